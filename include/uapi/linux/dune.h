@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: GPL-2.0 WITH Linux-syscall-note */
+/*
+ * The interface between dune.ko and the host half of libdune.
+ *
+ * It has the shape of KVM's: an open /dev/dune is an address space (that of
+ * the process which opened it), DUNE_CREATE_VCPU makes a vCPU of the calling
+ * thread, and DUNE_RUN runs that vCPU until something needs the host half.
+ *
+ * Guest-physical addresses are the process's own virtual addresses: the
+ * second-level translation is the kernel's page table of the process. A
+ * guest page table therefore holds virtual addresses where a machine's would
+ * hold physical ones, and CR3 is the virtual address of its root.
+ *
+ * All layouts are fixed, little-endian, and the same for 32- and 64-bit
+ * callers. Structures start with their size in bytes; a size the kernel does
+ * not know, an unknown flag and a non-zero reserved field give EINVAL.
+ */
+#ifndef _UAPI_LINUX_DUNE_H
+#define _UAPI_LINUX_DUNE_H
+
+#include <linux/ioctl.h>
+#include <linux/types.h>
+
+#define DUNE_API_VERSION	1
+
+/* dune_info.vendor */
+#define DUNE_VENDOR_SVM		1
+#define DUNE_VENDOR_VMX		2
+
+/* dune_info.features */
+#define DUNE_FEATURE_FAST_SYSCALL	(1ULL << 0) /* system calls in the kernel */
+#define DUNE_FEATURE_PCID		(1ULL << 1) /* guest CR4.PCIDE is set */
+
+/**
+ * struct dune_info - what this module offers (DUNE_GET_INFO)
+ * @size:		in: sizeof(struct dune_info)
+ * @api_version:	DUNE_API_VERSION of the module
+ * @vendor:		DUNE_VENDOR_*
+ * @address_bits:	width of a guest-physical address in bits
+ * @features:		DUNE_FEATURE_*
+ * @guest_cr0:		the guest's CR0 (it cannot be written)
+ * @guest_cr4:		the guest's CR4 (it cannot be written)
+ * @guest_efer:		the guest's EFER (it cannot be written)
+ * @xcr0:		the guest's XCR0, that of the host; 0 without XSAVE
+ * @run_size:		bytes to map from a vCPU's file descriptor
+ * @reserved:		zero
+ */
+struct dune_info {
+	__u32 size;
+	__u32 api_version;
+	__u32 vendor;
+	__u32 address_bits;
+	__u64 features;
+	__u64 guest_cr0;
+	__u64 guest_cr4;
+	__u64 guest_efer;
+	__u64 xcr0;
+	__u32 run_size;
+	__u32 reserved;
+};
+
+/**
+ * struct dune_create_vcpu - argument of DUNE_CREATE_VCPU
+ * @size:	sizeof(struct dune_create_vcpu)
+ * @flags:	zero
+ * @reserved:	zero
+ *
+ * The ioctl returns a close-on-exec file descriptor of the new vCPU, which
+ * only the calling thread can run. It fails with EPERM in a process other
+ * than the one that opened /dev/dune (a child after fork opens it anew).
+ */
+struct dune_create_vcpu {
+	__u32 size;
+	__u32 flags;
+	__u64 reserved[2];
+};
+
+/**
+ * struct dune_segment - a segment register with its hidden part
+ * @selector:	visible selector
+ * @attributes:	as in a descriptor: bits 0-7 type, S, DPL, P; bits 8-11 AVL,
+ *		L, D/B, G
+ * @limit:	in bytes, already scaled by G
+ * @base:	must be canonical
+ */
+struct dune_segment {
+	__u16 selector;
+	__u16 attributes;
+	__u32 limit;
+	__u64 base;
+};
+
+/**
+ * struct dune_state - what a vCPU has besides its general registers
+ *
+ * DUNE_GET_STATE and DUNE_SET_STATE, by the vCPU's thread only. CR0, CR4 and
+ * EFER belong to the kernel (struct dune_info shows them). A state that the
+ * processor refuses to enter shows as DUNE_EXIT_INVALID of the next run.
+ */
+struct dune_state {
+	__u32 size;
+	__u32 cpl;		/* current privilege level, 0 to 3 */
+	__u64 cr2;
+	__u64 cr3;
+	struct dune_segment cs, ss, ds, es, fs, gs, tr, ldtr;
+	struct dune_segment gdtr, idtr;	/* base and limit only */
+	__u64 star;
+	__u64 lstar;
+	__u64 cstar;
+	__u64 sfmask;
+	__u64 kernel_gs_base;
+	__u64 sysenter_cs;
+	__u64 sysenter_esp;
+	__u64 sysenter_eip;
+	__u64 reserved[8];
+};
+
+/* The order of the first sixteen is that of the instruction encoding. */
+struct dune_regs {
+	__u64 rax, rcx, rdx, rbx, rsp, rbp, rsi, rdi;
+	__u64 r8, r9, r10, r11, r12, r13, r14, r15;
+	__u64 rip, rflags;
+};
+
+/* dune_run.exit_reason */
+#define DUNE_EXIT_NONE		0 /* never run */
+#define DUNE_EXIT_INTR		1 /* the thread has work in user mode: run again */
+#define DUNE_EXIT_SYSCALL	2 /* execute the system call in regs, set rax */
+#define DUNE_EXIT_HOSTCALL	3 /* a hypercall to the host half itself */
+#define DUNE_EXIT_FAULT		4 /* a page of the process could not be had */
+#define DUNE_EXIT_HLT		5 /* HLT in ring 0; RIP is behind it */
+#define DUNE_EXIT_SHUTDOWN	6 /* triple fault: the vCPU is dead */
+#define DUNE_EXIT_INVALID	7 /* the processor refused the state */
+#define DUNE_EXIT_UNKNOWN	8 /* the processor left for a reason unforeseen */
+
+/*
+ * A hypercall (VMMCALL or VMCALL, ring 0 only; #UD elsewhere) with RAX below
+ * 2^32 is a system call: number in RAX, arguments in RDI, RSI, RDX, R10, R8,
+ * R9, result in RAX, no other register changed. With a bit of the upper half
+ * of RAX set it is a message to the host half: DUNE_EXIT_HOSTCALL.
+ */
+#define DUNE_HOSTCALL		(1ULL << 32)
+
+/* dune_run.flags */
+#define DUNE_RUN_SLOW_SYSCALL	(1U << 0) /* every system call exits */
+
+/* dune_run.fault_flags */
+#define DUNE_FAULT_WRITE	(1U << 0)
+#define DUNE_FAULT_EXEC		(1U << 1)
+#define DUNE_FAULT_TABLE	(1U << 2) /* in a walk of the guest's page table */
+
+/* indices of dune_run.counters */
+enum dune_counter {
+	DUNE_COUNT_EXITS,		/* all VM exits */
+	DUNE_COUNT_SYSCALL_FAST,	/* system calls done in the kernel */
+	DUNE_COUNT_SYSCALL_SLOW,	/* DUNE_EXIT_SYSCALL */
+	DUNE_COUNT_FAULT,		/* nested page faults */
+	DUNE_COUNT_INTERRUPT,		/* exits for interrupts of the host */
+	DUNE_COUNT_EXCEPTION,		/* exceptions raised for forbidden instructions */
+	DUNE_COUNT_HOSTCALL,		/* DUNE_EXIT_HOSTCALL */
+	DUNE_COUNT_OTHER,		/* exits of any other kind */
+	DUNE_COUNT_TLB_FLUSH,		/* entries that flushed the vCPU's TLB tag */
+	DUNE_COUNT_MIGRATION,		/* entries on another CPU than the last one */
+	DUNE_COUNT_MAX = 16
+};
+
+/**
+ * struct dune_run - shared by the kernel and the vCPU's thread, one page
+ * @regs:	general registers; the kernel reads them when DUNE_RUN starts
+ *		and writes them before it returns
+ * @flags:	in: DUNE_RUN_*
+ * @irq_vector:	in: deliver this vector (32 to 255) as soon as RFLAGS.IF
+ *		allows; 0: none. Out: 0 once the guest has taken it, else still
+ *		the vector, which the next run delivers.
+ * @exit_reason: out: DUNE_EXIT_*
+ * @restart:	out, DUNE_EXIT_SYSCALL: 0, or the positive ERESTART* number
+ *		(512 to 516) with which a signal interrupted the call in the
+ *		kernel; the host half then decides between EINTR and again
+ * @fault_flags: out, DUNE_EXIT_FAULT: DUNE_FAULT_*
+ * @fault_address: out, DUNE_EXIT_FAULT: address in the process
+ * @hw_exit:	out: the processor's exit code, for diagnosis
+ * @hw_info1:	out: EXITINFO1 or the exit qualification
+ * @hw_info2:	out: EXITINFO2 or the guest-physical address
+ * @counters:	running counts since the vCPU was made, by enum dune_counter
+ *
+ * mmap() of the vCPU's file descriptor at offset 0 with MAP_SHARED. It is
+ * not inherited by a child (VM_DONTCOPY).
+ */
+struct dune_run {
+	struct dune_regs regs;
+	__u32 flags;
+	__u32 irq_vector;
+	__u32 exit_reason;
+	__u32 restart;
+	__u32 fault_flags;
+	__u32 reserved0;
+	__u64 fault_address;
+	__u64 hw_exit;
+	__u64 hw_info1;
+	__u64 hw_info2;
+	__u64 reserved1[8];
+	__u64 counters[DUNE_COUNT_MAX];
+};
+
+#define DUNE_IOC_TYPE		0xDE
+
+/* on /dev/dune */
+#define DUNE_GET_INFO		_IOWR(DUNE_IOC_TYPE, 0x00, struct dune_info)
+#define DUNE_CREATE_VCPU	_IOW(DUNE_IOC_TYPE, 0x01, struct dune_create_vcpu)
+
+/*
+ * on a vCPU
+ *
+ * DUNE_RUN takes no argument (zero) and returns 0 with dune_run.exit_reason
+ * set. EPERM: not the thread or not the process that made the vCPU. EINVAL:
+ * unknown flags, non-zero reserved fields or a bad vector in struct dune_run.
+ */
+#define DUNE_RUN		_IO(DUNE_IOC_TYPE, 0x10)
+#define DUNE_GET_STATE		_IOWR(DUNE_IOC_TYPE, 0x11, struct dune_state)
+#define DUNE_SET_STATE		_IOW(DUNE_IOC_TYPE, 0x12, struct dune_state)
+
+#endif /* _UAPI_LINUX_DUNE_H */
