@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Virtualization is on, on every CPU, while the module is loaded: turned on
+ * as a CPU comes up, off as it goes down, off around suspend and at shutdown.
+ */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <linux/cpu.h>
+#include <linux/cpuhotplug.h>
+#include <linux/percpu.h>
+#include <linux/syscore_ops.h>
+
+#include "dune.h"
+#include "vendor.h"
+
+static DEFINE_PER_CPU(bool, virt_enabled);
+static enum cpuhp_state virt_cpu_state;
+
+/*
+ * Interrupts off. A CPU that goes off line is disabled while threads may
+ * still be on it: the run loop asks here before each entry, and waits.
+ */
+bool dune_cpu_enabled(void)
+{
+	return __this_cpu_read(virt_enabled);
+}
+
+static int virt_enable(void)
+{
+	int err = vendor_cpu_enable();
+
+	__this_cpu_write(virt_enabled, !err);
+	return err;
+}
+
+static void virt_disable(void *unused)
+{
+	if (!__this_cpu_read(virt_enabled))
+		return;
+	__this_cpu_write(virt_enabled, false);
+	vendor_cpu_disable();
+}
+
+static int virt_cpu_online(unsigned int cpu)
+{
+	unsigned long flags;
+	int err;
+
+	local_irq_save(flags);
+	err = virt_enable();
+	local_irq_restore(flags);
+	if (err == -EBUSY)
+		pr_err("CPU %u: virtualization is in use by another hypervisor; unload it (for KVM: modprobe -r kvm_amd)\n",
+		       cpu);
+	return err;
+}
+
+static int virt_cpu_offline(unsigned int cpu)
+{
+	unsigned long flags;
+
+	local_irq_save(flags);
+	virt_disable(NULL);
+	local_irq_restore(flags);
+	return 0;
+}
+
+/* The last CPU, interrupts off, every user thread frozen in user mode. */
+static int virt_suspend(void)
+{
+	virt_disable(NULL);
+	return 0;
+}
+
+static void virt_resume(void)
+{
+	if (virt_enable())
+		pr_err("virtualization is unavailable after suspend\n");
+}
+
+static void virt_shutdown(void)
+{
+	on_each_cpu(virt_disable, NULL, 1);
+}
+
+static struct syscore_ops virt_syscore_ops = {
+	.suspend = virt_suspend,
+	.resume = virt_resume,
+	.shutdown = virt_shutdown,
+};
+
+int dune_cpu_init(void)
+{
+	int ret = cpuhp_setup_state(CPUHP_AP_ONLINE_DYN, "x86/dune:online",
+				    virt_cpu_online, virt_cpu_offline);
+
+	if (ret < 0)
+		return ret;
+	virt_cpu_state = ret;
+	register_syscore_ops(&virt_syscore_ops);
+	return 0;
+}
+
+void dune_cpu_exit(void)
+{
+	unregister_syscore_ops(&virt_syscore_ops);
+	cpuhp_remove_state(virt_cpu_state);
+}

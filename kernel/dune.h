@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What the common parts of the module share: an address space (vm.c), its
+ * vCPUs (vcpu.c) and the handlers of their exits (fault.c, syscall.c).
+ * What a vendor provides is in vendor.h; nothing here knows SVM.
+ */
+#ifndef DUNE_H
+#define DUNE_H
+
+#include <linux/fs.h>
+#include <linux/kref.h>
+#include <linux/mm_types.h>
+#include <linux/sched.h>
+#include <linux/dune.h>
+
+/**
+ * struct dune_vm - an open /dev/dune: the address space of its opener
+ * @kref:	one for the file, one for each vCPU
+ * @mm:		held by mmgrab(): the structure stays, its pages may go. A
+ *		vCPU runs only while current->mm is this, so the page table
+ *		that the processor walks is always the live one.
+ *
+ * Never changes after open; needs no lock.
+ */
+struct dune_vm {
+	struct kref kref;
+	struct mm_struct *mm;
+};
+
+/**
+ * struct dune_vcpu - a virtual processor of one thread
+ * @vm:		its address space
+ * @task:	the only thread that may run it; a counted reference, so that
+ *		no later task can be mistaken for it
+ * @run:	the page shared with user mode. Everything in it can change at
+ *		any time: read a value once, then check it, then use it.
+ * @hw:		the vendor's part
+ * @switches:	context switches of @task when the host's state was last saved
+ * @tlb_gen:	mm->context.tlb_gen that the TLB tag is known to be clean for
+ * @cpu:	CPU of the last entry, -1 before the first
+ * @fault_page:	address of the last nested page fault, to see a repeated one
+ * @flush:	the TLB tag must be flushed at the next entry
+ * @slow:	this run sends every system call to the host half
+ * @running:	DUNE_RUN is on the stack of @task: no second one may nest
+ *
+ * Only @task changes it, in DUNE_RUN and the state calls, so there is no
+ * lock; what the run loop needs with interrupts off is touched only there.
+ */
+struct dune_vcpu {
+	struct dune_vm *vm;
+	struct task_struct *task;
+	struct dune_run *run;
+	struct vcpu_hw *hw;
+	u64 switches;
+	u64 tlb_gen;
+	u64 fault_page;
+	int cpu;
+	bool flush;
+	bool slow;
+	bool running;
+};
+
+static inline void dune_count(struct dune_vcpu *vcpu, enum dune_counter which)
+{
+	vcpu->run->counters[which]++;
+}
+
+/* vm.c */
+extern const struct file_operations dune_vm_fops;
+void dune_vm_get(struct dune_vm *vm);
+void dune_vm_put(struct dune_vm *vm);
+
+/* vcpu.c */
+int dune_vcpu_create(struct dune_vm *vm);
+
+/* fault.c */
+int dune_handle_fault(struct dune_vcpu *vcpu, u64 address, u32 flags);
+
+/* syscall.c */
+void dune_syscall_init(void);
+bool dune_syscall_is_fast(void);
+int dune_handle_hypercall(struct dune_vcpu *vcpu);
+
+/* cpu.c */
+int dune_cpu_init(void);
+void dune_cpu_exit(void);
+bool dune_cpu_enabled(void);
+
+#endif /* DUNE_H */

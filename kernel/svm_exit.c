@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Why the guest was left, and what is done about it: one switch. What the
+ * guest may not do is answered from the table in svm_intercepts.c.
+ */
+#include "dune.h"
+#include "svm.h"
+#include "trace.h"
+#include "vendor.h"
+
+/* EXITINFO1 of a nested page fault: a page fault's error code, and more. */
+#define NPF_WRITE	BIT_ULL(1)
+#define NPF_FETCH	BIT_ULL(4)
+#define NPF_TABLE	BIT_ULL(33)
+
+static void svm_skip(struct vcpu_hw *hw, unsigned int length)
+{
+	struct vmcb *vmcb = hw->vmcb;
+
+	if (svm_has_nrips && vmcb->control.next_rip)
+		vmcb->save.rip = vmcb->control.next_rip;
+	else
+		vmcb->save.rip += length;
+	vmcb->control.int_state = 0;
+}
+
+void vcpu_vendor_skip_hypercall(struct dune_vcpu *vcpu)
+{
+	svm_skip(vcpu->hw, 3);
+}
+
+/*
+ * Raise a hardware exception in the guest. It replaces one whose delivery
+ * was interrupted: its instruction runs again and raises it anew.
+ */
+static void svm_inject(struct vcpu_hw *hw, unsigned int vector, bool has_error)
+{
+	struct vmcb_control_area *control = &hw->vmcb->control;
+
+	control->event_inj = vector | SVM_EVTINJ_TYPE_EXEPT | SVM_EVTINJ_VALID;
+	if (has_error)
+		control->event_inj |= SVM_EVTINJ_VALID_ERR;
+	control->event_inj_err = 0;
+}
+
+/*
+ * The exit came while an event was being delivered (APM 15.20): deliver it
+ * again at the next entry. Software interrupts, INT3 and INTO are repeated
+ * by their instruction, on which RIP still stands.
+ */
+static void svm_requeue_event(struct vcpu_hw *hw)
+{
+	struct vmcb_control_area *control = &hw->vmcb->control;
+	u32 event = control->exit_int_info;
+	u32 vector = event & SVM_EVTINJ_VEC_MASK;
+
+	switch (event & SVM_EVTINJ_TYPE_MASK) {
+	case SVM_EVTINJ_TYPE_EXEPT:
+		if (vector == 3 || vector == 4)
+			return;
+		break;
+	case SVM_EVTINJ_TYPE_INTR:
+		break;
+	default:
+		return;
+	}
+	control->event_inj = event;
+	control->event_inj_err = control->exit_int_info_err;
+}
+
+static int svm_hypercall(struct dune_vcpu *vcpu)
+{
+	if (vcpu->hw->vmcb->save.cpl) {
+		dune_count(vcpu, DUNE_COUNT_EXCEPTION);
+		svm_inject(vcpu->hw, 6, false);
+		return 0;
+	}
+	return dune_handle_hypercall(vcpu);
+}
+
+static int svm_fault(struct dune_vcpu *vcpu)
+{
+	const struct vmcb_control_area *control = &vcpu->hw->vmcb->control;
+	u64 info = control->exit_info_1;
+	u32 flags = 0;
+
+	if (info & NPF_WRITE)
+		flags |= DUNE_FAULT_WRITE;
+	if (info & NPF_FETCH)
+		flags |= DUNE_FAULT_EXEC;
+	if (info & NPF_TABLE)
+		flags |= DUNE_FAULT_TABLE;
+	return dune_handle_fault(vcpu, control->exit_info_2, flags);
+}
+
+static int svm_forbidden(struct dune_vcpu *vcpu, u32 code)
+{
+	switch (svm_intercept_answer(code)) {
+	case SVM_ANSWER_GP:
+		dune_count(vcpu, DUNE_COUNT_EXCEPTION);
+		svm_inject(vcpu->hw, 13, true);
+		return 0;
+	case SVM_ANSWER_UD:
+		dune_count(vcpu, DUNE_COUNT_EXCEPTION);
+		svm_inject(vcpu->hw, 6, false);
+		return 0;
+	default:
+		dune_count(vcpu, DUNE_COUNT_OTHER);
+		return DUNE_EXIT_UNKNOWN;
+	}
+}
+
+int vcpu_vendor_handle_exit(struct dune_vcpu *vcpu)
+{
+	struct vcpu_hw *hw = vcpu->hw;
+	struct vmcb_control_area *control = &hw->vmcb->control;
+	u32 code = control->exit_code;
+
+	trace_dune_exit(code, hw->vmcb->save.rip, control->exit_info_1,
+			control->exit_info_2);
+	if (unlikely(control->exit_int_info & SVM_EXITINTINFO_VALID))
+		svm_requeue_event(hw);
+
+	switch (code) {
+	case SVM_EXIT_VMMCALL:
+		return svm_hypercall(vcpu);
+	case SVM_EXIT_NPF:
+		return svm_fault(vcpu);
+	case SVM_EXIT_INTR:
+	case SVM_EXIT_NMI:
+	case SVM_EXIT_SMI:
+	case SVM_EXIT_INIT:
+	case SVM_EXIT_EXCP_BASE + 18:
+		/* The host has taken it by now (vcpu_vendor_enter()). */
+		dune_count(vcpu, DUNE_COUNT_INTERRUPT);
+		return 0;
+	case SVM_EXIT_EXCP_BASE + 1:
+		dune_count(vcpu, DUNE_COUNT_OTHER);
+		svm_inject(hw, 1, false);
+		return 0;
+	case SVM_EXIT_EXCP_BASE + 17:
+		dune_count(vcpu, DUNE_COUNT_OTHER);
+		svm_inject(hw, 17, true);
+		return 0;
+	case SVM_EXIT_HLT:
+		dune_count(vcpu, DUNE_COUNT_OTHER);
+		svm_skip(hw, 1);
+		return DUNE_EXIT_HLT;
+	case SVM_EXIT_SHUTDOWN:
+		dune_count(vcpu, DUNE_COUNT_OTHER);
+		return DUNE_EXIT_SHUTDOWN;
+	case SVM_EXIT_RDTSC:
+	case SVM_EXIT_RDTSCP:
+	case SVM_EXIT_CPUID:
+		/* Forbidden to this thread by prctl() or arch_prctl(). */
+		dune_count(vcpu, DUNE_COUNT_EXCEPTION);
+		svm_inject(hw, 13, true);
+		return 0;
+	case (u32)SVM_EXIT_ERR:
+		dune_count(vcpu, DUNE_COUNT_OTHER);
+		return DUNE_EXIT_INVALID;
+	default:
+		return svm_forbidden(vcpu, code);
+	}
+}

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The world switch of SVM. APM is the AMD64 Architecture Programmer's Manual,
+ * volume 2.
+ */
+#include <linux/linkage.h>
+#include <asm/alternative.h>
+#include <asm/cpufeatures.h>
+#include <asm/nospec-branch.h>
+
+#include "compat.h"
+#include "svm_offsets.h"
+
+	.section .text, "ax"
+
+/*
+ * void svm_switch(u64 vmcb_pa, struct dune_regs *regs, u64 host_pa)
+ *
+ * Interrupts off. Between CLGI and STGI nothing can interrupt, not even an
+ * NMI: the CPU runs with the guest's FS, GS and TR there. RFLAGS.IF is set
+ * for VMRUN, since with V_INTR_MASKING it says whether an interrupt of the
+ * host ends the guest (APM 15.21.1).
+ *
+ * TR alone would make VMLOAD necessary after each exit, since LTR wants a
+ * descriptor that is not busy; FS, GS, LDTR and the system-call MSRs come
+ * with it at no price of their own (APM 15.5.2).
+ */
+SYM_FUNC_START(svm_switch)
+	push	%rbp
+	push	%rbx
+	push	%r12
+	push	%r13
+	push	%r14
+	push	%r15
+	push	%rdx
+	push	%rsi
+
+	mov	%rdi, %rax
+	mov	%rsi, %rdx
+	clgi
+	sti
+	vmload	%rax
+
+	mov	REGS_RCX(%rdx), %rcx
+	mov	REGS_RBX(%rdx), %rbx
+	mov	REGS_RBP(%rdx), %rbp
+	mov	REGS_RSI(%rdx), %rsi
+	mov	REGS_RDI(%rdx), %rdi
+	mov	REGS_R8(%rdx), %r8
+	mov	REGS_R9(%rdx), %r9
+	mov	REGS_R10(%rdx), %r10
+	mov	REGS_R11(%rdx), %r11
+	mov	REGS_R12(%rdx), %r12
+	mov	REGS_R13(%rdx), %r13
+	mov	REGS_R14(%rdx), %r14
+	mov	REGS_R15(%rdx), %r15
+	mov	REGS_RDX(%rdx), %rdx
+
+	/* As before every return to user mode; touches only flags. */
+	CLEAR_CPU_BUFFERS
+
+	/* RAX and RSP are switched by the processor. */
+	vmrun	%rax
+	vmsave	%rax
+
+	mov	8(%rsp), %rax
+	vmload	%rax
+	mov	(%rsp), %rax
+	mov	%rcx, REGS_RCX(%rax)
+	mov	%rdx, REGS_RDX(%rax)
+	mov	%rbx, REGS_RBX(%rax)
+	mov	%rbp, REGS_RBP(%rax)
+	mov	%rsi, REGS_RSI(%rax)
+	mov	%rdi, REGS_RDI(%rax)
+	mov	%r8, REGS_R8(%rax)
+	mov	%r9, REGS_R9(%rax)
+	mov	%r10, REGS_R10(%rax)
+	mov	%r11, REGS_R11(%rax)
+	mov	%r12, REGS_R12(%rax)
+	mov	%r13, REGS_R13(%rax)
+	mov	%r14, REGS_R14(%rax)
+	mov	%r15, REGS_R15(%rax)
+	cli
+	stgi
+
+	/*
+	 * The guest's predictions must not steer the kernel. It may have left
+	 * kernel addresses in the return stack buffer, for it can map code at
+	 * any linear address. Two returns leave this call chain before the
+	 * run loop makes calls of its own; give them harmless entries. The
+	 * rest is overwritten once, before the loop itself returns.
+	 */
+	ALTERNATIVE "jmp .Lfilled", __stringify(__FILL_RETURN_BUFFER(%rax, 2)), \
+		X86_FEATURE_RSB_VMEXIT
+.Lfilled:
+	UNTRAIN_RET_VM
+
+	/* Values of the guest's choice must not linger for speculation. */
+	xor	%ecx, %ecx
+	xor	%edx, %edx
+	xor	%esi, %esi
+	xor	%edi, %edi
+	xor	%r8d, %r8d
+	xor	%r9d, %r9d
+	xor	%r10d, %r10d
+	xor	%r11d, %r11d
+
+	pop	%rsi
+	pop	%rdx
+	pop	%r15
+	pop	%r14
+	pop	%r13
+	pop	%r12
+	pop	%rbx
+	pop	%rbp
+	RET
+SYM_FUNC_END(svm_switch)
+
+/* void svm_fill_return_buffer(void) */
+SYM_FUNC_START(svm_fill_return_buffer)
+	FILL_RETURN_BUFFER %rax, RSB_CLEAR_LOOPS, X86_FEATURE_RSB_VMEXIT, \
+		X86_FEATURE_RSB_VMEXIT_LITE
+	RET
+SYM_FUNC_END(svm_fill_return_buffer)

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * A hypercall is a system call. The fast path dispatches it here, in the
+ * kernel. The slow path is the host half, which executes a real SYSCALL
+ * instruction: it is taken whenever anything watches or restricts the thread
+ * (seccomp, ptrace, audit, tracepoints, user dispatch), so that all of these
+ * decide exactly as for any process, and for calls that depend on the frame
+ * with which user mode entered the kernel.
+ */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <linux/bitmap.h>
+#include <linux/kallsyms.h>
+#include <linux/kprobes.h>
+#include <linux/nospec.h>
+#include <linux/static_call.h>
+#include <asm/syscall.h>
+#include <asm/unistd.h>
+
+#include "dune.h"
+#include "trace.h"
+#include "vendor.h"
+
+/*
+ * Calls that read or replace the user registers of the thread, its FS and GS
+ * base or its descriptor tables, that end it, or that leave something for
+ * the return to user mode.
+ */
+static const u16 slow_calls[] = {
+	__NR_rt_sigreturn, __NR_clone, __NR_fork, __NR_vfork, __NR_execve,
+	__NR_exit, __NR_ptrace, __NR_sigaltstack, __NR_modify_ldt,
+	__NR_arch_prctl, __NR_iopl, __NR_ioperm, __NR_restart_syscall,
+	__NR_exit_group, __NR_set_thread_area, __NR_get_thread_area,
+	__NR_execveat, __NR_rseq, __NR_clone3, __NR_seccomp, __NR_reboot,
+	__NR_kexec_load, __NR_kexec_file_load,
+};
+
+/* Newer than the oldest kernel's headers: map_shadow_stack, uretprobe. */
+#define NR_MAP_SHADOW_STACK	453
+#define NR_URETPROBE		335
+
+static DECLARE_BITMAP(slow_bitmap, NR_syscalls);
+
+/* The dispatcher of do_syscall_64(); patched into a direct call at load. */
+static long no_dispatcher(const struct pt_regs *regs, unsigned int nr)
+{
+	return -ENOSYS;
+}
+
+DEFINE_STATIC_CALL(dispatcher, no_dispatcher);
+static bool have_dispatcher;
+
+/*
+ * The dispatcher is not exported. A kprobe on it finds its address, or the
+ * address behind its ENDBR; the symbol's own offset brings us back to its
+ * start. Everything works without it, by the slow path.
+ */
+static unsigned long find_dispatcher(void)
+{
+	struct kprobe probe = { .symbol_name = "x64_sys_call" };
+	char name[KSYM_SYMBOL_LEN];
+	unsigned long offset;
+
+	if (register_kprobe(&probe) < 0)
+		return 0;
+	unregister_kprobe(&probe);
+	sprint_symbol(name, (unsigned long)probe.addr);
+	if (sscanf(name, "x64_sys_call+0x%lx", &offset) != 1)
+		return 0;
+	return (unsigned long)probe.addr - offset;
+}
+
+void dune_syscall_init(void)
+{
+	unsigned long address = find_dispatcher();
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(slow_calls); i++)
+		__set_bit(slow_calls[i], slow_bitmap);
+	if (NR_URETPROBE < NR_syscalls)
+		__set_bit(NR_URETPROBE, slow_bitmap);
+	if (NR_MAP_SHADOW_STACK < NR_syscalls)
+		__set_bit(NR_MAP_SHADOW_STACK, slow_bitmap);
+	if (!address) {
+		pr_info("no system-call dispatcher found: all calls take the slow path\n");
+		return;
+	}
+	static_call_update(dispatcher,
+			   (long (*)(const struct pt_regs *, unsigned int))
+			   address);
+	have_dispatcher = true;
+}
+
+bool dune_syscall_is_fast(void)
+{
+	return have_dispatcher;
+}
+
+static bool is_slow(struct dune_vcpu *vcpu, const struct dune_regs *regs,
+		    unsigned long nr)
+{
+	if (vcpu->slow || !have_dispatcher || nr >= NR_syscalls ||
+	    READ_ONCE(current_thread_info()->syscall_work))
+		return true;
+	/*
+	 * Our own ioctls would put a run on the kernel stack below this run,
+	 * and another below that.
+	 */
+	if (nr == __NR_ioctl &&
+	    _IOC_TYPE((unsigned int)READ_ONCE(regs->rsi)) == DUNE_IOC_TYPE)
+		return true;
+	return test_bit(array_index_nospec(nr, NR_syscalls), slow_bitmap);
+}
+
+/*
+ * The handler sees only a copy of its arguments: whatever changes the shared
+ * page meanwhile changes nothing for it.
+ */
+static long dispatch(const struct dune_regs *regs, unsigned long nr)
+{
+	struct pt_regs frame = {
+		.di = regs->rdi,
+		.si = regs->rsi,
+		.dx = regs->rdx,
+		.r10 = regs->r10,
+		.r8 = regs->r8,
+		.r9 = regs->r9,
+		.ax = -ENOSYS,
+		.orig_ax = nr,
+		.cs = __USER_CS,
+		.ss = __USER_DS,
+		.flags = X86_EFLAGS_IF | X86_EFLAGS_FIXED,
+	};
+
+	return static_call(dispatcher)(&frame,
+				       array_index_nospec(nr, NR_syscalls));
+}
+
+static bool is_restart(long ret)
+{
+	return ret == -ERESTARTSYS || ret == -ERESTARTNOINTR ||
+	       ret == -ERESTARTNOHAND || ret == -ERESTART_RESTARTBLOCK;
+}
+
+/**
+ * dune_handle_hypercall() - carry out the guest's hypercall
+ * @vcpu:	of current; dune_run.regs.rax is valid
+ *
+ * Context: process, interrupts on, may sleep for as long as a system call.
+ * Return: 0 to enter the guest again, DUNE_EXIT_SYSCALL or DUNE_EXIT_HOSTCALL
+ * with RIP behind the hypercall.
+ */
+int dune_handle_hypercall(struct dune_vcpu *vcpu)
+{
+	struct dune_regs *regs = &vcpu->run->regs;
+	unsigned long nr = READ_ONCE(regs->rax);
+	long ret;
+
+	vcpu_vendor_skip_hypercall(vcpu);
+	if (unlikely(nr >= DUNE_HOSTCALL)) {
+		dune_count(vcpu, DUNE_COUNT_HOSTCALL);
+		return DUNE_EXIT_HOSTCALL;
+	}
+	trace_dune_hypercall(nr);
+	if (is_slow(vcpu, regs, nr)) {
+		dune_count(vcpu, DUNE_COUNT_SYSCALL_SLOW);
+		return DUNE_EXIT_SYSCALL;
+	}
+	dune_count(vcpu, DUNE_COUNT_SYSCALL_FAST);
+	ret = dispatch(regs, nr);
+	if (unlikely(is_restart(ret))) {
+		regs->rax = nr;
+		vcpu->run->restart = -ret;
+		return DUNE_EXIT_SYSCALL;
+	}
+	regs->rax = ret;
+	return 0;
+}

@@ -1,0 +1,315 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * A vCPU: made by a thread, run by that thread, gone with its file. The run
+ * loop is here; how the processor is entered and why it left is the vendor's
+ * (vendor.h), page faults are in fault.c and hypercalls in syscall.c.
+ */
+#include <linux/anon_inodes.h>
+#include <linux/entry-common.h>
+#include <linux/mm.h>
+#include <linux/sched/task.h>
+#include <linux/slab.h>
+#include <linux/uaccess.h>
+#include <linux/vtime.h>
+#include <asm/fpu/api.h>
+#include <asm/pgtable.h>
+
+#include "compat.h"
+#include "dune.h"
+#include "trace.h"
+#include "vendor.h"
+
+/*
+ * The second-level page table is the kernel's own page table of the process.
+ * Nested walks count as user accesses (APM vol. 2, 15.25.5), so what belongs
+ * to the kernel in it stays out of reach. Where the kernel is isolated from
+ * user mode, its own copy has NX in every user entry: take the user's copy.
+ */
+static u64 second_level_root(struct mm_struct *mm)
+{
+	pgd_t *pgd = mm->pgd;
+
+#ifdef CONFIG_PAGE_TABLE_ISOLATION
+	if (boot_cpu_has(X86_FEATURE_PTI))
+		pgd = kernel_to_user_pgdp(pgd);
+#elif defined(CONFIG_MITIGATION_PAGE_TABLE_ISOLATION)
+	if (boot_cpu_has(X86_FEATURE_PTI))
+		pgd = kernel_to_user_pgdp(pgd);
+#endif
+	return __sme_pa(pgd);
+}
+
+/*
+ * What a Dune process leaves the guest for, whatever the guest does: a
+ * signal, a debugger, task work, a higher-priority thread. Returns 0 when
+ * the guest may go on.
+ */
+static int vcpu_pending_work(unsigned long flags)
+{
+	if (flags & (EXIT_TO_USER_MODE_WORK & ~_TIF_NEED_RESCHED))
+		return DUNE_EXIT_INTR;
+	cond_resched();
+	if (flags & _TIF_NEED_RESCHED)
+		schedule();
+	return 0;
+}
+
+/*
+ * Interrupts off, right before entry: has anything happened on the host that
+ * the processor does not know of?
+ *
+ * The CPU: a switch away from this thread ends with other values in the
+ * registers that the guest's replace (FS and GS base, TR, system-call MSRs),
+ * so they are saved again; the two counters change with every switch.
+ *
+ * The TLB: entries of the guest's tag are combined translations, of the
+ * guest's page table with the process's. They become stale when the kernel
+ * changes the latter. The kernel counts such changes in context.tlb_gen,
+ * before it tells the CPUs in mm_cpumask() by IPI, and frees no page before
+ * all of them have answered. The tag is a TLB of this mm like any other, so
+ * the kernel's own rule (switch_mm_irqs_off()) holds for it:
+ *  - a change before the read below is seen in the count: flush;
+ *  - a change after it sends an IPI, since this CPU has the mm loaded and is
+ *    not lazy. Interrupts are off until the guest runs, and in the guest an
+ *    interrupt is an exit. The next entry comes through here again;
+ *  - while this thread is off the CPU the tag is not in use.
+ * There is no mmu notifier, so a Dune process pays nothing for a change of
+ * its mappings beyond what any process pays. A kernel that flushes without
+ * IPIs would need a notifier that kicks the vCPUs.
+ */
+static bool vcpu_prepare(struct dune_vcpu *vcpu, unsigned long flags)
+{
+	u64 switches = current->nvcsw + current->nivcsw;
+	u64 tlb_gen = atomic64_read(&current->mm->context.tlb_gen);
+	bool flush = vcpu->flush || tlb_gen != vcpu->tlb_gen;
+
+	vcpu->flush = false;
+	vcpu->tlb_gen = tlb_gen;
+	if (unlikely(switches != vcpu->switches)) {
+		int cpu = smp_processor_id();
+		bool migrated = cpu != vcpu->cpu;
+
+		if (migrated)
+			dune_count(vcpu, DUNE_COUNT_MIGRATION);
+		vcpu->switches = switches;
+		vcpu->cpu = cpu;
+		vcpu_vendor_moved(vcpu, migrated);
+	}
+	vcpu_vendor_filter(vcpu, flags & _TIF_NOTSC, flags & _TIF_NOCPUID);
+	if (unlikely(flags & _TIF_NEED_FPU_LOAD))
+		switch_fpu_return();
+	return flush;
+}
+
+/*
+ * Time in the guest is user time of the thread, so that CPU limits and
+ * interval timers count it: an interrupt that ends it must be handled while
+ * the thread is still marked (PF_VCPU).
+ */
+static void vcpu_enter(struct dune_vcpu *vcpu, unsigned long flags)
+{
+	bool flush = vcpu_prepare(vcpu, flags);
+
+	if (flush)
+		dune_count(vcpu, DUNE_COUNT_TLB_FLUSH);
+	trace_dune_entry(vcpu);
+	vtime_account_guest_enter();
+	vcpu_vendor_enter(vcpu, flush);
+	dune_count(vcpu, DUNE_COUNT_EXITS);
+	local_irq_enable();
+	local_irq_disable();
+	vtime_account_guest_exit();
+	local_irq_enable();
+}
+
+static int vcpu_loop(struct dune_vcpu *vcpu)
+{
+	int reason;
+
+	do {
+		unsigned long flags;
+
+		local_irq_disable();
+		flags = READ_ONCE(current_thread_info()->flags);
+		if (unlikely(flags & EXIT_TO_USER_MODE_WORK)) {
+			local_irq_enable();
+			reason = vcpu_pending_work(flags);
+			continue;
+		}
+		/* Being taken off line: the scheduler is about to move us. */
+		if (unlikely(!dune_cpu_enabled())) {
+			local_irq_enable();
+			schedule_timeout_uninterruptible(1);
+			reason = 0;
+			continue;
+		}
+		vcpu_enter(vcpu, flags);
+		reason = vcpu_vendor_handle_exit(vcpu);
+	} while (!reason);
+	return reason;
+}
+
+static long vcpu_run(struct dune_vcpu *vcpu)
+{
+	struct dune_run *run = vcpu->run;
+	u32 flags = READ_ONCE(run->flags);
+	int reason;
+
+	if (flags & ~DUNE_RUN_SLOW_SYSCALL || READ_ONCE(run->reserved0))
+		return -EINVAL;
+	if (vcpu->running)
+		return -EBUSY;
+	vcpu->running = true;
+	vcpu->slow = flags & DUNE_RUN_SLOW_SYSCALL;
+	/* The host half may have changed what VMSAVE saves: save it again. */
+	vcpu->switches = -1;
+	run->restart = 0;
+	vcpu_vendor_load(vcpu);
+	reason = vcpu_loop(vcpu);
+	vcpu_vendor_store(vcpu);
+	run->exit_reason = reason;
+	vcpu->running = false;
+	vendor_fill_return_buffer();
+	return 0;
+}
+
+/*
+ * The run takes a reference of its own: a process with one thread enters an
+ * ioctl without one, and the guest may close its own vCPU by a hypercall.
+ */
+static long vcpu_run_file(struct file *file, struct dune_vcpu *vcpu)
+{
+	u32 vector = READ_ONCE(vcpu->run->irq_vector);
+	long ret;
+
+	if (vector && (vector < 32 || vector > 255))
+		return -EINVAL;
+	get_file(file);
+	ret = vcpu_run(vcpu);
+	fput(file);
+	return ret;
+}
+
+static long vcpu_get_state(struct dune_vcpu *vcpu,
+			   struct dune_state __user *argument)
+{
+	struct dune_state state = { .size = sizeof(state) };
+	u32 size;
+
+	if (get_user(size, &argument->size))
+		return -EFAULT;
+	if (size != sizeof(state))
+		return -EINVAL;
+	vcpu_vendor_get_state(vcpu, &state);
+	if (copy_to_user(argument, &state, sizeof(state)))
+		return -EFAULT;
+	return 0;
+}
+
+static long vcpu_set_state(struct dune_vcpu *vcpu,
+			   const struct dune_state __user *argument)
+{
+	struct dune_state state;
+
+	if (copy_from_user(&state, argument, sizeof(state)))
+		return -EFAULT;
+	if (state.size != sizeof(state) || state.cpl > 3 ||
+	    memchr_inv(state.reserved, 0, sizeof(state.reserved)))
+		return -EINVAL;
+	if (vcpu->running)
+		return -EBUSY;
+	vcpu_vendor_set_state(vcpu, &state);
+	vcpu->flush = true;
+	return 0;
+}
+
+static long vcpu_ioctl(struct file *file, unsigned int request,
+		       unsigned long argument)
+{
+	struct dune_vcpu *vcpu = file->private_data;
+
+	if (current != vcpu->task || current->mm != vcpu->vm->mm)
+		return -EPERM;
+	switch (request) {
+	case DUNE_RUN:
+		return argument ? -EINVAL : vcpu_run_file(file, vcpu);
+	case DUNE_GET_STATE:
+		return vcpu_get_state(vcpu, (void __user *)argument);
+	case DUNE_SET_STATE:
+		return vcpu_set_state(vcpu, (void __user *)argument);
+	default:
+		return -ENOTTY;
+	}
+}
+
+static int vcpu_mmap(struct file *file, struct vm_area_struct *vma)
+{
+	struct dune_vcpu *vcpu = file->private_data;
+
+	if (current->mm != vcpu->vm->mm)
+		return -EPERM;
+	if (vma->vm_pgoff || vma->vm_end - vma->vm_start != PAGE_SIZE ||
+	    !(vma->vm_flags & VM_SHARED) || (vma->vm_flags & VM_EXEC))
+		return -EINVAL;
+	vm_flags_set(vma, VM_DONTCOPY | VM_DONTEXPAND);
+	return vm_insert_page(vma, vma->vm_start, virt_to_page(vcpu->run));
+}
+
+static void vcpu_free(struct dune_vcpu *vcpu)
+{
+	free_page((unsigned long)vcpu->run);
+	put_task_struct(vcpu->task);
+	dune_vm_put(vcpu->vm);
+	kfree(vcpu);
+}
+
+static int vcpu_release(struct inode *inode, struct file *file)
+{
+	struct dune_vcpu *vcpu = file->private_data;
+
+	vcpu_vendor_destroy(vcpu);
+	vcpu_free(vcpu);
+	return 0;
+}
+
+static const struct file_operations vcpu_fops = {
+	.owner = THIS_MODULE,
+	.release = vcpu_release,
+	.unlocked_ioctl = vcpu_ioctl,
+	.compat_ioctl = compat_ptr_ioctl,
+	.mmap = vcpu_mmap,
+	.llseek = noop_llseek,
+};
+
+/* Returns a file descriptor or a negative errno. */
+int dune_vcpu_create(struct dune_vm *vm)
+{
+	struct dune_vcpu *vcpu = kzalloc(sizeof(*vcpu), GFP_KERNEL_ACCOUNT);
+	int ret;
+
+	if (!vcpu)
+		return -ENOMEM;
+	dune_vm_get(vm);
+	vcpu->vm = vm;
+	vcpu->task = get_task_struct(current);
+	vcpu->cpu = -1;
+	ret = -ENOMEM;
+	vcpu->run = (void *)get_zeroed_page(GFP_KERNEL_ACCOUNT);
+	if (!vcpu->run)
+		goto free;
+	ret = vcpu_vendor_create(vcpu);
+	if (ret)
+		goto free;
+	vcpu_vendor_set_root(vcpu, second_level_root(vm->mm));
+	ret = anon_inode_getfd("[dune-vcpu]", &vcpu_fops, vcpu,
+			       O_RDWR | O_CLOEXEC);
+	if (ret < 0)
+		goto destroy;
+	return ret;
+
+destroy:
+	vcpu_vendor_destroy(vcpu);
+free:
+	vcpu_free(vcpu);
+	return ret;
+}

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * An open /dev/dune is an address space: that of the process that opened it.
+ * Its vCPUs (vcpu.c) keep it alive after the file is closed.
+ */
+#include <linux/sched/mm.h>
+#include <linux/slab.h>
+#include <linux/uaccess.h>
+
+#include "dune.h"
+#include "vendor.h"
+
+static int dune_vm_open(struct inode *inode, struct file *file)
+{
+	struct dune_vm *vm = kzalloc(sizeof(*vm), GFP_KERNEL_ACCOUNT);
+
+	if (!vm)
+		return -ENOMEM;
+	kref_init(&vm->kref);
+	vm->mm = current->mm;
+	mmgrab(vm->mm);
+	file->private_data = vm;
+	return 0;
+}
+
+static void dune_vm_free(struct kref *kref)
+{
+	struct dune_vm *vm = container_of(kref, struct dune_vm, kref);
+
+	mmdrop(vm->mm);
+	kfree(vm);
+}
+
+void dune_vm_get(struct dune_vm *vm)
+{
+	kref_get(&vm->kref);
+}
+
+void dune_vm_put(struct dune_vm *vm)
+{
+	kref_put(&vm->kref, dune_vm_free);
+}
+
+static int dune_vm_release(struct inode *inode, struct file *file)
+{
+	dune_vm_put(file->private_data);
+	return 0;
+}
+
+static long dune_get_info(struct dune_info __user *argument)
+{
+	struct dune_info info = { .size = sizeof(info) };
+	u32 size;
+
+	if (get_user(size, &argument->size))
+		return -EFAULT;
+	if (size != sizeof(info))
+		return -EINVAL;
+	info.api_version = DUNE_API_VERSION;
+	info.run_size = PAGE_SIZE;
+	if (dune_syscall_is_fast())
+		info.features |= DUNE_FEATURE_FAST_SYSCALL;
+	vendor_info(&info);
+	if (copy_to_user(argument, &info, sizeof(info)))
+		return -EFAULT;
+	return 0;
+}
+
+static long dune_create_vcpu(struct dune_vm *vm,
+			     const struct dune_create_vcpu __user *argument)
+{
+	struct dune_create_vcpu create;
+
+	if (copy_from_user(&create, argument, sizeof(create)))
+		return -EFAULT;
+	if (create.size != sizeof(create) || create.flags ||
+	    create.reserved[0] || create.reserved[1])
+		return -EINVAL;
+	if (current->mm != vm->mm)
+		return -EPERM;
+	return dune_vcpu_create(vm);
+}
+
+static long dune_vm_ioctl(struct file *file, unsigned int request,
+			  unsigned long argument)
+{
+	switch (request) {
+	case DUNE_GET_INFO:
+		return dune_get_info((void __user *)argument);
+	case DUNE_CREATE_VCPU:
+		return dune_create_vcpu(file->private_data,
+					(void __user *)argument);
+	default:
+		return -ENOTTY;
+	}
+}
+
+const struct file_operations dune_vm_fops = {
+	.owner = THIS_MODULE,
+	.open = dune_vm_open,
+	.release = dune_vm_release,
+	.unlocked_ioctl = dune_vm_ioctl,
+	.compat_ioctl = compat_ptr_ioctl,
+	.llseek = noop_llseek,
+};
