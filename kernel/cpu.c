@@ -13,31 +13,22 @@
 #include "dune.h"
 #include "vendor.h"
 
-static DEFINE_PER_CPU(bool, virt_enabled);
+DEFINE_PER_CPU(bool, dune_virt_enabled);
 static enum cpuhp_state virt_cpu_state;
-
-/*
- * Interrupts off. A CPU that goes off line is disabled while threads may
- * still be on it: the run loop asks here before each entry, and waits.
- */
-bool dune_cpu_enabled(void)
-{
-	return __this_cpu_read(virt_enabled);
-}
 
 static int virt_enable(void)
 {
 	int err = vendor_cpu_enable();
 
-	__this_cpu_write(virt_enabled, !err);
+	__this_cpu_write(dune_virt_enabled, !err);
 	return err;
 }
 
 static void virt_disable(void *unused)
 {
-	if (!__this_cpu_read(virt_enabled))
+	if (!__this_cpu_read(dune_virt_enabled))
 		return;
-	__this_cpu_write(virt_enabled, false);
+	__this_cpu_write(dune_virt_enabled, false);
 	vendor_cpu_disable();
 }
 

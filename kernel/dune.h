@@ -10,6 +10,8 @@
 #include <linux/fs.h>
 #include <linux/kref.h>
 #include <linux/mm_types.h>
+#include <linux/ptrace.h>
+#include <linux/percpu.h>
 #include <linux/sched.h>
 #include <linux/dune.h>
 
@@ -35,10 +37,12 @@ struct dune_vm {
  * @run:	the page shared with user mode. Everything in it can change at
  *		any time: read a value once, then check it, then use it.
  * @hw:		the vendor's part
+ * @frame:	arguments of the system call being dispatched
  * @switches:	context switches of @task when the host's state was last saved
  * @tlb_gen:	mm->context.tlb_gen that the TLB tag is known to be clean for
  * @cpu:	CPU of the last entry, -1 before the first
  * @fault_page:	address of the last nested page fault, to see a repeated one
+ * @filter:	_TIF_NOTSC and _TIF_NOCPUID of @task as the vendor knows them
  * @flush:	the TLB tag must be flushed at the next entry
  * @slow:	this run sends every system call to the host half
  * @running:	DUNE_RUN is on the stack of @task: no second one may nest
@@ -51,9 +55,11 @@ struct dune_vcpu {
 	struct task_struct *task;
 	struct dune_run *run;
 	struct vcpu_hw *hw;
+	struct pt_regs frame;
 	u64 switches;
 	u64 tlb_gen;
 	u64 fault_page;
+	unsigned long filter;
 	int cpu;
 	bool flush;
 	bool slow;
@@ -79,11 +85,20 @@ int dune_handle_fault(struct dune_vcpu *vcpu, u64 address, u32 flags);
 /* syscall.c */
 void dune_syscall_init(void);
 bool dune_syscall_is_fast(void);
-int dune_handle_hypercall(struct dune_vcpu *vcpu);
+int dune_handle_hypercall(struct dune_vcpu *vcpu, bool interrupted);
 
 /* cpu.c */
 int dune_cpu_init(void);
 void dune_cpu_exit(void);
-bool dune_cpu_enabled(void);
+/*
+ * Interrupts off. A CPU that goes off line is disabled while threads may
+ * still be on it: the run loop asks here before each entry, and waits.
+ */
+DECLARE_PER_CPU(bool, dune_virt_enabled);
+
+static inline bool dune_cpu_enabled(void)
+{
+	return __this_cpu_read(dune_virt_enabled);
+}
 
 #endif /* DUNE_H */

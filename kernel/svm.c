@@ -447,22 +447,16 @@ void vcpu_vendor_moved(struct dune_vcpu *vcpu, bool migrated)
 
 void vcpu_vendor_filter(struct dune_vcpu *vcpu, bool notsc, bool nocpuid)
 {
-	struct vcpu_hw *hw = vcpu->hw;
-	struct vmcb_control_area *control = &hw->vmcb->control;
+	struct vmcb_control_area *control = &vcpu->hw->vmcb->control;
 	unsigned long *bits = (unsigned long *)control->intercepts;
-	unsigned int filter = (notsc ? SVM_FILTER_TSC : 0) |
-			      (nocpuid ? SVM_FILTER_CPUID : 0);
 
-	if (likely(filter == hw->filter))
-		return;
-	hw->filter = filter;
 	__assign_bit(INTERCEPT_RDTSC, bits, notsc);
 	__assign_bit(INTERCEPT_RDTSCP, bits, notsc);
 	__assign_bit(INTERCEPT_CPUID, bits, nocpuid);
 	control->clean &= ~CLEAN_INTERCEPTS;
 }
 
-void vcpu_vendor_enter(struct dune_vcpu *vcpu, bool flush)
+bool vcpu_vendor_enter(struct dune_vcpu *vcpu, bool flush)
 {
 	struct svm_cpu *sc = this_cpu_ptr(&svm_cpu);
 	struct vcpu_hw *hw = vcpu->hw;
@@ -491,9 +485,12 @@ void vcpu_vendor_enter(struct dune_vcpu *vcpu, bool flush)
 		set_debugreg(DR6_RESERVED, 6);
 	if (unlikely(hw_breakpoint_active()))
 		hw_breakpoint_restore();
+	if (likely(vmcb->control.exit_code == SVM_EXIT_VMMCALL))
+		return false;
 	/* The exit consumed the machine check: raise it on the host. */
 	if (unlikely(vmcb->control.exit_code == SVM_EXIT_EXCP_BASE + 18))
 		asm volatile("int $18");
+	return vmcb->control.exit_code == SVM_EXIT_INTR;
 }
 
 void vendor_fill_return_buffer(void)

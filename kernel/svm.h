@@ -17,18 +17,13 @@
  * @vmcb_pa:	its physical address
  * @host_pa:	where this CPU keeps what VMLOAD must restore for the host
  * @asid_generation: generation of the CPU's counter that the ASID is from
- * @filter:	RDTSC, RDTSCP or CPUID are intercepted for this thread
  */
 struct vcpu_hw {
 	struct vmcb *vmcb;
 	u64 vmcb_pa;
 	u64 host_pa;
 	u64 asid_generation;
-	unsigned int filter;
 };
-
-#define SVM_FILTER_TSC		1
-#define SVM_FILTER_CPUID	2
 
 enum svm_answer {
 	SVM_ANSWER_GP = 1,	/* #GP(0) */

@@ -24,11 +24,6 @@ static void svm_skip(struct vcpu_hw *hw, unsigned int length)
 	vmcb->control.int_state = 0;
 }
 
-void vcpu_vendor_skip_hypercall(struct dune_vcpu *vcpu)
-{
-	svm_skip(vcpu->hw, 3);
-}
-
 /*
  * Raise a hardware exception in the guest. It replaces one whose delivery
  * was interrupted: its instruction runs again and raises it anew.
@@ -70,12 +65,16 @@ static void svm_requeue_event(struct vcpu_hw *hw)
 
 static int svm_hypercall(struct dune_vcpu *vcpu)
 {
-	if (vcpu->hw->vmcb->save.cpl) {
+	struct vcpu_hw *hw = vcpu->hw;
+
+	if (unlikely(hw->vmcb->save.cpl)) {
 		dune_count(vcpu, DUNE_COUNT_EXCEPTION);
-		svm_inject(vcpu->hw, 6, false);
+		svm_inject(hw, 6, false);
 		return 0;
 	}
-	return dune_handle_hypercall(vcpu);
+	svm_skip(hw, 3);
+	return dune_handle_hypercall(vcpu, hw->vmcb->control.int_ctl &
+					   V_IRQ_MASK);
 }
 
 static int svm_fault(struct dune_vcpu *vcpu)
@@ -110,20 +109,16 @@ static int svm_forbidden(struct dune_vcpu *vcpu, u32 code)
 	}
 }
 
-int vcpu_vendor_handle_exit(struct dune_vcpu *vcpu)
+static noinline int svm_handle_other(struct dune_vcpu *vcpu)
 {
 	struct vcpu_hw *hw = vcpu->hw;
 	struct vmcb_control_area *control = &hw->vmcb->control;
 	u32 code = control->exit_code;
 
-	trace_dune_exit(code, hw->vmcb->save.rip, control->exit_info_1,
-			control->exit_info_2);
 	if (unlikely(control->exit_int_info & SVM_EXITINTINFO_VALID))
 		svm_requeue_event(hw);
 
 	switch (code) {
-	case SVM_EXIT_VMMCALL:
-		return svm_hypercall(vcpu);
 	case SVM_EXIT_NPF:
 		return svm_fault(vcpu);
 	case SVM_EXIT_INTR:
@@ -162,4 +157,21 @@ int vcpu_vendor_handle_exit(struct dune_vcpu *vcpu)
 	default:
 		return svm_forbidden(vcpu, code);
 	}
+}
+
+/*
+ * A hypercall, the hot path, is alone here, so that the compiler saves no
+ * registers for the rest. It never interrupts the delivery of an event.
+ */
+int vcpu_vendor_handle_exit(struct dune_vcpu *vcpu)
+{
+	const struct vmcb *vmcb = vcpu->hw->vmcb;
+
+	if (trace_dune_exit_enabled())
+		trace_dune_exit(vmcb->control.exit_code, vmcb->save.rip,
+				vmcb->control.exit_info_1,
+				vmcb->control.exit_info_2);
+	if (likely(vmcb->control.exit_code == SVM_EXIT_VMMCALL))
+		return svm_hypercall(vcpu);
+	return svm_handle_other(vcpu);
 }

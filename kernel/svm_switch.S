@@ -97,8 +97,6 @@ SYM_FUNC_START(svm_switch)
 
 	/* Values of the guest's choice must not linger for speculation. */
 	xor	%ecx, %ecx
-	xor	%edx, %edx
-	xor	%esi, %esi
 	xor	%edi, %edi
 	xor	%r8d, %r8d
 	xor	%r9d, %r9d

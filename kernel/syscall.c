@@ -19,7 +19,6 @@
 
 #include "dune.h"
 #include "trace.h"
-#include "vendor.h"
 
 /*
  * Calls that read or replace the user registers of the thread, its FS and GS
@@ -99,7 +98,7 @@ bool dune_syscall_is_fast(void)
 static bool is_slow(struct dune_vcpu *vcpu, const struct dune_regs *regs,
 		    unsigned long nr)
 {
-	if (vcpu->slow || !have_dispatcher || nr >= NR_syscalls ||
+	if (vcpu->slow || nr >= NR_syscalls ||
 	    READ_ONCE(current_thread_info()->syscall_work))
 		return true;
 	/*
@@ -109,31 +108,27 @@ static bool is_slow(struct dune_vcpu *vcpu, const struct dune_regs *regs,
 	if (nr == __NR_ioctl &&
 	    _IOC_TYPE((unsigned int)READ_ONCE(regs->rsi)) == DUNE_IOC_TYPE)
 		return true;
-	return test_bit(array_index_nospec(nr, NR_syscalls), slow_bitmap);
+	return test_bit(nr, slow_bitmap);
 }
 
 /*
  * The handler sees only a copy of its arguments: whatever changes the shared
- * page meanwhile changes nothing for it.
+ * page meanwhile changes nothing for it. It reads nothing else of the frame
+ * (calls that do are slow), so nothing else is set: this is the hot path.
  */
-static long dispatch(const struct dune_regs *regs, unsigned long nr)
+static __always_inline long dispatch(struct dune_vcpu *vcpu, unsigned long nr)
 {
-	struct pt_regs frame = {
-		.di = regs->rdi,
-		.si = regs->rsi,
-		.dx = regs->rdx,
-		.r10 = regs->r10,
-		.r8 = regs->r8,
-		.r9 = regs->r9,
-		.ax = -ENOSYS,
-		.orig_ax = nr,
-		.cs = __USER_CS,
-		.ss = __USER_DS,
-		.flags = X86_EFLAGS_IF | X86_EFLAGS_FIXED,
-	};
+	const struct dune_regs *regs = &vcpu->run->regs;
+	struct pt_regs *frame = &vcpu->frame;
 
-	return static_call(dispatcher)(&frame,
-				       array_index_nospec(nr, NR_syscalls));
+	frame->di = regs->rdi;
+	frame->si = regs->rsi;
+	frame->dx = regs->rdx;
+	frame->r10 = regs->r10;
+	frame->r8 = regs->r8;
+	frame->r9 = regs->r9;
+	frame->orig_ax = nr;
+	return static_call(dispatcher)(frame, nr);
 }
 
 static bool is_restart(long ret)
@@ -144,30 +139,32 @@ static bool is_restart(long ret)
 
 /**
  * dune_handle_hypercall() - carry out the guest's hypercall
- * @vcpu:	of current; dune_run.regs.rax is valid
+ * @vcpu:	of current; dune_run.regs.rax is valid and RIP behind the
+ *		instruction
+ * @interrupted: an interrupt waits for the guest: a call that may sleep must
+ *		not sleep over a signal that the host half has already taken
  *
  * Context: process, interrupts on, may sleep for as long as a system call.
- * Return: 0 to enter the guest again, DUNE_EXIT_SYSCALL or DUNE_EXIT_HOSTCALL
- * with RIP behind the hypercall.
+ * Return: 0 to enter the guest again, DUNE_EXIT_SYSCALL or DUNE_EXIT_HOSTCALL.
  */
-int dune_handle_hypercall(struct dune_vcpu *vcpu)
+int dune_handle_hypercall(struct dune_vcpu *vcpu, bool interrupted)
 {
 	struct dune_regs *regs = &vcpu->run->regs;
 	unsigned long nr = READ_ONCE(regs->rax);
 	long ret;
 
-	vcpu_vendor_skip_hypercall(vcpu);
 	if (unlikely(nr >= DUNE_HOSTCALL)) {
 		dune_count(vcpu, DUNE_COUNT_HOSTCALL);
 		return DUNE_EXIT_HOSTCALL;
 	}
 	trace_dune_hypercall(nr);
-	if (is_slow(vcpu, regs, nr)) {
+	if (interrupted || is_slow(vcpu, regs, nr)) {
 		dune_count(vcpu, DUNE_COUNT_SYSCALL_SLOW);
 		return DUNE_EXIT_SYSCALL;
 	}
+	nr = array_index_nospec(nr, NR_syscalls);
 	dune_count(vcpu, DUNE_COUNT_SYSCALL_FAST);
-	ret = dispatch(regs, nr);
+	ret = dispatch(vcpu, nr);
 	if (unlikely(is_restart(ret))) {
 		regs->rax = nr;
 		vcpu->run->restart = -ret;

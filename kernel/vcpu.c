@@ -83,8 +83,11 @@ static bool vcpu_prepare(struct dune_vcpu *vcpu, unsigned long flags)
 	u64 tlb_gen = atomic64_read(&current->mm->context.tlb_gen);
 	bool flush = vcpu->flush || tlb_gen != vcpu->tlb_gen;
 
-	vcpu->flush = false;
-	vcpu->tlb_gen = tlb_gen;
+	if (flush) {
+		vcpu->flush = false;
+		vcpu->tlb_gen = tlb_gen;
+		dune_count(vcpu, DUNE_COUNT_TLB_FLUSH);
+	}
 	if (unlikely(switches != vcpu->switches)) {
 		int cpu = smp_processor_id();
 		bool migrated = cpu != vcpu->cpu;
@@ -95,9 +98,14 @@ static bool vcpu_prepare(struct dune_vcpu *vcpu, unsigned long flags)
 		vcpu->cpu = cpu;
 		vcpu_vendor_moved(vcpu, migrated);
 	}
-	vcpu_vendor_filter(vcpu, flags & _TIF_NOTSC, flags & _TIF_NOCPUID);
 	if (unlikely(flags & _TIF_NEED_FPU_LOAD))
 		switch_fpu_return();
+	flags &= _TIF_NOTSC | _TIF_NOCPUID;
+	if (unlikely(flags != vcpu->filter)) {
+		vcpu->filter = flags;
+		vcpu_vendor_filter(vcpu, flags & _TIF_NOTSC,
+				   flags & _TIF_NOCPUID);
+	}
 	return flush;
 }
 
@@ -110,14 +118,13 @@ static void vcpu_enter(struct dune_vcpu *vcpu, unsigned long flags)
 {
 	bool flush = vcpu_prepare(vcpu, flags);
 
-	if (flush)
-		dune_count(vcpu, DUNE_COUNT_TLB_FLUSH);
 	trace_dune_entry(vcpu);
 	vtime_account_guest_enter();
-	vcpu_vendor_enter(vcpu, flush);
+	if (vcpu_vendor_enter(vcpu, flush)) {
+		local_irq_enable();
+		local_irq_disable();
+	}
 	dune_count(vcpu, DUNE_COUNT_EXITS);
-	local_irq_enable();
-	local_irq_disable();
 	vtime_account_guest_exit();
 	local_irq_enable();
 }
@@ -160,7 +167,7 @@ static long vcpu_run(struct dune_vcpu *vcpu)
 	if (vcpu->running)
 		return -EBUSY;
 	vcpu->running = true;
-	vcpu->slow = flags & DUNE_RUN_SLOW_SYSCALL;
+	vcpu->slow = flags & DUNE_RUN_SLOW_SYSCALL || !dune_syscall_is_fast();
 	/* The host half may have changed what VMSAVE saves: save it again. */
 	vcpu->switches = -1;
 	run->restart = 0;

@@ -56,18 +56,16 @@ void vcpu_vendor_filter(struct dune_vcpu *vcpu, bool notsc, bool nocpuid);
 
 /*
  * Into the guest and back, interrupts off. On return every register that
- * the kernel relies on has the host's value again.
+ * the kernel relies on has the host's value again. Returns whether an
+ * interrupt of the host, which is still pending, ended the guest.
  */
-void vcpu_vendor_enter(struct dune_vcpu *vcpu, bool flush);
+bool vcpu_vendor_enter(struct dune_vcpu *vcpu, bool flush);
 
 /*
  * Deal with the exit, interrupts on. Returns 0 to enter the guest again, or
  * the DUNE_EXIT_* for user mode.
  */
 int vcpu_vendor_handle_exit(struct dune_vcpu *vcpu);
-
-/* Step over the hypercall instruction that caused the exit. */
-void vcpu_vendor_skip_hypercall(struct dune_vcpu *vcpu);
 
 /*
  * Overwrite the return stack buffer, which the guest may have filled, before
