@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * Numbers that C and assembly share: the layout of a thread's block, of the
+ * frame, and of the segments. thread.h checks them against the structures.
+ *
+ * A thread's block is 64 KB, aligned to 64 KB:
+ *
+ *	0x0000	struct dune_thread (with TSS and GDT)
+ *	0x1000	IST stacks: double fault below, exceptions above (3 levels)
+ *	0x2000	stack of the host half, 24 KB
+ *	0x8000	ring-0 stack of the guest half, 32 KB
+ *
+ * The host half finds its thread by masking RSP, the guest half by GS.
+ */
+#ifndef LIBDUNE_LAYOUT_H
+#define LIBDUNE_LAYOUT_H
+
+#define BLOCK_SIZE		0x10000
+#define IST2_TOP		0x1400
+#define IST1_TOP		0x2000
+#define IST1_STEP		0x400
+#define HOST_STACK_TOP		0x8000
+#define RING0_STACK_BOTTOM	0x8000
+#define RING0_STACK_TOP		0x10000
+
+/* struct dune_thread */
+#define T_SELF			0
+#define T_RING0_TOP		8
+#define T_USER_RSP		16
+#define T_SCRATCH		24
+#define T_NSIG			32
+#define T_TSS			36
+#define T_IST1			(T_TSS + 36)
+#define T_LEAVE_RSP		144
+
+/* struct dune_tf */
+#define TF_R11			48
+#define TF_RAX			80
+#define TF_RCX			88
+#define TF_VECTOR		120
+#define TF_RIP			136
+#define TF_CS			144
+#define TF_RFLAGS		152
+#define TF_RSP			160
+#define TF_SIZE			176
+
+/* struct dune_run, whose first member is struct dune_regs */
+#define RUN_RBX			24
+#define RUN_RSP			32
+#define RUN_RBP			40
+#define RUN_R12			96
+#define RUN_R13			104
+#define RUN_R14			112
+#define RUN_R15			120
+#define RUN_RIP			128
+#define RUN_RFLAGS		136
+
+/* Selectors: those of Linux, since programs can see them. */
+#define KERNEL_CS		0x10
+#define KERNEL_SS		0x18
+#define USER_CS			0x33
+#define USER_SS			0x2b
+#define TSS_SEL			0x40
+
+#define VEC_DF			8
+#define VEC_PF			14
+#define VEC_SIGNAL		32
+#define VEC_SYSCALL		256
+#define VEC_GATES		33
+
+/*
+ * Ring 0 runs with IOPL 1, ring 3 with 0, which ring 3 cannot change: so the
+ * entry of SYSCALL, which sees the flags in R11, knows where it came from.
+ */
+#define RFLAGS_FIXED		0x2
+#define RFLAGS_TF		0x100
+#define RFLAGS_IF		0x200
+#define RFLAGS_DF		0x400
+#define RFLAGS_IOPL1		0x1000
+#define RFLAGS_IOPL		0x3000
+#define RFLAGS_NT		0x4000
+#define RFLAGS_RF		0x10000
+#define RFLAGS_VM		0x20000
+#define RFLAGS_AC		0x40000
+#define IOPL_BIT		12
+/* Cleared by SYSCALL: TF, IF, DF, NT, RF, AC; IOPL tells the rings apart. */
+#define SFMASK			0x54700
+/* Ring 0's own, after an entry from ring 3. */
+#define RFLAGS_RING0		(RFLAGS_FIXED | RFLAGS_IOPL1)
+/* SYSRET loads these from R11; a frame with one of them leaves by IRET. */
+#define RFLAGS_NO_SYSRET	(RFLAGS_TF | RFLAGS_IOPL | RFLAGS_NT | \
+				 RFLAGS_RF | RFLAGS_VM)
+
+/* Above all numbers of the system call table. */
+#define SYSCALL_MAX		512
+
+#define DUNE_AGAIN_RESULT	(-512)
+#define EFAULT_RESULT		(-14)
+
+#endif /* LIBDUNE_LAYOUT_H */

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * The state of a thread in guest mode, and of the process.
+ *
+ * A thread's block is used by its guest half, its host half and its signal
+ * handler in the host half. They never run at the same time: the guest half
+ * stands still while the host half runs, and the handler returns before
+ * either goes on. So the block needs no lock, only compiler barriers.
+ */
+#ifndef LIBDUNE_THREAD_H
+#define LIBDUNE_THREAD_H
+
+#include <linux/dune.h>
+#include "dune.h"
+#include "layout.h"
+#include "linux.h"
+
+/* A lock of the guest half; holders have interrupts off. */
+struct dune_lock {
+	u32 held;
+};
+
+/* What the program asked for with rt_sigaction(). */
+struct dune_sighand {
+	struct dune_lock lock;		/* orders calls of rt_sigaction() */
+	u64 handled;			/* signals with a handler */
+	struct ksigaction action[NSIG + 1];
+};
+
+/*
+ * A signal on its way from the host half's handler to the program's. While
+ * there is one, the host blocks all signals that have handlers except SIGSEGV
+ * and SIGBUS, so four entries are enough: one at first, these two, and a
+ * fault that the guest half puts in front.
+ */
+struct dune_sigentry {
+	struct ksiginfo info;
+	struct ksigaction action;	/* as it was when the signal came */
+	u64 oldmask;			/* to restore when the handler returns */
+	u64 trapno, error, cr2;		/* for the ucontext of a fault */
+};
+
+#define DUNE_SIGQUEUE	4
+
+struct dune_tss {
+	u32 reserved0;
+	u64 rsp[3];
+	u64 reserved1;
+	u64 ist[7];
+	u64 reserved2;
+	u16 reserved3;
+	u16 iomap;
+} __attribute__((packed));
+
+struct dune_thread {
+	struct dune_thread *self;
+	u64 ring0_top;
+	u64 user_rsp;			/* scratch of the entry of SYSCALL */
+	u64 scratch;
+	u32 nsig;			/* entries of queue[] in use */
+	struct dune_tss tss;
+	u32 pad;
+	u64 leave_rsp;			/* dune_ring3()'s, for dune_ring3_leave() */
+	u64 gdt[16];
+
+	struct dune_run *run;		/* NULL while there is no vCPU */
+	int vcpu;			/* its file descriptor */
+	u32 fault_repeats;		/* of the same fault */
+	u64 fault_rip, fault_address;
+	u64 migrations;			/* counter when the GDT's CPU was right */
+
+	struct dune_sighand *sighand;
+	u64 mask;			/* with nsig: what the mask will be */
+	u64 temp_mask;			/* of sigsuspend and its like */
+	u32 temp_mask_on;
+	u32 touch_silent;		/* a fault of the probe is no signal */
+	struct kstack altstack;
+	struct dune_sigentry queue[DUNE_SIGQUEUE];
+
+	struct dune_thread *next;	/* dune_process.threads */
+	struct dune_sighand own_sighand; /* of a child that shares memory only */
+};
+
+_Static_assert(offsetof(struct dune_thread, self) == T_SELF, "layout");
+_Static_assert(offsetof(struct dune_thread, ring0_top) == T_RING0_TOP, "layout");
+_Static_assert(offsetof(struct dune_thread, user_rsp) == T_USER_RSP, "layout");
+_Static_assert(offsetof(struct dune_thread, scratch) == T_SCRATCH, "layout");
+_Static_assert(offsetof(struct dune_thread, nsig) == T_NSIG, "layout");
+_Static_assert(offsetof(struct dune_thread, tss) == T_TSS, "layout");
+_Static_assert(offsetof(struct dune_thread, leave_rsp) == T_LEAVE_RSP, "layout");
+_Static_assert(sizeof(struct dune_thread) <= 0x1000, "layout");
+_Static_assert(offsetof(struct dune_tf, r11) == TF_R11, "layout");
+_Static_assert(offsetof(struct dune_tf, rax) == TF_RAX, "layout");
+_Static_assert(offsetof(struct dune_tf, rcx) == TF_RCX, "layout");
+_Static_assert(offsetof(struct dune_tf, vector) == TF_VECTOR, "layout");
+_Static_assert(offsetof(struct dune_tf, rip) == TF_RIP, "layout");
+_Static_assert(offsetof(struct dune_tf, cs) == TF_CS, "layout");
+_Static_assert(offsetof(struct dune_tf, rflags) == TF_RFLAGS, "layout");
+_Static_assert(offsetof(struct dune_tf, rsp) == TF_RSP, "layout");
+_Static_assert(sizeof(struct dune_tf) == TF_SIZE && TF_SIZE % 16 == 0, "layout");
+_Static_assert(offsetof(struct dune_regs, rbx) == RUN_RBX, "layout");
+_Static_assert(offsetof(struct dune_regs, r15) == RUN_R15, "layout");
+_Static_assert(offsetof(struct dune_regs, rflags) == RUN_RFLAGS, "layout");
+
+/* One for the process; a child of fork has its own copy, as of all memory. */
+struct dune_process {
+	u32 ready;
+	struct dune_info info;
+	u64 super_base, super_size;
+	dune_pte *root;			/* the first page table */
+	u64 idt[2 * VEC_GATES];
+	struct dune_sighand sighand;
+	struct dune_lock lock;		/* of all below */
+	struct dune_thread *threads;
+	u64 old_counters[DUNE_COUNT_MAX]; /* of vCPUs that are gone */
+	u64 signals, forks;
+};
+
+extern struct dune_process dune_process;
+
+/* The calling thread, in the guest half. */
+ALWAYS_INLINE struct dune_thread *dune_self(void)
+{
+	struct dune_thread *t;
+
+	__asm__ ("movq %%gs:0, %0" : "=r" (t));
+	return t;
+}
+
+ALWAYS_INLINE u64 dune_lock(struct dune_lock *l)
+{
+	u64 flags = dune_irq_save();
+
+	while (unlikely(__atomic_exchange_n(&l->held, 1, __ATOMIC_ACQUIRE)))
+		__builtin_ia32_pause();
+	return flags;
+}
+
+ALWAYS_INLINE void dune_unlock(struct dune_lock *l, u64 flags)
+{
+	__atomic_store_n(&l->held, 0, __ATOMIC_RELEASE);
+	dune_irq_restore(flags);
+}
+
+#endif /* LIBDUNE_THREAD_H */
