@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+/*
+ * Syscall user dispatch: once the selector says so, a guest's call becomes
+ * SIGSYS with its number. The guest flips the selector itself, so nothing
+ * but the next hypercall can notice. Fails when the fast path does not ask.
+ */
+#define _GNU_SOURCE
+#include "guest.h"
+#include "tap.h"
+
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+#ifndef PR_SET_SYSCALL_USER_DISPATCH
+#define PR_SET_SYSCALL_USER_DISPATCH 59
+#endif
+
+static volatile char selector;
+static volatile int number;
+
+static void sigsys(int sig, siginfo_t *info, void *context)
+{
+	ucontext_t *uc = context;
+
+	(void)sig;
+	selector = 0;		/* our own return is a system call too */
+	number = info->si_syscall;
+	uc->uc_mcontext.gregs[REG_RAX] = 4243;
+}
+
+static u64 guest(void *arg)
+{
+	(void)arg;
+	long before = hypercall0(SYS_getppid);
+
+	selector = 1;
+	long during = hypercall0(SYS_getppid);
+	long after = hypercall0(SYS_getppid);
+
+	return before == after && during == 4243;
+}
+
+static void child(void *arg)
+{
+	struct sigaction sa = { .sa_sigaction = sigsys, .sa_flags = SA_SIGINFO };
+	struct guest g;
+
+	(void)arg;
+	guest_open(&g);
+	sigaction(SIGSYS, &sa, NULL);
+	if (prctl(PR_SET_SYSCALL_USER_DISPATCH, 1, 0, 0, &selector))
+		_exit(50);
+	if (guest_call(&g, guest, NULL) != GUEST_DONE)
+		_exit(51);
+	_exit(g.value == 1 && number == SYS_getppid ? 0 : 52);
+}
+
+int main(void)
+{
+	begin(60);
+	struct outcome o = in_child(child, NULL, 20);
+
+	if (o.code == 50)
+		skip("kernel without syscall user dispatch", "syscall user dispatch");
+	else
+		ok(!o.code, "a dispatched call is SIGSYS with the guest's number (%d, %d)", o.code, o.signal);
+	return done();
+}

@@ -1,0 +1,323 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+/*
+ * A guest by hand: see guest.h. The loop uses no floating point register
+ * (the guest's are the thread's own) and no libc between two runs.
+ */
+#define _GNU_SOURCE
+#include "guest.h"
+#include "tap.h"
+
+#include <asm/prctl.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+void (*guest_trap_handler)(struct guest_frame *frame);
+
+long raw_syscall(long nr, long a, long b, long c, long d, long e, long f)
+{
+	register long r10 asm("r10") = d;
+	register long r8 asm("r8") = e;
+	register long r9 asm("r9") = f;
+	long ret;
+
+	asm volatile("syscall" : "=a"(ret)
+		     : "0"(nr), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
+		     : "rcx", "r11", "memory");
+	return ret;
+}
+
+static void make_tables(struct guest_memory *m)
+{
+	/* Where Linux puts programs: low, position independent, and on top. */
+	static const u16 slots[GUEST_PDPTS] = { 0, 1, 170, 171, 252, 253, 254, 255 };
+
+	for (int i = 0; i < GUEST_PDPTS; i++) {
+		m->pml4[slots[i]] = (u64)m->pdpt[i] | PTE_P | PTE_W | PTE_U;
+		for (u64 j = 0; j < 512; j++)
+			m->pdpt[i][j] = (u64)slots[i] << 39 | j << 30 |
+					PTE_P | PTE_W | PTE_U | PTE_PS | PTE_A | PTE_D;
+	}
+
+	m->gdt[GUEST_CS0 >> 3] = 0x00af9b000000ffff;
+	m->gdt[GUEST_SS0 >> 3] = 0x00cf93000000ffff;
+	m->gdt[0x18 >> 3] = 0x00cffb000000ffff;
+	m->gdt[GUEST_SS3 >> 3] = 0x00cff3000000ffff;
+	m->gdt[GUEST_CS3 >> 3] = 0x00affb000000ffff;
+
+	u64 tss = (u64)&m->tss;
+
+	m->gdt[GUEST_TR >> 3] = 0x67 | (tss & 0xffffff) << 16 |
+				0x8bUL << 40 | (tss >> 24 & 0xff) << 56;
+	m->gdt[(GUEST_TR >> 3) + 1] = tss >> 32;
+	m->tss.rsp[0] = (u64)m->trap_stack + sizeof(m->trap_stack);
+	m->tss.ist[0] = m->tss.rsp[0];
+	m->tss.iomap = sizeof(m->tss);
+
+	for (int v = 0; v < 256; v++) {
+		u64 stub = (u64)guest_stubs + v * 16;
+		u64 dpl = v == 3 || v == 4 || v >= 0x80 ? 3 : 0;
+
+		m->idt[v * 2] = (stub & 0xffff) | GUEST_CS0 << 16 | 1UL << 32 |
+				(0x8e | dpl << 5) << 40 | (stub >> 16 & 0xffff) << 48;
+		m->idt[v * 2 + 1] = stub >> 32;
+	}
+}
+
+int guest_vcpu(struct guest *g)
+{
+	struct dune_create_vcpu create = { .size = sizeof(create) };
+
+	memset(g, 0, sizeof(*g));
+	g->fd = -1;
+	g->dev = open("/dev/dune", O_RDWR | O_CLOEXEC);
+	if (g->dev < 0)
+		return -errno;
+	g->info.size = sizeof(g->info);
+	if (ioctl(g->dev, DUNE_GET_INFO, &g->info))
+		return -errno;
+	g->fd = ioctl(g->dev, DUNE_CREATE_VCPU, &create);
+	if (g->fd < 0)
+		return -errno;
+	g->run = mmap(NULL, g->info.run_size, PROT_READ | PROT_WRITE, MAP_SHARED, g->fd, 0);
+	if (g->run == MAP_FAILED)
+		return -errno;
+	return 0;
+}
+
+static struct dune_segment segment(u16 selector, u16 attributes, u64 base)
+{
+	return (struct dune_segment){ selector, attributes, 0xffffffff, base };
+}
+
+int guest_try_open(struct guest *g)
+{
+	int err = guest_vcpu(g);
+
+	if (err)
+		return err;
+	g->mem = mmap(NULL, sizeof(*g->mem), PROT_READ | PROT_WRITE,
+		      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (g->mem == MAP_FAILED)
+		return -errno;
+	make_tables(g->mem);
+
+	struct dune_state *s = &g->state;
+	u64 fs = 0;
+
+	raw_syscall(SYS_arch_prctl, ARCH_GET_FS, (long)&fs, 0, 0, 0, 0);
+	s->size = sizeof(*s);
+	if (ioctl(g->fd, DUNE_GET_STATE, s))
+		return -errno;
+	s->cpl = 0;
+	s->cr3 = (u64)g->mem->pml4;
+	s->cs = segment(GUEST_CS0, 0xa9b, 0);
+	s->ss = segment(GUEST_SS0, 0xc93, 0);
+	s->ds = segment(0, 0xc93, 0);
+	s->es = segment(0, 0xc93, 0);
+	s->fs = segment(0, 0xc93, fs);
+	s->gs = segment(0, 0xc93, 0);
+	s->tr = segment(GUEST_TR, 0x8b, (u64)&g->mem->tss);
+	s->tr.limit = 0x67;
+	s->ldtr = segment(0, 0, 0);
+	s->gdtr.base = (u64)g->mem->gdt;
+	s->gdtr.limit = sizeof(g->mem->gdt) - 1;
+	s->idtr.base = (u64)g->mem->idt;
+	s->idtr.limit = sizeof(g->mem->idt) - 1;
+	s->star = (u64)GUEST_CS0 << 32 | 0x18UL << 48;
+	s->lstar = (u64)guest_lstar0;
+	s->sfmask = 0;
+	return guest_set_state(g, s);
+}
+
+void guest_open(struct guest *g)
+{
+	int err = guest_try_open(g);
+
+	if (err)
+		bail("no guest: %s", strerror(-err));
+}
+
+void guest_close(struct guest *g)
+{
+	if (g->run && g->run != MAP_FAILED)
+		munmap(g->run, g->info.run_size);
+	if (g->mem && g->mem != MAP_FAILED)
+		munmap(g->mem, sizeof(*g->mem));
+	if (g->fd >= 0)
+		close(g->fd);
+	if (g->dev >= 0)
+		close(g->dev);
+}
+
+int guest_get_state(struct guest *g, struct dune_state *s)
+{
+	memset(s, 0, sizeof(*s));
+	s->size = sizeof(*s);
+	return raw_syscall(SYS_ioctl, g->fd, DUNE_GET_STATE, (long)s, 0, 0, 0);
+}
+
+int guest_set_state(struct guest *g, struct dune_state *s)
+{
+	return raw_syscall(SYS_ioctl, g->fd, DUNE_SET_STATE, (long)s, 0, 0, 0);
+}
+
+int guest_run(struct guest *g)
+{
+	return raw_syscall(SYS_ioctl, g->fd, DUNE_RUN, 0, 0, 0, 0);
+}
+
+void guest_prepare_code(struct guest *g, const void *rip)
+{
+	struct dune_regs *r = &g->run->regs;
+	u64 *sp = (u64 *)(g->mem->stack + sizeof(g->mem->stack));
+
+	memset(r, 0, sizeof(*r));
+	r->rip = (u64)rip;
+	r->rsp = (u64)sp;
+	r->rflags = 2;
+	g->slow = 0;
+	g->restarts = 0;
+	g->intrs = 0;
+	g->faults = 0;
+	g->error = 0;
+}
+
+void guest_prepare(struct guest *g, unsigned int ring, u64 (*fn)(void *arg), void *arg)
+{
+	struct dune_state s = g->state;
+
+	if (ring == 3) {
+		s.cpl = 3;
+		s.cs = segment(GUEST_CS3, 0xafb, 0);
+		s.ss = segment(GUEST_SS3, 0xcf3, 0);
+		s.lstar = (u64)guest_lstar3;
+	}
+	int err = guest_set_state(g, &s);
+
+	if (err)
+		bail("DUNE_SET_STATE: %s", strerror(-err));
+	guest_prepare_code(g, ring == 3 ? guest_start3 : guest_start0);
+	g->run->regs.rbx = (u64)fn;
+	g->run->regs.rdi = (u64)arg;
+}
+
+/*
+ * Touch what the kernel could not make present, in user mode, so that the
+ * stack grows or the genuine signal comes.
+ */
+static void touch(const struct dune_run *run)
+{
+	u8 *p = (u8 *)run->fault_address;
+
+	if (run->fault_flags & DUNE_FAULT_EXEC)
+		raw_syscall(SYS_kill, raw_syscall(SYS_getpid, 0, 0, 0, 0, 0, 0), 11, 0, 0, 0, 0);
+	else if (run->fault_flags & DUNE_FAULT_WRITE)
+		asm volatile("lock orb $0, (%0)" : : "r"(p) : "memory", "cc");
+	else
+		(void)*(volatile u8 *)p;
+}
+
+/* One system call for the guest, and what an interrupted one needs. */
+static long serve(struct guest *g)
+{
+	struct dune_regs *r = &g->run->regs;
+	long nr = r->rax;
+
+	g->slow++;
+	if (g->run->restart) {
+		g->restarts++;
+		if (g->run->restart == 516)	/* ERESTART_RESTARTBLOCK */
+			nr = SYS_restart_syscall;
+	}
+	return raw_syscall(nr, r->rdi, r->rsi, r->rdx, r->r10, r->r8, r->r9);
+}
+
+enum guest_end guest_resume(struct guest *g)
+{
+	struct dune_run *run = g->run;
+
+	for (;;) {
+		g->error = guest_run(g);
+		/* A signal that came before the guest was entered. */
+		if (g->error == -EINTR)
+			continue;
+		if (g->error)
+			return GUEST_ERROR;
+		switch (run->exit_reason) {
+		case DUNE_EXIT_INTR:
+			g->intrs++;
+			break;
+		case DUNE_EXIT_SYSCALL:
+			run->regs.rax = serve(g);
+			break;
+		case DUNE_EXIT_FAULT:
+			g->faults++;
+			touch(run);
+			break;
+		case DUNE_EXIT_HOSTCALL:
+			g->value = run->regs.rdi;
+			switch (run->regs.rax) {
+			case DUNE_HOSTCALL | 1:
+				return GUEST_DONE;
+			case DUNE_HOSTCALL | 2:
+				g->frame = (struct guest_frame *)g->value;
+				return GUEST_TRAP;
+			case DUNE_HOSTCALL | 3:
+				return GUEST_ASK;
+			}
+			return GUEST_EXIT;
+		default:
+			return GUEST_EXIT;
+		}
+	}
+}
+
+enum guest_end guest_call(struct guest *g, u64 (*fn)(void *arg), void *arg)
+{
+	guest_prepare(g, 0, fn, arg);
+	return guest_resume(g);
+}
+
+enum guest_end guest_call3(struct guest *g, u64 (*fn)(void *arg), void *arg)
+{
+	guest_prepare(g, 3, fn, arg);
+	return guest_resume(g);
+}
+
+const char *guest_end_name(struct guest *g, enum guest_end end)
+{
+	static const char *const reasons[] = {
+		"none", "intr", "syscall", "hostcall", "fault", "hlt", "shutdown",
+		"invalid", "unknown",
+	};
+	static char text[120];
+
+	switch (end) {
+	case GUEST_DONE:
+		snprintf(text, sizeof(text), "returned %#lx", g->value);
+		break;
+	case GUEST_ASK:
+		snprintf(text, sizeof(text), "asked %#lx", g->value);
+		break;
+	case GUEST_TRAP:
+		snprintf(text, sizeof(text), "exception %lu error %#lx at %#lx",
+			 g->frame->vector, g->frame->error, g->frame->rip);
+		break;
+	case GUEST_EXIT:
+		snprintf(text, sizeof(text), "exit %s at %#lx, hardware code %#llx, %#llx, %#llx",
+			 g->run->exit_reason < 9 ? reasons[g->run->exit_reason] : "?",
+			 (u64)g->run->regs.rip, g->run->hw_exit,
+			 g->run->hw_info1, g->run->hw_info2);
+		break;
+	case GUEST_ERROR:
+		snprintf(text, sizeof(text), "DUNE_RUN: %s", strerror(-g->error));
+		break;
+	}
+	return text;
+}

@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * A guest by hand: one vCPU on the bare interface of the module, with page
+ * tables, descriptor tables and a loop that a page of code can hold. The
+ * tests of the module use this and not libdune, so that a fault of the one
+ * is not hidden by the other.
+ *
+ * A guest is a C function of the test itself: the address space is the same.
+ */
+#ifndef DUNE_TESTS_GUEST_H
+#define DUNE_TESTS_GUEST_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <linux/dune.h>
+
+typedef uint64_t u64;
+typedef uint32_t u32;
+typedef uint16_t u16;
+typedef uint8_t u8;
+
+#define GUEST_CS0	0x08
+#define GUEST_SS0	0x10
+#define GUEST_SS3	0x23
+#define GUEST_CS3	0x2b
+#define GUEST_TR	0x30
+
+#define PTE_P		(1UL << 0)
+#define PTE_W		(1UL << 1)
+#define PTE_U		(1UL << 2)
+#define PTE_A		(1UL << 5)
+#define PTE_D		(1UL << 6)
+#define PTE_PS		(1UL << 7)
+#define PTE_NX		(1UL << 63)
+
+#define FLAG_TF		(1UL << 8)
+#define FLAG_IF		(1UL << 9)
+#define FLAG_DF		(1UL << 10)
+#define FLAG_IOPL	(3UL << 12)
+#define FLAG_NT		(1UL << 14)
+#define FLAG_AC		(1UL << 18)
+
+struct guest_tss {
+	u32 reserved0;
+	u64 rsp[3];
+	u64 reserved1;
+	u64 ist[7];
+	u64 reserved2;
+	u16 reserved3;
+	u16 iomap;
+} __attribute__((packed));
+
+/* What an exception leaves on the stack; the order is that of trap.S. */
+struct guest_frame {
+	u64 r15, r14, r13, r12, r11, r10, r9, r8;
+	u64 rdi, rsi, rbp, rbx, rdx, rcx, rax;
+	u64 vector, error;
+	u64 rip, cs, rflags, rsp, ss;
+};
+
+#define GUEST_PDPTS	8
+
+/* Everything the guest's processor looks at, in ordinary memory. */
+struct guest_memory {
+	u64 pml4[512];
+	u64 pdpt[GUEST_PDPTS][512];
+	u64 idt[512];			/* one page */
+	u64 gdt[16];
+	struct guest_tss tss;
+	u8 pad[4096 - 128 - sizeof(struct guest_tss)];
+	u8 trap_stack[8192];		/* IST 1: every exception */
+	u8 stack[65536];
+};
+
+enum guest_end {
+	GUEST_DONE,	/* the function returned; its value is in guest.value */
+	GUEST_TRAP,	/* an exception: guest.frame */
+	GUEST_ASK,	/* guest_ask() was called; guest.value is its argument */
+	GUEST_EXIT,	/* another exit: guest.run->exit_reason */
+	GUEST_ERROR,	/* DUNE_RUN failed: guest.error */
+};
+
+struct guest {
+	int dev;
+	int fd;
+	int error;
+	struct dune_info info;
+	struct dune_run *run;
+	struct dune_state state;	/* as guest_open() left it */
+	struct guest_memory *mem;
+	struct guest_frame *frame;
+	u64 value;
+	unsigned int slow;		/* system calls done here for the guest */
+	unsigned int restarts;		/* of these, interrupted in the kernel before */
+	unsigned int intrs;		/* DUNE_EXIT_INTR */
+	unsigned int faults;		/* DUNE_EXIT_FAULT */
+};
+
+/* Make everything; 0 or -errno of the step that failed. */
+int guest_try_open(struct guest *g);
+/* The same, but failure ends the program with words. */
+void guest_open(struct guest *g);
+void guest_close(struct guest *g);
+/* Make the vCPU only: device, vCPU, run page. 0 or -errno. */
+int guest_vcpu(struct guest *g);
+
+/* Registers for a call of fn(arg) in ring @ring, from a fresh state. */
+void guest_prepare(struct guest *g, unsigned int ring, u64 (*fn)(void *arg), void *arg);
+/* Registers for bare code at @rip, on the guest's stack. */
+void guest_prepare_code(struct guest *g, const void *rip);
+/* Run on, doing what a host half does, until something ends that. */
+enum guest_end guest_resume(struct guest *g);
+/* guest_prepare(0) and guest_resume(). */
+enum guest_end guest_call(struct guest *g, u64 (*fn)(void *arg), void *arg);
+enum guest_end guest_call3(struct guest *g, u64 (*fn)(void *arg), void *arg);
+/* One DUNE_RUN: 0 or -errno. */
+int guest_run(struct guest *g);
+int guest_get_state(struct guest *g, struct dune_state *s);
+int guest_set_state(struct guest *g, struct dune_state *s);
+const char *guest_end_name(struct guest *g, enum guest_end end);
+
+/* Host system call without libc's errno; used by the loop itself. */
+long raw_syscall(long nr, long a, long b, long c, long d, long e, long f);
+
+/* ---- called inside the guest ---- */
+
+/* The handler of all exceptions; NULL: they end guest_resume(). */
+extern void (*guest_trap_handler)(struct guest_frame *frame);
+
+/* Ring 0: a system call by hypercall. */
+static inline long hypercall(long nr, long a, long b, long c, long d, long e, long f)
+{
+	register long r10 asm("r10") = d;
+	register long r8 asm("r8") = e;
+	register long r9 asm("r9") = f;
+	long ret;
+
+	asm volatile("vmmcall" : "=a"(ret)
+		     : "0"(nr), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
+		     : "memory");
+	return ret;
+}
+
+static inline long hypercall0(long nr)
+{
+	return hypercall(nr, 0, 0, 0, 0, 0, 0);
+}
+
+static inline long hypercall3(long nr, long a, long b, long c)
+{
+	return hypercall(nr, a, b, c, 0, 0, 0);
+}
+
+/* Ring 0: end guest_resume() with GUEST_ASK; returns when it is resumed. */
+u64 guest_ask(u64 value);
+
+/* Entry points of trap.S. */
+extern const char guest_stubs[];	/* 256 of 16 bytes */
+extern const char guest_lstar0[];	/* SYSCALL from ring 0 */
+extern const char guest_lstar3[];	/* SYSCALL from ring 3 */
+extern const char guest_start0[];
+extern const char guest_start3[];
+
+static inline u64 read_flags(void)
+{
+	u64 f;
+
+	asm volatile("pushfq; popq %0" : "=r"(f));
+	return f;
+}
+
+static inline void write_flags(u64 f)
+{
+	asm volatile("pushq %0; popfq" : : "r"(f) : "cc", "memory");
+}
+
+static inline u64 read_cr2(void)
+{
+	u64 v;
+
+	asm volatile("mov %%cr2, %0" : "=r"(v));
+	return v;
+}
+
+static inline void write_cr3(u64 v)
+{
+	asm volatile("mov %0, %%cr3" : : "r"(v) : "memory");
+}
+
+static inline void invlpg(const void *p)
+{
+	asm volatile("invlpg (%0)" : : "r"(p) : "memory");
+}
+
+#endif

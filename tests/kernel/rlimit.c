@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+/*
+ * Resource limits hold for a guest: processor time, address space, files,
+ * file size, stack, locked memory. Fails when time in the guest is not the
+ * process's, or a fast call is made with other credentials than its own.
+ */
+#define _GNU_SOURCE
+#include "guest.h"
+#include "tap.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+static void limit(int what, unsigned long soft, unsigned long hard)
+{
+	struct rlimit r = { soft, hard };
+
+	setrlimit(what, &r);
+}
+
+static u64 spin(void *arg)
+{
+	(void)arg;
+	for (;;)
+		asm volatile("pause");
+	return 0;
+}
+
+static void cpu_soft(void *arg)
+{
+	struct guest g;
+
+	(void)arg;
+	guest_open(&g);
+	limit(RLIMIT_CPU, 1, 5);
+	guest_call(&g, spin, NULL);
+}
+
+static void cpu_hard(void *arg)
+{
+	struct guest g;
+
+	(void)arg;
+	guest_open(&g);
+	signal(SIGXCPU, SIG_IGN);
+	limit(RLIMIT_CPU, 1, 2);
+	guest_call(&g, spin, NULL);
+}
+
+static u64 map(void *arg)
+{
+	return hypercall(SYS_mmap, 0, (long)arg, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+}
+
+static void address_space(void *arg)
+{
+	struct guest g;
+
+	(void)arg;
+	guest_open(&g);
+	limit(RLIMIT_AS, 64UL << 20, 64UL << 20);
+	if (guest_call(&g, map, (void *)(1UL << 20)) != GUEST_DONE || (long)g.value < 0)
+		_exit(1);
+	if (guest_call(&g, map, (void *)(128UL << 20)) != GUEST_DONE || (long)g.value != -ENOMEM)
+		_exit(2);
+}
+
+static u64 open_many(void *arg)
+{
+	(void)arg;
+	for (int i = 0; i < 100; i++) {
+		long fd = hypercall3(SYS_open, (long)"/dev/null", O_RDONLY, 0);
+
+		if (fd < 0)
+			return fd;
+	}
+	return 0;
+}
+
+static void files(void *arg)
+{
+	struct guest g;
+
+	(void)arg;
+	guest_open(&g);
+	limit(RLIMIT_NOFILE, 20, 20);
+	_exit(guest_call(&g, open_many, NULL) == GUEST_DONE && (long)g.value == -EMFILE ? 0 : 1);
+}
+
+static u64 grow_file(void *arg)
+{
+	return hypercall(SYS_pwrite64, (long)arg, (long)"x", 1, 1 << 20, 0, 0);
+}
+
+static volatile int xfsz;
+
+static void on_xfsz(int sig)
+{
+	(void)sig;
+	xfsz = 1;
+}
+
+static void file_size(void *arg)
+{
+	int fd = memfd_create("x", 0);
+	struct guest g;
+
+	(void)arg;
+	guest_open(&g);
+	signal(SIGXFSZ, on_xfsz);
+	limit(RLIMIT_FSIZE, 4096, 4096);
+	_exit(guest_call(&g, grow_file, (void *)(long)fd) == GUEST_DONE && (long)g.value == -EFBIG && xfsz ? 0 : 1);
+}
+
+static u64 touch_down(void *arg)
+{
+	volatile char *p = (volatile char *)&arg;
+	char *low = (char *)arg;
+
+	for (p -= 4096; p > low; p -= 4096)
+		*p = 1;
+	return 1;
+}
+
+/* The process's own stack as the guest's: it grows, up to its limit. */
+static void stack(void *arg)
+{
+	char here;
+	struct guest g;
+
+	limit(RLIMIT_STACK, 1 << 20, 1 << 20);
+	guest_open(&g);
+	guest_prepare(&g, 0, touch_down, &here - (long)arg);
+	g.run->regs.rsp = ((u64)&here - 65536) & -16UL;
+	_exit(guest_resume(&g) == GUEST_DONE && g.value == 1 && g.faults ? 0 : 1);
+}
+
+static u64 lock(void *arg)
+{
+	return hypercall3(SYS_mlock, (long)arg, 1 << 20, 0);
+}
+
+static void locked(void *arg)
+{
+	void *p = mmap(NULL, 1 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct guest g;
+
+	(void)arg;
+	guest_open(&g);
+	limit(RLIMIT_MEMLOCK, 65536, 65536);
+	if (setresuid(65534, 65534, 65534))
+		_exit(3);
+	_exit(guest_call(&g, lock, p) == GUEST_DONE && (long)g.value == -ENOMEM ? 0 : 1);
+}
+
+/* Time spent in the guest is the process's user (or system) time, not nobody's. */
+static void accounted(void *arg)
+{
+	struct rusage r;
+	struct guest g;
+
+	(void)arg;
+	guest_open(&g);
+	if (fork() == 0) {
+		sleep_ms(1000);
+		kill(getppid(), SIGUSR1);
+		_exit(0);
+	}
+	signal(SIGUSR1, on_xfsz);
+	guest_prepare(&g, 0, spin, NULL);
+	while (!xfsz) {
+		int err = guest_run(&g);
+
+		if (err && err != -EINTR)
+			_exit(2);
+	}
+	getrusage(RUSAGE_SELF, &r);
+
+	long ms = r.ru_utime.tv_sec * 1000 + r.ru_utime.tv_usec / 1000 +
+		  r.ru_stime.tv_sec * 1000 + r.ru_stime.tv_usec / 1000;
+
+	_exit(ms > 300 ? 0 : 1);
+}
+
+int main(void)
+{
+	struct outcome o;
+
+	begin(120);
+	o = in_child(cpu_soft, NULL, 30);
+	ok(o.signal == SIGXCPU, "RLIMIT_CPU: SIGXCPU ends a guest that spins (%d, %d)", o.code, o.signal);
+	o = in_child(cpu_hard, NULL, 30);
+	ok(o.signal == SIGKILL, "RLIMIT_CPU: SIGKILL at the hard limit (%d, %d)", o.code, o.signal);
+	o = in_child(accounted, NULL, 30);
+	ok(!o.code, "time in the guest is accounted to the process (%d, %d)", o.code, o.signal);
+	o = in_child(address_space, NULL, 20);
+	ok(!o.code, "RLIMIT_AS (%d, %d)", o.code, o.signal);
+	o = in_child(files, NULL, 20);
+	ok(!o.code, "RLIMIT_NOFILE (%d, %d)", o.code, o.signal);
+	o = in_child(file_size, NULL, 20);
+	ok(!o.code, "RLIMIT_FSIZE, with its signal (%d, %d)", o.code, o.signal);
+	o = in_child(stack, (void *)(512L << 10), 20);
+	ok(!o.code, "the stack grows below its limit (%d, %d)", o.code, o.signal);
+	o = in_child(stack, (void *)(2L << 20), 20);
+	ok(o.signal == SIGSEGV, "RLIMIT_STACK: SIGSEGV above it (%d, %d)", o.code, o.signal);
+	o = in_child(locked, NULL, 20);
+	ok(!o.code, "RLIMIT_MEMLOCK, as another user (%d, %d)", o.code, o.signal);
+	return done();
+}

@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+/*
+ * seccomp holds for what a guest asks of the kernel: filters made before the
+ * guest runs, made by the guest, and put on the thread by another one while
+ * the guest runs; strict mode. Fails as soon as the fast path dispatches a
+ * call without asking.
+ */
+#define _GNU_SOURCE
+#include "guest.h"
+#include "tap.h"
+
+#include <errno.h>
+#include <linux/audit.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stddef.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+static struct guest g;
+static struct sock_fprog prog;
+static struct sock_filter code[] = {
+	BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_getppid, 0, 1),
+	BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),	/* [2]: the action */
+	BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+};
+
+static long install(u32 action, unsigned int flags)
+{
+	code[2].k = action;
+	prog.len = sizeof(code) / sizeof(code[0]);
+	prog.filter = code;
+	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+	return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, &prog);
+}
+
+static u64 getppids(void *arg)
+{
+	long last = 0;
+
+	for (long i = 0; i < (long)arg; i++)
+		last = hypercall0(SYS_getppid);
+	return last;
+}
+
+static void begin_guest(void)
+{
+	guest_open(&g);
+	/* Once without a filter: whatever a module may cache is cached now. */
+	if (guest_call(&g, getppids, (void *)10) != GUEST_DONE || (int)g.value != getppid())
+		_exit(90);
+}
+
+static void errno_filter(void *arg)
+{
+	(void)arg;
+	begin_guest();
+	if (install(SECCOMP_RET_ERRNO | 123, 0))
+		_exit(91);
+	if (guest_call(&g, getppids, (void *)10) != GUEST_DONE)
+		_exit(92);
+	_exit(g.value == (u64)-123 ? 0 : 93);
+}
+
+static void kill_filter(void *arg)
+{
+	(void)arg;
+	begin_guest();
+	install(SECCOMP_RET_KILL_PROCESS, 0);
+	guest_call(&g, getppids, (void *)1);
+}
+
+static volatile int trapped;
+
+static void sigsys(int sig, siginfo_t *info, void *context)
+{
+	ucontext_t *uc = context;
+
+	(void)sig;
+	trapped = info->si_syscall;
+	uc->uc_mcontext.gregs[REG_RAX] = 777;
+}
+
+static void trap_filter(void *arg)
+{
+	struct sigaction sa = { .sa_sigaction = sigsys, .sa_flags = SA_SIGINFO };
+
+	(void)arg;
+	begin_guest();
+	sigaction(SIGSYS, &sa, NULL);
+	install(SECCOMP_RET_TRAP, 0);
+	if (guest_call(&g, getppids, (void *)1) != GUEST_DONE)
+		_exit(92);
+	_exit(g.value == 777 && trapped == SYS_getppid ? 0 : 93);
+}
+
+static void trace_filter(void *arg)
+{
+	(void)arg;
+	begin_guest();
+	install(SECCOMP_RET_TRACE, 0);
+	guest_call(&g, getppids, (void *)1);
+	_exit(g.value == (u64)-ENOSYS ? 0 : 93);
+}
+
+static u64 guest_installs(void *arg)
+{
+	(void)arg;
+	if (hypercall(SYS_prctl, PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0, 0))
+		return 1;
+	if (hypercall3(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, (long)&prog))
+		return 2;
+	return hypercall0(SYS_getppid);
+}
+
+static void guest_filter(void *arg)
+{
+	(void)arg;
+	begin_guest();
+	code[2].k = SECCOMP_RET_ERRNO | 77;
+	prog.len = 4;
+	prog.filter = code;
+	if (guest_call(&g, guest_installs, NULL) != GUEST_DONE)
+		_exit(92);
+	_exit(g.value == (u64)-77 ? 0 : 93);
+}
+
+static u64 guest_strict(void *arg)
+{
+	(void)arg;
+	hypercall(SYS_prctl, PR_SET_SECCOMP, SECCOMP_MODE_STRICT, 0, 0, 0, 0);
+	hypercall0(SYS_getppid);
+	return 0;
+}
+
+static void strict_mode(void *arg)
+{
+	(void)arg;
+	begin_guest();
+	guest_call(&g, guest_strict, NULL);
+}
+
+static u64 strict_write(void *arg)
+{
+	hypercall(SYS_prctl, PR_SET_SECCOMP, SECCOMP_MODE_STRICT, 0, 0, 0, 0);
+	/* write() is allowed in strict mode; the ioctl that runs a guest is not. */
+	hypercall3(SYS_write, (long)arg, (long)"x", 1);
+	return 0;
+}
+
+static void strict_allowed(void *arg)
+{
+	begin_guest();
+	guest_call(&g, strict_write, arg);
+}
+
+static volatile int filtered, running;
+
+static u64 until_filtered(void *arg)
+{
+	(void)arg;
+	running = 1;
+	for (;;) {
+		long v = hypercall0(SYS_getppid);
+
+		if (v == -55)
+			return 1;
+		/* The filter is on since before this was set: the call had to see it. */
+		if (__atomic_load_n(&filtered, __ATOMIC_SEQ_CST) == 2)
+			return 0;
+		if (filtered == 1)
+			filtered = 2;
+	}
+}
+
+static void *other_thread(void *arg)
+{
+	(void)arg;
+	while (!running)
+		sleep_ms(1);
+	sleep_ms(20);
+	if (install(SECCOMP_RET_ERRNO | 55, SECCOMP_FILTER_FLAG_TSYNC))
+		_exit(91);
+	__atomic_store_n(&filtered, 1, __ATOMIC_SEQ_CST);
+	return NULL;
+}
+
+static void tsync(void *arg)
+{
+	pthread_t t;
+
+	(void)arg;
+	begin_guest();
+	pthread_create(&t, NULL, other_thread, NULL);
+	if (guest_call(&g, until_filtered, NULL) != GUEST_DONE)
+		_exit(92);
+	_exit(g.value == 1 ? 0 : 93);
+}
+
+static u64 kill_in_a_row(void *arg)
+{
+	(void)arg;
+	hypercall0(SYS_getpid);
+	hypercall0(SYS_getppid);
+	hypercall3(SYS_exit_group, 55, 0, 0);
+	return 0;
+}
+
+static void kill_thread(void *arg)
+{
+	(void)arg;
+	begin_guest();
+	install(SECCOMP_RET_KILL_THREAD, 0);
+	guest_call(&g, kill_in_a_row, NULL);
+}
+
+int main(void)
+{
+	struct outcome o;
+	int p[2];
+	char c = 0;
+
+	begin(90);
+	o = in_child(errno_filter, NULL, 20);
+	ok(!o.code, "a filter's errno is the guest's result (%d, %d)", o.code, o.signal);
+	o = in_child(kill_filter, NULL, 20);
+	ok(o.signal == SIGSYS, "a filter that kills the process kills it by SIGSYS (%d, %d)", o.code, o.signal);
+	o = in_child(kill_thread, NULL, 20);
+	ok(o.signal == SIGSYS, "one that kills the thread too (%d, %d)", o.code, o.signal);
+	o = in_child(trap_filter, NULL, 20);
+	ok(!o.code, "a filter that traps sends SIGSYS with the guest's number (%d, %d)", o.code, o.signal);
+	o = in_child(trace_filter, NULL, 20);
+	ok(!o.code, "a filter that asks a tracer who is not there gives ENOSYS (%d, %d)", o.code, o.signal);
+	o = in_child(guest_filter, NULL, 20);
+	ok(!o.code, "a filter that the guest installs holds for its next call (%d, %d)", o.code, o.signal);
+	o = in_child(tsync, NULL, 30);
+	ok(!o.code, "a filter that another thread puts on a running guest (TSYNC) holds (%d, %d)", o.code, o.signal);
+	o = in_child(strict_mode, NULL, 20);
+	ok(o.signal == SIGKILL, "strict mode kills at the guest's next call (%d, %d)", o.code, o.signal);
+	if (pipe(p))
+		bail("pipe");
+	o = in_child(strict_allowed, (void *)(long)p[1], 20);
+	ok(o.signal == SIGKILL && read(p[0], &c, 1) == 1 && c == 'x',
+	   "strict mode lets write pass, and then kills at the ioctl (%d, %d)", o.code, o.signal);
+	return done();
+}

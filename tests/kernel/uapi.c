@@ -1,0 +1,425 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+/*
+ * The interface by its letter: layouts, sizes, flags, reserved fields, file
+ * descriptors, threads and processes, mappings. A module that ignores what
+ * it does not know, or trusts a pointer or an owner, fails here.
+ */
+#define _GNU_SOURCE
+#include "guest.h"
+#include "tap.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static struct guest g;
+
+static int call(int fd, unsigned long request, void *arg)
+{
+	return ioctl(fd, request, arg) < 0 ? -errno : 0;
+}
+
+static void layouts(void)
+{
+	ok(sizeof(struct dune_info) == 56, "struct dune_info has 56 bytes (%zu)", sizeof(struct dune_info));
+	ok(sizeof(struct dune_create_vcpu) == 24, "struct dune_create_vcpu has 24 bytes");
+	ok(sizeof(struct dune_segment) == 16, "struct dune_segment has 16 bytes");
+	ok(sizeof(struct dune_state) == 312, "struct dune_state has 312 bytes (%zu)", sizeof(struct dune_state));
+	ok(sizeof(struct dune_regs) == 144, "struct dune_regs has 144 bytes");
+	ok(offsetof(struct dune_run, flags) == 144 && offsetof(struct dune_run, fault_address) == 168 &&
+	   offsetof(struct dune_run, counters) == 264 && sizeof(struct dune_run) == 392,
+	   "struct dune_run has its members in place (%zu)", sizeof(struct dune_run));
+	ok(DUNE_GET_INFO == 0xc038de00 && DUNE_CREATE_VCPU == 0x4018de01 && DUNE_RUN == 0xde10,
+	   "request numbers are as published");
+}
+
+static void device(void)
+{
+	struct stat st;
+
+	ok(!stat("/dev/dune", &st) && S_ISCHR(st.st_mode), "/dev/dune is a character device");
+	ok((st.st_mode & 0777) == 0666 || (st.st_mode & 0777) == 0600,
+	   "its mode is one that a choice explains (%o)", st.st_mode & 0777);
+
+	struct dune_info info = { .size = sizeof(info) };
+
+	ok(!call(g.dev, DUNE_GET_INFO, &info), "DUNE_GET_INFO");
+	ok(info.size == sizeof(info) && info.api_version == DUNE_API_VERSION, "version %u", info.api_version);
+	ok(info.vendor == DUNE_VENDOR_SVM || info.vendor == DUNE_VENDOR_VMX, "vendor %u", info.vendor);
+	ok(info.address_bits >= 36 && info.address_bits <= 52, "address width %u", info.address_bits);
+	ok((info.guest_cr0 & 0x80010001) == 0x80010001, "CR0 %#llx: PE, WP, PG", info.guest_cr0);
+	ok((info.guest_cr4 & 0x20) && !(info.guest_cr4 & 0x300000), "CR4 %#llx: PAE, no SMEP, no SMAP",
+	   info.guest_cr4);
+	ok((info.guest_efer & 0xd01) == 0xd01, "EFER %#llx: SCE, LME, LMA, NXE", info.guest_efer);
+	ok(info.run_size == 4096, "the run page is a page");
+	ok(!info.reserved, "reserved is zero");
+	ok(!(info.features & ~(DUNE_FEATURE_FAST_SYSCALL | DUNE_FEATURE_PCID)), "no unknown feature");
+
+	static const u32 sizes[] = { 0, 4, 55, 57, 64, 4096, 0xffffffff };
+
+	for (unsigned int i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		info.size = sizes[i];
+		ok(call(g.dev, DUNE_GET_INFO, &info) == -EINVAL, "DUNE_GET_INFO with size %u: EINVAL", sizes[i]);
+	}
+	ok(call(g.dev, DUNE_GET_INFO, NULL) == -EFAULT, "DUNE_GET_INFO at 0: EFAULT");
+	ok(call(g.dev, DUNE_GET_INFO, (void *)0xffff888000000000) == -EFAULT,
+	   "DUNE_GET_INFO at a kernel address: EFAULT");
+	ok(call(g.dev, DUNE_GET_INFO, (void *)0x8000000000000000) == -EFAULT,
+	   "DUNE_GET_INFO at a non-canonical address: EFAULT");
+
+	char *page = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	munmap(page + 4096, 4096);
+	struct dune_info *edge = (void *)(page + 4096 - 16);
+
+	edge->size = sizeof(*edge);
+	ok(call(g.dev, DUNE_GET_INFO, edge) == -EFAULT, "DUNE_GET_INFO over the end of a mapping: EFAULT");
+	edge = (void *)(page + 64);
+	edge->size = sizeof(*edge);
+	mprotect(page, 4096, PROT_READ);
+	ok(call(g.dev, DUNE_GET_INFO, edge) == -EFAULT, "DUNE_GET_INFO into read-only memory: EFAULT");
+	munmap(page, 4096);
+
+	static const unsigned int unknown[] = { 0xde02, 0xc038de03, 0x4018de00, 0xde00, 0xae00, 0, 0xffffffff,
+						0x5413, DUNE_RUN, DUNE_GET_STATE };
+
+	for (unsigned int i = 0; i < sizeof(unknown) / sizeof(unknown[0]); i++) {
+		int err = call(g.dev, unknown[i], page);
+
+		ok(err == -ENOTTY, "request %#x on the device: ENOTTY (%s)", unknown[i], strerror(-err));
+	}
+	char c;
+
+	ok(read(g.dev, &c, 1) < 0 && write(g.dev, &c, 1) < 0, "the device cannot be read nor written");
+	ok(mmap(NULL, 4096, PROT_READ, MAP_SHARED, g.dev, 0) == MAP_FAILED, "nor mapped");
+}
+
+static void create(void)
+{
+	struct dune_create_vcpu c = { .size = sizeof(c) };
+	static const u32 sizes[] = { 0, 8, 23, 25, 4096 };
+
+	for (unsigned int i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		c.size = sizes[i];
+		ok(call(g.dev, DUNE_CREATE_VCPU, &c) == -EINVAL, "DUNE_CREATE_VCPU with size %u: EINVAL", sizes[i]);
+	}
+	c.size = sizeof(c);
+	for (int bit = 0; bit < 32; bit += 5) {
+		c.flags = 1U << bit;
+		ok(call(g.dev, DUNE_CREATE_VCPU, &c) == -EINVAL, "DUNE_CREATE_VCPU with flag %d: EINVAL", bit);
+	}
+	c.flags = 0;
+	for (int i = 0; i < 2; i++) {
+		c.reserved[i] = 1UL << 63;
+		ok(call(g.dev, DUNE_CREATE_VCPU, &c) == -EINVAL, "DUNE_CREATE_VCPU with reserved[%d]: EINVAL", i);
+		c.reserved[i] = 0;
+	}
+	ok(call(g.dev, DUNE_CREATE_VCPU, NULL) == -EFAULT, "DUNE_CREATE_VCPU at 0: EFAULT");
+
+	int fd = ioctl(g.dev, DUNE_CREATE_VCPU, &c);
+
+	ok(fd >= 0, "a second vCPU of the same thread");
+	ok(fcntl(fd, F_GETFD) & FD_CLOEXEC, "its descriptor is close-on-exec");
+	close(fd);
+}
+
+static void vcpu(void)
+{
+	static const unsigned int unknown[] = { 0xde11, 0xde13, 0xc138de10, DUNE_GET_INFO, DUNE_CREATE_VCPU, 0xae80 };
+	struct dune_state s;
+
+	for (unsigned int i = 0; i < sizeof(unknown) / sizeof(unknown[0]); i++) {
+		int err = call(g.fd, unknown[i], &s);
+
+		ok(err == -ENOTTY, "request %#x on a vCPU: ENOTTY (%s)", unknown[i], strerror(-err));
+	}
+	ok(call(g.fd, DUNE_RUN, &s) == -EINVAL, "DUNE_RUN with an argument: EINVAL");
+
+	static const u32 sizes[] = { 0, 4, 311, 313, 4096 };
+
+	for (unsigned int i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		s = g.state;
+		s.size = sizes[i];
+		ok(call(g.fd, DUNE_SET_STATE, &s) == -EINVAL, "DUNE_SET_STATE with size %u: EINVAL", sizes[i]);
+		s.size = sizes[i];
+		ok(call(g.fd, DUNE_GET_STATE, &s) == -EINVAL, "DUNE_GET_STATE with size %u: EINVAL", sizes[i]);
+	}
+	for (int i = 0; i < 8; i += 7) {
+		s = g.state;
+		s.reserved[i] = 1;
+		ok(call(g.fd, DUNE_SET_STATE, &s) == -EINVAL, "DUNE_SET_STATE with reserved[%d]: EINVAL", i);
+	}
+	s = g.state;
+	s.cpl = 4;
+	ok(call(g.fd, DUNE_SET_STATE, &s) == -EINVAL, "DUNE_SET_STATE with cpl 4: EINVAL");
+	ok(call(g.fd, DUNE_SET_STATE, NULL) == -EFAULT, "DUNE_SET_STATE at 0: EFAULT");
+	ok(call(g.fd, DUNE_GET_STATE, (void *)0xffffffff81000000) == -EFAULT,
+	   "DUNE_GET_STATE at a kernel address: EFAULT");
+
+	/* MSRs that hold addresses must be canonical: VMLOAD and WRMSR of a bad one would fault in the host. */
+	struct { const char *name; size_t offset; } addresses[] = {
+		{ "fs.base", offsetof(struct dune_state, fs.base) },
+		{ "gs.base", offsetof(struct dune_state, gs.base) },
+		{ "tr.base", offsetof(struct dune_state, tr.base) },
+		{ "ldtr.base", offsetof(struct dune_state, ldtr.base) },
+		{ "gdtr.base", offsetof(struct dune_state, gdtr.base) },
+		{ "idtr.base", offsetof(struct dune_state, idtr.base) },
+		{ "lstar", offsetof(struct dune_state, lstar) },
+		{ "cstar", offsetof(struct dune_state, cstar) },
+		{ "kernel_gs_base", offsetof(struct dune_state, kernel_gs_base) },
+		{ "sysenter_esp", offsetof(struct dune_state, sysenter_esp) },
+		{ "sysenter_eip", offsetof(struct dune_state, sysenter_eip) },
+	};
+
+	for (unsigned int i = 0; i < sizeof(addresses) / sizeof(addresses[0]); i++) {
+		s = g.state;
+		*(u64 *)((char *)&s + addresses[i].offset) = 0x8000000000000000;
+		ok(call(g.fd, DUNE_SET_STATE, &s) == -EINVAL, "non-canonical %s: EINVAL", addresses[i].name);
+	}
+
+	struct dune_state a = g.state, b;
+
+	a.cr2 = 0x1234567000;
+	a.kernel_gs_base = 0x7f0012340000;
+	a.sysenter_eip = 0x400123;
+	a.cstar = 0x400456;
+	a.sfmask = 0x4700;
+	a.es.selector = 0x23;
+	a.ldtr = (struct dune_segment){ 0x50, 0x82, 0xfff, 0x7f0000001000 };
+	ok(!call(g.fd, DUNE_SET_STATE, &a), "DUNE_SET_STATE");
+	memset(&b, 0xa5, sizeof(b));
+	b.size = sizeof(b);
+	ok(!call(g.fd, DUNE_GET_STATE, &b), "DUNE_GET_STATE into a structure that was not cleared");
+	ok(!memcmp(&a, &b, sizeof(a)), "what was set is read back, reserved fields zero");
+	if (memcmp(&a, &b, sizeof(a))) {
+		for (unsigned int i = 0; i < sizeof(a) / 8; i++) {
+			if (((u64 *)&a)[i] != ((u64 *)&b)[i])
+				diag("offset %u: set %#lx read %#lx", i * 8, ((u64 *)&a)[i], ((u64 *)&b)[i]);
+		}
+	}
+	call(g.fd, DUNE_SET_STATE, &g.state);
+}
+
+static void mappings(void)
+{
+	ok(mmap(NULL, 4096, PROT_READ, MAP_SHARED, g.fd, 4096) == MAP_FAILED, "mmap at offset 4096 fails");
+	ok(mmap(NULL, 8192, PROT_READ, MAP_SHARED, g.fd, 0) == MAP_FAILED, "mmap of two pages fails");
+	ok(mmap(NULL, 4096, PROT_READ, MAP_SHARED, g.fd, 1UL << 40) == MAP_FAILED, "mmap far out fails");
+	ok(mmap(NULL, 4096, PROT_READ, MAP_PRIVATE, g.fd, 0) == MAP_FAILED, "a private mapping fails");
+
+	void *second = mmap(NULL, 4096, PROT_READ, MAP_SHARED, g.fd, 0);
+
+	ok(second != MAP_FAILED, "a second, read-only mapping");
+	if (second != MAP_FAILED) {
+		g.run->regs.r15 = 0x1122334455667788;
+		ok(((struct dune_run *)second)->regs.r15 == 0x1122334455667788, "shows the same page");
+		ok(mremap(second, 4096, 8192, MREMAP_MAYMOVE) == MAP_FAILED, "cannot be grown");
+		munmap(second, 4096);
+	}
+}
+
+static u64 return_42(void *arg)
+{
+	(void)arg;
+	return 42;
+}
+
+static int run_bits(void)
+{
+	guest_prepare(&g, 0, return_42, NULL);
+	return 0;
+}
+
+static void run(void)
+{
+	struct dune_run *r = g.run;
+
+	for (int bit = 1; bit < 32; bit += 6) {
+		run_bits();
+		r->flags = 1U << bit;
+		ok(guest_run(&g) == -EINVAL, "DUNE_RUN with flag %d: EINVAL", bit);
+	}
+	r->flags = 0;
+	run_bits();
+	r->reserved0 = 1;
+	ok(guest_run(&g) == -EINVAL, "DUNE_RUN with reserved0: EINVAL");
+	r->reserved0 = 0;
+	r->reserved1[7] = 1;
+	ok(guest_run(&g) == -EINVAL, "DUNE_RUN with reserved1: EINVAL");
+	r->reserved1[7] = 0;
+
+	static const u32 vectors[] = { 1, 2, 31, 256, 0x80000020 };
+
+	for (unsigned int i = 0; i < sizeof(vectors) / sizeof(vectors[0]); i++) {
+		r->irq_vector = vectors[i];
+		ok(guest_run(&g) == -EINVAL, "DUNE_RUN with vector %#x: EINVAL", vectors[i]);
+	}
+	r->irq_vector = 0;
+	enum guest_end end = guest_call(&g, return_42, NULL);
+
+	ok(end == GUEST_DONE && g.value == 42, "after all refusals the guest runs (%s)", guest_end_name(&g, end));
+	/* No more is promised about flags than that the guest cannot own the host's. */
+	guest_prepare(&g, 0, return_42, NULL);
+	r->regs.rflags = ~0UL;
+	end = guest_resume(&g);
+	ok(end == GUEST_ERROR || end == GUEST_EXIT || end == GUEST_DONE || end == GUEST_TRAP,
+	   "all flags set: %s", guest_end_name(&g, end));
+	ok(!guest_set_state(&g, &g.state), "state again");
+	end = guest_call(&g, return_42, NULL);
+	ok(end == GUEST_DONE && g.value == 42, "and the guest runs after that");
+}
+
+static void *thread(void *arg)
+{
+	struct dune_create_vcpu c = { .size = sizeof(c) };
+	struct dune_state s = { .size = sizeof(s) };
+	int *result = arg;
+
+	result[0] = call(g.fd, DUNE_RUN, NULL);
+	result[1] = call(g.fd, DUNE_GET_STATE, &s);
+	s = g.state;
+	result[2] = call(g.fd, DUNE_SET_STATE, &s);
+	result[3] = ioctl(g.dev, DUNE_CREATE_VCPU, &c);
+	return NULL;
+}
+
+static void threads(void)
+{
+	int result[4];
+	pthread_t t;
+
+	guest_prepare(&g, 0, return_42, NULL);
+	pthread_create(&t, NULL, thread, result);
+	pthread_join(t, NULL);
+	ok(result[0] == -EPERM, "another thread cannot run the vCPU: EPERM");
+	ok(result[1] == -EPERM && result[2] == -EPERM, "nor read or write its state: EPERM");
+	ok(result[3] >= 0, "but make one of its own in the same address space");
+	guest_prepare(&g, 0, return_42, NULL);
+	ok(ioctl(result[3], DUNE_RUN, 0) < 0 && errno == EPERM, "which outlives it, and runs for nobody else");
+	close(result[3]);
+}
+
+static void child(void *arg)
+{
+	struct dune_create_vcpu c = { .size = sizeof(c) };
+	struct dune_state s = g.state;
+	struct guest own;
+	int bits = 0;
+
+	(void)arg;
+	bits |= (call(g.fd, DUNE_RUN, NULL) == -EPERM) << 0;
+	bits |= (call(g.fd, DUNE_SET_STATE, &s) == -EPERM) << 1;
+	bits |= (call(g.fd, DUNE_GET_STATE, &s) == -EPERM) << 2;
+	bits |= (call(g.dev, DUNE_CREATE_VCPU, &c) == -EPERM) << 3;
+	/* VM_DONTCOPY: the run page is not here. */
+	bits |= (syscall(SYS_mincore, g.run, 4096, &c) < 0 && errno == ENOMEM) << 4;
+	/* Mapping the parent's page anew is no way round: it may fail or show, but not run. */
+	if (!guest_try_open(&own)) {
+		bits |= 1 << 5;
+		bits |= (guest_call(&own, return_42, NULL) == GUEST_DONE && own.value == 42) << 6;
+	}
+	_exit(bits);
+}
+
+static void processes(void)
+{
+	struct outcome o = in_child(child, NULL, 20);
+
+	ok(o.code >= 0 && (o.code & 1), "a child after fork cannot run the parent's vCPU: EPERM");
+	ok(o.code >= 0 && (o.code & 6) == 6, "nor read or write its state: EPERM");
+	ok(o.code >= 0 && (o.code & 8), "nor make a vCPU on the parent's device: EPERM");
+	ok(o.code >= 0 && (o.code & 16), "the run page is not inherited");
+	ok(o.code >= 0 && (o.code & 96) == 96, "it opens the device and runs a guest of its own");
+	guest_prepare(&g, 0, return_42, NULL);
+	ok(guest_resume(&g) == GUEST_DONE && g.value == 42, "the parent's guest is unharmed");
+}
+
+/* Descriptors that survive exec (dup clears close-on-exec) name an address space that is gone. */
+static void exec_child(void *arg)
+{
+	char fd[12], dev[12];
+
+	(void)arg;
+	snprintf(fd, sizeof(fd), "%d", dup(g.fd));
+	snprintf(dev, sizeof(dev), "%d", dup(g.dev));
+	execl("/proc/self/exe", "uapi.t", "--after-exec", fd, dev, NULL);
+	_exit(99);
+}
+
+static void exec_self(void *arg)
+{
+	char fd[12], dev[12];
+	struct guest own;
+
+	(void)arg;
+	guest_open(&own);
+	if (guest_call(&own, return_42, NULL) != GUEST_DONE)
+		_exit(98);
+	snprintf(fd, sizeof(fd), "%d", dup(own.fd));
+	snprintf(dev, sizeof(dev), "%d", dup(own.dev));
+	execl("/proc/self/exe", "uapi.t", "--after-exec", fd, dev, NULL);
+	_exit(99);
+}
+
+static int after_exec(int fd, int dev)
+{
+	struct dune_create_vcpu c = { .size = sizeof(c) };
+	int bits = 0;
+
+	bits |= (call(fd, DUNE_RUN, NULL) == -EPERM) << 0;
+	bits |= (call(dev, DUNE_CREATE_VCPU, &c) == -EPERM) << 1;
+	return bits;
+}
+
+int main(int argc, char **argv)
+{
+	if (argc == 4 && !strcmp(argv[1], "--after-exec"))
+		return after_exec(atoi(argv[2]), atoi(argv[3]));
+
+	begin(60);
+	layouts();
+	guest_open(&g);
+	device();
+	create();
+	vcpu();
+	mappings();
+	run();
+	threads();
+	processes();
+
+	struct outcome o = in_child(exec_self, NULL, 20);
+
+	ok(o.code >= 0 && (o.code & 1), "after exec the old vCPU does not run: EPERM (%d, %d)", o.code, o.signal);
+	ok(o.code >= 0 && (o.code & 2), "after exec no vCPU of the old address space: EPERM");
+	o = in_child(exec_child, NULL, 20);
+	ok(o.code == 3, "the same of a parent's descriptors (%d, %d)", o.code, o.signal);
+
+	/* Order of closing is free. */
+	struct guest h;
+
+	guest_open(&h);
+	close(h.dev);
+	h.dev = -1;
+	ok(guest_call(&h, return_42, NULL) == GUEST_DONE, "a vCPU lives without the device's descriptor");
+	guest_close(&h);
+	guest_open(&h);
+	int fd = h.fd;
+
+	h.fd = -1;
+	close(fd);
+	h.run->regs.rax = 7;
+	ok(h.run->regs.rax == 7, "the run page lives without the vCPU's descriptor");
+	guest_close(&h);
+	guest_close(&g);
+	return done();
+}
