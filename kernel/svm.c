@@ -47,7 +47,6 @@ CHECK_REG(R15, r15);
 
 /* VMCB clean bits, APM 15.15.3; the virtual interrupt is written each time. */
 #define CLEAN_INTERCEPTS	BIT(0)
-#define CLEAN_ASID		BIT(2)
 #define CLEAN_INTR		BIT(3)
 #define CLEAN_ALL		0x3ffU
 
@@ -78,6 +77,7 @@ struct svm_cpu {
 static DEFINE_PER_CPU(struct svm_cpu, svm_cpu);
 
 bool svm_has_nrips;
+static u32 first_asid;
 static u32 nr_asids;
 static void *msrpm;
 static void *iopm;
@@ -160,6 +160,10 @@ int vendor_init(void)
 
 	svm_has_nrips = boot_cpu_has(X86_FEATURE_NRIPS);
 	nr_asids = cpuid_ebx(0x8000000a);
+	/* 0 is the host's; encrypted guests own the next ones, APM 15.34.3. */
+	first_asid = 1;
+	if (boot_cpu_has(X86_FEATURE_SEV))
+		first_asid += cpuid_ecx(0x8000001f);
 	msrpm = (void *)__get_free_pages(GFP_KERNEL, MSRPM_ORDER);
 	iopm = (void *)__get_free_pages(GFP_KERNEL, IOPM_ORDER);
 	if (!msrpm || !iopm || alloc_cpus()) {
@@ -236,11 +240,22 @@ void vendor_cpu_disable(void)
 	wrmsrl(MSR_EFER, efer & ~EFER_SVME);
 }
 
+/* What of the guest's state is the kernel's to say. */
+void svm_fix_state(struct vmcb_save_area *save)
+{
+	save->cr0 = GUEST_CR0;
+	save->cr4 = guest_cr4();
+	save->efer = GUEST_EFER;
+	save->dr6 = DR6_RESERVED;
+	save->dr7 = 0x400;
+	/* Write-back everywhere: memory types stay the kernel's business. */
+	save->g_pat = 0x0606060606060606ULL;
+}
+
 int vcpu_vendor_create(struct dune_vcpu *vcpu)
 {
 	struct vcpu_hw *hw = kzalloc(sizeof(*hw), GFP_KERNEL_ACCOUNT);
 	struct vmcb_control_area *control;
-	struct vmcb_save_area *save;
 
 	if (!hw)
 		return -ENOMEM;
@@ -260,15 +275,8 @@ int vcpu_vendor_create(struct dune_vcpu *vcpu)
 	/* The host's interrupts do not ask the guest's RFLAGS.IF. */
 	control->int_ctl = V_INTR_MASKING_MASK;
 
-	save = &hw->vmcb->save;
-	save->cr0 = GUEST_CR0;
-	save->cr4 = guest_cr4();
-	save->efer = GUEST_EFER;
-	save->dr6 = DR6_RESERVED;
-	save->dr7 = 0x400;
-	save->rflags = X86_EFLAGS_FIXED;
-	/* Write-back everywhere: memory types stay the kernel's business. */
-	save->g_pat = 0x0606060606060606ULL;
+	svm_fix_state(&hw->vmcb->save);
+	hw->vmcb->save.rflags = X86_EFLAGS_FIXED;
 	return 0;
 }
 
@@ -423,11 +431,12 @@ static void take_asid(struct vcpu_hw *hw, struct svm_cpu *sc)
 	control->tlb_ctl = TLB_CONTROL_DO_NOTHING;
 	if (sc->next_asid >= nr_asids) {
 		sc->generation++;
-		sc->next_asid = 1;	/* 0 is the host's, APM 15.16 */
+		sc->next_asid = first_asid;
 		control->tlb_ctl = TLB_CONTROL_FLUSH_ALL_ASID;
 	}
 	control->asid = sc->next_asid++;
-	control->clean &= ~CLEAN_ASID;
+	/* Also after this CPU was off: it caches nothing of the VMCB then. */
+	control->clean = 0;
 	hw->asid_generation = sc->generation;
 }
 

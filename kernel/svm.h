@@ -33,6 +33,9 @@ enum svm_answer {
 
 extern bool svm_has_nrips;
 
+/* svm.c */
+void svm_fix_state(struct vmcb_save_area *save);
+
 /* svm_intercepts.c */
 void svm_intercepts_init(struct vmcb_control_area *control);
 enum svm_answer svm_intercept_answer(u32 exit_code);

@@ -143,6 +143,9 @@ static noinline int svm_handle_other(struct dune_vcpu *vcpu)
 		return DUNE_EXIT_HLT;
 	case SVM_EXIT_SHUTDOWN:
 		dune_count(vcpu, DUNE_COUNT_OTHER);
+		/* The state is undefined now (APM 15.14.3). */
+		svm_fix_state(&hw->vmcb->save);
+		control->clean = 0;
 		return DUNE_EXIT_SHUTDOWN;
 	case SVM_EXIT_RDTSC:
 	case SVM_EXIT_RDTSCP:

@@ -32,11 +32,9 @@ static const u16 slow_calls[] = {
 	__NR_exit_group, __NR_set_thread_area, __NR_get_thread_area,
 	__NR_execveat, __NR_rseq, __NR_clone3, __NR_seccomp, __NR_reboot,
 	__NR_kexec_load, __NR_kexec_file_load,
+	/* Newer than the oldest headers: uretprobe, map_shadow_stack. */
+	335, 453,
 };
-
-/* Newer than the oldest kernel's headers: map_shadow_stack, uretprobe. */
-#define NR_MAP_SHADOW_STACK	453
-#define NR_URETPROBE		335
 
 static DECLARE_BITMAP(slow_bitmap, NR_syscalls);
 
@@ -75,11 +73,8 @@ void dune_syscall_init(void)
 	int i;
 
 	for (i = 0; i < ARRAY_SIZE(slow_calls); i++)
-		__set_bit(slow_calls[i], slow_bitmap);
-	if (NR_URETPROBE < NR_syscalls)
-		__set_bit(NR_URETPROBE, slow_bitmap);
-	if (NR_MAP_SHADOW_STACK < NR_syscalls)
-		__set_bit(NR_MAP_SHADOW_STACK, slow_bitmap);
+		if (slow_calls[i] < NR_syscalls)
+			__set_bit(slow_calls[i], slow_bitmap);
 	if (!address) {
 		pr_info("no system-call dispatcher found: all calls take the slow path\n");
 		return;
@@ -166,7 +161,6 @@ int dune_handle_hypercall(struct dune_vcpu *vcpu, bool interrupted)
 	dune_count(vcpu, DUNE_COUNT_SYSCALL_FAST);
 	ret = dispatch(vcpu, nr);
 	if (unlikely(is_restart(ret))) {
-		regs->rax = nr;
 		vcpu->run->restart = -ret;
 		return DUNE_EXIT_SYSCALL;
 	}

@@ -48,9 +48,7 @@ static int vcpu_pending_work(unsigned long flags)
 {
 	if (flags & (EXIT_TO_USER_MODE_WORK & ~_TIF_NEED_RESCHED))
 		return DUNE_EXIT_INTR;
-	cond_resched();
-	if (flags & _TIF_NEED_RESCHED)
-		schedule();
+	schedule();
 	return 0;
 }
 
@@ -283,7 +281,6 @@ static const struct file_operations vcpu_fops = {
 	.owner = THIS_MODULE,
 	.release = vcpu_release,
 	.unlocked_ioctl = vcpu_ioctl,
-	.compat_ioctl = compat_ptr_ioctl,
 	.mmap = vcpu_mmap,
 	.llseek = noop_llseek,
 };

@@ -100,6 +100,5 @@ const struct file_operations dune_vm_fops = {
 	.open = dune_vm_open,
 	.release = dune_vm_release,
 	.unlocked_ioctl = dune_vm_ioctl,
-	.compat_ioctl = compat_ptr_ioctl,
 	.llseek = noop_llseek,
 };

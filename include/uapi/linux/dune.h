@@ -11,8 +11,9 @@
  * guest page table therefore holds virtual addresses where a machine's would
  * hold physical ones, and CR3 is the virtual address of its root.
  *
- * All layouts are fixed, little-endian, and the same for 32- and 64-bit
- * callers. Structures start with their size in bytes; a size the kernel does
+ * All layouts are fixed and little-endian. The ioctls are for 64-bit callers
+ * (ENOTTY for others: a 32-bit process has no use of 64-bit ring 0).
+ * Structures start with their size in bytes; a size the kernel does
  * not know, an unknown flag and a non-zero reserved field give EINVAL.
  */
 #ifndef _UAPI_LINUX_DUNE_H
@@ -81,7 +82,7 @@ struct dune_create_vcpu {
  * @attributes:	as in a descriptor: bits 0-7 type, S, DPL, P; bits 8-11 AVL,
  *		L, D/B, G
  * @limit:	in bytes, already scaled by G
- * @base:	must be canonical
+ * @base:	the processor makes it canonical: bits 63 to 48 become bit 47
  */
 struct dune_segment {
 	__u16 selector;

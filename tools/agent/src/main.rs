@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The first process of an emulated machine.
+//!
+//! It is linked statically and is /init of the initramfs. It loads the
+//! modules that lie beside it (modules.rs), opens the port to the harness
+//! (port.rs), makes the host's file system its root (mounts.rs), and then runs
+//! one program after the other as it is told (run.rs), while a thread sends
+//! the kernel's log (kernel_log.rs). The messages are those of dune-protocol.
+//!
+//! Process 1 must not die: a panic here panics the kernel, which the harness
+//! sees and reports with the message on the console.
+
+mod kernel_log;
+mod modules;
+mod mounts;
+mod network;
+mod port;
+mod run;
+
+use anyhow::{bail, Context, Result};
+use dune_protocol::{Setup, ToGuest, ToHost};
+use nix::sys::reboot::{reboot, RebootMode};
+
+use crate::kernel_log::KernelLog;
+use crate::port::Port;
+use crate::run::Runner;
+
+fn main() {
+    if std::process::id() != 1 {
+        eprintln!("dune-agent is the first process of an emulated machine and of no use elsewhere");
+        std::process::exit(1);
+    }
+    if let Err(e) = serve() {
+        // Before the port is open, the console is the only way out.
+        eprintln!("dune-agent: {e:#}");
+    }
+    power_off();
+}
+
+fn serve() -> Result<()> {
+    mounts::mount_kernel_filesystems().context("mounting /proc, /sys and /dev")?;
+    modules::load_initial().context("loading the initial modules")?;
+    let (mut requests, port) = port::open().context("opening the port to the harness")?;
+    let log = KernelLog::start(port.clone()).context("reading the kernel log")?;
+    let Some(ToGuest::Setup(setup)) = requests.next()? else {
+        bail!("the harness did not begin with the set-up");
+    };
+    if let Err(e) = set_up(&setup) {
+        log.flush();
+        port.send(&ToHost::Failed(format!("{e:#}")))?;
+        return Ok(());
+    }
+    log.flush();
+    port.send(&ToHost::Ready)?;
+    serve_programs(&mut requests, port, log)
+}
+
+fn set_up(setup: &Setup) -> Result<()> {
+    nix::unistd::sethostname(&setup.hostname).context("setting the host name")?;
+    network::loopback_up().context("setting up the loopback interface")?;
+    mounts::mount_root(setup).context("mounting the host's files")?;
+    for path in &setup.insmod {
+        modules::load_file(path)?;
+    }
+    if setup.insmod.iter().any(|path| path.ends_with("dune.ko")) {
+        mounts::allow_everyone("/dev/dune").context("/dev/dune after loading the module")?;
+    }
+    Ok(())
+}
+
+fn serve_programs(requests: &mut port::Requests, port: Port, log: KernelLog) -> Result<()> {
+    let runner = Runner::new(port.clone(), log);
+    while let Some(message) = requests.next()? {
+        match message {
+            ToGuest::Setup(_) => bail!("a second set-up"),
+            ToGuest::Run(program) => {
+                if let Err(e) = runner.start(&program) {
+                    port.send(&ToHost::Refused(format!("{e:#}")))?;
+                }
+            }
+            ToGuest::Input(bytes) => runner.input(bytes),
+            ToGuest::InputEnd => runner.input_end(),
+            ToGuest::OutputClosed(stream) => runner.output_closed(stream),
+            ToGuest::Signal(signal) => runner.signal(signal),
+            ToGuest::WindowSize { rows, columns } => runner.window_size(rows, columns),
+            ToGuest::PowerOff => break,
+        }
+    }
+    Ok(())
+}
+
+fn power_off() -> ! {
+    nix::unistd::sync();
+    let _ = reboot(RebootMode::RB_POWER_OFF);
+    // Only without the right to: process 1 has it.
+    loop {
+        nix::unistd::pause();
+    }
+}

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Loading kernel modules.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use nix::errno::Errno;
+use nix::kmod::init_module;
+
+/// Where the initramfs holds the modules, named so that sorting them gives an
+/// order in which each follows those it depends on.
+const INITIAL: &str = "/modules";
+
+pub fn load_initial() -> Result<()> {
+    let mut paths: Vec<PathBuf> =
+        fs::read_dir(INITIAL)?.map(|entry| Ok(entry?.path())).collect::<Result<_>>()?;
+    paths.sort();
+    for path in &paths {
+        load_file(path)?;
+        // The initramfs stays in memory for ever; its files need not.
+        fs::remove_file(path)?;
+    }
+    Ok(())
+}
+
+pub fn load_file(path: &Path) -> Result<()> {
+    let image = fs::read(path).with_context(|| format!("reading {}", path.display()))?;
+    match init_module(&image, c"") {
+        Ok(()) | Err(Errno::EEXIST) => Ok(()),
+        Err(e) => Err(e).with_context(|| format!("loading {}", path.display())),
+    }
+}

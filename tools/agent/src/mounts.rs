@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The machine's file system: the host's root, read-only over 9p, below an
+//! overlay in memory; the shared folders, really written, where the host has
+//! them; and the kernel's own file systems on top.
+
+use std::fs::{self, DirBuilder, Permissions};
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use dune_protocol::{Setup, Share, ROOT_TAG};
+use nix::mount::{mount, MsFlags};
+use nix::unistd::{chdir, chroot};
+
+const LOWER: &str = "/host";
+const OVERLAY: &str = "/overlay";
+const ROOT: &str = "/root";
+
+/// The host's root does not change while a machine reads it, so that all of it
+/// may be cached; msize is what virtio-9p can carry in one request.
+const LOWER_OPTIONS: &str = "trans=virtio,version=9p2000.L,msize=512000,cache=loose";
+
+/// A shared folder is written by both sides: only mmap uses the page cache,
+/// as programs must be able to map files there.
+const SHARE_OPTIONS: &str = "trans=virtio,version=9p2000.L,msize=512000,cache=mmap";
+
+pub fn mount_kernel_filesystems() -> Result<()> {
+    mount_new("proc", "/proc", "")?;
+    mount_new("sysfs", "/sys", "")?;
+    mount_new("devtmpfs", "/dev", "mode=0755")
+}
+
+/// Makes the host's files the root of this process and of all that follow.
+pub fn mount_root(setup: &Setup) -> Result<()> {
+    match setup.shares.iter().find(|share| share.path == Path::new("/")) {
+        Some(share) => mount_9p(&share.tag, ROOT, SHARE_OPTIONS, MsFlags::empty())?,
+        None => mount_overlay()?,
+    }
+    // The outer of two nested folders must be mounted first.
+    let mut shares: Vec<&Share> =
+        setup.shares.iter().filter(|share| share.path != Path::new("/")).collect();
+    shares.sort_by_key(|share| share.path.components().count());
+    for share in shares {
+        let target = below_root(&share.path);
+        mount_9p(&share.tag, &target, SHARE_OPTIONS, MsFlags::empty())
+            .with_context(|| format!("sharing {}", share.path.display()))?;
+    }
+    if let Some(modules) = &setup.modules_root {
+        mount_modules(modules).context("the kernel's modules")?;
+    }
+    for name in ["proc", "sys", "dev"] {
+        let to = Path::new(ROOT).join(name);
+        fs::create_dir_all(&to).ok();
+        mount_with(Some(Path::new("/").join(name)), &to, None, MsFlags::MS_MOVE, "")?;
+    }
+    switch_root()?;
+    mount_in_new_root()
+}
+
+fn mount_overlay() -> Result<()> {
+    mount_9p(ROOT_TAG, LOWER, LOWER_OPTIONS, MsFlags::MS_RDONLY)?;
+    mount_new("tmpfs", OVERLAY, "mode=0755,size=80%,nr_inodes=0")?;
+    let (upper, work) = (format!("{OVERLAY}/upper"), format!("{OVERLAY}/work"));
+    fs::create_dir(&upper)?;
+    fs::create_dir(&work)?;
+    mount_new("overlay", ROOT, &format!("lowerdir={LOWER},upperdir={upper},workdir={work}"))
+}
+
+/// Shows the running kernel's modules where modprobe looks for them.
+fn mount_modules(host: &Path) -> Result<()> {
+    let release = nix::sys::utsname::uname()?.release().to_owned();
+    let from = below_root(host).join("lib/modules").join(&release);
+    let to = Path::new(ROOT).join("lib/modules").join(&release);
+    if from.is_dir() && fs::create_dir_all(&to).is_ok() {
+        mount_with(Some(from), &to, None, MsFlags::MS_BIND, "")?;
+    }
+    Ok(())
+}
+
+fn switch_root() -> Result<()> {
+    // The agent is in memory already; a copy in the initramfs has no use.
+    fs::remove_file("/init").ok();
+    chdir(ROOT)?;
+    mount_with(Some(".".into()), Path::new("/"), None, MsFlags::MS_MOVE, "")?;
+    chroot(".")?;
+    chdir("/")?;
+    Ok(())
+}
+
+fn mount_in_new_root() -> Result<()> {
+    mount_new("devpts", "/dev/pts", "mode=0620,gid=5,ptmxmode=0666")?;
+    mount_new("tmpfs", "/dev/shm", "mode=1777")?;
+    mount_new("tmpfs", "/run", "mode=0755")?;
+    DirBuilder::new().mode(0o1777).create("/run/lock").ok();
+    for (link, to) in
+        [("fd", "self/fd"), ("stdin", "self/fd/0"), ("stdout", "self/fd/1"), ("stderr", "self/fd/2")]
+    {
+        std::os::unix::fs::symlink(Path::new("/proc").join(to), Path::new("/dev").join(link)).ok();
+    }
+    // What a kernel may lack is not worth failing for.
+    for (kind, target) in [
+        ("tracefs", "/sys/kernel/tracing"),
+        ("debugfs", "/sys/kernel/debug"),
+        ("securityfs", "/sys/kernel/security"),
+        ("cgroup2", "/sys/fs/cgroup"),
+        ("mqueue", "/dev/mqueue"),
+    ] {
+        mount_new(kind, target, "").ok();
+    }
+    Ok(())
+}
+
+/// Makes a device node usable by every user, as a udev rule does elsewhere.
+pub fn allow_everyone(node: &str) -> Result<()> {
+    Ok(fs::set_permissions(node, Permissions::from_mode(0o666))?)
+}
+
+fn below_root(path: &Path) -> PathBuf {
+    Path::new(ROOT).join(path.strip_prefix("/").unwrap_or(path))
+}
+
+fn mount_9p(tag: &str, target: impl AsRef<Path>, options: &str, flags: MsFlags) -> Result<()> {
+    let target = target.as_ref();
+    fs::create_dir_all(target).ok();
+    mount_with(Some(tag.into()), target, Some("9p"), flags, options)
+}
+
+fn mount_new(kind: &str, target: &str, options: &str) -> Result<()> {
+    fs::create_dir_all(target).ok();
+    mount_with(Some(kind.into()), Path::new(target), Some(kind), MsFlags::empty(), options)
+}
+
+fn mount_with(
+    source: Option<PathBuf>,
+    target: &Path,
+    kind: Option<&str>,
+    flags: MsFlags,
+    options: &str,
+) -> Result<()> {
+    mount(source.as_deref(), target, kind, flags, Some(options)).with_context(|| {
+        format!("mounting {} on {}", kind.unwrap_or("a folder"), target.display())
+    })
+}

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Running programs, one at a time.
+//!
+//! start() makes the streams (run/streams.rs), starts the program (run/
+//! spawn.rs) and leaves a thread behind that waits for its end. When it has
+//! ended, what it left running gets a moment to finish its output and is then
+//! killed, so that the next program finds the machine as the first one did.
+
+mod spawn;
+mod streams;
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{bail, Result};
+use dune_protocol::{Program, Status, Stream, ToHost};
+use nix::errno::Errno;
+use nix::sys::signal::{kill, Signal};
+use nix::unistd::Pid;
+
+use crate::kernel_log::KernelLog;
+use crate::port::Port;
+use streams::Streams;
+
+/// How long processes that outlive the program may go on: enough for the
+/// `tee` of a process substitution, too short for a daemon.
+const GRACE: Duration = Duration::from_millis(500);
+
+/// A process that has not died so long after SIGKILL never will.
+const KILL_PATIENCE: Duration = Duration::from_secs(20);
+
+pub struct Runner {
+    port: Port,
+    log: KernelLog,
+    running: Arc<Mutex<Option<Running>>>,
+}
+
+struct Running {
+    pid: Pid,
+    streams: Streams,
+}
+
+impl Runner {
+    pub fn new(port: Port, log: KernelLog) -> Self {
+        Runner { port, log, running: Arc::default() }
+    }
+
+    pub fn start(&self, program: &Program) -> Result<()> {
+        let mut running = self.running();
+        if running.is_some() {
+            bail!("a program is running already");
+        }
+        let (streams, child) = streams::make(program, &self.port)?;
+        let begin = Instant::now();
+        match spawn::spawn(program, child)? {
+            Ok(pid) => {
+                *running = Some(Running { pid, streams });
+                let waiter = Waiter {
+                    pid,
+                    begin,
+                    port: self.port.clone(),
+                    log: self.log.clone(),
+                    running: self.running.clone(),
+                };
+                thread::spawn(move || waiter.wait());
+            }
+            Err(errno) => {
+                let status = Status::NotStarted(errno as i32);
+                self.port.send(&ToHost::Exited { status, nanoseconds: 0 })?;
+            }
+        }
+        Ok(())
+    }
+
+    pub fn input(&self, bytes: Vec<u8>) {
+        if let Some(running) = &*self.running() {
+            running.streams.input(bytes);
+        }
+    }
+
+    pub fn input_end(&self) {
+        if let Some(running) = &mut *self.running() {
+            running.streams.input_end();
+        }
+    }
+
+    pub fn output_closed(&self, stream: Stream) {
+        if let Some(running) = &*self.running() {
+            running.streams.output_closed(stream);
+        }
+    }
+
+    pub fn window_size(&self, rows: u16, columns: u16) {
+        if let Some(running) = &*self.running() {
+            running.streams.window_size(rows, columns);
+        }
+    }
+
+    /// Errors are those of a program that has just ended.
+    pub fn signal(&self, signal: i32) {
+        if let Some(running) = &*self.running() {
+            let group = running.streams.foreground_group().unwrap_or(running.pid);
+            // SAFETY: killpg has no memory to harm. (nix knows no real-time signals.)
+            unsafe { libc::killpg(group.as_raw(), signal) };
+        }
+    }
+
+    fn running(&self) -> MutexGuard<'_, Option<Running>> {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+struct Waiter {
+    pid: Pid,
+    begin: Instant,
+    port: Port,
+    log: KernelLog,
+    running: Arc<Mutex<Option<Running>>>,
+}
+
+impl Waiter {
+    fn wait(self) {
+        let status = self.wait_for_program();
+        let nanoseconds = self.begin.elapsed().as_nanos() as u64;
+        let survivors = end_the_rest();
+        let running = self.running.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(running) = running {
+            // With a survivor the streams may stay open for ever.
+            if survivors.is_none() {
+                running.streams.finish();
+            }
+        }
+        self.log.flush();
+        let last = match survivors {
+            None => ToHost::Exited { status, nanoseconds },
+            Some(which) => ToHost::Failed(format!("a process does not die by SIGKILL: {which}")),
+        };
+        let _ = self.port.send(&last);
+    }
+
+    /// Reaps whatever ends, as process 1 has to, until the program does.
+    fn wait_for_program(&self) -> Status {
+        loop {
+            match reap(libc::WUNTRACED) {
+                Reaped::Ended(pid, status) if pid == self.pid => return status,
+                Reaped::Stopped(pid, signal) if pid == self.pid => {
+                    let _ = self.port.send(&ToHost::Stopped(signal));
+                }
+                Reaped::NoChildren => panic!("process {} ended unseen", self.pid),
+                _ => {}
+            }
+        }
+    }
+}
+
+enum Reaped {
+    Ended(Pid, Status),
+    Stopped(Pid, i32),
+    Nothing,
+    NoChildren,
+}
+
+/// waitpid for any child. Not nix's, which has no name for the real-time
+/// signals and so loses the process that died of one.
+fn reap(flags: i32) -> Reaped {
+    let mut status = 0;
+    // SAFETY: the status is written to a variable of ours.
+    let pid = match unsafe { libc::waitpid(-1, &mut status, flags) } {
+        -1 if Errno::last() == Errno::ECHILD => return Reaped::NoChildren,
+        -1 | 0 => return Reaped::Nothing,
+        pid => Pid::from_raw(pid),
+    };
+    if libc::WIFEXITED(status) {
+        Reaped::Ended(pid, Status::Exited(libc::WEXITSTATUS(status)))
+    } else if libc::WIFSIGNALED(status) {
+        let (signal, core) = (libc::WTERMSIG(status), libc::WCOREDUMP(status));
+        Reaped::Ended(pid, Status::Signaled { signal, core })
+    } else if libc::WIFSTOPPED(status) {
+        Reaped::Stopped(pid, libc::WSTOPSIG(status))
+    } else {
+        Reaped::Nothing
+    }
+}
+
+/// Ends all processes but this one; describes one that stays.
+fn end_the_rest() -> Option<String> {
+    if all_gone_within(GRACE) {
+        return None;
+    }
+    let all = Pid::from_raw(-1);
+    let _ = kill(all, Signal::SIGKILL);
+    // One may have forked while the signals were sent.
+    let _ = kill(all, Signal::SIGKILL);
+    if all_gone_within(KILL_PATIENCE) {
+        return None;
+    }
+    Some(describe_survivor())
+}
+
+fn all_gone_within(limit: Duration) -> bool {
+    let begin = Instant::now();
+    let mut pause = Duration::from_micros(200);
+    loop {
+        match reap(libc::WNOHANG) {
+            Reaped::NoChildren => return true,
+            Reaped::Nothing if begin.elapsed() > limit => return false,
+            Reaped::Nothing => {
+                thread::sleep(pause);
+                pause = (pause * 2).min(Duration::from_millis(20));
+            }
+            Reaped::Ended(..) | Reaped::Stopped(..) => {}
+        }
+    }
+}
+
+fn describe_survivor() -> String {
+    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    for entry in entries {
+        let Ok(pid) = entry.file_name().to_string_lossy().parse::<i32>() else { continue };
+        let read = |name| std::fs::read_to_string(entry.path().join(name)).unwrap_or_default();
+        let status = read("status");
+        let field = |key: &str| {
+            status.lines().find_map(|line| line.strip_prefix(key)).unwrap_or("?").trim().to_owned()
+        };
+        // Kernel threads are children of process 2.
+        if pid > 2 && field("PPid:") != "2" {
+            let (name, state) = (field("Name:"), field("State:"));
+            return format!("{name} (pid {pid}, state {state}), in\n{}", read("stack"));
+        }
+    }
+    "it is not in /proc".to_owned()
+}

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The program's standard streams: pipes, a pseudo-terminal or /dev/null at
+//! its end, messages at ours.
+
+use std::fs::{File, OpenOptions};
+use std::io::{ErrorKind, Read, Write};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{channel, Receiver, Sender};
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+
+use anyhow::{bail, Context, Result};
+use dune_protocol::{Input, Output, Program, Stream, Terminal, ToHost, OUTPUT_CHUNK};
+use nix::fcntl::{fcntl, FcntlArg, OFlag};
+use nix::libc::{termios, winsize, TIOCSWINSZ};
+use nix::pty::openpty;
+use nix::unistd::{pipe2, Pid};
+
+use crate::port::Port;
+
+nix::ioctl_write_ptr_bad!(set_window_size, TIOCSWINSZ, winsize);
+
+/// The program's ends.
+pub struct ChildStreams {
+    pub stdin: OwnedFd,
+    pub stdout: OwnedFd,
+    pub stderr: OwnedFd,
+    /// Whether it gets a controlling terminal, and by which stream.
+    pub terminal: Option<u32>,
+}
+
+/// Our ends.
+pub struct Streams {
+    input: Option<Sender<Vec<u8>>>,
+    terminal: Option<File>,
+    outputs: Vec<OutputPump>,
+}
+
+struct OutputPump {
+    stream: Stream,
+    closed: Arc<AtomicBool>,
+    thread: JoinHandle<()>,
+}
+
+pub fn make(program: &Program, port: &Port) -> Result<(Streams, ChildStreams)> {
+    let pty = program.terminal.as_ref().map(open_terminal).transpose()?;
+    let slave = || match &pty {
+        Some(pty) => Ok(pty.slave.try_clone()?),
+        None => bail!("a stream is to be a terminal, but there is none"),
+    };
+    let mut streams = Streams { input: None, terminal: None, outputs: Vec::new() };
+
+    let mut controlling = None;
+    let stdin = match program.stdin {
+        Input::Null => null()?,
+        Input::Terminal => {
+            controlling = Some(0);
+            slave()?
+        }
+        Input::Pipe => {
+            let (read, write) = pipe2(OFlag::O_CLOEXEC)?;
+            streams.input = Some(pump_input(File::from(write), port));
+            read
+        }
+    };
+    let mut output = |kind, stream| match kind {
+        Output::Null => null(),
+        Output::Terminal => {
+            controlling = controlling.or(Some(1 + stream as u32));
+            slave()
+        }
+        Output::SameAsStdout => bail!("stdout cannot be the same as itself"),
+        Output::Pipe => {
+            let (read, write) = pipe2(OFlag::O_CLOEXEC)?;
+            // Only for speed; the limit for unprivileged users is not ours.
+            let _ = fcntl(&write, FcntlArg::F_SETPIPE_SZ(1 << 20));
+            streams.outputs.push(pump_output(File::from(read), stream, port));
+            Ok(write)
+        }
+    };
+    let stdout = output(program.stdout, Stream::Stdout)?;
+    let stderr = match program.stderr {
+        Output::SameAsStdout => stdout.try_clone()?,
+        kind => output(kind, Stream::Stderr)?,
+    };
+    if let Some(pty) = &pty {
+        let master = File::from(pty.master.try_clone()?);
+        streams.terminal = Some(master.try_clone()?);
+        if program.stdin == Input::Terminal {
+            streams.input = Some(pump_input(master.try_clone()?, port));
+        }
+        streams.outputs.push(pump_output(master, Stream::Stdout, port));
+    }
+    Ok((streams, ChildStreams { stdin, stdout, stderr, terminal: controlling }))
+}
+
+impl Streams {
+    pub fn input(&self, bytes: Vec<u8>) {
+        if let Some(input) = &self.input {
+            let _ = input.send(bytes);
+        }
+    }
+
+    pub fn input_end(&mut self) {
+        self.input = None;
+    }
+
+    pub fn output_closed(&self, stream: Stream) {
+        for pump in self.outputs.iter().filter(|pump| pump.stream == stream) {
+            pump.closed.store(true, Ordering::Relaxed);
+        }
+    }
+
+    pub fn window_size(&self, rows: u16, columns: u16) {
+        if let Some(terminal) = &self.terminal {
+            let _ = apply_window_size(terminal, rows, columns);
+        }
+    }
+
+    /// The terminal's foreground process group.
+    pub fn foreground_group(&self) -> Option<Pid> {
+        nix::unistd::tcgetpgrp(self.terminal.as_ref()?).ok()
+    }
+
+    /// Waits until all output is sent: to be called when nobody writes more.
+    pub fn finish(self) {
+        drop(self.input);
+        drop(self.terminal);
+        for pump in self.outputs {
+            let _ = pump.thread.join();
+        }
+    }
+}
+
+fn null() -> Result<OwnedFd> {
+    let null = OpenOptions::new().read(true).write(true).open("/dev/null");
+    Ok(null.context("opening /dev/null")?.into())
+}
+
+fn open_terminal(terminal: &Terminal) -> Result<nix::pty::OpenptyResult> {
+    let pty = openpty(None, None).context("making a terminal")?;
+    for fd in [&pty.master, &pty.slave] {
+        fcntl(fd, FcntlArg::F_SETFD(nix::fcntl::FdFlag::FD_CLOEXEC))?;
+    }
+    if terminal.termios.len() == size_of::<termios>() {
+        // SAFETY: the bytes are as many as a termios has, and any values of
+        // its integer fields are valid; the kernel checks what they mean.
+        unsafe {
+            let settings: termios = std::ptr::read_unaligned(terminal.termios.as_ptr().cast());
+            libc::tcsetattr(pty.slave.as_raw_fd(), libc::TCSANOW, &settings);
+        }
+    }
+    apply_window_size(&pty.master, terminal.rows, terminal.columns)?;
+    Ok(pty)
+}
+
+fn apply_window_size(terminal: &impl AsFd, rows: u16, columns: u16) -> Result<()> {
+    let size = winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
+    // SAFETY: the argument is a complete winsize that lives across the call.
+    unsafe { set_window_size(terminal.as_fd().as_raw_fd(), &size) }?;
+    Ok(())
+}
+
+/// Writes what is sent to the returned channel until that is dropped. What
+/// the program does not want any more counts as consumed as well.
+fn pump_input(mut to: File, port: &Port) -> Sender<Vec<u8>> {
+    let (sender, receiver): (_, Receiver<Vec<u8>>) = channel();
+    let port = port.clone();
+    thread::spawn(move || {
+        let mut wanted = true;
+        for bytes in receiver {
+            wanted = wanted && to.write_all(&bytes).is_ok();
+            if port.send(&ToHost::InputConsumed(bytes.len())).is_err() {
+                return;
+            }
+        }
+    });
+    sender
+}
+
+fn pump_output(mut from: File, stream: Stream, port: &Port) -> OutputPump {
+    let port = port.clone();
+    let closed = Arc::new(AtomicBool::new(false));
+    let is_closed = closed.clone();
+    let thread = thread::spawn(move || {
+        let mut buffer = vec![0; OUTPUT_CHUNK];
+        while let Some(n) = read_some(&mut from, &mut buffer) {
+            // Dropping our end is what gives the program EPIPE.
+            if is_closed.load(Ordering::Relaxed) {
+                return;
+            }
+            if port.send(&ToHost::Output(stream, buffer[..n].to_vec())).is_err() {
+                return;
+            }
+        }
+    });
+    OutputPump { stream, closed, thread }
+}
+
+/// `None` at the end: for a terminal's master that is EIO.
+fn read_some(from: &mut File, buffer: &mut [u8]) -> Option<usize> {
+    loop {
+        match from.read(buffer) {
+            Ok(0) => return None,
+            Ok(n) => return Some(n),
+            Err(e) if e.kind() == ErrorKind::Interrupted => {}
+            Err(_) => return None,
+        }
+    }
+}

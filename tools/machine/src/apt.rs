@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Looks up and downloads packages with apt, on its own data below the cache
+//! folder: the computer's own sources, lists and packages stay as they are,
+//! and no right to change them is needed.
+//!
+//! No mirror is named here: the one of the computer's own sources serves the
+//! other suites of the same distribution as well.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use crate::error::{Context, Error, Result};
+
+/// What Debian signs its suites with, from the package debian-archive-keyring.
+const KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
+
+/// The distribution that has the kernels, and its suite of newer ones.
+const CODENAME: &str = "bookworm";
+const BACKPORTS: &str = "bookworm-backports";
+
+pub struct Apt {
+    config: PathBuf,
+}
+
+/// One version of a package.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Package {
+    pub name: String,
+    pub version: String,
+    pub depends: Vec<String>,
+    /// Bytes to download.
+    pub size: u64,
+}
+
+impl Apt {
+    /// Sets up the data in `folder` and fetches the package lists.
+    pub fn update(folder: &Path) -> Result<Self> {
+        if !Path::new(KEYRING).exists() {
+            let lacking = format!("{KEYRING} is missing: install debian-archive-keyring");
+            return Err(Error::Environment(lacking));
+        }
+        let apt = Self::set_up(folder)?;
+        let output = apt.run(Command::new("apt-get").arg("update").arg("-qq"))?;
+        // apt-get update exits with 0 although it reached nothing.
+        let reached = !apt.show("linux-image-amd64")?.is_empty();
+        if !output.status.success() || !reached {
+            return Err(Error::Environment(format!(
+                "cannot fetch Debian's package lists (no network?): {}",
+                last_line(&output.stderr)
+            )));
+        }
+        Ok(apt)
+    }
+
+    fn set_up(folder: &Path) -> Result<Self> {
+        for sub in ["etc", "state/lists/partial", "cache/archives/partial"] {
+            fs::create_dir_all(folder.join(sub)).context(format!("making {}/{sub}", folder.display()))?;
+        }
+        let sources: String = repositories()?
+            .iter()
+            .map(|(uri, suite)| format!("deb [signed-by={KEYRING}] {uri} {suite} main\n"))
+            .collect();
+        let config = folder.join("apt.conf");
+        let at = |name: &str| format!("\"{}\"", folder.join(name).display());
+        let write = |path: &Path, text: &str| {
+            fs::write(path, text).context(format!("writing {}", path.display()))
+        };
+        write(&folder.join("etc/sources.list"), &sources)?;
+        write(&folder.join("status"), "")?;
+        write(
+            &config,
+            &format!(
+                "Dir::Etc {};\nDir::Etc::parts \"/dev/null\";\nDir::State {};\nDir::State::status {};\n\
+                 Dir::Cache {};\nAPT::Architecture \"amd64\";\nAPT::Architectures {{ \"amd64\"; }};\n\
+                 APT::Sandbox::User \"\";\nAcquire::Languages \"none\";\nAcquire::Retries \"3\";\n\
+                 Acquire::http::Timeout \"30\";\nDir::Log \"/dev/null\";\n",
+                at("etc"),
+                at("state"),
+                at("status"),
+                at("cache"),
+            ),
+        )?;
+        Ok(Apt { config })
+    }
+
+    /// All versions of a package, in no certain order.
+    pub fn show(&self, name: &str) -> Result<Vec<Package>> {
+        let output = self.run(Command::new("apt-cache").args(["show", "--all-versions", name]))?;
+        Ok(parse_packages(&String::from_utf8_lossy(&output.stdout)))
+    }
+
+    /// The newest of those versions that `wanted` accepts.
+    pub fn newest(&self, name: &str, wanted: impl Fn(&Package) -> bool) -> Result<Package> {
+        let mut newest: Option<Package> = None;
+        for package in self.show(name)?.into_iter().filter(|package| wanted(package)) {
+            if newest.as_ref().is_none_or(|newest| is_later(&package.version, &newest.version)) {
+                newest = Some(package);
+            }
+        }
+        newest.ok_or_else(|| Error::Environment(format!("the mirror has no package {name} as wanted")))
+    }
+
+    /// Downloads packages into a folder, checked against the signed lists.
+    pub fn download(&self, packages: &[Package], folder: &Path) -> Result<Vec<PathBuf>> {
+        let names = packages.iter().map(|package| format!("{}={}", package.name, package.version));
+        let output = self
+            .run(Command::new("apt-get").args(["download", "-qq"]).args(names).current_dir(folder))?;
+        if !output.status.success() {
+            return Err(Error::Environment(format!(
+                "cannot download kernel packages: {}",
+                last_line(&output.stderr)
+            )));
+        }
+        let entries = fs::read_dir(folder).context("listing downloaded packages")?;
+        Ok(entries
+            .flatten()
+            .map(|entry| entry.path())
+            .filter(|path| path.extension().is_some_and(|extension| extension == "deb"))
+            .collect())
+    }
+
+    fn run(&self, command: &mut Command) -> Result<Output> {
+        run(command.env("APT_CONFIG", &self.config))
+    }
+}
+
+/// (URI, suite) of all that may have a kernel for us: the computer's own
+/// Debian sources, and from the mirror of the main one the suites of CODENAME.
+fn repositories() -> Result<BTreeSet<(String, String)>> {
+    let format = "$(REPO_URI)\t$(CODENAME)\t$(COMPONENT)";
+    let output = run(Command::new("apt-get").args(["indextargets", "--format", format, "Identifier: Packages"]))?;
+    let repositories = parse_targets(&String::from_utf8_lossy(&output.stdout));
+    if repositories.is_empty() {
+        let lacking = "apt knows no Debian mirror on this computer (see /etc/apt/sources.list)";
+        return Err(Error::Environment(lacking.to_owned()));
+    }
+    Ok(repositories)
+}
+
+fn parse_targets(text: &str) -> BTreeSet<(String, String)> {
+    const DEBIAN: [&str; 4] = [CODENAME, "trixie", "forky", "sid"];
+    let mut repositories = BTreeSet::new();
+    for line in text.lines() {
+        let fields: Vec<&str> = line.split('\t').collect();
+        let &[uri, suite, "main"] = &fields[..] else { continue };
+        if DEBIAN.contains(&suite) {
+            for suite in [CODENAME, BACKPORTS] {
+                repositories.insert((uri.to_owned(), suite.to_owned()));
+            }
+        } else if suite.strip_prefix(CODENAME).is_some_and(|rest| rest.starts_with('-')) {
+            repositories.insert((uri.to_owned(), suite.to_owned()));
+        }
+    }
+    repositories
+}
+
+fn parse_packages(text: &str) -> Vec<Package> {
+    text.split("\n\n")
+        .filter_map(|stanza| {
+            let field = |key: &str| {
+                stanza.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(": "))
+            };
+            let depends = field("Depends").unwrap_or_default();
+            Some(Package {
+                name: field("Package")?.to_owned(),
+                version: field("Version")?.to_owned(),
+                depends: depends.split(", ").filter_map(first_word).collect(),
+                size: field("Size").and_then(|size| size.parse().ok()).unwrap_or(0),
+            })
+        })
+        .collect()
+}
+
+/// The name in "name (= version) [arch] | other".
+fn first_word(dependency: &str) -> Option<String> {
+    let word = dependency.split_whitespace().next()?;
+    Some(word.split(':').next().unwrap_or(word).to_owned())
+}
+
+/// Whether version `a` is later than `b`, which dpkg knows.
+fn is_later(a: &str, b: &str) -> bool {
+    let status = Command::new("dpkg").args(["--compare-versions", a, "gt", b]).status();
+    status.is_ok_and(|status| status.success())
+}
+
+/// Runs a program of the host that the package set-up needs.
+pub fn run(command: &mut Command) -> Result<Output> {
+    let name = command.get_program().to_string_lossy().into_owned();
+    match command.env("LC_ALL", "C").output() {
+        Ok(output) => Ok(output),
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
+            Err(Error::Environment(format!("{name} is missing: run ./setup")))
+        }
+        Err(e) => Err(e).context(format!("running {name}")),
+    }
+}
+
+fn last_line(bytes: &[u8]) -> String {
+    let text = String::from_utf8_lossy(bytes);
+    text.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("it does not say why").to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mirrors_come_from_the_computers_own_sources() {
+        let text = "http://m/debian/\tbookworm\tmain\nhttp://m/debian/\tbookworm-updates\tmain\n\
+                    http://s/security/\tbookworm-security\tmain\nhttp://other/\tnodistro\tmain\n\
+                    http://m/debian/\tbookworm\tcontrib\n";
+        let found: Vec<String> =
+            parse_targets(text).into_iter().map(|(uri, suite)| format!("{uri} {suite}")).collect();
+        assert_eq!(
+            found,
+            [
+                "http://m/debian/ bookworm",
+                "http://m/debian/ bookworm-backports",
+                "http://m/debian/ bookworm-updates",
+                "http://s/security/ bookworm-security",
+            ]
+        );
+    }
+
+    #[test]
+    fn stanzas_become_packages() {
+        let text = "Package: linux-image-amd64\nVersion: 6.1.192-2\nDepends: linux-image-6.1.0-56-amd64 (= 6.1.192-2), x:any\nSize: 12\n\n";
+        let packages = parse_packages(text);
+        assert_eq!(packages.len(), 1);
+        assert_eq!(packages[0].depends, ["linux-image-6.1.0-56-amd64", "x"]);
+        assert_eq!(packages[0].size, 12);
+    }
+
+    #[test]
+    fn versions_compare_as_dpkg_does() {
+        assert!(is_later("6.12.95-1~bpo12+1", "6.12.9-1~bpo12+1"));
+        assert!(!is_later("6.1.0-9", "6.1.0-10"));
+    }
+}

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The initramfs: the agent as /init and the modules that it needs to reach
+//! the host's files. Kept beside the kernel and made anew when the agent is.
+
+use std::collections::HashMap;
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::apt;
+use crate::cpio::Archive;
+use crate::error::{Context, Error, Result};
+use crate::kernel::Kernel;
+
+/// What the agent needs; all else modprobe finds on the host's file system.
+const MODULES: [&str; 6] =
+    ["virtio_pci", "virtio_console", "9pnet_virtio", "9p", "overlay", "virtio_rng"];
+
+pub fn make(kernel: &Kernel, agent: &Path) -> Result<PathBuf> {
+    let path = kernel.root.join("initramfs.cpio");
+    let modified = |path: &Path| fs::metadata(path).and_then(|data| data.modified());
+    let wanted = modified(agent).context(format!("looking at {}", agent.display()))?;
+    if modified(&path).is_ok_and(|made| made > wanted) {
+        return Ok(path);
+    }
+    let archive = build(kernel, agent)?;
+    let mut file = tempfile::NamedTempFile::new_in(&kernel.root)
+        .context(format!("writing into {}", kernel.root.display()))?;
+    file.write_all(&archive).context("writing the initramfs")?;
+    file.persist(&path).map_err(|e| e.error).context("writing the initramfs")?;
+    Ok(path)
+}
+
+fn build(kernel: &Kernel, agent: &Path) -> Result<Vec<u8>> {
+    let read = |path: &Path| fs::read(path).context(format!("reading {}", path.display()));
+    let describe = || "writing the initramfs";
+    let mut archive = Archive::new(Vec::new());
+    for name in ["dev", "proc", "sys", "host", "overlay", "root", "modules"] {
+        archive.directory(name).context(describe())?;
+    }
+    archive.file("init", 0o755, &read(agent)?).context(describe())?;
+    for (number, path) in modules_in_order(kernel)?.iter().enumerate() {
+        let stem = path.file_name().unwrap_or_default().to_string_lossy();
+        let stem = stem.split('.').next().unwrap_or_default();
+        let name = format!("modules/{number:02}-{stem}.ko");
+        archive.file(&name, 0o644, &module_image(path)?).context(describe())?;
+    }
+    archive.finish().context(describe())
+}
+
+/// The files of MODULES and of all they depend on, dependencies first.
+fn modules_in_order(kernel: &Kernel) -> Result<Vec<PathBuf>> {
+    let folder = kernel.modules();
+    let file = folder.join("modules.dep");
+    let text = fs::read_to_string(&file).context(format!("reading {}", file.display()))?;
+    let dependencies = parse_dependencies(&text);
+    let mut order: Vec<PathBuf> = Vec::new();
+    for name in MODULES {
+        // What has no file is built in.
+        for path in dependencies.get(name).into_iter().flatten() {
+            let path = folder.join(path);
+            if !order.contains(&path) {
+                order.push(path);
+            }
+        }
+    }
+    Ok(order)
+}
+
+/// Lines "path: dependency ..." with the nearest dependency first, to the
+/// order of loading, by the module's name.
+fn parse_dependencies(text: &str) -> HashMap<String, Vec<&str>> {
+    text.lines()
+        .filter_map(|line| {
+            let (path, dependencies) = line.split_once(':')?;
+            let name = path.rsplit('/').next()?.split('.').next()?.replace('-', "_");
+            let order = dependencies.split_whitespace().rev().chain([path]).collect();
+            Some((name, order))
+        })
+        .collect()
+}
+
+fn module_image(path: &Path) -> Result<Vec<u8>> {
+    let unpack = |program: &str| {
+        let output = apt::run(Command::new(program).arg("-dc").arg(path))?;
+        match output.status.success() {
+            true => Ok(output.stdout),
+            false => Err(Error::Environment(format!("{program} cannot unpack {}", path.display()))),
+        }
+    };
+    match path.extension().and_then(|extension| extension.to_str()) {
+        Some("xz") => unpack("xz"),
+        Some("zst") => unpack("zstd"),
+        _ => fs::read(path).context(format!("reading {}", path.display())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn modules_come_after_what_they_need() {
+        let text = "kernel/a/x-y.ko.xz: kernel/b/near.ko.xz kernel/b/far.ko.xz\nkernel/b/far.ko.xz:\n";
+        let dependencies = parse_dependencies(text);
+        let expected = ["kernel/b/far.ko.xz", "kernel/b/near.ko.xz", "kernel/a/x-y.ko.xz"];
+        assert_eq!(dependencies["x_y"], expected);
+        assert_eq!(dependencies["far"], ["kernel/b/far.ko.xz"]);
+    }
+}

@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Kernels from Debian's packages, unpacked and never installed.
+//!
+//! `MACHINES/SERIES/` holds what the packages linux-image, linux-headers and
+//! linux-kbuild of the newest kernel of that series hold. It appears at once,
+//! complete, or not at all.
+
+use std::fmt;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::str::FromStr;
+
+use crate::apt::{self, Apt, Package};
+use crate::error::{Context, Error, Result};
+use crate::layout::Layout;
+
+/// Unpacked, a kernel and its headers need so much; with room to spare.
+const NEEDED_SPACE: u64 = 1 << 30;
+
+/// A series of stable kernels, of which the newest is meant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Series {
+    V6_1,
+    V6_12,
+}
+
+impl Series {
+    pub const ALL: [Series; 2] = [Series::V6_1, Series::V6_12];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Series::V6_1 => "6.1",
+            Series::V6_12 => "6.12",
+        }
+    }
+}
+
+impl fmt::Display for Series {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Series {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        let known = || Series::ALL.map(Series::name).join(", ");
+        Series::ALL
+            .into_iter()
+            .find(|series| series.name() == text)
+            .ok_or_else(|| Error::Usage(format!("no kernel series {text:?}; there are: {}", known())))
+    }
+}
+
+/// A prepared kernel.
+#[derive(Debug, Clone)]
+pub struct Kernel {
+    pub series: Option<Series>,
+    /// As `uname -r` prints it.
+    pub release: String,
+    /// Where its packages are unpacked.
+    pub root: PathBuf,
+}
+
+impl Kernel {
+    /// The prepared kernel of a series.
+    pub fn find(layout: &Layout, series: Series) -> Result<Self> {
+        Self::at(&layout.machines.join(series.name()), Some(series))
+    }
+
+    /// A kernel unpacked elsewhere, or built by the user: `ROOT/boot/vmlinuz-*`
+    /// and `ROOT/lib/modules/*`.
+    pub fn at(root: &Path, series: Option<Series>) -> Result<Self> {
+        let releases = fs::read_dir(root.join("boot")).into_iter().flatten().flatten();
+        let release = releases
+            .filter_map(|entry| Some(entry.file_name().to_str()?.strip_prefix("vmlinuz-")?.to_owned()))
+            .max();
+        match release {
+            Some(release) => Ok(Kernel { series, release, root: root.to_owned() }),
+            None => Err(Error::Environment(format!(
+                "no kernel is prepared in {}: run `dunectl machine prepare`",
+                root.display()
+            ))),
+        }
+    }
+
+    /// Finds a prepared kernel or fetches it; `say` hears what is being done.
+    pub fn prepare(layout: &Layout, series: Series, say: &mut dyn FnMut(&str)) -> Result<Self> {
+        if let Ok(kernel) = Self::find(layout, series) {
+            return Ok(kernel);
+        }
+        fetch(layout, series, say)?;
+        Self::find(layout, series)
+    }
+
+    pub fn image(&self) -> PathBuf {
+        self.root.join("boot").join(format!("vmlinuz-{}", self.release))
+    }
+
+    pub fn modules(&self) -> PathBuf {
+        self.root.join("lib/modules").join(&self.release)
+    }
+
+    /// To build modules with: `make -C HEADERS M=...`.
+    pub fn headers(&self) -> PathBuf {
+        self.root.join("usr/src").join(format!("linux-headers-{}", self.release))
+    }
+}
+
+fn fetch(layout: &Layout, series: Series, say: &mut dyn FnMut(&str)) -> Result<()> {
+    let machines = &layout.machines;
+    fs::create_dir_all(machines).context(format!("making {}", machines.display()))?;
+    let lock = File::create(machines.join("lock")).context("making the lock file")?;
+    lock.lock().context("waiting for another preparation of kernels")?;
+    if Kernel::find(layout, series).is_ok() {
+        return Ok(());
+    }
+    check_space(machines)?;
+
+    say(&format!("kernel {series}: reading the package lists"));
+    let apt = Apt::update(&machines.join("apt"))?;
+    let packages = packages_of(&apt, series)?;
+    let megabytes = packages.iter().map(|package| package.size).sum::<u64>() >> 20;
+    say(&format!("kernel {series}: downloading {} ({megabytes} MB)", packages[0].name));
+    let work = tempfile::Builder::new()
+        .prefix(".fetch-")
+        .tempdir_in(machines)
+        .context(format!("making a folder in {}", machines.display()))?;
+    let archives = apt.download(&packages, work.path())?;
+
+    say(&format!("kernel {series}: unpacking"));
+    let root = work.path().join("root");
+    for archive in &archives {
+        unpack(archive, &root)?;
+    }
+    let target = machines.join(series.name());
+    let kernel = Kernel::at(&root, Some(series))?;
+    let output = apt::run(Command::new("depmod").arg("-b").arg(&root).arg(&kernel.release))?;
+    if !output.status.success() {
+        return Err(Error::Environment("depmod failed on the unpacked kernel".to_owned()));
+    }
+    point_headers_at(&root, &target)?;
+    fs::rename(&root, &target).context(format!("moving the kernel to {}", target.display()))
+}
+
+/// The newest generic kernel of the series and what building modules for it
+/// takes, found by the dependencies of the packages that name the newest.
+fn packages_of(apt: &Apt, series: Series) -> Result<Vec<Package>> {
+    let of_series = |package: &Package| {
+        package.version.strip_prefix(series.name()).is_some_and(|rest| rest.starts_with('.'))
+    };
+    let depends = |package: &Package, prefix: &str, suffix: &str| {
+        let found = package
+            .depends
+            .iter()
+            .find(|name| name.starts_with(prefix) && name.ends_with(suffix))
+            .cloned();
+        found.ok_or_else(|| Error::Environment(format!("{} depends on no {prefix}*", package.name)))
+    };
+    let meta = apt.newest("linux-image-amd64", of_series)?;
+    let same_version = |package: &Package| package.version == meta.version;
+    let image = depends(&meta, "linux-image-", "-amd64")?;
+    let release = image.trim_start_matches("linux-image-");
+    let image = apt.newest(&image, of_series)?;
+    let headers = apt.newest(&format!("linux-headers-{release}"), same_version)?;
+    let common = apt.newest(&depends(&headers, "linux-headers-", "-common")?, same_version)?;
+    let kbuild = apt.newest(&depends(&headers, "linux-kbuild-", "")?, same_version)?;
+    Ok(vec![image, headers, common, kbuild])
+}
+
+fn check_space(folder: &Path) -> Result<()> {
+    let stat = nix::sys::statvfs::statvfs(folder).context("asking for free disk space")?;
+    let free = stat.blocks_available() * stat.fragment_size();
+    if free < NEEDED_SPACE {
+        return Err(Error::Environment(format!(
+            "{} MB are free in {}, and a kernel needs {} MB",
+            free >> 20,
+            folder.display(),
+            NEEDED_SPACE >> 20
+        )));
+    }
+    Ok(())
+}
+
+fn unpack(archive: &Path, root: &Path) -> Result<()> {
+    let output = apt::run(Command::new("dpkg-deb").arg("-x").arg(archive).arg(root))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let reason = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+    Err(Error::Environment(format!("cannot unpack {}: {reason}", archive.display())))
+}
+
+/// The header packages name each other as /usr/src/...: make that name where
+/// they are.
+fn point_headers_at(root: &Path, target: &Path) -> Result<()> {
+    let target = std::path::absolute(target).context("finding the cache folder")?;
+    let new = format!("{}/usr/src/", target.display());
+    let folders = fs::read_dir(root.join("usr/src")).context("listing the headers")?;
+    for folder in folders.flatten() {
+        let makefile = folder.path().join("Makefile");
+        let Ok(text) = fs::read_to_string(&makefile) else { continue };
+        fs::write(&makefile, text.replace("/usr/src/", &new)).context("rewriting a Makefile")?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn series_are_parsed_by_name() {
+        assert_eq!("6.12".parse::<Series>().unwrap(), Series::V6_12);
+        assert!("6.2".parse::<Series>().is_err());
+    }
+
+    #[test]
+    fn a_missing_kernel_is_the_environments_fault() {
+        let error = Kernel::at(Path::new("/nonexistent"), None).unwrap_err();
+        assert!(error.is_environment(), "{error}");
+    }
+}

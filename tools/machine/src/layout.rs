@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Where the project's parts lie: in a build folder or installed.
+
+use std::env;
+use std::path::{Path, PathBuf};
+
+use crate::error::{Context, Error, Result};
+
+/// Names the build folder to programs that do not lie in it, as tests do.
+const BUILD_VARIABLE: &str = "DUNE_BUILD";
+
+#[derive(Debug, Clone)]
+pub struct Layout {
+    /// Programs that are not for users: dune-agent, dune-run.
+    pub libexec: PathBuf,
+    /// `RELEASE/dune.ko` for each kernel that the module was built for.
+    pub modules: PathBuf,
+    /// Prepared kernels; written to.
+    pub machines: PathBuf,
+}
+
+impl Layout {
+    /// By the place of the running program.
+    pub fn find() -> Result<Self> {
+        if let Some(build) = env::var_os(BUILD_VARIABLE) {
+            return Ok(Self::of_build(Path::new(&build)));
+        }
+        let program = env::current_exe().context("finding the running program")?;
+        let prefix = program.parent().and_then(Path::parent).unwrap_or(Path::new("/"));
+        if prefix.join("libexec/dune/dune-agent").exists() {
+            return Ok(Self::of_installation(prefix));
+        }
+        Ok(Self::of_build(prefix))
+    }
+
+    pub fn of_build(build: &Path) -> Self {
+        Layout {
+            libexec: build.join("libexec"),
+            modules: build.join("kernel"),
+            machines: build.join("machine"),
+        }
+    }
+
+    fn of_installation(prefix: &Path) -> Self {
+        Layout {
+            libexec: prefix.join("libexec/dune"),
+            modules: prefix.join("lib/dune/kernel"),
+            machines: cache_home().join("dune/machine"),
+        }
+    }
+
+    /// dune.ko for this kernel, if it was built.
+    pub fn module(&self, release: &str) -> Option<PathBuf> {
+        let path = self.modules.join(release).join("dune.ko");
+        path.exists().then_some(path)
+    }
+
+    pub fn agent(&self) -> Result<PathBuf> {
+        self.program("dune-agent")
+    }
+
+    /// The sandbox runtime.
+    pub fn runtime(&self) -> Result<PathBuf> {
+        self.program("dune-run")
+    }
+
+    fn program(&self, name: &str) -> Result<PathBuf> {
+        let path = self.libexec.join(name);
+        if path.exists() {
+            return Ok(path);
+        }
+        Err(Error::Environment(format!("{} is missing: run make", path.display())))
+    }
+}
+
+fn cache_home() -> PathBuf {
+    let absolute = |name| env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    absolute("XDG_CACHE_HOME")
+        .or_else(|| Some(absolute("HOME")?.join(".cache")))
+        .unwrap_or_else(|| "/var/cache".into())
+}

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Boots a Debian kernel in an emulator with the host's file system inside
+//! and runs programs there.
+//!
+//! - [`Layout`] knows where the parts lie, in a build folder or installed.
+//! - [`Kernel`] is a kernel from Debian's packages: [`Kernel::prepare`] fetches
+//!   it (apt.rs), unpacked below the cache folder and never installed.
+//! - [`Machine::boot`] makes the initramfs (initramfs.rs, cpio.rs), starts the
+//!   emulator (qemu.rs) and waits for the agent in it (tools/agent).
+//! - [`Machine::run`] runs a [`Program`] with its streams (session.rs) and gives
+//!   an [`Outcome`]: exit status, output, duration.
+//! - [`KernelLog`] is what the kernel said, and knows what it should not say.
+//!
+//! ```no_run
+//! use dune_machine::{Config, Kernel, Layout, Machine, Program, Series};
+//!
+//! # fn main() -> dune_machine::Result<()> {
+//! let layout = Layout::find()?;
+//! let kernel = Kernel::find(&layout, Series::V6_1)?;
+//! let mut machine = Machine::boot(&layout, &Config::new(kernel))?;
+//! let outcome = machine.run(&mut Program::new(["uname", "-r"]).into())?;
+//! assert!(outcome.status.success());
+//! machine.power_off()?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Whatever happens, no process is left behind: the emulator is killed when the
+//! [`Machine`] is dropped, and by the kernel when the thread that booted it dies.
+
+mod apt;
+mod cpio;
+mod error;
+mod initramfs;
+mod kernel;
+mod layout;
+mod log;
+mod machine;
+mod program;
+mod qemu;
+mod session;
+mod streams;
+
+pub use error::{Error, Result};
+pub use kernel::{Kernel, Series};
+pub use layout::Layout;
+pub use log::KernelLog;
+pub use machine::{Config, Machine};
+pub use program::{inherit_limits, Program};
+pub use session::{Outcome, Run};
+pub use streams::{InputFrom, OutputTo};
+
+pub use dune_protocol::{Credentials, LogRecord, Status, Stream};

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Frames: a length and a message.
+
+use std::io::{self, Error, ErrorKind, Read, Write};
+
+use serde::{de::DeserializeOwned, Serialize};
+
+/// No honest message is larger; a length above it means a broken stream.
+pub const MAX_FRAME: usize = 16 << 20;
+
+/// Writes one message with a single `write_all`.
+pub fn write_frame<T: Serialize>(to: &mut impl Write, message: &T) -> io::Result<()> {
+    let bytes = postcard::to_extend(message, vec![0; 4]).map_err(invalid)?;
+    let length = bytes.len() - 4;
+    if length > MAX_FRAME {
+        return Err(invalid(format!("message of {length} bytes")));
+    }
+    let mut bytes = bytes;
+    bytes[..4].copy_from_slice(&(length as u32).to_le_bytes());
+    to.write_all(&bytes)
+}
+
+/// Reads one message; `None` at the end of the stream between two messages.
+pub fn read_frame<T: DeserializeOwned>(from: &mut impl Read) -> io::Result<Option<T>> {
+    let mut header = [0; 4];
+    let mut got = 0;
+    while got < header.len() {
+        match from.read(&mut header[got..]) {
+            Ok(0) if got == 0 => return Ok(None),
+            Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
+            Ok(n) => got += n,
+            Err(e) if e.kind() == ErrorKind::Interrupted => {}
+            Err(e) => return Err(e),
+        }
+    }
+    let length = u32::from_le_bytes(header) as usize;
+    if length > MAX_FRAME {
+        return Err(invalid(format!("frame of {length} bytes")));
+    }
+    let mut bytes = vec![0; length];
+    from.read_exact(&mut bytes)?;
+    postcard::from_bytes(&bytes).map(Some).map_err(invalid)
+}
+
+fn invalid(e: impl ToString) -> Error {
+    Error::new(ErrorKind::InvalidData, e.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Status, Stream, ToHost};
+
+    #[test]
+    fn messages_survive_the_way() {
+        let mut wire = Vec::new();
+        write_frame(&mut wire, &ToHost::Output(Stream::Stderr, vec![0, 255, 10])).unwrap();
+        let status = Status::Signaled { signal: 9, core: false };
+        write_frame(&mut wire, &ToHost::Exited { status, nanoseconds: u64::MAX }).unwrap();
+        let mut from = wire.as_slice();
+        match read_frame(&mut from).unwrap() {
+            Some(ToHost::Output(Stream::Stderr, bytes)) => assert_eq!(bytes, [0, 255, 10]),
+            other => panic!("{other:?}"),
+        }
+        match read_frame(&mut from).unwrap() {
+            Some(ToHost::Exited { status: s, nanoseconds: u64::MAX }) => assert_eq!(s, status),
+            other => panic!("{other:?}"),
+        }
+        assert!(read_frame::<ToHost>(&mut from).unwrap().is_none());
+    }
+
+    #[test]
+    fn a_truncated_frame_is_an_error() {
+        let mut wire = Vec::new();
+        write_frame(&mut wire, &ToHost::Stopped(20)).unwrap();
+        wire.pop();
+        assert!(read_frame::<ToHost>(&mut wire.as_slice()).is_err());
+    }
+
+    #[test]
+    fn an_absurd_length_is_an_error() {
+        assert!(read_frame::<ToHost>(&mut [0xff; 8].as_slice()).is_err());
+    }
+}
