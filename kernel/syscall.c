@@ -90,8 +90,7 @@ bool dune_syscall_is_fast(void)
 	return have_dispatcher;
 }
 
-static bool is_slow(struct dune_vcpu *vcpu, const struct dune_regs *regs,
-		    unsigned long nr)
+static bool is_slow(const struct dune_vcpu *vcpu, unsigned long nr)
 {
 	if (vcpu->slow || nr >= NR_syscalls ||
 	    READ_ONCE(current_thread_info()->syscall_work))
@@ -101,29 +100,27 @@ static bool is_slow(struct dune_vcpu *vcpu, const struct dune_regs *regs,
 	 * and another below that.
 	 */
 	if (nr == __NR_ioctl &&
-	    _IOC_TYPE((unsigned int)READ_ONCE(regs->rsi)) == DUNE_IOC_TYPE)
+	    _IOC_TYPE((unsigned int)vcpu->frame.si) == DUNE_IOC_TYPE)
 		return true;
 	return test_bit(nr, slow_bitmap);
 }
 
 /*
- * The handler sees only a copy of its arguments: whatever changes the shared
- * page meanwhile changes nothing for it. It reads nothing else of the frame
- * (calls that do are slow), so nothing else is set: this is the hot path.
+ * All checks and the handler see only this copy of the arguments: whatever
+ * changes the shared page meanwhile changes nothing for them. A handler reads
+ * nothing else of the frame (calls that do are slow), so nothing else is set:
+ * this is the hot path.
  */
-static __always_inline long dispatch(struct dune_vcpu *vcpu, unsigned long nr)
+static void copy_arguments(struct pt_regs *frame, const struct dune_regs *regs,
+			   unsigned long nr)
 {
-	const struct dune_regs *regs = &vcpu->run->regs;
-	struct pt_regs *frame = &vcpu->frame;
-
-	frame->di = regs->rdi;
-	frame->si = regs->rsi;
-	frame->dx = regs->rdx;
-	frame->r10 = regs->r10;
-	frame->r8 = regs->r8;
-	frame->r9 = regs->r9;
+	frame->di = READ_ONCE(regs->rdi);
+	frame->si = READ_ONCE(regs->rsi);
+	frame->dx = READ_ONCE(regs->rdx);
+	frame->r10 = READ_ONCE(regs->r10);
+	frame->r8 = READ_ONCE(regs->r8);
+	frame->r9 = READ_ONCE(regs->r9);
 	frame->orig_ax = nr;
-	return static_call(dispatcher)(frame, nr);
 }
 
 static bool is_restart(long ret)
@@ -153,13 +150,14 @@ int dune_handle_hypercall(struct dune_vcpu *vcpu, bool interrupted)
 		return DUNE_EXIT_HOSTCALL;
 	}
 	trace_dune_hypercall(nr);
-	if (interrupted || is_slow(vcpu, regs, nr)) {
+	copy_arguments(&vcpu->frame, regs, nr);
+	if (interrupted || is_slow(vcpu, nr)) {
 		dune_count(vcpu, DUNE_COUNT_SYSCALL_SLOW);
 		return DUNE_EXIT_SYSCALL;
 	}
 	nr = array_index_nospec(nr, NR_syscalls);
 	dune_count(vcpu, DUNE_COUNT_SYSCALL_FAST);
-	ret = dispatch(vcpu, nr);
+	ret = static_call(dispatcher)(&vcpu->frame, nr);
 	if (unlikely(is_restart(ret))) {
 		vcpu->run->restart = -ret;
 		return DUNE_EXIT_SYSCALL;

@@ -154,13 +154,24 @@ static int vcpu_loop(struct dune_vcpu *vcpu)
 	return reason;
 }
 
+static bool reserved1_is_used(const struct dune_run *run)
+{
+	u64 bits = 0;
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(run->reserved1); i++)
+		bits |= READ_ONCE(run->reserved1[i]);
+	return bits;
+}
+
 static long vcpu_run(struct dune_vcpu *vcpu)
 {
 	struct dune_run *run = vcpu->run;
 	u32 flags = READ_ONCE(run->flags);
 	int reason;
 
-	if (flags & ~DUNE_RUN_SLOW_SYSCALL || READ_ONCE(run->reserved0))
+	if (flags & ~DUNE_RUN_SLOW_SYSCALL || READ_ONCE(run->reserved0) ||
+	    reserved1_is_used(run))
 		return -EINVAL;
 	if (vcpu->running)
 		return -EBUSY;

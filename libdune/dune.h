@@ -274,7 +274,7 @@ typedef uint64_t dune_pte;
 #define DUNE_PTE_PS	(1ULL << 7)	/* a large page (not in 4 KB entries) */
 #define DUNE_PTE_USER1	(1ULL << 9)	/* free for the program */
 #define DUNE_PTE_USER2	(1ULL << 10)
-#define DUNE_PTE_HOLE	(1ULL << 11)	/* unmapped on purpose */
+#define DUNE_PTE_USER3	(1ULL << 11)
 #define DUNE_PTE_NX	(1ULL << 63)	/* no execution */
 #define DUNE_PTE_ADDR	0x000ffffffffff000ULL
 

@@ -15,7 +15,10 @@
 #include "layout.h"
 #include "linux.h"
 
-/* A lock of the guest half; holders have interrupts off. */
+/*
+ * A lock of either half. In the guest interrupts are off while it is held; the
+ * signal handlers of the host half take none.
+ */
 struct dune_lock {
 	u32 held;
 };
@@ -129,7 +132,7 @@ ALWAYS_INLINE struct dune_thread *dune_self(void)
 
 ALWAYS_INLINE u64 dune_lock(struct dune_lock *l)
 {
-	u64 flags = dune_irq_save();
+	u64 flags = dune_active() ? dune_irq_save() : 0;
 
 	while (unlikely(__atomic_exchange_n(&l->held, 1, __ATOMIC_ACQUIRE)))
 		__builtin_ia32_pause();

@@ -30,6 +30,7 @@
 typedef uint8_t u8;
 typedef uint16_t u16;
 typedef int16_t s16;
+typedef int32_t s32;
 typedef uint32_t u32;
 typedef uint64_t u64;
 
@@ -74,7 +75,6 @@ static inline bool meets_granule(u64 p, u64 len)
 /* sys.c: system calls of dune-run itself, before and after entering */
 long sys(long nr, u64 a0, u64 a1, u64 a2, u64 a3, u64 a4, u64 a5);
 
-#define SYS_PICK(_0, _1, _2, _3, _4, _5, _6, name, ...) name
 #define SYS0(nr)		sys(nr, 0, 0, 0, 0, 0, 0)
 #define SYS1(nr, a)		sys(nr, (u64)(a), 0, 0, 0, 0, 0)
 #define SYS2(nr, a, b)		sys(nr, (u64)(a), (u64)(b), 0, 0, 0, 0)
@@ -138,11 +138,13 @@ long start_areas(const struct start *s, const struct image *image, u64 sp);
 void start_patch_vdso(u64 vdso);
 
 /* check.c: the checks of syscalls.def, and the way on */
-typedef void (*call_fn)(struct dune_tf *tf);
-
 void check_syscall(struct dune_tf *tf);
-bool call_forward(struct dune_tf *tf);
-bool call_forward_args(struct dune_tf *tf, const u64 args[6]);
+long forward(struct dune_tf *tf);
+void refuse(struct dune_tf *tf, long err);
+
+/* scratch.c: memory for copies of what the kernel would read twice */
+void scratch_reset(void);
+void *scratch_get(u64 bytes);
 
 /* files.c: hidden descriptors, files that nobody may open */
 enum hidden { HIDDEN_VCPU, HIDDEN_SELF, HIDDEN_STATS, HIDDEN_REPORT, HIDDEN_MAX };

@@ -82,6 +82,10 @@ fn parse(record: &[u8]) -> Option<LogRecord> {
     let mut fields = header.split(',');
     let priority = fields.next()?.parse().ok()?;
     let time = fields.nth(1)?.parse().ok()?;
-    let text = text.lines().take_while(|line| !line.starts_with(' ')).collect::<Vec<_>>();
-    Some(LogRecord { priority, time, text: text.join("\n") })
+    let mut lines = text.lines();
+    let first = lines.next().unwrap_or_default();
+    let text = lines
+        .take_while(|line| !line.starts_with(' '))
+        .fold(first.to_owned(), |text, line| text + "\n" + line);
+    Some(LogRecord { priority, time, text })
 }

@@ -92,9 +92,12 @@ fn mount_in_new_root() -> Result<()> {
     mount_new("tmpfs", "/dev/shm", "mode=1777")?;
     mount_new("tmpfs", "/run", "mode=0755")?;
     DirBuilder::new().mode(0o1777).create("/run/lock").ok();
-    for (link, to) in
-        [("fd", "self/fd"), ("stdin", "self/fd/0"), ("stdout", "self/fd/1"), ("stderr", "self/fd/2")]
-    {
+    for (link, to) in [
+        ("fd", "self/fd"),
+        ("stdin", "self/fd/0"),
+        ("stdout", "self/fd/1"),
+        ("stderr", "self/fd/2"),
+    ] {
         std::os::unix::fs::symlink(Path::new("/proc").join(to), Path::new("/dev").join(link)).ok();
     }
     // What a kernel may lack is not worth failing for.
@@ -137,7 +140,6 @@ fn mount_with(
     flags: MsFlags,
     options: &str,
 ) -> Result<()> {
-    mount(source.as_deref(), target, kind, flags, Some(options)).with_context(|| {
-        format!("mounting {} on {}", kind.unwrap_or("a folder"), target.display())
-    })
+    mount(source.as_deref(), target, kind, flags, Some(options))
+        .with_context(|| format!("mounting {} on {}", kind.unwrap_or("a folder"), target.display()))
 }

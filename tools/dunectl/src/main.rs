@@ -1,1 +1,30 @@
-fn main(){}
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! dunectl, the command.
+//!
+//! cli.rs is what can be said; each command has a file: run.rs, machine.rs,
+//! check.rs. exit.rs is how they end.
+
+mod check;
+mod cli;
+mod exit;
+mod lookup;
+mod machine;
+mod run;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::cli::{Cli, Command};
+
+fn main() -> ExitCode {
+    let result = match Cli::parse().command {
+        Command::Run(options) => run::run(&options),
+        Command::Machine { command } => machine::run(&command),
+        Command::Check => check::run(),
+    };
+    match result {
+        Ok(end) => exit::like(end),
+        Err(e) => exit::with_error(&e),
+    }
+}

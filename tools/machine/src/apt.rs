@@ -56,7 +56,8 @@ impl Apt {
 
     fn set_up(folder: &Path) -> Result<Self> {
         for sub in ["etc", "state/lists/partial", "cache/archives/partial"] {
-            fs::create_dir_all(folder.join(sub)).context(format!("making {}/{sub}", folder.display()))?;
+            fs::create_dir_all(folder.join(sub))
+                .context(format!("making {}/{sub}", folder.display()))?;
         }
         let sources: String = repositories()?
             .iter()
@@ -99,14 +100,17 @@ impl Apt {
                 newest = Some(package);
             }
         }
-        newest.ok_or_else(|| Error::Environment(format!("the mirror has no package {name} as wanted")))
+        newest.ok_or_else(|| {
+            Error::Environment(format!("the mirror has no package {name} as wanted"))
+        })
     }
 
     /// Downloads packages into a folder, checked against the signed lists.
     pub fn download(&self, packages: &[Package], folder: &Path) -> Result<Vec<PathBuf>> {
         let names = packages.iter().map(|package| format!("{}={}", package.name, package.version));
-        let output = self
-            .run(Command::new("apt-get").args(["download", "-qq"]).args(names).current_dir(folder))?;
+        let output = self.run(
+            Command::new("apt-get").args(["download", "-qq"]).args(names).current_dir(folder),
+        )?;
         if !output.status.success() {
             return Err(Error::Environment(format!(
                 "cannot download kernel packages: {}",
@@ -130,7 +134,12 @@ impl Apt {
 /// Debian sources, and from the mirror of the main one the suites of CODENAME.
 fn repositories() -> Result<BTreeSet<(String, String)>> {
     let format = "$(REPO_URI)\t$(CODENAME)\t$(COMPONENT)";
-    let output = run(Command::new("apt-get").args(["indextargets", "--format", format, "Identifier: Packages"]))?;
+    let output = run(Command::new("apt-get").args([
+        "indextargets",
+        "--format",
+        format,
+        "Identifier: Packages",
+    ]))?;
     let repositories = parse_targets(&String::from_utf8_lossy(&output.stdout));
     if repositories.is_empty() {
         let lacking = "apt knows no Debian mirror on this computer (see /etc/apt/sources.list)";

@@ -102,7 +102,8 @@ mod tests {
 
     #[test]
     fn modules_come_after_what_they_need() {
-        let text = "kernel/a/x-y.ko.xz: kernel/b/near.ko.xz kernel/b/far.ko.xz\nkernel/b/far.ko.xz:\n";
+        let text =
+            "kernel/a/x-y.ko.xz: kernel/b/near.ko.xz kernel/b/far.ko.xz\nkernel/b/far.ko.xz:\n";
         let dependencies = parse_dependencies(text);
         let expected = ["kernel/b/far.ko.xz", "kernel/b/near.ko.xz", "kernel/a/x-y.ko.xz"];
         assert_eq!(dependencies["x_y"], expected);

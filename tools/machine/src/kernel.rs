@@ -47,10 +47,9 @@ impl FromStr for Series {
 
     fn from_str(text: &str) -> Result<Self> {
         let known = || Series::ALL.map(Series::name).join(", ");
-        Series::ALL
-            .into_iter()
-            .find(|series| series.name() == text)
-            .ok_or_else(|| Error::Usage(format!("no kernel series {text:?}; there are: {}", known())))
+        Series::ALL.into_iter().find(|series| series.name() == text).ok_or_else(|| {
+            Error::Usage(format!("no kernel series {text:?}; there are: {}", known()))
+        })
     }
 }
 
@@ -75,7 +74,9 @@ impl Kernel {
     pub fn at(root: &Path, series: Option<Series>) -> Result<Self> {
         let releases = fs::read_dir(root.join("boot")).into_iter().flatten().flatten();
         let release = releases
-            .filter_map(|entry| Some(entry.file_name().to_str()?.strip_prefix("vmlinuz-")?.to_owned()))
+            .filter_map(|entry| {
+                Some(entry.file_name().to_str()?.strip_prefix("vmlinuz-")?.to_owned())
+            })
             .max();
         match release {
             Some(release) => Ok(Kernel { series, release, root: root.to_owned() }),
@@ -93,6 +94,17 @@ impl Kernel {
         }
         fetch(layout, series, say)?;
         Self::find(layout, series)
+    }
+
+    /// Makes the next [`Kernel::prepare`] fetch the newest.
+    pub fn forget(layout: &Layout, series: Series) -> Result<()> {
+        let root = layout.machines.join(series.name());
+        match fs::remove_dir_all(&root) {
+            Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
+                Err(e).context(format!("removing {}", root.display()))
+            }
+            _ => Ok(()),
+        }
     }
 
     pub fn image(&self) -> PathBuf {

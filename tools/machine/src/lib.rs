@@ -7,18 +7,18 @@
 //!   it (apt.rs), unpacked below the cache folder and never installed.
 //! - [`Machine::boot`] makes the initramfs (initramfs.rs, cpio.rs), starts the
 //!   emulator (qemu.rs) and waits for the agent in it (tools/agent).
-//! - [`Machine::run`] runs a [`Program`] with its streams (session.rs) and gives
+//! - [`Machine::run`] makes a [`Run`]: a [`Program`] with its streams (session.rs) and gives
 //!   an [`Outcome`]: exit status, output, duration.
 //! - [`KernelLog`] is what the kernel said, and knows what it should not say.
 //!
 //! ```no_run
-//! use dune_machine::{Config, Kernel, Layout, Machine, Program, Series};
+//! use dune_machine::{Config, Kernel, Layout, Machine, Run, Series};
 //!
 //! # fn main() -> dune_machine::Result<()> {
 //! let layout = Layout::find()?;
 //! let kernel = Kernel::find(&layout, Series::V6_1)?;
 //! let mut machine = Machine::boot(&layout, &Config::new(kernel))?;
-//! let outcome = machine.run(&mut Program::new(["uname", "-r"]).into())?;
+//! let outcome = machine.run(&mut Run::new(["uname", "-r"]))?;
 //! assert!(outcome.status.success());
 //! machine.power_off()?;
 //! # Ok(())
@@ -46,8 +46,7 @@ pub use kernel::{Kernel, Series};
 pub use layout::Layout;
 pub use log::KernelLog;
 pub use machine::{Config, Machine};
-pub use program::{inherit_limits, Program};
 pub use session::{Outcome, Run};
 pub use streams::{InputFrom, OutputTo};
 
-pub use dune_protocol::{Credentials, LogRecord, Status, Stream};
+pub use dune_protocol::{Credentials, LogRecord, Program, Status, Stream};

@@ -8,21 +8,22 @@ use serde::{de::DeserializeOwned, Serialize};
 /// No honest message is larger; a length above it means a broken stream.
 pub const MAX_FRAME: usize = 16 << 20;
 
+const HEADER: usize = 4;
+
 /// Writes one message with a single `write_all`.
 pub fn write_frame<T: Serialize>(to: &mut impl Write, message: &T) -> io::Result<()> {
-    let bytes = postcard::to_extend(message, vec![0; 4]).map_err(invalid)?;
-    let length = bytes.len() - 4;
+    let mut bytes = postcard::to_extend(message, vec![0; HEADER]).map_err(invalid)?;
+    let length = bytes.len() - HEADER;
     if length > MAX_FRAME {
         return Err(invalid(format!("message of {length} bytes")));
     }
-    let mut bytes = bytes;
-    bytes[..4].copy_from_slice(&(length as u32).to_le_bytes());
+    bytes[..HEADER].copy_from_slice(&(length as u32).to_le_bytes());
     to.write_all(&bytes)
 }
 
 /// Reads one message; `None` at the end of the stream between two messages.
 pub fn read_frame<T: DeserializeOwned>(from: &mut impl Read) -> io::Result<Option<T>> {
-    let mut header = [0; 4];
+    let mut header = [0; HEADER];
     let mut got = 0;
     while got < header.len() {
         match from.read(&mut header[got..]) {
@@ -33,13 +34,27 @@ pub fn read_frame<T: DeserializeOwned>(from: &mut impl Read) -> io::Result<Optio
             Err(e) => return Err(e),
         }
     }
-    let length = u32::from_le_bytes(header) as usize;
-    if length > MAX_FRAME {
-        return Err(invalid(format!("frame of {length} bytes")));
-    }
-    let mut bytes = vec![0; length];
+    let mut bytes = vec![0; length(header)?];
     from.read_exact(&mut bytes)?;
     postcard::from_bytes(&bytes).map(Some).map_err(invalid)
+}
+
+/// The first message of what has been received and its length with the
+/// header; `None` while it is not complete.
+pub fn decode_frame<T: DeserializeOwned>(received: &[u8]) -> io::Result<Option<(T, usize)>> {
+    let Some((header, rest)) = received.split_first_chunk::<HEADER>() else { return Ok(None) };
+    let length = length(*header)?;
+    let Some(bytes) = rest.get(..length) else { return Ok(None) };
+    let message = postcard::from_bytes(bytes).map_err(invalid)?;
+    Ok(Some((message, HEADER + length)))
+}
+
+fn length(header: [u8; HEADER]) -> io::Result<usize> {
+    let length = u32::from_le_bytes(header) as usize;
+    match length {
+        0..=MAX_FRAME => Ok(length),
+        _ => Err(invalid(format!("frame of {length} bytes"))),
+    }
 }
 
 fn invalid(e: impl ToString) -> Error {
@@ -75,6 +90,20 @@ mod tests {
         write_frame(&mut wire, &ToHost::Stopped(20)).unwrap();
         wire.pop();
         assert!(read_frame::<ToHost>(&mut wire.as_slice()).is_err());
+        assert!(decode_frame::<ToHost>(&wire).unwrap().is_none());
+    }
+
+    #[test]
+    fn frames_are_decoded_one_by_one() {
+        let mut wire = Vec::new();
+        write_frame(&mut wire, &ToHost::Stopped(20)).unwrap();
+        let first = wire.len();
+        write_frame(&mut wire, &ToHost::Ready).unwrap();
+        let (message, used) = decode_frame::<ToHost>(&wire).unwrap().unwrap();
+        assert!(matches!(message, ToHost::Stopped(20)));
+        assert_eq!(used, first);
+        let (message, _) = decode_frame::<ToHost>(&wire[used..]).unwrap().unwrap();
+        assert!(matches!(message, ToHost::Ready));
     }
 
     #[test]

@@ -21,7 +21,7 @@
 
 mod frame;
 
-pub use frame::{read_frame, write_frame, MAX_FRAME};
+pub use frame::{decode_frame, read_frame, write_frame, MAX_FRAME};
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -121,7 +121,10 @@ pub enum Stream {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Status {
     Exited(i32),
-    Signaled { signal: i32, core: bool },
+    Signaled {
+        signal: i32,
+        core: bool,
+    },
     /// It could not be executed, with this errno.
     NotStarted(i32),
 }
@@ -191,7 +194,10 @@ pub enum ToGuest {
     OutputClosed(Stream),
     /// For the program's process group, or the terminal's foreground one.
     Signal(i32),
-    WindowSize { rows: u16, columns: u16 },
+    WindowSize {
+        rows: u16,
+        columns: u16,
+    },
     PowerOff,
 }
 
@@ -208,5 +214,8 @@ pub enum ToHost {
     Stopped(i32),
     /// The program could not even be tried.
     Refused(String),
-    Exited { status: Status, nanoseconds: u64 },
+    Exited {
+        status: Status,
+        nanoseconds: u64,
+    },
 }

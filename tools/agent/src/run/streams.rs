@@ -33,6 +33,7 @@ pub struct ChildStreams {
 /// Our ends.
 pub struct Streams {
     input: Option<Sender<Vec<u8>>>,
+    input_is_terminal: bool,
     terminal: Option<File>,
     outputs: Vec<OutputPump>,
 }
@@ -49,7 +50,12 @@ pub fn make(program: &Program, port: &Port) -> Result<(Streams, ChildStreams)> {
         Some(pty) => Ok(pty.slave.try_clone()?),
         None => bail!("a stream is to be a terminal, but there is none"),
     };
-    let mut streams = Streams { input: None, terminal: None, outputs: Vec::new() };
+    let mut streams = Streams {
+        input: None,
+        input_is_terminal: program.stdin == Input::Terminal,
+        terminal: None,
+        outputs: Vec::new(),
+    };
 
     let mut controlling = None;
     let stdin = match program.stdin {
@@ -90,7 +96,12 @@ pub fn make(program: &Program, port: &Port) -> Result<(Streams, ChildStreams)> {
         if program.stdin == Input::Terminal {
             streams.input = Some(pump_input(master.try_clone()?, port));
         }
-        streams.outputs.push(pump_output(master, Stream::Stdout, port));
+        // What is written to the terminal must reach a terminal there.
+        let stream = match program.stdout {
+            Output::Terminal => Stream::Stdout,
+            _ => Stream::Stderr,
+        };
+        streams.outputs.push(pump_output(master, stream, port));
     }
     Ok((streams, ChildStreams { stdin, stdout, stderr, terminal: controlling }))
 }
@@ -103,7 +114,14 @@ impl Streams {
     }
 
     pub fn input_end(&mut self) {
-        self.input = None;
+        const END_OF_FILE: u8 = 4; // VEOF as Linux sets it up
+        match (self.input.take(), &self.terminal) {
+            (Some(input), Some(_)) if self.input_is_terminal => {
+                let _ = input.send(vec![END_OF_FILE]);
+                self.input = Some(input);
+            }
+            _ => {}
+        }
     }
 
     pub fn output_closed(&self, stream: Stream) {
