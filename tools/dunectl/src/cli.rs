@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What can be said to dunectl, and its help.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use dune_machine::Series;
+
+/// Run unmodified Linux programs in Dune mode
+///
+/// Dune gives ordinary processes safe, direct use of the processor's
+/// privileged hardware. `dunectl run` runs a program inside a sandbox that is
+/// built on it; `dunectl check` tells what this computer has and lacks for
+/// that; `dunectl machine` is the emulated computer for where it lacks too much.
+#[derive(Debug, Parser)]
+#[command(name = "dunectl", version, max_term_width = 90, after_help = EXAMPLES)]
+pub struct Cli {
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  dunectl check                          what is missing here?
+  dunectl run -- ls -l                   ls in the sandbox
+  dunectl run --stats -- make            and what it cost
+  dunectl machine shell --kernel 6.12    look around in the emulated machine";
+
+const RUN_NOTES: &str = "\
+Where it runs:
+  With a usable /dev/dune, here. Else in an emulated AMD machine, which one line on
+  stderr says: arguments, directory, environment, user, standard streams (pipes and a
+  terminal), Ctrl-C and exit status are as if it ran here. There the working directory
+  and each --write DIR are the real ones; everything else can be written too, but only
+  in the machine's memory, and is forgotten at the end. The machine has no network.
+
+Exit status:
+  the program's own (also death by a signal)
+  69   this computer lacks something (see dunectl check)
+  125  dunectl or the machine failed
+  126  the program was found but cannot be executed
+  127  the program was not found
+
+Examples:
+  dunectl run -- python3 script.py
+  dunectl run --machine svm --kernel 6.12 --memory 4096 -- ./test-suite
+  tar c . | dunectl run -- gzip -9 >../all.tar.gz";
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Run a program in the sandbox
+    #[command(after_help = RUN_NOTES)]
+    Run(RunOptions),
+    /// Use the emulated machine directly: run commands, get a shell, fetch kernels
+    Machine {
+        #[command(subcommand)]
+        command: MachineCommand,
+    },
+    /// Tell what this computer has and lacks for Dune, and what to do about it
+    ///
+    /// One line for each finding. The exit status is 0 if programs run in Dune
+    /// mode on this computer itself, 1 if they run in the emulated machine, and
+    /// 2 if they do not run at all.
+    Check,
+}
+
+#[derive(Debug, Args)]
+pub struct RunOptions {
+    /// Print on stderr at the end: system calls taken fast and slow, page faults, VM exits
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true,
+          default_missing_value = "-")]
+    pub stats: Option<PathBuf>,
+
+    /// Run in this emulated machine even where /dev/dune exists
+    #[arg(long, value_name = "MACHINE", conflicts_with = "no_machine")]
+    pub machine: Option<MachineKind>,
+
+    /// Never run in an emulated machine; fail without /dev/dune
+    #[arg(long)]
+    pub no_machine: bool,
+
+    #[command(flatten)]
+    pub hardware: Hardware,
+
+    /// Let the emulated machine really write to DIR too (repeatable)
+    #[arg(long = "write", value_name = "DIR")]
+    pub shares: Vec<PathBuf>,
+
+    /// The program, looked up in PATH, and its arguments
+    #[arg(
+        required = true,
+        trailing_var_arg = true,
+        allow_hyphen_values = true,
+        value_name = "PROGRAM"
+    )]
+    pub command: Vec<OsString>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum MachineKind {
+    /// AMD SVM with nested paging, emulated by QEMU
+    Svm,
+}
+
+/// The emulated machine's parts.
+#[derive(Debug, Clone, Args)]
+pub struct Hardware {
+    /// Kernel of the emulated machine: 6.1 or 6.12
+    #[arg(long, value_name = "SERIES", default_value = "6.1", value_parser = parse_series)]
+    pub kernel: Series,
+
+    /// Memory of the emulated machine in megabytes
+    #[arg(long, value_name = "MB", default_value_t = 2048,
+          value_parser = clap::value_parser!(u32).range(256..))]
+    pub memory: u32,
+
+    /// Processors of the emulated machine
+    #[arg(long, value_name = "N", default_value_t = 1,
+          value_parser = clap::value_parser!(u32).range(1..=16))]
+    pub cpus: u32,
+}
+
+fn parse_series(text: &str) -> Result<Series, String> {
+    text.parse().map_err(|e: dune_machine::Error| e.to_string())
+}
+
+#[derive(Debug, Subcommand)]
+pub enum MachineCommand {
+    /// Boot, run one command as root, and end
+    ///
+    /// Standard streams, directory, environment and exit status are as if it
+    /// ran here. dune.ko is loaded if it was built for the kernel. A BUG, WARNING,
+    /// Oops or stall in the kernel's log makes the run fail with status 125.
+    Run(MachineRun),
+    /// Boot and give a shell
+    Shell(MachineOptions),
+    /// List the kernels that are prepared
+    List,
+    /// Fetch kernels from Debian's packages; what is there stays
+    Prepare {
+        /// Which (default: all)
+        #[arg(value_name = "SERIES", value_parser = parse_series)]
+        kernels: Vec<Series>,
+        /// Fetch anew, for a newer build of the same series
+        #[arg(long)]
+        update: bool,
+    },
+}
+
+#[derive(Debug, Args)]
+pub struct MachineRun {
+    #[command(flatten)]
+    pub options: MachineOptions,
+
+    /// Give up, and report a hung machine, after so many seconds
+    #[arg(long, value_name = "SECONDS")]
+    pub timeout: Option<u64>,
+
+    /// Print the kernel's log of the run on stderr
+    #[arg(long)]
+    pub log: bool,
+
+    /// The command, looked up in PATH, and its arguments
+    #[arg(
+        required = true,
+        trailing_var_arg = true,
+        allow_hyphen_values = true,
+        value_name = "COMMAND"
+    )]
+    pub command: Vec<OsString>,
+}
+
+#[derive(Debug, Args)]
+pub struct MachineOptions {
+    #[command(flatten)]
+    pub hardware: Hardware,
+
+    /// Let the machine really write to DIR (repeatable); all else is forgotten
+    #[arg(long = "write", value_name = "DIR")]
+    pub shares: Vec<PathBuf>,
+
+    /// Exact counts: one CPU, whose time stamp counter counts instructions
+    #[arg(long)]
+    pub counting: bool,
+
+    /// An argument for the kernel, such as pti=on (repeatable)
+    #[arg(long = "append", value_name = "ARGUMENT")]
+    pub kernel_arguments: Vec<String>,
+
+    /// Do not load dune.ko
+    #[arg(long)]
+    pub no_module: bool,
+
+    /// Boot a kernel of your own: DIR has boot/vmlinuz-* and lib/modules/*
+    #[arg(long, value_name = "DIR")]
+    pub kernel_from: Option<PathBuf>,
+}

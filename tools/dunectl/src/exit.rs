@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! How dunectl ends: as the program did, or with a status of its own.
+
+use std::process::ExitCode;
+
+use dune_machine::{Error, Status};
+use nix::sys::resource::{setrlimit, Resource};
+
+/// dunectl or the machine failed; as with env(1), and docker run.
+pub const FAILED: u8 = 125;
+
+/// This computer lacks something (EX_UNAVAILABLE of sysexits.h).
+pub const UNAVAILABLE: u8 = 69;
+
+/// A way to end that is no error of ours.
+#[derive(Debug, Clone, Copy)]
+pub enum End {
+    Code(u8),
+    /// As a program did.
+    Like(Status),
+}
+
+pub fn with_error(error: &Error) -> ExitCode {
+    eprintln!("dunectl: {error}");
+    ExitCode::from(if error.is_environment() { UNAVAILABLE } else { FAILED })
+}
+
+pub fn like(end: End) -> ExitCode {
+    match end {
+        End::Code(code) => ExitCode::from(code),
+        End::Like(Status::Signaled { signal, .. }) => die_by(signal),
+        End::Like(status) => ExitCode::from(status.code() as u8),
+    }
+}
+
+/// Whoever waits for us sees the signal that ended the program. The core
+/// would be ours, not the program's: none.
+fn die_by(signal: i32) -> ExitCode {
+    let _ = setrlimit(Resource::RLIMIT_CORE, 0, 0);
+    // SAFETY: nothing else runs in this process any more, and the default
+    // action needs no handler.
+    unsafe {
+        libc::signal(signal, libc::SIG_DFL);
+        let mut set: libc::sigset_t = std::mem::zeroed();
+        libc::sigemptyset(&mut set);
+        libc::sigaddset(&mut set, signal);
+        libc::sigprocmask(libc::SIG_UNBLOCK, &set, std::ptr::null_mut());
+        libc::raise(signal);
+    }
+    ExitCode::from(128u8.wrapping_add(signal as u8))
+}

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! dunectl run: a program in the sandbox, here or in the emulated machine.
+
+use std::env;
+use std::ffi::OsString;
+use std::fs::File;
+use std::io;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::Command;
+
+use dune_machine::{Error, Layout, Machine, Result, Run, Status};
+
+use crate::cli::RunOptions;
+use crate::exit::{End, FAILED};
+use crate::lookup;
+use crate::machine::{hardware, shares};
+
+const DEVICE: &str = "/dev/dune";
+
+pub fn run(options: &RunOptions) -> Result<End> {
+    let layout = Layout::find()?;
+    if options.machine.is_none() {
+        match open_device() {
+            Ok(()) => return run_here(&layout, options),
+            Err(e) if options.no_machine => {
+                let lacking = format!("{DEVICE}: {e}; dunectl check tells what to do");
+                return Err(Error::Environment(lacking));
+            }
+            Err(_) => {}
+        }
+    }
+    run_in_machine(&layout, options)
+}
+
+/// Whether it exists, may be used and has a driver behind it.
+fn open_device() -> io::Result<()> {
+    File::options().read(true).write(true).open(DEVICE).map(drop)
+}
+
+/// Becomes the sandbox runtime.
+fn run_here(layout: &Layout, options: &RunOptions) -> Result<End> {
+    let runtime = layout.runtime()?;
+    let name = &options.command[0];
+    let program = match lookup::find(name, env::var_os("PATH")) {
+        Ok(program) => program,
+        Err(e) => {
+            let status = Status::NotStarted(e.raw_os_error().unwrap_or(libc::ENOENT));
+            eprintln!("dunectl: {}: {}", Path::new(name).display(), without_number(&e));
+            return Ok(End::Like(status));
+        }
+    };
+    let mut command = Command::new(&runtime);
+    command.args(stats_argument(options));
+    command.arg("--").arg(program).args(&options.command[1..]);
+    let e = command.exec();
+    Err(Error::Io { what: format!("executing {}", runtime.display()), source: e })
+}
+
+fn stats_argument(options: &RunOptions) -> Option<OsString> {
+    let file = options.stats.as_ref()?;
+    if file == Path::new("-") {
+        return Some("--stats".into());
+    }
+    let mut argument = OsString::from("--stats=");
+    argument.push(file);
+    Some(argument)
+}
+
+/// Runs the same command in the machine, where there is a /dev/dune.
+fn run_in_machine(layout: &Layout, options: &RunOptions) -> Result<End> {
+    let this = env::current_exe()
+        .map_err(|e| Error::Io { what: "finding the running program".to_owned(), source: e })?;
+    let mut argv = vec![OsString::from(this), "run".into(), "--no-machine".into()];
+    argv.extend(stats_argument(options));
+    argv.push("--".into());
+    argv.extend(options.command.iter().cloned());
+    let mut run = Run::here(argv)?;
+
+    let mut folders = options.shares.clone();
+    folders.push(run.program.directory.clone());
+    let mut config = hardware(layout, &options.hardware, None)?;
+    config.shares = shares(&folders)?;
+    let release = &config.kernel.release;
+    let module = layout.module(release).ok_or_else(|| {
+        Error::Environment(format!("dune.ko is not built for kernel {release}: run make"))
+    })?;
+    config.insmod.push(module);
+
+    eprintln!(
+        "dunectl: running in an emulated machine (kernel {release}); what is written outside of \
+         {} is forgotten",
+        list(&config.shares)
+    );
+    let mut machine = Machine::boot(layout, &config)?;
+    let outcome = machine.run(&mut run)?;
+    let trouble = outcome.trouble;
+    machine.power_off()?;
+    if let Some(trouble) = trouble {
+        eprintln!("dunectl: the machine's kernel is in trouble ({}):\n{trouble}", outcome.status);
+        return Ok(End::Code(FAILED));
+    }
+    Ok(End::Like(outcome.status))
+}
+
+fn list(folders: &[std::path::PathBuf]) -> String {
+    folders.iter().map(|folder| folder.display().to_string()).collect::<Vec<_>>().join(", ")
+}
+
+/// "No such file or directory (os error 2)", without the number.
+fn without_number(e: &io::Error) -> String {
+    let text = e.to_string();
+    text.split(" (os error").next().unwrap_or(&text).to_owned()
+}

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The kernel log, and what it must not contain.
+
+use dune_protocol::LogRecord;
+
+/// What a kernel in trouble begins a message with.
+const TROUBLE_AT_START: [&str; 14] = [
+    "WARNING: ",
+    "------------[ cut here ]",
+    "BUG: ",
+    "kernel BUG at",
+    "Oops: ",
+    "general protection fault",
+    "stack segment",
+    "double fault",
+    "invalid opcode",
+    "unchecked MSR access error",
+    "Kernel panic",
+    "Bad page",
+    "INFO: task ",
+    "INFO: lockdep is turned off",
+];
+
+/// What it says somewhere in one.
+const TROUBLE_ANYWHERE: [&str; 13] = [
+    ": Oops: ",
+    " BUG: ",
+    "self-detected stall",
+    "detected stalls on CPUs",
+    "KASAN:",
+    "UBSAN:",
+    "KFENCE:",
+    "possible circular locking",
+    "possible recursive locking",
+    "inconsistent lock state",
+    "sleeping function called from invalid context",
+    "scheduling while atomic",
+    "refcount_t: ",
+];
+
+/// All that the kernel of a machine has said.
+#[derive(Debug, Default)]
+pub struct KernelLog {
+    records: Vec<LogRecord>,
+}
+
+impl KernelLog {
+    pub(crate) fn extend(&mut self, records: Vec<LogRecord>) {
+        self.records.extend(records);
+    }
+
+    pub fn records(&self) -> &[LogRecord] {
+        &self.records
+    }
+
+    /// Bugs, warnings, stalls and the like since a record, each with the
+    /// lines that follow it (a backtrace).
+    pub fn trouble_since(&self, first: usize) -> Option<String> {
+        const FOLLOWING: usize = 40;
+        let mut told = String::new();
+        let mut until = 0;
+        for (number, record) in self.records.iter().enumerate().skip(first) {
+            if is_trouble(record) {
+                until = number + FOLLOWING;
+            }
+            if number < until {
+                told += &format!("{record}\n");
+            }
+        }
+        (!told.is_empty()).then_some(told)
+    }
+
+    pub fn trouble(&self) -> Option<String> {
+        self.trouble_since(0)
+    }
+
+    /// The last lines.
+    pub fn tail(&self, lines: usize) -> String {
+        let first = self.records.len().saturating_sub(lines);
+        self.records[first..].iter().map(|record| format!("{record}\n")).collect()
+    }
+}
+
+/// Mind two harmless lookalikes: mitigations that are announced as
+/// "Spectre V2 : WARNING: ...", and "traps: PROGRAM[PID] general protection
+/// fault", which is only the death of a program.
+fn is_trouble(record: &LogRecord) -> bool {
+    record.is_kernel()
+        && (TROUBLE_AT_START.iter().any(|words| record.text.starts_with(words))
+            || TROUBLE_ANYWHERE.iter().any(|words| record.text.contains(words)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn log(texts: &[&str]) -> KernelLog {
+        let record = |text: &&str| LogRecord { priority: 4, time: 0, text: text.to_string() };
+        KernelLog { records: texts.iter().map(record).collect() }
+    }
+
+    #[test]
+    fn trouble_is_found() {
+        for text in [
+            "WARNING: CPU: 0 PID: 1 at kernel/x.c:1 f+0x0/0x1",
+            "BUG: unable to handle page fault for address: 0",
+            "watchdog: BUG: soft lockup - CPU#0 stuck for 22s!",
+            "general protection fault, probably for non-canonical address 0x1: 0000 [#1] SMP",
+            "rcu: INFO: rcu_preempt self-detected stall on CPU",
+            "BUG: KASAN: slab-out-of-bounds in f+0x0/0x1",
+        ] {
+            assert!(log(&["fine", text]).trouble().is_some(), "{text}");
+        }
+    }
+
+    #[test]
+    fn harmless_lines_are_left_alone() {
+        for text in [
+            "Speculative Return Stack Overflow: WARNING: See https://docs for mitigation options.",
+            "traps: prog[12] general protection fault ip:0 sp:0 error:0 in prog[0+1]",
+            "Linux version 6.1.0",
+        ] {
+            assert_eq!(log(&[text]).trouble(), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_a_program_wrote_is_not_the_kernels() {
+        let record = LogRecord { priority: 12, time: 0, text: "BUG: mine".to_owned() };
+        assert_eq!(KernelLog { records: vec![record] }.trouble(), None);
+    }
+}

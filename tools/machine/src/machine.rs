@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A machine: booted, used for one program after the other, switched off.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use dune_protocol::{Setup, Share, ToGuest, ToHost};
+
+use crate::error::{Context, Error, Result};
+use crate::initramfs;
+use crate::kernel::Kernel;
+use crate::layout::Layout;
+use crate::log::KernelLog;
+use crate::qemu::Emulator;
+use crate::session::{self, Connection, Outcome, Run};
+
+/// Lines of the log in a report of a failure.
+const TAIL: usize = 60;
+
+/// What the machine is like.
+#[derive(Debug, Clone)]
+pub struct Config {
+    pub kernel: Kernel,
+    pub cpus: u32,
+    /// In megabytes.
+    pub memory: u32,
+    /// Exact, repeatable counts of instructions: one CPU, whose time stamp
+    /// counter counts them, and nothing random.
+    pub counting: bool,
+    pub kernel_arguments: Vec<String>,
+    /// Folders that are really written to, by absolute path without links.
+    pub shares: Vec<PathBuf>,
+    /// Kernel modules to load, by their path on the host.
+    pub insmod: Vec<PathBuf>,
+    pub boot_timeout: Duration,
+}
+
+impl Config {
+    pub fn new(kernel: Kernel) -> Self {
+        Config {
+            kernel,
+            cpus: 1,
+            memory: 2048,
+            counting: false,
+            kernel_arguments: Vec::new(),
+            shares: Vec::new(),
+            insmod: Vec::new(),
+            boot_timeout: Duration::from_secs(120),
+        }
+    }
+
+    /// QEMU limits tags to 31 bytes: a number, not the path.
+    pub(crate) fn shares_by_tag(&self) -> impl Iterator<Item = (String, &Path)> {
+        self.shares.iter().enumerate().map(|(n, path)| (format!("share{n}"), path.as_path()))
+    }
+
+    fn setup(&self) -> Result<Setup> {
+        let absolute = |path: &PathBuf| std::path::absolute(path).context("finding a folder");
+        let shares = self.shares_by_tag().map(|(tag, path)| Share { tag, path: path.to_owned() });
+        Ok(Setup {
+            hostname: nix::unistd::gethostname().context("finding the host name")?,
+            shares: shares.collect(),
+            modules_root: Some(absolute(&self.kernel.root)?),
+            insmod: self.insmod.iter().map(absolute).collect::<Result<_>>()?,
+        })
+    }
+}
+
+pub struct Machine {
+    pub(crate) emulator: Emulator,
+    pub(crate) connection: Connection,
+    pub(crate) log: KernelLog,
+    boot_time: Duration,
+}
+
+impl Machine {
+    pub fn boot(layout: &Layout, config: &Config) -> Result<Self> {
+        if config.counting && config.cpus != 1 {
+            return Err(Error::Usage("counting mode has one CPU".to_owned()));
+        }
+        for share in &config.shares {
+            if !share.is_dir() {
+                return Err(Error::Usage(format!("{} is not a folder", share.display())));
+            }
+        }
+        let begin = Instant::now();
+        let initramfs = initramfs::make(&config.kernel, &layout.agent()?)?;
+        let setup = config.setup()?;
+        let (emulator, stream) = Emulator::start(config, &initramfs)?;
+        let mut machine = Machine {
+            emulator,
+            connection: Connection::new(stream)?,
+            log: KernelLog::default(),
+            boot_time: Duration::ZERO,
+        };
+        machine.send(&ToGuest::Setup(setup))?;
+        let deadline = begin + config.boot_timeout;
+        loop {
+            match machine.receive(Some(deadline))? {
+                Some(ToHost::Ready) => break,
+                Some(ToHost::Failed(reason)) => {
+                    let tail = machine.tail();
+                    return Err(Error::Agent(format!("{reason}\n{tail}")));
+                }
+                Some(_) => {}
+                None => return Err(machine.hung("boot", config.boot_timeout)),
+            }
+        }
+        machine.boot_time = begin.elapsed();
+        Ok(machine)
+    }
+
+    pub fn boot_time(&self) -> Duration {
+        self.boot_time
+    }
+
+    /// Runs one program to its end.
+    pub fn run(&mut self, run: &mut Run) -> Result<Outcome> {
+        session::run(self, run)
+    }
+
+    /// What the kernel has said up to now.
+    pub fn log(&self) -> &KernelLog {
+        &self.log
+    }
+
+    /// Writes all shared folders back and ends the machine.
+    pub fn power_off(mut self) -> Result<KernelLog> {
+        const LIMIT: Duration = Duration::from_secs(60);
+        self.send(&ToGuest::PowerOff)?;
+        let deadline = Instant::now() + LIMIT;
+        while let Ok(message) = self.receive(Some(deadline)) {
+            if message.is_none() {
+                return Err(self.hung("switch off", LIMIT));
+            }
+        }
+        match self.emulator.wait(LIMIT) {
+            Some(_) => Ok(self.log),
+            None => Err(self.hung("switch off", LIMIT)),
+        }
+    }
+
+    pub(crate) fn send(&mut self, message: &ToGuest) -> Result<()> {
+        match self.connection.send(message) {
+            Ok(()) => Ok(()),
+            Err(_) => Err(self.gone()),
+        }
+    }
+
+    /// The next message except those for the log; `None` at the deadline.
+    pub(crate) fn receive(&mut self, deadline: Option<Instant>) -> Result<Option<ToHost>> {
+        loop {
+            match self.connection.receive(deadline) {
+                Ok(Some(ToHost::Log(records))) => self.log.extend(records),
+                Ok(message) => return Ok(message),
+                Err(_) => return Err(self.gone()),
+            }
+        }
+    }
+
+    /// The emulator closed the connection: why?
+    pub(crate) fn gone(&mut self) -> Error {
+        self.emulator.wait(Duration::from_secs(2));
+        let console = self.emulator.console();
+        if console.contains("Kernel panic") {
+            return Error::Panicked(last_lines(&console, TAIL));
+        }
+        let messages = self.emulator.messages();
+        Error::Ended(format!("{messages}{}", self.tail()))
+    }
+
+    pub(crate) fn hung(&mut self, what: &'static str, limit: Duration) -> Error {
+        self.emulator.interrupt();
+        let log = self.tail();
+        self.emulator.kill();
+        Error::Hung { what, limit, log }
+    }
+
+    /// The log's end, with what only the console got to show.
+    fn tail(&mut self) -> String {
+        format!("{}{}", self.log.tail(TAIL / 2), last_lines(&self.emulator.console(), TAIL))
+    }
+}
+
+fn last_lines(text: &str, count: usize) -> String {
+    let lines: Vec<&str> = text.lines().collect();
+    lines[lines.len().saturating_sub(count)..].join("\n")
+}

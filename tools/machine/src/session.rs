@@ -1,0 +1,460 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Running one program in a machine: its streams, the signals for it, its end.
+
+use std::ffi::OsString;
+use std::io::{self, Read, Write};
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
+use std::time::{Duration, Instant};
+
+use dune_protocol::{
+    decode_frame, write_frame, LogRecord, Program, Status, Stream, ToGuest, ToHost, INPUT_WINDOW,
+};
+use nix::errno::Errno;
+use nix::poll::{poll, PollFd, PollFlags, PollTimeout};
+use nix::sys::signal::{raise, SigSet, Signal};
+use nix::sys::signalfd::{SfdFlags, SignalFd};
+
+use crate::error::{Context, Error, Result};
+use crate::machine::Machine;
+use crate::program;
+use crate::streams::{window_size, InputFrom, Kinds, OutputTo, RawMode};
+
+/// A program with its streams.
+#[derive(Default)]
+pub struct Run {
+    pub program: Program,
+    pub stdin: InputFrom,
+    pub stdout: OutputTo,
+    pub stderr: OutputTo,
+    /// After this long the machine counts as hung.
+    pub timeout: Option<Duration>,
+    /// Pass on the signals that a program would get in this process's place.
+    pub forward_signals: bool,
+}
+
+impl Run {
+    /// As root, in /, with next to no environment, output captured.
+    pub fn new<S: Into<OsString>>(argv: impl IntoIterator<Item = S>) -> Self {
+        let program = program::plain(argv.into_iter().map(Into::into).collect());
+        Run { program, ..Run::default() }
+    }
+
+    /// As if it ran here, in this process's place.
+    pub fn here<S: Into<OsString>>(argv: impl IntoIterator<Item = S>) -> Result<Self> {
+        let mut run = Run {
+            stdin: InputFrom::Inherit,
+            stdout: OutputTo::Inherit,
+            stderr: OutputTo::Inherit,
+            forward_signals: true,
+            ..Run::new(argv)
+        };
+        program::inherit(&mut run.program)?;
+        Ok(run)
+    }
+}
+
+/// How it went.
+#[derive(Debug)]
+pub struct Outcome {
+    pub status: Status,
+    /// What was captured.
+    pub stdout: Vec<u8>,
+    pub stderr: Vec<u8>,
+    /// By the machine's clock.
+    pub duration: Duration,
+    /// What the kernel said meanwhile.
+    pub log: Vec<LogRecord>,
+    /// What it should not have said.
+    pub trouble: Option<String>,
+}
+
+/// Messages to and from the agent.
+pub struct Connection {
+    stream: UnixStream,
+    received: Vec<u8>,
+    /// How much of `received` has been decoded.
+    used: usize,
+}
+
+impl Connection {
+    pub fn new(stream: UnixStream) -> Result<Self> {
+        // A machine that does not read for so long is dead.
+        let limit = Some(Duration::from_secs(120));
+        stream.set_write_timeout(limit).context("setting up the connection")?;
+        Ok(Connection { stream, received: Vec::new(), used: 0 })
+    }
+
+    pub fn send(&mut self, message: &ToGuest) -> io::Result<()> {
+        write_frame(&mut self.stream, message)
+    }
+
+    /// The next message; `None` at the deadline.
+    pub fn receive(&mut self, deadline: Option<Instant>) -> io::Result<Option<ToHost>> {
+        loop {
+            if let Some(message) = self.decode()? {
+                return Ok(Some(message));
+            }
+            let mut fds = [PollFd::new(self.stream.as_fd(), PollFlags::POLLIN)];
+            if wait(&mut fds, deadline)? == 0 {
+                return Ok(None);
+            }
+            self.fill()?;
+        }
+    }
+
+    /// A message that has arrived completely.
+    fn decode(&mut self) -> io::Result<Option<ToHost>> {
+        match decode_frame(&self.received[self.used..])? {
+            Some((message, length)) => {
+                self.used += length;
+                Ok(Some(message))
+            }
+            None => {
+                self.received.drain(..self.used);
+                self.used = 0;
+                Ok(None)
+            }
+        }
+    }
+
+    /// Reads what has arrived, to be called when something has.
+    fn fill(&mut self) -> io::Result<()> {
+        let mut buffer = [0; 256 * 1024];
+        match self.stream.read(&mut buffer)? {
+            0 => Err(io::ErrorKind::UnexpectedEof.into()),
+            n => {
+                self.received.extend_from_slice(&buffer[..n]);
+                Ok(())
+            }
+        }
+    }
+}
+
+/// poll() until a deadline, whatever signals come.
+fn wait(fds: &mut [PollFd], deadline: Option<Instant>) -> io::Result<i32> {
+    loop {
+        let timeout = match deadline {
+            None => PollTimeout::NONE,
+            Some(deadline) => {
+                let left = deadline.saturating_duration_since(Instant::now());
+                // Rounded up, or the last millisecond would be spent spinning.
+                PollTimeout::try_from(left + Duration::from_millis(1)).unwrap_or(PollTimeout::MAX)
+            }
+        };
+        match poll(fds, timeout) {
+            Ok(0) if deadline.is_some_and(|deadline| Instant::now() < deadline) => {}
+            Ok(n) => return Ok(n),
+            Err(Errno::EINTR) => {}
+            Err(e) => return Err(e.into()),
+        }
+    }
+}
+
+pub fn run(machine: &mut Machine, run: &mut Run) -> Result<Outcome> {
+    let kinds = Kinds::of(&run.stdin, &run.stdout, &run.stderr);
+    let mut program = run.program.clone();
+    program.stdin = kinds.stdin;
+    program.stdout = kinds.stdout;
+    program.stderr = kinds.stderr;
+    program.terminal = kinds.terminal.clone();
+    let signals = run.forward_signals.then(Signals::collect).transpose()?;
+    let first_record = machine.log.records().len();
+    machine.send(&ToGuest::Run(program))?;
+    let raw = match kinds.raw {
+        true => Some(RawMode::enter().context("setting up the terminal")?),
+        false => None,
+    };
+    let mut session = Session {
+        machine,
+        deadline: run.timeout.map(|limit| Instant::now() + limit),
+        timeout: run.timeout.unwrap_or_default(),
+        input: InputState::new(&mut run.stdin),
+        stdout: Sink::new(&mut run.stdout, Stream::Stdout),
+        stderr: Sink::new(&mut run.stderr, Stream::Stderr),
+        signals,
+        raw,
+        has_terminal: kinds.terminal.is_some(),
+    };
+    let (status, duration) = session.serve()?;
+    let (stdout, stderr) = (session.stdout.captured, session.stderr.captured);
+    Ok(Outcome {
+        status,
+        stdout,
+        stderr,
+        duration,
+        log: machine.log.records()[first_record..].to_vec(),
+        trouble: machine.log.trouble_since(first_record),
+    })
+}
+
+struct Session<'a> {
+    machine: &'a mut Machine,
+    deadline: Option<Instant>,
+    timeout: Duration,
+    input: InputState,
+    stdout: Sink<'a>,
+    stderr: Sink<'a>,
+    signals: Option<Signals>,
+    raw: Option<RawMode>,
+    has_terminal: bool,
+}
+
+impl Session<'_> {
+    fn serve(&mut self) -> Result<(Status, Duration)> {
+        loop {
+            while let Some(message) = self.decode()? {
+                match message {
+                    ToHost::Output(stream, bytes) => self.output(stream, &bytes)?,
+                    ToHost::InputConsumed(bytes) => self.input.consumed(bytes),
+                    ToHost::Stopped(_) => self.stop(),
+                    ToHost::Exited { status, nanoseconds } => {
+                        return Ok((status, Duration::from_nanos(nanoseconds)))
+                    }
+                    ToHost::Refused(reason) => return Err(Error::Usage(reason)),
+                    ToHost::Failed(reason) => return Err(Error::Agent(reason)),
+                    ToHost::Log(records) => self.machine.log.extend(records),
+                    ToHost::Ready => {}
+                }
+            }
+            self.wait()?;
+        }
+    }
+
+    fn decode(&mut self) -> Result<Option<ToHost>> {
+        self.machine.connection.decode().map_err(|_| self.machine.gone())
+    }
+
+    /// Waits for the machine, for input and for signals, and serves the latter
+    /// two.
+    fn wait(&mut self) -> Result<()> {
+        while let Some(message) = self.input.take_bytes() {
+            self.machine.send(&message)?;
+        }
+        let (readable, input_ready, signal_ready) = {
+            let stdin = io::stdin();
+            let mut fds =
+                vec![PollFd::new(self.machine.connection.stream.as_fd(), PollFlags::POLLIN)];
+            let input = self.input.wants_reading().then_some(fds.len());
+            if input.is_some() {
+                fds.push(PollFd::new(stdin.as_fd(), PollFlags::POLLIN));
+            }
+            let signal = self.signals.as_ref().map(|_| fds.len());
+            if let Some(signals) = &self.signals {
+                fds.push(PollFd::new(signals.0.as_fd(), PollFlags::POLLIN));
+            }
+            if wait(&mut fds, self.deadline).context("waiting for the machine")? == 0 {
+                let limit = self.timeout;
+                return Err(self.machine.hung("finish", limit));
+            }
+            let ready = |index: usize| fds[index].any().unwrap_or(true);
+            (ready(0), input.is_some_and(ready), signal.is_some_and(ready))
+        };
+        if readable && self.machine.connection.fill().is_err() {
+            return Err(self.machine.gone());
+        }
+        if signal_ready {
+            self.forward_signals()?;
+        }
+        if input_ready {
+            let message = self.input.read();
+            self.machine.send(&message)?;
+        }
+        Ok(())
+    }
+
+    fn output(&mut self, stream: Stream, bytes: &[u8]) -> Result<()> {
+        let sink = match stream {
+            Stream::Stdout => &mut self.stdout,
+            Stream::Stderr => &mut self.stderr,
+        };
+        if sink.write(bytes) {
+            return Ok(());
+        }
+        self.machine.send(&ToGuest::OutputClosed(stream))
+    }
+
+    fn forward_signals(&mut self) -> Result<()> {
+        while let Some(signal) = self.signals.as_ref().and_then(Signals::next) {
+            if signal == libc::SIGWINCH {
+                if let (true, Some((rows, columns))) = (self.has_terminal, window_size()) {
+                    self.machine.send(&ToGuest::WindowSize { rows, columns })?;
+                }
+            } else if signal == libc::SIGTSTP {
+                // The program is alone in its session there, and the kernel
+                // ignores SIGTSTP for such a group.
+                self.machine.send(&ToGuest::Signal(libc::SIGSTOP))?;
+            } else {
+                self.machine.send(&ToGuest::Signal(signal))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The program stopped: so do we, and when we go on, so does it.
+    fn stop(&mut self) {
+        if self.signals.is_none() {
+            return;
+        }
+        if let Some(raw) = &self.raw {
+            raw.suspend();
+        }
+        let _ = raise(Signal::SIGSTOP);
+        if let Some(raw) = &self.raw {
+            raw.resume();
+        }
+        // SIGCONT, which woke us, is among the signals that are passed on.
+    }
+}
+
+/// Where the input stands.
+struct InputState {
+    source: Source,
+    /// Bytes that are on their way.
+    outstanding: usize,
+}
+
+enum Source {
+    None,
+    Bytes(Vec<u8>),
+    Stdin,
+}
+
+const INPUT_CHUNK: usize = 64 * 1024;
+
+impl InputState {
+    fn new(from: &mut InputFrom) -> Self {
+        let source = match from {
+            InputFrom::Null => Source::None,
+            InputFrom::Bytes(bytes) => Source::Bytes(std::mem::take(bytes)),
+            InputFrom::Inherit if Kinds::input_is_null() => Source::None,
+            InputFrom::Inherit => Source::Stdin,
+        };
+        InputState { source, outstanding: 0 }
+    }
+
+    fn room(&self) -> usize {
+        INPUT_WINDOW.saturating_sub(self.outstanding).min(INPUT_CHUNK)
+    }
+
+    fn consumed(&mut self, bytes: usize) {
+        self.outstanding = self.outstanding.saturating_sub(bytes);
+    }
+
+    fn wants_reading(&self) -> bool {
+        matches!(self.source, Source::Stdin) && self.room() > 0
+    }
+
+    /// Given bytes that may be sent now.
+    fn take_bytes(&mut self) -> Option<ToGuest> {
+        let room = self.room();
+        let Source::Bytes(bytes) = &mut self.source else { return None };
+        if bytes.is_empty() {
+            self.source = Source::None;
+            return Some(ToGuest::InputEnd);
+        }
+        if room == 0 {
+            return None;
+        }
+        let rest = bytes.split_off(room.min(bytes.len()));
+        let now = std::mem::replace(bytes, rest);
+        self.outstanding += now.len();
+        Some(ToGuest::Input(now))
+    }
+
+    /// Reads standard input, once, past the buffer of std.
+    fn read(&mut self) -> ToGuest {
+        let mut buffer = vec![0; self.room()];
+        match nix::unistd::read(io::stdin(), &mut buffer) {
+            Ok(n) if n > 0 => {
+                buffer.truncate(n);
+                self.outstanding += n;
+                ToGuest::Input(buffer)
+            }
+            Err(Errno::EINTR | Errno::EAGAIN) => ToGuest::Input(Vec::new()),
+            _ => {
+                self.source = Source::None;
+                ToGuest::InputEnd
+            }
+        }
+    }
+}
+
+/// Where output goes.
+struct Sink<'a> {
+    to: &'a mut OutputTo,
+    stream: Stream,
+    captured: Vec<u8>,
+}
+
+impl<'a> Sink<'a> {
+    fn new(to: &'a mut OutputTo, stream: Stream) -> Self {
+        Sink { to, stream, captured: Vec::new() }
+    }
+
+    /// False if nobody reads it any more.
+    fn write(&mut self, bytes: &[u8]) -> bool {
+        let result = match (&mut *self.to, self.stream) {
+            (OutputTo::Null, _) => Ok(()),
+            (OutputTo::Capture, _) => {
+                self.captured.extend_from_slice(bytes);
+                Ok(())
+            }
+            (OutputTo::Inherit, Stream::Stdout) => write_all(io::stdout(), bytes),
+            (OutputTo::Inherit, Stream::Stderr) => write_all(io::stderr(), bytes),
+            (OutputTo::Write(to), _) => to.write_all(bytes).and_then(|()| to.flush()),
+        };
+        result.is_ok()
+    }
+}
+
+/// Past the buffers of std; a descriptor that does not block is waited for.
+fn write_all(to: impl AsFd, mut bytes: &[u8]) -> io::Result<()> {
+    while !bytes.is_empty() {
+        match nix::unistd::write(&to, bytes) {
+            Ok(n) => bytes = &bytes[n..],
+            Err(Errno::EINTR) => {}
+            Err(Errno::EAGAIN) => {
+                wait(&mut [PollFd::new(to.as_fd(), PollFlags::POLLOUT)], None)?;
+            }
+            Err(e) => return Err(e.into()),
+        }
+    }
+    Ok(())
+}
+
+/// The signals for the program, held back from this thread.
+struct Signals(SignalFd, SigSet);
+
+impl Signals {
+    fn collect() -> Result<Self> {
+        let mut set = SigSet::empty();
+        for signal in [
+            Signal::SIGINT,
+            Signal::SIGTERM,
+            Signal::SIGHUP,
+            Signal::SIGQUIT,
+            Signal::SIGUSR1,
+            Signal::SIGUSR2,
+            Signal::SIGWINCH,
+            Signal::SIGCONT,
+            Signal::SIGTSTP,
+        ] {
+            set.add(signal);
+        }
+        let before = set.thread_swap_mask(nix::sys::signal::SigmaskHow::SIG_BLOCK);
+        let flags = SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC;
+        let fd = SignalFd::with_flags(&set, flags).context("waiting for signals")?;
+        Ok(Signals(fd, before.context("blocking signals")?))
+    }
+
+    fn next(&self) -> Option<i32> {
+        self.0.read_signal().ok().flatten().map(|info| info.ssi_signo as i32)
+    }
+}
+
+impl Drop for Signals {
+    fn drop(&mut self) {
+        let _ = self.1.thread_set_mask();
+    }
+}

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Where a program's streams come from and go to, on the host.
+
+use std::fs::File;
+use std::io::{self, IsTerminal, Write};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+
+use dune_protocol::{Input, Output, Terminal};
+use nix::libc::{winsize, TIOCGWINSZ};
+use nix::sys::termios::{cfmakeraw, tcgetattr, tcsetattr, SetArg, Termios};
+
+nix::ioctl_read_bad!(get_window_size, TIOCGWINSZ, winsize);
+
+#[derive(Debug, Default)]
+pub enum InputFrom {
+    #[default]
+    Null,
+    Bytes(Vec<u8>),
+    /// This process's own standard input.
+    Inherit,
+}
+
+#[derive(Default)]
+pub enum OutputTo {
+    Null,
+    /// Into the [`crate::Outcome`].
+    #[default]
+    Capture,
+    /// This process's own standard output or error.
+    Inherit,
+    Write(Box<dyn Write>),
+}
+
+/// What the streams are to be in the machine so that a program finds there
+/// what it would find here.
+pub struct Kinds {
+    pub stdin: Input,
+    pub stdout: Output,
+    pub stderr: Output,
+    pub terminal: Option<Terminal>,
+    /// The keys go to the machine's terminal as they are pressed.
+    pub raw: bool,
+}
+
+impl Kinds {
+    pub fn input_is_null() -> bool {
+        is_null(io::stdin().as_fd())
+    }
+
+    pub fn of(stdin: &InputFrom, stdout: &OutputTo, stderr: &OutputTo) -> Self {
+        let mut kinds = Kinds {
+            stdin: match stdin {
+                InputFrom::Null => Input::Null,
+                InputFrom::Bytes(_) => Input::Pipe,
+                InputFrom::Inherit if io::stdin().is_terminal() => Input::Terminal,
+                InputFrom::Inherit if is_null(io::stdin().as_fd()) => Input::Null,
+                InputFrom::Inherit => Input::Pipe,
+            },
+            stdout: output_kind(stdout, io::stdout().as_fd()),
+            stderr: output_kind(stderr, io::stderr().as_fd()),
+            terminal: None,
+            raw: false,
+        };
+        // 2>&1: only one pipe keeps the order of what is written to both.
+        if let (OutputTo::Inherit, OutputTo::Inherit, Output::Pipe, Output::Pipe) =
+            (stdout, stderr, kinds.stdout, kinds.stderr)
+        {
+            if same_file(io::stdout().as_fd(), io::stderr().as_fd()) {
+                kinds.stderr = Output::SameAsStdout;
+            }
+        }
+        kinds.raw = kinds.stdin == Input::Terminal && kinds.stdout == Output::Terminal;
+        if kinds.stdin == Input::Terminal
+            || kinds.stdout == Output::Terminal
+            || kinds.stderr == Output::Terminal
+        {
+            kinds.terminal = Some(terminal(kinds.raw));
+        }
+        kinds
+    }
+}
+
+fn output_kind(to: &OutputTo, inherited: BorrowedFd) -> Output {
+    match to {
+        OutputTo::Null => Output::Null,
+        OutputTo::Inherit if inherited.is_terminal() => Output::Terminal,
+        OutputTo::Inherit if is_null(inherited) => Output::Null,
+        _ => Output::Pipe,
+    }
+}
+
+fn metadata(fd: BorrowedFd) -> io::Result<std::fs::Metadata> {
+    File::from(fd.try_clone_to_owned()?).metadata()
+}
+
+fn is_null(fd: BorrowedFd) -> bool {
+    let null = std::fs::metadata("/dev/null");
+    match (metadata(fd), null) {
+        (Ok(a), Ok(b)) => a.file_type().is_char_device() && a.rdev() == b.rdev(),
+        _ => false,
+    }
+}
+
+fn same_file(a: BorrowedFd, b: BorrowedFd) -> bool {
+    match (metadata(a), metadata(b)) {
+        (Ok(a), Ok(b)) => (a.dev(), a.ino()) == (b.dev(), b.ino()),
+        _ => false,
+    }
+}
+
+/// Which of the standard streams is a terminal, if one is.
+fn with_terminal<T>(f: impl Fn(BorrowedFd) -> Option<T>) -> Option<T> {
+    let (stdin, stdout, stderr) = (io::stdin(), io::stdout(), io::stderr());
+    let streams = [stdin.as_fd(), stdout.as_fd(), stderr.as_fd()];
+    let found = streams.into_iter().filter(|fd| fd.is_terminal()).find_map(f);
+    found
+}
+
+pub fn window_size() -> Option<(u16, u16)> {
+    with_terminal(|fd| {
+        let mut size = winsize { ws_row: 0, ws_col: 0, ws_xpixel: 0, ws_ypixel: 0 };
+        // SAFETY: the kernel writes one winsize to a variable of ours.
+        unsafe { get_window_size(fd.as_raw_fd(), &mut size) }.ok()?;
+        Some((size.ws_row, size.ws_col))
+    })
+}
+
+/// The machine's terminal has the settings of the one here. Where that one
+/// goes on editing and echoing lines itself, the machine's must not echo.
+fn terminal(raw: bool) -> Terminal {
+    let (rows, columns) = window_size().unwrap_or((24, 80));
+    let termios = with_terminal(|fd| tcgetattr(fd).ok()).map(|termios| {
+        let mut settings: libc::termios = termios.into();
+        if !raw {
+            settings.c_lflag &= !(libc::ECHO | libc::ECHONL);
+        }
+        // SAFETY: a termios is plain integers, read here byte by byte.
+        unsafe {
+            std::slice::from_raw_parts((&raw const settings).cast::<u8>(), size_of_val(&settings))
+        }
+        .to_vec()
+    });
+    Terminal { rows, columns, termios: termios.unwrap_or_default() }
+}
+
+/// Puts standard input into raw mode until dropped.
+pub struct RawMode {
+    before: Termios,
+}
+
+impl RawMode {
+    pub fn enter() -> nix::Result<Self> {
+        let before = tcgetattr(io::stdin())?;
+        let mode = RawMode { before };
+        mode.resume();
+        Ok(mode)
+    }
+
+    /// Again, after the shell had the terminal.
+    pub fn resume(&self) {
+        let mut raw = self.before.clone();
+        cfmakeraw(&mut raw);
+        let _ = tcsetattr(io::stdin(), SetArg::TCSADRAIN, &raw);
+    }
+
+    pub fn suspend(&self) {
+        let _ = tcsetattr(io::stdin(), SetArg::TCSADRAIN, &self.before);
+    }
+}
+
+impl Drop for RawMode {
+    fn drop(&mut self) {
+        self.suspend();
+    }
+}
