@@ -156,12 +156,12 @@ static int vcpu_loop(struct dune_vcpu *vcpu)
 
 static bool reserved1_is_used(const struct dune_run *run)
 {
-	u64 bits = 0;
-	int i;
+	const u64 *r = run->reserved1;
 
-	for (i = 0; i < ARRAY_SIZE(run->reserved1); i++)
-		bits |= READ_ONCE(run->reserved1[i]);
-	return bits;
+	static_assert(ARRAY_SIZE(run->reserved1) == 8);
+	return READ_ONCE(r[0]) | READ_ONCE(r[1]) | READ_ONCE(r[2]) |
+	       READ_ONCE(r[3]) | READ_ONCE(r[4]) | READ_ONCE(r[5]) |
+	       READ_ONCE(r[6]) | READ_ONCE(r[7]);
 }
 
 static long vcpu_run(struct dune_vcpu *vcpu)

@@ -133,8 +133,9 @@ struct start {
 void start_find(struct start *s, u64 *stack);
 u64 *start_aux(const struct start *s, u64 type);
 u64 start_stack(struct start *s, unsigned int drop, const char *name,
-		const char *argv0, const struct image *image);
-long start_areas(const struct start *s, const struct image *image, u64 sp);
+		const struct image *image);
+bool start_randomized(void);
+long start_areas(const struct start *s, const struct image *image);
 void start_patch_vdso(u64 vdso);
 
 /* check.c: the checks of syscalls.def, and the way on */
@@ -157,16 +158,17 @@ void files_set_program(int fd);
 const char *files_program(void);
 bool files_names_program(u64 path);
 
-/* exec.c */
-long exec_program(int fd, const char *path, u64 flags, u64 argv, u64 envp);
-extern bool exec_trusted_vectors;
+/* exec.c: one program becomes another */
+long exec_program(int fd, u64 argv, u64 envp);
+long exec_open(int dir, const char *path, u64 flags);
+void exec_resume(const char *list, int *image);
 
-/* stats.c */
+/* stats.c: counters of a tree of processes */
 void stats_create(const char *file);
-void stats_adopt(int memory, int report);
+void stats_adopt(int memory, int report, bool root, bool to_file);
+bool stats_state(bool *root, bool *to_file);
 void stats_new_process(void);
-void stats_end_process(bool last);
-bool stats_wanted(void);
-
+void stats_end_process(void);
+void stats_report(void);
 
 #endif /* DUNE_RUN_H */
