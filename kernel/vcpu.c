@@ -222,6 +222,15 @@ static long vcpu_get_state(struct dune_vcpu *vcpu,
 	return 0;
 }
 
+/*
+ * VT-x enters no guest without a busy TSS in TR (SDM vol. 3, 27.3.1.2). SVM
+ * does, but what follows from it is the same on no two implementations.
+ */
+static bool is_busy_tss(const struct dune_segment *tr)
+{
+	return (tr->attributes & 0x9f) == 0x8b;
+}
+
 static long vcpu_set_state(struct dune_vcpu *vcpu,
 			   const struct dune_state __user *argument)
 {
@@ -230,7 +239,8 @@ static long vcpu_set_state(struct dune_vcpu *vcpu,
 	if (copy_from_user(&state, argument, sizeof(state)))
 		return -EFAULT;
 	if (state.size != sizeof(state) || state.cpl > 3 ||
-	    memchr_inv(state.reserved, 0, sizeof(state.reserved)))
+	    memchr_inv(state.reserved, 0, sizeof(state.reserved)) ||
+	    !is_busy_tss(&state.tr))
 		return -EINVAL;
 	if (vcpu->running)
 		return -EBUSY;

@@ -27,6 +27,10 @@
 
 #include <libdune/dune.h>
 
+/* libdune's, for this runtime */
+int dune_vcpu_fd(void);
+long dune_vcpu_fd_move(void);
+
 typedef uint8_t u8;
 typedef uint16_t u16;
 typedef int16_t s16;
@@ -161,6 +165,7 @@ bool files_names_program(u64 path);
 /* exec.c: one program becomes another */
 long exec_program(int fd, u64 argv, u64 envp);
 long exec_open(int dir, const char *path, u64 flags);
+void exec_name(const char *name);
 void exec_resume(const char *list, int *image);
 
 /* stats.c: counters of a tree of processes */

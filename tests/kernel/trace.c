@@ -92,7 +92,7 @@ int main(void)
 	struct stat st;
 	char pid_text[20], path[200];
 
-	begin(90);
+	begin(40);
 	shared = shared_alloc(sizeof(*shared));
 	mount("tracefs", places[0], "tracefs", 0, NULL);
 	for (int i = 0; i < 2 && !dir[0]; i++) {

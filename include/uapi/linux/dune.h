@@ -95,8 +95,9 @@ struct dune_segment {
  * struct dune_state - what a vCPU has besides its general registers
  *
  * DUNE_GET_STATE and DUNE_SET_STATE, by the vCPU's thread only. CR0, CR4 and
- * EFER belong to the kernel (struct dune_info shows them). A state that the
- * processor refuses to enter shows as DUNE_EXIT_INVALID of the next run.
+ * EFER belong to the kernel (struct dune_info shows them). TR must be a
+ * present, busy 64-bit TSS (attributes 0x8b), else EINVAL. Another state that
+ * the processor refuses to enter shows as DUNE_EXIT_INVALID of the next run.
  */
 struct dune_state {
 	__u32 size;
