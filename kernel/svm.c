@@ -277,6 +277,7 @@ int vcpu_vendor_create(struct dune_vcpu *vcpu)
 
 	svm_fix_state(&hw->vmcb->save);
 	hw->vmcb->save.rflags = X86_EFLAGS_FIXED;
+	hw->vmcb->save.tr.attrib = 0x8b;	/* as DUNE_SET_STATE demands */
 	return 0;
 }
 
