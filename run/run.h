@@ -38,6 +38,9 @@ typedef int32_t s32;
 typedef uint32_t u32;
 typedef uint64_t u64;
 
+/* main.c, from entry.S: @stack is as the kernel made it */
+void run_main(uint64_t *stack) __attribute__((noreturn));
+
 #define GRANULE_BASE	0x6d7500000000UL
 #define GRANULE_SIZE	0x40000000UL
 #define GUARD_SIZE	0x100000UL
@@ -89,6 +92,10 @@ long sys(long nr, u64 a0, u64 a1, u64 a2, u64 a3, u64 a4, u64 a5);
 	sys(nr, (u64)(a), (u64)(b), (u64)(c), (u64)(d), (u64)(e), 0)
 #define SYS6(nr, a, b, c, d, e, f)	\
 	sys(nr, (u64)(a), (u64)(b), (u64)(c), (u64)(d), (u64)(e), (u64)(f))
+
+/* string.c: the compiler's */
+void *memcpy(void *to, const void *from, size_t n);
+void *memset(void *to, int c, size_t n);
 
 /* text.c: strings, and messages to people */
 size_t text_len(const char *s);

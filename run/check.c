@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+/*
+ * Every system call of the program comes here, in ring 0, from libdune's
+ * system-call entry. syscalls.def says what its arguments are and where it
+ * goes: on to the kernel, to libdune, to a function of dune-run, or nowhere.
+ */
+#include "run.h"
+#include "calls.h"
+
+#define CALL_OWN	1	/* libdune carries it out */
+#define CALL_DENY	2
+#define CALL_CHECK	4	/* some argument needs a look */
+
+/*
+ * One system call. The masks have bit i for argument i. An empty entry (a
+ * number that syscalls.def does not have) is refused.
+ */
+struct call {
+	void (*fn)(struct dune_tf *tf);
+	u8 how;
+	u8 pointers;
+	u8 buffers;
+	u8 descriptors;
+	u8 names;
+	u8 ranges;
+	s16 error;
+};
+
+#define KIND_V	0
+#define KIND_P	1
+#define KIND_B	2
+#define KIND_F	4
+#define KIND_N	8
+#define KIND_R	16
+
+#define BIT_IF(kind, kinds, i)	((kind) & (kinds) ? 1 << (i) : 0)
+
+#define MASK(k, a, b, c, d, e, f)					\
+	(BIT_IF(KIND_##a, k, 0) | BIT_IF(KIND_##b, k, 1) |		\
+	 BIT_IF(KIND_##c, k, 2) | BIT_IF(KIND_##d, k, 3) |		\
+	 BIT_IF(KIND_##e, k, 4) | BIT_IF(KIND_##f, k, 5))
+
+#define ENTRY(own, function, a, b, c, d, e, f) {			\
+	.fn = function,							\
+	.how = (own) | (MASK(31, a, b, c, d, e, f) ? CALL_CHECK : 0),	\
+	.pointers = MASK(KIND_P | KIND_B | KIND_N | KIND_R,		\
+			 a, b, c, d, e, f),				\
+	.buffers = MASK(KIND_B | KIND_R, a, b, c, d, e, f),		\
+	.descriptors = MASK(KIND_F, a, b, c, d, e, f),			\
+	.names = MASK(KIND_N, a, b, c, d, e, f),			\
+	.ranges = MASK(KIND_R, a, b, c, d, e, f),			\
+}
+
+#define PASS(nr, name, a, b, c, d, e, f)				\
+	[nr] = ENTRY(0, NULL, a, b, c, d, e, f),
+#define OWN(nr, name, a, b, c, d, e, f)					\
+	[nr] = ENTRY(CALL_OWN, dune_syscall_pass, a, b, c, d, e, f),
+#define CALL(nr, name, function, a, b, c, d, e, f)			\
+	[nr] = ENTRY(0, function, a, b, c, d, e, f),
+#define DENY(nr, name, err)						\
+	[nr] = { .how = CALL_DENY, .error = -(err) },
+
+static const struct call table[] = {
+#include "syscalls.def"
+};
+
+long forward(struct dune_tf *tf)
+{
+	return dune_syscall_forward(tf->rax, ARG0(tf), ARG1(tf), ARG2(tf),
+				    ARG3(tf), ARG4(tf), ARG5(tf));
+}
+
+void refuse(struct dune_tf *tf, long err)
+{
+	tf->rax = -err;
+}
+
+/*
+ * The checks that the masks ask for. Returns 0 or what the call must return.
+ * Pointers are tested before descriptors: a kernel does it the other way
+ * round in most calls, but with both wrong either answer is right.
+ */
+static long check_arguments(const struct call *call, const struct dune_tf *tf)
+{
+	const u64 args[7] = {
+		ARG0(tf), ARG1(tf), ARG2(tf), ARG3(tf), ARG4(tf), ARG5(tf)
+	};
+	unsigned int i;
+
+	for (i = 0; call->pointers >> i; i++) {
+		if (!(call->pointers >> i & 1))
+			continue;
+		if (likely(!in_granule(args[i]) &&
+			   (!(call->buffers >> i & 1) ||
+			    !meets_granule(args[i], args[i + 1]))))
+			continue;
+		return call->ranges >> i & 1 ? -ENOMEM : -EFAULT;
+	}
+	for (i = 0; call->descriptors >> i; i++)
+		if ((call->descriptors >> i & 1) && files_is_hidden(args[i]))
+			return -EBADF;
+	return 0;
+}
+
+/* The call's name argument is /proc/self/exe: use the program's own name. */
+static void forward_program(const struct call *call, struct dune_tf *tf)
+{
+	u64 name = (u64)files_program();
+
+	if (call->names & 1) {
+		u64 theirs = ARG0(tf);
+
+		ARG0(tf) = name;
+		if (call->fn)
+			call->fn(tf);
+		else
+			dune_syscall_result(tf, forward(tf));
+		ARG0(tf) = theirs;
+	} else {
+		u64 theirs = ARG1(tf);
+
+		ARG1(tf) = name;
+		if (call->fn)
+			call->fn(tf);
+		else
+			dune_syscall_result(tf, forward(tf));
+		ARG1(tf) = theirs;
+	}
+}
+
+void check_syscall(struct dune_tf *tf)
+{
+	u32 nr = (u32)tf->rax;
+	const struct call *call;
+
+	if (unlikely(nr >= ARRAY_LEN(table))) {
+		refuse(tf, ENOSYS);
+		return;
+	}
+	call = &table[nr];
+	tf->rax = nr;
+
+	if (call->how & CALL_CHECK) {
+		long err = check_arguments(call, tf);
+
+		if (unlikely(err)) {
+			tf->rax = err;
+			return;
+		}
+		if (call->names &&
+		    unlikely(files_names_program(call->names & 1 ? ARG0(tf) : ARG1(tf)))) {
+			forward_program(call, tf);
+			return;
+		}
+	}
+	if (call->fn) {
+		call->fn(tf);
+		return;
+	}
+	if (unlikely(call->how & CALL_DENY)) {
+		tf->rax = (long)call->error;
+		return;
+	}
+	dune_syscall_result(tf, forward(tf));
+}

@@ -1,0 +1,351 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+/*
+ * Loading a program, and the dynamic loader that it names, as the kernel's
+ * binfmt_elf does: the same checks with the same errors, the same placement.
+ * elf_probe() makes the checks that can still be answered with an error of
+ * execve; elf_load() maps. Then start.c.
+ */
+#include "run.h"
+
+#include <linux/mman.h>
+#include <asm/stat.h>
+#include <asm/unistd.h>
+#include <linux/elf.h>
+#include <linux/fcntl.h>
+#include <linux/stat.h>
+
+#define HEADERS_MAX	(65536 / sizeof(Elf64_Phdr))	/* as the kernel */
+#define PAGE_DOWN(x)	((x) & ~(PAGE_BYTES - 1))
+#define PAGE_UP(x)	PAGE_DOWN((x) + PAGE_BYTES - 1)
+
+/* Where Linux puts position-independent programs: two thirds up. */
+#define DYN_BASE	PAGE_DOWN(USER_END / 3 * 2)
+#define DYN_RANDOM_BITS	28	/* vm.mmap_rnd_bits' default and least */
+
+struct elf {
+	Elf64_Ehdr header;
+	u64 bias;
+	char interpreter[PATH_BYTES];
+	Elf64_Phdr headers[HEADERS_MAX];
+};
+
+/* Too large for a stack; a process loads or probes one program at a time. */
+static struct elf main_elf, loader_elf;
+
+static long read_all(int fd, void *to, u64 len, u64 at)
+{
+	long n = SYS4(__NR_pread64, fd, to, len, at);
+
+	if (n < 0)
+		return n;
+	return (u64)n == len ? 0 : -EIO;
+}
+
+static long read_elf(int fd, struct elf *elf)
+{
+	const Elf64_Ehdr *h = &elf->header;
+	u64 size;
+
+	if (read_all(fd, &elf->header, sizeof(elf->header), 0))
+		return -ENOEXEC;
+	if (*(const u32 *)h->e_ident != *(const u32 *)ELFMAG ||
+	    h->e_ident[EI_CLASS] != ELFCLASS64 || h->e_machine != EM_X86_64 ||
+	    (h->e_type != ET_EXEC && h->e_type != ET_DYN))
+		return -ENOEXEC;
+	size = (u64)h->e_phnum * sizeof(Elf64_Phdr);
+	if (h->e_phentsize != sizeof(Elf64_Phdr) || size == 0 || h->e_phnum > HEADERS_MAX)
+		return -ENOEXEC;
+	return read_all(fd, elf->headers, size, h->e_phoff) ? -ENOEXEC : 0;
+}
+
+/* Is [vaddr, vaddr + memsz) of every segment an address a program may have? */
+static long check_segments(const struct elf *elf)
+{
+	bool found = false;
+	int i;
+
+	for (i = 0; i < elf->header.e_phnum; i++) {
+		const Elf64_Phdr *p = &elf->headers[i];
+
+		if (p->p_type != PT_LOAD)
+			continue;
+		found = true;
+		if (p->p_filesz > p->p_memsz || p->p_memsz > USER_END ||
+		    p->p_vaddr > USER_END - p->p_memsz ||
+		    ((p->p_vaddr ^ p->p_offset) & (PAGE_BYTES - 1)))
+			return -EINVAL;
+		if (elf->header.e_type == ET_EXEC &&
+		    meets_granule(PAGE_DOWN(p->p_vaddr), p->p_memsz + PAGE_BYTES))
+			return -ENOMEM;
+	}
+	return found ? 0 : -ENOEXEC;
+}
+
+/* The name in PT_INTERP into elf->interpreter, empty without one. */
+static long find_interpreter(int fd, struct elf *elf)
+{
+	int i;
+
+	elf->interpreter[0] = 0;
+	for (i = 0; i < elf->header.e_phnum; i++) {
+		const Elf64_Phdr *p = &elf->headers[i];
+
+		if (p->p_type != PT_INTERP)
+			continue;
+		if (p->p_filesz < 2 || p->p_filesz > PATH_BYTES)
+			return -ENOEXEC;
+		if (read_all(fd, elf->interpreter, p->p_filesz, p->p_offset))
+			return -EIO;
+		return elf->interpreter[p->p_filesz - 1] ? -ENOEXEC : 0;
+	}
+	return 0;
+}
+
+static long open_interpreter(const char *name)
+{
+	struct stat st;
+	long fd, err;
+
+	err = SYS4(__NR_faccessat2, AT_FDCWD, name, 1, AT_EACCESS);
+	if (err)
+		return err;
+	fd = SYS4(__NR_openat, AT_FDCWD, name, O_RDONLY | O_CLOEXEC, 0);
+	if (fd < 0)
+		return fd;
+	if (SYS2(__NR_fstat, fd, &st) || !S_ISREG(st.st_mode)) {
+		SYS1(__NR_close, fd);
+		return -EACCES;
+	}
+	err = read_elf(fd, &loader_elf);
+	if (!err)
+		err = check_segments(&loader_elf);
+	if (err) {
+		SYS1(__NR_close, fd);
+		return -ELIBBAD;
+	}
+	return fd;
+}
+
+long elf_probe(int fd)
+{
+	long err;
+
+	err = read_elf(fd, &main_elf);
+	if (!err)
+		err = check_segments(&main_elf);
+	if (!err)
+		err = find_interpreter(fd, &main_elf);
+	if (!err && main_elf.interpreter[0]) {
+		err = open_interpreter(main_elf.interpreter);
+		if (err >= 0)
+			err = SYS1(__NR_close, err);
+	}
+	return err;
+}
+
+static int segment_rights(const Elf64_Phdr *p)
+{
+	return (p->p_flags & PF_R ? PROT_READ : 0) |
+	       (p->p_flags & PF_W ? PROT_WRITE : 0) |
+	       (p->p_flags & PF_X ? PROT_EXEC : 0);
+}
+
+/* The part of a segment's memory that the file does not fill: zeroes. */
+static long map_rest(const Elf64_Phdr *p, u64 bias)
+{
+	u64 file_end = bias + p->p_vaddr + p->p_filesz;
+	u64 end = PAGE_UP(bias + p->p_vaddr + p->p_memsz);
+	u64 start = PAGE_UP(file_end);
+	long ret;
+
+	if (p->p_memsz == p->p_filesz)
+		return 0;
+	if (p->p_flags & PF_W) {
+		u64 i;
+
+		for (i = file_end; i < start; i++)
+			*(volatile u8 *)i = 0;
+	}
+	if (end <= start)
+		return 0;
+	ret = SYS6(__NR_mmap, start, end - start, segment_rights(p),
+		   MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+	return ret < 0 ? ret : 0;
+}
+
+static long map_segment(int fd, const Elf64_Phdr *p, u64 bias)
+{
+	u64 in_page = p->p_vaddr & (PAGE_BYTES - 1);
+	u64 start = bias + PAGE_DOWN(p->p_vaddr);
+	u64 len = PAGE_UP(p->p_filesz + in_page);
+	long ret;
+
+	if (p->p_filesz) {
+		ret = SYS6(__NR_mmap, start, len, segment_rights(p),
+			   MAP_PRIVATE | MAP_FIXED, fd, p->p_offset - in_page);
+		if (ret < 0)
+			return ret;
+	} else if (p->p_memsz) {
+		ret = SYS6(__NR_mmap, start, PAGE_UP(p->p_memsz + in_page), segment_rights(p),
+			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+		return ret < 0 ? ret : 0;
+	}
+	return map_rest(p, bias);
+}
+
+static u64 random_base(void)
+{
+	u64 pages = 0;
+
+	if (!start_randomized())
+		return 0;
+	SYS3(__NR_getrandom, &pages, sizeof(pages), 0);
+	return (pages & ((1UL << DYN_RANDOM_BITS) - 1)) * PAGE_BYTES;
+}
+
+/*
+ * Room for all segments in one piece, then each segment into its place. What
+ * lies between segments is given back, as the kernel leaves it unmapped.
+ * @base: for ET_DYN where to put it, 0: where the kernel likes.
+ */
+static long map_elf(int fd, struct elf *elf, u64 base)
+{
+	u64 low = ~0UL, high = 0, align = PAGE_BYTES, used;
+	int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+	long room, err;
+	int i;
+
+	for (i = 0; i < elf->header.e_phnum; i++) {
+		const Elf64_Phdr *p = &elf->headers[i];
+
+		if (p->p_type != PT_LOAD)
+			continue;
+		if (PAGE_DOWN(p->p_vaddr) < low)
+			low = PAGE_DOWN(p->p_vaddr);
+		if (PAGE_UP(p->p_vaddr + p->p_memsz) > high)
+			high = PAGE_UP(p->p_vaddr + p->p_memsz);
+		if (p->p_align > align && !(p->p_align & (p->p_align - 1)))
+			align = p->p_align;
+	}
+	if (elf->header.e_type == ET_EXEC)
+		base = low;
+	else if (base)
+		base &= ~(align - 1);
+	if (base)
+		flags |= MAP_FIXED_NOREPLACE;
+
+	/* without a place of its own: more room, to align inside of it */
+	used = base || align == PAGE_BYTES ? high - low : high - low + align;
+	room = SYS6(__NR_mmap, base, used, PROT_NONE, flags, -1, 0);
+	if (room < 0)
+		return room;
+	if (base && (u64)room != base)
+		return -EEXIST;
+	if (used != high - low) {
+		u64 start = ((u64)room + align - 1) & ~(align - 1);
+
+		if (start != (u64)room)
+			SYS2(__NR_munmap, room, start - room);
+		SYS2(__NR_munmap, start + (high - low), room + used - (start + (high - low)));
+		room = start;
+	}
+	elf->bias = room - low;
+
+	used = room;
+	for (i = 0; i < elf->header.e_phnum; i++) {
+		const Elf64_Phdr *p = &elf->headers[i];
+		u64 start = elf->bias + PAGE_DOWN(p->p_vaddr);
+
+		if (p->p_type != PT_LOAD)
+			continue;
+		err = map_segment(fd, p, elf->bias);
+		if (err)
+			return err;
+		if (start > used)
+			SYS2(__NR_munmap, used, start - used);
+		used = PAGE_UP(elf->bias + p->p_vaddr + p->p_memsz);
+	}
+	return 0;
+}
+
+static void describe(struct image *image)
+{
+	const struct elf *elf = &main_elf;
+	int i;
+
+	image->start_code = ~0UL;
+	image->end_code = 0;
+	image->start_data = 0;
+	image->end_data = 0;
+	image->brk = 0;
+	image->stack_executable = false;
+	for (i = 0; i < elf->header.e_phnum; i++) {
+		const Elf64_Phdr *p = &elf->headers[i];
+		u64 start = elf->bias + p->p_vaddr;
+
+		if (p->p_type == PT_GNU_STACK)
+			image->stack_executable = p->p_flags & PF_X;
+		if (p->p_type != PT_LOAD)
+			continue;
+		if ((p->p_flags & PF_X) && start < image->start_code)
+			image->start_code = start;
+		if (start > image->start_data)
+			image->start_data = start;
+		if ((p->p_flags & PF_X) && start + p->p_filesz > image->end_code)
+			image->end_code = start + p->p_filesz;
+		if (start + p->p_filesz > image->end_data)
+			image->end_data = start + p->p_filesz;
+		if (start + p->p_memsz > image->brk)
+			image->brk = start + p->p_memsz;
+		if (elf->header.e_phoff >= p->p_offset &&
+		    elf->header.e_phoff < p->p_offset + p->p_filesz)
+			image->program_headers = elf->header.e_phoff - p->p_offset + start;
+	}
+	for (i = 0; i < elf->header.e_phnum; i++)
+		if (elf->headers[i].p_type == PT_PHDR)
+			image->program_headers = elf->bias + elf->headers[i].p_vaddr;
+	if (image->start_code == ~0UL)
+		image->start_code = image->start_data;
+	if (image->end_code < image->start_code)
+		image->end_code = image->end_data;
+	image->header_count = elf->header.e_phnum;
+	image->program_entry = elf->bias + elf->header.e_entry;
+	image->entry = image->program_entry;
+	image->is_dynamic = elf->header.e_type == ET_DYN;
+}
+
+/* Map the program in @fd and its loader. After elf_probe() said yes. */
+long elf_load(int fd, struct image *image)
+{
+	long err, loader;
+	u64 base = 0;
+
+	err = read_elf(fd, &main_elf);
+	if (!err)
+		err = check_segments(&main_elf);
+	if (!err)
+		err = find_interpreter(fd, &main_elf);
+	if (err)
+		return err;
+	image->has_interpreter = main_elf.interpreter[0];
+	if (main_elf.header.e_type == ET_DYN && image->has_interpreter)
+		base = DYN_BASE + random_base();
+	err = map_elf(fd, &main_elf, base);
+	if (err)
+		return err;
+	describe(image);
+	image->interpreter_base = 0;
+	if (!image->has_interpreter)
+		return 0;
+
+	loader = open_interpreter(main_elf.interpreter);
+	if (loader < 0)
+		return loader;
+	err = map_elf(loader, &loader_elf, 0);
+	SYS1(__NR_close, loader);
+	if (err)
+		return err;
+	image->interpreter_base = loader_elf.bias;
+	image->entry = loader_elf.bias + loader_elf.header.e_entry;
+	return 0;
+}

@@ -1,0 +1,424 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+/*
+ * execve and execveat. What the kernel would refuse is refused here, while
+ * the old program is still there to be told: path, rights, format, "#!"
+ * chains, the loader. Then dune-run executes itself, with the open file of
+ * the new program and a list of what it needs to know:
+ *
+ *   dune-run --tree=LIST --name=NAME -- ARGV0 ARGS...
+ *
+ * LIST is "image,self,memory,report,flags": numbers of open descriptors (no
+ * memory and report without --stats), and bit 0 of flags: first process of
+ * the tree, bit 1: the report goes to a file. NAME is what the kernel calls
+ * the file name: AT_EXECFN, and the process's name.
+ *
+ * A set-user-ID or set-group-ID bit and file capabilities have no effect in
+ * the sandbox, as under no_new_privs: dune-run would run with them.
+ */
+#include "calls.h"
+
+#include <linux/mman.h>
+#include <asm/stat.h>
+#include <asm/unistd.h>
+#include <linux/fcntl.h>
+#include <linux/stat.h>
+
+#define SCRIPT_DEPTH	5	/* as fs/exec.c */
+#define SCRIPT_HEAD	256	/* BINPRM_BUF_SIZE */
+
+#define VECTOR_SMALL	1024	/* pointers kept without a mapping */
+#define VECTOR_LIMIT	(1UL << 20)	/* more cannot fit on a stack */
+
+/* What the arguments become on the way through scripts. */
+struct script {
+	char name[PATH_BYTES];		/* of the script, as it was called */
+	char text[SCRIPT_DEPTH][SCRIPT_HEAD];
+	const char *words[SCRIPT_DEPTH * 2 + 1];	/* before argv[1] */
+	unsigned int count;
+};
+
+static struct script script;
+static bool unreachable_name;	/* script.name ends with the old program */
+static u64 small_vector[2 * VECTOR_SMALL];
+
+/* Open a file to execute it: the errors of the kernel's open_exec(). */
+long exec_open(int dir, const char *path, u64 flags)
+{
+	struct stat st;
+	long fd, err;
+
+	err = SYS4(__NR_faccessat2, dir, path, 1,
+		   AT_EACCESS | (flags & (AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW)));
+	if (err)
+		return err;
+	if ((flags & AT_EMPTY_PATH) && !path[0]) {
+		char link[32];
+
+		text_number(text_append(link, link + sizeof(link), "/proc/self/fd/"),
+			    link + sizeof(link), dir);
+		fd = SYS4(__NR_openat, AT_FDCWD, link, O_RDONLY | O_CLOEXEC, 0);
+	} else {
+		fd = SYS4(__NR_openat, dir, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK |
+			  (flags & AT_SYMLINK_NOFOLLOW ? O_NOFOLLOW : 0), 0);
+	}
+	if (fd < 0)
+		return fd;
+	err = SYS2(__NR_fstat, fd, &st);
+	if (!err && !S_ISREG(st.st_mode))
+		err = -EACCES;
+	if (err) {
+		SYS1(__NR_close, fd);
+		return err;
+	}
+	return fd;
+}
+
+static bool is_blank(char c)
+{
+	return c == ' ' || c == '\t';
+}
+
+/*
+ * The line after "#!", as fs/binfmt_script.c reads it: an interpreter and at
+ * most one argument, which goes to the end of the line.
+ */
+static long parse_script(char *line, long len, const char **interpreter,
+			 const char **argument)
+{
+	char *p, *end;
+	bool whole = false;
+
+	line[len] = 0;
+	for (end = line + 2; *end; end++) {
+		if (*end == '\n') {
+			whole = true;
+			break;
+		}
+	}
+	if (!whole && len == SCRIPT_HEAD - 1) {
+		/* cut off: fine only if the interpreter's name is complete */
+		for (p = line + 2; is_blank(*p); p++)
+			;
+		while (*p && !is_blank(*p))
+			p++;
+		if (!is_blank(*p))
+			return -ENOEXEC;
+	}
+	while (end > line + 2 && is_blank(end[-1]))
+		end--;
+	*end = 0;
+	for (p = line + 2; is_blank(*p); p++)
+		;
+	if (!*p)
+		return -ENOEXEC;
+	*interpreter = p;
+	*argument = NULL;
+	while (*p && !is_blank(*p))
+		p++;
+	if (*p) {
+		*p++ = 0;
+		while (is_blank(*p))
+			p++;
+		*argument = p;
+	}
+	return 0;
+}
+
+/* Put words in front of those that are there, the script's name among them. */
+static void push_words(const char *interpreter, const char *argument)
+{
+	unsigned int n = argument ? 2 : 1, i;
+
+	for (i = script.count; i-- > 0; )
+		script.words[i + n] = script.words[i];
+	script.words[0] = interpreter;
+	if (argument)
+		script.words[1] = argument;
+	script.count += n;
+}
+
+/*
+ * Follow "#!" from the open file @fd until a program is reached. Returns its
+ * descriptor, @fd or a new one; or an error, and @fd is closed.
+ */
+static long follow_scripts(long fd)
+{
+	unsigned int depth;
+
+	script.count = 0;
+	for (depth = 0; ; depth++) {
+		const char *interpreter, *argument;
+		char *head;
+		long n, err;
+
+		if (depth > SCRIPT_DEPTH) {
+			SYS1(__NR_close, fd);
+			return -ELOOP;
+		}
+		head = script.text[depth < SCRIPT_DEPTH ? depth : SCRIPT_DEPTH - 1];
+		n = SYS4(__NR_pread64, fd, head, SCRIPT_HEAD - 1, 0);
+		if (n < 2 || head[0] != '#' || head[1] != '!') {
+			err = n < 0 ? n : elf_probe(fd);
+			if (!err)
+				return fd;
+			SYS1(__NR_close, fd);
+			return err;
+		}
+		SYS1(__NR_close, fd);
+		if (depth == SCRIPT_DEPTH)
+			return -ELOOP;
+		if (unreachable_name)
+			return -ENOENT;
+		err = parse_script(head, n, &interpreter, &argument);
+		if (err)
+			return err;
+		if (!script.count) {
+			script.words[0] = script.name;
+			script.count = 1;
+		}
+		push_words(interpreter, argument);
+		fd = exec_open(AT_FDCWD, interpreter, 0);
+		if (fd < 0)
+			return fd;
+	}
+}
+
+/* How many pointers come before the NULL; 0 for no vector at all. */
+static long vector_length(u64 from)
+{
+	u64 part[32];
+	u64 n = 0, i, step;
+
+	if (!from)
+		return 0;
+	while (n < VECTOR_LIMIT) {
+		/* never read beyond the page in which the vector may end */
+		step = (PAGE_BYTES - ((from + 8 * n) & (PAGE_BYTES - 1))) / 8;
+		if (step == 0)
+			step = 1;
+		if (step > ARRAY_LEN(part))
+			step = ARRAY_LEN(part);
+		if (user_read(part, from + 8 * n, 8 * step))
+			return -EFAULT;
+		for (i = 0; i < step; i++)
+			if (!part[i])
+				return n + i;
+		n += step;
+	}
+	return -E2BIG;
+}
+
+static long copy_vector(u64 *to, u64 from, u64 count)
+{
+	u64 i;
+
+	to[count] = 0;
+	if (count && user_read(to, from, 8 * count))
+		return -EFAULT;
+	for (i = 0; i < count; i++)
+		if (in_granule(to[i]))
+			return -EFAULT;
+	return 0;
+}
+
+static void set_inherited(int fd, bool yes)
+{
+	if (fd >= 0)
+		SYS3(__NR_fcntl, fd, F_SETFD, yes ? 0 : FD_CLOEXEC);
+}
+
+static void inherit(int image, bool yes)
+{
+	set_inherited(image, yes);
+	set_inherited(files_hidden(HIDDEN_SELF), yes);
+	set_inherited(files_hidden(HIDDEN_STATS), yes);
+	set_inherited(files_hidden(HIDDEN_REPORT), yes);
+}
+
+static char *append_fd(char *p, const char *end, int fd)
+{
+	if (fd >= 0)
+		p = text_number(p, end, fd);
+	return text_append(p, end, ",");
+}
+
+/* The --tree option, see above. */
+static void write_list(char *to, const char *end, int image)
+{
+	bool root, to_file;
+	char *p = text_append(to, end, "--tree=");
+
+	stats_state(&root, &to_file);
+	p = append_fd(p, end, image);
+	p = append_fd(p, end, files_hidden(HIDDEN_SELF));
+	p = append_fd(p, end, files_hidden(HIDDEN_STATS));
+	p = append_fd(p, end, files_hidden(HIDDEN_REPORT));
+	text_number(p, end, (root ? 1 : 0) | (to_file ? 2 : 0));
+}
+
+static int take_number(const char **list)
+{
+	u64 value;
+	int n = -1;
+
+	if (text_to_number(*list, list, &value))
+		n = value;
+	if (**list == ',')
+		(*list)++;
+	return n;
+}
+
+/* The other end: take over the descriptors of --tree=LIST. */
+void exec_resume(const char *list, int *image)
+{
+	int self, memory, report, flags;
+
+	*image = take_number(&list);
+	self = take_number(&list);
+	memory = take_number(&list);
+	report = take_number(&list);
+	flags = take_number(&list);
+	set_inherited(*image, false);
+	if (self >= 0)
+		files_hide(HIDDEN_SELF, self);
+	if (memory >= 0)
+		stats_adopt(memory, report, flags & 1, flags & 2);
+}
+
+/*
+ * Become the program in @fd, whose name is in script.name. @argv and @envp
+ * are the program's vectors. Returns only with an error.
+ */
+static long become(int fd, u64 argv, u64 envp)
+{
+	static char list[64], name[PATH_BYTES + 8];
+	long argc, envc, err;
+	u64 extra = 4 + script.count, bytes, *vector, *new_argv, *new_envp;
+	bool mapped = false;
+	unsigned int i;
+	int image = fd;
+
+	argc = vector_length(argv);
+	if (argc < 0)
+		return argc;
+	envc = vector_length(envp);
+	if (envc < 0)
+		return envc;
+
+	vector = small_vector;
+	bytes = 8 * (extra + argc + 2 + envc + 1);
+	if (bytes > sizeof(small_vector)) {
+		bytes = (bytes + PAGE_BYTES - 1) & ~(PAGE_BYTES - 1);
+		err = SYS6(__NR_mmap, VECTOR_BASE, bytes, PROT_READ | PROT_WRITE,
+			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+		if (err < 0)
+			return err;
+		vector = (u64 *)err;
+		mapped = true;
+	}
+	new_argv = vector;
+	new_envp = vector + extra + argc + 2;
+
+	/* the first of theirs is dropped where a script's words replace it */
+	err = copy_vector(new_envp, envp, envc);
+	if (!err && argc > 0)
+		err = copy_vector(new_argv + extra - (script.count ? 1 : 0), argv, argc);
+	if (err)
+		goto out;
+	if (!script.count && argc == 0) {
+		new_argv[extra] = (u64)"";	/* as the kernel since 5.18 */
+		argc = 1;
+	}
+	new_argv[extra + argc - (script.count && argc ? 1 : 0)] = 0;
+	new_argv[0] = (u64)"dune-run";
+	new_argv[1] = (u64)list;
+	new_argv[2] = (u64)name;
+	new_argv[3] = (u64)"--";
+	for (i = 0; i < script.count; i++)
+		new_argv[4 + i] = (u64)script.words[i];
+	text_append(text_append(name, name + sizeof(name), "--name="), name + sizeof(name),
+		    script.name);
+
+	/* out of the numbers that the program counts on */
+	write_list(list, list + sizeof(list), image);
+	stats_end_process();
+	inherit(image, true);
+	err = SYS5(__NR_execveat, files_hidden(HIDDEN_SELF), "", new_argv, new_envp,
+		   AT_EMPTY_PATH);
+	inherit(image, false);
+out:
+	if (mapped)
+		SYS2(__NR_munmap, VECTOR_BASE, bytes);
+	return err;
+}
+
+/* Also for main.c, when the first program is a script. */
+long exec_program(int fd, u64 argv, u64 envp)
+{
+	long image = follow_scripts(fd), err;
+
+	if (image < 0)
+		return image;
+	err = become(image, argv, envp);
+	SYS1(__NR_close, image);
+	return err;
+}
+
+void exec_name(const char *name)
+{
+	text_append(script.name, script.name + sizeof(script.name), name);
+}
+
+static void execute(struct dune_tf *tf, int dir, u64 path, u64 argv, u64 envp, u64 flags)
+{
+	static char name[PATH_BYTES];
+	const char *opened = name;
+	long n, fd;
+
+	n = user_string(name, path, sizeof(name));
+	if (n < 0) {
+		tf->rax = n;
+		return;
+	}
+	if (n == 0 && !(flags & AT_EMPTY_PATH)) {
+		refuse(tf, ENOENT);
+		return;
+	}
+	if (dir == AT_FDCWD || name[0] == '/') {
+		exec_name(name);
+		if (!(flags & AT_SYMLINK_NOFOLLOW) && files_names_program(path))
+			opened = files_program();
+	} else {
+		char *p = script.name;
+		const char *end = p + sizeof(script.name);
+
+		p = text_number(text_append(p, end, "/dev/fd/"), end, dir);
+		if (n)
+			text_append(text_append(p, end, "/"), end, name);
+	}
+	fd = exec_open(dir, opened, flags);
+	if (fd < 0) {
+		tf->rax = fd;
+		return;
+	}
+	/* an interpreter could not open /dev/fd/N any more */
+	unreachable_name = dir != AT_FDCWD && name[0] != '/' &&
+			   (SYS2(__NR_fcntl, dir, F_GETFD) & FD_CLOEXEC);
+	tf->rax = exec_program(fd, argv, envp);
+}
+
+void call_execve(struct dune_tf *tf)
+{
+	execute(tf, AT_FDCWD, ARG0(tf), ARG1(tf), ARG2(tf), 0);
+}
+
+void call_execveat(struct dune_tf *tf)
+{
+	u64 flags = ARG4(tf);
+
+	if (flags & ~(u64)(AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW)) {
+		refuse(tf, EINVAL);
+		return;
+	}
+	execute(tf, ARG0(tf), ARG1(tf), ARG2(tf), ARG3(tf), flags);
+}

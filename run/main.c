@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+/*
+ * dune-run: run a program in ring 3 of a virtual machine of its own, with
+ * this runtime in ring 0, which passes its system calls on after checking
+ * them (check.c). Started by dunectl, and by itself for execve (exec.c).
+ *
+ *   dune-run [--stats] [--stats=FILE] [--argv0=NAME] -- PATH ARGS...
+ *
+ * Exit status as the shells': 127 when there is no such program, 126 when it
+ * cannot be run.
+ */
+#include "run.h"
+
+#include <linux/mman.h>
+#include <asm/unistd.h>
+#include <linux/auxvec.h>
+#include <linux/fcntl.h>
+#include <linux/prctl.h>
+
+struct options {
+	const char *argv0;
+	const char *name;
+	const char *tree;
+	const char *stats_file;
+	bool stats;
+	unsigned int first;	/* index of the argument behind "--" */
+};
+
+static const char usage[] =
+	"usage: dune-run [--stats] [--stats=FILE] [--argv0=NAME] -- PATH ARGS...\n"
+	"Runs a Linux program in a sandbox of Dune. You want `dunectl run`, which\n"
+	"finds the program and the device; docs/sandbox.md tells what is checked.\n";
+
+static const char *value_of(const char *arg, const char *option)
+{
+	return text_starts(arg, option) ? arg + text_len(option) : NULL;
+}
+
+static void parse(const struct start *s, struct options *o)
+{
+	unsigned int i;
+
+	for (i = 1; i < *s->argc; i++) {
+		const char *arg = s->argv[i];
+		const char *value;
+
+		if (text_equal(arg, "--")) {
+			i++;
+			break;
+		}
+		if (text_equal(arg, "--stats")) {
+			o->stats = true;
+		} else if ((value = value_of(arg, "--stats="))) {
+			o->stats = true;
+			o->stats_file = value;
+		} else if ((value = value_of(arg, "--argv0="))) {
+			o->argv0 = value;
+		} else if ((value = value_of(arg, "--tree="))) {
+			o->tree = value;
+		} else if ((value = value_of(arg, "--name="))) {
+			o->name = value;
+		} else if (text_equal(arg, "--help")) {
+			SYS3(__NR_write, 1, usage, sizeof(usage) - 1);
+			SYS1(__NR_exit_group, 0);
+		} else {
+			die(126, "unknown option", arg, "see dune-run --help");
+		}
+	}
+	if (i >= *s->argc)
+		die(126, "no program", NULL, "give it after --, see dune-run --help");
+	o->first = i;
+}
+
+/*
+ * --argv0: put NAME where PATH is, right before the other arguments, and PATH
+ * before it: /proc/self/cmdline shows them in one piece. There is room: both
+ * stand before the other arguments already, with more words around them.
+ */
+static void replace_argv0(struct start *s, struct options *o)
+{
+	static char path[PATH_BYTES];
+	char *at = s->argv[o->first];
+	const char *end = path + sizeof(path);
+	size_t len = text_len(o->argv0) + 1, i;
+
+	text_append(path, end, at);
+	at += text_len(at) + 1 - len;
+	if (at > o->argv0)
+		for (i = len; i-- > 0; )
+			at[i] = o->argv0[i];
+	else
+		for (i = 0; i < len; i++)
+			at[i] = o->argv0[i];
+	s->argv[o->first] = at;
+	at -= text_len(path) + 1;
+	for (i = 0; i <= text_len(path); i++)
+		at[i] = path[i];
+	o->name = at;
+}
+
+/* dune-run's own file, for execve. */
+static void open_self(const struct start *s)
+{
+	u64 *name = start_aux(s, AT_EXECFN);
+	long fd;
+
+	fd = SYS4(__NR_openat, AT_FDCWD, "/proc/self/exe", O_PATH | O_CLOEXEC, 0);
+	if (fd < 0 && name)
+		fd = SYS4(__NR_openat, AT_FDCWD, *name, O_PATH | O_CLOEXEC, 0);
+	if (fd < 0)
+		die(126, "cannot open dune-run itself", text_errno(fd), "mount /proc");
+	files_hide(HIDDEN_SELF, fd);
+}
+
+static void cannot_run(const char *path, long err)
+{
+	bool missing = err == -ENOENT || err == -ENOTDIR;
+	const char *advice = NULL;
+
+	if (missing)
+		advice = "name a program that exists, and whose loader does";
+	else if (err == -EACCES)
+		advice = "a program must be an executable file that you may read";
+	else if (err == -ENOEXEC)
+		advice = "only 64-bit x86 programs and #! scripts can run";
+	die(missing ? 127 : 126, path, text_errno(err), advice);
+}
+
+static long open_program(const struct start *s, const struct options *o)
+{
+	const char *path = s->argv[o->first];
+	long fd = exec_open(AT_FDCWD, path, 0);
+	char head[2];
+
+	if (fd < 0)
+		cannot_run(path, fd);
+	if (SYS4(__NR_pread64, fd, head, 2, 0) == 2 && head[0] == '#' && head[1] == '!') {
+		exec_name(path);
+		if (o->argv0)
+			s->argv[o->first] = (char *)o->argv0;
+		fd = exec_program(fd, (u64)(s->argv + o->first), (u64)s->envp);
+		cannot_run(path, fd);
+	}
+	return fd;
+}
+
+static void enter(void)
+{
+	struct dune_config config = {
+		.size = sizeof(config),
+		.flags = DUNE_ENTER_NO_IMPORT,
+		.arena = (void *)ARENA_BASE,
+		.arena_size = ARENA_SIZE,
+		.super_base = GRANULE_BASE,
+		.super_size = GRANULE_SIZE,
+	};
+	const char *advice = NULL;
+	long err;
+
+	err = SYS6(__NR_mmap, ARENA_BASE, ARENA_SIZE, PROT_READ | PROT_WRITE,
+		   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+	if (err < 0)
+		die(126, "no memory for the runtime", text_errno(err),
+		    "raise the limit on address space (ulimit -v)");
+	err = dune_enter(&config);
+	if (!err)
+		return;
+	if (err == -ENOENT || err == -ENODEV)
+		advice = "load dune.ko, or see `dunectl check`";
+	else if (err == -EACCES)
+		advice = "get the right to read and write it";
+	else if (err == -EPROTO)
+		advice = "load the dune.ko that belongs to this dune-run";
+	die(126, "/dev/dune", text_errno(err), advice);
+}
+
+void run_main(u64 *stack)
+{
+	struct options options = {};
+	struct dune_tf tf = {};
+	struct image image;
+	struct start start;
+	int program = -1;
+	u64 *vdso;
+	long err;
+
+	start_find(&start, stack);
+	parse(&start, &options);
+	if (options.tree)
+		exec_resume(options.tree, &program);
+	else
+		open_self(&start);
+	if (options.stats)
+		stats_create(options.stats_file);
+	files_init(files_hidden(HIDDEN_SELF));
+	if (program < 0)
+		program = open_program(&start, &options);
+	if (options.argv0)
+		replace_argv0(&start, &options);
+	if (!options.name)
+		options.name = start.argv[options.first];
+
+	err = elf_probe(program);
+	if (!err)
+		err = elf_load(program, &image);
+	if (err)
+		cannot_run(options.name, err);
+	files_set_program(program);
+	SYS1(__NR_close, program);
+	SYS2(__NR_prctl, PR_SET_NAME, text_last(options.name, '/'));
+
+	tf.rsp = start_stack(&start, options.first, options.name, &image);
+	tf.rip = image.entry;
+	tf.rflags = 0x202;
+	err = start_areas(&start, &image);
+	if (err)
+		die(126, "prctl(PR_SET_MM_MAP)", text_errno(err),
+		    "the kernel needs CONFIG_CHECKPOINT_RESTORE");
+	if (image.stack_executable)
+		SYS3(__NR_mprotect, tf.rsp & ~(PAGE_BYTES - 1), PAGE_BYTES,
+		     PROT_READ | PROT_WRITE | PROT_EXEC | PROT_GROWSDOWN);
+	vdso = start_aux(&start, AT_SYSINFO_EHDR);
+	if (vdso)
+		start_patch_vdso(*vdso);
+
+	enter();
+	dune_syscall_set(check_syscall);
+	err = dune_ring3(&tf);
+	die(126, options.name, text_errno(err), "its entry point is no address of a program");
+}

@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+/*
+ * Processes: their making and their end (the work is libdune's), and what a
+ * process may set for itself: prctl, arch_prctl, seccomp.
+ */
+#include "calls.h"
+
+#include <asm/prctl.h>
+#include <asm/unistd.h>
+#include <linux/prctl.h>
+#include <linux/sched.h>
+
+/* Nesting of vfork: not zero in a child that runs in its parent's memory. */
+static unsigned int borrowed;
+
+/*
+ * libdune makes the child, and comes back twice. @flags: those of clone.
+ *
+ * CLONE_FILES is refused where both go on at once: call_open() relies on
+ * nobody else using a descriptor before it was judged.
+ */
+static void make_child(struct dune_tf *tf, u64 flags)
+{
+	u64 nr = tf->rax;
+
+	if ((flags & CLONE_FILES) && !(flags & (CLONE_VFORK | CLONE_THREAD))) {
+		refuse(tf, EINVAL);
+		return;
+	}
+	dune_syscall_pass(tf);
+	if (tf->rax == 0) {
+		if (flags & CLONE_VM)
+			borrowed++;
+		stats_new_process();
+	} else if ((long)tf->rax > 0 && tf->rax != nr && (flags & CLONE_VM)) {
+		borrowed--;
+	}
+}
+
+void call_fork(struct dune_tf *tf)
+{
+	make_child(tf, tf->rax == __NR_vfork ? CLONE_VM | CLONE_VFORK : 0);
+}
+
+void call_clone(struct dune_tf *tf)
+{
+	make_child(tf, ARG0(tf));
+}
+
+/*
+ * clone3 is carried out as clone, which can do all of it but two things that
+ * are refused as by an older kernel: chosen process numbers and cgroups.
+ */
+void call_clone3(struct dune_tf *tf)
+{
+	struct clone_args args = {};
+	struct dune_tf saved = *tf;
+	u64 size = ARG1(tf), flags, parent;
+
+	if (size < CLONE_ARGS_SIZE_VER0) {
+		refuse(tf, EINVAL);
+		return;
+	}
+	if (size > sizeof(args)) {
+		refuse(tf, E2BIG);
+		return;
+	}
+	if (user_read(&args, ARG0(tf), size)) {
+		refuse(tf, EFAULT);
+		return;
+	}
+	flags = args.flags;
+	parent = flags & CLONE_PIDFD ? args.pidfd : args.parent_tid;
+	if (in_granule(parent) || in_granule(args.child_tid)) {
+		refuse(tf, EFAULT);
+		return;
+	}
+	if ((flags >> 32) || args.set_tid || args.set_tid_size || args.cgroup ||
+	    (flags & CSIGNAL) || args.exit_signal > 64 || !args.stack != !args.stack_size ||
+	    ((flags & CLONE_PIDFD) && (flags & CLONE_PARENT_SETTID))) {
+		refuse(tf, flags >> 32 || args.set_tid || args.cgroup ? ENOSYS : EINVAL);
+		return;
+	}
+	tf->rax = __NR_clone;
+	ARG0(tf) = flags | args.exit_signal;
+	ARG1(tf) = args.stack ? args.stack + args.stack_size : 0;
+	ARG2(tf) = parent;
+	ARG3(tf) = args.child_tid;
+	ARG4(tf) = args.tls;
+	make_child(tf, flags);
+	if (tf->rip != saved.rip) {
+		/* again later: with what the program asked for */
+		tf->rax = __NR_clone3;
+	}
+	ARG0(tf) = saved.rdi;
+	ARG1(tf) = saved.rsi;
+	ARG2(tf) = saved.rdx;
+	ARG3(tf) = saved.r10;
+	ARG4(tf) = saved.r8;
+}
+
+void call_exit(struct dune_tf *tf)
+{
+	stats_end_process();
+	stats_report();
+	dune_syscall_pass(tf);
+}
+
+/* The kernel stores there when the process ends. */
+void call_set_tid_address(struct dune_tf *tf)
+{
+	u64 where = in_granule(ARG0(tf)) ? 0 : ARG0(tf);
+
+	dune_syscall_result(tf, dune_syscall_forward(tf->rax, where, 0, 0, 0, 0, 0));
+}
+
+/*
+ * When the process ends the kernel walks the list and marks words that hold
+ * the process's number, wherever the list says they are. The memory ends with
+ * the process, except when it is borrowed: then there is no such list.
+ */
+void call_set_robust_list(struct dune_tf *tf)
+{
+	if (borrowed) {
+		refuse(tf, ENOSYS);
+		return;
+	}
+	dune_syscall_result(tf, forward(tf));
+}
+
+/*
+ * Options that only set values, or whose second argument is a pointer that
+ * was checked here. The others look like those of another architecture or of
+ * a kernel without them. PR_SET_MM would move what start.c set up; system
+ * call user dispatch and seccomp would catch the calls of the host half; a
+ * TSC that faults cannot be given, as the guest's CR4 is fixed.
+ */
+void call_prctl(struct dune_tf *tf)
+{
+	switch ((u32)ARG0(tf)) {
+	case PR_GET_PDEATHSIG:
+	case PR_GET_UNALIGN:
+	case PR_GET_FPEXC:
+	case PR_SET_NAME:
+	case PR_GET_NAME:
+	case PR_GET_ENDIAN:
+	case PR_GET_TSC:
+	case PR_GET_CHILD_SUBREAPER:
+	case PR_GET_TID_ADDRESS:
+		if (in_granule(ARG1(tf))) {
+			refuse(tf, EFAULT);
+			return;
+		}
+		break;
+	case PR_SET_PDEATHSIG:
+	case PR_GET_DUMPABLE:
+	case PR_SET_DUMPABLE:
+	case PR_GET_KEEPCAPS:
+	case PR_SET_KEEPCAPS:
+	case PR_GET_TIMING:
+	case PR_SET_TIMING:
+	case PR_CAPBSET_READ:
+	case PR_CAPBSET_DROP:
+	case PR_GET_SECUREBITS:
+	case PR_SET_SECUREBITS:
+	case PR_SET_TIMERSLACK:
+	case PR_GET_TIMERSLACK:
+	case PR_TASK_PERF_EVENTS_DISABLE:
+	case PR_TASK_PERF_EVENTS_ENABLE:
+	case PR_MCE_KILL:
+	case PR_MCE_KILL_GET:
+	case PR_SET_PTRACER:
+	case PR_SET_CHILD_SUBREAPER:
+	case PR_SET_NO_NEW_PRIVS:
+	case PR_GET_NO_NEW_PRIVS:
+	case PR_SET_THP_DISABLE:
+	case PR_GET_THP_DISABLE:
+	case PR_CAP_AMBIENT:
+	case PR_GET_SPECULATION_CTRL:
+	case PR_SET_SPECULATION_CTRL:
+	case PR_SET_IO_FLUSHER:
+	case PR_GET_IO_FLUSHER:
+	case PR_GET_SECCOMP:
+	case 65:	/* PR_SET_MDWE, since 6.3 */
+	case 66:	/* PR_GET_MDWE */
+	case 67:	/* PR_SET_MEMORY_MERGE, since 6.4 */
+	case 68:	/* PR_GET_MEMORY_MERGE */
+		break;
+	case PR_SCHED_CORE:
+		if (in_granule(ARG4(tf))) {
+			refuse(tf, EFAULT);
+			return;
+		}
+		break;
+	case 0x41555856:	/* PR_GET_AUXV, since 6.4 */
+		if (meets_granule(ARG1(tf), ARG2(tf))) {
+			refuse(tf, EFAULT);
+			return;
+		}
+		break;
+	case PR_SET_VMA:
+		if (meets_granule(ARG2(tf), ARG3(tf))) {
+			refuse(tf, ENOMEM);
+			return;
+		}
+		if (in_granule(ARG4(tf))) {
+			refuse(tf, EFAULT);
+			return;
+		}
+		break;
+	default:
+		refuse(tf, EINVAL);
+		return;
+	}
+	dune_syscall_result(tf, forward(tf));
+}
+
+/*
+ * The bases are the guest's and libdune's affair. CPUID does not exit and so
+ * cannot be made to fault: as on a CPU that cannot.
+ */
+void call_arch_prctl(struct dune_tf *tf)
+{
+	switch ((u32)ARG0(tf)) {
+	case ARCH_GET_FS:
+	case ARCH_GET_GS:
+		if (in_granule(ARG1(tf))) {
+			refuse(tf, EFAULT);
+			return;
+		}
+		dune_syscall_pass(tf);
+		return;
+	case ARCH_SET_FS:
+	case ARCH_SET_GS:
+		dune_syscall_pass(tf);
+		return;
+	case ARCH_GET_CPUID:
+		tf->rax = 1;
+		return;
+	case ARCH_SET_CPUID:
+		refuse(tf, ENODEV);
+		return;
+	case ARCH_GET_XCOMP_SUPP:
+	case ARCH_GET_XCOMP_PERM:
+		if (in_granule(ARG1(tf))) {
+			refuse(tf, EFAULT);
+			return;
+		}
+		dune_syscall_result(tf, forward(tf));
+		return;
+	}
+	refuse(tf, EINVAL);
+}
+
+/* As a kernel without it: a filter would judge the host half's calls too. */
+void call_seccomp(struct dune_tf *tf)
+{
+	refuse(tf, ENOSYS);
+}

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+/*
+ * What the program finds when it starts: its argument vector and auxiliary
+ * vector on the stack, its heap, and the areas that /proc shows. The strings,
+ * the environment, the random bytes and the vDSO are those that the kernel
+ * made for dune-run; only what would give another picture is rewritten.
+ */
+#include "run.h"
+
+#include <linux/mman.h>
+#include <asm/unistd.h>
+#include <linux/auxvec.h>
+#include <linux/elf.h>
+#include <linux/prctl.h>
+
+#define AT_RSEQ_FEATURE_SIZE	27
+#define AT_RSEQ_ALIGN		28
+
+#define BRK_RANDOM_PAGES	(0x02000000 / PAGE_BYTES)
+
+extern char _end[];	/* the linker's: end of dune-run's bss */
+
+void start_find(struct start *s, u64 *stack)
+{
+	u64 *p = stack + 1;
+
+	s->argc = stack;
+	s->argv = (char **)p;
+	p += *stack + 1;
+	s->envp = (char **)p;
+	while (*p)
+		p++;
+	s->auxv = ++p;
+	while (p[0] != AT_NULL)
+		p += 2;
+	s->auxv_end = p + 2;
+}
+
+/* The value of an auxiliary entry, for reading and writing; NULL: none. */
+u64 *start_aux(const struct start *s, u64 type)
+{
+	u64 *p;
+
+	for (p = s->auxv; p[0] != AT_NULL; p += 2)
+		if (p[0] == type)
+			return p + 1;
+	return NULL;
+}
+
+static void set_aux(const struct start *s, u64 type, u64 value)
+{
+	u64 *p = start_aux(s, type);
+
+	if (p)
+		*p = value;
+}
+
+/* An entry that this sandbox does not have: as if the kernel gave none. */
+static void drop_aux(const struct start *s, u64 type)
+{
+	u64 *p = start_aux(s, type);
+
+	if (p)
+		p[-1] = AT_IGNORE;
+}
+
+/*
+ * Make argv[drop] the first argument, by putting the new count right before
+ * it. The ABI wants the stack pointer at a multiple of 16: else all vectors
+ * move down by one word, over what is dropped. Returns the stack pointer.
+ */
+u64 start_stack(struct start *s, unsigned int drop, const char *name,
+		const struct image *image)
+{
+	u64 count = *s->argc - drop;
+	u64 *sp = s->argc + drop;
+
+	if ((u64)sp & 15) {
+		u64 *from;
+
+		for (from = sp + 1; from < s->auxv_end; from++)
+			from[-1] = *from;
+		sp--;
+		s->auxv--;
+		s->auxv_end--;
+		s->envp--;
+	}
+	*sp = count;
+	s->argc = sp;
+	s->argv = (char **)(sp + 1);
+
+	set_aux(s, AT_PHDR, image->program_headers);
+	set_aux(s, AT_PHENT, sizeof(Elf64_Phdr));
+	set_aux(s, AT_PHNUM, image->header_count);
+	set_aux(s, AT_BASE, image->interpreter_base);
+	set_aux(s, AT_FLAGS, 0);
+	set_aux(s, AT_ENTRY, image->program_entry);
+	set_aux(s, AT_EXECFN, (u64)name);
+	drop_aux(s, AT_RSEQ_FEATURE_SIZE);
+	drop_aux(s, AT_RSEQ_ALIGN);
+	return (u64)sp;
+}
+
+/*
+ * Whether this process's addresses are random: the kernel put dune-run's own
+ * heap right behind its bss, or somewhere above it. Costs nothing, needs no
+ * /proc, and knows the boot options and the personality.
+ */
+bool start_randomized(void)
+{
+	static int known = -1;
+
+	if (known < 0)
+		known = SYS1(__NR_brk, 0) != (((long)_end + 4095) & ~4095L);
+	return known;
+}
+
+static u64 heap_start(const struct image *image)
+{
+	u64 start = (image->brk + PAGE_BYTES - 1) & ~(PAGE_BYTES - 1);
+	u64 pages = 0;
+
+	if (!start_randomized())
+		return start;
+	/* a static PIE or a loader run by hand lies among the mappings */
+	if (image->is_dynamic && !image->has_interpreter)
+		start = (USER_END / 3 * 2) & ~(PAGE_BYTES - 1);
+	SYS3(__NR_getrandom, &pages, sizeof(pages), 0);
+	return start + pages % BRK_RANDOM_PAGES * PAGE_BYTES;
+}
+
+static u64 string_end(const char *s)
+{
+	return (u64)s + text_len(s) + 1;
+}
+
+/* Tell the kernel where the program's areas are: heap, arguments, ... */
+long start_areas(const struct start *s, const struct image *image)
+{
+	struct prctl_mm_map map = {
+		.start_code = image->start_code,
+		.end_code = image->end_code,
+		.start_data = image->start_data,
+		.end_data = image->end_data,
+		.start_stack = (u64)s->argc,
+		.auxv = (void *)s->auxv,
+		.auxv_size = (u64)s->auxv_end - (u64)s->auxv,
+		.exe_fd = -1,
+	};
+	char **last = (char **)s->auxv - 2;
+
+	map.start_brk = heap_start(image);
+	map.brk = map.start_brk;
+	map.arg_start = (u64)s->argv[0];
+	map.arg_end = string_end(s->argv[*s->argc - 1]);
+	map.env_start = s->envp[0] ? (u64)s->envp[0] : map.arg_end;
+	map.env_end = s->envp[0] ? string_end(*last) : map.env_start;
+	return SYS5(__NR_prctl, PR_SET_MM, PR_SET_MM_MAP, &map, sizeof(map), 0);
+}
+
+/*
+ * The vDSO's getcpu reads the limit of a segment that Linux keeps in its own
+ * descriptor table (arch/x86/include/asm/segment.h, vdso_read_cpunode), and
+ * the guest has a table of its own: make it a system call. The time functions
+ * read the TSC and need nothing.
+ */
+void start_patch_vdso(u64 vdso)
+{
+	static const u8 code[] = {
+		0xb8, 0x35, 0x01, 0x00, 0x00,	/* mov $__NR_getcpu, %eax */
+		0x0f, 0x05,			/* syscall */
+		0xc3,				/* ret */
+	};
+	const Elf64_Ehdr *h = (const void *)vdso;
+	const Elf64_Phdr *p = (const void *)(vdso + h->e_phoff);
+	u64 size = h->e_shoff + (u64)h->e_shnum * h->e_shentsize;
+	const Elf64_Dyn *d = NULL;
+	const Elf64_Sym *symbols = NULL;
+	const char *names = NULL;
+	const u32 *hash = NULL;
+	u32 i;
+
+	for (i = 0; i < h->e_phnum; i++)
+		if (p[i].p_type == PT_DYNAMIC)
+			d = (const void *)(vdso + p[i].p_vaddr);
+	for (; d && d->d_tag != DT_NULL; d++) {
+		if (d->d_tag == DT_SYMTAB)
+			symbols = (const void *)(vdso + d->d_un.d_ptr);
+		else if (d->d_tag == DT_STRTAB)
+			names = (const void *)(vdso + d->d_un.d_ptr);
+		else if (d->d_tag == DT_HASH)
+			hash = (const void *)(vdso + d->d_un.d_ptr);
+	}
+	if (!symbols || !names || !hash)
+		return;
+	size = (size + PAGE_BYTES - 1) & ~(PAGE_BYTES - 1);
+	for (i = 0; i < hash[1]; i++) {
+		volatile u8 *to = (volatile u8 *)(vdso + symbols[i].st_value);
+		size_t k;
+
+		if (!text_equal(names + symbols[i].st_name, "__vdso_getcpu"))
+			continue;
+		/* the mapping cannot be split: all of it, for a moment */
+		if (SYS3(__NR_mprotect, vdso, size, PROT_READ | PROT_WRITE) < 0)
+			return;
+		for (k = 0; k < sizeof(code); k++)
+			to[k] = code[k];
+		SYS3(__NR_mprotect, vdso, size, PROT_READ | PROT_EXEC);
+		return;
+	}
+}

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+/*
+ * --stats: the counters of all vCPUs of a tree of processes. A page that the
+ * processes share holds the sums; each process adds its own when it ends or
+ * becomes another program (one that is killed cannot: its counts are lost).
+ * The first process prints them at its end; into a file, each process writes
+ * the sums so far.
+ */
+#include "run.h"
+
+#include <linux/mman.h>
+#include <asm/unistd.h>
+#include <linux/fcntl.h>
+#include <linux/memfd.h>
+
+static const char * const keys[] = {
+	"exits", "syscalls_fast", "syscalls_slow", "faults", "interrupts",
+	"exceptions", "hostcalls", "other", "tlb_flushes", "migrations",
+};
+
+struct sums {
+	u64 counters[ARRAY_LEN(keys)];
+	u64 processes;
+};
+
+static struct sums *sums;
+static u64 counted[ARRAY_LEN(keys)];	/* of this process, in sums already */
+static bool is_root, is_file;
+
+static long map_sums(int fd)
+{
+	long ret = SYS6(__NR_mmap, STATS_BASE, PAGE_BYTES, PROT_READ | PROT_WRITE,
+			MAP_SHARED | MAP_FIXED, fd, 0);
+
+	if (ret >= 0)
+		sums = (struct sums *)ret;
+	return ret;
+}
+
+/* @file: where the report goes, NULL: to standard error. */
+void stats_create(const char *file)
+{
+	long fd, report;
+
+	fd = SYS2(__NR_memfd_create, "dune-stats", MFD_CLOEXEC);
+	if (fd < 0 || SYS2(__NR_ftruncate, fd, PAGE_BYTES) < 0 || map_sums(fd) < 0)
+		die(126, "no memory for --stats", text_errno(fd), NULL);
+	if (file)
+		report = SYS4(__NR_openat, AT_FDCWD, file,
+			      O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+	else
+		report = SYS3(__NR_fcntl, 2, F_DUPFD_CLOEXEC, 3);
+	if (report < 0)
+		die(126, file ? file : "--stats: standard error", text_errno(report),
+		    "name a file that can be written");
+	files_hide(HIDDEN_STATS, fd);
+	files_hide(HIDDEN_REPORT, report);
+	is_root = true;
+	is_file = file;
+	sums->processes = 1;
+}
+
+/* What execve handed on (exec.c). */
+void stats_adopt(int memory, int report, bool root, bool to_file)
+{
+	files_hide(HIDDEN_STATS, memory);
+	files_hide(HIDDEN_REPORT, report);
+	is_root = root;
+	is_file = to_file;
+	map_sums(files_hidden(HIDDEN_STATS));
+}
+
+bool stats_state(bool *root, bool *to_file)
+{
+	*root = is_root;
+	*to_file = is_file;
+	return sums;
+}
+
+/* In the child after a fork. */
+void stats_new_process(void)
+{
+	if (!sums)
+		return;
+	is_root = false;
+	__atomic_fetch_add(&sums->processes, 1, __ATOMIC_RELAXED);
+}
+
+static void report(void)
+{
+	char text[1024];
+	const char *end = text + sizeof(text);
+	char *p = text_append(text, end, "{");
+	struct flock lock = { .l_type = F_WRLCK };
+	int fd = files_hidden(HIDDEN_REPORT);
+	size_t i;
+
+	/* the last writer must be one that has seen the others' sums */
+	SYS3(__NR_fcntl, files_hidden(HIDDEN_STATS), F_SETLKW, &lock);
+	for (i = 0; i < ARRAY_LEN(keys); i++) {
+		p = text_append(p, end, i ? ", \"" : "\"");
+		p = text_append(p, end, keys[i]);
+		p = text_append(p, end, "\": ");
+		p = text_number(p, end, __atomic_load_n(&sums->counters[i], __ATOMIC_RELAXED));
+	}
+	p = text_append(p, end, ", \"processes\": ");
+	p = text_number(p, end, __atomic_load_n(&sums->processes, __ATOMIC_RELAXED));
+	p = text_append(p, end, "}\n");
+	/* sums only grow, so a shorter text never follows a longer one */
+	if (is_file)
+		SYS4(__NR_pwrite64, fd, text, p - text, 0);
+	else
+		SYS3(__NR_write, fd, text, p - text);
+	lock.l_type = F_UNLCK;
+	SYS3(__NR_fcntl, files_hidden(HIDDEN_STATS), F_SETLKW, &lock);
+}
+
+/* The process ends, or its program does: add what its vCPU counted. */
+void stats_end_process(void)
+{
+	struct dune_stats mine;
+	size_t i;
+
+	if (!sums)
+		return;
+	dune_stats(&mine);
+	for (i = 0; i < ARRAY_LEN(keys); i++) {
+		__atomic_fetch_add(&sums->counters[i], mine.counters[i] - counted[i],
+				   __ATOMIC_RELAXED);
+		counted[i] = mine.counters[i];
+	}
+}
+
+void stats_report(void)
+{
+	if (sums && (is_file || is_root))
+		report();
+}
