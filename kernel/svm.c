@@ -6,6 +6,7 @@
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
+#include <linux/jump_label.h>
 #include <linux/mm.h>
 #include <linux/percpu.h>
 #include <linux/slab.h>
@@ -77,6 +78,12 @@ struct svm_cpu {
 static DEFINE_PER_CPU(struct svm_cpu, svm_cpu);
 
 bool svm_has_nrips;
+/*
+ * Emulators are known that let XSETBV pass in spite of the intercept. There
+ * the host's XCR0 is checked after each exit.
+ */
+static DEFINE_STATIC_KEY_FALSE(check_xcr0);
+static u64 host_xcr0;
 static u32 first_asid;
 static u32 nr_asids;
 static void *msrpm;
@@ -164,6 +171,10 @@ int vendor_init(void)
 	first_asid = 1;
 	if (boot_cpu_has(X86_FEATURE_SEV))
 		first_asid += cpuid_ecx(0x8000001f);
+	if (boot_cpu_has(X86_FEATURE_OSXSAVE))
+		host_xcr0 = xgetbv(XCR_XFEATURE_ENABLED_MASK);
+	if (host_xcr0 && boot_cpu_has(X86_FEATURE_HYPERVISOR))
+		static_branch_enable(&check_xcr0);
 	msrpm = (void *)__get_free_pages(GFP_KERNEL, MSRPM_ORDER);
 	iopm = (void *)__get_free_pages(GFP_KERNEL, IOPM_ORDER);
 	if (!msrpm || !iopm || alloc_cpus()) {
@@ -211,8 +222,7 @@ void vendor_info(struct dune_info *info)
 	info->guest_efer = GUEST_EFER;
 	if (info->guest_cr4 & X86_CR4_PCIDE)
 		info->features |= DUNE_FEATURE_PCID;
-	if (info->guest_cr4 & X86_CR4_OSXSAVE)
-		info->xcr0 = xgetbv(XCR_XFEATURE_ENABLED_MASK);
+	info->xcr0 = host_xcr0;
 }
 
 int vendor_cpu_enable(void)
@@ -238,6 +248,14 @@ void vendor_cpu_disable(void)
 	wrmsrl(MSR_VM_HSAVE_PA, 0);
 	rdmsrl(MSR_EFER, efer);
 	wrmsrl(MSR_EFER, efer & ~EFER_SVME);
+}
+
+static u32 xcr0_low(void)
+{
+	u32 low, high;
+
+	asm volatile("xgetbv" : "=a" (low), "=d" (high) : "c" (0));
+	return low;
 }
 
 /* What of the guest's state is the kernel's to say. */
@@ -429,7 +447,6 @@ static void take_asid(struct vcpu_hw *hw, struct svm_cpu *sc)
 {
 	struct vmcb_control_area *control = &hw->vmcb->control;
 
-	control->tlb_ctl = TLB_CONTROL_DO_NOTHING;
 	if (sc->next_asid >= nr_asids) {
 		sc->generation++;
 		sc->next_asid = first_asid;
@@ -441,6 +458,10 @@ static void take_asid(struct vcpu_hw *hw, struct svm_cpu *sc)
 	hw->asid_generation = sc->generation;
 }
 
+/*
+ * A generation ends only while another thread runs on the CPU, or the CPU is
+ * off, so it is enough to look here whether the ASID is still this vCPU's.
+ */
 void vcpu_vendor_moved(struct dune_vcpu *vcpu, bool migrated)
 {
 	struct svm_cpu *sc = this_cpu_ptr(&svm_cpu);
@@ -448,11 +469,16 @@ void vcpu_vendor_moved(struct dune_vcpu *vcpu, bool migrated)
 
 	hw->host_pa = __sme_pa(page_address(sc->host));
 	asm volatile("vmsave %0" : : "a" (hw->host_pa) : "memory");
-	if (migrated) {
-		/* Tags and cached VMCB fields are the old CPU's. */
-		hw->asid_generation = 0;
-		hw->vmcb->control.clean = 0;
-	}
+	if (migrated || hw->asid_generation != sc->generation)
+		take_asid(hw, sc);
+}
+
+static void flush_tag(struct vcpu_hw *hw)
+{
+	if (boot_cpu_has(X86_FEATURE_FLUSHBYASID))
+		hw->vmcb->control.tlb_ctl = TLB_CONTROL_FLUSH_ASID;
+	else
+		take_asid(hw, this_cpu_ptr(&svm_cpu));
 }
 
 void vcpu_vendor_filter(struct dune_vcpu *vcpu, bool notsc, bool nocpuid)
@@ -468,27 +494,24 @@ void vcpu_vendor_filter(struct dune_vcpu *vcpu, bool notsc, bool nocpuid)
 
 bool vcpu_vendor_enter(struct dune_vcpu *vcpu, bool flush)
 {
-	struct svm_cpu *sc = this_cpu_ptr(&svm_cpu);
 	struct vcpu_hw *hw = vcpu->hw;
 	struct vmcb *vmcb = hw->vmcb;
 	struct dune_regs *regs = &vcpu->run->regs;
 
-	vmcb->control.tlb_ctl = TLB_CONTROL_DO_NOTHING;
-	if (hw->asid_generation != sc->generation) {
-		take_asid(hw, sc);
-	} else if (flush) {
-		if (boot_cpu_has(X86_FEATURE_FLUSHBYASID))
-			vmcb->control.tlb_ctl = TLB_CONTROL_FLUSH_ASID;
-		else
-			take_asid(hw, sc);
-	}
+	/* A flush of all tags, asked for by take_asid(), includes this one. */
+	if (unlikely(flush) && !vmcb->control.tlb_ctl)
+		flush_tag(hw);
 	vmcb->save.rax = READ_ONCE(regs->rax);
 
 	svm_switch(hw->vmcb_pa, regs, hw->host_pa);
 
+	if (static_branch_likely(&check_xcr0) &&
+	    unlikely(xcr0_low() != (u32)host_xcr0))
+		xsetbv(XCR_XFEATURE_ENABLED_MASK, host_xcr0);
 	regs->rax = vmcb->save.rax;
 	/* An event is injected once; what of it failed is in EXITINTINFO. */
 	vmcb->control.event_inj = 0;
+	vmcb->control.tlb_ctl = TLB_CONTROL_DO_NOTHING;
 	vmcb->control.clean = CLEAN_ALL & ~CLEAN_INTR;
 	/* #VMEXIT leaves DR7 cleared and DR6 the guest's (APM 15.6). */
 	if (unlikely(vmcb->save.dr6 != DR6_RESERVED))

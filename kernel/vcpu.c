@@ -46,7 +46,7 @@ static u64 second_level_root(struct mm_struct *mm)
  */
 static int vcpu_pending_work(unsigned long flags)
 {
-	if (flags & (EXIT_TO_USER_MODE_WORK & ~_TIF_NEED_RESCHED))
+	if (flags & ~_TIF_NEED_RESCHED)
 		return DUNE_EXIT_INTR;
 	schedule();
 	return 0;
@@ -127,8 +127,14 @@ static void vcpu_enter(struct dune_vcpu *vcpu, unsigned long flags)
 	local_irq_enable();
 }
 
+/*
+ * Before the first entry, work for the return to user mode waits until after
+ * one exit: a tracer's stop at the entry of this very ioctl leaves some behind
+ * each time (rseq), and the guest would never get to run.
+ */
 static int vcpu_loop(struct dune_vcpu *vcpu)
 {
+	unsigned long work = EXIT_TO_USER_MODE_WORK & ~_TIF_NOTIFY_RESUME;
 	int reason;
 
 	do {
@@ -136,9 +142,9 @@ static int vcpu_loop(struct dune_vcpu *vcpu)
 
 		local_irq_disable();
 		flags = READ_ONCE(current_thread_info()->flags);
-		if (unlikely(flags & EXIT_TO_USER_MODE_WORK)) {
+		if (unlikely(flags & work)) {
 			local_irq_enable();
-			reason = vcpu_pending_work(flags);
+			reason = vcpu_pending_work(flags & work);
 			continue;
 		}
 		/* Being taken off line: the scheduler is about to move us. */
@@ -149,6 +155,7 @@ static int vcpu_loop(struct dune_vcpu *vcpu)
 			continue;
 		}
 		vcpu_enter(vcpu, flags);
+		work = EXIT_TO_USER_MODE_WORK;
 		reason = vcpu_vendor_handle_exit(vcpu);
 	} while (!reason);
 	return reason;

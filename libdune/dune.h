@@ -348,7 +348,7 @@ int dune_pt_load(dune_pte *root, unsigned int tag);
 
 void dune_tlb_page(uint64_t va);
 void dune_tlb_all(void);
-int dune_tlb_tag(unsigned int tag);	/* -EOPNOTSUPP without PCID, -EINVAL */
+int dune_tlb_tag(unsigned int tag);	/* -EOPNOTSUPP without PCID and INVPCID */
 
 /* ---- pages ------------------------------------------------------------- */
 

@@ -81,6 +81,13 @@ struct dune_thread {
 	struct dune_sigentry queue[DUNE_SIGQUEUE];
 
 	struct dune_thread *next;	/* dune_process.threads */
+
+	/* how a new vCPU starts: of dune_enter(), and of a child (process.c) */
+	struct dune_state state;
+	struct dune_regs regs;
+	struct dune_tf *child_tf;	/* gets rax = 0 and child_rsp */
+	u64 child_rsp;
+	u64 child_flags;		/* of clone() */
 	struct dune_sighand own_sighand; /* of a child that shares memory only */
 };
 

@@ -168,6 +168,13 @@ static void vcpu(void)
 	s = g.state;
 	s.cpl = 4;
 	ok(call(g.fd, DUNE_SET_STATE, &s) == -EINVAL, "DUNE_SET_STATE with cpl 4: EINVAL");
+	static const u16 tss[] = { 0, 0x0b, 0x89, 0x83, 0x9b };
+
+	for (unsigned int i = 0; i < sizeof(tss) / sizeof(tss[0]); i++) {
+		s = g.state;
+		s.tr.attributes = tss[i];
+		ok(call(g.fd, DUNE_SET_STATE, &s) == -EINVAL, "TR that is no busy TSS (%#x): EINVAL", tss[i]);
+	}
 	ok(call(g.fd, DUNE_SET_STATE, NULL) == -EFAULT, "DUNE_SET_STATE at 0: EFAULT");
 	ok(call(g.fd, DUNE_GET_STATE, (void *)0xffffffff81000000) == -EFAULT,
 	   "DUNE_GET_STATE at a kernel address: EFAULT");
