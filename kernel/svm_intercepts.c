@@ -80,9 +80,20 @@ static const struct intercept intercepts[] = {
 	{ INTERCEPT_TLBSYNC, 0xa4, 1, SVM_ANSWER_UD },
 };
 
+/*
+ * LTR is free on hardware, which refuses a null selector. QEMU's TCG loads
+ * it and gives up, with the whole machine, at the next exception: there TR is
+ * what DUNE_SET_STATE made it.
+ */
+#define EXIT_TR_WRITE	0x6d
+
 void svm_intercepts_init(struct vmcb_control_area *control)
 {
 	int i, j;
+
+	if (boot_cpu_has(X86_FEATURE_HYPERVISOR))
+		__set_bit(INTERCEPT_LOAD_TR,
+			  (unsigned long *)control->intercepts);
 
 	for (i = 0; i < ARRAY_SIZE(intercepts); i++)
 		for (j = 0; j < intercepts[i].count; j++)
@@ -95,6 +106,8 @@ enum svm_answer svm_intercept_answer(u32 exit_code)
 {
 	int i;
 
+	if (exit_code == EXIT_TR_WRITE)
+		return SVM_ANSWER_GP;
 	for (i = 0; i < ARRAY_SIZE(intercepts); i++)
 		if (exit_code - intercepts[i].exit_code < intercepts[i].count)
 			return intercepts[i].answer;

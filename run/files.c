@@ -21,11 +21,11 @@
 #include <linux/stat.h>
 
 /*
- * Hidden descriptors are put here or above: low enough that the kernel's
- * table stays at its smallest sizes (a fork copies it up to the highest open
+ * Hidden descriptors are put here or above, near libdune's: low enough that
+ * the kernel's table stays small (a fork copies it up to the highest open
  * number), high enough that few programs count so far.
  */
-#define HIDDEN_FLOOR	56
+#define HIDDEN_FLOOR	1008
 
 static int hidden[HIDDEN_MAX] = { -1, -1, -1, -1 };
 static u64 self_device, self_inode;
@@ -49,20 +49,30 @@ bool files_is_hidden(u64 fd)
 	       n == hidden[HIDDEN_REPORT] || n == dune_vcpu_fd();
 }
 
-/* Move @fd out of the program's way. Returns its new number or an error. */
-long files_hide(enum hidden which, int fd)
+/* Put @fd out of the program's way. Returns its new number or an error. */
+static long move_away(enum hidden which, int fd)
 {
 	int floor = HIDDEN_FLOOR;
 	long n = -EMFILE;
 
 	/* a low RLIMIT_NOFILE: as high as it allows */
-	for (; n < 0 && floor >= 3; floor -= 8)
+	for (; n < 0 && floor >= 3; floor = floor * 3 / 4)
 		n = SYS3(__NR_fcntl, fd, F_DUPFD_CLOEXEC, floor);
 	if (n < 0)
 		return n;
 	SYS1(__NR_close, fd);
 	hidden[which] = n;
 	return n;
+}
+
+/* The same, where a number that came by execve is good already. */
+long files_hide(enum hidden which, int fd)
+{
+	if (fd < HIDDEN_FLOOR)
+		return move_away(which, fd);
+	SYS3(__NR_fcntl, fd, F_SETFD, FD_CLOEXEC);
+	hidden[which] = fd;
+	return fd;
 }
 
 /* The program wants number @fd for itself: go elsewhere. */
@@ -74,7 +84,7 @@ static bool make_way(int fd)
 		return dune_vcpu_fd_move() >= 0;
 	for (i = 0; i < HIDDEN_MAX; i++)
 		if (hidden[i] == fd)
-			return files_hide(i, fd) >= 0;
+			return move_away(i, fd) >= 0;
 	return true;
 }
 
