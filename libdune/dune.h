@@ -80,7 +80,7 @@ static inline int dune_active(void)
 {
 	uint16_t cs;
 
-	__asm__ ("mov %%cs, %0" : "=r" (cs));
+	__asm__ volatile("mov %%cs, %0" : "=r" (cs));
 	return (cs & 3) == 0;
 }
 

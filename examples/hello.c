@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+/*
+ * hello: enter Dune mode and say so. After dune_enter() the program is in
+ * ring 0 of a guest of its own; printf() and all else works as before, since
+ * its system calls reach the same kernel.
+ */
+#include <dune.h>
+#include <stdio.h>
+#include <string.h>
+
+static int ring(void)
+{
+	unsigned short cs;
+
+	__asm__ volatile("mov %%cs, %0" : "=r" (cs));
+	return cs & 3;
+}
+
+int main(void)
+{
+	struct dune_stats stats;
+	int before = ring(), err = dune_enter(NULL);
+
+	if (err) {
+		fprintf(stderr, "hello: dune_enter: %s\n", strerror(-err));
+		return 1;
+	}
+	printf("hello: was in ring %d, now in ring %d\n", before, ring());
+	dune_stats(&stats);
+	printf("hello: page tables take %lu KB\n",
+	       (unsigned long)stats.table_bytes / 1024);
+	return before == 3 && ring() == 0 && dune_active() ? 0 : 1;
+}

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * Instructions of the guest half that may fault on memory that is not ours:
+ * each has a place to go on with -EFAULT (fixup.c), used by the page-fault
+ * and protection-fault handlers in the guest and by the host half for faults
+ * of the process's mappings. And the memcpy() and memset() of the core.
+ */
+#include "layout.h"
+
+	.text
+
+/* long dune_copy(dst, src, n) */
+	.globl	dune_copy, dune_copy_insn, dune_copy_fail
+	.hidden	dune_copy_insn, dune_copy_fail
+dune_copy:
+	movq	%rdx, %rcx
+dune_copy_insn:
+	rep movsb
+	xorl	%eax, %eax
+	ret
+dune_copy_fail:
+	movq	$EFAULT_RESULT, %rax
+	ret
+
+/* long dune_probe_write(p): can a byte there be written? */
+	.globl	dune_probe_write, dune_probe_insn, dune_probe_fail
+	.hidden	dune_probe_write, dune_probe_insn, dune_probe_fail
+dune_probe_write:
+dune_probe_insn:
+	lock orb $0, (%rdi)
+	xorl	%eax, %eax
+	ret
+dune_probe_fail:
+	movq	$EFAULT_RESULT, %rax
+	ret
+
+/* long dune_xrstor(area, features): faults on a damaged area, too */
+	.globl	dune_xrstor, dune_xrstor_insn, dune_xrstor_fail
+	.hidden	dune_xrstor, dune_xrstor_insn, dune_xrstor_fail
+dune_xrstor:
+	movl	%esi, %eax
+	movq	%rsi, %rdx
+	shrq	$32, %rdx
+dune_xrstor_insn:
+	xrstor64 (%rdi)
+	xorl	%eax, %eax
+	ret
+dune_xrstor_fail:
+	movq	$EFAULT_RESULT, %rax
+	ret
+
+	.globl	dune_fxrstor, dune_fxrstor_insn, dune_fxrstor_fail
+	.hidden	dune_fxrstor, dune_fxrstor_insn, dune_fxrstor_fail
+dune_fxrstor:
+dune_fxrstor_insn:
+	fxrstor64 (%rdi)
+	xorl	%eax, %eax
+	ret
+dune_fxrstor_fail:
+	movq	$EFAULT_RESULT, %rax
+	ret
+
+	.globl	dune_memcpy, dune_memset
+	.hidden	dune_memcpy, dune_memset
+dune_memcpy:
+	movq	%rdi, %rax
+	movq	%rdx, %rcx
+	rep movsb
+	ret
+dune_memset:
+	movq	%rdi, %r8
+	movl	%esi, %eax
+	movq	%rdx, %rcx
+	rep stosb
+	movq	%r8, %rax
+	ret
+
+	.section .note.GNU-stack, "", @progbits

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+/*
+ * dune_enter(): all that a process needs to go on in ring 0 of a guest.
+ *
+ * Once for the process: arena, IDT, the first page table with just what the
+ * switch itself touches (the rest comes by page faults, pgtable.c). For the
+ * thread: its block and vCPU. Then dune_host_switch() leaves the caller in the
+ * guest, and its host half in dune_host_loop() (host.c).
+ */
+#include "internal.h"
+
+struct dune_process dune_process;
+
+#define ARENA_SIZE	(256ULL << 20)
+#define ARENA_SMALL	(16ULL << 20)
+#define GB		(1ULL << 30)
+
+static long map_arena(u64 size)
+{
+	return sys6(__NR_mmap, 0, size + BLOCK_SIZE, PROT_READ | PROT_WRITE,
+		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+}
+
+static int set_arena(const struct dune_config *cfg)
+{
+	u64 size = cfg->arena_size;
+	long at = (long)cfg->arena;
+
+	if (!at) {
+		size = size ? size : ARENA_SIZE;
+		at = map_arena(size);
+		if (at == -ENOMEM && !cfg->arena_size) {
+			size = ARENA_SMALL;	/* RLIMIT_AS? */
+			at = map_arena(size);
+		}
+		if (at < 0 && at > -4096)
+			return at;
+		at = (at + BLOCK_SIZE - 1) & ~(BLOCK_SIZE - 1ULL);
+	}
+	/* One page at a time is enough, and a huge one 2 MB to clear. */
+	sys3(__NR_madvise, at, size, MADV_NOHUGEPAGE);
+	return dune_page_init((void *)at, size);
+}
+
+static int init_process(const struct dune_config *cfg)
+{
+	struct dune_process *p = &dune_process;
+	int err;
+
+	if (p->ready)
+		return 0;
+	if ((cfg->super_base | cfg->super_size) & (GB - 1))
+		return -EINVAL;
+	err = set_arena(cfg);
+	if (err)
+		return err;
+	p->super_base = cfg->super_base;
+	p->super_size = cfg->super_size;
+	p->root = dune_pt_new();
+	if (!p->root)
+		return -ENOMEM;
+	dune_idt_init();
+	p->ready = 1;
+	return 0;
+}
+
+/* What the way into a page fault uses must not fault there itself. */
+static void touch(const struct dune_thread *t)
+{
+	dune_pte *root = dune_process.root;
+
+	dune_pt_touch(root, (u64)dune_lstar);
+	dune_pt_touch(root, (u64)&dune_process);
+	dune_pt_touch(root, (u64)dune_trap_table);
+	dune_pt_touch(root, (u64)t);
+}
+
+static void init_state(struct dune_thread *t)
+{
+	u64 fs = 0;
+
+	sys3(__NR_arch_prctl, ARCH_GET_FS, (long)&fs, 0);
+	dune_state_init(t, &t->state);
+	t->state.fs.base = fs;
+	t->state.cr3 = (u64)dune_process.root;
+	sys3(__NR_sigaltstack, 0, (long)&t->altstack, 0);
+}
+
+static int check(const struct dune_config *cfg)
+{
+	u64 any = 0;
+	int i;
+
+	for (i = 0; i < 4; i++)
+		any |= cfg->reserved[i];
+	if (cfg->size != sizeof(*cfg) || any ||
+	    (cfg->flags & ~DUNE_ENTER_NO_IMPORT))
+		return -EINVAL;
+	return 0;
+}
+
+int dune_enter(const struct dune_config *cfg)
+{
+	static const struct dune_config defaults = { .size = sizeof(defaults) };
+	struct dune_thread *t;
+	long err;
+
+	if (dune_active())
+		return 0;
+	if (!cfg)
+		cfg = &defaults;
+	err = check(cfg);
+	if (!err)
+		err = init_process(cfg);
+	if (err)
+		return err;
+
+	t = dune_thread_new();
+	if (!t)
+		return -ENOMEM;
+	t->sighand = &dune_process.sighand;
+	init_state(t);
+	touch(t);
+	err = dune_vcpu_open(t);
+	if (err) {
+		dune_thread_free(t);
+		return err;
+	}
+	dune_host_import(!(cfg->flags & DUNE_ENTER_NO_IMPORT));
+	return dune_host_switch(t, t->run);
+}

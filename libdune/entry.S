@@ -1,0 +1,410 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * The ways into ring 0 of the guest and back: exceptions and the signal
+ * interrupt through the IDT, and SYSCALL through LSTAR. What they call is in
+ * trap.c, signal.c and syscall.c.
+ *
+ * Exceptions come in on an IST stack, since the program's red zone (128 bytes
+ * below RSP) must stay whole, which a plain push of the processor would not
+ * respect. There they move their frame to where it is to be handled: below
+ * the red zone of the interrupted stack, or, from ring 3, to the thread's
+ * ring-0 stack. Writing to the interrupted stack may itself fault: so IST1 is
+ * lowered by a step while a frame is still on it. Two steps are enough for a
+ * stack in a part of the address space that is not in the page table yet
+ * (dune_pf_early() puts it there); a third means that the stack is not usable.
+ *
+ * NMI, machine checks and interrupts of devices never reach the guest.
+ */
+#include "layout.h"
+
+	.text
+
+/* The frame above the vector: from %rsi, the IST stack behind two pushes. */
+.macro PUSH_FRAME
+	pushq	64(%rsi)		/* ss */
+	pushq	56(%rsi)		/* rsp */
+	pushq	48(%rsi)		/* rflags */
+	pushq	40(%rsi)		/* cs */
+	pushq	32(%rsi)		/* rip */
+	pushq	24(%rsi)		/* error */
+	pushq	16(%rsi)		/* vector */
+	pushq	8(%rsi)			/* rdi */
+	pushq	(%rsi)			/* rsi */
+.endm
+
+/* The rest of struct dune_tf below rsi. */
+.macro PUSH_REGS rcx=%rcx, r11=%r11
+	pushq	%rdx
+	pushq	\rcx
+	pushq	%rax
+	pushq	%r8
+	pushq	%r9
+	pushq	%r10
+	pushq	\r11
+	pushq	%rbx
+	pushq	%rbp
+	pushq	%r12
+	pushq	%r13
+	pushq	%r14
+	pushq	%r15
+.endm
+
+.macro POP_REGS
+	popq	%r15
+	popq	%r14
+	popq	%r13
+	popq	%r12
+	popq	%rbp
+	popq	%rbx
+	popq	%r11
+	popq	%r10
+	popq	%r9
+	popq	%r8
+	popq	%rax
+	popq	%rcx
+	popq	%rdx
+	popq	%rsi
+	popq	%rdi
+	addq	$16, %rsp		/* vector, error */
+.endm
+
+.macro DISPATCH
+	movq	%rsp, %rdi
+	movq	TF_VECTOR(%rsp), %rax
+	leaq	dune_trap_table(%rip), %rcx
+	call	*(%rcx, %rax, 8)
+.endm
+
+/*
+ * dune_stubs: 16 bytes for each vector of the IDT. The processor pushes an
+ * error code for vectors 8, 10 to 14, 17, 21, 29 and 30.
+ */
+	.globl	dune_stubs
+	.hidden	dune_stubs
+	.balign	16
+dune_stubs:
+	vector = 0
+	.rept	VEC_GATES
+	.balign	16
+	.if	!((1 << vector) & 0x60227d00) || vector == VEC_SIGNAL
+	pushq	$0
+	.endif
+	pushq	$vector
+	.if	vector == VEC_PF
+	jmp	page_fault
+	.elseif	vector == VEC_SIGNAL
+	jmp	signal
+	.elseif vector == VEC_DF
+	jmp	double_fault
+	.else
+	jmp	trap
+	.endif
+	vector = vector + 1
+	.endr
+
+	.balign	16
+page_fault:
+	testb	$1, 8(%rsp)		/* a page that is not present? */
+	jz	not_present
+trap:
+	pushq	%rdi
+	pushq	%rsi
+	movq	%rsp, %rsi
+	cld
+	testb	$3, 40(%rsi)
+	jnz	from_ring3
+from_ring0:
+	subq	$IST1_STEP, %gs:T_IST1
+	testb	$(IST1_STEP >> 7), %gs:(T_IST1 + 1)
+	jz	bad_stack
+	movq	56(%rsi), %rdi
+	leaq	-128(%rdi), %rsp	/* the red zone */
+	andq	$-16, %rsp
+	PUSH_FRAME
+	addq	$IST1_STEP, %gs:T_IST1
+	PUSH_REGS
+	DISPATCH
+return_ring0:
+	POP_REGS
+	iretq
+
+/*
+ * The interrupt for signals does not use the interrupted stack, which may be
+ * what the signal is about; unless that is the ring-0 stack itself.
+ */
+signal:
+	pushq	%rdi
+	pushq	%rsi
+	movq	%rsp, %rsi
+	cld
+	testb	$3, 40(%rsi)
+	jnz	from_ring3
+	movq	56(%rsi), %rdi
+	subq	%gs:T_SELF, %rdi
+	subq	$RING0_STACK_BOTTOM, %rdi
+	cmpq	$(RING0_STACK_TOP - RING0_STACK_BOTTOM), %rdi
+	jbe	from_ring0
+	movq	%gs:T_RING0_TOP, %rsp
+	PUSH_FRAME
+	PUSH_REGS
+	DISPATCH
+	jmp	return_ring0
+
+from_ring3:
+	swapgs
+	movq	%gs:T_RING0_TOP, %rsp
+	PUSH_FRAME
+	PUSH_REGS
+	pushq	$RFLAGS_RING0
+	popfq
+	DISPATCH
+return_ring3:
+	POP_REGS
+	swapgs
+	iretq
+
+/*
+ * A page that is not present: if only because the first page table is made
+ * when it is needed, make it so right here, on the IST stack and with whatever
+ * GS base there is.
+ */
+not_present:
+	pushq	%rax
+	pushq	%rcx
+	pushq	%rdx
+	pushq	%rsi
+	pushq	%rdi
+	pushq	%r8
+	pushq	%r9
+	pushq	%r10
+	pushq	%r11
+	cld
+	movq	%cr2, %rdi
+	call	dune_pf_early
+	testl	%eax, %eax
+	popq	%r11
+	popq	%r10
+	popq	%r9
+	popq	%r8
+	popq	%rdi
+	popq	%rsi
+	popq	%rdx
+	popq	%rcx
+	popq	%rax
+	jz	trap
+	addq	$16, %rsp
+	iretq
+
+/* On its own IST stack: nothing to go back to. */
+double_fault:
+	testb	$3, 24(%rsp)
+	jz	bad_stack
+	swapgs
+bad_stack:
+	movq	%rsp, %rdi
+	andq	$-16, %rsp
+	jmp	dune_bad_stack
+
+/*
+ * dune_tf_resume: load all registers from the struct dune_tf at RSP. Where
+ * children of fork begin, and dune_ring3().
+ */
+	.globl	dune_tf_resume
+	.hidden	dune_tf_resume
+dune_tf_resume:
+	testb	$3, TF_CS(%rsp)
+	jnz	return_ring3
+	jmp	return_ring0
+
+/*
+ * dune_lstar: where SYSCALL leads to. RCX is the return address, R11 the
+ * flags; interrupts are off (SFMASK).
+ *
+ * From ring 0 it is a hypercall in disguise: no stack, no frame. The flags
+ * come back from R11 by way of memory below the red zone.
+ */
+	.globl	dune_lstar, dune_lstar_call, dune_lstar_popf, dune_lstar_end
+	.hidden	dune_lstar, dune_lstar_call, dune_lstar_popf, dune_lstar_end
+	.balign	64
+dune_lstar:
+	btl	$IOPL_BIT, %r11d
+	jnc	syscall_ring3
+	movl	%eax, %eax		/* the number is an int */
+	cmpq	$SYSCALL_MAX, %rax
+	jae	1f
+	btq	%rax, dune_special(%rip)
+	jc	special
+1:	vmmcall
+dune_lstar_call:
+	leaq	-128(%rsp), %rsp
+	pushq	%r11
+	popfq
+dune_lstar_popf:
+	leaq	128(%rsp), %rsp
+	jmp	*%rcx
+dune_lstar_end:
+
+/*
+ * Calls that need a frame, from ring 0: on the ring-0 stack, from its top or,
+ * if the caller is on it, below its red zone.
+ */
+special:
+	movq	%rsp, %gs:T_USER_RSP
+	movq	%rdi, %gs:T_SCRATCH
+	movq	%rsp, %rdi
+	subq	%gs:T_SELF, %rdi
+	subq	$RING0_STACK_BOTTOM, %rdi
+	cmpq	$(RING0_STACK_TOP - RING0_STACK_BOTTOM), %rdi
+	jbe	1f
+	movq	%gs:T_RING0_TOP, %rsp
+	jmp	2f
+1:	leaq	-128(%rsp), %rsp
+	andq	$-16, %rsp
+2:	pushq	$KERNEL_SS
+	pushq	%gs:T_USER_RSP
+	pushq	%r11
+	pushq	$KERNEL_CS
+	pushq	%rcx
+	pushq	$0
+	pushq	$VEC_SYSCALL
+	pushq	%gs:T_SCRATCH
+	pushq	%rsi
+	PUSH_REGS
+	movq	%rsp, %rdi
+	call	dune_syscall_pass
+	jmp	return_ring0
+
+syscall_ring3:
+	swapgs
+	movq	%rsp, %gs:T_USER_RSP
+	movq	%gs:T_RING0_TOP, %rsp
+	pushq	$USER_SS
+	pushq	%gs:T_USER_RSP
+	pushq	%r11
+	pushq	$USER_CS
+	pushq	%rcx
+	pushq	$0
+	pushq	$VEC_SYSCALL
+	pushq	%rdi
+	pushq	%rsi
+	PUSH_REGS
+	pushq	$RFLAGS_RING0
+	popfq
+	movq	%rsp, %rdi
+	call	*dune_syscall_handler(%rip)
+
+	/*
+	 * SYSRET faults in ring 0 on an address that is not canonical (Intel)
+	 * and takes all flags from R11: only for an address in the lower half
+	 * with flags that ring 3 may have. IRET for all else.
+	 */
+	movq	TF_RIP(%rsp), %rcx
+	movq	TF_RFLAGS(%rsp), %r11
+	cmpq	TF_RCX(%rsp), %rcx
+	jne	return_ring3
+	cmpq	TF_R11(%rsp), %r11
+	jne	return_ring3
+	testl	$RFLAGS_NO_SYSRET, %r11d
+	jnz	return_ring3
+	movq	%rcx, %rax
+	shrq	$47, %rax
+	jnz	return_ring3
+	popq	%r15
+	popq	%r14
+	popq	%r13
+	popq	%r12
+	popq	%rbp
+	popq	%rbx
+	addq	$8, %rsp		/* r11 */
+	popq	%r10
+	popq	%r9
+	popq	%r8
+	popq	%rax
+	addq	$8, %rsp		/* rcx */
+	popq	%rdx
+	popq	%rsi
+	popq	%rdi
+	movq	(TF_RSP - TF_VECTOR)(%rsp), %rsp
+	swapgs
+	sysretq
+
+/*
+ * long dune_hypercall(nr, a0, a1, a2, a3, a4, a5), and the same for the
+ * program's own call, told apart by the host half by its address.
+ */
+	.globl	dune_hypercall
+	.balign	16
+dune_hypercall:
+	movq	%rdi, %rax
+	movq	%rsi, %rdi
+	movq	%rdx, %rsi
+	movq	%rcx, %rdx
+	movq	%r8, %r10
+	movq	%r9, %r8
+	movq	8(%rsp), %r9
+	vmmcall
+	ret
+
+	.globl	dune_syscall_forward, dune_forward_call
+	.hidden	dune_forward_call
+	.balign	16
+dune_syscall_forward:
+	movq	%rdi, %rax
+	movq	%rsi, %rdi
+	movq	%rdx, %rsi
+	movq	%rcx, %rdx
+	movq	%r8, %r10
+	movq	%r9, %r8
+	movq	8(%rsp), %r9
+	vmmcall
+dune_forward_call:
+	ret
+
+/*
+ * long dune_forward_tf(struct dune_tf *tf, nr): the frame's own arguments.
+ */
+	.globl	dune_forward_tf, dune_forward_tf_call
+	.hidden	dune_forward_tf, dune_forward_tf_call
+	.balign	16
+dune_forward_tf:
+	movq	%rsi, %rax
+	movq	104(%rdi), %rsi
+	movq	96(%rdi), %rdx
+	movq	56(%rdi), %r10
+	movq	72(%rdi), %r8
+	movq	64(%rdi), %r9
+	movq	112(%rdi), %rdi
+	vmmcall
+dune_forward_tf_call:
+	ret
+
+/* long dune_ring3_enter(const struct dune_tf *tf): see ring3.c */
+	.globl	dune_ring3_enter
+	.hidden	dune_ring3_enter
+dune_ring3_enter:
+	pushq	%rbx
+	pushq	%rbp
+	pushq	%r12
+	pushq	%r13
+	pushq	%r14
+	pushq	%r15
+	pushfq
+	cli
+	movq	%rsp, %gs:T_LEAVE_RSP
+	movq	%rdi, %rsp
+	jmp	return_ring3
+
+	.globl	dune_ring3_leave
+dune_ring3_leave:
+	movq	%gs:T_LEAVE_RSP, %rsp
+	movq	%rdi, %rax
+	popfq
+	popq	%r15
+	popq	%r14
+	popq	%r13
+	popq	%r12
+	popq	%rbp
+	popq	%rbx
+	ret
+
+	.section .note.GNU-stack, "", @progbits

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+/*
+ * The vCPU's file descriptor is the library's, not the program's: closing it
+ * would end the program. Programs do close descriptors that they never opened
+ * (between fork and exec, say), so for them it does not exist.
+ */
+#include "internal.h"
+
+#define CLOSE_RANGE_CLOEXEC	4
+
+static long hc3(long nr, long a0, long a1, long a2)
+{
+	return dune_hypercall(nr, a0, a1, a2, 0, 0, 0);
+}
+
+/* Make way for a program that wants our number. */
+static long move_away(struct dune_thread *t)
+{
+	long fd = hc3(__NR_fcntl, t->vcpu, F_DUPFD_CLOEXEC, t->vcpu + 1);
+
+	if (fd < 0)
+		fd = hc3(__NR_fcntl, t->vcpu, F_DUPFD_CLOEXEC, 3);
+	if (fd < 0)
+		return fd;
+	t->vcpu = fd;
+	return 0;
+}
+
+static long close_range(const struct dune_thread *t, u32 first, u32 last,
+			u32 flags)
+{
+	u32 ours = t->vcpu;
+	long err = 0;
+
+	if (ours < first || ours > last || (flags & CLOSE_RANGE_CLOEXEC))
+		return hc3(__NR_close_range, first, last, flags);
+	if (first < ours)
+		err = hc3(__NR_close_range, first, ours - 1, flags);
+	if (!err && ours < last)
+		err = hc3(__NR_close_range, ours + 1, last, flags);
+	return err;
+}
+
+/* close, dup2, dup3, close_range */
+long dune_sys_fd(struct dune_tf *tf)
+{
+	struct dune_thread *t = dune_self();
+	u32 nr = tf->rax, fd = tf->rdi;
+	long err;
+
+	if (nr == __NR_close_range)
+		return close_range(t, fd, tf->rsi, tf->rdx);
+	if (fd == (u32)t->vcpu)
+		return -EBADF;
+	if (nr != __NR_close && (u32)tf->rsi == (u32)t->vcpu) {
+		err = move_away(t);
+		if (err)
+			return err;
+	}
+	return hc3(nr, tf->rdi, tf->rsi, tf->rdx);
+}

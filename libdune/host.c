@@ -1,0 +1,339 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+/*
+ * The host half: an ordinary Linux thread that runs its vCPU again and again,
+ * and does between two runs what the guest cannot do itself: system calls
+ * that the kernel does not make for the guest directly, page faults of the
+ * process that want a signal, fork.
+ *
+ * Never here: FPU registers and libc. The guest's FPU registers and TLS are
+ * live while this runs.
+ */
+#include "internal.h"
+
+#define NR_RESTART	__NR_restart_syscall
+
+static u64 append(char *to, u64 n, const char *s)
+{
+	while (*s)
+		to[n++] = *s++;
+	return n;
+}
+
+static u64 append_hex(char *to, u64 n, u64 v)
+{
+	int shift = 60;
+
+	n = append(to, n, "0x");
+	while (shift && !(v >> shift))
+		shift -= 4;
+	for (; shift >= 0; shift -= 4)
+		to[n++] = "0123456789abcdef"[v >> shift & 15];
+	return n;
+}
+
+/* End by a signal's default action, whatever the program's own is. */
+void dune_host_die(int sig)
+{
+	struct ksigaction act = { .handler = SIG_DFL };
+	u64 set = sigbit(sig);
+	long pid = sys3(__NR_getpid, 0, 0, 0);
+
+	sys4(__NR_rt_sigaction, sig, (long)&act, 0, 8);
+	sys3(__NR_tgkill, pid, sys3(__NR_gettid, 0, 0, 0), sig);
+	sys4(__NR_rt_sigprocmask, SIG_UNBLOCK, (long)&set, 0, 8);
+	for (;;)
+		sys3(__NR_exit_group, 128 + sig, 0, 0);
+}
+
+void dune_host_fatal(struct dune_thread *t, const char *what, int sig)
+{
+	char line[256];
+	u64 n = 0;
+
+	n = append(line, n, "dune: ");
+	n = append(line, n, what);
+	if (t && t->run) {
+		n = append(line, n, " at rip ");
+		n = append_hex(line, n, t->run->regs.rip);
+		n = append(line, n, ", rsp ");
+		n = append_hex(line, n, t->run->regs.rsp);
+		n = append(line, n, ", exit ");
+		n = append_hex(line, n, t->run->hw_exit);
+		n = append(line, n, " ");
+		n = append_hex(line, n, t->run->hw_info1);
+		n = append(line, n, " ");
+		n = append_hex(line, n, t->run->hw_info2);
+	}
+	line[n++] = '\n';
+	sys3(__NR_write, 2, (long)line, n);
+	dune_host_die(sig);
+}
+
+/*
+ * Whether the guest takes the signal interrupt before it does anything else,
+ * should this hypercall end now. SYSCALL cleared IF; what counts is the state
+ * to which its entry returns.
+ */
+static int at_lstar(const struct dune_regs *r)
+{
+	return r->rip == (u64)dune_lstar_call;
+}
+
+static int at_forward(const struct dune_regs *r)
+{
+	return r->rip == (u64)dune_forward_call ||
+	       r->rip == (u64)dune_forward_tf_call;
+}
+
+static int can_interrupt(const struct dune_regs *r)
+{
+	if (at_lstar(r))
+		return !!(r->r11 & RFLAGS_IF);
+	return at_forward(r) || (r->rflags & RFLAGS_IF);
+}
+
+/* Let the program's handler run, then the call again. */
+static void again(struct dune_regs *r)
+{
+	if (at_forward(r)) {
+		r->rax = DUNE_AGAIN;
+	} else if (at_lstar(r)) {
+		r->rax = (u32)r->rax;
+		r->rcx -= 2;
+	} else {
+		r->rip -= 3;		/* a hypercall with interrupts on */
+	}
+}
+
+/*
+ * A call that the kernel broke off for a signal, with one of the program's
+ * handlers waiting: does it go on after it (signal(7))?
+ */
+static int restarts(const struct dune_thread *t, u32 restart)
+{
+	return restart == ERESTARTNOINTR ||
+	       (restart == ERESTARTSYS &&
+		(t->queue[0].action.flags & SA_RESTART));
+}
+
+/* The mask that a call puts in force while it waits, if it does. */
+static const u64 *mask_argument(struct dune_thread *t, long nr,
+				const struct dune_regs *r)
+{
+	const u64 *pair;
+
+	switch (nr) {
+	case __NR_rt_sigsuspend:
+		return (const u64 *)r->rdi;
+	case __NR_ppoll:
+		return (const u64 *)r->r10;
+	case __NR_epoll_pwait:
+	case __NR_epoll_pwait2:
+		return (const u64 *)r->r8;
+	case __NR_pselect6:
+	case __NR_io_pgetevents:
+		pair = (const u64 *)r->r9;
+		if (pair && dune_host_readable(t, pair, 16))
+			return (const u64 *)pair[0];
+		return NULL;
+	default:
+		return NULL;
+	}
+}
+
+/*
+ * An ignored SIGSEGV or SIGBUS stays ignored in the next program, although
+ * our handler is what the kernel knows (host_signal.c).
+ */
+static void before_exec(struct dune_thread *t, int undo)
+{
+	static const int sigs[] = { SIGSEGV, SIGBUS };
+	struct ksigaction ign = { .handler = SIG_IGN };
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		const struct ksigaction *act = &t->sighand->action[sigs[i]];
+
+		if (act->handler != SIG_IGN)
+			continue;
+		if (undo)
+			dune_host_install(sigs[i], act);
+		else
+			sys4(__NR_rt_sigaction, sigs[i], (long)&ign, 0, 8);
+	}
+}
+
+static long call(struct dune_thread *t, long nr, const struct dune_regs *r)
+{
+	if (!can_interrupt(r))
+		return sys6(nr, r->rdi, r->rsi, r->rdx, r->r10, r->r8, r->r9);
+	return dune_host_syscall(t, nr, r->rdi, r->rsi, r->rdx, r->r10, r->r8,
+				 r->r9);
+}
+
+static long masked_call(struct dune_thread *t, long nr,
+			const struct dune_regs *r)
+{
+	const u64 *mask = mask_argument(t, nr, r);
+	long ret;
+
+	if (mask && dune_host_readable(t, mask, 8)) {
+		t->temp_mask = *mask & ~(sigbit(SIGKILL) | sigbit(SIGSTOP));
+		WRITE_ONCE(t->temp_mask_on, 1);
+	}
+	ret = call(t, nr, r);
+	WRITE_ONCE(t->temp_mask_on, 0);
+	return ret;
+}
+
+static void do_syscall(struct dune_thread *t, u32 restart)
+{
+	struct dune_regs *r = &t->run->regs;
+	long nr = (u32)r->rax;
+	long ret;
+
+	if (restart && READ_ONCE(t->nsig)) {
+		if (!restarts(t, restart)) {
+			r->rax = -EINTR;
+			return;
+		}
+		if (can_interrupt(r)) {
+			again(r);
+			return;
+		}
+	} else if (restart == ERESTART_RESTARTBLOCK) {
+		ret = call(t, NR_RESTART, r);
+		r->rax = ret == DUNE_AGAIN ? -EINTR : ret;
+		return;
+	}
+	switch (nr) {
+	case __NR_execve:
+	case __NR_execveat:
+		before_exec(t, 0);
+		ret = call(t, nr, r);
+		before_exec(t, 1);
+		break;
+	case __NR_rt_sigsuspend:
+	case __NR_ppoll:
+	case __NR_pselect6:
+	case __NR_epoll_pwait:
+	case __NR_epoll_pwait2:
+	case __NR_io_pgetevents:
+		ret = masked_call(t, nr, r);
+		break;
+	case __NR_clone:
+	case __NR_clone3:
+	case __NR_fork:
+	case __NR_vfork:
+	case __NR_rt_sigreturn:
+		ret = -ENOSYS;	/* need a frame: not as bare hypercalls */
+		break;
+	default:
+		ret = call(t, nr, r);
+	}
+	if (ret == DUNE_AGAIN)
+		again(r);
+	else
+		r->rax = ret;
+}
+
+static void no_threads(void)
+{
+	static const char line[] =
+		"dune: threads (CLONE_THREAD) are not supported yet\n";
+	static int said;
+
+	if (!said)
+		sys3(__NR_write, 2, (long)line, sizeof(line) - 1);
+	said = 1;
+}
+
+static void do_hostcall(struct dune_thread *t)
+{
+	struct dune_regs *r = &t->run->regs;
+	long ret;
+
+	switch (r->rax & ~(DUNE_HOSTCALL - 1)) {
+	case DUNE_HOSTCALL:
+		do_syscall(t, 0);
+		break;
+	case HC_NOP:
+		break;
+	case HC_DIE:
+		dune_host_die(r->rdi);
+	case HC_BAD_STACK:
+		dune_host_fatal(t, "no usable stack for a trap in ring 0",
+				SIGSEGV);
+	case HC_CLONE:
+		ret = dune_host_fork(t, (struct dune_clone *)r->rdi);
+		if (ret == DUNE_AGAIN)
+			again(r);
+		else
+			r->rax = ret;
+		break;
+	case HC_NO_THREADS:
+		no_threads();
+		break;
+	default:
+		r->rax = -ENOSYS;
+	}
+}
+
+/* HLT waits for an interrupt, which is a signal. */
+static void do_hlt(struct dune_thread *t)
+{
+	if (!(t->run->regs.rflags & RFLAGS_IF))
+		dune_host_fatal(t, "HLT with interrupts off", SIGSEGV);
+	dune_host_syscall(t, __NR_ppoll, 0, 0, 0, 0, 0, 0);
+}
+
+static void handle_exit(struct dune_thread *t)
+{
+	struct dune_run *run = t->run;
+
+	switch (run->exit_reason) {
+	case DUNE_EXIT_INTR:
+		break;
+	case DUNE_EXIT_SYSCALL:
+		do_syscall(t, run->restart);
+		break;
+	case DUNE_EXIT_HOSTCALL:
+		do_hostcall(t);
+		break;
+	case DUNE_EXIT_FAULT:
+		dune_host_fault(t);
+		break;
+	case DUNE_EXIT_HLT:
+		do_hlt(t);
+		break;
+	case DUNE_EXIT_SHUTDOWN:
+		dune_host_fatal(t, "triple fault", SIGSEGV);
+	case DUNE_EXIT_INVALID:
+		dune_host_fatal(t, "invalid guest state", SIGABRT);
+	default:
+		dune_host_fatal(t, "unexpected exit", SIGABRT);
+	}
+}
+
+void dune_host_loop(struct dune_thread *t)
+{
+	long err;
+	u64 n;
+
+	for (;;) {
+		/* One that comes after this test sets the vector itself. */
+		if (READ_ONCE(t->nsig))
+			t->run->irq_vector = VEC_SIGNAL;
+		err = sys3(__NR_ioctl, t->vcpu, DUNE_RUN, 0);
+		if (err == -EINTR)
+			continue;
+		if (err)
+			dune_host_fatal(t, "DUNE_RUN failed", SIGABRT);
+		n = t->run->counters[DUNE_COUNT_MIGRATION];
+		if (unlikely(n != t->migrations)) {
+			t->migrations = n;
+			dune_gdt_set_cpu(t);
+		}
+		handle_exit(t);
+	}
+}

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+/*
+ * Faults of the guest that the kernel could not resolve (DUNE_EXIT_FAULT): no
+ * mapping there, no right, a stack that must grow, a file that has ended.
+ *
+ * The host half touches the address itself, in user mode. Either that works,
+ * and the guest runs on; or the kernel sends the signal that the program
+ * should have, and the handler (host_signal.c) takes it on to the guest.
+ */
+#include "internal.h"
+
+#define FAULTS	(sigbit(SIGSEGV) | sigbit(SIGBUS))
+
+/* The same fault again and again means a kernel that does not help. */
+#define MAX_REPEATS	1000
+
+static long probe(u64 address, u32 flags)
+{
+	if (flags & DUNE_FAULT_WRITE)
+		return dune_host_probe_write((void *)address);
+	return dune_host_probe_read((const void *)address);
+}
+
+/* Touch without a signal to the program, even if it blocks them. */
+static long probe_silent(struct dune_thread *t, u64 address, u32 flags)
+{
+	u64 set = FAULTS, old;
+	long ret;
+
+	WRITE_ONCE(t->touch_silent, 1);
+	sys4(__NR_rt_sigprocmask, SIG_UNBLOCK, (long)&set, (long)&old, 8);
+	ret = probe(address, flags);
+	sys4(__NR_rt_sigprocmask, SIG_SETMASK, (long)&old, 0, 8);
+	WRITE_ONCE(t->touch_silent, 0);
+	return ret;
+}
+
+int dune_host_readable(struct dune_thread *t, const void *p, size_t n)
+{
+	u64 first = (u64)p, last = first + n - 1;
+
+	return last < USER_END && !probe_silent(t, first, 0) &&
+	       !probe_silent(t, last, 0);
+}
+
+/*
+ * Executing what can be read but not executed: no instruction of the host
+ * half would fault in that way. Send what the kernel would have sent.
+ */
+static void exec_fault(u64 address)
+{
+	struct ksiginfo info = {
+		.signo = SIGSEGV, .code = SEGV_ACCERR, .addr = address
+	};
+	long pid = sys3(__NR_getpid, 0, 0, 0);
+	u64 blocked = 0;
+
+	sys4(__NR_rt_sigprocmask, SIG_BLOCK, 0, (long)&blocked, 8);
+	if (blocked & sigbit(SIGSEGV))
+		dune_host_die(SIGSEGV);
+	sys4(__NR_rt_tgsigqueueinfo, pid, sys3(__NR_gettid, 0, 0, 0), SIGSEGV,
+	     (long)&info);
+}
+
+static void count_repeats(struct dune_thread *t)
+{
+	const struct dune_run *run = t->run;
+
+	if (t->fault_rip != run->regs.rip ||
+	    t->fault_address != run->fault_address) {
+		t->fault_rip = run->regs.rip;
+		t->fault_address = run->fault_address;
+		t->fault_repeats = 0;
+	}
+	if (++t->fault_repeats > MAX_REPEATS)
+		dune_host_fatal(t, "a page fault that does not end", SIGSEGV);
+}
+
+void dune_host_fault(struct dune_thread *t)
+{
+	struct dune_run *run = t->run;
+	u64 fixup = dune_fixup(run->regs.rip);
+
+	/* A signal that waits comes first; then the fault again. */
+	if (READ_ONCE(t->nsig) && (run->regs.rflags & RFLAGS_IF))
+		return;
+	count_repeats(t);
+	if (fixup) {
+		if (probe_silent(t, run->fault_address, run->fault_flags))
+			run->regs.rip = fixup;
+		return;
+	}
+	if (!probe(run->fault_address, run->fault_flags)) {
+		if (run->fault_flags & DUNE_FAULT_EXEC)
+			exec_fault(run->fault_address);
+		else
+			return;
+	}
+	/* Ring 0 with interrupts off cannot take a signal, and not go on. */
+	if (READ_ONCE(t->nsig) && !(run->regs.rflags & RFLAGS_IF))
+		dune_host_die(t->queue[t->nsig - 1].info.signo);
+}

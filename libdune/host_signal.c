@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+/*
+ * Signals on the host's side. For each signal that the program handles, the
+ * kernel knows dune_host_handler(), which blocks everything while it runs. It
+ * queues the signal for the guest half (signal.c) and leaves a mask behind in
+ * which all handled signals are blocked: so nothing but SIGSEGV and SIGBUS
+ * comes before the guest half has built the frame, and set the mask that the
+ * program's handler should have. Default actions are the kernel's business.
+ *
+ * SIGSEGV and SIGBUS always have our handler, for probes of memory
+ * (host_fault.c); their default is carried out here.
+ */
+#include "internal.h"
+
+#define FAULTS		(sigbit(SIGSEGV) | sigbit(SIGBUS))
+#define UNBLOCKABLE	(sigbit(SIGKILL) | sigbit(SIGSTOP))
+
+typedef void (*native_handler)(int sig, void *info, void *uc);
+
+static int is_handler(const struct ksigaction *act)
+{
+	return act->handler != SIG_DFL && act->handler != SIG_IGN;
+}
+
+/* What the kernel is told for the program's @act. */
+void dune_real_action(int sig, const struct ksigaction *act,
+		      struct ksigaction *real)
+{
+	*real = *act;
+	if (!is_handler(act) && !(sigbit(sig) & FAULTS))
+		return;
+	real->handler = (u64)dune_host_handler;
+	real->flags = (act->flags & (SA_NOCLDSTOP | SA_NOCLDWAIT | SA_RESTART)) |
+		      SA_SIGINFO | SA_RESTORER;
+	real->restorer = (u64)dune_host_restorer;
+	real->mask = ~0ULL;
+}
+
+long dune_host_install(int sig, const struct ksigaction *act)
+{
+	struct ksigaction real;
+
+	dune_real_action(sig, act, &real);
+	return sys4(__NR_rt_sigaction, sig, (long)&real, 0, 8);
+}
+
+static void import(int sig)
+{
+	struct dune_sighand *sh = &dune_process.sighand;
+	struct ksigaction *act = &sh->action[sig];
+
+	if (sys4(__NR_rt_sigaction, sig, 0, (long)act, 8))
+		return;
+	if (is_handler(act))
+		sh->handled |= sigbit(sig);
+	if (is_handler(act) || (sigbit(sig) & FAULTS))
+		dune_host_install(sig, act);
+}
+
+/*
+ * Take over what the process has now; @all: not only the two faults. A
+ * handler that is ours already belongs to another thread in guest mode.
+ */
+void dune_host_import(int all)
+{
+	static int done;
+	int sig;
+
+	if (done)
+		return;
+	done = 1;
+	import(SIGSEGV);
+	import(SIGBUS);
+	for (sig = 1; all && sig <= NSIG; sig++) {
+		if (!(sigbit(sig) & (FAULTS | UNBLOCKABLE)))
+			import(sig);
+	}
+}
+
+/* A child with CLONE_CLEAR_SIGHAND: the kernel knows no handler any more. */
+void dune_host_clear(struct dune_sighand *sh)
+{
+	int sig;
+
+	for (sig = 1; sig <= NSIG; sig++) {
+		if (is_handler(&sh->action[sig]))
+			sh->action[sig] = (struct ksigaction){ 0 };
+	}
+	sh->handled = 0;
+	dune_host_install(SIGSEGV, &sh->action[SIGSEGV]);
+	dune_host_install(SIGBUS, &sh->action[SIGBUS]);
+}
+
+static u64 blocked_by(const struct ksigaction *act, int sig)
+{
+	return act->mask | (act->flags & SA_NODEFER ? 0 : sigbit(sig));
+}
+
+/* SA_RESETHAND, when the signal is taken and not when its handler runs. */
+static void reset(struct dune_sighand *sh, int sig)
+{
+	struct ksigaction *act = &sh->action[sig];
+
+	if (!(act->flags & SA_RESETHAND))
+		return;
+	act->handler = SIG_DFL;
+	sh->handled &= ~sigbit(sig);
+	dune_host_install(sig, act);
+}
+
+/* A thread of the process that is not in guest mode: run the handler here. */
+static void run_natively(int sig, struct ksiginfo *info, struct kucontext *uc)
+{
+	struct dune_sighand *sh = &dune_process.sighand;
+	struct ksigaction act = sh->action[sig];
+	u64 mask = uc->sigmask | blocked_by(&act, sig);
+
+	if (act.handler == SIG_IGN && info->code <= 0)
+		return;
+	if (!is_handler(&act))
+		dune_host_die(sig);
+	reset(sh, sig);
+	sys4(__NR_rt_sigprocmask, SIG_SETMASK, (long)&mask, 0, 8);
+	((native_handler)act.handler)(sig, info, uc);
+}
+
+/* Whether the signal is the fault of one of the probes of host_fault.c. */
+static int in_probe(const struct ksiginfo *info, const struct kucontext *uc)
+{
+	if (info->code <= 0)		/* sent by a process */
+		return 0;
+	return uc->mc.rip == (u64)dune_host_probe_read_insn ||
+	       uc->mc.rip == (u64)dune_host_probe_write_insn;
+}
+
+/* The mask at the time of the signal: not what will be restored, if a call
+ * like sigsuspend() had put another one in force.
+ */
+static u64 mask_in_force(struct dune_thread *t, const struct kucontext *uc)
+{
+	if (t->nsig)
+		return t->mask;
+	if (t->temp_mask_on && uc->mc.rip == (u64)dune_host_abort_done &&
+	    (long)uc->mc.rax == -EINTR) {
+		t->temp_mask_on = 0;
+		return t->temp_mask;
+	}
+	return uc->sigmask;
+}
+
+static void queue(struct dune_thread *t, int sig, const struct ksiginfo *info,
+		  struct kucontext *uc, int fault)
+{
+	struct dune_sighand *sh = t->sighand;
+	struct dune_sigentry *e = &t->queue[t->nsig];
+	u64 mask = mask_in_force(t, uc);
+
+	e->info = *info;
+	e->action = sh->action[sig];
+	e->oldmask = t->nsig ? t->mask : uc->sigmask;
+	e->trapno = fault ? uc->mc.trapno : 0;
+	e->error = fault ? uc->mc.err : 0;
+	e->cr2 = fault ? uc->mc.cr2 : 0;
+	t->mask = (mask | blocked_by(&e->action, sig)) & ~UNBLOCKABLE;
+	barrier();
+	WRITE_ONCE(t->nsig, t->nsig + 1);
+	/* This one cannot come again before the queue is empty. */
+	uc->sigmask = t->mask | (sh->handled & ~FAULTS) | sigbit(sig);
+	reset(sh, sig);
+	if (t->run)
+		t->run->irq_vector = VEC_SIGNAL;
+}
+
+/* A call that is about to start, or to start again: after the handler. */
+static void abort_call(struct kucontext *uc)
+{
+	u64 rip = uc->mc.rip;
+
+	if ((rip >= (u64)dune_host_abort_begin &&
+	     rip <= (u64)dune_host_abort_insn) ||
+	    (rip >= (u64)dune_host_clone_begin &&
+	     rip <= (u64)dune_host_clone_insn))
+		uc->mc.rip = (u64)dune_host_abort;
+}
+
+void dune_host_handler(int sig, struct ksiginfo *info, struct kucontext *uc)
+{
+	struct dune_thread *t = (void *)((u64)uc & ~(BLOCK_SIZE - 1ULL));
+	const struct ksigaction *act;
+	int fault = in_probe(info, uc);
+
+	if (!dune_in_arena(uc)) {
+		run_natively(sig, info, uc);
+		return;
+	}
+	act = &t->sighand->action[sig];
+	if (fault && t->touch_silent) {
+		uc->mc.rip = (u64)dune_host_probe_fail;
+		return;
+	}
+	if (act->handler == SIG_IGN && !fault)
+		return;
+	if (!is_handler(act)) {
+		struct ksigaction dfl = { .handler = SIG_DFL };
+
+		if (!fault)
+			dune_host_die(sig);
+		/* The probe faults again, with nobody to catch it. */
+		sys4(__NR_rt_sigaction, sig, (long)&dfl, 0, 8);
+		return;
+	}
+	if (t->nsig == DUNE_SIGQUEUE)
+		dune_host_fatal(t, "signal queue overrun", SIGABRT);
+	queue(t, sig, info, uc, fault);
+	if (fault)
+		uc->mc.rip = (u64)dune_host_probe_fail;
+	else
+		abort_call(uc);
+}

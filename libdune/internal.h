@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * What the files of libdune have from each other, in the order of the story:
+ * entering, host half, traps, system calls, signals, memory.
+ *
+ * "guest" and "host" tell on which side of the hypercall a function runs.
+ */
+#ifndef LIBDUNE_INTERNAL_H
+#define LIBDUNE_INTERNAL_H
+
+#include "thread.h"
+#include "hypercall.h"
+
+/* thread.c: blocks and vCPUs; outside the guest */
+struct dune_thread *dune_thread_new(void);
+void dune_thread_free(struct dune_thread *t);
+long dune_vcpu_open(struct dune_thread *t);
+void dune_vcpu_close(struct dune_thread *t);
+
+/* gdt.c */
+void dune_gdt_init(struct dune_thread *t);
+void dune_gdt_set_cpu(struct dune_thread *t);
+void dune_idt_init(void);
+void dune_state_init(struct dune_thread *t, struct dune_state *s);
+void dune_state_move(struct dune_thread *t, struct dune_state *s);
+
+/* host_entry.S: host */
+long dune_host_switch(struct dune_thread *t, struct dune_run *run);
+void dune_host_start(struct dune_thread *t) __attribute__((noreturn));
+long dune_host_syscall(struct dune_thread *t, long nr, long a0, long a1,
+		       long a2, long a3, long a4, long a5);
+long dune_host_clone(struct dune_thread *t, long nr, long a0, long a1, long a2,
+		     long a3, long a4);
+long dune_host_probe_read(const void *p);
+long dune_host_probe_write(void *p);
+void dune_host_restorer(void);
+extern const char dune_host_abort_begin[], dune_host_abort_insn[];
+extern const char dune_host_abort_done[], dune_host_abort[];
+extern const char dune_host_clone_begin[], dune_host_clone_insn[];
+extern const char dune_host_probe_read_insn[], dune_host_probe_write_insn[];
+extern const char dune_host_probe_fail[];
+
+/* host.c: host */
+void dune_host_loop(struct dune_thread *t) __attribute__((noreturn));
+void dune_host_fatal(struct dune_thread *t, const char *what, int sig)
+	__attribute__((noreturn));
+void dune_host_die(int sig) __attribute__((noreturn));
+
+/* host_fault.c: host */
+void dune_host_fault(struct dune_thread *t);
+int dune_host_readable(struct dune_thread *t, const void *p, size_t n);
+
+/* host_signal.c: host */
+void dune_host_handler(int sig, struct ksiginfo *info, struct kucontext *uc);
+long dune_host_install(int sig, const struct ksigaction *act);
+void dune_host_import(int all);
+void dune_host_clear(struct dune_sighand *sh);
+void dune_real_action(int sig, const struct ksigaction *act,
+		      struct ksigaction *real);
+
+/* host_process.c: host */
+long dune_host_fork(struct dune_thread *t, struct dune_clone *c);
+void dune_host_child(struct dune_thread *t) __attribute__((noreturn));
+
+/* entry.S: guest */
+extern const char dune_stubs[], dune_lstar[], dune_lstar_call[];
+extern const char dune_lstar_popf[], dune_lstar_end[], dune_tf_resume[];
+extern const char dune_forward_call[], dune_forward_tf_call[];
+long dune_forward_tf(struct dune_tf *tf, long nr);
+long dune_ring3_enter(const struct dune_tf *tf);
+extern dune_syscall_fn dune_syscall_handler;
+
+/* trap.c: guest */
+extern dune_trap_fn dune_trap_table[VEC_GATES];
+void dune_bad_stack(void) __attribute__((noreturn));
+void dune_die(int sig) __attribute__((noreturn));
+int dune_pf_early(u64 address);
+
+/* syscall.c: guest */
+extern const u64 dune_special[SYSCALL_MAX / 64];
+
+/* copy.S: guest */
+long dune_probe_write(void *p);
+long dune_xrstor(const void *p, u64 features);
+long dune_fxrstor(const void *p);
+extern const char dune_copy_insn[], dune_copy_fail[];
+extern const char dune_probe_insn[], dune_probe_fail[];
+extern const char dune_xrstor_insn[], dune_xrstor_fail[];
+extern const char dune_fxrstor_insn[], dune_fxrstor_fail[];
+
+/* fixup.c: either side; where to go on after a fault at rip, or 0 */
+u64 dune_fixup(u64 rip);
+
+/* fpu.c: guest */
+u32 dune_fpu_size(void);
+u64 dune_fpu_features(void);
+void dune_fpu_save(void *area);
+
+/* signal.c: guest */
+void dune_signal_irq(struct dune_tf *tf);
+void dune_signal_fault(struct dune_tf *tf, int sig, int code, u64 addr);
+long dune_sys_sigaction(struct dune_tf *tf);
+long dune_sys_sigaltstack(struct dune_tf *tf);
+void dune_sys_sigreturn(struct dune_tf *tf);
+
+/* sigframe.c: guest */
+struct dune_sigreturn {
+	struct kucontext uc;
+	u64 frame;		/* where it was found */
+};
+
+int dune_sigframe_push(struct dune_thread *t, struct dune_tf *tf,
+		       const struct dune_sigentry *e);
+int dune_sigframe_read(struct dune_tf *tf, struct dune_sigreturn *sr);
+int dune_sigframe_restore(struct dune_thread *t, struct dune_tf *tf,
+			  const struct dune_sigreturn *sr);
+
+/* altstack.c: guest */
+u32 dune_altstack_flags(const struct dune_thread *t, u64 rsp);
+long dune_set_altstack(struct dune_thread *t, const struct kstack *to, u64 rsp);
+
+/* process.c: guest */
+long dune_sys_clone(struct dune_tf *tf);
+long dune_sys_arch_prctl(struct dune_tf *tf);
+
+/* fd.c: guest */
+long dune_sys_fd(struct dune_tf *tf);
+
+/* page.c */
+int dune_page_init(void *arena, u64 size);
+int dune_in_arena(const void *p);
+u64 dune_page_bytes(void);
+
+/* pgtable.c */
+dune_pte *dune_pt_new(void);
+void dune_pt_touch(dune_pte *root, u64 va);
+u64 dune_pt_bytes(void);
+
+ALWAYS_INLINE u64 rdmsr(u32 msr)
+{
+	u32 lo, hi;
+
+	__asm__ volatile("rdmsr" : "=a" (lo), "=d" (hi) : "c" (msr));
+	return (u64)hi << 32 | lo;
+}
+
+ALWAYS_INLINE void wrmsr(u32 msr, u64 v)
+{
+	__asm__ volatile("wrmsr" : : "c" (msr), "a" ((u32)v), "d" ((u32)(v >> 32)));
+}
+
+#define MSR_FS_BASE		0xc0000100
+#define MSR_GS_BASE		0xc0000101
+#define MSR_KERNEL_GS_BASE	0xc0000102
+
+/* User addresses of Linux with 4-level tables end a page below 2^47. */
+#define USER_END		0x7ffffffff000ULL
+
+#endif /* LIBDUNE_INTERNAL_H */

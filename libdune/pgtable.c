@@ -1,0 +1,424 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+/*
+ * Page tables of the guest (APM volume 2, 5.3).
+ *
+ * The first page table maps every user address to itself; permissions and
+ * absence come from the process's own mappings below. An entry that is 0 in
+ * the two upper levels stands for that identity and is made when the address
+ * is first used (dune_pf_early(), on the way into a page fault) or when one of
+ * the calls here gets there. A page unmapped on purpose is never 0 in those
+ * levels: it keeps its address and, in a large entry, PS.
+ *
+ * One lock orders all changes of the tables' shape. Leaf entries change by
+ * compare-and-exchange, since the processor sets A and D in them meanwhile.
+ * Tables are freed with their root only, so nobody needs the lock to look.
+ */
+#include "internal.h"
+#include "tlb.h"
+
+#define PAGE		4096ULL
+#define ENTRIES		512
+#define TOP		3		/* level of the root; 0: pages of 4 KB */
+#define TABLE		(DUNE_PTE_P | DUNE_PTE_W | DUNE_PTE_U | DUNE_PTE_A)
+
+static struct dune_lock lock;
+static u64 tables;			/* in use, all roots */
+
+static inline u64 level_size(int level)
+{
+	return PAGE << (9 * level);
+}
+
+static inline u64 level_index(u64 va, int level)
+{
+	return va >> (12 + 9 * level) & (ENTRIES - 1);
+}
+
+static inline dune_pte *table_of(dune_pte v)
+{
+	return (dune_pte *)(v & DUNE_PTE_ADDR);
+}
+
+/* Whether an entry above level 0 leads to a table. */
+static inline int is_table(dune_pte v)
+{
+	return (v & (DUNE_PTE_P | DUNE_PTE_PS)) == DUNE_PTE_P;
+}
+
+static dune_pte *new_table(void)
+{
+	dune_pte *t = dune_page_alloc(1);
+
+	if (t)
+		__atomic_fetch_add(&tables, 1, __ATOMIC_RELAXED);
+	return t;
+}
+
+static void free_table(dune_pte *t)
+{
+	__atomic_fetch_sub(&tables, 1, __ATOMIC_RELAXED);
+	dune_page_free(t, 1);
+}
+
+u64 dune_pt_bytes(void)
+{
+	return tables * PAGE;
+}
+
+dune_pte *dune_pt_new(void)
+{
+	return new_table();
+}
+
+/* The identity entry of the 1 GB around @va. */
+static dune_pte identity(u64 va)
+{
+	u64 v = va & ~(level_size(2) - 1);
+
+	v |= DUNE_PTE_P | DUNE_PTE_W | DUNE_PTE_A | DUNE_PTE_D | DUNE_PTE_PS;
+	if (va - dune_process.super_base >= dune_process.super_size)
+		v |= DUNE_PTE_U;
+	return v;
+}
+
+/* Put @v where @e is still 0; returns what is there now. */
+static dune_pte fill(dune_pte *e, dune_pte v)
+{
+	dune_pte old = 0;
+
+	if (__atomic_compare_exchange_n(e, &old, v, 0, __ATOMIC_SEQ_CST,
+					__ATOMIC_SEQ_CST))
+		return v;
+	return old;
+}
+
+/*
+ * The entry of @va in the level of 1 GB pages, made if it was not there yet.
+ * NULL: no memory.
+ */
+static dune_pte *granule(dune_pte *root, u64 va)
+{
+	dune_pte *e = &root[level_index(va, TOP)], *t;
+	dune_pte v = READ_ONCE(*e);
+
+	if (!v) {
+		t = new_table();
+		if (!t)
+			return NULL;
+		v = fill(e, (u64)t | TABLE);
+		if (table_of(v) != t)
+			free_table(t);
+	}
+	e = &table_of(v)[level_index(va, 2)];
+	if (!READ_ONCE(*e))
+		fill(e, identity(va));
+	return e;
+}
+
+/* Make sure that the identity of @va is there. */
+void dune_pt_touch(dune_pte *root, u64 va)
+{
+	granule(root, va);
+}
+
+/* The leaf entry of @va, and its level. NULL: no memory. */
+static dune_pte *leaf(dune_pte *root, u64 va, int *level)
+{
+	dune_pte *e = granule(root, va);
+	dune_pte v;
+
+	for (*level = 2; e && *level; ) {
+		v = READ_ONCE(*e);
+		if (!is_table(v))
+			break;
+		--*level;
+		e = &table_of(v)[level_index(va, *level)];
+	}
+	return e;
+}
+
+/*
+ * A page fault on a page that is not present, on the IST stack. Returns 1 if
+ * the page is there now, and the instruction can be repeated. Must not fault,
+ * use GS, or make system calls.
+ */
+int dune_pf_early(u64 va)
+{
+	dune_pte *root = (dune_pte *)(read_cr3() & DUNE_PTE_ADDR), *e;
+	int level;
+
+	if (va >= USER_END)
+		return 0;
+	e = leaf(root, va, &level);
+	return e && (READ_ONCE(*e) & DUNE_PTE_P);
+}
+
+/* Replace the leaf @e of @level by a table that says the same. Locked. */
+static int split(dune_pte *e, int level)
+{
+	dune_pte *t = new_table();
+	dune_pte v = READ_ONCE(*e);
+	u64 step = level_size(level - 1);
+	u64 part;
+	int i;
+
+	if (!t)
+		return -ENOMEM;
+	do {
+		part = level == 1 ? v & ~DUNE_PTE_PS : v;
+		for (i = 0; i < ENTRIES; i++)
+			t[i] = part + i * step;
+	} while (!__atomic_compare_exchange_n(e, &v, (u64)t | TABLE, 0,
+					      __ATOMIC_SEQ_CST,
+					      __ATOMIC_SEQ_CST));
+	return 0;
+}
+
+/* The leaf of @va, split until it is not larger than @size. Locked. */
+static int leaf_below(dune_pte *root, u64 va, u64 size, dune_pte **e,
+		      int *level)
+{
+	int err;
+
+	for (;;) {
+		*e = leaf(root, va, level);
+		if (!*e)
+			return -ENOMEM;
+		if (level_size(*level) <= size)
+			return 0;
+		err = split(*e, *level);
+		if (err)
+			return err;
+	}
+}
+
+static int bad_range(u64 va, u64 len)
+{
+	return ((va | len) & (PAGE - 1)) || len > USER_END ||
+	       va > USER_END - len;
+}
+
+/* The largest page that may start at @va (and @pa) and has room in @len. */
+static u64 fit(u64 va, u64 pa, u64 len)
+{
+	u64 size = level_size(2);
+
+	while (((va | pa) & (size - 1)) || len < size)
+		size >>= 9;
+	return size;
+}
+
+static void flush(dune_pte *root, u64 va, u64 len)
+{
+	if (dune_pt_root() != root)
+		return;
+	if (len == PAGE)
+		dune_tlb_page(va);
+	else
+		dune_tlb_all();
+}
+
+/* The new value of a leaf, kept address and all but the rights. */
+static inline dune_pte with_rights(dune_pte v, u64 rights)
+{
+	return (v & ~DUNE_PT_RIGHTS) | (rights & DUNE_PT_RIGHTS);
+}
+
+static inline void set_rights(dune_pte *e, u64 rights)
+{
+	dune_pte v = READ_ONCE(*e);
+
+	while (!__atomic_compare_exchange_n(e, &v, with_rights(v, rights), 1,
+					    __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
+		;
+}
+
+int dune_pt_map(dune_pte *root, u64 va, u64 len, u64 pa, u64 rights)
+{
+	u64 at = va, end = va + len, size, flags, keep;
+	dune_pte *e;
+	int level, err = 0;
+
+	keep = DUNE_PT_RIGHTS | DUNE_PTE_USER1 | DUNE_PTE_USER2 | DUNE_PTE_USER3;
+	if (bad_range(va, len) || bad_range(pa, len) || (rights & ~keep))
+		return -EINVAL;
+	flags = dune_lock(&lock);
+	while (at < end) {
+		err = leaf_below(root, at, fit(at, pa, end - at), &e, &level);
+		if (err)
+			break;
+		size = level_size(level);
+		__atomic_store_n(e, pa | rights | (level ? DUNE_PTE_PS : 0),
+				 __ATOMIC_SEQ_CST);
+		at += size;
+		pa += size;
+	}
+	dune_unlock(&lock, flags);
+	flush(root, va, len);
+	return err;
+}
+
+/* The long way of dune_pt_protect(). */
+static __attribute__((noinline)) int protect(dune_pte *root, u64 va, u64 len,
+					      u64 rights)
+{
+	u64 at = va, end = va + len, flags;
+	dune_pte *e;
+	int level, err = 0;
+
+	if (bad_range(va, len) || (rights & ~DUNE_PT_RIGHTS))
+		return -EINVAL;
+	flags = dune_lock(&lock);
+	while (at < end) {
+		err = leaf_below(root, at, fit(at, at, end - at), &e, &level);
+		if (err)
+			break;
+		set_rights(e, rights);
+		at += level_size(level);
+	}
+	dune_unlock(&lock, flags);
+	flush(root, va, len);
+	return err;
+}
+
+/* The entry of a page of 4 KB, if the tables lead that far. */
+static inline dune_pte *small_leaf(dune_pte *root, u64 va)
+{
+	dune_pte v = READ_ONCE(root[level_index(va, 3)]);
+
+	if (!(v & DUNE_PTE_P))
+		return NULL;
+	v = READ_ONCE(table_of(v)[level_index(va, 2)]);
+	if (!is_table(v))
+		return NULL;
+	v = READ_ONCE(table_of(v)[level_index(va, 1)]);
+	if (!is_table(v))
+		return NULL;
+	return &table_of(v)[level_index(va, 0)];
+}
+
+int dune_pt_protect(dune_pte *root, u64 va, u64 len, u64 rights)
+{
+	dune_pte *e;
+
+	if (len != PAGE || va >= USER_END || (va & (PAGE - 1)) ||
+	    (rights & ~DUNE_PT_RIGHTS))
+		return protect(root, va, len, rights);
+	e = small_leaf(root, va);
+	if (!e)
+		return protect(root, va, len, rights);
+	set_rights(e, rights);
+	invlpg(va);
+	return 0;
+}
+
+int dune_pt_unmap(dune_pte *root, u64 va, u64 len)
+{
+	return dune_pt_protect(root, va, len, 0);
+}
+
+int dune_pt_split(dune_pte *root, u64 va, u64 len, u64 size)
+{
+	u64 at = va, end = va + len, flags;
+	dune_pte *e;
+	int level, err = 0;
+
+	if (bad_range(va, len) || (size != PAGE && size != level_size(1)))
+		return -EINVAL;
+	flags = dune_lock(&lock);
+	while (at < end && !err) {
+		err = leaf_below(root, at, size, &e, &level);
+		at = (at & ~(size - 1)) + size;
+	}
+	dune_unlock(&lock, flags);
+	flush(root, va, len);
+	return err;
+}
+
+int dune_pt_walk(dune_pte *root, u64 va, u64 len, dune_pt_fn fn, void *arg)
+{
+	u64 at = va, end = va + len, size;
+	dune_pte *e;
+	int level, ret;
+
+	if (bad_range(va, len))
+		return -EINVAL;
+	while (at < end) {
+		e = leaf(root, at, &level);
+		if (!e)
+			return -ENOMEM;
+		size = level_size(level);
+		at &= ~(size - 1);
+		ret = fn(e, at, size, arg);
+		if (ret)
+			return ret;
+		at += size;
+	}
+	return 0;
+}
+
+dune_pte *dune_pt_entry(dune_pte *root, u64 va, u64 *size)
+{
+	dune_pte *e;
+	int level;
+
+	if (va >= USER_END)
+		return NULL;
+	e = leaf(root, va, &level);
+	if (e && size)
+		*size = level_size(level);
+	return e;
+}
+
+static void free_tables(dune_pte *t, int level)
+{
+	int i;
+
+	for (i = 0; level && i < ENTRIES; i++) {
+		if (is_table(t[i]))
+			free_tables(table_of(t[i]), level - 1);
+	}
+	free_table(t);
+}
+
+/* Locked. Entries of the copy that are not made yet stay 0. */
+static dune_pte *clone(const dune_pte *from, int level)
+{
+	dune_pte *to = new_table(), *sub;
+	int i;
+
+	if (!to)
+		return NULL;
+	for (i = 0; i < ENTRIES; i++) {
+		dune_pte v = READ_ONCE(from[i]);
+
+		if (!level || !is_table(v)) {
+			to[i] = v;
+			continue;
+		}
+		sub = clone(table_of(v), level - 1);
+		if (!sub) {
+			free_tables(to, level);
+			return NULL;
+		}
+		to[i] = (u64)sub | (v & ~DUNE_PTE_ADDR);
+	}
+	return to;
+}
+
+dune_pte *dune_pt_clone(dune_pte *root)
+{
+	u64 flags = dune_lock(&lock);
+	dune_pte *copy = clone(root, TOP);
+
+	dune_unlock(&lock, flags);
+	return copy;
+}
+
+int dune_pt_free(dune_pte *root)
+{
+	if (root == dune_pt_root() || root == dune_process.root)
+		return -EBUSY;
+	free_tables(root, TOP);
+	return 0;
+}

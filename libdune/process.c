@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+/*
+ * fork, vfork, clone, clone3 and arch_prctl in the guest. Makes one form of
+ * all kinds of clone for the host half (host_process.c).
+ */
+#include "internal.h"
+
+#define SIGCHLD			17
+#define CLONE_ARGS_SIZE_VER0	64
+#define CSIGNAL			0xffULL
+
+static long parse_clone3(struct dune_tf *tf, struct dune_clone *c)
+{
+	u64 size = tf->rsi;
+
+	if (size < CLONE_ARGS_SIZE_VER0)
+		return -EINVAL;
+	if (size > sizeof(c->args))
+		return -E2BIG;
+	if ((tf->cs & 3) && !dune_user_ok((void *)tf->rdi, size))
+		return -EFAULT;
+	if (dune_copy(&c->args, (void *)tf->rdi, size))
+		return -EFAULT;
+	c->nr = __NR_clone3;
+	c->args_size = size;
+	c->flags = c->args.flags;
+	if (!c->args.stack != !c->args.stack_size)
+		return -EINVAL;
+	if (c->args.stack)
+		c->child_rsp = c->args.stack + c->args.stack_size;
+	return 0;
+}
+
+static long parse(struct dune_tf *tf, struct dune_clone *c)
+{
+	c->nr = __NR_clone;
+	switch ((u32)tf->rax) {
+	case __NR_clone3:
+		return parse_clone3(tf, c);
+	case __NR_clone:
+		c->flags = (u32)tf->rdi & ~CSIGNAL;
+		c->args.exit_signal = tf->rdi & CSIGNAL;
+		c->child_rsp = tf->rsi;
+		c->args.parent_tid = tf->rdx;
+		c->args.child_tid = tf->r10;
+		c->args.tls = tf->r8;
+		return 0;
+	case __NR_vfork:
+		c->flags = CLONE_VFORK | CLONE_VM;
+		break;
+	}
+	c->args.exit_signal = SIGCHLD;
+	return 0;
+}
+
+long dune_sys_clone(struct dune_tf *tf)
+{
+	struct dune_clone c;
+	long err;
+
+	memset(&c, 0, sizeof(c));
+	c.tf = tf;
+	err = parse(tf, &c);
+	if (err)
+		return err;
+	if (c.flags & CLONE_THREAD) {
+		dune_hypercall(HC_NO_THREADS, 0, 0, 0, 0, 0, 0);
+		return -ENOSYS;
+	}
+	if (c.flags & CLONE_SETTLS) {
+		if (c.args.tls >= USER_END)
+			return -EPERM;
+		c.flags &= ~CLONE_SETTLS;
+		c.fs_base = c.args.tls;
+	} else {
+		c.fs_base = rdmsr(MSR_FS_BASE);
+	}
+	if (tf->rflags & RFLAGS_IF)
+		return dune_syscall_forward(HC_CLONE, (long)&c, 0, 0, 0, 0, 0);
+	return dune_hypercall(HC_CLONE, (long)&c, 0, 0, 0, 0, 0);
+}
+
+static long put_base(struct dune_tf *tf, u64 base)
+{
+	void *to = (void *)tf->rsi;
+
+	if ((tf->cs & 3) && !dune_user_ok(to, 8))
+		return -EFAULT;
+	return dune_copy(to, &base, 8);
+}
+
+/* The guest has its own FS and GS bases. GS in ring 0 is the library's. */
+long dune_sys_arch_prctl(struct dune_tf *tf)
+{
+	u64 base = tf->rsi;
+
+	switch ((u32)tf->rdi) {
+	case ARCH_SET_FS:
+		if (base >= USER_END)
+			return -EPERM;
+		wrmsr(MSR_FS_BASE, base);
+		return 0;
+	case ARCH_SET_GS:
+		if (base >= USER_END || !(tf->cs & 3))
+			return -EPERM;
+		wrmsr(MSR_KERNEL_GS_BASE, base);
+		return 0;
+	case ARCH_GET_FS:
+		return put_base(tf, rdmsr(MSR_FS_BASE));
+	case ARCH_GET_GS:
+		return put_base(tf, tf->cs & 3 ? rdmsr(MSR_KERNEL_GS_BASE) : 0);
+	default:
+		return dune_hypercall(__NR_arch_prctl, tf->rdi, tf->rsi, 0, 0,
+				      0, 0);
+	}
+}

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+/*
+ * Blocks of threads and their vCPUs. All of this runs outside the guest: in
+ * dune_enter(), and in the host half for children.
+ */
+#include "internal.h"
+
+/*
+ * vCPUs' descriptors go where programs do not expect theirs, but not so far
+ * that the kernel's table for them becomes large.
+ */
+#define HIGH_FD		1000
+
+struct dune_thread *dune_thread_new(void)
+{
+	struct dune_thread *t = dune_page_alloc(BLOCK_SIZE / 4096);
+	u64 flags;
+
+	if (!t)
+		return NULL;
+	t->self = t;
+	t->ring0_top = (u64)t + RING0_STACK_TOP;
+	t->vcpu = -1;
+	t->altstack.flags = SS_DISABLE;
+	dune_gdt_init(t);
+
+	flags = dune_lock(&dune_process.lock);
+	t->next = dune_process.threads;
+	dune_process.threads = t;
+	dune_unlock(&dune_process.lock, flags);
+	return t;
+}
+
+/* The vCPU's counters, before its page goes. */
+static void keep_counters(const struct dune_run *run)
+{
+	int i;
+
+	for (i = 0; i < DUNE_COUNT_MAX; i++)
+		dune_process.old_counters[i] += run->counters[i];
+}
+
+void dune_thread_free(struct dune_thread *t)
+{
+	struct dune_thread **link;
+	u64 flags;
+
+	flags = dune_lock(&dune_process.lock);
+	for (link = &dune_process.threads; *link; link = &(*link)->next) {
+		if (*link == t) {
+			*link = t->next;
+			break;
+		}
+	}
+	if (t->run)
+		keep_counters(t->run);
+	dune_unlock(&dune_process.lock, flags);
+
+	if (t->run)
+		sys3(__NR_munmap, (long)t->run, dune_process.info.run_size, 0);
+	dune_page_free(t, BLOCK_SIZE / 4096);
+}
+
+/* A number near HIGH_FD, or below the limit, for @fd; @fd itself if need be. */
+static int move_high(int fd)
+{
+	u64 limit[2] = { 0, 0 };
+	u64 at = HIGH_FD;
+	long high;
+
+	sys4(__NR_prlimit64, 0, RLIMIT_NOFILE, 0, (long)limit);
+	if (limit[0] < at + 16)
+		at = limit[0] > 16 ? limit[0] - 16 : 0;
+	high = sys3(__NR_fcntl, fd, F_DUPFD_CLOEXEC, at);
+	if (high < 0)
+		return fd;
+	sys3(__NR_close, fd, 0, 0);
+	return high;
+}
+
+static long get_info(int dev)
+{
+	struct dune_info *info = &dune_process.info;
+	long err;
+
+	if (info->size)
+		return 0;
+	info->size = sizeof(*info);
+	err = sys3(__NR_ioctl, dev, DUNE_GET_INFO, (long)info);
+	if (!err && info->api_version != DUNE_API_VERSION)
+		err = -EPROTO;
+	if (err)
+		info->size = 0;
+	return err;
+}
+
+static long make_vcpu(struct dune_thread *t, int dev)
+{
+	struct dune_create_vcpu create = { .size = sizeof(create) };
+	long fd, err, run;
+
+	err = get_info(dev);
+	if (err)
+		return err;
+	fd = sys3(__NR_ioctl, dev, DUNE_CREATE_VCPU, (long)&create);
+	if (fd < 0)
+		return fd;
+	run = sys6(__NR_mmap, 0, dune_process.info.run_size,
+		   PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd, 0);
+	if (run < 0 && run > -4096) {
+		err = run;
+		goto err_close;
+	}
+	err = sys3(__NR_ioctl, fd, DUNE_SET_STATE, (long)&t->state);
+	if (err)
+		goto err_unmap;
+	t->vcpu = move_high(fd);
+	t->migrations = 0;
+	t->run = (struct dune_run *)run;
+	t->run->regs = t->regs;
+	return 0;
+
+err_unmap:
+	sys3(__NR_munmap, run, dune_process.info.run_size, 0);
+err_close:
+	sys3(__NR_close, fd, 0, 0);
+	return err;
+}
+
+/* A vCPU for the calling thread, starting with t->state and t->regs. */
+long dune_vcpu_open(struct dune_thread *t)
+{
+	long dev, err;
+
+	dev = sys3(__NR_open, (long)"/dev/dune", O_RDWR | O_CLOEXEC, 0);
+	if (dev < 0)
+		return dev;
+	err = make_vcpu(t, dev);
+	sys3(__NR_close, dev, 0, 0);
+	return err;
+}
+
+void dune_vcpu_close(struct dune_thread *t)
+{
+	sys3(__NR_close, t->vcpu, 0, 0);
+	t->vcpu = -1;
+}

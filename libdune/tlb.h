@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * The instructions on CR3 and the TLB (APM volume 2, 5.5). None leaves the
+ * guest.
+ */
+#ifndef LIBDUNE_TLB_H
+#define LIBDUNE_TLB_H
+
+#include "linux.h"
+
+#define CR3_TAG		0xfffULL	/* PCID */
+#define CR3_KEEP	(1ULL << 63)	/* do not flush the tag */
+
+#define INVPCID_TAG	1
+
+ALWAYS_INLINE u64 read_cr3(void)
+{
+	u64 v;
+
+	__asm__ volatile("movq %%cr3, %0" : "=r" (v));
+	return v;
+}
+
+ALWAYS_INLINE void write_cr3(u64 v)
+{
+	__asm__ volatile("movq %0, %%cr3" : : "r" (v) : "memory");
+}
+
+ALWAYS_INLINE void invlpg(u64 va)
+{
+	__asm__ volatile("invlpg (%0)" : : "r" (va) : "memory");
+}
+
+ALWAYS_INLINE void invpcid(u64 type, u64 tag, u64 va)
+{
+	u64 d[2] = { tag, va };
+
+	__asm__ volatile("invpcid %0, %1" : : "m" (d), "r" (type) : "memory");
+}
+
+#endif /* LIBDUNE_TLB_H */
