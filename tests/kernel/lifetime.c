@@ -1,0 +1,374 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+/*
+ * Nothing is left behind: exit_group while other threads run or sleep in
+ * the guest, vCPUs that outlive their threads, module references, memory
+ * over many cycles, unloading and loading. Fails when a reference is lost
+ * (rmmod says busy for ever) or taken too few (rmmod crashes the machine).
+ */
+#define _GNU_SOURCE
+#include "guest.h"
+#include "tap.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/utsname.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define REFCNT	"/sys/module/dune/refcnt"
+
+static volatile int *ready;
+
+static u64 spin(void *arg)
+{
+	(void)arg;
+	__atomic_fetch_add(ready, 1, __ATOMIC_SEQ_CST);
+	for (;;)
+		;
+	return 0;
+}
+
+static u64 sleep_fast(void *arg)
+{
+	(void)arg;
+	__atomic_fetch_add(ready, 1, __ATOMIC_SEQ_CST);
+	return hypercall0(SYS_pause);
+}
+
+static u64 calls(void *arg)
+{
+	(void)arg;
+	__atomic_fetch_add(ready, 1, __ATOMIC_SEQ_CST);
+	for (;;)
+		hypercall0(SYS_getppid);
+	return 0;
+}
+
+static u64 nothing(void *arg)
+{
+	return (u64)arg;
+}
+
+static void *in_guest(void *arg)
+{
+	struct guest g;
+
+	guest_open(&g);
+	guest_call(&g, arg, NULL);
+	return NULL;
+}
+
+static void *in_guest_slow(void *arg)
+{
+	struct guest g;
+
+	guest_open(&g);
+	g.run->flags = DUNE_RUN_SLOW_SYSCALL;
+	guest_call(&g, arg, NULL);
+	return NULL;
+}
+
+/* Five threads in the guest, in every state; then the process ends in one of many ways. */
+static void threaded(void *arg)
+{
+	pthread_t t;
+
+	*ready = 0;
+	pthread_create(&t, NULL, in_guest, spin);
+	pthread_create(&t, NULL, in_guest, sleep_fast);
+	pthread_create(&t, NULL, in_guest_slow, sleep_fast);
+	pthread_create(&t, NULL, in_guest, calls);
+	pthread_create(&t, NULL, in_guest_slow, calls);
+	while (*ready < 5)
+		sleep_ms(1);
+	sleep_ms(5);
+	switch ((long)arg) {
+	case 0:
+		_exit(3);
+	case 1:
+		kill(getpid(), SIGKILL);
+		break;
+	case 2:
+		kill(getpid(), SIGTERM);
+		break;
+	case 3:
+		execl("/bin/sh", "sh", "-c", "exit 3", NULL);
+		break;
+	case 4:
+		abort();
+	case 5:
+		/* The main thread goes, the others stay until killed. */
+		alarm(1);
+		syscall(SYS_exit, 0);
+	}
+	sleep_ms(5000);
+}
+
+static u64 guest_exit_group(void *arg)
+{
+	hypercall3(SYS_exit_group, (long)arg, 0, 0);
+	return 0;
+}
+
+static void exit_from_guest(void *arg)
+{
+	pthread_t t;
+
+	(void)arg;
+	*ready = 0;
+	pthread_create(&t, NULL, in_guest, spin);
+	pthread_create(&t, NULL, in_guest, sleep_fast);
+	while (*ready < 2)
+		sleep_ms(1);
+	in_guest(guest_exit_group);
+	_exit(99);
+}
+
+static void unrun(void *arg)
+{
+	struct guest g[20];
+
+	(void)arg;
+	for (int i = 0; i < 20; i++)
+		guest_open(&g[i]);
+	for (int i = 0; i < 20; i += 2)
+		guest_close(&g[i]);
+}
+
+static long settled_refcnt(void)
+{
+	long n = -1;
+
+	/* The last fput of a dead process may come a little later. */
+	for (int i = 0; i < 200; i++) {
+		n = file_number(REFCNT);
+		if (n == 0)
+			break;
+		sleep_ms(5);
+	}
+	return n;
+}
+
+static void *make_and_leave(void *arg)
+{
+	guest_open(arg);
+	guest_call(arg, nothing, (void *)1);
+	return NULL;
+}
+
+/* A vCPU whose thread has gone is nobody's. */
+static void outlived(void)
+{
+	struct guest g;
+	pthread_t t;
+
+	pthread_create(&t, NULL, make_and_leave, &g);
+	pthread_join(t, NULL);
+	ok(guest_run(&g) == -EPERM, "a vCPU whose thread has gone cannot be run");
+	for (int i = 0; i < 50; i++) {
+		struct guest h;
+
+		pthread_create(&t, NULL, make_and_leave, &h);
+		pthread_join(t, NULL);
+		if (guest_run(&h) != -EPERM)
+			ok(false, "nor by a thread that may have its number");
+		guest_close(&h);
+	}
+	guest_close(&g);
+}
+
+/* A descriptor passed to another process keeps the module, not the memory. */
+static void passed_on(void)
+{
+	int pair[2], pid;
+	char c = 0;
+
+	if (socketpair(AF_UNIX, SOCK_STREAM, 0, pair))
+		bail("socketpair");
+	pid = fork();
+	if (!pid) {
+		struct guest g;
+		char control[CMSG_SPACE(sizeof(int))];
+		struct iovec iov = { &c, 1 };
+		struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control,
+				    .msg_controllen = sizeof(control) };
+		struct cmsghdr *cm = CMSG_FIRSTHDR(&m);
+
+		guest_open(&g);
+		guest_call(&g, nothing, NULL);
+		cm->cmsg_level = SOL_SOCKET;
+		cm->cmsg_type = SCM_RIGHTS;
+		cm->cmsg_len = CMSG_LEN(sizeof(int));
+		memcpy(CMSG_DATA(cm), &g.fd, sizeof(int));
+		_exit(sendmsg(pair[1], &m, 0) != 1);
+	}
+	struct outcome o = wait_child(pid, 20);
+	char control[CMSG_SPACE(sizeof(int))];
+	struct iovec iov = { &c, 1 };
+	struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control,
+			    .msg_controllen = sizeof(control) };
+	int fd = -1;
+
+	ok(o.code == 0 && recvmsg(pair[0], &m, 0) == 1, "a vCPU is sent to another process");
+	if (CMSG_FIRSTHDR(&m))
+		memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&m)), sizeof(int));
+	ok(raw_syscall(SYS_ioctl, fd, DUNE_RUN, 0, 0, 0, 0) == -EPERM, "which cannot run it");
+	void *p = mmap(NULL, 4096, PROT_READ, MAP_SHARED, fd, 0);
+
+	ok(p == MAP_FAILED, "nor map its run page");
+	ok(file_number(REFCNT) > 0, "and holds the module");
+	close(fd);
+	close(pair[0]);
+	close(pair[1]);
+	ok(settled_refcnt() == 0, "until it closes it");
+}
+
+static void cycle(void *arg)
+{
+	struct guest g;
+
+	guest_open(&g);
+	guest_call(&g, nothing, NULL);
+	if (arg)
+		_exit(0);
+	guest_close(&g);
+}
+
+static long unreclaimable(void)
+{
+	file_write("/proc/sys/vm/drop_caches", "3");
+	sleep_ms(50);
+	return file_key("/proc/meminfo", "SUnreclaim");
+}
+
+static long available(void)
+{
+	return file_key("/proc/meminfo", "MemAvailable");
+}
+
+static void leaks(void)
+{
+	long cycles = env_number("LIFETIME_CYCLES", 500);
+
+	for (int i = 0; i < 50; i++) {
+		cycle(NULL);
+		in_child(cycle, &i, 20);
+	}
+	long slab = unreclaimable(), memory = available();
+
+	for (long i = 0; i < cycles; i++)
+		cycle(NULL);
+	for (long i = 0; i < cycles / 5; i++)
+		in_child(cycle, &i, 20);
+	long slab2 = unreclaimable(), memory2 = available();
+
+	/* A lost vCPU would be 8 KB or more each: cycles of them are 4 MB. */
+	ok(slab2 - slab < cycles * 2, "slab memory is what it was after %ld vCPUs (%ld, %ld KB)", cycles, slab, slab2);
+	ok(memory - memory2 < cycles * 6, "memory is what it was (%ld, %ld KB)", memory, memory2);
+	ok(settled_refcnt() == 0, "module references are what they were");
+}
+
+static long load(const char *path)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	long err = syscall(SYS_finit_module, fd, "", 0) ? -errno : 0;
+
+	close(fd);
+	return err;
+}
+
+static long unload(void)
+{
+	return syscall(SYS_delete_module, "dune", O_NONBLOCK) ? -errno : 0;
+}
+
+static void module(void)
+{
+	char path[300];
+	struct utsname uts;
+	struct guest g;
+	long err;
+
+	uname(&uts);
+	snprintf(path, sizeof(path), "build/kernel/%s/dune.ko", uts.release);
+	if (getenv("DUNE_KO"))
+		snprintf(path, sizeof(path), "%s", getenv("DUNE_KO"));
+
+	guest_open(&g);
+	ok(file_number(REFCNT) > 0, "the module is in use");
+	ok(unload() == -EWOULDBLOCK, "it does not unload while someone uses it");
+	guest_close(&g);
+	ok(settled_refcnt() == 0, "no one uses it");
+
+	int dev = open("/dev/dune", O_RDWR);
+
+	ok(unload() == -EWOULDBLOCK, "an open device holds it");
+	close(dev);
+	if (access(path, R_OK)) {
+		skip("no module file here (DUNE_KO)", "unload and load");
+		return;
+	}
+	for (int i = 0; i < 3; i++) {
+		err = unload();
+		if (!ok(!err, "it unloads (%s)", strerror(-err)))
+			return;
+		ok(access("/dev/dune", F_OK) && !access("/sys", F_OK), "/dev/dune is gone");
+		err = load(path);
+		if (!ok(!err, "it loads again (%s)", strerror(-err)))
+			bail("without the module nothing more can be tested");
+		for (int j = 0; j < 200 && access("/dev/dune", R_OK); j++)
+			sleep_ms(5);
+		struct outcome o = in_child(cycle, NULL, 20);
+
+		ok(o.code == 0, "and works (%d, %d)", o.code, o.signal);
+		settled_refcnt();
+	}
+	ok(load(path) == -EEXIST, "twice it does not load");
+}
+
+int main(void)
+{
+	static const char *const ends[] = {
+		"exit_group", "SIGKILL", "SIGTERM", "exec", "abort", "exit of the main thread",
+	};
+	static const int want[] = { 3, SIGKILL, SIGTERM, 3, SIGABRT, SIGALRM };
+	struct klog log;
+
+	begin(180);
+	klog_begin(&log);
+	ready = shared_alloc(4096);
+	if (file_number(REFCNT) != 0)
+		bail("the module is not loaded, or in use by another");
+	for (long i = 0; i < 6; i++) {
+		for (int round = 0; round < 3; round++) {
+			struct outcome o = in_child(threaded, (void *)i, 20);
+
+			ok(!o.hung && (o.code == want[i] || o.signal == want[i]),
+			   "%s with five threads in the guest (%s%d, %d)", ends[i], o.hung ? "hung, " : "",
+			   o.code, o.signal);
+		}
+		ok(settled_refcnt() == 0, "nothing holds the module after that");
+	}
+	struct outcome o = in_child(exit_from_guest, NULL, 20);
+
+	ok(o.code == 0 && !o.hung, "exit_group by a guest (%d, %d)", o.code, o.signal);
+	o = in_child(unrun, NULL, 20);
+	ok(o.code == 0, "vCPUs that never ran");
+	ok(settled_refcnt() == 0, "nothing holds the module after that");
+	outlived();
+	ok(settled_refcnt() == 0, "nothing holds the module after that");
+	passed_on();
+	leaks();
+	module();
+	klog_read(&log);
+	ok(!log.complaint, "the kernel log has no complaint %s", log.first);
+	return done();
+}
