@@ -62,7 +62,7 @@ same() {
 	local name=$1 program=$2 path part bad=0
 	shift 2
 	path=$(type -P "$program")
-	one native "$path" "$@"
+	one native "$program" "$@"
 	one dune "$DUNE_RUN" --argv0="$program" -- "$path" "$@"
 	if [ ! "$path" ] || [ "$(cat "$top/native.status")" -ge "${FAIL_FROM:-1}" ]; then
 		bad=1
