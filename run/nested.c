@@ -47,21 +47,24 @@ void call_iovec(struct dune_tf *tf)
 						     ARG3(tf), ARG4(tf), ARG5(tf)));
 }
 
-/* Argument 5 points to { pointer to the signal mask, its size }. */
+/*
+ * Argument 5 points to { pointer to the signal mask, its size }. The call is
+ * libdune's, which must know the mask that holds while it waits.
+ */
 void call_pselect6(struct dune_tf *tf)
 {
+	u64 theirs = ARG5(tf);
 	u64 mask[2];
 
-	if (!ARG5(tf)) {
-		dune_syscall_result(tf, forward(tf));
-		return;
+	if (theirs) {
+		if (user_read(mask, theirs, sizeof(mask)) || in_granule(mask[0])) {
+			refuse(tf, EFAULT);
+			return;
+		}
+		ARG5(tf) = (u64)mask;
 	}
-	if (user_read(mask, ARG5(tf), sizeof(mask)) || in_granule(mask[0])) {
-		refuse(tf, EFAULT);
-		return;
-	}
-	dune_syscall_result(tf, dune_syscall_forward(tf->rax, ARG0(tf), ARG1(tf), ARG2(tf),
-						     ARG3(tf), ARG4(tf), (u64)mask));
+	dune_syscall_pass(tf);
+	ARG5(tf) = theirs;
 }
 
 /* With SIGEV_THREAD the kernel reads a cookie from where sigev_value points. */
