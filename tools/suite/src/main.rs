@@ -1,1 +1,75 @@
-fn main() {}
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Drives make test (test.rs), make demo (demo.rs) and make bench (bench.rs).
+//!
+//! Exit status: 0 all is well; 1 something failed; 2 a machine failed, so that
+//! nothing is known; 69 this computer lacks something.
+
+mod context;
+mod demo;
+mod test;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+use dune_machine::Series;
+
+use crate::context::Context;
+
+#[derive(Parser)]
+#[command(about = "Drives make test, make demo and make bench")]
+struct Cli {
+    /// The folder of the sources
+    #[arg(long, default_value = ".")]
+    source: PathBuf,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// All tests, on these kernels (default: all)
+    Test {
+        #[arg(value_parser = parse_series)]
+        kernels: Vec<Series>,
+        /// Only TAP programs whose name contains TEXT, and nothing else
+        #[arg(long, value_name = "TEXT")]
+        only: Option<String>,
+    },
+    /// The module's tests on a kernel with its debugging aids
+    TestDebug,
+    /// Real programs, natively and under dunectl run
+    Demo {
+        #[arg(long, value_parser = parse_series, default_value = "6.1")]
+        kernel: Series,
+    },
+}
+
+fn parse_series(text: &str) -> Result<Series, String> {
+    text.parse().map_err(|e: dune_machine::Error| e.to_string())
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let result = Context::new(&cli.source).and_then(|context| match cli.command {
+        Command::Test { kernels, only } => test::run(&context, &or_all(kernels), only.as_deref()),
+        Command::TestDebug => test::debug::run(&context),
+        Command::Demo { kernel } => demo::run(&context, kernel),
+    });
+    match result {
+        Ok(code) => ExitCode::from(code),
+        Err(e) => {
+            eprintln!("dune-suite: {e:#}");
+            let lacking = e.downcast_ref::<dune_machine::Error>();
+            ExitCode::from(if lacking.is_some_and(|e| e.is_environment()) { 69 } else { 2 })
+        }
+    }
+}
+
+fn or_all(kernels: Vec<Series>) -> Vec<Series> {
+    if kernels.is_empty() {
+        Series::ALL.to_vec()
+    } else {
+        kernels
+    }
+}

@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+# One make drives everything: cargo for the tools, Kbuild for the module, and
+# a small makefile in each folder of C. All outputs go below build/.
+#
+#   make            what is needed, installed; everything, built
+#   make test       all tests, in emulated machines
+#   make demo       real programs, natively and under dunectl run
+#   make bench      the table of docs/benchmarks.md
+#   make test-debug the module's tests on a kernel that checks itself
+#   make install    dunectl and libdune, to $(DESTDIR)$(PREFIX)
+#   make help       all targets
+
+O ?= build
+PREFIX ?= /usr/local
+KERNELS ?= 6.1 6.12
+override O := $(abspath $(O))
+
+bin := $(O)/bin
+libexec := $(O)/libexec
+machine := $(O)/machine
+# Parts are named where they are built: a folder that has a makefile is one.
+parts := $(patsubst %/Makefile,%,$(wildcard libdune/Makefile run/Makefile \
+	examples/Makefile tests/Makefile bench/Makefile))
+
+export CARGO_TARGET_DIR := $(O)/cargo
+cargo := cargo build --quiet --locked --release
+# The agent is alone in an initramfs: static. Only its own build may say so.
+agent_flags := -C target-feature=+crt-static -C strip=symbols
+
+.PHONY: all
+all: setup tools kernels modules $(parts)
+
+.PHONY: help
+help:
+	@sed -n 's/^# \{1,3\}\(make .*\)/  \1/p' Makefile
+	@echo "  make clean       removes what was built, but not the kernels that were fetched"
+	@echo "  make distclean   removes all of $(notdir $(O))/"
+	@echo "  make check-style checkpatch, clippy and rustfmt"
+	@echo "  make module      dune.ko for the kernel that runs here"
+	@echo "O=DIR builds elsewhere; KERNEL=6.12 chooses the machine of make demo."
+
+.PHONY: setup
+setup:
+	@./setup
+
+# ---- Rust ----
+
+.PHONY: tools
+tools: | setup
+	@mkdir -p $(bin) $(libexec)
+	@echo "  CARGO    tools"
+	@$(cargo) -p dunectl -p dune-suite
+	@cargo rustc --quiet --locked --release -p dune-agent -- $(agent_flags)
+	@for program in dunectl dune-suite; do \
+		cmp -s $(O)/cargo/release/$$program $(bin)/$$program || \
+			install $(O)/cargo/release/$$program $(bin)/$$program || exit 1; done
+	@cmp -s $(O)/cargo/release/dune-agent $(libexec)/dune-agent || \
+		install $(O)/cargo/release/dune-agent $(libexec)/dune-agent
+
+# ---- kernels and the module ----
+
+.PHONY: kernels
+kernels: tools
+	@$(bin)/dunectl machine prepare $(KERNELS) >/dev/null
+
+.PHONY: modules
+modules: $(KERNELS:%=module-%)
+
+# Kernels are prepared by a rule, so their names are known only in a recipe.
+module-%: kernels
+	@for headers in $(machine)/$*/usr/src/linux-headers-*-amd64; do \
+		$(MAKE) --no-print-directory -C kernel O=$(O) KDIR=$$headers \
+			RELEASE=$${headers##*/linux-headers-} || exit 1; done
+
+.PHONY: module
+module:
+	@test -e /lib/modules/$$(uname -r)/build || \
+		{ echo "no headers for $$(uname -r): install linux-headers-$$(uname -r)" >&2; exit 69; }
+	$(MAKE) -C kernel O=$(O) KDIR=/lib/modules/$$(uname -r)/build RELEASE=$$(uname -r)
+
+# ---- C ----
+
+.PHONY: $(parts)
+$(parts): | setup
+	@$(MAKE) --no-print-directory -C $@ O=$(O)
+
+# What is linked with libdune.a, or run through dune-run, comes after it.
+$(filter-out libdune,$(parts)): $(filter libdune,$(parts))
+tests bench: $(filter run examples,$(parts))
+
+# ---- running it ----
+
+suite = $(bin)/dune-suite --source $(CURDIR)
+
+.PHONY: test
+test: all
+	@$(MAKE) --no-print-directory -C libdune O=$(O) tests
+	@$(suite) test $(KERNELS)
+
+KERNEL ?= 6.1
+.PHONY: demo
+demo: all
+	@$(suite) demo --kernel $(KERNEL)
+
+.PHONY: bench
+bench: all
+	@$(suite) bench $(KERNELS)
+
+.PHONY: test-debug
+test-debug: all
+	@$(MAKE) --no-print-directory -C libdune O=$(O) tests
+	@$(suite) test-debug
+
+# ---- the rest ----
+
+checkpatch = $(firstword $(wildcard $(machine)/6.1/usr/lib/linux-kbuild-*/scripts/checkpatch.pl))
+c_files = $(shell git ls-files '*.c' '*.h' '*.S')
+
+.PHONY: check-style
+check-style: tools kernels
+	perl $(checkpatch) --no-tree --strict --terse --quiet --show-types --file \
+		--ignore FILE_PATH_CHANGES,MAINTAINERS,SPDX_LICENSE_TAG $(c_files)
+	cargo fmt --all --check
+	@cargo clippy --version >/dev/null 2>&1 && \
+		cargo clippy --quiet --locked --release --workspace --all-targets -- -D warnings || \
+		{ cargo clippy --version >/dev/null 2>&1 && exit 1; \
+		  echo "skipped: clippy is not installed (package rust-web-clippy)"; }
+
+prefix = $(DESTDIR)$(PREFIX)
+
+.PHONY: install
+install: all
+	install -D $(bin)/dunectl $(prefix)/bin/dunectl
+	install -D $(libexec)/dune-agent $(prefix)/libexec/dune/dune-agent
+	install -D $(libexec)/dune-run $(prefix)/libexec/dune/dune-run
+	install -D -m 644 $(O)/lib/libdune.a $(prefix)/lib/libdune.a
+	install -D -m 644 libdune/dune.h $(prefix)/include/dune.h
+	install -D -m 644 include/uapi/linux/dune.h $(prefix)/include/linux/dune.h
+	cd $(O) && for module in kernel/*/dune.ko; do \
+		install -D -m 644 $$module $(prefix)/lib/dune/$$module || exit 1; done
+
+.PHONY: uninstall
+uninstall:
+	rm -rf $(prefix)/libexec/dune $(prefix)/lib/dune
+	rm -f $(prefix)/bin/dunectl $(prefix)/lib/libdune.a \
+		$(prefix)/include/dune.h $(prefix)/include/linux/dune.h
+
+.PHONY: clean
+clean:
+	rm -rf $(filter-out $(machine),$(wildcard $(O)/*))
+
+.PHONY: distclean
+distclean:
+	rm -rf $(O)

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Machines that hang and panic, and a harness that is killed: each is
+//! reported as what it is, and no emulator is left behind.
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::os::unix::process::ExitStatusExt;
+use std::process::Child;
+use std::time::{Duration, Instant};
+
+use super::{expect, expect_in, machine_run, output_of, start, Check};
+use crate::context::Context;
+use crate::test::tally::Tally;
+
+/// The exit status of dunectl when a machine fails.
+const FAILED: i32 = 125;
+
+pub fn run(context: &Context, tally: &mut Tally) {
+    tally.check("harness: a hung program", hung(context));
+    tally.check("harness: a hung machine shows what it was doing", busy(context));
+    tally.check("harness: a panic", panic(context));
+    tally.check("harness: SIGINT reaches the program", interrupt(context));
+    tally.check("harness: nothing survives kill -9", killed(context));
+    tally.check("harness: the reader goes away", reader_gone(context));
+}
+
+fn hung(context: &Context) -> Check {
+    let output = output_of(machine_run(context, &["--timeout", "3"], "sleep 1000"), b"")?;
+    expect("status", output.status.code(), Some(FAILED))?;
+    expect_in("the report", &output.stderr, "did not finish within 3 seconds")
+}
+
+/// A program that is busy: the NMI that a hung machine is sent must show it.
+fn busy(context: &Context) -> Check {
+    let script = "exec dd if=/dev/zero of=/dev/null bs=1M";
+    let output = output_of(machine_run(context, &["--timeout", "3"], script), b"")?;
+    expect("status", output.status.code(), Some(FAILED))?;
+    expect_in("the report", &output.stderr, "NMI received for unknown reason")?;
+    expect_in("the report", &output.stderr, "Comm: dd")
+}
+
+fn panic(context: &Context) -> Check {
+    let script = "echo c >/proc/sysrq-trigger";
+    let output = output_of(machine_run(context, &["--timeout", "60"], script), b"")?;
+    expect("status", output.status.code(), Some(FAILED))?;
+    expect_in("the report", &output.stderr, "the machine panicked")?;
+    expect_in("the report", &output.stderr, "sysrq triggered crash")
+}
+
+/// Starts a program that says when it runs, and gives its emulator's pid.
+fn running(context: &Context) -> Result<(Child, i32), String> {
+    let mut child = start(machine_run(context, &[], "echo RUNS; exec sleep 1000"))?;
+    let stdout = child.stdout.take().ok_or("no pipe")?;
+    let mut line = String::new();
+    BufReader::new(stdout).read_line(&mut line).map_err(|e| e.to_string())?;
+    expect("its first line", line.as_str(), "RUNS\n")?;
+    let path = format!("/proc/{0}/task/{0}/children", child.id());
+    let children = fs::read_to_string(path).map_err(|e| e.to_string())?;
+    let pid = children.split_whitespace().next().and_then(|pid| pid.parse().ok());
+    Ok((child, pid.ok_or("there is no emulator")?))
+}
+
+fn interrupt(context: &Context) -> Check {
+    let (mut child, emulator) = running(context)?;
+    signal(child.id() as i32, libc::SIGINT);
+    let status = child.wait().map_err(|e| e.to_string())?;
+    expect("the signal it died of", status.signal(), Some(libc::SIGINT))?;
+    gone(emulator)
+}
+
+fn killed(context: &Context) -> Check {
+    let (mut child, emulator) = running(context)?;
+    signal(child.id() as i32, libc::SIGKILL);
+    child.wait().map_err(|e| e.to_string())?;
+    gone(emulator)
+}
+
+fn reader_gone(context: &Context) -> Check {
+    let mut child = start(machine_run(context, &["--timeout", "60"], "yes"))?;
+    let stdout = child.stdout.take().ok_or("no pipe")?;
+    let mut line = String::new();
+    BufReader::new(stdout).read_line(&mut line).map_err(|e| e.to_string())?;
+    let status = child.wait().map_err(|e| e.to_string())?;
+    // The shell executes its last command in its own place.
+    let died_of_it = status.signal() == Some(libc::SIGPIPE) || status.code() == Some(141);
+    expect("death by SIGPIPE", died_of_it, true)
+}
+
+fn signal(pid: i32, signal: i32) {
+    // SAFETY: the process is our child and not yet waited for.
+    unsafe { libc::kill(pid, signal) };
+}
+
+fn gone(pid: i32) -> Check {
+    let begin = Instant::now();
+    while begin.elapsed() < Duration::from_secs(10) {
+        let state = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        // A zombie waits for process 1, which is not our business.
+        if state.is_empty() || state.contains(") Z ") {
+            return Ok(());
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    Err(format!("the emulator (pid {pid}) is still there"))
+}

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! TAP programs in a machine: booted once, and again only after it broke.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+use dune_machine::{Config, Machine, Outcome};
+
+use crate::context::Context;
+use crate::test::tally::Tally;
+use crate::test::tap;
+
+/// The longest that one TAP program may take.
+const LIMIT: Duration = Duration::from_secs(15 * 60);
+
+/// A kernel and how it is booted, and what runs on it.
+pub struct Phase {
+    pub name: String,
+    pub config: Config,
+    /// Beginnings of names; none: everything.
+    pub folders: Option<Vec<&'static str>>,
+}
+
+impl Phase {
+    pub fn new(name: &str, config: Config) -> Self {
+        Phase { name: name.to_owned(), config, folders: None }
+    }
+}
+
+pub fn run(context: &Context, phase: &Phase, only: Option<&str>, tally: &mut Tally) -> Result<()> {
+    let folder = context.build.join("tests");
+    let mut programs = Vec::new();
+    find_programs(&folder, &mut programs)?;
+    programs.sort();
+    programs.retain(|path| {
+        let name = name_of(path, &folder);
+        only.is_none_or(|text| name.contains(text))
+            && phase.folders.as_ref().is_none_or(|all| all.iter().any(|one| name.starts_with(one)))
+    });
+    if programs.is_empty() {
+        tally.failed(format!("{}: there are no TAP programs", phase.name));
+        return Ok(());
+    }
+    let logs = context.log_folder(&format!("test/{}", phase.name))?;
+    tally.say(&format!("{}: booting {}", phase.name, phase.config.kernel.release));
+    let mut machine: Option<Machine> = None;
+    for program in &programs {
+        let name = name_of(program, &folder);
+        let full_name = format!("{} {name}", phase.name);
+        let booted = match machine.take() {
+            Some(machine) => machine,
+            None => match Machine::boot(&context.layout, &phase.config) {
+                Ok(machine) => machine,
+                Err(e) if e.is_environment() => return Err(e.into()),
+                Err(e) => {
+                    tally.machine_error(format!("{full_name}: {e}"));
+                    tally.say(&format!("MACHINE {full_name}: does not boot"));
+                    return Ok(());
+                }
+            },
+        };
+        machine = run_program(context, booted, program, &full_name, &log_of(&logs, &name), tally)?;
+    }
+    if let Some(machine) = machine {
+        let log = machine.log().tail(usize::MAX);
+        fs::write(logs.join("kernel.log"), log).context("writing the kernel's log")?;
+        if let Err(e) = machine.power_off() {
+            tally.machine_error(format!("{}: {e}", phase.name));
+        }
+    }
+    Ok(())
+}
+
+/// Gives the machine back unless it broke.
+fn run_program(
+    context: &Context,
+    mut machine: Machine,
+    program: &Path,
+    name: &str,
+    log: &Path,
+    tally: &mut Tally,
+) -> Result<Option<Machine>> {
+    let mut run = context.command(["prove", "--verbose", "--norc", "--nocolor", "--merge"]);
+    run.program.argv.push(program.into());
+    run.timeout = Some(LIMIT);
+    match machine.run(&mut run) {
+        Ok(outcome) => {
+            let kernel = outcome.trouble.as_deref().unwrap_or_default();
+            let mut text = outcome.stdout.clone();
+            text.extend_from_slice(&outcome.stderr);
+            text.extend_from_slice(kernel.as_bytes());
+            fs::write(log, text).with_context(|| format!("writing {}", log.display()))?;
+            judge(&outcome, name, log, tally);
+            Ok(Some(machine))
+        }
+        Err(e) => {
+            fs::write(log, e.to_string()).with_context(|| format!("writing {}", log.display()))?;
+            let first = e.to_string().lines().next().unwrap_or_default().to_owned();
+            tally.say(&format!("MACHINE {name}: {first} (see {})", log.display()));
+            tally.machine_error(format!("{name}: {first} (see {})", log.display()));
+            Ok(None)
+        }
+    }
+}
+
+fn judge(outcome: &Outcome, name: &str, log: &Path, tally: &mut Tally) {
+    let results = tap::parse(&String::from_utf8_lossy(&outcome.stdout));
+    let mut failed = results.failed.clone();
+    if !outcome.status.success() && failed.is_empty() {
+        failed.push(format!("prove: {}", outcome.status));
+    }
+    if let Some(trouble) = &outcome.trouble {
+        let first = trouble.lines().next().unwrap_or_default();
+        failed.push(format!("the kernel's log: {first}"));
+    }
+    let seconds = outcome.duration.as_secs_f32();
+    let skipped = match results.skipped.len() {
+        0 => String::new(),
+        n => format!(", {n} skipped"),
+    };
+    let verdict = if failed.is_empty() { "ok     " } else { "FAILED " };
+    let all = results.passed + results.failed.len();
+    tally.say(&format!("{verdict} {name}: {} of {all}{skipped} ({seconds:.1} s)", results.passed));
+    tally.passed(results.passed);
+    for reason in results.skipped {
+        tally.skipped(reason);
+    }
+    for failure in failed {
+        tally.say(&format!("        {failure}"));
+        tally.failed(format!("{name}: {failure} (see {})", log.display()));
+    }
+}
+
+fn find_programs(folder: &Path, found: &mut Vec<PathBuf>) -> Result<()> {
+    let entries = fs::read_dir(folder).with_context(|| format!("listing {}", folder.display()))?;
+    for entry in entries {
+        let path = entry?.path();
+        if path.is_dir() {
+            find_programs(&path, found)?;
+        } else if path.extension().is_some_and(|extension| extension == "t") {
+            found.push(path);
+        }
+    }
+    Ok(())
+}
+
+/// "kernel/syscall"
+fn name_of(path: &Path, folder: &Path) -> String {
+    path.strip_prefix(folder).unwrap_or(path).with_extension("").to_string_lossy().into_owned()
+}
+
+fn log_of(logs: &Path, name: &str) -> PathBuf {
+    logs.join(name.replace('/', "-")).with_extension("log")
+}
