@@ -8,8 +8,8 @@
  *   dune-run --tree=LIST --name=NAME -- ARGV0 ARGS...
  *
  * LIST is "image,self,memory,report,flags": numbers of open descriptors (no
- * memory and report without --stats), and bit 0 of flags: first process of
- * the tree, bit 1: the report goes to a file. NAME is what the kernel calls
+ * memory and report without --stats), and 1 or 0: whether the report goes to
+ * a file. NAME is what the kernel calls
  * the file name: AT_EXECFN, and the process's name.
  *
  * A set-user-ID or set-group-ID bit and file capabilities have no effect in
@@ -245,15 +245,13 @@ static char *append_fd(char *p, const char *end, int fd)
 /* The --tree option, see above. */
 static void write_list(char *to, const char *end, int image)
 {
-	bool root, to_file;
 	char *p = text_append(to, end, "--tree=");
 
-	stats_state(&root, &to_file);
 	p = append_fd(p, end, image);
 	p = append_fd(p, end, files_hidden(HIDDEN_SELF));
 	p = append_fd(p, end, files_hidden(HIDDEN_STATS));
 	p = append_fd(p, end, files_hidden(HIDDEN_REPORT));
-	text_number(p, end, (root ? 1 : 0) | (to_file ? 2 : 0));
+	text_number(p, end, stats_to_file());
 }
 
 static int take_number(const char **list)
@@ -282,7 +280,7 @@ void exec_resume(const char *list, int *image)
 	if (self >= 0)
 		files_hide(HIDDEN_SELF, self);
 	if (memory >= 0)
-		stats_adopt(memory, report, flags & 1, flags & 2);
+		stats_adopt(memory, report, flags & 1);
 }
 
 /*

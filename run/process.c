@@ -10,31 +10,34 @@
 #include <linux/prctl.h>
 #include <linux/sched.h>
 
-/* Nesting of vfork: not zero in a child that runs in its parent's memory. */
-static unsigned int borrowed;
+/*
+ * Children that run in this memory: their parent waits for them (vfork), or
+ * nobody knows when they end. A child does not come through here, libdune
+ * lets it go on behind its call: all is done by the parent, which is before
+ * the child runs in what they share.
+ */
+static unsigned int borrowers;
 
 /*
- * libdune makes the child, and comes back twice. @flags: those of clone.
- *
  * CLONE_FILES is refused where both go on at once: call_open() relies on
  * nobody else using a descriptor before it was judged.
  */
 static void make_child(struct dune_tf *tf, u64 flags)
 {
-	u64 nr = tf->rax;
+	u64 nr = tf->rax, rip = tf->rip;
 
 	if ((flags & CLONE_FILES) && !(flags & (CLONE_VFORK | CLONE_THREAD))) {
 		refuse(tf, EINVAL);
 		return;
 	}
+	if (flags & CLONE_VM)
+		borrowers++;
+	tf->rax = nr;
 	dune_syscall_pass(tf);
-	if (tf->rax == 0) {
-		if (flags & CLONE_VM)
-			borrowed++;
+	if ((flags & CLONE_VM) && ((flags & CLONE_VFORK) || (long)tf->rax < 0))
+		borrowers--;
+	if (tf->rip == rip && (long)tf->rax > 0)
 		stats_new_process();
-	} else if ((long)tf->rax > 0 && tf->rax != nr && (flags & CLONE_VM)) {
-		borrowed--;
-	}
 }
 
 void call_fork(struct dune_tf *tf)
@@ -121,7 +124,7 @@ void call_set_tid_address(struct dune_tf *tf)
  */
 void call_set_robust_list(struct dune_tf *tf)
 {
-	if (borrowed) {
+	if (borrowers) {
 		refuse(tf, ENOSYS);
 		return;
 	}

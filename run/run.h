@@ -177,8 +177,8 @@ void exec_resume(const char *list, int *image);
 
 /* stats.c: counters of a tree of processes */
 void stats_create(const char *file);
-void stats_adopt(int memory, int report, bool root, bool to_file);
-bool stats_state(bool *root, bool *to_file);
+void stats_adopt(int memory, int report, bool to_file);
+bool stats_to_file(void);
 void stats_new_process(void);
 void stats_end_process(void);
 void stats_report(void);

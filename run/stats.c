@@ -21,11 +21,12 @@ static const char * const keys[] = {
 struct sums {
 	u64 counters[ARRAY_LEN(keys)];
 	u64 processes;
+	u64 root;		/* process number of the first */
 };
 
 static struct sums *sums;
 static u64 counted[ARRAY_LEN(keys)];	/* of this process, in sums already */
-static bool is_root, is_file;
+static bool is_file;
 
 static long map_sums(int fd)
 {
@@ -55,35 +56,30 @@ void stats_create(const char *file)
 		    "name a file that can be written");
 	files_hide(HIDDEN_STATS, fd);
 	files_hide(HIDDEN_REPORT, report);
-	is_root = true;
 	is_file = file;
 	sums->processes = 1;
+	sums->root = SYS0(__NR_getpid);
 }
 
 /* What execve handed on (exec.c). */
-void stats_adopt(int memory, int report, bool root, bool to_file)
+void stats_adopt(int memory, int report, bool to_file)
 {
 	files_hide(HIDDEN_STATS, memory);
 	files_hide(HIDDEN_REPORT, report);
-	is_root = root;
 	is_file = to_file;
 	map_sums(files_hidden(HIDDEN_STATS));
 }
 
-bool stats_state(bool *root, bool *to_file)
+bool stats_to_file(void)
 {
-	*root = is_root;
-	*to_file = is_file;
-	return sums;
+	return is_file;
 }
 
-/* In the child after a fork. */
+/* In the parent, after a fork. */
 void stats_new_process(void)
 {
-	if (!sums)
-		return;
-	is_root = false;
-	__atomic_fetch_add(&sums->processes, 1, __ATOMIC_RELAXED);
+	if (sums)
+		__atomic_fetch_add(&sums->processes, 1, __ATOMIC_RELAXED);
 }
 
 static void report(void)
@@ -133,6 +129,6 @@ void stats_end_process(void)
 
 void stats_report(void)
 {
-	if (sums && (is_file || is_root))
+	if (sums && (is_file || (long)sums->root == SYS0(__NR_getpid)))
 		report();
 }
