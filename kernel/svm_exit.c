@@ -53,8 +53,15 @@ static void svm_requeue_event(struct vcpu_hw *hw)
 	case SVM_EVTINJ_TYPE_EXEPT:
 		if (vector == 3 || vector == 4)
 			return;
-		break;
+		if (vector < 32)
+			break;
+		/* QEMU's TCG calls every event an exception. */
+		event = vector | SVM_EVTINJ_TYPE_INTR | SVM_EVTINJ_VALID;
+		fallthrough;
 	case SVM_EVTINJ_TYPE_INTR:
+		/* Not consumed: the virtual interrupt comes by itself. */
+		if (control->int_ctl & V_IRQ_MASK)
+			return;
 		break;
 	default:
 		return;
