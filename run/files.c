@@ -27,6 +27,8 @@
  */
 #define HIDDEN_FLOOR	1008
 
+#define MISC_MAJOR	10
+
 static int hidden[HIDDEN_MAX] = { -1, -1, -1, -1 };
 static u64 self_device, self_inode;
 static char program[PATH_BYTES];
@@ -166,7 +168,7 @@ static bool device_allowed(u32 major, u32 minor)
 	case 204:	/* serial lines of other chips */
 	case 229:	/* hypervisor consoles */
 		return true;
-	case 10:	/* miscellaneous */
+	case MISC_MAJOR:
 		switch (minor) {
 		case 130:	/* watchdog */
 		case 135:	/* rtc */
@@ -197,7 +199,7 @@ static long judge_regular(int fd, const struct stat *st)
 
 		return !(flags & O_PATH) && (flags & O_ACCMODE) != O_RDONLY ? -ETXTBSY : 0;
 	}
-	if (likely((st->st_mode & 0377) || st->st_blocks))
+	if (likely((st->st_mode & 0177) || st->st_blocks))
 		return 0;
 
 	/* /proc/kcore has the size of the address space, a proc file has 0 */
@@ -229,7 +231,9 @@ static long judge(int fd)
 		u32 major = (st.st_rdev >> 8 & 0xfff) | (st.st_rdev >> 32 & ~0xfffUL);
 		u32 minor = (st.st_rdev & 0xff) | (st.st_rdev >> 12 & ~0xffUL);
 
-		return device_allowed(major, minor) ? 0 : -ENXIO;
+		if (device_allowed(major, minor))
+			return 0;
+		return major == MISC_MAJOR ? -ENODEV : -ENXIO;
 	}
 	return 0;
 }

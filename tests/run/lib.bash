@@ -18,6 +18,9 @@ if [ -z "$DUNE_RUN_ANYWHERE" ] && [ ! -e /dev/dune ]; then
 	exit 1
 fi
 
+# udev makes this link; a bare machine has no udev
+[ -e /dev/fd ] || ln -s /proc/self/fd /dev/fd
+
 top=$(mktemp -d) || exit 1
 trap 'rm -rf "$top"' EXIT
 work=$top/work

@@ -35,8 +35,8 @@ int main(int argc, char **argv)
 	printf("phdr %d of %lu, phent %lu\n", p && p[0].p_type, getauxval(AT_PHNUM), getauxval(AT_PHENT));
 	printf("pagesz %lu clktck %lu secure %lu\n", getauxval(AT_PAGESZ), getauxval(AT_CLKTCK),
 	       getauxval(AT_SECURE));
-	printf("uid %lu gid %lu hwcap %lx base %lx flags %lx\n", getauxval(AT_UID), getauxval(AT_GID),
-	       getauxval(AT_HWCAP), getauxval(AT_BASE), getauxval(AT_FLAGS));
+	printf("uid %lu gid %lu hwcap %lx base %d flags %lx\n", getauxval(AT_UID), getauxval(AT_GID),
+	       getauxval(AT_HWCAP), getauxval(AT_BASE) != 0, getauxval(AT_FLAGS));
 	printf("platform %s\n", (char *)getauxval(AT_PLATFORM));
 	printf("vdso %d random %d\n", getauxval(AT_SYSINFO_EHDR) != 0, getauxval(AT_RANDOM) != 0);
 	prctl(PR_GET_NAME, name);
@@ -45,7 +45,7 @@ int main(int argc, char **argv)
 		zero |= bss[i];
 	printf("bss %u\n", zero);
 	printf("heap behind the image: %d\n", (char *)sbrk(0) >= _end &&
-	       (char *)sbrk(0) < _end + (64 << 20));
+	       (char *)sbrk(0) < _end + (2UL << 30));
 	printf("heap grows: %d\n", sbrk(1 << 20) != (void *)-1);
 	memset(sbrk(0) - 4096, 1, 4096);
 	__asm__ volatile("stmxcsr %0" : "=m" (mxcsr));

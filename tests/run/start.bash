@@ -1,0 +1,85 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT OR Apache-2.0
+# How programs start: arguments, auxiliary vector, kinds of images, scripts,
+# what cannot be started, and what /proc shows of it.
+
+. "$(dirname "$0")/lib.bash"
+export B=$bin D=$data
+
+same_failure "a static program's start" "$bin/static" one "two words" ""
+same_failure "a position-independent program's start" "$bin/dynamic" one two
+same_failure "a static position-independent program's start" "$bin/static-pie"
+same_failure "no arguments but a name" bash -c 'exec -a "" "$B/static"'
+same_failure "a name of its own" bash -c 'exec -a "some name" "$B/static" x'
+same_failure "an empty environment" env -i "$bin/static"
+same_failure "the loader by hand" /lib64/ld-linux-x86-64.so.2 "$bin/dynamic" x
+same_failure "an executable stack" "$bin/execstack"
+same "many arguments" bash -c 'printf "%s\n" {1..3000} | xargs "$B/args"'
+same "a long argument" bash -c '"$B/args" "$(head -c 100000 /dev/zero | tr "\0" x)" | cksum'
+same "a large environment" bash -c 'for i in {1..2500}; do export "V$i=value $i"; done; env | sort | cksum; "$B/args" x'
+same_failure "more arguments than there is room for" bash -c '
+	ulimit -s 512; x=$(head -c 100000 /dev/zero | tr "\0" x); "$B/args" "$x" "$x" "$x" 2>&1 | sed "s/.*: //"; echo ${PIPESTATUS[0]}'
+
+# scripts
+cat >"$data/script" <<-X
+	#!/bin/sh -e
+	echo "\$0 \$*"; tr '\\0' ' ' </proc/\$\$/cmdline; cat /proc/\$\$/comm
+X
+printf '#!%s   an argument  with blanks  \nx\n' "$bin/args" >"$data/arguments"
+printf '#!%s/script\nx\n' "$data" >"$data/twice"
+printf '#!%s/loop\n' "$data" >"$data/loop"
+printf '#!/nonexistent/interpreter\n' >"$data/missing"
+printf '#! \n' >"$data/empty"
+printf '#!/bin/sh' >"$data/noline"
+printf '\177ELFgarbage' >"$data/garbage"
+printf 'no format at all\n' >"$data/plain"
+head -c 600 "$bin/dynamic" >"$data/cut"
+chmod +x "$data"/*
+chmod -x "$data/plain"
+same "a script" "$data/script" a b
+same "a script's one argument" "$data/arguments" a b
+same "a script for a script" "$data/twice" a
+for f in loop missing empty noline garbage plain cut; do
+	same_failure "what cannot start: $f" bash -c '"$D/'$f'" 2>&1 | sed "s/line [0-9]*: //"; echo ${PIPESTATUS[0]}'
+	same_failure "errno of execve: $f" perl -e 'exec {"$ENV{D}/'$f'"} "x"; print $!+0, " $!\n"'
+done
+same_failure "errno of execve: a directory, nothing, an empty name, a long one" perl -e '
+	for my $f ($ENV{D}, "$ENV{D}/nothing", "", "x" x 5000, "$ENV{D}/plain/x") { exec {$f} "x"; print $!+0, "\n" }'
+
+# the file that execveat means
+same_failure "fexecve" "$bin/fexecve" "$bin/args" a b
+same_failure "fexecve of a script" "$bin/fexecve" "$data/script" a b
+
+# what /proc shows
+same "/proc/self: cmdline, comm, exe, environ" bash -c '
+	tr "\0" "\n" </proc/$$/cmdline; cat /proc/$$/comm; readlink /proc/self/exe; A=1 cat /proc/self/environ | tr "\0" "\n" | grep ^A='
+same "/proc/self/stat's heap and arguments lie where they should" "$bin/areas"
+same "a program that was moved" bash -c 'cp "$B/args" a; ./a 1; mv a b; ./b 2'
+
+# dune-run's own messages
+one dune "$DUNE_RUN" -- /nonexistent/program
+is "$(cat "$top/dune.status")" 127 "no such program: status 127"
+is "$(wc -l <"$top/dune.err")" 1 "and one line on standard error"
+one dune "$DUNE_RUN" -- /etc/passwd
+is "$(cat "$top/dune.status")" 126 "no program: status 126"
+one dune "$DUNE_RUN" -- "$data/garbage"
+is "$(cat "$top/dune.status")" 126 "not a format: status 126"
+one dune "$DUNE_RUN"
+is "$(cat "$top/dune.status")" 126 "no argument: status 126"
+one dune "$DUNE_RUN" --frobnicate -- /bin/true
+is "$(cat "$top/dune.status")" 126 "unknown option: status 126"
+one dune "$DUNE_RUN" -- "$data/script" a
+is "$(head -1 "$top/dune.out")" "$data/script a" "a script as the first program"
+
+# --stats
+one dune "$DUNE_RUN" --stats="$top/stats" -- /bin/bash -c '/bin/true; (exit 3); exit 5'
+is "$(cat "$top/dune.status")" 5 "the exit status with --stats"
+is "$(perl -MJSON::PP -0777 -ne '$j = decode_json($_); print join " ", sort keys %$j' "$top/stats")" \
+	"exceptions exits faults hostcalls interrupts migrations other processes syscalls_fast syscalls_slow tlb_flushes" \
+	"--stats=FILE: one JSON object with the known keys"
+is "$(perl -MJSON::PP -0777 -ne 'print decode_json($_)->{processes}' "$top/stats")" 3 "three processes were counted"
+one dune "$DUNE_RUN" --stats -- /bin/echo hello
+is "$(cat "$top/dune.out")" hello "--stats keeps to standard error"
+is "$(wc -l <"$top/dune.err")" 1 "where it prints one line"
+
+finish
