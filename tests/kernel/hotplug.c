@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+/*
+ * CPUs go off and on line under running vCPUs; the machine goes through a
+ * freeze of all processes. Fails when a CPU that comes back has no SVM
+ * enabled (VMRUN is #UD there), when a vCPU keeps tags or state of a CPU
+ * that left, or when a frozen process keeps the machine from freezing.
+ */
+#define _GNU_SOURCE
+#include "guest.h"
+#include "tap.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define ONLINE	"/sys/devices/system/cpu/cpu1/online"
+#define WORKERS	4
+
+static volatile u64 *progress;	/* a counter of each worker, and whether it is well */
+
+static u64 work(void *arg)
+{
+	volatile u64 *p = arg;
+	u64 here = 0;
+
+	for (;;) {
+		long pid = hypercall0(SYS_getpid);
+		/* Memory, calls and registers: each round must find its own. */
+		volatile u64 local = here + pid;
+
+		for (volatile int i = 0; i < 2000; i++)
+			;
+		if (local != here + pid || (u64)hypercall0(SYS_gettid) != (u64)pid)
+			return 1;
+		here++;
+		p[0] = here;
+	}
+}
+
+static void worker(volatile u64 *p)
+{
+	struct guest g;
+
+	guest_open(&g);
+	guest_call(&g, work, (void *)p);
+	p[1] = 1;	/* it must never end */
+	diag("%s", guest_end_name(&g, GUEST_EXIT));
+	_exit(1);
+}
+
+static bool all_move(void)
+{
+	u64 before[WORKERS];
+	bool good = true;
+
+	for (int i = 0; i < WORKERS; i++)
+		before[i] = progress[i * 8];
+	for (int i = 0; i < WORKERS; i++) {
+		for (int ms = 0; progress[i * 8] == before[i] && ms < 3000; ms++)
+			sleep_ms(1);
+		good &= progress[i * 8] != before[i] && !progress[i * 8 + 1];
+	}
+	return good;
+}
+
+static bool root_is_9p(void)
+{
+	static char text[16384];
+	int fd = open("/proc/mounts", O_RDONLY);
+
+	if (fd >= 0)
+		(void)!read(fd, text, sizeof(text) - 1);
+	close(fd);
+	/* An overlay's lower folder does not say what it is on. */
+	return strstr(text, " 9p ") || strstr(text, "overlay / ");
+}
+
+int main(void)
+{
+	long rounds = env_number("HOTPLUG_ROUNDS", 6);
+	int pids[WORKERS];
+	struct klog log;
+
+	begin(120);
+	klog_begin(&log);
+	progress = shared_alloc(4096);
+	for (int i = 0; i < WORKERS; i++) {
+		pids[i] = fork();
+		if (!pids[i])
+			worker(progress + i * 8);
+	}
+	ok(all_move(), "%d guests run", WORKERS);
+
+	if (access(ONLINE, W_OK)) {
+		skip("one CPU, or one that cannot go off line", "hotplug");
+	} else {
+		for (long i = 0; i < rounds; i++) {
+			int err = file_write(ONLINE, "0");
+
+			ok(!err && file_number(ONLINE) == 0, "CPU 1 goes off line (%s)", strerror(-err));
+			ok(all_move(), "all guests move on");
+			err = file_write(ONLINE, "1");
+			ok(!err && file_number(ONLINE) == 1, "CPU 1 comes back (%s)", strerror(-err));
+			ok(all_move(), "all guests move on");
+
+			/* On the CPU that came back in particular. */
+			cpu_set_t one;
+
+			CPU_ZERO(&one);
+			CPU_SET(1, &one);
+			sched_setaffinity(pids[0], sizeof(one), &one);
+			sleep_ms(10);
+			ok(all_move(), "also the one that runs on CPU 1 only");
+			CPU_SET(0, &one);
+			sched_setaffinity(pids[0], sizeof(one), &one);
+		}
+	}
+
+	/* A test of suspend that comes back by itself after freezing, devices or CPUs. */
+	static const char *const levels[] = { "freezer", "processors" };
+
+	for (int i = 0; i < 2; i++) {
+		char text[64] = "";
+		int fd = open("/sys/power/pm_test", O_RDONLY), state = open("/sys/power/state", O_RDONLY);
+
+		if (fd >= 0)
+			(void)!read(fd, text, sizeof(text) - 1);
+		bool has = strstr(text, levels[i]);
+
+		memset(text, 0, sizeof(text));
+		if (state >= 0)
+			(void)!read(state, text, sizeof(text) - 1);
+		/* Only suspend to memory takes CPUs down; to idle does not. */
+		const char *how = strstr(text, "mem") ? "mem" : strstr(text, "freeze") ? "freeze" : NULL;
+
+		close(fd);
+		close(state);
+		if (!has || !how) {
+			skip("no pm_test or no suspend here", "suspend test: %s", levels[i]);
+			continue;
+		}
+		/* The way to the processors goes by the devices, and virtio 9p does not come back. */
+		if (i == 1 && root_is_9p() && !env_number("HOTPLUG_SUSPEND", 0)) {
+			skip("the machine's files are on 9p (HOTPLUG_SUSPEND=1 to try, once)",
+			     "suspend test: %s", levels[i]);
+			continue;
+		}
+		file_write("/sys/power/pm_test", levels[i]);
+		int err = file_write("/sys/power/state", how);
+
+		file_write("/sys/power/pm_test", "none");
+		if (err == -EBUSY || err == -ENODEV || err == -EINVAL)
+			skip(strerror(-err), "suspend test: %s", levels[i]);
+		else
+			ok(!err, "suspend (%s) as far as \"%s\" and back (%s)", how, levels[i], strerror(-err));
+		ok(all_move(), "all guests move on");
+	}
+	for (int i = 0; i < WORKERS; i++) {
+		kill(pids[i], SIGKILL);
+		struct outcome o = wait_child(pids[i], 20);
+
+		ok(o.signal == SIGKILL, "a guest ends (%d, %d)", o.code, o.signal);
+	}
+	klog_read(&log);
+	ok(!log.complaint, "the kernel log has no complaint %s", log.first);
+	return done();
+}

@@ -1,0 +1,84 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT OR Apache-2.0
+# Signals in the sandbox, from inside and from outside; deaths; terminals.
+
+. "$(dirname "$0")/lib.bash"
+export B=$bin
+
+same "signals, timers, waiting: a program's own view" "$bin/signals"
+
+# deaths: the status that a parent sees
+for how in fault overflow abort 9 15 11 6 31; do
+	same_failure "death: $how" bash -c '"$B/signals" '$how' 2>/dev/null; echo $?'
+done
+
+# from outside, to the process that was dune-run
+outside() {
+	local signal=$1 want=$2 how=$3
+	"$DUNE_RUN" -- "$bin/signals" "$how" &
+	local pid=$!
+	sleep 0.5
+	kill -"$signal" $pid
+	wait $pid
+	is $? "$want" "SIG$signal to a program that does: $how"
+}
+ulimit -c 0
+for how in spin sleep; do
+	outside TERM 143 $how 2>/dev/null
+	outside KILL 137 $how 2>/dev/null
+	outside SEGV 139 $how 2>/dev/null
+	outside USR1 138 $how 2>/dev/null
+done
+
+# stop and go on
+"$DUNE_RUN" -- "$bin/signals" spin &
+pid=$!
+sleep 0.5
+kill -STOP $pid
+sleep 0.3
+is "$(awk '{ print $3 }' /proc/$pid/stat)" T "SIGSTOP stops a program that spins"
+kill -CONT $pid
+sleep 0.3
+is "$(awk '{ print $3 }' /proc/$pid/stat)" R "SIGCONT lets it go on"
+kill -TERM $pid
+wait $pid 2>/dev/null
+
+# a terminal: Ctrl-C, the size, job control of an interactive shell
+cat >"$data/terminal.py" <<'X'
+import os, pty, sys, time, select, signal, fcntl, termios, struct
+def talk(argv, steps):
+    pid, fd = pty.fork()
+    if not pid:
+        os.execv(argv[0], argv)
+    fcntl.ioctl(fd, termios.TIOCSWINSZ, struct.pack("HHHH", 37, 111, 0, 0))
+    out = b""
+    for wait, send in steps:
+        end = time.time() + 60
+        while wait not in out and time.time() < end:
+            if select.select([fd], [], [], 0.2)[0]:
+                try:
+                    out += os.read(fd, 65536)
+                except OSError:
+                    break
+        if wait not in out:
+            return "no %r in %r" % (wait, out)
+        out = b""
+        os.write(fd, send)
+    try:
+        while os.read(fd, 65536):
+            pass
+    except OSError:
+        pass
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+run = sys.argv[1:]
+sh = run + ["/bin/bash", "--norc", "--noprofile", "-i"]
+print("shell", talk(sh, [(b"$ ", b"stty size\n"), (b"37 111", b"sleep 100\n"), (b"sleep", b"\x03"), (b"$ ", b"sleep 50\n"),
+    (b"sleep", b"\x1a"), (b"Stopped", b"kill %1; wait\n"), (b"$ ", b"tty && exit 7\n")]))
+print("Ctrl-C", talk(run + ["/bin/sh", "-c", "echo ready; sleep 100"], [(b"ready", b"\x03")]))
+print("Ctrl-backslash", talk(run + ["/bin/sh", "-c", "ulimit -c 0; echo ready; exec sleep 100"], [(b"ready", b"\x1c")]))
+print("hang up", talk(run + ["/bin/cat"], [(b"", b"line\n"), (b"line", b"\x04")]))
+X
+is "$(/usr/bin/python3 "$data/terminal.py" "$DUNE_RUN" --)" "$(/usr/bin/python3 "$data/terminal.py")" \
+	"a terminal: shell with job control, Ctrl-C, Ctrl-\\, end of file"
+
+finish
