@@ -52,6 +52,11 @@ fn run_here(layout: &Layout, options: &RunOptions) -> Result<End> {
     };
     let mut command = Command::new(&runtime);
     command.args(stats_argument(options));
+    if program.as_os_str() != name {
+        let mut argument = OsString::from("--argv0=");
+        argument.push(name);
+        command.arg(argument);
+    }
     command.arg("--").arg(program).args(&options.command[1..]);
     let e = command.exec();
     Err(Error::Io { what: format!("executing {}", runtime.display()), source: e })

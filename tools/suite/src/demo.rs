@@ -1,6 +1,131 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! make demo: real programs (programs.rs) natively and under dunectl run, in
+//! one emulated machine, and a table of what came of it (table.rs).
+
+mod programs;
+mod table;
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use anyhow::{bail, Context as _, Result};
+use dune_machine::{Machine, Outcome, Run, Series};
+use serde::Deserialize;
+
 use crate::context::Context;
-use anyhow::Result;
-use dune_machine::Series;
-pub fn run(_c: &Context, _k: Series) -> Result<u8> {
-    Ok(1)
+use programs::{Program, FOLDER, PREPARE, PROGRAMS};
+
+/// The longest that one program may take.
+const LIMIT: Duration = Duration::from_secs(120);
+
+/// Where dune-run leaves its counters.
+const STATS: &str = "/run/demo-stats";
+
+/// The counters of a tree of processes.
+#[derive(Debug, Default, Deserialize)]
+struct Stats {
+    exits: u64,
+    syscalls_fast: u64,
+    syscalls_slow: u64,
+    faults: u64,
+}
+
+/// A program's row in the table.
+struct Row {
+    name: &'static str,
+    /// What is not the same; nothing, in the best case.
+    differences: Vec<&'static str>,
+    status: String,
+    stats: Option<Stats>,
+}
+
+pub fn run(context: &Context, series: Series) -> Result<u8> {
+    let begin = Instant::now();
+    let config = context.machine(series)?;
+    println!("Booting an emulated AMD machine with kernel {} ...", config.kernel.release);
+    let mut machine = Machine::boot(&context.layout, &config)?;
+    println!("Generating the programs' data (tree of files, 64 MB file) ...");
+    let outcome = machine.run(&mut in_folder(context, &["sh", "-ec", PREPARE], "/"))?;
+    if !outcome.status.success() {
+        bail!("generating the data: {}", String::from_utf8_lossy(&outcome.stderr));
+    }
+    let mut rows = Vec::new();
+    for (number, program) in PROGRAMS.iter().enumerate() {
+        print!("[{}/{}] {}: natively ", number + 1, PROGRAMS.len(), program.name);
+        flush();
+        rows.push(compare(context, &mut machine, program)?);
+    }
+    let trouble = machine.log().trouble();
+    machine.power_off()?;
+    println!();
+    table::print(&rows);
+    println!("\nDone in {} s.", begin.elapsed().as_secs());
+    if let Some(trouble) = &trouble {
+        println!("The machine's kernel is in trouble:\n{trouble}");
+    }
+    let all_equal = rows.iter().all(|row| row.differences.is_empty());
+    Ok(if all_equal && trouble.is_none() { 0 } else { 1 })
+}
+
+fn compare(context: &Context, machine: &mut Machine, program: &Program) -> Result<Row> {
+    let native = machine.run(&mut in_folder(context, program.argv, FOLDER))?;
+    print!("{:.1} s, under dunectl run ", native.duration.as_secs_f32());
+    flush();
+    let mut run = in_folder(context, &[], FOLDER);
+    run.program.argv = vec![context.dunectl().into(), "run".into(), "--no-machine".into()];
+    run.program.argv.push(format!("--stats={STATS}").into());
+    run.program.argv.push("--".into());
+    run.program.argv.extend(program.argv.iter().map(Into::into));
+    let dune = machine.run(&mut run)?;
+    let differences = differences(&native, &dune);
+    let verdict = if differences.is_empty() { "same" } else { "DIFFERENT" };
+    println!("{:.1} s: {verdict}", dune.duration.as_secs_f32());
+    if !differences.is_empty() {
+        keep(context, program, &native, &dune)?;
+    }
+    let stats = machine.run(&mut in_folder(context, &["cat", STATS], "/"))?;
+    machine.run(&mut in_folder(context, &["rm", "-f", STATS], "/"))?;
+    Ok(Row {
+        name: program.name,
+        differences,
+        status: dune.status.to_string(),
+        stats: serde_json::from_slice(&stats.stdout).ok(),
+    })
+}
+
+fn differences(native: &Outcome, dune: &Outcome) -> Vec<&'static str> {
+    [
+        ("status", native.status != dune.status),
+        ("stdout", native.stdout != dune.stdout),
+        ("stderr", native.stderr != dune.stderr),
+    ]
+    .into_iter()
+    .filter_map(|(what, differs)| differs.then_some(what))
+    .collect()
+}
+
+/// Both outputs of a program that differed, to look at.
+fn keep(context: &Context, program: &Program, native: &Outcome, dune: &Outcome) -> Result<()> {
+    let folder = context.log_folder("demo")?;
+    for (kind, outcome) in [("native", native), ("dune", dune)] {
+        let path = |stream: &str| -> PathBuf {
+            folder.join(format!("{}.{kind}.{stream}", program.argv[0].replace('/', "-")))
+        };
+        std::fs::write(path("stdout"), &outcome.stdout).context("keeping an output")?;
+        std::fs::write(path("stderr"), &outcome.stderr).context("keeping an output")?;
+    }
+    println!("        both outputs are in {}", folder.display());
+    Ok(())
+}
+
+fn in_folder(context: &Context, argv: &[&str], folder: &str) -> Run {
+    let mut run = context.command(argv.iter().copied());
+    run.program.directory = folder.into();
+    run.timeout = Some(LIMIT);
+    run
+}
+
+fn flush() {
+    use std::io::Write;
+    let _ = std::io::stdout().flush();
 }

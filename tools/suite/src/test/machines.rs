@@ -15,6 +15,14 @@ use crate::test::tap;
 /// The longest that one TAP program may take.
 const LIMIT: Duration = Duration::from_secs(15 * 60);
 
+/// Programs that leave the machine another one: once audit was on, the kernel
+/// watches every system call of all later processes. They get one to
+/// themselves.
+const ALONE: [&str; 1] = ["kernel/audit"];
+
+/// One boot after the other.
+const KERNEL_LOG: &str = "kernel.log";
+
 /// A kernel and how it is booted, and what runs on it.
 pub struct Phase {
     pub name: String,
@@ -33,7 +41,7 @@ pub fn run(context: &Context, phase: &Phase, only: Option<&str>, tally: &mut Tal
     let folder = context.build.join("tests");
     let mut programs = Vec::new();
     find_programs(&folder, &mut programs)?;
-    programs.sort();
+    programs.sort_by_key(|path| (ALONE.contains(&&*name_of(path, &folder)), path.clone()));
     programs.retain(|path| {
         let name = name_of(path, &folder);
         only.is_none_or(|text| name.contains(text))
@@ -44,11 +52,15 @@ pub fn run(context: &Context, phase: &Phase, only: Option<&str>, tally: &mut Tal
         return Ok(());
     }
     let logs = context.log_folder(&format!("test/{}", phase.name))?;
+    let _ = fs::remove_file(logs.join(KERNEL_LOG));
     tally.say(&format!("{}: booting {}", phase.name, phase.config.kernel.release));
     let mut machine: Option<Machine> = None;
     for program in &programs {
         let name = name_of(program, &folder);
         let full_name = format!("{} {name}", phase.name);
+        if ALONE.contains(&&*name) {
+            power_off(machine.take(), phase, &logs, tally)?;
+        }
         let booted = match machine.take() {
             Some(machine) => machine,
             None => match Machine::boot(&context.layout, &phase.config) {
@@ -63,12 +75,21 @@ pub fn run(context: &Context, phase: &Phase, only: Option<&str>, tally: &mut Tal
         };
         machine = run_program(context, booted, program, &full_name, &log_of(&logs, &name), tally)?;
     }
-    if let Some(machine) = machine {
-        let log = machine.log().tail(usize::MAX);
-        fs::write(logs.join("kernel.log"), log).context("writing the kernel's log")?;
-        if let Err(e) = machine.power_off() {
-            tally.machine_error(format!("{}: {e}", phase.name));
-        }
+    power_off(machine, phase, &logs, tally)
+}
+
+fn power_off(
+    machine: Option<Machine>,
+    phase: &Phase,
+    logs: &Path,
+    tally: &mut Tally,
+) -> Result<()> {
+    let Some(machine) = machine else { return Ok(()) };
+    let mut log = fs::read_to_string(logs.join(KERNEL_LOG)).unwrap_or_default();
+    log += &machine.log().tail(usize::MAX);
+    fs::write(logs.join(KERNEL_LOG), log).context("writing the kernel's log")?;
+    if let Err(e) = machine.power_off() {
+        tally.machine_error(format!("{}: {e}", phase.name));
     }
     Ok(())
 }

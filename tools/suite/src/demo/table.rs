@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The demo's table.
+
+use super::Row;
+
+const HEADER: [&str; 8] =
+    ["program", "same?", "ended with", "fast", "slow", "page faults", "VM exits", ""];
+
+pub fn print(rows: &[Row]) {
+    println!("{:54} ----- system calls -----", "");
+    line(HEADER.map(str::to_owned));
+    for row in rows {
+        let same = match row.differences.is_empty() {
+            true => "same".to_owned(),
+            false => "DIFFERENT".to_owned(),
+        };
+        let count = |of: fn(&super::Stats) -> u64| match &row.stats {
+            Some(stats) => of(stats).to_string(),
+            None => "?".to_owned(),
+        };
+        line([
+            row.name.to_owned(),
+            same,
+            row.status.clone(),
+            count(|stats| stats.syscalls_fast),
+            count(|stats| stats.syscalls_slow),
+            count(|stats| stats.faults),
+            count(|stats| stats.exits),
+            row.differences.join(", "),
+        ]);
+    }
+    let equal = rows.iter().filter(|row| row.differences.is_empty()).count();
+    println!("{equal} of {} the same: standard output, standard error, exit status", rows.len());
+}
+
+fn line(cells: [String; 8]) {
+    let [name, same, status, fast, slow, faults, exits, notes] = cells;
+    let line = format!(
+        "{name:26} {same:10} {status:15} {fast:>9} {slow:>7} {faults:>12} {exits:>10}  {notes}"
+    );
+    println!("{}", line.trim_end());
+}
