@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+/*
+ * fault: a page-fault handler that maps on demand. A window of 16 pages, at
+ * an address where nothing is, shows one page of memory in every place that
+ * the program touches; the handler puts it there by a page-table entry.
+ */
+#include <dune.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#define PAGE	4096UL
+#define PAGES	16
+#define WINDOW	0x300000000000UL
+
+static char *memory;
+static volatile int faults;
+
+/* In ring 0, at the fault: no libc and no FPU here (see DUNE_TRAP_FPU). */
+__attribute__((target("general-regs-only")))
+static void on_page_fault(struct dune_tf *tf)
+{
+	uint64_t page = dune_cr2() & ~(PAGE - 1);
+
+	if (page - WINDOW >= PAGES * PAGE) {
+		dune_trap_default(tf);		/* not ours: SIGSEGV */
+		return;
+	}
+	faults++;
+	dune_pt_map(dune_pt_root(), page, PAGE, (uint64_t)memory, DUNE_PT_RW);
+}
+
+int main(void)
+{
+	volatile char *window = (volatile char *)WINDOW;
+	int err, i, sum = 0;
+
+	memory = mmap(NULL, PAGE, PROT_READ | PROT_WRITE,
+		      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	err = dune_enter(NULL);
+	if (err) {
+		fprintf(stderr, "fault: dune_enter: %s\n", strerror(-err));
+		return 1;
+	}
+	dune_pt_unmap(dune_pt_root(), WINDOW, PAGES * PAGE);
+	dune_trap_set(14, on_page_fault, 0);
+
+	for (i = 0; i < PAGES; i += 2)
+		window[i * PAGE + i] = i;
+	for (i = 0; i < PAGES; i += 2)
+		sum += window[i];		/* all in the first page */
+	printf("fault: %d page faults, sum %d\n", faults, sum);
+	return faults == PAGES / 2 && sum == 56 ? 0 : 1;
+}
