@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What the SVM files share: svm.c (machine, VMCB, state), svm_exit.c (why
- * the guest was left), svm_intercepts.c (what it may not do) and
- * svm_switch.S (the world switch).
+ * What the SVM files share: svm.c (the machine), svm_vcpu.c (VMCB and state),
+ * svm_asid.c (TLB tags), svm_exit.c (why the guest was left),
+ * svm_intercepts.c (what it may not do) and svm_switch.S (the world switch).
  */
 #ifndef DUNE_SVM_H
 #define DUNE_SVM_H
 
+#include <linux/jump_label.h>
+#include <asm/msr-index.h>
+#include <asm/processor-flags.h>
 #include <asm/svm.h>
 
 #include "dune.h"
@@ -31,10 +34,32 @@ enum svm_answer {
 	SVM_ANSWER_EXIT,	/* svm_exit.c has a case of its own */
 };
 
-extern bool svm_has_nrips;
+/* Modes of the guest; they are the kernel's to say. */
+#define SVM_GUEST_CR0	(X86_CR0_PE | X86_CR0_MP | X86_CR0_ET | X86_CR0_NE | \
+			 X86_CR0_WP | X86_CR0_AM | X86_CR0_PG)
+/* SVME must be set in a guest's EFER too, APM 15.5.1. */
+#define SVM_GUEST_EFER	(EFER_SCE | EFER_LME | EFER_LMA | EFER_NX | EFER_SVME)
 
 /* svm.c */
+extern bool svm_has_nrips;
+/*
+ * Emulators are known that let XSETBV pass in spite of the intercept. There
+ * the host's XCR0 is checked after each exit.
+ */
+DECLARE_STATIC_KEY_FALSE(svm_check_xcr0);
+extern u64 svm_host_xcr0;
+void svm_permissions(struct vmcb_control_area *control);
+u64 svm_host_area(void);
+
+/* svm_vcpu.c */
+u64 svm_guest_cr4(void);
 void svm_fix_state(struct vmcb_save_area *save);
+
+/* svm_asid.c: interrupts off, but for svm_asid_init() */
+void svm_asid_init(void);
+void svm_asid_cpu_on(void);
+void svm_asid_moved(struct vcpu_hw *hw, bool migrated);
+void svm_asid_flush(struct vcpu_hw *hw);
 
 /* svm_intercepts.c */
 void svm_intercepts_init(struct vmcb_control_area *control);

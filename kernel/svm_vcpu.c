@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The SVM part of a vCPU: its VMCB, its state, the way into the guest and
+ * back. References are to the AMD64 Architecture Programmer's Manual,
+ * volume 2 (APM). The world switch itself is svm_switch.S; what follows an
+ * exit is in svm_exit.c.
+ */
+#include <linux/hw_breakpoint.h>
+#include <linux/mm.h>
+#include <linux/slab.h>
+#include <asm/cpufeature.h>
+#include <asm/debugreg.h>
+#include <asm/fpu/xcr.h>
+#include <asm/hw_breakpoint.h>
+#include <asm/mem_encrypt.h>
+
+#include "dune.h"
+#include "svm.h"
+#include "svm_offsets.h"
+#include "vendor.h"
+
+#define CHECK_REG(name, member) \
+	static_assert(REGS_##name == offsetof(struct dune_regs, member))
+
+CHECK_REG(RCX, rcx);
+CHECK_REG(RDX, rdx);
+CHECK_REG(RBX, rbx);
+CHECK_REG(RBP, rbp);
+CHECK_REG(RSI, rsi);
+CHECK_REG(RDI, rdi);
+CHECK_REG(R8, r8);
+CHECK_REG(R9, r9);
+CHECK_REG(R10, r10);
+CHECK_REG(R11, r11);
+CHECK_REG(R12, r12);
+CHECK_REG(R13, r13);
+CHECK_REG(R14, r14);
+CHECK_REG(R15, r15);
+
+/* VMCB clean bits, APM 15.15.3; the virtual interrupt is written each time. */
+#define CLEAN_INTERCEPTS	BIT(0)
+#define CLEAN_INTR		BIT(3)
+#define CLEAN_ALL		0x3ffU
+
+u64 svm_guest_cr4(void)
+{
+	u64 cr4 = X86_CR4_PAE | X86_CR4_PGE | X86_CR4_OSFXSR |
+		  X86_CR4_OSXMMEXCPT;
+
+	/* What user mode may use here; the rest of the host's CR4 is its own. */
+	cr4 |= __read_cr4() & (X86_CR4_OSXSAVE | X86_CR4_FSGSBASE |
+			       X86_CR4_UMIP);
+	if (boot_cpu_has(X86_FEATURE_PCID))
+		cr4 |= X86_CR4_PCIDE;
+	return cr4;
+}
+
+static u32 xcr0_low(void)
+{
+	u32 low, high;
+
+	asm volatile("xgetbv" : "=a" (low), "=d" (high) : "c" (0));
+	return low;
+}
+
+/* What of the guest's state is the kernel's to say. */
+void svm_fix_state(struct vmcb_save_area *save)
+{
+	save->cr0 = SVM_GUEST_CR0;
+	save->cr4 = svm_guest_cr4();
+	save->efer = SVM_GUEST_EFER;
+	save->dr6 = DR6_RESERVED;
+	save->dr7 = 0x400;
+	/* Write-back everywhere: memory types stay the kernel's business. */
+	save->g_pat = 0x0606060606060606ULL;
+}
+
+int vcpu_vendor_create(struct dune_vcpu *vcpu)
+{
+	struct vcpu_hw *hw = kzalloc(sizeof(*hw), GFP_KERNEL_ACCOUNT);
+	struct vmcb_control_area *control;
+
+	if (!hw)
+		return -ENOMEM;
+	hw->vmcb = (void *)get_zeroed_page(GFP_KERNEL_ACCOUNT);
+	if (!hw->vmcb) {
+		kfree(hw);
+		return -ENOMEM;
+	}
+	hw->vmcb_pa = __sme_pa(hw->vmcb);
+	vcpu->hw = hw;
+
+	control = &hw->vmcb->control;
+	svm_intercepts_init(control);
+	svm_permissions(control);
+	control->nested_ctl = SVM_NESTED_CTL_NP_ENABLE;
+	/* The host's interrupts do not ask the guest's RFLAGS.IF. */
+	control->int_ctl = V_INTR_MASKING_MASK;
+
+	svm_fix_state(&hw->vmcb->save);
+	hw->vmcb->save.rflags = X86_EFLAGS_FIXED;
+	hw->vmcb->save.tr.attrib = 0x8b;	/* as DUNE_SET_STATE demands */
+	return 0;
+}
+
+void vcpu_vendor_destroy(struct dune_vcpu *vcpu)
+{
+	free_page((unsigned long)vcpu->hw->vmcb);
+	kfree(vcpu->hw);
+}
+
+void vcpu_vendor_set_root(struct dune_vcpu *vcpu, u64 root)
+{
+	vcpu->hw->vmcb->control.nested_cr3 = root;
+}
+
+static void get_segment(struct dune_segment *to, const struct vmcb_seg *from)
+{
+	to->selector = from->selector;
+	to->attributes = from->attrib;
+	to->limit = from->limit;
+	to->base = from->base;
+}
+
+static void set_segment(struct vmcb_seg *to, const struct dune_segment *from)
+{
+	to->selector = from->selector;
+	to->attrib = from->attributes & 0xfff;
+	to->limit = from->limit;
+	to->base = from->base;
+}
+
+void vcpu_vendor_get_state(struct dune_vcpu *vcpu, struct dune_state *state)
+{
+	const struct vmcb_save_area *save = &vcpu->hw->vmcb->save;
+
+	state->cpl = save->cpl;
+	state->cr2 = save->cr2;
+	state->cr3 = save->cr3;
+	get_segment(&state->cs, &save->cs);
+	get_segment(&state->ss, &save->ss);
+	get_segment(&state->ds, &save->ds);
+	get_segment(&state->es, &save->es);
+	get_segment(&state->fs, &save->fs);
+	get_segment(&state->gs, &save->gs);
+	get_segment(&state->tr, &save->tr);
+	get_segment(&state->ldtr, &save->ldtr);
+	get_segment(&state->gdtr, &save->gdtr);
+	get_segment(&state->idtr, &save->idtr);
+	state->star = save->star;
+	state->lstar = save->lstar;
+	state->cstar = save->cstar;
+	state->sfmask = save->sfmask;
+	state->kernel_gs_base = save->kernel_gs_base;
+	state->sysenter_cs = save->sysenter_cs;
+	state->sysenter_esp = save->sysenter_esp;
+	state->sysenter_eip = save->sysenter_eip;
+}
+
+/*
+ * Nothing needs checking here: the processor refuses an illegal state at
+ * VMRUN (DUNE_EXIT_INVALID) and makes bases canonical (APM 15.5.1), and what
+ * could reach beyond the guest (CR0, CR4, EFER, all of the control area) is
+ * not in struct dune_state.
+ */
+void vcpu_vendor_set_state(struct dune_vcpu *vcpu,
+			   const struct dune_state *state)
+{
+	struct vmcb *vmcb = vcpu->hw->vmcb;
+	struct vmcb_save_area *save = &vmcb->save;
+
+	save->cpl = state->cpl;
+	save->cr2 = state->cr2;
+	save->cr3 = state->cr3;
+	set_segment(&save->cs, &state->cs);
+	set_segment(&save->ss, &state->ss);
+	set_segment(&save->ds, &state->ds);
+	set_segment(&save->es, &state->es);
+	set_segment(&save->fs, &state->fs);
+	set_segment(&save->gs, &state->gs);
+	set_segment(&save->tr, &state->tr);
+	set_segment(&save->ldtr, &state->ldtr);
+	set_segment(&save->gdtr, &state->gdtr);
+	set_segment(&save->idtr, &state->idtr);
+	save->star = state->star;
+	save->lstar = state->lstar;
+	save->cstar = state->cstar;
+	save->sfmask = state->sfmask;
+	save->kernel_gs_base = state->kernel_gs_base;
+	save->sysenter_cs = state->sysenter_cs;
+	save->sysenter_esp = state->sysenter_esp;
+	save->sysenter_eip = state->sysenter_eip;
+	vmcb->control.event_inj = 0;
+	vmcb->control.int_state = 0;
+	vmcb->control.clean = 0;
+}
+
+/* Bits of RFLAGS that mean nothing in 64-bit mode or are for VM86 only. */
+#define RFLAGS_ALLOWED	(X86_EFLAGS_CF | X86_EFLAGS_PF | X86_EFLAGS_AF | \
+			 X86_EFLAGS_ZF | X86_EFLAGS_SF | X86_EFLAGS_TF | \
+			 X86_EFLAGS_IF | X86_EFLAGS_DF | X86_EFLAGS_OF | \
+			 X86_EFLAGS_IOPL | X86_EFLAGS_NT | X86_EFLAGS_RF | \
+			 X86_EFLAGS_AC | X86_EFLAGS_ID)
+
+void vcpu_vendor_load(struct dune_vcpu *vcpu)
+{
+	struct vmcb *vmcb = vcpu->hw->vmcb;
+	const struct dune_regs *regs = &vcpu->run->regs;
+	u32 vector = READ_ONCE(vcpu->run->irq_vector);
+	u64 rip = READ_ONCE(regs->rip);
+
+	/* A shadow of STI or MOV SS belongs to the instruction at RIP. */
+	if (rip != vmcb->save.rip)
+		vmcb->control.int_state = 0;
+	vmcb->save.rip = rip;
+	vmcb->save.rsp = READ_ONCE(regs->rsp);
+	vmcb->save.rflags = (READ_ONCE(regs->rflags) & RFLAGS_ALLOWED) |
+			    X86_EFLAGS_FIXED;
+	/*
+	 * The virtual interrupt waits for RFLAGS.IF by itself (APM 15.21.4).
+	 * Its priority is above any V_TPR, which is ignored.
+	 */
+	vmcb->control.int_ctl &= ~V_IRQ_INJECTION_BITS_MASK;
+	if (vector) {
+		vmcb->control.int_ctl |= V_IRQ_MASK | V_INTR_PRIO_MASK |
+					 V_IGN_TPR_MASK;
+		vmcb->control.int_vector = vector & 0xff;
+	}
+}
+
+void vcpu_vendor_store(struct dune_vcpu *vcpu)
+{
+	const struct vmcb *vmcb = vcpu->hw->vmcb;
+	struct dune_run *run = vcpu->run;
+
+	run->regs.rip = vmcb->save.rip;
+	run->regs.rsp = vmcb->save.rsp;
+	run->regs.rflags = vmcb->save.rflags;
+	if (!(vmcb->control.int_ctl & V_IRQ_MASK))
+		run->irq_vector = 0;
+	run->hw_exit = vmcb->control.exit_code;
+	run->hw_info1 = vmcb->control.exit_info_1;
+	run->hw_info2 = vmcb->control.exit_info_2;
+}
+
+void vcpu_vendor_moved(struct dune_vcpu *vcpu, bool migrated)
+{
+	struct vcpu_hw *hw = vcpu->hw;
+
+	hw->host_pa = svm_host_area();
+	asm volatile("vmsave %0" : : "a" (hw->host_pa) : "memory");
+	svm_asid_moved(hw, migrated);
+}
+
+void vcpu_vendor_filter(struct dune_vcpu *vcpu, bool notsc, bool nocpuid)
+{
+	struct vmcb_control_area *control = &vcpu->hw->vmcb->control;
+	unsigned long *bits = (unsigned long *)control->intercepts;
+
+	__assign_bit(INTERCEPT_RDTSC, bits, notsc);
+	__assign_bit(INTERCEPT_RDTSCP, bits, notsc);
+	__assign_bit(INTERCEPT_CPUID, bits, nocpuid);
+	control->clean &= ~CLEAN_INTERCEPTS;
+}
+
+bool vcpu_vendor_enter(struct dune_vcpu *vcpu, bool flush)
+{
+	struct vcpu_hw *hw = vcpu->hw;
+	struct vmcb *vmcb = hw->vmcb;
+	struct dune_regs *regs = &vcpu->run->regs;
+
+	/* A flush of all tags, asked for by a new ASID, includes this one. */
+	if (unlikely(flush) && !vmcb->control.tlb_ctl)
+		svm_asid_flush(hw);
+	vmcb->save.rax = READ_ONCE(regs->rax);
+
+	svm_switch(hw->vmcb_pa, regs, hw->host_pa);
+
+	if (static_branch_likely(&svm_check_xcr0) &&
+	    unlikely(xcr0_low() != (u32)svm_host_xcr0))
+		xsetbv(XCR_XFEATURE_ENABLED_MASK, svm_host_xcr0);
+	regs->rax = vmcb->save.rax;
+	/* An event is injected once; what of it failed is in EXITINTINFO. */
+	vmcb->control.event_inj = 0;
+	vmcb->control.tlb_ctl = TLB_CONTROL_DO_NOTHING;
+	vmcb->control.clean = CLEAN_ALL & ~CLEAN_INTR;
+	/* #VMEXIT leaves DR7 cleared and DR6 the guest's (APM 15.6). */
+	if (unlikely(vmcb->save.dr6 != DR6_RESERVED))
+		set_debugreg(DR6_RESERVED, 6);
+	if (unlikely(hw_breakpoint_active()))
+		hw_breakpoint_restore();
+	if (likely(vmcb->control.exit_code == SVM_EXIT_VMMCALL))
+		return false;
+	/* The exit consumed the machine check: raise it on the host. */
+	if (unlikely(vmcb->control.exit_code == SVM_EXIT_EXCP_BASE + 18))
+		asm volatile("int $18");
+	return vmcb->control.exit_code == SVM_EXIT_INTR;
+}
