@@ -185,6 +185,12 @@ void dune_syscall_set(dune_syscall_fn fn);
  */
 void dune_syscall_pass(struct dune_tf *tf);
 
+/*
+ * The same for a clone3 of which the caller made a copy of the structure: what
+ * it checked there is what is used, whoever writes to the program's memory.
+ */
+void dune_syscall_clone3(struct dune_tf *tf, const void *args, size_t size);
+
 /* Whether dune_syscall_pass() does this call in the library. */
 int dune_syscall_special(uint32_t nr);
 

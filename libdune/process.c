@@ -9,17 +9,13 @@
 #define CLONE_ARGS_SIZE_VER0	64
 #define CSIGNAL			0xffULL
 
-static long parse_clone3(struct dune_tf *tf, struct dune_clone *c)
+static long parse_clone3(struct dune_clone *c, const void *args, u64 size)
 {
-	u64 size = tf->rsi;
-
 	if (size < CLONE_ARGS_SIZE_VER0)
 		return -EINVAL;
 	if (size > sizeof(c->args))
 		return -E2BIG;
-	if ((tf->cs & 3) && !dune_user_ok((void *)tf->rdi, size))
-		return -EFAULT;
-	if (dune_copy(&c->args, (void *)tf->rdi, size))
+	if (dune_copy(&c->args, args, size))
 		return -EFAULT;
 	c->nr = __NR_clone3;
 	c->args_size = size;
@@ -36,7 +32,9 @@ static long parse(struct dune_tf *tf, struct dune_clone *c)
 	c->nr = __NR_clone;
 	switch ((u32)tf->rax) {
 	case __NR_clone3:
-		return parse_clone3(tf, c);
+		if ((tf->cs & 3) && !dune_user_ok((void *)tf->rdi, tf->rsi))
+			return -EFAULT;
+		return parse_clone3(c, (void *)tf->rdi, tf->rsi);
 	case __NR_clone:
 		c->flags = (u32)tf->rdi & ~CSIGNAL;
 		c->args.exit_signal = tf->rdi & CSIGNAL;
@@ -53,6 +51,25 @@ static long parse(struct dune_tf *tf, struct dune_clone *c)
 	return 0;
 }
 
+static long make_child(struct dune_tf *tf, struct dune_clone *c)
+{
+	if (c->flags & CLONE_THREAD) {
+		dune_hypercall(HC_NO_THREADS, 0, 0, 0, 0, 0, 0);
+		return -ENOSYS;
+	}
+	if (c->flags & CLONE_SETTLS) {
+		if (c->args.tls >= USER_END)
+			return -EPERM;
+		c->flags &= ~CLONE_SETTLS;
+		c->fs_base = c->args.tls;
+	} else {
+		c->fs_base = rdmsr(MSR_FS_BASE);
+	}
+	if (tf->rflags & RFLAGS_IF)
+		return dune_syscall_forward(HC_CLONE, (long)c, 0, 0, 0, 0, 0);
+	return dune_hypercall(HC_CLONE, (long)c, 0, 0, 0, 0, 0);
+}
+
 long dune_sys_clone(struct dune_tf *tf)
 {
 	struct dune_clone c;
@@ -61,23 +78,18 @@ long dune_sys_clone(struct dune_tf *tf)
 	memset(&c, 0, sizeof(c));
 	c.tf = tf;
 	err = parse(tf, &c);
-	if (err)
-		return err;
-	if (c.flags & CLONE_THREAD) {
-		dune_hypercall(HC_NO_THREADS, 0, 0, 0, 0, 0, 0);
-		return -ENOSYS;
-	}
-	if (c.flags & CLONE_SETTLS) {
-		if (c.args.tls >= USER_END)
-			return -EPERM;
-		c.flags &= ~CLONE_SETTLS;
-		c.fs_base = c.args.tls;
-	} else {
-		c.fs_base = rdmsr(MSR_FS_BASE);
-	}
-	if (tf->rflags & RFLAGS_IF)
-		return dune_syscall_forward(HC_CLONE, (long)&c, 0, 0, 0, 0, 0);
-	return dune_hypercall(HC_CLONE, (long)&c, 0, 0, 0, 0, 0);
+	return err ? err : make_child(tf, &c);
+}
+
+void dune_syscall_clone3(struct dune_tf *tf, const void *args, size_t size)
+{
+	struct dune_clone c;
+	long err;
+
+	memset(&c, 0, sizeof(c));
+	c.tf = tf;
+	err = parse_clone3(&c, args, size);
+	dune_syscall_result(tf, err ? err : make_child(tf, &c));
 }
 
 static long put_base(struct dune_tf *tf, u64 base)

@@ -22,9 +22,10 @@ static unsigned int borrowers;
  * CLONE_FILES is refused where both go on at once: call_open() relies on
  * nobody else using a descriptor before it was judged.
  */
-static void make_child(struct dune_tf *tf, u64 flags)
+static void make_child(struct dune_tf *tf, u64 flags, const struct clone_args *args,
+		       u64 size)
 {
-	u64 nr = tf->rax, rip = tf->rip;
+	u64 rip = tf->rip;
 
 	if ((flags & CLONE_FILES) && !(flags & (CLONE_VFORK | CLONE_THREAD))) {
 		refuse(tf, EINVAL);
@@ -32,8 +33,10 @@ static void make_child(struct dune_tf *tf, u64 flags)
 	}
 	if (flags & CLONE_VM)
 		borrowers++;
-	tf->rax = nr;
-	dune_syscall_pass(tf);
+	if (args)
+		dune_syscall_clone3(tf, args, size);
+	else
+		dune_syscall_pass(tf);
 	if ((flags & CLONE_VM) && ((flags & CLONE_VFORK) || (long)tf->rax < 0))
 		borrowers--;
 	if (tf->rip == rip && (long)tf->rax > 0)
@@ -42,64 +45,31 @@ static void make_child(struct dune_tf *tf, u64 flags)
 
 void call_fork(struct dune_tf *tf)
 {
-	make_child(tf, tf->rax == __NR_vfork ? CLONE_VM | CLONE_VFORK : 0);
+	make_child(tf, tf->rax == __NR_vfork ? CLONE_VM | CLONE_VFORK : 0, NULL, 0);
 }
 
 void call_clone(struct dune_tf *tf)
 {
-	make_child(tf, ARG0(tf));
+	make_child(tf, ARG0(tf), NULL, 0);
 }
 
-/*
- * clone3 is carried out as clone, which can do all of it but two things that
- * are refused as by an older kernel: chosen process numbers and cgroups.
- */
+/* The structure is copied first: what was checked is what libdune uses. */
 void call_clone3(struct dune_tf *tf)
 {
 	struct clone_args args = {};
-	struct dune_tf saved = *tf;
-	u64 size = ARG1(tf), flags, parent;
+	u64 size = ARG1(tf);
 
-	if (size < CLONE_ARGS_SIZE_VER0) {
-		refuse(tf, EINVAL);
+	if (size < CLONE_ARGS_SIZE_VER0 || size > sizeof(args)) {
+		refuse(tf, size > sizeof(args) ? E2BIG : EINVAL);
 		return;
 	}
-	if (size > sizeof(args)) {
-		refuse(tf, E2BIG);
-		return;
-	}
-	if (user_read(&args, ARG0(tf), size)) {
+	if (user_read(&args, ARG0(tf), size) || in_granule(args.pidfd) ||
+	    in_granule(args.child_tid) || in_granule(args.parent_tid) ||
+	    in_granule(args.set_tid)) {
 		refuse(tf, EFAULT);
 		return;
 	}
-	flags = args.flags;
-	parent = flags & CLONE_PIDFD ? args.pidfd : args.parent_tid;
-	if (in_granule(parent) || in_granule(args.child_tid)) {
-		refuse(tf, EFAULT);
-		return;
-	}
-	if ((flags >> 32) || args.set_tid || args.set_tid_size || args.cgroup ||
-	    (flags & CSIGNAL) || args.exit_signal > 64 || !args.stack != !args.stack_size ||
-	    ((flags & CLONE_PIDFD) && (flags & CLONE_PARENT_SETTID))) {
-		refuse(tf, flags >> 32 || args.set_tid || args.cgroup ? ENOSYS : EINVAL);
-		return;
-	}
-	tf->rax = __NR_clone;
-	ARG0(tf) = flags | args.exit_signal;
-	ARG1(tf) = args.stack ? args.stack + args.stack_size : 0;
-	ARG2(tf) = parent;
-	ARG3(tf) = args.child_tid;
-	ARG4(tf) = args.tls;
-	make_child(tf, flags);
-	if (tf->rip != saved.rip) {
-		/* again later: with what the program asked for */
-		tf->rax = __NR_clone3;
-	}
-	ARG0(tf) = saved.rdi;
-	ARG1(tf) = saved.rsi;
-	ARG2(tf) = saved.rdx;
-	ARG3(tf) = saved.r10;
-	ARG4(tf) = saved.r8;
+	make_child(tf, args.flags, &args, size);
 }
 
 void call_exit(struct dune_tf *tf)
