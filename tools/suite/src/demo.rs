@@ -27,6 +27,9 @@ struct Stats {
     exits: u64,
     syscalls_fast: u64,
     syscalls_slow: u64,
+    /// Calls that the runtime makes in the program's place by way of user
+    /// mode: fork, execve, signals.
+    hostcalls: u64,
     faults: u64,
 }
 

@@ -32,7 +32,7 @@ enum Command {
     Test {
         #[arg(value_parser = parse_series)]
         kernels: Vec<Series>,
-        /// Only TAP programs whose name contains TEXT, and nothing else
+        /// Only TAP programs whose name contains TEXT; "harness": only its tests
         #[arg(long, value_name = "TEXT")]
         only: Option<String>,
     },

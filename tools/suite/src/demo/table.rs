@@ -23,7 +23,7 @@ pub fn print(rows: &[Row]) {
             same,
             row.status.clone(),
             count(|stats| stats.syscalls_fast),
-            count(|stats| stats.syscalls_slow),
+            count(|stats| stats.syscalls_slow + stats.hostcalls),
             count(|stats| stats.faults),
             count(|stats| stats.exits),
             row.differences.join(", "),
