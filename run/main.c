@@ -144,6 +144,25 @@ static long open_program(const struct start *s, const struct options *o)
 	return fd;
 }
 
+/*
+ * The name of the process: the last part of the file's name. For execveat with
+ * a descriptor alone that is its number, on kernels before 6.14 (and older
+ * stable ones), else the name of the file that is loaded in the end. dune-run
+ * was started that way itself, so its own name tells which.
+ */
+static void set_name(const char *name)
+{
+	const char *last = text_last(name, '/');
+	char mine[16] = "";
+
+	if (text_starts(name, "/dev/fd/") && last == name + 8) {
+		SYS2(__NR_prctl, PR_GET_NAME, mine);
+		if (mine[0] > '9')
+			last = text_last(files_program(), '/');
+	}
+	SYS2(__NR_prctl, PR_SET_NAME, last);
+}
+
 static void enter(void)
 {
 	struct dune_config config = {
@@ -207,7 +226,7 @@ void run_main(u64 *stack)
 		cannot_run(options.name, err);
 	files_set_program(program);
 	SYS1(__NR_close, program);
-	SYS2(__NR_prctl, PR_SET_NAME, text_last(options.name, '/'));
+	set_name(options.name);
 
 	tf.rsp = start_stack(&start, options.first, options.name, &image);
 	tf.rip = image.entry;
