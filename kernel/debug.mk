@@ -28,6 +28,7 @@ $(SOURCE)/.config: $(CONFIG) $(SOURCE)/Makefile
 
 $(DEBUG)/vmlinuz: $(SOURCE)/.config
 	$(KMAKE) bzImage modules_prepare
+	cp $(SOURCE)/vmlinux.symvers $(SOURCE)/Module.symvers
 	cp $(SOURCE)/arch/x86/boot/bzImage $@
 
 .PHONY: all

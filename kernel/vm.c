@@ -4,6 +4,7 @@
  * Its vCPUs (vcpu.c) keep it alive after the file is closed.
  */
 #include <linux/sched/mm.h>
+#include <linux/sched/signal.h>
 #include <linux/slab.h>
 #include <linux/uaccess.h>
 
@@ -47,6 +48,23 @@ static int dune_vm_release(struct inode *inode, struct file *file)
 	return 0;
 }
 
+static u64 handled_signals(void)
+{
+	u64 handled = 0;
+	int i;
+
+	spin_lock_irq(&current->sighand->siglock);
+	for (i = 0; i < _NSIG; i++) {
+		__sighandler_t handler =
+			current->sighand->action[i].sa.sa_handler;
+
+		if (handler != SIG_DFL && handler != SIG_IGN)
+			handled |= BIT_ULL(i);
+	}
+	spin_unlock_irq(&current->sighand->siglock);
+	return handled;
+}
+
 static long dune_get_info(struct dune_info __user *argument)
 {
 	struct dune_info info = { .size = sizeof(info) };
@@ -58,6 +76,7 @@ static long dune_get_info(struct dune_info __user *argument)
 		return -EINVAL;
 	info.api_version = DUNE_API_VERSION;
 	info.run_size = PAGE_SIZE;
+	info.handled_signals = handled_signals();
 	if (dune_syscall_is_fast())
 		info.features |= DUNE_FEATURE_FAST_SYSCALL;
 	vendor_info(&info);

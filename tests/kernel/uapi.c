@@ -37,7 +37,7 @@ static u64 return_42(void *arg)
 
 static void layouts(void)
 {
-	ok(sizeof(struct dune_info) == 64, "struct dune_info has 64 bytes (%zu)", sizeof(struct dune_info));
+	ok(sizeof(struct dune_info) == 72, "struct dune_info has 72 bytes (%zu)", sizeof(struct dune_info));
 	ok(sizeof(struct dune_create_vcpu) == 24, "struct dune_create_vcpu has 24 bytes");
 	ok(sizeof(struct dune_segment) == 16, "struct dune_segment has 16 bytes");
 	ok(sizeof(struct dune_state) == 312, "struct dune_state has 312 bytes (%zu)", sizeof(struct dune_state));

@@ -45,6 +45,10 @@
  * @xcr0:		the guest's XCR0, that of the host; 0 without XSAVE
  * @run_size:		bytes to map from a vCPU's file descriptor
  * @reserved:		zero
+ * @handled_signals:	of the calling process: bit n-1 is set where signal n
+ *			has a handler. Who enters a guest takes them over;
+ *			asking for each by rt_sigaction() would be most of
+ *			the cost of entering.
  */
 struct dune_info {
 	__u32 size;
@@ -58,6 +62,7 @@ struct dune_info {
 	__u64 xcr0;
 	__u32 run_size;
 	__u32 reserved;
+	__u64 handled_signals;
 };
 
 /**
