@@ -47,9 +47,9 @@ extern "C" {
  * @size:	sizeof(struct dune_config)
  * @flags:	DUNE_ENTER_*
  * @arena:	memory for page tables and thread blocks, 64 KB aligned, mapped
- *		readable and writable, zeroed; NULL: libdune maps its own
- * @arena_size:	bytes of @arena; with NULL the most to reserve, 0: 256 MB of
- *		address space (memory is used only as pages are touched)
+ *		readable and writable, zeroed; NULL: libdune finds its own
+ *		(up to 256 MB, of which it uses what it touches)
+ * @arena_size:	bytes of @arena, 256 KB or more; 0 with NULL
  * @super_base:	start of a range that ring 3 cannot reach, 1 GB aligned
  * @super_size:	its size, a multiple of 1 GB; 0: ring 3 can reach all
  */

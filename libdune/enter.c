@@ -11,36 +11,7 @@
 
 struct dune_process dune_process;
 
-#define ARENA_SIZE	(256ULL << 20)
-#define ARENA_SMALL	(16ULL << 20)
 #define GB		(1ULL << 30)
-
-static long map_arena(u64 size)
-{
-	return sys6(__NR_mmap, 0, size + BLOCK_SIZE, PROT_READ | PROT_WRITE,
-		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-}
-
-static int set_arena(const struct dune_config *cfg)
-{
-	u64 size = cfg->arena_size;
-	long at = (long)cfg->arena;
-
-	if (!at) {
-		size = size ? size : ARENA_SIZE;
-		at = map_arena(size);
-		if (at == -ENOMEM && !cfg->arena_size) {
-			size = ARENA_SMALL;	/* RLIMIT_AS? */
-			at = map_arena(size);
-		}
-		if (at < 0 && at > -4096)
-			return at;
-		at = (at + BLOCK_SIZE - 1) & ~(BLOCK_SIZE - 1ULL);
-	}
-	/* One page at a time is enough, and a huge one 2 MB to clear. */
-	sys3(__NR_madvise, at, size, MADV_NOHUGEPAGE);
-	return dune_page_init((void *)at, size);
-}
 
 static int init_process(const struct dune_config *cfg)
 {
@@ -51,7 +22,7 @@ static int init_process(const struct dune_config *cfg)
 		return 0;
 	if ((cfg->super_base | cfg->super_size) & (GB - 1))
 		return -EINVAL;
-	err = set_arena(cfg);
+	err = dune_page_init(cfg);
 	if (err)
 		return err;
 	p->super_base = cfg->super_base;
@@ -62,17 +33,6 @@ static int init_process(const struct dune_config *cfg)
 	dune_idt_init();
 	p->ready = 1;
 	return 0;
-}
-
-/* What the way into a page fault uses must not fault there itself. */
-static void touch(const struct dune_thread *t)
-{
-	dune_pte *root = dune_process.root;
-
-	dune_pt_touch(root, (u64)dune_lstar);
-	dune_pt_touch(root, (u64)&dune_process);
-	dune_pt_touch(root, (u64)dune_trap_table);
-	dune_pt_touch(root, (u64)t);
 }
 
 static void init_state(struct dune_thread *t)
@@ -120,7 +80,7 @@ int dune_enter(const struct dune_config *cfg)
 		return -ENOMEM;
 	t->sighand = &dune_process.sighand;
 	init_state(t);
-	touch(t);
+	dune_pt_touch_core(dune_process.root);
 	err = dune_vcpu_open(t);
 	if (err) {
 		dune_thread_free(t);

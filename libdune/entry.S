@@ -229,12 +229,11 @@ dune_tf_resume:
 dune_lstar:
 	btl	$IOPL_BIT, %r11d
 	jnc	syscall_ring3
-	movl	%eax, %eax		/* the number is an int */
 	cmpq	$SYSCALL_MAX, %rax
-	jae	1f
+	jae	large
 	btq	%rax, dune_special(%rip)
 	jc	special
-1:	vmmcall
+call:	vmmcall
 dune_lstar_call:
 	leaq	-128(%rsp), %rsp
 	pushq	%r11
@@ -243,6 +242,12 @@ dune_lstar_popf:
 	leaq	128(%rsp), %rsp
 	jmp	*%rcx
 dune_lstar_end:
+
+/* The number is an int; what is above it does not count. */
+large:	movl	%eax, %eax
+	cmpq	$SYSCALL_MAX, %rax
+	jb	dune_lstar
+	jmp	call
 
 /*
  * Calls that need a frame, from ring 0: on the ring-0 stack, from its top or,

@@ -63,12 +63,11 @@ static void import(int sig)
  */
 void dune_host_import(int all)
 {
-	static int done;
 	int sig;
 
-	if (done)
+	if (dune_process.imported)
 		return;
-	done = 1;
+	dune_process.imported = 1;
 	import(SIGSEGV);
 	import(SIGBUS);
 	for (sig = 1; all && sig <= NSIG; sig++) {

@@ -127,13 +127,16 @@ long dune_sys_arch_prctl(struct dune_tf *tf);
 long dune_sys_fd(struct dune_tf *tf);
 
 /* page.c */
-int dune_page_init(void *arena, u64 size);
+int dune_page_init(const struct dune_config *cfg);
+void dune_page_touch(dune_pte *root);
+void *dune_page_take(unsigned int count, int *dirty);
 int dune_in_arena(const void *p);
 u64 dune_page_bytes(void);
 
 /* pgtable.c */
 dune_pte *dune_pt_new(void);
 void dune_pt_touch(dune_pte *root, u64 va);
+void dune_pt_touch_core(dune_pte *root);
 u64 dune_pt_bytes(void);
 
 ALWAYS_INLINE u64 rdmsr(u32 msr)

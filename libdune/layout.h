@@ -3,23 +3,27 @@
  * Numbers that C and assembly share: the layout of a thread's block, of the
  * frame, and of the segments. thread.h checks them against the structures.
  *
- * A thread's block is 64 KB, aligned to 64 KB:
+ * A thread's block is 64 KB, aligned to 64 KB (struct dune_thread):
  *
- *	0x0000	struct dune_thread (with TSS and GDT)
- *	0x1000	IST stacks: double fault below, exceptions above (3 levels)
- *	0x2000	stack of the host half, 24 KB
+ *	0x0000	what is used at every turn, with TSS and GDT
+ *	0x0400	IST stack for exceptions, three levels of 0x400
+ *	0x1000	actions of signals, for some children
+ *	0x1900	stack of the host half
+ *	0x7a00	what is used less often
  *	0x8000	ring-0 stack of the guest half, 32 KB
  *
- * The host half finds its thread by masking RSP, the guest half by GS.
+ * so that a thread which does little touches two pages. The host half finds
+ * its block by masking RSP, the guest half by GS.
  */
 #ifndef LIBDUNE_LAYOUT_H
 #define LIBDUNE_LAYOUT_H
 
 #define BLOCK_SIZE		0x10000
-#define IST2_TOP		0x1400
-#define IST1_TOP		0x2000
+#define IST_BOTTOM		0x400
+#define IST1_TOP		0x1000
 #define IST1_STEP		0x400
-#define HOST_STACK_TOP		0x8000
+#define IST2_TOP		0x800	/* a double fault returns to nothing */
+#define HOST_STACK_TOP		0x7a00
 #define RING0_STACK_BOTTOM	0x8000
 #define RING0_STACK_TOP		0x10000
 

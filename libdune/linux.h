@@ -84,8 +84,6 @@ typedef uint8_t u8;
 #define O_RDWR			2
 #define O_CLOEXEC		02000000
 #define F_DUPFD_CLOEXEC		1030
-#define F_DUPFD			0
-#define RLIMIT_NOFILE		7
 #define PROT_READ		1
 #define PROT_WRITE		2
 #define MAP_SHARED		1

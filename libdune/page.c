@@ -1,52 +1,137 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * The page allocator: pages of the arena, which is one mapping of the process
- * taken at dune_enter(). Page tables (pgtable.c) and the blocks of threads
- * (thread.c) come from here, and what the program asks for.
+ * The page allocator: pages of the arena. Page tables (pgtable.c) and the
+ * blocks of threads (thread.c) come from here, and what the program asks for.
  *
- * The arena is used from its start on; what is given back goes to a list and
- * is used again for the same number of pages.
+ * The arena is what the caller of dune_enter() gave; or else a small piece of
+ * the program's own .bss, which costs no system call, and when that is used up
+ * a large mapping. What is given back goes to a list, and is used again for
+ * the same number of pages.
  */
 #include "internal.h"
 
-#define PAGE 4096
+#define PAGE		4096
+#define ARENA_SIZE	(256ULL << 20)
+#define ARENA_SMALL	(16ULL << 20)
+#define RESERVE		(4 * PAGE)
 
-struct piece {
-	struct piece *next;
+struct dune_piece {
+	struct dune_piece *next;
 	u64 count;
 };
 
-static struct dune_lock lock;	/* of all below */
-static u64 base, size;
-static u64 used;		/* bytes from base on that were ever given out */
-static u64 bytes;		/* bytes given out now */
-static struct piece *pieces;
+/*
+ * Too small to hold 2 MB in one piece, so that no huge page (2 MB to clear)
+ * comes here.
+ */
+static u8 first_chunk[5 * BLOCK_SIZE];
+
+static struct dune_arena *const arena = &dune_process.arena;
+
+static void set_chunk(struct dune_chunk *c, u64 base, u64 size)
+{
+	u64 start = (base + BLOCK_SIZE - 1) & ~(BLOCK_SIZE - 1ULL);
+
+	c->base = start;
+	c->used = 0;
+	barrier();
+	c->size = size - (start - base);
+}
 
 /* Before anything else here, and once. */
-int dune_page_init(void *arena, u64 arena_size)
+int dune_page_init(const struct dune_config *cfg)
 {
-	if (((u64)arena & (BLOCK_SIZE - 1)) || arena_size < 4 * BLOCK_SIZE)
+	u64 base = (u64)cfg->arena, size = cfg->arena_size;
+
+	if (!base) {
+		set_chunk(&arena->chunk[0], (u64)first_chunk, sizeof(first_chunk) - RESERVE);
+		return 0;
+	}
+	if ((base & (BLOCK_SIZE - 1)) || size < 4 * BLOCK_SIZE)
 		return -EINVAL;
-	base = (u64)arena;
-	size = arena_size;
+	sys3(__NR_madvise, base, size, MADV_NOHUGEPAGE);
+	set_chunk(&arena->chunk[0], base, size);
+	arena->chunks = 2;		/* it gets no other */
 	return 0;
 }
 
 int dune_in_arena(const void *p)
 {
-	return (u64)p - base < size;
+	u64 at = (u64)p;
+
+	return at - arena->chunk[0].base < arena->chunk[0].size ||
+	       at - arena->chunk[1].base < arena->chunk[1].size;
 }
 
 u64 dune_page_bytes(void)
 {
-	return bytes;
+	return arena->bytes;
 }
 
-static struct piece *take_piece(u64 count)
+static long call(long nr, long a0, long a1, long a2, long a3, long a4)
 {
-	struct piece **link, *p;
+	if (dune_active())
+		return dune_hypercall(nr, a0, a1, a2, a3, a4, 0);
+	return sys6(nr, a0, a1, a2, a3, a4, 0);
+}
 
-	for (link = &pieces; (p = *link); link = &p->next) {
+static long map(u64 size)
+{
+	return call(__NR_mmap, 0, size, PROT_READ | PROT_WRITE,
+		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1);
+}
+
+/*
+ * Page tables come from the arena, and a fault on the way into a page fault
+ * would be the end: so the arena is always in the page table that is loaded.
+ */
+void dune_page_touch(dune_pte *root)
+{
+	u32 i;
+
+	for (i = 0; i < 2; i++) {
+		struct dune_chunk *c = &arena->chunk[i];
+
+		if (!c->size)
+			continue;
+		dune_pt_touch(root, c->base);
+		dune_pt_touch(root, c->base + c->size - 1);
+	}
+}
+
+/* The second and last chunk. Its own tables come from the reserve. */
+static int grow(void)
+{
+	u64 size = ARENA_SIZE;
+	long at;
+
+	if (__atomic_exchange_n(&arena->chunks, 2, __ATOMIC_ACQ_REL) == 2)
+		return 0;
+	at = map(size);
+	if (at < 0 && at > -4096) {
+		size = ARENA_SMALL;	/* RLIMIT_AS? */
+		at = map(size);
+	}
+	if (at < 0 && at > -4096)
+		return 0;
+	/* One page at a time is enough, and a huge one is 2 MB to clear. */
+	call(__NR_madvise, at, size, MADV_NOHUGEPAGE, 0, 0);
+	arena->chunk[0].size += RESERVE;
+	dune_pt_touch(dune_process.root, at);
+	dune_pt_touch(dune_process.root, at + size - 1);
+	if (dune_active() && dune_pt_root() != dune_process.root) {
+		dune_pt_touch(dune_pt_root(), at);
+		dune_pt_touch(dune_pt_root(), at + size - 1);
+	}
+	set_chunk(&arena->chunk[1], at, size);
+	return 1;
+}
+
+static struct dune_piece *take_piece(u64 count)
+{
+	struct dune_piece **link, *p;
+
+	for (link = &arena->pieces; (p = *link); link = &p->next) {
 		if (p->count == count) {
 			*link = p->next;
 			return p;
@@ -55,43 +140,64 @@ static struct piece *take_piece(u64 count)
 	return NULL;
 }
 
-void *dune_page_alloc(unsigned int count)
+static void *take_new(struct dune_chunk *c, u64 len)
 {
-	u64 len = (u64)count * PAGE;
 	/* A thread's block is aligned to its size; all others to a page. */
 	u64 align = len == BLOCK_SIZE ? BLOCK_SIZE : PAGE;
-	struct piece *p;
-	void *page = NULL;
-	u64 start, flags;
+	u64 start = (c->used + align - 1) & ~(align - 1);
+
+	if (len > c->size || start > c->size - len)
+		return NULL;
+	c->used = start + len;
+	return (void *)(c->base + start);
+}
+
+/* Pages that are zero, or (*@dirty) were used before. */
+void *dune_page_take(unsigned int count, int *dirty)
+{
+	u64 len = (u64)count * PAGE;
+	u64 flags;
+	void *page;
+
+	do {
+		flags = dune_lock(&arena->lock);
+		page = take_piece(count);
+		*dirty = !!page;
+		if (!page)
+			page = take_new(&arena->chunk[0], len);
+		if (!page)
+			page = take_new(&arena->chunk[1], len);
+		if (page)
+			arena->bytes += len;
+		dune_unlock(&arena->lock, flags);
+	} while (!page && len <= ARENA_SIZE && grow());
+	return page;
+}
+
+void *dune_page_alloc(unsigned int count)
+{
+	void *page;
+	int dirty;
 
 	if (!count)
 		return NULL;
-	flags = dune_lock(&lock);
-	p = take_piece(count);
-	start = (used + align - 1) & ~(align - 1);
-	if (!p && start + len <= size && len <= size) {
-		page = (void *)(base + start);
-		used = start + len;
-	}
-	if (p || page)
-		bytes += len;
-	dune_unlock(&lock, flags);
-	if (!p)
-		return page;	/* never used: zero */
-	return memset(p, 0, len);
+	page = dune_page_take(count, &dirty);
+	if (page && dirty)
+		memset(page, 0, (u64)count * PAGE);
+	return page;
 }
 
 void dune_page_free(void *page, unsigned int count)
 {
-	struct piece *p = page;
+	struct dune_piece *p = page;
 	u64 flags;
 
 	if (!page || !count)
 		return;
-	flags = dune_lock(&lock);
+	flags = dune_lock(&arena->lock);
 	p->count = count;
-	p->next = pieces;
-	pieces = p;
-	bytes -= (u64)count * PAGE;
-	dune_unlock(&lock, flags);
+	p->next = arena->pieces;
+	arena->pieces = p;
+	arena->bytes -= (u64)count * PAGE;
+	dune_unlock(&arena->lock, flags);
 }

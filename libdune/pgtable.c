@@ -22,7 +22,6 @@
 #define TABLE		(DUNE_PTE_P | DUNE_PTE_W | DUNE_PTE_U | DUNE_PTE_A)
 
 static struct dune_lock lock;
-static u64 tables;			/* in use, all roots */
 
 static inline u64 level_size(int level)
 {
@@ -50,19 +49,19 @@ static dune_pte *new_table(void)
 	dune_pte *t = dune_page_alloc(1);
 
 	if (t)
-		__atomic_fetch_add(&tables, 1, __ATOMIC_RELAXED);
+		__atomic_fetch_add(&dune_process.tables, 1, __ATOMIC_RELAXED);
 	return t;
 }
 
 static void free_table(dune_pte *t)
 {
-	__atomic_fetch_sub(&tables, 1, __ATOMIC_RELAXED);
+	__atomic_fetch_sub(&dune_process.tables, 1, __ATOMIC_RELAXED);
 	dune_page_free(t, 1);
 }
 
 u64 dune_pt_bytes(void)
 {
-	return tables * PAGE;
+	return dune_process.tables * PAGE;
 }
 
 dune_pte *dune_pt_new(void)
@@ -121,6 +120,15 @@ void dune_pt_touch(dune_pte *root, u64 va)
 	granule(root, va);
 }
 
+/* What the way into a page fault uses must not fault there itself. */
+void dune_pt_touch_core(dune_pte *root)
+{
+	granule(root, (u64)dune_lstar);
+	granule(root, (u64)&dune_process);
+	granule(root, (u64)dune_trap_table);
+	dune_page_touch(root);
+}
+
 /* The leaf entry of @va, and its level. NULL: no memory. */
 static dune_pte *leaf(dune_pte *root, u64 va, int *level)
 {
@@ -139,8 +147,8 @@ static dune_pte *leaf(dune_pte *root, u64 va, int *level)
 
 /*
  * A page fault on a page that is not present, on the IST stack. Returns 1 if
- * the page is there now, and the instruction can be repeated. Must not fault,
- * use GS, or make system calls.
+ * the page is there now, and the instruction can be repeated. Must not fault
+ * or use GS.
  */
 int dune_pf_early(u64 va)
 {
@@ -281,33 +289,45 @@ static __attribute__((noinline)) int protect(dune_pte *root, u64 va, u64 len,
 	return err;
 }
 
-/* The entry of a page of 4 KB, if the tables lead that far. */
-static inline dune_pte *small_leaf(dune_pte *root, u64 va)
+/* The table of 4 KB pages around @va, if the entries lead that far. */
+static dune_pte *last_table(dune_pte *root, u64 va)
 {
 	dune_pte v = READ_ONCE(root[level_index(va, 3)]);
+	int level;
 
-	if (!(v & DUNE_PTE_P))
-		return NULL;
-	v = READ_ONCE(table_of(v)[level_index(va, 2)]);
-	if (!is_table(v))
-		return NULL;
-	v = READ_ONCE(table_of(v)[level_index(va, 1)]);
-	if (!is_table(v))
-		return NULL;
-	return &table_of(v)[level_index(va, 0)];
+	for (level = 2; level; level--) {
+		if (!is_table(v))
+			return NULL;
+		v = READ_ONCE(table_of(v)[level_index(va, level)]);
+	}
+	return is_table(v) ? table_of(v) : NULL;
 }
 
+/*
+ * One page: the hot path of whoever uses faults as events, so each thread
+ * remembers the last table that it came to. Such a table stays where it is as
+ * long as its root, and the first root stays for ever. A signal may come in
+ * between and use this too: then the key has changed when the table has.
+ */
 int dune_pt_protect(dune_pte *root, u64 va, u64 len, u64 rights)
 {
-	dune_pte *e;
+	struct dune_thread *t = dune_self();
+	dune_pte *table;
 
-	if (len != PAGE || va >= USER_END || (va & (PAGE - 1)) ||
-	    (rights & ~DUNE_PT_RIGHTS))
+	if (len != PAGE || ((va & (PAGE - 1)) | (rights & ~DUNE_PT_RIGHTS)) ||
+	    root != dune_process.root)
 		return protect(root, va, len, rights);
-	e = small_leaf(root, va);
-	if (!e)
-		return protect(root, va, len, rights);
-	set_rights(e, rights);
+	table = READ_ONCE(t->leaf_table);
+	barrier();
+	if (unlikely(t->leaf_key != va >> 21)) {
+		table = va < USER_END ? last_table(root, va) : NULL;
+		if (!table)
+			return protect(root, va, len, rights);
+		WRITE_ONCE(t->leaf_key, 0);
+		WRITE_ONCE(t->leaf_table, table);
+		WRITE_ONCE(t->leaf_key, va >> 21);
+	}
+	set_rights(&table[level_index(va, 0)], rights);
 	invlpg(va);
 	return 0;
 }

@@ -7,17 +7,24 @@
 
 /*
  * vCPUs' descriptors go where programs do not expect theirs, but not so far
- * that the kernel's table for them becomes large.
+ * that the kernel's table, of 64 at first, must grow for them.
  */
-#define HIGH_FD		1000
+#define HIGH_FD		60
 
 struct dune_thread *dune_thread_new(void)
 {
-	struct dune_thread *t = dune_page_alloc(BLOCK_SIZE / 4096);
+	struct dune_thread *t;
 	u64 flags;
+	int dirty;
 
+	t = dune_page_take(BLOCK_SIZE / 4096, &dirty);
 	if (!t)
 		return NULL;
+	if (dirty) {
+		/* Not the stacks. */
+		memset(t, 0, IST_BOTTOM);
+		memset(&t->state, 0, RING0_STACK_BOTTOM - HOST_STACK_TOP);
+	}
 	t->self = t;
 	t->ring0_top = (u64)t + RING0_STACK_TOP;
 	t->vcpu = -1;
@@ -61,17 +68,11 @@ void dune_thread_free(struct dune_thread *t)
 	dune_page_free(t, BLOCK_SIZE / 4096);
 }
 
-/* A number near HIGH_FD, or below the limit, for @fd; @fd itself if need be. */
+/* A number from HIGH_FD on for @fd, or @fd itself if there is none. */
 static int move_high(int fd)
 {
-	u64 limit[2] = { 0, 0 };
-	u64 at = HIGH_FD;
-	long high;
+	long high = sys3(__NR_fcntl, fd, F_DUPFD_CLOEXEC, HIGH_FD);
 
-	sys4(__NR_prlimit64, 0, RLIMIT_NOFILE, 0, (long)limit);
-	if (limit[0] < at + 16)
-		at = limit[0] > 16 ? limit[0] - 16 : 0;
-	high = sys3(__NR_fcntl, fd, F_DUPFD_CLOEXEC, at);
 	if (high < 0)
 		return fd;
 	sys3(__NR_close, fd, 0, 0);

@@ -66,6 +66,10 @@ struct dune_thread {
 	u64 leave_rsp;			/* dune_ring3()'s, for dune_ring3_leave() */
 	u64 gdt[16];
 
+	/* pgtable.c: where the first root's last-level table for key << 21 is */
+	u64 leaf_key;
+	dune_pte *leaf_table;
+
 	struct dune_run *run;		/* NULL while there is no vCPU */
 	int vcpu;			/* its file descriptor */
 	u32 fault_repeats;		/* of the same fault */
@@ -78,9 +82,12 @@ struct dune_thread {
 	u32 temp_mask_on;
 	u32 touch_silent;		/* a fault of the probe is no signal */
 	struct kstack altstack;
-	struct dune_sigentry queue[DUNE_SIGQUEUE];
-
 	struct dune_thread *next;	/* dune_process.threads */
+
+	u8 ist[IST1_TOP - IST_BOTTOM] __attribute__((aligned(IST_BOTTOM)));
+
+	struct dune_sighand own_sighand; /* of a child that shares memory only */
+	u8 host_stack[HOST_STACK_TOP - IST1_TOP - sizeof(struct dune_sighand)];
 
 	/* how a new vCPU starts: of dune_enter(), and of a child (process.c) */
 	struct dune_state state;
@@ -88,9 +95,18 @@ struct dune_thread {
 	struct dune_tf *child_tf;	/* gets rax = 0 and child_rsp */
 	u64 child_rsp;
 	u64 child_flags;		/* of clone() */
-	struct dune_sighand own_sighand; /* of a child that shares memory only */
+	struct dune_sigentry queue[DUNE_SIGQUEUE];
+
+	u8 ring0_stack[RING0_STACK_TOP - RING0_STACK_BOTTOM]
+		__attribute__((aligned(0x1000)));
 };
 
+_Static_assert(offsetof(struct dune_thread, ist) == IST_BOTTOM, "layout");
+_Static_assert(offsetof(struct dune_thread, own_sighand) == IST1_TOP, "layout");
+_Static_assert(offsetof(struct dune_thread, state) == HOST_STACK_TOP, "layout");
+_Static_assert(offsetof(struct dune_thread, ring0_stack) == RING0_STACK_BOTTOM,
+	       "layout");
+_Static_assert(sizeof(struct dune_thread) == BLOCK_SIZE, "layout");
 _Static_assert(offsetof(struct dune_thread, self) == T_SELF, "layout");
 _Static_assert(offsetof(struct dune_thread, ring0_top) == T_RING0_TOP, "layout");
 _Static_assert(offsetof(struct dune_thread, user_rsp) == T_USER_RSP, "layout");
@@ -98,7 +114,6 @@ _Static_assert(offsetof(struct dune_thread, scratch) == T_SCRATCH, "layout");
 _Static_assert(offsetof(struct dune_thread, nsig) == T_NSIG, "layout");
 _Static_assert(offsetof(struct dune_thread, tss) == T_TSS, "layout");
 _Static_assert(offsetof(struct dune_thread, leave_rsp) == T_LEAVE_RSP, "layout");
-_Static_assert(sizeof(struct dune_thread) <= 0x1000, "layout");
 _Static_assert(offsetof(struct dune_tf, r11) == TF_R11, "layout");
 _Static_assert(offsetof(struct dune_tf, rax) == TF_RAX, "layout");
 _Static_assert(offsetof(struct dune_tf, rcx) == TF_RCX, "layout");
@@ -112,9 +127,28 @@ _Static_assert(offsetof(struct dune_regs, rbx) == RUN_RBX, "layout");
 _Static_assert(offsetof(struct dune_regs, r15) == RUN_R15, "layout");
 _Static_assert(offsetof(struct dune_regs, rflags) == RUN_RFLAGS, "layout");
 
-/* One for the process; a child of fork has its own copy, as of all memory. */
+/* A part of the arena, given out from its start (page.c). */
+struct dune_chunk {
+	u64 base, size, used;
+};
+
+struct dune_arena {
+	struct dune_lock lock;
+	u32 chunks;
+	struct dune_chunk chunk[2];
+	struct dune_piece *pieces;	/* given back */
+	u64 bytes;			/* given out now */
+};
+
+/*
+ * One for the process; a child of fork has its own copy, as of all memory. In
+ * one page, since each page costs as much as ten system calls.
+ */
 struct dune_process {
 	u32 ready;
+	u32 imported;			/* handlers from before dune_enter() */
+	struct dune_arena arena;
+	u64 tables;			/* pages in use as page tables */
 	struct dune_info info;
 	u64 super_base, super_size;
 	dune_pte *root;			/* the first page table */
@@ -124,7 +158,9 @@ struct dune_process {
 	struct dune_thread *threads;
 	u64 old_counters[DUNE_COUNT_MAX]; /* of vCPUs that are gone */
 	u64 signals, forks;
-};
+} __attribute__((aligned(4096)));
+
+_Static_assert(sizeof(struct dune_process) == 4096, "more than a page");
 
 extern struct dune_process dune_process;
 

@@ -25,6 +25,7 @@ int dune_pt_load(dune_pte *root, unsigned int tag)
 		return -EOPNOTSUPP;
 	if (tag & DUNE_PT_KEEP)
 		cr3 |= CR3_KEEP;
+	dune_pt_touch_core(root);
 	write_cr3(cr3);
 	return 0;
 }
