@@ -1,10 +1,91 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! dunectl check.
+//! dunectl check: what this computer has and lacks for Dune.
+//!
+//! cpu.rs looks at the processor, kernel.rs at the kernel and the module,
+//! machine.rs at what the emulated machine takes. Each gives findings, a line
+//! each; this file prints them and draws the conclusion.
 
-use dune_machine::Result;
+mod cpu;
+mod kernel;
+mod machine;
+
+use std::path::Path;
+
+use dune_machine::{Layout, Result};
 
 use crate::exit::End;
+use crate::run::open_device;
+
+/// Dune runs here; in the emulated machine; not at all.
+const HERE: u8 = 0;
+const IN_MACHINE: u8 = 1;
+const NOWHERE: u8 = 2;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Level {
+    Good,
+    /// Worth knowing, but nothing lacks.
+    Note,
+    Lacking,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+struct Finding {
+    level: Level,
+    subject: &'static str,
+    /// What there is, and what to do about it.
+    text: String,
+}
+
+impl Finding {
+    fn good(subject: &'static str, text: impl Into<String>) -> Self {
+        Finding { level: Level::Good, subject, text: text.into() }
+    }
+
+    fn note(subject: &'static str, text: impl Into<String>) -> Self {
+        Finding { level: Level::Note, subject, text: text.into() }
+    }
+
+    fn lacking(subject: &'static str, text: impl Into<String>) -> Self {
+        Finding { level: Level::Lacking, subject, text: text.into() }
+    }
+}
 
 pub fn run() -> Result<End> {
-    Ok(End::Code(0))
+    let layout = Layout::find()?;
+    println!("To run programs in Dune mode on this computer itself:");
+    let mut here = cpu::findings(&read("/proc/cpuinfo"));
+    here.extend(kernel::findings(&layout));
+    print(&here);
+    println!("To run them in the emulated machine instead:");
+    let emulated = machine::findings(&layout);
+    print(&emulated);
+
+    let complete = |all: &[Finding]| all.iter().all(|one| one.level != Level::Lacking);
+    let runtime = layout.runtime().is_ok();
+    let (code, conclusion) = if open_device().is_ok() && runtime {
+        (HERE, "dunectl run works here.")
+    } else if complete(&emulated) {
+        (IN_MACHINE, "dunectl run works in the emulated machine.")
+    } else {
+        (NOWHERE, "dunectl run does not work yet: see the lines with \"lacks\".")
+    };
+    println!("{conclusion}");
+    Ok(End::Code(code))
+}
+
+fn print(findings: &[Finding]) {
+    for finding in findings {
+        let mark = match finding.level {
+            Level::Good => "ok   ",
+            Level::Note => "note ",
+            Level::Lacking => "lacks",
+        };
+        println!("  {mark}  {:13} {}", finding.subject, finding.text);
+    }
+}
+
+/// What cannot be read is empty: each finding says what it then means.
+fn read(path: impl AsRef<Path>) -> String {
+    std::fs::read_to_string(path).unwrap_or_default()
 }

@@ -16,7 +16,7 @@ use crate::exit::{End, FAILED};
 use crate::lookup;
 use crate::machine::{hardware, shares};
 
-const DEVICE: &str = "/dev/dune";
+pub const DEVICE: &str = "/dev/dune";
 
 pub fn run(options: &RunOptions) -> Result<End> {
     let layout = Layout::find()?;
@@ -34,7 +34,7 @@ pub fn run(options: &RunOptions) -> Result<End> {
 }
 
 /// Whether it exists, may be used and has a driver behind it.
-fn open_device() -> io::Result<()> {
+pub fn open_device() -> io::Result<()> {
     File::options().read(true).write(true).open(DEVICE).map(drop)
 }
 

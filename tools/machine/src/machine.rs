@@ -163,7 +163,7 @@ impl Machine {
         self.emulator.wait(Duration::from_secs(2));
         let console = self.emulator.console();
         if console.contains("Kernel panic") {
-            return Error::Panicked(last_lines(&console, TAIL));
+            return Error::Panicked(end_of_console(&console));
         }
         let messages = self.emulator.messages();
         Error::Ended(format!("{messages}{}", self.tail()))
@@ -178,11 +178,43 @@ impl Machine {
 
     /// The log's end, with what only the console got to show.
     fn tail(&mut self) -> String {
-        format!("{}{}", self.log.tail(TAIL / 2), last_lines(&self.emulator.console(), TAIL))
+        let console = end_of_console(&self.emulator.console());
+        format!("{}{console}", self.log.tail(TAIL / 2))
     }
 }
 
-fn last_lines(text: &str, count: usize) -> String {
-    let lines: Vec<&str> = text.lines().collect();
-    lines[lines.len().saturating_sub(count)..].join("\n")
+/// From where the kernel begins to complain, or else the last lines; without
+/// the firmware's greeting, and without the return thunks that fill backtraces.
+fn end_of_console(text: &str) -> String {
+    const COMPLAINTS: [&str; 5] = ["] Kernel panic", "] BUG: ", "] Uhhuh", "] Oops", "] sysrq: "];
+    let lines: Vec<&str> = text
+        .lines()
+        .filter(|line| line.starts_with('[') || line.contains("dune-agent"))
+        .filter(|line| !line.contains("  ? "))
+        .collect();
+    let complaint =
+        lines.iter().position(|line| COMPLAINTS.iter().any(|words| line.contains(words)));
+    let last = lines.len().saturating_sub(TAIL);
+    let first =
+        complaint.map_or(last, |complaint| complaint.min(last).max(last.saturating_sub(TAIL)));
+    lines[first..].join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_is_shown_from_its_beginning() {
+        let noise = "[    3.0]  ? srso_return_thunk+0x5/0x10\n".repeat(200);
+        let text = format!(
+            "SeaBIOS\n[    2.0] fine\n[    3.0] sysrq: Trigger a crash\n{noise}[    3.1] end\n"
+        );
+        assert_eq!(
+            end_of_console(&text),
+            "[    2.0] fine\n[    3.0] sysrq: Trigger a crash\n[    3.1] end"
+        );
+        let many: String = (0..500).map(|n| format!("[    4.0] {n}\n")).collect();
+        assert!(end_of_console(&many).starts_with("[    4.0] 440\n"));
+    }
 }

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What the emulated machine takes.
+
+use std::env;
+use std::ffi::OsStr;
+
+use dune_machine::{Kernel, Layout, Series};
+
+use super::{read, Finding};
+use crate::lookup;
+
+/// The machine's default, and a little for the emulator.
+const NEEDED_MEMORY: u64 = 2300;
+
+pub fn findings(layout: &Layout) -> Vec<Finding> {
+    let mut findings = vec![emulator(), agent(layout), memory()];
+    findings.extend(Series::ALL.map(|series| kernel(layout, series)));
+    findings
+}
+
+fn emulator() -> Finding {
+    match lookup::find(OsStr::new("qemu-system-x86_64"), env::var_os("PATH")) {
+        Ok(path) => Finding::good("emulator", path.display().to_string()),
+        Err(_) => Finding::lacking("emulator", "no QEMU: apt-get install qemu-system-x86"),
+    }
+}
+
+fn agent(layout: &Layout) -> Finding {
+    match layout.agent().and_then(|_| layout.runtime()) {
+        Ok(_) => Finding::good("programs", "dune-agent and dune-run"),
+        Err(e) => Finding::lacking("programs", e.to_string()),
+    }
+}
+
+fn memory() -> Finding {
+    let available = read("/proc/meminfo")
+        .lines()
+        .find_map(|line| {
+            line.strip_prefix("MemAvailable:")?.trim().strip_suffix(" kB")?.parse().ok()
+        })
+        .unwrap_or(0u64)
+        >> 10;
+    match available >= NEEDED_MEMORY {
+        true => Finding::good("memory", format!("{available} MB available")),
+        false => Finding::note(
+            "memory",
+            format!(
+                "{available} MB available: give the machine less (--memory), or this \
+                     computer more"
+            ),
+        ),
+    }
+}
+
+fn kernel(layout: &Layout, series: Series) -> Finding {
+    let subject = match series {
+        Series::V6_1 => "kernel 6.1",
+        Series::V6_12 => "kernel 6.12",
+    };
+    match Kernel::find(layout, series) {
+        Ok(kernel) if layout.module(&kernel.release).is_some() => {
+            Finding::good(subject, format!("{}, with dune.ko", kernel.release))
+        }
+        Ok(kernel) => Finding::lacking(
+            subject,
+            format!("{}, but no dune.ko for it: make, in the sources", kernel.release),
+        ),
+        Err(_) => Finding::lacking(
+            subject,
+            format!("not fetched: dunectl machine prepare {series} (200 MB), then make"),
+        ),
+    }
+}
