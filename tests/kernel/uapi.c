@@ -45,7 +45,7 @@ static void layouts(void)
 	ok(offsetof(struct dune_run, flags) == 144 && offsetof(struct dune_run, fault_address) == 168 &&
 	   offsetof(struct dune_run, counters) == 264 && sizeof(struct dune_run) == 392,
 	   "struct dune_run has its members in place (%zu)", sizeof(struct dune_run));
-	ok(DUNE_GET_INFO == 0xc040de00 && DUNE_CREATE_VCPU == 0x4018de01 && DUNE_RUN == 0xde10,
+	ok(DUNE_GET_INFO == 0xc048de00 && DUNE_CREATE_VCPU == 0x4018de01 && DUNE_RUN == 0xde10,
 	   "request numbers are as published");
 }
 
