@@ -112,9 +112,12 @@ fn same_file(a: BorrowedFd, b: BorrowedFd) -> bool {
 /// Which of the standard streams is a terminal, if one is.
 fn with_terminal<T>(f: impl Fn(BorrowedFd) -> Option<T>) -> Option<T> {
     let (stdin, stdout, stderr) = (io::stdin(), io::stdout(), io::stderr());
-    let streams = [stdin.as_fd(), stdout.as_fd(), stderr.as_fd()];
-    let found = streams.into_iter().filter(|fd| fd.is_terminal()).find_map(f);
-    found
+    for fd in [stdin.as_fd(), stdout.as_fd(), stderr.as_fd()] {
+        if fd.is_terminal() {
+            return f(fd);
+        }
+    }
+    None
 }
 
 pub fn window_size() -> Option<(u16, u16)> {
