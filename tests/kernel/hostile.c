@@ -1144,6 +1144,38 @@ static void compat_16(void) { compat_code(0x09b); }
 static void long_and_big(void) { compat_code(0xe9b); }
 static void not_code(void) { compat_code(0xa93); }
 
+/*
+ * A state that the processor refuses: the exit says so, the registers are
+ * those that went in, and nothing of the host shows. A later good state runs.
+ */
+static void refused_state(void)
+{
+	struct dune_state s = g.state, after;
+	struct dune_regs before;
+
+	guest_prepare(&g, 0, nothing, (void *)5);
+	s.cs.attributes = 0xe9b;	/* both 64-bit and 32-bit */
+	if (guest_set_state(&g, &s))
+		_exit(0);
+	before = g.run->regs;
+	int err;
+
+	do
+		err = guest_run(&g);
+	while (err == -EINTR || g.run->exit_reason == DUNE_EXIT_INTR);
+	if (err || g.run->exit_reason != DUNE_EXIT_INVALID)
+		_exit(1);
+	if (g.run->regs.rip != before.rip || g.run->regs.rsp != before.rsp || g.run->regs.rax != before.rax)
+		_exit(2);
+	guest_get_state(&g, &after);
+	if (after.cr3 != s.cr3 || after.gdtr.base != s.gdtr.base || after.idtr.base != s.idtr.base ||
+	    after.gs.base != s.gs.base || after.tr.base != s.tr.base || after.lstar != s.lstar)
+		_exit(3);
+	enum guest_end end = guest_call(&g, nothing, (void *)5);
+
+	expect(end, end == GUEST_DONE && g.value == 5);
+}
+
 static u64 bad_iret(void *arg)
 {
 	asm volatile("push $0x10; push %0; push $0x2; push $8; push %0; iretq" : : "r"(arg) : "memory");
@@ -1321,6 +1353,7 @@ static const struct hostile guests[] = {
 	{ "16-bit code", compat_16, -1 },
 	{ "CS both L and D", long_and_big, SIGALRM },
 	{ "CS of a data segment", not_code, SIGALRM },
+	{ "a refused state shows nothing of the host", refused_state, OK },
 	{ "IRETQ to nowhere", iret_not_canonical, OK },
 	{ "SYSRETQ to nowhere", sysret_not_canonical, OK },
 	{ "IRETQ with NT", iret_nested_task, OK },

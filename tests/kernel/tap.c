@@ -80,6 +80,12 @@ void bail(const char *fmt, ...)
 	exit(255);
 }
 
+/* Limits are for a machine of its own; emulated on a busy host it is slower. */
+static unsigned int patience(unsigned int seconds)
+{
+	return seconds * env_number("TEST_PATIENCE", 4);
+}
+
 static void watchdog(int sig)
 {
 	static const char text[] = "Bail out! out of time\n";
@@ -94,7 +100,7 @@ void begin(unsigned int seconds)
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	/* A timer of its own: alarm() and SIGALRM are the tests' to use. */
 	struct sigevent ev = { .sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGRTMAX };
-	struct itimerspec its = { .it_value.tv_sec = seconds };
+	struct itimerspec its = { .it_value.tv_sec = patience(seconds) };
 	timer_t t;
 
 	signal(SIGRTMAX, watchdog);
@@ -125,7 +131,7 @@ struct outcome wait_child(int pid, unsigned int seconds)
 	pfd.fd = syscall(SYS_pidfd_open, pid, 0);
 	if (pfd.fd < 0)
 		bail("pidfd_open: %s", strerror(errno));
-	unsigned long end = now_us() + seconds * 1000000UL;
+	unsigned long end = now_us() + patience(seconds) * 1000000UL;
 
 	for (;;) {
 		long left = (long)(end - now_us()) / 1000;
@@ -139,7 +145,7 @@ struct outcome wait_child(int pid, unsigned int seconds)
 			bail("process %d survives SIGKILL", pid);
 		o.hung = true;
 		kill(pid, SIGKILL);
-		end = now_us() + 20 * 1000000UL;
+		end = now_us() + patience(20) * 1000000UL;
 	}
 	close(pfd.fd);
 	if (waitpid(pid, &status, 0) != pid)

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+/*
+ * Many Dune processes at once (PROCESSES, 1000; the machine has 2 GB), each
+ * having done work in its guest, all alive; and what a vCPU costs the
+ * kernel in memory. Fails when something per process is large or scarce
+ * (tags, pages of high order) or when vCPUs disturb each other.
+ */
+#define _GNU_SOURCE
+#include "guest.h"
+#include "tap.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static struct shared {
+	volatile int done, failed, again;
+} *shared;
+
+static u64 work(void *arg)
+{
+	u64 sum = 0;
+	volatile char *p = arg;
+
+	for (int i = 0; i < 4; i++) {
+		p[i * 4096] = i + 1;
+		sum += hypercall0(SYS_getpid);
+	}
+	return sum;
+}
+
+static void process(int start, int again)
+{
+	struct guest g;
+	char c;
+
+	(void)!read(start, &c, 1);
+	if (guest_try_open(&g)) {
+		__atomic_fetch_add(&shared->failed, 1, __ATOMIC_SEQ_CST);
+		_exit(1);
+	}
+	void *p = mmap(NULL, 4 * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	u64 want = 4UL * getpid();
+
+	if (guest_call(&g, work, p) != GUEST_DONE || g.value != want)
+		__atomic_fetch_add(&shared->failed, 1, __ATOMIC_SEQ_CST);
+	__atomic_fetch_add(&shared->done, 1, __ATOMIC_SEQ_CST);
+	(void)!read(again, &c, 1);
+	/* With all others alive, once more. */
+	if (guest_call(&g, work, p) != GUEST_DONE || g.value != want)
+		__atomic_fetch_add(&shared->failed, 1, __ATOMIC_SEQ_CST);
+	__atomic_fetch_add(&shared->again, 1, __ATOMIC_SEQ_CST);
+	_exit(0);
+}
+
+static long available(void)
+{
+	file_write("/proc/sys/vm/drop_caches", "3");
+	sleep_ms(100);
+	return file_key("/proc/meminfo", "MemFree");
+}
+
+/* Kernel memory only: no run page is touched, no table made. */
+static void per_vcpu(void)
+{
+	struct dune_create_vcpu create = { .size = sizeof(create) };
+	struct rlimit files = { 4096, 4096 };
+	int n = 1000, dev = open("/dev/dune", O_RDWR), fds[1000];
+
+	setrlimit(RLIMIT_NOFILE, &files);
+	fds[0] = ioctl(dev, DUNE_CREATE_VCPU, &create);
+
+	long before = available();
+
+	for (int i = 1; i < n; i++) {
+		fds[i] = ioctl(dev, DUNE_CREATE_VCPU, &create);
+		if (fds[i] < 0) {
+			ok(false, "vCPU %d: %s", i, strerror(errno));
+			return;
+		}
+	}
+	long used = before - available();
+
+	ok(used / n <= 64, "a vCPU takes %ld.%ld KB of kernel memory, 64 at most", used / n, used % n * 10 / n);
+	for (int i = 0; i < n; i++)
+		close(fds[i]);
+	close(dev);
+	long after = available();
+
+	ok(before - after < used / 2, "and gives it back (%ld KB, now %ld KB)", before, after);
+}
+
+int main(void)
+{
+	long n = env_number("PROCESSES", 1000);
+	int start[2], again[2], *pids = calloc(n, sizeof(int));
+	struct klog log;
+
+	begin(200);
+	klog_begin(&log);
+	shared = shared_alloc(sizeof(*shared));
+	per_vcpu();
+	if (pipe(start) || pipe(again))
+		bail("pipe");
+
+	long empty = available();
+
+	for (long i = 0; i < n; i++) {
+		pids[i] = fork();
+		if (pids[i] < 0) {
+			n = i;
+			diag("fork: %s", strerror(errno));
+			break;
+		}
+		if (!pids[i]) {
+			close(start[1]);
+			close(again[1]);
+			process(start[0], again[0]);
+		}
+	}
+	long forked = available();
+
+	close(start[1]);
+	for (int ms = 0; shared->done + shared->failed < n && ms < 120000; ms += 10)
+		sleep_ms(10);
+
+	long working = available();
+
+	ok(shared->done == n && !shared->failed && n >= env_number("PROCESSES", 1000),
+	   "%d of %ld processes have worked in their guests (%d failed)", shared->done, n, shared->failed);
+	diag("a process takes %ld KB before and %ld KB more after Dune", (empty - forked) / n, (forked - working) / n);
+	ok(file_number("/sys/module/dune/refcnt") >= n, "all have a vCPU at once");
+	close(again[1]);
+	for (int ms = 0; shared->again < n && ms < 120000; ms += 10)
+		sleep_ms(10);
+	ok(shared->again == n && !shared->failed, "and work again beside each other");
+	while (wait(NULL) > 0)
+		;
+	for (int i = 0; i < 400 && file_number("/sys/module/dune/refcnt"); i++)
+		sleep_ms(5);
+	long after = available();
+
+	ok(empty - after < 8192, "memory is back (%ld KB, now %ld KB)", empty, after);
+	ok(file_number("/sys/module/dune/refcnt") == 0, "no reference to the module is left");
+	klog_read(&log);
+	ok(!log.complaint, "the kernel log has no complaint %s", log.first);
+	return done();
+}

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+/*
+ * SOAK_COUNT (2000) times: fork, enter the guest, then exec or be killed at
+ * a random moment, on two CPUs at once. Memory and module references are
+ * what they were after that. Fails on whatever a death leaves behind.
+ */
+#define _GNU_SOURCE
+#include "guest.h"
+#include "tap.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static volatile int *ready;
+
+static u64 spin(void *arg)
+{
+	*(volatile int *)arg = 1;
+	for (;;)
+		;
+	return 0;
+}
+
+static u64 execs(void *arg)
+{
+	static char *argv[] = { "soak.t", "--exit", NULL };
+
+	(void)arg;
+	return hypercall3(SYS_execve, (long)"/proc/self/exe", (long)argv, 0);
+}
+
+static u64 sleeps(void *arg)
+{
+	*(volatile int *)arg = 1;
+	return hypercall0(SYS_pause);
+}
+
+static bool one(long n, volatile int *flag)
+{
+	int status, pid;
+
+	*flag = 0;
+	pid = fork();
+	if (!pid) {
+		struct guest g;
+
+		guest_open(&g);
+		guest_call(&g, n % 4 == 1 ? execs : n % 4 == 2 ? sleeps : spin, (void *)flag);
+		_exit(1);
+	}
+	if (pid < 0)
+		return false;
+	if (n % 4 != 1) {
+		/* Some while they are still on the way. */
+		if (n % 3)
+			while (!*flag && !waitpid(pid, &status, WNOHANG))
+				sched_yield();
+		kill(pid, SIGKILL);
+	}
+	if (waitpid(pid, &status, 0) != pid)
+		return false;
+	return n % 4 == 1 ? WIFEXITED(status) && WEXITSTATUS(status) == 42 : WIFSIGNALED(status);
+}
+
+static void worker(void *arg)
+{
+	long which = (long)arg, n = env_number("SOAK_COUNT", 2000) / 2;
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET(which, &set);
+	sched_setaffinity(0, sizeof(set), &set);
+	for (long i = 0; i < n; i++) {
+		if (!one(i, ready + which * 16))
+			_exit(1);
+	}
+	_exit(0);
+}
+
+static long settled(void)
+{
+	for (int i = 0; i < 400 && file_number("/sys/module/dune/refcnt"); i++)
+		sleep_ms(5);
+	file_write("/proc/sys/vm/drop_caches", "3");
+	sleep_ms(100);
+	return file_key("/proc/meminfo", "MemAvailable");
+}
+
+int main(int argc, char **argv)
+{
+	long count = env_number("SOAK_COUNT", 2000);
+	struct klog log;
+	int pids[2];
+
+	if (argc > 1 && !strcmp(argv[1], "--exit"))
+		return 42;
+	begin(240);
+	klog_begin(&log);
+	ready = shared_alloc(4096);
+	for (int i = 0; i < 20; i++)
+		one(i, ready);
+
+	long before = settled(), slab = file_key("/proc/meminfo", "SUnreclaim");
+
+	for (long i = 0; i < 2; i++) {
+		pids[i] = fork();
+		if (!pids[i])
+			worker((void *)i);
+	}
+	for (int i = 0; i < 2; i++) {
+		struct outcome o = wait_child(pids[i], 200);
+
+		ok(o.code == 0, "worker %d: %ld forks, guests, execs and kills (%d, %d)", i, count / 2, o.code, o.signal);
+	}
+
+	long after = settled(), slab2 = file_key("/proc/meminfo", "SUnreclaim");
+
+	/* Half a page each would already be seen. */
+	ok(before - after < 1024 + count * 2, "memory is back (%ld KB, now %ld KB)", before, after);
+	ok(slab2 - slab < 512 + count, "slab memory too (%ld KB, now %ld KB)", slab, slab2);
+	ok(file_number("/sys/module/dune/refcnt") == 0, "no reference to the module is left");
+	klog_read(&log);
+	ok(!log.complaint, "the kernel log has no complaint %s", log.first);
+	return done();
+}

@@ -1,0 +1,62 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT OR Apache-2.0
+# Modules of Python's own test suite (Debian: libpython3-testsuite), natively
+# and in the sandbox: each test must have the same outcome. Tests that need
+# threads are named below: the sandbox has none yet.
+
+. "$(dirname "$0")/lib.bash"
+LIMIT=300
+
+if ! /usr/bin/python3 -c 'import test.test_json' 2>/dev/null; then
+	echo "Bail out! no test suite of Python: install libpython3-testsuite"
+	exit 1
+fi
+
+cat >"$data/run.py" <<'X'
+# Runs the named modules; prints "outcome test" for each, sorted.
+import sys, unittest, warnings
+warnings.simplefilter("ignore")
+leave = set(open(sys.argv[1]).read().split())
+class Result(unittest.TestResult):
+    def __init__(self):
+        super().__init__()
+        self.lines = []
+    def note(self, what, test):
+        self.lines.append("%s %s" % (what, test.id()))
+    def addSuccess(self, test):
+        self.note("ok", test)
+    def addError(self, test, err):
+        self.note("error", test)
+        sys.stderr.write(self._exc_info_to_string(err, test)[-400:])
+    def addFailure(self, test, err):
+        self.note("failure", test)
+        sys.stderr.write(self._exc_info_to_string(err, test)[-400:])
+    def addSkip(self, test, reason):
+        self.note("skipped", test)
+    def addExpectedFailure(self, test, err):
+        self.note("expected", test)
+def tests(suite):
+    for t in suite:
+        if isinstance(t, unittest.TestSuite):
+            yield from tests(t)
+        elif not any(name in t.id() for name in leave):
+            yield t
+result = Result()
+for name in sys.argv[2:]:
+    unittest.TestSuite(tests(unittest.defaultTestLoader.loadTestsFromName("test." + name))).run(result)
+print("\n".join(sorted(result.lines)))
+X
+
+# threads (TestSendfile: an executor of asyncio)
+cat >"$data/leave" <<'X'
+thread
+Thread
+TestSendfile
+X
+
+for module in ${*:-test_json test_struct test_re test_time test_os test_posix test_fcntl test_pty \
+	test_select test_epoll test_mmap test_pipes test_popen test_resource test_glob test_math}; do
+	same "$module" /usr/bin/python3 "$data/run.py" "$data/leave" $module
+done
+
+finish
