@@ -69,6 +69,8 @@ int dune_enter(const struct dune_config *cfg)
 		return 0;
 	if (!cfg)
 		cfg = &defaults;
+	/* Written before anything in this page is read: one page fault. */
+	WRITE_ONCE(dune_process.entered, 1);
 	err = check(cfg);
 	if (!err)
 		err = init_process(cfg);
@@ -86,6 +88,6 @@ int dune_enter(const struct dune_config *cfg)
 		dune_thread_free(t);
 		return err;
 	}
-	dune_host_import(!(cfg->flags & DUNE_ENTER_NO_IMPORT));
+	dune_host_import();
 	return dune_host_switch(t, t->run);
 }

@@ -58,22 +58,18 @@ static void import(int sig)
 }
 
 /*
- * Take over what the process has now; @all: not only the two faults. A
- * handler that is ours already belongs to another thread in guest mode.
+ * Take over the handlers that the process has now, which the kernel told us
+ * (dune_info), and the two faults in any case. Once.
  */
-void dune_host_import(int all)
+void dune_host_import(void)
 {
-	int sig;
+	u64 handled = dune_process.info.handled_signals | FAULTS;
 
 	if (dune_process.imported)
 		return;
 	dune_process.imported = 1;
-	import(SIGSEGV);
-	import(SIGBUS);
-	for (sig = 1; all && sig <= NSIG; sig++) {
-		if (!(sigbit(sig) & (FAULTS | UNBLOCKABLE)))
-			import(sig);
-	}
+	for (; handled; handled &= handled - 1)
+		import(__builtin_ctzll(handled) + 1);
 }
 
 /* A child with CLONE_CLEAR_SIGHAND: the kernel knows no handler any more. */

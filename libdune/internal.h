@@ -53,7 +53,7 @@ int dune_host_readable(struct dune_thread *t, const void *p, size_t n);
 /* host_signal.c: host */
 void dune_host_handler(int sig, struct ksiginfo *info, struct kucontext *uc);
 long dune_host_install(int sig, const struct ksigaction *act);
-void dune_host_import(int all);
+void dune_host_import(void);
 void dune_host_clear(struct dune_sighand *sh);
 void dune_real_action(int sig, const struct ksigaction *act,
 		      struct ksigaction *real);

@@ -90,7 +90,6 @@ typedef uint8_t u8;
 #define MAP_PRIVATE		2
 #define MAP_ANONYMOUS		0x20
 #define MAP_NORESERVE		0x4000
-#define MAP_POPULATE		0x8000
 #define MADV_NOHUGEPAGE		15
 
 struct ksigaction {

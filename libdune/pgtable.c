@@ -64,9 +64,17 @@ u64 dune_pt_bytes(void)
 	return dune_process.tables * PAGE;
 }
 
+/*
+ * A page that is read before it is written costs two faults: here and in
+ * granule() the first access is a write.
+ */
 dune_pte *dune_pt_new(void)
 {
-	return new_table();
+	dune_pte *root = new_table();
+
+	if (root)
+		WRITE_ONCE(root[0], 0);
+	return root;
 }
 
 /* The identity entry of the 1 GB around @va. */
@@ -104,6 +112,7 @@ static dune_pte *granule(dune_pte *root, u64 va)
 		t = new_table();
 		if (!t)
 			return NULL;
+		t[level_index(va, 2)] = identity(va);
 		v = fill(e, (u64)t | TABLE);
 		if (table_of(v) != t)
 			free_table(t);

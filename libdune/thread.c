@@ -107,7 +107,7 @@ static long make_vcpu(struct dune_thread *t, int dev)
 	if (fd < 0)
 		return fd;
 	run = sys6(__NR_mmap, 0, dune_process.info.run_size,
-		   PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd, 0);
+		   PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (run < 0 && run > -4096) {
 		err = run;
 		goto err_close;

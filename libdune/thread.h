@@ -145,6 +145,7 @@ struct dune_arena {
  * one page, since each page costs as much as ten system calls.
  */
 struct dune_process {
+	u32 entered;			/* someone called dune_enter() */
 	u32 ready;
 	u32 imported;			/* handlers from before dune_enter() */
 	struct dune_arena arena;

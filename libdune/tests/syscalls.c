@@ -44,6 +44,8 @@ static void test_read(void)
 {
 	int p[2];
 	char c = 0;
+	long n;
+	int err;
 	pid_t pid;
 
 	if (pipe(p))
@@ -51,8 +53,10 @@ static void test_read(void)
 	install(SIGALRM, 0);
 	alarm_ms(50);
 	errno = 0;
-	is(read(p[0], &c, 1), -1, "read, interrupted");
-	is(errno, EINTR, "EINTR");
+	n = read(p[0], &c, 1);
+	err = errno;
+	is(n, -1, "read, interrupted");
+	is(err, EINTR, "EINTR");
 	is(count, 1, "handler ran");
 
 	install(SIGALRM, SA_RESTART);
@@ -78,12 +82,15 @@ static void test_sleep(void)
 	struct timespec a, b;
 	pid_t pid;
 	long ms;
+	int ret, err;
 
 	install(SIGALRM, SA_RESTART);
 	alarm_ms(50);
 	errno = 0;
-	is(nanosleep(&t, &rest), -1, "nanosleep, interrupted, even with SA_RESTART");
-	is(errno, EINTR, "EINTR");
+	ret = nanosleep(&t, &rest);
+	err = errno;
+	is(ret, -1, "nanosleep, interrupted, even with SA_RESTART");
+	is(err, EINTR, "EINTR");
 	ok(rest.tv_sec == 4, "time left: %ld s", (long)rest.tv_sec);
 
 	/* Stopped and continued without a handler: sleeps on. */
@@ -111,7 +118,7 @@ static void test_suspend(void)
 	sigset_t block, wait, now;
 	struct timespec t = { 5, 0 };
 	struct epoll_event ev;
-	int ep = epoll_create1(0);
+	int ep = epoll_create1(0), ret, err;
 
 	sigemptyset(&block);
 	sigaddset(&block, SIGUSR1);
@@ -124,8 +131,10 @@ static void test_suspend(void)
 	kill(getpid(), SIGUSR1);					\
 	is(count, 0, name ": blocked before");				\
 	errno = 0;							\
-	is(call, -1, name);						\
-	is(errno, EINTR, name ": EINTR");				\
+	ret = call;							\
+	err = errno;							\
+	is(ret, -1, name);						\
+	is(err, EINTR, name ": EINTR");					\
 	is(count, 1, name ": handler ran");				\
 	ok(sigismember(&mask_in_handler, SIGUSR1) == 1 &&		\
 	   sigismember(&mask_in_handler, SIGUSR2) == 1,			\
@@ -146,8 +155,10 @@ static void test_suspend(void)
 	t.tv_sec = 0;
 	t.tv_nsec = 1000000;
 	is(ppoll(NULL, 0, &t, NULL), 0, "ppoll without a mask");
-	is(syscall(SYS_ppoll, NULL, 0, &t, (void *)8, 8), -1, "ppoll with a bad mask");
-	is(errno, EFAULT, "EFAULT");
+	ret = syscall(SYS_ppoll, NULL, 0, &t, (void *)8, 8);
+	err = errno;
+	is(ret, -1, "ppoll with a bad mask");
+	is(err, EFAULT, "EFAULT");
 }
 
 static void test_pause(void)
