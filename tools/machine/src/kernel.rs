@@ -129,7 +129,7 @@ fn fetch(layout: &Layout, series: Series, say: &mut dyn FnMut(&str)) -> Result<(
     if Kernel::find(layout, series).is_ok() {
         return Ok(());
     }
-    check_space(machines)?;
+    check_space(machines, NEEDED_SPACE)?;
 
     say(&format!("kernel {series}: reading the package lists"));
     let apt = Apt::update(&machines.join("apt"))?;
@@ -182,21 +182,21 @@ fn packages_of(apt: &Apt, series: Series) -> Result<Vec<Package>> {
     Ok(vec![image, headers, common, kbuild])
 }
 
-fn check_space(folder: &Path) -> Result<()> {
+pub(crate) fn check_space(folder: &Path, needed: u64) -> Result<()> {
     let stat = nix::sys::statvfs::statvfs(folder).context("asking for free disk space")?;
     let free = stat.blocks_available() * stat.fragment_size();
-    if free < NEEDED_SPACE {
+    if free < needed {
         return Err(Error::Environment(format!(
             "{} MB are free in {}, and a kernel needs {} MB",
             free >> 20,
             folder.display(),
-            NEEDED_SPACE >> 20
+            needed >> 20
         )));
     }
     Ok(())
 }
 
-fn unpack(archive: &Path, root: &Path) -> Result<()> {
+pub(crate) fn unpack(archive: &Path, root: &Path) -> Result<()> {
     let output = apt::run(Command::new("dpkg-deb").arg("-x").arg(archive).arg(root))?;
     if output.status.success() {
         return Ok(());

@@ -30,6 +30,7 @@
 
 mod apt;
 mod cpio;
+mod debug_kernel;
 mod error;
 mod initramfs;
 mod kernel;

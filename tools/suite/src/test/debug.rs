@@ -1,10 +1,41 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! make test-debug.
+//! make test-debug: the module's tests on a kernel with KASAN, PROVE_LOCKING
+//! and DEBUG_ATOMIC_SLEEP, which is built once and kept.
 
-use anyhow::Result;
+use std::process::Command;
+
+use anyhow::{bail, Context as _, Result};
+use dune_machine::Kernel;
 
 use crate::context::Context;
+use crate::test::machines::{self, Phase};
+use crate::test::tally::Tally;
 
-pub fn run(_context: &Context) -> Result<u8> {
-    Ok(1)
+pub fn run(context: &Context) -> Result<u8> {
+    let mut tally = Tally::new();
+    let kernel = Kernel::prepare_debug(&context.layout, &mut |what| println!("{what}"))?;
+    build_module(context, &kernel)?;
+    let mut phase = Phase::new("6.1-debug", context.machine_of(kernel)?);
+    // kmemleak would scan all of memory for minutes, and finds what is not ours.
+    phase.config.kernel_arguments.push("kmemleak=off".to_owned());
+    phase.config.boot_timeout *= 3;
+    phase.folders = Some(vec!["kernel"]);
+    machines::run(context, &phase, None, &mut tally)?;
+    Ok(tally.close())
+}
+
+fn build_module(context: &Context, kernel: &Kernel) -> Result<()> {
+    let status = Command::new("make")
+        .arg("-C")
+        .arg(context.source.join("kernel"))
+        .arg(format!("O={}", context.build.display()))
+        .arg(format!("KDIR={}", kernel.headers().display()))
+        .arg(format!("RELEASE={}", kernel.release))
+        .env_remove("MAKEFLAGS")
+        .status()
+        .context("running make")?;
+    match status.success() {
+        true => Ok(()),
+        false => bail!("building dune.ko for {} failed", kernel.release),
+    }
 }

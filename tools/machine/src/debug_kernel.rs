@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A kernel with its debugging aids on, built from Debian's source package and
+//! kept: `MACHINES/debug/` has the shape of a prepared kernel.
+//!
+//! It takes about a quarter of an hour on two cores.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::process::Command;
+
+use crate::apt::{self, Apt};
+use crate::error::{Context, Error, Result};
+use crate::kernel::{check_space, unpack, Kernel};
+use crate::layout::Layout;
+
+const SOURCE: &str = "linux-source-6.1";
+const OPTIONS: &str = include_str!("../debug.config");
+
+/// Source and objects.
+const NEEDED_SPACE: u64 = 6 << 30;
+
+impl Kernel {
+    /// Finds it, or builds it; `say` hears what is being done.
+    pub fn prepare_debug(layout: &Layout, say: &mut dyn FnMut(&str)) -> Result<Self> {
+        let root =
+            std::path::absolute(layout.machines.join("debug")).context("finding a folder")?;
+        if let Ok(kernel) = Self::at(&root, None) {
+            return Ok(kernel);
+        }
+        fs::create_dir_all(&root).context(format!("making {}", root.display()))?;
+        check_space(&root, NEEDED_SPACE)?;
+        fetch_source(layout, &root, say)?;
+        let source = root.join(SOURCE);
+        configure(&source)?;
+        say("debug kernel: building (a quarter of an hour on two cores)");
+        let jobs = std::thread::available_parallelism().map_or(1, |n| n.get());
+        make(&source, &[&format!("-j{jobs}"), "bzImage", "modules_prepare"])?;
+        // The modules' view of the kernel, which a build of modules would make.
+        let symbols = fs::copy(source.join("vmlinux.symvers"), source.join("Module.symvers"));
+        symbols.context("copying the kernel's symbols")?;
+        install(&root, &source)?;
+        Self::at(&root, None)
+    }
+
+    /// A file of the kernel's source, fetched if need be: its style checker.
+    pub fn source_file(
+        layout: &Layout,
+        name: &str,
+        say: &mut dyn FnMut(&str),
+    ) -> Result<std::path::PathBuf> {
+        let root = layout.machines.join("debug");
+        fs::create_dir_all(&root).context(format!("making {}", root.display()))?;
+        fetch_source(layout, &root, say)?;
+        Ok(root.join(SOURCE).join(name))
+    }
+}
+
+fn fetch_source(layout: &Layout, root: &Path, say: &mut dyn FnMut(&str)) -> Result<()> {
+    let source = root.join(SOURCE);
+    if source.exists() {
+        return Ok(());
+    }
+    say("debug kernel: downloading its source (140 MB)");
+    let work = tempfile::tempdir_in(root).context("making a folder")?;
+    let apt = Apt::update(&layout.machines.join("apt"))?;
+    let package = apt.newest(SOURCE, |_| true)?;
+    for archive in apt.download(&[package], work.path())? {
+        unpack(&archive, work.path())?;
+    }
+    say("debug kernel: unpacking its source");
+    let archive = work.path().join("usr/src").join(SOURCE).with_extension("1.tar.xz");
+    let output =
+        apt::run(Command::new("tar").arg("-xJf").arg(&archive).arg("-C").arg(work.path()))?;
+    if !output.status.success() {
+        let reason = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+        return Err(Error::Environment(format!("cannot unpack the kernel's source: {reason}")));
+    }
+    fs::rename(work.path().join(SOURCE), source).context("moving the kernel's source")
+}
+
+fn configure(source: &Path) -> Result<()> {
+    make(source, &["x86_64_defconfig", "kvm_guest.config"])?;
+    let file = source.join(".config");
+    let read = || fs::read_to_string(&file).context("reading the configuration");
+    fs::write(&file, read()? + OPTIONS).context("writing the configuration")?;
+    make(source, &["olddefconfig"])?;
+    // An option that the kernel dropped would be a check that is not made.
+    let config = read()?;
+    let dropped = OPTIONS
+        .lines()
+        .filter(|line| line.starts_with("CONFIG_"))
+        .find(|line| !config.lines().any(|set| set == *line));
+    match dropped {
+        None => Ok(()),
+        Some(line) => Err(Error::Usage(format!("the debug kernel cannot have {line}"))),
+    }
+}
+
+fn make(source: &Path, arguments: &[&str]) -> Result<()> {
+    // Not the flags of a make that may have called us.
+    let mut command = Command::new("make");
+    command.args(arguments).current_dir(source).env_remove("MAKEFLAGS").env_remove("MAKELEVEL");
+    command.env_remove("MAKEOVERRIDES").env_remove("O").env("KBUILD_BUILD_TIMESTAMP", "1970-01-01");
+    let output = apt::run(&mut command)?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let text = String::from_utf8_lossy(&output.stderr);
+    let lines: Vec<&str> = text.lines().collect();
+    let end = lines[lines.len().saturating_sub(20)..].join("\n");
+    Err(Error::Usage(format!("building the debug kernel: make {}:\n{end}", arguments.join(" "))))
+}
+
+fn install(root: &Path, source: &Path) -> Result<()> {
+    let release = fs::read_to_string(source.join("include/config/kernel.release"));
+    let release = release.context("reading the kernel's release")?.trim().to_owned();
+    let folder = |name: &str| {
+        let path = root.join(name);
+        fs::create_dir_all(&path).context(format!("making {}", path.display())).map(|()| path)
+    };
+    let modules = folder(&format!("lib/modules/{release}"))?;
+    fs::write(modules.join("modules.dep"), "").context("writing modules.dep")?;
+    let headers = folder("usr/src")?.join(format!("linux-headers-{release}"));
+    let _ = fs::remove_file(&headers);
+    symlink(source, headers).context("linking the headers")?;
+    // The image last: it is what makes the kernel a prepared one.
+    let image = folder("boot")?.join(format!("vmlinuz-{release}"));
+    fs::copy(source.join("arch/x86/boot/bzImage"), image).context("copying the kernel")?;
+    Ok(())
+}
