@@ -47,36 +47,43 @@ wait $pid 2>/dev/null
 cat >"$data/terminal.py" <<'X'
 import os, pty, sys, time, select, signal, fcntl, termios, struct
 def talk(argv, steps):
+    """Run argv on a terminal; for each step wait for a text, then type."""
     pid, fd = pty.fork()
     if not pid:
         os.execv(argv[0], argv)
     fcntl.ioctl(fd, termios.TIOCSWINSZ, struct.pack("HHHH", 37, 111, 0, 0))
     out = b""
-    for wait, send in steps:
-        end = time.time() + 60
-        while wait not in out and time.time() < end:
+    for wait, send in steps + [(None, b"")]:
+        end = time.time() + 20
+        while (wait is None or wait not in out) and time.time() < end:
             if select.select([fd], [], [], 0.2)[0]:
                 try:
-                    out += os.read(fd, 65536)
+                    more = os.read(fd, 65536)
                 except OSError:
+                    more = b""
+                if not more:
                     break
+                out += more
+        if wait is None:
+            break
         if wait not in out:
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
             return "no %r in %r" % (wait, out)
         out = b""
+        if send < b" ":         # a control character: for what runs by now
+            time.sleep(0.7)
         os.write(fd, send)
-    try:
-        while os.read(fd, 65536):
-            pass
-    except OSError:
-        pass
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 run = sys.argv[1:]
-sh = run + ["/bin/bash", "--norc", "--noprofile", "-i"]
-print("shell", talk(sh, [(b"$ ", b"stty size\n"), (b"37 111", b"sleep 100\n"), (b"sleep", b"\x03"), (b"$ ", b"sleep 50\n"),
-    (b"sleep", b"\x1a"), (b"Stopped", b"kill %1; wait\n"), (b"$ ", b"tty && exit 7\n")]))
+os.environ["PS1"] = "PROMPT "
+bash = run + ["/bin/bash", "--norc", "--noprofile", "--noediting", "-i"]
+print("shell", talk(bash, [(b"PROMPT ", b"stty size\n"), (b"37 111", b"sleep 100\n"), (b"sleep 100", b"\x03"),
+    (b"PROMPT ", b"sleep 50\n"), (b"sleep 50", b"\x1a"), (b"Stopped", b"fg\n"), (b"sleep 50", b"\x03"),
+    (b"PROMPT ", b"tty && exit 7\n")]))
 print("Ctrl-C", talk(run + ["/bin/sh", "-c", "echo ready; sleep 100"], [(b"ready", b"\x03")]))
 print("Ctrl-backslash", talk(run + ["/bin/sh", "-c", "ulimit -c 0; echo ready; exec sleep 100"], [(b"ready", b"\x1c")]))
-print("hang up", talk(run + ["/bin/cat"], [(b"", b"line\n"), (b"line", b"\x04")]))
+print("end of file", talk(run + ["/bin/cat"], [(b"", b"line\n"), (b"line", b"\x04")]))
 X
 is "$(/usr/bin/python3 "$data/terminal.py" "$DUNE_RUN" --)" "$(/usr/bin/python3 "$data/terminal.py")" \
 	"a terminal: shell with job control, Ctrl-C, Ctrl-\\, end of file"
