@@ -88,6 +88,7 @@ typedef uint8_t u8;
 #define PROT_WRITE		2
 #define MAP_SHARED		1
 #define MAP_PRIVATE		2
+#define MAP_FIXED		0x10
 #define MAP_ANONYMOUS		0x20
 #define MAP_NORESERVE		0x4000
 #define MADV_NOHUGEPAGE		15

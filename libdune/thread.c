@@ -47,6 +47,44 @@ static void keep_counters(const struct dune_run *run)
 		dune_process.old_counters[i] += run->counters[i];
 }
 
+static unsigned int run_pages(void)
+{
+	return (dune_process.info.run_size + 4095) / 4096;
+}
+
+/*
+ * The run page is anywhere, unless there is ring-3 code to keep from it: then
+ * it covers pages of the arena. After fork the child has a hole in their place
+ * (VM_DONTCOPY), until it maps its own run page there.
+ */
+static long map_run(struct dune_thread *t, int vcpu)
+{
+	int fixed = 0;
+
+	if (dune_process.super_size) {
+		if (!t->run_place)
+			t->run_place = dune_page_alloc(run_pages());
+		if (!t->run_place)
+			return -ENOMEM;
+		fixed = MAP_FIXED;
+	}
+	return sys6(__NR_mmap, (long)t->run_place, run_pages() * 4096UL,
+		    PROT_READ | PROT_WRITE, MAP_SHARED | fixed, vcpu, 0);
+}
+
+static void unmap_run(struct dune_thread *t, void *run)
+{
+	if (!t->run_place) {
+		sys3(__NR_munmap, (long)run, run_pages() * 4096UL, 0);
+		return;
+	}
+	/* ordinary memory of the arena again */
+	sys6(__NR_mmap, (long)run, run_pages() * 4096UL, PROT_READ | PROT_WRITE,
+	     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+	dune_page_free(t->run_place, run_pages());
+	t->run_place = NULL;
+}
+
 void dune_thread_free(struct dune_thread *t)
 {
 	struct dune_thread **link;
@@ -64,7 +102,7 @@ void dune_thread_free(struct dune_thread *t)
 	dune_unlock(&dune_process.lock, flags);
 
 	if (t->run)
-		sys3(__NR_munmap, (long)t->run, dune_process.info.run_size, 0);
+		unmap_run(t, t->run);
 	dune_page_free(t, BLOCK_SIZE / 4096);
 }
 
@@ -106,8 +144,7 @@ static long make_vcpu(struct dune_thread *t, int dev)
 	fd = sys3(__NR_ioctl, dev, DUNE_CREATE_VCPU, (long)&create);
 	if (fd < 0)
 		return fd;
-	run = sys6(__NR_mmap, 0, dune_process.info.run_size,
-		   PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	run = map_run(t, fd);
 	if (run < 0 && run > -4096) {
 		err = run;
 		goto err_close;
@@ -122,7 +159,7 @@ static long make_vcpu(struct dune_thread *t, int dev)
 	return 0;
 
 err_unmap:
-	sys3(__NR_munmap, run, dune_process.info.run_size, 0);
+	unmap_run(t, (void *)run);
 err_close:
 	sys3(__NR_close, fd, 0, 0);
 	return err;

@@ -71,6 +71,7 @@ struct dune_thread {
 	dune_pte *leaf_table;
 
 	struct dune_run *run;		/* NULL while there is no vCPU */
+	void *run_place;		/* pages of the arena that *run covers */
 	int vcpu;			/* its file descriptor */
 	u32 fault_repeats;		/* of the same fault */
 	u64 fault_rip, fault_address;
