@@ -242,12 +242,30 @@ static void test_direct(void)
 	ok(fault_of(do_vmmcall, NULL) == SIGILL, "a hypercall from ring 3: SIGILL");
 }
 
+/* Whatever the runtime maps must lie in the granule, the vCPU's page first. */
+static int outside_mappings(void)
+{
+	FILE *f = fopen("/proc/self/maps", "r");
+	unsigned long from;
+	char line[500];
+	int n = 0;
+
+	while (f && fgets(line, sizeof(line), f))
+		if (strstr(line, "dune") && !strstr(line, "hostile") &&
+		    sscanf(line, "%lx", &from) == 1 && from - BASE >= SIZE)
+			n++;
+	if (f)
+		fclose(f);
+	return n;
+}
+
 static void test_mappings(void)
 {
 	char *own = mmap(NULL, 16384, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	void *p;
 	int id;
 
+	ok(outside_mappings() == 0, "nothing of the runtime is mapped outside of the granule");
 	expect(call(SYS_mmap, IMAGE, 4096, PROT_READ | PROT_WRITE,
 		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0), -ENOMEM, "mmap over the runtime");
 	expect(call(SYS_mmap, BASE - 4096, 8192, PROT_READ,
@@ -460,6 +478,7 @@ static void test_processes(void)
 	if (!child)
 		_exit(call(SYS_open, (long)"/proc/self/mem", O_RDWR, 0, 0, 0, 0) == -EACCES &&
 		      call(SYS_read, 0, IMAGE, 1, 0, 0, 0) == -EFAULT &&
+		      outside_mappings() == 0 &&
 		      fault_of(do_read, (void *)IMAGE) == SIGSEGV ? 0 : 1);
 	waitpid(child, &status, 0);
 	ok(status == 0, "a child is in the sandbox");
