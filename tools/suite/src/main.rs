@@ -4,6 +4,7 @@
 //! Exit status: 0 all is well; 1 something failed; 2 a machine failed, so that
 //! nothing is known; 69 this computer lacks something.
 
+mod bench;
 mod context;
 mod demo;
 mod test;
@@ -38,6 +39,11 @@ enum Command {
     },
     /// The module's tests on a kernel with its debugging aids
     TestDebug,
+    /// The table of figures, on these kernels (default: all)
+    Bench {
+        #[arg(value_parser = parse_series)]
+        kernels: Vec<Series>,
+    },
     /// Real programs, natively and under dunectl run
     Demo {
         #[arg(long, value_parser = parse_series, default_value = "6.1")]
@@ -54,6 +60,7 @@ fn main() -> ExitCode {
     let result = Context::new(&cli.source).and_then(|context| match cli.command {
         Command::Test { kernels, only } => test::run(&context, &or_all(kernels), only.as_deref()),
         Command::TestDebug => test::debug::run(&context),
+        Command::Bench { kernels } => bench::run(&context, &or_all(kernels)),
         Command::Demo { kernel } => demo::run(&context, kernel),
     });
     match result {

@@ -136,7 +136,8 @@ fn terminal(context: &Context) -> Check {
     );
     let feed = format!(
         "(for i in $(seq 600); do grep -q WAITING \"$T\" && break; sleep 0.1; done; sleep 0.5; \
-         printf '\\003'; sleep 20) | script -qefc {} \"$T\" >/dev/null; echo status $?",
+         printf '\\003'; for i in $(seq 100); do grep -q INTERRUPTED \"$T\" && break; \
+         sleep 0.1; done) | script -qefc {} \"$T\" >/dev/null; echo status $?",
         quote(&line)
     );
     let transcript = tempfile::NamedTempFile::new().map_err(|e| e.to_string())?;
