@@ -799,10 +799,13 @@ static void replace_run_page(void)
 
 	bounded(2000);
 	guest_prepare(&g, 0, over_run_page, &h);
-	int err = guest_run(&g);
+	int err;
 
-	while (err == -EINTR)
+	do
 		err = guest_run(&g);
+	while (err == -EINTR || g.run->exit_reason == DUNE_EXIT_INTR);
+	if (err || g.run->exit_reason != DUNE_EXIT_NONE)
+		diag("error %d, exit %u", err, g.run->exit_reason);
 	_exit(err || g.run->exit_reason != DUNE_EXIT_NONE);
 }
 

@@ -415,7 +415,12 @@ static void injection(void)
 	ok(end == GUEST_DONE && g.value == 1 && last_vector == 0x60,
 	   "a signal becomes an interrupt of the spinning guest (%s)", guest_end_name(&g, end));
 
-	/* The same while it sleeps in a fast call: the call is interrupted, then comes the interrupt. */
+	/*
+	 * The same while it sleeps in a fast call: the call is interrupted,
+	 * then comes the interrupt. (A signal just before the call makes it a
+	 * slow one, with nothing interrupted yet.)
+	 */
+	it.it_interval.tv_usec = 30000;
 	guest_prepare(&g, 0, sleeps_with_if, NULL);
 	setitimer(ITIMER_REAL, &it, NULL);
 	int err;
@@ -423,11 +428,14 @@ static void injection(void)
 	do
 		err = guest_run(&g);
 	while (err == -EINTR || g.run->exit_reason == DUNE_EXIT_INTR);
-	ok(!err && g.run->exit_reason == DUNE_EXIT_SYSCALL && g.run->restart == 514, "pause is interrupted (restart %u)",
-	   g.run->restart);
+	ok(!err && g.run->exit_reason == DUNE_EXIT_SYSCALL && (g.run->restart == 514 || g.run->restart == 0),
+	   "pause is interrupted (restart %u)", g.run->restart);
+	it.it_interval.tv_usec = 0;
+	it.it_value.tv_usec = 0;
+	setitimer(ITIMER_REAL, &it, NULL);
 	g.run->regs.rax = -EINTR;
 	end = guest_resume(&g);
-	ok(end == GUEST_DONE && g.value == 1, "and the interrupt follows (%s)", guest_end_name(&g, end));
+	ok(end == GUEST_DONE && g.value >= 1, "and the interrupt follows (%s)", guest_end_name(&g, end));
 	guest_trap_handler = NULL;
 }
 

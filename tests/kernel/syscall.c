@@ -122,7 +122,7 @@ static struct request requests[] = {
 	{ "membarrier query", SYS_membarrier, {0, 0, 0}, 0 },
 	{ "rseq of nonsense: EINVAL", SYS_rseq, {1, 4711, 0, 0}, 0 },
 	{ "number 1000: ENOSYS", 1000, {0}, 0 },
-	{ "number 335: ENOSYS", 335, {0}, 0 },
+	{ "number 400: ENOSYS", 400, {0}, 0 },
 	{ "x32 getpid: as the kernel was built", 0x40000000 | SYS_getpid, {0}, 0 },
 	{ "number 0xffffffff: ENOSYS", 0xffffffff, {0}, 0 },
 	{ "number 0x80000000: ENOSYS", 0x80000000, {0}, 0 },

@@ -235,6 +235,19 @@ long file_key(const char *path, const char *key)
 	return -1;
 }
 
+bool kernel_has(const char *symbol)
+{
+	char line[300], name[200];
+	FILE *f = fopen("/proc/kallsyms", "r");
+	bool found = false;
+
+	while (f && !found && fgets(line, sizeof(line), f))
+		found = sscanf(line, "%*x %*c %199s", name) == 1 && !strcmp(name, symbol);
+	if (f)
+		fclose(f);
+	return found;
+}
+
 int file_write(const char *path, const char *text)
 {
 	int fd = open(path, O_WRONLY | O_CLOEXEC);
