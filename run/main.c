@@ -31,9 +31,13 @@ static const char usage[] =
 	"Runs a Linux program in a sandbox of Dune. You want `dunectl run`, which\n"
 	"finds the program and the device; docs/sandbox.md tells what is checked.\n";
 
-static const char *value_of(const char *arg, const char *option)
+/* If @arg is @option with a value: that, into @value. */
+static bool take(const char *arg, const char *option, const char **value)
 {
-	return text_starts(arg, option) ? arg + text_len(option) : NULL;
+	if (!text_starts(arg, option))
+		return false;
+	*value = arg + text_len(option);
+	return true;
 }
 
 static void parse(const struct start *s, struct options *o)
@@ -42,33 +46,25 @@ static void parse(const struct start *s, struct options *o)
 
 	for (i = 1; i < *s->argc; i++) {
 		const char *arg = s->argv[i];
-		const char *value;
 
-		if (text_equal(arg, "--")) {
-			i++;
+		if (text_equal(arg, "--"))
 			break;
-		}
-		if (text_equal(arg, "--stats")) {
-			o->stats = true;
-		} else if ((value = value_of(arg, "--stats="))) {
-			o->stats = true;
-			o->stats_file = value;
-		} else if ((value = value_of(arg, "--argv0="))) {
-			o->argv0 = value;
-		} else if ((value = value_of(arg, "--tree="))) {
-			o->tree = value;
-		} else if ((value = value_of(arg, "--name="))) {
-			o->name = value;
-		} else if (text_equal(arg, "--help")) {
+		if (text_equal(arg, "--help")) {
 			SYS3(__NR_write, 1, usage, sizeof(usage) - 1);
 			SYS1(__NR_exit_group, 0);
-		} else {
-			die(126, "unknown option", arg, "see dune-run --help");
 		}
+		if (!text_equal(arg, "--stats") &&
+		    !take(arg, "--stats=", &o->stats_file) &&
+		    !take(arg, "--argv0=", &o->argv0) &&
+		    !take(arg, "--tree=", &o->tree) &&
+		    !take(arg, "--name=", &o->name))
+			die(126, "unknown option", arg, "see dune-run --help");
+		if (text_starts(arg, "--stats"))
+			o->stats = true;
 	}
-	if (i >= *s->argc)
+	o->first = i + 1;
+	if (o->first >= *s->argc)
 		die(126, "no program", NULL, "give it after --, see dune-run --help");
-	o->first = i;
 }
 
 /*
