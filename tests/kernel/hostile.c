@@ -1179,6 +1179,19 @@ static void refused_state(void)
 	expect(end, end == GUEST_DONE && g.value == 5);
 }
 
+/* Nor does it change who masks the host's interrupts. */
+static void spin_after_refusal(void)
+{
+	struct dune_state s = g.state;
+
+	guest_prepare(&g, 0, nothing, NULL);
+	s.cs.attributes = 0xe9b;
+	guest_set_state(&g, &s);
+	guest_resume(&g);
+	guest_set_state(&g, &g.state);
+	spin_cli();
+}
+
 static u64 bad_iret(void *arg)
 {
 	asm volatile("push $0x10; push %0; push $0x2; push $8; push %0; iretq" : : "r"(arg) : "memory");
@@ -1357,6 +1370,7 @@ static const struct hostile guests[] = {
 	{ "CS both L and D", long_and_big, SIGALRM },
 	{ "CS of a data segment", not_code, SIGALRM },
 	{ "a refused state shows nothing of the host", refused_state, OK },
+	{ "endless loop, interrupts off, after a refused state", spin_after_refusal, SIGALRM },
 	{ "IRETQ to nowhere", iret_not_canonical, OK },
 	{ "SYSRETQ to nowhere", sysret_not_canonical, OK },
 	{ "IRETQ with NT", iret_nested_task, OK },
