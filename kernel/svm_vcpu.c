@@ -75,6 +75,15 @@ void svm_fix_state(struct vmcb_save_area *save)
 	save->g_pat = 0x0606060606060606ULL;
 }
 
+static void reset_state(struct vmcb *vmcb)
+{
+	memset(&vmcb->save, 0, sizeof(vmcb->save));
+	svm_fix_state(&vmcb->save);
+	vmcb->save.rflags = X86_EFLAGS_FIXED;
+	vmcb->save.tr.attrib = 0x8b;	/* as DUNE_SET_STATE demands */
+	vmcb->control.clean = 0;
+}
+
 int vcpu_vendor_create(struct dune_vcpu *vcpu)
 {
 	struct vcpu_hw *hw = kzalloc(sizeof(*hw), GFP_KERNEL_ACCOUNT);
@@ -94,12 +103,8 @@ int vcpu_vendor_create(struct dune_vcpu *vcpu)
 	svm_intercepts_init(control);
 	svm_permissions(control);
 	control->nested_ctl = SVM_NESTED_CTL_NP_ENABLE;
-	/* The host's interrupts do not ask the guest's RFLAGS.IF. */
-	control->int_ctl = V_INTR_MASKING_MASK;
 
-	svm_fix_state(&hw->vmcb->save);
-	hw->vmcb->save.rflags = X86_EFLAGS_FIXED;
-	hw->vmcb->save.tr.attrib = 0x8b;	/* as DUNE_SET_STATE demands */
+	reset_state(hw->vmcb);
 	return 0;
 }
 
@@ -217,10 +222,13 @@ void vcpu_vendor_load(struct dune_vcpu *vcpu)
 	vmcb->save.rflags = (READ_ONCE(regs->rflags) & RFLAGS_ALLOWED) |
 			    X86_EFLAGS_FIXED;
 	/*
-	 * The virtual interrupt waits for RFLAGS.IF by itself (APM 15.21.4).
-	 * Its priority is above any V_TPR, which is ignored.
+	 * The host's interrupts never ask the guest's RFLAGS.IF. Written as a
+	 * whole, since TCG leaves anything here when it refuses a state. The
+	 * virtual interrupt does wait for RFLAGS.IF, by itself (APM 15.21.4);
+	 * its priority is above any V_TPR, which is ignored.
 	 */
-	vmcb->control.int_ctl &= ~V_IRQ_INJECTION_BITS_MASK;
+	vmcb->control.int_ctl &= V_TPR_MASK;
+	vmcb->control.int_ctl |= V_INTR_MASKING_MASK;
 	if (vector) {
 		vmcb->control.int_ctl |= V_IRQ_MASK | V_INTR_PRIO_MASK |
 					 V_IGN_TPR_MASK;
@@ -233,9 +241,11 @@ void vcpu_vendor_store(struct dune_vcpu *vcpu)
 	const struct vmcb *vmcb = vcpu->hw->vmcb;
 	struct dune_run *run = vcpu->run;
 
-	run->regs.rip = vmcb->save.rip;
-	run->regs.rsp = vmcb->save.rsp;
-	run->regs.rflags = vmcb->save.rflags;
+	if (likely(vmcb->control.exit_code != (u32)SVM_EXIT_ERR)) {
+		run->regs.rip = vmcb->save.rip;
+		run->regs.rsp = vmcb->save.rsp;
+		run->regs.rflags = vmcb->save.rflags;
+	}
 	if (!(vmcb->control.int_ctl & V_IRQ_MASK))
 		run->irq_vector = 0;
 	run->hw_exit = vmcb->control.exit_code;
@@ -279,7 +289,6 @@ bool vcpu_vendor_enter(struct dune_vcpu *vcpu, bool flush)
 	if (static_branch_likely(&svm_check_xcr0) &&
 	    unlikely(xcr0_low() != (u32)svm_host_xcr0))
 		xsetbv(XCR_XFEATURE_ENABLED_MASK, svm_host_xcr0);
-	regs->rax = vmcb->save.rax;
 	/* An event is injected once; what of it failed is in EXITINTINFO. */
 	vmcb->control.event_inj = 0;
 	vmcb->control.tlb_ctl = TLB_CONTROL_DO_NOTHING;
@@ -289,8 +298,19 @@ bool vcpu_vendor_enter(struct dune_vcpu *vcpu, bool flush)
 		set_debugreg(DR6_RESERVED, 6);
 	if (unlikely(hw_breakpoint_active()))
 		hw_breakpoint_restore();
-	if (likely(vmcb->control.exit_code == SVM_EXIT_VMMCALL))
+	if (likely(vmcb->control.exit_code == SVM_EXIT_VMMCALL)) {
+		regs->rax = vmcb->save.rax;
 		return false;
+	}
+	/*
+	 * The guest's state was refused and is what it was, on hardware. TCG
+	 * has put the host's there: nobody must see that, nor run with it.
+	 */
+	if (unlikely(vmcb->control.exit_code == (u32)SVM_EXIT_ERR)) {
+		reset_state(vmcb);
+		return false;
+	}
+	regs->rax = vmcb->save.rax;
 	/* The exit consumed the machine check: raise it on the host. */
 	if (unlikely(vmcb->control.exit_code == SVM_EXIT_EXCP_BASE + 18))
 		asm volatile("int $18");

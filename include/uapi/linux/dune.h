@@ -137,7 +137,9 @@ struct dune_regs {
 #define DUNE_EXIT_FAULT		4 /* a page of the process could not be had */
 #define DUNE_EXIT_HLT		5 /* HLT in ring 0; RIP is behind it */
 #define DUNE_EXIT_SHUTDOWN	6 /* triple fault: the vCPU is dead */
-#define DUNE_EXIT_INVALID	7 /* the processor refused the state */
+#define DUNE_EXIT_INVALID	7 /* the processor refused the state; regs are
+				   * as they were, dune_state as in a new vCPU
+				   */
 #define DUNE_EXIT_UNKNOWN	8 /* the processor left for a reason unforeseen */
 
 /*
