@@ -7,14 +7,13 @@
 #include "run.h"
 #include "calls.h"
 
-#define CALL_OWN	1	/* libdune carries it out */
+/* struct call's how; 0, a number that syscalls.def does not have, is refused */
+#define CALL_PLAIN	1	/* passed on, nothing to check */
 #define CALL_DENY	2
 #define CALL_CHECK	4	/* some argument needs a look */
+#define CALL_FUNCTION	8
 
-/*
- * One system call. The masks have bit i for argument i. An empty entry (a
- * number that syscalls.def does not have) is refused.
- */
+/* One system call. The masks have bit i for argument i. */
 struct call {
 	void (*fn)(struct dune_tf *tf);
 	u8 how;
@@ -40,9 +39,9 @@ struct call {
 	 BIT_IF(KIND_##c, k, 2) | BIT_IF(KIND_##d, k, 3) |		\
 	 BIT_IF(KIND_##e, k, 4) | BIT_IF(KIND_##f, k, 5))
 
-#define ENTRY(own, function, a, b, c, d, e, f) {			\
+#define ENTRY(kind, function, a, b, c, d, e, f) {			\
 	.fn = function,							\
-	.how = (own) | (MASK(31, a, b, c, d, e, f) ? CALL_CHECK : 0),	\
+	.how = MASK(31, a, b, c, d, e, f) ? CALL_CHECK : (kind),	\
 	.pointers = MASK(KIND_P | KIND_B | KIND_N | KIND_R,		\
 			 a, b, c, d, e, f),				\
 	.buffers = MASK(KIND_B | KIND_R, a, b, c, d, e, f),		\
@@ -52,11 +51,11 @@ struct call {
 }
 
 #define PASS(nr, name, a, b, c, d, e, f)				\
-	[nr] = ENTRY(0, NULL, a, b, c, d, e, f),
+	[nr] = ENTRY(CALL_PLAIN, NULL, a, b, c, d, e, f),
 #define OWN(nr, name, a, b, c, d, e, f)					\
-	[nr] = ENTRY(CALL_OWN, dune_syscall_pass, a, b, c, d, e, f),
+	[nr] = ENTRY(CALL_FUNCTION, dune_syscall_pass, a, b, c, d, e, f),
 #define CALL(nr, name, function, a, b, c, d, e, f)			\
-	[nr] = ENTRY(0, function, a, b, c, d, e, f),
+	[nr] = ENTRY(CALL_FUNCTION, function, a, b, c, d, e, f),
 #define DENY(nr, name, err)						\
 	[nr] = { .how = CALL_DENY, .error = -(err) },
 
@@ -66,8 +65,7 @@ static const struct call table[] = {
 
 long forward(struct dune_tf *tf)
 {
-	return dune_syscall_forward(tf->rax, ARG0(tf), ARG1(tf), ARG2(tf),
-				    ARG3(tf), ARG4(tf), ARG5(tf));
+	return dune_forward_tf(tf, tf->rax);
 }
 
 void refuse(struct dune_tf *tf, long err)
@@ -128,18 +126,9 @@ static void forward_program(const struct call *call, struct dune_tf *tf)
 	}
 }
 
-void check_syscall(struct dune_tf *tf)
+/* All that is not passed on as it is. Not inline: the rest stays short. */
+static __attribute__((noinline)) void check_call(const struct call *call, struct dune_tf *tf)
 {
-	u32 nr = (u32)tf->rax;
-	const struct call *call;
-
-	if (unlikely(nr >= ARRAY_LEN(table))) {
-		refuse(tf, ENOSYS);
-		return;
-	}
-	call = &table[nr];
-	tf->rax = nr;
-
 	if (call->how & CALL_CHECK) {
 		long err = check_arguments(call, tf);
 
@@ -153,13 +142,27 @@ void check_syscall(struct dune_tf *tf)
 			return;
 		}
 	}
-	if (call->fn) {
-		call->fn(tf);
-		return;
-	}
-	if (unlikely(call->how & CALL_DENY)) {
+	if (!call->how)
+		tf->rax = -ENOSYS;
+	else if (call->how & CALL_DENY)
 		tf->rax = (long)call->error;
+	else if (call->fn)
+		call->fn(tf);
+	else
+		dune_syscall_result(tf, forward(tf));
+}
+
+void check_syscall(struct dune_tf *tf)
+{
+	u32 nr = (u32)tf->rax;
+
+	if (unlikely(nr >= ARRAY_LEN(table))) {
+		refuse(tf, ENOSYS);
 		return;
 	}
-	dune_syscall_result(tf, forward(tf));
+	tf->rax = nr;
+	if (likely(table[nr].how == CALL_PLAIN))
+		dune_syscall_result(tf, forward(tf));
+	else
+		check_call(&table[nr], tf);
 }
