@@ -213,6 +213,10 @@ static void do_syscall(struct dune_thread *t, u32 restart)
 		ret = call(t, nr, r);
 		before_exec(t, 1);
 		break;
+	case __NR_sched_setaffinity:
+		ret = call(t, nr, r);
+		dune_gdt_set_cpu(t);	/* it may be another one now */
+		break;
 	case __NR_rt_sigsuspend:
 	case __NR_ppoll:
 	case __NR_pselect6:

@@ -26,7 +26,7 @@ void dune_state_move(struct dune_thread *t, struct dune_state *s);
 
 /* host_entry.S: host */
 long dune_host_switch(struct dune_thread *t, struct dune_run *run);
-void dune_host_start(struct dune_thread *t) __attribute__((noreturn));
+void dune_host_start(struct dune_thread *t) __noreturn;
 long dune_host_syscall(struct dune_thread *t, long nr, long a0, long a1,
 		       long a2, long a3, long a4, long a5);
 long dune_host_clone(struct dune_thread *t, long nr, long a0, long a1, long a2,
@@ -41,10 +41,10 @@ extern const char dune_host_probe_read_insn[], dune_host_probe_write_insn[];
 extern const char dune_host_probe_fail[];
 
 /* host.c: host */
-void dune_host_loop(struct dune_thread *t) __attribute__((noreturn));
+void dune_host_loop(struct dune_thread *t) __noreturn;
 void dune_host_fatal(struct dune_thread *t, const char *what, int sig)
-	__attribute__((noreturn));
-void dune_host_die(int sig) __attribute__((noreturn));
+	__noreturn;
+void dune_host_die(int sig) __noreturn;
 
 /* host_fault.c: host */
 void dune_host_fault(struct dune_thread *t);
@@ -60,7 +60,7 @@ void dune_real_action(int sig, const struct ksigaction *act,
 
 /* host_process.c: host */
 long dune_host_fork(struct dune_thread *t, struct dune_clone *c);
-void dune_host_child(struct dune_thread *t) __attribute__((noreturn));
+void dune_host_child(struct dune_thread *t) __noreturn;
 
 /* entry.S: guest */
 extern const char dune_stubs[], dune_lstar[], dune_lstar_call[];
@@ -72,8 +72,8 @@ extern dune_syscall_fn dune_syscall_handler;
 
 /* trap.c: guest */
 extern dune_trap_fn dune_trap_table[VEC_GATES];
-void dune_bad_stack(void) __attribute__((noreturn));
-void dune_die(int sig) __attribute__((noreturn));
+void dune_bad_stack(void) __noreturn;
+void dune_die(int sig) __noreturn;
 int dune_pf_early(u64 address);
 
 /* syscall.c: guest */

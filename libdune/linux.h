@@ -142,6 +142,10 @@ static inline u64 sigbit(int sig)
 	return 1ULL << (sig - 1);
 }
 
+#define __aligned(n)	__attribute__((aligned(n)))
+#define __packed	__attribute__((packed))
+#define __noreturn	__attribute__((noreturn))
+#define noinline	__attribute__((noinline))
 #define ALWAYS_INLINE	static inline __attribute__((always_inline))
 #define likely(x)	__builtin_expect(!!(x), 1)
 #define unlikely(x)	__builtin_expect(!!(x), 0)

@@ -188,7 +188,7 @@ int dune_sigframe_read(struct dune_tf *tf, struct dune_sigreturn *sr)
 /* The first state of all components, but MXCSR. */
 static void first_state(u64 features, u32 mxcsr)
 {
-	u8 image[FXSAVE_SIZE + XSAVE_HEADER] __attribute__((aligned(64)));
+	u8 image[FXSAVE_SIZE + XSAVE_HEADER] __aligned(64);
 
 	memset(image, 0, sizeof(image));
 	*(u16 *)image = 0x37f;

@@ -53,7 +53,7 @@ struct dune_tss {
 	u64 reserved2;
 	u16 reserved3;
 	u16 iomap;
-} __attribute__((packed));
+} __packed;
 
 struct dune_thread {
 	struct dune_thread *self;
@@ -85,7 +85,7 @@ struct dune_thread {
 	struct kstack altstack;
 	struct dune_thread *next;	/* dune_process.threads */
 
-	u8 ist[IST1_TOP - IST_BOTTOM] __attribute__((aligned(IST_BOTTOM)));
+	u8 ist[IST1_TOP - IST_BOTTOM] __aligned(IST_BOTTOM);
 
 	struct dune_sighand own_sighand; /* of a child that shares memory only */
 	u8 host_stack[HOST_STACK_TOP - IST1_TOP - sizeof(struct dune_sighand)];
@@ -99,7 +99,7 @@ struct dune_thread {
 	struct dune_sigentry queue[DUNE_SIGQUEUE];
 
 	u8 ring0_stack[RING0_STACK_TOP - RING0_STACK_BOTTOM]
-		__attribute__((aligned(0x1000)));
+		__aligned(0x1000);
 };
 
 _Static_assert(offsetof(struct dune_thread, ist) == IST_BOTTOM, "layout");
@@ -160,7 +160,7 @@ struct dune_process {
 	struct dune_thread *threads;
 	u64 old_counters[DUNE_COUNT_MAX]; /* of vCPUs that are gone */
 	u64 signals, forks;
-} __attribute__((aligned(4096)));
+} __aligned(4096);
 
 _Static_assert(sizeof(struct dune_process) == 4096, "more than a page");
 
