@@ -113,18 +113,17 @@ test-debug: all
 
 # ---- the rest ----
 
-checkpatch = $(firstword $(wildcard $(machine)/6.1/usr/lib/linux-kbuild-*/scripts/checkpatch.pl))
 c_files = $(shell git ls-files '*.c' '*.h' '*.S')
 
 .PHONY: check-style
-check-style: tools kernels
-	perl $(checkpatch) --no-tree --strict --terse --quiet --show-types --file \
-		--ignore FILE_PATH_CHANGES,MAINTAINERS,SPDX_LICENSE_TAG $(c_files)
-	cargo fmt --all --check
-	@cargo clippy --version >/dev/null 2>&1 && \
-		cargo clippy --quiet --locked --release --workspace --all-targets -- -D warnings || \
-		{ cargo clippy --version >/dev/null 2>&1 && exit 1; \
-		  echo "skipped: clippy is not installed (package rust-web-clippy)"; }
+check-style: tools
+	@echo "  CHECKPATCH"
+	@$(suite) checkpatch $(c_files)
+	@echo "  RUSTFMT"
+	@cargo fmt --all --check
+	@if cargo clippy --version >/dev/null 2>&1; then echo "  CLIPPY"; \
+		cargo clippy --quiet --locked --release --workspace --all-targets -- -D warnings; \
+	else echo "skipped: clippy is not installed (package rust-web-clippy)"; fi
 
 prefix = $(DESTDIR)$(PREFIX)
 

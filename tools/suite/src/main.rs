@@ -7,6 +7,7 @@
 mod bench;
 mod context;
 mod demo;
+mod style;
 mod test;
 
 use std::path::PathBuf;
@@ -44,6 +45,8 @@ enum Command {
         #[arg(value_parser = parse_series)]
         kernels: Vec<Series>,
     },
+    /// The kernel's style checker on these files
+    Checkpatch { files: Vec<PathBuf> },
     /// Real programs, natively and under dunectl run
     Demo {
         #[arg(long, value_parser = parse_series, default_value = "6.1")]
@@ -61,6 +64,7 @@ fn main() -> ExitCode {
         Command::Test { kernels, only } => test::run(&context, &or_all(kernels), only.as_deref()),
         Command::TestDebug => test::debug::run(&context),
         Command::Bench { kernels } => bench::run(&context, &or_all(kernels)),
+        Command::Checkpatch { files } => style::run(&context, &files),
         Command::Demo { kernel } => demo::run(&context, kernel),
     });
     match result {
