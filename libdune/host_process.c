@@ -115,22 +115,18 @@ long dune_host_fork(struct dune_thread *t, struct dune_clone *c)
 	return ret;
 }
 
-/* The copy of the process: one thread, that has not done anything yet. */
+/*
+ * The copy of the process: one thread, that has not done anything yet. No
+ * signal was queued when it was made (dune_host_clone()); one that is now has
+ * come to the child itself.
+ */
 static void start_process(struct dune_thread *t)
 {
-	u64 mask;
-
 	dune_process.threads = t;
 	t->next = NULL;
 	memset(dune_process.old_counters, 0, sizeof(dune_process.old_counters));
 	dune_process.signals = 0;
 	dune_process.forks = 0;
-	if (t->nsig) {
-		/* Queued for the parent. */
-		mask = t->queue[0].oldmask;
-		t->nsig = 0;
-		sys4(__NR_rt_sigprocmask, SIG_SETMASK, (long)&mask, 0, 8);
-	}
 }
 
 /* A new process begins here, with nothing of its own but a stack. */

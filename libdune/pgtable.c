@@ -276,8 +276,7 @@ int dune_pt_map(dune_pte *root, u64 va, u64 len, u64 pa, u64 rights)
 }
 
 /* The long way of dune_pt_protect(). */
-static noinline int protect(dune_pte *root, u64 va, u64 len,
-					      u64 rights)
+static noinline int protect(dune_pte *root, u64 va, u64 len, u64 rights)
 {
 	u64 at = va, end = va + len, flags;
 	dune_pte *e;

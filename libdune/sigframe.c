@@ -151,9 +151,6 @@ int dune_sigframe_push(struct dune_thread *t, struct dune_tf *tf,
 	if (dune_fpu_features())
 		f->uc.flags |= UC_FP_XSTATE;
 	f->uc.stack = t->altstack;
-	f->uc.stack.flags = dune_altstack_flags(t, tf->rsp) |
-			    (t->altstack.flags & SS_AUTODISARM);
-	f->uc.stack.pad = 0;
 	f->uc.sigmask = e->oldmask;
 	save_regs(&f->uc.mc, tf, e);
 	f->uc.mc.fpstate = fpu;
