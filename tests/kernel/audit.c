@@ -76,6 +76,17 @@ static void child(void *arg)
 	_exit(guest_call(&g, calls, NULL) == GUEST_DONE ? 0 : 1);
 }
 
+static void fast_again(void *arg)
+{
+	struct guest g;
+
+	(void)arg;
+	guest_open(&g);
+	if (guest_call(&g, calls, NULL) != GUEST_DONE)
+		_exit(1);
+	_exit(g.run->counters[DUNE_COUNT_SYSCALL_FAST] == CALLS ? 0 : 2);
+}
+
 int main(void)
 {
 	struct audit_status status = { .mask = AUDIT_STATUS_ENABLED, .enabled = 1 };
@@ -137,5 +148,17 @@ int main(void)
 	request(AUDIT_DEL_RULE, &rule, sizeof(rule));
 	status.enabled = 0;
 	request(AUDIT_SET, &status, sizeof(status));
+
+	/*
+	 * Once enabled, audit stays on every new thread, and with it the slow
+	 * path, whatever the switch says: but for "task, never". The tests
+	 * after this one want the fast path.
+	 */
+	struct audit_rule_data never = { .flags = AUDIT_FILTER_TASK, .action = AUDIT_NEVER };
+
+	err = request(AUDIT_ADD_RULE, &never, sizeof(never));
+	ok(!err, "a rule that new threads are never audited (%s)", strerror(-err));
+	o = in_child(fast_again, NULL, 20);
+	ok(!o.code, "and their calls are fast (%d, %d)", o.code, o.signal);
 	return done();
 }
