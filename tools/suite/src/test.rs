@@ -34,7 +34,7 @@ pub fn run(context: &Context, kernels: &[Series], only: Option<&str>) -> Result<
     if only.is_none() && kernels.contains(&Series::V6_1) {
         let mut phase = Phase::new("6.1-pti", context.machine(Series::V6_1)?);
         phase.config.kernel_arguments.push("pti=on".to_owned());
-        phase.folders = Some(vec!["kernel", "libdune", "run/smoke"]);
+        phase.folders = Some(vec!["kernel", "libdune", "run/hostile"]);
         machines::run(context, &phase, None, &mut tally)?;
     }
     Ok(tally.close())
