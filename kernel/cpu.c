@@ -69,9 +69,15 @@ static void virt_resume(void)
 		pr_err("virtualization is unavailable after suspend\n");
 }
 
+static void virt_stop(void *unused)
+{
+	virt_disable(NULL);
+	set_tsk_need_resched(current);
+}
+
 static void virt_shutdown(void)
 {
-	on_each_cpu(virt_disable, NULL, 1);
+	on_each_cpu(virt_stop, NULL, 1);
 }
 
 static struct syscore_ops virt_syscore_ops = {

@@ -92,7 +92,9 @@ int dune_cpu_init(void);
 void dune_cpu_exit(void);
 /*
  * Interrupts off. A CPU that goes off line is disabled while threads may
- * still be on it: the run loop asks here before each entry, and waits.
+ * still be on it: the run loop asks here after each context switch (it takes
+ * one to take a CPU off line) and after each reschedule (shutdown asks for
+ * one), and waits.
  */
 DECLARE_PER_CPU(bool, dune_virt_enabled);
 

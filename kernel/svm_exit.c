@@ -140,6 +140,11 @@ static noinline int svm_handle_other(struct dune_vcpu *vcpu)
 		dune_count(vcpu, DUNE_COUNT_OTHER);
 		svm_inject(hw, 1, false);
 		return 0;
+	case SVM_EXIT_ICEBP:
+		dune_count(vcpu, DUNE_COUNT_OTHER);
+		svm_skip(hw, 1);
+		svm_inject(hw, 1, false);
+		return 0;
 	case SVM_EXIT_EXCP_BASE + 17:
 		dune_count(vcpu, DUNE_COUNT_OTHER);
 		svm_inject(hw, 17, true);

@@ -11,6 +11,19 @@
 #include "compat.h"
 #include "svm_offsets.h"
 
+/* Two entries of the return stack buffer that lead nowhere. */
+#define FILL_TWO				\
+	ANNOTATE_INTRA_FUNCTION_CALL;		\
+	call	.Lone;				\
+	int3;					\
+.Lone:						\
+	ANNOTATE_INTRA_FUNCTION_CALL;		\
+	call	.Ltwo;				\
+	int3;					\
+.Ltwo:						\
+	add	$16, %rsp;			\
+	lfence
+
 	.section .text, "ax"
 
 /*
@@ -90,8 +103,7 @@ SYM_FUNC_START(svm_switch)
 	 * run loop makes calls of its own; give them harmless entries. The
 	 * rest is overwritten once, before the loop itself returns.
 	 */
-	ALTERNATIVE "jmp .Lfilled", __stringify(__FILL_RETURN_BUFFER(%rax, 2)), \
-		X86_FEATURE_RSB_VMEXIT
+	ALTERNATIVE "jmp .Lfilled", __stringify(FILL_TWO), X86_FEATURE_RSB_VMEXIT
 .Lfilled:
 	UNTRAIN_RET_VM
 

@@ -40,6 +40,7 @@ CHECK_REG(R15, r15);
 /* VMCB clean bits, APM 15.15.3; the virtual interrupt is written each time. */
 #define CLEAN_INTERCEPTS	BIT(0)
 #define CLEAN_INTR		BIT(3)
+#define CLEAN_DEBUG		BIT(6)
 #define CLEAN_ALL		0x3ffU
 
 u64 svm_guest_cr4(void)
@@ -293,9 +294,7 @@ bool vcpu_vendor_enter(struct dune_vcpu *vcpu, bool flush)
 	vmcb->control.event_inj = 0;
 	vmcb->control.tlb_ctl = TLB_CONTROL_DO_NOTHING;
 	vmcb->control.clean = CLEAN_ALL & ~CLEAN_INTR;
-	/* #VMEXIT leaves DR7 cleared and DR6 the guest's (APM 15.6). */
-	if (unlikely(vmcb->save.dr6 != DR6_RESERVED))
-		set_debugreg(DR6_RESERVED, 6);
+	/* #VMEXIT leaves DR7 cleared (APM 15.6). */
 	if (unlikely(hw_breakpoint_active()))
 		hw_breakpoint_restore();
 	if (likely(vmcb->control.exit_code == SVM_EXIT_VMMCALL)) {
@@ -311,6 +310,15 @@ bool vcpu_vendor_enter(struct dune_vcpu *vcpu, bool flush)
 		return false;
 	}
 	regs->rax = vmcb->save.rax;
+	/*
+	 * DR6 is the guest's after #VMEXIT. It changes only with #DB, which
+	 * is such an exit, and the guest cannot read it.
+	 */
+	if (unlikely(vmcb->save.dr6 != DR6_RESERVED)) {
+		set_debugreg(DR6_RESERVED, 6);
+		vmcb->save.dr6 = DR6_RESERVED;
+		vmcb->control.clean &= ~CLEAN_DEBUG;
+	}
 	/* The exit consumed the machine check: raise it on the host. */
 	if (unlikely(vmcb->control.exit_code == SVM_EXIT_EXCP_BASE + 18))
 		asm volatile("int $18");

@@ -22,11 +22,12 @@
 
 /*
  * Calls that read or replace the user registers of the thread, its FS and GS
- * base or its descriptor tables, that end it, or that leave something for
- * the return to user mode.
+ * base or its descriptor tables, that end it, that change what vcpu_run()
+ * looks at once for a run, or that leave something for the return to user
+ * mode. (ioctl only with our own numbers: is_slow().)
  */
 static const u16 slow_calls[] = {
-	__NR_rt_sigreturn, __NR_clone, __NR_fork, __NR_vfork, __NR_execve,
+	__NR_ioctl, __NR_prctl, __NR_rt_sigreturn, __NR_clone, __NR_fork, __NR_vfork, __NR_execve,
 	__NR_exit, __NR_ptrace, __NR_sigaltstack, __NR_modify_ldt,
 	__NR_arch_prctl, __NR_iopl, __NR_ioperm, __NR_restart_syscall,
 	__NR_exit_group, __NR_set_thread_area, __NR_get_thread_area,
@@ -95,14 +96,14 @@ static bool is_slow(const struct dune_vcpu *vcpu, unsigned long nr)
 	if (vcpu->slow || nr >= NR_syscalls ||
 	    READ_ONCE(current_thread_info()->syscall_work))
 		return true;
+	if (likely(!test_bit(nr, slow_bitmap)))
+		return false;
 	/*
 	 * Our own ioctls would put a run on the kernel stack below this run,
-	 * and another below that.
+	 * and another below that. All others are as fast as any call.
 	 */
-	if (nr == __NR_ioctl &&
-	    _IOC_TYPE((unsigned int)vcpu->frame.si) == DUNE_IOC_TYPE)
-		return true;
-	return test_bit(nr, slow_bitmap);
+	return nr != __NR_ioctl ||
+	       _IOC_TYPE((unsigned int)vcpu->frame.si) == DUNE_IOC_TYPE;
 }
 
 /*
@@ -125,8 +126,8 @@ static void copy_arguments(struct pt_regs *frame, const struct dune_regs *regs,
 
 static bool is_restart(long ret)
 {
-	return ret == -ERESTARTSYS || ret == -ERESTARTNOINTR ||
-	       ret == -ERESTARTNOHAND || ret == -ERESTART_RESTARTBLOCK;
+	/* One range: between them is only ENOIOCTLCMD, which no call returns. */
+	return ret <= -ERESTARTSYS && ret >= -ERESTART_RESTARTBLOCK;
 }
 
 /**

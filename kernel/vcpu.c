@@ -52,20 +52,43 @@ static int vcpu_pending_work(unsigned long flags)
 	return 0;
 }
 
+/* Changes with every switch away from current. */
+static u64 vcpu_switches(void)
+{
+	return current->nvcsw + current->nivcsw;
+}
+
 /*
- * Interrupts off, right before entry: has anything happened on the host that
- * the processor does not know of?
+ * Interrupts off: the thread has been off the CPU since the last entry, or
+ * this is the first of a run. The registers that the guest's replace (FS and
+ * GS base, TR, system-call MSRs) have other values now: the vendor saves them
+ * again. Returns false on a CPU where virtualization is off: one that goes
+ * off line, so that the scheduler is about to move us, or that shuts down.
+ */
+static bool vcpu_moved(struct dune_vcpu *vcpu)
+{
+	int cpu = smp_processor_id();
+	bool migrated = cpu != vcpu->cpu;
+
+	if (!dune_cpu_enabled())
+		return false;
+	if (migrated)
+		dune_count(vcpu, DUNE_COUNT_MIGRATION);
+	vcpu->switches = vcpu_switches();
+	vcpu->cpu = cpu;
+	vcpu_vendor_moved(vcpu, migrated);
+	return true;
+}
+
+/*
+ * Interrupts off, right before entry: must the TLB tag be flushed?
  *
- * The CPU: a switch away from this thread ends with other values in the
- * registers that the guest's replace (FS and GS base, TR, system-call MSRs),
- * so they are saved again; the two counters change with every switch.
- *
- * The TLB: entries of the guest's tag are combined translations, of the
- * guest's page table with the process's. They become stale when the kernel
- * changes the latter. The kernel counts such changes in context.tlb_gen,
- * before it tells the CPUs in mm_cpumask() by IPI, and frees no page before
- * all of them have answered. The tag is a TLB of this mm like any other, so
- * the kernel's own rule (switch_mm_irqs_off()) holds for it:
+ * Entries of the guest's tag are combined translations, of the guest's page
+ * table with the process's. They become stale when the kernel changes the
+ * latter. The kernel counts such changes in context.tlb_gen, before it tells
+ * the CPUs in mm_cpumask() by IPI, and frees no page before all of them have
+ * answered. The tag is a TLB of this mm like any other, so the kernel's own
+ * rule (switch_mm_irqs_off()) holds for it:
  *  - a change before the read below is seen in the count: flush;
  *  - a change after it sends an IPI, since this CPU has the mm loaded and is
  *    not lazy. Interrupts are off until the guest runs, and in the guest an
@@ -75,36 +98,16 @@ static int vcpu_pending_work(unsigned long flags)
  * its mappings beyond what any process pays. A kernel that flushes without
  * IPIs would need a notifier that kicks the vCPUs.
  */
-static bool vcpu_prepare(struct dune_vcpu *vcpu, unsigned long flags)
+static bool vcpu_must_flush(struct dune_vcpu *vcpu)
 {
-	u64 switches = current->nvcsw + current->nivcsw;
 	u64 tlb_gen = atomic64_read(&current->mm->context.tlb_gen);
-	bool flush = vcpu->flush || tlb_gen != vcpu->tlb_gen;
 
-	if (flush) {
-		vcpu->flush = false;
-		vcpu->tlb_gen = tlb_gen;
-		dune_count(vcpu, DUNE_COUNT_TLB_FLUSH);
-	}
-	if (unlikely(switches != vcpu->switches)) {
-		int cpu = smp_processor_id();
-		bool migrated = cpu != vcpu->cpu;
-
-		if (migrated)
-			dune_count(vcpu, DUNE_COUNT_MIGRATION);
-		vcpu->switches = switches;
-		vcpu->cpu = cpu;
-		vcpu_vendor_moved(vcpu, migrated);
-	}
-	if (unlikely(flags & _TIF_NEED_FPU_LOAD))
-		switch_fpu_return();
-	flags &= _TIF_NOTSC | _TIF_NOCPUID;
-	if (unlikely(flags != vcpu->filter)) {
-		vcpu->filter = flags;
-		vcpu_vendor_filter(vcpu, flags & _TIF_NOTSC,
-				   flags & _TIF_NOCPUID);
-	}
-	return flush;
+	if (likely(tlb_gen == vcpu->tlb_gen && !vcpu->flush))
+		return false;
+	vcpu->flush = false;
+	vcpu->tlb_gen = tlb_gen;
+	dune_count(vcpu, DUNE_COUNT_TLB_FLUSH);
+	return true;
 }
 
 /*
@@ -114,8 +117,10 @@ static bool vcpu_prepare(struct dune_vcpu *vcpu, unsigned long flags)
  */
 static void vcpu_enter(struct dune_vcpu *vcpu, unsigned long flags)
 {
-	bool flush = vcpu_prepare(vcpu, flags);
+	bool flush = vcpu_must_flush(vcpu);
 
+	if (unlikely(flags & _TIF_NEED_FPU_LOAD))
+		switch_fpu_return();
 	trace_dune_entry(vcpu);
 	vtime_account_guest_enter();
 	if (vcpu_vendor_enter(vcpu, flush)) {
@@ -145,10 +150,11 @@ static int vcpu_loop(struct dune_vcpu *vcpu)
 		if (unlikely(flags & work)) {
 			local_irq_enable();
 			reason = vcpu_pending_work(flags & work);
+			vcpu->switches = -1;
 			continue;
 		}
-		/* Being taken off line: the scheduler is about to move us. */
-		if (unlikely(!dune_cpu_enabled())) {
+		if (unlikely(vcpu_switches() != vcpu->switches &&
+			     !vcpu_moved(vcpu))) {
 			local_irq_enable();
 			schedule_timeout_uninterruptible(1);
 			reason = 0;
@@ -171,6 +177,21 @@ static bool reserved1_is_used(const struct dune_run *run)
 	       READ_ONCE(r[6]) | READ_ONCE(r[7]);
 }
 
+/*
+ * RDTSC and CPUID may be forbidden to the thread. It changes that itself, by
+ * calls that end a run, so once for each is enough.
+ */
+static void vcpu_filter(struct dune_vcpu *vcpu)
+{
+	unsigned long flags = READ_ONCE(current_thread_info()->flags) &
+			      (_TIF_NOTSC | _TIF_NOCPUID);
+
+	if (likely(flags == vcpu->filter))
+		return;
+	vcpu->filter = flags;
+	vcpu_vendor_filter(vcpu, flags & _TIF_NOTSC, flags & _TIF_NOCPUID);
+}
+
 static long vcpu_run(struct dune_vcpu *vcpu)
 {
 	struct dune_run *run = vcpu->run;
@@ -187,6 +208,7 @@ static long vcpu_run(struct dune_vcpu *vcpu)
 	/* The host half may have changed what VMSAVE saves: save it again. */
 	vcpu->switches = -1;
 	run->restart = 0;
+	vcpu_filter(vcpu);
 	vcpu_vendor_load(vcpu);
 	reason = vcpu_loop(vcpu);
 	vcpu_vendor_store(vcpu);

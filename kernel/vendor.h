@@ -46,7 +46,7 @@ void vcpu_vendor_load(struct dune_vcpu *vcpu);
 void vcpu_vendor_store(struct dune_vcpu *vcpu);
 
 /*
- * Interrupts off. vcpu_vendor_moved(): the thread has been off the CPU since
+ * vcpu_vendor_moved(), interrupts off: the thread has been off the CPU since
  * the last entry, or may be on another one (@migrated): save the host's
  * state, take a new TLB tag. vcpu_vendor_filter(): RDTSC and CPUID are
  * forbidden to the thread.

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * What the benchmarks share. Each program measures Linux and Dune in one run,
+ * takes medians, and prints a line of JSON a figure; tools/suite holds them
+ * against their bars. Costs are differences of the time stamp counter: cycles
+ * on hardware, and exactly instructions in the counting machine.
+ */
+#ifndef BENCH_H
+#define BENCH_H
+
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define ROUNDS 51
+
+static inline uint64_t now(void)
+{
+	uint32_t low, high;
+
+	__asm__ volatile("lfence; rdtsc" : "=a" (low), "=d" (high) : : "memory");
+	return low | (uint64_t)high << 32;
+}
+
+static int by_value(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+/* Sorts @sample. */
+static inline uint64_t median(uint64_t *sample, unsigned int n)
+{
+	qsort(sample, n, sizeof(*sample), by_value);
+	return sample[n / 2];
+}
+
+/* What reading the counter twice costs by itself: not part of any figure. */
+static inline uint64_t overhead(void)
+{
+	uint64_t sample[ROUNDS], t;
+	int i;
+
+	for (i = 0; i < ROUNDS; i++) {
+		t = now();
+		sample[i] = now() - t;
+	}
+	return median(sample, ROUNDS);
+}
+
+/* Median of @ROUNDS measurements of a statement that may use the index i. */
+#define MEASURE(statement) ({						\
+	uint64_t sample[ROUNDS], nothing = overhead(), t;		\
+	int i;								\
+	for (i = 0; i < ROUNDS; i++) {					\
+		t = now();						\
+		statement;						\
+		sample[i] = now() - t - nothing;			\
+	}								\
+	median(sample, ROUNDS);						\
+})
+
+/* In the counting machine a tick is an instruction, on hardware a cycle. */
+static inline const char *unit(void)
+{
+	return getenv("DUNE_BENCH_UNIT") ? getenv("DUNE_BENCH_UNIT") : "instructions";
+}
+
+#define NONE (-1.0)
+
+static inline void figure_of(const char *id, const char *what, double linux_,
+			     double dune, double exits, double allowance)
+{
+	printf("{\"id\": \"%s\", \"unit\": \"%s\", \"linux\": ", id, what);
+	if (linux_ == NONE)
+		printf("null");
+	else
+		printf("%.1f", linux_);
+	printf(", \"dune\": %.1f, \"exits\": ", dune);
+	if (exits == NONE)
+		printf("null");
+	else
+		printf("%.2f", exits);
+	printf(", \"allowance\": %.1f}\n", allowance);
+	fflush(stdout);
+}
+
+static inline void figure(const char *id, double linux_, double dune,
+			  double exits)
+{
+	figure_of(id, unit(), linux_, dune, exits, 0);
+}
+
+static inline void die(const char *what)
+{
+	perror(what);
+	exit(1);
+}
+
+#endif /* BENCH_H */

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+/*
+ * How much memory of the kernel a vCPU takes, and how many Dune processes
+ * live at once, each having done work: up to WANTED, the bar is 1,000.
+ */
+#define _GNU_SOURCE
+#include "bench.h"
+
+#include <dune.h>
+#include <fcntl.h>
+#include <linux/dune.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define VCPUS	900
+#define WANTED	1100
+
+static long free_bytes(void)
+{
+	char line[128];
+	FILE *file;
+	long kb = 0;
+
+	file = fopen("/proc/meminfo", "r");
+	while (file && fgets(line, sizeof(line), file))
+		if (sscanf(line, "MemFree: %ld", &kb) == 1)
+			break;
+	if (!file || !kb)
+		die("/proc/meminfo");
+	fclose(file);
+	return kb * 1024;
+}
+
+static long bytes_of_a_vcpu(void)
+{
+	struct dune_create_vcpu create = { .size = sizeof(create) };
+	int device = open("/dev/dune", O_RDWR), i;
+	long before;
+
+	if (device < 0)
+		die("/dev/dune");
+	before = free_bytes();
+	for (i = 0; i < VCPUS; i++)
+		if (ioctl(device, DUNE_CREATE_VCPU, &create) < 0)
+			die("DUNE_CREATE_VCPU");
+	before -= free_bytes();
+	for (i = 0; i < VCPUS; i++)
+		close(device + 1 + i);
+	close(device);
+	return before / VCPUS;
+}
+
+/* Enter, allocate, compute and answer; then wait for the end. */
+static void live(int answers, int end)
+{
+	char *memory;
+	char byte;
+
+	if (dune_enter(NULL))
+		_exit(1);
+	memory = malloc(100000);
+	memset(memory, getpid(), 100000);
+	byte = memory[99999] == (char)getpid();
+	free(memory);
+	if (write(answers, &byte, 1) == 1)
+		while (read(end, &byte, 1) < 0)
+			;
+	_exit(0);
+}
+
+static int processes(void)
+{
+	int answers[2], end[2], alive = 0, i;
+
+	if (pipe(answers) || pipe(end))
+		die("pipe");
+	for (i = 0; i < WANTED; i++) {
+		char byte = 0;
+		pid_t child = fork();
+
+		if (child < 0)
+			break;
+		if (!child) {
+			close(answers[0]);
+			close(end[1]);
+			live(answers[1], end[0]);
+		}
+		if (read(answers[0], &byte, 1) != 1 || !byte)
+			break;
+		alive++;
+	}
+	close(end[1]);
+	while (wait(NULL) > 0)
+		;
+	return alive;
+}
+
+int main(void)
+{
+	struct rlimit files = { VCPUS + 100, VCPUS + 100 };
+
+	setrlimit(RLIMIT_NOFILE, &files);
+	figure_of("memory_vcpu", "bytes", NONE, bytes_of_a_vcpu(), NONE, 0);
+	figure_of("processes", "processes", NONE, processes(), NONE, 0);
+	return 0;
+}

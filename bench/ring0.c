@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+/*
+ * A process before and after it enters Dune mode: the same system calls,
+ * faults and mapping calls, first on Linux, then from ring 0.
+ */
+#define _GNU_SOURCE
+#include "bench.h"
+
+#include <dune.h>
+#include <linux/dune.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+#define GB (1UL << 30)
+
+struct costs {
+	uint64_t getpid, touch, trap, cycle, mprotect, munmap;
+};
+
+static char *page;	/* the one that is protected, amid a heap's others */
+static char *fresh;	/* pages that nobody has touched */
+
+static char *map(size_t bytes)
+{
+	char *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	if (p == MAP_FAILED)
+		die("mmap");
+	madvise(p, bytes, MADV_NOHUGEPAGE);
+	return p;
+}
+
+/* Two bytes long, so that a handler can step over it. */
+static inline void store(char *p)
+{
+	__asm__ volatile("movb %%al, (%%rdi)" : : "D" (p), "a" (1) : "memory");
+}
+
+static uint64_t munmap_of_1g(void)
+{
+	uint64_t sample[ROUNDS], nothing = overhead(), t;
+	int i;
+
+	for (i = 0; i < ROUNDS; i++) {
+		char *p = map(GB);
+
+		p[GB / 2] = 1;
+		t = now();
+		munmap(p, GB);
+		sample[i] = now() - t - nothing;
+	}
+	return median(sample, ROUNDS);
+}
+
+static void measure_common(struct costs *c)
+{
+	fresh = map(ROUNDS * 4096);
+	c->touch = MEASURE(fresh[i * 4096] = 1);
+	c->mprotect = MEASURE(mprotect(page, 4096, i & 1 ? PROT_READ | PROT_WRITE : PROT_READ));
+	mprotect(page, 4096, PROT_READ | PROT_WRITE);
+	c->munmap = munmap_of_1g();
+}
+
+/* ---- Linux: signals ---- */
+
+static void step_over(int sig, siginfo_t *info, void *context)
+{
+	((ucontext_t *)context)->uc_mcontext.gregs[REG_RIP] += 2;
+}
+
+static void unprotect(int sig, siginfo_t *info, void *context)
+{
+	mprotect(page, 4096, PROT_READ | PROT_WRITE);
+}
+
+static void handle(void (*fn)(int sig, siginfo_t *info, void *context))
+{
+	struct sigaction action = { .sa_sigaction = fn, .sa_flags = SA_SIGINFO };
+
+	if (!fn)
+		action.sa_handler = SIG_DFL;
+	sigaction(SIGSEGV, &action, NULL);
+}
+
+static void measure_linux(struct costs *c)
+{
+	c->getpid = MEASURE(syscall(SYS_getpid));
+	measure_common(c);
+	mprotect(page, 4096, PROT_READ);
+	handle(step_over);
+	c->trap = MEASURE(store(page));
+	handle(unprotect);
+	c->cycle = MEASURE(mprotect(page, 4096, PROT_READ); *page = 1);
+	handle(NULL);
+}
+
+/* ---- Dune: exceptions ---- */
+
+__attribute__((target("general-regs-only")))
+static void trap_step_over(struct dune_tf *tf)
+{
+	tf->rip += 2;
+}
+
+__attribute__((target("general-regs-only")))
+static void trap_unprotect(struct dune_tf *tf)
+{
+	dune_pt_protect(dune_pt_root(), (uint64_t)page, 4096, DUNE_PT_RW);
+}
+
+static uint64_t exits(void)
+{
+	struct dune_stats stats;
+
+	dune_stats(&stats);
+	return stats.counters[DUNE_COUNT_EXITS];
+}
+
+/*
+ * Exits for one execution of a statement, over ROUNDS of them; those for
+ * interrupts of the host in between are not its own.
+ */
+static uint64_t interrupts(void)
+{
+	struct dune_stats stats;
+
+	dune_stats(&stats);
+	return stats.counters[DUNE_COUNT_INTERRUPT];
+}
+
+#define EXITS(statement) ({						\
+	uint64_t before = exits() - interrupts();			\
+	int i;								\
+	for (i = 0; i < ROUNDS; i++)					\
+		statement;						\
+	(double)(exits() - interrupts() - before) / ROUNDS;		\
+})
+
+static void measure_dune(struct costs *c)
+{
+	dune_pte *root = dune_pt_root();
+
+	c->getpid = MEASURE(dune_hypercall(SYS_getpid, 0, 0, 0, 0, 0, 0));
+	measure_common(c);
+	dune_pt_protect(root, (uint64_t)page, 4096, DUNE_PT_RO);
+	dune_trap_set(14, trap_step_over, 0);
+	c->trap = MEASURE(store(page));
+	dune_trap_set(14, trap_unprotect, 0);
+	c->cycle = MEASURE(dune_pt_protect(root, (uint64_t)page, 4096, DUNE_PT_RO); *page = 1);
+	dune_trap_set(14, NULL, 0);
+}
+
+int main(void)
+{
+	struct costs on_linux, in_dune;
+	double call_exits, touch_exits;
+	int err, i;
+
+	page = map(64 * 4096) + 32 * 4096;
+	for (i = -32; i < 32; i++)
+		page[i * 4096] = 1;
+	measure_linux(&on_linux);
+	err = dune_enter(NULL);
+	if (err) {
+		fprintf(stderr, "ring0: dune_enter: %s\n", strerror(-err));
+		return 1;
+	}
+	measure_dune(&in_dune);
+	call_exits = EXITS(dune_hypercall(SYS_getpid, 0, 0, 0, 0, 0, 0));
+	fresh = map(ROUNDS * 4096);
+	touch_exits = EXITS(fresh[i * 4096] = 1);
+
+	figure("getpid_ring0", on_linux.getpid, in_dune.getpid, call_exits);
+	figure("first_touch", on_linux.touch, in_dune.touch, touch_exits);
+	figure("trap", on_linux.trap, in_dune.trap, 0);
+	figure("protect_cycle", on_linux.cycle, in_dune.cycle, 0);
+	figure_of("mprotect", unit(), on_linux.mprotect, in_dune.mprotect, NONE,
+		  in_dune.getpid);
+	figure("munmap_1g", on_linux.munmap, in_dune.munmap, NONE);
+	return 0;
+}

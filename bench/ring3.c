@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+/*
+ * Intercepting system calls: getpid natively, under a ptrace tracer that lets
+ * every call pass, and under dune-run, which checks every call.
+ *
+ * Runs itself with an argument to be measured.
+ */
+#define _GNU_SOURCE
+#include "bench.h"
+
+#include <libgen.h>
+#include <limits.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static uint64_t measure(void)
+{
+	return MEASURE(syscall(SYS_getpid));
+}
+
+/* The number that a command prints. */
+static uint64_t number_from(const char *command)
+{
+	FILE *pipe = popen(command, "r");
+	unsigned long value = 0;
+
+	if (!pipe || fscanf(pipe, "%lu", &value) != 1 || pclose(pipe) != 0)
+		die(command);
+	return value;
+}
+
+static uint64_t under_ptrace(void)
+{
+	uint64_t result = 0;
+	int channel[2], status;
+	pid_t child;
+
+	if (pipe(channel))
+		die("pipe");
+	child = fork();
+	if (!child) {
+		ptrace(PTRACE_TRACEME, 0, NULL, NULL);
+		kill(getpid(), SIGSTOP);
+		result = measure();
+		_exit(write(channel[1], &result, sizeof(result)) != sizeof(result));
+	}
+	waitpid(child, &status, 0);
+	while (!WIFEXITED(status)) {
+		ptrace(PTRACE_SYSCALL, child, NULL, NULL);
+		if (waitpid(child, &status, 0) < 0)
+			die("waitpid");
+	}
+	if (read(channel[0], &result, sizeof(result)) != sizeof(result))
+		die("ptrace");
+	return result;
+}
+
+/* Exits of a getpid: of a run with ROUNDS more of them, less one without. */
+static double exits_of_getpid(const char *runtime, const char *self)
+{
+	char command[3 * PATH_MAX];
+	uint64_t few, many;
+
+	snprintf(command, sizeof(command),
+		 "%s --stats -- %s exits 0 2>&1 | sed 's/.*\"exits\": \\([0-9]*\\).*\"interrupts\": \\([0-9]*\\).*/\\1 \\2/' | awk '{ print $1 - $2 }'",
+		 runtime, self);
+	few = number_from(command);
+	snprintf(command, sizeof(command),
+		 "%s --stats -- %s exits 1000 2>&1 | sed 's/.*\"exits\": \\([0-9]*\\).*\"interrupts\": \\([0-9]*\\).*/\\1 \\2/' | awk '{ print $1 - $2 }'",
+		 runtime, self);
+	many = number_from(command);
+	return (many - few) / 1000.0;
+}
+
+int main(int argc, char **argv)
+{
+	char self[PATH_MAX] = "", build[PATH_MAX], runtime[PATH_MAX + 32];
+	char command[3 * PATH_MAX];
+	uint64_t natively, sandboxed, traced;
+
+	if (argc == 2) {
+		printf("%lu\n", measure());
+		return 0;
+	}
+	if (argc == 3) {
+		int i;
+
+		for (i = atoi(argv[2]); i > 0; i--)
+			syscall(SYS_getpid);
+		return 0;
+	}
+	if (readlink("/proc/self/exe", self, sizeof(self) - 1) < 0)
+		die("/proc/self/exe");
+	strcpy(build, self);
+	snprintf(runtime, sizeof(runtime), "%s/libexec/dune-run", dirname(dirname(build)));
+
+	natively = measure();
+	traced = under_ptrace();
+	snprintf(command, sizeof(command), "%s -- %s measure", runtime, self);
+	sandboxed = number_from(command);
+	figure("getpid_ring3", natively, sandboxed, exits_of_getpid(runtime, self));
+	figure("intercept", traced, sandboxed, 1);
+	return 0;
+}

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+/*
+ * DUNE_RUN by itself: from user mode into a guest that leaves at once, and
+ * back in user mode; beside an ioctl of the same device that does nothing.
+ */
+#include "bench.h"
+
+#include <fcntl.h>
+#include <linux/dune.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+static uint64_t *table(void)
+{
+	void *p = mmap(NULL, 4096, PROT_READ | PROT_WRITE,
+		       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (p == MAP_FAILED)
+		die("mmap");
+	return p;
+}
+
+/* Pages of 1 GB around @address, mapped to themselves. */
+static void map_around(uint64_t *root, uint64_t address)
+{
+	uint64_t *entries = table(), slot = address >> 39 & 511, i;
+
+	for (i = 0; i < 512; i++)
+		entries[i] = (slot << 39) + (i << 30) + 0x87;
+	root[slot] = (uint64_t)entries + 7;
+}
+
+static void guest(void)
+{
+	for (;;)
+		__asm__ volatile("vmmcall" : : "a" (DUNE_HOSTCALL) : "memory");
+}
+
+int main(void)
+{
+	struct dune_create_vcpu create = { .size = sizeof(create) };
+	struct dune_segment data = { 16, 0xc93, ~0U, 0 };
+	struct dune_state state = {
+		.size = sizeof(state),
+		.cs = { 8, 0xa9b, ~0U, 0 },
+		.ss = data, .ds = data, .es = data, .fs = data, .gs = data,
+		.tr = { 24, 0x8b, 0x67, 0 },
+		.ldtr = { 0, 0x82, 0, 0 },
+	};
+	uint64_t *root = table();
+	struct dune_run *run;
+	int device, vcpu;
+
+	device = open("/dev/dune", O_RDWR);
+	vcpu = ioctl(device, DUNE_CREATE_VCPU, &create);
+	if (vcpu < 0)
+		die("/dev/dune");
+	run = mmap(NULL, sizeof(*run), PROT_READ | PROT_WRITE, MAP_SHARED, vcpu, 0);
+	if (run == MAP_FAILED)
+		die("mmap of the vCPU");
+	map_around(root, (uint64_t)guest);
+	state.cr3 = (uint64_t)root;
+	if (ioctl(vcpu, DUNE_SET_STATE, &state))
+		die("DUNE_SET_STATE");
+	run->regs.rip = (uint64_t)guest;
+	run->regs.rflags = 2;
+	do {
+		if (ioctl(vcpu, DUNE_RUN, 0))
+			die("DUNE_RUN");
+	} while (run->exit_reason == DUNE_EXIT_INTR);
+	if (run->exit_reason != DUNE_EXIT_HOSTCALL) {
+		fprintf(stderr, "the guest ended with exit reason %u\n", run->exit_reason);
+		return 1;
+	}
+	figure("roundtrip", MEASURE(ioctl(device, _IO(DUNE_IOC_TYPE, 0x7f), 0)),
+	       MEASURE(ioctl(vcpu, DUNE_RUN, 0)), 1);
+	return 0;
+}
