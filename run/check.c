@@ -73,6 +73,18 @@ void refuse(struct dune_tf *tf, long err)
 	tf->rax = -err;
 }
 
+/* Argument @i; a buffer's length is the one behind it. */
+static u64 argument(const struct dune_tf *tf, unsigned int i)
+{
+	static const u8 place[6] = {
+		offsetof(struct dune_tf, rdi), offsetof(struct dune_tf, rsi),
+		offsetof(struct dune_tf, rdx), offsetof(struct dune_tf, r10),
+		offsetof(struct dune_tf, r8), offsetof(struct dune_tf, r9),
+	};
+
+	return *(const u64 *)((const u8 *)tf + place[i]);
+}
+
 /*
  * The checks that the masks ask for. Returns 0 or what the call must return.
  * Pointers are tested before descriptors: a kernel does it the other way
@@ -80,22 +92,20 @@ void refuse(struct dune_tf *tf, long err)
  */
 static long check_arguments(const struct call *call, const struct dune_tf *tf)
 {
-	const u64 args[7] = {
-		ARG0(tf), ARG1(tf), ARG2(tf), ARG3(tf), ARG4(tf), ARG5(tf)
-	};
-	unsigned int i;
+	u32 todo;
 
-	for (i = 0; call->pointers >> i; i++) {
-		if (!(call->pointers >> i & 1))
-			continue;
-		if (likely(!in_granule(args[i]) &&
+	for (todo = call->pointers; todo; todo &= todo - 1) {
+		unsigned int i = __builtin_ctz(todo);
+		u64 p = argument(tf, i);
+
+		if (likely(!in_granule(p) &&
 			   (!(call->buffers >> i & 1) ||
-			    !meets_granule(args[i], args[i + 1]))))
+			    !meets_granule(p, argument(tf, i + 1)))))
 			continue;
 		return call->ranges >> i & 1 ? -ENOMEM : -EFAULT;
 	}
-	for (i = 0; call->descriptors >> i; i++)
-		if ((call->descriptors >> i & 1) && files_is_hidden(args[i]))
+	for (todo = call->descriptors; todo; todo &= todo - 1)
+		if (files_is_hidden(argument(tf, __builtin_ctz(todo))))
 			return -EBADF;
 	return 0;
 }
