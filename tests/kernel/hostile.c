@@ -1171,9 +1171,16 @@ static void refused_state(void)
 	if (g.run->regs.rip != before.rip || g.run->regs.rsp != before.rsp || g.run->regs.rax != before.rax)
 		_exit(2);
 	guest_get_state(&g, &after);
-	if (after.cr3 != s.cr3 || after.gdtr.base != s.gdtr.base || after.idtr.base != s.idtr.base ||
-	    after.gs.base != s.gs.base || after.tr.base != s.tr.base || after.lstar != s.lstar)
-		_exit(3);
+	/* What was set, or nothing. */
+	u64 shown[] = { after.cr3, after.gdtr.base, after.idtr.base, after.gs.base, after.fs.base,
+			after.tr.base, after.lstar, after.kernel_gs_base };
+	u64 set[] = { s.cr3, s.gdtr.base, s.idtr.base, s.gs.base, s.fs.base,
+		      s.tr.base, s.lstar, s.kernel_gs_base };
+
+	for (int i = 0; i < 8; i++) {
+		if (shown[i] && shown[i] != set[i])
+			_exit(3);
+	}
 	enum guest_end end = guest_call(&g, nothing, (void *)5);
 
 	expect(end, end == GUEST_DONE && g.value == 5);
