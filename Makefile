@@ -18,9 +18,10 @@ override O := $(abspath $(O))
 bin := $(O)/bin
 libexec := $(O)/libexec
 machine := $(O)/machine
-# Parts are named where they are built: a folder that has a makefile is one.
-parts := $(patsubst %/Makefile,%,$(wildcard libdune/Makefile run/Makefile \
+# A folder that has a makefile is a part; build-tests builds tests/.
+folders := $(patsubst %/Makefile,%,$(wildcard libdune/Makefile run/Makefile \
 	examples/Makefile tests/Makefile bench/Makefile))
+parts := $(folders:%=build-%)
 
 export CARGO_TARGET_DIR := $(O)/cargo
 cargo := cargo build --quiet --locked --release
@@ -81,12 +82,12 @@ module:
 # ---- C ----
 
 .PHONY: $(parts)
-$(parts): | setup
-	@$(MAKE) --no-print-directory -C $@ O=$(O)
+$(parts): build-%: | setup
+	@$(MAKE) --no-print-directory -C $* O=$(O)
 
 # What is linked with libdune.a, or run through dune-run, comes after it.
-$(filter-out libdune,$(parts)): $(filter libdune,$(parts))
-tests bench: $(filter run examples,$(parts))
+$(filter-out build-libdune,$(parts)): $(filter build-libdune,$(parts))
+$(filter build-tests build-bench,$(parts)): $(filter build-run build-examples,$(parts))
 
 # ---- running it ----
 
