@@ -45,7 +45,7 @@ impl Config {
             kernel_arguments: Vec::new(),
             shares: Vec::new(),
             insmod: Vec::new(),
-            boot_timeout: Duration::from_secs(120),
+            boot_timeout: Duration::from_secs(300),
         }
     }
 
