@@ -11,7 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define PROCESSES 7
+#define PROCESSES 31
 
 struct result {
 	uint64_t cost;
