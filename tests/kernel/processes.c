@@ -68,43 +68,56 @@ static long available(void)
 	return file_key("/proc/meminfo", "MemFree");
 }
 
-/* Makes @n vCPUs and closes them; KB of memory that they took, -1 on failure. */
-static long make_vcpus(int dev, int *fds, int n)
+#define VCPUS	1000
+
+static int vcpus[2 * VCPUS];
+
+static bool make_vcpus(int dev, int from, int to)
 {
 	struct dune_create_vcpu create = { .size = sizeof(create) };
-	long before = available(), used;
 
-	for (int i = 0; i < n; i++) {
-		fds[i] = ioctl(dev, DUNE_CREATE_VCPU, &create);
-		if (fds[i] < 0) {
+	for (int i = from; i < to; i++) {
+		vcpus[i] = ioctl(dev, DUNE_CREATE_VCPU, &create);
+		if (vcpus[i] < 0) {
 			diag("vCPU %d: %s", i, strerror(errno));
-			return -1;
+			return false;
 		}
 	}
-	used = before - available();
-	for (int i = 0; i < n; i++)
-		close(fds[i]);
-	return used;
+	return true;
 }
 
-/* Kernel memory only: no run page is touched, no table made. */
+static void close_vcpus(int from, int to)
+{
+	for (int i = from; i < to; i++)
+		close(vcpus[i]);
+}
+
+/*
+ * Kernel memory only: no run page is touched, no table made. Free pages that
+ * wait in lists of the CPUs go to the first thousand; the second is counted.
+ */
 static void per_vcpu(void)
 {
 	struct rlimit files = { 4096, 4096 };
-	int n = 1000, dev = open("/dev/dune", O_RDWR), fds[1000];
+	int dev = open("/dev/dune", O_RDWR);
 
 	setrlimit(RLIMIT_NOFILE, &files);
-
-	long used = make_vcpus(dev, fds, n);
-
-	ok(used > 0 && used / n <= 64, "a vCPU takes %ld.%ld KB of kernel memory, 64 at most", used / n,
-	   used % n * 10 / n);
-
-	/* Free pages may wait in the CPUs' lists: what is made again shows that they are free. */
+	bool made = make_vcpus(dev, 0, VCPUS);
 	long before = available();
 
-	for (int i = 0; i < 4; i++)
-		make_vcpus(dev, fds, n);
+	made = made && make_vcpus(dev, VCPUS, 2 * VCPUS);
+	long used = before - available();
+
+	ok(made && used > 0 && used / VCPUS <= 64, "a vCPU takes %ld.%ld KB of kernel memory, 64 at most",
+	   used / VCPUS, used % VCPUS * 10 / VCPUS);
+	close_vcpus(0, 2 * VCPUS);
+
+	/* What is made again shows that it was free. */
+	before = available();
+	for (int i = 0; i < 4; i++) {
+		make_vcpus(dev, 0, VCPUS);
+		close_vcpus(0, VCPUS);
+	}
 	long after = available();
 
 	if (kernel_has("kasan_poison"))
