@@ -13,6 +13,8 @@
 O ?= build
 PREFIX ?= /usr/local
 KERNELS ?= 6.1 6.12
+# V=1 shows the commands.
+quiet := $(if $(V),,-s)
 override O := $(abspath $(O))
 
 bin := $(O)/bin
@@ -70,7 +72,8 @@ modules: $(KERNELS:%=module-%)
 # Kernels are prepared by a rule, so their names are known only in a recipe.
 module-%: kernels
 	@for headers in $(machine)/$*/usr/src/linux-headers-*-amd64; do \
-		$(MAKE) --no-print-directory -C kernel O=$(O) KDIR=$$headers \
+		echo "  MODULE   $${headers##*/linux-headers-}"; \
+		$(MAKE) $(quiet) --no-print-directory -C kernel O=$(O) KDIR=$$headers \
 			RELEASE=$${headers##*/linux-headers-} || exit 1; done
 
 .PHONY: module
@@ -83,7 +86,8 @@ module:
 
 .PHONY: $(parts)
 $(parts): build-%: | setup
-	@$(MAKE) --no-print-directory -C $* O=$(O)
+	@echo "  MAKE     $*"
+	@$(MAKE) $(quiet) --no-print-directory -C $* O=$(O)
 
 # What is linked with libdune.a, or run through dune-run, comes after it.
 $(filter-out build-libdune,$(parts)): $(filter build-libdune,$(parts))
@@ -95,7 +99,7 @@ suite = $(bin)/dune-suite --source $(CURDIR)
 
 .PHONY: test
 test: all
-	@$(MAKE) --no-print-directory -C libdune O=$(O) tests
+	@$(MAKE) $(quiet) --no-print-directory -C libdune O=$(O) tests
 	@$(suite) test $(KERNELS)
 
 KERNEL ?= 6.1
@@ -109,7 +113,7 @@ bench: all
 
 .PHONY: test-debug
 test-debug: all
-	@$(MAKE) --no-print-directory -C libdune O=$(O) tests
+	@$(MAKE) $(quiet) --no-print-directory -C libdune O=$(O) tests
 	@$(suite) test-debug
 
 # ---- the rest ----
