@@ -163,7 +163,6 @@ static void enter(void)
 {
 	struct dune_config config = {
 		.size = sizeof(config),
-		.flags = DUNE_ENTER_NO_IMPORT,
 		.arena = (void *)ARENA_BASE,
 		.arena_size = ARENA_SIZE,
 		.super_base = GRANULE_BASE,
