@@ -256,29 +256,34 @@ static long available(void)
 
 static void leaks(void)
 {
-	long cycles = env_number("LIFETIME_CYCLES", 500);
+	long cycles = env_number("LIFETIME_CYCLES", 2000);
 
 	for (int i = 0; i < 50; i++) {
 		cycle(NULL);
 		in_child(cycle, &i, 20);
 	}
-	long slab = unreclaimable(), memory = available();
-
-	for (long i = 0; i < cycles; i++)
-		cycle(NULL);
-	for (long i = 0; i < cycles / 5; i++)
-		in_child(cycle, &i, 20);
-	long slab2 = unreclaimable(), memory2 = available();
-
-	/* A lost vCPU would be 8 KB or more each: cycles of them are 4 MB. */
 	if (kernel_has("kasan_poison")) {
-		skip("KASAN keeps what is freed", "slab memory after %ld vCPUs", cycles);
 		skip("KASAN keeps what is freed", "memory after %ld vCPUs", cycles);
-	} else {
-		ok(slab2 - slab < cycles * 2, "slab memory is what it was after %ld vCPUs (%ld, %ld KB)", cycles,
-		   slab, slab2);
-		ok(memory - memory2 < cycles * 6, "memory is what it was (%ld, %ld KB)", memory, memory2);
+		return;
 	}
+
+	long slab = 0, memory = 0;
+	bool good = false;
+
+	/* What others do with memory comes and goes; a leak comes each time. */
+	for (int attempt = 0; attempt < 3 && !good; attempt++) {
+		slab = unreclaimable();
+		memory = available();
+		for (long i = 0; i < cycles; i++)
+			cycle(NULL);
+		for (long i = 0; i < cycles / 5; i++)
+			in_child(cycle, &i, 20);
+		slab = unreclaimable() - slab;
+		memory -= available();
+		/* A lost vCPU would be 8 KB or more each: cycles of them are 4 MB. */
+		good = slab < cycles * 2 && memory < cycles * 6;
+	}
+	ok(good, "memory is what it was after %ld vCPUs (%ld KB of it slab, %ld KB in all are gone)", cycles, slab, memory);
 	ok(settled_refcnt() == 0, "module references are what they were");
 }
 
