@@ -10,8 +10,8 @@
  * user mode (RDTSC and CPUID are intercepted for a thread that has them
  * forbidden, see vcpu_vendor_filter()); MOV CR2, MOV CR3, INVLPG, INVPCID,
  * the descriptor table and task register instructions, SWAPGS and IRET are
- * what a Dune process is for, and act on its own state; CR8 is virtual
- * (V_TPR); PAUSE and a guest that spins are ended by the host's timer.
+ * what a Dune process is for, and act on its own state; PAUSE and a guest
+ * that spins are ended by the host's timer.
  */
 #include "svm.h"
 
@@ -49,6 +49,12 @@ static const struct intercept intercepts[] = {
 	/* Modes of the processor: fixed by the kernel. Includes LMSW, CLTS. */
 	{ INTERCEPT_CR0_WRITE, SVM_EXIT_WRITE_CR0, 1, SVM_ANSWER_GP },
 	{ INTERCEPT_CR4_WRITE, SVM_EXIT_WRITE_CR4, 1, SVM_ANSWER_GP },
+	/*
+	 * The task priority, which means nothing here; TCG stops the machine
+	 * when it is written while an interrupt waits for the guest.
+	 */
+	{ INTERCEPT_CR8_READ, SVM_EXIT_READ_CR8, 1, SVM_ANSWER_GP },
+	{ INTERCEPT_CR8_WRITE, SVM_EXIT_WRITE_CR8, 1, SVM_ANSWER_GP },
 	{ INTERCEPT_XSETBV, SVM_EXIT_XSETBV, 1, SVM_ANSWER_GP },
 	/* Debug registers: 0 to 3 are not switched and are the host's. */
 	{ INTERCEPT_DR0_READ, SVM_EXIT_READ_DR0, 16, SVM_ANSWER_GP },

@@ -98,7 +98,7 @@ impl Emulator {
     /// Makes a hung kernel panic, so that the console shows where it hangs.
     pub fn interrupt(&mut self) {
         if self.monitor.write_all(b"nmi\n").is_ok() {
-            self.wait(Duration::from_secs(5));
+            self.wait(Duration::from_secs(30));
         }
     }
 

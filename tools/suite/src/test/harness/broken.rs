@@ -35,7 +35,7 @@ fn busy(context: &Context) -> Check {
     let script = "exec dd if=/dev/zero of=/dev/null bs=1M";
     let output = output_of(machine_run(context, &["--timeout", "3"], script), b"")?;
     expect("status", output.status.code(), Some(FAILED))?;
-    expect_in("the report", &output.stderr, "NMI received for unknown reason")?;
+    expect_in("the report", &output.stderr, "NMI: Not continuing")?;
     expect_in("the report", &output.stderr, "Comm: dd")
 }
 
