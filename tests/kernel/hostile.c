@@ -104,7 +104,7 @@ static const struct instruction instructions[] = {
 	I("MOV CR0: all set", 0, GP_UD, "\x0f\x22\xc0", ~0UL, 0, 0),
 	I("MOV CR4: nothing", 0, GP_UD, "\x0f\x22\xe0", 0, 0, 0),
 	I("MOV CR4: VMXE", 0, GP_UD, "\x0f\x22\xe0", 0x26a0, 0, 0),
-	I("MOV CR8", 0, ANY, "\x44\x0f\x22\xc0", 0xf, 0, 0),
+	I("MOV CR8", 0, GP_UD, "\x44\x0f\x22\xc0", 0xf, 0, 0),
 	I("MOV from CR8", 0, ANY, "\x44\x0f\x20\xc0", 0, 0, 0),
 	I("MOV CR3", 3, 13, "\x0f\x22\xd8", 0, 0, 0),
 	I("MOV CR3, reserved bits", 0, ANY, "\x0f\x22\xd8", 1UL << 60, 0, 0),
