@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * Intercepting system calls: getpid natively, under a ptrace tracer that lets
- * every call pass, and under dune-run, which checks every call.
+ * Intercepting system calls: getpid natively, under a ptrace tracer that looks
+ * at every call and lets it pass, and under dune-run, which checks every call.
  *
  * Runs itself with an argument to be measured.
  */
@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
+#include <sys/user.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -35,7 +36,7 @@ static uint64_t number_from(const char *command)
 static uint64_t under_ptrace(void)
 {
 	uint64_t result = 0;
-	int channel[2], status;
+	int channel[2], status, stops;
 	pid_t child;
 
 	if (pipe(channel))
@@ -48,7 +49,12 @@ static uint64_t under_ptrace(void)
 		_exit(write(channel[1], &result, sizeof(result)) != sizeof(result));
 	}
 	waitpid(child, &status, 0);
-	while (!WIFEXITED(status)) {
+	for (stops = 0; !WIFEXITED(status); stops++) {
+		struct user_regs_struct regs;
+
+		/* which call is it? once for each: at its entry */
+		if (stops & 1)
+			ptrace(PTRACE_GETREGS, child, NULL, &regs);
 		ptrace(PTRACE_SYSCALL, child, NULL, NULL);
 		if (waitpid(child, &status, 0) < 0)
 			die("waitpid");
