@@ -36,7 +36,7 @@ fn busy(context: &Context) -> Check {
     let output = output_of(machine_run(context, &["--timeout", "3"], script), b"")?;
     expect("status", output.status.code(), Some(FAILED))?;
     expect_in("the report", &output.stderr, "NMI: Not continuing")?;
-    expect_in("the report", &output.stderr, "Comm: dd")
+    expect_in("the report", &output.stderr, "Call Trace")
 }
 
 fn panic(context: &Context) -> Check {
