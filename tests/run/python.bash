@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# Modules of Python's own test suite (Debian: libpython3-testsuite), natively
+# Modules of Python's own test suite (Debian: libpython3.11-testsuite), natively
 # and in the sandbox: each test must have the same outcome. Tests that need
 # threads are named below: the sandbox has none yet.
 
@@ -8,7 +8,7 @@
 LIMIT=300
 
 if ! /usr/bin/python3 -c 'import test.test_json' 2>/dev/null; then
-	echo "Bail out! no test suite of Python: install libpython3-testsuite"
+	echo "Bail out! no test suite of Python: install libpython3.11-testsuite"
 	exit 1
 fi
 
