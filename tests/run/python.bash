@@ -57,10 +57,9 @@ Thread
 TestSendfile
 X
 
-# about three minutes in an emulated machine; five more with DUNE_LONG_TESTS
-modules="test_json test_struct test_re test_fcntl test_epoll test_mmap test_pipes test_resource
-	test_posix test_signal.PosixTests"
-[ -z "$DUNE_LONG_TESTS" ] || modules="$modules test_time test_select test_os test_signal.ItimerTest
+# a minute or two in an emulated machine; many more with DUNE_LONG_TESTS
+modules="test_struct test_fcntl test_epoll test_pipes test_resource test_posix test_signal.PosixTests"
+[ -z "$DUNE_LONG_TESTS" ] || modules="$modules test_json test_re test_mmap test_time test_select test_os test_signal.ItimerTest
 	test_signal.PendingSignalsTests test_subprocess.POSIXProcessTestCase"
 
 for module in ${*:-$modules}; do
