@@ -120,12 +120,15 @@ int main(int argc, char **argv)
 
 	long after = settled(), slab2 = file_key("/proc/meminfo", "SUnreclaim");
 
-	/* Half a page each would already be seen. */
+	/*
+	 * A lost vCPU would be two pages each. Less than that comes and goes
+	 * by itself: caches of the machine's file system, of 8 MB at times.
+	 */
 	if (kernel_has("kasan_poison")) {
 		skip("KASAN keeps what is freed", "memory is back");
 		skip("KASAN keeps what is freed", "slab memory too");
 	} else {
-		ok(before - after < 1024 + count * 2, "memory is back (%ld KB, now %ld KB)", before, after);
+		ok(before - after < 1024 + count * 6, "memory is back (%ld KB, now %ld KB)", before, after);
 		ok(slab2 - slab < 512 + count, "slab memory too (%ld KB, now %ld KB)", slab, slab2);
 	}
 	ok(file_number("/sys/module/dune/refcnt") == 0, "no reference to the module is left");
