@@ -108,6 +108,13 @@ static void random_code(void)
 
 	for (int i = 0; i < 256; i += 8)
 		*(u64 *)(code + i) = rnd();
+	/*
+	 * No VEX and EVEX prefixes: TCG ends with an assertion in its decoder
+	 * at some of them (PINSR with 256 bits), as any program could make it.
+	 */
+	for (int i = 0; i < 256; i++)
+		if (code[i] == 0xc4 || code[i] == 0xc5 || code[i] == 0x62)
+			code[i] = 0x90;
 	while (n < 200) {
 		if (chance(4)) {
 			n += below(4);
