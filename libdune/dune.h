@@ -36,16 +36,10 @@ extern "C" {
 
 /* ---- entering --------------------------------------------------------- */
 
-/*
- * Do not look for handlers of signals that the program installed before
- * entering (62 system calls). Right for a program that was just executed.
- */
-#define DUNE_ENTER_NO_IMPORT	(1U << 0)
-
 /**
  * struct dune_config - how to enter; all zero but size is a good default
  * @size:	sizeof(struct dune_config)
- * @flags:	DUNE_ENTER_*
+ * @flags:	zero
  * @arena:	memory for page tables and thread blocks, 64 KB aligned, mapped
  *		readable and writable, zeroed; NULL: libdune finds its own
  *		(up to 256 MB, of which it uses what it touches)

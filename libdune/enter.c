@@ -53,8 +53,7 @@ static int check(const struct dune_config *cfg)
 
 	for (i = 0; i < 4; i++)
 		any |= cfg->reserved[i];
-	if (cfg->size != sizeof(*cfg) || any ||
-	    (cfg->flags & ~DUNE_ENTER_NO_IMPORT))
+	if (cfg->size != sizeof(*cfg) || any || cfg->flags)
 		return -EINVAL;
 	return 0;
 }
