@@ -6,10 +6,14 @@
  * the process which opened it), DUNE_CREATE_VCPU makes a vCPU of the calling
  * thread, and DUNE_RUN runs that vCPU until something needs the host half.
  *
- * Guest-physical addresses are the process's own virtual addresses: the
- * second-level translation is the kernel's page table of the process. A
- * guest page table therefore holds virtual addresses where a machine's would
- * hold physical ones, and CR3 is the virtual address of its root.
+ * Guest-physical memory is the process's own address space. Where the
+ * processor's physical addresses are wide enough (dune_info.granules is 0),
+ * a guest-physical address is the process's virtual address: a guest page
+ * table holds virtual addresses where a machine's would hold physical ones,
+ * and CR3 is the virtual address of its root. Elsewhere the guest-physical
+ * space is smaller than the process's, and is handed out in granules of 1 GB,
+ * each to an aligned gigabyte of the process (DUNE_MAP_GRANULE). Who enters
+ * the guest keeps the list: a child made by fork() gives it to its own vCPU.
  *
  * All layouts are fixed and little-endian. The ioctls are for 64-bit callers
  * (ENOTTY for others: a 32-bit process has no use of 64-bit ring 0).
@@ -44,7 +48,9 @@
  * @guest_efer:		the guest's EFER (it cannot be written)
  * @xcr0:		the guest's XCR0, that of the host; 0 without XSAVE
  * @run_size:		bytes to map from a vCPU's file descriptor
- * @reserved:		zero
+ * @granules:		0: guest-physical addresses are the process's own. Else
+ *			granules 1 to @granules - 1 of the guest-physical space
+ *			can be mapped with DUNE_MAP_GRANULE
  * @handled_signals:	of the calling process: bit n-1 is set where signal n
  *			has a handler. Who enters a guest takes them over;
  *			asking for each by rt_sigaction() would be most of
@@ -61,7 +67,7 @@ struct dune_info {
 	__u64 guest_efer;
 	__u64 xcr0;
 	__u32 run_size;
-	__u32 reserved;
+	__u32 granules;
 	__u64 handled_signals;
 };
 
@@ -79,6 +85,29 @@ struct dune_create_vcpu {
 	__u32 size;
 	__u32 flags;
 	__u64 reserved[2];
+};
+
+#define DUNE_GRANULE_SIZE	(1ULL << 30)
+
+/**
+ * struct dune_granule - argument of DUNE_MAP_GRANULE
+ * @size:	sizeof(struct dune_granule)
+ * @flags:	zero
+ * @guest:	guest-physical address, a multiple of DUNE_GRANULE_SIZE, not 0,
+ *		below dune_info.granules * DUNE_GRANULE_SIZE
+ * @address:	address in the process, a multiple of DUNE_GRANULE_SIZE below
+ *		2^47
+ *
+ * From now on, and for all vCPUs of the process, the guest-physical granule
+ * at @guest is the process's gigabyte at @address. There is no way back. To
+ * say the same again does nothing; EEXIST where either has another partner,
+ * ENOTTY where dune_info.granules is 0.
+ */
+struct dune_granule {
+	__u32 size;
+	__u32 flags;
+	__u64 guest;
+	__u64 address;
 };
 
 /**
@@ -157,6 +186,7 @@ struct dune_regs {
 #define DUNE_FAULT_WRITE	(1U << 0)
 #define DUNE_FAULT_EXEC		(1U << 1)
 #define DUNE_FAULT_TABLE	(1U << 2) /* in a walk of the guest's page table */
+#define DUNE_FAULT_GUEST	(1U << 3) /* no granule: address is guest-physical */
 
 /* indices of dune_run.counters */
 enum dune_counter {
@@ -227,5 +257,6 @@ struct dune_run {
 #define DUNE_RUN		_IO(DUNE_IOC_TYPE, 0x10)
 #define DUNE_GET_STATE		_IOWR(DUNE_IOC_TYPE, 0x11, struct dune_state)
 #define DUNE_SET_STATE		_IOW(DUNE_IOC_TYPE, 0x12, struct dune_state)
+#define DUNE_MAP_GRANULE	_IOW(DUNE_IOC_TYPE, 0x13, struct dune_granule)
 
 #endif /* _UAPI_LINUX_DUNE_H */
