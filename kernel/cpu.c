@@ -18,7 +18,7 @@ static enum cpuhp_state virt_cpu_state;
 
 static int virt_enable(void)
 {
-	int err = vendor_cpu_enable();
+	int err = vendor->cpu_enable();
 
 	__this_cpu_write(dune_virt_enabled, !err);
 	return err;
@@ -29,7 +29,7 @@ static void virt_disable(void *unused)
 	if (!__this_cpu_read(dune_virt_enabled))
 		return;
 	__this_cpu_write(dune_virt_enabled, false);
-	vendor_cpu_disable();
+	vendor->cpu_disable();
 }
 
 static int virt_cpu_online(unsigned int cpu)

@@ -12,6 +12,7 @@
 #include <linux/mm_types.h>
 #include <linux/ptrace.h>
 #include <linux/percpu.h>
+#include <linux/preempt.h>
 #include <linux/sched.h>
 #include <linux/dune.h>
 
@@ -37,6 +38,7 @@ struct dune_vm {
  * @run:	the page shared with user mode. Everything in it can change at
  *		any time: read a value once, then check it, then use it.
  * @hw:		the vendor's part
+ * @notifier:	tells the vendor when @task is switched away from in a run
  * @frame:	arguments of the system call being dispatched
  * @switches:	context switches of @task when the host's state was last saved
  * @tlb_gen:	mm->context.tlb_gen that the TLB tag is known to be clean for
@@ -55,6 +57,7 @@ struct dune_vcpu {
 	struct task_struct *task;
 	struct dune_run *run;
 	struct vcpu_hw *hw;
+	struct preempt_notifier notifier;
 	struct pt_regs frame;
 	u64 switches;
 	u64 tlb_gen;

@@ -5,7 +5,7 @@
  *
  * This file brings the parts up and down. The story goes on in vm.c (what
  * an open file is), vcpu.c (the run loop), fault.c and syscall.c (what the
- * guest leaves for); svm.c is behind vendor.h.
+ * guest leaves for); svm.c and vmx.c are behind vendor.h.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -29,15 +29,17 @@ static int __init dune_init(void)
 {
 	int err;
 
-	err = vendor_probe();
+	err = vendor_choose();
 	if (err)
 		return err;
-	err = vendor_init();
+	err = vendor->init();
 	if (err)
 		return err;
 	err = dune_cpu_init();
 	if (err)
 		goto vendor;
+	if (vendor->put)
+		preempt_notifier_inc();
 	dune_syscall_init();
 	err = misc_register(&dune_device);
 	if (err)
@@ -45,17 +47,21 @@ static int __init dune_init(void)
 	return 0;
 
 cpu:
+	if (vendor->put)
+		preempt_notifier_dec();
 	dune_cpu_exit();
 vendor:
-	vendor_exit();
+	vendor->exit();
 	return err;
 }
 
 static void __exit dune_exit(void)
 {
 	misc_deregister(&dune_device);
+	if (vendor->put)
+		preempt_notifier_dec();
 	dune_cpu_exit();
-	vendor_exit();
+	vendor->exit();
 }
 
 module_init(dune_init);

@@ -52,14 +52,10 @@ u64 svm_host_xcr0;
 static void *msrpm;
 static void *iopm;
 
-int vendor_probe(void)
+static int svm_probe(void)
 {
 	u64 vm_cr;
 
-	if (!boot_cpu_has(X86_FEATURE_SVM)) {
-		pr_err("this CPU has no AMD SVM, or a hypervisor hides it\n");
-		return -ENODEV;
-	}
 	rdmsrl(MSR_VM_CR, vm_cr);
 	if (vm_cr & BIT(SVM_VM_CR_SVM_DISABLE)) {
 		pr_err("SVM is disabled by the firmware: enable it in the setup (SVM mode)\n");
@@ -124,7 +120,14 @@ static int alloc_cpus(void)
 	return 0;
 }
 
-int vendor_init(void)
+static void svm_exit(void)
+{
+	free_cpus();
+	free_pages((unsigned long)iopm, IOPM_ORDER);
+	free_pages((unsigned long)msrpm, MSRPM_ORDER);
+}
+
+static int svm_init(void)
 {
 	int i;
 
@@ -137,7 +140,7 @@ int vendor_init(void)
 	msrpm = (void *)__get_free_pages(GFP_KERNEL, MSRPM_ORDER);
 	iopm = (void *)__get_free_pages(GFP_KERNEL, IOPM_ORDER);
 	if (!msrpm || !iopm || alloc_cpus()) {
-		vendor_exit();
+		svm_exit();
 		return -ENOMEM;
 	}
 	memset(msrpm, 0xff, PAGE_SIZE << MSRPM_ORDER);
@@ -147,14 +150,7 @@ int vendor_init(void)
 	return 0;
 }
 
-void vendor_exit(void)
-{
-	free_cpus();
-	free_pages((unsigned long)iopm, IOPM_ORDER);
-	free_pages((unsigned long)msrpm, MSRPM_ORDER);
-}
-
-void vendor_info(struct dune_info *info)
+static void svm_info(struct dune_info *info)
 {
 	info->vendor = DUNE_VENDOR_SVM;
 	info->address_bits = 47;
@@ -166,7 +162,7 @@ void vendor_info(struct dune_info *info)
 	info->xcr0 = svm_host_xcr0;
 }
 
-int vendor_cpu_enable(void)
+static int svm_cpu_enable(void)
 {
 	struct svm_cpu *sc = this_cpu_ptr(&svm_cpu);
 	u64 efer;
@@ -180,7 +176,7 @@ int vendor_cpu_enable(void)
 	return 0;
 }
 
-void vendor_cpu_disable(void)
+static void svm_cpu_disable(void)
 {
 	u64 efer;
 
@@ -201,7 +197,23 @@ u64 svm_host_area(void)
 	return __sme_pa(page_address(this_cpu_read(svm_cpu.host)));
 }
 
-void vendor_fill_return_buffer(void)
-{
-	svm_fill_return_buffer();
-}
+const struct vendor svm_vendor = {
+	.probe = svm_probe,
+	.init = svm_init,
+	.exit = svm_exit,
+	.info = svm_info,
+	.cpu_enable = svm_cpu_enable,
+	.cpu_disable = svm_cpu_disable,
+	.create = svm_create,
+	.destroy = svm_destroy,
+	.set_root = svm_set_root,
+	.get_state = svm_get_state,
+	.set_state = svm_set_state,
+	.filter = svm_filter,
+	.load = svm_load,
+	.store = svm_store,
+	.moved = svm_moved,
+	.enter = svm_enter,
+	.handle_exit = svm_handle_exit,
+	.fill_return_buffer = svm_fill_return_buffer,
+};

@@ -51,9 +51,22 @@ extern u64 svm_host_xcr0;
 void svm_permissions(struct vmcb_control_area *control);
 u64 svm_host_area(void);
 
-/* svm_vcpu.c */
+/* svm_vcpu.c: struct vendor's, and */
+int svm_create(struct dune_vcpu *vcpu);
+void svm_destroy(struct dune_vcpu *vcpu);
+void svm_set_root(struct dune_vcpu *vcpu, u64 root);
+void svm_get_state(struct dune_vcpu *vcpu, struct dune_state *state);
+void svm_set_state(struct dune_vcpu *vcpu, const struct dune_state *state);
+void svm_filter(struct dune_vcpu *vcpu, bool notsc, bool nocpuid);
+void svm_load(struct dune_vcpu *vcpu);
+void svm_store(struct dune_vcpu *vcpu);
+void svm_moved(struct dune_vcpu *vcpu, bool migrated);
+bool svm_enter(struct dune_vcpu *vcpu, bool flush);
 u64 svm_guest_cr4(void);
 void svm_fix_state(struct vmcb_save_area *save);
+
+/* svm_exit.c */
+int svm_handle_exit(struct dune_vcpu *vcpu);
 
 /* svm_asid.c: interrupts off, but for svm_asid_init() */
 void svm_asid_init(void);

@@ -133,7 +133,7 @@ static noinline int svm_handle_other(struct dune_vcpu *vcpu)
 	case SVM_EXIT_SMI:
 	case SVM_EXIT_INIT:
 	case SVM_EXIT_EXCP_BASE + 18:
-		/* The host has taken it by now (vcpu_vendor_enter()). */
+		/* The host has taken it by now (svm_enter()). */
 		dune_count(vcpu, DUNE_COUNT_INTERRUPT);
 		return 0;
 	case SVM_EXIT_EXCP_BASE + 1:
@@ -178,7 +178,7 @@ static noinline int svm_handle_other(struct dune_vcpu *vcpu)
  * A hypercall, the hot path, is alone here, so that the compiler saves no
  * registers for the rest. It never interrupts the delivery of an event.
  */
-int vcpu_vendor_handle_exit(struct dune_vcpu *vcpu)
+int svm_handle_exit(struct dune_vcpu *vcpu)
 {
 	const struct vmcb *vmcb = vcpu->hw->vmcb;
 

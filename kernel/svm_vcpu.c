@@ -85,7 +85,7 @@ static void reset_state(struct vmcb *vmcb)
 	vmcb->control.clean = 0;
 }
 
-int vcpu_vendor_create(struct dune_vcpu *vcpu)
+int svm_create(struct dune_vcpu *vcpu)
 {
 	struct vcpu_hw *hw = kzalloc(sizeof(*hw), GFP_KERNEL_ACCOUNT);
 	struct vmcb_control_area *control;
@@ -109,13 +109,13 @@ int vcpu_vendor_create(struct dune_vcpu *vcpu)
 	return 0;
 }
 
-void vcpu_vendor_destroy(struct dune_vcpu *vcpu)
+void svm_destroy(struct dune_vcpu *vcpu)
 {
 	free_page((unsigned long)vcpu->hw->vmcb);
 	kfree(vcpu->hw);
 }
 
-void vcpu_vendor_set_root(struct dune_vcpu *vcpu, u64 root)
+void svm_set_root(struct dune_vcpu *vcpu, u64 root)
 {
 	vcpu->hw->vmcb->control.nested_cr3 = root;
 }
@@ -136,7 +136,7 @@ static void set_segment(struct vmcb_seg *to, const struct dune_segment *from)
 	to->base = from->base;
 }
 
-void vcpu_vendor_get_state(struct dune_vcpu *vcpu, struct dune_state *state)
+void svm_get_state(struct dune_vcpu *vcpu, struct dune_state *state)
 {
 	const struct vmcb_save_area *save = &vcpu->hw->vmcb->save;
 
@@ -169,7 +169,7 @@ void vcpu_vendor_get_state(struct dune_vcpu *vcpu, struct dune_state *state)
  * could reach beyond the guest (CR0, CR4, EFER, all of the control area) is
  * not in struct dune_state.
  */
-void vcpu_vendor_set_state(struct dune_vcpu *vcpu,
+void svm_set_state(struct dune_vcpu *vcpu,
 			   const struct dune_state *state)
 {
 	struct vmcb *vmcb = vcpu->hw->vmcb;
@@ -208,7 +208,7 @@ void vcpu_vendor_set_state(struct dune_vcpu *vcpu,
 			 X86_EFLAGS_IOPL | X86_EFLAGS_NT | X86_EFLAGS_RF | \
 			 X86_EFLAGS_AC | X86_EFLAGS_ID)
 
-void vcpu_vendor_load(struct dune_vcpu *vcpu)
+void svm_load(struct dune_vcpu *vcpu)
 {
 	struct vmcb *vmcb = vcpu->hw->vmcb;
 	const struct dune_regs *regs = &vcpu->run->regs;
@@ -237,7 +237,7 @@ void vcpu_vendor_load(struct dune_vcpu *vcpu)
 	}
 }
 
-void vcpu_vendor_store(struct dune_vcpu *vcpu)
+void svm_store(struct dune_vcpu *vcpu)
 {
 	const struct vmcb *vmcb = vcpu->hw->vmcb;
 	struct dune_run *run = vcpu->run;
@@ -254,7 +254,7 @@ void vcpu_vendor_store(struct dune_vcpu *vcpu)
 	run->hw_info2 = vmcb->control.exit_info_2;
 }
 
-void vcpu_vendor_moved(struct dune_vcpu *vcpu, bool migrated)
+void svm_moved(struct dune_vcpu *vcpu, bool migrated)
 {
 	struct vcpu_hw *hw = vcpu->hw;
 
@@ -263,7 +263,7 @@ void vcpu_vendor_moved(struct dune_vcpu *vcpu, bool migrated)
 	svm_asid_moved(hw, migrated);
 }
 
-void vcpu_vendor_filter(struct dune_vcpu *vcpu, bool notsc, bool nocpuid)
+void svm_filter(struct dune_vcpu *vcpu, bool notsc, bool nocpuid)
 {
 	struct vmcb_control_area *control = &vcpu->hw->vmcb->control;
 	unsigned long *bits = (unsigned long *)control->intercepts;
@@ -274,7 +274,7 @@ void vcpu_vendor_filter(struct dune_vcpu *vcpu, bool notsc, bool nocpuid)
 	control->clean &= ~CLEAN_INTERCEPTS;
 }
 
-bool vcpu_vendor_enter(struct dune_vcpu *vcpu, bool flush)
+bool svm_enter(struct dune_vcpu *vcpu, bool flush)
 {
 	struct vcpu_hw *hw = vcpu->hw;
 	struct vmcb *vmcb = hw->vmcb;

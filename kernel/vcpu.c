@@ -7,6 +7,7 @@
 #include <linux/anon_inodes.h>
 #include <linux/entry-common.h>
 #include <linux/mm.h>
+#include <linux/preempt.h>
 #include <linux/sched/task.h>
 #include <linux/slab.h>
 #include <linux/uaccess.h>
@@ -62,8 +63,9 @@ static u64 vcpu_switches(void)
  * Interrupts off: the thread has been off the CPU since the last entry, or
  * this is the first of a run. The registers that the guest's replace (FS and
  * GS base, TR, system-call MSRs) have other values now: the vendor saves them
- * again. Returns false on a CPU where virtualization is off: one that goes
- * off line, so that the scheduler is about to move us, or that shuts down.
+ * again. Returns false where vcpu_settle() has to make entry possible first:
+ * another CPU still holds something of the vCPU, or virtualization is off
+ * here.
  */
 static bool vcpu_moved(struct dune_vcpu *vcpu)
 {
@@ -72,12 +74,30 @@ static bool vcpu_moved(struct dune_vcpu *vcpu)
 
 	if (!dune_cpu_enabled())
 		return false;
+	if (migrated && vcpu->cpu >= 0 && vendor->leave_cpu)
+		return false;
 	if (migrated)
 		dune_count(vcpu, DUNE_COUNT_MIGRATION);
 	vcpu->switches = vcpu_switches();
 	vcpu->cpu = cpu;
-	vcpu_vendor_moved(vcpu, migrated);
+	static_call(vendor_moved)(vcpu, migrated);
 	return true;
+}
+
+/*
+ * Interrupts on, after vcpu_moved() said no. A CPU without virtualization is
+ * one that goes off line, so that the scheduler is about to move us, or that
+ * shuts down.
+ */
+static void vcpu_settle(struct dune_vcpu *vcpu)
+{
+	if (vcpu->cpu >= 0 && vcpu->cpu != raw_smp_processor_id() &&
+	    vendor->leave_cpu) {
+		vendor->leave_cpu(vcpu);
+		vcpu->cpu = -1;
+		return;
+	}
+	schedule_timeout_uninterruptible(1);
 }
 
 /*
@@ -123,7 +143,7 @@ static void vcpu_enter(struct dune_vcpu *vcpu, unsigned long flags)
 		switch_fpu_return();
 	trace_dune_entry(vcpu);
 	vtime_account_guest_enter();
-	if (vcpu_vendor_enter(vcpu, flush)) {
+	if (static_call(vendor_enter)(vcpu, flush)) {
 		local_irq_enable();
 		local_irq_disable();
 	}
@@ -156,13 +176,13 @@ static int vcpu_loop(struct dune_vcpu *vcpu)
 		if (unlikely(vcpu_switches() != vcpu->switches &&
 			     !vcpu_moved(vcpu))) {
 			local_irq_enable();
-			schedule_timeout_uninterruptible(1);
+			vcpu_settle(vcpu);
 			reason = 0;
 			continue;
 		}
 		vcpu_enter(vcpu, flags);
 		work = EXIT_TO_USER_MODE_WORK;
-		reason = vcpu_vendor_handle_exit(vcpu);
+		reason = static_call(vendor_handle_exit)(vcpu);
 	} while (!reason);
 	return reason;
 }
@@ -189,7 +209,33 @@ static void vcpu_filter(struct dune_vcpu *vcpu)
 	if (likely(flags == vcpu->filter))
 		return;
 	vcpu->filter = flags;
-	vcpu_vendor_filter(vcpu, flags & _TIF_NOTSC, flags & _TIF_NOCPUID);
+	vendor->filter(vcpu, flags & _TIF_NOTSC, flags & _TIF_NOCPUID);
+}
+
+/* The thread is switched away from; run queue locked, interrupts off. */
+static void vcpu_sched_out(struct preempt_notifier *notifier,
+			   struct task_struct *next)
+{
+	vendor->put(container_of(notifier, struct dune_vcpu, notifier));
+}
+
+/* The next entry comes through vcpu_moved() in any case. */
+static void vcpu_sched_in(struct preempt_notifier *notifier, int cpu)
+{
+}
+
+static struct preempt_ops vcpu_preempt_ops = {
+	.sched_in = vcpu_sched_in,
+	.sched_out = vcpu_sched_out,
+};
+
+/* The end of a run. */
+static void vcpu_put(struct dune_vcpu *vcpu)
+{
+	local_irq_disable();
+	vendor->put(vcpu);
+	local_irq_enable();
+	preempt_notifier_unregister(&vcpu->notifier);
 }
 
 static long vcpu_run(struct dune_vcpu *vcpu)
@@ -209,12 +255,16 @@ static long vcpu_run(struct dune_vcpu *vcpu)
 	vcpu->switches = -1;
 	run->restart = 0;
 	vcpu_filter(vcpu);
-	vcpu_vendor_load(vcpu);
+	static_call(vendor_load)(vcpu);
+	if (vendor->put)
+		preempt_notifier_register(&vcpu->notifier);
 	reason = vcpu_loop(vcpu);
-	vcpu_vendor_store(vcpu);
+	if (vendor->put)
+		vcpu_put(vcpu);
+	static_call(vendor_store)(vcpu);
 	run->exit_reason = reason;
 	vcpu->running = false;
-	vendor_fill_return_buffer();
+	static_call(vendor_fill_return_buffer)();
 	return 0;
 }
 
@@ -245,7 +295,7 @@ static long vcpu_get_state(struct dune_vcpu *vcpu,
 		return -EFAULT;
 	if (size != sizeof(state))
 		return -EINVAL;
-	vcpu_vendor_get_state(vcpu, &state);
+	vendor->get_state(vcpu, &state);
 	if (copy_to_user(argument, &state, sizeof(state)))
 		return -EFAULT;
 	return 0;
@@ -273,7 +323,7 @@ static long vcpu_set_state(struct dune_vcpu *vcpu,
 		return -EINVAL;
 	if (vcpu->running)
 		return -EBUSY;
-	vcpu_vendor_set_state(vcpu, &state);
+	vendor->set_state(vcpu, &state);
 	vcpu->flush = true;
 	return 0;
 }
@@ -322,7 +372,7 @@ static int vcpu_release(struct inode *inode, struct file *file)
 {
 	struct dune_vcpu *vcpu = file->private_data;
 
-	vcpu_vendor_destroy(vcpu);
+	vendor->destroy(vcpu);
 	vcpu_free(vcpu);
 	return 0;
 }
@@ -347,14 +397,15 @@ int dune_vcpu_create(struct dune_vm *vm)
 	vcpu->vm = vm;
 	vcpu->task = get_task_struct(current);
 	vcpu->cpu = -1;
+	preempt_notifier_init(&vcpu->notifier, &vcpu_preempt_ops);
 	ret = -ENOMEM;
 	vcpu->run = (void *)get_zeroed_page(GFP_KERNEL_ACCOUNT);
 	if (!vcpu->run)
 		goto free;
-	ret = vcpu_vendor_create(vcpu);
+	ret = vendor->create(vcpu);
 	if (ret)
 		goto free;
-	vcpu_vendor_set_root(vcpu, second_level_root(vm->mm));
+	vendor->set_root(vcpu, second_level_root(vm->mm));
 	ret = anon_inode_getfd("[dune-vcpu]", &vcpu_fops, vcpu,
 			       O_RDWR | O_CLOEXEC);
 	if (ret < 0)
@@ -362,7 +413,7 @@ int dune_vcpu_create(struct dune_vm *vm)
 	return ret;
 
 destroy:
-	vcpu_vendor_destroy(vcpu);
+	vendor->destroy(vcpu);
 free:
 	vcpu_free(vcpu);
 	return ret;

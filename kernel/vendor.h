@@ -1,76 +1,105 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The whole contract between the common code and a vendor's. A vendor
- * defines every name here; the build links the one that the module is for.
- * It knows processors, not processes: nothing behind this header looks at a
+ * The whole contract between the common code and a vendor's: one table for
+ * each, of which vendor.c chooses the one that fits the processor. A vendor
+ * knows processors, not processes: nothing behind this header looks at a
  * task, a file or a memory map.
  */
 #ifndef DUNE_VENDOR_H
 #define DUNE_VENDOR_H
 
+#include <linux/static_call.h>
 #include <linux/types.h>
 
 struct dune_info;
 struct dune_state;
 struct dune_vcpu;
 
-/*
- * The machine. vendor_probe() says with one pr_err() line what is missing
- * and returns -ENODEV or -EOPNOTSUPP. vendor_init() allocates what all CPUs
- * need; vendor_exit() is its mirror.
+/**
+ * struct vendor - what a vendor does; may be NULL only where that is said
+ * @mirrors:	the second-level page table has a format of its own (mirror.c)
+ *		and is not the kernel's page table of the process
+ *
+ * The machine:
+ * @probe:	say with one pr_err() line what is missing, and return -ENODEV
+ *		or -EOPNOTSUPP
+ * @init:	allocate what all CPUs need; @exit is its mirror
+ * @info:	fill in what user mode is told of the processor
+ *
+ * This CPU, interrupts off:
+ * @cpu_enable:	turn virtualization on; -EBUSY where somebody else has
+ * @cpu_disable: turn it off
+ *
+ * A vCPU, in process context:
+ * @create:	make the hardware part; @destroy is its mirror
+ * @set_root:	the second-level root: nCR3 or EPTP
+ * @get_state, @set_state: all but the general registers
+ * @filter:	RDTSC and CPUID are forbidden to the thread, or not
+ * @load, @store: registers between dune_run.regs and the hardware, once for
+ *		each DUNE_RUN
+ * @leave_cpu:	the thread has come to another CPU than the last entry's:
+ *		take what that one still holds. May be NULL
+ *
+ * A vCPU, interrupts off:
+ * @moved:	the thread has been off the CPU since the last entry, or may
+ *		be on another one (@migrated): save the host's state, take a
+ *		new TLB tag
+ * @put:	the thread is about to be switched away from, or to leave
+ *		DUNE_RUN: undo what @moved and @enter left changed. May be NULL
+ * @enter:	into the guest and back. On return every register that the
+ *		kernel relies on has the host's value again, but for what @put
+ *		restores. Returns whether an interrupt of the host, which is
+ *		still pending, ended the guest
+ *
+ * And with interrupts on again:
+ * @handle_exit: returns 0 to enter the guest again, or the DUNE_EXIT_* for
+ *		user mode
+ * @fill_return_buffer: overwrite the return stack buffer, which the guest may
+ *		have filled, before returning further up than the run loop
  */
-int vendor_probe(void);
-int vendor_init(void);
-void vendor_exit(void);
-void vendor_info(struct dune_info *info);
+struct vendor {
+	bool mirrors;
 
-/*
- * This CPU, interrupts off. vendor_cpu_enable() returns -EBUSY where somebody
- * else has virtualization enabled.
- */
-int vendor_cpu_enable(void);
-void vendor_cpu_disable(void);
+	int (*probe)(void);
+	int (*init)(void);
+	void (*exit)(void);
+	void (*info)(struct dune_info *info);
 
-/* A vCPU's hardware part: made and freed in process context. */
-int vcpu_vendor_create(struct dune_vcpu *vcpu);
-void vcpu_vendor_destroy(struct dune_vcpu *vcpu);
+	int (*cpu_enable)(void);
+	void (*cpu_disable)(void);
 
-/* @root: physical address of the second-level page table. */
-void vcpu_vendor_set_root(struct dune_vcpu *vcpu, u64 root);
-void vcpu_vendor_get_state(struct dune_vcpu *vcpu, struct dune_state *state);
-void vcpu_vendor_set_state(struct dune_vcpu *vcpu,
-			   const struct dune_state *state);
+	int (*create)(struct dune_vcpu *vcpu);
+	void (*destroy)(struct dune_vcpu *vcpu);
+	void (*set_root)(struct dune_vcpu *vcpu, u64 root);
+	void (*get_state)(struct dune_vcpu *vcpu, struct dune_state *state);
+	void (*set_state)(struct dune_vcpu *vcpu,
+			  const struct dune_state *state);
+	void (*filter)(struct dune_vcpu *vcpu, bool notsc, bool nocpuid);
+	void (*load)(struct dune_vcpu *vcpu);
+	void (*store)(struct dune_vcpu *vcpu);
+	void (*leave_cpu)(struct dune_vcpu *vcpu);
 
-/* Registers between dune_run.regs and the hardware: once for each DUNE_RUN. */
-void vcpu_vendor_load(struct dune_vcpu *vcpu);
-void vcpu_vendor_store(struct dune_vcpu *vcpu);
+	void (*moved)(struct dune_vcpu *vcpu, bool migrated);
+	void (*put)(struct dune_vcpu *vcpu);
+	bool (*enter)(struct dune_vcpu *vcpu, bool flush);
 
-/*
- * vcpu_vendor_moved(), interrupts off: the thread has been off the CPU since
- * the last entry, or may be on another one (@migrated): save the host's
- * state, take a new TLB tag. vcpu_vendor_filter(): RDTSC and CPUID are
- * forbidden to the thread.
- */
-void vcpu_vendor_moved(struct dune_vcpu *vcpu, bool migrated);
-void vcpu_vendor_filter(struct dune_vcpu *vcpu, bool notsc, bool nocpuid);
+	int (*handle_exit)(struct dune_vcpu *vcpu);
+	void (*fill_return_buffer)(void);
+};
 
-/*
- * Into the guest and back, interrupts off. On return every register that
- * the kernel relies on has the host's value again. Returns whether an
- * interrupt of the host, which is still pending, ended the guest.
- */
-bool vcpu_vendor_enter(struct dune_vcpu *vcpu, bool flush);
+extern const struct vendor svm_vendor;
 
-/*
- * Deal with the exit, interrupts on. Returns 0 to enter the guest again, or
- * the DUNE_EXIT_* for user mode.
- */
-int vcpu_vendor_handle_exit(struct dune_vcpu *vcpu);
+/* vendor.c: the one of this processor; set before anything else runs. */
+extern const struct vendor *vendor;
+int vendor_choose(void);
 
-/*
- * Overwrite the return stack buffer, which the guest may have filled, before
- * returning further up than the run loop.
- */
-void vendor_fill_return_buffer(void);
+/* The same functions, without an indirect call, for the run loop. */
+DECLARE_STATIC_CALL(vendor_load, *((struct vendor *)0)->load);
+DECLARE_STATIC_CALL(vendor_store, *((struct vendor *)0)->store);
+DECLARE_STATIC_CALL(vendor_moved, *((struct vendor *)0)->moved);
+DECLARE_STATIC_CALL(vendor_enter, *((struct vendor *)0)->enter);
+DECLARE_STATIC_CALL(vendor_handle_exit, *((struct vendor *)0)->handle_exit);
+DECLARE_STATIC_CALL(vendor_fill_return_buffer,
+		    *((struct vendor *)0)->fill_return_buffer);
 
 #endif /* DUNE_VENDOR_H */

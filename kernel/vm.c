@@ -79,7 +79,7 @@ static long dune_get_info(struct dune_info __user *argument)
 	info.handled_signals = handled_signals();
 	if (dune_syscall_is_fast())
 		info.features |= DUNE_FEATURE_FAST_SYSCALL;
-	vendor_info(&info);
+	vendor->info(&info);
 	if (copy_to_user(argument, &info, sizeof(info)))
 		return -EFAULT;
 	return 0;

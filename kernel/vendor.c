@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Which vendor's virtualization this processor has. Chosen once, at load; the
+ * calls of the run loop are patched to lead there directly.
+ */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <linux/printk.h>
+#include <asm/cpufeature.h>
+
+#include "vendor.h"
+
+const struct vendor *vendor;
+
+DEFINE_STATIC_CALL_NULL(vendor_load, *((struct vendor *)0)->load);
+DEFINE_STATIC_CALL_NULL(vendor_store, *((struct vendor *)0)->store);
+DEFINE_STATIC_CALL_NULL(vendor_moved, *((struct vendor *)0)->moved);
+DEFINE_STATIC_CALL_NULL(vendor_enter, *((struct vendor *)0)->enter);
+DEFINE_STATIC_CALL_NULL(vendor_handle_exit, *((struct vendor *)0)->handle_exit);
+DEFINE_STATIC_CALL_NULL(vendor_fill_return_buffer,
+			*((struct vendor *)0)->fill_return_buffer);
+
+/* Returns 0, -ENODEV or -EOPNOTSUPP; says in one line what is missing. */
+int vendor_choose(void)
+{
+	if (boot_cpu_has(X86_FEATURE_SVM)) {
+		vendor = &svm_vendor;
+	} else {
+		pr_err("this CPU has no AMD SVM, or a hypervisor hides it\n");
+		return -ENODEV;
+	}
+	static_call_update(vendor_load, vendor->load);
+	static_call_update(vendor_store, vendor->store);
+	static_call_update(vendor_moved, vendor->moved);
+	static_call_update(vendor_enter, vendor->enter);
+	static_call_update(vendor_handle_exit, vendor->handle_exit);
+	static_call_update(vendor_fill_return_buffer,
+			   vendor->fill_return_buffer);
+	return vendor->probe();
+}
