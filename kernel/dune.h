@@ -90,6 +90,9 @@ void dune_syscall_init(void);
 bool dune_syscall_is_fast(void);
 int dune_handle_hypercall(struct dune_vcpu *vcpu, bool interrupted);
 
+/* return_buffer.S */
+void dune_fill_return_buffer(void);
+
 /* cpu.c */
 int dune_cpu_init(void);
 void dune_cpu_exit(void);

@@ -215,5 +215,4 @@ const struct vendor svm_vendor = {
 	.moved = svm_moved,
 	.enter = svm_enter,
 	.handle_exit = svm_handle_exit,
-	.fill_return_buffer = svm_fill_return_buffer,
 };

@@ -80,6 +80,5 @@ enum svm_answer svm_intercept_answer(u32 exit_code);
 
 /* svm_switch.S */
 void svm_switch(u64 vmcb_pa, struct dune_regs *regs, u64 host_pa);
-void svm_fill_return_buffer(void);
 
 #endif /* DUNE_SVM_H */

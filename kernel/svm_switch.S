@@ -9,20 +9,8 @@
 #include <asm/nospec-branch.h>
 
 #include "compat.h"
-#include "svm_offsets.h"
-
-/* Two entries of the return stack buffer that lead nowhere. */
-#define FILL_TWO				\
-	ANNOTATE_INTRA_FUNCTION_CALL;		\
-	call	.Lone;				\
-	int3;					\
-.Lone:						\
-	ANNOTATE_INTRA_FUNCTION_CALL;		\
-	call	.Ltwo;				\
-	int3;					\
-.Ltwo:						\
-	add	$16, %rsp;			\
-	lfence
+#include "regs_offsets.h"
+#include "return_buffer.h"
 
 	.section .text, "ax"
 
@@ -103,8 +91,7 @@ SYM_FUNC_START(svm_switch)
 	 * run loop makes calls of its own; give them harmless entries. The
 	 * rest is overwritten once, before the loop itself returns.
 	 */
-	ALTERNATIVE "jmp .Lfilled", __stringify(FILL_TWO), X86_FEATURE_RSB_VMEXIT
-.Lfilled:
+	FILL_TWO_RETURNS
 	UNTRAIN_RET_VM
 
 	/* Values of the guest's choice must not linger for speculation. */
@@ -125,10 +112,3 @@ SYM_FUNC_START(svm_switch)
 	pop	%rbp
 	RET
 SYM_FUNC_END(svm_switch)
-
-/* void svm_fill_return_buffer(void) */
-SYM_FUNC_START(svm_fill_return_buffer)
-	FILL_RETURN_BUFFER %rax, RSB_CLEAR_LOOPS, X86_FEATURE_RSB_VMEXIT, \
-		X86_FEATURE_RSB_VMEXIT_LITE
-	RET
-SYM_FUNC_END(svm_fill_return_buffer)

@@ -16,7 +16,7 @@
 
 #include "dune.h"
 #include "svm.h"
-#include "svm_offsets.h"
+#include "regs_offsets.h"
 #include "vendor.h"
 
 #define CHECK_REG(name, member) \

@@ -264,7 +264,7 @@ static long vcpu_run(struct dune_vcpu *vcpu)
 	static_call(vendor_store)(vcpu);
 	run->exit_reason = reason;
 	vcpu->running = false;
-	static_call(vendor_fill_return_buffer)();
+	dune_fill_return_buffer();
 	return 0;
 }
 

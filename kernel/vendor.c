@@ -17,8 +17,6 @@ DEFINE_STATIC_CALL_NULL(vendor_store, *((struct vendor *)0)->store);
 DEFINE_STATIC_CALL_NULL(vendor_moved, *((struct vendor *)0)->moved);
 DEFINE_STATIC_CALL_NULL(vendor_enter, *((struct vendor *)0)->enter);
 DEFINE_STATIC_CALL_NULL(vendor_handle_exit, *((struct vendor *)0)->handle_exit);
-DEFINE_STATIC_CALL_NULL(vendor_fill_return_buffer,
-			*((struct vendor *)0)->fill_return_buffer);
 
 /* Returns 0, -ENODEV or -EOPNOTSUPP; says in one line what is missing. */
 int vendor_choose(void)
@@ -34,7 +32,5 @@ int vendor_choose(void)
 	static_call_update(vendor_moved, vendor->moved);
 	static_call_update(vendor_enter, vendor->enter);
 	static_call_update(vendor_handle_exit, vendor->handle_exit);
-	static_call_update(vendor_fill_return_buffer,
-			   vendor->fill_return_buffer);
 	return vendor->probe();
 }

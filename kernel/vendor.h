@@ -54,8 +54,6 @@ struct dune_vcpu;
  * And with interrupts on again:
  * @handle_exit: returns 0 to enter the guest again, or the DUNE_EXIT_* for
  *		user mode
- * @fill_return_buffer: overwrite the return stack buffer, which the guest may
- *		have filled, before returning further up than the run loop
  */
 struct vendor {
 	bool mirrors;
@@ -84,7 +82,6 @@ struct vendor {
 	bool (*enter)(struct dune_vcpu *vcpu, bool flush);
 
 	int (*handle_exit)(struct dune_vcpu *vcpu);
-	void (*fill_return_buffer)(void);
 };
 
 extern const struct vendor svm_vendor;
@@ -99,7 +96,5 @@ DECLARE_STATIC_CALL(vendor_store, *((struct vendor *)0)->store);
 DECLARE_STATIC_CALL(vendor_moved, *((struct vendor *)0)->moved);
 DECLARE_STATIC_CALL(vendor_enter, *((struct vendor *)0)->enter);
 DECLARE_STATIC_CALL(vendor_handle_exit, *((struct vendor *)0)->handle_exit);
-DECLARE_STATIC_CALL(vendor_fill_return_buffer,
-		    *((struct vendor *)0)->fill_return_buffer);
 
 #endif /* DUNE_VENDOR_H */

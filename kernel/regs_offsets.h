@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Offsets into struct dune_regs for assembly; svm.c asserts them. */
-#ifndef DUNE_SVM_OFFSETS_H
-#define DUNE_SVM_OFFSETS_H
+/* Offsets into struct dune_regs for assembly; svm_vcpu.c asserts them. */
+#ifndef DUNE_REGS_OFFSETS_H
+#define DUNE_REGS_OFFSETS_H
 
 #define REGS_RCX	8
 #define REGS_RDX	16
@@ -18,4 +18,4 @@
 #define REGS_R14	112
 #define REGS_R15	120
 
-#endif /* DUNE_SVM_OFFSETS_H */
+#endif /* DUNE_REGS_OFFSETS_H */
