@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Granules: guest-physical space of a processor with few address bits, handed
+ * out by the gigabyte to the parts of the address space that a program uses.
+ *
+ * User space says which is which. Nothing is ever taken back, so a reader
+ * needs no lock: what it found stays true.
+ */
+#include "granule.h"
+
+void granules_init(struct granules *granules)
+{
+	mutex_init(&granules->lock);
+	xa_init(&granules->to_address);
+	xa_init(&granules->to_guest);
+}
+
+void granules_destroy(struct granules *granules)
+{
+	xa_destroy(&granules->to_guest);
+	xa_destroy(&granules->to_address);
+}
+
+/*
+ * The way back first: who finds an address by its granule must then find the
+ * granule by its address.
+ */
+static int granules_add(struct granules *granules, unsigned long guest,
+			unsigned long address)
+{
+	int err = xa_err(xa_store(&granules->to_guest, address,
+				  xa_mk_value(guest), GFP_KERNEL_ACCOUNT));
+
+	if (err)
+		return err;
+	err = xa_err(xa_store(&granules->to_address, guest,
+			      xa_mk_value(address), GFP_KERNEL_ACCOUNT));
+	if (err)
+		xa_erase(&granules->to_guest, address);
+	return err;
+}
+
+/**
+ * granules_map() - give a gigabyte of the process a guest-physical address
+ * @granules:	the map
+ * @guest:	guest-physical, a multiple of DUNE_GRANULE_SIZE
+ * @address:	of the process, a multiple of DUNE_GRANULE_SIZE
+ *
+ * Context: process, may sleep.
+ * Return: 0, also where it is so already; -EEXIST where either has another
+ * partner; -ENOMEM.
+ */
+int granules_map(struct granules *granules, u64 guest, u64 address)
+{
+	u64 has_address, has_guest;
+	bool a, g;
+	int ret;
+
+	mutex_lock(&granules->lock);
+	a = granules_to_address(granules, guest, &has_address);
+	g = granules_to_guest(granules, address, &has_guest);
+	if (a && g && has_address == address && has_guest == guest)
+		ret = 0;
+	else if (a || g)
+		ret = -EEXIST;
+	else
+		ret = granules_add(granules, guest >> GRANULE_SHIFT,
+				   address >> GRANULE_SHIFT);
+	mutex_unlock(&granules->lock);
+	return ret;
+}
+
+static bool translate(struct xarray *map, u64 from, u64 *to)
+{
+	const void *entry = xa_load(map, from >> GRANULE_SHIFT);
+
+	if (!entry)
+		return false;
+	*to = granule_base(entry) | (from & GRANULE_MASK);
+	return true;
+}
+
+/* Returns false where no granule is. Any context. */
+bool granules_to_address(struct granules *granules, u64 guest, u64 *address)
+{
+	return translate(&granules->to_address, guest, address);
+}
+
+/* Returns false where no granule is. Any context. */
+bool granules_to_guest(struct granules *granules, u64 address, u64 *guest)
+{
+	return translate(&granules->to_guest, address, guest);
+}

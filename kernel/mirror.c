@@ -1,0 +1,923 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The mirror: a process's page table in EPT format (SDM vol. 3, 29.3), made
+ * on faults and dropped when the kernel takes something back.
+ *
+ * The rule: at any time at which a guest can run, each entry gives at most
+ * what the process's own page table gives at that time. How it is kept:
+ *
+ * Making an entry. The process's page table is read as the processor would
+ * read it, by its hardware bits (walk()). Readable is what is present and a
+ * user's: so nothing with PROT_NONE, no NUMA hint, no migration entry.
+ * Writable is what is writable on all levels and dirty already: the kernel
+ * clears the dirty bit only together with a notifier call, so the processor's
+ * dirty bits of EPT say nothing that the kernel does not know, and none can be
+ * lost. Executable is what has NX on no level. Nothing is pinned.
+ *
+ * Dropping it. Each operation of the kernel that takes a right, a page or a
+ * dirty bit from a page table is bracketed by invalidate_range_start() and
+ * _end() of an mmu notifier: fork (copy_page_range()), mprotect, NUMA hints and
+ * userfaultfd's write protection (change_protection()), munmap, truncation,
+ * MADV_DONTNEED (unmap_vmas(), zap_page_range*()), MADV_FREE, copy on write
+ * (wp_page_copy()), reclaim, memory failure and migration (try_to_unmap_one(),
+ * try_to_migrate_one(), migrate_vma_collect()), write-back (page_mkclean() and
+ * DAX's, through page_vma_mkclean_one()), mremap, KSM, THP split and collapse,
+ * hugetlb, soft-dirty (clear_refs), uprobes, the OOM reaper. exit_mmap() calls
+ * release(). What comes without a notifier only adds: a fault, the young bit.
+ *
+ * Both at once. An entry is made under mirror.lock, from a walk before it. An
+ * invalidation takes the lock at its start, to count itself in progress, and at
+ * its end, to advance mirror.sequence, and changes the page table in between.
+ * Seen from the lock's holder who makes an entry, an invalidation of its range
+ *  - has not started: its start will drop the entry;
+ *  - is in progress: refused;
+ *  - has ended, after the sequence was read: refused;
+ *  - has ended before that: the walk saw what it did, since the sequence is
+ *    written after the page table and read before it.
+ *
+ * Forgetting. After entries have been dropped, every vCPU must leave the
+ * guest and forget (INVEPT) before it enters again, and the kernel must not go
+ * on before they have left. The dropper advances mirror.generation, then looks
+ * which vCPUs are marked to be in the guest and interrupts their CPUs; a vCPU
+ * marks itself, then looks at the generation. Both have a full barrier in
+ * between, so one of them sees the other. A marked vCPU has interrupts off
+ * until it is in the guest, and there an interrupt is an exit, so when its CPU
+ * has answered it has left, and comes through mirror_enter() again. A page of
+ * the mirror itself is reused only after this.
+ *
+ * What a vCPU adds or widens needs no flush: the processor remembers no entry
+ * that is not present, and an EPT violation makes it forget those of its
+ * address (SDM vol. 3, 29.4.3.1).
+ */
+#include <linux/cpumask.h>
+#include <linux/io.h>
+#include <linux/mm.h>
+#include <linux/mmu_notifier.h>
+#include <linux/slab.h>
+#include <linux/smp.h>
+#include <asm/cpufeature.h>
+#include <asm/msr.h>
+#include <asm/pgtable.h>
+#include <asm/vmx.h>
+
+#include "compat.h"
+#include "granule.h"
+#include "mirror.h"
+
+#define EPT_RIGHTS	(VMX_EPT_READABLE_MASK | VMX_EPT_WRITABLE_MASK | \
+			 VMX_EPT_EXECUTABLE_MASK)
+/*
+ * Set in advance. The processor would set them at the access for which the
+ * entry is made, at a cost. The dirty bit means nothing to us.
+ */
+#define EPT_USED	(VMX_EPT_ACCESS_BIT | VMX_EPT_DIRTY_BIT)
+#define EPT_LARGE	BIT_ULL(7)
+#define EPT_FRAME	GENMASK_ULL(51, PAGE_SHIFT)
+#define EPT_ROOT_LEVEL	4
+#define EPT_ENTRIES	512
+
+/* Tables that one fill may need, and how many to keep for the next ones. */
+#define SPARES_NEEDED	(EPT_ROOT_LEVEL - 1)
+#define SPARES_KEPT	16
+
+/**
+ * struct mirror - of one mm
+ * @notifier:	through which the kernel tells, and by which it is found
+ * @granules:	guest-physical space
+ * @root:	of the EPT tables. A table counts its entries in page_private().
+ * @lock:	protects what follows, and the tables. Never taken with
+ *		interrupts off: its holder waits for other CPUs to answer.
+ * @vcpus:	all that could be in the guest
+ * @kicked:	CPUs to interrupt, while doing so
+ * @generation:	advanced after entries have been dropped
+ * @sequence:	advanced at the end of an invalidation
+ * @in_progress: invalidations that have started and not ended
+ * @start:	with @end: a range that holds all those in progress
+ * @end:	first address behind it
+ * @doomed:	tables that are empty and unlinked, until all have forgotten them
+ * @spares:	empty tables
+ * @nr_spares:	how many
+ * @forget:	something has been dropped since @generation was advanced
+ * @counts:	for people
+ */
+struct mirror {
+	struct mmu_notifier notifier;
+	struct granules granules;
+	u64 *root;
+	spinlock_t lock;	/* of all below */
+	struct list_head vcpus;
+	cpumask_var_t kicked;
+	u64 generation;
+	unsigned long sequence;
+	unsigned long in_progress;
+	unsigned long start;
+	unsigned long end;
+	struct list_head doomed;
+	struct list_head spares;
+	unsigned int nr_spares;
+	bool forget;
+	struct mirror_counts counts;
+};
+
+/*
+ * The machine, constant after mirror_init(). split_exec: an executable large
+ * page, of which the guest changes the size in its own page table without a
+ * flush, stops the whole processor (machine check, CVE-2018-12207). There,
+ * only entries of 4 KB are executable.
+ */
+static struct {
+	bool accessed;
+	bool split_exec;
+	int max_level;
+	unsigned int granules;
+	u64 pat;
+} machine __ro_after_init;
+
+/* ---- entries and tables ---- */
+
+static u64 span(int level)
+{
+	return PAGE_SIZE << (9 * (level - 1));
+}
+
+static u64 *slot_of(u64 *table, u64 guest, int level)
+{
+	return &table[guest / span(level) % EPT_ENTRIES];
+}
+
+static bool is_leaf(u64 entry, int level)
+{
+	return level == 1 || entry & EPT_LARGE;
+}
+
+static u64 *table_below(u64 entry)
+{
+	return phys_to_virt(entry & EPT_FRAME);
+}
+
+/* Counts the entries of the table that @slot is in. */
+static void count_entry(u64 *slot, int change)
+{
+	struct page *page = virt_to_page(slot);
+
+	set_page_private(page, page_private(page) + change);
+}
+
+static bool table_is_empty(u64 *table)
+{
+	return !page_private(virt_to_page(table));
+}
+
+static void set_entry(struct mirror *m, u64 *slot, u64 entry)
+{
+	if (!*slot)
+		count_entry(slot, 1);
+	WRITE_ONCE(*slot, entry);
+}
+
+static void clear_entry(struct mirror *m, u64 *slot)
+{
+	count_entry(slot, -1);
+	WRITE_ONCE(*slot, 0);
+	m->forget = true;
+}
+
+/*
+ * The slot that decides about @guest: that of @lowest, or above it the one
+ * that is empty or a leaf. @level returns where it is.
+ */
+static u64 *find_slot(struct mirror *m, u64 guest, int lowest, int *level)
+{
+	u64 *table = m->root;
+	u64 *slot;
+
+	for (*level = EPT_ROOT_LEVEL;; --*level) {
+		slot = slot_of(table, guest, *level);
+		if (*level == lowest || !*slot || is_leaf(*slot, *level))
+			return slot;
+		table = table_below(*slot);
+	}
+}
+
+static void free_tables(struct list_head *list)
+{
+	struct page *page, *next;
+
+	list_for_each_entry_safe(page, next, list, lru)
+		__free_page(page);
+}
+
+/* Everybody has forgotten the doomed tables, and they are empty. */
+static void recycle_doomed(struct mirror *m)
+{
+	struct page *page, *next;
+
+	list_for_each_entry_safe(page, next, &m->doomed, lru) {
+		if (m->nr_spares == SPARES_KEPT)
+			break;
+		list_move(&page->lru, &m->spares);
+		m->nr_spares++;
+	}
+	free_tables(&m->doomed);
+	INIT_LIST_HEAD(&m->doomed);
+}
+
+/* ---- forgetting ---- */
+
+static void leave_guest(void *unused)
+{
+}
+
+/*
+ * After entries have been dropped, with the lock held. Interrupts are on (all
+ * notifiers are called so), and who waits for the lock has them on as well, so
+ * every CPU answers. A vCPU marked to be on this CPU is not in the guest.
+ */
+static void forget(struct mirror *m)
+{
+	struct mirror_vcpu *vcpu;
+
+	lockdep_assert_held(&m->lock);
+	if (!m->forget)
+		return;
+	m->forget = false;
+	m->counts.flushes++;
+	WRITE_ONCE(m->generation, m->generation + 1);
+	smp_mb();	/* pairs with mirror_enter() */
+	cpumask_clear(m->kicked);
+	list_for_each_entry(vcpu, &m->vcpus, link) {
+		int cpu = READ_ONCE(vcpu->in_guest);
+
+		if (cpu >= 0)
+			__cpumask_set_cpu(cpu, m->kicked);
+	}
+	preempt_disable();
+	smp_call_function_many(m->kicked, leave_guest, NULL, true);
+	preempt_enable();
+	recycle_doomed(m);
+}
+
+/*
+ * A part of a large page takes all of it along. Emptied tables are unlinked,
+ * so that what a mirror takes follows what is mapped.
+ */
+static void drop_below(struct mirror *m, u64 *table, int level, u64 start,
+		       u64 end)
+{
+	u64 next;
+
+	for (; start < end; start = next) {
+		u64 *slot = slot_of(table, start, level);
+		u64 entry = *slot;
+
+		next = min(end, (start | (span(level) - 1)) + 1);
+		if (!entry)
+			continue;
+		if (is_leaf(entry, level)) {
+			m->counts.drops++;
+			m->counts.entries--;
+		} else {
+			u64 *below = table_below(entry);
+
+			drop_below(m, below, level - 1, start, next);
+			if (!table_is_empty(below))
+				continue;
+			list_add(&virt_to_page(below)->lru, &m->doomed);
+		}
+		clear_entry(m, slot);
+	}
+}
+
+static void drop(struct mirror *m, u64 start, u64 end)
+{
+	lockdep_assert_held(&m->lock);
+	drop_below(m, m->root, EPT_ROOT_LEVEL, start, end);
+	forget(m);
+}
+
+/* ---- what the kernel tells ---- */
+
+static struct mirror *of_notifier(struct mmu_notifier *notifier)
+{
+	return container_of(notifier, struct mirror, notifier);
+}
+
+/* Addresses of the process, page-aligned, @end not included. */
+static void drop_addresses(struct mirror *m, u64 start, u64 end,
+			   bool may_sleep)
+{
+	unsigned long index;
+	void *entry;
+
+	granules_for_each(&m->granules, index, entry, start >> GRANULE_SHIFT,
+			  (end - 1) >> GRANULE_SHIFT) {
+		u64 base = (u64)index << GRANULE_SHIFT;
+		u64 guest = granule_base(entry) - base;
+
+		spin_lock(&m->lock);
+		drop(m, guest + max(start, base),
+		     guest + min(end, base + DUNE_GRANULE_SIZE));
+		spin_unlock(&m->lock);
+		if (may_sleep)
+			cond_resched();
+	}
+}
+
+static int mirror_invalidate_start(struct mmu_notifier *notifier,
+				   const struct mmu_notifier_range *range)
+{
+	struct mirror *m = of_notifier(notifier);
+
+	spin_lock(&m->lock);
+	if (m->in_progress++) {
+		m->start = min(m->start, range->start);
+		m->end = max(m->end, range->end);
+	} else {
+		m->start = range->start;
+		m->end = range->end;
+	}
+	spin_unlock(&m->lock);
+	drop_addresses(m, range->start, range->end,
+		       mmu_notifier_range_blockable(range));
+	return 0;
+}
+
+static void mirror_invalidate_end(struct mmu_notifier *notifier,
+				  const struct mmu_notifier_range *range)
+{
+	struct mirror *m = of_notifier(notifier);
+
+	spin_lock(&m->lock);
+	/* After what was done to the page table; pairs with mirror_fill(). */
+	smp_store_release(&m->sequence, m->sequence + 1);
+	m->in_progress--;
+	spin_unlock(&m->lock);
+}
+
+/* No thread of the process is left to run a vCPU; its pages go after this. */
+static void mirror_release(struct mmu_notifier *notifier, struct mm_struct *mm)
+{
+	struct mirror *m = of_notifier(notifier);
+
+	spin_lock(&m->lock);
+	m->in_progress++;
+	m->start = 0;
+	m->end = ULONG_MAX;
+	spin_unlock(&m->lock);
+	drop_addresses(m, 0, ULONG_MAX, true);
+}
+
+/* The first leaf entry at or after @guest, which moves there. */
+static u64 *next_leaf(struct mirror *m, u64 *guest, u64 end, int *level)
+{
+	while (*guest < end) {
+		u64 *slot = find_slot(m, *guest, 1, level);
+
+		if (*slot)
+			return slot;
+		*guest = (*guest | (span(*level) - 1)) + 1;
+	}
+	return NULL;
+}
+
+/*
+ * Has the guest used what is mapped in this range of one granule? Where the
+ * processor does not say, a page is used as long as it is mapped, and what
+ * shall no longer count as used is dropped.
+ */
+static bool range_is_young(struct mirror *m, u64 guest, u64 end, bool clear)
+{
+	u64 first = guest;
+	bool young = false;
+	u64 *slot;
+	int level;
+
+	while ((slot = next_leaf(m, &guest, end, &level))) {
+		if (!machine.accessed || *slot & VMX_EPT_ACCESS_BIT)
+			young = true;
+		if (clear && machine.accessed)
+			clear_bit(ilog2(VMX_EPT_ACCESS_BIT),
+				  (unsigned long *)slot);
+		guest = (guest | (span(level) - 1)) + 1;
+	}
+	if (young && clear && !machine.accessed)
+		drop(m, first, end);
+	return young;
+}
+
+/* The range is that of one page, of any size: it lies in one granule. */
+static bool is_young(struct mmu_notifier *notifier, unsigned long start,
+		     unsigned long size, bool clear, bool flush)
+{
+	struct mirror *m = of_notifier(notifier);
+	bool young = false;
+	u64 guest;
+
+	if (!granules_to_guest(&m->granules, start, &guest))
+		return false;
+	spin_lock(&m->lock);
+	young = range_is_young(m, guest, guest + size, clear);
+	if (young && flush) {
+		m->forget = true;
+		forget(m);
+	}
+	spin_unlock(&m->lock);
+	return young;
+}
+
+/* Once int, then bool: whatever this kernel's callbacks return. */
+#define young_t \
+	typeof(((struct mmu_notifier_ops *)NULL)->test_young(NULL, NULL, 0))
+
+static young_t mirror_clear_flush_young(struct mmu_notifier *notifier,
+					struct mm_struct *mm,
+					unsigned long start, unsigned long end)
+{
+	return is_young(notifier, start, end - start, true, true);
+}
+
+static young_t mirror_clear_young(struct mmu_notifier *notifier,
+				  struct mm_struct *mm,
+				  unsigned long start, unsigned long end)
+{
+	return is_young(notifier, start, end - start, true, false);
+}
+
+static young_t mirror_test_young(struct mmu_notifier *notifier,
+				 struct mm_struct *mm, unsigned long address)
+{
+	return is_young(notifier, address, PAGE_SIZE, false, false);
+}
+
+/* ---- what the process has ---- */
+
+/**
+ * struct leaf - what the process's page table says of an address
+ * @frame:	physical address of its page of 4 KB
+ * @level:	of the leaf: 1, 2 or 3
+ * @rights:	EPT_RIGHTS that the process has
+ * @type:	memory type, where an EPT entry has it
+ */
+struct leaf {
+	u64 frame;
+	int level;
+	u64 rights;
+	u64 type;
+};
+
+/* An entry of any level takes rights away. Returns false if it takes all. */
+static bool narrow(struct leaf *leaf, u64 entry)
+{
+	if (~entry & (_PAGE_PRESENT | _PAGE_USER))
+		return false;
+	if (!(entry & _PAGE_RW))
+		leaf->rights &= ~VMX_EPT_WRITABLE_MASK;
+	if (entry & _PAGE_NX)
+		leaf->rights &= ~VMX_EPT_EXECUTABLE_MASK;
+	return true;
+}
+
+/*
+ * The memory type that the entry selects from the PAT (SDM vol. 3, 12.12.3),
+ * in EPT's encoding, which is the same but has no UC-.
+ */
+static u64 memory_type(u64 entry, int level)
+{
+	u64 pat_bit = level == 1 ? _PAGE_PAT : _PAGE_PAT_LARGE;
+	int index = (entry & _PAGE_PWT ? 1 : 0) | (entry & _PAGE_PCD ? 2 : 0) |
+		    (entry & pat_bit ? 4 : 0);
+	u64 type = machine.pat >> (8 * index) & 7;
+
+	return (type == 7 ? 0 : type) << VMX_EPT_MT_EPTE_SHIFT;
+}
+
+/* The leaf's entry. False: the kernel wants to see an access to it first. */
+static bool read_leaf(struct leaf *leaf, u64 entry, u64 address, int level)
+{
+	u64 offset = address & (span(level) - 1) & PAGE_MASK;
+
+	if (!(entry & _PAGE_ACCESSED))
+		return false;
+	if (!(entry & _PAGE_DIRTY))
+		leaf->rights &= ~VMX_EPT_WRITABLE_MASK;
+	leaf->frame = (entry & PTE_PFN_MASK & ~(span(level) - 1)) | offset;
+	leaf->level = level;
+	leaf->type = memory_type(entry, level);
+	return true;
+}
+
+/*
+ * Read the page table as the processor does, with interrupts off and no lock,
+ * as get_user_pages_fast() does: whoever frees a table first waits, by a flush
+ * IPI or for a grace period of RCU-sched, for CPUs that have interrupts off.
+ * What was found may be stale by then; the caller's sequence check tells.
+ *
+ * NX in the two upper levels is not the process's: Linux sets it there where it
+ * isolates its page tables (pti=on), in the copy that is used in the kernel.
+ */
+static bool walk(struct mm_struct *mm, u64 address, struct leaf *leaf)
+{
+	pgd_t pgd = READ_ONCE(*pgd_offset(mm, address));
+	p4d_t p4d;
+	pud_t pud;
+	pmd_t pmd;
+	pte_t pte;
+
+	lockdep_assert_irqs_disabled();
+	leaf->rights = EPT_RIGHTS;
+	if (!narrow(leaf, pgd_val(pgd) & ~_PAGE_NX))
+		return false;
+	p4d = READ_ONCE(*p4d_offset(&pgd, address));
+	if (!narrow(leaf, p4d_val(p4d) & ~_PAGE_NX))
+		return false;
+	pud = READ_ONCE(*pud_offset(&p4d, address));
+	if (!narrow(leaf, pud_val(pud)))
+		return false;
+	if (pud_val(pud) & _PAGE_PSE)
+		return read_leaf(leaf, pud_val(pud), address, 3);
+	pmd = READ_ONCE(*pmd_offset(&pud, address));
+	if (!narrow(leaf, pmd_val(pmd)))
+		return false;
+	if (pmd_val(pmd) & _PAGE_PSE)
+		return read_leaf(leaf, pmd_val(pmd), address, 2);
+	pte = READ_ONCE(*pte_offset_kernel(&pmd, address));
+	return narrow(leaf, pte_val(pte)) &&
+	       read_leaf(leaf, pte_val(pte), address, 1);
+}
+
+/* ---- making an entry ---- */
+
+static int get_spares(struct mirror *m)
+{
+	while (READ_ONCE(m->nr_spares) < SPARES_NEEDED) {
+		struct page *page = alloc_page(GFP_KERNEL_ACCOUNT | __GFP_ZERO);
+
+		if (!page)
+			return -ENOMEM;
+		set_page_private(page, 0);
+		spin_lock(&m->lock);
+		list_add(&page->lru, &m->spares);
+		m->nr_spares++;
+		spin_unlock(&m->lock);
+	}
+	return 0;
+}
+
+static u64 *take_spare(struct mirror *m)
+{
+	struct page *page = list_first_entry(&m->spares, struct page, lru);
+
+	list_del(&page->lru);
+	m->nr_spares--;
+	return page_address(page);
+}
+
+/* As large as the process's, unless the processor cannot or must not. */
+static int entry_level(struct mirror *m, u64 guest, const struct leaf *leaf,
+		       u32 flags)
+{
+	int level = min(leaf->level, machine.max_level);
+	int at;
+
+	if (!machine.split_exec)
+		return level;
+	if (flags & DUNE_FAULT_EXEC)
+		return 1;
+	/* What was split for execution stays so. */
+	for (; level > 1; level--) {
+		u64 entry = *find_slot(m, guest, level, &at);
+
+		if (!entry || is_leaf(entry, at))
+			break;
+	}
+	return level;
+}
+
+static u64 make_entry(const struct leaf *leaf, int level)
+{
+	u64 entry = (leaf->frame & ~(span(level) - 1)) | leaf->rights |
+		    leaf->type | VMX_EPT_IPAT_BIT | EPT_USED;
+
+	if (level == 1)
+		return entry;
+	if (machine.split_exec)
+		entry &= ~VMX_EPT_EXECUTABLE_MASK;
+	return entry | EPT_LARGE;
+}
+
+/* May @entry replace @old at once: the same page with no right less? */
+static bool widens(u64 old, u64 entry)
+{
+	return !(old & EPT_RIGHTS & ~entry) &&
+	       !((old ^ entry) & ~(EPT_RIGHTS | EPT_USED));
+}
+
+/*
+ * What is in the way is dropped, and forgotten by all, before its place is
+ * used: a page must never be remembered in two sizes.
+ */
+static void clear_way(struct mirror *m, u64 guest, int level, u64 entry)
+{
+	int at;
+	u64 old = *find_slot(m, guest, level, &at);
+	u64 start = guest & ~(span(level) - 1);
+
+	if (!old)
+		return;
+	if (at == level && is_leaf(old, level)) {
+		if (widens(old, entry))
+			return;
+		m->counts.narrowed++;
+	}
+	drop(m, start, start + span(level));
+}
+
+/* Lock held, spares there. */
+static void install(struct mirror *m, u64 guest, int level, u64 entry)
+{
+	u64 *slot;
+	int at;
+
+	clear_way(m, guest, level, entry);
+	slot = find_slot(m, guest, level, &at);
+	for (; at > level; at--) {
+		u64 *table = take_spare(m);
+
+		set_entry(m, slot, __pa(table) | EPT_RIGHTS |
+			  VMX_EPT_ACCESS_BIT);
+		slot = slot_of(table, guest, at - 1);
+	}
+	if (!*slot)
+		m->counts.entries++;
+	m->counts.fills++;
+	set_entry(m, slot, entry);
+}
+
+/*
+ * Lock held: has anything been taken back since @sequence was read, or is it
+ * being taken back now, from what an entry at @level is about to map?
+ */
+static bool is_outdated(const struct mirror *m, unsigned long sequence,
+			u64 address, int level)
+{
+	u64 start = address & ~(span(level) - 1);
+
+	if (m->sequence != sequence)
+		return true;
+	return m->in_progress && m->start < start + span(level) &&
+	       m->end > start;
+}
+
+static u64 rights_for(u32 flags)
+{
+	return VMX_EPT_READABLE_MASK |
+	       (flags & DUNE_FAULT_WRITE ? VMX_EPT_WRITABLE_MASK : 0) |
+	       (flags & DUNE_FAULT_EXEC ? VMX_EPT_EXECUTABLE_MASK : 0);
+}
+
+/**
+ * mirror_fill() - make the entry for an address
+ * @m:		the mirror of current->mm
+ * @address:	of the process, in a granule
+ * @flags:	DUNE_FAULT_WRITE and _EXEC: what the guest wants to do there
+ *
+ * Most faults find that the process has the page already, so this comes first,
+ * and only where it fails the process's own fault handler, and this again.
+ *
+ * Context: process, interrupts on, may sleep.
+ * Return: 0 to enter the guest again: the entry was made, or something was
+ * taken back meanwhile, and the fault comes again. -EFAULT: the process's page
+ * table does not allow it. -ENOMEM: no memory for tables.
+ */
+int mirror_fill(struct mirror *m, u64 address, u32 flags)
+{
+	u64 rights = rights_for(flags);
+	unsigned long sequence;
+	struct leaf leaf;
+	int level, err;
+	bool found;
+	u64 guest;
+
+	if (address >= TASK_SIZE_MAX ||
+	    !granules_to_guest(&m->granules, address, &guest))
+		return -EFAULT;
+	err = get_spares(m);
+	if (err)
+		return err;
+	/* Before the walk; pairs with mirror_invalidate_end(). */
+	sequence = smp_load_acquire(&m->sequence);
+	local_irq_disable();
+	found = walk(m->notifier.mm, address, &leaf);
+	local_irq_enable();
+	if (!found || rights & ~leaf.rights)
+		return -EFAULT;
+	spin_lock(&m->lock);
+	level = entry_level(m, guest, &leaf, flags);
+	if (is_outdated(m, sequence, address, level) ||
+	    m->nr_spares < SPARES_NEEDED)
+		m->counts.retries++;
+	else
+		install(m, guest, level, make_entry(&leaf, level));
+	spin_unlock(&m->lock);
+	return 0;
+}
+
+/* ---- vCPUs ---- */
+
+void mirror_add_vcpu(struct mirror *m, struct mirror_vcpu *vcpu)
+{
+	vcpu->in_guest = -1;
+	vcpu->cpu = -1;
+	vcpu->generation = 0;
+	spin_lock(&m->lock);
+	list_add(&vcpu->link, &m->vcpus);
+	spin_unlock(&m->lock);
+}
+
+/* The vCPU does not run and will not. */
+void mirror_remove_vcpu(struct mirror *m, struct mirror_vcpu *vcpu)
+{
+	spin_lock(&m->lock);
+	list_del(&vcpu->link);
+	spin_unlock(&m->lock);
+}
+
+/**
+ * mirror_enter() - the vCPU is about to enter the guest
+ * @m:		its mirror
+ * @vcpu:	what the mirror knows of it
+ *
+ * Context: interrupts off, from here until the guest has been left.
+ * Return: whether this CPU must forget this EPTP (INVEPT, single context)
+ * before: entries were dropped since the vCPU's last entry, or that was on
+ * another CPU. Here a CPU may still remember what it was told by another vCPU
+ * of this mirror long ago, or by another mirror whose root was on this page.
+ */
+bool mirror_enter(struct mirror *m, struct mirror_vcpu *vcpu)
+{
+	int cpu = smp_processor_id();
+	u64 generation;
+
+	/* Pairs with forget(). */
+	smp_store_mb(vcpu->in_guest, cpu);
+	generation = READ_ONCE(m->generation);
+	if (likely(generation == vcpu->generation && cpu == vcpu->cpu))
+		return false;
+	vcpu->generation = generation;
+	vcpu->cpu = cpu;
+	return true;
+}
+
+/**
+ * mirror_leave() - the vCPU has left the guest
+ * @vcpu:	what the mirror knows of it
+ *
+ * Context: any; the later, the more interrupts for nothing.
+ */
+void mirror_leave(struct mirror_vcpu *vcpu)
+{
+	/* Whoever sees it may free what the guest has used. */
+	smp_store_release(&vcpu->in_guest, -1);
+}
+
+/* ---- mirrors ---- */
+
+static void mirror_free(struct mmu_notifier *notifier)
+{
+	struct mirror *m = of_notifier(notifier);
+
+	if (m->root) {
+		drop_below(m, m->root, EPT_ROOT_LEVEL, 0,
+			   (u64)machine.granules << GRANULE_SHIFT);
+		free_page((unsigned long)m->root);
+	}
+	free_tables(&m->doomed);
+	free_tables(&m->spares);
+	granules_destroy(&m->granules);
+	free_cpumask_var(m->kicked);
+	kfree(m);
+}
+
+static struct mmu_notifier *mirror_alloc(struct mm_struct *mm)
+{
+	struct mirror *m = kzalloc(sizeof(*m), GFP_KERNEL_ACCOUNT);
+
+	if (!m)
+		return ERR_PTR(-ENOMEM);
+	granules_init(&m->granules);
+	spin_lock_init(&m->lock);
+	INIT_LIST_HEAD(&m->vcpus);
+	INIT_LIST_HEAD(&m->doomed);
+	INIT_LIST_HEAD(&m->spares);
+	m->root = (u64 *)get_zeroed_page(GFP_KERNEL_ACCOUNT);
+	if (!m->root || !zalloc_cpumask_var(&m->kicked, GFP_KERNEL_ACCOUNT)) {
+		mirror_free(&m->notifier);
+		return ERR_PTR(-ENOMEM);
+	}
+	set_page_private(virt_to_page(m->root), 0);
+	return &m->notifier;
+}
+
+static const struct mmu_notifier_ops mirror_ops = {
+	.invalidate_range_start = mirror_invalidate_start,
+	.invalidate_range_end = mirror_invalidate_end,
+	.clear_flush_young = mirror_clear_flush_young,
+	.clear_young = mirror_clear_young,
+	.test_young = mirror_test_young,
+	.release = mirror_release,
+	.alloc_notifier = mirror_alloc,
+	.free_notifier = mirror_free,
+};
+
+/**
+ * mirror_get() - the mirror of a process
+ * @mm:		current->mm
+ *
+ * The first one of an mm costs a pass over its mappings (mm_take_all_locks()).
+ *
+ * Context: process, in a system call; takes mmap_lock.
+ * Return: the mirror, counted, or an ERR_PTR: -ERESTARTNOINTR where a signal
+ * came first, -ENOMEM.
+ */
+struct mirror *mirror_get(struct mm_struct *mm)
+{
+	struct mmu_notifier *notifier = mmu_notifier_get(&mirror_ops, mm);
+
+	if (notifier == ERR_PTR(-EINTR))
+		return ERR_PTR(-ERESTARTNOINTR);
+	return IS_ERR(notifier) ? ERR_CAST(notifier) : of_notifier(notifier);
+}
+
+/* No vCPU of the caller's is left in it. Freed after a grace period. */
+void mirror_put(struct mirror *m)
+{
+	mmu_notifier_put(&m->notifier);
+}
+
+/* The EPT pointer, SDM vol. 3, table 25-9. */
+u64 mirror_eptp(const struct mirror *m)
+{
+	return __pa(m->root) | VMX_EPTP_MT_WB | VMX_EPTP_PWL_4 |
+	       (machine.accessed ? VMX_EPTP_AD_ENABLE_BIT : 0);
+}
+
+const struct mirror_counts *mirror_counts(const struct mirror *m)
+{
+	return &m->counts;
+}
+
+/**
+ * mirror_map_granule() - DUNE_MAP_GRANULE
+ * @m:		the mirror of current->mm
+ * @guest:	guest-physical, see struct dune_granule
+ * @address:	of the process
+ *
+ * Context: process, may sleep.
+ * Return: 0, -EINVAL, -EEXIST or -ENOMEM.
+ */
+int mirror_map_granule(struct mirror *m, u64 guest, u64 address)
+{
+	if ((guest | address) & GRANULE_MASK || !guest ||
+	    guest >> GRANULE_SHIFT >= machine.granules || address >> 47)
+		return -EINVAL;
+	return granules_map(&m->granules, guest, address);
+}
+
+/* The process's address of a guest-physical one; false: no granule there. */
+bool mirror_address(struct mirror *m, u64 guest, u64 *address)
+{
+	return granules_to_address(&m->granules, guest, address);
+}
+
+/* ---- the module ---- */
+
+/**
+ * mirror_init() - learn about the machine
+ * @accessed_dirty: EPT has accessed and dirty bits
+ * @large_2m:	EPT has pages of 2 MB
+ * @large_1g:	EPT has pages of 1 GB
+ * @address_bits: width of a physical address, 36 or more
+ */
+void __init mirror_init(bool accessed_dirty, bool large_2m, bool large_1g,
+			unsigned int address_bits)
+{
+	rdmsrq(MSR_IA32_CR_PAT, machine.pat);
+	machine.accessed = accessed_dirty;
+	machine.max_level = !large_2m ? 1 : !large_1g ? 2 : 3;
+	machine.split_exec = boot_cpu_has_bug(X86_BUG_ITLB_MULTIHIT);
+	/* All of the process's 47 bits, and granule 0, which is not used. */
+	machine.granules = address_bits > 47 ? BIT(17) + 1 :
+					       BIT(address_bits - 30);
+}
+
+/* Mirrors are freed later than they are put: wait for the last. */
+void mirror_exit(void)
+{
+	mmu_notifier_synchronize();
+}
+
+/* dune_info.granules */
+unsigned int mirror_granules(void)
+{
+	return machine.granules;
+}
