@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The one place that knows kernel versions: it gives older kernels the names
- * of the newer ones. Everything else is written for the newest.
+ * The one place that knows that kernels differ: it gives older kernels the
+ * names of the newer ones. Everything else is written for the newest.
+ *
+ * What a kernel has is seen by its macros, or by what Kbuild found in its
+ * headers (HAVE_*); its version number says nothing about what a distribution
+ * has put into it.
  */
 #ifndef DUNE_COMPAT_H
 #define DUNE_COMPAT_H
 
-#include <linux/version.h>
-
-#ifdef __ASSEMBLY__
+#ifdef __ASSEMBLER__
 
 #include <asm/nospec-branch.h>
 
@@ -17,12 +19,19 @@
 #define UNTRAIN_RET_VM	UNTRAIN_RET
 #endif
 
-#else /* !__ASSEMBLY__ */
+#else /* !__ASSEMBLER__ */
 
+#include <linux/bitops.h>
+#include <linux/entry-common.h>
 #include <linux/mm.h>
+#include <linux/syscore_ops.h>
+#include <asm/msr.h>
+#include <asm/page.h>
+#include <asm/svm.h>
+#include <asm/thread_info.h>
 
 /* Since 6.3 the flags of a VMA are changed by functions that check locks. */
-#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 3, 0)
+#ifndef HAVE_VM_FLAGS_SET
 static inline void vm_flags_set(struct vm_area_struct *vma, vm_flags_t flags)
 {
 	vma->vm_flags |= flags;
@@ -39,6 +48,54 @@ static inline void vm_flags_set(struct vm_area_struct *vma, vm_flags_t flags)
 #define SVM_VM_CR_SVM_DISABLE	4
 #endif
 
-#endif /* __ASSEMBLY__ */
+/* Since 6.13 there is a reschedule that may wait for the next tick. */
+#ifndef _TIF_NEED_RESCHED_LAZY
+#define _TIF_NEED_RESCHED_LAZY	0
+#endif
+
+/* Since 7.0 restartable sequences have a flag of their own. */
+#ifndef _TIF_RSEQ
+#define _TIF_RSEQ	0
+#endif
+
+/* Since 6.16 CPUID has headers of its own. */
+#if __has_include(<asm/cpuid/api.h>)
+#include <asm/cpuid/api.h>
+#endif
+
+/* Since 6.16 the size is in the name as in the instruction's operand. */
+#ifndef rdmsrq
+#define rdmsrq	rdmsrl
+#define wrmsrq	wrmsrl
+#endif
+
+/* Since 6.18 the callbacks get a pointer. */
+#ifndef HAVE_REGISTER_SYSCORE
+struct syscore {
+	struct syscore_ops *ops;
+};
+
+#define SYSCORE_ARGUMENT	void
+
+static inline void register_syscore(struct syscore *syscore)
+{
+	register_syscore_ops(syscore->ops);
+}
+
+static inline void unregister_syscore(struct syscore *syscore)
+{
+	unregister_syscore_ops(syscore->ops);
+}
+#else
+#define SYSCORE_ARGUMENT	void *unused
+#endif
+
+/* Since 7.0 this word of the VMCB has a name for all of its bits. */
+#ifndef SVM_MISC_ENABLE_NP
+#define SVM_MISC_ENABLE_NP	SVM_NESTED_CTL_NP_ENABLE
+#define misc_ctl		nested_ctl
+#endif
+
+#endif /* __ASSEMBLER__ */
 
 #endif /* DUNE_COMPAT_H */

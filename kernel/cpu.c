@@ -10,6 +10,7 @@
 #include <linux/percpu.h>
 #include <linux/syscore_ops.h>
 
+#include "compat.h"
 #include "dune.h"
 #include "vendor.h"
 
@@ -57,13 +58,13 @@ static int virt_cpu_offline(unsigned int cpu)
 }
 
 /* The last CPU, interrupts off, every user thread frozen in user mode. */
-static int virt_suspend(void)
+static int virt_suspend(SYSCORE_ARGUMENT)
 {
 	virt_disable(NULL);
 	return 0;
 }
 
-static void virt_resume(void)
+static void virt_resume(SYSCORE_ARGUMENT)
 {
 	if (virt_enable())
 		pr_err("virtualization is unavailable after suspend\n");
@@ -75,7 +76,7 @@ static void virt_stop(void *unused)
 	set_tsk_need_resched(current);
 }
 
-static void virt_shutdown(void)
+static void virt_shutdown(SYSCORE_ARGUMENT)
 {
 	on_each_cpu(virt_stop, NULL, 1);
 }
@@ -86,6 +87,8 @@ static struct syscore_ops virt_syscore_ops = {
 	.shutdown = virt_shutdown,
 };
 
+static struct syscore virt_syscore = { .ops = &virt_syscore_ops };
+
 int dune_cpu_init(void)
 {
 	int ret = cpuhp_setup_state(CPUHP_AP_ONLINE_DYN, "x86/dune:online",
@@ -94,12 +97,12 @@ int dune_cpu_init(void)
 	if (ret < 0)
 		return ret;
 	virt_cpu_state = ret;
-	register_syscore_ops(&virt_syscore_ops);
+	register_syscore(&virt_syscore);
 	return 0;
 }
 
 void dune_cpu_exit(void)
 {
-	unregister_syscore_ops(&virt_syscore_ops);
+	unregister_syscore(&virt_syscore);
 	cpuhp_remove_state(virt_cpu_state);
 }

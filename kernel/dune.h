@@ -16,19 +16,27 @@
 #include <linux/sched.h>
 #include <linux/dune.h>
 
+#include "mirror.h"
+
 /**
  * struct dune_vm - an open /dev/dune: the address space of its opener
  * @kref:	one for the file, one for each vCPU
  * @mm:		held by mmgrab(): the structure stays, its pages may go. A
  *		vCPU runs only while current->mm is this, so the page table
  *		that the processor walks is always the live one.
+ * @mirror:	where the second-level page table has a format of its own: the
+ *		one that all address spaces of @mm share; else NULL
  *
  * Never changes after open; needs no lock.
  */
 struct dune_vm {
 	struct kref kref;
 	struct mm_struct *mm;
+	struct mirror *mirror;
 };
+
+/* Set at load, where dune_vm.mirror is. */
+DECLARE_STATIC_KEY_FALSE(dune_mirrors);
 
 /**
  * struct dune_vcpu - a virtual processor of one thread
@@ -38,6 +46,7 @@ struct dune_vm {
  * @run:	the page shared with user mode. Everything in it can change at
  *		any time: read a value once, then check it, then use it.
  * @hw:		the vendor's part
+ * @mirror:	what the mirror knows of it
  * @notifier:	tells the vendor when @task is switched away from in a run
  * @frame:	arguments of the system call being dispatched
  * @switches:	context switches of @task when the host's state was last saved
@@ -57,6 +66,7 @@ struct dune_vcpu {
 	struct task_struct *task;
 	struct dune_run *run;
 	struct vcpu_hw *hw;
+	struct mirror_vcpu mirror;
 	struct preempt_notifier notifier;
 	struct pt_regs frame;
 	u64 switches;
@@ -80,15 +90,19 @@ void dune_vm_get(struct dune_vm *vm);
 void dune_vm_put(struct dune_vm *vm);
 
 /* vcpu.c */
+void dune_vcpu_init(void);
 int dune_vcpu_create(struct dune_vm *vm);
 
 /* fault.c */
-int dune_handle_fault(struct dune_vcpu *vcpu, u64 address, u32 flags);
+int dune_handle_fault(struct dune_vcpu *vcpu, u64 guest, u32 flags);
 
 /* syscall.c */
 void dune_syscall_init(void);
 bool dune_syscall_is_fast(void);
 int dune_handle_hypercall(struct dune_vcpu *vcpu, bool interrupted);
+
+/* symbol.c */
+unsigned long dune_find_function(const char *name);
 
 /* return_buffer.S */
 void dune_fill_return_buffer(void);

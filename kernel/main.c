@@ -40,6 +40,7 @@ static int __init dune_init(void)
 		goto vendor;
 	if (vendor->put)
 		preempt_notifier_inc();
+	dune_vcpu_init();
 	dune_syscall_init();
 	err = misc_register(&dune_device);
 	if (err)

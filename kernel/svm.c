@@ -56,7 +56,7 @@ static int svm_probe(void)
 {
 	u64 vm_cr;
 
-	rdmsrl(MSR_VM_CR, vm_cr);
+	rdmsrq(MSR_VM_CR, vm_cr);
 	if (vm_cr & BIT(SVM_VM_CR_SVM_DISABLE)) {
 		pr_err("SVM is disabled by the firmware: enable it in the setup (SVM mode)\n");
 		return -EOPNOTSUPP;
@@ -167,11 +167,11 @@ static int svm_cpu_enable(void)
 	struct svm_cpu *sc = this_cpu_ptr(&svm_cpu);
 	u64 efer;
 
-	rdmsrl(MSR_EFER, efer);
+	rdmsrq(MSR_EFER, efer);
 	if (efer & EFER_SVME)
 		return -EBUSY;
-	wrmsrl(MSR_EFER, efer | EFER_SVME);
-	wrmsrl(MSR_VM_HSAVE_PA, __sme_pa(page_address(sc->hsave)));
+	wrmsrq(MSR_EFER, efer | EFER_SVME);
+	wrmsrq(MSR_VM_HSAVE_PA, __sme_pa(page_address(sc->hsave)));
 	svm_asid_cpu_on();
 	return 0;
 }
@@ -180,9 +180,9 @@ static void svm_cpu_disable(void)
 {
 	u64 efer;
 
-	wrmsrl(MSR_VM_HSAVE_PA, 0);
-	rdmsrl(MSR_EFER, efer);
-	wrmsrl(MSR_EFER, efer & ~EFER_SVME);
+	wrmsrq(MSR_VM_HSAVE_PA, 0);
+	rdmsrq(MSR_EFER, efer);
+	wrmsrq(MSR_EFER, efer & ~EFER_SVME);
 }
 
 void svm_permissions(struct vmcb_control_area *control)

@@ -10,8 +10,8 @@
 #include <linux/jump_label.h>
 #include <asm/msr-index.h>
 #include <asm/processor-flags.h>
-#include <asm/svm.h>
 
+#include "compat.h"
 #include "dune.h"
 
 /**

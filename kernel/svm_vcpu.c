@@ -103,7 +103,7 @@ int svm_create(struct dune_vcpu *vcpu)
 	control = &hw->vmcb->control;
 	svm_intercepts_init(control);
 	svm_permissions(control);
-	control->nested_ctl = SVM_NESTED_CTL_NP_ENABLE;
+	control->misc_ctl = SVM_MISC_ENABLE_NP;
 
 	reset_state(hw->vmcb);
 	return 0;
@@ -242,7 +242,7 @@ void svm_store(struct dune_vcpu *vcpu)
 	const struct vmcb *vmcb = vcpu->hw->vmcb;
 	struct dune_run *run = vcpu->run;
 
-	if (likely(vmcb->control.exit_code != (u32)SVM_EXIT_ERR)) {
+	if (likely((u32)vmcb->control.exit_code != (u32)SVM_EXIT_ERR)) {
 		run->regs.rip = vmcb->save.rip;
 		run->regs.rsp = vmcb->save.rsp;
 		run->regs.rflags = vmcb->save.rflags;
@@ -294,9 +294,9 @@ bool svm_enter(struct dune_vcpu *vcpu, bool flush)
 	vmcb->control.event_inj = 0;
 	vmcb->control.tlb_ctl = TLB_CONTROL_DO_NOTHING;
 	vmcb->control.clean = CLEAN_ALL & ~CLEAN_INTR;
-	/* #VMEXIT leaves DR7 cleared (APM 15.6). */
+	/* #VMEXIT leaves DR7 cleared (APM 15.6), DR0 to DR3 are the host's. */
 	if (unlikely(hw_breakpoint_active()))
-		hw_breakpoint_restore();
+		set_debugreg(__this_cpu_read(cpu_dr7), 7);
 	if (likely(vmcb->control.exit_code == SVM_EXIT_VMMCALL)) {
 		regs->rax = vmcb->save.rax;
 		return false;
@@ -305,7 +305,7 @@ bool svm_enter(struct dune_vcpu *vcpu, bool flush)
 	 * The guest's state was refused and is what it was, on hardware. TCG
 	 * has put the host's there: nobody must see that, nor run with it.
 	 */
-	if (unlikely(vmcb->control.exit_code == (u32)SVM_EXIT_ERR)) {
+	if (unlikely((u32)vmcb->control.exit_code == (u32)SVM_EXIT_ERR)) {
 		reset_state(vmcb);
 		return false;
 	}

@@ -10,8 +10,6 @@
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <linux/bitmap.h>
-#include <linux/kallsyms.h>
-#include <linux/kprobes.h>
 #include <linux/nospec.h>
 #include <linux/static_call.h>
 #include <asm/syscall.h>
@@ -33,13 +31,16 @@ static const u16 slow_calls[] = {
 	__NR_exit_group, __NR_set_thread_area, __NR_get_thread_area,
 	__NR_execveat, __NR_rseq, __NR_clone3, __NR_seccomp, __NR_reboot,
 	__NR_kexec_load, __NR_kexec_file_load,
-	/* Newer than the oldest headers: uretprobe, map_shadow_stack. */
-	335, 453,
+	/* Newer than the oldest headers: uretprobe, uprobe, map_shadow_stack. */
+	335, 336, 453,
 };
 
 static DECLARE_BITMAP(slow_bitmap, NR_syscalls);
 
-/* The dispatcher of do_syscall_64(); patched into a direct call at load. */
+/*
+ * The dispatcher of do_syscall_64(), which is not exported; patched into a
+ * direct call at load. Everything works without it, by the slow path.
+ */
 static long no_dispatcher(const struct pt_regs *regs, unsigned int nr)
 {
 	return -ENOSYS;
@@ -48,29 +49,9 @@ static long no_dispatcher(const struct pt_regs *regs, unsigned int nr)
 DEFINE_STATIC_CALL(dispatcher, no_dispatcher);
 static bool have_dispatcher;
 
-/*
- * The dispatcher is not exported. A kprobe on it finds its address, or the
- * address behind its ENDBR; the symbol's own offset brings us back to its
- * start. Everything works without it, by the slow path.
- */
-static unsigned long find_dispatcher(void)
-{
-	struct kprobe probe = { .symbol_name = "x64_sys_call" };
-	char name[KSYM_SYMBOL_LEN];
-	unsigned long offset;
-
-	if (register_kprobe(&probe) < 0)
-		return 0;
-	unregister_kprobe(&probe);
-	sprint_symbol(name, (unsigned long)probe.addr);
-	if (sscanf(name, "x64_sys_call+0x%lx", &offset) != 1)
-		return 0;
-	return (unsigned long)probe.addr - offset;
-}
-
 void dune_syscall_init(void)
 {
-	unsigned long address = find_dispatcher();
+	unsigned long address = dune_find_function("x64_sys_call");
 	int i;
 
 	for (i = 0; i < ARRAY_SIZE(slow_calls); i++)

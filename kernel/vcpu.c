@@ -21,12 +21,12 @@
 #include "vendor.h"
 
 /*
- * The second-level page table is the kernel's own page table of the process.
+ * On AMD the second-level page table is the kernel's own of the process.
  * Nested walks count as user accesses (APM vol. 2, 15.25.5), so what belongs
  * to the kernel in it stays out of reach. Where the kernel is isolated from
  * user mode, its own copy has NX in every user entry: take the user's copy.
  */
-static u64 second_level_root(struct mm_struct *mm)
+static u64 shared_root(struct mm_struct *mm)
 {
 	pgd_t *pgd = mm->pgd;
 
@@ -40,6 +40,34 @@ static u64 second_level_root(struct mm_struct *mm)
 	return __sme_pa(pgd);
 }
 
+static void no_fpu_return(void)
+{
+}
+
+/* switch_fpu_return(), which newer kernels export to KVM alone. */
+DEFINE_STATIC_CALL(fpu_return, no_fpu_return);
+static bool have_fpu_return __ro_after_init;
+
+void dune_vcpu_init(void)
+{
+	unsigned long address = dune_find_function("switch_fpu_return");
+
+	if (!address)
+		return;
+	static_call_update(fpu_return, (void (*)(void))address);
+	have_fpu_return = true;
+}
+
+/*
+ * Interrupts off: the FPU's registers are not the thread's. Returns false
+ * where only the return to user mode can load them.
+ */
+static bool vcpu_load_fpu(void)
+{
+	static_call(fpu_return)();
+	return have_fpu_return;
+}
+
 /*
  * What a Dune process leaves the guest for, whatever the guest does: a
  * signal, a debugger, task work, a higher-priority thread. Returns 0 when
@@ -47,7 +75,7 @@ static u64 second_level_root(struct mm_struct *mm)
  */
 static int vcpu_pending_work(unsigned long flags)
 {
-	if (flags & ~_TIF_NEED_RESCHED)
+	if (flags & ~(_TIF_NEED_RESCHED | _TIF_NEED_RESCHED_LAZY))
 		return DUNE_EXIT_INTR;
 	schedule();
 	return 0;
@@ -103,7 +131,8 @@ static void vcpu_settle(struct dune_vcpu *vcpu)
 /*
  * Interrupts off, right before entry: must the TLB tag be flushed?
  *
- * Entries of the guest's tag are combined translations, of the guest's page
+ * Where the second level is a mirror of the page table, the mirror knows
+ * (mirror.c). Where it is the page table itself: entries of the guest's tag are combined translations, of the guest's page
  * table with the process's. They become stale when the kernel changes the
  * latter. The kernel counts such changes in context.tlb_gen, before it tells
  * the CPUs in mm_cpumask() by IPI, and frees no page before all of them have
@@ -114,15 +143,20 @@ static void vcpu_settle(struct dune_vcpu *vcpu)
  *    not lazy. Interrupts are off until the guest runs, and in the guest an
  *    interrupt is an exit. The next entry comes through here again;
  *  - while this thread is off the CPU the tag is not in use.
- * There is no mmu notifier, so a Dune process pays nothing for a change of
+ * There is no mmu notifier there, so a Dune process pays nothing for a change of
  * its mappings beyond what any process pays. A kernel that flushes without
  * IPIs would need a notifier that kicks the vCPUs.
  */
 static bool vcpu_must_flush(struct dune_vcpu *vcpu)
 {
-	u64 tlb_gen = atomic64_read(&current->mm->context.tlb_gen);
+	u64 tlb_gen = 0;
+	bool flush = vcpu->flush;
 
-	if (likely(tlb_gen == vcpu->tlb_gen && !vcpu->flush))
+	if (static_branch_unlikely(&dune_mirrors))
+		flush |= mirror_enter(vcpu->vm->mirror, &vcpu->mirror);
+	else
+		tlb_gen = atomic64_read(&current->mm->context.tlb_gen);
+	if (likely(tlb_gen == vcpu->tlb_gen && !flush))
 		return false;
 	vcpu->flush = false;
 	vcpu->tlb_gen = tlb_gen;
@@ -135,18 +169,18 @@ static bool vcpu_must_flush(struct dune_vcpu *vcpu)
  * interval timers count it: an interrupt that ends it must be handled while
  * the thread is still marked (PF_VCPU).
  */
-static void vcpu_enter(struct dune_vcpu *vcpu, unsigned long flags)
+static void vcpu_enter(struct dune_vcpu *vcpu)
 {
 	bool flush = vcpu_must_flush(vcpu);
 
-	if (unlikely(flags & _TIF_NEED_FPU_LOAD))
-		switch_fpu_return();
 	trace_dune_entry(vcpu);
 	vtime_account_guest_enter();
 	if (static_call(vendor_enter)(vcpu, flush)) {
 		local_irq_enable();
 		local_irq_disable();
 	}
+	if (static_branch_unlikely(&dune_mirrors))
+		mirror_leave(&vcpu->mirror);
 	dune_count(vcpu, DUNE_COUNT_EXITS);
 	vtime_account_guest_exit();
 	local_irq_enable();
@@ -159,7 +193,8 @@ static void vcpu_enter(struct dune_vcpu *vcpu, unsigned long flags)
  */
 static int vcpu_loop(struct dune_vcpu *vcpu)
 {
-	unsigned long work = EXIT_TO_USER_MODE_WORK & ~_TIF_NOTIFY_RESUME;
+	unsigned long work = EXIT_TO_USER_MODE_WORK &
+			     ~(_TIF_NOTIFY_RESUME | _TIF_RSEQ);
 	int reason;
 
 	do {
@@ -180,7 +215,12 @@ static int vcpu_loop(struct dune_vcpu *vcpu)
 			reason = 0;
 			continue;
 		}
-		vcpu_enter(vcpu, flags);
+		if (unlikely(flags & _TIF_NEED_FPU_LOAD) && !vcpu_load_fpu()) {
+			local_irq_enable();
+			reason = DUNE_EXIT_INTR;
+			continue;
+		}
+		vcpu_enter(vcpu);
 		work = EXIT_TO_USER_MODE_WORK;
 		reason = static_call(vendor_handle_exit)(vcpu);
 	} while (!reason);
@@ -328,6 +368,21 @@ static long vcpu_set_state(struct dune_vcpu *vcpu,
 	return 0;
 }
 
+static long vcpu_map_granule(struct dune_vcpu *vcpu,
+			     const struct dune_granule __user *argument)
+{
+	struct dune_granule granule;
+
+	if (!mirror_granules())
+		return -ENOTTY;
+	if (copy_from_user(&granule, argument, sizeof(granule)))
+		return -EFAULT;
+	if (granule.size != sizeof(granule) || granule.flags)
+		return -EINVAL;
+	return mirror_map_granule(vcpu->vm->mirror, granule.guest,
+				  granule.address);
+}
+
 static long vcpu_ioctl(struct file *file, unsigned int request,
 		       unsigned long argument)
 {
@@ -342,6 +397,8 @@ static long vcpu_ioctl(struct file *file, unsigned int request,
 		return vcpu_get_state(vcpu, (void __user *)argument);
 	case DUNE_SET_STATE:
 		return vcpu_set_state(vcpu, (void __user *)argument);
+	case DUNE_MAP_GRANULE:
+		return vcpu_map_granule(vcpu, (void __user *)argument);
 	default:
 		return -ENOTTY;
 	}
@@ -362,6 +419,8 @@ static int vcpu_mmap(struct file *file, struct vm_area_struct *vma)
 
 static void vcpu_free(struct dune_vcpu *vcpu)
 {
+	if (vcpu->vm->mirror)
+		mirror_remove_vcpu(vcpu->vm->mirror, &vcpu->mirror);
 	free_page((unsigned long)vcpu->run);
 	put_task_struct(vcpu->task);
 	dune_vm_put(vcpu->vm);
@@ -397,6 +456,8 @@ int dune_vcpu_create(struct dune_vm *vm)
 	vcpu->vm = vm;
 	vcpu->task = get_task_struct(current);
 	vcpu->cpu = -1;
+	if (vm->mirror)
+		mirror_add_vcpu(vm->mirror, &vcpu->mirror);
 	preempt_notifier_init(&vcpu->notifier, &vcpu_preempt_ops);
 	ret = -ENOMEM;
 	vcpu->run = (void *)get_zeroed_page(GFP_KERNEL_ACCOUNT);
@@ -405,7 +466,8 @@ int dune_vcpu_create(struct dune_vm *vm)
 	ret = vendor->create(vcpu);
 	if (ret)
 		goto free;
-	vendor->set_root(vcpu, second_level_root(vm->mm));
+	vendor->set_root(vcpu, vm->mirror ? mirror_eptp(vm->mirror) :
+					    shared_root(vm->mm));
 	ret = anon_inode_getfd("[dune-vcpu]", &vcpu_fops, vcpu,
 			       O_RDWR | O_CLOEXEC);
 	if (ret < 0)

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What the kernel's own macros of <asm/nospec-branch.h> refer to, and newer
+ * kernels export to KVM alone: the same under the same names, within this
+ * module.
+ */
+#include <linux/linkage.h>
+#include <asm/msr-index.h>
+#include <asm/segment.h>
+
+#include "compat.h"
+
+/*
+ * CLEAR_CPU_BUFFERS: VERW with the selector of a writable data segment in
+ * memory also clears what buffers hold of others' data, on processors that
+ * leak it.
+ */
+	.section .rodata, "a"
+	.balign 2
+SYM_DATA(x86_verw_sel, .word __KERNEL_DS)
+
+/*
+ * UNTRAIN_RET_VM: forget all predictions of branches. Clobbers RAX, RCX and
+ * RDX, as the macro's users expect. Processors that keep predictions of
+ * returns (X86_BUG_IBPB_NO_RET) get the return stack buffer overwritten too,
+ * here all of them.
+ */
+	.section .text, "ax"
+SYM_FUNC_START(write_ibpb)
+	mov	$MSR_IA32_PRED_CMD, %ecx
+	mov	$PRED_CMD_IBPB, %eax
+	xor	%edx, %edx
+	wrmsr
+	__FILL_RETURN_BUFFER(%rax, RSB_CLEAR_LOOPS)
+	RET
+SYM_FUNC_END(write_ibpb)
