@@ -51,17 +51,37 @@ static bool resolve_fault(struct mm_struct *mm, u64 address, u32 flags)
 	return !(fault & VM_FAULT_ERROR);
 }
 
+/*
+ * Where the second level is a mirror of the page table, that has the page in
+ * most cases, and only the mirror has not. Returns as resolve_fault().
+ */
+static bool resolve_mirrored(const struct dune_vm *vm, u64 address, u32 flags)
+{
+	int err = mirror_fill(vm->mirror, address, flags);
+
+	if (err != -EFAULT)
+		return !err;
+	if (!resolve_fault(vm->mm, address, flags))
+		return false;
+	/* Taken away again meanwhile, or a fatal signal: it comes again. */
+	return mirror_fill(vm->mirror, address, flags) != -ENOMEM;
+}
+
 /**
  * dune_handle_fault() - resolve a nested page fault
  * @vcpu:	of current
- * @address:	guest-physical, that is: an address of the process
+ * @guest:	guest-physical address
  * @flags:	DUNE_FAULT_*
  *
  * Context: process, interrupts on, may sleep.
  * Return: 0 to enter the guest again, or DUNE_EXIT_FAULT.
  */
-int dune_handle_fault(struct dune_vcpu *vcpu, u64 address, u32 flags)
+int dune_handle_fault(struct dune_vcpu *vcpu, u64 guest, u32 flags)
 {
+	const struct dune_vm *vm = vcpu->vm;
+	u64 address = guest;
+	bool resolved = false;
+
 	dune_count(vcpu, DUNE_COUNT_FAULT);
 	trace_dune_fault(address, flags);
 	/*
@@ -72,8 +92,15 @@ int dune_handle_fault(struct dune_vcpu *vcpu, u64 address, u32 flags)
 	if (vcpu->fault_page == (address & PAGE_MASK))
 		vcpu->flush = true;
 	vcpu->fault_page = address & PAGE_MASK;
-	if (likely(address < TASK_SIZE_MAX) &&
-	    likely(resolve_fault(vcpu->vm->mm, address, flags)))
+	if (vm->mirror && !mirror_address(vm->mirror, guest, &address))
+		flags |= DUNE_FAULT_GUEST;
+	else if (unlikely(address >= TASK_SIZE_MAX))
+		resolved = false;
+	else if (vm->mirror)
+		resolved = resolve_mirrored(vm, address, flags);
+	else
+		resolved = resolve_fault(vm->mm, address, flags);
+	if (likely(resolved))
 		return 0;
 	vcpu->run->fault_address = address;
 	vcpu->run->fault_flags = flags;

@@ -898,7 +898,7 @@ bool mirror_address(struct mirror *m, u64 guest, u64 *address)
  * @large_1g:	EPT has pages of 1 GB
  * @address_bits: width of a physical address, 36 or more
  */
-void __init mirror_init(bool accessed_dirty, bool large_2m, bool large_1g,
+void mirror_init(bool accessed_dirty, bool large_2m, bool large_1g,
 			unsigned int address_bits)
 {
 	rdmsrq(MSR_IA32_CR_PAT, machine.pat);

@@ -3,6 +3,7 @@
 #ifndef DUNE_REGS_OFFSETS_H
 #define DUNE_REGS_OFFSETS_H
 
+#define REGS_RAX	0
 #define REGS_RCX	8
 #define REGS_RDX	16
 #define REGS_RBX	24

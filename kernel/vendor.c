@@ -7,7 +7,9 @@
 
 #include <linux/printk.h>
 #include <asm/cpufeature.h>
+#include <asm/processor.h>
 
+#include "dune.h"
 #include "vendor.h"
 
 const struct vendor *vendor;
@@ -21,10 +23,15 @@ DEFINE_STATIC_CALL_NULL(vendor_handle_exit, *((struct vendor *)0)->handle_exit);
 /* Returns 0, -ENODEV or -EOPNOTSUPP; says in one line what is missing. */
 int vendor_choose(void)
 {
+	int err;
+
 	if (boot_cpu_has(X86_FEATURE_SVM)) {
 		vendor = &svm_vendor;
+	} else if (cpuid_ecx(1) & BIT(5)) {
+		/* Not the kernel's flag: it is cleared where VT-x is locked. */
+		vendor = &vmx_vendor;
 	} else {
-		pr_err("this CPU has no AMD SVM, or a hypervisor hides it\n");
+		pr_err("this CPU has neither AMD SVM nor Intel VT-x, or a hypervisor hides it\n");
 		return -ENODEV;
 	}
 	static_call_update(vendor_load, vendor->load);
@@ -32,5 +39,8 @@ int vendor_choose(void)
 	static_call_update(vendor_moved, vendor->moved);
 	static_call_update(vendor_enter, vendor->enter);
 	static_call_update(vendor_handle_exit, vendor->handle_exit);
-	return vendor->probe();
+	err = vendor->probe();
+	if (!err && vendor->mirrors)
+		static_branch_enable(&dune_mirrors);
+	return err;
 }

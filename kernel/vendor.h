@@ -85,6 +85,7 @@ struct vendor {
 };
 
 extern const struct vendor svm_vendor;
+extern const struct vendor vmx_vendor;
 
 /* vendor.c: the one of this processor; set before anything else runs. */
 extern const struct vendor *vendor;

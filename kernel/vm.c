@@ -11,12 +11,23 @@
 #include "dune.h"
 #include "vendor.h"
 
+DEFINE_STATIC_KEY_FALSE(dune_mirrors);
+
 static int dune_vm_open(struct inode *inode, struct file *file)
 {
 	struct dune_vm *vm = kzalloc(sizeof(*vm), GFP_KERNEL_ACCOUNT);
 
 	if (!vm)
 		return -ENOMEM;
+	if (vendor->mirrors) {
+		vm->mirror = mirror_get(current->mm);
+		if (IS_ERR(vm->mirror)) {
+			int err = PTR_ERR(vm->mirror);
+
+			kfree(vm);
+			return err;
+		}
+	}
 	kref_init(&vm->kref);
 	vm->mm = current->mm;
 	mmgrab(vm->mm);
@@ -28,6 +39,8 @@ static void dune_vm_free(struct kref *kref)
 {
 	struct dune_vm *vm = container_of(kref, struct dune_vm, kref);
 
+	if (vm->mirror)
+		mirror_put(vm->mirror);
 	mmdrop(vm->mm);
 	kfree(vm);
 }

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The host's state around VT-x. An exit loads what the VMCS says (SDM 28.5):
+ * control registers, selectors, bases. Of the rest, what the kernel itself
+ * does not need while the thread is in its run loop stays the guest's, or at
+ * the processor's default, until the thread is switched away from or leaves
+ * DUNE_RUN: system-call MSRs, KERNEL_GS_BASE, user segments, LDTR, limits of
+ * descriptor tables and the TSS. So none of it costs anything at an exit.
+ */
+#include <linux/sched.h>
+#include <asm/debugreg.h>
+#include <asm/desc.h>
+#include <asm/fsgsbase.h>
+#include <asm/msr.h>
+#include <asm/segment.h>
+
+#include "compat.h"
+#include "vmx.h"
+#include "vmx_ops.h"
+
+static const u32 msr_numbers[VMX_MSRS] = {
+	[VMX_MSR_STAR] = MSR_STAR,
+	[VMX_MSR_LSTAR] = MSR_LSTAR,
+	[VMX_MSR_CSTAR] = MSR_CSTAR,
+	[VMX_MSR_SFMASK] = MSR_SYSCALL_MASK,
+};
+
+/* The host's, which never change and are the same on all CPUs. */
+static u64 host_msrs[VMX_MSRS];
+
+void vmx_host_init(void)
+{
+	int i;
+
+	for (i = 0; i < VMX_MSRS; i++)
+		rdmsrl(msr_numbers[i], host_msrs[i]);
+}
+
+static u64 tss_base(const struct desc_ptr *gdt)
+{
+	const struct ldttss_desc *tss;
+	u16 tr;
+
+	asm volatile("str %0" : "=r" (tr));
+	tss = (void *)(gdt->address + tr);
+	return tss->base0 | tss->base1 << 16 | tss->base2 << 24 |
+	       (u64)tss->base3 << 32;
+}
+
+/* The current VMCS: what belongs to this CPU. */
+void vmx_host_write_cpu(struct vmx_host *host)
+{
+	struct desc_ptr gdt;
+	u64 value;
+
+	native_store_gdt(&gdt);
+	store_idt(&host->idt);
+	vmcs_write(HOST_GDTR_BASE, gdt.address);
+	vmcs_write(HOST_IDTR_BASE, host->idt.address);
+	vmcs_write(HOST_TR_BASE, tss_base(&gdt));
+	rdmsrl(MSR_GS_BASE, value);
+	vmcs_write(HOST_GS_BASE, value);
+	rdmsrl(MSR_IA32_SYSENTER_CS, value);
+	vmcs_write(HOST_IA32_SYSENTER_CS, value);
+	rdmsrl(MSR_IA32_SYSENTER_ESP, value);
+	vmcs_write(HOST_IA32_SYSENTER_ESP, value);
+	rdmsrl(MSR_IA32_SYSENTER_EIP, value);
+	vmcs_write(HOST_IA32_SYSENTER_EIP, value);
+}
+
+/* The current VMCS: what belongs to this thread. */
+void vmx_host_write(struct vmx_host *host)
+{
+	vmcs_write(HOST_FS_BASE, host->fs_base);
+}
+
+/* Before the first entry since the thread runs on this CPU. */
+void vmx_host_save(struct vcpu_hw *hw)
+{
+	struct vmx_host *host = &hw->host;
+	int i;
+
+	savesegment(ds, host->ds);
+	savesegment(es, host->es);
+	savesegment(fs, host->fs);
+	savesegment(gs, host->gs);
+	store_ldt(host->ldt);
+	rdmsrl(MSR_IA32_DEBUGCTLMSR, host->debugctl);
+	if (boot_cpu_has(X86_FEATURE_FSGSBASE))
+		host->fs_base = rdfsbase();
+	else
+		rdmsrl(MSR_FS_BASE, host->fs_base);
+	rdmsrl(MSR_KERNEL_GS_BASE, host->kernel_gs_base);
+	wrmsrl(MSR_KERNEL_GS_BASE, hw->kernel_gs_base);
+	for (i = 0; i < VMX_MSRS; i++)
+		if (hw->msrs[i] != host_msrs[i])
+			wrmsrl(msr_numbers[i], hw->msrs[i]);
+	hw->switched = true;
+}
+
+static void restore_segments(const struct vmx_host *host)
+{
+	/* Selectors of 0 are what the exit loads, with their base. */
+	if (unlikely(host->ds | host->es)) {
+		loadsegment(ds, host->ds);
+		loadsegment(es, host->es);
+	}
+	if (unlikely(host->fs)) {
+		loadsegment(fs, host->fs);
+		wrmsrl(MSR_FS_BASE, host->fs_base);
+	}
+	/* Changes what will be the user's GS base: before that is restored. */
+	if (unlikely(host->gs))
+		load_gs_index(host->gs);
+	if (unlikely(host->ldt))
+		asm volatile("lldt %0" : : "r" (host->ldt));
+}
+
+void vmx_host_restore(struct vcpu_hw *hw)
+{
+	struct vmx_host *host = &hw->host;
+	int i;
+
+	hw->switched = false;
+	rdmsrl(MSR_KERNEL_GS_BASE, hw->kernel_gs_base);
+	restore_segments(host);
+	wrmsrl(MSR_KERNEL_GS_BASE, host->kernel_gs_base);
+	for (i = 0; i < VMX_MSRS; i++)
+		if (hw->msrs[i] != host_msrs[i])
+			wrmsrl(msr_numbers[i], host_msrs[i]);
+	/* The exit made the limits 0xffff, the TSS's 0x67: no I/O bitmap. */
+	load_fixmap_gdt(smp_processor_id());
+	load_idt(&host->idt);
+	invalidate_tss_limit();
+}
+
+/**
+ * vmx_set_msr() - the guest writes one of its system-call MSRs
+ *
+ * Context: process, interrupts on.
+ * Return: 0, or -EPERM where the guest gets #GP: not one of them, or a value
+ * that the processor refuses.
+ */
+int vmx_set_msr(struct vcpu_hw *hw, u32 msr, u64 value)
+{
+	int i, err;
+
+	for (i = 0; i < VMX_MSRS; i++)
+		if (msr_numbers[i] == msr)
+			break;
+	if (i == VMX_MSRS)
+		return -EPERM;
+	local_irq_disable();
+	/* The processor's own opinion of the value. */
+	err = wrmsrl_safe(msr, value);
+	if (!err)
+		hw->msrs[i] = value;
+	if (!hw->switched)
+		wrmsrl(msr, host_msrs[i]);
+	local_irq_enable();
+	return err ? -EPERM : 0;
+}

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The world switch of VT-x. SDM is the Intel 64 and IA-32 Architectures
+ * Software Developer's Manual, volume 3.
+ */
+#include <linux/linkage.h>
+#include <asm/alternative.h>
+#include <asm/asm.h>
+#include <asm/cpufeatures.h>
+#include <asm/msr-index.h>
+#include <asm/nospec-branch.h>
+#include <asm/unwind_hints.h>
+
+#include "compat.h"
+#include "regs_offsets.h"
+#include "return_buffer.h"
+
+#define HOST_RSP	0x6c14
+
+	.section .text, "ax"
+
+/*
+ * bool vmx_switch(struct dune_regs *regs, bool launched, u64 *host_rsp)
+ *
+ * Interrupts off, VMCS current. RSP, RIP and RFLAGS of the guest are in the
+ * VMCS; all else here. Returns true if there was no entry (VMfail).
+ */
+SYM_FUNC_START(vmx_switch)
+	push	%rbp
+	push	%rbx
+	push	%r12
+	push	%r13
+	push	%r14
+	push	%r15
+	push	%rdi
+
+	/* Mostly the same as last time. */
+	cmp	%rsp, (%rdx)
+	je	1f
+	mov	%rsp, (%rdx)
+	mov	$HOST_RSP, %eax
+	vmwrite	%rsp, %rax
+1:
+	/* CF lives through what follows: VERW touches ZF only. */
+	bt	$0, %esi
+
+	mov	REGS_RAX(%rdi), %rax
+	mov	REGS_RCX(%rdi), %rcx
+	mov	REGS_RDX(%rdi), %rdx
+	mov	REGS_RBX(%rdi), %rbx
+	mov	REGS_RBP(%rdi), %rbp
+	mov	REGS_RSI(%rdi), %rsi
+	mov	REGS_R8(%rdi), %r8
+	mov	REGS_R9(%rdi), %r9
+	mov	REGS_R10(%rdi), %r10
+	mov	REGS_R11(%rdi), %r11
+	mov	REGS_R12(%rdi), %r12
+	mov	REGS_R13(%rdi), %r13
+	mov	REGS_R14(%rdi), %r14
+	mov	REGS_R15(%rdi), %r15
+	mov	REGS_RDI(%rdi), %rdi
+
+	/* As before every return to user mode; touches only flags. */
+	CLEAR_CPU_BUFFERS
+
+	UNWIND_HINT_SAVE
+	jnc	2f
+	vmresume
+	jmp	3f
+2:	vmlaunch
+3:	/* No entry: the guest's registers are as they were in memory. */
+	mov	$1, %eax
+	jmp	.Lhost
+
+/* The VMCS's host RIP. */
+SYM_INNER_LABEL(vmx_switch_exit, SYM_L_GLOBAL)
+	UNWIND_HINT_RESTORE
+	ANNOTATE_NOENDBR
+	push	%rdi
+	mov	8(%rsp), %rdi
+	mov	%rax, REGS_RAX(%rdi)
+	mov	%rcx, REGS_RCX(%rdi)
+	mov	%rdx, REGS_RDX(%rdi)
+	mov	%rbx, REGS_RBX(%rdi)
+	mov	%rbp, REGS_RBP(%rdi)
+	mov	%rsi, REGS_RSI(%rdi)
+	mov	%r8, REGS_R8(%rdi)
+	mov	%r9, REGS_R9(%rdi)
+	mov	%r10, REGS_R10(%rdi)
+	mov	%r11, REGS_R11(%rdi)
+	mov	%r12, REGS_R12(%rdi)
+	mov	%r13, REGS_R13(%rdi)
+	mov	%r14, REGS_R14(%rdi)
+	mov	%r15, REGS_R15(%rdi)
+	pop	REGS_RDI(%rdi)
+	xor	%eax, %eax
+
+.Lhost:
+	/*
+	 * The guest's predictions must not steer the kernel: two harmless
+	 * returns first. Where the kernel restricts indirect branches by hand,
+	 * an exit counts as a change to a more privileged mode, after which
+	 * the MSR must be written again.
+	 */
+	FILL_TWO_RETURNS
+	ALTERNATIVE "jmp .Lrestricted", "", X86_FEATURE_KERNEL_IBRS
+	mov	%eax, %esi
+	mov	$MSR_IA32_SPEC_CTRL, %ecx
+	rdmsr
+	wrmsr
+	mov	%esi, %eax
+.Lrestricted:
+	/* Values of the guest's choice must not linger for speculation. */
+	xor	%ecx, %ecx
+	xor	%edx, %edx
+	xor	%esi, %esi
+	xor	%edi, %edi
+	xor	%r8d, %r8d
+	xor	%r9d, %r9d
+	xor	%r10d, %r10d
+	xor	%r11d, %r11d
+
+	add	$8, %rsp
+	pop	%r15
+	pop	%r14
+	pop	%r13
+	pop	%r12
+	pop	%rbx
+	pop	%rbp
+	RET
+SYM_FUNC_END(vmx_switch)

@@ -1,0 +1,417 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The VT-x part of a vCPU: its VMCS, the way into the guest and back. The
+ * world switch itself is vmx_switch.S; what follows an exit is in vmx_exit.c.
+ * SDM is the Intel 64 and IA-32 Architectures Software Developer's Manual,
+ * volume 3.
+ *
+ * The VMCS is touched only with interrupts off, here: everything that an
+ * entry needs is collected in struct vcpu_hw (.pending) and written by
+ * vmx_enter(), and everything that an exit tells is read by it. In between
+ * the thread can be switched away from, and the VMCS of another vCPU, or of
+ * another hypervisor, becomes the current one.
+ */
+#include <linux/mm.h>
+#include <linux/slab.h>
+#include <linux/smp.h>
+#include <asm/cpufeature.h>
+#include <asm/debugreg.h>
+#include <asm/msr.h>
+
+#include "compat.h"
+#include "dune.h"
+#include "regs_offsets.h"
+#include "vendor.h"
+#include "vmx.h"
+#include "vmx_ops.h"
+
+static_assert(REGS_RAX == offsetof(struct dune_regs, rax));
+
+void vmx_reset_state(struct vcpu_hw *hw)
+{
+	memset(&hw->state, 0, sizeof(hw->state));
+	hw->state.tr.attributes = 0x8b;	/* as DUNE_SET_STATE demands */
+	memset(hw->msrs, 0, sizeof(hw->msrs));
+	hw->pending &= ~(VMX_PENDING_EVENT | VMX_PENDING_SKIP);
+	hw->pending |= VMX_PENDING_STATE;
+}
+
+int vmx_create(struct dune_vcpu *vcpu)
+{
+	struct vcpu_hw *hw = kzalloc(sizeof(*hw), GFP_KERNEL_ACCOUNT);
+
+	if (!hw)
+		return -ENOMEM;
+	hw->vmcs = (void *)get_zeroed_page(GFP_KERNEL_ACCOUNT);
+	if (!hw->vmcs) {
+		kfree(hw);
+		return -ENOMEM;
+	}
+	*(u32 *)hw->vmcs = vmx_revision;
+	hw->vmcs_pa = __pa(hw->vmcs);
+	hw->cpu = -1;
+	hw->controls = vmx_controls.cpu;
+	hw->rflags = X86_EFLAGS_FIXED;
+	hw->pending = VMX_PENDING_SETUP | VMX_PENDING_CONTROLS |
+		      VMX_PENDING_REGS;
+	vmx_reset_state(hw);
+	vcpu->hw = hw;
+	return 0;
+}
+
+static void deactivate(void *hw)
+{
+	vmx_deactivate(hw);
+}
+
+/* A CPU that goes off line has let go of it by itself. */
+static void leave_cpu(struct vcpu_hw *hw)
+{
+	int cpu = READ_ONCE(hw->cpu);
+
+	if (cpu >= 0)
+		smp_call_function_single(cpu, deactivate, hw, true);
+}
+
+void vmx_leave_cpu(struct dune_vcpu *vcpu)
+{
+	leave_cpu(vcpu->hw);
+}
+
+void vmx_destroy(struct dune_vcpu *vcpu)
+{
+	leave_cpu(vcpu->hw);
+	free_page((unsigned long)vcpu->hw->vmcs);
+	kfree(vcpu->hw);
+}
+
+void vmx_set_root(struct dune_vcpu *vcpu, u64 root)
+{
+	vcpu->hw->eptp = root;
+}
+
+/*
+ * Interrupts are off on return, and the VMCS is current. Returns false where
+ * virtualization is off on this CPU.
+ */
+static bool claim(struct vcpu_hw *hw)
+{
+	for (;;) {
+		local_irq_disable();
+		if (hw->cpu < 0 || hw->cpu == smp_processor_id())
+			break;
+		local_irq_enable();
+		leave_cpu(hw);
+	}
+	if (!dune_cpu_enabled())
+		return false;
+	vmx_activate(hw);
+	return true;
+}
+
+static void get_outside_vmcs(const struct vcpu_hw *hw, struct dune_state *state)
+{
+	state->star = hw->msrs[VMX_MSR_STAR];
+	state->lstar = hw->msrs[VMX_MSR_LSTAR];
+	state->cstar = hw->msrs[VMX_MSR_CSTAR];
+	state->sfmask = hw->msrs[VMX_MSR_SFMASK];
+	state->kernel_gs_base = hw->kernel_gs_base;
+	state->cr2 = hw->cr2;
+}
+
+void vmx_get_state(struct dune_vcpu *vcpu, struct dune_state *state)
+{
+	struct vcpu_hw *hw = vcpu->hw;
+
+	if (!(hw->pending & VMX_PENDING_STATE)) {
+		if (claim(hw))
+			vmx_read_state(state);
+		local_irq_enable();
+	} else {
+		*state = hw->state;
+	}
+	get_outside_vmcs(hw, state);
+}
+
+/* Bits 63 to 48 are bit 47's, as SVM has it; the processor would refuse. */
+static u64 canonical(u64 address)
+{
+	return (s64)(address << 16) >> 16;
+}
+
+/*
+ * The processor refuses an illegal state at the entry (DUNE_EXIT_INVALID).
+ * What could reach beyond the guest is not in struct dune_state.
+ */
+void vmx_set_state(struct dune_vcpu *vcpu, const struct dune_state *state)
+{
+	struct vcpu_hw *hw = vcpu->hw;
+
+	hw->state = *state;
+	hw->msrs[VMX_MSR_STAR] = state->star;
+	hw->msrs[VMX_MSR_LSTAR] = canonical(state->lstar);
+	hw->msrs[VMX_MSR_CSTAR] = canonical(state->cstar);
+	hw->msrs[VMX_MSR_SFMASK] = (u32)state->sfmask;
+	hw->kernel_gs_base = canonical(state->kernel_gs_base);
+	hw->cr2 = state->cr2;
+	hw->pending &= ~(VMX_PENDING_EVENT | VMX_PENDING_SKIP);
+	hw->pending |= VMX_PENDING_STATE;
+}
+
+void vmx_filter(struct dune_vcpu *vcpu, bool notsc, bool nocpuid)
+{
+	struct vcpu_hw *hw = vcpu->hw;
+
+	hw->controls &= ~CPU_BASED_RDTSC_EXITING;
+	if (notsc)
+		hw->controls |= CPU_BASED_RDTSC_EXITING;
+	hw->pending |= VMX_PENDING_CONTROLS;
+}
+
+/* Bits of RFLAGS that mean nothing in 64-bit mode or are for VM86 only. */
+#define RFLAGS_ALLOWED	(X86_EFLAGS_CF | X86_EFLAGS_PF | X86_EFLAGS_AF | \
+			 X86_EFLAGS_ZF | X86_EFLAGS_SF | X86_EFLAGS_TF | \
+			 X86_EFLAGS_IF | X86_EFLAGS_DF | X86_EFLAGS_OF | \
+			 X86_EFLAGS_IOPL | X86_EFLAGS_NT | X86_EFLAGS_RF | \
+			 X86_EFLAGS_AC | X86_EFLAGS_ID)
+
+void vmx_load(struct dune_vcpu *vcpu)
+{
+	const struct dune_regs *regs = &vcpu->run->regs;
+	struct vcpu_hw *hw = vcpu->hw;
+	u64 rflags = (READ_ONCE(regs->rflags) & RFLAGS_ALLOWED) |
+		     X86_EFLAGS_FIXED;
+	u64 rip = READ_ONCE(regs->rip);
+
+	/* A shadow of STI or MOV SS belongs to the instruction at RIP. */
+	hw->keeps_shadow = !(hw->pending & VMX_PENDING_REGS) &&
+			   rip == hw->rip && rflags == hw->rflags;
+	hw->rip = rip;
+	hw->rsp = READ_ONCE(regs->rsp);
+	hw->rflags = rflags;
+	hw->irq = READ_ONCE(vcpu->run->irq_vector);
+	hw->pending |= VMX_PENDING_REGS;
+}
+
+void vmx_store(struct dune_vcpu *vcpu)
+{
+	const struct vcpu_hw *hw = vcpu->hw;
+	struct dune_run *run = vcpu->run;
+
+	run->regs.rip = hw->rip;
+	run->regs.rsp = hw->rsp;
+	run->regs.rflags = hw->rflags;
+	if (!hw->irq)
+		run->irq_vector = 0;
+	run->hw_exit = hw->exit.reason;
+	run->hw_info1 = hw->exit.qualification;
+	run->hw_info2 = hw->exit.guest_physical;
+}
+
+void vmx_moved(struct dune_vcpu *vcpu, bool migrated)
+{
+	struct vcpu_hw *hw = vcpu->hw;
+
+	hw->pending |= VMX_PENDING_HOST;
+	if (migrated)
+		hw->pending |= VMX_PENDING_CPU;
+	vmx_host_save(hw);
+}
+
+static void read_regs(struct vcpu_hw *hw)
+{
+	hw->rip = vmcs_read(GUEST_RIP);
+	hw->rsp = vmcs_read(GUEST_RSP);
+	hw->rflags = vmcs_read(GUEST_RFLAGS);
+}
+
+/*
+ * The registers that DUNE_RUN returns are read now: later the VMCS may not be
+ * the current one.
+ */
+void vmx_put(struct dune_vcpu *vcpu)
+{
+	struct vcpu_hw *hw = vcpu->hw;
+
+	if (hw->switched) {
+		vmx_host_restore(hw);
+		if (!(hw->pending & VMX_PENDING_REGS))
+			read_regs(hw);
+	}
+	if (hw->pending & VMX_PENDING_SKIP) {
+		hw->rip += hw->exit.instruction_length;
+		hw->keeps_shadow = false;
+		hw->pending &= ~VMX_PENDING_SKIP;
+		hw->pending |= VMX_PENDING_REGS;
+	}
+}
+
+static void write_regs(struct vcpu_hw *hw)
+{
+	vmcs_write(GUEST_RIP, hw->rip);
+	vmcs_write(GUEST_RSP, hw->rsp);
+	vmcs_write(GUEST_RFLAGS, hw->rflags);
+	if (!hw->keeps_shadow) {
+		vmcs_write(GUEST_INTERRUPTIBILITY_INFO, 0);
+		vmcs_write(GUEST_PENDING_DBG_EXCEPTIONS, 0);
+	}
+}
+
+/* Delivery ends the shadow of the instruction before. */
+static void write_event(struct vcpu_hw *hw)
+{
+	vmcs_write(VM_ENTRY_INTR_INFO_FIELD, hw->event);
+	vmcs_write(VM_ENTRY_EXCEPTION_ERROR_CODE, hw->event_error);
+	vmcs_write(GUEST_INTERRUPTIBILITY_INFO, 0);
+	vmcs_write(GUEST_PENDING_DBG_EXCEPTIONS, 0);
+}
+
+static noinline void write_pending(struct vcpu_hw *hw)
+{
+	u32 pending = hw->pending;
+
+	if (pending & (VMX_PENDING_CPU | VMX_PENDING_HOST))
+		vmx_activate(hw);
+	if (pending & VMX_PENDING_SETUP)
+		vmx_write_setup(hw);
+	if (pending & VMX_PENDING_CONTROLS)
+		vmcs_write(CPU_BASED_VM_EXEC_CONTROL, hw->controls);
+	if (pending & VMX_PENDING_CPU) {
+		vmx_host_write_cpu(&hw->host);
+		hw->vpid_generation = 0;
+		hw->host_rsp = 0;
+	}
+	if (pending & VMX_PENDING_HOST) {
+		vmx_host_write(&hw->host);
+		if (vmx_take_vpid(hw))
+			vmcs_write(VIRTUAL_PROCESSOR_ID, hw->vpid);
+	}
+	if (pending & VMX_PENDING_STATE)
+		vmx_write_state(&hw->state);
+	if (pending & VMX_PENDING_REGS)
+		write_regs(hw);
+	if (pending & VMX_PENDING_SKIP) {
+		vmcs_write(GUEST_RIP, vmcs_read(GUEST_RIP) +
+				      hw->exit.instruction_length);
+		vmcs_write(GUEST_INTERRUPTIBILITY_INFO, 0);
+	}
+	if (pending & VMX_PENDING_EVENT)
+		write_event(hw);
+	hw->pending = 0;
+}
+
+/*
+ * An interrupt waits for the guest: it gets it now, or as soon as it can take
+ * one. An event that is being delivered goes first (SDM 27.6).
+ */
+static noinline void offer_interrupt(struct vcpu_hw *hw, bool event)
+{
+	bool open = !event && vmcs_read(GUEST_RFLAGS) & X86_EFLAGS_IF &&
+		    !(vmcs_read(GUEST_INTERRUPTIBILITY_INFO) &
+		      (GUEST_INTR_STATE_STI | GUEST_INTR_STATE_MOV_SS));
+
+	if (open) {
+		vmcs_write(VM_ENTRY_INTR_INFO_FIELD, hw->irq |
+			   INTR_TYPE_EXT_INTR | INTR_INFO_VALID_MASK);
+		hw->irq = 0;
+	}
+	if (open != !hw->irq_window)
+		vmcs_write(CPU_BASED_VM_EXEC_CONTROL, hw->controls |
+			   (open ? 0 : CPU_BASED_INTR_WINDOW_EXITING));
+	hw->irq_window = !open;
+}
+
+static void read_exit(struct vcpu_hw *hw)
+{
+	struct vmx_exit *exit = &hw->exit;
+
+	exit->qualification = vmcs_read(EXIT_QUALIFICATION);
+	exit->guest_physical = vmcs_read(GUEST_PHYSICAL_ADDRESS);
+	exit->interruption = vmcs_read(VM_EXIT_INTR_INFO);
+	exit->vectoring = vmcs_read(IDT_VECTORING_INFO_FIELD);
+	exit->vectoring_error = vmcs_read(IDT_VECTORING_ERROR_CODE);
+	exit->instruction_length = vmcs_read(VM_EXIT_INSTRUCTION_LEN);
+}
+
+/*
+ * A hypercall is carried out by whoever called vmx_enter(); the guest will go
+ * on behind it. Not from ring 3, where the instruction does not exist.
+ */
+static __always_inline void read_hypercall(struct vcpu_hw *hw)
+{
+	if (unlikely(VMX_AR_DPL(vmcs_read(GUEST_SS_AR_BYTES)))) {
+		hw->exit.reason = EXIT_REASON_VMFUNC;	/* also #UD */
+		hw->exit.vectoring = 0;
+		return;
+	}
+	hw->exit.rip = vmcs_read(GUEST_RIP);
+	vmcs_write(GUEST_RIP, hw->exit.rip + 3);
+	if (unlikely(vmcs_read(GUEST_INTERRUPTIBILITY_INFO)))
+		vmcs_write(GUEST_INTERRUPTIBILITY_INFO, 0);
+}
+
+/* The exit took what was the host's: hand it on. */
+static bool host_event(const struct vmx_exit *exit)
+{
+	switch (exit->reason) {
+	case EXIT_REASON_EXCEPTION_NMI:
+		/* NMIs are blocked until the handler's IRET (SDM 28.5.3). */
+		if ((exit->interruption & INTR_INFO_INTR_TYPE_MASK) ==
+		    INTR_TYPE_NMI_INTR)
+			asm volatile("int $2");
+		else if ((exit->interruption & INTR_INFO_VECTOR_MASK) == 18)
+			asm volatile("int $18");
+		return false;
+	case EXIT_REASON_MCE_DURING_VMENTRY:
+		asm volatile("int $18");
+		return false;
+	default:
+		return exit->reason == EXIT_REASON_EXTERNAL_INTERRUPT;
+	}
+}
+
+bool vmx_enter(struct dune_vcpu *vcpu, bool flush)
+{
+	struct vcpu_hw *hw = vcpu->hw;
+	u64 cr3 = __read_cr3(), cr4 = __read_cr4();
+	bool event = hw->pending & VMX_PENDING_EVENT;
+
+	if (unlikely(hw->pending))
+		write_pending(hw);
+	if (unlikely(cr3 != hw->host.cr3))
+		vmcs_write(HOST_CR3, hw->host.cr3 = cr3);
+	if (unlikely(cr4 != hw->host.cr4))
+		vmcs_write(HOST_CR4, hw->host.cr4 = cr4);
+	if (unlikely(flush))
+		vmx_flush(hw);
+	if (unlikely(hw->irq))
+		offer_interrupt(hw, event);
+	if (unlikely(hw->cr2 != native_read_cr2()))
+		native_write_cr2(hw->cr2);
+	if (static_branch_unlikely(&vmx_flushes_l1d))
+		wrmsrl(MSR_IA32_FLUSH_CMD, L1D_FLUSH);
+
+	if (unlikely(vmx_switch(&vcpu->run->regs, hw->launched,
+				&hw->host_rsp))) {
+		hw->exit.reason = VMX_EXIT_REASONS_FAILED_VMENTRY;
+		hw->exit.qualification = vmcs_read(VM_INSTRUCTION_ERROR);
+		return false;
+	}
+	hw->launched = true;
+	/* It is not in the VMCS, and the host's next page fault changes it. */
+	hw->cr2 = native_read_cr2();
+	/* The exit cleared both (SDM 28.5.1). */
+	if (unlikely(__this_cpu_read(cpu_dr7)))
+		set_debugreg(__this_cpu_read(cpu_dr7), 7);
+	if (unlikely(hw->host.debugctl))
+		wrmsrl(MSR_IA32_DEBUGCTLMSR, hw->host.debugctl);
+
+	hw->exit.reason = vmcs_read(VM_EXIT_REASON);
+	if (likely(hw->exit.reason == EXIT_REASON_VMCALL)) {
+		read_hypercall(hw);
+		return false;
+	}
+	hw->exit.rip = vmcs_read(GUEST_RIP);
+	read_exit(hw);
+	return host_event(&hw->exit);
+}
