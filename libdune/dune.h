@@ -197,8 +197,8 @@ int dune_syscall_special(uint32_t nr);
  * execute its instruction again when the handler has run". Only in a handler
  * of a system call of ring 3.
  */
-long dune_syscall_forward(long nr, long a0, long a1, long a2, long a3, long a4,
-			  long a5);
+extern long (*dune_syscall_forward)(long nr, long a0, long a1, long a2,
+				    long a3, long a4, long a5);
 
 #define DUNE_AGAIN	(-512L)
 
@@ -232,9 +232,12 @@ void dune_ring3_leave(long value) __attribute__((noreturn));
  * checked or emulated: not for clone, fork, rt_sigaction, rt_sigreturn,
  * sigaltstack or arch_prctl. Returns the result or a negative errno number.
  * May block. Ring 0.
+ *
+ * A pointer, as dune_syscall_forward() is, because the instruction is another
+ * one on Intel's processors than on AMD's. dune_enter() sets it.
  */
-long dune_hypercall(long nr, long a0, long a1, long a2, long a3, long a4,
-		    long a5);
+extern long (*dune_hypercall)(long nr, long a0, long a1, long a2, long a3,
+			      long a4, long a5);
 
 /**
  * dune_copy() - copy bytes between places that may not be there
@@ -251,11 +254,22 @@ int dune_user_ok(const void *p, size_t n);
 /* ---- page tables ------------------------------------------------------ */
 
 /*
- * A page table is named by its root, the address of its top level (as CR3).
- * "Physical" addresses in entries are virtual addresses of the process. The
- * first one, made by dune_enter(), maps every user address to itself, with
- * pages of 1 GB, made when first needed; what is really there is decided by
- * the process's own mappings (mmap, mprotect) underneath. Calls split large
+ * A page table is named by its root, the address of its top level. All
+ * addresses here, also those of the memory that is to be mapped, are addresses
+ * of the process. The first page table, made by dune_enter(), maps every user
+ * address to itself, with pages of 1 GB, made when first needed; what is really
+ * there is decided by the process's own mappings (mmap, mprotect) underneath.
+ *
+ * Only what the processor reads, entries and CR3, holds guest-physical
+ * addresses. They are the process's addresses where the processor has enough
+ * physical address bits (AMD), and others where it has fewer (most of Intel's):
+ * dune_gpa() and dune_va() translate. With B bits a process can use memory in
+ * 2^(B-30) - 1 different gigabytes (aligned; 63 with 36 bits); each one counts
+ * that it touches, or names in a call here, and none is ever given back. When
+ * they are used up, calls here fail with -ENOMEM, and a program that touches
+ * memory in another gigabyte ends with a message, by SIGBUS.
+ *
+ * Calls split large
  * pages where they must. Tables are never freed before their root is, so
  * entries may be looked at without a lock; change them with an atomic
  * instruction (the processor sets A and D on its own).
@@ -288,8 +302,15 @@ typedef uint64_t dune_pte;
 /* The root that the calling thread runs on. */
 dune_pte *dune_pt_root(void);
 
+/*
+ * The guest-physical address of an address of the process (all ones: there is
+ * none left for it), and back (all ones: that is nobody's).
+ */
+uint64_t dune_gpa(uint64_t va);
+uint64_t dune_va(uint64_t gpa);
+
 /**
- * dune_pt_map() - map [va, va + len) to [pa, pa + len)
+ * dune_pt_map() - map [va, va + len) to the memory at [pa, pa + len)
  * @rights:	DUNE_PT_R*, or'ed with any DUNE_PTE_USER*
  *
  * Uses pages of 1 GB and 2 MB where @va, @pa and @len allow and no smaller

@@ -42,7 +42,8 @@ static void init_state(struct dune_thread *t)
 	sys3(__NR_arch_prctl, ARCH_GET_FS, (long)&fs, 0);
 	dune_state_init(t, &t->state);
 	t->state.fs.base = fs;
-	t->state.cr3 = (u64)dune_process.root;
+	t->root = dune_process.root;
+	t->state.cr3 = to_gpa((u64)t->root);
 	sys3(__NR_sigaltstack, 0, (long)&t->altstack, 0);
 }
 
@@ -61,8 +62,8 @@ static int check(const struct dune_config *cfg)
 int dune_enter(const struct dune_config *cfg)
 {
 	static const struct dune_config defaults = { .size = sizeof(defaults) };
-	struct dune_thread *t;
-	long err;
+	struct dune_thread *t = NULL;
+	long dev, err;
 
 	if (dune_active())
 		return 0;
@@ -71,18 +72,25 @@ int dune_enter(const struct dune_config *cfg)
 	/* Written before anything in this page is read: one page fault. */
 	WRITE_ONCE(dune_process.entered, 1);
 	err = check(cfg);
-	if (!err)
-		err = init_process(cfg);
 	if (err)
 		return err;
+	dev = dune_device_open();
+	if (dev < 0)
+		return dev;
+	err = init_process(cfg);
+	if (!err) {
+		t = dune_thread_new();
+		err = t ? 0 : -ENOMEM;
+	}
+	if (err) {
+		sys3(__NR_close, dev, 0, 0);
+		return err;
+	}
 
-	t = dune_thread_new();
-	if (!t)
-		return -ENOMEM;
 	t->sighand = &dune_process.sighand;
 	init_state(t);
 	dune_pt_touch_core(dune_process.root);
-	err = dune_vcpu_open(t);
+	err = dune_vcpu_open(t, dev);
 	if (err) {
 		dune_thread_free(t);
 		return err;

@@ -217,37 +217,45 @@ dune_tf_resume:
 	jmp	return_ring0
 
 /*
- * dune_lstar: where SYSCALL leads to. RCX is the return address, R11 the
- * flags; interrupts are off (SFMASK).
+ * dune_lstar_*: where SYSCALL leads to, one for each vendor's hypercall
+ * instruction (hypercall.c). RCX is the return address, R11 the flags;
+ * interrupts are off (SFMASK).
  *
  * From ring 0 it is a hypercall in disguise: no stack, no frame. The flags
  * come back from R11 by way of memory below the red zone.
  */
-	.globl	dune_lstar, dune_lstar_call, dune_lstar_popf, dune_lstar_end
-	.hidden	dune_lstar, dune_lstar_call, dune_lstar_popf, dune_lstar_end
+.macro LSTAR vendor, hypercall
+	.globl	dune_lstar_\vendor, dune_lstar_call_\vendor
+	.globl	dune_lstar_popf_\vendor, dune_lstar_end_\vendor
+	.hidden	dune_lstar_\vendor, dune_lstar_call_\vendor
+	.hidden	dune_lstar_popf_\vendor, dune_lstar_end_\vendor
 	.balign	64
-dune_lstar:
+dune_lstar_\vendor:
 	btl	$IOPL_BIT, %r11d
 	jnc	syscall_ring3
 	cmpq	$SYSCALL_MAX, %rax
-	jae	large
+	jae	2f
 	btq	%rax, dune_special(%rip)
 	jc	special
-call:	vmmcall
-dune_lstar_call:
+1:	\hypercall
+dune_lstar_call_\vendor:
 	leaq	-128(%rsp), %rsp
 	pushq	%r11
 	popfq
-dune_lstar_popf:
+dune_lstar_popf_\vendor:
 	leaq	128(%rsp), %rsp
 	jmp	*%rcx
-dune_lstar_end:
+dune_lstar_end_\vendor:
 
-/* The number is an int; what is above it does not count. */
-large:	movl	%eax, %eax
+	/* The number is an int; what is above it does not count. */
+2:	movl	%eax, %eax
 	cmpq	$SYSCALL_MAX, %rax
-	jb	dune_lstar
-	jmp	call
+	jb	dune_lstar_\vendor
+	jmp	1b
+.endm
+
+	LSTAR	svm, vmmcall
+	LSTAR	vmx, vmcall
 
 /*
  * Calls that need a frame, from ring 0: on the ring-0 stack, from its top or,
@@ -332,56 +340,6 @@ syscall_ring3:
 	movq	(TF_RSP - TF_VECTOR)(%rsp), %rsp
 	swapgs
 	sysretq
-
-/*
- * long dune_hypercall(nr, a0, a1, a2, a3, a4, a5), and the same for the
- * program's own call, told apart by the host half by its address.
- */
-	.globl	dune_hypercall
-	.balign	16
-dune_hypercall:
-	movq	%rdi, %rax
-	movq	%rsi, %rdi
-	movq	%rdx, %rsi
-	movq	%rcx, %rdx
-	movq	%r8, %r10
-	movq	%r9, %r8
-	movq	8(%rsp), %r9
-	vmmcall
-	ret
-
-	.globl	dune_syscall_forward, dune_forward_call
-	.hidden	dune_forward_call
-	.balign	16
-dune_syscall_forward:
-	movq	%rdi, %rax
-	movq	%rsi, %rdi
-	movq	%rdx, %rsi
-	movq	%rcx, %rdx
-	movq	%r8, %r10
-	movq	%r9, %r8
-	movq	8(%rsp), %r9
-	vmmcall
-dune_forward_call:
-	ret
-
-/*
- * long dune_forward_tf(struct dune_tf *tf, nr): the frame's own arguments.
- */
-	.globl	dune_forward_tf, dune_forward_tf_call
-	.hidden	dune_forward_tf, dune_forward_tf_call
-	.balign	16
-dune_forward_tf:
-	movq	%rsi, %rax
-	movq	104(%rdi), %rsi
-	movq	96(%rdi), %rdx
-	movq	56(%rdi), %r10
-	movq	72(%rdi), %r8
-	movq	64(%rdi), %r9
-	movq	112(%rdi), %rdi
-	vmmcall
-dune_forward_tf_call:
-	ret
 
 /* long dune_ring3_enter(const struct dune_tf *tf): see ring3.c */
 	.globl	dune_ring3_enter

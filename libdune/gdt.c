@@ -92,6 +92,6 @@ void dune_state_init(struct dune_thread *t, struct dune_state *s)
 	s->idtr.limit = sizeof(dune_process.idt) - 1;
 	/* SYSRET adds 16 for CS and 8 for SS, and sets their RPL */
 	s->star = (u64)((USER_SS - 8) | 3) << 48 | (u64)KERNEL_CS << 32;
-	s->lstar = (u64)dune_lstar;
+	s->lstar = (u64)dune_calls->lstar;
 	s->sfmask = SFMASK;
 }

@@ -12,25 +12,6 @@
 
 #define NR_RESTART	__NR_restart_syscall
 
-static u64 append(char *to, u64 n, const char *s)
-{
-	while (*s)
-		to[n++] = *s++;
-	return n;
-}
-
-static u64 append_hex(char *to, u64 n, u64 v)
-{
-	int shift = 60;
-
-	n = append(to, n, "0x");
-	while (shift && !(v >> shift))
-		shift -= 4;
-	for (; shift >= 0; shift -= 4)
-		to[n++] = "0123456789abcdef"[v >> shift & 15];
-	return n;
-}
-
 /* End by a signal's default action, whatever the program's own is. */
 void dune_host_die(int sig)
 {
@@ -50,19 +31,19 @@ void dune_host_fatal(struct dune_thread *t, const char *what, int sig)
 	char line[256];
 	u64 n = 0;
 
-	n = append(line, n, "dune: ");
-	n = append(line, n, what);
+	n = dune_text(line, n, "dune: ");
+	n = dune_text(line, n, what);
 	if (t && t->run) {
-		n = append(line, n, " at rip ");
-		n = append_hex(line, n, t->run->regs.rip);
-		n = append(line, n, ", rsp ");
-		n = append_hex(line, n, t->run->regs.rsp);
-		n = append(line, n, ", exit ");
-		n = append_hex(line, n, t->run->hw_exit);
-		n = append(line, n, " ");
-		n = append_hex(line, n, t->run->hw_info1);
-		n = append(line, n, " ");
-		n = append_hex(line, n, t->run->hw_info2);
+		n = dune_text(line, n, " at rip ");
+		n = dune_text_hex(line, n, t->run->regs.rip);
+		n = dune_text(line, n, ", rsp ");
+		n = dune_text_hex(line, n, t->run->regs.rsp);
+		n = dune_text(line, n, ", exit ");
+		n = dune_text_hex(line, n, t->run->hw_exit);
+		n = dune_text(line, n, " ");
+		n = dune_text_hex(line, n, t->run->hw_info1);
+		n = dune_text(line, n, " ");
+		n = dune_text_hex(line, n, t->run->hw_info2);
 	}
 	line[n++] = '\n';
 	sys3(__NR_write, 2, (long)line, n);
@@ -76,13 +57,13 @@ void dune_host_fatal(struct dune_thread *t, const char *what, int sig)
  */
 static int at_lstar(const struct dune_regs *r)
 {
-	return r->rip == (u64)dune_lstar_call;
+	return r->rip == (u64)dune_calls->lstar_call;
 }
 
 static int at_forward(const struct dune_regs *r)
 {
-	return r->rip == (u64)dune_forward_call ||
-	       r->rip == (u64)dune_forward_tf_call;
+	return r->rip == (u64)dune_calls->forward_call ||
+	       r->rip == (u64)dune_calls->forward_tf_call;
 }
 
 static int can_interrupt(const struct dune_regs *r)
@@ -277,6 +258,9 @@ static void do_hostcall(struct dune_thread *t)
 		break;
 	case HC_NO_THREADS:
 		no_threads();
+		break;
+	case HC_NO_GRANULE:
+		dune_host_no_granule(t, r->rdi);
 		break;
 	default:
 		r->rax = -ENOSYS;

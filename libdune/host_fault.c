@@ -76,11 +76,50 @@ static void count_repeats(struct dune_thread *t)
 		dune_host_fatal(t, "a page fault that does not end", SIGSEGV);
 }
 
+/*
+ * The guest wants to go to the gigabyte around @va, and guest-physical space
+ * is used up. Where nothing is, the fault is as on any processor.
+ */
+void dune_host_no_granule(struct dune_thread *t, u64 va)
+{
+	char line[256];
+	u64 n = 0;
+
+	if (!dune_host_readable(t, (const void *)va, 1))
+		return;
+	n = dune_text(line, n, "dune: with ");
+	n = dune_text_number(line, n, dune_process.info.address_bits);
+	n = dune_text(line, n, " physical address bits of this processor, memory in at most ");
+	n = dune_text_number(line, n, dune_process.granules - 1);
+	n = dune_text(line, n, " different gigabytes can be used, and ");
+	n = dune_text_hex(line, n, va);
+	n = dune_text(line, n, " is in one more: place mappings closer together\n");
+	sys3(__NR_write, 2, (long)line, n);
+	dune_host_die(SIGBUS);
+}
+
+/* A granule that the kernel has not been told of yet; or that nobody has. */
+static void granule_fault(struct dune_thread *t)
+{
+	long err = dune_granule_tell(t->vcpu, t->run->fault_address);
+
+	if (err == -ENOENT)
+		dune_host_fatal(t, "a page-table entry leads to no memory of the process",
+				SIGSEGV);
+	if (err)
+		dune_host_fatal(t, "DUNE_MAP_GRANULE failed", SIGBUS);
+}
+
 void dune_host_fault(struct dune_thread *t)
 {
 	struct dune_run *run = t->run;
 	u64 fixup = dune_fixup(run->regs.rip);
 
+	if (run->fault_flags & DUNE_FAULT_GUEST) {
+		count_repeats(t);
+		granule_fault(t);
+		return;
+	}
 	/* A signal that waits comes first; then the fault again. */
 	if (READ_ONCE(t->nsig) && (run->regs.rflags & RFLAGS_IF))
 		return;

@@ -44,6 +44,7 @@ static struct dune_thread *new_block(struct dune_thread *t,
 		child->altstack = t->altstack;
 	child->vcpu = t->vcpu;		/* the parent's, to close */
 	child->state = t->state;
+	child->root = t->root;
 	dune_state_move(child, &child->state);
 	tf = (struct dune_tf *)(child->ring0_top - TF_SIZE);
 	*tf = *c->tf;
@@ -110,7 +111,7 @@ long dune_host_fork(struct dune_thread *t, struct dune_clone *c)
 	if (ret > 0)
 		dune_process.forks++;
 	/* Called with interrupts off: no handler can run before a second try. */
-	if (ret == DUNE_AGAIN && t->run->regs.rip != (u64)dune_forward_call)
+	if (ret == DUNE_AGAIN && t->run->regs.rip != (u64)dune_calls->forward_call)
 		ret = -EAGAIN;
 	return ret;
 }
@@ -143,7 +144,7 @@ void dune_host_child(struct dune_thread *t)
 	t->child_tf->rax = 0;
 	if (t->child_rsp)
 		t->child_tf->rsp = t->child_rsp;
-	err = dune_vcpu_open(t);
+	err = dune_vcpu_open(t, dune_device_open());
 	if (err)
 		dune_host_fatal(t, "a child could not enter guest mode",
 				SIGKILL);

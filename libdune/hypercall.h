@@ -22,6 +22,8 @@
 #define HC_CLONE	(5 * DUNE_HOSTCALL)
 /* clone() asked for a thread: say once that there are none yet. */
 #define HC_NO_THREADS	(6 * DUNE_HOSTCALL)
+/* No granule for address rdi: say so and die, or return if nothing is there. */
+#define HC_NO_GRANULE	(7 * DUNE_HOSTCALL)
 
 struct dune_clone {
 	struct dune_tf *tf;	/* the caller; the child starts with its copy */

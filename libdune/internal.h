@@ -14,8 +14,19 @@
 /* thread.c: blocks and vCPUs; outside the guest */
 struct dune_thread *dune_thread_new(void);
 void dune_thread_free(struct dune_thread *t);
-long dune_vcpu_open(struct dune_thread *t);
+long dune_device_open(void);
+long dune_vcpu_open(struct dune_thread *t, long dev);
 void dune_vcpu_close(struct dune_thread *t);
+
+/* hypercall.c: addresses in the code that has the vendor's hypercalls */
+struct dune_calls {
+	const char *lstar, *lstar_call, *lstar_popf, *lstar_end;
+	const char *forward_call, *forward_tf_call;
+};
+
+extern const struct dune_calls *dune_calls;
+extern long (*dune_forward_tf)(struct dune_tf *tf, long nr);
+int dune_calls_choose(u32 vendor);
 
 /* gdt.c */
 void dune_gdt_init(struct dune_thread *t);
@@ -46,8 +57,14 @@ void dune_host_fatal(struct dune_thread *t, const char *what, int sig)
 	__noreturn;
 void dune_host_die(int sig) __noreturn;
 
+/* text.c: append to a line; the new length */
+u64 dune_text(char *to, u64 n, const char *s);
+u64 dune_text_hex(char *to, u64 n, u64 v);
+u64 dune_text_number(char *to, u64 n, u32 v);
+
 /* host_fault.c: host */
 void dune_host_fault(struct dune_thread *t);
+void dune_host_no_granule(struct dune_thread *t, u64 va);
 int dune_host_readable(struct dune_thread *t, const void *p, size_t n);
 
 /* host_signal.c: host */
@@ -63,10 +80,7 @@ long dune_host_fork(struct dune_thread *t, struct dune_clone *c);
 void dune_host_child(struct dune_thread *t) __noreturn;
 
 /* entry.S: guest */
-extern const char dune_stubs[], dune_lstar[], dune_lstar_call[];
-extern const char dune_lstar_popf[], dune_lstar_end[], dune_tf_resume[];
-extern const char dune_forward_call[], dune_forward_tf_call[];
-long dune_forward_tf(struct dune_tf *tf, long nr);
+extern const char dune_stubs[], dune_tf_resume[];
 long dune_ring3_enter(const struct dune_tf *tf);
 extern dune_syscall_fn dune_syscall_handler;
 
@@ -138,6 +152,28 @@ dune_pte *dune_pt_new(void);
 void dune_pt_touch(dune_pte *root, u64 va);
 void dune_pt_touch_core(dune_pte *root);
 u64 dune_pt_bytes(void);
+
+/* granule.c: guest-physical addresses where they are not the process's own */
+#define NO_GPA		(~0ULL)
+
+void dune_granule_init(u32 granules);
+u64 dune_granule_gpa(u64 va);
+u64 dune_granule_va(u64 gpa);
+long dune_granule_tell_all(int vcpu);
+long dune_granule_tell(int vcpu, u64 gpa);
+void dune_granule_touch(dune_pte *root);
+
+/* NO_GPA: no granule is left */
+ALWAYS_INLINE u64 to_gpa(u64 va)
+{
+	return likely(!dune_process.granules) ? va : dune_granule_gpa(va);
+}
+
+/* Of an address that to_gpa() returned. */
+ALWAYS_INLINE u64 to_va(u64 gpa)
+{
+	return likely(!dune_process.granules) ? gpa : dune_granule_va(gpa);
+}
 
 ALWAYS_INLINE u64 rdmsr(u32 msr)
 {

@@ -39,8 +39,14 @@
 
 /* struct dune_tf */
 #define TF_R11			48
+#define TF_R10			56
+#define TF_R9			64
+#define TF_R8			72
 #define TF_RAX			80
 #define TF_RCX			88
+#define TF_RDX			96
+#define TF_RSI			104
+#define TF_RDI			112
 #define TF_VECTOR		120
 #define TF_RIP			136
 #define TF_CS			144

@@ -9,6 +9,9 @@
  * the calls here gets there. A page unmapped on purpose is never 0 in those
  * levels: it keeps its address and, in a large entry, PS.
  *
+ * Functions here speak of addresses of the process; what entries hold are
+ * guest-physical ones (granule.c).
+ *
  * One lock orders all changes of the tables' shape. Leaf entries change by
  * compare-and-exchange, since the processor sets A and D in them meanwhile.
  * Tables are freed with their root only, so nobody needs the lock to look.
@@ -35,7 +38,13 @@ static inline u64 level_index(u64 va, int level)
 
 static inline dune_pte *table_of(dune_pte v)
 {
-	return (dune_pte *)(v & DUNE_PTE_ADDR);
+	return (dune_pte *)to_va(v & DUNE_PTE_ADDR);
+}
+
+/* An entry for a table that new_table() made. */
+static inline dune_pte link_to(const dune_pte *t)
+{
+	return to_gpa((u64)t) | TABLE;
 }
 
 /* Whether an entry above level 0 leads to a table. */
@@ -48,8 +57,13 @@ static dune_pte *new_table(void)
 {
 	dune_pte *t = dune_page_alloc(1);
 
-	if (t)
-		__atomic_fetch_add(&dune_process.tables, 1, __ATOMIC_RELAXED);
+	if (!t)
+		return NULL;
+	if (to_gpa((u64)t) == NO_GPA) {
+		dune_page_free(t, 1);
+		return NULL;
+	}
+	__atomic_fetch_add(&dune_process.tables, 1, __ATOMIC_RELAXED);
 	return t;
 }
 
@@ -66,7 +80,7 @@ u64 dune_pt_bytes(void)
 
 /*
  * A page that is read before it is written costs two faults: here and in
- * granule() the first access is a write.
+ * gigabyte() the first access is a write.
  */
 dune_pte *dune_pt_new(void)
 {
@@ -77,11 +91,13 @@ dune_pte *dune_pt_new(void)
 	return root;
 }
 
-/* The identity entry of the 1 GB around @va. */
+/* The identity entry of the 1 GB around @va; 0: no granule is left. */
 static dune_pte identity(u64 va)
 {
-	u64 v = va & ~(level_size(2) - 1);
+	u64 v = to_gpa(va & ~(level_size(2) - 1));
 
+	if (unlikely(v == NO_GPA))
+		return 0;
 	v |= DUNE_PTE_P | DUNE_PTE_W | DUNE_PTE_A | DUNE_PTE_D | DUNE_PTE_PS;
 	if (va - dune_process.super_base >= dune_process.super_size)
 		v |= DUNE_PTE_U;
@@ -101,47 +117,52 @@ static dune_pte fill(dune_pte *e, dune_pte v)
 
 /*
  * The entry of @va in the level of 1 GB pages, made if it was not there yet.
- * NULL: no memory.
+ * NULL: no memory, or no granule for it.
  */
-static dune_pte *granule(dune_pte *root, u64 va)
+static dune_pte *gigabyte(dune_pte *root, u64 va)
 {
 	dune_pte *e = &root[level_index(va, TOP)], *t;
-	dune_pte v = READ_ONCE(*e);
+	dune_pte v = READ_ONCE(*e), new;
 
 	if (!v) {
 		t = new_table();
 		if (!t)
 			return NULL;
 		t[level_index(va, 2)] = identity(va);
-		v = fill(e, (u64)t | TABLE);
+		v = fill(e, link_to(t));
 		if (table_of(v) != t)
 			free_table(t);
 	}
 	e = &table_of(v)[level_index(va, 2)];
-	if (!READ_ONCE(*e))
-		fill(e, identity(va));
+	if (!READ_ONCE(*e)) {
+		new = identity(va);
+		if (!new)
+			return NULL;
+		fill(e, new);
+	}
 	return e;
 }
 
 /* Make sure that the identity of @va is there. */
 void dune_pt_touch(dune_pte *root, u64 va)
 {
-	granule(root, va);
+	gigabyte(root, va);
 }
 
 /* What the way into a page fault uses must not fault there itself. */
 void dune_pt_touch_core(dune_pte *root)
 {
-	granule(root, (u64)dune_lstar);
-	granule(root, (u64)&dune_process);
-	granule(root, (u64)dune_trap_table);
+	gigabyte(root, (u64)dune_stubs);
+	gigabyte(root, (u64)&dune_process);
+	gigabyte(root, (u64)dune_trap_table);
 	dune_page_touch(root);
+	dune_granule_touch(root);
 }
 
-/* The leaf entry of @va, and its level. NULL: no memory. */
+/* The leaf entry of @va, and its level. NULL: as gigabyte(). */
 static dune_pte *leaf(dune_pte *root, u64 va, int *level)
 {
-	dune_pte *e = granule(root, va);
+	dune_pte *e = gigabyte(root, va);
 	dune_pte v;
 
 	for (*level = 2; e && *level; ) {
@@ -161,12 +182,14 @@ static dune_pte *leaf(dune_pte *root, u64 va, int *level)
  */
 int dune_pf_early(u64 va)
 {
-	dune_pte *root = (dune_pte *)(read_cr3() & DUNE_PTE_ADDR), *e;
+	dune_pte *root = table_of(read_cr3()), *e;
 	int level;
 
 	if (va >= USER_END)
 		return 0;
 	e = leaf(root, va, &level);
+	if (!e && to_gpa(va) == NO_GPA)
+		dune_hypercall(HC_NO_GRANULE, va, 0, 0, 0, 0, 0);
 	return e && (READ_ONCE(*e) & DUNE_PTE_P);
 }
 
@@ -185,7 +208,7 @@ static int split(dune_pte *e, int level)
 		part = level == 1 ? v & ~DUNE_PTE_PS : v;
 		for (i = 0; i < ENTRIES; i++)
 			t[i] = part + i * step;
-	} while (!__atomic_compare_exchange_n(e, &v, (u64)t | TABLE, 0,
+	} while (!__atomic_compare_exchange_n(e, &v, link_to(t), 0,
 					      __ATOMIC_SEQ_CST,
 					      __ATOMIC_SEQ_CST));
 	return 0;
@@ -252,7 +275,7 @@ static inline void set_rights(dune_pte *e, u64 rights)
 
 int dune_pt_map(dune_pte *root, u64 va, u64 len, u64 pa, u64 rights)
 {
-	u64 at = va, end = va + len, size, flags, keep;
+	u64 at = va, end = va + len, size, flags, keep, gpa;
 	dune_pte *e;
 	int level, err = 0;
 
@@ -264,8 +287,13 @@ int dune_pt_map(dune_pte *root, u64 va, u64 len, u64 pa, u64 rights)
 		err = leaf_below(root, at, fit(at, pa, end - at), &e, &level);
 		if (err)
 			break;
+		gpa = to_gpa(pa);
+		if (gpa == NO_GPA) {
+			err = -ENOMEM;
+			break;
+		}
 		size = level_size(level);
-		__atomic_store_n(e, pa | rights | (level ? DUNE_PTE_PS : 0),
+		__atomic_store_n(e, gpa | rights | (level ? DUNE_PTE_PS : 0),
 				 __ATOMIC_SEQ_CST);
 		at += size;
 		pa += size;
@@ -311,6 +339,21 @@ static dune_pte *last_table(dune_pte *root, u64 va)
 	return is_table(v) ? table_of(v) : NULL;
 }
 
+/* One page of the first root, in another 2 MB than the last time. */
+static noinline int protect_next(struct dune_thread *t, u64 va, u64 rights)
+{
+	dune_pte *table = va < USER_END ? last_table(dune_process.root, va) : NULL;
+
+	if (!table)
+		return protect(dune_process.root, va, PAGE, rights);
+	WRITE_ONCE(t->leaf_key, 0);
+	WRITE_ONCE(t->leaf_table, table);
+	WRITE_ONCE(t->leaf_key, va >> 21);
+	set_rights(&table[level_index(va, 0)], rights);
+	invlpg(va);
+	return 0;
+}
+
 /*
  * One page: the hot path of whoever uses faults as events, so each thread
  * remembers the last table that it came to. Such a table stays where it is as
@@ -327,14 +370,8 @@ int dune_pt_protect(dune_pte *root, u64 va, u64 len, u64 rights)
 		return protect(root, va, len, rights);
 	table = READ_ONCE(t->leaf_table);
 	barrier();
-	if (unlikely(t->leaf_key != va >> 21)) {
-		table = va < USER_END ? last_table(root, va) : NULL;
-		if (!table)
-			return protect(root, va, len, rights);
-		WRITE_ONCE(t->leaf_key, 0);
-		WRITE_ONCE(t->leaf_table, table);
-		WRITE_ONCE(t->leaf_key, va >> 21);
-	}
+	if (unlikely(t->leaf_key != va >> 21))
+		return protect_next(t, va, rights);
 	set_rights(&table[level_index(va, 0)], rights);
 	invlpg(va);
 	return 0;
@@ -429,7 +466,7 @@ static dune_pte *clone(const dune_pte *from, int level)
 			free_tables(to, level);
 			return NULL;
 		}
-		to[i] = (u64)sub | (v & ~DUNE_PTE_ADDR);
+		to[i] = to_gpa((u64)sub) | (v & ~DUNE_PTE_ADDR);
 	}
 	return to;
 }

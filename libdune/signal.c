@@ -44,15 +44,17 @@ static void push_failed(struct dune_thread *t, struct dune_tf *tf,
 }
 
 /*
- * The interrupt came in the last instructions of dune_lstar, between the flags
+ * The interrupt came in the last instructions of dune_lstar_*, between the flags
  * and the jump: go on as if they were done, so that the frame shows the
  * program's own registers.
  */
 static void finish_lstar(struct dune_tf *tf)
 {
-	if (tf->rip < (u64)dune_lstar_popf || tf->rip >= (u64)dune_lstar_end)
+	u64 popf = (u64)dune_calls->lstar_popf;
+
+	if (tf->rip < popf || tf->rip >= (u64)dune_calls->lstar_end)
 		return;
-	if (tf->rip == (u64)dune_lstar_popf)
+	if (tf->rip == popf)
 		tf->rsp += 128;
 	tf->rip = tf->rcx;
 }

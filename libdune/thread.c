@@ -128,8 +128,12 @@ static long get_info(int dev)
 	err = sys3(__NR_ioctl, dev, DUNE_GET_INFO, (long)info);
 	if (!err && info->api_version != DUNE_API_VERSION)
 		err = -EPROTO;
+	if (!err)
+		err = dune_calls_choose(info->vendor);
 	if (err)
 		info->size = 0;
+	else
+		dune_granule_init(info->granules);
 	return err;
 }
 
@@ -138,9 +142,6 @@ static long make_vcpu(struct dune_thread *t, int dev)
 	struct dune_create_vcpu create = { .size = sizeof(create) };
 	long fd, err, run;
 
-	err = get_info(dev);
-	if (err)
-		return err;
 	fd = sys3(__NR_ioctl, dev, DUNE_CREATE_VCPU, (long)&create);
 	if (fd < 0)
 		return fd;
@@ -149,7 +150,9 @@ static long make_vcpu(struct dune_thread *t, int dev)
 		err = run;
 		goto err_close;
 	}
-	err = sys3(__NR_ioctl, fd, DUNE_SET_STATE, (long)&t->state);
+	err = dune_granule_tell_all(fd);
+	if (!err)
+		err = sys3(__NR_ioctl, fd, DUNE_SET_STATE, (long)&t->state);
 	if (err)
 		goto err_unmap;
 	t->vcpu = move_high(fd);
@@ -165,12 +168,29 @@ err_close:
 	return err;
 }
 
-/* A vCPU for the calling thread, starting with t->state and t->regs. */
-long dune_vcpu_open(struct dune_thread *t)
+/* A descriptor for dune_vcpu_open(); also fills dune_process.info. */
+long dune_device_open(void)
 {
-	long dev, err;
+	long dev = sys3(__NR_open, (long)"/dev/dune", O_RDWR | O_CLOEXEC, 0);
+	long err;
 
-	dev = sys3(__NR_open, (long)"/dev/dune", O_RDWR | O_CLOEXEC, 0);
+	if (dev < 0)
+		return dev;
+	err = get_info(dev);
+	if (!err)
+		return dev;
+	sys3(__NR_close, dev, 0, 0);
+	return err;
+}
+
+/*
+ * A vCPU for the calling thread, starting with t->state and t->regs. @dev, of
+ * dune_device_open(), is closed; if it is an error, it is returned.
+ */
+long dune_vcpu_open(struct dune_thread *t, long dev)
+{
+	long err;
+
 	if (dev < 0)
 		return dev;
 	err = make_vcpu(t, dev);

@@ -66,6 +66,7 @@ struct dune_thread {
 	u64 leave_rsp;			/* dune_ring3()'s, for dune_ring3_leave() */
 	u64 gdt[16];
 
+	dune_pte *root;			/* what CR3 leads to */
 	/* pgtable.c: where the first root's last-level table for key << 21 is */
 	u64 leaf_key;
 	dune_pte *leaf_table;
@@ -116,8 +117,11 @@ _Static_assert(offsetof(struct dune_thread, nsig) == T_NSIG, "layout");
 _Static_assert(offsetof(struct dune_thread, tss) == T_TSS, "layout");
 _Static_assert(offsetof(struct dune_thread, leave_rsp) == T_LEAVE_RSP, "layout");
 _Static_assert(offsetof(struct dune_tf, r11) == TF_R11, "layout");
+_Static_assert(offsetof(struct dune_tf, r10) == TF_R10, "layout");
+_Static_assert(offsetof(struct dune_tf, r8) == TF_R8, "layout");
 _Static_assert(offsetof(struct dune_tf, rax) == TF_RAX, "layout");
 _Static_assert(offsetof(struct dune_tf, rcx) == TF_RCX, "layout");
+_Static_assert(offsetof(struct dune_tf, rdi) == TF_RDI, "layout");
 _Static_assert(offsetof(struct dune_tf, vector) == TF_VECTOR, "layout");
 _Static_assert(offsetof(struct dune_tf, rip) == TF_RIP, "layout");
 _Static_assert(offsetof(struct dune_tf, cs) == TF_CS, "layout");
@@ -152,6 +156,8 @@ struct dune_process {
 	struct dune_arena arena;
 	u64 tables;			/* pages in use as page tables */
 	struct dune_info info;
+	u32 granules;			/* 0, or info.granules (granule.c) */
+	u32 granules_used;
 	u64 super_base, super_size;
 	dune_pte *root;			/* the first page table */
 	u64 idt[2 * VEC_GATES];

@@ -7,7 +7,7 @@
 
 dune_pte *dune_pt_root(void)
 {
-	return (dune_pte *)(read_cr3() & DUNE_PTE_ADDR);
+	return dune_self()->root;
 }
 
 static int have_tags(void)
@@ -17,7 +17,8 @@ static int have_tags(void)
 
 int dune_pt_load(dune_pte *root, unsigned int tag)
 {
-	u64 cr3 = (u64)root | (tag & CR3_TAG);
+	u64 cr3 = to_gpa((u64)root) | (tag & CR3_TAG);
+	u64 flags;
 
 	if (((u64)root & 0xfff) || (tag & ~(CR3_TAG | DUNE_PT_KEEP)))
 		return -EINVAL;
@@ -26,7 +27,10 @@ int dune_pt_load(dune_pte *root, unsigned int tag)
 	if (tag & DUNE_PT_KEEP)
 		cr3 |= CR3_KEEP;
 	dune_pt_touch_core(root);
+	flags = dune_irq_save();	/* a handler finds both or neither */
+	dune_self()->root = root;
 	write_cr3(cr3);
+	dune_irq_restore(flags);
 	return 0;
 }
 

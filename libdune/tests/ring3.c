@@ -71,6 +71,7 @@ CODE(code_ac, "pushfq; orq $0x40000, (%rsp); popfq; movl $39, %eax; syscall\n"
 CODE(code_nt, "pushfq; orq $0x4000, (%rsp); popfq; movl $39, %eax; syscall\n"
 	      "pushfq; popq %rdi; andq $0x4000, %rdi; pushq $2; popfq\n" LEAVE);
 CODE(code_vmmcall, "vmmcall\n" LEAVE);
+CODE(code_vmcall, "vmcall\n" LEAVE);
 CODE(code_int80, "movl $20, %eax; int $0x80; movq $5, %rdi\n" LEAVE);
 CODE(code_hlt, "hlt\n" LEAVE);
 CODE(code_cli, "cli\n" LEAVE);
@@ -159,6 +160,7 @@ static void test_traps(void)
 static void test_forbidden(void)
 {
 	is(death_of(code_vmmcall), SIGILL, "vmmcall");
+	is(death_of(code_vmcall), SIGILL, "vmcall");
 	is(death_of(code_int80), SIGSEGV, "int 0x80");
 	is(death_of(code_hlt), SIGSEGV, "hlt");
 	is(death_of(code_cli), SIGSEGV, "cli");

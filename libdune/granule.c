@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+/*
+ * Guest-physical addresses. Where the processor's physical addresses are as
+ * wide as a process's, they are the same as the process's, and nothing here is
+ * used (internal.h). Elsewhere the guest-physical space is handed out here, in
+ * granules of 1 GB, to the gigabytes of the address space that page tables
+ * come to lead to (uapi: struct dune_granule).
+ *
+ * These tables are the assignment; what the kernel knows is a copy that can be
+ * late. A new vCPU is told all there is (a child after fork has its parent's
+ * tables, and a kernel that knows nothing), and what is assigned later it is
+ * told when it reports the first access as a fault. So to assign is a matter
+ * of memory alone, at any place: in ring 0 on the way into a page fault, in
+ * the host half, before there is a vCPU.
+ *
+ * A granule is never taken back: entries that nobody can find may lead there.
+ */
+#include "internal.h"
+
+#define GB_SHIFT	30
+#define GB_MASK		((1ULL << GB_SHIFT) - 1)
+#define PLACES		(1U << (47 - GB_SHIFT))
+
+/* What a u16 can count; with 47 bits the processor needs no granules. */
+#define GRANULES_MAX	(1U << 16)
+
+/* The granule of each gigabyte of the process; 0: none (it is never used). */
+static u16 number_of[PLACES];
+/* The gigabyte of each granule in use. */
+static u32 place_of[GRANULES_MAX];
+
+static struct dune_lock lock;	/* of both, and dune_process.granules_used */
+
+/* What dune_info says, once. */
+void dune_granule_init(u32 granules)
+{
+	if (granules > GRANULES_MAX)
+		granules = GRANULES_MAX;
+	dune_process.granules = granules;
+	dune_process.granules_used = 1;
+}
+
+/* The granule of a gigabyte, assigned if it has none; 0: none is left. */
+static u32 assign(u64 place)
+{
+	u64 flags = dune_lock(&lock);
+	u32 n = number_of[place];
+
+	if (!n && dune_process.granules_used < dune_process.granules) {
+		n = dune_process.granules_used;
+		place_of[n] = place;
+		/* Who tells the kernel takes no lock. */
+		__atomic_store_n(&dune_process.granules_used, n + 1,
+				 __ATOMIC_RELEASE);
+		WRITE_ONCE(number_of[place], n);
+	}
+	dune_unlock(&lock, flags);
+	return n;
+}
+
+u64 dune_granule_gpa(u64 va)
+{
+	u64 place = va >> GB_SHIFT;
+	u64 n;
+
+	if (place >= PLACES)
+		return NO_GPA;
+	n = READ_ONCE(number_of[place]);
+	if (unlikely(!n))
+		n = assign(place);
+	return n ? n << GB_SHIFT | (va & GB_MASK) : NO_GPA;
+}
+
+u64 dune_granule_va(u64 gpa)
+{
+	return (u64)place_of[(u16)(gpa >> GB_SHIFT)] << GB_SHIFT |
+	       (gpa & GB_MASK);
+}
+
+u64 dune_gpa(u64 va)
+{
+	return to_gpa(va);
+}
+
+u64 dune_va(u64 gpa)
+{
+	if (dune_process.granules && (gpa < 1ULL << GB_SHIFT ||
+				      gpa >> GB_SHIFT >= dune_process.granules_used))
+		return NO_GPA;
+	return to_va(gpa);
+}
+
+/* Host: tell the kernel of granule @n. */
+static long tell(int vcpu, u32 n)
+{
+	struct dune_granule g = {
+		.size = sizeof(g),
+		.guest = (u64)n << GB_SHIFT,
+		.address = (u64)place_of[n] << GB_SHIFT,
+	};
+
+	return sys3(__NR_ioctl, vcpu, DUNE_MAP_GRANULE, (long)&g);
+}
+
+/* Host: all of them, to a new vCPU. */
+long dune_granule_tell_all(int vcpu)
+{
+	u32 n, used = __atomic_load_n(&dune_process.granules_used,
+				      __ATOMIC_ACQUIRE);
+	long err = 0;
+
+	for (n = 1; n < used && !err; n++)
+		err = tell(vcpu, n);
+	return err;
+}
+
+/*
+ * Host: the guest came to a granule that the kernel does not know. -ENOENT:
+ * nor is there one, so a page-table entry is wrong.
+ */
+long dune_granule_tell(int vcpu, u64 gpa)
+{
+	u64 n = gpa >> GB_SHIFT;
+
+	if (!n || n >= __atomic_load_n(&dune_process.granules_used,
+				       __ATOMIC_ACQUIRE))
+		return -ENOENT;
+	return tell(vcpu, n);
+}
+
+/* These tables are used on the way into a page fault. */
+void dune_granule_touch(dune_pte *root)
+{
+	if (!dune_process.granules)
+		return;
+	dune_pt_touch(root, (u64)number_of);
+	dune_pt_touch(root, (u64)number_of + sizeof(number_of) - 1);
+	dune_pt_touch(root, (u64)place_of);
+	dune_pt_touch(root, (u64)place_of + sizeof(place_of) - 1);
+	dune_pt_touch(root, (u64)&lock);
+}
