@@ -20,6 +20,9 @@ const LIMIT: Duration = Duration::from_secs(15 * 60);
 /// themselves.
 const ALONE: [&str; 1] = ["kernel/audit"];
 
+/// Of a failed program's log, and of the kernel's.
+const LAST_LINES: usize = 15;
+
 /// One boot after the other.
 const KERNEL_LOG: &str = "kernel.log";
 
@@ -118,23 +121,36 @@ fn run_program(
         }
         Err(e) => {
             fs::write(log, e.to_string()).with_context(|| format!("writing {}", log.display()))?;
-            let first = e.to_string().lines().next().unwrap_or_default().to_owned();
+            let text = e.to_string();
+            let first = text.lines().next().unwrap_or_default().to_owned();
             tally.say(&format!("MACHINE {name}: {first} (see {})", log.display()));
-            tally.machine_error(format!("{name}: {first} (see {})", log.display()));
+            let end = tap::last_lines(&text, LAST_LINES).join("\n    ");
+            tally.machine_error(format!("{name}: {first} (see {})\n    {end}", log.display()));
             Ok(None)
         }
     }
 }
 
 fn judge(outcome: &Outcome, name: &str, log: &Path, tally: &mut Tally) {
-    let results = tap::parse(&String::from_utf8_lossy(&outcome.stdout));
-    let mut failed = results.failed.clone();
+    let text = String::from_utf8_lossy(&outcome.stdout);
+    let results = tap::parse(&text);
+    let passed = results.passed;
+    let all = passed + results.failed.len();
+    let mut failed = results.failed;
     if !outcome.status.success() && failed.is_empty() {
-        failed.push(format!("prove: {}", outcome.status));
+        let what = format!("prove: {}", outcome.status);
+        failed.push(tap::Failure { what, why: Vec::new() });
+    }
+    // How the program ended: it may not have got to the tests that matter.
+    if let Some(failure) = failed.last_mut() {
+        failure.why.push("the log ends:".to_owned());
+        failure.why.extend(tap::last_lines(&text, LAST_LINES));
     }
     if let Some(trouble) = &outcome.trouble {
-        let first = trouble.lines().next().unwrap_or_default();
-        failed.push(format!("the kernel's log: {first}"));
+        let mut lines = trouble.lines();
+        let what = format!("the kernel's log: {}", lines.next().unwrap_or_default());
+        let why = lines.take(LAST_LINES).map(str::to_owned).collect();
+        failed.push(tap::Failure { what, why });
     }
     let seconds = outcome.duration.as_secs_f32();
     let skipped = match results.skipped.len() {
@@ -142,15 +158,15 @@ fn judge(outcome: &Outcome, name: &str, log: &Path, tally: &mut Tally) {
         n => format!(", {n} skipped"),
     };
     let verdict = if failed.is_empty() { "ok     " } else { "FAILED " };
-    let all = results.passed + results.failed.len();
-    tally.say(&format!("{verdict} {name}: {} of {all}{skipped} ({seconds:.1} s)", results.passed));
-    tally.passed(results.passed);
+    tally.say(&format!("{verdict} {name}: {passed} of {all}{skipped} ({seconds:.1} s)"));
+    tally.passed(passed);
     for reason in results.skipped {
         tally.skipped(reason);
     }
     for failure in failed {
-        tally.say(&format!("        {failure}"));
-        tally.failed(format!("{name}: {failure} (see {})", log.display()));
+        tally.say(&format!("        {}", failure.what));
+        let what = format!("{name}: {} (see {})", failure.what, log.display());
+        tally.failed_because(what, failure.why);
     }
 }
 

@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 pub struct Tally {
     begin: Instant,
     passed: usize,
-    failures: Vec<String>,
+    /// Each with what is known about it.
+    failures: Vec<(String, Vec<String>)>,
     /// Reason, and how many.
     skipped: BTreeMap<String, usize>,
     /// Nothing is known of what a broken machine did not get to run.
@@ -31,7 +32,11 @@ impl Tally {
     }
 
     pub fn failed(&mut self, what: impl Into<String>) {
-        self.failures.push(what.into());
+        self.failed_because(what, Vec::new());
+    }
+
+    pub fn failed_because(&mut self, what: impl Into<String>, why: Vec<String>) {
+        self.failures.push((what.into(), why));
     }
 
     pub fn skipped(&mut self, reason: impl Into<String>) {
@@ -67,8 +72,12 @@ impl Tally {
         for (reason, count) in &self.skipped {
             println!("skipped {count}: {reason}");
         }
-        for failure in &self.failures {
+        // Where only the end of the output is kept, this is all there is.
+        for (failure, why) in &self.failures {
             println!("FAILED  {failure}");
+            for line in why {
+                println!("    {line}");
+            }
         }
         for error in &self.machine_errors {
             println!("MACHINE {error}");

@@ -1,21 +1,48 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Reads TAP as `prove --verbose` passes it on. Whether a program kept its
-//! plan and ended well is prove's verdict; here the single tests are counted.
+//! plan and ended well is prove's verdict; here the single tests are counted,
+//! and what a program says about those that fail is kept.
+
+/// Diagnostics of one test beyond these are in the log only.
+const DIAGNOSTICS: usize = 12;
 
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Results {
     pub passed: usize,
-    /// The lines that say "not ok".
-    pub failed: Vec<String>,
+    pub failed: Vec<Failure>,
     /// The reasons.
     pub skipped: Vec<String>,
 }
 
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Failure {
+    /// The line that says "not ok" or "Bail out!", or prove's verdict.
+    pub what: String,
+    /// The lines "# ..." around it: some programs explain before, some after.
+    pub why: Vec<String>,
+}
+
 pub fn parse(output: &str) -> Results {
     let mut results = Results::default();
+    // Of comments that no test has claimed yet.
+    let mut before: Vec<String> = Vec::new();
+    let mut after_failure = false;
     for line in output.lines() {
+        if line.starts_with('#') {
+            match results.failed.last_mut() {
+                Some(failure) if after_failure => keep(&mut failure.why, line),
+                _ => keep(&mut before, line),
+            }
+            continue;
+        }
         if let Some(reason) = directive(line, "SKIP").filter(|_| line.starts_with("1..0")) {
             results.skipped.push(reason.to_owned());
+            continue;
+        }
+        if line.starts_with("Bail out!") {
+            let why = std::mem::take(&mut before);
+            results.failed.push(Failure { what: line.to_owned(), why });
+            after_failure = true;
             continue;
         }
         let (ok, rest) = match (line.strip_prefix("ok "), line.strip_prefix("not ok")) {
@@ -27,15 +54,31 @@ pub fn parse(output: &str) -> Results {
         if !rest.trim_start().starts_with(|c: char| c.is_ascii_digit()) || is_duration(rest) {
             continue;
         }
+        let why = std::mem::take(&mut before);
+        after_failure = false;
         if let Some(reason) = directive(line, "SKIP") {
             results.skipped.push(reason.to_owned());
         } else if ok || directive(line, "TODO").is_some() {
             results.passed += 1;
         } else {
-            results.failed.push(line.to_owned());
+            results.failed.push(Failure { what: line.to_owned(), why });
+            after_failure = true;
         }
     }
     results
+}
+
+fn keep(lines: &mut Vec<String>, line: &str) {
+    if lines.len() == DIAGNOSTICS {
+        lines.remove(0);
+    }
+    lines.push(line.to_owned());
+}
+
+/// The last lines of a log that is not quiet about why it ends.
+pub fn last_lines(output: &str, count: usize) -> Vec<String> {
+    let lines: Vec<&str> = output.lines().filter(|line| !line.trim().is_empty()).collect();
+    lines[lines.len().saturating_sub(count)..].iter().map(|line| (*line).to_owned()).collect()
 }
 
 /// The text behind "# SKIP" or "# TODO".
@@ -61,8 +104,33 @@ mod tests {
              # a comment\nnot ok 5 # TODO later\nok 6 - twelve ms\nok\nAll tests successful.\n",
         );
         assert_eq!(results.passed, 4);
-        assert_eq!(results.failed, ["not ok 2 - c"]);
+        assert_eq!(results.failed, [Failure { what: "not ok 2 - c".to_owned(), why: vec![] }]);
         assert_eq!(results.skipped, ["no such thing"]);
+    }
+
+    #[test]
+    fn comments_go_with_the_failure_beside_them() {
+        let results = parse(
+            "# of 1\nok 1\n# before 2\nnot ok 2 - c\n# got 1, want 2\nprove says\n# errno\nok 3\n# of 4\n\
+             not ok 4\n",
+        );
+        let why = |index: usize| results.failed[index].why.join("|");
+        assert_eq!(why(0), "# before 2|# got 1, want 2|# errno");
+        assert_eq!(why(1), "# of 4");
+    }
+
+    #[test]
+    fn to_bail_out_is_a_failure() {
+        let results = parse("ok 1\nnot ok 2\n# one\nBail out! no device\n# two\n");
+        let what: Vec<&str> = results.failed.iter().map(|failure| failure.what.as_str()).collect();
+        assert_eq!(what, ["not ok 2", "Bail out! no device"]);
+        assert_eq!(results.failed[1].why, ["# two"]);
+    }
+
+    #[test]
+    fn the_end_of_a_log_is_its_last_lines() {
+        assert_eq!(last_lines("a\nb\n\nc\n\n", 2), ["b", "c"]);
+        assert!(last_lines("", 2).is_empty());
     }
 
     #[test]
