@@ -21,20 +21,51 @@ static uint64_t *table(void)
 	return p;
 }
 
-/* Pages of 1 GB around @address, mapped to themselves. */
-static void map_around(uint64_t *root, uint64_t address)
-{
-	uint64_t *entries = table(), slot = address >> 39 & 511, i;
+static int vcpu;
+static struct dune_info info = { .size = sizeof(info) };
 
-	for (i = 0; i < 512; i++)
-		entries[i] = (slot << 39) + (i << 30) + 0x87;
-	root[slot] = (uint64_t)entries + 7;
+/* The guest-physical address of memory of ours, in a granule if need be. */
+static uint64_t guest_physical(const void *p)
+{
+	static uint64_t places[8];
+	static unsigned int used;
+	struct dune_granule granule = { .size = sizeof(granule) };
+	uint64_t address = (uint64_t)p;
+	unsigned int n;
+
+	if (!info.granules)
+		return address;
+	granule.address = address & -DUNE_GRANULE_SIZE;
+	for (n = 0; n < used && places[n] != granule.address; n++)
+		;
+	if (n == used)
+		places[used++] = granule.address;
+	granule.guest = (n + 1) * DUNE_GRANULE_SIZE;
+	if (ioctl(vcpu, DUNE_MAP_GRANULE, &granule))
+		die("DUNE_MAP_GRANULE");
+	return granule.guest + address % DUNE_GRANULE_SIZE;
 }
 
-static void guest(void)
+/* The 1 GB around @address, mapped to itself. */
+static void map_around(uint64_t *root, const void *address)
+{
+	uint64_t *entries = table(), at = (uint64_t)address;
+	uint64_t page = guest_physical(address) & -DUNE_GRANULE_SIZE;
+
+	entries[at >> 30 & 511] = page + 0x87;
+	root[at >> 39 & 511] = guest_physical(entries) + 7;
+}
+
+static void guest_svm(void)
 {
 	for (;;)
 		__asm__ volatile("vmmcall" : : "a" (DUNE_HOSTCALL) : "memory");
+}
+
+static void guest_vmx(void)
+{
+	for (;;)
+		__asm__ volatile("vmcall" : : "a" (DUNE_HOSTCALL) : "memory");
 }
 
 int main(void)
@@ -50,17 +81,21 @@ int main(void)
 	};
 	uint64_t *root = table();
 	struct dune_run *run;
-	int device, vcpu;
+	void (*guest)(void);
+	int device;
 
 	device = open("/dev/dune", O_RDWR);
+	if (ioctl(device, DUNE_GET_INFO, &info))
+		die("/dev/dune");
+	guest = info.vendor == DUNE_VENDOR_VMX ? guest_vmx : guest_svm;
 	vcpu = ioctl(device, DUNE_CREATE_VCPU, &create);
 	if (vcpu < 0)
 		die("/dev/dune");
 	run = mmap(NULL, sizeof(*run), PROT_READ | PROT_WRITE, MAP_SHARED, vcpu, 0);
 	if (run == MAP_FAILED)
 		die("mmap of the vCPU");
-	map_around(root, (uint64_t)guest);
-	state.cr3 = (uint64_t)root;
+	map_around(root, guest);
+	state.cr3 = guest_physical(root);
 	if (ioctl(vcpu, DUNE_SET_STATE, &state))
 		die("DUNE_SET_STATE");
 	run->regs.rip = (uint64_t)guest;

@@ -21,7 +21,7 @@
 #define GB_MASK		((1ULL << GB_SHIFT) - 1)
 #define PLACES		(1U << (47 - GB_SHIFT))
 
-/* What a u16 can count; with 47 bits the processor needs no granules. */
+/* What a u16 can count: 64 TB, half of all addresses. */
 #define GRANULES_MAX	(1U << 16)
 
 /* The granule of each gigabyte of the process; 0: none (it is never used). */

@@ -76,7 +76,7 @@ static u64 value(void)
 		0xffffffffff600000, 0xfffffe0000000000, 0x8000000000000000, ~0UL, 0x888000000000,
 	};
 
-	switch (below(6)) {
+	switch (below(7)) {
 	case 0:
 		return some[below(sizeof(some) / sizeof(some[0]))];
 	case 1:
@@ -87,6 +87,8 @@ static u64 value(void)
 		return (u64)g.mem + below(sizeof(*g.mem) + 4096);
 	case 4:
 		return (u64)code + below(4096);
+	case 5:
+		return guest_gpa(&g, (u64)g.mem) + below(sizeof(*g.mem) + 4096);
 	default:
 		return below(1 << below(20));
 	}
@@ -95,7 +97,7 @@ static u64 value(void)
 static void random_code(void)
 {
 	static const char *const pieces[] = {
-		"\x0f\x01\xd9", "\xf4", "\x0f\x22\xd8", "\x0f\x22\xc0", "\x0f\x22\xe0", "\x0f\x30", "\x0f\x32",
+		"\x0f\x01\xd9", "\x0f\x01\xc1", "\xf4", "\x0f\x22\xd8", "\x0f\x22\xc0", "\x0f\x22\xe0", "\x0f\x30", "\x0f\x32",
 		"\xcd\x80", "\xcc", "\x0f\x0b", "\xec", "\xee", "\x0f\x01\xd8", "\x0f\x01\xda", "\x0f\x01\xdd",
 		"\x48\xcf", "\xfb", "\xfa", "\x9d", "\x9c", "\x0f\x05", "\x48\x0f\x07", "\x0f\x34", "\x0f\x01\xf8",
 		"\x0f\x01\x17", "\x0f\x01\x1f", "\x8e\xd8", "\x8e\xd0", "\x8e\xe0", "\x0f\xa2", "\x0f\x31",
@@ -254,10 +256,10 @@ static void random_run(void)
 static void random_ioctl(void)
 {
 	static const unsigned int known[] = {
-		DUNE_GET_INFO, DUNE_CREATE_VCPU, DUNE_GET_STATE, DUNE_SET_STATE, DUNE_RUN,
+		DUNE_GET_INFO, DUNE_CREATE_VCPU, DUNE_GET_STATE, DUNE_SET_STATE, DUNE_RUN, DUNE_MAP_GRANULE,
 	};
 	static u64 buffer[64];
-	unsigned int request = known[below(5)];
+	unsigned int request = known[below(6)];
 	u64 argument = chance(4) ? value() : (u64)buffer;
 	int fd = chance(2) ? g.fd : g.dev;
 

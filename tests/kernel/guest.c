@@ -12,12 +12,17 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#define GB		(1UL << 30)
+
 void (*guest_trap_handler)(struct guest_frame *frame);
+bool guest_vmx;
+void (*guest_hypercall)(void) = guest_hypercall_svm;
 
 long raw_syscall(long nr, long a, long b, long c, long d, long e, long f)
 {
@@ -32,16 +37,88 @@ long raw_syscall(long nr, long a, long b, long c, long d, long e, long f)
 	return ret;
 }
 
-static void make_tables(struct guest_memory *m)
+/*
+ * The gigabytes that granules were mapped to, in the order of granules. They
+ * hold for all guests of the process; a child after fork has to say them again.
+ */
+static struct {
+	int lock;
+	u32 used;
+	u64 place[256];
+} granules;
+
+static int map_granule(struct guest *g, u32 n)
 {
-	/* Where Linux puts programs: low, position independent, and on top. */
-	static const u16 slots[GUEST_PDPTS] = { 0, 1, 170, 171, 252, 253, 254, 255 };
+	struct dune_granule granule = {
+		.size = sizeof(granule),
+		.guest = (n + 1) * GB,
+		.address = granules.place[n],
+	};
+
+	return raw_syscall(SYS_ioctl, g->fd, DUNE_MAP_GRANULE, (long)&granule, 0, 0, 0);
+}
+
+u64 guest_gpa(struct guest *g, u64 address)
+{
+	u64 place = address & -GB;
+	u32 n;
+
+	if (!g->info.granules)
+		return address;
+	while (__atomic_exchange_n(&granules.lock, 1, __ATOMIC_ACQUIRE))
+		;
+	for (n = 0; n < granules.used && granules.place[n] != place; n++)
+		;
+	if (n == granules.used) {
+		if (n == 256 || n + 1 >= g->info.granules)
+			bail("no granule left for %#lx", address);
+		granules.place[n] = place;
+		int err = map_granule(g, n);
+
+		if (err)
+			bail("DUNE_MAP_GRANULE: %s", strerror(-err));
+		granules.used++;
+	}
+	__atomic_store_n(&granules.lock, 0, __ATOMIC_RELEASE);
+	return (n + 1) * GB + address % GB;
+}
+
+/* Where Linux puts programs: low, position independent, and on top. */
+static const u16 slots[GUEST_PDPTS] = { 0, 1, 170, 171, 252, 253, 254, 255 };
+
+static u64 identity(struct guest *g, u64 address)
+{
+	return guest_gpa(g, address & -GB) | PTE_P | PTE_W | PTE_U | PTE_PS | PTE_A | PTE_D;
+}
+
+void guest_cover(struct guest *g, u64 address)
+{
+	for (int i = 0; i < GUEST_PDPTS; i++)
+		if (slots[i] == address >> 39)
+			g->mem->pdpt[i][address >> 30 & 511] = identity(g, address);
+}
+
+static void cover_neighbours(struct guest *g, u64 address)
+{
+	guest_cover(g, address - GB);
+	guest_cover(g, address);
+	guest_cover(g, address + GB);
+}
+
+static void make_tables(struct guest *g)
+{
+	struct guest_memory *m = g->mem;
 
 	for (int i = 0; i < GUEST_PDPTS; i++) {
-		m->pml4[slots[i]] = (u64)m->pdpt[i] | PTE_P | PTE_W | PTE_U;
-		for (u64 j = 0; j < 512; j++)
-			m->pdpt[i][j] = (u64)slots[i] << 39 | j << 30 |
-					PTE_P | PTE_W | PTE_U | PTE_PS | PTE_A | PTE_D;
+		m->pml4[slots[i]] = guest_gpa(g, (u64)m->pdpt[i]) | PTE_P | PTE_W | PTE_U;
+		for (u64 j = 0; j < 512 && !g->info.granules; j++)
+			m->pdpt[i][j] = identity(g, (u64)slots[i] << 39 | j << 30);
+	}
+	if (g->info.granules) {
+		guest_cover(g, 0);			/* text, data, heap */
+		cover_neighbours(g, (u64)m);		/* mappings */
+		cover_neighbours(g, (u64)__builtin_frame_address(0));
+		guest_cover(g, getauxval(AT_SYSINFO_EHDR));
 	}
 
 	m->gdt[GUEST_CS0 >> 3] = 0x00af9b000000ffff;
@@ -87,6 +164,14 @@ int guest_vcpu(struct guest *g)
 	g->run = mmap(NULL, g->info.run_size, PROT_READ | PROT_WRITE, MAP_SHARED, g->fd, 0);
 	if (g->run == MAP_FAILED)
 		return -errno;
+	guest_vmx = g->info.vendor == DUNE_VENDOR_VMX;
+	guest_hypercall = guest_vmx ? guest_hypercall_vmx : guest_hypercall_svm;
+	for (u32 n = 0; n < granules.used; n++) {
+		int err = map_granule(g, n);
+
+		if (err)
+			return err;
+	}
 	return 0;
 }
 
@@ -105,7 +190,7 @@ int guest_try_open(struct guest *g)
 		      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (g->mem == MAP_FAILED)
 		return -errno;
-	make_tables(g->mem);
+	make_tables(g);
 
 	struct dune_state *s = &g->state;
 	u64 fs = 0;
@@ -115,7 +200,7 @@ int guest_try_open(struct guest *g)
 	if (ioctl(g->fd, DUNE_GET_STATE, s))
 		return -errno;
 	s->cpl = 0;
-	s->cr3 = (u64)g->mem->pml4;
+	s->cr3 = guest_gpa(g, (u64)g->mem->pml4);
 	s->cs = segment(GUEST_CS0, 0xa9b, 0);
 	s->ss = segment(GUEST_SS0, 0xc93, 0);
 	s->ds = segment(0, 0xc93, 0);
@@ -209,13 +294,13 @@ void guest_prepare(struct guest *g, unsigned int ring, u64 (*fn)(void *arg), voi
 
 /*
  * Touch what the kernel could not make present, in user mode, so that the
- * stack grows or the genuine signal comes.
+ * stack grows or the genuine signal comes. What cannot be touched so is one.
  */
 static void touch(const struct dune_run *run)
 {
 	u8 *p = (u8 *)run->fault_address;
 
-	if (run->fault_flags & DUNE_FAULT_EXEC)
+	if (run->fault_flags & (DUNE_FAULT_EXEC | DUNE_FAULT_GUEST))
 		raw_syscall(SYS_kill, raw_syscall(SYS_getpid, 0, 0, 0, 0, 0, 0), 11, 0, 0, 0, 0);
 	else if (run->fault_flags & DUNE_FAULT_WRITE)
 		asm volatile("lock orb $0, (%0)" : : "r"(p) : "memory", "cc");

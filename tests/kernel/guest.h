@@ -119,10 +119,30 @@ int guest_get_state(struct guest *g, struct dune_state *s);
 int guest_set_state(struct guest *g, struct dune_state *s);
 const char *guest_end_name(struct guest *g, enum guest_end end);
 
+/*
+ * The guest-physical address of memory of the process, for page-table entries
+ * and CR3: the same address, or on processors with few address bits another
+ * one, for which a granule is mapped.
+ */
+u64 guest_gpa(struct guest *g, u64 address);
+
+/*
+ * Let the guest's page table lead to the gigabyte around @address. What the
+ * program has at guest_open() and may get near to that is there already.
+ */
+void guest_cover(struct guest *g, u64 address);
+
 /* Host system call without libc's errno; used by the loop itself. */
 long raw_syscall(long nr, long a, long b, long c, long d, long e, long f);
 
+/* Whether the processor is Intel's. Known after the first guest_vcpu(). */
+extern bool guest_vmx;
+
 /* ---- called inside the guest ---- */
+
+/* The instruction; for assembly: HYPERCALL. It is on the stack for a moment. */
+extern void (*guest_hypercall)(void);
+#define HYPERCALL "call *guest_hypercall(%%rip)\n"
 
 /* The handler of all exceptions; NULL: they end guest_resume(). */
 extern void (*guest_trap_handler)(struct guest_frame *frame);
@@ -135,7 +155,7 @@ static inline long hypercall(long nr, long a, long b, long c, long d, long e, lo
 	register long r9 asm("r9") = f;
 	long ret;
 
-	asm volatile("vmmcall" : "=a"(ret)
+	asm volatile(HYPERCALL : "=a"(ret)
 		     : "0"(nr), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
 		     : "memory");
 	return ret;
@@ -160,6 +180,8 @@ extern const char guest_lstar0[];	/* SYSCALL from ring 0 */
 extern const char guest_lstar3[];	/* SYSCALL from ring 3 */
 extern const char guest_start0[];
 extern const char guest_start3[];
+void guest_hypercall_svm(void);
+void guest_hypercall_vmx(void);
 
 static inline u64 read_flags(void)
 {

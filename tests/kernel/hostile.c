@@ -56,6 +56,10 @@ static void bounded(unsigned int ms)
 #define HALT	(-3)	/* DUNE_EXIT_HLT */
 /* #GP or #UD; or, where an emulator does not intercept it, an XCR0 put right at the exit. */
 #define HOST_XCR0 (-4)
+/* #GP or #UD on AMD; nothing on Intel, where only a change of CR0 leaves the guest, and there is none. */
+#define NO_CHANGE (-5)
+/* #UD of VMCALL on AMD, of VMMCALL on Intel */
+#define OTHER_VENDOR (-6)
 
 struct instruction {
 	const char *name;
@@ -105,7 +109,7 @@ static const struct instruction instructions[] = {
 	I("MOV CR4: nothing", 0, GP_UD, "\x0f\x22\xe0", 0, 0, 0),
 	I("MOV CR4: VMXE", 0, GP_UD, "\x0f\x22\xe0", 0x26a0, 0, 0),
 	I("MOV CR8", 0, GP_UD, "\x44\x0f\x22\xc0", 0xf, 0, 0),
-	I("MOV from CR8", 0, ANY, "\x44\x0f\x20\xc0", 0, 0, 0),
+	I("MOV from CR8", 0, 13, "\x44\x0f\x20\xc0", 0, 0, 0),
 	I("MOV CR3", 3, 13, "\x0f\x22\xd8", 0, 0, 0),
 	I("MOV CR3, reserved bits", 0, ANY, "\x0f\x22\xd8", 1UL << 60, 0, 0),
 	I("MOV CR1", 0, 6, "\x0f\x22\xc8", 0, 0, 0),
@@ -114,7 +118,7 @@ static const struct instruction instructions[] = {
 	I("MOV from DR6", 0, GP_UD, "\x0f\x21\xf0", 0, 0, 0),
 	I("MOV DR0", 3, 13, "\x0f\x23\xc0", 0x1000, 0, 0),
 	I("LMSW", 0, GP_UD, "\x0f\x01\xf0", 0x1, 0, 0),
-	I("CLTS", 0, GP_UD, "\x0f\x06", 0, 0, 0),
+	I("CLTS", 0, NO_CHANGE, "\x0f\x06", 0, 0, 0),
 	I("HLT", 0, HALT, "\xf4", 0, 0, 0),
 	I("HLT", 3, 13, "\xf4", 0, 0, 0),
 	I("CLI", 3, 13, "\xfa", 0, 0, 0),
@@ -140,6 +144,17 @@ static const struct instruction instructions[] = {
 	I("TLBSYNC", 0, GP_UD, "\x0f\x01\xff", 0, 0, 0),
 	I("VMMCALL", 3, 6, "\x0f\x01\xd9", 39, 0, 0),
 	I("VMCALL", 3, 6, "\x0f\x01\xc1", 39, 0, 0),
+	I("the other vendor's hypercall", 0, OTHER_VENDOR, "\x0f\x01\xd9", 39, 0, 0),
+	I("INVEPT", 0, GP_UD, "\x66\x0f\x38\x80\x07", 1, 0, 0),
+	I("INVVPID", 0, GP_UD, "\x66\x0f\x38\x81\x07", 1, 0, 0),
+	I("VMPTRLD", 0, GP_UD, "\x0f\xc7\x37", 0, 0, 0),
+	I("VMPTRST", 0, GP_UD, "\x0f\xc7\x3f", 0, 0, 0),
+	I("VMCLEAR", 0, GP_UD, "\x66\x0f\xc7\x37", 0, 0, 0),
+	I("VMREAD", 0, GP_UD, "\x0f\x78\xc0", 0x4000, 0, 0),
+	I("VMWRITE", 0, GP_UD, "\x0f\x79\xc0", 0x4000, 0, 0),
+	I("VMRESUME", 0, GP_UD, "\x0f\x01\xc3", 0, 0, 0),
+	I("VMXOFF", 0, GP_UD, "\x0f\x01\xc4", 0, 0, 0),
+	I("VMFUNC", 0, GP_UD, "\x0f\x01\xd4", 0, 0, 0),
 	I("VMXON", 0, GP_UD, "\xf3\x0f\xc7\x30", CODE_AT, 0, 0),
 	I("VMLAUNCH", 0, GP_UD, "\x0f\x01\xc2", 0, 0, 0),
 	I("RSM", 0, GP_UD, "\x0f\xaa", 0, 0, 0),
@@ -184,12 +199,15 @@ static void run_instruction(void *arg)
 	u64 xcr0 = xgetbv();
 
 	guest_open(&g);
+	guest_cover(&g, CODE_AT);
 	page = mmap((void *)CODE_AT, 4096, PROT_READ | PROT_WRITE | PROT_EXEC,
 		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
 	if (page == MAP_FAILED)
 		_exit(80);
 	memset(page, 0xcc, 4096);
 	memcpy(page, i->bytes, i->len);
+	if (i->vector == OTHER_VENDOR)
+		page[2] = guest_vmx ? 0xd9 : 0xc1;
 	memcpy(page + i->len, "\xcd\x77", 2);	/* INT 0x77 in ring 0, #GP in ring 3 */
 	guest_prepare(&g, i->ring, NULL, NULL);
 	g.run->regs.rip = (u64)page;
@@ -213,6 +231,13 @@ static void run_instruction(void *arg)
 	case GP_UD:
 		good = here && (g.frame->vector == 13 || g.frame->vector == 6);
 		break;
+	case NO_CHANGE:
+		good = guest_vmx ? trap && g.frame->vector == 0x77 :
+				   here && (g.frame->vector == 13 || g.frame->vector == 6);
+		break;
+	case OTHER_VENDOR:
+		good = here && g.frame->vector == 6;
+		break;
 	case HOST_XCR0:
 		good = trap && xgetbv() == xcr0;
 		break;
@@ -231,12 +256,21 @@ static void run_instruction(void *arg)
 
 /* ---- guests ---- */
 
+/* Make the VMMCALLs of a code VMCALLs where the processor wants that. */
+static void intel(u8 *text, int len)
+{
+	for (int i = 0; guest_vmx && i + 3 <= len; i++)
+		if (!memcmp(text + i, "\x0f\x01\xd9", 3))
+			text[i + 2] = 0xc1;
+}
+
 /* Code for a guest that does what @bytes say, and INT3 after it. */
 static void code(const void *bytes, int len)
 {
 	page = map_page(PROT_READ | PROT_WRITE | PROT_EXEC);
 	memset(page, 0xcc, 4096);
 	memcpy(page, bytes, len);
+	intel(page, len);
 }
 
 static void expect(enum guest_end end, bool good)
@@ -330,15 +364,32 @@ static void with_cr3(u64 cr3)
 	expect(end, false);
 }
 
+/*
+ * An address as page-table entries name it: of memory of the process the one
+ * that leads there; else itself, or what of it the processor does not reserve.
+ */
+static u64 named(u64 address)
+{
+	if (address < 1UL << 47)
+		return guest_gpa(&g, address);
+	if (g.info.granules)
+		return address % ((u64)g.info.granules << 30);
+	return address;
+}
+
 static void cr3_not_canonical(void) { with_cr3(0x8000000000001000); }
 static void cr3_kernel(void) { with_cr3(0xffff888000001000); }
 static void cr3_kernel_48(void) { with_cr3(0x0000888000001000); }
-static void cr3_unmapped(void) { with_cr3(0x1000); }
-static void cr3_top(void) { with_cr3(0x7ffffffff000); }
+static void cr3_unmapped(void) { with_cr3(named(0x1000)); }
+static void cr3_top(void) { with_cr3(named(0x7ffffffff000)); }
 static void cr3_hole(void) { with_cr3(0x800000000000); }
-static void cr3_readonly(void) { with_cr3((u64)with_cr3 & -4096UL); }
-static void cr3_null_page(void) { with_cr3(0); }
-static void cr3_run_page(void) { with_cr3((u64)g.run); }
+static void cr3_readonly(void) { with_cr3(named((u64)with_cr3 & -4096UL)); }
+static void cr3_null_page(void) { with_cr3(named(0)); }
+static void cr3_run_page(void) { with_cr3(named((u64)g.run)); }
+/* Without granules these are addresses like others, where nothing is. */
+static void cr3_granule_0(void) { with_cr3(0x2000); }
+static void cr3_no_granule(void) { with_cr3(0xffffff000); }
+static void cr3_far(void) { with_cr3(1UL << 46); }
 
 static u64 load_cr3(void *arg)
 {
@@ -346,19 +397,22 @@ static u64 load_cr3(void *arg)
 	return 0;
 }
 
-static void mov_cr3_kernel(void) { go(load_cr3, (void *)0x0000888000001000); }
-static void mov_cr3_unmapped(void) { go(load_cr3, (void *)0x1000); }
+static void mov_cr3_kernel(void) { go(load_cr3, (void *)named(0x0000888000001000)); }
+static void mov_cr3_unmapped(void) { go(load_cr3, (void *)named(0x1000)); }
 
-/* A 1 GB page of the guest that names @address of the process. */
-static void *wild(u64 address)
+/* A 1 GB page of the guest that names a guest-physical address. */
+static void *wild_named(u64 address)
 {
 	u64 *pdpt = map_page(PROT_READ | PROT_WRITE);
 
-	g.mem->pml4[KERNEL_PML4] = (u64)pdpt | PTE_P | PTE_W | PTE_U;
+	g.mem->pml4[KERNEL_PML4] = guest_gpa(&g, (u64)pdpt) | PTE_P | PTE_W | PTE_U;
 	pdpt[0] = (address & 0xfffffc0000000) | PTE_P | PTE_W | PTE_U | PTE_PS;
 	return (void *)(0xffff000000000000 | (u64)KERNEL_PML4 << 39 | (address & 0x3fffffff));
 }
 
+static void *wild(u64 address) { return wild_named(named(address)); }
+static void read_granule_0(void) { go(read_byte, wild_named(0x2000)); }
+static void write_no_granule(void) { go(write_byte, wild_named(0xffffff000)); }
 static void read_direct_map(void) { go(read_byte, wild(0x0000888000001000)); }
 static void write_direct_map(void) { go(write_byte, wild(0x0000888000001000)); }
 static void read_kernel_text(void) { go(read_byte, wild(0x0000ffff81000000)); }
@@ -383,7 +437,7 @@ static void jump_vsyscall(void)
 /* Bits of an address above the processor's width: a reserved-bit fault in the guest. */
 static void reserved_bits(void)
 {
-	void *p = wild(1UL << 51 | 0x1000);
+	void *p = wild_named(1UL << 51 | 0x1000);
 	enum guest_end end;
 
 	bounded(2000);
@@ -394,14 +448,14 @@ static void reserved_bits(void)
 /* A table whose next level is in the kernel. */
 static void table_in_kernel(void)
 {
-	g.mem->pml4[KERNEL_PML4] = 0x0000888000001000 | PTE_P | PTE_W | PTE_U;
+	g.mem->pml4[KERNEL_PML4] = named(0x0000888000001000) | PTE_P | PTE_W | PTE_U;
 	go(read_byte, (void *)(0xffff000000000000 | (u64)KERNEL_PML4 << 39));
 }
 
 /* A table that is its own next level, four times. */
 static void recursive_table(void)
 {
-	g.mem->pml4[KERNEL_PML4] = (u64)g.mem->pml4 | PTE_P | PTE_W | PTE_U;
+	g.mem->pml4[KERNEL_PML4] = guest_gpa(&g, (u64)g.mem->pml4) | PTE_P | PTE_W | PTE_U;
 	u64 base = 0xffff000000000000 | (u64)KERNEL_PML4 * 0x8040201000;
 	enum guest_end end = guest_call(&g, read_byte, (void *)base);
 
@@ -419,7 +473,7 @@ static void table_in_file(void)
 	memcpy(p, g.mem->pml4, 4096);
 	if (ftruncate(fd, 0))
 		_exit(80);
-	with_cr3((u64)p);
+	with_cr3(named((u64)p));
 }
 
 static void tables(struct dune_segment dune_segment, int which)
@@ -533,6 +587,7 @@ static void tables_absent(void)
 /* A handler that faults at once, on the same stack, below and below. */
 static void falling_handler(void)
 {
+	guest_cover(&g, CODE_AT);
 	u8 *p = mmap((void *)CODE_AT, 1 << 20, PROT_READ | PROT_WRITE,
 		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
 	u64 at = (u64)ud2;
@@ -616,7 +671,7 @@ static u64 step_hypercalls(void *arg)
 	return sum;
 }
 
-/* A step over VMMCALL: one #DB behind it and one result. */
+/* A step over a hypercall: one #DB behind it and one result. */
 static void single_step_hypercall(void)
 {
 	bounded(5000);
@@ -1028,7 +1083,7 @@ static void wild_hypercalls(void)
 
 static u64 wild_message(void *arg)
 {
-	asm volatile("vmmcall" : : "a"(arg) : "memory");
+	asm volatile(HYPERCALL : : "a"(arg) : "memory");
 	return 0;
 }
 
@@ -1142,6 +1197,7 @@ static void compat_code(u16 attributes)
 		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
 	memset(page, 0x90, 4096);
 	memcpy(page + 16, "\xb8\x27\x00\x00\x00\x0f\x01\xd9\xeb\xf6", 10);
+	intel(page, 26);
 	guest_prepare_code(&g, page);
 	s.cs.attributes = attributes;
 	bounded(200);
@@ -1301,8 +1357,13 @@ static const struct hostile guests[] = {
 	{ "CR3 in read-only memory", cr3_readonly, SIGSEGV },
 	{ "CR3 0", cr3_null_page, SIGSEGV },
 	{ "CR3 on the run page", cr3_run_page, SIGSEGV },
+	{ "CR3 in the granule that nobody has", cr3_granule_0, SIGSEGV },
+	{ "CR3 in the last granule", cr3_no_granule, SIGSEGV },
+	{ "CR3 beyond the processor's addresses", cr3_far, SIGSEGV },
 	{ "MOV CR3 into the kernel's half", mov_cr3_kernel, SIGSEGV },
 	{ "MOV CR3 to nowhere", mov_cr3_unmapped, SIGSEGV },
+	{ "page table: read the granule that nobody has", read_granule_0, SIGSEGV },
+	{ "page table: write the last granule", write_no_granule, SIGSEGV },
 	{ "page table: read the direct map", read_direct_map, SIGSEGV },
 	{ "page table: write the direct map", write_direct_map, SIGSEGV },
 	{ "page table: read the kernel's text", read_kernel_text, SIGSEGV },

@@ -212,7 +212,7 @@ static u64 set_flags(void *arg)
 {
 	(void)arg;
 	/* DF, AC, ID, NT, IOPL 3, IF; TF would trap. */
-	asm volatile("pushq $0x277602; popfq; mov $0x100000001, %%rax; xor %%edi, %%edi; vmmcall" : : : "memory");
+	asm volatile("pushq $0x277602; popfq; mov $0x100000001, %%rax; xor %%edi, %%edi\n" HYPERCALL : : : "memory");
 	return 1;
 }
 
@@ -338,9 +338,9 @@ static u64 keep_xmm(void *arg)
 	for (int round = 0; round < 30; round++) {
 		asm volatile("movups %1, %%xmm3; movups %1, %%xmm15; vinsertf128 $1, %1, %%ymm3, %%ymm3\n"
 			     "fninit; fldpi\n"
-			     "mov $39, %%eax; vmmcall\n"
+			     "mov $39, %%eax\n" HYPERCALL
 			     "mov $60000, %%ecx; 1: dec %%ecx; jnz 1b\n"
-			     "mov $24, %%eax; vmmcall\n"
+			     "mov $24, %%eax\n" HYPERCALL
 			     "vextractf128 $1, %%ymm3, %0"
 			     : "=m"(b) : "m"(a) : "eax", "ecx", "edi", "memory");
 		bad += b[0] != a[0] || b[1] != a[1];
@@ -359,7 +359,7 @@ static u64 keep_xmm(void *arg)
 static void dirty(void)
 {
 	for (;;)
-		asm volatile("fninit; fldz; fld1; vpxor %%ymm3, %%ymm3, %%ymm3; vpcmpeqd %%ymm15, %%ymm15, %%ymm15" : :);
+		asm volatile("fninit; fldz; fld1; vpxor %%ymm3, %%ymm3, %%ymm3; vcmpps $15, %%ymm15, %%ymm15, %%ymm15" : :);
 }
 
 static void fpu(void)

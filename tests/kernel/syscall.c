@@ -220,7 +220,7 @@ static u64 registers_kept(void *arg)
 		     "mov $0x88, %%rdi; mov $0x99, %%rsi; mov $0xaa, %%rdx; mov $0xbb, %%r10\n"
 		     "mov $0xcc, %%r8; mov $0xdd, %%r9; mov $39, %%eax\n"
 		     "std; stc\n"
-		     "vmmcall\n"
+		     HYPERCALL
 		     "setnc %%al; pushfq; cld; btq $10, (%%rsp); lea 8(%%rsp), %%rsp; setnc %%ah; movzwl %%ax, %%eax\n"
 		     "sub $0x1111, %%rcx; or %%rcx, %%rax; sub $0x2222, %%r11; or %%r11, %%rax\n"
 		     "sub $0x3333, %%rbx; or %%rbx, %%rax; sub $0x4444, %%r12; or %%r12, %%rax\n"

@@ -5,16 +5,28 @@
  */
 	.text
 
+/*
+ * The hypercall instruction, which is another one on each vendor's processors:
+ * what guest_hypercall points to (guest.c). No register or flag changes.
+ */
+	.globl	guest_hypercall_svm, guest_hypercall_vmx
+guest_hypercall_svm:
+	vmmcall
+	ret
+guest_hypercall_vmx:
+	vmcall
+	ret
+
 /* A function in rbx with its argument in rdi; ends by a message. */
 	.globl	guest_start0
 guest_start0:
 	call	*%rbx
 	mov	%rax, %rdi
 	mov	$0x100000001, %rax	/* DUNE_HOSTCALL | 1: done */
-	vmmcall
+	call	*guest_hypercall(%rip)
 	ud2
 
-/* The same from ring 3, where VMMCALL is #UD: by way of guest_lstar3. */
+/* The same from ring 3, where a hypercall is #UD: by way of guest_lstar3. */
 	.globl	guest_start3
 guest_start3:
 	call	*%rbx
@@ -26,7 +38,7 @@ guest_start3:
 	.globl	guest_ask
 guest_ask:
 	mov	$0x100000003, %rax	/* DUNE_HOSTCALL | 3: a question */
-	vmmcall
+	call	*guest_hypercall(%rip)
 	ret
 
 /*
@@ -35,12 +47,12 @@ guest_ask:
  */
 	.globl	guest_lstar0
 guest_lstar0:
-	vmmcall
+	call	*guest_hypercall(%rip)
 	jmp	*%rcx
 
 	.globl	guest_lstar3
 guest_lstar3:
-	vmmcall
+	call	*guest_hypercall(%rip)
 	sysretq
 
 	.balign	16
@@ -83,7 +95,7 @@ guest_trap:
 	call	*%rax
 	jmp	2f
 1:	mov	$0x100000002, %rax	/* DUNE_HOSTCALL | 2: an exception */
-	vmmcall
+	call	*guest_hypercall(%rip)
 2:	mov	%rbp, %rsp
 	pop	%r15
 	pop	%r14

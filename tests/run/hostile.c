@@ -215,6 +215,11 @@ static void do_vmmcall(void *p)
 	__asm__ volatile("vmmcall" : : "a" (39) : "memory");
 }
 
+static void do_vmcall(void *p)
+{
+	__asm__ volatile("vmcall" : : "a" (39) : "memory");
+}
+
 static void do_stack(void *p)
 {
 	/* a push, and a system call, with the stack in the runtime */
@@ -240,7 +245,8 @@ static void test_direct(void)
 		   "executing the runtime: SIGSEGV");
 	}
 	ok(fault_of(do_stack, (void *)(IMAGE + 64)) == SIGSEGV, "a stack in the runtime: SIGSEGV");
-	ok(fault_of(do_vmmcall, NULL) == SIGILL, "a hypercall from ring 3: SIGILL");
+	ok(fault_of(do_vmmcall, NULL) == SIGILL, "AMD's hypercall from ring 3: SIGILL");
+	ok(fault_of(do_vmcall, NULL) == SIGILL, "Intel's hypercall from ring 3: SIGILL");
 }
 
 /* Whatever the runtime maps must lie in the granule, the vCPU's page first. */

@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+/*
+ * Granules of guest-physical space (DUNE_MAP_GRANULE), on processors that
+ * need them: what is refused, what a guest finds where there is none, when
+ * a new one counts, and whom it counts for. Fails when an address leads to
+ * memory without a granule, or to other memory than its granule's.
+ */
+#define _GNU_SOURCE
+#include "guest.h"
+#include "tap.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define GB	(1UL << 30)
+#define SLOT	300		/* of the guest's page table, for what is tried here */
+#define WINDOW	(0xffff000000000000 | (u64)SLOT << 39)
+#define FAR	0x300000000000UL
+
+static struct guest g;
+static u64 *pdpt;
+
+static int map(struct guest *h, u64 guest, u64 address)
+{
+	struct dune_granule granule = { .size = sizeof(granule), .guest = guest, .address = address };
+
+	return ioctl(h->fd, DUNE_MAP_GRANULE, &granule) ? -errno : 0;
+}
+
+static u64 *page_at(u64 address)
+{
+	u64 *p = mmap((void *)address, 4096, PROT_READ | PROT_WRITE | PROT_EXEC,
+		      MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+
+	if (p == MAP_FAILED)
+		bail("mmap: %s", strerror(errno));
+	return p;
+}
+
+static u64 load(void *arg)
+{
+	return *(volatile u64 *)arg;
+}
+
+static u64 store(void *arg)
+{
+	*(volatile u64 *)arg = 77;
+	return 0;
+}
+
+static u64 jump(void *arg)
+{
+	return ((u64 (*)(void))arg)();
+}
+
+/* One exit of a call, without what guest_resume() does about it. */
+static void first_exit(struct guest *h, u64 (*fn)(void *arg), u64 arg)
+{
+	int err;
+
+	guest_prepare(h, 0, fn, (void *)arg);
+	do {
+		err = guest_run(h);
+		/* Tables and stacks of the guest may not be present yet. */
+		if (!err && h->run->exit_reason == DUNE_EXIT_FAULT && !(h->run->fault_flags & DUNE_FAULT_GUEST)) {
+			(void)*(volatile u8 *)h->run->fault_address;
+			err = -EINTR;
+		}
+	} while (err == -EINTR || (!err && h->run->exit_reason == DUNE_EXIT_INTR));
+	if (err)
+		bail("DUNE_RUN: %s", strerror(-err));
+}
+
+static bool no_granule(struct guest *h, u32 flags, u64 address)
+{
+	if (h->run->exit_reason == DUNE_EXIT_FAULT &&
+	    (h->run->fault_flags & ~DUNE_FAULT_TABLE) == (flags | DUNE_FAULT_GUEST) &&
+	    h->run->fault_address == address)
+		return true;
+	diag("exit %u flags %#x address %#llx, not %#x %#lx", h->run->exit_reason, h->run->fault_flags,
+	     h->run->fault_address, flags | DUNE_FAULT_GUEST, address);
+	return false;
+}
+
+static void refused(u64 last)
+{
+	struct dune_granule granule = { .size = sizeof(granule), .guest = last, .address = FAR };
+	static const u32 sizes[] = { 0, 8, 23, 25, 4096 };
+
+	for (unsigned int i = 0; i < 5; i++) {
+		granule.size = sizes[i];
+		ok(ioctl(g.fd, DUNE_MAP_GRANULE, &granule) && errno == EINVAL, "size %u: EINVAL", sizes[i]);
+	}
+	granule.size = sizeof(granule);
+	granule.flags = 1;
+	ok(ioctl(g.fd, DUNE_MAP_GRANULE, &granule) && errno == EINVAL, "a flag: EINVAL");
+	ok(ioctl(g.fd, DUNE_MAP_GRANULE, NULL) && errno == EFAULT, "no structure: EFAULT");
+	ok(map(&g, 0, FAR) == -EINVAL, "granule 0: EINVAL");
+	ok(map(&g, last + GB, FAR) == -EINVAL, "a granule behind the last: EINVAL");
+	ok(map(&g, 1UL << 63, FAR) == -EINVAL, "one far behind: EINVAL");
+	ok(map(&g, last + 4096, FAR) == -EINVAL, "not the start of a granule: EINVAL");
+	ok(map(&g, last, FAR + 4096) == -EINVAL, "not the start of a gigabyte: EINVAL");
+	ok(map(&g, last, 1UL << 47) == -EINVAL, "not an address of a process: EINVAL");
+	ok(map(&g, last, 0xffff888000000000) == -EINVAL, "an address of the kernel: EINVAL");
+}
+
+static void *other_thread(void *arg)
+{
+	struct guest h;
+
+	guest_open(&h);
+	/* It was mapped by the first thread's vCPU. */
+	h.mem->pml4[SLOT] = guest_gpa(&h, (u64)pdpt) | PTE_P | PTE_W | PTE_U;
+	guest_call(&h, load, arg);
+	u64 value = h.value;
+
+	guest_close(&h);
+	return (void *)value;
+}
+
+static void forked(void *arg)
+{
+	struct guest h;
+	u64 last = (u64)arg;
+
+	/* Says its parent's granules again, except the last, which is ours alone. */
+	guest_open(&h);
+	h.mem->pml4[SLOT] = guest_gpa(&h, (u64)pdpt) | PTE_P | PTE_W | PTE_U;
+	first_exit(&h, load, WINDOW + 2 * GB);
+	if (!no_granule(&h, 0, last))
+		_exit(1);
+	/* In this process it may be another gigabyte. */
+	*page_at(FAR + 64 * GB) = 5;
+	if (map(&h, last, FAR + 64 * GB))
+		_exit(2);
+	_exit(guest_resume(&h) == GUEST_DONE && h.value == 5 ? 0 : 3);
+}
+
+static void granules(void)
+{
+	u64 last = (u64)(g.info.granules - 1) * GB, before = last - GB;
+	pthread_t t;
+	void *value;
+
+	refused(last);
+	pdpt = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	g.mem->pml4[SLOT] = guest_gpa(&g, (u64)pdpt) | PTE_P | PTE_W | PTE_U;
+	pdpt[0] = 0 | PTE_P | PTE_W | PTE_U | PTE_PS;
+	pdpt[1] = before | PTE_P | PTE_W | PTE_U | PTE_PS;
+	pdpt[2] = last | PTE_P | PTE_W | PTE_U | PTE_PS;
+	pdpt[3] = before | PTE_P | PTE_W | PTE_U;
+
+	first_exit(&g, load, WINDOW + 0x5008);
+	ok(no_granule(&g, 0, 0x5008), "a read in granule 0 ends the run and says so");
+	first_exit(&g, load, WINDOW + GB + 0x5008);
+	ok(no_granule(&g, 0, before + 0x5008), "a read in one that is not mapped");
+	first_exit(&g, store, WINDOW + GB);
+	ok(no_granule(&g, DUNE_FAULT_WRITE, before), "a write");
+	first_exit(&g, jump, WINDOW + GB + 0x10);
+	ok(no_granule(&g, DUNE_FAULT_EXEC, before + 0x10), "an instruction fetch");
+	first_exit(&g, load, WINDOW + 3 * GB);
+	ok(no_granule(&g, g.run->fault_flags & DUNE_FAULT_WRITE, before) &&
+	   (g.run->fault_flags & DUNE_FAULT_TABLE), "a page table there");
+	struct dune_state s = g.state;
+
+	guest_prepare(&g, 0, load, NULL);
+	s.cr3 = before;
+	guest_set_state(&g, &s);
+	guest_run(&g);
+	ok(no_granule(&g, g.run->fault_flags & DUNE_FAULT_WRITE, before) ||
+	   g.run->exit_reason == DUNE_EXIT_INTR, "CR3 there");
+
+	*page_at(FAR) = 4711;
+	first_exit(&g, load, WINDOW + GB);
+	ok(!map(&g, before, FAR), "mapped while the guest waits for it");
+	ok(guest_resume(&g) == GUEST_DONE && g.value == 4711, "it goes on and reads what is there");
+	ok(guest_call(&g, store, (void *)(WINDOW + GB)) == GUEST_DONE && *(u64 *)FAR == 77, "and writes it");
+	*page_at(FAR + 4096) = 0xc3;
+	ok(guest_call(&g, jump, (void *)(WINDOW + GB + 4096)) == GUEST_DONE, "and executes it");
+	first_exit(&g, load, WINDOW + GB + 0x100000);
+	ok(g.run->exit_reason == DUNE_EXIT_FAULT && g.run->fault_flags == 0 &&
+	   g.run->fault_address == FAR + 0x100000, "where nothing is mapped, the address of the process is told");
+	ok(!map(&g, before, FAR), "the same once more is no error");
+	ok(map(&g, before, FAR + GB) == -EEXIST, "another gigabyte for it: EEXIST");
+	ok(map(&g, last, FAR) == -EEXIST, "another granule for that: EEXIST");
+
+	*page_at(FAR + GB) = 12;
+	ok(!map(&g, last, FAR + GB), "the last granule");
+	ok(guest_call(&g, load, (void *)(WINDOW + 2 * GB)) == GUEST_DONE && g.value == 12, "leads where it should");
+	pthread_create(&t, NULL, other_thread, (void *)(WINDOW + 2 * GB));
+	pthread_join(t, &value);
+	ok((u64)value == 12, "for another thread's vCPU too");
+	struct outcome o = in_child(forked, (void *)last, 20);
+
+	ok(o.code == 0, "but not for a child (%d, %d)", o.code, o.signal);
+	ok(guest_call(&g, load, (void *)(WINDOW + 2 * GB)) == GUEST_DONE && g.value == 12, "whose own is its own");
+
+	/* All that are left, to one page each. */
+	int bad = 0;
+
+	for (u64 at = 32 * GB; at < before; at += GB) {
+		pdpt[at / GB] = at | PTE_P | PTE_W | PTE_U | PTE_PS;
+		*page_at(FAR + at) = at;
+		bad += !!map(&g, at, FAR + at);
+		if (at >= 500 * GB)
+			break;
+	}
+	for (u64 at = 32 * GB; at < before && at < 500 * GB; at += GB)
+		bad += guest_call(&g, load, (void *)(WINDOW + at)) != GUEST_DONE || g.value != at;
+	ok(!bad, "all the others, each with its own memory");
+}
+
+int main(void)
+{
+	struct klog log;
+
+	begin(120);
+	klog_begin(&log);
+	guest_open(&g);
+	if (g.info.granules) {
+		granules();
+	} else {
+		ok(map(&g, GB, FAR) == -ENOTTY, "DUNE_MAP_GRANULE: ENOTTY where there are none");
+		skip("this processor needs no granules", "granules");
+	}
+	klog_read(&log);
+	ok(!log.complaint, "the kernel log has no complaint %s", log.first);
+	guest_close(&g);
+	return done();
+}
