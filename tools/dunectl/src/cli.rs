@@ -106,7 +106,7 @@ pub enum MachineKind {
 /// The emulated machine's parts.
 #[derive(Debug, Clone, Args)]
 pub struct Hardware {
-    /// Kernel of the emulated machine: 6.1 or 6.12
+    /// Kernel of the emulated machine: 6.1, 6.12 or 7.2
     #[arg(long, value_name = "SERIES", default_value = "6.1", value_parser = parse_series)]
     pub kernel: Series,
 

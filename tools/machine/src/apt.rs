@@ -4,7 +4,7 @@
 //! and no right to change them is needed.
 //!
 //! No mirror is named here: the one of the computer's own sources serves the
-//! other suites of the same distribution as well.
+//! other releases of the same distribution as well.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -15,10 +15,6 @@ use crate::error::{Context, Error, Result};
 
 /// What Debian signs its suites with, from the package debian-archive-keyring.
 const KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
-
-/// The distribution that has the kernels, and its suite of newer ones.
-const CODENAME: &str = "bookworm";
-const BACKPORTS: &str = "bookworm-backports";
 
 pub struct Apt {
     config: PathBuf,
@@ -35,13 +31,14 @@ pub struct Package {
 }
 
 impl Apt {
-    /// Sets up the data in `folder` and fetches the package lists.
-    pub fn update(folder: &Path) -> Result<Self> {
+    /// Sets up the data in `folder` and fetches the package lists of a release
+    /// ("bookworm") and of its backports.
+    pub fn update(folder: &Path, release: &str) -> Result<Self> {
         if !Path::new(KEYRING).exists() {
             let lacking = format!("{KEYRING} is missing: install debian-archive-keyring");
             return Err(Error::Environment(lacking));
         }
-        let apt = Self::set_up(folder)?;
+        let apt = Self::set_up(folder, release)?;
         let output = apt.run(Command::new("apt-get").arg("update").arg("-qq"))?;
         // apt-get update exits with 0 although it reached nothing.
         let reached = !apt.show("linux-image-amd64")?.is_empty();
@@ -54,12 +51,12 @@ impl Apt {
         Ok(apt)
     }
 
-    fn set_up(folder: &Path) -> Result<Self> {
-        for sub in ["etc", "state/lists/partial", "cache/archives/partial"] {
+    fn set_up(folder: &Path, release: &str) -> Result<Self> {
+        for sub in ["etc/preferences.d", "state/lists/partial", "cache/archives/partial"] {
             fs::create_dir_all(folder.join(sub))
                 .context(format!("making {}/{sub}", folder.display()))?;
         }
-        let sources: String = repositories()?
+        let sources: String = repositories(release)?
             .iter()
             .map(|(uri, suite)| format!("deb [signed-by={KEYRING}] {uri} {suite} main\n"))
             .collect();
@@ -105,24 +102,32 @@ impl Apt {
         })
     }
 
+    /// Downloads a package and all that it depends on, as if nothing were
+    /// installed, into `folder`.
+    pub fn download_with_dependencies(
+        &self,
+        package: &Package,
+        folder: &Path,
+    ) -> Result<Vec<PathBuf>> {
+        let partial = folder.join("partial");
+        fs::create_dir_all(&partial).context(format!("making {}", partial.display()))?;
+        let output = self.run(
+            Command::new("apt-get")
+                .args(["install", "--download-only", "--no-install-recommends", "-qq", "-y"])
+                .arg("-o")
+                .arg(format!("Dir::Cache::archives={}", folder.display()))
+                .arg(format!("{}={}", package.name, package.version)),
+        )?;
+        archives(&output, folder)
+    }
+
     /// Downloads packages into a folder, checked against the signed lists.
     pub fn download(&self, packages: &[Package], folder: &Path) -> Result<Vec<PathBuf>> {
         let names = packages.iter().map(|package| format!("{}={}", package.name, package.version));
         let output = self.run(
             Command::new("apt-get").args(["download", "-qq"]).args(names).current_dir(folder),
         )?;
-        if !output.status.success() {
-            return Err(Error::Environment(format!(
-                "cannot download kernel packages: {}",
-                last_line(&output.stderr)
-            )));
-        }
-        let entries = fs::read_dir(folder).context("listing downloaded packages")?;
-        Ok(entries
-            .flatten()
-            .map(|entry| entry.path())
-            .filter(|path| path.extension().is_some_and(|extension| extension == "deb"))
-            .collect())
+        archives(&output, folder)
     }
 
     fn run(&self, command: &mut Command) -> Result<Output> {
@@ -130,9 +135,26 @@ impl Apt {
     }
 }
 
+/// What apt-get has put into a folder.
+fn archives(output: &Output, folder: &Path) -> Result<Vec<PathBuf>> {
+    if !output.status.success() {
+        return Err(Error::Environment(format!(
+            "cannot download kernel packages: {}",
+            last_line(&output.stderr)
+        )));
+    }
+    let entries = fs::read_dir(folder).context("listing downloaded packages")?;
+    Ok(entries
+        .flatten()
+        .map(|entry| entry.path())
+        .filter(|path| path.extension().is_some_and(|extension| extension == "deb"))
+        .collect())
+}
+
 /// (URI, suite) of all that may have a kernel for us: the computer's own
-/// Debian sources, and from the mirror of the main one the suites of CODENAME.
-fn repositories() -> Result<BTreeSet<(String, String)>> {
+/// sources of that release, and the suites of the release at the mirror of
+/// its main one.
+fn repositories(release: &str) -> Result<BTreeSet<(String, String)>> {
     let format = "$(REPO_URI)\t$(CODENAME)\t$(COMPONENT)";
     let output = run(Command::new("apt-get").args([
         "indextargets",
@@ -140,7 +162,7 @@ fn repositories() -> Result<BTreeSet<(String, String)>> {
         format,
         "Identifier: Packages",
     ]))?;
-    let repositories = parse_targets(&String::from_utf8_lossy(&output.stdout));
+    let repositories = parse_targets(&String::from_utf8_lossy(&output.stdout), release);
     if repositories.is_empty() {
         let lacking = "apt knows no Debian mirror on this computer (see /etc/apt/sources.list)";
         return Err(Error::Environment(lacking.to_owned()));
@@ -148,17 +170,16 @@ fn repositories() -> Result<BTreeSet<(String, String)>> {
     Ok(repositories)
 }
 
-fn parse_targets(text: &str) -> BTreeSet<(String, String)> {
-    const DEBIAN: [&str; 4] = [CODENAME, "trixie", "forky", "sid"];
+fn parse_targets(text: &str, release: &str) -> BTreeSet<(String, String)> {
+    const DEBIAN: [&str; 4] = ["bookworm", "trixie", "forky", "sid"];
     let mut repositories = BTreeSet::new();
     for line in text.lines() {
         let fields: Vec<&str> = line.split('\t').collect();
         let &[uri, suite, "main"] = &fields[..] else { continue };
         if DEBIAN.contains(&suite) {
-            for suite in [CODENAME, BACKPORTS] {
-                repositories.insert((uri.to_owned(), suite.to_owned()));
-            }
-        } else if suite.strip_prefix(CODENAME).is_some_and(|rest| rest.starts_with('-')) {
+            repositories.insert((uri.to_owned(), release.to_owned()));
+            repositories.insert((uri.to_owned(), format!("{release}-backports")));
+        } else if suite.strip_prefix(release).is_some_and(|rest| rest.starts_with('-')) {
             repositories.insert((uri.to_owned(), suite.to_owned()));
         }
     }
@@ -220,10 +241,16 @@ mod tests {
         let text = "http://m/debian/\tbookworm\tmain\nhttp://m/debian/\tbookworm-updates\tmain\n\
                     http://s/security/\tbookworm-security\tmain\nhttp://other/\tnodistro\tmain\n\
                     http://m/debian/\tbookworm\tcontrib\n";
-        let found: Vec<String> =
-            parse_targets(text).into_iter().map(|(uri, suite)| format!("{uri} {suite}")).collect();
+        let found = |release| -> Vec<String> {
+            let all = parse_targets(text, release).into_iter();
+            all.map(|(uri, suite)| format!("{uri} {suite}")).collect()
+        };
         assert_eq!(
-            found,
+            found("trixie"),
+            ["http://m/debian/ trixie", "http://m/debian/ trixie-backports"]
+        );
+        assert_eq!(
+            found("bookworm"),
             [
                 "http://m/debian/ bookworm",
                 "http://m/debian/ bookworm-backports",

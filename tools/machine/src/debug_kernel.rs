@@ -63,7 +63,7 @@ fn fetch_source(layout: &Layout, root: &Path, say: &mut dyn FnMut(&str)) -> Resu
     }
     say("debug kernel: downloading its source (140 MB)");
     let work = tempfile::tempdir_in(root).context("making a folder")?;
-    let apt = Apt::update(&layout.machines.join("apt"))?;
+    let apt = Apt::update(&layout.machines.join("apt/bookworm"), "bookworm")?;
     let package = apt.newest(SOURCE, |_| true)?;
     for archive in apt.download(&[package], work.path())? {
         unpack(&archive, work.path())?;

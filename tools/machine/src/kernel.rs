@@ -2,17 +2,20 @@
 //! Kernels from Debian's packages, unpacked and never installed.
 //!
 //! `MACHINES/SERIES/` holds what the packages linux-image, linux-headers and
-//! linux-kbuild of the newest kernel of that series hold. It appears at once,
-//! complete, or not at all.
+//! linux-kbuild of the newest kernel of that series hold; for a kernel of a
+//! newer release of Debian also the compiler and tools of that release
+//! (foreign.rs). It appears at once, complete, or not at all.
 
 use std::fmt;
 use std::fs::{self, File};
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::str::FromStr;
 
 use crate::apt::{self, Apt, Package};
 use crate::error::{Context, Error, Result};
+use crate::foreign;
 use crate::layout::Layout;
 
 /// Unpacked, a kernel and its headers need so much; with room to spare.
@@ -23,16 +26,32 @@ const NEEDED_SPACE: u64 = 1 << 30;
 pub enum Series {
     V6_1,
     V6_12,
+    V7_2,
 }
 
 impl Series {
-    pub const ALL: [Series; 2] = [Series::V6_1, Series::V6_12];
+    pub const ALL: [Series; 3] = [Series::V6_1, Series::V6_12, Series::V7_2];
 
     pub fn name(self) -> &'static str {
         match self {
             Series::V6_1 => "6.1",
             Series::V6_12 => "6.12",
+            Series::V7_2 => "7.2",
         }
+    }
+
+    /// The release of Debian that has it, there or in its backports.
+    fn debian(self) -> &'static str {
+        match self {
+            Series::V6_1 | Series::V6_12 => "bookworm",
+            Series::V7_2 => "trixie",
+        }
+    }
+
+    /// Its headers want a newer libc and compiler than the oldest Debian has
+    /// on which all of this is to run.
+    fn brings_tools(self) -> bool {
+        self >= Series::V7_2
     }
 }
 
@@ -132,34 +151,53 @@ fn fetch(layout: &Layout, series: Series, say: &mut dyn FnMut(&str)) -> Result<(
     check_space(machines, NEEDED_SPACE)?;
 
     say(&format!("kernel {series}: reading the package lists"));
-    let apt = Apt::update(&machines.join("apt"))?;
-    let packages = packages_of(&apt, series)?;
-    let megabytes = packages.iter().map(|package| package.size).sum::<u64>() >> 20;
-    say(&format!("kernel {series}: downloading {} ({megabytes} MB)", packages[0].name));
+    let lists = machines.join("apt").join(series.debian());
+    let apt = Apt::update(&lists, series.debian())?;
+    let Packages { headers, mut others } = packages_of(&apt, series)?;
+    let bytes = headers.size + others.iter().map(|package| package.size).sum::<u64>();
+    let tools = if series.brings_tools() { " and the tools that its headers want" } else { "" };
+    say(&format!("kernel {series}: downloading {} ({} MB){tools}", others[0].name, bytes >> 20));
     let work = tempfile::Builder::new()
         .prefix(".fetch-")
         .tempdir_in(machines)
         .context(format!("making a folder in {}", machines.display()))?;
-    let archives = apt.download(&packages, work.path())?;
+    let mut archives = Vec::new();
+    if series.brings_tools() {
+        archives = apt.download_with_dependencies(&headers, &work.path().join("tools"))?;
+        others.retain(|package| !archives.iter().any(|path| is_of(path, package)));
+    } else {
+        others.push(headers);
+    }
+    archives.extend(apt.download(&others, work.path())?);
 
     say(&format!("kernel {series}: unpacking"));
     let root = work.path().join("root");
     for archive in &archives {
         unpack(archive, &root)?;
     }
-    let target = machines.join(series.name());
+    let target = std::path::absolute(machines.join(series.name())).context("finding the cache")?;
+    move_to_old_places(&root)?;
     let kernel = Kernel::at(&root, Some(series))?;
     let output = apt::run(Command::new("depmod").arg("-b").arg(&root).arg(&kernel.release))?;
     if !output.status.success() {
         return Err(Error::Environment("depmod failed on the unpacked kernel".to_owned()));
     }
     point_headers_at(&root, &target)?;
+    if series.brings_tools() {
+        foreign::adopt(&root, &target)?;
+    }
     fs::rename(&root, &target).context(format!("moving the kernel to {}", target.display()))
+}
+
+struct Packages {
+    headers: Package,
+    /// The image, first, and what headers and image depend on.
+    others: Vec<Package>,
 }
 
 /// The newest generic kernel of the series and what building modules for it
 /// takes, found by the dependencies of the packages that name the newest.
-fn packages_of(apt: &Apt, series: Series) -> Result<Vec<Package>> {
+fn packages_of(apt: &Apt, series: Series) -> Result<Packages> {
     let of_series = |package: &Package| {
         package.version.strip_prefix(series.name()).is_some_and(|rest| rest.starts_with('.'))
     };
@@ -179,7 +217,38 @@ fn packages_of(apt: &Apt, series: Series) -> Result<Vec<Package>> {
     let headers = apt.newest(&format!("linux-headers-{release}"), same_version)?;
     let common = apt.newest(&depends(&headers, "linux-headers-", "-common")?, same_version)?;
     let kbuild = apt.newest(&depends(&headers, "linux-kbuild-", "")?, same_version)?;
-    Ok(vec![image, headers, common, kbuild])
+    let mut others = vec![image];
+    // Newer images are only a name for their parts.
+    for part in ["linux-binary-", "linux-modules-"] {
+        if let Ok(name) = depends(&others[0], part, "") {
+            others.push(apt.newest(&name, same_version)?);
+        }
+    }
+    others.extend([common, kbuild]);
+    Ok(Packages { headers, others })
+}
+
+fn is_of(archive: &Path, package: &Package) -> bool {
+    let name = archive.file_name().unwrap_or_default().to_string_lossy();
+    name.split('_').next() == Some(&package.name)
+}
+
+/// Newer packages have a kernel's modules below /usr, and its image there too.
+fn move_to_old_places(root: &Path) -> Result<()> {
+    let Ok(releases) = fs::read_dir(root.join("usr/lib/modules")) else { return Ok(()) };
+    let link = |to: &str, from: &Path| {
+        symlink(to, from).context(format!("making the link {}", from.display()))
+    };
+    for folder in ["lib", "boot"] {
+        fs::create_dir_all(root.join(folder)).context("making a folder for a kernel")?;
+    }
+    link("../usr/lib/modules", &root.join("lib/modules"))?;
+    for release in releases.flatten() {
+        let release = release.file_name().to_string_lossy().into_owned();
+        let image = root.join("boot").join(format!("vmlinuz-{release}"));
+        link(&format!("../lib/modules/{release}/vmlinuz"), &image)?;
+    }
+    Ok(())
 }
 
 pub(crate) fn check_space(folder: &Path, needed: u64) -> Result<()> {
@@ -208,7 +277,6 @@ pub(crate) fn unpack(archive: &Path, root: &Path) -> Result<()> {
 /// The header packages name each other as /usr/src/...: make that name where
 /// they are.
 fn point_headers_at(root: &Path, target: &Path) -> Result<()> {
-    let target = std::path::absolute(target).context("finding the cache folder")?;
     let new = format!("{}/usr/src/", target.display());
     let folders = fs::read_dir(root.join("usr/src")).context("listing the headers")?;
     for folder in folders.flatten() {
@@ -226,6 +294,7 @@ mod tests {
     #[test]
     fn series_are_parsed_by_name() {
         assert_eq!("6.12".parse::<Series>().unwrap(), Series::V6_12);
+        assert_eq!("7.2".parse::<Series>().unwrap(), Series::V7_2);
         assert!("6.2".parse::<Series>().is_err());
     }
 

@@ -32,6 +32,7 @@ mod apt;
 mod cpio;
 mod debug_kernel;
 mod error;
+mod foreign;
 mod initramfs;
 mod kernel;
 mod layout;
