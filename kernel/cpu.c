@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Virtualization is on, on every CPU, while the module is loaded: turned on
- * as a CPU comes up, off as it goes down, off around suspend and at shutdown.
+ * The CPUs. Where no KVM is loaded (kvm.c), virtualization is on, on every
+ * CPU, while the module is loaded: turned on as a CPU comes up, off as it
+ * goes down, off around suspend and at shutdown. Where KVM is, it is KVM's;
+ * then a CPU is only ready or not ready for entries.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <linux/cpu.h>
 #include <linux/cpuhotplug.h>
+#include <linux/mutex.h>
 #include <linux/percpu.h>
 #include <linux/syscore_ops.h>
 
@@ -14,13 +17,38 @@
 #include "dune.h"
 #include "vendor.h"
 
+/*
+ * Both change on the CPU, with interrupts off. @dune_virt_enabled: entries
+ * are allowed; @virt_is_ours: we turned virtualization on.
+ */
 DEFINE_PER_CPU(bool, dune_virt_enabled);
+static DEFINE_PER_CPU(bool, virt_is_ours);
 static enum cpuhp_state virt_cpu_state;
+/* A CPU that comes up finds dune_beside_kvm before or after its change. */
+static DEFINE_MUTEX(virt_lock);
 
-static int virt_enable(void)
+static int virt_take(void)
 {
 	int err = vendor->cpu_enable();
 
+	__this_cpu_write(virt_is_ours, !err);
+	return err;
+}
+
+static void virt_let_go(void)
+{
+	if (!__this_cpu_read(virt_is_ours))
+		return;
+	__this_cpu_write(virt_is_ours, false);
+	vendor->cpu_disable();
+}
+
+static int virt_enable(void)
+{
+	int err = 0;
+
+	if (!static_branch_unlikely(&dune_beside_kvm))
+		err = virt_take();
 	__this_cpu_write(dune_virt_enabled, !err);
 	return err;
 }
@@ -30,7 +58,9 @@ static void virt_disable(void *unused)
 	if (!__this_cpu_read(dune_virt_enabled))
 		return;
 	__this_cpu_write(dune_virt_enabled, false);
-	vendor->cpu_disable();
+	virt_let_go();
+	if (vendor->cpu_forget)
+		vendor->cpu_forget();
 }
 
 static int virt_cpu_online(unsigned int cpu)
@@ -38,11 +68,13 @@ static int virt_cpu_online(unsigned int cpu)
 	unsigned long flags;
 	int err;
 
+	mutex_lock(&virt_lock);
 	local_irq_save(flags);
 	err = virt_enable();
 	local_irq_restore(flags);
+	mutex_unlock(&virt_lock);
 	if (err == -EBUSY)
-		pr_err("CPU %u: virtualization is in use by another hypervisor; unload it (for KVM: modprobe -r kvm_amd)\n",
+		pr_err("CPU %u: virtualization is in use by another hypervisor, which is not KVM: unload it\n",
 		       cpu);
 	return err;
 }
@@ -88,6 +120,39 @@ static struct syscore_ops virt_syscore_ops = {
 };
 
 static struct syscore virt_syscore = { .ops = &virt_syscore_ops };
+
+/* A run that is under way on this CPU looks anew: vcpu_moved(). */
+static void virt_to_kvm(void *unused)
+{
+	virt_let_go();
+	set_tsk_need_resched(current);
+}
+
+static void virt_from_kvm(void *unused)
+{
+	if (__this_cpu_read(dune_virt_enabled) && virt_take())
+		__this_cpu_write(dune_virt_enabled, false);
+	set_tsk_need_resched(current);
+}
+
+/*
+ * In between virtualization is on, by us, while entries look for it. They
+ * find it on and use it: nothing else that they could.
+ */
+void dune_cpu_set_beside(bool beside)
+{
+	cpus_read_lock();
+	mutex_lock(&virt_lock);
+	if (beside) {
+		static_branch_enable_cpuslocked(&dune_beside_kvm);
+		on_each_cpu(virt_to_kvm, NULL, 1);
+	} else {
+		on_each_cpu(virt_from_kvm, NULL, 1);
+		static_branch_disable_cpuslocked(&dune_beside_kvm);
+	}
+	mutex_unlock(&virt_lock);
+	cpus_read_unlock();
+}
 
 int dune_cpu_init(void)
 {

@@ -56,6 +56,7 @@ DECLARE_STATIC_KEY_FALSE(dune_mirrors);
  * @filter:	_TIF_NOTSC and _TIF_NOCPUID of @task as the vendor knows them
  * @flush:	the TLB tag must be flushed at the next entry
  * @slow:	this run sends every system call to the host half
+ * @notified:	@notifier is registered
  * @running:	DUNE_RUN is on the stack of @task: no second one may nest
  *
  * Only @task changes it, in DUNE_RUN and the state calls, so there is no
@@ -76,6 +77,7 @@ struct dune_vcpu {
 	int cpu;
 	bool flush;
 	bool slow;
+	bool notified;
 	bool running;
 };
 
@@ -107,9 +109,14 @@ unsigned long dune_find_function(const char *name);
 /* return_buffer.S */
 void dune_fill_return_buffer(void);
 
+/* kvm.c */
+int dune_kvm_init(void);
+void dune_kvm_exit(void);
+
 /* cpu.c */
 int dune_cpu_init(void);
 void dune_cpu_exit(void);
+void dune_cpu_set_beside(bool beside);
 /*
  * Interrupts off. A CPU that goes off line is disabled while threads may
  * still be on it: the run loop asks here after each context switch (it takes

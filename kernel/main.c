@@ -35,10 +35,13 @@ static int __init dune_init(void)
 	err = vendor->init();
 	if (err)
 		return err;
-	err = dune_cpu_init();
+	err = dune_kvm_init();
 	if (err)
 		goto vendor;
-	if (vendor->put)
+	err = dune_cpu_init();
+	if (err)
+		goto kvm;
+	if (vendor->puts_always)
 		preempt_notifier_inc();
 	dune_vcpu_init();
 	dune_syscall_init();
@@ -48,9 +51,11 @@ static int __init dune_init(void)
 	return 0;
 
 cpu:
-	if (vendor->put)
+	if (vendor->puts_always)
 		preempt_notifier_dec();
 	dune_cpu_exit();
+kvm:
+	dune_kvm_exit();
 vendor:
 	vendor->exit();
 	return err;
@@ -59,9 +64,10 @@ vendor:
 static void __exit dune_exit(void)
 {
 	misc_deregister(&dune_device);
-	if (vendor->put)
+	if (vendor->puts_always)
 		preempt_notifier_dec();
 	dune_cpu_exit();
+	dune_kvm_exit();
 	vendor->exit();
 }
 

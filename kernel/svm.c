@@ -122,6 +122,7 @@ static int alloc_cpus(void)
 
 static void svm_exit(void)
 {
+	svm_kvm_exit();
 	free_cpus();
 	free_pages((unsigned long)iopm, IOPM_ORDER);
 	free_pages((unsigned long)msrpm, MSRPM_ORDER);
@@ -147,6 +148,10 @@ static int svm_init(void)
 	memset(iopm, 0xff, PAGE_SIZE << IOPM_ORDER);
 	for (i = 0; i < ARRAY_SIZE(guest_msrs); i++)
 		msr_allow(guest_msrs[i]);
+	if (svm_kvm_init()) {
+		svm_exit();
+		return -ENOMEM;
+	}
 	return 0;
 }
 
@@ -164,14 +169,13 @@ static void svm_info(struct dune_info *info)
 
 static int svm_cpu_enable(void)
 {
-	struct svm_cpu *sc = this_cpu_ptr(&svm_cpu);
 	u64 efer;
 
 	rdmsrq(MSR_EFER, efer);
 	if (efer & EFER_SVME)
 		return -EBUSY;
 	wrmsrq(MSR_EFER, efer | EFER_SVME);
-	wrmsrq(MSR_VM_HSAVE_PA, __sme_pa(page_address(sc->hsave)));
+	wrmsrq(MSR_VM_HSAVE_PA, svm_hsave());
 	svm_asid_cpu_on();
 	return 0;
 }
@@ -191,7 +195,12 @@ void svm_permissions(struct vmcb_control_area *control)
 	control->msrpm_base_pa = __sme_pa(msrpm);
 }
 
-/* Of this CPU; interrupts off. */
+/* Both of this CPU; interrupts off. */
+u64 svm_hsave(void)
+{
+	return __sme_pa(page_address(this_cpu_read(svm_cpu.hsave)));
+}
+
 u64 svm_host_area(void)
 {
 	return __sme_pa(page_address(this_cpu_read(svm_cpu.host)));
@@ -204,6 +213,7 @@ const struct vendor svm_vendor = {
 	.info = svm_info,
 	.cpu_enable = svm_cpu_enable,
 	.cpu_disable = svm_cpu_disable,
+	.cpu_forget = svm_kvm_forget,
 	.create = svm_create,
 	.destroy = svm_destroy,
 	.set_root = svm_set_root,
@@ -213,6 +223,7 @@ const struct vendor svm_vendor = {
 	.load = svm_load,
 	.store = svm_store,
 	.moved = svm_moved,
+	.put = svm_put,
 	.enter = svm_enter,
 	.handle_exit = svm_handle_exit,
 };

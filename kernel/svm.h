@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * What the SVM files share: svm.c (the machine), svm_vcpu.c (VMCB and state),
- * svm_asid.c (TLB tags), svm_exit.c (why the guest was left),
- * svm_intercepts.c (what it may not do) and svm_switch.S (the world switch).
+ * svm_asid.c (TLB tags), svm_exit.c (why the guest was left), svm_kvm.c (what
+ * is otherwise beside KVM), svm_intercepts.c (what the guest may not do) and
+ * svm_switch.S (the world switch).
  */
 #ifndef DUNE_SVM_H
 #define DUNE_SVM_H
@@ -20,12 +21,18 @@
  * @vmcb_pa:	its physical address
  * @host_pa:	where this CPU keeps what VMLOAD must restore for the host
  * @asid_generation: generation of the CPU's counter that the ASID is from
+ * @hsave_pa:	this CPU's host save area (VM_HSAVE_PA), beside KVM
+ * @shares_asid: the ASID is one that KVM gives out too
+ * @scales_tsc:	KVM has left a factor for its guest's TSC in this CPU
  */
 struct vcpu_hw {
 	struct vmcb *vmcb;
 	u64 vmcb_pa;
 	u64 host_pa;
 	u64 asid_generation;
+	u64 hsave_pa;
+	bool shares_asid;
+	bool scales_tsc;
 };
 
 enum svm_answer {
@@ -50,6 +57,7 @@ DECLARE_STATIC_KEY_FALSE(svm_check_xcr0);
 extern u64 svm_host_xcr0;
 void svm_permissions(struct vmcb_control_area *control);
 u64 svm_host_area(void);
+u64 svm_hsave(void);
 
 /* svm_vcpu.c: struct vendor's, and */
 int svm_create(struct dune_vcpu *vcpu);
@@ -64,6 +72,7 @@ void svm_moved(struct dune_vcpu *vcpu, bool migrated);
 bool svm_enter(struct dune_vcpu *vcpu, bool flush);
 u64 svm_guest_cr4(void);
 void svm_fix_state(struct vmcb_save_area *save);
+void svm_reset_state(struct vmcb *vmcb);
 
 /* svm_exit.c */
 int svm_handle_exit(struct dune_vcpu *vcpu);
@@ -72,7 +81,16 @@ int svm_handle_exit(struct dune_vcpu *vcpu);
 void svm_asid_init(void);
 void svm_asid_cpu_on(void);
 void svm_asid_moved(struct vcpu_hw *hw, bool migrated);
+void svm_asid_share(struct vcpu_hw *hw);
 void svm_asid_flush(struct vcpu_hw *hw);
+u8 svm_asid_flush_command(void);
+
+/* svm_kvm.c: interrupts off, but for init and exit */
+int svm_kvm_init(void);
+void svm_kvm_exit(void);
+void svm_kvm_moved(struct vcpu_hw *hw);
+void svm_kvm_forget(void);
+void svm_put(struct dune_vcpu *vcpu);
 
 /* svm_intercepts.c */
 void svm_intercepts_init(struct vmcb_control_area *control);
@@ -80,5 +98,20 @@ enum svm_answer svm_intercept_answer(u32 exit_code);
 
 /* svm_switch.S */
 void svm_switch(u64 vmcb_pa, struct dune_regs *regs, u64 host_pa);
+
+/* Without a call, a tracepoint or an exception table: for each entry. */
+static __always_inline u64 svm_read_msr(u32 msr)
+{
+	u32 low, high;
+
+	asm volatile("rdmsr" : "=a" (low), "=d" (high) : "c" (msr));
+	return low | (u64)high << 32;
+}
+
+static __always_inline void svm_write_msr(u32 msr, u64 value)
+{
+	asm volatile("wrmsr" : : "c" (msr), "a" ((u32)value),
+		     "d" ((u32)(value >> 32)) : "memory");
+}
 
 #endif /* DUNE_SVM_H */

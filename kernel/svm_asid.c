@@ -66,15 +66,40 @@ static void take_asid(struct vcpu_hw *hw)
  */
 void svm_asid_moved(struct vcpu_hw *hw, bool migrated)
 {
+	hw->shares_asid = false;
 	if (migrated ||
 	    hw->asid_generation != this_cpu_read(asid_counter.generation))
 		take_asid(hw);
 }
 
+/* Without a command for one ASID all of them are flushed. */
+u8 svm_asid_flush_command(void)
+{
+	return boot_cpu_has(X86_FEATURE_FLUSHBYASID) ?
+	       TLB_CONTROL_FLUSH_ASID : TLB_CONTROL_FLUSH_ALL_ASID;
+}
+
+/*
+ * Beside KVM all ASIDs are KVM's, which counts up from the lowest and flushes
+ * only when it begins again: all vCPUs of ours use the highest. Whatever it
+ * holds is flushed now, and what we leave is flushed by svm_put().
+ */
+void svm_asid_share(struct vcpu_hw *hw)
+{
+	struct vmcb_control_area *control = &hw->vmcb->control;
+
+	control->asid = nr_asids - 1;
+	control->tlb_ctl = svm_asid_flush_command();
+	/* KVM may have turned virtualization off and on since. */
+	control->clean = 0;
+	hw->asid_generation = 0;
+	hw->shares_asid = true;
+}
+
 void svm_asid_flush(struct vcpu_hw *hw)
 {
-	if (boot_cpu_has(X86_FEATURE_FLUSHBYASID))
-		hw->vmcb->control.tlb_ctl = TLB_CONTROL_FLUSH_ASID;
+	if (boot_cpu_has(X86_FEATURE_FLUSHBYASID) || hw->shares_asid)
+		hw->vmcb->control.tlb_ctl = svm_asid_flush_command();
 	else
 		take_asid(hw);
 }

@@ -76,7 +76,7 @@ void svm_fix_state(struct vmcb_save_area *save)
 	save->g_pat = 0x0606060606060606ULL;
 }
 
-static void reset_state(struct vmcb *vmcb)
+void svm_reset_state(struct vmcb *vmcb)
 {
 	memset(&vmcb->save, 0, sizeof(vmcb->save));
 	svm_fix_state(&vmcb->save);
@@ -105,7 +105,7 @@ int svm_create(struct dune_vcpu *vcpu)
 	svm_permissions(control);
 	control->misc_ctl = SVM_MISC_ENABLE_NP;
 
-	reset_state(hw->vmcb);
+	svm_reset_state(hw->vmcb);
 	return 0;
 }
 
@@ -259,6 +259,10 @@ void svm_moved(struct dune_vcpu *vcpu, bool migrated)
 	struct vcpu_hw *hw = vcpu->hw;
 
 	hw->host_pa = svm_host_area();
+	if (static_branch_unlikely(&dune_beside_kvm)) {
+		svm_kvm_moved(hw);
+		return;
+	}
 	asm volatile("vmsave %0" : : "a" (hw->host_pa) : "memory");
 	svm_asid_moved(hw, migrated);
 }
@@ -274,6 +278,32 @@ void svm_filter(struct dune_vcpu *vcpu, bool notsc, bool nocpuid)
 	control->clean &= ~CLEAN_INTERCEPTS;
 }
 
+/*
+ * Beside KVM virtualization may be on or off, and change whenever interrupts
+ * are on. Inline: see the return stack buffer in svm_switch.S.
+ */
+static __always_inline void switch_beside_kvm(struct vcpu_hw *hw,
+					      struct dune_regs *regs)
+{
+	u64 efer = svm_read_msr(MSR_EFER);
+	u64 factor = 0;
+
+	if (unlikely(hw->scales_tsc)) {
+		factor = svm_read_msr(MSR_AMD64_TSC_RATIO);
+		svm_write_msr(MSR_AMD64_TSC_RATIO, SVM_TSC_RATIO_DEFAULT);
+	}
+	if (efer & EFER_SVME) {
+		svm_switch(hw->vmcb_pa, regs, hw->host_pa);
+	} else {
+		svm_write_msr(MSR_EFER, efer | EFER_SVME);
+		svm_write_msr(MSR_VM_HSAVE_PA, hw->hsave_pa);
+		svm_switch(hw->vmcb_pa, regs, hw->host_pa);
+		svm_write_msr(MSR_EFER, efer);
+	}
+	if (unlikely(factor))
+		svm_write_msr(MSR_AMD64_TSC_RATIO, factor);
+}
+
 bool svm_enter(struct dune_vcpu *vcpu, bool flush)
 {
 	struct vcpu_hw *hw = vcpu->hw;
@@ -285,7 +315,10 @@ bool svm_enter(struct dune_vcpu *vcpu, bool flush)
 		svm_asid_flush(hw);
 	vmcb->save.rax = READ_ONCE(regs->rax);
 
-	svm_switch(hw->vmcb_pa, regs, hw->host_pa);
+	if (static_branch_unlikely(&dune_beside_kvm))
+		switch_beside_kvm(hw, regs);
+	else
+		svm_switch(hw->vmcb_pa, regs, hw->host_pa);
 
 	if (static_branch_likely(&svm_check_xcr0) &&
 	    unlikely(xcr0_low() != (u32)svm_host_xcr0))
@@ -306,7 +339,7 @@ bool svm_enter(struct dune_vcpu *vcpu, bool flush)
 	 * has put the host's there: nobody must see that, nor run with it.
 	 */
 	if (unlikely((u32)vmcb->control.exit_code == (u32)SVM_EXIT_ERR)) {
-		reset_state(vmcb);
+		svm_reset_state(vmcb);
 		return false;
 	}
 	regs->rax = vmcb->save.rax;

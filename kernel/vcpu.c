@@ -87,6 +87,17 @@ static u64 vcpu_switches(void)
 	return current->nvcsw + current->nivcsw;
 }
 
+/* From now on until the end of the run, vcpu_sched_out() is called. */
+static void vcpu_notify(struct dune_vcpu *vcpu)
+{
+	if (vcpu->notified)
+		return;
+	if (!vendor->puts_always && !static_branch_unlikely(&dune_beside_kvm))
+		return;
+	preempt_notifier_register(&vcpu->notifier);
+	vcpu->notified = true;
+}
+
 /*
  * Interrupts off: the thread has been off the CPU since the last entry, or
  * this is the first of a run. The registers that the guest's replace (FS and
@@ -108,6 +119,7 @@ static bool vcpu_moved(struct dune_vcpu *vcpu)
 		dune_count(vcpu, DUNE_COUNT_MIGRATION);
 	vcpu->switches = vcpu_switches();
 	vcpu->cpu = cpu;
+	vcpu_notify(vcpu);
 	static_call(vendor_moved)(vcpu, migrated);
 	return true;
 }
@@ -190,11 +202,16 @@ static void vcpu_enter(struct dune_vcpu *vcpu)
  * Before the first entry, work for the return to user mode waits until after
  * one exit: a tracer's stop at the entry of this very ioctl leaves some behind
  * each time (rseq), and the guest would never get to run.
+ *
+ * KVM leaves values of its guest in MSRs that only user mode sees (TSC_AUX,
+ * on Intel also those of SYSCALL), until some thread returns to user mode on
+ * that CPU: then so do we.
  */
 static int vcpu_loop(struct dune_vcpu *vcpu)
 {
-	unsigned long work = EXIT_TO_USER_MODE_WORK &
-			     ~(_TIF_NOTIFY_RESUME | _TIF_RSEQ);
+	const unsigned long all_work = EXIT_TO_USER_MODE_WORK |
+				       _TIF_USER_RETURN_NOTIFY;
+	unsigned long work = all_work & ~(_TIF_NOTIFY_RESUME | _TIF_RSEQ);
 	int reason;
 
 	do {
@@ -221,7 +238,7 @@ static int vcpu_loop(struct dune_vcpu *vcpu)
 			continue;
 		}
 		vcpu_enter(vcpu);
-		work = EXIT_TO_USER_MODE_WORK;
+		work = all_work;
 		reason = static_call(vendor_handle_exit)(vcpu);
 	} while (!reason);
 	return reason;
@@ -276,6 +293,7 @@ static void vcpu_put(struct dune_vcpu *vcpu)
 	vendor->put(vcpu);
 	local_irq_enable();
 	preempt_notifier_unregister(&vcpu->notifier);
+	vcpu->notified = false;
 }
 
 static long vcpu_run(struct dune_vcpu *vcpu)
@@ -296,10 +314,8 @@ static long vcpu_run(struct dune_vcpu *vcpu)
 	run->restart = 0;
 	vcpu_filter(vcpu);
 	static_call(vendor_load)(vcpu);
-	if (vendor->put)
-		preempt_notifier_register(&vcpu->notifier);
 	reason = vcpu_loop(vcpu);
-	if (vendor->put)
+	if (vcpu->notified)
 		vcpu_put(vcpu);
 	static_call(vendor_store)(vcpu);
 	run->exit_reason = reason;

@@ -9,7 +9,6 @@
 #include <asm/cpufeature.h>
 #include <asm/processor.h>
 
-#include "compat.h"
 #include "dune.h"
 #include "vendor.h"
 

@@ -8,6 +8,7 @@
 #ifndef DUNE_VENDOR_H
 #define DUNE_VENDOR_H
 
+#include <linux/jump_label.h>
 #include <linux/static_call.h>
 #include <linux/types.h>
 
@@ -20,6 +21,8 @@ struct dune_vcpu;
  * @mirrors:	the second-level page table has a format of its own (mirror.c)
  *		and is not the kernel's page table of the process
  *
+ * @puts_always: @put is needed also where no KVM is loaded
+ *
  * The machine:
  * @probe:	say with one pr_err() line what is missing, and return -ENODEV
  *		or -EOPNOTSUPP
@@ -29,6 +32,8 @@ struct dune_vcpu;
  * This CPU, interrupts off:
  * @cpu_enable:	turn virtualization on; -EBUSY where somebody else has
  * @cpu_disable: turn it off
+ * @cpu_forget:	nothing will enter here any more: leave nothing of ours in
+ *		the CPU that entries beside KVM may have left. May be NULL
  *
  * A vCPU, in process context:
  * @create:	make the hardware part; @destroy is its mirror
@@ -45,7 +50,7 @@ struct dune_vcpu;
  *		be on another one (@migrated): save the host's state, take a
  *		new TLB tag
  * @put:	the thread is about to be switched away from, or to leave
- *		DUNE_RUN: undo what @moved and @enter left changed. May be NULL
+ *		DUNE_RUN: undo what @moved and @enter left changed
  * @enter:	into the guest and back. On return every register that the
  *		kernel relies on has the host's value again, but for what @put
  *		restores. Returns whether an interrupt of the host, which is
@@ -57,6 +62,7 @@ struct dune_vcpu;
  */
 struct vendor {
 	bool mirrors;
+	bool puts_always;
 
 	int (*probe)(void);
 	int (*init)(void);
@@ -65,6 +71,7 @@ struct vendor {
 
 	int (*cpu_enable)(void);
 	void (*cpu_disable)(void);
+	void (*cpu_forget)(void);
 
 	int (*create)(struct dune_vcpu *vcpu);
 	void (*destroy)(struct dune_vcpu *vcpu);
@@ -90,6 +97,14 @@ extern const struct vendor vmx_vendor;
 /* vendor.c: the one of this processor; set before anything else runs. */
 extern const struct vendor *vendor;
 int vendor_choose(void);
+
+/*
+ * kvm.c: KVM is loaded. Then virtualization is not turned on by @cpu_enable.
+ * @moved and @enter look, with interrupts off, whether KVM has it on; if so
+ * they use it and leave KVM's what is KVM's, if not they turn it on and off
+ * again for themselves.
+ */
+DECLARE_STATIC_KEY_FALSE(dune_beside_kvm);
 
 /* The same functions, without an indirect call, for the run loop. */
 DECLARE_STATIC_CALL(vendor_load, *((struct vendor *)0)->load);

@@ -340,6 +340,7 @@ void vmx_flush(const struct vcpu_hw *hw)
 
 const struct vendor vmx_vendor = {
 	.mirrors = true,
+	.puts_always = true,
 	.probe = vmx_probe,
 	.init = vmx_init,
 	.exit = vmx_exit,

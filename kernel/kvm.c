@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Life beside KVM: who turns virtualization on.
+ *
+ * KVM turns it on for itself, on all CPUs: 6.12 and newer when kvm_amd or
+ * kvm_intel is loaded, older ones with the first machine, and off with the
+ * last. Where it finds it on already, it fails (EBUSY). So there are two ways
+ * of ours, and dune_beside_kvm says which:
+ *  - no KVM is loaded: it is on while Dune is loaded (cpu.c);
+ *  - KVM is loaded: it is KVM's. An entry uses it where KVM has it on, and
+ *    else turns it on for itself, with interrupts off, so that KVM never
+ *    finds it on (vendor->enter).
+ * What counts is kvm.ko, without which no KVM is.
+ */
+#include <linux/cpu.h>
+#include <linux/module.h>
+#include <linux/mutex.h>
+#include <linux/preempt.h>
+#include <linux/string.h>
+
+#include "dune.h"
+#include "vendor.h"
+
+DEFINE_STATIC_KEY_FALSE(dune_beside_kvm);
+
+static DEFINE_MUTEX(beside_lock);
+
+/* Nothing of KVM runs before COMING has returned, nor after GOING. */
+static void set_beside(bool beside)
+{
+	if (static_key_enabled(&dune_beside_kvm) == beside)
+		return;
+	if (beside)
+		preempt_notifier_inc();
+	dune_cpu_set_beside(beside);
+	if (!beside)
+		preempt_notifier_dec();
+}
+
+static int module_event(struct notifier_block *notifier, unsigned long event,
+			void *data)
+{
+	const struct module *module = data;
+
+	if (strcmp(module->name, "kvm"))
+		return NOTIFY_DONE;
+	mutex_lock(&beside_lock);
+	switch (event) {
+	case MODULE_STATE_COMING:
+	case MODULE_STATE_LIVE:
+		set_beside(true);
+		break;
+	case MODULE_STATE_GOING:
+		set_beside(false);
+		break;
+	}
+	mutex_unlock(&beside_lock);
+	return NOTIFY_DONE;
+}
+
+static struct notifier_block module_notifier = {
+	.notifier_call = module_event,
+};
+
+/* As a module that is alive, or in the kernel itself. */
+static bool kvm_is_loaded(void)
+{
+	static const char symbol[] = "kvm_put_kvm";
+
+	if (!__symbol_get(symbol))
+		return false;
+	__symbol_put(symbol);
+	return true;
+}
+
+/*
+ * Before any CPU is on. A KVM that is just being loaded is not seen here, but
+ * it will be LIVE later, and its processor's part, which is what turns
+ * virtualization on, is loaded only then.
+ */
+int dune_kvm_init(void)
+{
+	int err = register_module_notifier(&module_notifier);
+
+	if (err)
+		return err;
+	mutex_lock(&beside_lock);
+	if (kvm_is_loaded())
+		set_beside(true);
+	mutex_unlock(&beside_lock);
+	return 0;
+}
+
+/* After all CPUs are off. */
+void dune_kvm_exit(void)
+{
+	unregister_module_notifier(&module_notifier);
+	if (static_key_enabled(&dune_beside_kvm))
+		preempt_notifier_dec();
+}
