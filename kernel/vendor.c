@@ -9,6 +9,7 @@
 #include <asm/cpufeature.h>
 #include <asm/processor.h>
 
+#include "compat.h"
 #include "dune.h"
 #include "vendor.h"
 
