@@ -65,8 +65,10 @@ static inline void vm_flags_set(struct vm_area_struct *vma, vm_flags_t flags)
 
 /* Since 6.16 the size is in the name as in the instruction's operand. */
 #ifndef rdmsrq
-#define rdmsrq	rdmsrl
-#define wrmsrq	wrmsrl
+#define rdmsrq		rdmsrl
+#define wrmsrq		wrmsrl
+#define rdmsrq_safe	rdmsrl_safe
+#define wrmsrq_safe	wrmsrl_safe
 #endif
 
 /* Since 6.18 the callbacks get a pointer. */

@@ -24,6 +24,7 @@
 #include <asm/cpufeature.h>
 #include <asm/msr.h>
 
+#include "compat.h"
 #include "vmx.h"
 
 enum word { PIN, CPU, CPU2, EXIT, ENTRY };
@@ -120,10 +121,10 @@ int vmx_controls_init(void)
 	u32 words[ARRAY_SIZE(capability_msrs)];
 	int i, err;
 
-	rdmsrl(MSR_IA32_VMX_BASIC, basic);
+	rdmsrq(MSR_IA32_VMX_BASIC, basic);
 	for (i = 0; i < ARRAY_SIZE(words); i++) {
 		/* The secondary controls' MSR may not be there. */
-		if (rdmsrl_safe(capability_msrs[i][!!(basic & VMX_BASIC_TRUE_CTLS)],
+		if (rdmsrq_safe(capability_msrs[i][!!(basic & VMX_BASIC_TRUE_CTLS)],
 				&capabilities[i]))
 			capabilities[i] = 0;
 		words[i] = capabilities[i];

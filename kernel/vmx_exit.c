@@ -5,6 +5,7 @@
  */
 #include <asm/processor.h>
 
+#include "compat.h"
 #include "dune.h"
 #include "trace.h"
 #include "vendor.h"

@@ -33,7 +33,7 @@ void vmx_host_init(void)
 	int i;
 
 	for (i = 0; i < VMX_MSRS; i++)
-		rdmsrl(msr_numbers[i], host_msrs[i]);
+		rdmsrq(msr_numbers[i], host_msrs[i]);
 }
 
 static u64 tss_base(const struct desc_ptr *gdt)
@@ -58,13 +58,13 @@ void vmx_host_write_cpu(struct vmx_host *host)
 	vmcs_write(HOST_GDTR_BASE, gdt.address);
 	vmcs_write(HOST_IDTR_BASE, host->idt.address);
 	vmcs_write(HOST_TR_BASE, tss_base(&gdt));
-	rdmsrl(MSR_GS_BASE, value);
+	rdmsrq(MSR_GS_BASE, value);
 	vmcs_write(HOST_GS_BASE, value);
-	rdmsrl(MSR_IA32_SYSENTER_CS, value);
+	rdmsrq(MSR_IA32_SYSENTER_CS, value);
 	vmcs_write(HOST_IA32_SYSENTER_CS, value);
-	rdmsrl(MSR_IA32_SYSENTER_ESP, value);
+	rdmsrq(MSR_IA32_SYSENTER_ESP, value);
 	vmcs_write(HOST_IA32_SYSENTER_ESP, value);
-	rdmsrl(MSR_IA32_SYSENTER_EIP, value);
+	rdmsrq(MSR_IA32_SYSENTER_EIP, value);
 	vmcs_write(HOST_IA32_SYSENTER_EIP, value);
 }
 
@@ -85,16 +85,16 @@ void vmx_host_save(struct vcpu_hw *hw)
 	savesegment(fs, host->fs);
 	savesegment(gs, host->gs);
 	store_ldt(host->ldt);
-	rdmsrl(MSR_IA32_DEBUGCTLMSR, host->debugctl);
+	rdmsrq(MSR_IA32_DEBUGCTLMSR, host->debugctl);
 	if (boot_cpu_has(X86_FEATURE_FSGSBASE))
 		host->fs_base = rdfsbase();
 	else
-		rdmsrl(MSR_FS_BASE, host->fs_base);
-	rdmsrl(MSR_KERNEL_GS_BASE, host->kernel_gs_base);
-	wrmsrl(MSR_KERNEL_GS_BASE, hw->kernel_gs_base);
+		rdmsrq(MSR_FS_BASE, host->fs_base);
+	rdmsrq(MSR_KERNEL_GS_BASE, host->kernel_gs_base);
+	wrmsrq(MSR_KERNEL_GS_BASE, hw->kernel_gs_base);
 	for (i = 0; i < VMX_MSRS; i++)
 		if (hw->msrs[i] != host_msrs[i])
-			wrmsrl(msr_numbers[i], hw->msrs[i]);
+			wrmsrq(msr_numbers[i], hw->msrs[i]);
 	hw->switched = true;
 }
 
@@ -107,7 +107,7 @@ static void restore_segments(const struct vmx_host *host)
 	}
 	if (unlikely(host->fs)) {
 		loadsegment(fs, host->fs);
-		wrmsrl(MSR_FS_BASE, host->fs_base);
+		wrmsrq(MSR_FS_BASE, host->fs_base);
 	}
 	/* Changes what will be the user's GS base: before that is restored. */
 	if (unlikely(host->gs))
@@ -122,12 +122,12 @@ void vmx_host_restore(struct vcpu_hw *hw)
 	int i;
 
 	hw->switched = false;
-	rdmsrl(MSR_KERNEL_GS_BASE, hw->kernel_gs_base);
+	rdmsrq(MSR_KERNEL_GS_BASE, hw->kernel_gs_base);
 	restore_segments(host);
-	wrmsrl(MSR_KERNEL_GS_BASE, host->kernel_gs_base);
+	wrmsrq(MSR_KERNEL_GS_BASE, host->kernel_gs_base);
 	for (i = 0; i < VMX_MSRS; i++)
 		if (hw->msrs[i] != host_msrs[i])
-			wrmsrl(msr_numbers[i], host_msrs[i]);
+			wrmsrq(msr_numbers[i], host_msrs[i]);
 	/* The exit made the limits 0xffff, the TSS's 0x67: no I/O bitmap. */
 	load_fixmap_gdt(smp_processor_id());
 	load_idt(&host->idt);
@@ -152,11 +152,11 @@ int vmx_set_msr(struct vcpu_hw *hw, u32 msr, u64 value)
 		return -EPERM;
 	local_irq_disable();
 	/* The processor's own opinion of the value. */
-	err = wrmsrl_safe(msr, value);
+	err = wrmsrq_safe(msr, value);
 	if (!err)
 		hw->msrs[i] = value;
 	if (!hw->switched)
-		wrmsrl(msr, host_msrs[i]);
+		wrmsrq(msr, host_msrs[i]);
 	local_irq_enable();
 	return err ? -EPERM : 0;
 }

@@ -389,7 +389,7 @@ bool vmx_enter(struct dune_vcpu *vcpu, bool flush)
 	if (unlikely(hw->cr2 != native_read_cr2()))
 		native_write_cr2(hw->cr2);
 	if (static_branch_unlikely(&vmx_flushes_l1d))
-		wrmsrl(MSR_IA32_FLUSH_CMD, L1D_FLUSH);
+		wrmsrq(MSR_IA32_FLUSH_CMD, L1D_FLUSH);
 
 	if (unlikely(vmx_switch(&vcpu->run->regs, hw->launched,
 				&hw->host_rsp))) {
@@ -404,7 +404,7 @@ bool vmx_enter(struct dune_vcpu *vcpu, bool flush)
 	if (unlikely(__this_cpu_read(cpu_dr7)))
 		set_debugreg(__this_cpu_read(cpu_dr7), 7);
 	if (unlikely(hw->host.debugctl))
-		wrmsrl(MSR_IA32_DEBUGCTLMSR, hw->host.debugctl);
+		wrmsrq(MSR_IA32_DEBUGCTLMSR, hw->host.debugctl);
 
 	hw->exit.reason = vmcs_read(VM_EXIT_REASON);
 	if (likely(hw->exit.reason == EXIT_REASON_VMCALL)) {
