@@ -97,8 +97,9 @@
  * @doomed:	tables that are empty and unlinked, until all have forgotten them
  * @spares:	empty tables
  * @nr_spares:	how many
- * @forget:	something has been dropped since @generation was advanced
- * @counts:	for people
+ * @entries:	leaf entries there are, for people
+ * @fills:	leaf entries ever made, likewise
+ * @drops:	leaf entries ever dropped, likewise
  */
 struct mirror {
 	struct mmu_notifier notifier;
@@ -115,8 +116,9 @@ struct mirror {
 	struct list_head doomed;
 	struct list_head spares;
 	unsigned int nr_spares;
-	bool forget;
-	struct mirror_counts counts;
+	u64 entries;
+	u64 fills;
+	u64 drops;
 };
 
 /*
@@ -135,14 +137,26 @@ static struct {
 
 /* ---- entries and tables ---- */
 
-static u64 span(int level)
+static int shift(int level)
 {
-	return PAGE_SIZE << (9 * (level - 1));
+	return PAGE_SHIFT + 9 * (level - 1);
 }
 
-static u64 *slot_of(u64 *table, u64 guest, int level)
+static u64 span(int level)
 {
-	return &table[guest / span(level) % EPT_ENTRIES];
+	return BIT_ULL(shift(level));
+}
+
+/* The first address that the entry at @address is not for. */
+static u64 behind(u64 address, int level)
+{
+	return (address | (span(level) - 1)) + 1;
+}
+
+/* EPT and the process's own format have the same shape. */
+static u64 *slot_of(u64 *table, u64 address, int level)
+{
+	return &table[address >> shift(level) & (EPT_ENTRIES - 1)];
 }
 
 static bool is_leaf(u64 entry, int level)
@@ -168,18 +182,10 @@ static bool table_is_empty(u64 *table)
 	return !page_private(virt_to_page(table));
 }
 
-static void set_entry(struct mirror *m, u64 *slot, u64 entry)
+static void set_entry(u64 *slot, u64 entry)
 {
-	if (!*slot)
-		count_entry(slot, 1);
+	count_entry(slot, !!entry - !!*slot);
 	WRITE_ONCE(*slot, entry);
-}
-
-static void clear_entry(struct mirror *m, u64 *slot)
-{
-	count_entry(slot, -1);
-	WRITE_ONCE(*slot, 0);
-	m->forget = true;
 }
 
 /*
@@ -238,10 +244,6 @@ static void forget(struct mirror *m)
 	struct mirror_vcpu *vcpu;
 
 	lockdep_assert_held(&m->lock);
-	if (!m->forget)
-		return;
-	m->forget = false;
-	m->counts.flushes++;
 	WRITE_ONCE(m->generation, m->generation + 1);
 	smp_mb();	/* pairs with mirror_enter() */
 	cpumask_clear(m->kicked);
@@ -259,40 +261,44 @@ static void forget(struct mirror *m)
 
 /*
  * A part of a large page takes all of it along. Emptied tables are unlinked,
- * so that what a mirror takes follows what is mapped.
+ * so that what a mirror takes follows what is mapped. Returns whether there
+ * was anything.
  */
-static void drop_below(struct mirror *m, u64 *table, int level, u64 start,
+static bool drop_below(struct mirror *m, u64 *table, int level, u64 start,
 		       u64 end)
 {
+	bool dropped = false;
 	u64 next;
 
 	for (; start < end; start = next) {
 		u64 *slot = slot_of(table, start, level);
 		u64 entry = *slot;
 
-		next = min(end, (start | (span(level) - 1)) + 1);
+		next = min(end, behind(start, level));
 		if (!entry)
 			continue;
 		if (is_leaf(entry, level)) {
-			m->counts.drops++;
-			m->counts.entries--;
+			m->drops++;
+			m->entries--;
 		} else {
 			u64 *below = table_below(entry);
 
-			drop_below(m, below, level - 1, start, next);
+			dropped |= drop_below(m, below, level - 1, start, next);
 			if (!table_is_empty(below))
 				continue;
 			list_add(&virt_to_page(below)->lru, &m->doomed);
 		}
-		clear_entry(m, slot);
+		set_entry(slot, 0);
+		dropped = true;
 	}
+	return dropped;
 }
 
 static void drop(struct mirror *m, u64 start, u64 end)
 {
 	lockdep_assert_held(&m->lock);
-	drop_below(m, m->root, EPT_ROOT_LEVEL, start, end);
-	forget(m);
+	if (drop_below(m, m->root, EPT_ROOT_LEVEL, start, end))
+		forget(m);
 }
 
 /* ---- what the kernel tells ---- */
@@ -367,60 +373,36 @@ static void mirror_release(struct mmu_notifier *notifier, struct mm_struct *mm)
 	drop_addresses(m, 0, ULONG_MAX, true);
 }
 
-/* The first leaf entry at or after @guest, which moves there. */
-static u64 *next_leaf(struct mirror *m, u64 *guest, u64 end, int *level)
-{
-	while (*guest < end) {
-		u64 *slot = find_slot(m, *guest, 1, level);
-
-		if (*slot)
-			return slot;
-		*guest = (*guest | (span(*level) - 1)) + 1;
-	}
-	return NULL;
-}
-
 /*
- * Has the guest used what is mapped in this range of one granule? Where the
- * processor does not say, a page is used as long as it is mapped, and what
- * shall no longer count as used is dropped.
+ * Has the guest used a page of the process, of any size (so it lies in one
+ * granule)? Where the processor does not say, a page is used as long as it is
+ * mapped, and what shall no longer count as used is dropped.
  */
-static bool range_is_young(struct mirror *m, u64 guest, u64 end, bool clear)
-{
-	u64 first = guest;
-	bool young = false;
-	u64 *slot;
-	int level;
-
-	while ((slot = next_leaf(m, &guest, end, &level))) {
-		if (!machine.accessed || *slot & VMX_EPT_ACCESS_BIT)
-			young = true;
-		if (clear && machine.accessed)
-			clear_bit(ilog2(VMX_EPT_ACCESS_BIT),
-				  (unsigned long *)slot);
-		guest = (guest | (span(level) - 1)) + 1;
-	}
-	if (young && clear && !machine.accessed)
-		drop(m, first, end);
-	return young;
-}
-
-/* The range is that of one page, of any size: it lies in one granule. */
 static bool is_young(struct mmu_notifier *notifier, unsigned long start,
 		     unsigned long size, bool clear, bool flush)
 {
 	struct mirror *m = of_notifier(notifier);
 	bool young = false;
-	u64 guest;
+	u64 first, guest;
+	int level;
 
-	if (!granules_to_guest(&m->granules, start, &guest))
+	if (!granules_to_guest(&m->granules, start, &first))
 		return false;
 	spin_lock(&m->lock);
-	young = range_is_young(m, guest, guest + size, clear);
-	if (young && flush) {
-		m->forget = true;
-		forget(m);
+	for (guest = first; guest < first + size; guest = behind(guest, level)) {
+		u64 *slot = find_slot(m, guest, 1, &level);
+
+		if (!*slot || (machine.accessed && !(*slot & VMX_EPT_ACCESS_BIT)))
+			continue;
+		young = true;
+		if (clear && machine.accessed)
+			clear_bit(ilog2(VMX_EPT_ACCESS_BIT),
+				  (unsigned long *)slot);
 	}
+	if (young && clear && !machine.accessed)
+		drop(m, first, first + size);
+	else if (young && flush)
+		forget(m);
 	spin_unlock(&m->lock);
 	return young;
 }
@@ -455,31 +437,17 @@ static young_t mirror_test_young(struct mmu_notifier *notifier,
  * struct leaf - what the process's page table says of an address
  * @frame:	physical address of its page of 4 KB
  * @level:	of the leaf: 1, 2 or 3
- * @rights:	EPT_RIGHTS that the process has
- * @type:	memory type, where an EPT entry has it
+ * @bits:	rights and memory type, as an EPT entry has them
  */
 struct leaf {
 	u64 frame;
 	int level;
-	u64 rights;
-	u64 type;
+	u64 bits;
 };
 
-/* An entry of any level takes rights away. Returns false if it takes all. */
-static bool narrow(struct leaf *leaf, u64 entry)
-{
-	if (~entry & (_PAGE_PRESENT | _PAGE_USER))
-		return false;
-	if (!(entry & _PAGE_RW))
-		leaf->rights &= ~VMX_EPT_WRITABLE_MASK;
-	if (entry & _PAGE_NX)
-		leaf->rights &= ~VMX_EPT_EXECUTABLE_MASK;
-	return true;
-}
-
 /*
- * The memory type that the entry selects from the PAT (SDM vol. 3, 12.12.3),
- * in EPT's encoding, which is the same but has no UC-.
+ * The memory type that a leaf selects from the PAT (SDM vol. 3, 12.12.3). EPT
+ * has the same numbers, but no UC-.
  */
 static u64 memory_type(u64 entry, int level)
 {
@@ -491,19 +459,11 @@ static u64 memory_type(u64 entry, int level)
 	return (type == 7 ? 0 : type) << VMX_EPT_MT_EPTE_SHIFT;
 }
 
-/* The leaf's entry. False: the kernel wants to see an access to it first. */
-static bool read_leaf(struct leaf *leaf, u64 entry, u64 address, int level)
+/* Rights that an entry, on any level, takes away. */
+static u64 forbidden(u64 entry)
 {
-	u64 offset = address & (span(level) - 1) & PAGE_MASK;
-
-	if (!(entry & _PAGE_ACCESSED))
-		return false;
-	if (!(entry & _PAGE_DIRTY))
-		leaf->rights &= ~VMX_EPT_WRITABLE_MASK;
-	leaf->frame = (entry & PTE_PFN_MASK & ~(span(level) - 1)) | offset;
-	leaf->level = level;
-	leaf->type = memory_type(entry, level);
-	return true;
+	return (entry & _PAGE_RW ? 0 : VMX_EPT_WRITABLE_MASK) |
+	       (entry & _PAGE_NX ? VMX_EPT_EXECUTABLE_MASK : 0);
 }
 
 /*
@@ -512,37 +472,38 @@ static bool read_leaf(struct leaf *leaf, u64 entry, u64 address, int level)
  * IPI or for a grace period of RCU-sched, for CPUs that have interrupts off.
  * What was found may be stale by then; the caller's sequence check tells.
  *
- * NX in the two upper levels is not the process's: Linux sets it there where it
+ * NX above the third level is not the process's: Linux sets it there where it
  * isolates its page tables (pti=on), in the copy that is used in the kernel.
+ *
+ * Returns false where nothing is, or where the kernel wants to see an access
+ * first.
  */
-static bool walk(struct mm_struct *mm, u64 address, struct leaf *leaf)
+static bool walk(const struct mm_struct *mm, u64 address, struct leaf *leaf)
 {
-	pgd_t pgd = READ_ONCE(*pgd_offset(mm, address));
-	p4d_t p4d;
-	pud_t pud;
-	pmd_t pmd;
-	pte_t pte;
+	int level = pgtable_l5_enabled() ? 5 : 4;
+	u64 *table = (u64 *)mm->pgd;
+	u64 entry;
 
 	lockdep_assert_irqs_disabled();
-	leaf->rights = EPT_RIGHTS;
-	if (!narrow(leaf, pgd_val(pgd) & ~_PAGE_NX))
+	leaf->bits = EPT_RIGHTS;
+	for (;; level--) {
+		entry = READ_ONCE(*slot_of(table, address, level));
+		if (~entry & (_PAGE_PRESENT | _PAGE_USER))
+			return false;
+		leaf->bits &= ~forbidden(level > 3 ? entry & ~_PAGE_NX : entry);
+		if (is_leaf(entry, level))
+			break;
+		table = __va(entry & PTE_PFN_MASK);
+	}
+	if (!(entry & _PAGE_ACCESSED))
 		return false;
-	p4d = READ_ONCE(*p4d_offset(&pgd, address));
-	if (!narrow(leaf, p4d_val(p4d) & ~_PAGE_NX))
-		return false;
-	pud = READ_ONCE(*pud_offset(&p4d, address));
-	if (!narrow(leaf, pud_val(pud)))
-		return false;
-	if (pud_val(pud) & _PAGE_PSE)
-		return read_leaf(leaf, pud_val(pud), address, 3);
-	pmd = READ_ONCE(*pmd_offset(&pud, address));
-	if (!narrow(leaf, pmd_val(pmd)))
-		return false;
-	if (pmd_val(pmd) & _PAGE_PSE)
-		return read_leaf(leaf, pmd_val(pmd), address, 2);
-	pte = READ_ONCE(*pte_offset_kernel(&pmd, address));
-	return narrow(leaf, pte_val(pte)) &&
-	       read_leaf(leaf, pte_val(pte), address, 1);
+	if (!(entry & _PAGE_DIRTY))
+		leaf->bits &= ~VMX_EPT_WRITABLE_MASK;
+	leaf->bits |= memory_type(entry, level);
+	leaf->frame = (entry & PTE_PFN_MASK & ~(span(level) - 1)) |
+		      (address & (span(level) - 1) & PAGE_MASK);
+	leaf->level = level;
+	return true;
 }
 
 /* ---- making an entry ---- */
@@ -595,8 +556,8 @@ static int entry_level(struct mirror *m, u64 guest, const struct leaf *leaf,
 
 static u64 make_entry(const struct leaf *leaf, int level)
 {
-	u64 entry = (leaf->frame & ~(span(level) - 1)) | leaf->rights |
-		    leaf->type | VMX_EPT_IPAT_BIT | EPT_USED;
+	u64 entry = (leaf->frame & ~(span(level) - 1)) | leaf->bits |
+		    VMX_EPT_IPAT_BIT | EPT_USED;
 
 	if (level == 1)
 		return entry;
@@ -605,52 +566,44 @@ static u64 make_entry(const struct leaf *leaf, int level)
 	return entry | EPT_LARGE;
 }
 
-/* May @entry replace @old at once: the same page with no right less? */
-static bool widens(u64 old, u64 entry)
+/*
+ * May @entry be written over @old at once? It is the same page with no right
+ * less. An entry that has more than the process has missed a
+ * notifier call: never seen, but then it goes as well.
+ */
+static bool may_replace(u64 old, u64 entry)
 {
-	return !(old & EPT_RIGHTS & ~entry) &&
-	       !((old ^ entry) & ~(EPT_RIGHTS | EPT_USED));
+	return !WARN_ON_ONCE(old & EPT_RIGHTS & ~entry ||
+			     (old ^ entry) & ~(EPT_RIGHTS | EPT_USED));
 }
 
 /*
- * What is in the way is dropped, and forgotten by all, before its place is
- * used: a page must never be remembered in two sizes.
+ * Lock held, spares there. A table or a page of another size in the way is
+ * dropped, and forgotten by all, before its place is used: a page must never
+ * be remembered in two sizes.
  */
-static void clear_way(struct mirror *m, u64 guest, int level, u64 entry)
-{
-	int at;
-	u64 old = *find_slot(m, guest, level, &at);
-	u64 start = guest & ~(span(level) - 1);
-
-	if (!old)
-		return;
-	if (at == level && is_leaf(old, level)) {
-		if (widens(old, entry))
-			return;
-		m->counts.narrowed++;
-	}
-	drop(m, start, start + span(level));
-}
-
-/* Lock held, spares there. */
 static void install(struct mirror *m, u64 guest, int level, u64 entry)
 {
-	u64 *slot;
 	int at;
+	u64 *slot = find_slot(m, guest, level, &at);
+	bool same_size = at == level && is_leaf(*slot, level);
 
-	clear_way(m, guest, level, entry);
-	slot = find_slot(m, guest, level, &at);
+	if (*slot && !(same_size && may_replace(*slot, entry))) {
+		u64 start = guest & ~(span(level) - 1);
+
+		drop(m, start, start + span(level));
+		slot = find_slot(m, guest, level, &at);
+	}
 	for (; at > level; at--) {
 		u64 *table = take_spare(m);
 
-		set_entry(m, slot, __pa(table) | EPT_RIGHTS |
-			  VMX_EPT_ACCESS_BIT);
+		set_entry(slot, __pa(table) | EPT_RIGHTS | VMX_EPT_ACCESS_BIT);
 		slot = slot_of(table, guest, at - 1);
 	}
 	if (!*slot)
-		m->counts.entries++;
-	m->counts.fills++;
-	set_entry(m, slot, entry);
+		m->entries++;
+	m->fills++;
+	set_entry(slot, entry);
 }
 
 /*
@@ -709,14 +662,12 @@ int mirror_fill(struct mirror *m, u64 address, u32 flags)
 	local_irq_disable();
 	found = walk(m->notifier.mm, address, &leaf);
 	local_irq_enable();
-	if (!found || rights & ~leaf.rights)
+	if (!found || rights & ~leaf.bits)
 		return -EFAULT;
 	spin_lock(&m->lock);
 	level = entry_level(m, guest, &leaf, flags);
-	if (is_outdated(m, sequence, address, level) ||
-	    m->nr_spares < SPARES_NEEDED)
-		m->counts.retries++;
-	else
+	if (!is_outdated(m, sequence, address, level) &&
+	    m->nr_spares >= SPARES_NEEDED)
 		install(m, guest, level, make_entry(&leaf, level));
 	spin_unlock(&m->lock);
 	return 0;
@@ -734,12 +685,17 @@ void mirror_add_vcpu(struct mirror *m, struct mirror_vcpu *vcpu)
 	spin_unlock(&m->lock);
 }
 
-/* The vCPU does not run and will not. */
+/* The vCPU does not run and will not. Process context, may sleep. */
 void mirror_remove_vcpu(struct mirror *m, struct mirror_vcpu *vcpu)
 {
+	bool last;
+
 	spin_lock(&m->lock);
 	list_del(&vcpu->link);
+	last = list_empty(&m->vcpus);
 	spin_unlock(&m->lock);
+	if (last)
+		drop_addresses(m, 0, ULONG_MAX, true);
 }
 
 /**
@@ -782,16 +738,12 @@ void mirror_leave(struct mirror_vcpu *vcpu)
 
 /* ---- mirrors ---- */
 
+/* Cannot sleep; the last vCPU took all entries along. */
 static void mirror_free(struct mmu_notifier *notifier)
 {
 	struct mirror *m = of_notifier(notifier);
 
-	if (m->root) {
-		drop_below(m, m->root, EPT_ROOT_LEVEL, 0,
-			   (u64)machine.granules << GRANULE_SHIFT);
-		free_page((unsigned long)m->root);
-	}
-	free_tables(&m->doomed);
+	free_page((unsigned long)m->root);
 	free_tables(&m->spares);
 	granules_destroy(&m->granules);
 	free_cpumask_var(m->kicked);
@@ -861,11 +813,6 @@ u64 mirror_eptp(const struct mirror *m)
 	       (machine.accessed ? VMX_EPTP_AD_ENABLE_BIT : 0);
 }
 
-const struct mirror_counts *mirror_counts(const struct mirror *m)
-{
-	return &m->counts;
-}
-
 /**
  * mirror_map_granule() - DUNE_MAP_GRANULE
  * @m:		the mirror of current->mm
@@ -899,7 +846,7 @@ bool mirror_address(struct mirror *m, u64 guest, u64 *address)
  * @address_bits: width of a physical address, 36 or more
  */
 void mirror_init(bool accessed_dirty, bool large_2m, bool large_1g,
-			unsigned int address_bits)
+		 unsigned int address_bits)
 {
 	rdmsrq(MSR_IA32_CR_PAT, machine.pat);
 	machine.accessed = accessed_dirty;

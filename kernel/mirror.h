@@ -27,24 +27,6 @@ struct mirror_vcpu {
 	u64 generation;
 };
 
-/**
- * struct mirror_counts - what a mirror did; for people, exact enough
- * @entries:	leaf entries there are now
- * @fills:	leaf entries made
- * @retries:	fills given up because something was being taken back
- * @drops:	leaf entries dropped
- * @flushes:	times that all vCPUs had to forget
- * @narrowed:	entries found wider than the process's: each is a defect
- */
-struct mirror_counts {
-	u64 entries;
-	u64 fills;
-	u64 retries;
-	u64 drops;
-	u64 flushes;
-	u64 narrowed;
-};
-
 /* The module: before the first mirror, after the last. */
 void mirror_init(bool accessed_dirty, bool large_2m, bool large_1g,
 		 unsigned int address_bits);
@@ -55,7 +37,6 @@ unsigned int mirror_granules(void);
 struct mirror *mirror_get(struct mm_struct *mm);
 void mirror_put(struct mirror *mirror);
 u64 mirror_eptp(const struct mirror *mirror);
-const struct mirror_counts *mirror_counts(const struct mirror *mirror);
 int mirror_map_granule(struct mirror *mirror, u64 guest, u64 address);
 bool mirror_address(struct mirror *mirror, u64 guest, u64 *address);
 int mirror_fill(struct mirror *mirror, u64 address, u32 flags);
