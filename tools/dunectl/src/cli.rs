@@ -188,6 +188,10 @@ pub struct MachineOptions {
     #[arg(long = "append", value_name = "ARGUMENT")]
     pub kernel_arguments: Vec<String>,
 
+    /// A feature for the processor, such as la57 (repeatable)
+    #[arg(long = "cpu-feature", value_name = "FEATURE")]
+    pub cpu_features: Vec<String>,
+
     /// Do not load dune.ko
     #[arg(long)]
     pub no_module: bool,

@@ -87,6 +87,7 @@ fn config(layout: &Layout, options: &MachineOptions) -> Result<Config> {
     let mut config = hardware(layout, &options.hardware, options.kernel_from.as_ref())?;
     config.counting = options.counting;
     config.kernel_arguments = options.kernel_arguments.clone();
+    config.cpu_features = options.cpu_features.clone();
     config.shares = shares(&options.shares)?;
     if !options.no_module {
         config.insmod.extend(layout.module(&config.kernel.release));

@@ -28,6 +28,8 @@ pub struct Config {
     /// counter counts them, and nothing random.
     pub counting: bool,
     pub kernel_arguments: Vec<String>,
+    /// Of the processor, beyond what it has by itself: "la57".
+    pub cpu_features: Vec<String>,
     /// Folders that are really written to, by absolute path without links.
     pub shares: Vec<PathBuf>,
     /// Kernel modules to load, by their path on the host.
@@ -43,6 +45,7 @@ impl Config {
             memory: 2048,
             counting: false,
             kernel_arguments: Vec::new(),
+            cpu_features: Vec::new(),
             shares: Vec::new(),
             insmod: Vec::new(),
             boot_timeout: Duration::from_secs(300),

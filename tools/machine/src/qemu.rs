@@ -166,7 +166,8 @@ fn arguments(config: &Config, initramfs: &Path) -> Vec<OsString> {
     let word = |text: &'static str| OsStr::new(text);
 
     add(&["-no-user-config", "-nodefaults", "-no-reboot"].map(OsStr::new));
-    add(&["-display", "none", "-machine", MACHINE, "-cpu", CPU].map(OsStr::new));
+    add(&["-display", "none", "-machine", MACHINE].map(OsStr::new));
+    add(&[word("-cpu"), cpu(config).as_ref()]);
     match config.counting {
         true => add(&[
             "-accel",
@@ -220,6 +221,11 @@ fn double_commas(path: &Path) -> OsString {
         }
     }
     OsString::from_vec(bytes)
+}
+
+fn cpu(config: &Config) -> String {
+    let features = config.cpu_features.iter().map(|feature| format!(",+{feature}"));
+    CPU.to_owned() + &features.collect::<String>()
 }
 
 fn kernel_arguments(config: &Config) -> String {
