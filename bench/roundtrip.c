@@ -46,14 +46,14 @@ static uint64_t guest_physical(const void *p)
 	return granule.guest + address % DUNE_GRANULE_SIZE;
 }
 
-/* The 1 GB around @address, mapped to itself. */
+/* The 2 MB around @address, mapped to itself. */
 static void map_around(uint64_t *root, const void *address)
 {
-	uint64_t *entries = table(), at = (uint64_t)address;
-	uint64_t page = guest_physical(address) & -DUNE_GRANULE_SIZE;
+	uint64_t *upper = table(), *lower = table(), at = (uint64_t)address;
 
-	entries[at >> 30 & 511] = page + 0x87;
-	root[at >> 39 & 511] = guest_physical(entries) + 7;
+	lower[at >> 21 & 511] = (guest_physical(address) & -(1UL << 21)) + 0x87;
+	upper[at >> 30 & 511] = guest_physical(lower) + 7;
+	root[at >> 39 & 511] = guest_physical(upper) + 7;
 }
 
 static void guest_svm(void)

@@ -257,8 +257,9 @@ int dune_user_ok(const void *p, size_t n);
  * A page table is named by its root, the address of its top level. All
  * addresses here, also those of the memory that is to be mapped, are addresses
  * of the process. The first page table, made by dune_enter(), maps every user
- * address to itself, with pages of 1 GB, made when first needed; what is really
- * there is decided by the process's own mappings (mmap, mprotect) underneath.
+ * address to itself, with pages of 1 GB (2 MB on processors that have no larger
+ * ones), made when first needed; what is really there is decided by the
+ * process's own mappings (mmap, mprotect) underneath.
  *
  * Only what the processor reads, entries and CR3, holds guest-physical
  * addresses. They are the process's addresses where the processor has enough

@@ -13,6 +13,16 @@ struct dune_process dune_process;
 
 #define GB		(1ULL << 30)
 
+/* CPUID: 1-GByte pages are available (bit 26 of EDX). */
+static int have_1g_pages(void)
+{
+	u32 eax = 0x80000001, ebx, ecx, edx;
+
+	__asm__ volatile("cpuid"
+			 : "+a" (eax), "=b" (ebx), "=c" (ecx), "=d" (edx));
+	return edx >> 26 & 1;
+}
+
 static int init_process(const struct dune_config *cfg)
 {
 	struct dune_process *p = &dune_process;
@@ -20,13 +30,12 @@ static int init_process(const struct dune_config *cfg)
 
 	if (p->ready)
 		return 0;
-	if ((cfg->super_base | cfg->super_size) & (GB - 1))
-		return -EINVAL;
 	err = dune_page_init(cfg);
 	if (err)
 		return err;
 	p->super_base = cfg->super_base;
 	p->super_size = cfg->super_size;
+	dune_pt_init(have_1g_pages());
 	p->root = dune_pt_new();
 	if (!p->root)
 		return -ENOMEM;
@@ -54,7 +63,8 @@ static int check(const struct dune_config *cfg)
 
 	for (i = 0; i < 4; i++)
 		any |= cfg->reserved[i];
-	if (cfg->size != sizeof(*cfg) || any || cfg->flags)
+	if (cfg->size != sizeof(*cfg) || any || cfg->flags ||
+	    ((cfg->super_base | cfg->super_size) & (GB - 1)))
 		return -EINVAL;
 	return 0;
 }

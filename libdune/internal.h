@@ -148,6 +148,7 @@ int dune_in_arena(const void *p);
 u64 dune_page_bytes(void);
 
 /* pgtable.c */
+void dune_pt_init(int have_1g);
 dune_pte *dune_pt_new(void);
 void dune_pt_touch(dune_pte *root, u64 va);
 void dune_pt_touch_core(dune_pte *root);

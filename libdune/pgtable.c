@@ -4,8 +4,8 @@
  *
  * The first page table maps every user address to itself; permissions and
  * absence come from the process's own mappings below. An entry that is 0 in
- * the two upper levels stands for that identity and is made when the address
- * is first used (dune_pf_early(), on the way into a page fault) or when one of
+ * the two upper levels stands for that identity and is made, by the gigabyte,
+ * when an address in it is first used (dune_pf_early(), on the way into a page fault) or when one of
  * the calls here gets there. A page unmapped on purpose is never 0 in those
  * levels: it keeps its address and, in a large entry, PS.
  *
@@ -25,6 +25,12 @@
 #define TABLE		(DUNE_PTE_P | DUNE_PTE_W | DUNE_PTE_U | DUNE_PTE_A)
 
 static struct dune_lock lock;
+
+/* Level of the largest pages that the processor has. */
+static inline int largest(void)
+{
+	return 2 - dune_process.no_1g;
+}
 
 static inline u64 level_size(int level)
 {
@@ -78,6 +84,12 @@ u64 dune_pt_bytes(void)
 	return dune_process.tables * PAGE;
 }
 
+/* Before dune_pt_new(): does the processor have pages of 1 GB? */
+void dune_pt_init(int have_1g)
+{
+	dune_process.no_1g = !have_1g;
+}
+
 /*
  * A page that is read before it is written costs two faults: here and in
  * gigabyte() the first access is a write.
@@ -91,17 +103,30 @@ dune_pte *dune_pt_new(void)
 	return root;
 }
 
-/* The identity entry of the 1 GB around @va; 0: no granule is left. */
+/*
+ * The identity entry of the 1 GB around @va: a page, or a table of pages of
+ * 2 MB. 0: no memory, or no granule is left.
+ */
 static dune_pte identity(u64 va)
 {
 	u64 v = to_gpa(va & ~(level_size(2) - 1));
+	dune_pte *t;
+	int i;
 
 	if (unlikely(v == NO_GPA))
 		return 0;
 	v |= DUNE_PTE_P | DUNE_PTE_W | DUNE_PTE_A | DUNE_PTE_D | DUNE_PTE_PS;
 	if (va - dune_process.super_base >= dune_process.super_size)
 		v |= DUNE_PTE_U;
-	return v;
+	if (largest() == 2)
+		return v;
+	t = new_table();
+	if (!t)
+		return 0;
+#pragma GCC unroll 8
+	for (i = 0; i < ENTRIES; i++)
+		t[i] = v + i * level_size(1);
+	return link_to(t);
 }
 
 /* Put @v where @e is still 0; returns what is there now. */
@@ -116,8 +141,8 @@ static dune_pte fill(dune_pte *e, dune_pte v)
 }
 
 /*
- * The entry of @va in the level of 1 GB pages, made if it was not there yet.
- * NULL: no memory, or no granule for it.
+ * The entry of the 1 GB around @va, made if it was not there yet. NULL: no
+ * memory, or no granule for it.
  */
 static dune_pte *gigabyte(dune_pte *root, u64 va)
 {
@@ -128,7 +153,7 @@ static dune_pte *gigabyte(dune_pte *root, u64 va)
 		t = new_table();
 		if (!t)
 			return NULL;
-		t[level_index(va, 2)] = identity(va);
+		WRITE_ONCE(t[0], 0);
 		v = fill(e, link_to(t));
 		if (table_of(v) != t)
 			free_table(t);
@@ -138,7 +163,8 @@ static dune_pte *gigabyte(dune_pte *root, u64 va)
 		new = identity(va);
 		if (!new)
 			return NULL;
-		fill(e, new);
+		if (fill(e, new) != new && is_table(new))
+			free_table(table_of(new));
 	}
 	return e;
 }
@@ -241,7 +267,7 @@ static int bad_range(u64 va, u64 len)
 /* The largest page that may start at @va (and @pa) and has room in @len. */
 static u64 fit(u64 va, u64 pa, u64 len)
 {
-	u64 size = level_size(2);
+	u64 size = level_size(largest());
 
 	while (((va | pa) & (size - 1)) || len < size)
 		size >>= 9;

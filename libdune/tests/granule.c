@@ -281,6 +281,7 @@ static void test_process(void)
 /* internal.h, which libc's headers do not go with */
 struct dune_thread *dune_thread_new(void);
 int dune_page_init(const struct dune_config *cfg);
+void dune_pt_init(int have_1g);
 dune_pte *dune_pt_new(void);
 void dune_pt_touch(dune_pte *root, uint64_t va);
 void dune_pt_touch_core(dune_pte *root);
@@ -323,19 +324,15 @@ static int count(dune_pte *e, uint64_t va, uint64_t size, void *arg)
 	return 0;
 }
 
-static void test_tables(void)
+static void test_tables(int have_1g)
 {
-	static const struct dune_config cfg = { .size = sizeof(cfg) };
-	struct dune_thread *self;
+	struct dune_stats before, after;
 	dune_pte *root, *copy;
 	uint64_t at = FAR;
 	int i, n = 0, used;
 
-	tap_where = "pretended: ";
-	dune_page_init(&cfg);
 	dune_granule_init(SMALL);
-	self = dune_thread_new();
-	syscall(SYS_arch_prctl, ARCH_SET_GS, self);
+	dune_pt_init(have_1g);
 	root = dune_pt_new();
 	ok(root && dune_gpa((uint64_t)root) != (uint64_t)root, "a root");
 	ok(dune_gpa((uint64_t)root) >= GB, "the first granule is not used");
@@ -344,7 +341,7 @@ static void test_tables(void)
 	dune_pt_touch(root, at + 12345);
 	used = dune_gpa(at) / GB;
 	ok(used >= 2 && used <= 4, "granules of the library itself: %d", used - 1);
-	ok(leads(root, at + 12345, at + 12345, 2), "the identity, 1 GB");
+	ok(leads(root, at + 12345, at + 12345, 1 + have_1g), "the identity, large pages");
 	is(dune_pt_split(root, at + MB2, PAGE, PAGE), 0, "split");
 	ok(leads(root, at + MB2 + 1, at + MB2 + 1, 0), "still the identity, 4 KB");
 	ok(leads(root, at + 2 * MB2 + 7, at + 2 * MB2 + 7, 1), "2 MB beside it");
@@ -356,12 +353,19 @@ static void test_tables(void)
 	ok(leads(root, at + 2 * MB2 + 9, at + 2 * MB2 + 9, 0), "back where it was");
 	is(dune_pt_walk(root, at, GB, count, &n), 0, "walk");
 	is(n, 510 + 512 + 511, "all entries but one lead home");
+	dune_stats(&before);
 	copy = dune_pt_clone(root);
 	ok(copy && leads(copy, at + MB2 + 8, (uint64_t)root + 8, 0), "clone");
 	is(dune_pt_map(copy, at + MB2, PAGE, at, DUNE_PT_RW), 0, "change it");
 	ok(leads(copy, at + MB2 + 8, at + 8, 0) && leads(root, at + MB2 + 8, (uint64_t)root + 8, 0),
 	   "one of them only");
 	is(dune_pt_free(copy), 0, "free");
+	dune_stats(&after);
+	is(after.table_bytes, before.table_bytes, "all of it");
+	is(dune_pt_map(root, at + 8 * MB2, 4 * MB2, at + 16 * MB2, DUNE_PT_RW), 0, "map large pages");
+	ok(leads(root, at + 9 * MB2 + 3, at + 17 * MB2 + 3, 1), "2 MB");
+	is(dune_pt_map(root, at, GB, at, DUNE_PT_RW), 0, "a gigabyte, in the pages that are there");
+	ok(leads(root, at + 9 * MB2 + 3, at + 9 * MB2 + 3, 1), "all back");
 	for (i = used; i < SMALL - 1; i++) {
 		at += GB;
 		if (dune_pt_unmap(root, at, PAGE))
@@ -379,11 +383,38 @@ static void test_tables(void)
 	is(dune_granule_tell(-1, (SMALL - 1) * GB), -EBADF, "the last is to be told of");
 }
 
+/* Granules are never taken back, so each in a process of its own. */
+static void test_pretended(int have_1g)
+{
+	static const struct dune_config cfg = { .size = sizeof(cfg) };
+	int *counts = mmap(NULL, PAGE, PROT_READ | PROT_WRITE,
+			   MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	int status;
+	pid_t child;
+
+	fflush(stdout);
+	child = fork();
+	if (!child) {
+		tap_where = have_1g ? "pretended, pages of 1 GB: " : "pretended, none of 1 GB: ";
+		dune_page_init(&cfg);
+		syscall(SYS_arch_prctl, ARCH_SET_GS, dune_thread_new());
+		test_tables(have_1g);
+		counts[0] = tap_count;
+		counts[1] = tap_failed;
+		_exit(0);
+	}
+	waitpid(child, &status, 0);
+	tap_count = counts[0];
+	tap_failed = counts[1];
+	is(status, 0, "the child ends well");
+}
+
 int main(void)
 {
 	get_granules();
 	printf("# granules of the module: %u\n", granules);
 	test_process();
-	test_tables();
+	test_pretended(1);
+	test_pretended(0);
 	return tap_end();
 }

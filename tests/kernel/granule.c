@@ -19,11 +19,11 @@
 
 #define GB	(1UL << 30)
 #define SLOT	300		/* of the guest's page table, for what is tried here */
-#define WINDOW	(0xffff000000000000 | (u64)SLOT << 39)
+#define WINDOW(n) (0xffff000000000000 | (u64)SLOT << 39 | (u64)(n) << 21)
 #define FAR	0x300000000000UL
 
 static struct guest g;
-static u64 *pdpt;
+static u64 *pdpt, *pd;	/* pd[n] is what WINDOW(n) shows */
 
 static int map(struct guest *h, u64 guest, u64 address)
 {
@@ -131,7 +131,7 @@ static void forked(void *arg)
 	/* Says its parent's granules again, except the last, which is ours alone. */
 	guest_open(&h);
 	h.mem->pml4[SLOT] = guest_gpa(&h, (u64)pdpt) | PTE_P | PTE_W | PTE_U;
-	first_exit(&h, load, WINDOW + 2 * GB);
+	first_exit(&h, load, WINDOW(2));
 	if (!no_granule(&h, 0, last))
 		_exit(1);
 	/* In this process it may be another gigabyte. */
@@ -149,21 +149,23 @@ static void granules(void)
 
 	refused(last);
 	pdpt = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	pd = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	g.mem->pml4[SLOT] = guest_gpa(&g, (u64)pdpt) | PTE_P | PTE_W | PTE_U;
-	pdpt[0] = 0 | PTE_P | PTE_W | PTE_U | PTE_PS;
-	pdpt[1] = before | PTE_P | PTE_W | PTE_U | PTE_PS;
-	pdpt[2] = last | PTE_P | PTE_W | PTE_U | PTE_PS;
-	pdpt[3] = before | PTE_P | PTE_W | PTE_U;
+	pdpt[0] = guest_gpa(&g, (u64)pd) | PTE_P | PTE_W | PTE_U;
+	pd[0] = 0 | PTE_P | PTE_W | PTE_U | PTE_PS;
+	pd[1] = before | PTE_P | PTE_W | PTE_U | PTE_PS;
+	pd[2] = last | PTE_P | PTE_W | PTE_U | PTE_PS;
+	pd[3] = before | PTE_P | PTE_W | PTE_U;
 
-	first_exit(&g, load, WINDOW + 0x5008);
+	first_exit(&g, load, WINDOW(0) + 0x5008);
 	ok(no_granule(&g, 0, 0x5008), "a read in granule 0 ends the run and says so");
-	first_exit(&g, load, WINDOW + GB + 0x5008);
+	first_exit(&g, load, WINDOW(1) + 0x5008);
 	ok(no_granule(&g, 0, before + 0x5008), "a read in one that is not mapped");
-	first_exit(&g, store, WINDOW + GB);
+	first_exit(&g, store, WINDOW(1));
 	ok(no_granule(&g, DUNE_FAULT_WRITE, before), "a write");
-	first_exit(&g, jump, WINDOW + GB + 0x10);
+	first_exit(&g, jump, WINDOW(1) + 0x10);
 	ok(no_granule(&g, DUNE_FAULT_EXEC, before + 0x10), "an instruction fetch");
-	first_exit(&g, load, WINDOW + 3 * GB);
+	first_exit(&g, load, WINDOW(3));
 	ok(no_granule(&g, g.run->fault_flags & DUNE_FAULT_WRITE, before) &&
 	   (g.run->fault_flags & DUNE_FAULT_TABLE), "a page table there");
 	struct dune_state s = g.state;
@@ -176,13 +178,13 @@ static void granules(void)
 	   g.run->exit_reason == DUNE_EXIT_INTR, "CR3 there");
 
 	*page_at(FAR) = 4711;
-	first_exit(&g, load, WINDOW + GB);
+	first_exit(&g, load, WINDOW(1));
 	ok(!map(&g, before, FAR), "mapped while the guest waits for it");
 	ok(guest_resume(&g) == GUEST_DONE && g.value == 4711, "it goes on and reads what is there");
-	ok(guest_call(&g, store, (void *)(WINDOW + GB)) == GUEST_DONE && *(u64 *)FAR == 77, "and writes it");
+	ok(guest_call(&g, store, (void *)(WINDOW(1))) == GUEST_DONE && *(u64 *)FAR == 77, "and writes it");
 	*page_at(FAR + 4096) = 0xc3;
-	ok(guest_call(&g, jump, (void *)(WINDOW + GB + 4096)) == GUEST_DONE, "and executes it");
-	first_exit(&g, load, WINDOW + GB + 0x100000);
+	ok(guest_call(&g, jump, (void *)(WINDOW(1) + 4096)) == GUEST_DONE, "and executes it");
+	first_exit(&g, load, WINDOW(1) + 0x100000);
 	ok(g.run->exit_reason == DUNE_EXIT_FAULT && g.run->fault_flags == 0 &&
 	   g.run->fault_address == FAR + 0x100000, "where nothing is mapped, the address of the process is told");
 	ok(!map(&g, before, FAR), "the same once more is no error");
@@ -191,27 +193,27 @@ static void granules(void)
 
 	*page_at(FAR + GB) = 12;
 	ok(!map(&g, last, FAR + GB), "the last granule");
-	ok(guest_call(&g, load, (void *)(WINDOW + 2 * GB)) == GUEST_DONE && g.value == 12, "leads where it should");
-	pthread_create(&t, NULL, other_thread, (void *)(WINDOW + 2 * GB));
+	ok(guest_call(&g, load, (void *)(WINDOW(2))) == GUEST_DONE && g.value == 12, "leads where it should");
+	pthread_create(&t, NULL, other_thread, (void *)(WINDOW(2)));
 	pthread_join(t, &value);
 	ok((u64)value == 12, "for another thread's vCPU too");
 	struct outcome o = in_child(forked, (void *)last, 20);
 
 	ok(o.code == 0, "but not for a child (%d, %d)", o.code, o.signal);
-	ok(guest_call(&g, load, (void *)(WINDOW + 2 * GB)) == GUEST_DONE && g.value == 12, "whose own is its own");
+	ok(guest_call(&g, load, (void *)(WINDOW(2))) == GUEST_DONE && g.value == 12, "whose own is its own");
 
 	/* All that are left, to one page each. */
 	int bad = 0;
 
 	for (u64 at = 32 * GB; at < before; at += GB) {
-		pdpt[at / GB] = at | PTE_P | PTE_W | PTE_U | PTE_PS;
+		pd[at / GB] = at | PTE_P | PTE_W | PTE_U | PTE_PS;
 		*page_at(FAR + at) = at;
 		bad += !!map(&g, at, FAR + at);
 		if (at >= 500 * GB)
 			break;
 	}
 	for (u64 at = 32 * GB; at < before && at < 500 * GB; at += GB)
-		bad += guest_call(&g, load, (void *)(WINDOW + at)) != GUEST_DONE || g.value != at;
+		bad += guest_call(&g, load, (void *)WINDOW(at / GB)) != GUEST_DONE || g.value != at;
 	ok(!bad, "all the others, each with its own memory");
 }
 

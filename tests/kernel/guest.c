@@ -86,16 +86,40 @@ u64 guest_gpa(struct guest *g, u64 address)
 /* Where Linux puts programs: low, position independent, and on top. */
 static const u16 slots[GUEST_PDPTS] = { 0, 1, 170, 171, 252, 253, 254, 255 };
 
+/* CPUID: 1-GByte pages. */
+static bool large_pages(void)
+{
+	u32 eax = 0x80000001, ebx, ecx, edx;
+
+	asm volatile("cpuid" : "+a"(eax), "=b"(ebx), "=c"(ecx), "=d"(edx));
+	return edx >> 26 & 1;
+}
+
+/* The entry that maps the gigabyte around @address to itself. */
 static u64 identity(struct guest *g, u64 address)
 {
-	return guest_gpa(g, address & -GB) | PTE_P | PTE_W | PTE_U | PTE_PS | PTE_A | PTE_D;
+	u64 page = guest_gpa(g, address & -GB) | PTE_P | PTE_W | PTE_U | PTE_PS | PTE_A | PTE_D;
+
+	if (large_pages())
+		return page;
+	if (g->pds == GUEST_PDS)
+		bail("no table left for %#lx", address);
+
+	u64 *pd = g->mem->pd[g->pds++];
+
+	for (u64 i = 0; i < 512; i++)
+		pd[i] = page + (i << 21);
+	return guest_gpa(g, (u64)pd) | PTE_P | PTE_W | PTE_U;
 }
 
 void guest_cover(struct guest *g, u64 address)
 {
-	for (int i = 0; i < GUEST_PDPTS; i++)
-		if (slots[i] == address >> 39)
-			g->mem->pdpt[i][address >> 30 & 511] = identity(g, address);
+	for (int i = 0; i < GUEST_PDPTS; i++) {
+		u64 *entry = &g->mem->pdpt[i][address >> 30 & 511];
+
+		if (slots[i] == address >> 39 && !*entry)
+			*entry = identity(g, address);
+	}
 }
 
 static void cover_neighbours(struct guest *g, u64 address)
@@ -108,13 +132,14 @@ static void cover_neighbours(struct guest *g, u64 address)
 static void make_tables(struct guest *g)
 {
 	struct guest_memory *m = g->mem;
+	bool all = !g->info.granules && large_pages();
 
 	for (int i = 0; i < GUEST_PDPTS; i++) {
 		m->pml4[slots[i]] = guest_gpa(g, (u64)m->pdpt[i]) | PTE_P | PTE_W | PTE_U;
-		for (u64 j = 0; j < 512 && !g->info.granules; j++)
+		for (u64 j = 0; all && j < 512; j++)
 			m->pdpt[i][j] = identity(g, (u64)slots[i] << 39 | j << 30);
 	}
-	if (g->info.granules) {
+	if (!all) {
 		guest_cover(g, 0);			/* text, data, heap */
 		cover_neighbours(g, (u64)m);		/* mappings */
 		cover_neighbours(g, (u64)__builtin_frame_address(0));

@@ -59,11 +59,13 @@ struct guest_frame {
 };
 
 #define GUEST_PDPTS	8
+#define GUEST_PDS	16	/* for processors without pages of 1 GB */
 
 /* Everything the guest's processor looks at, in ordinary memory. */
 struct guest_memory {
 	u64 pml4[512];
 	u64 pdpt[GUEST_PDPTS][512];
+	u64 pd[GUEST_PDS][512];
 	u64 idt[512];			/* one page */
 	u64 gdt[16];
 	struct guest_tss tss;
@@ -87,6 +89,7 @@ struct guest {
 	struct dune_info info;
 	struct dune_run *run;
 	struct dune_state state;	/* as guest_open() left it */
+	unsigned int pds;		/* of mem->pd, in use */
 	struct guest_memory *mem;
 	struct guest_frame *frame;
 	u64 value;

@@ -400,14 +400,15 @@ static u64 load_cr3(void *arg)
 static void mov_cr3_kernel(void) { go(load_cr3, (void *)named(0x0000888000001000)); }
 static void mov_cr3_unmapped(void) { go(load_cr3, (void *)named(0x1000)); }
 
-/* A 1 GB page of the guest that names a guest-physical address. */
+/* A 2 MB page of the guest that names a guest-physical address. */
 static void *wild_named(u64 address)
 {
-	u64 *pdpt = map_page(PROT_READ | PROT_WRITE);
+	u64 *pdpt = map_page(PROT_READ | PROT_WRITE), *pd = map_page(PROT_READ | PROT_WRITE);
 
 	g.mem->pml4[KERNEL_PML4] = guest_gpa(&g, (u64)pdpt) | PTE_P | PTE_W | PTE_U;
-	pdpt[0] = (address & 0xfffffc0000000) | PTE_P | PTE_W | PTE_U | PTE_PS;
-	return (void *)(0xffff000000000000 | (u64)KERNEL_PML4 << 39 | (address & 0x3fffffff));
+	pdpt[0] = guest_gpa(&g, (u64)pd) | PTE_P | PTE_W | PTE_U;
+	pd[0] = (address & 0xfffffffe00000) | PTE_P | PTE_W | PTE_U | PTE_PS;
+	return (void *)(0xffff000000000000 | (u64)KERNEL_PML4 << 39 | (address & 0x1fffff));
 }
 
 static void *wild(u64 address) { return wild_named(named(address)); }
