@@ -70,24 +70,43 @@ int granules_map(struct granules *granules, u64 guest, u64 address)
 	return ret;
 }
 
-static bool translate(struct xarray *map, u64 from, u64 *to)
+static u64 within(u64 number, u64 offset)
 {
-	const void *entry = xa_load(map, from >> GRANULE_SHIFT);
-
-	if (!entry)
-		return false;
-	*to = granule_base(entry) | (from & GRANULE_MASK);
-	return true;
+	return number << GRANULE_SHIFT | (offset & GRANULE_MASK);
 }
 
 /* Returns false where no granule is. Any context. */
 bool granules_to_address(struct granules *granules, u64 guest, u64 *address)
 {
-	return translate(&granules->to_address, guest, address);
+	u64 last = READ_ONCE(granules->last);
+	u64 number = guest >> GRANULE_SHIFT;
+	void *entry;
+
+	if (unlikely(last >> 32 != number || !last)) {
+		entry = xa_load(&granules->to_address, number);
+		if (!entry)
+			return false;
+		last = number << 32 | xa_to_value(entry);
+		WRITE_ONCE(granules->last, last);
+	}
+	*address = within((u32)last, guest);
+	return true;
 }
 
 /* Returns false where no granule is. Any context. */
 bool granules_to_guest(struct granules *granules, u64 address, u64 *guest)
 {
-	return translate(&granules->to_guest, address, guest);
+	u64 last = READ_ONCE(granules->last);
+	u64 number = address >> GRANULE_SHIFT;
+	void *entry;
+
+	if (unlikely((u32)last != number || !last)) {
+		entry = xa_load(&granules->to_guest, number);
+		if (!entry)
+			return false;
+		last = (u64)xa_to_value(entry) << 32 | number;
+		WRITE_ONCE(granules->last, last);
+	}
+	*guest = within(last >> 32, address);
+	return true;
 }

@@ -18,11 +18,15 @@
  * @lock:	of who adds; readers need none
  * @to_address:	number of the process's gigabyte, by guest-physical number
  * @to_guest:	the same the other way round
+ * @last:	the pair that was last looked up: guest's number in the upper
+ *		half, the process's in the lower. A fault asks three times, and
+ *		each search counts 200 instructions.
  */
 struct granules {
 	struct mutex lock;	/* of who adds */
 	struct xarray to_address;
 	struct xarray to_guest;
+	u64 last;
 };
 
 void granules_init(struct granules *granules);

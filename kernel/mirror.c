@@ -459,13 +459,6 @@ static u64 memory_type(u64 entry, int level)
 	return (type == 7 ? 0 : type) << VMX_EPT_MT_EPTE_SHIFT;
 }
 
-/* Rights that an entry, on any level, takes away. */
-static u64 forbidden(u64 entry)
-{
-	return (entry & _PAGE_RW ? 0 : VMX_EPT_WRITABLE_MASK) |
-	       (entry & _PAGE_NX ? VMX_EPT_EXECUTABLE_MASK : 0);
-}
-
 /*
  * Read the page table as the processor does, with interrupts off and no lock,
  * as get_user_pages_fast() does: whoever frees a table first waits, by a flush
@@ -482,24 +475,28 @@ static bool walk(const struct mm_struct *mm, u64 address, struct leaf *leaf)
 {
 	int level = pgtable_l5_enabled() ? 5 : 4;
 	u64 *table = (u64 *)mm->pgd;
+	u64 writable = _PAGE_RW;
+	u64 nx = 0;
 	u64 entry;
 
 	lockdep_assert_irqs_disabled();
-	leaf->bits = EPT_RIGHTS;
 	for (;; level--) {
 		entry = READ_ONCE(*slot_of(table, address, level));
 		if (~entry & (_PAGE_PRESENT | _PAGE_USER))
 			return false;
-		leaf->bits &= ~forbidden(level > 3 ? entry & ~_PAGE_NX : entry);
+		writable &= entry;
+		nx |= level > 3 ? 0 : entry & _PAGE_NX;
 		if (is_leaf(entry, level))
 			break;
 		table = __va(entry & PTE_PFN_MASK);
 	}
 	if (!(entry & _PAGE_ACCESSED))
 		return false;
-	if (!(entry & _PAGE_DIRTY))
-		leaf->bits &= ~VMX_EPT_WRITABLE_MASK;
-	leaf->bits |= memory_type(entry, level);
+	leaf->bits = VMX_EPT_READABLE_MASK | memory_type(entry, level);
+	if (writable && entry & _PAGE_DIRTY)
+		leaf->bits |= VMX_EPT_WRITABLE_MASK;
+	if (!nx)
+		leaf->bits |= VMX_EPT_EXECUTABLE_MASK;
 	leaf->frame = (entry & PTE_PFN_MASK & ~(span(level) - 1)) |
 		      (address & (span(level) - 1) & PAGE_MASK);
 	leaf->level = level;
