@@ -4,6 +4,7 @@
 #
 #   make            what is needed, installed; everything, built
 #   make test       all tests, in emulated machines
+#   make test-all   the same on every kernel, booted in every way (hours)
 #   make demo       real programs, natively and under dunectl run
 #   make bench      the table of docs/benchmarks.md
 #   make test-debug the module's tests on a kernel that checks itself
@@ -13,6 +14,7 @@
 O ?= build
 PREFIX ?= /usr/local
 KERNELS ?= 6.1 6.12
+ALL_KERNELS := 6.1 6.12 7.2
 # V=1 shows the commands.
 quiet := $(if $(V),,-s)
 override O := $(abspath $(O))
@@ -101,6 +103,12 @@ suite = $(bin)/dune-suite --source $(CURDIR)
 test: all
 	@$(MAKE) $(quiet) --no-print-directory -C libdune O=$(O) tests
 	@$(suite) test $(KERNELS)
+
+.PHONY: test-all
+test-all:
+	@$(MAKE) $(quiet) --no-print-directory all KERNELS="$(ALL_KERNELS)"
+	@$(MAKE) $(quiet) --no-print-directory -C libdune O=$(O) tests
+	@$(suite) test --mode all $(ALL_KERNELS)
 
 KERNEL ?= 6.1
 .PHONY: demo

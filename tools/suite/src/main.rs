@@ -35,8 +35,11 @@ enum Command {
         #[arg(value_parser = parse_series)]
         kernels: Vec<Series>,
         /// Only TAP programs whose name contains TEXT; "harness": only its tests
-        #[arg(long, value_name = "TEXT")]
+        #[arg(long, value_name = "TEXT", conflicts_with = "mode")]
         only: Option<String>,
+        /// In this mode (pti, la57, ...); "all": first without and then in every mode
+        #[arg(long, value_parser = test::modes::parse)]
+        mode: Option<String>,
     },
     /// The module's tests on a kernel with its debugging aids
     TestDebug,
@@ -61,7 +64,12 @@ fn parse_series(text: &str) -> Result<Series, String> {
 fn main() -> ExitCode {
     let cli = Cli::parse();
     let result = Context::new(&cli.source).and_then(|context| match cli.command {
-        Command::Test { kernels, only } => test::run(&context, &or_all(kernels), only.as_deref()),
+        Command::Test { kernels, mode: Some(mode), .. } => {
+            test::run_modes(&context, &or_all(kernels), &mode)
+        }
+        Command::Test { kernels, only, .. } => {
+            test::run(&context, &or_all(kernels), only.as_deref())
+        }
         Command::TestDebug => test::debug::run(&context),
         Command::Bench { kernels } => bench::run(&context, &or_all(kernels)),
         Command::Checkpatch { files } => style::run(&context, &files),

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! make test: the tools' own tests (tools.rs), the harness's (harness.rs), and
-//! all TAP programs in machines (machines.rs, tap.rs). tally.rs adds up.
+//! all TAP programs in machines (machines.rs, tap.rs), booted in several ways
+//! (modes.rs). tally.rs adds up.
 
 pub mod debug;
 mod harness;
 mod machines;
+pub mod modes;
 mod tally;
 mod tap;
 mod tools;
@@ -16,26 +18,47 @@ use crate::context::Context;
 use machines::Phase;
 use tally::Tally;
 
+/// All TAP programs on these kernels.
 pub fn run(context: &Context, kernels: &[Series], only: Option<&str>) -> Result<u8> {
     let mut tally = Tally::new();
-    if only.is_none() {
-        tools::run(context, &mut tally)?;
-    }
-    if only.is_none_or(|text| text == "harness") {
-        harness::run(context, &mut tally)?;
-    }
-    if only == Some("harness") {
-        return Ok(tally.close());
-    }
-    for &series in kernels {
-        let phase = Phase::new(series.name(), context.machine(series)?);
-        machines::run(context, &phase, only, &mut tally)?;
-    }
+    kernels_as_they_are(context, kernels, only, &mut tally)?;
     if only.is_none() && kernels.contains(&Series::V6_1) {
-        let mut phase = Phase::new("6.1-pti", context.machine(Series::V6_1)?);
-        phase.config.kernel_arguments.push("pti=on".to_owned());
-        phase.folders = Some(vec!["kernel", "libdune", "run/hostile"]);
-        machines::run(context, &phase, None, &mut tally)?;
+        modes::run(context, Series::V6_1, "pti", &mut tally)?;
     }
     Ok(tally.close())
+}
+
+/// The same, and then in every mode, or in one mode alone.
+pub fn run_modes(context: &Context, kernels: &[Series], name: &str) -> Result<u8> {
+    let mut tally = Tally::new();
+    if name == "all" {
+        kernels_as_they_are(context, kernels, None, &mut tally)?;
+    }
+    for &series in kernels {
+        modes::run(context, series, name, &mut tally)?;
+    }
+    Ok(tally.close())
+}
+
+fn kernels_as_they_are(
+    context: &Context,
+    kernels: &[Series],
+    only: Option<&str>,
+    tally: &mut Tally,
+) -> Result<()> {
+    if only.is_none() {
+        tools::run(context, tally)?;
+    }
+    if only.is_none_or(|text| text == "harness") {
+        harness::run(context, tally)?;
+    }
+    if only == Some("harness") {
+        return Ok(());
+    }
+    for &series in kernels {
+        let mut phase = Phase::new(series.name(), context.machine(series)?);
+        phase.proof = Some(modes::DEFAULT_PROOF);
+        machines::run(context, &phase, only, tally)?;
+    }
+    Ok(())
 }

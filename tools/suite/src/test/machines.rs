@@ -32,11 +32,13 @@ pub struct Phase {
     pub config: Config,
     /// Beginnings of names; none: everything.
     pub folders: Option<Vec<&'static str>>,
+    /// A shell command that succeeds in a machine that is what it should be.
+    pub proof: Option<&'static str>,
 }
 
 impl Phase {
     pub fn new(name: &str, config: Config) -> Self {
-        Phase { name: name.to_owned(), config, folders: None }
+        Phase { name: name.to_owned(), config, folders: None, proof: None }
     }
 }
 
@@ -58,13 +60,14 @@ pub fn run(context: &Context, phase: &Phase, only: Option<&str>, tally: &mut Tal
     let _ = fs::remove_file(logs.join(KERNEL_LOG));
     tally.say(&format!("{}: booting {}", phase.name, phase.config.kernel.release));
     let mut machine: Option<Machine> = None;
+    let mut proof = phase.proof;
     for program in &programs {
         let name = name_of(program, &folder);
         let full_name = format!("{} {name}", phase.name);
         if ALONE.contains(&&*name) {
             power_off(machine.take(), phase, &logs, tally)?;
         }
-        let booted = match machine.take() {
+        let mut booted = match machine.take() {
             Some(machine) => machine,
             None => match Machine::boot(&context.layout, &phase.config) {
                 Ok(machine) => machine,
@@ -76,6 +79,14 @@ pub fn run(context: &Context, phase: &Phase, only: Option<&str>, tally: &mut Tal
                 }
             },
         };
+        if let Some(proof) = proof.take() {
+            let outcome = booted.run(&mut context.command(["sh", "-c", proof]));
+            if !outcome.as_ref().is_ok_and(|outcome| outcome.status.success()) {
+                tally.say(&format!("FAILED  {}: is not what it should be", phase.name));
+                tally.failed(format!("{}: this fails in it: {proof}", phase.name));
+                return power_off(Some(booted), phase, &logs, tally);
+            }
+        }
         machine = run_program(context, booted, program, &full_name, &log_of(&logs, &name), tally)?;
     }
     power_off(machine, phase, &logs, tally)
