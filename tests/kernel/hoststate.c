@@ -197,8 +197,9 @@ static u64 write_bases(void *arg)
 static u64 write_syscall_msrs(void *arg)
 {
 	(void)arg;
-	for (u32 m = 0xc0000081; m <= 0xc0000084; m++)
+	for (u32 m = 0xc0000081; m <= 0xc0000083; m++)
 		wrmsr(m, 0x1111111100 + m % 16 * 8);
+	wrmsr(0xc0000084, 0x11111120);	/* Intel's has 32 bits */
 	wrmsr(0xc0000102, 0x7777777000);
 	for (u32 m = 0x174; m <= 0x176; m++)
 		wrmsr(m, m == 0x174 ? 0x18 : 0x22222000);
