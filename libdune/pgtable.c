@@ -26,12 +26,6 @@
 
 static struct dune_lock lock;
 
-/* Level of the largest pages that the processor has. */
-static inline int largest(void)
-{
-	return 2 - dune_process.no_1g;
-}
-
 static inline u64 level_size(int level)
 {
 	return PAGE << (9 * level);
@@ -118,7 +112,7 @@ static dune_pte identity(u64 va)
 	v |= DUNE_PTE_P | DUNE_PTE_W | DUNE_PTE_A | DUNE_PTE_D | DUNE_PTE_PS;
 	if (va - dune_process.super_base >= dune_process.super_size)
 		v |= DUNE_PTE_U;
-	if (largest() == 2)
+	if (!dune_process.no_1g)
 		return v;
 	t = new_table();
 	if (!t)
@@ -267,7 +261,7 @@ static int bad_range(u64 va, u64 len)
 /* The largest page that may start at @va (and @pa) and has room in @len. */
 static u64 fit(u64 va, u64 pa, u64 len)
 {
-	u64 size = level_size(largest());
+	u64 size = level_size(2);
 
 	while (((va | pa) & (size - 1)) || len < size)
 		size >>= 9;
