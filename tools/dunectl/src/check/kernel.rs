@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The running kernel: which one, what it permits, and the module.
 
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use dune_machine::{Layout, Series};
+use nix::unistd::{Gid, Group};
 
 use super::{read, Finding};
 use crate::run::{open_device, DEVICE};
@@ -28,7 +30,7 @@ fn version(release: &str) -> Finding {
     match tested {
         true => Finding::good("kernel", release),
         false => {
-            let names = Series::ALL.map(Series::name).join(" and ");
+            let names = Series::ALL.map(Series::name).join(", ");
             Finding::note("kernel", format!("{release}; the tests run on Debian's {names}"))
         }
     }
@@ -37,44 +39,40 @@ fn version(release: &str) -> Finding {
 /// "none [integrity] confidentiality"
 fn lockdown() -> Finding {
     let text = read("/sys/kernel/security/lockdown");
-    match text.split_once('[').and_then(|(_, rest)| rest.split_once(']')) {
-        None => Finding::good("lockdown", "not in this kernel, or not to be seen"),
-        Some(("none", _)) => Finding::good("lockdown", "off"),
-        Some((mode, _)) => Finding::lacking(
-            "lockdown",
-            format!(
-                "{mode}: only signed modules load; sign dune.ko with a key that the \
-                     firmware knows (mokutil --import), or boot with lockdown=none"
-            ),
-        ),
+    let mode = text.split_once('[').and_then(|(_, rest)| rest.split_once(']'));
+    match mode.map_or("none", |(mode, _)| mode) {
+        "none" => Finding::good("lockdown", "off"),
+        mode => Finding::note("lockdown", format!("{mode}: {SIGNED_ONLY}")),
     }
 }
+
+const SIGNED_ONLY: &str = "only signed modules load; dkms signs dune.ko with a key that the \
+     firmware must be told of once: mokutil --import /var/lib/dkms/mok.pub (docs/install.md)";
 
 /// An EFI variable: four bytes of attributes, then one: 1 is on.
 fn secure_boot() -> Finding {
     const VARIABLE: &str =
         "/sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c";
+    let enforced = read("/sys/module/module/parameters/sig_enforce").trim() == "Y";
     match std::fs::read(VARIABLE).unwrap_or_default().get(4) {
-        Some(1) => Finding::note(
-            "Secure Boot",
-            "on: a kernel that enforces it loads dune.ko only signed (mokutil --import), or turn \
-             it off in the firmware's set-up",
-        ),
+        Some(1) => Finding::note("Secure Boot", format!("on: {SIGNED_ONLY}")),
+        _ if enforced => Finding::note("signatures", format!("enforced: {SIGNED_ONLY}")),
         Some(_) => Finding::good("Secure Boot", "off"),
         None => Finding::good("Secure Boot", "this computer did not boot by EFI"),
     }
 }
 
+/// Whatever its state, Dune goes beside it (kernel/kvm.c).
 fn kvm() -> Finding {
-    let users = read("/sys/module/kvm_amd/refcnt").trim().parse().unwrap_or(0u32);
-    match (Path::new("/sys/module/kvm_amd").exists(), users) {
-        (false, _) => Finding::good("KVM", "kvm_amd is not loaded"),
-        (true, 0) => Finding::good("KVM", "kvm_amd is loaded and no virtual machine runs"),
-        (true, _) => Finding::note(
-            "KVM",
-            "virtual machines run: where dune.ko says that SVM is in use, end them first",
-        ),
-    }
+    let loaded = ["kvm_amd", "kvm_intel"]
+        .into_iter()
+        .find(|name| Path::new("/sys/module").join(name).exists());
+    let Some(name) = loaded else {
+        return Finding::good("KVM", "not loaded: dune.ko turns virtualization on by itself");
+    };
+    let users: u32 = read(format!("/sys/module/{name}/refcnt")).trim().parse().unwrap_or_default();
+    let machines = if users == 0 { "no virtual machine runs" } else { "virtual machines run" };
+    Finding::good("KVM", format!("{name} is loaded, {machines}: dune.ko goes beside it"))
 }
 
 /// The fast path of system calls looks a symbol up by a kprobe.
@@ -100,29 +98,69 @@ fn headers(release: &str) -> Finding {
 }
 
 fn module(layout: &Layout, release: &str, loaded: bool) -> Finding {
-    match (loaded, layout.module(release)) {
-        (true, _) => Finding::good("module", "dune.ko is loaded"),
-        (false, Some(path)) => {
-            let advice = format!("built, not loaded: insmod {}", path.display());
-            Finding::lacking("module", advice)
-        }
-        (false, None) => {
-            Finding::lacking("module", "not built for this kernel: make module, in the sources")
-        }
+    if loaded {
+        return Finding::good("module", "dune.ko is loaded");
     }
+    if installed(release) {
+        return Finding::lacking("module", "installed, not loaded: as root, modprobe dune");
+    }
+    match layout.module(release) {
+        Some(path) => Finding::lacking(
+            "module",
+            format!("built, not loaded: as root, insmod {}", path.display()),
+        ),
+        None => Finding::lacking(
+            "module",
+            "not built for this kernel: install the package dune-dkms (docs/install.md), or make \
+             module, in the sources",
+        ),
+    }
+}
+
+/// Where modprobe finds it: dkms, or somebody's make.
+fn installed(release: &str) -> bool {
+    let dependencies = Path::new("/lib/modules").join(release).join("modules.dep");
+    read(dependencies).lines().any(|line| {
+        let name = line.split(':').next().unwrap_or_default().rsplit('/').next();
+        name.is_some_and(|name| name == "dune.ko" || name.starts_with("dune.ko."))
+    })
 }
 
 fn device(loaded: bool) -> Finding {
     match (open_device(), loaded) {
-        (Ok(()), _) => Finding::good("device", format!("{DEVICE} may be used")),
+        (Ok(()), _) => Finding::good("device", format!("{DEVICE} may be used{}", rights())),
         (Err(e), _) if e.kind() == std::io::ErrorKind::PermissionDenied => Finding::lacking(
             "device",
-            format!("{DEVICE} is not for you: as root, chmod 666 {DEVICE}, or a udev rule"),
+            format!("{DEVICE} is not for you{}: {}", rights(), permission_advice()),
         ),
         (Err(_), false) => Finding::lacking("device", format!("no {DEVICE}: load the module")),
         (Err(e), true) => {
             Finding::lacking("device", format!("{DEVICE}: {e}; the kernel's log (dmesg) says why"))
         }
+    }
+}
+
+/// " (group dune, mode 0660)"
+fn rights() -> String {
+    let Ok(data) = std::fs::metadata(DEVICE) else { return String::new() };
+    format!(" (group {}, mode {:04o})", group_name(data.gid()), data.mode() & 0o7777)
+}
+
+fn group_name(gid: u32) -> String {
+    match Group::from_gid(Gid::from_raw(gid)) {
+        Ok(Some(group)) => group.name,
+        _ => gid.to_string(),
+    }
+}
+
+fn permission_advice() -> String {
+    let data = std::fs::metadata(DEVICE);
+    match data.ok().filter(|data| data.gid() != 0 && data.mode() & 0o060 == 0o060) {
+        Some(data) => {
+            let group = group_name(data.gid());
+            format!("as root, adduser YOU {group}, and log in again (or: newgrp {group})")
+        }
+        None => "install packaging/60-dune.rules for udev, which gives it to the group dune".into(),
     }
 }
 

@@ -6,7 +6,7 @@ use std::ffi::OsStr;
 
 use dune_machine::{Kernel, Layout, Series};
 
-use super::{read, Finding};
+use super::{read, Finding, Level};
 use crate::lookup;
 
 /// The machine's default, and a little for the emulator.
@@ -14,7 +14,7 @@ const NEEDED_MEMORY: u64 = 2300;
 
 pub fn findings(layout: &Layout) -> Vec<Finding> {
     let mut findings = vec![emulator(), agent(layout), memory()];
-    findings.extend(Series::ALL.map(|series| kernel(layout, series)));
+    findings.extend(kernels(layout));
     findings
 }
 
@@ -52,6 +52,15 @@ fn memory() -> Finding {
     }
 }
 
+/// One is enough.
+fn kernels(layout: &Layout) -> Vec<Finding> {
+    let mut findings = Series::ALL.map(|series| kernel(layout, series));
+    if findings.iter().all(|finding| finding.level != Level::Good) {
+        findings[0].level = Level::Lacking;
+    }
+    findings.into()
+}
+
 fn kernel(layout: &Layout, series: Series) -> Finding {
     let subject = match series {
         Series::V6_1 => "kernel 6.1",
@@ -62,13 +71,16 @@ fn kernel(layout: &Layout, series: Series) -> Finding {
         Ok(kernel) if layout.module(&kernel.release).is_some() => {
             Finding::good(subject, format!("{}, with dune.ko", kernel.release))
         }
-        Ok(kernel) => Finding::lacking(
+        Ok(kernel) => Finding::note(
             subject,
-            format!("{}, but no dune.ko for it: make, in the sources", kernel.release),
+            format!(
+                "{}, but no dune.ko for it: make KERNELS={series}, in the sources",
+                kernel.release
+            ),
         ),
-        Err(_) => Finding::lacking(
+        Err(_) => Finding::note(
             subject,
-            format!("not fetched: dunectl machine prepare {series} (200 MB), then make"),
+            format!("not fetched (250 MB): make KERNELS={series}, in the sources"),
         ),
     }
 }
