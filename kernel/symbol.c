@@ -17,8 +17,8 @@
  * symbol's own offset leads back to its start. To be called directly
  * (static_call), since it may have no ENDBR.
  *
- * Return: 0 where there is no such function, or no kprobe may be set (no
- * CONFIG_KPROBES, lockdown, kprobes switched off).
+ * Return: 0 where there is no such function, or none that a kprobe may be set
+ * on (or no CONFIG_KPROBES).
  */
 unsigned long dune_find_function(const char *name)
 {

@@ -80,7 +80,7 @@ static int probe_ept(void)
 	};
 	int i;
 
-	rdmsrl(MSR_IA32_VMX_EPT_VPID_CAP, ept_vpid_cap);
+	rdmsrq(MSR_IA32_VMX_EPT_VPID_CAP, ept_vpid_cap);
 	for (i = 0; i < ARRAY_SIZE(needed); i++) {
 		if (ept_vpid_cap & needed[i].bit)
 			continue;
@@ -107,10 +107,6 @@ static int vmx_probe(void)
 	if (!boot_cpu_has(X86_FEATURE_VMX)) {
 		pr_err("VT-x is disabled by the firmware: enable it in the setup (Intel Virtualization Technology)\n");
 		return -EOPNOTSUPP;
-	}
-	if (!boot_cpu_has(X86_FEATURE_GBPAGES)) {
-		pr_err("this CPU has no 1 GB pages\n");
-		return -ENODEV;
 	}
 	/* An NMI that ends a guest is passed on by INT 2, through the IDT. */
 	if (uses_fred()) {
@@ -209,11 +205,37 @@ static void decide_l1d_flush(void)
 		pr_notice("this CPU is vulnerable to L1TF and its microcode has no flush: run no program that you do not trust\n");
 }
 
+static void no_cr4_update(unsigned long set, unsigned long clear)
+{
+}
+
+/*
+ * cr4_update_irqsoff(), which newer kernels export to KVM alone: the kernel
+ * keeps a copy of CR4, and would write it back without VMXE.
+ */
+DEFINE_STATIC_CALL(cr4_update, no_cr4_update);
+
+static int find_cr4_update(void)
+{
+	unsigned long address = dune_find_function("cr4_update_irqsoff");
+
+	if (!address) {
+		pr_err("the kernel's way to change CR4 is not to be found: VT-x cannot be turned on (CONFIG_KPROBES?)\n");
+		return -EOPNOTSUPP;
+	}
+	static_call_update(cr4_update, (void (*)(unsigned long, unsigned long))
+			   address);
+	return 0;
+}
+
 static int vmx_init(void)
 {
 	u64 basic;
+	int err = find_cr4_update();
 
-	rdmsrl(MSR_IA32_VMX_BASIC, basic);
+	if (err)
+		return err;
+	rdmsrq(MSR_IA32_VMX_BASIC, basic);
 	vmx_revision = basic & 0x7fffffff;
 	vmx_host_init();
 	decide_l1d_flush();
@@ -263,9 +285,9 @@ static int vmx_cpu_enable(void)
 
 	if (__read_cr4() & X86_CR4_VMXE)
 		return -EBUSY;
-	cr4_set_bits(X86_CR4_VMXE);
+	static_call(cr4_update)(X86_CR4_VMXE, 0);
 	if (!vmxon(__pa(page_address(vc->vmxon)))) {
-		cr4_clear_bits(X86_CR4_VMXE);
+		static_call(cr4_update)(0, X86_CR4_VMXE);
 		return -EIO;
 	}
 	/* The first VPID taken then starts a generation and flushes all. */
@@ -283,7 +305,7 @@ static void vmx_cpu_disable(void)
 	list_for_each_entry_safe(hw, next, &vc->active, active)
 		vmx_deactivate(hw);
 	vmxoff();
-	cr4_clear_bits(X86_CR4_VMXE);
+	static_call(cr4_update)(0, X86_CR4_VMXE);
 }
 
 /* Interrupts off, on the CPU: the vCPU's VMCS becomes active and current. */
