@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+/*
+ * Dune's processes and KVM's machines at the same time, on all CPUs: neither
+ * disturbs the other. Both sides verify all that they rely on in every round
+ * (vm.h, workers.h). Fails when a TLB tag, the state of virtualization, an
+ * MSR or a register of the one shows in the other; when KVM finds
+ * virtualization on and refuses a machine; when a CPU that comes back lacks
+ * something. BESIDE_SECONDS: how long each of the long ones takes.
+ */
+#define _GNU_SOURCE
+#include "guest.h"
+#include "modules.h"
+#include "tap.h"
+#include "vm.h"
+#include "workers.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static unsigned int cpus;
+static unsigned long limit;
+
+static bool all_move(void)
+{
+	bool good = vm_moves();
+
+	return workers_move() && good;
+}
+
+static void together(void)
+{
+	unsigned long end;
+	unsigned int n = 0;
+	bool good;
+
+	int err = vm_start(cpus);
+
+	if (!ok(!err, "a KVM guest starts beside Dune processes (%s)", strerror(-err)))
+		return;
+	ok(all_move(), "both run");
+	end = now_us() + limit;
+	vm_pin(false);
+	for (good = true; good && now_us() < end; n++) {
+		good = worker_comes_and_goes(n);
+		if (n % 8 == 0)
+			good &= all_move();
+		if (n == 20)
+			vm_pin(true);
+	}
+	ok(good && all_move(), "both run on while Dune processes come and go");
+	diag("%u Dune processes, %lu rounds of KVM", n, vm_rounds());
+	good = workers_kill();
+	ok(good, "Dune processes are killed");
+	ok(vm_moves(), "KVM runs on");
+	workers_start();
+	ok(all_move(), "new ones run");
+	vm_stop();
+	ok(workers_move(), "they run on when the machine has gone");
+}
+
+/* Machines one after the other: virtualization goes on and off on 6.1. */
+static void machines(void *arg)
+{
+	unsigned long end = now_us() + limit;
+	int n = 0;
+
+	(void)arg;
+	do {
+		int err = vm_start(cpus);
+
+		if (err || !vm_moves()) {
+			diag("machine %d: %s", n, strerror(-err));
+			_exit(1);
+		}
+		vm_stop();
+		n++;
+	} while (now_us() < end);
+	diag("%d machines", n);
+}
+
+static void coming_and_going(void)
+{
+	fflush(stdout);
+	int pid = fork();
+
+	if (!pid) {
+		machines(NULL);
+		_exit(0);
+	}
+	bool good = true;
+	int status;
+
+	while (!waitpid(pid, &status, WNOHANG) && good) {
+		good = workers_move();
+		for (unsigned int i = 0; i < 3; i++)
+			good &= worker_comes_and_goes(i);
+	}
+	if (!good)
+		kill(pid, SIGKILL);
+	struct outcome o = good ? (struct outcome){ .code = WIFEXITED(status) ? WEXITSTATUS(status) : -1 } :
+				  wait_child(pid, 20);
+
+	ok(!o.code, "machines are made and ended beside Dune processes (%d)", o.code);
+	ok(good, "which run on");
+}
+
+#define ONLINE	"/sys/devices/system/cpu/cpu1/online"
+
+static void hotplug(void)
+{
+	if (access(ONLINE, W_OK)) {
+		skip("one CPU, or one that cannot go off line", "hotplug");
+		return;
+	}
+	int err = vm_start(cpus);
+
+	if (!ok(!err, "a KVM guest starts (%s)", strerror(-err)))
+		return;
+	for (int i = 0; i < 3; i++) {
+		err = file_write(ONLINE, "0");
+		ok(!err, "CPU 1 goes off line (%s)", strerror(-err));
+		ok(all_move(), "both run on");
+		err = file_write(ONLINE, "1");
+		ok(!err, "CPU 1 comes back (%s)", strerror(-err));
+		vm_pin(true);
+		ok(all_move(), "both run on");
+	}
+	vm_stop();
+	/* And with KVM loaded, but idle. */
+	file_write(ONLINE, "0");
+	ok(workers_move(), "CPU 1 goes off line without a machine");
+	file_write(ONLINE, "1");
+	ok(workers_move(), "CPU 1 comes back without a machine");
+	err = vm_start(cpus);
+	ok(!err, "a KVM guest starts on the CPU that came back (%s)", strerror(-err));
+	ok(all_move(), "both run");
+	vm_stop();
+}
+
+static void sandbox(void)
+{
+	const char *build = getenv("BUILD") ? getenv("BUILD") : "build";
+	char command[600];
+	int err;
+
+	snprintf(command, sizeof(command), "%s/libexec/dune-run", build);
+	if (access(command, X_OK)) {
+		skip("dune-run is not built", "the sandbox beside KVM");
+		return;
+	}
+	err = vm_start(cpus);
+	if (!ok(!err, "a KVM guest starts (%s)", strerror(-err)))
+		return;
+	snprintf(command, sizeof(command),
+		 "%s/libexec/dune-run -- /bin/sh -c 'for i in 1 2 3; do ls -l /etc | grep -c . >/dev/null || exit 9; done; exit 7'",
+		 build);
+	int status = system(command);
+
+	ok(WIFEXITED(status) && WEXITSTATUS(status) == 7, "the sandbox runs programs beside KVM (%#x)", status);
+	ok(vm_moves(), "and KVM runs on");
+	vm_stop();
+}
+
+int main(void)
+{
+	struct klog log;
+
+	limit = env_number("BESIDE_SECONDS", 4) * 1000000UL;
+	cpus = sysconf(_SC_NPROCESSORS_ONLN);
+	if (cpus > VM_CPUS)
+		cpus = VM_CPUS;
+	begin(120 + 3 * limit / 1000000);
+	klog_begin(&log);
+	if (!kvm_exists()) {
+		skip("this kernel has no KVM for this processor", "life beside KVM");
+		return done();
+	}
+	int err = dune_load();
+
+	if (err)
+		bail("dune.ko: %s", strerror(-err));
+	workers_start();
+	ok(workers_move(), "Dune processes run without KVM");
+	err = kvm_load(NULL);
+	ok(!err && vm_available() == 0, "KVM is loaded while they run");
+	ok(workers_move(), "they run on");
+	together();
+	coming_and_going();
+	hotplug();
+	sandbox();
+	ok(workers_move(), "Dune processes run");
+	err = kvm_unload();
+	ok(!err && !kvm_is_loaded(), "KVM is unloaded while they run (%s)", strerror(-err));
+	ok(workers_move(), "they run on");
+	ok(workers_kill(), "they are killed");
+	klog_read(&log);
+	ok(!log.complaint, "the kernel log has no complaint %s", log.first);
+	return done();
+}

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+/*
+ * KVM itself, with whatever else is loaded: a guest on every CPU, machines
+ * made and ended. Fails when KVM does not work, or when the guest of vm.h
+ * sees anything that it should not. KVMGUEST_SECONDS: how long.
+ */
+#define _GNU_SOURCE
+#include "modules.h"
+#include "tap.h"
+#include "vm.h"
+
+#include <string.h>
+#include <unistd.h>
+
+int main(void)
+{
+	unsigned long limit = env_number("KVMGUEST_SECONDS", 2) * 1000000UL;
+	unsigned int cpus = sysconf(_SC_NPROCESSORS_ONLN);
+	struct klog log;
+
+	begin(60 + limit / 1000000);
+	klog_begin(&log);
+	if (!kvm_exists()) {
+		skip("this kernel has no KVM for this processor", "a KVM guest");
+		return done();
+	}
+	kvm_load(NULL);
+	int err = vm_start(cpus);
+
+	if (!ok(!err, "a KVM guest with %u vCPUs (%s)", cpus, strerror(-err)))
+		return done();
+	unsigned long end = now_us() + limit;
+
+	ok(vm_moves(), "it runs");
+	vm_pin(false);
+	while (now_us() < end && vm_moves())
+		sleep_ms(10);
+	ok(vm_moves(), "and keeps running (%lu rounds)", vm_rounds());
+	vm_stop();
+
+	bool good = true;
+
+	for (int i = 0; i < 20 && good; i++) {
+		err = vm_start(cpus);
+		good = !err && vm_moves();
+		if (!good)
+			diag("%s", strerror(-err));
+		vm_stop();
+	}
+	ok(good, "20 machines, one after the other");
+	kvm_unload();
+	klog_read(&log);
+	ok(!log.complaint, "the kernel log has no complaint %s", log.first);
+	return done();
+}

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+/*
+ * The modules of Dune and of KVM, loaded and unloaded in every order, with
+ * and without users of each. Fails when one of them does not load or unload
+ * because of the other, keeps a reference, does not work afterwards, or
+ * leaves virtualization on.
+ */
+#define _GNU_SOURCE
+#include "guest.h"
+#include "modules.h"
+#include "tap.h"
+#include "vm.h"
+#include "workers.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static unsigned int cpus;
+
+static bool dune_works(void)
+{
+	bool good = true;
+
+	for (unsigned int i = 0; i < 3; i++)
+		good &= worker_comes_and_goes(i);
+	return good;
+}
+
+static bool kvm_works(void)
+{
+	int err = vm_start(cpus);
+	bool good = !err && vm_moves();
+
+	if (!good)
+		diag("KVM: %s", strerror(-err));
+	vm_stop();
+	return good;
+}
+
+/* What nobody uses is off again. */
+static void is_off(const char *when)
+{
+	for (unsigned int cpu = 0; cpu < cpus; cpu++) {
+		int on = virtualization_is_on(cpu);
+
+		if (on < 0)
+			skip("nothing shows it here", "CPU %u: virtualization is off %s", cpu, when);
+		else
+			ok(!on, "CPU %u: virtualization is off %s", cpu, when);
+	}
+}
+
+static void load_dune(void)
+{
+	int err = dune_load();
+
+	if (!ok(!err, "Dune is loaded (%s)", strerror(-err)))
+		bail("without the module nothing more can be tested");
+	ok(dune_works(), "and works");
+}
+
+static void load_kvm(const char *parameter)
+{
+	int err = kvm_load(parameter);
+
+	if (!ok(!err, "KVM is loaded %s(%s)", parameter ? parameter : "", strerror(-err)))
+		bail("without KVM nothing more can be tested");
+	ok(kvm_works(), "and works");
+}
+
+static void unload_dune(void)
+{
+	int err = dune_unload();
+
+	ok(!err && !dune_is_loaded(), "Dune is unloaded (%s)", strerror(-err));
+}
+
+static void unload_kvm(void)
+{
+	int err = kvm_unload();
+
+	ok(!err && !kvm_is_loaded(), "KVM is unloaded (%s)", strerror(-err));
+}
+
+/* Without users. */
+static void all_orders(const char *parameter)
+{
+	for (int first = 0; first < 2; first++) {
+		for (int last = 0; last < 2; last++) {
+			if (first)
+				load_kvm(parameter);
+			load_dune();
+			if (!first)
+				load_kvm(parameter);
+			ok(dune_works(), "Dune works beside KVM");
+			ok(kvm_works(), "KVM works beside Dune");
+			if (last) {
+				unload_kvm();
+				ok(dune_works(), "Dune works on");
+				unload_dune();
+			} else {
+				unload_dune();
+				ok(kvm_works(), "KVM works on");
+				unload_kvm();
+			}
+			is_off("when both have gone");
+		}
+	}
+}
+
+/* With a KVM machine that runs all the time. */
+static void under_kvm(void)
+{
+	load_kvm(NULL);
+	int err = vm_start(cpus);
+
+	ok(!err && vm_moves(), "a KVM guest runs (%s)", strerror(-err));
+	for (int i = 0; i < 2; i++) {
+		load_dune();
+		workers_start();
+		ok(workers_move() && vm_moves(), "Dune processes run beside it");
+		ok(kvm_unload_vendor() == -EWOULDBLOCK, "KVM does not unload while it is used");
+		ok(dune_unload() == -EWOULDBLOCK, "nor does Dune");
+		workers_kill();
+		ok(module_users("dune", 0) == 0, "nobody uses Dune");
+		unload_dune();
+		ok(vm_moves(), "the KVM guest runs on");
+	}
+	vm_stop();
+	ok(module_users(kvm_vendor(), 0) == 0, "nobody uses KVM");
+	unload_kvm();
+	is_off("when both have gone");
+}
+
+/* With Dune processes that run all the time. */
+static void under_dune(const char *parameter)
+{
+	load_dune();
+	workers_start();
+	ok(workers_move(), "Dune processes run");
+	for (int i = 0; i < 2; i++) {
+		load_kvm(parameter);
+		ok(workers_move(), "the Dune processes run on");
+		if (i % 2) {
+			ok(!kvm_unload_vendor(), "%s alone is unloaded", kvm_vendor());
+			ok(workers_move(), "the Dune processes run on");
+		}
+		unload_kvm();
+		ok(workers_move(), "the Dune processes run on");
+	}
+	ok(workers_kill(), "they are killed");
+	ok(module_users("dune", 0) == 0, "nobody uses Dune");
+	unload_dune();
+	is_off("when both have gone");
+}
+
+int main(void)
+{
+	static const char late[] = "enable_virt_at_load=0";
+	bool was_loaded = dune_is_loaded();
+	struct klog log;
+
+	cpus = sysconf(_SC_NPROCESSORS_ONLN);
+	if (cpus > VM_CPUS)
+		cpus = VM_CPUS;
+	begin(240);
+	klog_begin(&log);
+	if (!kvm_exists()) {
+		skip("this kernel has no KVM for this processor", "modules beside KVM's");
+		return done();
+	}
+	if (kvm_unload() || dune_unload())
+		bail("the modules are in use");
+	is_off("before all");
+	all_orders(NULL);
+	under_kvm();
+	under_dune(NULL);
+
+	kvm_load(NULL);
+	bool can = !access("/sys/module/kvm/parameters/enable_virt_at_load", F_OK);
+
+	kvm_unload();
+	if (can) {
+		all_orders(late);
+		under_dune(late);
+	} else {
+		skip("this KVM never turns virtualization on when it is loaded", "KVM with %s", late);
+	}
+	if (was_loaded)
+		load_dune();
+	klog_read(&log);
+	ok(!log.complaint, "the kernel log has no complaint %s", log.first);
+	return done();
+}

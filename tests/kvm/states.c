@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+/*
+ * The module's own tests (tests/kernel) with KVM loaded but idle, and with a
+ * KVM machine running: whatever they find without KVM, they must find with
+ * it. Fails when one of them fails, or the KVM guest does meanwhile.
+ * STATES_TESTS: names of other tests than the usual ones, for both.
+ */
+#define _GNU_SOURCE
+#include "modules.h"
+#include "tap.h"
+#include "vm.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static const char *build(void)
+{
+	return getenv("BUILD") ? getenv("BUILD") : "build";
+}
+
+/* Only what fails is shown. */
+static bool test_passes(const char *name)
+{
+	char command[400], line[300];
+	unsigned int lines = 0;
+	FILE *f;
+
+	snprintf(command, sizeof(command), "%s/tests/kernel/%s.t 2>&1", build(), name);
+	fflush(stdout);
+	f = popen(command, "r");
+	if (!f)
+		return false;
+	while (fgets(line, sizeof(line), f)) {
+		bool bad = !strncmp(line, "not ok", 6) || strstr(line, "Bail out");
+
+		if (bad && lines++ < 10)
+			diag("%s: %s", name, line);
+	}
+	int status = pclose(f);
+
+	return WIFEXITED(status) && !WEXITSTATUS(status);
+}
+
+static void tests(const char *names, const char *state)
+{
+	char copy[300], *rest = copy;
+
+	if (getenv("STATES_TESTS"))
+		names = getenv("STATES_TESTS");
+	snprintf(copy, sizeof(copy), "%s", names);
+	for (char *name = strsep(&rest, " "); name; name = strsep(&rest, " "))
+		ok(test_passes(name), "kernel/%s %s", name, state);
+}
+
+int main(void)
+{
+	unsigned int cpus = sysconf(_SC_NPROCESSORS_ONLN);
+	struct utsname uts;
+	char module[400];
+	struct klog log;
+
+	begin(400);
+	klog_begin(&log);
+	if (!kvm_exists()) {
+		skip("this kernel has no KVM for this processor", "tests beside KVM");
+		return done();
+	}
+	/* Some of them load the module anew. */
+	uname(&uts);
+	snprintf(module, sizeof(module), "%s/kernel/%s/dune.ko", build(), uts.release);
+	setenv("DUNE_KO", module, 0);
+	setenv("LIFETIME_CYCLES", "200", 0);
+	dune_load();
+
+	ok(!kvm_load(NULL), "KVM is loaded");
+	tests("uapi syscall signals coherence hoststate lifetime", "with KVM loaded");
+
+	int err = vm_start(cpus > VM_CPUS ? VM_CPUS : cpus);
+
+	if (ok(!err, "a KVM guest runs (%s)", strerror(-err))) {
+		tests("syscall signals coherence hostile lifetime", "with a KVM guest running");
+		ok(vm_moves(), "it runs on");
+		vm_stop();
+	}
+	ok(!kvm_unload(), "KVM is unloaded");
+	klog_read(&log);
+	ok(!log.complaint, "the kernel log has no complaint %s", log.first);
+	return done();
+}

@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+/* See workers.h. */
+#define _GNU_SOURCE
+#include "workers.h"
+#include "guest.h"
+#include "tap.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define PAGES	32
+
+enum check {
+	WELL,
+	MEMORY,
+	REGISTERS,
+	STALE,
+	SYSCALL,
+	ENDED,
+};
+
+struct worker {
+	volatile u64 round;
+	volatile u64 failure;
+	volatile u64 detail;
+	volatile u64 published;
+	int pid;
+} __attribute__((aligned(64)));
+
+static struct worker *workers;
+static volatile u64 *stamp;
+static const struct timespec nap = { .tv_nsec = 1000000 };
+static u64 pattern[PAGES][512] __attribute__((aligned(4096)));
+
+static bool registers_survive(u64 x)
+{
+	u64 bad;
+
+	asm volatile("mov %[x], %%r8; mov %[x], %%r9; mov %[x], %%r10; mov %[x], %%r11\n"
+		     "mov %[x], %%r12; mov %[x], %%r13; mov %[x], %%r14; mov %[x], %%r15\n"
+		     "mov $5000, %%ecx\n"
+		     "1: loop 1b\n"
+		     "xor %%eax, %%eax\n"
+		     "cmp %[x], %%r8; setne %%al; or %%eax, %%ecx\n"
+		     "cmp %[x], %%r9; setne %%al; or %%eax, %%ecx\n"
+		     "cmp %[x], %%r10; setne %%al; or %%eax, %%ecx\n"
+		     "cmp %[x], %%r11; setne %%al; or %%eax, %%ecx\n"
+		     "cmp %[x], %%r12; setne %%al; or %%eax, %%ecx\n"
+		     "cmp %[x], %%r13; setne %%al; or %%eax, %%ecx\n"
+		     "cmp %[x], %%r14; setne %%al; or %%eax, %%ecx\n"
+		     "cmp %[x], %%r15; setne %%al; or %%eax, %%ecx\n"
+		     : "=&c"(bad)
+		     : [x] "D"(x)
+		     : "rax", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15", "cc");
+	return !bad;
+}
+
+static u64 fail(struct worker *w, enum check check, u64 detail)
+{
+	w->detail = detail;
+	w->failure = check;
+	return check;
+}
+
+/* In the guest. */
+static u64 work(void *arg)
+{
+	struct worker *w = arg;
+	u64 self = hypercall0(SYS_getpid);
+
+	for (u64 round = 1; ; round++) {
+		for (u64 i = 0; i < PAGES; i++) {
+			volatile u64 *p = &pattern[i][(round - 1) % 512];
+
+			if (*p != (round == 1 ? 0 : self << 32 ^ i << 56 ^ (round - 1)))
+				return fail(w, MEMORY, *p);
+			pattern[i][round % 512] = self << 32 ^ i << 56 ^ round;
+		}
+		u64 published = w->published;
+		u64 seen = stamp[0];
+
+		if (seen < published)
+			return fail(w, STALE, published << 32 | seen);
+		if (!registers_survive(round * 0x9e3779b97f4a7c15))
+			return fail(w, REGISTERS, round);
+		if ((u64)hypercall0(SYS_getpid) != self)
+			return fail(w, SYSCALL, self);
+		w->round = round;
+		/* Others want the CPU too, and each switch is a test. */
+		if (round % 4 == 0)
+			hypercall3(SYS_nanosleep, (long)&nap, 0, 0);
+	}
+}
+
+static void *replace(void *arg)
+{
+	struct worker *w = arg;
+
+	for (u64 n = 1; ; n++) {
+		u64 *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+		page[0] = n;
+		if (mremap(page, 4096, 4096, MREMAP_MAYMOVE | MREMAP_FIXED, stamp) == MAP_FAILED)
+			return NULL;
+		w->published = n;
+		sleep_ms(5);
+	}
+}
+
+static struct guest *running;
+
+/* Which access was it that the kernel refused? */
+static void refused(int sig)
+{
+	const struct dune_run *run = running->run;
+
+	diag("signal %d: fault address %#llx, flags %#x, guest at %#llx, stack %#llx, tables at %p", sig,
+	     run->fault_address, run->fault_flags, run->regs.rip, run->regs.rsp, (void *)running->mem);
+	_exit(128 + sig);
+}
+
+static void worker(struct worker *w)
+{
+	pthread_t t;
+	struct guest g;
+
+	/* Not a KVM machine of the parent's, which would live on in us. */
+	syscall(SYS_close_range, 3, ~0U, 0);
+	running = &g;
+	signal(SIGSEGV, refused);
+	stamp = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	guest_open(&g);
+	pthread_create(&t, NULL, replace, w);
+	enum guest_end end = guest_call(&g, work, w);
+
+	diag("a Dune process ended: %s, failure %lu, %#lx", guest_end_name(&g, end), w->failure, w->detail);
+	_exit(1);
+}
+
+void workers_start(void)
+{
+	if (!workers)
+		workers = shared_alloc(4096);
+	memset(workers, 0, 4096);
+	fflush(stdout);
+	for (int i = 0; i < WORKERS; i++) {
+		/* The memory is shared: only the parent writes the number. */
+		int pid = fork();
+
+		if (!pid)
+			worker(&workers[i]);
+		workers[i].pid = pid;
+	}
+}
+
+static const char *workers_failure(void)
+{
+	static const char *const names[] = {
+		"well", "memory", "registers", "a stale page", "a system call", "ended",
+	};
+	static char text[100];
+
+	for (int i = 0; i < WORKERS; i++) {
+		struct worker *w = &workers[i];
+
+		if (!w->failure)
+			continue;
+		snprintf(text, sizeof(text), "worker %d in round %lu: %s, %#lx", i, w->round + 1,
+			 names[w->failure], w->detail);
+		return text;
+	}
+	return "too slow";
+}
+
+bool workers_move(void)
+{
+	bool good = true;
+
+	for (int i = 0; i < WORKERS; i++) {
+		struct worker *w = &workers[i];
+		unsigned long end = now_us() + 20000000;
+		u64 before = w->round;
+
+		while (w->round < before + 2 && !w->failure && now_us() < end) {
+			int status;
+
+			if (waitpid(w->pid, &status, WNOHANG) == w->pid && !w->failure) {
+				w->detail = status;
+				w->failure = ENDED;
+			}
+			sleep_ms(1);
+		}
+		good &= w->round >= before + 2 && !w->failure;
+	}
+	if (!good)
+		diag("Dune's workers: %s", workers_failure());
+	return good;
+}
+
+bool workers_kill(void)
+{
+	bool good = true;
+
+	for (int i = 0; i < WORKERS; i++) {
+		if (workers[i].failure == ENDED)
+			good = false;
+		else
+			kill(workers[i].pid, SIGKILL);
+	}
+	for (int i = 0; i < WORKERS; i++) {
+		if (workers[i].failure != ENDED)
+			good &= wait_child(workers[i].pid, 20).signal == SIGKILL;
+	}
+	return good;
+}
+
+static u64 little(void *arg)
+{
+	volatile u64 *p = arg;
+
+	for (int i = 0; i < 100; i++) {
+		p[i] = hypercall0(SYS_getppid);
+		if (p[i] != p[0])
+			return 1;
+	}
+	return 0;
+}
+
+static u64 leave(void *arg)
+{
+	(void)arg;
+	hypercall3(SYS_exit_group, 0, 0, 0);
+	return 1;
+}
+
+static u64 forever(void *arg)
+{
+	(void)arg;
+	for (;;)
+		;
+	return 1;
+}
+
+static void come_and_go(void *arg)
+{
+	static u64 numbers[100];
+	struct guest g;
+
+	guest_open(&g);
+	if (guest_call(&g, little, numbers) != GUEST_DONE || g.value)
+		_exit(1);
+	switch ((long)arg) {
+	case 0:
+		guest_close(&g);
+		break;
+	case 1:
+		guest_call(&g, leave, NULL);
+		_exit(1);
+	case 2:
+		/* By signal, in the guest. */
+		ualarm(3000, 0);
+		guest_call(&g, forever, NULL);
+		_exit(1);
+	}
+}
+
+bool worker_comes_and_goes(unsigned int which)
+{
+	struct outcome o = in_child(come_and_go, (void *)(long)(which % 3), 20);
+
+	return which % 3 == 2 ? o.signal == SIGALRM : !o.code;
+}
