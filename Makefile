@@ -9,6 +9,7 @@
 #   make bench      the table of docs/benchmarks.md
 #   make test-debug the module's tests on a kernel that checks itself
 #   make install    dunectl and libdune, to $(DESTDIR)$(PREFIX)
+#   make deb        Debian packages of both, in build/packages
 #   make help       all targets
 
 O ?= build
@@ -106,7 +107,7 @@ test: all
 
 .PHONY: test-all
 test-all:
-	@$(MAKE) $(quiet) --no-print-directory all KERNELS="$(ALL_KERNELS)"
+	@$(MAKE) $(quiet) --no-print-directory deb KERNELS="$(ALL_KERNELS)"
 	@$(MAKE) $(quiet) --no-print-directory -C libdune O=$(O) tests
 	@$(suite) test --mode all $(ALL_KERNELS)
 
@@ -141,7 +142,11 @@ check-style: tools
 prefix = $(DESTDIR)$(PREFIX)
 
 .PHONY: install
-install: all
+install: all install-files
+
+# What was built, and nothing is built.
+.PHONY: install-files
+install-files:
 	install -D $(bin)/dunectl $(prefix)/bin/dunectl
 	install -D $(libexec)/dune-agent $(prefix)/libexec/dune/dune-agent
 	install -D $(libexec)/dune-run $(prefix)/libexec/dune/dune-run
@@ -156,6 +161,11 @@ uninstall:
 	rm -rf $(prefix)/libexec/dune $(prefix)/lib/dune
 	rm -f $(prefix)/bin/dunectl $(prefix)/lib/libdune.a \
 		$(prefix)/include/dune.h $(prefix)/include/linux/dune.h
+
+.PHONY: deb
+deb: all
+	@echo "  DEB      $(notdir $(O))/packages"
+	@$(MAKE) $(quiet) --no-print-directory -C packaging O=$(O) >/dev/null
 
 .PHONY: clean
 clean:

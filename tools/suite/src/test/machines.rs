@@ -20,6 +20,9 @@ const LIMIT: Duration = Duration::from_secs(15 * 60);
 /// themselves.
 const ALONE: [&str; 1] = ["kernel/audit"];
 
+/// Only where a phase asks for it: it changes the machine, and takes long.
+const APART: &str = "package/";
+
 /// Of a failed program's log, and of the kernel's.
 const LAST_LINES: usize = 15;
 
@@ -50,7 +53,10 @@ pub fn run(context: &Context, phase: &Phase, only: Option<&str>, tally: &mut Tal
     programs.retain(|path| {
         let name = name_of(path, &folder);
         only.is_none_or(|text| name.contains(text))
-            && phase.folders.as_ref().is_none_or(|all| all.iter().any(|one| name.starts_with(one)))
+            && match &phase.folders {
+                Some(all) => all.iter().any(|one| name.starts_with(one)),
+                None => !name.starts_with(APART),
+            }
     });
     if programs.is_empty() {
         tally.failed(format!("{}: there are no TAP programs", phase.name));

@@ -39,7 +39,7 @@ const SWITCH: &[&str] = &[
 pub const DEFAULT_PROOF: &str =
     "[ $(($(od -An -tu1 -j529 -N1 /sys/kernel/boot_params/data) & 2)) = 2 ]";
 
-const MODES: [Mode; 6] = [
+const MODES: [Mode; 7] = [
     Mode {
         name: "pti",
         kernel_arguments: &["pti=on"],
@@ -81,6 +81,14 @@ const MODES: [Mode; 6] = [
         cpu_features: &[],
         proof: "dmesg | grep -q 'Dynamic Preempt: full'",
         folders: BROAD,
+    },
+    // Not a way to boot, but to install (make deb, docs/install.md).
+    Mode {
+        name: "package",
+        kernel_arguments: &[],
+        cpu_features: &[],
+        proof: DEFAULT_PROOF,
+        folders: &["package"],
     },
 ];
 

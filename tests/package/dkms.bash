@@ -1,0 +1,66 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT OR Apache-2.0
+# From two packages to a program in Dune mode, as docs/install.md says it: in a
+# machine that may forget it all. dkms builds the module here, with the headers
+# of the kernel that runs; udev gives the device its rights.
+BUILD=${BUILD:-$(cd "$(dirname "$0")/../.." && pwd)}
+packages=$BUILD/packages
+release=$(uname -r)
+export LC_ALL=C DEBIAN_FRONTEND=noninteractive
+tests=0 failed=0
+
+# ok STATUS NAME
+ok() {
+	tests=$((tests + 1))
+	[ "$1" = 0 ] && echo "ok $tests - $2" || { failed=1; echo "not ok $tests - $2"; }
+}
+
+# try NAME COMMAND...: it succeeds; else its output is the reason
+try() {
+	local name=$1 out status
+	shift
+	out=$("$@" 2>&1 </dev/null)
+	status=$?
+	ok $status "$name"
+	[ $status = 0 ] || tail -n 20 <<<"$out" | sed 's/^/# /'
+}
+
+# is GOT WANTED NAME
+is() {
+	[ "$1" = "$2" ]
+	ok $? "$3 ($1)"
+	[ "$1" = "$2" ] || echo "# wanted: $2"
+}
+
+# A user who has a group, and one who has not.
+member() { setpriv --reuid 65534 --regid 65534 --groups "$(getent group dune | cut -d: -f3)" "$@"; }
+stranger() { setpriv --reuid 65534 --regid 65534 --clear-groups "$@"; }
+
+ls "$packages"/dune_*.deb "$packages"/dune-dkms_*.deb >/dev/null || { echo "Bail out! no packages: make deb"; exit 1; }
+# The headers lie where the kernel was unpacked.
+for headers in "$BUILD"/machine/*/usr/src/linux-headers-"$release"; do
+	[ -d "$headers" ] && ln -sfn "$headers" "/lib/modules/$release/build"
+done
+rmmod dune 2>/dev/null
+[ -d /run/udev ] || /lib/systemd/systemd-udevd --daemon || { echo "Bail out! no udev"; exit 1; }
+
+try "dune-dkms installs" dpkg -i "$packages"/dune-dkms_*.deb
+try "dkms has built and installed the module" \
+	sh -c "dkms status -k '$release' dune | grep -q ': installed' || { cat /var/lib/dkms/dune/*/build/make.log; false; }"
+try "modprobe finds it" modprobe dune
+try "udev has done its work" udevadm settle
+is "$(stat -c %G:%a /dev/dune)" dune:660 "the device is the group's"
+try "dune installs beside it" dpkg -i "$packages"/dune_*.deb
+is "$(cd / && member dunectl run --no-machine -- sh -c 'id -u; echo hello' 2>&1 | tr '\n' ' ')" "65534 hello " \
+	"a member of the group runs a program in Dune mode"
+is "$(cd / && member dunectl check >/dev/null 2>&1; echo $?)" 0 "dunectl check tells so"
+is "$(cd / && stranger dunectl run --no-machine -- echo hello 2>&1 | grep -c hello)" 0 "one who is none does not"
+echo '#include <dune.h>
+int main(void) { return DUNE_VENDOR_SVM ? 0 : 1; }' >/tmp/dune-header.c
+try "a program finds dune.h" gcc -fsyntax-only /tmp/dune-header.c
+try "dune-dkms is removed" dpkg -r dune-dkms
+is "$(lsmod | grep -c '^dune ')" 0 "and the module with it"
+is "$(find "/lib/modules/$release/" -name 'dune.ko*' | wc -l)" 0 "from the disk too"
+try "dune is removed" dpkg -r dune
+echo "1..$tests"
+exit $failed
