@@ -115,7 +115,8 @@ pub struct Hardware {
           value_parser = clap::value_parser!(u32).range(256..))]
     pub memory: u32,
 
-    /// Processors of the emulated machine
+    /// Processors of the emulated machine: 0, or with more than one 1 to N, since
+    /// the emulator's first must not enter guests beside others
     #[arg(long, value_name = "N", default_value_t = 1,
           value_parser = clap::value_parser!(u32).range(1..=16))]
     pub cpus: u32,

@@ -13,9 +13,10 @@ pub enum Error {
     #[error("{0}")]
     Environment(String),
 
-    /// The kernel panicked. With the end of its log.
-    #[error("the machine panicked; the end of its log:\n{0}")]
-    Panicked(String),
+    /// The kernel panicked. With the end of its log, and whether it had no
+    /// module yet but its own.
+    #[error("the machine panicked; the end of its log:\n{log}")]
+    Panicked { log: String, early: bool },
 
     /// Nothing ended in the time given. With the end of its log.
     #[error("the machine did not {what} within {} seconds; the end of its log:\n{log}", .limit.as_secs())]

@@ -21,6 +21,8 @@ const TAIL: usize = 60;
 #[derive(Debug, Clone)]
 pub struct Config {
     pub kernel: Kernel,
+    /// Processors for programs. More than one are numbered from 1: processor
+    /// 0 is the kernel's then (qemu.rs says why).
     pub cpus: u32,
     /// In megabytes.
     pub memory: u32,
@@ -77,7 +79,20 @@ pub struct Machine {
 }
 
 impl Machine {
+    /// Boots, and once more where the kernel dies before it has loaded a module
+    /// of ours: with several processors TCG can run the breakpoint of a patch
+    /// that is already complete (it translates code that is being changed).
     pub fn boot(layout: &Layout, config: &Config) -> Result<Self> {
+        match Self::boot_once(layout, config) {
+            Err(Error::Panicked { log, early: true }) if config.cpus > 1 => {
+                eprintln!("the kernel panicked before it had loaded a module: once more\n{log}");
+                Self::boot_once(layout, config)
+            }
+            result => result,
+        }
+    }
+
+    fn boot_once(layout: &Layout, config: &Config) -> Result<Self> {
         if config.counting && config.cpus != 1 {
             return Err(Error::Usage("counting mode has one CPU".to_owned()));
         }
@@ -166,7 +181,9 @@ impl Machine {
         self.emulator.wait(Duration::from_secs(2));
         let console = self.emulator.console();
         if console.contains("Kernel panic") {
-            return Error::Panicked(end_of_console(&console));
+            // A module from outside of the kernel's tree taints it.
+            let early = console.contains("Not tainted");
+            return Error::Panicked { log: end_of_console(&console), early };
         }
         let messages = self.emulator.messages();
         Error::Ended(format!("{messages}{}", self.tail()))
