@@ -352,6 +352,7 @@ static long vcpu_get_state(struct dune_vcpu *vcpu,
 	if (size != sizeof(state))
 		return -EINVAL;
 	vendor->get_state(vcpu, &state);
+	state.size = sizeof(state);
 	if (copy_to_user(argument, &state, sizeof(state)))
 		return -EFAULT;
 	return 0;

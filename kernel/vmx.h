@@ -70,7 +70,6 @@ struct vmx_host {
  * @switched:	between .moved and .put: the CPU has the guest's MSRs
  * @keeps_shadow: RIP and RFLAGS are what they were at the last exit
  * @irq:	vector of an interrupt that waits for the guest, or 0
- * @irq_window:	the guest leaves as soon as it can take one
  * @cpu:	where the VMCS is active, -1: nowhere. Set on that CPU, and
  *		cleared there, with interrupts off
  * @active:	in that CPU's list of active ones
@@ -93,7 +92,6 @@ struct vcpu_hw {
 	u32 pending;
 	bool launched;
 	bool switched;
-	bool irq_window;
 	bool keeps_shadow;
 	u8 irq;
 	int cpu;

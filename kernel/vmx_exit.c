@@ -48,6 +48,11 @@ static void vmx_requeue_event(struct vcpu_hw *hw)
 	}
 }
 
+/*
+ * A walk of the guest's page table counts as a write, as it does on SVM: the
+ * processor sets bits in the entries. With accessed and dirty bits in EPT it
+ * demands it (SDM 29.3.3.2), and not every implementation says so.
+ */
 static int vmx_fault(struct dune_vcpu *vcpu)
 {
 	const struct vmx_exit *exit = &vcpu->hw->exit;
@@ -60,7 +65,7 @@ static int vmx_fault(struct dune_vcpu *vcpu)
 		flags |= DUNE_FAULT_EXEC;
 	if ((info & EPT_VIOLATION_GVA_IS_VALID) &&
 	    !(info & EPT_VIOLATION_GVA_TRANSLATED))
-		flags |= DUNE_FAULT_TABLE;
+		flags |= DUNE_FAULT_TABLE | DUNE_FAULT_WRITE;
 	return dune_handle_fault(vcpu, exit->guest_physical, flags);
 }
 

@@ -300,25 +300,38 @@ static noinline void write_pending(struct vcpu_hw *hw)
 	hw->pending = 0;
 }
 
+static bool takes_interrupts(void)
+{
+	return vmcs_read(GUEST_RFLAGS) & X86_EFLAGS_IF &&
+	       !(vmcs_read(GUEST_INTERRUPTIBILITY_INFO) &
+		 (GUEST_INTR_STATE_STI | GUEST_INTR_STATE_MOV_SS));
+}
+
+/* The guest leaves as soon as it can take an interrupt, or does not. */
+static void set_window(struct vcpu_hw *hw, bool on)
+{
+	u32 controls = hw->controls & ~CPU_BASED_INTR_WINDOW_EXITING;
+
+	if (on)
+		controls |= CPU_BASED_INTR_WINDOW_EXITING;
+	if (controls != hw->controls)
+		vmcs_write(CPU_BASED_VM_EXEC_CONTROL, controls);
+	hw->controls = controls;
+}
+
 /*
  * An interrupt waits for the guest: it gets it now, or as soon as it can take
- * one. An event that is being delivered goes first (SDM 27.6).
+ * one. An event that is being delivered goes first (SDM 27.6). Or it waited,
+ * and has been withdrawn.
  */
 static noinline void offer_interrupt(struct vcpu_hw *hw, bool event)
 {
-	bool open = !event && vmcs_read(GUEST_RFLAGS) & X86_EFLAGS_IF &&
-		    !(vmcs_read(GUEST_INTERRUPTIBILITY_INFO) &
-		      (GUEST_INTR_STATE_STI | GUEST_INTR_STATE_MOV_SS));
-
-	if (open) {
+	if (hw->irq && !event && takes_interrupts()) {
 		vmcs_write(VM_ENTRY_INTR_INFO_FIELD, hw->irq |
 			   INTR_TYPE_EXT_INTR | INTR_INFO_VALID_MASK);
 		hw->irq = 0;
 	}
-	if (open != !hw->irq_window)
-		vmcs_write(CPU_BASED_VM_EXEC_CONTROL, hw->controls |
-			   (open ? 0 : CPU_BASED_INTR_WINDOW_EXITING));
-	hw->irq_window = !open;
+	set_window(hw, hw->irq);
 }
 
 static void read_exit(struct vcpu_hw *hw)
@@ -384,7 +397,7 @@ bool vmx_enter(struct dune_vcpu *vcpu, bool flush)
 		vmcs_write(HOST_CR4, hw->host.cr4 = cr4);
 	if (unlikely(flush))
 		vmx_flush(hw);
-	if (unlikely(hw->irq))
+	if (unlikely(hw->irq || hw->controls & CPU_BASED_INTR_WINDOW_EXITING))
 		offer_interrupt(hw, event);
 	if (unlikely(hw->cr2 != native_read_cr2()))
 		native_write_cr2(hw->cr2);
@@ -397,7 +410,6 @@ bool vmx_enter(struct dune_vcpu *vcpu, bool flush)
 		hw->exit.qualification = vmcs_read(VM_INSTRUCTION_ERROR);
 		return false;
 	}
-	hw->launched = true;
 	/* It is not in the VMCS, and the host's next page fault changes it. */
 	hw->cr2 = native_read_cr2();
 	/* The exit cleared both (SDM 28.5.1). */
@@ -407,6 +419,7 @@ bool vmx_enter(struct dune_vcpu *vcpu, bool flush)
 		wrmsrq(MSR_IA32_DEBUGCTLMSR, hw->host.debugctl);
 
 	hw->exit.reason = vmcs_read(VM_EXIT_REASON);
+	hw->launched |= !(hw->exit.reason & VMX_EXIT_REASONS_FAILED_VMENTRY);
 	if (likely(hw->exit.reason == EXIT_REASON_VMCALL)) {
 		read_hypercall(hw);
 		return false;
