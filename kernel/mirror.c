@@ -490,8 +490,11 @@ static bool walk(const struct mm_struct *mm, u64 address, struct leaf *leaf)
 			break;
 		table = __va(entry & PTE_PFN_MASK);
 	}
-	if (!(entry & _PAGE_ACCESSED))
-		return false;
+	/*
+	 * Old or young is the same: on x86 no fault makes a page young for a
+	 * read (ptep_set_access_flags()), which is left to the processor.
+	 * The new entry is young, and so is the page to whoever asks.
+	 */
 	leaf->bits = VMX_EPT_READABLE_MASK | memory_type(entry, level);
 	if (writable && entry & _PAGE_DIRTY)
 		leaf->bits |= VMX_EPT_WRITABLE_MASK;
@@ -803,7 +806,7 @@ void mirror_put(struct mirror *m)
 	mmu_notifier_put(&m->notifier);
 }
 
-/* The EPT pointer, SDM vol. 3, table 25-9. */
+/* The EPT pointer, SDM vol. 3, 25.6.11. */
 u64 mirror_eptp(const struct mirror *m)
 {
 	return __pa(m->root) | VMX_EPTP_MT_WB | VMX_EPTP_PWL_4 |
