@@ -41,6 +41,7 @@ fn serve() -> Result<()> {
     mounts::mount_kernel_filesystems().context("mounting /proc, /sys and /dev")?;
     modules::load_initial().context("loading the initial modules")?;
     let (mut requests, port) = port::open().context("opening the port to the harness")?;
+    port.send(&ToHost::Listening)?;
     let log = KernelLog::start(port.clone()).context("reading the kernel log")?;
     let Some(ToGuest::Setup(setup)) = requests.next()? else {
         bail!("the harness did not begin with the set-up");

@@ -1,18 +1,21 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The machine's file system: the host's root, read-only over 9p, below an
-//! overlay in memory; the shared folders, really written, where the host has
-//! them; and the kernel's own file systems on top.
+//! The machine's file system: the host's root, read-only over 9p, or copies of
+//! it on disks, below an overlay in memory; the shared folders, really written,
+//! where the host has them; and the kernel's own file systems on top.
 
 use std::fs::{self, DirBuilder, Permissions};
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result};
-use dune_protocol::{Setup, Share, ROOT_TAG};
+use anyhow::{bail, Context, Result};
+use dune_protocol::{Root, Setup, Share, IMAGE_DISKS, ROOT_TAG};
 use nix::mount::{mount, MsFlags};
 use nix::unistd::{chdir, chroot};
 
 const LOWER: &str = "/host";
+/// What lies over it, if the files are copies.
+const COPIES: &str = "/copies";
 const OVERLAY: &str = "/overlay";
 const ROOT: &str = "/root";
 
@@ -24,6 +27,8 @@ const LOWER_OPTIONS: &str = "trans=virtio,version=9p2000.L,msize=512000,cache=lo
 /// as programs must be able to map files there.
 const SHARE_OPTIONS: &str = "trans=virtio,version=9p2000.L,msize=512000,cache=mmap";
 
+const PATIENCE: Duration = Duration::from_secs(60);
+
 pub fn mount_kernel_filesystems() -> Result<()> {
     mount_new("proc", "/proc", "")?;
     mount_new("sysfs", "/sys", "")?;
@@ -34,7 +39,7 @@ pub fn mount_kernel_filesystems() -> Result<()> {
 pub fn mount_root(setup: &Setup) -> Result<()> {
     match setup.shares.iter().find(|share| share.path == Path::new("/")) {
         Some(share) => mount_9p(&share.tag, ROOT, SHARE_OPTIONS, MsFlags::empty())?,
-        None => mount_overlay()?,
+        None => mount_overlay(setup.root)?,
     }
     // The outer of two nested folders must be mounted first.
     let mut shares: Vec<&Share> =
@@ -57,13 +62,41 @@ pub fn mount_root(setup: &Setup) -> Result<()> {
     mount_in_new_root()
 }
 
-fn mount_overlay() -> Result<()> {
-    mount_9p(ROOT_TAG, LOWER, LOWER_OPTIONS, MsFlags::MS_RDONLY)?;
+fn mount_overlay(root: Root) -> Result<()> {
+    let lower = match root {
+        Root::Shared => {
+            mount_9p(ROOT_TAG, LOWER, LOWER_OPTIONS, MsFlags::MS_RDONLY)?;
+            LOWER.to_owned()
+        }
+        Root::Images => {
+            for (disk, folder) in IMAGE_DISKS.iter().zip([LOWER, COPIES]) {
+                let (flags, from) = (MsFlags::MS_RDONLY, find_disk(disk)?);
+                mount_with(Some(from), Path::new(folder), Some("squashfs"), flags, "")?;
+            }
+            format!("{COPIES}:{LOWER}")
+        }
+    };
     mount_new("tmpfs", OVERLAY, "mode=0755,size=80%,nr_inodes=0")?;
     let (upper, work) = (format!("{OVERLAY}/upper"), format!("{OVERLAY}/work"));
     fs::create_dir(&upper)?;
     fs::create_dir(&work)?;
-    mount_new("overlay", ROOT, &format!("lowerdir={LOWER},upperdir={upper},workdir={work}"))
+    mount_new("overlay", ROOT, &format!("lowerdir={lower},upperdir={upper},workdir={work}"))
+}
+
+/// A disk comes some time after its driver.
+fn find_disk(address: &str) -> Result<PathBuf> {
+    let begin = Instant::now();
+    let folder = format!("/sys/bus/scsi/devices/{address}/block");
+    while begin.elapsed() < PATIENCE {
+        for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
+            let device = Path::new("/dev").join(entry.file_name());
+            if device.exists() {
+                return Ok(device);
+            }
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    bail!("there is no disk {address}")
 }
 
 /// Shows the running kernel's modules where modprobe looks for them.

@@ -1,29 +1,53 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The virtio-serial port to the harness.
+//! The connection to the harness: a virtio-serial port; or, where the kernel's
+//! arguments say so, the second serial line in and the first parallel port out
+//! (port/parallel.rs).
+
+mod parallel;
 
 use std::fs::{self, File, OpenOptions};
-use std::io::BufReader;
+use std::io::{BufReader, Write};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use anyhow::{anyhow, Result};
-use dune_protocol::{read_frame, write_frame, ToGuest, ToHost, PORT_NAME};
+use anyhow::{anyhow, Context, Result};
+use dune_protocol::{read_frame, write_frame, ToGuest, ToHost, PORTS_ARGUMENT, PORT_NAME};
+use nix::sys::termios::{cfmakeraw, tcgetattr, tcsetattr, SetArg};
 
 /// Long enough for the slowest of hosts; the harness has a limit of its own.
 const PATIENCE: Duration = Duration::from_secs(60);
 
+const SERIAL_LINE: &str = "/dev/ttyS1";
+
 /// The sending half; its clones may be used from any thread.
 #[derive(Clone)]
-pub struct Port(Arc<Mutex<File>>);
+pub struct Port(Arc<Mutex<Box<dyn Write + Send>>>);
 
 /// The receiving half.
 pub struct Requests(BufReader<File>);
 
 pub fn open() -> Result<(Requests, Port)> {
-    let file = OpenOptions::new().read(true).write(true).open(find_port()?)?;
-    let port = Port(Arc::new(Mutex::new(file.try_clone()?)));
-    Ok((Requests(BufReader::new(file)), port))
+    let arguments = fs::read_to_string("/proc/cmdline")?;
+    let (file, out): (File, Box<dyn Write + Send>) =
+        match arguments.split_whitespace().any(|word| word == PORTS_ARGUMENT) {
+            true => (open_serial_line().context(SERIAL_LINE)?, Box::new(parallel::open()?)),
+            false => {
+                let file = OpenOptions::new().read(true).write(true).open(find_port()?)?;
+                (file.try_clone()?, Box::new(file))
+            }
+        };
+    Ok((Requests(BufReader::new(file)), Port(Arc::new(Mutex::new(out)))))
+}
+
+fn open_serial_line() -> Result<File> {
+    let file = OpenOptions::new().read(true).write(true).open(SERIAL_LINE)?;
+    let mut settings = tcgetattr(&file)?;
+    cfmakeraw(&mut settings);
+    let mut settings = libc::termios::from(settings);
+    settings.c_cflag = settings.c_cflag & !libc::CBAUD | libc::B115200;
+    tcsetattr(&file, SetArg::TCSANOW, &settings.into())?;
+    Ok(file)
 }
 
 /// There is no udev here to name the port: sysfs tells which one it is. The
@@ -44,8 +68,8 @@ fn find_port() -> Result<PathBuf> {
 
 impl Port {
     pub fn send(&self, message: &ToHost) -> Result<()> {
-        let mut file = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        Ok(write_frame(&mut *file, message)?)
+        let mut out = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok(write_frame(&mut *out, message)?)
     }
 }
 

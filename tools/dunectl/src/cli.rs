@@ -34,6 +34,9 @@ Where it runs:
   terminal), Ctrl-C and exit status are as if it ran here. There the working directory
   and each --write DIR are the real ones; everything else can be written too, but only
   in the machine's memory, and is forgotten at the end. The machine has no network.
+  In the vmx machine (--machine vmx) all files are copies, and whatever is written is
+  forgotten: there are those of the Debian packages that the tests use and of the
+  working directory, which may have 1 GB.
 
 Exit status:
   the program's own (also death by a signal)
@@ -83,7 +86,7 @@ pub struct RunOptions {
     #[command(flatten)]
     pub hardware: Hardware,
 
-    /// Let the emulated machine really write to DIR too (repeatable)
+    /// Let the svm machine really write to DIR too (repeatable)
     #[arg(long = "write", value_name = "DIR")]
     pub shares: Vec<PathBuf>,
 
@@ -101,6 +104,17 @@ pub struct RunOptions {
 pub enum MachineKind {
     /// AMD SVM with nested paging, emulated by QEMU
     Svm,
+    /// Intel VT-x with EPT, emulated by Bochs: slow, and with copies of the files
+    Vmx,
+}
+
+impl From<MachineKind> for dune_machine::Hardware {
+    fn from(kind: MachineKind) -> Self {
+        match kind {
+            MachineKind::Svm => dune_machine::Hardware::Svm,
+            MachineKind::Vmx => dune_machine::Hardware::Vmx,
+        }
+    }
 }
 
 /// The emulated machine's parts.
@@ -110,10 +124,14 @@ pub struct Hardware {
     #[arg(long, value_name = "SERIES", default_value = "6.1", value_parser = parse_series)]
     pub kernel: Series,
 
-    /// Memory of the emulated machine in megabytes
-    #[arg(long, value_name = "MB", default_value_t = 2048,
-          value_parser = clap::value_parser!(u32).range(256..))]
-    pub memory: u32,
+    /// Processor of the emulated machine, by QEMU's or Bochs's name for it [default: EPYC
+    /// in svm, corei7_ivy_bridge_3770k in vmx; corei7_icelake_u has INVPCID and EPT A/D]
+    #[arg(long, value_name = "NAME", value_parser = parse_model)]
+    pub model: Option<String>,
+
+    /// Memory of the emulated machine in megabytes [default: 2048 in svm, 1024 in vmx]
+    #[arg(long, value_name = "MB", value_parser = clap::value_parser!(u32).range(256..))]
+    pub memory: Option<u32>,
 
     /// Processors of the emulated machine: 0, or with more than one 1 to N, since
     /// the emulator's first must not enter guests beside others
@@ -124,6 +142,14 @@ pub struct Hardware {
 
 fn parse_series(text: &str) -> Result<Series, String> {
     text.parse().map_err(|e: dune_machine::Error| e.to_string())
+}
+
+/// It becomes part of a command line or a file of settings.
+fn parse_model(text: &str) -> Result<String, String> {
+    match text.chars().all(|c| c.is_ascii_alphanumeric() || "_-.".contains(c)) {
+        true => Ok(text.to_owned()),
+        false => Err("a name has letters, digits, '_', '-' and '.'".to_owned()),
+    }
 }
 
 #[derive(Debug, Subcommand)]
@@ -138,7 +164,9 @@ pub enum MachineCommand {
     Shell(MachineOptions),
     /// List the kernels that are prepared
     List,
-    /// Fetch kernels from Debian's packages; what is there stays
+    /// Fetch kernels from Debian's packages, and make what the vmx machine boots with
+    ///
+    /// What is there stays.
     Prepare {
         /// Which (default: all)
         #[arg(value_name = "SERIES", value_parser = parse_series)]
@@ -174,10 +202,14 @@ pub struct MachineRun {
 
 #[derive(Debug, Args)]
 pub struct MachineOptions {
+    /// Which machine
+    #[arg(long, value_name = "MACHINE", default_value = "svm")]
+    pub machine: MachineKind,
+
     #[command(flatten)]
     pub hardware: Hardware,
 
-    /// Let the machine really write to DIR (repeatable); all else is forgotten
+    /// Let the svm machine really write to DIR (repeatable); all else is forgotten
     #[arg(long = "write", value_name = "DIR")]
     pub shares: Vec<PathBuf>,
 

@@ -1,15 +1,22 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! dunectl machine: the emulated machine, directly.
 
+use std::env;
 use std::ffi::OsString;
 use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use dune_machine::{Config, Error, Kernel, Layout, Machine, Result, Run, Series};
+use dune_machine::{
+    prepare_vmx, Config, Error, Hardware, Kernel, Layout, Machine, Result, Run, Series,
+};
 
-use crate::cli::{Hardware, MachineCommand, MachineOptions, MachineRun};
+use crate::cli::{Hardware as Parts, MachineCommand, MachineOptions, MachineRun};
 use crate::exit::{End, FAILED};
+
+/// How the vmx machine comes by its files.
+pub const COPIES: &str =
+    "its files are copies (packages, working directory), and what is written is forgotten";
 
 pub fn run(command: &MachineCommand) -> Result<End> {
     let layout = Layout::find()?;
@@ -25,7 +32,7 @@ fn run_command(layout: &Layout, options: &MachineRun) -> Result<End> {
     let mut run = Run::here(options.command.clone())?;
     run.program.credentials = None;
     run.timeout = options.timeout.map(Duration::from_secs);
-    let mut machine = Machine::boot(layout, &config(layout, &options.options)?)?;
+    let mut machine = boot(layout, &options.options)?;
     let outcome = machine.run(&mut run)?;
     if options.log {
         eprint!("{}", machine.log().tail(usize::MAX));
@@ -40,14 +47,23 @@ fn run_command(layout: &Layout, options: &MachineRun) -> Result<End> {
 }
 
 fn shell(layout: &Layout, options: &MachineOptions) -> Result<End> {
-    let shell = std::env::var_os("SHELL").unwrap_or_else(|| OsString::from("/bin/bash"));
+    let shell = env::var_os("SHELL").unwrap_or_else(|| OsString::from("/bin/bash"));
     let mut run = Run::here([shell])?;
     run.program.credentials = None;
-    let mut machine = Machine::boot(layout, &config(layout, options)?)?;
-    eprintln!("dunectl: what is written outside of --write folders is forgotten at the end");
+    let mut machine = boot(layout, options)?;
     let outcome = machine.run(&mut run)?;
     machine.power_off()?;
     Ok(End::Like(outcome.status))
+}
+
+/// Says what becomes of files that are written, where it is not what a user of
+/// the usual machine knows.
+fn boot(layout: &Layout, options: &MachineOptions) -> Result<Machine> {
+    let config = config(layout, options)?;
+    if config.hardware == Hardware::Vmx {
+        eprintln!("dunectl: booting a vmx machine; {COPIES}");
+    }
+    Machine::boot(layout, &config)
 }
 
 fn list(layout: &Layout) -> Result<End> {
@@ -75,6 +91,7 @@ fn prepare(layout: &Layout, kernels: &[Series], update: bool) -> Result<End> {
         let kernel = prepared(layout, series)?;
         println!("{series:5}  {}", kernel.release);
     }
+    prepare_vmx(layout, &mut |what| eprintln!("dunectl: {what}"))?;
     Ok(End::Code(0))
 }
 
@@ -84,7 +101,8 @@ pub fn prepared(layout: &Layout, series: Series) -> Result<Kernel> {
 }
 
 fn config(layout: &Layout, options: &MachineOptions) -> Result<Config> {
-    let mut config = hardware(layout, &options.hardware, options.kernel_from.as_ref())?;
+    let kind = options.machine.into();
+    let mut config = hardware(layout, kind, &options.hardware, options.kernel_from.as_ref())?;
     config.counting = options.counting;
     config.kernel_arguments = options.kernel_arguments.clone();
     config.cpu_features = options.cpu_features.clone();
@@ -95,14 +113,23 @@ fn config(layout: &Layout, options: &MachineOptions) -> Result<Config> {
     Ok(config)
 }
 
-pub fn hardware(layout: &Layout, parts: &Hardware, from: Option<&PathBuf>) -> Result<Config> {
+pub fn hardware(
+    layout: &Layout,
+    hardware: Hardware,
+    parts: &Parts,
+    from: Option<&PathBuf>,
+) -> Result<Config> {
     let kernel = match from {
         Some(root) => Kernel::at(root, None)?,
         None => prepared(layout, parts.kernel)?,
     };
-    let mut config = Config::new(kernel);
+    let mut config = Config::new(hardware, kernel);
+    config.model = parts.model.clone();
     config.cpus = parts.cpus;
-    config.memory = parts.memory;
+    config.memory = parts.memory.unwrap_or(config.memory);
+    config.copies = vec![env::current_dir()
+        .map_err(|e| Error::Io { what: "finding the working directory".to_owned(), source: e })?];
+    config.say = |what| eprintln!("dunectl: {what}");
     Ok(config)
 }
 

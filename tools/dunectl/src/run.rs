@@ -9,12 +9,12 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
 
-use dune_machine::{Error, Layout, Machine, Result, Run, Status};
+use dune_machine::{Error, Hardware, Layout, Machine, Result, Run, Status};
 
 use crate::cli::RunOptions;
 use crate::exit::{End, FAILED};
 use crate::lookup;
-use crate::machine::{hardware, shares};
+use crate::machine::{hardware, shares, COPIES};
 
 pub const DEVICE: &str = "/dev/dune";
 
@@ -82,9 +82,12 @@ fn run_in_machine(layout: &Layout, options: &RunOptions) -> Result<End> {
     argv.extend(options.command.iter().cloned());
     let mut run = Run::here(argv)?;
 
+    let kind = options.machine.map_or(Hardware::Svm, Hardware::from);
+    let mut config = hardware(layout, kind, &options.hardware, None)?;
     let mut folders = options.shares.clone();
-    folders.push(run.program.directory.clone());
-    let mut config = hardware(layout, &options.hardware, None)?;
+    if kind == Hardware::Svm {
+        folders.push(run.program.directory.clone());
+    }
     config.shares = shares(&folders)?;
     let release = &config.kernel.release;
     let module = layout.module(release).ok_or_else(|| {
@@ -92,11 +95,13 @@ fn run_in_machine(layout: &Layout, options: &RunOptions) -> Result<End> {
     })?;
     config.insmod.push(module);
 
-    eprintln!(
-        "dunectl: running in an emulated machine (kernel {release}); what is written outside of \
-         {} is forgotten",
-        list(&config.shares)
-    );
+    let fate = match kind {
+        Hardware::Svm => {
+            format!("what is written outside of {} is forgotten", list(&config.shares))
+        }
+        Hardware::Vmx => COPIES.to_owned(),
+    };
+    eprintln!("dunectl: running in an emulated machine (kernel {release}); {fate}");
     let mut machine = Machine::boot(layout, &config)?;
     let outcome = machine.run(&mut run)?;
     let trouble = outcome.trouble;

@@ -12,19 +12,29 @@ use crate::apt;
 use crate::cpio::Archive;
 use crate::error::{Context, Error, Result};
 use crate::kernel::Kernel;
+use crate::machine::Hardware;
 
-/// What the agent needs; all else modprobe finds on the host's file system.
-const MODULES: [&str; 6] =
-    ["virtio_pci", "virtio_console", "9pnet_virtio", "9p", "overlay", "virtio_rng"];
+/// What the agent needs; all else modprobe finds on the root file system.
+fn modules_for(hardware: Hardware) -> &'static [&'static str] {
+    match hardware {
+        Hardware::Svm => {
+            &["virtio_pci", "virtio_console", "9pnet_virtio", "9p", "overlay", "virtio_rng"]
+        }
+        Hardware::Vmx => &["ata_piix", "sd_mod", "squashfs", "overlay"],
+    }
+}
 
-pub fn make(kernel: &Kernel, agent: &Path) -> Result<PathBuf> {
-    let path = kernel.root.join("initramfs.cpio");
+pub fn make(kernel: &Kernel, hardware: Hardware, agent: &Path) -> Result<PathBuf> {
+    let path = kernel.root.join(match hardware {
+        Hardware::Svm => "initramfs.cpio",
+        Hardware::Vmx => "initramfs-vmx.cpio",
+    });
     let modified = |path: &Path| fs::metadata(path).and_then(|data| data.modified());
     let wanted = modified(agent).context(format!("looking at {}", agent.display()))?;
     if modified(&path).is_ok_and(|made| made > wanted) {
         return Ok(path);
     }
-    let archive = build(kernel, agent)?;
+    let archive = build(kernel, modules_for(hardware), agent)?;
     let mut file = tempfile::NamedTempFile::new_in(&kernel.root)
         .context(format!("writing into {}", kernel.root.display()))?;
     file.write_all(&archive).context("writing the initramfs")?;
@@ -32,15 +42,15 @@ pub fn make(kernel: &Kernel, agent: &Path) -> Result<PathBuf> {
     Ok(path)
 }
 
-fn build(kernel: &Kernel, agent: &Path) -> Result<Vec<u8>> {
+fn build(kernel: &Kernel, modules: &[&str], agent: &Path) -> Result<Vec<u8>> {
     let read = |path: &Path| fs::read(path).context(format!("reading {}", path.display()));
     let describe = || "writing the initramfs";
     let mut archive = Archive::new(Vec::new());
-    for name in ["dev", "proc", "sys", "host", "overlay", "root", "modules"] {
+    for name in ["dev", "proc", "sys", "host", "copies", "overlay", "root", "modules"] {
         archive.directory(name).context(describe())?;
     }
     archive.file("init", 0o755, &read(agent)?).context(describe())?;
-    for (number, path) in modules_in_order(kernel)?.iter().enumerate() {
+    for (number, path) in modules_in_order(kernel, modules)?.iter().enumerate() {
         let stem = path.file_name().unwrap_or_default().to_string_lossy();
         let stem = stem.split('.').next().unwrap_or_default();
         let name = format!("modules/{number:02}-{stem}.ko");
@@ -49,14 +59,14 @@ fn build(kernel: &Kernel, agent: &Path) -> Result<Vec<u8>> {
     archive.finish().context(describe())
 }
 
-/// The files of MODULES and of all they depend on, dependencies first.
-fn modules_in_order(kernel: &Kernel) -> Result<Vec<PathBuf>> {
+/// The files of these modules and of all they depend on, dependencies first.
+fn modules_in_order(kernel: &Kernel, modules: &[&str]) -> Result<Vec<PathBuf>> {
     let folder = kernel.modules();
     let file = folder.join("modules.dep");
     let text = fs::read_to_string(&file).context(format!("reading {}", file.display()))?;
     let dependencies = parse_dependencies(&text);
     let mut order: Vec<PathBuf> = Vec::new();
-    for name in MODULES {
+    for &name in modules {
         // What has no file is built in.
         for path in dependencies.get(name).into_iter().flatten() {
             let path = folder.join(path);

@@ -9,6 +9,9 @@ use crate::error::{Context, Error, Result};
 /// Names the build folder to programs that do not lie in it, as tests do.
 const BUILD_VARIABLE: &str = "DUNE_BUILD";
 
+/// Folders of a build folder that programs in a machine use.
+const PARTS: [&str; 6] = ["bin", "libexec", "lib", "tests", "examples", "bench"];
+
 #[derive(Debug, Clone)]
 pub struct Layout {
     /// Programs that are not for users: dune-agent, dune-run.
@@ -62,6 +65,29 @@ impl Layout {
     /// The sandbox runtime.
     pub fn runtime(&self) -> Result<PathBuf> {
         self.program("dune-run")
+    }
+
+    /// What of the project a machine with copies of the host's files gets.
+    pub(crate) fn programs(&self) -> Vec<PathBuf> {
+        let mut programs = vec![self.libexec.clone()];
+        if let Some(build) = self.build() {
+            programs.extend(PARTS.map(|part| build.join(part)));
+        }
+        programs
+    }
+
+    /// And what it does not get, though it lies in a folder that is copied.
+    pub(crate) fn not_for_machines(&self) -> Vec<PathBuf> {
+        let Some(build) = self.build() else { return vec![self.machines.clone()] };
+        let entries = std::fs::read_dir(&build).into_iter().flatten().flatten();
+        let others = entries.filter(|entry| !PARTS.iter().any(|part| entry.file_name() == *part));
+        others.map(|entry| entry.path()).collect()
+    }
+
+    /// The build folder, unless the project is installed.
+    fn build(&self) -> Option<PathBuf> {
+        let build = self.machines.parent()?;
+        (self.libexec.parent() == Some(build)).then(|| build.to_owned())
     }
 
     fn program(&self, name: &str) -> Result<PathBuf> {

@@ -6,18 +6,18 @@
 //! - [`Kernel`] is a kernel from Debian's packages: [`Kernel::prepare`] fetches
 //!   it (apt.rs), unpacked below the cache folder and never installed.
 //! - [`Machine::boot`] makes the initramfs (initramfs.rs, cpio.rs), starts the
-//!   emulator (qemu.rs) and waits for the agent in it (tools/agent).
+//!   emulator (emulator.rs: qemu.rs, bochs.rs) and waits for the agent in it (tools/agent).
 //! - [`Machine::run`] makes a [`Run`]: a [`Program`] with its streams (session.rs) and gives
 //!   an [`Outcome`]: exit status, output, duration.
 //! - [`KernelLog`] is what the kernel said, and knows what it should not say.
 //!
 //! ```no_run
-//! use dune_machine::{Config, Kernel, Layout, Machine, Run, Series};
+//! use dune_machine::{Config, Hardware, Kernel, Layout, Machine, Run, Series};
 //!
 //! # fn main() -> dune_machine::Result<()> {
 //! let layout = Layout::find()?;
 //! let kernel = Kernel::find(&layout, Series::V6_1)?;
-//! let mut machine = Machine::boot(&layout, &Config::new(kernel))?;
+//! let mut machine = Machine::boot(&layout, &Config::new(Hardware::Svm, kernel))?;
 //! let outcome = machine.run(&mut Run::new(["uname", "-r"]))?;
 //! assert!(outcome.status.success());
 //! machine.power_off()?;
@@ -29,8 +29,10 @@
 //! [`Machine`] is dropped, and by the kernel when the thread that booted it dies.
 
 mod apt;
+mod bochs;
 mod cpio;
 mod debug_kernel;
+mod emulator;
 mod error;
 mod foreign;
 mod initramfs;
@@ -43,11 +45,12 @@ mod qemu;
 mod session;
 mod streams;
 
+pub use bochs::prepare as prepare_vmx;
 pub use error::{Error, Result};
 pub use kernel::{Kernel, Series};
 pub use layout::Layout;
 pub use log::KernelLog;
-pub use machine::{Config, Machine};
+pub use machine::{Config, Hardware, Machine};
 pub use session::{Outcome, Run};
 pub use streams::{InputFrom, OutputTo};
 

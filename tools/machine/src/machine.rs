@@ -4,22 +4,42 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use dune_protocol::{Setup, Share, ToGuest, ToHost};
+use dune_protocol::{Root, Setup, Share, ToGuest, ToHost};
 
+use crate::emulator::{self, Emulator};
 use crate::error::{Context, Error, Result};
 use crate::initramfs;
 use crate::kernel::Kernel;
 use crate::layout::Layout;
 use crate::log::KernelLog;
-use crate::qemu::Emulator;
 use crate::session::{self, Connection, Outcome, Run};
 
 /// Lines of the log in a report of a failure.
 const TAIL: usize = 60;
 
+/// For every machine: nothing that costs time in a boot and shows nothing.
+/// panic=-1 resets at once.
+const KERNEL_ARGUMENTS: &str = "console=ttyS0,115200 quiet loglevel=4 panic=-1 tsc=reliable \
+     rcupdate.rcu_expedited=1 cryptomgr.notests";
+
+/// In counting mode every run must take the same way: no randomness.
+const COUNTING_ARGUMENTS: &str = "nokaslr norandmaps random.trust_cpu=off";
+
+/// Which hardware is emulated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Hardware {
+    /// AMD SVM, by QEMU; the host's files are shared.
+    Svm,
+    /// Intel VT-x, by Bochs; the host's files are copied.
+    Vmx,
+}
+
 /// What the machine is like.
 #[derive(Debug, Clone)]
 pub struct Config {
+    pub hardware: Hardware,
+    /// The processor, by the emulator's name for it.
+    pub model: Option<String>,
     pub kernel: Kernel,
     /// Processors for programs. More than one are numbered from 1: processor
     /// 0 is the kernel's then (qemu.rs says why).
@@ -34,24 +54,44 @@ pub struct Config {
     pub cpu_features: Vec<String>,
     /// Folders that are really written to, by absolute path without links.
     pub shares: Vec<PathBuf>,
+    /// Folders that programs need, for a machine that only gets copies.
+    pub copies: Vec<PathBuf>,
     /// Kernel modules to load, by their path on the host.
     pub insmod: Vec<PathBuf>,
     pub boot_timeout: Duration,
+    /// Hears what takes a while.
+    pub say: fn(&str),
 }
 
 impl Config {
-    pub fn new(kernel: Kernel) -> Self {
+    pub fn new(hardware: Hardware, kernel: Kernel) -> Self {
+        let (memory, boot_timeout) = match hardware {
+            Hardware::Svm => (2048, 300),
+            Hardware::Vmx => (1024, 900),
+        };
         Config {
+            hardware,
+            model: None,
             kernel,
             cpus: 1,
-            memory: 2048,
+            memory,
             counting: false,
             kernel_arguments: Vec::new(),
             cpu_features: Vec::new(),
             shares: Vec::new(),
+            copies: Vec::new(),
             insmod: Vec::new(),
-            boot_timeout: Duration::from_secs(300),
+            boot_timeout: Duration::from_secs(boot_timeout),
+            say: |_| (),
         }
+    }
+
+    /// The kernel's, with what only this emulator's machine needs.
+    pub(crate) fn command_line(&self, more: &[&str]) -> String {
+        let counting = if self.counting { COUNTING_ARGUMENTS } else { "" };
+        let own = self.kernel_arguments.iter().map(String::as_str);
+        let all = [KERNEL_ARGUMENTS, counting].into_iter().chain(more.iter().copied()).chain(own);
+        all.filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
     }
 
     /// QEMU limits tags to 31 bytes: a number, not the path.
@@ -64,6 +104,10 @@ impl Config {
         let shares = self.shares_by_tag().map(|(tag, path)| Share { tag, path: path.to_owned() });
         Ok(Setup {
             hostname: nix::unistd::gethostname().context("finding the host name")?,
+            root: match self.hardware {
+                Hardware::Svm => Root::Shared,
+                Hardware::Vmx => Root::Images,
+            },
             shares: shares.collect(),
             modules_root: Some(absolute(&self.kernel.root)?),
             insmod: self.insmod.iter().map(absolute).collect::<Result<_>>()?,
@@ -72,7 +116,7 @@ impl Config {
 }
 
 pub struct Machine {
-    pub(crate) emulator: Emulator,
+    emulator: Box<dyn Emulator>,
     pub(crate) connection: Connection,
     pub(crate) log: KernelLog,
     boot_time: Duration,
@@ -102,19 +146,19 @@ impl Machine {
             }
         }
         let begin = Instant::now();
-        let initramfs = initramfs::make(&config.kernel, &layout.agent()?)?;
+        let initramfs = initramfs::make(&config.kernel, config.hardware, &layout.agent()?)?;
         let setup = config.setup()?;
-        let (emulator, stream) = Emulator::start(config, &initramfs)?;
+        let (emulator, channel) = emulator::start(layout, config, &initramfs)?;
         let mut machine = Machine {
             emulator,
-            connection: Connection::new(stream)?,
+            connection: Connection::new(channel)?,
             log: KernelLog::default(),
             boot_time: Duration::ZERO,
         };
-        machine.send(&ToGuest::Setup(setup))?;
         let deadline = begin + config.boot_timeout;
         loop {
             match machine.receive(Some(deadline))? {
+                Some(ToHost::Listening) => machine.send(&ToGuest::Setup(setup.clone()))?,
                 Some(ToHost::Ready) => break,
                 Some(ToHost::Failed(reason)) => {
                     let tail = machine.tail();
@@ -152,7 +196,7 @@ impl Machine {
                 return Err(self.hung("switch off", LIMIT));
             }
         }
-        match self.emulator.wait(LIMIT) {
+        match self.emulator.process().wait(LIMIT) {
             Some(_) => Ok(self.log),
             None => Err(self.hung("switch off", LIMIT)),
         }
@@ -178,28 +222,34 @@ impl Machine {
 
     /// The emulator closed the connection: why?
     pub(crate) fn gone(&mut self) -> Error {
-        self.emulator.wait(Duration::from_secs(2));
-        let console = self.emulator.console();
+        self.emulator.process().wait(Duration::from_secs(2));
+        let console = self.emulator.process().console();
         if console.contains("Kernel panic") {
             // A module from outside of the kernel's tree taints it.
             let early = console.contains("Not tainted");
             return Error::Panicked { log: end_of_console(&console), early };
         }
-        let messages = self.emulator.messages();
-        Error::Ended(format!("{messages}{}", self.tail()))
+        Error::Ended(format!("{}{}", self.messages(), self.tail()))
     }
 
     pub(crate) fn hung(&mut self, what: &'static str, limit: Duration) -> Error {
         self.emulator.interrupt();
-        let log = self.tail();
-        self.emulator.kill();
+        let log = format!("{}{}", self.tail(), self.messages());
+        self.emulator.process().kill();
         Error::Hung { what, limit, log }
+    }
+
+    /// What the emulator itself said, without the chatter.
+    fn messages(&mut self) -> String {
+        let text = self.emulator.process().messages();
+        let lines = text.lines().filter(|line| self.emulator.is_message(line));
+        lines.map(|line| format!("{line}\n")).collect()
     }
 
     /// The log's end, with what only the console got to show.
     fn tail(&mut self) -> String {
-        let console = end_of_console(&self.emulator.console());
-        format!("{}{console}", self.log.tail(TAIL / 2))
+        let console = end_of_console(&self.emulator.process().console());
+        format!("{}{console}\n", self.log.tail(TAIL / 2))
     }
 }
 

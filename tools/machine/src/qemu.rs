@@ -1,39 +1,35 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The emulator: its command line, its process, its end.
+//! QEMU, which emulates the `svm` machine: its command line.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
-use std::io::{self, Read, Seek, Write};
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::io::Write;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
-use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Child, Command, ExitStatus, Stdio};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::process::Command;
+use std::time::Duration;
 
 use dune_protocol::{PORT_NAME, ROOT_TAG};
-use nix::fcntl::{fcntl, FcntlArg, FdFlag};
-use nix::sys::memfd::{memfd_create, MFdFlags};
-use nix::sys::signal::{killpg, SigSet, SigmaskHow, Signal};
-use nix::unistd::Pid;
 
-use crate::error::{Context, Error, Result};
+use crate::emulator::{memory_file, Channel, Emulator, Process};
+use crate::error::{Context, Result};
 use crate::machine::Config;
 
 const PROGRAM: &str = "qemu-system-x86_64";
 
+const MODEL: &str = "EPYC";
+
 /// phys-bits: TCG refuses a nested CR3 above the physical width, and with the
 /// shared root CR3 is a virtual address of 47 bits.
-const CPU: &str = "EPYC,+svm,+npt,phys-bits=48";
+const FEATURES: &str = "+svm,+npt,phys-bits=48";
 
 /// Devices that no one looks at cost time in a boot.
 const MACHINE: &str = "pc,usb=off,vmport=off,graphics=off";
 
-/// panic=-1 resets at once, which ends the emulator (-no-reboot). A hung
-/// machine is sent an NMI, so that it panics and says where it is.
-const KERNEL_ARGUMENTS: &str = "console=ttyS0 quiet loglevel=4 panic=-1 unknown_nmi_panic \
-     8250.nr_uarts=1 tsc=reliable rcupdate.rcu_expedited=1 cryptomgr.notests";
+/// A panic resets the machine, which ends the emulator (-no-reboot). A hung
+/// one is sent an NMI, so that it panics and says where it is.
+const KERNEL_ARGUMENTS: &str = "unknown_nmi_panic 8250.nr_uarts=1";
 
 /// QEMU's first processor must not enter guests while others run: XRSTOR, on
 /// any processor, clears a flag in the *first* one's state, without a lock
@@ -43,128 +39,46 @@ const KERNEL_ARGUMENTS: &str = "console=ttyS0 quiet loglevel=4 panic=-1 unknown_
 /// as were asked for; the first is one more, for the kernel's own work.
 const SEVERAL_ARGUMENTS: &str = "isolcpus=0";
 
-/// In counting mode every run must take the same way: no randomness.
-const COUNTING_ARGUMENTS: &str = "nokaslr norandmaps random.trust_cpu=off";
-
-pub struct Emulator {
-    child: Child,
-    ended: Option<ExitStatus>,
+pub struct Qemu {
+    process: Process,
     monitor: UnixStream,
-    console: File,
-    messages: File,
 }
 
-impl Emulator {
-    /// Starts it; the stream is the other end of the agent's port.
-    ///
-    /// The kernel kills it when the calling thread ends, however it ends.
-    pub fn start(config: &Config, initramfs: &Path) -> Result<(Self, UnixStream)> {
-        let pair = || UnixStream::pair().context("making a socket pair");
-        let file = |name| {
-            let fd = memfd_create(name, MFdFlags::MFD_CLOEXEC).context("making a memory file")?;
-            Ok::<_, Error>(File::from(fd))
-        };
-        let (port, port_there) = pair()?;
-        let (monitor, monitor_there) = pair()?;
-        let (console, messages) = (file(c"console")?, file(c"messages")?);
+pub fn start(config: &Config, initramfs: &Path) -> Result<(Qemu, Channel)> {
+    let pair = || UnixStream::pair().context("making a socket pair");
+    let copied = "copying a file descriptor";
+    let (port, port_there) = pair()?;
+    let (monitor, monitor_there) = pair()?;
+    let console = memory_file(c"console")?;
 
-        let mut command = Command::new(PROGRAM);
-        command.args(arguments(config, initramfs));
-        command.args(["-chardev", &format!("socket,id=agent,fd={}", port_there.as_raw_fd())]);
-        command.args(["-chardev", &format!("socket,id=monitor,fd={}", monitor_there.as_raw_fd())]);
-        let console_there = console.try_clone().context("copying a file descriptor")?;
-        let path = format!("file,id=console,path=/proc/self/fd/{}", console_there.as_raw_fd());
-        command.args(["-chardev", &path]);
-        let both = [messages.try_clone(), messages.try_clone()];
-        let [out, err] = both.map(|file| file.context("copying a file descriptor"));
-        command.stdin(Stdio::null()).stdout(out?).stderr(err?);
-        let inherited: [OwnedFd; 3] =
-            [port_there.into(), monitor_there.into(), console_there.into()];
-        detach(&mut command, inherited);
-        let child = command.spawn().map_err(|e| match e.kind() {
-            io::ErrorKind::NotFound => {
-                let lacking = "is missing: install qemu-system-x86, or run ./setup";
-                Error::Environment(format!("{PROGRAM} {lacking}"))
-            }
-            _ => Error::Io { what: format!("starting {PROGRAM}"), source: e },
-        })?;
-        Ok((Emulator { child, ended: None, monitor, console, messages }, port))
+    let mut command = Command::new(PROGRAM);
+    command.args(arguments(config, initramfs));
+    command.args(["-chardev", &format!("socket,id=agent,fd={}", port_there.as_raw_fd())]);
+    command.args(["-chardev", &format!("socket,id=monitor,fd={}", monitor_there.as_raw_fd())]);
+    let console_there = console.try_clone().context(copied)?;
+    let path = format!("file,id=console,path=/proc/self/fd/{}", console_there.as_raw_fd());
+    command.args(["-chardev", &path]);
+    let inherited: [OwnedFd; 3] = [port_there.into(), monitor_there.into(), console_there.into()];
+    let process = Process::start(command, "qemu-system-x86", console, inherited.into())?;
+    let port = OwnedFd::from(port);
+    let to_agent = File::from(port.try_clone().context(copied)?);
+    Ok((Qemu { process, monitor }, Channel { from_agent: File::from(port), to_agent }))
+}
+
+impl Emulator for Qemu {
+    fn process(&mut self) -> &mut Process {
+        &mut self.process
     }
 
-    /// What the kernel wrote to the serial console.
-    pub fn console(&mut self) -> String {
-        read_all(&mut self.console).replace('\r', "")
-    }
-
-    /// What the emulator itself said, without the chatter.
-    pub fn messages(&mut self) -> String {
-        let text = read_all(&mut self.messages);
-        let lines = text.lines().filter(|line| !line.contains("TCG doesn't support requested"));
-        lines.map(|line| format!("{line}\n")).collect()
-    }
-
-    /// Makes a hung kernel panic, so that the console shows where it hangs.
-    pub fn interrupt(&mut self) {
+    /// By an NMI, on which the kernel panics.
+    fn interrupt(&mut self) {
         if self.monitor.write_all(b"nmi\n").is_ok() {
-            self.wait(Duration::from_secs(30));
+            self.process.wait(Duration::from_secs(30));
         }
     }
 
-    /// Waits for its end for so long.
-    pub fn wait(&mut self, limit: Duration) -> Option<ExitStatus> {
-        let begin = Instant::now();
-        while self.ended.is_none() {
-            self.ended = self.child.try_wait().ok().flatten();
-            if self.ended.is_none() {
-                if begin.elapsed() >= limit {
-                    break;
-                }
-                thread::sleep(Duration::from_millis(5));
-            }
-        }
-        self.ended
-    }
-
-    pub fn kill(&mut self) {
-        if self.ended.is_none() {
-            // Its session is a process group too: helpers of the emulator.
-            let _ = killpg(Pid::from_raw(self.child.id() as i32), Signal::SIGKILL);
-            let _ = self.child.kill();
-            self.ended = self.child.wait().ok();
-        }
-    }
-}
-
-impl Drop for Emulator {
-    fn drop(&mut self) {
-        self.kill();
-    }
-}
-
-fn read_all(file: &mut File) -> String {
-    let mut bytes = Vec::new();
-    let _ = file.rewind().and_then(|()| file.read_to_end(&mut bytes));
-    String::from_utf8_lossy(&bytes).into_owned()
-}
-
-/// A session of its own (Ctrl-C is for the program, not for the emulator),
-/// which the kernel kills when we die, with the given descriptors open.
-fn detach(command: &mut Command, inherited: [OwnedFd; 3]) {
-    let parent = std::process::id() as i32;
-    // SAFETY: the closure makes system calls only and allocates nothing.
-    unsafe {
-        command.pre_exec(move || {
-            libc::setsid();
-            libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
-            if libc::getppid() != parent {
-                return Err(io::Error::from_raw_os_error(libc::ESRCH));
-            }
-            nix::sys::signal::sigprocmask(SigmaskHow::SIG_SETMASK, Some(&SigSet::empty()), None)?;
-            for fd in &inherited {
-                fcntl(fd.as_fd(), FcntlArg::F_SETFD(FdFlag::empty()))?;
-            }
-            Ok(())
-        });
+    fn is_message(&self, line: &str) -> bool {
+        !line.contains("TCG doesn't support requested")
     }
 }
 
@@ -195,7 +109,9 @@ fn arguments(config: &Config, initramfs: &Path) -> Vec<OsString> {
     add(&[word("-m"), format!("{}M", config.memory).as_ref()]);
     add(&[word("-kernel"), config.kernel.image().as_ref()]);
     add(&[word("-initrd"), initramfs.as_ref()]);
-    add(&[word("-append"), kernel_arguments(config).as_ref()]);
+    let several = if config.cpus > 1 { SEVERAL_ARGUMENTS } else { "" };
+    let kernel_arguments = config.command_line(&[KERNEL_ARGUMENTS, several]);
+    add(&[word("-append"), kernel_arguments.as_ref()]);
 
     add(&["-serial", "chardev:console", "-device", "virtio-serial-pci"].map(OsStr::new));
     let port = format!("virtserialport,chardev=agent,name={PORT_NAME}");
@@ -233,25 +149,9 @@ fn double_commas(path: &Path) -> OsString {
 }
 
 fn cpu(config: &Config) -> String {
+    let model = config.model.as_deref().unwrap_or(MODEL);
     let features = config.cpu_features.iter().map(|feature| format!(",+{feature}"));
-    CPU.to_owned() + &features.collect::<String>()
-}
-
-fn kernel_arguments(config: &Config) -> String {
-    let mut arguments = KERNEL_ARGUMENTS.to_owned();
-    if config.counting {
-        arguments += " ";
-        arguments += COUNTING_ARGUMENTS;
-    }
-    if config.cpus > 1 {
-        arguments += " ";
-        arguments += SEVERAL_ARGUMENTS;
-    }
-    for argument in &config.kernel_arguments {
-        arguments += " ";
-        arguments += argument;
-    }
-    arguments
+    format!("{model},{FEATURES}{}", features.collect::<String>())
 }
 
 #[cfg(test)]

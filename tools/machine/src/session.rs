@@ -2,19 +2,21 @@
 //! Running one program in a machine: its streams, the signals for it, its end.
 
 use std::ffi::OsString;
+use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
-use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
 use dune_protocol::{
     decode_frame, write_frame, LogRecord, Program, Status, Stream, ToGuest, ToHost, INPUT_WINDOW,
 };
 use nix::errno::Errno;
+use nix::fcntl::{fcntl, FcntlArg, OFlag};
 use nix::poll::{poll, PollFd, PollFlags, PollTimeout};
 use nix::sys::signal::{raise, SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 
+use crate::emulator::Channel;
 use crate::error::{Context, Error, Result};
 use crate::machine::Machine;
 use crate::program;
@@ -71,22 +73,58 @@ pub struct Outcome {
 
 /// Messages to and from the agent.
 pub struct Connection {
-    stream: UnixStream,
+    from: File,
+    to: File,
     received: Vec<u8>,
     /// How much of `received` has been decoded.
     used: usize,
 }
 
+/// A machine that does not read for so long is dead.
+const SEND_LIMIT: Duration = Duration::from_secs(120);
+
 impl Connection {
-    pub fn new(stream: UnixStream) -> Result<Self> {
-        // A machine that does not read for so long is dead.
-        let limit = Some(Duration::from_secs(120));
-        stream.set_write_timeout(limit).context("setting up the connection")?;
-        Ok(Connection { stream, received: Vec::new(), used: 0 })
+    pub fn new(channel: Channel) -> Result<Self> {
+        let (from, to) = (channel.from_agent, channel.to_agent);
+        for file in [&from, &to] {
+            fcntl(file, FcntlArg::F_SETFL(OFlag::O_NONBLOCK))
+                .context("setting up the connection")?;
+        }
+        Ok(Connection { from, to, received: Vec::new(), used: 0 })
     }
 
+    /// Goes on receiving meanwhile: an emulator may stand still until what it
+    /// sends is read.
     pub fn send(&mut self, message: &ToGuest) -> io::Result<()> {
-        write_frame(&mut self.stream, message)
+        let mut frame = Vec::new();
+        write_frame(&mut frame, message)?;
+        let mut left = &frame[..];
+        while !left.is_empty() {
+            match self.to.write(left) {
+                Ok(n) => left = &left[n..],
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => self.wait_to_send()?,
+                Err(e) => return Err(e),
+            }
+        }
+        Ok(())
+    }
+
+    fn wait_to_send(&mut self) -> io::Result<()> {
+        let readable = {
+            let mut fds = [
+                PollFd::new(self.to.as_fd(), PollFlags::POLLOUT),
+                PollFd::new(self.from.as_fd(), PollFlags::POLLIN),
+            ];
+            if wait(&mut fds, Some(Instant::now() + SEND_LIMIT))? == 0 {
+                return Err(io::ErrorKind::TimedOut.into());
+            }
+            fds[1].any().unwrap_or(true)
+        };
+        match readable {
+            true => self.fill(),
+            false => Ok(()),
+        }
     }
 
     /// The next message; `None` at the deadline.
@@ -95,7 +133,7 @@ impl Connection {
             if let Some(message) = self.decode()? {
                 return Ok(Some(message));
             }
-            let mut fds = [PollFd::new(self.stream.as_fd(), PollFlags::POLLIN)];
+            let mut fds = [PollFd::new(self.from.as_fd(), PollFlags::POLLIN)];
             if wait(&mut fds, deadline)? == 0 {
                 return Ok(None);
             }
@@ -121,12 +159,14 @@ impl Connection {
     /// Reads what has arrived, to be called when something has.
     fn fill(&mut self) -> io::Result<()> {
         let mut buffer = [0; 256 * 1024];
-        match self.stream.read(&mut buffer)? {
-            0 => Err(io::ErrorKind::UnexpectedEof.into()),
-            n => {
+        match self.from.read(&mut buffer) {
+            Ok(0) => Err(io::ErrorKind::UnexpectedEof.into()),
+            Ok(n) => {
                 self.received.extend_from_slice(&buffer[..n]);
                 Ok(())
             }
+            Err(e) if e.kind() == io::ErrorKind::WouldBlock => Ok(()),
+            Err(e) => Err(e),
         }
     }
 }
@@ -214,7 +254,7 @@ impl Session<'_> {
                     ToHost::Refused(reason) => return Err(Error::Usage(reason)),
                     ToHost::Failed(reason) => return Err(Error::Agent(reason)),
                     ToHost::Log(records) => self.machine.log.extend(records),
-                    ToHost::Ready => {}
+                    ToHost::Listening | ToHost::Ready => {}
                 }
             }
             self.wait()?;
@@ -234,7 +274,7 @@ impl Session<'_> {
         let (readable, input_ready, signal_ready) = {
             let stdin = io::stdin();
             let mut fds =
-                vec![PollFd::new(self.machine.connection.stream.as_fd(), PollFlags::POLLIN)];
+                vec![PollFd::new(self.machine.connection.from.as_fd(), PollFlags::POLLIN)];
             let input = self.input.wants_reading().then_some(fds.len());
             if input.is_some() {
                 fds.push(PollFd::new(stdin.as_fd(), PollFlags::POLLIN));

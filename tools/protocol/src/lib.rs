@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What the harness on the host and the agent in the machine say to each
-//! other, over one virtio-serial port.
+//! other, over one virtio-serial port; or, where the emulator has no such
+//! thing, to the agent over the second serial line and from it over the first
+//! parallel port, which is the one way out of Bochs that is fast.
 //!
 //! A frame is a length (u32, little-endian) and that many bytes of one
 //! [`ToGuest`] or [`ToHost`] message in postcard encoding. The order is:
 //!
-//! 1. host: [`ToGuest::Setup`]; agent: [`ToHost::Ready`] or [`ToHost::Failed`]
+//! 1. agent: [`ToHost::Listening`]; host: [`ToGuest::Setup`]; agent:
+//!    [`ToHost::Ready`] or [`ToHost::Failed`]
 //! 2. host: [`ToGuest::Run`], then input, signals and window sizes as they
 //!    come; agent: output as it comes, then [`ToHost::Exited`]; any number of
 //!    times
@@ -31,6 +34,9 @@ use serde::{Deserialize, Serialize};
 /// The name of the virtio-serial port.
 pub const PORT_NAME: &str = "dune.agent";
 
+/// The kernel argument that says that there is none.
+pub const PORTS_ARGUMENT: &str = "dune.agent=ttyS1,parport0";
+
 /// How many bytes of input may be on their way or waiting in the agent.
 pub const INPUT_WINDOW: usize = 256 * 1024;
 
@@ -44,6 +50,7 @@ pub const ROOT_TAG: &str = "root";
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Setup {
     pub hostname: OsString,
+    pub root: Root,
     /// Folders of the host that are really written to.
     pub shares: Vec<Share>,
     /// A folder on the host that holds `lib/modules/RELEASE`.
@@ -51,6 +58,21 @@ pub struct Setup {
     /// Modules to load, by their path on the host.
     pub insmod: Vec<PathBuf>,
 }
+
+/// Where the machine's files come from. Whatever is written to them stays in
+/// memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Root {
+    /// The host's own root, by 9p.
+    Shared,
+    /// Copies on two disks: of the host's programs, and over it of its
+    /// configuration and of what this run needs.
+    Images,
+}
+
+/// The disks of [`Root::Images`], the lower first, by their SCSI addresses:
+/// their names are given in the order in which they are found.
+pub const IMAGE_DISKS: [&str; 2] = ["0:0:1:0", "1:0:0:0"];
 
 /// A folder of the host that is mounted, writable, where it is on the host.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -203,6 +225,8 @@ pub enum ToGuest {
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub enum ToHost {
+    /// The first message: from now on, what the host sends is heard.
+    Listening,
     Ready,
     /// The machine could not be set up, or the agent is in trouble.
     Failed(String),

@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
-use dune_machine::{Config, Kernel, Layout, Run, Series};
+use dune_machine::{Config, Hardware, Kernel, Layout, Run, Series};
 
 pub struct Context {
     pub source: PathBuf,
@@ -38,7 +38,7 @@ impl Context {
     }
 
     pub fn machine_of(&self, kernel: Kernel) -> Result<Config> {
-        let mut config = Config::new(kernel);
+        let mut config = Config::new(Hardware::Svm, kernel);
         config.cpus = 2;
         config.memory = 3072;
         let release = &config.kernel.release;

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Bochs, which emulates the `vmx` machine: its configuration, its disks, its
+//! ways in and out.
+//!
+//! - bochs/boot.rs: the disk it boots from; bochs/images.rs: the two disks with
+//!   copies of the host's files, since Bochs shares none.
+//! - The first serial line is the console, into a file. The agent hears us on
+//!   the second, a pseudo-terminal, and answers on the parallel port, a pipe.
+//!   A serial line is as slow as a real one in the machine's time; the port
+//!   takes a byte as fast as it is written.
+//! - Debian's build has a debugger. It starts in it, for which there is the
+//!   file of commands; and SIGINT leads back to it, which tells where a hung
+//!   machine hangs.
+
+mod boot;
+mod images;
+mod vmlinux;
+
+use std::fs;
+use std::io::Write;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use dune_protocol::PORTS_ARGUMENT;
+use nix::fcntl::OFlag;
+use nix::pty::{grantpt, posix_openpt, ptsname_r, unlockpt};
+use nix::sys::signal::Signal;
+use nix::sys::termios::{cfmakeraw, tcgetattr, tcsetattr, SetArg};
+
+use crate::emulator::{memory_file, Channel, Emulator, Process};
+use crate::error::{Context, Error, Result};
+use crate::layout::Layout;
+use crate::machine::Config;
+
+pub use images::prepare;
+
+/// bochs is a script around it.
+const PROGRAM: &str = "bochs-bin";
+const PACKAGES: &str = "bochs, bochsbios and bochs-term";
+
+/// The paper's own microarchitecture.
+const MODEL: &str = "corei7_ivy_bridge_3770k";
+
+const BIOS: &str = "/usr/share/bochs/BIOS-bochs-latest";
+const VGA_BIOS: &str = "/usr/share/bochs/VGABIOS-lgpl-latest";
+
+/// How many instructions make a second of the machine's time: near what an
+/// ordinary computer emulates, so that time-outs mean what they say.
+const INSTRUCTIONS_PER_SECOND: u64 = 50_000_000;
+
+/// 2026-01-01, as in counting mode everywhere.
+const CLOCK: u64 = 1_767_225_600;
+
+const KERNEL_ARGUMENTS: &str = "8250.nr_uarts=2";
+
+/// Alone, a CPU that waits for an interrupt is slower to emulate than one that
+/// spins; among several it costs the others nothing.
+const ONE_CPU_ARGUMENTS: &str = "idle=poll";
+
+/// The debugger's commands: go on; after a SIGINT, registers and stack.
+const COMMANDS: &str = "c\nr\nprint-stack 64\nq\n";
+
+pub struct Bochs {
+    process: Process,
+    /// Open, lest the line hang up before Bochs has opened it.
+    _line: OwnedFd,
+}
+
+pub fn start(layout: &Layout, config: &Config, initramfs: &Path) -> Result<(Bochs, Channel)> {
+    if !Path::new(BIOS).exists() || !Path::new(VGA_BIOS).exists() {
+        return Err(Error::Environment(format!(
+            "Bochs is missing: install {PACKAGES}, or run ./setup"
+        )));
+    }
+    if let Some(share) = config.shares.first() {
+        return Err(Error::Usage(format!(
+            "the vmx machine cannot write to {}: it only has copies of the host's files",
+            share.display()
+        )));
+    }
+    let base = images::base(layout, config.say)?;
+    let copies = images::copies(layout, config)?;
+    let boot = memory_file(c"boot")?;
+    let initramfs = fs::read(initramfs).context(format!("reading {}", initramfs.display()))?;
+    let one = if config.cpus == 1 { ONE_CPU_ARGUMENTS } else { "" };
+    let command_line = config.command_line(&[KERNEL_ARGUMENTS, PORTS_ARGUMENT, one]);
+    boot::write(&boot, &config.kernel, &initramfs, &command_line, config.memory)?;
+
+    let describe = || "making the machine's lines";
+    let master =
+        posix_openpt(OFlag::O_RDWR | OFlag::O_NOCTTY | OFlag::O_CLOEXEC).context(describe())?;
+    grantpt(&master).and_then(|()| unlockpt(&master)).context(describe())?;
+    let line_name = ptsname_r(&master).context(describe())?;
+    let line = open_raw(&line_name).context(describe())?;
+    let (from_agent, port) = nix::unistd::pipe2(OFlag::O_CLOEXEC).context(describe())?;
+    let console = memory_file(c"console")?;
+    let mut settings = memory_file(c"settings")?;
+    let mut commands = memory_file(c"commands")?;
+    commands.write_all(COMMANDS.as_bytes()).context(describe())?;
+
+    let path = |fd: &dyn AsFd| format!("/proc/self/fd/{}", fd.as_fd().as_raw_fd());
+    let console_there = console.try_clone().context(describe())?;
+    let text = settings_text(
+        config,
+        &Files {
+            boot: &path(&boot),
+            base: &base.display().to_string(),
+            copies: &path(&copies),
+            console: &path(&console_there),
+            line: &line_name,
+            port: &path(&port),
+        },
+    );
+    settings.write_all(text.as_bytes()).context(describe())?;
+
+    let mut command = Command::new(PROGRAM);
+    command.args(["-q", "-f", &path(&settings), "-rc", &path(&commands)]);
+    // Its text screen, which nobody looks at, asks for the terminal's kind.
+    command.env("TERM", "vt100").env_remove("BXSHARE").env_remove("LTDL_LIBRARY_PATH");
+    let inherited: Vec<OwnedFd> = vec![
+        boot.into(),
+        copies.into(),
+        console_there.into(),
+        port,
+        settings.into(),
+        commands.into(),
+    ];
+    let process = Process::start(command, PACKAGES, console, inherited)?;
+    let channel = Channel { from_agent: from_agent.into(), to_agent: OwnedFd::from(master).into() };
+    Ok((Bochs { process, _line: line }, channel))
+}
+
+impl Emulator for Bochs {
+    fn process(&mut self) -> &mut Process {
+        &mut self.process
+    }
+
+    fn interrupt(&mut self) {
+        self.process.signal(Signal::SIGINT);
+        self.process.wait(Duration::from_secs(10));
+    }
+
+    /// Panics of its own, and what the debugger says when asked.
+    fn is_message(&self, line: &str) -> bool {
+        const SAID: [&str; 2] = [">>PANIC<<", " | STACK "];
+        const REGISTERS: [&str; 3] = ["r", "eflags", "CPU"];
+        SAID.iter().any(|words| line.contains(words))
+            || REGISTERS.iter().any(|begin| line.starts_with(begin) && line.contains(':'))
+    }
+}
+
+fn open_raw(name: &str) -> nix::Result<OwnedFd> {
+    let flags = OFlag::O_RDWR | OFlag::O_NOCTTY | OFlag::O_CLOEXEC;
+    let line = nix::fcntl::open(name, flags, nix::sys::stat::Mode::empty())?;
+    let mut settings = tcgetattr(&line)?;
+    cfmakeraw(&mut settings);
+    tcsetattr(&line, SetArg::TCSANOW, &settings)?;
+    Ok(line)
+}
+
+/// What Bochs opens, by path.
+struct Files<'a> {
+    boot: &'a str,
+    base: &'a str,
+    copies: &'a str,
+    console: &'a str,
+    line: &'a str,
+    port: &'a str,
+}
+
+fn settings_text(config: &Config, files: &Files) -> String {
+    let Files { boot, base, copies, console, line, port } = files;
+    let (cpus, memory) = (config.cpus, config.memory);
+    let model = config.model.as_deref().unwrap_or(MODEL);
+    let features = match config.cpu_features.is_empty() {
+        true => String::new(),
+        false => format!(", add_features=\"{}\"", config.cpu_features.join(" ")),
+    };
+    let clock = match config.counting {
+        true => CLOCK.to_string(),
+        false => "utc".to_owned(),
+    };
+    // A stopped disk costs nothing: "volatile" keeps the base as it is.
+    format!(
+        "config_interface: textconfig\n\
+         display_library: term\n\
+         romimage: file={BIOS}\n\
+         vgaromimage: file={VGA_BIOS}\n\
+         memory: guest={memory}, host={memory}\n\
+         cpu: model={model}, count=1:{cpus}:1, ips={INSTRUCTIONS_PER_SECOND}, reset_on_triple_fault=0{features}\n\
+         clock: sync=none, time0={clock}\n\
+         boot: disk\n\
+         floppy_bootsig_check: disabled=1\n\
+         ata0: enabled=1, ioaddr1=0x1f0, ioaddr2=0x3f0, irq=14\n\
+         ata1: enabled=1, ioaddr1=0x170, ioaddr2=0x370, irq=15\n\
+         ata0-master: type=disk, path=\"{boot}\", mode=flat\n\
+         ata0-slave: type=disk, path=\"{base}\", mode=volatile\n\
+         ata1-master: type=disk, path=\"{copies}\", mode=flat\n\
+         com1: enabled=1, mode=file, dev={console}\n\
+         com2: enabled=1, mode=term, dev={line}\n\
+         parport1: enabled=1, file=\"{port}\"\n\
+         log: -\n\
+         panic: action=fatal\n\
+         error: action=ignore\n\
+         info: action=ignore\n\
+         debug: action=ignore\n"
+    )
+}

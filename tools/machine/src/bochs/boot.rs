@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The disk that the machine boots from: a sector of code (boot.S), and behind
+//! it what that puts into memory. The kernel is there as its own start-up code
+//! would have left it (vmlinux.rs), so that a boot begins in the kernel proper.
+
+use std::fs::File;
+use std::io::Read;
+use std::os::unix::fs::FileExt;
+
+use crate::bochs::vmlinux::{BootImage, Vmlinux, ALIGNMENT, PHYSICAL_START};
+use crate::error::{Context, Error, Result};
+use crate::kernel::Kernel;
+
+std::arch::global_asm!(include_str!("boot.S"), options(att_syntax));
+
+extern "C" {
+    #[link_name = "dune_boot_sector"]
+    static BOOT_SECTOR: [u8; SECTOR];
+}
+
+const SECTOR: usize = 512;
+
+/// Fields of the boot sector.
+const ENTRY: usize = 0x170;
+const TABLE: usize = ENTRY + 4;
+/// The last entry is the end mark.
+const ENTRIES: usize = (510 - TABLE) / 12 - 1;
+
+/// Low memory: boot_params, the command line, page tables (boot.S).
+const LOW: u64 = 0x10000;
+const PAGE: usize = 4096;
+const COMMAND_LINE: usize = PAGE;
+const PAGE_TABLES: usize = 2 * PAGE;
+/// One, one, and one for each of 4 GB.
+const TABLES: usize = 6;
+
+/// What lies above the initramfs: ACPI's tables.
+const RESERVED_TOP: u64 = 1 << 20;
+/// What lies below the first device.
+const DEVICES: u64 = 0xc000_0000;
+
+/// So many zeros are not worth a place on the disk.
+const GAP: usize = 256 << 10;
+
+/// Offsets in struct boot_params (arch/x86/include/uapi/asm/bootparam.h).
+const TYPE_OF_LOADER: usize = 0x210;
+const LOADFLAGS: usize = 0x211;
+const RAMDISK_IMAGE: usize = 0x218;
+const RAMDISK_SIZE: usize = 0x21c;
+const COMMAND_LINE_POINTER: usize = 0x228;
+const LOADED_HIGH: u8 = 1;
+const KASLR_FLAG: u8 = 2;
+const UNREGISTERED_LOADER: u8 = 0xff;
+
+/// Writes the disk for a machine with so many megabytes.
+pub fn write(
+    disk: &File,
+    kernel: &Kernel,
+    initramfs: &[u8],
+    command_line: &str,
+    memory: u32,
+) -> Result<()> {
+    let image = BootImage::read(kernel)?;
+    let mut vmlinux = Vmlinux::of(kernel, &image)?;
+    let top = (u64::from(memory) << 20).min(DEVICES) - RESERVED_TOP;
+    let ramdisk = (top - initramfs.len() as u64) & !(PAGE as u64 - 1);
+    let room = ramdisk.checked_sub(PHYSICAL_START + image.init_size()).ok_or_else(|| {
+        Error::Usage(format!("{memory} MB of memory do not suffice for this kernel"))
+    })?;
+
+    let (mut base, mut flags) = (PHYSICAL_START, LOADED_HIGH);
+    if !command_line.split(' ').any(|word| word == "nokaslr") {
+        flags |= KASLR_FLAG;
+        base += random(room / ALIGNMENT + 1)? * ALIGNMENT;
+        vmlinux.relocate(random(vmlinux.moves(image.init_size()) + 1)? * ALIGNMENT)?;
+    }
+
+    let mut low = vec![0; PAGE_TABLES + TABLES * PAGE];
+    let (at, header) = image.header();
+    low[at..at + header.len()].copy_from_slice(header);
+    low[TYPE_OF_LOADER] = UNREGISTERED_LOADER;
+    low[LOADFLAGS] |= flags;
+    put(&mut low, RAMDISK_IMAGE, ramdisk);
+    put(&mut low, RAMDISK_SIZE, initramfs.len() as u64);
+    put(&mut low, COMMAND_LINE_POINTER, LOW + COMMAND_LINE as u64);
+    if command_line.len() >= PAGE {
+        return Err(Error::Usage("too many arguments for the kernel".to_owned()));
+    }
+    low[COMMAND_LINE..COMMAND_LINE + command_line.len()].copy_from_slice(command_line.as_bytes());
+    map_four_gigabytes(&mut low);
+
+    let mut pieces = vec![(LOW, &low[..]), (ramdisk, initramfs)];
+    let kernel_pieces = without_gaps(&vmlinux.memory, ENTRIES - pieces.len());
+    pieces.extend(kernel_pieces.map(|(at, piece)| (base + at as u64, piece)));
+
+    // SAFETY: the sector is 512 bytes that nobody writes to.
+    let mut sector = unsafe { BOOT_SECTOR };
+    put(&mut sector, ENTRY, base + (vmlinux.entry - PHYSICAL_START));
+    let mut next = 1;
+    for (number, (address, piece)) in pieces.iter().enumerate() {
+        let sectors = piece.len().div_ceil(SECTOR);
+        let entry = TABLE + 12 * number;
+        put(&mut sector, entry, next as u64);
+        put(&mut sector, entry + 4, sectors as u64);
+        put(&mut sector, entry + 8, *address);
+        disk.write_all_at(piece, (next * SECTOR) as u64).context("writing the boot disk")?;
+        next += sectors;
+    }
+    disk.write_all_at(&sector, 0).context("writing the boot disk")?;
+    // Bochs wants whole cylinders.
+    let cylinder = 16 * 63 * SECTOR as u64;
+    let length = ((next * SECTOR) as u64).next_multiple_of(cylinder);
+    disk.set_len(length).context("writing the boot disk")
+}
+
+/// Addresses and sizes below 4 GB.
+fn put(bytes: &mut [u8], offset: usize, value: u64) {
+    bytes[offset..offset + 4].copy_from_slice(&(value as u32).to_le_bytes());
+}
+
+/// One to one, by pages of 2 MB.
+fn map_four_gigabytes(low: &mut [u8]) {
+    const PRESENT_WRITABLE: u64 = 3;
+    const LARGE: u64 = 0x80;
+    let address = |table: usize| LOW + (PAGE_TABLES + table * PAGE) as u64;
+    let mut set = |table: usize, index: usize, value: u64| {
+        let at = PAGE_TABLES + table * PAGE + index * 8;
+        low[at..at + 8].copy_from_slice(&value.to_le_bytes());
+    };
+    set(0, 0, address(1) | PRESENT_WRITABLE);
+    for gigabyte in 0..4 {
+        set(1, gigabyte, address(2 + gigabyte) | PRESENT_WRITABLE);
+        for index in 0..512 {
+            let page = (gigabyte as u64) << 30 | (index as u64) << 21;
+            set(2 + gigabyte, index, page | LARGE | PRESENT_WRITABLE);
+        }
+    }
+}
+
+/// The pieces between long runs of zeros, which memory consists of anyway; at
+/// most so many.
+fn without_gaps(memory: &[u8], most: usize) -> impl Iterator<Item = (usize, &[u8])> {
+    let mut pieces: Vec<(usize, usize)> = Vec::new();
+    for (number, chunk) in memory.chunks(GAP).enumerate() {
+        let (begin, end) = (number * GAP, number * GAP + chunk.len());
+        if chunk.iter().all(|&byte| byte == 0) {
+            continue;
+        }
+        match pieces.last_mut() {
+            Some(last) if last.1 == begin => last.1 = end,
+            _ => pieces.push((begin, end)),
+        }
+    }
+    while pieces.len() > most {
+        let (_, end) = pieces.pop().expect("there are more than some");
+        pieces.last_mut().expect("one is always allowed").1 = end;
+    }
+    pieces.into_iter().map(|(begin, end)| (begin, &memory[begin..end]))
+}
+
+/// Below `limit`, which is not 0.
+fn random(limit: u64) -> Result<u64> {
+    let mut bytes = [0; 8];
+    File::open("/dev/urandom")
+        .and_then(|mut source| source.read_exact(&mut bytes))
+        .context("reading /dev/urandom")?;
+    Ok(u64::from_le_bytes(bytes) % limit)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_runs_of_zeros_are_left_out() {
+        let mut memory = vec![0; 5 * GAP + 10];
+        memory[GAP + 1] = 1;
+        memory[2 * GAP] = 1;
+        memory[5 * GAP + 9] = 1;
+        let pieces = |most| without_gaps(&memory, most).map(|(at, piece)| (at, piece.len()));
+        assert_eq!(pieces(5).collect::<Vec<_>>(), [(GAP, 2 * GAP), (5 * GAP, 10)]);
+        assert_eq!(pieces(1).collect::<Vec<_>>(), [(GAP, 4 * GAP + 10)]);
+    }
+
+    #[test]
+    fn the_boot_sector_is_one() {
+        // SAFETY: nobody writes to it.
+        let sector = unsafe { BOOT_SECTOR };
+        assert_eq!(sector[510..], [0x55, 0xaa]);
+        assert!(sector[ENTRY..510].iter().all(|&byte| byte == 0));
+        assert_ne!(sector[ENTRY - 8..ENTRY], [0; 8]);
+    }
+}

@@ -1,0 +1,441 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The disks with copies of the host's files.
+//!
+//! - The base: all files of some Debian packages that are installed here and of
+//!   what they depend on. Made once for the versions that are installed, kept
+//!   in `MACHINES/base/`.
+//! - The copies, for one run, over it: /etc, the kernel's modules, the project's
+//!   programs and the folders that the run asks for. It has no name, so that
+//!   nothing stays behind.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::io::{ErrorKind, Write};
+use std::os::fd::AsRawFd;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use crate::apt;
+use crate::error::{Context, Error, Result};
+use crate::layout::Layout;
+use crate::machine::Config;
+
+/// What the tests, the demo and people who look around use, where installed,
+/// besides all essential packages.
+const PACKAGES: [&str; 30] = [
+    "bash",
+    "bsdextrautils",
+    "busybox-static",
+    "bzip2",
+    "coreutils",
+    "diffutils",
+    "file",
+    "findutils",
+    "gawk",
+    "gdb",
+    "git",
+    "grep",
+    "gzip",
+    "iproute2",
+    "kmod",
+    "libpython3.11-testsuite",
+    "less",
+    "make",
+    "mount",
+    "mawk",
+    "perl",
+    "procps",
+    "psmisc",
+    "python3",
+    "sed",
+    "sqlite3",
+    "strace",
+    "tar",
+    "util-linux",
+    "xz-utils",
+];
+
+/// Only for people, who have the host's.
+const NOT_COPIED: [&str; 5] = [
+    "/usr/share/doc/",
+    "/usr/share/info/",
+    "/usr/share/locale/",
+    "/usr/share/man/",
+    "/usr/share/lintian/",
+];
+
+/// Modules that tests load: whole ones are 400 MB.
+const MODULES: [&str; 5] =
+    ["kernel/arch", "kernel/crypto", "kernel/lib", "kernel/virt", "kernel/fs/fuse"];
+
+/// More than this is no working directory but a home.
+const LIMIT: u64 = 1 << 30;
+
+/// The disks end far behind their file systems. Bochs makes a seek take the
+/// longer the larger a part of the disk it crosses.
+const DISK_SIZE: u64 = 100 << 30;
+
+/// Changed when base images are made otherwise.
+const FORMAT: u32 = 3;
+
+/// Makes the base image if there is none for what is installed.
+pub fn prepare(layout: &Layout, say: &mut dyn FnMut(&str)) -> Result<PathBuf> {
+    let packages = Packages::installed()?;
+    let closure = packages.closure();
+    let mut hasher = DefaultHasher::new();
+    (FORMAT, &closure).hash(&mut hasher);
+    let folder = std::path::absolute(layout.machines.join("base")).context("finding a folder")?;
+    let image = folder.join(format!("{:016x}.img", hasher.finish()));
+    if image.exists() {
+        return Ok(image);
+    }
+    fs::create_dir_all(&folder).context(format!("making {}", folder.display()))?;
+    let lock = File::create(folder.join("lock")).context("making the lock file")?;
+    lock.lock().context("waiting for another preparation of an image")?;
+    if image.exists() {
+        return Ok(image);
+    }
+    crate::kernel::check_space(&folder, 2 << 30)?;
+    say(&format!("copying the programs of {} packages into an image", closure.len()));
+    let list = FileList::of_packages(&closure)?;
+    let made = tempfile::NamedTempFile::new_in(&folder).context("making an image")?;
+    fill(made.as_file(), &list)?;
+    for old in fs::read_dir(&folder).into_iter().flatten().flatten() {
+        // Whoever still uses it has it open.
+        if old.path().extension() == Some(OsStr::new("img")) {
+            let _ = fs::remove_file(old.path());
+        }
+    }
+    made.persist(&image).map_err(|e| e.error).context("keeping the image")?;
+    Ok(image)
+}
+
+pub fn base(layout: &Layout, say: fn(&str)) -> Result<PathBuf> {
+    prepare(layout, &mut |what| say(what))
+}
+
+/// The disk for this run.
+pub fn copies(layout: &Layout, config: &Config) -> Result<File> {
+    let mut list = FileList::default();
+    list.add_tree(Path::new("/etc"), &[])?;
+    let modules = config.kernel.modules();
+    for entry in fs::read_dir(&modules).into_iter().flatten().flatten() {
+        if entry.file_type().is_ok_and(|kind| kind.is_file()) {
+            list.add(&entry.path())?;
+        }
+    }
+    for folder in MODULES {
+        list.add_tree(&modules.join(folder), &[])?;
+    }
+    for path in &config.insmod {
+        list.add(path)?;
+    }
+    let program = std::env::current_exe().context("finding the running program")?;
+    for path in layout.programs().into_iter().chain([program]) {
+        if path.exists() {
+            list.add_tree(&path, &[])?;
+        }
+    }
+    let left_out = layout.not_for_machines();
+    for folder in &config.copies {
+        list.add_tree(folder, &left_out)?;
+    }
+    fs::create_dir_all(&layout.machines).context("making a folder")?;
+    let image = tempfile::tempfile_in(&layout.machines).context("making an image")?;
+    fill(&image, &list)?;
+    Ok(image)
+}
+
+/// What goes into an image: existing files by their paths, of which only the
+/// last part may be a link, and the links that lead to them.
+#[derive(Default)]
+struct FileList {
+    paths: BTreeSet<PathBuf>,
+    /// Real names of folders.
+    folders: HashMap<PathBuf, PathBuf>,
+    size: u64,
+}
+
+impl FileList {
+    fn of_packages(packages: &BTreeSet<Package>) -> Result<Self> {
+        let names = packages.iter().map(|package| package.name.as_str());
+        let output = apt::run(Command::new("dpkg-query").arg("-L").args(names))?;
+        let mut list = FileList::default();
+        for line in output.stdout.split(|&byte| byte == b'\n') {
+            let path = Path::new(OsStr::from_bytes(line));
+            let wanted = line.starts_with(b"/")
+                && line != b"/."
+                && !NOT_COPIED.iter().any(|prefix| line.starts_with(prefix.as_bytes()));
+            if wanted && path.symlink_metadata().is_ok() {
+                list.add(path)?;
+            }
+        }
+        for link in ["/bin", "/lib", "/lib32", "/lib64", "/sbin"].map(Path::new) {
+            if link.is_symlink() {
+                list.add(link)?;
+            }
+        }
+        Ok(list)
+    }
+
+    fn add(&mut self, path: &Path) -> Result<()> {
+        let path = std::path::absolute(path).context("finding a file")?;
+        let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else { return Ok(()) };
+        let real = self.real(folder);
+        let path = real.join(name);
+        if let Ok(data) = path.symlink_metadata() {
+            if self.paths.insert(path) {
+                self.size += data.len();
+            }
+        }
+        Ok(())
+    }
+
+    /// A folder's real name. The links on the way to it are copied too.
+    fn real(&mut self, folder: &Path) -> PathBuf {
+        if let Some(real) = self.folders.get(folder) {
+            return real.clone();
+        }
+        let real = match (folder.parent(), folder.file_name()) {
+            (Some(parent), Some(name)) => {
+                let parent = self.real(parent);
+                let path = parent.join(name);
+                match (path.read_link(), path.exists()) {
+                    (Ok(target), true) => {
+                        self.paths.insert(path);
+                        self.real(&parent.join(target))
+                    }
+                    _ => path,
+                }
+            }
+            // "..", from a link.
+            (Some(parent), None) => {
+                let real = self.real(parent);
+                real.parent().unwrap_or(&real).to_owned()
+            }
+            (None, _) => PathBuf::from("/"),
+        };
+        self.folders.insert(folder.to_owned(), real.clone());
+        real
+    }
+
+    /// A folder with all that is below it on its file system, or a file.
+    fn add_tree(&mut self, top: &Path, left_out: &[PathBuf]) -> Result<()> {
+        let Ok(data) = top.metadata() else { return Ok(()) };
+        self.add(top)?;
+        let mut left = vec![top.to_owned()];
+        while let Some(folder) = left.pop() {
+            for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
+                let path = entry.path();
+                let Ok(own) = entry.metadata() else { continue };
+                if left_out.contains(&path) || own.dev() != data.dev() {
+                    continue;
+                }
+                if own.is_dir() {
+                    left.push(path.clone());
+                } else if !own.is_file() && !own.is_symlink() {
+                    continue;
+                }
+                self.add(&path)?;
+                if self.size > LIMIT {
+                    return Err(Error::Usage(format!(
+                        "{} is too large to be copied into the vmx machine (1 GB): run this in \
+                         a smaller folder",
+                        top.display()
+                    )));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Makes a file system of these files in `image`. It is read-only and not
+/// compressed, which of all that Debian's kernels know takes the least work to
+/// load a driver for and to read.
+fn fill(image: &File, list: &FileList) -> Result<()> {
+    let mut archiver = Command::new("tar");
+    archiver.args(["--create", "--no-recursion", "--null", "--verbatim-files-from"]);
+    archiver.arg("--files-from=-").current_dir("/");
+    archiver.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut archiver = spawn(&mut archiver, "tar")?;
+    let mut maker = Command::new("sqfstar");
+    maker.args(["-noI", "-noD", "-noF", "-noX", "-no-duplicates", "-no-progress", "-quiet"]);
+    maker.arg("-force").arg(format!("/proc/self/fd/{}", image.as_raw_fd()));
+    maker.stdin(archiver.stdout.take().expect("a pipe was asked for"));
+    maker.stdout(Stdio::null()).stderr(Stdio::piped());
+    inherit(&mut maker, image);
+    let maker = spawn(&mut maker, "squashfs-tools")?;
+
+    let mut names = Vec::new();
+    for path in &list.paths {
+        names.extend_from_slice(path.strip_prefix("/").unwrap_or(path).as_os_str().as_bytes());
+        names.push(0);
+    }
+    let stdin = archiver.stdin.take();
+    let written = stdin.expect("a pipe was asked for").write_all(&names);
+    let output = maker.wait_with_output().context("running sqfstar")?;
+    // What the user may not read is not copied, which is no failure.
+    archiver.wait().context("running tar")?;
+    if !output.status.success() {
+        let reason = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+        return Err(Error::Environment(format!("cannot make an image: {reason}")));
+    }
+    written.context("running tar")?;
+    image.set_len(DISK_SIZE).context("making an image")
+}
+
+fn spawn(command: &mut Command, package: &str) -> Result<Child> {
+    match command.env("LC_ALL", "C").spawn() {
+        Ok(child) => Ok(child),
+        Err(e) if e.kind() == ErrorKind::NotFound => {
+            Err(Error::Environment(format!("{package} is missing: run ./setup")))
+        }
+        Err(e) => Err(e).context(format!("running a program of {package}")),
+    }
+}
+
+/// Gives the program this open file, by the same number.
+fn inherit(command: &mut Command, file: &File) {
+    use std::os::unix::process::CommandExt;
+    let fd = file.as_raw_fd();
+    // SAFETY: the closure makes a system call only.
+    unsafe {
+        command.pre_exec(move || match libc::fcntl(fd, libc::F_SETFD, 0) {
+            -1 => Err(std::io::Error::last_os_error()),
+            _ => Ok(()),
+        });
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+struct Package {
+    name: String,
+    version: String,
+}
+
+/// What is installed.
+#[derive(Debug, Default)]
+struct Packages {
+    /// Name to version and dependencies: of each one of several.
+    all: HashMap<String, (String, Vec<Vec<String>>)>,
+    providers: HashMap<String, Vec<String>>,
+    essential: Vec<String>,
+}
+
+impl Packages {
+    fn installed() -> Result<Self> {
+        let format = "${Package}\t${Version}\t${Essential}\t${Provides}\t${Pre-Depends}, \
+                      ${Depends}\t${db:Status-Status}\n";
+        let output = apt::run(Command::new("dpkg-query").args(["-W", "-f", format]))?;
+        let packages = Self::parse(&String::from_utf8_lossy(&output.stdout));
+        match packages.all.is_empty() {
+            true => Err(Error::Environment("dpkg knows no installed packages".to_owned())),
+            false => Ok(packages),
+        }
+    }
+
+    fn parse(text: &str) -> Self {
+        let mut packages = Packages::default();
+        for line in text.lines() {
+            let fields: Vec<&str> = line.split('\t').collect();
+            let &[name, version, essential, provides, depends, "installed"] = &fields[..] else {
+                continue;
+            };
+            for provided in names(provides, ',') {
+                packages.providers.entry(provided).or_default().push(name.to_owned());
+            }
+            if essential == "yes" {
+                packages.essential.push(name.to_owned());
+            }
+            let depends = depends.split(',').map(|one| names(one, '|'));
+            let depends = depends.filter(|one| !one.is_empty()).collect();
+            packages.all.insert(name.to_owned(), (version.to_owned(), depends));
+        }
+        packages
+    }
+
+    /// PACKAGES and all they need.
+    fn closure(&self) -> BTreeSet<Package> {
+        let mut left: Vec<&str> = self.essential.iter().map(String::as_str).collect();
+        left.extend(PACKAGES);
+        let mut seen = HashSet::new();
+        let mut closure = BTreeSet::new();
+        while let Some(name) = left.pop() {
+            if !seen.insert(name) {
+                continue;
+            }
+            let Some((version, depends)) = self.all.get(name) else {
+                left.extend(self.providers.get(name).into_iter().flatten().map(String::as_str));
+                continue;
+            };
+            closure.insert(Package { name: name.to_owned(), version: version.clone() });
+            for alternatives in depends {
+                let mut there = alternatives.iter().filter(|name| {
+                    self.all.contains_key(*name) || self.providers.contains_key(*name)
+                });
+                left.extend(there.next().map(String::as_str));
+            }
+        }
+        closure
+    }
+}
+
+/// The names in "name (>= version) | other:any".
+fn names(text: &str, separator: char) -> Vec<String> {
+    text.split(separator)
+        .filter_map(|part| part.split_whitespace().next())
+        .map(|word| word.split(':').next().unwrap_or(word).to_owned())
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_package_needs_comes_with_it() {
+        let text = "bash\t5\tyes\t\tlibc6 (>= 2), , base-files\tinstalled\n\
+                    libc6\t2.36\t\t\tabsent | libgcc-s1:any\tinstalled\n\
+                    libgcc-s1\t12\t\t\t, \tinstalled\n\
+                    base\t1\t\tbase-files (= 1)\t, \tinstalled\n\
+                    sed\t4\t\t\t, \tconfig-files\n\
+                    unrelated\t1\t\t\t, \tinstalled\n";
+        let closure = Packages::parse(text).closure();
+        let names: Vec<&str> = closure.iter().map(|package| package.name.as_str()).collect();
+        assert_eq!(names, ["base", "bash", "libc6", "libgcc-s1"]);
+    }
+
+    #[test]
+    fn folders_lose_their_links_and_files_keep_theirs() {
+        let folder = tempfile::tempdir().unwrap();
+        let real = folder.path().canonicalize().unwrap();
+        fs::create_dir(real.join("usr")).unwrap();
+        fs::write(real.join("usr/file"), "content").unwrap();
+        std::os::unix::fs::symlink("usr", real.join("link")).unwrap();
+        let mut list = FileList::default();
+        std::os::unix::fs::symlink("../usr/file", real.join("usr/same")).unwrap();
+        list.add(&real.join("link/../usr/file")).unwrap();
+        list.add(&real.join("link/same")).unwrap();
+        let paths: Vec<PathBuf> = list.paths.into_iter().collect();
+        let expected = [real.join("link"), real.join("usr/file"), real.join("usr/same")];
+        assert_eq!(paths, expected);
+    }
+
+    #[test]
+    fn an_excluded_folder_is_left_out() {
+        let folder = tempfile::tempdir().unwrap();
+        let top = folder.path().canonicalize().unwrap();
+        fs::create_dir_all(top.join("a/deep")).unwrap();
+        fs::create_dir(top.join("b")).unwrap();
+        fs::write(top.join("b/file"), "").unwrap();
+        let mut list = FileList::default();
+        list.add_tree(&top, &[top.join("a")]).unwrap();
+        let paths: Vec<PathBuf> = list.paths.into_iter().collect();
+        assert_eq!(paths, [top.clone(), top.join("b"), top.join("b/file")]);
+    }
+}

@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a kernel's boot image (bzImage) holds, put in place as its own start-up
+//! code would put it: unpacked, and moved to where KASLR wants it. At the speed
+//! of an instruction-by-instruction emulator that code takes a minute.
+
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use crate::error::{Context, Error, Result};
+use crate::kernel::Kernel;
+
+/// Where a kernel that is not moved lies, physically and as linked
+/// (CONFIG_PHYSICAL_START of every distribution).
+pub const PHYSICAL_START: u64 = 0x100_0000;
+
+/// Kernels and their moves are aligned to this.
+pub const ALIGNMENT: u64 = 2 << 20;
+
+/// A kernel with KASLR lies in this much, counted from address 0 of its map.
+const IMAGE_SPACE: u64 = 1 << 30;
+
+/// Linked addresses are physical ones plus this.
+const KERNEL_MAP: u64 = 0xffff_ffff_8000_0000;
+
+const LOAD: u32 = 1;
+
+/// The header of the boot protocol, as bzImage has it.
+pub struct BootImage {
+    bytes: Vec<u8>,
+}
+
+/// A kernel that has been unpacked.
+pub struct Vmlinux {
+    /// From PHYSICAL_START on, as in memory.
+    pub memory: Vec<u8>,
+    /// Physical, if it is not moved.
+    pub entry: u64,
+    relocations: Relocations,
+}
+
+/// Where addresses are that a move changes: linked addresses, of which the
+/// lower half is given.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Relocations {
+    wide: Vec<u32>,
+    /// 32 bits that are the smaller the higher the kernel lies (until 6.14).
+    inverse: Vec<u32>,
+    narrow: Vec<u32>,
+}
+
+impl BootImage {
+    pub fn read(kernel: &Kernel) -> Result<Self> {
+        let path = kernel.image();
+        let bytes = fs::read(&path).context(format!("reading {}", path.display()))?;
+        let image = BootImage { bytes };
+        match image.bytes.len() > 0x1000 && image.bytes[0x202..0x206] == *b"HdrS" {
+            true => Ok(image),
+            false => Err(Error::Usage(format!("{} is no kernel", path.display()))),
+        }
+    }
+
+    /// What boot_params wants from it, with its offset, which is the same there.
+    pub fn header(&self) -> (usize, &[u8]) {
+        (0x1f1, &self.bytes[0x1f1..0x202 + usize::from(self.bytes[0x201])])
+    }
+
+    /// How much memory the kernel takes until it knows what is in use.
+    pub fn init_size(&self) -> u64 {
+        self.word(0x260).into()
+    }
+
+    fn word(&self, offset: usize) -> u32 {
+        word(&self.bytes, offset)
+    }
+
+    /// The compressed kernel, without the length that follows it.
+    fn payload(&self) -> Option<&[u8]> {
+        let sectors = match self.bytes[0x1f1] {
+            0 => 4,
+            sectors => usize::from(sectors),
+        };
+        let begin = (sectors + 1) * 512 + self.word(0x248) as usize;
+        let length = self.word(0x24c) as usize;
+        self.bytes.get(begin..begin + length.checked_sub(4)?)
+    }
+}
+
+impl Vmlinux {
+    /// Unpacks it, once: the result is kept beside the kernel.
+    pub fn of(kernel: &Kernel, image: &BootImage) -> Result<Self> {
+        let bytes = unpacked(kernel, image)?;
+        parse(&bytes).ok_or_else(|| {
+            Error::Usage(format!("{} holds no kernel that I know", kernel.image().display()))
+        })
+    }
+
+    /// How often it can be moved by ALIGNMENT.
+    pub fn moves(&self, init_size: u64) -> u64 {
+        (IMAGE_SPACE - PHYSICAL_START).saturating_sub(init_size) / ALIGNMENT
+    }
+
+    /// Moves the linked addresses.
+    pub fn relocate(&mut self, delta: u64) -> Result<()> {
+        let memory = &mut self.memory;
+        let broken = || Error::Usage("the kernel's relocations point outside of it".to_owned());
+        let mut at = |linked: u32, apply: &dyn Fn(&mut [u8])| {
+            // Sign-extended, as all of the kernel's addresses are.
+            let address = (linked as i32 as u64).wrapping_sub(KERNEL_MAP + PHYSICAL_START);
+            let place = usize::try_from(address).ok().and_then(|at| memory.get_mut(at..at + 8));
+            place.map(apply).ok_or_else(broken)
+        };
+        let narrow = |by: u32| {
+            move |place: &mut [u8]| {
+                let value = word(place, 0).wrapping_add(by);
+                place[..4].copy_from_slice(&value.to_le_bytes());
+            }
+        };
+        for &linked in &self.relocations.narrow {
+            at(linked, &narrow(delta as u32))?;
+        }
+        for &linked in &self.relocations.inverse {
+            at(linked, &narrow((delta as u32).wrapping_neg()))?;
+        }
+        for &linked in &self.relocations.wide {
+            at(linked, &|place| {
+                let value = double(place, 0).wrapping_add(delta);
+                place[..8].copy_from_slice(&value.to_le_bytes());
+            })?;
+        }
+        Ok(())
+    }
+}
+
+fn unpacked(kernel: &Kernel, image: &BootImage) -> Result<Vec<u8>> {
+    let kept: PathBuf = kernel.root.join("vmlinux.unpacked");
+    let modified = |path: &Path| fs::metadata(path).and_then(|data| data.modified());
+    if let (Ok(made), Ok(wanted)) = (modified(&kept), modified(&kernel.image())) {
+        if made > wanted {
+            return fs::read(&kept).context(format!("reading {}", kept.display()));
+        }
+    }
+    let unknown =
+        || Error::Usage(format!("{} is packed in no way I know", kernel.image().display()));
+    let payload = image.payload().ok_or_else(unknown)?;
+    let program: &[&str] = match payload {
+        [0xfd, b'7', b'z', ..] => &["xz", "-dc"],
+        [0x28, 0xb5, 0x2f, 0xfd, ..] => &["zstd", "-dcq", "--long=31"],
+        [0x1f, 0x8b, ..] => &["gzip", "-dc"],
+        [0x02, 0x21, 0x4c, 0x18, ..] => &["lz4", "-dcq"],
+        _ => return Err(unknown()),
+    };
+    let bytes = filter(program, payload)?;
+    let mut file = tempfile::NamedTempFile::new_in(&kernel.root)
+        .context(format!("writing into {}", kernel.root.display()))?;
+    file.write_all(&bytes).context("keeping the unpacked kernel")?;
+    file.persist(&kept).map_err(|e| e.error).context("keeping the unpacked kernel")?;
+    Ok(bytes)
+}
+
+fn filter(program: &[&str], input: &[u8]) -> Result<Vec<u8>> {
+    let mut command = Command::new(program[0]);
+    command.args(&program[1..]).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let missing = |_| Error::Environment(format!("{} is missing: run ./setup", program[0]));
+    let mut child = command.spawn().map_err(missing)?;
+    let mut stdin = child.stdin.take().expect("a pipe was asked for");
+    let output = std::thread::scope(|scope| {
+        // Whether all of it was taken shows in the exit status.
+        scope.spawn(move || stdin.write_all(input));
+        child.wait_with_output()
+    });
+    let output = output.context(format!("running {}", program[0]))?;
+    match output.status.success() {
+        true => Ok(output.stdout),
+        false => Err(Error::Environment(format!("{} cannot unpack the kernel", program[0]))),
+    }
+}
+
+/// An ELF file, and behind it its relocations.
+fn parse(bytes: &[u8]) -> Option<Vmlinux> {
+    if !bytes.starts_with(b"\x7fELF") || bytes.len() < 64 {
+        return None;
+    }
+    let short = |offset| u16::from_le_bytes([bytes[offset], bytes[offset + 1]]) as usize;
+    let (programs, size, count) = (double(bytes, 32) as usize, short(54), short(56));
+    let mut memory = Vec::new();
+    for header in (0..count).map(|n| programs + n * size) {
+        let header = bytes.get(header..header + 56)?;
+        if word(header, 0) != LOAD {
+            continue;
+        }
+        let (offset, address) = (double(header, 8) as usize, double(header, 24));
+        let length = double(header, 32) as usize;
+        let to = usize::try_from(address.checked_sub(PHYSICAL_START)?).ok()?;
+        if memory.len() < to + length {
+            memory.resize(to + length, 0);
+        }
+        memory[to..to + length].copy_from_slice(bytes.get(offset..offset + length)?);
+    }
+    let sections = double(bytes, 40) as usize + short(58) * short(60);
+    let relocations = Relocations::parse(bytes.get(sections..)?)?;
+    // The entry is a physical address already.
+    Some(Vmlinux { memory, entry: double(bytes, 24), relocations })
+}
+
+impl Relocations {
+    /// Lists that each follow a zero, to be read from the end: narrow, inverse
+    /// (which newer kernels do not have), wide.
+    fn parse(bytes: &[u8]) -> Option<Self> {
+        let (words, rest) = bytes.as_chunks::<4>();
+        if !rest.is_empty() {
+            return None;
+        }
+        let words: Vec<u32> = words.iter().map(|word| u32::from_le_bytes(*word)).collect();
+        let mut lists: Vec<Vec<u32>> =
+            words.split(|&word| word == 0).skip(1).map(<[u32]>::to_vec).collect();
+        if lists.iter().all(Vec::is_empty) {
+            return Some(Relocations::default());
+        }
+        let narrow = lists.pop()?;
+        let (wide, inverse) = match lists.len() {
+            1 => (lists.pop()?, Vec::new()),
+            2 => {
+                let inverse = lists.pop()?;
+                (lists.pop()?, inverse)
+            }
+            _ => return None,
+        };
+        Some(Relocations { wide, inverse, narrow })
+    }
+}
+
+fn word(bytes: &[u8], offset: usize) -> u32 {
+    u32::from_le_bytes(bytes[offset..offset + 4].try_into().expect("four bytes"))
+}
+
+fn double(bytes: &[u8], offset: usize) -> u64 {
+    u64::from_le_bytes(bytes[offset..offset + 8].try_into().expect("eight bytes"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bytes(words: &[u32]) -> Vec<u8> {
+        words.iter().flat_map(|word| word.to_le_bytes()).collect()
+    }
+
+    #[test]
+    fn relocations_are_read_from_the_end() {
+        let old = Relocations::parse(&bytes(&[0, 1, 2, 0, 3, 0, 4, 5])).unwrap();
+        assert_eq!(old.wide, [1, 2]);
+        assert_eq!(old.inverse, [3]);
+        assert_eq!(old.narrow, [4, 5]);
+        let new = Relocations::parse(&bytes(&[0, 1, 2, 0, 4, 5])).unwrap();
+        assert_eq!((new.wide.len(), new.inverse.len(), new.narrow.len()), (2, 0, 2));
+        let without = Relocations::parse(&bytes(&[0, 0, 0])).unwrap();
+        assert_eq!(without, Relocations::default());
+    }
+
+    #[test]
+    fn a_move_changes_what_is_listed() {
+        let at = |offset: u32| 0x8100_0000 + offset;
+        let relocations =
+            Relocations { wide: vec![at(0)], inverse: vec![at(8)], narrow: vec![at(16)] };
+        let memory = bytes(&[1, 2, 100, 7, 0x8100_0000, 9]);
+        let mut kernel = Vmlinux { memory, entry: PHYSICAL_START, relocations };
+        kernel.relocate(0x20).unwrap();
+        assert_eq!(kernel.memory, bytes(&[0x21, 2, 100 - 0x20, 7, 0x8100_0020, 9]));
+        kernel.relocations.narrow.push(at(24));
+        assert!(kernel.relocate(0x20).is_err());
+    }
+}

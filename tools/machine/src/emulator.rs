@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What all emulators have in common: a process that ends with us, a serial
+//! console, and two ends of a connection to the agent. qemu.rs and bochs.rs
+//! are the two that there are.
+
+use std::fs::File;
+use std::io::{self, Read, Seek};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use nix::fcntl::{fcntl, FcntlArg, FdFlag};
+use nix::sys::memfd::{memfd_create, MFdFlags};
+use nix::sys::signal::{killpg, SigSet, SigmaskHow, Signal};
+use nix::unistd::Pid;
+
+use crate::error::{Context, Error, Result};
+use crate::layout::Layout;
+use crate::machine::{Config, Hardware};
+use crate::{bochs, qemu};
+
+pub trait Emulator {
+    fn process(&mut self) -> &mut Process;
+
+    /// Makes a hung machine say where it hangs, on the console or among the
+    /// messages, and waits for its end.
+    fn interrupt(&mut self);
+
+    /// Whether a line of the emulator's own says something to a user.
+    fn is_message(&self, line: &str) -> bool;
+}
+
+/// The host's ends of the connection to the agent.
+pub struct Channel {
+    pub from_agent: File,
+    pub to_agent: File,
+}
+
+pub fn start(
+    layout: &Layout,
+    config: &Config,
+    initramfs: &Path,
+) -> Result<(Box<dyn Emulator>, Channel)> {
+    Ok(match config.hardware {
+        Hardware::Svm => {
+            let (emulator, channel) = qemu::start(config, initramfs)?;
+            (Box::new(emulator), channel)
+        }
+        Hardware::Vmx => {
+            let (emulator, channel) = bochs::start(layout, config, initramfs)?;
+            (Box::new(emulator), channel)
+        }
+    })
+}
+
+/// The emulator's process.
+pub struct Process {
+    child: Child,
+    ended: Option<ExitStatus>,
+    console: File,
+    messages: File,
+}
+
+/// A file in memory, which an emulator finds as /proc/self/fd/N.
+pub fn memory_file(name: &std::ffi::CStr) -> Result<File> {
+    let fd = memfd_create(name, MFdFlags::MFD_CLOEXEC).context("making a memory file")?;
+    Ok(File::from(fd))
+}
+
+impl Process {
+    /// Starts it with these descriptors open. `console` is the file that it
+    /// writes what the kernel says on its serial line to.
+    ///
+    /// The kernel kills it when the calling thread ends, however it ends.
+    pub fn start(
+        mut command: Command,
+        package: &str,
+        console: File,
+        inherited: Vec<OwnedFd>,
+    ) -> Result<Self> {
+        let messages = memory_file(c"messages")?;
+        let both = [messages.try_clone(), messages.try_clone()];
+        let [out, err] = both.map(|file| file.context("copying a file descriptor"));
+        command.stdin(Stdio::null()).stdout(out?).stderr(err?);
+        detach(&mut command, inherited);
+        let program = command.get_program().to_string_lossy().into_owned();
+        let child = command.spawn().map_err(|e| match e.kind() {
+            io::ErrorKind::NotFound => {
+                let lacking = format!("is missing: install {package}, or run ./setup");
+                Error::Environment(format!("{program} {lacking}"))
+            }
+            _ => Error::Io { what: format!("starting {program}"), source: e },
+        })?;
+        Ok(Process { child, ended: None, console, messages })
+    }
+
+    /// What the kernel wrote to the serial console.
+    pub fn console(&mut self) -> String {
+        read_all(&mut self.console).replace('\r', "")
+    }
+
+    /// All that the emulator itself said.
+    pub fn messages(&mut self) -> String {
+        read_all(&mut self.messages)
+    }
+
+    pub fn signal(&mut self, signal: Signal) {
+        if self.ended.is_none() {
+            let _ = nix::sys::signal::kill(Pid::from_raw(self.child.id() as i32), signal);
+        }
+    }
+
+    /// Waits for its end for so long.
+    pub fn wait(&mut self, limit: Duration) -> Option<ExitStatus> {
+        let begin = Instant::now();
+        while self.ended.is_none() {
+            self.ended = self.child.try_wait().ok().flatten();
+            if self.ended.is_none() {
+                if begin.elapsed() >= limit {
+                    break;
+                }
+                thread::sleep(Duration::from_millis(5));
+            }
+        }
+        self.ended
+    }
+
+    pub fn kill(&mut self) {
+        if self.ended.is_none() {
+            // Its session is a process group too: helpers of the emulator.
+            let _ = killpg(Pid::from_raw(self.child.id() as i32), Signal::SIGKILL);
+            let _ = self.child.kill();
+            self.ended = self.child.wait().ok();
+        }
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+fn read_all(file: &mut File) -> String {
+    let mut bytes = Vec::new();
+    let _ = file.rewind().and_then(|()| file.read_to_end(&mut bytes));
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// A session of its own (Ctrl-C is for the program, not for the emulator),
+/// which the kernel kills when we die, with the given descriptors open.
+fn detach(command: &mut Command, inherited: Vec<OwnedFd>) {
+    let parent = std::process::id() as i32;
+    // SAFETY: the closure makes system calls only and allocates nothing.
+    unsafe {
+        command.pre_exec(move || {
+            libc::setsid();
+            libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+            if libc::getppid() != parent {
+                return Err(io::Error::from_raw_os_error(libc::ESRCH));
+            }
+            nix::sys::signal::sigprocmask(SigmaskHow::SIG_SETMASK, Some(&SigSet::empty()), None)?;
+            for fd in &inherited {
+                fcntl(fd.as_fd(), FcntlArg::F_SETFD(FdFlag::empty()))?;
+            }
+            Ok(())
+        });
+    }
+}
