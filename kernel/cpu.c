@@ -74,8 +74,8 @@ static int virt_cpu_online(unsigned int cpu)
 	local_irq_restore(flags);
 	mutex_unlock(&virt_lock);
 	if (err == -EBUSY)
-		pr_err("CPU %u: virtualization is in use by another hypervisor, which is not KVM: unload it\n",
-		       cpu);
+		pr_err("CPU %u: virtualization is in use by another hypervisor: unload it%s\n",
+		       cpu, vendor->shares ? "" : " (for KVM: modprobe -r kvm_intel)");
 	return err;
 }
 

@@ -42,7 +42,7 @@ static int module_event(struct notifier_block *notifier, unsigned long event,
 {
 	const struct module *module = data;
 
-	if (strcmp(module->name, "kvm"))
+	if (!vendor->shares || strcmp(module->name, "kvm"))
 		return NOTIFY_DONE;
 	mutex_lock(&beside_lock);
 	switch (event) {
@@ -85,7 +85,7 @@ int dune_kvm_init(void)
 	if (err)
 		return err;
 	mutex_lock(&beside_lock);
-	if (kvm_is_loaded())
+	if (vendor->shares && kvm_is_loaded())
 		set_beside(true);
 	mutex_unlock(&beside_lock);
 	return 0;

@@ -207,6 +207,7 @@ u64 svm_host_area(void)
 }
 
 const struct vendor svm_vendor = {
+	.shares = true,
 	.probe = svm_probe,
 	.init = svm_init,
 	.exit = svm_exit,

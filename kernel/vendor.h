@@ -22,6 +22,8 @@ struct dune_vcpu;
  *		and is not the kernel's page table of the process
  *
  * @puts_always: @put is needed also where no KVM is loaded
+ * @shares:	@moved and @enter know dune_beside_kvm. Without it Dune and KVM
+ *		exclude each other
  *
  * The machine:
  * @probe:	say with one pr_err() line what is missing, and return -ENODEV
@@ -63,6 +65,7 @@ struct dune_vcpu;
 struct vendor {
 	bool mirrors;
 	bool puts_always;
+	bool shares;
 
 	int (*probe)(void);
 	int (*init)(void);
