@@ -203,14 +203,12 @@ static void test_clone(void)
 
 static void test_tags(void)
 {
-	int err = dune_tlb_tag(1);
+	int flush = dune_tlb_tag(1), load = dune_pt_load(dune_pt_root(), 1);
 
-	ok(err == 0 || err == -EOPNOTSUPP, "flush by tag: %d", err);
+	/* PCIDs, and INVPCID with them or not. */
+	ok(flush == 0 || flush == -EOPNOTSUPP, "flush by tag: %d", flush);
 	is(dune_tlb_tag(5000), -EINVAL, "no such tag");
-	if (err)
-		is(dune_pt_load(dune_pt_root(), 1), -EOPNOTSUPP, "no tags here");
-	else
-		is(dune_pt_load(dune_pt_root(), 1), 0, "load with a tag");
+	ok(load == 0 || (load == -EOPNOTSUPP && flush), "load with a tag: %d", load);
 	dune_pt_load(dune_pt_root(), 0);
 }
 

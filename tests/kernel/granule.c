@@ -64,14 +64,9 @@ static void first_exit(struct guest *h, u64 (*fn)(void *arg), u64 arg)
 	int err;
 
 	guest_prepare(h, 0, fn, (void *)arg);
-	do {
+	do
 		err = guest_run(h);
-		/* Tables and stacks of the guest may not be present yet. */
-		if (!err && h->run->exit_reason == DUNE_EXIT_FAULT && !(h->run->fault_flags & DUNE_FAULT_GUEST)) {
-			(void)*(volatile u8 *)h->run->fault_address;
-			err = -EINTR;
-		}
-	} while (err == -EINTR || (!err && h->run->exit_reason == DUNE_EXIT_INTR));
+	while (err == -EINTR || (!err && h->run->exit_reason == DUNE_EXIT_INTR));
 	if (err)
 		bail("DUNE_RUN: %s", strerror(-err));
 }
