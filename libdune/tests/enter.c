@@ -149,19 +149,25 @@ static void test_libc(void)
 
 static void test_cpu(void)
 {
-	int i, good = 1, n = sysconf(_SC_NPROCESSORS_ONLN);
-	unsigned int cpu, node;
-	cpu_set_t set;
+	unsigned int want, cpu, node;
+	int i, moves = 0, good = 1;
+	cpu_set_t all, set;
 
-	for (i = 0; i < 20; i++) {
+	sched_getaffinity(0, sizeof(all), &all);
+	for (i = 0; i < 5 * 64; i++) {
+		want = i % 64;
+		if (!CPU_ISSET(want, &all))
+			continue;
 		CPU_ZERO(&set);
-		CPU_SET(i % n, &set);
+		CPU_SET(want, &set);
 		sched_setaffinity(0, sizeof(set), &set);
 		getcpu(&cpu, &node);
-		if ((int)cpu != i % n || sched_getcpu() != i % n)
+		if (cpu != want || sched_getcpu() != (int)want)
 			good = 0;
+		moves++;
 	}
-	ok(good, "getcpu after sched_setaffinity");
+	sched_setaffinity(0, sizeof(all), &all);
+	ok(good && moves >= 5, "getcpu after sched_setaffinity, %d times", moves);
 }
 
 static int depth;

@@ -34,7 +34,7 @@ static int request(u16 type, const void *payload, u32 size)
 	memcpy(m.data, payload, size);
 	if (send(sock, &m, m.h.nlmsg_len, 0) < 0)
 		return -errno;
-	while (poll(&pfd, 1, 3000) > 0) {
+	while (poll(&pfd, 1, 30000) > 0) {
 		if (recv(sock, &m, sizeof(m), 0) < 0)
 			return -errno;
 		if (m.h.nlmsg_type == NLMSG_ERROR)
@@ -130,7 +130,7 @@ int main(void)
 	struct pollfd pfd = { log, POLLIN, 0 };
 	int logged = 0;
 
-	while (poll(&pfd, 1, 500) > 0) {
+	while (poll(&pfd, 1, logged < CALLS ? 30000 : 500) > 0) {
 		struct {
 			struct nlmsghdr h;
 			char text[9000];

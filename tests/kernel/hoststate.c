@@ -300,11 +300,8 @@ static void on_one_cpu(void)
 		"segment registers", "LDTR", "TR", "bases", "system call MSRs", "FPU modes", "descriptor tables",
 	};
 	volatile int *bad = shared_alloc(4096);
-	cpu_set_t one;
 
-	CPU_ZERO(&one);
-	CPU_SET(0, &one);
-	sched_setaffinity(0, sizeof(one), &one);
+	pin_to(usable_cpu(0));
 	int pid = fork();
 
 	if (!pid)
@@ -519,7 +516,7 @@ static void ldt(void)
 
 int main(void)
 {
-	char path[200];
+	char path[200], msrs[40];
 	struct utsname uts;
 	struct klog log;
 
@@ -527,7 +524,8 @@ int main(void)
 	klog_begin(&log);
 	guest_open(&g);
 	uname(&uts);
-	msr_file = open("/dev/cpu/0/msr", O_RDONLY);
+	snprintf(msrs, sizeof(msrs), "/dev/cpu/%d/msr", usable_cpu(0));
+	msr_file = open(msrs, O_RDONLY);
 	if (msr_file < 0 && !access("/sbin/modprobe", X_OK)) {
 		snprintf(path, sizeof(path), "modprobe -q msr 2>/dev/null");
 		if (!fork()) {
@@ -535,7 +533,7 @@ int main(void)
 			_exit(1);
 		}
 		wait(NULL);
-		msr_file = open("/dev/cpu/0/msr", O_RDONLY);
+		msr_file = open(msrs, O_RDONLY);
 	}
 	if (msr_file < 0)
 		skip("no msr module", "MSRs read from outside");

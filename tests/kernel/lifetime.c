@@ -109,7 +109,7 @@ static void threaded(void *arg)
 		alarm(1);
 		syscall(SYS_exit, 0);
 	}
-	sleep_ms(5000);
+	sleep_ms(60000);
 }
 
 static u64 guest_exit_group(void *arg)
@@ -148,7 +148,7 @@ static long settled_refcnt(void)
 	long n = -1;
 
 	/* The last fput of a dead process may come a little later. */
-	for (int i = 0; i < 200; i++) {
+	for (int i = 0; i < 4000; i++) {
 		n = file_number(REFCNT);
 		if (n == 0)
 			break;
@@ -335,7 +335,7 @@ static void module(void)
 		err = load(path);
 		if (!ok(!err, "it loads again (%s)", strerror(-err)))
 			bail("without the module nothing more can be tested");
-		for (int j = 0; j < 200 && access("/dev/dune", R_OK); j++)
+		for (int j = 0; j < 4000 && access("/dev/dune", R_OK); j++)
 			sleep_ms(5);
 		struct outcome o = in_child(cycle, NULL, 20);
 

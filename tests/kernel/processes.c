@@ -190,7 +190,7 @@ int main(void)
 	long forked = available();
 
 	close(start[1]);
-	for (int ms = 0; shared->done + shared->failed < n && ms < 120000; ms += 10)
+	for (int ms = 0; shared->done + shared->failed < n && ms < 300000; ms += 10)
 		sleep_ms(10);
 
 	long working = available();
@@ -200,12 +200,12 @@ int main(void)
 	diag("a process takes %ld KB before and %ld KB more after Dune", (empty - forked) / n, (forked - working) / n);
 	ok(file_number("/sys/module/dune/refcnt") >= n, "all have a vCPU at once");
 	close(again[1]);
-	for (int ms = 0; shared->again < n && ms < 120000; ms += 10)
+	for (int ms = 0; shared->again < n && ms < 300000; ms += 10)
 		sleep_ms(10);
 	ok(shared->again == n && !shared->failed, "and work again beside each other");
 	while (wait(NULL) > 0)
 		;
-	for (int i = 0; i < 400 && file_number("/sys/module/dune/refcnt"); i++)
+	for (int i = 0; i < 4000 && file_number("/sys/module/dune/refcnt"); i++)
 		sleep_ms(5);
 	long after = available();
 

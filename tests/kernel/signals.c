@@ -173,7 +173,7 @@ static int start(enum where w)
 	pid = fork();
 	if (!pid)
 		place(w);
-	for (int i = 0; !shared->ready && i < 5000; i++)
+	for (int i = 0; !shared->ready && i < 50000; i++)
 		sleep_ms(1);
 	sleep_ms(5);
 	return pid;
@@ -213,7 +213,7 @@ static void each_state(void)
 		waitpid(pid, &status, WCONTINUED);
 		ok(WIFCONTINUED(status), "SIGCONT continues it");
 		if (w != READ && w != READ_SLOW && w != UFFD) {
-			for (int i = 0; shared->count == count && i < 3000; i++)
+			for (int i = 0; shared->count == count && i < 30000; i++)
 				sleep_ms(1);
 			ok(shared->count > count, "it moves again");
 		}

@@ -70,11 +70,8 @@ static bool one(long n, volatile int *flag)
 static void worker(void *arg)
 {
 	long which = (long)arg, n = env_number("SOAK_COUNT", 2000) / 2;
-	cpu_set_t set;
 
-	CPU_ZERO(&set);
-	CPU_SET(which, &set);
-	sched_setaffinity(0, sizeof(set), &set);
+	pin_to(usable_cpu(which));
 	for (long i = 0; i < n; i++) {
 		if (!one(i, ready + which * 16))
 			_exit(1);
@@ -84,7 +81,7 @@ static void worker(void *arg)
 
 static long settled(void)
 {
-	for (int i = 0; i < 400 && file_number("/sys/module/dune/refcnt"); i++)
+	for (int i = 0; i < 4000 && file_number("/sys/module/dune/refcnt"); i++)
 		sleep_ms(5);
 	file_write("/proc/sys/vm/drop_caches", "3");
 	sleep_ms(100);

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -300,4 +301,30 @@ void klog_read(struct klog *log)
 			strncpy(log->first, text + 1, sizeof(log->first) - 1);
 		}
 	}
+}
+
+int usable_cpu(int n)
+{
+	cpu_set_t set;
+	int last = 0;
+
+	if (sched_getaffinity(0, sizeof(set), &set))
+		bail("sched_getaffinity: %s", strerror(errno));
+	for (int cpu = 0; cpu < CPU_SETSIZE && n >= 0; cpu++) {
+		if (!CPU_ISSET(cpu, &set))
+			continue;
+		last = cpu;
+		n--;
+	}
+	return last;
+}
+
+void pin_to(int cpu)
+{
+	cpu_set_t one;
+
+	CPU_ZERO(&one);
+	CPU_SET(cpu, &one);
+	if (sched_setaffinity(0, sizeof(one), &one))
+		bail("sched_setaffinity to CPU %d: %s", cpu, strerror(errno));
 }

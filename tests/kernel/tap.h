@@ -77,4 +77,13 @@ struct klog {
 void klog_begin(struct klog *log);
 void klog_read(struct klog *log);
 
+/*
+ * The number of the @n-th CPU (from 0) that this process may use, or the last
+ * one: 0 need not be among them.
+ */
+int usable_cpu(int n);
+
+/* Run on this CPU alone. */
+void pin_to(int cpu);
+
 #endif

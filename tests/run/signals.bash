@@ -31,15 +31,21 @@ for how in spin sleep; do
 done
 
 # stop and go on
+state() {
+	local i
+	for i in $(seq 200); do
+		[ "$(awk '{ print $3 }' /proc/$pid/stat)" != "$1" ] || break
+		sleep 0.1
+	done
+	is "$(awk '{ print $3 }' /proc/$pid/stat)" "$1" "$2"
+}
 "$DUNE_RUN" -- "$bin/signals" spin &
 pid=$!
 sleep 0.5
 kill -STOP $pid
-sleep 0.3
-is "$(awk '{ print $3 }' /proc/$pid/stat)" T "SIGSTOP stops a program that spins"
+state T "SIGSTOP stops a program that spins"
 kill -CONT $pid
-sleep 0.3
-is "$(awk '{ print $3 }' /proc/$pid/stat)" R "SIGCONT lets it go on"
+state R "SIGCONT lets it go on"
 kill -TERM $pid
 wait $pid 2>/dev/null
 
@@ -54,7 +60,7 @@ def talk(argv, steps):
     fcntl.ioctl(fd, termios.TIOCSWINSZ, struct.pack("HHHH", 37, 111, 0, 0))
     out = b""
     for wait, send in steps + [(None, b"")]:
-        end = time.time() + 20
+        end = time.time() + 200
         while (wait is None or wait not in out) and time.time() < end:
             if select.select([fd], [], [], 0.2)[0]:
                 try:
@@ -72,6 +78,9 @@ def talk(argv, steps):
             return "no %r in %r" % (wait, out)
         out = b""
         if send < b" ":         # a control character: for what runs by now
+            end = time.time() + 60
+            while "-i" in argv and os.tcgetpgrp(fd) == pid and time.time() < end:
+                time.sleep(0.1)
             time.sleep(0.7)
         os.write(fd, send)
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
