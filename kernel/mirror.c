@@ -23,7 +23,8 @@
  * try_to_migrate_one(), migrate_vma_collect()), write-back (page_mkclean() and
  * DAX's, through page_vma_mkclean_one()), mremap, KSM, THP split and collapse,
  * hugetlb, soft-dirty (clear_refs), uprobes, the OOM reaper. exit_mmap() calls
- * release(). What comes without a notifier only adds: a fault, the young bit.
+ * release(). What comes without one adds rights (a fault), or changes only the
+ * accessed bit (MADV_COLD), which decides about nothing here.
  *
  * Both at once. An entry is made under mirror.lock, from a walk before it. An
  * invalidation takes the lock at its start, to count itself in progress, and at
@@ -468,8 +469,7 @@ static u64 memory_type(u64 entry, int level)
  * NX above the third level is not the process's: Linux sets it there where it
  * isolates its page tables (pti=on), in the copy that is used in the kernel.
  *
- * Returns false where nothing is, or where the kernel wants to see an access
- * first.
+ * Returns false where nothing is.
  */
 static bool walk(const struct mm_struct *mm, u64 address, struct leaf *leaf)
 {
