@@ -144,9 +144,9 @@ static void vcpu_settle(struct dune_vcpu *vcpu)
  * Interrupts off, right before entry: must the TLB tag be flushed?
  *
  * Where the second level is a mirror of the page table, the mirror knows
- * (mirror.c). Where it is the page table itself: entries of the guest's tag are combined translations, of the guest's page
- * table with the process's. They become stale when the kernel changes the
- * latter. The kernel counts such changes in context.tlb_gen, before it tells
+ * (mirror.c). Where it is the page table itself: entries of the guest's tag
+ * are combined translations, of the guest's page table with the process's.
+ * They become stale when the kernel changes the latter. The kernel counts such changes in context.tlb_gen, before it tells
  * the CPUs in mm_cpumask() by IPI, and frees no page before all of them have
  * answered. The tag is a TLB of this mm like any other, so the kernel's own
  * rule (switch_mm_irqs_off()) holds for it:

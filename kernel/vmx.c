@@ -279,6 +279,12 @@ static void vmx_info(struct dune_info *info)
 		info->xcr0 = xgetbv(XCR_XFEATURE_ENABLED_MASK);
 }
 
+/* Interrupts off, CR4.VMXE set: false where the CPU refuses. */
+bool vmx_on(void)
+{
+	return vmxon(__pa(page_address(this_cpu_read(vmx_cpu.vmxon))));
+}
+
 static int vmx_cpu_enable(void)
 {
 	struct vmx_cpu *vc = this_cpu_ptr(&vmx_cpu);
@@ -286,7 +292,7 @@ static int vmx_cpu_enable(void)
 	if (__read_cr4() & X86_CR4_VMXE)
 		return -EBUSY;
 	static_call(cr4_update)(X86_CR4_VMXE, 0);
-	if (!vmxon(__pa(page_address(vc->vmxon)))) {
+	if (!vmx_on()) {
 		static_call(cr4_update)(0, X86_CR4_VMXE);
 		return -EIO;
 	}
@@ -302,8 +308,11 @@ static void vmx_cpu_disable(void)
 	struct vcpu_hw *hw, *next;
 
 	/* What is active is lost when virtualization goes off (SDM 25.11.1). */
-	list_for_each_entry_safe(hw, next, &vc->active, active)
+	list_for_each_entry_safe(hw, next, &vc->active, active) {
+		vmptrld(hw->vmcs_pa);
+		vmx_read_regs(hw);
 		vmx_deactivate(hw);
+	}
 	vmxoff();
 	static_call(cr4_update)(0, X86_CR4_VMXE);
 }
@@ -312,7 +321,9 @@ static void vmx_cpu_disable(void)
 void vmx_activate(struct vcpu_hw *hw)
 {
 	if (hw->cpu < 0) {
-		vmclear(hw->vmcs_pa);
+		/* It is clear, but for a new page, whose state is undefined. */
+		if (hw->pending & VMX_PENDING_SETUP)
+			vmclear(hw->vmcs_pa);
 		hw->launched = false;
 		hw->cpu = smp_processor_id();
 		list_add(&hw->active, this_cpu_ptr(&vmx_cpu.active));
@@ -363,6 +374,7 @@ void vmx_flush(const struct vcpu_hw *hw)
 const struct vendor vmx_vendor = {
 	.mirrors = true,
 	.puts_always = true,
+	.shares = true,
 	.probe = vmx_probe,
 	.init = vmx_init,
 	.exit = vmx_exit,

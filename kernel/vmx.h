@@ -2,7 +2,7 @@
 /*
  * What the VT-x files share: vmx.c (the machine), vmx_controls.c (what the
  * guest may not do), vmx_vcpu.c (VMCS and state), vmx_host.c (what an exit
- * does not restore), vmx_exit.c (why the guest was left) and vmx_switch.S
+ * does not restore), vmx_kvm.c (beside KVM), vmx_exit.c (why the guest was left) and vmx_switch.S
  * (the world switch). SDM is the Intel 64 and IA-32 Architectures Software
  * Developer's Manual, volume 3.
  */
@@ -60,6 +60,13 @@ struct vmx_host {
 	u16 ds, es, fs, gs, ldt;
 };
 
+/* What an entry beside KVM found, and puts back. */
+struct vmx_loan {
+	u64 cr4;
+	u64 vmcs;
+	bool taken;	/* virtualization was off */
+};
+
 /**
  * struct vcpu_hw - the VT-x part of a vCPU
  * @vmcs:	one page; the processor's own while it is active on a CPU
@@ -67,7 +74,8 @@ struct vmx_host {
  * @host_rsp:	the VMCS's host RSP, as vmx_switch() left it
  * @pending:	VMX_PENDING_*
  * @launched:	VMRESUME, not VMLAUNCH
- * @switched:	between .moved and .put: the CPU has the guest's MSRs
+ * @switched:	between .moved and .put: vmx_host_save() has been
+ * @msrs_loaded: the CPU has the guest's system-call MSRs
  * @keeps_shadow: RIP and RFLAGS are what they were at the last exit
  * @irq:	vector of an interrupt that waits for the guest, or 0
  * @cpu:	where the VMCS is active, -1: nowhere. Set on that CPU, and
@@ -83,6 +91,7 @@ struct vmx_host {
  * @cr2:	the guest's, while the host runs
  * @exit:	of the last exit
  * @host:	of the current entry
+ * @loan:	likewise, beside KVM
  * @state:	what DUNE_SET_STATE wants, until the next entry
  */
 struct vcpu_hw {
@@ -92,6 +101,7 @@ struct vcpu_hw {
 	u32 pending;
 	bool launched;
 	bool switched;
+	bool msrs_loaded;
 	bool keeps_shadow;
 	u8 irq;
 	int cpu;
@@ -110,6 +120,7 @@ struct vcpu_hw {
 	u64 cr2;
 	struct vmx_exit exit;
 	struct vmx_host host;
+	struct vmx_loan loan;
 	struct dune_state state;
 };
 
@@ -124,6 +135,7 @@ enum vmx_answer {
 
 /* vmx.c */
 u64 vmx_guest_cr4(void);
+bool vmx_on(void);
 void vmx_activate(struct vcpu_hw *hw);
 void vmx_deactivate(struct vcpu_hw *hw);
 bool vmx_take_vpid(struct vcpu_hw *hw);
@@ -153,6 +165,7 @@ void vmx_leave_cpu(struct dune_vcpu *vcpu);
 void vmx_moved(struct dune_vcpu *vcpu, bool migrated);
 void vmx_put(struct dune_vcpu *vcpu);
 bool vmx_enter(struct dune_vcpu *vcpu, bool flush);
+void vmx_read_regs(struct vcpu_hw *hw);
 void vmx_reset_state(struct vcpu_hw *hw);
 
 /* vmx_state.c: the current VMCS */
@@ -166,7 +179,13 @@ void vmx_host_write_cpu(struct vmx_host *host);
 void vmx_host_write(struct vmx_host *host);
 void vmx_host_save(struct vcpu_hw *hw);
 void vmx_host_restore(struct vcpu_hw *hw);
+void vmx_load_msrs(struct vcpu_hw *hw);
+void vmx_restore_msrs(struct vcpu_hw *hw);
 int vmx_set_msr(struct vcpu_hw *hw, u32 msr, u64 value);
+
+/* vmx_kvm.c: interrupts off */
+bool vmx_borrow(struct vcpu_hw *hw);
+void vmx_give_back(struct vcpu_hw *hw);
 
 /* vmx_exit.c */
 int vmx_handle_exit(struct dune_vcpu *vcpu);

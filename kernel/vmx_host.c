@@ -78,7 +78,6 @@ void vmx_host_write(struct vmx_host *host)
 void vmx_host_save(struct vcpu_hw *hw)
 {
 	struct vmx_host *host = &hw->host;
-	int i;
 
 	savesegment(ds, host->ds);
 	savesegment(es, host->es);
@@ -92,10 +91,27 @@ void vmx_host_save(struct vcpu_hw *hw)
 		rdmsrq(MSR_FS_BASE, host->fs_base);
 	rdmsrq(MSR_KERNEL_GS_BASE, host->kernel_gs_base);
 	wrmsrq(MSR_KERNEL_GS_BASE, hw->kernel_gs_base);
+	hw->switched = true;
+}
+
+void vmx_load_msrs(struct vcpu_hw *hw)
+{
+	int i;
+
 	for (i = 0; i < VMX_MSRS; i++)
 		if (hw->msrs[i] != host_msrs[i])
 			wrmsrq(msr_numbers[i], hw->msrs[i]);
-	hw->switched = true;
+	hw->msrs_loaded = true;
+}
+
+void vmx_restore_msrs(struct vcpu_hw *hw)
+{
+	int i;
+
+	for (i = 0; i < VMX_MSRS; i++)
+		if (hw->msrs[i] != host_msrs[i])
+			wrmsrq(msr_numbers[i], host_msrs[i]);
+	hw->msrs_loaded = false;
 }
 
 static void restore_segments(const struct vmx_host *host)
@@ -119,15 +135,11 @@ static void restore_segments(const struct vmx_host *host)
 void vmx_host_restore(struct vcpu_hw *hw)
 {
 	struct vmx_host *host = &hw->host;
-	int i;
 
 	hw->switched = false;
 	rdmsrq(MSR_KERNEL_GS_BASE, hw->kernel_gs_base);
 	restore_segments(host);
 	wrmsrq(MSR_KERNEL_GS_BASE, host->kernel_gs_base);
-	for (i = 0; i < VMX_MSRS; i++)
-		if (hw->msrs[i] != host_msrs[i])
-			wrmsrq(msr_numbers[i], host_msrs[i]);
 	/* The exit made the limits 0xffff, the TSS's 0x67: no I/O bitmap. */
 	load_fixmap_gdt(smp_processor_id());
 	load_idt(&host->idt);
@@ -155,7 +167,7 @@ int vmx_set_msr(struct vcpu_hw *hw, u32 msr, u64 value)
 	err = wrmsrq_safe(msr, value);
 	if (!err)
 		hw->msrs[i] = value;
-	if (!hw->switched)
+	if (!hw->msrs_loaded)
 		wrmsrq(msr, host_msrs[i]);
 	local_irq_enable();
 	return err ? -EPERM : 0;

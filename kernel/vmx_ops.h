@@ -50,13 +50,18 @@ static inline void vmptrld(u64 vmcs)
 	asm volatile("vmptrld %0" : : "m" (vmcs) : "cc", "memory");
 }
 
-/* All ones where no VMCS is current. */
-static inline u64 vmptrst(void)
+/*
+ * @vmcs: all ones where no VMCS is current. Returns false outside of VMX
+ * operation.
+ */
+static inline bool vmptrst(u64 *vmcs)
 {
-	u64 vmcs;
-
-	asm volatile("vmptrst %0" : "=m" (vmcs) : : "cc", "memory");
-	return vmcs;
+	asm goto("1: vmptrst %[vmcs]\n"
+		 _ASM_EXTABLE(1b, %l[failed])
+		 : : [vmcs] "m" (*vmcs) : "cc", "memory" : failed);
+	return true;
+failed:
+	return false;
 }
 
 static inline void invept(unsigned long extent, u64 eptp)

@@ -94,7 +94,7 @@ void vmx_set_root(struct dune_vcpu *vcpu, u64 root)
  * Interrupts are off on return, and the VMCS is current. Returns false where
  * virtualization is off on this CPU.
  */
-static bool claim(struct vcpu_hw *hw)
+static bool claim(struct vcpu_hw *hw, bool *beside)
 {
 	for (;;) {
 		local_irq_disable();
@@ -105,6 +105,9 @@ static bool claim(struct vcpu_hw *hw)
 	}
 	if (!dune_cpu_enabled())
 		return false;
+	*beside = static_branch_unlikely(&dune_beside_kvm);
+	if (*beside)
+		return vmx_borrow(hw);
 	vmx_activate(hw);
 	return true;
 }
@@ -122,10 +125,14 @@ static void get_outside_vmcs(const struct vcpu_hw *hw, struct dune_state *state)
 void vmx_get_state(struct dune_vcpu *vcpu, struct dune_state *state)
 {
 	struct vcpu_hw *hw = vcpu->hw;
+	bool beside;
 
 	if (!(hw->pending & VMX_PENDING_STATE)) {
-		if (claim(hw))
+		if (claim(hw, &beside)) {
 			vmx_read_state(state);
+			if (beside)
+				vmx_give_back(hw);
+		}
 		local_irq_enable();
 	} else {
 		*state = hw->state;
@@ -186,11 +193,13 @@ void vmx_load(struct dune_vcpu *vcpu)
 	/* A shadow of STI or MOV SS belongs to the instruction at RIP. */
 	hw->keeps_shadow = !(hw->pending & VMX_PENDING_REGS) &&
 			   rip == hw->rip && rflags == hw->rflags;
+	/* Before they change: vmx_cpu_disable() reads them in an interrupt. */
+	hw->pending |= VMX_PENDING_REGS;
+	barrier();
 	hw->rip = rip;
 	hw->rsp = READ_ONCE(regs->rsp);
 	hw->rflags = rflags;
 	hw->irq = READ_ONCE(vcpu->run->irq_vector);
-	hw->pending |= VMX_PENDING_REGS;
 }
 
 void vmx_store(struct dune_vcpu *vcpu)
@@ -215,11 +224,22 @@ void vmx_moved(struct dune_vcpu *vcpu, bool migrated)
 	hw->pending |= VMX_PENDING_HOST;
 	if (migrated)
 		hw->pending |= VMX_PENDING_CPU;
-	vmx_host_save(hw);
+	/* Not if there was no other thread to switch to. */
+	if (!hw->switched)
+		vmx_host_save(hw);
+	if (hw->msrs_loaded == static_key_enabled(&dune_beside_kvm)) {
+		if (hw->msrs_loaded)
+			vmx_restore_msrs(hw);
+		else
+			vmx_load_msrs(hw);
+	}
 }
 
-static void read_regs(struct vcpu_hw *hw)
+/* The current VMCS is the vCPU's. */
+void vmx_read_regs(struct vcpu_hw *hw)
 {
+	if (hw->pending & VMX_PENDING_REGS)
+		return;
 	hw->rip = vmcs_read(GUEST_RIP);
 	hw->rsp = vmcs_read(GUEST_RSP);
 	hw->rflags = vmcs_read(GUEST_RFLAGS);
@@ -233,10 +253,13 @@ void vmx_put(struct dune_vcpu *vcpu)
 {
 	struct vcpu_hw *hw = vcpu->hw;
 
+	if (hw->msrs_loaded)
+		vmx_restore_msrs(hw);
 	if (hw->switched) {
 		vmx_host_restore(hw);
-		if (!(hw->pending & VMX_PENDING_REGS))
-			read_regs(hw);
+		/* Where the VMCS is not active, they have been read already. */
+		if (hw->cpu >= 0)
+			vmx_read_regs(hw);
 	}
 	if (hw->pending & VMX_PENDING_SKIP) {
 		hw->rip += hw->exit.instruction_length;
@@ -270,8 +293,6 @@ static noinline void write_pending(struct vcpu_hw *hw)
 {
 	u32 pending = hw->pending;
 
-	if (pending & (VMX_PENDING_CPU | VMX_PENDING_HOST))
-		vmx_activate(hw);
 	if (pending & VMX_PENDING_SETUP)
 		vmx_write_setup(hw);
 	if (pending & VMX_PENDING_CONTROLS)
@@ -383,14 +404,31 @@ static bool host_event(const struct vmx_exit *exit)
 	}
 }
 
+static noinline bool entry_failed(struct vcpu_hw *hw, u64 error)
+{
+	hw->exit.reason = VMX_EXIT_REASONS_FAILED_VMENTRY;
+	hw->exit.qualification = error;
+	return false;
+}
+
 bool vmx_enter(struct dune_vcpu *vcpu, bool flush)
 {
 	struct vcpu_hw *hw = vcpu->hw;
-	u64 cr3 = __read_cr3(), cr4 = __read_cr4();
 	bool event = hw->pending & VMX_PENDING_EVENT;
+	/* Once: it may change between two looks, also with interrupts off. */
+	bool beside = static_branch_unlikely(&dune_beside_kvm);
+	u64 cr3, cr4;
 
+	if (unlikely(beside)) {
+		if (!vmx_borrow(hw))
+			return entry_failed(hw, 0);
+	} else if (unlikely(hw->pending & VMX_PENDING_HOST)) {
+		vmx_activate(hw);
+	}
 	if (unlikely(hw->pending))
 		write_pending(hw);
+	cr3 = __read_cr3();
+	cr4 = __read_cr4();
 	if (unlikely(cr3 != hw->host.cr3))
 		vmcs_write(HOST_CR3, hw->host.cr3 = cr3);
 	if (unlikely(cr4 != hw->host.cr4))
@@ -406,8 +444,9 @@ bool vmx_enter(struct dune_vcpu *vcpu, bool flush)
 
 	if (unlikely(vmx_switch(&vcpu->run->regs, hw->launched,
 				&hw->host_rsp))) {
-		hw->exit.reason = VMX_EXIT_REASONS_FAILED_VMENTRY;
-		hw->exit.qualification = vmcs_read(VM_INSTRUCTION_ERROR);
+		entry_failed(hw, vmcs_read(VM_INSTRUCTION_ERROR));
+		if (beside)
+			vmx_give_back(hw);
 		return false;
 	}
 	/* It is not in the VMCS, and the host's next page fault changes it. */
@@ -422,9 +461,13 @@ bool vmx_enter(struct dune_vcpu *vcpu, bool flush)
 	hw->launched |= !(hw->exit.reason & VMX_EXIT_REASONS_FAILED_VMENTRY);
 	if (likely(hw->exit.reason == EXIT_REASON_VMCALL)) {
 		read_hypercall(hw);
+		if (unlikely(beside))
+			vmx_give_back(hw);
 		return false;
 	}
 	hw->exit.rip = vmcs_read(GUEST_RIP);
 	read_exit(hw);
+	if (unlikely(beside))
+		vmx_give_back(hw);
 	return host_event(&hw->exit);
 }
