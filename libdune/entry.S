@@ -94,6 +94,8 @@ dune_stubs:
 	jmp	page_fault
 	.elseif	vector == VEC_SIGNAL
 	jmp	signal
+	.elseif vector == VEC_DB
+	jmp	debug
 	.elseif vector == VEC_DF
 	jmp	double_fault
 	.else
@@ -192,6 +194,25 @@ not_present:
 	popq	%rcx
 	popq	%rax
 	jz	trap
+	addq	$16, %rsp
+	iretq
+
+/*
+ * A single step. SFMASK clears TF, so a step over SYSCALL ends behind the call
+ * and not in it; but Bochs looks at TF before the instruction, and steps into
+ * our entry, with ring 3's GS. That step is dropped.
+ */
+debug:
+	pushq	%rax
+	leaq	dune_lstar_vmx(%rip), %rax
+	cmpq	%rax, 24(%rsp)
+	je	1f
+	leaq	dune_lstar_svm(%rip), %rax
+	cmpq	%rax, 24(%rsp)
+	je	1f
+	popq	%rax
+	jmp	trap
+1:	popq	%rax
 	addq	$16, %rsp
 	iretq
 

@@ -72,6 +72,7 @@
 #define USER_SS			0x2b
 #define TSS_SEL			0x40
 
+#define VEC_DB			1
 #define VEC_DF			8
 #define VEC_PF			14
 #define VEC_SIGNAL		32
