@@ -62,17 +62,32 @@ fn secure_boot() -> Finding {
     }
 }
 
-/// Whatever its state, Dune goes beside it (kernel/kvm.c).
+/// Beside kvm_amd Dune goes in whatever state; it and kvm_intel exclude each
+/// other as long as vmx.c does not share (kernel/vendor.h).
 fn kvm() -> Finding {
-    let loaded = ["kvm_amd", "kvm_intel"]
-        .into_iter()
-        .find(|name| Path::new("/sys/module").join(name).exists());
-    let Some(name) = loaded else {
-        return Finding::good("KVM", "not loaded: dune.ko turns virtualization on by itself");
+    let users = |name: &str| {
+        let module = Path::new("/sys/module").join(name);
+        module.exists().then(|| read(module.join("refcnt")).trim().parse().unwrap_or(0u32))
     };
-    let users: u32 = read(format!("/sys/module/{name}/refcnt")).trim().parse().unwrap_or_default();
-    let machines = if users == 0 { "no virtual machine runs" } else { "virtual machines run" };
-    Finding::good("KVM", format!("{name} is loaded, {machines}: dune.ko goes beside it"))
+    let machines = |users| match users {
+        0 => "no virtual machine runs",
+        _ => "virtual machines run",
+    };
+    match (users("kvm_amd"), users("kvm_intel")) {
+        (Some(users), _) => Finding::good(
+            "KVM",
+            format!("kvm_amd is loaded, {}: dune.ko goes beside it", machines(users)),
+        ),
+        (_, Some(users)) => Finding::note(
+            "KVM",
+            format!(
+                "kvm_intel is loaded, {}: where dune.ko says that virtualization is in use, as \
+                 root, modprobe -r kvm_intel",
+                machines(users)
+            ),
+        ),
+        _ => Finding::good("KVM", "not loaded: dune.ko turns virtualization on by itself"),
+    }
 }
 
 /// The fast path of system calls looks a symbol up by a kprobe.
