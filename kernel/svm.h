@@ -21,7 +21,7 @@
  * @vmcb_pa:	its physical address
  * @host_pa:	where this CPU keeps what VMLOAD must restore for the host
  * @asid_generation: generation of the CPU's counter that the ASID is from
- * @hsave_pa:	this CPU's host save area (VM_HSAVE_PA), beside KVM
+ * @hsave:	this CPU's host save area (VM_HSAVE_PA), beside KVM: the halves
  * @shares_asid: the ASID is one that KVM gives out too
  * @scales_tsc:	KVM has left a factor for its guest's TSC in this CPU
  */
@@ -30,7 +30,7 @@ struct vcpu_hw {
 	u64 vmcb_pa;
 	u64 host_pa;
 	u64 asid_generation;
-	u64 hsave_pa;
+	u32 hsave[2];
 	bool shares_asid;
 	bool scales_tsc;
 };
@@ -108,10 +108,22 @@ static __always_inline u64 svm_read_msr(u32 msr)
 	return low | (u64)high << 32;
 }
 
+static __always_inline u32 svm_read_msr_low(u32 msr)
+{
+	u32 low, high;
+
+	asm volatile("rdmsr" : "=a" (low), "=d" (high) : "c" (msr));
+	return low;
+}
+
+static __always_inline void svm_write_msr_halves(u32 msr, u32 low, u32 high)
+{
+	asm volatile("wrmsr" : : "c" (msr), "a" (low), "d" (high) : "memory");
+}
+
 static __always_inline void svm_write_msr(u32 msr, u64 value)
 {
-	asm volatile("wrmsr" : : "c" (msr), "a" ((u32)value),
-		     "d" ((u32)(value >> 32)) : "memory");
+	svm_write_msr_halves(msr, value, value >> 32);
 }
 
 #endif /* DUNE_SVM_H */

@@ -107,12 +107,14 @@ void svm_put(struct dune_vcpu *vcpu)
 void svm_kvm_moved(struct vcpu_hw *hw)
 {
 	u64 efer = svm_read_msr(MSR_EFER);
+	u64 hsave = svm_hsave();
 
-	hw->hsave_pa = svm_hsave();
+	hw->hsave[0] = lower_32_bits(hsave);
+	hw->hsave[1] = upper_32_bits(hsave);
 	if (!(efer & EFER_SVME))
 		svm_write_msr(MSR_EFER, efer | EFER_SVME);
 	else if (!svm_read_msr(MSR_VM_HSAVE_PA))
-		svm_write_msr(MSR_VM_HSAVE_PA, hw->hsave_pa);
+		svm_write_msr(MSR_VM_HSAVE_PA, hsave);
 	asm volatile("vmsave %0" : : "a" (hw->host_pa) : "memory");
 	if (!(efer & EFER_SVME))
 		svm_write_msr(MSR_EFER, efer);

@@ -278,30 +278,39 @@ void svm_filter(struct dune_vcpu *vcpu, bool notsc, bool nocpuid)
 	control->clean &= ~CLEAN_INTERCEPTS;
 }
 
+/* KVM has left a factor for its guest's TSC here: not for ours. */
+static __always_inline void switch_with_own_tsc(struct vcpu_hw *hw,
+						struct dune_regs *regs)
+{
+	u64 factor = svm_read_msr(MSR_AMD64_TSC_RATIO);
+
+	svm_write_msr(MSR_AMD64_TSC_RATIO, SVM_TSC_RATIO_DEFAULT);
+	svm_switch(hw->vmcb_pa, regs, hw->host_pa);
+	svm_write_msr(MSR_AMD64_TSC_RATIO, factor);
+}
+
 /*
  * Beside KVM virtualization may be on or off, and change whenever interrupts
- * are on. Inline: see the return stack buffer in svm_switch.S.
+ * are on. Inline: see the return stack buffer in svm_switch.S. KVM leaves no
+ * factor where it turns virtualization off.
  */
 static __always_inline void switch_beside_kvm(struct vcpu_hw *hw,
 					      struct dune_regs *regs)
 {
-	u64 efer = svm_read_msr(MSR_EFER);
-	u64 factor = 0;
+	/* No bit of EFER is above 32. */
+	u32 efer = svm_read_msr_low(MSR_EFER);
 
-	if (unlikely(hw->scales_tsc)) {
-		factor = svm_read_msr(MSR_AMD64_TSC_RATIO);
-		svm_write_msr(MSR_AMD64_TSC_RATIO, SVM_TSC_RATIO_DEFAULT);
+	if (likely(efer & EFER_SVME)) {
+		if (unlikely(hw->scales_tsc))
+			switch_with_own_tsc(hw, regs);
+		else
+			svm_switch(hw->vmcb_pa, regs, hw->host_pa);
+		return;
 	}
-	if (efer & EFER_SVME) {
-		svm_switch(hw->vmcb_pa, regs, hw->host_pa);
-	} else {
-		svm_write_msr(MSR_EFER, efer | EFER_SVME);
-		svm_write_msr(MSR_VM_HSAVE_PA, hw->hsave_pa);
-		svm_switch(hw->vmcb_pa, regs, hw->host_pa);
-		svm_write_msr(MSR_EFER, efer);
-	}
-	if (unlikely(factor))
-		svm_write_msr(MSR_AMD64_TSC_RATIO, factor);
+	svm_write_msr(MSR_EFER, efer | EFER_SVME);
+	svm_write_msr_halves(MSR_VM_HSAVE_PA, hw->hsave[0], hw->hsave[1]);
+	svm_switch(hw->vmcb_pa, regs, hw->host_pa);
+	svm_write_msr(MSR_EFER, efer);
 }
 
 bool svm_enter(struct dune_vcpu *vcpu, bool flush)

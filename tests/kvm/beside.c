@@ -170,9 +170,7 @@ int main(void)
 	struct klog log;
 
 	limit = env_number("BESIDE_SECONDS", 4) * 1000000UL;
-	cpus = sysconf(_SC_NPROCESSORS_ONLN);
-	if (cpus > VM_CPUS)
-		cpus = VM_CPUS;
+	cpus = vm_usable_cpus();
 	begin(120 + 3 * limit / 1000000);
 	klog_begin(&log);
 	if (!kvm_exists()) {

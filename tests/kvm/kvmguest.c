@@ -15,7 +15,7 @@
 int main(void)
 {
 	unsigned long limit = env_number("KVMGUEST_SECONDS", 2) * 1000000UL;
-	unsigned int cpus = sysconf(_SC_NPROCESSORS_ONLN);
+	unsigned int cpus = vm_usable_cpus();
 	struct klog log;
 
 	begin(60 + limit / 1000000);

@@ -42,13 +42,13 @@ static bool kvm_works(void)
 /* What nobody uses is off again. */
 static void is_off(const char *when)
 {
-	for (unsigned int cpu = 0; cpu < cpus; cpu++) {
+	for (int cpu = 0; cpu < sysconf(_SC_NPROCESSORS_ONLN); cpu++) {
 		int on = virtualization_is_on(cpu);
 
 		if (on < 0)
-			skip("nothing shows it here", "CPU %u: virtualization is off %s", cpu, when);
+			skip("nothing shows it here", "CPU %d: virtualization is off %s", cpu, when);
 		else
-			ok(!on, "CPU %u: virtualization is off %s", cpu, when);
+			ok(!on, "CPU %d: virtualization is off %s", cpu, when);
 	}
 }
 
@@ -162,9 +162,7 @@ int main(void)
 	bool was_loaded = dune_is_loaded();
 	struct klog log;
 
-	cpus = sysconf(_SC_NPROCESSORS_ONLN);
-	if (cpus > VM_CPUS)
-		cpus = VM_CPUS;
+	cpus = vm_usable_cpus();
 	begin(240);
 	klog_begin(&log);
 	if (!kvm_exists()) {

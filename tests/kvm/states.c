@@ -58,7 +58,6 @@ static void tests(const char *names, const char *state)
 
 int main(void)
 {
-	unsigned int cpus = sysconf(_SC_NPROCESSORS_ONLN);
 	struct utsname uts;
 	char module[400];
 	struct klog log;
@@ -79,7 +78,7 @@ int main(void)
 	ok(!kvm_load(NULL), "KVM is loaded");
 	tests("uapi syscall signals coherence hoststate lifetime", "with KVM loaded");
 
-	int err = vm_start(cpus > VM_CPUS ? VM_CPUS : cpus);
+	int err = vm_start(vm_usable_cpus());
 
 	if (ok(!err, "a KVM guest runs (%s)", strerror(-err))) {
 		tests("syscall signals coherence hostile lifetime", "with a KVM guest running");

@@ -217,19 +217,31 @@ static void *replace(void *arg)
 	return NULL;
 }
 
+unsigned int vm_usable_cpus(void)
+{
+	cpu_set_t set;
+
+	if (sched_getaffinity(0, sizeof(set), &set))
+		bail("sched_getaffinity: %s", strerror(errno));
+	return CPU_COUNT(&set) < VM_CPUS ? CPU_COUNT(&set) : VM_CPUS;
+}
+
+/* On the CPUs that the calling thread may use: not on all in every machine. */
 void vm_pin(bool pinned)
 {
-	unsigned int online = sysconf(_SC_NPROCESSORS_ONLN);
+	int numbers[CPU_SETSIZE], n = 0;
+	cpu_set_t all, one;
 
+	if (sched_getaffinity(0, sizeof(all), &all))
+		bail("sched_getaffinity: %s", strerror(errno));
+	for (int cpu = 0; cpu < CPU_SETSIZE; cpu++) {
+		if (CPU_ISSET(cpu, &all))
+			numbers[n++] = cpu;
+	}
 	for (unsigned int i = 0; i < nr_cpus; i++) {
-		cpu_set_t set;
-
-		CPU_ZERO(&set);
-		for (unsigned int cpu = 0; cpu < online; cpu++) {
-			if (!pinned || cpu == i % online)
-				CPU_SET(cpu, &set);
-		}
-		pthread_setaffinity_np(threads[i].thread, sizeof(set), &set);
+		CPU_ZERO(&one);
+		CPU_SET(numbers[i % n], &one);
+		pthread_setaffinity_np(threads[i].thread, sizeof(one), pinned ? &one : &all);
 	}
 }
 

@@ -79,6 +79,8 @@ static inline uint64_t vm_msr_value(uint64_t number, uint32_t msr)
 /* 0, or -errno of /dev/kvm. */
 int vm_available(void);
 
+/* How many CPUs this program may use, VM_CPUS at most. */
+unsigned int vm_usable_cpus(void);
 /* Make a machine of @cpus vCPUs and run it, each thread on its own CPU. */
 int vm_start(unsigned int cpus);
 /* End the threads and close everything. */
