@@ -7,6 +7,7 @@
 #   make test-all   the same on every kernel, booted in every way (hours)
 #   make demo       real programs, natively and under dunectl run
 #   make bench      the table of docs/benchmarks.md
+#   make test-vmx   the tests in the slow Intel machine; ONLY=TEXT: a part of them
 #   make test-debug the module's tests on a kernel that checks itself
 #   make install    dunectl and libdune, to $(DESTDIR)$(PREFIX)
 #   make deb        Debian packages of both, in build/packages
@@ -43,7 +44,7 @@ help:
 	@echo "  make distclean   removes all of $(notdir $(O))/"
 	@echo "  make check-style checkpatch, clippy and rustfmt"
 	@echo "  make module      dune.ko for the kernel that runs here"
-	@echo "O=DIR builds elsewhere; KERNEL=6.12 chooses the machine of make demo."
+	@echo "O=DIR builds elsewhere; KERNEL=6.12 and MACHINE=vmx choose the machine of make demo."
 
 .PHONY: setup
 setup:
@@ -112,9 +113,15 @@ test-all:
 	@$(suite) test --mode all $(ALL_KERNELS)
 
 KERNEL ?= 6.1
+MACHINE ?= svm
 .PHONY: demo
 demo: all
-	@$(suite) demo --kernel $(KERNEL)
+	@$(suite) demo --kernel $(KERNEL) --machine $(MACHINE)
+
+.PHONY: test-vmx
+test-vmx: all
+	@$(MAKE) $(quiet) --no-print-directory -C libdune O=$(O) tests
+	@$(suite) test $(KERNELS) --machine vmx $(if $(ONLY),--only $(ONLY))
 
 .PHONY: bench
 bench: all

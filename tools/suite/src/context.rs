@@ -11,14 +11,37 @@ pub struct Context {
     pub source: PathBuf,
     pub build: PathBuf,
     pub layout: Layout,
+    pub choice: Choice,
+}
+
+/// What the command line says about the machine.
+#[derive(Debug, Clone, clap::Args)]
+pub struct Choice {
+    /// The machine: svm or vmx
+    #[arg(long, global = true, default_value = "svm", value_parser = parse_hardware)]
+    machine: Hardware,
+    /// Its processor, by the emulator's name for it
+    #[arg(long, global = true, value_name = "NAME")]
+    model: Option<String>,
+    /// Its processors (default: 2 in svm, 1 in vmx)
+    #[arg(long, global = true, value_name = "N")]
+    cpus: Option<u32>,
+}
+
+fn parse_hardware(text: &str) -> Result<Hardware, String> {
+    match text {
+        "svm" => Ok(Hardware::Svm),
+        "vmx" => Ok(Hardware::Vmx),
+        _ => Err("there are svm and vmx".to_owned()),
+    }
 }
 
 impl Context {
-    pub fn new(source: &Path) -> Result<Self> {
+    pub fn new(source: &Path, choice: Choice) -> Result<Self> {
         let source = source.canonicalize().context("finding the sources")?;
         let layout = Layout::find()?;
         let build = layout.libexec.parent().context("finding the build folder")?.to_owned();
-        Ok(Context { source, build, layout })
+        Ok(Context { source, build, layout, choice })
     }
 
     pub fn dunectl(&self) -> PathBuf {
@@ -32,15 +55,44 @@ impl Context {
         Ok(folder)
     }
 
-    /// The machine for everything but counting: two CPUs, the module loaded.
+    /// How many times longer than usual to wait for the machine: Bochs emulates
+    /// a processor of some 60 million instructions a second.
+    pub fn patience(&self) -> u32 {
+        match self.choice.machine {
+            Hardware::Svm => 1,
+            Hardware::Vmx => 4,
+        }
+    }
+
+    /// What names a kernel in the machine that was chosen.
+    pub fn name_of(&self, series: Series) -> String {
+        match self.choice.machine {
+            Hardware::Svm => series.to_string(),
+            Hardware::Vmx => format!("{series}-vmx"),
+        }
+    }
+
+    pub fn is_vmx(&self) -> bool {
+        self.choice.machine == Hardware::Vmx
+    }
+
+    /// The machine for everything but counting, with the module loaded.
     pub fn machine(&self, series: Series) -> Result<Config> {
         self.machine_of(Kernel::find(&self.layout, series)?)
     }
 
     pub fn machine_of(&self, kernel: Kernel) -> Result<Config> {
-        let mut config = Config::new(Hardware::Svm, kernel);
-        config.cpus = 2;
-        config.memory = 3072;
+        let mut config = Config::new(self.choice.machine, kernel);
+        config.model = self.choice.model.clone();
+        match self.choice.machine {
+            Hardware::Svm => {
+                config.cpus = 2;
+                config.memory = 3072;
+            }
+            Hardware::Vmx => config.copies = vec![self.source.clone()],
+        }
+        config.cpus = self.choice.cpus.unwrap_or(config.cpus);
+        config.say = |what| println!("{what}");
         let release = &config.kernel.release;
         let module = self.layout.module(release);
         config

@@ -45,7 +45,8 @@ struct Row {
 pub fn run(context: &Context, series: Series) -> Result<u8> {
     let begin = Instant::now();
     let config = context.machine(series)?;
-    println!("Booting an emulated AMD machine with kernel {} ...", config.kernel.release);
+    let vendor = if context.is_vmx() { "Intel" } else { "AMD" };
+    println!("Booting an emulated {vendor} machine with kernel {} ...", config.kernel.release);
     let mut machine = Machine::boot(&context.layout, &config)?;
     println!("Generating the programs' data (tree of files, 64 MB file) ...");
     let outcome = machine.run(&mut in_folder(context, &["sh", "-ec", PREPARE], "/"))?;
@@ -124,7 +125,7 @@ fn keep(context: &Context, program: &Program, native: &Outcome, dune: &Outcome) 
 fn in_folder(context: &Context, argv: &[&str], folder: &str) -> Run {
     let mut run = context.command(argv.iter().copied());
     run.program.directory = folder.into();
-    run.timeout = Some(LIMIT);
+    run.timeout = Some(LIMIT * context.patience());
     run
 }
 

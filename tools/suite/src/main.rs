@@ -16,7 +16,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 use dune_machine::Series;
 
-use crate::context::Context;
+use crate::context::{Choice, Context};
 
 #[derive(Parser)]
 #[command(about = "Drives make test, make demo and make bench")]
@@ -24,6 +24,8 @@ struct Cli {
     /// The folder of the sources
     #[arg(long, default_value = ".")]
     source: PathBuf,
+    #[command(flatten)]
+    choice: Choice,
     #[command(subcommand)]
     command: Command,
 }
@@ -63,7 +65,7 @@ fn parse_series(text: &str) -> Result<Series, String> {
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
-    let result = Context::new(&cli.source).and_then(|context| match cli.command {
+    let result = Context::new(&cli.source, cli.choice).and_then(|context| match cli.command {
         Command::Test { kernels, mode: Some(mode), .. } => {
             test::run_modes(&context, &or_all(kernels), &mode)
         }

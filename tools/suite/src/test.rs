@@ -22,7 +22,7 @@ use tally::Tally;
 pub fn run(context: &Context, kernels: &[Series], only: Option<&str>) -> Result<u8> {
     let mut tally = Tally::new();
     kernels_as_they_are(context, kernels, only, &mut tally)?;
-    if only.is_none() && kernels.contains(&Series::V6_1) {
+    if only.is_none() && !context.is_vmx() && kernels.contains(&Series::V6_1) {
         modes::run(context, Series::V6_1, "pti", &mut tally)?;
     }
     Ok(tally.close())
@@ -46,17 +46,19 @@ fn kernels_as_they_are(
     only: Option<&str>,
     tally: &mut Tally,
 ) -> Result<()> {
-    if only.is_none() {
+    // The slow machine is asked for by itself, after all else.
+    let everything = only.is_none() && !context.is_vmx();
+    if everything {
         tools::run(context, tally)?;
     }
-    if only.is_none_or(|text| text == "harness") {
+    if everything || only == Some("harness") {
         harness::run(context, tally)?;
     }
     if only == Some("harness") {
         return Ok(());
     }
     for &series in kernels {
-        let mut phase = Phase::new(series.name(), context.machine(series)?);
+        let mut phase = Phase::new(&context.name_of(series), context.machine(series)?);
         phase.proof = Some(modes::DEFAULT_PROOF);
         machines::run(context, &phase, only, tally)?;
     }

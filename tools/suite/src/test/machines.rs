@@ -125,7 +125,7 @@ fn run_program(
 ) -> Result<Option<Machine>> {
     let mut run = context.command(["prove", "--verbose", "--norc", "--nocolor", "--merge"]);
     run.program.argv.push(program.into());
-    run.timeout = Some(LIMIT);
+    run.timeout = Some(LIMIT * context.patience());
     match machine.run(&mut run) {
         Ok(outcome) => {
             let kernel = outcome.trouble.as_deref().unwrap_or_default();

@@ -95,7 +95,10 @@ const MODES: [Mode; 7] = [
 /// The modes whose name is `name`, or all for "all".
 pub fn run(context: &Context, series: Series, name: &str, tally: &mut Tally) -> Result<()> {
     for mode in MODES.iter().filter(|mode| name == "all" || name == mode.name) {
-        let mut phase = Phase::new(&format!("{series}-{}", mode.name), context.machine(series)?);
+        let mut phase = Phase::new(
+            &format!("{}-{}", context.name_of(series), mode.name),
+            context.machine(series)?,
+        );
         phase.config.kernel_arguments.extend(mode.kernel_arguments.iter().map(|&s| s.into()));
         phase.config.cpu_features.extend(mode.cpu_features.iter().map(|&s| s.into()));
         phase.proof = Some(mode.proof);
