@@ -127,6 +127,9 @@ int main(void)
 	/* A test of suspend that comes back by itself after freezing, devices or CPUs. */
 	static const char *const levels[] = { "freezer", "processors" };
 
+	/* It waits busily there: five seconds, which a loaded host makes a lockup. */
+	file_write("/sys/module/suspend/parameters/pm_test_delay", "1");
+
 	for (int i = 0; i < 2; i++) {
 		char text[64] = "";
 		int fd = open("/sys/power/pm_test", O_RDONLY), state = open("/sys/power/state", O_RDONLY);

@@ -20,7 +20,8 @@ const TAIL: usize = 60;
 /// For every machine: nothing that costs time in a boot and shows nothing.
 /// panic=-1 resets at once.
 const KERNEL_ARGUMENTS: &str = "console=ttyS0,115200 quiet loglevel=4 panic=-1 tsc=reliable \
-     rcupdate.rcu_expedited=1 cryptomgr.notests";
+     rcupdate.rcu_expedited=1 cryptomgr.notests watchdog_thresh=30 \
+     rcupdate.rcu_cpu_stall_timeout=60";
 
 /// In counting mode every run must take the same way: no randomness.
 const COUNTING_ARGUMENTS: &str = "nokaslr norandmaps random.trust_cpu=off";
