@@ -169,8 +169,7 @@ void svm_get_state(struct dune_vcpu *vcpu, struct dune_state *state)
  * could reach beyond the guest (CR0, CR4, EFER, all of the control area) is
  * not in struct dune_state.
  */
-void svm_set_state(struct dune_vcpu *vcpu,
-			   const struct dune_state *state)
+void svm_set_state(struct dune_vcpu *vcpu, const struct dune_state *state)
 {
 	struct vmcb *vmcb = vcpu->hw->vmcb;
 	struct vmcb_save_area *save = &vmcb->save;

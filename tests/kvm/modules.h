@@ -24,8 +24,8 @@ long module_users(const char *name, long wanted);
 const char *kvm_vendor(void);
 
 /*
- * Whether virtualization is on on @cpu: EFER.SVME on AMD. -1 where that
- * cannot be seen: Intel's bit is in CR4, which nothing shows.
+ * Whether @cpu has virtualization on: EFER.SVME on AMD. -1 where that cannot
+ * be seen: Intel's bit is in CR4, which nothing shows.
  */
 int virtualization_is_on(int cpu);
 

@@ -46,7 +46,8 @@ static void is_off(const char *when)
 		int on = virtualization_is_on(cpu);
 
 		if (on < 0)
-			skip("nothing shows it here", "CPU %d: virtualization is off %s", cpu, when);
+			skip("nothing shows it here", "CPU %d: virtualization is off %s", cpu,
+			     when);
 		else
 			ok(!on, "CPU %d: virtualization is off %s", cpu, when);
 	}
@@ -184,7 +185,7 @@ int main(void)
 		all_orders(late);
 		under_dune(late);
 	} else {
-		skip("this KVM never turns virtualization on when it is loaded", "KVM with %s", late);
+		skip("this KVM never turns virtualization on when loaded", "KVM with %s", late);
 	}
 	if (was_loaded)
 		load_dune();

@@ -81,7 +81,8 @@ static int set_registers(struct thread *t, struct vm_cpu *c)
 	if (ioctl(t->fd, KVM_GET_SREGS, &s))
 		return -errno;
 	struct kvm_segment data = {
-		.limit = 0xffffffff, .selector = 0x10, .type = 3, .present = 1, .db = 1, .s = 1, .g = 1,
+		.limit = 0xffffffff, .selector = 0x10, .type = 3,
+		.present = 1, .db = 1, .s = 1, .g = 1,
 	};
 	struct kvm_segment code = data;
 
@@ -158,7 +159,8 @@ static void port(struct thread *t)
 	case VM_PORT_ROUND:
 		if (*data != (uint32_t)(t->said + 1)) {
 			t->failure = VM_ECHO;
-			snprintf(t->text, sizeof(t->text), "round %u is said after %lu", *data, t->said);
+			snprintf(t->text, sizeof(t->text), "round %u is said after %lu",
+				 *data, t->said);
 		}
 		t->said++;
 		break;
@@ -194,8 +196,9 @@ static void *run_cpu(void *arg)
 
 			ioctl(t->fd, KVM_GET_REGS, &r);
 			t->failure = VM_HOST;
-			snprintf(t->text, sizeof(t->text), "exit reason %u, hardware's %#llx, at %#llx",
-				 t->run->exit_reason, t->run->fail_entry.hardware_entry_failure_reason, r.rip);
+			snprintf(t->text, sizeof(t->text),
+				 "exit reason %u, hardware's %#llx, at %#llx", t->run->exit_reason,
+				 t->run->hw.hardware_exit_reason, r.rip);
 		}
 	}
 	return NULL;
@@ -206,10 +209,12 @@ static void *replace(void *arg)
 {
 	(void)arg;
 	for (uint64_t n = vm_shared.published + 1; !stop; n++) {
-		uint64_t *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		uint64_t *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE,
+				      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 		page[0] = n;
-		if (mremap(page, 4096, 4096, MREMAP_MAYMOVE | MREMAP_FIXED, vm_shared.stamp) == MAP_FAILED)
+		if (mremap(page, 4096, 4096, MREMAP_MAYMOVE | MREMAP_FIXED,
+			   vm_shared.stamp) == MAP_FAILED)
 			break;
 		vm_shared.published = n;
 		sleep_ms(5);

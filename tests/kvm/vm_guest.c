@@ -167,7 +167,8 @@ void vm_guest(struct vm_cpu *cpu)
 		wrmsr(msrs[i], msr_value(cpu, msrs[i]));
 	if (cpu->has_tsc_aux)
 		wrmsr(MSR_TSC_AUX, 77 + cpu->number);
-	asm volatile("mov %0, %%dr0; mov %1, %%dr3" : : "r"(0x1000 + cpu->number), "r"(0x3000 + cpu->number));
+	asm volatile("mov %0, %%dr0; mov %1, %%dr3"
+		     : : "r"(0x1000 + cpu->number), "r"(0x3000 + cpu->number));
 	for (uint64_t i = 0; i < VM_PAGES; i++)
 		cpu->pattern[i][0] = value(cpu, 0, i);
 
