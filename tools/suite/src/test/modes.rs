@@ -2,7 +2,7 @@
 //! Ways to boot a kernel that change what the module finds below it: a table,
 //! and for each a proof, from inside the machine, that it was really so.
 
-use anyhow::Result;
+use anyhow::{ensure, Result};
 use dune_machine::Series;
 
 use crate::context::Context;
@@ -11,12 +11,34 @@ use crate::test::tally::Tally;
 
 struct Mode {
     name: &'static str,
+    machine: Machine,
+    /// The first of the kernels that can be booted so.
+    since: Series,
     kernel_arguments: &'static [&'static str],
     cpu_features: &'static [&'static str],
     /// A shell command that succeeds in the machine where the mode is active.
     proof: &'static str,
     /// What runs: beginnings of names.
     folders: &'static [&'static str],
+}
+
+/// Where a mode can be had.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Machine {
+    Any,
+    Svm,
+    /// With this processor.
+    Vmx(&'static str),
+}
+
+impl Machine {
+    fn is(self, context: &Context) -> bool {
+        match self {
+            Machine::Any => true,
+            Machine::Svm => !context.is_vmx(),
+            Machine::Vmx(_) => context.is_vmx(),
+        }
+    }
 }
 
 /// What touches every mechanism of the module and of libdune.
@@ -39,9 +61,11 @@ const SWITCH: &[&str] = &[
 pub const DEFAULT_PROOF: &str =
     "[ $(($(od -An -tu1 -j529 -N1 /sys/kernel/boot_params/data) & 2)) = 2 ]";
 
-const MODES: [Mode; 7] = [
+const MODES: [Mode; 8] = [
     Mode {
         name: "pti",
+        machine: Machine::Any,
+        since: Series::V6_1,
         kernel_arguments: &["pti=on"],
         cpu_features: &[],
         proof: "grep -qw pti /proc/cpuinfo",
@@ -49,6 +73,8 @@ const MODES: [Mode; 7] = [
     },
     Mode {
         name: "la57",
+        machine: Machine::Svm,
+        since: Series::V6_1,
         kernel_arguments: &[],
         cpu_features: &["la57"],
         proof: "grep -qw la57 /proc/cpuinfo",
@@ -56,6 +82,8 @@ const MODES: [Mode; 7] = [
     },
     Mode {
         name: "nokaslr",
+        machine: Machine::Svm,
+        since: Series::V6_1,
         kernel_arguments: &["nokaslr"],
         cpu_features: &[],
         proof: "[ $(($(od -An -tu1 -j529 -N1 /sys/kernel/boot_params/data) & 2)) = 0 ]",
@@ -63,6 +91,8 @@ const MODES: [Mode; 7] = [
     },
     Mode {
         name: "retpoline",
+        machine: Machine::Any,
+        since: Series::V6_1,
         kernel_arguments: &["spectre_v2=retpoline,generic"],
         cpu_features: &[],
         proof: "grep -q Retpolines /sys/devices/system/cpu/vulnerabilities/spectre_v2",
@@ -70,6 +100,8 @@ const MODES: [Mode; 7] = [
     },
     Mode {
         name: "nomitigations",
+        machine: Machine::Any,
+        since: Series::V6_1,
         kernel_arguments: &["mitigations=off"],
         cpu_features: &[],
         proof: "grep -q ^Vulnerable /sys/devices/system/cpu/vulnerabilities/spectre_v2",
@@ -77,14 +109,29 @@ const MODES: [Mode; 7] = [
     },
     Mode {
         name: "preempt",
+        machine: Machine::Any,
+        since: Series::V6_1,
         kernel_arguments: &["preempt=full"],
         cpu_features: &[],
         proof: "dmesg | grep -q 'Dynamic Preempt: full'",
         folders: BROAD,
     },
+    // Debian's kernels know IBT since 6.12, QEMU's processors do not; FineIBT
+    // is in none of Debian's kernels, which gcc compiles.
+    Mode {
+        name: "ibt",
+        machine: Machine::Vmx("tigerlake"),
+        since: Series::V6_12,
+        kernel_arguments: &["ibt=on"],
+        cpu_features: &[],
+        proof: "dmesg | grep -q 'Indirect Branch Tracking enabled'",
+        folders: SWITCH,
+    },
     // Not a way to boot, but to install (make deb, docs/install.md).
     Mode {
         name: "package",
+        machine: Machine::Svm,
+        since: Series::V6_1,
         kernel_arguments: &[],
         cpu_features: &[],
         proof: DEFAULT_PROOF,
@@ -94,13 +141,22 @@ const MODES: [Mode; 7] = [
 
 /// The modes whose name is `name`, or all for "all".
 pub fn run(context: &Context, series: Series, name: &str, tally: &mut Tally) -> Result<()> {
-    for mode in MODES.iter().filter(|mode| name == "all" || name == mode.name) {
+    let wanted = |mode: &&Mode| match name {
+        "all" => mode.machine.is(context) && mode.since <= series,
+        _ => name == mode.name,
+    };
+    for mode in MODES.iter().filter(wanted) {
+        ensure!(mode.machine.is(context), "{name} cannot be had in this machine");
+        ensure!(mode.since <= series, "{name} cannot be had with {series}");
         let mut phase = Phase::new(
             &format!("{}-{}", context.name_of(series), mode.name),
             context.machine(series)?,
         );
         phase.config.kernel_arguments.extend(mode.kernel_arguments.iter().map(|&s| s.into()));
         phase.config.cpu_features.extend(mode.cpu_features.iter().map(|&s| s.into()));
+        if let Machine::Vmx(model) = mode.machine {
+            phase.config.model = Some(model.to_owned());
+        }
         phase.proof = Some(mode.proof);
         phase.folders = Some(mode.folders.to_vec());
         machines::run(context, &phase, None, tally)?;
