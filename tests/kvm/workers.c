@@ -17,7 +17,7 @@
 
 #define PAGES	32
 
-enum check {
+enum finding {
 	WELL,
 	MEMORY,
 	REGISTERS,
@@ -62,11 +62,11 @@ static bool registers_survive(u64 x)
 	return !bad;
 }
 
-static u64 fail(struct worker *w, enum check check, u64 detail)
+static u64 fail(struct worker *w, enum finding found, u64 detail)
 {
 	w->detail = detail;
-	w->failure = check;
-	return check;
+	w->failure = found;
+	return found;
 }
 
 /* In the guest. */
@@ -104,7 +104,8 @@ static void *replace(void *arg)
 	struct worker *w = arg;
 
 	for (u64 n = 1; ; n++) {
-		u64 *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		u64 *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE,
+				 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 		page[0] = n;
 		if (mremap(page, 4096, 4096, MREMAP_MAYMOVE | MREMAP_FIXED, stamp) == MAP_FAILED)
@@ -121,8 +122,8 @@ static void refused(int sig)
 {
 	const struct dune_run *run = running->run;
 
-	diag("signal %d: fault address %#llx, flags %#x, guest at %#llx, stack %#llx, tables at %p", sig,
-	     run->fault_address, run->fault_flags, run->regs.rip, run->regs.rsp, (void *)running->mem);
+	diag("signal %d: fault address %#llx, flags %#x, guest at %#llx, stack %#llx", sig,
+	     run->fault_address, run->fault_flags, run->regs.rip, run->regs.rsp);
 	_exit(128 + sig);
 }
 
@@ -140,7 +141,8 @@ static void worker(struct worker *w)
 	pthread_create(&t, NULL, replace, w);
 	enum guest_end end = guest_call(&g, work, w);
 
-	diag("a Dune process ended: %s, failure %lu, %#lx", guest_end_name(&g, end), w->failure, w->detail);
+	diag("a Dune process ended: %s, failure %lu, %#lx", guest_end_name(&g, end),
+	     w->failure, w->detail);
 	_exit(1);
 }
 
