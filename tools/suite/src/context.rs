@@ -72,6 +72,16 @@ impl Context {
         }
     }
 
+    /// The same, with the Intel machine, its own processor and number of them.
+    pub fn with_vmx(&self) -> Self {
+        Context {
+            source: self.source.clone(),
+            build: self.build.clone(),
+            layout: self.layout.clone(),
+            choice: Choice { machine: Hardware::Vmx, model: None, cpus: None },
+        }
+    }
+
     pub fn is_vmx(&self) -> bool {
         self.choice.machine == Hardware::Vmx
     }
