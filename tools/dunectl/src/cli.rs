@@ -125,7 +125,7 @@ pub struct Hardware {
     pub kernel: Series,
 
     /// Processor of the emulated machine, by QEMU's or Bochs's name for it [default: EPYC
-    /// in svm, corei7_ivy_bridge_3770k in vmx; corei7_icelake_u has INVPCID and EPT A/D]
+    /// in svm, corei7_ivy_bridge_3770k in vmx; corei7_haswell_4770 has INVPCID and EPT A/D]
     #[arg(long, value_name = "NAME", value_parser = parse_model)]
     pub model: Option<String>,
 

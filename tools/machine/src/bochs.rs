@@ -59,6 +59,9 @@ const KERNEL_ARGUMENTS: &str = "8250.nr_uarts=2";
 /// spins; among several it costs the others nothing.
 const ONE_CPU_ARGUMENTS: &str = "idle=poll";
 
+/// RDRAND and RDSEED, which differ from run to run.
+const COUNTING_ARGUMENTS: &str = "clearcpuid=158,306";
+
 /// The debugger's commands: go on; after a SIGINT, registers and stack.
 const COMMANDS: &str = "c\nr\nprint-stack 64\nq\n";
 
@@ -80,12 +83,18 @@ pub fn start(layout: &Layout, config: &Config, initramfs: &Path) -> Result<(Boch
             share.display()
         )));
     }
+    if !config.cpu_features.is_empty() {
+        let lacking = "Bochs cannot add features to a processor: choose another with --model";
+        return Err(Error::Usage(lacking.to_owned()));
+    }
     let base = images::base(layout, config.say)?;
     let copies = images::copies(layout, config)?;
     let boot = memory_file(c"boot")?;
     let initramfs = fs::read(initramfs).context(format!("reading {}", initramfs.display()))?;
     let one = if config.cpus == 1 { ONE_CPU_ARGUMENTS } else { "" };
-    let command_line = config.command_line(&[KERNEL_ARGUMENTS, PORTS_ARGUMENT, one]);
+    let counting = if config.counting { COUNTING_ARGUMENTS } else { "" };
+    let all = [KERNEL_ARGUMENTS, PORTS_ARGUMENT, one, counting];
+    let command_line = config.command_line(&all);
     boot::write(&boot, &config.kernel, &initramfs, &command_line, config.memory)?;
 
     let describe = || "making the machine's lines";
@@ -174,10 +183,6 @@ fn settings_text(config: &Config, files: &Files) -> String {
     let Files { boot, base, copies, console, line, port } = files;
     let (cpus, memory) = (config.cpus, config.memory);
     let model = config.model.as_deref().unwrap_or(MODEL);
-    let features = match config.cpu_features.is_empty() {
-        true => String::new(),
-        false => format!(", add_features=\"{}\"", config.cpu_features.join(" ")),
-    };
     let clock = match config.counting {
         true => CLOCK.to_string(),
         false => "utc".to_owned(),
@@ -189,7 +194,7 @@ fn settings_text(config: &Config, files: &Files) -> String {
          romimage: file={BIOS}\n\
          vgaromimage: file={VGA_BIOS}\n\
          memory: guest={memory}, host={memory}\n\
-         cpu: model={model}, count=1:{cpus}:1, ips={INSTRUCTIONS_PER_SECOND}, reset_on_triple_fault=0{features}\n\
+         cpu: model={model}, count=1:{cpus}:1, ips={INSTRUCTIONS_PER_SECOND}, reset_on_triple_fault=0\n\
          clock: sync=none, time0={clock}\n\
          boot: disk\n\
          floppy_bootsig_check: disabled=1\n\

@@ -24,7 +24,7 @@ const KERNEL_ARGUMENTS: &str = "console=ttyS0,115200 quiet loglevel=4 panic=-1 t
      rcupdate.rcu_cpu_stall_timeout=60";
 
 /// In counting mode every run must take the same way: no randomness.
-const COUNTING_ARGUMENTS: &str = "nokaslr norandmaps random.trust_cpu=off";
+const COUNTING_ARGUMENTS: &str = "nokaslr norandmaps";
 
 /// Which hardware is emulated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

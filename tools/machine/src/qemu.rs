@@ -39,6 +39,9 @@ const KERNEL_ARGUMENTS: &str = "unknown_nmi_panic 8250.nr_uarts=1";
 /// as were asked for; the first is one more, for the kernel's own work.
 const SEVERAL_ARGUMENTS: &str = "isolcpus=0";
 
+/// RDRAND is really random here; Bochs's is not.
+const COUNTING_ARGUMENTS: &str = "random.trust_cpu=off";
+
 pub struct Qemu {
     process: Process,
     monitor: UnixStream,
@@ -110,7 +113,8 @@ fn arguments(config: &Config, initramfs: &Path) -> Vec<OsString> {
     add(&[word("-kernel"), config.kernel.image().as_ref()]);
     add(&[word("-initrd"), initramfs.as_ref()]);
     let several = if config.cpus > 1 { SEVERAL_ARGUMENTS } else { "" };
-    let kernel_arguments = config.command_line(&[KERNEL_ARGUMENTS, several]);
+    let counting = if config.counting { COUNTING_ARGUMENTS } else { "" };
+    let kernel_arguments = config.command_line(&[KERNEL_ARGUMENTS, several, counting]);
     add(&[word("-append"), kernel_arguments.as_ref()]);
 
     add(&["-serial", "chardev:console", "-device", "virtio-serial-pci"].map(OsStr::new));
