@@ -38,6 +38,8 @@ const TROUBLE_ANYWHERE: [&str; 13] = [
     "refcount_t: ",
 ];
 
+const FIRST_PROCESS: &str = "Run /init as init process";
+
 /// All that the kernel of a machine has said.
 #[derive(Debug, Default)]
 pub struct KernelLog {
@@ -54,9 +56,13 @@ impl KernelLog {
     }
 
     /// Bugs, warnings, stalls and the like since a record, each with the
-    /// lines that follow it (a backtrace).
+    /// lines that follow it (a backtrace). What comes before the first process
+    /// is between the kernel and the emulator (6.12 warns of the processors that
+    /// Bochs describes).
     pub fn trouble_since(&self, first: usize) -> Option<String> {
         const FOLLOWING: usize = 40;
+        let begun = self.records.iter().position(|record| record.text.starts_with(FIRST_PROCESS));
+        let first = first.max(begun.unwrap_or(0));
         let mut told = String::new();
         let mut until = 0;
         for (number, record) in self.records.iter().enumerate().skip(first) {
@@ -111,6 +117,13 @@ mod tests {
         ] {
             assert!(log(&["fine", text]).trouble().is_some(), "{text}");
         }
+    }
+
+    #[test]
+    fn trouble_counts_from_the_first_process_on() {
+        let all = ["WARNING: CPU: 0 PID: 0 at x.c:1 f", FIRST_PROCESS, "fine"];
+        assert_eq!(log(&all).trouble(), None);
+        assert!(log(&[FIRST_PROCESS, "fine", all[0]]).trouble().is_some());
     }
 
     #[test]
