@@ -14,15 +14,19 @@
  * @name:	as in /proc/kallsyms
  *
  * A kprobe on the function finds it, or the place behind its ENDBR; the
- * symbol's own offset leads back to its start. To be called directly
- * (static_call), since it may have no ENDBR.
+ * symbol's own offset leads back to its start. The probe is disabled: nothing
+ * of the kernel's text is touched, which some CPU may be executing. To be
+ * called directly (static_call), since the function may have no ENDBR.
  *
  * Return: 0 where there is no such function, or none that a kprobe may be set
  * on (or no CONFIG_KPROBES).
  */
 unsigned long dune_find_function(const char *name)
 {
-	struct kprobe probe = { .symbol_name = name };
+	struct kprobe probe = {
+		.symbol_name = name,
+		.flags = KPROBE_FLAG_DISABLED,
+	};
 	char symbol[KSYM_SYMBOL_LEN];
 	unsigned long offset;
 	size_t length = strlen(name);
