@@ -61,7 +61,19 @@ const SWITCH: &[&str] = &[
 pub const DEFAULT_PROOF: &str =
     "[ $(($(od -An -tu1 -j529 -N1 /sys/kernel/boot_params/data) & 2)) = 2 ]";
 
-const MODES: [Mode; 8] = [
+/// Life beside KVM, whose machines need SVM or VT-x as we do.
+const KVM: &[&str] = &["kvm"];
+
+const MODES: [Mode; 9] = [
+    Mode {
+        name: "kvm",
+        machine: Machine::Any,
+        since: Series::V6_1,
+        kernel_arguments: &[],
+        cpu_features: &[],
+        proof: "modprobe -n kvm",
+        folders: KVM,
+    },
     Mode {
         name: "pti",
         machine: Machine::Any,
