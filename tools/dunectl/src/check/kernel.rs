@@ -62,8 +62,7 @@ fn secure_boot() -> Finding {
     }
 }
 
-/// Beside kvm_amd Dune goes in whatever state; it and kvm_intel exclude each
-/// other as long as vmx.c does not share (kernel/vendor.h).
+/// Beside KVM Dune goes in whatever state.
 fn kvm() -> Finding {
     let users = |name: &str| {
         let module = Path::new("/sys/module").join(name);
@@ -73,20 +72,12 @@ fn kvm() -> Finding {
         0 => "no virtual machine runs",
         _ => "virtual machines run",
     };
-    match (users("kvm_amd"), users("kvm_intel")) {
-        (Some(users), _) => Finding::good(
+    match users("kvm_amd").or(users("kvm_intel")) {
+        Some(users) => Finding::good(
             "KVM",
-            format!("kvm_amd is loaded, {}: dune.ko goes beside it", machines(users)),
+            format!("it is loaded, {}: dune.ko goes beside it", machines(users)),
         ),
-        (_, Some(users)) => Finding::note(
-            "KVM",
-            format!(
-                "kvm_intel is loaded, {}: where dune.ko says that virtualization is in use, as \
-                 root, modprobe -r kvm_intel",
-                machines(users)
-            ),
-        ),
-        _ => Finding::good("KVM", "not loaded: dune.ko turns virtualization on by itself"),
+        None => Finding::good("KVM", "not loaded: dune.ko turns virtualization on by itself"),
     }
 }
 
