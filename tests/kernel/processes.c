@@ -123,7 +123,8 @@ static void per_vcpu(void)
 	if (kernel_has("kasan_poison"))
 		skip("KASAN keeps what is freed", "and gives it back");
 	else
-		ok(before - after < used, "and gives it back (%ld KB, after 4000 more %ld KB)", before, after);
+		/* Four times @used if they leak; the kernel's own pools vary. */
+		ok(before - after < 2 * used, "and gives it back (%ld KB, after 4000 more %ld KB)", before, after);
 	close(dev);
 }
 
@@ -210,12 +211,14 @@ int main(void)
 	long after = available();
 
 	/* Some of it comes by way of RCU and of work queues. */
-	for (int i = 0; i < 50 && empty - after >= 8192; i++)
+	for (int i = 0; i < 50 && empty - after >= 20 * n; i++) {
+		sleep_ms(200);
 		after = available();
+	}
 	if (kernel_has("kasan_poison"))
 		skip("KASAN keeps what is freed", "memory is back");
 	else
-		ok(empty - after < 8192, "memory is back (%ld KB, now %ld KB)", empty, after);
+		ok(empty - after < 20 * n, "memory is back (%ld KB, now %ld KB)", empty, after);
 	ok(file_number("/sys/module/dune/refcnt") == 0, "no reference to the module is left");
 	klog_read(&log);
 	ok(!log.complaint, "the kernel log has no complaint %s", log.first);
