@@ -18,6 +18,7 @@
 
 #include "compat.h"
 #include "dune.h"
+#include "guest.h"
 #include "svm.h"
 #include "vendor.h"
 
@@ -159,8 +160,8 @@ static void svm_info(struct dune_info *info)
 {
 	info->vendor = DUNE_VENDOR_SVM;
 	info->address_bits = 47;
-	info->guest_cr0 = SVM_GUEST_CR0;
-	info->guest_cr4 = svm_guest_cr4();
+	info->guest_cr0 = DUNE_GUEST_CR0;
+	info->guest_cr4 = guest_cr4();
 	info->guest_efer = SVM_GUEST_EFER;
 	if (info->guest_cr4 & X86_CR4_PCIDE)
 		info->features |= DUNE_FEATURE_PCID;

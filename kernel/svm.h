@@ -41,9 +41,6 @@ enum svm_answer {
 	SVM_ANSWER_EXIT,	/* svm_exit.c has a case of its own */
 };
 
-/* Modes of the guest; they are the kernel's to say. */
-#define SVM_GUEST_CR0	(X86_CR0_PE | X86_CR0_MP | X86_CR0_ET | X86_CR0_NE | \
-			 X86_CR0_WP | X86_CR0_AM | X86_CR0_PG)
 /* SVME must be set in a guest's EFER too, APM 15.5.1. */
 #define SVM_GUEST_EFER	(EFER_SCE | EFER_LME | EFER_LMA | EFER_NX | EFER_SVME)
 
@@ -70,7 +67,6 @@ void svm_load(struct dune_vcpu *vcpu);
 void svm_store(struct dune_vcpu *vcpu);
 void svm_moved(struct dune_vcpu *vcpu, bool migrated);
 bool svm_enter(struct dune_vcpu *vcpu, bool flush);
-u64 svm_guest_cr4(void);
 void svm_fix_state(struct vmcb_save_area *save);
 void svm_reset_state(struct vmcb *vmcb);
 

@@ -15,6 +15,7 @@
 #include <asm/mem_encrypt.h>
 
 #include "dune.h"
+#include "guest.h"
 #include "svm.h"
 #include "regs_offsets.h"
 #include "vendor.h"
@@ -43,19 +44,6 @@ CHECK_REG(R15, r15);
 #define CLEAN_DEBUG		BIT(6)
 #define CLEAN_ALL		0x3ffU
 
-u64 svm_guest_cr4(void)
-{
-	u64 cr4 = X86_CR4_PAE | X86_CR4_PGE | X86_CR4_OSFXSR |
-		  X86_CR4_OSXMMEXCPT;
-
-	/* What user mode may use here; the rest of the host's CR4 is its own. */
-	cr4 |= __read_cr4() & (X86_CR4_OSXSAVE | X86_CR4_FSGSBASE |
-			       X86_CR4_UMIP);
-	if (boot_cpu_has(X86_FEATURE_PCID))
-		cr4 |= X86_CR4_PCIDE;
-	return cr4;
-}
-
 static u32 xcr0_low(void)
 {
 	u32 low, high;
@@ -67,8 +55,8 @@ static u32 xcr0_low(void)
 /* What of the guest's state is the kernel's to say. */
 void svm_fix_state(struct vmcb_save_area *save)
 {
-	save->cr0 = SVM_GUEST_CR0;
-	save->cr4 = svm_guest_cr4();
+	save->cr0 = DUNE_GUEST_CR0;
+	save->cr4 = guest_cr4();
 	save->efer = SVM_GUEST_EFER;
 	save->dr6 = DR6_RESERVED;
 	save->dr7 = 0x400;
@@ -200,13 +188,6 @@ void svm_set_state(struct dune_vcpu *vcpu, const struct dune_state *state)
 	vmcb->control.clean = 0;
 }
 
-/* Bits of RFLAGS that mean nothing in 64-bit mode or are for VM86 only. */
-#define RFLAGS_ALLOWED	(X86_EFLAGS_CF | X86_EFLAGS_PF | X86_EFLAGS_AF | \
-			 X86_EFLAGS_ZF | X86_EFLAGS_SF | X86_EFLAGS_TF | \
-			 X86_EFLAGS_IF | X86_EFLAGS_DF | X86_EFLAGS_OF | \
-			 X86_EFLAGS_IOPL | X86_EFLAGS_NT | X86_EFLAGS_RF | \
-			 X86_EFLAGS_AC | X86_EFLAGS_ID)
-
 void svm_load(struct dune_vcpu *vcpu)
 {
 	struct vmcb *vmcb = vcpu->hw->vmcb;
@@ -219,8 +200,7 @@ void svm_load(struct dune_vcpu *vcpu)
 		vmcb->control.int_state = 0;
 	vmcb->save.rip = rip;
 	vmcb->save.rsp = READ_ONCE(regs->rsp);
-	vmcb->save.rflags = (READ_ONCE(regs->rflags) & RFLAGS_ALLOWED) |
-			    X86_EFLAGS_FIXED;
+	vmcb->save.rflags = guest_rflags(READ_ONCE(regs->rflags));
 	/*
 	 * The host's interrupts never ask the guest's RFLAGS.IF. Written as a
 	 * whole, since TCG leaves anything here when it refuses a state. The

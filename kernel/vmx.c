@@ -19,6 +19,7 @@
 
 #include "compat.h"
 #include "dune.h"
+#include "guest.h"
 #include "mirror.h"
 #include "vendor.h"
 #include "vmx.h"
@@ -252,26 +253,13 @@ static int vmx_init(void)
 	return 0;
 }
 
-u64 vmx_guest_cr4(void)
-{
-	u64 cr4 = X86_CR4_PAE | X86_CR4_PGE | X86_CR4_OSFXSR |
-		  X86_CR4_OSXMMEXCPT;
-
-	/* What user mode may use here; the rest of the host's CR4 is its own. */
-	cr4 |= __read_cr4() & (X86_CR4_OSXSAVE | X86_CR4_FSGSBASE |
-			       X86_CR4_UMIP);
-	if (boot_cpu_has(X86_FEATURE_PCID))
-		cr4 |= X86_CR4_PCIDE;
-	return cr4;
-}
-
 static void vmx_info(struct dune_info *info)
 {
 	info->vendor = DUNE_VENDOR_VMX;
 	info->address_bits = min_t(u32, boot_cpu_data.x86_phys_bits, 47);
 	info->granules = mirror_granules();
-	info->guest_cr0 = VMX_GUEST_CR0;
-	info->guest_cr4 = vmx_guest_cr4();
+	info->guest_cr0 = DUNE_GUEST_CR0;
+	info->guest_cr4 = guest_cr4();
 	info->guest_efer = EFER_SCE | EFER_LME | EFER_LMA | EFER_NX;
 	if (info->guest_cr4 & X86_CR4_PCIDE)
 		info->features |= DUNE_FEATURE_PCID;

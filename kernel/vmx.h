@@ -129,12 +129,7 @@ enum vmx_answer {
 	VMX_ANSWER_UD,		/* #UD */
 };
 
-/* The modes of the guest are the kernel's to say. */
-#define VMX_GUEST_CR0	(X86_CR0_PE | X86_CR0_MP | X86_CR0_ET | X86_CR0_NE | \
-			 X86_CR0_WP | X86_CR0_AM | X86_CR0_PG)
-
 /* vmx.c */
-u64 vmx_guest_cr4(void);
 bool vmx_on(void);
 void vmx_activate(struct vcpu_hw *hw);
 void vmx_deactivate(struct vcpu_hw *hw);

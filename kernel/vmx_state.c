@@ -8,6 +8,7 @@
 #include <asm/segment.h>
 #include <asm/special_insns.h>
 
+#include "guest.h"
 #include "vmx.h"
 #include "vmx_ops.h"
 
@@ -57,10 +58,10 @@ void vmx_write_setup(const struct vcpu_hw *hw)
 	vmcs_write(EXCEPTION_BITMAP, BIT(1) | BIT(17) | BIT(18));
 	vmcs_write(CR0_GUEST_HOST_MASK, ~0ULL);
 	vmcs_write(CR4_GUEST_HOST_MASK, ~0ULL);
-	vmcs_write(CR0_READ_SHADOW, VMX_GUEST_CR0);
-	vmcs_write(CR4_READ_SHADOW, vmx_guest_cr4());
-	vmcs_write(GUEST_CR0, VMX_GUEST_CR0);
-	vmcs_write(GUEST_CR4, vmx_guest_cr4() | X86_CR4_VMXE);
+	vmcs_write(CR0_READ_SHADOW, DUNE_GUEST_CR0);
+	vmcs_write(CR4_READ_SHADOW, guest_cr4());
+	vmcs_write(GUEST_CR0, DUNE_GUEST_CR0);
+	vmcs_write(GUEST_CR4, guest_cr4() | X86_CR4_VMXE);
 	vmcs_write(GUEST_DR7, 0x400);
 
 	vmcs_write(HOST_CR0, read_cr0());
@@ -81,16 +82,10 @@ static u32 rights(u16 attributes)
 	return (attributes & 0xff) | (attributes & 0xf00) << 4;
 }
 
-/* As SVM does by itself; an entry would be refused. */
-static u64 canonical(u64 address)
-{
-	return (s64)(address << 16) >> 16;
-}
-
 static void write_segment(int i, const struct dune_segment *segment, u32 rights)
 {
 	vmcs_write(segments[i].selector, segment->selector);
-	vmcs_write(segments[i].base, canonical(segment->base));
+	vmcs_write(segments[i].base, guest_canonical(segment->base));
 	vmcs_write(segments[i].limit, segment->limit);
 	vmcs_write(segments[i].rights, rights);
 }
@@ -109,14 +104,14 @@ void vmx_write_state(const struct dune_state *state)
 			ar = (ar & ~0x60) | state->cpl << VMX_AR_DPL_SHIFT;
 		write_segment(i, segment, ar);
 	}
-	vmcs_write(GUEST_GDTR_BASE, canonical(state->gdtr.base));
+	vmcs_write(GUEST_GDTR_BASE, guest_canonical(state->gdtr.base));
 	vmcs_write(GUEST_GDTR_LIMIT, state->gdtr.limit & 0xffff);
-	vmcs_write(GUEST_IDTR_BASE, canonical(state->idtr.base));
+	vmcs_write(GUEST_IDTR_BASE, guest_canonical(state->idtr.base));
 	vmcs_write(GUEST_IDTR_LIMIT, state->idtr.limit & 0xffff);
 	vmcs_write(GUEST_CR3, state->cr3);
 	vmcs_write(GUEST_SYSENTER_CS, (u32)state->sysenter_cs);
-	vmcs_write(GUEST_SYSENTER_ESP, canonical(state->sysenter_esp));
-	vmcs_write(GUEST_SYSENTER_EIP, canonical(state->sysenter_eip));
+	vmcs_write(GUEST_SYSENTER_ESP, guest_canonical(state->sysenter_esp));
+	vmcs_write(GUEST_SYSENTER_EIP, guest_canonical(state->sysenter_eip));
 	vmcs_write(GUEST_INTERRUPTIBILITY_INFO, 0);
 	vmcs_write(GUEST_PENDING_DBG_EXCEPTIONS, 0);
 	vmcs_write(VM_ENTRY_INTR_INFO_FIELD, 0);

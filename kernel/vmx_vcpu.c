@@ -20,6 +20,7 @@
 
 #include "compat.h"
 #include "dune.h"
+#include "guest.h"
 #include "regs_offsets.h"
 #include "vendor.h"
 #include "vmx.h"
@@ -140,12 +141,6 @@ void vmx_get_state(struct dune_vcpu *vcpu, struct dune_state *state)
 	get_outside_vmcs(hw, state);
 }
 
-/* Bits 63 to 48 are bit 47's, as SVM has it; the processor would refuse. */
-static u64 canonical(u64 address)
-{
-	return (s64)(address << 16) >> 16;
-}
-
 /*
  * The processor refuses an illegal state at the entry (DUNE_EXIT_INVALID).
  * What could reach beyond the guest is not in struct dune_state.
@@ -156,10 +151,10 @@ void vmx_set_state(struct dune_vcpu *vcpu, const struct dune_state *state)
 
 	hw->state = *state;
 	hw->msrs[VMX_MSR_STAR] = state->star;
-	hw->msrs[VMX_MSR_LSTAR] = canonical(state->lstar);
-	hw->msrs[VMX_MSR_CSTAR] = canonical(state->cstar);
+	hw->msrs[VMX_MSR_LSTAR] = guest_canonical(state->lstar);
+	hw->msrs[VMX_MSR_CSTAR] = guest_canonical(state->cstar);
 	hw->msrs[VMX_MSR_SFMASK] = (u32)state->sfmask;
-	hw->kernel_gs_base = canonical(state->kernel_gs_base);
+	hw->kernel_gs_base = guest_canonical(state->kernel_gs_base);
 	hw->cr2 = state->cr2;
 	hw->pending &= ~(VMX_PENDING_EVENT | VMX_PENDING_SKIP);
 	hw->pending |= VMX_PENDING_STATE;
@@ -175,19 +170,11 @@ void vmx_filter(struct dune_vcpu *vcpu, bool notsc, bool nocpuid)
 	hw->pending |= VMX_PENDING_CONTROLS;
 }
 
-/* Bits of RFLAGS that mean nothing in 64-bit mode or are for VM86 only. */
-#define RFLAGS_ALLOWED	(X86_EFLAGS_CF | X86_EFLAGS_PF | X86_EFLAGS_AF | \
-			 X86_EFLAGS_ZF | X86_EFLAGS_SF | X86_EFLAGS_TF | \
-			 X86_EFLAGS_IF | X86_EFLAGS_DF | X86_EFLAGS_OF | \
-			 X86_EFLAGS_IOPL | X86_EFLAGS_NT | X86_EFLAGS_RF | \
-			 X86_EFLAGS_AC | X86_EFLAGS_ID)
-
 void vmx_load(struct dune_vcpu *vcpu)
 {
 	const struct dune_regs *regs = &vcpu->run->regs;
 	struct vcpu_hw *hw = vcpu->hw;
-	u64 rflags = (READ_ONCE(regs->rflags) & RFLAGS_ALLOWED) |
-		     X86_EFLAGS_FIXED;
+	u64 rflags = guest_rflags(READ_ONCE(regs->rflags));
 	u64 rip = READ_ONCE(regs->rip);
 
 	/* A shadow of STI or MOV SS belongs to the instruction at RIP. */

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What of a guest's registers is the kernel's to say, whatever the vendor.
+ */
+#ifndef DUNE_GUEST_H
+#define DUNE_GUEST_H
+
+#include <linux/types.h>
+#include <asm/cpufeature.h>
+#include <asm/processor-flags.h>
+#include <asm/special_insns.h>
+
+#define DUNE_GUEST_CR0	(X86_CR0_PE | X86_CR0_MP | X86_CR0_ET | X86_CR0_NE | \
+			 X86_CR0_WP | X86_CR0_AM | X86_CR0_PG)
+
+static inline u64 guest_cr4(void)
+{
+	u64 cr4 = X86_CR4_PAE | X86_CR4_PGE | X86_CR4_OSFXSR |
+		  X86_CR4_OSXMMEXCPT;
+
+	/* What user mode may use here; the rest of the host's CR4 is its own. */
+	cr4 |= __read_cr4() & (X86_CR4_OSXSAVE | X86_CR4_FSGSBASE |
+			       X86_CR4_UMIP);
+	if (boot_cpu_has(X86_FEATURE_PCID))
+		cr4 |= X86_CR4_PCIDE;
+	return cr4;
+}
+
+/* Not the bits that mean nothing in 64-bit mode or are for VM86 only. */
+static inline u64 guest_rflags(u64 wanted)
+{
+	return (wanted & (X86_EFLAGS_CF | X86_EFLAGS_PF | X86_EFLAGS_AF |
+			  X86_EFLAGS_ZF | X86_EFLAGS_SF | X86_EFLAGS_TF |
+			  X86_EFLAGS_IF | X86_EFLAGS_DF | X86_EFLAGS_OF |
+			  X86_EFLAGS_IOPL | X86_EFLAGS_NT | X86_EFLAGS_RF |
+			  X86_EFLAGS_AC | X86_EFLAGS_ID)) | X86_EFLAGS_FIXED;
+}
+
+/*
+ * Bits 63 to 48 are bit 47's. SVM makes an address so by itself; VT-x would
+ * refuse the entry.
+ */
+static inline u64 guest_canonical(u64 address)
+{
+	return (s64)(address << 16) >> 16;
+}
+
+#endif /* DUNE_GUEST_H */
