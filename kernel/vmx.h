@@ -141,6 +141,7 @@ extern u64 vmx_msr_bitmap;	/* physical address */
 /* vmx_controls.c */
 struct vmx_controls {
 	u32 pin, cpu, cpu2, exit, entry;
+	u32 timer;
 };
 
 extern struct vmx_controls vmx_controls;

@@ -23,6 +23,7 @@
 #include <linux/nospec.h>
 #include <asm/cpufeature.h>
 #include <asm/msr.h>
+#include <asm/tsc.h>
 
 #include "compat.h"
 #include "vmx.h"
@@ -46,6 +47,11 @@ static const struct control table[] = {
 	/* The host's own events: they end the guest, the host takes them. */
 	{ PIN_BASED_EXT_INTR_MASK, PIN, NEEDED, "external-interrupt exiting" },
 	{ PIN_BASED_NMI_EXITING, PIN, NEEDED, "NMI exiting" },
+	/*
+	 * Bochs masks the host's interrupts at an entry with RFLAGS.IF clear,
+	 * until the guest changes IF: a loop that does not would never end.
+	 */
+	{ PIN_BASED_VMX_PREEMPTION_TIMER, PIN, IF_THERE, "preemption timer" },
 	/* The way to the kernel, besides VMCALL. */
 	{ CPU_BASED_HLT_EXITING, CPU, NEEDED, "HLT exiting" },
 	/* The task priority, which means nothing here. */
@@ -93,7 +99,19 @@ static const u32 capability_msrs[][2] = {
 	[ENTRY] = { MSR_IA32_VMX_ENTRY_CTLS, MSR_IA32_VMX_TRUE_ENTRY_CTLS },
 };
 
+/* A tick of the host's: what ends a guest anyway, so it costs nothing. */
+#define TIMER_MS	4
+
 struct vmx_controls vmx_controls;
+
+/* In units of the timer, which are 2^n of the TSC's (SDM appendix A.6). */
+static u32 timer_value(void)
+{
+	u64 misc;
+
+	rdmsrq(MSR_IA32_VMX_MISC, misc);
+	return (u64)tsc_khz * TIMER_MS >> (misc & 0x1f);
+}
 
 /* The low half of a capability: bits that must be 1; the high: may be 1. */
 static int choose(const struct control *control, u64 capability, u32 *word)
@@ -146,6 +164,7 @@ int vmx_controls_init(void)
 		.cpu2 = words[CPU2],
 		.exit = words[EXIT],
 		.entry = words[ENTRY],
+		.timer = timer_value(),
 	};
 	return 0;
 }

@@ -164,6 +164,7 @@ static noinline int vmx_handle_other(struct dune_vcpu *vcpu)
 	case EXIT_REASON_EPT_VIOLATION:
 		return vmx_fault(vcpu);
 	case EXIT_REASON_EXTERNAL_INTERRUPT:
+	case EXIT_REASON_PREEMPTION_TIMER:
 	case EXIT_REASON_MCE_DURING_VMENTRY:
 		dune_count(vcpu, DUNE_COUNT_INTERRUPT);
 		return 0;

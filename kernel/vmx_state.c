@@ -40,6 +40,8 @@ void vmx_write_setup(const struct vcpu_hw *hw)
 	for (i = 0; i < ARRAY_SIZE(zeroes); i++)
 		vmcs_write(zeroes[i], 0);
 	vmcs_write(PIN_BASED_VM_EXEC_CONTROL, vmx_controls.pin);
+	if (vmx_controls.pin & PIN_BASED_VMX_PREEMPTION_TIMER)
+		vmcs_write(VMX_PREEMPTION_TIMER_VALUE, vmx_controls.timer);
 	vmcs_write(SECONDARY_VM_EXEC_CONTROL, vmx_controls.cpu2);
 	vmcs_write(VM_EXIT_CONTROLS, vmx_controls.exit);
 	vmcs_write(VM_ENTRY_CONTROLS, vmx_controls.entry);

@@ -64,20 +64,11 @@ SYM_FUNC_START(vmx_switch)
 	CLEAR_CPU_BUFFERS
 
 	UNWIND_HINT_SAVE
-	/*
-	 * In the shadow of STI nothing comes before the entry, and in the guest
-	 * an interrupt is an exit, whatever the guest's IF: the host's need not
-	 * be set. But Bochs looks at its mask of events only where IF changes,
-	 * and would leave a guest with IF = 0 alone with the CPU for ever.
-	 */
 	jnc	2f
-	sti
 	vmresume
 	jmp	3f
-2:	sti
-	vmlaunch
-3:	cli
-	/* No entry: the guest's registers are as they were in memory. */
+2:	vmlaunch
+3:	/* No entry: the guest's registers are as they were in memory. */
 	mov	$1, %eax
 	jmp	.Lhost
 

@@ -386,8 +386,11 @@ static bool host_event(const struct vmx_exit *exit)
 	case EXIT_REASON_MCE_DURING_VMENTRY:
 		asm volatile("int $18");
 		return false;
+	case EXIT_REASON_EXTERNAL_INTERRUPT:
+	case EXIT_REASON_PREEMPTION_TIMER:
+		return true;
 	default:
-		return exit->reason == EXIT_REASON_EXTERNAL_INTERRUPT;
+		return false;
 	}
 }
 
