@@ -28,6 +28,7 @@
 #include <asm/msr.h>
 #include <asm/page.h>
 #include <asm/svm.h>
+#include <asm/cpufeature.h>
 #include <asm/thread_info.h>
 
 /* Since 6.3 the flags of a VMA are changed by functions that check locks. */
@@ -90,6 +91,46 @@ static inline void unregister_syscore(struct syscore *syscore)
 }
 #else
 #define SYSCORE_ARGUMENT	void *unused
+#endif
+
+/* Renamed in 5.15 and 6.9; here as in the newest. */
+#ifdef CONFIG_PAGE_TABLE_ISOLATION
+#define CONFIG_MITIGATION_PAGE_TABLE_ISOLATION	1
+#endif
+
+/* The page table of user mode, where the kernel's is another one. */
+static inline pgd_t *user_page_table(pgd_t *pgd)
+{
+#ifdef CONFIG_MITIGATION_PAGE_TABLE_ISOLATION
+	if (boot_cpu_has(X86_FEATURE_PTI))
+		return kernel_to_user_pgdp(pgd);
+#endif
+	return pgd;
+}
+
+/* Since 6.9: interrupts and exceptions without an IDT. */
+static inline bool kernel_uses_fred(void)
+{
+#ifdef X86_FEATURE_FRED
+	return boot_cpu_has(X86_FEATURE_FRED);
+#else
+	return false;
+#endif
+}
+
+/* Since 6.15: TLB shootdown by INVLPGB, without interrupts. */
+static inline bool kernel_flushes_by_broadcast(void)
+{
+#ifdef CONFIG_BROADCAST_TLB_FLUSH
+	return boot_cpu_has(X86_FEATURE_INVLPGB);
+#else
+	return false;
+#endif
+}
+
+/* Since 6.6; before, it was called for page tables that are shared only. */
+#ifndef HAVE_ARCH_INVALIDATE
+#define arch_invalidate_secondary_tlbs	invalidate_range
 #endif
 
 /* Since 7.0 this word of the VMCB has a name for all of its bits. */

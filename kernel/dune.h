@@ -16,6 +16,7 @@
 #include <linux/sched.h>
 #include <linux/dune.h>
 
+#include "kick.h"
 #include "mirror.h"
 
 /**
@@ -26,6 +27,8 @@
  *		that the processor walks is always the live one.
  * @mirror:	where the second-level page table has a format of its own: the
  *		one that all address spaces of @mm share; else NULL
+ * @shootdown:	where it is the page table itself, and the kernel flushes
+ *		TLBs without interrupts; else NULL
  *
  * Never changes after open; needs no lock.
  */
@@ -33,10 +36,12 @@ struct dune_vm {
 	struct kref kref;
 	struct mm_struct *mm;
 	struct mirror *mirror;
+	struct shootdown *shootdown;
 };
 
-/* Set at load, where dune_vm.mirror is. */
+/* Set at load: where dune_vm.mirror is; where vCPUs are to be kicked. */
 DECLARE_STATIC_KEY_FALSE(dune_mirrors);
+DECLARE_STATIC_KEY_FALSE(dune_kicks);
 
 /**
  * struct dune_vcpu - a virtual processor of one thread
@@ -46,11 +51,12 @@ DECLARE_STATIC_KEY_FALSE(dune_mirrors);
  * @run:	the page shared with user mode. Everything in it can change at
  *		any time: read a value once, then check it, then use it.
  * @hw:		the vendor's part
- * @mirror:	what the mirror knows of it
+ * @kick:	by which whoever changes its memory gets it out of the guest
  * @notifier:	tells the vendor when @task is switched away from in a run
  * @frame:	arguments of the system call being dispatched
  * @switches:	context switches of @task when the host's state was last saved
- * @tlb_gen:	mm->context.tlb_gen that the TLB tag is known to be clean for
+ * @tlb_gen:	mm->context.tlb_gen, or mirror_generation(), that the TLB tag is
+ *		known to be clean for
  * @cpu:	CPU of the last entry, -1 before the first
  * @fault_page:	address of the last nested page fault, to see a repeated one
  * @filter:	_TIF_NOTSC and _TIF_NOCPUID of @task as the vendor knows them
@@ -67,7 +73,7 @@ struct dune_vcpu {
 	struct task_struct *task;
 	struct dune_run *run;
 	struct vcpu_hw *hw;
-	struct mirror_vcpu mirror;
+	struct kick_vcpu kick;
 	struct preempt_notifier notifier;
 	struct pt_regs frame;
 	u64 switches;
@@ -90,6 +96,8 @@ static inline void dune_count(struct dune_vcpu *vcpu, enum dune_counter which)
 extern const struct file_operations dune_vm_fops;
 void dune_vm_get(struct dune_vm *vm);
 void dune_vm_put(struct dune_vm *vm);
+void dune_vm_add_vcpu(struct dune_vm *vm, struct kick_vcpu *vcpu);
+void dune_vm_remove_vcpu(struct dune_vm *vm, struct kick_vcpu *vcpu);
 
 /* vcpu.c */
 void dune_vcpu_init(void);

@@ -38,24 +38,18 @@
  *
  * Forgetting. After entries have been dropped, every vCPU must leave the
  * guest and forget (INVEPT) before it enters again, and the kernel must not go
- * on before they have left. The dropper advances mirror.generation, then looks
- * which vCPUs are marked to be in the guest and interrupts their CPUs; a vCPU
- * marks itself, then looks at the generation. Both have a full barrier in
- * between, so one of them sees the other. A marked vCPU has interrupts off
- * until it is in the guest, and there an interrupt is an exit, so when its CPU
- * has answered it has left, and comes through mirror_enter() again. A page of
- * the mirror itself is reused only after this.
+ * on before they have left: the dropper advances mirror.generation, which each
+ * entry looks at, and kicks them (kick.h). A page of the mirror itself is
+ * reused only after this.
  *
  * What a vCPU adds or widens needs no flush: the processor remembers no entry
  * that is not present, and an EPT violation makes it forget those of its
  * address (SDM vol. 3, 29.4.3.1).
  */
-#include <linux/cpumask.h>
 #include <linux/io.h>
 #include <linux/mm.h>
 #include <linux/mmu_notifier.h>
 #include <linux/slab.h>
-#include <linux/smp.h>
 #include <asm/cpufeature.h>
 #include <asm/msr.h>
 #include <asm/pgtable.h>
@@ -63,6 +57,7 @@
 
 #include "compat.h"
 #include "granule.h"
+#include "kick.h"
 #include "mirror.h"
 
 #define EPT_RIGHTS	(VMX_EPT_READABLE_MASK | VMX_EPT_WRITABLE_MASK | \
@@ -85,11 +80,10 @@
  * struct mirror - of one mm
  * @notifier:	through which the kernel tells, and by which it is found
  * @granules:	guest-physical space
+ * @kicks:	the vCPUs
  * @root:	of the EPT tables. A table counts its entries in page_private().
  * @lock:	protects what follows, and the tables. Never taken with
  *		interrupts off: its holder waits for other CPUs to answer.
- * @vcpus:	all that could be in the guest
- * @kicked:	CPUs to interrupt, while doing so
  * @generation:	advanced after entries have been dropped
  * @sequence:	advanced at the end of an invalidation
  * @in_progress: invalidations that have started and not ended
@@ -105,10 +99,9 @@
 struct mirror {
 	struct mmu_notifier notifier;
 	struct granules granules;
+	struct kick_list kicks;
 	u64 *root;
 	spinlock_t lock;	/* of all below */
-	struct list_head vcpus;
-	cpumask_var_t kicked;
 	u64 generation;
 	unsigned long sequence;
 	unsigned long in_progress;
@@ -231,32 +224,16 @@ static void recycle_doomed(struct mirror *m)
 
 /* ---- forgetting ---- */
 
-static void leave_guest(void *unused)
-{
-}
-
 /*
  * After entries have been dropped, with the lock held. Interrupts are on (all
  * notifiers are called so), and who waits for the lock has them on as well, so
- * every CPU answers. A vCPU marked to be on this CPU is not in the guest.
+ * every CPU answers.
  */
 static void forget(struct mirror *m)
 {
-	struct mirror_vcpu *vcpu;
-
 	lockdep_assert_held(&m->lock);
 	WRITE_ONCE(m->generation, m->generation + 1);
-	smp_mb();	/* pairs with mirror_enter() */
-	cpumask_clear(m->kicked);
-	list_for_each_entry(vcpu, &m->vcpus, link) {
-		int cpu = READ_ONCE(vcpu->in_guest);
-
-		if (cpu >= 0)
-			__cpumask_set_cpu(cpu, m->kicked);
-	}
-	preempt_disable();
-	smp_call_function_many(m->kicked, leave_guest, NULL, true);
-	preempt_enable();
+	kick_all(&m->kicks);
 	recycle_doomed(m);
 }
 
@@ -675,65 +652,26 @@ int mirror_fill(struct mirror *m, u64 address, u32 flags)
 
 /* ---- vCPUs ---- */
 
-void mirror_add_vcpu(struct mirror *m, struct mirror_vcpu *vcpu)
+void mirror_add_vcpu(struct mirror *m, struct kick_vcpu *vcpu)
 {
-	vcpu->in_guest = -1;
-	vcpu->cpu = -1;
-	vcpu->generation = 0;
-	spin_lock(&m->lock);
-	list_add(&vcpu->link, &m->vcpus);
-	spin_unlock(&m->lock);
+	kick_add(&m->kicks, vcpu);
 }
 
 /* The vCPU does not run and will not. Process context, may sleep. */
-void mirror_remove_vcpu(struct mirror *m, struct mirror_vcpu *vcpu)
+void mirror_remove_vcpu(struct mirror *m, struct kick_vcpu *vcpu)
 {
-	bool last;
-
-	spin_lock(&m->lock);
-	list_del(&vcpu->link);
-	last = list_empty(&m->vcpus);
-	spin_unlock(&m->lock);
-	if (last)
+	if (kick_remove(&m->kicks, vcpu))
 		drop_addresses(m, 0, ULONG_MAX, true);
 }
 
-/**
- * mirror_enter() - the vCPU is about to enter the guest
- * @m:		its mirror
- * @vcpu:	what the mirror knows of it
- *
- * Context: interrupts off, from here until the guest has been left.
- * Return: whether this CPU must forget this EPTP (INVEPT, single context)
- * before: entries were dropped since the vCPU's last entry, or that was on
- * another CPU. Here a CPU may still remember what it was told by another vCPU
- * of this mirror long ago, or by another mirror whose root was on this page.
+/*
+ * Changes when entries have been dropped. Whoever is about to enter, after
+ * kick_enter(), and finds another one than at the last entry must forget
+ * (INVEPT of the EPTP).
  */
-bool mirror_enter(struct mirror *m, struct mirror_vcpu *vcpu)
+u64 mirror_generation(const struct mirror *m)
 {
-	int cpu = smp_processor_id();
-	u64 generation;
-
-	/* Pairs with forget(). */
-	smp_store_mb(vcpu->in_guest, cpu);
-	generation = READ_ONCE(m->generation);
-	if (likely(generation == vcpu->generation && cpu == vcpu->cpu))
-		return false;
-	vcpu->generation = generation;
-	vcpu->cpu = cpu;
-	return true;
-}
-
-/**
- * mirror_leave() - the vCPU has left the guest
- * @vcpu:	what the mirror knows of it
- *
- * Context: any; the later, the more interrupts for nothing.
- */
-void mirror_leave(struct mirror_vcpu *vcpu)
-{
-	/* Whoever sees it may free what the guest has used. */
-	smp_store_release(&vcpu->in_guest, -1);
+	return READ_ONCE(m->generation);
 }
 
 /* ---- mirrors ---- */
@@ -746,7 +684,7 @@ static void mirror_free(struct mmu_notifier *notifier)
 	free_page((unsigned long)m->root);
 	free_tables(&m->spares);
 	granules_destroy(&m->granules);
-	free_cpumask_var(m->kicked);
+	kick_list_destroy(&m->kicks);
 	kfree(m);
 }
 
@@ -758,11 +696,10 @@ static struct mmu_notifier *mirror_alloc(struct mm_struct *mm)
 		return ERR_PTR(-ENOMEM);
 	granules_init(&m->granules);
 	spin_lock_init(&m->lock);
-	INIT_LIST_HEAD(&m->vcpus);
 	INIT_LIST_HEAD(&m->doomed);
 	INIT_LIST_HEAD(&m->spares);
 	m->root = (u64 *)get_zeroed_page(GFP_KERNEL_ACCOUNT);
-	if (!m->root || !zalloc_cpumask_var(&m->kicked, GFP_KERNEL_ACCOUNT)) {
+	if (kick_list_init(&m->kicks) || !m->root) {
 		mirror_free(&m->notifier);
 		return ERR_PTR(-ENOMEM);
 	}
@@ -788,15 +725,12 @@ static const struct mmu_notifier_ops mirror_ops = {
  * The first one of an mm costs a pass over its mappings (mm_take_all_locks()).
  *
  * Context: process, in a system call; takes mmap_lock.
- * Return: the mirror, counted, or an ERR_PTR: -ERESTARTNOINTR where a signal
- * came first, -ENOMEM.
+ * Return: the mirror, counted, or an ERR_PTR: -EINTR for a signal, -ENOMEM.
  */
 struct mirror *mirror_get(struct mm_struct *mm)
 {
 	struct mmu_notifier *notifier = mmu_notifier_get(&mirror_ops, mm);
 
-	if (notifier == ERR_PTR(-EINTR))
-		return ERR_PTR(-ERESTARTNOINTR);
 	return IS_ERR(notifier) ? ERR_CAST(notifier) : of_notifier(notifier);
 }
 
@@ -841,16 +775,14 @@ bool mirror_address(struct mirror *m, u64 guest, u64 *address)
 /**
  * mirror_init() - learn about the machine
  * @accessed_dirty: EPT has accessed and dirty bits
- * @large_2m:	EPT has pages of 2 MB
- * @large_1g:	EPT has pages of 1 GB
+ * @large_1g:	EPT has pages of 1 GB; all have those of 2 MB
  * @address_bits: width of a physical address, 36 or more
  */
-void mirror_init(bool accessed_dirty, bool large_2m, bool large_1g,
-		 unsigned int address_bits)
+void mirror_init(bool accessed_dirty, bool large_1g, unsigned int address_bits)
 {
 	rdmsrq(MSR_IA32_CR_PAT, machine.pat);
 	machine.accessed = accessed_dirty;
-	machine.max_level = !large_2m ? 1 : !large_1g ? 2 : 3;
+	machine.max_level = large_1g ? 3 : 2;
 	machine.split_exec = boot_cpu_has_bug(X86_BUG_ITLB_MULTIHIT);
 	/* All of the process's 47 bits, and granule 0, which is not used. */
 	machine.granules = address_bits > 47 ? BIT(17) + 1 :

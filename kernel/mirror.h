@@ -6,30 +6,14 @@
 #ifndef DUNE_MIRROR_H
 #define DUNE_MIRROR_H
 
-#include <linux/list.h>
 #include <linux/types.h>
 
+struct kick_vcpu;
 struct mirror;
 struct mm_struct;
 
-/**
- * struct mirror_vcpu - what the mirror knows of a vCPU
- * @link:	in the mirror's list, under the mirror's lock
- * @in_guest:	CPU on which the vCPU may be in the guest, or -1. Written by
- *		its thread with interrupts off, read by who drops entries.
- * @cpu:	CPU of the last entry, its thread's own
- * @generation:	count of drops which that CPU is known to have seen, likewise
- */
-struct mirror_vcpu {
-	struct list_head link;
-	int in_guest;
-	int cpu;
-	u64 generation;
-};
-
 /* The module: before the first mirror, after the last. */
-void mirror_init(bool accessed_dirty, bool large_2m, bool large_1g,
-		 unsigned int address_bits);
+void mirror_init(bool accessed_dirty, bool large_1g, unsigned int address_bits);
 void mirror_exit(void);
 unsigned int mirror_granules(void);
 
@@ -42,9 +26,8 @@ bool mirror_address(struct mirror *mirror, u64 guest, u64 *address);
 int mirror_fill(struct mirror *mirror, u64 address, u32 flags);
 
 /* Its vCPUs. */
-void mirror_add_vcpu(struct mirror *mirror, struct mirror_vcpu *vcpu);
-void mirror_remove_vcpu(struct mirror *mirror, struct mirror_vcpu *vcpu);
-bool mirror_enter(struct mirror *mirror, struct mirror_vcpu *vcpu);
-void mirror_leave(struct mirror_vcpu *vcpu);
+void mirror_add_vcpu(struct mirror *mirror, struct kick_vcpu *vcpu);
+void mirror_remove_vcpu(struct mirror *mirror, struct kick_vcpu *vcpu);
+u64 mirror_generation(const struct mirror *mirror);
 
 #endif /* DUNE_MIRROR_H */

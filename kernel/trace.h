@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Tracepoints: entry, exit, fault and hypercall of a vCPU. */
+/*
+ * Tracepoints: entry, exit, fault and hypercall of a vCPU, and the interruption
+ * of all that are in the guest.
+ */
 #undef TRACE_SYSTEM
 #define TRACE_SYSTEM dune
 
@@ -68,6 +71,18 @@ TRACE_EVENT(dune_hypercall,
 		__entry->nr = nr;
 	),
 	TP_printk("nr=%lu", __entry->nr)
+);
+
+TRACE_EVENT(dune_kick,
+	TP_PROTO(unsigned int cpus),
+	TP_ARGS(cpus),
+	TP_STRUCT__entry(
+		__field(unsigned int, cpus)
+	),
+	TP_fast_assign(
+		__entry->cpus = cpus;
+	),
+	TP_printk("cpus=%u", __entry->cpus)
 );
 
 #endif /* DUNE_TRACE_H */

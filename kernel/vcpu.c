@@ -28,16 +28,7 @@
  */
 static u64 shared_root(struct mm_struct *mm)
 {
-	pgd_t *pgd = mm->pgd;
-
-#ifdef CONFIG_PAGE_TABLE_ISOLATION
-	if (boot_cpu_has(X86_FEATURE_PTI))
-		pgd = kernel_to_user_pgdp(pgd);
-#elif defined(CONFIG_MITIGATION_PAGE_TABLE_ISOLATION)
-	if (boot_cpu_has(X86_FEATURE_PTI))
-		pgd = kernel_to_user_pgdp(pgd);
-#endif
-	return __sme_pa(pgd);
+	return __sme_pa(user_page_table(mm->pgd));
 }
 
 static void no_fpu_return(void)
@@ -115,8 +106,15 @@ static bool vcpu_moved(struct dune_vcpu *vcpu)
 		return false;
 	if (migrated && vcpu->cpu >= 0 && vendor->leave_cpu)
 		return false;
-	if (migrated)
+	if (migrated) {
 		dune_count(vcpu, DUNE_COUNT_MIGRATION);
+		/*
+		 * On SVM it takes a fresh tag. What a mirror leaves in a TLB
+		 * is tagged by the mirror's root, and is here from long ago,
+		 * or from another mirror whose root was on the same page.
+		 */
+		vcpu->flush |= !!vcpu->vm->mirror;
+	}
 	vcpu->switches = vcpu_switches();
 	vcpu->cpu = cpu;
 	vcpu_notify(vcpu);
@@ -143,32 +141,34 @@ static void vcpu_settle(struct dune_vcpu *vcpu)
 /*
  * Interrupts off, right before entry: must the TLB tag be flushed?
  *
- * Where the second level is a mirror of the page table, the mirror knows
- * (mirror.c). Where it is the page table itself: entries of the guest's tag
- * are combined translations, of the guest's page table with the process's.
- * They become stale when the kernel changes the latter. The kernel counts such changes in context.tlb_gen, before it tells
- * the CPUs in mm_cpumask() by IPI, and frees no page before all of them have
- * answered. The tag is a TLB of this mm like any other, so the kernel's own
- * rule (switch_mm_irqs_off()) holds for it:
+ * Where the second level is a mirror of the page table, the mirror counts what
+ * it drops, and kicks (mirror.c). Where it is the page table itself: entries of
+ * the guest's tag are combined translations, of the guest's page table with the
+ * process's. They become stale when the kernel changes the latter. The kernel
+ * counts such changes in context.tlb_gen, before it tells the CPUs in
+ * mm_cpumask() by IPI, and frees no page before all of them have answered. The
+ * tag is a TLB of this mm like any other, so the kernel's own rule
+ * (switch_mm_irqs_off()) holds for it:
  *  - a change before the read below is seen in the count: flush;
  *  - a change after it sends an IPI, since this CPU has the mm loaded and is
  *    not lazy. Interrupts are off until the guest runs, and in the guest an
  *    interrupt is an exit. The next entry comes through here again;
  *  - while this thread is off the CPU the tag is not in use.
  * There is no mmu notifier there, so a Dune process pays nothing for a change of
- * its mappings beyond what any process pays. A kernel that flushes without
- * IPIs would need a notifier that kicks the vCPUs.
+ * its mappings beyond what any process pays; but where the kernel flushes
+ * without IPIs, one kicks the vCPUs (shootdown.c).
  */
 static bool vcpu_must_flush(struct dune_vcpu *vcpu)
 {
-	u64 tlb_gen = 0;
-	bool flush = vcpu->flush;
+	u64 tlb_gen;
 
+	if (static_branch_unlikely(&dune_kicks))
+		kick_enter(&vcpu->kick);
 	if (static_branch_unlikely(&dune_mirrors))
-		flush |= mirror_enter(vcpu->vm->mirror, &vcpu->mirror);
+		tlb_gen = mirror_generation(vcpu->vm->mirror);
 	else
 		tlb_gen = atomic64_read(&current->mm->context.tlb_gen);
-	if (likely(tlb_gen == vcpu->tlb_gen && !flush))
+	if (likely(tlb_gen == vcpu->tlb_gen && !vcpu->flush))
 		return false;
 	vcpu->flush = false;
 	vcpu->tlb_gen = tlb_gen;
@@ -191,8 +191,8 @@ static void vcpu_enter(struct dune_vcpu *vcpu)
 		local_irq_enable();
 		local_irq_disable();
 	}
-	if (static_branch_unlikely(&dune_mirrors))
-		mirror_leave(&vcpu->mirror);
+	if (static_branch_unlikely(&dune_kicks))
+		kick_leave(&vcpu->kick);
 	dune_count(vcpu, DUNE_COUNT_EXITS);
 	vtime_account_guest_exit();
 	local_irq_enable();
@@ -436,8 +436,7 @@ static int vcpu_mmap(struct file *file, struct vm_area_struct *vma)
 
 static void vcpu_free(struct dune_vcpu *vcpu)
 {
-	if (vcpu->vm->mirror)
-		mirror_remove_vcpu(vcpu->vm->mirror, &vcpu->mirror);
+	dune_vm_remove_vcpu(vcpu->vm, &vcpu->kick);
 	free_page((unsigned long)vcpu->run);
 	put_task_struct(vcpu->task);
 	dune_vm_put(vcpu->vm);
@@ -473,8 +472,7 @@ int dune_vcpu_create(struct dune_vm *vm)
 	vcpu->vm = vm;
 	vcpu->task = get_task_struct(current);
 	vcpu->cpu = -1;
-	if (vm->mirror)
-		mirror_add_vcpu(vm->mirror, &vcpu->mirror);
+	dune_vm_add_vcpu(vm, &vcpu->kick);
 	preempt_notifier_init(&vcpu->notifier, &vcpu_preempt_ops);
 	ret = -ENOMEM;
 	vcpu->run = (void *)get_zeroed_page(GFP_KERNEL_ACCOUNT);

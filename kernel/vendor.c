@@ -11,6 +11,7 @@
 
 #include "compat.h"
 #include "dune.h"
+#include "shootdown.h"
 #include "vendor.h"
 
 const struct vendor *vendor;
@@ -43,5 +44,7 @@ int vendor_choose(void)
 	err = vendor->probe();
 	if (!err && vendor->mirrors)
 		static_branch_enable(&dune_mirrors);
+	if (!err && (vendor->mirrors || shootdown_is_needed()))
+		static_branch_enable(&dune_kicks);
 	return err;
 }

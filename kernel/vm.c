@@ -9,27 +9,40 @@
 #include <linux/uaccess.h>
 
 #include "dune.h"
+#include "shootdown.h"
 #include "vendor.h"
 
 DEFINE_STATIC_KEY_FALSE(dune_mirrors);
+DEFINE_STATIC_KEY_FALSE(dune_kicks);
+
+/* What has to know of changes to the address space. 0 or a negative errno. */
+static int watch_memory(struct dune_vm *vm)
+{
+	void *watch = NULL;
+
+	if (static_branch_unlikely(&dune_mirrors))
+		watch = vm->mirror = mirror_get(vm->mm);
+	else if (static_branch_unlikely(&dune_kicks))
+		watch = vm->shootdown = shootdown_get(vm->mm);
+	if (watch == ERR_PTR(-EINTR))
+		return -ERESTARTNOINTR;
+	return PTR_ERR_OR_ZERO(watch);
+}
 
 static int dune_vm_open(struct inode *inode, struct file *file)
 {
 	struct dune_vm *vm = kzalloc(sizeof(*vm), GFP_KERNEL_ACCOUNT);
+	int err;
 
 	if (!vm)
 		return -ENOMEM;
-	if (vendor->mirrors) {
-		vm->mirror = mirror_get(current->mm);
-		if (IS_ERR(vm->mirror)) {
-			int err = PTR_ERR(vm->mirror);
-
-			kfree(vm);
-			return err;
-		}
+	vm->mm = current->mm;
+	err = watch_memory(vm);
+	if (err) {
+		kfree(vm);
+		return err;
 	}
 	kref_init(&vm->kref);
-	vm->mm = current->mm;
 	mmgrab(vm->mm);
 	file->private_data = vm;
 	return 0;
@@ -41,6 +54,8 @@ static void dune_vm_free(struct kref *kref)
 
 	if (vm->mirror)
 		mirror_put(vm->mirror);
+	if (vm->shootdown)
+		shootdown_put(vm->shootdown);
 	mmdrop(vm->mm);
 	kfree(vm);
 }
@@ -53,6 +68,22 @@ void dune_vm_get(struct dune_vm *vm)
 void dune_vm_put(struct dune_vm *vm)
 {
 	kref_put(&vm->kref, dune_vm_free);
+}
+
+void dune_vm_add_vcpu(struct dune_vm *vm, struct kick_vcpu *vcpu)
+{
+	if (vm->mirror)
+		mirror_add_vcpu(vm->mirror, vcpu);
+	else if (vm->shootdown)
+		kick_add(shootdown_kicks(vm->shootdown), vcpu);
+}
+
+void dune_vm_remove_vcpu(struct dune_vm *vm, struct kick_vcpu *vcpu)
+{
+	if (vm->mirror)
+		mirror_remove_vcpu(vm->mirror, vcpu);
+	else if (vm->shootdown)
+		kick_remove(shootdown_kicks(vm->shootdown), vcpu);
 }
 
 static int dune_vm_release(struct inode *inode, struct file *file)

@@ -91,15 +91,6 @@ static int probe_ept(void)
 	return 0;
 }
 
-static bool uses_fred(void)
-{
-#ifdef X86_FEATURE_FRED
-	return boot_cpu_has(X86_FEATURE_FRED);
-#else
-	return false;
-#endif
-}
-
 static int vmx_probe(void)
 {
 	int err;
@@ -110,7 +101,7 @@ static int vmx_probe(void)
 		return -EOPNOTSUPP;
 	}
 	/* An NMI that ends a guest is passed on by INT 2, through the IDT. */
-	if (uses_fred()) {
+	if (kernel_uses_fred()) {
 		pr_err("FRED is in use: boot with fred=off\n");
 		return -EOPNOTSUPP;
 	}
@@ -240,7 +231,7 @@ static int vmx_init(void)
 	vmx_revision = basic & 0x7fffffff;
 	vmx_host_init();
 	decide_l1d_flush();
-	mirror_init(ept_vpid_cap & VMX_EPT_AD_BIT, true,
+	mirror_init(ept_vpid_cap & VMX_EPT_AD_BIT,
 		    ept_vpid_cap & VMX_EPT_1GB_PAGE_BIT,
 		    boot_cpu_data.x86_phys_bits);
 	msr_bitmap = (void *)__get_free_page(GFP_KERNEL);

@@ -179,7 +179,7 @@ int main(void)
 		skip("this kernel has no KVM for this processor", "life beside KVM");
 		return done();
 	}
-	int err = dune_load();
+	int err = dune_load("");
 
 	if (err)
 		bail("dune.ko: %s", strerror(-err));

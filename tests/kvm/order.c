@@ -55,7 +55,7 @@ static void is_off(const char *when)
 
 static void load_dune(void)
 {
-	int err = dune_load();
+	int err = dune_load("");
 
 	if (!ok(!err, "Dune is loaded (%s)", strerror(-err)))
 		bail("without the module nothing more can be tested");

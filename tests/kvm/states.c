@@ -73,7 +73,7 @@ int main(void)
 	snprintf(module, sizeof(module), "%s/kernel/%s/dune.ko", build(), uts.release);
 	setenv("DUNE_KO", module, 0);
 	setenv("LIFETIME_CYCLES", "200", 0);
-	dune_load();
+	dune_load("");
 
 	ok(!kvm_load(NULL), "KVM is loaded");
 	tests("uapi syscall signals coherence hoststate lifetime", "with KVM loaded");

@@ -115,7 +115,7 @@ int kvm_unload(void)
 	return err ? err : unload("kvm");
 }
 
-int dune_load(void)
+int dune_load(const char *parameters)
 {
 	struct utsname uts;
 	char path[400];
@@ -132,7 +132,7 @@ int dune_load(void)
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return -errno;
-	err = syscall(SYS_finit_module, fd, "", 0) ? -errno : 0;
+	err = syscall(SYS_finit_module, fd, parameters, 0) ? -errno : 0;
 	close(fd);
 	for (int i = 0; !err && i < 200 && access("/dev/dune", R_OK | W_OK); i++)
 		sleep_ms(5);

@@ -16,7 +16,8 @@ int kvm_unload(void);
 int kvm_unload_vendor(void);
 
 bool dune_is_loaded(void);
-int dune_load(void);
+/* With parameters of dune.ko, "" for none. 0 or -errno. */
+int dune_load(const char *parameters);
 int dune_unload(void);
 
 /* Users of a module when they have settled down to @wanted; -1 without it. */

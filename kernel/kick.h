@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Getting the vCPUs of an address space out of the guest: for a change that
+ * the kernel tells by a notifier, and not by an interrupt of its own.
+ *
+ * Who makes a change first counts it (mirror.generation, context.tlb_gen),
+ * then looks which vCPUs are marked to be in the guest and interrupts their
+ * CPUs; a vCPU marks itself, then looks at the count. Both have a full barrier
+ * in between, so one of them sees the other. A marked vCPU has interrupts off
+ * until it is in the guest, and there an interrupt is an exit: when its CPU has
+ * answered it has left, and looks at the count before it enters again.
+ */
+#ifndef DUNE_KICK_H
+#define DUNE_KICK_H
+
+#include <linux/cpumask.h>
+#include <linux/list.h>
+#include <linux/smp.h>
+#include <linux/spinlock.h>
+
+/**
+ * struct kick_list - the vCPUs of one mm
+ * @lock:	of all below. Never taken with interrupts off: its holder waits
+ *		for other CPUs to answer.
+ * @vcpus:	all that could be in the guest
+ * @cpus:	to interrupt, while doing so
+ */
+struct kick_list {
+	raw_spinlock_t lock;	/* of all below */
+	struct list_head vcpus;
+	cpumask_var_t cpus;
+};
+
+/**
+ * struct kick_vcpu - a vCPU in such a list
+ * @link:	in the list, under its lock
+ * @in_guest:	CPU on which the vCPU may be in the guest, or -1. Written by
+ *		its thread with interrupts off, read by who kicks.
+ */
+struct kick_vcpu {
+	struct list_head link;
+	int in_guest;
+};
+
+int kick_list_init(struct kick_list *list);
+void kick_list_destroy(struct kick_list *list);
+void kick_add(struct kick_list *list, struct kick_vcpu *vcpu);
+bool kick_remove(struct kick_list *list, struct kick_vcpu *vcpu);
+void kick_all(struct kick_list *list);
+
+/* Interrupts off, from here until the guest has been left. */
+static inline void kick_enter(struct kick_vcpu *vcpu)
+{
+	/* Pairs with kick_all(). */
+	smp_store_mb(vcpu->in_guest, smp_processor_id());
+}
+
+/* The guest has been left; the later, the more interrupts for nothing. */
+static inline void kick_leave(struct kick_vcpu *vcpu)
+{
+	/* Whoever sees it may free what the guest has used. */
+	smp_store_release(&vcpu->in_guest, -1);
+}
+
+#endif /* DUNE_KICK_H */

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+/*
+ * A change of memory gets the vCPUs out of the guest also where the kernel
+ * interrupts nobody for it: always on Intel, where the second level is a mirror
+ * of the page table; on AMD where the kernel flushes TLBs by broadcast. No
+ * emulator has that, so the module is loaded with its parameter for it. Fails
+ * when a change is not told, or reaches vCPUs of other processes.
+ */
+#define _GNU_SOURCE
+#include "guest.h"
+#include "modules.h"
+#include "tap.h"
+
+#include <libgen.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define TRACING	"/sys/kernel/tracing"
+
+static struct guest g;
+static volatile u64 spinning, stop;
+static volatile u8 *page;
+static int there;	/* the CPU of the guest */
+
+/* No system call and no fault: nothing but an interrupt ends it. */
+static u64 spin(void *arg)
+{
+	u64 sum = 0;
+
+	(void)arg;
+	sum += *page;
+	spinning = 1;
+	while (!stop)
+		;
+	return sum;
+}
+
+static void *runner(void *arg)
+{
+	pin_to(there);
+	guest_open(&g);
+	*(enum guest_end *)arg = guest_call(&g, spin, NULL);
+	guest_close(&g);
+	return NULL;
+}
+
+static int trace(const char *file, const char *text)
+{
+	char path[100];
+
+	snprintf(path, sizeof(path), TRACING "/%s", file);
+	return file_write(path, text);
+}
+
+/* Kicks in the trace of exactly one CPU. */
+static int kicks(void)
+{
+	char line[1000];
+	FILE *f = fopen(TRACING "/trace", "r");
+	int n = 0;
+
+	while (f && fgets(line, sizeof(line), f))
+		n += strstr(line, " dune_kick: cpus=1\n") != NULL;
+	if (f)
+		fclose(f);
+	return n;
+}
+
+static volatile u8 *map_page(void)
+{
+	volatile u8 *p = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (p == MAP_FAILED)
+		bail("mmap");
+	*p = 1;
+	return p;
+}
+
+/* Its loader maps and unmaps. A fork() would change our own memory as well. */
+static int other_process(void)
+{
+	int status = -1, pid = vfork();
+
+	if (!pid) {
+		execl("/bin/true", "true", NULL);
+		_exit(127);
+	}
+	waitpid(pid, &status, 0);
+	return status;
+}
+
+static void told(void)
+{
+	enum guest_end end = GUEST_ERROR;
+	int n, status;
+	pthread_t t;
+
+	page = map_page();
+	spinning = 0;
+	stop = 0;
+	pthread_create(&t, NULL, runner, &end);
+	while (!spinning)
+		sleep_ms(1);
+	trace("trace", "\n");
+	ok(!trace("events/dune/dune_kick/enable", "1"), "the module has a tracepoint for kicks");
+	status = other_process();
+	n = kicks();
+	ok(!n && !status, "another process's munmap() interrupts no guest of ours (%d, %d)", n, status);
+	munmap((void *)page, 4096);
+	n = kicks();
+	ok(n > 0, "our own does (%d)", n);
+	trace("events/dune/dune_kick/enable", "0");
+	stop = 1;
+	pthread_join(t, NULL);
+	ok(end == GUEST_DONE, "the guest goes on (%s)", guest_end_name(&g, end));
+}
+
+/* The program that changes memory in every way, in this machine. */
+static void coherent(const char *self)
+{
+	char path[400], command[500];
+	char *copy = strdup(self);
+
+	snprintf(path, sizeof(path), "%s/coherence.t", dirname(copy));
+	snprintf(command, sizeof(command), "%s | grep '^not ok' | sed 's/^/# /'; exit ${PIPESTATUS[0]}", path);
+	fflush(stdout);
+
+	int pid = fork();
+
+	if (!pid) {
+		execlp("bash", "bash", "-c", command, NULL);
+		_exit(127);
+	}
+	struct outcome o = wait_child(pid, 300);
+
+	ok(!o.code, "coherence.t passes so (%d, %d)", o.code, o.signal);
+	free(copy);
+}
+
+int main(int argc, char **argv)
+{
+	int err, here = usable_cpu(0);
+
+	(void)argc;
+	begin(400);
+	mount("tracefs", TRACING, "tracefs", 0, NULL);
+	there = usable_cpu(1);
+	pin_to(here);
+	if (guest_vcpu(&g))
+		bail("no vCPU");
+	guest_close(&g);
+	if (!guest_vmx) {
+		err = dune_unload();
+		if (!err)
+			err = dune_load("notify_flushes=1");
+		if (!ok(!err, "the module is loaded with notify_flushes=1 (%d)", err))
+			return done();
+	}
+	if (here == there)
+		skip("one processor", "a munmap() on one processor, a guest on another");
+	else if (access(TRACING "/events/dune", F_OK))
+		skip("no tracefs", "a munmap() on one processor, a guest on another");
+	else
+		told();
+	if (!guest_vmx) {
+		coherent(argv[0]);
+		err = dune_unload();
+		if (!err)
+			err = dune_load("");
+		ok(!err, "and loaded without it again (%d)", err);
+	}
+	return done();
+}
