@@ -57,14 +57,19 @@ static bool resolve_fault(struct mm_struct *mm, u64 address, u32 flags)
  */
 static bool resolve_mirrored(const struct dune_vm *vm, u64 address, u32 flags)
 {
-	int err = mirror_fill(vm->mirror, address, flags);
+	int err = mirror_fill(vm->mirror, address, flags, true);
 
 	if (err != -EFAULT)
 		return !err;
 	if (!resolve_fault(vm->mm, address, flags))
 		return false;
-	/* Taken away again meanwhile, or a fatal signal: it comes again. */
-	return mirror_fill(vm->mirror, address, flags) != -ENOMEM;
+	/*
+	 * Linux maps a file's pages around the one that is read; a page that
+	 * is written first is new, and so are those around it. Taken away again
+	 * meanwhile, or a fatal signal: the fault comes again.
+	 */
+	return mirror_fill(vm->mirror, address, flags,
+			   !(flags & DUNE_FAULT_WRITE)) != -ENOMEM;
 }
 
 /**

@@ -76,6 +76,12 @@
 #define SPARES_NEEDED	(EPT_ROOT_LEVEL - 1)
 #define SPARES_KEPT	16
 
+/*
+ * Pages of 4 KB for which entries are made at one fault, where the process has
+ * them already: as many as Linux maps around a fault on a file.
+ */
+#define AROUND		16
+
 /**
  * struct mirror - of one mm
  * @notifier:	through which the kernel tells, and by which it is found
@@ -412,15 +418,17 @@ static young_t mirror_test_young(struct mmu_notifier *notifier,
 /* ---- what the process has ---- */
 
 /**
- * struct leaf - what the process's page table says of an address
- * @frame:	physical address of its page of 4 KB
- * @level:	of the leaf: 1, 2 or 3
- * @bits:	rights and memory type, as an EPT entry has them
+ * struct leaf - where the process's page table ends for an address
+ * @slot:	in its table, which is there only as long as interrupts are off
+ * @entry:	what was in it
+ * @level:	1, 2 or 3
+ * @denied:	of _PAGE_RW and _PAGE_NX, what the levels above take away
  */
 struct leaf {
-	u64 frame;
+	const u64 *slot;
+	u64 entry;
 	int level;
-	u64 bits;
+	u64 denied;
 };
 
 /*
@@ -437,6 +445,28 @@ static u64 memory_type(u64 entry, int level)
 	return (type == 7 ? 0 : type) << VMX_EPT_MT_EPTE_SHIFT;
 }
 
+static bool is_users(u64 entry)
+{
+	return !(~entry & (_PAGE_PRESENT | _PAGE_USER));
+}
+
+/*
+ * Rights and memory type of an entry, as EPT has them.
+ *
+ * Old or young is the same: on x86 no fault makes a page young for a read
+ * (ptep_set_access_flags()), which is left to the processor.
+ */
+static u64 rights_of(u64 entry, int level, u64 denied)
+{
+	u64 rights = VMX_EPT_READABLE_MASK | memory_type(entry, level);
+
+	if (entry & _PAGE_DIRTY && entry & ~denied & _PAGE_RW)
+		rights |= VMX_EPT_WRITABLE_MASK;
+	if (!((entry | denied) & _PAGE_NX))
+		rights |= VMX_EPT_EXECUTABLE_MASK;
+	return rights;
+}
+
 /*
  * Read the page table as the processor does, with interrupts off and no lock,
  * as get_user_pages_fast() does: whoever frees a table first waits, by a flush
@@ -450,35 +480,24 @@ static u64 memory_type(u64 entry, int level)
  */
 static bool walk(const struct mm_struct *mm, u64 address, struct leaf *leaf)
 {
-	int level = pgtable_l5_enabled() ? 5 : 4;
 	u64 *table = (u64 *)mm->pgd;
-	u64 writable = _PAGE_RW;
-	u64 nx = 0;
+	int level = pgtable_l5_enabled() ? 5 : 4;
 	u64 entry;
 
 	lockdep_assert_irqs_disabled();
+	leaf->denied = 0;
 	for (;; level--) {
-		entry = READ_ONCE(*slot_of(table, address, level));
-		if (~entry & (_PAGE_PRESENT | _PAGE_USER))
+		leaf->slot = slot_of(table, address, level);
+		entry = READ_ONCE(*leaf->slot);
+		if (!is_users(entry))
 			return false;
-		writable &= entry;
-		nx |= level > 3 ? 0 : entry & _PAGE_NX;
 		if (is_leaf(entry, level))
 			break;
+		leaf->denied |= ~entry & _PAGE_RW;
+		leaf->denied |= level > 3 ? 0 : entry & _PAGE_NX;
 		table = __va(entry & PTE_PFN_MASK);
 	}
-	/*
-	 * Old or young is the same: on x86 no fault makes a page young for a
-	 * read (ptep_set_access_flags()), which is left to the processor.
-	 * The new entry is young, and so is the page to whoever asks.
-	 */
-	leaf->bits = VMX_EPT_READABLE_MASK | memory_type(entry, level);
-	if (writable && entry & _PAGE_DIRTY)
-		leaf->bits |= VMX_EPT_WRITABLE_MASK;
-	if (!nx)
-		leaf->bits |= VMX_EPT_EXECUTABLE_MASK;
-	leaf->frame = (entry & PTE_PFN_MASK & ~(span(level) - 1)) |
-		      (address & (span(level) - 1) & PAGE_MASK);
+	leaf->entry = entry;
 	leaf->level = level;
 	return true;
 }
@@ -531,10 +550,13 @@ static int entry_level(struct mirror *m, u64 guest, const struct leaf *leaf,
 	return level;
 }
 
-static u64 make_entry(const struct leaf *leaf, int level)
+/* @level: the leaf's or a lower one. */
+static u64 make_entry(const struct leaf *leaf, u64 address, int level)
 {
-	u64 entry = (leaf->frame & ~(span(level) - 1)) | leaf->bits |
-		    VMX_EPT_IPAT_BIT | EPT_USED;
+	u64 mask = span(leaf->level) - 1;
+	u64 frame = (leaf->entry & PTE_PFN_MASK & ~mask) | (address & mask);
+	u64 entry = (frame & ~(span(level) - 1)) | VMX_EPT_IPAT_BIT | EPT_USED |
+		    rights_of(leaf->entry, leaf->level, leaf->denied);
 
 	if (level == 1)
 		return entry;
@@ -557,9 +579,9 @@ static bool may_replace(u64 old, u64 entry)
 /*
  * Lock held, spares there. A table or a page of another size in the way is
  * dropped, and forgotten by all, before its place is used: a page must never
- * be remembered in two sizes.
+ * be remembered in two sizes. Returns where the entry is.
  */
-static void install(struct mirror *m, u64 guest, int level, u64 entry)
+static u64 *install(struct mirror *m, u64 guest, int level, u64 entry)
 {
 	int at;
 	u64 *slot = find_slot(m, guest, level, &at);
@@ -581,21 +603,56 @@ static void install(struct mirror *m, u64 guest, int level, u64 entry)
 		m->entries++;
 	m->fills++;
 	set_entry(slot, entry);
+	return slot;
+}
+
+/*
+ * Around a page of 4 KB: what the process has of the others, in EPT format, or
+ * 0. They have not been used yet, by this guest. Interrupts off since walk().
+ */
+static void read_around(const struct leaf *leaf, u64 *around)
+{
+	const u64 *first = PTR_ALIGN_DOWN(leaf->slot, AROUND * sizeof(u64));
+	int i;
+
+	for (i = 0; i < AROUND; i++) {
+		u64 entry = READ_ONCE(first[i]);
+
+		around[i] = 0;
+		if (is_users(entry))
+			around[i] = (entry & PTE_PFN_MASK) | VMX_EPT_IPAT_BIT |
+				    VMX_EPT_DIRTY_BIT |
+				    rights_of(entry, 1, leaf->denied);
+	}
+}
+
+/* Lock held. What is there already is left as it is. */
+static void install_around(struct mirror *m, u64 *slot, const u64 *around)
+{
+	u64 *first = PTR_ALIGN_DOWN(slot, AROUND * sizeof(u64));
+	int i;
+
+	for (i = 0; i < AROUND; i++) {
+		if (!around[i] || first[i])
+			continue;
+		set_entry(&first[i], around[i]);
+		m->entries++;
+		m->fills++;
+	}
 }
 
 /*
  * Lock held: has anything been taken back since @sequence was read, or is it
- * being taken back now, from what an entry at @level is about to map?
+ * being taken back now, from the @size bytes around @address?
  */
 static bool is_outdated(const struct mirror *m, unsigned long sequence,
-			u64 address, int level)
+			u64 address, u64 size)
 {
-	u64 start = address & ~(span(level) - 1);
+	u64 start = address & ~(size - 1);
 
 	if (m->sequence != sequence)
 		return true;
-	return m->in_progress && m->start < start + span(level) &&
-	       m->end > start;
+	return m->in_progress && m->start < start + size && m->end > start;
 }
 
 static u64 rights_for(u32 flags)
@@ -610,6 +667,7 @@ static u64 rights_for(u32 flags)
  * @m:		the mirror of current->mm
  * @address:	of the process, in a granule
  * @flags:	DUNE_FAULT_WRITE and _EXEC: what the guest wants to do there
+ * @around:	make those of pages around it as well
  *
  * Most faults find that the process has the page already, so this comes first,
  * and only where it fails the process's own fault handler, and this again.
@@ -619,10 +677,10 @@ static u64 rights_for(u32 flags)
  * taken back meanwhile, and the fault comes again. -EFAULT: the process's page
  * table does not allow it. -ENOMEM: no memory for tables.
  */
-int mirror_fill(struct mirror *m, u64 address, u32 flags)
+int mirror_fill(struct mirror *m, u64 address, u32 flags, bool around)
 {
-	u64 rights = rights_for(flags);
 	unsigned long sequence;
+	u64 near[AROUND];
 	struct leaf leaf;
 	int level, err;
 	bool found;
@@ -638,14 +696,24 @@ int mirror_fill(struct mirror *m, u64 address, u32 flags)
 	sequence = smp_load_acquire(&m->sequence);
 	local_irq_disable();
 	found = walk(m->notifier.mm, address, &leaf);
+	around &= found && leaf.level == 1;
+	if (around)
+		read_around(&leaf, near);
 	local_irq_enable();
-	if (!found || rights & ~leaf.bits)
+	if (!found || rights_for(flags) &
+		      ~rights_of(leaf.entry, leaf.level, leaf.denied))
 		return -EFAULT;
 	spin_lock(&m->lock);
 	level = entry_level(m, guest, &leaf, flags);
-	if (!is_outdated(m, sequence, address, level) &&
-	    m->nr_spares >= SPARES_NEEDED)
-		install(m, guest, level, make_entry(&leaf, level));
+	if (!is_outdated(m, sequence, address, span(level)) &&
+	    m->nr_spares >= SPARES_NEEDED) {
+		u64 *slot = install(m, guest, level,
+				    make_entry(&leaf, address, level));
+
+		if (around &&
+		    !is_outdated(m, sequence, address, AROUND * PAGE_SIZE))
+			install_around(m, slot, near);
+	}
 	spin_unlock(&m->lock);
 	return 0;
 }

@@ -23,7 +23,7 @@ void mirror_put(struct mirror *mirror);
 u64 mirror_eptp(const struct mirror *mirror);
 int mirror_map_granule(struct mirror *mirror, u64 guest, u64 address);
 bool mirror_address(struct mirror *mirror, u64 guest, u64 *address);
-int mirror_fill(struct mirror *mirror, u64 address, u32 flags);
+int mirror_fill(struct mirror *mirror, u64 address, u32 flags, bool around);
 
 /* Its vCPUs. */
 void mirror_add_vcpu(struct mirror *mirror, struct kick_vcpu *vcpu);
