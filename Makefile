@@ -8,7 +8,7 @@
 #   make demo       real programs, natively and under dunectl run
 #   make bench      the table of docs/benchmarks.md
 #   make test-vmx   the tests in the slow Intel machine; ONLY=TEXT: a part of them
-#   make test-debug the module's tests on a kernel that checks itself
+#   make test-debug the module's tests on a kernel that checks itself; MACHINE=vmx ONLY=TEXT: in Bochs
 #   make install    dunectl and libdune, to $(DESTDIR)$(PREFIX)
 #   make deb        Debian packages of both, in build/packages
 #   make help       all targets
@@ -131,7 +131,7 @@ bench: all
 .PHONY: test-debug
 test-debug: all
 	@$(MAKE) $(quiet) --no-print-directory -C libdune O=$(O) tests
-	@$(suite) test-debug
+	@$(suite) test-debug --machine $(MACHINE) $(if $(ONLY),--only $(ONLY))
 
 # ---- the rest ----
 

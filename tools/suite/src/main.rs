@@ -37,14 +37,18 @@ enum Command {
         #[arg(value_parser = parse_series)]
         kernels: Vec<Series>,
         /// Only TAP programs whose name contains TEXT; "harness": only its tests
-        #[arg(long, value_name = "TEXT", conflicts_with = "mode")]
+        #[arg(long, value_name = "TEXT")]
         only: Option<String>,
         /// In this mode (pti, la57, ...); "all": first without and then in every mode
         #[arg(long, value_parser = test::modes::parse)]
         mode: Option<String>,
     },
     /// The module's tests on a kernel with its debugging aids
-    TestDebug,
+    TestDebug {
+        /// Those of all TAP programs whose name contains TEXT
+        #[arg(long, value_name = "TEXT")]
+        only: Option<String>,
+    },
     /// The table of figures, on these kernels (default: all)
     Bench {
         #[arg(value_parser = parse_series)]
@@ -66,13 +70,13 @@ fn parse_series(text: &str) -> Result<Series, String> {
 fn main() -> ExitCode {
     let cli = Cli::parse();
     let result = Context::new(&cli.source, cli.choice).and_then(|context| match cli.command {
-        Command::Test { kernels, mode: Some(mode), .. } => {
-            test::run_modes(&context, &or_all(kernels), &mode)
+        Command::Test { kernels, only, mode: Some(mode) } => {
+            test::run_modes(&context, &or_all(kernels), only.as_deref(), &mode)
         }
-        Command::Test { kernels, only, .. } => {
+        Command::Test { kernels, only, mode: None } => {
             test::run(&context, &or_all(kernels), only.as_deref())
         }
-        Command::TestDebug => test::debug::run(&context),
+        Command::TestDebug { only } => test::debug::run(&context, only.as_deref()),
         Command::Bench { kernels } => bench::run(&context, &or_all(kernels)),
         Command::Checkpatch { files } => style::run(&context, &files),
         Command::Demo { kernel } => demo::run(&context, kernel),

@@ -23,7 +23,7 @@ pub fn run(context: &Context, kernels: &[Series], only: Option<&str>) -> Result<
     let mut tally = Tally::new();
     kernels_as_they_are(context, kernels, only, &mut tally)?;
     if only.is_none() && !context.is_vmx() && kernels.contains(&Series::V6_1) {
-        modes::run(context, Series::V6_1, "pti", &mut tally)?;
+        modes::run(context, Series::V6_1, None, "pti", &mut tally)?;
         vmx_in_short(&context.with_vmx(), &mut tally)?;
     }
     Ok(tally.close())
@@ -41,13 +41,18 @@ fn vmx_in_short(context: &Context, tally: &mut Tally) -> Result<()> {
 }
 
 /// The same, and then in every mode, or in one mode alone.
-pub fn run_modes(context: &Context, kernels: &[Series], name: &str) -> Result<u8> {
+pub fn run_modes(
+    context: &Context,
+    kernels: &[Series],
+    only: Option<&str>,
+    name: &str,
+) -> Result<u8> {
     let mut tally = Tally::new();
     if name == "all" {
-        kernels_as_they_are(context, kernels, None, &mut tally)?;
+        kernels_as_they_are(context, kernels, only, &mut tally)?;
     }
     for &series in kernels {
-        modes::run(context, series, name, &mut tally)?;
+        modes::run(context, series, only, name, &mut tally)?;
     }
     Ok(tally.close())
 }

@@ -5,22 +5,24 @@
 use std::process::Command;
 
 use anyhow::{bail, Context as _, Result};
-use dune_machine::Kernel;
+use dune_machine::{Kernel, Series};
 
 use crate::context::Context;
 use crate::test::machines::{self, Phase};
 use crate::test::tally::Tally;
 
-pub fn run(context: &Context) -> Result<u8> {
+/// The module's tests, or those programs of all whose name contains `only`.
+pub fn run(context: &Context, only: Option<&str>) -> Result<u8> {
     let mut tally = Tally::new();
     let kernel = Kernel::prepare_debug(&context.layout, &mut |what| println!("{what}"))?;
     build_module(context, &kernel)?;
-    let mut phase = Phase::new("6.1-debug", context.machine_of(kernel)?);
+    let name = format!("{}-debug", context.name_of(Series::V6_1));
+    let mut phase = Phase::new(&name, context.machine_of(kernel)?);
     // kmemleak would scan all of memory for minutes, and finds what is not ours.
     phase.config.kernel_arguments.push("kmemleak=off".to_owned());
     phase.config.boot_timeout *= 3;
-    phase.folders = Some(vec!["kernel"]);
-    machines::run(context, &phase, None, &mut tally)?;
+    phase.folders = Some(vec![only.map_or("kernel", |_| "")]);
+    machines::run(context, &phase, only, &mut tally)?;
     Ok(tally.close())
 }
 

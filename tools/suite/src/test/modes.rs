@@ -152,7 +152,13 @@ const MODES: [Mode; 9] = [
 ];
 
 /// The modes whose name is `name`, or all for "all".
-pub fn run(context: &Context, series: Series, name: &str, tally: &mut Tally) -> Result<()> {
+pub fn run(
+    context: &Context,
+    series: Series,
+    only: Option<&str>,
+    name: &str,
+    tally: &mut Tally,
+) -> Result<()> {
     let wanted = |mode: &&Mode| match name {
         "all" => mode.machine.is(context) && mode.since <= series,
         _ => name == mode.name,
@@ -171,7 +177,7 @@ pub fn run(context: &Context, series: Series, name: &str, tally: &mut Tally) -> 
         }
         phase.proof = Some(mode.proof);
         phase.folders = Some(mode.folders.to_vec());
-        machines::run(context, &phase, None, tally)?;
+        machines::run(context, &phase, only, tally)?;
     }
     Ok(())
 }
