@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Offsets into struct dune_regs for assembly; svm_vcpu.c asserts them. */
+/*
+ * struct dune_regs for the world switches: offsets, which svm_vcpu.c asserts,
+ * and the registers that both vendors move, between the guest and @regs.
+ */
 #ifndef DUNE_REGS_OFFSETS_H
 #define DUNE_REGS_OFFSETS_H
 
@@ -18,5 +21,39 @@
 #define REGS_R13	104
 #define REGS_R14	112
 #define REGS_R15	120
+
+#ifdef __ASSEMBLER__
+
+.macro LOAD_REGS regs
+	mov	REGS_RCX(\regs), %rcx
+	mov	REGS_RBX(\regs), %rbx
+	mov	REGS_RBP(\regs), %rbp
+	mov	REGS_RSI(\regs), %rsi
+	mov	REGS_R8(\regs), %r8
+	mov	REGS_R9(\regs), %r9
+	mov	REGS_R10(\regs), %r10
+	mov	REGS_R11(\regs), %r11
+	mov	REGS_R12(\regs), %r12
+	mov	REGS_R13(\regs), %r13
+	mov	REGS_R14(\regs), %r14
+	mov	REGS_R15(\regs), %r15
+.endm
+
+.macro STORE_REGS regs
+	mov	%rcx, REGS_RCX(\regs)
+	mov	%rbx, REGS_RBX(\regs)
+	mov	%rbp, REGS_RBP(\regs)
+	mov	%rsi, REGS_RSI(\regs)
+	mov	%r8, REGS_R8(\regs)
+	mov	%r9, REGS_R9(\regs)
+	mov	%r10, REGS_R10(\regs)
+	mov	%r11, REGS_R11(\regs)
+	mov	%r12, REGS_R12(\regs)
+	mov	%r13, REGS_R13(\regs)
+	mov	%r14, REGS_R14(\regs)
+	mov	%r15, REGS_R15(\regs)
+.endm
+
+#endif /* __ASSEMBLER__ */
 
 #endif /* DUNE_REGS_OFFSETS_H */

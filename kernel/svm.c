@@ -66,10 +66,6 @@ static int svm_probe(void)
 		pr_err("this CPU has no nested paging (NPT)\n");
 		return -ENODEV;
 	}
-	if (!boot_cpu_has(X86_FEATURE_GBPAGES)) {
-		pr_err("this CPU has no 1 GB pages\n");
-		return -ENODEV;
-	}
 	/* A guest-physical address is a user address: it must fit. */
 	if (boot_cpu_data.x86_phys_bits < 47) {
 		pr_err("physical addresses of %u bits are too narrow, 47 are needed\n",

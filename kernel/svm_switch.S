@@ -42,19 +42,8 @@ SYM_FUNC_START(svm_switch)
 	sti
 	vmload	%rax
 
-	mov	REGS_RCX(%rdx), %rcx
-	mov	REGS_RBX(%rdx), %rbx
-	mov	REGS_RBP(%rdx), %rbp
-	mov	REGS_RSI(%rdx), %rsi
+	LOAD_REGS %rdx
 	mov	REGS_RDI(%rdx), %rdi
-	mov	REGS_R8(%rdx), %r8
-	mov	REGS_R9(%rdx), %r9
-	mov	REGS_R10(%rdx), %r10
-	mov	REGS_R11(%rdx), %r11
-	mov	REGS_R12(%rdx), %r12
-	mov	REGS_R13(%rdx), %r13
-	mov	REGS_R14(%rdx), %r14
-	mov	REGS_R15(%rdx), %r15
 	mov	REGS_RDX(%rdx), %rdx
 
 	/* As before every return to user mode; touches only flags. */
@@ -67,20 +56,9 @@ SYM_FUNC_START(svm_switch)
 	mov	8(%rsp), %rax
 	vmload	%rax
 	mov	(%rsp), %rax
-	mov	%rcx, REGS_RCX(%rax)
+	STORE_REGS %rax
 	mov	%rdx, REGS_RDX(%rax)
-	mov	%rbx, REGS_RBX(%rax)
-	mov	%rbp, REGS_RBP(%rax)
-	mov	%rsi, REGS_RSI(%rax)
 	mov	%rdi, REGS_RDI(%rax)
-	mov	%r8, REGS_R8(%rax)
-	mov	%r9, REGS_R9(%rax)
-	mov	%r10, REGS_R10(%rax)
-	mov	%r11, REGS_R11(%rax)
-	mov	%r12, REGS_R12(%rax)
-	mov	%r13, REGS_R13(%rax)
-	mov	%r14, REGS_R14(%rax)
-	mov	%r15, REGS_R15(%rax)
 	cli
 	stgi
 

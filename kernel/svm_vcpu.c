@@ -192,7 +192,6 @@ void svm_load(struct dune_vcpu *vcpu)
 {
 	struct vmcb *vmcb = vcpu->hw->vmcb;
 	const struct dune_regs *regs = &vcpu->run->regs;
-	u32 vector = READ_ONCE(vcpu->run->irq_vector);
 	u64 rip = READ_ONCE(regs->rip);
 
 	/* A shadow of STI or MOV SS belongs to the instruction at RIP. */
@@ -209,10 +208,10 @@ void svm_load(struct dune_vcpu *vcpu)
 	 */
 	vmcb->control.int_ctl &= V_TPR_MASK;
 	vmcb->control.int_ctl |= V_INTR_MASKING_MASK;
-	if (vector) {
+	if (vcpu->irq) {
 		vmcb->control.int_ctl |= V_IRQ_MASK | V_INTR_PRIO_MASK |
 					 V_IGN_TPR_MASK;
-		vmcb->control.int_vector = vector & 0xff;
+		vmcb->control.int_vector = vcpu->irq;
 	}
 }
 

@@ -300,14 +300,18 @@ static long vcpu_run(struct dune_vcpu *vcpu)
 {
 	struct dune_run *run = vcpu->run;
 	u32 flags = READ_ONCE(run->flags);
+	u32 vector = READ_ONCE(run->irq_vector);
 	int reason;
 
+	if (vector && (vector < 32 || vector > 255))
+		return -EINVAL;
 	if (flags & ~DUNE_RUN_SLOW_SYSCALL || READ_ONCE(run->reserved0) ||
 	    reserved1_is_used(run))
 		return -EINVAL;
 	if (vcpu->running)
 		return -EBUSY;
 	vcpu->running = true;
+	vcpu->irq = vector;
 	vcpu->slow = flags & DUNE_RUN_SLOW_SYSCALL || !dune_syscall_is_fast();
 	/* The host half may have changed what VMSAVE saves: save it again. */
 	vcpu->switches = -1;
@@ -330,11 +334,8 @@ static long vcpu_run(struct dune_vcpu *vcpu)
  */
 static long vcpu_run_file(struct file *file, struct dune_vcpu *vcpu)
 {
-	u32 vector = READ_ONCE(vcpu->run->irq_vector);
 	long ret;
 
-	if (vector && (vector < 32 || vector > 255))
-		return -EINVAL;
 	get_file(file);
 	ret = vcpu_run(vcpu);
 	fput(file);

@@ -44,20 +44,9 @@ SYM_FUNC_START(vmx_switch)
 	/* CF lives through what follows: VERW touches ZF only. */
 	bt	$0, %esi
 
+	LOAD_REGS %rdi
 	mov	REGS_RAX(%rdi), %rax
-	mov	REGS_RCX(%rdi), %rcx
 	mov	REGS_RDX(%rdi), %rdx
-	mov	REGS_RBX(%rdi), %rbx
-	mov	REGS_RBP(%rdi), %rbp
-	mov	REGS_RSI(%rdi), %rsi
-	mov	REGS_R8(%rdi), %r8
-	mov	REGS_R9(%rdi), %r9
-	mov	REGS_R10(%rdi), %r10
-	mov	REGS_R11(%rdi), %r11
-	mov	REGS_R12(%rdi), %r12
-	mov	REGS_R13(%rdi), %r13
-	mov	REGS_R14(%rdi), %r14
-	mov	REGS_R15(%rdi), %r15
 	mov	REGS_RDI(%rdi), %rdi
 
 	/* As before every return to user mode; touches only flags. */
@@ -78,20 +67,9 @@ SYM_INNER_LABEL(vmx_switch_exit, SYM_L_GLOBAL)
 	ANNOTATE_NOENDBR
 	push	%rdi
 	mov	8(%rsp), %rdi
+	STORE_REGS %rdi
 	mov	%rax, REGS_RAX(%rdi)
-	mov	%rcx, REGS_RCX(%rdi)
 	mov	%rdx, REGS_RDX(%rdi)
-	mov	%rbx, REGS_RBX(%rdi)
-	mov	%rbp, REGS_RBP(%rdi)
-	mov	%rsi, REGS_RSI(%rdi)
-	mov	%r8, REGS_R8(%rdi)
-	mov	%r9, REGS_R9(%rdi)
-	mov	%r10, REGS_R10(%rdi)
-	mov	%r11, REGS_R11(%rdi)
-	mov	%r12, REGS_R12(%rdi)
-	mov	%r13, REGS_R13(%rdi)
-	mov	%r14, REGS_R14(%rdi)
-	mov	%r15, REGS_R15(%rdi)
 	pop	REGS_RDI(%rdi)
 	xor	%eax, %eax
 

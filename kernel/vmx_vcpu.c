@@ -186,7 +186,7 @@ void vmx_load(struct dune_vcpu *vcpu)
 	hw->rip = rip;
 	hw->rsp = READ_ONCE(regs->rsp);
 	hw->rflags = rflags;
-	hw->irq = READ_ONCE(vcpu->run->irq_vector);
+	hw->irq = vcpu->irq;
 }
 
 void vmx_store(struct dune_vcpu *vcpu)

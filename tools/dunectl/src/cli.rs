@@ -221,8 +221,8 @@ pub struct MachineOptions {
     #[arg(long = "append", value_name = "ARGUMENT")]
     pub kernel_arguments: Vec<String>,
 
-    /// A feature for the processor, such as la57 (repeatable)
-    #[arg(long = "cpu-feature", value_name = "FEATURE")]
+    /// A feature for the processor, such as la57, or -pdpe1gb to take one away (repeatable)
+    #[arg(long = "cpu-feature", value_name = "FEATURE", allow_hyphen_values = true)]
     pub cpu_features: Vec<String>,
 
     /// Do not load dune.ko

@@ -154,7 +154,10 @@ fn double_commas(path: &Path) -> OsString {
 
 fn cpu(config: &Config) -> String {
     let model = config.model.as_deref().unwrap_or(MODEL);
-    let features = config.cpu_features.iter().map(|feature| format!(",+{feature}"));
+    let features = config.cpu_features.iter().map(|feature| match feature.strip_prefix('-') {
+        Some(absent) => format!(",-{absent}"),
+        None => format!(",+{feature}"),
+    });
     format!("{model},{FEATURES}{}", features.collect::<String>())
 }
 

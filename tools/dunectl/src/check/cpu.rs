@@ -67,7 +67,6 @@ pub fn findings(cpuinfo: &str) -> Vec<Finding> {
 fn svm(cpu: &Cpu) -> Vec<Finding> {
     vec![
         needed(cpu.has("npt"), "nested paging", "flag npt"),
-        needed(cpu.has("pdpe1gb"), "1 GB pages", "flag pdpe1gb"),
         match cpu.field("address sizes").and_then(physical_bits) {
             Some(bits) if bits >= NEEDED_BITS => {
                 Finding::good("addresses", format!("{bits} bits physical"))

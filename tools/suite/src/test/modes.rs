@@ -64,7 +64,7 @@ pub const DEFAULT_PROOF: &str =
 /// Life beside KVM, whose machines need SVM or VT-x as we do.
 const KVM: &[&str] = &["kvm"];
 
-const MODES: [Mode; 9] = [
+const MODES: [Mode; 10] = [
     Mode {
         name: "kvm",
         machine: Machine::Any,
@@ -91,6 +91,16 @@ const MODES: [Mode; 9] = [
         cpu_features: &["la57"],
         proof: "grep -qw la57 /proc/cpuinfo",
         folders: BROAD,
+    },
+    // As on Intel's older processors, and in many virtual machines.
+    Mode {
+        name: "small-pages",
+        machine: Machine::Svm,
+        since: Series::V6_1,
+        kernel_arguments: &[],
+        cpu_features: &["-pdpe1gb"],
+        proof: "! grep -qw pdpe1gb /proc/cpuinfo",
+        folders: SWITCH,
     },
     Mode {
         name: "nokaslr",
