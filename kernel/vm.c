@@ -18,15 +18,16 @@ DEFINE_STATIC_KEY_FALSE(dune_kicks);
 /* What has to know of changes to the address space. 0 or a negative errno. */
 static int watch_memory(struct dune_vm *vm)
 {
-	void *watch = NULL;
+	int err = 0;
 
-	if (static_branch_unlikely(&dune_mirrors))
-		watch = vm->mirror = mirror_get(vm->mm);
-	else if (static_branch_unlikely(&dune_kicks))
-		watch = vm->shootdown = shootdown_get(vm->mm);
-	if (watch == ERR_PTR(-EINTR))
-		return -ERESTARTNOINTR;
-	return PTR_ERR_OR_ZERO(watch);
+	if (static_branch_unlikely(&dune_mirrors)) {
+		vm->mirror = mirror_get(vm->mm);
+		err = PTR_ERR_OR_ZERO(vm->mirror);
+	} else if (static_branch_unlikely(&dune_kicks)) {
+		vm->shootdown = shootdown_get(vm->mm);
+		err = PTR_ERR_OR_ZERO(vm->shootdown);
+	}
+	return err == -EINTR ? -ERESTARTNOINTR : err;
 }
 
 static int dune_vm_open(struct inode *inode, struct file *file)

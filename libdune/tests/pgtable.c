@@ -225,8 +225,8 @@ static void test_pages(void)
 	for (i = 0; i < (int)PAGE; i++)
 		zero &= !c[i];
 	ok(zero, "and is zero");
-	ok(dune_page_alloc(1U << 30) == NULL, "not too many");
-	ok(dune_page_alloc(0) == NULL, "not none");
+	ok(!dune_page_alloc(1U << 30), "not too many");
+	ok(!dune_page_alloc(0), "not none");
 	dune_page_free(b, 1);
 	dune_page_free(c, 1);
 }

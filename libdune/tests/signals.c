@@ -38,7 +38,8 @@ static void note(int sig, siginfo_t *info, void *uc)
 
 static void start(void)
 {
-	count = norder = 0;
+	count = 0;
+	norder = 0;
 	memset(&last_info, 0, sizeof(last_info));
 }
 

@@ -134,8 +134,8 @@ GPR_ONLY static void clears_xmm5(struct dune_tf *tf)
 
 static void test_fpu(void)
 {
-	unsigned long x4, x5;
 	long double st;
+	unsigned long x4, x5;
 
 	count = 0;
 	dune_trap_set(6, uses_fpu, DUNE_TRAP_FPU);

@@ -528,6 +528,7 @@ static void gdt_readonly(void)
 	mprotect(p, 4096, PROT_READ);
 	gdt((u64)p);
 }
+
 static void tss_unmapped(void) { tables(at(0x1000), 2); }
 static void tss_wild(void) { tables(at((u64)wild(0x0000888000001000)), 2); }
 

@@ -66,7 +66,7 @@ static int kicks(void)
 	int n = 0;
 
 	while (f && fgets(line, sizeof(line), f))
-		n += strstr(line, " dune_kick: cpus=1\n") != NULL;
+		n += !!strstr(line, " dune_kick: cpus=1\n");
 	if (f)
 		fclose(f);
 	return n;

@@ -21,7 +21,7 @@ static int bss[3000];
 
 int main(int argc, char **argv)
 {
-	const ElfW(Phdr) *p = (const void *)getauxval(AT_PHDR);
+	const Elf64_Phdr *p = (const void *)getauxval(AT_PHDR);
 	uint32_t mxcsr = 0, zero = 0;
 	char name[16] = "";
 	int i, n = 0;

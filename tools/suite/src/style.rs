@@ -16,25 +16,40 @@ const IN_TREE_ONLY: &str = "LINUX_VERSION_CODE,CONSTANT_COMPARISON,ENOSYS,FILE_P
 /// The shape of TRACE_EVENT is not that of C.
 const TRACEPOINTS: &str = "kernel/trace.h";
 
+/// Headers of assembly, which is read as C.
+const ASSEMBLY: [&str; 3] = ["kernel/regs_offsets.h", "kernel/return_buffer.h", "kernel/vmx_ops.h"];
+const NO_C: &str = "SPACING,CAMELCASE,LINE_CONTINUATIONS,EMBEDDED_FUNCTION_NAME";
+
+/// Columns of programs that are not the kernel's.
+const USER_COLUMNS: &str = "--max-line-length=128";
+
 /// What makes sense in the kernel only: its types, macros and error numbers.
 const KERNEL_ONLY: &str = "VOLATILE,PREFER_KERNEL_TYPES,ENOSYS,AVOID_EXTERNS,ARRAY_SIZE,CAMELCASE,\
     STATIC_CONST_CHAR_ARRAY,PREFER_DEFINED_ATTRIBUTE_MACRO,CONST_STRUCT,NEW_TYPEDEFS,USE_FUNC,\
     SSCANF_TO_KSTRTO,STRCPY,STRLCPY,STRNCPY,IN_ATOMIC,DATE_TIME,\
-    BIT_MACRO,EMBEDDED_FUNCTION_NAME";
+    BIT_MACRO,EMBEDDED_FUNCTION_NAME,MACRO_ARG_REUSE,COMPLEX_MACRO,\
+    MACRO_WITH_FLOW_CONTROL,MACRO_ARG_PRECEDENCE,STRING_FRAGMENTS,TYPECAST_INT_CONSTANT";
 
 pub fn run(context: &Context, files: &[PathBuf]) -> Result<u8> {
     let name = "scripts/checkpatch.pl";
     let script = Kernel::source_file(&context.layout, name, &mut |what| println!("{what}"))?;
-    let (kernel, user): (Vec<_>, Vec<_>) = files
+    let (assembly, c): (Vec<_>, Vec<_>) = files
         .iter()
         .filter(|file| file.as_path() != Path::new(TRACEPOINTS))
-        .partition(|file| file.starts_with("kernel") || file.starts_with("include"));
+        .partition(|file| ASSEMBLY.iter().any(|name| file.as_path() == Path::new(name)));
+    let (kernel, user): (Vec<_>, Vec<_>) =
+        c.into_iter().partition(|file| file.starts_with("kernel") || file.starts_with("include"));
     let mut clean = true;
-    for (files, ignored) in [(kernel, IN_TREE_ONLY), (user, KERNEL_ONLY)] {
+    for (files, ignored, columns) in [
+        (kernel, IN_TREE_ONLY, None),
+        (assembly, NO_C, None),
+        (user, KERNEL_ONLY, Some(USER_COLUMNS)),
+    ] {
         let status = Command::new("perl")
             .arg(&script)
             .args(["--no-tree", "--strict", "--terse", "--quiet", "--show-types", "--file"])
             .args(["--ignore", ignored])
+            .args(columns)
             .args(files)
             .current_dir(&context.source)
             .status()
