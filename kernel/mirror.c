@@ -7,7 +7,7 @@
  * what the process's own page table gives at that time. How it is kept:
  *
  * Making an entry. The process's page table is read as the processor would
- * read it, by its hardware bits (walk()). Readable is what is present and a
+ * read it, by its hardware bits (walk.c). Readable is what is present and a
  * user's: so nothing with PROT_NONE, no NUMA hint, no migration entry.
  * Writable is what is writable on all levels and dirty already: the kernel
  * clears the dirty bit only together with a notifier call, so the processor's
@@ -46,41 +46,21 @@
  * that is not present, and an EPT violation makes it forget those of its
  * address (SDM vol. 3, 29.4.3.1).
  */
-#include <linux/io.h>
 #include <linux/mm.h>
 #include <linux/mmu_notifier.h>
 #include <linux/slab.h>
 #include <asm/cpufeature.h>
-#include <asm/msr.h>
 #include <asm/pgtable.h>
-#include <asm/vmx.h>
 
-#include "compat.h"
+#include "ept.h"
 #include "granule.h"
 #include "kick.h"
 #include "mirror.h"
-
-#define EPT_RIGHTS	(VMX_EPT_READABLE_MASK | VMX_EPT_WRITABLE_MASK | \
-			 VMX_EPT_EXECUTABLE_MASK)
-/*
- * Set in advance. The processor would set them at the access for which the
- * entry is made, at a cost. The dirty bit means nothing to us.
- */
-#define EPT_USED	(VMX_EPT_ACCESS_BIT | VMX_EPT_DIRTY_BIT)
-#define EPT_LARGE	BIT_ULL(7)
-#define EPT_FRAME	GENMASK_ULL(51, PAGE_SHIFT)
-#define EPT_ROOT_LEVEL	4
-#define EPT_ENTRIES	512
+#include "walk.h"
 
 /* Tables that one fill may need, and how many to keep for the next ones. */
 #define SPARES_NEEDED	(EPT_ROOT_LEVEL - 1)
 #define SPARES_KEPT	16
-
-/*
- * Pages of 4 KB for which entries are made at one fault, where the process has
- * them already: as many as Linux maps around a fault on a file.
- */
-#define AROUND		16
 
 /**
  * struct mirror - of one mm
@@ -98,9 +78,6 @@
  * @doomed:	tables that are empty and unlinked, until all have forgotten them
  * @spares:	empty tables
  * @nr_spares:	how many
- * @entries:	leaf entries there are, for people
- * @fills:	leaf entries ever made, likewise
- * @drops:	leaf entries ever dropped, likewise
  */
 struct mirror {
 	struct mmu_notifier notifier;
@@ -116,9 +93,6 @@ struct mirror {
 	struct list_head doomed;
 	struct list_head spares;
 	unsigned int nr_spares;
-	u64 entries;
-	u64 fills;
-	u64 drops;
 };
 
 /*
@@ -132,61 +106,9 @@ static struct {
 	bool split_exec;
 	int max_level;
 	unsigned int granules;
-	u64 pat;
 } machine __ro_after_init;
 
 /* ---- entries and tables ---- */
-
-static int shift(int level)
-{
-	return PAGE_SHIFT + 9 * (level - 1);
-}
-
-static u64 span(int level)
-{
-	return BIT_ULL(shift(level));
-}
-
-/* The first address that the entry at @address is not for. */
-static u64 behind(u64 address, int level)
-{
-	return (address | (span(level) - 1)) + 1;
-}
-
-/* EPT and the process's own format have the same shape. */
-static u64 *slot_of(u64 *table, u64 address, int level)
-{
-	return &table[address >> shift(level) & (EPT_ENTRIES - 1)];
-}
-
-static bool is_leaf(u64 entry, int level)
-{
-	return level == 1 || entry & EPT_LARGE;
-}
-
-static u64 *table_below(u64 entry)
-{
-	return phys_to_virt(entry & EPT_FRAME);
-}
-
-/* Counts the entries of the table that @slot is in. */
-static void count_entry(u64 *slot, int change)
-{
-	struct page *page = virt_to_page(slot);
-
-	set_page_private(page, page_private(page) + change);
-}
-
-static bool table_is_empty(u64 *table)
-{
-	return !page_private(virt_to_page(table));
-}
-
-static void set_entry(u64 *slot, u64 entry)
-{
-	count_entry(slot, !!entry - !!*slot);
-	WRITE_ONCE(*slot, entry);
-}
 
 /*
  * The slot that decides about @guest: that of @lowest, or above it the one
@@ -258,13 +180,10 @@ static bool drop_below(struct mirror *m, u64 *table, int level, u64 start,
 		u64 *slot = slot_of(table, start, level);
 		u64 entry = *slot;
 
-		next = min(end, behind(start, level));
+		next = min(end, level_behind(start, level));
 		if (!entry)
 			continue;
-		if (is_leaf(entry, level)) {
-			m->drops++;
-			m->entries--;
-		} else {
+		if (!is_leaf(entry, level)) {
 			u64 *below = table_below(entry);
 
 			dropped |= drop_below(m, below, level - 1, start, next);
@@ -373,7 +292,7 @@ static bool is_young(struct mmu_notifier *notifier, unsigned long start,
 	if (!granules_to_guest(&m->granules, start, &first))
 		return false;
 	spin_lock(&m->lock);
-	for (guest = first; guest < first + size; guest = behind(guest, level)) {
+	for (guest = first; guest < first + size; guest = level_behind(guest, level)) {
 		u64 *slot = find_slot(m, guest, 1, &level);
 
 		if (!*slot || (machine.accessed && !(*slot & VMX_EPT_ACCESS_BIT)))
@@ -413,93 +332,6 @@ static young_t mirror_test_young(struct mmu_notifier *notifier,
 				 struct mm_struct *mm, unsigned long address)
 {
 	return is_young(notifier, address, PAGE_SIZE, false, false);
-}
-
-/* ---- what the process has ---- */
-
-/**
- * struct leaf - where the process's page table ends for an address
- * @slot:	in its table, which is there only as long as interrupts are off
- * @entry:	what was in it
- * @level:	1, 2 or 3
- * @denied:	of _PAGE_RW and _PAGE_NX, what the levels above take away
- */
-struct leaf {
-	const u64 *slot;
-	u64 entry;
-	int level;
-	u64 denied;
-};
-
-/*
- * The memory type that a leaf selects from the PAT (SDM vol. 3, 12.12.3). EPT
- * has the same numbers, but no UC-.
- */
-static u64 memory_type(u64 entry, int level)
-{
-	u64 pat_bit = level == 1 ? _PAGE_PAT : _PAGE_PAT_LARGE;
-	int index = (entry & _PAGE_PWT ? 1 : 0) | (entry & _PAGE_PCD ? 2 : 0) |
-		    (entry & pat_bit ? 4 : 0);
-	u64 type = machine.pat >> (8 * index) & 7;
-
-	return (type == 7 ? 0 : type) << VMX_EPT_MT_EPTE_SHIFT;
-}
-
-static bool is_users(u64 entry)
-{
-	return !(~entry & (_PAGE_PRESENT | _PAGE_USER));
-}
-
-/*
- * Rights and memory type of an entry, as EPT has them.
- *
- * Old or young is the same: on x86 no fault makes a page young for a read
- * (ptep_set_access_flags()), which is left to the processor.
- */
-static u64 rights_of(u64 entry, int level, u64 denied)
-{
-	u64 rights = VMX_EPT_READABLE_MASK | memory_type(entry, level);
-
-	if (entry & _PAGE_DIRTY && entry & ~denied & _PAGE_RW)
-		rights |= VMX_EPT_WRITABLE_MASK;
-	if (!((entry | denied) & _PAGE_NX))
-		rights |= VMX_EPT_EXECUTABLE_MASK;
-	return rights;
-}
-
-/*
- * Read the page table as the processor does, with interrupts off and no lock,
- * as get_user_pages_fast() does: whoever frees a table first waits, by a flush
- * IPI or for a grace period of RCU-sched, for CPUs that have interrupts off.
- * What was found may be stale by then; the caller's sequence check tells.
- *
- * NX above the third level is not the process's: Linux sets it there where it
- * isolates its page tables (pti=on), in the copy that is used in the kernel.
- *
- * Returns false where nothing is.
- */
-static bool walk(const struct mm_struct *mm, u64 address, struct leaf *leaf)
-{
-	u64 *table = (u64 *)mm->pgd;
-	int level = pgtable_l5_enabled() ? 5 : 4;
-	u64 entry;
-
-	lockdep_assert_irqs_disabled();
-	leaf->denied = 0;
-	for (;; level--) {
-		leaf->slot = slot_of(table, address, level);
-		entry = READ_ONCE(*leaf->slot);
-		if (!is_users(entry))
-			return false;
-		if (is_leaf(entry, level))
-			break;
-		leaf->denied |= ~entry & _PAGE_RW;
-		leaf->denied |= level > 3 ? 0 : entry & _PAGE_NX;
-		table = __va(entry & PTE_PFN_MASK);
-	}
-	leaf->entry = entry;
-	leaf->level = level;
-	return true;
 }
 
 /* ---- making an entry ---- */
@@ -553,10 +385,10 @@ static int entry_level(struct mirror *m, u64 guest, const struct leaf *leaf,
 /* @level: the leaf's or a lower one. */
 static u64 make_entry(const struct leaf *leaf, u64 address, int level)
 {
-	u64 mask = span(leaf->level) - 1;
+	u64 mask = level_span(leaf->level) - 1;
 	u64 frame = (leaf->entry & PTE_PFN_MASK & ~mask) | (address & mask);
-	u64 entry = (frame & ~(span(level) - 1)) | VMX_EPT_IPAT_BIT | EPT_USED |
-		    rights_of(leaf->entry, leaf->level, leaf->denied);
+	u64 entry = (frame & ~(level_span(level) - 1)) | VMX_EPT_IPAT_BIT | EPT_USED |
+		    walk_rights(leaf->entry, leaf->level, leaf->denied);
 
 	if (level == 1)
 		return entry;
@@ -588,9 +420,9 @@ static u64 *install(struct mirror *m, u64 guest, int level, u64 entry)
 	bool same_size = at == level && is_leaf(*slot, level);
 
 	if (*slot && !(same_size && may_replace(*slot, entry))) {
-		u64 start = guest & ~(span(level) - 1);
+		u64 start = guest & ~(level_span(level) - 1);
 
-		drop(m, start, start + span(level));
+		drop(m, start, start + level_span(level));
 		slot = find_slot(m, guest, level, &at);
 	}
 	for (; at > level; at--) {
@@ -599,46 +431,19 @@ static u64 *install(struct mirror *m, u64 guest, int level, u64 entry)
 		set_entry(slot, __pa(table) | EPT_RIGHTS | VMX_EPT_ACCESS_BIT);
 		slot = slot_of(table, guest, at - 1);
 	}
-	if (!*slot)
-		m->entries++;
-	m->fills++;
 	set_entry(slot, entry);
 	return slot;
 }
 
-/*
- * Around a page of 4 KB: what the process has of the others, in EPT format, or
- * 0. They have not been used yet, by this guest. Interrupts off since walk().
- */
-static void read_around(const struct leaf *leaf, u64 *around)
-{
-	const u64 *first = PTR_ALIGN_DOWN(leaf->slot, AROUND * sizeof(u64));
-	int i;
-
-	for (i = 0; i < AROUND; i++) {
-		u64 entry = READ_ONCE(first[i]);
-
-		around[i] = 0;
-		if (is_users(entry))
-			around[i] = (entry & PTE_PFN_MASK) | VMX_EPT_IPAT_BIT |
-				    VMX_EPT_DIRTY_BIT |
-				    rights_of(entry, 1, leaf->denied);
-	}
-}
-
 /* Lock held. What is there already is left as it is. */
-static void install_around(struct mirror *m, u64 *slot, const u64 *around)
+static void install_around(u64 *slot, const u64 *around)
 {
 	u64 *first = PTR_ALIGN_DOWN(slot, AROUND * sizeof(u64));
 	int i;
 
-	for (i = 0; i < AROUND; i++) {
-		if (!around[i] || first[i])
-			continue;
-		set_entry(&first[i], around[i]);
-		m->entries++;
-		m->fills++;
-	}
+	for (i = 0; i < AROUND; i++)
+		if (around[i] && !first[i])
+			set_entry(&first[i], around[i]);
 }
 
 /*
@@ -698,21 +503,21 @@ int mirror_fill(struct mirror *m, u64 address, u32 flags, bool around)
 	found = walk(m->notifier.mm, address, &leaf);
 	around &= found && leaf.level == 1;
 	if (around)
-		read_around(&leaf, near);
+		walk_around(&leaf, near);
 	local_irq_enable();
 	if (!found || rights_for(flags) &
-		      ~rights_of(leaf.entry, leaf.level, leaf.denied))
+		      ~walk_rights(leaf.entry, leaf.level, leaf.denied))
 		return -EFAULT;
 	spin_lock(&m->lock);
 	level = entry_level(m, guest, &leaf, flags);
-	if (!is_outdated(m, sequence, address, span(level)) &&
+	if (!is_outdated(m, sequence, address, level_span(level)) &&
 	    m->nr_spares >= SPARES_NEEDED) {
 		u64 *slot = install(m, guest, level,
 				    make_entry(&leaf, address, level));
 
 		if (around &&
 		    !is_outdated(m, sequence, address, AROUND * PAGE_SIZE))
-			install_around(m, slot, near);
+			install_around(slot, near);
 	}
 	spin_unlock(&m->lock);
 	return 0;
@@ -848,7 +653,7 @@ bool mirror_address(struct mirror *m, u64 guest, u64 *address)
  */
 void mirror_init(bool accessed_dirty, bool large_1g, unsigned int address_bits)
 {
-	rdmsrq(MSR_IA32_CR_PAT, machine.pat);
+	walk_init();
 	machine.accessed = accessed_dirty;
 	machine.max_level = large_1g ? 3 : 2;
 	machine.split_exec = boot_cpu_has_bug(X86_BUG_ITLB_MULTIHIT);

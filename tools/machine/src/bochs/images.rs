@@ -122,6 +122,7 @@ pub fn base(layout: &Layout, say: fn(&str)) -> Result<PathBuf> {
 pub fn copies(layout: &Layout, config: &Config) -> Result<File> {
     let mut list = FileList::default();
     list.add_tree(Path::new("/etc"), &[])?;
+    list.add_alternatives()?;
     let modules = config.kernel.modules();
     for entry in fs::read_dir(&modules).into_iter().flatten().flatten() {
         if entry.file_type().is_ok_and(|kind| kind.is_file()) {
@@ -150,6 +151,9 @@ pub fn copies(layout: &Layout, config: &Config) -> Result<File> {
     Ok(image)
 }
 
+/// Links that no package has, like awk's.
+const ALTERNATIVES: &str = "/etc/alternatives";
+
 /// What goes into an image: existing files by their paths, of which only the
 /// last part may be a link, and the links that lead to them.
 #[derive(Default)]
@@ -161,6 +165,18 @@ struct FileList {
 }
 
 impl FileList {
+    /// Commands that update-alternatives has made.
+    fn add_alternatives(&mut self) -> Result<()> {
+        for folder in ["/usr/bin", "/usr/sbin"] {
+            for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+                if fs::read_link(entry.path()).is_ok_and(|to| to.starts_with(ALTERNATIVES)) {
+                    self.add(&entry.path())?;
+                }
+            }
+        }
+        Ok(())
+    }
+
     fn of_packages(packages: &BTreeSet<Package>) -> Result<Self> {
         let names = packages.iter().map(|package| package.name.as_str());
         let output = apt::run(Command::new("dpkg-query").arg("-L").args(names))?;
