@@ -64,9 +64,9 @@ static inline void count_entry(u64 *slot, int change)
 	set_page_private(page, page_private(page) + change);
 }
 
-static inline bool table_is_empty(u64 *table)
+static inline unsigned long entries_of(u64 *table)
 {
-	return !page_private(virt_to_page(table));
+	return page_private(virt_to_page(table));
 }
 
 static inline void set_entry(u64 *slot, u64 entry)

@@ -173,21 +173,23 @@ static void forget(struct mirror *m)
 static bool drop_below(struct mirror *m, u64 *table, int level, u64 start,
 		       u64 end)
 {
+	unsigned long left = entries_of(table);
 	bool dropped = false;
 	u64 next;
 
-	for (; start < end; start = next) {
+	for (; left && start < end; start = next) {
 		u64 *slot = slot_of(table, start, level);
 		u64 entry = *slot;
 
 		next = min(end, level_behind(start, level));
 		if (!entry)
 			continue;
+		left--;
 		if (!is_leaf(entry, level)) {
 			u64 *below = table_below(entry);
 
 			dropped |= drop_below(m, below, level - 1, start, next);
-			if (!table_is_empty(below))
+			if (entries_of(below))
 				continue;
 			list_add(&virt_to_page(below)->lru, &m->doomed);
 		}
