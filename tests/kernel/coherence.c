@@ -19,6 +19,7 @@
 #include <setjmp.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
@@ -504,10 +505,54 @@ static void by_compaction(u64 n)
 		file_write("/proc/sys/vm/compact_memory", "1");
 }
 
+#define SWAP	"/sys/block/zram0/"
+
+/* Where pages can be written out to; needs swapon of util-linux. */
+static bool swap_on(void)
+{
+	return !system("modprobe -q zram num_devices=1 2>/dev/null") && !file_write(SWAP "disksize", "16M") &&
+	       !system("mknod -m 600 /dev/coherence-swap b $(tr : ' ' <" SWAP "dev) && "
+		       "mkswap -q /dev/coherence-swap >/dev/null && swapon /dev/coherence-swap");
+}
+
+static void swap_off(void)
+{
+	(void)!system("swapoff /dev/coherence-swap && rm /dev/coherence-swap && echo 1 >" SWAP "reset && rmmod zram");
+}
+
+static long swapped_out(void)
+{
+	char text[8192], *line;
+	int fd = open("/proc/vmstat", O_RDONLY);
+	int n = read(fd, text, sizeof(text) - 1);
+
+	close(fd);
+	text[n > 0 ? n : 0] = 0;
+	line = strstr(text, "pswpout ");
+	return line ? atol(line + 8) : 0;
+}
+
 static void by_swap_advice(u64 n)
 {
 	area[0] = n;
 	madvise((void *)area, 4096, 21 /* MADV_PAGEOUT */);
+}
+
+/* Also without swap: then the kernel only looks at the page. */
+static void paged_out(void)
+{
+	bool swap = swap_on();
+	long before = swapped_out();
+
+	under_change("MADV_PAGEOUT", by_swap_advice);
+	if (!swap) {
+		skip("no zram or no swapon", "the page was swapped out");
+		return;
+	}
+	long out = swapped_out() - before;
+
+	ok(out >= ROUNDS / 2, "the page was swapped out (%ld times)", out);
+	swap_off();
 }
 
 /* The process's vDSO and its data page are mappings like others. */
@@ -605,7 +650,7 @@ int main(void)
 	under_change("mprotect to and fro", by_protect);
 	under_change("fork with copy on write", by_fork);
 	under_change("compaction", by_compaction);
-	under_change("MADV_PAGEOUT", by_swap_advice);
+	paged_out();
 	collapse_area = (u8 *)(((u64)map(4UL << 20, PROT_READ | PROT_WRITE) + (2 << 20) - 1) & ~((2UL << 20) - 1));
 	madvise(collapse_area, 2 << 20, MADV_HUGEPAGE);
 	memset(collapse_area, 0, 2 << 20);

@@ -69,8 +69,15 @@ const NOT_COPIED: [&str; 5] = [
 ];
 
 /// Modules that tests load: whole ones are 400 MB.
-const MODULES: [&str; 5] =
-    ["kernel/arch", "kernel/crypto", "kernel/lib", "kernel/virt", "kernel/fs/fuse"];
+const MODULES: [&str; 7] = [
+    "kernel/arch",
+    "kernel/crypto",
+    "kernel/drivers/block/zram",
+    "kernel/fs/fuse",
+    "kernel/lib",
+    "kernel/mm",
+    "kernel/virt",
+];
 
 /// More than this is no working directory but a home.
 const LIMIT: u64 = 1 << 30;
@@ -237,6 +244,19 @@ impl FileList {
         };
         self.folders.insert(folder.to_owned(), real.clone());
         real
+    }
+
+    /// The links of which no package knows: awk, which is mawk or gawk.
+    fn add_alternatives(&mut self) -> Result<()> {
+        for folder in ["/usr/bin", "/usr/sbin"] {
+            for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+                let path = entry.path();
+                if path.read_link().is_ok_and(|to| to.starts_with("/etc/alternatives")) {
+                    self.add(&path)?;
+                }
+            }
+        }
+        Ok(())
     }
 
     /// A folder with all that is below it on its file system, or a file.
