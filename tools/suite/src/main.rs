@@ -36,7 +36,8 @@ enum Command {
     Test {
         #[arg(value_parser = parse_series)]
         kernels: Vec<Series>,
-        /// Only TAP programs whose name contains TEXT; "harness": only its tests
+        /// Only TAP programs whose name contains TEXT, or one of TEXT,TEXT...;
+        /// "harness": only its tests
         #[arg(long, value_name = "TEXT")]
         only: Option<String>,
         /// In this mode (pti, la57, ...); "all": first without and then in every mode

@@ -56,7 +56,7 @@ pub fn run(context: &Context, phase: &Phase, only: Option<&str>, tally: &mut Tal
     programs.sort_by_key(|path| (ALONE.contains(&&*name_of(path, &folder)), path.clone()));
     programs.retain(|path| {
         let name = name_of(path, &folder);
-        only.is_none_or(|text| name.contains(text))
+        only.is_none_or(|texts| texts.split(',').any(|text| name.contains(text)))
             && match &phase.folders {
                 Some(all) => all.iter().any(|one| name.starts_with(one)),
                 None => !APART.iter().any(|one| name.starts_with(one)),

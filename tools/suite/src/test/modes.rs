@@ -14,6 +14,8 @@ struct Mode {
     machine: Machine,
     /// The first of the kernels that can be booted so.
     since: Series,
+    /// Processors, where the number matters.
+    cpus: Option<u32>,
     kernel_arguments: &'static [&'static str],
     cpu_features: &'static [&'static str],
     /// A shell command that succeeds in the machine where the mode is active.
@@ -27,8 +29,8 @@ struct Mode {
 enum Machine {
     Any,
     Svm,
-    /// With this processor.
-    Vmx(&'static str),
+    /// With this processor; none: its own.
+    Vmx(Option<&'static str>),
 }
 
 impl Machine {
@@ -61,104 +63,119 @@ const SWITCH: &[&str] = &[
 pub const DEFAULT_PROOF: &str =
     "[ $(($(od -An -tu1 -j529 -N1 /sys/kernel/boot_params/data) & 2)) = 2 ]";
 
+/// What one processor does to another that is in a guest.
+const SMP: &[&str] = &[
+    "kernel/coherence",
+    "kernel/hotplug",
+    "kernel/lifetime",
+    "kernel/processes",
+    "kernel/signals",
+    "kernel/soak",
+];
+
 /// Life beside KVM, whose machines need SVM or VT-x as we do.
 const KVM: &[&str] = &["kvm"];
 
-const MODES: [Mode; 10] = [
-    Mode {
-        name: "kvm",
-        machine: Machine::Any,
-        since: Series::V6_1,
-        kernel_arguments: &[],
-        cpu_features: &[],
-        proof: "modprobe -n kvm",
-        folders: KVM,
-    },
+/// What a mode does not say.
+const PLAIN: Mode = Mode {
+    name: "",
+    machine: Machine::Any,
+    since: Series::V6_1,
+    cpus: None,
+    kernel_arguments: &[],
+    cpu_features: &[],
+    proof: DEFAULT_PROOF,
+    folders: &[],
+};
+
+const MODES: [Mode; 12] = [
+    Mode { name: "kvm", proof: "modprobe -n kvm", folders: KVM, ..PLAIN },
+    // On by itself in the vmx machine.
     Mode {
         name: "pti",
-        machine: Machine::Any,
-        since: Series::V6_1,
+        machine: Machine::Svm,
         kernel_arguments: &["pti=on"],
-        cpu_features: &[],
         proof: "grep -qw pti /proc/cpuinfo",
         folders: BROAD,
+        ..PLAIN
     },
     Mode {
         name: "la57",
         machine: Machine::Svm,
-        since: Series::V6_1,
-        kernel_arguments: &[],
         cpu_features: &["la57"],
         proof: "grep -qw la57 /proc/cpuinfo",
         folders: BROAD,
+        ..PLAIN
     },
     // As on Intel's older processors, and in many virtual machines.
     Mode {
         name: "small-pages",
         machine: Machine::Svm,
-        since: Series::V6_1,
-        kernel_arguments: &[],
         cpu_features: &["-pdpe1gb"],
         proof: "! grep -qw pdpe1gb /proc/cpuinfo",
         folders: SWITCH,
+        ..PLAIN
     },
     Mode {
         name: "nokaslr",
         machine: Machine::Svm,
-        since: Series::V6_1,
         kernel_arguments: &["nokaslr"],
-        cpu_features: &[],
         proof: "[ $(($(od -An -tu1 -j529 -N1 /sys/kernel/boot_params/data) & 2)) = 0 ]",
         folders: SWITCH,
+        ..PLAIN
     },
     Mode {
         name: "retpoline",
-        machine: Machine::Any,
-        since: Series::V6_1,
         kernel_arguments: &["spectre_v2=retpoline,generic"],
-        cpu_features: &[],
         proof: "grep -q Retpolines /sys/devices/system/cpu/vulnerabilities/spectre_v2",
         folders: SWITCH,
+        ..PLAIN
     },
     Mode {
         name: "nomitigations",
-        machine: Machine::Any,
-        since: Series::V6_1,
         kernel_arguments: &["mitigations=off"],
-        cpu_features: &[],
         proof: "grep -q ^Vulnerable /sys/devices/system/cpu/vulnerabilities/spectre_v2",
         folders: SWITCH,
+        ..PLAIN
     },
     Mode {
         name: "preempt",
-        machine: Machine::Any,
-        since: Series::V6_1,
         kernel_arguments: &["preempt=full"],
-        cpu_features: &[],
         proof: "dmesg | grep -q 'Dynamic Preempt: full'",
         folders: BROAD,
+        ..PLAIN
     },
     // Debian's kernels know IBT since 6.12, QEMU's processors do not; FineIBT
     // is in none of Debian's kernels, which gcc compiles.
     Mode {
         name: "ibt",
-        machine: Machine::Vmx("tigerlake"),
+        machine: Machine::Vmx(Some("tigerlake")),
         since: Series::V6_12,
         kernel_arguments: &["ibt=on"],
-        cpu_features: &[],
         proof: "dmesg | grep -q 'Indirect Branch Tracking enabled'",
         folders: SWITCH,
+        ..PLAIN
+    },
+    // A newer Intel processor: accessed and dirty bits and 1 GB pages in EPT,
+    // INVPCID.
+    Mode {
+        name: "haswell",
+        machine: Machine::Vmx(Some("corei7_haswell_4770")),
+        proof: "grep -qw invpcid /proc/cpuinfo",
+        folders: &["kernel/coherence", "kernel/granule", "kernel/uapi", "libdune"],
+        ..PLAIN
+    },
+    // The svm machine has two processors anyway.
+    Mode {
+        name: "smp",
+        machine: Machine::Vmx(None),
+        cpus: Some(2),
+        proof: "[ $(nproc) = 2 ]",
+        folders: SMP,
+        ..PLAIN
     },
     // Not a way to boot, but to install (make deb, docs/install.md).
-    Mode {
-        name: "package",
-        machine: Machine::Svm,
-        since: Series::V6_1,
-        kernel_arguments: &[],
-        cpu_features: &[],
-        proof: DEFAULT_PROOF,
-        folders: &["package"],
-    },
+    Mode { name: "package", machine: Machine::Svm, folders: &["package"], ..PLAIN },
 ];
 
 /// The modes whose name is `name`, or all for "all".
@@ -182,8 +199,11 @@ pub fn run(
         );
         phase.config.kernel_arguments.extend(mode.kernel_arguments.iter().map(|&s| s.into()));
         phase.config.cpu_features.extend(mode.cpu_features.iter().map(|&s| s.into()));
-        if let Machine::Vmx(model) = mode.machine {
+        if let Machine::Vmx(Some(model)) = mode.machine {
             phase.config.model = Some(model.to_owned());
+        }
+        if let Some(cpus) = mode.cpus {
+            phase.config.cpus = cpus;
         }
         phase.proof = Some(mode.proof);
         phase.folders = Some(mode.folders.to_vec());
