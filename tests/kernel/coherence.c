@@ -532,29 +532,42 @@ static long swapped_out(void)
 	return line ? atol(line + 8) : 0;
 }
 
+/*
+ * A guest that reads all the while gets at the page again before it is
+ * written out, on another CPU: it is only unmapped and mapped.
+ */
 static void by_swap_advice(u64 n)
 {
 	area[0] = n;
-	/* A page that waits in a list of another CPU, on its way to the LRU, stays. */
-	if (n % 10 == 0)
-		file_write("/proc/sys/vm/compact_memory", "1");
 	madvise((void *)area, 4096, 21 /* MADV_PAGEOUT */);
 }
 
-/* Also without swap: then the kernel only looks at the page. */
-static void paged_out(void)
+static void swapped(void)
 {
-	bool swap = swap_on();
-	long before = swapped_out();
+	bool swap = swap_on(), same = true;
+	u64 *p = map(16 * 4096, PROT_READ | PROT_WRITE), v;
 
 	under_change("MADV_PAGEOUT", by_swap_advice);
 	if (!swap) {
-		skip("no zram or no swapon", "the page was swapped out");
+		skip("no zram or no swapon", "swap");
 		return;
 	}
-	long out = swapped_out() - before;
+	access_by(store, p, NULL);
+	for (u64 i = 1; i < 16; i++)
+		p[i * 512] = i;
+	access_by(load, p + 512, NULL);
+	/* Pages that wait in a list of some CPU, on their way to the LRU, stay: this empties the lists. */
+	file_write("/proc/sys/vm/compact_memory", "1");
 
-	ok(out > 0, "the page was swapped out (%ld times)", out);
+	long out = swapped_out();
+
+	madvise(p, 16 * 4096, 21);
+	out = swapped_out() - out;
+	ok(out >= 16, "pages are swapped out (%ld)", out);
+	for (u64 i = 0; i < 16; i++)
+		same &= access_by(load, p + i * 512, &v) == 0 && v == (i ? i : 0x5a5a);
+	ok(same, "the guest reads them again");
+	munmap(p, 16 * 4096);
 	swap_off();
 }
 
@@ -653,7 +666,7 @@ int main(void)
 	under_change("mprotect to and fro", by_protect);
 	under_change("fork with copy on write", by_fork);
 	under_change("compaction", by_compaction);
-	paged_out();
+	swapped();
 	collapse_area = (u8 *)(((u64)map(4UL << 20, PROT_READ | PROT_WRITE) + (2 << 20) - 1) & ~((2UL << 20) - 1));
 	madvise(collapse_area, 2 << 20, MADV_HUGEPAGE);
 	memset(collapse_area, 0, 2 << 20);

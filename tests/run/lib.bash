@@ -58,7 +58,7 @@ one() {
 	shift
 	rm -rf "$work"
 	mkdir "$work"
-	(cd "$work" && exec timeout -k 5 "${LIMIT:-240}" "$@") \
+	(cd "$work" && exec timeout -k 5 $((${LIMIT:-240} * ${TEST_PATIENCE:-1})) "$@") \
 		>"$top/$kind.out" 2>"$top/$kind.err" </dev/null
 	echo $? >"$top/$kind.status"
 }

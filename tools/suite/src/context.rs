@@ -119,6 +119,10 @@ impl Context {
         run.program
             .env
             .extend(variables.map(|(name, path)| (name.into(), path.clone().into_os_string())));
+        // The tests' own limits; they have a margin for a busy svm machine.
+        if self.is_vmx() {
+            run.program.env.push(("TEST_PATIENCE".into(), "10".into()));
+        }
         run
     }
 }
