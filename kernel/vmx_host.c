@@ -43,7 +43,8 @@ static u64 tss_base(const struct desc_ptr *gdt)
 
 	asm volatile("str %0" : "=r" (tr));
 	tss = (void *)(gdt->address + tr);
-	return tss->base0 | tss->base1 << 16 | tss->base2 << 24 |
+	/* Kernels place it at random: without the cast bit 31 is a sign. */
+	return tss->base0 | tss->base1 << 16 | (u64)tss->base2 << 24 |
 	       (u64)tss->base3 << 32;
 }
 
