@@ -246,19 +246,6 @@ impl FileList {
         real
     }
 
-    /// The links of which no package knows: awk, which is mawk or gawk.
-    fn add_alternatives(&mut self) -> Result<()> {
-        for folder in ["/usr/bin", "/usr/sbin"] {
-            for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-                let path = entry.path();
-                if path.read_link().is_ok_and(|to| to.starts_with("/etc/alternatives")) {
-                    self.add(&path)?;
-                }
-            }
-        }
-        Ok(())
-    }
-
     /// A folder with all that is below it on its file system, or a file.
     fn add_tree(&mut self, top: &Path, left_out: &[PathBuf]) -> Result<()> {
         let Ok(data) = top.metadata() else { return Ok(()) };
