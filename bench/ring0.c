@@ -4,14 +4,11 @@
  * faults and mapping calls, first on Linux, then from ring 0.
  */
 #define _GNU_SOURCE
-#include "bench.h"
+#include "ring0.h"
 
-#include <dune.h>
 #include <linux/dune.h>
 #include <signal.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/syscall.h>
 #include <ucontext.h>
 #include <unistd.h>
 
@@ -21,25 +18,7 @@ struct costs {
 	uint64_t getpid, touch, trap, cycle, mprotect, munmap;
 };
 
-static char *page;	/* the one that is protected, amid a heap's others */
-static char *fresh;	/* pages that nobody has touched */
-
-static char *map(size_t bytes)
-{
-	char *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
-		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-
-	if (p == MAP_FAILED)
-		die("mmap");
-	madvise(p, bytes, MADV_NOHUGEPAGE);
-	return p;
-}
-
-/* Two bytes long, so that a handler can step over it. */
-static inline void store(char *p)
-{
-	__asm__ volatile("movb %%al, (%%rdi)" : : "D" (p), "a" (1) : "memory");
-}
+static char *page;	/* the one that is protected */
 
 static uint64_t munmap_of_1g(void)
 {
@@ -59,8 +38,7 @@ static uint64_t munmap_of_1g(void)
 
 static void measure_common(struct costs *c)
 {
-	fresh = map(ROUNDS * 4096);
-	c->touch = MEASURE(fresh[i * 4096] = 1);
+	c->touch = first_touch();
 	c->mprotect = MEASURE(mprotect(page, 4096, i & 1 ? PROT_READ | PROT_WRITE : PROT_READ));
 	mprotect(page, 4096, PROT_READ | PROT_WRITE);
 	c->munmap = munmap_of_1g();
@@ -102,12 +80,6 @@ static void measure_linux(struct costs *c)
 /* ---- Dune: exceptions ---- */
 
 __attribute__((target("general-regs-only")))
-static void trap_step_over(struct dune_tf *tf)
-{
-	tf->rip += 2;
-}
-
-__attribute__((target("general-regs-only")))
 static void trap_unprotect(struct dune_tf *tf)
 {
 	dune_pt_protect(dune_pt_root(), (uint64_t)page, 4096, DUNE_PT_RW);
@@ -123,7 +95,8 @@ static uint64_t exits(void)
 
 /*
  * Exits for one execution of a statement, over ROUNDS of them; those for
- * interrupts of the host in between are not its own.
+ * interrupts of the host in between are not its own. The counters are read
+ * once before: pages that only this touches have their faults then.
  */
 static uint64_t interrupts(void)
 {
@@ -135,6 +108,8 @@ static uint64_t interrupts(void)
 
 #define EXITS(statement) ({						\
 	uint64_t before = exits() - interrupts();			\
+									\
+	before = exits() - interrupts();				\
 	int i;								\
 	for (i = 0; i < ROUNDS; i++)					\
 		statement;						\
@@ -145,11 +120,9 @@ static void measure_dune(struct costs *c)
 {
 	dune_pte *root = dune_pt_root();
 
-	c->getpid = MEASURE(dune_hypercall(SYS_getpid, 0, 0, 0, 0, 0, 0));
+	c->getpid = getpid_in_ring0();
 	measure_common(c);
-	dune_pt_protect(root, (uint64_t)page, 4096, DUNE_PT_RO);
-	dune_trap_set(14, trap_step_over, 0);
-	c->trap = MEASURE(store(page));
+	c->trap = trap_in_ring0(page);
 	dune_trap_set(14, trap_unprotect, 0);
 	c->cycle = MEASURE(dune_pt_protect(root, (uint64_t)page, 4096, DUNE_PT_RO); *page = 1);
 	dune_trap_set(14, NULL, 0);
@@ -159,11 +132,10 @@ int main(void)
 {
 	struct costs on_linux, in_dune;
 	double call_exits, touch_exits;
-	int err, i;
+	char *fresh;
+	int err;
 
-	page = map(64 * 4096) + 32 * 4096;
-	for (i = -32; i < 32; i++)
-		page[i * 4096] = 1;
+	page = page_amid_others();
 	measure_linux(&on_linux);
 	err = dune_enter(NULL);
 	if (err) {

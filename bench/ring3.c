@@ -64,21 +64,45 @@ static uint64_t under_ptrace(void)
 	return result;
 }
 
-/* Exits of a getpid: of a run with ROUNDS more of them, less one without. */
+/* The number behind a key of dune-run's statistics, or -1. */
+static long value_of(const char *text, const char *key)
+{
+	const char *found = strstr(text, key);
+	long value;
+
+	if (!found || sscanf(found + strlen(key), "\": %ld", &value) != 1)
+		return -1;
+	return value;
+}
+
+/* Exits of a run with @calls calls of getpid, but for the host's interrupts. */
+static long exits_of_run(const char *runtime, const char *self, int calls)
+{
+	char command[3 * PATH_MAX], text[8192];
+	long exits, interrupts;
+	size_t length;
+	FILE *pipe;
+
+	snprintf(command, sizeof(command), "%s --stats -- %s exits %d 2>&1",
+		 runtime, self, calls);
+	pipe = popen(command, "r");
+	if (!pipe)
+		die(command);
+	length = fread(text, 1, sizeof(text) - 1, pipe);
+	text[length] = 0;
+	exits = value_of(text, "\"exits");
+	interrupts = value_of(text, "\"interrupts");
+	if (pclose(pipe) || exits < 0 || interrupts < 0)
+		die(command);
+	return exits - interrupts;
+}
+
+/* Exits of a getpid: of a run with 1,000 of them, less one without. */
 static double exits_of_getpid(const char *runtime, const char *self)
 {
-	char command[3 * PATH_MAX];
-	uint64_t few, many;
+	long few = exits_of_run(runtime, self, 0);
 
-	snprintf(command, sizeof(command),
-		 "%s --stats -- %s exits 0 2>&1 | sed 's/.*\"exits\": \\([0-9]*\\).*\"interrupts\": \\([0-9]*\\).*/\\1 \\2/' | awk '{ print $1 - $2 }'",
-		 runtime, self);
-	few = number_from(command);
-	snprintf(command, sizeof(command),
-		 "%s --stats -- %s exits 1000 2>&1 | sed 's/.*\"exits\": \\([0-9]*\\).*\"interrupts\": \\([0-9]*\\).*/\\1 \\2/' | awk '{ print $1 - $2 }'",
-		 runtime, self);
-	many = number_from(command);
-	return (many - few) / 1000.0;
+	return (exits_of_run(runtime, self, 1000) - few) / 1000.0;
 }
 
 int main(int argc, char **argv)

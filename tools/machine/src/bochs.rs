@@ -33,6 +33,7 @@ use crate::emulator::{memory_file, Channel, Emulator, Process};
 use crate::error::{Context, Error, Result};
 use crate::layout::Layout;
 use crate::machine::Config;
+use crate::trace::{self, Step, Trace};
 
 pub use images::prepare;
 
@@ -62,7 +63,7 @@ const ONE_CPU_ARGUMENTS: &str = "idle=poll";
 /// RDRAND and RDSEED, which differ from run to run.
 const COUNTING_ARGUMENTS: &str = "clearcpuid=158,306";
 
-/// The debugger's commands: go on; after a SIGINT, registers and stack.
+/// The debugger's last commands: go on; after a SIGINT, registers and stack.
 const COMMANDS: &str = "c\nr\nprint-stack 64\nq\n";
 
 pub struct Bochs {
@@ -107,7 +108,8 @@ pub fn start(layout: &Layout, config: &Config, initramfs: &Path) -> Result<(Boch
     let console = memory_file(c"console")?;
     let mut settings = memory_file(c"settings")?;
     let mut commands = memory_file(c"commands")?;
-    commands.write_all(COMMANDS.as_bytes()).context(describe())?;
+    let text = config.trace.as_ref().map(trace_commands).unwrap_or_default() + COMMANDS;
+    commands.write_all(text.as_bytes()).context(describe())?;
 
     let path = |fd: &dyn AsFd| format!("/proc/self/fd/{}", fd.as_fd().as_raw_fd());
     let console_there = console.try_clone().context(describe())?;
@@ -158,6 +160,16 @@ impl Emulator for Bochs {
         SAID.iter().any(|words| line.contains(words))
             || REGISTERS.iter().any(|begin| line.starts_with(begin) && line.contains(':'))
     }
+
+    fn steps(&mut self) -> Result<Vec<Step>> {
+        Ok(trace::from_bochs(&self.process.messages()))
+    }
+}
+
+/// Go on to where the trace begins, and so many instructions from there.
+fn trace_commands(trace: &Trace) -> String {
+    let Trace { address, steps } = trace;
+    format!("lb {address:#x}\nc\nd 1\ntrace on\ns {steps}\ntrace off\n")
 }
 
 fn open_raw(name: &str) -> nix::Result<OwnedFd> {

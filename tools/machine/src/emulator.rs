@@ -20,6 +20,7 @@ use nix::unistd::Pid;
 use crate::error::{Context, Error, Result};
 use crate::layout::Layout;
 use crate::machine::{Config, Hardware};
+use crate::trace::Step;
 use crate::{bochs, qemu};
 
 pub trait Emulator {
@@ -31,6 +32,9 @@ pub trait Emulator {
 
     /// Whether a line of the emulator's own says something to a user.
     fn is_message(&self, line: &str) -> bool;
+
+    /// After its end: the trace.
+    fn steps(&mut self) -> Result<Vec<Step>>;
 }
 
 /// The host's ends of the connection to the agent.

@@ -44,6 +44,7 @@ mod program;
 mod qemu;
 mod session;
 mod streams;
+mod trace;
 
 pub use bochs::prepare as prepare_vmx;
 pub use error::{Error, Result};
@@ -53,5 +54,6 @@ pub use log::KernelLog;
 pub use machine::{Config, Hardware, Machine};
 pub use session::{Outcome, Run};
 pub use streams::{InputFrom, OutputTo};
+pub use trace::{Step, Trace};
 
 pub use dune_protocol::{Credentials, LogRecord, Program, Status, Stream};

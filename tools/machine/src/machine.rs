@@ -13,6 +13,7 @@ use crate::kernel::Kernel;
 use crate::layout::Layout;
 use crate::log::KernelLog;
 use crate::session::{self, Connection, Outcome, Run};
+use crate::trace::{Step, Trace};
 
 /// Lines of the log in a report of a failure.
 const TAIL: usize = 60;
@@ -60,6 +61,8 @@ pub struct Config {
     /// Kernel modules to load, by their path on the host.
     pub insmod: Vec<PathBuf>,
     pub boot_timeout: Duration,
+    /// Of a machine with one CPU: for power_off_traced().
+    pub trace: Option<Trace>,
     /// Hears what takes a while.
     pub say: fn(&str),
 }
@@ -83,6 +86,7 @@ impl Config {
             copies: Vec::new(),
             insmod: Vec::new(),
             boot_timeout: Duration::from_secs(boot_timeout),
+            trace: None,
             say: |_| (),
         }
     }
@@ -189,6 +193,18 @@ impl Machine {
 
     /// Writes all shared folders back and ends the machine.
     pub fn power_off(mut self) -> Result<KernelLog> {
+        self.end()?;
+        Ok(self.log)
+    }
+
+    /// The same, and what was traced (Config::trace): nothing, if the machine
+    /// never came to where the trace begins.
+    pub fn power_off_traced(mut self) -> Result<Vec<Step>> {
+        self.end()?;
+        self.emulator.steps()
+    }
+
+    fn end(&mut self) -> Result<()> {
         const LIMIT: Duration = Duration::from_secs(60);
         self.send(&ToGuest::PowerOff)?;
         let deadline = Instant::now() + LIMIT;
@@ -198,7 +214,7 @@ impl Machine {
             }
         }
         match self.emulator.process().wait(LIMIT) {
-            Some(_) => Ok(self.log),
+            Some(_) => Ok(()),
             None => Err(self.hung("switch off", LIMIT)),
         }
     }

@@ -8,13 +8,15 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::Command;
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 use dune_protocol::{PORT_NAME, ROOT_TAG};
 
 use crate::emulator::{memory_file, Channel, Emulator, Process};
-use crate::error::{Context, Result};
+use crate::error::{Context, Error, Result};
 use crate::machine::Config;
+use crate::trace::{self, Step};
 
 const PROGRAM: &str = "qemu-system-x86_64";
 
@@ -45,6 +47,7 @@ const COUNTING_ARGUMENTS: &str = "random.trust_cpu=off";
 pub struct Qemu {
     process: Process,
     monitor: UnixStream,
+    tracer: Option<JoinHandle<Result<Vec<Step>>>>,
 }
 
 pub fn start(config: &Config, initramfs: &Path) -> Result<(Qemu, Channel)> {
@@ -61,11 +64,22 @@ pub fn start(config: &Config, initramfs: &Path) -> Result<(Qemu, Channel)> {
     let console_there = console.try_clone().context(copied)?;
     let path = format!("file,id=console,path=/proc/self/fd/{}", console_there.as_raw_fd());
     command.args(["-chardev", &path]);
-    let inherited: [OwnedFd; 3] = [port_there.into(), monitor_there.into(), console_there.into()];
-    let process = Process::start(command, "qemu-system-x86", console, inherited.into())?;
+    let mut inherited: Vec<OwnedFd> =
+        vec![port_there.into(), monitor_there.into(), console_there.into()];
+    let mut debugger = None;
+    if config.trace.is_some() {
+        let (here, there) = pair()?;
+        command.args(["-chardev", &format!("socket,id=debugger,fd={}", there.as_raw_fd())]);
+        command.args(["-gdb", "chardev:debugger", "-S"]);
+        inherited.push(there.into());
+        debugger = Some(here);
+    }
+    let process = Process::start(command, "qemu-system-x86", console, inherited)?;
+    let tracer = debugger.zip(config.trace.clone());
+    let tracer = tracer.map(|(stream, trace)| trace::step_qemu(stream, trace));
     let port = OwnedFd::from(port);
     let to_agent = File::from(port.try_clone().context(copied)?);
-    Ok((Qemu { process, monitor }, Channel { from_agent: File::from(port), to_agent }))
+    Ok((Qemu { process, monitor, tracer }, Channel { from_agent: File::from(port), to_agent }))
 }
 
 impl Emulator for Qemu {
@@ -82,6 +96,12 @@ impl Emulator for Qemu {
 
     fn is_message(&self, line: &str) -> bool {
         !line.contains("TCG doesn't support requested")
+    }
+
+    /// The tracer's connection has ended with the process.
+    fn steps(&mut self) -> Result<Vec<Step>> {
+        let Some(tracer) = self.tracer.take() else { return Ok(Vec::new()) };
+        tracer.join().map_err(|_| Error::Ended("the tracer has panicked".to_owned()))?
     }
 }
 

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! make bench: runs the programs of build/bench in the counting machine, on
+//! make bench: runs the programs of build/bench in the counting machines, on
 //! each kernel, holds their figures against the bars (bars.rs) and writes
-//! build/bench.json and docs/benchmarks.md (page.rs).
+//! build/bench.json and docs/benchmarks.md (page.rs). What is not measured
+//! now, another machine's or kernel's, stays as it was.
 //!
 //! A program prints one line of JSON a figure (struct Measured); other lines
 //! are for people. It measures Linux and Dune in the same run, and prints
-//! medians.
+//! medians. One, build/bench/switch, is traced instead (switch.rs).
 
 mod bars;
 mod page;
+mod switch;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -16,7 +18,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{bail, Context as _, Result};
-use dune_machine::{Kernel, Machine, Series};
+use dune_machine::{Hardware, Kernel, Machine, Series};
 use serde::{Deserialize, Serialize};
 
 use crate::context::Context;
@@ -42,13 +44,16 @@ struct Measured {
     /// What the bar grants on top (for mprotect: the call itself).
     #[serde(default)]
     allowance: f64,
+    /// In words, what the figure is made of.
+    #[serde(default)]
+    detail: Option<String>,
 }
 
 /// An object of build/bench.json.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Deserialize)]
 struct Figure {
     id: String,
-    machine: &'static str,
+    machine: String,
     kernel: String,
     unit: String,
     linux: Option<f64>,
@@ -58,81 +63,135 @@ struct Figure {
     exits: Option<f64>,
     bar: String,
     met: bool,
+    /// The bar is this machine's own, and not the other's for comparison.
+    binding: bool,
     /// A model, not a measurement: instructions + 750 for each exit.
     modelled_cycles: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    detail: Option<String>,
+}
+
+impl Figure {
+    fn is_of(&self, machine: &str, series: Series) -> bool {
+        self.machine == machine && self.kernel == series.name()
+    }
+}
+
+/// As in build/bench.json.
+fn name_of(hardware: Hardware) -> &'static str {
+    match hardware {
+        Hardware::Svm => "svm",
+        Hardware::Vmx => "vmx",
+    }
 }
 
 pub fn run(context: &Context, kernels: &[Series]) -> Result<u8> {
-    let mut figures = Vec::new();
-    for &series in kernels {
-        measure(context, series, &mut figures)?;
+    let file = context.build.join("bench.json");
+    let mut figures = read(&file);
+    let mut missing = Vec::new();
+    for context in context.in_all_machines() {
+        let machine = name_of(context.hardware());
+        for &series in kernels {
+            let measured = measure(&context, series)?;
+            let lacks = |id: &&str| !measured.iter().any(|figure| figure.id == *id);
+            missing.extend(bars::ids().filter(lacks).map(|id| format!("{id} ({machine} {series})")));
+            figures.retain(|figure: &Figure| !figure.is_of(machine, series));
+            figures.extend(measured);
+            bars::sort(&mut figures);
+            let json = serde_json::to_string_pretty(&figures)? + "\n";
+            fs::write(&file, json).context("writing bench.json")?;
+            let page = page::write(&figures);
+            fs::write(context.source.join("docs/benchmarks.md"), page)
+                .context("writing the page")?;
+        }
     }
-    let json = serde_json::to_string_pretty(&figures)? + "\n";
-    fs::write(context.build.join("bench.json"), json).context("writing bench.json")?;
-    let page = page::write(&figures);
-    fs::write(context.source.join("docs/benchmarks.md"), &page).context("writing the page")?;
-    println!("\n{page}");
-    let missing = bars::ids().filter(|id| !figures.iter().any(|figure| figure.id == *id));
-    let missing: Vec<&str> = missing.collect();
+    println!("\n{}", page::write(&figures));
     if !missing.is_empty() {
         println!("not measured: {}", missing.join(", "));
     }
-    let met = figures.iter().filter(|figure| figure.met).count();
-    println!("{met} of {} figures meet their bars", figures.len());
-    Ok(if met == figures.len() && missing.is_empty() { 0 } else { 1 })
+    let binding = figures.iter().filter(|figure| figure.binding);
+    let (met, all) = binding.fold((0, 0), |(met, all), figure| (met + figure.met as u32, all + 1));
+    println!("{met} of {all} figures meet their bars");
+    Ok(if met == all && missing.is_empty() { 0 } else { 1 })
 }
 
-fn measure(context: &Context, series: Series, figures: &mut Vec<Figure>) -> Result<()> {
+/// What was measured before; nothing, if there is none that can be read.
+fn read(file: &PathBuf) -> Vec<Figure> {
+    let text = fs::read_to_string(file).unwrap_or_default();
+    serde_json::from_str(&text).unwrap_or_default()
+}
+
+fn measure(context: &Context, series: Series) -> Result<Vec<Figure>> {
+    let machine_name = name_of(context.hardware());
     let mut config = context.machine_of(Kernel::find(&context.layout, series)?)?;
     config.cpus = 1;
-    config.memory = 2048;
     config.counting = true;
     config.boot_timeout *= 3;
-    println!("{series}: booting {} in counting mode", config.kernel.release);
+    config.memory = config.memory.min(2048);
+    let traced = context.build.join("bench/switch");
+    config.trace = Some(switch::what(&traced, context.hardware())?);
+    println!("{machine_name} {series}: booting {} in counting mode", config.kernel.release);
     let mut machine = Machine::boot(&context.layout, &config)?;
+    let mut figures = Vec::new();
+    let mut add = |measured: Measured| {
+        let figure = judge(measured, context.hardware(), series);
+        let mark = match (figure.met, figure.binding) {
+            (true, _) => "met",
+            (false, true) => "MISSED",
+            (false, false) => "missed",
+        };
+        let Figure { id, dune, bar, .. } = &figure;
+        println!("{machine_name} {series}: {id:24} {dune:>10} {mark:6} ({bar})");
+        figures.push(figure);
+    };
     for program in programs(context)? {
         let name = program.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let mut run = context.command([&program]);
-        run.timeout = Some(LIMIT);
+        run.timeout = Some(LIMIT * context.patience());
         let outcome = machine.run(&mut run)?;
         let text = String::from_utf8_lossy(&outcome.stdout);
         if !outcome.status.success() {
             let stderr = String::from_utf8_lossy(&outcome.stderr);
-            bail!("{series} {name}: {}\n{text}{stderr}", outcome.status);
+            bail!("{machine_name} {series} {name}: {}\n{text}{stderr}", outcome.status);
         }
         for line in text.lines().filter(|line| line.starts_with('{')) {
             let measured: Measured = serde_json::from_str(line)
                 .with_context(|| format!("{name} printed no figure: {line}"))?;
-            let figure = judge(measured, series);
-            let mark = if figure.met { "met" } else { "MISSED" };
-            println!("{series}: {:14} {:>10} {:6} ({})", figure.id, figure.dune, mark, figure.bar);
-            figures.push(figure);
+            add(measured);
         }
     }
+    let symbols = machine.run(&mut context.command(["cat", "/proc/kallsyms"]))?.stdout;
     if let Some(trouble) = machine.log().trouble() {
         bail!("the machine's kernel is in trouble:\n{trouble}");
     }
-    machine.power_off()?;
-    Ok(())
+    let steps = machine.power_off_traced()?;
+    let symbols = String::from_utf8_lossy(&symbols);
+    let listing = format!("switch-{machine_name}-{series}.txt");
+    fs::write(context.log_folder("bench")?.join(listing), switch::listing(&steps, &symbols)?)
+        .context("writing the trace")?;
+    switch::count(&steps, &symbols)?.into_iter().for_each(add);
+    Ok(figures)
 }
 
-fn judge(measured: Measured, series: Series) -> Figure {
-    let bar = Bar::of(&measured.id);
+fn judge(measured: Measured, hardware: Hardware, series: Series) -> Figure {
+    let bar = Bar::of(&measured.id, hardware);
     let counts = measured.unit == "instructions";
     let model = |exits: f64| measured.dune + MODEL_EXIT_CYCLES * exits;
     Figure {
-        machine: "svm",
+        machine: name_of(hardware).to_owned(),
         kernel: series.name().to_owned(),
         ratio: measured.linux.map(|linux| measured.dune / linux),
         bar: bar.as_ref().map(|bar| bar.text.to_owned()).unwrap_or_default(),
         // A figure without a bar is only for information.
         met: bar.is_none_or(|bar| bar.is_met(&measured)),
+        binding: bar.is_some_and(|bar| bar.binds(hardware)),
         modelled_cycles: measured.exits.filter(|_| counts).map(model),
         id: measured.id,
         unit: measured.unit,
         linux: measured.linux,
         dune: measured.dune,
         exits: measured.exits,
+        detail: measured.detail,
     }
 }
 

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, Result};
 use dune_machine::{Config, Hardware, Kernel, Layout, Run, Series};
 
+#[derive(Clone)]
 pub struct Context {
     pub source: PathBuf,
     pub build: PathBuf,
@@ -17,9 +18,9 @@ pub struct Context {
 /// What the command line says about the machine.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Choice {
-    /// The machine: svm or vmx
-    #[arg(long, global = true, default_value = "svm", value_parser = parse_hardware)]
-    machine: Hardware,
+    /// The machine: svm or vmx (default: svm; for bench: both)
+    #[arg(long, global = true, value_parser = parse_hardware)]
+    machine: Option<Hardware>,
     /// Its processor, by the emulator's name for it
     #[arg(long, global = true, value_name = "NAME")]
     model: Option<String>,
@@ -58,7 +59,7 @@ impl Context {
     /// How many times longer than usual to wait for the machine: Bochs emulates
     /// a processor of some 60 million instructions a second.
     pub fn patience(&self) -> u32 {
-        match self.choice.machine {
+        match self.hardware() {
             Hardware::Svm => 1,
             Hardware::Vmx => 4,
         }
@@ -66,7 +67,7 @@ impl Context {
 
     /// What names a kernel in the machine that was chosen.
     pub fn name_of(&self, series: Series) -> String {
-        match self.choice.machine {
+        match self.hardware() {
             Hardware::Svm => series.to_string(),
             Hardware::Vmx => format!("{series}-vmx"),
         }
@@ -75,15 +76,30 @@ impl Context {
     /// The same, with the Intel machine, its own processor and number of them.
     pub fn with_vmx(&self) -> Self {
         Context {
-            source: self.source.clone(),
-            build: self.build.clone(),
-            layout: self.layout.clone(),
-            choice: Choice { machine: Hardware::Vmx, model: None, cpus: None },
+            choice: Choice { machine: Some(Hardware::Vmx), model: None, cpus: None },
+            ..self.clone()
         }
     }
 
+    /// The same, in each machine that was chosen: in both if none was.
+    pub fn in_all_machines(&self) -> Vec<Self> {
+        let all = match self.choice.machine {
+            Some(one) => vec![one],
+            None => vec![Hardware::Svm, Hardware::Vmx],
+        };
+        let with = |machine| Context {
+            choice: Choice { machine: Some(machine), ..self.choice.clone() },
+            ..self.clone()
+        };
+        all.into_iter().map(with).collect()
+    }
+
+    pub fn hardware(&self) -> Hardware {
+        self.choice.machine.unwrap_or(Hardware::Svm)
+    }
+
     pub fn is_vmx(&self) -> bool {
-        self.choice.machine == Hardware::Vmx
+        self.hardware() == Hardware::Vmx
     }
 
     /// The machine for everything but counting, with the module loaded.
@@ -92,9 +108,9 @@ impl Context {
     }
 
     pub fn machine_of(&self, kernel: Kernel) -> Result<Config> {
-        let mut config = Config::new(self.choice.machine, kernel);
+        let mut config = Config::new(self.hardware(), kernel);
         config.model = self.choice.model.clone();
-        match self.choice.machine {
+        match self.hardware() {
             Hardware::Svm => {
                 config.cpus = 2;
                 config.memory = 3072;

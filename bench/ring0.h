@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* What a process measures in ring 0, by itself and beside KVM. */
+#ifndef BENCH_RING0_H
+#define BENCH_RING0_H
+
+#include "bench.h"
+
+#include <dune.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+
+static inline char *map(size_t bytes)
+{
+	char *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	if (p == MAP_FAILED)
+		die("mmap");
+	madvise(p, bytes, MADV_NOHUGEPAGE);
+	return p;
+}
+
+/* Two bytes long, so that a handler can step over it. */
+static inline void store(char *p)
+{
+	__asm__ volatile("movb %%al, (%%rdi)" : : "D" (p), "a" (1) : "memory");
+}
+
+__attribute__((target("general-regs-only")))
+static void trap_step_over(struct dune_tf *tf)
+{
+	tf->rip += 2;
+}
+
+static inline uint64_t getpid_in_ring0(void)
+{
+	return MEASURE(dune_hypercall(SYS_getpid, 0, 0, 0, 0, 0, 0));
+}
+
+/* Of pages that nobody has touched. */
+static inline uint64_t first_touch(void)
+{
+	char *fresh = map(ROUNDS * 4096);
+
+	return MEASURE(fresh[i * 4096] = 1);
+}
+
+/* A forbidden write to a page that is there, amid others. */
+static inline uint64_t trap_in_ring0(char *page)
+{
+	uint64_t cost;
+
+	dune_pt_protect(dune_pt_root(), (uint64_t)page, 4096, DUNE_PT_RO);
+	dune_trap_set(14, trap_step_over, 0);
+	cost = MEASURE(store(page));
+	dune_trap_set(14, NULL, 0);
+	return cost;
+}
+
+/* In the midst of 64 pages that are there. */
+static inline char *page_amid_others(void)
+{
+	char *page = map(64 * 4096) + 32 * 4096;
+	int i;
+
+	for (i = -32; i < 32; i++)
+		page[i * 4096] = 1;
+	return page;
+}
+
+#endif /* BENCH_RING0_H */

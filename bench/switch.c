@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+/*
+ * A hypercall for tools/suite to trace, instruction by instruction: getpid from
+ * ring 0, on a path that is warm. The instruction is executed once, at a label
+ * of its own for each vendor; calls before it come from elsewhere.
+ */
+#define _GNU_SOURCE
+#include "bench.h"
+
+#include <dune.h>
+#include <fcntl.h>
+#include <linux/dune.h>
+#include <sys/ioctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* The label's page is there before: @really is 0 the first time. */
+#define TRACED(name, instruction)					\
+	__attribute__((noinline, aligned(128)))				\
+	static long name(long really)					\
+	{								\
+		long ret = SYS_getpid;					\
+									\
+		__asm__ volatile("test %1, %1\n\t"			\
+				 "jz 1f\n"				\
+				 ".globl " #name "_here\n"		\
+				 #name "_here:\n\t"			\
+				 instruction "\n"			\
+				 "1:"					\
+				 : "+a" (ret) : "r" (really)		\
+				 : "memory", "cc");			\
+		return ret;						\
+	}
+
+TRACED(trace_svm, "vmmcall")
+TRACED(trace_vmx, "vmcall")
+
+int main(void)
+{
+	struct dune_info info = { .size = sizeof(info) };
+	int device = open("/dev/dune", O_RDWR), really, i;
+	long pid = getpid();
+
+	if (device < 0 || ioctl(device, DUNE_GET_INFO, &info))
+		die("/dev/dune");
+	close(device);
+	if (dune_enter(NULL)) {
+		fprintf(stderr, "switch: cannot enter Dune mode\n");
+		return 1;
+	}
+	for (really = 0; really < 2; really++) {
+		for (i = 0; i < 100; i++)
+			dune_hypercall(SYS_getpid, 0, 0, 0, 0, 0, 0);
+		if (info.vendor == DUNE_VENDOR_VMX)
+			pid -= trace_vmx(really);
+		else
+			pid -= trace_svm(really);
+	}
+	return pid + SYS_getpid != 0;
+}
