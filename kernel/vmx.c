@@ -50,6 +50,9 @@ struct vmx_cpu {
 
 static DEFINE_PER_CPU(struct vmx_cpu, vmx_cpu);
 
+/* Of vmx_cpu.vmxon. */
+DEFINE_PER_CPU(u64, vmx_vmxon_pa);
+
 /*
  * A guest can make the processor read from its first-level cache by a page
  * table entry that is not present (L1 terminal fault): EPT does not help. The
@@ -170,11 +173,15 @@ static int alloc_cpus(void)
 		struct vmx_cpu *vc = &per_cpu(vmx_cpu, cpu);
 
 		INIT_LIST_HEAD(&vc->active);
+		/* Nobody has one, also where KVM is there first. */
+		vc->vpid_generation = 1;
 		vc->next_vpid = NR_VPIDS;
 		vc->vmxon = alloc_page(GFP_KERNEL | __GFP_ZERO);
 		if (!vc->vmxon)
 			return -ENOMEM;
 		*(u32 *)page_address(vc->vmxon) = vmx_revision;
+		per_cpu(vmx_vmxon_pa, cpu) =
+			__pa(page_address(vc->vmxon));
 	}
 	return 0;
 }
@@ -258,12 +265,6 @@ static void vmx_info(struct dune_info *info)
 		info->xcr0 = xgetbv(XCR_XFEATURE_ENABLED_MASK);
 }
 
-/* Interrupts off, CR4.VMXE set: false where the CPU refuses. */
-bool vmx_on(void)
-{
-	return vmxon(__pa(page_address(this_cpu_read(vmx_cpu.vmxon))));
-}
-
 static int vmx_cpu_enable(void)
 {
 	struct vmx_cpu *vc = this_cpu_ptr(&vmx_cpu);
@@ -271,7 +272,7 @@ static int vmx_cpu_enable(void)
 	if (__read_cr4() & X86_CR4_VMXE)
 		return -EBUSY;
 	static_call(cr4_update)(X86_CR4_VMXE, 0);
-	if (!vmx_on()) {
+	if (!vmxon(&vmx_vmxon_pa)) {
 		static_call(cr4_update)(0, X86_CR4_VMXE);
 		return -EIO;
 	}
@@ -286,9 +287,15 @@ static void vmx_cpu_disable(void)
 	struct vmx_cpu *vc = this_cpu_ptr(&vmx_cpu);
 	struct vcpu_hw *hw, *next;
 
-	/* What is active is lost when virtualization goes off (SDM 25.11.1). */
+	/*
+	 * What is active is lost when virtualization goes off (SDM 25.11.1).
+	 * If a run is under way, its guest's system-call MSRs are in the CPU;
+	 * KVM, which may be the reason, will take what is there for the host's.
+	 */
 	list_for_each_entry_safe(hw, next, &vc->active, active) {
-		vmptrld(hw->vmcs_pa);
+		if (hw->msrs_loaded)
+			vmx_restore_msrs(hw);
+		vmptrld(&hw->vmcs_pa);
 		vmx_read_regs(hw);
 		vmx_deactivate(hw);
 	}
@@ -302,12 +309,13 @@ void vmx_activate(struct vcpu_hw *hw)
 	if (hw->cpu < 0) {
 		/* It is clear, but for a new page, whose state is undefined. */
 		if (hw->pending & VMX_PENDING_SETUP)
-			vmclear(hw->vmcs_pa);
+			vmclear(&hw->vmcs_pa);
 		hw->launched = false;
 		hw->cpu = smp_processor_id();
 		list_add(&hw->active, this_cpu_ptr(&vmx_cpu.active));
 	}
-	vmptrld(hw->vmcs_pa);
+	vmptrld(&hw->vmcs_pa);
+	hw->pending &= ~VMX_PENDING_ACTIVATE;
 }
 
 /* Interrupts off, on the CPU where it is active, if on any. */
@@ -315,7 +323,7 @@ void vmx_deactivate(struct vcpu_hw *hw)
 {
 	if (hw->cpu < 0)
 		return;
-	vmclear(hw->vmcs_pa);
+	vmclear(&hw->vmcs_pa);
 	list_del(&hw->active);
 	hw->cpu = -1;
 }

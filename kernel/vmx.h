@@ -2,7 +2,7 @@
 /*
  * What the VT-x files share: vmx.c (the machine), vmx_controls.c (what the
  * guest may not do), vmx_vcpu.c (VMCS and state), vmx_host.c (what an exit
- * does not restore), vmx_kvm.c (beside KVM), vmx_exit.c (why the guest was left) and vmx_switch.S
+ * does not restore), vmx_kvm.h (beside KVM), vmx_exit.c (why the guest was left) and vmx_switch.S
  * (the world switch). SDM is the Intel 64 and IA-32 Architectures Software
  * Developer's Manual, volume 3.
  */
@@ -36,6 +36,14 @@ enum vmx_msr {
 #define VMX_PENDING_REGS	BIT(5)	/* vcpu_hw.rip, rsp, rflags */
 #define VMX_PENDING_SKIP	BIT(6)	/* RIP: behind the instruction */
 #define VMX_PENDING_EVENT	BIT(7)	/* vcpu_hw.event */
+#define VMX_PENDING_IRQ		BIT(8)	/* vcpu_hw.irq, or the window for it */
+#define VMX_PENDING_FLUSH	BIT(9)	/* what the TLB knows of the EPT */
+#define VMX_PENDING_MSRS	BIT(10)	/* vcpu_hw.lists */
+/*
+ * The VMCS is active nowhere since an entry beside KVM, and holds registers
+ * that nobody has read. Nothing to write for the next entry beside KVM.
+ */
+#define VMX_PENDING_ACTIVATE	BIT(11)
 
 /* Why the guest was left, read while the VMCS was current. */
 struct vmx_exit {
@@ -60,13 +68,6 @@ struct vmx_host {
 	u16 ds, es, fs, gs, ldt;
 };
 
-/* What an entry beside KVM found, and puts back. */
-struct vmx_loan {
-	u64 cr4;
-	u64 vmcs;
-	bool taken;	/* virtualization was off */
-};
-
 /**
  * struct vcpu_hw - the VT-x part of a vCPU
  * @vmcs:	one page; the processor's own while it is active on a CPU
@@ -75,7 +76,8 @@ struct vmx_loan {
  * @pending:	VMX_PENDING_*
  * @launched:	VMRESUME, not VMLAUNCH
  * @switched:	between .moved and .put: vmx_host_save() has been
- * @msrs_loaded: the CPU has the guest's system-call MSRs
+ * @msrs_loaded: the CPU has the guest's system-call MSRs, until .put
+ * @lists_msrs:	beside KVM: the processor switches them at each entry and exit
  * @keeps_shadow: RIP and RFLAGS are what they were at the last exit
  * @irq:	vector of an interrupt that waits for the guest, or 0
  * @cpu:	where the VMCS is active, -1: nowhere. Set on that CPU, and
@@ -91,7 +93,9 @@ struct vmx_loan {
  * @cr2:	the guest's, while the host runs
  * @exit:	of the last exit
  * @host:	of the current entry
- * @loan:	likewise, beside KVM
+ * @loan:	beside KVM, what to leave behind: VMX_LOAN_* or KVM's VMCS
+ * @guest_list, @host_list: with @lists_msrs, those that differ (SDM 25.8.2);
+ *		aligned as kmalloc() aligns what is as large as this
  * @state:	what DUNE_SET_STATE wants, until the next entry
  */
 struct vcpu_hw {
@@ -102,6 +106,7 @@ struct vcpu_hw {
 	bool launched;
 	bool switched;
 	bool msrs_loaded;
+	bool lists_msrs;
 	bool keeps_shadow;
 	u8 irq;
 	int cpu;
@@ -120,7 +125,9 @@ struct vcpu_hw {
 	u64 cr2;
 	struct vmx_exit exit;
 	struct vmx_host host;
-	struct vmx_loan loan;
+	u64 loan;
+	struct vmx_msr_entry guest_list[VMX_MSRS];
+	struct vmx_msr_entry host_list[VMX_MSRS];
 	struct dune_state state;
 };
 
@@ -130,7 +137,7 @@ enum vmx_answer {
 };
 
 /* vmx.c */
-bool vmx_on(void);
+DECLARE_PER_CPU(u64, vmx_vmxon_pa);
 void vmx_activate(struct vcpu_hw *hw);
 void vmx_deactivate(struct vcpu_hw *hw);
 bool vmx_take_vpid(struct vcpu_hw *hw);
@@ -177,11 +184,9 @@ void vmx_host_save(struct vcpu_hw *hw);
 void vmx_host_restore(struct vcpu_hw *hw);
 void vmx_load_msrs(struct vcpu_hw *hw);
 void vmx_restore_msrs(struct vcpu_hw *hw);
+void vmx_choose_msrs(struct vcpu_hw *hw);
+void vmx_write_lists(struct vcpu_hw *hw);
 int vmx_set_msr(struct vcpu_hw *hw, u32 msr, u64 value);
-
-/* vmx_kvm.c: interrupts off */
-bool vmx_borrow(struct vcpu_hw *hw);
-void vmx_give_back(struct vcpu_hw *hw);
 
 /* vmx_exit.c */
 int vmx_handle_exit(struct dune_vcpu *vcpu);

@@ -190,6 +190,17 @@ static noinline int vmx_handle_other(struct dune_vcpu *vcpu)
 	}
 }
 
+static noinline int trace_and_handle(struct dune_vcpu *vcpu)
+{
+	const struct vcpu_hw *hw = vcpu->hw;
+
+	trace_dune_exit(hw->exit.reason, hw->exit.rip, hw->exit.qualification,
+			hw->exit.guest_physical);
+	if (hw->exit.reason == EXIT_REASON_VMCALL)
+		return dune_handle_hypercall(vcpu, hw->irq);
+	return vmx_handle_other(vcpu);
+}
+
 /*
  * A hypercall, the hot path, is alone here, so that the compiler saves no
  * registers for the rest. It never interrupts the delivery of an event.
@@ -199,9 +210,7 @@ int vmx_handle_exit(struct dune_vcpu *vcpu)
 	const struct vcpu_hw *hw = vcpu->hw;
 
 	if (trace_dune_exit_enabled())
-		trace_dune_exit(hw->exit.reason, hw->exit.rip,
-				hw->exit.qualification,
-				hw->exit.guest_physical);
+		return trace_and_handle(vcpu);
 	if (likely(hw->exit.reason == EXIT_REASON_VMCALL))
 		return dune_handle_hypercall(vcpu, hw->irq);
 	return vmx_handle_other(vcpu);

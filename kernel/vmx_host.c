@@ -15,6 +15,7 @@
 #include <asm/segment.h>
 
 #include "compat.h"
+#include "vendor.h"
 #include "vmx.h"
 #include "vmx_ops.h"
 
@@ -115,6 +116,47 @@ void vmx_restore_msrs(struct vcpu_hw *hw)
 	hw->msrs_loaded = false;
 }
 
+/*
+ * The thread has been off the CPU, or KVM has come or gone. Beside KVM the
+ * MSRs must be the host's whenever interrupts are on: the processor switches
+ * them at each entry and exit then, by lists.
+ */
+void vmx_choose_msrs(struct vcpu_hw *hw)
+{
+	bool beside = static_key_enabled(&dune_beside_kvm);
+
+	if (beside != hw->lists_msrs) {
+		hw->lists_msrs = beside;
+		hw->pending |= VMX_PENDING_MSRS;
+	}
+	if (beside == hw->msrs_loaded) {
+		if (beside)
+			vmx_restore_msrs(hw);
+		else
+			vmx_load_msrs(hw);
+	}
+}
+
+/* The current VMCS. */
+void vmx_write_lists(struct vcpu_hw *hw)
+{
+	int i, n = 0;
+
+	for (i = 0; i < VMX_MSRS && hw->lists_msrs; i++) {
+		if (hw->msrs[i] == host_msrs[i])
+			continue;
+		hw->guest_list[n].index = msr_numbers[i];
+		hw->guest_list[n].value = hw->msrs[i];
+		hw->host_list[n].index = msr_numbers[i];
+		hw->host_list[n].value = host_msrs[i];
+		n++;
+	}
+	vmcs_write(VM_ENTRY_MSR_LOAD_ADDR, __pa(hw->guest_list));
+	vmcs_write(VM_ENTRY_MSR_LOAD_COUNT, n);
+	vmcs_write(VM_EXIT_MSR_LOAD_ADDR, __pa(hw->host_list));
+	vmcs_write(VM_EXIT_MSR_LOAD_COUNT, n);
+}
+
 static void restore_segments(const struct vmx_host *host)
 {
 	/* Selectors of 0 are what the exit loads, with their base. */
@@ -166,8 +208,10 @@ int vmx_set_msr(struct vcpu_hw *hw, u32 msr, u64 value)
 	local_irq_disable();
 	/* The processor's own opinion of the value. */
 	err = wrmsrq_safe(msr, value);
-	if (!err)
+	if (!err) {
 		hw->msrs[i] = value;
+		hw->pending |= VMX_PENDING_MSRS;
+	}
 	if (!hw->msrs_loaded)
 		wrmsrq(msr, host_msrs[i]);
 	local_irq_enable();

@@ -9,6 +9,7 @@
 
 #include <linux/types.h>
 #include <asm/asm.h>
+#include <asm/percpu.h>
 
 static __always_inline u64 vmcs_read(unsigned long field)
 {
@@ -23,38 +24,42 @@ static __always_inline void vmcs_write(unsigned long field, u64 value)
 	asm volatile("vmwrite %1, %0" : : "r" (field), "rm" (value) : "cc");
 }
 
-/* Returns false where VMXON is not allowed: in SMX, or by processor trace. */
-static inline bool vmxon(u64 region)
+/*
+ * @region: per-CPU, a physical address. Returns false where VMXON is not
+ * allowed: in SMX, or by processor trace.
+ */
+static __always_inline bool vmxon(u64 __percpu *region)
 {
-	asm goto("1: vmxon %[region]\n\t"
+	asm goto("1: vmxon " __percpu_arg([region]) "\n\t"
 		 "jna %l[failed]\n"
 		 _ASM_EXTABLE(1b, %l[failed])
-		 : : [region] "m" (region) : "cc", "memory" : failed);
+		 : : [region] "m" (*region)
+		 : "cc", "memory" : failed);
 	return true;
 failed:
 	return false;
 }
 
-static inline void vmxoff(void)
+static __always_inline void vmxoff(void)
 {
 	asm volatile("vmxoff" : : : "cc", "memory");
 }
 
-static inline void vmclear(u64 vmcs)
+static __always_inline void vmclear(const u64 *vmcs)
 {
-	asm volatile("vmclear %0" : : "m" (vmcs) : "cc", "memory");
+	asm volatile("vmclear %0" : : "m" (*vmcs) : "cc", "memory");
 }
 
-static inline void vmptrld(u64 vmcs)
+static __always_inline void vmptrld(const u64 *vmcs)
 {
-	asm volatile("vmptrld %0" : : "m" (vmcs) : "cc", "memory");
+	asm volatile("vmptrld %0" : : "m" (*vmcs) : "cc", "memory");
 }
 
 /*
  * @vmcs: all ones where no VMCS is current. Returns false outside of VMX
  * operation.
  */
-static inline bool vmptrst(u64 *vmcs)
+static __always_inline bool vmptrst(u64 *vmcs)
 {
 	asm goto("1: vmptrst %[vmcs]\n"
 		 _ASM_EXTABLE(1b, %l[failed])

@@ -24,6 +24,7 @@
 #include "regs_offsets.h"
 #include "vendor.h"
 #include "vmx.h"
+#include "vmx_kvm.h"
 #include "vmx_ops.h"
 
 static_assert(REGS_RAX == offsetof(struct dune_regs, rax));
@@ -34,7 +35,7 @@ void vmx_reset_state(struct vcpu_hw *hw)
 	hw->state.tr.attributes = 0x8b;	/* as DUNE_SET_STATE demands */
 	memset(hw->msrs, 0, sizeof(hw->msrs));
 	hw->pending &= ~(VMX_PENDING_EVENT | VMX_PENDING_SKIP);
-	hw->pending |= VMX_PENDING_STATE;
+	hw->pending |= VMX_PENDING_STATE | VMX_PENDING_MSRS;
 }
 
 int vmx_create(struct dune_vcpu *vcpu)
@@ -92,6 +93,25 @@ void vmx_set_root(struct dune_vcpu *vcpu, u64 root)
 }
 
 /*
+ * KVM is loaded, and the VMCS is not active from before that: then virtual-
+ * ization is still ours here, and KVM does nothing before it is told.
+ */
+static __always_inline bool is_beside_kvm(const struct vcpu_hw *hw)
+{
+	return static_branch_unlikely(&dune_beside_kvm) && hw->cpu < 0;
+}
+
+/* Interrupts off: makes the VMCS current, if need be by a loan. */
+static bool take_vmcs(struct vcpu_hw *hw, bool *beside)
+{
+	*beside = is_beside_kvm(hw);
+	if (*beside)
+		return vmx_borrow(hw, false);
+	vmx_activate(hw);
+	return true;
+}
+
+/*
  * Interrupts are off on return, and the VMCS is current. Returns false where
  * virtualization is off on this CPU.
  */
@@ -106,11 +126,7 @@ static bool claim(struct vcpu_hw *hw, bool *beside)
 	}
 	if (!dune_cpu_enabled())
 		return false;
-	*beside = static_branch_unlikely(&dune_beside_kvm);
-	if (*beside)
-		return vmx_borrow(hw);
-	vmx_activate(hw);
-	return true;
+	return take_vmcs(hw, beside);
 }
 
 static void get_outside_vmcs(const struct vcpu_hw *hw, struct dune_state *state)
@@ -157,7 +173,7 @@ void vmx_set_state(struct dune_vcpu *vcpu, const struct dune_state *state)
 	hw->kernel_gs_base = guest_canonical(state->kernel_gs_base);
 	hw->cr2 = state->cr2;
 	hw->pending &= ~(VMX_PENDING_EVENT | VMX_PENDING_SKIP);
-	hw->pending |= VMX_PENDING_STATE;
+	hw->pending |= VMX_PENDING_STATE | VMX_PENDING_MSRS;
 }
 
 void vmx_filter(struct dune_vcpu *vcpu, bool notsc, bool nocpuid)
@@ -187,6 +203,8 @@ void vmx_load(struct dune_vcpu *vcpu)
 	hw->rsp = READ_ONCE(regs->rsp);
 	hw->rflags = rflags;
 	hw->irq = vcpu->irq;
+	if (hw->irq || hw->controls & CPU_BASED_INTR_WINDOW_EXITING)
+		hw->pending |= VMX_PENDING_IRQ;
 }
 
 void vmx_store(struct dune_vcpu *vcpu)
@@ -214,12 +232,7 @@ void vmx_moved(struct dune_vcpu *vcpu, bool migrated)
 	/* Not if there was no other thread to switch to. */
 	if (!hw->switched)
 		vmx_host_save(hw);
-	if (hw->msrs_loaded == static_key_enabled(&dune_beside_kvm)) {
-		if (hw->msrs_loaded)
-			vmx_restore_msrs(hw);
-		else
-			vmx_load_msrs(hw);
-	}
+	vmx_choose_msrs(hw);
 }
 
 /* The current VMCS is the vCPU's. */
@@ -233,9 +246,27 @@ void vmx_read_regs(struct vcpu_hw *hw)
 }
 
 /*
- * The registers that DUNE_RUN returns are read now: later the VMCS may not be
- * the current one.
+ * Later the VMCS may be active elsewhere. Where it is active nowhere, the
+ * registers have been read already, but after an entry beside KVM.
  */
+static void read_last_regs(struct vcpu_hw *hw)
+{
+	bool beside;
+
+	if (hw->pending & VMX_PENDING_REGS ||
+	    (hw->cpu < 0 && !(hw->pending & VMX_PENDING_ACTIVATE)))
+		return;
+	/* Gone with the CPU it was on, and KVM with it. */
+	if (!is_beside_kvm(hw) && !dune_cpu_enabled())
+		return;
+	if (!take_vmcs(hw, &beside))
+		return;
+	vmx_read_regs(hw);
+	if (beside)
+		vmx_give_back(hw);
+}
+
+/* The registers that DUNE_RUN returns are read now. */
 void vmx_put(struct dune_vcpu *vcpu)
 {
 	struct vcpu_hw *hw = vcpu->hw;
@@ -244,9 +275,7 @@ void vmx_put(struct dune_vcpu *vcpu)
 		vmx_restore_msrs(hw);
 	if (hw->switched) {
 		vmx_host_restore(hw);
-		/* Where the VMCS is not active, they have been read already. */
-		if (hw->cpu >= 0)
-			vmx_read_regs(hw);
+		read_last_regs(hw);
 	}
 	if (hw->pending & VMX_PENDING_SKIP) {
 		hw->rip += hw->exit.instruction_length;
@@ -276,7 +305,8 @@ static void write_event(struct vcpu_hw *hw)
 	vmcs_write(GUEST_PENDING_DBG_EXCEPTIONS, 0);
 }
 
-static noinline void write_pending(struct vcpu_hw *hw)
+/* Before offer_interrupt(): what is delivered now, and whether anything is. */
+static void write_pending(struct vcpu_hw *hw)
 {
 	u32 pending = hw->pending;
 
@@ -294,6 +324,8 @@ static noinline void write_pending(struct vcpu_hw *hw)
 		if (vmx_take_vpid(hw))
 			vmcs_write(VIRTUAL_PROCESSOR_ID, hw->vpid);
 	}
+	if (pending & VMX_PENDING_MSRS)
+		vmx_write_lists(hw);
 	if (pending & VMX_PENDING_STATE)
 		vmx_write_state(&hw->state);
 	if (pending & VMX_PENDING_REGS)
@@ -305,7 +337,8 @@ static noinline void write_pending(struct vcpu_hw *hw)
 	}
 	if (pending & VMX_PENDING_EVENT)
 		write_event(hw);
-	hw->pending = 0;
+	if (pending & VMX_PENDING_FLUSH)
+		vmx_flush(hw);
 }
 
 static bool takes_interrupts(void)
@@ -332,7 +365,7 @@ static void set_window(struct vcpu_hw *hw, bool on)
  * one. An event that is being delivered goes first (SDM 27.6). Or it waited,
  * and has been withdrawn.
  */
-static noinline void offer_interrupt(struct vcpu_hw *hw, bool event)
+static void offer_interrupt(struct vcpu_hw *hw, bool event)
 {
 	if (hw->irq && !event && takes_interrupts()) {
 		vmcs_write(VM_ENTRY_INTR_INFO_FIELD, hw->irq |
@@ -340,6 +373,28 @@ static noinline void offer_interrupt(struct vcpu_hw *hw, bool event)
 		hw->irq = 0;
 	}
 	set_window(hw, hw->irq);
+}
+
+/* The current VMCS: all that an entry needs and most do not. */
+static void write_all(struct vcpu_hw *hw)
+{
+	u32 pending = hw->pending;
+
+	write_pending(hw);
+	hw->pending = 0;
+	if (pending & VMX_PENDING_IRQ) {
+		offer_interrupt(hw, pending & VMX_PENDING_EVENT);
+		/* Again before the next entry, until there is none. */
+		if (hw->controls & CPU_BASED_INTR_WINDOW_EXITING)
+			hw->pending = VMX_PENDING_IRQ;
+	}
+}
+
+static noinline void prepare(struct vcpu_hw *hw)
+{
+	if (hw->pending & (VMX_PENDING_HOST | VMX_PENDING_ACTIVATE))
+		vmx_activate(hw);
+	write_all(hw);
 }
 
 static void read_exit(struct vcpu_hw *hw)
@@ -360,7 +415,7 @@ static void read_exit(struct vcpu_hw *hw)
  */
 static __always_inline void read_hypercall(struct vcpu_hw *hw)
 {
-	if (unlikely(VMX_AR_DPL(vmcs_read(GUEST_SS_AR_BYTES)))) {
+	if (unlikely(vmcs_read(GUEST_SS_AR_BYTES) & 3 << VMX_AR_DPL_SHIFT)) {
 		hw->exit.reason = EXIT_REASON_VMFUNC;	/* also #UD */
 		hw->exit.vectoring = 0;
 		return;
@@ -401,63 +456,159 @@ static noinline bool entry_failed(struct vcpu_hw *hw, u64 error)
 	return false;
 }
 
-bool vmx_enter(struct dune_vcpu *vcpu, bool flush)
+/*
+ * How an entry comes by the CPU. Each has a copy of enter() that knows it: this
+ * is the hot path, and asks nothing that is known.
+ */
+enum way {
+	OWN,	/* virtualization is ours */
+	OFF,	/* beside KVM, which has it off */
+	ON,	/* beside KVM, which has it on */
+	LOAN,	/* beside KVM: vmx_borrow() has been */
+};
+
+static bool enter_otherwise(struct dune_vcpu *vcpu);
+
+static __always_inline void leave(struct vcpu_hw *hw, enum way way)
+{
+	/* Lest addresses in it live in registers of their own, saved for that. */
+	OPTIMIZER_HIDE_VAR(hw);
+	switch (way) {
+	case OWN:
+		break;
+	case OFF:
+		vmx_let_go(hw);
+		vmx_turn_off();
+		break;
+	case ON:
+		vmx_let_go(hw);
+		if (hw->loan != VMX_LOAN_NONE)
+			vmptrld(&hw->loan);
+		break;
+	case LOAN:
+		vmx_give_back(hw);
+	}
+}
+
+/*
+ * Two calls are between vmx_switch() and the run loop, see the return stack
+ * buffer there. @found: CR4.
+ */
+static __always_inline bool enter(struct dune_vcpu *vcpu, const enum way way,
+				  u64 found)
 {
 	struct vcpu_hw *hw = vcpu->hw;
-	bool event = hw->pending & VMX_PENDING_EVENT;
-	/* Once: it may change between two looks, also with interrupts off. */
-	bool beside = static_branch_unlikely(&dune_beside_kvm);
 	u64 cr3, cr4;
 
-	if (unlikely(beside)) {
-		if (!vmx_borrow(hw))
+	switch (way) {
+	case OWN:
+		if (unlikely(hw->pending))
+			prepare(hw);
+		break;
+	case OFF:
+		if (unlikely(!vmx_turn_on(found)))
 			return entry_failed(hw, 0);
-	} else if (unlikely(hw->pending & VMX_PENDING_HOST)) {
-		vmx_activate(hw);
+		vmptrld(&hw->vmcs_pa);
+		break;
+	case ON:
+		if (unlikely(!vmptrst(&hw->loan)))
+			return enter_otherwise(vcpu);
+		vmptrld(&hw->vmcs_pa);
+		break;
+	case LOAN:
+		break;
 	}
-	if (unlikely(hw->pending))
-		write_pending(hw);
-	cr3 = __read_cr3();
+	cr3 = __native_read_cr3();
 	cr4 = __read_cr4();
 	if (unlikely(cr3 != hw->host.cr3))
 		vmcs_write(HOST_CR3, hw->host.cr3 = cr3);
 	if (unlikely(cr4 != hw->host.cr4))
 		vmcs_write(HOST_CR4, hw->host.cr4 = cr4);
-	if (unlikely(flush))
-		vmx_flush(hw);
-	if (unlikely(hw->irq || hw->controls & CPU_BASED_INTR_WINDOW_EXITING))
-		offer_interrupt(hw, event);
 	if (unlikely(hw->cr2 != native_read_cr2()))
 		native_write_cr2(hw->cr2);
 	if (static_branch_unlikely(&vmx_flushes_l1d))
 		wrmsrq(MSR_IA32_FLUSH_CMD, L1D_FLUSH);
 
-	if (unlikely(vmx_switch(&vcpu->run->regs, hw->launched,
+	/* Beside KVM it is cleared after each exit. */
+	if (unlikely(vmx_switch(&vcpu->run->regs, way == OWN && hw->launched,
 				&hw->host_rsp))) {
 		entry_failed(hw, vmcs_read(VM_INSTRUCTION_ERROR));
-		if (beside)
-			vmx_give_back(hw);
+		leave(hw, way);
 		return false;
 	}
 	/* It is not in the VMCS, and the host's next page fault changes it. */
 	hw->cr2 = native_read_cr2();
 	/* The exit cleared both (SDM 28.5.1). */
-	if (unlikely(__this_cpu_read(cpu_dr7)))
+	if (unlikely(hw_breakpoint_active()))
 		set_debugreg(__this_cpu_read(cpu_dr7), 7);
 	if (unlikely(hw->host.debugctl))
 		wrmsrq(MSR_IA32_DEBUGCTLMSR, hw->host.debugctl);
 
 	hw->exit.reason = vmcs_read(VM_EXIT_REASON);
-	hw->launched |= !(hw->exit.reason & VMX_EXIT_REASONS_FAILED_VMENTRY);
+	if (way == OWN && unlikely(!hw->launched))
+		hw->launched = !(hw->exit.reason &
+				 VMX_EXIT_REASONS_FAILED_VMENTRY);
 	if (likely(hw->exit.reason == EXIT_REASON_VMCALL)) {
 		read_hypercall(hw);
-		if (unlikely(beside))
-			vmx_give_back(hw);
+		leave(hw, way);
 		return false;
 	}
 	hw->exit.rip = vmcs_read(GUEST_RIP);
 	read_exit(hw);
-	if (unlikely(beside))
-		vmx_give_back(hw);
+	leave(hw, way);
 	return host_event(&hw->exit);
+}
+
+/* Beside KVM, with something to write, or the CPU in a rare state. */
+static noinline bool enter_otherwise(struct dune_vcpu *vcpu)
+{
+	struct vcpu_hw *hw = vcpu->hw;
+
+	if (!is_beside_kvm(hw))
+		return enter(vcpu, OWN, 0);
+	if (!vmx_borrow(hw, hw->pending & VMX_PENDING_SETUP))
+		return entry_failed(hw, 0);
+	write_all(hw);
+	return enter(vcpu, LOAN, 0);
+}
+
+static noinline notrace bool enter_with_kvm_on(struct dune_vcpu *vcpu)
+{
+	return enter(vcpu, ON, 0);
+}
+
+static noinline notrace bool enter_with_kvm_off(struct dune_vcpu *vcpu, u64 cr4)
+{
+	return enter(vcpu, OFF, cr4);
+}
+
+static noinline notrace bool enter_beside_kvm(struct dune_vcpu *vcpu,
+					      bool flush)
+{
+	u64 cr4;
+
+	if (unlikely(flush))
+		vcpu->hw->pending |= VMX_PENDING_FLUSH;
+	/* Nothing to write. A VMCS that is active has nothing pending at all. */
+	if (unlikely(vcpu->hw->pending != VMX_PENDING_ACTIVATE))
+		return enter_otherwise(vcpu);
+	cr4 = __read_cr4();
+	if (cr4 & X86_CR4_VMXE)
+		return enter_with_kvm_on(vcpu);
+	return enter_with_kvm_off(vcpu, cr4);
+}
+
+static noinline notrace bool enter_own(struct dune_vcpu *vcpu, bool flush)
+{
+	if (unlikely(flush))
+		vcpu->hw->pending |= VMX_PENDING_FLUSH;
+	return enter(vcpu, OWN, 0);
+}
+
+/* A function of its own for each, since registers are saved first of all. */
+notrace bool vmx_enter(struct dune_vcpu *vcpu, bool flush)
+{
+	if (static_branch_unlikely(&dune_beside_kvm))
+		return enter_beside_kvm(vcpu, flush);
+	return enter_own(vcpu, flush);
 }
