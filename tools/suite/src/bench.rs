@@ -94,7 +94,8 @@ pub fn run(context: &Context, kernels: &[Series]) -> Result<u8> {
         for &series in kernels {
             let measured = measure(&context, series)?;
             let lacks = |id: &&str| !measured.iter().any(|figure| figure.id == *id);
-            missing.extend(bars::ids().filter(lacks).map(|id| format!("{id} ({machine} {series})")));
+            missing
+                .extend(bars::ids().filter(lacks).map(|id| format!("{id} ({machine} {series})")));
             figures.retain(|figure: &Figure| !figure.is_of(machine, series));
             figures.extend(measured);
             bars::sort(&mut figures);

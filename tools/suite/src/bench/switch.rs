@@ -89,8 +89,8 @@ struct Instruction {
 impl Instruction {
     /// Operands in memory, and accesses to the stack.
     fn memory(&self) -> usize {
-        let name = self.mnemonic.trim_end_matches(['q', 'w', 'l']);
-        let stack = ["push", "pop", "cal", "call", "ret", "pushf", "popf", "leave"];
+        let name = self.mnemonic.strip_suffix('q').unwrap_or(&self.mnemonic);
+        let stack = ["push", "pop", "call", "ret", "pushf", "popf", "leave"];
         let implicit = stack.contains(&name) as usize;
         let names_only = ["lea", "nop", "prefetch"].iter().any(|no| self.mnemonic.starts_with(no));
         if names_only || self.mnemonic == "leave" {
@@ -153,7 +153,8 @@ fn parse(line: &str) -> Option<(usize, Instruction)> {
     let at = usize::from_str_radix(parts.next()?.trim().strip_suffix(':')?, 16).ok()?;
     let length = parts.next()?.split_whitespace().count();
     let text = parts.next()?.split('#').next()?.trim();
-    let prefixes = ["lock", "rep", "repz", "repnz", "cs", "ds", "data16", "notrack", "rex.W", "bnd"];
+    let prefixes =
+        ["lock", "rep", "repz", "repnz", "cs", "ds", "data16", "notrack", "rex.W", "bnd"];
     let mut words = text.split_whitespace().skip_while(|word| prefixes.contains(word));
     let mnemonic = words.next().unwrap_or(text).to_owned();
     let operands = words.collect::<Vec<_>>().join(" ");
@@ -162,8 +163,13 @@ fn parse(line: &str) -> Option<(usize, Instruction)> {
 
 /// QEMU executes VMRUN, and the guest's exit, together with the instruction
 /// that follows, in the guest and in the host: the one behind VMRUN is missing.
+/// Nor does it read a guest's memory; the first instruction is known.
 fn complete(steps: &[Step]) -> Result<Vec<Step>> {
+    const VMMCALL: [u8; 3] = [0x0f, 0x01, 0xd9];
     let mut steps = steps.to_vec();
+    if let Some(first) = steps.first_mut().filter(|first| first.bytes.is_empty()) {
+        first.bytes = VMMCALL.to_vec();
+    }
     let decoded = decode(&steps)?;
     let enters = decoded.iter().position(|instruction| instruction.mnemonic == "vmrun");
     let first = steps.iter().position(|step| step.address >= USER_END);
