@@ -14,6 +14,7 @@
 
 #include "compat.h"
 #include "dune.h"
+#include "msr_ops.h"
 
 /**
  * struct vcpu_hw - the SVM part of a vCPU
@@ -94,32 +95,5 @@ enum svm_answer svm_intercept_answer(u32 exit_code);
 
 /* svm_switch.S */
 void svm_switch(u64 vmcb_pa, struct dune_regs *regs, u64 host_pa);
-
-/* Without a call, a tracepoint or an exception table: for each entry. */
-static __always_inline u64 svm_read_msr(u32 msr)
-{
-	u32 low, high;
-
-	asm volatile("rdmsr" : "=a" (low), "=d" (high) : "c" (msr));
-	return low | (u64)high << 32;
-}
-
-static __always_inline u32 svm_read_msr_low(u32 msr)
-{
-	u32 low, high;
-
-	asm volatile("rdmsr" : "=a" (low), "=d" (high) : "c" (msr));
-	return low;
-}
-
-static __always_inline void svm_write_msr_halves(u32 msr, u32 low, u32 high)
-{
-	asm volatile("wrmsr" : : "c" (msr), "a" (low), "d" (high) : "memory");
-}
-
-static __always_inline void svm_write_msr(u32 msr, u64 value)
-{
-	svm_write_msr_halves(msr, value, value >> 32);
-}
 
 #endif /* DUNE_SVM_H */

@@ -95,7 +95,7 @@ void svm_put(struct dune_vcpu *vcpu)
 	if (!hw->shares_asid)
 		return;
 	hw->shares_asid = false;
-	if (svm_read_msr(MSR_EFER) & EFER_SVME)
+	if (msr_read(MSR_EFER) & EFER_SVME)
 		flush_asid(hw->vmcb->control.asid);
 }
 
@@ -106,20 +106,20 @@ void svm_put(struct dune_vcpu *vcpu)
  */
 void svm_kvm_moved(struct vcpu_hw *hw)
 {
-	u64 efer = svm_read_msr(MSR_EFER);
+	u64 efer = msr_read(MSR_EFER);
 	u64 hsave = svm_hsave();
 
 	hw->hsave[0] = lower_32_bits(hsave);
 	hw->hsave[1] = upper_32_bits(hsave);
 	if (!(efer & EFER_SVME))
-		svm_write_msr(MSR_EFER, efer | EFER_SVME);
-	else if (!svm_read_msr(MSR_VM_HSAVE_PA))
-		svm_write_msr(MSR_VM_HSAVE_PA, hsave);
+		msr_write(MSR_EFER, efer | EFER_SVME);
+	else if (!msr_read(MSR_VM_HSAVE_PA))
+		msr_write(MSR_VM_HSAVE_PA, hsave);
 	asm volatile("vmsave %0" : : "a" (hw->host_pa) : "memory");
 	if (!(efer & EFER_SVME))
-		svm_write_msr(MSR_EFER, efer);
+		msr_write(MSR_EFER, efer);
 	hw->scales_tsc = boot_cpu_has(X86_FEATURE_TSCRATEMSR) &&
-			 svm_read_msr(MSR_AMD64_TSC_RATIO) !=
+			 msr_read(MSR_AMD64_TSC_RATIO) !=
 			 SVM_TSC_RATIO_DEFAULT;
 	svm_asid_share(hw);
 }
@@ -127,9 +127,9 @@ void svm_kvm_moved(struct vcpu_hw *hw)
 /* Our page may be freed: VM_HSAVE_PA must not lead there for ever. */
 void svm_kvm_forget(void)
 {
-	u64 efer = svm_read_msr(MSR_EFER);
+	u64 efer = msr_read(MSR_EFER);
 
-	if (efer & EFER_SVME || svm_read_msr(MSR_VM_HSAVE_PA) != svm_hsave())
+	if (efer & EFER_SVME || msr_read(MSR_VM_HSAVE_PA) != svm_hsave())
 		return;
-	svm_write_msr(MSR_VM_HSAVE_PA, 0);
+	msr_write(MSR_VM_HSAVE_PA, 0);
 }

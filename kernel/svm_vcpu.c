@@ -260,11 +260,11 @@ void svm_filter(struct dune_vcpu *vcpu, bool notsc, bool nocpuid)
 static __always_inline void switch_with_own_tsc(struct vcpu_hw *hw,
 						struct dune_regs *regs)
 {
-	u64 factor = svm_read_msr(MSR_AMD64_TSC_RATIO);
+	u64 factor = msr_read(MSR_AMD64_TSC_RATIO);
 
-	svm_write_msr(MSR_AMD64_TSC_RATIO, SVM_TSC_RATIO_DEFAULT);
+	msr_write(MSR_AMD64_TSC_RATIO, SVM_TSC_RATIO_DEFAULT);
 	svm_switch(hw->vmcb_pa, regs, hw->host_pa);
-	svm_write_msr(MSR_AMD64_TSC_RATIO, factor);
+	msr_write(MSR_AMD64_TSC_RATIO, factor);
 }
 
 /*
@@ -276,7 +276,7 @@ static __always_inline void switch_beside_kvm(struct vcpu_hw *hw,
 					      struct dune_regs *regs)
 {
 	/* No bit of EFER is above 32. */
-	u32 efer = svm_read_msr_low(MSR_EFER);
+	u32 efer = msr_read_low(MSR_EFER);
 
 	if (likely(efer & EFER_SVME)) {
 		if (unlikely(hw->scales_tsc))
@@ -285,10 +285,10 @@ static __always_inline void switch_beside_kvm(struct vcpu_hw *hw,
 			svm_switch(hw->vmcb_pa, regs, hw->host_pa);
 		return;
 	}
-	svm_write_msr(MSR_EFER, efer | EFER_SVME);
-	svm_write_msr_halves(MSR_VM_HSAVE_PA, hw->hsave[0], hw->hsave[1]);
+	msr_write(MSR_EFER, efer | EFER_SVME);
+	msr_write_halves(MSR_VM_HSAVE_PA, hw->hsave[0], hw->hsave[1]);
 	svm_switch(hw->vmcb_pa, regs, hw->host_pa);
-	svm_write_msr(MSR_EFER, efer);
+	msr_write(MSR_EFER, efer);
 }
 
 bool svm_enter(struct dune_vcpu *vcpu, bool flush)

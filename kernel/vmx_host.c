@@ -15,6 +15,7 @@
 #include <asm/segment.h>
 
 #include "compat.h"
+#include "msr_ops.h"
 #include "vendor.h"
 #include "vmx.h"
 #include "vmx_ops.h"
@@ -86,13 +87,13 @@ void vmx_host_save(struct vcpu_hw *hw)
 	savesegment(fs, host->fs);
 	savesegment(gs, host->gs);
 	store_ldt(host->ldt);
-	rdmsrq(MSR_IA32_DEBUGCTLMSR, host->debugctl);
+	host->debugctl = msr_read(MSR_IA32_DEBUGCTLMSR);
 	if (boot_cpu_has(X86_FEATURE_FSGSBASE))
 		host->fs_base = rdfsbase();
 	else
-		rdmsrq(MSR_FS_BASE, host->fs_base);
-	rdmsrq(MSR_KERNEL_GS_BASE, host->kernel_gs_base);
-	wrmsrq(MSR_KERNEL_GS_BASE, hw->kernel_gs_base);
+		host->fs_base = msr_read(MSR_FS_BASE);
+	host->kernel_gs_base = msr_read(MSR_KERNEL_GS_BASE);
+	msr_write(MSR_KERNEL_GS_BASE, hw->kernel_gs_base);
 	hw->switched = true;
 }
 
@@ -102,7 +103,7 @@ void vmx_load_msrs(struct vcpu_hw *hw)
 
 	for (i = 0; i < VMX_MSRS; i++)
 		if (hw->msrs[i] != host_msrs[i])
-			wrmsrq(msr_numbers[i], hw->msrs[i]);
+			msr_write(msr_numbers[i], hw->msrs[i]);
 	hw->msrs_loaded = true;
 }
 
@@ -112,7 +113,7 @@ void vmx_restore_msrs(struct vcpu_hw *hw)
 
 	for (i = 0; i < VMX_MSRS; i++)
 		if (hw->msrs[i] != host_msrs[i])
-			wrmsrq(msr_numbers[i], host_msrs[i]);
+			msr_write(msr_numbers[i], host_msrs[i]);
 	hw->msrs_loaded = false;
 }
 
@@ -166,7 +167,7 @@ static void restore_segments(const struct vmx_host *host)
 	}
 	if (unlikely(host->fs)) {
 		loadsegment(fs, host->fs);
-		wrmsrq(MSR_FS_BASE, host->fs_base);
+		msr_write(MSR_FS_BASE, host->fs_base);
 	}
 	/* Changes what will be the user's GS base: before that is restored. */
 	if (unlikely(host->gs))
@@ -180,9 +181,9 @@ void vmx_host_restore(struct vcpu_hw *hw)
 	struct vmx_host *host = &hw->host;
 
 	hw->switched = false;
-	rdmsrq(MSR_KERNEL_GS_BASE, hw->kernel_gs_base);
+	hw->kernel_gs_base = msr_read(MSR_KERNEL_GS_BASE);
 	restore_segments(host);
-	wrmsrq(MSR_KERNEL_GS_BASE, host->kernel_gs_base);
+	msr_write(MSR_KERNEL_GS_BASE, host->kernel_gs_base);
 	/* The exit made the limits 0xffff, the TSS's 0x67: no I/O bitmap. */
 	load_fixmap_gdt(smp_processor_id());
 	load_idt(&host->idt);

@@ -253,8 +253,14 @@ static void read_last_regs(struct vcpu_hw *hw)
 {
 	bool beside;
 
-	if (hw->pending & VMX_PENDING_REGS ||
-	    (hw->cpu < 0 && !(hw->pending & VMX_PENDING_ACTIVATE)))
+	if (hw->pending & VMX_PENDING_REGS)
+		return;
+	if (likely(hw->cpu >= 0)) {
+		vmptrld(&hw->vmcs_pa);
+		vmx_read_regs(hw);
+		return;
+	}
+	if (!(hw->pending & VMX_PENDING_ACTIVATE))
 		return;
 	/* Gone with the CPU it was on, and KVM with it. */
 	if (!is_beside_kvm(hw) && !dune_cpu_enabled())

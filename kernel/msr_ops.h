@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * RDMSR and WRMSR without a call, a tracepoint or an exception table, for each
+ * entry or run: of registers that are there, and values that they take.
+ */
+#ifndef DUNE_MSR_OPS_H
+#define DUNE_MSR_OPS_H
+
+#include <linux/types.h>
+
+static __always_inline u64 msr_read(u32 msr)
+{
+	u32 low, high;
+
+	asm volatile("rdmsr" : "=a" (low), "=d" (high) : "c" (msr));
+	return low | (u64)high << 32;
+}
+
+static __always_inline u32 msr_read_low(u32 msr)
+{
+	u32 low, high;
+
+	asm volatile("rdmsr" : "=a" (low), "=d" (high) : "c" (msr));
+	return low;
+}
+
+static __always_inline void msr_write_halves(u32 msr, u32 low, u32 high)
+{
+	asm volatile("wrmsr" : : "c" (msr), "a" (low), "d" (high) : "memory");
+}
+
+static __always_inline void msr_write(u32 msr, u64 value)
+{
+	msr_write_halves(msr, value, value >> 32);
+}
+
+#endif /* DUNE_MSR_OPS_H */
