@@ -12,7 +12,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::{anyhow, Context, Result};
-use dune_protocol::{read_frame, write_frame, ToGuest, ToHost, PORTS_ARGUMENT, PORT_NAME};
+use dune_protocol::{
+    read_frame, write_frame, ToGuest, ToHost, PORTS_ARGUMENT, PORT_NAME, SLOW_LINE_ARGUMENT,
+};
 use nix::sys::termios::{cfmakeraw, tcgetattr, tcsetattr, SetArg};
 
 /// Long enough for the slowest of hosts; the harness has a limit of its own.
@@ -29,23 +31,26 @@ pub struct Requests(BufReader<File>);
 
 pub fn open() -> Result<(Requests, Port)> {
     let arguments = fs::read_to_string("/proc/cmdline")?;
-    let (file, out): (File, Box<dyn Write + Send>) =
-        match arguments.split_whitespace().any(|word| word == PORTS_ARGUMENT) {
-            true => (open_serial_line().context(SERIAL_LINE)?, Box::new(parallel::open()?)),
-            false => {
-                let file = OpenOptions::new().read(true).write(true).open(find_port()?)?;
-                (file.try_clone()?, Box::new(file))
-            }
-        };
+    let says = |argument| arguments.split_whitespace().any(|word| word == argument);
+    let (file, out): (File, Box<dyn Write + Send>) = match says(PORTS_ARGUMENT) {
+        true => {
+            let speed = if says(SLOW_LINE_ARGUMENT) { libc::B19200 } else { libc::B115200 };
+            (open_serial_line(speed).context(SERIAL_LINE)?, Box::new(parallel::open()?))
+        }
+        false => {
+            let file = OpenOptions::new().read(true).write(true).open(find_port()?)?;
+            (file.try_clone()?, Box::new(file))
+        }
+    };
     Ok((Requests(BufReader::new(file)), Port(Arc::new(Mutex::new(out)))))
 }
 
-fn open_serial_line() -> Result<File> {
+fn open_serial_line(speed: libc::speed_t) -> Result<File> {
     let file = OpenOptions::new().read(true).write(true).open(SERIAL_LINE)?;
     let mut settings = tcgetattr(&file)?;
     cfmakeraw(&mut settings);
     let mut settings = libc::termios::from(settings);
-    settings.c_cflag = settings.c_cflag & !libc::CBAUD | libc::B115200;
+    settings.c_cflag = settings.c_cflag & !libc::CBAUD | speed;
     tcsetattr(&file, SetArg::TCSANOW, &settings.into())?;
     Ok(file)
 }

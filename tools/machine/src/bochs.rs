@@ -23,7 +23,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use dune_protocol::PORTS_ARGUMENT;
+use dune_protocol::{PORTS_ARGUMENT, SLOW_LINE_ARGUMENT};
 use nix::fcntl::OFlag;
 use nix::pty::{grantpt, posix_openpt, ptsname_r, unlockpt};
 use nix::sys::signal::Signal;
@@ -49,7 +49,7 @@ const VGA_BIOS: &str = "/usr/share/bochs/VGABIOS-lgpl-latest";
 
 /// How many instructions make a second of the machine's time: near what an
 /// ordinary computer emulates, so that time-outs mean what they say.
-const INSTRUCTIONS_PER_SECOND: u64 = 50_000_000;
+const INSTRUCTIONS_PER_SECOND: u32 = 50_000_000;
 
 /// 2026-01-01, as in counting mode everywhere.
 const CLOCK: u64 = 1_767_225_600;
@@ -94,7 +94,8 @@ pub fn start(layout: &Layout, config: &Config, initramfs: &Path) -> Result<(Boch
     let initramfs = fs::read(initramfs).context(format!("reading {}", initramfs.display()))?;
     let one = if config.cpus == 1 { ONE_CPU_ARGUMENTS } else { "" };
     let counting = if config.counting { COUNTING_ARGUMENTS } else { "" };
-    let all = [KERNEL_ARGUMENTS, PORTS_ARGUMENT, one, counting];
+    let line = if config.slow_motion > 1 { SLOW_LINE_ARGUMENT } else { "" };
+    let all = [KERNEL_ARGUMENTS, PORTS_ARGUMENT, line, one, counting];
     let command_line = config.command_line(&all);
     boot::write(&boot, &config.kernel, &initramfs, &command_line, config.memory)?;
 
@@ -194,6 +195,7 @@ struct Files<'a> {
 fn settings_text(config: &Config, files: &Files) -> String {
     let Files { boot, base, copies, console, line, port } = files;
     let (cpus, memory) = (config.cpus, config.memory);
+    let speed = INSTRUCTIONS_PER_SECOND * config.slow_motion;
     let model = config.model.as_deref().unwrap_or(MODEL);
     let clock = match config.counting {
         true => CLOCK.to_string(),
@@ -206,7 +208,7 @@ fn settings_text(config: &Config, files: &Files) -> String {
          romimage: file={BIOS}\n\
          vgaromimage: file={VGA_BIOS}\n\
          memory: guest={memory}, host={memory}\n\
-         cpu: model={model}, count=1:{cpus}:1, ips={INSTRUCTIONS_PER_SECOND}, reset_on_triple_fault=0\n\
+         cpu: model={model}, count=1:{cpus}:1, ips={speed}, reset_on_triple_fault=0\n\
          clock: sync=none, time0={clock}\n\
          boot: disk\n\
          floppy_bootsig_check: disabled=1\n\

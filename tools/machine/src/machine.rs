@@ -52,6 +52,9 @@ pub struct Config {
     /// counter counts them, and nothing random.
     pub counting: bool,
     pub kernel_arguments: Vec<String>,
+    /// In Bochs, how many times longer a second lasts than usual: a kernel that
+    /// checks itself would do nothing but count its ticks.
+    pub slow_motion: u32,
     /// Of the processor, beyond what it has by itself: "la57".
     pub cpu_features: Vec<String>,
     /// Folders that are really written to, by absolute path without links.
@@ -81,6 +84,7 @@ impl Config {
             memory,
             counting: false,
             kernel_arguments: Vec::new(),
+            slow_motion: 1,
             cpu_features: Vec::new(),
             shares: Vec::new(),
             copies: Vec::new(),

@@ -37,6 +37,10 @@ pub const PORT_NAME: &str = "dune.agent";
 /// The kernel argument that says that there is none.
 pub const PORTS_ARGUMENT: &str = "dune.agent=ttyS1,parport0";
 
+/// And this that the kernel is slow to answer the line's interrupts, which loses
+/// bytes at full speed.
+pub const SLOW_LINE_ARGUMENT: &str = "dune.line=19200";
+
 /// How many bytes of input may be on their way or waiting in the agent.
 pub const INPUT_WINDOW: usize = 256 * 1024;
 

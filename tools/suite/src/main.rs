@@ -46,7 +46,7 @@ enum Command {
     },
     /// The module's tests on a kernel with its debugging aids
     TestDebug {
-        /// Those of all TAP programs whose name contains TEXT
+        /// Those of all TAP programs whose name contains TEXT, or one of TEXT,TEXT...
         #[arg(long, value_name = "TEXT")]
         only: Option<String>,
     },

@@ -75,7 +75,8 @@ impl BootImage {
         word(&self.bytes, offset)
     }
 
-    /// The compressed kernel, without the length that follows it.
+    /// The compressed kernel, without the length that follows it; in gzip's
+    /// format the same length is part of it.
     fn payload(&self) -> Option<&[u8]> {
         let sectors = match self.bytes[0x1f1] {
             0 => 4,
@@ -83,7 +84,11 @@ impl BootImage {
         };
         let begin = (sectors + 1) * 512 + self.word(0x248) as usize;
         let length = self.word(0x24c) as usize;
-        self.bytes.get(begin..begin + length.checked_sub(4)?)
+        let payload = self.bytes.get(begin..begin + length)?;
+        match payload {
+            [0x1f, 0x8b, ..] => Some(payload),
+            _ => payload.get(..length.checked_sub(4)?),
+        }
     }
 }
 

@@ -11,6 +11,11 @@ use crate::context::Context;
 use crate::test::machines::{self, Phase};
 use crate::test::tally::Tally;
 
+/// kmemleak would scan all of memory for minutes, and finds what is not ours. The
+/// rest is a third of the time to boot: names of constants in trace events,
+/// and a source of randomness.
+const ARGUMENTS: [&str; 2] = ["kmemleak=off", "initcall_blacklist=trace_eval_init,jent_mod_init"];
+
 /// The module's tests, or those programs of all whose name contains `only`.
 pub fn run(context: &Context, only: Option<&str>) -> Result<u8> {
     let mut tally = Tally::new();
@@ -18,9 +23,9 @@ pub fn run(context: &Context, only: Option<&str>) -> Result<u8> {
     build_module(context, &kernel)?;
     let name = format!("{}-debug", context.name_of(Series::V6_1));
     let mut phase = Phase::new(&name, context.machine_of(kernel)?);
-    // kmemleak would scan all of memory for minutes, and finds what is not ours.
-    phase.config.kernel_arguments.push("kmemleak=off".to_owned());
+    phase.config.kernel_arguments.extend(ARGUMENTS.map(str::to_owned));
     phase.config.boot_timeout *= 3;
+    phase.config.slow_motion = 4;
     phase.folders = Some(vec![only.map_or("kernel", |_| "")]);
     machines::run(context, &phase, only, &mut tally)?;
     Ok(tally.close())
