@@ -4,6 +4,7 @@
 
 use std::collections::HashMap;
 use std::fs;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -24,17 +25,22 @@ fn modules_for(hardware: Hardware) -> &'static [&'static str] {
     }
 }
 
+/// Made once for each agent. Its name tells which, since a date does not: an
+/// older agent may have been installed, or copied, later.
 pub fn make(kernel: &Kernel, hardware: Hardware, agent: &Path) -> Result<PathBuf> {
-    let path = kernel.root.join(match hardware {
-        Hardware::Svm => "initramfs.cpio",
-        Hardware::Vmx => "initramfs-vmx.cpio",
-    });
-    let modified = |path: &Path| fs::metadata(path).and_then(|data| data.modified());
-    let wanted = modified(agent).context(format!("looking at {}", agent.display()))?;
-    if modified(&path).is_ok_and(|made| made > wanted) {
+    let agent = fs::read(agent).context(format!("reading {}", agent.display()))?;
+    let mut hasher = DefaultHasher::new();
+    agent.hash(&mut hasher);
+    let prefix = match hardware {
+        Hardware::Svm => "initramfs-svm-",
+        Hardware::Vmx => "initramfs-vmx-",
+    };
+    let path = kernel.root.join(format!("{prefix}{:016x}.cpio", hasher.finish()));
+    if path.exists() {
         return Ok(path);
     }
-    let archive = build(kernel, modules_for(hardware), agent)?;
+    remove_old(&kernel.root, prefix);
+    let archive = build(kernel, modules_for(hardware), &agent)?;
     let mut file = tempfile::NamedTempFile::new_in(&kernel.root)
         .context(format!("writing into {}", kernel.root.display()))?;
     file.write_all(&archive).context("writing the initramfs")?;
@@ -42,14 +48,22 @@ pub fn make(kernel: &Kernel, hardware: Hardware, agent: &Path) -> Result<PathBuf
     Ok(path)
 }
 
-fn build(kernel: &Kernel, modules: &[&str], agent: &Path) -> Result<Vec<u8>> {
-    let read = |path: &Path| fs::read(path).context(format!("reading {}", path.display()));
+/// Whoever still uses one has it open.
+fn remove_old(folder: &Path, prefix: &str) {
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        if entry.file_name().to_string_lossy().starts_with(prefix) {
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+}
+
+fn build(kernel: &Kernel, modules: &[&str], agent: &[u8]) -> Result<Vec<u8>> {
     let describe = || "writing the initramfs";
     let mut archive = Archive::new(Vec::new());
     for name in ["dev", "proc", "sys", "host", "copies", "overlay", "root", "modules"] {
         archive.directory(name).context(describe())?;
     }
-    archive.file("init", 0o755, &read(agent)?).context(describe())?;
+    archive.file("init", 0o755, agent).context(describe())?;
     for (number, path) in modules_in_order(kernel, modules)?.iter().enumerate() {
         let stem = path.file_name().unwrap_or_default().to_string_lossy();
         let stem = stem.split('.').next().unwrap_or_default();
