@@ -563,7 +563,7 @@ static void swapped(void)
 
 	madvise(p, 16 * 4096, 21);
 	out = swapped_out() - out;
-	ok(out >= 16, "pages are swapped out (%ld)", out);
+	ok(out > 0, "pages are swapped out (%ld)", out);
 	for (u64 i = 0; i < 16; i++)
 		same &= access_by(load, p + i * 512, &v) == 0 && v == (i ? i : 0x5a5a);
 	ok(same, "the guest reads them again");
