@@ -272,7 +272,7 @@ static int vmx_cpu_enable(void)
 	if (__read_cr4() & X86_CR4_VMXE)
 		return -EBUSY;
 	static_call(cr4_update)(X86_CR4_VMXE, 0);
-	if (!vmxon(&vmx_vmxon_pa)) {
+	if (!vmxon(this_cpu_ptr(&vmx_vmxon_pa))) {
 		static_call(cr4_update)(0, X86_CR4_VMXE);
 		return -EIO;
 	}

@@ -40,7 +40,7 @@ static __always_inline void vmx_set_cr4(u64 cr4)
 static __always_inline bool vmx_turn_on(u64 cr4)
 {
 	vmx_set_cr4(cr4 | X86_CR4_VMXE);
-	if (likely(vmxon(&vmx_vmxon_pa)))
+	if (likely(vmxon(this_cpu_ptr(&vmx_vmxon_pa))))
 		return true;
 	vmx_set_cr4(cr4);
 	return false;
@@ -78,7 +78,7 @@ static inline bool vmx_borrow(struct vcpu_hw *hw, bool fresh)
 			return false;
 	} else if (!vmptrst(&hw->loan)) {
 		hw->loan = VMX_LOAN_OUTSIDE;
-		if (!vmxon(&vmx_vmxon_pa))
+		if (!vmxon(this_cpu_ptr(&vmx_vmxon_pa)))
 			return false;
 	}
 	if (fresh)

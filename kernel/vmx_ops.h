@@ -9,7 +9,6 @@
 
 #include <linux/types.h>
 #include <asm/asm.h>
-#include <asm/percpu.h>
 
 static __always_inline u64 vmcs_read(unsigned long field)
 {
@@ -25,12 +24,12 @@ static __always_inline void vmcs_write(unsigned long field, u64 value)
 }
 
 /*
- * @region: per-CPU, a physical address. Returns false where VMXON is not
- * allowed: in SMX, or by processor trace.
+ * @region: a physical address. Returns false where VMXON is not allowed: in
+ * SMX, or by processor trace.
  */
-static __always_inline bool vmxon(u64 __percpu *region)
+static __always_inline bool vmxon(const u64 *region)
 {
-	asm goto("1: vmxon " __percpu_arg([region]) "\n\t"
+	asm goto("1: vmxon %[region]\n\t"
 		 "jna %l[failed]\n"
 		 _ASM_EXTABLE(1b, %l[failed])
 		 : : [region] "m" (*region)
