@@ -53,9 +53,11 @@ pub fn findings(cpuinfo: &str) -> Vec<Finding> {
         let mut findings = vec![Finding::good("processor", format!("{model}, with VT-x"))];
         findings.extend(read_msr(FEATURE_CONTROL).map(feature_control));
         findings.extend(vmx(&cpu));
-        findings.extend(cpu.has("fred").then(|| {
-            Finding::lacking("exceptions", "the kernel uses FRED: boot with fred=off")
-        }));
+        findings.extend(
+            cpu.has("fred").then(|| {
+                Finding::lacking("exceptions", "the kernel uses FRED: boot with fred=off")
+            }),
+        );
         return findings;
     }
     let name =
