@@ -16,14 +16,6 @@ static __always_inline u64 msr_read(u32 msr)
 	return low | (u64)high << 32;
 }
 
-static __always_inline u32 msr_read_low(u32 msr)
-{
-	u32 low, high;
-
-	asm volatile("rdmsr" : "=a" (low), "=d" (high) : "c" (msr));
-	return low;
-}
-
 static __always_inline void msr_write_halves(u32 msr, u32 low, u32 high)
 {
 	asm volatile("wrmsr" : : "c" (msr), "a" (low), "d" (high) : "memory");

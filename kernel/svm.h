@@ -25,6 +25,7 @@
  * @hsave:	this CPU's host save area (VM_HSAVE_PA), beside KVM: the halves
  * @shares_asid: the ASID is one that KVM gives out too
  * @scales_tsc:	KVM has left a factor for its guest's TSC in this CPU
+ * @tsc_factor:	that factor, during an entry
  */
 struct vcpu_hw {
 	struct vmcb *vmcb;
@@ -34,6 +35,7 @@ struct vcpu_hw {
 	u32 hsave[2];
 	bool shares_asid;
 	bool scales_tsc;
+	u64 tsc_factor;
 };
 
 enum svm_answer {

@@ -70,7 +70,7 @@ static void svm_requeue_event(struct vcpu_hw *hw)
 	control->event_inj_err = control->exit_int_info_err;
 }
 
-static int svm_hypercall(struct dune_vcpu *vcpu)
+static __always_inline int svm_hypercall(struct dune_vcpu *vcpu)
 {
 	struct vcpu_hw *hw = vcpu->hw;
 
@@ -174,6 +174,17 @@ static noinline int svm_handle_other(struct dune_vcpu *vcpu)
 	}
 }
 
+static noinline int trace_and_handle(struct dune_vcpu *vcpu)
+{
+	const struct vmcb *vmcb = vcpu->hw->vmcb;
+
+	trace_dune_exit(vmcb->control.exit_code, vmcb->save.rip,
+			vmcb->control.exit_info_1, vmcb->control.exit_info_2);
+	if (vmcb->control.exit_code == SVM_EXIT_VMMCALL)
+		return svm_hypercall(vcpu);
+	return svm_handle_other(vcpu);
+}
+
 /*
  * A hypercall, the hot path, is alone here, so that the compiler saves no
  * registers for the rest. It never interrupts the delivery of an event.
@@ -183,9 +194,7 @@ int svm_handle_exit(struct dune_vcpu *vcpu)
 	const struct vmcb *vmcb = vcpu->hw->vmcb;
 
 	if (trace_dune_exit_enabled())
-		trace_dune_exit(vmcb->control.exit_code, vmcb->save.rip,
-				vmcb->control.exit_info_1,
-				vmcb->control.exit_info_2);
+		return trace_and_handle(vcpu);
 	if (likely(vmcb->control.exit_code == SVM_EXIT_VMMCALL))
 		return svm_hypercall(vcpu);
 	return svm_handle_other(vcpu);

@@ -256,15 +256,44 @@ void svm_filter(struct dune_vcpu *vcpu, bool notsc, bool nocpuid)
 	control->clean &= ~CLEAN_INTERCEPTS;
 }
 
-/* KVM has left a factor for its guest's TSC here: not for ours. */
+/*
+ * KVM has left a factor for its guest's TSC here: not for ours. Nothing of this
+ * is kept in a register, which every entry beside KVM would have to save.
+ */
 static __always_inline void switch_with_own_tsc(struct vcpu_hw *hw,
 						struct dune_regs *regs)
 {
-	u64 factor = msr_read(MSR_AMD64_TSC_RATIO);
+	u32 msr = MSR_AMD64_TSC_RATIO;
 
-	msr_write(MSR_AMD64_TSC_RATIO, SVM_TSC_RATIO_DEFAULT);
+	hw->tsc_factor = msr_read(msr);
+	msr_write(msr, SVM_TSC_RATIO_DEFAULT);
 	svm_switch(hw->vmcb_pa, regs, hw->host_pa);
-	msr_write(MSR_AMD64_TSC_RATIO, factor);
+	OPTIMIZER_HIDE_VAR(msr);
+	msr_write(msr, hw->tsc_factor);
+}
+
+/* Returns whether virtualization was on. */
+static __always_inline bool svm_is_on_or_turn_on(const struct vcpu_hw *hw)
+{
+	u32 low, high;
+	bool on;
+
+	asm volatile("rdmsr\n\tbts %[bit], %%eax"
+		     : "=@ccc" (on), "=a" (low), "=d" (high)
+		     : "c" (MSR_EFER), [bit] "i" (ilog2(EFER_SVME)));
+	if (likely(on))
+		return true;
+	msr_write_halves(MSR_EFER, low, high);
+	msr_write_halves(MSR_VM_HSAVE_PA, hw->hsave[0], hw->hsave[1]);
+	return false;
+}
+
+static __always_inline void svm_turn_off(void)
+{
+	asm volatile("mov %[msr], %%ecx\n\t"
+		     "rdmsr\n\tbtr %[bit], %%eax\n\twrmsr"
+		     : : [msr] "i" (MSR_EFER), [bit] "i" (ilog2(EFER_SVME))
+		     : "eax", "ecx", "edx", "cc", "memory");
 }
 
 /*
@@ -275,23 +304,20 @@ static __always_inline void switch_with_own_tsc(struct vcpu_hw *hw,
 static __always_inline void switch_beside_kvm(struct vcpu_hw *hw,
 					      struct dune_regs *regs)
 {
-	/* No bit of EFER is above 32. */
-	u32 efer = msr_read_low(MSR_EFER);
-
-	if (likely(efer & EFER_SVME)) {
+	if (likely(svm_is_on_or_turn_on(hw))) {
 		if (unlikely(hw->scales_tsc))
 			switch_with_own_tsc(hw, regs);
 		else
 			svm_switch(hw->vmcb_pa, regs, hw->host_pa);
 		return;
 	}
-	msr_write(MSR_EFER, efer | EFER_SVME);
-	msr_write_halves(MSR_VM_HSAVE_PA, hw->hsave[0], hw->hsave[1]);
 	svm_switch(hw->vmcb_pa, regs, hw->host_pa);
-	msr_write(MSR_EFER, efer);
+	svm_turn_off();
 }
 
-bool svm_enter(struct dune_vcpu *vcpu, bool flush)
+/* With a constant @beside: each has registers of its own to save. */
+static __always_inline bool enter(struct dune_vcpu *vcpu, bool flush,
+				  const bool beside)
 {
 	struct vcpu_hw *hw = vcpu->hw;
 	struct vmcb *vmcb = hw->vmcb;
@@ -302,7 +328,7 @@ bool svm_enter(struct dune_vcpu *vcpu, bool flush)
 		svm_asid_flush(hw);
 	vmcb->save.rax = READ_ONCE(regs->rax);
 
-	if (static_branch_unlikely(&dune_beside_kvm))
+	if (beside)
 		switch_beside_kvm(hw, regs);
 	else
 		svm_switch(hw->vmcb_pa, regs, hw->host_pa);
@@ -343,4 +369,22 @@ bool svm_enter(struct dune_vcpu *vcpu, bool flush)
 	if (unlikely(vmcb->control.exit_code == SVM_EXIT_EXCP_BASE + 18))
 		asm volatile("int $18");
 	return vmcb->control.exit_code == SVM_EXIT_INTR;
+}
+
+static noinline notrace bool enter_own(struct dune_vcpu *vcpu, bool flush)
+{
+	return enter(vcpu, flush, false);
+}
+
+static noinline notrace bool enter_beside_kvm(struct dune_vcpu *vcpu,
+					      bool flush)
+{
+	return enter(vcpu, flush, true);
+}
+
+notrace bool svm_enter(struct dune_vcpu *vcpu, bool flush)
+{
+	if (static_branch_unlikely(&dune_beside_kvm))
+		return enter_beside_kvm(vcpu, flush);
+	return enter_own(vcpu, flush);
 }
