@@ -26,8 +26,9 @@ use crate::machine::Config;
 
 /// What the tests, the demo and people who look around use, where installed,
 /// besides all essential packages.
-const PACKAGES: [&str; 30] = [
+const PACKAGES: [&str; 31] = [
     "bash",
+    "bc",
     "bsdextrautils",
     "busybox-static",
     "bzip2",
