@@ -130,7 +130,8 @@ test-vmx: all
 
 .PHONY: bench
 bench: all
-	@$(suite) bench $(KERNELS)
+	@$(suite) bench $(KERNELS) --machine svm; svm=$$?; \
+		$(suite) bench $(VMX_KERNELS) --machine vmx && exit $$svm
 
 .PHONY: test-debug
 test-debug: all

@@ -253,6 +253,10 @@ static void check(const char *name, u64 (*fn)(void *arg), void *arg)
 	enum guest_end end = guest_call(&g, fn, arg);
 
 	read_host(&after);
+	if (!well(end, fn))
+		diag("%s: the guest ended with %d: exit reason %u, the processor's %#llx, %#llx, at %#llx",
+		     name, end, g.run->exit_reason, g.run->hw_exit, g.run->hw_info1,
+		     g.run->regs.rip);
 	/* The guest's FPU registers are the thread's own: a change of modes is meant to stay. */
 	if (fn == set_fpu) {
 		ok(after.mxcsr == 0x5f80 && after.fcw == 0x0b7f, "%s: the guest's FPU is the thread's", name);
