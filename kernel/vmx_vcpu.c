@@ -31,6 +31,11 @@ static_assert(REGS_RAX == offsetof(struct dune_regs, rax));
 
 void vmx_reset_state(struct vcpu_hw *hw)
 {
+	local_irq_disable();
+	/* Only those that differ are put back: while it is known which. */
+	if (hw->msrs_loaded)
+		vmx_restore_msrs(hw);
+	local_irq_enable();
 	memset(&hw->state, 0, sizeof(hw->state));
 	hw->state.tr.attributes = 0x8b;	/* as DUNE_SET_STATE demands */
 	memset(hw->msrs, 0, sizeof(hw->msrs));

@@ -264,7 +264,9 @@ static void check(const char *name, u64 (*fn)(void *arg), void *arg)
 		after.fcw = before.fcw;
 		asm volatile("ldmxcsr %0; fldcw %1" : : "m"(before.mxcsr), "m"(before.fcw));
 	}
-	ok(same(&before, &after, &what) && well(end, fn), "after a guest with %s all is the host's %s", name, what);
+	bool good = same(&before, &after, &what);
+
+	ok(good && well(end, fn), "after a guest with %s all is the host's %s", name, what);
 	if (end != GUEST_DONE)
 		diag("%s", guest_end_name(&g, end));
 }
@@ -322,7 +324,9 @@ static void on_one_cpu(void)
 		asm volatile("ldmxcsr %0; fldcw %1" : : "m"(before.mxcsr), "m"(before.fcw));
 		after.mxcsr = before.mxcsr;
 		after.fcw = before.fcw;
-		ok(same(&before, &after, &what) && well(end, fns[i]), "switched in and out with %s: %s", names[i],
+		bool good = same(&before, &after, &what);
+
+		ok(good && well(end, fns[i]), "switched in and out with %s: %s", names[i],
 		   *what ? what : "all is the host's");
 		ok(!*bad, "and the neighbour's state was its own (%d)", *bad);
 	}
@@ -474,6 +478,29 @@ static bool steps_into_kernel(void)
 }
 
 /* The guest's debug exception state: a trap flag of the host is not the guest's. */
+/* All four were loaded for it, and it never ran. */
+static void refused(void)
+{
+	struct dune_state state = g.state;
+	struct host before, after;
+	const char *what = "";
+
+	state.star = 0x1111111100;
+	state.lstar = 0x2222222000;
+	state.cstar = 0x3333333000;
+	state.sfmask = 0x44444444;
+	state.cs.attributes = 0xe9b;	/* both 64-bit and 32-bit */
+	guest_set_state(&g, &state);
+	read_host(&before);
+	int err = guest_run(&g);
+
+	read_host(&after);
+	bool good = same(&before, &after, &what);
+
+	ok(good && !err && g.run->exit_reason == DUNE_EXIT_INVALID,
+	   "after a state that is refused all is the host's %s (%d, exit %u)", what, err, g.run->exit_reason);
+}
+
 static void flags(void)
 {
 	struct host before, after;
@@ -484,7 +511,9 @@ static void flags(void)
 	enum guest_end end = guest_call(&g, set_flags, NULL);
 
 	read_host(&after);
-	ok(same(&before, &after, &what) && end == GUEST_DONE, "flags (DF, AC, NT, IOPL, IF, ID) stay in the guest %s", what);
+	bool good = same(&before, &after, &what);
+
+	ok(good && end == GUEST_DONE, "flags (DF, AC, NT, IOPL, IF, ID) stay in the guest %s", what);
 	ok((g.run->regs.rflags & (FLAG_DF | FLAG_AC | FLAG_NT | FLAG_IOPL)) ==
 	   (FLAG_DF | FLAG_AC | FLAG_NT | FLAG_IOPL), "and are shown (%#llx)", g.run->regs.rflags);
 
@@ -567,6 +596,7 @@ int main(void)
 	check("descriptor tables", load_tables, NULL);
 	check("FS and GS bases", write_bases, NULL);
 	check("system call MSRs", write_syscall_msrs, NULL);
+	refused();
 	check("FPU modes", set_fpu, NULL);
 	flags();
 	gs_base();

@@ -105,6 +105,12 @@ int main(void)
 		return done();
 	}
 
+	/*
+	 * Both on one processor: switching a tracepoint on changes code, and
+	 * QEMU's TCG lets another one execute it half changed.
+	 */
+	pin_to(usable_cpu(0));
+
 	int pid = fork();
 
 	if (!pid) {
