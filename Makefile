@@ -113,7 +113,7 @@ test-all:
 	@$(MAKE) $(quiet) --no-print-directory deb KERNELS="$(ALL_KERNELS)"
 	@$(MAKE) $(quiet) --no-print-directory -C libdune O=$(O) tests
 	@$(suite) test --mode all $(ALL_KERNELS)
-	@$(suite) test --machine vmx --mode all $(VMX_KERNELS)
+	@$(suite) test --machine vmx --mode all $(ALL_KERNELS)
 
 KERNEL ?= 6.1
 MACHINE ?= svm
