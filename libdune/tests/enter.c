@@ -34,9 +34,10 @@ static int ring(void)
 static void handler(int sig)
 {
 	(void)sig;
-	count++;
 	handled_by = pthread_self();
 	handler_ring = ring();
+	/* Last: another thread waits for it, and then reads the others. */
+	count++;
 }
 
 static void *spin(void *arg)

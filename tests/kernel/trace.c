@@ -122,6 +122,7 @@ int main(void)
 	while (shared->phase != 1)
 		sleep_ms(1);
 	snprintf(pid_text, sizeof(pid_text), "%d", pid);
+	put("options/record-cmd", "0");	/* patches the scheduler, each time */
 	put("tracing_on", "1");
 	put("set_event_pid", pid_text);
 	truncate_trace();
