@@ -17,7 +17,7 @@ O ?= build
 PREFIX ?= /usr/local
 KERNELS ?= 6.1 6.12
 ALL_KERNELS := 6.1 6.12 7.2
-# On 6.12 the vmx machine may stand still between two programs (docs/decisions.md).
+# Kernels in full there; test-all has a part of it on the others.
 VMX_KERNELS ?= 6.1
 # V=1 shows the commands.
 quiet := $(if $(V),,-s)

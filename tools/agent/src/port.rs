@@ -6,15 +6,13 @@
 mod parallel;
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{BufReader, Write};
+use std::io::{self, BufReader, Read, Write};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::{anyhow, Context, Result};
-use dune_protocol::{
-    read_frame, write_frame, ToGuest, ToHost, PORTS_ARGUMENT, PORT_NAME, SLOW_LINE_ARGUMENT,
-};
+use dune_protocol::{read_frame, write_frame, ToGuest, ToHost, PORTS_ARGUMENT, PORT_NAME};
 use nix::sys::termios::{cfmakeraw, tcgetattr, tcsetattr, SetArg};
 
 /// Long enough for the slowest of hosts; the harness has a limit of its own.
@@ -22,36 +20,49 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 const SERIAL_LINE: &str = "/dev/ttyS1";
 
+/// How many bytes its UART collects before it interrupts: none. Bochs's has a
+/// timer for when fewer have come, which may run out after they were read, and
+/// the kernel then reads a byte that never was.
+const TRIGGER: &str = "/sys/class/tty/ttyS1/rx_trig_bytes";
+
 /// The sending half; its clones may be used from any thread.
 #[derive(Clone)]
 pub struct Port(Arc<Mutex<Box<dyn Write + Send>>>);
 
 /// The receiving half.
-pub struct Requests(BufReader<File>);
+pub struct Requests(BufReader<Box<dyn Read>>);
+
+/// The serial line: what has been read is told.
+struct SerialLine {
+    file: File,
+    port: Port,
+}
 
 pub fn open() -> Result<(Requests, Port)> {
     let arguments = fs::read_to_string("/proc/cmdline")?;
-    let says = |argument| arguments.split_whitespace().any(|word| word == argument);
-    let (file, out): (File, Box<dyn Write + Send>) = match says(PORTS_ARGUMENT) {
-        true => {
-            let speed = if says(SLOW_LINE_ARGUMENT) { libc::B19200 } else { libc::B115200 };
-            (open_serial_line(speed).context(SERIAL_LINE)?, Box::new(parallel::open()?))
-        }
-        false => {
-            let file = OpenOptions::new().read(true).write(true).open(find_port()?)?;
-            (file.try_clone()?, Box::new(file))
-        }
-    };
-    Ok((Requests(BufReader::new(file)), Port(Arc::new(Mutex::new(out)))))
+    let (from, port): (Box<dyn Read>, _) =
+        match arguments.split_whitespace().any(|word| word == PORTS_ARGUMENT) {
+            true => {
+                let port = Port::new(parallel::open()?);
+                let file = open_serial_line().context(SERIAL_LINE)?;
+                (Box::new(SerialLine { file, port: port.clone() }), port)
+            }
+            false => {
+                let file = OpenOptions::new().read(true).write(true).open(find_port()?)?;
+                (Box::new(file.try_clone()?), Port::new(file))
+            }
+        };
+    Ok((Requests(BufReader::new(from)), port))
 }
 
-fn open_serial_line(speed: libc::speed_t) -> Result<File> {
+fn open_serial_line() -> Result<File> {
     let file = OpenOptions::new().read(true).write(true).open(SERIAL_LINE)?;
     let mut settings = tcgetattr(&file)?;
     cfmakeraw(&mut settings);
     let mut settings = libc::termios::from(settings);
-    settings.c_cflag = settings.c_cflag & !libc::CBAUD | speed;
+    settings.c_cflag = settings.c_cflag & !libc::CBAUD | libc::B115200;
     tcsetattr(&file, SetArg::TCSANOW, &settings.into())?;
+    fs::write(TRIGGER, "1").context(TRIGGER)?;
     Ok(file)
 }
 
@@ -72,9 +83,21 @@ fn find_port() -> Result<PathBuf> {
 }
 
 impl Port {
+    fn new(out: impl Write + Send + 'static) -> Self {
+        Port(Arc::new(Mutex::new(Box::new(out))))
+    }
+
     pub fn send(&self, message: &ToHost) -> Result<()> {
         let mut out = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         Ok(write_frame(&mut *out, message)?)
+    }
+}
+
+impl Read for SerialLine {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.file.read(buffer)?;
+        self.port.send(&ToHost::LineRead(read)).map_err(io::Error::other)?;
+        Ok(read)
     }
 }
 

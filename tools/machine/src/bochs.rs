@@ -23,7 +23,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use dune_protocol::{PORTS_ARGUMENT, SLOW_LINE_ARGUMENT};
+use dune_protocol::{LINE_WINDOW, PORTS_ARGUMENT};
 use nix::fcntl::OFlag;
 use nix::pty::{grantpt, posix_openpt, ptsname_r, unlockpt};
 use nix::sys::signal::Signal;
@@ -94,8 +94,7 @@ pub fn start(layout: &Layout, config: &Config, initramfs: &Path) -> Result<(Boch
     let initramfs = fs::read(initramfs).context(format!("reading {}", initramfs.display()))?;
     let one = if config.cpus == 1 { ONE_CPU_ARGUMENTS } else { "" };
     let counting = if config.counting { COUNTING_ARGUMENTS } else { "" };
-    let line = if config.slow_motion > 1 { SLOW_LINE_ARGUMENT } else { "" };
-    let all = [KERNEL_ARGUMENTS, PORTS_ARGUMENT, line, one, counting];
+    let all = [KERNEL_ARGUMENTS, PORTS_ARGUMENT, one, counting];
     let command_line = config.command_line(&all);
     boot::write(&boot, &config.kernel, &initramfs, &command_line, config.memory)?;
 
@@ -140,7 +139,11 @@ pub fn start(layout: &Layout, config: &Config, initramfs: &Path) -> Result<(Boch
         commands.into(),
     ];
     let process = Process::start(command, PACKAGES, console, inherited)?;
-    let channel = Channel { from_agent: from_agent.into(), to_agent: OwnedFd::from(master).into() };
+    let channel = Channel {
+        from_agent: from_agent.into(),
+        to_agent: OwnedFd::from(master).into(),
+        window: Some(LINE_WINDOW),
+    };
     Ok((Bochs { process, _line: line }, channel))
 }
 

@@ -41,6 +41,8 @@ pub trait Emulator {
 pub struct Channel {
     pub from_agent: File,
     pub to_agent: File,
+    /// How many bytes may be on their way to it, where that is limited.
+    pub window: Option<usize>,
 }
 
 pub fn start(

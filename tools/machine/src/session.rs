@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Running one program in a machine: its streams, the signals for it, its end.
 
+use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -75,9 +76,11 @@ pub struct Outcome {
 pub struct Connection {
     from: File,
     to: File,
+    /// How many bytes may be sent now, where that is limited.
+    window: Option<usize>,
+    /// The beginning of a message.
     received: Vec<u8>,
-    /// How much of `received` has been decoded.
-    used: usize,
+    messages: VecDeque<ToHost>,
 }
 
 /// A machine that does not read for so long is dead.
@@ -85,35 +88,46 @@ const SEND_LIMIT: Duration = Duration::from_secs(120);
 
 impl Connection {
     pub fn new(channel: Channel) -> Result<Self> {
-        let (from, to) = (channel.from_agent, channel.to_agent);
+        let Channel { from_agent: from, to_agent: to, window } = channel;
         for file in [&from, &to] {
             fcntl(file, FcntlArg::F_SETFL(OFlag::O_NONBLOCK))
                 .context("setting up the connection")?;
         }
-        Ok(Connection { from, to, received: Vec::new(), used: 0 })
+        Ok(Connection { from, to, window, received: Vec::new(), messages: VecDeque::new() })
     }
 
     /// Goes on receiving meanwhile: an emulator may stand still until what it
-    /// sends is read.
+    /// sends is read, and a window opens by what it sends.
     pub fn send(&mut self, message: &ToGuest) -> io::Result<()> {
         let mut frame = Vec::new();
         write_frame(&mut frame, message)?;
         let mut left = &frame[..];
         while !left.is_empty() {
-            match self.to.write(left) {
-                Ok(n) => left = &left[n..],
+            let now = left.len().min(self.window.unwrap_or(usize::MAX));
+            if now == 0 {
+                self.wait_to_send(PollFlags::empty())?;
+                continue;
+            }
+            match self.to.write(&left[..now]) {
+                Ok(n) => {
+                    left = &left[n..];
+                    self.window = self.window.map(|window| window - n);
+                }
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-                Err(e) if e.kind() == io::ErrorKind::WouldBlock => self.wait_to_send()?,
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
+                    self.wait_to_send(PollFlags::POLLOUT)?;
+                }
                 Err(e) => return Err(e),
             }
         }
         Ok(())
     }
 
-    fn wait_to_send(&mut self) -> io::Result<()> {
+    /// Until that is so of the way to the agent, or something has arrived.
+    fn wait_to_send(&mut self, flags: PollFlags) -> io::Result<()> {
         let readable = {
             let mut fds = [
-                PollFd::new(self.to.as_fd(), PollFlags::POLLOUT),
+                PollFd::new(self.to.as_fd(), flags),
                 PollFd::new(self.from.as_fd(), PollFlags::POLLIN),
             ];
             if wait(&mut fds, Some(Instant::now() + SEND_LIMIT))? == 0 {
@@ -130,7 +144,7 @@ impl Connection {
     /// The next message; `None` at the deadline.
     pub fn receive(&mut self, deadline: Option<Instant>) -> io::Result<Option<ToHost>> {
         loop {
-            if let Some(message) = self.decode()? {
+            if let Some(message) = self.next() {
                 return Ok(Some(message));
             }
             let mut fds = [PollFd::new(self.from.as_fd(), PollFlags::POLLIN)];
@@ -141,19 +155,13 @@ impl Connection {
         }
     }
 
-    /// A message that has arrived completely.
-    fn decode(&mut self) -> io::Result<Option<ToHost>> {
-        match decode_frame(&self.received[self.used..])? {
-            Some((message, length)) => {
-                self.used += length;
-                Ok(Some(message))
-            }
-            None => {
-                self.received.drain(..self.used);
-                self.used = 0;
-                Ok(None)
-            }
-        }
+    /// A message that is here already.
+    fn next(&mut self) -> Option<ToHost> {
+        self.messages.pop_front()
+    }
+
+    fn has_next(&self) -> bool {
+        !self.messages.is_empty()
     }
 
     /// Reads what has arrived, to be called when something has.
@@ -163,11 +171,27 @@ impl Connection {
             Ok(0) => Err(io::ErrorKind::UnexpectedEof.into()),
             Ok(n) => {
                 self.received.extend_from_slice(&buffer[..n]);
-                Ok(())
+                self.decode()
             }
             Err(e) if e.kind() == io::ErrorKind::WouldBlock => Ok(()),
             Err(e) => Err(e),
         }
+    }
+
+    /// The messages that have arrived completely.
+    fn decode(&mut self) -> io::Result<()> {
+        let mut used = 0;
+        while let Some((message, length)) = decode_frame(&self.received[used..])? {
+            used += length;
+            match message {
+                ToHost::LineRead(bytes) => {
+                    self.window = self.window.map(|window| window + bytes);
+                }
+                message => self.messages.push_back(message),
+            }
+        }
+        self.received.drain(..used);
+        Ok(())
     }
 }
 
@@ -243,7 +267,7 @@ struct Session<'a> {
 impl Session<'_> {
     fn serve(&mut self) -> Result<(Status, Duration)> {
         loop {
-            while let Some(message) = self.decode()? {
+            while let Some(message) = self.machine.connection.next() {
                 match message {
                     ToHost::Output(stream, bytes) => self.output(stream, &bytes)?,
                     ToHost::InputConsumed(bytes) => self.input.consumed(bytes),
@@ -254,15 +278,11 @@ impl Session<'_> {
                     ToHost::Refused(reason) => return Err(Error::Usage(reason)),
                     ToHost::Failed(reason) => return Err(Error::Agent(reason)),
                     ToHost::Log(records) => self.machine.log.extend(records),
-                    ToHost::Listening | ToHost::Ready => {}
+                    ToHost::Listening | ToHost::Ready | ToHost::LineRead(_) => {}
                 }
             }
             self.wait()?;
         }
-    }
-
-    fn decode(&mut self) -> Result<Option<ToHost>> {
-        self.machine.connection.decode().map_err(|_| self.machine.gone())
     }
 
     /// Waits for the machine, for input and for signals, and serves the latter
@@ -270,6 +290,10 @@ impl Session<'_> {
     fn wait(&mut self) -> Result<()> {
         while let Some(message) = self.input.take_bytes() {
             self.machine.send(&message)?;
+        }
+        // Some may have come while that was sent.
+        if self.machine.connection.has_next() {
+            return Ok(());
         }
         let (readable, input_ready, signal_ready) = {
             let stdin = io::stdin();

@@ -21,6 +21,10 @@
 //! next): the host sends at most [`INPUT_WINDOW`] bytes that the agent has not
 //! reported as consumed. Output needs none: the port's own backpressure stops
 //! the program when the host does not read.
+//!
+//! The serial line loses what its UART has no place for, so it has a window
+//! too, below the frames: [`LINE_WINDOW`] bytes, given back by
+//! [`ToHost::LineRead`].
 
 mod frame;
 
@@ -37,9 +41,10 @@ pub const PORT_NAME: &str = "dune.agent";
 /// The kernel argument that says that there is none.
 pub const PORTS_ARGUMENT: &str = "dune.agent=ttyS1,parport0";
 
-/// And this that the kernel is slow to answer the line's interrupts, which loses
-/// bytes at full speed.
-pub const SLOW_LINE_ARGUMENT: &str = "dune.line=19200";
+/// How many bytes may be on their way on the serial line: as many as the UART
+/// (16550A) keeps while the kernel has interrupts off. That can be for longer
+/// than they take, as when it gives hundreds of pages back at once.
+pub const LINE_WINDOW: usize = 16;
 
 /// How many bytes of input may be on their way or waiting in the agent.
 pub const INPUT_WINDOW: usize = 256 * 1024;
@@ -231,6 +236,8 @@ pub enum ToGuest {
 pub enum ToHost {
     /// The first message: from now on, what the host sends is heard.
     Listening,
+    /// So many bytes of the serial line have been read.
+    LineRead(usize),
     Ready,
     /// The machine could not be set up, or the agent is in trouble.
     Failed(String),

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
-use dune_machine::{Config, Machine, Outcome, Series};
+use dune_machine::{Config, Machine, Outcome};
 
 use crate::context::Context;
 use crate::test::tally::Tally;
@@ -69,10 +69,6 @@ pub fn run(context: &Context, phase: &Phase, only: Option<&str>, tally: &mut Tal
     let logs = context.log_folder(&format!("test/{}", phase.name))?;
     let _ = fs::remove_file(logs.join(KERNEL_LOG));
     tally.say(&format!("{}: booting {}", phase.name, phase.config.kernel.release));
-    // Between two programs the vmx machine often stands still, but with 6.1
-    // (docs/decisions.md): there each has one, which is not asked to power off.
-    let series = phase.config.kernel.series;
-    let one_each = context.is_vmx() && series.is_some_and(|series| series != Series::V6_1);
     let mut machine: Option<Machine> = None;
     let mut proof = phase.proof;
     for program in &programs {
@@ -102,9 +98,6 @@ pub fn run(context: &Context, phase: &Phase, only: Option<&str>, tally: &mut Tal
             }
         }
         machine = run_program(context, booted, program, &full_name, &log_of(&logs, &name), tally)?;
-        if one_each {
-            keep_log(machine.take().as_ref(), &logs)?;
-        }
     }
     power_off(machine, phase, &logs, tally)
 }
@@ -115,19 +108,14 @@ fn power_off(
     logs: &Path,
     tally: &mut Tally,
 ) -> Result<()> {
-    keep_log(machine.as_ref(), logs)?;
     let Some(machine) = machine else { return Ok(()) };
+    let mut log = fs::read_to_string(logs.join(KERNEL_LOG)).unwrap_or_default();
+    log += &machine.log().tail(usize::MAX);
+    fs::write(logs.join(KERNEL_LOG), log).context("writing the kernel's log")?;
     if let Err(e) = machine.power_off() {
         tally.machine_error(format!("{}: {e}", phase.name));
     }
     Ok(())
-}
-
-fn keep_log(machine: Option<&Machine>, logs: &Path) -> Result<()> {
-    let Some(machine) = machine else { return Ok(()) };
-    let mut log = fs::read_to_string(logs.join(KERNEL_LOG)).unwrap_or_default();
-    log += &machine.log().tail(usize::MAX);
-    fs::write(logs.join(KERNEL_LOG), log).context("writing the kernel's log")
 }
 
 /// Gives the machine back unless it broke.

@@ -76,6 +76,9 @@ const SMP: &[&str] = &[
 /// Life beside KVM, whose machines need SVM or VT-x as we do.
 const KVM: &[&str] = &["kvm"];
 
+/// On several processors, and not the tests that ran beside it on one.
+const KVM_SMP: &[&str] = &["kvm/beside", "kvm/kvmguest", "kvm/order"];
+
 /// What a mode does not say.
 const PLAIN: Mode = Mode {
     name: "",
@@ -88,7 +91,7 @@ const PLAIN: Mode = Mode {
     folders: &[],
 };
 
-const MODES: [Mode; 12] = [
+const MODES: [Mode; 13] = [
     Mode { name: "kvm", proof: "modprobe -n kvm", folders: KVM, ..PLAIN },
     // On by itself in the vmx machine.
     Mode {
@@ -172,6 +175,14 @@ const MODES: [Mode; 12] = [
         cpus: Some(2),
         proof: "[ $(nproc) = 2 ]",
         folders: SMP,
+        ..PLAIN
+    },
+    Mode {
+        name: "kvm-smp",
+        machine: Machine::Vmx(None),
+        cpus: Some(2),
+        proof: "[ $(nproc) = 2 ]",
+        folders: KVM_SMP,
         ..PLAIN
     },
     // Not a way to boot, but to install (make deb, docs/install.md).
