@@ -271,7 +271,7 @@ static void leaks(void)
 	bool good = false;
 
 	/* What others do with memory comes and goes; a leak comes each time. */
-	for (int attempt = 0; attempt < 3 && !good; attempt++) {
+	for (int attempt = 0; attempt < 8 && !good; attempt++) {
 		slab = unreclaimable();
 		memory = available();
 		for (long i = 0; i < cycles; i++)
