@@ -6,7 +6,8 @@
 //! - [`Kernel`] is a kernel from Debian's packages: [`Kernel::prepare`] fetches
 //!   it (apt.rs), unpacked below the cache folder and never installed.
 //! - [`Machine::boot`] makes the initramfs (initramfs.rs, cpio.rs), starts the
-//!   emulator (emulator.rs: qemu.rs, bochs.rs) and waits for the agent in it (tools/agent).
+//!   emulator (emulator.rs: qemu.rs, bochs.rs) and waits for the agent in it (tools/agent),
+//!   with which it speaks by connection.rs.
 //! - [`Machine::run`] makes a [`Run`]: a [`Program`] with its streams (session.rs) and gives
 //!   an [`Outcome`]: exit status, output, duration.
 //! - [`KernelLog`] is what the kernel said, and knows what it should not say.
@@ -30,6 +31,7 @@
 
 mod apt;
 mod bochs;
+mod connection;
 mod cpio;
 mod debug_kernel;
 mod emulator;

@@ -6,13 +6,14 @@ use std::time::{Duration, Instant};
 
 use dune_protocol::{Root, Setup, Share, ToGuest, ToHost};
 
+use crate::connection::Connection;
 use crate::emulator::{self, Emulator};
 use crate::error::{Context, Error, Result};
 use crate::initramfs;
 use crate::kernel::Kernel;
 use crate::layout::Layout;
 use crate::log::KernelLog;
-use crate::session::{self, Connection, Outcome, Run};
+use crate::session::{self, Outcome, Run};
 use crate::trace::{Step, Trace};
 
 /// Lines of the log in a report of a failure.

@@ -79,7 +79,10 @@ pub fn start(config: &Config, initramfs: &Path) -> Result<(Qemu, Channel)> {
     let tracer = tracer.map(|(stream, trace)| trace::step_qemu(stream, trace));
     let port = OwnedFd::from(port);
     let to_agent = File::from(port.try_clone().context(copied)?);
-    Ok((Qemu { process, monitor, tracer }, Channel { from_agent: File::from(port), to_agent, window: None }))
+    Ok((
+        Qemu { process, monitor, tracer },
+        Channel { from_agent: File::from(port), to_agent, window: None },
+    ))
 }
 
 impl Emulator for Qemu {

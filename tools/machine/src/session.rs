@@ -1,23 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Running one program in a machine: its streams, the signals for it, its end.
 
-use std::collections::VecDeque;
 use std::ffi::OsString;
-use std::fs::File;
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
-use dune_protocol::{
-    decode_frame, write_frame, LogRecord, Program, Status, Stream, ToGuest, ToHost, INPUT_WINDOW,
-};
+use dune_protocol::{LogRecord, Program, Status, Stream, ToGuest, ToHost, INPUT_WINDOW};
 use nix::errno::Errno;
-use nix::fcntl::{fcntl, FcntlArg, OFlag};
-use nix::poll::{poll, PollFd, PollFlags, PollTimeout};
+use nix::poll::{PollFd, PollFlags};
 use nix::sys::signal::{raise, SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 
-use crate::emulator::Channel;
+use crate::connection::wait;
 use crate::error::{Context, Error, Result};
 use crate::machine::Machine;
 use crate::program;
@@ -70,149 +65,6 @@ pub struct Outcome {
     pub log: Vec<LogRecord>,
     /// What it should not have said.
     pub trouble: Option<String>,
-}
-
-/// Messages to and from the agent.
-pub struct Connection {
-    from: File,
-    to: File,
-    /// How many bytes may be sent now, where that is limited.
-    window: Option<usize>,
-    /// The beginning of a message.
-    received: Vec<u8>,
-    messages: VecDeque<ToHost>,
-}
-
-/// A machine that does not read for so long is dead.
-const SEND_LIMIT: Duration = Duration::from_secs(120);
-
-impl Connection {
-    pub fn new(channel: Channel) -> Result<Self> {
-        let Channel { from_agent: from, to_agent: to, window } = channel;
-        for file in [&from, &to] {
-            fcntl(file, FcntlArg::F_SETFL(OFlag::O_NONBLOCK))
-                .context("setting up the connection")?;
-        }
-        Ok(Connection { from, to, window, received: Vec::new(), messages: VecDeque::new() })
-    }
-
-    /// Goes on receiving meanwhile: an emulator may stand still until what it
-    /// sends is read, and a window opens by what it sends.
-    pub fn send(&mut self, message: &ToGuest) -> io::Result<()> {
-        let mut frame = Vec::new();
-        write_frame(&mut frame, message)?;
-        let mut left = &frame[..];
-        while !left.is_empty() {
-            let now = left.len().min(self.window.unwrap_or(usize::MAX));
-            if now == 0 {
-                self.wait_to_send(PollFlags::empty())?;
-                continue;
-            }
-            match self.to.write(&left[..now]) {
-                Ok(n) => {
-                    left = &left[n..];
-                    self.window = self.window.map(|window| window - n);
-                }
-                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-                Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
-                    self.wait_to_send(PollFlags::POLLOUT)?;
-                }
-                Err(e) => return Err(e),
-            }
-        }
-        Ok(())
-    }
-
-    /// Until that is so of the way to the agent, or something has arrived.
-    fn wait_to_send(&mut self, flags: PollFlags) -> io::Result<()> {
-        let readable = {
-            let mut fds = [
-                PollFd::new(self.to.as_fd(), flags),
-                PollFd::new(self.from.as_fd(), PollFlags::POLLIN),
-            ];
-            if wait(&mut fds, Some(Instant::now() + SEND_LIMIT))? == 0 {
-                return Err(io::ErrorKind::TimedOut.into());
-            }
-            fds[1].any().unwrap_or(true)
-        };
-        match readable {
-            true => self.fill(),
-            false => Ok(()),
-        }
-    }
-
-    /// The next message; `None` at the deadline.
-    pub fn receive(&mut self, deadline: Option<Instant>) -> io::Result<Option<ToHost>> {
-        loop {
-            if let Some(message) = self.next() {
-                return Ok(Some(message));
-            }
-            let mut fds = [PollFd::new(self.from.as_fd(), PollFlags::POLLIN)];
-            if wait(&mut fds, deadline)? == 0 {
-                return Ok(None);
-            }
-            self.fill()?;
-        }
-    }
-
-    /// A message that is here already.
-    fn next(&mut self) -> Option<ToHost> {
-        self.messages.pop_front()
-    }
-
-    fn has_next(&self) -> bool {
-        !self.messages.is_empty()
-    }
-
-    /// Reads what has arrived, to be called when something has.
-    fn fill(&mut self) -> io::Result<()> {
-        let mut buffer = [0; 256 * 1024];
-        match self.from.read(&mut buffer) {
-            Ok(0) => Err(io::ErrorKind::UnexpectedEof.into()),
-            Ok(n) => {
-                self.received.extend_from_slice(&buffer[..n]);
-                self.decode()
-            }
-            Err(e) if e.kind() == io::ErrorKind::WouldBlock => Ok(()),
-            Err(e) => Err(e),
-        }
-    }
-
-    /// The messages that have arrived completely.
-    fn decode(&mut self) -> io::Result<()> {
-        let mut used = 0;
-        while let Some((message, length)) = decode_frame(&self.received[used..])? {
-            used += length;
-            match message {
-                ToHost::LineRead(bytes) => {
-                    self.window = self.window.map(|window| window + bytes);
-                }
-                message => self.messages.push_back(message),
-            }
-        }
-        self.received.drain(..used);
-        Ok(())
-    }
-}
-
-/// poll() until a deadline, whatever signals come.
-fn wait(fds: &mut [PollFd], deadline: Option<Instant>) -> io::Result<i32> {
-    loop {
-        let timeout = match deadline {
-            None => PollTimeout::NONE,
-            Some(deadline) => {
-                let left = deadline.saturating_duration_since(Instant::now());
-                // Rounded up, or the last millisecond would be spent spinning.
-                PollTimeout::try_from(left + Duration::from_millis(1)).unwrap_or(PollTimeout::MAX)
-            }
-        };
-        match poll(fds, timeout) {
-            Ok(0) if deadline.is_some_and(|deadline| Instant::now() < deadline) => {}
-            Ok(n) => return Ok(n),
-            Err(Errno::EINTR) => {}
-            Err(e) => return Err(e.into()),
-        }
-    }
 }
 
 pub fn run(machine: &mut Machine, run: &mut Run) -> Result<Outcome> {
@@ -297,8 +149,7 @@ impl Session<'_> {
         }
         let (readable, input_ready, signal_ready) = {
             let stdin = io::stdin();
-            let mut fds =
-                vec![PollFd::new(self.machine.connection.from.as_fd(), PollFlags::POLLIN)];
+            let mut fds = vec![PollFd::new(self.machine.connection.as_fd(), PollFlags::POLLIN)];
             let input = self.input.wants_reading().then_some(fds.len());
             if input.is_some() {
                 fds.push(PollFd::new(stdin.as_fd(), PollFlags::POLLIN));

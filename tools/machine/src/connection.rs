@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Messages to and from the agent: frames over the emulator's two ends, with a
+//! window where the way there loses what nobody takes.
+
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::time::{Duration, Instant};
+
+use dune_protocol::{decode_frame, write_frame, ToGuest, ToHost};
+use nix::errno::Errno;
+use nix::fcntl::{fcntl, FcntlArg, OFlag};
+use nix::poll::{poll, PollFd, PollFlags, PollTimeout};
+
+use crate::emulator::Channel;
+use crate::error::{Context, Result};
+
+pub struct Connection {
+    from: File,
+    to: File,
+    /// How many bytes may be sent now, where that is limited.
+    window: Option<usize>,
+    /// The beginning of a message.
+    received: Vec<u8>,
+    messages: VecDeque<ToHost>,
+}
+
+/// A machine that does not read for so long is dead.
+const SEND_LIMIT: Duration = Duration::from_secs(120);
+
+impl Connection {
+    pub fn new(channel: Channel) -> Result<Self> {
+        let Channel { from_agent: from, to_agent: to, window } = channel;
+        for file in [&from, &to] {
+            fcntl(file, FcntlArg::F_SETFL(OFlag::O_NONBLOCK))
+                .context("setting up the connection")?;
+        }
+        Ok(Connection { from, to, window, received: Vec::new(), messages: VecDeque::new() })
+    }
+
+    /// Goes on receiving meanwhile: an emulator may stand still until what it
+    /// sends is read, and a window opens by what it sends.
+    pub fn send(&mut self, message: &ToGuest) -> io::Result<()> {
+        let mut frame = Vec::new();
+        write_frame(&mut frame, message)?;
+        let mut left = &frame[..];
+        while !left.is_empty() {
+            let now = left.len().min(self.window.unwrap_or(usize::MAX));
+            if now == 0 {
+                self.wait_to_send(PollFlags::empty())?;
+                continue;
+            }
+            match self.to.write(&left[..now]) {
+                Ok(n) => {
+                    left = &left[n..];
+                    self.window = self.window.map(|window| window - n);
+                }
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
+                    self.wait_to_send(PollFlags::POLLOUT)?;
+                }
+                Err(e) => return Err(e),
+            }
+        }
+        Ok(())
+    }
+
+    /// Until that is so of the way to the agent, or something has arrived.
+    fn wait_to_send(&mut self, flags: PollFlags) -> io::Result<()> {
+        let readable = {
+            let mut fds = [
+                PollFd::new(self.to.as_fd(), flags),
+                PollFd::new(self.from.as_fd(), PollFlags::POLLIN),
+            ];
+            if wait(&mut fds, Some(Instant::now() + SEND_LIMIT))? == 0 {
+                return Err(io::ErrorKind::TimedOut.into());
+            }
+            fds[1].any().unwrap_or(true)
+        };
+        match readable {
+            true => self.fill(),
+            false => Ok(()),
+        }
+    }
+
+    /// The next message; `None` at the deadline.
+    pub fn receive(&mut self, deadline: Option<Instant>) -> io::Result<Option<ToHost>> {
+        loop {
+            if let Some(message) = self.next() {
+                return Ok(Some(message));
+            }
+            let mut fds = [PollFd::new(self.from.as_fd(), PollFlags::POLLIN)];
+            if wait(&mut fds, deadline)? == 0 {
+                return Ok(None);
+            }
+            self.fill()?;
+        }
+    }
+
+    /// A message that is here already.
+    pub fn next(&mut self) -> Option<ToHost> {
+        self.messages.pop_front()
+    }
+
+    pub fn has_next(&self) -> bool {
+        !self.messages.is_empty()
+    }
+
+    /// Reads what has arrived, to be called when something has.
+    pub fn fill(&mut self) -> io::Result<()> {
+        let mut buffer = [0; 256 * 1024];
+        match self.from.read(&mut buffer) {
+            Ok(0) => Err(io::ErrorKind::UnexpectedEof.into()),
+            Ok(n) => {
+                self.received.extend_from_slice(&buffer[..n]);
+                self.decode()
+            }
+            Err(e) if e.kind() == io::ErrorKind::WouldBlock => Ok(()),
+            Err(e) => Err(e),
+        }
+    }
+
+    /// The messages that have arrived completely.
+    fn decode(&mut self) -> io::Result<()> {
+        let mut used = 0;
+        while let Some((message, length)) = decode_frame(&self.received[used..])? {
+            used += length;
+            match message {
+                ToHost::LineRead(bytes) => {
+                    self.window = self.window.map(|window| window + bytes);
+                }
+                message => self.messages.push_back(message),
+            }
+        }
+        self.received.drain(..used);
+        Ok(())
+    }
+}
+
+/// Readable when something has arrived.
+impl AsFd for Connection {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.from.as_fd()
+    }
+}
+
+/// poll() until a deadline, whatever signals come.
+pub fn wait(fds: &mut [PollFd], deadline: Option<Instant>) -> io::Result<i32> {
+    loop {
+        let timeout = match deadline {
+            None => PollTimeout::NONE,
+            Some(deadline) => {
+                let left = deadline.saturating_duration_since(Instant::now());
+                // Rounded up, or the last millisecond would be spent spinning.
+                PollTimeout::try_from(left + Duration::from_millis(1)).unwrap_or(PollTimeout::MAX)
+            }
+        };
+        match poll(fds, timeout) {
+            Ok(0) if deadline.is_some_and(|deadline| Instant::now() < deadline) => {}
+            Ok(n) => return Ok(n),
+            Err(Errno::EINTR) => {}
+            Err(e) => return Err(e.into()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use dune_protocol::read_frame;
+    use nix::unistd::pipe;
+
+    use super::*;
+
+    /// A line that takes a few bytes at a time, and says so.
+    #[test]
+    fn no_more_is_under_way_than_the_window() {
+        const WINDOW: usize = 5;
+        let [(mut line, to_agent), (from_agent, answers)] =
+            [(); 2].map(|()| pipe().map(|(read, write)| (File::from(read), write)).unwrap());
+        let channel = Channel { from_agent, to_agent: to_agent.into(), window: Some(WINDOW) };
+        let mut connection = Connection::new(channel).unwrap();
+        let agent = std::thread::spawn(move || {
+            let mut answers = File::from(answers);
+            let (mut all, mut buffer) = (Vec::new(), [0; 100]);
+            loop {
+                match line.read(&mut buffer).unwrap() {
+                    0 => return all,
+                    n => {
+                        assert!(n <= WINDOW);
+                        all.extend_from_slice(&buffer[..n]);
+                        write_frame(&mut answers, &ToHost::LineRead(n)).unwrap();
+                    }
+                }
+            }
+        });
+        let sent: Vec<u8> = (0..200).collect();
+        connection.send(&ToGuest::Input(sent.clone())).unwrap();
+        connection.to = File::open("/dev/null").unwrap();
+        let all = agent.join().unwrap();
+        match read_frame(&mut all.as_slice()).unwrap() {
+            Some(ToGuest::Input(bytes)) => assert_eq!(bytes, sent),
+            other => panic!("{other:?}"),
+        }
+        assert!(!connection.has_next(), "the window is nobody else's business");
+    }
+}
