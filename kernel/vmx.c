@@ -236,7 +236,6 @@ static int vmx_init(void)
 		return err;
 	rdmsrq(MSR_IA32_VMX_BASIC, basic);
 	vmx_revision = basic & 0x7fffffff;
-	vmx_host_init();
 	decide_l1d_flush();
 	mirror_init(ept_vpid_cap & VMX_EPT_AD_BIT,
 		    ept_vpid_cap & VMX_EPT_1GB_PAGE_BIT,

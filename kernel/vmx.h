@@ -177,7 +177,6 @@ void vmx_write_state(const struct dune_state *state);
 void vmx_read_state(struct dune_state *state);
 
 /* vmx_host.c: interrupts off */
-void vmx_host_init(void);
 void vmx_host_write_cpu(struct vmx_host *host);
 void vmx_host_write(struct vmx_host *host);
 void vmx_host_save(struct vcpu_hw *hw);

@@ -29,13 +29,21 @@ static const u32 msr_numbers[VMX_MSRS] = {
 
 /* The host's, which never change and are the same on all CPUs. */
 static u64 host_msrs[VMX_MSRS];
+static bool host_msrs_known;
 
-void vmx_host_init(void)
+/*
+ * Not when the module is loaded: KVM leaves its guest's values in the CPU until
+ * a thread returns to user mode there. Right before an entry it cannot have,
+ * see vcpu_loop(). CPUs that come here at the same time read the same.
+ */
+static void learn_host_msrs(void)
 {
 	int i;
 
 	for (i = 0; i < VMX_MSRS; i++)
-		rdmsrq(msr_numbers[i], host_msrs[i]);
+		host_msrs[i] = msr_read(msr_numbers[i]);
+	/* Pairs with the one in vmx_host_save(). */
+	smp_store_release(&host_msrs_known, true);
 }
 
 static u64 tss_base(const struct desc_ptr *gdt)
@@ -82,6 +90,8 @@ void vmx_host_save(struct vcpu_hw *hw)
 {
 	struct vmx_host *host = &hw->host;
 
+	if (unlikely(!smp_load_acquire(&host_msrs_known)))
+		learn_host_msrs();
 	savesegment(ds, host->ds);
 	savesegment(es, host->es);
 	savesegment(fs, host->fs);
@@ -200,6 +210,7 @@ void vmx_host_restore(struct vcpu_hw *hw)
 int vmx_set_msr(struct vcpu_hw *hw, u32 msr, u64 value)
 {
 	int i, err;
+	u64 found;
 
 	for (i = 0; i < VMX_MSRS; i++)
 		if (msr_numbers[i] == msr)
@@ -207,14 +218,16 @@ int vmx_set_msr(struct vcpu_hw *hw, u32 msr, u64 value)
 	if (i == VMX_MSRS)
 		return -EPERM;
 	local_irq_disable();
+	found = msr_read(msr);
 	/* The processor's own opinion of the value. */
 	err = wrmsrq_safe(msr, value);
 	if (!err) {
 		hw->msrs[i] = value;
 		hw->pending |= VMX_PENDING_MSRS;
 	}
+	/* The host's, or that of a guest of KVM's. */
 	if (!hw->msrs_loaded)
-		wrmsrq(msr, host_msrs[i]);
+		wrmsrq(msr, found);
 	local_irq_enable();
 	return err ? -EPERM : 0;
 }

@@ -3,6 +3,7 @@
  * What runs in the KVM guest: see vm.h. No exception has a handler: one that
  * comes, comes from a disturbance, and is a triple fault.
  */
+#include "registers.h"
 #include "vm.h"
 
 #define MSR_STAR		0xc0000081
@@ -109,24 +110,14 @@ static void check_registers(struct vm_cpu *cpu, uint64_t round)
 	uint64_t bad, port = VM_PORT_ROUND, x = round * 0x9e3779b97f4a7c15;
 
 	asm volatile("movq %[x], %%xmm0; movq %[x], %%xmm7; movq %[x], %%xmm15\n"
-		     "mov %[x], %%r8; mov %[x], %%r9; mov %[x], %%r10; mov %[x], %%r11\n"
-		     "mov %[x], %%r12; mov %[x], %%r13; mov %[x], %%r14; mov %[x], %%r15\n"
+		     FILL_REGISTERS
 		     "mov %[round], %%rax\n"
 		     "outl %%eax, %%dx\n"
-		     "mov $300, %%ecx\n"
-		     "1: loop 1b\n"
-		     "xor %%eax, %%eax\n"
-		     "cmp %[x], %%r8; setne %%al; or %%eax, %%ecx\n"
-		     "cmp %[x], %%r9; setne %%al; or %%eax, %%ecx\n"
-		     "cmp %[x], %%r10; setne %%al; or %%eax, %%ecx\n"
-		     "cmp %[x], %%r11; setne %%al; or %%eax, %%ecx\n"
-		     "cmp %[x], %%r12; setne %%al; or %%eax, %%ecx\n"
-		     "cmp %[x], %%r13; setne %%al; or %%eax, %%ecx\n"
-		     "cmp %[x], %%r14; setne %%al; or %%eax, %%ecx\n"
-		     "cmp %[x], %%r15; setne %%al; or %%eax, %%ecx\n"
+		     WAIT_IN_LOOP(300)
+		     COMPARE_REGISTERS
 		     : "=&c"(bad)
 		     : [x] "D"(x), [round] "S"(round), "d"(port)
-		     : "rax", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15", "cc", "memory");
+		     : FILLED_REGISTERS, "memory");
 	if (bad)
 		fail(cpu, VM_REGISTERS, round, bad);
 

@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include "workers.h"
 #include "guest.h"
+#include "registers.h"
 #include "tap.h"
 
 #include <pthread.h>
@@ -43,22 +44,12 @@ static bool registers_survive(u64 x)
 {
 	u64 bad;
 
-	asm volatile("mov %[x], %%r8; mov %[x], %%r9; mov %[x], %%r10; mov %[x], %%r11\n"
-		     "mov %[x], %%r12; mov %[x], %%r13; mov %[x], %%r14; mov %[x], %%r15\n"
-		     "mov $5000, %%ecx\n"
-		     "1: loop 1b\n"
-		     "xor %%eax, %%eax\n"
-		     "cmp %[x], %%r8; setne %%al; or %%eax, %%ecx\n"
-		     "cmp %[x], %%r9; setne %%al; or %%eax, %%ecx\n"
-		     "cmp %[x], %%r10; setne %%al; or %%eax, %%ecx\n"
-		     "cmp %[x], %%r11; setne %%al; or %%eax, %%ecx\n"
-		     "cmp %[x], %%r12; setne %%al; or %%eax, %%ecx\n"
-		     "cmp %[x], %%r13; setne %%al; or %%eax, %%ecx\n"
-		     "cmp %[x], %%r14; setne %%al; or %%eax, %%ecx\n"
-		     "cmp %[x], %%r15; setne %%al; or %%eax, %%ecx\n"
+	asm volatile(FILL_REGISTERS
+		     WAIT_IN_LOOP(5000)
+		     COMPARE_REGISTERS
 		     : "=&c"(bad)
 		     : [x] "D"(x)
-		     : "rax", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15", "cc");
+		     : FILLED_REGISTERS);
 	return !bad;
 }
 
