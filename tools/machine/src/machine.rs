@@ -56,6 +56,9 @@ pub struct Config {
     /// In Bochs, how many times longer a second lasts than usual: a kernel that
     /// checks itself would do nothing but count its ticks.
     pub slow_motion: u32,
+    /// In QEMU, processors take turns. With a thread for each, one may execute
+    /// code as it was before another patched it: a breakpoint that is gone.
+    pub takes_turns: bool,
     /// Of the processor, beyond what it has by itself: "la57".
     pub cpu_features: Vec<String>,
     /// Folders that are really written to, by absolute path without links.
@@ -86,6 +89,7 @@ impl Config {
             counting: false,
             kernel_arguments: Vec::new(),
             slow_motion: 1,
+            takes_turns: false,
             cpu_features: Vec::new(),
             shares: Vec::new(),
             copies: Vec::new(),

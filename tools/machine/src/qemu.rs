@@ -128,6 +128,7 @@ fn arguments(config: &Config, initramfs: &Path) -> Vec<OsString> {
             "base=2026-01-01,clock=vm",
         ]
         .map(OsStr::new)),
+        false if config.takes_turns => add(&["-accel", "tcg,thread=single"].map(OsStr::new)),
         false => add(&["-accel", "tcg,thread=multi"].map(OsStr::new)),
     }
     let first = if config.cpus > 1 { 1 } else { 0 };

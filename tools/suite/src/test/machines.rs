@@ -22,9 +22,7 @@ const ALONE: [&str; 1] = ["kernel/audit"];
 
 /// Only where a phase asks for them. The first changes the machine, and takes
 /// long. The others load and unload kvm.ko over and over under Dune's entries,
-/// so the kernel patches code that other processors are about to execute, and
-/// QEMU's TCG executes such code as it was, once in a hundred runs or so: a
-/// breakpoint that is gone, and a panic.
+/// which wants another machine (Config.takes_turns).
 const APART: [&str; 4] = ["package/", "kvm/beside", "kvm/order", "kvm/states"];
 
 /// Of a failed program's log, and of the kernel's.

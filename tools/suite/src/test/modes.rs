@@ -16,6 +16,8 @@ struct Mode {
     since: Series,
     /// Processors, where the number matters.
     cpus: Option<u32>,
+    /// Config.takes_turns
+    takes_turns: bool,
     kernel_arguments: &'static [&'static str],
     cpu_features: &'static [&'static str],
     /// A shell command that succeeds in the machine where the mode is active.
@@ -85,6 +87,7 @@ const PLAIN: Mode = Mode {
     machine: Machine::Any,
     since: Series::V6_1,
     cpus: None,
+    takes_turns: false,
     kernel_arguments: &[],
     cpu_features: &[],
     proof: DEFAULT_PROOF,
@@ -92,7 +95,9 @@ const PLAIN: Mode = Mode {
 };
 
 const MODES: [Mode; 13] = [
-    Mode { name: "kvm", proof: "modprobe -n kvm", folders: KVM, ..PLAIN },
+    // Each time that KVM comes or goes, the kernel patches code that other
+    // processors are about to execute.
+    Mode { name: "kvm", takes_turns: true, proof: "modprobe -n kvm", folders: KVM, ..PLAIN },
     // On by itself in the vmx machine.
     Mode {
         name: "pti",
@@ -213,6 +218,7 @@ pub fn run(
         if let Machine::Vmx(Some(model)) = mode.machine {
             phase.config.model = Some(model.to_owned());
         }
+        phase.config.takes_turns = mode.takes_turns;
         if let Some(cpus) = mode.cpus {
             phase.config.cpus = cpus;
         }
