@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
-use dune_machine::{Config, Machine, Outcome};
+use dune_machine::{Config, Error, Machine, Outcome};
 
 use crate::context::Context;
 use crate::test::tally::Tally;
@@ -95,7 +95,18 @@ pub fn run(context: &Context, phase: &Phase, only: Option<&str>, tally: &mut Tal
                 return power_off(Some(booted), phase, &logs, tally);
             }
         }
-        machine = run_program(context, booted, program, &full_name, &log_of(&logs, &name), tally)?;
+        let log = log_of(&logs, &name);
+        machine = match run_program(context, booted, program, &full_name, &log, true, tally)? {
+            End::Whole(booted) => Some(booted),
+            End::Broken => None,
+            End::Stale => {
+                let booted = Machine::boot(&context.layout, &phase.config)?;
+                match run_program(context, booted, program, &full_name, &log, false, tally)? {
+                    End::Whole(booted) => Some(booted),
+                    _ => None,
+                }
+            }
+        };
     }
     power_off(machine, phase, &logs, tally)
 }
@@ -116,15 +127,34 @@ fn power_off(
     Ok(())
 }
 
-/// Gives the machine back unless it broke.
+/// What became of the machine.
+enum End {
+    Whole(Machine),
+    Broken,
+    /// It executed code that was no longer there: nothing is known of the
+    /// program, which is to be run again.
+    Stale,
+}
+
+/// While the kernel patches itself there are breakpoints in its code, and with
+/// a thread for each processor TCG may execute one after it was taken away; the
+/// kernel then does not know it. (Where a test patches all the time, processors
+/// take turns.)
+fn is_stale_code(context: &Context, error: &Error) -> bool {
+    let Error::Panicked { log, .. } = error else { return false };
+    !context.is_vmx() && log.contains("int3: 0000 [#1]")
+}
+
+/// `first`: it may be run again.
 fn run_program(
     context: &Context,
     mut machine: Machine,
     program: &Path,
     name: &str,
     log: &Path,
+    first: bool,
     tally: &mut Tally,
-) -> Result<Option<Machine>> {
+) -> Result<End> {
     let mut run = context.command(["prove", "--verbose", "--norc", "--nocolor", "--merge"]);
     run.program.argv.push(program.into());
     run.timeout = Some(LIMIT * context.patience());
@@ -136,7 +166,14 @@ fn run_program(
             text.extend_from_slice(kernel.as_bytes());
             fs::write(log, text).with_context(|| format!("writing {}", log.display()))?;
             judge(&outcome, name, log, tally);
-            Ok(Some(machine))
+            Ok(End::Whole(machine))
+        }
+        Err(e) if first && is_stale_code(context, &e) => {
+            let log = log.with_extension("stale-code.log");
+            fs::write(&log, e.to_string()).with_context(|| format!("writing {}", log.display()))?;
+            let why = "QEMU executed a breakpoint that was gone";
+            tally.say(&format!("AGAIN   {name}: {why} (see {})", log.display()));
+            Ok(End::Stale)
         }
         Err(e) => {
             fs::write(log, e.to_string()).with_context(|| format!("writing {}", log.display()))?;
@@ -145,7 +182,7 @@ fn run_program(
             tally.say(&format!("MACHINE {name}: {first} (see {})", log.display()));
             let end = tap::last_lines(&text, LAST_LINES).join("\n    ");
             tally.machine_error(format!("{name}: {first} (see {})\n    {end}", log.display()));
-            Ok(None)
+            Ok(End::Broken)
         }
     }
 }
