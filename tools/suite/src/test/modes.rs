@@ -154,12 +154,13 @@ const MODES: [Mode; 13] = [
         ..PLAIN
     },
     // Debian's kernels know IBT since 6.12, QEMU's processors do not; FineIBT
-    // is in none of Debian's kernels, which gcc compiles.
+    // is in none of Debian's kernels, which gcc compiles. This processor says how
+    // fast its clock is, which Bochs's is not: a second would last a minute.
     Mode {
         name: "ibt",
         machine: Machine::Vmx(Some("tigerlake")),
         since: Series::V6_12,
-        kernel_arguments: &["ibt=on"],
+        kernel_arguments: &["ibt=on", "tsc_early_khz=50000"],
         proof: "dmesg | grep -q 'Indirect Branch Tracking enabled'",
         folders: SWITCH,
         ..PLAIN
