@@ -90,6 +90,7 @@ void vmx_host_save(struct vcpu_hw *hw)
 {
 	struct vmx_host *host = &hw->host;
 
+	/* Pairs with the one in learn_host_msrs(). */
 	if (unlikely(!smp_load_acquire(&host_msrs_known)))
 		learn_host_msrs();
 	savesegment(ds, host->ds);
