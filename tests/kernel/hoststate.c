@@ -477,7 +477,6 @@ static bool steps_into_kernel(void)
 	return !strcmp(version, "Bochs");
 }
 
-/* The guest's debug exception state: a trap flag of the host is not the guest's. */
 /* All four were loaded for it, and it never ran. */
 static void refused(void)
 {
@@ -501,6 +500,7 @@ static void refused(void)
 	   "after a state that is refused all is the host's %s (%d, exit %u)", what, err, g.run->exit_reason);
 }
 
+/* The guest's debug exception state: a trap flag of the host is not the guest's. */
 static void flags(void)
 {
 	struct host before, after;

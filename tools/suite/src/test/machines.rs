@@ -75,38 +75,35 @@ pub fn run(context: &Context, phase: &Phase, only: Option<&str>, tally: &mut Tal
         if ALONE.contains(&&*name) {
             power_off(machine.take(), phase, &logs, tally)?;
         }
-        let mut booted = match machine.take() {
-            Some(machine) => machine,
-            None => match Machine::boot(&context.layout, &phase.config) {
-                Ok(machine) => machine,
-                Err(e) if e.is_environment() => return Err(e.into()),
-                Err(e) => {
-                    tally.machine_error(format!("{full_name}: {e}"));
-                    tally.say(&format!("MACHINE {full_name}: does not boot"));
-                    return Ok(());
-                }
-            },
-        };
-        if let Some(proof) = proof.take() {
-            let outcome = booted.run(&mut context.command(["sh", "-c", proof]));
-            if !outcome.as_ref().is_ok_and(|outcome| outcome.status.success()) {
-                tally.say(&format!("FAILED  {}: is not what it should be", phase.name));
-                tally.failed(format!("{}: this fails in it: {proof}", phase.name));
-                return power_off(Some(booted), phase, &logs, tally);
-            }
-        }
         let log = log_of(&logs, &name);
-        machine = match run_program(context, booted, program, &full_name, &log, true, tally)? {
-            End::Whole(booted) => Some(booted),
-            End::Broken => None,
-            End::Stale => {
-                let booted = Machine::boot(&context.layout, &phase.config)?;
-                match run_program(context, booted, program, &full_name, &log, false, tally)? {
-                    End::Whole(booted) => Some(booted),
-                    _ => None,
+        for first in [true, false] {
+            let mut booted = match machine.take() {
+                Some(machine) => machine,
+                None => match Machine::boot(&context.layout, &phase.config) {
+                    Ok(machine) => machine,
+                    Err(e) if e.is_environment() => return Err(e.into()),
+                    Err(e) => {
+                        tally.machine_error(format!("{full_name}: {e}"));
+                        tally.say(&format!("MACHINE {full_name}: does not boot"));
+                        return Ok(());
+                    }
+                },
+            };
+            if let Some(proof) = proof.take() {
+                let outcome = booted.run(&mut context.command(["sh", "-c", proof]));
+                if !outcome.as_ref().is_ok_and(|outcome| outcome.status.success()) {
+                    tally.say(&format!("FAILED  {}: is not what it should be", phase.name));
+                    tally.failed(format!("{}: this fails in it: {proof}", phase.name));
+                    return power_off(Some(booted), phase, &logs, tally);
                 }
             }
-        };
+            match run_program(context, booted, program, &full_name, &log, first, tally)? {
+                End::Whole(booted) => machine = Some(booted),
+                End::Broken => {}
+                End::Stale => continue,
+            }
+            break;
+        }
     }
     power_off(machine, phase, &logs, tally)
 }
