@@ -186,6 +186,9 @@ extern const char guest_start3[];
 void guest_hypercall_svm(void);
 void guest_hypercall_vmx(void);
 
+/* XCR0; 0 where Linux does not use XSAVE, and so nothing of AVX. */
+u64 read_xcr0(void);
+
 static inline u64 read_flags(void)
 {
 	u64 f;

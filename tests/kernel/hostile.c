@@ -191,18 +191,10 @@ static const struct instruction instructions[] = {
 	  "\xff\x2d\x00\x00\x00\x00\x00\x00\x00\x00\x30\x00", 0, 0, 0),
 };
 
-static u64 xgetbv(void)
-{
-	u32 low, high;
-
-	asm volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
-	return (u64)high << 32 | low;
-}
-
 static void run_instruction(void *arg)
 {
 	const struct instruction *i = arg;
-	u64 xcr0 = xgetbv();
+	u64 xcr0 = read_xcr0();
 
 	guest_open(&g);
 	guest_cover(&g, CODE_AT);
@@ -245,7 +237,7 @@ static void run_instruction(void *arg)
 		good = here && g.frame->vector == 6;
 		break;
 	case HOST_XCR0:
-		good = trap && xgetbv() == xcr0;
+		good = trap && read_xcr0() == xcr0;
 		break;
 	case HALT:
 		good = end == GUEST_EXIT && g.run->exit_reason == DUNE_EXIT_HLT &&

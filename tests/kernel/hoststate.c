@@ -75,10 +75,7 @@ static void read_host(struct host *h)
 	h->flags = read_flags() & ~0x8d5UL;	/* without the arithmetic ones */
 	asm volatile("stmxcsr %0" : "=m"(h->mxcsr));
 	asm volatile("fnstcw %0" : "=m"(h->fcw));
-	u32 low, high;
-
-	asm volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
-	h->xcr0 = (u64)high << 32 | low;
+	h->xcr0 = read_xcr0();
 	for (int i = 0; i < 8; i++) {
 		if (msr_file >= 0 && pread(msr_file, &h->msr[i], 8, msrs[i].number) != 8)
 			h->msr[i] = ~0UL;
@@ -335,21 +332,24 @@ static void on_one_cpu(void)
 }
 
 /* The guest's vector registers survive exits, switches and a neighbour that dirties them. */
-static u64 keep_xmm(void *arg)
+static u64 keep_vectors(void *avx)
 {
 	static const u64 a[2] = { 0xdeadbeefcafebabe, 0x0123456789abcdef };
 	u64 b[2], bad = 0;
 
-	(void)arg;
 	for (int round = 0; round < 30; round++) {
-		asm volatile("movups %1, %%xmm3; movups %1, %%xmm15; vinsertf128 $1, %1, %%ymm3, %%ymm3\n"
-			     "fninit; fldpi\n"
+		asm volatile("movups %0, %%xmm3; movups %0, %%xmm15" : : "m"(a));
+		if (avx)
+			asm volatile("vinsertf128 $1, %0, %%ymm3, %%ymm3" : : "m"(a));
+		asm volatile("fninit; fldpi\n"
 			     "mov $39, %%eax\n" HYPERCALL
 			     "mov $60000, %%ecx; 1: dec %%ecx; jnz 1b\n"
 			     "mov $24, %%eax\n" HYPERCALL
-			     "vextractf128 $1, %%ymm3, %0"
-			     : "=m"(b) : "m"(a) : "eax", "ecx", "edi", "memory");
-		bad += b[0] != a[0] || b[1] != a[1];
+			     : : : "eax", "ecx", "edi", "memory");
+		if (avx) {
+			asm volatile("vextractf128 $1, %%ymm3, %0" : "=m"(b));
+			bad += b[0] != a[0] || b[1] != a[1];
+		}
 		asm volatile("movups %%xmm3, %0" : "=m"(b));
 		bad += b[0] != a[0] || b[1] != a[1];
 		asm volatile("movups %%xmm15, %0" : "=m"(b));
@@ -362,21 +362,25 @@ static u64 keep_xmm(void *arg)
 	return bad;
 }
 
-static void dirty(void)
+static void dirty(bool avx)
 {
-	for (;;)
-		asm volatile("fninit; fldz; fld1; vpxor %%ymm3, %%ymm3, %%ymm3; vcmpps $15, %%ymm15, %%ymm15, %%ymm15" : :);
+	for (;;) {
+		asm volatile("fninit; fldz; fld1; pxor %xmm3, %xmm3; pcmpeqd %xmm15, %xmm15");
+		if (avx)
+			asm volatile("vpxor %ymm3, %ymm3, %ymm3; vcmpps $15, %ymm15, %ymm15, %ymm15");
+	}
 }
 
 static void fpu(void)
 {
+	bool avx = read_xcr0() & 1 << 2;
 	int pid = fork();
 
 	if (!pid)
-		dirty();
+		dirty(avx);
 	for (int slow = 0; slow < 2; slow++) {
 		g.run->flags = slow;
-		enum guest_end end = guest_call(&g, keep_xmm, NULL);
+		enum guest_end end = guest_call(&g, keep_vectors, (void *)avx);
 
 		ok(end == GUEST_DONE && g.value == 0, "%s: the guest's vector and x87 registers survive (%s)",
 		   slow ? "slow calls" : "fast calls", guest_end_name(&g, end));

@@ -75,11 +75,6 @@ const SMP: &[&str] = &[
     "kernel/soak",
 ];
 
-/// Of those that touch the world switch; hostile and hoststate die of SIGILL on
-/// Bochs's processors with AVX-512, and why is not known (docs/decisions.md).
-const IBT: &[&str] =
-    &["kernel/coherence", "kernel/signals", "kernel/syscall", "kernel/trace", "libdune"];
-
 /// Life beside KVM, whose machines need SVM or VT-x as we do.
 const KVM: &[&str] = &["kvm"];
 
@@ -160,14 +155,15 @@ const MODES: [Mode; 13] = [
     },
     // Debian's kernels know IBT since 6.12, QEMU's processors do not; FineIBT
     // is in none of Debian's kernels, which gcc compiles. This processor says how
-    // fast its clock is, which Bochs's is not: a second would last a minute.
+    // fast its clock is, which Bochs's is not: a second would last a minute. And
+    // what it says of AVX-512 makes Linux do without XSAVE, so that is seen too.
     Mode {
         name: "ibt",
         machine: Machine::Vmx(Some("tigerlake")),
         since: Series::V6_12,
         kernel_arguments: &["ibt=on", "tsc_early_khz=50000"],
         proof: "dmesg | grep -q 'Indirect Branch Tracking enabled'",
-        folders: IBT,
+        folders: SWITCH,
         ..PLAIN
     },
     // A newer Intel processor: accessed and dirty bits and 1 GB pages in EPT,
