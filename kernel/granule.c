@@ -11,8 +11,9 @@
 void granules_init(struct granules *granules)
 {
 	mutex_init(&granules->lock);
-	xa_init(&granules->to_address);
-	xa_init(&granules->to_guest);
+	/* What user space fills is charged to it. */
+	xa_init_flags(&granules->to_address, XA_FLAGS_ACCOUNT);
+	xa_init_flags(&granules->to_guest, XA_FLAGS_ACCOUNT);
 }
 
 void granules_destroy(struct granules *granules)
@@ -23,20 +24,22 @@ void granules_destroy(struct granules *granules)
 
 /*
  * The way back first: who finds an address by its granule must then find the
- * granule by its address.
+ * granule by its address. What was found is remembered, so nothing may fail
+ * between the two.
  */
 static int granules_add(struct granules *granules, unsigned long guest,
 			unsigned long address)
 {
-	int err = xa_err(xa_store(&granules->to_guest, address,
-				  xa_mk_value(guest), GFP_KERNEL_ACCOUNT));
+	int err = xa_reserve(&granules->to_address, guest, GFP_KERNEL_ACCOUNT);
 
 	if (err)
 		return err;
-	err = xa_err(xa_store(&granules->to_address, guest,
-			      xa_mk_value(address), GFP_KERNEL_ACCOUNT));
+	err = xa_err(xa_store(&granules->to_guest, address,
+			      xa_mk_value(guest), GFP_KERNEL_ACCOUNT));
 	if (err)
-		xa_erase(&granules->to_guest, address);
+		xa_release(&granules->to_address, guest);
+	else
+		xa_store(&granules->to_address, guest, xa_mk_value(address), 0);
 	return err;
 }
 

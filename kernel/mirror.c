@@ -400,20 +400,22 @@ static u64 make_entry(const struct leaf *leaf, u64 address, int level)
 }
 
 /*
- * May @entry be written over @old at once? It is the same page with no right
- * less. An entry that has more than the process has missed a
- * notifier call: never seen, but then it goes as well.
+ * Is @old the same page, so that rights can be added to it at once? Another one
+ * has missed a notifier call: never seen, but then it goes.
  */
-static bool may_replace(u64 old, u64 entry)
+static bool may_extend(u64 old, u64 entry)
 {
-	return !WARN_ON_ONCE(old & EPT_RIGHTS & ~entry ||
-			     (old ^ entry) & ~(EPT_RIGHTS | EPT_USED));
+	return !WARN_ON_ONCE((old ^ entry) & ~(EPT_RIGHTS | EPT_USED));
 }
 
 /*
  * Lock held, spares there. A table or a page of another size in the way is
  * dropped, and forgotten by all, before its place is used: a page must never
  * be remembered in two sizes. Returns where the entry is.
+ *
+ * A right that is there stays: had the process lost it, so would have the
+ * entry. But it may have got it after our walk, which no notifier tells, and
+ * another vCPU has seen it.
  */
 static u64 *install(struct mirror *m, u64 guest, int level, u64 entry)
 {
@@ -421,7 +423,9 @@ static u64 *install(struct mirror *m, u64 guest, int level, u64 entry)
 	u64 *slot = find_slot(m, guest, level, &at);
 	bool same_size = at == level && is_leaf(*slot, level);
 
-	if (*slot && !(same_size && may_replace(*slot, entry))) {
+	if (same_size && *slot && may_extend(*slot, entry)) {
+		entry |= *slot & EPT_RIGHTS;
+	} else if (*slot) {
 		u64 start = guest & ~(level_span(level) - 1);
 
 		drop(m, start, start + level_span(level));

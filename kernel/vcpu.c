@@ -189,6 +189,8 @@ static void vcpu_enter(struct dune_vcpu *vcpu)
 	vtime_account_guest_enter();
 	if (static_call(vendor_enter)(vcpu, flush)) {
 		local_irq_enable();
+		/* STI takes effect behind the instruction that follows it. */
+		asm volatile("nop");
 		local_irq_disable();
 	}
 	if (static_branch_unlikely(&dune_kicks))
