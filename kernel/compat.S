@@ -5,6 +5,8 @@
  * module.
  */
 #include <linux/linkage.h>
+#include <linux/objtool.h>
+#include <asm/nospec-branch.h>
 #include <asm/msr-index.h>
 #include <asm/segment.h>
 
@@ -34,3 +36,37 @@ SYM_FUNC_START(write_ibpb)
 	__FILL_RETURN_BUFFER(%rax, RSB_CLEAR_LOOPS)
 	RET
 SYM_FUNC_END(write_ibpb)
+
+/*
+ * CLEAR_BRANCH_HISTORY_VMEXIT: so many branches are taken that no trace of
+ * earlier ones is left in the branch history. The sequence is Intel's (Branch
+ * History Injection and Intra-mode Branch Target Injection, "software
+ * BHB-clearing sequence"). Clobbers RAX and RCX.
+ */
+SYM_FUNC_START(clear_bhb_loop)
+	mov	$5, %ecx
+	ANNOTATE_INTRA_FUNCTION_CALL
+	call	.Lbhb_outer
+	jmp	.Lbhb_done
+	.balign	64, 0xcc
+.Lbhb_outer:
+	ANNOTATE_INTRA_FUNCTION_CALL
+	call	.Lbhb_inner
+	RET
+	.balign	64, 0xcc
+.Lbhb_inner:
+	mov	$5, %eax
+.Lbhb_next:
+	jmp	.Lbhb_count
+	nop
+.Lbhb_count:
+	sub	$1, %eax
+	jnz	.Lbhb_next
+	sub	$1, %ecx
+	jnz	.Lbhb_outer
+	RET
+.Lbhb_done:
+	lfence
+	RET
+SYM_FUNC_END(clear_bhb_loop)
+STACK_FRAME_NON_STANDARD(clear_bhb_loop)

@@ -19,6 +19,18 @@
 #define UNTRAIN_RET_VM	UNTRAIN_RET
 #endif
 
+/*
+ * FORGET_BRANCH_HISTORY: on processors whose predictions depend on what was
+ * executed before. Since 6.9, and in older ones' updates: a macro of assembly,
+ * seen by the name of the feature.
+ */
+#if defined(X86_FEATURE_CLEAR_BHB_VMEXIT) || \
+	defined(X86_FEATURE_CLEAR_BHB_LOOP_ON_VMEXIT)
+#define FORGET_BRANCH_HISTORY	CLEAR_BRANCH_HISTORY_VMEXIT
+#else
+#define FORGET_BRANCH_HISTORY
+#endif
+
 #else /* !__ASSEMBLER__ */
 
 #include <linux/bitops.h>
@@ -91,6 +103,18 @@ static inline void unregister_syscore(struct syscore *syscore)
 }
 #else
 #define SYSCORE_ARGUMENT	void *unused
+#endif
+
+/* Since 6.6, and in older ones' updates; since 7.0 the kernel looks itself. */
+#ifndef HAVE_EMERGENCY_CALLBACK
+static inline void cpu_emergency_register_virt_callback(void (*callback)(void))
+{
+}
+
+static inline void
+cpu_emergency_unregister_virt_callback(void (*callback)(void))
+{
+}
 #endif
 
 /* Renamed in 5.15 and 6.9; here as in the newest. */

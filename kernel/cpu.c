@@ -2,8 +2,8 @@
 /*
  * The CPUs. Where no KVM is loaded (kvm.c), virtualization is on, on every
  * CPU, while the module is loaded: turned on as a CPU comes up, off as it
- * goes down, off around suspend and at shutdown. Where KVM is, it is KVM's;
- * then a CPU is only ready or not ready for entries.
+ * goes down, off around suspend, at shutdown and in a crash. Where KVM is, it
+ * is KVM's; then a CPU is only ready or not ready for entries.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -11,7 +11,10 @@
 #include <linux/cpuhotplug.h>
 #include <linux/mutex.h>
 #include <linux/percpu.h>
+#include <linux/reboot.h>
 #include <linux/syscore_ops.h>
+#include <asm/mce.h>
+#include <asm/reboot.h>
 
 #include "compat.h"
 #include "dune.h"
@@ -108,18 +111,46 @@ static void virt_stop(void *unused)
 	set_tsk_need_resched(current);
 }
 
-static void virt_shutdown(SYSCORE_ARGUMENT)
+/* Not a syscore's shutdown: older kernels have none when kexec follows. */
+static int virt_shutdown(struct notifier_block *notifier, unsigned long event,
+			 void *data)
 {
 	on_each_cpu(virt_stop, NULL, 1);
+	return NOTIFY_DONE;
 }
+
+static struct notifier_block virt_reboot = { .notifier_call = virt_shutdown };
 
 static struct syscore_ops virt_syscore_ops = {
 	.suspend = virt_suspend,
 	.resume = virt_resume,
-	.shutdown = virt_shutdown,
 };
 
 static struct syscore virt_syscore = { .ops = &virt_syscore_ops };
+
+/*
+ * A crash or a reboot by force, on each CPU, perhaps in an NMI: the kernel that
+ * is started next could not bear it, nor is INIT received with VT-x on.
+ */
+static void virt_emergency(void)
+{
+	if (__this_cpu_read(virt_is_ours))
+		vendor->cpu_emergency();
+}
+
+/* There is one place for this, and where KVM is loaded it is KVM's. */
+static void virt_watch_emergency(bool watch)
+{
+	static bool watches;
+
+	if (watch == watches)
+		return;
+	watches = watch;
+	if (watch)
+		cpu_emergency_register_virt_callback(virt_emergency);
+	else
+		cpu_emergency_unregister_virt_callback(virt_emergency);
+}
 
 /* A run that is under way on this CPU looks anew: vcpu_moved(). */
 static void virt_to_kvm(void *unused)
@@ -146,8 +177,10 @@ void dune_cpu_set_beside(bool beside)
 	if (beside) {
 		static_branch_enable_cpuslocked(&dune_beside_kvm);
 		on_each_cpu(virt_to_kvm, NULL, 1);
+		virt_watch_emergency(false);
 	} else {
 		on_each_cpu(virt_from_kvm, NULL, 1);
+		virt_watch_emergency(true);
 		static_branch_disable_cpuslocked(&dune_beside_kvm);
 	}
 	mutex_unlock(&virt_lock);
@@ -162,12 +195,33 @@ int dune_cpu_init(void)
 	if (ret < 0)
 		return ret;
 	virt_cpu_state = ret;
+	mutex_lock(&virt_lock);
+	virt_watch_emergency(!static_key_enabled(&dune_beside_kvm));
+	mutex_unlock(&virt_lock);
 	register_syscore(&virt_syscore);
+	register_reboot_notifier(&virt_reboot);
 	return 0;
 }
 
 void dune_cpu_exit(void)
 {
+	unregister_reboot_notifier(&virt_reboot);
 	unregister_syscore(&virt_syscore);
 	cpuhp_remove_state(virt_cpu_state);
+	mutex_lock(&virt_lock);
+	virt_watch_emergency(false);
+	mutex_unlock(&virt_lock);
+}
+
+/*
+ * An exit has taken a machine check: the kernel's handler is called as if it
+ * came from user mode, for what a guest consumed costs its process, and not
+ * the machine. Interrupts off.
+ */
+void dune_machine_check(void)
+{
+	struct pt_regs regs = { .cs = __USER_CS, .flags = X86_EFLAGS_IF };
+
+	if (IS_ENABLED(CONFIG_X86_MCE))
+		do_machine_check(&regs);
 }

@@ -127,6 +127,7 @@ void dune_kvm_exit(void);
 int dune_cpu_init(void);
 void dune_cpu_exit(void);
 void dune_cpu_set_beside(bool beside);
+void dune_machine_check(void);
 /*
  * Interrupts off. A CPU that goes off line is disabled while threads may
  * still be on it: the run loop asks here after each context switch (it takes

@@ -18,9 +18,13 @@ static inline u64 guest_cr4(void)
 	u64 cr4 = X86_CR4_PAE | X86_CR4_PGE | X86_CR4_OSFXSR |
 		  X86_CR4_OSXMMEXCPT;
 
-	/* What user mode may use here; the rest of the host's CR4 is its own. */
+	/*
+	 * What user mode may use here; the rest of the host's CR4 is its own.
+	 * But for MCE: without it a machine check, which comes to all CPUs,
+	 * would shut the processor down, whatever is intercepted.
+	 */
 	cr4 |= __read_cr4() & (X86_CR4_OSXSAVE | X86_CR4_FSGSBASE |
-			       X86_CR4_UMIP);
+			       X86_CR4_UMIP | X86_CR4_MCE);
 	if (boot_cpu_has(X86_FEATURE_PCID))
 		cr4 |= X86_CR4_PCIDE;
 	return cr4;

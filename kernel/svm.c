@@ -186,6 +186,13 @@ static void svm_cpu_disable(void)
 	wrmsrq(MSR_EFER, efer & ~EFER_SVME);
 }
 
+/* Any context; a reset needs GIF to be set (APM 15.21.8). */
+static void svm_cpu_emergency(void)
+{
+	asm volatile("stgi");
+	svm_cpu_disable();
+}
+
 void svm_permissions(struct vmcb_control_area *control)
 {
 	control->iopm_base_pa = __sme_pa(iopm);
@@ -211,6 +218,7 @@ const struct vendor svm_vendor = {
 	.info = svm_info,
 	.cpu_enable = svm_cpu_enable,
 	.cpu_disable = svm_cpu_disable,
+	.cpu_emergency = svm_cpu_emergency,
 	.cpu_forget = svm_kvm_forget,
 	.create = svm_create,
 	.destroy = svm_destroy,

@@ -365,9 +365,9 @@ static __always_inline bool enter(struct dune_vcpu *vcpu, bool flush,
 		vmcb->save.dr6 = DR6_RESERVED;
 		vmcb->control.clean &= ~CLEAN_DEBUG;
 	}
-	/* The exit consumed the machine check: raise it on the host. */
+	/* The exit consumed the machine check. */
 	if (unlikely(vmcb->control.exit_code == SVM_EXIT_EXCP_BASE + 18))
-		asm volatile("int $18");
+		dune_machine_check();
 	return vmcb->control.exit_code == SVM_EXIT_INTR;
 }
 

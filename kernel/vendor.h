@@ -34,6 +34,8 @@ struct dune_vcpu;
  * This CPU, interrupts off:
  * @cpu_enable:	turn virtualization on; -EBUSY where somebody else has
  * @cpu_disable: turn it off
+ * @cpu_emergency: the same while the kernel crashes or reboots at once: any
+ *		context, no lock, no memory of the module's to be kept
  * @cpu_forget:	nothing will enter here any more: leave nothing of ours in
  *		the CPU that entries beside KVM may have left. May be NULL
  *
@@ -74,6 +76,7 @@ struct vendor {
 
 	int (*cpu_enable)(void);
 	void (*cpu_disable)(void);
+	void (*cpu_emergency)(void);
 	void (*cpu_forget)(void);
 
 	int (*create)(struct dune_vcpu *vcpu);

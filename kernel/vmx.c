@@ -23,6 +23,7 @@
 #include "mirror.h"
 #include "vendor.h"
 #include "vmx.h"
+#include "vmx_kvm.h"
 #include "vmx_ops.h"
 
 /*
@@ -227,11 +228,39 @@ static int find_cr4_update(void)
 	return 0;
 }
 
+static bool no_split_lock(unsigned long rip)
+{
+	return false;
+}
+
+/*
+ * handle_guest_split_lock(), exported likewise: the process may go on, without
+ * the check for a while, or gets SIGBUS.
+ */
+DEFINE_STATIC_CALL(vmx_split_lock, no_split_lock);
+
+static int find_split_lock(void)
+{
+	unsigned long address;
+
+	if (!boot_cpu_has(X86_FEATURE_SPLIT_LOCK_DETECT))
+		return 0;
+	address = dune_find_function("handle_guest_split_lock");
+	if (!address) {
+		pr_err("the kernel's answer to split locks is not to be found: boot with split_lock_detect=off\n");
+		return -EOPNOTSUPP;
+	}
+	static_call_update(vmx_split_lock, (bool (*)(unsigned long))address);
+	return 0;
+}
+
 static int vmx_init(void)
 {
 	u64 basic;
 	int err = find_cr4_update();
 
+	if (!err)
+		err = find_split_lock();
 	if (err)
 		return err;
 	rdmsrq(MSR_IA32_VMX_BASIC, basic);
@@ -302,6 +331,12 @@ static void vmx_cpu_disable(void)
 	static_call(cr4_update)(0, X86_CR4_VMXE);
 }
 
+/* Any context: nothing of the module's is used again. */
+static void vmx_cpu_emergency(void)
+{
+	vmx_turn_off();
+}
+
 /* Interrupts off, on the CPU: the vCPU's VMCS becomes active and current. */
 void vmx_activate(struct vcpu_hw *hw)
 {
@@ -367,6 +402,7 @@ const struct vendor vmx_vendor = {
 	.info = vmx_info,
 	.cpu_enable = vmx_cpu_enable,
 	.cpu_disable = vmx_cpu_disable,
+	.cpu_emergency = vmx_cpu_emergency,
 	.create = vmx_create,
 	.destroy = vmx_destroy,
 	.set_root = vmx_set_root,

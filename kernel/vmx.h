@@ -11,6 +11,7 @@
 
 #include <linux/jump_label.h>
 #include <linux/list.h>
+#include <linux/static_call_types.h>
 #include <asm/desc_defs.h>
 #include <asm/msr-index.h>
 #include <asm/processor-flags.h>
@@ -55,7 +56,13 @@ struct vmx_exit {
 	u32 vectoring;
 	u32 vectoring_error;
 	u32 instruction_length;
+	bool checks_alignment;	/* of an exception: ring 3, with RFLAGS.AC */
 };
+
+/* An exit's reason, and that the entry failed; that has one cause of its own. */
+#define VMX_REASON_MASK		(VMX_EXIT_REASONS_FAILED_VMENTRY | 0xffff)
+#define VMX_REASON_MCE_AT_ENTRY	(VMX_EXIT_REASONS_FAILED_VMENTRY | \
+				 EXIT_REASON_MCE_DURING_VMENTRY)
 
 /* What an exit does not give back to the host, SDM 28.5. */
 struct vmx_host {
@@ -142,6 +149,7 @@ void vmx_activate(struct vcpu_hw *hw);
 void vmx_deactivate(struct vcpu_hw *hw);
 bool vmx_take_vpid(struct vcpu_hw *hw);
 void vmx_flush(const struct vcpu_hw *hw);
+DECLARE_STATIC_CALL(vmx_split_lock, bool (unsigned long rip));
 extern u32 vmx_revision;
 extern u64 vmx_msr_bitmap;	/* physical address */
 
@@ -150,6 +158,8 @@ struct vmx_controls {
 	u32 pin, cpu, cpu2, exit, entry;
 	u32 timer;
 };
+
+#define VMX_PASID_TRANSLATION	BIT(21)	/* of cpu2 */
 
 extern struct vmx_controls vmx_controls;
 int vmx_controls_init(void);

@@ -22,6 +22,7 @@
 #include <linux/kernel.h>
 #include <linux/nospec.h>
 #include <asm/cpufeature.h>
+#include <asm/processor.h>
 #include <asm/msr.h>
 #include <asm/tsc.h>
 
@@ -70,6 +71,11 @@ static const struct control table[] = {
 	{ CPU_BASED_MONITOR_EXITING, CPU, NEEDED, "MONITOR exiting" },
 	/* An enclave's page is not the guest's to manage. */
 	{ SECONDARY_EXEC_ENCLS_EXITING, CPU2, IF_THERE, "ENCLS exiting" },
+	/*
+	 * ENQCMDS sends work to a device in the name of an address space of
+	 * its choice: those it may choose from are none (vmx_state.c).
+	 */
+	{ VMX_PASID_TRANSLATION, CPU2, IF_THERE, "PASID translation" },
 	/* The guest's own page table and its TLB. */
 	{ CPU_BASED_CR3_LOAD_EXITING, CPU, NEVER, "CR3-load exiting" },
 	{ CPU_BASED_CR3_STORE_EXITING, CPU, NEVER, "CR3-store exiting" },
@@ -158,6 +164,11 @@ int vmx_controls_init(void)
 		pr_err("this CPU's VT-x has SGX but no ENCLS exiting\n");
 		return -ENODEV;
 	}
+	/* Not the kernel's flag: it is cleared where no IOMMU serves it. */
+	if (cpuid_ecx(7) & BIT(29) && !(words[CPU2] & VMX_PASID_TRANSLATION)) {
+		pr_err("this CPU has ENQCMDS but no PASID translation in VT-x\n");
+		return -ENODEV;
+	}
 	vmx_controls = (struct vmx_controls){
 		.pin = words[PIN],
 		.cpu = words[CPU],
@@ -169,9 +180,11 @@ int vmx_controls_init(void)
 	return 0;
 }
 
-/* GETSEC and RSM have no name in the kernel's header. */
+/* These have no name in the kernel's header. */
 #define EXIT_REASON_GETSEC	11
 #define EXIT_REASON_RSM		17
+#define EXIT_REASON_ENQCMD	72
+#define EXIT_REASON_ENQCMDS	73
 
 static const u8 answers[] = {
 	/* Modes of the processor: fixed by the kernel. Includes LMSW, CLTS. */
@@ -194,6 +207,8 @@ static const u8 answers[] = {
 	[EXIT_REASON_RSM] = VMX_ANSWER_UD,
 	[EXIT_REASON_GETSEC] = VMX_ANSWER_UD,
 	[EXIT_REASON_ENCLS] = VMX_ANSWER_UD,
+	[EXIT_REASON_ENQCMD] = VMX_ANSWER_UD,
+	[EXIT_REASON_ENQCMDS] = VMX_ANSWER_UD,
 	/* Virtualization itself, and the TLB tags of others. */
 	[EXIT_REASON_VMCLEAR] = VMX_ANSWER_UD,
 	[EXIT_REASON_VMLAUNCH] = VMX_ANSWER_UD,

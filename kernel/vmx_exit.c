@@ -123,6 +123,12 @@ static int vmx_exception(struct dune_vcpu *vcpu)
 		return 0;
 	}
 	dune_count(vcpu, DUNE_COUNT_OTHER);
+	/* Outside of the guest it would be the kernel's to say what follows. */
+	if (vector == 17 && boot_cpu_has(X86_FEATURE_SPLIT_LOCK_DETECT) &&
+	    !hw->exit.checks_alignment) {
+		static_call(vmx_split_lock)(hw->exit.rip);
+		return 0;
+	}
 	/* INT1: a trap, behind the instruction. */
 	if (type == INTR_TYPE_PRIV_SW_EXCEPTION)
 		vmx_skip(hw);
@@ -152,6 +158,11 @@ static noinline int vmx_handle_other(struct dune_vcpu *vcpu)
 	struct vcpu_hw *hw = vcpu->hw;
 	u32 reason = hw->exit.reason;
 
+	/* The host has taken it by now, and the entry is only to be repeated. */
+	if (unlikely(reason == VMX_REASON_MCE_AT_ENTRY)) {
+		dune_count(vcpu, DUNE_COUNT_INTERRUPT);
+		return 0;
+	}
 	if (unlikely(reason & VMX_EXIT_REASONS_FAILED_VMENTRY)) {
 		dune_count(vcpu, DUNE_COUNT_OTHER);
 		vmx_reset_state(hw);
@@ -165,7 +176,6 @@ static noinline int vmx_handle_other(struct dune_vcpu *vcpu)
 		return vmx_fault(vcpu);
 	case EXIT_REASON_EXTERNAL_INTERRUPT:
 	case EXIT_REASON_PREEMPTION_TIMER:
-	case EXIT_REASON_MCE_DURING_VMENTRY:
 		dune_count(vcpu, DUNE_COUNT_INTERRUPT);
 		return 0;
 	case EXIT_REASON_EXCEPTION_NMI:

@@ -65,7 +65,6 @@ void vmx_host_write_cpu(struct vmx_host *host)
 	u64 value;
 
 	native_store_gdt(&gdt);
-	store_idt(&host->idt);
 	vmcs_write(HOST_GDTR_BASE, gdt.address);
 	vmcs_write(HOST_IDTR_BASE, host->idt.address);
 	vmcs_write(HOST_TR_BASE, tss_base(&gdt));
@@ -98,7 +97,7 @@ void vmx_host_save(struct vcpu_hw *hw)
 	savesegment(fs, host->fs);
 	savesegment(gs, host->gs);
 	store_ldt(host->ldt);
-	host->debugctl = msr_read(MSR_IA32_DEBUGCTLMSR);
+	store_idt(&host->idt);
 	if (boot_cpu_has(X86_FEATURE_FSGSBASE))
 		host->fs_base = rdfsbase();
 	else

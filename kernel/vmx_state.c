@@ -4,13 +4,20 @@
  * as struct dune_state has it. All of it acts on the current VMCS, interrupts
  * off. (SDM 25.4 and 25.5, and 27.2 and 27.3 for what an entry demands.)
  */
+#include <linux/io.h>
 #include <linux/kernel.h>
+#include <linux/mm.h>
+#include <linux/pgtable.h>
 #include <asm/segment.h>
 #include <asm/special_insns.h>
 
 #include "guest.h"
 #include "vmx.h"
 #include "vmx_ops.h"
+
+/* These have no name in the kernel's header (SDM appendix B.2.1). */
+#define LOW_PASID_DIRECTORY	0x2038
+#define HIGH_PASID_DIRECTORY	0x203a
 
 /* Selector, base, limit and access rights of a register lie in rows. */
 #define SEGMENT(name, member) { \
@@ -50,6 +57,11 @@ void vmx_write_setup(const struct vcpu_hw *hw)
 	vmcs_write(VMCS_LINK_POINTER, ~0ULL);
 	if (vmx_controls.cpu2 & SECONDARY_EXEC_ENCLS_EXITING)
 		vmcs_write(ENCLS_EXITING_BITMAP, ~0ULL);
+	/* One for each half of the PASIDs: all zero, so no entry is there. */
+	if (vmx_controls.cpu2 & VMX_PASID_TRANSLATION) {
+		vmcs_write(LOW_PASID_DIRECTORY, page_to_phys(ZERO_PAGE(0)));
+		vmcs_write(HIGH_PASID_DIRECTORY, page_to_phys(ZERO_PAGE(0)));
+	}
 
 	/*
 	 * A machine check is the host's. Delivery of #DB and #AC can raise

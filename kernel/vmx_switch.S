@@ -58,7 +58,7 @@ SYM_FUNC_START(vmx_switch)
 	jmp	3f
 2:	vmlaunch
 3:	/* No entry: the guest's registers are as they were in memory. */
-	mov	$1, %eax
+	mov	$1, %ebx
 	jmp	.Lhost
 
 /* The VMCS's host RIP. */
@@ -71,7 +71,7 @@ SYM_INNER_LABEL(vmx_switch_exit, SYM_L_GLOBAL)
 	mov	%rax, REGS_RAX(%rdi)
 	mov	%rdx, REGS_RDX(%rdi)
 	pop	REGS_RDI(%rdi)
-	xor	%eax, %eax
+	xor	%ebx, %ebx
 
 .Lhost:
 	/*
@@ -82,12 +82,11 @@ SYM_INNER_LABEL(vmx_switch_exit, SYM_L_GLOBAL)
 	 */
 	FILL_TWO_RETURNS
 	ALTERNATIVE "jmp .Lrestricted", "", X86_FEATURE_KERNEL_IBRS
-	mov	%eax, %esi
 	mov	$MSR_IA32_SPEC_CTRL, %ecx
 	rdmsr
 	wrmsr
-	mov	%esi, %eax
 .Lrestricted:
+	FORGET_BRANCH_HISTORY
 	/* Values of the guest's choice must not linger for speculation. */
 	xor	%ecx, %ecx
 	xor	%edx, %edx
@@ -98,6 +97,7 @@ SYM_INNER_LABEL(vmx_switch_exit, SYM_L_GLOBAL)
 	xor	%r10d, %r10d
 	xor	%r11d, %r11d
 
+	mov	%ebx, %eax
 	add	$8, %rsp
 	pop	%r15
 	pop	%r14

@@ -17,10 +17,12 @@
 #include <asm/cpufeature.h>
 #include <asm/debugreg.h>
 #include <asm/msr.h>
+#include <asm/nospec-branch.h>
 
 #include "compat.h"
 #include "dune.h"
 #include "guest.h"
+#include "msr_ops.h"
 #include "regs_offsets.h"
 #include "vendor.h"
 #include "vmx.h"
@@ -227,10 +229,27 @@ void vmx_store(struct dune_vcpu *vcpu)
 	run->hw_info2 = hw->exit.guest_physical;
 }
 
+/*
+ * KVM has the branch predictor forget when another VMCS follows on a CPU, but
+ * only another one of its own. A guest of ours runs in the same mode as KVM's
+ * kernel, which other mitigations do not tell apart. Not beside a KVM without
+ * a VMCS here.
+ */
+static void forget_predictions_beside_kvm(void)
+{
+	u64 current_vmcs;
+
+	if (static_branch_unlikely(&dune_beside_kvm) &&
+	    __read_cr4() & X86_CR4_VMXE && vmptrst(&current_vmcs) &&
+	    current_vmcs != VMX_LOAN_NONE)
+		indirect_branch_prediction_barrier();
+}
+
 void vmx_moved(struct dune_vcpu *vcpu, bool migrated)
 {
 	struct vcpu_hw *hw = vcpu->hw;
 
+	forget_predictions_beside_kvm();
 	hw->pending |= VMX_PENDING_HOST;
 	if (migrated)
 		hw->pending |= VMX_PENDING_CPU;
@@ -287,6 +306,7 @@ void vmx_put(struct dune_vcpu *vcpu)
 	if (hw->switched) {
 		vmx_host_restore(hw);
 		read_last_regs(hw);
+		forget_predictions_beside_kvm();
 	}
 	if (hw->pending & VMX_PENDING_SKIP) {
 		hw->rip += hw->exit.instruction_length;
@@ -418,6 +438,10 @@ static void read_exit(struct vcpu_hw *hw)
 	exit->vectoring = vmcs_read(IDT_VECTORING_INFO_FIELD);
 	exit->vectoring_error = vmcs_read(IDT_VECTORING_ERROR_CODE);
 	exit->instruction_length = vmcs_read(VM_EXIT_INSTRUCTION_LEN);
+	if (exit->reason == EXIT_REASON_EXCEPTION_NMI)
+		exit->checks_alignment =
+			VMX_AR_DPL(vmcs_read(GUEST_SS_AR_BYTES)) == 3 &&
+			vmcs_read(GUEST_RFLAGS) & X86_EFLAGS_AC;
 }
 
 /*
@@ -447,10 +471,10 @@ static bool host_event(const struct vmx_exit *exit)
 		    INTR_TYPE_NMI_INTR)
 			asm volatile("int $2");
 		else if ((exit->interruption & INTR_INFO_VECTOR_MASK) == 18)
-			asm volatile("int $18");
+			dune_machine_check();
 		return false;
-	case EXIT_REASON_MCE_DURING_VMENTRY:
-		asm volatile("int $18");
+	case VMX_REASON_MCE_AT_ENTRY:
+		dune_machine_check();
 		return false;
 	case EXIT_REASON_EXTERNAL_INTERRUPT:
 	case EXIT_REASON_PREEMPTION_TIMER:
@@ -537,6 +561,8 @@ static __always_inline bool enter(struct dune_vcpu *vcpu, const enum way way,
 		vmcs_write(HOST_CR4, hw->host.cr4 = cr4);
 	if (unlikely(hw->cr2 != native_read_cr2()))
 		native_write_cr2(hw->cr2);
+	/* Interrupts change it, on behalf of perf. */
+	hw->host.debugctl = msr_read(MSR_IA32_DEBUGCTLMSR);
 	if (static_branch_unlikely(&vmx_flushes_l1d))
 		wrmsrq(MSR_IA32_FLUSH_CMD, L1D_FLUSH);
 
@@ -555,7 +581,8 @@ static __always_inline bool enter(struct dune_vcpu *vcpu, const enum way way,
 	if (unlikely(hw->host.debugctl))
 		wrmsrq(MSR_IA32_DEBUGCTLMSR, hw->host.debugctl);
 
-	hw->exit.reason = vmcs_read(VM_EXIT_REASON);
+	/* The rest tells more of some (SDM 25.9.1), as of a guest in an enclave. */
+	hw->exit.reason = vmcs_read(VM_EXIT_REASON) & VMX_REASON_MASK;
 	if (way == OWN && unlikely(!hw->launched))
 		hw->launched = !(hw->exit.reason &
 				 VMX_EXIT_REASONS_FAILED_VMENTRY);
