@@ -92,29 +92,16 @@ struct syscore {
 
 #define SYSCORE_ARGUMENT	void
 
-static inline void register_syscore(struct syscore *syscore)
-{
-	register_syscore_ops(syscore->ops);
-}
-
-static inline void unregister_syscore(struct syscore *syscore)
-{
-	unregister_syscore_ops(syscore->ops);
-}
+#define register_syscore(syscore)	register_syscore_ops((syscore)->ops)
+#define unregister_syscore(syscore)	unregister_syscore_ops((syscore)->ops)
 #else
 #define SYSCORE_ARGUMENT	void *unused
 #endif
 
 /* Since 6.6, and in older ones' updates; since 7.0 the kernel looks itself. */
 #ifndef HAVE_EMERGENCY_CALLBACK
-static inline void cpu_emergency_register_virt_callback(void (*callback)(void))
-{
-}
-
-static inline void
-cpu_emergency_unregister_virt_callback(void (*callback)(void))
-{
-}
+#define cpu_emergency_register_virt_callback(callback)		((void)(callback))
+#define cpu_emergency_unregister_virt_callback(callback)	((void)(callback))
 #endif
 
 /* Renamed in 5.15 and 6.9; here as in the newest. */

@@ -14,7 +14,6 @@
 #include <linux/reboot.h>
 #include <linux/syscore_ops.h>
 #include <asm/mce.h>
-#include <asm/reboot.h>
 
 #include "compat.h"
 #include "dune.h"
@@ -132,24 +131,10 @@ static struct syscore virt_syscore = { .ops = &virt_syscore_ops };
  * A crash or a reboot by force, on each CPU, perhaps in an NMI: the kernel that
  * is started next could not bear it, nor is INIT received with VT-x on.
  */
-static void virt_emergency(void)
+void dune_cpu_emergency(void)
 {
 	if (__this_cpu_read(virt_is_ours))
 		vendor->cpu_emergency();
-}
-
-/* There is one place for this, and where KVM is loaded it is KVM's. */
-static void virt_watch_emergency(bool watch)
-{
-	static bool watches;
-
-	if (watch == watches)
-		return;
-	watches = watch;
-	if (watch)
-		cpu_emergency_register_virt_callback(virt_emergency);
-	else
-		cpu_emergency_unregister_virt_callback(virt_emergency);
 }
 
 /* A run that is under way on this CPU looks anew: vcpu_moved(). */
@@ -177,10 +162,8 @@ void dune_cpu_set_beside(bool beside)
 	if (beside) {
 		static_branch_enable_cpuslocked(&dune_beside_kvm);
 		on_each_cpu(virt_to_kvm, NULL, 1);
-		virt_watch_emergency(false);
 	} else {
 		on_each_cpu(virt_from_kvm, NULL, 1);
-		virt_watch_emergency(true);
 		static_branch_disable_cpuslocked(&dune_beside_kvm);
 	}
 	mutex_unlock(&virt_lock);
@@ -195,9 +178,6 @@ int dune_cpu_init(void)
 	if (ret < 0)
 		return ret;
 	virt_cpu_state = ret;
-	mutex_lock(&virt_lock);
-	virt_watch_emergency(!static_key_enabled(&dune_beside_kvm));
-	mutex_unlock(&virt_lock);
 	register_syscore(&virt_syscore);
 	register_reboot_notifier(&virt_reboot);
 	return 0;
@@ -208,9 +188,6 @@ void dune_cpu_exit(void)
 	unregister_reboot_notifier(&virt_reboot);
 	unregister_syscore(&virt_syscore);
 	cpuhp_remove_state(virt_cpu_state);
-	mutex_lock(&virt_lock);
-	virt_watch_emergency(false);
-	mutex_unlock(&virt_lock);
 }
 
 /*

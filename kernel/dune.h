@@ -116,6 +116,15 @@ int dune_handle_hypercall(struct dune_vcpu *vcpu, bool interrupted);
 /* symbol.c */
 unsigned long dune_find_function(const char *name);
 
+/* Has static_call @call lead to the function, if there is one: returns whether. */
+#define dune_bind(call, name) ({					\
+	unsigned long address = dune_find_function(name);		\
+									\
+	if (address)							\
+		static_call_update(call, (void *)address);		\
+	!!address;							\
+})
+
 /* return_buffer.S */
 void dune_fill_return_buffer(void);
 
@@ -127,6 +136,7 @@ void dune_kvm_exit(void);
 int dune_cpu_init(void);
 void dune_cpu_exit(void);
 void dune_cpu_set_beside(bool beside);
+void dune_cpu_emergency(void);
 void dune_machine_check(void);
 /*
  * Interrupts off. A CPU that goes off line is disabled while threads may

@@ -10,14 +10,17 @@
  *  - KVM is loaded: it is KVM's. An entry uses it where KVM has it on, and
  *    else turns it on for itself, with interrupts off, so that KVM never
  *    finds it on (vendor->enter).
- * What counts is kvm.ko, without which no KVM is.
+ * What counts is kvm.ko, without which no KVM is. So does who is called in a
+ * crash: the kernel has one place for that, and KVM wants it.
  */
 #include <linux/cpu.h>
 #include <linux/module.h>
 #include <linux/mutex.h>
 #include <linux/preempt.h>
 #include <linux/string.h>
+#include <asm/reboot.h>
 
+#include "compat.h"
 #include "dune.h"
 #include "vendor.h"
 
@@ -30,11 +33,15 @@ static void set_beside(bool beside)
 {
 	if (static_key_enabled(&dune_beside_kvm) == beside)
 		return;
-	if (beside)
+	if (beside) {
+		cpu_emergency_unregister_virt_callback(dune_cpu_emergency);
 		preempt_notifier_inc();
-	dune_cpu_set_beside(beside);
-	if (!beside)
+		dune_cpu_set_beside(true);
+	} else {
+		dune_cpu_set_beside(false);
 		preempt_notifier_dec();
+		cpu_emergency_register_virt_callback(dune_cpu_emergency);
+	}
 }
 
 static int module_event(struct notifier_block *notifier, unsigned long event,
@@ -85,8 +92,12 @@ int dune_kvm_init(void)
 	if (err)
 		return err;
 	mutex_lock(&beside_lock);
-	if (vendor->shares && kvm_is_loaded())
-		set_beside(true);
+	if (vendor->shares && kvm_is_loaded()) {
+		preempt_notifier_inc();
+		dune_cpu_set_beside(true);
+	} else {
+		cpu_emergency_register_virt_callback(dune_cpu_emergency);
+	}
 	mutex_unlock(&beside_lock);
 	return 0;
 }
@@ -97,4 +108,6 @@ void dune_kvm_exit(void)
 	unregister_module_notifier(&module_notifier);
 	if (static_key_enabled(&dune_beside_kvm))
 		preempt_notifier_dec();
+	else
+		cpu_emergency_unregister_virt_callback(dune_cpu_emergency);
 }

@@ -54,6 +54,13 @@
 	mov	%r15, REGS_R15(\regs)
 .endm
 
+/* Values of the guest's choice must not linger for speculation. */
+.macro CLEAR_REGS
+	.irp	reg, ecx, edi, r8d, r9d, r10d, r11d
+	xor	%\reg, %\reg
+	.endr
+.endm
+
 #endif /* __ASSEMBLER__ */
 
 #endif /* DUNE_REGS_OFFSETS_H */

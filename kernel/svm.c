@@ -181,16 +181,11 @@ static void svm_cpu_disable(void)
 {
 	u64 efer;
 
+	/* In a crash it may be clear; a reset needs it (APM 15.21.8). */
+	asm volatile("stgi");
 	wrmsrq(MSR_VM_HSAVE_PA, 0);
 	rdmsrq(MSR_EFER, efer);
 	wrmsrq(MSR_EFER, efer & ~EFER_SVME);
-}
-
-/* Any context; a reset needs GIF to be set (APM 15.21.8). */
-static void svm_cpu_emergency(void)
-{
-	asm volatile("stgi");
-	svm_cpu_disable();
 }
 
 void svm_permissions(struct vmcb_control_area *control)
@@ -218,7 +213,7 @@ const struct vendor svm_vendor = {
 	.info = svm_info,
 	.cpu_enable = svm_cpu_enable,
 	.cpu_disable = svm_cpu_disable,
-	.cpu_emergency = svm_cpu_emergency,
+	.cpu_emergency = svm_cpu_disable,
 	.cpu_forget = svm_kvm_forget,
 	.create = svm_create,
 	.destroy = svm_destroy,

@@ -38,12 +38,6 @@ struct vcpu_hw {
 	u64 tsc_factor;
 };
 
-enum svm_answer {
-	SVM_ANSWER_GP = 1,	/* #GP(0) */
-	SVM_ANSWER_UD,		/* #UD */
-	SVM_ANSWER_EXIT,	/* svm_exit.c has a case of its own */
-};
-
 /* SVME must be set in a guest's EFER too, APM 15.5.1. */
 #define SVM_GUEST_EFER	(EFER_SCE | EFER_LME | EFER_LMA | EFER_NX | EFER_SVME)
 
@@ -93,7 +87,7 @@ void svm_put(struct dune_vcpu *vcpu);
 
 /* svm_intercepts.c */
 void svm_intercepts_init(struct vmcb_control_area *control);
-enum svm_answer svm_intercept_answer(u32 exit_code);
+enum answer svm_intercept_answer(u32 exit_code);
 
 /* svm_switch.S */
 void svm_switch(u64 vmcb_pa, struct dune_regs *regs, u64 host_pa);

@@ -101,19 +101,15 @@ static int svm_fault(struct dune_vcpu *vcpu)
 
 static int svm_forbidden(struct dune_vcpu *vcpu, u32 code)
 {
-	switch (svm_intercept_answer(code)) {
-	case SVM_ANSWER_GP:
-		dune_count(vcpu, DUNE_COUNT_EXCEPTION);
-		svm_inject(vcpu->hw, 13, true);
-		return 0;
-	case SVM_ANSWER_UD:
-		dune_count(vcpu, DUNE_COUNT_EXCEPTION);
-		svm_inject(vcpu->hw, 6, false);
-		return 0;
-	default:
+	enum answer answer = svm_intercept_answer(code);
+
+	if (answer != ANSWER_GP && answer != ANSWER_UD) {
 		dune_count(vcpu, DUNE_COUNT_OTHER);
 		return DUNE_EXIT_UNKNOWN;
 	}
+	dune_count(vcpu, DUNE_COUNT_EXCEPTION);
+	svm_inject(vcpu->hw, answer == ANSWER_GP ? 13 : 6, answer == ANSWER_GP);
+	return 0;
 }
 
 static noinline int svm_handle_other(struct dune_vcpu *vcpu)

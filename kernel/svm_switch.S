@@ -72,14 +72,7 @@ SYM_FUNC_START(svm_switch)
 	FILL_TWO_RETURNS
 	UNTRAIN_RET_VM
 
-	/* Values of the guest's choice must not linger for speculation. */
-	xor	%ecx, %ecx
-	xor	%edi, %edi
-	xor	%r8d, %r8d
-	xor	%r9d, %r9d
-	xor	%r10d, %r10d
-	xor	%r11d, %r11d
-
+	CLEAR_REGS
 	pop	%rsi
 	pop	%rdx
 	pop	%r15

@@ -51,20 +51,14 @@ static bool have_dispatcher;
 
 void dune_syscall_init(void)
 {
-	unsigned long address = dune_find_function("x64_sys_call");
 	int i;
 
 	for (i = 0; i < ARRAY_SIZE(slow_calls); i++)
 		if (slow_calls[i] < NR_syscalls)
 			__set_bit(slow_calls[i], slow_bitmap);
-	if (!address) {
+	have_dispatcher = dune_bind(dispatcher, "x64_sys_call");
+	if (!have_dispatcher)
 		pr_info("no system-call dispatcher found: all calls take the slow path\n");
-		return;
-	}
-	static_call_update(dispatcher,
-			   (long (*)(const struct pt_regs *, unsigned int))
-			   address);
-	have_dispatcher = true;
 }
 
 bool dune_syscall_is_fast(void)

@@ -31,22 +31,13 @@ static u64 shared_root(struct mm_struct *mm)
 	return __sme_pa(user_page_table(mm->pgd));
 }
 
-static void no_fpu_return(void)
-{
-}
-
-/* switch_fpu_return(), which newer kernels export to KVM alone. */
-DEFINE_STATIC_CALL(fpu_return, no_fpu_return);
+/* Which newer kernels export to KVM alone. */
+DEFINE_STATIC_CALL_NULL(fpu_return, switch_fpu_return);
 static bool have_fpu_return __ro_after_init;
 
 void dune_vcpu_init(void)
 {
-	unsigned long address = dune_find_function("switch_fpu_return");
-
-	if (!address)
-		return;
-	static_call_update(fpu_return, (void (*)(void))address);
-	have_fpu_return = true;
+	have_fpu_return = dune_bind(fpu_return, "switch_fpu_return");
 }
 
 /*
@@ -55,7 +46,7 @@ void dune_vcpu_init(void)
  */
 static bool vcpu_load_fpu(void)
 {
-	static_call(fpu_return)();
+	static_call_cond(fpu_return)();
 	return have_fpu_return;
 }
 

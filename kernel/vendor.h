@@ -97,6 +97,13 @@ struct vendor {
 	int (*handle_exit)(struct dune_vcpu *vcpu);
 };
 
+/* What the vendors' tables say of an instruction. */
+enum answer {
+	ANSWER_GP = 1,	/* #GP(0) */
+	ANSWER_UD,	/* #UD */
+	ANSWER_EXIT,	/* @handle_exit has a case of its own */
+};
+
 extern const struct vendor svm_vendor;
 extern const struct vendor vmx_vendor;
 

@@ -205,64 +205,25 @@ static void decide_l1d_flush(void)
 		pr_notice("this CPU is vulnerable to L1TF and its microcode has no flush: run no program that you do not trust\n");
 }
 
-static void no_cr4_update(unsigned long set, unsigned long clear)
-{
-}
-
 /*
  * cr4_update_irqsoff(), which newer kernels export to KVM alone: the kernel
  * keeps a copy of CR4, and would write it back without VMXE.
  */
-DEFINE_STATIC_CALL(cr4_update, no_cr4_update);
+DEFINE_STATIC_CALL_NULL(cr4_update, cr4_update_irqsoff);
 
-static int find_cr4_update(void)
-{
-	unsigned long address = dune_find_function("cr4_update_irqsoff");
-
-	if (!address) {
-		pr_err("the kernel's way to change CR4 is not to be found: VT-x cannot be turned on (CONFIG_KPROBES?)\n");
-		return -EOPNOTSUPP;
-	}
-	static_call_update(cr4_update, (void (*)(unsigned long, unsigned long))
-			   address);
-	return 0;
-}
-
-static bool no_split_lock(unsigned long rip)
-{
-	return false;
-}
-
-/*
- * handle_guest_split_lock(), exported likewise: the process may go on, without
- * the check for a while, or gets SIGBUS.
- */
-DEFINE_STATIC_CALL(vmx_split_lock, no_split_lock);
-
-static int find_split_lock(void)
-{
-	unsigned long address;
-
-	if (!boot_cpu_has(X86_FEATURE_SPLIT_LOCK_DETECT))
-		return 0;
-	address = dune_find_function("handle_guest_split_lock");
-	if (!address) {
-		pr_err("the kernel's answer to split locks is not to be found: boot with split_lock_detect=off\n");
-		return -EOPNOTSUPP;
-	}
-	static_call_update(vmx_split_lock, (bool (*)(unsigned long))address);
-	return 0;
-}
+/* Exported likewise: whether the process may go on, unchecked for a while. */
+DEFINE_STATIC_CALL_RET0(vmx_split_lock, handle_guest_split_lock);
 
 static int vmx_init(void)
 {
 	u64 basic;
-	int err = find_cr4_update();
 
-	if (!err)
-		err = find_split_lock();
-	if (err)
-		return err;
+	if (!dune_bind(cr4_update, "cr4_update_irqsoff")) {
+		pr_err("the kernel's way to change CR4 is not to be found: VT-x cannot be turned on (CONFIG_KPROBES?)\n");
+		return -EOPNOTSUPP;
+	}
+	if (boot_cpu_has(X86_FEATURE_SPLIT_LOCK_DETECT))
+		dune_bind(vmx_split_lock, "handle_guest_split_lock");
 	rdmsrq(MSR_IA32_VMX_BASIC, basic);
 	vmx_revision = basic & 0x7fffffff;
 	decide_l1d_flush();
@@ -299,9 +260,9 @@ static int vmx_cpu_enable(void)
 
 	if (__read_cr4() & X86_CR4_VMXE)
 		return -EBUSY;
-	static_call(cr4_update)(X86_CR4_VMXE, 0);
+	static_call_cond(cr4_update)(X86_CR4_VMXE, 0);
 	if (!vmxon(this_cpu_ptr(&vmx_vmxon_pa))) {
-		static_call(cr4_update)(0, X86_CR4_VMXE);
+		static_call_cond(cr4_update)(0, X86_CR4_VMXE);
 		return -EIO;
 	}
 	/* The first VPID taken then starts a generation and flushes all. */
@@ -328,13 +289,7 @@ static void vmx_cpu_disable(void)
 		vmx_deactivate(hw);
 	}
 	vmxoff();
-	static_call(cr4_update)(0, X86_CR4_VMXE);
-}
-
-/* Any context: nothing of the module's is used again. */
-static void vmx_cpu_emergency(void)
-{
-	vmx_turn_off();
+	static_call_cond(cr4_update)(0, X86_CR4_VMXE);
 }
 
 /* Interrupts off, on the CPU: the vCPU's VMCS becomes active and current. */
@@ -402,7 +357,7 @@ const struct vendor vmx_vendor = {
 	.info = vmx_info,
 	.cpu_enable = vmx_cpu_enable,
 	.cpu_disable = vmx_cpu_disable,
-	.cpu_emergency = vmx_cpu_emergency,
+	.cpu_emergency = vmx_turn_off,
 	.create = vmx_create,
 	.destroy = vmx_destroy,
 	.set_root = vmx_set_root,

@@ -12,6 +12,7 @@
 #include <linux/jump_label.h>
 #include <linux/list.h>
 #include <linux/static_call_types.h>
+#include <asm/cpu.h>
 #include <asm/desc_defs.h>
 #include <asm/msr-index.h>
 #include <asm/processor-flags.h>
@@ -138,18 +139,13 @@ struct vcpu_hw {
 	struct dune_state state;
 };
 
-enum vmx_answer {
-	VMX_ANSWER_GP = 1,	/* #GP(0) */
-	VMX_ANSWER_UD,		/* #UD */
-};
-
 /* vmx.c */
 DECLARE_PER_CPU(u64, vmx_vmxon_pa);
 void vmx_activate(struct vcpu_hw *hw);
 void vmx_deactivate(struct vcpu_hw *hw);
 bool vmx_take_vpid(struct vcpu_hw *hw);
 void vmx_flush(const struct vcpu_hw *hw);
-DECLARE_STATIC_CALL(vmx_split_lock, bool (unsigned long rip));
+DECLARE_STATIC_CALL(vmx_split_lock, handle_guest_split_lock);
 extern u32 vmx_revision;
 extern u64 vmx_msr_bitmap;	/* physical address */
 
@@ -163,7 +159,7 @@ struct vmx_controls {
 
 extern struct vmx_controls vmx_controls;
 int vmx_controls_init(void);
-enum vmx_answer vmx_answer(u32 reason);
+enum answer vmx_answer(u32 reason);
 
 /* vmx_vcpu.c: struct vendor's */
 int vmx_create(struct dune_vcpu *vcpu);

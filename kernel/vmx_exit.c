@@ -123,12 +123,10 @@ static int vmx_exception(struct dune_vcpu *vcpu)
 		return 0;
 	}
 	dune_count(vcpu, DUNE_COUNT_OTHER);
-	/* Outside of the guest it would be the kernel's to say what follows. */
-	if (vector == 17 && boot_cpu_has(X86_FEATURE_SPLIT_LOCK_DETECT) &&
-	    !hw->exit.checks_alignment) {
-		static_call(vmx_split_lock)(hw->exit.rip);
+	/* A split lock: elsewhere it is the kernel's to say what follows, too. */
+	if (vector == 17 && !hw->exit.checks_alignment &&
+	    static_call(vmx_split_lock)(hw->exit.rip))
 		return 0;
-	}
 	/* INT1: a trap, behind the instruction. */
 	if (type == INTR_TYPE_PRIV_SW_EXCEPTION)
 		vmx_skip(hw);
@@ -138,19 +136,15 @@ static int vmx_exception(struct dune_vcpu *vcpu)
 
 static int vmx_forbidden(struct dune_vcpu *vcpu, u32 reason)
 {
-	switch (vmx_answer(reason)) {
-	case VMX_ANSWER_GP:
-		dune_count(vcpu, DUNE_COUNT_EXCEPTION);
-		vmx_inject(vcpu->hw, 13, true);
-		return 0;
-	case VMX_ANSWER_UD:
-		dune_count(vcpu, DUNE_COUNT_EXCEPTION);
-		vmx_inject(vcpu->hw, 6, false);
-		return 0;
-	default:
+	enum answer answer = vmx_answer(reason);
+
+	if (answer != ANSWER_GP && answer != ANSWER_UD) {
 		dune_count(vcpu, DUNE_COUNT_OTHER);
 		return DUNE_EXIT_UNKNOWN;
 	}
+	dune_count(vcpu, DUNE_COUNT_EXCEPTION);
+	vmx_inject(vcpu->hw, answer == ANSWER_GP ? 13 : 6, answer == ANSWER_GP);
+	return 0;
 }
 
 static noinline int vmx_handle_other(struct dune_vcpu *vcpu)
@@ -158,13 +152,11 @@ static noinline int vmx_handle_other(struct dune_vcpu *vcpu)
 	struct vcpu_hw *hw = vcpu->hw;
 	u32 reason = hw->exit.reason;
 
-	/* The host has taken it by now, and the entry is only to be repeated. */
-	if (unlikely(reason == VMX_REASON_MCE_AT_ENTRY)) {
-		dune_count(vcpu, DUNE_COUNT_INTERRUPT);
-		return 0;
-	}
 	if (unlikely(reason & VMX_EXIT_REASONS_FAILED_VMENTRY)) {
 		dune_count(vcpu, DUNE_COUNT_OTHER);
+		/* The host has taken it by now: only repeat the entry. */
+		if (reason == VMX_REASON_MCE_AT_ENTRY)
+			return 0;
 		vmx_reset_state(hw);
 		return DUNE_EXIT_INVALID;
 	}

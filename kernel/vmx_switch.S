@@ -87,16 +87,9 @@ SYM_INNER_LABEL(vmx_switch_exit, SYM_L_GLOBAL)
 	wrmsr
 .Lrestricted:
 	FORGET_BRANCH_HISTORY
-	/* Values of the guest's choice must not linger for speculation. */
-	xor	%ecx, %ecx
+	CLEAR_REGS
 	xor	%edx, %edx
 	xor	%esi, %esi
-	xor	%edi, %edi
-	xor	%r8d, %r8d
-	xor	%r9d, %r9d
-	xor	%r10d, %r10d
-	xor	%r11d, %r11d
-
 	mov	%ebx, %eax
 	add	$8, %rsp
 	pop	%r15
