@@ -116,6 +116,7 @@ static int vmx_exception(struct dune_vcpu *vcpu)
 	u32 info = hw->exit.interruption;
 	u32 type = info & INTR_INFO_INTR_TYPE_MASK;
 	u32 vector = info & INTR_INFO_VECTOR_MASK;
+	u64 rip = hw->exit.rip;
 
 	/* These the host has taken by now (vmx_enter()). */
 	if (type == INTR_TYPE_NMI_INTR || vector == 18) {
@@ -125,7 +126,7 @@ static int vmx_exception(struct dune_vcpu *vcpu)
 	dune_count(vcpu, DUNE_COUNT_OTHER);
 	/* A split lock: elsewhere it is the kernel's to say what follows, too. */
 	if (vector == 17 && !hw->exit.checks_alignment &&
-	    static_call(vmx_split_lock)(hw->exit.rip))
+	    static_call(vmx_split_lock)(rip))
 		return 0;
 	/* INT1: a trap, behind the instruction. */
 	if (type == INTR_TYPE_PRIV_SW_EXCEPTION)
