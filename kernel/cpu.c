@@ -133,8 +133,11 @@ static struct syscore virt_syscore = { .ops = &virt_syscore_ops };
  */
 void dune_cpu_emergency(void)
 {
-	if (__this_cpu_read(virt_is_ours))
-		vendor->cpu_emergency();
+	if (!__this_cpu_read(virt_is_ours))
+		return;
+	/* A panic that restarts comes here twice. */
+	__this_cpu_write(virt_is_ours, false);
+	vendor->cpu_emergency();
 }
 
 /* A run that is under way on this CPU looks anew: vcpu_moved(). */
