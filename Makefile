@@ -4,10 +4,10 @@
 #
 #   make            what is needed, installed; everything, built
 #   make test       all tests, in emulated machines
-#   make test-all   the same on every kernel, booted in every way (hours)
+#   make test-all   the same on every kernel, booted in every way (5 hours)
 #   make demo       real programs, natively and under dunectl run
 #   make bench      the table of docs/benchmarks.md
-#   make test-vmx   the tests in the slow Intel machine (45 minutes); ONLY=TEXT,TEXT: some
+#   make test-vmx   the tests in the slow Intel machine (20 minutes); ONLY=TEXT,TEXT: some
 #   make test-debug the module's tests on a kernel that checks itself; MACHINE=vmx ONLY=TEXT: in Bochs
 #   make install    dunectl and libdune, to $(DESTDIR)$(PREFIX)
 #   make deb        Debian packages of both, in build/packages
