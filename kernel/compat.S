@@ -6,7 +6,6 @@
  */
 #include <linux/linkage.h>
 #include <linux/objtool.h>
-#include <asm/nospec-branch.h>
 #include <asm/msr-index.h>
 #include <asm/segment.h>
 

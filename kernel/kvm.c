@@ -10,8 +10,8 @@
  *  - KVM is loaded: it is KVM's. An entry uses it where KVM has it on, and
  *    else turns it on for itself, with interrupts off, so that KVM never
  *    finds it on (vendor->enter).
- * What counts is kvm.ko, without which no KVM is. So does who is called in a
- * crash: the kernel has one place for that, and KVM wants it.
+ * What counts is kvm.ko, without which no KVM is. It also says who is
+ * called in a crash: the kernel has one place for that, and KVM wants it.
  */
 #include <linux/cpu.h>
 #include <linux/module.h>

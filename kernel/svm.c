@@ -181,7 +181,7 @@ static void svm_cpu_disable(void)
 {
 	u64 efer;
 
-	/* In a crash it may be clear; a reset needs it (APM 15.21.8). */
+	/* In a crash it may be clear; a reset needs it (APM 15.17). */
 	asm volatile("stgi");
 	wrmsrq(MSR_VM_HSAVE_PA, 0);
 	rdmsrq(MSR_EFER, efer);

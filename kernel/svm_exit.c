@@ -99,19 +99,6 @@ static int svm_fault(struct dune_vcpu *vcpu)
 	return dune_handle_fault(vcpu, control->exit_info_2, flags);
 }
 
-static int svm_forbidden(struct dune_vcpu *vcpu, u32 code)
-{
-	enum answer answer = svm_intercept_answer(code);
-
-	if (answer != ANSWER_GP && answer != ANSWER_UD) {
-		dune_count(vcpu, DUNE_COUNT_OTHER);
-		return DUNE_EXIT_UNKNOWN;
-	}
-	dune_count(vcpu, DUNE_COUNT_EXCEPTION);
-	svm_inject(vcpu->hw, answer == ANSWER_GP ? 13 : 6, answer == ANSWER_GP);
-	return 0;
-}
-
 static noinline int svm_handle_other(struct dune_vcpu *vcpu)
 {
 	struct vcpu_hw *hw = vcpu->hw;
@@ -166,7 +153,8 @@ static noinline int svm_handle_other(struct dune_vcpu *vcpu)
 		dune_count(vcpu, DUNE_COUNT_OTHER);
 		return DUNE_EXIT_INVALID;
 	default:
-		return svm_forbidden(vcpu, code);
+		return dune_forbidden(vcpu, svm_intercept_answer(code),
+				      svm_inject);
 	}
 }
 

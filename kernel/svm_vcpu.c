@@ -30,6 +30,12 @@ CHECK_REG(RBP, rbp);
 CHECK_REG(RSI, rsi);
 CHECK_REG(RDI, rdi);
 CHECK_REG(R8, r8);
+CHECK_REG(R9, r9);
+CHECK_REG(R10, r10);
+CHECK_REG(R11, r11);
+CHECK_REG(R12, r12);
+CHECK_REG(R13, r13);
+CHECK_REG(R14, r14);
 CHECK_REG(R15, r15);
 
 /* VMCB clean bits, APM 15.15.3; the virtual interrupt is written each time. */

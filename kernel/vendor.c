@@ -48,3 +48,21 @@ int vendor_choose(void)
 		static_branch_enable(&dune_kicks);
 	return err;
 }
+
+/*
+ * For @handle_exit, at the end: raises what the vendor's table says by @inject,
+ * or ends the run with a reason that nobody knows.
+ */
+int dune_forbidden(struct dune_vcpu *vcpu, enum answer answer,
+		   void (*inject)(struct vcpu_hw *hw, u32 vector, bool error))
+{
+	bool gp = answer == ANSWER_GP;
+
+	if (!gp && answer != ANSWER_UD) {
+		dune_count(vcpu, DUNE_COUNT_OTHER);
+		return DUNE_EXIT_UNKNOWN;
+	}
+	dune_count(vcpu, DUNE_COUNT_EXCEPTION);
+	inject(vcpu->hw, gp ? 13 : 6, gp);
+	return 0;
+}

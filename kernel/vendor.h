@@ -104,6 +104,10 @@ enum answer {
 	ANSWER_EXIT,	/* @handle_exit has a case of its own */
 };
 
+struct vcpu_hw;
+int dune_forbidden(struct dune_vcpu *vcpu, enum answer answer,
+		   void (*inject)(struct vcpu_hw *hw, u32 vector, bool error));
+
 extern const struct vendor svm_vendor;
 extern const struct vendor vmx_vendor;
 

@@ -135,19 +135,6 @@ static int vmx_exception(struct dune_vcpu *vcpu)
 	return 0;
 }
 
-static int vmx_forbidden(struct dune_vcpu *vcpu, u32 reason)
-{
-	enum answer answer = vmx_answer(reason);
-
-	if (answer != ANSWER_GP && answer != ANSWER_UD) {
-		dune_count(vcpu, DUNE_COUNT_OTHER);
-		return DUNE_EXIT_UNKNOWN;
-	}
-	dune_count(vcpu, DUNE_COUNT_EXCEPTION);
-	vmx_inject(vcpu->hw, answer == ANSWER_GP ? 13 : 6, answer == ANSWER_GP);
-	return 0;
-}
-
 static noinline int vmx_handle_other(struct dune_vcpu *vcpu)
 {
 	struct vcpu_hw *hw = vcpu->hw;
@@ -189,7 +176,7 @@ static noinline int vmx_handle_other(struct dune_vcpu *vcpu)
 		dune_count(vcpu, DUNE_COUNT_OTHER);
 		return DUNE_EXIT_SHUTDOWN;
 	default:
-		return vmx_forbidden(vcpu, reason);
+		return dune_forbidden(vcpu, vmx_answer(reason), vmx_inject);
 	}
 }
 

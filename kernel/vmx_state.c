@@ -7,7 +7,6 @@
 #include <linux/io.h>
 #include <linux/kernel.h>
 #include <linux/mm.h>
-#include <linux/pgtable.h>
 #include <asm/segment.h>
 #include <asm/special_insns.h>
 

@@ -8,6 +8,7 @@
 #include "tap.h"
 
 #include <asm/prctl.h>
+#include <cpuid.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -86,30 +87,22 @@ u64 guest_gpa(struct guest *g, u64 address)
 /* Where Linux puts programs: low, position independent, and on top. */
 static const u16 slots[GUEST_PDPTS] = { 0, 1, 170, 171, 252, 253, 254, 255 };
 
-/* CPUID's ECX and EDX of a leaf. */
-static void cpuid(u32 leaf, u32 *ecx, u32 *edx)
-{
-	u32 ebx;
-
-	asm volatile("cpuid" : "+a"(leaf), "=b"(ebx), "=c"(*ecx), "=d"(*edx));
-}
-
 /* CPUID: 1-GByte pages. */
 static bool large_pages(void)
 {
-	u32 ecx, edx;
+	u32 eax, ebx, ecx, edx;
 
-	cpuid(0x80000001, &ecx, &edx);
+	__cpuid(0x80000001, eax, ebx, ecx, edx);
 	return edx >> 26 & 1;
 }
 
 /* CPUID: OSXSAVE, without which XGETBV is not an instruction. */
 u64 read_xcr0(void)
 {
-	u32 ecx, edx, low, high;
+	u32 eax, ebx, ecx, edx, low, high;
 
-	cpuid(1, &ecx, &edx);
-	if (!(ecx >> 27 & 1))
+	__cpuid(1, eax, ebx, ecx, edx);
+	if (!(ecx & bit_OSXSAVE))
 		return 0;
 	asm volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
 	return (u64)high << 32 | low;
