@@ -556,14 +556,25 @@ static void swapped(void)
 	for (u64 i = 1; i < 16; i++)
 		p[i * 512] = i;
 	access_by(load, p + 512, NULL);
-	/* Pages that wait in a list of some CPU, on their way to the LRU, stay: this empties the lists. */
-	file_write("/proc/sys/vm/compact_memory", "1");
 
-	long out = swapped_out();
+	/*
+	 * What was used lately stays. This advice clears the process's
+	 * accessed bits, not those of EPT; reclaim finds them and clears
+	 * them, and the page is kept until the next round. A processor
+	 * without these bits counts each mapped page as used, once.
+	 * Compaction empties the CPUs' lists of pages on their way to the
+	 * LRU, which would stay as well.
+	 */
+	long out = -swapped_out();
+	int rounds = 0;
 
-	madvise(p, 16 * 4096, 21);
-	out = swapped_out() - out;
-	ok(out > 0, "pages are swapped out (%ld)", out);
+	while (out + swapped_out() < 16 && rounds < 8) {
+		file_write("/proc/sys/vm/compact_memory", "1");
+		madvise(p, 16 * 4096, 21);
+		rounds++;
+	}
+	out += swapped_out();
+	ok(out >= 16, "pages are swapped out (%ld, in %d rounds)", out, rounds);
 	for (u64 i = 0; i < 16; i++)
 		same &= access_by(load, p + i * 512, &v) == 0 && v == (i ? i : 0x5a5a);
 	ok(same, "the guest reads them again");
