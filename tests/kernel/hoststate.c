@@ -304,7 +304,6 @@ static void on_one_cpu(void)
 	};
 	volatile int *bad = shared_alloc(4096);
 
-	pin_to(usable_cpu(0));
 	int pid = fork();
 
 	if (!pid)
@@ -528,9 +527,14 @@ static void flags(void)
 	}
 	sigaction(SIGTRAP, &sa, NULL);
 	guest_prepare(&g, 0, nothing, NULL);
-	traps = 0;
-	asm volatile("pushfq; orq $0x100, (%%rsp); popfq; syscall; pushfq; andq $~0x100, (%%rsp); popfq"
-		     : : "a"(SYS_ioctl), "D"(g.fd), "S"(DUNE_RUN), "d"(0) : "rcx", "r11", "memory");
+	/* Again when an interrupt of the host's comes first. */
+	for (int i = 0; i < 20; i++) {
+		traps = 0;
+		asm volatile("pushfq; orq $0x100, (%%rsp); popfq; syscall; pushfq; andq $~0x100, (%%rsp); popfq"
+			     : : "a"(SYS_ioctl), "D"(g.fd), "S"(DUNE_RUN), "d"(0) : "rcx", "r11", "memory");
+		if (g.run->exit_reason != DUNE_EXIT_INTR)
+			break;
+	}
 	ok(traps >= 1 && traps < 8 && g.run->exit_reason == DUNE_EXIT_HOSTCALL,
 	   "single-stepping the host half over a run (%d traps, exit %u)", traps, g.run->exit_reason);
 }
@@ -576,6 +580,8 @@ int main(void)
 
 	begin(120);
 	klog_begin(&log);
+	/* Each CPU has a GDT of its own, and MSRs, which are read through a file. */
+	pin_to(usable_cpu(0));
 	guest_open(&g);
 	uname(&uts);
 	snprintf(msrs, sizeof(msrs), "/dev/cpu/%d/msr", usable_cpu(0));

@@ -242,18 +242,6 @@ static void cycle(void *arg)
 	guest_close(&g);
 }
 
-static long unreclaimable(void)
-{
-	file_write("/proc/sys/vm/drop_caches", "3");
-	sleep_ms(50);
-	return file_key("/proc/meminfo", "SUnreclaim");
-}
-
-static long available(void)
-{
-	return file_key("/proc/meminfo", "MemAvailable");
-}
-
 static void leaks(void)
 {
 	long cycles = env_number("LIFETIME_CYCLES", 2000);
@@ -272,14 +260,14 @@ static void leaks(void)
 
 	/* What others do with memory comes and goes; a leak comes each time. */
 	for (int attempt = 0; attempt < 8 && !good; attempt++) {
-		slab = unreclaimable();
-		memory = available();
+		memory = memory_available();
+		slab = file_key("/proc/meminfo", "SUnreclaim");
 		for (long i = 0; i < cycles; i++)
 			cycle(NULL);
 		for (long i = 0; i < cycles / 5; i++)
 			in_child(cycle, &i, 20);
-		slab = unreclaimable() - slab;
-		memory -= available();
+		memory -= memory_available();
+		slab = file_key("/proc/meminfo", "SUnreclaim") - slab;
 		/* A lost vCPU would be 8 KB or more each: cycles of them are 4 MB. */
 		good = slab < cycles * 2 && memory < cycles * 6;
 	}

@@ -61,13 +61,6 @@ static void process(int start, int again)
 	_exit(0);
 }
 
-static long available(void)
-{
-	file_write("/proc/sys/vm/drop_caches", "3");
-	sleep_ms(100);
-	return file_key("/proc/meminfo", "MemFree");
-}
-
 #define VCPUS	1000
 
 static int vcpus[2 * VCPUS];
@@ -92,39 +85,35 @@ static void close_vcpus(int from, int to)
 		close(vcpus[i]);
 }
 
-/*
- * Kernel memory only: no run page is touched, no table made. Free pages that
- * wait in lists of the CPUs go to the first thousand; the second is counted.
- */
+/* Kernel memory only: no run page is touched, no table made. */
 static void per_vcpu(void)
 {
 	struct rlimit files = { 4096, 4096 };
 	int dev = open("/dev/dune", O_RDWR);
 
 	setrlimit(RLIMIT_NOFILE, &files);
+	/* The first thousand fills the kernel's pools; the second is counted. */
 	bool made = make_vcpus(dev, 0, VCPUS);
-	long before = available();
+	long before = memory_available();
 
 	made = made && make_vcpus(dev, VCPUS, 2 * VCPUS);
-	long used = before - available();
+	long used = before - memory_available();
 
-	ok(made && used > 0 && used / VCPUS <= 64, "a vCPU takes %ld.%ld KB of kernel memory, 64 at most",
-	   used / VCPUS, used % VCPUS * 10 / VCPUS);
+	ok(made && used / VCPUS <= 64, "a vCPU takes %ld KB of kernel memory, 64 at most", used / VCPUS);
 	close_vcpus(0, 2 * VCPUS);
 
-	/* What is made again shows that it was free. */
-	before = available();
+	before = memory_available();
 	for (int i = 0; i < 4; i++) {
 		make_vcpus(dev, 0, VCPUS);
 		close_vcpus(0, VCPUS);
 	}
-	long after = available();
+	long after = memory_available();
 
 	if (kernel_has("kasan_poison"))
 		skip("KASAN keeps what is freed", "and gives it back");
 	else
-		/* Four times @used if they leak; the kernel's own pools vary. */
-		ok(before - after < 2 * used, "and gives it back (%ld KB, after 4000 more %ld KB)", before, after);
+		/* A lost vCPU is 8 KB or more. */
+		ok(before - after < 4 * VCPUS * 4, "and gives it back (%ld KB, after 4000 more %ld KB)", before, after);
 	close(dev);
 }
 
@@ -159,67 +148,111 @@ static void fill_pools(long n)
 		;
 }
 
-int main(void)
+static int refcnt(void)
 {
-	long n = env_number("PROCESSES", 1000);
-	int start[2], again[2], *pids = calloc(n, sizeof(int));
-	struct klog log;
+	return file_number("/sys/module/dune/refcnt");
+}
 
-	begin(200);
-	klog_begin(&log);
-	shared = shared_alloc(sizeof(*shared));
-	per_vcpu();
+/* Forks @n processes, which are let go by closing the gates; how many there are. */
+static long fork_crowd(long n, int start[2], int again[2])
+{
+	shared->done = 0;
+	shared->failed = 0;
+	shared->again = 0;
 	if (pipe(start) || pipe(again))
 		bail("pipe");
-
-	fill_pools(n);
-	long empty = available();
-
 	for (long i = 0; i < n; i++) {
-		pids[i] = fork();
-		if (pids[i] < 0) {
-			n = i;
+		int pid = fork();
+
+		if (pid < 0) {
 			diag("fork: %s", strerror(errno));
-			break;
-		}
-		if (!pids[i]) {
+			n = i;
+		} else if (!pid) {
 			close(start[1]);
 			close(again[1]);
 			process(start[0], again[0]);
 		}
 	}
-	long forked = available();
+	close(start[0]);
+	close(again[0]);
+	return n;
+}
 
-	close(start[1]);
-	for (int ms = 0; shared->done + shared->failed < n && ms < 300000; ms += 10)
+/* Until @count is @n, or five minutes. */
+static void wait_for(volatile int *count, long n)
+{
+	for (int ms = 0; *count + shared->failed < n && ms < 300000; ms += 10)
 		sleep_ms(10);
+}
 
-	long working = available();
-
-	ok(shared->done == n && !shared->failed && n >= env_number("PROCESSES", 1000),
-	   "%d of %ld processes have worked in their guests (%d failed)", shared->done, n, shared->failed);
-	diag("a process takes %ld KB before and %ld KB more after Dune", (empty - forked) / n, (forked - working) / n);
-	ok(file_number("/sys/module/dune/refcnt") >= n, "all have a vCPU at once");
-	close(again[1]);
-	for (int ms = 0; shared->again < n && ms < 300000; ms += 10)
-		sleep_ms(10);
-	ok(shared->again == n && !shared->failed, "and work again beside each other");
+static void reap_crowd(void)
+{
 	while (wait(NULL) > 0)
 		;
-	for (int i = 0; i < 4000 && file_number("/sys/module/dune/refcnt"); i++)
+	for (int i = 0; i < 4000 && refcnt(); i++)
 		sleep_ms(5);
-	long after = available();
+}
 
-	/* Some of it comes by way of RCU and of work queues. */
-	for (int i = 0; i < 50 && empty - after >= 20 * n; i++) {
-		sleep_ms(200);
-		after = available();
-	}
-	if (kernel_has("kasan_poison"))
+struct crowd {
+	long forks, counted;	/* references to the module with all alive */
+	int done, again, failed;
+	long lost;		/* KB of memory, after its end */
+};
+
+/* @n processes that are all alive at once. */
+static struct crowd one_crowd(long n)
+{
+	struct crowd c;
+	int start[2], again[2];
+	long empty = memory_available();
+
+	c.forks = fork_crowd(n, start, again);
+	long forked = memory_available();
+
+	close(start[1]);
+	wait_for(&shared->done, c.forks);
+	long working = memory_available();
+
+	c.done = shared->done;
+	c.counted = refcnt();
+	close(again[1]);
+	wait_for(&shared->again, c.forks);
+	c.again = shared->again;
+	c.failed = shared->failed;
+	diag("a process takes %ld KB before and %ld KB more after Dune", (empty - forked) / n, (forked - working) / n);
+	reap_crowd();
+	c.lost = empty - memory_available();
+	return c;
+}
+
+int main(void)
+{
+	long n = env_number("PROCESSES", 1000);
+	bool keeps = kernel_has("kasan_poison");
+	struct klog log;
+	struct crowd c;
+
+	begin(400);
+	klog_begin(&log);
+	shared = shared_alloc(sizeof(*shared));
+	per_vcpu();
+	fill_pools(n);
+
+	/* What others do with memory comes and goes; a leak comes each time: 8 KB or more for a vCPU. */
+	long most = 1024 + 6 * n;
+	int crowds = 0;
+
+	do {
+		c = one_crowd(n);
+	} while (++crowds < 4 && !keeps && !c.failed && c.again == n && c.lost >= most);
+	ok(c.forks == n && c.done == n, "%d of %ld processes have worked in their guests (%d failed)", c.done, n, c.failed);
+	ok(c.counted >= n, "all have a vCPU at once");
+	ok(c.again == n && !c.failed, "and work again beside each other");
+	if (keeps)
 		skip("KASAN keeps what is freed", "memory is back");
 	else
-		ok(empty - after < 20 * n, "memory is back (%ld KB, now %ld KB)", empty, after);
-	ok(file_number("/sys/module/dune/refcnt") == 0, "no reference to the module is left");
+		ok(c.lost < most, "memory is back after %d of these crowds (%ld KB are not)", crowds, c.lost);
+	ok(refcnt() == 0, "no reference to the module is left");
 	klog_read(&log);
 	ok(!log.complaint, "the kernel log has no complaint %s", log.first);
 	return done();

@@ -37,7 +37,7 @@ static void cpu_soft(void *arg)
 
 	(void)arg;
 	guest_open(&g);
-	limit(RLIMIT_CPU, 1, 5);
+	limit(RLIMIT_CPU, 1, 60);
 	guest_call(&g, spin, NULL);
 }
 

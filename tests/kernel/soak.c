@@ -11,7 +11,6 @@
 #include <errno.h>
 #include <sched.h>
 #include <signal.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -80,29 +79,12 @@ static void worker(void *arg)
 	_exit(0);
 }
 
-/* KB of free pages that processors keep for themselves: dozens of MB since 6.7. */
-static long kept_by_cpus(void)
-{
-	FILE *f = fopen("/proc/zoneinfo", "r");
-	long pages, kb = 0;
-	char line[256];
-
-	while (f && fgets(line, sizeof(line), f))
-		if (sscanf(line, " count: %ld", &pages) == 1)
-			kb += pages * 4;
-	if (f)
-		fclose(f);
-	return kb;
-}
-
-/* KB of memory that is free, or could be. */
+/* KB of memory that is free, or could be, without Dune processes. */
 static long settled(void)
 {
 	for (int i = 0; i < 4000 && file_number("/sys/module/dune/refcnt"); i++)
 		sleep_ms(5);
-	file_write("/proc/sys/vm/drop_caches", "3");
-	sleep_ms(100);
-	return file_key("/proc/meminfo", "MemAvailable") + kept_by_cpus();
+	return memory_available();
 }
 
 int main(int argc, char **argv)

@@ -58,6 +58,8 @@ void sleep_ms(unsigned int ms);
 long file_number(const char *path);
 /* A line "Key: number" of /proc/meminfo, /proc/self/status, ... */
 long file_key(const char *path, const char *key);
+/* KB of memory that is free or could be; drops the caches to know. Good to some MB. */
+long memory_available(void);
 /* Whether the kernel has a symbol of this name: what it was built with. */
 bool kernel_has(const char *symbol);
 /* Write a string to a file; 0 or -errno. */

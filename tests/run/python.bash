@@ -65,6 +65,9 @@ modules="test_struct test_fcntl test_epoll test_pipes test_resource test_posix t
 	test_signal.PendingSignalsTests test_subprocess.POSIXProcessTestCase"
 
 for module in ${*:-$modules}; do
+	# test_epoll wants answers within 10 ms, which a busy machine misses
+	TRIES=1
+	[ $module != test_epoll ] || TRIES=3
 	same "$module" /usr/bin/python3 "$data/run.py" "$data/leave" $module
 done
 

@@ -12,12 +12,23 @@ for how in fault overflow abort 9 15 11 6 31; do
 	same_failure "death: $how" perl -e 'system "$ENV{B}/signals", "'$how'"; print $? & 127, " ", $? >> 8, "\n"'
 done
 
+# start HOW: a program in the sandbox that spins or sleeps by now; $pid is dune-run
+start() {
+	local i
+	rm -f "$data/ready"
+	"$DUNE_RUN" -- "$bin/signals" "$1" "$data/ready" &
+	pid=$!
+	for i in $(seq $((600 * ${TEST_PATIENCE:-1}))); do
+		[ ! -e "$data/ready" ] || break
+		sleep 0.1
+	done
+	sleep 0.1
+}
+
 # from outside, to the process that was dune-run
 outside() {
-	local signal=$1 want=$2 how=$3
-	"$DUNE_RUN" -- "$bin/signals" "$how" &
-	local pid=$!
-	sleep 0.5
+	local signal=$1 want=$2 how=$3 pid
+	start "$how"
 	kill -"$signal" $pid
 	wait $pid
 	is $? "$want" "SIG$signal to a program that does: $how"
@@ -32,16 +43,15 @@ done
 
 # stop and go on
 state() {
-	local i
+	local i now
 	for i in $(seq 200); do
-		[ "$(awk '{ print $3 }' /proc/$pid/stat)" != "$1" ] || break
+		now=$(awk '{ print $3 }' /proc/$pid/stat)
+		[ "$now" != "$1" ] || break
 		sleep 0.1
 	done
-	is "$(awk '{ print $3 }' /proc/$pid/stat)" "$1" "$2"
+	is "$now" "$1" "$2"
 }
-"$DUNE_RUN" -- "$bin/signals" spin &
-pid=$!
-sleep 0.5
+start spin
 kill -STOP $pid
 state T "SIGSTOP stops a program that spins"
 kill -CONT $pid
@@ -52,6 +62,13 @@ wait $pid 2>/dev/null
 # a terminal: Ctrl-C, the size, job control of an interactive shell
 cat >"$data/terminal.py" <<'X'
 import os, pty, sys, time, select, signal, fcntl, termios, struct
+def foreground(fd):
+    """The name of the program that the terminal's keys are for."""
+    try:
+        with open("/proc/%d/comm" % os.tcgetpgrp(fd)) as f:
+            return f.read().strip()
+    except OSError:
+        return ""
 def talk(argv, steps):
     """Run argv on a terminal; for each step wait for a text, then type."""
     pid, fd = pty.fork()
@@ -79,9 +96,9 @@ def talk(argv, steps):
         out = b""
         if send < b" ":         # a control character: for what runs by now
             end = time.time() + 60
-            while "-i" in argv and os.tcgetpgrp(fd) == pid and time.time() < end:
+            while "-i" in argv and foreground(fd) != "sleep" and time.time() < end:
                 time.sleep(0.1)
-            time.sleep(0.7)
+            time.sleep(0.5)
         os.write(fd, send)
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 run = sys.argv[1:]

@@ -404,6 +404,8 @@ int main(int argc, char **argv)
 			*(volatile char *)8 = 1;
 		if (!strcmp(argv[1], "overflow"))
 			deep(1 << 30);
+		if (argc > 2)		/* from here on it only spins or sleeps */
+			close(open(argv[2], O_CREAT | O_WRONLY, 0600));
 		if (!strcmp(argv[1], "spin"))
 			for (;;)
 				;

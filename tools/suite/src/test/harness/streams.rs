@@ -135,8 +135,8 @@ fn terminal(context: &Context) -> Check {
         quote(inner)
     );
     let feed = format!(
-        "(for i in $(seq 600); do grep -q WAITING \"$T\" && break; sleep 0.1; done; sleep 0.5; \
-         printf '\\003'; for i in $(seq 100); do grep -q INTERRUPTED \"$T\" && break; \
+        "(for i in $(seq 3000); do grep -q WAITING \"$T\" && break; sleep 0.1; done; sleep 0.5; \
+         printf '\\003'; for i in $(seq 600); do grep -q INTERRUPTED \"$T\" && break; \
          sleep 0.1; done) | script -qefc {} \"$T\" >/dev/null; echo status $?",
         quote(&line)
     );
