@@ -285,7 +285,7 @@ fn end_of_console(text: &str) -> String {
     const COMPLAINTS: [&str; 5] = ["] Kernel panic", "] BUG: ", "] Uhhuh", "] Oops", "] sysrq: "];
     let lines: Vec<&str> = text
         .lines()
-        .filter(|line| line.starts_with('[') || line.contains("dune-agent"))
+        .filter_map(|line| kernel_line(line).or(line.contains("dune-agent").then_some(line)))
         .filter(|line| !line.contains("  ? "))
         .collect();
     let complaint =
@@ -296,6 +296,15 @@ fn end_of_console(text: &str) -> String {
     lines[first..].join("\n")
 }
 
+/// From its time on: the first line of a quiet kernel, which may be the one
+/// that tells why it panics, comes right behind the firmware's last words.
+fn kernel_line(line: &str) -> Option<&str> {
+    line.match_indices('[').map(|(at, _)| &line[at..]).find(|rest| {
+        let time = rest[1..].split_once(']').map(|(time, _)| time.trim_start());
+        time.is_some_and(|time| time.parse::<f64>().is_ok())
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -304,7 +313,7 @@ mod tests {
     fn a_panic_is_shown_from_its_beginning() {
         let noise = "[    3.0]  ? srso_return_thunk+0x5/0x10\n".repeat(200);
         let text = format!(
-            "SeaBIOS\n[    2.0] fine\n[    3.0] sysrq: Trigger a crash\n{noise}[    3.1] end\n"
+            "SeaBIOS\n\x1b[2JBooting from ROM..[    2.0] fine\n[    3.0] sysrq: Trigger a crash\n{noise}[    3.1] end\n"
         );
         assert_eq!(
             end_of_console(&text),

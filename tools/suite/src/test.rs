@@ -22,9 +22,13 @@ use tally::Tally;
 pub fn run(context: &Context, kernels: &[Series], only: Option<&str>) -> Result<u8> {
     let mut tally = Tally::new();
     kernels_as_they_are(context, kernels, only, &mut tally)?;
-    if only.is_none() && !context.is_vmx() && kernels.contains(&Series::V6_1) {
-        modes::run(context, Series::V6_1, None, "pti", &mut tally)?;
-        vmx_in_short(&context.with_vmx(), Series::V6_1, &mut tally)?;
+    if only.is_none() && !context.is_vmx() {
+        if kernels.contains(&Series::V6_1) {
+            modes::run(context, Series::V6_1, None, "pti", &mut tally)?;
+        }
+        for &series in kernels {
+            vmx_in_short(&context.with_vmx(), series, &mut tally)?;
+        }
     }
     Ok(tally.close())
 }

@@ -12,8 +12,9 @@ use crate::context::Context;
 use crate::test::tally::Tally;
 use crate::test::tap;
 
-/// The longest that one TAP program may take.
-const LIMIT: Duration = Duration::from_secs(15 * 60);
+/// The longest that one TAP program may take: several times what the longest
+/// takes here, and longer than its own limit, so that it can say what it is.
+const LIMIT: Duration = Duration::from_secs(30 * 60);
 
 /// Programs that leave the machine another one: once audit was on, the kernel
 /// watches every system call of all later processes. They get one to
@@ -24,6 +25,10 @@ const ALONE: [&str; 1] = ["kernel/audit"];
 /// long. The others load and unload kvm.ko over and over under Dune's entries,
 /// which wants another machine (Config.takes_turns).
 const APART: [&str; 4] = ["package/", "kvm/beside", "kvm/order", "kvm/states"];
+
+/// How often a program is run at most, if it is not its fault.
+const ATTEMPTS: u32 = 3;
+const STALE_CODE: &str = "QEMU executed a breakpoint that was gone";
 
 /// Of a failed program's log, and of the kernel's.
 const LAST_LINES: usize = 15;
@@ -76,12 +81,16 @@ pub fn run(context: &Context, phase: &Phase, only: Option<&str>, tally: &mut Tal
             power_off(machine.take(), phase, &logs, tally)?;
         }
         let log = log_of(&logs, &name);
-        for first in [true, false] {
+        for more in (0..ATTEMPTS).rev() {
             let mut booted = match machine.take() {
                 Some(machine) => machine,
                 None => match Machine::boot(&context.layout, &phase.config) {
                     Ok(machine) => machine,
                     Err(e) if e.is_environment() => return Err(e.into()),
+                    Err(e) if more > 0 && is_stale_code(context, &e) => {
+                        tally.say(&format!("AGAIN   {full_name}: {STALE_CODE}, while it booted"));
+                        continue;
+                    }
                     Err(e) => {
                         tally.machine_error(format!("{full_name}: {e}"));
                         tally.say(&format!("MACHINE {full_name}: does not boot"));
@@ -97,7 +106,7 @@ pub fn run(context: &Context, phase: &Phase, only: Option<&str>, tally: &mut Tal
                     return power_off(Some(booted), phase, &logs, tally);
                 }
             }
-            match run_program(context, booted, program, &full_name, &log, first, tally)? {
+            match run_program(context, booted, program, &full_name, &log, more > 0, tally)? {
                 End::Whole(booted) => machine = Some(booted),
                 End::Broken => {}
                 End::Stale => continue,
@@ -139,17 +148,17 @@ enum End {
 /// take turns.)
 fn is_stale_code(context: &Context, error: &Error) -> bool {
     let Error::Panicked { log, .. } = error else { return false };
-    !context.is_vmx() && log.contains("int3: 0000 [#1]")
+    !context.is_vmx() && log.contains("int3: 0000 [#")
 }
 
-/// `first`: it may be run again.
+/// `again`: it may be run once more.
 fn run_program(
     context: &Context,
     mut machine: Machine,
     program: &Path,
     name: &str,
     log: &Path,
-    first: bool,
+    again: bool,
     tally: &mut Tally,
 ) -> Result<End> {
     let mut run = context.command(["prove", "--verbose", "--norc", "--nocolor", "--merge"]);
@@ -165,11 +174,10 @@ fn run_program(
             judge(&outcome, name, log, tally);
             Ok(End::Whole(machine))
         }
-        Err(e) if first && is_stale_code(context, &e) => {
+        Err(e) if again && is_stale_code(context, &e) => {
             let log = log.with_extension("stale-code.log");
             fs::write(&log, e.to_string()).with_context(|| format!("writing {}", log.display()))?;
-            let why = "QEMU executed a breakpoint that was gone";
-            tally.say(&format!("AGAIN   {name}: {why} (see {})", log.display()));
+            tally.say(&format!("AGAIN   {name}: {STALE_CODE} (see {})", log.display()));
             Ok(End::Stale)
         }
         Err(e) => {
