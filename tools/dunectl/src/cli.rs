@@ -120,7 +120,7 @@ impl From<MachineKind> for dune_machine::Hardware {
 /// The emulated machine's parts.
 #[derive(Debug, Clone, Args)]
 pub struct Hardware {
-    /// Kernel of the emulated machine: 6.1, 6.12 or 7.2
+    /// Kernel of the emulated machine: 6.1, 6.12, 7.2 or newest
     #[arg(long, value_name = "SERIES", default_value = "6.1", value_parser = parse_series)]
     pub kernel: Series,
 
@@ -168,7 +168,7 @@ pub enum MachineCommand {
     ///
     /// What is there stays.
     Prepare {
-        /// Which (default: all)
+        /// Which [default: 6.1, 6.12 and newest]
         #[arg(value_name = "SERIES", value_parser = parse_series)]
         kernels: Vec<Series>,
         /// Fetch anew, for a newer build of the same series

@@ -74,22 +74,23 @@ fn list(layout: &Layout) -> Result<End> {
                     Some(_) => "dune.ko built",
                     None => "no dune.ko: run make",
                 };
-                println!("{series:5}  {:24}  {module}", kernel.release);
+                println!("{series:6}  {:24}  {module}", kernel.release);
             }
-            Err(_) => println!("{series:5}  not here; dunectl machine prepare {series}"),
+            Err(_) => println!("{series:6}  not here; dunectl machine prepare {series}"),
         }
     }
     Ok(End::Code(0))
 }
 
 fn prepare(layout: &Layout, kernels: &[Series], update: bool) -> Result<End> {
-    let kernels = if kernels.is_empty() { &Series::ALL } else { kernels };
+    const USUAL: [Series; 3] = [Series::V6_1, Series::V6_12, Series::Newest];
+    let kernels = if kernels.is_empty() { &USUAL } else { kernels };
     for &series in kernels {
         if update {
             Kernel::forget(layout, series)?;
         }
         let kernel = prepared(layout, series)?;
-        println!("{series:5}  {}", kernel.release);
+        println!("{series:6}  {}", kernel.release);
     }
     prepare_vmx(layout, &mut |what| eprintln!("dunectl: {what}"))?;
     Ok(End::Code(0))

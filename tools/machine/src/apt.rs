@@ -85,19 +85,29 @@ impl Apt {
 
     /// All versions of a package, in no certain order.
     pub fn show(&self, name: &str) -> Result<Vec<Package>> {
-        let output = self.run(Command::new("apt-cache").args(["show", "--all-versions", name]))?;
+        self.show_all(&[name])
+    }
+
+    fn show_all(&self, names: &[&str]) -> Result<Vec<Package>> {
+        let mut command = Command::new("apt-cache");
+        let output = self.run(command.args(["show", "--all-versions"]).args(names))?;
         Ok(parse_packages(&String::from_utf8_lossy(&output.stdout)))
+    }
+
+    /// All versions of all packages whose names `wanted` accepts.
+    pub fn named(&self, prefix: &str, wanted: impl Fn(&str) -> bool) -> Result<Vec<Package>> {
+        let output = self.run(Command::new("apt-cache").args(["pkgnames", prefix]))?;
+        let text = String::from_utf8_lossy(&output.stdout);
+        let names: Vec<&str> = text.lines().filter(|name| wanted(name)).collect();
+        if names.is_empty() {
+            return Ok(Vec::new());
+        }
+        self.show_all(&names)
     }
 
     /// The newest of those versions that `wanted` accepts.
     pub fn newest(&self, name: &str, wanted: impl Fn(&Package) -> bool) -> Result<Package> {
-        let mut newest: Option<Package> = None;
-        for package in self.show(name)?.into_iter().filter(|package| wanted(package)) {
-            if newest.as_ref().is_none_or(|newest| is_later(&package.version, &newest.version)) {
-                newest = Some(package);
-            }
-        }
-        newest.ok_or_else(|| {
+        newest_of(self.show(name)?, wanted).ok_or_else(|| {
             Error::Environment(format!("the mirror has no package {name} as wanted"))
         })
     }
@@ -133,6 +143,17 @@ impl Apt {
     fn run(&self, command: &mut Command) -> Result<Output> {
         run(command.env("APT_CONFIG", &self.config))
     }
+}
+
+/// The newest of the packages that `wanted` accepts.
+pub fn newest_of(packages: Vec<Package>, wanted: impl Fn(&Package) -> bool) -> Option<Package> {
+    packages.into_iter().filter(|package| wanted(package)).reduce(|newest, package| match is_later(
+        &package.version,
+        &newest.version,
+    ) {
+        true => package,
+        false => newest,
+    })
 }
 
 /// What apt-get has put into a folder.

@@ -27,16 +27,22 @@ pub enum Series {
     V6_1,
     V6_12,
     V7_2,
+    /// Whatever is the newest by now.
+    Newest,
 }
 
 impl Series {
-    pub const ALL: [Series; 3] = [Series::V6_1, Series::V6_12, Series::V7_2];
+    pub const ALL: [Series; 4] = [Series::V6_1, Series::V6_12, Series::V7_2, Series::Newest];
+
+    /// What the newest one has been so far.
+    const ONCE_NEWEST: [&str; 2] = ["7.2", "7.3"];
 
     pub fn name(self) -> &'static str {
         match self {
             Series::V6_1 => "6.1",
             Series::V6_12 => "6.12",
             Series::V7_2 => "7.2",
+            Series::Newest => "newest",
         }
     }
 
@@ -44,8 +50,23 @@ impl Series {
     fn debian(self) -> &'static str {
         match self {
             Series::V6_1 | Series::V6_12 => "bookworm",
-            Series::V7_2 => "trixie",
+            Series::V7_2 | Series::Newest => "trixie",
         }
+    }
+
+    /// Whether a version or release ("6.12.95-1", "6.12.95+deb12-amd64") is of it.
+    fn has(self, version: &str) -> bool {
+        self == Series::Newest || is_of_series(version, self.name())
+    }
+
+    /// The series with which the tests have been run.
+    pub fn tested() -> Vec<&'static str> {
+        let fixed = [Series::V6_1, Series::V6_12].map(Series::name);
+        fixed.into_iter().chain(Series::ONCE_NEWEST).collect()
+    }
+
+    pub fn is_tested(release: &str) -> bool {
+        Series::tested().iter().any(|name| is_of_series(release, name))
     }
 
     /// Its headers want a newer libc and compiler than the oldest Debian has
@@ -55,9 +76,13 @@ impl Series {
     }
 }
 
+fn is_of_series(version: &str, name: &str) -> bool {
+    version.strip_prefix(name).is_some_and(|rest| rest.starts_with(['.', '-']))
+}
+
 impl fmt::Display for Series {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
+        f.pad(self.name())
     }
 }
 
@@ -189,6 +214,14 @@ fn fetch(layout: &Layout, series: Series, say: &mut dyn FnMut(&str)) -> Result<(
     fs::rename(&root, &target).context(format!("moving the kernel to {}", target.display()))
 }
 
+const IMAGE: &str = "linux-image-";
+
+/// Whether a package is an image of Debian's kernel for any computer.
+fn is_generic(name: &str) -> bool {
+    let release = name.strip_prefix(IMAGE).and_then(|release| release.strip_suffix("-amd64"));
+    release.is_some_and(|release| !release.ends_with("-cloud") && !release.ends_with("-rt"))
+}
+
 struct Packages {
     headers: Package,
     /// The image, first, and what headers and image depend on.
@@ -196,11 +229,10 @@ struct Packages {
 }
 
 /// The newest generic kernel of the series and what building modules for it
-/// takes, found by the dependencies of the packages that name the newest.
+/// takes. The package that names the newest kernel of a suite is no help: there
+/// are older series beside that one, for some time.
 fn packages_of(apt: &Apt, series: Series) -> Result<Packages> {
-    let of_series = |package: &Package| {
-        package.version.strip_prefix(series.name()).is_some_and(|rest| rest.starts_with('.'))
-    };
+    let of_series = |package: &Package| series.has(&package.version);
     let depends = |package: &Package, prefix: &str, suffix: &str| {
         let found = package
             .depends
@@ -209,18 +241,18 @@ fn packages_of(apt: &Apt, series: Series) -> Result<Packages> {
             .cloned();
         found.ok_or_else(|| Error::Environment(format!("{} depends on no {prefix}*", package.name)))
     };
-    let meta = apt.newest("linux-image-amd64", of_series)?;
-    let same_version = |package: &Package| package.version == meta.version;
-    let image = depends(&meta, "linux-image-", "-amd64")?;
-    let release = image.trim_start_matches("linux-image-");
-    let image = apt.newest(&image, of_series)?;
+    let image = apt::newest_of(apt.named(IMAGE, is_generic)?, of_series).ok_or_else(|| {
+        Error::Environment(format!("the mirror has no kernel {series} in {}", series.debian()))
+    })?;
+    let release = image.name.trim_start_matches(IMAGE);
+    let same_version = |package: &Package| package.version == image.version;
     let headers = apt.newest(&format!("linux-headers-{release}"), same_version)?;
     let common = apt.newest(&depends(&headers, "linux-headers-", "-common")?, same_version)?;
     let kbuild = apt.newest(&depends(&headers, "linux-kbuild-", "")?, same_version)?;
-    let mut others = vec![image];
+    let mut others = vec![image.clone()];
     // Newer images are only a name for their parts.
     for part in ["linux-binary-", "linux-modules-"] {
-        if let Ok(name) = depends(&others[0], part, "") {
+        if let Ok(name) = depends(&image, part, "") {
             others.push(apt.newest(&name, same_version)?);
         }
     }
@@ -296,6 +328,26 @@ mod tests {
         assert_eq!("6.12".parse::<Series>().unwrap(), Series::V6_12);
         assert_eq!("7.2".parse::<Series>().unwrap(), Series::V7_2);
         assert!("6.2".parse::<Series>().is_err());
+    }
+
+    #[test]
+    fn versions_belong_to_a_series() {
+        assert!(Series::V6_1.has("6.1.192-2") && !Series::V6_1.has("6.12.95-1~bpo12+1"));
+        assert!(Series::V7_2.has("7.2.12+deb13-amd64") && Series::Newest.has("7.3.4-1~bpo13+1"));
+    }
+
+    #[test]
+    fn images_for_any_computer() {
+        assert!(is_generic("linux-image-6.1.0-56-amd64"));
+        assert!(is_generic("linux-image-7.3.4+deb13-amd64"));
+        for other in [
+            "linux-image-amd64",
+            "linux-image-6.1.0-56-cloud-amd64",
+            "linux-image-6.1.0-56-rt-amd64",
+            "linux-image-6.1.0-56-amd64-dbg",
+        ] {
+            assert!(!is_generic(other), "{other}");
+        }
     }
 
     #[test]

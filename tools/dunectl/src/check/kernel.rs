@@ -24,13 +24,10 @@ pub fn findings(layout: &Layout) -> Vec<Finding> {
 }
 
 fn version(release: &str) -> Finding {
-    let tested = Series::ALL.iter().any(|series| {
-        release.strip_prefix(series.name()).is_some_and(|rest| rest.starts_with(['.', '-']))
-    });
-    match tested {
+    match Series::is_tested(release) {
         true => Finding::good("kernel", release),
         false => {
-            let names = Series::ALL.map(Series::name).join(", ");
+            let names = Series::tested().join(", ");
             Finding::note("kernel", format!("{release}; the tests run on Debian's {names}"))
         }
     }

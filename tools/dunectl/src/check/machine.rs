@@ -66,6 +66,7 @@ fn kernel(layout: &Layout, series: Series) -> Finding {
         Series::V6_1 => "kernel 6.1",
         Series::V6_12 => "kernel 6.12",
         Series::V7_2 => "kernel 7.2",
+        Series::Newest => "the newest kernel",
     };
     match Kernel::find(layout, series) {
         Ok(kernel) if layout.module(&kernel.release).is_some() => {
