@@ -232,7 +232,6 @@ struct Packages {
 /// takes. The package that names the newest kernel of a suite is no help: there
 /// are older series beside that one, for some time.
 fn packages_of(apt: &Apt, series: Series) -> Result<Packages> {
-    let of_series = |package: &Package| series.has(&package.version);
     let depends = |package: &Package, prefix: &str, suffix: &str| {
         let found = package
             .depends
@@ -241,7 +240,11 @@ fn packages_of(apt: &Apt, series: Series) -> Result<Packages> {
             .cloned();
         found.ok_or_else(|| Error::Environment(format!("{} depends on no {prefix}*", package.name)))
     };
-    let image = apt::newest_of(apt.named(IMAGE, is_generic)?, of_series).ok_or_else(|| {
+    // A name for the newest ("linux-image-6.12-amd64") depends on what we look for.
+    let is_image = |package: &Package| {
+        series.has(&package.version) && !package.depends.iter().any(|name| name.starts_with(IMAGE))
+    };
+    let image = apt::newest_of(apt.named(IMAGE, is_generic)?, is_image).ok_or_else(|| {
         Error::Environment(format!("the mirror has no kernel {series} in {}", series.debian()))
     })?;
     let release = image.name.trim_start_matches(IMAGE);
