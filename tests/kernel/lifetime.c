@@ -268,8 +268,8 @@ static void leaks(void)
 			in_child(cycle, &i, 20);
 		memory -= memory_available();
 		slab = file_key("/proc/meminfo", "SUnreclaim") - slab;
-		/* A lost vCPU would be 8 KB or more each: cycles of them are 4 MB. */
-		good = slab < cycles * 2 && memory < cycles * 6;
+		/* A lost page for each cycle would be 4 KB. */
+		good = slab < cycles * 2 && memory < cycles * 3;
 	}
 	ok(good, "memory is what it was after %ld vCPUs (%ld KB of it slab, %ld KB in all are gone)", cycles, slab, memory);
 	ok(settled_refcnt() == 0, "module references are what they were");

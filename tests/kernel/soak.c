@@ -115,10 +115,10 @@ int main(int argc, char **argv)
 	}
 
 	/*
-	 * A lost vCPU would be two pages each. Less than that comes and goes
+	 * A lost page would be 4 KB each. Less than that comes and goes
 	 * by itself: caches of the machine's file system, of 8 MB at times.
 	 */
-	long most = 1024 + count * 6;
+	long most = 1024 + count * 3;
 	long after = settled(), slab2 = file_key("/proc/meminfo", "SUnreclaim");
 
 	if (kernel_has("kasan_poison")) {
