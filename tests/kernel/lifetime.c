@@ -7,6 +7,7 @@
  */
 #define _GNU_SOURCE
 #include "guest.h"
+#include "modules.h"
 #include "tap.h"
 
 #include <errno.h>
@@ -143,20 +144,6 @@ static void unrun(void *arg)
 		guest_close(&g[i]);
 }
 
-static long settled_refcnt(void)
-{
-	long n = -1;
-
-	/* The last fput of a dead process may come a little later. */
-	for (int i = 0; i < 4000; i++) {
-		n = file_number(REFCNT);
-		if (n == 0)
-			break;
-		sleep_ms(5);
-	}
-	return n;
-}
-
 static void *make_and_leave(void *arg)
 {
 	guest_open(arg);
@@ -228,7 +215,7 @@ static void passed_on(void)
 	close(fd);
 	close(pair[0]);
 	close(pair[1]);
-	ok(settled_refcnt() == 0, "until it closes it");
+	ok(dune_users_left() == 0, "until it closes it");
 }
 
 static void cycle(void *arg)
@@ -272,7 +259,7 @@ static void leaks(void)
 		good = slab < cycles * 2 && memory < cycles * 3;
 	}
 	ok(good, "memory is what it was after %ld vCPUs (%ld KB of it slab, %ld KB in all are gone)", cycles, slab, memory);
-	ok(settled_refcnt() == 0, "module references are what they were");
+	ok(dune_users_left() == 0, "module references are what they were");
 }
 
 static long load(const char *path)
@@ -305,7 +292,7 @@ static void module(void)
 	ok(file_number(REFCNT) > 0, "the module is in use");
 	ok(unload() == -EWOULDBLOCK, "it does not unload while someone uses it");
 	guest_close(&g);
-	ok(settled_refcnt() == 0, "no one uses it");
+	ok(dune_users_left() == 0, "no one uses it");
 
 	int dev = open("/dev/dune", O_RDWR);
 
@@ -328,7 +315,7 @@ static void module(void)
 		struct outcome o = in_child(cycle, NULL, 20);
 
 		ok(o.code == 0, "and works (%d, %d)", o.code, o.signal);
-		settled_refcnt();
+		dune_users_left();
 	}
 	ok(load(path) == -EEXIST, "twice it does not load");
 }
@@ -354,16 +341,16 @@ int main(void)
 			   "%s with five threads in the guest (%s%d, %d)", ends[i], o.hung ? "hung, " : "",
 			   o.code, o.signal);
 		}
-		ok(settled_refcnt() == 0, "nothing holds the module after that");
+		ok(dune_users_left() == 0, "nothing holds the module after that");
 	}
 	struct outcome o = in_child(exit_from_guest, NULL, 20);
 
 	ok(o.code == 0 && !o.hung, "exit_group by a guest (%d, %d)", o.code, o.signal);
 	o = in_child(unrun, NULL, 20);
 	ok(o.code == 0, "vCPUs that never ran");
-	ok(settled_refcnt() == 0, "nothing holds the module after that");
+	ok(dune_users_left() == 0, "nothing holds the module after that");
 	outlived();
-	ok(settled_refcnt() == 0, "nothing holds the module after that");
+	ok(dune_users_left() == 0, "nothing holds the module after that");
 	passed_on();
 	leaks();
 	module();

@@ -144,19 +144,30 @@ int dune_unload(void)
 	return unload("dune");
 }
 
-long module_users(const char *name, long wanted)
+/* Looks @times times, 5 ms apart. */
+static long settled_users(const char *name, long wanted, int times)
 {
 	char path[100];
 	long n = -1;
 
 	snprintf(path, sizeof(path), "/sys/module/%s/refcnt", name);
-	for (int i = 0; i < 200; i++) {
+	for (int i = 0; i < times; i++) {
 		n = file_number(path);
 		if (n == wanted)
 			break;
 		sleep_ms(5);
 	}
 	return n;
+}
+
+long module_users(const char *name, long wanted)
+{
+	return settled_users(name, wanted, 200);
+}
+
+long dune_users_left(void)
+{
+	return settled_users("dune", 0, 4000);
 }
 
 #define MSR_EFER	0xc0000080

@@ -22,6 +22,8 @@ int dune_unload(void);
 
 /* Users of a module when they have settled down to @wanted; -1 without it. */
 long module_users(const char *name, long wanted);
+/* Dune's when all have gone; the last fput of dead processes may come much later. */
+long dune_users_left(void);
 const char *kvm_vendor(void);
 
 /*

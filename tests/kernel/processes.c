@@ -7,12 +7,12 @@
  */
 #define _GNU_SOURCE
 #include "guest.h"
+#include "modules.h"
 #include "tap.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
@@ -189,8 +189,7 @@ static void reap_crowd(void)
 {
 	while (wait(NULL) > 0)
 		;
-	for (int i = 0; i < 4000 && refcnt(); i++)
-		sleep_ms(5);
+	dune_users_left();
 }
 
 struct crowd {

@@ -6,6 +6,7 @@
  */
 #define _GNU_SOURCE
 #include "guest.h"
+#include "modules.h"
 #include "tap.h"
 
 #include <errno.h>
@@ -82,8 +83,7 @@ static void worker(void *arg)
 /* KB of memory that is free, or could be, without Dune processes. */
 static long settled(void)
 {
-	for (int i = 0; i < 4000 && file_number("/sys/module/dune/refcnt"); i++)
-		sleep_ms(5);
+	dune_users_left();
 	return memory_available();
 }
 

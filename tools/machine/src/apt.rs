@@ -147,12 +147,12 @@ impl Apt {
 
 /// The newest of the packages that `wanted` accepts.
 pub fn newest_of(packages: Vec<Package>, wanted: impl Fn(&Package) -> bool) -> Option<Package> {
-    packages.into_iter().filter(|package| wanted(package)).reduce(|newest, package| match is_later(
-        &package.version,
-        &newest.version,
-    ) {
-        true => package,
-        false => newest,
+    packages.into_iter().filter(|package| wanted(package)).reduce(|newest, package| {
+        if is_later(&package.version, &newest.version) {
+            package
+        } else {
+            newest
+        }
     })
 }
 
