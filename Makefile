@@ -2,7 +2,7 @@
 # One make drives everything: cargo for the tools, Kbuild for the module, and
 # a small makefile in each folder of C. All outputs go below build/.
 #
-#   make            what is needed, installed; everything, built
+#   make            builds everything, and installs nothing: that is ./setup
 #   make test       all tests, in emulated machines
 #   make test-all   the same on every kernel, booted in every way (5 hours)
 #   make demo       real programs, natively and under dunectl run
@@ -38,7 +38,7 @@ cargo := cargo build --quiet --locked --release
 agent_flags := -C target-feature=+crt-static -C strip=symbols
 
 .PHONY: all
-all: setup tools kernels modules $(parts)
+all: tools kernels modules $(parts)
 
 .PHONY: help
 help:
@@ -49,14 +49,17 @@ help:
 	@echo "  make module      dune.ko for the kernel that runs here"
 	@echo "O=DIR builds elsewhere; KERNEL=6.12 and MACHINE=vmx choose the machine of make demo."
 
-.PHONY: setup
-setup:
-	@./setup
+# Packages are installed by ./setup alone; here it only tells what is missing.
+.PHONY: to-build to-test
+to-build:
+	@./setup --check build
+to-test:
+	@./setup --check
 
 # ---- Rust ----
 
 .PHONY: tools
-tools: | setup
+tools: | to-build
 	@mkdir -p $(bin) $(libexec)
 	@echo "  CARGO    tools"
 	@$(cargo) -p dunectl -p dune-suite
@@ -92,7 +95,7 @@ module:
 # ---- C ----
 
 .PHONY: $(parts)
-$(parts): build-%: | setup
+$(parts): build-%: | to-build
 	@echo "  MAKE     $*"
 	@$(MAKE) $(quiet) --no-print-directory -C $* O=$(O)
 
@@ -105,14 +108,14 @@ $(filter build-tests build-bench,$(parts)): $(filter build-run build-examples,$(
 suite = $(bin)/dune-suite --source $(CURDIR)
 
 .PHONY: test
-test: all
+test: to-test all
 	@$(MAKE) $(quiet) --no-print-directory -C libdune O=$(O) tests
 	@$(suite) test $(KERNELS)
 
 # Other random programs each time: fuzz.t says which.
 .PHONY: test-all
 test-all: export FUZZ_SEED = 0
-test-all:
+test-all: to-test
 	@$(MAKE) $(quiet) --no-print-directory deb KERNELS="$(ALL_KERNELS)"
 	@$(MAKE) $(quiet) --no-print-directory -C libdune O=$(O) tests
 	@$(suite) test --mode all $(ALL_KERNELS)
@@ -121,24 +124,24 @@ test-all:
 KERNEL ?= 6.1
 MACHINE ?= svm
 .PHONY: demo
-demo:
+demo: to-test
 	@$(MAKE) $(quiet) --no-print-directory all KERNELS=$(KERNEL)
 	@$(suite) demo --kernel $(KERNEL) --machine $(MACHINE)
 
 .PHONY: test-vmx
-test-vmx: all
+test-vmx: to-test all
 	@$(MAKE) $(quiet) --no-print-directory -C libdune O=$(O) tests
 	@$(suite) test $(VMX_KERNELS) --machine vmx $(if $(ONLY),--only $(ONLY))
 	@$(if $(ONLY),,$(suite) test 6.1 --machine vmx --mode smp)
 	@$(if $(ONLY),,$(suite) test 6.1 --machine vmx --mode haswell)
 
 .PHONY: bench
-bench: all
+bench: to-test all
 	@$(suite) bench $(KERNELS) --machine svm; svm=$$?; \
 		$(suite) bench $(VMX_KERNELS) --machine vmx && exit $$svm
 
 .PHONY: test-debug
-test-debug: all
+test-debug: to-test all
 	@$(MAKE) $(quiet) --no-print-directory -C libdune O=$(O) tests
 	@$(suite) test-debug --machine $(MACHINE) $(if $(ONLY),--only $(ONLY))
 

@@ -38,14 +38,20 @@ use crate::trace::{self, Step, Trace};
 pub use images::prepare;
 
 /// bochs is a script around it.
-const PROGRAM: &str = "bochs-bin";
-const PACKAGES: &str = "bochs, bochsbios and bochs-term";
+const PROGRAM: &str = "/usr/bin/bochs-bin";
 
 /// The paper's own microarchitecture.
 const MODEL: &str = "corei7_ivy_bridge_3770k";
 
 const BIOS: &str = "/usr/share/bochs/BIOS-bochs-latest";
-const VGA_BIOS: &str = "/usr/share/bochs/VGABIOS-lgpl-latest";
+const VGA_BIOS: &str = "/usr/share/vgabios/vgabios.bin";
+/// The display library of the settings below.
+const SCREEN: &str = "/usr/lib/x86_64-linux-gnu/bochs/plugins/libbx_term_gui.so";
+
+/// All that Bochs needs, each with its package. The package bochs depends on
+/// "vgabios | seabios" and "bochs-wx | bochs-gui": it may be installed without these.
+const FILES: [(&str, &str); 4] =
+    [(PROGRAM, "bochs"), (BIOS, "bochsbios"), (VGA_BIOS, "vgabios"), (SCREEN, "bochs-term")];
 
 /// How many instructions make a second of the machine's time: near what an
 /// ordinary computer emulates, so that time-outs mean what they say.
@@ -73,11 +79,7 @@ pub struct Bochs {
 }
 
 pub fn start(layout: &Layout, config: &Config, initramfs: &Path) -> Result<(Bochs, Channel)> {
-    if !Path::new(BIOS).exists() || !Path::new(VGA_BIOS).exists() {
-        return Err(Error::Environment(format!(
-            "Bochs is missing: install {PACKAGES}, or run ./setup"
-        )));
-    }
+    check_files(&FILES)?;
     if let Some(share) = config.shares.first() {
         return Err(Error::Usage(format!(
             "the vmx machine cannot write to {}: it only has copies of the host's files",
@@ -138,13 +140,27 @@ pub fn start(layout: &Layout, config: &Config, initramfs: &Path) -> Result<(Boch
         settings.into(),
         commands.into(),
     ];
-    let process = Process::start(command, PACKAGES, console, inherited)?;
+    let process = Process::start(command, "bochs", console, inherited)?;
     let channel = Channel {
         from_agent: from_agent.into(),
         to_agent: OwnedFd::from(master).into(),
         window: Some(LINE_WINDOW),
     };
     Ok((Bochs { process, _line: line }, channel))
+}
+
+/// Names every file that does not exist, and the packages that have them.
+fn check_files(files: &[(&str, &str)]) -> Result<()> {
+    let missing = files.iter().filter(|(file, _)| !Path::new(file).exists());
+    let (files, packages): (Vec<&str>, Vec<&str>) = missing.copied().unzip();
+    if files.is_empty() {
+        return Ok(());
+    }
+    Err(Error::Environment(format!(
+        "Bochs lacks {}: run ./setup, or install {}",
+        files.join(", "),
+        packages.join(", ")
+    )))
 }
 
 impl Emulator for Bochs {
@@ -229,4 +245,21 @@ fn settings_text(config: &Config, files: &Files) -> String {
          info: action=ignore\n\
          debug: action=ignore\n"
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_missing_file_is_named_with_its_package() {
+        assert!(check_files(&[("/", "base-files")]).is_ok());
+        let files = [("/none/bios", "bochsbios"), ("/", "base-files"), ("/none/vga", "vgabios")];
+        let error = check_files(&files).expect_err("two of them do not exist");
+        assert!(error.is_environment());
+        assert_eq!(
+            error.to_string(),
+            "Bochs lacks /none/bios, /none/vga: run ./setup, or install bochsbios, vgabios"
+        );
+    }
 }
