@@ -47,7 +47,15 @@ pub fn run(context: &Context, files: &[PathBuf]) -> Result<u8> {
     ] {
         let status = Command::new("perl")
             .arg(&script)
-            .args(["--no-tree", "--strict", "--terse", "--quiet", "--show-types", "--file"])
+            .args([
+                "--no-tree",
+                "--strict",
+                "--terse",
+                "--quiet",
+                "--no-summary",
+                "--show-types",
+                "--file",
+            ])
             .args(["--ignore", ignored])
             .args(columns)
             .args(files)
