@@ -39,12 +39,11 @@ typedef int32_t s32;
 typedef uint32_t u32;
 typedef uint64_t u64;
 
+#include "protect.h"
+
 /* main.c, from entry.S: @stack is as the kernel made it */
 void run_main(uint64_t *stack) __attribute__((noreturn));
 
-#define GRANULE_BASE	0x6d7500000000UL
-#define GRANULE_SIZE	0x40000000UL
-#define GUARD_SIZE	0x100000UL
 #define ARENA_BASE	(GRANULE_BASE + 0x10000000UL)
 #define ARENA_SIZE	0x01000000UL
 #define VECTOR_BASE	(GRANULE_BASE + 0x20000000UL)	/* exec.c: argv, envp */
@@ -57,20 +56,6 @@ void run_main(uint64_t *stack) __attribute__((noreturn));
 #define ARRAY_LEN(a)	(sizeof(a) / sizeof((a)[0]))
 #define likely(x)	__builtin_expect(!!(x), 1)
 #define unlikely(x)	__builtin_expect(!!(x), 0)
-
-/* Does the object that starts at @p begin in the granule? */
-static inline bool in_granule(u64 p)
-{
-	return p - GRANULE_BASE < GRANULE_SIZE;
-}
-
-/* Does any byte of [p, p + len) lie in the granule? Right for any values. */
-static inline bool meets_granule(u64 p, u64 len)
-{
-	if (in_granule(p))
-		return true;
-	return p < GRANULE_BASE && len > GRANULE_BASE - p;
-}
 
 /* The arguments of a system call as they stand in the trap frame. */
 #define ARG0(tf)	((tf)->rdi)
