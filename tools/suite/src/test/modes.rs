@@ -69,6 +69,7 @@ pub const DEFAULT_PROOF: &str =
 const SMP: &[&str] = &[
     "kernel/coherence",
     "kernel/hotplug",
+    "kernel/ldt",
     "kernel/lifetime",
     "kernel/processes",
     "kernel/signals",
