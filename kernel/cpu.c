@@ -29,6 +29,17 @@ static enum cpuhp_state virt_cpu_state;
 /* A CPU that comes up finds dune_beside_kvm before or after its change. */
 static DEFINE_MUTEX(virt_lock);
 
+/*
+ * One counter for all CPUs: a run that has moved to another CPU must not find
+ * there the number that it knows.
+ */
+atomic64_t dune_host_epoch = ATOMIC64_INIT(0);
+
+static void host_changed(void)
+{
+	atomic64_inc(&dune_host_epoch);
+}
+
 static int virt_take(void)
 {
 	int err = vendor->cpu_enable();
@@ -52,6 +63,7 @@ static int virt_enable(void)
 	if (!static_branch_unlikely(&dune_beside_kvm))
 		err = virt_take();
 	__this_cpu_write(dune_virt_enabled, !err);
+	host_changed();
 	return err;
 }
 
@@ -60,6 +72,7 @@ static void virt_disable(void *unused)
 	if (!__this_cpu_read(dune_virt_enabled))
 		return;
 	__this_cpu_write(dune_virt_enabled, false);
+	host_changed();
 	virt_let_go();
 	if (vendor->cpu_forget)
 		vendor->cpu_forget();
@@ -104,17 +117,11 @@ static void virt_resume(SYSCORE_ARGUMENT)
 		pr_err("virtualization is unavailable after suspend\n");
 }
 
-static void virt_stop(void *unused)
-{
-	virt_disable(NULL);
-	set_tsk_need_resched(current);
-}
-
 /* Not a syscore's shutdown: older kernels have none when kexec follows. */
 static int virt_shutdown(struct notifier_block *notifier, unsigned long event,
 			 void *data)
 {
-	on_each_cpu(virt_stop, NULL, 1);
+	on_each_cpu(virt_disable, NULL, 1);
 	return NOTIFY_DONE;
 }
 
@@ -137,21 +144,21 @@ void dune_cpu_emergency(void)
 		return;
 	/* A panic that restarts comes here twice. */
 	__this_cpu_write(virt_is_ours, false);
+	host_changed();
 	vendor->cpu_emergency();
 }
 
-/* A run that is under way on this CPU looks anew: vcpu_moved(). */
 static void virt_to_kvm(void *unused)
 {
 	virt_let_go();
-	set_tsk_need_resched(current);
+	host_changed();
 }
 
 static void virt_from_kvm(void *unused)
 {
 	if (__this_cpu_read(dune_virt_enabled) && virt_take())
 		__this_cpu_write(dune_virt_enabled, false);
-	set_tsk_need_resched(current);
+	host_changed();
 }
 
 /*
@@ -168,6 +175,7 @@ void dune_cpu_set_beside(bool beside)
 	} else {
 		on_each_cpu(virt_from_kvm, NULL, 1);
 		static_branch_disable_cpuslocked(&dune_beside_kvm);
+		host_changed();
 	}
 	mutex_unlock(&virt_lock);
 	cpus_read_unlock();

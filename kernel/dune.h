@@ -54,7 +54,7 @@ DECLARE_STATIC_KEY_FALSE(dune_kicks);
  * @kick:	by which whoever changes its memory gets it out of the guest
  * @notifier:	tells the vendor when @task is switched away from in a run
  * @frame:	arguments of the system call being dispatched
- * @switches:	context switches of @task when the host's state was last saved
+ * @epoch:	vcpu_epoch() when the host's state was last saved
  * @tlb_gen:	mm->context.tlb_gen, or mirror_generation(), that the TLB tag is
  *		known to be clean for
  * @cpu:	CPU of the last entry, -1 before the first
@@ -77,7 +77,7 @@ struct dune_vcpu {
 	struct kick_vcpu kick;
 	struct preempt_notifier notifier;
 	struct pt_regs frame;
-	u64 switches;
+	u64 epoch;
 	u64 tlb_gen;
 	u64 fault_page;
 	unsigned long filter;
@@ -139,10 +139,14 @@ void dune_cpu_set_beside(bool beside);
 void dune_cpu_emergency(void);
 void dune_machine_check(void);
 /*
- * Interrupts off. A CPU that goes off line is disabled while threads may
- * still be on it: the run loop asks here after each context switch (it takes
- * one to take a CPU off line) and after each reschedule (shutdown asks for
- * one), and waits.
+ * Advanced by each change of a CPU's virtualization, on that CPU, with interrupts
+ * off: a run that the change has interrupted looks anew before its next entry.
+ */
+extern atomic64_t dune_host_epoch;
+/*
+ * Interrupts off. A CPU that goes off line or shuts down is disabled while
+ * threads may still be on it: the run loop asks here after each change of its
+ * epoch, and waits.
  */
 DECLARE_PER_CPU(bool, dune_virt_enabled);
 

@@ -194,15 +194,27 @@ void svm_permissions(struct vmcb_control_area *control)
 	control->msrpm_base_pa = __sme_pa(msrpm);
 }
 
-/* Both of this CPU; interrupts off. */
+/* Of this CPU; interrupts off. */
 u64 svm_hsave(void)
 {
 	return __sme_pa(page_address(this_cpu_read(svm_cpu.hsave)));
 }
 
-u64 svm_host_area(void)
+/*
+ * Interrupts off: saves what VMLOAD restores after each exit, and returns its
+ * physical address. All of it stays valid until the next context switch, except
+ * for LDTR: when another thread calls modify_ldt(), an interrupt reloads LDTR
+ * here and the old table is freed. So the saved LDTR is made null, and enter()
+ * reloads LDTR from the GDT, which always has the current table.
+ */
+u64 svm_save_host(void)
 {
-	return __sme_pa(page_address(this_cpu_read(svm_cpu.host)));
+	struct vmcb *host = page_address(this_cpu_read(svm_cpu.host));
+	u64 pa = __sme_pa(host);
+
+	asm volatile("vmsave %0" : : "a" (pa) : "memory");
+	memset(&host->save.ldtr, 0, sizeof(host->save.ldtr));
+	return pa;
 }
 
 const struct vendor svm_vendor = {

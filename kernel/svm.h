@@ -24,6 +24,7 @@
  * @asid_generation: generation of the CPU's counter that the ASID is from
  * @hsave:	this CPU's host save area (VM_HSAVE_PA), beside KVM: the halves
  * @shares_asid: the ASID is one that KVM gives out too
+ * @ldt:	the host's LDTR selector, during an entry
  * @scales_tsc:	KVM has left a factor for its guest's TSC in this CPU
  * @tsc_factor:	that factor, during an entry
  */
@@ -33,6 +34,7 @@ struct vcpu_hw {
 	u64 host_pa;
 	u64 asid_generation;
 	u32 hsave[2];
+	u16 ldt;
 	bool shares_asid;
 	bool scales_tsc;
 	u64 tsc_factor;
@@ -50,7 +52,7 @@ extern bool svm_has_nrips;
 DECLARE_STATIC_KEY_FALSE(svm_check_xcr0);
 extern u64 svm_host_xcr0;
 void svm_permissions(struct vmcb_control_area *control);
-u64 svm_host_area(void);
+u64 svm_save_host(void);
 u64 svm_hsave(void);
 
 /* svm_vcpu.c: struct vendor's, and */

@@ -115,7 +115,7 @@ void svm_kvm_moved(struct vcpu_hw *hw)
 		msr_write(MSR_EFER, efer | EFER_SVME);
 	else if (!msr_read(MSR_VM_HSAVE_PA))
 		msr_write(MSR_VM_HSAVE_PA, hsave);
-	asm volatile("vmsave %0" : : "a" (hw->host_pa) : "memory");
+	hw->host_pa = svm_save_host();
 	if (!(efer & EFER_SVME))
 		msr_write(MSR_EFER, efer);
 	hw->scales_tsc = boot_cpu_has(X86_FEATURE_TSCRATEMSR) &&

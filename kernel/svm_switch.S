@@ -23,8 +23,9 @@
  * host ends the guest (APM 15.21.1).
  *
  * TR alone would make VMLOAD necessary after each exit, since LTR wants a
- * descriptor that is not busy; FS, GS, LDTR and the system-call MSRs come
- * with it at no price of their own (APM 15.5.2).
+ * descriptor that is not busy; FS, GS and the system-call MSRs come with it at
+ * no price of their own (APM 15.5.2). LDTR is null after it: the caller
+ * reloads LDTR.
  */
 SYM_FUNC_START(svm_switch)
 	push	%rbp

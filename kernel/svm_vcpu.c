@@ -10,6 +10,7 @@
 #include <linux/slab.h>
 #include <asm/cpufeature.h>
 #include <asm/debugreg.h>
+#include <asm/desc.h>
 #include <asm/fpu/xcr.h>
 #include <asm/hw_breakpoint.h>
 #include <asm/mem_encrypt.h>
@@ -236,12 +237,11 @@ void svm_moved(struct dune_vcpu *vcpu, bool migrated)
 {
 	struct vcpu_hw *hw = vcpu->hw;
 
-	hw->host_pa = svm_host_area();
 	if (static_branch_unlikely(&dune_beside_kvm)) {
 		svm_kvm_moved(hw);
 		return;
 	}
-	asm volatile("vmsave %0" : : "a" (hw->host_pa) : "memory");
+	hw->host_pa = svm_save_host();
 	svm_asid_moved(hw, migrated);
 }
 
@@ -328,10 +328,20 @@ static __always_inline bool enter(struct dune_vcpu *vcpu, bool flush,
 		svm_asid_flush(hw);
 	vmcb->save.rax = READ_ONCE(regs->rax);
 
+	/*
+	 * VMLOAD leaves LDTR null (svm_save_host()). The selector is the one
+	 * from before the entry, and not what the mm says: another thread
+	 * publishes the first LDT of the process before it interrupts this
+	 * CPU, and until then the GDT may describe the LDT of another process,
+	 * which is freed.
+	 */
+	store_ldt(hw->ldt);
 	if (beside)
 		switch_beside_kvm(hw, regs);
 	else
 		svm_switch(hw->vmcb_pa, regs, hw->host_pa);
+	if (unlikely(hw->ldt))
+		asm volatile("lldt %0" : : "m" (hw->ldt));
 
 	if (static_branch_likely(&svm_check_xcr0) &&
 	    unlikely(xcr0_low() != (u32)svm_host_xcr0))

@@ -55,18 +55,26 @@ static bool vcpu_load_fpu(void)
  * signal, a debugger, task work, a higher-priority thread. Returns 0 when
  * the guest may go on.
  */
-static int vcpu_pending_work(unsigned long flags)
+static int vcpu_pending_work(unsigned long work)
 {
-	if (flags & ~(_TIF_NEED_RESCHED | _TIF_NEED_RESCHED_LAZY))
+	const unsigned long resched = _TIF_NEED_RESCHED |
+				      _TIF_NEED_RESCHED_LAZY;
+
+	if (!(work & resched) || work & ~(resched | _TIF_NEED_FPU_LOAD))
 		return DUNE_EXIT_INTR;
 	schedule();
 	return 0;
 }
 
-/* Changes with every switch away from current. */
-static u64 vcpu_switches(void)
+/*
+ * Interrupts off: differs from an earlier value if current was switched away
+ * from since, or the state of any CPU changed (dune_host_epoch). The terms only
+ * grow, also when the thread moves to another CPU, so no two changes cancel out.
+ */
+static u64 vcpu_epoch(void)
 {
-	return current->nvcsw + current->nivcsw;
+	return current->nvcsw + current->nivcsw +
+	       atomic64_read(&dune_host_epoch);
 }
 
 /* From now on until the end of the run, vcpu_sched_out() is called. */
@@ -81,12 +89,12 @@ static void vcpu_notify(struct dune_vcpu *vcpu)
 }
 
 /*
- * Interrupts off: the thread has been off the CPU since the last entry, or
- * this is the first of a run. The registers that the guest's replace (FS and
- * GS base, TR, system-call MSRs) have other values now: the vendor saves them
- * again. Returns false where vcpu_settle() has to make entry possible first:
- * another CPU still holds something of the vCPU, or virtualization is off
- * here.
+ * Interrupts off until after the entry that follows: the epoch has changed
+ * since the last entry, or this is the first of a run. The registers that the
+ * guest's replace (FS and GS base, TR, system-call MSRs) may have other values
+ * now: the vendor saves them again. Returns false where vcpu_settle() has to
+ * make entry possible first: another CPU still holds something of the vCPU, or
+ * virtualization is off here.
  */
 static bool vcpu_moved(struct dune_vcpu *vcpu)
 {
@@ -106,7 +114,7 @@ static bool vcpu_moved(struct dune_vcpu *vcpu)
 		 */
 		vcpu->flush |= !!vcpu->vm->mirror;
 	}
-	vcpu->switches = vcpu_switches();
+	vcpu->epoch = vcpu_epoch();
 	vcpu->cpu = cpu;
 	vcpu_notify(vcpu);
 	static_call(vendor_moved)(vcpu, migrated);
@@ -203,7 +211,8 @@ static void vcpu_enter(struct dune_vcpu *vcpu)
 static int vcpu_loop(struct dune_vcpu *vcpu)
 {
 	const unsigned long all_work = EXIT_TO_USER_MODE_WORK |
-				       _TIF_USER_RETURN_NOTIFY;
+				       _TIF_USER_RETURN_NOTIFY |
+				       _TIF_NEED_FPU_LOAD;
 	unsigned long work = all_work & ~(_TIF_NOTIFY_RESUME | _TIF_RSEQ);
 	int reason;
 
@@ -211,25 +220,21 @@ static int vcpu_loop(struct dune_vcpu *vcpu)
 		unsigned long flags;
 
 		local_irq_disable();
-		flags = READ_ONCE(current_thread_info()->flags);
-		if (unlikely(flags & work)) {
+		flags = READ_ONCE(current_thread_info()->flags) & work;
+		if (unlikely(flags) &&
+		    (flags != _TIF_NEED_FPU_LOAD || !vcpu_load_fpu())) {
 			local_irq_enable();
-			reason = vcpu_pending_work(flags & work);
-			vcpu->switches = -1;
+			reason = vcpu_pending_work(flags);
 			continue;
 		}
-		if (unlikely(vcpu_switches() != vcpu->switches &&
+		if (unlikely(vcpu_epoch() != vcpu->epoch &&
 			     !vcpu_moved(vcpu))) {
 			local_irq_enable();
 			vcpu_settle(vcpu);
 			reason = 0;
 			continue;
 		}
-		if (unlikely(flags & _TIF_NEED_FPU_LOAD) && !vcpu_load_fpu()) {
-			local_irq_enable();
-			reason = DUNE_EXIT_INTR;
-			continue;
-		}
+		/* Nothing in between: see vendor->moved. */
 		vcpu_enter(vcpu);
 		work = all_work;
 		reason = static_call(vendor_handle_exit)(vcpu);
@@ -307,7 +312,7 @@ static long vcpu_run(struct dune_vcpu *vcpu)
 	vcpu->irq = vector;
 	vcpu->slow = flags & DUNE_RUN_SLOW_SYSCALL || !dune_syscall_is_fast();
 	/* The host half may have changed what VMSAVE saves: save it again. */
-	vcpu->switches = -1;
+	vcpu->epoch = -1;
 	run->restart = 0;
 	vcpu_filter(vcpu);
 	static_call(vendor_load)(vcpu);

@@ -50,9 +50,10 @@ struct dune_vcpu;
  *		take what that one still holds. May be NULL
  *
  * A vCPU, interrupts off:
- * @moved:	the thread has been off the CPU since the last entry, or may
- *		be on another one (@migrated): save the host's state, take a
- *		new TLB tag
+ * @moved:	the thread has been off the CPU since the last entry, and may
+ *		be on another one (@migrated), or virtualization has changed
+ *		here: save the host's state, take a new TLB tag. @enter follows
+ *		without fail, and interrupts stay off until then
  * @put:	the thread is about to be switched away from, or to leave
  *		DUNE_RUN: undo what @moved and @enter left changed
  * @enter:	into the guest and back. On return every register that the

@@ -170,6 +170,12 @@ void vmx_write_lists(struct vcpu_hw *hw)
 
 static void restore_segments(const struct vmx_host *host)
 {
+	/*
+	 * First, since the other selectors may lead to the LDT. Where there
+	 * was none at the last entry, an interrupt may have loaded one since.
+	 */
+	if (unlikely(host->ldt))
+		asm volatile("lldt %0" : : "r" (host->ldt));
 	/* Selectors of 0 are what the exit loads, with their base. */
 	if (unlikely(host->ds | host->es)) {
 		loadsegment(ds, host->ds);
@@ -182,8 +188,6 @@ static void restore_segments(const struct vmx_host *host)
 	/* Changes what will be the user's GS base: before that is restored. */
 	if (unlikely(host->gs))
 		load_gs_index(host->gs);
-	if (unlikely(host->ldt))
-		asm volatile("lldt %0" : : "r" (host->ldt));
 }
 
 void vmx_host_restore(struct vcpu_hw *hw)

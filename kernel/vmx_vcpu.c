@@ -16,6 +16,7 @@
 #include <linux/smp.h>
 #include <asm/cpufeature.h>
 #include <asm/debugreg.h>
+#include <asm/desc.h>
 #include <asm/msr.h>
 #include <asm/nospec-branch.h>
 
@@ -534,6 +535,7 @@ static __always_inline bool enter(struct dune_vcpu *vcpu, const enum way way,
 {
 	struct vcpu_hw *hw = vcpu->hw;
 	u64 cr3, cr4;
+	u16 ldt;
 
 	switch (way) {
 	case OWN:
@@ -559,6 +561,13 @@ static __always_inline bool enter(struct dune_vcpu *vcpu, const enum way way,
 		vmcs_write(HOST_CR3, hw->host.cr3 = cr3);
 	if (unlikely(cr4 != hw->host.cr4))
 		vmcs_write(HOST_CR4, hw->host.cr4 = cr4);
+	/*
+	 * The exit makes LDTR null. An interrupt since the last exit may have
+	 * loaded it, for another thread's modify_ldt().
+	 */
+	store_ldt(ldt);
+	if (unlikely(ldt))
+		hw->host.ldt = ldt;
 	if (unlikely(hw->cr2 != native_read_cr2()))
 		native_write_cr2(hw->cr2);
 	/* Interrupts change it, on behalf of perf. */

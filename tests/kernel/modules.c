@@ -89,6 +89,11 @@ int kvm_load(const char *parameter)
 	return err;
 }
 
+int kvm_load_common(void)
+{
+	return modprobe("-q", "kvm", NULL);
+}
+
 /* The last close of a file of a dead process may come a little later. */
 static int unload(const char *name)
 {

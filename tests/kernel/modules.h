@@ -10,6 +10,8 @@ bool kvm_exists(void);
 bool kvm_is_loaded(void);
 /* With a parameter of kvm.ko, or NULL. 0 or -errno. */
 int kvm_load(const char *parameter);
+/* kvm.ko alone, which turns nothing on. 0 or -errno. */
+int kvm_load_common(void);
 /* kvm_amd or kvm_intel, and kvm. 0, or -errno of the first that stays. */
 int kvm_unload(void);
 /* Only kvm_amd or kvm_intel. */

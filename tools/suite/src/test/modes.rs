@@ -69,6 +69,7 @@ pub const DEFAULT_PROOF: &str =
 const SMP: &[&str] = &[
     "kernel/coherence",
     "kernel/hotplug",
+    "kernel/ldt",
     "kernel/lifetime",
     "kernel/processes",
     "kernel/signals",
@@ -94,7 +95,7 @@ const PLAIN: Mode = Mode {
     folders: &[],
 };
 
-const MODES: [Mode; 13] = [
+const MODES: [Mode; 14] = [
     // Each time that KVM comes or goes, the kernel patches code that other
     // processors are about to execute.
     Mode { name: "kvm", takes_turns: true, proof: "modprobe -n kvm", folders: KVM, ..PLAIN },
@@ -174,6 +175,16 @@ const MODES: [Mode; 13] = [
         machine: Machine::Vmx(Some("corei7_haswell_4770")),
         proof: "grep -qw invpcid /proc/cpuinfo",
         folders: &["kernel/coherence", "kernel/granule", "kernel/uapi", "libdune"],
+        ..PLAIN
+    },
+    // An interrupt's return may call the scheduler, which finds nobody else.
+    Mode {
+        name: "kvm-preempt",
+        cpus: Some(2),
+        takes_turns: true,
+        kernel_arguments: &["preempt=full"],
+        proof: "dmesg | grep -q 'Dynamic Preempt: full'",
+        folders: &["kvm/meanwhile"],
         ..PLAIN
     },
     // The svm machine has two processors anyway.

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+/*
+ * KVM comes and goes while a guest of Dune's has a CPU for itself. A fully
+ * preemptible kernel (--mode kvm-preempt) then switches to no other thread, and
+ * the run must notice by itself that virtualization has changed on its CPU.
+ * Fails when the guest is entered with VM_HSAVE_PA zero (AMD), when it sees
+ * the host's system-call MSRs (Intel), or when it stops.
+ */
+#define _GNU_SOURCE
+#include "guest.h"
+#include "modules.h"
+#include "tap.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define MSR_LSTAR	0xc0000082
+#define MSR_VM_HSAVE_PA	0xc0010117
+#define ROUNDS		5
+
+static struct shared {
+	volatile u64 round;
+	volatile u64 foreign;	/* a value of LSTAR that is not the guest's */
+} *shared;
+
+static u64 read_msr(u32 msr)
+{
+	u32 low, high;
+
+	asm volatile("rdmsr" : "=a"(low), "=d"(high) : "c"(msr));
+	return (u64)high << 32 | low;
+}
+
+static u64 work(void *arg)
+{
+	u64 lstar = (u64)arg;
+
+	for (;;) {
+		u64 seen = read_msr(MSR_LSTAR);
+
+		if (seen != lstar)
+			shared->foreign = seen;
+		hypercall0(SYS_getppid);
+		shared->round++;
+	}
+}
+
+static void spin(void)
+{
+	struct guest g;
+
+	pin_to(usable_cpu(0));
+	guest_open(&g);
+	guest_call(&g, work, (void *)g.state.lstar);
+	_exit(1);
+}
+
+static bool moves(void)
+{
+	u64 before = shared->round;
+
+	for (int ms = 0; shared->round < before + 100 && ms < 20000; ms++)
+		sleep_ms(1);
+	return shared->round >= before + 100;
+}
+
+/* All ones where the processor has no such register, or no file shows it. */
+static u64 host_msr(u32 msr)
+{
+	u64 value = ~0UL;
+	char path[40];
+	int fd;
+
+	virtualization_is_on(usable_cpu(0));	/* loads msr.ko */
+	snprintf(path, sizeof(path), "/dev/cpu/%d/msr", usable_cpu(0));
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return ~0UL;
+	if (pread(fd, &value, sizeof(value), msr) != sizeof(value))
+		value = ~0UL;
+	close(fd);
+	return value;
+}
+
+static void check(const char *when)
+{
+	bool good = moves();
+	u64 hsave = host_msr(MSR_VM_HSAVE_PA);
+
+	ok(good, "the guest runs on when KVM %s", when);
+	ok(!shared->foreign, "and sees its own LSTAR (%#lx)", shared->foreign);
+	if (hsave == ~0UL)
+		skip("nothing shows it here", "VM_HSAVE_PA when KVM %s", when);
+	else
+		ok(hsave, "and is entered with a host save area (%#lx)", hsave);
+}
+
+int main(void)
+{
+	struct klog log;
+
+	begin(120);
+	klog_begin(&log);
+	if (usable_cpu(0) == usable_cpu(1)) {
+		skip("one CPU", "a guest that has a CPU for itself");
+		return done();
+	}
+	if (!kvm_exists()) {
+		skip("this kernel has no KVM for this processor", "life beside KVM");
+		return done();
+	}
+	int err = kvm_unload();
+
+	if (!err)
+		err = dune_load("");
+	if (err)
+		bail("the modules: %s", strerror(-err));
+	shared = shared_alloc(sizeof(*shared));
+	pin_to(usable_cpu(1));
+	fflush(stdout);
+	int pid = fork();
+
+	if (!pid)
+		spin();
+	ok(moves(), "a guest runs");
+	host_msr(MSR_VM_HSAVE_PA);
+	for (int i = 0; i < ROUNDS; i++) {
+		/* Without the vendor's part nothing turns virtualization on. */
+		ok(!kvm_load_common(), "kvm.ko is loaded");
+		check("has come");
+		ok(!kvm_unload(), "kvm.ko is unloaded");
+		check("has gone");
+	}
+	kill(pid, SIGKILL);
+	ok(wait_child(pid, 20).signal == SIGKILL, "the guest is killed");
+	klog_read(&log);
+	ok(!log.complaint, "the kernel log has no complaint %s", log.first);
+	return done();
+}
