@@ -62,6 +62,7 @@ DECLARE_STATIC_KEY_FALSE(dune_kicks);
  * @filter:	_TIF_NOTSC and _TIF_NOCPUID of @task as the vendor knows them
  * @irq:	vector of an interrupt for the guest at the start of this run, or 0
  * @flush:	the TLB tag must be flushed at the next entry
+ * @smap:	SMEP and SMAP are in its CR4 (DUNE_VCPU_SMAP); never changes
  * @slow:	this run sends every system call to the host half
  * @notified:	@notifier is registered
  * @running:	DUNE_RUN is on the stack of @task: no second one may nest
@@ -84,6 +85,7 @@ struct dune_vcpu {
 	int cpu;
 	u8 irq;
 	bool flush;
+	bool smap;
 	bool slow;
 	bool notified;
 	bool running;
@@ -103,7 +105,7 @@ void dune_vm_remove_vcpu(struct dune_vm *vm, struct kick_vcpu *vcpu);
 
 /* vcpu.c */
 void dune_vcpu_init(void);
-int dune_vcpu_create(struct dune_vm *vm);
+int dune_vcpu_create(struct dune_vm *vm, u32 flags);
 
 /* fault.c */
 int dune_handle_fault(struct dune_vcpu *vcpu, u64 guest, u32 flags);

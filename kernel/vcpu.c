@@ -455,7 +455,7 @@ static const struct file_operations vcpu_fops = {
 };
 
 /* Returns a file descriptor or a negative errno. */
-int dune_vcpu_create(struct dune_vm *vm)
+int dune_vcpu_create(struct dune_vm *vm, u32 flags)
 {
 	struct dune_vcpu *vcpu = kzalloc(sizeof(*vcpu), GFP_KERNEL_ACCOUNT);
 	int ret;
@@ -466,6 +466,7 @@ int dune_vcpu_create(struct dune_vm *vm)
 	vcpu->vm = vm;
 	vcpu->task = get_task_struct(current);
 	vcpu->cpu = -1;
+	vcpu->smap = flags & DUNE_VCPU_SMAP;
 	dune_vm_add_vcpu(vm, &vcpu->kick);
 	preempt_notifier_init(&vcpu->notifier, &vcpu_preempt_ops);
 	ret = -ENOMEM;

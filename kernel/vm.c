@@ -124,6 +124,10 @@ static long dune_get_info(struct dune_info __user *argument)
 	info.handled_signals = handled_signals();
 	if (dune_syscall_is_fast())
 		info.features |= DUNE_FEATURE_FAST_SYSCALL;
+	if (boot_cpu_has(X86_FEATURE_SMEP))
+		info.features |= DUNE_FEATURE_SMEP;
+	if (boot_cpu_has(X86_FEATURE_SMAP))
+		info.features |= DUNE_FEATURE_SMAP;
 	vendor->info(&info);
 	if (copy_to_user(argument, &info, sizeof(info)))
 		return -EFAULT;
@@ -137,12 +141,12 @@ static long dune_create_vcpu(struct dune_vm *vm,
 
 	if (copy_from_user(&create, argument, sizeof(create)))
 		return -EFAULT;
-	if (create.size != sizeof(create) || create.flags ||
+	if (create.size != sizeof(create) || create.flags & ~DUNE_VCPU_SMAP ||
 	    create.reserved[0] || create.reserved[1])
 		return -EINVAL;
 	if (current->mm != vm->mm)
 		return -EPERM;
-	return dune_vcpu_create(vm);
+	return dune_vcpu_create(vm, create.flags);
 }
 
 static long dune_vm_ioctl(struct file *file, unsigned int request,

@@ -80,7 +80,7 @@ long dune_host_fork(struct dune_thread *t, struct dune_clone *c);
 void dune_host_child(struct dune_thread *t) __noreturn;
 
 /* entry.S: guest */
-extern const char dune_stubs[], dune_tf_resume[];
+extern const char dune_stubs[], dune_stubs_smap[], dune_tf_resume[];
 long dune_ring3_enter(const struct dune_tf *tf);
 extern dune_syscall_fn dune_syscall_handler;
 
@@ -92,6 +92,23 @@ int dune_pf_early(u64 address);
 
 /* syscall.c: guest */
 extern const u64 dune_special[SYSCALL_MAX / 64];
+
+/*
+ * Around plain accesses of ring 0 to memory that ring 3 can reach, as copy.S
+ * makes them for itself: SMAP makes such accesses fault outside (SDM volume 3,
+ * 4.6.1). The addresses must have been checked.
+ */
+ALWAYS_INLINE void user_access_begin(void)
+{
+	if (dune_process.smap)
+		__asm__ volatile("stac" : : : "memory", "cc");
+}
+
+ALWAYS_INLINE void user_access_end(void)
+{
+	if (dune_process.smap)
+		__asm__ volatile("clac" : : : "memory", "cc");
+}
 
 /* copy.S: guest */
 long dune_probe_write(void *p);

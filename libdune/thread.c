@@ -139,7 +139,10 @@ static long get_info(int dev)
 
 static long make_vcpu(struct dune_thread *t, int dev)
 {
-	struct dune_create_vcpu create = { .size = sizeof(create) };
+	struct dune_create_vcpu create = {
+		.size = sizeof(create),
+		.flags = dune_process.vcpu_flags,
+	};
 	long fd, err, run;
 
 	fd = sys3(__NR_ioctl, dev, DUNE_CREATE_VCPU, (long)&create);

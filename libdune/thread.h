@@ -154,6 +154,8 @@ struct dune_process {
 	u32 ready;
 	u32 imported;			/* handlers from before dune_enter() */
 	u32 no_1g;			/* the processor has no pages of 1 GB */
+	u32 smap;			/* CR4.SMAP is set; without it STAC may be #UD */
+	u32 vcpu_flags;			/* of DUNE_CREATE_VCPU */
 	struct dune_arena arena;
 	u64 tables;			/* pages in use as page tables */
 	struct dune_info info;
@@ -170,6 +172,7 @@ struct dune_process {
 } __aligned(4096);
 
 _Static_assert(sizeof(struct dune_process) == 4096, "more than a page");
+_Static_assert(offsetof(struct dune_process, smap) == P_SMAP, "layout");
 
 extern struct dune_process dune_process;
 

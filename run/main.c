@@ -165,6 +165,7 @@ static void enter(void)
 		.size = sizeof(config),
 		.arena = (void *)ARENA_BASE,
 		.arena_size = ARENA_SIZE,
+		.flags = DUNE_ENTER_SMAP,
 		.super_base = GRANULE_BASE,
 		.super_size = GRANULE_SIZE,
 	};
@@ -237,8 +238,11 @@ void run_main(u64 *stack)
 	if (vdso)
 		start_patch_vdso(*vdso);
 
+	/* from here on nothing of the program's is touched but by user.c */
+	if (image.entry >= USER_END)
+		die(126, options.name, NULL, "its entry point is no address of a program");
 	enter();
 	dune_syscall_set(check_syscall);
 	err = dune_ring3(&tf);
-	die(126, options.name, text_errno(err), "its entry point is no address of a program");
+	die(126, "ring 3", text_errno(err), NULL);
 }

@@ -35,6 +35,11 @@
 /* dune_info.features */
 #define DUNE_FEATURE_FAST_SYSCALL	(1ULL << 0) /* system calls in the kernel */
 #define DUNE_FEATURE_PCID		(1ULL << 1) /* guest CR4.PCIDE is set */
+#define DUNE_FEATURE_SMEP		(1ULL << 2) /* DUNE_VCPU_SMAP sets CR4.SMEP */
+#define DUNE_FEATURE_SMAP		(1ULL << 3) /* DUNE_VCPU_SMAP sets CR4.SMAP */
+
+/* dune_create_vcpu.flags */
+#define DUNE_VCPU_SMAP			(1U << 0)
 
 /**
  * struct dune_info - what this module offers (DUNE_GET_INFO)
@@ -44,7 +49,8 @@
  * @address_bits:	width of a guest-physical address in bits
  * @features:		DUNE_FEATURE_*
  * @guest_cr0:		the guest's CR0 (it cannot be written)
- * @guest_cr4:		the guest's CR4 (it cannot be written)
+ * @guest_cr4:		the guest's CR4 (it cannot be written), without the bits
+ *			that DUNE_VCPU_SMAP adds
  * @guest_efer:		the guest's EFER (it cannot be written)
  * @xcr0:		the guest's XCR0, that of the host; 0 without XSAVE
  * @run_size:		bytes to map from a vCPU's file descriptor
@@ -74,7 +80,10 @@ struct dune_info {
 /**
  * struct dune_create_vcpu - argument of DUNE_CREATE_VCPU
  * @size:	sizeof(struct dune_create_vcpu)
- * @flags:	zero
+ * @flags:	DUNE_VCPU_SMAP: CR4.SMEP and CR4.SMAP are set where the
+ *		processor has them (dune_info.features). Ring 0 of the guest
+ *		then executes no page that ring 3 can reach, and reads and
+ *		writes none while RFLAGS.AC is clear
  * @reserved:	zero
  *
  * The ioctl returns a close-on-exec file descriptor of the new vCPU, which
