@@ -98,6 +98,8 @@ static inline void dune_count(struct dune_vcpu *vcpu, enum dune_counter which)
 
 /* vm.c */
 extern const struct file_operations dune_vm_fops;
+struct dune_vm *dune_vm_new(void);
+long dune_get_info(struct dune_info __user *argument);
 void dune_vm_get(struct dune_vm *vm);
 void dune_vm_put(struct dune_vm *vm);
 void dune_vm_add_vcpu(struct dune_vm *vm, struct kick_vcpu *vcpu);
@@ -105,6 +107,7 @@ void dune_vm_remove_vcpu(struct dune_vm *vm, struct kick_vcpu *vcpu);
 
 /* vcpu.c */
 void dune_vcpu_init(void);
+#define DUNE_VCPU_FLAGS	DUNE_VCPU_SMAP	/* the known ones */
 int dune_vcpu_create(struct dune_vm *vm, u32 flags);
 
 /* fault.c */

@@ -16,7 +16,10 @@ struct dune_thread *dune_thread_new(void);
 void dune_thread_free(struct dune_thread *t);
 long dune_device_open(void);
 long dune_vcpu_open(struct dune_thread *t, long dev);
-void dune_vcpu_close(struct dune_thread *t);
+long dune_vcpu_renew(struct dune_thread *t);
+
+/* A vCPU's descriptor that came by execve, for dune_enter() to use; -1: none */
+extern int dune_vcpu_inherited;
 
 /* hypercall.c: addresses in the code that has the vendor's hypercalls */
 struct dune_calls {

@@ -30,6 +30,7 @@
 /* libdune's, for this runtime */
 int dune_vcpu_fd(void);
 long dune_vcpu_fd_move(void);
+void dune_vcpu_inherit(int fd);
 extern long (*dune_forward_tf)(struct dune_tf *tf, long nr);
 
 typedef uint8_t u8;

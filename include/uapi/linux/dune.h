@@ -26,7 +26,7 @@
 #include <linux/ioctl.h>
 #include <linux/types.h>
 
-#define DUNE_API_VERSION	1
+#define DUNE_API_VERSION	2
 
 /* dune_info.vendor */
 #define DUNE_VENDOR_SVM		1
@@ -88,12 +88,35 @@ struct dune_info {
  *
  * The ioctl returns a close-on-exec file descriptor of the new vCPU, which
  * only the calling thread can run. It fails with EPERM in a process other
- * than the one that opened /dev/dune (a child after fork opens it anew).
+ * than the one that opened /dev/dune (a child after fork opens it anew, or
+ * uses DUNE_RENEW_VCPU).
  */
 struct dune_create_vcpu {
 	__u32 size;
 	__u32 flags;
 	__u64 reserved[2];
+};
+
+/**
+ * struct dune_renew_vcpu - argument of DUNE_RENEW_VCPU
+ * @size:	sizeof(struct dune_renew_vcpu)
+ * @flags:	as dune_create_vcpu.flags
+ * @fd:		the descriptor on which the ioctl is called
+ * @reserved:	zero
+ *
+ * For a process that inherited a vCPU's descriptor by fork() or execve(): makes
+ * an address space of the calling process and a vCPU of the calling thread, and
+ * puts them in the inherited descriptor's place at number @fd, close-on-exec.
+ * So it needs no free descriptor, no path to /dev/dune and no right to open it.
+ * The vCPU that was inherited is not changed; it lives on where its owner has
+ * it open. EPERM on a vCPU that the caller can run itself, EBADF where @fd is
+ * another file.
+ */
+struct dune_renew_vcpu {
+	__u32 size;
+	__u32 flags;
+	__s32 fd;
+	__u32 reserved;
 };
 
 #define DUNE_GRANULE_SIZE	(1ULL << 30)
@@ -252,7 +275,7 @@ struct dune_run {
 
 #define DUNE_IOC_TYPE		0xDE
 
-/* on /dev/dune */
+/* on /dev/dune (the first on a vCPU, too) */
 #define DUNE_GET_INFO		_IOWR(DUNE_IOC_TYPE, 0x00, struct dune_info)
 #define DUNE_CREATE_VCPU	_IOW(DUNE_IOC_TYPE, 0x01, struct dune_create_vcpu)
 
@@ -267,5 +290,7 @@ struct dune_run {
 #define DUNE_GET_STATE		_IOWR(DUNE_IOC_TYPE, 0x11, struct dune_state)
 #define DUNE_SET_STATE		_IOW(DUNE_IOC_TYPE, 0x12, struct dune_state)
 #define DUNE_MAP_GRANULE	_IOW(DUNE_IOC_TYPE, 0x13, struct dune_granule)
+/* for whoever inherited the descriptor, too; as is DUNE_GET_INFO */
+#define DUNE_RENEW_VCPU		_IOW(DUNE_IOC_TYPE, 0x14, struct dune_renew_vcpu)
 
 #endif /* _UAPI_LINUX_DUNE_H */
