@@ -62,6 +62,7 @@ DECLARE_STATIC_KEY_FALSE(dune_kicks);
  * @filter:	_TIF_NOTSC and _TIF_NOCPUID of @task as the vendor knows them
  * @irq:	vector of an interrupt for the guest at the start of this run, or 0
  * @flush:	the TLB tag must be flushed at the next entry
+ * @smap:	SMEP and SMAP are in its CR4 (DUNE_VCPU_SMAP); never changes
  * @slow:	this run sends every system call to the host half
  * @notified:	@notifier is registered
  * @running:	DUNE_RUN is on the stack of @task: no second one may nest
@@ -84,6 +85,7 @@ struct dune_vcpu {
 	int cpu;
 	u8 irq;
 	bool flush;
+	bool smap;
 	bool slow;
 	bool notified;
 	bool running;
@@ -96,6 +98,8 @@ static inline void dune_count(struct dune_vcpu *vcpu, enum dune_counter which)
 
 /* vm.c */
 extern const struct file_operations dune_vm_fops;
+struct dune_vm *dune_vm_new(void);
+long dune_get_info(struct dune_info __user *argument);
 void dune_vm_get(struct dune_vm *vm);
 void dune_vm_put(struct dune_vm *vm);
 void dune_vm_add_vcpu(struct dune_vm *vm, struct kick_vcpu *vcpu);
@@ -103,7 +107,8 @@ void dune_vm_remove_vcpu(struct dune_vm *vm, struct kick_vcpu *vcpu);
 
 /* vcpu.c */
 void dune_vcpu_init(void);
-int dune_vcpu_create(struct dune_vm *vm);
+#define DUNE_VCPU_FLAGS	DUNE_VCPU_SMAP	/* the known ones */
+int dune_vcpu_create(struct dune_vm *vm, u32 flags);
 
 /* fault.c */
 int dune_handle_fault(struct dune_vcpu *vcpu, u64 guest, u32 flags);

@@ -13,7 +13,8 @@
 #define DUNE_GUEST_CR0	(X86_CR0_PE | X86_CR0_MP | X86_CR0_ET | X86_CR0_NE | \
 			 X86_CR0_WP | X86_CR0_AM | X86_CR0_PG)
 
-static inline u64 guest_cr4(void)
+/* @smap: with SMEP and SMAP, each where the processor has it (DUNE_VCPU_SMAP) */
+static inline u64 guest_cr4(bool smap)
 {
 	u64 cr4 = X86_CR4_PAE | X86_CR4_PGE | X86_CR4_OSFXSR |
 		  X86_CR4_OSXMMEXCPT;
@@ -27,6 +28,10 @@ static inline u64 guest_cr4(void)
 			       X86_CR4_UMIP | X86_CR4_MCE);
 	if (boot_cpu_has(X86_FEATURE_PCID))
 		cr4 |= X86_CR4_PCIDE;
+	if (smap && boot_cpu_has(X86_FEATURE_SMEP))
+		cr4 |= X86_CR4_SMEP;
+	if (smap && boot_cpu_has(X86_FEATURE_SMAP))
+		cr4 |= X86_CR4_SMAP;
 	return cr4;
 }
 

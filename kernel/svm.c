@@ -157,7 +157,7 @@ static void svm_info(struct dune_info *info)
 	info->vendor = DUNE_VENDOR_SVM;
 	info->address_bits = 47;
 	info->guest_cr0 = DUNE_GUEST_CR0;
-	info->guest_cr4 = guest_cr4();
+	info->guest_cr4 = guest_cr4(false);
 	info->guest_efer = SVM_GUEST_EFER;
 	if (info->guest_cr4 & X86_CR4_PCIDE)
 		info->features |= DUNE_FEATURE_PCID;

@@ -31,6 +31,7 @@
 struct vcpu_hw {
 	struct vmcb *vmcb;
 	u64 vmcb_pa;
+	u64 cr4;
 	u64 host_pa;
 	u64 asid_generation;
 	u32 hsave[2];
@@ -66,8 +67,8 @@ void svm_load(struct dune_vcpu *vcpu);
 void svm_store(struct dune_vcpu *vcpu);
 void svm_moved(struct dune_vcpu *vcpu, bool migrated);
 bool svm_enter(struct dune_vcpu *vcpu, bool flush);
-void svm_fix_state(struct vmcb_save_area *save);
-void svm_reset_state(struct vmcb *vmcb);
+void svm_fix_state(struct vmcb_save_area *save, u64 cr4);
+void svm_reset_state(struct vmcb *vmcb, u64 cr4);
 
 /* svm_exit.c */
 int svm_handle_exit(struct dune_vcpu *vcpu);

@@ -139,7 +139,7 @@ static noinline int svm_handle_other(struct dune_vcpu *vcpu)
 	case SVM_EXIT_SHUTDOWN:
 		dune_count(vcpu, DUNE_COUNT_OTHER);
 		/* The state is undefined now (APM 15.14.3). */
-		svm_fix_state(&hw->vmcb->save);
+		svm_fix_state(&hw->vmcb->save, hw->cr4);
 		control->clean = 0;
 		return DUNE_EXIT_SHUTDOWN;
 	case SVM_EXIT_RDTSC:

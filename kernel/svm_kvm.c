@@ -22,6 +22,7 @@
 
 #include "compat.h"
 #include "dune.h"
+#include "guest.h"
 #include "svm.h"
 #include "vendor.h"
 
@@ -64,7 +65,7 @@ int svm_kvm_init(void)
 		vmcb->control.nested_cr3 = __sme_pa(empty_table);
 		vmcb->control.int_ctl = V_INTR_MASKING_MASK;
 		vmcb->control.tlb_ctl = svm_asid_flush_command();
-		svm_reset_state(vmcb);
+		svm_reset_state(vmcb, guest_cr4(false));
 	}
 	return 0;
 }

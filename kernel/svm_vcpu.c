@@ -54,10 +54,10 @@ static u32 xcr0_low(void)
 }
 
 /* What of the guest's state is the kernel's to say. */
-void svm_fix_state(struct vmcb_save_area *save)
+void svm_fix_state(struct vmcb_save_area *save, u64 cr4)
 {
 	save->cr0 = DUNE_GUEST_CR0;
-	save->cr4 = guest_cr4();
+	save->cr4 = cr4;
 	save->efer = SVM_GUEST_EFER;
 	save->dr6 = DR6_RESERVED;
 	save->dr7 = 0x400;
@@ -65,10 +65,10 @@ void svm_fix_state(struct vmcb_save_area *save)
 	save->g_pat = 0x0606060606060606ULL;
 }
 
-void svm_reset_state(struct vmcb *vmcb)
+void svm_reset_state(struct vmcb *vmcb, u64 cr4)
 {
 	memset(&vmcb->save, 0, sizeof(vmcb->save));
-	svm_fix_state(&vmcb->save);
+	svm_fix_state(&vmcb->save, cr4);
 	vmcb->save.rflags = X86_EFLAGS_FIXED;
 	vmcb->save.tr.attrib = 0x8b;	/* as DUNE_SET_STATE demands */
 	vmcb->control.clean = 0;
@@ -94,7 +94,8 @@ int svm_create(struct dune_vcpu *vcpu)
 	svm_permissions(control);
 	control->misc_ctl = SVM_MISC_ENABLE_NP;
 
-	svm_reset_state(hw->vmcb);
+	hw->cr4 = guest_cr4(vcpu->smap);
+	svm_reset_state(hw->vmcb, hw->cr4);
 	return 0;
 }
 
@@ -362,7 +363,7 @@ static __always_inline bool enter(struct dune_vcpu *vcpu, bool flush,
 	 * has put the host's there: nobody must see that, nor run with it.
 	 */
 	if (unlikely((u32)vmcb->control.exit_code == (u32)SVM_EXIT_ERR)) {
-		svm_reset_state(vmcb);
+		svm_reset_state(vmcb, vcpu->hw->cr4);
 		return false;
 	}
 	regs->rax = vmcb->save.rax;

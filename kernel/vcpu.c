@@ -6,7 +6,9 @@
  */
 #include <linux/anon_inodes.h>
 #include <linux/entry-common.h>
+#include <linux/fdtable.h>
 #include <linux/mm.h>
+#include <linux/nospec.h>
 #include <linux/preempt.h>
 #include <linux/sched/task.h>
 #include <linux/slab.h>
@@ -399,27 +401,6 @@ static long vcpu_map_granule(struct dune_vcpu *vcpu,
 				  granule.address);
 }
 
-static long vcpu_ioctl(struct file *file, unsigned int request,
-		       unsigned long argument)
-{
-	struct dune_vcpu *vcpu = file->private_data;
-
-	if (current != vcpu->task || current->mm != vcpu->vm->mm)
-		return -EPERM;
-	switch (request) {
-	case DUNE_RUN:
-		return argument ? -EINVAL : vcpu_run_file(file, vcpu);
-	case DUNE_GET_STATE:
-		return vcpu_get_state(vcpu, (void __user *)argument);
-	case DUNE_SET_STATE:
-		return vcpu_set_state(vcpu, (void __user *)argument);
-	case DUNE_MAP_GRANULE:
-		return vcpu_map_granule(vcpu, (void __user *)argument);
-	default:
-		return -ENOTTY;
-	}
-}
-
 static int vcpu_mmap(struct file *file, struct vm_area_struct *vma)
 {
 	struct dune_vcpu *vcpu = file->private_data;
@@ -451,6 +432,145 @@ static int vcpu_release(struct inode *inode, struct file *file)
 	return 0;
 }
 
+static const struct file_operations vcpu_fops;
+
+/* An open vCPU of the calling thread, or an ERR_PTR(). */
+static struct file *vcpu_open(struct dune_vm *vm, u32 flags)
+{
+	struct dune_vcpu *vcpu = kzalloc(sizeof(*vcpu), GFP_KERNEL_ACCOUNT);
+	struct file *file;
+	int err;
+
+	if (!vcpu)
+		return ERR_PTR(-ENOMEM);
+	dune_vm_get(vm);
+	vcpu->vm = vm;
+	vcpu->task = get_task_struct(current);
+	vcpu->cpu = -1;
+	vcpu->smap = flags & DUNE_VCPU_SMAP;
+	dune_vm_add_vcpu(vm, &vcpu->kick);
+	preempt_notifier_init(&vcpu->notifier, &vcpu_preempt_ops);
+	err = -ENOMEM;
+	vcpu->run = (void *)get_zeroed_page(GFP_KERNEL_ACCOUNT);
+	if (!vcpu->run)
+		goto free;
+	err = vendor->create(vcpu);
+	if (err)
+		goto free;
+	vendor->set_root(vcpu, vm->mirror ? mirror_eptp(vm->mirror) :
+					    shared_root(vm->mm));
+	file = anon_inode_getfile("[dune-vcpu]", &vcpu_fops, vcpu, O_RDWR);
+	if (!IS_ERR(file))
+		return file;
+	err = PTR_ERR(file);
+	vendor->destroy(vcpu);
+free:
+	vcpu_free(vcpu);
+	return ERR_PTR(err);
+}
+
+/* Returns a file descriptor or a negative errno. */
+int dune_vcpu_create(struct dune_vm *vm, u32 flags)
+{
+	int fd = get_unused_fd_flags(O_CLOEXEC);
+	struct file *file;
+
+	if (fd < 0)
+		return fd;
+	file = vcpu_open(vm, flags);
+	if (IS_ERR(file)) {
+		put_unused_fd(fd);
+		return PTR_ERR(file);
+	}
+	fd_install(fd, file);
+	return fd;
+}
+
+/*
+ * Put @file at number @fd, where @old is: what dup2() does, but @file comes
+ * from no other number. Takes over the reference to @file if it succeeds.
+ *
+ * The ioctl that calls this may have @old without a reference of its own, as
+ * may any system call of a process with one thread. The last reference is
+ * dropped on the way to user mode at the earliest (fput()), so @old lives until
+ * then.
+ */
+static int replace_file(unsigned int fd, struct file *old, struct file *file)
+{
+	struct files_struct *files = current->files;
+	struct fdtable *fdt;
+
+	spin_lock(&files->file_lock);
+	fdt = files_fdtable(files);
+	if (fd >= fdt->max_fds ||
+	    rcu_access_pointer(fdt->fd[array_index_nospec(fd, fdt->max_fds)]) != old) {
+		spin_unlock(&files->file_lock);
+		return -EBADF;
+	}
+	rcu_assign_pointer(fdt->fd[fd], file);
+	__set_bit(fd, fdt->close_on_exec);
+	spin_unlock(&files->file_lock);
+	filp_close(old, files);
+	return 0;
+}
+
+static long vcpu_renew(struct file *old,
+		       const struct dune_renew_vcpu __user *argument)
+{
+	struct dune_renew_vcpu renew;
+	struct dune_vm *vm;
+	struct file *file;
+	int err;
+
+	if (copy_from_user(&renew, argument, sizeof(renew)))
+		return -EFAULT;
+	if (renew.size != sizeof(renew) || renew.flags & ~DUNE_VCPU_FLAGS ||
+	    renew.reserved)
+		return -EINVAL;
+	vm = dune_vm_new();
+	if (IS_ERR(vm))
+		return PTR_ERR(vm);
+	file = vcpu_open(vm, renew.flags);
+	dune_vm_put(vm);
+	if (IS_ERR(file))
+		return PTR_ERR(file);
+	err = replace_file(renew.fd, old, file);
+	if (err)
+		fput(file);
+	return err;
+}
+
+static bool vcpu_is_mine(const struct dune_vcpu *vcpu)
+{
+	return current == vcpu->task && current->mm == vcpu->vm->mm;
+}
+
+static long vcpu_ioctl(struct file *file, unsigned int request,
+		       unsigned long argument)
+{
+	struct dune_vcpu *vcpu = file->private_data;
+	bool renew = request == DUNE_RENEW_VCPU;
+
+	if (request == DUNE_GET_INFO)
+		return dune_get_info((void __user *)argument);
+	if (vcpu_is_mine(vcpu) == renew)
+		return -EPERM;
+	switch (request) {
+	case DUNE_RUN:
+		return argument ? -EINVAL : vcpu_run_file(file, vcpu);
+	case DUNE_GET_STATE:
+		return vcpu_get_state(vcpu, (void __user *)argument);
+	case DUNE_SET_STATE:
+		return vcpu_set_state(vcpu, (void __user *)argument);
+	case DUNE_MAP_GRANULE:
+		return vcpu_map_granule(vcpu, (void __user *)argument);
+	case DUNE_RENEW_VCPU:
+		return vcpu_renew(file, (void __user *)argument);
+	default:
+		return -ENOTTY;
+	}
+}
+
 static const struct file_operations vcpu_fops = {
 	.owner = THIS_MODULE,
 	.release = vcpu_release,
@@ -458,39 +578,3 @@ static const struct file_operations vcpu_fops = {
 	.mmap = vcpu_mmap,
 	.llseek = noop_llseek,
 };
-
-/* Returns a file descriptor or a negative errno. */
-int dune_vcpu_create(struct dune_vm *vm)
-{
-	struct dune_vcpu *vcpu = kzalloc(sizeof(*vcpu), GFP_KERNEL_ACCOUNT);
-	int ret;
-
-	if (!vcpu)
-		return -ENOMEM;
-	dune_vm_get(vm);
-	vcpu->vm = vm;
-	vcpu->task = get_task_struct(current);
-	vcpu->cpu = -1;
-	dune_vm_add_vcpu(vm, &vcpu->kick);
-	preempt_notifier_init(&vcpu->notifier, &vcpu_preempt_ops);
-	ret = -ENOMEM;
-	vcpu->run = (void *)get_zeroed_page(GFP_KERNEL_ACCOUNT);
-	if (!vcpu->run)
-		goto free;
-	ret = vendor->create(vcpu);
-	if (ret)
-		goto free;
-	vendor->set_root(vcpu, vm->mirror ? mirror_eptp(vm->mirror) :
-					    shared_root(vm->mm));
-	ret = anon_inode_getfd("[dune-vcpu]", &vcpu_fops, vcpu,
-			       O_RDWR | O_CLOEXEC);
-	if (ret < 0)
-		goto destroy;
-	return ret;
-
-destroy:
-	vendor->destroy(vcpu);
-free:
-	vcpu_free(vcpu);
-	return ret;
-}

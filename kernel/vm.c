@@ -30,21 +30,31 @@ static int watch_memory(struct dune_vm *vm)
 	return err == -EINTR ? -ERESTARTNOINTR : err;
 }
 
-static int dune_vm_open(struct inode *inode, struct file *file)
+/* The calling process's; with one reference, or an ERR_PTR(). */
+struct dune_vm *dune_vm_new(void)
 {
 	struct dune_vm *vm = kzalloc(sizeof(*vm), GFP_KERNEL_ACCOUNT);
 	int err;
 
 	if (!vm)
-		return -ENOMEM;
+		return ERR_PTR(-ENOMEM);
 	vm->mm = current->mm;
 	err = watch_memory(vm);
 	if (err) {
 		kfree(vm);
-		return err;
+		return ERR_PTR(err);
 	}
 	kref_init(&vm->kref);
 	mmgrab(vm->mm);
+	return vm;
+}
+
+static int dune_vm_open(struct inode *inode, struct file *file)
+{
+	struct dune_vm *vm = dune_vm_new();
+
+	if (IS_ERR(vm))
+		return PTR_ERR(vm);
 	file->private_data = vm;
 	return 0;
 }
@@ -110,7 +120,7 @@ static u64 handled_signals(void)
 	return handled;
 }
 
-static long dune_get_info(struct dune_info __user *argument)
+long dune_get_info(struct dune_info __user *argument)
 {
 	struct dune_info info = { .size = sizeof(info) };
 	u32 size;
@@ -124,6 +134,10 @@ static long dune_get_info(struct dune_info __user *argument)
 	info.handled_signals = handled_signals();
 	if (dune_syscall_is_fast())
 		info.features |= DUNE_FEATURE_FAST_SYSCALL;
+	if (boot_cpu_has(X86_FEATURE_SMEP))
+		info.features |= DUNE_FEATURE_SMEP;
+	if (boot_cpu_has(X86_FEATURE_SMAP))
+		info.features |= DUNE_FEATURE_SMAP;
 	vendor->info(&info);
 	if (copy_to_user(argument, &info, sizeof(info)))
 		return -EFAULT;
@@ -137,12 +151,13 @@ static long dune_create_vcpu(struct dune_vm *vm,
 
 	if (copy_from_user(&create, argument, sizeof(create)))
 		return -EFAULT;
-	if (create.size != sizeof(create) || create.flags ||
+	if (create.size != sizeof(create) ||
+	    create.flags & ~DUNE_VCPU_FLAGS ||
 	    create.reserved[0] || create.reserved[1])
 		return -EINVAL;
 	if (current->mm != vm->mm)
 		return -EPERM;
-	return dune_vcpu_create(vm);
+	return dune_vcpu_create(vm, create.flags);
 }
 
 static long dune_vm_ioctl(struct file *file, unsigned int request,

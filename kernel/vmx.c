@@ -246,7 +246,7 @@ static void vmx_info(struct dune_info *info)
 	info->address_bits = min_t(u32, boot_cpu_data.x86_phys_bits, 47);
 	info->granules = mirror_granules();
 	info->guest_cr0 = DUNE_GUEST_CR0;
-	info->guest_cr4 = guest_cr4();
+	info->guest_cr4 = guest_cr4(false);
 	info->guest_efer = EFER_SCE | EFER_LME | EFER_LMA | EFER_NX;
 	if (info->guest_cr4 & X86_CR4_PCIDE)
 		info->features |= DUNE_FEATURE_PCID;

@@ -123,6 +123,7 @@ struct vcpu_hw {
 	u64 vpid_generation;
 	u16 vpid;
 	u32 controls;
+	u64 cr4;
 	u32 event;
 	u32 event_error;
 	u64 rip;

@@ -61,6 +61,7 @@ int vmx_create(struct dune_vcpu *vcpu)
 	hw->vmcs_pa = __pa(hw->vmcs);
 	hw->cpu = -1;
 	hw->controls = vmx_controls.cpu;
+	hw->cr4 = guest_cr4(vcpu->smap);
 	hw->rflags = X86_EFLAGS_FIXED;
 	hw->pending = VMX_PENDING_SETUP | VMX_PENDING_CONTROLS |
 		      VMX_PENDING_REGS;

@@ -4,21 +4,34 @@
  * each has a place to go on with -EFAULT (fixup.c), used by the page-fault
  * and protection-fault handlers in the guest and by the host half for faults
  * of the process's mappings. And the memcpy() and memset() of the core.
+ *
+ * RFLAGS.AC is set from the check of dune_process.smap until the instruction
+ * is done or has failed, so that it may reach pages of ring 3.
  */
 #include "layout.h"
 
 	.text
+
+.macro USER_ACCESS instruction
+	cmpb	$0, dune_process + P_SMAP(%rip)
+	je	9f
+	\instruction
+9:
+.endm
 
 /* long dune_copy(dst, src, n) */
 	.globl	dune_copy, dune_copy_insn, dune_copy_fail
 	.hidden	dune_copy_insn, dune_copy_fail
 dune_copy:
 	movq	%rdx, %rcx
+	USER_ACCESS stac
 dune_copy_insn:
 	rep movsb
+	USER_ACCESS clac
 	xorl	%eax, %eax
 	ret
 dune_copy_fail:
+	USER_ACCESS clac
 	movq	$EFAULT_RESULT, %rax
 	ret
 
@@ -26,11 +39,14 @@ dune_copy_fail:
 	.globl	dune_probe_write, dune_probe_insn, dune_probe_fail
 	.hidden	dune_probe_write, dune_probe_insn, dune_probe_fail
 dune_probe_write:
+	USER_ACCESS stac
 dune_probe_insn:
 	lock orb $0, (%rdi)
+	USER_ACCESS clac
 	xorl	%eax, %eax
 	ret
 dune_probe_fail:
+	USER_ACCESS clac
 	movq	$EFAULT_RESULT, %rax
 	ret
 
@@ -41,22 +57,28 @@ dune_xrstor:
 	movl	%esi, %eax
 	movq	%rsi, %rdx
 	shrq	$32, %rdx
+	USER_ACCESS stac
 dune_xrstor_insn:
 	xrstor64 (%rdi)
+	USER_ACCESS clac
 	xorl	%eax, %eax
 	ret
 dune_xrstor_fail:
+	USER_ACCESS clac
 	movq	$EFAULT_RESULT, %rax
 	ret
 
 	.globl	dune_fxrstor, dune_fxrstor_insn, dune_fxrstor_fail
 	.hidden	dune_fxrstor, dune_fxrstor_insn, dune_fxrstor_fail
 dune_fxrstor:
+	USER_ACCESS stac
 dune_fxrstor_insn:
 	fxrstor64 (%rdi)
+	USER_ACCESS clac
 	xorl	%eax, %eax
 	ret
 dune_fxrstor_fail:
+	USER_ACCESS clac
 	movq	$EFAULT_RESULT, %rax
 	ret
 

@@ -39,7 +39,7 @@ extern "C" {
 /**
  * struct dune_config - how to enter; all zero but size is a good default
  * @size:	sizeof(struct dune_config)
- * @flags:	zero
+ * @flags:	DUNE_ENTER_*
  * @arena:	memory for page tables and thread blocks, 64 KB aligned, mapped
  *		readable and writable, zeroed; NULL: libdune finds its own
  *		(up to 256 MB, of which it uses what it touches)
@@ -56,6 +56,14 @@ struct dune_config {
 	uint64_t super_size;
 	uint64_t reserved[4];
 };
+
+/*
+ * With a supervisor range that holds all of ring 0's code, data and stacks:
+ * CR4.SMEP and CR4.SMAP are set where the processor has them. Ring 0 then
+ * executes no memory outside the range, and touches it by dune_copy() alone;
+ * anything else there is a page fault.
+ */
+#define DUNE_ENTER_SMAP		(1U << 0)
 
 /**
  * dune_enter() - take the calling thread into guest mode

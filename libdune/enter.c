@@ -35,6 +35,10 @@ static int init_process(const struct dune_config *cfg)
 		return err;
 	p->super_base = cfg->super_base;
 	p->super_size = cfg->super_size;
+	if (cfg->flags & DUNE_ENTER_SMAP) {
+		p->vcpu_flags = DUNE_VCPU_SMAP;
+		p->smap = !!(p->info.features & DUNE_FEATURE_SMAP);
+	}
 	dune_pt_init(have_1g_pages());
 	p->root = dune_pt_new();
 	if (!p->root)
@@ -63,8 +67,10 @@ static int check(const struct dune_config *cfg)
 
 	for (i = 0; i < 4; i++)
 		any |= cfg->reserved[i];
-	if (cfg->size != sizeof(*cfg) || any || cfg->flags ||
+	if (cfg->size != sizeof(*cfg) || any || (cfg->flags & ~DUNE_ENTER_SMAP) ||
 	    ((cfg->super_base | cfg->super_size) & (GB - 1)))
+		return -EINVAL;
+	if ((cfg->flags & DUNE_ENTER_SMAP) && !cfg->super_size)
 		return -EINVAL;
 	return 0;
 }

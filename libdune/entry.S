@@ -78,14 +78,19 @@
 /*
  * dune_stubs: 16 bytes for each vector of the IDT. The processor pushes an
  * error code for vectors 8, 10 to 14, 17, 21, 29 and 30.
+ *
+ * dune_stubs_smap, for CR4.SMAP: ring 0 is interrupted in copy.S with AC set,
+ * and no handler may run so. (From ring 3 AC is cleared with the other flags.)
  */
-	.globl	dune_stubs
-	.hidden	dune_stubs
+.macro STUBS name, clac
+	.globl	\name
+	.hidden	\name
 	.balign	16
-dune_stubs:
+\name:
 	vector = 0
 	.rept	VEC_GATES
 	.balign	16
+	\clac
 	.if	!((1 << vector) & 0x60227d00) || vector == VEC_SIGNAL
 	pushq	$0
 	.endif
@@ -103,6 +108,10 @@ dune_stubs:
 	.endif
 	vector = vector + 1
 	.endr
+.endm
+
+	STUBS	dune_stubs
+	STUBS	dune_stubs_smap, clac
 
 	.balign	16
 page_fault:

@@ -57,7 +57,7 @@ void dune_gdt_init(struct dune_thread *t)
 void dune_idt_init(void)
 {
 	u64 *gate = dune_process.idt;
-	u64 stub = (u64)dune_stubs;
+	u64 stub = (u64)(dune_process.smap ? dune_stubs_smap : dune_stubs);
 	u64 type;
 	int v;
 

@@ -21,7 +21,10 @@ static long probe(u64 address, u32 flags)
 	return dune_host_probe_read((const void *)address);
 }
 
-/* Touch without a signal to the program, even if it blocks them. */
+/*
+ * Touch without a signal to the program, even if it blocks them: a blocked one
+ * that waits for it goes on waiting (dune_host_send_held()).
+ */
 static long probe_silent(struct dune_thread *t, u64 address, u32 flags)
 {
 	u64 set = FAULTS, old;
@@ -32,6 +35,8 @@ static long probe_silent(struct dune_thread *t, u64 address, u32 flags)
 	ret = probe(address, flags);
 	sys4(__NR_rt_sigprocmask, SIG_SETMASK, (long)&old, 0, 8);
 	WRITE_ONCE(t->touch_silent, 0);
+	if (unlikely(t->held_set))
+		dune_host_send_held(t);
 	return ret;
 }
 
@@ -62,14 +67,23 @@ static void exec_fault(u64 address)
 	     (long)&info);
 }
 
+/*
+ * A fault for which the host half found no reason. The same one again is
+ * progress where a system call was made in between: the program's, or the
+ * library's, which sets the signal mask for each handler that runs.
+ */
 static void count_repeats(struct dune_thread *t)
 {
 	const struct dune_run *run = t->run;
+	u64 calls = run->counters[DUNE_COUNT_SYSCALL_FAST] +
+		    run->counters[DUNE_COUNT_SYSCALL_SLOW] +
+		    run->counters[DUNE_COUNT_HOSTCALL];
 
 	if (t->fault_rip != run->regs.rip ||
-	    t->fault_address != run->fault_address) {
+	    t->fault_address != run->fault_address || t->fault_calls != calls) {
 		t->fault_rip = run->regs.rip;
 		t->fault_address = run->fault_address;
+		t->fault_calls = calls;
 		t->fault_repeats = 0;
 	}
 	if (++t->fault_repeats > MAX_REPEATS)
@@ -123,13 +137,15 @@ void dune_host_fault(struct dune_thread *t)
 	/* A signal that waits comes first; then the fault again. */
 	if (READ_ONCE(t->nsig) && (run->regs.rflags & RFLAGS_IF))
 		return;
-	count_repeats(t);
 	if (fixup) {
 		if (probe_silent(t, run->fault_address, run->fault_flags))
 			run->regs.rip = fixup;
+		else
+			count_repeats(t);
 		return;
 	}
 	if (!probe(run->fault_address, run->fault_flags)) {
+		count_repeats(t);
 		if (run->fault_flags & DUNE_FAULT_EXEC)
 			exec_fault(run->fault_address);
 		else

@@ -6,7 +6,9 @@
  * A child with memory of its own (fork) has a copy of its parent's block, and
  * goes on in it. A child that shares memory (vfork, posix_spawn) gets a new
  * block, which the parent frees when the kernel lets it go on, for then the
- * child has another program or is dead. Either makes a vCPU of its own; it
+ * child has another program or is dead. Either makes a vCPU of its own in the
+ * place of its parent's descriptor, which needs nothing that the child may have
+ * given up or used up: a path, rights, a free descriptor. The child
  * begins in the guest with the parent's frame, where the result is 0.
  */
 #include "internal.h"
@@ -42,7 +44,7 @@ static struct dune_thread *new_block(struct dune_thread *t,
 	}
 	if (c->flags & CLONE_VFORK)
 		child->altstack = t->altstack;
-	child->vcpu = t->vcpu;		/* the parent's, to close */
+	child->vcpu = t->vcpu;		/* the parent's, to renew */
 	child->state = t->state;
 	child->root = t->root;
 	dune_state_move(child, &child->state);
@@ -139,12 +141,14 @@ void dune_host_child(struct dune_thread *t)
 		start_process(t);
 	if (t->child_flags & CLONE_CLEAR_SIGHAND)
 		dune_host_clear(t->sighand);
-	if (!(t->child_flags & CLONE_FILES))
-		dune_vcpu_close(t);
 	t->child_tf->rax = 0;
 	if (t->child_rsp)
 		t->child_tf->rsp = t->child_rsp;
-	err = dune_vcpu_open(t, dune_device_open());
+	/* Who shares the parent's descriptors must leave the parent's vCPU. */
+	if (t->child_flags & CLONE_FILES)
+		err = dune_vcpu_open(t, dune_device_open());
+	else
+		err = dune_vcpu_renew(t);
 	if (err)
 		dune_host_fatal(t, "a child could not enter guest mode",
 				SIGKILL);

@@ -178,6 +178,36 @@ static void abort_call(struct kucontext *uc)
 		uc->mc.rip = (u64)dune_host_abort;
 }
 
+/*
+ * A signal of a process while a silent probe has unblocked it: keep it. A second
+ * one while the first waits is lost, as always with these numbers (signal(7)).
+ */
+static void hold(struct dune_thread *t, int sig, const struct ksiginfo *info)
+{
+	if (t->held_set & sigbit(sig))
+		return;
+	t->held[sig == SIGBUS] = *info;
+	t->held_set |= sigbit(sig);
+}
+
+/* The mask is the program's again: from here on the kernel has them. */
+void dune_host_send_held(struct dune_thread *t)
+{
+	static const int sigs[] = { SIGSEGV, SIGBUS };
+	u64 set = t->held_set;
+	struct ksiginfo info;
+	int i;
+
+	t->held_set = 0;
+	for (i = 0; i < 2; i++) {
+		if (!(set & sigbit(sigs[i])))
+			continue;
+		info = t->held[i];
+		sys4(__NR_rt_tgsigqueueinfo, sys3(__NR_getpid, 0, 0, 0),
+		     sys3(__NR_gettid, 0, 0, 0), sigs[i], (long)&info);
+	}
+}
+
 void dune_host_handler(int sig, struct ksiginfo *info, struct kucontext *uc)
 {
 	struct dune_thread *t = (void *)((u64)uc & ~(BLOCK_SIZE - 1ULL));
@@ -191,6 +221,10 @@ void dune_host_handler(int sig, struct ksiginfo *info, struct kucontext *uc)
 	act = &t->sighand->action[sig];
 	if (fault && t->touch_silent) {
 		uc->mc.rip = (u64)dune_host_probe_fail;
+		return;
+	}
+	if (t->touch_silent && (sigbit(sig) & FAULTS)) {
+		hold(t, sig, info);
 		return;
 	}
 	if (act->handler == SIG_IGN && !fault)

@@ -16,7 +16,10 @@ struct dune_thread *dune_thread_new(void);
 void dune_thread_free(struct dune_thread *t);
 long dune_device_open(void);
 long dune_vcpu_open(struct dune_thread *t, long dev);
-void dune_vcpu_close(struct dune_thread *t);
+long dune_vcpu_renew(struct dune_thread *t);
+
+/* A vCPU's descriptor that came by execve, for dune_enter() to use; -1: none */
+extern int dune_vcpu_inherited;
 
 /* hypercall.c: addresses in the code that has the vendor's hypercalls */
 struct dune_calls {
@@ -72,6 +75,7 @@ void dune_host_handler(int sig, struct ksiginfo *info, struct kucontext *uc);
 long dune_host_install(int sig, const struct ksigaction *act);
 void dune_host_import(void);
 void dune_host_clear(struct dune_sighand *sh);
+void dune_host_send_held(struct dune_thread *t);
 void dune_real_action(int sig, const struct ksigaction *act,
 		      struct ksigaction *real);
 
@@ -80,7 +84,7 @@ long dune_host_fork(struct dune_thread *t, struct dune_clone *c);
 void dune_host_child(struct dune_thread *t) __noreturn;
 
 /* entry.S: guest */
-extern const char dune_stubs[], dune_tf_resume[];
+extern const char dune_stubs[], dune_stubs_smap[], dune_tf_resume[];
 long dune_ring3_enter(const struct dune_tf *tf);
 extern dune_syscall_fn dune_syscall_handler;
 
@@ -92,6 +96,23 @@ int dune_pf_early(u64 address);
 
 /* syscall.c: guest */
 extern const u64 dune_special[SYSCALL_MAX / 64];
+
+/*
+ * Around plain accesses of ring 0 to memory that ring 3 can reach, as copy.S
+ * makes them for itself: SMAP makes such accesses fault outside (SDM volume 3,
+ * 4.6.1). The addresses must have been checked.
+ */
+ALWAYS_INLINE void user_access_begin(void)
+{
+	if (dune_process.smap)
+		__asm__ volatile("stac" : : : "memory", "cc");
+}
+
+ALWAYS_INLINE void user_access_end(void)
+{
+	if (dune_process.smap)
+		__asm__ volatile("clac" : : : "memory", "cc");
+}
 
 /* copy.S: guest */
 long dune_probe_write(void *p);

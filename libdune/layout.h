@@ -54,6 +54,9 @@
 #define TF_RSP			160
 #define TF_SIZE			176
 
+/* struct dune_process */
+#define P_SMAP			16
+
 /* struct dune_run, whose first member is struct dune_regs */
 #define RUN_RBX			24
 #define RUN_RSP			32

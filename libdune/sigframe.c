@@ -143,6 +143,7 @@ int dune_sigframe_push(struct dune_thread *t, struct dune_tf *tf,
 	    overflows(t, tf, top, at) || !writable(tf, at, top - at))
 		return -EFAULT;
 
+	user_access_begin();
 	save_fpu(fpu, size);
 	f->restorer = e->action.restorer;
 	f->info = e->info;
@@ -154,6 +155,7 @@ int dune_sigframe_push(struct dune_thread *t, struct dune_tf *tf,
 	f->uc.sigmask = e->oldmask;
 	save_regs(&f->uc.mc, tf, e);
 	f->uc.mc.fpstate = fpu;
+	user_access_end();
 	if (t->altstack.flags & SS_AUTODISARM)
 		t->altstack = (struct kstack){ .flags = SS_DISABLE };
 

@@ -137,43 +137,55 @@ static long get_info(int dev)
 	return err;
 }
 
-static long make_vcpu(struct dune_thread *t, int dev)
+/* The rest of what makes a vCPU of a new descriptor. */
+static long start_vcpu(struct dune_thread *t, int fd)
 {
-	struct dune_create_vcpu create = { .size = sizeof(create) };
-	long fd, err, run;
+	long err, run = map_run(t, fd);
 
-	fd = sys3(__NR_ioctl, dev, DUNE_CREATE_VCPU, (long)&create);
-	if (fd < 0)
-		return fd;
-	run = map_run(t, fd);
-	if (run < 0 && run > -4096) {
-		err = run;
-		goto err_close;
-	}
+	if (run < 0 && run > -4096)
+		return run;
 	err = dune_granule_tell_all(fd);
 	if (!err)
 		err = sys3(__NR_ioctl, fd, DUNE_SET_STATE, (long)&t->state);
-	if (err)
-		goto err_unmap;
-	t->vcpu = move_high(fd);
+	if (err) {
+		unmap_run(t, (void *)run);
+		return err;
+	}
 	t->migrations = 0;
 	t->run = (struct dune_run *)run;
 	t->run->regs = t->regs;
 	return 0;
+}
 
-err_unmap:
-	unmap_run(t, (void *)run);
-err_close:
-	sys3(__NR_close, fd, 0, 0);
+static long make_vcpu(struct dune_thread *t, int dev)
+{
+	struct dune_create_vcpu create = {
+		.size = sizeof(create),
+		.flags = dune_process.vcpu_flags,
+	};
+	long fd, err;
+
+	fd = sys3(__NR_ioctl, dev, DUNE_CREATE_VCPU, (long)&create);
+	if (fd < 0)
+		return fd;
+	err = start_vcpu(t, fd);
+	if (err)
+		sys3(__NR_close, fd, 0, 0);
+	else
+		t->vcpu = move_high(fd);
 	return err;
 }
+
+int dune_vcpu_inherited = -1;
 
 /* A descriptor for dune_vcpu_open(); also fills dune_process.info. */
 long dune_device_open(void)
 {
-	long dev = sys3(__NR_open, (long)"/dev/dune", O_RDWR | O_CLOEXEC, 0);
+	long dev = dune_vcpu_inherited;
 	long err;
 
+	if (dev < 0)
+		dev = sys3(__NR_open, (long)"/dev/dune", O_RDWR | O_CLOEXEC, 0);
 	if (dev < 0)
 		return dev;
 	err = get_info(dev);
@@ -183,9 +195,22 @@ long dune_device_open(void)
 	return err;
 }
 
+/* A vCPU for the calling thread in the place of an inherited one, t->vcpu. */
+long dune_vcpu_renew(struct dune_thread *t)
+{
+	struct dune_renew_vcpu renew = {
+		.size = sizeof(renew),
+		.flags = dune_process.vcpu_flags,
+		.fd = t->vcpu,
+	};
+	long err = sys3(__NR_ioctl, t->vcpu, DUNE_RENEW_VCPU, (long)&renew);
+
+	return err ? err : start_vcpu(t, t->vcpu);
+}
+
 /*
  * A vCPU for the calling thread, starting with t->state and t->regs. @dev, of
- * dune_device_open(), is closed; if it is an error, it is returned.
+ * dune_device_open(), is closed or used; if it is an error, it is returned.
  */
 long dune_vcpu_open(struct dune_thread *t, long dev)
 {
@@ -193,13 +218,12 @@ long dune_vcpu_open(struct dune_thread *t, long dev)
 
 	if (dev < 0)
 		return dev;
+	if (dev == dune_vcpu_inherited) {
+		t->vcpu = dev;
+		dune_vcpu_inherited = -1;
+		return dune_vcpu_renew(t);
+	}
 	err = make_vcpu(t, dev);
 	sys3(__NR_close, dev, 0, 0);
 	return err;
-}
-
-void dune_vcpu_close(struct dune_thread *t)
-{
-	sys3(__NR_close, t->vcpu, 0, 0);
-	t->vcpu = -1;
 }

@@ -74,8 +74,8 @@ struct dune_thread {
 	struct dune_run *run;		/* NULL while there is no vCPU */
 	void *run_place;		/* pages of the arena that *run covers */
 	int vcpu;			/* its file descriptor */
-	u32 fault_repeats;		/* of the same fault */
-	u64 fault_rip, fault_address;
+	u32 fault_repeats;		/* of the same fault, without any progress */
+	u64 fault_rip, fault_address, fault_calls;
 	u64 migrations;			/* counter when the GDT's CPU was right */
 
 	struct dune_sighand *sighand;
@@ -83,6 +83,7 @@ struct dune_thread {
 	u64 temp_mask;			/* of sigsuspend and its like */
 	u32 temp_mask_on;
 	u32 touch_silent;		/* a fault of the probe is no signal */
+	u64 held_set;			/* SIGSEGV and SIGBUS that came meanwhile */
 	struct kstack altstack;
 	struct dune_thread *next;	/* dune_process.threads */
 
@@ -98,6 +99,7 @@ struct dune_thread {
 	u64 child_rsp;
 	u64 child_flags;		/* of clone() */
 	struct dune_sigentry queue[DUNE_SIGQUEUE];
+	struct ksiginfo held[2];	/* of held_set */
 
 	u8 ring0_stack[RING0_STACK_TOP - RING0_STACK_BOTTOM]
 		__aligned(0x1000);
@@ -154,6 +156,8 @@ struct dune_process {
 	u32 ready;
 	u32 imported;			/* handlers from before dune_enter() */
 	u32 no_1g;			/* the processor has no pages of 1 GB */
+	u32 smap;			/* CR4.SMAP is set; without it STAC may be #UD */
+	u32 vcpu_flags;			/* of DUNE_CREATE_VCPU */
 	struct dune_arena arena;
 	u64 tables;			/* pages in use as page tables */
 	struct dune_info info;
@@ -170,6 +174,7 @@ struct dune_process {
 } __aligned(4096);
 
 _Static_assert(sizeof(struct dune_process) == 4096, "more than a page");
+_Static_assert(offsetof(struct dune_process, smap) == P_SMAP, "layout");
 
 extern struct dune_process dune_process;
 

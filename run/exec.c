@@ -7,7 +7,7 @@
  *
  *   dune-run --tree=LIST --name=NAME -- ARGV0 ARGS...
  *
- * LIST is "image,self,memory,report,flags": numbers of open descriptors (no
+ * LIST is "image,self,vcpu,memory,report,flags": numbers of open descriptors (no
  * memory and report without --stats), and 1 or 0: whether the report goes to
  * a file. NAME is what the kernel calls
  * the file name: AT_EXECFN, and the process's name.
@@ -231,6 +231,7 @@ static void inherit(int image, bool yes)
 {
 	set_inherited(image, yes);
 	set_inherited(files_hidden(HIDDEN_SELF), yes);
+	set_inherited(files_hidden(HIDDEN_VCPU), yes);
 	set_inherited(files_hidden(HIDDEN_STATS), yes);
 	set_inherited(files_hidden(HIDDEN_REPORT), yes);
 }
@@ -249,6 +250,7 @@ static void write_list(char *to, const char *end, int image)
 
 	p = append_fd(p, end, image);
 	p = append_fd(p, end, files_hidden(HIDDEN_SELF));
+	p = append_fd(p, end, files_hidden(HIDDEN_VCPU));
 	p = append_fd(p, end, files_hidden(HIDDEN_STATS));
 	p = append_fd(p, end, files_hidden(HIDDEN_REPORT));
 	text_number(p, end, stats_to_file());
@@ -269,16 +271,19 @@ static int take_number(const char **list)
 /* The other end: take over the descriptors of --tree=LIST. */
 void exec_resume(const char *list, int *image)
 {
-	int self, memory, report, flags;
+	int self, vcpu, memory, report, flags;
 
 	*image = take_number(&list);
 	self = take_number(&list);
+	vcpu = take_number(&list);
 	memory = take_number(&list);
 	report = take_number(&list);
 	flags = take_number(&list);
 	set_inherited(*image, false);
 	if (self >= 0)
 		files_hide(HIDDEN_SELF, self);
+	if (vcpu >= 0)
+		dune_vcpu_inherit(vcpu);
 	if (memory >= 0)
 		stats_adopt(memory, report, flags & 1);
 }

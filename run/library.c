@@ -7,10 +7,17 @@
 
 int dune_vcpu_fd(void);
 long dune_vcpu_fd_move(void);
+void dune_vcpu_inherit(int fd);
 
 int dune_vcpu_fd(void)
 {
 	return dune_active() ? dune_self()->vcpu : -1;
+}
+
+/* Before entering: @fd is the vCPU of the program that called execve. */
+void dune_vcpu_inherit(int fd)
+{
+	dune_vcpu_inherited = fd;
 }
 
 /* Another number for it, and the old one free. */

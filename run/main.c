@@ -165,6 +165,7 @@ static void enter(void)
 		.size = sizeof(config),
 		.arena = (void *)ARENA_BASE,
 		.arena_size = ARENA_SIZE,
+		.flags = DUNE_ENTER_SMAP,
 		.super_base = GRANULE_BASE,
 		.super_size = GRANULE_SIZE,
 	};
@@ -195,7 +196,6 @@ void run_main(u64 *stack)
 	struct image image;
 	struct start start;
 	int program = -1;
-	u64 *vdso;
 	long err;
 
 	start_find(&start, stack);
@@ -226,6 +226,7 @@ void run_main(u64 *stack)
 	tf.rsp = start_stack(&start, options.first, options.name, &image);
 	tf.rip = image.entry;
 	tf.rflags = 0x202;
+	start_patch_vdso(&start);
 	err = start_areas(&start, &image);
 	if (err)
 		die(126, "prctl(PR_SET_MM_MAP)", text_errno(err),
@@ -233,12 +234,12 @@ void run_main(u64 *stack)
 	if (image.stack_executable)
 		SYS3(__NR_mprotect, tf.rsp & ~(PAGE_BYTES - 1), PAGE_BYTES,
 		     PROT_READ | PROT_WRITE | PROT_EXEC | PROT_GROWSDOWN);
-	vdso = start_aux(&start, AT_SYSINFO_EHDR);
-	if (vdso)
-		start_patch_vdso(*vdso);
 
+	/* from here on nothing of the program's is touched but by user.c */
+	if (image.entry >= USER_END)
+		die(126, options.name, NULL, "its entry point is no address of a program");
 	enter();
 	dune_syscall_set(check_syscall);
 	err = dune_ring3(&tf);
-	die(126, options.name, text_errno(err), "its entry point is no address of a program");
+	die(126, "ring 3", text_errno(err), NULL);
 }

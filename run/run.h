@@ -30,6 +30,7 @@
 /* libdune's, for this runtime */
 int dune_vcpu_fd(void);
 long dune_vcpu_fd_move(void);
+void dune_vcpu_inherit(int fd);
 extern long (*dune_forward_tf)(struct dune_tf *tf, long nr);
 
 typedef uint8_t u8;
@@ -133,7 +134,7 @@ u64 start_stack(struct start *s, unsigned int drop, const char *name,
 		const struct image *image);
 bool start_randomized(void);
 long start_areas(const struct start *s, const struct image *image);
-void start_patch_vdso(u64 vdso);
+void start_patch_vdso(const struct start *s);
 
 /* check.c: the checks of syscalls.def, and the way on */
 void check_syscall(struct dune_tf *tf);

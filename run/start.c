@@ -163,8 +163,12 @@ long start_areas(const struct start *s, const struct image *image)
  * descriptor table (arch/x86/include/asm/segment.h, vdso_read_cpunode), and
  * the guest has a table of its own: make it a system call. The time functions
  * read the TSC and need nothing.
+ *
+ * Returns false where the vDSO cannot be executed any more: it may be made
+ * writable, but not executable again (PR_SET_MDWE, MemoryDenyWriteExecute= of
+ * systemd).
  */
-void start_patch_vdso(u64 vdso)
+static bool patch_vdso(u64 vdso)
 {
 	static const u8 code[] = {
 		0xb8, 0x35, 0x01, 0x00, 0x00,	/* mov $__NR_getcpu, %eax */
@@ -192,7 +196,7 @@ void start_patch_vdso(u64 vdso)
 			hash = (const void *)(vdso + d->d_un.d_ptr);
 	}
 	if (!symbols || !names || !hash)
-		return;
+		return true;
 	size = (size + PAGE_BYTES - 1) & ~(PAGE_BYTES - 1);
 	for (i = 0; i < hash[1]; i++) {
 		volatile u8 *to = (volatile u8 *)(vdso + symbols[i].st_value);
@@ -202,10 +206,20 @@ void start_patch_vdso(u64 vdso)
 			continue;
 		/* the mapping cannot be split: all of it, for a moment */
 		if (SYS3(__NR_mprotect, vdso, size, PROT_READ | PROT_WRITE) < 0)
-			return;
+			return true;
 		for (k = 0; k < sizeof(code); k++)
 			to[k] = code[k];
-		SYS3(__NR_mprotect, vdso, size, PROT_READ | PROT_EXEC);
-		return;
+		return !SYS3(__NR_mprotect, vdso, size, PROT_READ | PROT_EXEC);
 	}
+	return true;
+}
+
+/* Before the kernel is told of the vectors (start_areas()). */
+void start_patch_vdso(const struct start *s)
+{
+	u64 *vdso = start_aux(s, AT_SYSINFO_EHDR);
+
+	/* libc makes system calls where there is no vDSO */
+	if (vdso && !patch_vdso(*vdso))
+		drop_aux(s, AT_SYSINFO_EHDR);
 }

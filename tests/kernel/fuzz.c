@@ -257,9 +257,10 @@ static void random_ioctl(void)
 {
 	static const unsigned int known[] = {
 		DUNE_GET_INFO, DUNE_CREATE_VCPU, DUNE_GET_STATE, DUNE_SET_STATE, DUNE_RUN, DUNE_MAP_GRANULE,
+		DUNE_RENEW_VCPU,
 	};
 	static u64 buffer[64];
-	unsigned int request = known[below(6)];
+	unsigned int request = known[below(sizeof(known) / sizeof(known[0]))];
 	u64 argument = chance(4) ? value() : (u64)buffer;
 	int fd = chance(2) ? g.fd : g.dev;
 

@@ -184,6 +184,22 @@ static void make_tables(struct guest *g)
 	}
 }
 
+static int map_vcpu(struct guest *g)
+{
+	g->run = mmap(NULL, g->info.run_size, PROT_READ | PROT_WRITE, MAP_SHARED, g->fd, 0);
+	if (g->run == MAP_FAILED)
+		return -errno;
+	guest_vmx = g->info.vendor == DUNE_VENDOR_VMX;
+	guest_hypercall = guest_vmx ? guest_hypercall_vmx : guest_hypercall_svm;
+	for (u32 n = 0; n < granules.used; n++) {
+		int err = map_granule(g, n);
+
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
 int guest_vcpu(struct guest *g)
 {
 	struct dune_create_vcpu create = { .size = sizeof(create) };
@@ -199,18 +215,7 @@ int guest_vcpu(struct guest *g)
 	g->fd = ioctl(g->dev, DUNE_CREATE_VCPU, &create);
 	if (g->fd < 0)
 		return -errno;
-	g->run = mmap(NULL, g->info.run_size, PROT_READ | PROT_WRITE, MAP_SHARED, g->fd, 0);
-	if (g->run == MAP_FAILED)
-		return -errno;
-	guest_vmx = g->info.vendor == DUNE_VENDOR_VMX;
-	guest_hypercall = guest_vmx ? guest_hypercall_vmx : guest_hypercall_svm;
-	for (u32 n = 0; n < granules.used; n++) {
-		int err = map_granule(g, n);
-
-		if (err)
-			return err;
-	}
-	return 0;
+	return map_vcpu(g);
 }
 
 static struct dune_segment segment(u16 selector, u16 attributes, u64 base)
@@ -218,12 +223,8 @@ static struct dune_segment segment(u16 selector, u16 attributes, u64 base)
 	return (struct dune_segment){ selector, attributes, 0xffffffff, base };
 }
 
-int guest_try_open(struct guest *g)
+static int make_guest(struct guest *g)
 {
-	int err = guest_vcpu(g);
-
-	if (err)
-		return err;
 	g->mem = mmap(NULL, sizeof(*g->mem), PROT_READ | PROT_WRITE,
 		      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (g->mem == MAP_FAILED)
@@ -256,6 +257,27 @@ int guest_try_open(struct guest *g)
 	s->lstar = (u64)guest_lstar0;
 	s->sfmask = 0;
 	return guest_set_state(g, s);
+}
+
+int guest_try_open(struct guest *g)
+{
+	int err = guest_vcpu(g);
+
+	return err ? err : make_guest(g);
+}
+
+int guest_adopt(struct guest *g, int fd)
+{
+	int err;
+
+	memset(g, 0, sizeof(*g));
+	g->dev = -1;
+	g->fd = fd;
+	g->info.size = sizeof(g->info);
+	if (ioctl(fd, DUNE_GET_INFO, &g->info))
+		return -errno;
+	err = map_vcpu(g);
+	return err ? err : make_guest(g);
 }
 
 void guest_open(struct guest *g)

@@ -101,7 +101,9 @@ struct guest {
 
 /* Make everything; 0 or -errno of the step that failed. */
 int guest_try_open(struct guest *g);
-/* The same, but failure ends the program with words. */
+/* The same with a vCPU that there is already. */
+int guest_adopt(struct guest *g, int fd);
+/* The first, but failure ends the program with words. */
 void guest_open(struct guest *g);
 void guest_close(struct guest *g);
 /* Make the vCPU only: device, vCPU, run page. 0 or -errno. */

@@ -17,6 +17,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -70,7 +71,8 @@ static void device(void)
 	ok(info.run_size == 4096, "the run page is a page");
 	ok(info.vendor == DUNE_VENDOR_SVM ? !info.granules :
 	   info.granules >= 2 && (u64)info.granules << 30 <= 1UL << info.address_bits, "granules: %u", info.granules);
-	ok(!(info.features & ~(DUNE_FEATURE_FAST_SYSCALL | DUNE_FEATURE_PCID)), "no unknown feature");
+	ok(!(info.features & ~(DUNE_FEATURE_FAST_SYSCALL | DUNE_FEATURE_PCID | DUNE_FEATURE_SMEP |
+			       DUNE_FEATURE_SMAP)), "no unknown feature");
 
 	static const u32 sizes[] = { 0, 4, 56, 63, 65, 4096, 0xffffffff };
 
@@ -121,7 +123,7 @@ static void create(void)
 		ok(call(g.dev, DUNE_CREATE_VCPU, &c) == -EINVAL, "DUNE_CREATE_VCPU with size %u: EINVAL", sizes[i]);
 	}
 	c.size = sizeof(c);
-	for (int bit = 0; bit < 32; bit += 5) {
+	for (int bit = 1; bit < 32; bit += 5) {
 		c.flags = 1U << bit;
 		ok(call(g.dev, DUNE_CREATE_VCPU, &c) == -EINVAL, "DUNE_CREATE_VCPU with flag %d: EINVAL", bit);
 	}
@@ -142,7 +144,7 @@ static void create(void)
 
 static void vcpu(void)
 {
-	static const unsigned int unknown[] = { 0xde11, 0xde13, 0xc138de10, DUNE_GET_INFO, DUNE_CREATE_VCPU, 0xae80 };
+	static const unsigned int unknown[] = { 0xde11, 0xde13, 0xc138de10, 0xde14, DUNE_CREATE_VCPU, 0xae80 };
 	struct dune_state s;
 
 	for (unsigned int i = 0; i < sizeof(unknown) / sizeof(unknown[0]); i++) {
@@ -358,6 +360,71 @@ static void processes(void)
 	ok(guest_resume(&g) == GUEST_DONE && g.value == 42, "the parent's guest is unharmed");
 }
 
+/*
+ * An inherited vCPU becomes one of the caller's, at its number; the guest runs
+ * in it. No descriptor is free meanwhile.
+ */
+static bool renewed(int fd)
+{
+	struct dune_renew_vcpu r = { .size = sizeof(r), .fd = fd };
+	struct dune_info info = { .size = sizeof(info) };
+	struct rlimit limit, none;
+	struct guest own;
+	bool good;
+
+	getrlimit(RLIMIT_NOFILE, &limit);
+	none = limit;
+	none.rlim_cur = 0;
+	setrlimit(RLIMIT_NOFILE, &none);
+	good = !call(fd, DUNE_GET_INFO, &info) && info.api_version == DUNE_API_VERSION &&
+	       !call(fd, DUNE_RENEW_VCPU, &r) && call(fd, DUNE_RENEW_VCPU, &r) == -EPERM &&
+	       fcntl(fd, F_GETFD) == FD_CLOEXEC;
+	setrlimit(RLIMIT_NOFILE, &limit);
+	return good && !guest_adopt(&own, fd) && guest_call(&own, return_42, NULL) == GUEST_DONE && own.value == 42;
+}
+
+static void renew_child(void *arg)
+{
+	struct dune_renew_vcpu r = { .size = sizeof(r), .fd = g.fd };
+	int bits = 0, null = open("/dev/null", O_RDWR);
+
+	(void)arg;
+	r.size = 8;
+	bits |= (call(g.fd, DUNE_RENEW_VCPU, &r) == -EINVAL) << 0;
+	r.size = sizeof(r);
+	r.flags = 2;
+	bits |= (call(g.fd, DUNE_RENEW_VCPU, &r) == -EINVAL) << 1;
+	r.flags = 0;
+	r.reserved = 1;
+	bits |= (call(g.fd, DUNE_RENEW_VCPU, &r) == -EINVAL && call(g.fd, DUNE_RENEW_VCPU, NULL) == -EFAULT) << 2;
+	r.reserved = 0;
+	r.fd = null;
+	bits |= (call(g.fd, DUNE_RENEW_VCPU, &r) == -EBADF) << 3;
+	r.fd = -1;
+	bits |= (call(g.fd, DUNE_RENEW_VCPU, &r) == -EBADF) << 4;
+	r.fd = 1 << 20;
+	bits |= (call(g.fd, DUNE_RENEW_VCPU, &r) == -EBADF) << 5;
+	bits |= renewed(g.fd) << 6;
+	_exit(bits);
+}
+
+static void renew(void)
+{
+	struct dune_renew_vcpu r = { .size = sizeof(r), .fd = g.fd };
+	struct outcome o;
+
+	ok(sizeof(r) == 16 && DUNE_RENEW_VCPU == 0x4010de14, "struct dune_renew_vcpu has 16 bytes");
+	ok(call(g.fd, DUNE_RENEW_VCPU, &r) == -EPERM, "DUNE_RENEW_VCPU on the caller's own vCPU: EPERM");
+	ok(call(g.dev, DUNE_RENEW_VCPU, &r) == -ENOTTY, "and on the device: ENOTTY");
+	o = in_child(renew_child, NULL, 20);
+	ok(o.code >= 0 && (o.code & 7) == 7, "DUNE_RENEW_VCPU with a wrong size, flag, reserved field or address");
+	ok(o.code >= 0 && (o.code & 0x38) == 0x38, "with a number that is not the vCPU's: EBADF");
+	ok(o.code >= 0 && (o.code & 0x40), "a child makes the inherited descriptor its own, with no number free (%#x, %d)",
+	   o.code, o.signal);
+	guest_prepare(&g, 0, return_42, NULL);
+	ok(guest_resume(&g) == GUEST_DONE && g.value == 42, "the parent's vCPU is unharmed");
+}
+
 /* Descriptors that survive exec (dup clears close-on-exec) name an address space that is gone. */
 static void exec_child(void *arg)
 {
@@ -392,6 +459,7 @@ static int after_exec(int fd, int dev)
 
 	bits |= (call(fd, DUNE_RUN, NULL) == -EPERM) << 0;
 	bits |= (call(dev, DUNE_CREATE_VCPU, &c) == -EPERM) << 1;
+	bits |= renewed(fd) << 2;
 	return bits;
 }
 
@@ -410,13 +478,15 @@ int main(int argc, char **argv)
 	run();
 	threads();
 	processes();
+	renew();
 
 	struct outcome o = in_child(exec_self, NULL, 20);
 
 	ok(o.code >= 0 && (o.code & 1), "after exec the old vCPU does not run: EPERM (%d, %d)", o.code, o.signal);
 	ok(o.code >= 0 && (o.code & 2), "after exec no vCPU of the old address space: EPERM");
+	ok(o.code >= 0 && (o.code & 4), "after exec the old vCPU's descriptor becomes a new one's");
 	o = in_child(exec_child, NULL, 20);
-	ok(o.code == 3, "the same of a parent's descriptors (%d, %d)", o.code, o.signal);
+	ok(o.code >= 0 && (o.code & 3) == 3, "the same of a parent's descriptors (%d, %d)", o.code, o.signal);
 
 	/* Order of closing is free. */
 	struct guest h;

@@ -26,7 +26,7 @@
 #include <linux/ioctl.h>
 #include <linux/types.h>
 
-#define DUNE_API_VERSION	1
+#define DUNE_API_VERSION	2
 
 /* dune_info.vendor */
 #define DUNE_VENDOR_SVM		1
@@ -35,6 +35,11 @@
 /* dune_info.features */
 #define DUNE_FEATURE_FAST_SYSCALL	(1ULL << 0) /* system calls in the kernel */
 #define DUNE_FEATURE_PCID		(1ULL << 1) /* guest CR4.PCIDE is set */
+#define DUNE_FEATURE_SMEP		(1ULL << 2) /* DUNE_VCPU_SMAP sets CR4.SMEP */
+#define DUNE_FEATURE_SMAP		(1ULL << 3) /* DUNE_VCPU_SMAP sets CR4.SMAP */
+
+/* dune_create_vcpu.flags */
+#define DUNE_VCPU_SMAP			(1U << 0)
 
 /**
  * struct dune_info - what this module offers (DUNE_GET_INFO)
@@ -44,7 +49,8 @@
  * @address_bits:	width of a guest-physical address in bits
  * @features:		DUNE_FEATURE_*
  * @guest_cr0:		the guest's CR0 (it cannot be written)
- * @guest_cr4:		the guest's CR4 (it cannot be written)
+ * @guest_cr4:		the guest's CR4 (it cannot be written), without the bits
+ *			that DUNE_VCPU_SMAP adds
  * @guest_efer:		the guest's EFER (it cannot be written)
  * @xcr0:		the guest's XCR0, that of the host; 0 without XSAVE
  * @run_size:		bytes to map from a vCPU's file descriptor
@@ -74,17 +80,43 @@ struct dune_info {
 /**
  * struct dune_create_vcpu - argument of DUNE_CREATE_VCPU
  * @size:	sizeof(struct dune_create_vcpu)
- * @flags:	zero
+ * @flags:	DUNE_VCPU_SMAP: CR4.SMEP and CR4.SMAP are set where the
+ *		processor has them (dune_info.features). Ring 0 of the guest
+ *		then executes no page that ring 3 can reach, and reads and
+ *		writes none while RFLAGS.AC is clear
  * @reserved:	zero
  *
  * The ioctl returns a close-on-exec file descriptor of the new vCPU, which
  * only the calling thread can run. It fails with EPERM in a process other
- * than the one that opened /dev/dune (a child after fork opens it anew).
+ * than the one that opened /dev/dune (a child after fork opens it anew, or
+ * uses DUNE_RENEW_VCPU).
  */
 struct dune_create_vcpu {
 	__u32 size;
 	__u32 flags;
 	__u64 reserved[2];
+};
+
+/**
+ * struct dune_renew_vcpu - argument of DUNE_RENEW_VCPU
+ * @size:	sizeof(struct dune_renew_vcpu)
+ * @flags:	as dune_create_vcpu.flags
+ * @fd:		the descriptor on which the ioctl is called
+ * @reserved:	zero
+ *
+ * For a process that inherited a vCPU's descriptor by fork() or execve(): makes
+ * an address space of the calling process and a vCPU of the calling thread, and
+ * puts them in the inherited descriptor's place at number @fd, close-on-exec.
+ * So it needs no free descriptor, no path to /dev/dune and no right to open it.
+ * The vCPU that was inherited is not changed; it lives on where its owner has
+ * it open. EPERM on a vCPU that the caller can run itself, EBADF where @fd is
+ * another file.
+ */
+struct dune_renew_vcpu {
+	__u32 size;
+	__u32 flags;
+	__s32 fd;
+	__u32 reserved;
 };
 
 #define DUNE_GRANULE_SIZE	(1ULL << 30)
@@ -243,7 +275,7 @@ struct dune_run {
 
 #define DUNE_IOC_TYPE		0xDE
 
-/* on /dev/dune */
+/* on /dev/dune (the first on a vCPU, too) */
 #define DUNE_GET_INFO		_IOWR(DUNE_IOC_TYPE, 0x00, struct dune_info)
 #define DUNE_CREATE_VCPU	_IOW(DUNE_IOC_TYPE, 0x01, struct dune_create_vcpu)
 
@@ -258,5 +290,7 @@ struct dune_run {
 #define DUNE_GET_STATE		_IOWR(DUNE_IOC_TYPE, 0x11, struct dune_state)
 #define DUNE_SET_STATE		_IOW(DUNE_IOC_TYPE, 0x12, struct dune_state)
 #define DUNE_MAP_GRANULE	_IOW(DUNE_IOC_TYPE, 0x13, struct dune_granule)
+/* for whoever inherited the descriptor, too; as is DUNE_GET_INFO */
+#define DUNE_RENEW_VCPU		_IOW(DUNE_IOC_TYPE, 0x14, struct dune_renew_vcpu)
 
 #endif /* _UAPI_LINUX_DUNE_H */

@@ -1,0 +1,20 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT OR Apache-2.0
+# Page faults that a program expects (faults.c), and a vDSO that cannot be
+# written to (wx.c).
+
+. "$(dirname "$0")/lib.bash"
+
+same "the same fault 3000 times, with progress; faults with their signal pending" "$bin/faults"
+
+if "$bin/wx" mdwe /bin/true; then
+	same "time and CPU after PR_SET_MDWE and execve" "$bin/wx" mdwe "$bin/faults" vdso
+else
+	tests=$((tests + 1))
+	echo "ok $tests - time and CPU after PR_SET_MDWE and execve # SKIP no PR_SET_MDWE in this kernel"
+fi
+is "$("$bin/wx" filter "$DUNE_RUN" -- "$bin/faults" vdso 2>&1)" "$("$bin/wx" filter "$bin/faults" vdso)" \
+	"time and CPU under a filter against writable and executable memory"
+is "$("$bin/wx" filter "$DUNE_RUN" -- /bin/sh -c "$bin/faults vdso" 2>&1)" "$("$bin/wx" filter "$bin/faults" vdso)" \
+	"the same after execve"
+finish

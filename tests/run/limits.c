@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+/*
+ * At the edge of what a process may have: descriptors, rights, data. Prints
+ * what happened; natively and in the sandbox it must be the same.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static int child_of(pid_t pid)
+{
+	int status = -1;
+
+	if (pid < 0)
+		return -errno;
+	if (waitpid(pid, &status, 0) != pid)
+		return -errno;
+	return status;
+}
+
+static void forks(const char *when)
+{
+	pid_t pid;
+
+	fflush(stdout);
+	pid = fork();
+	if (!pid)
+		_exit(getppid() > 0 ? 11 : 12);
+	printf("%s: fork: %#x\n", when, child_of(pid));
+	pid = vfork();
+	if (!pid)
+		_exit(13);
+	printf("%s: vfork: %#x\n", when, child_of(pid));
+	fflush(stdout);
+}
+
+static void execs(const char *when)
+{
+	pid_t pid;
+
+	fflush(stdout);
+	pid = fork();
+	if (!pid) {
+		execl("/proc/self/exe", "limits", "exit", "14", NULL);
+		_exit(errno);
+	}
+	printf("%s: fork and execve: %#x\n", when, child_of(pid));
+	pid = vfork();
+	if (!pid) {
+		execl("/proc/self/exe", "limits", "again", NULL);
+		_exit(errno);
+	}
+	printf("%s: vfork and execve, twice: %#x\n", when, child_of(pid));
+}
+
+static void set_limit(int which, rlim_t value)
+{
+	struct rlimit limit;
+
+	getrlimit(which, &limit);
+	limit.rlim_cur = value;
+	setrlimit(which, &limit);
+}
+
+/* No number below the limit is free: natively a fork needs none. */
+static void descriptors(void)
+{
+	int last = -1, fd;
+
+	set_limit(RLIMIT_NOFILE, 1024);
+	while ((fd = open("/dev/null", O_RDONLY)) >= 0)
+		last = fd;
+	printf("full: %s\n", strerror(errno));
+	forks("no free descriptor");
+	set_limit(RLIMIT_NOFILE, 4);
+	forks("limit 4");
+	set_limit(RLIMIT_NOFILE, 0);
+	forks("limit 0");
+	set_limit(RLIMIT_NOFILE, 1024);
+	close(last);
+	forks("one free descriptor");
+}
+
+/* Two levels of fork, and of execve, after each way of losing /dev/dune. */
+static void grandchildren(const char *when)
+{
+	pid_t pid;
+
+	fflush(stdout);
+	pid = fork();
+	if (!pid) {
+		forks(when);
+		_exit(15);
+	}
+	printf("%s: child: %#x\n", when, child_of(pid));
+}
+
+static void no_device(void)
+{
+	char dir[] = "emptyXXXXXX";
+
+	if (unshare(CLONE_NEWNS))
+		printf("unshare: %s\n", strerror(errno));
+	grandchildren("new mount namespace");
+	/* as nobody, who may not open /dev/dune (limits.bash) */
+	setgroups(0, NULL);
+	if (fork()) {
+		wait(NULL);
+	} else {
+		if (setgid(65534) || setuid(65534))
+			printf("setuid: %s\n", strerror(errno));
+		grandchildren("nobody");
+		execs("nobody");
+		fflush(stdout);
+		_exit(0);
+	}
+	fflush(stdout);
+	if (!mkdtemp(dir) || chroot(dir) || chdir("/"))
+		printf("chroot: %s\n", strerror(errno));
+	grandchildren("empty root");
+}
+
+/* 10 MB of data: enough for a small program. */
+static void data(void)
+{
+	set_limit(RLIMIT_DATA, 10 << 20);
+	forks("10 MB of data");
+	execs("10 MB of data");
+	printf("4 MB: %s\n", malloc(4 << 20) ? "there" : strerror(errno));
+	printf("16 MB: %s\n",
+	       mmap(NULL, 16 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) == MAP_FAILED ?
+	       strerror(errno) : "there");
+}
+
+/* One byte in each of @count gigabytes. */
+static void gigabytes(long count)
+{
+	long i, bad = 0;
+
+	for (i = 0; i < count; i++) {
+		char *p = (void *)(0x100000000000UL + (i << 30));
+
+		if (mmap(p, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0) != p) {
+			printf("mmap %ld: %s\n", i, strerror(errno));
+			break;
+		}
+		*p = i;
+		bad += *p != (char)i;
+		munmap(p, 4096);
+	}
+	printf("%ld gigabytes, %ld wrong\n", i, bad);
+}
+
+/* A thousand children that borrow the memory; each stack and vCPU is given back. */
+static void borrowers(void)
+{
+	static int i, bad;
+
+	for (i = 0; i < 1000; i++) {
+		pid_t pid = vfork();
+
+		if (!pid)
+			_exit(16);
+		bad += child_of(pid) != 16 << 8;
+	}
+	printf("%d vforks, %d wrong\n", i, bad);
+}
+
+int main(int argc, char **argv)
+{
+	const char *what = argc > 1 ? argv[1] : "";
+
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	if (!strcmp(what, "exit"))
+		return atoi(argv[2]);
+	if (!strcmp(what, "again"))
+		execl("/proc/self/exe", "limits", "exit", "17", NULL);
+	if (!strcmp(what, "descriptors"))
+		descriptors();
+	if (!strcmp(what, "no-device"))
+		no_device();
+	if (!strcmp(what, "data"))
+		data();
+	if (!strcmp(what, "gigabytes"))
+		gigabytes(argc > 2 ? atol(argv[2]) : 5000);
+	if (!strcmp(what, "borrowers"))
+		borrowers();
+	return 0;
+}

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+/*
+ * wx mdwe|filter PROGRAM ARGS: run a program that may not make memory
+ * executable: by prctl(PR_SET_MDWE), or by a seccomp filter that is systemd's
+ * of MemoryDenyWriteExecute=. Exit status 77: the kernel has no such thing.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <linux/audit.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define SET_MDWE		65	/* PR_SET_MDWE, since 6.3 */
+#define REFUSE_EXEC_GAIN	1
+
+#define LOAD(member)	BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, member))
+#define IF(value, skip)	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, value, 0, skip)
+#define HAS(bits)	BPF_STMT(BPF_ALU | BPF_AND | BPF_K, bits)
+#define RETURN(value)	BPF_STMT(BPF_RET | BPF_K, value)
+
+static int filter(void)
+{
+	static struct sock_filter code[] = {
+		LOAD(nr),
+		IF(SYS_mmap, 4),
+		LOAD(args[2]), HAS(PROT_WRITE | PROT_EXEC), IF(PROT_WRITE | PROT_EXEC, 1),
+		RETURN(SECCOMP_RET_ERRNO | EPERM),
+		LOAD(nr),
+		IF(SYS_mprotect, 4),
+		LOAD(args[2]), HAS(PROT_EXEC), IF(PROT_EXEC, 1),
+		RETURN(SECCOMP_RET_ERRNO | EPERM),
+		RETURN(SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog program = { sizeof(code) / sizeof(code[0]), code };
+
+	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
+	       prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
+}
+
+int main(int argc, char **argv)
+{
+	int bad;
+
+	if (argc < 3)
+		return 2;
+	bad = strcmp(argv[1], "mdwe") ? filter() : prctl(SET_MDWE, REFUSE_EXEC_GAIN, 0, 0, 0);
+	if (bad)
+		return 77;
+	execv(argv[2], argv + 2);
+	perror(argv[2]);
+	return 126;
+}
