@@ -79,9 +79,11 @@ int main(void)
 		skip("VT-x flushes when a tag is taken, not at the entry", "tags");
 		return done();
 	}
-	/* A CPU begins anew when the module is loaded. */
-	int err = dune_unload();
+	/* A CPU begins anew when the module is loaded. Tags are KVM's where KVM is. */
+	int err = kvm_unload();
 
+	if (!err)
+		err = dune_unload();
 	if (!err)
 		err = dune_load("");
 	if (err)
