@@ -78,6 +78,8 @@ void svm_asid_init(void);
 void svm_asid_cpu_on(void);
 void svm_asid_moved(struct vcpu_hw *hw, bool migrated);
 void svm_asid_share(struct vcpu_hw *hw);
+void svm_asid_refused(void);
+u32 svm_asid_shared(void);
 void svm_asid_flush(struct vcpu_hw *hw);
 u8 svm_asid_flush_command(void);
 

@@ -13,10 +13,13 @@
  * struct asid_counter - a CPU's; touched on that CPU, interrupts off
  * @generation:	a vCPU with an older one takes a new ASID
  * @next:	the next one of this generation
+ * @must_flush:	no VMRUN has flushed all tags since this generation began, or
+ *		since a VMRUN was refused
  */
 struct asid_counter {
 	u64 generation;
 	u32 next;
+	bool must_flush;
 };
 
 static DEFINE_PER_CPU(struct asid_counter, asid_counter);
@@ -30,6 +33,12 @@ void svm_asid_init(void)
 	first_asid = 1;
 	if (boot_cpu_has(X86_FEATURE_SEV))
 		first_asid += cpuid_ecx(0x8000001f);
+}
+
+/* The one that vCPUs share with KVM. */
+u32 svm_asid_shared(void)
+{
+	return nr_asids - 1;
 }
 
 /* The first ASID taken then starts a generation and flushes all. */
@@ -51,12 +60,22 @@ static void take_asid(struct vcpu_hw *hw)
 	if (counter->next >= nr_asids) {
 		counter->generation++;
 		counter->next = first_asid;
-		control->tlb_ctl = TLB_CONTROL_FLUSH_ALL_ASID;
+		counter->must_flush = true;
 	}
 	control->asid = counter->next++;
 	/* Also after this CPU was off: it caches nothing of the VMCB then. */
 	control->clean = 0;
 	hw->asid_generation = counter->generation;
+}
+
+/*
+ * The VMRUN that follows without fail, on this CPU, flushes every tag. If it is
+ * refused, svm_asid_refused() asks again. Not inline: the tests count calls.
+ */
+static noinline void flush_all_asids(struct vcpu_hw *hw)
+{
+	this_cpu_write(asid_counter.must_flush, false);
+	hw->vmcb->control.tlb_ctl = TLB_CONTROL_FLUSH_ALL_ASID;
 }
 
 /*
@@ -70,6 +89,18 @@ void svm_asid_moved(struct vcpu_hw *hw, bool migrated)
 	if (migrated ||
 	    hw->asid_generation != this_cpu_read(asid_counter.generation))
 		take_asid(hw);
+	if (this_cpu_read(asid_counter.must_flush))
+		flush_all_asids(hw);
+}
+
+/*
+ * TLB_CONTROL acts only after the consistency checks (APM 15.5.1), so a VMRUN
+ * that was refused has flushed nothing. It ends the run, and the next run on
+ * this CPU, of whichever vCPU, begins with svm_asid_moved().
+ */
+void svm_asid_refused(void)
+{
+	this_cpu_write(asid_counter.must_flush, true);
 }
 
 /* Without a command for one ASID all of them are flushed. */
@@ -88,7 +119,7 @@ void svm_asid_share(struct vcpu_hw *hw)
 {
 	struct vmcb_control_area *control = &hw->vmcb->control;
 
-	control->asid = nr_asids - 1;
+	control->asid = svm_asid_shared();
 	control->tlb_ctl = svm_asid_flush_command();
 	/* KVM may have turned virtualization off and on since. */
 	control->clean = 0;
@@ -102,4 +133,6 @@ void svm_asid_flush(struct vcpu_hw *hw)
 		hw->vmcb->control.tlb_ctl = svm_asid_flush_command();
 	else
 		take_asid(hw);
+	if (!hw->shares_asid && this_cpu_read(asid_counter.must_flush))
+		flush_all_asids(hw);
 }

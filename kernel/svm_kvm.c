@@ -34,6 +34,9 @@
 static DEFINE_PER_CPU(struct vmcb *, flush_vmcb);
 static void *empty_table;
 
+/* A vCPU may have left entries under the shared ASID; interrupts off. */
+static DEFINE_PER_CPU(bool, left_entries);
+
 void svm_kvm_exit(void)
 {
 	int cpu;
@@ -44,6 +47,18 @@ void svm_kvm_exit(void)
 	}
 	free_page((unsigned long)empty_table);
 	empty_table = NULL;
+}
+
+static void make_flush_guest(struct vmcb *vmcb)
+{
+	svm_intercepts_init(&vmcb->control);
+	svm_permissions(&vmcb->control);
+	vmcb->control.asid = svm_asid_shared();
+	vmcb->control.misc_ctl = SVM_MISC_ENABLE_NP;
+	vmcb->control.nested_cr3 = __sme_pa(empty_table);
+	vmcb->control.int_ctl = V_INTR_MASKING_MASK;
+	vmcb->control.tlb_ctl = svm_asid_flush_command();
+	svm_reset_state(vmcb, guest_cr4(false));
 }
 
 int svm_kvm_init(void)
@@ -59,45 +74,42 @@ int svm_kvm_init(void)
 		if (!vmcb)
 			return -ENOMEM;
 		per_cpu(flush_vmcb, cpu) = vmcb;
-		svm_intercepts_init(&vmcb->control);
-		svm_permissions(&vmcb->control);
-		vmcb->control.misc_ctl = SVM_MISC_ENABLE_NP;
-		vmcb->control.nested_cr3 = __sme_pa(empty_table);
-		vmcb->control.int_ctl = V_INTR_MASKING_MASK;
-		vmcb->control.tlb_ctl = svm_asid_flush_command();
-		svm_reset_state(vmcb, guest_cr4(false));
+		make_flush_guest(vmcb);
 	}
 	return 0;
 }
 
-static void flush_asid(u32 asid)
+/* Returns whether VMRUN was accepted, and so has flushed. */
+static bool flush_shared_asid(void)
 {
 	struct vmcb *vmcb = this_cpu_read(flush_vmcb);
 
-	vmcb->control.asid = asid;
 	vmcb->control.clean = 0;
 	asm volatile("clgi; vmrun %0; stgi" : : "a" (__sme_pa(vmcb)) :
 		     "cc", "memory");
 	/* As in svm_enter(). */
 	if (unlikely(hw_breakpoint_active()))
 		set_debugreg(__this_cpu_read(cpu_dr7), 7);
+	if (likely((u32)vmcb->control.exit_code != (u32)SVM_EXIT_ERR))
+		return true;
+	make_flush_guest(vmcb);
+	return false;
 }
 
 /*
  * KVM may give the ASID to a guest of its own without a flush, as soon as
  * another thread runs here: nothing of ours may be left under it. If KVM has
- * virtualization off now, it begins with a flush of everything when it has
- * turned it on (svm_hardware_enable(), later svm_enable_virtualization_cpu()).
+ * virtualization off now, or is in between (svm_kvm_moved()), it begins with a
+ * flush of everything when it has turned it on (svm_hardware_enable(), later
+ * svm_enable_virtualization_cpu()). A flush that was refused stays to be done.
  */
 void svm_put(struct dune_vcpu *vcpu)
 {
-	struct vcpu_hw *hw = vcpu->hw;
-
-	if (!hw->shares_asid)
+	if (!this_cpu_read(left_entries))
 		return;
-	hw->shares_asid = false;
-	if (msr_read(MSR_EFER) & EFER_SVME)
-		flush_asid(hw->vmcb->control.asid);
+	if (!(msr_read(MSR_EFER) & EFER_SVME) ||
+	    !msr_read(MSR_VM_HSAVE_PA) || flush_shared_asid())
+		this_cpu_write(left_entries, false);
 }
 
 /*
@@ -123,6 +135,7 @@ void svm_kvm_moved(struct vcpu_hw *hw)
 			 msr_read(MSR_AMD64_TSC_RATIO) !=
 			 SVM_TSC_RATIO_DEFAULT;
 	svm_asid_share(hw);
+	this_cpu_write(left_entries, true);
 }
 
 /* Our page may be freed: VM_HSAVE_PA must not lead there for ever. */

@@ -364,6 +364,7 @@ static __always_inline bool enter(struct dune_vcpu *vcpu, bool flush,
 	 */
 	if (unlikely((u32)vmcb->control.exit_code == (u32)SVM_EXIT_ERR)) {
 		svm_reset_state(vmcb, vcpu->hw->cr4);
+		svm_asid_refused();
 		return false;
 	}
 	regs->rax = vmcb->save.rax;

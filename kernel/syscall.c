@@ -10,6 +10,7 @@
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <linux/bitmap.h>
+#include <linux/kvm.h>
 #include <linux/nospec.h>
 #include <linux/static_call.h>
 #include <asm/syscall.h>
@@ -22,7 +23,7 @@
  * Calls that read or replace the user registers of the thread, its FS and GS
  * base or its descriptor tables, that end it, that change what vcpu_run()
  * looks at once for a run, or that leave something for the return to user
- * mode. (ioctl only with our own numbers: is_slow().)
+ * mode. (ioctl only with our own numbers and KVM's: is_slow().)
  */
 static const u16 slow_calls[] = {
 	__NR_ioctl, __NR_prctl, __NR_rt_sigreturn, __NR_clone, __NR_fork, __NR_vfork, __NR_execve,
@@ -68,6 +69,8 @@ bool dune_syscall_is_fast(void)
 
 static bool is_slow(const struct dune_vcpu *vcpu, unsigned long nr)
 {
+	unsigned int type;
+
 	if (vcpu->slow || nr >= NR_syscalls ||
 	    READ_ONCE(current_thread_info()->syscall_work))
 		return true;
@@ -75,10 +78,14 @@ static bool is_slow(const struct dune_vcpu *vcpu, unsigned long nr)
 		return false;
 	/*
 	 * Our own ioctls would put a run on the kernel stack below this run,
-	 * and another below that. All others are as fast as any call.
+	 * and another below that. KVM's would enter KVM's guests below it, which
+	 * takes registers and the shared TLB tag without a context switch. All
+	 * others are as fast as any call.
 	 */
-	return nr != __NR_ioctl ||
-	       _IOC_TYPE((unsigned int)vcpu->frame.si) == DUNE_IOC_TYPE;
+	if (nr != __NR_ioctl)
+		return true;
+	type = _IOC_TYPE((unsigned int)vcpu->frame.si);
+	return type == DUNE_IOC_TYPE || type == KVMIO;
 }
 
 /*

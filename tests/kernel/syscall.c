@@ -467,6 +467,14 @@ static u64 guest_forks(void *arg)
 	return hypercall0(SYS_fork);
 }
 
+#define KVM_RUN	0xae80
+
+static u64 guest_asks_kvm(void *arg)
+{
+	(void)arg;
+	return hypercall3(SYS_ioctl, -1, KVM_RUN, 0);
+}
+
 int main(void)
 {
 	begin(120);
@@ -515,6 +523,12 @@ int main(void)
 	g.run->regs.rax = pid;
 	end = guest_resume(&g);
 	ok(end == GUEST_DONE && (int)g.value == pid, "its parent goes on (%s)", guest_end_name(&g, end));
+
+	/* A guest of KVM's below this one would change the CPU unnoticed. */
+	guest_prepare(&g, 0, guest_asks_kvm, NULL);
+	reason = until_syscall();
+	ok(reason == DUNE_EXIT_SYSCALL && g.run->regs.rax == SYS_ioctl,
+	   "an ioctl of KVM's is always slow (exit %d)", reason);
 	guest_close(&g);
 	return done();
 }

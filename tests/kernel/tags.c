@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+/*
+ * SVM: a flush of all TLB tags is asked for until a VMRUN was accepted. The
+ * first guest that uses tags on a processor has it flush all of them; here that
+ * guest has a state that the processor refuses, which flushes nothing (APM
+ * vol. 2, 15.5.1), so the next guest has to ask again, and only that one. No
+ * emulator shows a stale translation; what is counted is how often the module
+ * asks, by a probe on flush_all_asids().
+ */
+#define _GNU_SOURCE
+#include "guest.h"
+#include "modules.h"
+#include "tap.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define TRACING "/sys/kernel/tracing/"
+
+static long flushes(void)
+{
+	char name[100];
+	long n, misses;
+	FILE *f = fopen(TRACING "kprobe_profile", "r");
+
+	if (!f || fscanf(f, "%99s %ld %ld", name, &n, &misses) != 3)
+		n = -1;
+	if (f)
+		fclose(f);
+	return n;
+}
+
+static u64 call(void *arg)
+{
+	(void)arg;
+	return hypercall0(SYS_getppid);
+}
+
+static void a_guest(void *arg)
+{
+	struct guest g;
+
+	guest_open(&g);
+	if (arg) {
+		struct dune_state state = g.state;
+
+		state.cs.attributes = 0xe9b;	/* both 64-bit and 32-bit */
+		guest_prepare(&g, 0, call, NULL);
+		guest_set_state(&g, &state);
+		_exit(!guest_run(&g) && g.run->exit_reason == DUNE_EXIT_INVALID ? 0 : 1);
+	}
+	_exit(guest_call(&g, call, NULL) == GUEST_DONE ? 0 : 1);
+}
+
+static void one_guest(bool refused, long expected)
+{
+	struct outcome o = in_child(a_guest, refused ? "" : NULL, 20);
+	long n = flushes();
+
+	ok(!o.code && !o.signal, "a guest %s (%d, %d)", refused ? "is refused" : "runs", o.code,
+	   o.signal);
+	ok(n == expected, "a flush of all tags was asked for %ld times, as it must (%ld)", n, expected);
+}
+
+int main(void)
+{
+	struct klog log;
+	struct guest g;
+
+	begin(60);
+	klog_begin(&log);
+	mount("tracefs", TRACING, "tracefs", 0, NULL);
+	guest_open(&g);
+	guest_close(&g);
+	if (guest_vmx) {
+		skip("VT-x flushes when a tag is taken, not at the entry", "tags");
+		return done();
+	}
+	/* A CPU begins anew when the module is loaded. Tags are KVM's where KVM is. */
+	int err = kvm_unload();
+
+	if (!err)
+		err = dune_unload();
+	if (!err)
+		err = dune_load("");
+	if (err)
+		bail("dune.ko: %s", strerror(-err));
+	pin_to(usable_cpu(0));
+	if (file_write(TRACING "kprobe_events", "p:tags/flush dune:flush_all_asids") ||
+	    file_write(TRACING "events/tags/flush/enable", "1")) {
+		skip("no kprobe events here", "tags");
+		return done();
+	}
+	one_guest(true, 1);
+	one_guest(true, 2);
+	one_guest(false, 3);
+	one_guest(false, 3);
+	one_guest(true, 3);
+	one_guest(false, 4);
+	file_write(TRACING "events/tags/flush/enable", "0");
+	file_write(TRACING "kprobe_events", "-:tags/flush");
+	klog_read(&log);
+	ok(!log.complaint, "the kernel log has no complaint %s", log.first);
+	return done();
+}
