@@ -14,10 +14,46 @@
 
 #include <asm/nospec-branch.h>
 
-/* Since 6.2; before, one macro served every kind of entry. */
+/*
+ * Since 6.2; before, one macro serves every kind of entry, and KVM adds the
+ * barrier that an exit alone needs (spec_rstack_overflow=ibpb-vmexit).
+ */
 #ifndef UNTRAIN_RET_VM
-#define UNTRAIN_RET_VM	UNTRAIN_RET
+.macro UNTRAIN_RET_VM
+	UNTRAIN_RET
+#ifdef X86_FEATURE_IBPB_ON_VMEXIT
+	ALTERNATIVE "", "call entry_ibpb", X86_FEATURE_IBPB_ON_VMEXIT
 #endif
+.endm
+#endif
+
+/* Since 6.16, and in older ones' updates; before, one flag means both. */
+#ifndef X86_FEATURE_CLEAR_CPU_BUF_VM
+#define X86_FEATURE_CLEAR_CPU_BUF_VM	X86_FEATURE_CLEAR_CPU_BUF
+#endif
+
+/*
+ * The kernel decides separately whether buffers are cleared before user mode
+ * and before a guest (tsa=user, tsa=vm). A guest here is both. Touches ZF only.
+ */
+.macro CLEAR_BUFFERS_BEFORE_GUEST
+	ALTERNATIVE_2 "jmp .Lbuffers_cleared", "", X86_FEATURE_CLEAR_CPU_BUF, \
+		"", X86_FEATURE_CLEAR_CPU_BUF_VM
+	verw	x86_verw_sel(%rip)
+.Lbuffers_cleared:
+.endm
+
+/*
+ * A division by zero leaves its quotient in the divider, for others to see:
+ * one of the host's own replaces it (Zen 1). Since 6.5, and in older ones'
+ * updates. Clobbers RAX, RCX, RDX and flags where it is needed.
+ */
+.macro CLEAR_DIVIDER
+#ifdef X86_BUG_DIV0
+	ALTERNATIVE "", "xor %eax, %eax; cltd; lea 1(%rax), %ecx; div %ecx", \
+		X86_BUG_DIV0
+#endif
+.endm
 
 /*
  * FORGET_BRANCH_HISTORY: on processors whose predictions depend on what was

@@ -37,6 +37,7 @@ SYM_FUNC_START(svm_switch)
 	push	%rdx
 	push	%rsi
 
+	CLEAR_DIVIDER
 	mov	%rdi, %rax
 	mov	%rsi, %rdx
 	clgi
@@ -47,8 +48,7 @@ SYM_FUNC_START(svm_switch)
 	mov	REGS_RDI(%rdx), %rdi
 	mov	REGS_RDX(%rdx), %rdx
 
-	/* As before every return to user mode; touches only flags. */
-	CLEAR_CPU_BUFFERS
+	CLEAR_BUFFERS_BEFORE_GUEST
 
 	/* RAX and RSP are switched by the processor. */
 	vmrun	%rax
