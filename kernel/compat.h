@@ -77,6 +77,8 @@
 #include <asm/page.h>
 #include <asm/svm.h>
 #include <asm/cpufeature.h>
+#include <asm/nospec-branch.h>
+#include <asm/paravirt.h>
 #include <asm/thread_info.h>
 
 /* Since 6.3 the flags of a VMA are changed by functions that check locks. */
@@ -162,6 +164,36 @@ static inline bool kernel_uses_fred(void)
 	return boot_cpu_has(X86_FEATURE_FRED);
 #else
 	return false;
+#endif
+}
+
+/*
+ * Since 6.13, and in older ones' updates: a bit of an MSR keeps a guest's
+ * predictions from the kernel, on processors that need it for guests alone
+ * (Zen 5). KVM sets it, and nobody else.
+ */
+#ifndef MSR_ZEN4_BP_CFG_BP_SPEC_REDUCE_BIT
+#define MSR_ZEN4_BP_CFG_BP_SPEC_REDUCE_BIT	4
+#endif
+
+static __always_inline bool kernel_reduces_speculation(void)
+{
+#ifdef X86_FEATURE_SRSO_BP_SPEC_REDUCE
+	return cpu_feature_enabled(X86_FEATURE_SRSO_BP_SPEC_REDUCE);
+#else
+	return false;
+#endif
+}
+
+/*
+ * Since 6.17, and in older ones' updates (VMSCAPE): the CPU forgets all
+ * predictions before it runs user mode again. Interrupts off, on the CPU.
+ */
+static __always_inline void forget_predictions_before_user_mode(void)
+{
+#ifdef X86_FEATURE_IBPB_EXIT_TO_USER
+	if (cpu_feature_enabled(X86_FEATURE_IBPB_EXIT_TO_USER))
+		this_cpu_write(x86_ibpb_exit_to_user, true);
 #endif
 }
 

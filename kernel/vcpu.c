@@ -179,14 +179,19 @@ static bool vcpu_must_flush(struct dune_vcpu *vcpu)
  * Time in the guest is user time of the thread, so that CPU limits and
  * interval timers count it: an interrupt that ends it must be handled while
  * the thread is still marked (PF_VCPU).
+ *
+ * Inline, as vcpu_loop() is: returns are counted, see return_buffer.h.
  */
-static void vcpu_enter(struct dune_vcpu *vcpu)
+static __always_inline void vcpu_enter(struct dune_vcpu *vcpu)
 {
 	bool flush = vcpu_must_flush(vcpu);
+	bool interrupted;
 
 	trace_dune_entry(vcpu);
 	vtime_account_guest_enter();
-	if (static_call(vendor_enter)(vcpu, flush)) {
+	interrupted = static_call(vendor_enter)(vcpu, flush);
+	forget_predictions_before_user_mode();
+	if (interrupted) {
 		local_irq_enable();
 		/* STI takes effect behind the instruction that follows it. */
 		asm volatile("nop");
