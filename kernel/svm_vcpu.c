@@ -81,7 +81,7 @@ int svm_create(struct dune_vcpu *vcpu)
 
 	if (!hw)
 		return -ENOMEM;
-	hw->vmcb = (void *)get_zeroed_page(GFP_KERNEL_ACCOUNT);
+	hw->vmcb = svm_alloc_page(GFP_KERNEL_ACCOUNT);
 	if (!hw->vmcb) {
 		kfree(hw);
 		return -ENOMEM;
@@ -237,6 +237,7 @@ void svm_moved(struct dune_vcpu *vcpu, bool migrated)
 {
 	struct vcpu_hw *hw = vcpu->hw;
 
+	svm_reduce_speculation();
 	if (static_branch_unlikely(&dune_beside_kvm)) {
 		svm_kvm_moved(hw);
 		return;
@@ -304,6 +305,7 @@ static __always_inline void svm_turn_off(void)
 static __always_inline void switch_beside_kvm(struct vcpu_hw *hw,
 					      struct dune_regs *regs)
 {
+	svm_reduce_speculation();
 	if (likely(svm_is_on_or_turn_on(hw))) {
 		if (unlikely(hw->scales_tsc))
 			switch_with_own_tsc(hw, regs);
@@ -336,10 +338,14 @@ static __always_inline bool enter(struct dune_vcpu *vcpu, bool flush,
 	 * which is freed.
 	 */
 	store_ldt(hw->ldt);
+	if (static_branch_unlikely(&svm_hides_xss))
+		msr_write(MSR_IA32_XSS, 0);
 	if (beside)
 		switch_beside_kvm(hw, regs);
 	else
 		svm_switch(hw->vmcb_pa, regs, hw->host_pa);
+	if (static_branch_unlikely(&svm_hides_xss))
+		msr_write(MSR_IA32_XSS, svm_host_xss);
 	if (unlikely(hw->ldt))
 		asm volatile("lldt %0" : : "m" (hw->ldt));
 
