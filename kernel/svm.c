@@ -71,9 +71,9 @@ static int svm_probe(void)
 		return -ENODEV;
 	}
 	/* A guest-physical address is a user address: it must fit. */
-	if (boot_cpu_data.x86_phys_bits < 47) {
-		pr_err("physical addresses of %u bits are too narrow, 47 are needed\n",
-		       boot_cpu_data.x86_phys_bits);
+	if (guest_address_bits() < 47) {
+		pr_err("guest-physical addresses of %u bits are too narrow, 47 are needed\n",
+		       guest_address_bits());
 		return -ENODEV;
 	}
 	return 0;
