@@ -207,6 +207,20 @@ static inline bool kernel_flushes_by_broadcast(void)
 #endif
 }
 
+/*
+ * Below some hypervisors TLB shootdown is a hypercall, or waits until the
+ * hypervisor runs the other processor again, without interrupts either.
+ * @native is the kernel's own way, by interrupts.
+ */
+static inline bool kernel_flushes_by_hypervisor(unsigned long native)
+{
+#ifdef CONFIG_PARAVIRT
+	return (unsigned long)pv_ops.mmu.flush_tlb_multi != native;
+#else
+	return false;
+#endif
+}
+
 /* Since 6.6; before, it was called for page tables that are shared only. */
 #ifndef HAVE_ARCH_INVALIDATE
 #define arch_invalidate_secondary_tlbs	invalidate_range
