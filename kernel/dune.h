@@ -98,7 +98,7 @@ static inline void dune_count(struct dune_vcpu *vcpu, enum dune_counter which)
 extern const struct file_operations dune_vm_fops;
 void dune_vm_get(struct dune_vm *vm);
 void dune_vm_put(struct dune_vm *vm);
-void dune_vm_add_vcpu(struct dune_vm *vm, struct kick_vcpu *vcpu);
+int dune_vm_add_vcpu(struct dune_vm *vm, struct kick_vcpu *vcpu);
 void dune_vm_remove_vcpu(struct dune_vm *vm, struct kick_vcpu *vcpu);
 
 /* vcpu.c */

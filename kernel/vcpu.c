@@ -472,11 +472,15 @@ int dune_vcpu_create(struct dune_vm *vm)
 
 	if (!vcpu)
 		return -ENOMEM;
+	ret = dune_vm_add_vcpu(vm, &vcpu->kick);
+	if (ret) {
+		kfree(vcpu);
+		return ret;
+	}
 	dune_vm_get(vm);
 	vcpu->vm = vm;
 	vcpu->task = get_task_struct(current);
 	vcpu->cpu = -1;
-	dune_vm_add_vcpu(vm, &vcpu->kick);
 	preempt_notifier_init(&vcpu->notifier, &vcpu_preempt_ops);
 	ret = -ENOMEM;
 	vcpu->run = (void *)get_zeroed_page(GFP_KERNEL_ACCOUNT);
