@@ -125,6 +125,9 @@ unsigned long dune_find_function(const char *name);
 	!!address;							\
 })
 
+/* vendor.c */
+void dune_bus_lock(unsigned long rip);
+
 /* return_buffer.S */
 void dune_fill_return_buffer(void);
 

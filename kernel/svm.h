@@ -43,6 +43,8 @@ struct vcpu_hw {
 /* SVME must be set in a guest's EFER too, APM 15.5.1. */
 #define SVM_GUEST_EFER	(EFER_SCE | EFER_LME | EFER_LMA | EFER_NX | EFER_SVME)
 
+#define SVM_CLEAN_DEBUG	BIT(6)	/* VMCB clean bit of DR6 and DR7, APM 15.15.3 */
+
 /* svm.c */
 extern bool svm_has_nrips;
 /*

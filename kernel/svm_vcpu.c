@@ -42,7 +42,6 @@ CHECK_REG(R15, r15);
 /* VMCB clean bits, APM 15.15.3; the virtual interrupt is written each time. */
 #define CLEAN_INTERCEPTS	BIT(0)
 #define CLEAN_INTR		BIT(3)
-#define CLEAN_DEBUG		BIT(6)
 #define CLEAN_ALL		0x3ffU
 
 static u32 xcr0_low(void)
@@ -374,13 +373,10 @@ static __always_inline bool enter(struct dune_vcpu *vcpu, bool flush,
 	regs->rax = vmcb->save.rax;
 	/*
 	 * DR6 is the guest's after #VMEXIT. It changes only with #DB, which
-	 * is such an exit, and the guest cannot read it.
+	 * is such an exit (svm_debug()), and the guest cannot read it.
 	 */
-	if (unlikely(vmcb->save.dr6 != DR6_RESERVED)) {
+	if (unlikely(vmcb->save.dr6 != DR6_RESERVED))
 		set_debugreg(DR6_RESERVED, 6);
-		vmcb->save.dr6 = DR6_RESERVED;
-		vmcb->control.clean &= ~CLEAN_DEBUG;
-	}
 	/* The exit consumed the machine check. */
 	if (unlikely(vmcb->control.exit_code == SVM_EXIT_EXCP_BASE + 18))
 		dune_machine_check();
