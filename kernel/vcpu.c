@@ -213,7 +213,7 @@ static __always_inline void vcpu_enter(struct dune_vcpu *vcpu)
  * on Intel also those of SYSCALL), until some thread returns to user mode on
  * that CPU: then so do we.
  */
-static int vcpu_loop(struct dune_vcpu *vcpu)
+static __always_inline int vcpu_loop(struct dune_vcpu *vcpu)
 {
 	const unsigned long all_work = EXIT_TO_USER_MODE_WORK |
 				       _TIF_USER_RETURN_NOTIFY |
