@@ -9,6 +9,7 @@
 #include <asm/nospec-branch.h>
 
 #include "compat.h"
+#include "mitigations.h"
 #include "regs_offsets.h"
 #include "return_buffer.h"
 

@@ -12,6 +12,7 @@
 #include <asm/unwind_hints.h>
 
 #include "compat.h"
+#include "mitigations.h"
 #include "regs_offsets.h"
 #include "return_buffer.h"
 
