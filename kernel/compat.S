@@ -12,7 +12,7 @@
 #include "compat.h"
 
 /*
- * CLEAR_CPU_BUFFERS: VERW with the selector of a writable data segment in
+ * CLEAR_BUFFERS_BEFORE_GUEST: VERW with the selector of a writable data segment in
  * memory also clears what buffers hold of others' data, on processors that
  * leak it.
  */

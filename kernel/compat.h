@@ -14,9 +14,22 @@
 
 #include <asm/nospec-branch.h>
 
-/* Since 6.2; before, one macro served every kind of entry. */
+/*
+ * Since 6.2; before, one macro serves every kind of entry, and KVM adds the
+ * barrier that an exit alone needs (spec_rstack_overflow=ibpb-vmexit).
+ */
 #ifndef UNTRAIN_RET_VM
-#define UNTRAIN_RET_VM	UNTRAIN_RET
+.macro UNTRAIN_RET_VM
+	UNTRAIN_RET
+#ifdef X86_FEATURE_IBPB_ON_VMEXIT
+	ALTERNATIVE "", "call entry_ibpb", X86_FEATURE_IBPB_ON_VMEXIT
+#endif
+.endm
+#endif
+
+/* Since 6.16, and in older ones' updates; before, one flag means both. */
+#ifndef X86_FEATURE_CLEAR_CPU_BUF_VM
+#define X86_FEATURE_CLEAR_CPU_BUF_VM	X86_FEATURE_CLEAR_CPU_BUF
 #endif
 
 /*
@@ -41,6 +54,8 @@
 #include <asm/page.h>
 #include <asm/svm.h>
 #include <asm/cpufeature.h>
+#include <asm/nospec-branch.h>
+#include <asm/paravirt.h>
 #include <asm/thread_info.h>
 
 /* Since 6.3 the flags of a VMA are changed by functions that check locks. */
@@ -129,11 +144,55 @@ static inline bool kernel_uses_fred(void)
 #endif
 }
 
+/*
+ * Since 6.13, and in older ones' updates: a bit of an MSR keeps a guest's
+ * predictions from the kernel, on processors that need it for guests alone
+ * (Zen 5). KVM sets it, and nobody else.
+ */
+#ifndef MSR_ZEN4_BP_CFG_BP_SPEC_REDUCE_BIT
+#define MSR_ZEN4_BP_CFG_BP_SPEC_REDUCE_BIT	4
+#endif
+
+static __always_inline bool kernel_reduces_speculation(void)
+{
+#ifdef X86_FEATURE_SRSO_BP_SPEC_REDUCE
+	return cpu_feature_enabled(X86_FEATURE_SRSO_BP_SPEC_REDUCE);
+#else
+	return false;
+#endif
+}
+
+/*
+ * Since 6.17, and in older ones' updates (VMSCAPE): the CPU forgets all
+ * predictions before it runs user mode again. Interrupts off, on the CPU.
+ */
+static __always_inline void forget_predictions_before_user_mode(void)
+{
+#ifdef X86_FEATURE_IBPB_EXIT_TO_USER
+	if (cpu_feature_enabled(X86_FEATURE_IBPB_EXIT_TO_USER))
+		this_cpu_write(x86_ibpb_exit_to_user, true);
+#endif
+}
+
 /* Since 6.15: TLB shootdown by INVLPGB, without interrupts. */
 static inline bool kernel_flushes_by_broadcast(void)
 {
 #ifdef CONFIG_BROADCAST_TLB_FLUSH
 	return boot_cpu_has(X86_FEATURE_INVLPGB);
+#else
+	return false;
+#endif
+}
+
+/*
+ * Below some hypervisors TLB shootdown is a hypercall, or waits until the
+ * hypervisor runs the other processor again, without interrupts either.
+ * @native is the kernel's own way, by interrupts.
+ */
+static inline bool kernel_flushes_by_hypervisor(unsigned long native)
+{
+#ifdef CONFIG_PARAVIRT
+	return (unsigned long)pv_ops.mmu.flush_tlb_multi != native;
 #else
 	return false;
 #endif

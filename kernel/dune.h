@@ -102,7 +102,7 @@ struct dune_vm *dune_vm_new(void);
 long dune_get_info(struct dune_info __user *argument);
 void dune_vm_get(struct dune_vm *vm);
 void dune_vm_put(struct dune_vm *vm);
-void dune_vm_add_vcpu(struct dune_vm *vm, struct kick_vcpu *vcpu);
+int dune_vm_add_vcpu(struct dune_vm *vm, struct kick_vcpu *vcpu);
 void dune_vm_remove_vcpu(struct dune_vm *vm, struct kick_vcpu *vcpu);
 
 /* vcpu.c */
@@ -129,6 +129,9 @@ unsigned long dune_find_function(const char *name);
 		static_call_update(call, (void *)address);		\
 	!!address;							\
 })
+
+/* vendor.c */
+void dune_bus_lock(unsigned long rip);
 
 /* return_buffer.S */
 void dune_fill_return_buffer(void);

@@ -7,11 +7,27 @@
 
 #include <linux/types.h>
 #include <asm/cpufeature.h>
+#include <asm/processor.h>
 #include <asm/processor-flags.h>
 #include <asm/special_insns.h>
 
+#include "compat.h"
+
 #define DUNE_GUEST_CR0	(X86_CR0_PE | X86_CR0_MP | X86_CR0_ET | X86_CR0_NE | \
 			 X86_CR0_WP | X86_CR0_AM | X86_CR0_PG)
+
+/*
+ * The width of a guest-physical address. Where memory is encrypted the kernel
+ * subtracts the bits of the key from x86_phys_bits; guest-physical addresses
+ * have none (KVM: cpuid.c, leaf 0x80000008). 23:16 are for hypervisors that
+ * have fewer for their guests, else 0 (APM vol. 3, E.4.7).
+ */
+static inline unsigned int guest_address_bits(void)
+{
+	u32 eax = cpuid_eax(0x80000008);
+
+	return (eax >> 16 & 0xff) ?: (eax & 0xff);
+}
 
 /* @smap: with SMEP and SMAP, each where the processor has it (DUNE_VCPU_SMAP) */
 static inline u64 guest_cr4(bool smap)

@@ -12,6 +12,7 @@ int kick_list_init(struct kick_list *list)
 {
 	raw_spin_lock_init(&list->lock);
 	INIT_LIST_HEAD(&list->vcpus);
+	list->count = 0;
 	if (!zalloc_cpumask_var(&list->cpus, GFP_KERNEL_ACCOUNT))
 		return -ENOMEM;
 	return 0;
@@ -22,12 +23,21 @@ void kick_list_destroy(struct kick_list *list)
 	free_cpumask_var(list->cpus);
 }
 
-void kick_add(struct kick_list *list, struct kick_vcpu *vcpu)
+/* Returns 0, or -ENOSPC where there are KICK_VCPUS of them already. */
+int kick_add(struct kick_list *list, struct kick_vcpu *vcpu)
 {
+	int err = 0;
+
 	vcpu->in_guest = -1;
 	raw_spin_lock(&list->lock);
-	list_add(&vcpu->link, &list->vcpus);
+	if (list->count < KICK_VCPUS) {
+		list->count++;
+		list_add(&vcpu->link, &list->vcpus);
+	} else {
+		err = -ENOSPC;
+	}
 	raw_spin_unlock(&list->lock);
+	return err;
 }
 
 /* The vCPU does not run and will not. Returns whether it was the last. */
@@ -37,6 +47,7 @@ bool kick_remove(struct kick_list *list, struct kick_vcpu *vcpu)
 
 	raw_spin_lock(&list->lock);
 	list_del(&vcpu->link);
+	list->count--;
 	last = list_empty(&list->vcpus);
 	raw_spin_unlock(&list->lock);
 	return last;

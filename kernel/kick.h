@@ -18,16 +18,24 @@
 #include <linux/smp.h>
 #include <linux/spinlock.h>
 
+/*
+ * A kick looks at all of them with preemption off, so there is a limit: as
+ * many as a machine of KVM's may have.
+ */
+#define KICK_VCPUS	4096
+
 /**
  * struct kick_list - the vCPUs of one mm
  * @lock:	of all below. Never taken with interrupts off: its holder waits
  *		for other CPUs to answer.
  * @vcpus:	all that could be in the guest
+ * @count:	of them, KICK_VCPUS at most
  * @cpus:	to interrupt, while doing so
  */
 struct kick_list {
 	raw_spinlock_t lock;	/* of all below */
 	struct list_head vcpus;
+	unsigned int count;
 	cpumask_var_t cpus;
 };
 
@@ -44,7 +52,7 @@ struct kick_vcpu {
 
 int kick_list_init(struct kick_list *list);
 void kick_list_destroy(struct kick_list *list);
-void kick_add(struct kick_list *list, struct kick_vcpu *vcpu);
+int kick_add(struct kick_list *list, struct kick_vcpu *vcpu);
 bool kick_remove(struct kick_list *list, struct kick_vcpu *vcpu);
 void kick_all(struct kick_list *list);
 

@@ -531,9 +531,9 @@ int mirror_fill(struct mirror *m, u64 address, u32 flags, bool around)
 
 /* ---- vCPUs ---- */
 
-void mirror_add_vcpu(struct mirror *m, struct kick_vcpu *vcpu)
+int mirror_add_vcpu(struct mirror *m, struct kick_vcpu *vcpu)
 {
-	kick_add(&m->kicks, vcpu);
+	return kick_add(&m->kicks, vcpu);
 }
 
 /* The vCPU does not run and will not. Process context, may sleep. */

@@ -26,7 +26,7 @@ bool mirror_address(struct mirror *mirror, u64 guest, u64 *address);
 int mirror_fill(struct mirror *mirror, u64 address, u32 flags, bool around);
 
 /* Its vCPUs. */
-void mirror_add_vcpu(struct mirror *mirror, struct kick_vcpu *vcpu);
+int mirror_add_vcpu(struct mirror *mirror, struct kick_vcpu *vcpu);
 void mirror_remove_vcpu(struct mirror *mirror, struct kick_vcpu *vcpu);
 u64 mirror_generation(const struct mirror *mirror);
 

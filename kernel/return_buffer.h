@@ -4,7 +4,8 @@
  * return stack buffer, for it can map code at any linear address. Two returns
  * leave the switch and its caller before the run loop makes calls of its own:
  * these two entries lead nowhere. The rest is overwritten once, before the
- * run loop itself returns (return_buffer.S).
+ * run loop itself returns (return_buffer.S). The build checks in the module that
+ * there are no more returns (returns.awk).
  */
 #ifndef DUNE_RETURN_BUFFER_H
 #define DUNE_RETURN_BUFFER_H

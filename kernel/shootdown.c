@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * TLB shootdown where the kernel tells other CPUs by broadcast: AMD's INVLPGB,
- * which Linux uses since 6.15 for processes that run on several CPUs. It does
- * not reach the guest's tag (APM vol. 3, INVLPGB: host and guest ASIDs are
- * apart), and no interrupt ends the guest, on which vcpu_must_flush() relies.
+ * TLB shootdown where the kernel tells other CPUs without an interrupt, on which
+ * vcpu_must_flush() relies:
+ *  - by broadcast: AMD's INVLPGB, which Linux uses since 6.15 for processes that
+ *    run on several CPUs. It does not reach the guest's tag (APM vol. 3,
+ *    INVLPGB: host and guest ASIDs are apart);
+ *  - below a hypervisor, which flushes other processors at a hypercall
+ *    (Hyper-V, hyperv_flush_tlb_multi()), or later, when it runs them again
+ *    (KVM, kvm_flush_tlb_multi()): it knows nothing of the guest's tag, and
+ *    resumes the guest where it was.
  *
  * But each such flush ends with a notifier call for TLBs that are not a CPU's
  * own, after context.tlb_gen has been advanced and before a page is freed
@@ -16,6 +21,7 @@
 #include <linux/slab.h>
 
 #include "compat.h"
+#include "dune.h"
 #include "kick.h"
 #include "shootdown.h"
 
@@ -70,7 +76,10 @@ static const struct mmu_notifier_ops shootdown_ops = {
 
 bool shootdown_is_needed(void)
 {
-	return kernel_flushes_by_broadcast() || notify_flushes;
+	unsigned long native = dune_find_function("native_flush_tlb_multi");
+
+	return kernel_flushes_by_broadcast() ||
+	       kernel_flushes_by_hypervisor(native) || notify_flushes;
 }
 
 /**

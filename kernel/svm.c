@@ -39,10 +39,12 @@ static const u32 guest_msrs[] = {
  * struct svm_cpu - a CPU's part
  * @hsave:	where VMRUN saves the host (VM_HSAVE_PA)
  * @host:	where VMSAVE saves what VMRUN does not
+ * @reduced:	we have reduced its speculation, svm_reduce_speculation()
  */
 struct svm_cpu {
-	struct page *hsave;
-	struct page *host;
+	void *hsave;
+	void *host;
+	bool reduced;
 };
 
 static DEFINE_PER_CPU(struct svm_cpu, svm_cpu);
@@ -50,6 +52,8 @@ static DEFINE_PER_CPU(struct svm_cpu, svm_cpu);
 bool svm_has_nrips;
 DEFINE_STATIC_KEY_FALSE(svm_check_xcr0);
 u64 svm_host_xcr0;
+DEFINE_STATIC_KEY_FALSE(svm_hides_xss);
+u64 svm_host_xss;
 static void *msrpm;
 static void *iopm;
 
@@ -67,9 +71,9 @@ static int svm_probe(void)
 		return -ENODEV;
 	}
 	/* A guest-physical address is a user address: it must fit. */
-	if (boot_cpu_data.x86_phys_bits < 47) {
-		pr_err("physical addresses of %u bits are too narrow, 47 are needed\n",
-		       boot_cpu_data.x86_phys_bits);
+	if (guest_address_bits() < 47) {
+		pr_err("guest-physical addresses of %u bits are too narrow, 47 are needed\n",
+		       guest_address_bits());
 		return -ENODEV;
 	}
 	return 0;
@@ -86,6 +90,30 @@ static void msr_allow(u32 msr)
 	__clear_bit(bit + 1, msrpm);
 }
 
+/**
+ * svm_alloc_page() - a zeroed page for VMRUN, VMLOAD and VMSAVE
+ *
+ * Never the first of 2 MB: on hosts of SEV-SNP guests some processors take it
+ * for a large page of others and raise #PF (KVM: snp_safe_alloc_page()). Of
+ * two that follow each other one is not.
+ *
+ * Context: process, may sleep.
+ * Return: for free_page(); NULL without memory.
+ */
+void *svm_alloc_page(gfp_t gfp)
+{
+	struct page *page = alloc_pages(gfp | __GFP_ZERO, 1);
+
+	if (!page)
+		return NULL;
+	split_page(page, 1);
+	if (IS_ALIGNED(page_to_pfn(page), PTRS_PER_PMD))
+		__free_page(page++);
+	else
+		__free_page(page + 1);
+	return page_address(page);
+}
+
 static void free_cpus(void)
 {
 	int cpu;
@@ -93,10 +121,8 @@ static void free_cpus(void)
 	for_each_possible_cpu(cpu) {
 		struct svm_cpu *sc = &per_cpu(svm_cpu, cpu);
 
-		if (sc->hsave)
-			__free_page(sc->hsave);
-		if (sc->host)
-			__free_page(sc->host);
+		free_page((unsigned long)sc->hsave);
+		free_page((unsigned long)sc->host);
 		sc->hsave = NULL;
 		sc->host = NULL;
 	}
@@ -109,8 +135,8 @@ static int alloc_cpus(void)
 	for_each_possible_cpu(cpu) {
 		struct svm_cpu *sc = &per_cpu(svm_cpu, cpu);
 
-		sc->hsave = alloc_page(GFP_KERNEL | __GFP_ZERO);
-		sc->host = alloc_page(GFP_KERNEL | __GFP_ZERO);
+		sc->hsave = svm_alloc_page(GFP_KERNEL);
+		sc->host = svm_alloc_page(GFP_KERNEL);
 		if (!sc->hsave || !sc->host)
 			return -ENOMEM;
 	}
@@ -135,6 +161,11 @@ static int svm_init(void)
 		svm_host_xcr0 = xgetbv(XCR_XFEATURE_ENABLED_MASK);
 	if (svm_host_xcr0 && boot_cpu_has(X86_FEATURE_HYPERVISOR))
 		static_branch_enable(&svm_check_xcr0);
+	/* The same on all CPUs, and constant (fpu__init_cpu_xstate()). */
+	if (boot_cpu_has(X86_FEATURE_XSAVES))
+		rdmsrq(MSR_IA32_XSS, svm_host_xss);
+	if (svm_host_xss)
+		static_branch_enable(&svm_hides_xss);
 	msrpm = (void *)__get_free_pages(GFP_KERNEL, MSRPM_ORDER);
 	iopm = (void *)__get_free_pages(GFP_KERNEL, IOPM_ORDER);
 	if (!msrpm || !iopm || alloc_cpus()) {
@@ -164,6 +195,36 @@ static void svm_info(struct dune_info *info)
 	info->xcr0 = svm_host_xcr0;
 }
 
+/*
+ * Interrupts off. The bit is KVM's too: it sets it with its first machine, and
+ * clears it on all CPUs with its last, whoever else needs it. So ours is
+ * looked for where KVM may have done that (switch_beside_kvm()), and cleared
+ * only where no KVM is.
+ */
+void svm_set_reduced_speculation(void)
+{
+	u64 value;
+
+	rdmsrq(MSR_ZEN4_BP_CFG, value);
+	if (value & BIT_ULL(MSR_ZEN4_BP_CFG_BP_SPEC_REDUCE_BIT))
+		return;
+	wrmsrq(MSR_ZEN4_BP_CFG,
+	       value | BIT_ULL(MSR_ZEN4_BP_CFG_BP_SPEC_REDUCE_BIT));
+	this_cpu_write(svm_cpu.reduced, true);
+}
+
+static void clear_reduced_speculation(void)
+{
+	u64 value;
+
+	if (!this_cpu_read(svm_cpu.reduced))
+		return;
+	this_cpu_write(svm_cpu.reduced, false);
+	rdmsrq(MSR_ZEN4_BP_CFG, value);
+	wrmsrq(MSR_ZEN4_BP_CFG,
+	       value & ~BIT_ULL(MSR_ZEN4_BP_CFG_BP_SPEC_REDUCE_BIT));
+}
+
 static int svm_cpu_enable(void)
 {
 	u64 efer;
@@ -186,6 +247,7 @@ static void svm_cpu_disable(void)
 	wrmsrq(MSR_VM_HSAVE_PA, 0);
 	rdmsrq(MSR_EFER, efer);
 	wrmsrq(MSR_EFER, efer & ~EFER_SVME);
+	clear_reduced_speculation();
 }
 
 void svm_permissions(struct vmcb_control_area *control)
@@ -197,7 +259,7 @@ void svm_permissions(struct vmcb_control_area *control)
 /* Of this CPU; interrupts off. */
 u64 svm_hsave(void)
 {
-	return __sme_pa(page_address(this_cpu_read(svm_cpu.hsave)));
+	return __sme_pa(this_cpu_read(svm_cpu.hsave));
 }
 
 /*
@@ -209,7 +271,7 @@ u64 svm_hsave(void)
  */
 u64 svm_save_host(void)
 {
-	struct vmcb *host = page_address(this_cpu_read(svm_cpu.host));
+	struct vmcb *host = this_cpu_read(svm_cpu.host);
 	u64 pa = __sme_pa(host);
 
 	asm volatile("vmsave %0" : : "a" (pa) : "memory");

@@ -44,6 +44,8 @@ struct vcpu_hw {
 /* SVME must be set in a guest's EFER too, APM 15.5.1. */
 #define SVM_GUEST_EFER	(EFER_SCE | EFER_LME | EFER_LMA | EFER_NX | EFER_SVME)
 
+#define SVM_CLEAN_DEBUG	BIT(6)	/* VMCB clean bit of DR6 and DR7, APM 15.15.3 */
+
 /* svm.c */
 extern bool svm_has_nrips;
 /*
@@ -52,9 +54,25 @@ extern bool svm_has_nrips;
  */
 DECLARE_STATIC_KEY_FALSE(svm_check_xcr0);
 extern u64 svm_host_xcr0;
+/*
+ * XSAVES and XRSTORS cannot be intercepted, and XSS is not the guest's: while
+ * it runs XSS is 0, lest ring 0 of a guest reads and writes the thread's
+ * supervisor state (its shadow stack).
+ */
+DECLARE_STATIC_KEY_FALSE(svm_hides_xss);
+extern u64 svm_host_xss;
+void *svm_alloc_page(gfp_t gfp);
+void svm_set_reduced_speculation(void);
 void svm_permissions(struct vmcb_control_area *control);
 u64 svm_save_host(void);
 u64 svm_hsave(void);
+
+/* Interrupts off, before a guest runs on this CPU. */
+static __always_inline void svm_reduce_speculation(void)
+{
+	if (kernel_reduces_speculation())
+		svm_set_reduced_speculation();
+}
 
 /* svm_vcpu.c: struct vendor's, and */
 int svm_create(struct dune_vcpu *vcpu);

@@ -3,6 +3,8 @@
  * Why the guest was left, and what is done about it: one switch. What the
  * guest may not do is answered from the table in svm_intercepts.c.
  */
+#include <uapi/asm/debugreg.h>
+
 #include "dune.h"
 #include "svm.h"
 #include "trace.h"
@@ -99,6 +101,25 @@ static int svm_fault(struct dune_vcpu *vcpu)
 	return dune_handle_fault(vcpu, control->exit_info_2, flags);
 }
 
+/*
+ * DEBUGCTL is the host's in a guest, and so are the traps that the host has
+ * asked for there: of a bus lock in ring 3, which DR6 tells by a cleared bit.
+ */
+static void svm_debug(struct vcpu_hw *hw)
+{
+	struct vmcb *vmcb = hw->vmcb;
+	u64 dr6 = vmcb->save.dr6;
+
+	vmcb->save.dr6 = DR6_RESERVED;
+	vmcb->control.clean &= ~SVM_CLEAN_DEBUG;
+	if (!(dr6 & DR_BUS_LOCK)) {
+		dune_bus_lock(vmcb->save.rip);
+		if ((dr6 | DR_BUS_LOCK) == DR6_RESERVED)
+			return;
+	}
+	svm_inject(hw, 1, false);
+}
+
 static noinline int svm_handle_other(struct dune_vcpu *vcpu)
 {
 	struct vcpu_hw *hw = vcpu->hw;
@@ -121,7 +142,7 @@ static noinline int svm_handle_other(struct dune_vcpu *vcpu)
 		return 0;
 	case SVM_EXIT_EXCP_BASE + 1:
 		dune_count(vcpu, DUNE_COUNT_OTHER);
-		svm_inject(hw, 1, false);
+		svm_debug(hw);
 		return 0;
 	case SVM_EXIT_ICEBP:
 		dune_count(vcpu, DUNE_COUNT_OTHER);

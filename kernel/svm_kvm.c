@@ -69,7 +69,7 @@ int svm_kvm_init(void)
 	if (!empty_table)
 		return -ENOMEM;
 	for_each_possible_cpu(cpu) {
-		struct vmcb *vmcb = (void *)get_zeroed_page(GFP_KERNEL);
+		struct vmcb *vmcb = svm_alloc_page(GFP_KERNEL);
 
 		if (!vmcb)
 			return -ENOMEM;

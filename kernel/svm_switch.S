@@ -9,6 +9,7 @@
 #include <asm/nospec-branch.h>
 
 #include "compat.h"
+#include "mitigations.h"
 #include "regs_offsets.h"
 #include "return_buffer.h"
 
@@ -37,6 +38,7 @@ SYM_FUNC_START(svm_switch)
 	push	%rdx
 	push	%rsi
 
+	CLEAR_DIVIDER
 	mov	%rdi, %rax
 	mov	%rsi, %rdx
 	clgi
@@ -47,8 +49,7 @@ SYM_FUNC_START(svm_switch)
 	mov	REGS_RDI(%rdx), %rdi
 	mov	REGS_RDX(%rdx), %rdx
 
-	/* As before every return to user mode; touches only flags. */
-	CLEAR_CPU_BUFFERS
+	CLEAR_BUFFERS_BEFORE_GUEST
 
 	/* RAX and RSP are switched by the processor. */
 	vmrun	%rax

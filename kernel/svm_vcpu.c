@@ -42,7 +42,6 @@ CHECK_REG(R15, r15);
 /* VMCB clean bits, APM 15.15.3; the virtual interrupt is written each time. */
 #define CLEAN_INTERCEPTS	BIT(0)
 #define CLEAN_INTR		BIT(3)
-#define CLEAN_DEBUG		BIT(6)
 #define CLEAN_ALL		0x3ffU
 
 static u32 xcr0_low(void)
@@ -81,7 +80,7 @@ int svm_create(struct dune_vcpu *vcpu)
 
 	if (!hw)
 		return -ENOMEM;
-	hw->vmcb = (void *)get_zeroed_page(GFP_KERNEL_ACCOUNT);
+	hw->vmcb = svm_alloc_page(GFP_KERNEL_ACCOUNT);
 	if (!hw->vmcb) {
 		kfree(hw);
 		return -ENOMEM;
@@ -238,6 +237,7 @@ void svm_moved(struct dune_vcpu *vcpu, bool migrated)
 {
 	struct vcpu_hw *hw = vcpu->hw;
 
+	svm_reduce_speculation();
 	if (static_branch_unlikely(&dune_beside_kvm)) {
 		svm_kvm_moved(hw);
 		return;
@@ -305,6 +305,7 @@ static __always_inline void svm_turn_off(void)
 static __always_inline void switch_beside_kvm(struct vcpu_hw *hw,
 					      struct dune_regs *regs)
 {
+	svm_reduce_speculation();
 	if (likely(svm_is_on_or_turn_on(hw))) {
 		if (unlikely(hw->scales_tsc))
 			switch_with_own_tsc(hw, regs);
@@ -337,10 +338,14 @@ static __always_inline bool enter(struct dune_vcpu *vcpu, bool flush,
 	 * which is freed.
 	 */
 	store_ldt(hw->ldt);
+	if (static_branch_unlikely(&svm_hides_xss))
+		msr_write(MSR_IA32_XSS, 0);
 	if (beside)
 		switch_beside_kvm(hw, regs);
 	else
 		svm_switch(hw->vmcb_pa, regs, hw->host_pa);
+	if (static_branch_unlikely(&svm_hides_xss))
+		msr_write(MSR_IA32_XSS, svm_host_xss);
 	if (unlikely(hw->ldt))
 		asm volatile("lldt %0" : : "m" (hw->ldt));
 
@@ -370,13 +375,10 @@ static __always_inline bool enter(struct dune_vcpu *vcpu, bool flush,
 	regs->rax = vmcb->save.rax;
 	/*
 	 * DR6 is the guest's after #VMEXIT. It changes only with #DB, which
-	 * is such an exit, and the guest cannot read it.
+	 * is such an exit (svm_debug()), and the guest cannot read it.
 	 */
-	if (unlikely(vmcb->save.dr6 != DR6_RESERVED)) {
+	if (unlikely(vmcb->save.dr6 != DR6_RESERVED))
 		set_debugreg(DR6_RESERVED, 6);
-		vmcb->save.dr6 = DR6_RESERVED;
-		vmcb->control.clean &= ~CLEAN_DEBUG;
-	}
 	/* The exit consumed the machine check. */
 	if (unlikely(vmcb->control.exit_code == SVM_EXIT_EXCP_BASE + 18))
 		dune_machine_check();

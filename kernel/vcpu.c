@@ -181,14 +181,19 @@ static bool vcpu_must_flush(struct dune_vcpu *vcpu)
  * Time in the guest is user time of the thread, so that CPU limits and
  * interval timers count it: an interrupt that ends it must be handled while
  * the thread is still marked (PF_VCPU).
+ *
+ * Inline, as vcpu_loop() is: returns are counted, see return_buffer.h.
  */
-static void vcpu_enter(struct dune_vcpu *vcpu)
+static __always_inline void vcpu_enter(struct dune_vcpu *vcpu)
 {
 	bool flush = vcpu_must_flush(vcpu);
+	bool interrupted;
 
 	trace_dune_entry(vcpu);
 	vtime_account_guest_enter();
-	if (static_call(vendor_enter)(vcpu, flush)) {
+	interrupted = static_call(vendor_enter)(vcpu, flush);
+	forget_predictions_before_user_mode();
+	if (interrupted) {
 		local_irq_enable();
 		/* STI takes effect behind the instruction that follows it. */
 		asm volatile("nop");
@@ -210,7 +215,7 @@ static void vcpu_enter(struct dune_vcpu *vcpu)
  * on Intel also those of SYSCALL), until some thread returns to user mode on
  * that CPU: then so do we.
  */
-static int vcpu_loop(struct dune_vcpu *vcpu)
+static __always_inline int vcpu_loop(struct dune_vcpu *vcpu)
 {
 	const unsigned long all_work = EXIT_TO_USER_MODE_WORK |
 				       _TIF_USER_RETURN_NOTIFY |
@@ -443,12 +448,16 @@ static struct file *vcpu_open(struct dune_vm *vm, u32 flags)
 
 	if (!vcpu)
 		return ERR_PTR(-ENOMEM);
+	err = dune_vm_add_vcpu(vm, &vcpu->kick);
+	if (err) {
+		kfree(vcpu);
+		return ERR_PTR(err);
+	}
 	dune_vm_get(vm);
 	vcpu->vm = vm;
 	vcpu->task = get_task_struct(current);
 	vcpu->cpu = -1;
 	vcpu->smap = flags & DUNE_VCPU_SMAP;
-	dune_vm_add_vcpu(vm, &vcpu->kick);
 	preempt_notifier_init(&vcpu->notifier, &vcpu_preempt_ops);
 	err = -ENOMEM;
 	vcpu->run = (void *)get_zeroed_page(GFP_KERNEL_ACCOUNT);

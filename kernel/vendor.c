@@ -6,6 +6,8 @@
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <linux/printk.h>
+#include <linux/ptrace.h>
+#include <asm/cpu.h>
 #include <asm/cpufeature.h>
 #include <asm/processor.h>
 
@@ -21,6 +23,22 @@ DEFINE_STATIC_CALL_NULL(vendor_store, *((struct vendor *)0)->store);
 DEFINE_STATIC_CALL_NULL(vendor_moved, *((struct vendor *)0)->moved);
 DEFINE_STATIC_CALL_NULL(vendor_enter, *((struct vendor *)0)->enter);
 DEFINE_STATIC_CALL_NULL(vendor_handle_exit, *((struct vendor *)0)->handle_exit);
+
+/* The kernel's answer to a bus lock: split_lock_detect=. */
+DEFINE_STATIC_CALL_NULL(bus_lock, handle_bus_lock);
+
+/**
+ * dune_bus_lock() - the guest has locked the bus of the whole machine
+ * @rip:	where
+ *
+ * Context: process, interrupts on; may sleep, which is the answer.
+ */
+void dune_bus_lock(unsigned long rip)
+{
+	struct pt_regs regs = { .ip = rip };
+
+	static_call_cond(bus_lock)(&regs);
+}
 
 /* Returns 0, -ENODEV or -EOPNOTSUPP; says in one line what is missing. */
 int vendor_choose(void)
@@ -41,6 +59,8 @@ int vendor_choose(void)
 	static_call_update(vendor_moved, vendor->moved);
 	static_call_update(vendor_enter, vendor->enter);
 	static_call_update(vendor_handle_exit, vendor->handle_exit);
+	if (boot_cpu_has(X86_FEATURE_BUS_LOCK_DETECT))
+		dune_bind(bus_lock, "handle_bus_lock");
 	err = vendor->probe();
 	if (!err && vendor->mirrors)
 		static_branch_enable(&dune_mirrors);

@@ -81,12 +81,14 @@ void dune_vm_put(struct dune_vm *vm)
 	kref_put(&vm->kref, dune_vm_free);
 }
 
-void dune_vm_add_vcpu(struct dune_vm *vm, struct kick_vcpu *vcpu)
+/* Returns 0, or -ENOSPC: too many. */
+int dune_vm_add_vcpu(struct dune_vm *vm, struct kick_vcpu *vcpu)
 {
 	if (vm->mirror)
-		mirror_add_vcpu(vm->mirror, vcpu);
-	else if (vm->shootdown)
-		kick_add(shootdown_kicks(vm->shootdown), vcpu);
+		return mirror_add_vcpu(vm->mirror, vcpu);
+	if (vm->shootdown)
+		return kick_add(shootdown_kicks(vm->shootdown), vcpu);
+	return 0;
 }
 
 void dune_vm_remove_vcpu(struct dune_vm *vm, struct kick_vcpu *vcpu)

@@ -229,7 +229,7 @@ static int vmx_init(void)
 	decide_l1d_flush();
 	mirror_init(ept_vpid_cap & VMX_EPT_AD_BIT,
 		    ept_vpid_cap & VMX_EPT_1GB_PAGE_BIT,
-		    boot_cpu_data.x86_phys_bits);
+		    guest_address_bits());
 	msr_bitmap = (void *)__get_free_page(GFP_KERNEL);
 	if (!msr_bitmap || alloc_cpus()) {
 		vmx_exit();
@@ -243,7 +243,7 @@ static int vmx_init(void)
 static void vmx_info(struct dune_info *info)
 {
 	info->vendor = DUNE_VENDOR_VMX;
-	info->address_bits = min_t(u32, boot_cpu_data.x86_phys_bits, 47);
+	info->address_bits = min(guest_address_bits(), 47U);
 	info->granules = mirror_granules();
 	info->guest_cr0 = DUNE_GUEST_CR0;
 	info->guest_cr4 = guest_cr4(false);

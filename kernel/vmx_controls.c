@@ -70,13 +70,22 @@ static const struct control table[] = {
 	/* They could stop the CPU for long. */
 	{ CPU_BASED_MWAIT_EXITING, CPU, NEEDED, "MWAIT exiting" },
 	{ CPU_BASED_MONITOR_EXITING, CPU, NEEDED, "MONITOR exiting" },
-	/* An enclave's page is not the guest's to manage. */
+	/*
+	 * An enclave's page is not the guest's to manage. (ENCLV is #UD as long
+	 * as its control is 0.)
+	 */
 	{ SECONDARY_EXEC_ENCLS_EXITING, CPU2, IF_THERE, "ENCLS exiting" },
 	/*
 	 * ENQCMDS sends work to a device in the name of an address space of
 	 * its choice: those it may choose from are none (vmx_state.c).
 	 */
 	{ VMX_PASID_TRANSLATION, CPU2, IF_THERE, "PASID translation" },
+	/*
+	 * A locked access that crosses cache lines, where #AC does not catch it
+	 * (split_lock_detect=ratelimit:N): a trap, in every ring.
+	 */
+	{ SECONDARY_EXEC_BUS_LOCK_DETECTION, CPU2, IF_THERE,
+	  "bus-lock detection" },
 	/* The guest's own page table and its TLB. */
 	{ CPU_BASED_CR3_LOAD_EXITING, CPU, NEVER, "CR3-load exiting" },
 	{ CPU_BASED_CR3_STORE_EXITING, CPU, NEVER, "CR3-store exiting" },

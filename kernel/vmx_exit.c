@@ -164,6 +164,11 @@ static noinline int vmx_handle_other(struct dune_vcpu *vcpu)
 		/* vmx_enter() offers the interrupt again. */
 		dune_count(vcpu, DUNE_COUNT_OTHER);
 		return 0;
+	case EXIT_REASON_BUS_LOCK:
+		/* A trap: RIP is behind the instruction. */
+		dune_count(vcpu, DUNE_COUNT_OTHER);
+		dune_bus_lock(hw->exit.rip);
+		return 0;
 	case EXIT_REASON_CPUID:
 		return vmx_cpuid(vcpu);
 	case EXIT_REASON_MSR_WRITE:

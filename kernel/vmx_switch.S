@@ -12,6 +12,7 @@
 #include <asm/unwind_hints.h>
 
 #include "compat.h"
+#include "mitigations.h"
 #include "regs_offsets.h"
 #include "return_buffer.h"
 
@@ -49,8 +50,7 @@ SYM_FUNC_START(vmx_switch)
 	mov	REGS_RDX(%rdi), %rdx
 	mov	REGS_RDI(%rdi), %rdi
 
-	/* As before every return to user mode; touches only flags. */
-	CLEAR_CPU_BUFFERS
+	CLEAR_BUFFERS_BEFORE_GUEST
 
 	UNWIND_HINT_SAVE
 	jnc	2f

@@ -4,20 +4,25 @@
  * interrupts nobody for it: always on Intel, where the second level is a mirror
  * of the page table; on AMD where the kernel flushes TLBs by broadcast. No
  * emulator has that, so the module is loaded with its parameter for it. Fails
- * when a change is not told, or reaches vCPUs of other processes.
+ * when a change is not told, or reaches vCPUs of other processes; when a process
+ * pays for it that need not; when there is no limit to whom to interrupt.
  */
 #define _GNU_SOURCE
 #include "guest.h"
 #include "modules.h"
 #include "tap.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <libgen.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/ioctl.h>
 #include <sys/mount.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -136,6 +141,71 @@ static void told(void)
 	ok(end == GUEST_DONE, "the guest goes on (%s)", guest_end_name(&g, end));
 }
 
+/* With a vCPU, on AMD: the kernel's own interrupts are enough here. */
+static void untold(void)
+{
+	char line[1000];
+	FILE *f;
+	int n = 0;
+
+	if (trace("events/dune/dune_kick/enable", "1")) {
+		skip("no tracefs", "a change of memory kicks nobody");
+		return;
+	}
+	trace("trace", "\n");
+	munmap((void *)map_page(), 4096);
+	f = fopen(TRACING "/trace", "r");
+	while (f && fgets(line, sizeof(line), f))
+		n += !!strstr(line, " dune_kick: ");
+	if (f)
+		fclose(f);
+	trace("events/dune/dune_kick/enable", "0");
+	ok(!n, "without the parameter a change of memory kicks nobody (%d)", n);
+}
+
+/* The status is the first thing that is wrong. */
+static int limited(void)
+{
+	struct rlimit files = { 5000, 5000 };
+	struct dune_create_vcpu c = { .size = sizeof(c) };
+	int dune, fd, n;
+
+	if (setrlimit(RLIMIT_NOFILE, &files))
+		return 1;
+	dune = open("/dev/dune", O_RDWR | O_CLOEXEC);
+	if (dune < 0)
+		return 2;
+	for (n = 0; n < 4097; n++) {
+		int next = ioctl(dune, DUNE_CREATE_VCPU, &c);
+
+		if (next < 0)
+			break;
+		fd = next;
+	}
+	if (n != 4096 || errno != ENOSPC)
+		return 3;
+	/* Of the process, not of the open file. */
+	close(dune);
+	dune = open("/dev/dune", O_RDWR | O_CLOEXEC);
+	if (ioctl(dune, DUNE_CREATE_VCPU, &c) >= 0 || errno != ENOSPC)
+		return 4;
+	close(fd);
+	return ioctl(dune, DUNE_CREATE_VCPU, &c) < 0 ? 5 : 0;
+}
+
+static void limit(void)
+{
+	fflush(stdout);
+
+	int pid = fork();
+
+	if (!pid)
+		_exit(limited());
+	struct outcome o = wait_child(pid, 120);
+
+	ok(!o.code && !o.signal, "the 4,097th vCPU of a process is ENOSPC (%d, %d)", o.code, o.signal);
+}
+
 /* The program that changes memory in every way, in this machine. */
 static void coherent(const char *self)
 {
@@ -169,6 +239,8 @@ int main(int argc, char **argv)
 	pin_to(here);
 	if (guest_vcpu(&g))
 		bail("no vCPU");
+	if (!guest_vmx)
+		untold();
 	guest_close(&g);
 	if (!guest_vmx) {
 		err = dune_unload();
@@ -177,6 +249,7 @@ int main(int argc, char **argv)
 		if (!ok(!err, "the module is loaded with notify_flushes=1 (%d)", err))
 			return done();
 	}
+	limit();
 	if (here == there)
 		skip("one processor", "a munmap() on one processor, a guest on another");
 	else if (access(TRACING "/events/dune", F_OK))

@@ -54,7 +54,7 @@ impl Finding {
 pub fn run() -> Result<End> {
     let layout = Layout::find()?;
     println!("To run programs in Dune mode on this computer itself:");
-    let mut here = cpu::findings(&read("/proc/cpuinfo"));
+    let mut here = cpu::findings(&read("/proc/cpuinfo"), cpu::guest_address_bits());
     here.extend(kernel::findings(&layout));
     print(&here);
     println!("To run them in the emulated machine instead:");

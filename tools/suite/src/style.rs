@@ -17,7 +17,8 @@ const IN_TREE_ONLY: &str = "LINUX_VERSION_CODE,CONSTANT_COMPARISON,ENOSYS,FILE_P
 const TRACEPOINTS: &str = "kernel/trace.h";
 
 /// Headers of assembly, which is read as C.
-const ASSEMBLY: [&str; 3] = ["kernel/regs_offsets.h", "kernel/return_buffer.h", "kernel/vmx_ops.h"];
+const ASSEMBLY: [&str; 4] =
+    ["kernel/mitigations.h", "kernel/regs_offsets.h", "kernel/return_buffer.h", "kernel/vmx_ops.h"];
 const NO_C: &str = "SPACING,CAMELCASE,LINE_CONTINUATIONS,EMBEDDED_FUNCTION_NAME";
 
 /// Columns of programs that are not the kernel's.

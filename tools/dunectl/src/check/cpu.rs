@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The processor, as /proc/cpuinfo describes it, and what the firmware allows.
 
+use std::arch::x86_64::__cpuid;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
@@ -39,20 +40,39 @@ impl<'a> Cpu<'a> {
     }
 }
 
-pub fn findings(cpuinfo: &str) -> Vec<Finding> {
+/// The width of a guest-physical address. /proc/cpuinfo shows less where memory
+/// is encrypted: the bits of the key, which guests do not have (APM vol. 3,
+/// E.4.7; `guest_address_bits()` of the module).
+pub fn guest_address_bits() -> u32 {
+    // SAFETY: every processor in 64-bit mode has the instruction and this
+    // leaf. (Newer Rust knows that by itself.)
+    #[allow(unused_unsafe)]
+    let leaf = unsafe { __cpuid(0x8000_0008) };
+    guest_bits(leaf.eax)
+}
+
+fn guest_bits(eax: u32) -> u32 {
+    match eax >> 16 & 0xff {
+        0 => eax & 0xff,
+        bits => bits,
+    }
+}
+
+/// What /proc/cpuinfo says, and the width of a guest-physical address.
+pub fn findings(cpuinfo: &str, bits: u32) -> Vec<Finding> {
     let cpu = Cpu { text: cpuinfo };
     let model = cpu.field("model name").unwrap_or("unknown");
     let amd = matches!(cpu.field("vendor_id"), Some("AuthenticAMD" | "HygonGenuine"));
     if amd && cpu.has("svm") {
         let mut findings = vec![Finding::good("processor", format!("{model}, with AMD-V (SVM)"))];
         findings.extend(read_msr(VM_CR).map(vm_cr));
-        findings.extend(svm(&cpu));
+        findings.extend(svm(&cpu, bits));
         return findings;
     }
     if !amd && cpu.has("vmx") {
         let mut findings = vec![Finding::good("processor", format!("{model}, with VT-x"))];
         findings.extend(read_msr(FEATURE_CONTROL).map(feature_control));
-        findings.extend(vmx(&cpu));
+        findings.extend(vmx(&cpu, bits));
         findings.extend(
             cpu.has("fred").then(|| {
                 Finding::lacking("exceptions", "the kernel uses FRED: boot with fred=off")
@@ -69,26 +89,25 @@ pub fn findings(cpuinfo: &str) -> Vec<Finding> {
     vec![Finding::lacking("processor", advice)]
 }
 
-fn svm(cpu: &Cpu) -> Vec<Finding> {
+fn svm(cpu: &Cpu, bits: u32) -> Vec<Finding> {
     vec![
         needed(cpu.has("npt"), "nested paging", "flag npt"),
-        match cpu.field("address sizes").and_then(physical_bits) {
-            Some(bits) if bits >= NEEDED_BITS => {
-                Finding::good("addresses", format!("{bits} bits physical"))
-            }
-            Some(bits) => Finding::lacking(
+        if bits >= NEEDED_BITS {
+            Finding::good("addresses", format!("{bits} bits guest-physical"))
+        } else {
+            Finding::lacking(
                 "addresses",
                 format!(
-                    "{bits} bits physical, of {NEEDED_BITS}; in QEMU, add phys-bits=48 to -cpu"
+                    "{bits} bits guest-physical, of {NEEDED_BITS}; in QEMU, add phys-bits=48 to -cpu"
                 ),
-            ),
-            None => Finding::note("addresses", "the kernel does not tell how wide they are"),
+            )
         },
     ]
 }
 
-fn vmx(cpu: &Cpu) -> Vec<Finding> {
+fn vmx(cpu: &Cpu, bits: u32) -> Vec<Finding> {
     let has = |flag| cpu.has_in("vmx flags", flag);
+    let reach = (1u64 << bits.min(47)) >> 30;
     vec![
         needed(has("ept"), "nested paging", "EPT; flag ept of \"vmx flags\""),
         needed(has("vpid"), "TLB tags", "VPID; flag vpid of \"vmx flags\""),
@@ -99,14 +118,10 @@ fn vmx(cpu: &Cpu) -> Vec<Finding> {
                 "no EPT A/D: the kernel takes pages of Dune processes for old ones sooner",
             ),
         },
-        match cpu.field("address sizes").and_then(physical_bits) {
-            Some(bits) => {
-                let reach = (1u64 << bits.min(47)) >> 30;
-                let text = format!("{bits} bits physical: a program may touch {reach} GB");
-                Finding::good("addresses", text)
-            }
-            None => Finding::note("addresses", "the kernel does not tell how wide they are"),
-        },
+        Finding::good(
+            "addresses",
+            format!("{bits} bits guest-physical: a program may touch {reach} GB"),
+        ),
     ]
 }
 
@@ -147,18 +162,13 @@ fn read_msr(number: u64) -> Option<u64> {
     Some(u64::from_le_bytes(value))
 }
 
-/// "48 bits physical, 48 bits virtual"
-fn physical_bits(text: &str) -> Option<u32> {
-    text.split_once(" bits physical")?.0.trim().parse().ok()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::check::Level;
 
-    fn lacking(cpuinfo: &str) -> Vec<&'static str> {
-        let all = findings(cpuinfo).into_iter();
+    fn lacking(cpuinfo: &str, bits: u32) -> Vec<&'static str> {
+        let all = findings(cpuinfo, bits).into_iter();
         all.filter(|one| one.level == Level::Lacking && one.subject != "firmware")
             .map(|one| one.subject)
             .collect()
@@ -166,32 +176,38 @@ mod tests {
 
     #[test]
     fn complete_processors_lack_nothing() {
-        let amd = "vendor_id\t: AuthenticAMD\nmodel name\t: EPYC\nflags\t\t: fpu svm npt pdpe1gb\n\
-                   address sizes\t: 48 bits physical, 48 bits virtual\n";
-        assert!(lacking(amd).is_empty());
-        let intel = "vendor_id : GenuineIntel\nflags : fpu vmx\nvmx flags : ept vpid\n\
-                     address sizes : 36 bits physical, 48 bits virtual\n";
-        assert!(lacking(intel).is_empty());
-        let text = &findings(intel).pop().unwrap().text;
+        let amd = "vendor_id\t: AuthenticAMD\nmodel name\t: EPYC\nflags\t\t: fpu svm npt pdpe1gb\n";
+        assert!(lacking(amd, 48).is_empty());
+        let intel = "vendor_id : GenuineIntel\nflags : fpu vmx\nvmx flags : ept vpid\n";
+        assert!(lacking(intel, 36).is_empty());
+        let text = &findings(intel, 36).pop().unwrap().text;
         assert!(text.ends_with("may touch 64 GB"), "{text}");
     }
 
     #[test]
     fn narrow_addresses_are_found() {
-        let text = "vendor_id\t: AuthenticAMD\nflags\t\t: svm npt pdpe1gb\n\
-                    address sizes\t: 40 bits physical, 48 bits virtual\n";
-        assert_eq!(lacking(text), ["addresses"]);
+        let text = "vendor_id\t: AuthenticAMD\nflags\t\t: svm npt pdpe1gb\n";
+        assert_eq!(lacking(text, 40), ["addresses"]);
+    }
+
+    /// An EPYC with SME: the kernel shows 43 bits physical.
+    #[test]
+    fn bits_of_a_key_are_not_subtracted() {
+        let text = "vendor_id\t: AuthenticAMD\nflags\t\t: svm npt sme\n\
+                    address sizes\t: 43 bits physical, 48 bits virtual\n";
+        assert!(lacking(text, guest_bits(0x3030)).is_empty());
+        assert_eq!(guest_bits(0x30_3034), 48);
     }
 
     #[test]
     fn what_is_missing_is_named() {
         assert_eq!(
-            lacking("vendor_id : GenuineIntel\nflags : vmx\nvmx flags : vnmi ept_ad\n"),
+            lacking("vendor_id : GenuineIntel\nflags : vmx\nvmx flags : vnmi ept_ad\n", 46),
             ["nested paging", "TLB tags"]
         );
-        assert_eq!(lacking("vendor_id : GenuineIntel\nflags : fpu\n"), ["processor"]);
-        assert_eq!(lacking("vendor_id : AuthenticAMD\nflags : fpu\n"), ["processor"]);
-        assert_eq!(lacking(""), ["processor"]);
+        assert_eq!(lacking("vendor_id : GenuineIntel\nflags : fpu\n", 46), ["processor"]);
+        assert_eq!(lacking("vendor_id : AuthenticAMD\nflags : fpu\n", 48), ["processor"]);
+        assert_eq!(lacking("", 0), ["processor"]);
     }
 
     #[test]
