@@ -16,7 +16,6 @@
 #include <linux/smp.h>
 #include <asm/cpufeature.h>
 #include <asm/debugreg.h>
-#include <asm/desc.h>
 #include <asm/msr.h>
 #include <asm/nospec-branch.h>
 
@@ -536,7 +535,7 @@ static __always_inline bool enter(struct dune_vcpu *vcpu, const enum way way,
 {
 	struct vcpu_hw *hw = vcpu->hw;
 	u64 cr3, cr4;
-	u16 ldt;
+	u32 ldt;
 
 	switch (way) {
 	case OWN:
@@ -564,9 +563,10 @@ static __always_inline bool enter(struct dune_vcpu *vcpu, const enum way way,
 		vmcs_write(HOST_CR4, hw->host.cr4 = cr4);
 	/*
 	 * The exit makes LDTR null. An interrupt since the last exit may have
-	 * loaded it, for another thread's modify_ldt().
+	 * loaded it, for another thread's modify_ldt(). Read to a register: with
+	 * a variable in memory the call above is no jump (return_buffer.h).
 	 */
-	store_ldt(ldt);
+	asm volatile("sldt %0" : "=r" (ldt));
 	if (unlikely(ldt))
 		hw->host.ldt = ldt;
 	if (unlikely(hw->cr2 != native_read_cr2()))

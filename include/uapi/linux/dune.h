@@ -88,11 +88,11 @@ struct dune_info {
  *
  * The ioctl returns a close-on-exec file descriptor of the new vCPU, which
  * only the calling thread can run. It fails with EPERM in a process other
- * than the one that opened /dev/dune (a child after fork opens it anew,
- * or uses DUNE_RENEW_VCPU), and
- * with ENOSPC where the process has 4,096 vCPUs and a change of its memory has
- * to interrupt each of them (on Intel; on AMD where the kernel flushes TLBs
- * without interrupts). As any file descriptor it counts in RLIMIT_NOFILE.
+ * than the one that opened /dev/dune (a child after fork opens it anew, or
+ * uses DUNE_RENEW_VCPU), and with ENOSPC where the process has 4,096 vCPUs and a
+ * change of its memory has to interrupt each of them (on Intel; on AMD where
+ * the kernel flushes TLBs without interrupts). As any file descriptor it counts
+ * in RLIMIT_NOFILE.
  */
 struct dune_create_vcpu {
 	__u32 size;
