@@ -44,6 +44,9 @@ extern "C" {
  *		readable and writable, zeroed; NULL: libdune finds its own
  *		(up to 256 MB, of which it uses what it touches)
  * @arena_size:	bytes of @arena, 256 KB or more; 0 with NULL
+ * @arena_limit: 0, or more than @arena_size: bytes from @arena on that are
+ *		libdune's, within one aligned gigabyte; it maps what is above
+ *		@arena_size when it needs it
  * @super_base:	start of a range that ring 3 cannot reach, 1 GB aligned
  * @super_size:	its size, a multiple of 1 GB; 0: ring 3 can reach all
  */
@@ -54,7 +57,8 @@ struct dune_config {
 	uint64_t arena_size;
 	uint64_t super_base;
 	uint64_t super_size;
-	uint64_t reserved[4];
+	uint64_t arena_limit;
+	uint64_t reserved[3];
 };
 
 /*

@@ -65,7 +65,7 @@ static int check(const struct dune_config *cfg)
 	u64 any = 0;
 	int i;
 
-	for (i = 0; i < 4; i++)
+	for (i = 0; i < 3; i++)
 		any |= cfg->reserved[i];
 	if (cfg->size != sizeof(*cfg) || any || (cfg->flags & ~DUNE_ENTER_SMAP) ||
 	    ((cfg->super_base | cfg->super_size) & (GB - 1)))

@@ -91,6 +91,7 @@ typedef uint8_t u8;
 #define MAP_FIXED		0x10
 #define MAP_ANONYMOUS		0x20
 #define MAP_NORESERVE		0x4000
+#define MAP_FIXED_NOREPLACE	0x100000
 #define MADV_NOHUGEPAGE		15
 
 struct ksigaction {

@@ -3,7 +3,8 @@
  * The page allocator: pages of the arena. Page tables (pgtable.c) and the
  * blocks of threads (thread.c) come from here, and what the program asks for.
  *
- * The arena is what the caller of dune_enter() gave; or else a small piece of
+ * The arena is what the caller of dune_enter() gave, which may grow in its
+ * place; or else a small piece of
  * the program's own .bss, which costs no system call, and when that is used up
  * a large mapping. What is given back goes to a list, and is used again for
  * the same number of pages.
@@ -12,7 +13,7 @@
 
 #define PAGE		4096
 #define ARENA_SIZE	(256ULL << 20)
-#define ARENA_SMALL	(16ULL << 20)
+#define ARENA_STEP	(1ULL << 20)
 #define RESERVE		(4 * PAGE)
 
 struct dune_piece {
@@ -42,6 +43,7 @@ static void set_chunk(struct dune_chunk *c, u64 base, u64 size)
 int dune_page_init(const struct dune_config *cfg)
 {
 	u64 base = (u64)cfg->arena, size = cfg->arena_size;
+	u64 limit = cfg->arena_limit;
 
 	if (!base) {
 		set_chunk(&arena->chunk[0], (u64)first_chunk, sizeof(first_chunk) - RESERVE);
@@ -49,6 +51,10 @@ int dune_page_init(const struct dune_config *cfg)
 	}
 	if ((base & (BLOCK_SIZE - 1)) || size < 4 * BLOCK_SIZE)
 		return -EINVAL;
+	if (limit && (limit < size || (limit | size) & (ARENA_STEP - 1) ||
+		      base >> 30 != (base + limit - 1) >> 30))
+		return -EINVAL;
+	arena->limit = limit;
 	sys3(__NR_madvise, base, size, MADV_NOHUGEPAGE);
 	set_chunk(&arena->chunk[0], base, size);
 	arena->chunks = 2;		/* it gets no other */
@@ -75,10 +81,13 @@ static long call(long nr, long a0, long a1, long a2, long a3, long a4)
 	return sys6(nr, a0, a1, a2, a3, a4, 0);
 }
 
-static long map(u64 size)
+/* At @at, where nothing must be yet; 0: anywhere. */
+static long map(u64 at, u64 size)
 {
-	return call(__NR_mmap, 0, size, PROT_READ | PROT_WRITE,
-		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1);
+	u64 fixed = at ? MAP_FIXED_NOREPLACE : 0;
+
+	return call(__NR_mmap, at, size, PROT_READ | PROT_WRITE,
+		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | fixed, -1);
 }
 
 /*
@@ -99,21 +108,42 @@ void dune_page_touch(dune_pte *root)
 	}
 }
 
+/*
+ * More of the caller's arena, by a step: it counts against the limits of the
+ * process (RLIMIT_DATA, RLIMIT_AS). In the gigabyte that is in the page table.
+ */
+static int grow_in_place(void)
+{
+	struct dune_chunk *c = &arena->chunk[0];
+	u64 flags = dune_lock(&arena->lock);
+	u64 at = c->base + c->size;
+	int grown = 0;
+
+	if (c->size < arena->limit && map(at, ARENA_STEP) == (long)at) {
+		call(__NR_madvise, at, ARENA_STEP, MADV_NOHUGEPAGE, 0, 0);
+		c->size += ARENA_STEP;
+		grown = 1;
+	}
+	dune_unlock(&arena->lock, flags);
+	return grown;
+}
+
 /* The second and last chunk. Its own tables come from the reserve. */
 static int grow(void)
 {
 	u64 size = ARENA_SIZE;
 	long at;
 
+	if (arena->limit)
+		return grow_in_place();
 	if (__atomic_exchange_n(&arena->chunks, 2, __ATOMIC_ACQ_REL) == 2)
 		return 0;
-	at = map(size);
-	if (at < 0 && at > -4096) {
-		size = ARENA_SMALL;	/* RLIMIT_AS? */
-		at = map(size);
-	}
+	/* RLIMIT_AS or RLIMIT_DATA may allow less. */
+	for (at = -1; at < 0 && at > -4096 && size >= ARENA_STEP; size /= 4)
+		at = map(0, size);
 	if (at < 0 && at > -4096)
 		return 0;
+	size *= 4;
 	/* One page at a time is enough, and a huge one is 2 MB to clear. */
 	call(__NR_madvise, at, size, MADV_NOHUGEPAGE, 0, 0);
 	arena->chunk[0].size += RESERVE;

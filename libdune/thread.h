@@ -143,6 +143,7 @@ struct dune_arena {
 	struct dune_lock lock;
 	u32 chunks;
 	struct dune_chunk chunk[2];
+	u64 limit;			/* to which the first may grow, or 0 */
 	struct dune_piece *pieces;	/* given back */
 	u64 bytes;			/* given out now */
 };

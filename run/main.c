@@ -165,6 +165,7 @@ static void enter(void)
 		.size = sizeof(config),
 		.arena = (void *)ARENA_BASE,
 		.arena_size = ARENA_SIZE,
+		.arena_limit = ARENA_LIMIT,
 		.flags = DUNE_ENTER_SMAP,
 		.super_base = GRANULE_BASE,
 		.super_size = GRANULE_SIZE,

@@ -46,7 +46,8 @@ typedef uint64_t u64;
 void run_main(uint64_t *stack) __attribute__((noreturn));
 
 #define ARENA_BASE	(GRANULE_BASE + 0x10000000UL)
-#define ARENA_SIZE	0x01000000UL
+#define ARENA_SIZE	0x00100000UL	/* at first */
+#define ARENA_LIMIT	0x10000000UL
 #define VECTOR_BASE	(GRANULE_BASE + 0x20000000UL)	/* exec.c: argv, envp */
 #define STATS_BASE	(GRANULE_BASE + 0x30000000UL)
 #define USER_END	0x7ffffffff000UL		/* Linux's TASK_SIZE */

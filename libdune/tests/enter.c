@@ -57,9 +57,9 @@ static void test_config(void)
 	cfg.flags = 0x80;
 	is(dune_enter(&cfg), -EINVAL, "an unknown flag");
 	cfg.flags = 0;
-	cfg.reserved[3] = 1;
+	cfg.reserved[2] = 1;
 	is(dune_enter(&cfg), -EINVAL, "a reserved field");
-	cfg.reserved[3] = 0;
+	cfg.reserved[2] = 0;
 	cfg.super_base = 4096;
 	is(dune_enter(&cfg), -EINVAL, "a range that is not aligned");
 	is(ring(), 3, "still in ring 3");

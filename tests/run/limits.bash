@@ -13,4 +13,7 @@ chmod 755 "$top"
 same "fork and execve without /dev/dune: other namespace, other user, empty root" "$bin/limits" no-device
 chmod "$mode" /dev/dune
 
+same "RLIMIT_DATA of 10 MB" "$bin/limits" data
+same "a page in each of 5000 gigabytes" "$bin/limits" gigabytes 5000
+same "a thousand children by vfork" "$bin/limits" borrowers
 finish
