@@ -12,7 +12,6 @@
 #include "tap.h"
 
 #include <fcntl.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -59,18 +58,6 @@ static void spin(void)
 	guest_open(&g);
 	guest_call(&g, work, (void *)g.state.lstar);
 	_exit(1);
-}
-
-/*
- * Ahead of all others, the kernel's threads included, so that nothing else runs
- * on its CPU; not for long, since some work waits for these threads.
- */
-static void set_first(int pid, bool first)
-{
-	struct sched_param param = { .sched_priority = first };
-
-	if (sched_setscheduler(pid, first ? SCHED_FIFO : SCHED_OTHER, &param))
-		bail("sched_setscheduler");
 }
 
 static bool moves(void)
@@ -144,10 +131,8 @@ int main(void)
 	host_msr(MSR_VM_HSAVE_PA);
 	for (int i = 0; i < ROUNDS; i++) {
 		/* Without the vendor's part nothing turns virtualization on. */
-		set_first(pid, true);
 		ok(!kvm_load_common(), "kvm.ko is loaded");
 		check("has come");
-		set_first(pid, false);
 		ok(!kvm_unload(), "kvm.ko is unloaded");
 		check("has gone");
 	}
