@@ -39,20 +39,17 @@ static void set_chunk(struct dune_chunk *c, u64 base, u64 size)
 }
 
 /* Before anything else here, and once. */
-int dune_page_init(const struct dune_config *cfg)
+void dune_page_init(const struct dune_config *cfg)
 {
 	u64 base = (u64)cfg->arena, size = cfg->arena_size;
 
 	if (!base) {
 		set_chunk(&arena->chunk[0], (u64)first_chunk, sizeof(first_chunk) - RESERVE);
-		return 0;
+		return;
 	}
-	if ((base & (BLOCK_SIZE - 1)) || size < 4 * BLOCK_SIZE)
-		return -EINVAL;
 	sys3(__NR_madvise, base, size, MADV_NOHUGEPAGE);
 	set_chunk(&arena->chunk[0], base, size);
 	arena->chunks = 2;		/* it gets no other */
-	return 0;
 }
 
 int dune_in_arena(const void *p)
@@ -85,7 +82,7 @@ static long map(u64 size)
  * Page tables come from the arena, and a fault on the way into a page fault
  * would be the end: so the arena is always in the page table that is loaded.
  */
-void dune_page_touch(dune_pte *root)
+int dune_page_touch(dune_pte *root)
 {
 	u32 i;
 
@@ -94,9 +91,11 @@ void dune_page_touch(dune_pte *root)
 
 		if (!c->size)
 			continue;
-		dune_pt_touch(root, c->base);
-		dune_pt_touch(root, c->base + c->size - 1);
+		if (dune_pt_touch(root, c->base) ||
+		    dune_pt_touch(root, c->base + c->size - 1))
+			return -ENOMEM;
 	}
+	return 0;
 }
 
 /* The second and last chunk. Its own tables come from the reserve. */
@@ -179,7 +178,8 @@ void *dune_page_alloc(unsigned int count)
 	void *page;
 	int dirty;
 
-	if (!count)
+	/* Before dune_enter() there is no arena, nor a page table for it. */
+	if (!count || !dune_process.root)
 		return NULL;
 	page = dune_page_take(count, &dirty);
 	if (page && dirty)
