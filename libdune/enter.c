@@ -152,23 +152,13 @@ static const char *open_error(long err)
 	return "/dev/dune cannot be opened";
 }
 
-int dune_enter(const struct dune_config *cfg)
+/* A thread's block with a vCPU, and all that it needs of the process. */
+static int make_thread(const struct dune_config *cfg, struct dune_thread **made)
 {
-	static const struct dune_config defaults = { .size = sizeof(defaults) };
 	struct dune_thread *t = NULL;
-	long dev, err;
+	long dev = dune_device_open();
+	int err;
 
-	/* Written before anything in this page is read: one page fault. */
-	WRITE_ONCE(dune_process.entered, 1);
-	if (!is_processor())
-		return refuse(-EOPNOTSUPP,
-			      "the instructions are interpreted (by valgrind?), not executed");
-	err = cfg ? check(cfg) : 0;
-	if (err || dune_active())
-		return err;
-	if (!cfg)
-		cfg = &defaults;	/* or as the process was set up */
-	dev = dune_device_open();
 	if (dev < 0)
 		return refuse(dev, open_error(dev));
 	err = init_process(cfg);
@@ -194,6 +184,33 @@ int dune_enter(const struct dune_config *cfg)
 	}
 	dune_host_import();
 	dune_process.reason = NULL;
+	*made = t;
+	return 0;
+}
+
+int dune_enter(const struct dune_config *cfg)
+{
+	static const struct dune_config defaults = { .size = sizeof(defaults) };
+	u32 *entering = &dune_process.entering.held;
+	struct dune_thread *t = NULL;
+	int err;
+
+	/* Written before anything in this page is read: one page fault. */
+	WRITE_ONCE(dune_process.entered, 1);
+	if (!is_processor())
+		return refuse(-EOPNOTSUPP,
+			      "the instructions are interpreted (by valgrind?), not executed");
+	if (dune_active())
+		return cfg ? check(cfg) : 0;
+	/* One thread after the other: the holder makes system calls. */
+	while (__atomic_exchange_n(entering, 1, __ATOMIC_ACQUIRE))
+		sys3(__NR_sched_yield, 0, 0, 0);
+	err = cfg ? check(cfg) : 0;
+	if (!err)		/* NULL: or as the process was set up */
+		err = make_thread(cfg ? cfg : &defaults, &t);
+	__atomic_store_n(entering, 0, __ATOMIC_RELEASE);
+	if (err)
+		return err;
 	dune_host_switch(t, t->run);
 	/* Handlers wait for ring 3. */
 	if (dune_process.flags & DUNE_ENTER_RING3_SIGNALS)

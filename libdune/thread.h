@@ -160,6 +160,7 @@ struct dune_process {
 	u32 ready;
 	u32 imported;			/* handlers from before dune_enter() */
 	u32 no_1g;			/* the processor has no pages of 1 GB */
+	struct dune_lock entering;	/* of dune_enter(), outside the guest */
 	struct dune_arena arena;
 	u64 tables;			/* pages in use as page tables */
 	struct dune_info info;
