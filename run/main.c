@@ -165,6 +165,7 @@ static void enter(void)
 		.size = sizeof(config),
 		.arena = (void *)ARENA_BASE,
 		.arena_size = ARENA_SIZE,
+		.flags = DUNE_ENTER_RING3_SIGNALS,
 		.super_base = GRANULE_BASE,
 		.super_size = GRANULE_SIZE,
 	};
