@@ -13,7 +13,14 @@
  * "Ring 0" as a context means: only after dune_enter() returned 0, on that
  * thread. All functions may be called from any thread in guest mode, with
  * interrupts on or off, and from trap handlers; each takes the locks it needs
- * itself (no two at once) and none blocks, unless it says otherwise.
+ * itself and none blocks, unless it says otherwise.
+ *
+ * Before dune_enter(), dune_trap_set() and dune_syscall_set() work; what needs
+ * the guest fails: with -EPERM, with NULL where it returns a pointer, or by
+ * doing nothing (dune_tlb_page(), dune_tlb_all()). Two groups do not check, and
+ * end in a signal there, as in a thread outside the guest: what is an
+ * instruction of ring 0 by itself (dune_cr2(), dune_irq_*(), dune_hypercall(),
+ * dune_syscall_forward()), and dune_pt_protect() on a root that exists.
  *
  * Interrupts of the guest carry one thing only: the process's signals. With
  * RFLAGS.IF clear (in trap handlers, between dune_irq_save() and
@@ -23,6 +30,11 @@
  *
  * What a program in ring 0 cannot do: use GS, make threads (clone() with
  * CLONE_THREAD gives ENOSYS), or use I/O ports, control and debug registers.
+ *
+ * A process may have threads that it made before it entered. Those that do not
+ * call dune_enter() stay ordinary threads of Linux. More than one may call it:
+ * they share page tables, handlers of traps and signals' actions, and each has
+ * a TLB of its own, which only its own calls flush.
  */
 #ifndef DUNE_H
 #define DUNE_H
@@ -48,7 +60,11 @@ extern "C" {
  *		libdune's, within one aligned gigabyte; it maps what is above
  *		@arena_size when it needs it
  * @super_base:	start of a range that ring 3 cannot reach, 1 GB aligned
- * @super_size:	its size, a multiple of 1 GB; 0: ring 3 can reach all
+ * @super_size:	its size, a multiple of 1 GB; 0: ring 3 can reach all, page
+ *		tables and handlers of traps, too. Libdune's data and the arena
+ *		must be in the range. With base 0 and size 1 << 47 ring 3
+ *		reaches nothing but what dune_pt_protect() and dune_pt_map()
+ *		give it with DUNE_PTE_U
  */
 struct dune_config {
 	uint32_t size;
@@ -69,25 +85,48 @@ struct dune_config {
  */
 #define DUNE_ENTER_SMAP		(1U << 0)
 
+/*
+ * Handlers of signals are ring 3's: ring 3 installs them itself (by calls of
+ * rt_sigaction that the handler of its system calls passes on), and they run
+ * there, on its stack. Ring 0 starts with interrupts off; while it turns them
+ * on, handlers run in ring 0. Without this flag see "ring 3" below.
+ */
+#define DUNE_ENTER_RING3_SIGNALS	(1U << 1)
+
 /**
  * dune_enter() - take the calling thread into guest mode
- * @cfg:	NULL for the default
+ * @cfg:	NULL for the default, or for what the process was set up with
  *
  * Returns 0 in ring 0 of the guest (also when it is there already), or a
- * negative errno number, with nothing changed: -ENOENT or -ENODEV (no
- * /dev/dune), -EACCES, -ENOMEM, -EINVAL (bad configuration), -EPROTO (a
- * module of another version). Takes a time that does not depend on how much
- * memory the process has mapped.
+ * negative errno number, still outside: -ENOENT or -ENODEV (no /dev/dune),
+ * -EACCES, -ENOMEM, -EINVAL (bad configuration), -EBUSY (the process was set up
+ * with another one: by a call that succeeded, or that failed after its
+ * configuration was accepted), -EPROTO (a module of another version),
+ * -EOPNOTSUPP (under valgrind, which interprets instructions).
+ * dune_enter_error() says which it was, in words. Takes a time that does not
+ * depend on how much memory the process has mapped.
  */
 int dune_enter(const struct dune_config *cfg);
+
+/**
+ * dune_enter_error() - why the last dune_enter() failed, in words
+ *
+ * A text for people that says which member of the configuration is wrong, or
+ * what could not be had; NULL if none failed since the last that succeeded. The
+ * text is static, and of the last call by any thread.
+ */
+const char *dune_enter_error(void);
+
+#define DUNE_CS		0x10	/* the code segment of ring 0 */
 
 /* Whether the caller runs in ring 0 of a guest. Callable anywhere. */
 static inline int dune_active(void)
 {
 	uint16_t cs;
 
+	/* Valgrind, which is no processor, has 0 here. */
 	__asm__ volatile("mov %%cs, %0" : "=r" (cs));
-	return (cs & 3) == 0;
+	return cs == DUNE_CS;
 }
 
 /* ---- traps ------------------------------------------------------------ */
@@ -119,7 +158,12 @@ typedef void (*dune_trap_fn)(struct dune_tf *tf);
  * The handler uses FPU, SSE or AVX registers, or calls code that does (most
  * of libc): they are saved before and restored after it. Without this flag
  * the handler must be compiled with -mgeneral-regs-only and so must all it
- * calls; then nothing is saved and a trap takes 65 instructions.
+ * calls; then nothing is saved.
+ *
+ * Instructions, of a page-fault handler that only returns: 65 for a write to a
+ * page without DUNE_PTE_W, 205 where DUNE_PTE_P is clear (the library first
+ * looks whether the address merely was not used before); with this flag, 140
+ * more. So take away W rather than P where the event allows it.
  */
 #define DUNE_TRAP_FPU		(1U << 0)
 
@@ -133,7 +177,13 @@ typedef void (*dune_trap_fn)(struct dune_tf *tf);
  * (the red zone) below its top, if ring 0 was interrupted, else on the
  * thread's ring-0 stack (32 KB). It may fault itself. When it returns, the
  * registers in the frame are loaded. It may call dune_trap_default() for what
- * it does not want. The default is the signal that Linux would send.
+ * it does not want, and then returns. The default is the signal that Linux
+ * would send.
+ *
+ * A handler may leave a trap of ring 0 by longjmp(), which does not turn
+ * interrupts on again: call dune_irq_enable() where it lands, or no signal is
+ * ever handled. Registers that DUNE_TRAP_FPU saved are not restored then. A
+ * trap of ring 3 it leaves by dune_ring3_leave().
  *
  * For page faults (14) dune_cr2() is the address. A fault of the process's
  * own mappings (no mapping at an address, SIGBUS of a file) is not a page
@@ -143,7 +193,11 @@ typedef void (*dune_trap_fn)(struct dune_tf *tf);
  */
 int dune_trap_set(unsigned int vector, dune_trap_fn fn, unsigned int flags);
 
-/* What would have happened without a handler: a signal. In a handler only. */
+/*
+ * What would have happened without a handler: a signal, whose handler runs
+ * when this trap's has returned. It returns itself: return from there. In a
+ * handler only.
+ */
 void dune_trap_default(struct dune_tf *tf);
 
 /* The address of the last page fault. Read it first: the next one changes it. */
@@ -170,7 +224,39 @@ static inline void dune_irq_restore(uint64_t flags)
 		__asm__ volatile("sti" : : : "memory");
 }
 
+/* Interrupts on; handlers of signals that waited have run when this returns. */
+static inline void dune_irq_enable(void)
+{
+	/* STI lets one more instruction come first. */
+	__asm__ volatile("sti; nop" : : : "memory");
+}
+
 /* ---- ring 3 ----------------------------------------------------------- */
+
+/*
+ * Ring 3 alone is no sandbox. It is one when
+ *  - it reaches no memory of ring 0: see super_size of struct dune_config.
+ *    Without a supervisor range it can write page tables, IDT and handlers;
+ *  - its system calls are checked. dune_syscall_pass(), the default, carries
+ *    out any call with any pointer, as Linux would for the whole process: the
+ *    kernel does not know rings, and write(1, secret, 16) or mprotect() reach
+ *    ring 0's memory. Deny by default, and carry out what you allow by
+ *    dune_syscall_forward(), with copies of what pointers lead to;
+ *  - handlers rely on nothing that ring 3 sets. The FPU's registers, MXCSR and
+ *    the FS base are common to both rings, and in a handler they are ring 3's:
+ *    no errno, no TLS, no stack protector there.
+ * examples/ring3.c is all of this on a page.
+ *
+ * Signals. Handlers belong to ring 0: also when ring 3 is interrupted they run
+ * in ring 0, on the stack on which dune_ring3() was called (or the alternate
+ * one), with ring 0's FS base and a fresh FPU. The frame shows ring 3's
+ * registers, and returning goes back there with what the handler made of them.
+ * A handler may call dune_ring3_leave(); the mask of signals then stays what it
+ * is in the handler, as after longjmp(), so install it with SA_NODEFER, or use
+ * siglongjmp(). Ring 3's rt_sigaction, sigaltstack and rt_sigreturn are -EPERM.
+ * A runtime whose ring 3 is the program and has handlers of its own asks for
+ * that by DUNE_ENTER_RING3_SIGNALS.
+ */
 
 /*
  * System calls of ring 3. Runs in ring 0, interrupts off, on the thread's
@@ -230,8 +316,9 @@ static inline void dune_syscall_result(struct dune_tf *tf, long result)
  * Ring 3 runs until a handler (of a system call or trap of ring 3) calls
  * dune_ring3_leave(value); then this call returns value. Not nested: ring 0
  * code called from ring 3 by a handler cannot enter ring 3 again by this.
- * Returns -EFAULT if tf->rip is not a user address. FS base and FPU registers
- * are common to both rings; GS base is ring 3's own (0 at first).
+ * Returns -EFAULT if tf->rip is not a user address. Ring 3 starts with ring 0's
+ * FS base and FPU registers; GS base is ring 3's own (0 at first). When this
+ * returns, FS base, MXCSR and the x87 control word are as before the call.
  */
 long dune_ring3(const struct dune_tf *tf);
 void dune_ring3_leave(long value) __attribute__((noreturn));
@@ -260,7 +347,11 @@ extern long (*dune_hypercall)(long nr, long a0, long a1, long a2, long a3,
  */
 long dune_copy(void *dst, const void *src, size_t n);
 
-/* Whether [p, p + n) is in user addresses and outside the supervisor range. */
+/*
+ * Whether [p, p + n) is in user addresses and outside the supervisor range. It
+ * does not look at page tables: pages of the range that were given to ring 3
+ * are still inside.
+ */
 int dune_user_ok(const void *p, size_t n);
 
 /* ---- page tables ------------------------------------------------------ */
@@ -282,14 +373,33 @@ int dune_user_ok(const void *p, size_t n);
  * they are used up, calls here fail with -ENOMEM, and a program that touches
  * memory in another gigabyte ends with a message, by SIGBUS.
  *
+ * What an entry says holds for instructions of threads in guest mode on this
+ * page table, and for nothing else:
+ *  - The kernel knows only the process's own mappings. System calls neither
+ *    obey rights given here nor set A and D: read(fd, heap) into a page made
+ *    read-only here succeeds, without a fault, and the page stays clean. Make
+ *    the page dirty first (a write, a byte a page), or note what calls wrote.
+ *    The same holds for threads outside the guest, other processes that share
+ *    the memory, and devices.
+ *  - Rights belong to addresses, not to mappings: they survive munmap(), and
+ *    what mmap() puts there later has them from the start. Give them back
+ *    (dune_pt_protect() with DUNE_PT_RWX) before or after unmapping.
+ *
  * Calls split large
  * pages where they must. Tables are never freed before their root is, so
  * entries may be looked at without a lock; change them with an atomic
  * instruction (the processor sets A and D on its own).
  *
- * Calls flush the calling thread's TLB where they took rights away; other
- * threads' TLBs are not flushed (one thread of a process is in guest mode).
- * Errors: -EINVAL (not a multiple of 4096, not a user address), -ENOMEM.
+ * Calls flush the calling thread's TLB. What other tags of it hold of the root
+ * is flushed when they are loaded next; TLBs of other threads are theirs to
+ * flush. Who changes an entry by hand flushes it by hand, in each tag.
+ *
+ * Errors: -EINVAL (not a multiple of 4096, not a user address), -ENOMEM, and
+ * -EPERM outside the guest. A call that fails has changed nothing, and has kept
+ * no memory.
+ *
+ * Where the first access to a gigabyte needs a page for its page table and the
+ * arena has none, the program ends with a message, by SIGBUS.
  */
 typedef uint64_t dune_pte;
 
@@ -348,7 +458,8 @@ int dune_pt_split(dune_pte *root, uint64_t va, uint64_t len, uint64_t size);
 /*
  * Call @fn for every leaf entry of [va, va + len), large or small, present or
  * not, in order; stop and return what it returns when that is not 0. @fn may
- * change the entry (then flush). Not under the lock.
+ * change the entry (then flush). Not under the lock. -ENOMEM: @fn was called
+ * for all that comes before.
  */
 typedef int (*dune_pt_fn)(dune_pte *entry, uint64_t va, uint64_t size,
 			  void *arg);
@@ -373,12 +484,15 @@ int dune_pt_free(dune_pte *root);
 /*
  * Run on another root. @tag: 0, or where the processor has PCIDs, 1 to 4095:
  * entries of other tags stay in the TLB. The tag's own entries are flushed
- * unless DUNE_PT_KEEP is or'ed in. -EOPNOTSUPP: no tags here.
+ * unless DUNE_PT_KEEP is or'ed in, and the root is the one that the tag was
+ * loaded with last and was not changed since but under this tag. A thread that
+ * uses tags pays some 40 instructions more for dune_pt_protect() of one page.
+ * -EOPNOTSUPP: no tags here. -ENOMEM: as above.
  */
 #define DUNE_PT_KEEP	(1U << 31)
 int dune_pt_load(dune_pte *root, unsigned int tag);
 
-/* ---- TLB of the calling thread ----------------------------------------- */
+/* ---- TLB of the calling thread: of the tag that is loaded --------------- */
 
 void dune_tlb_page(uint64_t va);
 void dune_tlb_all(void);

@@ -169,6 +169,8 @@ from_ring3:
 	pushq	$RFLAGS_RING0
 	popfq
 	DISPATCH
+	testb	$3, TF_CS(%rsp)		/* a signal's handler is in ring 0 */
+	jz	return_ring0
 return_ring3:
 	POP_REGS
 	swapgs
@@ -315,7 +317,7 @@ special:
 	PUSH_REGS
 	movq	%rsp, %rdi
 	call	dune_syscall_pass
-	jmp	return_ring0
+	jmp	dune_tf_resume		/* rt_sigreturn may lead to ring 3 */
 
 syscall_ring3:
 	swapgs
@@ -339,12 +341,13 @@ syscall_ring3:
 	/*
 	 * SYSRET faults in ring 0 on an address that is not canonical (Intel)
 	 * and takes all flags from R11: only for an address in the lower half
-	 * with flags that ring 3 may have. IRET for all else.
+	 * with flags that ring 3 may have. IRET for all else, which may be a
+	 * signal's handler in ring 0: its frame has another RCX than RIP.
 	 */
 	movq	TF_RIP(%rsp), %rcx
 	movq	TF_RFLAGS(%rsp), %r11
 	cmpq	TF_RCX(%rsp), %rcx
-	jne	return_ring3
+	jne	dune_tf_resume
 	cmpq	TF_R11(%rsp), %r11
 	jne	return_ring3
 	testl	$RFLAGS_NO_SYSRET, %r11d

@@ -37,6 +37,8 @@ u32 dune_fpu_size(void)
 
 	if (size)
 		return size;
+	if (!dune_process.info.size)
+		return 0;	/* before dune_enter(): not known yet */
 	if (!features)
 		return size = FXSAVE_SIZE;
 	end = FXSAVE_SIZE + XSAVE_HEADER;

@@ -129,13 +129,15 @@ long dune_granule_tell(int vcpu, u64 gpa)
 }
 
 /* These tables are used on the way into a page fault. */
-void dune_granule_touch(dune_pte *root)
+int dune_granule_touch(dune_pte *root)
 {
 	if (!dune_process.granules)
-		return;
-	dune_pt_touch(root, (u64)number_of);
-	dune_pt_touch(root, (u64)number_of + sizeof(number_of) - 1);
-	dune_pt_touch(root, (u64)place_of);
-	dune_pt_touch(root, (u64)place_of + sizeof(place_of) - 1);
-	dune_pt_touch(root, (u64)&lock);
+		return 0;
+	if (dune_pt_touch(root, (u64)number_of) ||
+	    dune_pt_touch(root, (u64)number_of + sizeof(number_of) - 1) ||
+	    dune_pt_touch(root, (u64)place_of) ||
+	    dune_pt_touch(root, (u64)place_of + sizeof(place_of) - 1) ||
+	    dune_pt_touch(root, (u64)&lock))
+		return -ENOMEM;
+	return 0;
 }

@@ -262,6 +262,9 @@ static void do_hostcall(struct dune_thread *t)
 	case HC_NO_GRANULE:
 		dune_host_no_granule(t, r->rdi);
 		break;
+	case HC_NO_PAGES:
+		dune_host_no_pages(t, r->rdi);
+		break;
 	default:
 		r->rax = -ENOSYS;
 	}

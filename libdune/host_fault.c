@@ -112,6 +112,24 @@ void dune_host_no_granule(struct dune_thread *t, u64 va)
 	dune_host_die(SIGBUS);
 }
 
+/* The same where the arena has no page left for a page table. */
+void dune_host_no_pages(struct dune_thread *t, u64 va)
+{
+	char line[256];
+	u64 n = 0;
+
+	if (!dune_host_readable(t, (const void *)va, 1))
+		return;
+	n = dune_text(line, n, "dune: the arena is full (");
+	n = dune_text_number(line, n, dune_page_bytes() / 1024);
+	n = dune_text(line, n, " KB in use), and the first access to the gigabyte around ");
+	n = dune_text_hex(line, n, va);
+	n = dune_text(line, n, " takes a page for its page table: split fewer large pages, ");
+	n = dune_text(line, n, "or give dune_enter() a larger arena\n");
+	sys3(__NR_write, 2, (long)line, n);
+	dune_host_die(SIGBUS);
+}
+
 /* A granule that the kernel has not been told of yet; or that nobody has. */
 static void granule_fault(struct dune_thread *t)
 {

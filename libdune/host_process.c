@@ -42,8 +42,11 @@ static struct dune_thread *new_block(struct dune_thread *t,
 		child->own_sighand = *t->sighand;
 		child->sighand = &child->own_sighand;
 	}
-	if (c->flags & CLONE_VFORK)
+	if (c->flags & CLONE_VFORK) {
 		child->altstack = t->altstack;
+		child->leave_rsp = t->leave_rsp;
+	}
+	child->ring0_fs = t->ring0_fs;
 	child->vcpu = t->vcpu;		/* the parent's, to renew */
 	child->state = t->state;
 	child->root = t->root;

@@ -24,6 +24,8 @@
 #define HC_NO_THREADS	(6 * DUNE_HOSTCALL)
 /* No granule for address rdi: say so and die, or return if nothing is there. */
 #define HC_NO_GRANULE	(7 * DUNE_HOSTCALL)
+/* The same for a page of the arena that the page table needs there. */
+#define HC_NO_PAGES	(8 * DUNE_HOSTCALL)
 
 struct dune_clone {
 	struct dune_tf *tf;	/* the caller; the child starts with its copy */

@@ -68,6 +68,7 @@ u64 dune_text_number(char *to, u64 n, u32 v);
 /* host_fault.c: host */
 void dune_host_fault(struct dune_thread *t);
 void dune_host_no_granule(struct dune_thread *t, u64 va);
+void dune_host_no_pages(struct dune_thread *t, u64 va);
 int dune_host_readable(struct dune_thread *t, const void *p, size_t n);
 
 /* host_signal.c: host */
@@ -93,6 +94,7 @@ extern dune_trap_fn dune_trap_table[VEC_GATES];
 void dune_bad_stack(void) __noreturn;
 void dune_die(int sig) __noreturn;
 int dune_pf_early(u64 address);
+int dune_trap_saves_fpu(u64 vector);
 
 /* syscall.c: guest */
 extern const u64 dune_special[SYSCALL_MAX / 64];
@@ -162,8 +164,8 @@ long dune_sys_arch_prctl(struct dune_tf *tf);
 long dune_sys_fd(struct dune_tf *tf);
 
 /* page.c */
-int dune_page_init(const struct dune_config *cfg);
-void dune_page_touch(dune_pte *root);
+void dune_page_init(const struct dune_config *cfg);
+int dune_page_touch(dune_pte *root);
 void *dune_page_take(unsigned int count, int *dirty);
 int dune_in_arena(const void *p);
 u64 dune_page_bytes(void);
@@ -171,9 +173,13 @@ u64 dune_page_bytes(void);
 /* pgtable.c */
 void dune_pt_init(int have_1g);
 dune_pte *dune_pt_new(void);
-void dune_pt_touch(dune_pte *root, u64 va);
-void dune_pt_touch_core(dune_pte *root);
+int dune_pt_touch(dune_pte *root, u64 va);
+int dune_pt_touch_core(dune_pte *root);
+u64 dune_pt_state(const dune_pte *root);
 u64 dune_pt_bytes(void);
+
+/* tlb.c: guest */
+void dune_tlb_is_clean(void);
 
 /* granule.c: guest-physical addresses where they are not the process's own */
 #define NO_GPA		(~0ULL)
@@ -183,7 +189,7 @@ u64 dune_granule_gpa(u64 va);
 u64 dune_granule_va(u64 gpa);
 long dune_granule_tell_all(int vcpu);
 long dune_granule_tell(int vcpu, u64 gpa);
-void dune_granule_touch(dune_pte *root);
+int dune_granule_touch(dune_pte *root);
 
 /* NO_GPA: no granule is left */
 ALWAYS_INLINE u64 to_gpa(u64 va)

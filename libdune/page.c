@@ -4,16 +4,14 @@
  * blocks of threads (thread.c) come from here, and what the program asks for.
  *
  * The arena is what the caller of dune_enter() gave, which may grow in its
- * place; or else a small piece of
- * the program's own .bss, which costs no system call, and when that is used up
- * a large mapping. What is given back goes to a list, and is used again for
+ * place; or else a small piece of the program's own .bss, which costs no system
+ * call, and when that is used up a large mapping. What is given back goes to a list, and is used again for
  * the same number of pages.
  */
 #include "internal.h"
 
 #define PAGE		4096
 #define ARENA_SIZE	(256ULL << 20)
-#define ARENA_STEP	(1ULL << 20)
 #define RESERVE		(4 * PAGE)
 
 struct dune_piece {
@@ -40,25 +38,18 @@ static void set_chunk(struct dune_chunk *c, u64 base, u64 size)
 }
 
 /* Before anything else here, and once. */
-int dune_page_init(const struct dune_config *cfg)
+void dune_page_init(const struct dune_config *cfg)
 {
 	u64 base = (u64)cfg->arena, size = cfg->arena_size;
-	u64 limit = cfg->arena_limit;
 
 	if (!base) {
 		set_chunk(&arena->chunk[0], (u64)first_chunk, sizeof(first_chunk) - RESERVE);
-		return 0;
+		return;
 	}
-	if ((base & (BLOCK_SIZE - 1)) || size < 4 * BLOCK_SIZE)
-		return -EINVAL;
-	if (limit && (limit < size || (limit | size) & (ARENA_STEP - 1) ||
-		      base >> 30 != (base + limit - 1) >> 30))
-		return -EINVAL;
-	arena->limit = limit;
+	arena->limit = cfg->arena_limit;
 	sys3(__NR_madvise, base, size, MADV_NOHUGEPAGE);
 	set_chunk(&arena->chunk[0], base, size);
 	arena->chunks = 2;		/* it gets no other */
-	return 0;
 }
 
 int dune_in_arena(const void *p)
@@ -94,7 +85,7 @@ static long map(u64 at, u64 size)
  * Page tables come from the arena, and a fault on the way into a page fault
  * would be the end: so the arena is always in the page table that is loaded.
  */
-void dune_page_touch(dune_pte *root)
+int dune_page_touch(dune_pte *root)
 {
 	u32 i;
 
@@ -103,9 +94,11 @@ void dune_page_touch(dune_pte *root)
 
 		if (!c->size)
 			continue;
-		dune_pt_touch(root, c->base);
-		dune_pt_touch(root, c->base + c->size - 1);
+		if (dune_pt_touch(root, c->base) ||
+		    dune_pt_touch(root, c->base + c->size - 1))
+			return -ENOMEM;
 	}
+	return 0;
 }
 
 /*
@@ -209,7 +202,8 @@ void *dune_page_alloc(unsigned int count)
 	void *page;
 	int dirty;
 
-	if (!count)
+	/* Before dune_enter() there is no arena, nor a page table for it. */
+	if (!count || !dune_process.root)
 		return NULL;
 	page = dune_page_take(count, &dirty);
 	if (page && dirty)

@@ -12,6 +12,9 @@
  * Functions here speak of addresses of the process; what entries hold are
  * guest-physical ones (granule.c).
  *
+ * A call that changes a range either does all of it or nothing: it first takes
+ * every table that it will need (prepare()), and cannot fail after that.
+ *
  * One lock orders all changes of the tables' shape. Leaf entries change by
  * compare-and-exchange, since the processor sets A and D in them meanwhile.
  * Tables are freed with their root only, so nobody needs the lock to look.
@@ -24,7 +27,19 @@
 #define TOP		3		/* level of the root; 0: pages of 4 KB */
 #define TABLE		(DUNE_PTE_P | DUNE_PTE_W | DUNE_PTE_U | DUNE_PTE_A)
 
+/*
+ * The word of a root that tells its states apart, for tags that keep their
+ * entries (tlb.c). The upper half of a root maps no user address, and the
+ * processor ignores what is in an entry whose P is clear (APM volume 2, 5.3).
+ */
+#define STATE		511
+
 static struct dune_lock lock;
+
+/* Tables taken in advance, linked by their first word. */
+struct spare {
+	dune_pte *first;
+};
 
 static inline u64 level_size(int level)
 {
@@ -55,10 +70,13 @@ static inline int is_table(dune_pte v)
 
 static dune_pte *new_table(void)
 {
-	dune_pte *t = dune_page_alloc(1);
+	int dirty;
+	dune_pte *t = dune_page_take(1, &dirty);
 
 	if (!t)
 		return NULL;
+	if (dirty)
+		memset(t, 0, PAGE);
 	if (to_gpa((u64)t) == NO_GPA) {
 		dune_page_free(t, 1);
 		return NULL;
@@ -71,6 +89,43 @@ static void free_table(dune_pte *t)
 {
 	__atomic_fetch_sub(&dune_process.tables, 1, __ATOMIC_RELAXED);
 	dune_page_free(t, 1);
+}
+
+/* A table of @spare, or a new one where there is no @spare. */
+static dune_pte *take_table(struct spare *spare)
+{
+	dune_pte *t;
+
+	if (!spare)
+		return new_table();
+	t = spare->first;
+	if (t) {
+		spare->first = (dune_pte *)t[0];
+		t[0] = 0;
+	}
+	return t;
+}
+
+static void release(struct spare *spare)
+{
+	while (spare->first)
+		free_table(take_table(spare));
+}
+
+static int reserve(struct spare *spare, u64 count)
+{
+	dune_pte *t;
+
+	while (count--) {
+		t = new_table();
+		if (!t) {
+			release(spare);
+			return -ENOMEM;
+		}
+		t[0] = (u64)spare->first;
+		spare->first = t;
+	}
+	return 0;
 }
 
 u64 dune_pt_bytes(void)
@@ -101,7 +156,7 @@ dune_pte *dune_pt_new(void)
  * The identity entry of the 1 GB around @va: a page, or a table of pages of
  * 2 MB. 0: no memory, or no granule is left.
  */
-static dune_pte identity(u64 va)
+static dune_pte identity(u64 va, struct spare *spare)
 {
 	u64 v = to_gpa(va & ~(level_size(2) - 1));
 	dune_pte *t;
@@ -114,7 +169,7 @@ static dune_pte identity(u64 va)
 		v |= DUNE_PTE_U;
 	if (!dune_process.no_1g)
 		return v;
-	t = new_table();
+	t = take_table(spare);
 	if (!t)
 		return 0;
 #pragma GCC unroll 8
@@ -138,13 +193,13 @@ static dune_pte fill(dune_pte *e, dune_pte v)
  * The entry of the 1 GB around @va, made if it was not there yet. NULL: no
  * memory, or no granule for it.
  */
-static dune_pte *gigabyte(dune_pte *root, u64 va)
+static dune_pte *gigabyte(dune_pte *root, u64 va, struct spare *spare)
 {
 	dune_pte *e = &root[level_index(va, TOP)], *t;
 	dune_pte v = READ_ONCE(*e), new;
 
 	if (!v) {
-		t = new_table();
+		t = take_table(spare);
 		if (!t)
 			return NULL;
 		WRITE_ONCE(t[0], 0);
@@ -154,7 +209,7 @@ static dune_pte *gigabyte(dune_pte *root, u64 va)
 	}
 	e = &table_of(v)[level_index(va, 2)];
 	if (!READ_ONCE(*e)) {
-		new = identity(va);
+		new = identity(va, spare);
 		if (!new)
 			return NULL;
 		if (fill(e, new) != new && is_table(new))
@@ -164,25 +219,26 @@ static dune_pte *gigabyte(dune_pte *root, u64 va)
 }
 
 /* Make sure that the identity of @va is there. */
-void dune_pt_touch(dune_pte *root, u64 va)
+int dune_pt_touch(dune_pte *root, u64 va)
 {
-	gigabyte(root, va);
+	return gigabyte(root, va, NULL) ? 0 : -ENOMEM;
 }
 
 /* What the way into a page fault uses must not fault there itself. */
-void dune_pt_touch_core(dune_pte *root)
+int dune_pt_touch_core(dune_pte *root)
 {
-	gigabyte(root, (u64)dune_stubs);
-	gigabyte(root, (u64)&dune_process);
-	gigabyte(root, (u64)dune_trap_table);
-	dune_page_touch(root);
-	dune_granule_touch(root);
+	if (dune_pt_touch(root, (u64)dune_stubs) ||
+	    dune_pt_touch(root, (u64)&dune_process) ||
+	    dune_pt_touch(root, (u64)dune_trap_table) ||
+	    dune_page_touch(root) || dune_granule_touch(root))
+		return -ENOMEM;
+	return 0;
 }
 
 /* The leaf entry of @va, and its level. NULL: as gigabyte(). */
-static dune_pte *leaf(dune_pte *root, u64 va, int *level)
+static dune_pte *leaf(dune_pte *root, u64 va, int *level, struct spare *spare)
 {
-	dune_pte *e = gigabyte(root, va);
+	dune_pte *e = gigabyte(root, va, spare);
 	dune_pte v;
 
 	for (*level = 2; e && *level; ) {
@@ -207,23 +263,22 @@ int dune_pf_early(u64 va)
 
 	if (va >= USER_END)
 		return 0;
-	e = leaf(root, va, &level);
-	if (!e && to_gpa(va) == NO_GPA)
-		dune_hypercall(HC_NO_GRANULE, va, 0, 0, 0, 0, 0);
+	e = leaf(root, va, &level, NULL);
+	if (!e)
+		dune_hypercall(to_gpa(va) == NO_GPA ? HC_NO_GRANULE : HC_NO_PAGES,
+			       va, 0, 0, 0, 0, 0);
 	return e && (READ_ONCE(*e) & DUNE_PTE_P);
 }
 
 /* Replace the leaf @e of @level by a table that says the same. Locked. */
-static int split(dune_pte *e, int level)
+static void split(dune_pte *e, int level, struct spare *spare)
 {
-	dune_pte *t = new_table();
+	dune_pte *t = take_table(spare);
 	dune_pte v = READ_ONCE(*e);
 	u64 step = level_size(level - 1);
 	u64 part;
 	int i;
 
-	if (!t)
-		return -ENOMEM;
 	do {
 		part = level == 1 ? v & ~DUNE_PTE_PS : v;
 		for (i = 0; i < ENTRIES; i++)
@@ -231,31 +286,30 @@ static int split(dune_pte *e, int level)
 	} while (!__atomic_compare_exchange_n(e, &v, link_to(t), 0,
 					      __ATOMIC_SEQ_CST,
 					      __ATOMIC_SEQ_CST));
-	return 0;
 }
 
-/* The leaf of @va, split until it is not larger than @size. Locked. */
-static int leaf_below(dune_pte *root, u64 va, u64 size, dune_pte **e,
-		      int *level)
+/* The leaf of @va, split until it is not larger than @size. Locked, prepared. */
+static dune_pte *leaf_below(dune_pte *root, u64 va, u64 size, int *level,
+			    struct spare *spare)
 {
-	int err;
+	dune_pte *e;
 
 	for (;;) {
-		*e = leaf(root, va, level);
-		if (!*e)
-			return -ENOMEM;
+		e = leaf(root, va, level, spare);
 		if (level_size(*level) <= size)
-			return 0;
-		err = split(*e, *level);
-		if (err)
-			return err;
+			return e;
+		split(e, *level, spare);
 	}
 }
 
-static int bad_range(u64 va, u64 len)
+/* There is no root before dune_enter(). */
+static int check_range(const dune_pte *root, u64 va, u64 len)
 {
-	return ((va | len) & (PAGE - 1)) || len > USER_END ||
-	       va > USER_END - len;
+	if (!root)
+		return -EPERM;
+	if (((va | len) & (PAGE - 1)) || len > USER_END || va > USER_END - len)
+		return -EINVAL;
+	return 0;
 }
 
 /* The largest page that may start at @va (and @pa) and has room in @len. */
@@ -268,22 +322,100 @@ static u64 fit(u64 va, u64 pa, u64 len)
 	return size;
 }
 
+/* The level of @va's leaf; 2, and *@made 0, where that is still to be made. */
+static int depth(dune_pte *root, u64 va, int *made)
+{
+	dune_pte v = READ_ONCE(root[level_index(va, TOP)]);
+	int level = 2;
+
+	*made = 0;
+	if (!v)
+		return level;
+	for (; level; level--) {
+		v = READ_ONCE(table_of(v)[level_index(va, level)]);
+		if (!v && level == 2)
+			return level;
+		*made = 1;
+		if (!is_table(v))
+			break;
+	}
+	return level;
+}
+
+/*
+ * Take into @spare all tables that the leaves of [va, va + len) need, if each
+ * is to be no larger than fit() and @limit say. Locked. Tables only ever come
+ * to a root, so the count cannot be too small afterwards.
+ */
+static int prepare(dune_pte *root, u64 va, u64 len, u64 pa, u64 limit,
+		   struct spare *spare)
+{
+	u64 at = va, end = va + len, top = ~0ULL, middle = ~0ULL, count = 0;
+	u64 want;
+	int level, made;
+
+	while (at < end) {
+		if (to_gpa(at) == NO_GPA)
+			return -ENOMEM;
+		if (!READ_ONCE(root[level_index(at, TOP)]) &&
+		    top != level_index(at, TOP)) {
+			top = level_index(at, TOP);
+			count++;
+		}
+		want = fit(at, pa + (at - va), end - at);
+		if (want > limit)
+			want = limit;
+		level = depth(root, at, &made);
+		if (level == 2 && (want < level_size(2) ||
+				   (!made && dune_process.no_1g))) {
+			if (middle != at >> 30)
+				count++;
+			middle = at >> 30;
+			level = 1;
+		}
+		if (level == 1 && want < level_size(1)) {
+			level = 0;
+			count++;
+		}
+		/* a table is for all of its entries */
+		at = (at | (level_size(level ? level : 1) - 1)) + 1;
+	}
+	return reserve(spare, count);
+}
+
+/* Another state of @root, different from all that any root was in. */
+static void new_state(dune_pte *root)
+{
+	static u64 last;
+
+	WRITE_ONCE(root[STATE], __atomic_add_fetch(&last, 2, __ATOMIC_RELAXED));
+}
+
+u64 dune_pt_state(const dune_pte *root)
+{
+	return READ_ONCE(root[STATE]);
+}
+
+/* After a change of @root. */
 static void flush(dune_pte *root, u64 va, u64 len)
 {
+	new_state(root);
 	if (dune_pt_root() != root)
 		return;
 	if (len == PAGE)
 		dune_tlb_page(va);
 	else
 		dune_tlb_all();
+	dune_tlb_is_clean();
 }
 
 /* The new value of a leaf, kept address and all but the rights. */
 static inline dune_pte with_rights(dune_pte v, u64 rights)
 {
-	return (v & ~DUNE_PT_RIGHTS) | (rights & DUNE_PT_RIGHTS);
+	return (v & ~DUNE_PT_RIGHTS) | rights;
 }
 
+/* @rights: nothing but DUNE_PT_RIGHTS. */
 static inline void set_rights(dune_pte *e, u64 rights)
 {
 	dune_pte v = READ_ONCE(*e);
@@ -293,33 +425,48 @@ static inline void set_rights(dune_pte *e, u64 rights)
 		;
 }
 
+/* Whether [pa, pa + len) has guest-physical addresses, now and for ever. */
+static int all_reachable(u64 pa, u64 len)
+{
+	u64 at;
+
+	for (at = pa; at < pa + len; at = (at | (level_size(2) - 1)) + 1) {
+		if (to_gpa(at) == NO_GPA)
+			return 0;
+	}
+	return 1;
+}
+
 int dune_pt_map(dune_pte *root, u64 va, u64 len, u64 pa, u64 rights)
 {
-	u64 at = va, end = va + len, size, flags, keep, gpa;
+	u64 at = va, end = va + len, flags, keep;
+	struct spare spare = { NULL };
 	dune_pte *e;
-	int level, err = 0;
+	int level, err;
 
 	keep = DUNE_PT_RIGHTS | DUNE_PTE_USER1 | DUNE_PTE_USER2 | DUNE_PTE_USER3;
-	if (bad_range(va, len) || bad_range(pa, len) || (rights & ~keep))
-		return -EINVAL;
+	err = check_range(root, va, len);
+	if (!err)
+		err = check_range(root, pa, len);
+	if (!err && (rights & ~keep))
+		err = -EINVAL;
+	if (err)
+		return err;
+	if (!all_reachable(pa, len))
+		return -ENOMEM;
 	flags = dune_lock(&lock);
-	while (at < end) {
-		err = leaf_below(root, at, fit(at, pa, end - at), &e, &level);
-		if (err)
-			break;
-		gpa = to_gpa(pa);
-		if (gpa == NO_GPA) {
-			err = -ENOMEM;
-			break;
-		}
-		size = level_size(level);
-		__atomic_store_n(e, gpa | rights | (level ? DUNE_PTE_PS : 0),
+	err = prepare(root, va, len, pa, level_size(2), &spare);
+	while (at < end && !err) {
+		e = leaf_below(root, at, fit(at, pa, end - at), &level, &spare);
+		__atomic_store_n(e, to_gpa(pa) | rights | (level ? DUNE_PTE_PS : 0),
 				 __ATOMIC_SEQ_CST);
-		at += size;
-		pa += size;
+		at += level_size(level);
+		pa += level_size(level);
 	}
+	release(&spare);
 	dune_unlock(&lock, flags);
-	flush(root, va, len);
+	if (!err)
+		flush(root, va, len);
 	return err;
 }
 
@@ -327,21 +474,26 @@ int dune_pt_map(dune_pte *root, u64 va, u64 len, u64 pa, u64 rights)
 static noinline int protect(dune_pte *root, u64 va, u64 len, u64 rights)
 {
 	u64 at = va, end = va + len, flags;
+	struct spare spare = { NULL };
 	dune_pte *e;
-	int level, err = 0;
+	int level, err;
 
-	if (bad_range(va, len) || (rights & ~DUNE_PT_RIGHTS))
-		return -EINVAL;
+	err = check_range(root, va, len);
+	if (!err && (rights & ~DUNE_PT_RIGHTS))
+		err = -EINVAL;
+	if (err)
+		return err;
 	flags = dune_lock(&lock);
-	while (at < end) {
-		err = leaf_below(root, at, fit(at, at, end - at), &e, &level);
-		if (err)
-			break;
+	err = prepare(root, va, len, va, level_size(2), &spare);
+	while (at < end && !err) {
+		e = leaf_below(root, at, fit(at, at, end - at), &level, &spare);
 		set_rights(e, rights);
 		at += level_size(level);
 	}
+	release(&spare);
 	dune_unlock(&lock, flags);
-	flush(root, va, len);
+	if (!err)
+		flush(root, va, len);
 	return err;
 }
 
@@ -360,13 +512,19 @@ static dune_pte *last_table(dune_pte *root, u64 va)
 }
 
 /* One page of the first root, in another 2 MB than the last time. */
-static noinline int protect_next(struct dune_thread *t, u64 va, u64 rights)
+static noinline int protect_next(dune_pte *root, u64 va, u64 len, u64 rights)
 {
-	dune_pte *table = va < USER_END ? last_table(dune_process.root, va) : NULL;
+	dune_pte *table = va < USER_END ? last_table(root, va) : NULL;
+	struct dune_thread *t = dune_self();
 
 	if (!table)
-		return protect(dune_process.root, va, PAGE, rights);
-	WRITE_ONCE(t->leaf_key, 0);
+		return protect(root, va, len, rights);
+	if (t->tags) {
+		set_rights(&table[level_index(va, 0)], rights);
+		flush(root, va, len);
+		return 0;
+	}
+	WRITE_ONCE(t->leaf_key, NO_LEAF_KEY);
 	WRITE_ONCE(t->leaf_table, table);
 	WRITE_ONCE(t->leaf_key, va >> 21);
 	set_rights(&table[level_index(va, 0)], rights);
@@ -378,20 +536,21 @@ static noinline int protect_next(struct dune_thread *t, u64 va, u64 rights)
  * One page: the hot path of whoever uses faults as events, so each thread
  * remembers the last table that it came to. Such a table stays where it is as
  * long as its root, and the first root stays for ever. A signal may come in
- * between and use this too: then the key has changed when the table has.
+ * between and use this too: then the key has changed when the table has. A
+ * thread that uses tags remembers none: others may hold the page, too (flush()).
  */
 int dune_pt_protect(dune_pte *root, u64 va, u64 len, u64 rights)
 {
-	struct dune_thread *t = dune_self();
 	dune_pte *table;
 
+	/* Before dune_enter() there is no root, and no block of the thread. */
 	if (len != PAGE || ((va & (PAGE - 1)) | (rights & ~DUNE_PT_RIGHTS)) ||
-	    root != dune_process.root)
+	    root != dune_process.root || unlikely(!root))
 		return protect(root, va, len, rights);
-	table = READ_ONCE(t->leaf_table);
+	table = this_thread(leaf_table);
 	barrier();
-	if (unlikely(t->leaf_key != va >> 21))
-		return protect_next(t, va, rights);
+	if (unlikely(this_thread(leaf_key) != va >> 21))
+		return protect_next(root, va, len, rights);
 	set_rights(&table[level_index(va, 0)], rights);
 	invlpg(va);
 	return 0;
@@ -404,19 +563,25 @@ int dune_pt_unmap(dune_pte *root, u64 va, u64 len)
 
 int dune_pt_split(dune_pte *root, u64 va, u64 len, u64 size)
 {
-	u64 at = va, end = va + len, flags;
-	dune_pte *e;
-	int level, err = 0;
+	struct spare spare = { NULL };
+	u64 at, end, flags;
+	int level, err;
 
-	if (bad_range(va, len) || (size != PAGE && size != level_size(1)))
-		return -EINVAL;
+	err = check_range(root, va, len);
+	if (!err && size != PAGE && size != level_size(1))
+		err = -EINVAL;
+	if (err || !len)
+		return err;
+	at = va & ~(size - 1);
+	end = (va + len + size - 1) & ~(size - 1);
 	flags = dune_lock(&lock);
-	while (at < end && !err) {
-		err = leaf_below(root, at, size, &e, &level);
-		at = (at & ~(size - 1)) + size;
-	}
+	err = prepare(root, at, end - at, at, size, &spare);
+	for (; at < end && !err; at += size)
+		leaf_below(root, at, size, &level, &spare);
+	release(&spare);
 	dune_unlock(&lock, flags);
-	flush(root, va, len);
+	if (!err)
+		flush(root, va, len);
 	return err;
 }
 
@@ -426,10 +591,11 @@ int dune_pt_walk(dune_pte *root, u64 va, u64 len, dune_pt_fn fn, void *arg)
 	dune_pte *e;
 	int level, ret;
 
-	if (bad_range(va, len))
-		return -EINVAL;
+	ret = check_range(root, va, len);
+	if (ret)
+		return ret;
 	while (at < end) {
-		e = leaf(root, at, &level);
+		e = leaf(root, at, &level, NULL);
 		if (!e)
 			return -ENOMEM;
 		size = level_size(level);
@@ -447,9 +613,9 @@ dune_pte *dune_pt_entry(dune_pte *root, u64 va, u64 *size)
 	dune_pte *e;
 	int level;
 
-	if (va >= USER_END)
+	if (!root || va >= USER_END)
 		return NULL;
-	e = leaf(root, va, &level);
+	e = leaf(root, va, &level, NULL);
 	if (e && size)
 		*size = level_size(level);
 	return e;
@@ -493,15 +659,23 @@ static dune_pte *clone(const dune_pte *from, int level)
 
 dune_pte *dune_pt_clone(dune_pte *root)
 {
-	u64 flags = dune_lock(&lock);
-	dune_pte *copy = clone(root, TOP);
+	dune_pte *copy;
+	u64 flags;
 
+	if (!root)
+		return NULL;
+	flags = dune_lock(&lock);
+	copy = clone(root, TOP);
 	dune_unlock(&lock, flags);
+	if (copy)
+		new_state(copy);
 	return copy;
 }
 
 int dune_pt_free(dune_pte *root)
 {
+	if (!root)
+		return -EPERM;
 	if (root == dune_pt_root() || root == dune_process.root)
 		return -EBUSY;
 	free_tables(root, TOP);

@@ -9,13 +9,27 @@
 long dune_ring3(const struct dune_tf *from)
 {
 	struct dune_tf tf = *from;
+	struct dune_thread *t;
+	u16 control;
+	u32 mxcsr;
+	long value;
 
+	if (!dune_active())
+		return -EPERM;
 	if (tf.rip >= USER_END)
 		return -EFAULT;
 	tf.cs = USER_CS;
 	tf.ss = USER_SS;
 	tf.rflags = (tf.rflags & RFLAGS_USER) | RFLAGS_FIXED | RFLAGS_IF;
-	return dune_ring3_enter(&tf);
+
+	/* Ring 3 may change all of these; C code here relies on them. */
+	t = dune_self();
+	t->ring0_fs = rdmsr(MSR_FS_BASE);
+	__asm__ volatile("stmxcsr %0; fnstcw %1" : "=m" (mxcsr), "=m" (control));
+	value = dune_ring3_enter(&tf);
+	__asm__ volatile("fninit; fldcw %1; ldmxcsr %0" : : "m" (mxcsr), "m" (control));
+	wrmsr(MSR_FS_BASE, t->ring0_fs);
+	return value;
 }
 
 int dune_user_ok(const void *p, size_t n)

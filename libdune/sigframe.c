@@ -5,6 +5,9 @@
  * fpu/signal.c). From high to low addresses: red zone, FPU state (64-byte
  * aligned), siginfo, ucontext, address of the restorer, to which the handler
  * returns.
+ *
+ * A handler that is ring 0's and interrupts ring 3 gets its frame on ring 0's
+ * own stack, below the call of dune_ring3(), and ring 0's FS base.
  */
 #include "internal.h"
 
@@ -18,6 +21,7 @@
 #define FXSAVE_SIZE		512
 #define XSAVE_HEADER		64
 #define FP_SSE			3ULL
+#define MXCSR_FIRST		0x1f80
 
 #define RED_ZONE		128
 #define PAGE			4096ULL
@@ -37,14 +41,14 @@ struct fp_sw_bytes {
 	u32 padding[7];
 };
 
-/* Can [at, at + n) be written, in the rights of the interrupted ring? */
-static int writable(const struct dune_tf *tf, u64 at, u64 n)
+/* Can [at, at + n) be written, in the rights of the handler's ring? */
+static int writable(int ring3, u64 at, u64 n)
 {
 	u64 page;
 
 	if (at + n > USER_END || at + n < at)
 		return 0;
-	if ((tf->cs & 3) && !dune_user_ok((void *)at, n))
+	if (ring3 && !dune_user_ok((void *)at, n))
 		return 0;
 	if (dune_probe_write((void *)at))
 		return 0;
@@ -56,23 +60,22 @@ static int writable(const struct dune_tf *tf, u64 at, u64 n)
 }
 
 /* The stack for the handler; 0: there is no room on the alternate one. */
-static u64 stack_for(const struct dune_thread *t, const struct dune_tf *tf,
+static u64 stack_for(const struct dune_thread *t, u64 sp,
 		     const struct dune_sigentry *e)
 {
 	const struct kstack *alt = &t->altstack;
-	u64 sp = tf->rsp - RED_ZONE;
 
 	if ((e->action.flags & SA_ONSTACK) && !dune_altstack_flags(t, sp))
 		sp = alt->sp + alt->size;
 	return sp;
 }
 
-static int overflows(const struct dune_thread *t, const struct dune_tf *tf,
-		     u64 top, u64 frame)
+/* @sp: where the frame would be without it. */
+static int overflows(const struct dune_thread *t, u64 sp, u64 top, u64 frame)
 {
 	const struct kstack *alt = &t->altstack;
 
-	if (!alt->size || (alt->flags & SS_AUTODISARM && top == tf->rsp - RED_ZONE))
+	if (!alt->size || (alt->flags & SS_AUTODISARM && top == sp))
 		return 0;
 	if (top <= alt->sp || top - alt->sp > alt->size)
 		return 0;		/* not on it */
@@ -126,6 +129,42 @@ static void save_regs(struct ksigcontext *mc, const struct dune_tf *tf,
 	mc->cr2 = e->cr2;
 }
 
+/* The first state of all components, but MXCSR. */
+static void first_state(u64 features, u32 mxcsr)
+{
+	u8 image[FXSAVE_SIZE + XSAVE_HEADER] __aligned(64);
+
+	memset(image, 0, sizeof(image));
+	*(u16 *)image = 0x37f;
+	*(u32 *)(image + 24) = mxcsr;
+	if (dune_fpu_features())
+		dune_xrstor(image, features);
+	else
+		dune_fxrstor(image);
+}
+
+/* Nothing that ring 3 has set is in force in the handler. */
+static void go_to_ring0(struct dune_thread *t, struct dune_tf *tf,
+			struct ksigcontext *mc)
+{
+	mc->reserved[0] = rdmsr(MSR_FS_BASE);
+	wrmsr(MSR_FS_BASE, t->ring0_fs);
+	first_state(dune_fpu_features(), MXCSR_FIRST);
+	tf->cs = KERNEL_CS;
+	tf->ss = KERNEL_SS;
+	tf->rflags = RFLAGS_RING0 | RFLAGS_IF;
+	tf->rcx = 0;		/* not the address that SYSRET would go to */
+}
+
+/* From a handler in ring 0 back to the ring 3 that it interrupted. */
+static void go_to_ring3(struct dune_tf *tf, const struct ksigcontext *mc)
+{
+	wrmsr(MSR_FS_BASE, mc->reserved[0]);
+	tf->cs = USER_CS;
+	tf->ss = USER_SS;
+	tf->rflags &= ~(u64)RFLAGS_IOPL;
+}
+
 /*
  * Make the frame for @e and let @tf begin the handler. Nonzero: it cannot be
  * written, or the handler cannot be gone to.
@@ -133,14 +172,18 @@ static void save_regs(struct ksigcontext *mc, const struct dune_tf *tf,
 int dune_sigframe_push(struct dune_thread *t, struct dune_tf *tf,
 		       const struct dune_sigentry *e)
 {
-	u64 top = stack_for(t, tf, e);
+	int crosses = (tf->cs & 3) &&
+		      !(dune_process.flags & DUNE_ENTER_RING3_SIGNALS);
+	u64 sp = (crosses ? t->leave_rsp : tf->rsp) - RED_ZONE;
+	u64 top = stack_for(t, sp, e);
 	u64 size = dune_fpu_size();
 	u64 fpu = (top - size - 4) & ~63ULL;
 	u64 at = ((fpu - sizeof(struct sigframe)) & ~15ULL) - 8;
 	struct sigframe *f = (struct sigframe *)at;
 
 	if (!(e->action.flags & SA_RESTORER) || e->action.handler >= USER_END ||
-	    overflows(t, tf, top, at) || !writable(tf, at, top - at))
+	    overflows(t, sp, top, at) ||
+	    !writable((tf->cs & 3) && !crosses, at, top - at))
 		return -EFAULT;
 
 	user_access_begin();
@@ -166,6 +209,8 @@ int dune_sigframe_push(struct dune_thread *t, struct dune_tf *tf,
 	tf->rip = e->action.handler;
 	tf->rsp = at;
 	tf->rflags &= ~(u64)(RFLAGS_DF | RFLAGS_RF | RFLAGS_TF);
+	if (crosses)
+		go_to_ring0(t, tf, &f->uc.mc);
 	return 0;
 }
 
@@ -179,23 +224,9 @@ int dune_sigframe_read(struct dune_tf *tf, struct dune_sigreturn *sr)
 		return -EFAULT;
 	if (dune_copy(&sr->uc, (void *)uc, sizeof(sr->uc)))
 		return -EFAULT;
-	if ((tf->cs & 3) && sr->uc.mc.rip >= USER_END)
+	if (((tf->cs | sr->uc.mc.cs) & 3) && sr->uc.mc.rip >= USER_END)
 		return -EFAULT;
 	return 0;
-}
-
-/* The first state of all components, but MXCSR. */
-static void first_state(u64 features, u32 mxcsr)
-{
-	u8 image[FXSAVE_SIZE + XSAVE_HEADER] __aligned(64);
-
-	memset(image, 0, sizeof(image));
-	*(u16 *)image = 0x37f;
-	*(u32 *)(image + 24) = mxcsr;
-	if (dune_fpu_features())
-		dune_xrstor(image, features);
-	else
-		dune_fxrstor(image);
 }
 
 static long restore_fpu(const struct dune_tf *tf, u64 at)
@@ -205,7 +236,7 @@ static long restore_fpu(const struct dune_tf *tf, u64 at)
 	u32 magic2, mxcsr;
 
 	if (!at) {
-		first_state(features, 0x1f80);
+		first_state(features, MXCSR_FIRST);
 		return 0;
 	}
 	if ((tf->cs & 3) && !dune_user_ok((void *)at, size + 4))
@@ -254,6 +285,8 @@ int dune_sigframe_restore(struct dune_thread *t, struct dune_tf *tf,
 	tf->rip = mc->rip;
 	tf->rflags = (tf->rflags & ~(u64)RFLAGS_USER) |
 		     (mc->rflags & RFLAGS_USER) | RFLAGS_IF;
+	if (!(tf->cs & 3) && (mc->cs & 3))
+		go_to_ring3(tf, mc);
 	dune_set_altstack(t, &sr->uc.stack, tf->rsp);
 	return 0;
 }

@@ -134,10 +134,11 @@ void dune_signal_fault(struct dune_tf *tf, int sig, int code, u64 addr)
 		no_handler_again(sh, sig);
 
 	/*
-	 * Ring 3's frame can be built at once. In ring 0 this runs on the
-	 * stack where it has to go: let it come as an interrupt.
+	 * Ring 3's frame can be built at once, if the FPU's registers are its
+	 * own. In ring 0 this runs on the stack where it has to go: let it
+	 * come as an interrupt.
 	 */
-	if (tf->cs & 3)
+	if ((tf->cs & 3) && !dune_trap_saves_fpu(tf->vector))
 		dune_signal_irq(tf);
 	else
 		dune_hypercall(HC_NOP, 0, 0, 0, 0, 0, 0);

@@ -78,12 +78,23 @@ static long special(struct dune_tf *tf, u32 nr)
 	}
 }
 
+/* Calls that say where handlers are, and on which stack. */
+static int is_ring0s(const struct dune_tf *tf, u32 nr)
+{
+	return (tf->cs & 3) &&
+	       !(dune_process.flags & DUNE_ENTER_RING3_SIGNALS) &&
+	       (nr == __NR_rt_sigaction || nr == __NR_rt_sigreturn ||
+		nr == __NR_sigaltstack);
+}
+
 void dune_syscall_pass(struct dune_tf *tf)
 {
 	u32 nr = tf->rax;
 
 	if (unlikely(dune_syscall_special(nr))) {
-		if (nr == __NR_rt_sigreturn)
+		if (is_ring0s(tf, nr))
+			tf->rax = -EPERM;
+		else if (nr == __NR_rt_sigreturn)
 			dune_sys_sigreturn(tf);
 		else
 			dune_syscall_result(tf, special(tf, nr));

@@ -4,6 +4,7 @@
  * dune_enter(), and in the host half for children.
  */
 #include "internal.h"
+#include "tlb.h"
 
 /*
  * vCPUs' descriptors go where programs do not expect theirs, but not so far
@@ -28,6 +29,7 @@ struct dune_thread *dune_thread_new(void)
 	t->self = t;
 	t->ring0_top = (u64)t + RING0_STACK_TOP;
 	t->vcpu = -1;
+	t->leaf_key = NO_LEAF_KEY;
 	t->altstack.flags = SS_DISABLE;
 	dune_gdt_init(t);
 
@@ -103,6 +105,7 @@ void dune_thread_free(struct dune_thread *t)
 
 	if (t->run)
 		unmap_run(t, t->run);
+	dune_page_free(t->tags, TAG_PAGES);
 	dune_page_free(t, BLOCK_SIZE / 4096);
 }
 

@@ -45,6 +45,9 @@ struct dune_sigentry {
 
 #define DUNE_SIGQUEUE	4
 
+/* leaf_key of a thread that remembers no table: no address has it. */
+#define NO_LEAF_KEY	(~0ULL)
+
 struct dune_tss {
 	u32 reserved0;
 	u64 rsp[3];
@@ -66,10 +69,13 @@ struct dune_thread {
 	u64 leave_rsp;			/* dune_ring3()'s, for dune_ring3_leave() */
 	u64 gdt[16];
 
+	u64 ring0_fs;			/* ring 0's FS base while ring 3 runs */
 	dune_pte *root;			/* what CR3 leads to */
 	/* pgtable.c: where the first root's last-level table for key << 21 is */
 	u64 leaf_key;
 	dune_pte *leaf_table;
+	/* tlb.c: what each tag's entries come from; NULL: no tag is in use */
+	u64 *tags;
 
 	struct dune_run *run;		/* NULL while there is no vCPU */
 	void *run_place;		/* pages of the arena that *run covers */
@@ -139,6 +145,9 @@ struct dune_chunk {
 	u64 base, size, used;
 };
 
+/* By which an arena grows, and the unit of its limit. */
+#define ARENA_STEP	(1ULL << 20)
+
 struct dune_arena {
 	struct dune_lock lock;
 	u32 chunks;
@@ -159,12 +168,15 @@ struct dune_process {
 	u32 no_1g;			/* the processor has no pages of 1 GB */
 	u32 smap;			/* CR4.SMAP is set; without it STAC may be #UD */
 	u32 vcpu_flags;			/* of DUNE_CREATE_VCPU */
+	struct dune_lock entering;	/* of dune_enter(), outside the guest */
 	struct dune_arena arena;
 	u64 tables;			/* pages in use as page tables */
 	struct dune_info info;
 	u32 granules;			/* 0, or info.granules (granule.c) */
 	u32 granules_used;
 	u64 super_base, super_size;
+	u64 flags;			/* DUNE_ENTER_* */
+	const char *reason;		/* why the last dune_enter() failed */
 	dune_pte *root;			/* the first page table */
 	u64 idt[2 * VEC_GATES];
 	struct dune_sighand sighand;
@@ -187,6 +199,10 @@ ALWAYS_INLINE struct dune_thread *dune_self(void)
 	__asm__ ("movq %%gs:0, %0" : "=r" (t));
 	return t;
 }
+
+/* A member of its block, without a register for the block's address. */
+#define this_thread(member)						\
+	(((const __seg_gs struct dune_thread *)0)->member)
 
 ALWAYS_INLINE u64 dune_lock(struct dune_lock *l)
 {

@@ -1,13 +1,20 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
  * TLB control and the choice of the page table, for the calling thread.
+ *
+ * Entries of a tag may stay in the TLB while another tag is loaded, and then
+ * INVLPG and a load of CR3 do not reach them (APM volume 2, 5.5.1). So a thread
+ * that uses tags notes for each one which state of which root its entries come
+ * from (dune_pt_state(), a number for both), and keeps them only for that.
  */
 #include "internal.h"
 #include "tlb.h"
 
 dune_pte *dune_pt_root(void)
 {
-	return dune_self()->root;
+	if (unlikely(!dune_active()))
+		return NULL;
+	return this_thread(root);
 }
 
 static int have_tags(void)
@@ -15,33 +22,63 @@ static int have_tags(void)
 	return !!(dune_process.info.features & DUNE_FEATURE_PCID);
 }
 
+/* The entries of the tag that is loaded are those of the root as it is now. */
+void dune_tlb_is_clean(void)
+{
+	struct dune_thread *t = dune_self();
+
+	if (t->tags)
+		t->tags[read_cr3() & CR3_TAG] = dune_pt_state(t->root);
+}
+
+/* From the first use of a tag on: dune_pt_protect() has a way without. */
+static int use_tags(struct dune_thread *t)
+{
+	if (t->tags)
+		return 0;
+	t->tags = dune_page_alloc(TAG_PAGES);
+	if (!t->tags)
+		return -ENOMEM;
+	t->leaf_key = NO_LEAF_KEY;
+	dune_tlb_is_clean();
+	return 0;
+}
+
 int dune_pt_load(dune_pte *root, unsigned int tag)
 {
 	u64 cr3 = to_gpa((u64)root) | (tag & CR3_TAG);
+	struct dune_thread *t;
 	u64 flags;
 
+	if (!dune_active())
+		return -EPERM;
 	if (((u64)root & 0xfff) || (tag & ~(CR3_TAG | DUNE_PT_KEEP)))
 		return -EINVAL;
 	if (tag && !have_tags())
 		return -EOPNOTSUPP;
-	if (tag & DUNE_PT_KEEP)
+	t = dune_self();
+	if ((tag && use_tags(t)) || dune_pt_touch_core(root))
+		return -ENOMEM;
+	flags = dune_irq_save();	/* a handler finds all or nothing */
+	if ((tag & DUNE_PT_KEEP) && t->tags[tag & CR3_TAG] == dune_pt_state(root))
 		cr3 |= CR3_KEEP;
-	dune_pt_touch_core(root);
-	flags = dune_irq_save();	/* a handler finds both or neither */
-	dune_self()->root = root;
+	t->root = root;
 	write_cr3(cr3);
+	dune_tlb_is_clean();
 	dune_irq_restore(flags);
 	return 0;
 }
 
 void dune_tlb_page(u64 va)
 {
-	invlpg(va);
+	if (dune_active())
+		invlpg(va);
 }
 
 void dune_tlb_all(void)
 {
-	write_cr3(read_cr3());
+	if (dune_active())
+		write_cr3(read_cr3());
 }
 
 static int have_invpcid(void)
@@ -55,6 +92,8 @@ static int have_invpcid(void)
 
 int dune_tlb_tag(unsigned int tag)
 {
+	if (!dune_active())
+		return -EPERM;
 	if (tag > CR3_TAG)
 		return -EINVAL;
 	if (!have_tags() || !have_invpcid())

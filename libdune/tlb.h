@@ -10,6 +10,7 @@
 
 #define CR3_TAG		0xfffULL	/* PCID */
 #define CR3_KEEP	(1ULL << 63)	/* do not flush the tag */
+#define TAG_PAGES	8		/* a word for each tag */
 
 #define INVPCID_TAG	1
 

@@ -34,6 +34,12 @@ static void with_fpu(struct dune_tf *tf)
 		dune_fxrstor(area);
 }
 
+/* Whether ring 3's FPU registers are put back only when the handler returns. */
+int dune_trap_saves_fpu(u64 vector)
+{
+	return vector < 32 && READ_ONCE(dune_trap_table[vector]) == with_fpu;
+}
+
 int dune_trap_set(unsigned int vector, dune_trap_fn fn, unsigned int flags)
 {
 	if (vector > 31 || vector == 2 || vector == 8 || vector == 18 ||
@@ -66,7 +72,8 @@ void dune_bad_stack(void)
 static int page_fault_code(const struct dune_tf *tf, u64 address)
 {
 	/* The sandbox's own memory is not there, as ring 3 sees it. */
-	if (address - dune_process.super_base < dune_process.super_size)
+	if ((tf->cs & 3) &&
+	    address - dune_process.super_base < dune_process.super_size)
 		return SEGV_MAPERR;
 	return tf->error & PF_PRESENT ? SEGV_ACCERR : SEGV_MAPERR;
 }

@@ -166,7 +166,7 @@ static void enter(void)
 		.arena = (void *)ARENA_BASE,
 		.arena_size = ARENA_SIZE,
 		.arena_limit = ARENA_LIMIT,
-		.flags = DUNE_ENTER_SMAP,
+		.flags = DUNE_ENTER_SMAP | DUNE_ENTER_RING3_SIGNALS,
 		.super_base = GRANULE_BASE,
 		.super_size = GRANULE_SIZE,
 	};

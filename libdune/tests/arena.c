@@ -1,108 +1,171 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-/* An arena that grows: small at first, within its limit, nothing replaced. */
-#define _GNU_SOURCE
+/*
+ * A small arena: calls that it is too small for change nothing and keep
+ * nothing, and an access for which there is no page table says why it ends.
+ */
 #include <errno.h>
+#include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include "tap.h"
 
-#define MB		(1UL << 20)
-#define GB		(1UL << 30)
-#define ARENA		((char *)0x200010000000UL)
-#define LIMIT		(8 * MB)
-#define FAR		0x300000000000UL
+#define PAGE	4096UL
+#define MB2	(512 * PAGE)
+#define GB	(512 * MB2)
+#define ARENA	(1UL << 20)
+#define WINDOW	0x200000000000UL
 
-static int mapped(const char *p)
+static char arena[ARENA] __attribute__((aligned(65536)));
+
+static uint64_t size_of(uint64_t va)
 {
-	unsigned char there;
+	uint64_t size = 0;
 
-	return !mincore((void *)p, 4096, &there);
+	dune_pt_entry(dune_pt_root(), va, &size);
+	return size;
 }
 
-static void test_config(struct dune_config config)
+static char *map(void *at)
 {
-	config.arena_limit = config.arena_size / 2;
-	is(dune_enter(&config), -EINVAL, "a limit below the size");
-	config.arena_limit = LIMIT + 4096;
-	is(dune_enter(&config), -EINVAL, "a limit that is no multiple of 1 MB");
-	config.arena_limit = 2 * GB;
-	is(dune_enter(&config), -EINVAL, "a limit in another gigabyte");
+	return mmap(at, PAGE, PROT_READ | PROT_WRITE,
+		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
 }
 
-/* More than 2 MB of page tables where pages of 1 GB are missing. */
-static void test_gigabytes(void)
+/* All pages of the arena but @left. */
+static void use_up(int left)
 {
-	int i, bad = 0;
+	void *kept[8];
+	int i;
 
-	for (i = 0; i < 600; i++) {
-		char *p = mmap((void *)(FAR + i * GB), 4096, PROT_READ | PROT_WRITE,
-			       MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
-
-		if (p == MAP_FAILED)
-			break;
-		*p = i;
-		bad += *p != (char)i;
-		munmap(p, 4096);
-	}
-	ok(i == 600 && !bad, "memory in 600 gigabytes (%d, %d wrong)", i, bad);
-}
-
-static void test_pages(void)
-{
-	unsigned long pages = 0;
-	char *page, *last = ARENA;
-
-	while ((page = dune_page_alloc(1))) {
-		*page = 1;
-		if (page > last)
-			last = page;
-		pages++;
-	}
-	ok(pages > 5 * MB / 4096 && pages < LIMIT / 4096, "%lu pages until none is left", pages);
-	ok(last < ARENA + LIMIT, "none is above the limit");
-	ok(mapped(ARENA + LIMIT - 4096) && !mapped(ARENA + LIMIT), "all of the limit is mapped, and no more");
-}
-
-/* What the program has where the arena would grow stays as it is. */
-__attribute__((noreturn)) static void test_obstacle(void)
-{
-	char *p = mmap(ARENA + 2 * MB, 4096, PROT_READ | PROT_WRITE,
-		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
-	unsigned long pages = 0;
-
-	*p = 42;
+	for (i = 0; i < left; i++)
+		kept[i] = dune_page_alloc(1);
 	while (dune_page_alloc(1))
-		pages++;
-	ok(pages < 2 * MB / 4096 && *p == 42, "a mapping in the way is not replaced");
-	_exit(!(pages < 2 * MB / 4096 && *p == 42));
+		;
+	for (i = 0; i < left; i++)
+		dune_page_free(kept[i], 1);
 }
 
-static void enter(const struct dune_config *config)
+static void same(const struct dune_stats *before, const char *what)
 {
-	is(dune_enter(config), 0, "dune_enter() with an arena that grows");
+	struct dune_stats after;
+
+	dune_stats(&after);
+	ok(after.arena_bytes == before->arena_bytes &&
+	   after.table_bytes == before->table_bytes, "%s: all memory is back", what);
+}
+
+static void test_too_much(void)
+{
+	dune_pte *root = dune_pt_root();
+	struct dune_stats before;
+	uint64_t size;
+
+	size = size_of(WINDOW);
+	dune_stats(&before);
+	is(dune_pt_split(root, WINDOW, GB, PAGE), -ENOMEM, "splitting 1 GB");
+	same(&before, "split");
+	is(size_of(WINDOW), size, "nothing is split");
+}
+
+static uint64_t entry(uint64_t va)
+{
+	return *dune_pt_entry(dune_pt_root(), va, NULL) & ~(DUNE_PTE_A | DUNE_PTE_D);
+}
+
+/* Tables for the first of the two pages, but not for the second. */
+static void test_half(void)
+{
+	dune_pte *root = dune_pt_root();
+	uint64_t va = WINDOW + MB2 - PAGE, first, second;
+	struct dune_stats before;
+
+	first = size_of(va);
+	second = size_of(va + PAGE);
+	dune_stats(&before);
+	is(dune_pt_protect(root, va, 2 * PAGE, DUNE_PT_RO), -ENOMEM, "protect");
+	same(&before, "protect");
+	ok((entry(va) & DUNE_PTE_W) && (entry(va + PAGE) & DUNE_PTE_W) &&
+	   size_of(va) == first && size_of(va + PAGE) == second, "neither page has changed");
+	is(dune_pt_map(root, va, 2 * PAGE, GB, DUNE_PT_RW), -ENOMEM, "map");
+	same(&before, "map");
+	ok(size_of(va) == first && size_of(va + PAGE) == second, "neither page is mapped");
+	is(dune_pt_unmap(root, va, 2 * PAGE), -ENOMEM, "unmap");
+	ok((entry(va) & DUNE_PTE_P) && (entry(va + PAGE) & DUNE_PTE_P), "both are there");
+	is(dune_pt_split(root, va, 2 * PAGE, PAGE), -ENOMEM, "split");
+	same(&before, "split");
+	ok(!dune_pt_clone(root), "clone");
+	same(&before, "clone");
+	is(dune_pt_protect(root, WINDOW + MB2, MB2, DUNE_PT_RW), 0,
+	   "what needs no more goes on");
+}
+
+static void touch(void)
+{
+	*(volatile char *)(WINDOW / 2) = 1;
+}
+
+static void test_full(void)
+{
+	char text[512] = "";
+	int status, out[2];
+	pid_t pid;
+
+	map((void *)(WINDOW / 2));
+	if (pipe(out))
+		exit(99);
+	pid = fork();
+	if (!pid) {
+		dup2(out[1], 2);
+		use_up(0);
+		touch();
+		_exit(0);
+	}
+	close(out[1]);
+	waitpid(pid, &status, 0);
+	ok(WIFSIGNALED(status) && WTERMSIG(status) == SIGBUS,
+	   "no page for a page table: SIGBUS (status 0x%x)", status);
+	if (read(out[0], text, sizeof(text) - 1) < 0)
+		exit(98);
+	ok(strstr(text, "the arena is full") && strstr(text, "0x100000000000"),
+	   "with a line that says it: %.*s", (int)strcspn(text, "\n"), text);
+	pid = fork();
+	if (!pid) {
+		use_up(0);
+		*(volatile char *)(WINDOW / 2 + GB) = 1;
+		_exit(0);
+	}
+	waitpid(pid, &status, 0);
+	ok(WIFSIGNALED(status) && WTERMSIG(status) == SIGSEGV,
+	   "where nothing is mapped either: SIGSEGV (status 0x%x)", status);
+	touch();
+	ok(1, "the parent, with pages left, goes on");
 }
 
 int main(void)
 {
-	struct dune_config config = {
-		.size = sizeof(config), .arena = ARENA, .arena_size = MB, .arena_limit = LIMIT,
+	struct dune_config cfg = {
+		.size = sizeof(cfg),
+		.arena = arena,
+		.arena_size = sizeof(arena),
 	};
-	int status = -1;
+	int status;
+	pid_t pid;
 
-	if (mmap(ARENA, MB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE,
-		 -1, 0) != ARENA)
-		return 1;
-	test_config(config);
-	if (!fork()) {
-		enter(&config);
-		test_obstacle();
+	tap_enter_as(&cfg);
+	test_full();
+	fflush(stdout);
+	pid = fork();
+	if (!pid) {
+		/* the table of 2 MB pages, and one of 4 KB pages */
+		dune_pt_split(dune_pt_root(), WINDOW, PAGE, MB2);
+		use_up(1);
+		tap_where = "one page left: ";
+		test_half();
+		exit(tap_failed ? 100 : tap_count);
 	}
-	wait(&status);
-	tap_count += 2;
-	ok(!status, "the child ended well");
-	enter(&config);
-	ok(!mapped(ARENA + MB), "nothing more is mapped at first");
-	test_gigabytes();
-	test_pages();
+	waitpid(pid, &status, 0);
+	tap_count = WEXITSTATUS(status);
+	is(WIFEXITED(status) && WEXITSTATUS(status) < 100, 1, "calls that fail half way");
+	test_too_much();
 	return tap_end();
 }

@@ -280,11 +280,11 @@ static void test_process(void)
 
 /* internal.h, which libc's headers do not go with */
 struct dune_thread *dune_thread_new(void);
-int dune_page_init(const struct dune_config *cfg);
+void dune_page_init(const struct dune_config *cfg);
 void dune_pt_init(int have_1g);
 dune_pte *dune_pt_new(void);
-void dune_pt_touch(dune_pte *root, uint64_t va);
-void dune_pt_touch_core(dune_pte *root);
+int dune_pt_touch(dune_pte *root, uint64_t va);
+int dune_pt_touch_core(dune_pte *root);
 void dune_granule_init(uint32_t granules);
 long dune_granule_tell(int vcpu, uint64_t gpa);
 

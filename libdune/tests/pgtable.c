@@ -51,6 +51,16 @@ static uint64_t size_of(const void *p)
 	return size;
 }
 
+/* The first 2 MB and the first page, before any other call. */
+static void test_first(void)
+{
+	dune_pte *root = dune_pt_root();
+
+	is(dune_pt_unmap(root, 0, PAGE), 0, "unmap the page at 0");
+	is(*dune_pt_entry(root, 0, NULL) & DUNE_PTE_P, 0, "which is gone");
+	is(dune_pt_protect(root, 0, PAGE, DUNE_PT_RW), 0, "and comes back");
+}
+
 static void test_protect(void)
 {
 	dune_pte *root = dune_pt_root();
@@ -259,6 +269,7 @@ int main(void)
 	dune_stats(&stats);
 	ok(stats.table_bytes <= 256 * 1024, "tables after entering: %lu KB",
 	   (unsigned long)stats.table_bytes / 1024);
+	test_first();
 	test_protect();
 	test_map();
 	test_dirty();

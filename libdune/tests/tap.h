@@ -60,14 +60,20 @@ static inline int tap_end(void)
 	return tap_failed != 0;
 }
 
-static inline void tap_enter(void)
+static inline void tap_enter_as(const struct dune_config *cfg)
 {
-	int err = dune_enter(NULL);
+	int err = dune_enter(cfg);
 
 	if (err) {
-		printf("Bail out! dune_enter: %s\n", strerror(-err));
+		printf("Bail out! dune_enter: %s: %s\n", strerror(-err),
+		       dune_enter_error());
 		exit(1);
 	}
+}
+
+static inline void tap_enter(void)
+{
+	tap_enter_as(NULL);
 }
 
 #define NR_LEAVE 0xd00d
@@ -107,12 +113,18 @@ static inline long in_ring3(void (*fn)(void))
 /* The body natively, or in ring 0 and in ring 3. */
 static inline int tap_main(int argc, char **argv, void (*body)(void))
 {
+	struct dune_config cfg = {
+		.size = sizeof(cfg),
+		.flags = DUNE_ENTER_RING3_SIGNALS,
+	};
+
 	if (argc > 1 && !strcmp(argv[1], "native")) {
 		tap_where = "native: ";
 		body();
 		return tap_end();
 	}
-	tap_enter();
+	tap_enter_as(&cfg);
+	dune_irq_enable();	/* the body's handlers run in ring 0, too */
 	tap_where = "ring 0: ";
 	body();
 	tap_where = "ring 3: ";

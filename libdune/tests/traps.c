@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /* Exception handlers in ring 0: frame, red zone, nesting, the FPU rule. */
+#include <setjmp.h>
 #include <signal.h>
 #include <unistd.h>
 #include "tap.h"
@@ -270,6 +271,37 @@ static void test_new_stack(void)
 	dune_trap_set(6, NULL, 0);
 }
 
+static jmp_buf landing;
+
+GPR_ONLY static void jump(struct dune_tf *tf)
+{
+	(void)tf;
+	longjmp(landing, 1);
+}
+
+static void on_signal(int sig)
+{
+	(void)sig;
+	signals++;
+}
+
+/* Interrupts are off where a handler's longjmp() lands. */
+static void test_longjmp(void)
+{
+	signals = 0;
+	signal(SIGUSR1, on_signal);
+	dune_trap_set(6, jump, 0);
+	if (!setjmp(landing))
+		__asm__ volatile("ud2");
+	raise(SIGUSR1);
+	is(signals, 0, "longjmp() out of a handler: signals wait");
+	dune_irq_enable();
+	is(signals, 1, "until dune_irq_enable()");
+	raise(SIGUSR1);
+	is(signals, 2, "and come from then on");
+	dune_trap_set(6, NULL, 0);
+}
+
 int main(void)
 {
 	tap_enter();
@@ -281,5 +313,6 @@ int main(void)
 	test_default();
 	test_libc();
 	test_new_stack();
+	test_longjmp();
 	return tap_end();
 }

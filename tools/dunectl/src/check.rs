@@ -13,7 +13,7 @@ use std::path::Path;
 
 use dune_machine::{Layout, Result};
 
-use crate::exit::End;
+use crate::exit::{by_broken_pipe, End};
 use crate::run::open_device;
 
 /// Dune runs here; in the emulated machine; not at all.
@@ -52,6 +52,7 @@ impl Finding {
 }
 
 pub fn run() -> Result<End> {
+    by_broken_pipe();
     let layout = Layout::find()?;
     println!("To run programs in Dune mode on this computer itself:");
     let mut here = cpu::findings(&read("/proc/cpuinfo"), cpu::guest_address_bits());

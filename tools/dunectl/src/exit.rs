@@ -33,6 +33,14 @@ pub fn like(end: End) -> ExitCode {
     }
 }
 
+/// For commands that only print: where nobody reads any more (`| head -1`), end
+/// as other programs do. Rust ignores SIGPIPE, and println! then panics. The
+/// commands that talk to a machine must not die of it.
+pub fn by_broken_pipe() {
+    // SAFETY: the default action needs no handler.
+    unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };
+}
+
 /// Whoever waits for us sees the signal that ended the program. The core
 /// would be ours, not the program's: none.
 fn die_by(signal: i32) -> ExitCode {

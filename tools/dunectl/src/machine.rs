@@ -12,7 +12,7 @@ use dune_machine::{
 };
 
 use crate::cli::{Hardware as Parts, MachineCommand, MachineOptions, MachineRun};
-use crate::exit::{End, FAILED};
+use crate::exit::{by_broken_pipe, End, FAILED};
 
 /// How the vmx machine comes by its files.
 pub const COPIES: &str =
@@ -67,6 +67,7 @@ fn boot(layout: &Layout, options: &MachineOptions) -> Result<Machine> {
 }
 
 fn list(layout: &Layout) -> Result<End> {
+    by_broken_pipe();
     for series in Series::ALL {
         match Kernel::find(layout, series) {
             Ok(kernel) => {
