@@ -4,7 +4,9 @@
 #
 #   make            builds everything, and installs nothing: that is ./setup
 #   make test       all tests, in emulated machines
-#   make test-all   the same on every kernel, booted in every way (5 hours)
+#   make test-all   the same on every kernel, booted in every way (5 hours); resumes
+#                   where it was interrupted. PARTS="NAME NAME": some of it
+#   make list-parts the names of these parts, and which have passed
 #   make demo       real programs, natively and under dunectl run
 #   make bench      the table of docs/benchmarks.md
 #   make test-vmx   the tests in the slow Intel machine (20 minutes); ONLY=TEXT,TEXT: some
@@ -42,7 +44,7 @@ all: tools kernels modules $(parts)
 
 .PHONY: help
 help:
-	@sed -n 's/^# \{1,3\}\(make .*\)/  \1/p' Makefile
+	@sed -n '/^#   make/,/^$$/s/^#  / /p' Makefile
 	@echo "  make clean       removes what was built, but not the kernels that were fetched"
 	@echo "  make distclean   removes all of $(notdir $(O))/"
 	@echo "  make check-style checkpatch, clippy and rustfmt"
@@ -118,8 +120,11 @@ test-all: export FUZZ_SEED = 0
 test-all: to-test
 	@$(MAKE) $(quiet) --no-print-directory deb KERNELS="$(ALL_KERNELS)"
 	@$(MAKE) $(quiet) --no-print-directory -C libdune O=$(O) tests
-	@$(suite) test --mode all $(ALL_KERNELS)
-	@$(suite) test --machine vmx --mode all $(ALL_KERNELS)
+	@$(suite) test-all $(ALL_KERNELS) $(PARTS:%=--part %)
+
+.PHONY: list-parts
+list-parts: tools
+	@$(suite) test-all $(ALL_KERNELS) --list
 
 KERNEL ?= 6.1
 MACHINE ?= svm

@@ -7,6 +7,9 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, Result};
 use dune_machine::{Config, Hardware, Kernel, Layout, Run, Series};
 
+/// What the user may want otherwise than usual: variables that tests obey.
+pub const OPTIONS: [&str; 3] = ["DUNE_LONG_TESTS", "FUZZ_SECONDS", "FUZZ_SEED"];
+
 #[derive(Clone)]
 pub struct Context {
     pub source: PathBuf,
@@ -139,8 +142,7 @@ impl Context {
         if self.is_vmx() {
             run.program.env.push(("TEST_PATIENCE".into(), "10".into()));
         }
-        // What the user wants otherwise than usual.
-        for name in ["DUNE_LONG_TESTS", "FUZZ_SECONDS", "FUZZ_SEED"] {
+        for name in OPTIONS {
             if let Some(value) = std::env::var_os(name) {
                 run.program.env.push((name.into(), value));
             }

@@ -40,9 +40,20 @@ enum Command {
         /// "harness": only its tests
         #[arg(long, value_name = "TEXT")]
         only: Option<String>,
-        /// In this mode (pti, la57, ...); "all": first without and then in every mode
+        /// In this mode (pti, la57, ...)
         #[arg(long, value_parser = test::modes::parse)]
         mode: Option<String>,
+    },
+    /// Every kernel in every mode, in parts; those that passed are not run again
+    TestAll {
+        #[arg(value_parser = parse_series)]
+        kernels: Vec<Series>,
+        /// Only this part (repeat for more)
+        #[arg(long = "part", value_name = "NAME")]
+        parts: Vec<String>,
+        /// The names of the parts, and which have passed
+        #[arg(long, conflicts_with = "parts")]
+        list: bool,
     },
     /// The module's tests on a kernel with its debugging aids
     TestDebug {
@@ -72,10 +83,16 @@ fn main() -> ExitCode {
     let cli = Cli::parse();
     let result = Context::new(&cli.source, cli.choice).and_then(|context| match cli.command {
         Command::Test { kernels, only, mode: Some(mode) } => {
-            test::run_modes(&context, &or_all(kernels), only.as_deref(), &mode)
+            test::run_mode(&context, &or_all(kernels), only.as_deref(), &mode)
         }
         Command::Test { kernels, only, mode: None } => {
             test::run(&context, &or_all(kernels), only.as_deref())
+        }
+        Command::TestAll { kernels, list: true, .. } => {
+            test::parts::list(&context, &or_all(kernels))
+        }
+        Command::TestAll { kernels, parts, list: false } => {
+            test::parts::run(&context, &or_all(kernels), &parts)
         }
         Command::TestDebug { only } => test::debug::run(&context, only.as_deref()),
         Command::Bench { kernels } => bench::run(&context, &or_all(kernels)),

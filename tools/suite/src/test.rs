@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! make test: the tools' own tests (tools.rs), the harness's (harness.rs), and
+//! make test and make test-all (parts.rs): the tools' own tests (tools.rs), the harness's (harness.rs), and
 //! all TAP programs in machines (machines.rs, tap.rs), booted in several ways
 //! (modes.rs). tally.rs adds up.
 
@@ -7,6 +7,8 @@ pub mod debug;
 mod harness;
 mod machines;
 pub mod modes;
+pub mod parts;
+mod records;
 mod tally;
 mod tap;
 mod tools;
@@ -54,17 +56,14 @@ fn vmx_in_short(context: &Context, series: Series, tally: &mut Tally) -> Result<
     machines::run(context, &phase, None, tally)
 }
 
-/// The same, and then in every mode, or in one mode alone.
-pub fn run_modes(
+/// The same in a mode.
+pub fn run_mode(
     context: &Context,
     kernels: &[Series],
     only: Option<&str>,
     name: &str,
 ) -> Result<u8> {
     let mut tally = Tally::new();
-    if name == "all" {
-        kernels_as_they_are(context, kernels, only, &mut tally)?;
-    }
     for &series in kernels {
         modes::run(context, series, only, name, &mut tally)?;
     }
@@ -89,14 +88,22 @@ fn kernels_as_they_are(
         return Ok(());
     }
     for &series in kernels {
-        // The processor is the same: one kernel in full will do.
-        if context.is_vmx() && only.is_none() && series != Series::V6_1 {
-            vmx_in_short(context, series, tally)?;
-            continue;
-        }
-        let mut phase = Phase::new(&context.name_of(series), context.machine(series)?);
-        phase.proof = Some(modes::DEFAULT_PROOF);
-        machines::run(context, &phase, only, tally)?;
+        kernel_as_it_is(context, series, only, tally)?;
     }
     Ok(())
+}
+
+fn kernel_as_it_is(
+    context: &Context,
+    series: Series,
+    only: Option<&str>,
+    tally: &mut Tally,
+) -> Result<()> {
+    // The processor is the same: one kernel in full will do.
+    if context.is_vmx() && only.is_none() && series != Series::V6_1 {
+        return vmx_in_short(context, series, tally);
+    }
+    let mut phase = Phase::new(&context.name_of(series), context.machine(series)?);
+    phase.proof = Some(modes::DEFAULT_PROOF);
+    machines::run(context, &phase, only, tally)
 }

@@ -2,7 +2,7 @@
 //! Ways to boot a kernel that change what the module finds below it: a table,
 //! and for each a proof, from inside the machine, that it was really so.
 
-use anyhow::{ensure, Result};
+use anyhow::{ensure, Context as _, Result};
 use dune_machine::Series;
 
 use crate::context::Context;
@@ -208,7 +208,13 @@ const MODES: [Mode; 14] = [
     Mode { name: "package", machine: Machine::Svm, folders: &["package"], ..PLAIN },
 ];
 
-/// The modes whose name is `name`, or all for "all".
+/// The names of those that can be had in this machine with this kernel.
+pub fn names(context: &Context, series: Series) -> Vec<&'static str> {
+    let fits = |mode: &&Mode| mode.machine.is(context) && mode.since <= series;
+    MODES.iter().filter(fits).map(|mode| mode.name).collect()
+}
+
+/// The mode of this name.
 pub fn run(
     context: &Context,
     series: Series,
@@ -216,37 +222,30 @@ pub fn run(
     name: &str,
     tally: &mut Tally,
 ) -> Result<()> {
-    let wanted = |mode: &&Mode| match name {
-        "all" => mode.machine.is(context) && mode.since <= series,
-        _ => name == mode.name,
-    };
-    for mode in MODES.iter().filter(wanted) {
-        ensure!(mode.machine.is(context), "{name} cannot be had in this machine");
-        ensure!(mode.since <= series, "{name} cannot be had with {series}");
-        let mut phase = Phase::new(
-            &format!("{}-{}", context.name_of(series), mode.name),
-            context.machine(series)?,
-        );
-        phase.config.kernel_arguments.extend(mode.kernel_arguments.iter().map(|&s| s.into()));
-        phase.config.cpu_features.extend(mode.cpu_features.iter().map(|&s| s.into()));
-        if let Machine::Vmx(Some(model)) = mode.machine {
-            phase.config.model = Some(model.to_owned());
-        }
-        phase.config.takes_turns = mode.takes_turns;
-        if let Some(cpus) = mode.cpus {
-            phase.config.cpus = cpus;
-        }
-        phase.proof = Some(mode.proof);
-        phase.folders = Some(mode.folders.to_vec());
-        machines::run(context, &phase, only, tally)?;
+    let mode = MODES.iter().find(|mode| mode.name == name);
+    let mode = mode.with_context(|| format!("there is no mode {name}"))?;
+    ensure!(mode.machine.is(context), "{name} cannot be had in this machine");
+    ensure!(mode.since <= series, "{name} cannot be had with {series}");
+    let mut phase =
+        Phase::new(&format!("{}-{name}", context.name_of(series)), context.machine(series)?);
+    phase.config.kernel_arguments.extend(mode.kernel_arguments.iter().map(|&s| s.into()));
+    phase.config.cpu_features.extend(mode.cpu_features.iter().map(|&s| s.into()));
+    if let Machine::Vmx(Some(model)) = mode.machine {
+        phase.config.model = Some(model.to_owned());
     }
-    Ok(())
+    phase.config.takes_turns = mode.takes_turns;
+    if let Some(cpus) = mode.cpus {
+        phase.config.cpus = cpus;
+    }
+    phase.proof = Some(mode.proof);
+    phase.folders = Some(mode.folders.to_vec());
+    machines::run(context, &phase, only, tally)
 }
 
 pub fn parse(name: &str) -> Result<String, String> {
-    if name == "all" || MODES.iter().any(|mode| mode.name == name) {
+    if MODES.iter().any(|mode| mode.name == name) {
         return Ok(name.to_owned());
     }
     let names: Vec<_> = MODES.iter().map(|mode| mode.name).collect();
-    Err(format!("no such mode; there are: all, {}", names.join(", ")))
+    Err(format!("no such mode; there are: {}", names.join(", ")))
 }

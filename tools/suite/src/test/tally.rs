@@ -4,6 +4,8 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
+use crate::test::records::Record;
+
 #[derive(Debug)]
 pub struct Tally {
     begin: Instant,
@@ -14,6 +16,8 @@ pub struct Tally {
     skipped: BTreeMap<String, usize>,
     /// Nothing is known of what a broken machine did not get to run.
     machine_errors: Vec<String>,
+    /// What else is to be said at the end.
+    notes: Vec<String>,
 }
 
 impl Tally {
@@ -24,7 +28,35 @@ impl Tally {
             failures: Vec::new(),
             skipped: BTreeMap::new(),
             machine_errors: Vec::new(),
+            notes: Vec::new(),
         }
+    }
+
+    /// One of its own for a part of the whole, which add() takes.
+    pub fn of_part(&self) -> Self {
+        Tally { begin: self.begin, ..Tally::new() }
+    }
+
+    pub fn add(&mut self, part: Tally) {
+        self.passed += part.passed;
+        self.failures.extend(part.failures);
+        for (reason, count) in part.skipped {
+            *self.skipped.entry(reason).or_default() += count;
+        }
+        self.machine_errors.extend(part.machine_errors);
+        self.notes.extend(part.notes);
+    }
+
+    /// The part passed before.
+    pub fn resume(&mut self, record: Record) {
+        self.passed = record.passed;
+        self.skipped = record.skipped;
+    }
+
+    pub fn record_if_passed(&self) -> Option<Record> {
+        let has_passed =
+            self.passed > 0 && self.failures.is_empty() && self.machine_errors.is_empty();
+        has_passed.then(|| Record { passed: self.passed, skipped: self.skipped.clone() })
     }
 
     pub fn passed(&mut self, count: usize) {
@@ -41,6 +73,10 @@ impl Tally {
 
     pub fn skipped(&mut self, reason: impl Into<String>) {
         *self.skipped.entry(reason.into()).or_default() += 1;
+    }
+
+    pub fn note(&mut self, what: impl Into<String>) {
+        self.notes.push(what.into());
     }
 
     pub fn machine_error(&mut self, what: impl Into<String>) {
@@ -69,6 +105,9 @@ impl Tally {
     /// The last lines, and the exit status.
     pub fn close(self) -> u8 {
         println!();
+        for note in &self.notes {
+            println!("{note}");
+        }
         for (reason, count) in &self.skipped {
             println!("skipped {count}: {reason}");
         }
@@ -97,4 +136,38 @@ impl Tally {
 fn clock(time: Duration) -> String {
     let seconds = time.as_secs();
     format!("[{:2}:{:02}]", seconds / 60, seconds % 60)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_part_is_recorded_if_all_of_it_passed() {
+        let mut part = Tally::new();
+        assert_eq!(part.record_if_passed(), None);
+        part.passed(2);
+        part.skipped("no such thing");
+        let record = part.record_if_passed().expect("it passed");
+        let mut again = Tally::new();
+        again.resume(record);
+        assert_eq!(again.record_if_passed(), part.record_if_passed());
+        part.machine_error("it hangs");
+        assert_eq!(part.record_if_passed(), None);
+    }
+
+    #[test]
+    fn parts_add_up() {
+        let mut tally = Tally::new();
+        for name in ["a", "b"] {
+            let mut part = tally.of_part();
+            part.passed(2);
+            part.failed(name);
+            part.skipped("no such thing");
+            tally.add(part);
+        }
+        assert_eq!((tally.passed, tally.failures.len()), (4, 2));
+        assert_eq!(tally.skipped["no such thing"], 2);
+        assert_eq!(tally.close(), 1);
+    }
 }

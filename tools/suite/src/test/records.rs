@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Which parts of make test-all passed, and with what: a file for each in
+//! `build/parts/`. make clean forgets them.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context as _, Result};
+use serde::{Deserialize, Serialize};
+
+use crate::context::{Context, OPTIONS};
+
+pub struct Records {
+    folder: PathBuf,
+    source: PathBuf,
+    build: PathBuf,
+    /// None where git cannot tell: then nothing is recorded or found.
+    tree: Option<String>,
+}
+
+/// What the result of a part depends on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Key {
+    /// The hash of the sources, committed or not.
+    tree: String,
+    /// The kernel's; it says which build "newest" is.
+    release: String,
+    /// The options of the environment that tests obey.
+    options: Vec<Option<String>>,
+}
+
+#[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Record {
+    pub passed: usize,
+    /// Reason, and how many.
+    pub skipped: BTreeMap<String, usize>,
+}
+
+impl Records {
+    pub fn open(context: &Context) -> Result<Self> {
+        Self::open_in(&context.source, &context.build)
+    }
+
+    fn open_in(source: &Path, build: &Path) -> Result<Self> {
+        let folder = build.join("parts");
+        fs::create_dir_all(&folder).with_context(|| format!("making {}", folder.display()))?;
+        let tree = tree(source, build, &folder);
+        if tree.is_none() {
+            println!("git cannot tell what the sources are: no part will be resumed");
+        }
+        Ok(Records { folder, source: source.to_owned(), build: build.to_owned(), tree })
+    }
+
+    pub fn key(&self, release: &str) -> Key {
+        let tree = self.tree.clone().unwrap_or_default();
+        let options = OPTIONS.iter().map(|name| std::env::var(name).ok()).collect();
+        Key { tree, release: release.to_owned(), options }
+    }
+
+    /// What is known of a part that passed with just this.
+    pub fn find(&self, name: &str, key: &Key) -> Option<Record> {
+        self.tree.as_ref()?;
+        let text = fs::read(self.folder.join(name)).ok()?;
+        let (kept, record): (Key, Record) = serde_json::from_slice(&text).ok()?;
+        (kept == *key).then_some(record)
+    }
+
+    /// The part has passed: unless the sources were changed meanwhile, since
+    /// tests read some of them while they run.
+    pub fn keep(&self, name: &str, key: &Key, record: &Record) -> Result<()> {
+        if self.tree.is_none() || tree(&self.source, &self.build, &self.folder) != self.tree {
+            return Ok(());
+        }
+        // Whole or not at all, whenever we are interrupted.
+        let file = tempfile::NamedTempFile::new_in(&self.folder).context("making a record")?;
+        serde_json::to_writer(&file, &(key, record)).context("writing a record")?;
+        file.persist(self.folder.join(name)).context("keeping a record")?;
+        Ok(())
+    }
+}
+
+/// git's hash of all files that it does not ignore, as they are now. It counts
+/// them in an index of its own, so that the clone's stays as it is.
+fn tree(source: &Path, build: &Path, folder: &Path) -> Option<String> {
+    let temporary = tempfile::tempdir_in(folder).ok()?;
+    // Where O=DIR puts the build within the sources, git may not ignore it.
+    let ignored = temporary.path().join("ignored");
+    let build = build.strip_prefix(source).map(|build| format!("/{}\n", build.display()));
+    fs::write(&ignored, build.unwrap_or_default()).ok()?;
+    let git = |arguments: &[&str]| {
+        let mut command = Command::new("git");
+        command.arg("-c").arg(format!("core.excludesFile={}", ignored.display()));
+        command.args(arguments).current_dir(source);
+        command.env("GIT_INDEX_FILE", temporary.path().join("index"));
+        let output = command.output().ok().filter(|output| output.status.success())?;
+        Some(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+    };
+    git(&["add", "--all"])?;
+    git(&["write-tree"])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A clone with one committed file, and its build folder.
+    fn clone() -> tempfile::TempDir {
+        let clone = tempfile::tempdir().expect("a folder can be made");
+        let status = Command::new("git").args(["init", "-q"]).current_dir(clone.path()).status();
+        assert!(status.expect("git runs").success());
+        fs::write(clone.path().join("file"), "one").expect("a file can be written");
+        clone
+    }
+
+    fn open(clone: &tempfile::TempDir) -> Records {
+        let build = clone.path().join("build");
+        Records::open_in(clone.path(), &build).expect("records can be opened")
+    }
+
+    #[test]
+    fn a_part_is_resumed_with_the_same_sources_and_kernel_only() {
+        let clone = clone();
+        let record =
+            Record { passed: 3, skipped: BTreeMap::from([("no such thing".to_owned(), 2)]) };
+        let records = open(&clone);
+        let key = records.key("6.1.0-1");
+        assert_eq!(records.find("part", &key), None);
+        records.keep("part", &key, &record).expect("it can be kept");
+
+        let records = open(&clone);
+        assert_eq!(records.find("part", &records.key("6.1.0-1")), Some(record));
+        assert_eq!(records.find("other", &records.key("6.1.0-1")), None);
+        assert_eq!(records.find("part", &records.key("6.1.0-2")), None);
+
+        fs::write(clone.path().join("file"), "two").expect("a file can be written");
+        let records = open(&clone);
+        assert_eq!(records.find("part", &records.key("6.1.0-1")), None);
+    }
+
+    #[test]
+    fn a_build_folder_is_no_source_whether_git_ignores_it_or_not() {
+        let clone = clone();
+        let tree = open(&clone).tree;
+        fs::write(clone.path().join("build/output"), "").expect("a file can be written");
+        assert_eq!(open(&clone).tree, tree);
+        fs::write(clone.path().join(".git/info/exclude"), "/build/").expect("git has that folder");
+        assert_eq!(open(&clone).tree, tree);
+    }
+
+    #[test]
+    fn a_part_during_which_the_sources_changed_is_not_kept() {
+        let clone = clone();
+        let records = open(&clone);
+        let key = records.key("");
+        fs::write(clone.path().join("new"), "").expect("a file can be written");
+        records.keep("part", &key, &Record::default()).expect("that is no error");
+        assert_eq!(records.find("part", &key), None);
+    }
+
+    #[test]
+    fn without_git_nothing_is_resumed() {
+        let folder = tempfile::tempdir().expect("a folder can be made");
+        fs::write(folder.path().join(".git"), "not a clone").expect("a file can be written");
+        let records = open(&folder);
+        let key = records.key("");
+        records.keep("part", &key, &Record::default()).expect("that is no error");
+        assert_eq!(records.find("part", &key), None);
+    }
+}
