@@ -43,7 +43,9 @@ pub fn run(context: &Context, kernels: &[Series], wanted: &[String]) -> Result<u
         } else {
             part.run(&mut of_part)?;
             if let Some(record) = of_part.record_if_passed() {
-                records.keep(&part.name, &key, &record)?;
+                if !records.keep(&part.name, &key, &record)? {
+                    tally.say("        it will run again: the sources changed meanwhile");
+                }
             }
         }
         tally.add(of_part);

@@ -67,17 +67,17 @@ impl Records {
         (kept == *key).then_some(record)
     }
 
-    /// The part has passed: unless the sources were changed meanwhile, since
-    /// tests read some of them while they run.
-    pub fn keep(&self, name: &str, key: &Key, record: &Record) -> Result<()> {
+    /// The part has passed. It is not kept, and false is returned, where the sources
+    /// were changed meanwhile: tests read some of them while they run.
+    pub fn keep(&self, name: &str, key: &Key, record: &Record) -> Result<bool> {
         if self.tree.is_none() || tree(&self.source, &self.build, &self.folder) != self.tree {
-            return Ok(());
+            return Ok(false);
         }
         // Whole or not at all, whenever we are interrupted.
         let file = tempfile::NamedTempFile::new_in(&self.folder).context("making a record")?;
         serde_json::to_writer(&file, &(key, record)).context("writing a record")?;
         file.persist(self.folder.join(name)).context("keeping a record")?;
-        Ok(())
+        Ok(true)
     }
 }
 
@@ -127,7 +127,7 @@ mod tests {
         let records = open(&clone);
         let key = records.key("6.1.0-1");
         assert_eq!(records.find("part", &key), None);
-        records.keep("part", &key, &record).expect("it can be kept");
+        assert!(records.keep("part", &key, &record).expect("it can be kept"));
 
         let records = open(&clone);
         assert_eq!(records.find("part", &records.key("6.1.0-1")), Some(record));
@@ -155,7 +155,7 @@ mod tests {
         let records = open(&clone);
         let key = records.key("");
         fs::write(clone.path().join("new"), "").expect("a file can be written");
-        records.keep("part", &key, &Record::default()).expect("that is no error");
+        assert!(!records.keep("part", &key, &Record::default()).expect("that is no error"));
         assert_eq!(records.find("part", &key), None);
     }
 
@@ -165,7 +165,7 @@ mod tests {
         fs::write(folder.path().join(".git"), "not a clone").expect("a file can be written");
         let records = open(&folder);
         let key = records.key("");
-        records.keep("part", &key, &Record::default()).expect("that is no error");
+        assert!(!records.keep("part", &key, &Record::default()).expect("that is no error"));
         assert_eq!(records.find("part", &key), None);
     }
 }
