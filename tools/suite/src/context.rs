@@ -140,7 +140,7 @@ impl Context {
             run.program.env.push(("TEST_PATIENCE".into(), "10".into()));
         }
         // What the user wants otherwise than usual.
-        for name in ["DUNE_LONG_TESTS", "FUZZ_SECONDS", "FUZZ_SEED"] {
+        for name in ["DUNE_LONG_TESTS", "FUZZ_CHILDREN", "FUZZ_SECONDS", "FUZZ_SEED"] {
             if let Some(value) = std::env::var_os(name) {
                 run.program.env.push((name.into(), value));
             }

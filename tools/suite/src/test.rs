@@ -5,7 +5,7 @@
 
 pub mod debug;
 mod harness;
-mod machines;
+pub mod machines;
 pub mod modes;
 mod tally;
 mod tap;
