@@ -5,6 +5,7 @@
 #   make            builds everything, and installs nothing: that is ./setup
 #   make test       all tests, in emulated machines
 #   make test-all   the same on every kernel, booted in every way (5 hours)
+#   make fuzz       the module's fuzzer, HOURS=1, resumed; build/fuzz keeps what it finds
 #   make demo       real programs, natively and under dunectl run
 #   make bench      the table of docs/benchmarks.md
 #   make test-vmx   the tests in the slow Intel machine (20 minutes); ONLY=TEXT,TEXT: some
@@ -120,6 +121,11 @@ test-all: to-test
 	@$(MAKE) $(quiet) --no-print-directory -C libdune O=$(O) tests
 	@$(suite) test --mode all $(ALL_KERNELS)
 	@$(suite) test --machine vmx --mode all $(ALL_KERNELS)
+
+HOURS ?= 1
+.PHONY: fuzz
+fuzz: all
+	@$(suite) fuzz $(KERNELS) --hours $(HOURS)
 
 KERNEL ?= 6.1
 MACHINE ?= svm
