@@ -18,6 +18,8 @@ struct Mode {
     cpus: Option<u32>,
     /// Config.takes_turns
     takes_turns: bool,
+    /// Config.newest_emulator
+    newest_emulator: bool,
     kernel_arguments: &'static [&'static str],
     cpu_features: &'static [&'static str],
     /// A shell command that succeeds in the machine where the mode is active.
@@ -89,6 +91,7 @@ const PLAIN: Mode = Mode {
     since: Series::V6_1,
     cpus: None,
     takes_turns: false,
+    newest_emulator: false,
     kernel_arguments: &[],
     cpu_features: &[],
     proof: DEFAULT_PROOF,
@@ -204,6 +207,16 @@ const MODES: [Mode; 14] = [
         folders: KVM_SMP,
         ..PLAIN
     },
+    // A second opinion: what another emulator makes of the same code. Its
+    // firmware is of its own version.
+    Mode {
+        name: "qemu-newest",
+        machine: Machine::Svm,
+        newest_emulator: true,
+        proof: "! grep -q ^1.16 /sys/class/dmi/id/bios_version",
+        folders: BROAD,
+        ..PLAIN
+    },
     // Not a way to boot, but to install (make deb, docs/install.md).
     Mode { name: "package", machine: Machine::Svm, folders: &["package"], ..PLAIN },
 ];
@@ -233,6 +246,7 @@ pub fn run(
             phase.config.model = Some(model.to_owned());
         }
         phase.config.takes_turns = mode.takes_turns;
+        phase.config.newest_emulator = mode.newest_emulator;
         if let Some(cpus) = mode.cpus {
             phase.config.cpus = cpus;
         }
