@@ -66,12 +66,6 @@ static int svm_probe(void)
 		pr_err("this CPU has no nested paging (NPT)\n");
 		return -ENODEV;
 	}
-	/* A guest-physical address is a user address: it must fit. */
-	if (boot_cpu_data.x86_phys_bits < 47) {
-		pr_err("physical addresses of %u bits are too narrow, 47 are needed\n",
-		       boot_cpu_data.x86_phys_bits);
-		return -ENODEV;
-	}
 	return 0;
 }
 
@@ -155,7 +149,11 @@ static int svm_init(void)
 static void svm_info(struct dune_info *info)
 {
 	info->vendor = DUNE_VENDOR_SVM;
-	info->address_bits = 47;
+	/*
+	 * With fewer than 47, a guest that uses higher addresses of the process
+	 * faults or is refused: that is for who makes its page table to know.
+	 */
+	info->address_bits = min_t(u32, boot_cpu_data.x86_phys_bits, 47);
 	info->guest_cr0 = DUNE_GUEST_CR0;
 	info->guest_cr4 = guest_cr4(false);
 	info->guest_efer = SVM_GUEST_EFER;

@@ -71,7 +71,7 @@ struct dune_config {
  *
  * Returns 0 in ring 0 of the guest (also when it is there already), or a
  * negative errno number, with nothing changed: -ENOENT or -ENODEV (no
- * /dev/dune), -EACCES, -ENOMEM, -EINVAL (bad configuration), -EPROTO (a
+ * /dev/dune, or guest-physical addresses of too few bits), -EACCES, -ENOMEM, -EINVAL (bad configuration), -EPROTO (a
  * module of another version). Takes a time that does not depend on how much
  * memory the process has mapped.
  */
