@@ -7,6 +7,7 @@
 #   make test-all   the same on every kernel, booted in every way (5 hours); resumes
 #                   where it was interrupted. PARTS="NAME NAME": some of it
 #   make list-parts the names of these parts, and which have passed
+#   make fuzz       the module's fuzzer, HOURS=1, resumed; build/fuzz keeps what it finds
 #   make demo       real programs, natively and under dunectl run
 #   make bench      the table of docs/benchmarks.md
 #   make test-vmx   the tests in the slow Intel machine (20 minutes); ONLY=TEXT,TEXT: some
@@ -125,6 +126,11 @@ test-all: to-test
 .PHONY: list-parts
 list-parts: tools
 	@$(suite) test-all $(ALL_KERNELS) --list
+
+HOURS ?= 1
+.PHONY: fuzz
+fuzz: all
+	@$(suite) fuzz $(KERNELS) --hours $(HOURS)
 
 KERNEL ?= 6.1
 MACHINE ?= svm

@@ -70,12 +70,6 @@ static int svm_probe(void)
 		pr_err("this CPU has no nested paging (NPT)\n");
 		return -ENODEV;
 	}
-	/* A guest-physical address is a user address: it must fit. */
-	if (guest_address_bits() < 47) {
-		pr_err("guest-physical addresses of %u bits are too narrow, 47 are needed\n",
-		       guest_address_bits());
-		return -ENODEV;
-	}
 	return 0;
 }
 
@@ -186,7 +180,11 @@ static int svm_init(void)
 static void svm_info(struct dune_info *info)
 {
 	info->vendor = DUNE_VENDOR_SVM;
-	info->address_bits = 47;
+	/*
+	 * With fewer than 47, a guest that uses higher addresses of the process
+	 * faults or is refused: that is for who makes its page table to know.
+	 */
+	info->address_bits = min(guest_address_bits(), 47U);
 	info->guest_cr0 = DUNE_GUEST_CR0;
 	info->guest_cr4 = guest_cr4(false);
 	info->guest_efer = SVM_GUEST_EFER;

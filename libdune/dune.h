@@ -98,11 +98,12 @@ struct dune_config {
  * @cfg:	NULL for the default, or for what the process was set up with
  *
  * Returns 0 in ring 0 of the guest (also when it is there already), or a
- * negative errno number, still outside: -ENOENT or -ENODEV (no /dev/dune),
- * -EACCES, -ENOMEM, -EINVAL (bad configuration), -EBUSY (the process was set up
- * with another one: by a call that succeeded, or that failed after its
- * configuration was accepted), -EPROTO (a module of another version),
- * -EOPNOTSUPP (under valgrind, which interprets instructions).
+ * negative errno number, still outside: -ENOENT or -ENODEV (no /dev/dune,
+ * or guest-physical addresses of too few bits), -EACCES, -ENOMEM, -EINVAL (bad
+ * configuration), -EBUSY (the process was set up with another one: by a call
+ * that succeeded, or that failed after its configuration was accepted), -EPROTO
+ * (a module of another version), -EOPNOTSUPP (under valgrind, which interprets
+ * instructions).
  * dune_enter_error() says which it was, in words. Takes a time that does not
  * depend on how much memory the process has mapped.
  */

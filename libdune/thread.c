@@ -131,6 +131,9 @@ static long get_info(int dev)
 	err = sys3(__NR_ioctl, dev, DUNE_GET_INFO, (long)info);
 	if (!err && info->api_version != DUNE_API_VERSION)
 		err = -EPROTO;
+	/* Page tables are made of the process's addresses then: all must fit. */
+	if (!err && !info->granules && info->address_bits < 47)
+		err = -ENODEV;
 	if (!err)
 		err = dune_calls_choose(info->vendor);
 	if (err)

@@ -1,13 +1,23 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * Random states, random code, random hypercalls and random ioctls, for
- * FUZZ_SECONDS (20), from seed FUZZ_SEED (1; 0: the clock). The guests'
- * processes may die as they like; the machine, a healthy guest beside them
- * and the kernel log may not care. Each child has its own seed, printed when
- * something goes wrong; "fuzz.t SEED" repeats one child alone.
+ * Random states, random code, random hypercalls and random ioctls. The guests'
+ * processes may die as they like; the machine, a healthy guest that runs at the
+ * same time and the kernel log must not be affected.
  *
- * Hypercalls with random numbers are real system calls: the children are
- * nobody, in namespaces of their own, with tight limits.
+ * A series is STATES states in one process; its number and FUZZ_SEED (1; 0: the
+ * clock) determine every state of it. FUZZ_CHILDREN (240) series are run,
+ * from number FUZZ_FIRST (0) on, or as many as FUZZ_SECONDS allow. With
+ * FUZZ_SAY=1 each is named before it begins, for a reader who sees the machine
+ * die of it. "fuzz.t NUMBER" repeats one series of FUZZ_SEED alone.
+ *
+ * Three kinds of processes:
+ *  - main() counts, and asks the healthy guest whether it still is;
+ *  - one warden for each usable CPU, the init of a PID namespace: it makes the
+ *    guest's tables once, and starts a child for each series. Where the child
+ *    ends early, another one continues after the state that ended it;
+ *  - the child. Hypercalls with random numbers are real system calls: it is
+ *    nobody, in the warden's namespaces, with tight limits, and can reach only
+ *    itself: the warden is root's, and kills what a child leaves.
  */
 #define _GNU_SOURCE
 #include "guest.h"
@@ -16,6 +26,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <limits.h>
+#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -30,24 +42,56 @@
 #include <time.h>
 #include <unistd.h>
 
-#define RUNS	200
+#define STATES	200	/* in a series */
+#define RUNS	6	/* of a state at most: one for each exit that allows another */
+#define CODE	128	/* bytes; behind them are zeroes */
+#define RENEW	64	/* series in one set of namespaces */
+#define WARDENS	8	/* at most */
+
+/*
+ * A spinning guest is left by the next signal. Each costs as much as a run
+ * and each wait is lost: this interval makes the sum smallest in QEMU.
+ */
+#define TICK_US	800
+
+/* A state that takes longer has blocked its signals: the child is killed. */
+#define STUCK_MS	60	/* times TEST_PATIENCE */
 
 static u64 state;
 static struct guest g;
 static u8 *code;
 
 /*
- * What a child did. The guest may write over it, as over anything of its
- * process: the parent adds up only what can be true.
+ * What a child did since it was started. The guest may write over it, as over
+ * anything of its process: the warden adds up only what can be true.
  */
 static struct shared {
-	u64 runs, reasons[10], errors, ioctls;
+	u64 next;	/* the state to come, or STATES */
+	u64 states, runs, reasons[10], errors, ioctls;
 	/* The last run of the last child, to be seen when it hangs. */
 	struct dune_state state;
 	struct dune_regs regs;
-	u8 code[256];
-	u64 iteration;
+	u8 code[CODE];
 } *count;
+
+/* Of all; children do not have it (MADV_DONTFORK). */
+static struct total {
+	u64 next, end;		/* series */
+	u64 deadline;		/* now_us(), or 0 */
+	bool say;
+	u64 series, processes, states, runs, reasons[10], errors, ioctls, scribbled, stuck;
+} *total;
+
+static u64 seed;
+
+/* The finalizer of splitmix64: neighbouring numbers become unrelated ones. */
+static u64 mix(u64 x)
+{
+	x += 0x9e3779b97f4a7c15;
+	x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9;
+	x = (x ^ x >> 27) * 0x94d049bb133111eb;
+	return x ^ x >> 31;
+}
 
 static u64 rnd(void)
 {
@@ -57,9 +101,10 @@ static u64 rnd(void)
 	return state * 0x2545f4914f6cdd1d;
 }
 
+/* @n up to 2^32. No division: it is a call in an emulator. */
 static u64 below(u64 n)
 {
-	return (rnd() >> 11) % n;
+	return (rnd() >> 32) * n >> 32;
 }
 
 static bool chance(unsigned int one_in)
@@ -96,37 +141,47 @@ static u64 value(void)
 
 static void random_code(void)
 {
-	static const char *const pieces[] = {
-		"\x0f\x01\xd9", "\x0f\x01\xc1", "\xf4", "\x0f\x22\xd8", "\x0f\x22\xc0", "\x0f\x22\xe0", "\x0f\x30", "\x0f\x32",
-		"\xcd\x80", "\xcc", "\x0f\x0b", "\xec", "\xee", "\x0f\x01\xd8", "\x0f\x01\xda", "\x0f\x01\xdd",
-		"\x48\xcf", "\xfb", "\xfa", "\x9d", "\x9c", "\x0f\x05", "\x48\x0f\x07", "\x0f\x34", "\x0f\x01\xf8",
-		"\x0f\x01\x17", "\x0f\x01\x1f", "\x8e\xd8", "\x8e\xd0", "\x8e\xe0", "\x0f\xa2", "\x0f\x31",
-		"\x0f\x01\x3f", "\x0f\x23\xf8", "\x0f\x01\xd1", "\x0f\x08", "\x0f\x09", "\x0f\x00\xd0", "\xff\x2f",
-		"\xcb", "\xf3\x90", "\x50", "\x58", "\x89\x07", "\x8b\x07", "\x48\x94", "\x48\xab", "\xf3\x48\xab",
-		"\x0f\xae\x07", "\x0f\xae\x0f", "\xeb\xfe", "\xf1", "\x0f\x33", "\x0f\x01\xdf", "\x0f\x20\xd8",
-		"\x31\xc0", "\xb0\x27", "\x48\xff\xc0",
+#define P(text) { sizeof(text) - 1, text }
+	static const struct {
+		u8 length;
+		char bytes[3];
+	} pieces[] = {
+		P("\x0f\x01\xd9"), P("\x0f\x01\xc1"), P("\xf4"), P("\x0f\x22\xd8"),
+		P("\x0f\x22\xc0"), P("\x0f\x22\xe0"), P("\x0f\x30"), P("\x0f\x32"), P("\xcd\x80"),
+		P("\xcc"), P("\x0f\x0b"), P("\xec"), P("\xee"), P("\x0f\x01\xd8"),
+		P("\x0f\x01\xda"), P("\x0f\x01\xdd"), P("\x48\xcf"), P("\xfb"), P("\xfa"),
+		P("\x9d"), P("\x9c"), P("\x0f\x05"), P("\x48\x0f\x07"), P("\x0f\x34"),
+		P("\x0f\x01\xf8"), P("\x0f\x01\x17"), P("\x0f\x01\x1f"), P("\x8e\xd8"),
+		P("\x8e\xd0"), P("\x8e\xe0"), P("\x0f\xa2"), P("\x0f\x31"), P("\x0f\x01\x3f"),
+		P("\x0f\x23\xf8"), P("\x0f\x01\xd1"), P("\x0f\x08"), P("\x0f\x09"),
+		P("\x0f\x00\xd0"), P("\xff\x2f"), P("\xcb"), P("\xf3\x90"), P("\x50"), P("\x58"),
+		P("\x89\x07"), P("\x8b\x07"), P("\x48\x94"), P("\x48\xab"), P("\xf3\x48\xab"),
+		P("\x0f\xae\x07"), P("\x0f\xae\x0f"), P("\xeb\xfe"), P("\xf1"), P("\x0f\x33"),
+		P("\x0f\x01\xdf"), P("\x0f\x20\xd8"), P("\x0f"), P("\x31\xc0"), P("\xb0\x27"),
+		P("\x48\xff\xc0"),
 	};
-	int n = 0;
+#undef P
 
-	for (int i = 0; i < 256; i += 8)
+	for (int i = 0; i < CODE; i += 8)
 		*(u64 *)(code + i) = rnd();
 	/*
 	 * No VEX and EVEX prefixes: TCG ends with an assertion in its decoder
 	 * at some of them (PINSR with 256 bits), as any program could make it.
 	 */
-	for (int i = 0; i < 256; i++)
+	for (int i = 0; i < CODE; i++)
 		if (code[i] == 0xc4 || code[i] == 0xc5 || code[i] == 0x62)
 			code[i] = 0x90;
-	while (n < 200) {
-		if (chance(4)) {
-			n += below(4);
+	for (int n = 0; n < CODE - 28;) {
+		u64 r = rnd();
+
+		if (!(r >> 30 & 3)) {
+			n += r >> 28 & 3;
 			continue;
 		}
-		const char *p = pieces[below(sizeof(pieces) / sizeof(pieces[0]))];
-		size_t len = strlen(p);
+		unsigned int piece = (r >> 32) * (sizeof(pieces) / sizeof(pieces[0])) >> 32;
 
-		memcpy(code + n, p, len ? len : 3);
-		n += len ? len : 3;
+		for (int i = 0; i < pieces[piece].length; i++)
+			code[n++] = pieces[piece].bytes[i];
 	}
 }
 
@@ -207,6 +262,38 @@ static void random_tables(void)
 	}
 }
 
+/*
+ * Past the exception that trap.S reports, so that each run of a state executes
+ * something else. The guest may have made that hypercall itself, with any RDI.
+ */
+static void skip_instruction(void)
+{
+	u64 offset = g.run->regs.rdi - (u64)g.mem;
+
+	if (offset <= sizeof(*g.mem) - sizeof(struct guest_frame))
+		((struct guest_frame *)((u8 *)g.mem + offset))->rip += 1 + below(3);
+}
+
+/* Whether another run of the same state can differ from the last one. */
+static bool goes_on(void)
+{
+	switch (g.run->exit_reason) {
+	case DUNE_EXIT_SYSCALL:
+		g.run->regs.rax = -ENOSYS;	/* not ours to make */
+		return true;
+	case DUNE_EXIT_HOSTCALL:
+		if (!chance(4))
+			skip_instruction();
+		return true;
+	case DUNE_EXIT_HLT:
+		return true;
+	case DUNE_EXIT_INTR:
+		return chance(3);
+	default:
+		return false;
+	}
+}
+
 static void random_run(void)
 {
 	struct dune_regs *r = &g.run->regs;
@@ -230,21 +317,20 @@ static void random_run(void)
 	count->state = s;
 	count->regs = *r;
 	memcpy(count->code, code, sizeof(count->code));
-	for (int i = 0; i < 6; i++) {
+	for (int i = 0; i < RUNS; i++) {
 		long err = guest_run(&g);
 
 		count->runs++;
 		if (err) {
 			count->errors++;
+			/* The guest has closed its own vCPU: nothing would run any more. */
+			if (err == -EBADF || err == -ENOTTY)
+				_exit(0);
 			break;
 		}
-		u32 reason = g.run->exit_reason;
-
-		if (reason < 10)
-			count->reasons[reason]++;
-		if (reason == DUNE_EXIT_SYSCALL)
-			r->rax = -ENOSYS;	/* not ours to make */
-		else if (reason != DUNE_EXIT_INTR && reason != DUNE_EXIT_HLT && reason != DUNE_EXIT_HOSTCALL)
+		if (g.run->exit_reason < 10)
+			count->reasons[g.run->exit_reason]++;
+		if (!goes_on())
 			break;
 	}
 	g.run->flags = 0;
@@ -292,87 +378,73 @@ static void limit(int what, unsigned long n)
 	setrlimit(what, &r);
 }
 
-static void child(void *arg)
+/* A vCPU of this process for the guest that the warden made. */
+static void adopt_guest(void)
 {
-	struct itimerval it = { { 0, 4000 }, { 0, 4000 } };
+	struct guest own;
+	int null = open("/dev/null", O_RDWR);
 
-	state = (u64)arg;
-	guest_open(&g);
-	code = mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	for (int fd = 0; fd < 3; fd++)
+		dup2(null, fd);
+	close_range(3, ~0U, 0);
+	if (guest_vcpu(&own))
+		_exit(1);
+	own.mem = g.mem;
+	own.state = g.state;
+	g = own;
+}
+
+/* The states of series @own from @first on. */
+static void child(u64 own, u64 first)
+{
+	struct itimerval it = { { 0, TICK_US }, { 0, TICK_US } };
+
+	adopt_guest();
 	limit(RLIMIT_AS, 256UL << 20);
 	limit(RLIMIT_FSIZE, 1 << 20);
 	limit(RLIMIT_NPROC, 50);
 	limit(RLIMIT_CORE, 0);
 	limit(RLIMIT_CPU, 10);
-	unshare(CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWNET | CLONE_NEWUTS);
 	(void)!setgroups(0, NULL);
 	if (setresgid(65534, 65534, 65534) || setresuid(65534, 65534, 65534))
 		_exit(1);
 	signal(SIGALRM, tick);
 	setitimer(ITIMER_REAL, &it, NULL);
-	for (int i = 0; i < RUNS; i++) {
-		count->iteration = i;
+	for (u64 i = first; i < STATES; i++) {
+		count->next = i + 1;
+		state = mix(own ^ mix(i)) ?: 1;
 		if (chance(5))
 			random_ioctl();
 		else
 			random_run();
+		count->states++;
 	}
 	_exit(0);
 }
 
-/* kill(-1) of a child may reach only itself: it is the first of a PID namespace. */
-static void parent_of_one(void *arg)
+static void add(u64 *to, u64 n)
 {
-	if (unshare(CLONE_NEWPID))
-		_exit(2);
-	int pid = fork();
-
-	if (!pid)
-		child(arg);
-
-	unsigned long began = now_us();
-
-	/* The child of a namespace dies with it when we are killed. */
-	for (unsigned long end = now_us() + 2000000; now_us() < end;) {
-		int status;
-
-		if (waitpid(pid, &status, WNOHANG) == pid)
-			_exit(0);
-		sleep_ms(2);
-	}
-	kill(pid, SIGKILL);
-	struct outcome o = wait_child(pid, 20);
-
-	/* A guest that SIGKILL does not end at once keeps its CPU from the kernel. */
-	if (now_us() - began > 2000000 + 6000000UL * env_number("TEST_PATIENCE", 4))
-		_exit(4);
-	_exit(o.hung ? 3 : 0);
+	__atomic_fetch_add(to, n, __ATOMIC_RELAXED);
 }
-
-static u64 nothing(void *arg)
-{
-	return (u64)arg;
-}
-
-static struct total {
-	u64 runs, reasons[10], errors, ioctls, scribbled;
-} total;
 
 static void add_up(void)
 {
-	bool sane = count->runs <= RUNS * 6 && count->errors <= RUNS * 6 && count->ioctls <= RUNS;
+	bool sane = count->states <= STATES && count->runs <= STATES * RUNS &&
+		    count->errors <= STATES * RUNS && count->ioctls <= STATES;
 
 	for (int i = 0; i < 10; i++)
-		sane &= count->reasons[i] <= RUNS * 6;
+		sane &= count->reasons[i] <= STATES * RUNS;
+	add(&total->processes, 1);
 	if (!sane) {
-		total.scribbled++;
+		add(&total->scribbled, 1);
 		return;
 	}
-	total.runs += count->runs;
-	total.errors += count->errors;
-	total.ioctls += count->ioctls;
+	add(&total->states, count->states);
+	add(&total->runs, count->runs);
+	add(&total->errors, count->errors);
+	add(&total->ioctls, count->ioctls);
 	for (int i = 0; i < 10; i++)
-		total.reasons[i] += count->reasons[i];
+		add(&total->reasons[i], count->reasons[i]);
 }
 
 static void show(void)
@@ -381,65 +453,218 @@ static void show(void)
 	char text[600];
 	int n = 0;
 
-	diag("iteration %lu: cpl %u cr3 %#llx rip %#llx rsp %#llx rflags %#llx rax %#llx rcx %#llx rdx %#llx rdi %#llx",
-	     count->iteration, count->state.cpl, count->state.cr3, count->regs.rip, count->regs.rsp,
+	diag("before state %lu: cpl %u cr3 %#llx rip %#llx rsp %#llx rflags %#llx rax %#llx rcx %#llx rdx %#llx rdi %#llx",
+	     count->next, count->state.cpl, count->state.cr3, count->regs.rip, count->regs.rsp,
 	     count->regs.rflags, count->regs.rax, count->regs.rcx, count->regs.rdx, count->regs.rdi);
 	for (int i = 0; i < 10; i++)
 		diag("segment %d: %#x %#x %#x %#llx", i, segments[i].selector, segments[i].attributes,
 		     segments[i].limit, segments[i].base);
-	for (int i = 0; i < 256; i++)
+	for (int i = 0; i < CODE; i++)
 		n += snprintf(text + n, sizeof(text) - n, "%02x", count->code[i]);
 	diag("code %s", text);
 }
 
-int main(int argc, char **argv)
+/* Waits while the child makes progress, and then kills it. */
+static void await(int pid, u64 number)
 {
-	long seconds = env_number("FUZZ_SECONDS", 20);
-	u64 seed = env_number("FUZZ_SEED", 1) ?: time(NULL) ^ (long)getpid() << 32;
-	struct guest health;
-	struct klog log;
-	bool well = true;
-
-	begin(seconds + 120);
-	klog_begin(&log);
-	file_write("/proc/sys/debug/exception-trace", "0");
-	count = shared_alloc(sizeof(*count));
-	guest_open(&health);
-	if (argc > 1) {
-		seed = strtoull(argv[1], NULL, 0);
-		seconds = 0;
-	}
-	if (argc > 1)
-		diag("one child, of seed %#lx", seed);
-	else
-		diag("FUZZ_SEED=%#lx FUZZ_SECONDS=%ld", seed, seconds);
-
-	unsigned long end = now_us() + seconds * 1000000UL;
-	u64 n = 0;
+	unsigned long patience = env_number("TEST_PATIENCE", 4);
+	struct pollfd pfd = { .fd = syscall(SYS_pidfd_open, pid, 0), .events = POLLIN };
+	u64 seen;
 
 	do {
-		u64 own = argc > 1 ? seed : (seed + n) * 0x9e3779b97f4a7c15 | 1;
+		seen = count->next;
+	} while (!poll(&pfd, 1, STUCK_MS * patience) && count->next != seen);
+	close(pfd.fd);
+	if (waitpid(pid, NULL, WNOHANG) == pid)
+		return;
+	add(&total->stuck, 1);
 
+	unsigned long began = now_us();
+
+	kill(pid, SIGKILL);
+	struct outcome o = wait_child(pid, 20);
+
+	/* A guest that SIGKILL does not end at once keeps its CPU from the kernel. */
+	if (o.hung || now_us() - began > 6000000 * patience) {
+		diag("series %lu: a process was killed, and ended after %lu us", number,
+		     now_us() - began);
+		show();
+		_exit(3);
+	}
+}
+
+static void series(u64 number)
+{
+	for (u64 first = 0; first < STATES;) {
 		memset(count, 0, sizeof(*count));
-		struct outcome o = in_child(parent_of_one, (void *)own, 60);
+		int pid = fork();
 
-		n++;
+		if (pid < 0)
+			bail("fork: %s", strerror(errno));
+		if (!pid)
+			child(mix(mix(seed) ^ number), first);
+		await(pid, number);
+		/* What it has left: nobody else of this namespace can be killed. */
+		kill(-1, SIGKILL);
+		while (waitpid(-1, NULL, 0) > 0)
+			;
 		add_up();
-		if (o.hung || o.code >= 3 || guest_call(&health, nothing, (void *)n) != GUEST_DONE || health.value != n) {
-			diag("child %#lx: %d, %d", own, o.code, o.signal);
-			show();
-			well = false;
-			break;
+		first = count->next > first && count->next < STATES ? count->next : STATES;
+	}
+	add(&total->series, 1);
+}
+
+static bool take(u64 *number)
+{
+	if (total->deadline && now_us() >= total->deadline)
+		return false;
+	*number = __atomic_fetch_add(&total->next, 1, __ATOMIC_RELAXED);
+	return *number < total->end;
+}
+
+/* Returns whether there is more to do, in new namespaces. */
+static bool warden(void)
+{
+	u64 number;
+
+	count = shared_alloc(sizeof(*count));
+	madvise(total, sizeof(*total), MADV_DONTFORK);
+	guest_open(&g);
+	code = mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	for (int i = 0; i < RENEW; i++) {
+		if (!take(&number))
+			return false;
+		if (total->say)
+			diag("series %lu", number);
+		series(number);
+	}
+	return true;
+}
+
+static int exit_status(int pid)
+{
+	int status;
+
+	if (pid < 0)
+		bail("fork: %s", strerror(errno));
+	if (waitpid(pid, &status, 0) != pid || !WIFEXITED(status))
+		return 2;
+	return WEXITSTATUS(status);
+}
+
+/* A process makes one PID namespace only, of which its first child is the init. */
+static void namespaces(void)
+{
+	if (unshare(CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWNET | CLONE_NEWUTS))
+		bail("unshare: %s", strerror(errno));
+	int pid = fork();
+
+	if (!pid)
+		_exit(warden() ? 1 : 0);
+	_exit(exit_status(pid));
+}
+
+/* A warden after the other. */
+static void wardens(void)
+{
+	int status;
+
+	do {
+		int pid = fork();
+
+		if (!pid)
+			namespaces();
+		status = exit_status(pid);
+	} while (status == 1);
+	_exit(status);
+}
+
+static u64 nothing(void *arg)
+{
+	return (u64)arg;
+}
+
+/* Until all wardens have ended; whether they and the guest in good health did well. */
+static bool watch(struct guest *health, int *pids, int n)
+{
+	bool well = true;
+
+	for (u64 round = 0; n; round++) {
+		int status, pid = waitpid(-1, &status, WNOHANG);
+
+		if (pid > 0) {
+			n--;
+			if (status) {
+				diag("a warden ended with %#x", status);
+				well = false;
+			}
+		} else {
+			sleep_ms(20);
 		}
-	} while (now_us() < end);
-	ok(well, "%lu children with %lu runs and %lu ioctls harmed nobody", n, total.runs, total.ioctls);
+		if (guest_call(health, nothing, (void *)round) != GUEST_DONE || health->value != round) {
+			diag("the guest in good health: %s", guest_end_name(health, GUEST_EXIT));
+			well = false;
+		}
+		if (!well)
+			break;
+	}
+	for (int i = 0; n && pids[i]; i++)
+		kill(pids[i], SIGKILL);
+	return well;
+}
+
+int main(int argc, char **argv)
+{
+	long seconds = env_number("FUZZ_SECONDS", 0);
+	u64 first = env_number("FUZZ_FIRST", 0);
+	long children = env_number("FUZZ_CHILDREN", seconds ? LONG_MAX : 240);
+	int pids[WARDENS + 1] = { 0 };
+	cpu_set_t cpus;
+	struct guest health;
+	struct klog log;
+	bool well;
+	int n;
+
+	begin(seconds ? seconds + 120 : 300);
+	seed = env_number("FUZZ_SEED", 1) ?: time(NULL) ^ (long)getpid() << 32;
+	if (argc > 1) {
+		first = strtoull(argv[1], NULL, 0);
+		children = 1;
+	}
+	klog_begin(&log);
+	file_write("/proc/sys/debug/exception-trace", "0");
+	guest_open(&health);
+	total = shared_alloc(sizeof(*total));
+	total->next = first;
+	total->end = first + children;
+	total->deadline = seconds ? now_us() + seconds * 1000000UL : 0;
+	total->say = env_number("FUZZ_SAY", 0);
+	diag("FUZZ_SEED=%#lx FUZZ_FIRST=%lu", seed, first);
+	sched_getaffinity(0, sizeof(cpus), &cpus);
+	for (n = 0; n < CPU_COUNT(&cpus) && n < WARDENS && n < children; n++) {
+		pids[n] = fork();
+		if (pids[n] < 0)
+			bail("fork: %s", strerror(errno));
+		if (!pids[n])
+			wardens();
+	}
+
+	unsigned long began = now_us();
+
+	well = watch(&health, pids, n);
+	ok(well, "%lu states with %lu runs and %lu ioctls in %lu series harmed nobody", total->states,
+	   total->runs, total->ioctls, total->series);
 	diag("exits: intr %lu, syscall %lu, hostcall %lu, fault %lu, hlt %lu, shutdown %lu, invalid %lu, unknown %lu",
-	     total.reasons[1], total.reasons[2], total.reasons[3], total.reasons[4], total.reasons[5],
-	     total.reasons[6], total.reasons[7], total.reasons[8]);
-	diag("DUNE_RUN refused %lu times; %lu children wrote over their own count", total.errors, total.scribbled);
+	     total->reasons[1], total->reasons[2], total->reasons[3], total->reasons[4], total->reasons[5],
+	     total->reasons[6], total->reasons[7], total->reasons[8]);
+	diag("DUNE_RUN refused %lu times; %lu processes, of which %lu wrote over their own count and %lu were stuck",
+	     total->errors, total->processes, total->scribbled, total->stuck);
+	diag("next %lu, after %lu ms", total->next < total->end ? total->next : total->end,
+	     (now_us() - began) / 1000);
 	if (argc < 2)
-		ok(total.runs > n * 20 && total.reasons[DUNE_EXIT_SHUTDOWN] + total.reasons[DUNE_EXIT_FAULT] > 0 &&
-		   total.scribbled <= n / 2, "and were really run");
+		ok(total->runs > total->series * 20 &&
+		   total->reasons[DUNE_EXIT_SHUTDOWN] + total->reasons[DUNE_EXIT_FAULT] > 0 &&
+		   total->scribbled <= total->processes / 2, "and were really run");
 	klog_read(&log);
 	ok(!log.complaint, "the kernel log has no complaint %s", log.first);
 	ok(log.lines <= 20, "and hardly grew (%u lines)", log.lines);

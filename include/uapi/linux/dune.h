@@ -46,7 +46,9 @@
  * @size:		in: sizeof(struct dune_info)
  * @api_version:	DUNE_API_VERSION of the module
  * @vendor:		DUNE_VENDOR_*
- * @address_bits:	width of a guest-physical address in bits
+ * @address_bits:	width of a guest-physical address in bits, up to 47. Where
+ *			it is less and @granules is 0, a guest reaches only the
+ *			process's addresses below 2^address_bits
  * @features:		DUNE_FEATURE_*
  * @guest_cr0:		the guest's CR0 (it cannot be written)
  * @guest_cr4:		the guest's CR4 (it cannot be written), without the bits

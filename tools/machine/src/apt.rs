@@ -16,6 +16,9 @@ use crate::error::{Context, Error, Result};
 /// What Debian signs its suites with, from the package debian-archive-keyring.
 const KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
 
+/// Has no backports, and lists that expire within a week.
+pub const UNSTABLE: &str = "sid";
+
 pub struct Apt {
     config: PathBuf,
 }
@@ -61,6 +64,8 @@ impl Apt {
             .map(|(uri, suite)| format!("deb [signed-by={KEYRING}] {uri} {suite} main\n"))
             .collect();
         let config = folder.join("apt.conf");
+        // A mirror may be weeks behind. Signed the lists are all the same.
+        let expires = release != UNSTABLE;
         let at = |name: &str| format!("\"{}\"", folder.join(name).display());
         let write = |path: &Path, text: &str| {
             fs::write(path, text).context(format!("writing {}", path.display()))
@@ -73,7 +78,8 @@ impl Apt {
                 "Dir::Etc {};\nDir::Etc::parts \"/dev/null\";\nDir::State {};\nDir::State::status {};\n\
                  Dir::Cache {};\nAPT::Architecture \"amd64\";\nAPT::Architectures {{ \"amd64\"; }};\n\
                  APT::Sandbox::User \"\";\nAcquire::Languages \"none\";\nAcquire::Retries \"3\";\n\
-                 Acquire::http::Timeout \"30\";\nDir::Log \"/dev/null\";\n",
+                 Acquire::http::Timeout \"30\";\nDir::Log \"/dev/null\";\n\
+                 Acquire::Check-Valid-Until \"{expires}\";\n",
                 at("etc"),
                 at("state"),
                 at("status"),
@@ -160,7 +166,7 @@ pub fn newest_of(packages: Vec<Package>, wanted: impl Fn(&Package) -> bool) -> O
 fn archives(output: &Output, folder: &Path) -> Result<Vec<PathBuf>> {
     if !output.status.success() {
         return Err(Error::Environment(format!(
-            "cannot download kernel packages: {}",
+            "cannot download packages: {}",
             last_line(&output.stderr)
         )));
     }
@@ -199,7 +205,9 @@ fn parse_targets(text: &str, release: &str) -> BTreeSet<(String, String)> {
         let &[uri, suite, "main"] = &fields[..] else { continue };
         if DEBIAN.contains(&suite) {
             repositories.insert((uri.to_owned(), release.to_owned()));
-            repositories.insert((uri.to_owned(), format!("{release}-backports")));
+            if release != UNSTABLE {
+                repositories.insert((uri.to_owned(), format!("{release}-backports")));
+            }
         } else if suite.strip_prefix(release).is_some_and(|rest| rest.starts_with('-')) {
             repositories.insert((uri.to_owned(), suite.to_owned()));
         }
@@ -279,6 +287,7 @@ mod tests {
                 "http://s/security/ bookworm-security",
             ]
         );
+        assert_eq!(found("sid"), ["http://m/debian/ sid"]);
     }
 
     #[test]

@@ -52,7 +52,7 @@ pub fn start(
 ) -> Result<(Box<dyn Emulator>, Channel)> {
     Ok(match config.hardware {
         Hardware::Svm => {
-            let (emulator, channel) = qemu::start(config, initramfs)?;
+            let (emulator, channel) = qemu::start(layout, config, initramfs)?;
             (Box::new(emulator), channel)
         }
         Hardware::Vmx => {

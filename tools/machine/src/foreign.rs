@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Programs of a newer suite, made to run here: the compiler and the tools
-//! that the headers of its kernels want.
+//! that the headers of its kernels want, and emulators (newer.rs).
 //!
-//! They are unpacked beside the kernel with the libraries they depend on, and
-//! each is told to use the dynamic loader and the libraries of that folder. So
+//! They are unpacked with the libraries they depend on, and each is told to use the dynamic loader and the libraries of that folder. So
 //! they run like any program: no right is needed, and no other root folder.
 
 use std::fs::{self, File};
@@ -21,8 +20,10 @@ const PREFIX: &str = "x86_64-linux-gnu-";
 /// `root` holds the packages, and will be `target` when it is complete.
 pub fn adopt(root: &Path, target: &Path) -> Result<()> {
     let mut programs = Vec::new();
-    for folder in ["usr/bin", "usr/lib", "usr/libexec"] {
-        find_programs(&root.join(folder), &mut programs)?;
+    for folder in ["usr/bin", "usr/lib", "usr/libexec"].map(|folder| root.join(folder)) {
+        if folder.exists() {
+            find_programs(&folder, &mut programs)?;
+        }
     }
     let output = apt::run(
         Command::new("patchelf")
@@ -36,11 +37,11 @@ pub fn adopt(root: &Path, target: &Path) -> Result<()> {
         let reason = String::from_utf8_lossy(&output.stderr).trim().to_owned();
         return Err(Error::Environment(format!("patchelf failed: {reason}")));
     }
-    name_them(root, target)
+    Ok(())
 }
 
 /// The headers name their compiler (and pahole) in a file of Debian's own.
-fn name_them(root: &Path, target: &Path) -> Result<()> {
+pub fn name_in_headers(root: &Path, target: &Path) -> Result<()> {
     let bin = target.join("usr/bin");
     let all = fs::read_dir(root.join("usr/src")).context("listing the headers")?;
     for headers in all.flatten() {

@@ -210,6 +210,7 @@ fn fetch(layout: &Layout, series: Series, say: &mut dyn FnMut(&str)) -> Result<(
     point_headers_at(&root, &target)?;
     if series.brings_tools() {
         foreign::adopt(&root, &target)?;
+        foreign::name_in_headers(&root, &target)?;
     }
     fs::rename(&root, &target).context(format!("moving the kernel to {}", target.display()))
 }

@@ -42,6 +42,7 @@ mod kernel;
 mod layout;
 mod log;
 mod machine;
+mod newer;
 mod program;
 mod qemu;
 mod session;

@@ -59,6 +59,8 @@ pub struct Config {
     /// In QEMU, processors take turns. With a thread for each, one may execute
     /// code as it was before another patched it: a breakpoint that is gone.
     pub takes_turns: bool,
+    /// The newest QEMU of all (newer.rs) instead of the installed one.
+    pub newest_emulator: bool,
     /// Of the processor, beyond what it has by itself: "la57".
     pub cpu_features: Vec<String>,
     /// Folders that are really written to, by absolute path without links.
@@ -90,6 +92,7 @@ impl Config {
             kernel_arguments: Vec::new(),
             slow_motion: 1,
             takes_turns: false,
+            newest_emulator: false,
             cpu_features: Vec::new(),
             shares: Vec::new(),
             copies: Vec::new(),

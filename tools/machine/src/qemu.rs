@@ -15,7 +15,9 @@ use dune_protocol::{PORT_NAME, ROOT_TAG};
 
 use crate::emulator::{memory_file, Channel, Emulator, Process};
 use crate::error::{Context, Error, Result};
+use crate::layout::Layout;
 use crate::machine::Config;
+use crate::newer;
 use crate::trace::{self, Step};
 
 const PROGRAM: &str = "qemu-system-x86_64";
@@ -50,14 +52,14 @@ pub struct Qemu {
     tracer: Option<JoinHandle<Result<Vec<Step>>>>,
 }
 
-pub fn start(config: &Config, initramfs: &Path) -> Result<(Qemu, Channel)> {
+pub fn start(layout: &Layout, config: &Config, initramfs: &Path) -> Result<(Qemu, Channel)> {
     let pair = || UnixStream::pair().context("making a socket pair");
     let copied = "copying a file descriptor";
     let (port, port_there) = pair()?;
     let (monitor, monitor_there) = pair()?;
     let console = memory_file(c"console")?;
 
-    let mut command = Command::new(PROGRAM);
+    let mut command = program(layout, config)?;
     command.args(arguments(config, initramfs));
     command.args(["-chardev", &format!("socket,id=agent,fd={}", port_there.as_raw_fd())]);
     command.args(["-chardev", &format!("socket,id=monitor,fd={}", monitor_there.as_raw_fd())]);
@@ -106,6 +108,17 @@ impl Emulator for Qemu {
         let Some(tracer) = self.tracer.take() else { return Ok(Vec::new()) };
         tracer.join().map_err(|_| Error::Ended("the tracer has panicked".to_owned()))?
     }
+}
+
+fn program(layout: &Layout, config: &Config) -> Result<Command> {
+    if !config.newest_emulator {
+        return Ok(Command::new(PROGRAM));
+    }
+    let newest = newer::Qemu::prepare(layout, config.say)?;
+    let mut command = Command::new(newest.program());
+    let (name, value) = newest.environment();
+    command.args(newest.arguments()).env(name, value);
+    Ok(command)
 }
 
 fn arguments(config: &Config, initramfs: &Path) -> Vec<OsString> {

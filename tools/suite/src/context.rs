@@ -8,7 +8,7 @@ use anyhow::{Context as _, Result};
 use dune_machine::{Config, Hardware, Kernel, Layout, Run, Series};
 
 /// What the user may want otherwise than usual: variables that tests obey.
-pub const OPTIONS: [&str; 3] = ["DUNE_LONG_TESTS", "FUZZ_SECONDS", "FUZZ_SEED"];
+pub const OPTIONS: [&str; 4] = ["DUNE_LONG_TESTS", "FUZZ_CHILDREN", "FUZZ_SECONDS", "FUZZ_SEED"];
 
 #[derive(Clone)]
 pub struct Context {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Drives make test (test.rs), make demo (demo.rs) and make bench (bench.rs).
+//! Drives make test (test.rs), make fuzz (fuzz.rs), make demo (demo.rs) and
+//! make bench (bench.rs).
 //!
 //! Exit status: 0 all is well; 1 something failed; 2 a machine failed, so that
 //! nothing is known; 69 this computer lacks something.
@@ -7,6 +8,7 @@
 mod bench;
 mod context;
 mod demo;
+mod fuzz;
 mod style;
 mod test;
 
@@ -61,6 +63,13 @@ enum Command {
         #[arg(long, value_name = "TEXT")]
         only: Option<String>,
     },
+    /// The module's fuzzer, from where it was the last time (FUZZ_SEED: another seed)
+    Fuzz {
+        #[arg(value_parser = parse_series)]
+        kernels: Vec<Series>,
+        #[arg(long, default_value_t = 1.0)]
+        hours: f64,
+    },
     /// The table of figures, on these kernels (default: all)
     Bench {
         #[arg(value_parser = parse_series)]
@@ -95,6 +104,7 @@ fn main() -> ExitCode {
             test::parts::run(&context, &or_all(kernels), &parts)
         }
         Command::TestDebug { only } => test::debug::run(&context, only.as_deref()),
+        Command::Fuzz { kernels, hours } => fuzz::run(&context, &or_all(kernels), hours),
         Command::Bench { kernels } => bench::run(&context, &or_all(kernels)),
         Command::Checkpatch { files } => style::run(&context, &files),
         Command::Demo { kernel } => demo::run(&context, kernel),

@@ -5,7 +5,7 @@
 
 pub mod debug;
 mod harness;
-mod machines;
+pub mod machines;
 pub mod modes;
 pub mod parts;
 mod records;

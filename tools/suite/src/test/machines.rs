@@ -146,7 +146,7 @@ enum End {
 /// a thread for each processor TCG may execute one after it was taken away; the
 /// kernel then does not know it. (Where a test patches all the time, processors
 /// take turns.)
-fn is_stale_code(context: &Context, error: &Error) -> bool {
+pub fn is_stale_code(context: &Context, error: &Error) -> bool {
     let Error::Panicked { log, .. } = error else { return false };
     !context.is_vmx() && log.contains("int3: 0000 [#")
 }

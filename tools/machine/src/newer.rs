@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The newest QEMU, a second opinion on the module beside the installed one:
+//! from Debian's unstable suite, with all that it depends on, unpacked in
+//! `MACHINES/qemu-newest/` once and never installed.
+
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+
+use crate::apt::{Apt, UNSTABLE};
+use crate::error::{Context, Result};
+use crate::foreign;
+use crate::kernel::{check_space, unpack};
+use crate::layout::Layout;
+
+const PACKAGE: &str = "qemu-system-x86";
+const PROGRAM: &str = "usr/bin/qemu-system-x86_64";
+
+/// Downloaded and unpacked.
+const NEEDED_SPACE: u64 = 400 << 20;
+
+pub struct Qemu {
+    root: PathBuf,
+}
+
+impl Qemu {
+    /// Finds it, or fetches it.
+    pub fn prepare(layout: &Layout, say: fn(&str)) -> Result<Self> {
+        let machines =
+            std::path::absolute(&layout.machines).context("finding the cache of machines")?;
+        let root = machines.join("qemu-newest");
+        if !root.exists() {
+            fetch(&machines, &root, say)?;
+        }
+        Ok(Qemu { root })
+    }
+
+    pub fn program(&self) -> PathBuf {
+        self.root.join(PROGRAM)
+    }
+
+    /// Where its own firmware and its plug-ins are, not the installed ones.
+    pub fn arguments(&self) -> Vec<OsString> {
+        let data = ["usr/share/qemu", "usr/share/seabios"];
+        data.iter().flat_map(|folder| ["-L".into(), self.root.join(folder).into()]).collect()
+    }
+
+    pub fn environment(&self) -> (&'static str, PathBuf) {
+        ("QEMU_MODULE_DIR", self.root.join("usr/lib/x86_64-linux-gnu/qemu"))
+    }
+}
+
+fn fetch(machines: &Path, root: &Path, say: fn(&str)) -> Result<()> {
+    fs::create_dir_all(machines).context(format!("making {}", machines.display()))?;
+    let lock = File::create(machines.join("lock")).context("making the lock file")?;
+    lock.lock().context("waiting for another preparation")?;
+    if root.exists() {
+        return Ok(());
+    }
+    check_space(machines, NEEDED_SPACE)?;
+    say(&format!("{PACKAGE}: reading the package lists of {UNSTABLE}"));
+    let apt = Apt::update(&machines.join("apt").join(UNSTABLE), UNSTABLE)?;
+    let package = apt.newest(PACKAGE, |_| true)?;
+    say(&format!("{PACKAGE}: downloading {} and its libraries", package.version));
+    let work = tempfile::Builder::new()
+        .prefix(".fetch-")
+        .tempdir_in(machines)
+        .context(format!("making a folder in {}", machines.display()))?;
+    let archives = apt.download_with_dependencies(&package, &work.path().join("packages"))?;
+    say(&format!("{PACKAGE}: unpacking"));
+    let new = work.path().join("root");
+    for archive in &archives {
+        unpack(archive, &new)?;
+    }
+    foreign::adopt(&new, root)?;
+    fs::rename(&new, root).context(format!("moving it to {}", root.display()))
+}

@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! make fuzz: the module's fuzzer (tests/kernel/fuzz.c) for hours, and again from
+//! where it was when it ended or was interrupted.
+//!
+//! Below build/fuzz/KERNEL/ are, for each FUZZ_SEED, `progress-SEED`: what was
+//! tried in all runs; and a folder for each finding with everything that is
+//! needed to see it again: what fuzz.t said (seed and series), the kernel's log,
+//! fuzz.t and dune.ko themselves, and the command.
+
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use anyhow::{ensure, Context as _, Result};
+use dune_machine::{Kernel, Machine, OutputTo, Series};
+
+use crate::context::Context;
+use crate::test::machines::is_stale_code;
+
+/// What one run of fuzz.t takes, and an interruption loses.
+const PIECE: Duration = Duration::from_secs(120);
+
+/// How long one machine is used: a leak would show in the next test of memory.
+const BOOT: Duration = Duration::from_secs(1800);
+
+const PROGRAM: &str = "tests/kernel/fuzz.t";
+
+/// What was tried on one kernel with one seed.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+struct Progress {
+    /// The series that comes next.
+    next: u64,
+    states: u64,
+    runs: u64,
+    ioctls: u64,
+    seconds: u64,
+    found: u64,
+}
+
+impl Progress {
+    fn parse(text: &str) -> Self {
+        let field = |name: &str| {
+            let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+            line.and_then(|number| number.trim().parse().ok()).unwrap_or(0)
+        };
+        Progress {
+            next: field("next"),
+            states: field("states"),
+            runs: field("runs"),
+            ioctls: field("ioctls"),
+            seconds: field("seconds"),
+            found: field("found"),
+        }
+    }
+
+    fn text(&self) -> String {
+        let Progress { next, states, runs, ioctls, seconds, found } = self;
+        format!(
+            "next {next}\nstates {states}\nruns {runs}\nioctls {ioctls}\nseconds {seconds}\nfound {found}\n"
+        )
+    }
+
+    /// Complete or as it was: an interruption may come at any time.
+    fn write(&self, path: &Path) -> Result<()> {
+        let new = path.with_extension("new");
+        fs::write(&new, self.text()).with_context(|| format!("writing {}", new.display()))?;
+        fs::rename(&new, path).with_context(|| format!("writing {}", path.display()))
+    }
+
+    /// Adds what fuzz.t says of itself. Without its last lines it did not end:
+    /// then the series that were named are the ones not to be tried again.
+    fn add(&mut self, output: &str, time: Duration) {
+        self.seconds += time.as_secs();
+        let named = output.lines().filter_map(|line| line.strip_prefix("# series "));
+        let named = named.filter_map(|number| number.parse::<u64>().ok()).max();
+        let next = output.lines().find_map(|line| number_after(line, "# next "));
+        self.next = next.or(named.map(|last| last + 1)).unwrap_or(self.next + 1).max(self.next);
+        let Some(line) = output.lines().find(|line| line.contains(" states with ")) else { return };
+        self.states += number_before(line, " states with ");
+        self.runs += number_before(line, " runs and ");
+        self.ioctls += number_before(line, " ioctls in ");
+    }
+}
+
+fn number_after(line: &str, words: &str) -> Option<u64> {
+    line.strip_prefix(words)?.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
+}
+
+fn number_before(line: &str, words: &str) -> u64 {
+    let before = line.split_once(words).map_or("", |(before, _)| before);
+    before.rsplit(' ').next().and_then(|number| number.parse().ok()).unwrap_or(0)
+}
+
+/// One kernel's part.
+struct Target<'a> {
+    context: &'a Context,
+    series: Series,
+    seed: u64,
+    folder: PathBuf,
+    progress: Progress,
+}
+
+pub fn run(context: &Context, kernels: &[Series], hours: f64) -> Result<u8> {
+    ensure!(hours > 0.0, "HOURS is to be more than nothing");
+    let seed = std::env::var("FUZZ_SEED").ok().filter(|text| !text.is_empty());
+    let seed = seed.map_or(Ok(1), |text| text.parse()).context("FUZZ_SEED is no number")?;
+    let mut targets = Vec::new();
+    for &series in kernels {
+        let folder = context.build.join("fuzz").join(context.name_of(series));
+        fs::create_dir_all(&folder).with_context(|| format!("making {}", folder.display()))?;
+        let mut target = Target { context, series, seed, folder, progress: Progress::default() };
+        let before = fs::read_to_string(target.progress_file()).unwrap_or_default();
+        target.progress = Progress::parse(&before);
+        targets.push(target);
+    }
+    let deadline = Instant::now() + Duration::from_secs_f64(hours * 3600.0);
+    let mut found = 0;
+    while Instant::now() < deadline {
+        // The one that has had least of all.
+        let Some(target) = targets.iter_mut().min_by_key(|target| target.progress.seconds) else {
+            break;
+        };
+        found += target.boot_and_fuzz(deadline)?;
+    }
+    for target in &targets {
+        target.report();
+    }
+    Ok(u8::from(found > 0))
+}
+
+impl Target<'_> {
+    fn name(&self) -> String {
+        self.context.name_of(self.series)
+    }
+
+    fn progress_file(&self) -> PathBuf {
+        self.folder.join(format!("progress-{}", self.seed))
+    }
+
+    /// In one machine, until it is used up, breaks, or time is over. Returns how
+    /// much was found.
+    fn boot_and_fuzz(&mut self, deadline: Instant) -> Result<u64> {
+        let config = self.context.machine(self.series)?;
+        let mut machine = Machine::boot(&self.context.layout, &config)?;
+        let end = deadline.min(Instant::now() + BOOT);
+        while Instant::now() < end {
+            let first = self.progress.next;
+            let seconds = PIECE.min(end - Instant::now()).as_secs().max(1);
+            let path = self.folder.join("output");
+            let output = File::create(&path).context("making the file for the output")?;
+            let mut run = self.context.command([self.context.build.join(PROGRAM)]);
+            for (name, value) in [
+                ("FUZZ_SEED", self.seed),
+                ("FUZZ_FIRST", first),
+                ("FUZZ_SECONDS", seconds),
+                ("FUZZ_SAY", 1),
+            ] {
+                run.program.env.push((name.into(), value.to_string().into()));
+            }
+            run.stdout = OutputTo::Write(Box::new(output));
+            run.timeout = Some((PIECE + Duration::from_secs(600)) * self.context.patience());
+            let begin = Instant::now();
+            let result = machine.run(&mut run);
+            drop(run);
+            let bytes = fs::read(&path).context("reading the output")?;
+            let output = String::from_utf8_lossy(&bytes);
+            self.progress.add(&output, begin.elapsed());
+            let (trouble, broken) = match result {
+                Ok(outcome) if outcome.status.success() && outcome.trouble.is_none() => {
+                    (None, false)
+                }
+                Ok(outcome) => {
+                    let log = outcome.trouble.unwrap_or_else(|| machine.log().tail(200));
+                    (Some(log), false)
+                }
+                // The emulator's fault, and known.
+                Err(e) if is_stale_code(self.context, &e) => (None, true),
+                Err(e) => (Some(e.to_string()), true),
+            };
+            if let Some(log) = &trouble {
+                self.keep(&machine_output(&output), log, first, &config.kernel)?;
+            }
+            self.progress.write(&self.progress_file())?;
+            self.report();
+            if trouble.is_some() || broken {
+                return Ok(u64::from(trouble.is_some()));
+            }
+        }
+        machine.power_off()?;
+        Ok(0)
+    }
+
+    fn keep(&mut self, output: &str, log: &str, first: u64, kernel: &Kernel) -> Result<()> {
+        self.progress.found += 1;
+        let folder = self.folder.join(format!("found-{}-{first}", self.seed));
+        fs::create_dir_all(&folder).with_context(|| format!("making {}", folder.display()))?;
+        let write = |name: &str, text: &str| {
+            fs::write(folder.join(name), text).with_context(|| format!("writing {name}"))
+        };
+        write("output", output)?;
+        write("kernel.log", log)?;
+        fs::copy(self.context.build.join(PROGRAM), folder.join("fuzz.t")).context("fuzz.t")?;
+        if let Some(module) = self.context.layout.module(&kernel.release) {
+            fs::copy(module, folder.join("dune.ko")).context("keeping dune.ko")?;
+        }
+        let mut how = File::create(folder.join("README")).context("writing README")?;
+        writeln!(
+            how,
+            "Linux {}. The series from {first} to {}, all of them:\n  \
+             dunectl machine run --cpus 2 --kernel {} -- env FUZZ_SEED={} FUZZ_FIRST={first} FUZZ_CHILDREN={} {}\n\
+             The last ones that `output` names, each alone: FUZZ_SEED={} fuzz.t NUMBER",
+            kernel.release,
+            self.progress.next,
+            self.series,
+            self.seed,
+            self.progress.next - first,
+            folder.join("fuzz.t").display(),
+            self.seed,
+        )
+        .context("writing README")?;
+        println!("{}: FOUND something: {}", self.name(), folder.display());
+        Ok(())
+    }
+
+    fn report(&self) {
+        let Progress { next, states, runs, ioctls, seconds, found } = self.progress;
+        println!(
+            "{}: {states} states ({runs} runs, {ioctls} ioctls) of {next} series of seed {} in {}:{:02} h; found: {found}",
+            self.name(),
+            self.seed,
+            seconds / 3600,
+            seconds / 60 % 60,
+        );
+    }
+}
+
+/// Thousands of series were well; the last of them may not have been.
+fn machine_output(output: &str) -> String {
+    const KEPT: usize = 400;
+    let lines: Vec<&str> = output.lines().collect();
+    lines[lines.len().saturating_sub(KEPT)..].join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const END: &str = "# FUZZ_SEED=0x1 FUZZ_FIRST=4\n# series 4\n# series 5\n# series 6\n\
+        ok 1 - 600 states with 740 runs and 111 ioctls in 3 series harmed nobody\n\
+        # next 7, after 120 ms\nok 2 - and were really run\n1..4\n";
+
+    #[test]
+    fn what_was_tried_adds_up() {
+        let mut progress = Progress { next: 4, states: 800, ..Progress::default() };
+        progress.add(END, Duration::from_secs(2));
+        assert_eq!((progress.next, progress.states, progress.runs), (7, 1400, 740));
+        assert_eq!((progress.ioctls, progress.seconds), (111, 2));
+        assert_eq!(Progress::parse(&progress.text()), progress);
+    }
+
+    #[test]
+    fn what_broke_the_machine_is_not_tried_again() {
+        let mut progress = Progress { next: 4, ..Progress::default() };
+        progress.add("# series 4\n# series 6\n# series 5\n", Duration::ZERO);
+        assert_eq!((progress.next, progress.states), (7, 0));
+        progress.add("", Duration::ZERO);
+        assert_eq!(progress.next, 8);
+    }
+}
