@@ -342,7 +342,10 @@ static long become(int fd, u64 argv, u64 envp)
 	text_append(text_append(name, name + sizeof(name), "--name="), name + sizeof(name),
 		    script.name);
 
-	/* out of the numbers that the program counts on */
+	if (!files_is_self(files_hidden(HIDDEN_SELF))) {
+		err = -EBADF;
+		goto out;
+	}
 	write_list(list, list + sizeof(list), image);
 	stats_end_process();
 	inherit(image, true);

@@ -6,9 +6,8 @@
  *
  * A file is judged after it was opened, by what it is: no name, link, mount
  * or handle can hide it. Should it be forbidden it is closed again before
- * the program learns its number. Nobody shares the table of descriptors in
- * between: process.c refuses CLONE_FILES for a child that runs beside its
- * parent.
+ * the program learns its number. No other process shares the table of
+ * descriptors in between: process.c refuses CLONE_FILES.
  */
 #include "calls.h"
 
@@ -29,7 +28,8 @@
 
 #define MISC_MAJOR	10
 
-static int hidden[HIDDEN_MAX] = { -1, -1, -1, -1 };
+/* The vCPU's number is in the library's block of the thread. */
+static struct files_table table = { .hidden = { -1, -1, -1, -1 } };
 static u64 self_device, self_inode;
 static char program[PATH_BYTES];
 
@@ -37,7 +37,22 @@ int files_hidden(enum hidden which)
 {
 	if (which == HIDDEN_VCPU)
 		return dune_vcpu_fd();
-	return hidden[which];
+	return table.hidden[which];
+}
+
+/*
+ * A vfork child has a table of descriptors of its own, in which hidden ones
+ * may move, but its parent's memory. So the parent, which does not run
+ * meanwhile, keeps its record until the child is gone.
+ */
+void files_save(struct files_table *to)
+{
+	*to = table;
+}
+
+void files_restore(const struct files_table *from)
+{
+	table = *from;
 }
 
 bool files_is_hidden(u64 fd)
@@ -47,8 +62,8 @@ bool files_is_hidden(u64 fd)
 	/* the library's descriptor is never below the floor either */
 	if (likely(n < 0))
 		return false;
-	return n == hidden[HIDDEN_SELF] || n == hidden[HIDDEN_STATS] ||
-	       n == hidden[HIDDEN_REPORT] || n == dune_vcpu_fd();
+	return n == table.hidden[HIDDEN_SELF] || n == table.hidden[HIDDEN_STATS] ||
+	       n == table.hidden[HIDDEN_REPORT] || n == dune_vcpu_fd();
 }
 
 /* Put @fd out of the program's way. Returns its new number or an error. */
@@ -63,7 +78,7 @@ static long move_away(enum hidden which, int fd)
 	if (n < 0)
 		return n;
 	SYS1(__NR_close, fd);
-	hidden[which] = n;
+	table.hidden[which] = n;
 	return n;
 }
 
@@ -73,7 +88,7 @@ long files_hide(enum hidden which, int fd)
 	if (fd < HIDDEN_FLOOR)
 		return move_away(which, fd);
 	SYS3(__NR_fcntl, fd, F_SETFD, FD_CLOEXEC);
-	hidden[which] = fd;
+	table.hidden[which] = fd;
 	return fd;
 }
 
@@ -85,7 +100,7 @@ static bool make_way(int fd)
 	if (fd == dune_vcpu_fd())
 		return dune_vcpu_fd_move() >= 0;
 	for (i = 0; i < HIDDEN_MAX; i++)
-		if (hidden[i] == fd)
+		if (table.hidden[i] == fd)
 			return move_away(i, fd) >= 0;
 	return true;
 }
@@ -99,6 +114,15 @@ void files_init(int self_fd)
 		return;
 	self_device = st.st_dev;
 	self_inode = st.st_ino;
+}
+
+/* Is this number still dune-run's own file? */
+bool files_is_self(int fd)
+{
+	struct stat st;
+
+	return self_inode && SYS2(__NR_fstat, fd, &st) == 0 &&
+	       st.st_ino == self_inode && st.st_dev == self_device;
 }
 
 /* The program's file: what /proc/self/exe would name. */
