@@ -135,6 +135,7 @@ u64 start_stack(struct start *s, unsigned int drop, const char *name,
 bool start_randomized(void);
 long start_areas(const struct start *s, const struct image *image);
 void start_patch_vdso(const struct start *s);
+void start_seal(void);
 
 /* check.c: the checks of syscalls.def, and the way on */
 void check_syscall(struct dune_tf *tf);
@@ -153,7 +154,7 @@ struct files_table {
 	int hidden[HIDDEN_MAX];
 };
 
-void files_init(int self_fd);
+void files_init(void);
 long files_hide(enum hidden which, int fd);
 int files_hidden(enum hidden which);
 bool files_is_hidden(u64 fd);

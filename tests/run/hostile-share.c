@@ -24,7 +24,7 @@
 #define BASE	0x6d7500000000UL	/* as in run/protect.h */
 #define SPARE	((void *)(BASE + 0x10fff000))	/* mapped, and nobody uses it */
 
-#define ESCAPED	77		/* exit status of a program outside of the sandbox */
+#define NATIVE	77		/* exit status of a program outside of the sandbox */
 
 static int tests, failed;
 
@@ -257,7 +257,7 @@ static void test_robust_list(void)
 int main(int argc, char **argv)
 {
 	if (argc > 1 && !strncmp(argv[1], "--tree=", 7))
-		return ESCAPED;
+		return NATIVE;
 	if (argc > 1 && !strcmp(argv[1], "executed"))
 		return 0;
 	self = realpath(argv[0], NULL);
