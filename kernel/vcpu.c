@@ -410,7 +410,7 @@ static int vcpu_mmap(struct file *file, struct vm_area_struct *vma)
 {
 	struct dune_vcpu *vcpu = file->private_data;
 
-	if (current->mm != vcpu->vm->mm)
+	if (current != vcpu->task || current->mm != vcpu->vm->mm)
 		return -EPERM;
 	if (vma->vm_pgoff || vma->vm_end - vma->vm_start != PAGE_SIZE ||
 	    !(vma->vm_flags & VM_SHARED) || (vma->vm_flags & VM_EXEC))

@@ -41,12 +41,12 @@ DECLARE(vmx);
 static const struct dune_calls svm = CALLS(svm), vmx = CALLS(vmx);
 
 /* Written where they change only: a page that nobody writes costs nothing. */
-const struct dune_calls *dune_calls = &svm;
+const struct dune_calls *dune_calls __ro_after_start = &svm;
 long (*dune_hypercall)(long nr, long a0, long a1, long a2, long a3, long a4,
-		       long a5) = dune_hypercall_svm;
-long (*dune_syscall_forward)(long nr, long a0, long a1, long a2, long a3,
-			     long a4, long a5) = dune_forward_svm;
-long (*dune_forward_tf)(struct dune_tf *tf, long nr) = dune_forward_tf_svm;
+		       long a5) __ro_after_start = dune_hypercall_svm;
+long (*dune_syscall_forward)(long nr, long a0, long a1, long a2, long a3, long a4,
+			     long a5) __ro_after_start = dune_forward_svm;
+long (*dune_forward_tf)(struct dune_tf *tf, long nr) __ro_after_start = dune_forward_tf_svm;
 
 /* Before the first entry. */
 int dune_calls_choose(u32 vendor)

@@ -146,6 +146,9 @@ static inline u64 sigbit(int sig)
 #define __aligned(n)	__attribute__((aligned(n)))
 #define __packed	__attribute__((packed))
 #define __noreturn	__attribute__((noreturn))
+
+/* Written while starting only; a program that is one image may protect it. */
+#define __ro_after_start __attribute__((section("dune_ro_after_start")))
 #define noinline	__attribute__((noinline))
 #define ALWAYS_INLINE	static inline __attribute__((always_inline))
 #define likely(x)	__builtin_expect(!!(x), 1)

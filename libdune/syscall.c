@@ -25,7 +25,7 @@ const u64 dune_special[SYSCALL_MAX / 64] = {
 	SPECIAL(4), SPECIAL(5), SPECIAL(6), SPECIAL(7)
 };
 
-dune_syscall_fn dune_syscall_handler = dune_syscall_pass;
+dune_syscall_fn dune_syscall_handler __ro_after_start = dune_syscall_pass;
 
 void dune_syscall_set(dune_syscall_fn fn)
 {

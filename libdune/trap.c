@@ -14,7 +14,7 @@
 		dune_trap_default, dune_trap_default, dune_trap_default, \
 		dune_trap_default, dune_trap_default
 
-dune_trap_fn dune_trap_table[VEC_GATES] = {
+dune_trap_fn dune_trap_table[VEC_GATES] __ro_after_start = {
 	DFL8, DFL8, DFL8, DFL8, dune_signal_irq
 };
 

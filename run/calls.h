@@ -20,6 +20,7 @@ void call_pkey_mprotect(struct dune_tf *tf);
 
 /* files.c: descriptors and names */
 void call_open(struct dune_tf *tf);
+void call_truncate(struct dune_tf *tf);
 void call_dup2(struct dune_tf *tf);
 void call_close_range(struct dune_tf *tf);
 void call_readlink(struct dune_tf *tf);
@@ -28,6 +29,10 @@ void call_statx(struct dune_tf *tf);
 
 /* nested.c: structures with pointers in them */
 void call_iovec(struct dune_tf *tf);
+void call_select(struct dune_tf *tf);
+void call_mincore(struct dune_tf *tf);
+void call_move_pages(struct dune_tf *tf);
+void call_fsopen(struct dune_tf *tf);
 void call_pselect6(struct dune_tf *tf);
 void call_mq_notify(struct dune_tf *tf);
 void call_futex_waitv(struct dune_tf *tf);

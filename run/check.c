@@ -22,6 +22,7 @@ struct call {
 	u8 descriptors;
 	u8 names;
 	u8 ranges;
+	u8 item;	/* bytes of what a buffer's length counts */
 	s16 error;
 };
 
@@ -31,6 +32,10 @@ struct call {
 #define KIND_F	4
 #define KIND_N	8
 #define KIND_R	16
+#define KIND_A6	32
+#define KIND_A8	64
+#define KIND_A12	128
+#define KIND_A	(KIND_A6 | KIND_A8 | KIND_A12)
 
 #define BIT_IF(kind, kinds, i)	((kind) & (kinds) ? 1 << (i) : 0)
 
@@ -41,13 +46,16 @@ struct call {
 
 #define ENTRY(kind, function, a, b, c, d, e, f) {			\
 	.fn = function,							\
-	.how = MASK(31, a, b, c, d, e, f) ? CALL_CHECK : (kind),	\
-	.pointers = MASK(KIND_P | KIND_B | KIND_N | KIND_R,		\
+	.how = MASK(255, a, b, c, d, e, f) ? CALL_CHECK : (kind),	\
+	.pointers = MASK(KIND_P | KIND_B | KIND_N | KIND_R | KIND_A,	\
 			 a, b, c, d, e, f),				\
-	.buffers = MASK(KIND_B | KIND_R, a, b, c, d, e, f),		\
+	.buffers = MASK(KIND_B | KIND_R | KIND_A, a, b, c, d, e, f),		\
 	.descriptors = MASK(KIND_F, a, b, c, d, e, f),			\
 	.names = MASK(KIND_N, a, b, c, d, e, f),			\
 	.ranges = MASK(KIND_R, a, b, c, d, e, f),			\
+	.item = MASK(KIND_A6, a, b, c, d, e, f) ? 6 :			\
+		MASK(KIND_A8, a, b, c, d, e, f) ? 8 :			\
+		MASK(KIND_A12, a, b, c, d, e, f) ? 12 : 1,		\
 }
 
 #define PASS(nr, name, a, b, c, d, e, f)				\
@@ -85,6 +93,14 @@ static u64 argument(const struct dune_tf *tf, unsigned int i)
 	return *(const u64 *)((const u8 *)tf + place[i]);
 }
 
+/* Bytes of @count items; what does not fit in 64 bits reaches everywhere. */
+static u64 bytes_of(u64 count, u64 item)
+{
+	u64 bytes;
+
+	return __builtin_mul_overflow(count, item, &bytes) ? ~0UL : bytes;
+}
+
 /*
  * The checks that the masks ask for. Returns 0 or what the call must return.
  * Pointers are tested before descriptors: a kernel does it the other way
@@ -100,7 +116,8 @@ static long check_arguments(const struct call *call, const struct dune_tf *tf)
 
 		if (likely(!in_granule(p) &&
 			   (!(call->buffers >> i & 1) ||
-			    !meets_granule(p, argument(tf, i + 1)))))
+			    !meets_granule(p, bytes_of(argument(tf, i + 1),
+						       call->item)))))
 			continue;
 		return call->ranges >> i & 1 ? -ENOMEM : -EFAULT;
 	}
@@ -171,6 +188,7 @@ void check_syscall(struct dune_tf *tf)
 		return;
 	}
 	tf->rax = nr;
+	nr = index_nospec(nr, ARRAY_LEN(table));
 	if (likely(table[nr].how == CALL_PLAIN))
 		dune_syscall_result(tf, forward(tf));
 	else

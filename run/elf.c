@@ -8,11 +8,9 @@
 #include "run.h"
 
 #include <linux/mman.h>
-#include <asm/stat.h>
 #include <asm/unistd.h>
 #include <linux/elf.h>
 #include <linux/fcntl.h>
-#include <linux/stat.h>
 
 #define HEADERS_MAX	(65536 / sizeof(Elf64_Phdr))	/* as the kernel */
 #define PAGE_DOWN(x)	((x) & ~(PAGE_BYTES - 1))
@@ -103,19 +101,11 @@ static long find_interpreter(int fd, struct elf *elf)
 
 static long open_interpreter(const char *name)
 {
-	struct stat st;
 	long fd, err;
 
-	err = SYS4(__NR_faccessat2, AT_FDCWD, name, 1, AT_EACCESS);
-	if (err)
-		return err;
-	fd = SYS4(__NR_openat, AT_FDCWD, name, O_RDONLY | O_CLOEXEC, 0);
+	fd = exec_open(AT_FDCWD, name, 0);
 	if (fd < 0)
 		return fd;
-	if (SYS2(__NR_fstat, fd, &st) || !S_ISREG(st.st_mode)) {
-		SYS1(__NR_close, fd);
-		return -EACCES;
-	}
 	err = read_elf(fd, &loader_elf);
 	if (!err)
 		err = check_segments(&loader_elf);
@@ -239,8 +229,11 @@ static long map_elf(int fd, struct elf *elf, u64 base)
 	room = SYS6(__NR_mmap, base, used, PROT_NONE, flags, -1, 0);
 	if (room < 0)
 		return room;
-	if (base && (u64)room != base)
-		return -EEXIST;
+	if ((base && (u64)room != base) || meets_granule(room, used)) {
+		/* not ours to have: the kernel knows nothing of the granule */
+		SYS2(__NR_munmap, room, used);
+		return base ? -EEXIST : -ENOMEM;
+	}
 	if (used != high - low) {
 		u64 start = ((u64)room + align - 1) & ~(align - 1);
 
@@ -278,6 +271,7 @@ static void describe(struct image *image)
 	image->start_data = 0;
 	image->end_data = 0;
 	image->brk = 0;
+	image->program_headers = 0;
 	image->stack_executable = false;
 	for (i = 0; i < elf->header.e_phnum; i++) {
 		const Elf64_Phdr *p = &elf->headers[i];

@@ -41,7 +41,11 @@ static struct script script;
 static bool unreachable_name;	/* script.name ends with the old program */
 static u64 small_vector[2 * VECTOR_SMALL];
 
-/* Open a file to execute it: the errors of the kernel's open_exec(). */
+/*
+ * Open a file to execute it: the errors of the kernel's open_exec(). Its right
+ * to be executed is asked by name, so that no device is opened for this, and
+ * of what was opened, since a name may change in between.
+ */
 long exec_open(int dir, const char *path, u64 flags)
 {
 	struct stat st;
@@ -66,6 +70,8 @@ long exec_open(int dir, const char *path, u64 flags)
 	err = SYS2(__NR_fstat, fd, &st);
 	if (!err && !S_ISREG(st.st_mode))
 		err = -EACCES;
+	if (!err)
+		err = SYS4(__NR_faccessat2, fd, "", 1, AT_EACCESS | AT_EMPTY_PATH);
 	if (err) {
 		SYS1(__NR_close, fd);
 		return err;
@@ -342,7 +348,10 @@ static long become(int fd, u64 argv, u64 envp)
 	text_append(text_append(name, name + sizeof(name), "--name="), name + sizeof(name),
 		    script.name);
 
-	/* out of the numbers that the program counts on */
+	if (!files_is_self(files_hidden(HIDDEN_SELF))) {
+		err = -EBADF;
+		goto out;
+	}
 	write_list(list, list + sizeof(list), image);
 	stats_end_process();
 	inherit(image, true);

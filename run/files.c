@@ -6,9 +6,8 @@
  *
  * A file is judged after it was opened, by what it is: no name, link, mount
  * or handle can hide it. Should it be forbidden it is closed again before
- * the program learns its number. Nobody shares the table of descriptors in
- * between: process.c refuses CLONE_FILES for a child that runs beside its
- * parent.
+ * the program learns its number. No other process shares the table of
+ * descriptors in between: process.c refuses CLONE_FILES.
  */
 #include "calls.h"
 
@@ -18,6 +17,7 @@
 #include <linux/close_range.h>
 #include <linux/fcntl.h>
 #include <linux/magic.h>
+#include <linux/openat2.h>
 #include <linux/stat.h>
 
 /*
@@ -29,15 +29,38 @@
 
 #define MISC_MAJOR	10
 
-static int hidden[HIDDEN_MAX] = { -1, -1, -1, -1 };
-static u64 self_device, self_inode;
+/* The vCPU's number is in the library's block of the thread. */
+static struct files_table table = { .hidden = { -1, -1, -1, -1 } };
+
+/* What a file is, whatever it is called. No file has inode 0. */
+struct identity {
+	u64 device;
+	u64 inode;
+};
+
+static struct identity self_file, program_file, stats_file;
 static char program[PATH_BYTES];
 
 int files_hidden(enum hidden which)
 {
 	if (which == HIDDEN_VCPU)
 		return dune_vcpu_fd();
-	return hidden[which];
+	return table.hidden[which];
+}
+
+/*
+ * A vfork child has a table of descriptors of its own, in which hidden ones
+ * may move, but its parent's memory. So the parent, which does not run
+ * meanwhile, keeps its record until the child is gone.
+ */
+void files_save(struct files_table *to)
+{
+	*to = table;
+}
+
+void files_restore(const struct files_table *from)
+{
+	table = *from;
 }
 
 bool files_is_hidden(u64 fd)
@@ -47,8 +70,8 @@ bool files_is_hidden(u64 fd)
 	/* the library's descriptor is never below the floor either */
 	if (likely(n < 0))
 		return false;
-	return n == hidden[HIDDEN_SELF] || n == hidden[HIDDEN_STATS] ||
-	       n == hidden[HIDDEN_REPORT] || n == dune_vcpu_fd();
+	return n == table.hidden[HIDDEN_SELF] || n == table.hidden[HIDDEN_STATS] ||
+	       n == table.hidden[HIDDEN_REPORT] || n == dune_vcpu_fd();
 }
 
 /* Put @fd out of the program's way. Returns its new number or an error. */
@@ -63,7 +86,7 @@ static long move_away(enum hidden which, int fd)
 	if (n < 0)
 		return n;
 	SYS1(__NR_close, fd);
-	hidden[which] = n;
+	table.hidden[which] = n;
 	return n;
 }
 
@@ -73,7 +96,7 @@ long files_hide(enum hidden which, int fd)
 	if (fd < HIDDEN_FLOOR)
 		return move_away(which, fd);
 	SYS3(__NR_fcntl, fd, F_SETFD, FD_CLOEXEC);
-	hidden[which] = fd;
+	table.hidden[which] = fd;
 	return fd;
 }
 
@@ -85,31 +108,55 @@ static bool make_way(int fd)
 	if (fd == dune_vcpu_fd())
 		return dune_vcpu_fd_move() >= 0;
 	for (i = 0; i < HIDDEN_MAX; i++)
-		if (hidden[i] == fd)
+		if (table.hidden[i] == fd)
 			return move_away(i, fd) >= 0;
 	return true;
 }
 
-/* @self_fd: dune-run's own file. */
-void files_init(int self_fd)
+static bool is_file(const struct stat *st, const struct identity *file)
+{
+	return st->st_ino == file->inode && st->st_dev == file->device;
+}
+
+static void identify(struct identity *file, int fd)
 {
 	struct stat st;
 
-	if (SYS2(__NR_fstat, self_fd, &st) < 0)
+	if (SYS2(__NR_fstat, fd, &st) < 0)
 		return;
-	self_device = st.st_dev;
-	self_inode = st.st_ino;
+	file->device = st.st_dev;
+	file->inode = st.st_ino;
+}
+
+/* After the hidden descriptors are in their places. */
+void files_init(void)
+{
+	identify(&self_file, table.hidden[HIDDEN_SELF]);
+	if (table.hidden[HIDDEN_STATS] >= 0)
+		identify(&stats_file, table.hidden[HIDDEN_STATS]);
+}
+
+/* Is this number still dune-run's own file? */
+bool files_is_self(int fd)
+{
+	struct stat st;
+
+	return self_file.inode && SYS2(__NR_fstat, fd, &st) == 0 && is_file(&st, &self_file);
+}
+
+static void name_of_fd(char *to, u64 size, int fd)
+{
+	text_number(text_append(to, to + size, "/proc/self/fd/"), to + size, fd);
 }
 
 /* The program's file: what /proc/self/exe would name. */
 void files_set_program(int fd)
 {
 	char link[32];
-	char *p;
 	long n;
 
-	p = text_append(link, link + sizeof(link), "/proc/self/fd/");
-	text_number(p, link + sizeof(link), fd);
+	name_of_fd(link, sizeof(link), fd);
+	identify(&program_file, fd);
 	n = SYS3(__NR_readlink, link, program, sizeof(program) - 1);
 	program[n > 0 ? n : 0] = 0;
 }
@@ -186,18 +233,23 @@ static bool device_allowed(u32 major, u32 minor)
 	return false;
 }
 
-static long judge_regular(int fd, const struct stat *st)
+static long judge_regular(int fd, const struct stat *st, bool truncates)
 {
 	struct statfs fs;
 
-	if (unlikely(st->st_ino == self_inode && st->st_dev == self_device)) {
+	if (unlikely(is_file(st, &stats_file)))
+		return -EACCES;
+	if (unlikely(is_file(st, &self_file) || is_file(st, &program_file))) {
 		/*
-		 * Kernels before 6.11 do this themselves while the file runs,
-		 * and its pages are the runtime's memory.
+		 * A file that runs is not written, and the pages of dune-run's
+		 * are the runtime's memory. Some kernels refuse it themselves;
+		 * of the program they do not know that it runs.
 		 */
 		long flags = SYS2(__NR_fcntl, fd, F_GETFL);
 
-		return !(flags & O_PATH) && (flags & O_ACCMODE) != O_RDONLY ? -ETXTBSY : 0;
+		if (flags & O_PATH)
+			return 0;
+		return truncates || (flags & O_ACCMODE) != O_RDONLY ? -ETXTBSY : 0;
 	}
 	if (likely((st->st_mode & 0177) || st->st_blocks))
 		return 0;
@@ -217,19 +269,22 @@ static long judge_regular(int fd, const struct stat *st)
 	return -EACCES;
 }
 
-static long judge(int fd)
+/*
+ * May the program have what was opened as @fd, and truncate it? @st: what it
+ * is.
+ */
+static long judge(int fd, struct stat *st, bool truncates)
 {
-	struct stat st;
 	long err;
 
-	err = SYS2(__NR_fstat, fd, &st);
+	err = SYS2(__NR_fstat, fd, st);
 	if (err < 0)
 		return err;
-	if (S_ISREG(st.st_mode))
-		return judge_regular(fd, &st);
-	if (S_ISCHR(st.st_mode)) {
-		u32 major = (st.st_rdev >> 8 & 0xfff) | (st.st_rdev >> 32 & ~0xfffUL);
-		u32 minor = (st.st_rdev & 0xff) | (st.st_rdev >> 12 & ~0xffUL);
+	if (S_ISREG(st->st_mode))
+		return judge_regular(fd, st, truncates);
+	if (S_ISCHR(st->st_mode)) {
+		u32 major = (st->st_rdev >> 8 & 0xfff) | (st->st_rdev >> 32 & ~0xfffUL);
+		u32 minor = (st->st_rdev & 0xff) | (st->st_rdev >> 12 & ~0xffUL);
 
 		if (device_allowed(major, minor))
 			return 0;
@@ -238,20 +293,119 @@ static long judge(int fd)
 	return 0;
 }
 
+/* openat2 without O_TRUNC, from a copy of its structure. */
+static long open_how(struct dune_tf *tf, u64 *flags)
+{
+	struct open_how how;
+	u64 size = ARG3(tf), at;
+
+	if (size < sizeof(how))
+		return -EINVAL;
+	if (size > PAGE_BYTES)
+		return -E2BIG;
+	if (user_read(&how, ARG2(tf), sizeof(how)))
+		return -EFAULT;
+	for (at = sizeof(how); at < size; at++) {
+		u8 rest;
+
+		if (user_read(&rest, ARG2(tf) + at, 1))
+			return -EFAULT;
+		if (rest)
+			return -E2BIG;	/* fields that this file does not know */
+	}
+	*flags = how.flags;
+	if (!(how.flags & O_PATH))
+		how.flags &= ~(u64)O_TRUNC;
+	return dune_syscall_forward(tf->rax, ARG0(tf), ARG1(tf), (u64)&how, sizeof(how), 0, 0);
+}
+
+/*
+ * Open as the program asked, but for O_TRUNC: a file is judged before it is
+ * truncated. @flags: what it asked for.
+ */
+static long open_whole(struct dune_tf *tf, u64 *flags)
+{
+	switch (tf->rax) {
+	case __NR_open:
+		*flags = ARG1(tf);
+		break;
+	case __NR_creat:
+		*flags = O_CREAT | O_WRONLY | O_TRUNC;
+		return dune_syscall_forward(__NR_open, ARG0(tf), O_CREAT | O_WRONLY, ARG1(tf),
+					    0, 0, 0);
+	case __NR_openat2:
+		return open_how(tf, flags);
+	default:	/* openat, open_by_handle_at */
+		*flags = ARG2(tf);
+	}
+	if (likely(!(*flags & O_TRUNC)))
+		return forward(tf);
+	if (tf->rax == __NR_open)
+		return dune_syscall_forward(tf->rax, ARG0(tf), *flags & ~(u64)O_TRUNC, ARG2(tf),
+					    0, 0, 0);
+	return dune_syscall_forward(tf->rax, ARG0(tf), ARG1(tf), *flags & ~(u64)O_TRUNC,
+				    ARG3(tf), 0, 0);
+}
+
+/*
+ * What O_TRUNC does after opening. Linux truncates with O_RDONLY, too, where
+ * the file may be written: such a descriptor cannot be used for that, its name
+ * in /proc can.
+ */
+static long truncate_opened(int fd, u64 flags, const struct stat *st)
+{
+	char link[32];
+
+	if (!(flags & O_TRUNC) || (flags & O_PATH) || !S_ISREG(st->st_mode))
+		return 0;
+	if ((flags & O_ACCMODE) == O_WRONLY || (flags & O_ACCMODE) == O_RDWR)
+		return SYS2(__NR_ftruncate, fd, 0);
+	if (!st->st_size)
+		return 0;
+	name_of_fd(link, sizeof(link), fd);
+	return SYS2(__NR_truncate, link, 0);
+}
+
 /* open, openat, openat2, creat, open_by_handle_at */
 void call_open(struct dune_tf *tf)
 {
-	long fd = forward(tf);
+	struct stat st;
+	u64 flags = 0;
+	long fd = open_whole(tf, &flags);
 
 	if (fd >= 0) {
-		long err = judge(fd);
+		long err = judge(fd, &st, flags & O_TRUNC);
 
+		if (!err)
+			err = truncate_opened(fd, flags, &st);
 		if (unlikely(err)) {
 			SYS1(__NR_close, fd);
 			fd = err;
 		}
 	}
 	dune_syscall_result(tf, fd);
+}
+
+/* By a descriptor: what is truncated is what was judged. */
+void call_truncate(struct dune_tf *tf)
+{
+	struct stat st = {};
+	long ret, fd;
+
+	fd = dune_syscall_forward(__NR_open, ARG0(tf),
+				  O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0, 0, 0, 0);
+	if (fd < 0) {
+		/* a FIFO without a reader, a device without a driver */
+		dune_syscall_result(tf, fd == -ENXIO || fd == -ENODEV ? -EINVAL : fd);
+		return;
+	}
+	ret = judge(fd, &st, true);
+	if (!S_ISREG(st.st_mode))
+		ret = -EINVAL;
+	if (!ret)
+		ret = SYS2(__NR_ftruncate, fd, ARG1(tf));
+	SYS1(__NR_close, fd);
+	dune_syscall_result(tf, ret);
 }
 
 void call_dup2(struct dune_tf *tf)

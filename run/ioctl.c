@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
  * ioctl: nothing in its number says whether the argument points to pointers,
- * so what passes is listed. A number on the list is flat for every driver
- * that knows it: its argument is a value, or a structure without pointers,
- * shorter than the guard of the granule (so the table's check of its start
- * was enough). The few with a pointer inside are done on a copy. All others
- * give ENOTTY, as from a driver that does not have them.
+ * so what passes is listed, number by number: a type of which all is allowed
+ * today gets numbers with pointers in tomorrow's kernel. A number on the list
+ * is flat for every driver that knows it: its argument is a value, or a
+ * structure without pointers, shorter than the guard of the granule (so the
+ * table's check of its start was enough). The few with a pointer or a
+ * descriptor inside are done on a copy. All others give ENOTTY, as from a
+ * driver that does not have them.
  */
 #include "calls.h"
 
@@ -13,84 +15,93 @@
 #include <linux/fiemap.h>
 #include <linux/fs.h>
 #include <linux/if.h>
+#include <linux/input.h>
 #include <linux/ioctl.h>
+#include <linux/loop.h>
+#include <linux/random.h>
+#include <linux/rtc.h>
 #include <linux/sockios.h>
+#include <linux/watchdog.h>
 
 struct range {
 	u32 first;
 	u32 last;
 };
 
-/* numbers from before sizes were part of them */
+/*
+ * Numbers from before sizes were part of them. Every number of a range is
+ * defined in Linux 6.1 and in all since.
+ */
 static const struct range plain[] = {
-	{ 0x0001, 0x0001 },	/* FIBMAP */
-	{ 0x0002, 0x0002 },	/* FIGETBSZ */
+	{ 0x0001, 0x0002 },	/* FIBMAP, FIGETBSZ */
 	{ 0x0301, 0x0301 },	/* HDIO_GETGEO */
 	{ 0x125d, 0x1268 },	/* BLKROSET to BLKSSZGET: values */
-	{ 0x126d, 0x126d },
 	{ 0x1277, 0x127f },	/* BLKDISCARD to BLKZEROOUT */
-	{ 0x4b2f, 0x4b34 },	/* consoles: KIOCSOUND to KDGETLED and KDSETLED */
+	{ 0x4b2f, 0x4b33 },	/* consoles: KIOCSOUND to KDGKBTYPE */
 	{ 0x4b3a, 0x4b3b },	/* KDSETMODE, KDGETMODE */
-	{ 0x4b44, 0x4b45 },	/* KDGKBMODE, KDSKBMODE */
-	{ 0x4b46, 0x4b49 },	/* KDGKBENT to KDSKBSENT */
+	{ 0x4b44, 0x4b49 },	/* KDGKBMODE to KDSKBSENT */
 	{ 0x4b62, 0x4b65 },	/* KDGKBMETA to KDSKBLED */
-	{ 0x4c00, 0x4c0a },	/* loop devices */
-	{ 0x4c80, 0x4c82 },
+	{ 0x4c01, 0x4c05 },	/* loop devices: LOOP_CLR_FD to LOOP_GET_STATUS64 */
+	{ 0x4c07, 0x4c09 },	/* LOOP_SET_CAPACITY to LOOP_SET_BLOCK_SIZE */
+	{ 0x4c80, 0x4c82 },	/* LOOP_CTL_* */
 	{ 0x5326, 0x5326 },	/* CDROM_DRIVE_STATUS */
-	{ 0x5401, 0x541b },	/* terminals: TCGETS to FIONREAD */
-	{ 0x541c, 0x541c },	/* TIOCLINUX */
-	{ 0x541d, 0x541d },	/* TIOCCONS */
-	{ 0x5420, 0x5429 },	/* TIOCPKT to TIOCGSID */
-	{ 0x5450, 0x5460 },	/* FIONCLEX to FIOQSIZE, serial lines */
-	{ 0x5600, 0x560f },	/* virtual terminals */
+	{ 0x5401, 0x541d },	/* terminals: TCGETS to TIOCCONS */
+	{ 0x5420, 0x5425 },	/* TIOCPKT to TCSBRKP */
+	{ 0x5427, 0x5429 },	/* TIOCSBRK to TIOCGSID */
+	{ 0x5441, 0x5441 },	/* TIOCGPTPEER: opens the other end */
+	{ 0x5450, 0x5452 },	/* FIONCLEX, FIOCLEX, FIOASYNC */
+	{ 0x5456, 0x5457 },	/* TIOCGLCKTRMIOS, TIOCSLCKTRMIOS */
+	{ 0x5459, 0x5459 },	/* TIOCSERGETLSR */
+	{ 0x545c, 0x545d },	/* TIOCMIWAIT, TIOCGICOUNT */
+	{ 0x5460, 0x5460 },	/* FIOQSIZE */
+	{ 0x5600, 0x560f },	/* virtual terminals: VT_OPENQRY to VT_SETACTIVATE */
+	{ 0x7001, 0x7006 },	/* RTC_AIE_ON to RTC_PIE_OFF: values */
 	{ 0x8901, 0x8907 },	/* sockets: FIOSETOWN to SIOCGSTAMPNS */
 	{ SIOCGIFNAME, SIOCSIFLINK },
 	{ SIOCGIFFLAGS, SIOCSIFMEM },
-	{ SIOCGIFMTU, SIOCSIFHWBROADCAST },
-	{ SIOCGIFCOUNT, SIOCGIFCOUNT },
-	{ SIOCGIFPFLAGS, SIOCDIFADDR },
+	{ SIOCGIFMTU, SIOCGIFHWADDR },
+	{ SIOCGIFSLAVE, SIOCGIFSLAVE },
+	{ SIOCSIFSLAVE, SIOCGIFCOUNT },
 	{ SIOCGIFTXQLEN, SIOCSIFTXQLEN },
-	{ SIOCGIFMAP, SIOCGIFMAP },
+	{ 0x894b, 0x894c },	/* SIOCOUTQNSD; SIOCGSKNS: returns a name space */
 	{ SIOCDARP, SIOCSARP },
-	{ 0xb701, 0xb707 },	/* name spaces */
+	{ SIOCGIFMAP, SIOCSIFMAP },
+	{ 0xb701, 0xb704 },	/* name spaces: NS_GET_USERNS to NS_GET_OWNER_UID */
 };
 
-/* types of which every number is flat when it encodes its size */
-static const u8 flat_types[] = {
-	'E',		/* input devices */
-	'W',		/* watchdogs */
-	'f',		/* file flags and attributes, ext4 */
-	'p',		/* real time clocks */
-	'v',		/* file versions */
-	0x12,		/* block devices; not BLKPG, which encodes no size */
-	0x15,		/* file systems: UUID, label */
-	0xb7,		/* name spaces, pidfds */
-	0xff,		/* pidfds */
-};
-
-/* single numbers of types that also have pointers */
+/* numbers that encode direction and size */
 static const u32 singles[] = {
-	FICLONE, FICLONERANGE, FIDEDUPERANGE, FIFREEZE, FITHAW, FITRIM,
-	FS_IOC_FIEMAP, FS_IOC_FSGETXATTR, FS_IOC_FSSETXATTR,
+	FICLONERANGE, FIDEDUPERANGE, FIFREEZE, FITHAW, FITRIM,
+	FS_IOC_GETFLAGS, FS_IOC_SETFLAGS, FS_IOC_GETVERSION, FS_IOC_SETVERSION,
+	FS_IOC_FSGETXATTR, FS_IOC_FSSETXATTR,
 	FS_IOC_GETFSLABEL, FS_IOC_SETFSLABEL,
+	0x80111500,	/* FS_IOC_GETFSUUID, since 6.9 */
+	0x80811501,	/* FS_IOC_GETFSSYSFSPATH, since 6.9 */
+	0x80086603,	/* EXT4_IOC_GETVERSION */
+	0x40086604,	/* EXT4_IOC_SETVERSION */
+	BLKBSZGET, BLKBSZSET, BLKGETSIZE64,
+	0x80081280,	/* BLKGETDISKSEQ */
+	WDIOC_GETSUPPORT, WDIOC_GETSTATUS, WDIOC_GETBOOTSTATUS, WDIOC_GETTEMP,
+	WDIOC_SETOPTIONS, WDIOC_KEEPALIVE, WDIOC_SETTIMEOUT, WDIOC_GETTIMEOUT,
+	WDIOC_SETPRETIMEOUT, WDIOC_GETPRETIMEOUT, WDIOC_GETTIMELEFT,
+	RTC_ALM_READ, RTC_ALM_SET, RTC_RD_TIME, RTC_SET_TIME, RTC_IRQP_READ,
+	RTC_IRQP_SET, RTC_EPOCH_READ, RTC_EPOCH_SET, RTC_WKALM_SET, RTC_WKALM_RD,
+	RTC_VL_READ,
+	EVIOCGVERSION, EVIOCGID, EVIOCGREP, EVIOCSREP, EVIOCGKEYCODE,
+	EVIOCGKEYCODE_V2, EVIOCSKEYCODE, EVIOCSKEYCODE_V2, EVIOCRMFF,
+	EVIOCGEFFECTS, EVIOCGRAB, EVIOCREVOKE, EVIOCSCLOCKID,
 	0x80045430,	/* TIOCGPTN */
 	0x40045431,	/* TIOCSPTLCK */
 	0x80045432,	/* TIOCGDEV */
 	0x80045438,	/* TIOCGPKT */
 	0x80045439,	/* TIOCGPTLCK */
 	0x80045440,	/* TIOCGEXCL */
-	0x5441,		/* TIOCGPTPEER */
 	0x802c542a,	/* TCGETS2 */
 	0x402c542b,	/* TCSETS2 */
 	0x402c542c,	/* TCSETSW2 */
 	0x402c542d,	/* TCSETSF2 */
 	0x40045436,	/* TIOCSIG */
-	0x80045200,	/* RNDGETENTCNT */
-	0x40045201,	/* RNDADDTOENTCNT */
-	0x40085203,	/* RNDADDENTROPY */
-	0x5204,		/* RNDZAPENTCNT */
-	0x5206,		/* RNDCLEARPOOL */
-	0x5207,		/* RNDRESEEDCRNG */
+	RNDGETENTCNT, RNDADDTOENTCNT, RNDZAPENTCNT, RNDCLEARPOOL, RNDRESEEDCRNG,
 	0x400454ca,	/* TUNSETIFF */
 	0x400454cb,	/* TUNSETPERSIST */
 	0x400454cc,	/* TUNSETOWNER */
@@ -99,42 +110,53 @@ static const u32 singles[] = {
 	0x400454d0,	/* TUNSETOFFLOAD */
 	0x800454d2,	/* TUNGETIFF */
 	0x8004e500,	/* FUSE_DEV_IOC_CLONE */
-	0xc0502100,	/* seccomp notification: receive */
-	0xc0182101,	/*   answer */
-	0x40082102,	/*   still valid? */
-	0x40182103,	/*   add a descriptor */
 	0x80108907,	/* SIOCGSTAMPNS with 64-bit time */
 	0x80108906,	/* SIOCGSTAMP with 64-bit time */
 	0x80088a02,	/* EPIOCGPARAMS */
 	0x40088a01,	/* EPIOCSPARAMS */
-	0x894c,		/* SIOCGSKNS: returns a descriptor */
+	0x8008b705,	/* NS_GET_MNTNS_ID, since 6.10 */
+	0x8004b706,	/* NS_GET_PID_FROM_PIDNS to NS_GET_TGID_IN_PIDNS, since 6.11 */
+	0x8004b707, 0x8004b708, 0x8004b709,
 };
 
-/* numbers of flat types that do have pointers */
-static const u32 exceptions[] = {
-	0x40806685,	/* FS_IOC_ENABLE_VERITY */
-	0xc0286687,	/* FS_IOC_READ_VERITY_METADATA */
+/*
+ * Numbers whose size is the program's choice (of at most 16 KB): by direction,
+ * type and number. What these write is as long as the number says.
+ */
+static const struct range sized[] = {
+	{ EVIOCGNAME(0), EVIOCGMTSLOTS(0) },	/* NAME, PHYS, UNIQ, PROP, MTSLOTS */
+	{ EVIOCGKEY(0), EVIOCGSW(0) },		/* KEY, LED, SND, SW */
+	{ EVIOCGBIT(0, 0), EVIOCGBIT(EV_MAX, 0) },
+	{ _IOC(_IOC_READ, 'E', 0x40, 0), _IOC(_IOC_READ, 'E', 0x7f, 0) },	/* EVIOCGABS */
+	{ _IOC(_IOC_WRITE, 'E', 0xc0, 0), _IOC(_IOC_WRITE, 'E', 0xff, 0) },	/* EVIOCSABS */
+	/* PIDFD_GET_INFO, since 6.13 */
+	{ _IOC(_IOC_READ | _IOC_WRITE, 0xff, 11, 0), _IOC(_IOC_READ | _IOC_WRITE, 0xff, 11, 0) },
 };
+
+/* The lengths of these are in memory, at most 32 bits of items of this size. */
+#define REACH_BYTES	(1UL << 32)
+#define REACH_EXTENTS	(REACH_BYTES * sizeof(struct fiemap_extent))
+
+static bool in_ranges(const struct range *ranges, size_t n, u32 cmd)
+{
+	size_t i;
+
+	for (i = 0; i < n; i++)
+		if (cmd >= ranges[i].first && cmd <= ranges[i].last)
+			return true;
+	return false;
+}
 
 static bool is_flat(u32 cmd)
 {
 	size_t i;
 
-	for (i = 0; i < ARRAY_LEN(plain); i++)
-		if (cmd >= plain[i].first && cmd <= plain[i].last)
-			return true;
+	if (in_ranges(plain, ARRAY_LEN(plain), cmd))
+		return true;
 	for (i = 0; i < ARRAY_LEN(singles); i++)
 		if (cmd == singles[i])
 			return true;
-	for (i = 0; i < ARRAY_LEN(exceptions); i++)
-		if (cmd == exceptions[i])
-			return false;
-	if (_IOC_DIR(cmd) == _IOC_NONE)
-		return false;
-	for (i = 0; i < ARRAY_LEN(flat_types); i++)
-		if (_IOC_TYPE(cmd) == flat_types[i])
-			return true;
-	return false;
+	return in_ranges(sized, ARRAY_LEN(sized), cmd & ~(u32)(_IOC_SIZEMASK << _IOC_SIZESHIFT));
 }
 
 /*
@@ -157,18 +179,62 @@ static void forward_copy(struct dune_tf *tf, u32 size, u32 pointer, u64 reach)
 	dune_syscall_result(tf, ret);
 }
 
+/* The descriptor to clone from, or behind a loop device, by value. */
+static void forward_fd(struct dune_tf *tf)
+{
+	if (files_is_hidden(ARG2(tf)))
+		refuse(tf, EBADF);
+	else
+		dune_syscall_result(tf, forward(tf));
+}
+
+static void forward_loop_config(struct dune_tf *tf)
+{
+	struct loop_config config;
+
+	if (user_read(&config, ARG2(tf), sizeof(config)))
+		refuse(tf, EFAULT);
+	else if (files_is_hidden(config.fd))
+		refuse(tf, EBADF);
+	else
+		dune_syscall_result(tf, dune_syscall_forward(tf->rax, ARG0(tf), ARG1(tf),
+							     (u64)&config, 0, 0, 0));
+}
+
+static void forward_reaching(struct dune_tf *tf, u64 reach)
+{
+	if (meets_granule(ARG2(tf), reach))
+		refuse(tf, EFAULT);
+	else
+		dune_syscall_result(tf, forward(tf));
+}
+
 void call_ioctl(struct dune_tf *tf)
 {
 	u32 cmd = ARG1(tf);
 
 	switch (cmd) {
+	case FICLONE:
+	case LOOP_SET_FD:
+	case LOOP_CHANGE_FD:
+		forward_fd(tf);
+		return;
+	case 0x4c0a:	/* LOOP_CONFIGURE */
+		forward_loop_config(tf);
+		return;
+	case FS_IOC_FIEMAP:
+		forward_reaching(tf, REACH_EXTENTS);
+		return;
+	case RNDADDENTROPY:
+		forward_reaching(tf, REACH_BYTES);
+		return;
 	case SIOCGIFCONF:
 		forward_copy(tf, sizeof(struct ifconf), offsetof(struct ifconf, ifc_ifcu),
-			     GUARD_SIZE);
+			     REACH_BYTES);
 		return;
 	case SIOCETHTOOL:
 		forward_copy(tf, sizeof(struct ifreq), offsetof(struct ifreq, ifr_ifru),
-			     GUARD_SIZE);
+			     REACH_BYTES);
 		return;
 	case BLKPG:
 		forward_copy(tf, sizeof(struct blkpg_ioctl_arg),

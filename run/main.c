@@ -207,7 +207,7 @@ void run_main(u64 *stack)
 		open_self(&start);
 	if (options.stats)
 		stats_create(options.stats_file);
-	files_init(files_hidden(HIDDEN_SELF));
+	files_init();
 	if (program < 0)
 		program = open_program(&start, &options);
 	if (options.argv0)
@@ -241,6 +241,7 @@ void run_main(u64 *stack)
 		die(126, options.name, NULL, "its entry point is no address of a program");
 	enter();
 	dune_syscall_set(check_syscall);
+	start_seal();
 	err = dune_ring3(&tf);
 	die(126, "ring 3", text_errno(err), NULL);
 }

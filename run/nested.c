@@ -47,6 +47,50 @@ void call_iovec(struct dune_tf *tf)
 						     ARG3(tf), ARG4(tf), ARG5(tf)));
 }
 
+/* Sets of descriptors: one bit for each number below argument 0. */
+static bool sets_meet_granule(const struct dune_tf *tf)
+{
+	u64 bytes = ((u64)(u32)ARG0(tf) + 63) / 64 * 8;
+
+	return meets_granule(ARG1(tf), bytes) || meets_granule(ARG2(tf), bytes) ||
+	       meets_granule(ARG3(tf), bytes);
+}
+
+void call_select(struct dune_tf *tf)
+{
+	if (sets_meet_granule(tf))
+		refuse(tf, EFAULT);
+	else
+		dune_syscall_result(tf, forward(tf));
+}
+
+/* One byte for each page of the range. */
+void call_mincore(struct dune_tf *tf)
+{
+	if (meets_granule(ARG2(tf), ARG1(tf) / PAGE_BYTES + 1))
+		refuse(tf, EFAULT);
+	else
+		dune_syscall_result(tf, forward(tf));
+}
+
+/*
+ * Three arrays of as many items. The kernel does not write the status in
+ * ascending order, so that the guard does not help.
+ */
+void call_move_pages(struct dune_tf *tf)
+{
+	u64 count = ARG1(tf);
+
+	if (count > USER_END / sizeof(u64))
+		count = USER_END / sizeof(u64);
+	if (meets_granule(ARG2(tf), count * sizeof(u64)) ||
+	    meets_granule(ARG3(tf), count * sizeof(int)) ||
+	    meets_granule(ARG4(tf), count * sizeof(int)))
+		refuse(tf, EFAULT);
+	else
+		dune_syscall_result(tf, forward(tf));
+}
+
 /*
  * Argument 5 points to { pointer to the signal mask, its size }. The call is
  * libdune's, which must know the mask that holds while it waits.
@@ -56,6 +100,10 @@ void call_pselect6(struct dune_tf *tf)
 	u64 theirs = ARG5(tf);
 	u64 mask[2];
 
+	if (sets_meet_granule(tf)) {
+		refuse(tf, EFAULT);
+		return;
+	}
 	if (theirs) {
 		if (user_read(mask, theirs, sizeof(mask)) || in_granule(mask[0])) {
 			refuse(tf, EFAULT);
@@ -125,6 +173,22 @@ void call_futex_requeue(struct dune_tf *tf)
 void call_keyctl(struct dune_tf *tf)
 {
 	switch ((u32)ARG0(tf)) {
+	case KEYCTL_CAPABILITIES:	/* clears all of the buffer */
+		if (meets_granule(ARG1(tf), ARG2(tf))) {
+			refuse(tf, EFAULT);
+			return;
+		}
+		break;
+	case KEYCTL_UPDATE:
+	case KEYCTL_DESCRIBE:
+	case KEYCTL_READ:
+	case KEYCTL_INSTANTIATE:
+	case KEYCTL_GET_SECURITY:
+		if (meets_granule(ARG2(tf), ARG3(tf))) {
+			refuse(tf, EFAULT);
+			return;
+		}
+		break;
 	case KEYCTL_INSTANTIATE_IOV:
 	case KEYCTL_DH_COMPUTE:
 		refuse(tf, EOPNOTSUPP);
@@ -133,18 +197,43 @@ void call_keyctl(struct dune_tf *tf)
 	dune_syscall_result(tf, forward(tf));
 }
 
-/* The binary mount data of NFS is full of pointers: as without NFS. */
+/*
+ * File systems that look like ones the kernel was built without. The binary
+ * mount data of NFS is full of pointers. An instance of binfmt_misc of one's
+ * own (in a user name space, since 6.7) names interpreters by their first
+ * bytes, for dune-run's file, too: execve would run one natively.
+ */
+static bool type_refused(const char *type)
+{
+	return text_starts(type, "nfs") || text_equal(type, "binfmt_misc");
+}
+
 void call_mount(struct dune_tf *tf)
 {
-	char type[8];
+	char type[64];
+	u64 name = ARG2(tf);
 
-	if (ARG2(tf)) {
-		long n = user_string(type, ARG2(tf), sizeof(type));
+	if (name) {
+		long n = user_string(type, name, sizeof(type));
 
-		if (n >= 0 && text_starts(type, "nfs")) {
-			refuse(tf, ENODEV);
+		if (n < 0 || type_refused(type)) {
+			refuse(tf, n == -EFAULT ? EFAULT : ENODEV);
 			return;
 		}
+		name = (u64)type;
 	}
-	dune_syscall_result(tf, forward(tf));
+	dune_syscall_result(tf, dune_syscall_forward(tf->rax, ARG0(tf), ARG1(tf), name,
+						     ARG3(tf), ARG4(tf), 0));
+}
+
+void call_fsopen(struct dune_tf *tf)
+{
+	char type[64];
+	long n = user_string(type, ARG0(tf), sizeof(type));
+
+	if (n < 0 || type_refused(type))
+		refuse(tf, n == -EFAULT ? EFAULT : ENODEV);
+	else
+		dune_syscall_result(tf, dune_syscall_forward(tf->rax, (u64)type, ARG1(tf),
+							     0, 0, 0, 0));
 }

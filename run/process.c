@@ -11,34 +11,81 @@
 #include <linux/sched.h>
 
 /*
- * Children that run in this memory: their parent waits for them (vfork), or
- * nobody knows when they end. A child does not come through here, libdune
- * lets it go on behind its call: all is done by the parent, which is before
- * the child runs in what they share.
+ * This process runs in its parent's memory (vfork), which lives on when it
+ * ends. A child does not come through make_child(): libdune lets it continue
+ * after its call. So the parent sets this before the child runs, and puts its
+ * own value back afterwards.
  */
-static unsigned int borrowers;
+static bool memory_is_borrowed;
 
 /*
- * CLONE_FILES is refused where both go on at once: call_open() relies on
- * nobody else using a descriptor before it was judged.
+ * A parent's robust list. The kernel walks it when the parent dies, and would
+ * write where the list says in memory that the child still runs in.
  */
-static void make_child(struct dune_tf *tf, u64 flags, const struct clone_args *args,
-		       u64 size)
-{
-	u64 rip = tf->rip;
+struct robust {
+	u64 head, len;
+};
 
-	if ((flags & CLONE_FILES) && !(flags & (CLONE_VFORK | CLONE_THREAD))) {
-		refuse(tf, EINVAL);
-		return;
-	}
-	if (flags & CLONE_VM)
-		borrowers++;
+static void drop_robust_list(struct robust *list)
+{
+	list->head = 0;
+	SYS3(__NR_get_robust_list, 0, &list->head, &list->len);
+	if (list->head)
+		SYS2(__NR_set_robust_list, 0, list->len);
+}
+
+static void restore_robust_list(const struct robust *list)
+{
+	if (list->head)
+		SYS2(__NR_set_robust_list, list->head, list->len);
+}
+
+/* dune_syscall_pass(), or clone3 with a structure that was checked */
+static void pass_clone(struct dune_tf *tf, const struct clone_args *args, u64 size)
+{
 	if (args)
 		dune_syscall_clone3(tf, args, size);
 	else
 		dune_syscall_pass(tf);
-	if ((flags & CLONE_VM) && ((flags & CLONE_VFORK) || (long)tf->rax < 0))
-		borrowers--;
+}
+
+/*
+ * A child either has memory of its own, or its parent waits for it: the two
+ * would otherwise use this runtime's memory at the same time. And it always
+ * has a table of descriptors of its own: no other process may use a descriptor
+ * before call_open() has judged it, or change the numbers of hidden ones.
+ */
+static void make_child(struct dune_tf *tf, u64 flags, const struct clone_args *args,
+		       u64 size)
+{
+	bool shares = flags & CLONE_VM, borrowed = memory_is_borrowed;
+	struct files_table files;
+	struct robust robust;
+	u64 rip = tf->rip;
+
+	if (flags & CLONE_THREAD) {
+		pass_clone(tf, args, size);	/* refused by libdune, which says so */
+		return;
+	}
+	if (flags & CLONE_FILES) {
+		refuse(tf, EINVAL);
+		return;
+	}
+	if (shares && !(flags & CLONE_VFORK)) {
+		refuse(tf, ENOSYS);
+		return;
+	}
+	memory_is_borrowed = shares;
+	if (shares) {
+		files_save(&files);
+		drop_robust_list(&robust);
+	}
+	pass_clone(tf, args, size);
+	if (shares) {
+		restore_robust_list(&robust);
+		files_restore(&files);
+	}
+	memory_is_borrowed = borrowed;
 	if (tf->rip == rip && (long)tf->rax > 0)
 		stats_new_process();
 }
@@ -94,7 +141,7 @@ void call_set_tid_address(struct dune_tf *tf)
  */
 void call_set_robust_list(struct dune_tf *tf)
 {
-	if (borrowers) {
+	if (memory_is_borrowed) {
 		refuse(tf, ENOSYS);
 		return;
 	}

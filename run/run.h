@@ -136,6 +136,7 @@ u64 start_stack(struct start *s, unsigned int drop, const char *name,
 bool start_randomized(void);
 long start_areas(const struct start *s, const struct image *image);
 void start_patch_vdso(const struct start *s);
+void start_seal(void);
 
 /* check.c: the checks of syscalls.def, and the way on */
 void check_syscall(struct dune_tf *tf);
@@ -149,10 +150,18 @@ void *scratch_get(u64 bytes);
 /* files.c: hidden descriptors, files that nobody may open */
 enum hidden { HIDDEN_VCPU, HIDDEN_SELF, HIDDEN_STATS, HIDDEN_REPORT, HIDDEN_MAX };
 
-void files_init(int self_fd);
+/* what belongs to a table of descriptors: the numbers of hidden ones in it */
+struct files_table {
+	int hidden[HIDDEN_MAX];
+};
+
+void files_init(void);
 long files_hide(enum hidden which, int fd);
 int files_hidden(enum hidden which);
 bool files_is_hidden(u64 fd);
+bool files_is_self(int fd);
+void files_save(struct files_table *to);
+void files_restore(const struct files_table *from);
 void files_set_program(int fd);
 const char *files_program(void);
 bool files_names_program(u64 path);

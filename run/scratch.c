@@ -4,9 +4,12 @@
  * what was checked is copied here first, and the kernel is given the copy, so
  * that nobody who shares the program's memory can change it in between.
  *
- * One pool, given back when the next system call starts. A process in the
- * sandbox has one thread; a vfork child runs while its parent waits inside
- * vfork, which has nothing here. Threads will need a pool each.
+ * One pool, given back when the next system call starts. A call that is in
+ * the kernel is the only one that uses it: a process in the sandbox has one
+ * thread, a child that shares its memory runs while it waits inside vfork
+ * (process.c), which has nothing here, and handlers of signals run in ring 3
+ * after the call that they interrupted has ended; should it be made again it
+ * starts anew with its checks. Threads will need a pool each.
  */
 #include "run.h"
 

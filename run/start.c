@@ -115,6 +115,24 @@ bool start_randomized(void)
 	return known;
 }
 
+/*
+ * What has its value now and keeps it, the table of system calls and the
+ * pointers to functions, becomes read-only: PT_GNU_RELRO, which a C library
+ * would look for.
+ */
+void start_seal(void)
+{
+	extern const Elf64_Ehdr __ehdr_start __attribute__((visibility("hidden")));
+	const Elf64_Phdr *p = (const void *)((u64)&__ehdr_start + __ehdr_start.e_phoff);
+	u32 i;
+
+	for (i = 0; i < __ehdr_start.e_phnum; i++, p++)
+		if (p->p_type == PT_GNU_RELRO &&
+		    SYS3(__NR_mprotect, p->p_vaddr & ~(PAGE_BYTES - 1),
+			 p->p_memsz + (p->p_vaddr & (PAGE_BYTES - 1)), PROT_READ) < 0)
+			die(126, "cannot make the runtime's tables read-only", NULL, NULL);
+}
+
 static u64 heap_start(const struct image *image)
 {
 	u64 start = (image->brk + PAGE_BYTES - 1) & ~(PAGE_BYTES - 1);

@@ -23,14 +23,14 @@ long user_read(void *to, u64 from, u64 len)
 {
 	if (unlikely(bad_range(from, len)))
 		return -EFAULT;
-	return copy(to, (const void *)from, len);
+	return copy(to, (const void *)outside_nospec(from), len);
 }
 
 long user_write(u64 to, const void *from, u64 len)
 {
 	if (unlikely(bad_range(to, len)))
 		return -EFAULT;
-	return copy((void *)to, from, len);
+	return copy((void *)outside_nospec(to), from, len);
 }
 
 /*

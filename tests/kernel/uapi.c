@@ -306,12 +306,13 @@ static void *thread(void *arg)
 	s = g.state;
 	result[2] = call(g.fd, DUNE_SET_STATE, &s);
 	result[3] = ioctl(g.dev, DUNE_CREATE_VCPU, &c);
+	result[4] = raw_syscall(SYS_mmap, 0, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, g.fd, 0);
 	return NULL;
 }
 
 static void threads(void)
 {
-	int result[4];
+	int result[5];
 	pthread_t t;
 
 	guest_prepare(&g, 0, return_42, NULL);
@@ -319,6 +320,7 @@ static void threads(void)
 	pthread_join(t, NULL);
 	ok(result[0] == -EPERM, "another thread cannot run the vCPU: EPERM");
 	ok(result[1] == -EPERM && result[2] == -EPERM, "nor read or write its state: EPERM");
+	ok(result[4] == -EPERM, "nor map its page: EPERM");
 	ok(result[3] >= 0, "but make one of its own in the same address space");
 	guest_prepare(&g, 0, return_42, NULL);
 	ok(ioctl(result[3], DUNE_RUN, 0) < 0 && errno == EPERM, "which outlives it, and runs for nobody else");

@@ -68,7 +68,13 @@ static void expect(long got, long want, const char *name)
 
 /* ---- the table ---------------------------------------------------------- */
 
-enum kind { V, P, B, F, N, R };
+enum kind { V, P, B, F, N, R, A6, A8, A12 };
+
+/* Is the next argument the length of what this one points to? */
+static int has_length(enum kind k)
+{
+	return k == B || k == R || k == A6 || k == A8 || k == A12;
+}
 
 struct entry {
 	int nr;
@@ -139,14 +145,14 @@ static void test_table(void)
 			} else {
 				args[k] = IMAGE;
 			}
-			if (k < 5 && (t->args[k] == B || t->args[k] == R))
+			if (k < 5 && has_length(t->args[k]))
 				args[k + 1] = 64;
 			snprintf(name, sizeof(name), "%s, argument %d", t->name, k);
 			got = call(t->nr, args[0], args[1], args[2], args[3], args[4], args[5]);
 			expect(got, want, name);
 
 			/* a buffer that begins outside and reaches in */
-			if (k < 5 && (t->args[k] == B || t->args[k] == R)) {
+			if (k < 5 && has_length(t->args[k])) {
 				args[k] = BASE - 4096;
 				args[k + 1] = 0x102000;
 				got = call(t->nr, args[0], args[1], args[2], args[3], args[4], args[5]);

@@ -259,8 +259,9 @@ enum dune_counter {
  * @hw_info2:	out: EXITINFO2 or the guest-physical address
  * @counters:	running counts since the vCPU was made, by enum dune_counter
  *
- * mmap() of the vCPU's file descriptor at offset 0 with MAP_SHARED. It is
- * not inherited by a child (VM_DONTCOPY).
+ * mmap() of the vCPU's file descriptor at offset 0 with MAP_SHARED, by the
+ * thread that made the vCPU (others: EPERM). It is not inherited by a child
+ * (VM_DONTCOPY).
  */
 struct dune_run {
 	struct dune_regs regs;

@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+/*
+ * What a program in the sandbox could have the kernel do to the runtime: by
+ * ioctls with pointers inside, arrays whose length is counted in items, files
+ * that are truncated before anybody looks, and an image that spans the
+ * runtime. It runs with --stats.
+ */
+#define _GNU_SOURCE
+#include <dirent.h>
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/input.h>
+#include <linux/openat2.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define BASE	0x6d7500000000UL	/* as in run/protect.h */
+#define SPARE	(BASE + 0x10fff000)	/* mapped, and nobody uses it */
+
+static int tests, failed;
+
+static long call(long nr, long a, long b, long c, long d, long e, long f)
+{
+	long ret = syscall(nr, a, b, c, d, e, f);
+
+	return ret == -1 ? -errno : ret;
+}
+
+static void expect(long got, long want, const char *name)
+{
+	printf("%sok %d - %s", got == want ? "" : "not ", ++tests, name);
+	if (got != want)
+		printf(": got %ld, not %ld", got, want);
+	printf("\n");
+	failed += got != want;
+	fflush(stdout);
+}
+
+/* ---- ioctl -------------------------------------------------------------- */
+
+static void test_ioctl(void)
+{
+	/* PAGEMAP_SCAN, Linux 6.7: struct pm_scan_arg */
+	unsigned long scan[12] = { sizeof(scan), 0, 0x10000, 0x7ffffffff000, 0, SPARE, 8, 0,
+				   0, 1 << 1, 0, 1 << 1 };
+	/* PROCMAP_QUERY, Linux 6.11: struct procmap_query */
+	unsigned long query[13] = { sizeof(query), 0x10, (long)&tests };
+	struct input_mask mask = { .type = EV_KEY, .codes_size = 8, .codes_ptr = SPARE };
+	char path[300];
+	int fd = open("/proc/self/pagemap", O_RDONLY), event;
+	DIR *d;
+	struct dirent *e;
+
+	expect(call(SYS_ioctl, fd, 0xc0606610, (long)scan, 0, 0, 0), -ENOTTY,
+	       "PAGEMAP_SCAN does not store by a pointer that nobody checked");
+	close(fd);
+	fd = open("/proc/self/maps", O_RDONLY);
+	((unsigned int *)query)[20] = 64;	/* vma_name_size */
+	query[11] = SPARE;			/* vma_name_addr */
+	expect(call(SYS_ioctl, fd, 0xc0686611, (long)query, 0, 0, 0), -ENOTTY,
+	       "nor PROCMAP_QUERY");
+	close(fd);
+
+	d = opendir("/dev/input");
+	for (event = -1; d && event < 0 && (e = readdir(d)); ) {
+		if (strncmp(e->d_name, "event", 5))
+			continue;
+		snprintf(path, sizeof(path), "/dev/input/%s", e->d_name);
+		event = open(path, O_RDWR);
+	}
+	if (event < 0) {
+		printf("ok %d - EVIOCGMASK # SKIP no input device\n", ++tests);
+		return;
+	}
+	expect(call(SYS_ioctl, event, EVIOCGMASK, (long)&mask, 0, 0, 0), -ENOTTY, "nor EVIOCGMASK");
+	expect(call(SYS_ioctl, event, EVIOCSFF, (long)path, 0, 0, 0), -ENOTTY, "nor EVIOCSFF");
+	memset(path, 0, sizeof(path));
+	expect(call(SYS_ioctl, event, EVIOCGNAME(sizeof(path)), (long)path, 0, 0, 0) > 0, 1,
+	       "EVIOCGNAME is answered");
+}
+
+/* ---- arrays ------------------------------------------------------------- */
+
+#define BELOW	65536
+#define MANY	600000		/* more than the guard of 1 MB holds, whatever they are */
+
+static void test_arrays(void)
+{
+	unsigned char *below = mmap((void *)(BASE - BELOW), BELOW, PROT_READ | PROT_WRITE,
+				    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+	void **pages = calloc(MANY, sizeof(*pages));
+	long at = (long)below;
+	int i, written = 0;
+
+	if (below == MAP_FAILED || !pages)
+		return;
+	memset(below, 0x55, BELOW);
+	expect(call(SYS_move_pages, 0, MANY, (long)pages, 0, at, 0), -EFAULT, "move_pages, status");
+	expect(call(SYS_move_pages, 0, MANY, at, 0, (long)pages, 0), -EFAULT, "move_pages, pages");
+	expect(call(SYS_mincore, 0x10000, MANY * 4096L, at, 0, 0, 0), -EFAULT, "mincore");
+	for (i = 0; i < BELOW; i++)
+		written += below[i] != 0x55;
+	expect(written, 0, "refused before anything is written");
+	munmap(below, BELOW);
+	free(pages);
+}
+
+/* ---- files -------------------------------------------------------------- */
+
+static long size_of(const char *name)
+{
+	struct stat st;
+
+	return stat(name, &st) ? -errno : st.st_size;
+}
+
+static void test_truncate(const char *program)
+{
+	struct open_how how = { .flags = O_WRONLY | O_TRUNC };
+	struct open_how read_how = { .flags = O_RDONLY | O_TRUNC };
+	long size = size_of(program), p = (long)program;
+	const char *file = "file";
+	int i, fd;
+
+	expect(call(SYS_open, p, O_WRONLY | O_TRUNC, 0, 0, 0, 0), -ETXTBSY,
+	       "the running program is not truncated by open");
+	expect(call(SYS_open, (long)"/proc/self/exe", O_RDWR | O_TRUNC, 0, 0, 0, 0), -ETXTBSY,
+	       "nor as /proc/self/exe");
+	expect(call(SYS_open, p, O_RDONLY | O_TRUNC, 0, 0, 0, 0), -ETXTBSY, "nor to read it");
+	expect(call(SYS_openat2, AT_FDCWD, p, (long)&how, sizeof(how), 0, 0), -ETXTBSY,
+	       "nor by openat2");
+	expect(call(SYS_openat2, AT_FDCWD, p, (long)&read_how, sizeof(how), 0, 0), -ETXTBSY,
+	       "nor by openat2 to read it");
+	expect(call(SYS_creat, p, 0700, 0, 0, 0, 0), -ETXTBSY, "nor by creat");
+	expect(call(SYS_truncate, p, 0, 0, 0, 0, 0), -ETXTBSY, "nor by truncate");
+	expect(size_of(program), size, "it is as long as before");
+
+	for (i = 0; i < 5; i++) {
+		fd = open(file, O_RDWR | O_CREAT, 0600);
+		if (write(fd, "words", 5) != 5)
+			return;
+		close(fd);
+		fd = i == 0 ? open(file, O_WRONLY | O_TRUNC) :
+		     i == 1 ? open(file, O_RDONLY | O_TRUNC) :
+		     i == 2 ? (int)syscall(SYS_openat2, AT_FDCWD, file, &how, sizeof(how)) :
+		     i == 3 ? creat(file, 0600) : truncate(file, 0);
+		expect(fd >= 0 && size_of(file) == 0, 1, "another file is truncated");
+		if (i < 4)
+			close(fd);
+	}
+	expect(truncate(file, 3) == 0 && size_of(file) == 3, 1, "truncate may lengthen");
+	expect(call(SYS_truncate, (long)".", 0, 0, 0, 0, 0), -EISDIR, "truncate of a directory");
+	expect(call(SYS_truncate, (long)"/dev/null", 0, 0, 0, 0, 0), -EINVAL, "and of a device");
+	fd = open("new", O_WRONLY | O_CREAT | O_EXCL | O_TRUNC, 0400);
+	expect(fd >= 0 && write(fd, "x", 1) == 1, 1, "a new file need not be writable");
+	close(fd);
+	unlink("new");
+	unlink(file);
+}
+
+static void test_stats(void)
+{
+	DIR *d = opendir("/proc/self/fd");
+	struct dirent *e;
+	char path[300], link[300];
+	int found = 0;
+
+	while (d && (e = readdir(d))) {
+		ssize_t n;
+
+		snprintf(path, sizeof(path), "/proc/self/fd/%s", e->d_name);
+		n = readlink(path, link, sizeof(link) - 1);
+		if (n < 0)
+			continue;
+		link[n] = 0;
+		if (!strstr(link, "dune-stats"))
+			continue;
+		found++;
+		expect(call(SYS_open, (long)path, O_RDWR, 0, 0, 0, 0), -EACCES,
+		       "the counters' memory cannot be opened");
+		expect(call(SYS_open, (long)path, O_RDWR | O_TRUNC, 0, 0, 0, 0), -EACCES,
+		       "nor truncated by opening");
+		expect(call(SYS_truncate, (long)path, 0, 0, 0, 0, 0), -EACCES, "nor by name");
+	}
+	if (d)
+		closedir(d);
+	expect(found, 1, "it can be seen");
+}
+
+static void test_mount(void)
+{
+	mkdir("mount", 0700);
+	expect(call(SYS_mount, (long)"none", (long)"mount", (long)"binfmt_misc", 0, 0, 0), -ENODEV,
+	       "no binfmt_misc: it would have dune-run's own file interpreted natively");
+	expect(call(SYS_fsopen, (long)"binfmt_misc", 0, 0, 0, 0, 0), -ENODEV, "nor by fsopen");
+	rmdir("mount");
+}
+
+/* ---- images ------------------------------------------------------------- */
+
+static void test_image(void)
+{
+	static const unsigned char code[] = {
+		0xb8, 60, 0, 0, 0, 0x31, 0xff, 0x0f, 0x05,	/* exit(0) */
+	};
+	struct {
+		Elf64_Ehdr h;
+		Elf64_Phdr p[2];
+		unsigned char code[16];
+	} image = {
+		.h = {
+			.e_ident = ELFMAG "\x02\x01\x01", .e_type = ET_DYN,
+			.e_machine = EM_X86_64, .e_version = 1,
+			.e_entry = offsetof(typeof(image), code),
+			.e_phoff = offsetof(typeof(image), p), .e_ehsize = sizeof(Elf64_Ehdr),
+			.e_phentsize = sizeof(Elf64_Phdr), .e_phnum = 2,
+		},
+		.p = {
+			{ .p_type = PT_LOAD, .p_flags = PF_R | PF_X, .p_filesz = sizeof(image),
+			  .p_memsz = sizeof(image), .p_align = 4096 },
+			{ .p_type = PT_LOAD, .p_flags = PF_R | PF_W, .p_memsz = 4096,
+			  .p_vaddr = 30UL << 40, .p_align = 4096 },
+		},
+	};
+	int fd, status, null;
+	pid_t child;
+
+	memcpy(image.code, code, sizeof(code));
+	fd = open("wide", O_WRONLY | O_CREAT | O_TRUNC, 0700);
+	if (write(fd, &image, sizeof(image)) != sizeof(image))
+		return;
+	close(fd);
+	child = fork();
+	if (!child) {
+		null = open("/dev/null", O_WRONLY);
+		dup2(null, 2);
+		execl("./wide", "wide", NULL);
+		_exit(errno == ENOMEM ? 126 : 1);
+	}
+	waitpid(child, &status, 0);
+	expect(WIFEXITED(status) ? WEXITSTATUS(status) : -1, 126,
+	       "an image that can only lie around the runtime does not start");
+	unlink("wide");
+}
+
+int main(int argc, char **argv)
+{
+	test_ioctl();
+	test_arrays();
+	test_truncate(argv[0]);
+	test_stats();
+	test_mount();
+	test_image();
+	printf("1..%d\n", tests);
+	return failed != 0;
+}

@@ -1,0 +1,6 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT OR Apache-2.0
+# What two processes that share memory or descriptors try: hostile-share.c.
+
+. "$(dirname "$0")/lib.bash"
+cd "$top" && exec "$DUNE_RUN" -- "$bin/hostile-share"

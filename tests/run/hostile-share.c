@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+/*
+ * What processes in the sandbox try together against the runtime: a parent
+ * and a child that share memory or descriptors. Each attempt is a way out
+ * that once worked.
+ */
+#define _GNU_SOURCE
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define BASE	0x6d7500000000UL	/* as in run/protect.h */
+#define SPARE	((void *)(BASE + 0x10fff000))	/* mapped, and nobody uses it */
+
+#define NATIVE	77		/* exit status of a program outside of the sandbox */
+
+static int tests, failed;
+
+static void ok(int good, const char *name)
+{
+	printf("%sok %d - %s\n", good ? "" : "not ", ++tests, name);
+	failed += !good;
+	fflush(stdout);
+}
+
+/* The numbers of the open descriptors whose link contains @what. */
+static int find(const char *what, int *fds, int max)
+{
+	DIR *d = opendir("/proc/self/fd");
+	struct dirent *e;
+	char path[300], link[300];
+	int found = 0;
+
+	while (d && (e = readdir(d)) && found < max) {
+		ssize_t n;
+
+		snprintf(path, sizeof(path), "/proc/self/fd/%s", e->d_name);
+		n = readlink(path, link, sizeof(link) - 1);
+		if (n < 0)
+			continue;
+		link[n] = 0;
+		if (strstr(link, what))
+			fds[found++] = atoi(e->d_name);
+	}
+	if (d)
+		closedir(d);
+	return found;
+}
+
+struct shared {
+	volatile int ready, done;
+	volatile unsigned int word;
+	volatile long result;
+	volatile int found;
+	char buffer[64];
+};
+
+static struct shared *shared;
+static char stack[2][65536] __attribute__((aligned(16)));
+
+/* ---- the parent's vCPU -------------------------------------------------- */
+
+static int map_all_vcpus(void *unused)
+{
+	int fds[16], i, n = find("dune-vcpu", fds, 16);
+
+	shared->found = n;
+	shared->result = 0;
+	for (i = 0; i < n; i++)
+		if (mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fds[i], 0) != MAP_FAILED)
+			shared->result++;
+	return 0;
+}
+
+static void test_vcpu(const char *name, int flags)
+{
+	pid_t child;
+
+	shared->result = 0;
+	shared->found = -1;
+	child = clone(map_all_vcpus, stack[0] + sizeof(stack[0]), flags | SIGCHLD, NULL,
+		      NULL, NULL, NULL);
+	if (child > 0)
+		waitpid(child, NULL, 0);
+	ok(child < 0 ? errno == EINVAL || errno == ENOSYS :
+		       shared->found <= 1 && shared->result == 0, name);
+}
+
+/* ---- buffers of the runtime --------------------------------------------- */
+
+static int pair[2];
+
+static int receive(void *unused)
+{
+	struct iovec v[2] = { { shared->buffer, 32 }, { shared->buffer + 32, 32 } };
+	struct mmsghdr m[2] = {
+		{ .msg_hdr = { .msg_iov = v, .msg_iovlen = 1 } },
+		{ .msg_hdr = { .msg_iov = v + 1, .msg_iovlen = 1 } },
+	};
+
+	shared->ready = 1;
+	shared->result = recvmmsg(pair[0], m, 2, 0, NULL);
+	shared->done = 1;
+	return 0;
+}
+
+/*
+ * One process waits in recvmmsg, its vectors checked, and the kernel reads the
+ * second when the first message has come. The other's sendmsg with bad vectors
+ * is refused, but where do the bad vectors lie now?
+ */
+static void test_buffers(void)
+{
+	struct iovec v[3] = { { SPARE, 32 }, { SPARE, 32 }, { SPARE, 32 } };
+	struct msghdr bad = { .msg_iov = v, .msg_iovlen = 3 };
+	pid_t child;
+	int i;
+
+	if (socketpair(AF_UNIX, SOCK_DGRAM, 0, pair))
+		return;
+	memset(shared, 0, sizeof(*shared));
+	child = clone(receive, stack[1] + sizeof(stack[1]), CLONE_VM | SIGCHLD, NULL, NULL, NULL, NULL);
+	if (child < 0) {
+		ok(errno == ENOSYS, "memory is not shared with a child that runs at the same time");
+		return;
+	}
+	while (!shared->ready)
+		usleep(1000);
+	for (i = 0; i < 20; i++) {
+		usleep(10000);
+		sendmsg(pair[1], &bad, 0);
+	}
+	send(pair[1], "the first", 10, 0);
+	send(pair[1], "the second", 11, 0);
+	for (i = 0; i < 1000 && !shared->done; i++)
+		usleep(1000);
+	ok(shared->done && !strcmp(shared->buffer + 32, "the second"),
+	   "memory is not shared with a child that runs at the same time");
+	printf("# received %ld: %s, %s\n", shared->result, shared->buffer, shared->buffer + 32);
+	kill(child, SIGKILL);
+	waitpid(child, NULL, 0);
+}
+
+/* ---- dune-run's own file ------------------------------------------------ */
+
+static char *self;
+
+static int execute_at(int number)
+{
+	char *argv[] = { "x", "executed", NULL };
+	int fd = open(self, O_RDONLY);
+
+	if (number >= 0)
+		fcntl(fd, F_DUPFD, number);
+	execv(self, argv);
+	return 1;
+}
+
+/* Has a vfork child move the descriptor away that the parent needs; execve. */
+static int executed(int ours)
+{
+	int status, fds[4];
+	pid_t child = fork();
+
+	if (child) {
+		waitpid(child, &status, 0);
+		return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+	}
+	if (find("dune-run", fds, 4) != 1)
+		_exit(2);
+	child = vfork();
+	if (!child) {
+		dup2(0, fds[0]);
+		_exit(0);
+	}
+	waitpid(child, NULL, 0);
+	_exit(execute_at(ours ? fds[0] + 1 : -1));
+}
+
+/* ---- robust lists ------------------------------------------------------- */
+
+static struct robust_list node;
+static struct robust_list_head head;
+
+/* The parent's death: does the kernel write by its list in memory that lives? */
+static void test_robust_list(void)
+{
+	void *volatile old_head;
+	size_t len = 0;
+	pid_t child;
+	int i;
+
+	memset(shared, 0, sizeof(*shared));
+	child = fork();
+	if (!child) {
+		shared->word = syscall(SYS_gettid);
+		node.next = &head.list;
+		head.list.next = &node;
+		head.futex_offset = (char *)&shared->word - (char *)&node;
+		syscall(SYS_set_robust_list, &head, sizeof(head));
+		if (!vfork()) {
+			pid_t parent = getppid();
+
+			shared->ready = 1;
+			while (getppid() == parent)
+				usleep(1000);
+			shared->done = 1;
+			_exit(0);
+		}
+		_exit(1);
+	}
+	while (!shared->ready)
+		usleep(1000);
+	kill(child, SIGKILL);
+	waitpid(child, NULL, 0);
+	for (i = 0; i < 10000 && !shared->done; i++)
+		usleep(1000);
+	ok(shared->done && shared->word == (unsigned int)child,
+	   "no robust list is walked in memory that a vfork child still uses");
+
+	child = fork();
+	if (!child) {
+		syscall(SYS_set_robust_list, &head, sizeof(head));
+		if (!vfork())
+			_exit(0);
+		syscall(SYS_get_robust_list, 0, &old_head, &len);
+		_exit(old_head == &head && len == sizeof(head) ? 0 : 1);
+	}
+	waitpid(child, &i, 0);
+	ok(i == 0, "the parent has its list again afterwards");
+
+	child = vfork();
+	if (!child) {
+		child = fork();
+		if (!child)
+			_exit(syscall(SYS_set_robust_list, &head, sizeof(head)) ? 1 : 0);
+		waitpid(child, &i, 0);
+		shared->result = i;
+		_exit(0);
+	}
+	waitpid(child, NULL, 0);
+	ok(shared->result == 0, "a process with memory of its own may set one");
+}
+
+int main(int argc, char **argv)
+{
+	if (argc > 1 && !strncmp(argv[1], "--tree=", 7))
+		return NATIVE;
+	if (argc > 1 && !strcmp(argv[1], "executed"))
+		return 0;
+	self = realpath(argv[0], NULL);
+	shared = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+	test_vcpu("a vfork child with the parent's descriptors cannot map its vCPU",
+		  CLONE_VM | CLONE_VFORK | CLONE_FILES);
+	test_vcpu("nor one with copies of them", CLONE_VM | CLONE_VFORK);
+	test_vcpu("nor a child that its parent waits for", CLONE_VFORK | CLONE_FILES);
+	test_vcpu("nor the child of a fork", 0);
+	ok(executed(1) == 0, "a vfork child cannot make its parent execute another file natively");
+	ok(executed(0) == 0, "a number that a vfork child uses does not matter to its parent's execve");
+	test_robust_list();
+	test_buffers();
+	printf("1..%d\n", tests);
+	return failed != 0;
+}
