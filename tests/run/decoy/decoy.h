@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * The oracle for the sandbox's checks, docs/sandbox.md "How the checks are
+ * tested". A build of dune-run for tests (runtime.c) maps a decoy in the
+ * protected granule: memory of nobody, right after the guard. The same checks
+ * keep the program from naming it that keep it from naming the runtime, so a
+ * page of it that becomes present was touched by the kernel on the program's
+ * behalf: a way around the checks.
+ *
+ *	runtime.c	looks at the decoy after each system call
+ *	attack.c	the program in the sandbox: sequences of system calls
+ *	watch.c		starts it, natively; watches for what else must not happen
+ */
+#ifndef DUNE_DECOY_H
+#define DUNE_DECOY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#ifndef DUNE_RUN_H
+typedef uint64_t u64;
+typedef uint32_t u32;
+typedef uint8_t u8;
+#endif
+
+#include "protect.h"
+
+/* Where run/Makefile's dune-run has its image; here that is further up. */
+#define DECOY_BASE	(GRANULE_BASE + GUARD_SIZE)
+#define DECOY_SIZE	0x1000000UL
+
+#define LOG_BASE	(GRANULE_BASE + 0x4000000UL)
+#define LOG_SIZE	0x10000UL
+#define LOG_FILE	"/run/dune-decoy.log"
+
+#define CALLS_MAX	512
+#define TOUCHES_MAX	256
+
+/* What was found after a call. Another process that shares the memory may have made it. */
+struct touch {
+	u64 seed;
+	u32 process;
+	u32 nr;
+	u64 args[6];
+	u64 result;
+	u64 address;	/* the first word that was written, else the page; 0: unmapped */
+	u64 word;	/* what was written, 0: it was only read */
+};
+
+/* In memory that the watcher and all processes of the tree share. */
+struct decoy_log {
+	u64 seed;
+	u64 calls;
+	u64 succeeded;
+	u64 touches;
+	u64 by_number[CALLS_MAX];
+	struct touch touch[TOUCHES_MAX];
+};
+
+#endif /* DUNE_DECOY_H */

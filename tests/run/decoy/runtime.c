@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+/*
+ * What dune-run-decoy has and dune-run has not. Nothing of run/ is compiled
+ * anew for it: the linker puts these functions around two of run/'s (--wrap).
+ *
+ * The decoy is private anonymous memory without a page. mincore() shows a page
+ * that the kernel brought in, by copying from or to it as well as by pinning
+ * it, which raises no fault. Like the runtime's own memory it ends with the
+ * address space: what the kernel does to it while the last process leaves
+ * harms nobody and is not seen.
+ */
+#include "run.h"
+#include "decoy.h"
+
+#include <linux/mman.h>
+#include <asm/unistd.h>
+#include <linux/fcntl.h>
+
+void __real_check_syscall(struct dune_tf *tf);
+void __wrap_check_syscall(struct dune_tf *tf);
+void __real_start_find(struct start *s, u64 *stack);
+void __wrap_start_find(struct start *s, u64 *stack);
+
+static struct decoy_log *record;
+
+/* Processes in mlockall(), which brings in all memory and is no finding. */
+static u32 locking;
+
+void __wrap_start_find(struct start *s, u64 *stack)
+{
+	long fd = SYS4(__NR_openat, AT_FDCWD, LOG_FILE, O_RDWR | O_CLOEXEC, 0);
+	long at;
+
+	at = SYS6(__NR_mmap, DECOY_BASE, DECOY_SIZE, PROT_READ | PROT_WRITE,
+		  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+	if (at < 0)
+		die(126, "no memory for the decoy", text_errno(at), NULL);
+	/* one page at a time, and a core dump brings in none */
+	SYS3(__NR_madvise, DECOY_BASE, DECOY_SIZE, MADV_NOHUGEPAGE);
+	SYS3(__NR_madvise, DECOY_BASE, DECOY_SIZE, MADV_DONTDUMP);
+	if (fd >= 0) {
+		at = SYS6(__NR_mmap, LOG_BASE, LOG_SIZE, PROT_READ | PROT_WRITE,
+			  MAP_SHARED | MAP_FIXED, fd, 0);
+		if (at >= 0)
+			record = (struct decoy_log *)at;
+		SYS1(__NR_close, fd);
+	}
+	__real_start_find(s, stack);
+}
+
+static void clean(void)
+{
+	SYS2(__NR_munlock, DECOY_BASE, DECOY_SIZE);
+	SYS3(__NR_madvise, DECOY_BASE, DECOY_SIZE, MADV_DONTNEED);
+}
+
+static void report(const u64 *call, u64 result, u64 page)
+{
+	struct touch touch = { .process = SYS0(__NR_getpid), .nr = call[0], .result = result };
+	const u64 *word = (const u64 *)page;
+	u64 i, n;
+
+	for (i = 0; i < ARRAY_LEN(touch.args); i++)
+		touch.args[i] = call[1 + i];
+	touch.address = page;
+	for (i = 0; page && i < PAGE_BYTES / sizeof(*word); i++) {
+		if (word[i]) {
+			touch.address = (u64)(word + i);
+			touch.word = word[i];
+			break;
+		}
+	}
+	if (!record) {
+		say("the decoy was touched", NULL, NULL);
+		return;
+	}
+	touch.seed = record->seed;
+	n = __atomic_fetch_add(&record->touches, 1, __ATOMIC_RELAXED);
+	if (n < TOUCHES_MAX)
+		record->touch[n] = touch;
+}
+
+static void look(const u64 *call, u64 result)
+{
+	u8 present[DECOY_SIZE / PAGE_BYTES] __attribute__((aligned(8)));
+	const u64 *eight = (const u64 *)present;
+	u64 i;
+
+	if (SYS3(__NR_mincore, DECOY_BASE, DECOY_SIZE, present) == -ENOMEM) {
+		report(call, result, 0);
+		return;
+	}
+	for (i = 0; i < sizeof(present) / sizeof(*eight); i++) {
+		u64 page = DECOY_BASE + i * sizeof(*eight) * PAGE_BYTES;
+
+		if (likely(!eight[i]))
+			continue;
+		report(call, result, page + __builtin_ctzl(eight[i]) / 8 * PAGE_BYTES);
+		clean();
+		return;
+	}
+}
+
+void __wrap_check_syscall(struct dune_tf *tf)
+{
+	const u64 call[] = {
+		(u32)tf->rax, ARG0(tf), ARG1(tf), ARG2(tf), ARG3(tf), ARG4(tf), ARG5(tf),
+	};
+	bool locks = call[0] == __NR_mlockall;
+
+	if (record) {
+		__atomic_fetch_add(&record->calls, 1, __ATOMIC_RELAXED);
+		if (call[0] < CALLS_MAX)
+			__atomic_fetch_add(&record->by_number[call[0]], 1, __ATOMIC_RELAXED);
+	}
+	if (locks)
+		__atomic_fetch_add(&locking, 1, __ATOMIC_SEQ_CST);
+	__real_check_syscall(tf);
+	if (locks) {
+		clean();
+		__atomic_fetch_sub(&locking, 1, __ATOMIC_SEQ_CST);
+	}
+	if (record && (long)tf->rax >= 0)
+		__atomic_fetch_add(&record->succeeded, 1, __ATOMIC_RELAXED);
+	if (likely(!__atomic_load_n(&locking, __ATOMIC_SEQ_CST)))
+		look(call, tf->rax);
+}

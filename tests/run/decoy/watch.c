@@ -1,0 +1,517 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+/*
+ * Runs attack.c, or any other program, under dune-run-decoy, and watches from
+ * outside, as root in a machine of which nothing is needed afterwards:
+ *
+ * - touches of the decoy, which dune-run-decoy itself notes (runtime.c);
+ * - faults of the kernel in the decoy, by a tracepoint, with the kernel's stack;
+ * - files that are executed: all but dune-run-decoy would run natively;
+ * - what attack.c says (descriptors in reach, mappings in the granule).
+ *
+ *	watch [--state FILE] [--seconds N] [--seed N] [--cases N] [--calls N]
+ *	      [--kind NAME] [--limit SECONDS] [-- PROGRAM ARGS...]
+ *
+ * Without PROGRAM: cases of attack.c, from where FILE says it got to, until the
+ * time is over or N cases were run. Status 1: something was found.
+ */
+#define _GNU_SOURCE
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <getopt.h>
+#include <limits.h>
+#include <linux/capability.h>
+#include <linux/uinput.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/fanotify.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/utsname.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "decoy.h"
+
+#define TRACE		"/sys/kernel/tracing/instances/decoy"
+#define ARRAY_LEN(a)	(sizeof(a) / sizeof((a)[0]))
+#define SHOWN_MAX	2
+
+static struct decoy_log *record;
+static char folder[PATH_MAX - 64];
+static char runner[PATH_MAX], attacker[PATH_MAX];
+static int executions = -1;	/* the fanotify group */
+static u64 found, at_exit, touches_seen;
+
+static struct kind {
+	char name[200];
+	u64 count;
+} kinds[64];
+
+/*
+ * A finding, of @kind; of each kind the first few are shown, and all counted.
+ * @kind is what the findings of one way around the checks have in common.
+ */
+static __attribute__((format(printf, 2, 3))) void finding(const char *kind, const char *format, ...)
+{
+	struct kind *k = kinds;
+	va_list args;
+
+	found++;
+	while (k < kinds + ARRAY_LEN(kinds) - 1 && k->count && strncmp(k->name, kind, sizeof(k->name) - 1))
+		k++;
+	if (!k->count)
+		snprintf(k->name, sizeof(k->name), "%s", kind);
+	if (k->count++ >= SHOWN_MAX)
+		return;
+	va_start(args, format);
+	printf("FOUND ");
+	vprintf(format, args);
+	printf("\n");
+	va_end(args);
+	fflush(stdout);
+}
+
+static void fail(const char *what)
+{
+	printf("Bail out! %s: %s\n", what, strerror(errno));
+	exit(2);
+}
+
+static bool put(const char *path, const char *text)
+{
+	int fd = open(path, O_WRONLY | O_TRUNC);
+	bool good = fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text);
+
+	if (fd >= 0)
+		close(fd);
+	return good;
+}
+
+/* ---- set-up ---------------------------------------------------------------- */
+
+static void make_log(void)
+{
+	int fd = open(LOG_FILE, O_RDWR | O_CREAT | O_TRUNC, 0666);
+
+	if (fd < 0 || fchmod(fd, 0666) || ftruncate(fd, LOG_SIZE))
+		fail(LOG_FILE);
+	record = mmap(NULL, LOG_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (record == MAP_FAILED)
+		fail(LOG_FILE);
+	close(fd);
+}
+
+/* Only faults in the decoy come into the buffer, with the kernel's stack. */
+static void trace_faults(void)
+{
+	char filter[200];
+
+	if (mkdir(TRACE, 0755) && errno != EEXIST)
+		fail(TRACE);
+	snprintf(filter, sizeof(filter), "address >= 0x%lx && address < 0x%lx",
+		 DECOY_BASE, DECOY_BASE + DECOY_SIZE);
+	if (!put(TRACE "/events/exceptions/page_fault_kernel/filter", filter))
+		fail("the filter of exceptions:page_fault_kernel");
+	put(TRACE "/buffer_size_kb", "256");
+	if (!put(TRACE "/options/stacktrace", "1") ||
+	    !put(TRACE "/events/exceptions/page_fault_kernel/enable", "1"))
+		fail("exceptions:page_fault_kernel");
+}
+
+/* Every file that is executed, where programs and dune-run-decoy are. */
+static void watch_executions(void)
+{
+	executions = fanotify_init(FAN_CLASS_NOTIF | FAN_NONBLOCK | FAN_CLOEXEC | FAN_UNLIMITED_QUEUE,
+				   O_RDONLY | O_CLOEXEC);
+	if (executions < 0)
+		fail("fanotify_init");
+	if (fanotify_mark(executions, FAN_MARK_ADD | FAN_MARK_FILESYSTEM, FAN_OPEN_EXEC, AT_FDCWD, "/") ||
+	    fanotify_mark(executions, FAN_MARK_ADD | FAN_MARK_FILESYSTEM, FAN_OPEN_EXEC, AT_FDCWD, runner))
+		fail("fanotify_mark");
+}
+
+/*
+ * A device with everything that an input device may have: its ioctls are among
+ * those with pointers. It is there as long as this process.
+ */
+static void make_input_device(void)
+{
+	struct uinput_setup setup = { .id = { BUS_VIRTUAL, 1, 1, 1 }, .name = "decoy", .ff_effects_max = 4 };
+	static const int bits[][2] = {
+		{ UI_SET_EVBIT, EV_KEY }, { UI_SET_KEYBIT, KEY_A }, { UI_SET_EVBIT, EV_REL },
+		{ UI_SET_RELBIT, REL_X }, { UI_SET_EVBIT, EV_LED }, { UI_SET_LEDBIT, LED_NUML },
+		{ UI_SET_EVBIT, EV_FF }, { UI_SET_FFBIT, FF_PERIODIC }, { UI_SET_FFBIT, FF_CUSTOM },
+		{ UI_SET_FFBIT, FF_RUMBLE }, { UI_SET_EVBIT, EV_MSC }, { UI_SET_MSCBIT, MSC_SCAN },
+	};
+	int fd;
+	size_t i;
+
+	/* later the kernel shall not load any: those programs would run natively */
+	system("modprobe -a uinput evdev tun fuse loop af_packet vsock inet_diag unix_diag netlink_diag 2>/dev/null");
+	put("/proc/sys/kernel/modprobe", "\n");
+	fd = open("/dev/uinput", O_RDWR | O_CLOEXEC);
+	for (i = 0; fd >= 0 && i < ARRAY_LEN(bits); i++)
+		ioctl(fd, bits[i][0], bits[i][1]);
+	if (fd < 0 || ioctl(fd, UI_DEV_SETUP, &setup) || ioctl(fd, UI_DEV_CREATE))
+		printf("# no input device: %s\n", strerror(errno));
+}
+
+/* ---- a program ------------------------------------------------------------- */
+
+/*
+ * What root can do to the machine by way of the kernel's own administration is
+ * no matter of the sandbox, and would end the test.
+ */
+static const int dropped[] = {
+	CAP_SYS_BOOT, CAP_SYS_MODULE, CAP_SYS_TIME, CAP_SYS_RAWIO, CAP_SYS_NICE, CAP_SYSLOG,
+	CAP_SYS_PACCT, CAP_WAKE_ALARM, CAP_MKNOD,
+};
+
+static void become(char **argv, int out)
+{
+	static char *full[64];
+	size_t i;
+
+	mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL);
+	mount("proc", "/proc", "proc", 0, NULL);
+	for (i = 0; i < ARRAY_LEN(dropped); i++)
+		prctl(PR_CAPBSET_DROP, dropped[i]);
+	dup2(out, 1);
+	dup2(out, 2);
+	setsid();
+	full[0] = runner;
+	full[1] = "--";
+	for (i = 0; argv[i] && i < 60; i++)
+		full[2 + i] = argv[i];
+	execv(runner, full);
+	_exit(127);
+}
+
+static void see_executions(void)
+{
+	char events[8192], link[40], path[PATH_MAX];
+	ssize_t n;
+
+	while ((n = read(executions, events, sizeof(events))) > 0) {
+		struct fanotify_event_metadata *e = (void *)events;
+
+		for (; FAN_EVENT_OK(e, n); e = FAN_EVENT_NEXT(e, n)) {
+			ssize_t len;
+
+			if (e->fd < 0)
+				continue;
+			snprintf(link, sizeof(link), "/proc/self/fd/%d", e->fd);
+			len = readlink(link, path, sizeof(path) - 1);
+			path[len > 0 ? len : 0] = 0;
+			close(e->fd);
+			/* a program's loader comes after the program itself */
+			if (strcmp(path, runner) && !strstr(path, "/ld-linux"))
+				finding(path, "seed %lu: process %d executed %s natively", record->seed, e->pid, path);
+		}
+	}
+}
+
+static void see_touches(void)
+{
+	u64 n = __atomic_load_n(&record->touches, __ATOMIC_RELAXED);
+
+	for (; touches_seen < n; touches_seen++) {
+		const struct touch *t = &record->touch[touches_seen];
+		char kind[40];
+
+		if (touches_seen >= TOUCHES_MAX) {
+			found += n - touches_seen;
+			touches_seen = n;
+			break;
+		}
+		snprintf(kind, sizeof(kind), "touch, call %u", t->nr);
+		finding(kind, "seed %lu: %s decoy at +0x%lx (word 0x%lx), seen after call %u(0x%lx, 0x%lx, 0x%lx, 0x%lx, 0x%lx, 0x%lx) = %ld in process %u",
+			t->seed, t->word ? "wrote the" : t->address ? "read the" : "unmapped the",
+			t->address ? t->address - DECOY_BASE : 0, t->word, t->nr, t->args[0], t->args[1],
+			t->args[2], t->args[3], t->args[4], t->args[5], (long)t->result, t->process);
+	}
+}
+
+/* One fault: its line and its stack. What a process does at its end harms only itself. */
+static void judge_fault(const char *line, const char *stack)
+{
+	if (!line[0])
+		return;
+	if (strstr(stack, "mm_release") || strstr(stack, "futex_exit"))
+		at_exit++;
+	else
+		finding(stack, "seed %lu: fault in the decoy:%s stack%s", record->seed, line, stack);
+}
+
+static void see_faults(void)
+{
+	static char line[1000], fault[1000], stack[2000];
+	FILE *f = fopen(TRACE "/trace", "r");
+
+	fault[0] = 0;
+	while (f && fgets(line, sizeof(line), f)) {
+		line[strcspn(line, "\n")] = 0;
+		if (strstr(line, "page_fault_kernel:")) {
+			judge_fault(fault, stack);
+			strcpy(fault, line);
+			stack[0] = 0;
+		} else if (strstr(line, "=> ") && !strstr(line, "exc_page_fault") &&
+			   !strstr(line, "trace_event_raw") && strlen(stack) + strlen(line) < sizeof(stack)) {
+			strcat(stack, strstr(line, "=>") + 2);
+		}
+	}
+	if (f)
+		fclose(f);
+	judge_fault(fault, stack);
+	put(TRACE "/trace", "");
+}
+
+/* What the program says: lines of attack.c's findings are ours. */
+static void see_output(int fd)
+{
+	static char rest[4096];
+	static size_t kept;
+	char *line, *end;
+	ssize_t n;
+
+	while ((n = read(fd, rest + kept, sizeof(rest) - 1 - kept)) > 0) {
+		rest[kept + n] = 0;
+		for (line = rest; (end = strchr(line, '\n')); line = end + 1) {
+			*end = 0;
+			if (!strncmp(line, "FOUND ", 6))
+				finding(strchr(line, ':') ?: line, "%s", line + 6);
+			else if (getenv("VERBOSE"))
+				printf("# %s\n", line);
+		}
+		kept = strlen(line);
+		if (kept > sizeof(rest) / 2)
+			kept = 0;
+		memmove(rest, line, kept);
+	}
+}
+
+static u64 now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec;
+}
+
+static int run(char **argv, u64 limit)
+{
+	u64 until = now() + limit;
+	int out[2], status = 0;
+	struct pollfd wait[2];
+	pid_t pid;
+
+	if (pipe2(out, O_CLOEXEC | O_NONBLOCK))
+		fail("pipe");
+	fflush(stdout);
+	pid = syscall(SYS_clone, CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS | SIGCHLD,
+		      0, 0, 0, 0);
+	if (pid < 0)
+		fail("clone");
+	if (pid == 0) {
+		fcntl(out[1], F_SETFL, 0);
+		become(argv, out[1]);
+	}
+	close(out[1]);
+	wait[0] = (struct pollfd){ .fd = executions, .events = POLLIN };
+	wait[1] = (struct pollfd){ .fd = out[0], .events = POLLIN };
+	while (waitpid(pid, &status, WNOHANG) == 0) {
+		if (now() >= until) {
+			/* with the first process of the name space all end */
+			kill(pid, SIGKILL);
+		}
+		poll(wait, 2, 500);
+		see_executions();
+		see_output(out[0]);
+	}
+	see_output(out[0]);
+	close(out[0]);
+	see_executions();
+	see_touches();
+	see_faults();
+	return status;
+}
+
+/* ---- cases ------------------------------------------------------------------ */
+
+struct state {
+	u64 seed, cases, calls, succeeded, seconds, found, at_exit;
+};
+
+static void load(const char *path, struct state *s)
+{
+	FILE *f = path ? fopen(path, "r") : NULL;
+
+	if (!f)
+		return;
+	if (fscanf(f, "next seed %lu, cases %lu, calls %lu, succeeded %lu, seconds %lu, found %lu, at exit %lu",
+		   &s->seed, &s->cases, &s->calls, &s->succeeded, &s->seconds, &s->found, &s->at_exit) < 1)
+		printf("# %s: not a state\n", path);
+	fclose(f);
+}
+
+static void save(const char *path, const struct state *s)
+{
+	char new[PATH_MAX];
+	FILE *f;
+
+	if (!path)
+		return;
+	snprintf(new, sizeof(new), "%s.new", path);
+	f = fopen(new, "w");
+	if (!f)
+		fail(new);
+	fprintf(f, "next seed %lu, cases %lu, calls %lu, succeeded %lu, seconds %lu, found %lu, at exit %lu\n",
+		s->seed, s->cases, s->calls, s->succeeded, s->seconds, s->found, s->at_exit);
+	fclose(f);
+	rename(new, path);
+}
+
+static int remove_one(const char *path, const struct stat *st, int type, struct FTW *where)
+{
+	return remove(path) && 0;
+}
+
+/* Not by a program: that would be seen as one that runs natively. */
+static void clean_up(void)
+{
+	struct dirent *e;
+	DIR *d = opendir("/tmp");
+	char path[300];
+
+	while (d && (e = readdir(d))) {
+		snprintf(path, sizeof(path), "/tmp/%s", e->d_name);
+		if (!strncmp(e->d_name, "attack-", 7))
+			nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
+	}
+	if (d)
+		closedir(d);
+}
+
+static void attack(const char *path, struct state *s, u64 seconds, u64 cases, u64 calls, char *kind)
+{
+	u64 start = now(), last = cases ? s->seed + cases : ~0UL;
+	char first[24], count[24], most[24];
+	char *argv[] = { attacker, first, count, most, kind, NULL };
+	int again = 0;
+
+	while (s->seed < last && (!seconds || now() - start < seconds)) {
+		u64 batch = 48, was = now(), old_found = found, old_exit = at_exit;
+		u64 old_calls = record->calls, old_good = record->succeeded;
+		int status;
+
+		if (batch > last - s->seed)
+			batch = last - s->seed;
+		snprintf(first, sizeof(first), "%lu", s->seed);
+		snprintf(count, sizeof(count), "%lu", batch);
+		snprintf(most, sizeof(most), "%lu", calls);
+		record->seed = s->seed;
+		status = run(argv, 30 + 8 * batch);
+		/* a case that ends all is passed over, and said */
+		if (status && record->seed + 1 < s->seed + batch) {
+			printf("# seed %lu ended the batch: status 0x%x\n", record->seed, status);
+			batch = record->seed + 1 - s->seed;
+			if (batch == 1 && ++again > 20)
+				finding("start", "the attack does not start");
+		} else {
+			again = 0;
+		}
+		s->seed += batch;
+		s->cases += batch;
+		s->calls += record->calls - old_calls;
+		s->succeeded += record->succeeded - old_good;
+		s->seconds += now() - was;
+		s->found += found - old_found;
+		s->at_exit += at_exit - old_exit;
+		save(path, s);
+		if (again > 20)
+			break;
+		clean_up();
+	}
+}
+
+int main(int argc, char **argv)
+{
+	static const struct option options[] = {
+		{ "state", 1, NULL, 's' }, { "seconds", 1, NULL, 't' }, { "seed", 1, NULL, 'n' },
+		{ "cases", 1, NULL, 'c' }, { "calls", 1, NULL, 'm' }, { "kind", 1, NULL, 'k' },
+		{ "limit", 1, NULL, 'l' }, { NULL, 0, NULL, 0 },
+	};
+	u64 seconds = 0, cases = 0, calls = 160, limit = 600, i, numbers = 0;
+	struct state state = { .seed = 1 };
+	char *path = NULL, *kind = NULL;
+	struct utsname uts;
+	ssize_t n;
+	int o;
+
+	n = readlink("/proc/self/exe", folder, sizeof(folder) - 1);
+	folder[n > 0 ? n : 0] = 0;
+	*(strrchr(folder, '/') ?: folder) = 0;
+	snprintf(runner, sizeof(runner), "%s/dune-run-decoy", folder);
+	snprintf(attacker, sizeof(attacker), "%s/attack", folder);
+	while ((o = getopt_long(argc, argv, "+", options, NULL)) != -1) {
+		switch (o) {
+		case 's':
+			path = optarg;
+			load(path, &state);
+			break;
+		case 't':
+			seconds = strtoul(optarg, NULL, 0);
+			break;
+		case 'n':
+			state.seed = strtoul(optarg, NULL, 0);
+			break;
+		case 'c':
+			cases = strtoul(optarg, NULL, 0);
+			break;
+		case 'm':
+			calls = strtoul(optarg, NULL, 0);
+			break;
+		case 'k':
+			kind = optarg;
+			break;
+		case 'l':
+			limit = strtoul(optarg, NULL, 0);
+			break;
+		default:
+			return 2;
+		}
+	}
+	chmod("/dev/dune", 0666);
+	make_log();
+	make_input_device();
+	trace_faults();
+	watch_executions();
+	uname(&uts);
+	if (optind < argc)
+		run(argv + optind, limit);
+	else
+		attack(path, &state, seconds, cases, calls, kind);
+	for (i = 0; i < CALLS_MAX; i++)
+		numbers += record->by_number[i] != 0;
+	for (i = 0; i < ARRAY_LEN(kinds); i++)
+		if (kinds[i].count > SHOWN_MAX)
+			printf("# %lu times: %s\n", kinds[i].count, kinds[i].name);
+	printf("Linux %s: %lu calls of %lu numbers, %lu succeeded; %lu found, %lu faults at the end of a process\n",
+	       uts.release, record->calls, numbers, record->succeeded, found, at_exit);
+	if (optind >= argc)
+		printf("in all: %lu cases, next seed %lu, %lu calls, %lu succeeded, %lu s, %lu found\n",
+		       state.cases, state.seed, state.calls, state.succeeded, state.seconds, state.found);
+	return found != 0;
+}
