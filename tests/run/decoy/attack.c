@@ -152,12 +152,21 @@ static void *take(size_t size)
 
 static void fill(u64 *to, size_t words)
 {
-	u64 kind = below(4);
+	u64 kind = below(4), start = 1 + below(3);
 	size_t i;
 
 	depth++;
-	for (i = 0; i < words; i++)
-		to[i] = kind == 0 ? in_decoy() : kind == 1 && !one_in(3) ? below(64) : word();
+	for (i = 0; i < words; i++) {
+		/* most structures begin with small numbers, and go on with pointers */
+		if (kind == 0)
+			to[i] = in_decoy();
+		else if (kind == 1 && i < start)
+			to[i] = below(32) | (one_in(2) ? below(256) : 8 * below(16)) << 32;
+		else if (kind == 1)
+			to[i] = one_in(2) ? in_decoy() : below(64);
+		else
+			to[i] = word();
+	}
 	depth--;
 }
 
@@ -525,12 +534,74 @@ static const u32 ioctls[] = {
 #include "ioctls.h"
 };
 
+/*
+ * What a file answers to: every number is tried on one file a few times, then
+ * those again and again that were not simply unknown.
+ */
+struct known {
+	u64 fd;
+	u64 next;
+	u64 used;
+	u64 alive[256];
+};
+
+static u64 choose(struct known *k, u64 count, u64 tries)
+{
+	u64 at;
+
+	if (!k->next) {
+		k->fd = file();
+		k->used = 0;
+	}
+	if (k->next < count * tries)
+		return k->next++ / tries;
+	if (k->used && !one_in(50))
+		return k->alive[below(k->used)];
+	at = below(count);
+	if (one_in(8))
+		k->next = 0;
+	return at;
+}
+
+static void learn(struct known *k, u64 what, long ret)
+{
+	u64 i;
+
+	if (ret < 0 && (errno == ENOTTY || errno == EINVAL || errno == ENOPROTOOPT || errno == EBADF ||
+			errno == EOPNOTSUPP || errno == ENOTSOCK || errno == ENOSYS))
+		return;
+	for (i = 0; i < k->used; i++)
+		if (k->alive[i] == what)
+			return;
+	if (k->used < ARRAY_LEN(k->alive))
+		k->alive[k->used++] = what;
+}
+
+static long one_ioctl(u64 fd, u32 cmd)
+{
+	u64 n = cmd >> 16 & 0x3fff;
+
+	if (n > 8 && n <= 1024 && !one_in(4)) {
+		u64 *to = take(n + 8);
+
+		fill(to, n / 8);
+		return call(SYS_ioctl, fd, cmd, (u64)to, 0, 0, 0);
+	}
+	return call(SYS_ioctl, fd, cmd, one_in(4) ? value() : pointer(), 0, 0, 0);
+}
+
 static void do_ioctl(void)
 {
+	static struct known known;
 	u32 cmd = PICK(ioctls);
-	u64 n;
 
-	switch (below(8)) {
+	if (!one_in(8)) {
+		u64 i = choose(&known, ARRAY_LEN(ioctls), 1);
+
+		learn(&known, i, one_ioctl(known.fd, ioctls[i]));
+		return;
+	}
+	switch (below(4)) {
 	case 0:	/* from before sizes were part of the number */
 		cmd = below(0x10000);
 		break;
@@ -541,36 +612,36 @@ static void do_ioctl(void)
 		cmd = (cmd & 0xffff) | (u32)below(0x10000) << 16;
 		break;
 	}
-	n = cmd >> 16 & 0x3fff;
-	if (n > 8 && n <= 1024 && one_in(2)) {
-		u64 *to = take(n + 8);
+	one_ioctl(one_in(2) ? known.fd : file(), cmd);
+}
 
-		fill(to, n / 8);
-		call(SYS_ioctl, file(), cmd, (u64)to, 0, 0, 0);
-	} else {
-		call(SYS_ioctl, file(), cmd, one_in(4) ? value() : pointer(), 0, 0, 0);
-	}
+static long one_option(u64 fd, u64 level, u64 option)
+{
+	static const u32 sizes[] = { 1, 4, 8, 12, 16, 20, 24, 28, 32, 36, 40, 64, 128, 136, 256, 4096 };
+	u64 size = PICK(sizes);
+	u64 *to = take(size + 16);
+	u32 *len = take(8);
+
+	fill(to, size / 8 + 1);
+	*len = size;
+	if (one_in(2))
+		return call(SYS_getsockopt, fd, level, option, one_in(4) ? pointer() : (u64)to,
+			    one_in(4) ? pointer() : (u64)len, 0);
+	return call(SYS_setsockopt, fd, level, option, one_in(4) ? pointer() : (u64)to, size, 0);
 }
 
 static void do_option(void)
 {
 	static const u32 levels[] = { 0, 1, 6, 17, 41, 58, 132, 136, 255, 263, 270, 281, 282, 286, 40 };
-	static const u32 sizes[] = { 1, 4, 8, 12, 16, 20, 24, 28, 32, 36, 40, 64, 128, 136, 256, 4096 };
-	u64 level = one_in(12) ? below(300) : PICK(levels);
-	u64 option = one_in(12) ? number() : below(130);
-	u64 size = PICK(sizes);
-	u64 *to = take(size + 16);
+	static struct known known;
+	u64 i;
 
-	fill(to, size / 8 + 1);
-	if (one_in(2)) {
-		u32 *len = take(8);
-
-		*len = size;
-		call(SYS_getsockopt, file(), level, option, one_in(4) ? pointer() : (u64)to,
-		     one_in(4) ? pointer() : (u64)len, 0);
-	} else {
-		call(SYS_setsockopt, file(), level, option, one_in(4) ? pointer() : (u64)to, size, 0);
+	if (one_in(8)) {
+		one_option(file(), below(300), number());
+		return;
 	}
+	i = choose(&known, ARRAY_LEN(levels) * 130, 1);
+	learn(&known, i, one_option(known.fd, levels[i / 130], i % 130));
 }
 
 /* Calls with many meanings: which argument chooses, and from what range. */
@@ -1029,19 +1100,21 @@ static const struct {
 	const char *name;
 	void (*step)(void);
 	u32 cost;
+	bool focused;
 } kinds[] = {
-	{ "any", do_any, 1 },
-	{ "mixed", do_mixed, 1 },
-	{ "ioctl", do_ioctl, 1 },
-	{ "command", do_command, 1 },
-	{ "option", do_option, 1 },
-	{ "message", do_message, 1 },
-	{ "numa", do_numa, 2 },
-	{ "race", do_race, 40 },
-	{ "clone", do_clone, 20 },
-	{ "exec", do_exec, 60 },
-	{ "end", do_end, 40 },
-	{ "fanotify", do_fanotify, 10 },
+	{ "any", do_any, 1, false },
+	{ "mixed", do_mixed, 1, false },
+	{ "ioctl", do_ioctl, 1, true },
+	{ "ioctl", do_ioctl, 1, true },
+	{ "command", do_command, 1, false },
+	{ "option", do_option, 1, true },
+	{ "message", do_message, 1, false },
+	{ "numa", do_numa, 2, false },
+	{ "race", do_race, 40, false },
+	{ "clone", do_clone, 20, false },
+	{ "exec", do_exec, 60, false },
+	{ "end", do_end, 40, false },
+	{ "fanotify", do_fanotify, 10, false },
 };
 
 static void keep_two(int ret, const int *fd)
@@ -1057,7 +1130,7 @@ static void open_files(void)
 	static const char * const paths[] = {
 		"/dev/null", "/dev/zero", "/dev/full", "/dev/urandom", "/dev/ptmx", "/dev/net/tun",
 		"/dev/fuse", "/dev/loop-control", "/dev/rfkill", "/dev/tty0", "/dev/tty1", "/dev/vcs",
-		"/dev/input/event0", "/dev/input/event1", "/dev/input/event2", "/dev/input/event3",
+		"/dev/input/event0", "/dev/input/event1", "/dev/input/event1", "/dev/input/event2",
 		"/dev/input/mice", "/dev/uinput", "/dev/rtc0", "/dev/hwrng",
 		"/proc/self/maps", "/proc/self/pagemap", "/proc/self/ns/net", "/proc/self/ns/user",
 		"/proc/self/ns/mnt", "/proc/self/comm", "/proc/self/clear_refs", "/proc/self/oom_score_adj",
@@ -1122,6 +1195,12 @@ static void one_case(u64 seed, u64 calls, u64 kind)
 	signal(SIGXFSZ, SIG_IGN);
 	signal(SIGPIPE, SIG_IGN);
 	open_files();
+	if (kinds[kind].focused) {
+		/* the sockets come early, the devices late */
+		files[0] = files[one_in(3) ? below(files_used) : kinds[kind].step == do_option ?
+				 8 + below(12) : files_used - 1 - below(10)];
+		files_used = 1;
+	}
 	if (one_in(4)) {
 		setgid(65534);
 		setuid(65534);
@@ -1219,7 +1298,7 @@ int main(int argc, char **argv)
 		}
 		seed_state = seed;
 		/* some are killed at any moment */
-		end_all(pid, seed / ARRAY_LEN(kinds) % 4 == 3 ? below(200) : CASE_LIMIT);
+		end_all(pid, seed / ARRAY_LEN(kinds) % 4 == 3 ? below(2000) : CASE_LIMIT);
 	}
 	return 0;
 }

@@ -66,13 +66,20 @@ static struct kind {
 static __attribute__((format(printf, 2, 3))) void finding(const char *kind, const char *format, ...)
 {
 	struct kind *k = kinds;
+	char name[sizeof(k->name)];
 	va_list args;
+	size_t n = 0;
 
 	found++;
-	while (k < kinds + ARRAY_LEN(kinds) - 1 && k->count && strncmp(k->name, kind, sizeof(k->name) - 1))
+	/* numbers of processes and descriptors make no difference */
+	for (; *kind && n < sizeof(name) - 1; kind++)
+		if (*kind < '0' || *kind > '9')
+			name[n++] = *kind;
+	name[n] = 0;
+	while (k < kinds + ARRAY_LEN(kinds) - 1 && k->count && strcmp(k->name, name))
 		k++;
 	if (!k->count)
-		snprintf(k->name, sizeof(k->name), "%s", kind);
+		strcpy(k->name, name);
 	if (k->count++ >= SHOWN_MAX)
 		return;
 	va_start(args, format);
@@ -223,23 +230,37 @@ static void see_executions(void)
 	}
 }
 
+#define PASS(nr, name, ...)		[nr] = #name,
+#define OWN(nr, name, ...)		[nr] = #name,
+#define CALL(nr, name, fn, ...)		[nr] = #name,
+#define DENY(nr, name, err)		[nr] = #name,
+
+static const char * const names[] = {
+#include "syscalls.def"
+};
+
+static const char *name_of(u32 nr)
+{
+	return nr < ARRAY_LEN(names) && names[nr] ? names[nr] : "a number not in the table";
+}
+
 static void see_touches(void)
 {
 	u64 n = __atomic_load_n(&record->touches, __ATOMIC_RELAXED);
 
 	for (; touches_seen < n; touches_seen++) {
 		const struct touch *t = &record->touch[touches_seen];
-		char kind[40];
+		char kind[80];
 
 		if (touches_seen >= TOUCHES_MAX) {
 			found += n - touches_seen;
 			touches_seen = n;
 			break;
 		}
-		snprintf(kind, sizeof(kind), "touch, call %u", t->nr);
-		finding(kind, "seed %lu: %s decoy at +0x%lx (word 0x%lx), seen after call %u(0x%lx, 0x%lx, 0x%lx, 0x%lx, 0x%lx, 0x%lx) = %ld in process %u",
+		snprintf(kind, sizeof(kind), "touch seen after %s", name_of(t->nr));
+		finding(kind, "seed %lu: %s decoy at +0x%lx (word 0x%lx), seen after %s(0x%lx, 0x%lx, 0x%lx, 0x%lx, 0x%lx, 0x%lx) = %ld in process %u",
 			t->seed, t->word ? "wrote the" : t->address ? "read the" : "unmapped the",
-			t->address ? t->address - DECOY_BASE : 0, t->word, t->nr, t->args[0], t->args[1],
+			t->address ? t->address - DECOY_BASE : 0, t->word, name_of(t->nr), t->args[0], t->args[1],
 			t->args[2], t->args[3], t->args[4], t->args[5], (long)t->result, t->process);
 	}
 }
@@ -453,7 +474,7 @@ int main(int argc, char **argv)
 		{ "cases", 1, NULL, 'c' }, { "calls", 1, NULL, 'm' }, { "kind", 1, NULL, 'k' },
 		{ "limit", 1, NULL, 'l' }, { NULL, 0, NULL, 0 },
 	};
-	u64 seconds = 0, cases = 0, calls = 160, limit = 600, i, numbers = 0;
+	u64 seconds = 0, cases = 0, calls = 2400, limit = 600, i, numbers = 0;
 	struct state state = { .seed = 1 };
 	char *path = NULL, *kind = NULL;
 	struct utsname uts;
