@@ -8,6 +8,8 @@
 #                   where it was interrupted. PARTS="NAME NAME": some of it
 #   make list-parts the names of these parts, and which have passed
 #   make fuzz       the module's fuzzer, HOURS=1, resumed; build/fuzz keeps what it finds
+#   make test-all   the same on every kernel, booted in every way (5 hours)
+#   make decoy      the sandbox's checks, attacked for HOURS=1, where it stopped; build/decoy has what was found
 #   make demo       real programs, natively and under dunectl run
 #   make bench      the table of docs/benchmarks.md
 #   make test-vmx   the tests in the slow Intel machine (20 minutes); ONLY=TEXT,TEXT: some
@@ -131,6 +133,11 @@ HOURS ?= 1
 .PHONY: fuzz
 fuzz: all
 	@$(suite) fuzz $(KERNELS) --hours $(HOURS)
+
+HOURS ?= 1
+.PHONY: decoy
+decoy: all
+	@tests/run/decoy/long.bash $(O) $(HOURS) $(KERNELS)
 
 KERNEL ?= 6.1
 MACHINE ?= svm

@@ -9,7 +9,7 @@
  * - what attack.c says (descriptors in reach, mappings in the granule).
  *
  *	watch [--state FILE] [--seconds N] [--seed N] [--cases N] [--calls N]
- *	      [--kind NAME] [--limit SECONDS] [-- PROGRAM ARGS...]
+ *	      [--kind NAME] [--limit SECONDS] [--runner NAME] [-- PROGRAM ARGS...]
  *
  * Without PROGRAM: cases of attack.c, from where FILE says it got to, until the
  * time is over or N cases were run. Status 1: something was found.
@@ -472,11 +472,11 @@ int main(int argc, char **argv)
 	static const struct option options[] = {
 		{ "state", 1, NULL, 's' }, { "seconds", 1, NULL, 't' }, { "seed", 1, NULL, 'n' },
 		{ "cases", 1, NULL, 'c' }, { "calls", 1, NULL, 'm' }, { "kind", 1, NULL, 'k' },
-		{ "limit", 1, NULL, 'l' }, { NULL, 0, NULL, 0 },
+		{ "limit", 1, NULL, 'l' }, { "runner", 1, NULL, 'r' }, { NULL, 0, NULL, 0 },
 	};
 	u64 seconds = 0, cases = 0, calls = 2400, limit = 600, i, numbers = 0;
 	struct state state = { .seed = 1 };
-	char *path = NULL, *kind = NULL;
+	char *path = NULL, *kind = NULL, *name = "dune-run-decoy";
 	struct utsname uts;
 	ssize_t n;
 	int o;
@@ -484,7 +484,6 @@ int main(int argc, char **argv)
 	n = readlink("/proc/self/exe", folder, sizeof(folder) - 1);
 	folder[n > 0 ? n : 0] = 0;
 	*(strrchr(folder, '/') ?: folder) = 0;
-	snprintf(runner, sizeof(runner), "%s/dune-run-decoy", folder);
 	snprintf(attacker, sizeof(attacker), "%s/attack", folder);
 	while ((o = getopt_long(argc, argv, "+", options, NULL)) != -1) {
 		switch (o) {
@@ -507,6 +506,9 @@ int main(int argc, char **argv)
 		case 'k':
 			kind = optarg;
 			break;
+		case 'r':
+			name = optarg;
+			break;
 		case 'l':
 			limit = strtoul(optarg, NULL, 0);
 			break;
@@ -514,6 +516,7 @@ int main(int argc, char **argv)
 			return 2;
 		}
 	}
+	snprintf(runner, sizeof(runner), "%s/%s", folder, name);
 	chmod("/dev/dune", 0666);
 	make_log();
 	make_input_device();

@@ -1,0 +1,27 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT OR Apache-2.0
+# The decoy (decoy/decoy.h), for a minute: make decoy runs it for hours. First a
+# runtime with two checks fewer, where the oracle must find something.
+
+. "$(dirname "$0")/lib.bash"
+
+watch() {
+	"$here/decoy/watch" "$@" >"$top/out" 2>&1
+	local status=$?
+	grep -E '^(Linux|FOUND|Bail|#)' "$top/out" | cut -c 1-600 | sed 's/^\([^#]\)/# \1/'
+	return $status
+}
+
+watch --runner dune-run-control --kind message --cases 4 --calls 300
+grep -q '^FOUND .*the decoy at' "$top/out"
+ok $? "vectors that nobody checks: the kernel touches the decoy, and that is seen"
+grep -q '^FOUND .*fault in the decoy' "$top/out"
+ok $? "and so is the kernel's fault"
+grep -q '^FOUND .*a descriptor in reach' "$top/out"
+ok $? "descriptors that nobody hides are found"
+
+watch --seed "${DECOY_SEED:-1}" --cases 52 --calls 800
+ok $? "52 cases: the kernel touches nothing of the runtime, no descriptor leads to it, nothing runs natively"
+calls=$(sed -n 's/^Linux .*: \([0-9]*\) calls.*/\1/p' "$top/out")
+ok $((${calls:-0} < 20000)) "that were 20,000 calls at the least"
+finish
