@@ -20,8 +20,8 @@ ok $? "and so is the kernel's fault"
 grep -q '^FOUND .*a descriptor in reach' "$top/out"
 ok $? "descriptors that nobody hides are found"
 
-watch --seed "${DECOY_SEED:-1}" --cases 52 --calls 800
-ok $? "52 cases: the kernel touches nothing of the runtime, no descriptor leads to it, nothing runs natively"
+watch --seed "${DECOY_SEED:-1}" --cases 60 --calls 800
+ok $? "60 cases: the kernel touches nothing of the runtime, no descriptor leads to it, nothing runs natively"
 calls=$(sed -n 's/^Linux .*: \([0-9]*\) calls.*/\1/p' "$top/out")
 ok $((${calls:-0} < 20000)) "that were 20,000 calls at the least"
 finish
