@@ -397,15 +397,15 @@ static long spawn(u64 flags, void (*fn)(void *), void *arg)
 {
 	char *stack = mmap(NULL, 65536, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	u64 *top = (u64 *)(stack + 65536) - 4;
-	register u64 tid __asm__("r10") = 0;
-	register u64 tls __asm__("r8") = 0;
 	long ret = SYS_clone;
 
 	if (stack == MAP_FAILED)
 		return -ENOMEM;
 	top[0] = (u64)fn;
 	top[1] = (u64)arg;
-	__asm__ volatile("syscall\n"
+	__asm__ volatile("xor %%r10d, %%r10d\n"
+			 "xor %%r8d, %%r8d\n"
+			 "syscall\n"
 			 "test %%rax, %%rax\n"
 			 "jnz 1f\n"
 			 "xor %%ebp, %%ebp\n"
@@ -419,8 +419,8 @@ static long spawn(u64 flags, void (*fn)(void *), void *arg)
 			 "hlt\n"
 			 "1:"
 			 : "+a" (ret)
-			 : "D" (flags), "S" (top), "d" (0UL), "r" (tid), "r" (tls)
-			 : "rcx", "r11", "memory");
+			 : "D" (flags), "S" (top), "d" (0UL)
+			 : "rcx", "r8", "r10", "r11", "memory");
 	return ret;
 }
 
@@ -1085,7 +1085,8 @@ static void do_image(void)
 		p->p_memsz = p->p_filesz + (one_in(2) ? 0 : one_in(2) ? below(1UL << 20) : PICK(spans));
 		p->p_vaddr = base;
 		if (!i) {
-			p->p_filesz = p->p_memsz = sizeof(page);
+			p->p_filesz = sizeof(page);
+			p->p_memsz = sizeof(page);
 			continue;
 		}
 		switch (below(4)) {
@@ -1253,6 +1254,7 @@ static void open_files(void)
 		"/proc/sys/kernel/hostname", "/proc/net/tcp", "/dev/autofs", "/dev/btrfs-control",
 		"/dev/snapshot", "/dev/userfaultfd", "/dev/vhost-vsock",
 	};
+	static const int types[] = { SOCK_STREAM, SOCK_DGRAM, SOCK_RAW, SOCK_SEQPACKET };
 	static const int families[] = { AF_UNIX, AF_INET, AF_INET6, AF_NETLINK, AF_PACKET, 40 };
 	sigset_t none;
 	size_t i;
@@ -1264,7 +1266,7 @@ static void open_files(void)
 	keep_two(socketpair(AF_UNIX, SOCK_STREAM, 0, fd), fd);
 	keep_two(socketpair(AF_UNIX, SOCK_DGRAM, 0, fd), fd);
 	for (i = 0; i < 12; i++)
-		keep(socket(PICK(families), (int[]){ 1, 2, 3, 5 }[below(4)] | (one_in(2) ? SOCK_NONBLOCK : 0),
+		keep(socket(PICK(families), PICK(types) | (one_in(2) ? SOCK_NONBLOCK : 0),
 			    one_in(2) ? 0 : below(24)));
 	keep(epoll_create1(0));
 	keep(eventfd(1, 0));

@@ -230,18 +230,26 @@ static void see_executions(void)
 	}
 }
 
-#define PASS(nr, name, ...)		[nr] = #name,
-#define OWN(nr, name, ...)		[nr] = #name,
-#define CALL(nr, name, fn, ...)		[nr] = #name,
-#define DENY(nr, name, err)		[nr] = #name,
+#define PASS(nr, name, ...)		{ nr, #name },
+#define OWN(nr, name, ...)		{ nr, #name },
+#define CALL(nr, name, fn, ...)		{ nr, #name },
+#define DENY(nr, name, err)		{ nr, #name },
 
-static const char * const names[] = {
+static const struct {
+	u32 nr;
+	const char *name;
+} names[] = {
 #include "syscalls.def"
 };
 
 static const char *name_of(u32 nr)
 {
-	return nr < ARRAY_LEN(names) && names[nr] ? names[nr] : "a number not in the table";
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(names); i++)
+		if (names[i].nr == nr)
+			return names[i].name;
+	return "a number not in the table";
 }
 
 static void see_touches(void)
@@ -258,7 +266,7 @@ static void see_touches(void)
 			break;
 		}
 		snprintf(kind, sizeof(kind), "touch seen after %s", name_of(t->nr));
-		finding(kind, "seed %lu: %s decoy at +0x%lx (word 0x%lx), seen after %s(0x%lx, 0x%lx, 0x%lx, 0x%lx, 0x%lx, 0x%lx) = %ld in process %u",
+		finding(kind, "seed %lu: %s decoy at +0x%lx (word 0x%lx), %s(%lx, %lx, %lx, %lx, %lx, %lx) = %ld by %u",
 			t->seed, t->word ? "wrote the" : t->address ? "read the" : "unmapped the",
 			t->address ? t->address - DECOY_BASE : 0, t->word, name_of(t->nr), t->args[0], t->args[1],
 			t->args[2], t->args[3], t->args[4], t->args[5], (long)t->result, t->process);
@@ -312,7 +320,7 @@ static void see_output(int fd)
 		for (line = rest; (end = strchr(line, '\n')); line = end + 1) {
 			*end = 0;
 			if (!strncmp(line, "FOUND ", 6))
-				finding(strchr(line, ':') ?: line, "%s", line + 6);
+				finding(line, "%s", line + 6);
 			else if (getenv("VERBOSE"))
 				printf("# %s\n", line);
 		}
@@ -427,11 +435,13 @@ static void clean_up(void)
 
 static void attack(const char *path, struct state *s, u64 seconds, u64 cases, u64 calls, char *kind)
 {
-	u64 start = now(), last = cases ? s->seed + cases : ~0UL;
+	u64 start = now(), last = UINT64_MAX;
 	char first[24], count[24], most[24];
 	char *argv[] = { attacker, first, count, most, kind, NULL };
 	int again = 0;
 
+	if (cases)
+		last = s->seed + cases;
 	while (s->seed < last && (!seconds || now() - start < seconds)) {
 		u64 batch = 48, was = now(), old_found = found, old_exit = at_exit;
 		u64 old_calls = record->calls, old_good = record->succeeded;
@@ -483,7 +493,7 @@ int main(int argc, char **argv)
 
 	n = readlink("/proc/self/exe", folder, sizeof(folder) - 1);
 	folder[n > 0 ? n : 0] = 0;
-	*(strrchr(folder, '/') ?: folder) = 0;
+	*strrchr(folder, '/') = 0;
 	snprintf(attacker, sizeof(attacker), "%s/attack", folder);
 	while ((o = getopt_long(argc, argv, "+", options, NULL)) != -1) {
 		switch (o) {
