@@ -60,6 +60,7 @@ while IFS=', ' read -r kind name a b c d e f; do
 		[ "$kind" = V ] || continue
 		case "$type|$argument" in
 		*\**) ;;
+		int* | "unsigned int"* | size_t*) continue ;;
 		*\|*addr* | *\|*ptr | *\|arg | *\|arg[2-5] | *\|brk | *\|*buf) ;;
 		*) continue ;;
 		esac
