@@ -8,7 +8,7 @@
 watch() {
 	"$here/decoy/watch" "$@" >"$top/out" 2>&1
 	local status=$?
-	grep -E '^(Linux|FOUND|Bail|#)' "$top/out" | cut -c 1-600 | sed 's/^\([^#]\)/# \1/'
+	grep -E '^(Linux|FOUND|Bail|#)' "$top/out" | cut -c 1-600 | head -30 | sed 's/^\([^#]\)/# \1/'
 	return $status
 }
 
