@@ -433,7 +433,7 @@ static void nap(u64 microseconds)
 
 /* ---- the table ---------------------------------------------------------- */
 
-enum kind { V, P, B, F, N, R };
+enum kind { V, P, B, F, N, R, A6, A8, A12 };
 
 struct entry {
 	int nr;
