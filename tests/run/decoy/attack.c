@@ -152,7 +152,7 @@ static void *take(size_t size)
 
 static void fill(u64 *to, size_t words)
 {
-	u64 kind = below(4), start = 1 + below(3);
+	u64 kind = below(6), start = one_in(2) ? 1 : 1 + below(3);
 	size_t i;
 
 	depth++;
@@ -160,10 +160,10 @@ static void fill(u64 *to, size_t words)
 		/* most structures begin with small numbers, and go on with pointers */
 		if (kind == 0)
 			to[i] = in_decoy();
-		else if (kind == 1 && i < start)
+		else if (kind < 4 && i < start)
 			to[i] = below(32) | (one_in(2) ? below(256) : 8 * below(16)) << 32;
-		else if (kind == 1)
-			to[i] = one_in(2) ? in_decoy() : below(64);
+		else if (kind < 4)
+			to[i] = one_in(4) ? below(64) : in_decoy();
 		else
 			to[i] = word();
 	}
