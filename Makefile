@@ -8,7 +8,6 @@
 #                   where it was interrupted. PARTS="NAME NAME": some of it
 #   make list-parts the names of these parts, and which have passed
 #   make fuzz       the module's fuzzer, HOURS=1, resumed; build/fuzz keeps what it finds
-#   make test-all   the same on every kernel, booted in every way (5 hours)
 #   make decoy      the sandbox's checks, attacked for HOURS=1, where it stopped; build/decoy has what was found
 #   make demo       real programs, natively and under dunectl run
 #   make bench      the table of docs/benchmarks.md
@@ -134,7 +133,6 @@ HOURS ?= 1
 fuzz: all
 	@$(suite) fuzz $(KERNELS) --hours $(HOURS)
 
-HOURS ?= 1
 .PHONY: decoy
 decoy: all
 	@tests/run/decoy/long.bash $(O) $(HOURS) $(KERNELS)

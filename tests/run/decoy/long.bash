@@ -23,6 +23,10 @@ in_machine() {
 	{ date -u +"%F %T $*"; printf '%s\n' "$out"; } >>"$keep/$kernel.log"
 	grep '^FOUND' <<<"$out" | sed "s/^/$kernel: /" | tee -a "$keep/found"
 	grep -E '^(Linux|in all)|dunectl: |Bail' <<<"$out" | head -5
+	if grep -qE 'does not start|^Bail|^dunectl: ' <<<"$out"; then
+		echo "it cannot be run: see $keep/$kernel.log"
+		exit 1
+	fi
 }
 
 # Other people's programs, some minutes each: trinity knows the kinds of
