@@ -563,10 +563,13 @@ static u64 choose(struct known *k, u64 count, u64 tries)
 	return at;
 }
 
-static void learn(struct known *k, u64 what, long ret)
+/* @pointer: what was passed. One that is refused whatever the number is tells nothing. */
+static void learn(struct known *k, u64 what, u64 pointer, long ret)
 {
 	u64 i;
 
+	if (ret < 0 && errno == EFAULT && pointer - (u64)pool >= POOL_SIZE)
+		return;
 	if (ret < 0 && (errno == ENOTTY || errno == EINVAL || errno == ENOPROTOOPT || errno == EBADF ||
 			errno == EOPNOTSUPP || errno == ENOTSOCK || errno == ENOSYS))
 		return;
@@ -577,7 +580,7 @@ static void learn(struct known *k, u64 what, long ret)
 		k->alive[k->used++] = what;
 }
 
-static long one_ioctl(u64 fd, u32 cmd)
+static u64 ioctl_argument(u32 cmd)
 {
 	u64 n = cmd >> 16 & 0x3fff;
 
@@ -585,20 +588,24 @@ static long one_ioctl(u64 fd, u32 cmd)
 		u64 *to = take(n + 8);
 
 		fill(to, n / 8);
-		return call(SYS_ioctl, fd, cmd, (u64)to, 0, 0, 0);
+		return (u64)to;
 	}
-	return call(SYS_ioctl, fd, cmd, one_in(4) ? value() : pointer(), 0, 0, 0);
+	return one_in(4) ? value() : pointer();
 }
 
 static void do_ioctl(void)
 {
 	static struct known known;
 	u32 cmd = PICK(ioctls);
+	u64 argument;
+	long ret;
 
 	if (!one_in(8)) {
 		u64 i = choose(&known, ARRAY_LEN(ioctls), 1);
 
-		learn(&known, i, one_ioctl(known.fd, ioctls[i]));
+		argument = ioctl_argument(ioctls[i]);
+		ret = call(SYS_ioctl, known.fd, ioctls[i], argument, 0, 0, 0);
+		learn(&known, i, argument, ret);
 		return;
 	}
 	switch (below(4)) {
@@ -612,10 +619,10 @@ static void do_ioctl(void)
 		cmd = (cmd & 0xffff) | (u32)below(0x10000) << 16;
 		break;
 	}
-	one_ioctl(one_in(2) ? known.fd : file(), cmd);
+	call(SYS_ioctl, one_in(2) ? known.fd : file(), cmd, ioctl_argument(cmd), 0, 0, 0);
 }
 
-static long one_option(u64 fd, u64 level, u64 option)
+static long one_option(u64 fd, u64 level, u64 option, u64 *argument)
 {
 	static const u32 sizes[] = { 1, 4, 8, 12, 16, 20, 24, 28, 32, 36, 40, 64, 128, 136, 256, 4096 };
 	u64 size = PICK(sizes);
@@ -624,24 +631,26 @@ static long one_option(u64 fd, u64 level, u64 option)
 
 	fill(to, size / 8 + 1);
 	*len = size;
+	*argument = one_in(4) ? pointer() : (u64)to;
 	if (one_in(2))
-		return call(SYS_getsockopt, fd, level, option, one_in(4) ? pointer() : (u64)to,
-			    one_in(4) ? pointer() : (u64)len, 0);
-	return call(SYS_setsockopt, fd, level, option, one_in(4) ? pointer() : (u64)to, size, 0);
+		return call(SYS_getsockopt, fd, level, option, *argument, one_in(8) ? pointer() : (u64)len, 0);
+	return call(SYS_setsockopt, fd, level, option, *argument, size, 0);
 }
 
 static void do_option(void)
 {
 	static const u32 levels[] = { 0, 1, 6, 17, 41, 58, 132, 136, 255, 263, 270, 281, 282, 286, 40 };
 	static struct known known;
-	u64 i;
+	u64 i, argument;
+	long ret;
 
 	if (one_in(8)) {
-		one_option(file(), below(300), number());
+		one_option(file(), below(300), number(), &argument);
 		return;
 	}
 	i = choose(&known, ARRAY_LEN(levels) * 130, 1);
-	learn(&known, i, one_option(known.fd, levels[i / 130], i % 130));
+	ret = one_option(known.fd, levels[i / 130], i % 130, &argument);
+	learn(&known, i, argument, ret);
 }
 
 /* Calls with many meanings: which argument chooses, and from what range. */
