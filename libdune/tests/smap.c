@@ -202,7 +202,7 @@ static int has(int bit)
 
 int main(void)
 {
-	struct dune_config config = { .size = sizeof(config), .flags = DUNE_ENTER_SMAP };
+	struct dune_config config = { .size = sizeof(config), .flags = DUNE_ENTER_SMAP | DUNE_ENTER_RING3_SIGNALS };
 	int smep = has(7), smap = has(20), err;
 
 	is(dune_enter(&config), -EINVAL, "DUNE_ENTER_SMAP without a supervisor range: EINVAL");
