@@ -10,6 +10,7 @@
 #include <linux/mm.h>
 #include <linux/nospec.h>
 #include <linux/preempt.h>
+#include <linux/rcupdate.h>
 #include <linux/sched/task.h>
 #include <linux/slab.h>
 #include <linux/uaccess.h>
@@ -194,6 +195,13 @@ static __always_inline void vcpu_enter(struct dune_vcpu *vcpu)
 	interrupted = static_call(vendor_enter)(vcpu, flush);
 	forget_predictions_before_user_mode();
 	if (interrupted) {
+		/*
+		 * For RCU the thread has been in the kernel, so the tick would
+		 * report nothing for it. A guest is to RCU what user mode is;
+		 * KVM says so at each entry (rcu_virt_note_context_switch(),
+		 * whose argument is not the same in all kernels).
+		 */
+		rcu_note_context_switch(false);
 		local_irq_enable();
 		/* STI takes effect behind the instruction that follows it. */
 		asm volatile("nop");
