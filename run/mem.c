@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
  * Calls that change mappings. The program may do with its address space what
- * it likes, except in the granule: a request that names it is refused, and a
- * mapping that the kernel by itself puts there (only when all below the stack
- * is full, or on a hint) is undone.
+ * it likes, except in the granule: a request that names it is refused (munmap
+ * leaves it out), and a mapping that the kernel by itself puts there (only when
+ * all below the stack is full, or on a hint) is undone.
  */
 #include "calls.h"
 
@@ -42,13 +42,30 @@ void call_mmap(struct dune_tf *tf)
 	dune_syscall_result(tf, ret);
 }
 
+/*
+ * For the program nothing is mapped in the granule, and unmapping nothing
+ * succeeds: what lies below and above it goes. The part above comes first, as
+ * the kernel refuses that for a range that ends too high.
+ */
 void call_munmap(struct dune_tf *tf)
 {
-	if (unlikely(meets_granule(ARG0(tf), ARG1(tf)))) {
+	u64 addr = ARG0(tf), len = ARG1(tf), end;
+	long ret = 0;
+
+	if (likely(!meets_granule(addr, len))) {
+		dune_syscall_result(tf, forward(tf));
+		return;
+	}
+	if (!len || (addr & (PAGE_BYTES - 1)) || __builtin_add_overflow(addr, len, &end)) {
 		refuse(tf, EINVAL);
 		return;
 	}
-	dune_syscall_result(tf, forward(tf));
+	if (end > GRANULE_BASE + GRANULE_SIZE)
+		ret = SYS2(__NR_munmap, GRANULE_BASE + GRANULE_SIZE,
+			   end - (GRANULE_BASE + GRANULE_SIZE));
+	if (!ret && addr < GRANULE_BASE)
+		ret = SYS2(__NR_munmap, addr, GRANULE_BASE - addr);
+	dune_syscall_result(tf, ret);
 }
 
 /*

@@ -1,11 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# Page faults that a program expects (faults.c), and a vDSO that cannot be
-# written to (wx.c).
+# Page faults that a program expects or brings upon itself (faults.c), and a
+# vDSO that cannot be written to (wx.c).
 
 . "$(dirname "$0")/lib.bash"
 
 same "the same fault 3000 times, with progress; faults with their signal pending" "$bin/faults"
+same "children that unmap their code, their stack, everything" "$bin/faults" unmap
 
 if "$bin/wx" mdwe /bin/true; then
 	same "time and CPU after PR_SET_MDWE and execve" "$bin/wx" mdwe "$bin/faults" vdso

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
  * Page faults that a program expects: the same one again and again, with a
- * handler that makes progress; and faults while their signal is blocked.
+ * handler that makes progress; faults while their signal is blocked; and what
+ * becomes of a program that unmaps itself.
  * Prints what happened; natively and in the sandbox it must be the same.
  */
 #define _GNU_SOURCE
@@ -15,6 +16,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <sched.h>
 #include <unistd.h>
@@ -136,6 +138,51 @@ static void pending(int sig)
 	printf("%d with its default action: lived\n", sig);
 }
 
+/* What its function's return, or the next use of the stack, falls into. */
+__attribute__((noinline, aligned(4096))) static void unmap_code(void)
+{
+	syscall(SYS_munmap, (long)unmap_code & -4096L, 4096);
+}
+
+__attribute__((noinline)) static void unmap_stack(void)
+{
+	long here = (long)__builtin_frame_address(0) & -4096L;
+
+	syscall(SYS_munmap, here - 4096, 8192);
+}
+
+/* The range meets the runtime, too. Nothing is left to return to. */
+__attribute__((noinline)) static void unmap_all(void)
+{
+	syscall(SYS_munmap, 0, 0x7ffffffff000);
+}
+
+static void unmap(void)
+{
+	static void (*const ways[])(void) = { unmap_code, unmap_stack, unmap_all };
+	static const char *const names[] = { "code", "stack", "everything" };
+	static const char *const hows[] = { "default", "blocked", "ignored" };
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGSEGV);
+	for (int i = 0; i < 9; i++) {
+		int status = -1;
+		pid_t pid = fork();
+
+		if (!pid) {
+			if (i / 3 == 1)
+				sigprocmask(SIG_BLOCK, &set, NULL);
+			if (i / 3 == 2)
+				signal(SIGSEGV, SIG_IGN);
+			ways[i % 3]();
+			_exit(7);
+		}
+		waitpid(pid, &status, 0);
+		printf("%s unmapped, SIGSEGV %s: %#x\n", names[i % 3], hows[i / 3], status);
+	}
+}
+
 static void vdso(void)
 {
 	struct timespec t;
@@ -151,6 +198,10 @@ int main(int argc, char **argv)
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	if (argc > 1 && !strcmp(argv[1], "vdso")) {
 		vdso();
+		return 0;
+	}
+	if (argc > 1 && !strcmp(argv[1], "unmap")) {
+		unmap();
 		return 0;
 	}
 	page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

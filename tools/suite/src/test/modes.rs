@@ -61,6 +61,19 @@ const SWITCH: &[&str] = &[
     "libdune",
 ];
 
+/// The same, and the sandbox where each gigabyte in use costs a table.
+const SMALL_PAGES: &[&str] = &[
+    "kernel/coherence",
+    "kernel/hostile",
+    "kernel/hoststate",
+    "kernel/signals",
+    "kernel/syscall",
+    "kernel/trace",
+    "libdune",
+    "run/hostile",
+    "run/limits",
+];
+
 /// The default boot, without a mode: the kernel lies at a random place, says
 /// its loader (loadflags in the boot parameters), and has the mitigations that
 /// the processor asks for.
@@ -129,7 +142,7 @@ const MODES: [Mode; 16] = [
         machine: Machine::Svm,
         cpu_features: &["-pdpe1gb"],
         proof: "! grep -qw pdpe1gb /proc/cpuinfo",
-        folders: SWITCH,
+        folders: SMALL_PAGES,
         ..PLAIN
     },
     Mode {
