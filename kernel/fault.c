@@ -28,7 +28,11 @@ static bool vma_allows(const struct vm_area_struct *vma, u32 flags)
 /* Returns whether the guest may try again. Takes and releases mmap_lock. */
 static bool resolve_fault(struct mm_struct *mm, u64 address, u32 flags)
 {
-	unsigned int how = FAULT_FLAG_DEFAULT | FAULT_FLAG_USER;
+	/*
+	 * Not FAULT_FLAG_USER: with it a memory cgroup may leave work to the end
+	 * of the page fault (pagefault_out_of_memory()), which is not here.
+	 */
+	unsigned int how = FAULT_FLAG_DEFAULT;
 	struct vm_area_struct *vma;
 	vm_fault_t fault;
 

@@ -170,6 +170,11 @@ static noinline int svm_handle_other(struct dune_vcpu *vcpu)
 		dune_count(vcpu, DUNE_COUNT_EXCEPTION);
 		svm_inject(hw, 13, true);
 		return 0;
+	case SVM_EXIT_RDPRU:
+		/* As RDTSC, but #UD (APM vol. 3, RDPRU). */
+		dune_count(vcpu, DUNE_COUNT_EXCEPTION);
+		svm_inject(hw, 6, false);
+		return 0;
 	case (u32)SVM_EXIT_ERR:
 		dune_count(vcpu, DUNE_COUNT_OTHER);
 		return DUNE_EXIT_INVALID;

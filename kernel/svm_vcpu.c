@@ -253,6 +253,7 @@ void svm_filter(struct dune_vcpu *vcpu, bool notsc, bool nocpuid)
 
 	__assign_bit(INTERCEPT_RDTSC, bits, notsc);
 	__assign_bit(INTERCEPT_RDTSCP, bits, notsc);
+	__assign_bit(INTERCEPT_RDPRU, bits, notsc);
 	__assign_bit(INTERCEPT_CPUID, bits, nocpuid);
 	control->clean &= ~CLEAN_INTERCEPTS;
 }

@@ -305,7 +305,7 @@ static long become(int fd, u64 argv, u64 envp)
 	u64 extra = 4 + script.count, bytes, *vector, *new_argv, *new_envp;
 	bool mapped = false;
 	unsigned int i;
-	int image = fd;
+	int image = fd, self;
 
 	argc = vector_length(argv);
 	if (argc < 0)
@@ -348,14 +348,15 @@ static long become(int fd, u64 argv, u64 envp)
 	text_append(text_append(name, name + sizeof(name), "--name="), name + sizeof(name),
 		    script.name);
 
-	if (!files_is_self(files_hidden(HIDDEN_SELF))) {
+	self = files_hidden(HIDDEN_SELF);
+	if (!files_is_self(self)) {
 		err = -EBADF;
 		goto out;
 	}
 	write_list(list, list + sizeof(list), image);
 	stats_end_process();
 	inherit(image, true);
-	err = SYS5(__NR_execveat, files_hidden(HIDDEN_SELF), "", new_argv, new_envp,
+	err = SYS5(__NR_execveat, self, "", new_argv, new_envp,
 		   AT_EMPTY_PATH);
 	inherit(image, false);
 out:

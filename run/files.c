@@ -90,11 +90,18 @@ static long move_away(enum hidden which, int fd)
 	return n;
 }
 
-/* The same, where a number that came by execve is good already. */
+/*
+ * The same, where a number that came by execve is good already. Where the table
+ * is full it stays where it is: hidden it is in any case.
+ */
 long files_hide(enum hidden which, int fd)
 {
-	if (fd < HIDDEN_FLOOR)
-		return move_away(which, fd);
+	if (fd < HIDDEN_FLOOR) {
+		long n = move_away(which, fd);
+
+		if (n >= 0)
+			return n;
+	}
 	SYS3(__NR_fcntl, fd, F_SETFD, FD_CLOEXEC);
 	table.hidden[which] = fd;
 	return fd;
@@ -251,11 +258,12 @@ static long judge_regular(int fd, const struct stat *st, bool truncates)
 			return 0;
 		return truncates || (flags & O_ACCMODE) != O_RDONLY ? -ETXTBSY : 0;
 	}
-	if (likely((st->st_mode & 0177) || st->st_blocks))
-		return 0;
-
-	/* /proc/kcore has the size of the address space, a proc file has 0 */
-	if ((st->st_mode & 07777) != 0600 && (u64)st->st_size < 1UL << 32)
+	/*
+	 * /proc/kcore has the size of the address space, whatever mode root
+	 * gives it; the other files there have none.
+	 */
+	if (likely((u64)st->st_size < 1UL << 32 &&
+		   ((st->st_mode & 07777) != 0600 || st->st_blocks)))
 		return 0;
 	if (SYS2(__NR_fstatfs, fd, &fs) < 0 || fs.f_type != PROC_SUPER_MAGIC)
 		return 0;

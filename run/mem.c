@@ -13,6 +13,20 @@
 #include <linux/ipc.h>
 #include <linux/shm.h>
 
+#define HUGE_BYTES	(1UL << 21)
+
+/*
+ * Give up [at, at + len), which the kernel has put into the granule. It may have
+ * made it whole huge pages of 2 MB (one of 1 GB does not fit beside the guard).
+ */
+static long undo(u64 at, u64 len)
+{
+	if (SYS2(__NR_munmap, at, len) &&
+	    SYS2(__NR_munmap, at, (len + HUGE_BYTES - 1) & ~(HUGE_BYTES - 1)))
+		die(126, "memory of the program is in the way of the runtime", NULL, NULL);
+	return -ENOMEM;
+}
+
 void call_mmap(struct dune_tf *tf)
 {
 	u64 addr = ARG0(tf), len = ARG1(tf), flags = ARG3(tf);
@@ -35,10 +49,8 @@ void call_mmap(struct dune_tf *tf)
 	}
 	ret = dune_syscall_forward(tf->rax, addr, len, ARG2(tf), flags,
 				   ARG4(tf), ARG5(tf));
-	if (ret >= 0 && unlikely(meets_granule(ret, len))) {
-		SYS2(__NR_munmap, ret, len);
-		ret = -ENOMEM;
-	}
+	if (ret >= 0 && unlikely(meets_granule(ret, len)))
+		ret = undo(ret, len);
 	dune_syscall_result(tf, ret);
 }
 
@@ -89,10 +101,8 @@ void call_mremap(struct dune_tf *tf)
 		return;
 	}
 	ret = forward(tf);
-	if (ret >= 0 && unlikely(meets_granule(ret, new_len))) {
-		SYS2(__NR_munmap, ret, new_len);
-		ret = -ENOMEM;
-	}
+	if (ret >= 0 && unlikely(meets_granule(ret, new_len)))
+		ret = undo(ret, new_len);
 	dune_syscall_result(tf, ret);
 }
 
@@ -107,34 +117,58 @@ void call_brk(struct dune_tf *tf)
 }
 
 /*
- * Only the segment itself knows its size. It cannot change: what is asked
- * here still holds when the kernel attaches it.
+ * Only the segment knows its size, and nothing that is asked before it is
+ * attached holds when it is: numbers are given out again. So the kernel is never
+ * asked to replace what lies somewhere. Without SHM_REMAP it attaches where
+ * nothing is, and from below the granule the guard is in the way (start_guard()).
  */
-void call_shmat(struct dune_tf *tf)
+static long attach(struct dune_tf *tf, u64 addr)
+{
+	long at = dune_syscall_forward(tf->rax, ARG0(tf), addr,
+				       ARG2(tf) & ~(u64)(SHM_REMAP | SHM_RND), 0, 0, 0);
+
+	if (at >= 0 && unlikely(in_granule(at))) {
+		SYS1(__NR_shmdt, at);
+		at = -ENOMEM;
+	}
+	return at;
+}
+
+/*
+ * SHM_REMAP: attached where there is room, and moved. An attached segment keeps
+ * its number and its size.
+ */
+static long attach_over(struct dune_tf *tf, u64 addr)
 {
 	struct shmid64_ds segment;
-	u64 addr = ARG1(tf);
-	long ret;
+	long at = attach(tf, 0), ret;
+	u64 size;
 
-	if (in_granule(addr)) {
-		refuse(tf, EINVAL);
-		return;
-	}
+	if (at < 0)
+		return at;
 	ret = SYS3(__NR_shmctl, ARG0(tf), IPC_STAT, &segment);
-	if (ret == -EACCES)
-		segment.shm_segsz = addr ? USER_END : 0;
-	else if (ret < 0)
-		segment.shm_segsz = 0;
-	if (addr && meets_granule(addr, segment.shm_segsz)) {
+	size = (segment.shm_segsz + PAGE_BYTES - 1) & ~(PAGE_BYTES - 1);
+	if (ret >= 0 && meets_granule(addr, size))
+		ret = -EINVAL;
+	if (ret >= 0)
+		ret = SYS5(__NR_mremap, at, size, size, MREMAP_MAYMOVE | MREMAP_FIXED, addr);
+	if (ret < 0)
+		SYS1(__NR_shmdt, at);
+	return ret;
+}
+
+void call_shmat(struct dune_tf *tf)
+{
+	u64 addr = ARG1(tf), flags = ARG2(tf);
+
+	if (flags & SHM_RND)
+		addr &= ~(PAGE_BYTES - 1);
+	if ((addr & (PAGE_BYTES - 1)) || in_granule(addr) || (!addr && (flags & SHM_REMAP)))
 		refuse(tf, EINVAL);
-		return;
-	}
-	ret = forward(tf);
-	if (ret >= 0 && unlikely(meets_granule(ret, segment.shm_segsz))) {
-		SYS1(__NR_shmdt, ret);
-		ret = -ENOMEM;
-	}
-	dune_syscall_result(tf, ret);
+	else if (flags & SHM_REMAP)
+		dune_syscall_result(tf, attach_over(tf, addr));
+	else
+		dune_syscall_result(tf, attach(tf, addr));
 }
 
 void call_shmdt(struct dune_tf *tf)

@@ -51,7 +51,9 @@ static void pass_clone(struct dune_tf *tf, const struct clone_args *args, u64 si
 
 /*
  * A child either has memory of its own, or its parent waits for it: the two
- * would otherwise use this runtime's memory at the same time. And it always
+ * would otherwise use this runtime's memory at the same time. A child that
+ * shares memory shares it with no child of its own: its parent waits only until
+ * it is dead, and SIGKILL ends its own wait. And a child always
  * has a table of descriptors of its own: no other process may use a descriptor
  * before call_open() has judged it, or change the numbers of hidden ones.
  */
@@ -71,7 +73,7 @@ static void make_child(struct dune_tf *tf, u64 flags, const struct clone_args *a
 		refuse(tf, EINVAL);
 		return;
 	}
-	if (shares && !(flags & CLONE_VFORK)) {
+	if (shares && (borrowed || !(flags & CLONE_VFORK))) {
 		refuse(tf, ENOSYS);
 		return;
 	}

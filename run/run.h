@@ -10,7 +10,7 @@
  * kernel from touching it on the program's behalf, which is what the checks
  * are for. Two facts make them short:
  *
- * - The granule begins with GUARD_SIZE bytes that are never mapped. Whatever
+ * - The granule begins with GUARD_SIZE bytes that nobody may use. Whatever
  *   the kernel reads or writes in ascending order from an address below the
  *   granule stops there with EFAULT, and so does a structure shorter than the
  *   guard: for those only the start of the object is checked.
@@ -135,6 +135,7 @@ u64 start_stack(struct start *s, unsigned int drop, const char *name,
 		const struct image *image);
 bool start_randomized(void);
 long start_areas(const struct start *s, const struct image *image);
+void start_guard(void);
 void start_patch_vdso(const struct start *s);
 void start_seal(void);
 

@@ -289,7 +289,12 @@ static bool option_is_flat(int level, int name, bool set)
 	case SOL_IPV6:
 		return name > 0 && (name < 64 || (name > 65 && name < 80));
 	case SOL_TCP:
-		return name > 0 && name != TCP_ZEROCOPY_RECEIVE && name <= 43;
+		/*
+		 * TCP_AO_GET_KEYS (41) stores items as far apart as the program
+		 * says; the other options of TCP-AO are of no use without it.
+		 */
+		return name > 0 && name != TCP_ZEROCOPY_RECEIVE &&
+		       (name < 38 || (name > 41 && name <= 43));
 	case SOL_UDP:
 		return name > 0 && name <= 104;
 	case SOL_ICMPV6:

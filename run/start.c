@@ -116,6 +116,22 @@ bool start_randomized(void)
 }
 
 /*
+ * The guard of the granule is a mapping that nobody may use: nothing that the
+ * kernel places where there is room can reach from below into the granule. It
+ * replaces a vDSO that the kernel has put there, for which an odd limit on the
+ * stack is needed (start_patch_vdso() does not tell the program of it).
+ */
+void start_guard(void)
+{
+	long at = SYS6(__NR_mmap, GRANULE_BASE, GUARD_SIZE, PROT_NONE,
+		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+
+	if (at < 0)
+		die(126, "no memory for the runtime", text_errno(at),
+		    "raise the limit on address space (ulimit -v)");
+}
+
+/*
  * What has its value now and keeps it, the table of system calls and the
  * pointers to functions, becomes read-only: PT_GNU_RELRO, which a C library
  * would look for.
@@ -238,6 +254,6 @@ void start_patch_vdso(const struct start *s)
 	u64 *vdso = start_aux(s, AT_SYSINFO_EHDR);
 
 	/* libc makes system calls where there is no vDSO */
-	if (vdso && !patch_vdso(*vdso))
+	if (vdso && (in_granule(*vdso) || !patch_vdso(*vdso)))
 		drop_aux(s, AT_SYSINFO_EHDR);
 }

@@ -14,7 +14,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ipc.h>
 #include <sys/mman.h>
+#include <sys/shm.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
@@ -254,6 +256,83 @@ static void test_robust_list(void)
 	ok(shared->result == 0, "a process with memory of its own may set one");
 }
 
+/* ---- three processes in one memory --------------------------------------- */
+
+/* SIGKILL ends a wait for a vfork child: the child's own would live on. */
+static void test_grandchild(void)
+{
+	int child = vfork();
+
+	if (!child) {
+		int grandchild = vfork();
+
+		if (!grandchild)
+			_exit(0);
+		shared->result = grandchild < 0 ? -errno : grandchild;
+		_exit(0);
+	}
+	waitpid(child, NULL, 0);
+	ok(shared->result == -ENOSYS, "a vfork child cannot vfork");
+}
+
+/* ---- a segment that comes to life between a check and its use ------------- */
+
+#define SEGMENT	(2UL << 20)
+#define ROUNDS	300
+
+static int next_id(int id)
+{
+	int index = (id & 0x7fff) + 1, sequence = id >> 15;
+
+	return index < 64 ? sequence << 15 | index : (sequence + 1) << 15;
+}
+
+__attribute__((noreturn)) static void attach_over_runtime(void)
+{
+	for (;;) {
+		void *at = shmat(shared->found, (void *)(BASE - 4096), SHM_REMAP | SHM_EXEC);
+
+		shared->done++;
+		if (at != (void *)-1) {
+			shared->result = 1;
+			_exit(0);
+		}
+	}
+}
+
+/* The other process stops between its calls, and finds another segment then. */
+static void test_segment(void)
+{
+	int id = shmget(IPC_PRIVATE, 4096, IPC_CREAT | 0777);
+	int child, round, before, hits = 0;
+
+	shmctl(id, IPC_RMID, NULL);
+	shared->found = next_id(id);
+	shared->done = 0;
+	shared->result = 0;
+	child = fork();
+	if (!child)
+		attach_over_runtime();
+	for (round = 0; round < ROUNDS && !shared->result; round++) {
+		usleep(round * 7 % 1000);
+		kill(child, SIGSTOP);
+		waitpid(child, NULL, WUNTRACED);
+		id = shmget(IPC_PRIVATE, SEGMENT, IPC_CREAT | 0777);
+		hits += id == shared->found;
+		before = shared->done;
+		kill(child, SIGCONT);
+		while (shared->done < before + 2 && !shared->result &&
+		       !waitpid(child, NULL, WNOHANG))
+			usleep(100);
+		shmctl(id, IPC_RMID, NULL);
+		shared->found = next_id(id);
+	}
+	kill(child, SIGKILL);
+	waitpid(child, NULL, 0);
+	ok(hits > ROUNDS / 2 && !shared->result,
+	   "no segment is attached over the runtime, whenever it is made");
+}
+
 int main(int argc, char **argv)
 {
 	if (argc > 1 && !strncmp(argv[1], "--tree=", 7))
@@ -272,6 +351,8 @@ int main(int argc, char **argv)
 	ok(executed(0) == 0, "a number that a vfork child uses does not matter to its parent's execve");
 	test_robust_list();
 	test_buffers();
+	test_grandchild();
+	test_segment();
 	printf("1..%d\n", tests);
 	return failed != 0;
 }

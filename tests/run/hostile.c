@@ -429,6 +429,10 @@ static void test_files(void)
 		size_t i;
 
 		expect(call(SYS_open, (long)"/proc/kcore", O_RDONLY, 0, 0, 0, 0), -EPERM, "/proc/kcore");
+		chmod("/proc/kcore", 0444);
+		expect(call(SYS_open, (long)"/proc/kcore", O_RDONLY, 0, 0, 0, 0), -EPERM,
+		       "/proc/kcore, readable for all");
+		chmod("/proc/kcore", 0400);
 		for (i = 0; i < sizeof(nodes) / sizeof(nodes[0]); i++) {
 			long got;
 
