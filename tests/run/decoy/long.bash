@@ -39,8 +39,8 @@ others() {
 	local kernel=$1 mixed=(--mix "${MIX:-16}" --limit 240 --)
 	if [ -x /usr/bin/trinity ]; then
 		in_machine "$kernel" "${mixed[@]}" /bin/sh -c 'mkdir -p /tmp/t && chmod 777 /tmp/t && cd /tmp/t &&
-			exec setpriv --reuid=65534 --regid=65534 --clear-groups trinity -q -C 4 -N 1000000 -a 64 -l off \
-			--enable-fds=pipes,sockets,epoll,eventfd,timerfd,memfd'
+			exec setpriv --reuid=65534 --regid=65534 --clear-groups trinity -q -C 4 -N 1000000 -a 64 -l off -T DIE,WARN \
+			--enable-fds=pipes,epoll,eventfd,timerfd,memfd'
 	else
 		echo "skipped: trinity is not installed (package trinity)"
 	fi
