@@ -50,6 +50,7 @@ struct touch {
 /* In memory that the watcher and all processes of the tree share. */
 struct decoy_log {
 	u64 seed;
+	u64 mix;	/* of so many calls one is changed (runtime.c, plant()); 0: none */
 	u64 calls;
 	u64 succeeded;
 	u64 touches;

@@ -26,6 +26,9 @@ static struct decoy_log *record;
 /* Processes in mlockall(), which brings in all memory and is no finding. */
 static u32 locking;
 
+/* The process that executed this image. */
+static u32 first_process;
+
 void __wrap_start_find(struct start *s, u64 *stack)
 {
 	long fd = SYS4(__NR_openat, AT_FDCWD, LOG_FILE, O_RDWR | O_CLOEXEC, 0);
@@ -45,6 +48,7 @@ void __wrap_start_find(struct start *s, u64 *stack)
 			record = (struct decoy_log *)at;
 		SYS1(__NR_close, fd);
 	}
+	first_process = SYS0(__NR_getpid);
 	__real_start_find(s, stack);
 }
 
@@ -101,7 +105,90 @@ static void look(const u64 *call, u64 result)
 	}
 }
 
-void __wrap_check_syscall(struct dune_tf *tf)
+/* What was put in place of what, until the call is over. */
+struct planted {
+	u64 *argument;
+	u64 was;
+	u64 at;		/* a word of the program's, 0: none */
+	u64 word;
+	u64 address;
+};
+
+/* One that may return elsewhere, or with other registers, is left alone. */
+static bool is_changed(const struct dune_tf *tf)
+{
+	switch ((u32)tf->rax) {
+	case __NR_rt_sigreturn:
+	case __NR_clone:
+	case __NR_clone3:
+	case __NR_fork:
+	case __NR_vfork:
+		return false;
+	}
+	return true;
+}
+
+/*
+ * Programs of other people make sensible calls: put an address in the decoy in
+ * place of an argument, or of a word of what one points to, or of what a word
+ * of that points to. Only in children of the process that executed the image,
+ * so that the program itself starts and goes on. A process's number chooses.
+ */
+static void plant(struct dune_tf *tf, struct planted *p)
+{
+	u64 *const arguments[] = { &ARG0(tf), &ARG1(tf), &ARG2(tf), &ARG3(tf), &ARG4(tf), &ARG5(tf) };
+	static u64 state;
+	static u32 chosen_by;
+	u32 process, draw, depth;
+
+	p->argument = NULL;
+	p->at = 0;
+	if (!record || !record->mix || !is_changed(tf))
+		return;
+	process = SYS0(__NR_getpid);
+	if (process == first_process)
+		return;
+	if (process != chosen_by) {
+		chosen_by = process;
+		state = process;
+	}
+	state = state * 6364136223846793005UL + 1442695040888963407UL;
+	draw = state >> 32;
+	if (draw % record->mix)
+		return;
+	draw /= record->mix;
+	p->address = DECOY_BASE + PAGE_BYTES * (1 + draw % 8);
+	p->argument = arguments[draw / 8 % ARRAY_LEN(arguments)];
+	p->was = *p->argument;
+	depth = draw / 64 % 3;
+	if (!depth) {
+		*p->argument = p->address;
+		return;
+	}
+	p->at = p->was + 8 * (draw / 256 % 12);
+	if (user_read(&p->word, p->at, sizeof(p->word)))
+		p->at = 0;
+	if (p->at && depth == 2) {
+		p->at = p->word + 8 * (draw / 4096 % 8);
+		if (user_read(&p->word, p->at, sizeof(p->word)))
+			p->at = 0;
+	}
+	if (p->at && user_write(p->at, &p->address, sizeof(p->address)))
+		p->at = 0;
+}
+
+/* What the call itself has written stays. */
+static void restore(const struct planted *p)
+{
+	u64 now;
+
+	if (p->argument)
+		*p->argument = p->was;
+	if (p->at && !user_read(&now, p->at, sizeof(now)) && now == p->address)
+		user_write(p->at, &p->word, sizeof(p->word));
+}
+
+static void checked(struct dune_tf *tf)
 {
 	const u64 call[] = {
 		(u32)tf->rax, ARG0(tf), ARG1(tf), ARG2(tf), ARG3(tf), ARG4(tf), ARG5(tf),
@@ -124,4 +211,13 @@ void __wrap_check_syscall(struct dune_tf *tf)
 		__atomic_fetch_add(&record->succeeded, 1, __ATOMIC_RELAXED);
 	if (likely(!__atomic_load_n(&locking, __ATOMIC_SEQ_CST)))
 		look(call, tf->rax);
+}
+
+void __wrap_check_syscall(struct dune_tf *tf)
+{
+	struct planted planted;
+
+	plant(tf, &planted);
+	checked(tf);
+	restore(&planted);
 }

@@ -9,10 +9,11 @@
  * - what attack.c says (descriptors in reach, mappings in the granule).
  *
  *	watch [--state FILE] [--seconds N] [--seed N] [--cases N] [--calls N]
- *	      [--kind NAME] [--limit SECONDS] [--runner NAME] [-- PROGRAM ARGS...]
+ *	      [--kind NAME] [--limit SECONDS] [--runner NAME] [--mix N] [-- PROGRAM ARGS...]
  *
  * Without PROGRAM: cases of attack.c, from where FILE says it got to, until the
- * time is over or N cases were run. Status 1: something was found.
+ * time is over or N cases were run. With --mix one of N calls is changed first
+ * (runtime.c). Status 1: something was found.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -482,9 +483,10 @@ int main(int argc, char **argv)
 	static const struct option options[] = {
 		{ "state", 1, NULL, 's' }, { "seconds", 1, NULL, 't' }, { "seed", 1, NULL, 'n' },
 		{ "cases", 1, NULL, 'c' }, { "calls", 1, NULL, 'm' }, { "kind", 1, NULL, 'k' },
-		{ "limit", 1, NULL, 'l' }, { "runner", 1, NULL, 'r' }, { NULL, 0, NULL, 0 },
+		{ "limit", 1, NULL, 'l' }, { "runner", 1, NULL, 'r' },
+		{ "mix", 1, NULL, 'x' }, { NULL, 0, NULL, 0 },
 	};
-	u64 seconds = 0, cases = 0, calls = 2400, limit = 600, i, numbers = 0;
+	u64 seconds = 0, cases = 0, calls = 2400, limit = 600, mix = 0, i, numbers = 0;
 	struct state state = { .seed = 1 };
 	char *path = NULL, *kind = NULL, *name = "dune-run-decoy";
 	struct utsname uts;
@@ -519,6 +521,9 @@ int main(int argc, char **argv)
 		case 'r':
 			name = optarg;
 			break;
+		case 'x':
+			mix = strtoul(optarg, NULL, 0);
+			break;
 		case 'l':
 			limit = strtoul(optarg, NULL, 0);
 			break;
@@ -529,6 +534,7 @@ int main(int argc, char **argv)
 	snprintf(runner, sizeof(runner), "%s/%s", folder, name);
 	chmod("/dev/dune", 0666);
 	make_log();
+	record->mix = mix;
 	make_input_device();
 	trace_faults();
 	watch_executions();
