@@ -50,7 +50,8 @@ GPR_ONLY static void page_fault(struct dune_tf *tf)
 }
 
 #define TRY(instruction, ...) do {						\
-	fault_error = fault_address = 0;					\
+	fault_error = 0;							\
+	fault_address = 0;							\
 	__asm__ volatile("leaq 1f(%%rip), %%rax; movq %%rax, %0\n"		\
 			 instruction "\n1:"					\
 			 : "=m" (resume) : __VA_ARGS__ : "rax", "rcx", "memory", "cc"); \
@@ -70,7 +71,8 @@ GPR_ONLY static void try_write(void)
 /* To a RET: comes back with or without a fault, which leaves the return address. */
 GPR_ONLY static void try_fetch(void)
 {
-	fault_error = fault_address = 0;
+	fault_error = 0;
+	fault_address = 0;
 	__asm__ volatile("leaq 1f(%%rip), %%rax; movq %%rax, %0\n"
 			 "leaq -128(%%rsp), %%rsp; call *%%rdx; 1: leaq 128(%%rsp), %%rsp"
 			 : "=m" (resume) : "d" (user + 1) : "rax", "memory", "cc");
