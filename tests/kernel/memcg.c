@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+/*
+ * A fault of a guest that finds its memory cgroup full leaves nothing behind.
+ * In a cgroup of version 1 whose OOM killer is off, a page fault of user mode
+ * waits at its end for memory, and counts a reference until then; a nested
+ * fault has no such end. Fails when the reference is never dropped: the cgroup
+ * stays after it was removed.
+ */
+#define _GNU_SOURCE
+#include "guest.h"
+#include "tap.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define ROOT	"/tmp/dune-memcg"
+#define GROUP	ROOT "/full"
+#define LIMIT	(48UL << 20)
+#define SIZE	(64UL << 20)
+#define ROUNDS	8
+
+static volatile char *memory;
+
+static int store(const char *file, const char *text)
+{
+	int fd = open(file, O_WRONLY | O_CLOEXEC), err = 0;
+
+	if (fd < 0)
+		return -errno;
+	if (write(fd, text, strlen(text)) < 0)
+		err = -errno;
+	close(fd);
+	return err;
+}
+
+static u64 fill(void *arg)
+{
+	(void)arg;
+	for (u64 i = 0; i < SIZE; i += 4096)
+		memory[i] = 1;
+	return 0;
+}
+
+/*
+ * Once the cgroup is full no page of this process may be new before some are
+ * given back: a fault of its own would wait for ever.
+ */
+static void run_full(void *arg)
+{
+	struct guest g;
+	char pid[16];
+
+	(void)arg;
+	snprintf(pid, sizeof(pid), "%d", getpid());
+	if (store(GROUP "/cgroup.procs", pid))
+		_exit(3);
+	guest_open(&g);
+	memory = mmap(NULL, SIZE, PROT_READ | PROT_WRITE,
+		      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	madvise((void *)memory, SIZE, MADV_NOHUGEPAGE);
+	for (u64 i = 0; i < sizeof(*g.mem); i += 4096)
+		((volatile char *)g.mem)[i] = ((volatile char *)g.mem)[i];
+	guest_prepare(&g, 0, fill, NULL);
+	for (;;) {
+		if (guest_run(&g))
+			raw_syscall(SYS_exit_group, 4, 0, 0, 0, 0, 0);
+		if (g.run->exit_reason != DUNE_EXIT_INTR)
+			break;
+	}
+	raw_syscall(SYS_madvise, (long)memory, SIZE, MADV_DONTNEED, 0, 0, 0);
+	raw_syscall(SYS_exit_group, g.run->exit_reason == DUNE_EXIT_FAULT ? 0 : 5, 0, 0, 0, 0, 0);
+}
+
+/* The number of memory cgroups, also of those that only references keep. */
+static long groups(void)
+{
+	FILE *f = fopen("/proc/cgroups", "re");
+	char line[200];
+	long n = -1;
+
+	while (f && fgets(line, sizeof(line), f))
+		if (sscanf(line, "memory %*d %ld", &n) == 1)
+			break;
+	if (f)
+		fclose(f);
+	return n;
+}
+
+static long groups_settle(long wanted)
+{
+	long n = groups();
+
+	for (int ms = 0; n > wanted && ms < 30000; ms += 100) {
+		store("/proc/sys/vm/drop_caches", "3");
+		sleep_ms(100);
+		n = groups();
+	}
+	return n;
+}
+
+int main(void)
+{
+	struct klog log;
+	char limit[24];
+	long before, after;
+	int good = 0;
+
+	begin(300);
+	klog_begin(&log);
+	mkdir(ROOT, 0700);
+	if (mount("none", ROOT, "cgroup", 0, "memory")) {
+		skip("this kernel has no memory cgroups of version 1", "faults in a full cgroup");
+		rmdir(ROOT);
+		return done();
+	}
+	before = groups();
+	snprintf(limit, sizeof(limit), "%lu", LIMIT);
+	ok(!mkdir(GROUP, 0700) && !store(GROUP "/memory.limit_in_bytes", limit) &&
+	   !store(GROUP "/memory.oom_control", "1"), "a cgroup without an OOM killer");
+	for (int i = 0; i < ROUNDS; i++) {
+		struct outcome end = in_child(run_full, NULL, 60);
+
+		good += !end.hung && !end.signal && !end.code;
+	}
+	ok(good == ROUNDS, "guests that fill it are told of their faults (%d of %d)", good, ROUNDS);
+	store(GROUP "/memory.force_empty", "1");
+	ok(!rmdir(GROUP), "the cgroup is removed");
+	after = groups_settle(before);
+	ok(after <= before, "and is gone (%ld cgroups, %ld before)", after, before);
+	umount(ROOT);
+	rmdir(ROOT);
+	klog_read(&log);
+	ok(!log.complaint, "the kernel log has no complaint %s", log.first);
+	return done();
+}
