@@ -182,7 +182,7 @@ static void svm_info(struct dune_info *info)
 	info->vendor = DUNE_VENDOR_SVM;
 	/*
 	 * With fewer than 47, a guest that uses higher addresses of the process
-	 * faults or is refused: that is for who makes its page table to know.
+	 * faults or is refused. Its page tables must not lead there.
 	 */
 	info->address_bits = min(guest_address_bits(), 47U);
 	info->guest_cr0 = DUNE_GUEST_CR0;

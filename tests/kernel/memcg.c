@@ -10,8 +10,6 @@
 #include "guest.h"
 #include "tap.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -27,18 +25,6 @@
 #define ROUNDS	8
 
 static volatile char *memory;
-
-static int store(const char *file, const char *text)
-{
-	int fd = open(file, O_WRONLY | O_CLOEXEC), err = 0;
-
-	if (fd < 0)
-		return -errno;
-	if (write(fd, text, strlen(text)) < 0)
-		err = -errno;
-	close(fd);
-	return err;
-}
 
 static u64 fill(void *arg)
 {
@@ -59,7 +45,7 @@ static void run_full(void *arg)
 
 	(void)arg;
 	snprintf(pid, sizeof(pid), "%d", getpid());
-	if (store(GROUP "/cgroup.procs", pid))
+	if (file_write(GROUP "/cgroup.procs", pid))
 		_exit(3);
 	guest_open(&g);
 	memory = mmap(NULL, SIZE, PROT_READ | PROT_WRITE,
@@ -98,7 +84,7 @@ static long groups_settle(long wanted)
 	long n = groups();
 
 	for (int ms = 0; n > wanted && ms < 30000; ms += 100) {
-		store("/proc/sys/vm/drop_caches", "3");
+		file_write("/proc/sys/vm/drop_caches", "3");
 		sleep_ms(100);
 		n = groups();
 	}
@@ -122,15 +108,15 @@ int main(void)
 	}
 	before = groups();
 	snprintf(limit, sizeof(limit), "%lu", LIMIT);
-	ok(!mkdir(GROUP, 0700) && !store(GROUP "/memory.limit_in_bytes", limit) &&
-	   !store(GROUP "/memory.oom_control", "1"), "a cgroup without an OOM killer");
+	ok(!mkdir(GROUP, 0700) && !file_write(GROUP "/memory.limit_in_bytes", limit) &&
+	   !file_write(GROUP "/memory.oom_control", "1"), "a cgroup without an OOM killer");
 	for (int i = 0; i < ROUNDS; i++) {
 		struct outcome end = in_child(run_full, NULL, 60);
 
 		good += !end.hung && !end.signal && !end.code;
 	}
 	ok(good == ROUNDS, "guests that fill it are told of their faults (%d of %d)", good, ROUNDS);
-	store(GROUP "/memory.force_empty", "1");
+	file_write(GROUP "/memory.force_empty", "1");
 	ok(!rmdir(GROUP), "the cgroup is removed");
 	after = groups_settle(before);
 	ok(after <= before, "and is gone (%ld cgroups, %ld before)", after, before);
