@@ -50,6 +50,12 @@
 
 static struct decoy_log *record;
 static const char *own_path;
+
+/* Numbers, for a node of a device can be made anywhere; filled in at the start. */
+static struct {
+	const char *name;
+	dev_t number;
+} devices[] = { { .name = "/dev/mem" }, { .name = "/dev/dune" }, { .name = "/dev/kvm" } };
 static char *pool;
 static size_t pool_used;
 static u64 seed_state;
@@ -312,29 +318,40 @@ static void found(const char *what, const char *detail, u64 n)
 
 /*
  * No descriptor that the program can use may lead to a vCPU, dune-run's own
- * file, or memory, whichever way it came here. What is hidden is EBADF.
+ * file, or memory, whichever way it came here. What is hidden is EBADF. O_PATH
+ * gives no access (what is opened by way of it is judged), but dune-run's file
+ * is not named that way either.
  */
 static void judge_descriptor(const char *name)
 {
 	static const char * const forbidden[] = {
-		"dune-vcpu", "/dev/dune", "dune-run", "dune-stats", "/mem$", "/dev/kvm", "/kcore$",
+		"dune-run", "anon_inode:[dune-vcpu", "/memfd:dune-stats", "/mem$", "/kcore$",
 	};
 	char link[40], target[400];
+	struct stat st;
 	u64 fd = 0, i;
-	long n;
+	long n, flags;
 
 	text(text(link, "/proc/self/fd/"), name);
 	while (*name >= '0' && *name <= '9')
 		fd = fd * 10 + (*name++ - '0');
-	if (*name || RAW(SYS_fcntl, fd, F_GETFD, 0) < 0)
+	if (*name)
 		return;
+	flags = RAW(SYS_fcntl, fd, F_GETFL, 0);
 	n = RAW(SYS_readlink, link, target, sizeof(target) - 2);
-	if (n <= 0)
+	if (flags < 0 || n <= 0)
 		return;
 	text(target + n, "$");
-	for (i = 0; i < ARRAY_LEN(forbidden); i++)
-		if (has(target, forbidden[i]))
+	/* The name of a memory file is the program's own choice. */
+	for (i = 0; i < (flags & O_PATH ? 1 : ARRAY_LEN(forbidden)); i++)
+		if (has(target, forbidden[i]) &&
+		    (!has(target, "/memfd:") || has(forbidden[i], "/memfd:")))
 			found("a descriptor in reach:", target, fd);
+	if (flags & O_PATH || fstat(fd, &st) || !S_ISCHR(st.st_mode))
+		return;
+	for (i = 0; i < ARRAY_LEN(devices); i++)
+		if (st.st_rdev == devices[i].number)
+			found("a descriptor in reach:", devices[i].name, fd);
 }
 
 struct directory_entry {	/* struct linux_dirent64 */
@@ -1378,6 +1395,7 @@ int main(int argc, char **argv)
 	u64 first, count, calls, seed;
 	static char path[PATH_MAX];
 	sigset_t children;
+	struct stat st;
 	int fd;
 
 	check_confined("a program that was executed");
@@ -1393,6 +1411,8 @@ int main(int argc, char **argv)
 	if (readlink("/proc/self/exe", path, sizeof(path) - 1) < 0)
 		return 2;
 	own_path = path;
+	for (fd = 0; fd < (int)ARRAY_LEN(devices); fd++)
+		devices[fd].number = stat(devices[fd].name, &st) ? 0 : st.st_rdev;
 	fd = open(LOG_FILE, O_RDWR | O_CLOEXEC);
 	if (fd >= 0)
 		record = mmap(NULL, LOG_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
