@@ -355,14 +355,31 @@ static long open_whole(struct dune_tf *tf, u64 *flags)
 				    ARG3(tf), 0, 0);
 }
 
+/* By a descriptor: what is truncated is what was judged. Closes @fd. */
+static long truncate_judged(int fd, u64 length)
+{
+	struct stat st = {};
+	long ret = judge(fd, &st, true);
+
+	if (!S_ISREG(st.st_mode))
+		ret = -EINVAL;
+	if (!ret)
+		ret = SYS2(__NR_ftruncate, fd, length);
+	SYS1(__NR_close, fd);
+	return ret;
+}
+
+#define TO_TRUNCATE	(O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)
+
 /*
  * What O_TRUNC does after opening. Linux truncates with O_RDONLY, too, where
- * the file may be written: such a descriptor cannot be used for that, its name
- * in /proc can.
+ * the file may be written: such a descriptor cannot be used for that, another
+ * one by its name in /proc can. What /proc is, the program decides.
  */
 static long truncate_opened(int fd, u64 flags, const struct stat *st)
 {
 	char link[32];
+	long other;
 
 	if (!(flags & O_TRUNC) || (flags & O_PATH) || !S_ISREG(st->st_mode))
 		return 0;
@@ -371,7 +388,8 @@ static long truncate_opened(int fd, u64 flags, const struct stat *st)
 	if (!st->st_size)
 		return 0;
 	name_of_fd(link, sizeof(link), fd);
-	return SYS2(__NR_truncate, link, 0);
+	other = SYS4(__NR_openat, AT_FDCWD, link, TO_TRUNCATE, 0);
+	return other < 0 ? other : truncate_judged(other, 0);
 }
 
 /* open, openat, openat2, creat, open_by_handle_at */
@@ -394,25 +412,14 @@ void call_open(struct dune_tf *tf)
 	dune_syscall_result(tf, fd);
 }
 
-/* By a descriptor: what is truncated is what was judged. */
 void call_truncate(struct dune_tf *tf)
 {
-	struct stat st = {};
-	long ret, fd;
+	long ret = dune_syscall_forward(__NR_open, ARG0(tf), TO_TRUNCATE, 0, 0, 0, 0);
 
-	fd = dune_syscall_forward(__NR_open, ARG0(tf),
-				  O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0, 0, 0, 0);
-	if (fd < 0) {
-		/* a FIFO without a reader, a device without a driver */
-		dune_syscall_result(tf, fd == -ENXIO || fd == -ENODEV ? -EINVAL : fd);
-		return;
-	}
-	ret = judge(fd, &st, true);
-	if (!S_ISREG(st.st_mode))
-		ret = -EINVAL;
-	if (!ret)
-		ret = SYS2(__NR_ftruncate, fd, ARG1(tf));
-	SYS1(__NR_close, fd);
+	if (ret >= 0)
+		ret = truncate_judged(ret, ARG1(tf));
+	else if (ret == -ENXIO || ret == -ENODEV)
+		ret = -EINVAL;	/* a FIFO without a reader, a device without a driver */
 	dune_syscall_result(tf, ret);
 }
 
