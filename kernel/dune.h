@@ -116,7 +116,20 @@ int dune_handle_fault(struct dune_vcpu *vcpu, u64 guest, u32 flags);
 /* syscall.c */
 void dune_syscall_init(void);
 bool dune_syscall_is_fast(void);
-int dune_handle_hypercall(struct dune_vcpu *vcpu, bool interrupted);
+int dune_handle_hypercall(struct dune_vcpu *vcpu);
+int dune_leave_for_hypercall(struct dune_vcpu *vcpu);
+
+/*
+ * While an interrupt waits for the guest, a call that may sleep must not sleep
+ * over a signal that the host half has already taken.
+ */
+static __always_inline int dune_hypercall(struct dune_vcpu *vcpu,
+					  bool interrupt_waits)
+{
+	if (unlikely(interrupt_waits))
+		return dune_leave_for_hypercall(vcpu);
+	return dune_handle_hypercall(vcpu);
+}
 
 /* symbol.c */
 unsigned long dune_find_function(const char *name);

@@ -15,10 +15,8 @@
 #define NPF_FETCH	BIT_ULL(4)
 #define NPF_TABLE	BIT_ULL(33)
 
-static void svm_skip(struct vcpu_hw *hw, unsigned int length)
+static void svm_skip(struct vmcb *vmcb, unsigned int length)
 {
-	struct vmcb *vmcb = hw->vmcb;
-
 	if (svm_has_nrips && vmcb->control.next_rip)
 		vmcb->save.rip = vmcb->control.next_rip;
 	else
@@ -74,16 +72,15 @@ static void svm_requeue_event(struct vcpu_hw *hw)
 
 static __always_inline int svm_hypercall(struct dune_vcpu *vcpu)
 {
-	struct vcpu_hw *hw = vcpu->hw;
+	struct vmcb *vmcb = vcpu->hw->vmcb;
 
-	if (unlikely(hw->vmcb->save.cpl)) {
+	if (unlikely(vmcb->save.cpl)) {
 		dune_count(vcpu, DUNE_COUNT_EXCEPTION);
-		svm_inject(hw, 6, false);
+		svm_inject(vcpu->hw, 6, false);
 		return 0;
 	}
-	svm_skip(hw, 3);
-	return dune_handle_hypercall(vcpu, hw->vmcb->control.int_ctl &
-					   V_IRQ_MASK);
+	svm_skip(vmcb, 3);
+	return dune_hypercall(vcpu, vmcb->control.int_ctl & V_IRQ_MASK);
 }
 
 static int svm_fault(struct dune_vcpu *vcpu)
@@ -146,7 +143,7 @@ static noinline int svm_handle_other(struct dune_vcpu *vcpu)
 		return 0;
 	case SVM_EXIT_ICEBP:
 		dune_count(vcpu, DUNE_COUNT_OTHER);
-		svm_skip(hw, 1);
+		svm_skip(hw->vmcb, 1);
 		svm_inject(hw, 1, false);
 		return 0;
 	case SVM_EXIT_EXCP_BASE + 17:
@@ -155,7 +152,7 @@ static noinline int svm_handle_other(struct dune_vcpu *vcpu)
 		return 0;
 	case SVM_EXIT_HLT:
 		dune_count(vcpu, DUNE_COUNT_OTHER);
-		svm_skip(hw, 1);
+		svm_skip(hw->vmcb, 1);
 		return DUNE_EXIT_HLT;
 	case SVM_EXIT_SHUTDOWN:
 		dune_count(vcpu, DUNE_COUNT_OTHER);
@@ -197,9 +194,10 @@ static noinline int trace_and_handle(struct dune_vcpu *vcpu)
 
 /*
  * A hypercall, the hot path, is alone here, so that the compiler saves no
- * registers for the rest. It never interrupts the delivery of an event.
+ * registers for the rest. It never interrupts the delivery of an event. There
+ * are tracepoints on this path, and no other tracing, which costs a NOP.
  */
-int svm_handle_exit(struct dune_vcpu *vcpu)
+notrace int svm_handle_exit(struct dune_vcpu *vcpu)
 {
 	const struct vmcb *vmcb = vcpu->hw->vmcb;
 

@@ -113,32 +113,47 @@ static bool is_restart(long ret)
 }
 
 /**
+ * dune_leave_for_hypercall() - have the host half carry out the guest's hypercall
+ * @vcpu:	of current; dune_run.regs.rax is valid and RIP behind the
+ *		instruction
+ *
+ * Context: process, interrupts on.
+ * Return: DUNE_EXIT_SYSCALL or DUNE_EXIT_HOSTCALL.
+ */
+int dune_leave_for_hypercall(struct dune_vcpu *vcpu)
+{
+	unsigned long nr = READ_ONCE(vcpu->run->regs.rax);
+
+	if (nr >= DUNE_HOSTCALL) {
+		dune_count(vcpu, DUNE_COUNT_HOSTCALL);
+		return DUNE_EXIT_HOSTCALL;
+	}
+	trace_dune_hypercall(nr);
+	dune_count(vcpu, DUNE_COUNT_SYSCALL_SLOW);
+	return DUNE_EXIT_SYSCALL;
+}
+
+/**
  * dune_handle_hypercall() - carry out the guest's hypercall
  * @vcpu:	of current; dune_run.regs.rax is valid and RIP behind the
  *		instruction
- * @interrupted: an interrupt waits for the guest: a call that may sleep must
- *		not sleep over a signal that the host half has already taken
+ *
+ * No interrupt waits for the guest (dune_hypercall()).
  *
  * Context: process, interrupts on, may sleep for as long as a system call.
  * Return: 0 to enter the guest again, DUNE_EXIT_SYSCALL or DUNE_EXIT_HOSTCALL.
  */
-int dune_handle_hypercall(struct dune_vcpu *vcpu, bool interrupted)
+notrace int dune_handle_hypercall(struct dune_vcpu *vcpu)
 {
 	struct dune_regs *regs = &vcpu->run->regs;
 	unsigned long nr = READ_ONCE(regs->rax);
 	long ret;
 
-	if (unlikely(nr >= DUNE_HOSTCALL)) {
-		dune_count(vcpu, DUNE_COUNT_HOSTCALL);
-		return DUNE_EXIT_HOSTCALL;
-	}
-	trace_dune_hypercall(nr);
 	copy_arguments(&vcpu->frame, regs, nr);
-	if (interrupted || is_slow(vcpu, nr)) {
-		dune_count(vcpu, DUNE_COUNT_SYSCALL_SLOW);
-		return DUNE_EXIT_SYSCALL;
-	}
+	if (is_slow(vcpu, nr))
+		return dune_leave_for_hypercall(vcpu);
 	nr = array_index_nospec(nr, NR_syscalls);
+	trace_dune_hypercall(nr);
 	dune_count(vcpu, DUNE_COUNT_SYSCALL_FAST);
 	ret = static_call(dispatcher)(&vcpu->frame, nr);
 	if (unlikely(is_restart(ret))) {

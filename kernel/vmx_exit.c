@@ -192,21 +192,22 @@ static noinline int trace_and_handle(struct dune_vcpu *vcpu)
 	trace_dune_exit(hw->exit.reason, hw->exit.rip, hw->exit.qualification,
 			hw->exit.guest_physical);
 	if (hw->exit.reason == EXIT_REASON_VMCALL)
-		return dune_handle_hypercall(vcpu, hw->irq);
+		return dune_hypercall(vcpu, hw->irq);
 	return vmx_handle_other(vcpu);
 }
 
 /*
  * A hypercall, the hot path, is alone here, so that the compiler saves no
- * registers for the rest. It never interrupts the delivery of an event.
+ * registers for the rest. It never interrupts the delivery of an event. There
+ * are tracepoints on this path, and no other tracing, which costs a NOP.
  */
-int vmx_handle_exit(struct dune_vcpu *vcpu)
+notrace int vmx_handle_exit(struct dune_vcpu *vcpu)
 {
 	const struct vcpu_hw *hw = vcpu->hw;
 
 	if (trace_dune_exit_enabled())
 		return trace_and_handle(vcpu);
 	if (likely(hw->exit.reason == EXIT_REASON_VMCALL))
-		return dune_handle_hypercall(vcpu, hw->irq);
+		return dune_hypercall(vcpu, hw->irq);
 	return vmx_handle_other(vcpu);
 }
