@@ -399,8 +399,10 @@ static long vcpu_set_state(struct dune_vcpu *vcpu,
 	return 0;
 }
 
-static long vcpu_map_granule(struct dune_vcpu *vcpu,
-			     const struct dune_granule __user *argument)
+/* Not inline: the structure would give DUNE_RUN a stack to protect. */
+static noinline long
+vcpu_map_granule(struct dune_vcpu *vcpu,
+		 const struct dune_granule __user *argument)
 {
 	struct dune_granule granule;
 
@@ -531,8 +533,9 @@ static int replace_file(unsigned int fd, struct file *old, struct file *file)
 	return 0;
 }
 
-static long vcpu_renew(struct file *old,
-		       const struct dune_renew_vcpu __user *argument)
+/* Not inline, as vcpu_map_granule(). */
+static noinline long vcpu_renew(struct file *old,
+				const struct dune_renew_vcpu __user *argument)
 {
 	struct dune_renew_vcpu renew;
 	struct dune_vm *vm;
