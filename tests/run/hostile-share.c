@@ -5,7 +5,8 @@
  * that once worked.
  */
 #define _GNU_SOURCE
-#include <dirent.h>
+#include "lib.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/futex.h>
@@ -28,39 +29,6 @@
 
 #define NATIVE	77		/* exit status of a program outside of the sandbox */
 
-static int tests, failed;
-
-static void ok(int good, const char *name)
-{
-	printf("%sok %d - %s\n", good ? "" : "not ", ++tests, name);
-	failed += !good;
-	fflush(stdout);
-}
-
-/* The numbers of the open descriptors whose link contains @what. */
-static int find(const char *what, int *fds, int max)
-{
-	DIR *d = opendir("/proc/self/fd");
-	struct dirent *e;
-	char path[300], link[300];
-	int found = 0;
-
-	while (d && (e = readdir(d)) && found < max) {
-		ssize_t n;
-
-		snprintf(path, sizeof(path), "/proc/self/fd/%s", e->d_name);
-		n = readlink(path, link, sizeof(link) - 1);
-		if (n < 0)
-			continue;
-		link[n] = 0;
-		if (strstr(link, what))
-			fds[found++] = atoi(e->d_name);
-	}
-	if (d)
-		closedir(d);
-	return found;
-}
-
 struct shared {
 	volatile int ready, done;
 	volatile unsigned int word;
@@ -76,7 +44,7 @@ static char stack[2][65536] __attribute__((aligned(16)));
 
 static int map_all_vcpus(void *unused)
 {
-	int fds[16], i, n = find("dune-vcpu", fds, 16);
+	int fds[16], i, n = find_descriptors("dune-vcpu", fds, 16);
 
 	shared->found = n;
 	shared->result = 0;
@@ -180,7 +148,7 @@ static int executed(int ours)
 		waitpid(child, &status, 0);
 		return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 	}
-	if (find("dune-run", fds, 4) != 1)
+	if (find_descriptors("dune-run", fds, 4) != 1)
 		_exit(2);
 	child = vfork();
 	if (!child) {
@@ -353,6 +321,5 @@ int main(int argc, char **argv)
 	test_buffers();
 	test_grandchild();
 	test_segment();
-	printf("1..%d\n", tests);
-	return failed != 0;
+	return done();
 }
