@@ -1,0 +1,12 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT OR Apache-2.0
+# Huge pages in the runtime's granule: huge.c, which wants some reserved.
+
+. "$(dirname "$0")/lib.bash"
+reserved=/proc/sys/vm/nr_hugepages
+before=$(cat $reserved)
+echo $((before + 4)) >$reserved
+(cd "$top" && "$DUNE_RUN" -- "$bin/huge")
+status=$?
+echo "$before" >$reserved
+exit $status

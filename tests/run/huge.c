@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+/*
+ * Huge pages that the kernel by itself puts into the runtime's granule. The
+ * kernel looks for room from mmap_base downwards, and the limit on the stack
+ * says where that is: right above the granule, once this program has executed
+ * itself. When all between the two is full, the next room is in the granule. A
+ * mapping there has to be undone, and the kernel rounds a length of huge pages
+ * up. Wants huge pages (huge.bash).
+ */
+#define _GNU_SOURCE
+#include "lib.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/personality.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* as in run/protect.h */
+#define BASE		0x6d7500000000UL
+#define SIZE		0x40000000UL
+
+#define TOP		0x7ffffffff000UL	/* of the addresses that a process may have */
+#define MMAP_BASE	(BASE + 3 * SIZE)	/* about: there is a gap below the stack */
+#define ELSEWHERE	(BASE - 64 * SIZE)
+#define HUGE		(2UL << 20)
+#define PIECE		(1UL << 20)	/* smaller, so that the kernel does not align it */
+
+static void execute_with_low_base(char *self)
+{
+	char *argv[] = { self, "low", NULL };
+	struct rlimit limit;
+
+	getrlimit(RLIMIT_STACK, &limit);
+	limit.rlim_cur = TOP - MMAP_BASE;
+	if (setrlimit(RLIMIT_STACK, &limit))
+		perror("setrlimit");
+	personality(ADDR_NO_RANDOMIZE);
+	execv("/proc/self/exe", argv);
+	perror("execv");
+}
+
+/* The mappings of huge pages in the granule. */
+static int huge_in_granule(void)
+{
+	FILE *f = fopen("/proc/self/maps", "r");
+	unsigned long from, to;
+	char line[500];
+	int n = 0;
+
+	while (f && fgets(line, sizeof(line), f)) {
+		if (!strstr(line, "/memfd:huge") && !strstr(line, "/anon_hugepage"))
+			continue;
+		if (sscanf(line, "%lx-%lx", &from, &to) != 2 || to <= BASE || from >= BASE + SIZE)
+			continue;
+		printf("# %s", line);
+		n++;
+	}
+	if (f)
+		fclose(f);
+	return n;
+}
+
+/* Until the kernel finds room in the granule only, which is refused. */
+static long fill(void)
+{
+	long at;
+
+	do
+		at = call(SYS_mmap, 0, PIECE, PROT_NONE,
+			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	while (at > (long)BASE);
+	return at;
+}
+
+static void test_huge(int fd)
+{
+	expect(fill(), -ENOMEM, "what the kernel puts into the granule is not given to the program");
+	expect(call(SYS_mmap, 0, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0), -ENOMEM,
+	       "nor a part of a huge page of a file");
+	expect(huge_in_granule(), 0, "of which nothing stays");
+	expect(call(SYS_mmap, 0, HUGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0), -ENOMEM,
+	       "nor a whole one");
+	expect(huge_in_granule(), 0, "of which nothing stays");
+	expect(call(SYS_mmap, 0, HUGE + 1, PROT_READ | PROT_WRITE,
+		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB, -1, 0), -ENOMEM,
+	       "nor anonymous ones");
+	expect(huge_in_granule(), 0, "of which nothing stays");
+}
+
+int main(int argc, char **argv)
+{
+	int fd, status = -1;
+	char *page;
+	pid_t child;
+
+	if (argc < 2) {
+		execute_with_low_base(argv[0]);
+		return 1;
+	}
+	fd = memfd_create("huge", MFD_HUGETLB);
+	page = mmap((void *)ELSEWHERE, HUGE, PROT_READ | PROT_WRITE,
+		    MAP_SHARED | MAP_FIXED_NOREPLACE, fd, 0);
+	if (fd < 0 || ftruncate(fd, HUGE) || page == MAP_FAILED) {
+		skip("no huge pages", "huge pages in the granule");
+		return done();
+	}
+	*page = 1;
+	munmap(page, HUGE);
+	test_huge(fd);
+	child = fork();
+	if (!child)
+		_exit(0);
+	waitpid(child, &status, 0);
+	expect(status, 0, "the runtime lives on");
+	return done();
+}
