@@ -18,6 +18,7 @@
 
 #include "kick.h"
 #include "mirror.h"
+#include "root.h"
 
 /**
  * struct dune_vm - an open /dev/dune: the address space of its opener
@@ -50,6 +51,7 @@ DECLARE_STATIC_KEY_FALSE(dune_kicks);
  *		no later task can be mistaken for it
  * @run:	the page shared with user mode. Everything in it can change at
  *		any time: read a value once, then check it, then use it.
+ * @root:	where dune_vm.mirror is NULL: its second-level top level
  * @hw:		the vendor's part
  * @kick:	by which whoever changes its memory gets it out of the guest
  * @notifier:	tells the vendor when @task is switched away from in a run
@@ -65,6 +67,8 @@ DECLARE_STATIC_KEY_FALSE(dune_kicks);
  * @smap:	SMEP and SMAP are in its CR4 (DUNE_VCPU_SMAP); never changes
  * @slow:	this run sends every system call to the host half
  * @notified:	@notifier is registered
+ * @mapped:	@run was mapped: never again, so that a descriptor that gets
+ *		out of the runtime's hands leads nowhere
  * @running:	DUNE_RUN is on the stack of @task: no second one may nest
  *
  * Only @task changes it, in DUNE_RUN and the state calls, so there is no
@@ -75,6 +79,7 @@ struct dune_vcpu {
 	struct task_struct *task;
 	struct dune_run *run;
 	struct vcpu_hw *hw;
+	struct root root;
 	struct kick_vcpu kick;
 	struct preempt_notifier notifier;
 	struct pt_regs frame;
@@ -88,6 +93,7 @@ struct dune_vcpu {
 	bool smap;
 	bool slow;
 	bool notified;
+	bool mapped;
 	bool running;
 };
 

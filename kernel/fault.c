@@ -109,8 +109,11 @@ int dune_handle_fault(struct dune_vcpu *vcpu, u64 guest, u32 flags)
 		resolved = resolve_mirrored(vm, address, flags);
 	else
 		resolved = resolve_fault(vm->mm, address, flags);
-	if (likely(resolved))
+	if (likely(resolved)) {
+		if (vcpu->root.table)
+			root_fill(&vcpu->root, address);
 		return 0;
+	}
 	vcpu->run->fault_address = address;
 	vcpu->run->fault_flags = flags;
 	return DUNE_EXIT_FAULT;

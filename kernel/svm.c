@@ -70,6 +70,15 @@ static int svm_probe(void)
 		pr_err("this CPU has no nested paging (NPT)\n");
 		return -ENODEV;
 	}
+	/*
+	 * A guest that changes the size of a page without a flush would end in
+	 * a machine check of the whole machine. KVM sets DC_CFG against it and
+	 * tells such a machine check from others; these processors are of 2007.
+	 */
+	if (boot_cpu_has_bug(X86_BUG_AMD_TLB_MMATCH)) {
+		pr_err("this CPU has erratum 383 (AMD family 10h): a guest could stop the machine\n");
+		return -ENODEV;
+	}
 	return 0;
 }
 
@@ -88,24 +97,27 @@ static void msr_allow(u32 msr)
  * svm_alloc_page() - a zeroed page for VMRUN, VMLOAD and VMSAVE
  *
  * Never the first of 2 MB: on hosts of SEV-SNP guests some processors take it
- * for a large page of others and raise #PF (KVM: snp_safe_alloc_page()). Of
- * two that follow each other one is not.
+ * for a large page of others and raise #PF (KVM: snp_safe_alloc_page()). The
+ * second of two that follow each other never is.
  *
  * Context: process, may sleep.
  * Return: for free_page(); NULL without memory.
  */
 void *svm_alloc_page(gfp_t gfp)
 {
-	struct page *page = alloc_pages(gfp | __GFP_ZERO, 1);
+	struct page *page = alloc_page(gfp | __GFP_ZERO);
 
 	if (!page)
 		return NULL;
+	if (likely(!IS_ALIGNED(page_to_pfn(page), PTRS_PER_PMD)))
+		return page_address(page);
+	__free_page(page);
+	page = alloc_pages(gfp | __GFP_ZERO, 1);
+	if (!page)
+		return NULL;
 	split_page(page, 1);
-	if (IS_ALIGNED(page_to_pfn(page), PTRS_PER_PMD))
-		__free_page(page++);
-	else
-		__free_page(page + 1);
-	return page_address(page);
+	__free_page(page);
+	return page_address(page + 1);
 }
 
 static void free_cpus(void)

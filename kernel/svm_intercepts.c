@@ -7,8 +7,8 @@
  * in its appendix C.)
  *
  * Not intercepted, on purpose: CPUID, RDTSC, RDTSCP and RDPRU are free in
- * user mode (RDTSC and CPUID are intercepted for a thread that has them
- * forbidden, see svm_filter()); MOV CR2, MOV CR3, INVLPG, INVPCID,
+ * user mode (all are intercepted for a thread that has them forbidden,
+ * see svm_filter()); MOV CR2, MOV CR3, INVLPG, INVPCID,
  * the descriptor table and task register instructions, SWAPGS and IRET are
  * what a Dune process is for, and act on its own state; PAUSE and a guest
  * that spins are ended by the host's timer.

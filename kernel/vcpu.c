@@ -23,17 +23,6 @@
 #include "trace.h"
 #include "vendor.h"
 
-/*
- * On AMD the second-level page table is the kernel's own of the process.
- * Nested walks count as user accesses (APM vol. 2, 15.25.5), so what belongs
- * to the kernel in it stays out of reach. Where the kernel is isolated from
- * user mode, its own copy has NX in every user entry: take the user's copy.
- */
-static u64 shared_root(struct mm_struct *mm)
-{
-	return __sme_pa(user_page_table(mm->pgd));
-}
-
 /* Which newer kernels export to KVM alone. */
 DEFINE_STATIC_CALL_NULL(fpu_return, switch_fpu_return);
 static bool have_fpu_return __ro_after_init;
@@ -174,6 +163,8 @@ static bool vcpu_must_flush(struct dune_vcpu *vcpu)
 		return false;
 	vcpu->flush = false;
 	vcpu->tlb_gen = tlb_gen;
+	if (vcpu->root.table)
+		root_refresh(&vcpu->root);
 	dune_count(vcpu, DUNE_COUNT_TLB_FLUSH);
 	return true;
 }
@@ -419,18 +410,24 @@ vcpu_map_granule(struct dune_vcpu *vcpu,
 static int vcpu_mmap(struct file *file, struct vm_area_struct *vma)
 {
 	struct dune_vcpu *vcpu = file->private_data;
+	int err;
 
 	if (current != vcpu->task || current->mm != vcpu->vm->mm)
 		return -EPERM;
 	if (vma->vm_pgoff || vma->vm_end - vma->vm_start != PAGE_SIZE ||
 	    !(vma->vm_flags & VM_SHARED) || (vma->vm_flags & VM_EXEC))
 		return -EINVAL;
+	if (vcpu->mapped)
+		return -EBUSY;
 	vm_flags_set(vma, VM_DONTCOPY | VM_DONTEXPAND);
-	return vm_insert_page(vma, vma->vm_start, virt_to_page(vcpu->run));
+	err = vm_insert_page(vma, vma->vm_start, virt_to_page(vcpu->run));
+	vcpu->mapped = !err;
+	return err;
 }
 
 static void vcpu_free(struct dune_vcpu *vcpu)
 {
+	root_destroy(&vcpu->root);
 	dune_vm_remove_vcpu(vcpu->vm, &vcpu->kick);
 	free_page((unsigned long)vcpu->run);
 	put_task_struct(vcpu->task);
@@ -473,11 +470,13 @@ static struct file *vcpu_open(struct dune_vm *vm, u32 flags)
 	vcpu->run = (void *)get_zeroed_page(GFP_KERNEL_ACCOUNT);
 	if (!vcpu->run)
 		goto free;
+	if (!vm->mirror && root_create(&vcpu->root, vm->mm))
+		goto free;
 	err = vendor->create(vcpu);
 	if (err)
 		goto free;
 	vendor->set_root(vcpu, vm->mirror ? mirror_eptp(vm->mirror) :
-					    shared_root(vm->mm));
+					    root_address(&vcpu->root));
 	file = anon_inode_getfile("[dune-vcpu]", &vcpu_fops, vcpu, O_RDWR);
 	if (!IS_ERR(file))
 		return file;

@@ -260,8 +260,9 @@ enum dune_counter {
  * @counters:	running counts since the vCPU was made, by enum dune_counter
  *
  * mmap() of the vCPU's file descriptor at offset 0 with MAP_SHARED, by the
- * thread that made the vCPU (others: EPERM). It is not inherited by a child
- * (VM_DONTCOPY).
+ * thread that made the vCPU (others: EPERM), once (then EBUSY, even after it was
+ * unmapped: who has got hold of the descriptor gets no second mapping). A child
+ * does not inherit it (VM_DONTCOPY), unless madvise(MADV_DOFORK) says so.
  */
 struct dune_run {
 	struct dune_regs regs;
