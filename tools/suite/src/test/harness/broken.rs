@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Machines that hang and panic, and a harness that is killed: each is
-//! reported as what it is, and no emulator is left behind.
+//! reported as what it is, and no emulator is left behind. A module that refuses the
+//! machine is a failure of it, too.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::os::unix::process::ExitStatusExt;
-use std::process::Child;
+use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
 use super::{expect, expect_in, machine_run, output_of, start, Check};
@@ -22,6 +23,16 @@ pub fn run(context: &Context, tally: &mut Tally) {
     tally.check("harness: SIGINT reaches the program", interrupt(context));
     tally.check("harness: nothing survives kill -9", killed(context));
     tally.check("harness: the reader goes away", reader_gone(context));
+    tally.check("harness: the module refuses a processor", refused(context));
+}
+
+/// A K10, whose erratum 383 lets a guest stop the machine.
+fn refused(context: &Context) -> Check {
+    let mut command = Command::new(context.dunectl());
+    command.args(["machine", "run", "--model", "phenom", "--", "true"]).current_dir("/");
+    let output = command.output().map_err(|e| e.to_string())?;
+    expect("status", output.status.code(), Some(FAILED))?;
+    expect_in("the report", &output.stderr, "this CPU has erratum 383")
 }
 
 fn hung(context: &Context) -> Check {
