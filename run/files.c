@@ -180,7 +180,7 @@ bool files_names_program(u64 path)
 	const char *rest;
 	u64 first = 0, pid;
 
-	if (path < PAGE_BYTES || !program[0])
+	if (!program[0])
 		return false;
 	if ((path & (PAGE_BYTES - 1)) <= PAGE_BYTES - sizeof(first)) {
 		if (user_read(&first, path, sizeof(first)))

@@ -110,7 +110,9 @@ static bool sends_hidden(const u8 *control, u64 len)
 /*
  * Check the header in @m, which is a copy, and give it copies of what it
  * points to: the vector, and for sending the control data. -ENOBUFS when the
- * pool is full.
+ * pool is full. Only its length says whether there is control data: the kernel
+ * sends it from address 0 as from any other, and a program with CAP_SYS_RAWIO can
+ * have memory there.
  */
 static long take_message(struct message *m, bool sending)
 {
@@ -130,7 +132,7 @@ static long take_message(struct message *m, bool sending)
 		if (iov[i].iov_len && meets_granule((u64)iov[i].iov_base, iov[i].iov_len))
 			return -EFAULT;
 	m->iov = (u64)iov;
-	if (!m->control || !m->control_len)
+	if (!m->control_len)
 		return 0;
 	if (meets_granule(m->control, m->control_len))
 		return -EFAULT;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
  * What a program in the sandbox could have the kernel do to the runtime: by
- * ioctls with pointers inside, arrays whose length is counted in items, files
- * that are truncated before anybody looks, and an image that spans the
- * runtime. It runs with --stats.
+ * ioctls with pointers inside, arrays whose length is counted in items, control
+ * data at address 0, files that are truncated before anybody looks, and an image
+ * that spans the runtime. It runs with --stats.
  */
 #define _GNU_SOURCE
 #include "lib.h"
@@ -20,6 +20,7 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -95,6 +96,67 @@ static void test_arrays(void)
 	expect(written, 0, "refused before anything is written");
 	munmap(below, BELOW);
 	free(pages);
+}
+
+/* ---- address 0 ---------------------------------------------------------- */
+
+/* The number of a vCPU, or -1. */
+static int vcpu_fd(void)
+{
+	char path[64], link[64];
+	int fd;
+
+	for (fd = 3; fd < 4096; fd++) {
+		ssize_t n;
+
+		snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+		n = readlink(path, link, sizeof(link) - 1);
+		link[n > 0 ? n : 0] = 0;
+		if (strstr(link, "dune-vcpu"))
+			return fd;
+	}
+	return -1;
+}
+
+static void test_zero(void)
+{
+	struct { struct cmsghdr c; int fd; int pad; } rights = {
+		.c = { .cmsg_len = CMSG_LEN(sizeof(int)), .cmsg_level = SOL_SOCKET,
+		       .cmsg_type = SCM_RIGHTS },
+		.fd = vcpu_fd(),
+	};
+	char text[] = "x";
+	struct iovec byte = { text, 1 };
+	struct mmsghdr mm = { .msg_hdr = { .msg_iov = &byte, .msg_iovlen = 1,
+					   .msg_controllen = sizeof(rights) } };
+	char name[] = "/proc/self/exe", link[300] = "";
+	char *zero = NULL;
+	int sk[2];
+
+	/* for the compiler an address like any other */
+	__asm__("" : "+r" (zero));
+	if (mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0)) {
+		printf("ok %d - memory at address 0 # SKIP %s\n", ++tests, strerror(errno));
+		return;
+	}
+	expect(rights.fd >= 0 && !socketpair(AF_UNIX, SOCK_DGRAM, 0, sk), 1, "memory at address 0");
+	memcpy(zero, &rights, sizeof(rights));
+	expect(call(SYS_sendmsg, sk[0], (long)&mm, MSG_DONTWAIT, 0, 0, 0), -EBADF,
+	       "a hidden descriptor is not sent from there by sendmsg");
+	expect(call(SYS_sendmmsg, sk[0], (long)&mm, 1, MSG_DONTWAIT, 0, 0), -EBADF, "nor by sendmmsg");
+	rights.fd = open("/dev/null", O_RDONLY);
+	memcpy(zero, &rights, sizeof(rights));
+	expect(call(SYS_sendmsg, sk[0], (long)&mm, MSG_DONTWAIT, 0, 0, 0), 1, "another one is");
+	mm.msg_hdr.msg_control = &rights;
+	rights.fd = -1;
+	expect(call(SYS_recvmsg, sk[1], (long)&mm, MSG_DONTWAIT, 0, 0, 0), 1, "and is received");
+	expect(fcntl(rights.fd, F_GETFD) >= 0, 1, "as a descriptor");
+	memcpy(zero, name, sizeof(name));
+	expect(call(SYS_readlink, 0, (long)link, sizeof(link) - 1, 0, 0, 0) > 0 &&
+	       strstr(link, "/program"), 1, "/proc/self/exe by a name at address 0 is the program");
+	munmap(NULL, 4096);
+	close(sk[0]);
+	close(sk[1]);
 }
 
 /* ---- files -------------------------------------------------------------- */
@@ -226,6 +288,7 @@ int main(int argc, char **argv)
 {
 	test_ioctl();
 	test_arrays();
+	test_zero();
 	test_truncate(argv[0]);
 	test_stats();
 	test_mount();
