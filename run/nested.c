@@ -199,13 +199,15 @@ void call_keyctl(struct dune_tf *tf)
 
 /*
  * File systems that look like ones the kernel was built without. The binary
- * mount data of NFS is full of pointers. An instance of binfmt_misc of one's
+ * mount data of NFS is full of pointers. Mount options of 9p (trans=fd) and the
+ * mount data of coda name descriptors, among them hidden ones. An instance of binfmt_misc of one's
  * own (in a user name space, since 6.7) names interpreters by their first
  * bytes, for dune-run's file, too: execve would run one natively.
  */
 static bool type_refused(const char *type)
 {
-	return text_starts(type, "nfs") || text_equal(type, "binfmt_misc");
+	return text_starts(type, "nfs") || text_equal(type, "9p") ||
+	       text_equal(type, "coda") || text_equal(type, "binfmt_misc");
 }
 
 void call_mount(struct dune_tf *tf)

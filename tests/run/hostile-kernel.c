@@ -230,10 +230,20 @@ static void test_stats(void)
 
 static void test_mount(void)
 {
+	static const char *const types[] = { "9p", "coda" };
+	char name[64];
+	int i;
+
 	mkdir("mount", 0700);
 	expect(call(SYS_mount, (long)"none", (long)"mount", (long)"binfmt_misc", 0, 0, 0), -ENODEV,
 	       "no binfmt_misc: it would have dune-run's own file interpreted natively");
 	expect(call(SYS_fsopen, (long)"binfmt_misc", 0, 0, 0, 0, 0), -ENODEV, "nor by fsopen");
+	for (i = 0; i < 2; i++) {
+		snprintf(name, sizeof(name), "no %s: its options name descriptors", types[i]);
+		expect(call(SYS_mount, (long)"none", (long)"mount", (long)types[i], 0, 0, 0), -ENODEV,
+		       name);
+		expect(call(SYS_fsopen, (long)types[i], 0, 0, 0, 0, 0), -ENODEV, "nor by fsopen");
+	}
 	rmdir("mount");
 }
 
