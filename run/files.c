@@ -240,9 +240,14 @@ static bool device_allowed(u32 major, u32 minor)
 	return false;
 }
 
+/*
+ * Where the kernel does not tell what is needed to judge (a seccomp filter from
+ * before dune-run, a security module), its error is the answer.
+ */
 static long judge_regular(int fd, const struct stat *st, bool truncates)
 {
 	struct statfs fs;
+	long err;
 
 	if (unlikely(is_file(st, &stats_file)))
 		return -EACCES;
@@ -254,6 +259,8 @@ static long judge_regular(int fd, const struct stat *st, bool truncates)
 		 */
 		long flags = SYS2(__NR_fcntl, fd, F_GETFL);
 
+		if (flags < 0)
+			return flags;
 		if (flags & O_PATH)
 			return 0;
 		return truncates || (flags & O_ACCMODE) != O_RDONLY ? -ETXTBSY : 0;
@@ -265,7 +272,10 @@ static long judge_regular(int fd, const struct stat *st, bool truncates)
 	if (likely((u64)st->st_size < 1UL << 32 &&
 		   ((st->st_mode & 07777) != 0600 || st->st_blocks)))
 		return 0;
-	if (SYS2(__NR_fstatfs, fd, &fs) < 0 || fs.f_type != PROC_SUPER_MAGIC)
+	err = SYS2(__NR_fstatfs, fd, &fs);
+	if (err < 0)
+		return err;
+	if (fs.f_type != PROC_SUPER_MAGIC)
 		return 0;
 	if ((u64)st->st_size >= 1UL << 32)
 		return -EPERM;

@@ -26,12 +26,14 @@ struct robust {
 	u64 head, len;
 };
 
-static void drop_robust_list(struct robust *list)
+/* Returns 0, or the error for which the list may still be there. */
+static long drop_robust_list(struct robust *list)
 {
-	list->head = 0;
-	SYS3(__NR_get_robust_list, 0, &list->head, &list->len);
-	if (list->head)
-		SYS2(__NR_set_robust_list, 0, list->len);
+	long err = SYS3(__NR_get_robust_list, 0, &list->head, &list->len);
+
+	if (err || !list->head)
+		return err;
+	return SYS2(__NR_set_robust_list, 0, list->len);
 }
 
 static void restore_robust_list(const struct robust *list)
@@ -77,11 +79,16 @@ static void make_child(struct dune_tf *tf, u64 flags, const struct clone_args *a
 		refuse(tf, ENOSYS);
 		return;
 	}
-	memory_is_borrowed = shares;
 	if (shares) {
+		long err = drop_robust_list(&robust);
+
+		if (err) {
+			tf->rax = err;
+			return;
+		}
 		files_save(&files);
-		drop_robust_list(&robust);
 	}
+	memory_is_borrowed = shares;
 	pass_clone(tf, args, size);
 	if (shares) {
 		restore_robust_list(&robust);

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # What the kernel could be made to do to the runtime: hostile-kernel.c, with
 # --stats, and a copy of it that tries to truncate itself. Then whether the
-# runtime's tables are read-only.
+# runtime's tables are read-only, and what the runtime does where a filter from
+# before it denies what it asks the kernel.
 
 . "$(dirname "$0")/lib.bash"
 cp "$bin/hostile-kernel" "$top/program"
@@ -23,4 +24,18 @@ for name in dune_hypercall dune_syscall_handler dune_trap_table; do
 	done <"$top/maps"
 	is "$rights" r--p "$name is read-only"
 done
+
+# below CALL: a program in the sandbox, below a filter that denies CALL
+below() {
+	(cd "$top" && "$bin/wx" "$1" "$DUNE_RUN" -- "${@:2}") 2>&1
+}
+cp /bin/sh "$top/sh"
+is "$(below fstatfs /bin/sh -c ': </proc/self/mem && echo opened')" \
+	"/bin/sh: 1: cannot open /proc/self/mem: Operation not permitted" \
+	"without fstatfs the memory of a process is not opened"
+is "$(below getfl ./sh -c ': >>./sh && echo opened')" \
+	"./sh: 1: cannot create ./sh: Operation not permitted" \
+	"without F_GETFL the running program is not opened for writing"
+is "$(below robust "$bin/limits" forks)" "$(printf 'a filter: fork: 0xb00\na filter: vfork: 0xffffffff')" \
+	"without get_robust_list there is no vfork"
 finish

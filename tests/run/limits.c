@@ -195,6 +195,8 @@ int main(int argc, char **argv)
 		data();
 	if (!strcmp(what, "gigabytes"))
 		gigabytes(argc > 2 ? atol(argv[2]) : 5000);
+	if (!strcmp(what, "forks"))
+		forks("a filter");
 	if (!strcmp(what, "borrowers"))
 		borrowers();
 	return 0;

@@ -3,9 +3,13 @@
  * wx mdwe|filter PROGRAM ARGS: run a program that may not make memory
  * executable: by prctl(PR_SET_MDWE), or by a seccomp filter that is systemd's
  * of MemoryDenyWriteExecute=. Exit status 77: the kernel has no such thing.
+ *
+ * wx fstatfs|getfl|robust PROGRAM ARGS: run a program below a seccomp filter that
+ * denies one call with EPERM: fstatfs, fcntl(F_GETFL), get_robust_list.
  */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -25,6 +29,14 @@
 #define HAS(bits)	BPF_STMT(BPF_ALU | BPF_AND | BPF_K, bits)
 #define RETURN(value)	BPF_STMT(BPF_RET | BPF_K, value)
 
+static int install(struct sock_filter *code, unsigned short len)
+{
+	struct sock_fprog program = { len, code };
+
+	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
+	       prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
+}
+
 static int filter(void)
 {
 	static struct sock_filter code[] = {
@@ -38,20 +50,49 @@ static int filter(void)
 		RETURN(SECCOMP_RET_ERRNO | EPERM),
 		RETURN(SECCOMP_RET_ALLOW),
 	};
-	struct sock_fprog program = { sizeof(code) / sizeof(code[0]), code };
 
-	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
-	       prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
+	return install(code, sizeof(code) / sizeof(code[0]));
+}
+
+static int deny(int nr)
+{
+	struct sock_filter code[] = {
+		LOAD(nr), IF(nr, 1), RETURN(SECCOMP_RET_ERRNO | EPERM),
+		RETURN(SECCOMP_RET_ALLOW),
+	};
+
+	return install(code, sizeof(code) / sizeof(code[0]));
+}
+
+static int deny_getfl(void)
+{
+	static struct sock_filter code[] = {
+		LOAD(nr), IF(SYS_fcntl, 3),
+		LOAD(args[1]), IF(F_GETFL, 1), RETURN(SECCOMP_RET_ERRNO | EPERM),
+		RETURN(SECCOMP_RET_ALLOW),
+	};
+
+	return install(code, sizeof(code) / sizeof(code[0]));
+}
+
+static int restrict_self(const char *how)
+{
+	if (!strcmp(how, "mdwe"))
+		return prctl(SET_MDWE, REFUSE_EXEC_GAIN, 0, 0, 0);
+	if (!strcmp(how, "fstatfs"))
+		return deny(SYS_fstatfs);
+	if (!strcmp(how, "getfl"))
+		return deny_getfl();
+	if (!strcmp(how, "robust"))
+		return deny(SYS_get_robust_list);
+	return filter();
 }
 
 int main(int argc, char **argv)
 {
-	int bad;
-
 	if (argc < 3)
 		return 2;
-	bad = strcmp(argv[1], "mdwe") ? filter() : prctl(SET_MDWE, REFUSE_EXEC_GAIN, 0, 0, 0);
-	if (bad)
+	if (restrict_self(argv[1]))
 		return 77;
 	execv(argv[2], argv + 2);
 	perror(argv[2]);
