@@ -74,15 +74,24 @@ static long map_run(struct dune_thread *t, int vcpu)
 		    PROT_READ | PROT_WRITE, MAP_SHARED | fixed, vcpu, 0);
 }
 
+/*
+ * A limit of the process may not allow the ordinary memory. Then the place holds
+ * the run page, or nothing, and stays taken: only map_run() of the same thread can
+ * use it again, which replaces whatever is there.
+ */
 static void unmap_run(struct dune_thread *t, void *run)
 {
+	long place;
+
 	if (!t->run_place) {
 		sys3(__NR_munmap, (long)run, run_pages() * 4096UL, 0);
 		return;
 	}
 	/* ordinary memory of the arena again */
-	sys6(__NR_mmap, (long)run, run_pages() * 4096UL, PROT_READ | PROT_WRITE,
-	     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+	place = sys6(__NR_mmap, (long)run, run_pages() * 4096UL, PROT_READ | PROT_WRITE,
+		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+	if (place != (long)run)
+		return;
 	dune_page_free(t->run_place, run_pages());
 	t->run_place = NULL;
 }

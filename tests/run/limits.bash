@@ -32,4 +32,5 @@ if ((gigabytes < 5000)); then
 		"135 1" "one gigabyte more than $bits physical address bits allow: SIGBUS, after a message"
 fi
 same "a thousand children by vfork" "$bin/limits" borrowers
+same "children by vfork that lower their parent's RLIMIT_DATA" "$bin/limits" lowered
 finish

@@ -132,6 +132,43 @@ static void no_device(void)
 	grandchildren("empty root");
 }
 
+/*
+ * A child that borrows the memory leaves its parent a limit on data that no new
+ * memory meets, so that the parent cannot put anything where the child's vCPU
+ * was. Then many children with memory of their own, each with page tables of its
+ * own, which must all be there.
+ */
+static void lowered(void)
+{
+	struct rlimit old, low;
+	pid_t self = getpid(), pid;
+	static unsigned long i;
+
+	getrlimit(RLIMIT_DATA, &old);
+	low = old;
+	low.rlim_cur = 4096;
+	for (i = 0; i < 4; i++) {
+		pid = vfork();
+		if (!pid) {
+			prlimit(self, RLIMIT_DATA, &low, NULL);
+			_exit(18);
+		}
+		setrlimit(RLIMIT_DATA, &old);
+		printf("vfork: %#x\n", child_of(pid));
+	}
+	for (i = 2; i < 10; i++) {
+		volatile char *p = mmap((void *)(i << 39), 4096, PROT_READ | PROT_WRITE,
+					MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+
+		*p = i;
+		fflush(stdout);
+		pid = fork();
+		if (!pid)
+			_exit(*p);
+		printf("child that reads %p: %#x\n", p, child_of(pid));
+	}
+}
+
 /* 10 MB of data: enough for a small program. */
 static void data(void)
 {
@@ -195,6 +232,8 @@ int main(int argc, char **argv)
 		data();
 	if (!strcmp(what, "gigabytes"))
 		gigabytes(argc > 2 ? atol(argv[2]) : 5000);
+	if (!strcmp(what, "lowered"))
+		lowered();
 	if (!strcmp(what, "forks"))
 		forks("a filter");
 	if (!strcmp(what, "borrowers"))
