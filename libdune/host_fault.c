@@ -23,15 +23,18 @@ static long probe(u64 address, u32 flags)
 
 /*
  * Touch without a signal to the program, even if it blocks them: a blocked one
- * that waits for it goes on waiting (dune_host_send_held()).
+ * that waits for it goes on waiting (dune_host_send_held()). Other signals that
+ * the program handles wait, too: each leaves a mask behind (host_signal.c) which
+ * may block the two again, and which is overwritten here at the end.
  */
 static long probe_silent(struct dune_thread *t, u64 address, u32 flags)
 {
-	u64 set = FAULTS, old;
+	u64 handled = t->sighand->handled & ~FAULTS, set = FAULTS, old;
 	long ret;
 
 	WRITE_ONCE(t->touch_silent, 1);
-	sys4(__NR_rt_sigprocmask, SIG_UNBLOCK, (long)&set, (long)&old, 8);
+	sys4(__NR_rt_sigprocmask, SIG_BLOCK, (long)&handled, (long)&old, 8);
+	sys4(__NR_rt_sigprocmask, SIG_UNBLOCK, (long)&set, 0, 8);
 	ret = probe(address, flags);
 	sys4(__NR_rt_sigprocmask, SIG_SETMASK, (long)&old, 0, 8);
 	WRITE_ONCE(t->touch_silent, 0);

@@ -119,13 +119,24 @@ static void run_natively(int sig, struct ksiginfo *info, struct kucontext *uc)
 	((native_handler)act.handler)(sig, info, uc);
 }
 
-/* Whether the signal is the fault of one of the probes of host_fault.c. */
-static int in_probe(const struct ksiginfo *info, const struct kucontext *uc)
+static int at_probe(const struct kucontext *uc)
 {
-	if (info->code <= 0)		/* sent by a process */
-		return 0;
 	return uc->mc.rip == (u64)dune_host_probe_read_insn ||
 	       uc->mc.rip == (u64)dune_host_probe_write_insn;
+}
+
+/*
+ * Whether the signal is the fault of one of the probes of host_fault.c, which
+ * have the address in RDI. Signals of timers, children and files also have a
+ * positive code. Beyond the end of user space every probe faults, and where the
+ * address is not canonical its signal does not give the address.
+ */
+static int in_probe(int sig, const struct ksiginfo *info, const struct kucontext *uc)
+{
+	u64 address = uc->mc.rdi;
+
+	return at_probe(uc) && (sigbit(sig) & FAULTS) && info->code > 0 &&
+	       (address >= USER_END || (info->addr ^ address) < 4096);
 }
 
 /* The mask at the time of the signal: not what will be restored, if a call
@@ -166,8 +177,12 @@ static void queue(struct dune_thread *t, int sig, const struct ksiginfo *info,
 		t->run->irq_vector = VEC_SIGNAL;
 }
 
-/* A call that is about to start, or to start again: after the handler. */
-static void abort_call(struct kucontext *uc)
+/*
+ * A call that is about to start, or to start again: after the handler. So is a
+ * probe, because the handler's mask may block the signal of its fault; except
+ * where the guest cannot take an interrupt before the access is made.
+ */
+static void abort_call(const struct dune_thread *t, struct kucontext *uc)
 {
 	u64 rip = uc->mc.rip;
 
@@ -176,6 +191,8 @@ static void abort_call(struct kucontext *uc)
 	    (rip >= (u64)dune_host_clone_begin &&
 	     rip <= (u64)dune_host_clone_insn))
 		uc->mc.rip = (u64)dune_host_abort;
+	if (at_probe(uc) && (t->run->regs.rflags & RFLAGS_IF))
+		uc->mc.rip = (u64)dune_host_probe_fail;
 }
 
 /*
@@ -212,7 +229,7 @@ void dune_host_handler(int sig, struct ksiginfo *info, struct kucontext *uc)
 {
 	struct dune_thread *t = (void *)((u64)uc & ~(BLOCK_SIZE - 1ULL));
 	const struct ksigaction *act;
-	int fault = in_probe(info, uc);
+	int fault = in_probe(sig, info, uc);
 
 	if (!dune_in_arena(uc)) {
 		run_natively(sig, info, uc);
@@ -244,5 +261,5 @@ void dune_host_handler(int sig, struct ksiginfo *info, struct kucontext *uc)
 	if (fault)
 		uc->mc.rip = (u64)dune_host_probe_fail;
 	else
-		abort_call(uc);
+		abort_call(t, uc);
 }

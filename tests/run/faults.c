@@ -16,6 +16,8 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <sched.h>
@@ -193,11 +195,63 @@ static void vdso(void)
 	printf("time: %d\n", time(NULL) > 0);
 }
 
+static volatile unsigned long alarms;
+
+static void on_alarm(int sig)
+{
+	alarms++;
+}
+
+#define ALARMS	3000
+#define STACK	(4UL << 20)
+
+/*
+ * Calls whose vector the runtime must touch before the kernel does: on a stack
+ * that has not grown so far, which succeeds, and where nothing may be read. All
+ * the while signals come, whose handler blocks those of faults.
+ */
+static void under_timer(void)
+{
+	struct sigaction act = { .sa_handler = on_alarm, .sa_flags = SA_RESTART };
+	struct itimerval often = { { 0, 300 }, { 0, 300 } }, off = { 0 };
+	unsigned long failed = 0, read = 0, at;
+	int null = open("/dev/null", O_RDWR);
+
+	sigfillset(&act.sa_mask);
+	sigaction(SIGALRM, &act, NULL);
+	setitimer(ITIMER_REAL, &often, NULL);
+	while (alarms < ALARMS) {
+		char *low = mmap(NULL, 2 * STACK, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+				 -1, 0);
+		volatile char *top = low + 2 * STACK - 4096;
+
+		/* a stack needs room to grow, and a gap below */
+		munmap(low, 2 * STACK);
+		if (mmap((void *)top, 4096, PROT_READ | PROT_WRITE,
+			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_GROWSDOWN, -1, 0) == MAP_FAILED) {
+			perror("mmap");
+			break;
+		}
+		*top = 0;
+		for (at = 4096; at < STACK && alarms < ALARMS; at += 4096) {
+			failed += writev(null, (void *)(top - at), 1) != 0;
+			read += writev(null, (void *)4096, 1) != -1 || errno != EFAULT;
+		}
+		munmap(low, 2 * STACK);
+	}
+	setitimer(ITIMER_REAL, &off, NULL);
+	printf("vectors on a growing stack: %lu failed; where nothing is: %lu read\n", failed, read);
+}
+
 int main(int argc, char **argv)
 {
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	if (argc > 1 && !strcmp(argv[1], "vdso")) {
 		vdso();
+		return 0;
+	}
+	if (argc > 1 && !strcmp(argv[1], "timer")) {
+		under_timer();
 		return 0;
 	}
 	if (argc > 1 && !strcmp(argv[1], "unmap")) {
