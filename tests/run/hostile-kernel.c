@@ -136,7 +136,7 @@ static void test_zero(void)
 	/* for the compiler an address like any other */
 	__asm__("" : "+r" (zero));
 	if (mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0)) {
-		printf("ok %d - memory at address 0 # SKIP %s\n", ++tests, strerror(errno));
+		skip(strerror(errno), "memory at address 0");
 		return;
 	}
 	expect(rights.fd >= 0 && !socketpair(AF_UNIX, SOCK_DGRAM, 0, sk), 1, "memory at address 0");
