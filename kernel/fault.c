@@ -76,6 +76,18 @@ static bool resolve_mirrored(const struct dune_vm *vm, u64 address, u32 flags)
 			   !(flags & DUNE_FAULT_WRITE)) != -ENOMEM;
 }
 
+/*
+ * Where the second level is the page table itself, but for its top level: that
+ * may lack what the kernel has, whoever is to resolve the fault.
+ */
+static bool resolve_shared(struct dune_vcpu *vcpu, u64 address, u32 flags)
+{
+	bool resolved = resolve_fault(vcpu->vm->mm, address, flags);
+
+	root_fill(&vcpu->root, address);
+	return resolved;
+}
+
 /**
  * dune_handle_fault() - resolve a nested page fault
  * @vcpu:	of current
@@ -108,12 +120,9 @@ int dune_handle_fault(struct dune_vcpu *vcpu, u64 guest, u32 flags)
 	else if (vm->mirror)
 		resolved = resolve_mirrored(vm, address, flags);
 	else
-		resolved = resolve_fault(vm->mm, address, flags);
-	if (likely(resolved)) {
-		if (vcpu->root.table)
-			root_fill(&vcpu->root, address);
+		resolved = resolve_shared(vcpu, address, flags);
+	if (likely(resolved))
 		return 0;
-	}
 	vcpu->run->fault_address = address;
 	vcpu->run->fault_flags = flags;
 	return DUNE_EXIT_FAULT;
