@@ -12,7 +12,7 @@
 
 #define PAGE		4096
 #define ARENA_SIZE	(256ULL << 20)
-#define RESERVE		(4 * PAGE)
+#define SPARE		4	/* pages: the tables of the second chunk */
 
 struct dune_piece {
 	struct dune_piece *next;
@@ -43,13 +43,13 @@ void dune_page_init(const struct dune_config *cfg)
 	u64 base = (u64)cfg->arena, size = cfg->arena_size;
 
 	if (!base) {
-		set_chunk(&arena->chunk[0], (u64)first_chunk, sizeof(first_chunk) - RESERVE);
+		set_chunk(&arena->chunk[0], (u64)first_chunk, sizeof(first_chunk) - SPARE * PAGE);
+		arena->spare = SPARE;
 		return;
 	}
 	arena->limit = cfg->arena_limit;
 	sys3(__NR_madvise, base, size, MADV_NOHUGEPAGE);
 	set_chunk(&arena->chunk[0], base, size);
-	arena->chunks = 2;		/* it gets no other */
 }
 
 int dune_in_arena(const void *p)
@@ -101,45 +101,40 @@ int dune_page_touch(dune_pte *root)
 	return 0;
 }
 
+static u64 arena_size(void)
+{
+	return READ_ONCE(arena->chunk[0].size) + READ_ONCE(arena->chunk[1].size);
+}
+
 /*
  * More of the caller's arena, by a step: it counts against the limits of the
  * process (RLIMIT_DATA, RLIMIT_AS). In the gigabyte that is in the page table.
  */
-static int grow_in_place(void)
+static void grow_in_place(void)
 {
 	struct dune_chunk *c = &arena->chunk[0];
-	u64 flags = dune_lock(&arena->lock);
 	u64 at = c->base + c->size;
-	int grown = 0;
 
-	if (c->size < arena->limit && map(at, ARENA_STEP) == (long)at) {
-		call(__NR_madvise, at, ARENA_STEP, MADV_NOHUGEPAGE, 0, 0);
-		c->size += ARENA_STEP;
-		grown = 1;
-	}
-	dune_unlock(&arena->lock, flags);
-	return grown;
+	if (c->size >= arena->limit || map(at, ARENA_STEP) != (long)at)
+		return;
+	call(__NR_madvise, at, ARENA_STEP, MADV_NOHUGEPAGE, 0, 0);
+	WRITE_ONCE(c->size, c->size + ARENA_STEP);
 }
 
-/* The second and last chunk. Its own tables come from the reserve. */
-static int grow(void)
+/* The second and last chunk. Its own tables come from the spare pages. */
+static void add_chunk(void)
 {
 	u64 size = ARENA_SIZE;
 	long at;
 
-	if (arena->limit)
-		return grow_in_place();
-	if (__atomic_exchange_n(&arena->chunks, 2, __ATOMIC_ACQ_REL) == 2)
-		return 0;
 	/* RLIMIT_AS or RLIMIT_DATA may allow less. */
 	for (at = -1; at < 0 && at > -4096 && size >= ARENA_STEP; size /= 4)
 		at = map(0, size);
 	if (at < 0 && at > -4096)
-		return 0;
+		return;
 	size *= 4;
 	/* One page at a time is enough, and a huge one is 2 MB to clear. */
 	call(__NR_madvise, at, size, MADV_NOHUGEPAGE, 0, 0);
-	arena->chunk[0].size += RESERVE;
 	dune_pt_touch(dune_process.root, at);
 	dune_pt_touch(dune_process.root, at + size - 1);
 	if (dune_active() && dune_pt_root() != dune_process.root) {
@@ -147,7 +142,47 @@ static int grow(void)
 		dune_pt_touch(dune_pt_root(), at + size - 1);
 	}
 	set_chunk(&arena->chunk[1], at, size);
-	return 1;
+}
+
+/*
+ * Returns whether there is more than @before: this thread made it, or another
+ * one, for which it waits. The grower takes no lock but the allocator's, and
+ * no interrupt, so it gets on whatever those hold who wait.
+ */
+static int grow(u64 before)
+{
+	u64 flags = dune_lock(&arena->growing);
+	int grown;
+
+	if (arena_size() == before) {
+		__atomic_store_n(&arena->grower, call(__NR_gettid, 0, 0, 0, 0, 0), __ATOMIC_SEQ_CST);
+		if (arena->limit)
+			grow_in_place();
+		else if (!arena->chunk[1].size && arena->spare)
+			add_chunk();
+		__atomic_store_n(&arena->grower, 0, __ATOMIC_SEQ_CST);
+	}
+	grown = arena_size() != before;
+	dune_unlock(&arena->growing, flags);
+	return grown;
+}
+
+/* Whether this thread is in grow(): who it is costs a system call, seldom made. */
+static int is_grower(void)
+{
+	int grower = __atomic_load_n(&arena->grower, __ATOMIC_SEQ_CST);
+
+	return grower && grower == call(__NR_gettid, 0, 0, 0, 0, 0);
+}
+
+/* For the grower alone: a table of the second chunk's. */
+static void *take_spare(u64 count)
+{
+	struct dune_chunk *c = &arena->chunk[0];
+
+	if (count != 1 || !arena->spare)
+		return NULL;
+	return (void *)(c->base + c->size + --arena->spare * PAGE);
 }
 
 static struct dune_piece *take_piece(u64 count)
@@ -179,22 +214,26 @@ static void *take_new(struct dune_chunk *c, u64 len)
 void *dune_page_take(unsigned int count, int *dirty)
 {
 	u64 len = (u64)count * PAGE;
-	u64 flags;
+	u64 flags, size;
 	void *page;
 
-	do {
+	for (;;) {
 		flags = dune_lock(&arena->lock);
+		size = arena_size();
 		page = take_piece(count);
 		*dirty = !!page;
 		if (!page)
 			page = take_new(&arena->chunk[0], len);
 		if (!page)
 			page = take_new(&arena->chunk[1], len);
+		if (!page && is_grower())
+			page = take_spare(count);
 		if (page)
 			arena->bytes += len;
 		dune_unlock(&arena->lock, flags);
-	} while (!page && len <= ARENA_SIZE && grow());
-	return page;
+		if (page || len > ARENA_SIZE || is_grower() || !grow(size))
+			return page;
+	}
 }
 
 void *dune_page_alloc(unsigned int count)
