@@ -174,6 +174,7 @@ u64 dune_page_bytes(void);
 void dune_pt_init(int have_1g);
 dune_pte *dune_pt_new(void);
 int dune_pt_touch(dune_pte *root, u64 va);
+int dune_pt_touch_reserved(u64 first, u64 last, dune_pte *pages, u32 count);
 int dune_pt_touch_core(dune_pte *root);
 u64 dune_pt_state(const dune_pte *root);
 u64 dune_pt_bytes(void);

@@ -12,7 +12,9 @@
 
 #define PAGE		4096
 #define ARENA_SIZE	(256ULL << 20)
-#define SPARE		4	/* pages: the tables of the second chunk */
+/* For two addresses in two page tables, in each of which both upper levels may lack. */
+#define RESERVE_PAGES	8
+#define RESERVE		(RESERVE_PAGES * PAGE)
 
 struct dune_piece {
 	struct dune_piece *next;
@@ -34,7 +36,7 @@ static void set_chunk(struct dune_chunk *c, u64 base, u64 size)
 	c->base = start;
 	c->used = 0;
 	barrier();
-	c->size = size - (start - base);
+	c->size = (size - (start - base)) & ~(PAGE - 1ULL);
 }
 
 /* Before anything else here, and once. */
@@ -43,13 +45,13 @@ void dune_page_init(const struct dune_config *cfg)
 	u64 base = (u64)cfg->arena, size = cfg->arena_size;
 
 	if (!base) {
-		set_chunk(&arena->chunk[0], (u64)first_chunk, sizeof(first_chunk) - SPARE * PAGE);
-		arena->spare = SPARE;
+		set_chunk(&arena->chunk[0], (u64)first_chunk, sizeof(first_chunk) - RESERVE);
 		return;
 	}
 	arena->limit = cfg->arena_limit;
 	sys3(__NR_madvise, base, size, MADV_NOHUGEPAGE);
 	set_chunk(&arena->chunk[0], base, size);
+	arena->chunks = 2;		/* it gets no other */
 }
 
 int dune_in_arena(const void *p)
@@ -98,12 +100,9 @@ int dune_page_touch(dune_pte *root)
 		    dune_pt_touch(root, c->base + c->size - 1))
 			return -ENOMEM;
 	}
+	if (arena->chunk[0].base - (u64)first_chunk < sizeof(first_chunk))
+		return dune_pt_touch(root, (u64)first_chunk + sizeof(first_chunk) - 1);
 	return 0;
-}
-
-static u64 arena_size(void)
-{
-	return READ_ONCE(arena->chunk[0].size) + READ_ONCE(arena->chunk[1].size);
 }
 
 /*
@@ -121,12 +120,25 @@ static void grow_in_place(void)
 	WRITE_ONCE(c->size, c->size + ARENA_STEP);
 }
 
-/* The second and last chunk. Its own tables come from the spare pages. */
+/* The pages behind the first chunk, which no one else takes. */
+static void *take_reserve(void)
+{
+	u64 flags = dune_lock(&arena->lock);
+
+	arena->bytes += RESERVE;
+	dune_unlock(&arena->lock, flags);
+	return (void *)(arena->chunk[0].base + arena->chunk[0].size);
+}
+
+/* The second and last chunk. Its own tables come from the reserve. */
 static void add_chunk(void)
 {
 	u64 size = ARENA_SIZE;
 	long at;
 
+	if (arena->chunks == 2)
+		return;
+	arena->chunks = 2;
 	/* RLIMIT_AS or RLIMIT_DATA may allow less. */
 	for (at = -1; at < 0 && at > -4096 && size >= ARENA_STEP; size /= 4)
 		at = map(0, size);
@@ -135,54 +147,34 @@ static void add_chunk(void)
 	size *= 4;
 	/* One page at a time is enough, and a huge one is 2 MB to clear. */
 	call(__NR_madvise, at, size, MADV_NOHUGEPAGE, 0, 0);
-	dune_pt_touch(dune_process.root, at);
-	dune_pt_touch(dune_process.root, at + size - 1);
-	if (dune_active() && dune_pt_root() != dune_process.root) {
-		dune_pt_touch(dune_pt_root(), at);
-		dune_pt_touch(dune_pt_root(), at + size - 1);
-	}
-	set_chunk(&arena->chunk[1], at, size);
+	if (dune_pt_touch_reserved(at, at + size - 1, take_reserve(), RESERVE_PAGES))
+		call(__NR_munmap, at, size, 0, 0, 0);
+	else
+		set_chunk(&arena->chunk[1], at, size);
+}
+
+static u64 arena_size(void)
+{
+	return READ_ONCE(arena->chunk[0].size) + READ_ONCE(arena->chunk[1].size);
 }
 
 /*
- * Returns whether there is more than @before: this thread made it, or another
- * one, for which it waits. The grower takes no lock but the allocator's, and
- * no interrupt, so it gets on whatever those hold who wait.
+ * Whether the arena is larger than @size, at which it had no page. One thread
+ * makes it so, and others that want a page wait for that: they would be told
+ * that there is none.
  */
-static int grow(u64 before)
+static int grow(u64 size)
 {
 	u64 flags = dune_lock(&arena->growing);
-	int grown;
 
-	if (arena_size() == before) {
-		__atomic_store_n(&arena->grower, call(__NR_gettid, 0, 0, 0, 0, 0), __ATOMIC_SEQ_CST);
+	if (arena_size() == size) {
 		if (arena->limit)
 			grow_in_place();
-		else if (!arena->chunk[1].size && arena->spare)
+		else
 			add_chunk();
-		__atomic_store_n(&arena->grower, 0, __ATOMIC_SEQ_CST);
 	}
-	grown = arena_size() != before;
 	dune_unlock(&arena->growing, flags);
-	return grown;
-}
-
-/* Whether this thread is in grow(): who it is costs a system call, seldom made. */
-static int is_grower(void)
-{
-	int grower = __atomic_load_n(&arena->grower, __ATOMIC_SEQ_CST);
-
-	return grower && grower == call(__NR_gettid, 0, 0, 0, 0, 0);
-}
-
-/* For the grower alone: a table of the second chunk's. */
-static void *take_spare(u64 count)
-{
-	struct dune_chunk *c = &arena->chunk[0];
-
-	if (count != 1 || !arena->spare)
-		return NULL;
-	return (void *)(c->base + c->size + --arena->spare * PAGE);
+	return arena_size() != size;
 }
 
 static struct dune_piece *take_piece(u64 count)
@@ -217,7 +209,7 @@ void *dune_page_take(unsigned int count, int *dirty)
 	u64 flags, size;
 	void *page;
 
-	for (;;) {
+	do {
 		flags = dune_lock(&arena->lock);
 		size = arena_size();
 		page = take_piece(count);
@@ -226,14 +218,11 @@ void *dune_page_take(unsigned int count, int *dirty)
 			page = take_new(&arena->chunk[0], len);
 		if (!page)
 			page = take_new(&arena->chunk[1], len);
-		if (!page && is_grower())
-			page = take_spare(count);
 		if (page)
 			arena->bytes += len;
 		dune_unlock(&arena->lock, flags);
-		if (page || len > ARENA_SIZE || is_grower() || !grow(size))
-			return page;
-	}
+	} while (!page && len <= ARENA_SIZE && grow(size));
+	return page;
 }
 
 void *dune_page_alloc(unsigned int count)

@@ -224,6 +224,29 @@ int dune_pt_touch(dune_pte *root, u64 va)
 	return gigabyte(root, va, NULL) ? 0 : -ENOMEM;
 }
 
+/*
+ * The same for two addresses, in the first page table and in the one that is
+ * loaded, with tables of the @count @pages alone: the arena has no others. What
+ * is left of them is free then. GS may be anything (dune_pf_early()).
+ */
+int dune_pt_touch_reserved(u64 first, u64 last, dune_pte *pages, u32 count)
+{
+	dune_pte *loaded = dune_active() ? table_of(read_cr3()) : dune_process.root;
+	struct spare spare = { NULL };
+	int made;
+
+	__atomic_fetch_add(&dune_process.tables, count, __ATOMIC_RELAXED);
+	for (; count; count--, pages += ENTRIES) {
+		pages[0] = (u64)spare.first;
+		spare.first = pages;
+	}
+	made = gigabyte(dune_process.root, first, &spare) &&
+	       gigabyte(dune_process.root, last, &spare) &&
+	       gigabyte(loaded, first, &spare) && gigabyte(loaded, last, &spare);
+	release(&spare);
+	return made ? 0 : -ENOMEM;
+}
+
 /* What the way into a page fault uses must not fault there itself. */
 int dune_pt_touch_core(dune_pte *root)
 {

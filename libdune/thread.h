@@ -150,9 +150,8 @@ struct dune_chunk {
 
 struct dune_arena {
 	struct dune_lock lock;
-	struct dune_lock growing;	/* held while it gets more memory */
-	int grower;			/* the thread that holds it, or 0 */
-	u32 spare;			/* pages behind chunk[0] that it may take */
+	struct dune_lock growing;	/* taken before lock, and held for system calls */
+	u32 chunks;
 	struct dune_chunk chunk[2];
 	u64 limit;			/* to which the first may grow, or 0 */
 	struct dune_piece *pieces;	/* given back */

@@ -42,7 +42,8 @@ static void *work(void *arg)
 	dune_trap_set(14, on_fault, DUNE_TRAP_FPU);
 	for (i = 0; i < ROUNDS; i++) {
 		*mine = 0;
-		dune_pt_protect(dune_pt_root(), (uint64_t)mine, PAGE, DUNE_PT_RO);
+		if (dune_pt_protect(dune_pt_root(), (uint64_t)mine, PAGE, DUNE_PT_RO))
+			bad = 4;
 		*mine = 1;
 		if (i % 10 == 0)
 			pthread_kill(pthread_self(), SIGUSR1);
