@@ -170,8 +170,11 @@ static void queue(struct dune_thread *t, int sig, const struct ksiginfo *info,
 	t->mask = (mask | blocked_by(&e->action, sig)) & ~UNBLOCKABLE;
 	barrier();
 	WRITE_ONCE(t->nsig, t->nsig + 1);
-	/* This one cannot come again before the queue is empty. */
-	uc->sigmask = t->mask | (sh->handled & ~FAULTS) | sigbit(sig);
+	/*
+	 * This one cannot come again before the queue is empty, nor those that
+	 * are in it, whatever their handlers allow.
+	 */
+	uc->sigmask |= t->mask | (sh->handled & ~FAULTS) | sigbit(sig);
 	reset(sh, sig);
 	if (t->run)
 		t->run->irq_vector = VEC_SIGNAL;
@@ -255,7 +258,7 @@ void dune_host_handler(int sig, struct ksiginfo *info, struct kucontext *uc)
 		sys4(__NR_rt_sigaction, sig, (long)&dfl, 0, 8);
 		return;
 	}
-	if (t->nsig == DUNE_SIGQUEUE)
+	if (t->nsig >= DUNE_SIGQUEUE)
 		dune_host_fatal(t, "signal queue overrun", SIGABRT);
 	queue(t, sig, info, uc, fault);
 	if (fault)

@@ -105,13 +105,17 @@ void dune_signal_fault(struct dune_tf *tf, int sig, int code, u64 addr)
 
 	if (!(tf->rflags & RFLAGS_IF))
 		dune_die(sig);
-	set_mask(SIG_BLOCK, sh->handled & ~FAULTS, &now);
+	/*
+	 * These two as well, which a process may send: the queue must not grow
+	 * while it is moved.
+	 */
+	set_mask(SIG_BLOCK, sh->handled | FAULTS, &now);
 	if (t->nsig)
 		now = e->oldmask;
 	else
 		t->mask = now;
 	if (act->handler == SIG_DFL || act->handler == SIG_IGN ||
-	    (now & sigbit(sig)) || t->nsig == DUNE_SIGQUEUE)
+	    (now & sigbit(sig)) || t->nsig >= DUNE_SIGQUEUE)
 		dune_die(sig);
 
 	block = act->mask | (act->flags & SA_NODEFER ? 0 : sigbit(sig));
