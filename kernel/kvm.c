@@ -28,10 +28,13 @@ DEFINE_STATIC_KEY_FALSE(dune_beside_kvm);
 
 static DEFINE_MUTEX(beside_lock);
 
+/* Between dune_kvm_init() and dune_kvm_exit(); under beside_lock. */
+static bool ready;
+
 /* Nothing of KVM runs before COMING has returned, nor after GOING. */
 static void set_beside(bool beside)
 {
-	if (static_key_enabled(&dune_beside_kvm) == beside)
+	if (!ready || static_key_enabled(&dune_beside_kvm) == beside)
 		return;
 	if (beside) {
 		cpu_emergency_unregister_virt_callback(dune_cpu_emergency);
@@ -80,24 +83,50 @@ static bool kvm_is_loaded(void)
 	return true;
 }
 
+/* What comes later finds nothing to change. */
+static void leave(void)
+{
+	mutex_lock(&beside_lock);
+	if (static_key_enabled(&dune_beside_kvm))
+		preempt_notifier_dec();
+	else
+		cpu_emergency_unregister_virt_callback(dune_cpu_emergency);
+	ready = false;
+	mutex_unlock(&beside_lock);
+}
+
+static bool is_beside(void)
+{
+	return vendor->shares && kvm_is_loaded();
+}
+
 /*
- * Before any CPU is on. A KVM that is just being loaded is not seen here, but
- * it will be LIVE later, and its processor's part, which is what turns
- * virtualization on, is loaded only then.
+ * Before any CPU is on. The notifier's chain is locked while it calls
+ * module_event(), so it cannot be joined under beside_lock: what came and went
+ * before it was joined is looked for afterwards. A KVM that is just being
+ * loaded is not seen here, but it will be LIVE later, and its processor's part,
+ * which is what turns virtualization on, is loaded only then.
  */
 int dune_kvm_init(void)
 {
-	int err = register_module_notifier(&module_notifier);
+	int err;
 
-	if (err)
-		return err;
 	mutex_lock(&beside_lock);
-	if (vendor->shares && kvm_is_loaded()) {
+	ready = true;
+	if (is_beside()) {
 		preempt_notifier_inc();
 		dune_cpu_set_beside(true);
 	} else {
 		cpu_emergency_register_virt_callback(dune_cpu_emergency);
 	}
+	mutex_unlock(&beside_lock);
+	err = register_module_notifier(&module_notifier);
+	if (err) {
+		leave();
+		return err;
+	}
+	mutex_lock(&beside_lock);
+	set_beside(is_beside());
 	mutex_unlock(&beside_lock);
 	return 0;
 }
@@ -105,9 +134,6 @@ int dune_kvm_init(void)
 /* After all CPUs are off. */
 void dune_kvm_exit(void)
 {
+	leave();
 	unregister_module_notifier(&module_notifier);
-	if (static_key_enabled(&dune_beside_kvm))
-		preempt_notifier_dec();
-	else
-		cpu_emergency_unregister_virt_callback(dune_cpu_emergency);
 }
