@@ -8,6 +8,7 @@
 same "the same fault 3000 times, with progress; faults with their signal pending" "$bin/faults"
 same "children that unmap their code, their stack, everything" "$bin/faults" unmap
 same "thousands of faults of the runtime's own while signals come" "$bin/faults" timer
+same "faults while other processes send SIGSEGV and SIGBUS" "$bin/faults" sent
 
 if "$bin/wx" mdwe /bin/true; then
 	same "time and CPU after PR_SET_MDWE and execve" "$bin/wx" mdwe "$bin/faults" vdso
