@@ -32,7 +32,7 @@
 /* What the arguments become on the way through scripts. */
 struct script {
 	char name[PATH_BYTES];		/* of the script, as it was called */
-	char text[SCRIPT_DEPTH][SCRIPT_HEAD];
+	char text[SCRIPT_DEPTH + 1][SCRIPT_HEAD];	/* and the program's own */
 	const char *words[SCRIPT_DEPTH * 2 + 1];	/* before argv[1] */
 	unsigned int count;
 };
@@ -161,7 +161,7 @@ static long follow_scripts(long fd)
 			SYS1(__NR_close, fd);
 			return -ELOOP;
 		}
-		head = script.text[depth < SCRIPT_DEPTH ? depth : SCRIPT_DEPTH - 1];
+		head = script.text[depth];
 		n = SYS4(__NR_pread64, fd, head, SCRIPT_HEAD - 1, 0);
 		if (n < 2 || head[0] != '#' || head[1] != '!') {
 			err = n < 0 ? n : elf_probe(fd);

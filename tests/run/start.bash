@@ -27,6 +27,10 @@ cat >"$data/script" <<-X
 X
 printf '#!%s   an argument  with blanks  \nx\n' "$bin/args" >"$data/arguments"
 printf '#!%s/script\nx\n' "$data" >"$data/twice"
+printf '#!%s deep1\n' "$bin/args" >"$data/deep1"
+for depth in 2 3 4 5 6; do
+	printf '#!%s/deep%s of%s\n' "$data" $((depth - 1)) $depth >"$data/deep$depth"
+done
 printf '#!%s/loop\n' "$data" >"$data/loop"
 printf '#!/nonexistent/interpreter\n' >"$data/missing"
 printf '#! \n' >"$data/empty"
@@ -39,7 +43,8 @@ chmod -x "$data/plain"
 same "a script" "$data/script" a b
 same "a script's one argument" "$data/arguments" a b
 same "a script for a script" "$data/twice" a
-for f in loop missing empty noline garbage plain cut; do
+same "as many scripts as the kernel follows" bash -c '"$D/deep5" a b'
+for f in loop deep6 missing empty noline garbage plain cut; do
 	same_failure "what cannot start: $f" bash -c '"$D/'$f'" 2>&1 | sed "s/line [0-9]*: //"; echo ${PIPESTATUS[0]}'
 	same_failure "errno of execve: $f" perl -e 'exec {"$ENV{D}/'$f'"} "x"; print $!+0, " $!\n"'
 done
