@@ -23,9 +23,9 @@ static long probe(u64 address, u32 flags)
 
 /*
  * Touch without a signal to the program, even if it blocks them: a blocked one
- * that waits for it goes on waiting (dune_host_send_held()). Other signals that
- * the program handles wait, too: each leaves a mask behind (host_signal.c) which
- * may block the two again, and which is overwritten here at the end.
+ * that waits for it goes on waiting (dune_host_send_held()). All other signals
+ * that the program handles are blocked meanwhile: the mask that such a signal
+ * leaves behind (host_signal.c) could block these two again.
  */
 static long probe_silent(struct dune_thread *t, u64 address, u32 flags)
 {

@@ -120,7 +120,7 @@ static void grow_in_place(void)
 	WRITE_ONCE(c->size, c->size + ARENA_STEP);
 }
 
-/* The pages behind the first chunk, which no one else takes. */
+/* The pages behind the first chunk, which only add_chunk() uses. */
 static void *take_reserve(void)
 {
 	u64 flags = dune_lock(&arena->lock);

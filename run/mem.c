@@ -16,8 +16,9 @@
 #define HUGE_BYTES	(1UL << 21)
 
 /*
- * Give up [at, at + len), which the kernel has put into the granule. It may have
- * made it whole huge pages of 2 MB (one of 1 GB does not fit beside the guard).
+ * Give up [at, at + len), which the kernel has put into the granule. Where its
+ * pages are huge, the kernel has rounded the length up to 2 MB (a page of 1 GB
+ * does not fit beside the guard).
  */
 static long undo(u64 at, u64 len)
 {
