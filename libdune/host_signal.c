@@ -3,9 +3,11 @@
  * Signals on the host's side. For each signal that the program handles, the
  * kernel knows dune_host_handler(), which blocks everything while it runs. It
  * queues the signal for the guest half (signal.c) and leaves a mask behind in
- * which all handled signals are blocked: so nothing but SIGSEGV and SIGBUS
- * comes before the guest half has built the frame, and set the mask that the
- * program's handler should have. Default actions are the kernel's business.
+ * which all handled signals, SIGSEGV and SIGBUS are blocked, until the guest
+ * half has built the frame and set the mask that the program's handler should
+ * have. So a fault of host_fault.c's probes ends the process meanwhile, as the
+ * guest could not take its signal either. Default actions are the kernel's
+ * business.
  *
  * SIGSEGV and SIGBUS always have our handler, for probes of memory
  * (host_fault.c); their default is carried out here.
@@ -171,10 +173,11 @@ static void queue(struct dune_thread *t, int sig, const struct ksiginfo *info,
 	barrier();
 	WRITE_ONCE(t->nsig, t->nsig + 1);
 	/*
-	 * This one cannot come again before the queue is empty, nor those that
-	 * are in it, whatever their handlers allow.
+	 * None comes before the queue is empty, whatever their handlers allow;
+	 * but one that another thread gives a handler from now on. The last
+	 * place is kept for a fault of the guest itself (dune_signal_fault()).
 	 */
-	uc->sigmask |= t->mask | (sh->handled & ~FAULTS) | sigbit(sig);
+	uc->sigmask |= t->nsig < DUNE_SIGQUEUE - 1 ? sh->handled | FAULTS : ~0ULL;
 	reset(sh, sig);
 	if (t->run)
 		t->run->irq_vector = VEC_SIGNAL;

@@ -5,13 +5,13 @@
  * And the system calls about handlers.
  *
  * From the moment that a signal is queued until the last hypercall of
- * dune_signal_irq() the host blocks all handled signals. So the queue only
- * grows by faults, and oldmask and mask in it are a chain that can be
- * lengthened at its front: masks are only ever or'ed.
+ * dune_signal_irq() the host blocks all handled signals, SIGSEGV and SIGBUS. So
+ * the queue only grows by a fault of the guest and by signals that another
+ * thread has given a handler meanwhile. Its oldmask and mask are a chain that
+ * can be lengthened at its front: masks are only ever or'ed.
  */
 #include "internal.h"
 
-#define FAULTS		(sigbit(SIGSEGV) | sigbit(SIGBUS))
 #define UNBLOCKABLE	(sigbit(SIGKILL) | sigbit(SIGSTOP))
 
 /* Flags that the kernel knows on x86; others read back as 0. */
@@ -63,18 +63,21 @@ static void finish_lstar(struct dune_tf *tf)
 void dune_signal_irq(struct dune_tf *tf)
 {
 	struct dune_thread *t = dune_self();
-	u32 i, n = READ_ONCE(t->nsig);
+	u32 i = 0, n = READ_ONCE(t->nsig);
 
 	if (!n)
 		return;
 	if (!(tf->cs & 3))
 		finish_lstar(tf);
-	for (i = 0; i < n; i++) {
-		if (dune_sigframe_push(t, tf, &t->queue[i]))
-			push_failed(t, tf, &t->queue[i]);
-	}
+	do {
+		n = READ_ONCE(t->nsig);
+		for (; i < n; i++) {
+			if (dune_sigframe_push(t, tf, &t->queue[i]))
+				push_failed(t, tf, &t->queue[i]);
+		}
+		/* One instruction: a signal comes before it or after it. */
+	} while (!__sync_bool_compare_and_swap(&t->nsig, n, 0));
 	dune_process.signals += n;
-	WRITE_ONCE(t->nsig, 0);
 	/* From here on the next may come; its interrupt waits for IRET. */
 	set_mask(SIG_SETMASK, t->mask, NULL);
 }
@@ -105,11 +108,8 @@ void dune_signal_fault(struct dune_tf *tf, int sig, int code, u64 addr)
 
 	if (!(tf->rflags & RFLAGS_IF))
 		dune_die(sig);
-	/*
-	 * These two as well, which a process may send: the queue must not grow
-	 * while it is moved.
-	 */
-	set_mask(SIG_BLOCK, sh->handled | FAULTS, &now);
+	/* All of them: the queue must not grow while it is moved. */
+	set_mask(SIG_BLOCK, ~0ULL, &now);
 	if (t->nsig)
 		now = e->oldmask;
 	else

@@ -32,9 +32,9 @@ struct dune_sighand {
 
 /*
  * A signal on its way from the host half's handler to the program's. While
- * there is one, the host blocks all signals that have handlers except SIGSEGV
- * and SIGBUS, so four entries are enough: one at first, these two, and a
- * fault that the guest half puts in front.
+ * there is one, the host blocks all signals that have handlers. So the queue
+ * holds one, those that another thread gives a handler meanwhile, and a fault
+ * that the guest half puts in front; one place from its end all are blocked.
  */
 struct dune_sigentry {
 	struct ksiginfo info;
