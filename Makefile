@@ -187,7 +187,7 @@ install-files:
 	install -D $(libexec)/dune-agent $(prefix)/libexec/dune/dune-agent
 	install -D $(libexec)/dune-run $(prefix)/libexec/dune/dune-run
 	install -D -m 644 $(O)/lib/libdune.a $(prefix)/lib/libdune.a
-	install -D -m 644 libdune/dune.h $(prefix)/include/dune.h
+	install -D -m 644 libdune/include/dune.h $(prefix)/include/dune.h
 	install -D -m 644 include/uapi/linux/dune.h $(prefix)/include/linux/dune.h
 	cd $(O) && for module in kernel/*/dune.ko; do \
 		install -D -m 644 $$module $(prefix)/lib/dune/$$module || exit 1; done

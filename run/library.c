@@ -3,7 +3,7 @@
  * What dune-run needs of libdune's inside: the number of the descriptor that
  * it hides from the program. Before entering there is none.
  */
-#include <libdune/internal.h>
+#include <internal.h>
 
 int dune_vcpu_fd(void);
 long dune_vcpu_fd_move(void);

@@ -25,7 +25,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <libdune/dune.h>
+#include <dune.h>
 
 /* libdune's, for this runtime */
 int dune_vcpu_fd(void);

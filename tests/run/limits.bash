@@ -18,7 +18,7 @@ chmod "$mode" /dev/dune
 same "RLIMIT_DATA of 10 MB" "$bin/limits" data
 
 # VT-x has guest-physical addresses of as many bits as the processor's physical
-# ones: one for each gigabyte, and what the program has besides (libdune/dune.h)
+# ones: one for each gigabyte, and what the program has besides (libdune/include/dune.h)
 gigabytes=5000
 if grep -qw vmx /proc/cpuinfo; then
 	bits=$(sed -n 's/^address sizes.*: \([0-9]*\) bits physical.*/\1/p' /proc/cpuinfo | head -1)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * Signals on the guest's side: what came from the host (host_signal.c) becomes
+ * Signals on the guest's side: what came from the host (host/signal.c) becomes
  * frames on the program's stack (sigframe.c), and so do faults in the guest.
  * And the system calls about handlers.
  *

@@ -5,7 +5,7 @@
  * Once for the process: arena, IDT, the first page table with just what the
  * switch itself touches (the rest comes by page faults, pgtable.c). For the
  * thread: its block and vCPU. Then dune_host_switch() leaves the caller in the
- * guest, and its host half in dune_host_loop() (host.c).
+ * guest, and its host half in dune_host_loop() (loop.c).
  */
 #include "internal.h"
 

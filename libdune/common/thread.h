@@ -71,10 +71,10 @@ struct dune_thread {
 
 	u64 ring0_fs;			/* ring 0's FS base while ring 3 runs */
 	dune_pte *root;			/* what CR3 leads to */
-	/* pgtable.c: where the first root's last-level table for key << 21 is */
+	/* memory/pgtable.c: where the first root's last-level table for key << 21 is */
 	u64 leaf_key;
 	dune_pte *leaf_table;
-	/* tlb.c: what each tag's entries come from; NULL: no tag is in use */
+	/* memory/tlb.c: what each tag's entries come from; NULL: no tag is in use */
 	u64 *tags;
 
 	struct dune_run *run;		/* NULL while there is no vCPU */
@@ -98,7 +98,7 @@ struct dune_thread {
 	struct dune_sighand own_sighand; /* of a child that shares memory only */
 	u8 host_stack[HOST_STACK_TOP - IST1_TOP - sizeof(struct dune_sighand)];
 
-	/* how a new vCPU starts: of dune_enter(), and of a child (process.c) */
+	/* how a new vCPU starts: of dune_enter(), and of a child (host/process.c) */
 	struct dune_state state;
 	struct dune_regs regs;
 	struct dune_tf *child_tf;	/* gets rax = 0 and child_rsp */
@@ -140,7 +140,7 @@ _Static_assert(offsetof(struct dune_regs, rbx) == RUN_RBX, "layout");
 _Static_assert(offsetof(struct dune_regs, r15) == RUN_R15, "layout");
 _Static_assert(offsetof(struct dune_regs, rflags) == RUN_RFLAGS, "layout");
 
-/* A part of the arena, given out from its start (page.c). */
+/* A part of the arena, given out from its start (memory/page.c). */
 struct dune_chunk {
 	u64 base, size, used;
 };
@@ -173,7 +173,7 @@ struct dune_process {
 	struct dune_arena arena;
 	u64 tables;			/* pages in use as page tables */
 	struct dune_info info;
-	u32 granules;			/* 0, or info.granules (granule.c) */
+	u32 granules;			/* 0, or info.granules (memory/granule.c) */
 	u32 granules_used;
 	u64 super_base, super_size;
 	u64 flags;			/* DUNE_ENTER_* */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
  * The page allocator: pages of the arena. Page tables (pgtable.c) and the
- * blocks of threads (thread.c) come from here, and what the program asks for.
+ * blocks of threads (host/thread.c) come from here, and what the program asks for.
  *
  * The arena is what the caller of dune_enter() gave, which may grow in its
  * place; or else a small piece of the program's own .bss, which costs no system

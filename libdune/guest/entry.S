@@ -79,7 +79,7 @@
  * dune_stubs: 16 bytes for each vector of the IDT. The processor pushes an
  * error code for vectors 8, 10 to 14, 17, 21, 29 and 30.
  *
- * dune_stubs_smap, for CR4.SMAP: ring 0 is interrupted in copy.S with AC set,
+ * dune_stubs_smap, for CR4.SMAP: ring 0 is interrupted in common/copy.S with AC set,
  * and no handler may run so. (From ring 3 AC is cleared with the other flags.)
  */
 .macro STUBS name, clac
@@ -250,7 +250,7 @@ dune_tf_resume:
 
 /*
  * dune_lstar_*: where SYSCALL leads to, one for each vendor's hypercall
- * instruction (hypercall.c). RCX is the return address, R11 the flags;
+ * instruction (common/hypercall.c). RCX is the return address, R11 the flags;
  * interrupts are off (SFMASK).
  *
  * From ring 0 it is a hypercall in disguise: no stack, no frame. The flags

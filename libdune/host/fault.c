@@ -5,7 +5,7 @@
  *
  * The host half touches the address itself, in user mode. Either that works,
  * and the guest runs on; or the kernel sends the signal that the program
- * should have, and the handler (host_signal.c) takes it on to the guest.
+ * should have, and the handler (signal.c) takes it on to the guest.
  */
 #include "internal.h"
 
@@ -25,7 +25,7 @@ static long probe(u64 address, u32 flags)
  * Touch without a signal to the program, even if it blocks them: a blocked one
  * that waits for it goes on waiting (dune_host_send_held()). All other signals
  * that the program handles are blocked meanwhile: the mask that such a signal
- * leaves behind (host_signal.c) could block these two again.
+ * leaves behind (signal.c) could block these two again.
  */
 static long probe_silent(struct dune_thread *t, u64 address, u32 flags)
 {

@@ -5,7 +5,7 @@
  *
  * The host half must not start a system call that may block while a signal
  * waits for the guest. Between its test and the instruction there is a window;
- * so when a signal comes in there, the handler (host_signal.c) moves RIP to
+ * so when a signal comes in there, the handler (signal.c) moves RIP to
  * dune_host_abort. The same holds for a call that the kernel has set up to be
  * restarted: RIP is then at the instruction. In both cases the result is
  * DUNE_AGAIN: the program's handler first, then the call again.

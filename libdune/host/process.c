@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * fork, vfork and clone on the host's side. The guest half (process.c) says
+ * fork, vfork and clone on the host's side. The guest half (guest/process.c) says
  * what it wants in a struct dune_clone.
  *
  * A child with memory of its own (fork) has a copy of its parent's block, and

@@ -11,7 +11,7 @@
 #include "thread.h"
 #include "hypercall.h"
 
-/* thread.c: blocks and vCPUs; outside the guest */
+/* host/thread.c: blocks and vCPUs; outside the guest */
 struct dune_thread *dune_thread_new(void);
 void dune_thread_free(struct dune_thread *t);
 long dune_device_open(void);
@@ -31,14 +31,14 @@ extern const struct dune_calls *dune_calls;
 extern long (*dune_forward_tf)(struct dune_tf *tf, long nr);
 int dune_calls_choose(u32 vendor);
 
-/* gdt.c */
+/* host/gdt.c */
 void dune_gdt_init(struct dune_thread *t);
 void dune_gdt_set_cpu(struct dune_thread *t);
 void dune_idt_init(void);
 void dune_state_init(struct dune_thread *t, struct dune_state *s);
 void dune_state_move(struct dune_thread *t, struct dune_state *s);
 
-/* host_entry.S: host */
+/* host/entry.S */
 long dune_host_switch(struct dune_thread *t, struct dune_run *run);
 void dune_host_start(struct dune_thread *t) __noreturn;
 long dune_host_syscall(struct dune_thread *t, long nr, long a0, long a1,
@@ -54,24 +54,24 @@ extern const char dune_host_clone_begin[], dune_host_clone_insn[];
 extern const char dune_host_probe_read_insn[], dune_host_probe_write_insn[];
 extern const char dune_host_probe_fail[];
 
-/* host.c: host */
+/* host/loop.c */
 void dune_host_loop(struct dune_thread *t) __noreturn;
 void dune_host_fatal(struct dune_thread *t, const char *what, int sig)
 	__noreturn;
 void dune_host_die(int sig) __noreturn;
 
-/* text.c: append to a line; the new length */
+/* host/text.c: append to a line; the new length */
 u64 dune_text(char *to, u64 n, const char *s);
 u64 dune_text_hex(char *to, u64 n, u64 v);
 u64 dune_text_number(char *to, u64 n, u32 v);
 
-/* host_fault.c: host */
+/* host/fault.c */
 void dune_host_fault(struct dune_thread *t);
 void dune_host_no_granule(struct dune_thread *t, u64 va);
 void dune_host_no_pages(struct dune_thread *t, u64 va);
 int dune_host_readable(struct dune_thread *t, const void *p, size_t n);
 
-/* host_signal.c: host */
+/* host/signal.c */
 void dune_host_handler(int sig, struct ksiginfo *info, struct kucontext *uc);
 long dune_host_install(int sig, const struct ksigaction *act);
 void dune_host_import(void);
@@ -80,23 +80,23 @@ void dune_host_send_held(struct dune_thread *t);
 void dune_real_action(int sig, const struct ksigaction *act,
 		      struct ksigaction *real);
 
-/* host_process.c: host */
+/* host/process.c */
 long dune_host_fork(struct dune_thread *t, struct dune_clone *c);
 void dune_host_child(struct dune_thread *t) __noreturn;
 
-/* entry.S: guest */
+/* guest/entry.S */
 extern const char dune_stubs[], dune_stubs_smap[], dune_tf_resume[];
 long dune_ring3_enter(const struct dune_tf *tf);
 extern dune_syscall_fn dune_syscall_handler;
 
-/* trap.c: guest */
+/* guest/trap.c */
 extern dune_trap_fn dune_trap_table[VEC_GATES];
 void dune_bad_stack(void) __noreturn;
 void dune_die(int sig) __noreturn;
 int dune_pf_early(u64 address);
 int dune_trap_saves_fpu(u64 vector);
 
-/* syscall.c: guest */
+/* guest/syscall.c */
 extern const u64 dune_special[SYSCALL_MAX / 64];
 
 /*
@@ -128,19 +128,19 @@ extern const char dune_fxrstor_insn[], dune_fxrstor_fail[];
 /* fixup.c: either side; where to go on after a fault at rip, or 0 */
 u64 dune_fixup(u64 rip);
 
-/* fpu.c: guest */
+/* guest/fpu.c */
 u32 dune_fpu_size(void);
 u64 dune_fpu_features(void);
 void dune_fpu_save(void *area);
 
-/* signal.c: guest */
+/* guest/signal.c */
 void dune_signal_irq(struct dune_tf *tf);
 void dune_signal_fault(struct dune_tf *tf, int sig, int code, u64 addr);
 long dune_sys_sigaction(struct dune_tf *tf);
 long dune_sys_sigaltstack(struct dune_tf *tf);
 void dune_sys_sigreturn(struct dune_tf *tf);
 
-/* sigframe.c: guest */
+/* guest/sigframe.c */
 struct dune_sigreturn {
 	struct kucontext uc;
 	u64 frame;		/* where it was found */
@@ -152,25 +152,25 @@ int dune_sigframe_read(struct dune_tf *tf, struct dune_sigreturn *sr);
 int dune_sigframe_restore(struct dune_thread *t, struct dune_tf *tf,
 			  const struct dune_sigreturn *sr);
 
-/* altstack.c: guest */
+/* guest/altstack.c */
 u32 dune_altstack_flags(const struct dune_thread *t, u64 rsp);
 long dune_set_altstack(struct dune_thread *t, const struct kstack *to, u64 rsp);
 
-/* process.c: guest */
+/* guest/process.c */
 long dune_sys_clone(struct dune_tf *tf);
 long dune_sys_arch_prctl(struct dune_tf *tf);
 
-/* fd.c: guest */
+/* guest/fd.c */
 long dune_sys_fd(struct dune_tf *tf);
 
-/* page.c */
+/* memory/page.c */
 void dune_page_init(const struct dune_config *cfg);
 int dune_page_touch(dune_pte *root);
 void *dune_page_take(unsigned int count, int *dirty);
 int dune_in_arena(const void *p);
 u64 dune_page_bytes(void);
 
-/* pgtable.c */
+/* memory/pgtable.c */
 void dune_pt_init(int have_1g);
 dune_pte *dune_pt_new(void);
 int dune_pt_touch(dune_pte *root, u64 va);
@@ -179,10 +179,10 @@ int dune_pt_touch_core(dune_pte *root);
 u64 dune_pt_state(const dune_pte *root);
 u64 dune_pt_bytes(void);
 
-/* tlb.c: guest */
+/* memory/tlb.c */
 void dune_tlb_is_clean(void);
 
-/* granule.c: guest-physical addresses where they are not the process's own */
+/* memory/granule.c: guest-physical addresses where they are not the process's own */
 #define NO_GPA		(~0ULL)
 
 void dune_granule_init(u32 granules);

@@ -124,7 +124,7 @@ static const u64 *mask_argument(struct dune_thread *t, long nr,
 
 /*
  * An ignored SIGSEGV or SIGBUS stays ignored in the next program, although
- * our handler is what the kernel knows (host_signal.c).
+ * our handler is what the kernel knows (signal.c).
  */
 static void before_exec(struct dune_thread *t, int undo)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
  * fork, vfork, clone, clone3 and arch_prctl in the guest. Makes one form of
- * all kinds of clone for the host half (host_process.c).
+ * all kinds of clone for the host half (host/process.c).
  */
 #include "internal.h"
 

@@ -2,15 +2,15 @@
 /*
  * Signals on the host's side. For each signal that the program handles, the
  * kernel knows dune_host_handler(), which blocks everything while it runs. It
- * queues the signal for the guest half (signal.c) and leaves a mask behind in
+ * queues the signal for the guest half (guest/signal.c) and leaves a mask behind in
  * which all handled signals, SIGSEGV and SIGBUS are blocked, until the guest
  * half has built the frame and set the mask that the program's handler should
- * have. So a fault of host_fault.c's probes ends the process meanwhile, as the
+ * have. So a fault of fault.c's probes ends the process meanwhile, as the
  * guest could not take its signal either. Default actions are the kernel's
  * business.
  *
  * SIGSEGV and SIGBUS always have our handler, for probes of memory
- * (host_fault.c); their default is carried out here.
+ * (fault.c); their default is carried out here.
  */
 #include "internal.h"
 
@@ -128,7 +128,7 @@ static int at_probe(const struct kucontext *uc)
 }
 
 /*
- * Whether the signal is the fault of one of the probes of host_fault.c, which
+ * Whether the signal is the fault of one of the probes of fault.c, which
  * have the address in RDI. Signals of timers, children and files also have a
  * positive code. Beyond the end of user space every probe faults, and where the
  * address is not canonical its signal does not give the address.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
  * What the guest half asks of the host half: hypercalls with the upper half
- * of RAX set. host.c answers them.
+ * of RAX set. host/loop.c answers them.
  *
  * DUNE_HOSTCALL | number of a system call: that call, by the host half.
  */

@@ -12,7 +12,7 @@
  */
 #include "internal.h"
 
-/* entry.S and hypercall.S */
+/* guest/entry.S and hypercall.S */
 #define DECLARE(vendor)							\
 	extern const char dune_lstar_##vendor[];			\
 	extern const char dune_lstar_call_##vendor[];			\
