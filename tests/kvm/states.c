@@ -6,6 +6,7 @@
  * STATES_TESTS: names of other tests than the usual ones, for both.
  */
 #define _GNU_SOURCE
+#include "machine.h"
 #include "modules.h"
 #include "tap.h"
 #include "vm.h"

@@ -5,8 +5,13 @@
  */
 #include <errno.h>
 #include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include "rings.h"
 #include "tap.h"
 
 #define PAGE	4096UL
@@ -151,7 +156,7 @@ int main(void)
 	int status;
 	pid_t pid;
 
-	tap_enter_as(&cfg);
+	must_enter(&cfg);
 	test_full();
 	fflush(stdout);
 	pid = fork();
@@ -167,5 +172,5 @@ int main(void)
 	tap_count = WEXITSTATUS(status);
 	is(WIFEXITED(status) && WEXITSTATUS(status) < 100, 1, "calls that fail half way");
 	test_too_much();
-	return tap_end();
+	return done();
 }

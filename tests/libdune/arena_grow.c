@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /* An arena that grows: small at first, within its limit, nothing replaced. */
 #define _GNU_SOURCE
+#include <dune.h>
 #include <errno.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include "tap.h"
@@ -104,5 +106,5 @@ int main(void)
 	ok(!mapped(ARENA + MB), "nothing more is mapped at first");
 	test_gigabytes();
 	test_pages();
-	return tap_end();
+	return done();
 }

@@ -4,8 +4,12 @@
  * or twice, or runs where no guest can be.
  */
 #include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include "rings.h"
 #include "tap.h"
 
 #define PAGE	4096UL
@@ -146,11 +150,11 @@ int main(int argc, char **argv)
 	test_calls();
 	test_configuration();
 	test_valgrind();
-	tap_enter_as(&cfg);
+	must_enter(&cfg);
 	ok(!dune_enter_error(), "no error any more");
 	test_twice();
 	__asm__ volatile("movq %1, %%xmm9; ud2; movq %%xmm9, %0"
 			 : "=r" (after) : "r" (before) : "xmm9", "memory");
 	is(after, before, "a handler that was set before, with the FPU");
-	return tap_end();
+	return done();
 }

@@ -1,19 +1,23 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /* dune_enter(): arguments, what is taken over, what libc can do afterwards. */
 #define _GNU_SOURCE
+#include <dune.h>
 #include <errno.h>
 #include <execinfo.h>
 #include <fcntl.h>
+#include <linux/dune.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/auxv.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
-#include <linux/dune.h>
 #include "tap.h"
 
 static volatile int count;
@@ -237,5 +241,5 @@ int main(void)
 	test_cpu();
 	test_backtrace();
 	test_leaks();
-	return tap_end();
+	return done();
 }

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /* Each example, as it is, and the attacks on the sandbox of examples/ring3.c. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 #include "tap.h"
 
@@ -20,7 +23,7 @@ static void example(const char *command, const char *want)
 	status = f ? pclose(f) : -1;
 	is(status, 0, command);
 	if (!ok(!!strstr(said, want), "%s: %s", command, want))
-		printf("# said: %s\n", said);
+		diag("said: %s", said);
 }
 
 int main(void)
@@ -34,5 +37,5 @@ int main(void)
 	example("ring3 code", "1 calls allowed, 0 denied, 1 faults, result -14");
 	example("ring3 write", "1 calls allowed, 1 denied, 0 faults, result -1");
 	example("ring3 kill", "1 calls allowed, 1 denied, 0 faults, result -1");
-	return tap_end();
+	return done();
 }

@@ -6,12 +6,17 @@
  */
 #define _GNU_SOURCE
 #include <asm/prctl.h>
+#include <dune.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/dune.h>
 #include <signal.h>
 #include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -31,10 +36,8 @@ static void get_granules(void)
 	struct dune_info info = { .size = sizeof(info) };
 	int dev = open("/dev/dune", O_RDWR);
 
-	if (dev < 0 || ioctl(dev, DUNE_GET_INFO, &info)) {
-		printf("Bail out! /dev/dune\n");
-		exit(1);
-	}
+	if (dev < 0 || ioctl(dev, DUNE_GET_INFO, &info))
+		bail("/dev/dune: %s", strerror(errno));
 	close(dev);
 	granules = info.granules;
 }
@@ -236,7 +239,7 @@ static void children(void)
 static void said(const struct end *end)
 {
 	if (end->words[0])
-		printf("# %s", end->words);
+		diag("%s", end->words);
 }
 
 static void test_process(void)
@@ -412,9 +415,9 @@ static void test_pretended(int have_1g)
 int main(void)
 {
 	get_granules();
-	printf("# granules of the module: %u\n", granules);
+	diag("granules of the module: %u", granules);
 	test_process();
 	test_pretended(1);
 	test_pretended(0);
-	return tap_end();
+	return done();
 }

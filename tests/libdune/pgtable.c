@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /* Page-table calls, the TLB, the page allocator. */
 #include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
+#include "rings.h"
 #include "tap.h"
 
 #define PAGE	4096UL
@@ -265,7 +269,7 @@ int main(void)
 {
 	struct dune_stats stats;
 
-	tap_enter();
+	must_enter(NULL);
 	dune_stats(&stats);
 	ok(stats.table_bytes <= 256 * 1024, "tables after entering: %lu KB",
 	   (unsigned long)stats.table_bytes / 1024);
@@ -277,5 +281,5 @@ int main(void)
 	test_tags();
 	test_pages();
 	test_lazy();
-	return tap_end();
+	return done();
 }

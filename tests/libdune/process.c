@@ -6,9 +6,13 @@
 #include <sched.h>
 #include <signal.h>
 #include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include "rings.h"
 #include "tap.h"
 
 extern char **environ;
@@ -252,5 +256,5 @@ static void body(void)
 
 int main(int argc, char **argv)
 {
-	return tap_main(argc, argv, body);
+	return in_all_rings(argc, argv, body);
 }

@@ -3,9 +3,12 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include "rings.h"
 #include "tap.h"
 
 static struct dune_tf seen;
@@ -213,12 +216,12 @@ static void test_arguments(void)
 
 int main(void)
 {
-	tap_enter();
+	must_enter(NULL);
 	dune_syscall_set(handler);
 	test_calls();
 	test_traps();
 	test_forbidden();
 	test_memory();
 	test_arguments();
-	return tap_end();
+	return done();
 }

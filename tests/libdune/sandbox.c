@@ -8,10 +8,12 @@
 #include <errno.h>
 #include <setjmp.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <ucontext.h>
 #include <unistd.h>
+#include "rings.h"
 #include "tap.h"
 
 #define PAGE	4096UL
@@ -246,7 +248,7 @@ int main(void)
 	struct dune_config cfg = { .size = sizeof(cfg), .super_size = 1UL << 47 };
 
 	box = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	tap_enter_as(&cfg);
+	must_enter(&cfg);
 	grant(__start_ring3, __stop_ring3 - __start_ring3, DUNE_PT_RX);
 	grant(stack, sizeof(stack), DUNE_PT_RW);
 	grant((void *)box, PAGE, DUNE_PT_RW);
@@ -255,5 +257,5 @@ int main(void)
 	test_fpu();
 	test_limits();
 	test_altstack();
-	return tap_end();
+	return done();
 }

@@ -4,10 +4,14 @@
 #include <errno.h>
 #include <setjmp.h>
 #include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
 #include <sys/time.h>
 #include <sys/ucontext.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include "rings.h"
 #include "tap.h"
 
 static volatile int count, order[16], norder;
@@ -491,5 +495,5 @@ static void body(void)
 
 int main(int argc, char **argv)
 {
-	return tap_main(argc, argv, body);
+	return in_all_rings(argc, argv, body);
 }

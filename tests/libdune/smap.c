@@ -7,9 +7,12 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include "rings.h"
 #include "tap.h"
 
 #define GB		(1UL << 30)
@@ -217,7 +220,7 @@ int main(void)
 	err = dune_enter(&config);
 	is(err, 0, "dune_enter() with DUNE_ENTER_SMAP");
 	if (err)
-		return tap_end();
+		return done();
 	dune_trap_set(14, page_fault, 0);
 	if (smap) {
 		try_read();
@@ -242,5 +245,5 @@ int main(void)
 		processes();
 	else
 		skip("no SMAP in this processor", "a child after fork is as its parent");
-	return tap_end();
+	return done();
 }

@@ -5,7 +5,10 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdio.h>
+#include <string.h>
 #include <sys/epoll.h>
+#include <sys/mman.h>
 #include <sys/select.h>
 #include <sys/signalfd.h>
 #include <sys/syscall.h>
@@ -13,6 +16,7 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+#include "rings.h"
 #include "tap.h"
 
 /*
@@ -279,8 +283,8 @@ static void test_storm(void)
 	}
 	waitpid(pid, &status, 0);
 	if (n != 300)
-		printf("# read: %ld, errno %d, after %d bytes and %d signals\n",
-		       r, err, n, count);
+		diag("read: %ld, errno %d, after %d bytes and %d signals",
+		     r, err, n, count);
 	is(status, 0, "a storm of signals: who sends them is well");
 	is(n, 300, "a storm of signals: no byte lost");
 	is(wrong, 0, "and no mask");
@@ -360,5 +364,5 @@ int main(int argc, char **argv)
 {
 	shared_count = mmap(NULL, 4096, PROT_READ | PROT_WRITE,
 			    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	return tap_main(argc, argv, body);
+	return in_all_rings(argc, argv, body);
 }

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /* Threads that were made before: each may enter, and has a vCPU of its own. */
+#include <dune.h>
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <unistd.h>
 #include "tap.h"
 
@@ -68,5 +70,5 @@ int main(void)
 	is(signals[1], ROUNDS / 10, "and of the second");
 	is(pthread_join(other, &result), 0, "the second ends");
 	is((long)result, 1, "with its result");
-	return tap_end();
+	return done();
 }

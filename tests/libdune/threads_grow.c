@@ -3,13 +3,17 @@
  * The arena grows when its first piece is used up, which takes some system
  * calls. A thread that needs a page meanwhile waits for that, and gets one.
  */
+#include <dune.h>
 #include <errno.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -144,5 +148,5 @@ int main(int argc, char **argv)
 	}
 	is(own, 0, "the library's own arena grows: both threads get a page");
 	is(in_place, 0, "an arena grows in its place: both threads get a page");
-	return tap_end();
+	return done();
 }

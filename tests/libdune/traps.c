@@ -2,7 +2,10 @@
 /* Exception handlers in ring 0: frame, red zone, nesting, the FPU rule. */
 #include <setjmp.h>
 #include <signal.h>
+#include <stdio.h>
+#include <sys/mman.h>
 #include <unistd.h>
+#include "rings.h"
 #include "tap.h"
 
 static struct dune_tf seen;
@@ -304,7 +307,7 @@ static void test_longjmp(void)
 
 int main(void)
 {
-	tap_enter();
+	must_enter(NULL);
 	test_frame();
 	test_red_zone();
 	test_nested();
@@ -314,5 +317,5 @@ int main(void)
 	test_libc();
 	test_new_stack();
 	test_longjmp();
-	return tap_end();
+	return done();
 }

@@ -4,6 +4,8 @@
  * tag was kept and another view, or another tag, was loaded meanwhile.
  */
 #include <errno.h>
+#include <sys/mman.h>
+#include "rings.h"
 #include "tap.h"
 
 #define PAGE	4096UL
@@ -38,14 +40,14 @@ int main(void)
 {
 	dune_pte *root, *other, *copy;
 
-	tap_enter();
+	must_enter(NULL);
 	page = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	root = dune_pt_root();
 	dune_pt_split(root, (uint64_t)page, PAGE, PAGE);
 	other = dune_pt_clone(root);
 	if (dune_pt_load(other, 1) == -EOPNOTSUPP) {
 		skip("this processor has no PCIDs", "tags");
-		return tap_end();
+		return done();
 	}
 	dune_trap_set(14, on_fault, 0);
 	is(faults_after(other, 1, root, 0), 1, "a view that is not loaded");
@@ -67,5 +69,5 @@ int main(void)
 	*page = 2;
 	is(faults, 1, "a new view with the tag of one that was freed");
 	is(dune_pt_load(root, 0), 0, "back");
-	return tap_end();
+	return done();
 }

@@ -6,6 +6,7 @@
  */
 #define _GNU_SOURCE
 #include "lib.h"
+#include "tap.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -65,7 +66,7 @@ static void test_vcpu(const char *name, int flags)
 	if (child > 0)
 		waitpid(child, NULL, 0);
 	ok(child < 0 ? errno == EINVAL || errno == ENOSYS :
-		       shared->found <= 1 && shared->result == 0, name);
+		       shared->found <= 1 && shared->result == 0, "%s", name);
 }
 
 /* ---- buffers of the runtime --------------------------------------------- */
@@ -118,7 +119,7 @@ static void test_buffers(void)
 		usleep(1000);
 	ok(shared->done && !strcmp(shared->buffer + 32, "the second"),
 	   "memory is not shared with a child that runs at the same time");
-	printf("# received %ld: %s, %s\n", shared->result, shared->buffer, shared->buffer + 32);
+	diag("received %ld: %s, %s", shared->result, shared->buffer, shared->buffer + 32);
 	kill(child, SIGKILL);
 	waitpid(child, NULL, 0);
 }

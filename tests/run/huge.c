@@ -9,6 +9,7 @@
  */
 #define _GNU_SOURCE
 #include "lib.h"
+#include "tap.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -58,7 +59,7 @@ static int huge_in_granule(void)
 			continue;
 		if (sscanf(line, "%lx-%lx", &from, &to) != 2 || to <= BASE || from >= BASE + SIZE)
 			continue;
-		printf("# %s", line);
+		diag("%s", line);
 		n++;
 	}
 	if (f)
@@ -80,17 +81,17 @@ static long fill(void)
 
 static void test_huge(int fd)
 {
-	expect(fill(), -ENOMEM, "what the kernel puts into the granule is not given to the program");
-	expect(call(SYS_mmap, 0, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0), -ENOMEM,
-	       "nor a part of a huge page of a file");
-	expect(huge_in_granule(), 0, "of which nothing stays");
-	expect(call(SYS_mmap, 0, HUGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0), -ENOMEM,
-	       "nor a whole one");
-	expect(huge_in_granule(), 0, "of which nothing stays");
-	expect(call(SYS_mmap, 0, HUGE + 1, PROT_READ | PROT_WRITE,
-		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB, -1, 0), -ENOMEM,
-	       "nor anonymous ones");
-	expect(huge_in_granule(), 0, "of which nothing stays");
+	is(fill(), -ENOMEM, "what the kernel puts into the granule is not given to the program");
+	is(call(SYS_mmap, 0, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0), -ENOMEM,
+	   "nor a part of a huge page of a file");
+	is(huge_in_granule(), 0, "of which nothing stays");
+	is(call(SYS_mmap, 0, HUGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0), -ENOMEM,
+	   "nor a whole one");
+	is(huge_in_granule(), 0, "of which nothing stays");
+	is(call(SYS_mmap, 0, HUGE + 1, PROT_READ | PROT_WRITE,
+		MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB, -1, 0), -ENOMEM,
+	   "nor anonymous ones");
+	is(huge_in_granule(), 0, "of which nothing stays");
 }
 
 int main(int argc, char **argv)
@@ -117,6 +118,6 @@ int main(int argc, char **argv)
 	if (!child)
 		_exit(0);
 	waitpid(child, &status, 0);
-	expect(status, 0, "the runtime lives on");
+	is(status, 0, "the runtime lives on");
 	return done();
 }

@@ -1,32 +1,16 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Verdict lines for prove (the Test Anything Protocol), children with a time
- * limit, and the kernel log. Nothing here knows about Dune; guest.h does.
+ * What the tests of the module need of the machine that they run in: children
+ * with a time limit, the time, numbers of /proc and /sys, the kernel log, CPUs.
+ * Nothing here knows about Dune; tests/kernel/guest.h does.
  */
-#ifndef DUNE_TESTS_TAP_H
-#define DUNE_TESTS_TAP_H
+#ifndef DUNE_TESTS_MACHINE_H
+#define DUNE_TESTS_MACHINE_H
 
 #include <stdbool.h>
 
-#define PRINTF(f, a) __attribute__((format(printf, f, a)))
-
-/* One verdict. Returns @good. */
-bool ok(bool good, const char *fmt, ...) PRINTF(2, 3);
-
-/* One test that this machine cannot make, and what it lacks. */
-void skip(const char *reason, const char *fmt, ...) PRINTF(2, 3);
-
-/* A line for the reader. */
-void diag(const char *fmt, ...) PRINTF(1, 2);
-
-/* Nothing further can be tested: print why and exit. */
-void bail(const char *fmt, ...) PRINTF(1, 2) __attribute__((noreturn));
-
 /* Call first: a watchdog of @seconds over the whole program. */
 void begin(unsigned int seconds);
-
-/* Print the plan; the exit status of main(). */
-int done(void);
 
 /* A number from the environment, else @otherwise. */
 long env_number(const char *name, long otherwise);
@@ -47,7 +31,7 @@ struct outcome in_child(void (*fn)(void *arg), void *arg, unsigned int seconds);
 /* Wait for @pid, @seconds at most. */
 struct outcome wait_child(int pid, unsigned int seconds);
 
-/* Memory that children share with us; zeroed. */
+/* Zeroed memory that this process shares with its children. */
 void *shared_alloc(unsigned long size);
 
 /* Microseconds on the monotonic clock. */

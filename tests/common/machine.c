@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-/* Verdict lines, children with a time limit, the kernel log: see tap.h. */
+/* Children with a time limit, the kernel log, CPUs: see machine.h. */
 #define _GNU_SOURCE
+#include "machine.h"
 #include "tap.h"
 
 #include <errno.h>
@@ -8,7 +9,6 @@
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,69 +17,6 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
-
-static unsigned int tests, failures;
-
-static void line(const char *head, const char *fmt, va_list ap, const char *tail)
-{
-	char text[600];
-
-	vsnprintf(text, sizeof(text), fmt, ap);
-	/* '#' would begin a directive. */
-	for (char *p = text; *p; p++) {
-		if (*p == '#' || *p == '\n')
-			*p = ' ';
-	}
-	printf("%s%s%s\n", head, text, tail);
-	fflush(stdout);
-}
-
-bool ok(bool good, const char *fmt, ...)
-{
-	char head[40];
-	va_list ap;
-
-	tests++;
-	if (!good)
-		failures++;
-	snprintf(head, sizeof(head), "%sok %u - ", good ? "" : "not ", tests);
-	va_start(ap, fmt);
-	line(head, fmt, ap, "");
-	va_end(ap);
-	return good;
-}
-
-void skip(const char *reason, const char *fmt, ...)
-{
-	char head[40], tail[300];
-	va_list ap;
-
-	tests++;
-	snprintf(head, sizeof(head), "ok %u - ", tests);
-	snprintf(tail, sizeof(tail), " # SKIP %s", reason);
-	va_start(ap, fmt);
-	line(head, fmt, ap, tail);
-	va_end(ap);
-}
-
-void diag(const char *fmt, ...)
-{
-	va_list ap;
-
-	va_start(ap, fmt);
-	line("# ", fmt, ap, "");
-	va_end(ap);
-}
-
-void bail(const char *fmt, ...)
-{
-	va_list ap;
-
-	va_start(ap, fmt);
-	line("Bail out! ", fmt, ap, "");
-	va_end(ap);
-	exit(255);
-}
 
 /* Limits are for a machine of its own; emulated on a busy host it is slower. */
 static unsigned int patience(unsigned int seconds)
@@ -107,13 +44,6 @@ void begin(unsigned int seconds)
 	signal(SIGRTMAX, watchdog);
 	if (timer_create(CLOCK_MONOTONIC, &ev, &t) || timer_settime(t, 0, &its, NULL))
 		bail("timer_create: %s", strerror(errno));
-}
-
-int done(void)
-{
-	printf("1..%u\n", tests);
-	fflush(stdout);
-	return failures ? 1 : 0;
 }
 
 long env_number(const char *name, long otherwise)
