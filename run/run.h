@@ -25,13 +25,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <dune.h>
-
-/* libdune's, for this runtime */
-int dune_vcpu_fd(void);
-long dune_vcpu_fd_move(void);
-void dune_vcpu_inherit(int fd);
-extern long (*dune_forward_tf)(struct dune_tf *tf, long nr);
+#include <dune_runtime.h>
 
 typedef uint8_t u8;
 typedef uint16_t u16;

@@ -3,7 +3,7 @@
  * Which instructions of the library may fault, and where each goes on then.
  * The instructions are in copy.S.
  */
-#include "internal.h"
+#include "copy.h"
 
 u64 dune_fixup(u64 rip)
 {

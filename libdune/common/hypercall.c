@@ -10,7 +10,7 @@
  * needs text that is writable for a moment, which SELinux, MDWE and seccomp
  * filters rightly refuse, and a private copy of the page in each process.
  */
-#include "internal.h"
+#include "hypercall.h"
 
 /* guest/entry.S and hypercall.S */
 #define DECLARE(vendor)							\

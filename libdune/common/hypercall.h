@@ -9,6 +9,8 @@
 #define LIBDUNE_HYPERCALL_H
 
 #include <linux/dune.h>
+#include "dune_runtime.h"
+#include "linux.h"
 
 #define HC_SYSCALL(nr)	(DUNE_HOSTCALL | (nr))
 
@@ -36,5 +38,14 @@ struct dune_clone {
 	u64 child_rsp;		/* 0: the caller's */
 	u64 fs_base;		/* of the child */
 };
+
+/* hypercall.c: addresses in the code that has the vendor's hypercalls */
+struct dune_calls {
+	const char *lstar, *lstar_call, *lstar_popf, *lstar_end;
+	const char *forward_call, *forward_tf_call;
+};
+
+extern const struct dune_calls *dune_calls;
+int dune_calls_choose(u32 vendor);
 
 #endif /* LIBDUNE_HYPERCALL_H */

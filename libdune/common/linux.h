@@ -138,6 +138,9 @@ struct kclone_args {
 	u64 stack, stack_size, tls, set_tid, set_tid_size, cgroup;
 };
 
+/* User addresses of Linux with 4-level tables end a page below 2^47. */
+#define USER_END	0x7ffffffff000ULL
+
 static inline u64 sigbit(int sig)
 {
 	return 1ULL << (sig - 1);

@@ -3,7 +3,7 @@
  * The alternate signal stack of a thread, as sigaltstack(2) and the kernel's
  * signal delivery see it.
  */
-#include "internal.h"
+#include "guest.h"
 
 static int on_altstack(const struct dune_thread *t, u64 rsp)
 {

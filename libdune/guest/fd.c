@@ -4,7 +4,7 @@
  * would end the program. Programs do close descriptors that they never opened
  * (between fork and exec, say), so for them it does not exist.
  */
-#include "internal.h"
+#include "guest.h"
 
 #define CLOSE_RANGE_CLOEXEC	4
 
@@ -13,7 +13,7 @@ static long hc3(long nr, long a0, long a1, long a2)
 	return dune_hypercall(nr, a0, a1, a2, 0, 0, 0);
 }
 
-/* Make way for a program that wants our number. */
+/* Another number: the program wants ours. The old one is still open. */
 static long move_away(struct dune_thread *t)
 {
 	long fd = hc3(__NR_fcntl, t->vcpu, F_DUPFD_CLOEXEC, t->vcpu + 1);
@@ -24,6 +24,24 @@ static long move_away(struct dune_thread *t)
 		return fd;
 	t->vcpu = fd;
 	return 0;
+}
+
+/* No vCPU before dune_enter(). */
+int dune_vcpu_fd(void)
+{
+	return dune_active() ? dune_self()->vcpu : -1;
+}
+
+long dune_vcpu_fd_move(void)
+{
+	struct dune_thread *t = dune_self();
+	int old = t->vcpu;
+	long err = move_away(t);
+
+	if (err)
+		return err;
+	hc3(__NR_close, old, 0, 0);
+	return t->vcpu;
 }
 
 static long close_range(const struct dune_thread *t, u32 first, u32 last,

@@ -6,7 +6,7 @@
  * AMX tiles (8 KB) are not part of it: the kernel gives them only to processes
  * that ask, and keeps them out of signal frames that have no room.
  */
-#include "internal.h"
+#include "guest.h"
 
 #define XCR0_AMX	(3ULL << 17)
 #define FXSAVE_SIZE	512

@@ -3,7 +3,7 @@
  * fork, vfork, clone, clone3 and arch_prctl in the guest. Makes one form of
  * all kinds of clone for the host half (host/process.c).
  */
-#include "internal.h"
+#include "guest.h"
 
 #define SIGCHLD			17
 #define CLONE_ARGS_SIZE_VER0	64

@@ -4,7 +4,7 @@
  * and loads the frame; a handler of a system call or trap comes back there
  * with dune_ring3_leave().
  */
-#include "internal.h"
+#include "guest.h"
 
 long dune_ring3(const struct dune_tf *from)
 {

@@ -9,7 +9,7 @@
  * A handler that is ring 0's and interrupts ring 3 gets its frame on ring 0's
  * own stack, below the call of dune_ring3(), and ring 0's FS base.
  */
-#include "internal.h"
+#include "guest.h"
 
 #define UC_FP_XSTATE		1
 #define UC_SIGCONTEXT_SS	2

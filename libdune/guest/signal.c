@@ -10,9 +10,7 @@
  * thread has given a handler meanwhile. Its oldmask and mask are a chain that
  * can be lengthened at its front: masks are only ever or'ed.
  */
-#include "internal.h"
-
-#define UNBLOCKABLE	(sigbit(SIGKILL) | sigbit(SIGSTOP))
+#include "guest.h"
 
 /* Flags that the kernel knows on x86; others read back as 0. */
 #define SA_KNOWN	(SA_NOCLDSTOP | SA_NOCLDWAIT | SA_SIGINFO | \

@@ -3,7 +3,7 @@
  * Counters: the kernel's, from the page that each vCPU shares with us, and our
  * own.
  */
-#include "internal.h"
+#include "guest.h"
 
 void dune_stats(struct dune_stats *out)
 {

@@ -4,7 +4,7 @@
  * the ones in dune_special[] are about the caller's registers, signal frames,
  * or descriptors of ours, and are done here (signal.c, process.c).
  */
-#include "internal.h"
+#include "guest.h"
 
 #define BIT(nr, word) ((nr) / 64 == (word) ? 1ULL << ((nr) % 64) : 0)
 

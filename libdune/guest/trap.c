@@ -6,7 +6,7 @@
  * entry.S calls dune_trap_table[vector] with the frame. A handler with
  * DUNE_TRAP_FPU is called by way of with_fpu(), so that others pay nothing.
  */
-#include "internal.h"
+#include "guest.h"
 
 #define PF_PRESENT	1
 

@@ -7,7 +7,7 @@
  * thread: its block and vCPU. Then dune_host_switch() leaves the caller in the
  * guest, and its host half in dune_host_loop() (loop.c).
  */
-#include "internal.h"
+#include "host.h"
 
 struct dune_process dune_process;
 

@@ -7,9 +7,7 @@
  * and the guest runs on; or the kernel sends the signal that the program
  * should have, and the handler (signal.c) takes it on to the guest.
  */
-#include "internal.h"
-
-#define FAULTS	(sigbit(SIGSEGV) | sigbit(SIGBUS))
+#include "host.h"
 
 /* The same fault again and again means a kernel that does not help. */
 #define MAX_REPEATS	1000
@@ -29,7 +27,7 @@ static long probe(u64 address, u32 flags)
  */
 static long probe_silent(struct dune_thread *t, u64 address, u32 flags)
 {
-	u64 handled = t->sighand->handled & ~FAULTS, set = FAULTS, old;
+	u64 handled = t->sighand->handled & ~PROBE_SIGNALS, set = PROBE_SIGNALS, old;
 	long ret;
 
 	WRITE_ONCE(t->touch_silent, 1);

@@ -6,7 +6,7 @@
  * Each thread has its own GDT and TSS, in its block; the IDT is common. There
  * is no 32-bit code segment: ring 3 cannot leave 64-bit mode.
  */
-#include "internal.h"
+#include "host.h"
 
 #define SEG_KERNEL_CODE	0x00af9b000000ffffULL
 #define SEG_KERNEL_DATA	0x00cf93000000ffffULL

@@ -8,7 +8,7 @@
  * Never here: FPU registers and libc. The guest's FPU registers and TLS are
  * live while this runs.
  */
-#include "internal.h"
+#include "host.h"
 
 #define NR_RESTART	__NR_restart_syscall
 
@@ -159,7 +159,7 @@ static long masked_call(struct dune_thread *t, long nr,
 	long ret;
 
 	if (mask && dune_host_readable(t, mask, 8)) {
-		t->temp_mask = *mask & ~(sigbit(SIGKILL) | sigbit(SIGSTOP));
+		t->temp_mask = *mask & ~UNBLOCKABLE;
 		WRITE_ONCE(t->temp_mask_on, 1);
 	}
 	ret = call(t, nr, r);

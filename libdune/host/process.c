@@ -11,7 +11,7 @@
  * given up or used up: a path, rights, a free descriptor. The child
  * begins in the guest with the parent's frame, where the result is 0.
  */
-#include "internal.h"
+#include "host.h"
 
 /* The new vCPU starts where the guest's frame is loaded. */
 static void start_at(struct dune_thread *child, struct dune_tf *tf,

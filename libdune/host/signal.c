@@ -12,31 +12,9 @@
  * SIGSEGV and SIGBUS always have our handler, for probes of memory
  * (fault.c); their default is carried out here.
  */
-#include "internal.h"
-
-#define FAULTS		(sigbit(SIGSEGV) | sigbit(SIGBUS))
-#define UNBLOCKABLE	(sigbit(SIGKILL) | sigbit(SIGSTOP))
+#include "host.h"
 
 typedef void (*native_handler)(int sig, void *info, void *uc);
-
-static int is_handler(const struct ksigaction *act)
-{
-	return act->handler != SIG_DFL && act->handler != SIG_IGN;
-}
-
-/* What the kernel is told for the program's @act. */
-void dune_real_action(int sig, const struct ksigaction *act,
-		      struct ksigaction *real)
-{
-	*real = *act;
-	if (!is_handler(act) && !(sigbit(sig) & FAULTS))
-		return;
-	real->handler = (u64)dune_host_handler;
-	real->flags = (act->flags & (SA_NOCLDSTOP | SA_NOCLDWAIT | SA_RESTART)) |
-		      SA_SIGINFO | SA_RESTORER;
-	real->restorer = (u64)dune_host_restorer;
-	real->mask = ~0ULL;
-}
 
 long dune_host_install(int sig, const struct ksigaction *act)
 {
@@ -55,7 +33,7 @@ static void import(int sig)
 		return;
 	if (is_handler(act))
 		sh->handled |= sigbit(sig);
-	if (is_handler(act) || (sigbit(sig) & FAULTS))
+	if (is_handler(act) || (sigbit(sig) & PROBE_SIGNALS))
 		dune_host_install(sig, act);
 }
 
@@ -65,7 +43,7 @@ static void import(int sig)
  */
 void dune_host_import(void)
 {
-	u64 handled = dune_process.info.handled_signals | FAULTS;
+	u64 handled = dune_process.info.handled_signals | PROBE_SIGNALS;
 
 	if (dune_process.imported)
 		return;
@@ -137,7 +115,7 @@ static int in_probe(int sig, const struct ksiginfo *info, const struct kucontext
 {
 	u64 address = uc->mc.rdi;
 
-	return at_probe(uc) && (sigbit(sig) & FAULTS) && info->code > 0 &&
+	return at_probe(uc) && (sigbit(sig) & PROBE_SIGNALS) && info->code > 0 &&
 	       (address >= USER_END || (info->addr ^ address) < 4096);
 }
 
@@ -177,7 +155,7 @@ static void queue(struct dune_thread *t, int sig, const struct ksiginfo *info,
 	 * but one that another thread gives a handler from now on. The last
 	 * place is kept for a fault of the guest itself (dune_signal_fault()).
 	 */
-	uc->sigmask |= t->nsig < DUNE_SIGQUEUE - 1 ? sh->handled | FAULTS : ~0ULL;
+	uc->sigmask |= t->nsig < DUNE_SIGQUEUE - 1 ? sh->handled | PROBE_SIGNALS : ~0ULL;
 	reset(sh, sig);
 	if (t->run)
 		t->run->irq_vector = VEC_SIGNAL;
@@ -246,7 +224,7 @@ void dune_host_handler(int sig, struct ksiginfo *info, struct kucontext *uc)
 		uc->mc.rip = (u64)dune_host_probe_fail;
 		return;
 	}
-	if (t->touch_silent && (sigbit(sig) & FAULTS)) {
+	if (t->touch_silent && (sigbit(sig) & PROBE_SIGNALS)) {
 		hold(t, sig, info);
 		return;
 	}

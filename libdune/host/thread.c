@@ -3,7 +3,7 @@
  * Blocks of threads and their vCPUs. All of this runs outside the guest: in
  * dune_enter(), and in the host half for children.
  */
-#include "internal.h"
+#include "host.h"
 #include "tlb.h"
 
 /*
@@ -191,12 +191,18 @@ static long make_vcpu(struct dune_thread *t, int dev)
 	return err;
 }
 
-int dune_vcpu_inherited = -1;
+/* A vCPU's descriptor that came by execve, for the next dune_enter(); -1: none */
+static int inherited = -1;
+
+void dune_vcpu_inherit(int fd)
+{
+	inherited = fd;
+}
 
 /* A descriptor for dune_vcpu_open(); also fills dune_process.info. */
 long dune_device_open(void)
 {
-	long dev = dune_vcpu_inherited;
+	long dev = inherited;
 	long err;
 
 	if (dev < 0)
@@ -233,9 +239,9 @@ long dune_vcpu_open(struct dune_thread *t, long dev)
 
 	if (dev < 0)
 		return dev;
-	if (dev == dune_vcpu_inherited) {
+	if (dev == inherited) {
 		t->vcpu = dev;
-		dune_vcpu_inherited = -1;
+		inherited = -1;
 		return dune_vcpu_renew(t);
 	}
 	err = make_vcpu(t, dev);

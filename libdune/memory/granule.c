@@ -15,7 +15,7 @@
  *
  * A granule is never taken back: entries that nobody can find may lead there.
  */
-#include "internal.h"
+#include "memory.h"
 
 #define GB_SHIFT	30
 #define GB_MASK		((1ULL << GB_SHIFT) - 1)

@@ -8,7 +8,7 @@
  * call, and when that is used up a large mapping. What is given back goes to a list, and is used again for
  * the same number of pages.
  */
-#include "internal.h"
+#include "memory.h"
 
 #define PAGE		4096
 #define ARENA_SIZE	(256ULL << 20)

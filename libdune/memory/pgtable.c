@@ -19,7 +19,9 @@
  * compare-and-exchange, since the processor sets A and D in them meanwhile.
  * Tables are freed with their root only, so nobody needs the lock to look.
  */
-#include "internal.h"
+#include "entry.h"
+#include "hypercall.h"
+#include "memory.h"
 #include "tlb.h"
 
 #define PAGE		4096ULL

@@ -7,7 +7,7 @@
  * that uses tags notes for each one which state of which root its entries come
  * from (dune_pt_state(), a number for both), and keeps them only for that.
  */
-#include "internal.h"
+#include "memory.h"
 #include "tlb.h"
 
 dune_pte *dune_pt_root(void)

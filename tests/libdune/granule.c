@@ -281,7 +281,7 @@ static void test_process(void)
 
 #define SMALL	8
 
-/* internal.h, which libc's headers do not go with */
+/* libdune/memory/memory.h and host/host.h, which libc's headers do not go with */
 struct dune_thread *dune_thread_new(void);
 void dune_page_init(const struct dune_config *cfg);
 void dune_pt_init(int have_1g);
