@@ -20,7 +20,7 @@ void dune_bad_stack(void) __noreturn;
 void dune_die(int sig) __noreturn;
 int dune_trap_saves_fpu(u64 vector);
 
-/* syscall.c */
+/* syscall.c; the functions dune_sys_* below are those of special.h */
 extern dune_syscall_fn dune_syscall_handler;
 extern const u64 dune_special[SYSCALL_MAX / 64];
 
@@ -34,7 +34,7 @@ void dune_signal_irq(struct dune_tf *tf);
 void dune_signal_fault(struct dune_tf *tf, int sig, int code, u64 addr);
 long dune_sys_sigaction(struct dune_tf *tf);
 long dune_sys_sigaltstack(struct dune_tf *tf);
-void dune_sys_sigreturn(struct dune_tf *tf);
+long dune_sys_sigreturn(struct dune_tf *tf);
 
 /* sigframe.c */
 struct dune_sigreturn {

@@ -235,7 +235,8 @@ long dune_sys_sigaltstack(struct dune_tf *tf)
 	return tf->rsi ? put_user(tf, tf->rsi, &old, sizeof(old)) : 0;
 }
 
-void dune_sys_sigreturn(struct dune_tf *tf)
+/* The result is the frame itself. */
+long dune_sys_sigreturn(struct dune_tf *tf)
 {
 	struct dune_sigreturn sr;
 	long err;
@@ -248,10 +249,11 @@ void dune_sys_sigreturn(struct dune_tf *tf)
 				   (long)&sr.uc.sigmask, 0, 8, 0, 0);
 	if (err == DUNE_AGAIN) {
 		tf->rip -= 2;
-		return;
+		return 0;
 	}
 	if (!dune_sigframe_restore(dune_self(), tf, &sr))
-		return;
+		return 0;
 bad:
 	dune_signal_fault(tf, SIGSEGV, SI_KERNEL, 0);
+	return 0;
 }

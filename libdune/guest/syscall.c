@@ -1,28 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * System calls in the guest. Most are the host's business and are passed on;
- * the ones in dune_special[] are about the caller's registers, signal frames,
- * or descriptors of ours, and are done here (signal.c, process.c).
+ * System calls in the guest. Most are passed on to the kernel by one hypercall.
+ * Those in the table of special.h concern the caller's registers, signal frames
+ * or the library's own descriptor: the functions that it names do them (fd.c,
+ * signal.c, process.c), or the host half does.
  */
 #include "guest.h"
+#include "special.h"
 
-#define BIT(nr, word) ((nr) / 64 == (word) ? 1ULL << ((nr) % 64) : 0)
-
-#define SPECIAL(word) (							\
-	BIT(__NR_close, word) | BIT(__NR_rt_sigaction, word) |		\
-	BIT(__NR_rt_sigreturn, word) | BIT(__NR_dup2, word) |		\
-	BIT(__NR_clone, word) | BIT(__NR_fork, word) |			\
-	BIT(__NR_vfork, word) | BIT(__NR_rt_sigsuspend, word) |		\
-	BIT(__NR_sigaltstack, word) | BIT(__NR_arch_prctl, word) |	\
-	BIT(__NR_sched_setaffinity, word) | BIT(__NR_pselect6, word) |	\
-	BIT(__NR_ppoll, word) | BIT(__NR_epoll_pwait, word) |		\
-	BIT(__NR_dup3, word) | BIT(__NR_io_pgetevents, word) |		\
-	BIT(__NR_clone3, word) | BIT(__NR_close_range, word) |		\
-	BIT(__NR_epoll_pwait2, word))
+#define BIT(word, name, guest, host)					\
+	| (__NR_##name / 64 == (word) ? 1ULL << (__NR_##name % 64) : 0)
+#define WORD(word) (0 SPECIAL_CALLS(BIT, word))
 
 const u64 dune_special[SYSCALL_MAX / 64] = {
-	SPECIAL(0), SPECIAL(1), SPECIAL(2), SPECIAL(3),
-	SPECIAL(4), SPECIAL(5), SPECIAL(6), SPECIAL(7)
+	WORD(0), WORD(1), WORD(2), WORD(3), WORD(4), WORD(5), WORD(6), WORD(7)
 };
 
 dune_syscall_fn dune_syscall_handler __ro_after_start = dune_syscall_pass;
@@ -50,32 +41,17 @@ static long forward(struct dune_tf *tf, u64 nr)
 			      tf->r9);
 }
 
+/* A mask that holds while the call waits, or another CPU: the host half's to know. */
+static long dune_sys_by_host(struct dune_tf *tf)
+{
+	return forward(tf, HC_SYSCALL((u32)tf->rax));
+}
+
+#define IF_CALLED(tf, name, guest, host) nr == __NR_##name ? guest(tf) :
+
 static long special(struct dune_tf *tf, u32 nr)
 {
-	switch (nr) {
-	case __NR_rt_sigaction:
-		return dune_sys_sigaction(tf);
-	case __NR_sigaltstack:
-		return dune_sys_sigaltstack(tf);
-	case __NR_arch_prctl:
-		return dune_sys_arch_prctl(tf);
-	case __NR_fork:
-	case __NR_vfork:
-	case __NR_clone:
-	case __NR_clone3:
-		return dune_sys_clone(tf);
-	case __NR_close:
-	case __NR_dup2:
-	case __NR_dup3:
-	case __NR_close_range:
-		return dune_sys_fd(tf);
-	default:
-		/*
-		 * A mask that holds while the call waits, or another CPU: the
-		 * host half has to know.
-		 */
-		return forward(tf, HC_SYSCALL(nr));
-	}
+	return SPECIAL_CALLS(IF_CALLED, tf) (-ENOSYS);
 }
 
 /* Calls that say where handlers are, and on which stack. */
@@ -90,14 +66,17 @@ static int is_ring0s(const struct dune_tf *tf, u32 nr)
 void dune_syscall_pass(struct dune_tf *tf)
 {
 	u32 nr = tf->rax;
+	long result;
 
 	if (unlikely(dune_syscall_special(nr))) {
-		if (is_ring0s(tf, nr))
+		if (is_ring0s(tf, nr)) {
 			tf->rax = -EPERM;
-		else if (nr == __NR_rt_sigreturn)
-			dune_sys_sigreturn(tf);
-		else
-			dune_syscall_result(tf, special(tf, nr));
+			return;
+		}
+		result = special(tf, nr);
+		/* After rt_sigreturn the frame is another one, with its own RAX. */
+		if (nr != __NR_rt_sigreturn)
+			dune_syscall_result(tf, result);
 		return;
 	}
 	dune_syscall_result(tf, dune_forward_tf(tf, nr));

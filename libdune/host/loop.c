@@ -9,6 +9,7 @@
  * live while this runs.
  */
 #include "host.h"
+#include "special.h"
 
 #define NR_RESTART	__NR_restart_syscall
 
@@ -97,31 +98,6 @@ static int restarts(const struct dune_thread *t, u32 restart)
 		(t->queue[0].action.flags & SA_RESTART));
 }
 
-/* The mask that a call puts in force while it waits, if it does. */
-static const u64 *mask_argument(struct dune_thread *t, long nr,
-				const struct dune_regs *r)
-{
-	const u64 *pair;
-
-	switch (nr) {
-	case __NR_rt_sigsuspend:
-		return (const u64 *)r->rdi;
-	case __NR_ppoll:
-		return (const u64 *)r->r10;
-	case __NR_epoll_pwait:
-	case __NR_epoll_pwait2:
-		return (const u64 *)r->r8;
-	case __NR_pselect6:
-	case __NR_io_pgetevents:
-		pair = (const u64 *)r->r9;
-		if (pair && dune_host_readable(t, pair, 16))
-			return (const u64 *)pair[0];
-		return NULL;
-	default:
-		return NULL;
-	}
-}
-
 /*
  * An ignored SIGSEGV or SIGBUS stays ignored in the next program, although
  * our handler is what the kernel knows (signal.c).
@@ -152,19 +128,61 @@ static long call(struct dune_thread *t, long nr, const struct dune_regs *r)
 				 r->r9);
 }
 
+/* A call that puts another mask in force while it waits: the one at @mask. */
 static long masked_call(struct dune_thread *t, long nr,
-			const struct dune_regs *r)
+			const struct dune_regs *r, u64 mask)
 {
-	const u64 *mask = mask_argument(t, nr, r);
+	const u64 *set = (const u64 *)mask;
 	long ret;
 
-	if (mask && dune_host_readable(t, mask, 8)) {
-		t->temp_mask = *mask & ~UNBLOCKABLE;
+	if (set && dune_host_readable(t, set, 8)) {
+		t->temp_mask = *set & ~UNBLOCKABLE;
 		WRITE_ONCE(t->temp_mask_on, 1);
 	}
 	ret = call(t, nr, r);
 	WRITE_ONCE(t->temp_mask_on, 0);
 	return ret;
+}
+
+/* The first word of { address of the mask, its size } at @pair. */
+static u64 mask_in(struct dune_thread *t, u64 pair)
+{
+	const u64 *p = (const u64 *)pair;
+
+	return p && dune_host_readable(t, p, 16) ? p[0] : 0;
+}
+
+static long exec_call(struct dune_thread *t, long nr, const struct dune_regs *r)
+{
+	long ret;
+
+	before_exec(t, 0);
+	ret = call(t, nr, r);
+	before_exec(t, 1);
+	return ret;
+}
+
+static long new_cpu_call(struct dune_thread *t, long nr, const struct dune_regs *r)
+{
+	long ret = call(t, nr, r);
+
+	dune_gdt_set_cpu(t);
+	return ret;
+}
+
+/* The words in special.h's column for this half, and its rows. */
+#define CALL		call(t, nr, r)
+#define REFUSE		(-ENOSYS)
+#define MASK(reg)	masked_call(t, nr, r, r->reg)
+#define MASK_IN(reg)	masked_call(t, nr, r, mask_in(t, r->reg))
+#define NEW_CPU		new_cpu_call(t, nr, r)
+#define EXEC		exec_call(t, nr, r)
+
+#define IF_CALLED(nr, name, guest, host) (nr) == __NR_##name ? (host) :
+
+static long make_call(struct dune_thread *t, long nr, const struct dune_regs *r)
+{
+	return SPECIAL_CALLS(IF_CALLED, nr) SLOW_CALLS(IF_CALLED, nr) CALL;
 }
 
 static void do_syscall(struct dune_thread *t, u32 restart)
@@ -187,35 +205,7 @@ static void do_syscall(struct dune_thread *t, u32 restart)
 		r->rax = ret == DUNE_AGAIN ? -EINTR : ret;
 		return;
 	}
-	switch (nr) {
-	case __NR_execve:
-	case __NR_execveat:
-		before_exec(t, 0);
-		ret = call(t, nr, r);
-		before_exec(t, 1);
-		break;
-	case __NR_sched_setaffinity:
-		ret = call(t, nr, r);
-		dune_gdt_set_cpu(t);	/* it may be another one now */
-		break;
-	case __NR_rt_sigsuspend:
-	case __NR_ppoll:
-	case __NR_pselect6:
-	case __NR_epoll_pwait:
-	case __NR_epoll_pwait2:
-	case __NR_io_pgetevents:
-		ret = masked_call(t, nr, r);
-		break;
-	case __NR_clone:
-	case __NR_clone3:
-	case __NR_fork:
-	case __NR_vfork:
-	case __NR_rt_sigreturn:
-		ret = -ENOSYS;	/* need a frame: not as bare hypercalls */
-		break;
-	default:
-		ret = call(t, nr, r);
-	}
+	ret = make_call(t, nr, r);
 	if (ret == DUNE_AGAIN)
 		again(r);
 	else
