@@ -4,7 +4,7 @@
  * so what passes is listed, number by number: a type of which all is allowed
  * today gets numbers with pointers in tomorrow's kernel. A number on the list
  * is flat for every driver that knows it: its argument is a value, or a
- * structure without pointers, shorter than the guard of the granule (so the
+ * structure without pointers, shorter than the guard of the region (so the
  * table's check of its start was enough). The few with a pointer or a
  * descriptor inside are done on a copy. All others give ENOTTY, as from a
  * driver that does not have them.
@@ -169,7 +169,7 @@ static void forward_copy(struct dune_tf *tf, u32 size, u32 pointer, u64 reach)
 	long ret;
 
 	if (user_read(copy, ARG2(tf), size) ||
-	    meets_granule(*(u64 *)(copy + pointer), reach)) {
+	    meets_runtime(*(u64 *)(copy + pointer), reach)) {
 		refuse(tf, EFAULT);
 		return;
 	}
@@ -203,7 +203,7 @@ static void forward_loop_config(struct dune_tf *tf)
 
 static void forward_reaching(struct dune_tf *tf, u64 reach)
 {
-	if (meets_granule(ARG2(tf), reach))
+	if (meets_runtime(ARG2(tf), reach))
 		refuse(tf, EFAULT);
 	else
 		dune_syscall_result(tf, forward(tf));

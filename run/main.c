@@ -167,8 +167,8 @@ static void enter(void)
 		.arena_size = ARENA_SIZE,
 		.arena_limit = ARENA_LIMIT,
 		.flags = DUNE_ENTER_SMAP | DUNE_ENTER_RING3_SIGNALS,
-		.super_base = GRANULE_BASE,
-		.super_size = GRANULE_SIZE,
+		.super_base = RUNTIME_BASE,
+		.super_size = RUNTIME_SIZE,
 	};
 	const char *advice = NULL;
 	long err;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
  * Calls that change mappings. The program may do with its address space what
- * it likes, except in the granule: a request that names it is refused (munmap
+ * it likes, except in the region: a request that names it is refused (munmap
  * leaves it out), and a mapping that the kernel by itself puts there (only when
  * all below the stack is full, or on a hint) is undone.
  */
@@ -16,7 +16,7 @@
 #define HUGE_BYTES	(1UL << 21)
 
 /*
- * Give up [at, at + len), which the kernel has put into the granule. Where its
+ * Give up [at, at + len), which the kernel has put into the region. Where its
  * pages are huge, the kernel has rounded the length up to 2 MB (a page of 1 GB
  * does not fit beside the guard).
  */
@@ -37,7 +37,7 @@ void call_mmap(struct dune_tf *tf)
 		refuse(tf, EBADF);
 		return;
 	}
-	if (unlikely(meets_granule(addr, len))) {
+	if (unlikely(meets_runtime(addr, len))) {
 		if (flags & MAP_FIXED_NOREPLACE) {
 			refuse(tf, EEXIST);
 			return;
@@ -50,13 +50,13 @@ void call_mmap(struct dune_tf *tf)
 	}
 	ret = dune_syscall_forward(tf->rax, addr, len, ARG2(tf), flags,
 				   ARG4(tf), ARG5(tf));
-	if (ret >= 0 && unlikely(meets_granule(ret, len)))
+	if (ret >= 0 && unlikely(meets_runtime(ret, len)))
 		ret = undo(ret, len);
 	dune_syscall_result(tf, ret);
 }
 
 /*
- * For the program nothing is mapped in the granule, and unmapping nothing
+ * For the program nothing is mapped in the region, and unmapping nothing
  * succeeds: what lies below and above it goes. The part above comes first, as
  * the kernel refuses that for a range that ends too high.
  */
@@ -65,7 +65,7 @@ void call_munmap(struct dune_tf *tf)
 	u64 addr = ARG0(tf), len = ARG1(tf), end;
 	long ret = 0;
 
-	if (likely(!meets_granule(addr, len))) {
+	if (likely(!meets_runtime(addr, len))) {
 		dune_syscall_result(tf, forward(tf));
 		return;
 	}
@@ -73,17 +73,17 @@ void call_munmap(struct dune_tf *tf)
 		refuse(tf, EINVAL);
 		return;
 	}
-	if (end > GRANULE_BASE + GRANULE_SIZE)
-		ret = SYS2(__NR_munmap, GRANULE_BASE + GRANULE_SIZE,
-			   end - (GRANULE_BASE + GRANULE_SIZE));
-	if (!ret && addr < GRANULE_BASE)
-		ret = SYS2(__NR_munmap, addr, GRANULE_BASE - addr);
+	if (end > RUNTIME_BASE + RUNTIME_SIZE)
+		ret = SYS2(__NR_munmap, RUNTIME_BASE + RUNTIME_SIZE,
+			   end - (RUNTIME_BASE + RUNTIME_SIZE));
+	if (!ret && addr < RUNTIME_BASE)
+		ret = SYS2(__NR_munmap, addr, RUNTIME_BASE - addr);
 	dune_syscall_result(tf, ret);
 }
 
 /*
  * The old range is checked for both lengths: in place it grows to the new
- * one. A moved mapping that lands in the granule is undone by giving it up,
+ * one. A moved mapping that lands in the region is undone by giving it up,
  * which loses it; the kernel does that only when there is no other room.
  */
 void call_mremap(struct dune_tf *tf)
@@ -91,28 +91,28 @@ void call_mremap(struct dune_tf *tf)
 	u64 addr = ARG0(tf), old_len = ARG1(tf), new_len = ARG2(tf);
 	long ret;
 
-	if (unlikely(meets_granule(addr, old_len))) {
+	if (unlikely(meets_runtime(addr, old_len))) {
 		refuse(tf, EFAULT);
 		return;
 	}
-	if (unlikely(meets_granule(addr, new_len)) ||
+	if (unlikely(meets_runtime(addr, new_len)) ||
 	    ((ARG3(tf) & (MREMAP_FIXED | MREMAP_DONTUNMAP)) &&
-	     unlikely(meets_granule(ARG4(tf), new_len)))) {
+	     unlikely(meets_runtime(ARG4(tf), new_len)))) {
 		refuse(tf, (ARG3(tf) & MREMAP_FIXED) ? EINVAL : ENOMEM);
 		return;
 	}
 	ret = forward(tf);
-	if (ret >= 0 && unlikely(meets_granule(ret, new_len)))
+	if (ret >= 0 && unlikely(meets_runtime(ret, new_len)))
 		ret = undo(ret, new_len);
 	dune_syscall_result(tf, ret);
 }
 
-/* The heap begins below the granule; one that would reach it does not grow. */
+/* The heap begins below the region; one that would reach it does not grow. */
 void call_brk(struct dune_tf *tf)
 {
 	u64 wanted = ARG0(tf);
 
-	if (unlikely(wanted >= GRANULE_BASE))
+	if (unlikely(wanted >= RUNTIME_BASE))
 		wanted = 0;
 	dune_syscall_result(tf, dune_syscall_forward(tf->rax, wanted, 0, 0, 0, 0, 0));
 }
@@ -121,14 +121,14 @@ void call_brk(struct dune_tf *tf)
  * Only the segment knows its size, and nothing that is asked before it is
  * attached holds when it is: numbers are given out again. So the kernel is never
  * asked to replace what lies somewhere. Without SHM_REMAP it attaches where
- * nothing is, and from below the granule the guard is in the way (start_guard()).
+ * nothing is, and from below the region the guard is in the way (start_guard()).
  */
 static long attach(struct dune_tf *tf, u64 addr)
 {
 	long at = dune_syscall_forward(tf->rax, ARG0(tf), addr,
 				       ARG2(tf) & ~(u64)(SHM_REMAP | SHM_RND), 0, 0, 0);
 
-	if (at >= 0 && unlikely(in_granule(at))) {
+	if (at >= 0 && unlikely(in_runtime(at))) {
 		SYS1(__NR_shmdt, at);
 		at = -ENOMEM;
 	}
@@ -149,7 +149,7 @@ static long attach_over(struct dune_tf *tf, u64 addr)
 		return at;
 	ret = SYS3(__NR_shmctl, ARG0(tf), IPC_STAT, &segment);
 	size = (segment.shm_segsz + PAGE_BYTES - 1) & ~(PAGE_BYTES - 1);
-	if (ret >= 0 && meets_granule(addr, size))
+	if (ret >= 0 && meets_runtime(addr, size))
 		ret = -EINVAL;
 	if (ret >= 0)
 		ret = SYS5(__NR_mremap, at, size, size, MREMAP_MAYMOVE | MREMAP_FIXED, addr);
@@ -164,7 +164,7 @@ void call_shmat(struct dune_tf *tf)
 
 	if (flags & SHM_RND)
 		addr &= ~(PAGE_BYTES - 1);
-	if ((addr & (PAGE_BYTES - 1)) || in_granule(addr) || (!addr && (flags & SHM_REMAP)))
+	if ((addr & (PAGE_BYTES - 1)) || in_runtime(addr) || (!addr && (flags & SHM_REMAP)))
 		refuse(tf, EINVAL);
 	else if (flags & SHM_REMAP)
 		dune_syscall_result(tf, attach_over(tf, addr));
@@ -174,7 +174,7 @@ void call_shmat(struct dune_tf *tf)
 
 void call_shmdt(struct dune_tf *tf)
 {
-	if (unlikely(in_granule(ARG0(tf)))) {
+	if (unlikely(in_runtime(ARG0(tf)))) {
 		refuse(tf, EINVAL);
 		return;
 	}

@@ -119,9 +119,9 @@ void call_clone3(struct dune_tf *tf)
 		refuse(tf, size > sizeof(args) ? E2BIG : EINVAL);
 		return;
 	}
-	if (user_read(&args, ARG0(tf), size) || in_granule(args.pidfd) ||
-	    in_granule(args.child_tid) || in_granule(args.parent_tid) ||
-	    in_granule(args.set_tid)) {
+	if (user_read(&args, ARG0(tf), size) || in_runtime(args.pidfd) ||
+	    in_runtime(args.child_tid) || in_runtime(args.parent_tid) ||
+	    in_runtime(args.set_tid)) {
 		refuse(tf, EFAULT);
 		return;
 	}
@@ -138,7 +138,7 @@ void call_exit(struct dune_tf *tf)
 /* The kernel stores there when the process ends. */
 void call_set_tid_address(struct dune_tf *tf)
 {
-	u64 where = in_granule(ARG0(tf)) ? 0 : ARG0(tf);
+	u64 where = in_runtime(ARG0(tf)) ? 0 : ARG0(tf);
 
 	dune_syscall_result(tf, dune_syscall_forward(tf->rax, where, 0, 0, 0, 0, 0));
 }
@@ -176,7 +176,7 @@ void call_prctl(struct dune_tf *tf)
 	case PR_GET_TSC:
 	case PR_GET_CHILD_SUBREAPER:
 	case PR_GET_TID_ADDRESS:
-		if (in_granule(ARG1(tf))) {
+		if (in_runtime(ARG1(tf))) {
 			refuse(tf, EFAULT);
 			return;
 		}
@@ -216,23 +216,23 @@ void call_prctl(struct dune_tf *tf)
 	case 68:	/* PR_GET_MEMORY_MERGE */
 		break;
 	case PR_SCHED_CORE:
-		if (in_granule(ARG4(tf))) {
+		if (in_runtime(ARG4(tf))) {
 			refuse(tf, EFAULT);
 			return;
 		}
 		break;
 	case 0x41555856:	/* PR_GET_AUXV, since 6.4 */
-		if (meets_granule(ARG1(tf), ARG2(tf))) {
+		if (meets_runtime(ARG1(tf), ARG2(tf))) {
 			refuse(tf, EFAULT);
 			return;
 		}
 		break;
 	case PR_SET_VMA:
-		if (meets_granule(ARG2(tf), ARG3(tf))) {
+		if (meets_runtime(ARG2(tf), ARG3(tf))) {
 			refuse(tf, ENOMEM);
 			return;
 		}
-		if (in_granule(ARG4(tf))) {
+		if (in_runtime(ARG4(tf))) {
 			refuse(tf, EFAULT);
 			return;
 		}
@@ -253,7 +253,7 @@ void call_arch_prctl(struct dune_tf *tf)
 	switch ((u32)ARG0(tf)) {
 	case ARCH_GET_FS:
 	case ARCH_GET_GS:
-		if (in_granule(ARG1(tf))) {
+		if (in_runtime(ARG1(tf))) {
 			refuse(tf, EFAULT);
 			return;
 		}
@@ -271,7 +271,7 @@ void call_arch_prctl(struct dune_tf *tf)
 		return;
 	case ARCH_GET_XCOMP_SUPP:
 	case ARCH_GET_XCOMP_PERM:
-		if (in_granule(ARG1(tf))) {
+		if (in_runtime(ARG1(tf))) {
 			refuse(tf, EFAULT);
 			return;
 		}

@@ -4,17 +4,17 @@
  * (the program's image), check.c with syscalls.def (every system call), and
  * from there into the file that is named beside a call in syscalls.def.
  *
- * dune-run and everything it allocates live in one granule of 1 GB of the
- * address space, whose entry in the guest's page table is for the supervisor
+ * dune-run and everything it allocates live in one region of the address
+ * space (protect.h), whose entry in the guest's page table is for the supervisor
  * only: the program in ring 3 cannot touch it. What is left is to keep the
  * kernel from touching it on the program's behalf, which is what the checks
  * are for. Two facts make them short:
  *
- * - The granule begins with GUARD_SIZE bytes that nobody may use. Whatever
+ * - The region begins with GUARD_SIZE bytes that nobody may use. Whatever
  *   the kernel reads or writes in ascending order from an address below the
- *   granule stops there with EFAULT, and so does a structure shorter than the
+ *   region stops there with EFAULT, and so does a structure shorter than the
  *   guard: for those only the start of the object is checked.
- * - A mapping call whose result would lie in the granule is undone (mem.c),
+ * - A mapping call whose result would lie in the region is undone (mem.c),
  *   so the program never owns memory there.
  */
 #ifndef DUNE_RUN_H
@@ -39,11 +39,11 @@ typedef uint64_t u64;
 /* main.c, from entry.S: @stack is as the kernel made it */
 void run_main(uint64_t *stack) __attribute__((noreturn));
 
-#define ARENA_BASE	(GRANULE_BASE + 0x10000000UL)
+#define ARENA_BASE	(RUNTIME_BASE + 0x10000000UL)
 #define ARENA_SIZE	0x00100000UL	/* at first */
 #define ARENA_LIMIT	0x10000000UL
-#define VECTOR_BASE	(GRANULE_BASE + 0x20000000UL)	/* exec.c: argv, envp */
-#define STATS_BASE	(GRANULE_BASE + 0x30000000UL)
+#define VECTOR_BASE	(RUNTIME_BASE + 0x20000000UL)	/* exec.c: argv, envp */
+#define STATS_BASE	(RUNTIME_BASE + 0x30000000UL)
 #define USER_END	0x7ffffffff000UL		/* Linux's TASK_SIZE */
 #define PAGE_BYTES	4096UL
 

@@ -121,7 +121,7 @@ static long take_message(struct message *m, bool sending)
 
 	if (m->iov_len > IOV_LIMIT)
 		return -EMSGSIZE;
-	if (m->name && in_granule(m->name))
+	if (m->name && in_runtime(m->name))
 		return -EFAULT;
 	iov = scratch_get(m->iov_len * sizeof(*iov));
 	if (!iov)
@@ -129,12 +129,12 @@ static long take_message(struct message *m, bool sending)
 	if (user_read(iov, m->iov, m->iov_len * sizeof(*iov)))
 		return -EFAULT;
 	for (i = 0; i < m->iov_len; i++)
-		if (iov[i].iov_len && meets_granule((u64)iov[i].iov_base, iov[i].iov_len))
+		if (iov[i].iov_len && meets_runtime((u64)iov[i].iov_base, iov[i].iov_len))
 			return -EFAULT;
 	m->iov = (u64)iov;
 	if (!m->control_len)
 		return 0;
-	if (meets_granule(m->control, m->control_len))
+	if (meets_runtime(m->control, m->control_len))
 		return -EFAULT;
 	if (sending) {
 		u8 *control;
@@ -322,7 +322,7 @@ static void attach_filter(struct dune_tf *tf)
 		refuse(tf, EINVAL);
 		return;
 	}
-	if (user_read(&program, ARG3(tf), sizeof(program)) || in_granule(program.filter)) {
+	if (user_read(&program, ARG3(tf), sizeof(program)) || in_runtime(program.filter)) {
 		refuse(tf, EFAULT);
 		return;
 	}

@@ -116,14 +116,14 @@ bool start_randomized(void)
 }
 
 /*
- * The guard of the granule is a mapping that nobody may use: nothing that the
- * kernel places where there is room can reach from below into the granule. It
+ * The guard of the region is a mapping that nobody may use: nothing that the
+ * kernel places where there is room can reach from below into the region. It
  * replaces a vDSO that the kernel has put there, for which an odd limit on the
  * stack is needed (start_patch_vdso() does not tell the program of it).
  */
 void start_guard(void)
 {
-	long at = SYS6(__NR_mmap, GRANULE_BASE, GUARD_SIZE, PROT_NONE,
+	long at = SYS6(__NR_mmap, RUNTIME_BASE, GUARD_SIZE, PROT_NONE,
 		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
 
 	if (at < 0)
@@ -254,6 +254,6 @@ void start_patch_vdso(const struct start *s)
 	u64 *vdso = start_aux(s, AT_SYSINFO_EHDR);
 
 	/* libc makes system calls where there is no vDSO */
-	if (vdso && (in_granule(*vdso) || !patch_vdso(*vdso)))
+	if (vdso && (in_runtime(*vdso) || !patch_vdso(*vdso)))
 		drop_aux(s, AT_SYSINFO_EHDR);
 }

@@ -289,7 +289,7 @@ static void test_image(void)
 	}
 	waitpid(child, &status, 0);
 	is(WIFEXITED(status) ? WEXITSTATUS(status) : -1, 0,
-	   "an image of 30 TB starts, beside the granule and its guard");
+	   "an image of 30 TB starts, beside the region and its guard");
 	unlink("wide");
 }
 

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# Huge pages in the runtime's granule: huge.c, which wants some reserved.
+# Huge pages in the runtime's region: huge.c, which wants some reserved.
 
 . "$(dirname "$0")/lib.bash"
 reserved=/proc/sys/vm/nr_hugepages
