@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * A small arena: calls that it is too small for change nothing and keep
- * nothing, and an access for which there is no page table says why it ends.
+ * An arena that is too small. A page-table call that it is too small for changes
+ * nothing and keeps no memory; an access for which there is no page left for a
+ * page table ends the program with a line that gives the reason. Fails when a call
+ * does half of its work, loses pages, or when the program dies without that line.
  */
 #include <errno.h>
 #include <signal.h>

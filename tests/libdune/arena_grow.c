@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-/* An arena that grows: small at first, within its limit, nothing replaced. */
+/*
+ * An arena that grows in its place: it is small at first and grows up to its
+ * limit. Fails when the whole limit is mapped from the start, when a page lies
+ * above the limit, or when a mapping of the program in the way is replaced.
+ */
 #define _GNU_SOURCE
 #include <dune.h>
 #include <errno.h>

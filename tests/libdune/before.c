@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * What a program gets that calls before dune_enter(), or configures it wrongly,
- * or twice, or runs where no guest can be.
+ * Calls before dune_enter(), wrong configurations, a second dune_enter(), and a
+ * program that valgrind interprets. Fails when one of them crashes instead of
+ * returning its documented error, or when dune_enter_error() does not name the
+ * member of the configuration that is wrong.
  */
 #include <errno.h>
 #include <stdio.h>

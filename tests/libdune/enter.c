@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-/* dune_enter(): arguments, what is taken over, what libc can do afterwards. */
+/*
+ * dune_enter(): what it takes over from the process (handlers, the alternate
+ * stack, threads), and what libc can do afterwards. Fails when a failed dune_enter()
+ * leaves something changed, when a function of libc behaves differently in ring 0,
+ * or when children leave memory behind.
+ */
 #define _GNU_SOURCE
 #include <dune.h>
 #include <errno.h>

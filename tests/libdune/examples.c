@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-/* Each example, as it is, and the attacks on the sandbox of examples/ring3.c. */
+/*
+ * Each program of examples/, and the attacks on the sandbox of examples/ring3.c.
+ * Fails when one of them prints something else than it should, or when an attack
+ * reaches what it is after.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

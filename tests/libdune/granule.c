@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * Guest-physical addresses: what a program sees of them, what happens when
- * they are used up or wrong, and, with a pretended processor of few address
- * bits, what the page-table calls write.
+ * Guest-physical addresses: what a program sees of them, what happens when they
+ * are used up or wrong, and, with a pretended processor of few address bits, what
+ * the page-table calls write. Fails when an entry leads to other memory than the
+ * one named, when a child loses a granule of its parent's, or when a program whose
+ * granules are used up ends without a message.
  */
 #define _GNU_SOURCE
 #include <asm/prctl.h>

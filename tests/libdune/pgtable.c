@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-/* Page-table calls, the TLB, the page allocator. */
+/*
+ * Page-table calls, the TLB and the page allocator. Fails when an access faults
+ * that should not, or does not fault where it should; when the accessed and dirty
+ * bits do not tell what was touched; when a change is seen late because the TLB was
+ * not flushed; or when tables are not given back.
+ */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

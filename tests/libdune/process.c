@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-/* fork, vfork, posix_spawn, popen, system, exec, exit codes. */
+/*
+ * fork, vfork, clone, posix_spawn, popen, system, exec and exit codes, natively,
+ * in ring 0 and in ring 3. Fails when a child does not run, does not share what it
+ * should (or shares what it should not), or ends with another status.
+ */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>

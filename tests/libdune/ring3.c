@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-/* Ring 3: system calls, exceptions, what it must not be able to do. */
+/*
+ * Ring 3: its system calls, its exceptions, and what it must not be able to do.
+ * Fails when a privileged instruction, a far jump or a memory access of ring 3
+ * succeeds, or when a call or an exception changes a register that it should not.
+ */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <signal.h>

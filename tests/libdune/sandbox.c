@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * Ring 3 that is not trusted, with all memory the supervisor's: signals that
- * come meanwhile are handled in ring 0, on ring 0's stack, and nothing that
- * ring 3 sets is in force there.
+ * Ring 3 that is not trusted, with all memory the supervisor's: a signal that
+ * arrives while it runs is handled in ring 0. Fails when the handler runs on a
+ * stack of ring 3 or with its FS base or FPU registers, when ring 3 comes back with
+ * other registers, or when it reaches memory that it was not given.
  */
 #define _GNU_SOURCE
 #include <errno.h>

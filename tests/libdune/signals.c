@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-/* Handlers of signals: what they see, what they may change, masks and stacks. */
+/*
+ * Handlers of signals, natively, in ring 0 and in ring 3: the frame that they see
+ * and change, masks, queues, nesting, faults, the alternate stack. Fails when one
+ * of these differs from what Linux does natively.
+ */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <setjmp.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * DUNE_ENTER_SMAP: with all of the program in the supervisor range and one
- * gigabyte left to ring 3, ring 0 must not come to pages of ring 3 by accident,
- * whatever flags ring 3 has set, and dune_copy() must.
+ * DUNE_ENTER_SMAP: all of the program is in the supervisor range, and one gigabyte
+ * is left to ring 3. Fails when ring 0 reaches a page of ring 3 by a plain access,
+ * whatever flags ring 3 has set, or when dune_copy() cannot.
  */
 #define _GNU_SOURCE
 #include <errno.h>

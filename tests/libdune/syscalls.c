@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-/* System calls that wait, and what signals do to them (signal(7)). */
+/*
+ * System calls that wait, and what signals do to them (signal(7)), natively, in
+ * ring 0 and in ring 3. Fails when a call is not interrupted or is not restarted as
+ * Linux does it, when a mask that holds only during the call stays, when a signal
+ * or a byte is lost, or when a program can close the vCPU's descriptor.
+ */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>

@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-/* Threads that were made before: each may enter, and has a vCPU of its own. */
+/*
+ * Threads that were made before one of them entered: each may enter, and has a
+ * vCPU of its own. Fails when a fault or a signal of one thread arrives in another,
+ * or is lost.
+ */
 #include <dune.h>
 #include <errno.h>
 #include <pthread.h>

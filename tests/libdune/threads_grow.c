@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * The arena grows when its first piece is used up, which takes some system
- * calls. A thread that needs a page meanwhile waits for that, and gets one.
+ * The arena grows when its first piece is used up, which takes some system calls.
+ * A thread that needs a page in the meantime waits for it. Fails when that thread is
+ * told that there is no memory.
  */
 #include <dune.h>
 #include <errno.h>

@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-/* Exception handlers in ring 0: frame, red zone, nesting, the FPU rule. */
+/*
+ * Exception handlers in ring 0. Fails when the frame shows other registers than
+ * the interrupted code had, when the red zone or (with DUNE_TRAP_FPU) the FPU is
+ * changed, when a handler cannot itself fault, or when dune_trap_default() does not
+ * become the signal that Linux would send.
+ */
 #include <setjmp.h>
 #include <signal.h>
 #include <stdio.h>

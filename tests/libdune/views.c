@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * Tags of the TLB: what was changed in a view is seen in it, also where its
- * tag was kept and another view, or another tag, was loaded meanwhile.
+ * Tags of the TLB. Fails when a change in one view (page table) is not seen there
+ * because the view's tag was kept while another view, or the same by another tag, was
+ * loaded.
  */
 #include <errno.h>
 #include <sys/mman.h>

@@ -2,8 +2,9 @@
 /*
  * Page faults that a program expects: the same one again and again, with a
  * handler that makes progress; faults while their signal is blocked; and what
- * becomes of a program that unmaps itself.
- * Prints what happened; natively and in the sandbox it must be the same.
+ * becomes of a program that unmaps itself. Prints what happened. faults.bash fails
+ * when that differs between the native run and the one in the sandbox: a signal is
+ * lost, delivered twice or has another cause, or the program does not end.
  */
 #define _GNU_SOURCE
 #include <errno.h>

@@ -2,8 +2,9 @@
 /*
  * What a program in the sandbox could have the kernel do to the runtime: by
  * ioctls with pointers inside, arrays whose length is counted in items, control
- * data at address 0, files that are truncated before anybody looks, and an image
- * that spans the runtime. It runs with --stats.
+ * data at address 0, files that are truncated before they are judged, and an image
+ * that spans the runtime. It runs with --stats. Fails when a call reaches the
+ * runtime's memory or descriptors instead of giving the error that is expected.
  */
 #define _GNU_SOURCE
 #include "lib.h"

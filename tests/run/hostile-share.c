@@ -2,7 +2,7 @@
 /*
  * What processes in the sandbox try together against the runtime: a parent
  * and a child that share memory or descriptors. Each attempt is a way out
- * that once worked.
+ * that once worked. Fails when one of them works again.
  */
 #define _GNU_SOURCE
 #include "lib.h"

@@ -2,7 +2,9 @@
 /*
  * What a program in the sandbox might try against the runtime. It runs in the
  * sandbox only and prints TAP: one line for every pointer argument of every
- * system call in syscalls.def, then the attempts that need more than that.
+ * system call in syscalls.def, then the attempts that need more than that. Fails
+ * when a call that names the runtime's memory or a hidden descriptor does anything
+ * but give its error, or when the program reaches that memory itself.
  */
 #define _GNU_SOURCE
 #include "lib.h"

@@ -1,6 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# At the edge of what a process may have (limits.c).
+# At the edge of what a process may have (limits.c). Fails when the sandbox gives
+# up where Linux does not, or when a program that uses up the guest-physical space
+# ends without a message.
 
 . "$(dirname "$0")/lib.bash"
 

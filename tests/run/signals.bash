@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# Signals in the sandbox, from inside and from outside; deaths; terminals.
+# Signals in the sandbox, from inside and from outside; deaths; terminals. Fails
+# when a program or its parent sees something else than natively.
 
 . "$(dirname "$0")/lib.bash"
 export B=$bin

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * Signals, timers and waiting as a program sees them: signals.bash compares
- * the output natively and in the sandbox. Every line is the same each time.
+ * Signals, timers and waiting as a program sees them. Every line is the same each
+ * time. signals.bash fails when the output differs natively and in the sandbox.
  */
 #define _GNU_SOURCE
 #include <errno.h>
