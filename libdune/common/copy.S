@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Instructions of the guest half that may fault on memory that is not ours:
- * each has a place to go on with -EFAULT (fixup.c), used by the page-fault
- * and protection-fault handlers in the guest and by the host half for faults
- * of the process's mappings. And the memcpy() and memset() of the core.
+ * Instructions of the guest half that may fault on memory of the program. Each
+ * has a place at which it continues with -EFAULT (fixup.c): the handlers of page
+ * faults and protection faults in the guest go there, and the host half does for
+ * faults of the process's mappings. And the memcpy() and memset() of the library.
  *
  * RFLAGS.AC is set from the check of dune_process.smap until the instruction
  * is done or has failed, so that it may reach pages of ring 3.
@@ -50,7 +50,7 @@ dune_probe_fail:
 	movq	$EFAULT_RESULT, %rax
 	ret
 
-/* long dune_xrstor(area, features): faults on a damaged area, too */
+/* long dune_xrstor(area, features): also faults on a damaged area */
 	.globl	dune_xrstor, dune_xrstor_insn, dune_xrstor_fail
 	.hidden	dune_xrstor, dune_xrstor_insn, dune_xrstor_fail
 dune_xrstor:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * Which instructions of the library may fault, and where each goes on then.
- * The instructions are in copy.S.
+ * The instructions of copy.S that may fault, and the place at which execution
+ * continues after a fault of each.
  */
 #include "copy.h"
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * The hypercalls that C functions make, for either vendor's instruction:
- * hypercall.c says which of them is used.
+ * The hypercalls that C functions make, with either vendor's instruction;
+ * hypercall.c chooses between them.
  */
 #include "layout.h"
 
 	.text
 
-/* Arguments of a C function to where a system call wants them. */
+/* Moves the arguments of a C function into the registers of a system call. */
 .macro CALL_REGS
 	movq	%rdi, %rax
 	movq	%rsi, %rdi
@@ -19,9 +19,10 @@
 .endm
 
 /*
- * long dune_hypercall(nr, a0, a1, a2, a3, a4, a5), and the same for the
- * program's own call, told apart by the host half by its address. And
- * long dune_forward_tf(struct dune_tf *tf, nr): the frame's own arguments.
+ * long dune_hypercall(nr, a0, a1, a2, a3, a4, a5). dune_syscall_forward() is the
+ * same for the program's own call: the host half tells the two apart by their
+ * addresses. And long dune_forward_tf(struct dune_tf *tf, nr), which takes the
+ * arguments from the frame.
  */
 .macro HYPERCALLS vendor, hypercall
 	.globl	dune_hypercall_\vendor

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
  * The hypercall instruction is VMMCALL on AMD and VMCALL on Intel, and either
- * raises #UD on the other's processors. So what contains it exists twice, and
- * when the module has said whose processor this is, the right one is chosen:
+ * raises #UD on the other vendor's processors. So all code that contains it
+ * exists twice. When the module has named the vendor, the right code is chosen:
  * the entry of SYSCALL by the address in LSTAR, the functions by pointers,
  * which C calls as directly as a function.
  *
- * The other way would be to write the right instruction over the wrong one. It
- * needs text that is writable for a moment, which SELinux, MDWE and seccomp
- * filters rightly refuse, and a private copy of the page in each process.
+ * The alternative is to write the right instruction over the wrong one. It needs
+ * text that is writable for a moment, which SELinux, MDWE and seccomp filters
+ * rightly refuse, and a private copy of the page in each process.
  */
 #include "hypercall.h"
 
@@ -40,7 +40,7 @@ DECLARE(vmx);
 
 static const struct dune_calls svm = CALLS(svm), vmx = CALLS(vmx);
 
-/* Written where they change only: a page that nobody writes costs nothing. */
+/* Not written on AMD: a page that is never written needs no copy of its own. */
 const struct dune_calls *dune_calls __ro_after_start = &svm;
 long (*dune_hypercall)(long nr, long a0, long a1, long a2, long a3, long a4,
 		       long a5) __ro_after_start = dune_hypercall_svm;

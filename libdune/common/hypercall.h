@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * What the guest half asks of the host half: hypercalls with the upper half
- * of RAX set. host/loop.c answers them.
+ * The requests of the guest half to the host half: hypercalls with the upper
+ * half of RAX set, which host/loop.c answers.
  *
- * DUNE_HOSTCALL | number of a system call: that call, by the host half.
+ * DUNE_HOSTCALL | number of a system call: the host half makes that call.
  */
 #ifndef LIBDUNE_HYPERCALL_H
 #define LIBDUNE_HYPERCALL_H
@@ -14,19 +14,19 @@
 
 #define HC_SYSCALL(nr)	(DUNE_HOSTCALL | (nr))
 
-/* Run again; which raises the signal interrupt, if signals are queued. */
+/* Run again, which raises the signal interrupt if signals are queued. */
 #define HC_NOP		(2 * DUNE_HOSTCALL)
 /* Die by signal rdi with its default action, core dump and all. */
 #define HC_DIE		(3 * DUNE_HOSTCALL)
-/* A stack in ring 0 that cannot be used: say so, then as HC_DIE. */
+/* A stack in ring 0 cannot be used: print a message, then as HC_DIE. */
 #define HC_BAD_STACK	(4 * DUNE_HOSTCALL)
-/* A process, by struct dune_clone in rdi; result as of clone(). */
+/* Make a process, by struct dune_clone in rdi; the result is that of clone(). */
 #define HC_CLONE	(5 * DUNE_HOSTCALL)
-/* clone() asked for a thread: say once that there are none yet. */
+/* clone() asked for a thread: print once that threads are not supported. */
 #define HC_NO_THREADS	(6 * DUNE_HOSTCALL)
-/* No granule for address rdi: say so and die, or return if nothing is there. */
+/* No granule is left for address rdi: if memory is mapped there, message and death. */
 #define HC_NO_GRANULE	(7 * DUNE_HOSTCALL)
-/* The same for a page of the arena that the page table needs there. */
+/* The same where the arena has no page left for a page table for address rdi. */
 #define HC_NO_PAGES	(8 * DUNE_HOSTCALL)
 
 struct dune_clone {

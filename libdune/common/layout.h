@@ -5,14 +5,14 @@
  *
  * A thread's block is 64 KB, aligned to 64 KB (struct dune_thread):
  *
- *	0x0000	what is used at every turn, with TSS and GDT
+ *	0x0000	the members that are used all the time, with TSS and GDT
  *	0x0400	IST stack for exceptions, three levels of 0x400
  *	0x1000	actions of signals, for some children
  *	0x1900	stack of the host half
- *	0x7a00	what is used less often
+ *	0x7a00	the members that are used less often
  *	0x8000	ring-0 stack of the guest half, 32 KB
  *
- * so that a thread which does little touches two pages. The host half finds
+ * so that a thread which does little touches only two pages. The host half finds
  * its block by masking RSP, the guest half by GS.
  */
 #ifndef LIBDUNE_LAYOUT_H
@@ -68,7 +68,7 @@
 #define RUN_RIP			128
 #define RUN_RFLAGS		136
 
-/* Selectors: those of Linux, since programs can see them. */
+/* Selectors: the same as Linux uses, since programs can see them. */
 #define KERNEL_CS		0x10
 #define KERNEL_SS		0x18
 #define USER_CS			0x33
@@ -83,8 +83,8 @@
 #define VEC_GATES		33
 
 /*
- * Ring 0 runs with IOPL 1, ring 3 with 0, which ring 3 cannot change: so the
- * entry of SYSCALL, which sees the flags in R11, knows where it came from.
+ * Ring 0 runs with IOPL 1, ring 3 with IOPL 0, which it cannot change: so the
+ * entry of SYSCALL, which sees the flags in R11, knows which ring called.
  */
 #define RFLAGS_FIXED		0x2
 #define RFLAGS_TF		0x100

@@ -150,7 +150,7 @@ static inline u64 sigbit(int sig)
 #define __packed	__attribute__((packed))
 #define __noreturn	__attribute__((noreturn))
 
-/* Written while starting only; a program that is one image may protect it. */
+/* Written only while starting; a program that is one image may make it read-only. */
 #define __ro_after_start __attribute__((section("dune_ro_after_start")))
 #define noinline	__attribute__((noinline))
 #define ALWAYS_INLINE	static inline __attribute__((always_inline))
@@ -161,8 +161,8 @@ static inline u64 sigbit(int sig)
 #define WRITE_ONCE(x, v) (*(volatile __typeof__(x) *)&(x) = (v))
 
 /*
- * A plain system call: of the host half and of dune_enter(), in user mode.
- * The guest half says dune_hypercall().
+ * A plain system call, for the host half and dune_enter(), in user mode. The
+ * guest half calls dune_hypercall().
  */
 ALWAYS_INLINE long sys6(long nr, long a0, long a1, long a2, long a3, long a4,
 			long a5)
@@ -197,8 +197,8 @@ ALWAYS_INLINE long sys4(long nr, long a0, long a1, long a2, long a3)
 }
 
 /*
- * The compiler may call these for copies and clears of structures. Under
- * their usual names they would replace libc's in programs linked with us.
+ * The compiler may call these for copies and clears of structures. Under their
+ * usual names they would replace libc's in programs that are linked with libdune.
  */
 void *memcpy(void *dst, const void *src, size_t n) __asm__("dune_memcpy");
 void *memset(void *dst, int c, size_t n) __asm__("dune_memset");

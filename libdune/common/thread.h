@@ -4,8 +4,8 @@
  *
  * A thread's block is used by its guest half, its host half and its signal
  * handler in the host half. They never run at the same time: the guest half
- * stands still while the host half runs, and the handler returns before
- * either goes on. So the block needs no lock, only compiler barriers.
+ * does not run while the host half does, and the handler returns before either
+ * continues. So the block needs no lock, only compiler barriers.
  */
 #ifndef LIBDUNE_THREAD_H
 #define LIBDUNE_THREAD_H
@@ -16,14 +16,14 @@
 #include "linux.h"
 
 /*
- * A lock of either half. In the guest interrupts are off while it is held; the
- * signal handlers of the host half take none.
+ * A lock that both halves may take. In the guest interrupts are off while it is
+ * held; the signal handlers of the host half take no lock.
  */
 struct dune_lock {
 	u32 held;
 };
 
-/* What the program asked for with rt_sigaction(). */
+/* The actions that the program set with rt_sigaction(). */
 struct dune_sighand {
 	struct dune_lock lock;		/* orders calls of rt_sigaction() */
 	u64 handled;			/* signals with a handler */
@@ -31,10 +31,11 @@ struct dune_sighand {
 };
 
 /*
- * A signal on its way from the host half's handler to the program's. While
- * there is one, the host blocks all signals that have handlers. So the queue
- * holds one, those that another thread gives a handler meanwhile, and a fault
- * that the guest half puts in front; one place from its end all are blocked.
+ * A signal on its way from the host half's handler to the program's. While one
+ * is queued, the host blocks all signals that have handlers. So the queue holds
+ * that one, any signals to which another thread gives a handler in the meantime,
+ * and a fault that the guest half puts first. When only one place is left, all
+ * signals are blocked.
  */
 struct dune_sigentry {
 	struct ksiginfo info;
@@ -45,7 +46,7 @@ struct dune_sigentry {
 
 #define DUNE_SIGQUEUE	4
 
-/* leaf_key of a thread that remembers no table: no address has it. */
+/* leaf_key of a thread that remembers no table: no address has this key. */
 #define NO_LEAF_KEY	(~0ULL)
 
 struct dune_tss {
@@ -80,15 +81,15 @@ struct dune_thread {
 	struct dune_run *run;		/* NULL while there is no vCPU */
 	void *run_place;		/* pages of the arena that *run covers */
 	int vcpu;			/* its file descriptor */
-	u32 fault_repeats;		/* of the same fault, without any progress */
+	u32 fault_repeats;		/* how often the same fault came without progress */
 	u64 fault_rip, fault_address, fault_calls;
 	u64 migrations;			/* counter when the GDT's CPU was right */
 
 	struct dune_sighand *sighand;
-	u64 mask;			/* with nsig: what the mask will be */
-	u64 temp_mask;			/* of sigsuspend and its like */
+	u64 mask;			/* while nsig is not 0: the mask afterwards */
+	u64 temp_mask;			/* of sigsuspend() and similar calls */
 	u32 temp_mask_on;
-	u32 touch_silent;		/* a fault of the probe is no signal */
+	u32 touch_silent;		/* a fault of the probe sends no signal */
 	u64 held_set;			/* SIGSEGV and SIGBUS that came meanwhile */
 	struct kstack altstack;
 	struct dune_thread *next;	/* dune_process.threads */
@@ -98,7 +99,7 @@ struct dune_thread {
 	struct dune_sighand own_sighand; /* of a child that shares memory only */
 	u8 host_stack[HOST_STACK_TOP - IST1_TOP - sizeof(struct dune_sighand)];
 
-	/* how a new vCPU starts: of dune_enter(), and of a child (host/process.c) */
+	/* how a new vCPU starts: that of dune_enter(), or a child's (host/process.c) */
 	struct dune_state state;
 	struct dune_regs regs;
 	struct dune_tf *child_tf;	/* gets rax = 0 and child_rsp */
@@ -145,7 +146,7 @@ struct dune_chunk {
 	u64 base, size, used;
 };
 
-/* By which an arena grows, and the unit of its limit. */
+/* The step by which an arena grows, and the unit of its limit. */
 #define ARENA_STEP	(1ULL << 20)
 
 struct dune_arena {
@@ -153,23 +154,23 @@ struct dune_arena {
 	struct dune_lock growing;	/* taken before lock, and held for system calls */
 	u32 chunks;
 	struct dune_chunk chunk[2];
-	u64 limit;			/* to which the first may grow, or 0 */
+	u64 limit;			/* to which the first chunk may grow, or 0 */
 	struct dune_piece *pieces;	/* given back */
 	u64 bytes;			/* given out now */
 };
 
 /*
- * One for the process; a child of fork has its own copy, as of all memory. In
+ * The process's state; a child of fork has its own copy, as of all memory. It is
  * one page, since each page costs as much as ten system calls.
  */
 struct dune_process {
-	u32 entered;			/* someone called dune_enter() */
+	u32 entered;			/* dune_enter() was called */
 	u32 ready;
 	u32 imported;			/* handlers from before dune_enter() */
 	u32 no_1g;			/* the processor has no pages of 1 GB */
 	u32 smap;			/* CR4.SMAP is set; without it STAC may be #UD */
 	u32 vcpu_flags;			/* of DUNE_CREATE_VCPU */
-	struct dune_lock entering;	/* of dune_enter(), outside the guest */
+	struct dune_lock entering;	/* held by dune_enter(), outside the guest */
 	struct dune_arena arena;
 	u64 tables;			/* pages in use as page tables */
 	struct dune_info info;
@@ -181,9 +182,9 @@ struct dune_process {
 	dune_pte *root;			/* the first page table */
 	u64 idt[2 * VEC_GATES];
 	struct dune_sighand sighand;
-	struct dune_lock lock;		/* of all below */
+	struct dune_lock lock;		/* protects the members below */
 	struct dune_thread *threads;
-	u64 old_counters[DUNE_COUNT_MAX]; /* of vCPUs that are gone */
+	u64 old_counters[DUNE_COUNT_MAX]; /* of vCPUs that were closed */
 	u64 signals, forks;
 } __aligned(4096);
 
@@ -201,7 +202,7 @@ ALWAYS_INLINE struct dune_thread *dune_self(void)
 	return t;
 }
 
-/* A member of its block, without a register for the block's address. */
+/* A member of the calling thread's block, without a register for its address. */
 #define this_thread(member)						\
 	(((const __seg_gs struct dune_thread *)0)->member)
 

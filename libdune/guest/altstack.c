@@ -12,7 +12,7 @@ static int on_altstack(const struct dune_thread *t, u64 rsp)
 	return rsp > t->altstack.sp && rsp - t->altstack.sp <= t->altstack.size;
 }
 
-/* SS_DISABLE, SS_ONSTACK or 0: it can be switched to. */
+/* SS_DISABLE, SS_ONSTACK, or 0 where a handler can switch to the stack. */
 u32 dune_altstack_flags(const struct dune_thread *t, u64 rsp)
 {
 	if (!t->altstack.size)

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * The ways into ring 0 of the guest and back: exceptions and the signal
- * interrupt through the IDT, and SYSCALL through LSTAR. What they call is in
- * trap.c, signal.c and syscall.c.
+ * The entries into ring 0 of the guest and the exits from it: exceptions and the
+ * signal interrupt through the IDT, and SYSCALL through LSTAR. The functions that
+ * they call are in trap.c, signal.c and syscall.c.
  *
- * Exceptions come in on an IST stack, since the program's red zone (128 bytes
- * below RSP) must stay whole, which a plain push of the processor would not
- * respect. There they move their frame to where it is to be handled: below
- * the red zone of the interrupted stack, or, from ring 3, to the thread's
- * ring-0 stack. Writing to the interrupted stack may itself fault: so IST1 is
+ * Exceptions arrive on an IST stack: the red zone of the program (128 bytes
+ * below RSP) must stay whole, and the processor would push its frame into it.
+ * From there the entry moves the frame to the stack on which it is handled:
+ * below the red zone of the interrupted stack, or, from ring 3, on the thread's
+ * ring-0 stack. Writing to the interrupted stack may itself fault, so IST1 is
  * lowered by a step while a frame is still on it. Two steps are enough for a
  * stack in a part of the address space that is not in the page table yet
- * (dune_pf_early() puts it there); a third means that the stack is not usable.
+ * (dune_pf_early() adds it); a third means that the stack is not usable.
  *
  * NMI, machine checks and interrupts of devices never reach the guest.
  */
@@ -19,7 +19,7 @@
 
 	.text
 
-/* The frame above the vector: from %rsi, the IST stack behind two pushes. */
+/* The frame above the vector, from the IST stack at %rsi, below two pushed registers. */
 .macro PUSH_FRAME
 	pushq	64(%rsi)		/* ss */
 	pushq	56(%rsi)		/* rsp */
@@ -79,8 +79,9 @@
  * dune_stubs: 16 bytes for each vector of the IDT. The processor pushes an
  * error code for vectors 8, 10 to 14, 17, 21, 29 and 30.
  *
- * dune_stubs_smap, for CR4.SMAP: ring 0 is interrupted in common/copy.S with AC set,
- * and no handler may run so. (From ring 3 AC is cleared with the other flags.)
+ * dune_stubs_smap, for CR4.SMAP: ring 0 may be interrupted in common/copy.S with
+ * AC set, and no handler may run with it. (From ring 3 AC is cleared with the
+ * other flags.)
  */
 .macro STUBS name, clac
 	.globl	\name
@@ -140,8 +141,8 @@ return_ring0:
 	iretq
 
 /*
- * The interrupt for signals does not use the interrupted stack, which may be
- * what the signal is about; unless that is the ring-0 stack itself.
+ * The interrupt for signals does not use the interrupted stack, which may be the
+ * reason of the signal, unless that is the ring-0 stack itself.
  */
 signal:
 	pushq	%rdi
@@ -177,9 +178,8 @@ return_ring3:
 	iretq
 
 /*
- * A page that is not present: if only because the first page table is made
- * when it is needed, make it so right here, on the IST stack and with whatever
- * GS base there is.
+ * A page that is not present. The first page table is filled when it is needed:
+ * if that is the only reason, fill it here, on the IST stack and with any GS base.
  */
 not_present:
 	pushq	%rax
@@ -209,9 +209,9 @@ not_present:
 	iretq
 
 /*
- * A single step. SFMASK clears TF, so a step over SYSCALL ends behind the call
- * and not in it; but Bochs looks at TF before the instruction, and steps into
- * our entry, with ring 3's GS. That step is dropped.
+ * A single step. SFMASK clears TF, so a step over SYSCALL ends after the call and
+ * not in it. But Bochs looks at TF before the instruction, and steps into this
+ * entry, with ring 3's GS. That step is dropped.
  */
 debug:
 	pushq	%rax
@@ -227,7 +227,7 @@ debug:
 	addq	$16, %rsp
 	iretq
 
-/* On its own IST stack: nothing to go back to. */
+/* On its own IST stack: there is nothing to return to. */
 double_fault:
 	testb	$3, 24(%rsp)
 	jz	bad_stack
@@ -238,8 +238,8 @@ bad_stack:
 	jmp	dune_bad_stack
 
 /*
- * dune_tf_resume: load all registers from the struct dune_tf at RSP. Where
- * children of fork begin, and dune_ring3().
+ * dune_tf_resume: load all registers from the struct dune_tf at RSP. Children of
+ * fork start here, and dune_ring3() does.
  */
 	.globl	dune_tf_resume
 	.hidden	dune_tf_resume
@@ -249,12 +249,12 @@ dune_tf_resume:
 	jmp	return_ring0
 
 /*
- * dune_lstar_*: where SYSCALL leads to, one for each vendor's hypercall
+ * dune_lstar_*: the target of SYSCALL, one for each vendor's hypercall
  * instruction (common/hypercall.c). RCX is the return address, R11 the flags;
  * interrupts are off (SFMASK).
  *
- * From ring 0 it is a hypercall in disguise: no stack, no frame. The flags
- * come back from R11 by way of memory below the red zone.
+ * From ring 0 SYSCALL is made a hypercall without a stack or a frame. The flags
+ * are restored from R11 through memory below the red zone.
  */
 .macro LSTAR vendor, hypercall
 	.globl	dune_lstar_\vendor, dune_lstar_call_\vendor
@@ -279,7 +279,7 @@ dune_lstar_popf_\vendor:
 	jmp	*%rcx
 dune_lstar_end_\vendor:
 
-	/* The number is an int; what is above it does not count. */
+	/* The number is an int; the upper half of RAX does not count. */
 2:	movl	%eax, %eax
 	cmpq	$SYSCALL_MAX, %rax
 	jb	dune_lstar_\vendor
@@ -290,8 +290,8 @@ dune_lstar_end_\vendor:
 	LSTAR	vmx, vmcall
 
 /*
- * Calls that need a frame, from ring 0: on the ring-0 stack, from its top or,
- * if the caller is on it, below its red zone.
+ * Calls of ring 0 that need a frame (common/special.h): on the ring-0 stack, from
+ * its top or, if the caller runs on it, below the caller's red zone.
  */
 special:
 	movq	%rsp, %gs:T_USER_RSP
@@ -340,9 +340,9 @@ syscall_ring3:
 
 	/*
 	 * SYSRET faults in ring 0 on an address that is not canonical (Intel)
-	 * and takes all flags from R11: only for an address in the lower half
-	 * with flags that ring 3 may have. IRET for all else, which may be a
-	 * signal's handler in ring 0: its frame has another RCX than RIP.
+	 * and takes all flags from R11: use it only for an address in the lower
+	 * half with flags that ring 3 may have, and IRET otherwise. The frame of
+	 * a signal's handler in ring 0 differs in RCX and RIP, and leaves by IRET.
 	 */
 	movq	TF_RIP(%rsp), %rcx
 	movq	TF_RFLAGS(%rsp), %r11

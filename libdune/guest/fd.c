@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * The vCPU's file descriptor is the library's, not the program's: closing it
- * would end the program. Programs do close descriptors that they never opened
- * (between fork and exec, say), so for them it does not exist.
+ * The vCPU's file descriptor belongs to the library: closing it would end the
+ * program. Programs do close descriptors that they never opened (between fork
+ * and exec, for example), so calls treat this one as if it were not open.
  */
 #include "guest.h"
 
@@ -13,7 +13,7 @@ static long hc3(long nr, long a0, long a1, long a2)
 	return dune_hypercall(nr, a0, a1, a2, 0, 0, 0);
 }
 
-/* Another number: the program wants ours. The old one is still open. */
+/* Another number, since the program wants this one. The old one is still open. */
 static long move_away(struct dune_thread *t)
 {
 	long fd = hc3(__NR_fcntl, t->vcpu, F_DUPFD_CLOEXEC, t->vcpu + 1);

@@ -4,7 +4,7 @@
  * and for trap handlers that use the FPU. Without XSAVE, as FXSAVE does.
  *
  * AMX tiles (8 KB) are not part of it: the kernel gives them only to processes
- * that ask, and keeps them out of signal frames that have no room.
+ * that ask for them, and keeps them out of signal frames without room for them.
  */
 #include "guest.h"
 
@@ -52,7 +52,7 @@ u32 dune_fpu_size(void)
 	return size = end;
 }
 
-/* @area: 64-byte aligned. Memory that is there. */
+/* @area: mapped memory, 64-byte aligned. */
 void dune_fpu_save(void *area)
 {
 	u64 features = dune_fpu_features();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * fork, vfork, clone, clone3 and arch_prctl in the guest. Makes one form of
- * all kinds of clone for the host half (host/process.c).
+ * fork, vfork, clone, clone3 and arch_prctl in the guest. All kinds of clone
+ * become one request to the host half (struct dune_clone, host/process.c).
  */
 #include "guest.h"
 
@@ -101,7 +101,7 @@ static long put_base(struct dune_tf *tf, u64 base)
 	return dune_copy(to, &base, 8);
 }
 
-/* The guest has its own FS and GS bases. GS in ring 0 is the library's. */
+/* The guest has its own FS and GS bases. In ring 0 GS belongs to the library. */
 long dune_sys_arch_prctl(struct dune_tf *tf)
 {
 	u64 base = tf->rsi;

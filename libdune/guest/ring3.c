@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * Going to ring 3. dune_ring3_enter() (entry.S) remembers where it was called
- * and loads the frame; a handler of a system call or trap comes back there
- * with dune_ring3_leave().
+ * Entering ring 3. dune_ring3_enter() (entry.S) remembers its caller's stack and
+ * loads the frame; a handler of a system call or trap returns to that caller
+ * by dune_ring3_leave().
  */
 #include "guest.h"
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * Signal frames on the program's stack, in the kernel's layout: programs,
+ * Signal frames on the program's stack, in the kernel's layout, since programs,
  * unwinders and debuggers read them (arch/x86/kernel/signal_64.c and
  * fpu/signal.c). From high to low addresses: red zone, FPU state (64-byte
  * aligned), siginfo, ucontext, address of the restorer, to which the handler
  * returns.
  *
- * A handler that is ring 0's and interrupts ring 3 gets its frame on ring 0's
- * own stack, below the call of dune_ring3(), and ring 0's FS base.
+ * A handler of ring 0 that interrupts ring 3 gets its frame on ring 0's own
+ * stack, below the call of dune_ring3(), and ring 0's FS base.
  */
 #include "guest.h"
 
@@ -41,7 +41,7 @@ struct fp_sw_bytes {
 	u32 padding[7];
 };
 
-/* Can [at, at + n) be written, in the rights of the handler's ring? */
+/* Can [at, at + n) be written with the rights of the handler's ring? */
 static int writable(int ring3, u64 at, u64 n)
 {
 	u64 page;
@@ -59,7 +59,7 @@ static int writable(int ring3, u64 at, u64 n)
 	return 1;
 }
 
-/* The stack for the handler; 0: there is no room on the alternate one. */
+/* The top of the handler's stack. */
 static u64 stack_for(const struct dune_thread *t, u64 sp,
 		     const struct dune_sigentry *e)
 {
@@ -91,7 +91,7 @@ static void save_fpu(u64 at, u64 size)
 	memset(sw, 0, sizeof(*sw));
 	if (!features)
 		return;
-	/* The handler may change them even if they were in their first state. */
+	/* The handler may change these registers even if they were in their initial state. */
 	*(u64 *)(at + FXSAVE_SIZE) |= FP_SSE;
 	sw->magic1 = FP_XSTATE_MAGIC1;
 	sw->extended_size = size + 4;
@@ -129,7 +129,7 @@ static void save_regs(struct ksigcontext *mc, const struct dune_tf *tf,
 	mc->cr2 = e->cr2;
 }
 
-/* The first state of all components, but MXCSR. */
+/* The initial state of all components, but for MXCSR. */
 static void first_state(u64 features, u32 mxcsr)
 {
 	u8 image[FXSAVE_SIZE + XSAVE_HEADER] __aligned(64);
@@ -143,7 +143,7 @@ static void first_state(u64 features, u32 mxcsr)
 		dune_fxrstor(image);
 }
 
-/* Nothing that ring 3 has set is in force in the handler. */
+/* The handler runs with none of the values that ring 3 has set. */
 static void go_to_ring0(struct dune_thread *t, struct dune_tf *tf,
 			struct ksigcontext *mc)
 {
@@ -153,7 +153,7 @@ static void go_to_ring0(struct dune_thread *t, struct dune_tf *tf,
 	tf->cs = KERNEL_CS;
 	tf->ss = KERNEL_SS;
 	tf->rflags = RFLAGS_RING0 | RFLAGS_IF;
-	tf->rcx = 0;		/* not the address that SYSRET would go to */
+	tf->rcx = 0;		/* differs from RIP: the entry leaves by IRET */
 }
 
 /* From a handler in ring 0 back to the ring 3 that it interrupted. */
@@ -166,8 +166,8 @@ static void go_to_ring3(struct dune_tf *tf, const struct ksigcontext *mc)
 }
 
 /*
- * Make the frame for @e and let @tf begin the handler. Nonzero: it cannot be
- * written, or the handler cannot be gone to.
+ * Make the frame for @e and let @tf start the handler. Nonzero: the frame cannot
+ * be written, or the handler's address is none of user space.
  */
 int dune_sigframe_push(struct dune_thread *t, struct dune_tf *tf,
 		       const struct dune_sigentry *e)
@@ -216,7 +216,7 @@ int dune_sigframe_push(struct dune_thread *t, struct dune_tf *tf,
 
 int dune_sigframe_read(struct dune_tf *tf, struct dune_sigreturn *sr)
 {
-	/* The handler's RET took the restorer's address off. */
+	/* The handler's RET has popped the restorer's address. */
 	u64 uc = tf->rsp;
 
 	sr->frame = uc - 8;
@@ -247,7 +247,7 @@ static long restore_fpu(const struct dune_tf *tf, u64 at)
 	    !dune_copy(&magic2, (void *)(at + size), 4) &&
 	    magic2 == FP_XSTATE_MAGIC2)
 		return dune_xrstor((void *)at, features);
-	/* A frame of the old kind: the rest is as after a reset. */
+	/* A frame with FXSAVE state only: all other components get their initial state. */
 	if (features & ~FP_SSE) {
 		if (dune_copy(&mxcsr, (void *)(at + 24), 4))
 			return -EFAULT;

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * Signals on the guest's side: what came from the host (host/signal.c) becomes
- * frames on the program's stack (sigframe.c), and so do faults in the guest.
- * And the system calls about handlers.
+ * Signals in the guest half: the signals that the host half has queued
+ * (host/signal.c) become frames on the program's stack (sigframe.c), and so do
+ * faults in the guest. And the system calls about handlers.
  *
  * From the moment that a signal is queued until the last hypercall of
  * dune_signal_irq() the host blocks all handled signals, SIGSEGV and SIGBUS. So
- * the queue only grows by a fault of the guest and by signals that another
- * thread has given a handler meanwhile. Its oldmask and mask are a chain that
- * can be lengthened at its front: masks are only ever or'ed.
+ * the queue grows only by a fault of the guest and by signals to which another
+ * thread has given a handler in the meantime. The oldmask of each entry and mask
+ * are a chain to whose front an entry can be added: masks are only ever or'ed.
  */
 #include "guest.h"
 
@@ -23,7 +23,7 @@ static long set_mask(int how, u64 set, u64 *old)
 			      8, 0, 0);
 }
 
-/* A frame that cannot be written is a SIGSEGV; one for which is the end. */
+/* A frame that cannot be written is a SIGSEGV; if that has no frame either, death. */
 static void push_failed(struct dune_thread *t, struct dune_tf *tf,
 			const struct dune_sigentry *lost)
 {
@@ -43,7 +43,7 @@ static void push_failed(struct dune_thread *t, struct dune_tf *tf,
 
 /*
  * The interrupt came in the last instructions of dune_lstar_*, between the flags
- * and the jump: go on as if they were done, so that the frame shows the
+ * and the jump: continue as if they were done, so that the frame shows the
  * program's own registers.
  */
 static void finish_lstar(struct dune_tf *tf)
@@ -76,7 +76,7 @@ void dune_signal_irq(struct dune_tf *tf)
 		/* One instruction: a signal comes before it or after it. */
 	} while (!__sync_bool_compare_and_swap(&t->nsig, n, 0));
 	dune_process.signals += n;
-	/* From here on the next may come; its interrupt waits for IRET. */
+	/* From here on the next signal may arrive; its interrupt waits for IRET. */
 	set_mask(SIG_SETMASK, t->mask, NULL);
 }
 
@@ -91,9 +91,9 @@ static void no_handler_again(struct dune_sighand *sh, int sig)
 }
 
 /*
- * The signal for a fault in the guest itself: first in the queue, since it
- * belongs to the instruction at which all others came in. Dies where Linux
- * would: default action, ignored or blocked.
+ * The signal for a fault in the guest itself. It is first in the queue, since it
+ * belongs to the instruction at which all others arrived. The process dies where
+ * it would on Linux: default action, ignored or blocked.
  */
 void dune_signal_fault(struct dune_tf *tf, int sig, int code, u64 addr)
 {
@@ -106,7 +106,7 @@ void dune_signal_fault(struct dune_tf *tf, int sig, int code, u64 addr)
 
 	if (!(tf->rflags & RFLAGS_IF))
 		dune_die(sig);
-	/* All of them: the queue must not grow while it is moved. */
+	/* Block all signals: the queue must not grow while it is moved. */
 	set_mask(SIG_BLOCK, ~0ULL, &now);
 	if (t->nsig)
 		now = e->oldmask;
@@ -136,9 +136,9 @@ void dune_signal_fault(struct dune_tf *tf, int sig, int code, u64 addr)
 		no_handler_again(sh, sig);
 
 	/*
-	 * Ring 3's frame can be built at once, if the FPU's registers are its
-	 * own. In ring 0 this runs on the stack where it has to go: let it
-	 * come as an interrupt.
+	 * Ring 3's frame can be built at once, if the FPU registers are ring
+	 * 3's. In ring 0 this function runs on the stack where the frame has to
+	 * be: let the signal come as an interrupt.
 	 */
 	if ((tf->cs & 3) && !dune_trap_saves_fpu(tf->vector))
 		dune_signal_irq(tf);
@@ -168,7 +168,7 @@ static long change_action(struct dune_sighand *sh, int sig,
 	long err;
 
 	if (act) {
-		/* First here: the handler looks here when it is called. */
+		/* Before the kernel is told: the host half's handler reads this. */
 		sh->action[sig] = *act;
 		if (act->handler == SIG_DFL || act->handler == SIG_IGN)
 			sh->handled &= ~sigbit(sig);
@@ -178,7 +178,7 @@ static long change_action(struct dune_sighand *sh, int sig,
 	}
 	err = dune_hypercall(__NR_rt_sigaction, sig, act ? (long)&real : 0,
 			     (long)&real_old, 8, 0, 0);
-	/* Our own record counts where the kernel has our handler. */
+	/* The library's record is the old action where the kernel has its handler. */
 	if (real_old.handler == (u64)dune_host_handler)
 		*old = before;
 	else
@@ -244,7 +244,7 @@ long dune_sys_sigreturn(struct dune_tf *tf)
 	if (dune_sigframe_read(tf, &sr))
 		goto bad;
 	sr.uc.sigmask &= ~UNBLOCKABLE;
-	/* A signal that is queued has to come before this mask. */
+	/* A signal that is queued has to be handled before this mask is set. */
 	err = dune_syscall_forward(__NR_rt_sigprocmask, SIG_SETMASK,
 				   (long)&sr.uc.sigmask, 0, 8, 0, 0);
 	if (err == DUNE_AGAIN) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * Counters: the kernel's, from the page that each vCPU shares with us, and our
- * own.
+ * Counters: the kernel's, from the page that each vCPU shares with the process,
+ * and the library's own.
  */
 #include "guest.h"
 

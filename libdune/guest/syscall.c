@@ -54,7 +54,7 @@ static long special(struct dune_tf *tf, u32 nr)
 	return SPECIAL_CALLS(IF_CALLED, tf) (-ENOSYS);
 }
 
-/* Calls that say where handlers are, and on which stack. */
+/* Calls about handlers of signals and their stack, where these belong to ring 0. */
 static int is_ring0s(const struct dune_tf *tf, u32 nr)
 {
 	return (tf->cs & 3) &&

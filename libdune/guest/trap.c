@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * Exceptions: who handles which, and the signals that they are otherwise (APM
- * volume 2, 8.2; arch/x86/kernel/traps.c says which signal goes with which).
+ * Exceptions: their handlers, and the signals that they become without a handler
+ * (APM volume 2, 8.2; the signals are those of arch/x86/kernel/traps.c).
  *
  * entry.S calls dune_trap_table[vector] with the frame. A handler with
- * DUNE_TRAP_FPU is called by way of with_fpu(), so that others pay nothing.
+ * DUNE_TRAP_FPU is called through with_fpu(), so that other handlers pay nothing
+ * for it.
  */
 #include "guest.h"
 
@@ -34,7 +35,7 @@ static void with_fpu(struct dune_tf *tf)
 		dune_fxrstor(area);
 }
 
-/* Whether ring 3's FPU registers are put back only when the handler returns. */
+/* Whether ring 3's FPU registers are restored only when the handler returns. */
 int dune_trap_saves_fpu(u64 vector)
 {
 	return vector < 32 && READ_ONCE(dune_trap_table[vector]) == with_fpu;
@@ -71,7 +72,7 @@ void dune_bad_stack(void)
 
 static int page_fault_code(const struct dune_tf *tf, u64 address)
 {
-	/* The sandbox's own memory is not there, as ring 3 sees it. */
+	/* For ring 3 nothing is mapped in the supervisor range. */
 	if ((tf->cs & 3) &&
 	    address - dune_process.super_base < dune_process.super_size)
 		return SEGV_MAPERR;
@@ -149,7 +150,7 @@ void dune_trap_default(struct dune_tf *tf)
 	case 19:
 		dune_signal_fault(tf, SIGFPE, sse_code(), tf->rip);
 		break;
-	default:		/* 4, 5, 7, 10, 13 and what is still to come */
+	default:		/* 4, 5, 7, 10, 13 and vectors of future processors */
 		dune_signal_fault(tf, SIGSEGV, SI_KERNEL, 0);
 	}
 }
