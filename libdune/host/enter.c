@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * dune_enter(): all that a process needs to go on in ring 0 of a guest.
+ * dune_enter(): everything that a process needs to continue in ring 0 of a guest.
  *
- * Once for the process: arena, IDT, the first page table with just what the
- * switch itself touches (the rest comes by page faults, pgtable.c). For the
- * thread: its block and vCPU. Then dune_host_switch() leaves the caller in the
- * guest, and its host half in dune_host_loop() (loop.c).
+ * Once for the process: the arena, the IDT, and the first page table with only
+ * the entries that the switch itself needs (page faults add the others,
+ * memory/pgtable.c). For the thread: its block and vCPU. Then dune_host_switch()
+ * returns to the caller in the guest, while the host half of the thread stays in
+ * dune_host_loop() (loop.c).
  */
 #include "host.h"
 
@@ -84,7 +85,7 @@ static u64 arena_end(const struct dune_config *cfg)
 	return (u64)cfg->arena + (cfg->arena_limit ?: cfg->arena_size);
 }
 
-/* What is wrong with @cfg; NULL: nothing. */
+/* A text about the first error in @cfg; NULL: it has none. */
 static const char *fault_of(const struct dune_config *cfg)
 {
 	u64 arena = (u64)cfg->arena, any = 0;
@@ -124,14 +125,14 @@ static const char *fault_of(const struct dune_config *cfg)
 	if (!in_range(cfg, &dune_process, sizeof(dune_process)) ||
 	    !in_range(cfg, dune_trap_table, sizeof(dune_trap_table)))
 		return "the supervisor range leaves out data of libdune";
-	/* The library's own arena may go on anywhere above its data. */
+	/* The library maps the second part of its own arena anywhere above its data. */
 	if (arena ? !in_range(cfg, cfg->arena, arena_end(cfg) - arena) :
 		    cfg->super_base + cfg->super_size != USER_TOP)
 		return "the supervisor range leaves out a part of the arena";
 	return NULL;
 }
 
-/* Whether the process was set up in another way than @cfg says. */
+/* Whether the process was set up with another configuration than @cfg. */
 static int differs(const struct dune_config *cfg)
 {
 	const struct dune_process *p = &dune_process;
@@ -153,7 +154,7 @@ static int check(const struct dune_config *cfg)
 	return 0;
 }
 
-/* The code segment is Linux's for user mode, or ours. */
+/* On a processor the code segment is Linux's for user mode, or that of the guest. */
 static int is_processor(void)
 {
 	u16 cs;
@@ -169,7 +170,7 @@ static const char *open_error(long err)
 	return "/dev/dune cannot be opened";
 }
 
-/* A thread's block with a vCPU, and all that it needs of the process. */
+/* A thread's block with a vCPU, after the state of the process that it needs. */
 static int make_thread(const struct dune_config *cfg, struct dune_thread **made)
 {
 	struct dune_thread *t = NULL;
@@ -219,17 +220,17 @@ int dune_enter(const struct dune_config *cfg)
 			      "the instructions are interpreted (by valgrind?), not executed");
 	if (dune_active())
 		return cfg ? check(cfg) : 0;
-	/* One thread after the other: the holder makes system calls. */
+	/* One thread at a time. Others yield: the holder makes system calls. */
 	while (__atomic_exchange_n(entering, 1, __ATOMIC_ACQUIRE))
 		sys3(__NR_sched_yield, 0, 0, 0);
 	err = cfg ? check(cfg) : 0;
-	if (!err)		/* NULL: or as the process was set up */
+	if (!err)		/* NULL: the default, or the present configuration */
 		err = make_thread(cfg ? cfg : &defaults, &t);
 	__atomic_store_n(entering, 0, __ATOMIC_RELEASE);
 	if (err)
 		return err;
 	dune_host_switch(t, t->run);
-	/* Handlers wait for ring 3. */
+	/* Handlers wait until ring 3 runs. */
 	if (dune_process.flags & DUNE_ENTER_RING3_SIGNALS)
 		dune_irq_save();
 	return 0;

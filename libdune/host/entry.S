@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
  * The host half's assembly: the switch to its stack, and system calls that a
- * signal for the guest can still call off.
+ * signal for the guest can cancel before they start.
  *
  * The host half must not start a system call that may block while a signal
- * waits for the guest. Between its test and the instruction there is a window;
- * so when a signal comes in there, the handler (signal.c) moves RIP to
+ * waits for the guest. There is a window between its test and the instruction:
+ * when a signal arrives in this window, the handler (signal.c) moves RIP to
  * dune_host_abort. The same holds for a call that the kernel has set up to be
  * restarted: RIP is then at the instruction. In both cases the result is
- * DUNE_AGAIN: the program's handler first, then the call again.
+ * DUNE_AGAIN: the program's handler runs first, then the call is made again.
  */
 #include "layout.h"
 #include <asm/unistd_64.h>
@@ -16,8 +16,8 @@
 	.text
 
 /*
- * long dune_host_switch(t, run): the caller goes on in the guest, where this
- * returns 0; the thread stays here and becomes the host half.
+ * long dune_host_switch(t, run): the caller continues in the guest, where this
+ * returns 0; the thread of Linux stays here and becomes the host half.
  */
 	.globl	dune_host_switch
 	.hidden	dune_host_switch
@@ -71,8 +71,8 @@ dune_host_abort:
 
 /*
  * long dune_host_clone(t, nr, a0, a1, a2, a3, a4): as dune_host_syscall(), but
- * a child goes to dune_host_child(). It finds its block by its stack, which is
- * either its own copy of this one, or the top of a new one.
+ * a child calls dune_host_child(). It finds its block by its stack, which is
+ * either its own copy of this stack, or the top of a new one.
  */
 	.globl	dune_host_clone, dune_host_clone_begin, dune_host_clone_insn
 	.hidden	dune_host_clone, dune_host_clone_begin, dune_host_clone_insn
@@ -99,8 +99,8 @@ dune_host_clone_insn:
 
 /*
  * long dune_host_probe_read(p), long dune_host_probe_write(p): touch a byte in
- * user mode, as the program would. 0, or -1 if that gave a signal with a
- * handler: then it is the handler that goes on at dune_host_probe_fail.
+ * user mode, as the program would. 0, or -1 if that raised a signal with a
+ * handler: then the host half's handler has moved RIP to dune_host_probe_fail.
  */
 	.globl	dune_host_probe_read, dune_host_probe_read_insn
 	.hidden	dune_host_probe_read, dune_host_probe_read_insn

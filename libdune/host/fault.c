@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
  * Faults of the guest that the kernel could not resolve (DUNE_EXIT_FAULT): no
- * mapping there, no right, a stack that must grow, a file that has ended.
+ * mapping at the address, no right to it, a stack that must grow, an address
+ * beyond the end of a file.
  *
- * The host half touches the address itself, in user mode. Either that works,
- * and the guest runs on; or the kernel sends the signal that the program
- * should have, and the handler (signal.c) takes it on to the guest.
+ * The host half touches the address itself, in user mode. Either that succeeds,
+ * and the guest continues; or the kernel sends the signal that the program
+ * should get, and the handler (signal.c) passes it to the guest.
  */
 #include "host.h"
 
-/* The same fault again and again means a kernel that does not help. */
+/* If the same fault comes this often, the kernel does not resolve it. */
 #define MAX_REPEATS	1000
 
 static long probe(u64 address, u32 flags)
@@ -20,10 +21,10 @@ static long probe(u64 address, u32 flags)
 }
 
 /*
- * Touch without a signal to the program, even if it blocks them: a blocked one
- * that waits for it goes on waiting (dune_host_send_held()). All other signals
- * that the program handles are blocked meanwhile: the mask that such a signal
- * leaves behind (signal.c) could block these two again.
+ * Touch without sending a signal to the program, even if the program blocks
+ * SIGSEGV and SIGBUS: one that was pending stays pending (dune_host_send_held()).
+ * All other signals that the program handles are blocked meanwhile, because the
+ * mask that such a signal sets (signal.c) could block these two again.
  */
 static long probe_silent(struct dune_thread *t, u64 address, u32 flags)
 {
@@ -50,8 +51,8 @@ int dune_host_readable(struct dune_thread *t, const void *p, size_t n)
 }
 
 /*
- * Executing what can be read but not executed: no instruction of the host
- * half would fault in that way. Send what the kernel would have sent.
+ * The guest executes memory that can be read but not executed. No instruction of
+ * the host half would fault in that way: send what the kernel would have sent.
  */
 static void exec_fault(u64 address)
 {
@@ -69,9 +70,9 @@ static void exec_fault(u64 address)
 }
 
 /*
- * A fault for which the host half found no reason. The same one again is
- * progress where a system call was made in between: the program's, or the
- * library's, which sets the signal mask for each handler that runs.
+ * A fault for which the host half found no reason. If the same fault comes again,
+ * the program has still made progress where a system call was made in between:
+ * its own, or the library's, which sets the signal mask for each handler.
  */
 static void count_repeats(struct dune_thread *t)
 {
@@ -92,8 +93,8 @@ static void count_repeats(struct dune_thread *t)
 }
 
 /*
- * The guest wants to go to the gigabyte around @va, and guest-physical space
- * is used up. Where nothing is, the fault is as on any processor.
+ * The guest touches the gigabyte around @va, and guest-physical space is used up.
+ * Where no memory is mapped, the fault is the same as on any processor.
  */
 void dune_host_no_granule(struct dune_thread *t, u64 va)
 {
@@ -131,7 +132,7 @@ void dune_host_no_pages(struct dune_thread *t, u64 va)
 	dune_host_die(SIGBUS);
 }
 
-/* A granule that the kernel has not been told of yet; or that nobody has. */
+/* A granule that the kernel was not told of yet, or that is not assigned at all. */
 static void granule_fault(struct dune_thread *t)
 {
 	long err = dune_granule_tell(t->vcpu, t->run->fault_address);
@@ -153,7 +154,7 @@ void dune_host_fault(struct dune_thread *t)
 		granule_fault(t);
 		return;
 	}
-	/* A signal that waits comes first; then the fault again. */
+	/* A queued signal is handled first; then the guest faults again. */
 	if (READ_ONCE(t->nsig) && (run->regs.rflags & RFLAGS_IF))
 		return;
 	if (fixup) {
@@ -170,7 +171,7 @@ void dune_host_fault(struct dune_thread *t)
 		else
 			return;
 	}
-	/* Ring 0 with interrupts off cannot take a signal, and not go on. */
+	/* Ring 0 with interrupts off can neither take a signal nor continue. */
 	if (READ_ONCE(t->nsig) && !(run->regs.rflags & RFLAGS_IF))
 		dune_host_die(t->queue[t->nsig - 1].info.signo);
 }

@@ -3,8 +3,8 @@
  * Segments, TSS and IDT, and the state in which a vCPU starts (APM volume 2,
  * chapters 4 and 8; Linux's selectors).
  *
- * Each thread has its own GDT and TSS, in its block; the IDT is common. There
- * is no 32-bit code segment: ring 3 cannot leave 64-bit mode.
+ * Each thread has its own GDT and TSS, in its block; all share one IDT. There is
+ * no 32-bit code segment: ring 3 cannot leave 64-bit mode.
  */
 #include "host.h"
 
@@ -25,7 +25,7 @@
 #define GATE_INTERRUPT	0x8e00
 #define GATE_USER	0x6000		/* DPL 3 */
 
-/* The vDSO and libc may ask for the CPU; the answer may be out of date. */
+/* The vDSO and libc may read the CPU from here; the answer may be out of date. */
 void dune_gdt_set_cpu(struct dune_thread *t)
 {
 	u64 limit = 0;
@@ -63,7 +63,7 @@ void dune_idt_init(void)
 
 	for (v = 0; v < VEC_GATES; v++, stub += 16, gate += 2) {
 		type = GATE_INTERRUPT | (v == VEC_DF ? 2 : 1);
-		if (v == 3 || v == 4)	/* INT3 and INTO are for everyone */
+		if (v == 3 || v == 4)	/* ring 3 may execute INT3 and INTO */
 			type |= GATE_USER;
 		gate[0] = (stub & 0xffff) | KERNEL_CS << 16 | type << 32 |
 			  (stub >> 16 & 0xffff) << 48;
@@ -71,7 +71,7 @@ void dune_idt_init(void)
 	}
 }
 
-/* The segments that belong to the block of @t. */
+/* The segment registers that lead to the block of @t. */
 void dune_state_move(struct dune_thread *t, struct dune_state *s)
 {
 	s->gs.base = (u64)t;

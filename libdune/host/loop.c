@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * The host half: an ordinary Linux thread that runs its vCPU again and again,
- * and does between two runs what the guest cannot do itself: system calls
- * that the kernel does not make for the guest directly, page faults of the
- * process that want a signal, fork.
+ * The host half: an ordinary Linux thread that runs its vCPU again and again.
+ * Between two runs it does what the guest cannot do itself: system calls that the
+ * kernel does not make for the guest directly, page faults of the process that
+ * need a signal, fork.
  *
- * Never here: FPU registers and libc. The guest's FPU registers and TLS are
- * live while this runs.
+ * The host half uses neither FPU registers nor libc: the guest's FPU registers
+ * and TLS are live while it runs.
  */
 #include "host.h"
 #include "special.h"
 
 #define NR_RESTART	__NR_restart_syscall
 
-/* End by a signal's default action, whatever the program's own is. */
+/* End by a signal's default action, whatever action the program has set. */
 void dune_host_die(int sig)
 {
 	struct ksigaction act = { .handler = SIG_DFL };
@@ -52,8 +52,8 @@ void dune_host_fatal(struct dune_thread *t, const char *what, int sig)
 }
 
 /*
- * Whether the guest takes the signal interrupt before it does anything else,
- * should this hypercall end now. SYSCALL cleared IF; what counts is the state
+ * Whether the guest would take the signal interrupt before it does anything else
+ * if this hypercall ended now. SYSCALL cleared IF: the flags that count are those
  * to which its entry returns.
  */
 static int at_lstar(const struct dune_regs *r)
@@ -74,7 +74,7 @@ static int can_interrupt(const struct dune_regs *r)
 	return at_forward(r) || (r->rflags & RFLAGS_IF);
 }
 
-/* Let the program's handler run, then the call again. */
+/* The program's handler runs first; then the call is made again. */
 static void again(struct dune_regs *r)
 {
 	if (at_forward(r)) {
@@ -88,8 +88,8 @@ static void again(struct dune_regs *r)
 }
 
 /*
- * A call that the kernel broke off for a signal, with one of the program's
- * handlers waiting: does it go on after it (signal(7))?
+ * The kernel interrupted a call for a signal, and a handler of the program waits:
+ * is the call restarted after the handler (signal(7))?
  */
 static int restarts(const struct dune_thread *t, u32 restart)
 {
@@ -99,8 +99,8 @@ static int restarts(const struct dune_thread *t, u32 restart)
 }
 
 /*
- * An ignored SIGSEGV or SIGBUS stays ignored in the next program, although
- * our handler is what the kernel knows (signal.c).
+ * An ignored SIGSEGV or SIGBUS stays ignored in the next program, although the
+ * kernel has the library's handler for it (signal.c).
  */
 static void before_exec(struct dune_thread *t, int undo)
 {
@@ -260,7 +260,7 @@ static void do_hostcall(struct dune_thread *t)
 	}
 }
 
-/* HLT waits for an interrupt, which is a signal. */
+/* HLT waits for an interrupt, that is, for a signal. */
 static void do_hlt(struct dune_thread *t)
 {
 	if (!(t->run->regs.rflags & RFLAGS_IF))
@@ -302,7 +302,7 @@ void dune_host_loop(struct dune_thread *t)
 	u64 n;
 
 	for (;;) {
-		/* One that comes after this test sets the vector itself. */
+		/* A signal that arrives after this test sets the vector itself. */
 		if (READ_ONCE(t->nsig))
 			t->run->irq_vector = VEC_SIGNAL;
 		err = sys3(__NR_ioctl, t->vcpu, DUNE_RUN, 0);

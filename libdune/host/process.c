@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * fork, vfork and clone on the host's side. The guest half (guest/process.c) says
- * what it wants in a struct dune_clone.
+ * fork, vfork and clone in the host half. The guest half (guest/process.c)
+ * describes the child in a struct dune_clone.
  *
  * A child with memory of its own (fork) has a copy of its parent's block, and
- * goes on in it. A child that shares memory (vfork, posix_spawn) gets a new
- * block, which the parent frees when the kernel lets it go on, for then the
- * child has another program or is dead. Either makes a vCPU of its own in the
- * place of its parent's descriptor, which needs nothing that the child may have
- * given up or used up: a path, rights, a free descriptor. The child
- * begins in the guest with the parent's frame, where the result is 0.
+ * continues in it. A child that shares memory (vfork, posix_spawn) gets a new
+ * block. The parent frees that block when the kernel lets it continue, because
+ * the child has executed another program or is dead by then. Either child makes
+ * a vCPU of its own in the place of its parent's descriptor. This needs nothing
+ * that the child may have given up or used up: a path, rights, a free descriptor.
+ * The child starts in the guest with the parent's frame, where the result is 0.
  */
 #include "host.h"
 
@@ -80,8 +80,8 @@ static long clone_shared(struct dune_thread *t, struct dune_clone *c)
 		return -ENOMEM;
 	ret = do_clone(t, c, (u64)child + HOST_STACK_TOP);
 	/*
-	 * Without CLONE_VFORK the child is using its block now, and nobody
-	 * knows for how long: the block stays.
+	 * Without CLONE_VFORK the child is using its block, and the parent
+	 * does not learn when that ends: the block is never freed.
 	 */
 	if (ret < 0 || (c->flags & CLONE_VFORK))
 		dune_thread_free(child);
@@ -94,7 +94,7 @@ static long clone_copied(struct dune_thread *t, struct dune_clone *c)
 	long ret;
 
 	start_at(t, c->tf, c);
-	/* A signal may come to the child before it has a vCPU. */
+	/* A signal may arrive in the child before it has a vCPU. */
 	WRITE_ONCE(t->run, NULL);
 	ret = do_clone(t, c, 0);
 	WRITE_ONCE(t->run, run);
@@ -115,16 +115,16 @@ long dune_host_fork(struct dune_thread *t, struct dune_clone *c)
 		ret = clone_copied(t, c);
 	if (ret > 0)
 		dune_process.forks++;
-	/* Called with interrupts off: no handler can run before a second try. */
+	/* With interrupts off no handler can run before a second try. */
 	if (ret == DUNE_AGAIN && t->run->regs.rip != (u64)dune_calls->forward_call)
 		ret = -EAGAIN;
 	return ret;
 }
 
 /*
- * The copy of the process: one thread, that has not done anything yet. No
- * signal was queued when it was made (dune_host_clone()); one that is now has
- * come to the child itself.
+ * The child is a copy of the process with one thread, which has not done anything
+ * yet. No signal was queued when it was made (dune_host_clone()); one that is
+ * queued now was sent to the child itself.
  */
 static void start_process(struct dune_thread *t)
 {
@@ -135,7 +135,7 @@ static void start_process(struct dune_thread *t)
 	dune_process.forks = 0;
 }
 
-/* A new process begins here, with nothing of its own but a stack. */
+/* A new process starts here. Only its stack is its own. */
 void dune_host_child(struct dune_thread *t)
 {
 	long err;
@@ -147,7 +147,7 @@ void dune_host_child(struct dune_thread *t)
 	t->child_tf->rax = 0;
 	if (t->child_rsp)
 		t->child_tf->rsp = t->child_rsp;
-	/* Who shares the parent's descriptors must leave the parent's vCPU. */
+	/* A child that shares the parent's descriptors must not renew the parent's vCPU. */
 	if (t->child_flags & CLONE_FILES)
 		err = dune_vcpu_open(t, dune_device_open());
 	else

@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * Signals on the host's side. For each signal that the program handles, the
- * kernel knows dune_host_handler(), which blocks everything while it runs. It
- * queues the signal for the guest half (guest/signal.c) and leaves a mask behind in
- * which all handled signals, SIGSEGV and SIGBUS are blocked, until the guest
- * half has built the frame and set the mask that the program's handler should
- * have. So a fault of fault.c's probes ends the process meanwhile, as the
- * guest could not take its signal either. Default actions are the kernel's
- * business.
+ * Signals in the host half. For each signal that the program handles, the kernel
+ * has dune_host_handler(), which blocks all signals while it runs. It queues the
+ * signal for the guest half (guest/signal.c) and sets a mask in which all handled
+ * signals, SIGSEGV and SIGBUS are blocked, until the guest half has built the
+ * frame and set the mask that the program's handler should have. So a fault of
+ * fault.c's probes ends the process meanwhile, as the guest could not take its
+ * signal either. The kernel carries out default actions.
  *
- * SIGSEGV and SIGBUS always have our handler, for probes of memory
- * (fault.c); their default is carried out here.
+ * SIGSEGV and SIGBUS always have the library's handler, for probes of memory
+ * (fault.c); this file carries out their default action.
  */
 #include "host.h"
 
@@ -38,8 +37,8 @@ static void import(int sig)
 }
 
 /*
- * Take over the handlers that the process has now, which the kernel told us
- * (dune_info), and the two faults in any case. Once.
+ * Take over the handlers that the process has now, which the module has reported
+ * (dune_info), and SIGSEGV and SIGBUS in any case. Once.
  */
 void dune_host_import(void)
 {
@@ -52,7 +51,7 @@ void dune_host_import(void)
 		import(__builtin_ctzll(handled) + 1);
 }
 
-/* A child with CLONE_CLEAR_SIGHAND: the kernel knows no handler any more. */
+/* A child with CLONE_CLEAR_SIGHAND: the kernel has forgotten all handlers. */
 void dune_host_clear(struct dune_sighand *sh)
 {
 	int sig;
@@ -106,10 +105,10 @@ static int at_probe(const struct kucontext *uc)
 }
 
 /*
- * Whether the signal is the fault of one of the probes of fault.c, which
- * have the address in RDI. Signals of timers, children and files also have a
- * positive code. Beyond the end of user space every probe faults, and where the
- * address is not canonical its signal does not give the address.
+ * Whether the signal is the fault of one of the probes of fault.c, which have the
+ * address in RDI. A positive code alone does not tell: signals of timers,
+ * children and files have one, too. Beyond the end of user space every probe
+ * faults, and where the address is not canonical its signal does not contain it.
  */
 static int in_probe(int sig, const struct ksiginfo *info, const struct kucontext *uc)
 {
@@ -119,8 +118,9 @@ static int in_probe(int sig, const struct ksiginfo *info, const struct kucontext
 	       (address >= USER_END || (info->addr ^ address) < 4096);
 }
 
-/* The mask at the time of the signal: not what will be restored, if a call
- * like sigsuspend() had put another one in force.
+/*
+ * The mask at the time of the signal. It is not the mask that will be restored if
+ * a call like sigsuspend() had set another one for its duration.
  */
 static u64 mask_in_force(struct dune_thread *t, const struct kucontext *uc)
 {
@@ -151,9 +151,10 @@ static void queue(struct dune_thread *t, int sig, const struct ksiginfo *info,
 	barrier();
 	WRITE_ONCE(t->nsig, t->nsig + 1);
 	/*
-	 * None comes before the queue is empty, whatever their handlers allow;
-	 * but one that another thread gives a handler from now on. The last
-	 * place is kept for a fault of the guest itself (dune_signal_fault()).
+	 * No handled signal arrives before the queue is empty, whatever the
+	 * handlers' masks allow, except one to which another thread gives a
+	 * handler from now on. The last place is kept for a fault of the guest
+	 * itself (dune_signal_fault()).
 	 */
 	uc->sigmask |= t->nsig < DUNE_SIGQUEUE - 1 ? sh->handled | PROBE_SIGNALS : ~0ULL;
 	reset(sh, sig);
@@ -162,9 +163,9 @@ static void queue(struct dune_thread *t, int sig, const struct ksiginfo *info,
 }
 
 /*
- * A call that is about to start, or to start again: after the handler. So is a
- * probe, because the handler's mask may block the signal of its fault; except
- * where the guest cannot take an interrupt before the access is made.
+ * A call that is about to start, or to start again, is made after the handler
+ * instead. So is a probe, because the handler's mask may block the signal of the
+ * probe's fault, except where the guest cannot take an interrupt before the access.
  */
 static void abort_call(const struct dune_thread *t, struct kucontext *uc)
 {
@@ -180,8 +181,9 @@ static void abort_call(const struct dune_thread *t, struct kucontext *uc)
 }
 
 /*
- * A signal of a process while a silent probe has unblocked it: keep it. A second
- * one while the first waits is lost, as always with these numbers (signal(7)).
+ * A process sent this signal while a silent probe has it unblocked: keep it. A
+ * second one while the first is pending is lost, as always with these numbers
+ * (signal(7)).
  */
 static void hold(struct dune_thread *t, int sig, const struct ksiginfo *info)
 {
@@ -191,7 +193,7 @@ static void hold(struct dune_thread *t, int sig, const struct ksiginfo *info)
 	t->held_set |= sigbit(sig);
 }
 
-/* The mask is the program's again: from here on the kernel has them. */
+/* The program's mask is set again: send to the kernel the signals that were kept. */
 void dune_host_send_held(struct dune_thread *t)
 {
 	static const int sigs[] = { SIGSEGV, SIGBUS };
@@ -235,7 +237,7 @@ void dune_host_handler(int sig, struct ksiginfo *info, struct kucontext *uc)
 
 		if (!fault)
 			dune_host_die(sig);
-		/* The probe faults again, with nobody to catch it. */
+		/* The probe faults again, now with the default action. */
 		sys4(__NR_rt_sigaction, sig, (long)&dfl, 0, 8);
 		return;
 	}

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-/* Lines for people, put together without libc: each appends to @to at @n. */
+/* Messages, put together without libc: each function appends to @to at @n. */
 #include "host.h"
 
 u64 dune_text(char *to, u64 n, const char *s)

@@ -7,8 +7,8 @@
 #include "tlb.h"
 
 /*
- * vCPUs' descriptors go where programs do not expect theirs, but not so far
- * that the kernel's table, of 64 at first, must grow for them.
+ * The descriptors of vCPUs have numbers that programs do not expect to get, but
+ * none for which the kernel's table, of 64 at first, must grow.
  */
 #define HIGH_FD		60
 
@@ -40,7 +40,7 @@ struct dune_thread *dune_thread_new(void)
 	return t;
 }
 
-/* The vCPU's counters, before its page goes. */
+/* Add the vCPU's counters before its page is unmapped. */
 static void keep_counters(const struct dune_run *run)
 {
 	int i;
@@ -55,9 +55,9 @@ static unsigned int run_pages(void)
 }
 
 /*
- * The run page is anywhere, unless there is ring-3 code to keep from it: then
- * it covers pages of the arena. After fork the child has a hole in their place
- * (VM_DONTCOPY), until it maps its own run page there.
+ * The kernel chooses the place of the run page, unless ring 3 must be kept from
+ * it: then it covers pages of the arena. After fork the child has a hole in their
+ * place (VM_DONTCOPY), until it maps its own run page there.
  */
 static long map_run(struct dune_thread *t, int vcpu)
 {
@@ -75,9 +75,9 @@ static long map_run(struct dune_thread *t, int vcpu)
 }
 
 /*
- * A limit of the process may not allow the ordinary memory. Then the place holds
- * the run page, or nothing, and stays taken: only map_run() of the same thread can
- * use it again, which replaces whatever is there.
+ * A limit of the process may not allow the ordinary memory. Then the run page, or
+ * a hole, stays in this place, which is not given back to the arena: only map_run()
+ * of the same thread can use it again, which replaces either.
  */
 static void unmap_run(struct dune_thread *t, void *run)
 {
@@ -140,7 +140,7 @@ static long get_info(int dev)
 	err = sys3(__NR_ioctl, dev, DUNE_GET_INFO, (long)info);
 	if (!err && info->api_version != DUNE_API_VERSION)
 		err = -EPROTO;
-	/* Page tables are made of the process's addresses then: all must fit. */
+	/* Then page tables hold addresses of the process, all of which must fit. */
 	if (!err && !info->granules && info->address_bits < 47)
 		err = -ENODEV;
 	if (!err)
@@ -152,7 +152,7 @@ static long get_info(int dev)
 	return err;
 }
 
-/* The rest of what makes a vCPU of a new descriptor. */
+/* Everything that a new descriptor needs to become a running vCPU. */
 static long start_vcpu(struct dune_thread *t, int fd)
 {
 	long err, run = map_run(t, fd);

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
  * Guest-physical addresses. Where the processor's physical addresses are as
- * wide as a process's, they are the same as the process's, and nothing here is
- * used (internal.h). Elsewhere the guest-physical space is handed out here, in
- * granules of 1 GB, to the gigabytes of the address space that page tables
- * come to lead to (uapi: struct dune_granule).
+ * wide as a process's, guest-physical addresses are the same as the process's, and
+ * nothing here is used (memory.h). Elsewhere the guest-physical space is handed
+ * out here, in granules of 1 GB, to the gigabytes of the address space that page
+ * tables lead to (uapi: struct dune_granule).
  *
- * These tables are the assignment; what the kernel knows is a copy that can be
- * late. A new vCPU is told all there is (a child after fork has its parent's
- * tables, and a kernel that knows nothing), and what is assigned later it is
- * told when it reports the first access as a fault. So to assign is a matter
- * of memory alone, at any place: in ring 0 on the way into a page fault, in
- * the host half, before there is a vCPU.
+ * These tables are the assignment; the kernel has a copy that can be late. A new
+ * vCPU is told all granules (a child after fork has its parent's tables, while
+ * the kernel has none for it). The kernel is told of a granule that was assigned
+ * later when it reports the first access as a fault. So assigning one takes no
+ * system call, and can be done anywhere: in ring 0 on the way into a page fault,
+ * in the host half, before there is a vCPU.
  *
- * A granule is never taken back: entries that nobody can find may lead there.
+ * A granule is never taken back: entries that cannot be found may lead to it.
  */
 #include "memory.h"
 
@@ -21,7 +21,7 @@
 #define GB_MASK		((1ULL << GB_SHIFT) - 1)
 #define PLACES		(1U << (47 - GB_SHIFT))
 
-/* What a u16 can count: 64 TB, half of all addresses. */
+/* The most that a u16 can count: 64 TB, half of all addresses. */
 #define GRANULES_MAX	(1U << 16)
 
 /* The granule of each gigabyte of the process; 0: none (it is never used). */
@@ -29,9 +29,9 @@ static u16 number_of[PLACES];
 /* The gigabyte of each granule in use. */
 static u32 place_of[GRANULES_MAX];
 
-static struct dune_lock lock;	/* of both, and dune_process.granules_used */
+static struct dune_lock lock;	/* of both tables and dune_process.granules_used */
 
-/* What dune_info says, once. */
+/* @granules: the number that dune_info gives. Once. */
 void dune_granule_init(u32 granules)
 {
 	if (granules > GRANULES_MAX)
@@ -49,7 +49,7 @@ static u32 assign(u64 place)
 	if (!n && dune_process.granules_used < dune_process.granules) {
 		n = dune_process.granules_used;
 		place_of[n] = place;
-		/* Who tells the kernel takes no lock. */
+		/* The functions that tell the kernel take no lock. */
 		__atomic_store_n(&dune_process.granules_used, n + 1,
 				 __ATOMIC_RELEASE);
 		WRITE_ONCE(number_of[place], n);
@@ -102,7 +102,7 @@ static long tell(int vcpu, u32 n)
 	return sys3(__NR_ioctl, vcpu, DUNE_MAP_GRANULE, (long)&g);
 }
 
-/* Host: all of them, to a new vCPU. */
+/* Host: tell the kernel of all granules, for a new vCPU. */
 long dune_granule_tell_all(int vcpu)
 {
 	u32 n, used = __atomic_load_n(&dune_process.granules_used,
@@ -115,8 +115,8 @@ long dune_granule_tell_all(int vcpu)
 }
 
 /*
- * Host: the guest came to a granule that the kernel does not know. -ENOENT:
- * nor is there one, so a page-table entry is wrong.
+ * Host: the guest touched a granule that the kernel was not told of. -ENOENT: it
+ * is not assigned either, so a page-table entry is wrong.
  */
 long dune_granule_tell(int vcpu, u64 gpa)
 {
@@ -128,7 +128,7 @@ long dune_granule_tell(int vcpu, u64 gpa)
 	return tell(vcpu, n);
 }
 
-/* These tables are used on the way into a page fault. */
+/* Both tables are used on the way into a page fault, and must not fault there. */
 int dune_granule_touch(dune_pte *root)
 {
 	if (!dune_process.granules)

@@ -3,16 +3,16 @@
  * The page allocator: pages of the arena. Page tables (pgtable.c) and the
  * blocks of threads (host/thread.c) come from here, and what the program asks for.
  *
- * The arena is what the caller of dune_enter() gave, which may grow in its
- * place; or else a small piece of the program's own .bss, which costs no system
- * call, and when that is used up a large mapping. What is given back goes to a list, and is used again for
- * the same number of pages.
+ * The arena is the memory that the caller of dune_enter() gave, which may grow in
+ * its place. Without that it is a small piece of the program's own .bss, which
+ * costs no system call, and when that is used up a large mapping. Pages that are
+ * given back go to a list, and are used again for the same number of pages.
  */
 #include "memory.h"
 
 #define PAGE		4096
 #define ARENA_SIZE	(256ULL << 20)
-/* For two addresses in two page tables, in each of which both upper levels may lack. */
+/* For two addresses in two page tables, each of which may lack both upper levels. */
 #define RESERVE_PAGES	8
 #define RESERVE		(RESERVE_PAGES * PAGE)
 
@@ -22,8 +22,8 @@ struct dune_piece {
 };
 
 /*
- * Too small to hold 2 MB in one piece, so that no huge page (2 MB to clear)
- * comes here.
+ * Too small to hold an aligned piece of 2 MB, so that the kernel does not clear a
+ * huge page for it.
  */
 static u8 first_chunk[5 * BLOCK_SIZE];
 
@@ -39,7 +39,7 @@ static void set_chunk(struct dune_chunk *c, u64 base, u64 size)
 	c->size = (size - (start - base)) & ~(PAGE - 1ULL);
 }
 
-/* Before anything else here, and once. */
+/* Called once, before all other functions of this file. */
 void dune_page_init(const struct dune_config *cfg)
 {
 	u64 base = (u64)cfg->arena, size = cfg->arena_size;
@@ -51,7 +51,7 @@ void dune_page_init(const struct dune_config *cfg)
 	arena->limit = cfg->arena_limit;
 	sys3(__NR_madvise, base, size, MADV_NOHUGEPAGE);
 	set_chunk(&arena->chunk[0], base, size);
-	arena->chunks = 2;		/* it gets no other */
+	arena->chunks = 2;		/* there will be no other chunk */
 }
 
 int dune_in_arena(const void *p)
@@ -74,7 +74,7 @@ static long call(long nr, long a0, long a1, long a2, long a3, long a4)
 	return sys6(nr, a0, a1, a2, a3, a4, 0);
 }
 
-/* At @at, where nothing must be yet; 0: anywhere. */
+/* Map memory at @at, where nothing must be mapped yet; 0: anywhere. */
 static long map(u64 at, u64 size)
 {
 	u64 fixed = at ? MAP_FIXED_NOREPLACE : 0;
@@ -84,8 +84,8 @@ static long map(u64 at, u64 size)
 }
 
 /*
- * Page tables come from the arena, and a fault on the way into a page fault
- * would be the end: so the arena is always in the page table that is loaded.
+ * Page tables come from the arena, and a fault on the way into a page fault would
+ * end the program: so the arena is always in the page table that is loaded.
  */
 int dune_page_touch(dune_pte *root)
 {
@@ -106,8 +106,9 @@ int dune_page_touch(dune_pte *root)
 }
 
 /*
- * More of the caller's arena, by a step: it counts against the limits of the
- * process (RLIMIT_DATA, RLIMIT_AS). In the gigabyte that is in the page table.
+ * Map one more step of the caller's arena. It grows by small steps because its
+ * size counts against the limits of the process (RLIMIT_DATA, RLIMIT_AS). The
+ * whole limit is in one gigabyte, which is in the page table already.
  */
 static void grow_in_place(void)
 {
@@ -120,7 +121,7 @@ static void grow_in_place(void)
 	WRITE_ONCE(c->size, c->size + ARENA_STEP);
 }
 
-/* The pages behind the first chunk, which only add_chunk() uses. */
+/* The pages after the first chunk, which only add_chunk() uses. */
 static void *take_reserve(void)
 {
 	u64 flags = dune_lock(&arena->lock);
@@ -145,7 +146,7 @@ static void add_chunk(void)
 	if (at < 0 && at > -4096)
 		return;
 	size *= 4;
-	/* One page at a time is enough, and a huge one is 2 MB to clear. */
+	/* Single pages are enough, and the kernel would have to clear a huge one. */
 	call(__NR_madvise, at, size, MADV_NOHUGEPAGE, 0, 0);
 	if (dune_pt_touch_reserved(at, at + size - 1, take_reserve(), RESERVE_PAGES))
 		call(__NR_munmap, at, size, 0, 0, 0);
@@ -159,9 +160,9 @@ static u64 arena_size(void)
 }
 
 /*
- * Whether the arena is larger than @size, at which it had no page. One thread
- * makes it so, and others that want a page wait for that: they would be told
- * that there is none.
+ * Whether the arena has grown beyond @size, at which it had no page left. One
+ * thread makes it grow, and other threads that need a page wait for that, since
+ * they would get none otherwise.
  */
 static int grow(u64 size)
 {
@@ -202,7 +203,7 @@ static void *take_new(struct dune_chunk *c, u64 len)
 	return (void *)(c->base + start);
 }
 
-/* Pages that are zero, or (*@dirty) were used before. */
+/* Pages that are zero or, with *@dirty set, that were used before. */
 void *dune_page_take(unsigned int count, int *dirty)
 {
 	u64 len = (u64)count * PAGE;

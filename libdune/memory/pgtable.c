@@ -2,22 +2,22 @@
 /*
  * Page tables of the guest (APM volume 2, 5.3).
  *
- * The first page table maps every user address to itself; permissions and
- * absence come from the process's own mappings below. An entry that is 0 in
- * the two upper levels stands for that identity and is made, by the gigabyte,
- * when an address in it is first used (dune_pf_early(), on the way into a page fault) or when one of
- * the calls here gets there. A page unmapped on purpose is never 0 in those
- * levels: it keeps its address and, in a large entry, PS.
+ * The first page table maps every user address to itself; the process's own
+ * mappings below it decide on rights and on what is mapped at all. An entry of 0
+ * in the two upper levels stands for that identity. It is made, by the gigabyte,
+ * when an address in it is first used (dune_pf_early(), on the way into a page
+ * fault) or when one of the calls here needs it. A page that was unmapped by a
+ * call is never 0 in those levels: it keeps its address and, in a large entry, PS.
  *
- * Functions here speak of addresses of the process; what entries hold are
- * guest-physical ones (granule.c).
+ * The arguments of functions here are addresses of the process; entries hold
+ * guest-physical addresses (granule.c).
  *
- * A call that changes a range either does all of it or nothing: it first takes
+ * A call that changes a range does either all of it or nothing: it first takes
  * every table that it will need (prepare()), and cannot fail after that.
  *
  * One lock orders all changes of the tables' shape. Leaf entries change by
  * compare-and-exchange, since the processor sets A and D in them meanwhile.
- * Tables are freed with their root only, so nobody needs the lock to look.
+ * Tables are freed with their root only, so reading them needs no lock.
  */
 #include "entry.h"
 #include "hypercall.h"
@@ -30,9 +30,9 @@
 #define TABLE		(DUNE_PTE_P | DUNE_PTE_W | DUNE_PTE_U | DUNE_PTE_A)
 
 /*
- * The word of a root that tells its states apart, for tags that keep their
+ * The word of a root that holds the number of its state, for tags that keep their
  * entries (tlb.c). The upper half of a root maps no user address, and the
- * processor ignores what is in an entry whose P is clear (APM volume 2, 5.3).
+ * processor ignores all other bits of an entry whose P is clear (APM volume 2, 5.3).
  */
 #define STATE		511
 
@@ -142,7 +142,7 @@ void dune_pt_init(int have_1g)
 }
 
 /*
- * A page that is read before it is written costs two faults: here and in
+ * A new page that is read before it is written costs two faults. So here and in
  * gigabyte() the first access is a write.
  */
 dune_pte *dune_pt_new(void)
@@ -180,7 +180,7 @@ static dune_pte identity(u64 va, struct spare *spare)
 	return link_to(t);
 }
 
-/* Put @v where @e is still 0; returns what is there now. */
+/* Set @e to @v if it is still 0; returns its value afterwards. */
 static dune_pte fill(dune_pte *e, dune_pte v)
 {
 	dune_pte old = 0;
@@ -192,8 +192,8 @@ static dune_pte fill(dune_pte *e, dune_pte v)
 }
 
 /*
- * The entry of the 1 GB around @va, made if it was not there yet. NULL: no
- * memory, or no granule for it.
+ * The entry of the 1 GB around @va, made if it was missing. NULL: no memory, or
+ * no granule for it.
  */
 static dune_pte *gigabyte(dune_pte *root, u64 va, struct spare *spare)
 {
@@ -220,7 +220,7 @@ static dune_pte *gigabyte(dune_pte *root, u64 va, struct spare *spare)
 	return e;
 }
 
-/* Make sure that the identity of @va is there. */
+/* Make sure that the identity entry of @va exists. */
 int dune_pt_touch(dune_pte *root, u64 va)
 {
 	return gigabyte(root, va, NULL) ? 0 : -ENOMEM;
@@ -228,8 +228,8 @@ int dune_pt_touch(dune_pte *root, u64 va)
 
 /*
  * The same for two addresses, in the first page table and in the one that is
- * loaded, with tables of the @count @pages alone: the arena has no others. What
- * is left of them is free then. GS may be anything (dune_pf_early()).
+ * loaded, with tables only of the @count @pages, since the arena has no others.
+ * Unused ones are free afterwards. GS may have any value (dune_pf_early()).
  */
 int dune_pt_touch_reserved(u64 first, u64 last, dune_pte *pages, u32 count)
 {
@@ -249,7 +249,7 @@ int dune_pt_touch_reserved(u64 first, u64 last, dune_pte *pages, u32 count)
 	return made ? 0 : -ENOMEM;
 }
 
-/* What the way into a page fault uses must not fault there itself. */
+/* All memory that the entry of a page fault uses, since it must not fault there. */
 int dune_pt_touch_core(dune_pte *root)
 {
 	if (dune_pt_touch(root, (u64)dune_stubs) ||
@@ -278,7 +278,7 @@ static dune_pte *leaf(dune_pte *root, u64 va, int *level, struct spare *spare)
 
 /*
  * A page fault on a page that is not present, on the IST stack. Returns 1 if
- * the page is there now, and the instruction can be repeated. Must not fault
+ * the page is present now, and the instruction can be repeated. Must not fault
  * or use GS.
  */
 int dune_pf_early(u64 va)
@@ -295,7 +295,7 @@ int dune_pf_early(u64 va)
 	return e && (READ_ONCE(*e) & DUNE_PTE_P);
 }
 
-/* Replace the leaf @e of @level by a table that says the same. Locked. */
+/* Replace the leaf @e of @level by a table that maps the same. Locked. */
 static void split(dune_pte *e, int level, struct spare *spare)
 {
 	dune_pte *t = take_table(spare);
@@ -327,7 +327,7 @@ static dune_pte *leaf_below(dune_pte *root, u64 va, u64 size, int *level,
 	}
 }
 
-/* There is no root before dune_enter(). */
+/* @root is NULL before dune_enter(). */
 static int check_range(const dune_pte *root, u64 va, u64 len)
 {
 	if (!root)
@@ -347,7 +347,7 @@ static u64 fit(u64 va, u64 pa, u64 len)
 	return size;
 }
 
-/* The level of @va's leaf; 2, and *@made 0, where that is still to be made. */
+/* The level of @va's leaf; 2, with *@made 0, where the leaf does not exist yet. */
 static int depth(dune_pte *root, u64 va, int *made)
 {
 	dune_pte v = READ_ONCE(root[level_index(va, TOP)]);
@@ -368,9 +368,9 @@ static int depth(dune_pte *root, u64 va, int *made)
 }
 
 /*
- * Take into @spare all tables that the leaves of [va, va + len) need, if each
- * is to be no larger than fit() and @limit say. Locked. Tables only ever come
- * to a root, so the count cannot be too small afterwards.
+ * Take into @spare all tables that the leaves of [va, va + len) need, if none is
+ * to be larger than fit() and @limit. Locked. Tables are only ever added to a
+ * root, so the count cannot be too small afterwards.
  */
 static int prepare(dune_pte *root, u64 va, u64 len, u64 pa, u64 limit,
 		   struct spare *spare)
@@ -402,13 +402,13 @@ static int prepare(dune_pte *root, u64 va, u64 len, u64 pa, u64 limit,
 			level = 0;
 			count++;
 		}
-		/* a table is for all of its entries */
+		/* one table serves all of its entries */
 		at = (at | (level_size(level ? level : 1) - 1)) + 1;
 	}
 	return reserve(spare, count);
 }
 
-/* Another state of @root, different from all that any root was in. */
+/* Give @root a new state, different from all previous states of all roots. */
 static void new_state(dune_pte *root)
 {
 	static u64 last;
@@ -434,7 +434,7 @@ static void flush(dune_pte *root, u64 va, u64 len)
 	dune_tlb_is_clean();
 }
 
-/* The new value of a leaf, kept address and all but the rights. */
+/* A leaf with other rights; its address and all other bits are kept. */
 static inline dune_pte with_rights(dune_pte v, u64 rights)
 {
 	return (v & ~DUNE_PT_RIGHTS) | rights;
@@ -450,7 +450,7 @@ static inline void set_rights(dune_pte *e, u64 rights)
 		;
 }
 
-/* Whether [pa, pa + len) has guest-physical addresses, now and for ever. */
+/* Whether [pa, pa + len) has guest-physical addresses; granules are assigned if need be. */
 static int all_reachable(u64 pa, u64 len)
 {
 	u64 at;
@@ -495,7 +495,7 @@ int dune_pt_map(dune_pte *root, u64 va, u64 len, u64 pa, u64 rights)
 	return err;
 }
 
-/* The long way of dune_pt_protect(). */
+/* The general case of dune_pt_protect(). */
 static noinline int protect(dune_pte *root, u64 va, u64 len, u64 rights)
 {
 	u64 at = va, end = va + len, flags;
@@ -536,7 +536,7 @@ static dune_pte *last_table(dune_pte *root, u64 va)
 	return is_table(v) ? table_of(v) : NULL;
 }
 
-/* One page of the first root, in another 2 MB than the last time. */
+/* One page of the first root, in another 2 MB than the previous one. */
 static noinline int protect_next(dune_pte *root, u64 va, u64 len, u64 rights)
 {
 	dune_pte *table = va < USER_END ? last_table(root, va) : NULL;
@@ -558,11 +558,11 @@ static noinline int protect_next(dune_pte *root, u64 va, u64 len, u64 rights)
 }
 
 /*
- * One page: the hot path of whoever uses faults as events, so each thread
- * remembers the last table that it came to. Such a table stays where it is as
- * long as its root, and the first root stays for ever. A signal may come in
- * between and use this too: then the key has changed when the table has. A
- * thread that uses tags remembers none: others may hold the page, too (flush()).
+ * One page is the hot path of programs that use faults as events, so each thread
+ * remembers the last table that it used. Such a table lives as long as its root,
+ * and the first root is never freed. A signal's handler may interrupt this and
+ * use it, too: then the key has changed if the table has. A thread that uses tags
+ * remembers no table: other tags may hold the page, too (flush()).
  */
 int dune_pt_protect(dune_pte *root, u64 va, u64 len, u64 rights)
 {
@@ -657,7 +657,7 @@ static void free_tables(dune_pte *t, int level)
 	free_table(t);
 }
 
-/* Locked. Entries of the copy that are not made yet stay 0. */
+/* Locked. Entries of 0 stay 0 in the copy. */
 static dune_pte *clone(const dune_pte *from, int level)
 {
 	dune_pte *to = new_table(), *sub;

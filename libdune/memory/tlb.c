@@ -4,8 +4,8 @@
  *
  * Entries of a tag may stay in the TLB while another tag is loaded, and then
  * INVLPG and a load of CR3 do not reach them (APM volume 2, 5.5.1). So a thread
- * that uses tags notes for each one which state of which root its entries come
- * from (dune_pt_state(), a number for both), and keeps them only for that.
+ * that uses tags notes for each tag which state of which root its entries belong
+ * to (dune_pt_state(), one number for both), and keeps them only for that state.
  */
 #include "memory.h"
 #include "tlb.h"
@@ -22,7 +22,7 @@ static int have_tags(void)
 	return !!(dune_process.info.features & DUNE_FEATURE_PCID);
 }
 
-/* The entries of the tag that is loaded are those of the root as it is now. */
+/* The entries of the loaded tag are those of the present state of the root. */
 void dune_tlb_is_clean(void)
 {
 	struct dune_thread *t = dune_self();
@@ -31,7 +31,7 @@ void dune_tlb_is_clean(void)
 		t->tags[read_cr3() & CR3_TAG] = dune_pt_state(t->root);
 }
 
-/* From the first use of a tag on: dune_pt_protect() has a way without. */
+/* From the first use of a tag on. Without tags dune_pt_protect() has a shorter path. */
 static int use_tags(struct dune_thread *t)
 {
 	if (t->tags)
