@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * Calls that change mappings. The program may do with its address space what
- * it likes, except in the region: a request that names it is refused (munmap
- * leaves it out), and a mapping that the kernel by itself puts there (only when
- * all below the stack is full, or on a hint) is undone.
+ * Calls that change mappings. The program may change its address space freely,
+ * except in the region: a request that names the region is refused (munmap leaves
+ * it out), and a mapping that the kernel chooses to put there (only when the
+ * address space below the stack is full, or on a hint) is undone.
  */
 #include "calls.h"
 
@@ -18,7 +18,7 @@
 /*
  * Give up [at, at + len), which the kernel has put into the region. Where its
  * pages are huge, the kernel has rounded the length up to 2 MB (a page of 1 GB
- * does not fit beside the guard).
+ * does not fit into the region together with the guard).
  */
 static long undo(u64 at, u64 len)
 {
@@ -57,8 +57,8 @@ void call_mmap(struct dune_tf *tf)
 
 /*
  * For the program nothing is mapped in the region, and unmapping nothing
- * succeeds: what lies below and above it goes. The part above comes first, as
- * the kernel refuses that for a range that ends too high.
+ * succeeds: the parts below and above it are unmapped. The part above comes first,
+ * since the kernel refuses that one for a range that ends too high.
  */
 void call_munmap(struct dune_tf *tf)
 {
@@ -82,9 +82,9 @@ void call_munmap(struct dune_tf *tf)
 }
 
 /*
- * The old range is checked for both lengths: in place it grows to the new
- * one. A moved mapping that lands in the region is undone by giving it up,
- * which loses it; the kernel does that only when there is no other room.
+ * The old range is checked for both lengths, since it may grow in place to the
+ * new one. A moved mapping that lands in the region is unmapped and lost; the
+ * kernel puts one there only when there is no other room.
  */
 void call_mremap(struct dune_tf *tf)
 {
@@ -118,10 +118,11 @@ void call_brk(struct dune_tf *tf)
 }
 
 /*
- * Only the segment knows its size, and nothing that is asked before it is
- * attached holds when it is: numbers are given out again. So the kernel is never
- * asked to replace what lies somewhere. Without SHM_REMAP it attaches where
- * nothing is, and from below the region the guard is in the way (start_guard()).
+ * Only the kernel knows the size of the segment, and a size that was read before
+ * attaching may be that of another segment, because numbers are reused. So the
+ * kernel is never asked to replace a mapping. Without SHM_REMAP it attaches only
+ * where nothing is mapped, and a segment that starts below the region cannot
+ * reach into it, because the guard is mapped (start_guard()).
  */
 static long attach(struct dune_tf *tf, u64 addr)
 {
@@ -136,8 +137,8 @@ static long attach(struct dune_tf *tf, u64 addr)
 }
 
 /*
- * SHM_REMAP: attached where there is room, and moved. An attached segment keeps
- * its number and its size.
+ * SHM_REMAP: the segment is attached where there is room, and moved. An attached
+ * segment keeps its number and its size.
  */
 static long attach_over(struct dune_tf *tf, u64 addr)
 {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
  * Calls whose structures hold pointers. The structure is copied into the
- * runtime, the pointers in the copy are checked, and the kernel gets the
- * copy: what it reads is what was checked, whoever else writes to the
- * program's memory. (Messages of sockets: socket.c.)
+ * runtime, the pointers in the copy are checked, and the kernel gets the copy: so
+ * it reads what was checked, whoever else writes to the program's memory.
+ * (Messages of sockets are in socket.c.)
  */
 #include "calls.h"
 
@@ -74,8 +74,8 @@ void call_mincore(struct dune_tf *tf)
 }
 
 /*
- * Three arrays of as many items. The kernel does not write the status in
- * ascending order, so that the guard does not help.
+ * Three arrays of equally many items. The kernel does not write the status in
+ * ascending order, so the guard does not protect from it.
  */
 void call_move_pages(struct dune_tf *tf)
 {
@@ -92,8 +92,8 @@ void call_move_pages(struct dune_tf *tf)
 }
 
 /*
- * Argument 5 points to { pointer to the signal mask, its size }. The call is
- * libdune's, which must know the mask that holds while it waits.
+ * Argument 5 points to { pointer to the signal mask, its size }. Libdune makes the
+ * call, since it must know the mask that holds while the call waits.
  */
 void call_pselect6(struct dune_tf *tf)
 {
@@ -169,7 +169,7 @@ void call_futex_requeue(struct dune_tf *tf)
 	forward_waiters(tf, 2, 2);
 }
 
-/* Two operations hold pointers below their arguments: as if not built in. */
+/* Two operations have structures with pointers: as if they were not built in. */
 void call_keyctl(struct dune_tf *tf)
 {
 	switch ((u32)ARG0(tf)) {
@@ -198,11 +198,12 @@ void call_keyctl(struct dune_tf *tf)
 }
 
 /*
- * File systems that look like ones the kernel was built without. The binary
- * mount data of NFS is full of pointers. Mount options of 9p (trans=fd) and the
- * mount data of coda name descriptors, among them hidden ones. An instance of binfmt_misc of one's
- * own (in a user name space, since 6.7) names interpreters by their first
- * bytes, for dune-run's file, too: execve would run one natively.
+ * File systems that are refused as if the kernel was built without them. The
+ * binary mount data of NFS is full of pointers. Mount options of 9p (trans=fd) and
+ * the mount data of coda name descriptors, which may be hidden ones. The program's
+ * own instance of binfmt_misc (in a user name space, since 6.7) chooses an
+ * interpreter by the first bytes of a file, which may be those of dune-run's own
+ * file: execve would run the interpreter natively.
  */
 static bool type_refused(const char *type)
 {

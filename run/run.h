@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * What the parts of dune-run share. The story goes main.c (start), elf.c
- * (the program's image), check.c with syscalls.def (every system call), and
- * from there into the file that is named beside a call in syscalls.def.
+ * What the parts of dune-run share. Read main.c (start), elf.c (the program's
+ * image), check.c with syscalls.def (every system call), and from there the file
+ * whose function syscalls.def names for a call.
  *
  * dune-run and everything it allocates live in one region of the address
  * space (protect.h), whose entry in the guest's page table is for the supervisor
- * only: the program in ring 3 cannot touch it. What is left is to keep the
- * kernel from touching it on the program's behalf, which is what the checks
- * are for. Two facts make them short:
+ * only: the program in ring 3 cannot touch it. It remains to keep the kernel
+ * from touching it on the program's behalf, which is the purpose of the checks.
+ * Two facts make them short:
  *
- * - The region begins with GUARD_SIZE bytes that nobody may use. Whatever
- *   the kernel reads or writes in ascending order from an address below the
- *   region stops there with EFAULT, and so does a structure shorter than the
- *   guard: for those only the start of the object is checked.
+ * - The region begins with a guard: GUARD_SIZE bytes that cannot be accessed.
+ *   Reads and writes of the kernel in ascending order from an address below the
+ *   region stop there with EFAULT, and so do those of a structure shorter than
+ *   the guard: for these only the start of the object is checked.
  * - A mapping call whose result would lie in the region is undone (mem.c),
  *   so the program never owns memory there.
  */
@@ -92,7 +92,7 @@ void say(const char *what, const char *detail, const char *advice);
 void die(int status, const char *what, const char *detail, const char *advice)
 	__attribute__((noreturn));
 
-/* user.c: copies from and to the program's memory, safe against faults */
+/* user.c: copies from and to the program's memory, which survive faults */
 long user_read(void *to, u64 from, u64 len);
 long user_write(u64 to, const void *from, u64 len);
 long user_string(char *to, u64 from, u64 size);
@@ -120,7 +120,7 @@ struct start {
 	char **argv;
 	char **envp;
 	u64 *auxv;
-	u64 *auxv_end;		/* behind AT_NULL */
+	u64 *auxv_end;		/* after AT_NULL */
 };
 
 void start_find(struct start *s, u64 *stack);
@@ -133,19 +133,19 @@ void start_guard(void);
 void start_patch_vdso(const struct start *s);
 void start_seal(void);
 
-/* check.c: the checks of syscalls.def, and the way on */
+/* check.c: the checks of syscalls.def, and passing a call on */
 void check_syscall(struct dune_tf *tf);
 long forward(struct dune_tf *tf);
 void refuse(struct dune_tf *tf, long err);
 
-/* scratch.c: memory for copies of what the kernel would read twice */
+/* scratch.c: memory for copies of the program's structures */
 void scratch_reset(void);
 void *scratch_get(u64 bytes);
 
 /* files.c: hidden descriptors, files that nobody may open */
 enum hidden { HIDDEN_VCPU, HIDDEN_SELF, HIDDEN_STATS, HIDDEN_REPORT, HIDDEN_MAX };
 
-/* what belongs to a table of descriptors: the numbers of hidden ones in it */
+/* the numbers that hidden descriptors have in one table of descriptors */
 struct files_table {
 	int hidden[HIDDEN_MAX];
 };
