@@ -54,6 +54,8 @@ long dune_set_altstack(struct dune_thread *t, const struct kstack *to, u64 rsp);
 
 /* process.c */
 long dune_sys_clone(struct dune_tf *tf);
+
+/* arch_prctl.c */
 long dune_sys_arch_prctl(struct dune_tf *tf);
 
 /* fd.c */

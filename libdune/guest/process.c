@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * fork, vfork, clone, clone3 and arch_prctl in the guest. All kinds of clone
- * become one request to the host half (struct dune_clone, host/process.c).
+ * fork, vfork, clone and clone3 in the guest. All of them become one request to
+ * the host half (struct dune_clone, host/process.c).
  */
 #include "guest.h"
 
@@ -90,39 +90,4 @@ void dune_syscall_clone3(struct dune_tf *tf, const void *args, size_t size)
 	c.tf = tf;
 	err = parse_clone3(&c, args, size);
 	dune_syscall_result(tf, err ? err : make_child(tf, &c));
-}
-
-static long put_base(struct dune_tf *tf, u64 base)
-{
-	void *to = (void *)tf->rsi;
-
-	if ((tf->cs & 3) && !dune_user_ok(to, 8))
-		return -EFAULT;
-	return dune_copy(to, &base, 8);
-}
-
-/* The guest has its own FS and GS bases. In ring 0 GS belongs to the library. */
-long dune_sys_arch_prctl(struct dune_tf *tf)
-{
-	u64 base = tf->rsi;
-
-	switch ((u32)tf->rdi) {
-	case ARCH_SET_FS:
-		if (base >= USER_END)
-			return -EPERM;
-		wrmsr(MSR_FS_BASE, base);
-		return 0;
-	case ARCH_SET_GS:
-		if (base >= USER_END || !(tf->cs & 3))
-			return -EPERM;
-		wrmsr(MSR_KERNEL_GS_BASE, base);
-		return 0;
-	case ARCH_GET_FS:
-		return put_base(tf, rdmsr(MSR_FS_BASE));
-	case ARCH_GET_GS:
-		return put_base(tf, tf->cs & 3 ? rdmsr(MSR_KERNEL_GS_BASE) : 0);
-	default:
-		return dune_hypercall(__NR_arch_prctl, tf->rdi, tf->rsi, 0, 0,
-				      0, 0);
-	}
 }
