@@ -45,7 +45,7 @@
 
 #define STATES	200	/* in a series */
 #define RUNS	6	/* of a state at most: one for each exit that allows another */
-#define CODE	128	/* bytes; behind them are zeroes */
+#define CODE	128	/* bytes; zeroes follow */
 #define RENEW	64	/* series in one set of namespaces */
 #define WARDENS	8	/* at most */
 

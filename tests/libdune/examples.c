@@ -10,7 +10,7 @@
 #include <unistd.h>
 #include "tap.h"
 
-/* Build's examples/ is beside its tests/. */
+/* The build folder has examples/ and tests/. */
 static void example(const char *command, const char *want)
 {
 	char self[256] = "", line[512], said[1024] = "";
@@ -27,7 +27,7 @@ static void example(const char *command, const char *want)
 	status = f ? pclose(f) : -1;
 	is(status, 0, command);
 	if (!ok(!!strstr(said, want), "%s: %s", command, want))
-		diag("said: %s", said);
+		diag("printed: %s", said);
 }
 
 int main(void)

@@ -31,7 +31,7 @@
 /* Where nothing is: a place for one page in each gigabyte from here on. */
 #define FAR	0x100000000000UL
 
-static uint32_t granules;	/* what the module says */
+static uint32_t granules;	/* dune_info.granules */
 
 static void get_granules(void)
 {
@@ -48,7 +48,7 @@ static void get_granules(void)
 
 struct end {
 	int code, signal;	/* as of waitpid(); -1 */
-	char words[512];	/* what it said on stderr */
+	char words[512];	/* its messages on stderr */
 };
 
 static struct end run(void (*fn)(void))
@@ -142,7 +142,7 @@ static void map_all(void)
 		_exit(1);
 	if (!granules && i != 100)
 		_exit(3);
-	/* What is there already goes on as before. */
+	/* Memory that was mapped already stays usable. */
 	child = fork();
 	if (!child)
 		_exit(i & 63);

@@ -37,7 +37,7 @@ GPR_ONLY static uint64_t flags_now(void)
 	return flags;
 }
 
-/* A fault that is expected: go on at @resume. */
+/* A fault that is expected: continue at @resume. */
 GPR_ONLY static void page_fault(struct dune_tf *tf)
 {
 	if (!resume || (tf->cs & 3)) {

@@ -44,7 +44,7 @@ static void *second(void *arg)
 	if (dune_enter(config))
 		_exit(1);
 	sched_yield();
-	asks = 1;		/* all that this thread uses is there now */
+	asks = 1;		/* all memory that this thread uses is present now */
 	wait_for(&grows);
 	asks = 2;
 	page = dune_page_alloc(1);
@@ -52,7 +52,7 @@ static void *second(void *arg)
 	return arg;
 }
 
-/* Stays outside: sees the first thread's mmap(), and lets it go on at last. */
+/* Stays outside the guest: sees the first thread's mmap(), and lets it continue in the end. */
 static void *watch(void *arg)
 {
 	struct seccomp_notif_resp answer = { .flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE };

@@ -132,7 +132,7 @@ static void pending(int sig)
 	printf("still pending: %d, handled %ld\n", sigismember(&now, sig), count);
 	sigprocmask(SIG_UNBLOCK, &set, NULL);
 	printf("after unblocking: %ld\n", count);
-	/* the same where nobody would handle it */
+	/* the same without a handler */
 	signal(sig, SIG_DFL);
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	raise(sig);

@@ -29,7 +29,7 @@
 #include <unistd.h>
 
 #define BASE	0x6d7500000000UL	/* as in run/protect.h */
-#define SPARE	(BASE + 0x10fff000)	/* mapped, and nobody uses it */
+#define SPARE	(BASE + 0x10fff000)	/* mapped and unused */
 
 /* ---- ioctl -------------------------------------------------------------- */
 

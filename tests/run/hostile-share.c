@@ -26,7 +26,7 @@
 #include <unistd.h>
 
 #define BASE	0x6d7500000000UL	/* as in run/protect.h */
-#define SPARE	((void *)(BASE + 0x10fff000))	/* mapped, and nobody uses it */
+#define SPARE	((void *)(BASE + 0x10fff000))	/* mapped and unused */
 
 #define NATIVE	77		/* exit status of a program outside of the sandbox */
 

@@ -2,7 +2,7 @@
 /*
  * Huge pages that the kernel by itself puts into the runtime's region. The
  * kernel looks for room from mmap_base downwards, and the limit on the stack
- * says where that is: right above the region, once this program has executed
+ * determines where that is: right above the region, once this program has executed
  * itself. When all between the two is full, the next room is in the region. A
  * mapping there has to be undone, and the kernel rounds a length of huge pages
  * up. Wants huge pages (huge.bash).

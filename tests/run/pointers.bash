@@ -9,7 +9,7 @@
 events=/sys/kernel/tracing/events/syscalls
 table=${TABLE:-$here/syscalls.def}
 
-# CALL.ARGUMENT: who checks it, or why it is no address that the kernel uses
+# CALL.ARGUMENT: the function that checks it, or why the kernel does not use it as an address
 reasons() {
 	cat <<-X
 		mmap.addr call_mmap

@@ -329,7 +329,7 @@ static void context(int sig, siginfo_t *info, void *p)
 {
 	ucontext_t *uc = p;
 
-	/* the handler changes what the program goes on with */
+	/* the handler changes the registers with which the program continues */
 	uc->uc_mcontext.gregs[REG_RBX] = 4711;
 	uc->uc_mcontext.gregs[REG_RIP] += 2;
 	sigaddset(&uc->uc_sigmask, SIGUSR2);
