@@ -46,6 +46,7 @@ void dune_host_loop(struct dune_thread *t) __noreturn;
 void dune_host_fatal(struct dune_thread *t, const char *what, int sig)
 	__noreturn;
 void dune_host_die(int sig) __noreturn;
+void dune_host_before_exec(struct dune_thread *t, int undo);
 
 /* text.c: append to a line; the new length */
 u64 dune_text(char *to, u64 n, const char *s);

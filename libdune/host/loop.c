@@ -100,9 +100,10 @@ static int restarts(const struct dune_thread *t, u32 restart)
 
 /*
  * An ignored SIGSEGV or SIGBUS stays ignored in the next program, although the
- * kernel has the library's handler for it (signal.c).
+ * kernel has the library's handler for it (signal.c). @undo: there is no next
+ * program, or it is that of a child with the same handlers (CLONE_SIGHAND).
  */
-static void before_exec(struct dune_thread *t, int undo)
+void dune_host_before_exec(struct dune_thread *t, int undo)
 {
 	static const int sigs[] = { SIGSEGV, SIGBUS };
 	struct ksigaction ign = { .handler = SIG_IGN };
@@ -156,9 +157,9 @@ static long exec_call(struct dune_thread *t, long nr, const struct dune_regs *r)
 {
 	long ret;
 
-	before_exec(t, 0);
+	dune_host_before_exec(t, 0);
 	ret = call(t, nr, r);
-	before_exec(t, 1);
+	dune_host_before_exec(t, 1);
 	return ret;
 }
 
