@@ -230,7 +230,7 @@ static long map_elf(int fd, struct elf *elf, u64 base)
 	if (room < 0)
 		return room;
 	if ((base && (u64)room != base) || meets_runtime(room, used)) {
-		/* the kernel does not know that the region is taken */
+		/* the kernel does not know that the supervisor range is taken */
 		SYS2(__NR_munmap, room, used);
 		return base ? -EEXIST : -ENOMEM;
 	}

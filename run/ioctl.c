@@ -4,7 +4,7 @@
  * pointers, so the numbers that may pass are listed one by one: a type all of
  * whose numbers are harmless today gets numbers with pointers in a future kernel.
  * A number in the list is flat for every driver that knows it: its argument is a
- * value, or a structure without pointers, shorter than the guard of the region
+ * value, or a structure without pointers, shorter than the guard of the supervisor range
  * (so that the check of its start in syscalls.def was enough). The few with a
  * pointer or a descriptor inside are made with a copy. All others give ENOTTY, as
  * from a driver that does not have them.

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
  * Calls that change mappings. The program may change its address space freely,
- * except in the region: a request that names the region is refused (munmap leaves
- * it out), and a mapping that the kernel chooses to put there (only when the
- * address space below the stack is full, or on a hint) is undone.
+ * except in the supervisor range: a request that names the range is refused
+ * (munmap leaves it out), and a mapping that the kernel chooses to put there (only
+ * when the address space below the stack is full, or on a hint) is undone.
  */
 #include "calls.h"
 
@@ -16,9 +16,9 @@
 #define HUGE_BYTES	(1UL << 21)
 
 /*
- * Give up [at, at + len), which the kernel has put into the region. Where its
+ * Give up [at, at + len), which the kernel has put into the supervisor range. Where its
  * pages are huge, the kernel has rounded the length up to 2 MB (a page of 1 GB
- * does not fit into the region together with the guard).
+ * does not fit into the supervisor range together with the guard).
  */
 static long undo(u64 at, u64 len)
 {
@@ -56,7 +56,7 @@ void call_mmap(struct dune_tf *tf)
 }
 
 /*
- * For the program nothing is mapped in the region, and unmapping nothing
+ * For the program nothing is mapped in the supervisor range, and unmapping nothing
  * succeeds: the parts below and above it are unmapped. The part above comes first,
  * since the kernel refuses that one for a range that ends too high.
  */
@@ -83,7 +83,7 @@ void call_munmap(struct dune_tf *tf)
 
 /*
  * The old range is checked for both lengths, since it may grow in place to the
- * new one. A moved mapping that lands in the region is unmapped and lost; the
+ * new one. A moved mapping that lands in the supervisor range is unmapped and lost; the
  * kernel puts one there only when there is no other room.
  */
 void call_mremap(struct dune_tf *tf)
@@ -107,7 +107,7 @@ void call_mremap(struct dune_tf *tf)
 	dune_syscall_result(tf, ret);
 }
 
-/* The heap begins below the region; one that would reach it does not grow. */
+/* The heap begins below the supervisor range; one that would reach it does not grow. */
 void call_brk(struct dune_tf *tf)
 {
 	u64 wanted = ARG0(tf);
@@ -121,7 +121,7 @@ void call_brk(struct dune_tf *tf)
  * Only the kernel knows the size of the segment, and a size that was read before
  * attaching may be that of another segment, because numbers are reused. So the
  * kernel is never asked to replace a mapping. Without SHM_REMAP it attaches only
- * where nothing is mapped, and a segment that starts below the region cannot
+ * where nothing is mapped, and a segment that starts below the supervisor range cannot
  * reach into it, because the guard is mapped (start_guard()).
  */
 static long attach(struct dune_tf *tf, u64 addr)

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * The runtime's region: the addresses that belong to the runtime, and the two
- * comparisons by which every check tells whether the program names one of them.
- * It is the supervisor range of struct dune_config, one aligned gigabyte. (A
- * granule, struct dune_granule, is something else: a gigabyte of guest-physical
- * space.)
+ * The supervisor range (struct dune_config): the addresses that belong to the
+ * runtime, one aligned gigabyte, and the two comparisons by which every check
+ * tells whether the program names one of them. (A granule, struct dune_granule,
+ * is something else: a gigabyte of guest-physical space.)
  */
 #ifndef DUNE_RUN_PROTECT_H
 #define DUNE_RUN_PROTECT_H
@@ -13,13 +12,13 @@
 #define RUNTIME_SIZE	0x40000000UL
 #define GUARD_SIZE	0x100000UL
 
-/* Does the object that starts at @p begin in the region? */
+/* Does the object that starts at @p begin in the supervisor range? */
 static inline bool in_runtime(u64 p)
 {
 	return p - RUNTIME_BASE < RUNTIME_SIZE;
 }
 
-/* Does any byte of [p, p + len) lie in the region? Right for any values. */
+/* Does any byte of [p, p + len) lie in the supervisor range? Right for any values. */
 static inline bool meets_runtime(u64 p, u64 len)
 {
 	if (in_runtime(p))
@@ -40,7 +39,7 @@ static inline u64 index_nospec(u64 index, u64 size)
 }
 
 /*
- * @p, or 0 where it is in the region, without a branch: for an address that
+ * @p, or 0 where it is in the supervisor range, without a branch: for an address that
  * passed the checks, while the processor may only guess that it did.
  */
 static inline u64 outside_nospec(u64 p)

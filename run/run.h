@@ -4,18 +4,19 @@
  * image), check.c with syscalls.def (every system call), and from there the file
  * whose function syscalls.def names for a call.
  *
- * dune-run and everything it allocates live in one region of the address
- * space (protect.h), whose entry in the guest's page table is for the supervisor
- * only: the program in ring 3 cannot touch it. It remains to keep the kernel
+ * dune-run and everything it allocates live in the supervisor range, a gigabyte
+ * of the address space (protect.h) whose entry in the guest's page table is for
+ * the supervisor only: the program in ring 3 cannot touch it.
+ * It remains to keep the kernel
  * from touching it on the program's behalf, which is the purpose of the checks.
  * Two facts make them short:
  *
- * - The region begins with a guard: GUARD_SIZE bytes that cannot be accessed.
+ * - The range begins with a guard: GUARD_SIZE bytes that cannot be accessed.
  *   Reads and writes of the kernel in ascending order from an address below the
- *   region stop there with EFAULT, and so do those of a structure shorter than
+ *   range stop there with EFAULT, and so do those of a structure shorter than
  *   the guard: for these only the start of the object is checked.
- * - A mapping call whose result would lie in the region is undone (mem.c),
- *   so the program never owns memory there.
+ * - A mapping call whose result would lie in the range is undone (mem.c), so the
+ *   program never owns memory there.
  */
 #ifndef DUNE_RUN_H
 #define DUNE_RUN_H

@@ -117,8 +117,8 @@ bool start_randomized(void)
 }
 
 /*
- * The guard of the region is a mapping without rights: a mapping whose place the
- * kernel chooses cannot reach from below into the region. The guard replaces a
+ * The guard of the supervisor range is a mapping without rights: a mapping whose
+ * place the kernel chooses cannot reach from below into the range. It replaces a
  * vDSO that the kernel has put there, which happens only with an odd limit on the
  * stack (start_patch_vdso() then hides the vDSO from the program).
  */

@@ -290,7 +290,7 @@ static void test_image(void)
 	}
 	waitpid(child, &status, 0);
 	is(WIFEXITED(status) ? WEXITSTATUS(status) : -1, 0,
-	   "an image of 30 TB starts, beside the region and its guard");
+	   "an image of 30 TB starts, beside the supervisor range and its guard");
 	unlink("wide");
 }
 

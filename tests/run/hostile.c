@@ -216,7 +216,7 @@ static void test_direct(void)
 	ok(fault_of(do_vmcall, NULL) == SIGILL, "Intel's hypercall from ring 3: SIGILL");
 }
 
-/* Whatever the runtime maps must lie in the region, the vCPU's page first. */
+/* Whatever the runtime maps must lie in the supervisor range, the vCPU's page first. */
 static int outside_mappings(void)
 {
 	FILE *f = fopen("/proc/self/maps", "r");
@@ -239,7 +239,7 @@ static void test_mappings(void)
 	void *p;
 	int id;
 
-	ok(outside_mappings() == 0, "nothing of the runtime is mapped outside of the region");
+	ok(outside_mappings() == 0, "nothing of the runtime is mapped outside of the supervisor range");
 	is(call(SYS_mmap, IMAGE, 4096, PROT_READ | PROT_WRITE,
 		MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0), -ENOMEM, "mmap over the runtime");
 	is(call(SYS_mmap, BASE - 4096, 8192, PROT_READ,
@@ -248,11 +248,11 @@ static void test_mappings(void)
 		MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0), -EEXIST,
 	   "mmap without replacing");
 	p = mmap((void *)(BASE + SIZE / 2), 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	ok(p != MAP_FAILED && (unsigned long)p - BASE >= SIZE, "a hint into the region is no more");
+	ok(p != MAP_FAILED && (unsigned long)p - BASE >= SIZE, "a hint into the supervisor range is no more");
 	/* as where nothing is mapped; the runtime lives on */
 	is(call(SYS_munmap, IMAGE & ~4095UL, 4096, 0, 0, 0, 0), 0, "munmap");
 	is(call(SYS_munmap, BASE - 4096, 2 * SIZE, 0, 0, 0, 0), 0, "munmap across");
-	is(call(SYS_munmap, BASE, SIZE, 0, 0, 0, 0), 0, "munmap of the whole region");
+	is(call(SYS_munmap, BASE, SIZE, 0, 0, 0, 0), 0, "munmap of the whole range");
 	is(call(SYS_munmap, BASE - 4096, 8192 - 1, 0, 0, 0, 0), 0, "munmap up to a part of a page");
 	is(call(SYS_munmap, BASE + 1, 4096, 0, 0, 0, 0), -EINVAL, "munmap, not aligned");
 	is(call(SYS_munmap, BASE, 0, 0, 0, 0, 0), -EINVAL, "munmap of nothing");

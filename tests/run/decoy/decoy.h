@@ -2,7 +2,7 @@
 /*
  * The oracle for the sandbox's checks, docs/sandbox.md "How the checks are
  * tested". A build of dune-run for tests (runtime.c) maps a decoy in the
- * protected region: memory without a user, right after the guard. The same checks
+ * supervisor range: memory without a user, right after the guard. The same checks
  * keep the program from naming it that keep it from naming the runtime, so a
  * page of it that becomes present was touched by the kernel on the program's
  * behalf: a way around the checks.

@@ -6,7 +6,7 @@
  * - touches of the decoy, which dune-run-decoy itself notes (runtime.c);
  * - faults of the kernel in the decoy, by a tracepoint, with the kernel's stack;
  * - files that are executed: all but dune-run-decoy would run natively;
- * - findings of attack.c itself (descriptors in reach, mappings in the region).
+ * - findings of attack.c itself (descriptors in reach, mappings in the supervisor range).
  *
  *	watch [--state FILE] [--seconds N] [--seed N] [--cases N] [--calls N]
  *	      [--kind NAME] [--limit SECONDS] [--runner NAME] [--mix N] [-- PROGRAM ARGS...]
