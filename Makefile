@@ -113,7 +113,7 @@ suite = $(bin)/dune-suite --source $(CURDIR)
 
 .PHONY: test
 test: to-test all
-	@$(MAKE) $(quiet) --no-print-directory -C libdune O=$(O) tests
+	@$(MAKE) $(quiet) --no-print-directory -C tests O=$(O) header
 	@$(suite) test $(KERNELS)
 
 # Other random programs each time: fuzz.t says which.
@@ -121,7 +121,7 @@ test: to-test all
 test-all: export FUZZ_SEED = 0
 test-all: to-test
 	@$(MAKE) $(quiet) --no-print-directory deb KERNELS="$(ALL_KERNELS)"
-	@$(MAKE) $(quiet) --no-print-directory -C libdune O=$(O) tests
+	@$(MAKE) $(quiet) --no-print-directory -C tests O=$(O) header
 	@$(suite) test-all $(ALL_KERNELS) $(PARTS:%=--part %)
 
 .PHONY: list-parts
@@ -146,7 +146,7 @@ demo: to-test
 
 .PHONY: test-vmx
 test-vmx: to-test all
-	@$(MAKE) $(quiet) --no-print-directory -C libdune O=$(O) tests
+	@$(MAKE) $(quiet) --no-print-directory -C tests O=$(O) header
 	@$(suite) test $(VMX_KERNELS) --machine vmx $(if $(ONLY),--only $(ONLY))
 	@$(if $(ONLY),,$(suite) test 6.1 --machine vmx --mode smp)
 	@$(if $(ONLY),,$(suite) test 6.1 --machine vmx --mode haswell)
@@ -158,7 +158,7 @@ bench: to-test all
 
 .PHONY: test-debug
 test-debug: to-test all
-	@$(MAKE) $(quiet) --no-print-directory -C libdune O=$(O) tests
+	@$(MAKE) $(quiet) --no-print-directory -C tests O=$(O) header
 	@$(suite) test-debug --machine $(MACHINE) $(if $(ONLY),--only $(ONLY))
 
 # ---- the rest ----
@@ -187,7 +187,7 @@ install-files:
 	install -D $(libexec)/dune-agent $(prefix)/libexec/dune/dune-agent
 	install -D $(libexec)/dune-run $(prefix)/libexec/dune/dune-run
 	install -D -m 644 $(O)/lib/libdune.a $(prefix)/lib/libdune.a
-	install -D -m 644 libdune/dune.h $(prefix)/include/dune.h
+	install -D -m 644 libdune/include/dune.h $(prefix)/include/dune.h
 	install -D -m 644 include/uapi/linux/dune.h $(prefix)/include/linux/dune.h
 	cd $(O) && for module in kernel/*/dune.ko; do \
 		install -D -m 644 $$module $(prefix)/lib/dune/$$module || exit 1; done

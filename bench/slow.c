@@ -11,7 +11,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <libdune/thread.h>
+#include <thread.h>
 
 /* The flag is read when a run begins: end this one, by a call that is slow. */
 static void set_flags(uint32_t flags)

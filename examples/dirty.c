@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * dirty: which pages has the program written to? A collector or a
- * checkpointer wants to know; in ring 0 the answer is in the page table.
+ * dirty: which pages has the program written to? A garbage collector or a
+ * checkpointer needs to know; in ring 0 the answer is in the page table.
  */
 #include <dune.h>
 #include <stdio.h>
@@ -16,7 +16,7 @@ struct found {
 	uint64_t start;
 };
 
-/* Called for each entry: take the dirty bit, and note whose it was. */
+/* Called for each entry: clear the dirty bit, and note the page if it was set. */
 static int look(dune_pte *entry, uint64_t va, uint64_t size, void *arg)
 {
 	struct found *found = arg;

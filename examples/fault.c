@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * fault: a page-fault handler that maps on demand. A window of 16 pages, at
- * an address where nothing is, shows one page of memory in every place that
- * the program touches; the handler puts it there by a page-table entry.
+ * fault: a page-fault handler that maps on demand. A window of 16 pages at an
+ * unused address shows the same page of memory in every place that the program
+ * touches; the handler maps it there by a page-table entry.
  */
 #include <dune.h>
 #include <stdio.h>
@@ -16,14 +16,14 @@
 static char *memory;
 static volatile int faults;
 
-/* In ring 0, at the fault: no libc and no FPU here (see DUNE_TRAP_FPU). */
+/* Runs in ring 0 at the fault, without libc or the FPU (see DUNE_TRAP_FPU). */
 __attribute__((target("general-regs-only")))
 static void on_page_fault(struct dune_tf *tf)
 {
 	uint64_t page = dune_cr2() & ~(PAGE - 1);
 
 	if (page - WINDOW >= PAGES * PAGE) {
-		dune_trap_default(tf);		/* not ours: SIGSEGV */
+		dune_trap_default(tf);		/* not in the window: SIGSEGV */
 		return;
 	}
 	faults++;

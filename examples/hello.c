@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * hello: enter Dune mode and say so. After dune_enter() the program is in
- * ring 0 of a guest of its own; printf() and all else works as before, since
- * its system calls reach the same kernel.
+ * hello: enter Dune mode and print the ring. After dune_enter() the program runs
+ * in ring 0 of a guest of its own; printf() and all other functions work as
+ * before, since their system calls reach the same kernel.
  */
 #include <dune.h>
 #include <stdio.h>

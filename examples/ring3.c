@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
  * ring3: a sandbox for code that is not trusted. It runs in ring 3, where by
- * default nothing is allowed: all memory is the supervisor's, but for the
- * pages that main() gives away, and all system calls are denied, but for those
- * that the monitor carries out itself. With an argument ("read", "table",
- * "write", "kill", "code") the code attacks in that way, and gets nowhere.
+ * default nothing is allowed: all memory belongs to the supervisor, except the
+ * pages that main() gives to ring 3, and all system calls are denied, except
+ * those that the monitor carries out itself. With an argument ("read", "table",
+ * "write", "kill", "code") the code attacks in that way, and fails.
  */
 #include <dune.h>
 #include <errno.h>
@@ -15,7 +15,7 @@
 
 #define PAGE	4096UL
 
-/* ---- the code that is not trusted, and what it has --------------------- */
+/* ---- the code that is not trusted, and its memory ---------------------- */
 
 /* In pages of their own; main() gives them to ring 3. */
 #define UNTRUSTED	__attribute__((section("untrusted"), aligned(PAGE), noinline, \
@@ -55,7 +55,7 @@ extern char __start_untrusted[], __stop_untrusted[];	/* the linker's */
 static char secret[16] = "do not tell";
 static int allowed, denied, faults;
 
-/* Whether [p, p + n) is in what ring 3 has. dune_user_ok() knows no gifts. */
+/* Whether [p, p + n) is in the box. (dune_user_ok() does not know what was given.) */
 static int in_box(uint64_t p, uint64_t n)
 {
 	return p >= (uint64_t)&box && n <= sizeof(box) &&
@@ -63,8 +63,8 @@ static int in_box(uint64_t p, uint64_t n)
 }
 
 /*
- * No FPU and no libc here: the FPU's registers and the FS base, which is
- * libc's TLS, are ring 3's. Nor dune_syscall_pass(), which checks nothing.
+ * Uses neither FPU nor libc: the FPU's registers and the FS base, which is libc's
+ * TLS, have ring 3's values. Nor dune_syscall_pass(), which checks nothing.
  */
 __attribute__((target("general-regs-only"), no_stack_protector))
 static void on_syscall(struct dune_tf *tf)
@@ -85,7 +85,7 @@ static void on_syscall(struct dune_tf *tf)
 	tf->rax = -EPERM;
 }
 
-/* A fault of ring 3 ends it. Another one is the signal that it always was. */
+/* A fault of ring 3 ends ring 3. A fault of ring 0 becomes the usual signal. */
 __attribute__((target("general-regs-only"), no_stack_protector))
 static void on_fault(struct dune_tf *tf)
 {
@@ -120,7 +120,7 @@ static void prepare(const char *attack)
 
 int main(int argc, char **argv)
 {
-	/* All memory is ring 0's, in this one line. */
+	/* This makes all memory ring 0's. */
 	struct dune_config cfg = { .size = sizeof(cfg), .super_size = 1UL << 47 };
 	struct dune_tf tf = {
 		.rip = (uint64_t)guest,

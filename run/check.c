@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * Every system call of the program comes here, in ring 0, from libdune's
- * system-call entry. syscalls.def says what its arguments are and where it
- * goes: on to the kernel, to libdune, to a function of dune-run, or nowhere.
+ * Every system call of the program arrives here, in ring 0, from libdune's
+ * system-call entry. syscalls.def describes its arguments and what becomes of it:
+ * it is passed on to the kernel, to libdune or to a function of dune-run, or it
+ * is refused.
  */
 #include "run.h"
 #include "calls.h"
 
-/* struct call's how; 0, a number that syscalls.def does not have, is refused */
+/* struct call's how. 0 is a number that syscalls.def does not have: refused */
 #define CALL_PLAIN	1	/* passed on, nothing to check */
 #define CALL_DENY	2
 #define CALL_CHECK	4	/* some argument needs a look */
@@ -81,7 +82,7 @@ void refuse(struct dune_tf *tf, long err)
 	tf->rax = -err;
 }
 
-/* Argument @i; a buffer's length is the one behind it. */
+/* Argument @i; a buffer's length is the argument after it. */
 static u64 argument(const struct dune_tf *tf, unsigned int i)
 {
 	static const u8 place[6] = {
@@ -93,7 +94,7 @@ static u64 argument(const struct dune_tf *tf, unsigned int i)
 	return *(const u64 *)((const u8 *)tf + place[i]);
 }
 
-/* Bytes of @count items; what does not fit in 64 bits reaches everywhere. */
+/* The bytes of @count items; a product above 64 bits covers all addresses. */
 static u64 bytes_of(u64 count, u64 item)
 {
 	u64 bytes;
@@ -102,9 +103,9 @@ static u64 bytes_of(u64 count, u64 item)
 }
 
 /*
- * The checks that the masks ask for. Returns 0 or what the call must return.
- * Pointers are tested before descriptors: a kernel does it the other way
- * round in most calls, but with both wrong either answer is right.
+ * The checks that the masks demand. Returns 0 or what the call must return.
+ * Pointers are tested before descriptors. The kernel does it the other way round
+ * in most calls, but if both are wrong either answer is right.
  */
 static long check_arguments(const struct call *call, const struct dune_tf *tf)
 {
@@ -114,9 +115,9 @@ static long check_arguments(const struct call *call, const struct dune_tf *tf)
 		unsigned int i = __builtin_ctz(todo);
 		u64 p = argument(tf, i);
 
-		if (likely(!in_granule(p) &&
+		if (likely(!in_runtime(p) &&
 			   (!(call->buffers >> i & 1) ||
-			    !meets_granule(p, bytes_of(argument(tf, i + 1),
+			    !meets_runtime(p, bytes_of(argument(tf, i + 1),
 						       call->item)))))
 			continue;
 		return call->ranges >> i & 1 ? -ENOMEM : -EFAULT;
@@ -153,7 +154,7 @@ static void forward_program(const struct call *call, struct dune_tf *tf)
 	}
 }
 
-/* All that is not passed on as it is. Not inline: the rest stays short. */
+/* All calls that need more than passing on. Not inline, to keep check_syscall() short. */
 static __attribute__((noinline)) void check_call(const struct call *call, struct dune_tf *tf)
 {
 	if (call->how & CALL_CHECK) {

@@ -56,7 +56,7 @@ static long read_elf(int fd, struct elf *elf)
 	return read_all(fd, elf->headers, size, h->e_phoff) ? -ENOEXEC : 0;
 }
 
-/* Is [vaddr, vaddr + memsz) of every segment an address a program may have? */
+/* May a program have every segment at [vaddr, vaddr + memsz)? */
 static long check_segments(const struct elf *elf)
 {
 	bool found = false;
@@ -73,13 +73,13 @@ static long check_segments(const struct elf *elf)
 		    ((p->p_vaddr ^ p->p_offset) & (PAGE_BYTES - 1)))
 			return -EINVAL;
 		if (elf->header.e_type == ET_EXEC &&
-		    meets_granule(PAGE_DOWN(p->p_vaddr), p->p_memsz + PAGE_BYTES))
+		    meets_runtime(PAGE_DOWN(p->p_vaddr), p->p_memsz + PAGE_BYTES))
 			return -ENOMEM;
 	}
 	return found ? 0 : -ENOEXEC;
 }
 
-/* The name in PT_INTERP into elf->interpreter, empty without one. */
+/* Copy the name in PT_INTERP to elf->interpreter; empty without one. */
 static long find_interpreter(int fd, struct elf *elf)
 {
 	int i;
@@ -140,7 +140,7 @@ static int segment_rights(const Elf64_Phdr *p)
 	       (p->p_flags & PF_X ? PROT_EXEC : 0);
 }
 
-/* The part of a segment's memory that the file does not fill: zeroes. */
+/* Fill the part of a segment's memory that the file does not: with zeroes. */
 static long map_rest(const Elf64_Phdr *p, u64 bias)
 {
 	u64 file_end = bias + p->p_vaddr + p->p_filesz;
@@ -194,9 +194,9 @@ static u64 random_base(void)
 }
 
 /*
- * Room for all segments in one piece, then each segment into its place. What
- * lies between segments is given back, as the kernel leaves it unmapped.
- * @base: for ET_DYN where to put it, 0: where the kernel likes.
+ * Reserve room for all segments in one piece, then map each segment into its
+ * place. The gaps between segments are unmapped again, since the kernel does not
+ * map them either. @base: where to put an ET_DYN image, 0: the kernel chooses.
  */
 static long map_elf(int fd, struct elf *elf, u64 base)
 {
@@ -224,13 +224,13 @@ static long map_elf(int fd, struct elf *elf, u64 base)
 	if (base)
 		flags |= MAP_FIXED_NOREPLACE;
 
-	/* without a place of its own: more room, to align inside of it */
+	/* where the kernel chooses: more room, to align the image in it */
 	used = base || align == PAGE_BYTES ? high - low : high - low + align;
 	room = SYS6(__NR_mmap, base, used, PROT_NONE, flags, -1, 0);
 	if (room < 0)
 		return room;
-	if ((base && (u64)room != base) || meets_granule(room, used)) {
-		/* not ours to have: the kernel knows nothing of the granule */
+	if ((base && (u64)room != base) || meets_runtime(room, used)) {
+		/* the kernel does not know that the supervisor range is taken */
 		SYS2(__NR_munmap, room, used);
 		return base ? -EEXIST : -ENOMEM;
 	}
@@ -308,7 +308,7 @@ static void describe(struct image *image)
 	image->is_dynamic = elf->header.e_type == ET_DYN;
 }
 
-/* Map the program in @fd and its loader. After elf_probe() said yes. */
+/* Map the program in @fd and its loader. To be called after elf_probe() returned 0. */
 long elf_load(int fd, struct image *image)
 {
 	long err, loader;

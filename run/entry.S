@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Where the kernel starts dune-run. Its own stack is in its image: the stack
- * that the kernel made is the program's, untouched below the vectors. Then
- * run_main() in main.c.
+ * The kernel starts dune-run here. dune-run's own stack is in its image: the stack
+ * that the kernel made is for the program, and stays untouched below the vectors.
+ * run_main() is in main.c.
  */
 	.text
 	.globl	_start

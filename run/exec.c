@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * execve and execveat. What the kernel would refuse is refused here, while
- * the old program is still there to be told: path, rights, format, "#!"
- * chains, the loader. Then dune-run executes itself, with the open file of
- * the new program and a list of what it needs to know:
+ * execve and execveat. What the kernel would refuse is refused here, while the
+ * old program still exists and can get the error: path, rights, format, "#!"
+ * chains, the loader. Then dune-run executes itself, with the open file of the
+ * new program and a list of what it needs to know:
  *
  *   dune-run --tree=LIST --name=NAME -- ARGV0 ARGS...
  *
  * LIST is "image,self,vcpu,memory,report,flags": numbers of open descriptors (no
- * memory and report without --stats), and 1 or 0: whether the report goes to
- * a file. NAME is what the kernel calls
- * the file name: AT_EXECFN, and the process's name.
+ * memory and report without --stats), and 1 or 0: whether the report goes to a
+ * file. NAME is the file name that the kernel would use: AT_EXECFN, and the
+ * process's name.
  *
- * A set-user-ID or set-group-ID bit and file capabilities have no effect in
- * the sandbox, as under no_new_privs: dune-run would run with them.
+ * A set-user-ID or set-group-ID bit and file capabilities have no effect in the
+ * sandbox, as under no_new_privs: otherwise dune-run would run with them.
  */
 #include "calls.h"
 
@@ -29,10 +29,10 @@
 #define VECTOR_SMALL	1024	/* pointers kept without a mapping */
 #define VECTOR_LIMIT	(1UL << 20)	/* more cannot fit on a stack */
 
-/* What the arguments become on the way through scripts. */
+/* The arguments as scripts change them. */
 struct script {
 	char name[PATH_BYTES];		/* of the script, as it was called */
-	char text[SCRIPT_DEPTH + 1][SCRIPT_HEAD];	/* and the program's own */
+	char text[SCRIPT_DEPTH + 1][SCRIPT_HEAD];	/* first line of each script; the program's head */
 	const char *words[SCRIPT_DEPTH * 2 + 1];	/* before argv[1] */
 	unsigned int count;
 };
@@ -42,9 +42,10 @@ static bool unreachable_name;	/* script.name ends with the old program */
 static u64 small_vector[2 * VECTOR_SMALL];
 
 /*
- * Open a file to execute it: the errors of the kernel's open_exec(). Its right
- * to be executed is asked by name, so that no device is opened for this, and
- * of what was opened, since a name may change in between.
+ * Open a file to execute it, with the errors of the kernel's open_exec(). The
+ * right to execute it is tested by name first, so that no device is opened for
+ * this, and then of the file that was opened, since the name may lead to another
+ * file by then.
  */
 long exec_open(int dir, const char *path, u64 flags)
 {
@@ -130,7 +131,7 @@ static long parse_script(char *line, long len, const char **interpreter,
 	return 0;
 }
 
-/* Put words in front of those that are there, the script's name among them. */
+/* Put words before those of the previous script, the first of which is its name. */
 static void push_words(const char *interpreter, const char *argument)
 {
 	unsigned int n = argument ? 2 : 1, i;
@@ -189,7 +190,7 @@ static long follow_scripts(long fd)
 	}
 }
 
-/* How many pointers come before the NULL; 0 for no vector at all. */
+/* The number of pointers before the NULL; 0 where there is no vector. */
 static long vector_length(u64 from)
 {
 	u64 part[32];
@@ -222,7 +223,7 @@ static long copy_vector(u64 *to, u64 from, u64 count)
 	if (count && user_read(to, from, 8 * count))
 		return -EFAULT;
 	for (i = 0; i < count; i++)
-		if (in_granule(to[i]))
+		if (in_runtime(to[i]))
 			return -EFAULT;
 	return 0;
 }
@@ -249,7 +250,7 @@ static char *append_fd(char *p, const char *end, int fd)
 	return text_append(p, end, ",");
 }
 
-/* The --tree option, see above. */
+/* The --tree option; see the beginning of this file. */
 static void write_list(char *to, const char *end, int image)
 {
 	char *p = text_append(to, end, "--tree=");
@@ -274,7 +275,7 @@ static int take_number(const char **list)
 	return n;
 }
 
-/* The other end: take over the descriptors of --tree=LIST. */
+/* After execve: take over the descriptors of --tree=LIST. */
 void exec_resume(const char *list, int *image)
 {
 	int self, vcpu, memory, report, flags;
@@ -328,7 +329,7 @@ static long become(int fd, u64 argv, u64 envp)
 	new_argv = vector;
 	new_envp = vector + extra + argc + 2;
 
-	/* the first of theirs is dropped where a script's words replace it */
+	/* a script's words replace the first argument of the program */
 	err = copy_vector(new_envp, envp, envc);
 	if (!err && argc > 0)
 		err = copy_vector(new_argv + extra - (script.count ? 1 : 0), argv, argc);
@@ -414,7 +415,7 @@ static void execute(struct dune_tf *tf, int dir, u64 path, u64 argv, u64 envp, u
 		tf->rax = fd;
 		return;
 	}
-	/* an interpreter could not open /dev/fd/N any more */
+	/* the interpreter cannot open /dev/fd/N where N closes on execve */
 	unreachable_name = dir != AT_FDCWD && name[0] != '/' &&
 			   (SYS2(__NR_fcntl, dir, F_GETFD) & FD_CLOEXEC);
 	tf->rax = exec_program(fd, argv, envp);

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * File descriptors and names: the few descriptors that are dune-run's own and
- * that the program must not reach, the files through which memory could be
- * reached, and /proc/self/exe.
+ * File descriptors and names: the few descriptors of dune-run that the program
+ * must not reach, the files through which memory could be reached, and
+ * /proc/self/exe.
  *
- * A file is judged after it was opened, by what it is: no name, link, mount
- * or handle can hide it. Should it be forbidden it is closed again before
- * the program learns its number. No other process shares the table of
- * descriptors in between: process.c refuses CLONE_FILES.
+ * A file is judged after it was opened, by what it is, so that no name, link,
+ * mount or handle can hide it. A forbidden file is closed again before the
+ * program learns its number. No other process shares the table of descriptors in
+ * between: process.c refuses CLONE_FILES.
  */
 #include "calls.h"
 
@@ -21,18 +21,18 @@
 #include <linux/stat.h>
 
 /*
- * Hidden descriptors are put here or above, near libdune's: low enough that
- * the kernel's table stays small (a fork copies it up to the highest open
- * number), high enough that few programs count so far.
+ * Hidden descriptors get this number or a higher one: low enough that the
+ * kernel's table stays small (a fork copies it up to the highest open number), and
+ * high enough that few programs open so many files.
  */
 #define HIDDEN_FLOOR	1008
 
 #define MISC_MAJOR	10
 
-/* The vCPU's number is in the library's block of the thread. */
+/* HIDDEN_VCPU is unused here: libdune has the number of the vCPU's descriptor. */
 static struct files_table table = { .hidden = { -1, -1, -1, -1 } };
 
-/* What a file is, whatever it is called. No file has inode 0. */
+/* The identity of a file, by any name. No file has inode 0. */
 struct identity {
 	u64 device;
 	u64 inode;
@@ -49,9 +49,9 @@ int files_hidden(enum hidden which)
 }
 
 /*
- * A vfork child has a table of descriptors of its own, in which hidden ones
- * may move, but its parent's memory. So the parent, which does not run
- * meanwhile, keeps its record until the child is gone.
+ * A vfork child has a table of descriptors of its own, in which hidden ones may
+ * move, but it uses its parent's memory. So the parent, which does not run
+ * meanwhile, saves its record and restores it when the child is gone.
  */
 void files_save(struct files_table *to)
 {
@@ -67,20 +67,19 @@ bool files_is_hidden(u64 fd)
 {
 	int n = (int)fd;
 
-	/* the library's descriptor is never below the floor either */
 	if (likely(n < 0))
 		return false;
 	return n == table.hidden[HIDDEN_SELF] || n == table.hidden[HIDDEN_STATS] ||
 	       n == table.hidden[HIDDEN_REPORT] || n == dune_vcpu_fd();
 }
 
-/* Put @fd out of the program's way. Returns its new number or an error. */
+/* Give @fd a number that the program hardly uses. Returns the number or an error. */
 static long move_away(enum hidden which, int fd)
 {
 	int floor = HIDDEN_FLOOR;
 	long n = -EMFILE;
 
-	/* a low RLIMIT_NOFILE: as high as it allows */
+	/* under a low RLIMIT_NOFILE, the highest number that it allows */
 	for (; n < 0 && floor >= 3; floor = floor * 3 / 4)
 		n = SYS3(__NR_fcntl, fd, F_DUPFD_CLOEXEC, floor);
 	if (n < 0)
@@ -91,8 +90,8 @@ static long move_away(enum hidden which, int fd)
 }
 
 /*
- * The same, where a number that came by execve is good already. Where the table
- * is full it stays where it is: hidden it is in any case.
+ * The same, unless the number is high enough already, as after execve. Where the
+ * table is full the number stays: the descriptor is hidden in any case.
  */
 long files_hide(enum hidden which, int fd)
 {
@@ -107,7 +106,7 @@ long files_hide(enum hidden which, int fd)
 	return fd;
 }
 
-/* The program wants number @fd for itself: go elsewhere. */
+/* The program wants number @fd for itself: move a hidden descriptor away from it. */
 static bool make_way(int fd)
 {
 	int i;
@@ -135,7 +134,7 @@ static void identify(struct identity *file, int fd)
 	file->inode = st.st_ino;
 }
 
-/* After the hidden descriptors are in their places. */
+/* To be called when the hidden descriptors have their numbers. */
 void files_init(void)
 {
 	identify(&self_file, table.hidden[HIDDEN_SELF]);
@@ -143,7 +142,7 @@ void files_init(void)
 		identify(&stats_file, table.hidden[HIDDEN_STATS]);
 }
 
-/* Is this number still dune-run's own file? */
+/* Is this descriptor still open, on dune-run's own file? */
 bool files_is_self(int fd)
 {
 	struct stat st;
@@ -156,7 +155,7 @@ static void name_of_fd(char *to, u64 size, int fd)
 	text_number(text_append(to, to + size, "/proc/self/fd/"), to + size, fd);
 }
 
-/* The program's file: what /proc/self/exe would name. */
+/* The program's file is what /proc/self/exe would name. */
 void files_set_program(int fd)
 {
 	char link[32];
@@ -199,10 +198,10 @@ bool files_names_program(u64 path)
 }
 
 /*
- * Character devices that take their arguments flat or are covered by ioctl.c
- * and cannot reach memory of a process by themselves. All others look like
- * devices whose driver is missing: /dev/mem and /dev/port, /dev/kvm,
- * /dev/dune, vhost, vfio, userfaultfd, sg, InfiniBand, GPUs, CUSE, ...
+ * Character devices whose arguments contain no pointers, or which ioctl.c covers,
+ * and which cannot reach memory of a process by themselves. All others look like
+ * devices whose driver is missing: /dev/mem and /dev/port, /dev/kvm, /dev/dune,
+ * vhost, vfio, userfaultfd, sg, InfiniBand, GPUs, CUSE, ...
  */
 static bool device_allowed(u32 major, u32 minor)
 {
@@ -241,8 +240,9 @@ static bool device_allowed(u32 major, u32 minor)
 }
 
 /*
- * Where the kernel does not tell what is needed to judge (a seccomp filter from
- * before dune-run, a security module), its error is the answer.
+ * Where the kernel refuses a call that is needed to judge the file (because of a
+ * seccomp filter from before dune-run, or a security module), the program gets
+ * that error.
  */
 static long judge_regular(int fd, const struct stat *st, bool truncates)
 {
@@ -254,8 +254,9 @@ static long judge_regular(int fd, const struct stat *st, bool truncates)
 	if (unlikely(is_file(st, &self_file) || is_file(st, &program_file))) {
 		/*
 		 * A file that runs is not written, and the pages of dune-run's
-		 * are the runtime's memory. Some kernels refuse it themselves;
-		 * of the program they do not know that it runs.
+		 * file are the runtime's memory. Some kernels refuse to write
+		 * dune-run's file themselves; they do not know that the
+		 * program's file runs.
 		 */
 		long flags = SYS2(__NR_fcntl, fd, F_GETFL);
 
@@ -288,8 +289,8 @@ static long judge_regular(int fd, const struct stat *st, bool truncates)
 }
 
 /*
- * May the program have what was opened as @fd, and truncate it? @st: what it
- * is.
+ * May the program have the file that was opened as @fd, and truncate it? Stores
+ * what it is in @st.
  */
 static long judge(int fd, struct stat *st, bool truncates)
 {
@@ -329,7 +330,7 @@ static long open_how(struct dune_tf *tf, u64 *flags)
 		if (user_read(&rest, ARG2(tf) + at, 1))
 			return -EFAULT;
 		if (rest)
-			return -E2BIG;	/* fields that this file does not know */
+			return -E2BIG;	/* fields that are not known here */
 	}
 	*flags = how.flags;
 	if (!(how.flags & O_PATH))
@@ -338,8 +339,8 @@ static long open_how(struct dune_tf *tf, u64 *flags)
 }
 
 /*
- * Open as the program asked, but for O_TRUNC: a file is judged before it is
- * truncated. @flags: what it asked for.
+ * Open as the program asked, but without O_TRUNC: a file is judged before it is
+ * truncated. Stores the program's flags in @flags.
  */
 static long open_whole(struct dune_tf *tf, u64 *flags)
 {
@@ -365,7 +366,7 @@ static long open_whole(struct dune_tf *tf, u64 *flags)
 				    ARG3(tf), 0, 0);
 }
 
-/* By a descriptor: what is truncated is what was judged. Closes @fd. */
+/* By a descriptor, so that the file that was judged is truncated. Closes @fd. */
 static long truncate_judged(int fd, u64 length)
 {
 	struct stat st = {};
@@ -382,9 +383,10 @@ static long truncate_judged(int fd, u64 length)
 #define TO_TRUNCATE	(O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)
 
 /*
- * What O_TRUNC does after opening. Linux truncates with O_RDONLY, too, where
- * the file may be written: such a descriptor cannot be used for that, another
- * one by its name in /proc can. What /proc is, the program decides.
+ * Do what O_TRUNC does after opening. Linux truncates with O_RDONLY, too, where
+ * the file may be written. Such a descriptor cannot be used to truncate, so the
+ * file is opened again by its name in /proc. The program may have mounted
+ * something else there, so that file is judged, too.
  */
 static long truncate_opened(int fd, u64 flags, const struct stat *st)
 {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * ioctl: nothing in its number says whether the argument points to pointers,
- * so what passes is listed, number by number: a type of which all is allowed
- * today gets numbers with pointers in tomorrow's kernel. A number on the list
- * is flat for every driver that knows it: its argument is a value, or a
- * structure without pointers, shorter than the guard of the granule (so the
- * table's check of its start was enough). The few with a pointer or a
- * descriptor inside are done on a copy. All others give ENOTTY, as from a
- * driver that does not have them.
+ * ioctl. Its number does not tell whether the argument points to a structure with
+ * pointers, so the numbers that may pass are listed one by one: a type all of
+ * whose numbers are harmless today gets numbers with pointers in a future kernel.
+ * A number in the list is flat for every driver that knows it: its argument is a
+ * value, or a structure without pointers, shorter than the guard of the supervisor range
+ * (so that the check of its start in syscalls.def was enough). The few with a
+ * pointer or a descriptor inside are made with a copy. All others give ENOTTY, as
+ * from a driver that does not have them.
  */
 #include "calls.h"
 
@@ -120,8 +120,8 @@ static const u32 singles[] = {
 };
 
 /*
- * Numbers whose size is the program's choice (of at most 16 KB): by direction,
- * type and number. What these write is as long as the number says.
+ * Numbers whose size the program chooses (up to 16 KB), by direction, type and
+ * number. These calls write as many bytes as the number contains.
  */
 static const struct range sized[] = {
 	{ EVIOCGNAME(0), EVIOCGMTSLOTS(0) },	/* NAME, PHYS, UNIQ, PROP, MTSLOTS */
@@ -133,7 +133,7 @@ static const struct range sized[] = {
 	{ _IOC(_IOC_READ | _IOC_WRITE, 0xff, 11, 0), _IOC(_IOC_READ | _IOC_WRITE, 0xff, 11, 0) },
 };
 
-/* The lengths of these are in memory, at most 32 bits of items of this size. */
+/* The lengths of these are in memory: a 32-bit number of items of this size. */
 #define REACH_BYTES	(1UL << 32)
 #define REACH_EXTENTS	(REACH_BYTES * sizeof(struct fiemap_extent))
 
@@ -160,8 +160,8 @@ static bool is_flat(u32 cmd)
 }
 
 /*
- * A structure of at most 64 bytes with pointers at known offsets: in, check,
- * pass, out.
+ * A structure of at most 64 bytes with a pointer at a known offset: copy it in,
+ * check the pointer, pass the copy on, copy it out.
  */
 static void forward_copy(struct dune_tf *tf, u32 size, u32 pointer, u64 reach)
 {
@@ -169,7 +169,7 @@ static void forward_copy(struct dune_tf *tf, u32 size, u32 pointer, u64 reach)
 	long ret;
 
 	if (user_read(copy, ARG2(tf), size) ||
-	    meets_granule(*(u64 *)(copy + pointer), reach)) {
+	    meets_runtime(*(u64 *)(copy + pointer), reach)) {
 		refuse(tf, EFAULT);
 		return;
 	}
@@ -179,7 +179,7 @@ static void forward_copy(struct dune_tf *tf, u32 size, u32 pointer, u64 reach)
 	dune_syscall_result(tf, ret);
 }
 
-/* The descriptor to clone from, or behind a loop device, by value. */
+/* The argument is a descriptor: the file to clone from, or of a loop device. */
 static void forward_fd(struct dune_tf *tf)
 {
 	if (files_is_hidden(ARG2(tf)))
@@ -203,7 +203,7 @@ static void forward_loop_config(struct dune_tf *tf)
 
 static void forward_reaching(struct dune_tf *tf, u64 reach)
 {
-	if (meets_granule(ARG2(tf), reach))
+	if (meets_runtime(ARG2(tf), reach))
 		refuse(tf, EFAULT);
 	else
 		dune_syscall_result(tf, forward(tf));

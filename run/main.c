@@ -23,7 +23,7 @@ struct options {
 	const char *tree;
 	const char *stats_file;
 	bool stats;
-	unsigned int first;	/* index of the argument behind "--" */
+	unsigned int first;	/* index of the argument after "--" */
 };
 
 static const char usage[] =
@@ -31,7 +31,7 @@ static const char usage[] =
 	"Runs a Linux program in a sandbox of Dune. You want `dunectl run`, which\n"
 	"finds the program and the device; docs/sandbox.md tells what is checked.\n";
 
-/* If @arg is @option with a value: that, into @value. */
+/* If @arg is @option with a value, store the value in @value. */
 static bool take(const char *arg, const char *option, const char **value)
 {
 	if (!text_starts(arg, option))
@@ -69,8 +69,9 @@ static void parse(const struct start *s, struct options *o)
 
 /*
  * --argv0: put NAME where PATH is, right before the other arguments, and PATH
- * before it: /proc/self/cmdline shows them in one piece. There is room: both
- * stand before the other arguments already, with more words around them.
+ * before it, because /proc/self/cmdline shows the arguments in one piece. There
+ * is enough room: both stand before the other arguments already, with more words
+ * around them.
  */
 static void replace_argv0(struct start *s, struct options *o)
 {
@@ -167,8 +168,8 @@ static void enter(void)
 		.arena_size = ARENA_SIZE,
 		.arena_limit = ARENA_LIMIT,
 		.flags = DUNE_ENTER_SMAP | DUNE_ENTER_RING3_SIGNALS,
-		.super_base = GRANULE_BASE,
-		.super_size = GRANULE_SIZE,
+		.super_base = RUNTIME_BASE,
+		.super_size = RUNTIME_SIZE,
 	};
 	const char *advice = NULL;
 	long err;
@@ -237,7 +238,7 @@ void run_main(u64 *stack)
 		SYS3(__NR_mprotect, tf.rsp & ~(PAGE_BYTES - 1), PAGE_BYTES,
 		     PROT_READ | PROT_WRITE | PROT_EXEC | PROT_GROWSDOWN);
 
-	/* from here on nothing of the program's is touched but by user.c */
+	/* from here on only user.c touches memory of the program */
 	if (image.entry >= USER_END)
 		die(126, options.name, NULL, "its entry point is no address of a program");
 	enter();

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * Calls that change mappings. The program may do with its address space what
- * it likes, except in the granule: a request that names it is refused (munmap
- * leaves it out), and a mapping that the kernel by itself puts there (only when
- * all below the stack is full, or on a hint) is undone.
+ * Calls that change mappings. The program may change its address space freely,
+ * except in the supervisor range: a request that names the range is refused
+ * (munmap leaves it out), and a mapping that the kernel chooses to put there (only
+ * when the address space below the stack is full, or on a hint) is undone.
  */
 #include "calls.h"
 
@@ -16,9 +16,9 @@
 #define HUGE_BYTES	(1UL << 21)
 
 /*
- * Give up [at, at + len), which the kernel has put into the granule. Where its
+ * Give up [at, at + len), which the kernel has put into the supervisor range. Where its
  * pages are huge, the kernel has rounded the length up to 2 MB (a page of 1 GB
- * does not fit beside the guard).
+ * does not fit into the supervisor range together with the guard).
  */
 static long undo(u64 at, u64 len)
 {
@@ -37,7 +37,7 @@ void call_mmap(struct dune_tf *tf)
 		refuse(tf, EBADF);
 		return;
 	}
-	if (unlikely(meets_granule(addr, len))) {
+	if (unlikely(meets_runtime(addr, len))) {
 		if (flags & MAP_FIXED_NOREPLACE) {
 			refuse(tf, EEXIST);
 			return;
@@ -50,22 +50,22 @@ void call_mmap(struct dune_tf *tf)
 	}
 	ret = dune_syscall_forward(tf->rax, addr, len, ARG2(tf), flags,
 				   ARG4(tf), ARG5(tf));
-	if (ret >= 0 && unlikely(meets_granule(ret, len)))
+	if (ret >= 0 && unlikely(meets_runtime(ret, len)))
 		ret = undo(ret, len);
 	dune_syscall_result(tf, ret);
 }
 
 /*
- * For the program nothing is mapped in the granule, and unmapping nothing
- * succeeds: what lies below and above it goes. The part above comes first, as
- * the kernel refuses that for a range that ends too high.
+ * For the program nothing is mapped in the supervisor range, and unmapping nothing
+ * succeeds: the parts below and above it are unmapped. The part above comes first,
+ * since the kernel refuses that one for a range that ends too high.
  */
 void call_munmap(struct dune_tf *tf)
 {
 	u64 addr = ARG0(tf), len = ARG1(tf), end;
 	long ret = 0;
 
-	if (likely(!meets_granule(addr, len))) {
+	if (likely(!meets_runtime(addr, len))) {
 		dune_syscall_result(tf, forward(tf));
 		return;
 	}
@@ -73,62 +73,63 @@ void call_munmap(struct dune_tf *tf)
 		refuse(tf, EINVAL);
 		return;
 	}
-	if (end > GRANULE_BASE + GRANULE_SIZE)
-		ret = SYS2(__NR_munmap, GRANULE_BASE + GRANULE_SIZE,
-			   end - (GRANULE_BASE + GRANULE_SIZE));
-	if (!ret && addr < GRANULE_BASE)
-		ret = SYS2(__NR_munmap, addr, GRANULE_BASE - addr);
+	if (end > RUNTIME_BASE + RUNTIME_SIZE)
+		ret = SYS2(__NR_munmap, RUNTIME_BASE + RUNTIME_SIZE,
+			   end - (RUNTIME_BASE + RUNTIME_SIZE));
+	if (!ret && addr < RUNTIME_BASE)
+		ret = SYS2(__NR_munmap, addr, RUNTIME_BASE - addr);
 	dune_syscall_result(tf, ret);
 }
 
 /*
- * The old range is checked for both lengths: in place it grows to the new
- * one. A moved mapping that lands in the granule is undone by giving it up,
- * which loses it; the kernel does that only when there is no other room.
+ * The old range is checked for both lengths, since it may grow in place to the
+ * new one. A moved mapping that lands in the supervisor range is unmapped and lost; the
+ * kernel puts one there only when there is no other room.
  */
 void call_mremap(struct dune_tf *tf)
 {
 	u64 addr = ARG0(tf), old_len = ARG1(tf), new_len = ARG2(tf);
 	long ret;
 
-	if (unlikely(meets_granule(addr, old_len))) {
+	if (unlikely(meets_runtime(addr, old_len))) {
 		refuse(tf, EFAULT);
 		return;
 	}
-	if (unlikely(meets_granule(addr, new_len)) ||
+	if (unlikely(meets_runtime(addr, new_len)) ||
 	    ((ARG3(tf) & (MREMAP_FIXED | MREMAP_DONTUNMAP)) &&
-	     unlikely(meets_granule(ARG4(tf), new_len)))) {
+	     unlikely(meets_runtime(ARG4(tf), new_len)))) {
 		refuse(tf, (ARG3(tf) & MREMAP_FIXED) ? EINVAL : ENOMEM);
 		return;
 	}
 	ret = forward(tf);
-	if (ret >= 0 && unlikely(meets_granule(ret, new_len)))
+	if (ret >= 0 && unlikely(meets_runtime(ret, new_len)))
 		ret = undo(ret, new_len);
 	dune_syscall_result(tf, ret);
 }
 
-/* The heap begins below the granule; one that would reach it does not grow. */
+/* The heap begins below the supervisor range; one that would reach it does not grow. */
 void call_brk(struct dune_tf *tf)
 {
 	u64 wanted = ARG0(tf);
 
-	if (unlikely(wanted >= GRANULE_BASE))
+	if (unlikely(wanted >= RUNTIME_BASE))
 		wanted = 0;
 	dune_syscall_result(tf, dune_syscall_forward(tf->rax, wanted, 0, 0, 0, 0, 0));
 }
 
 /*
- * Only the segment knows its size, and nothing that is asked before it is
- * attached holds when it is: numbers are given out again. So the kernel is never
- * asked to replace what lies somewhere. Without SHM_REMAP it attaches where
- * nothing is, and from below the granule the guard is in the way (start_guard()).
+ * Only the kernel knows the size of the segment, and a size that was read before
+ * attaching may be that of another segment, because numbers are reused. So the
+ * kernel is never asked to replace a mapping. Without SHM_REMAP it attaches only
+ * where nothing is mapped, and a segment that starts below the supervisor range cannot
+ * reach into it, because the guard is mapped (start_guard()).
  */
 static long attach(struct dune_tf *tf, u64 addr)
 {
 	long at = dune_syscall_forward(tf->rax, ARG0(tf), addr,
 				       ARG2(tf) & ~(u64)(SHM_REMAP | SHM_RND), 0, 0, 0);
 
-	if (at >= 0 && unlikely(in_granule(at))) {
+	if (at >= 0 && unlikely(in_runtime(at))) {
 		SYS1(__NR_shmdt, at);
 		at = -ENOMEM;
 	}
@@ -136,8 +137,8 @@ static long attach(struct dune_tf *tf, u64 addr)
 }
 
 /*
- * SHM_REMAP: attached where there is room, and moved. An attached segment keeps
- * its number and its size.
+ * SHM_REMAP: the segment is attached where there is room, and moved. An attached
+ * segment keeps its number and its size.
  */
 static long attach_over(struct dune_tf *tf, u64 addr)
 {
@@ -149,7 +150,7 @@ static long attach_over(struct dune_tf *tf, u64 addr)
 		return at;
 	ret = SYS3(__NR_shmctl, ARG0(tf), IPC_STAT, &segment);
 	size = (segment.shm_segsz + PAGE_BYTES - 1) & ~(PAGE_BYTES - 1);
-	if (ret >= 0 && meets_granule(addr, size))
+	if (ret >= 0 && meets_runtime(addr, size))
 		ret = -EINVAL;
 	if (ret >= 0)
 		ret = SYS5(__NR_mremap, at, size, size, MREMAP_MAYMOVE | MREMAP_FIXED, addr);
@@ -164,7 +165,7 @@ void call_shmat(struct dune_tf *tf)
 
 	if (flags & SHM_RND)
 		addr &= ~(PAGE_BYTES - 1);
-	if ((addr & (PAGE_BYTES - 1)) || in_granule(addr) || (!addr && (flags & SHM_REMAP)))
+	if ((addr & (PAGE_BYTES - 1)) || in_runtime(addr) || (!addr && (flags & SHM_REMAP)))
 		refuse(tf, EINVAL);
 	else if (flags & SHM_REMAP)
 		dune_syscall_result(tf, attach_over(tf, addr));
@@ -174,7 +175,7 @@ void call_shmat(struct dune_tf *tf)
 
 void call_shmdt(struct dune_tf *tf)
 {
-	if (unlikely(in_granule(ARG0(tf)))) {
+	if (unlikely(in_runtime(ARG0(tf)))) {
 		refuse(tf, EINVAL);
 		return;
 	}

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
  * Calls whose structures hold pointers. The structure is copied into the
- * runtime, the pointers in the copy are checked, and the kernel gets the
- * copy: what it reads is what was checked, whoever else writes to the
- * program's memory. (Messages of sockets: socket.c.)
+ * runtime, the pointers in the copy are checked, and the kernel gets the copy: so
+ * it reads what was checked, whoever else writes to the program's memory.
+ * (Messages of sockets are in socket.c.)
  */
 #include "calls.h"
 
@@ -38,7 +38,7 @@ void call_iovec(struct dune_tf *tf)
 		return;
 	}
 	for (i = 0; i < count; i++) {
-		if (iov[i].iov_len && meets_granule((u64)iov[i].iov_base, iov[i].iov_len)) {
+		if (iov[i].iov_len && meets_runtime((u64)iov[i].iov_base, iov[i].iov_len)) {
 			refuse(tf, EFAULT);
 			return;
 		}
@@ -48,17 +48,17 @@ void call_iovec(struct dune_tf *tf)
 }
 
 /* Sets of descriptors: one bit for each number below argument 0. */
-static bool sets_meet_granule(const struct dune_tf *tf)
+static bool sets_meet_runtime(const struct dune_tf *tf)
 {
 	u64 bytes = ((u64)(u32)ARG0(tf) + 63) / 64 * 8;
 
-	return meets_granule(ARG1(tf), bytes) || meets_granule(ARG2(tf), bytes) ||
-	       meets_granule(ARG3(tf), bytes);
+	return meets_runtime(ARG1(tf), bytes) || meets_runtime(ARG2(tf), bytes) ||
+	       meets_runtime(ARG3(tf), bytes);
 }
 
 void call_select(struct dune_tf *tf)
 {
-	if (sets_meet_granule(tf))
+	if (sets_meet_runtime(tf))
 		refuse(tf, EFAULT);
 	else
 		dune_syscall_result(tf, forward(tf));
@@ -67,15 +67,15 @@ void call_select(struct dune_tf *tf)
 /* One byte for each page of the range. */
 void call_mincore(struct dune_tf *tf)
 {
-	if (meets_granule(ARG2(tf), ARG1(tf) / PAGE_BYTES + 1))
+	if (meets_runtime(ARG2(tf), ARG1(tf) / PAGE_BYTES + 1))
 		refuse(tf, EFAULT);
 	else
 		dune_syscall_result(tf, forward(tf));
 }
 
 /*
- * Three arrays of as many items. The kernel does not write the status in
- * ascending order, so that the guard does not help.
+ * Three arrays of equally many items. The kernel does not write the status in
+ * ascending order, so the guard does not protect from it.
  */
 void call_move_pages(struct dune_tf *tf)
 {
@@ -83,29 +83,29 @@ void call_move_pages(struct dune_tf *tf)
 
 	if (count > USER_END / sizeof(u64))
 		count = USER_END / sizeof(u64);
-	if (meets_granule(ARG2(tf), count * sizeof(u64)) ||
-	    meets_granule(ARG3(tf), count * sizeof(int)) ||
-	    meets_granule(ARG4(tf), count * sizeof(int)))
+	if (meets_runtime(ARG2(tf), count * sizeof(u64)) ||
+	    meets_runtime(ARG3(tf), count * sizeof(int)) ||
+	    meets_runtime(ARG4(tf), count * sizeof(int)))
 		refuse(tf, EFAULT);
 	else
 		dune_syscall_result(tf, forward(tf));
 }
 
 /*
- * Argument 5 points to { pointer to the signal mask, its size }. The call is
- * libdune's, which must know the mask that holds while it waits.
+ * Argument 5 points to { pointer to the signal mask, its size }. Libdune makes the
+ * call, since it must know the mask that holds while the call waits.
  */
 void call_pselect6(struct dune_tf *tf)
 {
 	u64 theirs = ARG5(tf);
 	u64 mask[2];
 
-	if (sets_meet_granule(tf)) {
+	if (sets_meet_runtime(tf)) {
 		refuse(tf, EFAULT);
 		return;
 	}
 	if (theirs) {
-		if (user_read(mask, theirs, sizeof(mask)) || in_granule(mask[0])) {
+		if (user_read(mask, theirs, sizeof(mask)) || in_runtime(mask[0])) {
 			refuse(tf, EFAULT);
 			return;
 		}
@@ -126,7 +126,7 @@ void call_mq_notify(struct dune_tf *tf)
 	}
 	if (user_read(&event, ARG1(tf), sizeof(event)) ||
 	    (event.sigev_notify == SIGEV_THREAD &&
-	     in_granule((u64)event.sigev_value.sival_ptr))) {
+	     in_runtime((u64)event.sigev_value.sival_ptr))) {
 		refuse(tf, EFAULT);
 		return;
 	}
@@ -150,7 +150,7 @@ static void forward_waiters(struct dune_tf *tf, u64 count, u64 limit)
 		return;
 	}
 	for (i = 0; i < count; i++) {
-		if (in_granule(waiters[i].uaddr)) {
+		if (in_runtime(waiters[i].uaddr)) {
 			refuse(tf, EFAULT);
 			return;
 		}
@@ -169,12 +169,12 @@ void call_futex_requeue(struct dune_tf *tf)
 	forward_waiters(tf, 2, 2);
 }
 
-/* Two operations hold pointers below their arguments: as if not built in. */
+/* Two operations have structures with pointers: as if they were not built in. */
 void call_keyctl(struct dune_tf *tf)
 {
 	switch ((u32)ARG0(tf)) {
 	case KEYCTL_CAPABILITIES:	/* clears all of the buffer */
-		if (meets_granule(ARG1(tf), ARG2(tf))) {
+		if (meets_runtime(ARG1(tf), ARG2(tf))) {
 			refuse(tf, EFAULT);
 			return;
 		}
@@ -184,7 +184,7 @@ void call_keyctl(struct dune_tf *tf)
 	case KEYCTL_READ:
 	case KEYCTL_INSTANTIATE:
 	case KEYCTL_GET_SECURITY:
-		if (meets_granule(ARG2(tf), ARG3(tf))) {
+		if (meets_runtime(ARG2(tf), ARG3(tf))) {
 			refuse(tf, EFAULT);
 			return;
 		}
@@ -198,11 +198,12 @@ void call_keyctl(struct dune_tf *tf)
 }
 
 /*
- * File systems that look like ones the kernel was built without. The binary
- * mount data of NFS is full of pointers. Mount options of 9p (trans=fd) and the
- * mount data of coda name descriptors, among them hidden ones. An instance of binfmt_misc of one's
- * own (in a user name space, since 6.7) names interpreters by their first
- * bytes, for dune-run's file, too: execve would run one natively.
+ * File systems that are refused as if the kernel was built without them. The
+ * binary mount data of NFS is full of pointers. Mount options of 9p (trans=fd) and
+ * the mount data of coda name descriptors, which may be hidden ones. The program's
+ * own instance of binfmt_misc (in a user name space, since 6.7) chooses an
+ * interpreter by the first bytes of a file, which may be those of dune-run's own
+ * file: execve would run the interpreter natively.
  */
 static bool type_refused(const char *type)
 {

@@ -52,12 +52,12 @@ static void pass_clone(struct dune_tf *tf, const struct clone_args *args, u64 si
 }
 
 /*
- * A child either has memory of its own, or its parent waits for it: the two
- * would otherwise use this runtime's memory at the same time. A child that
- * shares memory shares it with no child of its own: its parent waits only until
- * it is dead, and SIGKILL ends its own wait. And a child always
- * has a table of descriptors of its own: no other process may use a descriptor
- * before call_open() has judged it, or change the numbers of hidden ones.
+ * A child either has memory of its own, or its parent waits for it: otherwise both
+ * would use this runtime's memory at the same time. A child that shares memory
+ * cannot share it with a child of its own: its parent waits only until the child
+ * is dead, and SIGKILL ends the child's own wait. And a child always has a table
+ * of descriptors of its own: no other process may use a descriptor before
+ * call_open() has judged it, or change the numbers of hidden ones.
  */
 static void make_child(struct dune_tf *tf, u64 flags, const struct clone_args *args,
 		       u64 size)
@@ -68,7 +68,7 @@ static void make_child(struct dune_tf *tf, u64 flags, const struct clone_args *a
 	u64 rip = tf->rip;
 
 	if (flags & CLONE_THREAD) {
-		pass_clone(tf, args, size);	/* refused by libdune, which says so */
+		pass_clone(tf, args, size);	/* libdune refuses it, with a message */
 		return;
 	}
 	if (flags & CLONE_FILES) {
@@ -109,7 +109,7 @@ void call_clone(struct dune_tf *tf)
 	make_child(tf, ARG0(tf), NULL, 0);
 }
 
-/* The structure is copied first: what was checked is what libdune uses. */
+/* The structure is copied first, so that libdune uses what was checked. */
 void call_clone3(struct dune_tf *tf)
 {
 	struct clone_args args = {};
@@ -119,9 +119,9 @@ void call_clone3(struct dune_tf *tf)
 		refuse(tf, size > sizeof(args) ? E2BIG : EINVAL);
 		return;
 	}
-	if (user_read(&args, ARG0(tf), size) || in_granule(args.pidfd) ||
-	    in_granule(args.child_tid) || in_granule(args.parent_tid) ||
-	    in_granule(args.set_tid)) {
+	if (user_read(&args, ARG0(tf), size) || in_runtime(args.pidfd) ||
+	    in_runtime(args.child_tid) || in_runtime(args.parent_tid) ||
+	    in_runtime(args.set_tid)) {
 		refuse(tf, EFAULT);
 		return;
 	}
@@ -135,18 +135,18 @@ void call_exit(struct dune_tf *tf)
 	dune_syscall_pass(tf);
 }
 
-/* The kernel stores there when the process ends. */
+/* The kernel stores a word at this address when the process ends. */
 void call_set_tid_address(struct dune_tf *tf)
 {
-	u64 where = in_granule(ARG0(tf)) ? 0 : ARG0(tf);
+	u64 where = in_runtime(ARG0(tf)) ? 0 : ARG0(tf);
 
 	dune_syscall_result(tf, dune_syscall_forward(tf->rax, where, 0, 0, 0, 0, 0));
 }
 
 /*
- * When the process ends the kernel walks the list and marks words that hold
- * the process's number, wherever the list says they are. The memory ends with
- * the process, except when it is borrowed: then there is no such list.
+ * When the process ends the kernel walks the list and marks words that hold the
+ * process's number, at any addresses that the list contains. The memory ends with
+ * the process, except when it is borrowed: then the program gets no such list.
  */
 void call_set_robust_list(struct dune_tf *tf)
 {
@@ -158,11 +158,11 @@ void call_set_robust_list(struct dune_tf *tf)
 }
 
 /*
- * Options that only set values, or whose second argument is a pointer that
- * was checked here. The others look like those of another architecture or of
- * a kernel without them. PR_SET_MM would move what start.c set up; system
- * call user dispatch and seccomp would catch the calls of the host half; a
- * TSC that faults cannot be given, as the guest's CR4 is fixed.
+ * The options that pass only set values, or have a pointer that is checked here.
+ * All others give the error of a kernel that does not have them. PR_SET_MM would
+ * move what start.c set up; system call user dispatch and seccomp would catch the
+ * calls of the host half; the TSC cannot be made to fault, as the guest's CR4 is
+ * fixed.
  */
 void call_prctl(struct dune_tf *tf)
 {
@@ -176,7 +176,7 @@ void call_prctl(struct dune_tf *tf)
 	case PR_GET_TSC:
 	case PR_GET_CHILD_SUBREAPER:
 	case PR_GET_TID_ADDRESS:
-		if (in_granule(ARG1(tf))) {
+		if (in_runtime(ARG1(tf))) {
 			refuse(tf, EFAULT);
 			return;
 		}
@@ -216,23 +216,23 @@ void call_prctl(struct dune_tf *tf)
 	case 68:	/* PR_GET_MEMORY_MERGE */
 		break;
 	case PR_SCHED_CORE:
-		if (in_granule(ARG4(tf))) {
+		if (in_runtime(ARG4(tf))) {
 			refuse(tf, EFAULT);
 			return;
 		}
 		break;
 	case 0x41555856:	/* PR_GET_AUXV, since 6.4 */
-		if (meets_granule(ARG1(tf), ARG2(tf))) {
+		if (meets_runtime(ARG1(tf), ARG2(tf))) {
 			refuse(tf, EFAULT);
 			return;
 		}
 		break;
 	case PR_SET_VMA:
-		if (meets_granule(ARG2(tf), ARG3(tf))) {
+		if (meets_runtime(ARG2(tf), ARG3(tf))) {
 			refuse(tf, ENOMEM);
 			return;
 		}
-		if (in_granule(ARG4(tf))) {
+		if (in_runtime(ARG4(tf))) {
 			refuse(tf, EFAULT);
 			return;
 		}
@@ -245,15 +245,17 @@ void call_prctl(struct dune_tf *tf)
 }
 
 /*
- * The bases are the guest's and libdune's affair. CPUID does not exit and so
- * cannot be made to fault: as on a CPU that cannot.
+ * The guest has FS and GS bases of its own, which libdune sets. CPUID cannot be
+ * made to fault, as on a processor without that feature: the rule would hold for
+ * the runtime, too, which executes CPUID in the same thread. (On AMD CPUID does
+ * not exit; on Intel it always does, and the module carries it out.)
  */
 void call_arch_prctl(struct dune_tf *tf)
 {
 	switch ((u32)ARG0(tf)) {
 	case ARCH_GET_FS:
 	case ARCH_GET_GS:
-		if (in_granule(ARG1(tf))) {
+		if (in_runtime(ARG1(tf))) {
 			refuse(tf, EFAULT);
 			return;
 		}
@@ -271,7 +273,7 @@ void call_arch_prctl(struct dune_tf *tf)
 		return;
 	case ARCH_GET_XCOMP_SUPP:
 	case ARCH_GET_XCOMP_PERM:
-		if (in_granule(ARG1(tf))) {
+		if (in_runtime(ARG1(tf))) {
 			refuse(tf, EFAULT);
 			return;
 		}
@@ -281,7 +283,7 @@ void call_arch_prctl(struct dune_tf *tf)
 	refuse(tf, EINVAL);
 }
 
-/* As a kernel without it: a filter would judge the host half's calls too. */
+/* As a kernel without seccomp: a filter would judge the host half's calls, too. */
 void call_seccomp(struct dune_tf *tf)
 {
 	refuse(tf, ENOSYS);

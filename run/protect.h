@@ -1,27 +1,29 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * The addresses that belong to the runtime, and the two comparisons by which
- * every check tells whether the program names one of them.
+ * The supervisor range (struct dune_config): the addresses that belong to the
+ * runtime, one aligned gigabyte, and the two comparisons by which every check
+ * tells whether the program names one of them. (A granule, struct dune_granule,
+ * is something else: a gigabyte of guest-physical space.)
  */
 #ifndef DUNE_RUN_PROTECT_H
 #define DUNE_RUN_PROTECT_H
 
-#define GRANULE_BASE	0x6d7500000000UL
-#define GRANULE_SIZE	0x40000000UL
+#define RUNTIME_BASE	0x6d7500000000UL
+#define RUNTIME_SIZE	0x40000000UL
 #define GUARD_SIZE	0x100000UL
 
-/* Does the object that starts at @p begin in the granule? */
-static inline bool in_granule(u64 p)
+/* Does the object that starts at @p begin in the supervisor range? */
+static inline bool in_runtime(u64 p)
 {
-	return p - GRANULE_BASE < GRANULE_SIZE;
+	return p - RUNTIME_BASE < RUNTIME_SIZE;
 }
 
-/* Does any byte of [p, p + len) lie in the granule? Right for any values. */
-static inline bool meets_granule(u64 p, u64 len)
+/* Does any byte of [p, p + len) lie in the supervisor range? Right for any values. */
+static inline bool meets_runtime(u64 p, u64 len)
 {
-	if (in_granule(p))
+	if (in_runtime(p))
 		return true;
-	return p < GRANULE_BASE && len > GRANULE_BASE - p;
+	return p < RUNTIME_BASE && len > RUNTIME_BASE - p;
 }
 
 /*
@@ -37,7 +39,7 @@ static inline u64 index_nospec(u64 index, u64 size)
 }
 
 /*
- * @p, or 0 where it is in the granule, without a branch: for an address that
+ * @p, or 0 where it is in the supervisor range, without a branch: for an address that
  * passed the checks, while the processor may only guess that it did.
  */
 static inline u64 outside_nospec(u64 p)
@@ -45,7 +47,7 @@ static inline u64 outside_nospec(u64 p)
 	u64 mask;
 
 	__asm__ ("cmp %1, %2; sbb %0, %0"
-		 : "=r" (mask) : "r" (GRANULE_SIZE), "r" (p - GRANULE_BASE) : "cc");
+		 : "=r" (mask) : "r" (RUNTIME_SIZE), "r" (p - RUNTIME_BASE) : "cc");
 	return p & ~mask;
 }
 

@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * What the parts of dune-run share. The story goes main.c (start), elf.c
- * (the program's image), check.c with syscalls.def (every system call), and
- * from there into the file that is named beside a call in syscalls.def.
+ * What the parts of dune-run share. Read main.c (start), elf.c (the program's
+ * image), check.c with syscalls.def (every system call), and from there the file
+ * whose function syscalls.def names for a call.
  *
- * dune-run and everything it allocates live in one granule of 1 GB of the
- * address space, whose entry in the guest's page table is for the supervisor
- * only: the program in ring 3 cannot touch it. What is left is to keep the
- * kernel from touching it on the program's behalf, which is what the checks
- * are for. Two facts make them short:
+ * dune-run and everything it allocates live in the supervisor range, a gigabyte
+ * of the address space (protect.h) whose entry in the guest's page table is for
+ * the supervisor only: the program in ring 3 cannot touch it.
+ * It remains to keep the kernel
+ * from touching it on the program's behalf, which is the purpose of the checks.
+ * Two facts make them short:
  *
- * - The granule begins with GUARD_SIZE bytes that nobody may use. Whatever
- *   the kernel reads or writes in ascending order from an address below the
- *   granule stops there with EFAULT, and so does a structure shorter than the
- *   guard: for those only the start of the object is checked.
- * - A mapping call whose result would lie in the granule is undone (mem.c),
- *   so the program never owns memory there.
+ * - The range begins with a guard: GUARD_SIZE bytes that cannot be accessed.
+ *   Reads and writes of the kernel in ascending order from an address below the
+ *   range stop there with EFAULT, and so do those of a structure shorter than
+ *   the guard: for these only the start of the object is checked.
+ * - A mapping call whose result would lie in the range is undone (mem.c), so the
+ *   program never owns memory there.
  */
 #ifndef DUNE_RUN_H
 #define DUNE_RUN_H
@@ -25,13 +26,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <libdune/dune.h>
-
-/* libdune's, for this runtime */
-int dune_vcpu_fd(void);
-long dune_vcpu_fd_move(void);
-void dune_vcpu_inherit(int fd);
-extern long (*dune_forward_tf)(struct dune_tf *tf, long nr);
+#include <dune_runtime.h>
 
 typedef uint8_t u8;
 typedef uint16_t u16;
@@ -45,11 +40,11 @@ typedef uint64_t u64;
 /* main.c, from entry.S: @stack is as the kernel made it */
 void run_main(uint64_t *stack) __attribute__((noreturn));
 
-#define ARENA_BASE	(GRANULE_BASE + 0x10000000UL)
+#define ARENA_BASE	(RUNTIME_BASE + 0x10000000UL)
 #define ARENA_SIZE	0x00100000UL	/* at first */
 #define ARENA_LIMIT	0x10000000UL
-#define VECTOR_BASE	(GRANULE_BASE + 0x20000000UL)	/* exec.c: argv, envp */
-#define STATS_BASE	(GRANULE_BASE + 0x30000000UL)
+#define VECTOR_BASE	(RUNTIME_BASE + 0x20000000UL)	/* exec.c: argv, envp */
+#define STATS_BASE	(RUNTIME_BASE + 0x30000000UL)
 #define USER_END	0x7ffffffff000UL		/* Linux's TASK_SIZE */
 #define PAGE_BYTES	4096UL
 
@@ -98,7 +93,7 @@ void say(const char *what, const char *detail, const char *advice);
 void die(int status, const char *what, const char *detail, const char *advice)
 	__attribute__((noreturn));
 
-/* user.c: copies from and to the program's memory, safe against faults */
+/* user.c: copies from and to the program's memory, which survive faults */
 long user_read(void *to, u64 from, u64 len);
 long user_write(u64 to, const void *from, u64 len);
 long user_string(char *to, u64 from, u64 size);
@@ -126,7 +121,7 @@ struct start {
 	char **argv;
 	char **envp;
 	u64 *auxv;
-	u64 *auxv_end;		/* behind AT_NULL */
+	u64 *auxv_end;		/* after AT_NULL */
 };
 
 void start_find(struct start *s, u64 *stack);
@@ -139,19 +134,19 @@ void start_guard(void);
 void start_patch_vdso(const struct start *s);
 void start_seal(void);
 
-/* check.c: the checks of syscalls.def, and the way on */
+/* check.c: the checks of syscalls.def, and passing a call on */
 void check_syscall(struct dune_tf *tf);
 long forward(struct dune_tf *tf);
 void refuse(struct dune_tf *tf, long err);
 
-/* scratch.c: memory for copies of what the kernel would read twice */
+/* scratch.c: memory for copies of the program's structures */
 void scratch_reset(void);
 void *scratch_get(u64 bytes);
 
 /* files.c: hidden descriptors, files that nobody may open */
 enum hidden { HIDDEN_VCPU, HIDDEN_SELF, HIDDEN_STATS, HIDDEN_REPORT, HIDDEN_MAX };
 
-/* what belongs to a table of descriptors: the numbers of hidden ones in it */
+/* the numbers that hidden descriptors have in one table of descriptors */
 struct files_table {
 	int hidden[HIDDEN_MAX];
 };

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * Memory for the arrays and structures that the kernel reads after the check:
- * what was checked is copied here first, and the kernel is given the copy, so
- * that nobody who shares the program's memory can change it in between.
+ * Memory for the arrays and structures that the kernel reads after the check.
+ * They are copied here first, the copy is checked, and the kernel gets the copy,
+ * so that a process that shares the program's memory cannot change it in between.
  *
- * One pool, given back when the next system call starts. A call that is in
- * the kernel is the only one that uses it: a process in the sandbox has one
- * thread, a child that shares its memory runs while it waits inside vfork
- * (process.c), which has nothing here, and handlers of signals run in ring 3
- * after the call that they interrupted has ended; should it be made again it
- * starts anew with its checks. Threads will need a pool each.
+ * There is one pool, emptied when the next system call starts. Only one call at a
+ * time uses it: a process in the sandbox has one thread; a child that shares its
+ * memory runs while the parent waits inside vfork (process.c), which does not use
+ * the pool; and handlers of signals run in ring 3 after the call that they
+ * interrupted has ended, and if that call is made again its checks start anew.
+ * With threads each will need a pool of its own.
  */
 #include "run.h"
 
@@ -23,7 +23,7 @@ void scratch_reset(void)
 	used = 0;
 }
 
-/* NULL when the pool cannot hold it. */
+/* NULL when the pool has no room for it. */
 void *scratch_get(u64 bytes)
 {
 	void *p = pool + used;

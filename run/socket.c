@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
  * Sockets: message headers with their vectors and control data, and the
- * options. A protocol or an option that could hold pointers which nobody
- * checked looks like one that the kernel was built without.
+ * options. A protocol or an option that could hold pointers which are not checked
+ * here looks like one that the kernel was built without.
  */
 #include "calls.h"
 
@@ -15,7 +15,7 @@
 #include <linux/time_types.h>
 #include <linux/uio.h>
 
-/* the C library's names for what the kernel keeps to itself */
+/* the C library's names for numbers that the uapi headers do not have */
 #define AF_UNIX		1
 #define AF_INET		2
 #define AF_INET6	10
@@ -110,9 +110,9 @@ static bool sends_hidden(const u8 *control, u64 len)
 /*
  * Check the header in @m, which is a copy, and give it copies of what it
  * points to: the vector, and for sending the control data. -ENOBUFS when the
- * pool is full. Only its length says whether there is control data: the kernel
- * sends it from address 0 as from any other, and a program with CAP_SYS_RAWIO can
- * have memory there.
+ * pool is full. Only the length tells whether there is control data: the kernel
+ * sends it from address 0 as from any other address, and a program with
+ * CAP_SYS_RAWIO can have memory there.
  */
 static long take_message(struct message *m, bool sending)
 {
@@ -121,7 +121,7 @@ static long take_message(struct message *m, bool sending)
 
 	if (m->iov_len > IOV_LIMIT)
 		return -EMSGSIZE;
-	if (m->name && in_granule(m->name))
+	if (m->name && in_runtime(m->name))
 		return -EFAULT;
 	iov = scratch_get(m->iov_len * sizeof(*iov));
 	if (!iov)
@@ -129,12 +129,12 @@ static long take_message(struct message *m, bool sending)
 	if (user_read(iov, m->iov, m->iov_len * sizeof(*iov)))
 		return -EFAULT;
 	for (i = 0; i < m->iov_len; i++)
-		if (iov[i].iov_len && meets_granule((u64)iov[i].iov_base, iov[i].iov_len))
+		if (iov[i].iov_len && meets_runtime((u64)iov[i].iov_base, iov[i].iov_len))
 			return -EFAULT;
 	m->iov = (u64)iov;
 	if (!m->control_len)
 		return 0;
-	if (meets_granule(m->control, m->control_len))
+	if (meets_runtime(m->control, m->control_len))
 		return -EFAULT;
 	if (sending) {
 		u8 *control;
@@ -172,7 +172,7 @@ void call_sendmsg(struct dune_tf *tf)
 						     0, 0, 0));
 }
 
-/* What the kernel changes in a header it received into. */
+/* The members that the kernel changes in a header when it receives. */
 static long give_message(u64 to, const struct message *m)
 {
 	if (user_write(to + offsetof(struct message, name_len), &m->name_len,
@@ -244,8 +244,8 @@ void call_sendmmsg(struct dune_tf *tf)
 }
 
 /*
- * Without MSG_WAITFORONE the kernel would wait until all messages are there,
- * and the batch may be smaller than that: then it waits for the batch.
+ * Without MSG_WAITFORONE the kernel waits until all messages have arrived. Where
+ * the batch is smaller than the program's number, it waits for the batch only.
  */
 void call_recvmmsg(struct dune_tf *tf)
 {
@@ -268,10 +268,10 @@ void call_recvmmsg(struct dune_tf *tf)
 }
 
 /*
- * Options without pointers in their values. The numbers that a level has
- * below its limit and that are known to hold one are left out: socket
- * filters (SO_ATTACH_*), the firewall's tables (64 and above in SOL_IP and
- * SOL_IPV6), TCP_ZEROCOPY_RECEIVE, the fanout data of packet sockets.
+ * Options without pointers in their values: each level has a limit, and below it
+ * the options that are known to hold a pointer are excluded: socket filters
+ * (SO_ATTACH_*), the firewall's tables (64 and above in SOL_IP and SOL_IPV6),
+ * TCP_ZEROCOPY_RECEIVE, the fanout data of packet sockets.
  */
 static bool option_is_flat(int level, int name, bool set)
 {
@@ -292,8 +292,9 @@ static bool option_is_flat(int level, int name, bool set)
 		return name > 0 && (name < 64 || (name > 65 && name < 80));
 	case SOL_TCP:
 		/*
-		 * TCP_AO_GET_KEYS (41) stores items as far apart as the program
-		 * says; the other options of TCP-AO are of no use without it.
+		 * TCP_AO_GET_KEYS (41) stores items at a distance that the
+		 * program chooses; the other options of TCP-AO are of no use
+		 * without it.
 		 */
 		return name > 0 && name != TCP_ZEROCOPY_RECEIVE &&
 		       (name < 38 || (name > 41 && name <= 43));
@@ -322,7 +323,7 @@ static void attach_filter(struct dune_tf *tf)
 		refuse(tf, EINVAL);
 		return;
 	}
-	if (user_read(&program, ARG3(tf), sizeof(program)) || in_granule(program.filter)) {
+	if (user_read(&program, ARG3(tf), sizeof(program)) || in_runtime(program.filter)) {
 		refuse(tf, EFAULT);
 		return;
 	}

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * What the program finds when it starts: its argument vector and auxiliary
- * vector on the stack, its heap, and the areas that /proc shows. The strings,
- * the environment, the random bytes and the vDSO are those that the kernel
- * made for dune-run; only what would give another picture is rewritten.
+ * The process as the program finds it when it starts: its argument vector and
+ * auxiliary vector on the stack, its heap, and the areas that /proc shows. The
+ * strings, the environment, the random bytes and the vDSO are those that the
+ * kernel made for dune-run; only what describes dune-run itself is rewritten.
  */
 #include "run.h"
 
@@ -55,7 +55,7 @@ static void set_aux(const struct start *s, u64 type, u64 value)
 		*p = value;
 }
 
-/* An entry that this sandbox does not have: as if the kernel gave none. */
+/* Remove an entry for something that the sandbox does not have. */
 static void drop_aux(const struct start *s, u64 type)
 {
 	u64 *p = start_aux(s, type);
@@ -65,9 +65,10 @@ static void drop_aux(const struct start *s, u64 type)
 }
 
 /*
- * Make argv[drop] the first argument, by putting the new count right before
- * it. The ABI wants the stack pointer at a multiple of 16: else all vectors
- * move down by one word, over what is dropped. Returns the stack pointer.
+ * Make argv[drop] the first argument, by putting the new count right before it.
+ * The ABI demands a stack pointer that is a multiple of 16: if it is not, all
+ * vectors move down by one word, over the dropped arguments. Returns the stack
+ * pointer.
  */
 u64 start_stack(struct start *s, unsigned int drop, const char *name,
 		const struct image *image)
@@ -102,9 +103,9 @@ u64 start_stack(struct start *s, unsigned int drop, const char *name,
 }
 
 /*
- * Whether this process's addresses are random: the kernel put dune-run's own
- * heap right behind its bss, or somewhere above it. Costs nothing, needs no
- * /proc, and knows the boot options and the personality.
+ * Whether this process's addresses are random: then the kernel has put dune-run's
+ * own heap somewhere above its bss, and else right after it. This costs nothing,
+ * needs no /proc, and accounts for the boot options and the personality.
  */
 bool start_randomized(void)
 {
@@ -116,14 +117,14 @@ bool start_randomized(void)
 }
 
 /*
- * The guard of the granule is a mapping that nobody may use: nothing that the
- * kernel places where there is room can reach from below into the granule. It
- * replaces a vDSO that the kernel has put there, for which an odd limit on the
- * stack is needed (start_patch_vdso() does not tell the program of it).
+ * The guard of the supervisor range is a mapping without rights: a mapping whose
+ * place the kernel chooses cannot reach from below into the range. It replaces a
+ * vDSO that the kernel has put there, which happens only with an odd limit on the
+ * stack (start_patch_vdso() then hides the vDSO from the program).
  */
 void start_guard(void)
 {
-	long at = SYS6(__NR_mmap, GRANULE_BASE, GUARD_SIZE, PROT_NONE,
+	long at = SYS6(__NR_mmap, RUNTIME_BASE, GUARD_SIZE, PROT_NONE,
 		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
 
 	if (at < 0)
@@ -132,9 +133,9 @@ void start_guard(void)
 }
 
 /*
- * What has its value now and keeps it, the table of system calls and the
- * pointers to functions, becomes read-only: PT_GNU_RELRO, which a C library
- * would look for.
+ * The data that does not change from now on, such as the table of system calls and
+ * the pointers to functions, becomes read-only. It is in PT_GNU_RELRO, which a C
+ * library would evaluate.
  */
 void start_seal(void)
 {
@@ -168,7 +169,7 @@ static u64 string_end(const char *s)
 	return (u64)s + text_len(s) + 1;
 }
 
-/* Tell the kernel where the program's areas are: heap, arguments, ... */
+/* Tell the kernel where the program's heap, arguments and other areas are. */
 long start_areas(const struct start *s, const struct image *image)
 {
 	struct prctl_mm_map map = {
@@ -194,12 +195,12 @@ long start_areas(const struct start *s, const struct image *image)
 
 /*
  * The vDSO's getcpu reads the limit of a segment that Linux keeps in its own
- * descriptor table (arch/x86/include/asm/segment.h, vdso_read_cpunode), and
- * the guest has a table of its own: make it a system call. The time functions
- * read the TSC and need nothing.
+ * descriptor table (arch/x86/include/asm/segment.h, vdso_read_cpunode), and the
+ * guest has a table of its own: replace getcpu by a system call. The time
+ * functions read the TSC and need no change.
  *
- * Returns false where the vDSO cannot be executed any more: it may be made
- * writable, but not executable again (PR_SET_MDWE, MemoryDenyWriteExecute= of
+ * Returns false where the vDSO cannot be executed any more, because it could be
+ * made writable but not executable again (PR_SET_MDWE, MemoryDenyWriteExecute= of
  * systemd).
  */
 static bool patch_vdso(u64 vdso)
@@ -248,12 +249,12 @@ static bool patch_vdso(u64 vdso)
 	return true;
 }
 
-/* Before the kernel is told of the vectors (start_areas()). */
+/* To be called before the kernel is told of the vectors (start_areas()). */
 void start_patch_vdso(const struct start *s)
 {
 	u64 *vdso = start_aux(s, AT_SYSINFO_EHDR);
 
 	/* libc makes system calls where there is no vDSO */
-	if (vdso && (in_granule(*vdso) || !patch_vdso(*vdso)))
+	if (vdso && (in_runtime(*vdso) || !patch_vdso(*vdso)))
 		drop_aux(s, AT_SYSINFO_EHDR);
 }

@@ -62,7 +62,7 @@ void stats_create(const char *file)
 	sums->root = SYS0(__NR_getpid);
 }
 
-/* What execve handed on (exec.c). */
+/* Take over the descriptors that execve passed on (exec.c). */
 void stats_adopt(int memory, int report, bool to_file)
 {
 	files_hide(HIDDEN_STATS, memory);
@@ -92,7 +92,7 @@ static void report(void)
 	int fd = files_hidden(HIDDEN_REPORT);
 	size_t i;
 
-	/* the last writer must be one that has seen the others' sums */
+	/* the last writer must have read the sums of all others */
 	SYS3(__NR_fcntl, files_hidden(HIDDEN_STATS), F_SETLKW, &lock);
 	for (i = 0; i < ARRAY_LEN(keys); i++) {
 		p = text_append(p, end, i ? ", \"" : "\"");

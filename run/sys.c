@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * System calls that dune-run makes for itself. The instruction is the same in
- * both of its lives: before entering it is an ordinary system call, and in
- * ring 0 of the guest libdune's system-call entry turns it into a hypercall.
+ * System calls that dune-run makes for itself: ordinary ones before it enters
+ * Dune mode, and hypercalls in ring 0 of the guest.
  */
 #include "run.h"
 

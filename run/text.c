@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * Strings and the messages that people see. A message is one line: what was
- * wrong, with what, and what to do about it.
+ * Strings and the messages to people. A message is one line: the error, its
+ * object, and advice.
  */
 #include "run.h"
 
@@ -34,7 +34,7 @@ bool text_starts(const char *s, const char *prefix)
 	return !*prefix;
 }
 
-/* The part of @s behind the last @c, or all of it. */
+/* The part of @s after the last @c, or all of it. */
 const char *text_last(const char *s, char c)
 {
 	const char *last = s;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * Copies from and to the program's memory, from ring 0. The range check is
- * here, the survival of faults is dune_copy()'s.
+ * Copies from and to the program's memory, from ring 0. The range is checked here;
+ * dune_copy() survives faults.
  */
 #include "run.h"
 
-/* Before entering there is no program yet, and nobody to survive. */
+/* Before entering there is no program whose memory could fault. */
 static long copy(void *to, const void *from, u64 len)
 {
 	if (likely(dune_active()))
@@ -16,7 +16,7 @@ static long copy(void *to, const void *from, u64 len)
 
 static bool bad_range(u64 p, u64 len)
 {
-	return meets_granule(p, len) || len > USER_END || p > USER_END - len;
+	return meets_runtime(p, len) || len > USER_END || p > USER_END - len;
 }
 
 long user_read(void *to, u64 from, u64 len)
@@ -34,7 +34,7 @@ long user_write(u64 to, const void *from, u64 len)
 }
 
 /*
- * A string with its NUL. Never touches the page behind the one in which the
+ * Copy a string with its NUL. Never touches the page after the one in which the
  * string ends. Returns its length, -EFAULT, or -ENAMETOOLONG when there is no
  * NUL in @size bytes.
  */

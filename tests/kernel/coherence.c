@@ -9,6 +9,7 @@
  */
 #define _GNU_SOURCE
 #include "guest.h"
+#include "machine.h"
 #include "tap.h"
 
 #include <errno.h>
@@ -31,7 +32,7 @@
 #define ROUNDS	(env_number("COHERENCE_ROUNDS", 150))
 
 static struct guest g;
-static volatile u64 *area;	/* one page, unless a case says more */
+static volatile u64 *area;	/* one page, unless a case needs more */
 static volatile int stop, entered;
 static volatile u64 expected;	/* what the guest must read from now on */
 static volatile u64 stale, reads;
@@ -46,7 +47,7 @@ static void *map(unsigned long size, int prot)
 }
 
 /*
- * The changer makes the page hold n + 1 and then says so in @expected. A
+ * The changer makes the page hold n + 1 and then sets @expected. A
  * guest that reads @expected first, the page after, must find at least it.
  */
 static u64 reader(void *arg)

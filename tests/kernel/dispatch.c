@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * Syscall user dispatch: once the selector says so, a guest's call becomes
+ * Syscall user dispatch: once the selector demands it, a guest's call becomes
  * SIGSYS with its number. The guest flips the selector itself, so nothing
  * but the next hypercall can notice. Fails when the fast path does not ask.
  */
 #define _GNU_SOURCE
 #include "guest.h"
+#include "machine.h"
 #include "tap.h"
 
 #include <signal.h>

@@ -9,6 +9,7 @@
  */
 #define _GNU_SOURCE
 #include "guest.h"
+#include "machine.h"
 #include "tap.h"
 
 #include <sched.h>

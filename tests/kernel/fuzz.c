@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
  * Random states, random code, random hypercalls and random ioctls. The guests'
- * processes may die as they like; the machine, a healthy guest that runs at the
- * same time and the kernel log must not be affected.
+ * processes may die of any signal. Fails when the machine, a healthy guest that
+ * runs at the same time or the kernel log is affected.
  *
  * A series is STATES states in one process; its number and FUZZ_SEED (1; 0: the
  * clock) determine every state of it. FUZZ_CHILDREN (240) series are run,
@@ -21,6 +21,7 @@
  */
 #define _GNU_SOURCE
 #include "guest.h"
+#include "machine.h"
 #include "tap.h"
 
 #include <errno.h>
@@ -44,7 +45,7 @@
 
 #define STATES	200	/* in a series */
 #define RUNS	6	/* of a state at most: one for each exit that allows another */
-#define CODE	128	/* bytes; behind them are zeroes */
+#define CODE	128	/* bytes; zeroes follow */
 #define RENEW	64	/* series in one set of namespaces */
 #define WARDENS	8	/* at most */
 

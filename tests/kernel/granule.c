@@ -7,6 +7,7 @@
  */
 #define _GNU_SOURCE
 #include "guest.h"
+#include "machine.h"
 #include "tap.h"
 
 #include <errno.h>
@@ -18,7 +19,7 @@
 #include <unistd.h>
 
 #define GB	(1UL << 30)
-#define SLOT	300		/* of the guest's page table, for what is tried here */
+#define SLOT	300		/* of the guest's page table, for these tests */
 #define WINDOW(n) (0xffff000000000000 | (u64)SLOT << 39 | (u64)(n) << 21)
 #define FAR	0x300000000000UL
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * A guest by hand: see guest.h. The loop uses no floating point register
+ * A guest without libdune: see guest.h. The loop uses no floating point register
  * (the guest's are the thread's own) and no libc between two runs.
  */
 #define _GNU_SOURCE
@@ -40,7 +40,7 @@ long raw_syscall(long nr, long a, long b, long c, long d, long e, long f)
 
 /*
  * The gigabytes that granules were mapped to, in the order of granules. They
- * hold for all guests of the process; a child after fork has to say them again.
+ * hold for all guests of the process; a child after fork has to set them again.
  */
 static struct {
 	int lock;

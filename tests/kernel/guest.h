@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * A guest by hand: one vCPU on the bare interface of the module, with page
+ * A guest without libdune: one vCPU on the bare interface of the module, with page
  * tables, descriptor tables and a loop that a page of code can hold. The
  * tests of the module use this and not libdune, so that a fault of the one
  * is not hidden by the other.

@@ -10,6 +10,7 @@
  */
 #define _GNU_SOURCE
 #include "guest.h"
+#include "machine.h"
 #include "tap.h"
 
 #include <errno.h>
@@ -219,7 +220,7 @@ static void run_instruction(void *arg)
 	bounded(3000);
 	enum guest_end end = guest_resume(&g);
 	bool trap = end == GUEST_TRAP;
-	/* INT n and its like leave RIP behind them, faults at them. */
+	/* INT n and similar traps leave RIP after the instruction, faults at it. */
 	bool behind = i->bytes[0] == '\xcd' || i->bytes[0] == '\xcc' || i->bytes[0] == '\xf1';
 	bool here = trap && (g.frame->rip == (u64)page || (behind && g.frame->rip == (u64)page + i->len));
 	bool good = false;
@@ -268,7 +269,7 @@ static void intel(u8 *text, int len)
 			text[i + 2] = 0xc1;
 }
 
-/* Code for a guest that does what @bytes say, and INT3 after it. */
+/* Code for a guest that executes @bytes, and INT3 after them. */
 static void code(const void *bytes, int len)
 {
 	page = map_page(PROT_READ | PROT_WRITE | PROT_EXEC);
@@ -565,7 +566,7 @@ static void trap_stack_kernel(void) { trap_stack(0xffff888000001000); }
 static void trap_stack_wild(void) { trap_stack((u64)wild(0x0000888000001000) + 512); }
 static void trap_stack_not_canonical(void) { trap_stack(0x8000000000000000); }
 
-/* Memory that is there but not yet present, at each point of delivering an exception. */
+/* Memory that is mapped but not yet present, at each point of delivering an exception. */
 static void trap_stack_absent(void)
 {
 	u8 *p = mmap(NULL, 65536, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -677,7 +678,7 @@ static u64 step_hypercalls(void *arg)
 	return sum;
 }
 
-/* A step over a hypercall: one #DB behind it and one result. */
+/* A step over a hypercall: one #DB after it and one result. */
 static void single_step_hypercall(void)
 {
 	bounded(5000);
@@ -748,7 +749,7 @@ static void spin_mov_ss(void) { loop_of("\x8c\xd0\x8e\xd0", 4, 0, 0); }
 static void spin_cr3(void) { loop_of("\x0f\x20\xd8\x0f\x22\xd8", 6, 0, 0); }
 /* xor %eax, %eax; mov $39, %al; vmmcall */
 static void spin_hypercall(void) { loop_of("\x31\xc0\xb0\x27\x0f\x01\xd9", 7, 0, 0); }
-/* VMMCALL with whatever is there: the result becomes the next number. */
+/* VMMCALL with any registers: the result becomes the next number. */
 static void spin_wild_hypercall(void) { loop_of("\x48\xff\xc8\x0d\x00\x00\x00\x70\x25\xff\xff\xff\x7f\x0f\x01\xd9", 16, 0, 0); }
 
 static void irq_storm(void)
@@ -1225,7 +1226,7 @@ static void long_and_big(void) { compat_code(0xe9b); }
 static void not_code(void) { compat_code(0xa93); }
 
 /*
- * A state that the processor refuses: the exit says so, the registers are
+ * A state that the processor refuses: the exit reports it, the registers are
  * those that went in, and nothing of the host shows. A later good state runs.
  */
 static void refused_state(void)

@@ -9,6 +9,7 @@
  */
 #define _GNU_SOURCE
 #include "guest.h"
+#include "machine.h"
 #include "tap.h"
 
 #include <asm/prctl.h>
@@ -45,7 +46,7 @@ struct host {
 	u64 msr[8];
 };
 
-/* A register that user mode may not read (UMIP) reads as Linux's emulation says: a constant. */
+/* A register that user mode may not read (UMIP) reads as in Linux's emulation: a constant. */
 static int msr_file = -1;
 
 static const struct {
@@ -539,7 +540,7 @@ static void flags(void)
 	   "single-stepping the host half over a run (%d traps, exit %u)", traps, g.run->exit_reason);
 }
 
-/* GS of the thread: used by nobody in a 64-bit process, so nobody would notice. */
+/* GS of the thread: a 64-bit process does not use it, so an error would stay unnoticed. */
 static void gs_base(void)
 {
 	u64 gs = 0;

@@ -7,6 +7,7 @@
  */
 #define _GNU_SOURCE
 #include "guest.h"
+#include "machine.h"
 #include "tap.h"
 
 #include <errno.h>
@@ -76,7 +77,7 @@ static bool root_is_9p(void)
 	if (fd >= 0)
 		(void)!read(fd, text, sizeof(text) - 1);
 	close(fd);
-	/* An overlay's lower folder does not say what it is on. */
+	/* An overlay does not tell the device of its lower folder. */
 	return strstr(text, " 9p ") || strstr(text, "overlay / ");
 }
 

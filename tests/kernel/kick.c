@@ -10,6 +10,7 @@
  */
 #define _GNU_SOURCE
 #include "guest.h"
+#include "machine.h"
 #include "modules.h"
 #include "tap.h"
 

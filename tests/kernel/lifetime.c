@@ -3,10 +3,11 @@
  * Nothing is left behind: exit_group while other threads run or sleep in
  * the guest, vCPUs that outlive their threads, module references, memory
  * over many cycles, unloading and loading. Fails when a reference is lost
- * (rmmod says busy for ever) or taken too few (rmmod crashes the machine).
+ * (rmmod reports busy for ever) or taken too few (rmmod crashes the machine).
  */
 #define _GNU_SOURCE
 #include "guest.h"
+#include "machine.h"
 #include "modules.h"
 #include "tap.h"
 
@@ -151,7 +152,7 @@ static void *make_and_leave(void *arg)
 	return NULL;
 }
 
-/* A vCPU whose thread has gone is nobody's. */
+/* A vCPU whose thread has ended cannot be run by another. */
 static void outlived(void)
 {
 	struct guest g;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /* Loading and unloading: see modules.h. */
 #define _GNU_SOURCE
+#include "machine.h"
 #include "modules.h"
 #include "tap.h"
 

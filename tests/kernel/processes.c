@@ -7,6 +7,7 @@
  */
 #define _GNU_SOURCE
 #include "guest.h"
+#include "machine.h"
 #include "modules.h"
 #include "tap.h"
 
@@ -119,7 +120,7 @@ static void per_vcpu(void)
 
 /*
  * The first crowd of processes, Dune or not, leaves the kernel with larger
- * pools than it found (26 MB on 7.2): that is not what is measured.
+ * pools than it found (26 MB on 7.2): those pages are not counted.
  */
 static void fill_pools(long n)
 {

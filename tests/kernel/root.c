@@ -8,6 +8,7 @@
  */
 #define _GNU_SOURCE
 #include "guest.h"
+#include "machine.h"
 #include "tap.h"
 
 #include <errno.h>
@@ -19,7 +20,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define REGION		(1UL << 39)	/* nothing else of the process is there */
+#define REGION		(1UL << 39)	/* no other mapping of the process is in it */
 #define ROUNDS		(env_number("ROOT_ROUNDS", 200))
 #define LINEAR		(300UL << 39 | 0xffffUL << 48)
 #define FRAME		0xffffffffff000UL
@@ -46,7 +47,7 @@ static u64 symbol(const char *name)
 extern const char root_load[];
 asm(".globl root_load\nroot_load: movb (%rax), %al\n\thlt\n");
 
-/* Whether a nested fault at @gpa says that a page is there; -1: no such fault. */
+/* Whether a nested fault at @gpa reports a page; -1: no such fault. */
 static int is_present(u64 *entry, u64 gpa)
 {
 	*entry = (gpa & FRAME) | PTE_P | PTE_W | PTE_A | PTE_D;

@@ -7,6 +7,7 @@
  */
 #define _GNU_SOURCE
 #include "guest.h"
+#include "machine.h"
 #include "tap.h"
 
 #include <errno.h>
@@ -241,7 +242,7 @@ static void timers(void)
 	struct itimerval it = { { 0, 5000 }, { 0, 5000 } };
 	struct itimerval off = {0};
 
-	/* The host half's handler runs and the guest goes on. */
+	/* The host half's handler runs and the guest continues. */
 	sigaction(SIGALRM, &sa, NULL);
 	sigaction(SIGVTALRM, &sa, NULL);
 	guest_prepare(&g, 0, spin, NULL);

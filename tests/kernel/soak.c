@@ -2,10 +2,11 @@
 /*
  * SOAK_COUNT (2000) times: fork, enter the guest, then exec or be killed at
  * a random moment, on two CPUs at once. Memory and module references are
- * what they were after that. Fails on whatever a death leaves behind.
+ * what they were after that. Fails when a death leaves anything behind.
  */
 #define _GNU_SOURCE
 #include "guest.h"
+#include "machine.h"
 #include "modules.h"
 #include "tap.h"
 

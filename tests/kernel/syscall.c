@@ -4,10 +4,11 @@
  * registers are those of the native call, on the fast path (in the kernel)
  * and on the slow one (by the host half). Fails when a call is dispatched
  * with wrong arguments, when an error is lost, when an interrupted call is
- * told wrongly, or when the counters do not say what happened.
+ * told wrongly, or when the counters do not count what happened.
  */
 #define _GNU_SOURCE
 #include "guest.h"
+#include "machine.h"
 #include "tap.h"
 
 #include <errno.h>
@@ -288,7 +289,7 @@ static void handler(int sig)
 struct blocking {
 	const char *name;
 	struct request request;
-	int restart;		/* what a fast call says when a signal comes; 0: rax is -EINTR */
+	int restart;		/* dune_run.restart of a fast call when a signal comes; 0: rax is -EINTR */
 };
 
 static struct timespec long_time = { 1000, 0 };
@@ -391,7 +392,7 @@ static void interrupted(void)
 	}
 	timer(0);
 
-	/* A signal nobody handles (SIGWINCH, SIGCHLD) interrupts nothing the program sees. */
+	/* A signal without a handler (SIGWINCH, SIGCHLD) interrupts no call visibly. */
 	struct request r = { "", SYS_read, {101, M, 1}, 0 };
 	int self = getpid();
 	int pid = fork();
@@ -410,7 +411,7 @@ static void interrupted(void)
 	kill(kid, SIGKILL);
 	waitpid(kid, NULL, 0);
 
-	/* Time left of a sleep that goes on by restart_syscall is right. */
+	/* The time left of a sleep that restart_syscall continues is right. */
 	struct timespec half = { 0, 300000000 };
 	struct request sleep = { "", SYS_nanosleep, {(long)&half, 0}, 0 };
 	struct sigaction ign = { .sa_handler = SIG_DFL };
@@ -524,7 +525,7 @@ int main(void)
 	end = guest_resume(&g);
 	ok(end == GUEST_DONE && (int)g.value == pid, "its parent goes on (%s)", guest_end_name(&g, end));
 
-	/* A guest of KVM's below this one would change the CPU unnoticed. */
+	/* A KVM guest entered from this call would change the CPU's state unnoticed. */
 	guest_prepare(&g, 0, guest_asks_kvm, NULL);
 	reason = until_syscall();
 	ok(reason == DUNE_EXIT_SYSCALL && g.run->regs.rax == SYS_ioctl,

@@ -3,12 +3,13 @@
  * SVM: a flush of all TLB tags is asked for until a VMRUN was accepted. The
  * first guest that uses tags on a processor has it flush all of them; here that
  * guest has a state that the processor refuses, which flushes nothing (APM
- * vol. 2, 15.5.1), so the next guest has to ask again, and only that one. No
- * emulator shows a stale translation; what is counted is how often the module
- * asks, by a probe on flush_all_asids().
+ * vol. 2, 15.5.1). Fails when the next guest does not ask again, or when a later
+ * one does. No emulator shows a stale translation, so the test counts how often
+ * the module asks, by a probe on flush_all_asids().
  */
 #define _GNU_SOURCE
 #include "guest.h"
+#include "machine.h"
 #include "modules.h"
 #include "tap.h"
 

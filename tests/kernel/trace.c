@@ -6,6 +6,7 @@
  */
 #define _GNU_SOURCE
 #include "guest.h"
+#include "machine.h"
 #include "tap.h"
 
 #include <dirent.h>

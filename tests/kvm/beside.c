@@ -9,6 +9,7 @@
  */
 #define _GNU_SOURCE
 #include "guest.h"
+#include "machine.h"
 #include "modules.h"
 #include "tap.h"
 #include "vm.h"
@@ -62,7 +63,7 @@ static void together(void)
 	ok(workers_move(), "they run on when the machine has gone");
 }
 
-/* Machines one after the other: virtualization goes on and off on 6.1. */
+/* Machines one after the other: on 6.1 KVM turns virtualization on and off each time. */
 static void machines(void *arg)
 {
 	unsigned long end = now_us() + limit;

@@ -5,6 +5,7 @@
  * sees anything that it should not. KVMGUEST_SECONDS: how long.
  */
 #define _GNU_SOURCE
+#include "machine.h"
 #include "modules.h"
 #include "tap.h"
 #include "vm.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * KVM comes and goes while a guest of Dune's has a CPU for itself. A fully
+ * KVM is loaded and unloaded while a guest of Dune has a CPU for itself. A fully
  * preemptible kernel (--mode kvm-preempt) then switches to no other thread, and
  * the run must notice by itself that virtualization has changed on its CPU.
  * Fails when the guest is entered with VM_HSAVE_PA zero (AMD), when it sees
@@ -8,6 +8,7 @@
  */
 #define _GNU_SOURCE
 #include "guest.h"
+#include "machine.h"
 #include "modules.h"
 #include "tap.h"
 

@@ -7,6 +7,7 @@
  */
 #define _GNU_SOURCE
 #include "guest.h"
+#include "machine.h"
 #include "modules.h"
 #include "tap.h"
 #include "vm.h"
@@ -39,7 +40,7 @@ static bool kvm_works(void)
 	return good;
 }
 
-/* What nobody uses is off again. */
+/* Without users virtualization is off again. */
 static void is_off(const char *when)
 {
 	for (int cpu = 0; cpu < sysconf(_SC_NPROCESSORS_ONLN); cpu++) {

@@ -2,10 +2,11 @@
 /*
  * The module's own tests (tests/kernel) with KVM loaded but idle, and with a
  * KVM machine running: whatever they find without KVM, they must find with
- * it. Fails when one of them fails, or the KVM guest does meanwhile.
+ * it. Fails when one of them fails, or the KVM guest does at the same time.
  * STATES_TESTS: names of other tests than the usual ones, for both.
  */
 #define _GNU_SOURCE
+#include "machine.h"
 #include "modules.h"
 #include "tap.h"
 #include "vm.h"

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /* The host's side of the KVM guest: see vm.h. */
 #define _GNU_SOURCE
-#include "vm.h"
+#include "machine.h"
 #include "tap.h"
+#include "vm.h"
 
 #include <errno.h>
 #include <fcntl.h>

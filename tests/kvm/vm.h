@@ -3,7 +3,7 @@
  * A KVM guest on the bare interface of /dev/kvm, one vCPU and thread for each
  * CPU. It verifies all that it relies on, round after round: its registers,
  * MSRs and memory, that a page replaced below it is the new one, and that
- * what it says by port I/O arrives. So whoever disturbs KVM shows here.
+ * what it sends by port I/O arrives. So a disturbance of KVM shows here.
  *
  * The guest is C code of this very program (vm_guest.c): its physical memory
  * is the program's image, where it lies, so its linear addresses are those of
@@ -25,7 +25,7 @@
 #define VM_PORT_ECHO	0x11
 #define VM_PORT_FAIL	0x12
 
-/* What the guest found wrong; vm_guest.c says it, vm_moves() in words. */
+/* The errors that the guest finds; vm_guest.c sends their numbers, vm_moves() prints them. */
 enum vm_check {
 	VM_WELL,
 	VM_MEMORY,
@@ -87,7 +87,7 @@ int vm_start(unsigned int cpus);
 void vm_stop(void);
 /* The sum of the rounds of all vCPUs. */
 uint64_t vm_rounds(void);
-/* Whether every vCPU moves on, and none has failed; waits for it, and says what is wrong. */
+/* Whether every vCPU moves on, and none has failed; waits for it, and prints the error. */
 bool vm_moves(void);
 /* Let the threads run where they like, or each on its CPU again. */
 void vm_pin(bool pinned);

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /* See workers.h. */
 #define _GNU_SOURCE
-#include "workers.h"
 #include "guest.h"
+#include "machine.h"
 #include "registers.h"
 #include "tap.h"
+#include "workers.h"
 
 #include <pthread.h>
 #include <signal.h>

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * Does the kernel know where the program's areas are? Prints what holds for
- * any program: names of mappings, and relations of /proc/self/stat's numbers.
+ * Does the kernel know where the program's areas are? Prints what holds for any
+ * program: names of mappings, and relations of the numbers in /proc/self/stat.
+ * start.bash compares the output natively and in the sandbox, where it differs when
+ * dune-run told the kernel its own areas, or none.
  */
 #include <stdint.h>
 #include <stdio.h>

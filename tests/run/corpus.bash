@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# Real programs, natively and in the sandbox: the same output, the same
-# messages, the same exit status. All but a few are found on any Debian.
+# Real programs, natively and in the sandbox. Fails when one of them has another
+# output, other messages or another exit status in the sandbox. All but a few
+# are found on any Debian.
 
 . "$(dirname "$0")/lib.bash"
 export D=$data

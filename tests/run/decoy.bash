@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# The decoy (decoy/decoy.h), for a minute: make decoy runs it for hours. First a
-# runtime with two checks fewer, where the oracle must find something.
+# The decoy (decoy/decoy.h), for a minute: make decoy runs it for hours. Fails
+# when the kernel touches the decoy or a hidden descriptor is found; and first, with
+# a runtime that lacks two checks, when the oracle finds nothing.
 
 . "$(dirname "$0")/lib.bash"
 

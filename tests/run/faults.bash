@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # Page faults that a program expects or brings upon itself (faults.c), and a
-# vDSO that cannot be written to (wx.c).
+# vDSO that cannot be written to (wx.c). Fails when the sandbox shows a program
+# something else than Linux does.
 
 . "$(dirname "$0")/lib.bash"
 

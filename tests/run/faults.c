@@ -2,8 +2,9 @@
 /*
  * Page faults that a program expects: the same one again and again, with a
  * handler that makes progress; faults while their signal is blocked; and what
- * becomes of a program that unmaps itself.
- * Prints what happened; natively and in the sandbox it must be the same.
+ * becomes of a program that unmaps itself. Prints what happened. faults.bash fails
+ * when that differs between the native run and the one in the sandbox: a signal is
+ * lost, delivered twice or has another cause, or the program does not end.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -132,7 +133,7 @@ static void pending(int sig)
 	printf("still pending: %d, handled %ld\n", sigismember(&now, sig), count);
 	sigprocmask(SIG_UNBLOCK, &set, NULL);
 	printf("after unblocking: %ld\n", count);
-	/* the same where nobody would handle it */
+	/* the same without a handler */
 	signal(sig, SIG_DFL);
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	raise(sig);

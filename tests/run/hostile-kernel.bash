@@ -3,7 +3,8 @@
 # What the kernel could be made to do to the runtime: hostile-kernel.c, with
 # --stats, and a copy of it that tries to truncate itself. Then whether the
 # runtime's tables are read-only, and what the runtime does where a filter from
-# before it denies what it asks the kernel.
+# before it denies what it asks the kernel. Fails when one of the attempts
+# succeeds, a table is writable, or an error of the kernel counts as permission.
 
 . "$(dirname "$0")/lib.bash"
 cp "$bin/hostile-kernel" "$top/program"

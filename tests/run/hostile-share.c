@@ -2,10 +2,11 @@
 /*
  * What processes in the sandbox try together against the runtime: a parent
  * and a child that share memory or descriptors. Each attempt is a way out
- * that once worked.
+ * that once worked. Fails when one of them works again.
  */
 #define _GNU_SOURCE
 #include "lib.h"
+#include "tap.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -25,7 +26,7 @@
 #include <unistd.h>
 
 #define BASE	0x6d7500000000UL	/* as in run/protect.h */
-#define SPARE	((void *)(BASE + 0x10fff000))	/* mapped, and nobody uses it */
+#define SPARE	((void *)(BASE + 0x10fff000))	/* mapped and unused */
 
 #define NATIVE	77		/* exit status of a program outside of the sandbox */
 
@@ -65,7 +66,7 @@ static void test_vcpu(const char *name, int flags)
 	if (child > 0)
 		waitpid(child, NULL, 0);
 	ok(child < 0 ? errno == EINVAL || errno == ENOSYS :
-		       shared->found <= 1 && shared->result == 0, name);
+		       shared->found <= 1 && shared->result == 0, "%s", name);
 }
 
 /* ---- buffers of the runtime --------------------------------------------- */
@@ -118,7 +119,7 @@ static void test_buffers(void)
 		usleep(1000);
 	ok(shared->done && !strcmp(shared->buffer + 32, "the second"),
 	   "memory is not shared with a child that runs at the same time");
-	printf("# received %ld: %s, %s\n", shared->result, shared->buffer, shared->buffer + 32);
+	diag("received %ld: %s, %s", shared->result, shared->buffer, shared->buffer + 32);
 	kill(child, SIGKILL);
 	waitpid(child, NULL, 0);
 }

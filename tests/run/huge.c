@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * Huge pages that the kernel by itself puts into the runtime's granule. The
+ * Huge pages that the kernel by itself puts into the supervisor range. The
  * kernel looks for room from mmap_base downwards, and the limit on the stack
- * says where that is: right above the granule, once this program has executed
- * itself. When all between the two is full, the next room is in the granule. A
+ * determines where that is: right above the supervisor range, once this program has executed
+ * itself. When all between the two is full, the next room is in the supervisor range. A
  * mapping there has to be undone, and the kernel rounds a length of huge pages
  * up. Wants huge pages (huge.bash).
  */
 #define _GNU_SOURCE
 #include "lib.h"
+#include "tap.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -45,8 +46,8 @@ static void execute_with_low_base(char *self)
 	perror("execv");
 }
 
-/* The mappings of huge pages in the granule. */
-static int huge_in_granule(void)
+/* The mappings of huge pages in the supervisor range. */
+static int huge_in_range(void)
 {
 	FILE *f = fopen("/proc/self/maps", "r");
 	unsigned long from, to;
@@ -58,7 +59,7 @@ static int huge_in_granule(void)
 			continue;
 		if (sscanf(line, "%lx-%lx", &from, &to) != 2 || to <= BASE || from >= BASE + SIZE)
 			continue;
-		printf("# %s", line);
+		diag("%s", line);
 		n++;
 	}
 	if (f)
@@ -66,7 +67,7 @@ static int huge_in_granule(void)
 	return n;
 }
 
-/* Until the kernel finds room in the granule only, which is refused. */
+/* Until the kernel finds room in the supervisor range only, which is refused. */
 static long fill(void)
 {
 	long at;
@@ -80,17 +81,17 @@ static long fill(void)
 
 static void test_huge(int fd)
 {
-	expect(fill(), -ENOMEM, "what the kernel puts into the granule is not given to the program");
-	expect(call(SYS_mmap, 0, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0), -ENOMEM,
-	       "nor a part of a huge page of a file");
-	expect(huge_in_granule(), 0, "of which nothing stays");
-	expect(call(SYS_mmap, 0, HUGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0), -ENOMEM,
-	       "nor a whole one");
-	expect(huge_in_granule(), 0, "of which nothing stays");
-	expect(call(SYS_mmap, 0, HUGE + 1, PROT_READ | PROT_WRITE,
-		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB, -1, 0), -ENOMEM,
-	       "nor anonymous ones");
-	expect(huge_in_granule(), 0, "of which nothing stays");
+	is(fill(), -ENOMEM, "what the kernel puts into the supervisor range is not given to the program");
+	is(call(SYS_mmap, 0, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0), -ENOMEM,
+	   "nor a part of a huge page of a file");
+	is(huge_in_range(), 0, "of which nothing stays");
+	is(call(SYS_mmap, 0, HUGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0), -ENOMEM,
+	   "nor a whole one");
+	is(huge_in_range(), 0, "of which nothing stays");
+	is(call(SYS_mmap, 0, HUGE + 1, PROT_READ | PROT_WRITE,
+		MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB, -1, 0), -ENOMEM,
+	   "nor anonymous ones");
+	is(huge_in_range(), 0, "of which nothing stays");
 }
 
 int main(int argc, char **argv)
@@ -107,7 +108,7 @@ int main(int argc, char **argv)
 	page = mmap((void *)ELSEWHERE, HUGE, PROT_READ | PROT_WRITE,
 		    MAP_SHARED | MAP_FIXED_NOREPLACE, fd, 0);
 	if (fd < 0 || ftruncate(fd, HUGE) || page == MAP_FAILED) {
-		skip("no huge pages", "huge pages in the granule");
+		skip("no huge pages", "huge pages in the supervisor range");
 		return done();
 	}
 	*page = 1;
@@ -117,6 +118,6 @@ int main(int argc, char **argv)
 	if (!child)
 		_exit(0);
 	waitpid(child, &status, 0);
-	expect(status, 0, "the runtime lives on");
+	is(status, 0, "the runtime lives on");
 	return done();
 }

@@ -10,38 +10,6 @@
 #include <string.h>
 #include <unistd.h>
 
-static int tests, failed;
-
-void ok(int good, const char *name)
-{
-	printf("%sok %d - %s\n", good ? "" : "not ", ++tests, name);
-	failed += !good;
-	fflush(stdout);
-}
-
-void expect(long got, long want, const char *name)
-{
-	char text[200];
-
-	if (got == want)
-		snprintf(text, sizeof(text), "%s", name);
-	else
-		snprintf(text, sizeof(text), "%s: got %ld, not %ld", name, got, want);
-	ok(got == want, text);
-}
-
-void skip(const char *reason, const char *name)
-{
-	printf("ok %d - %s # SKIP %s\n", ++tests, name, reason);
-	fflush(stdout);
-}
-
-int done(void)
-{
-	printf("1..%d\n", tests);
-	return failed != 0;
-}
-
 long call(long nr, long a, long b, long c, long d, long e, long f)
 {
 	long ret = syscall(nr, a, b, c, d, e, f);

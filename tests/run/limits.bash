@@ -1,6 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# At the edge of what a process may have (limits.c).
+# At the edge of what a process may have (limits.c). Fails when the sandbox gives
+# up where Linux does not, or when a program that uses up the guest-physical space
+# ends without a message.
 
 . "$(dirname "$0")/lib.bash"
 
@@ -10,7 +12,7 @@ same "fork with no descriptor free, and below a lower limit" "$bin/limits" descr
 mode=$(stat -c %a /dev/dune)
 chmod 600 /dev/dune
 chmod 755 "$top"
-# /proc/self/exe is opened by its name (docs/sandbox.md): one that nobody reaches
+# /proc/self/exe is opened by its name (docs/sandbox.md): one that cannot be reached
 cp "$bin/limits" "$top/limits"
 same "fork and execve without /dev/dune: other namespace, other user, empty root" "$top/limits" no-device
 chmod "$mode" /dev/dune
@@ -18,7 +20,7 @@ chmod "$mode" /dev/dune
 same "RLIMIT_DATA of 10 MB" "$bin/limits" data
 
 # VT-x has guest-physical addresses of as many bits as the processor's physical
-# ones: one for each gigabyte, and what the program has besides (libdune/dune.h)
+# ones: one for each gigabyte, and some for the program itself (libdune/include/dune.h)
 gigabytes=5000
 if grep -qw vmx /proc/cpuinfo; then
 	bits=$(sed -n 's/^address sizes.*: \([0-9]*\) bits physical.*/\1/p' /proc/cpuinfo | head -1)

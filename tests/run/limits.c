@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
  * At the edge of what a process may have: descriptors, rights, data. Prints
- * what happened; natively and in the sandbox it must be the same.
+ * what happened. limits.bash fails when that differs between the native run and the
+ * one in the sandbox: the runtime then needs something that the program gave up or
+ * used up.
  */
 #define _GNU_SOURCE
 #include <errno.h>

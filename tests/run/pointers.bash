@@ -1,15 +1,15 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# What the kernel says of each system call's arguments (the formats of its
-# trace events), against syscalls.def: an argument whose type is a pointer, or
-# whose name is one of an address, may be a value (V) in the table only with a
-# reason below. Needs no sandbox.
+# What the kernel tells of each system call's arguments (the formats of its
+# trace events), against syscalls.def. Fails when an argument whose type is a
+# pointer, or whose name is that of an address, is a value (V) in the table
+# without a reason below. Needs no sandbox.
 
 . "$(dirname "$0")/lib.bash"
 events=/sys/kernel/tracing/events/syscalls
 table=${TABLE:-$here/syscalls.def}
 
-# CALL.ARGUMENT: who checks it, or why it is no address that the kernel uses
+# CALL.ARGUMENT: the function that checks it, or why the kernel does not use it as an address
 reasons() {
 	cat <<-X
 		mmap.addr call_mmap

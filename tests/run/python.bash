@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # Modules of Python's own test suite (Debian: libpython3.11-testsuite), natively
-# and in the sandbox: each test must have the same outcome. Tests that need
-# threads are named below: the sandbox has none yet.
+# and in the sandbox. Fails when one of its tests has another outcome there. Tests
+# that need threads, which the sandbox does not have yet, are named below.
 
 . "$(dirname "$0")/lib.bash"
 LIMIT=300

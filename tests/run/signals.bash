@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# Signals in the sandbox, from inside and from outside; deaths; terminals.
+# Signals in the sandbox, from inside and from outside; deaths; terminals. Fails
+# when a program or its parent sees something else than natively.
 
 . "$(dirname "$0")/lib.bash"
 export B=$bin
@@ -12,7 +13,7 @@ for how in fault overflow abort 9 15 11 6 31; do
 	same_failure "death: $how" perl -e 'system "$ENV{B}/signals", "'$how'"; print $? & 127, " ", $? >> 8, "\n"'
 done
 
-# start HOW: a program in the sandbox that spins or sleeps by now; $pid is dune-run
+# start HOW: a program in the sandbox that already spins or sleeps; $pid is dune-run
 start() {
 	local i
 	rm -f "$data/ready"
@@ -41,7 +42,7 @@ for how in spin sleep; do
 	outside USR1 138 $how 2>/dev/null
 done
 
-# stop and go on
+# stop and continue
 state() {
 	local i now
 	for i in $(seq 200); do

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * Signals, timers and waiting as a program sees them: signals.bash compares
- * the output natively and in the sandbox. Every line is the same each time.
+ * Signals, timers and waiting as a program sees them. Every line is the same each
+ * time. signals.bash fails when the output differs natively and in the sandbox.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -329,7 +329,7 @@ static void context(int sig, siginfo_t *info, void *p)
 {
 	ucontext_t *uc = p;
 
-	/* the handler changes what the program goes on with */
+	/* the handler changes the registers with which the program continues */
 	uc->uc_mcontext.gregs[REG_RBX] = 4711;
 	uc->uc_mcontext.gregs[REG_RIP] += 2;
 	sigaddset(&uc->uc_sigmask, SIGUSR2);

@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # How programs start: arguments, auxiliary vector, kinds of images, scripts,
-# what cannot be started, and what /proc shows of it.
+# what cannot be started, and what /proc shows of it. Fails when a program is
+# started, or refused, in another way than natively.
 
 . "$(dirname "$0")/lib.bash"
 export B=$bin D=$data

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
  * A static program that shows what it was started with: arguments, auxiliary
- * vector, heap, stack, registers of the FPU. start.bash compares it natively
- * and in the sandbox; what is random is only checked for being sensible.
+ * vector, heap, stack, registers of the FPU. What is random is only checked for
+ * being sensible. start.bash fails when the output differs natively and in the
+ * sandbox.
  */
 #define _GNU_SOURCE
 #include <elf.h>

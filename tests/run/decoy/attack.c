@@ -42,8 +42,8 @@
 #include "decoy.h"
 
 #define PAGE		4096UL
-#define LOW_SIZE	(16UL << 20)	/* ours, right below the granule */
-#define LOW_BASE	(GRANULE_BASE - LOW_SIZE)
+#define LOW_SIZE	(16UL << 20)	/* ours, right below the supervisor range */
+#define LOW_BASE	(RUNTIME_BASE - LOW_SIZE)
 #define POOL_SIZE	(1UL << 20)
 #define CASE_LIMIT	4000	/* milliseconds */
 #define ARRAY_LEN(a)	(sizeof(a) / sizeof((a)[0]))
@@ -93,12 +93,12 @@ static u64 in_decoy(void)
 	return DECOY_BASE + (one_in(4) ? below(DECOY_SIZE) & ~7UL : PICK(near));
 }
 
-/* Ours, but what begins there may reach into the granule. */
-static u64 under_granule(void)
+/* Ours, but what begins there may reach into the supervisor range. */
+static u64 below_range(void)
 {
 	static const u64 near[] = { 1, 4, 8, 12, 16, 24, 32, 48, 56, 64, 128, 256, 1024, 4096, 65536 };
 
-	return GRANULE_BASE - (one_in(4) ? below(LOW_SIZE) & ~3UL : PICK(near));
+	return RUNTIME_BASE - (one_in(4) ? below(LOW_SIZE) & ~3UL : PICK(near));
 }
 
 static u64 number(void)
@@ -131,7 +131,7 @@ static u64 word(void)
 	case 2:
 		return in_decoy();
 	case 3:
-		return under_granule();
+		return below_range();
 	case 4:
 		return 0;
 	case 5:
@@ -176,7 +176,7 @@ static void fill(u64 *to, size_t words)
 	depth--;
 }
 
-/* A structure at some depth; now and then one that ends at the granule. */
+/* A structure at some depth; now and then one that ends at the supervisor range. */
 static u64 buffer(void)
 {
 	static const size_t words[] = { 1, 2, 3, 4, 5, 6, 7, 8, 10, 16, 32, 64, 512 };
@@ -185,9 +185,9 @@ static u64 buffer(void)
 
 	fill(to, n);
 	if (one_in(8)) {
-		u64 at = GRANULE_BASE - 8 * (1 + below(n));
+		u64 at = RUNTIME_BASE - 8 * (1 + below(n));
 
-		memcpy((void *)at, to, GRANULE_BASE - at);
+		memcpy((void *)at, to, RUNTIME_BASE - at);
 		return at;
 	}
 	return (u64)to;
@@ -237,7 +237,7 @@ static u64 pointer(void)
 		return 0;
 	case 2:
 	case 3:
-		return under_granule();
+		return below_range();
 	case 4:
 	case 5:
 		return name();
@@ -377,7 +377,7 @@ static void scan_descriptors(void)
 	RAW(SYS_close, dir, 0, 0);
 }
 
-/* Whatever lies in the granule is the runtime's, and at the places known for that. */
+/* Whatever lies in the supervisor range is the runtime's, and at the places known for that. */
 static void scan_mappings(void)
 {
 	u64 from, to, decoy = 0;
@@ -385,15 +385,15 @@ static void scan_mappings(void)
 	FILE *f = fopen("/proc/self/maps", "r");
 
 	while (f && fgets(line, sizeof(line), f)) {
-		if (sscanf(line, "%lx-%lx", &from, &to) != 2 || !meets_granule(from, to - from))
+		if (sscanf(line, "%lx-%lx", &from, &to) != 2 || !meets_runtime(from, to - from))
 			continue;
 		if (from >= DECOY_BASE && to <= DECOY_BASE + DECOY_SIZE)
 			decoy += to - from;
-		else if (from == GRANULE_BASE && to == GRANULE_BASE + GUARD_SIZE &&
+		else if (from == RUNTIME_BASE && to == RUNTIME_BASE + GUARD_SIZE &&
 			 strstr(line, " ---p "))
 			continue;	/* the guard */
-		else if (from < LOG_BASE || to > GRANULE_BASE + GRANULE_SIZE)
-			found("a mapping in the granule:", line, 0);
+		else if (from < LOG_BASE || to > RUNTIME_BASE + RUNTIME_SIZE)
+			found("a mapping in the supervisor range:", line, 0);
 	}
 	if (f) {
 		fclose(f);
@@ -732,7 +732,7 @@ static struct iovec *vector(u64 count)
 	u64 i;
 
 	for (i = 0; i < count; i++) {
-		v[i].iov_base = (void *)(one_in(3) ? in_decoy() : one_in(3) ? under_granule() : buffer());
+		v[i].iov_base = (void *)(one_in(3) ? in_decoy() : one_in(3) ? below_range() : buffer());
 		v[i].iov_len = one_in(3) ? number() : 1 + below(64);
 	}
 	return v;
@@ -775,7 +775,7 @@ static void do_message(void)
 	u64 n = 1 + below(20), i;
 
 	if (one_in(3)) {
-		call(PICK(vectors), file(), one_in(8) ? under_granule() : (u64)vector(n), n, below(4096),
+		call(PICK(vectors), file(), one_in(8) ? below_range() : (u64)vector(n), n, below(4096),
 		     0, below(64));
 		return;
 	}
@@ -785,9 +785,9 @@ static void do_message(void)
 		message(&m[i].msg_hdr);
 	switch (below(4)) {
 	case 0:
-		/* the last of them at the granule's edge */
-		memcpy((void *)(GRANULE_BASE - 64), m, 64);
-		m = (void *)(GRANULE_BASE - 64);
+		/* the last of them at the range's edge */
+		memcpy((void *)(RUNTIME_BASE - 64), m, 64);
+		m = (void *)(RUNTIME_BASE - 64);
 		break;
 	case 1:
 		write(file(), m, 64);
@@ -1037,7 +1037,7 @@ static void do_end(void)
 
 static u64 stack_place(void)
 {
-	return one_in(2) ? in_decoy() & ~15UL : one_in(2) ? GRANULE_BASE - 16 * below(64) :
+	return one_in(2) ? in_decoy() & ~15UL : one_in(2) ? RUNTIME_BASE - 16 * below(64) :
 	       DECOY_BASE + 16 * below(300);
 }
 
@@ -1051,7 +1051,7 @@ static void do_signal(void)
 	pid_t pid;
 
 	if (one_in(3)) {
-		alt.ss_sp = (void *)(GRANULE_BASE - below(LOW_SIZE));
+		alt.ss_sp = (void *)(RUNTIME_BASE - below(LOW_SIZE));
 		alt.ss_size = 2 * LOW_SIZE;
 	}
 	pid = fork();
@@ -1123,7 +1123,7 @@ static void do_image(void)
 			p->p_vaddr = in_decoy() & ~(PAGE - 1);
 			break;
 		case 1:
-			p->p_vaddr = GRANULE_BASE - PAGE * (1 + below(600));
+			p->p_vaddr = RUNTIME_BASE - PAGE * (1 + below(600));
 			break;
 		case 2:
 			p->p_vaddr = PICK(spans);
@@ -1203,7 +1203,7 @@ static void wide_move(void)
 			memory[PAGE * i] = 1;
 	}
 	/* the last ones are not there: an error to store */
-	call(SYS_move_pages, 0, count, (u64)pages, (u64)nodes, GRANULE_BASE - PAGE, 2);
+	call(SYS_move_pages, 0, count, (u64)pages, (u64)nodes, RUNTIME_BASE - PAGE, 2);
 }
 
 static void do_numa(void)
@@ -1213,14 +1213,14 @@ static void do_numa(void)
 	int *nodes = take(64 * 4);
 
 	for (i = 0; i < 64; i++) {
-		pages[i] = one_in(4) ? in_decoy() : one_in(3) ? under_granule() : (u64)pool + PAGE * below(200);
+		pages[i] = one_in(4) ? in_decoy() : one_in(3) ? below_range() : (u64)pool + PAGE * below(200);
 		nodes[i] = one_in(8) ? (int)number() : (int)below(2);
 	}
 	if (count > 64)
 		pages = (u64 *)(LOW_BASE + 8 * below(1000));
 	call(SYS_move_pages, 0, count, (u64)pages, one_in(3) ? 0 : (u64)nodes,
-	     one_in(2) ? under_granule() : pointer(), one_in(2) ? 2 : below(8));
-	call(SYS_mbind, one_in(2) ? (u64)pool : under_granule(), number(), below(7), pointer(), below(70),
+	     one_in(2) ? below_range() : pointer(), one_in(2) ? 2 : below(8));
+	call(SYS_mbind, one_in(2) ? (u64)pool : below_range(), number(), below(7), pointer(), below(70),
 	     below(8));
 	call(SYS_get_mempolicy, pointer(), pointer(), below(70), one_in(2) ? in_decoy() : pointer(),
 	     below(8), 0);
@@ -1333,9 +1333,9 @@ static void one_case(u64 seed, u64 calls, u64 kind)
 	pool = mmap(NULL, POOL_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (mmap((void *)LOW_BASE, LOW_SIZE, PROT_READ | PROT_WRITE,
 		 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0) != (void *)LOW_BASE)
-		found("no memory below the granule", "", 0);
+		found("no memory below the supervisor range", "", 0);
 	fill((u64 *)LOW_BASE, 65536 / 8);
-	fill((u64 *)(GRANULE_BASE - 65536), 65536 / 8);
+	fill((u64 *)(RUNTIME_BASE - 65536), 65536 / 8);
 	setrlimit(RLIMIT_AS, &memory);
 	setrlimit(RLIMIT_FSIZE, &size);
 	setrlimit(RLIMIT_CORE, &none);

@@ -2,7 +2,7 @@
 /*
  * The oracle for the sandbox's checks, docs/sandbox.md "How the checks are
  * tested". A build of dune-run for tests (runtime.c) maps a decoy in the
- * protected granule: memory of nobody, right after the guard. The same checks
+ * supervisor range: memory without a user, right after the guard. The same checks
  * keep the program from naming it that keep it from naming the runtime, so a
  * page of it that becomes present was touched by the kernel on the program's
  * behalf: a way around the checks.
@@ -26,10 +26,10 @@ typedef uint8_t u8;
 #include "protect.h"
 
 /* Where run/Makefile's dune-run has its image; here that is further up. */
-#define DECOY_BASE	(GRANULE_BASE + GUARD_SIZE)
+#define DECOY_BASE	(RUNTIME_BASE + GUARD_SIZE)
 #define DECOY_SIZE	0x1000000UL
 
-#define LOG_BASE	(GRANULE_BASE + 0x4000000UL)
+#define LOG_BASE	(RUNTIME_BASE + 0x4000000UL)
 #define LOG_SIZE	0x10000UL
 #define LOG_FILE	"/run/dune-decoy.log"
 

@@ -3,7 +3,7 @@
 # ioctls.bash FOLDER: the numbers of all ioctls that the uapi headers in FOLDER
 # (a kernel's headers package unpacked, or /usr) define, as C: { number }, ...
 # A header that does not compile alone, or a macro with arguments, is left out;
-# attack.c tries numbers that nobody defined, too.
+# attack.c tries numbers without a definition, too.
 
 folder=$1
 top=$(mktemp -d) || exit 1

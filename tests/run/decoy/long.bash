@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # long.bash BUILD HOURS KERNEL...: the decoy for so long, on these kernels in
-# turn (make decoy). It goes on where it stopped: BUILD/decoy/KERNEL.state says
-# what was tried, KERNEL.log what each run said, found what there was to find.
+# turn (make decoy). It resumes where it stopped: BUILD/decoy/KERNEL.state
+# records what was tried, KERNEL.log the output of each run, found the findings.
 # LAUNCH is put before each boot (nice, a queue). OTHERS=only: nothing but other
 # people's programs.
 
@@ -22,7 +22,7 @@ in_machine() {
 	out=$(timeout -k 10 $((3 * slice + 600)) $LAUNCH "$build/bin/dunectl" machine run --kernel "$kernel" \
 		--memory 3072 --append numa=fake=2 --write "$keep" --timeout $((2 * slice + 300)) -- \
 		/usr/bin/env VERBOSE=1 "$here/watch" "$@" 2>&1)
-	# of what the program itself says the end is enough
+	# the end of the program's own output is enough
 	{ date -u +"%F %T $*"; grep '^# ' <<<"$out" | tail -15; grep -v '^# ' <<<"$out"; } >>"$keep/$kernel.log"
 	grep '^FOUND' <<<"$out" | sed "s/^/$kernel: /" | tee -a "$keep/found"
 	grep -E '^(Linux|in all)|dunectl: |Bail' <<<"$out" | head -5

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # modules.py SECONDS NAME...: modules of Python's own test suite, each in a child
-# (runtime.c changes what children do). What a test says does not matter.
+# (runtime.c changes what children do). The result of a test does not matter.
 import os
 import signal
 import sys

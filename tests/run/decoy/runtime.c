@@ -7,7 +7,7 @@
  * that the kernel brought in, by copying from or to it as well as by pinning
  * it, which raises no fault. Like the runtime's own memory it ends with the
  * address space: what the kernel does to it while the last process leaves
- * harms nobody and is not seen.
+ * is harmless and is not seen.
  */
 #include "run.h"
 #include "decoy.h"
@@ -132,7 +132,7 @@ static bool is_changed(const struct dune_tf *tf)
  * Programs of other people make sensible calls: put an address in the decoy in
  * place of an argument, or of a word of what one points to, or of what a word
  * of that points to. Only in children of the process that executed the image,
- * so that the program itself starts and goes on. A process's number chooses.
+ * so that the program itself starts and continues. A process's number chooses.
  */
 static void plant(struct dune_tf *tf, struct planted *p)
 {

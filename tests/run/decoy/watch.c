@@ -6,12 +6,12 @@
  * - touches of the decoy, which dune-run-decoy itself notes (runtime.c);
  * - faults of the kernel in the decoy, by a tracepoint, with the kernel's stack;
  * - files that are executed: all but dune-run-decoy would run natively;
- * - what attack.c says (descriptors in reach, mappings in the granule).
+ * - findings of attack.c itself (descriptors in reach, mappings in the supervisor range).
  *
  *	watch [--state FILE] [--seconds N] [--seed N] [--cases N] [--calls N]
  *	      [--kind NAME] [--limit SECONDS] [--runner NAME] [--mix N] [-- PROGRAM ARGS...]
  *
- * Without PROGRAM: cases of attack.c, from where FILE says it got to, until the
+ * Without PROGRAM: cases of attack.c, from the number in FILE on, until the
  * time is over or N cases were run. With --mix one of N calls is changed first
  * (runtime.c). Status 1: something was found.
  */
@@ -152,7 +152,7 @@ static void watch_executions(void)
 
 /*
  * A device with everything that an input device may have: its ioctls are among
- * those with pointers. It is there as long as this process.
+ * those with pointers. It exists as long as this process.
  */
 static void make_input_device(void)
 {
@@ -308,7 +308,7 @@ static void see_faults(void)
 	put(TRACE "/trace", "");
 }
 
-/* What the program says: lines of attack.c's findings are ours. */
+/* The program's output: lines with attack.c's findings are findings of this run. */
 static void see_output(int fd)
 {
 	static char rest[4096];
@@ -472,7 +472,7 @@ static void attack(const char *path, struct state *s, u64 seconds, u64 cases, u6
 		record->seed = s->seed;
 		give_device();
 		status = run(argv, 30 + 8 * batch);
-		/* a case that ends all is passed over, and said */
+		/* a case that ends the run is skipped, with a line */
 		if (status && record->seed + 1 < s->seed + batch) {
 			printf("# seed %lu ended the batch: status 0x%x\n", record->seed, status);
 			batch = record->seed + 1 - s->seed;

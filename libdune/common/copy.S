@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * Instructions of the guest half that may fault on memory of the program. Each
+ * has a place at which it continues with -EFAULT (fixup.c): the handlers of page
+ * faults and protection faults in the guest go there, and the host half does for
+ * faults of the process's mappings. And the memcpy() and memset() of the library.
+ *
+ * RFLAGS.AC is set from the check of dune_process.smap until the instruction
+ * is done or has failed, so that it may reach pages of ring 3.
+ */
+#include "layout.h"
+
+	.text
+
+.macro USER_ACCESS instruction
+	cmpb	$0, dune_process + P_SMAP(%rip)
+	je	9f
+	\instruction
+9:
+.endm
+
+/* long dune_copy(dst, src, n) */
+	.globl	dune_copy, dune_copy_insn, dune_copy_fail
+	.hidden	dune_copy_insn, dune_copy_fail
+dune_copy:
+	movq	%rdx, %rcx
+	USER_ACCESS stac
+dune_copy_insn:
+	rep movsb
+	USER_ACCESS clac
+	xorl	%eax, %eax
+	ret
+dune_copy_fail:
+	USER_ACCESS clac
+	movq	$EFAULT_RESULT, %rax
+	ret
+
+/* long dune_probe_write(p): can a byte there be written? */
+	.globl	dune_probe_write, dune_probe_insn, dune_probe_fail
+	.hidden	dune_probe_write, dune_probe_insn, dune_probe_fail
+dune_probe_write:
+	USER_ACCESS stac
+dune_probe_insn:
+	lock orb $0, (%rdi)
+	USER_ACCESS clac
+	xorl	%eax, %eax
+	ret
+dune_probe_fail:
+	USER_ACCESS clac
+	movq	$EFAULT_RESULT, %rax
+	ret
+
+/* long dune_xrstor(area, features): also faults on a damaged area */
+	.globl	dune_xrstor, dune_xrstor_insn, dune_xrstor_fail
+	.hidden	dune_xrstor, dune_xrstor_insn, dune_xrstor_fail
+dune_xrstor:
+	movl	%esi, %eax
+	movq	%rsi, %rdx
+	shrq	$32, %rdx
+	USER_ACCESS stac
+dune_xrstor_insn:
+	xrstor64 (%rdi)
+	USER_ACCESS clac
+	xorl	%eax, %eax
+	ret
+dune_xrstor_fail:
+	USER_ACCESS clac
+	movq	$EFAULT_RESULT, %rax
+	ret
+
+	.globl	dune_fxrstor, dune_fxrstor_insn, dune_fxrstor_fail
+	.hidden	dune_fxrstor, dune_fxrstor_insn, dune_fxrstor_fail
+dune_fxrstor:
+	USER_ACCESS stac
+dune_fxrstor_insn:
+	fxrstor64 (%rdi)
+	USER_ACCESS clac
+	xorl	%eax, %eax
+	ret
+dune_fxrstor_fail:
+	USER_ACCESS clac
+	movq	$EFAULT_RESULT, %rax
+	ret
+
+	.globl	dune_memcpy, dune_memset
+	.hidden	dune_memcpy, dune_memset
+dune_memcpy:
+	movq	%rdi, %rax
+	movq	%rdx, %rcx
+	rep movsb
+	ret
+dune_memset:
+	movq	%rdi, %r8
+	movl	%esi, %eax
+	movq	%rdx, %rcx
+	rep stosb
+	movq	%r8, %rax
+	ret
+
+	.section .note.GNU-stack, "", @progbits

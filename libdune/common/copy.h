@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * Accesses of ring 0 to memory of the program: by instructions that may fault
+ * (copy.S), or between user_access_begin() and user_access_end().
+ */
+#ifndef LIBDUNE_COPY_H
+#define LIBDUNE_COPY_H
+
+#include "thread.h"
+
+/*
+ * Around plain accesses of ring 0 to memory that ring 3 can reach, as copy.S
+ * makes them for itself: SMAP makes such accesses fault outside (SDM volume 3,
+ * 4.6.1). The addresses must have been checked.
+ */
+ALWAYS_INLINE void user_access_begin(void)
+{
+	if (dune_process.smap)
+		__asm__ volatile("stac" : : : "memory", "cc");
+}
+
+ALWAYS_INLINE void user_access_end(void)
+{
+	if (dune_process.smap)
+		__asm__ volatile("clac" : : : "memory", "cc");
+}
+
+/* copy.S; dune_copy() is in dune.h */
+long dune_probe_write(void *p);
+long dune_xrstor(const void *p, u64 features);
+long dune_fxrstor(const void *p);
+extern const char dune_copy_insn[], dune_copy_fail[];
+extern const char dune_probe_insn[], dune_probe_fail[];
+extern const char dune_xrstor_insn[], dune_xrstor_fail[];
+extern const char dune_fxrstor_insn[], dune_fxrstor_fail[];
+
+/* fixup.c: where execution continues after a fault of the instruction at @rip; 0: nowhere */
+u64 dune_fixup(u64 rip);
+
+#endif /* LIBDUNE_COPY_H */

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+/*
+ * The instructions of copy.S that may fault, and the place at which execution
+ * continues after a fault of each.
+ */
+#include "copy.h"
+
+u64 dune_fixup(u64 rip)
+{
+	if (rip == (u64)dune_copy_insn)
+		return (u64)dune_copy_fail;
+	if (rip == (u64)dune_probe_insn)
+		return (u64)dune_probe_fail;
+	if (rip == (u64)dune_xrstor_insn)
+		return (u64)dune_xrstor_fail;
+	if (rip == (u64)dune_fxrstor_insn)
+		return (u64)dune_fxrstor_fail;
+	return 0;
+}

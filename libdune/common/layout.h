@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * Numbers that C and assembly share: the layout of a thread's block, of the
+ * frame, and of the segments. thread.h checks them against the structures.
+ *
+ * A thread's block is 64 KB, aligned to 64 KB (struct dune_thread):
+ *
+ *	0x0000	the members that are used all the time, with TSS and GDT
+ *	0x0400	IST stack for exceptions, three levels of 0x400
+ *	0x1000	actions of signals, for some children
+ *	0x1900	stack of the host half
+ *	0x7a00	the members that are used less often
+ *	0x8000	ring-0 stack of the guest half, 32 KB
+ *
+ * so that a thread which does little touches only two pages. The host half finds
+ * its block by masking RSP, the guest half by GS.
+ */
+#ifndef LIBDUNE_LAYOUT_H
+#define LIBDUNE_LAYOUT_H
+
+#define BLOCK_SIZE		0x10000
+#define IST_BOTTOM		0x400
+#define IST1_TOP		0x1000
+#define IST1_STEP		0x400
+#define IST2_TOP		0x800	/* a double fault returns to nothing */
+#define HOST_STACK_TOP		0x7a00
+#define RING0_STACK_BOTTOM	0x8000
+#define RING0_STACK_TOP		0x10000
+
+/* struct dune_thread */
+#define T_SELF			0
+#define T_RING0_TOP		8
+#define T_USER_RSP		16
+#define T_SCRATCH		24
+#define T_NSIG			32
+#define T_TSS			36
+#define T_IST1			(T_TSS + 36)
+#define T_LEAVE_RSP		144
+
+/* struct dune_tf */
+#define TF_R11			48
+#define TF_R10			56
+#define TF_R9			64
+#define TF_R8			72
+#define TF_RAX			80
+#define TF_RCX			88
+#define TF_RDX			96
+#define TF_RSI			104
+#define TF_RDI			112
+#define TF_VECTOR		120
+#define TF_RIP			136
+#define TF_CS			144
+#define TF_RFLAGS		152
+#define TF_RSP			160
+#define TF_SIZE			176
+
+/* struct dune_process */
+#define P_SMAP			16
+
+/* struct dune_run, whose first member is struct dune_regs */
+#define RUN_RBX			24
+#define RUN_RSP			32
+#define RUN_RBP			40
+#define RUN_R12			96
+#define RUN_R13			104
+#define RUN_R14			112
+#define RUN_R15			120
+#define RUN_RIP			128
+#define RUN_RFLAGS		136
+
+/* Selectors: the same as Linux uses, since programs can see them. */
+#define KERNEL_CS		0x10
+#define KERNEL_SS		0x18
+#define USER_CS			0x33
+#define USER_SS			0x2b
+#define TSS_SEL			0x40
+
+#define VEC_DB			1
+#define VEC_DF			8
+#define VEC_PF			14
+#define VEC_SIGNAL		32
+#define VEC_SYSCALL		256
+#define VEC_GATES		33
+
+/*
+ * Ring 0 runs with IOPL 1, ring 3 with IOPL 0, which it cannot change: so the
+ * entry of SYSCALL, which sees the flags in R11, knows which ring called.
+ */
+#define RFLAGS_FIXED		0x2
+#define RFLAGS_TF		0x100
+#define RFLAGS_IF		0x200
+#define RFLAGS_DF		0x400
+#define RFLAGS_IOPL1		0x1000
+#define RFLAGS_IOPL		0x3000
+#define RFLAGS_NT		0x4000
+#define RFLAGS_RF		0x10000
+#define RFLAGS_VM		0x20000
+#define RFLAGS_AC		0x40000
+#define IOPL_BIT		12
+/* Cleared by SYSCALL: TF, IF, DF, NT, RF, AC; IOPL tells the rings apart. */
+#define SFMASK			0x54700
+/* Ring 0's own, after an entry from ring 3. */
+#define RFLAGS_RING0		(RFLAGS_FIXED | RFLAGS_IOPL1)
+/* SYSRET loads these from R11; a frame with one of them leaves by IRET. */
+#define RFLAGS_NO_SYSRET	(RFLAGS_TF | RFLAGS_IOPL | RFLAGS_NT | \
+				 RFLAGS_RF | RFLAGS_VM)
+
+/* What ring 3 may choose, and a signal frame restores: CF to OF, AC, RF, TF. */
+#define RFLAGS_USER		0x50dd5
+
+/* Above all numbers of the system call table. */
+#define SYSCALL_MAX		512
+
+#define DUNE_AGAIN_RESULT	(-512)
+#define EFAULT_RESULT		(-14)
+
+#endif /* LIBDUNE_LAYOUT_H */

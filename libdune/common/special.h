@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * The special system calls: those that cannot simply be made by the kernel for
+ * the guest, and which half of the library does what about them. All other
+ * calls are one hypercall, which the module carries out (entry.S).
+ *
+ *	X(arg, name, guest, host)
+ *
+ * @guest: the function of guest/syscall.c's that gets the frame of the call.
+ * @host: what host/loop.c does when the call alone arrives there, by
+ * HC_SYSCALL(), or because something watches the thread:
+ *
+ *	CALL		makes it
+ *	REFUSE		ENOSYS: a child or a return needs the caller's frame
+ *	MASK(register)	makes it; meanwhile the mask of signals is the one at
+ *			this address
+ *	MASK_IN(register) the same; the mask's address is at this address
+ *	NEW_CPU		makes it; the thread may run on another CPU afterwards
+ *
+ * tests/run/calls.bash compares the table with the module's and dune-run's.
+ */
+#ifndef LIBDUNE_SPECIAL_H
+#define LIBDUNE_SPECIAL_H
+
+#define SPECIAL_CALLS(X, arg)						\
+	/* descriptors, of which the vCPU's is hidden */		\
+	X(arg, close, dune_sys_fd, CALL)				\
+	X(arg, dup2, dune_sys_fd, CALL)					\
+	X(arg, dup3, dune_sys_fd, CALL)					\
+	X(arg, close_range, dune_sys_fd, CALL)				\
+	/* handlers of signals, which the library runs */		\
+	X(arg, rt_sigaction, dune_sys_sigaction, CALL)			\
+	X(arg, rt_sigreturn, dune_sys_sigreturn, REFUSE)		\
+	X(arg, sigaltstack, dune_sys_sigaltstack, CALL)			\
+	/* children, which get the frame and a vCPU */			\
+	X(arg, clone, dune_sys_clone, REFUSE)				\
+	X(arg, clone3, dune_sys_clone, REFUSE)				\
+	X(arg, fork, dune_sys_clone, REFUSE)				\
+	X(arg, vfork, dune_sys_clone, REFUSE)				\
+	/* the guest's own FS and GS bases */				\
+	X(arg, arch_prctl, dune_sys_arch_prctl, CALL)			\
+	/* what the host half has to know */				\
+	X(arg, rt_sigsuspend, dune_sys_by_host, MASK(rdi))		\
+	X(arg, ppoll, dune_sys_by_host, MASK(r10))			\
+	X(arg, epoll_pwait, dune_sys_by_host, MASK(r8))			\
+	X(arg, epoll_pwait2, dune_sys_by_host, MASK(r8))		\
+	X(arg, pselect6, dune_sys_by_host, MASK_IN(r9))			\
+	X(arg, io_pgetevents, dune_sys_by_host, MASK_IN(r9))		\
+	X(arg, sched_setaffinity, dune_sys_by_host, NEW_CPU)
+
+/*
+ * Calls that the module never makes for a guest, so that they arrive at the host
+ * half, which does something about them:
+ *
+ *	EXEC		makes it; meanwhile signals are ignored that the program ignores
+ */
+#define SLOW_CALLS(X, arg)						\
+	X(arg, execve, NULL, EXEC)					\
+	X(arg, execveat, NULL, EXEC)
+
+#endif /* LIBDUNE_SPECIAL_H */

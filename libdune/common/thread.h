@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * The state of a thread in guest mode, and of the process.
+ *
+ * A thread's block is used by its guest half, its host half and its signal
+ * handler in the host half. They never run at the same time: the guest half
+ * does not run while the host half does, and the handler returns before either
+ * continues. So the block needs no lock, only compiler barriers.
+ */
+#ifndef LIBDUNE_THREAD_H
+#define LIBDUNE_THREAD_H
+
+#include <linux/dune.h>
+#include "dune.h"
+#include "layout.h"
+#include "linux.h"
+
+/*
+ * A lock that both halves may take. In the guest interrupts are off while it is
+ * held; the signal handlers of the host half take no lock.
+ */
+struct dune_lock {
+	u32 held;
+};
+
+/* The actions that the program set with rt_sigaction(). */
+struct dune_sighand {
+	struct dune_lock lock;		/* orders calls of rt_sigaction() */
+	u64 handled;			/* signals with a handler */
+	struct ksigaction action[NSIG + 1];
+};
+
+/*
+ * A signal on its way from the host half's handler to the program's. While one
+ * is queued, the host blocks all signals that have handlers. So the queue holds
+ * that one, any signals to which another thread gives a handler in the meantime,
+ * and a fault that the guest half puts first. When only one place is left, all
+ * signals are blocked.
+ */
+struct dune_sigentry {
+	struct ksiginfo info;
+	struct ksigaction action;	/* as it was when the signal came */
+	u64 oldmask;			/* to restore when the handler returns */
+	u64 trapno, error, cr2;		/* for the ucontext of a fault */
+};
+
+#define DUNE_SIGQUEUE	4
+
+/* leaf_key of a thread that remembers no table: no address has this key. */
+#define NO_LEAF_KEY	(~0ULL)
+
+struct dune_tss {
+	u32 reserved0;
+	u64 rsp[3];
+	u64 reserved1;
+	u64 ist[7];
+	u64 reserved2;
+	u16 reserved3;
+	u16 iomap;
+} __packed;
+
+struct dune_thread {
+	struct dune_thread *self;
+	u64 ring0_top;
+	u64 user_rsp;			/* scratch of the entry of SYSCALL */
+	u64 scratch;
+	u32 nsig;			/* entries of queue[] in use */
+	struct dune_tss tss;
+	u32 pad;
+	u64 leave_rsp;			/* dune_ring3()'s, for dune_ring3_leave() */
+	u64 gdt[16];
+
+	u64 ring0_fs;			/* ring 0's FS base while ring 3 runs */
+	dune_pte *root;			/* what CR3 leads to */
+	/* memory/pgtable.c: where the first root's last-level table for key << 21 is */
+	u64 leaf_key;
+	dune_pte *leaf_table;
+	/* memory/tlb.c: what each tag's entries come from; NULL: no tag is in use */
+	u64 *tags;
+
+	struct dune_run *run;		/* NULL while there is no vCPU */
+	void *run_place;		/* pages of the arena that *run covers */
+	int vcpu;			/* its file descriptor */
+	u32 fault_repeats;		/* how often the same fault came without progress */
+	u64 fault_rip, fault_address, fault_calls;
+	u64 migrations;			/* counter when the GDT's CPU was right */
+
+	struct dune_sighand *sighand;
+	u64 mask;			/* while nsig is not 0: the mask afterwards */
+	u64 temp_mask;			/* of sigsuspend() and similar calls */
+	u32 temp_mask_on;
+	u32 touch_silent;		/* a fault of the probe sends no signal */
+	u64 held_set;			/* SIGSEGV and SIGBUS that came meanwhile */
+	struct kstack altstack;
+	struct dune_thread *next;	/* dune_process.threads */
+
+	u8 ist[IST1_TOP - IST_BOTTOM] __aligned(IST_BOTTOM);
+
+	struct dune_sighand own_sighand; /* of a child that shares memory only */
+	u8 host_stack[HOST_STACK_TOP - IST1_TOP - sizeof(struct dune_sighand)];
+
+	/* how a new vCPU starts: that of dune_enter(), or a child's (host/process.c) */
+	struct dune_state state;
+	struct dune_regs regs;
+	struct dune_tf *child_tf;	/* gets rax = 0 and child_rsp */
+	u64 child_rsp;
+	u64 child_flags;		/* of clone() */
+	struct dune_sigentry queue[DUNE_SIGQUEUE];
+	struct ksiginfo held[2];	/* of held_set */
+
+	u8 ring0_stack[RING0_STACK_TOP - RING0_STACK_BOTTOM]
+		__aligned(0x1000);
+};
+
+_Static_assert(offsetof(struct dune_thread, ist) == IST_BOTTOM, "layout");
+_Static_assert(offsetof(struct dune_thread, own_sighand) == IST1_TOP, "layout");
+_Static_assert(offsetof(struct dune_thread, state) == HOST_STACK_TOP, "layout");
+_Static_assert(offsetof(struct dune_thread, ring0_stack) == RING0_STACK_BOTTOM,
+	       "layout");
+_Static_assert(sizeof(struct dune_thread) == BLOCK_SIZE, "layout");
+_Static_assert(offsetof(struct dune_thread, self) == T_SELF, "layout");
+_Static_assert(offsetof(struct dune_thread, ring0_top) == T_RING0_TOP, "layout");
+_Static_assert(offsetof(struct dune_thread, user_rsp) == T_USER_RSP, "layout");
+_Static_assert(offsetof(struct dune_thread, scratch) == T_SCRATCH, "layout");
+_Static_assert(offsetof(struct dune_thread, nsig) == T_NSIG, "layout");
+_Static_assert(offsetof(struct dune_thread, tss) == T_TSS, "layout");
+_Static_assert(offsetof(struct dune_thread, leave_rsp) == T_LEAVE_RSP, "layout");
+_Static_assert(offsetof(struct dune_tf, r11) == TF_R11, "layout");
+_Static_assert(offsetof(struct dune_tf, r10) == TF_R10, "layout");
+_Static_assert(offsetof(struct dune_tf, r8) == TF_R8, "layout");
+_Static_assert(offsetof(struct dune_tf, rax) == TF_RAX, "layout");
+_Static_assert(offsetof(struct dune_tf, rcx) == TF_RCX, "layout");
+_Static_assert(offsetof(struct dune_tf, rdi) == TF_RDI, "layout");
+_Static_assert(offsetof(struct dune_tf, vector) == TF_VECTOR, "layout");
+_Static_assert(offsetof(struct dune_tf, rip) == TF_RIP, "layout");
+_Static_assert(offsetof(struct dune_tf, cs) == TF_CS, "layout");
+_Static_assert(offsetof(struct dune_tf, rflags) == TF_RFLAGS, "layout");
+_Static_assert(offsetof(struct dune_tf, rsp) == TF_RSP, "layout");
+_Static_assert(sizeof(struct dune_tf) == TF_SIZE && TF_SIZE % 16 == 0, "layout");
+_Static_assert(offsetof(struct dune_regs, rbx) == RUN_RBX, "layout");
+_Static_assert(offsetof(struct dune_regs, r15) == RUN_R15, "layout");
+_Static_assert(offsetof(struct dune_regs, rflags) == RUN_RFLAGS, "layout");
+
+/* A part of the arena, given out from its start (memory/page.c). */
+struct dune_chunk {
+	u64 base, size, used;
+};
+
+/* The step by which an arena grows, and the unit of its limit. */
+#define ARENA_STEP	(1ULL << 20)
+
+struct dune_arena {
+	struct dune_lock lock;
+	struct dune_lock growing;	/* taken before lock, and held for system calls */
+	u32 chunks;
+	struct dune_chunk chunk[2];
+	u64 limit;			/* to which the first chunk may grow, or 0 */
+	struct dune_piece *pieces;	/* given back */
+	u64 bytes;			/* given out now */
+};
+
+/*
+ * The process's state; a child of fork has its own copy, as of all memory. It is
+ * one page, since each page costs as much as ten system calls.
+ */
+struct dune_process {
+	u32 entered;			/* dune_enter() was called */
+	u32 ready;
+	u32 imported;			/* handlers from before dune_enter() */
+	u32 no_1g;			/* the processor has no pages of 1 GB */
+	u32 smap;			/* CR4.SMAP is set; without it STAC may be #UD */
+	u32 vcpu_flags;			/* of DUNE_CREATE_VCPU */
+	struct dune_lock entering;	/* held by dune_enter(), outside the guest */
+	struct dune_arena arena;
+	u64 tables;			/* pages in use as page tables */
+	struct dune_info info;
+	u32 granules;			/* 0, or info.granules (memory/granule.c) */
+	u32 granules_used;
+	u64 super_base, super_size;
+	u64 flags;			/* DUNE_ENTER_* */
+	const char *reason;		/* why the last dune_enter() failed */
+	dune_pte *root;			/* the first page table */
+	u64 idt[2 * VEC_GATES];
+	struct dune_sighand sighand;
+	struct dune_lock lock;		/* protects the members below */
+	struct dune_thread *threads;
+	u64 old_counters[DUNE_COUNT_MAX]; /* of vCPUs that were closed */
+	u64 signals, forks;
+} __aligned(4096);
+
+_Static_assert(sizeof(struct dune_process) == 4096, "more than a page");
+_Static_assert(offsetof(struct dune_process, smap) == P_SMAP, "layout");
+
+extern struct dune_process dune_process;
+
+/* The calling thread, in the guest half. */
+ALWAYS_INLINE struct dune_thread *dune_self(void)
+{
+	struct dune_thread *t;
+
+	__asm__ ("movq %%gs:0, %0" : "=r" (t));
+	return t;
+}
+
+/* A member of the calling thread's block, without a register for its address. */
+#define this_thread(member)						\
+	(((const __seg_gs struct dune_thread *)0)->member)
+
+ALWAYS_INLINE u64 dune_lock(struct dune_lock *l)
+{
+	u64 flags = dune_active() ? dune_irq_save() : 0;
+
+	while (unlikely(__atomic_exchange_n(&l->held, 1, __ATOMIC_ACQUIRE)))
+		__builtin_ia32_pause();
+	return flags;
+}
+
+ALWAYS_INLINE void dune_unlock(struct dune_lock *l, u64 flags)
+{
+	__atomic_store_n(&l->held, 0, __ATOMIC_RELEASE);
+	dune_irq_restore(flags);
+}
+
+#endif /* LIBDUNE_THREAD_H */

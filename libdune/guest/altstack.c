@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+/*
+ * The alternate signal stack of a thread, as sigaltstack(2) and the kernel's
+ * signal delivery see it.
+ */
+#include "guest.h"
+
+static int on_altstack(const struct dune_thread *t, u64 rsp)
+{
+	if (t->altstack.flags & SS_AUTODISARM)
+		return 0;
+	return rsp > t->altstack.sp && rsp - t->altstack.sp <= t->altstack.size;
+}
+
+/* SS_DISABLE, SS_ONSTACK, or 0 where a handler can switch to the stack. */
+u32 dune_altstack_flags(const struct dune_thread *t, u64 rsp)
+{
+	if (!t->altstack.size)
+		return SS_DISABLE;
+	return on_altstack(t, rsp) ? SS_ONSTACK : 0;
+}
+
+long dune_set_altstack(struct dune_thread *t, const struct kstack *to, u64 rsp)
+{
+	u32 mode = to->flags & ~SS_AUTODISARM;
+
+	if (t->altstack.size && on_altstack(t, rsp))
+		return -EPERM;
+	if (mode != SS_DISABLE && mode != SS_ONSTACK && mode)
+		return -EINVAL;
+	if (mode == SS_DISABLE) {
+		t->altstack = (struct kstack){ .flags = to->flags };
+		return 0;
+	}
+	if (to->size < MINSIGSTKSZ)
+		return -ENOMEM;
+	t->altstack = *to;
+	return 0;
+}

@@ -1,0 +1,406 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * The entries into ring 0 of the guest and the exits from it: exceptions and the
+ * signal interrupt through the IDT, and SYSCALL through LSTAR. The functions that
+ * they call are in trap.c, signal.c and syscall.c.
+ *
+ * Exceptions arrive on an IST stack: the red zone of the program (128 bytes
+ * below RSP) must stay whole, and the processor would push its frame into it.
+ * From there the entry moves the frame to the stack on which it is handled:
+ * below the red zone of the interrupted stack, or, from ring 3, on the thread's
+ * ring-0 stack. Writing to the interrupted stack may itself fault, so IST1 is
+ * lowered by a step while a frame is still on it. Two steps are enough for a
+ * stack in a part of the address space that is not in the page table yet
+ * (dune_pf_early() adds it); a third means that the stack is not usable.
+ *
+ * NMI, machine checks and interrupts of devices never reach the guest.
+ */
+#include "layout.h"
+
+	.text
+
+/* The frame above the vector, from the IST stack at %rsi, below two pushed registers. */
+.macro PUSH_FRAME
+	pushq	64(%rsi)		/* ss */
+	pushq	56(%rsi)		/* rsp */
+	pushq	48(%rsi)		/* rflags */
+	pushq	40(%rsi)		/* cs */
+	pushq	32(%rsi)		/* rip */
+	pushq	24(%rsi)		/* error */
+	pushq	16(%rsi)		/* vector */
+	pushq	8(%rsi)			/* rdi */
+	pushq	(%rsi)			/* rsi */
+.endm
+
+/* The rest of struct dune_tf below rsi. */
+.macro PUSH_REGS rcx=%rcx, r11=%r11
+	pushq	%rdx
+	pushq	\rcx
+	pushq	%rax
+	pushq	%r8
+	pushq	%r9
+	pushq	%r10
+	pushq	\r11
+	pushq	%rbx
+	pushq	%rbp
+	pushq	%r12
+	pushq	%r13
+	pushq	%r14
+	pushq	%r15
+.endm
+
+.macro POP_REGS
+	popq	%r15
+	popq	%r14
+	popq	%r13
+	popq	%r12
+	popq	%rbp
+	popq	%rbx
+	popq	%r11
+	popq	%r10
+	popq	%r9
+	popq	%r8
+	popq	%rax
+	popq	%rcx
+	popq	%rdx
+	popq	%rsi
+	popq	%rdi
+	addq	$16, %rsp		/* vector, error */
+.endm
+
+.macro DISPATCH
+	movq	%rsp, %rdi
+	movq	TF_VECTOR(%rsp), %rax
+	leaq	dune_trap_table(%rip), %rcx
+	call	*(%rcx, %rax, 8)
+.endm
+
+/*
+ * dune_stubs: 16 bytes for each vector of the IDT. The processor pushes an
+ * error code for vectors 8, 10 to 14, 17, 21, 29 and 30.
+ *
+ * dune_stubs_smap, for CR4.SMAP: ring 0 may be interrupted in common/copy.S with
+ * AC set, and no handler may run with it. (From ring 3 AC is cleared with the
+ * other flags.)
+ */
+.macro STUBS name, clac
+	.globl	\name
+	.hidden	\name
+	.balign	16
+\name:
+	vector = 0
+	.rept	VEC_GATES
+	.balign	16
+	\clac
+	.if	!((1 << vector) & 0x60227d00) || vector == VEC_SIGNAL
+	pushq	$0
+	.endif
+	pushq	$vector
+	.if	vector == VEC_PF
+	jmp	page_fault
+	.elseif	vector == VEC_SIGNAL
+	jmp	signal
+	.elseif vector == VEC_DB
+	jmp	debug
+	.elseif vector == VEC_DF
+	jmp	double_fault
+	.else
+	jmp	trap
+	.endif
+	vector = vector + 1
+	.endr
+.endm
+
+	STUBS	dune_stubs
+	STUBS	dune_stubs_smap, clac
+
+	.balign	16
+page_fault:
+	testb	$1, 8(%rsp)		/* a page that is not present? */
+	jz	not_present
+trap:
+	pushq	%rdi
+	pushq	%rsi
+	movq	%rsp, %rsi
+	cld
+	testb	$3, 40(%rsi)
+	jnz	from_ring3
+from_ring0:
+	subq	$IST1_STEP, %gs:T_IST1
+	testb	$(IST1_STEP >> 7), %gs:(T_IST1 + 1)
+	jz	bad_stack
+	movq	56(%rsi), %rdi
+	leaq	-128(%rdi), %rsp	/* the red zone */
+	andq	$-16, %rsp
+	PUSH_FRAME
+	addq	$IST1_STEP, %gs:T_IST1
+	PUSH_REGS
+	DISPATCH
+return_ring0:
+	POP_REGS
+	iretq
+
+/*
+ * The interrupt for signals does not use the interrupted stack, which may be the
+ * reason of the signal, unless that is the ring-0 stack itself.
+ */
+signal:
+	pushq	%rdi
+	pushq	%rsi
+	movq	%rsp, %rsi
+	cld
+	testb	$3, 40(%rsi)
+	jnz	from_ring3
+	movq	56(%rsi), %rdi
+	subq	%gs:T_SELF, %rdi
+	subq	$RING0_STACK_BOTTOM, %rdi
+	cmpq	$(RING0_STACK_TOP - RING0_STACK_BOTTOM), %rdi
+	jbe	from_ring0
+	movq	%gs:T_RING0_TOP, %rsp
+	PUSH_FRAME
+	PUSH_REGS
+	DISPATCH
+	jmp	return_ring0
+
+from_ring3:
+	swapgs
+	movq	%gs:T_RING0_TOP, %rsp
+	PUSH_FRAME
+	PUSH_REGS
+	pushq	$RFLAGS_RING0
+	popfq
+	DISPATCH
+	testb	$3, TF_CS(%rsp)		/* a signal's handler is in ring 0 */
+	jz	return_ring0
+return_ring3:
+	POP_REGS
+	swapgs
+	iretq
+
+/*
+ * A page that is not present. The first page table is filled when it is needed:
+ * if that is the only reason, fill it here, on the IST stack and with any GS base.
+ */
+not_present:
+	pushq	%rax
+	pushq	%rcx
+	pushq	%rdx
+	pushq	%rsi
+	pushq	%rdi
+	pushq	%r8
+	pushq	%r9
+	pushq	%r10
+	pushq	%r11
+	cld
+	movq	%cr2, %rdi
+	call	dune_pf_early
+	testl	%eax, %eax
+	popq	%r11
+	popq	%r10
+	popq	%r9
+	popq	%r8
+	popq	%rdi
+	popq	%rsi
+	popq	%rdx
+	popq	%rcx
+	popq	%rax
+	jz	trap
+	addq	$16, %rsp
+	iretq
+
+/*
+ * A single step. SFMASK clears TF, so a step over SYSCALL ends after the call and
+ * not in it. But Bochs looks at TF before the instruction, and steps into this
+ * entry, with ring 3's GS. That step is dropped.
+ */
+debug:
+	pushq	%rax
+	leaq	dune_lstar_vmx(%rip), %rax
+	cmpq	%rax, 24(%rsp)
+	je	1f
+	leaq	dune_lstar_svm(%rip), %rax
+	cmpq	%rax, 24(%rsp)
+	je	1f
+	popq	%rax
+	jmp	trap
+1:	popq	%rax
+	addq	$16, %rsp
+	iretq
+
+/* On its own IST stack: there is nothing to return to. */
+double_fault:
+	testb	$3, 24(%rsp)
+	jz	bad_stack
+	swapgs
+bad_stack:
+	movq	%rsp, %rdi
+	andq	$-16, %rsp
+	jmp	dune_bad_stack
+
+/*
+ * dune_tf_resume: load all registers from the struct dune_tf at RSP. Children of
+ * fork start here, and dune_ring3() does.
+ */
+	.globl	dune_tf_resume
+	.hidden	dune_tf_resume
+dune_tf_resume:
+	testb	$3, TF_CS(%rsp)
+	jnz	return_ring3
+	jmp	return_ring0
+
+/*
+ * dune_lstar_*: the target of SYSCALL, one for each vendor's hypercall
+ * instruction (common/hypercall.c). RCX is the return address, R11 the flags;
+ * interrupts are off (SFMASK).
+ *
+ * From ring 0 SYSCALL is made a hypercall without a stack or a frame. The flags
+ * are restored from R11 through memory below the red zone.
+ */
+.macro LSTAR vendor, hypercall
+	.globl	dune_lstar_\vendor, dune_lstar_call_\vendor
+	.globl	dune_lstar_popf_\vendor, dune_lstar_end_\vendor
+	.hidden	dune_lstar_\vendor, dune_lstar_call_\vendor
+	.hidden	dune_lstar_popf_\vendor, dune_lstar_end_\vendor
+	.balign	64
+dune_lstar_\vendor:
+	btl	$IOPL_BIT, %r11d
+	jnc	syscall_ring3
+	cmpq	$SYSCALL_MAX, %rax
+	jae	2f
+	btq	%rax, dune_special(%rip)
+	jc	special
+1:	\hypercall
+dune_lstar_call_\vendor:
+	leaq	-128(%rsp), %rsp
+	pushq	%r11
+	popfq
+dune_lstar_popf_\vendor:
+	leaq	128(%rsp), %rsp
+	jmp	*%rcx
+dune_lstar_end_\vendor:
+
+	/* The number is an int; the upper half of RAX does not count. */
+2:	movl	%eax, %eax
+	cmpq	$SYSCALL_MAX, %rax
+	jb	dune_lstar_\vendor
+	jmp	1b
+.endm
+
+	LSTAR	svm, vmmcall
+	LSTAR	vmx, vmcall
+
+/*
+ * Calls of ring 0 that need a frame (common/special.h): on the ring-0 stack, from
+ * its top or, if the caller runs on it, below the caller's red zone.
+ */
+special:
+	movq	%rsp, %gs:T_USER_RSP
+	movq	%rdi, %gs:T_SCRATCH
+	movq	%rsp, %rdi
+	subq	%gs:T_SELF, %rdi
+	subq	$RING0_STACK_BOTTOM, %rdi
+	cmpq	$(RING0_STACK_TOP - RING0_STACK_BOTTOM), %rdi
+	jbe	1f
+	movq	%gs:T_RING0_TOP, %rsp
+	jmp	2f
+1:	leaq	-128(%rsp), %rsp
+	andq	$-16, %rsp
+2:	pushq	$KERNEL_SS
+	pushq	%gs:T_USER_RSP
+	pushq	%r11
+	pushq	$KERNEL_CS
+	pushq	%rcx
+	pushq	$0
+	pushq	$VEC_SYSCALL
+	pushq	%gs:T_SCRATCH
+	pushq	%rsi
+	PUSH_REGS
+	movq	%rsp, %rdi
+	call	dune_syscall_pass
+	jmp	dune_tf_resume		/* rt_sigreturn may lead to ring 3 */
+
+syscall_ring3:
+	swapgs
+	movq	%rsp, %gs:T_USER_RSP
+	movq	%gs:T_RING0_TOP, %rsp
+	pushq	$USER_SS
+	pushq	%gs:T_USER_RSP
+	pushq	%r11
+	pushq	$USER_CS
+	pushq	%rcx
+	pushq	$0
+	pushq	$VEC_SYSCALL
+	pushq	%rdi
+	pushq	%rsi
+	PUSH_REGS
+	pushq	$RFLAGS_RING0
+	popfq
+	movq	%rsp, %rdi
+	call	*dune_syscall_handler(%rip)
+
+	/*
+	 * SYSRET faults in ring 0 on an address that is not canonical (Intel)
+	 * and takes all flags from R11: use it only for an address in the lower
+	 * half with flags that ring 3 may have, and IRET otherwise. The frame of
+	 * a signal's handler in ring 0 differs in RCX and RIP, and leaves by IRET.
+	 */
+	movq	TF_RIP(%rsp), %rcx
+	movq	TF_RFLAGS(%rsp), %r11
+	cmpq	TF_RCX(%rsp), %rcx
+	jne	dune_tf_resume
+	cmpq	TF_R11(%rsp), %r11
+	jne	return_ring3
+	testl	$RFLAGS_NO_SYSRET, %r11d
+	jnz	return_ring3
+	movq	%rcx, %rax
+	shrq	$47, %rax
+	jnz	return_ring3
+	popq	%r15
+	popq	%r14
+	popq	%r13
+	popq	%r12
+	popq	%rbp
+	popq	%rbx
+	addq	$8, %rsp		/* r11 */
+	popq	%r10
+	popq	%r9
+	popq	%r8
+	popq	%rax
+	addq	$8, %rsp		/* rcx */
+	popq	%rdx
+	popq	%rsi
+	popq	%rdi
+	movq	(TF_RSP - TF_VECTOR)(%rsp), %rsp
+	swapgs
+	sysretq
+
+/* long dune_ring3_enter(const struct dune_tf *tf): see ring3.c */
+	.globl	dune_ring3_enter
+	.hidden	dune_ring3_enter
+dune_ring3_enter:
+	pushq	%rbx
+	pushq	%rbp
+	pushq	%r12
+	pushq	%r13
+	pushq	%r14
+	pushq	%r15
+	pushfq
+	cli
+	movq	%rsp, %gs:T_LEAVE_RSP
+	movq	%rdi, %rsp
+	jmp	return_ring3
+
+	.globl	dune_ring3_leave
+dune_ring3_leave:
+	movq	%gs:T_LEAVE_RSP, %rsp
+	movq	%rdi, %rax
+	popfq
+	popq	%r15
+	popq	%r14
+	popq	%r13
+	popq	%r12
+	popq	%rbp
+	popq	%rbx
+	ret
+
+	.section .note.GNU-stack, "", @progbits

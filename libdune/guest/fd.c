@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+/*
+ * The vCPU's file descriptor belongs to the library: closing it would end the
+ * program. Programs do close descriptors that they never opened (between fork
+ * and exec, for example), so calls treat this one as if it were not open.
+ */
+#include "guest.h"
+
+#define CLOSE_RANGE_CLOEXEC	4
+
+static long hc3(long nr, long a0, long a1, long a2)
+{
+	return dune_hypercall(nr, a0, a1, a2, 0, 0, 0);
+}
+
+/* Another number, since the program wants this one. The old one is still open. */
+static long move_away(struct dune_thread *t)
+{
+	long fd = hc3(__NR_fcntl, t->vcpu, F_DUPFD_CLOEXEC, t->vcpu + 1);
+
+	if (fd < 0)
+		fd = hc3(__NR_fcntl, t->vcpu, F_DUPFD_CLOEXEC, 3);
+	if (fd < 0)
+		return fd;
+	t->vcpu = fd;
+	return 0;
+}
+
+/* No vCPU before dune_enter(). */
+int dune_vcpu_fd(void)
+{
+	return dune_active() ? dune_self()->vcpu : -1;
+}
+
+long dune_vcpu_fd_move(void)
+{
+	struct dune_thread *t = dune_self();
+	int old = t->vcpu;
+	long err = move_away(t);
+
+	if (err)
+		return err;
+	hc3(__NR_close, old, 0, 0);
+	return t->vcpu;
+}
+
+static long close_range(const struct dune_thread *t, u32 first, u32 last,
+			u32 flags)
+{
+	u32 ours = t->vcpu;
+	long err = 0;
+
+	if (ours < first || ours > last || (flags & CLOSE_RANGE_CLOEXEC))
+		return hc3(__NR_close_range, first, last, flags);
+	if (first < ours)
+		err = hc3(__NR_close_range, first, ours - 1, flags);
+	if (!err && ours < last)
+		err = hc3(__NR_close_range, ours + 1, last, flags);
+	return err;
+}
+
+/* close, dup2, dup3, close_range */
+long dune_sys_fd(struct dune_tf *tf)
+{
+	struct dune_thread *t = dune_self();
+	u32 nr = tf->rax, fd = tf->rdi;
+	long err;
+
+	if (nr == __NR_close_range)
+		return close_range(t, fd, tf->rsi, tf->rdx);
+	if (fd == (u32)t->vcpu)
+		return -EBADF;
+	if (nr != __NR_close && (u32)tf->rsi == (u32)t->vcpu) {
+		err = move_away(t);
+		if (err)
+			return err;
+	}
+	return hc3(nr, tf->rdi, tf->rsi, tf->rdx);
+}

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * What the files of the guest half have from each other, in the order of the
+ * story: entry, traps, system calls, signals. All of it runs in ring 0.
+ */
+#ifndef LIBDUNE_GUEST_H
+#define LIBDUNE_GUEST_H
+
+#include "copy.h"
+#include "entry.h"
+#include "hypercall.h"
+#include "memory.h"
+#include "sigaction.h"
+
+/* entry.S */
+long dune_ring3_enter(const struct dune_tf *tf);
+
+/* trap.c */
+void dune_bad_stack(void) __noreturn;
+void dune_die(int sig) __noreturn;
+int dune_trap_saves_fpu(u64 vector);
+
+/* syscall.c; the functions dune_sys_* below are those of special.h */
+extern dune_syscall_fn dune_syscall_handler;
+extern const u64 dune_special[SYSCALL_MAX / 64];
+
+/* fpu.c */
+u32 dune_fpu_size(void);
+u64 dune_fpu_features(void);
+void dune_fpu_save(void *area);
+
+/* signal.c */
+void dune_signal_irq(struct dune_tf *tf);
+void dune_signal_fault(struct dune_tf *tf, int sig, int code, u64 addr);
+long dune_sys_sigaction(struct dune_tf *tf);
+long dune_sys_sigaltstack(struct dune_tf *tf);
+long dune_sys_sigreturn(struct dune_tf *tf);
+
+/* sigframe.c */
+struct dune_sigreturn {
+	struct kucontext uc;
+	u64 frame;		/* where it was found */
+};
+
+int dune_sigframe_push(struct dune_thread *t, struct dune_tf *tf,
+		       const struct dune_sigentry *e);
+int dune_sigframe_read(struct dune_tf *tf, struct dune_sigreturn *sr);
+int dune_sigframe_restore(struct dune_thread *t, struct dune_tf *tf,
+			  const struct dune_sigreturn *sr);
+
+/* altstack.c */
+u32 dune_altstack_flags(const struct dune_thread *t, u64 rsp);
+long dune_set_altstack(struct dune_thread *t, const struct kstack *to, u64 rsp);
+
+/* process.c */
+long dune_sys_clone(struct dune_tf *tf);
+
+/* arch_prctl.c */
+long dune_sys_arch_prctl(struct dune_tf *tf);
+
+/* fd.c */
+long dune_sys_fd(struct dune_tf *tf);
+
+#define MSR_FS_BASE		0xc0000100
+#define MSR_KERNEL_GS_BASE	0xc0000102
+
+ALWAYS_INLINE u64 rdmsr(u32 msr)
+{
+	u32 lo, hi;
+
+	__asm__ volatile("rdmsr" : "=a" (lo), "=d" (hi) : "c" (msr));
+	return (u64)hi << 32 | lo;
+}
+
+ALWAYS_INLINE void wrmsr(u32 msr, u64 v)
+{
+	__asm__ volatile("wrmsr" : : "c" (msr), "a" ((u32)v), "d" ((u32)(v >> 32)));
+}
+
+#endif /* LIBDUNE_GUEST_H */

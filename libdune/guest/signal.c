@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+/*
+ * Signals in the guest half: the signals that the host half has queued
+ * (host/signal.c) become frames on the program's stack (sigframe.c), and so do
+ * faults in the guest. And the system calls about handlers.
+ *
+ * From the moment that a signal is queued until the last hypercall of
+ * dune_signal_irq() the host blocks all handled signals, SIGSEGV and SIGBUS. So
+ * the queue grows only by a fault of the guest and by signals to which another
+ * thread has given a handler in the meantime. The oldmask of each entry and mask
+ * are a chain to whose front an entry can be added: masks are only ever or'ed.
+ */
+#include "guest.h"
+
+/* Flags that the kernel knows on x86; others read back as 0. */
+#define SA_KNOWN	(SA_NOCLDSTOP | SA_NOCLDWAIT | SA_SIGINFO | \
+			 SA_ONSTACK | SA_RESTART | SA_NODEFER |		\
+			 SA_RESETHAND | SA_RESTORER | 0x800)
+
+static long set_mask(int how, u64 set, u64 *old)
+{
+	return dune_hypercall(__NR_rt_sigprocmask, how, (long)&set, (long)old,
+			      8, 0, 0);
+}
+
+/* A frame that cannot be written is a SIGSEGV; if that has no frame either, death. */
+static void push_failed(struct dune_thread *t, struct dune_tf *tf,
+			const struct dune_sigentry *lost)
+{
+	const struct ksigaction *act = &t->sighand->action[SIGSEGV];
+	struct dune_sigentry e = {
+		.info = { .signo = SIGSEGV, .code = SI_KERNEL },
+		.action = *act,
+		.oldmask = lost->oldmask,
+		.trapno = VEC_PF,
+	};
+
+	if (lost->info.signo == SIGSEGV || act->handler == SIG_DFL ||
+	    act->handler == SIG_IGN || (lost->oldmask & sigbit(SIGSEGV)) ||
+	    dune_sigframe_push(t, tf, &e))
+		dune_die(SIGSEGV);
+}
+
+/*
+ * The interrupt came in the last instructions of dune_lstar_*, between the flags
+ * and the jump: continue as if they were done, so that the frame shows the
+ * program's own registers.
+ */
+static void finish_lstar(struct dune_tf *tf)
+{
+	u64 popf = (u64)dune_calls->lstar_popf;
+
+	if (tf->rip < popf || tf->rip >= (u64)dune_calls->lstar_end)
+		return;
+	if (tf->rip == popf)
+		tf->rsp += 128;
+	tf->rip = tf->rcx;
+}
+
+/* The signal interrupt. */
+void dune_signal_irq(struct dune_tf *tf)
+{
+	struct dune_thread *t = dune_self();
+	u32 i = 0, n = READ_ONCE(t->nsig);
+
+	if (!n)
+		return;
+	if (!(tf->cs & 3))
+		finish_lstar(tf);
+	do {
+		n = READ_ONCE(t->nsig);
+		for (; i < n; i++) {
+			if (dune_sigframe_push(t, tf, &t->queue[i]))
+				push_failed(t, tf, &t->queue[i]);
+		}
+		/* One instruction: a signal comes before it or after it. */
+	} while (!__sync_bool_compare_and_swap(&t->nsig, n, 0));
+	dune_process.signals += n;
+	/* From here on the next signal may arrive; its interrupt waits for IRET. */
+	if (set_mask(SIG_SETMASK, t->mask, NULL))
+		dune_die(SIGSEGV);
+}
+
+static void no_handler_again(struct dune_sighand *sh, int sig)
+{
+	struct ksigaction real;
+
+	sh->action[sig].handler = SIG_DFL;
+	sh->handled &= ~sigbit(sig);
+	dune_real_action(sig, &sh->action[sig], &real);
+	dune_hypercall(__NR_rt_sigaction, sig, (long)&real, 0, 8, 0, 0);
+}
+
+/*
+ * The signal for a fault in the guest itself. It is first in the queue, since it
+ * belongs to the instruction at which all others arrived. The process dies where
+ * it would on Linux: default action, ignored or blocked.
+ */
+void dune_signal_fault(struct dune_tf *tf, int sig, int code, u64 addr)
+{
+	struct dune_thread *t = dune_self();
+	struct dune_sighand *sh = t->sighand;
+	const struct ksigaction *act = &sh->action[sig];
+	struct dune_sigentry *e = &t->queue[0];
+	u64 cr2 = dune_cr2(), now, block;
+	u32 i;
+
+	if (!(tf->rflags & RFLAGS_IF))
+		dune_die(sig);
+	/* Block all signals: the queue must not grow while it is moved. */
+	if (set_mask(SIG_BLOCK, ~0ULL, &now))
+		dune_die(sig);
+	if (t->nsig)
+		now = e->oldmask;
+	else
+		t->mask = now;
+	if (act->handler == SIG_DFL || act->handler == SIG_IGN ||
+	    (now & sigbit(sig)) || t->nsig >= DUNE_SIGQUEUE)
+		dune_die(sig);
+
+	block = act->mask | (act->flags & SA_NODEFER ? 0 : sigbit(sig));
+	for (i = t->nsig; i > 0; i--) {
+		t->queue[i] = t->queue[i - 1];
+		t->queue[i].oldmask |= block;
+	}
+	memset(e, 0, sizeof(*e));
+	e->info.signo = sig;
+	e->info.code = code;
+	e->info.addr = addr;
+	e->action = *act;
+	e->oldmask = now;
+	e->trapno = tf->vector;
+	e->error = tf->error;
+	e->cr2 = cr2;
+	t->mask = (t->mask | block) & ~UNBLOCKABLE;
+	WRITE_ONCE(t->nsig, t->nsig + 1);
+	if (act->flags & SA_RESETHAND)
+		no_handler_again(sh, sig);
+
+	/*
+	 * Ring 3's frame can be built at once, if the FPU registers are ring
+	 * 3's. In ring 0 this function runs on the stack where the frame has to
+	 * be: let the signal come as an interrupt.
+	 */
+	if ((tf->cs & 3) && !dune_trap_saves_fpu(tf->vector))
+		dune_signal_irq(tf);
+	else
+		dune_hypercall(HC_NOP, 0, 0, 0, 0, 0, 0);
+}
+
+static long get_user(struct dune_tf *tf, void *to, u64 from, size_t n)
+{
+	if ((tf->cs & 3) && !dune_user_ok((void *)from, n))
+		return -EFAULT;
+	return dune_copy(to, (void *)from, n);
+}
+
+static long put_user(struct dune_tf *tf, u64 to, const void *from, size_t n)
+{
+	if ((tf->cs & 3) && !dune_user_ok((void *)to, n))
+		return -EFAULT;
+	return dune_copy((void *)to, from, n);
+}
+
+static long change_action(struct dune_sighand *sh, int sig,
+			  const struct ksigaction *act, struct ksigaction *old)
+{
+	struct ksigaction real_old = { 0 }, real, before = sh->action[sig];
+	u64 handled = sh->handled;
+	long err;
+
+	if (act) {
+		/* Before the kernel is told: the host half's handler reads this. */
+		sh->action[sig] = *act;
+		if (act->handler == SIG_DFL || act->handler == SIG_IGN)
+			sh->handled &= ~sigbit(sig);
+		else
+			sh->handled |= sigbit(sig);
+		dune_real_action(sig, act, &real);
+	}
+	err = dune_hypercall(__NR_rt_sigaction, sig, act ? (long)&real : 0,
+			     (long)&real_old, 8, 0, 0);
+	/* The library's record is the old action where the kernel has its handler. */
+	if (real_old.handler == (u64)dune_host_handler)
+		*old = before;
+	else
+		*old = real_old;
+	if (err) {
+		sh->action[sig] = before;
+		sh->handled = handled;
+	}
+	return err;
+}
+
+long dune_sys_sigaction(struct dune_tf *tf)
+{
+	struct dune_sighand *sh = dune_self()->sighand;
+	struct ksigaction act, old;
+	int sig = tf->rdi;
+	u64 flags;
+	long err;
+
+	if (tf->r10 != 8)
+		return -EINVAL;
+	if (tf->rsi && get_user(tf, &act, tf->rsi, sizeof(act)))
+		return -EFAULT;
+	if (sig < 1 || sig > NSIG ||
+	    (tf->rsi && (sigbit(sig) & UNBLOCKABLE)))
+		return -EINVAL;
+	act.flags &= SA_KNOWN;
+	act.mask &= ~UNBLOCKABLE;
+	memset(&old, 0, sizeof(old));
+	flags = dune_lock(&sh->lock);
+	err = change_action(sh, sig, tf->rsi ? &act : NULL, &old);
+	dune_unlock(&sh->lock, flags);
+	if (!err && tf->rdx)
+		err = put_user(tf, tf->rdx, &old, sizeof(old));
+	return err;
+}
+
+long dune_sys_sigaltstack(struct dune_tf *tf)
+{
+	struct dune_thread *t = dune_self();
+	struct kstack new, old = t->altstack;
+	long err;
+
+	if (tf->rdi && get_user(tf, &new, tf->rdi, sizeof(new)))
+		return -EFAULT;
+	old.flags = dune_altstack_flags(t, tf->rsp) |
+		    (old.flags & SS_AUTODISARM);
+	old.pad = 0;
+	if (tf->rdi) {
+		err = dune_set_altstack(t, &new, tf->rsp);
+		if (err)
+			return err;
+	}
+	return tf->rsi ? put_user(tf, tf->rsi, &old, sizeof(old)) : 0;
+}
+
+/* The result is the frame itself. */
+long dune_sys_sigreturn(struct dune_tf *tf)
+{
+	struct dune_sigreturn sr;
+	long err;
+
+	if (dune_sigframe_read(tf, &sr))
+		goto bad;
+	sr.uc.sigmask &= ~UNBLOCKABLE;
+	/* A signal that is queued has to be handled before this mask is set. */
+	err = dune_syscall_forward(__NR_rt_sigprocmask, SIG_SETMASK,
+				   (long)&sr.uc.sigmask, 0, 8, 0, 0);
+	if (err == DUNE_AGAIN) {
+		tf->rip -= 2;
+		return 0;
+	}
+	if (!dune_sigframe_restore(dune_self(), tf, &sr))
+		return 0;
+bad:
+	dune_signal_fault(tf, SIGSEGV, SI_KERNEL, 0);
+	return 0;
+}

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+/*
+ * Counters: the kernel's, from the page that each vCPU shares with the process,
+ * and the library's own.
+ */
+#include "guest.h"
+
+void dune_stats(struct dune_stats *out)
+{
+	const struct dune_thread *t;
+	u64 flags;
+	int i;
+
+	memset(out, 0, sizeof(*out));
+	flags = dune_lock(&dune_process.lock);
+	for (i = 0; i < DUNE_COUNT_MAX; i++)
+		out->counters[i] = dune_process.old_counters[i];
+	for (t = dune_process.threads; t; t = t->next) {
+		if (!t->run)
+			continue;
+		for (i = 0; i < DUNE_COUNT_MAX; i++)
+			out->counters[i] += READ_ONCE(t->run->counters[i]);
+	}
+	out->signals = dune_process.signals;
+	out->forks = dune_process.forks;
+	dune_unlock(&dune_process.lock, flags);
+	out->arena_bytes = dune_page_bytes();
+	out->table_bytes = dune_pt_bytes();
+}

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+/*
+ * System calls in the guest. Most are passed on to the kernel by one hypercall.
+ * Those in the table of special.h concern the caller's registers, signal frames
+ * or the library's own descriptor: the functions that it names do them (fd.c,
+ * signal.c, process.c, arch_prctl.c), or the host half does.
+ */
+#include "guest.h"
+#include "special.h"
+
+#define BIT(word, name, guest, host)					\
+	| (__NR_##name / 64 == (word) ? 1ULL << (__NR_##name % 64) : 0)
+#define WORD(word) (0 SPECIAL_CALLS(BIT, word))
+
+const u64 dune_special[SYSCALL_MAX / 64] = {
+	WORD(0), WORD(1), WORD(2), WORD(3), WORD(4), WORD(5), WORD(6), WORD(7)
+};
+
+dune_syscall_fn dune_syscall_handler __ro_after_start = dune_syscall_pass;
+
+void dune_syscall_set(dune_syscall_fn fn)
+{
+	__atomic_store_n(&dune_syscall_handler, fn ? fn : dune_syscall_pass,
+			 __ATOMIC_RELEASE);
+}
+
+int dune_syscall_special(uint32_t nr)
+{
+	return nr < SYSCALL_MAX && (dune_special[nr / 64] >> (nr % 64) & 1);
+}
+
+/*
+ * The call itself, with the frame's arguments. Ring 0 with interrupts off
+ * cannot run a handler now, so it must not wait for one either.
+ */
+static long forward(struct dune_tf *tf, u64 nr)
+{
+	if (tf->rflags & RFLAGS_IF)
+		return dune_forward_tf(tf, nr);
+	return dune_hypercall(nr, tf->rdi, tf->rsi, tf->rdx, tf->r10, tf->r8,
+			      tf->r9);
+}
+
+/* A mask that holds while the call waits, or another CPU: the host half's to know. */
+static long dune_sys_by_host(struct dune_tf *tf)
+{
+	return forward(tf, HC_SYSCALL((u32)tf->rax));
+}
+
+#define IF_CALLED(tf, name, guest, host) nr == __NR_##name ? guest(tf) :
+
+static long special(struct dune_tf *tf, u32 nr)
+{
+	return SPECIAL_CALLS(IF_CALLED, tf) (-ENOSYS);
+}
+
+/* Calls about handlers of signals and their stack, where these belong to ring 0. */
+static int is_ring0s(const struct dune_tf *tf, u32 nr)
+{
+	return (tf->cs & 3) &&
+	       !(dune_process.flags & DUNE_ENTER_RING3_SIGNALS) &&
+	       (nr == __NR_rt_sigaction || nr == __NR_rt_sigreturn ||
+		nr == __NR_sigaltstack);
+}
+
+void dune_syscall_pass(struct dune_tf *tf)
+{
+	u32 nr = tf->rax;
+	long result;
+
+	if (unlikely(dune_syscall_special(nr))) {
+		if (is_ring0s(tf, nr)) {
+			tf->rax = -EPERM;
+			return;
+		}
+		result = special(tf, nr);
+		/* After rt_sigreturn the frame is another one, with its own RAX. */
+		if (nr != __NR_rt_sigreturn)
+			dune_syscall_result(tf, result);
+		return;
+	}
+	dune_syscall_result(tf, dune_forward_tf(tf, nr));
+}

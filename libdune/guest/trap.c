@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+/*
+ * Exceptions: their handlers, and the signals that they become without a handler
+ * (APM volume 2, 8.2; the signals are those of arch/x86/kernel/traps.c).
+ *
+ * entry.S calls dune_trap_table[vector] with the frame. A handler with
+ * DUNE_TRAP_FPU is called through with_fpu(), so that other handlers pay nothing
+ * for it.
+ */
+#include "guest.h"
+
+#define PF_PRESENT	1
+
+#define DFL8	dune_trap_default, dune_trap_default, dune_trap_default, \
+		dune_trap_default, dune_trap_default, dune_trap_default, \
+		dune_trap_default, dune_trap_default
+
+dune_trap_fn dune_trap_table[VEC_GATES] __ro_after_start = {
+	DFL8, DFL8, DFL8, DFL8, dune_signal_irq
+};
+
+static dune_trap_fn fpu_handlers[32];
+
+static void with_fpu(struct dune_tf *tf)
+{
+	u64 features = dune_fpu_features();
+	u8 *area = __builtin_alloca(dune_fpu_size() + 64);
+
+	area = (u8 *)(((u64)area + 63) & ~63ULL);
+	dune_fpu_save(area);
+	fpu_handlers[tf->vector](tf);
+	if (features)
+		dune_xrstor(area, features);
+	else
+		dune_fxrstor(area);
+}
+
+/* Whether ring 3's FPU registers are restored only when the handler returns. */
+int dune_trap_saves_fpu(u64 vector)
+{
+	return vector < 32 && READ_ONCE(dune_trap_table[vector]) == with_fpu;
+}
+
+int dune_trap_set(unsigned int vector, dune_trap_fn fn, unsigned int flags)
+{
+	if (vector > 31 || vector == 2 || vector == 8 || vector == 18 ||
+	    (flags & ~DUNE_TRAP_FPU))
+		return -EINVAL;
+	if (!fn) {
+		fn = dune_trap_default;
+	} else if (flags & DUNE_TRAP_FPU) {
+		dune_fpu_size();	/* CPUID now, not in the trap */
+		fpu_handlers[vector] = fn;
+		fn = with_fpu;
+	}
+	__atomic_store_n(&dune_trap_table[vector], fn, __ATOMIC_RELEASE);
+	return 0;
+}
+
+void dune_die(int sig)
+{
+	for (;;)
+		dune_hypercall(HC_DIE, sig, 0, 0, 0, 0, 0);
+}
+
+/* From entry.S, on an IST stack. */
+void dune_bad_stack(void)
+{
+	for (;;)
+		dune_hypercall(HC_BAD_STACK, 0, 0, 0, 0, 0, 0);
+}
+
+static int page_fault_code(const struct dune_tf *tf, u64 address)
+{
+	/* For ring 3 nothing is mapped in the supervisor range. */
+	if ((tf->cs & 3) &&
+	    address - dune_process.super_base < dune_process.super_size)
+		return SEGV_MAPERR;
+	return tf->error & PF_PRESENT ? SEGV_ACCERR : SEGV_MAPERR;
+}
+
+/* si_code of SIGFPE, from what is both raised and unmasked. */
+static int fpe_code(u32 raised)
+{
+	if (raised & 0x01)
+		return FPE_FLTINV;
+	if (raised & 0x04)
+		return FPE_FLTDIV;
+	if (raised & 0x08)
+		return FPE_FLTOVF;
+	if (raised & 0x12)
+		return FPE_FLTUND;
+	if (raised & 0x20)
+		return FPE_FLTRES;
+	return 0;
+}
+
+static int sse_code(void)
+{
+	u32 mxcsr;
+
+	__asm__ volatile("stmxcsr %0" : "=m" (mxcsr));
+	return fpe_code(mxcsr & ~(mxcsr >> 7) & 0x3f);
+}
+
+static int x87_code(void)
+{
+	u16 control, status;
+
+	__asm__ volatile("fnstcw %0; fnstsw %1" : "=m" (control), "=m" (status));
+	return fpe_code(status & ~control & 0x3f);
+}
+
+void dune_trap_default(struct dune_tf *tf)
+{
+	u64 cr2 = dune_cr2();
+	u64 fixup;
+
+	fixup = tf->cs & 3 ? 0 : dune_fixup(tf->rip);
+	if (fixup) {
+		tf->rip = fixup;
+		return;
+	}
+	switch (tf->vector) {
+	case 0:
+		dune_signal_fault(tf, SIGFPE, FPE_INTDIV, tf->rip);
+		break;
+	case 1:
+		dune_signal_fault(tf, SIGTRAP, TRAP_TRACE, tf->rip);
+		break;
+	case 3:
+		dune_signal_fault(tf, SIGTRAP, SI_KERNEL, 0);
+		break;
+	case 6:
+		dune_signal_fault(tf, SIGILL, ILL_ILLOPN, tf->rip);
+		break;
+	case 11:
+	case 12:
+		dune_signal_fault(tf, SIGBUS, SI_KERNEL, 0);
+		break;
+	case 14:
+		dune_signal_fault(tf, SIGSEGV, page_fault_code(tf, cr2), cr2);
+		break;
+	case 16:
+		dune_signal_fault(tf, SIGFPE, x87_code(), tf->rip);
+		break;
+	case 17:
+		dune_signal_fault(tf, SIGBUS, BUS_ADRALN, 0);
+		break;
+	case 19:
+		dune_signal_fault(tf, SIGFPE, sse_code(), tf->rip);
+		break;
+	default:		/* 4, 5, 7, 10, 13 and vectors of future processors */
+		dune_signal_fault(tf, SIGSEGV, SI_KERNEL, 0);
+	}
+}

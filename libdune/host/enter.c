@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+/*
+ * dune_enter(): everything that a process needs to continue in ring 0 of a guest.
+ *
+ * Once for the process: the arena, the IDT, and the first page table with only
+ * the entries that the switch itself needs (page faults add the others,
+ * memory/pgtable.c). For the thread: its block and vCPU. Then dune_host_switch()
+ * returns to the caller in the guest, while the host half of the thread stays in
+ * dune_host_loop() (loop.c).
+ */
+#include "host.h"
+
+struct dune_process dune_process;
+
+#define GB		(1ULL << 30)
+#define USER_TOP	(1ULL << 47)
+#define ARENA_MIN	(4 * BLOCK_SIZE)
+#define FLAGS		(DUNE_ENTER_SMAP | DUNE_ENTER_RING3_SIGNALS)
+
+const char *dune_enter_error(void)
+{
+	return dune_process.reason;
+}
+
+static int refuse(int err, const char *text)
+{
+	dune_process.reason = text;
+	return err;
+}
+
+/* CPUID: 1-GByte pages are available (bit 26 of EDX). */
+static int have_1g_pages(void)
+{
+	u32 eax = 0x80000001, ebx, ecx, edx;
+
+	__asm__ volatile("cpuid"
+			 : "+a" (eax), "=b" (ebx), "=c" (ecx), "=d" (edx));
+	return edx >> 26 & 1;
+}
+
+static int init_process(const struct dune_config *cfg)
+{
+	struct dune_process *p = &dune_process;
+
+	if (p->ready)
+		return 0;
+	dune_page_init(cfg);
+	p->super_base = cfg->super_base;
+	p->super_size = cfg->super_size;
+	p->flags = cfg->flags;
+	if (cfg->flags & DUNE_ENTER_SMAP) {
+		p->vcpu_flags = DUNE_VCPU_SMAP;
+		p->smap = !!(p->info.features & DUNE_FEATURE_SMAP);
+	}
+	dune_pt_init(have_1g_pages());
+	p->root = dune_pt_new();
+	if (!p->root)
+		return -ENOMEM;
+	dune_idt_init();
+	p->ready = 1;
+	return 0;
+}
+
+static void init_state(struct dune_thread *t)
+{
+	u64 fs = 0;
+
+	sys3(__NR_arch_prctl, ARCH_GET_FS, (long)&fs, 0);
+	dune_state_init(t, &t->state);
+	t->state.fs.base = fs;
+	t->root = dune_process.root;
+	t->state.cr3 = to_gpa((u64)t->root);
+	sys3(__NR_sigaltstack, 0, (long)&t->altstack, 0);
+}
+
+static int in_range(const struct dune_config *cfg, const void *p, u64 size)
+{
+	u64 at = (u64)p - cfg->super_base;
+
+	return at <= cfg->super_size && size <= cfg->super_size - at;
+}
+
+static u64 arena_end(const struct dune_config *cfg)
+{
+	return (u64)cfg->arena + (cfg->arena_limit ?: cfg->arena_size);
+}
+
+/* A text about the first error in @cfg; NULL: it has none. */
+static const char *fault_of(const struct dune_config *cfg)
+{
+	u64 arena = (u64)cfg->arena, any = 0;
+	int i;
+
+	if (cfg->size != sizeof(*cfg))
+		return "size is not sizeof(struct dune_config)";
+	for (i = 0; i < 3; i++)
+		any |= cfg->reserved[i];
+	if (any)
+		return "reserved is not zero";
+	if (cfg->flags & ~FLAGS)
+		return "flags has an unknown bit";
+	if (!arena && cfg->arena_size)
+		return "arena_size without arena";
+	if (arena & (BLOCK_SIZE - 1))
+		return "arena is not aligned to 64 KB";
+	if (arena && cfg->arena_size < ARENA_MIN)
+		return "arena_size is less than 256 KB";
+	if (cfg->arena_limit && (!arena || cfg->arena_limit < cfg->arena_size))
+		return "arena_limit is less than arena_size";
+	if (cfg->arena_limit && ((cfg->arena_limit | cfg->arena_size) & (ARENA_STEP - 1)))
+		return "arena_size or arena_limit is not a multiple of 1 MB";
+	if (cfg->arena_limit && arena / GB != (arena + cfg->arena_limit - 1) / GB)
+		return "arena_limit ends in another gigabyte than the arena begins";
+	if (cfg->arena_size > USER_TOP || arena > USER_TOP - cfg->arena_size)
+		return "arena ends above the addresses of a process";
+	if ((cfg->super_base | cfg->super_size) & (GB - 1))
+		return "super_base or super_size is not a multiple of 1 GB";
+	if (cfg->super_size > USER_TOP || cfg->super_base > USER_TOP - cfg->super_size)
+		return "the supervisor range ends above 2^47";
+	if ((cfg->flags & DUNE_ENTER_SMAP) && !cfg->super_size)
+		return "DUNE_ENTER_SMAP without a supervisor range";
+	if (!cfg->super_size)
+		return cfg->super_base ? "super_base without super_size" : NULL;
+	/* Ring 3 must not reach page tables, IDT, TSS and handlers. */
+	if (!in_range(cfg, &dune_process, sizeof(dune_process)) ||
+	    !in_range(cfg, dune_trap_table, sizeof(dune_trap_table)))
+		return "the supervisor range leaves out data of libdune";
+	/* The library maps the second part of its own arena anywhere above its data. */
+	if (arena ? !in_range(cfg, cfg->arena, arena_end(cfg) - arena) :
+		    cfg->super_base + cfg->super_size != USER_TOP)
+		return "the supervisor range leaves out a part of the arena";
+	return NULL;
+}
+
+/* Whether the process was set up with another configuration than @cfg. */
+static int differs(const struct dune_config *cfg)
+{
+	const struct dune_process *p = &dune_process;
+
+	return p->ready && (p->super_base != cfg->super_base ||
+			    p->super_size != cfg->super_size ||
+			    p->flags != cfg->flags ||
+			    (cfg->arena && !dune_in_arena(cfg->arena)));
+}
+
+static int check(const struct dune_config *cfg)
+{
+	const char *fault = fault_of(cfg);
+
+	if (fault)
+		return refuse(-EINVAL, fault);
+	if (differs(cfg))
+		return refuse(-EBUSY, "the process was set up with another configuration");
+	return 0;
+}
+
+/* On a processor the code segment is Linux's for user mode, or that of the guest. */
+static int is_processor(void)
+{
+	u16 cs;
+
+	__asm__ volatile("mov %%cs, %0" : "=r" (cs));
+	return (cs & 3) == 3 || cs == KERNEL_CS;
+}
+
+static const char *open_error(long err)
+{
+	if (err == -EPROTO)
+		return "dune.ko is of another version than this library";
+	return "/dev/dune cannot be opened";
+}
+
+/* A thread's block with a vCPU, after the state of the process that it needs. */
+static int make_thread(const struct dune_config *cfg, struct dune_thread **made)
+{
+	struct dune_thread *t = NULL;
+	long dev = dune_device_open();
+	int err;
+
+	if (dev < 0)
+		return refuse(dev, open_error(dev));
+	err = init_process(cfg);
+	if (!err) {
+		t = dune_thread_new();
+		err = t ? 0 : -ENOMEM;
+	}
+	if (err) {
+		sys3(__NR_close, dev, 0, 0);
+		return refuse(err, "no memory in the arena");
+	}
+
+	t->sighand = &dune_process.sighand;
+	init_state(t);
+	err = dune_pt_touch_core(dune_process.root);
+	if (err)
+		sys3(__NR_close, dev, 0, 0);
+	else
+		err = dune_vcpu_open(t, dev);
+	if (err) {
+		dune_thread_free(t);
+		return refuse(err, "no vCPU could be made");
+	}
+	dune_host_import();
+	dune_process.reason = NULL;
+	*made = t;
+	return 0;
+}
+
+int dune_enter(const struct dune_config *cfg)
+{
+	static const struct dune_config defaults = { .size = sizeof(defaults) };
+	u32 *entering = &dune_process.entering.held;
+	struct dune_thread *t = NULL;
+	int err;
+
+	/* Written before anything in this page is read: one page fault. */
+	WRITE_ONCE(dune_process.entered, 1);
+	if (!is_processor())
+		return refuse(-EOPNOTSUPP,
+			      "the instructions are interpreted (by valgrind?), not executed");
+	if (dune_active())
+		return cfg ? check(cfg) : 0;
+	/* One thread at a time. Others yield: the holder makes system calls. */
+	while (__atomic_exchange_n(entering, 1, __ATOMIC_ACQUIRE))
+		sys3(__NR_sched_yield, 0, 0, 0);
+	err = cfg ? check(cfg) : 0;
+	if (!err)		/* NULL: the default, or the present configuration */
+		err = make_thread(cfg ? cfg : &defaults, &t);
+	__atomic_store_n(entering, 0, __ATOMIC_RELEASE);
+	if (err)
+		return err;
+	dune_host_switch(t, t->run);
+	/* Handlers wait until ring 3 runs. */
+	if (dune_process.flags & DUNE_ENTER_RING3_SIGNALS)
+		dune_irq_save();
+	return 0;
+}

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * The host half's assembly: the switch to its stack, and system calls that a
+ * signal for the guest can cancel before they start.
+ *
+ * The host half must not start a system call that may block while a signal
+ * waits for the guest. There is a window between its test and the instruction:
+ * when a signal arrives in this window, the handler (signal.c) moves RIP to
+ * dune_host_abort. The same holds for a call that the kernel has set up to be
+ * restarted: RIP is then at the instruction. In both cases the result is
+ * DUNE_AGAIN: the program's handler runs first, then the call is made again.
+ */
+#include "layout.h"
+#include <asm/unistd_64.h>
+
+	.text
+
+/*
+ * long dune_host_switch(t, run): the caller continues in the guest, where this
+ * returns 0; the thread of Linux stays here and becomes the host half.
+ */
+	.globl	dune_host_switch
+	.hidden	dune_host_switch
+dune_host_switch:
+	movq	%rbx, RUN_RBX(%rsi)
+	movq	%rbp, RUN_RBP(%rsi)
+	movq	%r12, RUN_R12(%rsi)
+	movq	%r13, RUN_R13(%rsi)
+	movq	%r14, RUN_R14(%rsi)
+	movq	%r15, RUN_R15(%rsi)
+	movq	%rsp, RUN_RSP(%rsi)
+	leaq	1f(%rip), %rax
+	movq	%rax, RUN_RIP(%rsi)
+	movq	$(RFLAGS_RING0 | RFLAGS_IF), RUN_RFLAGS(%rsi)
+	leaq	HOST_STACK_TOP(%rdi), %rsp
+	call	dune_host_loop
+1:	xorl	%eax, %eax
+	ret
+
+/* void dune_host_start(t): the host half from the top of its stack */
+	.globl	dune_host_start
+	.hidden	dune_host_start
+dune_host_start:
+	leaq	HOST_STACK_TOP(%rdi), %rsp
+	call	dune_host_loop
+
+/* long dune_host_syscall(t, nr, a0, a1, a2, a3, a4, a5) */
+	.globl	dune_host_syscall, dune_host_abort_begin, dune_host_abort_insn
+	.globl	dune_host_abort_done, dune_host_abort
+	.hidden	dune_host_syscall, dune_host_abort_begin, dune_host_abort_insn
+	.hidden	dune_host_abort_done, dune_host_abort
+dune_host_syscall:
+	movq	%rdi, %r11
+	movq	%rsi, %rax
+	movq	%rdx, %rdi
+	movq	%rcx, %rsi
+	movq	%r8, %rdx
+	movq	%r9, %r10
+	movq	8(%rsp), %r8
+	movq	16(%rsp), %r9
+dune_host_abort_begin:
+	cmpl	$0, T_NSIG(%r11)
+	jne	dune_host_abort
+dune_host_abort_insn:
+	syscall
+dune_host_abort_done:
+	ret
+dune_host_abort:
+	movq	$DUNE_AGAIN_RESULT, %rax
+	ret
+
+/*
+ * long dune_host_clone(t, nr, a0, a1, a2, a3, a4): as dune_host_syscall(), but
+ * a child calls dune_host_child(). It finds its block by its stack, which is
+ * either its own copy of this stack, or the top of a new one.
+ */
+	.globl	dune_host_clone, dune_host_clone_begin, dune_host_clone_insn
+	.hidden	dune_host_clone, dune_host_clone_begin, dune_host_clone_insn
+dune_host_clone:
+	movq	%rdi, %r11
+	movq	%rsi, %rax
+	movq	%rdx, %rdi
+	movq	%rcx, %rsi
+	movq	%r8, %rdx
+	movq	%r9, %r10
+	movq	8(%rsp), %r8
+dune_host_clone_begin:
+	cmpl	$0, T_NSIG(%r11)
+	jne	dune_host_abort
+dune_host_clone_insn:
+	syscall
+	testq	%rax, %rax
+	jz	1f
+	ret
+1:	leaq	-8(%rsp), %rdi
+	andq	$-BLOCK_SIZE, %rdi
+	andq	$-16, %rsp
+	call	dune_host_child
+
+/*
+ * long dune_host_probe_read(p), long dune_host_probe_write(p): touch a byte in
+ * user mode, as the program would. 0, or -1 if that raised a signal with a
+ * handler: then the host half's handler has moved RIP to dune_host_probe_fail.
+ */
+	.globl	dune_host_probe_read, dune_host_probe_read_insn
+	.hidden	dune_host_probe_read, dune_host_probe_read_insn
+dune_host_probe_read:
+dune_host_probe_read_insn:
+	movb	(%rdi), %al
+	xorl	%eax, %eax
+	ret
+	.globl	dune_host_probe_write, dune_host_probe_write_insn
+	.globl	dune_host_probe_fail
+	.hidden	dune_host_probe_write, dune_host_probe_write_insn
+	.hidden	dune_host_probe_fail
+dune_host_probe_write:
+dune_host_probe_write_insn:
+	lock orb $0, (%rdi)
+	xorl	%eax, %eax
+	ret
+dune_host_probe_fail:
+	movq	$-1, %rax
+	ret
+
+/* Where the handler of a host signal returns to. */
+	.globl	dune_host_restorer
+	.hidden	dune_host_restorer
+dune_host_restorer:
+	movl	$__NR_rt_sigreturn, %eax
+	syscall
+
+	.section .note.GNU-stack, "", @progbits

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+/*
+ * Faults of the guest that the kernel could not resolve (DUNE_EXIT_FAULT): no
+ * mapping at the address, no right to it, a stack that must grow, an address
+ * beyond the end of a file.
+ *
+ * The host half touches the address itself, in user mode. Either that succeeds,
+ * and the guest continues; or the kernel sends the signal that the program
+ * should get, and the handler (signal.c) passes it to the guest.
+ */
+#include "host.h"
+
+/* If the same fault comes this often, the kernel does not resolve it. */
+#define MAX_REPEATS	1000
+
+static long probe(u64 address, u32 flags)
+{
+	if (flags & DUNE_FAULT_WRITE)
+		return dune_host_probe_write((void *)address);
+	return dune_host_probe_read((const void *)address);
+}
+
+/*
+ * Touch without sending a signal to the program, even if the program blocks
+ * SIGSEGV and SIGBUS: one that was pending stays pending (dune_host_send_held()).
+ * All other signals that the program handles are blocked meanwhile, because the
+ * mask that such a signal sets (signal.c) could block these two again.
+ */
+static long probe_silent(struct dune_thread *t, u64 address, u32 flags)
+{
+	u64 handled = t->sighand->handled & ~PROBE_SIGNALS, set = PROBE_SIGNALS, old;
+	long ret;
+
+	WRITE_ONCE(t->touch_silent, 1);
+	sys4(__NR_rt_sigprocmask, SIG_BLOCK, (long)&handled, (long)&old, 8);
+	sys4(__NR_rt_sigprocmask, SIG_UNBLOCK, (long)&set, 0, 8);
+	ret = probe(address, flags);
+	sys4(__NR_rt_sigprocmask, SIG_SETMASK, (long)&old, 0, 8);
+	WRITE_ONCE(t->touch_silent, 0);
+	if (unlikely(t->held_set))
+		dune_host_send_held(t);
+	return ret;
+}
+
+int dune_host_readable(struct dune_thread *t, const void *p, size_t n)
+{
+	u64 first = (u64)p, last = first + n - 1;
+
+	return last < USER_END && !probe_silent(t, first, 0) &&
+	       !probe_silent(t, last, 0);
+}
+
+/*
+ * The guest executes memory that can be read but not executed. No instruction of
+ * the host half would fault in that way: send what the kernel would have sent.
+ */
+static void exec_fault(u64 address)
+{
+	struct ksiginfo info = {
+		.signo = SIGSEGV, .code = SEGV_ACCERR, .addr = address
+	};
+	long pid = sys3(__NR_getpid, 0, 0, 0);
+	u64 blocked = 0;
+
+	sys4(__NR_rt_sigprocmask, SIG_BLOCK, 0, (long)&blocked, 8);
+	if (blocked & sigbit(SIGSEGV))
+		dune_host_die(SIGSEGV);
+	sys4(__NR_rt_tgsigqueueinfo, pid, sys3(__NR_gettid, 0, 0, 0), SIGSEGV,
+	     (long)&info);
+}
+
+/*
+ * A fault for which the host half found no reason. If the same fault comes again,
+ * the program has still made progress where a system call was made in between:
+ * its own, or the library's, which sets the signal mask for each handler.
+ */
+static void count_repeats(struct dune_thread *t)
+{
+	const struct dune_run *run = t->run;
+	u64 calls = run->counters[DUNE_COUNT_SYSCALL_FAST] +
+		    run->counters[DUNE_COUNT_SYSCALL_SLOW] +
+		    run->counters[DUNE_COUNT_HOSTCALL];
+
+	if (t->fault_rip != run->regs.rip ||
+	    t->fault_address != run->fault_address || t->fault_calls != calls) {
+		t->fault_rip = run->regs.rip;
+		t->fault_address = run->fault_address;
+		t->fault_calls = calls;
+		t->fault_repeats = 0;
+	}
+	if (++t->fault_repeats > MAX_REPEATS)
+		dune_host_fatal(t, "a page fault that does not end", SIGSEGV);
+}
+
+/*
+ * The guest touches the gigabyte around @va, and guest-physical space is used up.
+ * Where no memory is mapped, the fault is the same as on any processor.
+ */
+void dune_host_no_granule(struct dune_thread *t, u64 va)
+{
+	char line[256];
+	u64 n = 0;
+
+	if (!dune_host_readable(t, (const void *)va, 1))
+		return;
+	n = dune_text(line, n, "dune: with ");
+	n = dune_text_number(line, n, dune_process.info.address_bits);
+	n = dune_text(line, n, " physical address bits of this processor, memory in at most ");
+	n = dune_text_number(line, n, dune_process.granules - 1);
+	n = dune_text(line, n, " different gigabytes can be used, and ");
+	n = dune_text_hex(line, n, va);
+	n = dune_text(line, n, " is in one more: place mappings closer together\n");
+	sys3(__NR_write, 2, (long)line, n);
+	dune_host_die(SIGBUS);
+}
+
+/* The same where the arena has no page left for a page table. */
+void dune_host_no_pages(struct dune_thread *t, u64 va)
+{
+	char line[256];
+	u64 n = 0;
+
+	if (!dune_host_readable(t, (const void *)va, 1))
+		return;
+	n = dune_text(line, n, "dune: the arena is full (");
+	n = dune_text_number(line, n, dune_page_bytes() / 1024);
+	n = dune_text(line, n, " KB in use), and the first access to the gigabyte around ");
+	n = dune_text_hex(line, n, va);
+	n = dune_text(line, n, " takes a page for its page table: split fewer large pages, ");
+	n = dune_text(line, n, "or give dune_enter() a larger arena\n");
+	sys3(__NR_write, 2, (long)line, n);
+	dune_host_die(SIGBUS);
+}
+
+/* A granule that the kernel was not told of yet, or that is not assigned at all. */
+static void granule_fault(struct dune_thread *t)
+{
+	long err = dune_granule_tell(t->vcpu, t->run->fault_address);
+
+	if (err == -ENOENT)
+		dune_host_fatal(t, "a page-table entry leads to no memory of the process",
+				SIGSEGV);
+	if (err)
+		dune_host_fatal(t, "DUNE_MAP_GRANULE failed", SIGBUS);
+}
+
+void dune_host_fault(struct dune_thread *t)
+{
+	struct dune_run *run = t->run;
+	u64 fixup = dune_fixup(run->regs.rip);
+
+	if (run->fault_flags & DUNE_FAULT_GUEST) {
+		count_repeats(t);
+		granule_fault(t);
+		return;
+	}
+	/* A queued signal is handled first; then the guest faults again. */
+	if (READ_ONCE(t->nsig) && (run->regs.rflags & RFLAGS_IF))
+		return;
+	if (fixup) {
+		if (probe_silent(t, run->fault_address, run->fault_flags))
+			run->regs.rip = fixup;
+		else
+			count_repeats(t);
+		return;
+	}
+	if (!probe(run->fault_address, run->fault_flags)) {
+		count_repeats(t);
+		if (run->fault_flags & DUNE_FAULT_EXEC)
+			exec_fault(run->fault_address);
+		else
+			return;
+	}
+	/* Ring 0 with interrupts off can neither take a signal nor continue. */
+	if (READ_ONCE(t->nsig) && !(run->regs.rflags & RFLAGS_IF))
+		dune_host_die(t->queue[t->nsig - 1].info.signo);
+}

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+/*
+ * Segments, TSS and IDT, and the state in which a vCPU starts (APM volume 2,
+ * chapters 4 and 8; Linux's selectors).
+ *
+ * Each thread has its own GDT and TSS, in its block; all share one IDT. There is
+ * no 32-bit code segment: ring 3 cannot leave 64-bit mode.
+ */
+#include "host.h"
+
+#define SEG_KERNEL_CODE	0x00af9b000000ffffULL
+#define SEG_KERNEL_DATA	0x00cf93000000ffffULL
+#define SEG_USER_DATA	0x00cff3000000ffffULL
+#define SEG_USER_CODE	0x00affb000000ffffULL
+#define SEG_CPU		0x0040f50000000000ULL	/* limit: CPU and node */
+#define SEG_TSS		0x00008b0000000000ULL
+
+#define CPU_SEL		0x7b		/* __getcpu() of the vDSO reads its limit */
+
+#define ATTR_CODE	0xa9b
+#define ATTR_DATA	0xc93
+#define ATTR_TSS	0x8b
+#define TSS_LIMIT	(sizeof(struct dune_tss) - 1)
+
+#define GATE_INTERRUPT	0x8e00
+#define GATE_USER	0x6000		/* DPL 3 */
+
+/* The vDSO and libc may read the CPU from here; the answer may be out of date. */
+void dune_gdt_set_cpu(struct dune_thread *t)
+{
+	u64 limit = 0;
+
+	__asm__ volatile("lsl %1, %0" : "+r" (limit) : "r" ((u64)CPU_SEL) : "cc");
+	t->gdt[CPU_SEL / 8] = SEG_CPU | (limit & 0xffff) |
+			      (limit & 0xf0000) << 32;
+}
+
+void dune_gdt_init(struct dune_thread *t)
+{
+	u64 tss = (u64)&t->tss;
+
+	t->gdt[KERNEL_CS / 8] = SEG_KERNEL_CODE;
+	t->gdt[KERNEL_SS / 8] = SEG_KERNEL_DATA;
+	t->gdt[USER_SS / 8] = SEG_USER_DATA;
+	t->gdt[USER_CS / 8] = SEG_USER_CODE;
+	t->gdt[TSS_SEL / 8] = SEG_TSS | TSS_LIMIT | (tss & 0xffffff) << 16 |
+			      (tss >> 24 & 0xff) << 56;
+	t->gdt[TSS_SEL / 8 + 1] = tss >> 32;
+	dune_gdt_set_cpu(t);
+
+	t->tss.rsp[0] = t->ring0_top;
+	t->tss.ist[0] = (u64)t + IST1_TOP;
+	t->tss.ist[1] = (u64)t + IST2_TOP;
+	t->tss.iomap = sizeof(t->tss);
+}
+
+void dune_idt_init(void)
+{
+	u64 *gate = dune_process.idt;
+	u64 stub = (u64)(dune_process.smap ? dune_stubs_smap : dune_stubs);
+	u64 type;
+	int v;
+
+	for (v = 0; v < VEC_GATES; v++, stub += 16, gate += 2) {
+		type = GATE_INTERRUPT | (v == VEC_DF ? 2 : 1);
+		if (v == 3 || v == 4)	/* ring 3 may execute INT3 and INTO */
+			type |= GATE_USER;
+		gate[0] = (stub & 0xffff) | KERNEL_CS << 16 | type << 32 |
+			  (stub >> 16 & 0xffff) << 48;
+		gate[1] = stub >> 32;
+	}
+}
+
+/* The segment registers that lead to the block of @t. */
+void dune_state_move(struct dune_thread *t, struct dune_state *s)
+{
+	s->gs.base = (u64)t;
+	s->gdtr.base = (u64)t->gdt;
+	s->gdtr.limit = sizeof(t->gdt) - 1;
+	s->tr = (struct dune_segment){ TSS_SEL, ATTR_TSS, TSS_LIMIT, (u64)&t->tss };
+}
+
+/* All but CR3 and the FS base, for a start in ring 0. */
+void dune_state_init(struct dune_thread *t, struct dune_state *s)
+{
+	memset(s, 0, sizeof(*s));
+	s->size = sizeof(*s);
+	dune_state_move(t, s);
+	s->cs = (struct dune_segment){ KERNEL_CS, ATTR_CODE, ~0U, 0 };
+	s->ss = (struct dune_segment){ KERNEL_SS, ATTR_DATA, ~0U, 0 };
+	s->idtr.base = (u64)dune_process.idt;
+	s->idtr.limit = sizeof(dune_process.idt) - 1;
+	/* SYSRET adds 16 for CS and 8 for SS, and sets their RPL */
+	s->star = (u64)((USER_SS - 8) | 3) << 48 | (u64)KERNEL_CS << 32;
+	s->lstar = (u64)dune_calls->lstar;
+	s->sfmask = SFMASK;
+}

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * What the files of the host half have from each other, in the order of the
+ * story: entering, the run loop, and what it does between two runs.
+ */
+#ifndef LIBDUNE_HOST_H
+#define LIBDUNE_HOST_H
+
+#include "copy.h"
+#include "entry.h"
+#include "hypercall.h"
+#include "memory.h"
+#include "sigaction.h"
+
+/* thread.c: blocks and vCPUs */
+struct dune_thread *dune_thread_new(void);
+void dune_thread_free(struct dune_thread *t);
+long dune_device_open(void);
+long dune_vcpu_open(struct dune_thread *t, long dev);
+long dune_vcpu_renew(struct dune_thread *t);
+
+/* gdt.c: the state in which a vCPU starts */
+void dune_gdt_init(struct dune_thread *t);
+void dune_gdt_set_cpu(struct dune_thread *t);
+void dune_idt_init(void);
+void dune_state_init(struct dune_thread *t, struct dune_state *s);
+void dune_state_move(struct dune_thread *t, struct dune_state *s);
+
+/* entry.S */
+long dune_host_switch(struct dune_thread *t, struct dune_run *run);
+void dune_host_start(struct dune_thread *t) __noreturn;
+long dune_host_syscall(struct dune_thread *t, long nr, long a0, long a1,
+		       long a2, long a3, long a4, long a5);
+long dune_host_clone(struct dune_thread *t, long nr, long a0, long a1, long a2,
+		     long a3, long a4);
+long dune_host_probe_read(const void *p);
+long dune_host_probe_write(void *p);
+extern const char dune_host_abort_begin[], dune_host_abort_insn[];
+extern const char dune_host_abort_done[], dune_host_abort[];
+extern const char dune_host_clone_begin[], dune_host_clone_insn[];
+extern const char dune_host_probe_read_insn[], dune_host_probe_write_insn[];
+extern const char dune_host_probe_fail[];
+
+/* loop.c */
+void dune_host_loop(struct dune_thread *t) __noreturn;
+void dune_host_fatal(struct dune_thread *t, const char *what, int sig)
+	__noreturn;
+void dune_host_die(int sig) __noreturn;
+void dune_host_before_exec(struct dune_thread *t, int undo);
+
+/* text.c: append to a line; the new length */
+u64 dune_text(char *to, u64 n, const char *s);
+u64 dune_text_hex(char *to, u64 n, u64 v);
+u64 dune_text_number(char *to, u64 n, u32 v);
+
+/* fault.c */
+void dune_host_fault(struct dune_thread *t);
+void dune_host_no_granule(struct dune_thread *t, u64 va);
+void dune_host_no_pages(struct dune_thread *t, u64 va);
+int dune_host_readable(struct dune_thread *t, const void *p, size_t n);
+
+/* signal.c; dune_host_handler() is in sigaction.h */
+long dune_host_install(int sig, const struct ksigaction *act);
+void dune_host_import(void);
+void dune_host_clear(struct dune_sighand *sh);
+void dune_host_send_held(struct dune_thread *t);
+
+/* process.c */
+long dune_host_fork(struct dune_thread *t, struct dune_clone *c);
+void dune_host_child(struct dune_thread *t) __noreturn;
+
+#endif /* LIBDUNE_HOST_H */

@@ -1,0 +1,321 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+/*
+ * The host half: an ordinary Linux thread that runs its vCPU again and again.
+ * Between two runs it does what the guest cannot do itself: system calls that the
+ * kernel does not make for the guest directly, page faults of the process that
+ * need a signal, fork.
+ *
+ * The host half uses neither FPU registers nor libc: the guest's FPU registers
+ * and TLS are live while it runs.
+ */
+#include "host.h"
+#include "special.h"
+
+#define NR_RESTART	__NR_restart_syscall
+
+/* End by a signal's default action, whatever action the program has set. */
+void dune_host_die(int sig)
+{
+	struct ksigaction act = { .handler = SIG_DFL };
+	u64 set = sigbit(sig);
+	long pid = sys3(__NR_getpid, 0, 0, 0);
+
+	sys4(__NR_rt_sigaction, sig, (long)&act, 0, 8);
+	sys3(__NR_tgkill, pid, sys3(__NR_gettid, 0, 0, 0), sig);
+	sys4(__NR_rt_sigprocmask, SIG_UNBLOCK, (long)&set, 0, 8);
+	for (;;)
+		sys3(__NR_exit_group, 128 + sig, 0, 0);
+}
+
+void dune_host_fatal(struct dune_thread *t, const char *what, int sig)
+{
+	char line[256];
+	u64 n = 0;
+
+	n = dune_text(line, n, "dune: ");
+	n = dune_text(line, n, what);
+	if (t && t->run) {
+		n = dune_text(line, n, " at rip ");
+		n = dune_text_hex(line, n, t->run->regs.rip);
+		n = dune_text(line, n, ", rsp ");
+		n = dune_text_hex(line, n, t->run->regs.rsp);
+		n = dune_text(line, n, ", exit ");
+		n = dune_text_hex(line, n, t->run->hw_exit);
+		n = dune_text(line, n, " ");
+		n = dune_text_hex(line, n, t->run->hw_info1);
+		n = dune_text(line, n, " ");
+		n = dune_text_hex(line, n, t->run->hw_info2);
+	}
+	line[n++] = '\n';
+	sys3(__NR_write, 2, (long)line, n);
+	dune_host_die(sig);
+}
+
+/*
+ * Whether the guest would take the signal interrupt before it does anything else
+ * if this hypercall ended now. SYSCALL cleared IF: the flags that count are those
+ * to which its entry returns.
+ */
+static int at_lstar(const struct dune_regs *r)
+{
+	return r->rip == (u64)dune_calls->lstar_call;
+}
+
+static int at_forward(const struct dune_regs *r)
+{
+	return r->rip == (u64)dune_calls->forward_call ||
+	       r->rip == (u64)dune_calls->forward_tf_call;
+}
+
+static int can_interrupt(const struct dune_regs *r)
+{
+	if (at_lstar(r))
+		return !!(r->r11 & RFLAGS_IF);
+	return at_forward(r) || (r->rflags & RFLAGS_IF);
+}
+
+/* The program's handler runs first; then the call is made again. */
+static void again(struct dune_regs *r)
+{
+	if (at_forward(r)) {
+		r->rax = DUNE_AGAIN;
+	} else if (at_lstar(r)) {
+		r->rax = (u32)r->rax;
+		r->rcx -= 2;
+	} else {
+		r->rip -= 3;		/* a hypercall with interrupts on */
+	}
+}
+
+/*
+ * The kernel interrupted a call for a signal, and a handler of the program waits:
+ * is the call restarted after the handler (signal(7))?
+ */
+static int restarts(const struct dune_thread *t, u32 restart)
+{
+	return restart == ERESTARTNOINTR ||
+	       (restart == ERESTARTSYS &&
+		(t->queue[0].action.flags & SA_RESTART));
+}
+
+/*
+ * An ignored SIGSEGV or SIGBUS stays ignored in the next program, although the
+ * kernel has the library's handler for it (signal.c). @undo: there is no next
+ * program, or it is that of a child with the same handlers (CLONE_SIGHAND).
+ */
+void dune_host_before_exec(struct dune_thread *t, int undo)
+{
+	static const int sigs[] = { SIGSEGV, SIGBUS };
+	struct ksigaction ign = { .handler = SIG_IGN };
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		const struct ksigaction *act = &t->sighand->action[sigs[i]];
+
+		if (act->handler != SIG_IGN)
+			continue;
+		if (undo)
+			dune_host_install(sigs[i], act);
+		else
+			sys4(__NR_rt_sigaction, sigs[i], (long)&ign, 0, 8);
+	}
+}
+
+static long call(struct dune_thread *t, long nr, const struct dune_regs *r)
+{
+	if (!can_interrupt(r))
+		return sys6(nr, r->rdi, r->rsi, r->rdx, r->r10, r->r8, r->r9);
+	return dune_host_syscall(t, nr, r->rdi, r->rsi, r->rdx, r->r10, r->r8,
+				 r->r9);
+}
+
+/* A call that puts another mask in force while it waits: the one at @mask. */
+static long masked_call(struct dune_thread *t, long nr,
+			const struct dune_regs *r, u64 mask)
+{
+	const u64 *set = (const u64 *)mask;
+	long ret;
+
+	if (set && dune_host_readable(t, set, 8)) {
+		t->temp_mask = *set & ~UNBLOCKABLE;
+		WRITE_ONCE(t->temp_mask_on, 1);
+	}
+	ret = call(t, nr, r);
+	WRITE_ONCE(t->temp_mask_on, 0);
+	return ret;
+}
+
+/* The first word of { address of the mask, its size } at @pair. */
+static u64 mask_in(struct dune_thread *t, u64 pair)
+{
+	const u64 *p = (const u64 *)pair;
+
+	return p && dune_host_readable(t, p, 16) ? p[0] : 0;
+}
+
+static long exec_call(struct dune_thread *t, long nr, const struct dune_regs *r)
+{
+	long ret;
+
+	dune_host_before_exec(t, 0);
+	ret = call(t, nr, r);
+	dune_host_before_exec(t, 1);
+	return ret;
+}
+
+static long new_cpu_call(struct dune_thread *t, long nr, const struct dune_regs *r)
+{
+	long ret = call(t, nr, r);
+
+	dune_gdt_set_cpu(t);
+	return ret;
+}
+
+/* The words in special.h's column for this half, and its rows. */
+#define CALL		call(t, nr, r)
+#define REFUSE		(-ENOSYS)
+#define MASK(reg)	masked_call(t, nr, r, r->reg)
+#define MASK_IN(reg)	masked_call(t, nr, r, mask_in(t, r->reg))
+#define NEW_CPU		new_cpu_call(t, nr, r)
+#define EXEC		exec_call(t, nr, r)
+
+#define IF_CALLED(nr, name, guest, host) (nr) == __NR_##name ? (host) :
+
+static long make_call(struct dune_thread *t, long nr, const struct dune_regs *r)
+{
+	return SPECIAL_CALLS(IF_CALLED, nr) SLOW_CALLS(IF_CALLED, nr) CALL;
+}
+
+static void do_syscall(struct dune_thread *t, u32 restart)
+{
+	struct dune_regs *r = &t->run->regs;
+	long nr = (u32)r->rax;
+	long ret;
+
+	if (restart && READ_ONCE(t->nsig)) {
+		if (!restarts(t, restart)) {
+			r->rax = -EINTR;
+			return;
+		}
+		if (can_interrupt(r)) {
+			again(r);
+			return;
+		}
+	} else if (restart == ERESTART_RESTARTBLOCK) {
+		ret = call(t, NR_RESTART, r);
+		r->rax = ret == DUNE_AGAIN ? -EINTR : ret;
+		return;
+	}
+	ret = make_call(t, nr, r);
+	if (ret == DUNE_AGAIN)
+		again(r);
+	else
+		r->rax = ret;
+}
+
+static void no_threads(void)
+{
+	static const char line[] =
+		"dune: threads (CLONE_THREAD) are not supported yet\n";
+	static int said;
+
+	if (!said)
+		sys3(__NR_write, 2, (long)line, sizeof(line) - 1);
+	said = 1;
+}
+
+static void do_hostcall(struct dune_thread *t)
+{
+	struct dune_regs *r = &t->run->regs;
+	long ret;
+
+	switch (r->rax & ~(DUNE_HOSTCALL - 1)) {
+	case DUNE_HOSTCALL:
+		do_syscall(t, 0);
+		break;
+	case HC_NOP:
+		break;
+	case HC_DIE:
+		dune_host_die(r->rdi);
+	case HC_BAD_STACK:
+		dune_host_fatal(t, "no usable stack for a trap in ring 0",
+				SIGSEGV);
+	case HC_CLONE:
+		ret = dune_host_fork(t, (struct dune_clone *)r->rdi);
+		if (ret == DUNE_AGAIN)
+			again(r);
+		else
+			r->rax = ret;
+		break;
+	case HC_NO_THREADS:
+		no_threads();
+		break;
+	case HC_NO_GRANULE:
+		dune_host_no_granule(t, r->rdi);
+		break;
+	case HC_NO_PAGES:
+		dune_host_no_pages(t, r->rdi);
+		break;
+	default:
+		r->rax = -ENOSYS;
+	}
+}
+
+/* HLT waits for an interrupt, that is, for a signal. */
+static void do_hlt(struct dune_thread *t)
+{
+	if (!(t->run->regs.rflags & RFLAGS_IF))
+		dune_host_fatal(t, "HLT with interrupts off", SIGSEGV);
+	dune_host_syscall(t, __NR_ppoll, 0, 0, 0, 0, 0, 0);
+}
+
+static void handle_exit(struct dune_thread *t)
+{
+	struct dune_run *run = t->run;
+
+	switch (run->exit_reason) {
+	case DUNE_EXIT_INTR:
+		break;
+	case DUNE_EXIT_SYSCALL:
+		do_syscall(t, run->restart);
+		break;
+	case DUNE_EXIT_HOSTCALL:
+		do_hostcall(t);
+		break;
+	case DUNE_EXIT_FAULT:
+		dune_host_fault(t);
+		break;
+	case DUNE_EXIT_HLT:
+		do_hlt(t);
+		break;
+	case DUNE_EXIT_SHUTDOWN:
+		dune_host_fatal(t, "triple fault", SIGSEGV);
+	case DUNE_EXIT_INVALID:
+		dune_host_fatal(t, "invalid guest state", SIGABRT);
+	default:
+		dune_host_fatal(t, "unexpected exit", SIGABRT);
+	}
+}
+
+void dune_host_loop(struct dune_thread *t)
+{
+	long err;
+	u64 n;
+
+	for (;;) {
+		/* A signal that arrives after this test sets the vector itself. */
+		if (READ_ONCE(t->nsig))
+			t->run->irq_vector = VEC_SIGNAL;
+		err = sys3(__NR_ioctl, t->vcpu, DUNE_RUN, 0);
+		if (err == -EINTR)
+			continue;
+		if (err)
+			dune_host_fatal(t, "DUNE_RUN failed", SIGABRT);
+		n = t->run->counters[DUNE_COUNT_MIGRATION];
+		if (unlikely(n != t->migrations)) {
+			t->migrations = n;
+			dune_gdt_set_cpu(t);
+		}
+		handle_exit(t);
+	}
+}

@@ -1,0 +1,537 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * <dune.h>: the interface of libdune.
+ *
+ * dune_enter() moves the calling thread into guest mode: the thread continues
+ * in ring 0 of its own virtual machine, in the same address space, on the same
+ * stack, with the same files, and all of libc works as before. From then on it
+ * may use what ring 0 offers: exceptions, page tables, the TLB, and ring 3 for
+ * code that it does not trust.
+ *
+ * Conventions. Functions that can fail return 0 or a negative errno number
+ * (-ENOMEM); none sets errno. Lengths and sizes are in bytes, addresses are
+ * virtual. "Ring 0" as a context means: only after dune_enter() returned 0, on
+ * that thread. All functions may be called from any thread in guest mode, with
+ * interrupts on or off, and from trap handlers. Each takes the locks that it
+ * needs itself, and none blocks, unless its description tells otherwise.
+ *
+ * Before dune_enter(), dune_trap_set() and dune_syscall_set() work. Functions
+ * that need the guest fail: with -EPERM, with NULL where they return a pointer,
+ * or by doing nothing (dune_tlb_page(), dune_tlb_all()). Two groups of functions
+ * do not check and end in a signal, before dune_enter() as in a thread outside
+ * the guest: those that are a single instruction of ring 0 (dune_cr2(),
+ * dune_irq_*(), dune_hypercall(), dune_syscall_forward()), and dune_pt_protect()
+ * on a root that exists.
+ *
+ * The only interrupts of the guest are the process's signals. While RFLAGS.IF
+ * is clear (in trap handlers, between dune_irq_save() and dune_irq_restore())
+ * handlers of signals wait. The library uses vector DUNE_SIGNAL_VECTOR for
+ * them. In ring 0 it reserves the GS base for itself, and RFLAGS.IOPL, which
+ * tells ring 0 (1) from ring 3 (0).
+ *
+ * A program in ring 0 cannot use GS, make threads (clone() with CLONE_THREAD
+ * gives ENOSYS), or use I/O ports, control registers and debug registers.
+ *
+ * A process may have threads that it made before it entered. Those that do not
+ * call dune_enter() stay ordinary threads of Linux. More than one may call it:
+ * they share page tables, trap handlers and the actions of signals, and each
+ * has a TLB of its own, which only its own calls flush.
+ */
+#ifndef DUNE_H
+#define DUNE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- entering --------------------------------------------------------- */
+
+/**
+ * struct dune_config - how to enter; all zero but size is a good default
+ * @size:	sizeof(struct dune_config)
+ * @flags:	DUNE_ENTER_*
+ * @arena:	memory for page tables and thread blocks, 64 KB aligned, mapped
+ *		readable and writable, zeroed; NULL: libdune finds its own
+ *		(up to 256 MB, of which it uses what it touches)
+ * @arena_size:	bytes of @arena, 256 KB or more; 0 with NULL
+ * @arena_limit: 0, or more than @arena_size: the number of bytes from @arena on
+ *		that libdune may use, within one aligned gigabyte; libdune maps
+ *		those above @arena_size when it needs them
+ * @super_base:	start of the supervisor range, which ring 3 cannot reach, 1 GB
+ *		aligned
+ * @super_size:	its size, a multiple of 1 GB; 0: ring 3 can reach everything,
+ *		page tables and trap handlers included. Libdune's data and the
+ *		arena must be in the range. With base 0 and size 1 << 47 ring 3
+ *		reaches only what dune_pt_protect() and dune_pt_map() give it
+ *		with DUNE_PTE_U
+ */
+struct dune_config {
+	uint32_t size;
+	uint32_t flags;
+	void *arena;
+	uint64_t arena_size;
+	uint64_t super_base;
+	uint64_t super_size;
+	uint64_t arena_limit;
+	uint64_t reserved[3];
+};
+
+/*
+ * With a supervisor range that holds all of ring 0's code, data and stacks:
+ * CR4.SMEP and CR4.SMAP are set where the processor has them. Ring 0 then
+ * executes no memory outside the range, and touches it by dune_copy() alone;
+ * anything else there is a page fault.
+ */
+#define DUNE_ENTER_SMAP		(1U << 0)
+
+/*
+ * Handlers of signals belong to ring 3: ring 3 installs them itself (by calls of
+ * rt_sigaction that the handler of its system calls passes on), and they run in
+ * ring 3, on its stack. Ring 0 starts with interrupts off; while ring 0 has them
+ * on, handlers run in ring 0. The section "ring 3" below describes what happens
+ * without this flag.
+ */
+#define DUNE_ENTER_RING3_SIGNALS	(1U << 1)
+
+/**
+ * dune_enter() - take the calling thread into guest mode
+ * @cfg:	NULL for the default, or for what the process was set up with
+ *
+ * Returns 0 in ring 0 of the guest (also when the thread is in ring 0 already),
+ * or a negative errno number, still outside the guest: -ENOENT or -ENODEV (no
+ * /dev/dune, or guest-physical addresses of too few bits), -EACCES, -ENOMEM,
+ * -EINVAL (bad configuration), -EBUSY (the process was set up with another
+ * configuration, by a call that succeeded or that failed after its configuration
+ * was accepted), -EPROTO (a module of another version), -EOPNOTSUPP (under
+ * valgrind, which interprets instructions). dune_enter_error() describes the
+ * error in words. The time that this takes does not depend on how much memory
+ * the process has mapped.
+ */
+int dune_enter(const struct dune_config *cfg);
+
+/**
+ * dune_enter_error() - why the last dune_enter() failed, in words
+ *
+ * A text for people that names the member of the configuration that is wrong, or
+ * the resource that could not be had; NULL if no call failed since the last one
+ * that succeeded. The text is static, and is that of the last call by any thread.
+ */
+const char *dune_enter_error(void);
+
+#define DUNE_CS		0x10	/* the code segment of ring 0 */
+
+/* Whether the caller runs in ring 0 of a guest. Callable anywhere. */
+static inline int dune_active(void)
+{
+	uint16_t cs;
+
+	/* Valgrind interprets instructions, and gives 0 here. */
+	__asm__ volatile("mov %%cs, %0" : "=r" (cs));
+	return cs == DUNE_CS;
+}
+
+/* ---- traps ------------------------------------------------------------ */
+
+/* dune_tf.vector of a system call from ring 3 (or a special one from ring 0) */
+#define DUNE_VECTOR_SYSCALL	256
+#define DUNE_SIGNAL_VECTOR	32
+#define DUNE_VECTORS		256
+
+/**
+ * struct dune_tf - all registers of interrupted code; a handler may change any
+ * @vector:	exception, or DUNE_VECTOR_SYSCALL
+ * @error:	the exception's error code, 0 where it has none
+ *
+ * @cs & 3 is the ring that was interrupted. For system calls @rax is the
+ * number in and the result out, @rcx == @rip is the return address and
+ * @r11 == @rflags. The FPU's registers are not here: they are live.
+ */
+struct dune_tf {
+	uint64_t r15, r14, r13, r12, rbp, rbx, r11, r10, r9, r8;
+	uint64_t rax, rcx, rdx, rsi, rdi;
+	uint64_t vector, error;
+	uint64_t rip, cs, rflags, rsp, ss;
+};
+
+typedef void (*dune_trap_fn)(struct dune_tf *tf);
+
+/*
+ * The handler uses FPU, SSE or AVX registers, or calls code that does (most
+ * of libc): they are saved before and restored after it. Without this flag
+ * nothing is saved, and the handler and everything that it calls must be
+ * compiled with -mgeneral-regs-only.
+ *
+ * The cost of a page fault whose handler only returns, in instructions: 65 for a
+ * write to a page without DUNE_PTE_W, 205 where DUNE_PTE_P is clear (the library
+ * first looks whether the address was merely not used before); with this flag,
+ * 140 more. So clear W rather than P where the event allows it.
+ */
+#define DUNE_TRAP_FPU		(1U << 0)
+
+/**
+ * dune_trap_set() - handle a vector
+ * @vector:	0 to 31, except 2, 8 and 18
+ * @fn:		NULL: back to the default
+ * @flags:	DUNE_TRAP_*
+ *
+ * @fn runs in ring 0 with interrupts off: on the interrupted stack, 128 bytes
+ * (the red zone) below its top, if ring 0 was interrupted, else on the
+ * thread's ring-0 stack (32 KB). @fn may fault itself. When it returns, the
+ * registers in the frame are loaded. For a trap that it does not want to handle
+ * it calls dune_trap_default() and returns. The default is the signal that Linux
+ * would send.
+ *
+ * A handler may leave a trap of ring 0 by longjmp(), which does not turn
+ * interrupts on again: call dune_irq_enable() at its destination, or no signal
+ * is ever handled. Registers that DUNE_TRAP_FPU saved are not restored in this
+ * case. A handler leaves a trap of ring 3 by dune_ring3_leave().
+ *
+ * For page faults (14) dune_cr2() is the address. A fault of the process's
+ * own mappings (no mapping at an address, SIGBUS of a file) is not a page
+ * fault of the guest: it becomes the signal at once.
+ *
+ * Returns 0 or -EINVAL. All threads share one table of handlers.
+ */
+int dune_trap_set(unsigned int vector, dune_trap_fn fn, unsigned int flags);
+
+/*
+ * Do what would have happened without a handler: send a signal, whose handler
+ * runs after the trap's handler has returned. This function returns: the caller
+ * must return after it. To be called in a trap handler only.
+ */
+void dune_trap_default(struct dune_tf *tf);
+
+/* The address of the last page fault. Read it first: the next one changes it. */
+static inline uint64_t dune_cr2(void)
+{
+	uint64_t v;
+
+	__asm__ volatile("mov %%cr2, %0" : "=r" (v));
+	return v;
+}
+
+static inline uint64_t dune_irq_save(void)
+{
+	uint64_t flags;
+
+	__asm__ volatile("lea -128(%%rsp), %%rsp; pushfq; popq %0; lea 128(%%rsp), %%rsp; cli"
+			 : "=r" (flags) : : "memory");
+	return flags;
+}
+
+static inline void dune_irq_restore(uint64_t flags)
+{
+	if (flags & 0x200)
+		__asm__ volatile("sti" : : : "memory");
+}
+
+/* Interrupts on; handlers of signals that waited have run when this returns. */
+static inline void dune_irq_enable(void)
+{
+	/* STI lets one more instruction come first. */
+	__asm__ volatile("sti; nop" : : : "memory");
+}
+
+/* ---- ring 3 ----------------------------------------------------------- */
+
+/*
+ * Ring 3 alone is not a sandbox. It is one when
+ *  - it reaches no memory of ring 0: see super_size of struct dune_config.
+ *    Without a supervisor range it can write page tables, IDT and handlers;
+ *  - its system calls are checked. dune_syscall_pass(), the default, carries
+ *    out any call with any pointer, as Linux would for the whole process: the
+ *    kernel does not know rings, and write(1, secret, 16) or mprotect() reach
+ *    ring 0's memory. Deny by default, and carry out what you allow by
+ *    dune_syscall_forward(), with copies of what pointers lead to;
+ *  - handlers rely on nothing that ring 3 sets. The FPU's registers, MXCSR and
+ *    the FS base are common to both rings, and in a handler they have ring 3's
+ *    values: no errno, no TLS, no stack protector there.
+ * examples/ring3.c shows all of this on one page.
+ *
+ * Signals. Handlers belong to ring 0: even when ring 3 is interrupted they run
+ * in ring 0, on the stack on which dune_ring3() was called (or the alternate
+ * one), with ring 0's FS base and a fresh FPU. The frame shows ring 3's
+ * registers; when the handler returns, ring 3 continues with the registers that
+ * the handler left in the frame. A handler may call dune_ring3_leave(). The mask
+ * of signals then stays as it is in the handler, as after longjmp(), so install
+ * the handler with SA_NODEFER, or use siglongjmp(). In ring 3 rt_sigaction,
+ * sigaltstack and rt_sigreturn return -EPERM. A runtime whose ring 3 is the
+ * program and has handlers of its own asks for that by DUNE_ENTER_RING3_SIGNALS.
+ */
+
+/*
+ * The handler of ring 3's system calls. It runs in ring 0 with interrupts off, on
+ * the thread's ring-0 stack. tf->rax is the number; set it to the result. The FPU
+ * rule is that of traps without DUNE_TRAP_FPU (compile with -mgeneral-regs-only).
+ */
+typedef void (*dune_syscall_fn)(struct dune_tf *tf);
+
+/* NULL: the default, dune_syscall_pass(). All threads share one handler. */
+void dune_syscall_set(dune_syscall_fn fn);
+
+/**
+ * dune_syscall_pass() - carry out the frame's system call for the program
+ *
+ * Does what Linux would have done, and stores the result in the frame. Libdune
+ * itself carries out the calls that concern the frame (signals, fork,
+ * arch_prctl, ...), and all others by dune_syscall_forward().
+ */
+void dune_syscall_pass(struct dune_tf *tf);
+
+/*
+ * The same for a clone3 whose structure the caller has copied to @args: what the
+ * caller checked there is what is used, whoever writes to the program's memory.
+ */
+void dune_syscall_clone3(struct dune_tf *tf, const void *args, size_t size);
+
+/* Whether dune_syscall_pass() carries out this call in the library. */
+int dune_syscall_special(uint32_t nr);
+
+/**
+ * dune_syscall_forward() - a host system call for the program's system call
+ *
+ * Like dune_hypercall(), but a signal with a handler may interrupt it as it
+ * would interrupt the program's own call. Store the result with
+ * dune_syscall_result(), which knows the value DUNE_AGAIN: "the program must
+ * execute its instruction again when the handler has run". To be called in a
+ * handler of a system call of ring 3 only.
+ */
+extern long (*dune_syscall_forward)(long nr, long a0, long a1, long a2,
+				    long a3, long a4, long a5);
+
+#define DUNE_AGAIN	(-512L)
+
+static inline void dune_syscall_result(struct dune_tf *tf, long result)
+{
+	if (__builtin_expect(result == DUNE_AGAIN, 0))
+		tf->rip -= 2;	/* the syscall instruction; rax is the number */
+	else
+		tf->rax = (uint64_t)result;
+}
+
+/**
+ * dune_ring3() - run code in ring 3
+ * @tf:		the registers of ring 3; cs, ss, vector and error are ignored,
+ *		and of rflags only the bits that ring 3 may choose are taken
+ *
+ * Ring 3 runs until a handler (of a system call or trap of ring 3) calls
+ * dune_ring3_leave(value); then this call returns value. Calls cannot be nested:
+ * a handler that ring 3 has caused to run cannot call dune_ring3().
+ * Returns -EFAULT if tf->rip is not a user address. Ring 3 starts with ring 0's
+ * FS base and FPU registers; GS base is ring 3's own (0 at first). When this
+ * returns, FS base, MXCSR and the x87 control word are as before the call.
+ */
+long dune_ring3(const struct dune_tf *tf);
+void dune_ring3_leave(long value) __attribute__((noreturn));
+
+/* ---- system calls of the host ----------------------------------------- */
+
+/*
+ * A system call straight from ring 0. Nothing is checked or emulated, so it is
+ * not for clone, fork, rt_sigaction, rt_sigreturn, sigaltstack or arch_prctl: for
+ * these use the `syscall` instruction, as libc does. Returns the result or a
+ * negative errno number. May block. Ring 0.
+ *
+ * This and dune_syscall_forward() are pointers because the hypercall instruction
+ * is another one on Intel's processors than on AMD's. dune_enter() sets them.
+ */
+extern long (*dune_hypercall)(long nr, long a0, long a1, long a2, long a3,
+			      long a4, long a5);
+
+/**
+ * dune_copy() - copy bytes from or to memory that may not be mapped
+ *
+ * Returns 0, or -EFAULT if either side could not be reached; a part may have been
+ * copied by then. It does not know rings: check pointers of ring 3 with
+ * dune_user_ok() first. Ring 0.
+ */
+long dune_copy(void *dst, const void *src, size_t n);
+
+/*
+ * Whether [p, p + n) is in user addresses and outside the supervisor range. This
+ * does not look at page tables: pages of the range that were given to ring 3
+ * still count as inside.
+ */
+int dune_user_ok(const void *p, size_t n);
+
+/* ---- page tables ------------------------------------------------------ */
+
+/*
+ * A page table is named by its root, the address of its top level. All
+ * addresses here, including those of the memory that is to be mapped, are
+ * addresses of the process. The first page table, made by dune_enter(), maps
+ * every user address to itself, with pages of 1 GB (2 MB on processors that have
+ * no larger ones), made when first needed. The process's own mappings (mmap,
+ * mprotect) below it decide which memory an address has.
+ *
+ * Only the entries and CR3, which the processor reads, hold guest-physical
+ * addresses. These are the process's addresses where the processor has enough
+ * physical address bits (AMD), and others where it has fewer (most of Intel's):
+ * dune_gpa() and dune_va() translate. With B bits a process can use memory in
+ * 2^(B-30) - 1 different aligned gigabytes (63 with 36 bits). Each gigabyte
+ * counts that the process touches or names in a call here, and none is ever given
+ * back. When they are used up, calls here fail with -ENOMEM, and a program that
+ * touches memory in another gigabyte ends with a message, by SIGBUS.
+ *
+ * An entry holds for instructions of threads in guest mode on this page table
+ * only:
+ *  - The kernel knows only the process's own mappings. System calls neither
+ *    obey rights given here nor set A and D: read(fd, heap) into a page made
+ *    read-only here succeeds, without a fault, and the page stays clean. Make
+ *    the page dirty first (a write of one byte to each page), or note what calls
+ *    wrote. The same holds for threads outside the guest, other processes that
+ *    share the memory, and devices.
+ *  - Rights belong to addresses, not to mappings: they survive munmap(), and
+ *    a mapping that mmap() puts there later has them from the start. Give them
+ *    back (dune_pt_protect() with DUNE_PT_RWX) before or after unmapping.
+ *
+ * Calls split large pages where they must. Tables are never freed before their
+ * root is, so entries may be read without a lock. Change them with an atomic
+ * instruction: the processor sets A and D on its own.
+ *
+ * Calls flush the calling thread's TLB. Entries of the root under other tags of
+ * this thread are flushed when these tags are loaded next. Other threads must
+ * flush their TLBs themselves. A program that changes an entry without a call
+ * flushes it itself, under each tag.
+ *
+ * Errors: -EINVAL (not a multiple of 4096, not a user address), -ENOMEM, and
+ * -EPERM outside the guest. A call that fails has changed nothing, and has kept
+ * no memory.
+ *
+ * Where the first access to a gigabyte needs a page for its page table and the
+ * arena has none, the program ends with a message, by SIGBUS.
+ */
+typedef uint64_t dune_pte;
+
+#define DUNE_PTE_P	(1ULL << 0)	/* present */
+#define DUNE_PTE_W	(1ULL << 1)	/* writable */
+#define DUNE_PTE_U	(1ULL << 2)	/* reachable from ring 3 */
+#define DUNE_PTE_A	(1ULL << 5)	/* accessed; set by the processor */
+#define DUNE_PTE_D	(1ULL << 6)	/* dirty; set by the processor */
+#define DUNE_PTE_PS	(1ULL << 7)	/* a large page (not in 4 KB entries) */
+#define DUNE_PTE_USER1	(1ULL << 9)	/* free for the program */
+#define DUNE_PTE_USER2	(1ULL << 10)
+#define DUNE_PTE_USER3	(1ULL << 11)
+#define DUNE_PTE_NX	(1ULL << 63)	/* no execution */
+#define DUNE_PTE_ADDR	0x000ffffffffff000ULL
+
+#define DUNE_PT_RWX	(DUNE_PTE_P | DUNE_PTE_W | DUNE_PTE_U)
+#define DUNE_PT_RW	(DUNE_PT_RWX | DUNE_PTE_NX)
+#define DUNE_PT_RX	(DUNE_PTE_P | DUNE_PTE_U)
+#define DUNE_PT_RO	(DUNE_PT_RX | DUNE_PTE_NX)
+/* rights that dune_pt_protect() sets; all other bits are kept */
+#define DUNE_PT_RIGHTS	(DUNE_PTE_P | DUNE_PTE_W | DUNE_PTE_U | DUNE_PTE_NX)
+
+/* The root that the calling thread runs on. */
+dune_pte *dune_pt_root(void);
+
+/*
+ * The guest-physical address of an address of the process (all ones: none is
+ * left for it), and back (all ones: no address of the process has it).
+ */
+uint64_t dune_gpa(uint64_t va);
+uint64_t dune_va(uint64_t gpa);
+
+/**
+ * dune_pt_map() - map [va, va + len) to the memory at [pa, pa + len)
+ * @rights:	DUNE_PT_R*, or'ed with any DUNE_PTE_USER*
+ *
+ * Uses pages of 1 GB and 2 MB where @va, @pa and @len allow it and the range was
+ * not split further before, else of 4 KB.
+ */
+int dune_pt_map(dune_pte *root, uint64_t va, uint64_t len, uint64_t pa,
+		uint64_t rights);
+
+/* Make accesses fault with a page fault (error code bit 0 clear). */
+int dune_pt_unmap(dune_pte *root, uint64_t va, uint64_t len);
+
+/*
+ * Change rights. Where @rights has P, pages that were unmapped are mapped again
+ * to their old address. One page of 4 KB that is already split takes a short path
+ * without the lock.
+ */
+int dune_pt_protect(dune_pte *root, uint64_t va, uint64_t len, uint64_t rights);
+
+/* Split large pages below @size (4096 or 2 MB) in [va, va + len). */
+int dune_pt_split(dune_pte *root, uint64_t va, uint64_t len, uint64_t size);
+
+/*
+ * Call @fn for every leaf entry of [va, va + len), large or small, present or
+ * not, in order. When @fn returns another value than 0, stop and return that. @fn
+ * may change the entry (flush it then). The lock is not held. -ENOMEM: @fn was
+ * called for all entries before the one that could not be made.
+ */
+typedef int (*dune_pt_fn)(dune_pte *entry, uint64_t va, uint64_t size,
+			  void *arg);
+int dune_pt_walk(dune_pte *root, uint64_t va, uint64_t len, dune_pt_fn fn,
+		 void *arg);
+
+/* The leaf entry of an address (NULL: none), and the size of its page. */
+dune_pte *dune_pt_entry(dune_pte *root, uint64_t va, uint64_t *size);
+
+/* Clear A and/or D (@bits) of an entry; returns which of them were set. No flush. */
+static inline uint64_t dune_pte_clear(dune_pte *entry, uint64_t bits)
+{
+	return __atomic_fetch_and(entry, ~bits, __ATOMIC_SEQ_CST) & bits;
+}
+
+/* A copy of all tables (not of the memory they map); NULL: no memory. */
+dune_pte *dune_pt_clone(dune_pte *root);
+
+/* Free a cloned root and its tables. -EBUSY: the calling thread runs on it. */
+int dune_pt_free(dune_pte *root);
+
+/*
+ * Run on another root. @tag: 0, or where the processor has PCIDs, 1 to 4095:
+ * entries of other tags stay in the TLB. The tag's own entries are flushed unless
+ * DUNE_PT_KEEP is or'ed in, the root is the one that the tag was last loaded
+ * with, and that root was changed only under this tag since. For a thread that
+ * uses tags dune_pt_protect() of one page costs some 40 instructions more.
+ * -EOPNOTSUPP: this processor has no tags. -ENOMEM: as above.
+ */
+#define DUNE_PT_KEEP	(1U << 31)
+int dune_pt_load(dune_pte *root, unsigned int tag);
+
+/* ---- TLB of the calling thread, under the tag that is loaded ------------- */
+
+void dune_tlb_page(uint64_t va);
+void dune_tlb_all(void);
+int dune_tlb_tag(unsigned int tag);	/* -EOPNOTSUPP without PCID and INVPCID */
+
+/* ---- pages ------------------------------------------------------------- */
+
+/*
+ * Pages of 4 KB from the arena, zeroed, for page tables and other data of ring 0.
+ * @count pages in one piece; NULL: none left. Pages that were freed are reused
+ * only for the same @count.
+ */
+void *dune_page_alloc(unsigned int count);
+void dune_page_free(void *page, unsigned int count);
+
+/* ---- counters ----------------------------------------------------------- */
+
+/**
+ * struct dune_stats - what this process's vCPUs did so far
+ *
+ * Sums of the kernel's counters (enum dune_counter in <linux/dune.h>) over
+ * the process's threads, and libdune's own counters.
+ */
+struct dune_stats {
+	uint64_t counters[16];
+	uint64_t signals;	/* handlers run */
+	uint64_t forks;		/* fork, vfork, clone that succeeded */
+	uint64_t arena_bytes;	/* taken from the arena, and not given back */
+	uint64_t table_bytes;	/* of these, page tables */
+	uint64_t reserved[4];
+};
+
+void dune_stats(struct dune_stats *out);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* DUNE_H */

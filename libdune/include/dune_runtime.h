@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * What a runtime needs of libdune beyond dune.h that keeps the vCPU's file
+ * descriptor from its program, as dune-run does (run/). It is linked with the
+ * library of the same tree: unlike dune.h this header is not installed.
+ *
+ * Such a runtime is one image with the library. The library's variables that do
+ * not change after the start are in the section dune_ro_after_start, which a
+ * linker script can put among what is made read-only (run/sealed.ld).
+ */
+#ifndef DUNE_RUNTIME_H
+#define DUNE_RUNTIME_H
+
+#include <dune.h>
+
+/* The number of the calling thread's descriptor; -1 before it entered. */
+int dune_vcpu_fd(void);
+
+/* Give it another number, and the old one free. Returns it, or an error. Ring 0. */
+long dune_vcpu_fd_move(void);
+
+/*
+ * Before dune_enter(): @fd is the vCPU of the program that called execve, to
+ * be renewed instead of opening /dev/dune.
+ */
+void dune_vcpu_inherit(int fd);
+
+/*
+ * dune_syscall_forward() with all arguments from the frame, but for the number
+ * of the call. A pointer for the same reason.
+ */
+extern long (*dune_forward_tf)(struct dune_tf *tf, long nr);
+
+#endif /* DUNE_RUNTIME_H */

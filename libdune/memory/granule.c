@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+/*
+ * Guest-physical addresses. Where the processor's physical addresses are as
+ * wide as a process's, guest-physical addresses are the same as the process's, and
+ * nothing here is used (memory.h). Elsewhere the guest-physical space is handed
+ * out here, in granules of 1 GB, to the gigabytes of the address space that page
+ * tables lead to (uapi: struct dune_granule).
+ *
+ * These tables are the assignment; the kernel has a copy that can be late. A new
+ * vCPU is told all granules (a child after fork has its parent's tables, while
+ * the kernel has none for it). The kernel is told of a granule that was assigned
+ * later when it reports the first access as a fault. So assigning one takes no
+ * system call, and can be done anywhere: in ring 0 on the way into a page fault,
+ * in the host half, before there is a vCPU.
+ *
+ * A granule is never taken back: entries that cannot be found may lead to it.
+ */
+#include "memory.h"
+
+#define GB_SHIFT	30
+#define GB_MASK		((1ULL << GB_SHIFT) - 1)
+#define PLACES		(1U << (47 - GB_SHIFT))
+
+/* The most that a u16 can count: 64 TB, half of all addresses. */
+#define GRANULES_MAX	(1U << 16)
+
+/* The granule of each gigabyte of the process; 0: none (it is never used). */
+static u16 number_of[PLACES];
+/* The gigabyte of each granule in use. */
+static u32 place_of[GRANULES_MAX];
+
+static struct dune_lock lock;	/* of both tables and dune_process.granules_used */
+
+/* @granules: the number that dune_info gives. Once. */
+void dune_granule_init(u32 granules)
+{
+	if (granules > GRANULES_MAX)
+		granules = GRANULES_MAX;
+	dune_process.granules = granules;
+	dune_process.granules_used = 1;
+}
+
+/* The granule of a gigabyte, assigned if it has none; 0: none is left. */
+static u32 assign(u64 place)
+{
+	u64 flags = dune_lock(&lock);
+	u32 n = number_of[place];
+
+	if (!n && dune_process.granules_used < dune_process.granules) {
+		n = dune_process.granules_used;
+		place_of[n] = place;
+		/* The functions that tell the kernel take no lock. */
+		__atomic_store_n(&dune_process.granules_used, n + 1,
+				 __ATOMIC_RELEASE);
+		WRITE_ONCE(number_of[place], n);
+	}
+	dune_unlock(&lock, flags);
+	return n;
+}
+
+u64 dune_granule_gpa(u64 va)
+{
+	u64 place = va >> GB_SHIFT;
+	u64 n;
+
+	if (place >= PLACES)
+		return NO_GPA;
+	n = READ_ONCE(number_of[place]);
+	if (unlikely(!n))
+		n = assign(place);
+	return n ? n << GB_SHIFT | (va & GB_MASK) : NO_GPA;
+}
+
+u64 dune_granule_va(u64 gpa)
+{
+	return (u64)place_of[(u16)(gpa >> GB_SHIFT)] << GB_SHIFT |
+	       (gpa & GB_MASK);
+}
+
+u64 dune_gpa(u64 va)
+{
+	return to_gpa(va);
+}
+
+u64 dune_va(u64 gpa)
+{
+	if (dune_process.granules && (gpa < 1ULL << GB_SHIFT ||
+				      gpa >> GB_SHIFT >= dune_process.granules_used))
+		return NO_GPA;
+	return to_va(gpa);
+}
+
+/* Host: tell the kernel of granule @n. */
+static long tell(int vcpu, u32 n)
+{
+	struct dune_granule g = {
+		.size = sizeof(g),
+		.guest = (u64)n << GB_SHIFT,
+		.address = (u64)place_of[n] << GB_SHIFT,
+	};
+
+	return sys3(__NR_ioctl, vcpu, DUNE_MAP_GRANULE, (long)&g);
+}
+
+/* Host: tell the kernel of all granules, for a new vCPU. */
+long dune_granule_tell_all(int vcpu)
+{
+	u32 n, used = __atomic_load_n(&dune_process.granules_used,
+				      __ATOMIC_ACQUIRE);
+	long err = 0;
+
+	for (n = 1; n < used && !err; n++)
+		err = tell(vcpu, n);
+	return err;
+}
+
+/*
+ * Host: the guest touched a granule that the kernel was not told of. -ENOENT: it
+ * is not assigned either, so a page-table entry is wrong.
+ */
+long dune_granule_tell(int vcpu, u64 gpa)
+{
+	u64 n = gpa >> GB_SHIFT;
+
+	if (!n || n >= __atomic_load_n(&dune_process.granules_used,
+				       __ATOMIC_ACQUIRE))
+		return -ENOENT;
+	return tell(vcpu, n);
+}
+
+/* Both tables are used on the way into a page fault, and must not fault there. */
+int dune_granule_touch(dune_pte *root)
+{
+	if (!dune_process.granules)
+		return 0;
+	if (dune_pt_touch(root, (u64)number_of) ||
+	    dune_pt_touch(root, (u64)number_of + sizeof(number_of) - 1) ||
+	    dune_pt_touch(root, (u64)place_of) ||
+	    dune_pt_touch(root, (u64)place_of + sizeof(place_of) - 1) ||
+	    dune_pt_touch(root, (u64)&lock))
+		return -ENOMEM;
+	return 0;
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * What the files of this folder have from each other, and the other layers
+ * from them: pages of the arena, page tables, guest-physical addresses, the
+ * TLB. Both halves use all of it, unless a comment says which.
+ */
+#ifndef LIBDUNE_MEMORY_H
+#define LIBDUNE_MEMORY_H
+
+#include "thread.h"
+
+/* page.c */
+void dune_page_init(const struct dune_config *cfg);
+int dune_page_touch(dune_pte *root);
+void *dune_page_take(unsigned int count, int *dirty);
+int dune_in_arena(const void *p);
+u64 dune_page_bytes(void);
+
+/* pgtable.c */
+void dune_pt_init(int have_1g);
+dune_pte *dune_pt_new(void);
+int dune_pt_touch(dune_pte *root, u64 va);
+int dune_pt_touch_reserved(u64 first, u64 last, dune_pte *pages, u32 count);
+int dune_pt_touch_core(dune_pte *root);
+u64 dune_pt_state(const dune_pte *root);
+u64 dune_pt_bytes(void);
+/* guest: on the way into a page fault (guest/entry.S) */
+int dune_pf_early(u64 address);
+
+/* tlb.c: guest */
+void dune_tlb_is_clean(void);
+
+/* granule.c: guest-physical addresses where they are not the process's own */
+#define NO_GPA		(~0ULL)
+
+void dune_granule_init(u32 granules);
+u64 dune_granule_gpa(u64 va);
+u64 dune_granule_va(u64 gpa);
+int dune_granule_touch(dune_pte *root);
+/* host */
+long dune_granule_tell_all(int vcpu);
+long dune_granule_tell(int vcpu, u64 gpa);
+
+/* NO_GPA: no granule is left */
+ALWAYS_INLINE u64 to_gpa(u64 va)
+{
+	return likely(!dune_process.granules) ? va : dune_granule_gpa(va);
+}
+
+/* Of an address that to_gpa() returned. */
+ALWAYS_INLINE u64 to_va(u64 gpa)
+{
+	return likely(!dune_process.granules) ? gpa : dune_granule_va(gpa);
+}
+
+#endif /* LIBDUNE_MEMORY_H */

@@ -1,0 +1,14 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+# What the makefiles of all test programs in C share. COMMON is this folder.
+COMMON := $(dir $(lastword $(MAKEFILE_LIST)))
+CC ?= gcc
+CFLAGS := -std=gnu11 -O2 -g -Wall -Wextra -Werror -I$(COMMON) -I$(COMMON)../../include/uapi
+
+# Programs that run some of their own functions as a guest without libc: these
+# functions lie where the linker puts them, and use no register that the module
+# leaves to the thread.
+GUEST_FLAGS := -static -no-pie -fno-pie -mgeneral-regs-only -mno-red-zone \
+	-fno-stack-protector -fcf-protection=none -pthread
+
+TAP := $(addprefix $(COMMON),tap.c tap.h)
+MACHINE := $(TAP) $(addprefix $(COMMON),machine.c machine.h)

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+/* Verdict lines: see tap.h. */
+#include "tap.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+unsigned int tap_count, tap_failed;
+const char *tap_where = "";
+
+static void line(const char *head, const char *fmt, va_list ap, const char *tail)
+{
+	char text[600];
+
+	vsnprintf(text, sizeof(text), fmt, ap);
+	/* '#' would begin a directive. */
+	for (char *p = text; *p; p++) {
+		if (*p == '#' || *p == '\n')
+			*p = ' ';
+	}
+	printf("%s%s%s\n", head, text, tail);
+	fflush(stdout);
+}
+
+static void verdict(bool good, const char *fmt, va_list ap, const char *tail)
+{
+	char head[100];
+
+	snprintf(head, sizeof(head), "%sok %u - %s", good ? "" : "not ", ++tap_count, tap_where);
+	tap_failed += !good;
+	line(head, fmt, ap, tail);
+}
+
+bool ok(bool good, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	verdict(good, fmt, ap, "");
+	va_end(ap);
+	return good;
+}
+
+bool is(long got, long want, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	verdict(got == want, fmt, ap, "");
+	va_end(ap);
+	if (got != want)
+		diag("got %ld (0x%lx), want %ld (0x%lx)", got, got, want, want);
+	return got == want;
+}
+
+void skip(const char *reason, const char *fmt, ...)
+{
+	char tail[300];
+	va_list ap;
+
+	snprintf(tail, sizeof(tail), " # SKIP %s", reason);
+	va_start(ap, fmt);
+	verdict(true, fmt, ap, tail);
+	va_end(ap);
+}
+
+void diag(const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	line("# ", fmt, ap, "");
+	va_end(ap);
+}
+
+void bail(const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	line("Bail out! ", fmt, ap, "");
+	va_end(ap);
+	exit(255);
+}
+
+int done(void)
+{
+	printf("1..%u\n", tap_count);
+	fflush(stdout);
+	return tap_failed ? 1 : 0;
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * Verdict lines for prove (the Test Anything Protocol), for all test programs
+ * in C. tests/run/lib.bash prints the same lines for the scripts.
+ */
+#ifndef DUNE_TESTS_TAP_H
+#define DUNE_TESTS_TAP_H
+
+#include <stdbool.h>
+
+#define PRINTF(f, a) __attribute__((format(printf, f, a)))
+
+/*
+ * The verdicts so far. A test that leaves some of them to a child with a copy
+ * of this memory takes the child's numbers over.
+ */
+extern unsigned int tap_count, tap_failed;
+
+/* Printed before each name: in which of several circumstances a body runs. */
+extern const char *tap_where;
+
+/* One verdict. Returns @good. */
+bool ok(bool good, const char *fmt, ...) PRINTF(2, 3);
+
+/* One verdict on two numbers, both of which are printed where they differ. */
+bool is(long got, long want, const char *fmt, ...) PRINTF(3, 4);
+
+/* One test that this machine cannot make, and what it lacks. */
+void skip(const char *reason, const char *fmt, ...) PRINTF(2, 3);
+
+/* A line for the reader. */
+void diag(const char *fmt, ...) PRINTF(1, 2);
+
+/* Nothing further can be tested: print why and exit. */
+void bail(const char *fmt, ...) PRINTF(1, 2) __attribute__((noreturn));
+
+/* Print the plan; the exit status of main(). */
+int done(void);
+
+#endif

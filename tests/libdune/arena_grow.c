@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+/*
+ * An arena that grows in its place: it is small at first and grows up to its
+ * limit. Fails when the whole limit is mapped from the start, when a page lies
+ * above the limit, or when a mapping of the program in the way is replaced.
+ */
+#define _GNU_SOURCE
+#include <dune.h>
+#include <errno.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include "tap.h"
+
+#define MB		(1UL << 20)
+#define GB		(1UL << 30)
+#define ARENA		((char *)0x200010000000UL)
+#define LIMIT		(8 * MB)
+#define FAR		0x300000000000UL
+
+static int mapped(const char *p)
+{
+	unsigned char there;
+
+	return !mincore((void *)p, 4096, &there);
+}
+
+static void test_config(struct dune_config config)
+{
+	config.arena_limit = config.arena_size / 2;
+	is(dune_enter(&config), -EINVAL, "a limit below the size");
+	config.arena_limit = LIMIT + 4096;
+	is(dune_enter(&config), -EINVAL, "a limit that is no multiple of 1 MB");
+	config.arena_limit = 2 * GB;
+	is(dune_enter(&config), -EINVAL, "a limit in another gigabyte");
+}
+
+/* More than 2 MB of page tables where pages of 1 GB are missing. */
+static void test_gigabytes(void)
+{
+	int i, bad = 0;
+
+	for (i = 0; i < 600; i++) {
+		char *p = mmap((void *)(FAR + i * GB), 4096, PROT_READ | PROT_WRITE,
+			       MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+
+		if (p == MAP_FAILED)
+			break;
+		*p = i;
+		bad += *p != (char)i;
+		munmap(p, 4096);
+	}
+	ok(i == 600 && !bad, "memory in 600 gigabytes (%d, %d wrong)", i, bad);
+}
+
+static void test_pages(void)
+{
+	unsigned long pages = 0;
+	char *page, *last = ARENA;
+
+	while ((page = dune_page_alloc(1))) {
+		*page = 1;
+		if (page > last)
+			last = page;
+		pages++;
+	}
+	ok(pages > 5 * MB / 4096 && pages < LIMIT / 4096, "%lu pages until none is left", pages);
+	ok(last < ARENA + LIMIT, "none is above the limit");
+	ok(mapped(ARENA + LIMIT - 4096) && !mapped(ARENA + LIMIT), "all of the limit is mapped, and no more");
+}
+
+/* What the program has where the arena would grow stays as it is. */
+__attribute__((noreturn)) static void test_obstacle(void)
+{
+	char *p = mmap(ARENA + 2 * MB, 4096, PROT_READ | PROT_WRITE,
+		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+	unsigned long pages = 0;
+
+	*p = 42;
+	while (dune_page_alloc(1))
+		pages++;
+	ok(pages < 2 * MB / 4096 && *p == 42, "a mapping in the way is not replaced");
+	_exit(!(pages < 2 * MB / 4096 && *p == 42));
+}
+
+static void enter(const struct dune_config *config)
+{
+	is(dune_enter(config), 0, "dune_enter() with an arena that grows");
+}
+
+int main(void)
+{
+	struct dune_config config = {
+		.size = sizeof(config), .arena = ARENA, .arena_size = MB, .arena_limit = LIMIT,
+	};
+	int status = -1;
+
+	if (mmap(ARENA, MB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE,
+		 -1, 0) != ARENA)
+		return 1;
+	test_config(config);
+	if (!fork()) {
+		enter(&config);
+		test_obstacle();
+	}
+	wait(&status);
+	tap_count += 2;
+	ok(!status, "the child ended well");
+	enter(&config);
+	ok(!mapped(ARENA + MB), "nothing more is mapped at first");
+	test_gigabytes();
+	test_pages();
+	return done();
+}

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+/*
+ * Calls before dune_enter(), wrong configurations, a second dune_enter(), and a
+ * program that valgrind interprets. Fails when one of them crashes instead of
+ * returning its documented error, or when dune_enter_error() does not name the
+ * member of the configuration that is wrong.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include "rings.h"
+#include "tap.h"
+
+#define PAGE	4096UL
+#define GB	(1UL << 30)
+
+static char arena[1 << 20] __attribute__((aligned(65536)));
+
+static int nothing(dune_pte *e, uint64_t va, uint64_t size, void *arg)
+{
+	(void)e;
+	(void)va;
+	(void)size;
+	(void)arg;
+	return 0;
+}
+
+static void with_fpu(struct dune_tf *tf)
+{
+	__asm__ volatile("pxor %%xmm9, %%xmm9" : : : "xmm9");
+	tf->rip += 2;
+}
+
+static void test_calls(void)
+{
+	dune_pte *root = dune_pt_root();
+	struct dune_tf tf = { .rip = PAGE };
+	struct dune_stats stats;
+
+	ok(!root, "dune_pt_root");
+	is(dune_pt_map(root, 0, PAGE, 0, DUNE_PT_RW), -EPERM, "dune_pt_map");
+	is(dune_pt_unmap(root, 0, PAGE), -EPERM, "dune_pt_unmap");
+	is(dune_pt_protect(root, 0, 2 * PAGE, 0), -EPERM, "dune_pt_protect");
+	is(dune_pt_split(root, 0, PAGE, PAGE), -EPERM, "dune_pt_split");
+	is(dune_pt_walk(root, 0, PAGE, nothing, NULL), -EPERM, "dune_pt_walk");
+	ok(!dune_pt_entry(root, 0, NULL), "dune_pt_entry");
+	ok(!dune_pt_clone(root), "dune_pt_clone");
+	is(dune_pt_free(root), -EPERM, "dune_pt_free");
+	is(dune_pt_load(root, 0), -EPERM, "dune_pt_load");
+	is(dune_tlb_tag(1), -EPERM, "dune_tlb_tag");
+	dune_tlb_page(0);
+	dune_tlb_all();
+	ok(!dune_page_alloc(1), "dune_page_alloc");
+	is(dune_ring3(&tf), -EPERM, "dune_ring3");
+	dune_stats(&stats);
+	is(stats.arena_bytes, 0, "dune_stats");
+	is(dune_trap_set(6, with_fpu, DUNE_TRAP_FPU), 0, "dune_trap_set is for later");
+}
+
+static void wrong(struct dune_config cfg, const char *what)
+{
+	const char *why;
+
+	if (!cfg.size)
+		cfg.size = sizeof(cfg);
+	is(dune_enter(&cfg), -EINVAL, what);
+	why = dune_enter_error();
+	ok(why && strstr(why, what), "dune_enter_error: %s", why ? why : "NULL");
+}
+
+static void test_configuration(void)
+{
+	void *p = arena;
+
+	ok(!dune_enter_error(), "no error so far");
+	wrong((struct dune_config){ .size = 7 }, "size");
+	wrong((struct dune_config){ .flags = 0x80 }, "flags");
+	wrong((struct dune_config){ .reserved = { 0, 0, 1 } }, "reserved");
+	wrong((struct dune_config){ .arena = (char *)p + PAGE, .arena_size = GB }, "arena is not aligned");
+	wrong((struct dune_config){ .arena = p, .arena_size = PAGE }, "arena_size");
+	wrong((struct dune_config){ .arena_size = GB }, "arena_size without");
+	wrong((struct dune_config){ .arena = p, .arena_size = 1UL << 48 }, "arena ends");
+	wrong((struct dune_config){ .super_base = PAGE, .super_size = GB }, "super_base");
+	wrong((struct dune_config){ .super_base = GB }, "super_base without");
+	wrong((struct dune_config){ .super_base = GB, .super_size = PAGE }, "super_size");
+	wrong((struct dune_config){ .super_base = GB, .super_size = 1UL << 47 },
+	      "supervisor range ends");
+	wrong((struct dune_config){ .super_base = 1UL << 46, .super_size = GB },
+	      "leaves out data");
+	wrong((struct dune_config){ .super_size = (1UL << 47) - GB },
+	      "leaves out a part of the arena");
+	ok(!dune_active(), "still outside");
+}
+
+/* Run this program again as "enter", by another way. */
+static int status_of(const char *how)
+{
+	char command[256];
+
+	snprintf(command, sizeof(command), "%s /proc/%d/exe enter", how, getpid());
+	return system(command);
+}
+
+static void test_valgrind(void)
+{
+	int status;
+
+	if (system("command -v valgrind >/dev/null")) {
+		skip("valgrind is not installed", "dune_enter under valgrind");
+		return;
+	}
+	status = status_of("valgrind -q");
+	is(WIFEXITED(status) ? WEXITSTATUS(status) : -1, EOPNOTSUPP,
+	   "dune_enter under valgrind: EOPNOTSUPP");
+}
+
+static void test_twice(void)
+{
+	struct dune_config cfg = {
+		.size = sizeof(cfg), .super_size = 1UL << 47
+	};
+
+	is(dune_enter(NULL), 0, "again, without a configuration");
+	is(dune_enter(&cfg), 0, "with the same");
+	cfg.super_base = 1UL << 30;
+	cfg.super_size -= 1UL << 30;
+	is(dune_enter(&cfg), -EBUSY, "with another supervisor range");
+	ok(dune_enter_error() && strstr(dune_enter_error(), "another"), "which is said");
+	cfg.super_base = 0;
+	cfg.super_size = 1UL << 47;
+	cfg.arena = arena;
+	cfg.arena_size = sizeof(arena);
+	is(dune_enter(&cfg), -EBUSY, "with another arena");
+	cfg.arena = NULL;
+	cfg.arena_size = 0;
+	cfg.flags = DUNE_ENTER_RING3_SIGNALS;
+	is(dune_enter(&cfg), -EBUSY, "with other flags");
+}
+
+int main(int argc, char **argv)
+{
+	struct dune_config cfg = {
+		.size = sizeof(cfg), .super_size = 1UL << 47
+	};
+	unsigned long before = 0x1234567, after;
+
+	if (argc > 1 && !strcmp(argv[1], "enter"))
+		return -dune_enter(NULL);
+	test_calls();
+	test_configuration();
+	test_valgrind();
+	must_enter(&cfg);
+	ok(!dune_enter_error(), "no error any more");
+	test_twice();
+	__asm__ volatile("movq %1, %%xmm9; ud2; movq %%xmm9, %0"
+			 : "=r" (after) : "r" (before) : "xmm9", "memory");
+	is(after, before, "a handler that was set before, with the FPU");
+	return done();
+}

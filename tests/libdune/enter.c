@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+/*
+ * dune_enter(): what it takes over from the process (handlers, the alternate
+ * stack, threads), and what libc can do afterwards. Fails when a failed dune_enter()
+ * leaves something changed, when a function of libc behaves differently in ring 0,
+ * or when children leave memory behind.
+ */
+#define _GNU_SOURCE
+#include <dune.h>
+#include <errno.h>
+#include <execinfo.h>
+#include <fcntl.h>
+#include <linux/dune.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+#include "tap.h"
+
+static volatile int count;
+static volatile pthread_t handled_by;
+static volatile int handler_ring;
+static pthread_t thread;
+static volatile int stop;
+static int in_order = 1;
+
+static int ring(void)
+{
+	unsigned short cs;
+
+	__asm__ volatile("mov %%cs, %0" : "=r" (cs));
+	return cs & 3;
+}
+
+static void handler(int sig)
+{
+	(void)sig;
+	handled_by = pthread_self();
+	handler_ring = ring();
+	/* Last: another thread waits for it, and then reads the others. */
+	count++;
+}
+
+static void *spin(void *arg)
+{
+	while (!stop)
+		usleep(1000);
+	return arg;
+}
+
+static void test_config(void)
+{
+	struct dune_config cfg = { .size = sizeof(cfg) };
+
+	cfg.size = 7;
+	is(dune_enter(&cfg), -EINVAL, "a size that is not known");
+	cfg.size = sizeof(cfg);
+	cfg.flags = 0x80;
+	is(dune_enter(&cfg), -EINVAL, "an unknown flag");
+	cfg.flags = 0;
+	cfg.reserved[2] = 1;
+	is(dune_enter(&cfg), -EINVAL, "a reserved field");
+	cfg.reserved[2] = 0;
+	cfg.super_base = 4096;
+	is(dune_enter(&cfg), -EINVAL, "a range that is not aligned");
+	is(ring(), 3, "still in ring 3");
+	ok(!dune_active(), "dune_active says so");
+}
+
+/* In a child, where all descriptors are used up: an error, nothing changed. */
+static void test_failure(void)
+{
+	int status;
+	pid_t pid = fork();
+
+	if (!pid) {
+		while (dup(0) >= 0)
+			;
+		if (dune_enter(NULL) != -EMFILE || ring() != 3)
+			_exit(1);
+		close(0);
+		close(3);
+		close(4);
+		_exit(dune_enter(NULL) || ring() ? 2 : 0);
+	}
+	waitpid(pid, &status, 0);
+	is(status, 0, "without descriptors: EMFILE; with them it works");
+}
+
+static void test_taken_over(void)
+{
+	stack_t ss;
+
+	count = 0;
+	handler_ring = 9;
+	raise(SIGUSR1);
+	is(count, 1, "a handler from before");
+	is(handler_ring, 0, "now runs in the guest");
+	sigaltstack(NULL, &ss);
+	is(ss.ss_size, 70000, "the alternate stack, too");
+	count = 0;
+	handler_ring = 9;
+	pthread_kill(thread, SIGUSR1);
+	while (!count)
+		usleep(1000);
+	ok(pthread_equal(handled_by, thread), "a signal to a native thread");
+	is(handler_ring, 3, "is handled there, natively");
+	stop = 1;
+	is(pthread_join(thread, NULL), 0, "which can be joined");
+}
+
+static void at_exit(void)
+{
+	printf("# atexit runs in ring %d\n", ring());
+	if (ring())
+		_exit(9);
+}
+
+static void test_libc(void)
+{
+	struct timespec a, b;
+	char *p = malloc(1 << 20), name[] = "/tmp/dune-enter-XXXXXX";
+	struct stat st;
+	int fd = mkstemp(name), status;
+	pid_t pid;
+	FILE *f;
+
+	ok(p && memset(p, 3, 1 << 20) && p[12345] == 3, "malloc");
+	free(p);
+	f = fdopen(fd, "w+");
+	ok(fprintf(f, "%d %s %g\n", 12, "text", 1.5) == 12 && !fclose(f), "stdio");
+	ok(!stat(name, &st) && st.st_size == 12, "stat");
+	unlink(name);
+	clock_gettime(CLOCK_MONOTONIC, &a);
+	usleep(2000);
+	clock_gettime(CLOCK_MONOTONIC, &b);
+	ok((b.tv_sec - a.tv_sec) * 1000000000L + b.tv_nsec - a.tv_nsec >= 2000000,
+	   "time");
+	ok(getauxval(AT_PAGESZ) == 4096, "auxv");
+	errno = 0;
+	ok(open("/nonexistent", 0) == -1 && errno == ENOENT, "errno");
+	fflush(stdout);
+	pid = fork();
+	if (!pid) {
+		atexit(at_exit);
+		exit(21);
+	}
+	waitpid(pid, &status, 0);
+	is(WEXITSTATUS(status), 21, "exit code, after atexit()");
+}
+
+static void test_cpu(void)
+{
+	unsigned int want, cpu, node;
+	int i, moves = 0, good = 1;
+	cpu_set_t all, set;
+
+	sched_getaffinity(0, sizeof(all), &all);
+	for (i = 0; i < 5 * 64; i++) {
+		want = i % 64;
+		if (!CPU_ISSET(want, &all))
+			continue;
+		CPU_ZERO(&set);
+		CPU_SET(want, &set);
+		sched_setaffinity(0, sizeof(set), &set);
+		getcpu(&cpu, &node);
+		if (cpu != want || sched_getcpu() != (int)want)
+			good = 0;
+		moves++;
+	}
+	sched_setaffinity(0, sizeof(all), &all);
+	ok(good && moves >= 5, "getcpu after sched_setaffinity, %d times", moves);
+}
+
+static int depth;
+
+static void trace(int sig)
+{
+	void *frames[32];
+
+	(void)sig;
+	depth = backtrace(frames, 32);
+}
+
+static void test_backtrace(void)
+{
+	int outside;
+	void *frames[32];
+
+	outside = backtrace(frames, 32);
+	signal(SIGUSR2, trace);
+	raise(SIGUSR2);
+	ok(depth > outside + 1, "backtrace() out of a handler: %d frames, %d outside",
+	   depth, outside);
+}
+
+static void test_leaks(void)
+{
+	struct dune_stats before, after;
+	int i;
+
+	if (system("true"))
+		in_order = 0;
+	dune_stats(&before);
+	for (i = 0; i < 20; i++) {
+		if (system("true"))
+			in_order = 0;
+	}
+	dune_stats(&after);
+	ok(in_order, "twenty children");
+	is(after.arena_bytes, before.arena_bytes, "leave no memory behind");
+	is(after.forks - before.forks, 20, "and are counted");
+	ok(after.counters[DUNE_COUNT_EXITS] > before.counters[DUNE_COUNT_EXITS] &&
+	   after.counters[DUNE_COUNT_SYSCALL_FAST] +
+	   after.counters[DUNE_COUNT_SYSCALL_SLOW] >=
+	   before.counters[DUNE_COUNT_SYSCALL_FAST] +
+	   before.counters[DUNE_COUNT_SYSCALL_SLOW] + 20,
+	   "so are exits and system calls");
+	ok(after.signals >= 2, "and signals");
+}
+
+int main(void)
+{
+	static char alt[70000];
+	stack_t ss = { .ss_sp = alt, .ss_size = sizeof(alt) };
+
+	signal(SIGUSR1, handler);
+	sigaltstack(&ss, NULL);
+	pthread_create(&thread, NULL, spin, NULL);
+	test_config();
+	test_failure();
+	is(dune_enter(NULL), 0, "dune_enter");
+	is(ring(), 0, "in ring 0");
+	ok(dune_active(), "dune_active says so");
+	is(dune_enter(NULL), 0, "a second time");
+	test_taken_over();
+	test_libc();
+	test_cpu();
+	test_backtrace();
+	test_leaks();
+	return done();
+}

@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+/*
+ * fork, vfork, clone, posix_spawn, popen, system, exec and exit codes, natively,
+ * in ring 0 and in ring 3. Fails when a child does not run, does not share what it
+ * should (or shares what it should not), or ends with another status.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include "rings.h"
+#include "tap.h"
+
+extern char **environ;
+static volatile int shared;
+
+static int ring(void)
+{
+	unsigned short cs;
+
+	__asm__ volatile("mov %%cs, %0" : "=r" (cs));
+	return cs & 3;
+}
+
+static int wait_for(pid_t pid)
+{
+	int status = -1;
+
+	waitpid(pid, &status, 0);
+	return status;
+}
+
+static void test_fork(void)
+{
+	int p[2], i, status, here = ring();
+	pid_t pid, parent = getpid();
+	char buf[8] = "";
+
+	if (pipe(p))
+		return;
+	pid = fork();
+	if (!pid) {
+		/* The child is in the same ring, and its calls work. */
+		if (ring() != here || getppid() != parent)
+			_exit(1);
+		if (write(p[1], "child", 5) != 5)
+			_exit(2);
+		_exit(33);
+	}
+	status = wait_for(pid);
+	is(WEXITSTATUS(status), 33, "fork: exit status");
+	is(read(p[0], buf, 5), 5, "fork: pipe");
+	ok(!strcmp(buf, "child"), "fork: data");
+	close(p[0]);
+	close(p[1]);
+
+	/* A chain of children, each of the one before. */
+	pid = fork();
+	if (!pid) {
+		for (i = 0; i < 20; i++) {
+			pid = fork();
+			if (pid)
+				_exit(pid < 0 ? 99 : WEXITSTATUS(wait_for(pid)) + 1);
+		}
+		_exit(0);
+	}
+	is(WEXITSTATUS(wait_for(pid)), 20, "fork: twenty generations");
+
+	for (i = 0; i < 50; i++) {
+		pid = fork();
+		if (!pid)
+			_exit(i);
+		if (WEXITSTATUS(wait_for(pid)) != i)
+			break;
+	}
+	is(i, 50, "fork: fifty children");
+}
+
+static void test_vfork(void)
+{
+	volatile int local = 1;
+	pid_t pid;
+
+	shared = 0;
+	pid = vfork();
+	if (!pid) {
+		shared = 5;
+		local = 2;
+		_exit(44);
+	}
+	is(WEXITSTATUS(wait_for(pid)), 44, "vfork: exit status");
+	is(shared, 5, "vfork: memory is shared");
+	is(local, 2, "vfork: and the stack");
+	pid = vfork();
+	if (!pid) {
+		execl("/bin/sh", "sh", "-c", "exit 45", NULL);
+		_exit(1);
+	}
+	is(WEXITSTATUS(wait_for(pid)), 45, "vfork and exec");
+	pid = vfork();
+	if (!pid) {
+		execl("/nonexistent", "x", NULL);
+		_exit(errno);
+	}
+	is(WEXITSTATUS(wait_for(pid)), ENOENT, "vfork and an exec that fails");
+}
+
+static void handler(int sig)
+{
+	(void)sig;
+	shared++;
+}
+
+static void test_spawn(void)
+{
+	char *argv[] = { "sh", "-c", "exit 46", NULL };
+	char *trap[] = { "sh", "-c", "kill -USR1 $$; exit 1", NULL };
+	posix_spawnattr_t attr;
+	sigset_t set;
+	pid_t pid;
+	int i, err, good = 0;
+
+	err = posix_spawn(&pid, "/bin/sh", NULL, NULL, argv, environ);
+	is(err, 0, "posix_spawn");
+	is(WEXITSTATUS(wait_for(pid)), 46, "posix_spawn: exit status");
+	is(posix_spawn(&pid, "/nonexistent", NULL, NULL, argv, environ), ENOENT,
+	   "posix_spawn of nothing");
+
+	/* The child resets the handler; the parent keeps it. */
+	signal(SIGUSR1, handler);
+	posix_spawnattr_init(&attr);
+	sigemptyset(&set);
+	sigaddset(&set, SIGUSR1);
+	posix_spawnattr_setsigdefault(&attr, &set);
+	posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGDEF);
+	posix_spawn(&pid, "/bin/sh", NULL, &attr, trap, environ);
+	is(WTERMSIG(wait_for(pid)), SIGUSR1, "SETSIGDEF: the child dies of it");
+	shared = 0;
+	raise(SIGUSR1);
+	is(shared, 1, "the parent still has its handler");
+	signal(SIGUSR1, SIG_DFL);
+
+	for (i = 0; i < 50; i++) {
+		posix_spawn(&pid, "/bin/sh", NULL, NULL, argv, environ);
+		good += WEXITSTATUS(wait_for(pid)) == 46;
+	}
+	is(good, 50, "fifty times");
+}
+
+static void test_shell(void)
+{
+	char line[64] = "";
+	FILE *f = popen("echo 12 | tr 12 34; exit 3", "r");
+
+	ok(f && fgets(line, sizeof(line), f) && !strcmp(line, "34\n"), "popen");
+	is(WEXITSTATUS(pclose(f)), 3, "pclose");
+	f = popen("cat >/dev/null", "w");
+	ok(f && fputs("some text", f) >= 0, "popen for writing");
+	is(pclose(f), 0, "pclose");
+	is(WEXITSTATUS(system("exit 9")), 9, "system");
+	is(WTERMSIG(system("kill -9 $$")), 9, "system, killed");
+	is(WEXITSTATUS(system("trap '' HUP; kill -HUP $$; exit 4")), 4,
+	   "system, with an ignored signal");
+}
+
+static int cloned(void *arg)
+{
+	(void)arg;
+	shared = 77;
+	return 12;
+}
+
+static void test_clone(void)
+{
+	static char stack[65536] __attribute__((aligned(16)));
+	struct { unsigned long v[11]; } args = { { 0 } };
+	long pid;
+
+	shared = 0;
+	pid = clone(cloned, stack + sizeof(stack), SIGCHLD, NULL);
+	is(WEXITSTATUS(wait_for(pid)), 12, "clone with a stack of its own");
+	is(shared, 0, "memory is not shared");
+	pid = clone(cloned, stack + sizeof(stack),
+		    CLONE_VM | CLONE_VFORK | SIGCHLD, NULL);
+	is(WEXITSTATUS(wait_for(pid)), 12, "clone(CLONE_VM | CLONE_VFORK)");
+	is(shared, 77, "memory is shared");
+
+	args.v[4] = SIGCHLD;	/* exit_signal */
+	pid = syscall(SYS_clone3, &args, 64);
+	if (!pid)
+		_exit(13);
+	is(WEXITSTATUS(wait_for(pid)), 13, "clone3");
+	errno = 0;
+	ok(syscall(SYS_clone3, NULL, 64) == -1 && errno == EFAULT,
+	   "clone3 from nowhere");
+	errno = 0;
+	ok(syscall(SYS_clone3, &args, 8) == -1 && errno == EINVAL,
+	   "clone3 with too little");
+}
+
+static void test_exec_ignored(void)
+{
+	pid_t pid = fork();
+
+	if (!pid) {
+		signal(SIGSEGV, SIG_IGN);
+		execl("/bin/sh", "sh", "-c", "kill -SEGV $$; exit 6", NULL);
+		_exit(1);
+	}
+	is(WEXITSTATUS(wait_for(pid)), 6, "an ignored SIGSEGV survives exec");
+	pid = fork();
+	if (!pid) {
+		signal(SIGSEGV, handler);
+		execl("/bin/sh", "sh", "-c", "kill -SEGV $$; exit 6", NULL);
+		_exit(1);
+	}
+	is(WTERMSIG(wait_for(pid)), SIGSEGV, "a handled one does not");
+}
+
+static void test_big(void)
+{
+	size_t i, size = 64 << 20;
+	char *p = malloc(size);
+	long sum = 0;
+	pid_t pid;
+
+	for (i = 0; i < size; i += 4096)
+		p[i] = 1;
+	pid = fork();
+	if (!pid) {
+		for (i = 0; i < size; i += 4096)
+			p[i]++;
+		_exit(p[size - 4096]);
+	}
+	is(WEXITSTATUS(wait_for(pid)), 2, "copy on write: the child's");
+	for (i = 0; i < size; i += 4096)
+		sum += p[i];
+	is(sum, size / 4096, "and the parent's");
+	free(p);
+}
+
+static void body(void)
+{
+	test_fork();
+	test_vfork();
+	test_spawn();
+	test_shell();
+	test_clone();
+	test_exec_ignored();
+	test_big();
+}
+
+int main(int argc, char **argv)
+{
+	return in_all_rings(argc, argv, body);
+}

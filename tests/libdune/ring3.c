@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+/*
+ * Ring 3: its system calls, its exceptions, and what it must not be able to do.
+ * Fails when a privileged instruction, a far jump or a memory access of ring 3
+ * succeeds, or when a call or an exception changes a register that it should not.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include "rings.h"
+#include "tap.h"
+
+static struct dune_tf seen;
+static volatile long calls;
+static char stack[65536] __attribute__((aligned(16)));
+
+GPR_ONLY static void handler(struct dune_tf *tf)
+{
+	seen = *tf;
+	calls++;
+	if (tf->rax == NR_LEAVE)
+		dune_ring3_leave(tf->rdi);
+	if (tf->rax == 4242) {
+		tf->rax = tf->rdi + tf->rsi + tf->rdx + tf->r10 + tf->r8 + tf->r9;
+		return;
+	}
+	dune_syscall_pass(tf);
+}
+
+static long run(void *code)
+{
+	struct dune_tf tf = {
+		.rip = (uint64_t)code,
+		.rsp = (uint64_t)stack + sizeof(stack) - 8,
+		.rflags = 0x3202,	/* asks for IOPL 3 */
+		.cs = 0x10,		/* and for ring 0 */
+		.rbx = 0x1b, .rbp = 0x1c, .r12 = 0x12, .r15 = 0x15,
+	};
+
+	return dune_ring3(&tf);
+}
+
+#define LEAVE "movl $0xd00d, %eax; syscall\n"
+#define CODE(name, text) \
+	__asm__(".pushsection .text\n" #name ": " text ".popsection\n"); \
+	extern char name[]
+
+CODE(code_cs, "movq %cs, %rdi; andq $3, %rdi\n" LEAVE);
+CODE(code_flags, "pushfq; popq %rdi\n" LEAVE);
+CODE(code_popf, "pushfq; orq $0x3000, (%rsp); popfq; pushfq; popq %rdi\n" LEAVE);
+CODE(code_sum, "movl $4242, %eax; movl $1, %edi; movl $2, %esi; movl $4, %edx\n"
+	       "movl $8, %r10d; movl $16, %r8d; movl $32, %r9d; syscall\n"
+	       "movq %rax, %rdi\n" LEAVE);
+/* 1 for each register that a system call must preserve and did not */
+CODE(code_keep, "movl $39, %eax; movq $-1, %rdi; movq $-2, %rsi; movq $-3, %rdx\n"
+		"movq $-4, %r10; movq $-5, %r8; movq $-6, %r9; movq $-7, %r13\n"
+		"movq $-8, %r14; std; stc; syscall; sbbq %rcx, %rcx; movq %rsp, %r11\n"
+		"addq %rdi, %rsi; addq %rsi, %rdx; addq %rdx, %r10; addq %r10, %r8\n"
+		"addq %r8, %r9; addq %r9, %r13; addq %r13, %r14\n"
+		"leaq (%r14, %rcx), %rdi; addq %rbx, %rdi; addq %rbp, %rdi\n"
+		"addq %r12, %rdi; addq %r15, %rdi; cld\n" LEAVE);
+CODE(code_rcx, "movl $39, %eax; syscall; 1: pushfq; popq %rsi\n"
+	       "leaq 1b(%rip), %rdi; subq %rcx, %rdi; xorq %r11, %rsi; andq $0xff, %rsi; orq %rsi, %rdi\n"
+	       LEAVE);
+CODE(code_ud, "movl $1, %ebx; ud2; movq %rbx, %rdi\n" LEAVE);
+CODE(code_gs, "movq $0x1001, %rdi; leaq gs_data(%rip), %rsi; movl $158, %eax\n"
+	      "syscall; movq %gs:0, %rdi\n" LEAVE
+	      ".balign 8\ngs_data: .quad 0x6757\n");
+CODE(code_tf, "pushfq; orq $0x100, (%rsp); popfq; nop; movl $39, %eax; syscall; nop\n"
+	      "pushfq; andq $~0x100, (%rsp); popfq; movq $5, %rdi\n" LEAVE);
+CODE(code_ac, "pushfq; orq $0x40000, (%rsp); popfq; movl $39, %eax; syscall\n"
+	      "pushfq; popq %rdi; andq $0x40000, %rdi; pushq $2; popfq\n" LEAVE);
+CODE(code_nt, "pushfq; orq $0x4000, (%rsp); popfq; movl $39, %eax; syscall\n"
+	      "pushfq; popq %rdi; andq $0x4000, %rdi; pushq $2; popfq\n" LEAVE);
+CODE(code_vmmcall, "vmmcall\n" LEAVE);
+CODE(code_vmcall, "vmcall\n" LEAVE);
+CODE(code_int80, "movl $20, %eax; int $0x80; movq $5, %rdi\n" LEAVE);
+CODE(code_hlt, "hlt\n" LEAVE);
+CODE(code_cli, "cli\n" LEAVE);
+CODE(code_cr, "movq %cr3, %rax\n" LEAVE);
+CODE(code_swapgs, "swapgs\n" LEAVE);
+CODE(code_farjmp, "pushq $0x10; leaq 1f(%rip), %rax; pushq %rax; lretq; 1:\n" LEAVE);
+CODE(code_iret0, "movq %rsp, %rdx; pushq $0x18; pushq %rdx; pushq $0x1202\n"
+		 "pushq $0x10; leaq 1f(%rip), %rax; pushq %rax; iretq; 1:\n" LEAVE);
+CODE(code_32, "pushq $0x23; leaq 1f(%rip), %rax; pushq %rax; lretq; 1:\n" LEAVE);
+CODE(code_wrmsr, "movl $0xc0000101, %ecx; xorl %eax, %eax; xorl %edx, %edx; wrmsr\n" LEAVE);
+CODE(code_sysenter, "sysenter\n" LEAVE);
+CODE(code_secret, "movq secret(%rip), %rax; movq (%rax), %rdi\n" LEAVE);
+CODE(code_wrong, "movabsq $0x7ffffffffffe, %rax; jmp *%rax\n");
+
+char *secret;
+
+static volatile int traps;
+
+GPR_ONLY static void skip2(struct dune_tf *tf)
+{
+	traps++;
+	seen = *tf;
+	tf->rbx = 0x77;
+	tf->rip += 2;
+}
+
+GPR_ONLY static void step(struct dune_tf *tf)
+{
+	(void)tf;
+	traps++;
+}
+
+GPR_ONLY static void leave_trap(struct dune_tf *tf)
+{
+	seen = *tf;
+	dune_ring3_leave(-(long)tf->vector);
+}
+
+static int death_of(void *code)
+{
+	int status;
+	pid_t pid = fork();
+
+	if (!pid) {
+		run(code);
+		_exit(0);
+	}
+	waitpid(pid, &status, 0);
+	return WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+}
+
+static void test_calls(void)
+{
+	is(run(code_cs), 3, "runs in ring 3");
+	is(run(code_flags) & 0x3200, 0x200, "IOPL 0, interrupts on");
+	is(run(code_popf) & 0x3000, 0, "POPF does not change IOPL");
+	is(run(code_sum), 63, "six arguments and a result");
+	is(seen.vector, DUNE_VECTOR_SYSCALL, "vector of the frame");
+	is(run(code_keep), -1 - 1 - 2 - 3 - 4 - 5 - 6 - 7 - 8 + 0x1b + 0x1c +
+	   0x12 + 0x15, "registers and carry are preserved");
+	is(run(code_rcx), 0, "rcx and r11 as the processor leaves them");
+	is(run(code_gs), 0x6757, "arch_prctl(ARCH_SET_GS)");
+	ok(dune_active(), "in ring 0 again");
+}
+
+static void test_traps(void)
+{
+	traps = 0;
+	dune_trap_set(6, skip2, 0);
+	is(run(code_ud), 0x77, "an exception of ring 3 and back");
+	is(traps, 1, "handled");
+	is(seen.cs, 0x33, "cs");
+	is(seen.ss, 0x2b, "ss");
+	dune_trap_set(6, leave_trap, 0);
+	is(run(code_ud), -6, "a trap handler may end ring 3");
+	dune_trap_set(6, NULL, 0);
+	traps = 0;
+	dune_trap_set(1, step, 0);
+	is(run(code_tf), 5, "single steps across a system call");
+	ok(traps >= 4, "steps: %d", traps);
+	dune_trap_set(1, NULL, 0);
+	is(run(code_ac), 0x40000, "AC is kept");
+	is(run(code_nt), 0x4000, "NT is kept");
+}
+
+static void test_forbidden(void)
+{
+	is(death_of(code_vmmcall), SIGILL, "vmmcall");
+	is(death_of(code_vmcall), SIGILL, "vmcall");
+	is(death_of(code_int80), SIGSEGV, "int 0x80");
+	is(death_of(code_hlt), SIGSEGV, "hlt");
+	is(death_of(code_cli), SIGSEGV, "cli");
+	is(death_of(code_cr), SIGSEGV, "mov from cr3");
+	is(death_of(code_swapgs), SIGSEGV, "swapgs");
+	is(death_of(code_farjmp), SIGSEGV, "far return to ring 0");
+	is(death_of(code_iret0), SIGSEGV, "iret to ring 0");
+	is(death_of(code_32), SIGSEGV, "far return to 32-bit code");
+	is(death_of(code_wrmsr), SIGSEGV, "wrmsr");
+	ok(death_of(code_sysenter) != 0, "sysenter");
+	is(death_of(code_wrong), SIGSEGV, "code at the very end");
+}
+
+static void test_memory(void)
+{
+	secret = mmap(NULL, 4096, PROT_READ | PROT_WRITE,
+		      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	*(long *)secret = 31337;
+	is(run(code_secret), 31337, "ring 3 reads memory");
+	dune_pt_protect(dune_pt_root(), (uint64_t)secret, 4096,
+			DUNE_PTE_P | DUNE_PTE_W);
+	is(*(long *)secret, 31337, "supervisor only: ring 0 still reads");
+	dune_trap_set(14, leave_trap, 0);
+	is(run(code_secret), -14, "ring 3 does not");
+	is(seen.error, 5, "error: present, user");
+	dune_trap_set(14, NULL, 0);
+	is(death_of(code_secret), SIGSEGV, "without a handler: the signal");
+}
+
+static void test_arguments(void)
+{
+	struct dune_tf tf = { .rip = 0xffffffff81000000 };
+	char word[6] = "";
+
+	is(dune_ring3(&tf), -EFAULT, "not to a kernel address");
+	tf.rip = 0x800000000000;
+	is(dune_ring3(&tf), -EFAULT, "not to an address that is not canonical");
+	ok(dune_user_ok(stack, sizeof(stack)), "dune_user_ok");
+	ok(!dune_user_ok((void *)-1, 1) && !dune_user_ok((void *)8, -1UL),
+	   "dune_user_ok of nonsense");
+	is(dune_copy(word, "hello", 6), 0, "dune_copy");
+	ok(!strcmp(word, "hello"), "copied");
+	is(dune_copy(word, (void *)8, 6), -EFAULT, "from nowhere");
+	is(dune_copy((void *)8, word, 6), -EFAULT, "to nowhere");
+	is(dune_copy(word, (void *)0x8000000000000000, 6), -EFAULT,
+	   "from an address that is not canonical");
+	is(dune_hypercall(SYS_getpid, 0, 0, 0, 0, 0, 0), getpid(), "dune_hypercall");
+	is(dune_hypercall(SYS_close, -1, 0, 0, 0, 0, 0), -EBADF, "an error");
+}
+
+int main(void)
+{
+	must_enter(NULL);
+	dune_syscall_set(handler);
+	test_calls();
+	test_traps();
+	test_forbidden();
+	test_memory();
+	test_arguments();
+	return done();
+}

@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+/*
+ * Ring 3 that is not trusted, with all memory the supervisor's: a signal that
+ * arrives while it runs is handled in ring 0. Fails when the handler runs on a
+ * stack of ring 3 or with its FS base or FPU registers, when ring 3 comes back with
+ * other registers, or when it reaches memory that it was not given.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <ucontext.h>
+#include <unistd.h>
+#include "rings.h"
+#include "tap.h"
+
+#define PAGE	4096UL
+
+static __thread int mine = 4711;
+static volatile int count, ring, tls;
+static volatile unsigned int mxcsr;
+static volatile uintptr_t handler_sp, handler_cs;
+static char stack[4 * PAGE] __attribute__((aligned(4096)));
+static volatile long *box;	/* shared with a child */
+static sigjmp_buf out;
+
+/* Ring 3's code is in pages of its own, which it is given. */
+#define CODE(name, text) \
+	__asm__(".pushsection ring3, \"ax\", @progbits\n" #name ": " text ".popsection\n"); \
+	extern char name[]
+#define LEAVE "movl $0xd00d, %eax; syscall\n"
+
+extern char __start_ring3[], __stop_ring3[];
+
+CODE(code_start, ".balign 4096\n");
+/* Ends when a handler has written 2 to the box; its registers must be whole. */
+CODE(code_wait, "movq $77, %r12; movq $88, %r11; movq $99, %rcx; std; movl $1, (%rbx)\n"
+		"1: cmpl $2, (%rbx); jne 1b; pushfq; popq %rdi; andl $0x400, %edi\n"
+		"cld; addq %r12, %rdi; addq %r11, %rdi; addq %rcx, %rdi\n" LEAVE);
+CODE(code_spin, "movl $1, (%rbx); 1: jmp 1b\n");
+CODE(code_ud, "ud2; movl $55, %edi\n" LEAVE);
+CODE(code_xmm, "movq %rbx, %xmm9; ud2; movq %xmm9, %rdi; subq %rbx, %rdi\n" LEAVE);
+CODE(code_read, "movq (%rbx), %rdi\n" LEAVE);
+CODE(code_call, "movq %rbx, %rax; xorl %edi, %edi; xorl %esi, %esi; xorl %edx, %edx\n"
+		"movl $8, %r10d; syscall; movq %rax, %rdi\n" LEAVE);
+/* A value on the x87 stack, all SSE exceptions unmasked, FS at the box */
+CODE(code_own, "fldz; movl $0x6000, -8(%rsp); ldmxcsr -8(%rsp)\n"
+	       "movl $0x1002, %edi; movq %rbx, %rsi; movl $158, %eax; syscall\n"
+	       "movl $1, (%rbx); 1: cmpl $2, (%rbx); jne 1b; movl %fs:0, %edi\n" LEAVE);
+CODE(code_end, ".balign 4096\n");
+
+GPR_ONLY static void monitor(struct dune_tf *tf)
+{
+	if (tf->rax == NR_LEAVE)
+		dune_ring3_leave(tf->rdi);
+	dune_syscall_pass(tf);
+}
+
+static long run(void *code, volatile void *rbx)
+{
+	struct dune_tf tf = {
+		.rip = (uint64_t)code,
+		.rsp = (uint64_t)stack + sizeof(stack) - 8,
+		.rbx = (uint64_t)rbx,
+	};
+
+	return dune_ring3(&tf);
+}
+
+static void look_here(void)
+{
+	unsigned short cs;
+	unsigned int word;
+
+	__asm__ volatile("mov %%cs, %0; stmxcsr %1" : "=r" (cs), "=m" (word));
+	ring = cs & 3;
+	mxcsr = word;
+	tls = mine;
+}
+
+static void look(void *uc)
+{
+	look_here();
+	handler_sp = (uintptr_t)__builtin_frame_address(0);
+	handler_cs = ((ucontext_t *)uc)->uc_mcontext.gregs[REG_CSGSFS] & 0xffff;
+	count++;
+}
+
+static void go_on(int sig, siginfo_t *info, void *uc)
+{
+	(void)sig;
+	(void)info;
+	look(uc);
+	box[0] = 2;
+}
+
+static void leave(int sig, siginfo_t *info, void *uc)
+{
+	(void)sig;
+	(void)info;
+	look(uc);
+	dune_ring3_leave(-5);
+}
+
+static void jump(int sig, siginfo_t *info, void *uc)
+{
+	(void)info;
+	look(uc);
+	siglongjmp(out, sig);
+}
+
+static void step_over(int sig, siginfo_t *info, void *uc)
+{
+	(void)sig;
+	(void)info;
+	look(uc);
+	((ucontext_t *)uc)->uc_mcontext.gregs[REG_RIP] += 2;
+}
+
+static void install(int sig, void (*fn)(int, siginfo_t *, void *), int flags)
+{
+	struct sigaction sa = { .sa_sigaction = fn, .sa_flags = SA_SIGINFO | flags };
+
+	sigaction(sig, &sa, NULL);
+}
+
+/* A signal comes as soon as ring 3 has written 1 into the box. */
+static pid_t send_when_ready(int sig)
+{
+	pid_t parent = getpid(), pid;
+
+	*box = 0;
+	pid = fork();
+	if (pid)
+		return pid;
+	while (*box != 1)
+		usleep(1000);
+	kill(parent, sig);
+	_exit(0);
+}
+
+static long run_with_signal(void *code, int sig)
+{
+	pid_t pid = send_when_ready(sig);
+	long value;
+
+	count = 0;
+	value = run(code, box);
+	waitpid(pid, NULL, 0);
+	return value;
+}
+
+static int on(const void *area, size_t size, uintptr_t p)
+{
+	return p - (uintptr_t)area < size;
+}
+
+static void trusted(const char *what)
+{
+	ok(count == 1 && ring == 0, "%s: the handler runs in ring 0", what);
+	is(handler_cs & 3, 3, "and its frame says ring 3");
+	ok(!on(stack, sizeof(stack), handler_sp), "on a stack of ring 0");
+	ok(tls == 4711 && mxcsr == 0x1f80, "with its own TLS and MXCSR");
+}
+
+static void test_signals(void)
+{
+	int i;
+
+	install(SIGUSR1, go_on, 0);
+	is(run_with_signal(code_wait, SIGUSR1), 0x400 + 77 + 88 + 99,
+	   "ring 3 goes on with all its registers");
+	trusted("a signal");
+	install(SIGUSR1, leave, SA_NODEFER);
+	for (i = 0; i < 3; i++)
+		is(run_with_signal(code_spin, SIGUSR1), -5, "dune_ring3_leave() from a handler");
+	trusted("the last");
+	install(SIGUSR1, jump, 0);
+	if (!sigsetjmp(out, 1))
+		run_with_signal(code_spin, SIGUSR1);
+	trusted("siglongjmp() out of a handler");
+	waitpid(-1, NULL, 0);
+	install(SIGUSR1, go_on, 0);
+	is(run_with_signal(code_own, SIGUSR1), 2, "ring 3 with its own FS and MXCSR");
+	trusted("a signal then");
+	look_here();
+	ok(tls == 4711 && mxcsr == 0x1f80, "and nothing of it is left after dune_ring3()");
+	count = 0;
+	raise(SIGUSR1);
+	ok(count == 1 && ring == 0 && handler_cs == 0x10, "a signal to ring 0 itself");
+	install(SIGILL, step_over, 0);
+	count = 0;
+	is(run(code_ud, box), 55, "an exception of ring 3 that is a signal");
+	trusted("its signal");
+}
+
+static void use_fpu(struct dune_tf *tf)
+{
+	__asm__ volatile("pxor %%xmm9, %%xmm9" : : : "xmm9");
+	dune_trap_default(tf);
+}
+
+static void test_fpu(void)
+{
+	dune_trap_set(6, use_fpu, DUNE_TRAP_FPU);
+	count = 0;
+	is(run(code_xmm, box), 0, "a handler with the FPU that wants the signal: registers");
+	trusted("its signal");
+	dune_trap_set(6, NULL, 0);
+}
+
+static char alt[65536];
+
+static void test_altstack(void)
+{
+	stack_t ss = { .ss_sp = alt, .ss_size = sizeof(alt) };
+
+	sigaltstack(&ss, NULL);
+	install(SIGUSR1, go_on, SA_ONSTACK);
+	is(run_with_signal(code_wait, SIGUSR1), 0x400 + 77 + 88 + 99, "an alternate stack");
+	trusted("a signal");
+	ok(on(alt, sizeof(alt), handler_sp), "on the alternate stack");
+}
+
+static void test_limits(void)
+{
+	is(run(code_call, (void *)SYS_getpid), getpid(), "a call that is passed on");
+	is(run(code_call, (void *)SYS_rt_sigaction), -EPERM, "rt_sigaction");
+	is(run(code_call, (void *)SYS_sigaltstack), -EPERM, "sigaltstack");
+	is(run(code_call, (void *)SYS_rt_sigreturn), -EPERM, "rt_sigreturn");
+	is(run(code_read, box), 2, "memory that was given");
+	install(SIGSEGV, leave, SA_NODEFER);
+	is(run(code_read, &mine), -5, "no other: a global");
+	is(run(code_read, dune_pt_root()), -5, "the page table");
+	is(run(code_read, (void *)look_here), -5, "code of ring 0");
+	is(run((void *)look_here, box), -5, "which cannot be executed either");
+}
+
+static void grant(const void *from, size_t size, uint64_t rights)
+{
+	is(dune_pt_protect(dune_pt_root(), (uint64_t)from, size, rights), 0, "give memory");
+}
+
+int main(void)
+{
+	struct dune_config cfg = { .size = sizeof(cfg), .super_size = 1UL << 47 };
+
+	box = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	must_enter(&cfg);
+	grant(__start_ring3, __stop_ring3 - __start_ring3, DUNE_PT_RX);
+	grant(stack, sizeof(stack), DUNE_PT_RW);
+	grant((void *)box, PAGE, DUNE_PT_RW);
+	dune_syscall_set(monitor);
+	test_signals();
+	test_fpu();
+	test_limits();
+	test_altstack();
+	return done();
+}

@@ -1,0 +1,326 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+/*
+ * Exception handlers in ring 0. Fails when the frame shows other registers than
+ * the interrupted code had, when the red zone or (with DUNE_TRAP_FPU) the FPU is
+ * changed, when a handler cannot itself fault, or when dune_trap_default() does not
+ * become the signal that Linux would send.
+ */
+#include <setjmp.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#include "rings.h"
+#include "tap.h"
+
+static struct dune_tf seen;
+static volatile int count;
+
+GPR_ONLY static void skip2(struct dune_tf *tf)
+{
+	seen = *tf;
+	count++;
+	tf->rip += 2;		/* ud2 */
+}
+
+GPR_ONLY static void change(struct dune_tf *tf)
+{
+	tf->rip += 2;
+	tf->rax = 1;
+	tf->rbx = 2;
+	tf->r12 = 3;
+	tf->r15 = 4;
+	tf->rflags |= 1;
+}
+
+static void test_frame(void)
+{
+	unsigned long rax = 10, rbx = 11, r12 = 12, r15 = 15, carry, sp;
+
+	is(dune_trap_set(6, skip2, 0), 0, "dune_trap_set");
+	__asm__ volatile("movq %%rsp, %4; movq %5, %%r12; movq %6, %%r15\n"
+			 "ud2\n"
+			 "movq %%r12, %2; movq %%r15, %3"
+			 : "+a" (rax), "+b" (rbx), "=r" (r12), "=r" (r15),
+			   "=&r" (sp)
+			 : "r" (12UL), "r" (15UL) : "r12", "r15", "memory");
+	is(count, 1, "the handler ran");
+	is(seen.vector, 6, "vector");
+	is(seen.error, 0, "error code");
+	is(seen.cs & 3, 0, "ring");
+	is(seen.rax, 10, "rax");
+	is(seen.rbx, 11, "rbx");
+	is(seen.r12, 12, "r12");
+	is(seen.r15, 15, "r15");
+	is(seen.rsp, sp, "rsp");
+	ok(seen.rflags & 0x200, "interrupts were on");
+	is(rax + rbx + r12 + r15, 10 + 11 + 12 + 15, "registers unchanged");
+	dune_trap_set(6, change, 0);
+	__asm__ volatile("clc; ud2; sbbq %4, %4\n"
+			 "movq %%r12, %2; movq %%r15, %3"
+			 : "+a" (rax), "+b" (rbx), "=&r" (r12), "=&r" (r15),
+			   "=&r" (carry)
+			 : : "r12", "r15", "memory", "cc");
+	ok(rax == 1 && rbx == 2 && r12 == 3 && r15 == 4, "registers changed");
+	is(carry, -1, "flags changed");
+}
+
+static void test_red_zone(void)
+{
+	unsigned long diff;
+
+	dune_trap_set(6, skip2, 0);
+	__asm__ volatile("movq $1, %%rcx\n"
+			 "1: movq %%rcx, %%rdx; negq %%rdx\n"
+			 "movq %%rcx, (%%rsp, %%rdx, 8)\n"
+			 "incq %%rcx; cmpq $16, %%rcx; jbe 1b\n"
+			 "ud2\n"
+			 "xorq %0, %0; movq $1, %%rcx\n"
+			 "2: movq %%rcx, %%rdx; negq %%rdx\n"
+			 "movq (%%rsp, %%rdx, 8), %%rdx; xorq %%rcx, %%rdx\n"
+			 "orq %%rdx, %0\n"
+			 "incq %%rcx; cmpq $16, %%rcx; jbe 2b"
+			 : "=&r" (diff) : : "rcx", "rdx", "memory", "cc");
+	is(diff, 0, "all 128 bytes of the red zone");
+}
+
+GPR_ONLY static void outer(struct dune_tf *tf)
+{
+	unsigned long red;
+
+	tf->rip += 2;
+	count++;
+	/* In a handler, with something in the red zone: another exception. */
+	__asm__ volatile("movq $99, -8(%%rsp); int3; movq -8(%%rsp), %0"
+			 : "=r" (red) : : "memory");
+	count += red == 99 ? 10 : 1000;
+}
+
+GPR_ONLY static void inner(struct dune_tf *tf)
+{
+	(void)tf;
+	count += 100;
+}
+
+GPR_ONLY static void recursive(struct dune_tf *tf)
+{
+	tf->rip += 2;
+	if (++count < 50)
+		__asm__ volatile("ud2");
+}
+
+static void test_nested(void)
+{
+	count = 0;
+	dune_trap_set(6, outer, 0);
+	dune_trap_set(3, inner, 0);
+	__asm__ volatile("ud2");
+	is(count, 111, "an exception in a handler");
+	count = 0;
+	dune_trap_set(6, recursive, 0);
+	__asm__ volatile("ud2");
+	is(count, 50, "fifty deep");
+	dune_trap_set(3, NULL, 0);
+}
+
+static void uses_fpu(struct dune_tf *tf)
+{
+	volatile double d = tf->rip;
+
+	tf->rip += 2;
+	d = d * 3.14;
+	__asm__ volatile("pxor %%xmm5, %%xmm5; pcmpeqd %%xmm4, %%xmm4\n"
+			 "fld1; fld1; fld1; fld1; fld1; fld1; fld1; fld1"
+			 : : : "xmm4", "xmm5");
+	count++;
+}
+
+GPR_ONLY static void clears_xmm5(struct dune_tf *tf)
+{
+	tf->rip += 2;
+	__asm__ volatile("pxor %xmm5, %xmm5");
+}
+
+static void test_fpu(void)
+{
+	long double st;
+	unsigned long x4, x5;
+
+	count = 0;
+	dune_trap_set(6, uses_fpu, DUNE_TRAP_FPU);
+	__asm__ volatile("movq %3, %%xmm4; movq %4, %%xmm5; fldpi; ud2\n"
+			 "fstpt %2; movq %%xmm4, %0; movq %%xmm5, %1"
+			 : "=&r" (x4), "=&r" (x5), "=m" (st)
+			 : "r" (0x4444UL), "r" (0x5555UL)
+			 : "xmm4", "xmm5", "memory", "st");
+	ok(count == 1 && x4 == 0x4444 && x5 == 0x5555, "DUNE_TRAP_FPU saves SSE");
+	ok(st > 3.14L && st < 3.15L, "and x87");
+	dune_trap_set(6, clears_xmm5, 0);
+	__asm__ volatile("movq %1, %%xmm5; ud2; movq %%xmm5, %0"
+			 : "=r" (x5) : "r" (0x5555UL) : "xmm5", "memory");
+	is(x5, 0, "without it nothing is saved");
+}
+
+GPR_ONLY static void breakpoint(struct dune_tf *tf)
+{
+	seen = *tf;
+	count++;
+}
+
+GPR_ONLY static void single_step(struct dune_tf *tf)
+{
+	if (++count == 5)
+		tf->rflags &= ~0x100UL;
+}
+
+static void test_others(void)
+{
+	unsigned long q = 0;
+
+	count = 0;
+	dune_trap_set(3, breakpoint, 0);
+	__asm__ volatile("int3");
+	is(count, 1, "breakpoint");
+	dune_trap_set(3, NULL, 0);
+
+	dune_trap_set(0, skip2, 0);
+	count = 0;
+	__asm__ volatile("xorl %%edx, %%edx; xorl %%ecx, %%ecx; movl $1, %%eax\n"
+			 "divl %%ecx; movl %%eax, %%eax"
+			 : "=a" (q) : : "rcx", "rdx", "cc");
+	is(count, 1, "division by zero");
+	dune_trap_set(0, NULL, 0);
+
+	dune_trap_set(13, skip2, 0);
+	count = 0;
+	__asm__ volatile("movabsq $0x8000000000000000, %%rax; movb (%%rax), %%al"
+			 : : : "rax", "memory");
+	is(count, 1, "general protection");
+	is(seen.error, 0, "its error code");
+	dune_trap_set(13, NULL, 0);
+
+	dune_trap_set(1, single_step, 0);
+	count = 0;
+	__asm__ volatile("lea -128(%%rsp), %%rsp; pushfq; orq $0x100, (%%rsp); popfq\n"
+			 "nop; nop; nop; nop; nop; nop; nop; lea 128(%%rsp), %%rsp"
+			 : : : "memory", "cc");
+	is(count, 5, "single steps");
+	dune_trap_set(1, NULL, 0);
+
+	is(dune_trap_set(2, skip2, 0), -22, "not for NMI");
+	is(dune_trap_set(8, skip2, 0), -22, "not for double faults");
+	is(dune_trap_set(32, skip2, 0), -22, "not for interrupts");
+	is(dune_trap_set(6, skip2, 2), -22, "unknown flag");
+}
+
+static volatile int signals;
+
+static void on_ill(int sig, siginfo_t *info, void *uc)
+{
+	(void)sig;
+	(void)info;
+	((long *)uc)[5 + 16] += 2;	/* rip */
+	signals++;
+}
+
+GPR_ONLY static void pass_on(struct dune_tf *tf)
+{
+	count++;
+	dune_trap_default(tf);
+}
+
+static void test_default(void)
+{
+	struct sigaction sa = { .sa_sigaction = on_ill, .sa_flags = SA_SIGINFO };
+
+	sigaction(SIGILL, &sa, NULL);
+	count = 0;
+	dune_trap_set(6, NULL, 0);
+	__asm__ volatile("ud2");
+	is(signals, 1, "without a handler: the signal");
+	dune_trap_set(6, pass_on, 0);
+	__asm__ volatile("ud2");
+	ok(signals == 2 && count == 1, "dune_trap_default");
+	dune_trap_set(6, pass_on, DUNE_TRAP_FPU);
+	__asm__ volatile("ud2");
+	ok(signals == 3 && count == 2, "dune_trap_default with DUNE_TRAP_FPU");
+	dune_trap_set(6, NULL, 0);
+}
+
+static void prints(struct dune_tf *tf)
+{
+	tf->rip += 2;
+	printf("# libc in a handler: pid %d\n", (int)getpid());
+	fflush(stdout);
+	count++;
+}
+
+static void test_libc(void)
+{
+	count = 0;
+	dune_trap_set(6, prints, DUNE_TRAP_FPU);
+	__asm__ volatile("ud2");
+	is(count, 1, "a handler that prints");
+	dune_trap_set(6, NULL, 0);
+}
+
+/* A stack in a part of the address space that was never used before. */
+static void test_new_stack(void)
+{
+	char *stack = mmap((void *)0x123400000000, 65536, PROT_READ | PROT_WRITE,
+			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+
+	count = 0;
+	dune_trap_set(6, skip2, 0);
+	__asm__ volatile("movq %%rsp, %%rbx; movq %0, %%rsp; ud2\n"
+			 "pushq $1; popq %%rcx; movq %%rbx, %%rsp"
+			 : : "r" (stack + 65536) : "rbx", "rcx", "memory");
+	is(count, 1, "an exception on a stack that nobody touched yet");
+	dune_trap_set(6, NULL, 0);
+}
+
+static jmp_buf landing;
+
+GPR_ONLY static void jump(struct dune_tf *tf)
+{
+	(void)tf;
+	longjmp(landing, 1);
+}
+
+static void on_signal(int sig)
+{
+	(void)sig;
+	signals++;
+}
+
+/* Interrupts are off where a handler's longjmp() lands. */
+static void test_longjmp(void)
+{
+	signals = 0;
+	signal(SIGUSR1, on_signal);
+	dune_trap_set(6, jump, 0);
+	if (!setjmp(landing))
+		__asm__ volatile("ud2");
+	raise(SIGUSR1);
+	is(signals, 0, "longjmp() out of a handler: signals wait");
+	dune_irq_enable();
+	is(signals, 1, "until dune_irq_enable()");
+	raise(SIGUSR1);
+	is(signals, 2, "and come from then on");
+	dune_trap_set(6, NULL, 0);
+}
+
+int main(void)
+{
+	must_enter(NULL);
+	test_frame();
+	test_red_zone();
+	test_nested();
+	test_fpu();
+	test_others();
+	test_default();
+	test_libc();
+	test_new_stack();
+	test_longjmp();
+	return done();
+}

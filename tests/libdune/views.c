@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+/*
+ * Tags of the TLB. Fails when a change in one view (page table) is not seen there
+ * because the view's tag was kept while another view, or the same by another tag, was
+ * loaded.
+ */
+#include <errno.h>
+#include <sys/mman.h>
+#include "rings.h"
+#include "tap.h"
+
+#define PAGE	4096UL
+
+static volatile int faults;
+static volatile char *page;
+
+GPR_ONLY static void on_fault(struct dune_tf *tf)
+{
+	(void)tf;
+	faults++;
+	dune_pt_protect(dune_pt_root(), (uint64_t)page, PAGE, DUNE_PT_RW);
+}
+
+/* A write comes to the TLB by @tag; then @load, and the view is changed. */
+static int faults_after(dune_pte *view, unsigned int tag, dune_pte *load,
+			unsigned int load_tag)
+{
+	dune_pt_protect(view, (uint64_t)page, PAGE, DUNE_PT_RW);
+	dune_pt_load(view, tag);
+	*page = 1;
+	dune_pt_load(load, load_tag);
+	*page = 2;
+	dune_pt_protect(view, (uint64_t)page, PAGE, DUNE_PT_RO);
+	dune_pt_load(view, tag | DUNE_PT_KEEP);
+	faults = 0;
+	*page = 3;
+	return faults;
+}
+
+int main(void)
+{
+	dune_pte *root, *other, *copy;
+
+	must_enter(NULL);
+	page = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	root = dune_pt_root();
+	dune_pt_split(root, (uint64_t)page, PAGE, PAGE);
+	other = dune_pt_clone(root);
+	if (dune_pt_load(other, 1) == -EOPNOTSUPP) {
+		skip("this processor has no PCIDs", "tags");
+		return done();
+	}
+	dune_trap_set(14, on_fault, 0);
+	is(faults_after(other, 1, root, 0), 1, "a view that is not loaded");
+	is(faults_after(root, 0, other, 1), 1, "the first view");
+	is(faults_after(root, 2, root, 3), 1, "the same view by another tag");
+	is(faults_after(other, 4, other, 5 | DUNE_PT_KEEP), 1, "the same, both kept");
+	is(faults_after(other, 1, root, 1), 1, "another view by the same tag");
+
+	/* The memory of a root that is gone may be the next one's. */
+	dune_pt_protect(other, (uint64_t)page, PAGE, DUNE_PT_RW);
+	dune_pt_load(other, 7);
+	*page = 1;
+	dune_pt_load(root, 0);
+	dune_pt_free(other);
+	dune_pt_protect(root, (uint64_t)page, PAGE, DUNE_PT_RO);
+	copy = dune_pt_clone(root);
+	dune_pt_load(copy, 7 | DUNE_PT_KEEP);
+	faults = 0;
+	*page = 2;
+	is(faults, 1, "a new view with the tag of one that was freed");
+	is(dune_pt_load(root, 0), 0, "back");
+	return done();
+}
