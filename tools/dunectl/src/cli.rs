@@ -4,8 +4,9 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
-use dune_machine::Series;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use clap::{Args, Parser, Subcommand};
+use dune_machine::{MachineType, Series};
 
 /// Run unmodified Linux programs in Dune mode
 ///
@@ -76,15 +77,16 @@ pub struct RunOptions {
     pub stats: Option<PathBuf>,
 
     /// Run in this emulated machine even where /dev/dune exists
-    #[arg(long, value_name = "MACHINE", conflicts_with = "no_machine")]
-    pub machine: Option<MachineKind>,
+    #[arg(long, value_name = "MACHINE", conflicts_with = "no_machine",
+          value_parser = machine_types())]
+    pub machine: Option<&'static MachineType>,
 
     /// Never run in an emulated machine; fail without /dev/dune
     #[arg(long)]
     pub no_machine: bool,
 
     #[command(flatten)]
-    pub hardware: Hardware,
+    pub parts: MachineParts,
 
     /// Let the svm machine really write to DIR too (repeatable)
     #[arg(long = "write", value_name = "DIR")]
@@ -100,26 +102,16 @@ pub struct RunOptions {
     pub command: Vec<OsString>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum MachineKind {
-    /// AMD SVM with nested paging, emulated by QEMU
-    Svm,
-    /// Intel VT-x with EPT, emulated by Bochs: slow, and with copies of the files
-    Vmx,
+/// The names of the machine types, each with its line of help.
+fn machine_types() -> impl TypedValueParser<Value = &'static MachineType> {
+    let value = |one: &MachineType| PossibleValue::new(one.name).help(one.summary);
+    PossibleValuesParser::new(MachineType::ALL.map(value))
+        .try_map(|name| name.parse::<&'static MachineType>())
 }
 
-impl From<MachineKind> for dune_machine::Hardware {
-    fn from(kind: MachineKind) -> Self {
-        match kind {
-            MachineKind::Svm => dune_machine::Hardware::Svm,
-            MachineKind::Vmx => dune_machine::Hardware::Vmx,
-        }
-    }
-}
-
-/// The emulated machine's parts.
+/// What both `run` and `machine` let the user choose about the machine.
 #[derive(Debug, Clone, Args)]
-pub struct Hardware {
+pub struct MachineParts {
     /// Kernel of the emulated machine: 6.1, 6.12, 7.2 or newest
     #[arg(long, value_name = "SERIES", default_value = "6.1", value_parser = parse_series)]
     pub kernel: Series,
@@ -203,11 +195,12 @@ pub struct MachineRun {
 #[derive(Debug, Args)]
 pub struct MachineOptions {
     /// Which machine
-    #[arg(long, value_name = "MACHINE", default_value = "svm")]
-    pub machine: MachineKind,
+    #[arg(long, value_name = "MACHINE", default_value = MachineType::DEFAULT.name,
+          value_parser = machine_types())]
+    pub machine: &'static MachineType,
 
     #[command(flatten)]
-    pub hardware: Hardware,
+    pub parts: MachineParts,
 
     /// Let the svm machine really write to DIR (repeatable); all else is forgotten
     #[arg(long = "write", value_name = "DIR")]

@@ -8,10 +8,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use dune_machine::{
-    prepare_vmx, Config, Error, Hardware, Kernel, Layout, Machine, Result, Run, Series,
+    prepare_vmx, Config, Error, Kernel, Layout, Machine, MachineType, Result, Run, Series,
 };
 
-use crate::cli::{Hardware as Parts, MachineCommand, MachineOptions, MachineRun};
+use crate::cli::{MachineCommand, MachineOptions, MachineParts, MachineRun};
 use crate::exit::{by_broken_pipe, End, FAILED};
 
 /// How the vmx machine comes by its files.
@@ -60,8 +60,8 @@ fn shell(layout: &Layout, options: &MachineOptions) -> Result<End> {
 /// the usual machine knows.
 fn boot(layout: &Layout, options: &MachineOptions) -> Result<Machine> {
     let config = config(layout, options)?;
-    if config.hardware == Hardware::Vmx {
-        eprintln!("dunectl: booting a vmx machine; {COPIES}");
+    if !config.machine_type.shares_files() {
+        eprintln!("dunectl: booting a {} machine; {COPIES}", config.machine_type);
     }
     Machine::boot(layout, &config)
 }
@@ -103,8 +103,8 @@ pub fn prepared(layout: &Layout, series: Series) -> Result<Kernel> {
 }
 
 fn config(layout: &Layout, options: &MachineOptions) -> Result<Config> {
-    let kind = options.machine.into();
-    let mut config = hardware(layout, kind, &options.hardware, options.kernel_from.as_ref())?;
+    let mut config =
+        config_of(layout, options.machine, &options.parts, options.kernel_from.as_ref())?;
     config.counting = options.counting;
     config.kernel_arguments = options.kernel_arguments.clone();
     config.cpu_features = options.cpu_features.clone();
@@ -115,18 +115,18 @@ fn config(layout: &Layout, options: &MachineOptions) -> Result<Config> {
     Ok(config)
 }
 
-pub fn hardware(
+pub fn config_of(
     layout: &Layout,
-    hardware: Hardware,
-    parts: &Parts,
+    machine_type: &'static MachineType,
+    parts: &MachineParts,
     from: Option<&PathBuf>,
 ) -> Result<Config> {
     let kernel = match from {
         Some(root) => Kernel::at(root, None)?,
         None => prepared(layout, parts.kernel)?,
     };
-    let mut config = Config::new(hardware, kernel);
-    config.model = parts.model.clone();
+    let mut config = Config::new(machine_type, kernel);
+    config.cpu_model = parts.model.clone();
     config.cpus = parts.cpus;
     config.memory = parts.memory.unwrap_or(config.memory);
     config.copies = vec![env::current_dir()

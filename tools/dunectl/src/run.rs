@@ -9,12 +9,12 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
 
-use dune_machine::{Error, Hardware, Layout, Machine, Result, Run, Status};
+use dune_machine::{Error, Layout, Machine, MachineType, Result, Run, Status};
 
 use crate::cli::RunOptions;
 use crate::exit::{End, FAILED};
 use crate::lookup;
-use crate::machine::{hardware, shares, COPIES};
+use crate::machine::{config_of, shares, COPIES};
 
 pub const DEVICE: &str = "/dev/dune";
 
@@ -82,10 +82,10 @@ fn run_in_machine(layout: &Layout, options: &RunOptions) -> Result<End> {
     argv.extend(options.command.iter().cloned());
     let mut run = Run::here(argv)?;
 
-    let kind = options.machine.map_or(Hardware::Svm, Hardware::from);
-    let mut config = hardware(layout, kind, &options.hardware, None)?;
+    let machine_type = options.machine.unwrap_or(MachineType::DEFAULT);
+    let mut config = config_of(layout, machine_type, &options.parts, None)?;
     let mut folders = options.shares.clone();
-    if kind == Hardware::Svm {
+    if machine_type.shares_files() {
         folders.push(run.program.directory.clone());
     }
     config.shares = shares(&folders)?;
@@ -95,11 +95,9 @@ fn run_in_machine(layout: &Layout, options: &RunOptions) -> Result<End> {
     })?;
     config.insmod.push(module);
 
-    let fate = match kind {
-        Hardware::Svm => {
-            format!("what is written outside of {} is forgotten", list(&config.shares))
-        }
-        Hardware::Vmx => COPIES.to_owned(),
+    let fate = match machine_type.shares_files() {
+        true => format!("what is written outside of {} is forgotten", list(&config.shares)),
+        false => COPIES.to_owned(),
     };
     eprintln!("dunectl: running in an emulated machine (kernel {release}); {fate}");
     let mut machine = Machine::boot(layout, &config)?;

@@ -41,7 +41,7 @@ pub use images::prepare;
 const PROGRAM: &str = "/usr/bin/bochs-bin";
 
 /// The paper's own microarchitecture.
-const MODEL: &str = "corei7_ivy_bridge_3770k";
+const CPU_MODEL: &str = "corei7_ivy_bridge_3770k";
 
 const BIOS: &str = "/usr/share/bochs/BIOS-bochs-latest";
 const VGA_BIOS: &str = "/usr/share/vgabios/vgabios.bin";
@@ -78,7 +78,11 @@ pub struct Bochs {
     _line: OwnedFd,
 }
 
-pub fn start(layout: &Layout, config: &Config, initramfs: &Path) -> Result<(Bochs, Channel)> {
+pub fn start(
+    layout: &Layout,
+    config: &Config,
+    initramfs: &Path,
+) -> Result<(Box<dyn Emulator>, Channel)> {
     check_files(&FILES)?;
     if let Some(share) = config.shares.first() {
         return Err(Error::Usage(format!(
@@ -146,7 +150,7 @@ pub fn start(layout: &Layout, config: &Config, initramfs: &Path) -> Result<(Boch
         to_agent: OwnedFd::from(master).into(),
         window: Some(LINE_WINDOW),
     };
-    Ok((Bochs { process, _line: line }, channel))
+    Ok((Box::new(Bochs { process, _line: line }), channel))
 }
 
 /// Names every file that does not exist, and the packages that have them.
@@ -215,7 +219,7 @@ fn settings_text(config: &Config, files: &Files) -> String {
     let Files { boot, base, copies, console, line, port } = files;
     let (cpus, memory) = (config.cpus, config.memory);
     let speed = INSTRUCTIONS_PER_SECOND * config.slow_motion;
-    let model = config.model.as_deref().unwrap_or(MODEL);
+    let model = config.cpu_model.as_deref().unwrap_or(CPU_MODEL);
     let clock = match config.counting {
         true => CLOCK.to_string(),
         false => "utc".to_owned(),

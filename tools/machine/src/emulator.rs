@@ -7,7 +7,6 @@ use std::fs::File;
 use std::io::{self, Read, Seek};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::process::CommandExt;
-use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -18,10 +17,7 @@ use nix::sys::signal::{killpg, SigSet, SigmaskHow, Signal};
 use nix::unistd::Pid;
 
 use crate::error::{Context, Error, Result};
-use crate::layout::Layout;
-use crate::machine::{Config, Hardware};
 use crate::trace::Step;
-use crate::{bochs, qemu};
 
 pub trait Emulator {
     fn process(&mut self) -> &mut Process;
@@ -43,23 +39,6 @@ pub struct Channel {
     pub to_agent: File,
     /// How many bytes may be on their way to it, where that is limited.
     pub window: Option<usize>,
-}
-
-pub fn start(
-    layout: &Layout,
-    config: &Config,
-    initramfs: &Path,
-) -> Result<(Box<dyn Emulator>, Channel)> {
-    Ok(match config.hardware {
-        Hardware::Svm => {
-            let (emulator, channel) = qemu::start(layout, config, initramfs)?;
-            (Box::new(emulator), channel)
-        }
-        Hardware::Vmx => {
-            let (emulator, channel) = bochs::start(layout, config, initramfs)?;
-            (Box::new(emulator), channel)
-        }
-    })
 }
 
 /// The emulator's process.

@@ -13,34 +13,21 @@ use crate::apt;
 use crate::cpio::Archive;
 use crate::error::{Context, Error, Result};
 use crate::kernel::Kernel;
-use crate::machine::Hardware;
-
-/// What the agent needs; all else modprobe finds on the root file system.
-fn modules_for(hardware: Hardware) -> &'static [&'static str] {
-    match hardware {
-        Hardware::Svm => {
-            &["virtio_pci", "virtio_console", "9pnet_virtio", "9p", "overlay", "virtio_rng"]
-        }
-        Hardware::Vmx => &["ata_piix", "sd_mod", "squashfs", "overlay"],
-    }
-}
+use crate::machine_type::MachineType;
 
 /// Made once for each agent. Its name tells which, since a date does not: an
 /// older agent may have been installed, or copied, later.
-pub fn make(kernel: &Kernel, hardware: Hardware, agent: &Path) -> Result<PathBuf> {
+pub fn make(kernel: &Kernel, machine_type: &MachineType, agent: &Path) -> Result<PathBuf> {
     let agent = fs::read(agent).context(format!("reading {}", agent.display()))?;
     let mut hasher = DefaultHasher::new();
     agent.hash(&mut hasher);
-    let prefix = match hardware {
-        Hardware::Svm => "initramfs-svm-",
-        Hardware::Vmx => "initramfs-vmx-",
-    };
+    let prefix = format!("initramfs-{machine_type}-");
     let path = kernel.root.join(format!("{prefix}{:016x}.cpio", hasher.finish()));
     if path.exists() {
         return Ok(path);
     }
-    remove_old(&kernel.root, prefix);
-    let archive = build(kernel, modules_for(hardware), &agent)?;
+    remove_old(&kernel.root, &prefix);
+    let archive = build(kernel, machine_type.initramfs_modules, &agent)?;
     let mut file = tempfile::NamedTempFile::new_in(&kernel.root)
         .context(format!("writing into {}", kernel.root.display()))?;
     file.write_all(&archive).context("writing the initramfs")?;

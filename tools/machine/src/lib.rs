@@ -13,12 +13,12 @@
 //! - [`KernelLog`] is what the kernel said, and knows what it should not say.
 //!
 //! ```no_run
-//! use dune_machine::{Config, Hardware, Kernel, Layout, Machine, Run, Series};
+//! use dune_machine::{Config, Kernel, Layout, Machine, Run, Series, SVM};
 //!
 //! # fn main() -> dune_machine::Result<()> {
 //! let layout = Layout::find()?;
 //! let kernel = Kernel::find(&layout, Series::V6_1)?;
-//! let mut machine = Machine::boot(&layout, &Config::new(Hardware::Svm, kernel))?;
+//! let mut machine = Machine::boot(&layout, &Config::new(&SVM, kernel))?;
 //! let outcome = machine.run(&mut Run::new(["uname", "-r"]))?;
 //! assert!(outcome.status.success());
 //! machine.power_off()?;
@@ -42,6 +42,7 @@ mod kernel;
 mod layout;
 mod log;
 mod machine;
+mod machine_type;
 mod newer;
 mod program;
 mod qemu;
@@ -54,7 +55,8 @@ pub use error::{Error, Result};
 pub use kernel::{Kernel, Series};
 pub use layout::Layout;
 pub use log::KernelLog;
-pub use machine::{Config, Hardware, Machine};
+pub use machine::{Config, Machine};
+pub use machine_type::{MachineType, SVM, VMX};
 pub use session::{Outcome, Run};
 pub use streams::{InputFrom, OutputTo};
 pub use trace::{Step, Trace};

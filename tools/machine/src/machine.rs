@@ -4,15 +4,16 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use dune_protocol::{Root, Setup, Share, ToGuest, ToHost};
+use dune_protocol::{Setup, Share, ToGuest, ToHost};
 
 use crate::connection::Connection;
-use crate::emulator::{self, Emulator};
+use crate::emulator::Emulator;
 use crate::error::{Context, Error, Result};
 use crate::initramfs;
 use crate::kernel::Kernel;
 use crate::layout::Layout;
 use crate::log::KernelLog;
+use crate::machine_type::MachineType;
 use crate::session::{self, Outcome, Run};
 use crate::trace::{Step, Trace};
 
@@ -29,21 +30,12 @@ const KERNEL_ARGUMENTS: &str = "console=ttyS0,115200 quiet loglevel=4 panic=-1 t
 /// In counting mode every run must take the same way: no randomness.
 const COUNTING_ARGUMENTS: &str = "nokaslr norandmaps";
 
-/// Which hardware is emulated.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Hardware {
-    /// AMD SVM, by QEMU; the host's files are shared.
-    Svm,
-    /// Intel VT-x, by Bochs; the host's files are copied.
-    Vmx,
-}
-
 /// What the machine is like.
 #[derive(Debug, Clone)]
 pub struct Config {
-    pub hardware: Hardware,
-    /// The processor, by the emulator's name for it.
-    pub model: Option<String>,
+    pub machine_type: &'static MachineType,
+    /// The emulator's name for another processor than the machine type's.
+    pub cpu_model: Option<String>,
     pub kernel: Kernel,
     /// Processors for programs. More than one are numbered from 1: processor
     /// 0 is the kernel's then (qemu.rs says why).
@@ -59,9 +51,9 @@ pub struct Config {
     pub slow_motion: u32,
     /// In QEMU, processors take turns. With a thread for each, one may execute
     /// code as it was before another patched it: a breakpoint that is gone.
-    pub takes_turns: bool,
+    pub single_thread: bool,
     /// The newest QEMU of all (newer.rs) instead of the installed one.
-    pub newest_emulator: bool,
+    pub newest_qemu: bool,
     /// Of the processor, beyond what it has by itself: "la57".
     pub cpu_features: Vec<String>,
     /// Folders that are really written to, by absolute path without links.
@@ -78,27 +70,23 @@ pub struct Config {
 }
 
 impl Config {
-    pub fn new(hardware: Hardware, kernel: Kernel) -> Self {
-        let (memory, boot_timeout) = match hardware {
-            Hardware::Svm => (2048, 300),
-            Hardware::Vmx => (1024, 900),
-        };
+    pub fn new(machine_type: &'static MachineType, kernel: Kernel) -> Self {
         Config {
-            hardware,
-            model: None,
+            machine_type,
+            cpu_model: None,
             kernel,
             cpus: 1,
-            memory,
+            memory: machine_type.memory,
             counting: false,
             kernel_arguments: Vec::new(),
             slow_motion: 1,
-            takes_turns: false,
-            newest_emulator: false,
+            single_thread: false,
+            newest_qemu: false,
             cpu_features: Vec::new(),
             shares: Vec::new(),
             copies: Vec::new(),
             insmod: Vec::new(),
-            boot_timeout: Duration::from_secs(boot_timeout),
+            boot_timeout: machine_type.boot_timeout,
             trace: None,
             say: |_| (),
         }
@@ -122,10 +110,7 @@ impl Config {
         let shares = self.shares_by_tag().map(|(tag, path)| Share { tag, path: path.to_owned() });
         Ok(Setup {
             hostname: nix::unistd::gethostname().context("finding the host name")?,
-            root: match self.hardware {
-                Hardware::Svm => Root::Shared,
-                Hardware::Vmx => Root::Images,
-            },
+            root: self.machine_type.root,
             shares: shares.collect(),
             modules_root: Some(absolute(&self.kernel.root)?),
             insmod: self.insmod.iter().map(absolute).collect::<Result<_>>()?,
@@ -164,9 +149,9 @@ impl Machine {
             }
         }
         let begin = Instant::now();
-        let initramfs = initramfs::make(&config.kernel, config.hardware, &layout.agent()?)?;
+        let initramfs = initramfs::make(&config.kernel, config.machine_type, &layout.agent()?)?;
         let setup = config.setup()?;
-        let (emulator, channel) = emulator::start(layout, config, &initramfs)?;
+        let (emulator, channel) = (config.machine_type.start)(layout, config, &initramfs)?;
         let mut machine = Machine {
             emulator,
             connection: Connection::new(channel)?,

@@ -22,7 +22,7 @@ use crate::trace::{self, Step};
 
 const PROGRAM: &str = "qemu-system-x86_64";
 
-const MODEL: &str = "EPYC";
+const CPU_MODEL: &str = "EPYC";
 
 /// phys-bits: TCG refuses a nested CR3 above the physical width, and with the
 /// shared root CR3 is a virtual address of 47 bits.
@@ -52,7 +52,11 @@ pub struct Qemu {
     tracer: Option<JoinHandle<Result<Vec<Step>>>>,
 }
 
-pub fn start(layout: &Layout, config: &Config, initramfs: &Path) -> Result<(Qemu, Channel)> {
+pub fn start(
+    layout: &Layout,
+    config: &Config,
+    initramfs: &Path,
+) -> Result<(Box<dyn Emulator>, Channel)> {
     let pair = || UnixStream::pair().context("making a socket pair");
     let copied = "copying a file descriptor";
     let (port, port_there) = pair()?;
@@ -82,7 +86,7 @@ pub fn start(layout: &Layout, config: &Config, initramfs: &Path) -> Result<(Qemu
     let port = OwnedFd::from(port);
     let to_agent = File::from(port.try_clone().context(copied)?);
     Ok((
-        Qemu { process, monitor, tracer },
+        Box::new(Qemu { process, monitor, tracer }),
         Channel { from_agent: File::from(port), to_agent, window: None },
     ))
 }
@@ -111,7 +115,7 @@ impl Emulator for Qemu {
 }
 
 fn program(layout: &Layout, config: &Config) -> Result<Command> {
-    if !config.newest_emulator {
+    if !config.newest_qemu {
         return Ok(Command::new(PROGRAM));
     }
     let newest = newer::Qemu::prepare(layout, config.say)?;
@@ -141,7 +145,7 @@ fn arguments(config: &Config, initramfs: &Path) -> Vec<OsString> {
             "base=2026-01-01,clock=vm",
         ]
         .map(OsStr::new)),
-        false if config.takes_turns => add(&["-accel", "tcg,thread=single"].map(OsStr::new)),
+        false if config.single_thread => add(&["-accel", "tcg,thread=single"].map(OsStr::new)),
         false => add(&["-accel", "tcg,thread=multi"].map(OsStr::new)),
     }
     let first = if config.cpus > 1 { 1 } else { 0 };
@@ -190,7 +194,7 @@ fn double_commas(path: &Path) -> OsString {
 }
 
 fn cpu(config: &Config) -> String {
-    let model = config.model.as_deref().unwrap_or(MODEL);
+    let model = config.cpu_model.as_deref().unwrap_or(CPU_MODEL);
     let features = config.cpu_features.iter().map(|feature| match feature.strip_prefix('-') {
         Some(absent) => format!(",-{absent}"),
         None => format!(",+{feature}"),

@@ -18,7 +18,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{bail, Context as _, Result};
-use dune_machine::{Hardware, Kernel, Machine, Series};
+use dune_machine::{Machine, MachineType, Series};
 use serde::{Deserialize, Serialize};
 
 use crate::context::Context;
@@ -77,20 +77,13 @@ impl Figure {
     }
 }
 
-/// As in build/bench.json.
-fn name_of(hardware: Hardware) -> &'static str {
-    match hardware {
-        Hardware::Svm => "svm",
-        Hardware::Vmx => "vmx",
-    }
-}
-
 pub fn run(context: &Context, kernels: &[Series]) -> Result<u8> {
     let file = context.build.join("bench.json");
     let mut figures = read(&file);
     let mut missing = Vec::new();
-    for context in context.in_all_machines() {
-        let machine = name_of(context.hardware());
+    for machine_type in context.machine_types() {
+        let context = context.in_machine(machine_type);
+        let machine = machine_type.name;
         for &series in kernels {
             let measured = measure(&context, series)?;
             let lacks = |id: &&str| !measured.iter().any(|figure| figure.id == *id);
@@ -123,19 +116,20 @@ fn read(file: &PathBuf) -> Vec<Figure> {
 }
 
 fn measure(context: &Context, series: Series) -> Result<Vec<Figure>> {
-    let machine_name = name_of(context.hardware());
-    let mut config = context.machine_of(Kernel::find(&context.layout, series)?)?;
+    let machine_type = context.machine_type();
+    let machine_name = machine_type.name;
+    let mut config = context.machine(series)?;
     config.cpus = 1;
     config.counting = true;
     config.boot_timeout *= 3;
     config.memory = config.memory.min(2048);
     let traced = context.build.join("bench/switch");
-    config.trace = Some(switch::what(&traced, context.hardware())?);
+    config.trace = Some(switch::what(&traced, machine_type)?);
     println!("{machine_name} {series}: booting {} in counting mode", config.kernel.release);
     let mut machine = Machine::boot(&context.layout, &config)?;
     let mut figures = Vec::new();
     let mut add = |measured: Measured| {
-        let figure = judge(measured, context.hardware(), series);
+        let figure = judge(measured, machine_type, series);
         let mark = match (figure.met, figure.binding) {
             (true, _) => "met",
             (false, true) => "MISSED",
@@ -148,7 +142,7 @@ fn measure(context: &Context, series: Series) -> Result<Vec<Figure>> {
     for program in programs(context)? {
         let name = program.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let mut run = context.command([&program]);
-        run.timeout = Some(LIMIT * context.patience());
+        run.timeout = Some(LIMIT * machine_type.slowness);
         let outcome = machine.run(&mut run)?;
         let text = String::from_utf8_lossy(&outcome.stdout);
         if !outcome.status.success() {
@@ -174,18 +168,18 @@ fn measure(context: &Context, series: Series) -> Result<Vec<Figure>> {
     Ok(figures)
 }
 
-fn judge(measured: Measured, hardware: Hardware, series: Series) -> Figure {
-    let bar = Bar::of(&measured.id, hardware);
+fn judge(measured: Measured, machine_type: &MachineType, series: Series) -> Figure {
+    let bar = Bar::of(&measured.id, machine_type);
     let counts = measured.unit == "instructions";
     let model = |exits: f64| measured.dune + MODEL_EXIT_CYCLES * exits;
     Figure {
-        machine: name_of(hardware).to_owned(),
+        machine: machine_type.name.to_owned(),
         kernel: series.name().to_owned(),
         ratio: measured.linux.map(|linux| measured.dune / linux),
         bar: bar.as_ref().map(|bar| bar.text.to_owned()).unwrap_or_default(),
         // A figure without a bar is only for information.
         met: bar.is_none_or(|bar| bar.is_met(&measured)),
-        binding: bar.is_some_and(|bar| bar.binds(hardware)),
+        binding: bar.is_some_and(|bar| bar.binds(machine_type)),
         modelled_cycles: measured.exits.filter(|_| counts).map(model),
         id: measured.id,
         unit: measured.unit,

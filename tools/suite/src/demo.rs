@@ -45,7 +45,7 @@ struct Row {
 pub fn run(context: &Context, series: Series) -> Result<u8> {
     let begin = Instant::now();
     let config = context.machine(series)?;
-    let vendor = if context.is_vmx() { "Intel" } else { "AMD" };
+    let vendor = context.machine_type().vendor;
     println!("Booting an emulated {vendor} machine with kernel {} ...", config.kernel.release);
     let mut machine = Machine::boot(&context.layout, &config)?;
     println!("Generating the programs' data (tree of files, 64 MB file) ...");
@@ -125,7 +125,7 @@ fn keep(context: &Context, program: &Program, native: &Outcome, dune: &Outcome) 
 fn in_folder(context: &Context, argv: &[&str], folder: &str) -> Run {
     let mut run = context.command(argv.iter().copied());
     run.program.directory = folder.into();
-    run.timeout = Some(LIMIT * context.patience());
+    run.timeout = Some(LIMIT * context.machine_type().slowness);
     run
 }
 

@@ -159,7 +159,8 @@ impl Target<'_> {
                 run.program.env.push((name.into(), value.to_string().into()));
             }
             run.stdout = OutputTo::Write(Box::new(output));
-            run.timeout = Some((PIECE + Duration::from_secs(600)) * self.context.patience());
+            run.timeout =
+                Some((PIECE + Duration::from_secs(600)) * self.context.machine_type().slowness);
             let begin = Instant::now();
             let result = machine.run(&mut run);
             drop(run);

@@ -10,6 +10,7 @@ mod context;
 mod demo;
 mod fuzz;
 mod style;
+mod table;
 mod test;
 
 use std::path::PathBuf;
@@ -19,6 +20,7 @@ use clap::{Parser, Subcommand};
 use dune_machine::Series;
 
 use crate::context::{Choice, Context};
+use crate::test::Wish;
 
 #[derive(Parser)]
 #[command(about = "Drives make test, make demo and make bench")]
@@ -42,9 +44,12 @@ enum Command {
         /// "harness": only its tests
         #[arg(long, value_name = "TEXT")]
         only: Option<String>,
-        /// In this mode (pti, la57, ...)
-        #[arg(long, value_parser = test::modes::parse)]
+        /// In this mode of tests/suite.toml (pti, la57, ...)
+        #[arg(long)]
         mode: Option<String>,
+        /// Print which tests would run where, and run nothing
+        #[arg(long)]
+        dry_run: bool,
     },
     /// Every kernel in every mode, in parts; those that passed are not run again
     TestAll {
@@ -56,12 +61,18 @@ enum Command {
         /// The names of the parts, and which have passed
         #[arg(long, conflicts_with = "parts")]
         list: bool,
+        /// Print which tests would run where, and run nothing
+        #[arg(long)]
+        dry_run: bool,
     },
     /// The module's tests on a kernel with its debugging aids
     TestDebug {
         /// Those of all TAP programs whose name contains TEXT, or one of TEXT,TEXT...
         #[arg(long, value_name = "TEXT")]
         only: Option<String>,
+        /// Print which tests would run where, and run nothing
+        #[arg(long)]
+        dry_run: bool,
     },
     /// The module's fuzzer, from where it was the last time (FUZZ_SEED: another seed)
     Fuzz {
@@ -91,19 +102,17 @@ fn parse_series(text: &str) -> Result<Series, String> {
 fn main() -> ExitCode {
     let cli = Cli::parse();
     let result = Context::new(&cli.source, cli.choice).and_then(|context| match cli.command {
-        Command::Test { kernels, only, mode: Some(mode) } => {
-            test::run_mode(&context, &or_all(kernels), only.as_deref(), &mode)
-        }
-        Command::Test { kernels, only, mode: None } => {
-            test::run(&context, &or_all(kernels), only.as_deref())
+        Command::Test { kernels, only, mode, dry_run } => {
+            let (only, mode) = (only.as_deref(), mode.as_deref());
+            test::run(&context, &Wish { kernels: &or_all(kernels), only, mode, dry_run })
         }
         Command::TestAll { kernels, list: true, .. } => {
             test::parts::list(&context, &or_all(kernels))
         }
-        Command::TestAll { kernels, parts, list: false } => {
-            test::parts::run(&context, &or_all(kernels), &parts)
+        Command::TestAll { kernels, parts, list: false, dry_run } => {
+            test::parts::run(&context, &or_all(kernels), &parts, dry_run)
         }
-        Command::TestDebug { only } => test::debug::run(&context, only.as_deref()),
+        Command::TestDebug { only, dry_run } => test::run_debug(&context, only.as_deref(), dry_run),
         Command::Fuzz { kernels, hours } => fuzz::run(&context, &or_all(kernels), hours),
         Command::Bench { kernels } => bench::run(&context, &or_all(kernels)),
         Command::Checkpatch { files } => style::run(&context, &files),

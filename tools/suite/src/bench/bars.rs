@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The bars: what each figure has to reach.
 
-use dune_machine::Hardware;
+use dune_machine::{MachineType, SVM, VMX};
 
 use super::{Figure, Measured};
 
@@ -91,15 +91,15 @@ pub fn sort(figures: &mut [Figure]) {
 }
 
 impl Bar {
-    pub fn of(id: &str, hardware: Hardware) -> Option<&'static Bar> {
+    pub fn of(id: &str, machine_type: &MachineType) -> Option<&'static Bar> {
         let all = || BARS.iter().filter(|bar| bar.id == id);
-        all().find(|bar| bar.binds(hardware)).or_else(|| all().next())
+        all().find(|bar| bar.binds(machine_type)).or_else(|| all().next())
     }
 
-    pub fn binds(&self, hardware: Hardware) -> bool {
+    pub fn binds(&self, machine_type: &MachineType) -> bool {
         match self.of {
-            Of::Amd => hardware == Hardware::Svm,
-            Of::Intel => hardware == Hardware::Vmx,
+            Of::Amd => *machine_type == SVM,
+            Of::Intel => *machine_type == VMX,
             Of::Both => true,
         }
     }
@@ -127,15 +127,19 @@ impl Bar {
 mod tests {
     use super::*;
 
-    fn met_in(hardware: Hardware, id: &str, figures: (Option<f64>, f64, Option<f64>)) -> bool {
+    fn met_in(
+        machine_type: &MachineType,
+        id: &str,
+        figures: (Option<f64>, f64, Option<f64>),
+    ) -> bool {
         let (linux, dune, exits) = figures;
         let (id, unit) = (id.to_owned(), "instructions".to_owned());
         let measured = Measured { id, unit, linux, dune, exits, allowance: 0.0, detail: None };
-        Bar::of(&measured.id, hardware).unwrap().is_met(&measured)
+        Bar::of(&measured.id, machine_type).unwrap().is_met(&measured)
     }
 
     fn met(id: &str, linux: Option<f64>, dune: f64, exits: Option<f64>) -> bool {
-        met_in(Hardware::Svm, id, (linux, dune, exits))
+        met_in(&SVM, id, (linux, dune, exits))
     }
 
     #[test]
@@ -153,12 +157,12 @@ mod tests {
 
     #[test]
     fn intel_has_bars_of_its_own() {
-        let call = |dune| met_in(Hardware::Vmx, "getpid_ring0", (Some(340.0), dune, Some(1.0)));
+        let call = |dune| met_in(&VMX, "getpid_ring0", (Some(340.0), dune, Some(1.0)));
         assert!(call(408.0));
         assert!(!call(409.0));
-        assert!(Bar::of("getpid_ring0", Hardware::Vmx).unwrap().binds(Hardware::Vmx));
-        assert!(!Bar::of("roundtrip", Hardware::Vmx).unwrap().binds(Hardware::Vmx));
-        assert!(Bar::of("trap_kvm_vm", Hardware::Vmx).unwrap().binds(Hardware::Vmx));
+        assert!(Bar::of("getpid_ring0", &VMX).unwrap().binds(&VMX));
+        assert!(!Bar::of("roundtrip", &VMX).unwrap().binds(&VMX));
+        assert!(Bar::of("trap_kvm_vm", &VMX).unwrap().binds(&VMX));
     }
 
     #[test]

@@ -11,7 +11,7 @@ use std::path::Path;
 use std::process::Command;
 
 use anyhow::{ensure, Context as _, Result};
-use dune_machine::{Hardware, Step, Trace};
+use dune_machine::{MachineType, Step, Trace};
 
 use super::Measured;
 
@@ -37,11 +37,8 @@ pub fn is_id(id: &str) -> bool {
 }
 
 /// The label at which the trace begins.
-pub fn what(program: &Path, hardware: Hardware) -> Result<Trace> {
-    let label = match hardware {
-        Hardware::Svm => "trace_svm_here",
-        Hardware::Vmx => "trace_vmx_here",
-    };
+pub fn what(program: &Path, machine_type: &MachineType) -> Result<Trace> {
+    let label = format!("trace_{machine_type}_here");
     let output = Command::new("nm").arg(program).output().context("running nm")?;
     let text = String::from_utf8_lossy(&output.stdout);
     let line = text.lines().find(|line| line.ends_with(&format!(" {label}")));

@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStringExt;
 use std::process::Command;
 
 use anyhow::Result;
-use dune_machine::{Config, Hardware, InputFrom, Kernel, Machine, Outcome, Run, Series, Status};
+use dune_machine::{Config, InputFrom, Kernel, Machine, Outcome, Run, Series, Status, SVM};
 
 use super::{expect, expect_in, machine_run, output_of, Check};
 use crate::context::Context;
@@ -15,7 +15,7 @@ use crate::test::tally::Tally;
 
 pub fn run(context: &Context, tally: &mut Tally) -> Result<()> {
     let kernel = Kernel::find(&context.layout, Series::V6_1)?;
-    let mut machine = Machine::boot(&context.layout, &Config::new(Hardware::Svm, kernel))?;
+    let mut machine = Machine::boot(&context.layout, &Config::new(&SVM, kernel))?;
     let mut check = |name: &str, check: fn(&mut Machine) -> Check| {
         let result = check(&mut machine);
         tally.check(&format!("harness: {name}"), result);
