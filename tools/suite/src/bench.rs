@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! make bench: runs the programs of build/bench in the counting machines, on
-//! each kernel, holds their figures against the bars (bars.rs) and writes
-//! build/bench.json and docs/benchmarks.md (page.rs). What is not measured
-//! now, another machine's or kernel's, stays as it was.
+//! each kernel, compares their figures with the bars (bars.rs) and writes
+//! build/bench.json, docs/benchmarks.md (page.rs) and its plot (plot.rs). The
+//! figures of machines and kernels that are not measured now stay.
+//! make bench-check fails where a bar is missed.
 //!
 //! A program prints one line of JSON a figure (struct Measured); other lines
 //! are for people. It measures Linux and Dune in the same run, and prints
@@ -10,6 +11,7 @@
 
 mod bars;
 mod page;
+mod plot;
 mod switch;
 
 use std::fs;
@@ -17,7 +19,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::{bail, Context as _, Result};
+use anyhow::{bail, ensure, Context as _, Result};
 use dune_machine::{Machine, MachineType, Series};
 use serde::{Deserialize, Serialize};
 
@@ -72,41 +74,135 @@ struct Figure {
 }
 
 impl Figure {
-    fn is_of(&self, machine: &str, series: Series) -> bool {
-        self.machine == machine && self.kernel == series.name()
+    fn is_of(&self, machine: &str, kernel: &str) -> bool {
+        self.machine == machine && self.kernel == kernel
+    }
+
+    #[cfg(test)]
+    fn example(id: &str, linux: f64, dune: f64) -> Self {
+        Figure {
+            id: id.to_owned(),
+            machine: "svm".to_owned(),
+            kernel: "6.1".to_owned(),
+            unit: "instructions".to_owned(),
+            linux: Some(linux),
+            dune,
+            ratio: Some(dune / linux),
+            exits: Some(1.0),
+            bar: "≤ 1.1".to_owned(),
+            met: true,
+            binding: true,
+            modelled_cycles: None,
+            detail: None,
+        }
     }
 }
 
+/// Measures. Whether bars are met does not matter here: see check().
 pub fn run(context: &Context, kernels: &[Series]) -> Result<u8> {
-    let file = context.build.join("bench.json");
+    let file = file(context);
     let mut figures = read(&file);
-    let mut missing = Vec::new();
+    let mut lacking = Vec::new();
     for machine_type in context.machine_types() {
         let context = context.in_machine(machine_type);
-        let machine = machine_type.name;
         for &series in kernels {
             let measured = measure(&context, series)?;
-            let lacks = |id: &&str| !measured.iter().any(|figure| figure.id == *id);
-            missing
-                .extend(bars::ids().filter(lacks).map(|id| format!("{id} ({machine} {series})")));
-            figures.retain(|figure: &Figure| !figure.is_of(machine, series));
+            lacking.extend(not_among(&measured, machine_type.name, series.name()));
+            figures.retain(|figure: &Figure| !figure.is_of(machine_type.name, series.name()));
             figures.extend(measured);
-            bars::sort(&mut figures);
+            sort(&mut figures);
             let json = serde_json::to_string_pretty(&figures)? + "\n";
             fs::write(&file, json).context("writing bench.json")?;
-            let page = page::write(&figures);
-            fs::write(context.source.join("docs/benchmarks.md"), page)
-                .context("writing the page")?;
+            write_page(&context, &figures)?;
         }
     }
     println!("\n{}", page::write(&figures));
-    if !missing.is_empty() {
-        println!("not measured: {}", missing.join(", "));
+    println!("{}", summary(&figures));
+    if !lacking.is_empty() {
+        println!("not measured: {}", lacking.join(", "));
     }
+    Ok(if lacking.is_empty() { 0 } else { 1 })
+}
+
+/// make bench-check: whether all bars are met, by the figures that are saved.
+pub fn check(context: &Context) -> Result<u8> {
+    let figures = saved(context)?;
+    let mut wrong = Vec::new();
+    for machine_type in MachineType::ALL {
+        let name = machine_type.name;
+        let mut kernels: Vec<&str> = figures
+            .iter()
+            .filter(|figure| figure.machine == name)
+            .map(|figure| figure.kernel.as_str())
+            .collect();
+        kernels.sort();
+        kernels.dedup();
+        if kernels.is_empty() {
+            wrong.push(format!("nothing was measured in {name}"));
+        }
+        for kernel in kernels {
+            let lacking = not_among(&figures, name, kernel);
+            wrong.extend(lacking.iter().map(|what| format!("not measured: {what}")));
+        }
+    }
+    for figure in figures.iter().filter(|figure| figure.binding && !figure.met) {
+        let Figure { id, machine, kernel, dune, linux, bar, .. } = figure;
+        let linux = linux.map(|linux| format!(", Linux {}", page::number(linux)));
+        let linux = linux.unwrap_or_default();
+        let dune = page::number(*dune);
+        wrong.push(format!("missed: {id} ({machine} {kernel}): {dune}{linux}; the bar is {bar}"));
+    }
+    for what in &wrong {
+        println!("{what}");
+    }
+    println!("{}", summary(&figures));
+    Ok(if wrong.is_empty() { 0 } else { 1 })
+}
+
+/// Writes the page and its plot from the figures that are saved.
+pub fn write_saved(context: &Context) -> Result<u8> {
+    write_page(context, &saved(context)?)?;
+    Ok(0)
+}
+
+fn write_page(context: &Context, figures: &[Figure]) -> Result<()> {
+    let docs = context.source.join("docs");
+    fs::write(docs.join("benchmarks.md"), page::write(figures)).context("writing the page")?;
+    fs::write(docs.join("benchmarks.svg"), plot::draw(figures)?).context("writing the plot")
+}
+
+fn summary(figures: &[Figure]) -> String {
     let binding = figures.iter().filter(|figure| figure.binding);
     let (met, all) = binding.fold((0, 0), |(met, all), figure| (met + figure.met as u32, all + 1));
-    println!("{met} of {all} figures meet their bars");
-    Ok(if met == all && missing.is_empty() { 0 } else { 1 })
+    format!("{met} of {all} figures meet their bars")
+}
+
+/// The figures that this machine and kernel should have and that are not there.
+fn not_among(figures: &[Figure], machine: &str, kernel: &str) -> Vec<String> {
+    let has = |id: &str| figures.iter().any(|one| one.id == id && one.is_of(machine, kernel));
+    bars::ids().filter(|id| !has(id)).map(|id| format!("{id} ({machine} {kernel})")).collect()
+}
+
+/// By id, kernel and machine.
+fn sort(figures: &mut [Figure]) {
+    let series = |kernel: &str| kernel.parse::<Series>().ok();
+    figures.sort_by_cached_key(|figure| {
+        (bars::place(&figure.id), series(&figure.kernel), figure.machine.clone())
+    });
+}
+
+fn file(context: &Context) -> PathBuf {
+    context.build.join("bench.json")
+}
+
+fn saved(context: &Context) -> Result<Vec<Figure>> {
+    let figures = read(&file(context));
+    ensure!(
+        !figures.is_empty(),
+        "no figures are saved in {}: run make bench",
+        file(context).display()
+    );
+    Ok(figures)
 }
 
 /// What was measured before; nothing, if there is none that can be read.

@@ -81,11 +81,15 @@ enum Command {
         #[arg(long, default_value_t = 1.0)]
         hours: f64,
     },
-    /// The table of figures, on these kernels (default: all)
+    /// Measure, on these kernels (default: all), and write docs/benchmarks.md and its plot
     Bench {
         #[arg(value_parser = parse_series)]
         kernels: Vec<Series>,
     },
+    /// Whether all bars are met, by the figures that bench has saved
+    BenchCheck,
+    /// docs/benchmarks.md and its plot, from the figures that bench has saved
+    BenchPage,
     /// The kernel's style checker on these files
     Checkpatch { files: Vec<PathBuf> },
     /// Real programs, natively and under dunectl run
@@ -115,6 +119,8 @@ fn main() -> ExitCode {
         Command::TestDebug { only, dry_run } => test::run_debug(&context, only.as_deref(), dry_run),
         Command::Fuzz { kernels, hours } => fuzz::run(&context, &or_all(kernels), hours),
         Command::Bench { kernels } => bench::run(&context, &or_all(kernels)),
+        Command::BenchCheck => bench::check(&context),
+        Command::BenchPage => bench::write_saved(&context),
         Command::Checkpatch { files } => style::run(&context, &files),
         Command::Demo { kernel } => demo::run(&context, kernel),
     });

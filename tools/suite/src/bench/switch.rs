@@ -15,8 +15,11 @@ use dune_machine::{MachineType, Step, Trace};
 
 use super::Measured;
 
-const INSTRUCTIONS: &str = "world_switch_instructions";
-const MEMORY: &str = "world_switch_memory";
+pub const INSTRUCTIONS: &str = "world_switch_instructions";
+pub const MEMORY: &str = "world_switch_memory";
+
+/// In the detail of the first, between the counts and the special instructions.
+pub const OF_THESE: &str = "; of these ";
 
 /// More than a getpid takes.
 const STEPS: usize = 800;
@@ -258,7 +261,7 @@ pub fn count(steps: &[Step], kallsyms: &str) -> Result<Vec<Measured>> {
             )),
         }
     };
-    let more = format!("; of these {}", special.join(", "));
+    let more = format!("{OF_THESE}{}", special.join(", "));
     Ok(vec![
         figure(INSTRUCTIONS, "instructions", |part| part.instructions, more),
         figure(MEMORY, "accesses", |part| part.memory, String::new()),
