@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Programs of a newer suite, made to run here: the compiler and the tools
-//! that the headers of its kernels want, and emulators (newer.rs).
+//! that the headers of its kernels want, and emulators (newest_qemu.rs).
 //!
 //! They are unpacked with the libraries they depend on, and each is told to use the dynamic loader and the libraries of that folder. So
 //! they run like any program: no right is needed, and no other root folder.

@@ -43,7 +43,7 @@ mod layout;
 mod log;
 mod machine;
 mod machine_type;
-mod newer;
+mod newest_qemu;
 mod program;
 mod qemu;
 mod session;

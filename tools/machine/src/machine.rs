@@ -52,7 +52,7 @@ pub struct Config {
     /// In QEMU, processors take turns. With a thread for each, one may execute
     /// code as it was before another patched it: a breakpoint that is gone.
     pub single_thread: bool,
-    /// The newest QEMU of all (newer.rs) instead of the installed one.
+    /// The newest QEMU of all (newest_qemu.rs) instead of the installed one.
     pub newest_qemu: bool,
     /// Of the processor, beyond what it has by itself: "la57".
     pub cpu_features: Vec<String>,

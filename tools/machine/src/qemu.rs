@@ -17,7 +17,7 @@ use crate::emulator::{memory_file, Channel, Emulator, Process};
 use crate::error::{Context, Error, Result};
 use crate::layout::Layout;
 use crate::machine::Config;
-use crate::newer;
+use crate::newest_qemu;
 use crate::trace::{self, Step};
 
 const PROGRAM: &str = "qemu-system-x86_64";
@@ -118,7 +118,7 @@ fn program(layout: &Layout, config: &Config) -> Result<Command> {
     if !config.newest_qemu {
         return Ok(Command::new(PROGRAM));
     }
-    let newest = newer::Qemu::prepare(layout, config.say)?;
+    let newest = newest_qemu::Qemu::prepare(layout, config.say)?;
     let mut command = Command::new(newest.program());
     let (name, value) = newest.environment();
     command.args(newest.arguments()).env(name, value);

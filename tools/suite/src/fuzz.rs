@@ -16,7 +16,7 @@ use anyhow::{ensure, Context as _, Result};
 use dune_machine::{Kernel, Machine, OutputTo, Series};
 
 use crate::context::Context;
-use crate::test::machines::is_stale_code;
+use crate::test::programs::is_stale_code;
 
 /// What one run of fuzz.t takes, and an interruption loses.
 const PIECE: Duration = Duration::from_secs(120);

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! make test, make test-all (parts.rs) and make test-debug (debug.rs). plan.rs
 //! chooses what is tested: the tools' own tests (tools.rs), the harness's
-//! (harness.rs), and TAP programs in machines (machines.rs, tap.rs) that are
+//! (harness.rs), and TAP programs in machines (programs.rs, tap.rs) that are
 //! booted in several ways (../table.rs). tally.rs adds the results up.
 
 mod debug;
 mod harness;
-pub mod machines;
 pub mod parts;
 mod plan;
+pub mod programs;
 mod records;
 mod tally;
 mod tap;

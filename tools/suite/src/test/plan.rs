@@ -8,7 +8,7 @@ use dune_machine::{Kernel, MachineType, Series};
 use crate::context::Context;
 use crate::table::{Mode, Selection, DEFAULT};
 use crate::test::tally::Tally;
-use crate::test::{debug, harness, machines, tools};
+use crate::test::{debug, harness, programs, tools};
 
 /// The name of the harness's own tests, for --only.
 pub const HARNESS: &str = "harness";
@@ -117,7 +117,7 @@ impl Work {
         match self {
             Work::Tools => tools::run(context, tally),
             Work::Harness => harness::run(context, tally),
-            Work::Boot(boot) => machines::run(boot, tally),
+            Work::Boot(boot) => programs::run(boot, tally),
         }
     }
 
@@ -210,7 +210,7 @@ impl Boot {
         if let Some(proof) = &mode.proof {
             add(&format!("proof: {proof}"));
         }
-        let found = machines::tests(self)?;
+        let found = programs::tests(self)?;
         if let Some(mistake) = self.mistakes(&found.all).first() {
             bail!("{mistake}");
         }
