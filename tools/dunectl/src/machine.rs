@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! dunectl machine: the emulated machine, directly.
+//! dunectl machine: the emulated machine by itself.
 
 use std::env;
 use std::ffi::OsString;
@@ -14,7 +14,7 @@ use dune_machine::{
 use crate::cli::{MachineCommand, MachineOptions, MachineParts, MachineRun};
 use crate::exit::{by_broken_pipe, End, FAILED};
 
-/// How the vmx machine comes by its files.
+/// Reported for a machine that cannot share the host's files.
 pub const COPIES: &str =
     "its files are copies (packages, working directory), and what is written is forgotten";
 
@@ -56,8 +56,8 @@ fn shell(layout: &Layout, options: &MachineOptions) -> Result<End> {
     Ok(End::Like(outcome.status))
 }
 
-/// Says what becomes of files that are written, where it is not what a user of
-/// the usual machine knows.
+/// Boots, and reports what happens to files that are written where that differs
+/// from the default machine.
 fn boot(layout: &Layout, options: &MachineOptions) -> Result<Machine> {
     let config = config(layout, options)?;
     if !config.machine_type.shares_files() {
@@ -97,7 +97,7 @@ fn prepare(layout: &Layout, kernels: &[Series], update: bool) -> Result<End> {
     Ok(End::Code(0))
 }
 
-/// The kernel, fetched if need be, with a word on stderr.
+/// The kernel, which is fetched if need be, with messages on stderr.
 pub fn prepared(layout: &Layout, series: Series) -> Result<Kernel> {
     Kernel::prepare(layout, series, &mut |what| eprintln!("dunectl: {what}"))
 }
@@ -115,6 +115,7 @@ fn config(layout: &Layout, options: &MachineOptions) -> Result<Config> {
     Ok(config)
 }
 
+/// A machine with the parts that both `run` and `machine` have options for.
 pub fn config_of(
     layout: &Layout,
     machine_type: &'static MachineType,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! dunectl run: a program in the sandbox, here or in the emulated machine.
+//! dunectl run: a program in the sandbox, on this computer or in the emulated
+//! machine.
 
 use std::env;
 use std::ffi::OsString;
@@ -33,12 +34,12 @@ pub fn run(options: &RunOptions) -> Result<End> {
     run_in_machine(&layout, options)
 }
 
-/// Whether it exists, may be used and has a driver behind it.
+/// Succeeds if the device exists, may be used and has a driver.
 pub fn open_device() -> io::Result<()> {
     File::options().read(true).write(true).open(DEVICE).map(drop)
 }
 
-/// Becomes the sandbox runtime.
+/// Replaces this process by the sandbox's runtime.
 fn run_here(layout: &Layout, options: &RunOptions) -> Result<End> {
     let runtime = layout.runtime()?;
     let name = &options.command[0];
@@ -72,7 +73,7 @@ fn stats_argument(options: &RunOptions) -> Option<OsString> {
     Some(argument)
 }
 
-/// Runs the same command in the machine, where there is a /dev/dune.
+/// Runs the same command in the machine, which has a /dev/dune.
 fn run_in_machine(layout: &Layout, options: &RunOptions) -> Result<End> {
     let this = env::current_exe()
         .map_err(|e| Error::Io { what: "finding the running program".to_owned(), source: e })?;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The initramfs: the agent as /init and the modules that it needs to reach
-//! the host's files. Kept beside the kernel and made anew when the agent is.
+//! The initramfs: the agent as /init, and the modules that it needs to reach
+//! the host's files. It is kept in the kernel's folder and made again when the
+//! agent changes.
 
 use std::collections::HashMap;
 use std::fs;
@@ -15,8 +16,8 @@ use crate::error::{Context, Error, Result};
 use crate::kernel::Kernel;
 use crate::machine_type::MachineType;
 
-/// Made once for each agent. Its name tells which, since a date does not: an
-/// older agent may have been installed, or copied, later.
+/// Makes it once for each agent, whose hash is in its name. A date would not do:
+/// an older agent may have been installed, or copied, later.
 pub fn make(kernel: &Kernel, machine_type: &MachineType, agent: &Path) -> Result<PathBuf> {
     let agent = fs::read(agent).context(format!("reading {}", agent.display()))?;
     let mut hasher = DefaultHasher::new();
@@ -35,7 +36,7 @@ pub fn make(kernel: &Kernel, machine_type: &MachineType, agent: &Path) -> Result
     Ok(path)
 }
 
-/// Whoever still uses one has it open.
+/// A machine that still uses one has it open.
 fn remove_old(folder: &Path, prefix: &str) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         if entry.file_name().to_string_lossy().starts_with(prefix) {
@@ -68,7 +69,7 @@ fn modules_in_order(kernel: &Kernel, modules: &[&str]) -> Result<Vec<PathBuf>> {
     let dependencies = parse_dependencies(&text);
     let mut order: Vec<PathBuf> = Vec::new();
     for &name in modules {
-        // What has no file is built in.
+        // A module without a file is built in.
         for path in dependencies.get(name).into_iter().flatten() {
             let path = folder.join(path);
             if !order.contains(&path) {
@@ -79,7 +80,7 @@ fn modules_in_order(kernel: &Kernel, modules: &[&str]) -> Result<Vec<PathBuf>> {
     Ok(order)
 }
 
-/// Lines "path: dependency ..." with the nearest dependency first, to the
+/// From lines "path: dependency ...", with the nearest dependency first: the
 /// order of loading, by the module's name.
 fn parse_dependencies(text: &str) -> HashMap<String, Vec<&str>> {
     text.lines()

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! QEMU, which emulates the `svm` machine: its command line.
+//! QEMU, which emulates the `svm` machine, and its command line.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -24,26 +24,26 @@ const PROGRAM: &str = "qemu-system-x86_64";
 
 const CPU_MODEL: &str = "EPYC";
 
-/// phys-bits: TCG refuses a nested CR3 above the physical width, and with the
-/// shared root CR3 is a virtual address of 47 bits.
+/// phys-bits: TCG refuses a nested CR3 above the physical address width, and with
+/// the shared root the guest's CR3 is a virtual address, which has 47 bits.
 const FEATURES: &str = "+svm,+npt,phys-bits=48";
 
-/// Devices that no one looks at cost time in a boot.
+/// Devices that are not used would cost time in a boot.
 const MACHINE: &str = "pc,usb=off,vmport=off,graphics=off";
 
 /// A panic resets the machine, which ends the emulator (-no-reboot). A hung
-/// one is sent an NMI, so that it panics and says where it is.
+/// machine is sent an NMI, so that it panics and reports where it hangs.
 const KERNEL_ARGUMENTS: &str = "unknown_nmi_panic 8250.nr_uarts=1";
 
-/// QEMU's first processor must not enter guests while others run: XRSTOR, on
-/// any processor, clears a flag in the *first* one's state, without a lock
-/// (cpu_clear_ignne() in target/i386/tcg). The same word holds whether that
-/// processor is in a guest, so now and then its VMRUN or #VMEXIT is half
-/// undone, and the guest or the machine dies. Programs get as many processors
-/// as were asked for; the first is one more, for the kernel's own work.
+/// QEMU's first CPU must not enter guests while others run: XRSTOR, on any CPU,
+/// clears a flag in the state of the *first* one without a lock
+/// (cpu_clear_ignne() in target/i386/tcg). The same word has the flag for being in
+/// a guest, so now and then a VMRUN or #VMEXIT of the first CPU is half undone,
+/// and the guest or the machine dies. Programs get as many CPUs as were asked for.
+/// The first CPU is an additional one, for the kernel's own work.
 const SEVERAL_ARGUMENTS: &str = "isolcpus=0";
 
-/// RDRAND is really random here; Bochs's is not.
+/// Here RDRAND is really random, unlike in Bochs.
 const COUNTING_ARGUMENTS: &str = "random.trust_cpu=off";
 
 pub struct Qemu {
@@ -96,7 +96,7 @@ impl Emulator for Qemu {
         &mut self.process
     }
 
-    /// By an NMI, on which the kernel panics.
+    /// Sends an NMI, on which the kernel panics.
     fn interrupt(&mut self) {
         if self.monitor.write_all(b"nmi\n").is_ok() {
             self.process.wait(Duration::from_secs(30));
@@ -107,7 +107,7 @@ impl Emulator for Qemu {
         !line.contains("TCG doesn't support requested")
     }
 
-    /// The tracer's connection has ended with the process.
+    /// The tracer's connection ended with the process.
     fn steps(&mut self) -> Result<Vec<Step>> {
         let Some(tracer) = self.tracer.take() else { return Ok(Vec::new()) };
         tracer.join().map_err(|_| Error::Ended("the tracer has panicked".to_owned()))?
@@ -170,8 +170,8 @@ fn arguments(config: &Config, initramfs: &Path) -> Vec<OsString> {
     arguments
 }
 
-/// Users and modes are those of the host's files (security_model=none); a
-/// share may span file systems, whose inode numbers QEMU keeps apart (remap).
+/// Users and modes are those of the host's files (security_model=none). A share
+/// may span file systems, and QEMU keeps their inode numbers distinct (remap).
 fn share(tag: &str, path: &Path, readonly: &str) -> [OsString; 4] {
     let mut folder = OsString::from(format!("local,id={tag},path="));
     folder.push(double_commas(path));

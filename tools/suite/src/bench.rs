@@ -5,9 +5,9 @@
 //! figures of machines and kernels that are not measured now stay.
 //! make bench-check fails where a bar is missed.
 //!
-//! A program prints one line of JSON a figure (struct Measured); other lines
-//! are for people. It measures Linux and Dune in the same run, and prints
-//! medians. One, build/bench/switch, is traced instead (switch.rs).
+//! A program prints one line of JSON for each figure (struct Measured); its other
+//! lines are for readers. It measures Linux and Dune in the same run, and prints
+//! medians. One program, build/bench/switch, is traced instead (switch.rs).
 
 mod bars;
 mod page;
@@ -29,24 +29,24 @@ use bars::Bar;
 /// The longest that one program may take.
 const LIMIT: Duration = Duration::from_secs(20 * 60);
 
-/// Cycles of a world switch there and back, to make of instructions and exits
-/// a modelled number of cycles: the paper's own figure on Ivy Bridge.
+/// Cycles of a world switch there and back, with which instructions and exits
+/// make a modelled number of cycles. This is the Dune paper's figure on Ivy Bridge.
 const MODEL_EXIT_CYCLES: f64 = 750.0;
 
-/// What a program prints.
+/// A line that a program prints.
 #[derive(Debug, Deserialize)]
 struct Measured {
     id: String,
     unit: String,
-    /// None where there is nothing to compare with.
+    /// None, if there is nothing to compare with.
     linux: Option<f64>,
     dune: f64,
     /// VM exits of the Dune side.
     exits: Option<f64>,
-    /// What the bar grants on top (for mprotect: the call itself).
+    /// Added to what the bar permits (for mprotect: the call itself).
     #[serde(default)]
     allowance: f64,
-    /// In words, what the figure is made of.
+    /// The parts of the figure, in words.
     #[serde(default)]
     detail: Option<String>,
 }
@@ -65,9 +65,10 @@ struct Figure {
     exits: Option<f64>,
     bar: String,
     met: bool,
-    /// The bar is this machine's own, and not the other's for comparison.
+    /// Whether the bar is this machine's own, and not the other machine's, which is
+    /// shown for comparison.
     binding: bool,
-    /// A model, not a measurement: instructions + 750 for each exit.
+    /// Not measured but modelled: instructions + 750 for each exit.
     modelled_cycles: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none", default)]
     detail: Option<String>,
@@ -98,7 +99,7 @@ impl Figure {
     }
 }
 
-/// Measures. Whether bars are met does not matter here: see check().
+/// Measures. Missed bars are not an error here, but in check().
 pub fn run(context: &Context, kernels: &[Series]) -> Result<u8> {
     let file = file(context);
     let mut figures = read(&file);
@@ -205,7 +206,7 @@ fn saved(context: &Context) -> Result<Vec<Figure>> {
     Ok(figures)
 }
 
-/// What was measured before; nothing, if there is none that can be read.
+/// The figures that were measured before; none, if there is no readable file.
 fn read(file: &PathBuf) -> Vec<Figure> {
     let text = fs::read_to_string(file).unwrap_or_default();
     serde_json::from_str(&text).unwrap_or_default()

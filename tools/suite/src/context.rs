@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where things are, and the machines that the drivers use.
+//! The folders that the drivers use, and their machines.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -53,7 +53,7 @@ impl Context {
         self.build.join("bin/dunectl")
     }
 
-    /// Where the output of what runs under `what` is kept.
+    /// The folder for logs of this kind.
     pub fn log_folder(&self, what: &str) -> Result<PathBuf> {
         let folder = self.build.join("log").join(what);
         std::fs::create_dir_all(&folder).with_context(|| format!("making {}", folder.display()))?;
@@ -78,7 +78,7 @@ impl Context {
         Context { choice, ..self.clone() }
     }
 
-    /// What names a kernel in the machine that was chosen.
+    /// The name of a kernel in the machine that was chosen.
     pub fn name_of(&self, series: Series) -> String {
         match self.machine_type() {
             one if one.is_default() => series.to_string(),
@@ -86,18 +86,19 @@ impl Context {
         }
     }
 
-    /// The processors of a mode's machine: the mode's own number, or what the
-    /// command line says, or the machine's usual number.
+    /// The number of CPUs in a mode: its own, or else that of the command line, or
+    /// else that of the default mode.
     pub fn cpus(&self, mode: &Mode) -> u32 {
         mode.own_cpus.filter(|_| !mode.is_default()).or(self.choice.cpus).unwrap_or(mode.cpus)
     }
 
-    /// Another CPU model than the machine type's, chosen in the same way.
+    /// Another CPU model than the machine type's: the mode's own, or else that of the
+    /// command line.
     pub fn cpu_model<'a>(&'a self, mode: &'a Mode) -> Option<&'a str> {
         mode.cpu_model.as_deref().or(self.choice.model.as_deref())
     }
 
-    /// The usual machine with this kernel, for everything but counting.
+    /// The machine in its default mode, with this kernel.
     pub fn machine(&self, series: Series) -> Result<Config> {
         let mode = self.table.default_mode(self.machine_type());
         self.machine_in(mode, Kernel::find(&self.layout, series)?)

@@ -2,8 +2,8 @@
 //! Drives make test (test.rs), make fuzz (fuzz.rs), make demo (demo.rs) and
 //! make bench (bench.rs).
 //!
-//! Exit status: 0 all is well; 1 something failed; 2 a machine failed, so that
-//! nothing is known; 69 this computer lacks something.
+//! Exit status: 0 if all is well, 1 if something failed, 2 if a machine failed, so
+//! that nothing is known, and 69 if this computer lacks something.
 
 mod bench;
 mod context;
@@ -36,45 +36,45 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// All tests, on these kernels (default: all)
+    /// Run all tests, on these kernels (default: all)
     Test {
         #[arg(value_parser = parse_series)]
         kernels: Vec<Series>,
-        /// Only TAP programs whose name contains TEXT, or one of TEXT,TEXT...;
-        /// "harness": only its tests
+        /// Run only TAP programs whose name contains TEXT, or one of TEXT,TEXT...;
+        /// "harness" runs the harness's own tests
         #[arg(long, value_name = "TEXT")]
         only: Option<String>,
-        /// In this mode of tests/suite.toml (pti, la57, ...)
+        /// Boot in this mode of tests/suite.toml (pti, la57, ...)
         #[arg(long)]
         mode: Option<String>,
         /// Print which tests would run where, and run nothing
         #[arg(long)]
         dry_run: bool,
     },
-    /// Every kernel in every mode, in parts; those that passed are not run again
+    /// Test every kernel in every mode, in parts; those that passed are not run again
     TestAll {
         #[arg(value_parser = parse_series)]
         kernels: Vec<Series>,
-        /// Only this part (repeat for more)
+        /// Run only this part (repeatable)
         #[arg(long = "part", value_name = "NAME")]
         parts: Vec<String>,
-        /// The names of the parts, and which have passed
+        /// Print the names of the parts, and which have passed
         #[arg(long, conflicts_with = "parts")]
         list: bool,
         /// Print which tests would run where, and run nothing
         #[arg(long)]
         dry_run: bool,
     },
-    /// The module's tests on a kernel with its debugging aids
+    /// Run the module's tests on the debug kernel
     TestDebug {
-        /// Those of all TAP programs whose name contains TEXT, or one of TEXT,TEXT...
+        /// Run those of all TAP programs whose name contains TEXT, or one of TEXT,TEXT...
         #[arg(long, value_name = "TEXT")]
         only: Option<String>,
         /// Print which tests would run where, and run nothing
         #[arg(long)]
         dry_run: bool,
     },
-    /// The module's fuzzer, from where it was the last time (FUZZ_SEED: another seed)
+    /// Run the module's fuzzer from where it stopped the last time (FUZZ_SEED: another seed)
     Fuzz {
         #[arg(value_parser = parse_series)]
         kernels: Vec<Series>,
@@ -86,13 +86,13 @@ enum Command {
         #[arg(value_parser = parse_series)]
         kernels: Vec<Series>,
     },
-    /// Whether all bars are met, by the figures that bench has saved
+    /// Check whether all bars are met, by the figures that bench saved
     BenchCheck,
-    /// docs/benchmarks.md and its plot, from the figures that bench has saved
+    /// Write docs/benchmarks.md and its plot, from the figures that bench saved
     BenchPage,
-    /// The kernel's style checker on these files
+    /// Run the kernel's style checker on these files
     Checkpatch { files: Vec<PathBuf> },
-    /// Real programs, natively and under dunectl run
+    /// Run real programs, natively and under dunectl run
     Demo {
         #[arg(long, value_parser = parse_series, default_value = "6.1")]
         kernel: Series,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What make test, make test-all and the like come to, by tests/suite.toml
-//! (table.rs): a list of works, which can be done or printed.
+//! The tests that make test, make test-all, make test-debug and --mode choose from
+//! tests/suite.toml (../table.rs). They are a list of works, which can be run or
+//! printed (--dry-run).
 
 use anyhow::{bail, ensure, Result};
 use dune_machine::{Kernel, MachineType, Series};
@@ -13,7 +14,7 @@ use crate::test::{debug, harness, programs, tools};
 /// The name of the harness's own tests, for --only.
 pub const HARNESS: &str = "harness";
 
-/// Something to test, in one go.
+/// A unit of work, with results of its own.
 pub enum Work {
     /// The tools' own tests.
     Tools,
@@ -24,12 +25,12 @@ pub enum Work {
 /// A machine booted in one way, and what runs in it.
 pub struct Boot {
     pub name: String,
-    /// With the machine of this mode.
+    /// With this mode's machine as the chosen one.
     pub context: Context,
     pub mode: Mode,
     kernel: BootKernel,
     pub tests: Selection,
-    /// Of these, the tests whose names contain one of these texts.
+    /// If there are any, only tests whose names contain one of these texts run.
     only: Option<Vec<String>>,
 }
 
@@ -38,7 +39,7 @@ enum BootKernel {
     Debug,
 }
 
-/// make test: on these kernels, or what `only` says of it.
+/// make test on these kernels, or only those of its tests that `only` names.
 pub fn make_test(context: &Context, kernels: &[Series], only: Option<&str>) -> Vec<Work> {
     if only == Some(HARNESS) {
         return vec![Work::Harness];
@@ -60,7 +61,7 @@ pub fn make_test(context: &Context, kernels: &[Series], only: Option<&str>) -> V
     kernels.iter().map(boot).collect()
 }
 
-/// All of one mode.
+/// One mode on these kernels.
 pub fn mode(
     context: &Context,
     kernels: &[Series],
@@ -76,7 +77,7 @@ pub fn mode(
     kernels.iter().map(boot).collect()
 }
 
-/// make test-all: each work with its name.
+/// make test-all: the works with their names.
 pub fn make_test_all(context: &Context, kernels: &[Series]) -> Vec<(String, Work)> {
     let mut works = Vec::new();
     for machine_type in context.machine_types() {
@@ -98,7 +99,7 @@ pub fn make_test_all(context: &Context, kernels: &[Series]) -> Vec<(String, Work
     works
 }
 
-/// make test-debug: the module's tests, or those that `only` says of all tests.
+/// make test-debug: the module's tests, or those of all tests that `only` names.
 pub fn make_test_debug(context: &Context, only: Option<&str>) -> Result<Vec<Work>> {
     let mode = context.table.mode("debug", context.machine_type())?;
     let tests = if only.is_some() { &Selection::Everything } else { &mode.tests };
@@ -121,7 +122,7 @@ impl Work {
         }
     }
 
-    /// The release of its kernel; none, where that is not one of Debian's.
+    /// The release of its kernel; empty, if it has none or not one of Debian's.
     pub fn release(&self, context: &Context) -> Result<String> {
         match self {
             Work::Boot(boot) => match boot.kernel {
@@ -132,7 +133,7 @@ impl Work {
         }
     }
 
-    /// What it would do, for --dry-run.
+    /// What run() would do.
     pub fn describe(&self) -> Result<String> {
         match self {
             Work::Tools => Ok("tools: cargo test\n".to_owned()),
@@ -158,7 +159,7 @@ impl Boot {
         self
     }
 
-    /// The kernel, which is made first where it is the debug kernel.
+    /// The kernel. The debug kernel is built first.
     pub fn kernel(&self) -> Result<Kernel> {
         match self.kernel {
             BootKernel::Of(series) => Ok(Kernel::find(&self.context.layout, series)?),
@@ -173,8 +174,8 @@ impl Boot {
             && self.context.table.selects(&self.tests, test)
     }
 
-    /// Mistakes in the table. Somebody who asks for some of the tests may have
-    /// built no more than those.
+    /// Mistakes in the table. They are not looked for with `only`, since then
+    /// perhaps no other tests were built.
     pub fn mistakes(&self, tests: &[String]) -> Vec<String> {
         match self.only {
             Some(_) => Vec::new(),

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! TAP programs in a machine: booted once, and again only after it broke.
+//! Runs TAP programs in a machine, which is booted once, and again only after it
+//! broke.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,14 +13,14 @@ use crate::test::plan::Boot;
 use crate::test::tally::Tally;
 use crate::test::tap;
 
-/// How often a program is run at most, if it is not its fault.
+/// How many times a program is run at most, if the emulator is at fault.
 const ATTEMPTS: u32 = 3;
 const STALE_CODE: &str = "QEMU executed a breakpoint that was gone";
 
-/// Of a failed program's log, and of the kernel's.
+/// How much of a failed program's log is printed, and of the kernel's.
 const LAST_LINES: usize = 15;
 
-/// One boot after the other.
+/// The log of all boots, one after the other.
 const KERNEL_LOG: &str = "kernel.log";
 
 /// The tests that are built.
@@ -97,8 +98,10 @@ pub fn run(boot: &Boot, tally: &mut Tally) -> Result<()> {
             if let Some(proof) = proof.take() {
                 let outcome = booted.run(&mut context.command(["sh", "-c", proof]));
                 if !outcome.as_ref().is_ok_and(|outcome| outcome.status.success()) {
-                    tally.say(&format!("FAILED  {boot_name}: is not what it should be"));
-                    tally.failed(format!("{boot_name}: this fails in it: {proof}"));
+                    tally.say(&format!(
+                        "FAILED  {boot_name}: the machine is not booted as it should be"
+                    ));
+                    tally.failed(format!("{boot_name}: the mode's proof fails: {proof}"));
                     return power_off(Some(booted), boot_name, &logs, tally);
                 }
             }
@@ -129,25 +132,25 @@ fn power_off(
     Ok(())
 }
 
-/// What became of the machine.
+/// The state of the machine after a program.
 enum End {
     Whole(Machine),
     Broken,
-    /// It executed code that was no longer there: nothing is known of the
-    /// program, which is to be run again.
+    /// It executed code that had been replaced, so nothing is known of the program,
+    /// which has to be run again.
     Stale,
 }
 
-/// While the kernel patches itself there are breakpoints in its code, and with
-/// a thread for each processor TCG may execute one after it was taken away; the
-/// kernel then does not know it. (Where a test patches all the time, processors
-/// take turns.)
+/// Whether the machine died by the emulator's fault. While the kernel patches
+/// itself, its code has breakpoints. With a thread for each CPU, TCG may execute
+/// one after it was removed, and the kernel then does not recognize it. (In modes
+/// with tests that patch all the time, QEMU has a single thread.)
 pub fn is_stale_code(context: &Context, error: &Error) -> bool {
     let Error::Panicked { log, .. } = error else { return false };
     context.machine_type().may_run_stale_code && log.contains("int3: 0000 [#")
 }
 
-/// `again`: it may be run once more.
+/// Runs one program. `again` tells whether it may be run once more.
 fn run_program(
     context: &Context,
     mut machine: Machine,
