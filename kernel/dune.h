@@ -62,6 +62,7 @@ DECLARE_STATIC_KEY_FALSE(dune_kicks);
  * @cpu:	CPU of the last entry, -1 before the first
  * @fault_page:	address of the last nested page fault, to see a repeated one
  * @filter:	_TIF_NOTSC and _TIF_NOCPUID of @task as the vendor knows them
+ * @pkru:	of @task at the start of this run
  * @irq:	vector of an interrupt for the guest at the start of this run, or 0
  * @flush:	the TLB tag must be flushed at the next entry
  * @smap:	SMEP and SMAP are in its CR4 (DUNE_VCPU_SMAP); never changes
@@ -88,6 +89,7 @@ struct dune_vcpu {
 	u64 fault_page;
 	unsigned long filter;
 	int cpu;
+	u32 pkru;
 	u8 irq;
 	bool flush;
 	bool smap;

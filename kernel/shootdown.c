@@ -10,10 +10,12 @@
  *    (KVM, kvm_flush_tlb_multi()): it knows nothing of the guest's tag, and
  *    resumes the guest where it was.
  *
- * But each such flush ends with a notifier call for TLBs that are not a CPU's
- * own, after context.tlb_gen has been advanced and before a page is freed
+ * But each such flush has a notifier call for TLBs that are not a CPU's own,
+ * after the entries have changed and before a page is freed
  * (flush_tlb_mm_range(), arch_tlbbatch_add_pending()). There the vCPUs are
- * kicked; the next entry sees the count, and flushes.
+ * kicked, after a count of our own was advanced, so that the next entry flushes:
+ * context.tlb_gen may be advanced later than that (fork() before 6.6: after the
+ * notifier calls for all mappings).
  */
 #include <linux/mm_types.h>
 #include <linux/mmu_notifier.h>
@@ -22,17 +24,11 @@
 
 #include "compat.h"
 #include "dune.h"
-#include "kick.h"
 #include "shootdown.h"
 
 static bool notify_flushes;
 module_param(notify_flushes, bool, 0444);
 MODULE_PARM_DESC(notify_flushes, "kick guests at each TLB flush also where the kernel does so itself (default off)");
-
-struct shootdown {
-	struct mmu_notifier notifier;
-	struct kick_list kicks;
-};
 
 static struct shootdown *of_notifier(struct mmu_notifier *notifier)
 {
@@ -43,7 +39,10 @@ static void shootdown_invalidate(struct mmu_notifier *notifier,
 				 struct mm_struct *mm, unsigned long start,
 				 unsigned long end)
 {
-	kick_all(&of_notifier(notifier)->kicks);
+	struct shootdown *shootdown = of_notifier(notifier);
+
+	atomic64_inc(&shootdown->generation);
+	kick_all(&shootdown->kicks);
 }
 
 static void shootdown_free(struct mmu_notifier *notifier)
@@ -102,11 +101,6 @@ struct shootdown *shootdown_get(struct mm_struct *mm)
 void shootdown_put(struct shootdown *shootdown)
 {
 	mmu_notifier_put(&shootdown->notifier);
-}
-
-struct kick_list *shootdown_kicks(struct shootdown *shootdown)
-{
-	return &shootdown->kicks;
 }
 
 /* They are freed later than they are put: wait for the last. */

@@ -17,9 +17,11 @@
 #include <linux/vtime.h>
 #include <asm/fpu/api.h>
 #include <asm/pgtable.h>
+#include <asm/pkru.h>
 
 #include "compat.h"
 #include "dune.h"
+#include "shootdown.h"
 #include "trace.h"
 #include "vendor.h"
 
@@ -147,7 +149,8 @@ static void vcpu_settle(struct dune_vcpu *vcpu)
  *  - while this thread is off the CPU the tag is not in use.
  * There is no mmu notifier there, so a Dune process pays nothing for a change of
  * its mappings beyond what any process pays; but where the kernel flushes
- * without IPIs, one kicks the vCPUs (shootdown.c).
+ * without IPIs, one counts too and kicks the vCPUs (shootdown.c). Both counts
+ * only grow, so their sum is the same only where both are.
  */
 static bool vcpu_must_flush(struct dune_vcpu *vcpu)
 {
@@ -155,10 +158,13 @@ static bool vcpu_must_flush(struct dune_vcpu *vcpu)
 
 	if (static_branch_unlikely(&dune_kicks))
 		kick_enter(&vcpu->kick);
-	if (static_branch_unlikely(&dune_mirrors))
+	if (static_branch_unlikely(&dune_mirrors)) {
 		tlb_gen = mirror_generation(vcpu->vm->mirror);
-	else
+	} else {
 		tlb_gen = atomic64_read(&current->mm->context.tlb_gen);
+		if (static_branch_unlikely(&dune_kicks))
+			tlb_gen += shootdown_generation(vcpu->vm->shootdown);
+	}
 	if (likely(tlb_gen == vcpu->tlb_gen && !vcpu->flush))
 		return false;
 	vcpu->flush = false;
@@ -184,6 +190,11 @@ static __always_inline void vcpu_enter(struct dune_vcpu *vcpu)
 	trace_dune_entry(vcpu);
 	vtime_account_guest_enter();
 	interrupted = static_call(vendor_enter)(vcpu, flush);
+	/*
+	 * XRSTOR loads PKRU in every ring, whatever CR4.PKE is (SDM vol. 1,
+	 * 13.5.7). The kernel's accesses to user memory obey it.
+	 */
+	write_pkru(vcpu->pkru);
 	forget_predictions_before_user_mode();
 	if (interrupted) {
 		/*
@@ -320,6 +331,7 @@ static long vcpu_run(struct dune_vcpu *vcpu)
 	/* The host half may have changed what VMSAVE saves: save it again. */
 	vcpu->epoch = -1;
 	run->restart = 0;
+	vcpu->pkru = read_pkru();
 	vcpu_filter(vcpu);
 	static_call(vendor_load)(vcpu);
 	reason = vcpu_loop(vcpu);
@@ -415,10 +427,12 @@ static int vcpu_mmap(struct file *file, struct vm_area_struct *vma)
 	if (current != vcpu->task || current->mm != vcpu->vm->mm)
 		return -EPERM;
 	if (vma->vm_pgoff || vma->vm_end - vma->vm_start != PAGE_SIZE ||
-	    !(vma->vm_flags & VM_SHARED) || (vma->vm_flags & VM_EXEC))
+	    !(vma->vm_flags & VM_SHARED))
 		return -EINVAL;
 	if (vcpu->mapped)
 		return -EBUSY;
+	/* Not even by personality(READ_IMPLIES_EXEC), which nobody asked for. */
+	vm_flags_clear(vma, VM_EXEC | VM_MAYEXEC);
 	vm_flags_set(vma, VM_DONTCOPY | VM_DONTEXPAND);
 	err = vm_insert_page(vma, vma->vm_start, virt_to_page(vcpu->run));
 	vcpu->mapped = !err;

@@ -87,7 +87,7 @@ int dune_vm_add_vcpu(struct dune_vm *vm, struct kick_vcpu *vcpu)
 	if (vm->mirror)
 		return mirror_add_vcpu(vm->mirror, vcpu);
 	if (vm->shootdown)
-		return kick_add(shootdown_kicks(vm->shootdown), vcpu);
+		return kick_add(&vm->shootdown->kicks, vcpu);
 	return 0;
 }
 
@@ -96,7 +96,7 @@ void dune_vm_remove_vcpu(struct dune_vm *vm, struct kick_vcpu *vcpu)
 	if (vm->mirror)
 		mirror_remove_vcpu(vm->mirror, vcpu);
 	else if (vm->shootdown)
-		kick_remove(shootdown_kicks(vm->shootdown), vcpu);
+		kick_remove(&vm->shootdown->kicks, vcpu);
 }
 
 static int dune_vm_release(struct inode *inode, struct file *file)
