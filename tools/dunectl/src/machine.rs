@@ -7,9 +7,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use dune_machine::{
-    prepare_vmx, Config, Error, Kernel, Layout, Machine, MachineType, Result, Run, Series,
-};
+use dune_machine::{Config, Error, Kernel, Layout, Machine, MachineType, Result, Run, Series};
 
 use crate::cli::{MachineCommand, MachineOptions, MachineParts, MachineRun};
 use crate::exit::{by_broken_pipe, End, FAILED};
@@ -93,7 +91,9 @@ fn prepare(layout: &Layout, kernels: &[Series], update: bool) -> Result<End> {
         let kernel = prepared(layout, series)?;
         println!("{series:6}  {}", kernel.release);
     }
-    prepare_vmx(layout, &mut |what| eprintln!("dunectl: {what}"))?;
+    for machine_type in MachineType::ALL {
+        machine_type.prepare(layout, &mut |what| eprintln!("dunectl: {what}"))?;
+    }
     Ok(End::Code(0))
 }
 

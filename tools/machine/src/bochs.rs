@@ -40,9 +40,6 @@ pub use images::prepare;
 /// The program itself: /usr/bin/bochs is a script.
 const PROGRAM: &str = "/usr/bin/bochs-bin";
 
-/// The paper's own microarchitecture.
-const CPU_MODEL: &str = "corei7_ivy_bridge_3770k";
-
 const BIOS: &str = "/usr/share/bochs/BIOS-bochs-latest";
 const VGA_BIOS: &str = "/usr/share/vgabios/vgabios.bin";
 /// The display library that the settings below choose.
@@ -222,7 +219,7 @@ fn settings_text(config: &Config, files: &Files) -> String {
     let Files { boot, base, copies, console, line, port } = files;
     let (cpus, memory) = (config.cpus, config.memory);
     let speed = INSTRUCTIONS_PER_SECOND * config.slow_motion;
-    let model = config.cpu_model.as_deref().unwrap_or(CPU_MODEL);
+    let model = config.cpu_model.as_deref().unwrap_or(config.machine_type.cpu_model);
     let clock = match config.counting {
         true => CLOCK.to_string(),
         false => "utc".to_owned(),

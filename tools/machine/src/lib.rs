@@ -53,7 +53,6 @@ mod session;
 mod streams;
 mod trace;
 
-pub use bochs::prepare as prepare_vmx;
 pub use error::{Error, Result};
 pub use kernel::{Kernel, Series};
 pub use layout::Layout;

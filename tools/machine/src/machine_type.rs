@@ -13,7 +13,7 @@
 //!   CPU model, a number of CPUs. tests/suite.toml has one row for each mode.
 
 use std::fmt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -33,6 +33,8 @@ pub struct MachineType {
     pub vendor: &'static str,
     /// One line of help.
     pub summary: &'static str,
+    /// The CPU model, unless the user asks for another.
+    pub cpu_model: &'static str,
     /// In megabytes, unless the user asks for another amount.
     pub memory: u32,
     pub boot_timeout: Duration,
@@ -48,17 +50,25 @@ pub struct MachineType {
     /// What the agent needs to reach them. modprobe finds all other modules on
     /// the root file system.
     pub(crate) initramfs_modules: &'static [&'static str],
+    /// Makes what every machine of this type needs besides its kernel.
+    prepare: Option<Prepare>,
     pub(crate) start: Start,
 }
 
 /// Starts the emulator with this initramfs.
 type Start = fn(&Layout, &Config, &Path) -> Result<(Box<dyn Emulator>, Channel)>;
 
+/// Gets progress messages.
+type Say<'a> = &'a mut dyn FnMut(&str);
+
+type Prepare = fn(&Layout, Say) -> Result<PathBuf>;
+
 /// AMD SVM, by QEMU.
 pub static SVM: MachineType = MachineType {
     name: "svm",
     vendor: "AMD",
     summary: "AMD SVM with nested paging, emulated by QEMU",
+    cpu_model: "EPYC",
     memory: 2048,
     boot_timeout: Duration::from_secs(300),
     slowness: 1,
@@ -73,14 +83,17 @@ pub static SVM: MachineType = MachineType {
         "overlay",
         "virtio_rng",
     ],
+    prepare: None,
     start: qemu::start,
 };
 
-/// Intel VT-x, by Bochs, which emulates some 60 million instructions a second.
+/// Intel VT-x, by Bochs, which emulates some 60 million instructions a second. The
+/// CPU model has the microarchitecture of the Dune paper.
 pub static VMX: MachineType = MachineType {
     name: "vmx",
     vendor: "Intel",
     summary: "Intel VT-x with EPT, emulated by Bochs: slow, and with copies of the files",
+    cpu_model: "corei7_ivy_bridge_3770k",
     memory: 1024,
     boot_timeout: Duration::from_secs(900),
     slowness: 4,
@@ -88,6 +101,7 @@ pub static VMX: MachineType = MachineType {
     may_run_stale_code: false,
     root: Root::Images,
     initramfs_modules: &["ata_piix", "sd_mod", "squashfs", "overlay"],
+    prepare: Some(bochs::prepare),
     start: bochs::start,
 };
 
@@ -99,6 +113,11 @@ impl MachineType {
 
     pub fn is_default(&self) -> bool {
         self == Self::DEFAULT
+    }
+
+    /// Makes beforehand what the first boot would otherwise make.
+    pub fn prepare(&self, layout: &Layout, say: Say) -> Result<()> {
+        self.prepare.map_or(Ok(()), |prepare| prepare(layout, say).map(drop))
     }
 
     /// Whether folders of the host can be written to from inside.

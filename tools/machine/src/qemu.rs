@@ -22,8 +22,6 @@ use crate::trace::{self, Step};
 
 const PROGRAM: &str = "qemu-system-x86_64";
 
-const CPU_MODEL: &str = "EPYC";
-
 /// phys-bits: TCG refuses a nested CR3 above the physical address width, and with
 /// the shared root the guest's CR3 is a virtual address, which has 47 bits.
 const FEATURES: &str = "+svm,+npt,phys-bits=48";
@@ -194,7 +192,7 @@ fn double_commas(path: &Path) -> OsString {
 }
 
 fn cpu(config: &Config) -> String {
-    let model = config.cpu_model.as_deref().unwrap_or(CPU_MODEL);
+    let model = config.cpu_model.as_deref().unwrap_or(config.machine_type.cpu_model);
     let features = config.cpu_features.iter().map(|feature| match feature.strip_prefix('-') {
         Some(absent) => format!(",-{absent}"),
         None => format!(",+{feature}"),
