@@ -36,10 +36,8 @@ struct File {
 #[serde(deny_unknown_fields)]
 struct Row {
     name: String,
-    #[serde(deserialize_with = "each_by_name")]
-    machines: Vec<&'static MachineType>,
-    #[serde(default, deserialize_with = "some_by_name")]
-    since: Option<Series>,
+    machines: Vec<ByName<&'static MachineType>>,
+    since: Option<ByName<Series>>,
     cpus: Option<Spanned<u32>>,
     memory: Option<NonZeroU32>,
     cpu_model: Option<String>,
@@ -56,15 +54,14 @@ struct Row {
     proof: Option<String>,
     tests: Vec<Spanned<String>>,
     short_tests: Option<Vec<Spanned<String>>>,
-    #[serde(default, deserialize_with = "some_each_by_name")]
-    short_kernels: Option<Vec<Series>>,
-    #[serde(default, deserialize_with = "some_each_by_name")]
-    full_kernels: Option<Vec<Series>>,
+    short_kernels: Option<Vec<ByName<Series>>>,
+    full_kernels: Option<Vec<ByName<Series>>>,
     #[serde(default)]
     by_hand: bool,
 }
 
 /// A kernel series or a machine type, which are written by name.
+#[derive(Clone, Copy, PartialEq)]
 struct ByName<T>(T);
 
 impl<'de, T: std::str::FromStr<Err: Display>> Deserialize<'de> for ByName<T> {
@@ -74,29 +71,8 @@ impl<'de, T: std::str::FromStr<Err: Display>> Deserialize<'de> for ByName<T> {
     }
 }
 
-fn some_by_name<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
-where
-    D: Deserializer<'de>,
-    T: std::str::FromStr<Err: Display>,
-{
-    ByName::deserialize(deserializer).map(|name| Some(name.0))
-}
-
-fn each_by_name<'de, D, T>(deserializer: D) -> Result<Vec<T>, D::Error>
-where
-    D: Deserializer<'de>,
-    T: std::str::FromStr<Err: Display>,
-{
-    let names = Vec::<ByName<T>>::deserialize(deserializer)?;
-    Ok(names.into_iter().map(|name| name.0).collect())
-}
-
-fn some_each_by_name<'de, D, T>(deserializer: D) -> Result<Option<Vec<T>>, D::Error>
-where
-    D: Deserializer<'de>,
-    T: std::str::FromStr<Err: Display>,
-{
-    each_by_name(deserializer).map(Some)
+fn series(names: &Option<Vec<ByName<Series>>>) -> Option<Vec<Series>> {
+    names.as_ref().map(|names| names.iter().map(|name| name.0).collect())
 }
 
 /// The text, to name a place in it.
@@ -129,7 +105,7 @@ pub fn parse(text: &str) -> Result<Table> {
     }
     let mut modes: Vec<Mode> = Vec::new();
     for row in &file.modes {
-        for &machine_type in &row.as_ref().machines {
+        for &ByName(machine_type) in &row.as_ref().machines {
             let mode = new_mode(&source, &sets, &file.modes, row, machine_type)?;
             if modes.iter().any(|other| other.is(&mode.name, machine_type)) {
                 let what = format!("there is a mode \"{}\" of {machine_type}", mode.name);
@@ -152,7 +128,7 @@ pub fn parse(text: &str) -> Result<Table> {
 
 fn default_of<'a>(rows: &'a [Spanned<Row>], machine_type: &MachineType) -> Option<&'a Row> {
     let mut rows = rows.iter().map(|row| row.as_ref());
-    rows.find(|row| row.name == DEFAULT && row.machines.contains(&machine_type))
+    rows.find(|row| row.name == DEFAULT && row.machines.iter().any(|one| one.0 == machine_type))
 }
 
 /// The mode of a row, for one of its machines.
@@ -180,7 +156,7 @@ fn new_mode(
     Ok(Mode {
         name: row.name.clone(),
         machine_type,
-        since: row.since.unwrap_or(Series::ALL[0]),
+        since: row.since.map_or(Series::ALL[0], |since| since.0),
         own_cpus: row.cpus.as_ref().map(|cpus| *cpus.as_ref()),
         cpus: cpus.map_or(1, |cpus| *cpus.as_ref()),
         memory: memory.map_or(machine_type.memory, NonZeroU32::get),
@@ -194,8 +170,8 @@ fn new_mode(
         proof: proof.filter(|proof| !proof.is_empty()).cloned(),
         tests: sets.select(source, &row.tests)?,
         by_hand: row.by_hand,
-        short: short.map(|tests| (tests, row.short_kernels.clone())),
-        full_kernels: row.full_kernels.clone(),
+        short: short.map(|tests| (tests, series(&row.short_kernels))),
+        full_kernels: series(&row.full_kernels),
     })
 }
 
