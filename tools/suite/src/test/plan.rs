@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The tests that make test, make test-all, make test-debug and --mode choose from
-//! tests/suite.toml (../table.rs). They are a list of works, which can be run or
+//! tests/suite.toml (../table.rs): a list of units of work, which can be run or
 //! printed (--dry-run).
 
 use anyhow::{bail, ensure, Result};
@@ -77,7 +77,7 @@ pub fn mode(
     kernels.iter().map(boot).collect()
 }
 
-/// make test-all: the works with their names.
+/// make test-all: the units of work with their names.
 pub fn make_test_all(context: &Context, kernels: &[Series]) -> Vec<(String, Work)> {
     let mut works = Vec::new();
     for machine_type in context.machine_types() {
