@@ -1,28 +1,31 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# One make drives everything: cargo for the tools, Kbuild for the module, and
-# a small makefile in each folder of C. All outputs go below build/.
+# This makefile drives everything: cargo for the tools, Kbuild for the module,
+# and a small makefile in each folder of C. All outputs go below build/.
 #
-#   make            builds everything, and installs nothing: that is ./setup
-#   make test       all tests, in emulated machines
-#   make test-all   the same on every kernel, booted in every way (5 hours); resumes
-#                   where it was interrupted. PARTS="NAME NAME": some of it
-#   make list-parts the names of these parts, and which have passed
-#   make fuzz       the module's fuzzer, HOURS=1, resumed; build/fuzz keeps what it finds
-#   make decoy      the sandbox's checks, attacked for HOURS=1, where it stopped; build/decoy has what was found
-#   make demo       real programs, natively and under dunectl run
-#   make bench      the table of docs/benchmarks.md
-#   make test-vmx   the tests in the slow Intel machine (20 minutes); ONLY=TEXT,TEXT: some
-#   make test-debug the module's tests on a kernel that checks itself; MACHINE=vmx ONLY=TEXT: in Bochs
-#   make install    dunectl and libdune, to $(DESTDIR)$(PREFIX)
-#   make deb        Debian packages of both, in build/packages
-#   make help       all targets
+#   make             builds everything; ./setup installs what that needs
+#   make test        runs all tests in emulated machines
+#   make test-all    the same on every kernel, booted in every mode (5 hours); resumes
+#                    where it was interrupted. PARTS="NAME NAME" runs some of its parts
+#   make list-parts  lists the names of these parts, and which have passed
+#   make fuzz        runs the module's fuzzer for HOURS=1, and resumes; findings are in build/fuzz
+#   make decoy       attacks the sandbox's checks for HOURS=1, and resumes; findings are in build/decoy
+#   make demo        runs real programs, natively and under dunectl run
+#   make bench       measures, and writes docs/benchmarks.md and its plot
+#   make bench-check fails if a figure that was measured misses its bar
+#   make test-vmx    runs the tests in the slow Intel machine (20 minutes); ONLY=TEXT,TEXT: some
+#   make test-debug  runs the module's tests on a debug kernel; MACHINE=vmx ONLY=TEXT: in Bochs
+#   make install     installs dunectl and libdune to $(DESTDIR)$(PREFIX)
+#   make deb         makes Debian packages of both in build/packages
+#   make help        lists all targets
 
 O ?= build
 PREFIX ?= /usr/local
-# The newest is not the same each week: what changes outside may not fail a test here.
+# "newest" changes from week to week. It is not among these, since a change outside
+# must not fail a test here.
 KERNELS ?= 6.1 6.12
 ALL_KERNELS := 6.1 6.12 newest
-# In full there; make test and test-all have a part of it on the others.
+# make test-vmx runs all tests on these. Which tests run on the other kernels, in
+# make test and test-all, is in tests/suite.toml (full_kernels).
 VMX_KERNELS ?= 6.1
 # V=1 shows the commands.
 quiet := $(if $(V),,-s)
@@ -31,14 +34,15 @@ override O := $(abspath $(O))
 bin := $(O)/bin
 libexec := $(O)/libexec
 machine := $(O)/machine
-# A folder that has a makefile is a part; build-tests builds tests/.
+# Each folder with a makefile has a target: build-tests builds tests/.
 folders := $(patsubst %/Makefile,%,$(wildcard libdune/Makefile run/Makefile \
 	examples/Makefile tests/Makefile bench/Makefile))
 parts := $(folders:%=build-%)
 
 export CARGO_TARGET_DIR := $(O)/cargo
 cargo := cargo build --quiet --locked --release
-# The agent is alone in an initramfs: static. Only its own build may say so.
+# The agent is alone in an initramfs, so it is static. Only its own build may have
+# these flags.
 agent_flags := -C target-feature=+crt-static -C strip=symbols
 
 .PHONY: all
@@ -47,13 +51,13 @@ all: tools kernels modules $(parts)
 .PHONY: help
 help:
 	@sed -n '/^#   make/,/^$$/s/^#  / /p' Makefile
-	@echo "  make clean       removes what was built, but not the kernels that were fetched"
+	@echo "  make clean       removes everything that was built, but not the kernels that were fetched"
 	@echo "  make distclean   removes all of $(notdir $(O))/"
 	@echo "  make check-style checkpatch, clippy and rustfmt"
 	@echo "  make module      dune.ko for the kernel that runs here"
 	@echo "O=DIR builds elsewhere; KERNEL=6.12 and MACHINE=vmx choose the machine of make demo."
 
-# Packages are installed by ./setup alone; here it only tells what is missing.
+# Only ./setup installs packages. Here it reports which ones are missing.
 .PHONY: to-build to-test
 to-build:
 	@./setup --check build
@@ -83,7 +87,7 @@ kernels: tools
 .PHONY: modules
 modules: $(KERNELS:%=module-%)
 
-# Kernels are prepared by a rule, so their names are known only in a recipe.
+# A rule prepares the kernels, so their releases are known only in a recipe.
 module-%: kernels
 	@for headers in $(machine)/$*/usr/src/linux-headers-*-amd64; do \
 		echo "  MODULE   $${headers##*/linux-headers-}"; \
@@ -103,11 +107,11 @@ $(parts): build-%: | to-build
 	@echo "  MAKE     $*"
 	@$(MAKE) $(quiet) --no-print-directory -C $* O=$(O)
 
-# What is linked with libdune.a, or run through dune-run, comes after it.
+# Programs that are linked with libdune.a or run by dune-run come after these.
 $(filter-out build-libdune,$(parts)): $(filter build-libdune,$(parts))
 $(filter build-tests build-bench,$(parts)): $(filter build-run build-examples,$(parts))
 
-# ---- running it ----
+# ---- tests, demo and benchmarks ----
 
 suite = $(bin)/dune-suite --source $(CURDIR)
 
@@ -116,7 +120,7 @@ test: to-test all
 	@$(MAKE) $(quiet) --no-print-directory -C tests O=$(O) header
 	@$(suite) test $(KERNELS)
 
-# Other random programs each time: fuzz.t says which.
+# With this seed, fuzz.t makes other random programs each time, and prints its seed.
 .PHONY: test-all
 test-all: export FUZZ_SEED = 0
 test-all: to-test
@@ -153,8 +157,12 @@ test-vmx: to-test all
 
 .PHONY: bench
 bench: to-test all
-	@$(suite) bench $(KERNELS) --machine svm; svm=$$?; \
-		$(suite) bench $(VMX_KERNELS) --machine vmx && exit $$svm
+	@$(suite) bench $(KERNELS) --machine svm
+	@$(suite) bench $(VMX_KERNELS) --machine vmx
+
+.PHONY: bench-check
+bench-check: tools
+	@$(suite) bench-check
 
 .PHONY: test-debug
 test-debug: to-test all
@@ -180,7 +188,7 @@ prefix = $(DESTDIR)$(PREFIX)
 .PHONY: install
 install: all install-files
 
-# What was built, and nothing is built.
+# Installs what was built, and builds nothing.
 .PHONY: install-files
 install-files:
 	install -D $(bin)/dunectl $(prefix)/bin/dunectl

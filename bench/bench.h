@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
  * What the benchmarks share. Each program measures Linux and Dune in one run,
- * takes medians, and prints a line of JSON a figure; tools/suite holds them
- * against their bars. Costs are differences of the time stamp counter: cycles
- * on hardware, and exactly instructions in the counting machine.
+ * takes medians, and prints a line of JSON for each figure, which tools/suite
+ * compares with its bar. Costs are differences of the time stamp counter: cycles
+ * on hardware, and exact numbers of instructions in counting mode.
  */
 #ifndef BENCH_H
 #define BENCH_H
@@ -36,7 +36,7 @@ static inline uint64_t median(uint64_t *sample, unsigned int n)
 	return sample[n / 2];
 }
 
-/* What reading the counter twice costs by itself: not part of any figure. */
+/* The cost of reading the counter twice, which is subtracted from each figure. */
 static inline uint64_t overhead(void)
 {
 	uint64_t sample[ROUNDS], t;
@@ -61,7 +61,7 @@ static inline uint64_t overhead(void)
 	median(sample, ROUNDS);						\
 })
 
-/* In the counting machine a tick is an instruction, on hardware a cycle. */
+/* A tick is an instruction in counting mode, and a cycle on hardware. */
 static inline const char *unit(void)
 {
 	return getenv("DUNE_BENCH_UNIT") ? getenv("DUNE_BENCH_UNIT") : "instructions";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * What it costs to enter Dune mode, with few and with many mappings, and the
- * memory of the tables afterwards. Each measurement is a process of its own.
+ * The cost of entering Dune mode, with few and with many mappings, and the
+ * memory of the tables afterwards. Each measurement has a process of its own.
  */
 #define _GNU_SOURCE
 #include "bench.h"
@@ -18,7 +18,7 @@ struct result {
 	uint64_t table_bytes;
 };
 
-/* Neighbours with different rights are mappings of their own. */
+/* Neighbouring pages with different rights are separate mappings. */
 static void map_many(unsigned int count)
 {
 	unsigned int i;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * How much memory of the kernel a vCPU takes, and how many Dune processes
- * live at once, each having done work: up to WANTED, the bar is 1,000.
+ * How much of the kernel's memory a vCPU takes, and how many Dune processes
+ * can exist at once, each of which does some work. At most WANTED are tried; the
+ * bar is 1,000.
  */
 #define _GNU_SOURCE
 #include "bench.h"
@@ -54,7 +55,7 @@ static long bytes_of_a_vcpu(void)
 	return before / VCPUS;
 }
 
-/* Enter, allocate, compute and answer; then wait for the end. */
+/* Enters, allocates, computes and answers, then waits for the end. */
 static void live(int answers, int end)
 {
 	char *memory;

@@ -18,7 +18,7 @@ struct costs {
 	uint64_t getpid, touch, trap, cycle, mprotect, munmap;
 };
 
-static char *page;	/* the one that is protected */
+static char *page;	/* the page that is protected */
 
 static uint64_t munmap_of_1g(void)
 {
@@ -94,9 +94,9 @@ static uint64_t exits(void)
 }
 
 /*
- * Exits for one execution of a statement, over ROUNDS of them; those for
- * interrupts of the host in between are not its own. The counters are read
- * once before: pages that only this touches have their faults then.
+ * The exits of one execution of a statement, from ROUNDS executions. Exits for
+ * the host's interrupts are not counted. The counters are read once beforehand,
+ * so that pages which only this code touches have their faults then.
  */
 static uint64_t interrupts(void)
 {

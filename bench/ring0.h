@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* What a process measures in ring 0, by itself and beside KVM. */
+/* What a process measures in ring 0, without KVM and while KVM is loaded. */
 #ifndef BENCH_RING0_H
 #define BENCH_RING0_H
 
@@ -37,7 +37,7 @@ static inline uint64_t getpid_in_ring0(void)
 	return MEASURE(dune_hypercall(SYS_getpid, 0, 0, 0, 0, 0, 0));
 }
 
-/* Of pages that nobody has touched. */
+/* The first touch of fresh pages. */
 static inline uint64_t first_touch(void)
 {
 	char *fresh = map(ROUNDS * 4096);
@@ -45,7 +45,7 @@ static inline uint64_t first_touch(void)
 	return MEASURE(fresh[i * 4096] = 1);
 }
 
-/* A forbidden write to a page that is there, amid others. */
+/* A forbidden write to a present page among others. */
 static inline uint64_t trap_in_ring0(char *page)
 {
 	uint64_t cost;
@@ -57,7 +57,7 @@ static inline uint64_t trap_in_ring0(char *page)
 	return cost;
 }
 
-/* In the midst of 64 pages that are there. */
+/* In the middle of 64 present pages. */
 static inline char *page_amid_others(void)
 {
 	char *page = map(64 * 4096) + 32 * 4096;

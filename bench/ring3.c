@@ -52,7 +52,7 @@ static uint64_t under_ptrace(void)
 	for (stops = 0; !WIFEXITED(status); stops++) {
 		struct user_regs_struct regs;
 
-		/* which call is it? once for each: at its entry */
+		/* look which call it is, once for each, at its entry */
 		if (stops & 1)
 			ptrace(PTRACE_GETREGS, child, NULL, &regs);
 		ptrace(PTRACE_SYSCALL, child, NULL, NULL);
@@ -64,7 +64,7 @@ static uint64_t under_ptrace(void)
 	return result;
 }
 
-/* The number behind a key of dune-run's statistics, or -1. */
+/* The number after a key in dune-run's statistics, or -1. */
 static long value_of(const char *text, const char *key)
 {
 	const char *found = strstr(text, key);
@@ -75,7 +75,7 @@ static long value_of(const char *text, const char *key)
 	return value;
 }
 
-/* Exits of a run with @calls calls of getpid, but for the host's interrupts. */
+/* The exits of a run with @calls calls of getpid, without the host's interrupts. */
 static long exits_of_run(const char *runtime, const char *self, int calls)
 {
 	char command[3 * PATH_MAX], text[8192];
@@ -97,7 +97,7 @@ static long exits_of_run(const char *runtime, const char *self, int calls)
 	return exits - interrupts;
 }
 
-/* Exits of a getpid: of a run with 1,000 of them, less one without. */
+/* The exits of one getpid, from a run with 1,000 of them and a run without. */
 static double exits_of_getpid(const char *runtime, const char *self)
 {
 	long few = exits_of_run(runtime, self, 0);

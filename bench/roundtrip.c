@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * DUNE_RUN by itself: from user mode into a guest that leaves at once, and
- * back in user mode; beside an ioctl of the same device that does nothing.
+ * DUNE_RUN by itself: from user mode into a guest that leaves at once, and back
+ * to user mode, compared with an ioctl of the same device that does nothing.
  */
 #include "bench.h"
 
@@ -24,7 +24,7 @@ static uint64_t *table(void)
 static int vcpu;
 static struct dune_info info = { .size = sizeof(info) };
 
-/* The guest-physical address of memory of ours, in a granule if need be. */
+/* The guest-physical address of this process's memory, in a granule if need be. */
 static uint64_t guest_physical(const void *p)
 {
 	static uint64_t places[8];

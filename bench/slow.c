@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * A system call by the slow path: DUNE_RUN returns and the host half executes
- * it, as it does for a thread that anything watches.
+ * A system call on the slow path: DUNE_RUN returns and the host half executes
+ * the call, as it does for a thread that seccomp, ptrace or the like watches.
  */
 #define _GNU_SOURCE
 #include "bench.h"
@@ -13,7 +13,7 @@
 
 #include <thread.h>
 
-/* The flag is read when a run begins: end this one, by a call that is slow. */
+/* The flag is read when a run begins, so a slow call ends the current one. */
 static void set_flags(uint32_t flags)
 {
 	dune_self()->run->flags = flags;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
  * A hypercall for tools/suite to trace, instruction by instruction: getpid from
- * ring 0, on a path that is warm. The instruction is executed once, at a label
- * of its own for each vendor; calls before it come from elsewhere.
+ * ring 0, on a warm path. The instruction is executed once, at a label of its own
+ * for each vendor; earlier calls are made at other places.
  */
 #define _GNU_SOURCE
 #include "bench.h"
@@ -14,7 +14,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* The label's page is there before: @really is 0 the first time. */
+/* The first time @really is 0, which only makes the label's page present. */
 #define TRACED(name, instruction)					\
 	__attribute__((noinline, aligned(128)))				\
 	static long name(long really)					\

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * Ring 0 beside KVM: the same measurements without KVM, with KVM loaded and
- * idle, and with a KVM machine that runs (the one of tests/kvm). Each is made
- * in a process of its own.
+ * Ring 0 alongside KVM: the same measurements without KVM, with KVM loaded and
+ * idle, and with a KVM machine that runs (the one of tests/kvm). Each measurement
+ * has a process of its own.
  */
 #define _GNU_SOURCE
 #include "ring0.h"

@@ -46,7 +46,7 @@ impl KernelLog {
         Ok(log)
     }
 
-    /// Sends all that has been logged up to now.
+    /// Sends all records that the kernel has logged so far.
     pub fn flush(&self) {
         let mut source = self.source.lock().unwrap_or_else(PoisonError::into_inner);
         let mut buffer = vec![0; RECORD];
@@ -69,7 +69,7 @@ impl KernelLog {
     }
 
     fn send(&self, batch: Vec<LogRecord>) {
-        // Without a harness nobody wants the log.
+        // The harness has gone, so the log has no reader.
         let _ = self.port.send(&ToHost::Log(batch));
     }
 }

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The first process of an emulated machine.
 //!
-//! It is linked statically and is /init of the initramfs. It loads the
-//! modules that lie beside it (modules.rs), opens the port to the harness
-//! (port.rs), makes the host's file system its root (mounts.rs), and then runs
-//! one program after the other as it is told (run.rs), while a thread sends
-//! the kernel's log (kernel_log.rs). The messages are those of dune-protocol.
+//! The agent is linked statically and is /init of the initramfs. It loads the
+//! modules that the initramfs contains (modules.rs), opens the port to the
+//! harness (port.rs), makes the host's file system its root (mounts.rs), and
+//! then runs one program after the other at the harness's request (run.rs). A
+//! thread sends the kernel's log meanwhile (kernel_log.rs). The messages are
+//! those of dune-protocol.
 //!
-//! Process 1 must not die: a panic here panics the kernel, which the harness
-//! sees and reports with the message on the console.
+//! Process 1 must not die: a panic here panics the kernel. The harness notices
+//! that and reports it with the message on the console.
 
 mod kernel_log;
 mod modules;
@@ -27,7 +28,9 @@ use crate::run::Runner;
 
 fn main() {
     if std::process::id() != 1 {
-        eprintln!("dune-agent is the first process of an emulated machine and of no use elsewhere");
+        eprintln!(
+            "dune-agent is the first process of an emulated machine and cannot be used elsewhere"
+        );
         std::process::exit(1);
     }
     if let Err(e) = serve() {
@@ -93,7 +96,7 @@ fn serve_programs(requests: &mut port::Requests, port: Port, log: KernelLog) -> 
 fn power_off() -> ! {
     nix::unistd::sync();
     let _ = reboot(RebootMode::RB_POWER_OFF);
-    // Only without the right to: process 1 has it.
+    // reboot() fails only without the privilege, which process 1 has.
     loop {
         nix::unistd::pause();
     }

@@ -8,8 +8,8 @@ use anyhow::{Context, Result};
 use nix::errno::Errno;
 use nix::kmod::init_module;
 
-/// Where the initramfs holds the modules, named so that sorting them gives an
-/// order in which each follows those it depends on.
+/// The initramfs's folder of modules. Sorted by name, each module comes after
+/// those that it depends on.
 const INITIAL: &str = "/modules";
 
 pub fn load_initial() -> Result<()> {
@@ -18,7 +18,7 @@ pub fn load_initial() -> Result<()> {
     paths.sort();
     for path in &paths {
         load_file(path)?;
-        // The initramfs stays in memory for ever; its files need not.
+        // The initramfs stays in memory forever; its files need not.
         fs::remove_file(path)?;
     }
     Ok(())

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The machine's file system: the host's root, read-only over 9p, or copies of
-//! it on disks, below an overlay in memory; the shared folders, really written,
-//! where the host has them; and the kernel's own file systems on top.
+//! The machine's file system. Its lowest layer is the host's root, read-only
+//! over 9p, or copies of the host's files on disks. An overlay in memory lies
+//! over it. The shared folders, in which writes reach the host, are mounted where
+//! the host has them, and the kernel's own file systems on top.
 
 use std::fs::{self, DirBuilder, Permissions};
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
@@ -14,17 +15,17 @@ use nix::mount::{mount, MsFlags};
 use nix::unistd::{chdir, chroot};
 
 const LOWER: &str = "/host";
-/// What lies over it, if the files are copies.
+/// The layer above LOWER, if the files are copies.
 const COPIES: &str = "/copies";
 const OVERLAY: &str = "/overlay";
 const ROOT: &str = "/root";
 
-/// The host's root does not change while a machine reads it, so that all of it
-/// may be cached; msize is what virtio-9p can carry in one request.
+/// The host's root does not change while a machine reads it, so all of it may
+/// be cached. msize is the most that virtio-9p can carry in one request.
 const LOWER_OPTIONS: &str = "trans=virtio,version=9p2000.L,msize=512000,cache=loose";
 
-/// A shared folder is written by both sides: only mmap uses the page cache,
-/// as programs must be able to map files there.
+/// Both sides write to a shared folder, so only mmap uses the page cache, which
+/// it needs since programs must be able to map files there.
 const SHARE_OPTIONS: &str = "trans=virtio,version=9p2000.L,msize=512000,cache=mmap";
 
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -35,7 +36,7 @@ pub fn mount_kernel_filesystems() -> Result<()> {
     mount_new("devtmpfs", "/dev", "mode=0755")
 }
 
-/// Makes the host's files the root of this process and of all that follow.
+/// Makes the host's files the root of this process and of all later ones.
 pub fn mount_root(setup: &Setup) -> Result<()> {
     match setup.shares.iter().find(|share| share.path == Path::new("/")) {
         Some(share) => mount_9p(&share.tag, ROOT, SHARE_OPTIONS, MsFlags::empty())?,
@@ -83,7 +84,7 @@ fn mount_overlay(root: Root) -> Result<()> {
     mount_new("overlay", ROOT, &format!("lowerdir={lower},upperdir={upper},workdir={work}"))
 }
 
-/// A disk comes some time after its driver.
+/// Waits for a disk, which appears some time after its driver was loaded.
 fn find_disk(address: &str) -> Result<PathBuf> {
     let begin = Instant::now();
     let folder = format!("/sys/bus/scsi/devices/{address}/block");
@@ -111,7 +112,7 @@ fn mount_modules(host: &Path) -> Result<()> {
 }
 
 fn switch_root() -> Result<()> {
-    // The agent is in memory already; a copy in the initramfs has no use.
+    // The agent is in memory already and does not need its file any more.
     fs::remove_file("/init").ok();
     chdir(ROOT)?;
     mount_with(Some(".".into()), Path::new("/"), None, MsFlags::MS_MOVE, "")?;
@@ -133,7 +134,7 @@ fn mount_in_new_root() -> Result<()> {
     ] {
         std::os::unix::fs::symlink(Path::new("/proc").join(to), Path::new("/dev").join(link)).ok();
     }
-    // What a kernel may lack is not worth failing for.
+    // A kernel may lack any of these, which is no reason to fail.
     for (kind, target) in [
         ("tracefs", "/sys/kernel/tracing"),
         ("debugfs", "/sys/kernel/debug"),

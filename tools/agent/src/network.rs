@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The loopback interface, the only one there is.
+//! The loopback interface, the machine's only network interface.
 
 use std::net::UdpSocket;
 use std::os::fd::AsRawFd;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The connection to the harness: a virtio-serial port; or, where the kernel's
-//! arguments say so, the second serial line in and the first parallel port out
-//! (port/parallel.rs).
+//! The connection to the harness: a virtio-serial port, or, where the kernel's
+//! arguments ask for it, the second serial line for input and the first parallel
+//! port for output (port/parallel.rs).
 
 mod parallel;
 
@@ -20,9 +20,10 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 const SERIAL_LINE: &str = "/dev/ttyS1";
 
-/// How many bytes its UART collects before it interrupts: none. Bochs's has a
-/// timer for when fewer have come, which may run out after they were read, and
-/// the kernel then reads a byte that never was.
+/// How many bytes the UART collects before it raises an interrupt: one, that
+/// is, it waits for no more. Bochs's UART has a timer for the case that fewer bytes have
+/// come, which may expire after they were read; the kernel then reads a byte that
+/// was never sent.
 const TRIGGER: &str = "/sys/class/tty/ttyS1/rx_trig_bytes";
 
 /// The sending half; its clones may be used from any thread.
@@ -32,7 +33,7 @@ pub struct Port(Arc<Mutex<Box<dyn Write + Send>>>);
 /// The receiving half.
 pub struct Requests(BufReader<Box<dyn Read>>);
 
-/// The serial line: what has been read is told.
+/// The serial line, which reports to the harness how much was read.
 struct SerialLine {
     file: File,
     port: Port,
@@ -66,8 +67,8 @@ fn open_serial_line() -> Result<File> {
     Ok(file)
 }
 
-/// There is no udev here to name the port: sysfs tells which one it is. The
-/// port's name arrives a little after the device.
+/// No udev runs here to name the port, so sysfs is searched for its name. The
+/// name appears a little after the device.
 fn find_port() -> Result<PathBuf> {
     let start = Instant::now();
     while start.elapsed() < PATIENCE {

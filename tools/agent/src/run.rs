@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Running programs, one at a time.
 //!
-//! start() makes the streams (run/streams.rs), starts the program (run/
-//! spawn.rs) and leaves a thread behind that waits for its end. When it has
-//! ended, what it left running gets a moment to finish its output and is then
+//! start() makes the streams (run/streams.rs), starts the program
+//! (run/spawn.rs) and starts a thread that waits for its end. Processes that the
+//! program leaves running then get a moment to finish their output and are
 //! killed, so that the next program finds the machine as the first one did.
 
 mod spawn;
@@ -23,8 +23,8 @@ use crate::kernel_log::KernelLog;
 use crate::port::Port;
 use streams::Streams;
 
-/// How long processes that outlive the program may go on: enough for the
-/// `tee` of a process substitution, too short for a daemon.
+/// How long processes may outlive the program: enough for the `tee` of a process
+/// substitution, and too short for a daemon.
 const GRACE: Duration = Duration::from_millis(500);
 
 /// A process that has not died so long after SIGKILL never will.
@@ -49,7 +49,7 @@ impl Runner {
     pub fn start(&self, program: &Program) -> Result<()> {
         let mut running = self.running();
         if running.is_some() {
-            bail!("a program is running already");
+            bail!("a program is already running");
         }
         let (streams, child) = streams::make(program, &self.port)?;
         let begin = Instant::now();
@@ -97,11 +97,11 @@ impl Runner {
         }
     }
 
-    /// Errors are those of a program that has just ended.
+    /// An error means that the program has just ended.
     pub fn signal(&self, signal: i32) {
         if let Some(running) = &*self.running() {
             let group = running.streams.foreground_group().unwrap_or(running.pid);
-            // SAFETY: killpg has no memory to harm. (nix knows no real-time signals.)
+            // SAFETY: killpg accesses no memory. (nix has no real-time signals.)
             unsafe { libc::killpg(group.as_raw(), signal) };
         }
     }
@@ -126,7 +126,7 @@ impl Waiter {
         let survivors = end_the_rest();
         let running = self.running.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(running) = running {
-            // With a survivor the streams may stay open for ever.
+            // A process that survives may keep the streams open forever.
             if survivors.is_none() {
                 running.streams.finish();
             }
@@ -139,7 +139,7 @@ impl Waiter {
         let _ = self.port.send(&last);
     }
 
-    /// Reaps whatever ends, as process 1 has to, until the program does.
+    /// Reaps every process that ends, as process 1 must, until the program ends.
     fn wait_for_program(&self) -> Status {
         loop {
             match reap(libc::WUNTRACED) {
@@ -147,7 +147,7 @@ impl Waiter {
                 Reaped::Stopped(pid, signal) if pid == self.pid => {
                     let _ = self.port.send(&ToHost::Stopped(signal));
                 }
-                Reaped::NoChildren => panic!("process {} ended unseen", self.pid),
+                Reaped::NoChildren => panic!("process {} ended without being reaped", self.pid),
                 _ => {}
             }
         }
@@ -161,11 +161,11 @@ enum Reaped {
     NoChildren,
 }
 
-/// waitpid for any child. Not nix's, which has no name for the real-time
-/// signals and so loses the process that died of one.
+/// waitpid for any child. nix's function has no name for the real-time signals,
+/// and so loses a process that one of them killed.
 fn reap(flags: i32) -> Reaped {
     let mut status = 0;
-    // SAFETY: the status is written to a variable of ours.
+    // SAFETY: the kernel writes the status to this function's variable.
     let pid = match unsafe { libc::waitpid(-1, &mut status, flags) } {
         -1 if Errno::last() == Errno::ECHILD => return Reaped::NoChildren,
         -1 | 0 => return Reaped::Nothing,
@@ -183,14 +183,14 @@ fn reap(flags: i32) -> Reaped {
     }
 }
 
-/// Ends all processes but this one; describes one that stays.
+/// Kills all processes but this one. Describes one that does not die.
 fn end_the_rest() -> Option<String> {
     if all_gone_within(GRACE) {
         return None;
     }
     let all = Pid::from_raw(-1);
     let _ = kill(all, Signal::SIGKILL);
-    // One may have forked while the signals were sent.
+    // A process may have forked while the signals were sent.
     let _ = kill(all, Signal::SIGKILL);
     if all_gone_within(KILL_PATIENCE) {
         return None;

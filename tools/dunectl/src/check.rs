@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! dunectl check: what this computer has and lacks for Dune.
 //!
-//! cpu.rs looks at the processor, kernel.rs at the kernel and the module,
-//! machine.rs at what the emulated machine takes. Each gives findings, a line
-//! each; this file prints them and draws the conclusion.
+//! cpu.rs looks at the processor, kernel.rs at the kernel and the module, and
+//! machine.rs at what the emulated machine needs. Each returns findings of one
+//! line each; this file prints them and draws the conclusion.
 
 mod cpu;
 mod kernel;
@@ -16,7 +16,7 @@ use dune_machine::{Layout, Result};
 use crate::exit::{by_broken_pipe, End};
 use crate::run::open_device;
 
-/// Dune runs here; in the emulated machine; not at all.
+/// Exit statuses: Dune runs here, in the emulated machine, or not at all.
 const HERE: u8 = 0;
 const IN_MACHINE: u8 = 1;
 const NOWHERE: u8 = 2;
@@ -24,7 +24,7 @@ const NOWHERE: u8 = 2;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Level {
     Good,
-    /// Worth knowing, but nothing lacks.
+    /// Worth knowing, but nothing is lacking.
     Note,
     Lacking,
 }
@@ -33,7 +33,7 @@ enum Level {
 struct Finding {
     level: Level,
     subject: &'static str,
-    /// What there is, and what to do about it.
+    /// What was found, and what to do about it.
     text: String,
 }
 
@@ -86,7 +86,8 @@ fn print(findings: &[Finding]) {
     }
 }
 
-/// What cannot be read is empty: each finding says what it then means.
+/// A file that cannot be read counts as empty. Each finding decides what that
+/// means.
 fn read(path: impl AsRef<Path>) -> String {
     std::fs::read_to_string(path).unwrap_or_default()
 }

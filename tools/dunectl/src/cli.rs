@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What can be said to dunectl, and its help.
+//! dunectl's commands and options, and their help.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
-use dune_machine::Series;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use clap::{Args, Parser, Subcommand};
+use dune_machine::{MachineType, Series};
 
 /// Run unmodified Linux programs in Dune mode
 ///
 /// Dune gives ordinary processes safe, direct use of the processor's
 /// privileged hardware. `dunectl run` runs a program inside a sandbox that is
-/// built on it; `dunectl check` tells what this computer has and lacks for
-/// that; `dunectl machine` is the emulated computer for where it lacks too much.
+/// built on it. `dunectl check` reports what this computer has and lacks for it.
+/// `dunectl machine` is an emulated computer, for use where too much is lacking.
 #[derive(Debug, Parser)]
 #[command(name = "dunectl", version, max_term_width = 90, after_help = EXAMPLES)]
 pub struct Cli {
@@ -22,21 +23,22 @@ pub struct Cli {
 
 const EXAMPLES: &str = "\
 Examples:
-  dunectl check                          what is missing here?
+  dunectl check                          report what this computer lacks
   dunectl run -- ls -l                   ls in the sandbox
-  dunectl run --stats -- make            and what it cost
+  dunectl run --stats -- make            make, and what its sandbox cost
   dunectl machine shell --kernel 6.12    look around in the emulated machine";
 
 const RUN_NOTES: &str = "\
 Where it runs:
-  With a usable /dev/dune, here. Else in an emulated AMD machine, which one line on
-  stderr says: arguments, directory, environment, user, standard streams (pipes and a
-  terminal), Ctrl-C and exit status are as if it ran here. There the working directory
-  and each --write DIR are the real ones; everything else can be written too, but only
-  in the machine's memory, and is forgotten at the end. The machine has no network.
+  The program runs on this computer if /dev/dune can be used, and otherwise in an
+  emulated AMD machine, which one line on stderr reports. There, arguments, directory,
+  environment, user, standard streams (pipes and a terminal), Ctrl-C and exit status
+  are the same as here. The working directory and each --write DIR are the real ones.
+  Everything else can be written to as well, but only in the machine's memory, and is
+  forgotten at the end. The machine has no network.
   In the vmx machine (--machine vmx) all files are copies, and whatever is written is
-  forgotten: there are those of the Debian packages that the tests use and of the
-  working directory, which may have 1 GB.
+  forgotten. It has the files of the Debian packages that the tests use and those of
+  the working directory, which may have up to 1 GB.
 
 Exit status:
   the program's own (also death by a signal)
@@ -60,11 +62,11 @@ pub enum Command {
         #[command(subcommand)]
         command: MachineCommand,
     },
-    /// Tell what this computer has and lacks for Dune, and what to do about it
+    /// Report what this computer has and lacks for Dune, and what to do about it
     ///
-    /// One line for each finding. The exit status is 0 if programs run in Dune
-    /// mode on this computer itself, 1 if they run in the emulated machine, and
-    /// 2 if they do not run at all.
+    /// Prints one line for each finding. The exit status is 0 if programs run in
+    /// Dune mode on this computer itself, 1 if they run in the emulated machine,
+    /// and 2 if they do not run at all.
     Check,
 }
 
@@ -76,17 +78,18 @@ pub struct RunOptions {
     pub stats: Option<PathBuf>,
 
     /// Run in this emulated machine even where /dev/dune exists
-    #[arg(long, value_name = "MACHINE", conflicts_with = "no_machine")]
-    pub machine: Option<MachineKind>,
+    #[arg(long, value_name = "MACHINE", conflicts_with = "no_machine",
+          value_parser = machine_types())]
+    pub machine: Option<&'static MachineType>,
 
     /// Never run in an emulated machine; fail without /dev/dune
     #[arg(long)]
     pub no_machine: bool,
 
     #[command(flatten)]
-    pub hardware: Hardware,
+    pub parts: MachineParts,
 
-    /// Let the svm machine really write to DIR too (repeatable)
+    /// Let the svm machine write to the real DIR, too (repeatable)
     #[arg(long = "write", value_name = "DIR")]
     pub shares: Vec<PathBuf>,
 
@@ -100,31 +103,21 @@ pub struct RunOptions {
     pub command: Vec<OsString>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum MachineKind {
-    /// AMD SVM with nested paging, emulated by QEMU
-    Svm,
-    /// Intel VT-x with EPT, emulated by Bochs: slow, and with copies of the files
-    Vmx,
+/// The names of the machine types, each with its line of help.
+fn machine_types() -> impl TypedValueParser<Value = &'static MachineType> {
+    let value = |one: &MachineType| PossibleValue::new(one.name).help(one.summary);
+    PossibleValuesParser::new(MachineType::ALL.map(value))
+        .try_map(|name| name.parse::<&'static MachineType>())
 }
 
-impl From<MachineKind> for dune_machine::Hardware {
-    fn from(kind: MachineKind) -> Self {
-        match kind {
-            MachineKind::Svm => dune_machine::Hardware::Svm,
-            MachineKind::Vmx => dune_machine::Hardware::Vmx,
-        }
-    }
-}
-
-/// The emulated machine's parts.
+/// What both `run` and `machine` let the user choose about the machine.
 #[derive(Debug, Clone, Args)]
-pub struct Hardware {
+pub struct MachineParts {
     /// Kernel of the emulated machine: 6.1, 6.12, 7.2 or newest
     #[arg(long, value_name = "SERIES", default_value = "6.1", value_parser = parse_series)]
     pub kernel: Series,
 
-    /// Processor of the emulated machine, by QEMU's or Bochs's name for it [default: EPYC
+    /// CPU model of the emulated machine, by QEMU's or Bochs's name for it [default: EPYC
     /// in svm, corei7_ivy_bridge_3770k in vmx; corei7_haswell_4770 has INVPCID and EPT A/D]
     #[arg(long, value_name = "NAME", value_parser = parse_model)]
     pub model: Option<String>,
@@ -133,8 +126,8 @@ pub struct Hardware {
     #[arg(long, value_name = "MB", value_parser = clap::value_parser!(u32).range(256..))]
     pub memory: Option<u32>,
 
-    /// Processors of the emulated machine: 0, or with more than one 1 to N, since
-    /// the emulator's first must not enter guests beside others
+    /// CPUs of the emulated machine. One is numbered 0, and several are numbered 1 to N,
+    /// since the emulator's first must not enter guests while others run
     #[arg(long, value_name = "N", default_value_t = 1,
           value_parser = clap::value_parser!(u32).range(1..=16))]
     pub cpus: u32,
@@ -144,7 +137,7 @@ fn parse_series(text: &str) -> Result<Series, String> {
     text.parse().map_err(|e: dune_machine::Error| e.to_string())
 }
 
-/// It becomes part of a command line or a file of settings.
+/// Checks a name that becomes part of a command line or a file of settings.
 fn parse_model(text: &str) -> Result<String, String> {
     match text.chars().all(|c| c.is_ascii_alphanumeric() || "_-.".contains(c)) {
         true => Ok(text.to_owned()),
@@ -156,22 +149,22 @@ fn parse_model(text: &str) -> Result<String, String> {
 pub enum MachineCommand {
     /// Boot, run one command as root, and end
     ///
-    /// Standard streams, directory, environment and exit status are as if it
-    /// ran here. dune.ko is loaded if it was built for the kernel. A BUG, WARNING,
-    /// Oops or stall in the kernel's log makes the run fail with status 125.
+    /// Standard streams, directory, environment and exit status are the same as
+    /// here. dune.ko is loaded if it was built for the kernel. A BUG, WARNING, Oops
+    /// or stall in the kernel's log makes the run fail with status 125.
     Run(MachineRun),
     /// Boot and give a shell
     Shell(MachineOptions),
     /// List the kernels that are prepared
     List,
-    /// Fetch kernels from Debian's packages, and make what the vmx machine boots with
+    /// Fetch kernels from Debian's packages, and make the vmx machine's disk
     ///
-    /// What is there stays.
+    /// Kernels that were fetched already stay.
     Prepare {
-        /// Which [default: 6.1, 6.12 and newest]
+        /// The kernels [default: 6.1, 6.12 and newest]
         #[arg(value_name = "SERIES", value_parser = parse_series)]
         kernels: Vec<Series>,
-        /// Fetch anew, for a newer build of the same series
+        /// Fetch them again, for a newer build of the same series
         #[arg(long)]
         update: bool,
     },
@@ -182,11 +175,11 @@ pub struct MachineRun {
     #[command(flatten)]
     pub options: MachineOptions,
 
-    /// Give up, and report a hung machine, after so many seconds
+    /// Give up, and report a hung machine, after this many seconds
     #[arg(long, value_name = "SECONDS")]
     pub timeout: Option<u64>,
 
-    /// Print the kernel's log of the run on stderr
+    /// Print the kernel's log on stderr
     #[arg(long)]
     pub log: bool,
 
@@ -202,18 +195,19 @@ pub struct MachineRun {
 
 #[derive(Debug, Args)]
 pub struct MachineOptions {
-    /// Which machine
-    #[arg(long, value_name = "MACHINE", default_value = "svm")]
-    pub machine: MachineKind,
+    /// The type of machine
+    #[arg(long, value_name = "MACHINE", default_value = MachineType::DEFAULT.name,
+          value_parser = machine_types())]
+    pub machine: &'static MachineType,
 
     #[command(flatten)]
-    pub hardware: Hardware,
+    pub parts: MachineParts,
 
-    /// Let the svm machine really write to DIR (repeatable); all else is forgotten
+    /// Let the svm machine write to the real DIR (repeatable); other writes are forgotten
     #[arg(long = "write", value_name = "DIR")]
     pub shares: Vec<PathBuf>,
 
-    /// Exact counts: one CPU, whose time stamp counter counts instructions
+    /// Count exactly: one CPU, whose time stamp counter counts instructions
     #[arg(long)]
     pub counting: bool,
 
@@ -221,7 +215,7 @@ pub struct MachineOptions {
     #[arg(long = "append", value_name = "ARGUMENT")]
     pub kernel_arguments: Vec<String>,
 
-    /// A feature for the processor, such as la57, or -pdpe1gb to take one away (repeatable)
+    /// A CPU feature to add, such as la57, or to remove, such as -pdpe1gb (repeatable)
     #[arg(long = "cpu-feature", value_name = "FEATURE", allow_hyphen_values = true)]
     pub cpu_features: Vec<String>,
 

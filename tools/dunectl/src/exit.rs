@@ -6,17 +6,17 @@ use std::process::ExitCode;
 use dune_machine::{Error, Status};
 use nix::sys::resource::{setrlimit, Resource};
 
-/// dunectl or the machine failed; as with env(1), and docker run.
+/// dunectl or the machine failed. env(1) and docker run use the same number.
 pub const FAILED: u8 = 125;
 
 /// This computer lacks something (EX_UNAVAILABLE of sysexits.h).
 pub const UNAVAILABLE: u8 = 69;
 
-/// A way to end that is no error of ours.
+/// A way to end that is not an error of dunectl.
 #[derive(Debug, Clone, Copy)]
 pub enum End {
     Code(u8),
-    /// As a program did.
+    /// As the program ended.
     Like(Status),
 }
 
@@ -33,16 +33,16 @@ pub fn like(end: End) -> ExitCode {
     }
 }
 
-/// For commands that only print: where nobody reads any more (`| head -1`), end
-/// as other programs do. Rust ignores SIGPIPE, and println! then panics. The
-/// commands that talk to a machine must not die of it.
+/// For commands that only print: if their output has no reader any more
+/// (`| head -1`), they end as other programs do. Rust ignores SIGPIPE, and println!
+/// then panics. The commands that use a machine must not die by SIGPIPE.
 pub fn by_broken_pipe() {
     // SAFETY: the default action needs no handler.
     unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };
 }
 
-/// Whoever waits for us sees the signal that ended the program. The core
-/// would be ours, not the program's: none.
+/// Dies by the signal that ended the program, for the parent to see. No core is
+/// dumped, since it would be dunectl's and not the program's.
 fn die_by(signal: i32) -> ExitCode {
     let _ = setrlimit(Resource::RLIMIT_CORE, 0, 0);
     // SAFETY: nothing else runs in this process any more, and the default

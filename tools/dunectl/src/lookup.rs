@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use nix::unistd::{access, AccessFlags};
 
-/// execvp's own when there is no PATH (confstr(_CS_PATH)).
+/// execvp's default when there is no PATH (confstr(_CS_PATH)).
 const DEFAULT_PATH: &str = "/bin:/usr/bin";
 
 pub fn find(name: &OsStr, path: Option<OsString>) -> io::Result<PathBuf> {
@@ -27,7 +27,7 @@ pub fn find(name: &OsStr, path: Option<OsString>) -> io::Result<PathBuf> {
         let candidate = Path::new(OsStr::from_bytes(folder)).join(name);
         match executable(&candidate) {
             Ok(()) => return Ok(candidate),
-            // Like execvp: go on, but remember that there was one.
+            // Like execvp, continue, but remember that the file exists.
             Err(e) if e.raw_os_error() == Some(libc::EACCES) => error = e,
             Err(_) => {}
         }
@@ -36,7 +36,7 @@ pub fn find(name: &OsStr, path: Option<OsString>) -> io::Result<PathBuf> {
 }
 
 fn executable(path: &Path) -> io::Result<()> {
-    // A folder gives EACCES to execve, though it has the x bit.
+    // For a folder execve gives EACCES, although it has the x bit.
     if std::fs::metadata(path)?.is_dir() {
         return Err(io::Error::from_raw_os_error(libc::EACCES));
     }

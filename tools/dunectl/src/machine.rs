@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! dunectl machine: the emulated machine, directly.
+//! dunectl machine: the emulated machine by itself.
 
 use std::env;
 use std::ffi::OsString;
@@ -7,14 +7,12 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use dune_machine::{
-    prepare_vmx, Config, Error, Hardware, Kernel, Layout, Machine, Result, Run, Series,
-};
+use dune_machine::{Config, Error, Kernel, Layout, Machine, MachineType, Result, Run, Series};
 
-use crate::cli::{Hardware as Parts, MachineCommand, MachineOptions, MachineRun};
+use crate::cli::{MachineCommand, MachineOptions, MachineParts, MachineRun};
 use crate::exit::{by_broken_pipe, End, FAILED};
 
-/// How the vmx machine comes by its files.
+/// Reported for a machine that cannot share the host's files.
 pub const COPIES: &str =
     "its files are copies (packages, working directory), and what is written is forgotten";
 
@@ -56,12 +54,12 @@ fn shell(layout: &Layout, options: &MachineOptions) -> Result<End> {
     Ok(End::Like(outcome.status))
 }
 
-/// Says what becomes of files that are written, where it is not what a user of
-/// the usual machine knows.
+/// Boots, and reports what happens to files that are written where that differs
+/// from the default machine.
 fn boot(layout: &Layout, options: &MachineOptions) -> Result<Machine> {
     let config = config(layout, options)?;
-    if config.hardware == Hardware::Vmx {
-        eprintln!("dunectl: booting a vmx machine; {COPIES}");
+    if !config.machine_type.shares_files() {
+        eprintln!("dunectl: booting a {} machine; {COPIES}", config.machine_type);
     }
     Machine::boot(layout, &config)
 }
@@ -93,18 +91,20 @@ fn prepare(layout: &Layout, kernels: &[Series], update: bool) -> Result<End> {
         let kernel = prepared(layout, series)?;
         println!("{series:6}  {}", kernel.release);
     }
-    prepare_vmx(layout, &mut |what| eprintln!("dunectl: {what}"))?;
+    for machine_type in MachineType::ALL {
+        machine_type.prepare(layout, &mut |what| eprintln!("dunectl: {what}"))?;
+    }
     Ok(End::Code(0))
 }
 
-/// The kernel, fetched if need be, with a word on stderr.
+/// The kernel, which is fetched if need be, with messages on stderr.
 pub fn prepared(layout: &Layout, series: Series) -> Result<Kernel> {
     Kernel::prepare(layout, series, &mut |what| eprintln!("dunectl: {what}"))
 }
 
 fn config(layout: &Layout, options: &MachineOptions) -> Result<Config> {
-    let kind = options.machine.into();
-    let mut config = hardware(layout, kind, &options.hardware, options.kernel_from.as_ref())?;
+    let mut config =
+        config_of(layout, options.machine, &options.parts, options.kernel_from.as_ref())?;
     config.counting = options.counting;
     config.kernel_arguments = options.kernel_arguments.clone();
     config.cpu_features = options.cpu_features.clone();
@@ -115,18 +115,19 @@ fn config(layout: &Layout, options: &MachineOptions) -> Result<Config> {
     Ok(config)
 }
 
-pub fn hardware(
+/// A machine with the parts that both `run` and `machine` have options for.
+pub fn config_of(
     layout: &Layout,
-    hardware: Hardware,
-    parts: &Parts,
+    machine_type: &'static MachineType,
+    parts: &MachineParts,
     from: Option<&PathBuf>,
 ) -> Result<Config> {
     let kernel = match from {
         Some(root) => Kernel::at(root, None)?,
         None => prepared(layout, parts.kernel)?,
     };
-    let mut config = Config::new(hardware, kernel);
-    config.model = parts.model.clone();
+    let mut config = Config::new(machine_type, kernel);
+    config.cpu_model = parts.model.clone();
     config.cpus = parts.cpus;
     config.memory = parts.memory.unwrap_or(config.memory);
     config.copies = vec![env::current_dir()

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! dunectl, the command.
 //!
-//! cli.rs is what can be said; each command has a file: run.rs, machine.rs,
-//! check.rs. exit.rs is how they end.
+//! cli.rs has the options. Each command has a file: run.rs, machine.rs, check.rs.
+//! exit.rs is how they end.
 
 mod check;
 mod cli;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! dunectl run: a program in the sandbox, here or in the emulated machine.
+//! dunectl run: a program in the sandbox, on this computer or in the emulated
+//! machine.
 
 use std::env;
 use std::ffi::OsString;
@@ -9,12 +10,12 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
 
-use dune_machine::{Error, Hardware, Layout, Machine, Result, Run, Status};
+use dune_machine::{Error, Layout, Machine, MachineType, Result, Run, Status};
 
 use crate::cli::RunOptions;
 use crate::exit::{End, FAILED};
 use crate::lookup;
-use crate::machine::{hardware, shares, COPIES};
+use crate::machine::{config_of, shares, COPIES};
 
 pub const DEVICE: &str = "/dev/dune";
 
@@ -33,12 +34,12 @@ pub fn run(options: &RunOptions) -> Result<End> {
     run_in_machine(&layout, options)
 }
 
-/// Whether it exists, may be used and has a driver behind it.
+/// Succeeds if the device exists, may be used and has a driver.
 pub fn open_device() -> io::Result<()> {
     File::options().read(true).write(true).open(DEVICE).map(drop)
 }
 
-/// Becomes the sandbox runtime.
+/// Replaces this process by the sandbox's runtime.
 fn run_here(layout: &Layout, options: &RunOptions) -> Result<End> {
     let runtime = layout.runtime()?;
     let name = &options.command[0];
@@ -72,7 +73,7 @@ fn stats_argument(options: &RunOptions) -> Option<OsString> {
     Some(argument)
 }
 
-/// Runs the same command in the machine, where there is a /dev/dune.
+/// Runs the same command in the machine, which has a /dev/dune.
 fn run_in_machine(layout: &Layout, options: &RunOptions) -> Result<End> {
     let this = env::current_exe()
         .map_err(|e| Error::Io { what: "finding the running program".to_owned(), source: e })?;
@@ -82,10 +83,10 @@ fn run_in_machine(layout: &Layout, options: &RunOptions) -> Result<End> {
     argv.extend(options.command.iter().cloned());
     let mut run = Run::here(argv)?;
 
-    let kind = options.machine.map_or(Hardware::Svm, Hardware::from);
-    let mut config = hardware(layout, kind, &options.hardware, None)?;
+    let machine_type = options.machine.unwrap_or(MachineType::DEFAULT);
+    let mut config = config_of(layout, machine_type, &options.parts, None)?;
     let mut folders = options.shares.clone();
-    if kind == Hardware::Svm {
+    if machine_type.shares_files() {
         folders.push(run.program.directory.clone());
     }
     config.shares = shares(&folders)?;
@@ -95,11 +96,9 @@ fn run_in_machine(layout: &Layout, options: &RunOptions) -> Result<End> {
     })?;
     config.insmod.push(module);
 
-    let fate = match kind {
-        Hardware::Svm => {
-            format!("what is written outside of {} is forgotten", list(&config.shares))
-        }
-        Hardware::Vmx => COPIES.to_owned(),
+    let fate = match machine_type.shares_files() {
+        true => format!("what is written outside of {} is forgotten", list(&config.shares)),
+        false => COPIES.to_owned(),
     };
     eprintln!("dunectl: running in an emulated machine (kernel {release}); {fate}");
     let mut machine = Machine::boot(layout, &config)?;

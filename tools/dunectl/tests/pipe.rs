@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Commands that print end quietly where nobody reads any more.
+//! Commands that print end quietly when their output has no reader any more.
 
 use std::io::pipe;
 use std::process::{Command, Stdio};

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Looks up and downloads packages with apt, on its own data below the cache
-//! folder: the computer's own sources, lists and packages stay as they are,
-//! and no right to change them is needed.
+//! Looks up and downloads packages with apt, which has data of its own below the
+//! cache folder: the computer's sources, lists and packages stay as they are, and
+//! no right to change them is needed.
 //!
-//! No mirror is named here: the one of the computer's own sources serves the
+//! No mirror is named here: the mirror of the computer's own sources serves the
 //! other releases of the same distribution as well.
 
 use std::collections::BTreeSet;
@@ -13,10 +13,11 @@ use std::process::{Command, Output};
 
 use crate::error::{Context, Error, Result};
 
-/// What Debian signs its suites with, from the package debian-archive-keyring.
+/// The keys with which Debian signs its suites (package debian-archive-keyring).
 const KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
 
-/// Has no backports, and lists that expire within a week.
+/// Debian's unstable suite. It has no backports, and its lists expire within a
+/// week.
 pub const UNSTABLE: &str = "sid";
 
 pub struct Apt {
@@ -29,7 +30,7 @@ pub struct Package {
     pub name: String,
     pub version: String,
     pub depends: Vec<String>,
-    /// Bytes to download.
+    /// Of the download, in bytes.
     pub size: u64,
 }
 
@@ -43,7 +44,7 @@ impl Apt {
         }
         let apt = Self::set_up(folder, release)?;
         let output = apt.run(Command::new("apt-get").arg("update").arg("-qq"))?;
-        // apt-get update exits with 0 although it reached nothing.
+        // apt-get update exits with 0 even if it reached no mirror.
         let reached = !apt.show("linux-image-amd64")?.is_empty();
         if !output.status.success() || !reached {
             return Err(Error::Environment(format!(
@@ -64,7 +65,7 @@ impl Apt {
             .map(|(uri, suite)| format!("deb [signed-by={KEYRING}] {uri} {suite} main\n"))
             .collect();
         let config = folder.join("apt.conf");
-        // A mirror may be weeks behind. Signed the lists are all the same.
+        // A mirror may be weeks old; its lists are signed nevertheless.
         let expires = release != UNSTABLE;
         let at = |name: &str| format!("\"{}\"", folder.join(name).display());
         let write = |path: &Path, text: &str| {
@@ -89,7 +90,7 @@ impl Apt {
         Ok(Apt { config })
     }
 
-    /// All versions of a package, in no certain order.
+    /// All versions of a package, in any order.
     pub fn show(&self, name: &str) -> Result<Vec<Package>> {
         self.show_all(&[name])
     }
@@ -111,11 +112,10 @@ impl Apt {
         self.show_all(&names)
     }
 
-    /// The newest of those versions that `wanted` accepts.
+    /// The newest of the versions that `wanted` accepts.
     pub fn newest(&self, name: &str, wanted: impl Fn(&Package) -> bool) -> Result<Package> {
-        newest_of(self.show(name)?, wanted).ok_or_else(|| {
-            Error::Environment(format!("the mirror has no package {name} as wanted"))
-        })
+        newest_of(self.show(name)?, wanted)
+            .ok_or_else(|| Error::Environment(format!("the mirror has no suitable package {name}")))
     }
 
     /// Downloads a package and all that it depends on, as if nothing were
@@ -137,7 +137,7 @@ impl Apt {
         archives(&output, folder)
     }
 
-    /// Downloads packages into a folder, checked against the signed lists.
+    /// Downloads packages into a folder and checks them against the signed lists.
     pub fn download(&self, packages: &[Package], folder: &Path) -> Result<Vec<PathBuf>> {
         let names = packages.iter().map(|package| format!("{}={}", package.name, package.version));
         let output = self.run(
@@ -162,7 +162,7 @@ pub fn newest_of(packages: Vec<Package>, wanted: impl Fn(&Package) -> bool) -> O
     })
 }
 
-/// What apt-get has put into a folder.
+/// The packages that apt-get has put into a folder.
 fn archives(output: &Output, folder: &Path) -> Result<Vec<PathBuf>> {
     if !output.status.success() {
         return Err(Error::Environment(format!(
@@ -178,9 +178,9 @@ fn archives(output: &Output, folder: &Path) -> Result<Vec<PathBuf>> {
         .collect())
 }
 
-/// (URI, suite) of all that may have a kernel for us: the computer's own
-/// sources of that release, and the suites of the release at the mirror of
-/// its main one.
+/// (URI, suite) of all sources that may have a suitable kernel: the computer's
+/// own sources of that release, and the release's suites at the mirror of its
+/// main suite.
 fn repositories(release: &str) -> Result<BTreeSet<(String, String)>> {
     let format = "$(REPO_URI)\t$(CODENAME)\t$(COMPONENT)";
     let output = run(Command::new("apt-get").args([
@@ -238,7 +238,7 @@ fn first_word(dependency: &str) -> Option<String> {
     Some(word.split(':').next().unwrap_or(word).to_owned())
 }
 
-/// Whether version `a` is later than `b`, which dpkg knows.
+/// Whether version `a` is later than `b`, by dpkg's rules.
 fn is_later(a: &str, b: &str) -> bool {
     let status = Command::new("dpkg").args(["--compare-versions", a, "gt", b]).status();
     status.is_ok_and(|status| status.success())
@@ -258,7 +258,7 @@ pub fn run(command: &mut Command) -> Result<Output> {
 
 fn last_line(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(bytes);
-    text.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("it does not say why").to_owned()
+    text.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("it gives no reason").to_owned()
 }
 
 #[cfg(test)]

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Bochs, which emulates the `vmx` machine: its configuration, its disks, its
-//! ways in and out.
+//! Bochs, which emulates the `vmx` machine: its configuration, its disks, and its
+//! connection to the agent.
 //!
-//! - bochs/boot.rs: the disk it boots from; bochs/images.rs: the two disks with
-//!   copies of the host's files, since Bochs shares none.
-//! - The first serial line is the console, into a file. The agent hears us on
-//!   the second, a pseudo-terminal, and answers on the parallel port, a pipe.
-//!   A serial line is as slow as a real one in the machine's time; the port
-//!   takes a byte as fast as it is written.
-//! - Debian's build has a debugger. It starts in it, for which there is the
-//!   file of commands; and SIGINT leads back to it, which tells where a hung
-//!   machine hangs.
+//! - bochs/boot.rs makes the disk that it boots from, and bochs/images.rs the two
+//!   disks with copies of the host's files, since Bochs cannot share them.
+//! - The first serial line is the console and goes into a file. The agent gets
+//!   its messages on the second one, a pseudo-terminal, and answers on the parallel
+//!   port, a pipe. In the machine's time, a serial line is as slow as a real one;
+//!   the port takes a byte as fast as it is written.
+//! - Debian's build has a debugger, in which Bochs starts: the file of commands is
+//!   for it. SIGINT leads back to the debugger, which reports where a hung machine
+//!   hangs.
 
 mod boot;
 mod images;
@@ -37,24 +37,23 @@ use crate::trace::{self, Step, Trace};
 
 pub use images::prepare;
 
-/// bochs is a script around it.
+/// The program itself: /usr/bin/bochs is a script.
 const PROGRAM: &str = "/usr/bin/bochs-bin";
-
-/// The paper's own microarchitecture.
-const MODEL: &str = "corei7_ivy_bridge_3770k";
 
 const BIOS: &str = "/usr/share/bochs/BIOS-bochs-latest";
 const VGA_BIOS: &str = "/usr/share/vgabios/vgabios.bin";
-/// The display library of the settings below.
+/// The display library that the settings below choose.
 const SCREEN: &str = "/usr/lib/x86_64-linux-gnu/bochs/plugins/libbx_term_gui.so";
 
-/// All that Bochs needs, each with its package. The package bochs depends on
-/// "vgabios | seabios" and "bochs-wx | bochs-gui": it may be installed without these.
+/// The files that Bochs needs, each with its package. The package bochs depends
+/// on "vgabios | seabios" and "bochs-wx | bochs-gui", so it may be installed
+/// without the ones that are needed here.
 const FILES: [(&str, &str); 4] =
     [(PROGRAM, "bochs"), (BIOS, "bochsbios"), (VGA_BIOS, "vgabios"), (SCREEN, "bochs-term")];
 
-/// How many instructions make a second of the machine's time: near what an
-/// ordinary computer emulates, so that time-outs mean what they say.
+/// How many instructions make a second of the machine's time. This is near what
+/// an ordinary computer emulates in a second, so that time-outs have their usual
+/// meaning.
 const INSTRUCTIONS_PER_SECOND: u32 = 50_000_000;
 
 /// 2026-01-01, as in counting mode everywhere.
@@ -62,27 +61,32 @@ const CLOCK: u64 = 1_767_225_600;
 
 const KERNEL_ARGUMENTS: &str = "8250.nr_uarts=2";
 
-/// Alone, a CPU that waits for an interrupt is slower to emulate than one that
-/// spins; among several it costs the others nothing.
+/// A single CPU that waits for an interrupt is slower to emulate than one that
+/// spins. With several CPUs, one that waits costs the others nothing.
 const ONE_CPU_ARGUMENTS: &str = "idle=poll";
 
-/// RDRAND and RDSEED, which differ from run to run.
+/// RDRAND and RDSEED, whose results differ from run to run.
 const COUNTING_ARGUMENTS: &str = "clearcpuid=158,306";
 
-/// The debugger's last commands: go on; after a SIGINT, registers and stack.
+/// The debugger's last commands: continue, and after a SIGINT print registers and
+/// stack.
 const COMMANDS: &str = "c\nr\nprint-stack 64\nq\n";
 
 pub struct Bochs {
     process: Process,
-    /// Open, lest the line hang up before Bochs has opened it.
+    /// Kept open, since the line would otherwise hang up before Bochs opens it.
     _line: OwnedFd,
 }
 
-pub fn start(layout: &Layout, config: &Config, initramfs: &Path) -> Result<(Bochs, Channel)> {
+pub fn start(
+    layout: &Layout,
+    config: &Config,
+    initramfs: &Path,
+) -> Result<(Box<dyn Emulator>, Channel)> {
     check_files(&FILES)?;
     if let Some(share) = config.shares.first() {
         return Err(Error::Usage(format!(
-            "the vmx machine cannot write to {}: it only has copies of the host's files",
+            "the vmx machine cannot write to {}: it has only copies of the host's files",
             share.display()
         )));
     }
@@ -130,7 +134,7 @@ pub fn start(layout: &Layout, config: &Config, initramfs: &Path) -> Result<(Boch
 
     let mut command = Command::new(PROGRAM);
     command.args(["-q", "-f", &path(&settings), "-rc", &path(&commands)]);
-    // Its text screen, which nobody looks at, asks for the terminal's kind.
+    // Its text screen, which is not shown, needs a type of terminal.
     command.env("TERM", "vt100").env_remove("BXSHARE").env_remove("LTDL_LIBRARY_PATH");
     let inherited: Vec<OwnedFd> = vec![
         boot.into(),
@@ -146,10 +150,10 @@ pub fn start(layout: &Layout, config: &Config, initramfs: &Path) -> Result<(Boch
         to_agent: OwnedFd::from(master).into(),
         window: Some(LINE_WINDOW),
     };
-    Ok((Bochs { process, _line: line }, channel))
+    Ok((Box::new(Bochs { process, _line: line }), channel))
 }
 
-/// Names every file that does not exist, and the packages that have them.
+/// Names every file that is missing, and the packages that have them.
 fn check_files(files: &[(&str, &str)]) -> Result<()> {
     let missing = files.iter().filter(|(file, _)| !Path::new(file).exists());
     let (files, packages): (Vec<&str>, Vec<&str>) = missing.copied().unzip();
@@ -173,7 +177,7 @@ impl Emulator for Bochs {
         self.process.wait(Duration::from_secs(10));
     }
 
-    /// Panics of its own, and what the debugger says when asked.
+    /// Panics of Bochs itself, and the debugger's answers.
     fn is_message(&self, line: &str) -> bool {
         const SAID: [&str; 2] = [">>PANIC<<", " | STACK "];
         const REGISTERS: [&str; 3] = ["r", "eflags", "CPU"];
@@ -186,7 +190,7 @@ impl Emulator for Bochs {
     }
 }
 
-/// Go on to where the trace begins, and so many instructions from there.
+/// Commands that continue to the beginning of the trace, and trace from there.
 fn trace_commands(trace: &Trace) -> String {
     let Trace { address, steps } = trace;
     format!("lb {address:#x}\nc\nd 1\ntrace on\ns {steps}\ntrace off\n")
@@ -201,7 +205,7 @@ fn open_raw(name: &str) -> nix::Result<OwnedFd> {
     Ok(line)
 }
 
-/// What Bochs opens, by path.
+/// The paths that Bochs opens.
 struct Files<'a> {
     boot: &'a str,
     base: &'a str,
@@ -215,12 +219,12 @@ fn settings_text(config: &Config, files: &Files) -> String {
     let Files { boot, base, copies, console, line, port } = files;
     let (cpus, memory) = (config.cpus, config.memory);
     let speed = INSTRUCTIONS_PER_SECOND * config.slow_motion;
-    let model = config.model.as_deref().unwrap_or(MODEL);
+    let model = config.cpu_model.as_deref().unwrap_or(config.machine_type.cpu_model);
     let clock = match config.counting {
         true => CLOCK.to_string(),
         false => "utc".to_owned(),
     };
-    // A stopped disk costs nothing: "volatile" keeps the base as it is.
+    // With "volatile", the file of the base stays as it is.
     format!(
         "config_interface: textconfig\n\
          display_library: term\n\

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Messages to and from the agent: frames over the emulator's two ends, with a
-//! window where the way there loses what nobody takes.
+//! Messages to and from the agent: frames over the two ends of the emulator's
+//! connection, with a window where the line to the agent loses bytes that are not
+//! read in time.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -26,7 +27,7 @@ pub struct Connection {
     messages: VecDeque<ToHost>,
 }
 
-/// A machine that does not read for so long is dead.
+/// A machine that does not read for this long is dead.
 const SEND_LIMIT: Duration = Duration::from_secs(120);
 
 impl Connection {
@@ -39,8 +40,8 @@ impl Connection {
         Ok(Connection { from, to, window, received: Vec::new(), messages: VecDeque::new() })
     }
 
-    /// Goes on receiving meanwhile: an emulator may stand still until what it
-    /// sends is read, and a window opens by what it sends.
+    /// Continues to receive meanwhile: an emulator may stop until its output is
+    /// read, and its messages open the window.
     pub fn send(&mut self, message: &ToGuest) -> io::Result<()> {
         let mut frame = Vec::new();
         write_frame(&mut frame, message)?;
@@ -66,7 +67,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Until that is so of the way to the agent, or something has arrived.
+    /// Waits until the line to the agent is ready, or something has arrived.
     fn wait_to_send(&mut self, flags: PollFlags) -> io::Result<()> {
         let readable = {
             let mut fds = [
@@ -98,7 +99,7 @@ impl Connection {
         }
     }
 
-    /// A message that is here already.
+    /// A message that has already arrived.
     pub fn next(&mut self) -> Option<ToHost> {
         self.messages.pop_front()
     }
@@ -107,7 +108,7 @@ impl Connection {
         !self.messages.is_empty()
     }
 
-    /// Reads what has arrived, to be called when something has.
+    /// Reads what has arrived. To be called when something has.
     pub fn fill(&mut self) -> io::Result<()> {
         let mut buffer = [0; 256 * 1024];
         match self.from.read(&mut buffer) {
@@ -145,7 +146,7 @@ impl AsFd for Connection {
     }
 }
 
-/// poll() until a deadline, whatever signals come.
+/// poll() until a deadline, also if signals arrive.
 pub fn wait(fds: &mut [PollFd], deadline: Option<Instant>) -> io::Result<i32> {
     loop {
         let timeout = match deadline {
@@ -202,6 +203,6 @@ mod tests {
             Some(ToGuest::Input(bytes)) => assert_eq!(bytes, sent),
             other => panic!("{other:?}"),
         }
-        assert!(!connection.has_next(), "the window is nobody else's business");
+        assert!(!connection.has_next(), "LineRead is not passed on");
     }
 }

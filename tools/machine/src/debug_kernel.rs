@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A kernel with its debugging aids on, built from Debian's source package and
-//! kept: `MACHINES/debug/` has the shape of a prepared kernel.
+//! The debug kernel: built from Debian's source package with debugging options,
+//! and kept. `MACHINES/debug/` has the form of a prepared kernel.
 //!
-//! It takes about a quarter of an hour on two cores, and less when only its
-//! options have changed.
+//! The build takes about a quarter of an hour on two cores, and less when only
+//! the options have changed.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -22,7 +22,7 @@ const OPTIONS: &str = include_str!("../debug.config");
 const NEEDED_SPACE: u64 = 6 << 30;
 
 impl Kernel {
-    /// Finds it, or builds it; `say` hears what is being done.
+    /// Finds the kernel or builds it. `say` gets progress messages.
     pub fn prepare_debug(layout: &Layout, say: &mut dyn FnMut(&str)) -> Result<Self> {
         let root =
             std::path::absolute(layout.machines.join("debug")).context("finding a folder")?;
@@ -39,12 +39,13 @@ impl Kernel {
         let jobs = std::thread::available_parallelism().map_or(1, |n| n.get());
         make(&source, &[&format!("-j{jobs}"), "bzImage", "modules"])?;
         install(&root, &source)?;
-        // Last: this is what makes the kernel a prepared one.
+        // This comes last: with this file, the kernel counts as prepared.
         fs::write(options, OPTIONS).context("keeping the kernel's options")?;
         Self::at(&root, None)
     }
 
-    /// A file of the kernel's source, fetched if need be: its style checker.
+    /// A file of the kernel's source, which is fetched if need be. Its style
+    /// checker is one.
     pub fn source_file(
         layout: &Layout,
         name: &str,
@@ -86,7 +87,7 @@ fn configure(source: &Path) -> Result<()> {
     let read = || fs::read_to_string(&file).context("reading the configuration");
     fs::write(&file, read()? + OPTIONS).context("writing the configuration")?;
     make(source, &["olddefconfig"])?;
-    // An option that the kernel dropped would be a check that is not made.
+    // An option that the kernel dropped would be a check that is missing.
     let config = read()?;
     let dropped = OPTIONS
         .lines()
@@ -99,7 +100,7 @@ fn configure(source: &Path) -> Result<()> {
 }
 
 fn make(source: &Path, arguments: &[&str]) -> Result<()> {
-    // Not the flags of a make that may have called us.
+    // The flags of a make that runs this program are not for this one.
     let mut command = Command::new("make");
     command.args(arguments).current_dir(source).env_remove("MAKEFLAGS").env_remove("MAKELEVEL");
     command.env_remove("MAKEOVERRIDES").env_remove("O").env("KBUILD_BUILD_TIMESTAMP", "1970-01-01");

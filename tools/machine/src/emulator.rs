@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What all emulators have in common: a process that ends with us, a serial
-//! console, and two ends of a connection to the agent. qemu.rs and bochs.rs
-//! are the two that there are.
+//! What all emulators have in common: a process that ends with this one, a
+//! serial console, and two ends of a connection to the agent. There are two
+//! emulators, qemu.rs and bochs.rs.
 
 use std::fs::File;
 use std::io::{self, Read, Seek};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::process::CommandExt;
-use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -18,22 +17,19 @@ use nix::sys::signal::{killpg, SigSet, SigmaskHow, Signal};
 use nix::unistd::Pid;
 
 use crate::error::{Context, Error, Result};
-use crate::layout::Layout;
-use crate::machine::{Config, Hardware};
 use crate::trace::Step;
-use crate::{bochs, qemu};
 
 pub trait Emulator {
     fn process(&mut self) -> &mut Process;
 
-    /// Makes a hung machine say where it hangs, on the console or among the
+    /// Makes a hung machine report where it hangs, on the console or among the
     /// messages, and waits for its end.
     fn interrupt(&mut self);
 
-    /// Whether a line of the emulator's own says something to a user.
+    /// Whether a line of the emulator's output is of use to a user.
     fn is_message(&self, line: &str) -> bool;
 
-    /// After its end: the trace.
+    /// The trace, after the emulator has ended.
     fn steps(&mut self) -> Result<Vec<Step>>;
 }
 
@@ -41,25 +37,8 @@ pub trait Emulator {
 pub struct Channel {
     pub from_agent: File,
     pub to_agent: File,
-    /// How many bytes may be on their way to it, where that is limited.
+    /// How many bytes may be in flight to the agent, where that is limited.
     pub window: Option<usize>,
-}
-
-pub fn start(
-    layout: &Layout,
-    config: &Config,
-    initramfs: &Path,
-) -> Result<(Box<dyn Emulator>, Channel)> {
-    Ok(match config.hardware {
-        Hardware::Svm => {
-            let (emulator, channel) = qemu::start(layout, config, initramfs)?;
-            (Box::new(emulator), channel)
-        }
-        Hardware::Vmx => {
-            let (emulator, channel) = bochs::start(layout, config, initramfs)?;
-            (Box::new(emulator), channel)
-        }
-    })
 }
 
 /// The emulator's process.
@@ -77,10 +56,10 @@ pub fn memory_file(name: &std::ffi::CStr) -> Result<File> {
 }
 
 impl Process {
-    /// Starts it with these descriptors open. `console` is the file that it
-    /// writes what the kernel says on its serial line to.
+    /// Starts it with these descriptors open. It writes the output of the serial
+    /// console to the file `console`.
     ///
-    /// The kernel kills it when the calling thread ends, however it ends.
+    /// The host's kernel kills it when the calling thread ends, in whatever way.
     pub fn start(
         mut command: Command,
         package: &str,
@@ -103,12 +82,12 @@ impl Process {
         Ok(Process { child, ended: None, console, messages })
     }
 
-    /// What the kernel wrote to the serial console.
+    /// The output of the serial console.
     pub fn console(&mut self) -> String {
         read_all(&mut self.console).replace('\r', "")
     }
 
-    /// All that the emulator itself said.
+    /// The emulator's own output.
     pub fn messages(&mut self) -> String {
         read_all(&mut self.messages)
     }
@@ -119,7 +98,7 @@ impl Process {
         }
     }
 
-    /// Waits for its end for so long.
+    /// Waits for its end, at most for `limit`.
     pub fn wait(&mut self, limit: Duration) -> Option<ExitStatus> {
         let begin = Instant::now();
         while self.ended.is_none() {
@@ -136,7 +115,8 @@ impl Process {
 
     pub fn kill(&mut self) {
         if self.ended.is_none() {
-            // Its session is a process group too: helpers of the emulator.
+            // The emulator's helpers are in its session, which is a process
+            // group as well.
             let _ = killpg(Pid::from_raw(self.child.id() as i32), Signal::SIGKILL);
             let _ = self.child.kill();
             self.ended = self.child.wait().ok();
@@ -156,11 +136,12 @@ fn read_all(file: &mut File) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// A session of its own (Ctrl-C is for the program, not for the emulator),
-/// which the kernel kills when we die, with the given descriptors open.
+/// Gives the process a session of its own, since Ctrl-C is for the program and
+/// not for the emulator, with the given descriptors open. The kernel kills it when
+/// this process dies.
 fn detach(command: &mut Command, inherited: Vec<OwnedFd>) {
     let parent = std::process::id() as i32;
-    // SAFETY: the closure makes system calls only and allocates nothing.
+    // SAFETY: the closure only makes system calls and allocates nothing.
     unsafe {
         command.pre_exec(move || {
             libc::setsid();

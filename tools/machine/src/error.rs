@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What can go wrong, by whose fault it is: callers report a computer that
-//! lacks something apart from a machine that failed.
+//! Errors, by their cause: callers distinguish a computer that lacks something
+//! from a machine that failed.
 
 use std::io;
 use std::time::Duration;
@@ -13,16 +13,16 @@ pub enum Error {
     #[error("{0}")]
     Environment(String),
 
-    /// The kernel panicked. With the end of its log, and whether it had no
-    /// module yet but its own.
+    /// The kernel panicked: the end of its log, and whether it had not loaded a
+    /// module from outside its tree yet.
     #[error("the machine panicked; the end of its log:\n{log}")]
     Panicked { log: String, early: bool },
 
-    /// Nothing ended in the time given. With the end of its log.
+    /// What was waited for did not end in time: the end of the log.
     #[error("the machine did not {what} within {} seconds; the end of its log:\n{log}", .limit.as_secs())]
     Hung { what: &'static str, limit: Duration, log: String },
 
-    /// The emulator ended by itself. With what it said.
+    /// The emulator ended unexpectedly: its output.
     #[error("the emulator ended unexpectedly:\n{0}")]
     Ended(String),
 
@@ -30,7 +30,7 @@ pub enum Error {
     #[error("in the machine: {0}")]
     Agent(String),
 
-    /// A use of this library that cannot work.
+    /// This library was used in a way that cannot work.
     #[error("{0}")]
     Usage(String),
 
@@ -39,7 +39,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// The computer lacks something, and no code is at fault.
+    /// Whether the computer lacks something, and no code is at fault.
     pub fn is_environment(&self) -> bool {
         match self {
             Error::Environment(_) => true,
@@ -52,7 +52,7 @@ impl Error {
     }
 }
 
-/// Says what was being done when an I/O error came.
+/// Adds to an I/O error what was being done.
 pub(crate) trait Context<T> {
     fn context(self, what: impl Into<String>) -> Result<T>;
 }

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Programs of a newer suite, made to run here: the compiler and the tools
-//! that the headers of its kernels want, and emulators (newer.rs).
+//! Programs of a newer suite, adapted to run here: the compiler and the tools
+//! that the headers of its kernels need, and emulators (newest_qemu.rs).
 //!
-//! They are unpacked with the libraries they depend on, and each is told to use the dynamic loader and the libraries of that folder. So
-//! they run like any program: no right is needed, and no other root folder.
+//! They are unpacked with the libraries that they depend on, and each is set to
+//! use the dynamic loader and the libraries of that folder. So they run like any
+//! other program, without privileges and without another root folder.
 
 use std::fs::{self, File};
 use std::io::Read;
@@ -40,7 +41,7 @@ pub fn adopt(root: &Path, target: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The headers name their compiler (and pahole) in a file of Debian's own.
+/// The headers name their compiler (and pahole) in a file of Debian's.
 pub fn name_in_headers(root: &Path, target: &Path) -> Result<()> {
     let bin = target.join("usr/bin");
     let all = fs::read_dir(root.join("usr/src")).context("listing the headers")?;
@@ -61,7 +62,7 @@ fn find_programs(folder: &Path, found: &mut Vec<PathBuf>) -> Result<()> {
     for entry in entries.flatten() {
         let path = entry.path();
         let Ok(kind) = entry.file_type() else { continue };
-        // Modules of the kernel are many, and no programs.
+        // The kernel's modules are many files, and no programs.
         if kind.is_dir() && entry.file_name() != "modules" {
             find_programs(&path, found)?;
         } else if kind.is_file() && names_a_loader(&path)? {
@@ -78,7 +79,7 @@ fn names_a_loader(path: &Path) -> Result<bool> {
     Ok(has_interpreter(&start))
 }
 
-/// Whether the first bytes of a file are an ELF program's that has PT_INTERP.
+/// Whether a file that begins so is an ELF program with PT_INTERP.
 fn has_interpreter(start: &[u8]) -> bool {
     const PT_INTERP: u32 = 3;
     let u16_at = |at: usize| Some(u16::from_le_bytes(start.get(at..at + 2)?.try_into().ok()?));

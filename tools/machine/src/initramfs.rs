@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The initramfs: the agent as /init and the modules that it needs to reach
-//! the host's files. Kept beside the kernel and made anew when the agent is.
+//! The initramfs: the agent as /init, and the modules that it needs to reach
+//! the host's files. It is kept in the kernel's folder and made again when the
+//! agent changes.
 
 use std::collections::HashMap;
 use std::fs;
@@ -13,34 +14,21 @@ use crate::apt;
 use crate::cpio::Archive;
 use crate::error::{Context, Error, Result};
 use crate::kernel::Kernel;
-use crate::machine::Hardware;
+use crate::machine_type::MachineType;
 
-/// What the agent needs; all else modprobe finds on the root file system.
-fn modules_for(hardware: Hardware) -> &'static [&'static str] {
-    match hardware {
-        Hardware::Svm => {
-            &["virtio_pci", "virtio_console", "9pnet_virtio", "9p", "overlay", "virtio_rng"]
-        }
-        Hardware::Vmx => &["ata_piix", "sd_mod", "squashfs", "overlay"],
-    }
-}
-
-/// Made once for each agent. Its name tells which, since a date does not: an
-/// older agent may have been installed, or copied, later.
-pub fn make(kernel: &Kernel, hardware: Hardware, agent: &Path) -> Result<PathBuf> {
+/// Makes it once for each agent, whose hash is in its name. A date would not do:
+/// an older agent may have been installed, or copied, later.
+pub fn make(kernel: &Kernel, machine_type: &MachineType, agent: &Path) -> Result<PathBuf> {
     let agent = fs::read(agent).context(format!("reading {}", agent.display()))?;
     let mut hasher = DefaultHasher::new();
     agent.hash(&mut hasher);
-    let prefix = match hardware {
-        Hardware::Svm => "initramfs-svm-",
-        Hardware::Vmx => "initramfs-vmx-",
-    };
+    let prefix = format!("initramfs-{machine_type}-");
     let path = kernel.root.join(format!("{prefix}{:016x}.cpio", hasher.finish()));
     if path.exists() {
         return Ok(path);
     }
-    remove_old(&kernel.root, prefix);
-    let archive = build(kernel, modules_for(hardware), &agent)?;
+    remove_old(&kernel.root, &prefix);
+    let archive = build(kernel, machine_type.initramfs_modules, &agent)?;
     let mut file = tempfile::NamedTempFile::new_in(&kernel.root)
         .context(format!("writing into {}", kernel.root.display()))?;
     file.write_all(&archive).context("writing the initramfs")?;
@@ -48,7 +36,7 @@ pub fn make(kernel: &Kernel, hardware: Hardware, agent: &Path) -> Result<PathBuf
     Ok(path)
 }
 
-/// Whoever still uses one has it open.
+/// A machine that still uses one has it open.
 fn remove_old(folder: &Path, prefix: &str) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         if entry.file_name().to_string_lossy().starts_with(prefix) {
@@ -81,7 +69,7 @@ fn modules_in_order(kernel: &Kernel, modules: &[&str]) -> Result<Vec<PathBuf>> {
     let dependencies = parse_dependencies(&text);
     let mut order: Vec<PathBuf> = Vec::new();
     for &name in modules {
-        // What has no file is built in.
+        // A module without a file is built in.
         for path in dependencies.get(name).into_iter().flatten() {
             let path = folder.join(path);
             if !order.contains(&path) {
@@ -92,7 +80,7 @@ fn modules_in_order(kernel: &Kernel, modules: &[&str]) -> Result<Vec<PathBuf>> {
     Ok(order)
 }
 
-/// Lines "path: dependency ..." with the nearest dependency first, to the
+/// From lines "path: dependency ...", with the nearest dependency first: the
 /// order of loading, by the module's name.
 fn parse_dependencies(text: &str) -> HashMap<String, Vec<&str>> {
     text.lines()

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Kernels from Debian's packages, unpacked and never installed.
 //!
-//! `MACHINES/SERIES/` holds what the packages linux-image, linux-headers and
-//! linux-kbuild of the newest kernel of that series hold; for a kernel of a
-//! newer release of Debian also the compiler and tools of that release
-//! (foreign.rs). It appears at once, complete, or not at all.
+//! `MACHINES/SERIES/` has the contents of the packages linux-image, linux-headers
+//! and linux-kbuild of the newest kernel of that series. For a kernel of a newer
+//! release of Debian it also has the compiler and tools of that release
+//! (foreign.rs). The folder appears complete or not at all.
 
 use std::fmt;
 use std::fs::{self, File};
@@ -18,23 +18,23 @@ use crate::error::{Context, Error, Result};
 use crate::foreign;
 use crate::layout::Layout;
 
-/// Unpacked, a kernel and its headers need so much; with room to spare.
+/// What a kernel and its headers need when they are unpacked, and some more.
 const NEEDED_SPACE: u64 = 1 << 30;
 
-/// A series of stable kernels, of which the newest is meant.
+/// A series of stable kernels, which stands for its newest build.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Series {
     V6_1,
     V6_12,
     V7_2,
-    /// Whatever is the newest by now.
+    /// The newest kernel of all.
     Newest,
 }
 
 impl Series {
     pub const ALL: [Series; 4] = [Series::V6_1, Series::V6_12, Series::V7_2, Series::Newest];
 
-    /// What the newest one has been so far.
+    /// The series that were the newest when the tests were run.
     const ONCE_NEWEST: [&str; 2] = ["7.2", "7.3"];
 
     pub fn name(self) -> &'static str {
@@ -46,7 +46,7 @@ impl Series {
         }
     }
 
-    /// The release of Debian that has it, there or in its backports.
+    /// The release of Debian that has it, itself or in its backports.
     fn debian(self) -> &'static str {
         match self {
             Series::V6_1 | Series::V6_12 => "bookworm",
@@ -54,7 +54,8 @@ impl Series {
         }
     }
 
-    /// Whether a version or release ("6.12.95-1", "6.12.95+deb12-amd64") is of it.
+    /// Whether a version or release ("6.12.95-1", "6.12.95+deb12-amd64") belongs
+    /// to it.
     fn has(self, version: &str) -> bool {
         self == Series::Newest || is_of_series(version, self.name())
     }
@@ -69,8 +70,8 @@ impl Series {
         Series::tested().iter().any(|name| is_of_series(release, name))
     }
 
-    /// Its headers want a newer libc and compiler than the oldest Debian has
-    /// on which all of this is to run.
+    /// Whether its headers need a newer libc and compiler than those of the oldest
+    /// Debian that is supported.
     fn brings_tools(self) -> bool {
         self >= Series::V7_2
     }
@@ -113,8 +114,8 @@ impl Kernel {
         Self::at(&layout.machines.join(series.name()), Some(series))
     }
 
-    /// A kernel unpacked elsewhere, or built by the user: `ROOT/boot/vmlinuz-*`
-    /// and `ROOT/lib/modules/*`.
+    /// A kernel that was unpacked elsewhere, or that the user built:
+    /// `ROOT/boot/vmlinuz-*` and `ROOT/lib/modules/*`.
     pub fn at(root: &Path, series: Option<Series>) -> Result<Self> {
         let releases = fs::read_dir(root.join("boot")).into_iter().flatten().flatten();
         let release = releases
@@ -131,7 +132,7 @@ impl Kernel {
         }
     }
 
-    /// Finds a prepared kernel or fetches it; `say` hears what is being done.
+    /// Finds a prepared kernel or fetches it. `say` gets progress messages.
     pub fn prepare(layout: &Layout, series: Series, say: &mut dyn FnMut(&str)) -> Result<Self> {
         if let Ok(kernel) = Self::find(layout, series) {
             return Ok(kernel);
@@ -159,7 +160,7 @@ impl Kernel {
         self.root.join("lib/modules").join(&self.release)
     }
 
-    /// To build modules with: `make -C HEADERS M=...`.
+    /// The headers to build modules with: `make -C HEADERS M=...`.
     pub fn headers(&self) -> PathBuf {
         self.root.join("usr/src").join(format!("linux-headers-{}", self.release))
     }
@@ -180,7 +181,7 @@ fn fetch(layout: &Layout, series: Series, say: &mut dyn FnMut(&str)) -> Result<(
     let apt = Apt::update(&lists, series.debian())?;
     let Packages { headers, mut others } = packages_of(&apt, series)?;
     let bytes = headers.size + others.iter().map(|package| package.size).sum::<u64>();
-    let tools = if series.brings_tools() { " and the tools that its headers want" } else { "" };
+    let tools = if series.brings_tools() { " and the tools that its headers need" } else { "" };
     say(&format!("kernel {series}: downloading {} ({} MB){tools}", others[0].name, bytes >> 20));
     let work = tempfile::Builder::new()
         .prefix(".fetch-")
@@ -217,7 +218,7 @@ fn fetch(layout: &Layout, series: Series, say: &mut dyn FnMut(&str)) -> Result<(
 
 const IMAGE: &str = "linux-image-";
 
-/// Whether a package is an image of Debian's kernel for any computer.
+/// Whether a package is an image of Debian's generic kernel.
 fn is_generic(name: &str) -> bool {
     let release = name.strip_prefix(IMAGE).and_then(|release| release.strip_suffix("-amd64"));
     release.is_some_and(|release| !release.ends_with("-cloud") && !release.ends_with("-rt"))
@@ -225,13 +226,13 @@ fn is_generic(name: &str) -> bool {
 
 struct Packages {
     headers: Package,
-    /// The image, first, and what headers and image depend on.
+    /// The image first, then what headers and image depend on.
     others: Vec<Package>,
 }
 
-/// The newest generic kernel of the series and what building modules for it
-/// takes. The package that names the newest kernel of a suite is no help: there
-/// are older series beside that one, for some time.
+/// The newest generic kernel of the series and what is needed to build modules
+/// for it. The package that names the newest kernel of a suite does not help,
+/// since a suite has older series as well for some time.
 fn packages_of(apt: &Apt, series: Series) -> Result<Packages> {
     let depends = |package: &Package, prefix: &str, suffix: &str| {
         let found = package
@@ -241,7 +242,7 @@ fn packages_of(apt: &Apt, series: Series) -> Result<Packages> {
             .cloned();
         found.ok_or_else(|| Error::Environment(format!("{} depends on no {prefix}*", package.name)))
     };
-    // A name for the newest ("linux-image-6.12-amd64") depends on what we look for.
+    // A meta-package ("linux-image-6.12-amd64") depends on an image.
     let is_image = |package: &Package| {
         series.has(&package.version) && !package.depends.iter().any(|name| name.starts_with(IMAGE))
     };
@@ -254,7 +255,7 @@ fn packages_of(apt: &Apt, series: Series) -> Result<Packages> {
     let common = apt.newest(&depends(&headers, "linux-headers-", "-common")?, same_version)?;
     let kbuild = apt.newest(&depends(&headers, "linux-kbuild-", "")?, same_version)?;
     let mut others = vec![image.clone()];
-    // Newer images are only a name for their parts.
+    // A newer image is a meta-package of its parts.
     for part in ["linux-binary-", "linux-modules-"] {
         if let Ok(name) = depends(&image, part, "") {
             others.push(apt.newest(&name, same_version)?);
@@ -269,7 +270,7 @@ fn is_of(archive: &Path, package: &Package) -> bool {
     name.split('_').next() == Some(&package.name)
 }
 
-/// Newer packages have a kernel's modules below /usr, and its image there too.
+/// Newer packages have a kernel's modules and image below /usr.
 fn move_to_old_places(root: &Path) -> Result<()> {
     let Ok(releases) = fs::read_dir(root.join("usr/lib/modules")) else { return Ok(()) };
     let link = |to: &str, from: &Path| {
@@ -310,8 +311,8 @@ pub(crate) fn unpack(archive: &Path, root: &Path) -> Result<()> {
     Err(Error::Environment(format!("cannot unpack {}: {reason}", archive.display())))
 }
 
-/// The header packages name each other as /usr/src/...: make that name where
-/// they are.
+/// The header packages refer to each other as /usr/src/...: replaces that by
+/// where they are.
 fn point_headers_at(root: &Path, target: &Path) -> Result<()> {
     let new = format!("{}/usr/src/", target.display());
     let folders = fs::read_dir(root.join("usr/src")).context("listing the headers")?;

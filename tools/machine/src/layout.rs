@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where the project's parts lie: in a build folder or installed.
+//! Where the project's parts are: in a build folder or installed.
 
 use std::env;
 use std::path::{Path, PathBuf};
 
 use crate::error::{Context, Error, Result};
 
-/// Names the build folder to programs that do not lie in it, as tests do.
+/// The build folder, for programs outside of it, such as tests.
 const BUILD_VARIABLE: &str = "DUNE_BUILD";
 
 /// Folders of a build folder that programs in a machine use.
@@ -18,12 +18,12 @@ pub struct Layout {
     pub libexec: PathBuf,
     /// `RELEASE/dune.ko` for each kernel that the module was built for.
     pub modules: PathBuf,
-    /// Prepared kernels; written to.
+    /// Prepared kernels. This folder is written to.
     pub machines: PathBuf,
 }
 
 impl Layout {
-    /// By the place of the running program.
+    /// Finds them from the place of the running program.
     pub fn find() -> Result<Self> {
         if let Some(build) = env::var_os(BUILD_VARIABLE) {
             return Ok(Self::of_build(Path::new(&build)));
@@ -67,7 +67,8 @@ impl Layout {
         self.program("dune-run")
     }
 
-    /// What of the project a machine with copies of the host's files gets.
+    /// The project's folders that are copied into a machine with copies of the
+    /// host's files.
     pub(crate) fn programs(&self) -> Vec<PathBuf> {
         let mut programs = vec![self.libexec.clone()];
         if let Some(build) = self.build() {
@@ -76,7 +77,7 @@ impl Layout {
         programs
     }
 
-    /// And what it does not get, though it lies in a folder that is copied.
+    /// Folders that are not copied, though they are in a folder that is.
     pub(crate) fn not_for_machines(&self) -> Vec<PathBuf> {
         let Some(build) = self.build() else { return vec![self.machines.clone()] };
         let entries = std::fs::read_dir(&build).into_iter().flatten().flatten();

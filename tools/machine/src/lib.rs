@@ -2,23 +2,26 @@
 //! Boots a Debian kernel in an emulator with the host's file system inside
 //! and runs programs there.
 //!
-//! - [`Layout`] knows where the parts lie, in a build folder or installed.
+//! - [`Layout`] knows where the parts are, in a build folder or installed.
+//! - [`MachineType`] is one of the emulated computers, `svm` and `vmx`
+//!   (machine_type.rs, which also explains the words); [`Config`] is a machine of
+//!   that type with its kernel, CPUs and so on.
 //! - [`Kernel`] is a kernel from Debian's packages: [`Kernel::prepare`] fetches
 //!   it (apt.rs), unpacked below the cache folder and never installed.
 //! - [`Machine::boot`] makes the initramfs (initramfs.rs, cpio.rs), starts the
-//!   emulator (emulator.rs: qemu.rs, bochs.rs) and waits for the agent in it (tools/agent),
-//!   with which it speaks by connection.rs.
-//! - [`Machine::run`] makes a [`Run`]: a [`Program`] with its streams (session.rs) and gives
-//!   an [`Outcome`]: exit status, output, duration.
-//! - [`KernelLog`] is what the kernel said, and knows what it should not say.
+//!   emulator (emulator.rs: qemu.rs, bochs.rs) and waits for the agent in the
+//!   machine (tools/agent), with which it exchanges messages (connection.rs).
+//! - [`Machine::run`] runs a [`Run`], a [`Program`] with its streams (session.rs),
+//!   and returns an [`Outcome`]: exit status, output, duration.
+//! - [`KernelLog`] is the kernel's log, and finds in it what means trouble.
 //!
 //! ```no_run
-//! use dune_machine::{Config, Hardware, Kernel, Layout, Machine, Run, Series};
+//! use dune_machine::{Config, Kernel, Layout, Machine, Run, Series, SVM};
 //!
 //! # fn main() -> dune_machine::Result<()> {
 //! let layout = Layout::find()?;
 //! let kernel = Kernel::find(&layout, Series::V6_1)?;
-//! let mut machine = Machine::boot(&layout, &Config::new(Hardware::Svm, kernel))?;
+//! let mut machine = Machine::boot(&layout, &Config::new(&SVM, kernel))?;
 //! let outcome = machine.run(&mut Run::new(["uname", "-r"]))?;
 //! assert!(outcome.status.success());
 //! machine.power_off()?;
@@ -26,8 +29,8 @@
 //! # }
 //! ```
 //!
-//! Whatever happens, no process is left behind: the emulator is killed when the
-//! [`Machine`] is dropped, and by the kernel when the thread that booted it dies.
+//! No process is ever left behind: the emulator is killed when the [`Machine`] is
+//! dropped, and by the kernel when the thread that booted it dies.
 
 mod apt;
 mod bochs;
@@ -42,19 +45,20 @@ mod kernel;
 mod layout;
 mod log;
 mod machine;
-mod newer;
+mod machine_type;
+mod newest_qemu;
 mod program;
 mod qemu;
 mod session;
 mod streams;
 mod trace;
 
-pub use bochs::prepare as prepare_vmx;
 pub use error::{Error, Result};
 pub use kernel::{Kernel, Series};
 pub use layout::Layout;
 pub use log::KernelLog;
-pub use machine::{Config, Hardware, Machine};
+pub use machine::{Config, Machine};
+pub use machine_type::{MachineType, SVM, VMX};
 pub use session::{Outcome, Run};
 pub use streams::{InputFrom, OutputTo};
 pub use trace::{Step, Trace};

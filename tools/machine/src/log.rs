@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The kernel log, and what it must not contain.
+//! The kernel's log, and what it must not contain.
 
 use dune_protocol::LogRecord;
 
-/// What a kernel in trouble begins a message with.
+/// Beginnings of messages of a kernel in trouble.
 const TROUBLE_AT_START: [&str; 14] = [
     "WARNING: ",
     "------------[ cut here ]",
@@ -21,7 +21,7 @@ const TROUBLE_AT_START: [&str; 14] = [
     "INFO: lockdep is turned off",
 ];
 
-/// What it says somewhere in one.
+/// Other parts of such messages.
 const TROUBLE_ANYWHERE: [&str; 13] = [
     ": Oops: ",
     " BUG: ",
@@ -40,7 +40,7 @@ const TROUBLE_ANYWHERE: [&str; 13] = [
 
 const FIRST_PROCESS: &str = "Run /init as init process";
 
-/// All that the kernel of a machine has said.
+/// All messages of a machine's kernel.
 #[derive(Debug, Default)]
 pub struct KernelLog {
     records: Vec<LogRecord>,
@@ -55,10 +55,10 @@ impl KernelLog {
         &self.records
     }
 
-    /// Bugs, warnings, stalls and the like since a record, each with the
-    /// lines that follow it (a backtrace). What comes before the first process
-    /// is between the kernel and the emulator (6.12 warns of the processors that
-    /// Bochs describes).
+    /// Bugs, warnings, stalls and the like since a record, each with the lines that
+    /// follow it (a backtrace). Messages from before the first process are not
+    /// counted: they are about the emulator (6.12 warns of the CPUs that Bochs
+    /// describes).
     pub fn trouble_since(&self, first: usize) -> Option<String> {
         const FOLLOWING: usize = 40;
         let begun = self.records.iter().position(|record| record.text.starts_with(FIRST_PROCESS));
@@ -87,9 +87,9 @@ impl KernelLog {
     }
 }
 
-/// Mind two harmless lookalikes: mitigations that are announced as
-/// "Spectre V2 : WARNING: ...", and "traps: PROGRAM[PID] general protection
-/// fault", which is only the death of a program.
+/// Two kinds of harmless messages look similar: mitigations are announced as
+/// "Spectre V2 : WARNING: ...", and "traps: PROGRAM[PID] general protection fault"
+/// only reports the death of a program.
 fn is_trouble(record: &LogRecord) -> bool {
     record.is_kernel()
         && (TROUBLE_AT_START.iter().any(|words| record.text.starts_with(words))

@@ -1,52 +1,46 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A machine: booted, used for one program after the other, switched off.
+//! A machine: it is booted, runs one program after the other, and is switched
+//! off.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use dune_protocol::{Root, Setup, Share, ToGuest, ToHost};
+use dune_protocol::{Setup, Share, ToGuest, ToHost};
 
 use crate::connection::Connection;
-use crate::emulator::{self, Emulator};
+use crate::emulator::Emulator;
 use crate::error::{Context, Error, Result};
 use crate::initramfs;
 use crate::kernel::Kernel;
 use crate::layout::Layout;
 use crate::log::KernelLog;
+use crate::machine_type::MachineType;
 use crate::session::{self, Outcome, Run};
 use crate::trace::{Step, Trace};
 
 /// Lines of the log in a report of a failure.
 const TAIL: usize = 60;
 
-/// For every machine: nothing that costs time in a boot and shows nothing.
-/// panic=-1 resets at once. The kernel's test of the timer panics where the host
-/// is so busy that the emulator gets no ten ticks through in its time.
+/// Every machine has these. They leave out what costs time in a boot and shows
+/// nothing. panic=-1 resets at once. The kernel's test of the timer would panic
+/// where the host is so busy that the emulator delivers fewer than ten ticks in
+/// the time allowed.
 const KERNEL_ARGUMENTS: &str = "console=ttyS0,115200 quiet loglevel=4 panic=-1 tsc=reliable \
      no_timer_check rcupdate.rcu_expedited=1 cryptomgr.notests watchdog_thresh=30 \
      rcupdate.rcu_cpu_stall_timeout=60";
 
-/// In counting mode every run must take the same way: no randomness.
+/// In counting mode every run must take the same path, so nothing is random.
 const COUNTING_ARGUMENTS: &str = "nokaslr norandmaps";
 
-/// Which hardware is emulated.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Hardware {
-    /// AMD SVM, by QEMU; the host's files are shared.
-    Svm,
-    /// Intel VT-x, by Bochs; the host's files are copied.
-    Vmx,
-}
-
-/// What the machine is like.
+/// A machine that is to be booted.
 #[derive(Debug, Clone)]
 pub struct Config {
-    pub hardware: Hardware,
-    /// The processor, by the emulator's name for it.
-    pub model: Option<String>,
+    pub machine_type: &'static MachineType,
+    /// The emulator's name for another processor than the machine type's.
+    pub cpu_model: Option<String>,
     pub kernel: Kernel,
-    /// Processors for programs. More than one are numbered from 1: processor
-    /// 0 is the kernel's then (qemu.rs says why).
+    /// CPUs for programs. If there are several, they are numbered from 1, and CPU
+    /// 0 is left to the kernel (for the reason in qemu.rs).
     pub cpus: u32,
     /// In megabytes.
     pub memory: u32,
@@ -54,57 +48,55 @@ pub struct Config {
     /// counter counts them, and nothing random.
     pub counting: bool,
     pub kernel_arguments: Vec<String>,
-    /// In Bochs, how many times longer a second lasts than usual: a kernel that
-    /// checks itself would do nothing but count its ticks.
+    /// How many times longer than usual a second lasts in Bochs. A debug kernel
+    /// would otherwise be busy with its timer's ticks alone.
     pub slow_motion: u32,
-    /// In QEMU, processors take turns. With a thread for each, one may execute
-    /// code as it was before another patched it: a breakpoint that is gone.
-    pub takes_turns: bool,
-    /// The newest QEMU of all (newer.rs) instead of the installed one.
-    pub newest_emulator: bool,
-    /// Of the processor, beyond what it has by itself: "la57".
+    /// Whether QEMU has one thread for all CPUs, which take turns. With a thread
+    /// for each, one CPU may execute code as it was before another one patched
+    /// it: a breakpoint that is gone.
+    pub single_thread: bool,
+    /// Whether to take the newest QEMU (newest_qemu.rs) instead of the installed
+    /// one.
+    pub newest_qemu: bool,
+    /// Features added to the CPU model ("la57"), or removed from it ("-pdpe1gb").
     pub cpu_features: Vec<String>,
-    /// Folders that are really written to, by absolute path without links.
+    /// Folders in which writes reach the host, by absolute path without links.
     pub shares: Vec<PathBuf>,
-    /// Folders that programs need, for a machine that only gets copies.
+    /// Folders that programs need, for a machine that has copies of the files.
     pub copies: Vec<PathBuf>,
     /// Kernel modules to load, by their path on the host.
     pub insmod: Vec<PathBuf>,
     pub boot_timeout: Duration,
-    /// Of a machine with one CPU: for power_off_traced().
+    /// What to trace, in a machine with one CPU: see power_off_traced().
     pub trace: Option<Trace>,
-    /// Hears what takes a while.
+    /// Gets messages about what takes a while.
     pub say: fn(&str),
 }
 
 impl Config {
-    pub fn new(hardware: Hardware, kernel: Kernel) -> Self {
-        let (memory, boot_timeout) = match hardware {
-            Hardware::Svm => (2048, 300),
-            Hardware::Vmx => (1024, 900),
-        };
+    pub fn new(machine_type: &'static MachineType, kernel: Kernel) -> Self {
         Config {
-            hardware,
-            model: None,
+            machine_type,
+            cpu_model: None,
             kernel,
             cpus: 1,
-            memory,
+            memory: machine_type.memory,
             counting: false,
             kernel_arguments: Vec::new(),
             slow_motion: 1,
-            takes_turns: false,
-            newest_emulator: false,
+            single_thread: false,
+            newest_qemu: false,
             cpu_features: Vec::new(),
             shares: Vec::new(),
             copies: Vec::new(),
             insmod: Vec::new(),
-            boot_timeout: Duration::from_secs(boot_timeout),
+            boot_timeout: machine_type.boot_timeout,
             trace: None,
             say: |_| (),
         }
     }
 
-    /// The kernel's, with what only this emulator's machine needs.
+    /// The kernel's command line, with `more` for this emulator.
     pub(crate) fn command_line(&self, more: &[&str]) -> String {
         let counting = if self.counting { COUNTING_ARGUMENTS } else { "" };
         let own = self.kernel_arguments.iter().map(String::as_str);
@@ -112,7 +104,8 @@ impl Config {
         all.filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
     }
 
-    /// QEMU limits tags to 31 bytes: a number, not the path.
+    /// The shares with their tags, which have a number instead of the path since
+    /// QEMU limits them to 31 bytes.
     pub(crate) fn shares_by_tag(&self) -> impl Iterator<Item = (String, &Path)> {
         self.shares.iter().enumerate().map(|(n, path)| (format!("share{n}"), path.as_path()))
     }
@@ -122,10 +115,7 @@ impl Config {
         let shares = self.shares_by_tag().map(|(tag, path)| Share { tag, path: path.to_owned() });
         Ok(Setup {
             hostname: nix::unistd::gethostname().context("finding the host name")?,
-            root: match self.hardware {
-                Hardware::Svm => Root::Shared,
-                Hardware::Vmx => Root::Images,
-            },
+            root: self.machine_type.root,
             shares: shares.collect(),
             modules_root: Some(absolute(&self.kernel.root)?),
             insmod: self.insmod.iter().map(absolute).collect::<Result<_>>()?,
@@ -141,13 +131,16 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// Boots, and once more where the kernel dies before it has loaded a module
-    /// of ours: with several processors TCG can run the breakpoint of a patch
-    /// that is already complete (it translates code that is being changed).
+    /// Boots. If the kernel panics before it has loaded a module from outside its
+    /// tree, boots once more: with several CPUs, TCG may execute the breakpoint of
+    /// a patch that is already complete, since it translates code that is being
+    /// changed.
     pub fn boot(layout: &Layout, config: &Config) -> Result<Self> {
         match Self::boot_once(layout, config) {
             Err(Error::Panicked { log, early: true }) if config.cpus > 1 => {
-                eprintln!("the kernel panicked before it had loaded a module: once more\n{log}");
+                eprintln!(
+                    "the kernel panicked before it had loaded a module; booting once more\n{log}"
+                );
                 Self::boot_once(layout, config)
             }
             result => result,
@@ -164,9 +157,9 @@ impl Machine {
             }
         }
         let begin = Instant::now();
-        let initramfs = initramfs::make(&config.kernel, config.hardware, &layout.agent()?)?;
+        let initramfs = initramfs::make(&config.kernel, config.machine_type, &layout.agent()?)?;
         let setup = config.setup()?;
-        let (emulator, channel) = emulator::start(layout, config, &initramfs)?;
+        let (emulator, channel) = (config.machine_type.start)(layout, config, &initramfs)?;
         let mut machine = Machine {
             emulator,
             connection: Connection::new(channel)?,
@@ -199,19 +192,19 @@ impl Machine {
         session::run(self, run)
     }
 
-    /// What the kernel has said up to now.
+    /// The kernel's log so far.
     pub fn log(&self) -> &KernelLog {
         &self.log
     }
 
-    /// Writes all shared folders back and ends the machine.
+    /// Writes all shared folders back and switches the machine off.
     pub fn power_off(mut self) -> Result<KernelLog> {
         self.end()?;
         Ok(self.log)
     }
 
-    /// The same, and what was traced (Config::trace): nothing, if the machine
-    /// never came to where the trace begins.
+    /// The same, and returns what was traced (Config::trace): nothing, if the
+    /// machine never reached the beginning of the trace.
     pub fn power_off_traced(mut self) -> Result<Vec<Step>> {
         self.end()?;
         self.emulator.steps()
@@ -250,7 +243,7 @@ impl Machine {
         }
     }
 
-    /// The emulator closed the connection: why?
+    /// The emulator closed the connection: finds the reason.
     pub(crate) fn gone(&mut self) -> Error {
         self.emulator.process().wait(Duration::from_secs(2));
         let console = self.emulator.process().console();
@@ -269,22 +262,23 @@ impl Machine {
         Error::Hung { what, limit, log }
     }
 
-    /// What the emulator itself said, without the chatter.
+    /// The emulator's own messages, as far as they matter.
     fn messages(&mut self) -> String {
         let text = self.emulator.process().messages();
         let lines = text.lines().filter(|line| self.emulator.is_message(line));
         lines.map(|line| format!("{line}\n")).collect()
     }
 
-    /// The log's end, with what only the console got to show.
+    /// The end of the log, and of the console, which may have more.
     fn tail(&mut self) -> String {
         let console = end_of_console(&self.emulator.process().console());
         format!("{}{console}\n", self.log.tail(TAIL / 2))
     }
 }
 
-/// From where the kernel begins to complain, or else the last lines; without
-/// the firmware's greeting, and without the return thunks that fill backtraces.
+/// The console from the kernel's first complaint on, or else its last lines.
+/// Without the firmware's messages and without the return thunks that fill
+/// backtraces.
 fn end_of_console(text: &str) -> String {
     const COMPLAINTS: [&str; 5] = ["] Kernel panic", "] BUG: ", "] Uhhuh", "] Oops", "] sysrq: "];
     let lines: Vec<&str> = text
@@ -300,8 +294,9 @@ fn end_of_console(text: &str) -> String {
     lines[first..].join("\n")
 }
 
-/// From its time on: the first line of a quiet kernel, which may be the one
-/// that tells why it panics, comes right behind the firmware's last words.
+/// The part of a line that begins with the kernel's time. The first line of a
+/// quiet kernel, which may be the reason of its panic, follows the firmware's last
+/// words without a line break.
 fn kernel_line(line: &str) -> Option<&str> {
     line.match_indices('[').map(|(at, _)| &line[at..]).find(|rest| {
         let time = rest[1..].split_once(']').map(|(time, _)| time.trim_start());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A program to run: what, where, as whom.
+//! A program to run: its arguments, directory, user and environment.
 
 use std::env;
 use std::ffi::OsString;
@@ -14,8 +14,8 @@ use crate::{Credentials, Result};
 /// PATH of a program that was given no environment.
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-/// What the caller's process would pass on to a child: directory, environment,
-/// user, umask, limits.
+/// A program with what this process would pass on to a child: directory,
+/// environment, user, umask, limits.
 pub fn inherit(program: &mut Program) -> Result<()> {
     use crate::error::Context;
     program.directory = env::current_dir().context("finding the working directory")?;
@@ -31,7 +31,7 @@ pub fn inherit(program: &mut Program) -> Result<()> {
     Ok(())
 }
 
-/// A program as root, in /, with next to no environment.
+/// A program that runs as root, in /, with a minimal environment.
 pub fn plain(argv: Vec<OsString>) -> Program {
     let pair = |name: &str, value: &str| (OsString::from(name), OsString::from(value));
     Program {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! QEMU, which emulates the `svm` machine: its command line.
+//! QEMU, which emulates the `svm` machine, and its command line.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -17,33 +17,31 @@ use crate::emulator::{memory_file, Channel, Emulator, Process};
 use crate::error::{Context, Error, Result};
 use crate::layout::Layout;
 use crate::machine::Config;
-use crate::newer;
+use crate::newest_qemu;
 use crate::trace::{self, Step};
 
 const PROGRAM: &str = "qemu-system-x86_64";
 
-const MODEL: &str = "EPYC";
-
-/// phys-bits: TCG refuses a nested CR3 above the physical width, and with the
-/// shared root CR3 is a virtual address of 47 bits.
+/// phys-bits: TCG refuses a nested CR3 above the physical address width, and with
+/// the shared root the guest's CR3 is a virtual address, which has 47 bits.
 const FEATURES: &str = "+svm,+npt,phys-bits=48";
 
-/// Devices that no one looks at cost time in a boot.
+/// Devices that are not used would cost time in a boot.
 const MACHINE: &str = "pc,usb=off,vmport=off,graphics=off";
 
 /// A panic resets the machine, which ends the emulator (-no-reboot). A hung
-/// one is sent an NMI, so that it panics and says where it is.
+/// machine is sent an NMI, so that it panics and reports where it hangs.
 const KERNEL_ARGUMENTS: &str = "unknown_nmi_panic 8250.nr_uarts=1";
 
-/// QEMU's first processor must not enter guests while others run: XRSTOR, on
-/// any processor, clears a flag in the *first* one's state, without a lock
-/// (cpu_clear_ignne() in target/i386/tcg). The same word holds whether that
-/// processor is in a guest, so now and then its VMRUN or #VMEXIT is half
-/// undone, and the guest or the machine dies. Programs get as many processors
-/// as were asked for; the first is one more, for the kernel's own work.
+/// QEMU's first CPU must not enter guests while others run: XRSTOR, on any CPU,
+/// clears a flag in the state of the *first* one without a lock
+/// (cpu_clear_ignne() in target/i386/tcg). The same word has the flag for being in
+/// a guest, so now and then a VMRUN or #VMEXIT of the first CPU is half undone,
+/// and the guest or the machine dies. Programs get as many CPUs as were asked for.
+/// The first CPU is an additional one, for the kernel's own work.
 const SEVERAL_ARGUMENTS: &str = "isolcpus=0";
 
-/// RDRAND is really random here; Bochs's is not.
+/// Here RDRAND is really random, unlike in Bochs.
 const COUNTING_ARGUMENTS: &str = "random.trust_cpu=off";
 
 pub struct Qemu {
@@ -52,7 +50,11 @@ pub struct Qemu {
     tracer: Option<JoinHandle<Result<Vec<Step>>>>,
 }
 
-pub fn start(layout: &Layout, config: &Config, initramfs: &Path) -> Result<(Qemu, Channel)> {
+pub fn start(
+    layout: &Layout,
+    config: &Config,
+    initramfs: &Path,
+) -> Result<(Box<dyn Emulator>, Channel)> {
     let pair = || UnixStream::pair().context("making a socket pair");
     let copied = "copying a file descriptor";
     let (port, port_there) = pair()?;
@@ -82,7 +84,7 @@ pub fn start(layout: &Layout, config: &Config, initramfs: &Path) -> Result<(Qemu
     let port = OwnedFd::from(port);
     let to_agent = File::from(port.try_clone().context(copied)?);
     Ok((
-        Qemu { process, monitor, tracer },
+        Box::new(Qemu { process, monitor, tracer }),
         Channel { from_agent: File::from(port), to_agent, window: None },
     ))
 }
@@ -92,7 +94,7 @@ impl Emulator for Qemu {
         &mut self.process
     }
 
-    /// By an NMI, on which the kernel panics.
+    /// Sends an NMI, on which the kernel panics.
     fn interrupt(&mut self) {
         if self.monitor.write_all(b"nmi\n").is_ok() {
             self.process.wait(Duration::from_secs(30));
@@ -103,7 +105,7 @@ impl Emulator for Qemu {
         !line.contains("TCG doesn't support requested")
     }
 
-    /// The tracer's connection has ended with the process.
+    /// The tracer's connection ended with the process.
     fn steps(&mut self) -> Result<Vec<Step>> {
         let Some(tracer) = self.tracer.take() else { return Ok(Vec::new()) };
         tracer.join().map_err(|_| Error::Ended("the tracer has panicked".to_owned()))?
@@ -111,10 +113,10 @@ impl Emulator for Qemu {
 }
 
 fn program(layout: &Layout, config: &Config) -> Result<Command> {
-    if !config.newest_emulator {
+    if !config.newest_qemu {
         return Ok(Command::new(PROGRAM));
     }
-    let newest = newer::Qemu::prepare(layout, config.say)?;
+    let newest = newest_qemu::Qemu::prepare(layout, config.say)?;
     let mut command = Command::new(newest.program());
     let (name, value) = newest.environment();
     command.args(newest.arguments()).env(name, value);
@@ -141,7 +143,7 @@ fn arguments(config: &Config, initramfs: &Path) -> Vec<OsString> {
             "base=2026-01-01,clock=vm",
         ]
         .map(OsStr::new)),
-        false if config.takes_turns => add(&["-accel", "tcg,thread=single"].map(OsStr::new)),
+        false if config.single_thread => add(&["-accel", "tcg,thread=single"].map(OsStr::new)),
         false => add(&["-accel", "tcg,thread=multi"].map(OsStr::new)),
     }
     let first = if config.cpus > 1 { 1 } else { 0 };
@@ -166,8 +168,8 @@ fn arguments(config: &Config, initramfs: &Path) -> Vec<OsString> {
     arguments
 }
 
-/// Users and modes are those of the host's files (security_model=none); a
-/// share may span file systems, whose inode numbers QEMU keeps apart (remap).
+/// Users and modes are those of the host's files (security_model=none). A share
+/// may span file systems, and QEMU keeps their inode numbers distinct (remap).
 fn share(tag: &str, path: &Path, readonly: &str) -> [OsString; 4] {
     let mut folder = OsString::from(format!("local,id={tag},path="));
     folder.push(double_commas(path));
@@ -190,7 +192,7 @@ fn double_commas(path: &Path) -> OsString {
 }
 
 fn cpu(config: &Config) -> String {
-    let model = config.model.as_deref().unwrap_or(MODEL);
+    let model = config.cpu_model.as_deref().unwrap_or(config.machine_type.cpu_model);
     let features = config.cpu_features.iter().map(|feature| match feature.strip_prefix('-') {
         Some(absent) => format!(",-{absent}"),
         None => format!(",+{feature}"),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Running one program in a machine: its streams, the signals for it, its end.
+//! Running one program in a machine: its streams, its signals and its end.
 
 use std::ffi::OsString;
 use std::io::{self, Write};
@@ -25,20 +25,21 @@ pub struct Run {
     pub stdin: InputFrom,
     pub stdout: OutputTo,
     pub stderr: OutputTo,
-    /// After this long the machine counts as hung.
+    /// After this time the machine counts as hung.
     pub timeout: Option<Duration>,
-    /// Pass on the signals that a program would get in this process's place.
+    /// Whether to pass on the signals that the program would get in this
+    /// process's place.
     pub forward_signals: bool,
 }
 
 impl Run {
-    /// As root, in /, with next to no environment, output captured.
+    /// Runs as root, in /, with a minimal environment. The output is captured.
     pub fn new<S: Into<OsString>>(argv: impl IntoIterator<Item = S>) -> Self {
         let program = program::plain(argv.into_iter().map(Into::into).collect());
         Run { program, ..Run::default() }
     }
 
-    /// As if it ran here, in this process's place.
+    /// Runs as it would on the host in this process's place.
     pub fn here<S: Into<OsString>>(argv: impl IntoIterator<Item = S>) -> Result<Self> {
         let mut run = Run {
             stdin: InputFrom::Inherit,
@@ -52,18 +53,18 @@ impl Run {
     }
 }
 
-/// How it went.
+/// The result of a run.
 #[derive(Debug)]
 pub struct Outcome {
     pub status: Status,
-    /// What was captured.
+    /// The captured output.
     pub stdout: Vec<u8>,
     pub stderr: Vec<u8>,
     /// By the machine's clock.
     pub duration: Duration,
-    /// What the kernel said meanwhile.
+    /// The kernel's messages during the run.
     pub log: Vec<LogRecord>,
-    /// What it should not have said.
+    /// Those of them that mean trouble.
     pub trouble: Option<String>,
 }
 
@@ -137,13 +138,13 @@ impl Session<'_> {
         }
     }
 
-    /// Waits for the machine, for input and for signals, and serves the latter
-    /// two.
+    /// Waits for the machine, for input and for signals, and handles input and
+    /// signals.
     fn wait(&mut self) -> Result<()> {
         while let Some(message) = self.input.take_bytes() {
             self.machine.send(&message)?;
         }
-        // Some may have come while that was sent.
+        // A message may have arrived while that was sent.
         if self.machine.connection.has_next() {
             return Ok(());
         }
@@ -196,7 +197,7 @@ impl Session<'_> {
                     self.machine.send(&ToGuest::WindowSize { rows, columns })?;
                 }
             } else if signal == libc::SIGTSTP {
-                // The program is alone in its session there, and the kernel
+                // In the machine the program is alone in its session, and the kernel
                 // ignores SIGTSTP for such a group.
                 self.machine.send(&ToGuest::Signal(libc::SIGSTOP))?;
             } else {
@@ -206,7 +207,8 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// The program stopped: so do we, and when we go on, so does it.
+    /// The program stopped, so this process stops as well. When it continues, so
+    /// does the program.
     fn stop(&mut self) {
         if self.signals.is_none() {
             return;
@@ -218,14 +220,15 @@ impl Session<'_> {
         if let Some(raw) = &self.raw {
             raw.resume();
         }
-        // SIGCONT, which woke us, is among the signals that are passed on.
+        // SIGCONT, which continued this process, is one of the signals that are
+        // passed on.
     }
 }
 
-/// Where the input stands.
+/// The state of the program's input.
 struct InputState {
     source: Source,
-    /// Bytes that are on their way.
+    /// How many bytes are in flight.
     outstanding: usize,
 }
 
@@ -260,7 +263,7 @@ impl InputState {
         matches!(self.source, Source::Stdin) && self.room() > 0
     }
 
-    /// Given bytes that may be sent now.
+    /// Of input that is given as bytes: those that may be sent now.
     fn take_bytes(&mut self) -> Option<ToGuest> {
         let room = self.room();
         let Source::Bytes(bytes) = &mut self.source else { return None };
@@ -277,7 +280,7 @@ impl InputState {
         Some(ToGuest::Input(now))
     }
 
-    /// Reads standard input, once, past the buffer of std.
+    /// Reads standard input once, without std's buffer.
     fn read(&mut self) -> ToGuest {
         let mut buffer = vec![0; self.room()];
         match nix::unistd::read(io::stdin(), &mut buffer) {
@@ -307,7 +310,7 @@ impl<'a> Sink<'a> {
         Sink { to, stream, captured: Vec::new() }
     }
 
-    /// False if nobody reads it any more.
+    /// Returns false if it has no reader any more.
     fn write(&mut self, bytes: &[u8]) -> bool {
         let result = match (&mut *self.to, self.stream) {
             (OutputTo::Null, _) => Ok(()),
@@ -323,7 +326,7 @@ impl<'a> Sink<'a> {
     }
 }
 
-/// Past the buffers of std; a descriptor that does not block is waited for.
+/// Writes without std's buffers. Waits for a descriptor that does not block.
 fn write_all(to: impl AsFd, mut bytes: &[u8]) -> io::Result<()> {
     while !bytes.is_empty() {
         match nix::unistd::write(&to, bytes) {
@@ -338,7 +341,7 @@ fn write_all(to: impl AsFd, mut bytes: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// The signals for the program, held back from this thread.
+/// The signals for the program, which are blocked in this thread.
 struct Signals(SignalFd, SigSet);
 
 impl Signals {

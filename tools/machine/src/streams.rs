@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where a program's streams come from and go to, on the host.
+//! The host's ends of a program's streams.
 
 use std::fs::File;
 use std::io::{self, IsTerminal, Write};
@@ -32,14 +32,14 @@ pub enum OutputTo {
     Write(Box<dyn Write>),
 }
 
-/// What the streams are to be in the machine so that a program finds there
-/// what it would find here.
+/// What the streams have to be in the machine for a program to find the same
+/// there as on the host.
 pub struct Kinds {
     pub stdin: Input,
     pub stdout: Output,
     pub stderr: Output,
     pub terminal: Option<Terminal>,
-    /// The keys go to the machine's terminal as they are pressed.
+    /// Whether keys go to the machine's terminal as they are pressed.
     pub raw: bool,
 }
 
@@ -123,14 +123,14 @@ fn with_terminal<T>(f: impl Fn(BorrowedFd) -> Option<T>) -> Option<T> {
 pub fn window_size() -> Option<(u16, u16)> {
     with_terminal(|fd| {
         let mut size = winsize { ws_row: 0, ws_col: 0, ws_xpixel: 0, ws_ypixel: 0 };
-        // SAFETY: the kernel writes one winsize to a variable of ours.
+        // SAFETY: the kernel writes one winsize to this function's variable.
         unsafe { get_window_size(fd.as_raw_fd(), &mut size) }.ok()?;
         Some((size.ws_row, size.ws_col))
     })
 }
 
-/// The machine's terminal has the settings of the one here. Where that one
-/// goes on editing and echoing lines itself, the machine's must not echo.
+/// The machine's terminal gets the settings of the host's. Where the host's
+/// terminal continues to edit and echo lines, the machine's must not echo.
 fn terminal(raw: bool) -> Terminal {
     let (rows, columns) = window_size().unwrap_or((24, 80));
     let termios = with_terminal(|fd| tcgetattr(fd).ok()).map(|termios| {
@@ -160,7 +160,7 @@ impl RawMode {
         Ok(mode)
     }
 
-    /// Again, after the shell had the terminal.
+    /// Raw mode again, after the shell used the terminal.
     pub fn resume(&self) {
         let mut raw = self.before.clone();
         cfmakeraw(&mut raw);

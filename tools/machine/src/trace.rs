@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A trace of a machine with one CPU: from an instruction of a program on, each
-//! instruction that is executed, in the kernel and in its guests. Bochs has a
-//! debugger that says them (bochs.rs); QEMU is asked for one step after the
-//! other, as a debugger does (class Debugger here).
+//! A trace of a machine with one CPU: each instruction that is executed, in the
+//! kernel and in its guests, from one instruction of a program on. Bochs has a
+//! debugger that prints them (bochs.rs). QEMU is asked for one step after the
+//! other, as gdb does (struct Debugger here).
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
@@ -10,7 +10,7 @@ use std::thread::{self, JoinHandle};
 
 use crate::error::{Context, Error, Result};
 
-/// Where to begin, and how far.
+/// Where a trace begins, and its length.
 #[derive(Debug, Clone)]
 pub struct Trace {
     /// A linear address that is executed once.
@@ -22,14 +22,15 @@ pub struct Trace {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Step {
     pub address: u64,
-    /// It, and what follows it in memory; nothing where that cannot be read.
+    /// Its bytes and those that follow it in memory. Empty, if they cannot be
+    /// read.
     pub bytes: Vec<u8>,
 }
 
 /// No x86 instruction is longer.
 const LONGEST: u64 = 15;
 
-/// What Bochs said, among it lines such as
+/// The steps in Bochs's output, which has lines such as
 /// (0).[1234567] [0x000000012345] 0010:ffffffff81000000 (unk. ctxt): mov rax, rbx ; 4889d8
 pub fn from_bochs(messages: &str) -> Vec<Step> {
     let step = |line: &str| {
@@ -48,7 +49,7 @@ fn from_hex(text: &str) -> Option<Vec<u8>> {
     (0..text.len()).step_by(2).map(digits).collect()
 }
 
-/// Steps a QEMU that was started with -S, by gdb's protocol, in a thread.
+/// Steps through a QEMU that was started with -S, by gdb's protocol, in a thread.
 pub fn step_qemu(stream: UnixStream, trace: Trace) -> JoinHandle<Result<Vec<Step>>> {
     thread::spawn(move || Debugger { stream, received: Vec::new() }.trace(&trace))
 }
@@ -82,7 +83,7 @@ impl Debugger {
         bytes.map(u64::from_le_bytes).ok_or_else(|| confused("registers", &registers))
     }
 
-    /// Not beyond the end of a page: the next one may not be there.
+    /// Reads at most to the end of the page: the next one may be unmapped.
     fn code(&mut self, address: u64) -> Result<Vec<u8>> {
         let length = LONGEST.min(4096 - address % 4096);
         let answer = self.ask(&format!("m{address:x},{length:x}"))?;
@@ -121,7 +122,7 @@ impl Debugger {
 }
 
 fn confused(what: &str, answer: &str) -> Error {
-    Error::Ended(format!("QEMU's debugger stub says of {what}: {answer}"))
+    Error::Ended(format!("QEMU's debugger stub answered, asked for {what}: {answer}"))
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::io::{self, Error, ErrorKind, Read, Write};
 
 use serde::{de::DeserializeOwned, Serialize};
 
-/// No honest message is larger; a length above it means a broken stream.
+/// No valid message is larger, so a larger length means a broken stream.
 pub const MAX_FRAME: usize = 16 << 20;
 
 const HEADER: usize = 4;
@@ -39,8 +39,8 @@ pub fn read_frame<T: DeserializeOwned>(from: &mut impl Read) -> io::Result<Optio
     postcard::from_bytes(&bytes).map(Some).map_err(invalid)
 }
 
-/// The first message of what has been received and its length with the
-/// header; `None` while it is not complete.
+/// The first of the received messages, and its length including the header.
+/// `None` while it is not complete.
 pub fn decode_frame<T: DeserializeOwned>(received: &[u8]) -> io::Result<Option<(T, usize)>> {
     let Some((header, rest)) = received.split_first_chunk::<HEADER>() else { return Ok(None) };
     let length = length(*header)?;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the harness on the host and the agent in the machine say to each
-//! other, over one virtio-serial port; or, where the emulator has no such
-//! thing, to the agent over the second serial line and from it over the first
-//! parallel port, which is the one way out of Bochs that is fast.
+//! The messages between the harness on the host (dune-machine) and the agent in
+//! the machine (dune-agent). They use one virtio-serial port. Where the emulator
+//! has none, they reach the agent over the second serial line and the harness
+//! over the first parallel port, which is the only fast way out of Bochs.
 //!
 //! A frame is a length (u32, little-endian) and that many bytes of one
 //! [`ToGuest`] or [`ToHost`] message in postcard encoding. The order is:
@@ -14,17 +14,17 @@
 //!    times
 //! 3. host: [`ToGuest::PowerOff`]
 //!
-//! The kernel log comes at any time as [`ToHost::Log`]; all that was logged
-//! before a program ended comes before its [`ToHost::Exited`].
+//! The kernel log comes at any time as [`ToHost::Log`]. Everything that was
+//! logged before a program ended comes before its [`ToHost::Exited`].
 //!
-//! Input has a window, as the agent must never stop reading (a signal may be
-//! next): the host sends at most [`INPUT_WINDOW`] bytes that the agent has not
-//! reported as consumed. Output needs none: the port's own backpressure stops
-//! the program when the host does not read.
+//! Input has a window, since the agent must never stop reading (the next
+//! message may be a signal): the host sends at most [`INPUT_WINDOW`] bytes that
+//! the agent has not reported as consumed. Output needs no window: the port's
+//! own backpressure stops the program when the host does not read.
 //!
-//! The serial line loses what its UART has no place for, so it has a window
-//! too, below the frames: [`LINE_WINDOW`] bytes, given back by
-//! [`ToHost::LineRead`].
+//! The serial line loses bytes for which its UART has no room, so it has a
+//! window as well, below the frames: [`LINE_WINDOW`] bytes, which
+//! [`ToHost::LineRead`] gives back.
 
 mod frame;
 
@@ -38,15 +38,15 @@ use serde::{Deserialize, Serialize};
 /// The name of the virtio-serial port.
 pub const PORT_NAME: &str = "dune.agent";
 
-/// The kernel argument that says that there is none.
+/// The kernel argument that tells the agent to use the lines instead.
 pub const PORTS_ARGUMENT: &str = "dune.agent=ttyS1,parport0";
 
-/// How many bytes may be on their way on the serial line: as many as the UART
-/// (16550A) keeps while the kernel has interrupts off. That can be for longer
-/// than they take, as when it gives hundreds of pages back at once.
+/// How many bytes may be in flight on the serial line: as many as the UART
+/// (16550A) buffers while the kernel has interrupts off. The kernel may keep them
+/// off for longer than the bytes take, as when it frees hundreds of pages at once.
 pub const LINE_WINDOW: usize = 16;
 
-/// How many bytes of input may be on their way or waiting in the agent.
+/// How many bytes of input may be in flight or waiting in the agent.
 pub const INPUT_WINDOW: usize = 256 * 1024;
 
 /// The largest piece of output in one message.
@@ -55,12 +55,12 @@ pub const OUTPUT_CHUNK: usize = 128 * 1024;
 /// The 9p mount tag of the host's root.
 pub const ROOT_TAG: &str = "root";
 
-/// What the machine is to look like before the first program runs.
+/// How the machine is set up before the first program runs.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Setup {
     pub hostname: OsString,
     pub root: Root,
-    /// Folders of the host that are really written to.
+    /// Folders of the host in which writes reach the host.
     pub shares: Vec<Share>,
     /// A folder on the host that holds `lib/modules/RELEASE`.
     pub modules_root: Option<PathBuf>,
@@ -68,19 +68,19 @@ pub struct Setup {
     pub insmod: Vec<PathBuf>,
 }
 
-/// Where the machine's files come from. Whatever is written to them stays in
+/// Where the machine's files come from. Writes to them stay in the machine's
 /// memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Root {
     /// The host's own root, by 9p.
     Shared,
-    /// Copies on two disks: of the host's programs, and over it of its
-    /// configuration and of what this run needs.
+    /// Copies on two disks: one of the host's programs, and above it one of the
+    /// host's configuration and of the files that this run needs.
     Images,
 }
 
-/// The disks of [`Root::Images`], the lower first, by their SCSI addresses:
-/// their names are given in the order in which they are found.
+/// The disks of [`Root::Images`], the lower first, by their SCSI addresses, since
+/// their names depend on the order in which the kernel finds them.
 pub const IMAGE_DISKS: [&str; 2] = ["0:0:1:0", "1:0:0:0"];
 
 /// A folder of the host that is mounted, writable, where it is on the host.
@@ -120,7 +120,7 @@ pub struct Credentials {
 pub struct Terminal {
     pub rows: u16,
     pub columns: u16,
-    /// The bytes of the host terminal's `struct termios`, if they are known.
+    /// The bytes of the host terminal's `struct termios`, if there is one.
     pub termios: Vec<u8>,
 }
 
@@ -156,7 +156,7 @@ pub enum Status {
         signal: i32,
         core: bool,
     },
-    /// It could not be executed, with this errno.
+    /// The program could not be executed; with the errno.
     NotStarted(i32),
 }
 
@@ -202,7 +202,7 @@ pub struct LogRecord {
 }
 
 impl LogRecord {
-    /// Written by the kernel, and not by a program through /dev/kmsg.
+    /// Whether the kernel wrote it, and not a program through /dev/kmsg.
     pub fn is_kernel(&self) -> bool {
         self.priority >> 3 == 0
     }
@@ -221,7 +221,7 @@ pub enum ToGuest {
     Run(Program),
     Input(#[serde(with = "serde_bytes")] Vec<u8>),
     InputEnd,
-    /// Nobody reads this stream any more: the program is to see EPIPE.
+    /// This stream has no reader any more: the program is to get EPIPE.
     OutputClosed(Stream),
     /// For the program's process group, or the terminal's foreground one.
     Signal(i32),
@@ -234,20 +234,20 @@ pub enum ToGuest {
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub enum ToHost {
-    /// The first message: from now on, what the host sends is heard.
+    /// The first message: from now on the agent reads what the host sends.
     Listening,
-    /// So many bytes of the serial line have been read.
+    /// The agent has read this many bytes from the serial line.
     LineRead(usize),
     Ready,
     /// The machine could not be set up, or the agent is in trouble.
     Failed(String),
     Log(Vec<LogRecord>),
     Output(Stream, #[serde(with = "serde_bytes")] Vec<u8>),
-    /// So many bytes of input are on their way no more.
+    /// This many bytes of input are no longer in flight.
     InputConsumed(usize),
     /// The program stopped by job control.
     Stopped(i32),
-    /// The program could not even be tried.
+    /// The agent could not try to execute the program.
     Refused(String),
     Exited {
         status: Status,

@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! make bench: runs the programs of build/bench in the counting machines, on
-//! each kernel, holds their figures against the bars (bars.rs) and writes
-//! build/bench.json and docs/benchmarks.md (page.rs). What is not measured
-//! now, another machine's or kernel's, stays as it was.
+//! each kernel, compares their figures with the bars (bars.rs) and writes
+//! build/bench.json, docs/benchmarks.md (page.rs) and its plot (plot.rs). The
+//! figures of machines and kernels that are not measured now stay.
+//! make bench-check fails where a bar is missed.
 //!
-//! A program prints one line of JSON a figure (struct Measured); other lines
-//! are for people. It measures Linux and Dune in the same run, and prints
-//! medians. One, build/bench/switch, is traced instead (switch.rs).
+//! A program prints one line of JSON for each figure (struct Measured); its other
+//! lines are for readers. It measures Linux and Dune in the same run, and prints
+//! medians. One program, build/bench/switch, is traced instead (switch.rs).
 
 mod bars;
 mod page;
+mod plot;
 mod switch;
 
 use std::fs;
@@ -17,8 +19,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::{bail, Context as _, Result};
-use dune_machine::{Hardware, Kernel, Machine, Series};
+use anyhow::{bail, ensure, Context as _, Result};
+use dune_machine::{Machine, MachineType, Series};
 use serde::{Deserialize, Serialize};
 
 use crate::context::Context;
@@ -27,24 +29,24 @@ use bars::Bar;
 /// The longest that one program may take.
 const LIMIT: Duration = Duration::from_secs(20 * 60);
 
-/// Cycles of a world switch there and back, to make of instructions and exits
-/// a modelled number of cycles: the paper's own figure on Ivy Bridge.
+/// Cycles of a world switch there and back, with which instructions and exits
+/// make a modelled number of cycles. This is the Dune paper's figure on Ivy Bridge.
 const MODEL_EXIT_CYCLES: f64 = 750.0;
 
-/// What a program prints.
+/// A line that a program prints.
 #[derive(Debug, Deserialize)]
 struct Measured {
     id: String,
     unit: String,
-    /// None where there is nothing to compare with.
+    /// None, if there is nothing to compare with.
     linux: Option<f64>,
     dune: f64,
     /// VM exits of the Dune side.
     exits: Option<f64>,
-    /// What the bar grants on top (for mprotect: the call itself).
+    /// Added to what the bar permits (for mprotect: the call itself).
     #[serde(default)]
     allowance: f64,
-    /// In words, what the figure is made of.
+    /// The parts of the figure, in words.
     #[serde(default)]
     detail: Option<String>,
 }
@@ -63,79 +65,168 @@ struct Figure {
     exits: Option<f64>,
     bar: String,
     met: bool,
-    /// The bar is this machine's own, and not the other's for comparison.
+    /// Whether the bar is this machine's own, and not the other machine's, which is
+    /// shown for comparison.
     binding: bool,
-    /// A model, not a measurement: instructions + 750 for each exit.
+    /// Not measured but modelled: instructions + 750 for each exit.
     modelled_cycles: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none", default)]
     detail: Option<String>,
 }
 
 impl Figure {
-    fn is_of(&self, machine: &str, series: Series) -> bool {
-        self.machine == machine && self.kernel == series.name()
+    fn is_of(&self, machine: &str, kernel: &str) -> bool {
+        self.machine == machine && self.kernel == kernel
+    }
+
+    #[cfg(test)]
+    fn example(id: &str, linux: f64, dune: f64) -> Self {
+        Figure {
+            id: id.to_owned(),
+            machine: "svm".to_owned(),
+            kernel: "6.1".to_owned(),
+            unit: "instructions".to_owned(),
+            linux: Some(linux),
+            dune,
+            ratio: Some(dune / linux),
+            exits: Some(1.0),
+            bar: "≤ 1.1".to_owned(),
+            met: true,
+            binding: true,
+            modelled_cycles: None,
+            detail: None,
+        }
     }
 }
 
-/// As in build/bench.json.
-fn name_of(hardware: Hardware) -> &'static str {
-    match hardware {
-        Hardware::Svm => "svm",
-        Hardware::Vmx => "vmx",
-    }
-}
-
+/// Measures. Missed bars are not an error here, but in check().
 pub fn run(context: &Context, kernels: &[Series]) -> Result<u8> {
-    let file = context.build.join("bench.json");
+    let file = file(context);
     let mut figures = read(&file);
-    let mut missing = Vec::new();
-    for context in context.in_all_machines() {
-        let machine = name_of(context.hardware());
+    let mut lacking = Vec::new();
+    for machine_type in context.machine_types() {
+        let context = context.in_machine(machine_type);
         for &series in kernels {
             let measured = measure(&context, series)?;
-            let lacks = |id: &&str| !measured.iter().any(|figure| figure.id == *id);
-            missing
-                .extend(bars::ids().filter(lacks).map(|id| format!("{id} ({machine} {series})")));
-            figures.retain(|figure: &Figure| !figure.is_of(machine, series));
+            lacking.extend(not_among(&measured, machine_type.name, series.name()));
+            figures.retain(|figure: &Figure| !figure.is_of(machine_type.name, series.name()));
             figures.extend(measured);
-            bars::sort(&mut figures);
+            sort(&mut figures);
             let json = serde_json::to_string_pretty(&figures)? + "\n";
             fs::write(&file, json).context("writing bench.json")?;
-            let page = page::write(&figures);
-            fs::write(context.source.join("docs/benchmarks.md"), page)
-                .context("writing the page")?;
+            write_page(&context, &figures)?;
         }
     }
     println!("\n{}", page::write(&figures));
-    if !missing.is_empty() {
-        println!("not measured: {}", missing.join(", "));
+    println!("{}", summary(&figures));
+    if !lacking.is_empty() {
+        println!("not measured: {}", lacking.join(", "));
     }
-    let binding = figures.iter().filter(|figure| figure.binding);
-    let (met, all) = binding.fold((0, 0), |(met, all), figure| (met + figure.met as u32, all + 1));
-    println!("{met} of {all} figures meet their bars");
-    Ok(if met == all && missing.is_empty() { 0 } else { 1 })
+    Ok(if lacking.is_empty() { 0 } else { 1 })
 }
 
-/// What was measured before; nothing, if there is none that can be read.
+/// make bench-check: whether all bars are met, by the figures that are saved.
+pub fn check(context: &Context) -> Result<u8> {
+    let figures = saved(context)?;
+    let mut wrong = Vec::new();
+    for machine_type in MachineType::ALL {
+        let name = machine_type.name;
+        let mut kernels: Vec<&str> = figures
+            .iter()
+            .filter(|figure| figure.machine == name)
+            .map(|figure| figure.kernel.as_str())
+            .collect();
+        kernels.sort();
+        kernels.dedup();
+        if kernels.is_empty() {
+            wrong.push(format!("nothing was measured in {name}"));
+        }
+        for kernel in kernels {
+            let lacking = not_among(&figures, name, kernel);
+            wrong.extend(lacking.iter().map(|what| format!("not measured: {what}")));
+        }
+    }
+    for figure in figures.iter().filter(|figure| figure.binding && !figure.met) {
+        let Figure { id, machine, kernel, dune, linux, bar, .. } = figure;
+        let linux = linux.map(|linux| format!(", Linux {}", page::number(linux)));
+        let linux = linux.unwrap_or_default();
+        let dune = page::number(*dune);
+        wrong.push(format!("missed: {id} ({machine} {kernel}): {dune}{linux}; the bar is {bar}"));
+    }
+    for what in &wrong {
+        println!("{what}");
+    }
+    println!("{}", summary(&figures));
+    Ok(if wrong.is_empty() { 0 } else { 1 })
+}
+
+/// Writes the page and its plot from the figures that are saved.
+pub fn write_saved(context: &Context) -> Result<u8> {
+    write_page(context, &saved(context)?)?;
+    Ok(0)
+}
+
+fn write_page(context: &Context, figures: &[Figure]) -> Result<()> {
+    let docs = context.source.join("docs");
+    fs::write(docs.join("benchmarks.md"), page::write(figures)).context("writing the page")?;
+    fs::write(docs.join("benchmarks.svg"), plot::draw(figures)?).context("writing the plot")
+}
+
+fn summary(figures: &[Figure]) -> String {
+    let binding = figures.iter().filter(|figure| figure.binding);
+    let (met, all) = binding.fold((0, 0), |(met, all), figure| (met + figure.met as u32, all + 1));
+    format!("{met} of {all} figures meet their bars")
+}
+
+/// The figures that this machine and kernel should have and that are not there.
+fn not_among(figures: &[Figure], machine: &str, kernel: &str) -> Vec<String> {
+    let has = |id: &str| figures.iter().any(|one| one.id == id && one.is_of(machine, kernel));
+    bars::ids().filter(|id| !has(id)).map(|id| format!("{id} ({machine} {kernel})")).collect()
+}
+
+/// By id, kernel and machine.
+fn sort(figures: &mut [Figure]) {
+    let series = |kernel: &str| kernel.parse::<Series>().ok();
+    figures.sort_by_cached_key(|figure| {
+        (bars::place(&figure.id), series(&figure.kernel), figure.machine.clone())
+    });
+}
+
+fn file(context: &Context) -> PathBuf {
+    context.build.join("bench.json")
+}
+
+fn saved(context: &Context) -> Result<Vec<Figure>> {
+    let figures = read(&file(context));
+    ensure!(
+        !figures.is_empty(),
+        "no figures are saved in {}: run make bench",
+        file(context).display()
+    );
+    Ok(figures)
+}
+
+/// The figures that were measured before; none, if there is no readable file.
 fn read(file: &PathBuf) -> Vec<Figure> {
     let text = fs::read_to_string(file).unwrap_or_default();
     serde_json::from_str(&text).unwrap_or_default()
 }
 
 fn measure(context: &Context, series: Series) -> Result<Vec<Figure>> {
-    let machine_name = name_of(context.hardware());
-    let mut config = context.machine_of(Kernel::find(&context.layout, series)?)?;
+    let machine_type = context.machine_type();
+    let machine_name = machine_type.name;
+    let mut config = context.machine(series)?;
     config.cpus = 1;
     config.counting = true;
     config.boot_timeout *= 3;
     config.memory = config.memory.min(2048);
     let traced = context.build.join("bench/switch");
-    config.trace = Some(switch::what(&traced, context.hardware())?);
+    config.trace = Some(switch::what(&traced, machine_type)?);
     println!("{machine_name} {series}: booting {} in counting mode", config.kernel.release);
     let mut machine = Machine::boot(&context.layout, &config)?;
     let mut figures = Vec::new();
     let mut add = |measured: Measured| {
-        let figure = judge(measured, context.hardware(), series);
+        let figure = judge(measured, machine_type, series);
         let mark = match (figure.met, figure.binding) {
             (true, _) => "met",
             (false, true) => "MISSED",
@@ -148,7 +239,7 @@ fn measure(context: &Context, series: Series) -> Result<Vec<Figure>> {
     for program in programs(context)? {
         let name = program.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let mut run = context.command([&program]);
-        run.timeout = Some(LIMIT * context.patience());
+        run.timeout = Some(LIMIT * machine_type.slowness);
         let outcome = machine.run(&mut run)?;
         let text = String::from_utf8_lossy(&outcome.stdout);
         if !outcome.status.success() {
@@ -174,18 +265,18 @@ fn measure(context: &Context, series: Series) -> Result<Vec<Figure>> {
     Ok(figures)
 }
 
-fn judge(measured: Measured, hardware: Hardware, series: Series) -> Figure {
-    let bar = Bar::of(&measured.id, hardware);
+fn judge(measured: Measured, machine_type: &MachineType, series: Series) -> Figure {
+    let bar = Bar::of(&measured.id, machine_type);
     let counts = measured.unit == "instructions";
     let model = |exits: f64| measured.dune + MODEL_EXIT_CYCLES * exits;
     Figure {
-        machine: name_of(hardware).to_owned(),
+        machine: machine_type.name.to_owned(),
         kernel: series.name().to_owned(),
         ratio: measured.linux.map(|linux| measured.dune / linux),
         bar: bar.as_ref().map(|bar| bar.text.to_owned()).unwrap_or_default(),
         // A figure without a bar is only for information.
         met: bar.is_none_or(|bar| bar.is_met(&measured)),
-        binding: bar.is_some_and(|bar| bar.binds(hardware)),
+        binding: bar.is_some_and(|bar| bar.binds(machine_type)),
         modelled_cycles: measured.exits.filter(|_| counts).map(model),
         id: measured.id,
         unit: measured.unit,

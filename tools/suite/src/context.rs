@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where things are, and the machines that the drivers use.
+//! The folders that the drivers use, and their machines.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
 use anyhow::{Context as _, Result};
-use dune_machine::{Config, Hardware, Kernel, Layout, Run, Series};
+use dune_machine::{Config, Kernel, Layout, MachineType, Run, Series};
 
-/// What the user may want otherwise than usual: variables that tests obey.
+use crate::table::{Mode, Table};
+
+/// Variables of the environment that tests obey.
 pub const OPTIONS: [&str; 4] = ["DUNE_LONG_TESTS", "FUZZ_CHILDREN", "FUZZ_SECONDS", "FUZZ_SEED"];
 
 #[derive(Clone)]
@@ -15,29 +18,26 @@ pub struct Context {
     pub source: PathBuf,
     pub build: PathBuf,
     pub layout: Layout,
+    pub table: Rc<Table>,
     pub choice: Choice,
 }
 
 /// What the command line says about the machine.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Choice {
-    /// The machine: svm or vmx (default: svm; for bench: both)
-    #[arg(long, global = true, value_parser = parse_hardware)]
-    machine: Option<Hardware>,
-    /// Its processor, by the emulator's name for it
+    /// The machine type: svm or vmx (default: svm; for bench and test-all: both)
+    #[arg(long, global = true, value_parser = parse_machine_type)]
+    machine: Option<&'static MachineType>,
+    /// Another CPU model, by the emulator's name for it
     #[arg(long, global = true, value_name = "NAME")]
     model: Option<String>,
-    /// Its processors (default: 2 in svm, 1 in vmx)
+    /// The number of its CPUs (default: that of tests/suite.toml)
     #[arg(long, global = true, value_name = "N")]
     cpus: Option<u32>,
 }
 
-fn parse_hardware(text: &str) -> Result<Hardware, String> {
-    match text {
-        "svm" => Ok(Hardware::Svm),
-        "vmx" => Ok(Hardware::Vmx),
-        _ => Err("there are svm and vmx".to_owned()),
-    }
+fn parse_machine_type(text: &str) -> Result<&'static MachineType, String> {
+    text.parse().map_err(|e: dune_machine::Error| e.to_string())
 }
 
 impl Context {
@@ -45,82 +45,78 @@ impl Context {
         let source = source.canonicalize().context("finding the sources")?;
         let layout = Layout::find()?;
         let build = layout.libexec.parent().context("finding the build folder")?.to_owned();
-        Ok(Context { source, build, layout, choice })
+        let table = Rc::new(Table::read(&source)?);
+        Ok(Context { source, build, layout, table, choice })
     }
 
     pub fn dunectl(&self) -> PathBuf {
         self.build.join("bin/dunectl")
     }
 
-    /// Where the output of what runs under `what` is kept.
+    /// The folder for logs of this kind.
     pub fn log_folder(&self, what: &str) -> Result<PathBuf> {
         let folder = self.build.join("log").join(what);
         std::fs::create_dir_all(&folder).with_context(|| format!("making {}", folder.display()))?;
         Ok(folder)
     }
 
-    /// How many times longer than usual to wait for the machine: Bochs emulates
-    /// a processor of some 60 million instructions a second.
-    pub fn patience(&self) -> u32 {
-        match self.hardware() {
-            Hardware::Svm => 1,
-            Hardware::Vmx => 4,
-        }
+    pub fn machine_type(&self) -> &'static MachineType {
+        self.choice.machine.unwrap_or(MachineType::DEFAULT)
     }
 
-    /// What names a kernel in the machine that was chosen.
+    /// The machine types that were chosen: all, if none was.
+    pub fn machine_types(&self) -> Vec<&'static MachineType> {
+        self.choice.machine.map_or(MachineType::ALL.to_vec(), |one| vec![one])
+    }
+
+    /// The same, in this machine.
+    pub fn in_machine(&self, machine_type: &'static MachineType) -> Self {
+        let choice = match machine_type == self.machine_type() {
+            true => Choice { machine: Some(machine_type), ..self.choice.clone() },
+            false => Choice { machine: Some(machine_type), model: None, cpus: None },
+        };
+        Context { choice, ..self.clone() }
+    }
+
+    /// The name of a kernel in the machine that was chosen.
     pub fn name_of(&self, series: Series) -> String {
-        match self.hardware() {
-            Hardware::Svm => series.to_string(),
-            Hardware::Vmx => format!("{series}-vmx"),
+        match self.machine_type() {
+            one if one.is_default() => series.to_string(),
+            one => format!("{series}-{one}"),
         }
     }
 
-    /// The same, with the Intel machine, its own processor and number of them.
-    pub fn with_vmx(&self) -> Self {
-        Context {
-            choice: Choice { machine: Some(Hardware::Vmx), model: None, cpus: None },
-            ..self.clone()
-        }
+    /// The number of CPUs in a mode: its own, or else that of the command line, or
+    /// else that of the default mode.
+    pub fn cpus(&self, mode: &Mode) -> u32 {
+        mode.own_cpus.filter(|_| !mode.is_default()).or(self.choice.cpus).unwrap_or(mode.cpus)
     }
 
-    /// The same, in each machine that was chosen: in both if none was.
-    pub fn in_all_machines(&self) -> Vec<Self> {
-        let all = match self.choice.machine {
-            Some(one) => vec![one],
-            None => vec![Hardware::Svm, Hardware::Vmx],
-        };
-        let with = |machine| Context {
-            choice: Choice { machine: Some(machine), ..self.choice.clone() },
-            ..self.clone()
-        };
-        all.into_iter().map(with).collect()
+    /// Another CPU model than the machine type's: the mode's own, or else that of the
+    /// command line.
+    pub fn cpu_model<'a>(&'a self, mode: &'a Mode) -> Option<&'a str> {
+        mode.cpu_model.as_deref().or(self.choice.model.as_deref())
     }
 
-    pub fn hardware(&self) -> Hardware {
-        self.choice.machine.unwrap_or(Hardware::Svm)
-    }
-
-    pub fn is_vmx(&self) -> bool {
-        self.hardware() == Hardware::Vmx
-    }
-
-    /// The machine for everything but counting, with the module loaded.
+    /// The machine in its default mode, with this kernel.
     pub fn machine(&self, series: Series) -> Result<Config> {
-        self.machine_of(Kernel::find(&self.layout, series)?)
+        let mode = self.table.default_mode(self.machine_type());
+        self.machine_in(mode, Kernel::find(&self.layout, series)?)
     }
 
-    pub fn machine_of(&self, kernel: Kernel) -> Result<Config> {
-        let mut config = Config::new(self.hardware(), kernel);
-        config.model = self.choice.model.clone();
-        match self.hardware() {
-            Hardware::Svm => {
-                config.cpus = 2;
-                config.memory = 3072;
-            }
-            Hardware::Vmx => config.copies = vec![self.source.clone()],
-        }
-        config.cpus = self.choice.cpus.unwrap_or(config.cpus);
+    /// The machine booted in this mode, with the module loaded.
+    pub fn machine_in(&self, mode: &Mode, kernel: Kernel) -> Result<Config> {
+        let mut config = Config::new(mode.machine_type, kernel);
+        config.cpu_model = self.cpu_model(mode).map(str::to_owned);
+        config.cpus = self.cpus(mode);
+        config.memory = mode.memory;
+        config.cpu_features = mode.cpu_features.clone();
+        config.kernel_arguments = mode.kernel_arguments.clone();
+        config.single_thread = mode.single_thread;
+        config.newest_qemu = mode.newest_qemu;
+        config.slow_motion = mode.slow_motion;
+        config.boot_timeout *= mode.boot_slowness;
+        config.copies = vec![self.source.clone()];
         config.say = |what| println!("{what}");
         let release = &config.kernel.release;
         let module = self.layout.module(release);
@@ -138,9 +134,8 @@ impl Context {
         run.program
             .env
             .extend(variables.map(|(name, path)| (name.into(), path.clone().into_os_string())));
-        // The tests' own limits; they have a margin for a busy svm machine.
-        if self.is_vmx() {
-            run.program.env.push(("TEST_PATIENCE".into(), "10".into()));
+        if let Some(patience) = self.machine_type().test_patience {
+            run.program.env.push(("TEST_PATIENCE".into(), patience.to_string().into()));
         }
         for name in OPTIONS {
             if let Some(value) = std::env::var_os(name) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! make demo: real programs (programs.rs) natively and under dunectl run, in
-//! one emulated machine, and a table of what came of it (table.rs).
+//! one emulated machine, and a table of the results (table.rs).
 
 mod programs;
 mod table;
@@ -27,8 +27,8 @@ struct Stats {
     exits: u64,
     syscalls_fast: u64,
     syscalls_slow: u64,
-    /// Calls that the runtime makes in the program's place by way of user
-    /// mode: fork, execve, signals.
+    /// Calls that the runtime makes for the program in user mode: fork, execve,
+    /// signals.
     hostcalls: u64,
     faults: u64,
 }
@@ -36,7 +36,7 @@ struct Stats {
 /// A program's row in the table.
 struct Row {
     name: &'static str,
-    /// What is not the same; nothing, in the best case.
+    /// What differs from the native run.
     differences: Vec<&'static str>,
     status: String,
     stats: Option<Stats>,
@@ -45,7 +45,7 @@ struct Row {
 pub fn run(context: &Context, series: Series) -> Result<u8> {
     let begin = Instant::now();
     let config = context.machine(series)?;
-    let vendor = if context.is_vmx() { "Intel" } else { "AMD" };
+    let vendor = context.machine_type().vendor;
     println!("Booting an emulated {vendor} machine with kernel {} ...", config.kernel.release);
     let mut machine = Machine::boot(&context.layout, &config)?;
     println!("Generating the programs' data (tree of files, 64 MB file) ...");
@@ -108,7 +108,7 @@ fn differences(native: &Outcome, dune: &Outcome) -> Vec<&'static str> {
     .collect()
 }
 
-/// Both outputs of a program that differed, to look at.
+/// Keeps both outputs of a program that differed.
 fn keep(context: &Context, program: &Program, native: &Outcome, dune: &Outcome) -> Result<()> {
     let folder = context.log_folder("demo")?;
     for (kind, outcome) in [("native", native), ("dune", dune)] {
@@ -125,7 +125,7 @@ fn keep(context: &Context, program: &Program, native: &Outcome, dune: &Outcome) 
 fn in_folder(context: &Context, argv: &[&str], folder: &str) -> Run {
     let mut run = context.command(argv.iter().copied());
     run.program.directory = folder.into();
-    run.timeout = Some(LIMIT * context.patience());
+    run.timeout = Some(LIMIT * context.machine_type().slowness);
     run
 }
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! make fuzz: the module's fuzzer (tests/kernel/fuzz.c) for hours, and again from
-//! where it was when it ended or was interrupted.
+//! make fuzz: runs the module's fuzzer (tests/kernel/fuzz.c) for hours, and
+//! continues where the last run ended or was interrupted.
 //!
-//! Below build/fuzz/KERNEL/ are, for each FUZZ_SEED, `progress-SEED`: what was
-//! tried in all runs; and a folder for each finding with everything that is
-//! needed to see it again: what fuzz.t said (seed and series), the kernel's log,
-//! fuzz.t and dune.ko themselves, and the command.
+//! build/fuzz/KERNEL/ has, for each FUZZ_SEED, a file `progress-SEED` about all
+//! runs so far, and for each finding a folder with everything that is needed to
+//! reproduce it: the output of fuzz.t (seed and series), the kernel's log, fuzz.t
+//! and dune.ko themselves, and the command.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -16,17 +16,17 @@ use anyhow::{ensure, Context as _, Result};
 use dune_machine::{Kernel, Machine, OutputTo, Series};
 
 use crate::context::Context;
-use crate::test::machines::is_stale_code;
+use crate::test::programs::is_stale_code;
 
-/// What one run of fuzz.t takes, and an interruption loses.
+/// The time of one run of fuzz.t, which is what an interruption loses.
 const PIECE: Duration = Duration::from_secs(120);
 
-/// How long one machine is used: a leak would show in the next test of memory.
+/// How long one machine is used. A leak would show in the next test of memory.
 const BOOT: Duration = Duration::from_secs(1800);
 
 const PROGRAM: &str = "tests/kernel/fuzz.t";
 
-/// What was tried on one kernel with one seed.
+/// The progress on one kernel with one seed.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 struct Progress {
     /// The series that comes next.
@@ -61,15 +61,16 @@ impl Progress {
         )
     }
 
-    /// Complete or as it was: an interruption may come at any time.
+    /// Writes the file completely or not at all, since an interruption may come at
+    /// any time.
     fn write(&self, path: &Path) -> Result<()> {
         let new = path.with_extension("new");
         fs::write(&new, self.text()).with_context(|| format!("writing {}", new.display()))?;
         fs::rename(&new, path).with_context(|| format!("writing {}", path.display()))
     }
 
-    /// Adds what fuzz.t says of itself. Without its last lines it did not end:
-    /// then the series that were named are the ones not to be tried again.
+    /// Adds the counts that fuzz.t prints. If its last lines are missing, it did not
+    /// end; then the series that it named are not tried again.
     fn add(&mut self, output: &str, time: Duration) {
         self.seconds += time.as_secs();
         let named = output.lines().filter_map(|line| line.strip_prefix("# series "));
@@ -92,7 +93,7 @@ fn number_before(line: &str, words: &str) -> u64 {
     before.rsplit(' ').next().and_then(|number| number.parse().ok()).unwrap_or(0)
 }
 
-/// One kernel's part.
+/// The work on one kernel.
 struct Target<'a> {
     context: &'a Context,
     series: Series,
@@ -102,9 +103,9 @@ struct Target<'a> {
 }
 
 pub fn run(context: &Context, kernels: &[Series], hours: f64) -> Result<u8> {
-    ensure!(hours > 0.0, "HOURS is to be more than nothing");
+    ensure!(hours > 0.0, "HOURS must be greater than 0");
     let seed = std::env::var("FUZZ_SEED").ok().filter(|text| !text.is_empty());
-    let seed = seed.map_or(Ok(1), |text| text.parse()).context("FUZZ_SEED is no number")?;
+    let seed = seed.map_or(Ok(1), |text| text.parse()).context("FUZZ_SEED is not a number")?;
     let mut targets = Vec::new();
     for &series in kernels {
         let folder = context.build.join("fuzz").join(context.name_of(series));
@@ -117,7 +118,7 @@ pub fn run(context: &Context, kernels: &[Series], hours: f64) -> Result<u8> {
     let deadline = Instant::now() + Duration::from_secs_f64(hours * 3600.0);
     let mut found = 0;
     while Instant::now() < deadline {
-        // The one that has had least of all.
+        // The kernel that has had the least time.
         let Some(target) = targets.iter_mut().min_by_key(|target| target.progress.seconds) else {
             break;
         };
@@ -138,8 +139,8 @@ impl Target<'_> {
         self.folder.join(format!("progress-{}", self.seed))
     }
 
-    /// In one machine, until it is used up, breaks, or time is over. Returns how
-    /// much was found.
+    /// Fuzzes in one machine until its time is over, it breaks, or the deadline
+    /// comes. Returns the number of findings.
     fn boot_and_fuzz(&mut self, deadline: Instant) -> Result<u64> {
         let config = self.context.machine(self.series)?;
         let mut machine = Machine::boot(&self.context.layout, &config)?;
@@ -159,7 +160,8 @@ impl Target<'_> {
                 run.program.env.push((name.into(), value.to_string().into()));
             }
             run.stdout = OutputTo::Write(Box::new(output));
-            run.timeout = Some((PIECE + Duration::from_secs(600)) * self.context.patience());
+            run.timeout =
+                Some((PIECE + Duration::from_secs(600)) * self.context.machine_type().slowness);
             let begin = Instant::now();
             let result = machine.run(&mut run);
             drop(run);
@@ -174,7 +176,7 @@ impl Target<'_> {
                     let log = outcome.trouble.unwrap_or_else(|| machine.log().tail(200));
                     (Some(log), false)
                 }
-                // The emulator's fault, and known.
+                // This is a known fault of the emulator.
                 Err(e) if is_stale_code(self.context, &e) => (None, true),
                 Err(e) => (Some(e.to_string()), true),
             };
@@ -204,14 +206,17 @@ impl Target<'_> {
         if let Some(module) = self.context.layout.module(&kernel.release) {
             fs::copy(module, folder.join("dune.ko")).context("keeping dune.ko")?;
         }
+        let machine_type = self.context.machine_type();
         let mut how = File::create(folder.join("README")).context("writing README")?;
         writeln!(
             how,
-            "Linux {}. The series from {first} to {}, all of them:\n  \
-             dunectl machine run --cpus 2 --kernel {} -- env FUZZ_SEED={} FUZZ_FIRST={first} FUZZ_CHILDREN={} {}\n\
-             The last ones that `output` names, each alone: FUZZ_SEED={} fuzz.t NUMBER",
+            "Linux {}. All series from {first} to {}:\n  \
+             dunectl machine run --machine {} --cpus {} --kernel {} -- env FUZZ_SEED={} FUZZ_FIRST={first} FUZZ_CHILDREN={} {}\n\
+             The last series that `output` names, each alone: FUZZ_SEED={} fuzz.t NUMBER",
             kernel.release,
             self.progress.next,
+            machine_type,
+            self.context.cpus(self.context.table.default_mode(machine_type)),
             self.series,
             self.seed,
             self.progress.next - first,
@@ -235,7 +240,8 @@ impl Target<'_> {
     }
 }
 
-/// Thousands of series were well; the last of them may not have been.
+/// The end of the output: thousands of series passed, and the last of them may be
+/// the cause.
 fn machine_output(output: &str) -> String {
     const KEPT: usize = 400;
     let lines: Vec<&str> = output.lines().collect();

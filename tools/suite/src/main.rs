@@ -2,14 +2,15 @@
 //! Drives make test (test.rs), make fuzz (fuzz.rs), make demo (demo.rs) and
 //! make bench (bench.rs).
 //!
-//! Exit status: 0 all is well; 1 something failed; 2 a machine failed, so that
-//! nothing is known; 69 this computer lacks something.
+//! Exit status: 0 if all is well, 1 if something failed, 2 if a machine failed, so
+//! that nothing is known, and 69 if this computer lacks something.
 
 mod bench;
 mod context;
 mod demo;
 mod fuzz;
 mod style;
+mod table;
 mod test;
 
 use std::path::PathBuf;
@@ -19,6 +20,7 @@ use clap::{Parser, Subcommand};
 use dune_machine::Series;
 
 use crate::context::{Choice, Context};
+use crate::test::Wish;
 
 #[derive(Parser)]
 #[command(about = "Drives make test, make demo and make bench")]
@@ -34,50 +36,63 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// All tests, on these kernels (default: all)
+    /// Run all tests, on these kernels (default: all)
     Test {
         #[arg(value_parser = parse_series)]
         kernels: Vec<Series>,
-        /// Only TAP programs whose name contains TEXT, or one of TEXT,TEXT...;
-        /// "harness": only its tests
+        /// Run only TAP programs whose name contains TEXT, or one of TEXT,TEXT...;
+        /// "harness" runs the harness's own tests
         #[arg(long, value_name = "TEXT")]
         only: Option<String>,
-        /// In this mode (pti, la57, ...)
-        #[arg(long, value_parser = test::modes::parse)]
+        /// Boot in this mode of tests/suite.toml (pti, la57, ...)
+        #[arg(long)]
         mode: Option<String>,
+        /// Print which tests would run where, and run nothing
+        #[arg(long)]
+        dry_run: bool,
     },
-    /// Every kernel in every mode, in parts; those that passed are not run again
+    /// Test every kernel in every mode, in parts; those that passed are not run again
     TestAll {
         #[arg(value_parser = parse_series)]
         kernels: Vec<Series>,
-        /// Only this part (repeat for more)
+        /// Run only this part (repeatable)
         #[arg(long = "part", value_name = "NAME")]
         parts: Vec<String>,
-        /// The names of the parts, and which have passed
+        /// Print the names of the parts, and which have passed
         #[arg(long, conflicts_with = "parts")]
         list: bool,
+        /// Print which tests would run where, and run nothing
+        #[arg(long)]
+        dry_run: bool,
     },
-    /// The module's tests on a kernel with its debugging aids
+    /// Run the module's tests on the debug kernel
     TestDebug {
-        /// Those of all TAP programs whose name contains TEXT, or one of TEXT,TEXT...
+        /// Run those of all TAP programs whose name contains TEXT, or one of TEXT,TEXT...
         #[arg(long, value_name = "TEXT")]
         only: Option<String>,
+        /// Print which tests would run where, and run nothing
+        #[arg(long)]
+        dry_run: bool,
     },
-    /// The module's fuzzer, from where it was the last time (FUZZ_SEED: another seed)
+    /// Run the module's fuzzer from where it stopped the last time (FUZZ_SEED: another seed)
     Fuzz {
         #[arg(value_parser = parse_series)]
         kernels: Vec<Series>,
         #[arg(long, default_value_t = 1.0)]
         hours: f64,
     },
-    /// The table of figures, on these kernels (default: all)
+    /// Measure, on these kernels (default: all), and write docs/benchmarks.md and its plot
     Bench {
         #[arg(value_parser = parse_series)]
         kernels: Vec<Series>,
     },
-    /// The kernel's style checker on these files
+    /// Check whether all bars are met, by the figures that bench saved
+    BenchCheck,
+    /// Write docs/benchmarks.md and its plot, from the figures that bench saved
+    BenchPage,
+    /// Run the kernel's style checker on these files
     Checkpatch { files: Vec<PathBuf> },
-    /// Real programs, natively and under dunectl run
+    /// Run real programs, natively and under dunectl run
     Demo {
         #[arg(long, value_parser = parse_series, default_value = "6.1")]
         kernel: Series,
@@ -91,21 +106,21 @@ fn parse_series(text: &str) -> Result<Series, String> {
 fn main() -> ExitCode {
     let cli = Cli::parse();
     let result = Context::new(&cli.source, cli.choice).and_then(|context| match cli.command {
-        Command::Test { kernels, only, mode: Some(mode) } => {
-            test::run_mode(&context, &or_all(kernels), only.as_deref(), &mode)
-        }
-        Command::Test { kernels, only, mode: None } => {
-            test::run(&context, &or_all(kernels), only.as_deref())
+        Command::Test { kernels, only, mode, dry_run } => {
+            let (only, mode) = (only.as_deref(), mode.as_deref());
+            test::run(&context, &Wish { kernels: &or_all(kernels), only, mode, dry_run })
         }
         Command::TestAll { kernels, list: true, .. } => {
             test::parts::list(&context, &or_all(kernels))
         }
-        Command::TestAll { kernels, parts, list: false } => {
-            test::parts::run(&context, &or_all(kernels), &parts)
+        Command::TestAll { kernels, parts, list: false, dry_run } => {
+            test::parts::run(&context, &or_all(kernels), &parts, dry_run)
         }
-        Command::TestDebug { only } => test::debug::run(&context, only.as_deref()),
+        Command::TestDebug { only, dry_run } => test::run_debug(&context, only.as_deref(), dry_run),
         Command::Fuzz { kernels, hours } => fuzz::run(&context, &or_all(kernels), hours),
         Command::Bench { kernels } => bench::run(&context, &or_all(kernels)),
+        Command::BenchCheck => bench::check(&context),
+        Command::BenchPage => bench::write_saved(&context),
         Command::Checkpatch { files } => style::run(&context, &files),
         Command::Demo { kernel } => demo::run(&context, kernel),
     });

@@ -9,22 +9,22 @@ use dune_machine::Kernel;
 
 use crate::context::Context;
 
-/// What does not fit a module outside of the kernel's own tree, which is built
-/// for several versions and answers system calls.
+/// Rules that do not fit a module outside of the kernel's tree, which is built for
+/// several versions and answers system calls.
 const IN_TREE_ONLY: &str = "LINUX_VERSION_CODE,CONSTANT_COMPARISON,ENOSYS,FILE_PATH_CHANGES";
 
-/// The shape of TRACE_EVENT is not that of C.
+/// The form of TRACE_EVENT is not that of C.
 const TRACEPOINTS: &str = "kernel/trace.h";
 
-/// Headers of assembly, which is read as C.
+/// Headers with assembly, which checkpatch reads as C.
 const ASSEMBLY: [&str; 4] =
     ["kernel/mitigations.h", "kernel/regs_offsets.h", "kernel/return_buffer.h", "kernel/vmx_ops.h"];
 const NO_C: &str = "SPACING,CAMELCASE,LINE_CONTINUATIONS,EMBEDDED_FUNCTION_NAME";
 
-/// Columns of programs that are not the kernel's.
+/// The width of files that are not the kernel's.
 const USER_COLUMNS: &str = "--max-line-length=128";
 
-/// What makes sense in the kernel only: its types, macros and error numbers.
+/// Rules that make sense only in the kernel: its types, macros and error numbers.
 const KERNEL_ONLY: &str = "VOLATILE,PREFER_KERNEL_TYPES,ENOSYS,AVOID_EXTERNS,ARRAY_SIZE,CAMELCASE,\
     STATIC_CONST_CHAR_ARRAY,PREFER_DEFINED_ATTRIBUTE_MACRO,CONST_STRUCT,NEW_TYPEDEFS,USE_FUNC,\
     SSCANF_TO_KSTRTO,STRCPY,STRLCPY,STRNCPY,IN_ATOMIC,DATE_TIME,\

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! make test and make test-all (parts.rs): the tools' own tests (tools.rs), the harness's (harness.rs), and
-//! all TAP programs in machines (machines.rs, tap.rs), booted in several ways
-//! (modes.rs). tally.rs adds up.
+//! make test, make test-all (parts.rs) and make test-debug (debug.rs). plan.rs
+//! chooses what is tested: the tools' own tests (tools.rs), the harness's
+//! (harness.rs), and TAP programs in machines (programs.rs, tap.rs) that are
+//! booted in several ways (../table.rs). tally.rs adds the results up.
 
-pub mod debug;
+mod debug;
 mod harness;
-pub mod machines;
-pub mod modes;
 pub mod parts;
+mod plan;
+pub mod programs;
 mod records;
 mod tally;
 mod tap;
@@ -17,93 +18,51 @@ use anyhow::Result;
 use dune_machine::Series;
 
 use crate::context::Context;
-use machines::Phase;
+use plan::Work;
 use tally::Tally;
 
-/// All TAP programs on these kernels.
-pub fn run(context: &Context, kernels: &[Series], only: Option<&str>) -> Result<u8> {
+/// What a command line asks for.
+pub struct Wish<'a> {
+    pub kernels: &'a [Series],
+    pub only: Option<&'a str>,
+    pub mode: Option<&'a str>,
+    /// Print it, and run nothing.
+    pub dry_run: bool,
+}
+
+/// All TAP programs on these kernels, or all of one mode.
+pub fn run(context: &Context, wish: &Wish) -> Result<u8> {
+    let works = match wish.mode {
+        Some(name) => plan::mode(context, wish.kernels, wish.only, name)?,
+        None => plan::make_test(context, wish.kernels, wish.only),
+    };
+    do_works(context, &works, wish.dry_run)
+}
+
+/// The module's tests on the debug kernel.
+pub fn run_debug(context: &Context, only: Option<&str>, dry_run: bool) -> Result<u8> {
+    do_works(context, &plan::make_test_debug(context, only)?, dry_run)
+}
+
+fn do_works(context: &Context, works: &[Work], dry_run: bool) -> Result<u8> {
+    if dry_run {
+        return describe(works);
+    }
     let mut tally = Tally::new();
-    kernels_as_they_are(context, kernels, only, &mut tally)?;
-    if only.is_none() && !context.is_vmx() {
-        if kernels.contains(&Series::V6_1) {
-            modes::run(context, Series::V6_1, None, "pti", &mut tally)?;
-        }
-        for &series in kernels {
-            vmx_in_short(&context.with_vmx(), series, &mut tally)?;
-        }
+    for work in works {
+        work.run(context, &mut tally)?;
     }
     Ok(tally.close())
 }
 
-/// Every mechanism of the other vendor's once: the machine is too slow for more.
-const VMX_SHORT: &[&str] = &[
-    "kernel/coherence",
-    "kernel/fpu",
-    "kernel/granule",
-    "kernel/hostile",
-    "kernel/ptrace",
-    "kernel/signals",
-    "kernel/syscall",
-    "kernel/uapi",
-    "kvm/kvmguest",
-    "libdune/",
-];
-
-fn vmx_in_short(context: &Context, series: Series, tally: &mut Tally) -> Result<()> {
-    let mut phase = Phase::new(&context.name_of(series), context.machine(series)?);
-    phase.proof = Some(modes::DEFAULT_PROOF);
-    phase.folders = Some(VMX_SHORT.to_vec());
-    machines::run(context, &phase, None, tally)
+fn describe<'a>(works: impl IntoIterator<Item = &'a Work>) -> Result<u8> {
+    let texts: Vec<_> = works.into_iter().map(Work::describe).collect::<Result<_>>()?;
+    print(&texts.concat());
+    Ok(0)
 }
 
-/// The same in a mode.
-pub fn run_mode(
-    context: &Context,
-    kernels: &[Series],
-    only: Option<&str>,
-    name: &str,
-) -> Result<u8> {
-    let mut tally = Tally::new();
-    for &series in kernels {
-        modes::run(context, series, only, name, &mut tally)?;
-    }
-    Ok(tally.close())
-}
-
-fn kernels_as_they_are(
-    context: &Context,
-    kernels: &[Series],
-    only: Option<&str>,
-    tally: &mut Tally,
-) -> Result<()> {
-    // The slow machine is asked for by itself, after all else.
-    let everything = only.is_none() && !context.is_vmx();
-    if everything {
-        tools::run(context, tally)?;
-    }
-    if everything || only == Some("harness") {
-        harness::run(context, tally)?;
-    }
-    if only == Some("harness") {
-        return Ok(());
-    }
-    for &series in kernels {
-        kernel_as_it_is(context, series, only, tally)?;
-    }
-    Ok(())
-}
-
-fn kernel_as_it_is(
-    context: &Context,
-    series: Series,
-    only: Option<&str>,
-    tally: &mut Tally,
-) -> Result<()> {
-    // The processor is the same: one kernel in full will do.
-    if context.is_vmx() && only.is_none() && series != Series::V6_1 {
-        return vmx_in_short(context, series, tally);
-    }
-    let mut phase = Phase::new(&context.name_of(series), context.machine(series)?);
-    phase.proof = Some(modes::DEFAULT_PROOF);
-    machines::run(context, &phase, only, tally)
+/// The reader may stop once it knows enough.
+fn print(text: &str) {
+    use std::io::Write;
+    let _ = std::io::stdout().write_all(text.as_bytes());
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The first parallel port, written to without a driver: an emulated printer
-//! takes a byte at each strobe and is never busy.
+//! The first parallel port, which is written to without a driver: an emulated
+//! printer takes a byte at each strobe and is never busy.
 
 use std::arch::asm;
 use std::io::{self, Write};
@@ -8,7 +8,7 @@ use std::io::{self, Write};
 const DATA: u16 = 0x378;
 const CONTROL: u16 = DATA + 2;
 
-/// "Initialize" and "select", which are wires, not commands.
+/// The signals "initialize" and "select", which stay set.
 const IDLE: u8 = 0x0c;
 const STROBE: u8 = IDLE | 1;
 
@@ -20,10 +20,10 @@ pub fn open() -> io::Result<ParallelPort> {
     Ok(ParallelPort(()))
 }
 
-/// The right to use the port is the thread's, and its children's: programs
-/// must not find themselves with it, so nobody has it for long.
+/// The thread has the right to use the port, and its children inherit it.
+/// Programs must not get it, so the thread has it only while it writes.
 fn allow(yes: bool) -> io::Result<()> {
-    // SAFETY: only says which instructions of this thread fault.
+    // SAFETY: this only changes which instructions of this thread fault.
     match unsafe { libc::ioperm(DATA.into(), 3, yes.into()) } {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),
@@ -48,6 +48,6 @@ impl Write for ParallelPort {
 }
 
 fn out(port: u16, value: u8) {
-    // SAFETY: allow(true) has given access to these ports, which a printer is at.
+    // SAFETY: allow(true) gave access to these ports, which are a printer's.
     unsafe { asm!("out dx, al", in("dx") port, in("al") value, options(nomem, nostack)) };
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Starting a program with all that it is to inherit.
+//! Starting a program with everything that it is to inherit.
 
 use std::io;
 use std::os::unix::process::CommandExt;
@@ -30,11 +30,11 @@ pub fn spawn(program: &Program, streams: ChildStreams) -> Result<Result<Pid, Err
         .stderr(Stdio::from(streams.stderr));
     let (mask, limits) = (program.umask, program.limits.clone());
     let (terminal, credentials) = (streams.terminal, program.credentials.clone());
-    // SAFETY: the closure makes system calls only and allocates nothing.
+    // SAFETY: the closure only makes system calls and allocates nothing.
     unsafe {
         command.pre_exec(move || {
-            // A session of its own is a process group of its own too, which
-            // is what signals go to.
+            // A new session is also a new process group, to which signals are
+            // sent.
             setsid()?;
             if let Some(fd) = terminal {
                 if libc::ioctl(fd as i32, libc::TIOCSCTTY, 0) < 0 {
@@ -46,7 +46,7 @@ pub fn spawn(program: &Program, streams: ChildStreams) -> Result<Result<Pid, Err
             }
             for &(which, soft, hard) in &limits {
                 let limit = libc::rlimit { rlim_cur: soft, rlim_max: hard };
-                // A limit that this kernel does not know limits nothing.
+                // A limit that this kernel does not have is ignored.
                 libc::setrlimit(which as _, &limit);
             }
             match &credentials {

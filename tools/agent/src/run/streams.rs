@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The program's standard streams: pipes, a pseudo-terminal or /dev/null at
-//! its end, messages at ours.
+//! The program's standard streams: the program has pipes, a pseudo-terminal or
+//! /dev/null; the agent turns them into messages.
 
 use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Read, Write};
@@ -30,7 +30,7 @@ pub struct ChildStreams {
     pub terminal: Option<u32>,
 }
 
-/// Our ends.
+/// The agent's ends.
 pub struct Streams {
     input: Option<Sender<Vec<u8>>>,
     input_is_terminal: bool,
@@ -79,7 +79,7 @@ pub fn make(program: &Program, port: &Port) -> Result<(Streams, ChildStreams)> {
         Output::SameAsStdout => bail!("stdout cannot be the same as itself"),
         Output::Pipe => {
             let (read, write) = pipe2(OFlag::O_CLOEXEC)?;
-            // Only for speed; the limit for unprivileged users is not ours.
+            // Only for speed. The limit for unprivileged users does not apply.
             let _ = fcntl(&write, FcntlArg::F_SETPIPE_SZ(1 << 20));
             streams.outputs.push(pump_output(File::from(read), stream, port));
             Ok(write)
@@ -141,7 +141,7 @@ impl Streams {
         nix::unistd::tcgetpgrp(self.terminal.as_ref()?).ok()
     }
 
-    /// Waits until all output is sent: to be called when nobody writes more.
+    /// Waits until all output is sent. To be called when no writer is left.
     pub fn finish(self) {
         drop(self.input);
         drop(self.terminal);
@@ -180,8 +180,8 @@ fn apply_window_size(terminal: &impl AsFd, rows: u16, columns: u16) -> Result<()
     Ok(())
 }
 
-/// Writes what is sent to the returned channel until that is dropped. What
-/// the program does not want any more counts as consumed as well.
+/// Writes to the program what is sent to the returned channel, until that is
+/// dropped. Input that the program no longer reads counts as consumed, too.
 fn pump_input(mut to: File, port: &Port) -> Sender<Vec<u8>> {
     let (sender, receiver): (_, Receiver<Vec<u8>>) = channel();
     let port = port.clone();
@@ -204,7 +204,7 @@ fn pump_output(mut from: File, stream: Stream, port: &Port) -> OutputPump {
     let thread = thread::spawn(move || {
         let mut buffer = vec![0; OUTPUT_CHUNK];
         while let Some(n) = read_some(&mut from, &mut buffer) {
-            // Dropping our end is what gives the program EPIPE.
+            // Once the agent's end is dropped, the program gets EPIPE.
             if is_closed.load(Ordering::Relaxed) {
                 return;
             }
@@ -216,7 +216,7 @@ fn pump_output(mut from: File, stream: Stream, port: &Port) -> OutputPump {
     OutputPump { stream, closed, thread }
 }
 
-/// `None` at the end: for a terminal's master that is EIO.
+/// `None` at the end, which a terminal's master reports as EIO.
 fn read_some(from: &mut File, buffer: &mut [u8]) -> Option<usize> {
     loop {
         match from.read(buffer) {

@@ -58,7 +58,7 @@ fn guest_bits(eax: u32) -> u32 {
     }
 }
 
-/// What /proc/cpuinfo says, and the width of a guest-physical address.
+/// Findings from /proc/cpuinfo and the width of a guest-physical address.
 pub fn findings(cpuinfo: &str, bits: u32) -> Vec<Finding> {
     let cpu = Cpu { text: cpuinfo };
     let model = cpu.field("model name").unwrap_or("unknown");
@@ -115,7 +115,7 @@ fn vmx(cpu: &Cpu, bits: u32) -> Vec<Finding> {
             true => Finding::good("accessed bits", "yes (EPT A/D)"),
             false => Finding::good(
                 "accessed bits",
-                "no EPT A/D: the kernel takes pages of Dune processes for old ones sooner",
+                "no EPT A/D: the kernel considers pages of Dune processes old sooner",
             ),
         },
         Finding::good(
@@ -130,19 +130,19 @@ fn needed(has: bool, subject: &'static str, what: &str) -> Finding {
         true => Finding::good(subject, "yes"),
         false => Finding::lacking(
             subject,
-            format!("no ({what}): too old a processor, or a hypervisor that does not show it"),
+            format!("no ({what}): the processor is too old, or a hypervisor hides it"),
         ),
     }
 }
 
 fn vm_cr(value: u64) -> Finding {
     match value & VM_CR_SVMDIS {
-        0 => Finding::good("firmware", "leaves SVM on"),
+        0 => Finding::good("firmware", "leaves SVM enabled"),
         _ => Finding::lacking("firmware", "forbids SVM: enable \"SVM Mode\" in its set-up"),
     }
 }
 
-/// Not locked means that the kernel may enable it, and does.
+/// If it is not locked, the kernel may enable VT-x, and does.
 fn feature_control(value: u64) -> Finding {
     match (value & FEATURE_CONTROL_LOCK, value & FEATURE_CONTROL_VMX) {
         (0, _) => Finding::good("firmware", "leaves VT-x to the kernel"),
@@ -150,12 +150,13 @@ fn feature_control(value: u64) -> Finding {
             "firmware",
             "forbids VT-x: enable \"Intel Virtualization Technology\" in its set-up",
         ),
-        _ => Finding::good("firmware", "leaves VT-x on"),
+        _ => Finding::good("firmware", "leaves VT-x enabled"),
     }
 }
 
-/// Only root may, and only where the driver msr is loaded. The kernel, too,
-/// looks there, and hides the feature that is forbidden (AMD's since 6.6).
+/// Reads an MSR, which only root may do, and only if the driver msr is loaded.
+/// The kernel looks there as well, and hides a feature that is forbidden (AMD's
+/// since 6.6).
 fn read_msr(number: u64) -> Option<u64> {
     let mut value = [0; 8];
     File::open("/dev/cpu/0/msr").ok()?.read_exact_at(&mut value, number).ok()?;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The running kernel: which one, what it permits, and the module.
+//! The running kernel: its version, what it permits, and the module.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -46,7 +46,7 @@ fn lockdown() -> Finding {
 const SIGNED_ONLY: &str = "only signed modules load; dkms signs dune.ko with a key that the \
      firmware must be told of once: mokutil --import /var/lib/dkms/mok.pub (docs/install.md)";
 
-/// An EFI variable: four bytes of attributes, then one: 1 is on.
+/// An EFI variable: four bytes of attributes, then one byte, where 1 means on.
 fn secure_boot() -> Finding {
     const VARIABLE: &str =
         "/sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c";
@@ -59,7 +59,7 @@ fn secure_boot() -> Finding {
     }
 }
 
-/// Beside KVM Dune goes in whatever state.
+/// Dune can be used alongside KVM in each of its states.
 fn kvm() -> Finding {
     let users = |name: &str| {
         let module = Path::new("/sys/module").join(name);
@@ -72,9 +72,9 @@ fn kvm() -> Finding {
     match users("kvm_amd").or(users("kvm_intel")) {
         Some(users) => Finding::good(
             "KVM",
-            format!("it is loaded, {}: dune.ko goes beside it", machines(users)),
+            format!("loaded, {}: dune.ko can be used alongside it", machines(users)),
         ),
-        None => Finding::good("KVM", "not loaded: dune.ko turns virtualization on by itself"),
+        None => Finding::good("KVM", "not loaded: dune.ko enables virtualization itself"),
     }
 }
 
@@ -120,7 +120,7 @@ fn module(layout: &Layout, release: &str, loaded: bool) -> Finding {
     }
 }
 
-/// Where modprobe finds it: dkms, or somebody's make.
+/// Whether modprobe finds it, installed by dkms or by hand.
 fn installed(release: &str) -> bool {
     let dependencies = Path::new("/lib/modules").join(release).join("modules.dep");
     read(dependencies).lines().any(|line| {
@@ -134,7 +134,7 @@ fn device(loaded: bool) -> Finding {
         (Ok(()), _) => Finding::good("device", format!("{DEVICE} may be used{}", rights())),
         (Err(e), _) if e.kind() == std::io::ErrorKind::PermissionDenied => Finding::lacking(
             "device",
-            format!("{DEVICE} is not for you{}: {}", rights(), permission_advice()),
+            format!("you may not use {DEVICE}{}: {}", rights(), permission_advice()),
         ),
         (Err(_), false) => Finding::lacking("device", format!("no {DEVICE}: load the module")),
         (Err(e), true) => {

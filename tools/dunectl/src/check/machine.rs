@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the emulated machine takes.
+//! What the emulated machine needs.
 
 use std::env;
 use std::ffi::OsStr;
@@ -9,7 +9,7 @@ use dune_machine::{Kernel, Layout, Series};
 use super::{read, Finding, Level};
 use crate::lookup;
 
-/// The machine's default, and a little for the emulator.
+/// The machine's default, and some more for the emulator, in MB.
 const NEEDED_MEMORY: u64 = 2300;
 
 pub fn findings(layout: &Layout) -> Vec<Finding> {
@@ -52,7 +52,7 @@ fn memory() -> Finding {
     }
 }
 
-/// One is enough.
+/// One kernel is enough.
 fn kernels(layout: &Layout) -> Vec<Finding> {
     let mut findings = Series::ALL.map(|series| kernel(layout, series));
     if findings.iter().all(|finding| finding.level != Level::Good) {

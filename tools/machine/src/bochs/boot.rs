@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The disk that the machine boots from: a sector of code (boot.S), and behind
-//! it what that puts into memory. The kernel is there as its own start-up code
-//! would have left it (vmlinux.rs), so that a boot begins in the kernel proper.
+//! The disk that the machine boots from: a sector of code (boot.S), followed by
+//! what that code loads into memory. The kernel is on it as its own start-up code
+//! would have unpacked it (vmlinux.rs), so a boot begins in the kernel proper.
 
 use std::fs::File;
 use std::io::Read;
@@ -31,15 +31,15 @@ const LOW: u64 = 0x10000;
 const PAGE: usize = 4096;
 const COMMAND_LINE: usize = PAGE;
 const PAGE_TABLES: usize = 2 * PAGE;
-/// One, one, and one for each of 4 GB.
+/// One of level 4, one of level 3, and one of level 2 for each of 4 GB.
 const TABLES: usize = 6;
 
-/// What lies above the initramfs: ACPI's tables.
+/// Space above the initramfs, for ACPI's tables.
 const RESERVED_TOP: u64 = 1 << 20;
-/// What lies below the first device.
+/// The end of the memory below the first device.
 const DEVICES: u64 = 0xc000_0000;
 
-/// So many zeros are not worth a place on the disk.
+/// A run of this many zeros is left out of the disk.
 const GAP: usize = 256 << 10;
 
 /// Offsets in struct boot_params (arch/x86/include/uapi/asm/bootparam.h).
@@ -52,7 +52,7 @@ const LOADED_HIGH: u8 = 1;
 const KASLR_FLAG: u8 = 2;
 const UNREGISTERED_LOADER: u8 = 0xff;
 
-/// Writes the disk for a machine with so many megabytes.
+/// Writes the disk for a machine with `memory` megabytes.
 pub fn write(
     disk: &File,
     kernel: &Kernel,
@@ -65,7 +65,7 @@ pub fn write(
     let top = (u64::from(memory) << 20).min(DEVICES) - RESERVED_TOP;
     let ramdisk = (top - initramfs.len() as u64) & !(PAGE as u64 - 1);
     let room = ramdisk.checked_sub(PHYSICAL_START + image.init_size()).ok_or_else(|| {
-        Error::Usage(format!("{memory} MB of memory do not suffice for this kernel"))
+        Error::Usage(format!("{memory} MB of memory are too few for this kernel"))
     })?;
 
     let (mut base, mut flags) = (PHYSICAL_START, LOADED_HIGH);
@@ -93,7 +93,7 @@ pub fn write(
     let kernel_pieces = without_gaps(&vmlinux.memory, ENTRIES - pieces.len());
     pieces.extend(kernel_pieces.map(|(at, piece)| (base + at as u64, piece)));
 
-    // SAFETY: the sector is 512 bytes that nobody writes to.
+    // SAFETY: the sector is 512 bytes that are never written to.
     let mut sector = unsafe { BOOT_SECTOR };
     put(&mut sector, ENTRY, base + (vmlinux.entry - PHYSICAL_START));
     let mut next = 1;
@@ -107,7 +107,7 @@ pub fn write(
         next += sectors;
     }
     disk.write_all_at(&sector, 0).context("writing the boot disk")?;
-    // Bochs wants whole cylinders.
+    // Bochs accepts only whole cylinders.
     let cylinder = 16 * 63 * SECTOR as u64;
     let length = ((next * SECTOR) as u64).next_multiple_of(cylinder);
     disk.set_len(length).context("writing the boot disk")
@@ -137,8 +137,8 @@ fn map_four_gigabytes(low: &mut [u8]) {
     }
 }
 
-/// The pieces between long runs of zeros, which memory consists of anyway; at
-/// most so many.
+/// The pieces between long runs of zeros, since memory is zero to begin with. At
+/// most `most` pieces.
 fn without_gaps(memory: &[u8], most: usize) -> impl Iterator<Item = (usize, &[u8])> {
     let mut pieces: Vec<(usize, usize)> = Vec::new();
     for (number, chunk) in memory.chunks(GAP).enumerate() {
@@ -158,7 +158,7 @@ fn without_gaps(memory: &[u8], most: usize) -> impl Iterator<Item = (usize, &[u8
     pieces.into_iter().map(|(begin, end)| (begin, &memory[begin..end]))
 }
 
-/// Below `limit`, which is not 0.
+/// A random number below `limit`, which is not 0.
 fn random(limit: u64) -> Result<u64> {
     let mut bytes = [0; 8];
     File::open("/dev/urandom")

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The disks with copies of the host's files.
 //!
-//! - The base: all files of some Debian packages that are installed here and of
-//!   what they depend on. Made once for the versions that are installed, kept
-//!   in `MACHINES/base/`.
-//! - The copies, for one run, over it: /etc, the kernel's modules, the project's
-//!   programs and the folders that the run asks for. It has no name, so that
-//!   nothing stays behind.
+//! - The base has all files of some Debian packages that are installed here and
+//!   of the packages that they depend on. It is made once for the versions that
+//!   are installed, and kept in `MACHINES/base/`.
+//! - The copies are made for one run and lie above the base: /etc, the kernel's
+//!   modules, the project's programs and the folders that the run asks for. Their
+//!   file has no name, so it never stays behind.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ffi::OsStr;
@@ -24,8 +24,8 @@ use crate::error::{Context, Error, Result};
 use crate::layout::Layout;
 use crate::machine::Config;
 
-/// What the tests, the demo and people who look around use, where installed,
-/// besides all essential packages.
+/// Packages for the tests, the demo and users of a shell. Those that are
+/// installed are copied, with all essential packages.
 const PACKAGES: [&str; 31] = [
     "bash",
     "bc",
@@ -60,7 +60,7 @@ const PACKAGES: [&str; 31] = [
     "xz-utils",
 ];
 
-/// Only for people, who have the host's.
+/// Files for readers, who have the host's.
 const NOT_COPIED: [&str; 5] = [
     "/usr/share/doc/",
     "/usr/share/info/",
@@ -69,7 +69,7 @@ const NOT_COPIED: [&str; 5] = [
     "/usr/share/lintian/",
 ];
 
-/// Modules that tests load: whole ones are 400 MB.
+/// Folders of modules that tests load. All modules take 400 MB.
 const MODULES: [&str; 7] = [
     "kernel/arch",
     "kernel/crypto",
@@ -80,14 +80,14 @@ const MODULES: [&str; 7] = [
     "kernel/virt",
 ];
 
-/// More than this is no working directory but a home.
+/// A larger folder is not a working directory but a home.
 const LIMIT: u64 = 1 << 30;
 
-/// The disks end far behind their file systems. Bochs makes a seek take the
-/// longer the larger a part of the disk it crosses.
+/// The disks are far larger than their file systems: in Bochs a seek takes longer
+/// the larger the part of the disk that it crosses.
 const DISK_SIZE: u64 = 100 << 30;
 
-/// Changed when base images are made otherwise.
+/// To be changed when base images are made differently.
 const FORMAT: u32 = 3;
 
 /// Makes the base image if there is none for what is installed.
@@ -113,7 +113,7 @@ pub fn prepare(layout: &Layout, say: &mut dyn FnMut(&str)) -> Result<PathBuf> {
     let made = tempfile::NamedTempFile::new_in(&folder).context("making an image")?;
     fill(made.as_file(), &list)?;
     for old in fs::read_dir(&folder).into_iter().flatten().flatten() {
-        // Whoever still uses it has it open.
+        // A machine that still uses it has it open.
         if old.path().extension() == Some(OsStr::new("img")) {
             let _ = fs::remove_file(old.path());
         }
@@ -159,10 +159,10 @@ pub fn copies(layout: &Layout, config: &Config) -> Result<File> {
     Ok(image)
 }
 
-/// Links that no package has, like awk's.
+/// Links that are in no package, such as awk's.
 const ALTERNATIVES: &str = "/etc/alternatives";
 
-/// What goes into an image: existing files by their paths, of which only the
+/// The contents of an image: existing files by their paths, of which only the
 /// last part may be a link, and the links that lead to them.
 #[derive(Default)]
 struct FileList {
@@ -173,7 +173,7 @@ struct FileList {
 }
 
 impl FileList {
-    /// Commands that update-alternatives has made.
+    /// Adds the commands that update-alternatives has made.
     fn add_alternatives(&mut self) -> Result<()> {
         for folder in ["/usr/bin", "/usr/sbin"] {
             for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
@@ -219,7 +219,7 @@ impl FileList {
         Ok(())
     }
 
-    /// A folder's real name. The links on the way to it are copied too.
+    /// A folder's real name. The links on the way to it are copied, too.
     fn real(&mut self, folder: &Path) -> PathBuf {
         if let Some(real) = self.folders.get(folder) {
             return real.clone();
@@ -247,7 +247,7 @@ impl FileList {
         real
     }
 
-    /// A folder with all that is below it on its file system, or a file.
+    /// Adds a folder with everything below it on its file system, or a file.
     fn add_tree(&mut self, top: &Path, left_out: &[PathBuf]) -> Result<()> {
         let Ok(data) = top.metadata() else { return Ok(()) };
         self.add(top)?;
@@ -279,8 +279,8 @@ impl FileList {
 }
 
 /// Makes a file system of these files in `image`. It is read-only and not
-/// compressed, which of all that Debian's kernels know takes the least work to
-/// load a driver for and to read.
+/// compressed: of all file systems of Debian's kernels, this one takes the least
+/// work to load its driver and to read.
 fn fill(image: &File, list: &FileList) -> Result<()> {
     let mut archiver = Command::new("tar");
     archiver.args(["--create", "--no-recursion", "--null", "--verbatim-files-from"]);
@@ -303,7 +303,7 @@ fn fill(image: &File, list: &FileList) -> Result<()> {
     let stdin = archiver.stdin.take();
     let written = stdin.expect("a pipe was asked for").write_all(&names);
     let output = maker.wait_with_output().context("running sqfstar")?;
-    // What the user may not read is not copied, which is no failure.
+    // Files that the user may not read are not copied, which is no failure.
     archiver.wait().context("running tar")?;
     if !output.status.success() {
         let reason = String::from_utf8_lossy(&output.stderr).trim().to_owned();
@@ -323,7 +323,7 @@ fn spawn(command: &mut Command, package: &str) -> Result<Child> {
     }
 }
 
-/// Gives the program this open file, by the same number.
+/// Gives the program this open file, with the same number.
 fn inherit(command: &mut Command, file: &File) {
     use std::os::unix::process::CommandExt;
     let fd = file.as_raw_fd();
@@ -342,7 +342,7 @@ struct Package {
     version: String,
 }
 
-/// What is installed.
+/// The packages that are installed.
 #[derive(Debug, Default)]
 struct Packages {
     /// Name to version and dependencies: of each one of several.
@@ -383,7 +383,7 @@ impl Packages {
         packages
     }
 
-    /// PACKAGES and all they need.
+    /// PACKAGES and all packages that they depend on.
     fn closure(&self) -> BTreeSet<Package> {
         let mut left: Vec<&str> = self.essential.iter().map(String::as_str).collect();
         left.extend(PACKAGES);

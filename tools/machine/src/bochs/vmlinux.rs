@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a kernel's boot image (bzImage) holds, put in place as its own start-up
-//! code would put it: unpacked, and moved to where KASLR wants it. At the speed
-//! of an instruction-by-instruction emulator that code takes a minute.
+//! The kernel in a boot image (bzImage), unpacked and moved to a random address
+//! for KASLR, as the image's own start-up code would do it. At the speed of an
+//! instruction-by-instruction emulator, that code takes a minute.
 
 use std::fs;
 use std::io::Write;
@@ -11,22 +11,22 @@ use std::process::{Command, Stdio};
 use crate::error::{Context, Error, Result};
 use crate::kernel::Kernel;
 
-/// Where a kernel that is not moved lies, physically and as linked
+/// The address of a kernel that is not moved, physical and as linked
 /// (CONFIG_PHYSICAL_START of every distribution).
 pub const PHYSICAL_START: u64 = 0x100_0000;
 
 /// Kernels and their moves are aligned to this.
 pub const ALIGNMENT: u64 = 2 << 20;
 
-/// A kernel with KASLR lies in this much, counted from address 0 of its map.
+/// A kernel with KASLR lies within this size, from address 0 of its map.
 const IMAGE_SPACE: u64 = 1 << 30;
 
-/// Linked addresses are physical ones plus this.
+/// Linked addresses are physical addresses plus this.
 const KERNEL_MAP: u64 = 0xffff_ffff_8000_0000;
 
 const LOAD: u32 = 1;
 
-/// The header of the boot protocol, as bzImage has it.
+/// The boot protocol's header in a bzImage.
 pub struct BootImage {
     bytes: Vec<u8>,
 }
@@ -35,17 +35,17 @@ pub struct BootImage {
 pub struct Vmlinux {
     /// From PHYSICAL_START on, as in memory.
     pub memory: Vec<u8>,
-    /// Physical, if it is not moved.
+    /// A physical address, of a kernel that is not moved.
     pub entry: u64,
     relocations: Relocations,
 }
 
-/// Where addresses are that a move changes: linked addresses, of which the
-/// lower half is given.
+/// The places of the addresses that a move changes. Their own linked addresses
+/// are given by the lower half.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Relocations {
     wide: Vec<u32>,
-    /// 32 bits that are the smaller the higher the kernel lies (until 6.14).
+    /// 32 bits that decrease as the kernel's address increases (until 6.14).
     inverse: Vec<u32>,
     narrow: Vec<u32>,
 }
@@ -57,16 +57,17 @@ impl BootImage {
         let image = BootImage { bytes };
         match image.bytes.len() > 0x1000 && image.bytes[0x202..0x206] == *b"HdrS" {
             true => Ok(image),
-            false => Err(Error::Usage(format!("{} is no kernel", path.display()))),
+            false => Err(Error::Usage(format!("{} is not a kernel", path.display()))),
         }
     }
 
-    /// What boot_params wants from it, with its offset, which is the same there.
+    /// What boot_params takes from the header, with its offset, which is the same
+    /// there.
     pub fn header(&self) -> (usize, &[u8]) {
         (0x1f1, &self.bytes[0x1f1..0x202 + usize::from(self.bytes[0x201])])
     }
 
-    /// How much memory the kernel takes until it knows what is in use.
+    /// How much memory the kernel takes before it knows which memory is in use.
     pub fn init_size(&self) -> u64 {
         self.word(0x260).into()
     }
@@ -93,15 +94,18 @@ impl BootImage {
 }
 
 impl Vmlinux {
-    /// Unpacks it, once: the result is kept beside the kernel.
+    /// Unpacks the kernel once; the result is kept in the kernel's folder.
     pub fn of(kernel: &Kernel, image: &BootImage) -> Result<Self> {
         let bytes = unpacked(kernel, image)?;
         parse(&bytes).ok_or_else(|| {
-            Error::Usage(format!("{} holds no kernel that I know", kernel.image().display()))
+            Error::Usage(format!(
+                "{} contains no kernel of a known format",
+                kernel.image().display()
+            ))
         })
     }
 
-    /// How often it can be moved by ALIGNMENT.
+    /// How many times it can be moved by ALIGNMENT.
     pub fn moves(&self, init_size: u64) -> u64 {
         (IMAGE_SPACE - PHYSICAL_START).saturating_sub(init_size) / ALIGNMENT
     }
@@ -147,7 +151,7 @@ fn unpacked(kernel: &Kernel, image: &BootImage) -> Result<Vec<u8>> {
         }
     }
     let unknown =
-        || Error::Usage(format!("{} is packed in no way I know", kernel.image().display()));
+        || Error::Usage(format!("{} is compressed in an unknown format", kernel.image().display()));
     let payload = image.payload().ok_or_else(unknown)?;
     let program: &[&str] = match payload {
         [0xfd, b'7', b'z', ..] => &["xz", "-dc"],
@@ -171,7 +175,7 @@ fn filter(program: &[&str], input: &[u8]) -> Result<Vec<u8>> {
     let mut child = command.spawn().map_err(missing)?;
     let mut stdin = child.stdin.take().expect("a pipe was asked for");
     let output = std::thread::scope(|scope| {
-        // Whether all of it was taken shows in the exit status.
+        // The exit status tells whether the program read all of it.
         scope.spawn(move || stdin.write_all(input));
         child.wait_with_output()
     });
@@ -182,7 +186,7 @@ fn filter(program: &[&str], input: &[u8]) -> Result<Vec<u8>> {
     }
 }
 
-/// An ELF file, and behind it its relocations.
+/// Parses an ELF file that is followed by its relocations.
 fn parse(bytes: &[u8]) -> Option<Vmlinux> {
     if !bytes.starts_with(b"\x7fELF") || bytes.len() < 64 {
         return None;
@@ -205,12 +209,12 @@ fn parse(bytes: &[u8]) -> Option<Vmlinux> {
     }
     let sections = double(bytes, 40) as usize + short(58) * short(60);
     let relocations = Relocations::parse(bytes.get(sections..)?)?;
-    // The entry is a physical address already.
+    // The entry is already a physical address.
     Some(Vmlinux { memory, entry: double(bytes, 24), relocations })
 }
 
 impl Relocations {
-    /// Lists that each follow a zero, to be read from the end: narrow, inverse
+    /// Three lists, each after a zero, to be read from the end: narrow, inverse
     /// (which newer kernels do not have), wide.
     fn parse(bytes: &[u8]) -> Option<Self> {
         let (words, rest) = bytes.as_chunks::<4>();

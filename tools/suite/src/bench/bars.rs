@@ -1,19 +1,43 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The bars: what each figure has to reach.
+//! The figures, what each is compared with, and its bar: what it has to reach.
 
-use dune_machine::Hardware;
+use dune_machine::{MachineType, SVM, VMX};
 
-use super::{Figure, Measured};
+use super::Measured;
 
-pub struct Bar {
-    id: &'static str,
-    pub text: &'static str,
-    rule: Rule,
-    of: Of,
+/// A figure that the programs of bench/ print.
+pub struct Subject {
+    pub id: &'static str,
+    /// What was measured, for people.
+    pub title: &'static str,
+    pub against: Against,
+    bars: &'static [Bar],
 }
 
-/// Whose bar it is. AMD's is shown for Intel's figure as well where Intel has
-/// none of its own, for comparison: the mechanism is another one.
+/// What the column "Linux" holds.
+#[derive(Clone, Copy, PartialEq)]
+pub enum Against {
+    /// The same work in the same process outside of Dune mode.
+    Linux,
+    /// The same work under a ptrace tracer.
+    Ptrace,
+    /// An ioctl of the same device that does nothing.
+    EmptyIoctl,
+    /// `enter`, the same with few mappings.
+    Enter,
+    /// The same in Dune mode without KVM.
+    NoKvm,
+    Nothing,
+}
+
+pub struct Bar {
+    of: Of,
+    pub text: &'static str,
+    rule: Rule,
+}
+
+/// The vendor whose bar it is. Where Intel has no bar of its own, AMD's is shown
+/// for comparison, since the mechanism differs.
 #[derive(Clone, Copy, PartialEq)]
 enum Of {
     Amd,
@@ -22,103 +46,181 @@ enum Of {
 }
 
 enum Rule {
-    /// At most so many times Linux's (and what is granted on top), with
-    /// exactly so many exits.
+    /// Dune's figure is at most this many times Linux's, plus an allowance that
+    /// the program prints, and it has exactly this many exits.
     Times(f64, Option<f64>),
-    /// Linux's is at least so many times ours.
+    /// Linux's figure is at least this many times Dune's.
     Better(f64),
-    /// At most so many, and Linux's at least so many times ours.
+    /// Dune's figure is at most this, and Linux's at least so many times Dune's.
     AtMost(f64, Option<f64>),
     AtLeast(f64),
-    /// As much as Linux's, up or down by this part, and at most so many.
+    /// Dune's figure differs from Linux's by at most this part of it, and is at
+    /// most this.
     Same(f64, f64),
 }
 
-/// In the page's order. What Linux's figure is where it is not Linux's: of
-/// `enter_10000` it is `enter`, the same with few mappings; of what is measured
-/// beside KVM the same without KVM.
-const BARS: [Bar; 24] = [
-    amd("getpid_ring0", "≤ 1.1 × Linux, 1 exit", Rule::Times(1.1, Some(1.0))),
-    intel("getpid_ring0", "≤ 1.2 × Linux, 1 exit", Rule::Times(1.2, Some(1.0))),
-    amd("getpid_ring3", "≤ 1.6 × Linux, 1 exit", Rule::Times(1.6, Some(1.0))),
-    amd("getpid_slow", "≤ 3 × Linux", Rule::Times(3.0, None)),
-    amd("first_touch", "≤ 1.1 × Linux, 1 exit", Rule::Times(1.1, Some(1.0))),
-    intel("first_touch", "≤ 1.5 × Linux, 1 exit", Rule::Times(1.5, Some(1.0))),
-    amd("trap", "≤ 100; Linux / Dune ≥ 40", Rule::AtMost(100.0, Some(40.0))),
-    intel("trap", "≤ 100", Rule::AtMost(100.0, None)),
-    amd("protect_cycle", "Linux / Dune ≥ 120", Rule::Better(120.0)),
-    amd("intercept", "ptrace / Dune ≥ 60", Rule::Better(60.0)),
-    amd("mprotect", "≤ 1.25 × outside, plus the call", Rule::Times(1.25, None)),
-    amd("munmap_1g", "≤ 1.1 × outside", Rule::Times(1.1, None)),
-    amd("roundtrip", "≤ 1,300", Rule::AtMost(1300.0, None)),
-    amd("enter", "≤ 60,000", Rule::AtMost(60_000.0, None)),
-    amd("enter_10000", "as enter ± 5 %, ≤ 60,000", Rule::Same(0.05, 60_000.0)),
-    amd("memory_vcpu", "≤ 64 KB", Rule::AtMost(64.0 * 1024.0, None)),
-    amd("memory_tables", "≤ 256 KB", Rule::AtMost(256.0 * 1024.0, None)),
-    amd("processes", "≥ 1,000", Rule::AtLeast(1000.0)),
-    beside_kvm("getpid_ring0_kvm_idle"),
-    beside_kvm("getpid_ring0_kvm_vm"),
-    beside_kvm("first_touch_kvm_idle"),
-    beside_kvm("first_touch_kvm_vm"),
-    beside_kvm("trap_kvm_idle"),
-    beside_kvm("trap_kvm_vm"),
+use Against::{EmptyIoctl, Enter, Linux, NoKvm, Nothing, Ptrace};
+use Rule::{AtLeast, AtMost, Better, Same, Times};
+
+/// In the page's order.
+pub const SUBJECTS: [Subject; 21] = [
+    subject(
+        "getpid_ring0",
+        "getpid() from ring 0",
+        Linux,
+        &[
+            amd("≤ 1.1 × Linux, 1 exit", Times(1.1, Some(1.0))),
+            intel("≤ 1.2 × Linux, 1 exit", Times(1.2, Some(1.0))),
+        ],
+    ),
+    subject(
+        "getpid_ring3",
+        "getpid() in the sandbox",
+        Linux,
+        &[amd("≤ 1.6 × Linux, 1 exit", Times(1.6, Some(1.0)))],
+    ),
+    subject(
+        "getpid_slow",
+        "getpid() of a watched thread",
+        Linux,
+        &[amd("≤ 3 × Linux", Times(3.0, None))],
+    ),
+    subject(
+        "first_touch",
+        "first touch of a page",
+        Linux,
+        &[
+            amd("≤ 1.1 × Linux, 1 exit", Times(1.1, Some(1.0))),
+            intel("≤ 1.5 × Linux, 1 exit", Times(1.5, Some(1.0))),
+        ],
+    ),
+    subject(
+        "trap",
+        "exception and handler",
+        Linux,
+        &[
+            amd("≤ 100; Linux / Dune ≥ 40", AtMost(100.0, Some(40.0))),
+            intel("≤ 100", AtMost(100.0, None)),
+        ],
+    ),
+    subject(
+        "protect_cycle",
+        "protect, fault, unprotect",
+        Linux,
+        &[amd("Linux / Dune ≥ 120", Better(120.0))],
+    ),
+    subject(
+        "intercept",
+        "intercepted getpid()",
+        Ptrace,
+        &[amd("ptrace / Dune ≥ 60", Better(60.0))],
+    ),
+    subject(
+        "mprotect",
+        "mprotect()",
+        Linux,
+        &[amd("≤ 1.25 × outside, plus the call", Times(1.25, None))],
+    ),
+    subject("munmap_1g", "munmap() of 1 GB", Linux, &[amd("≤ 1.1 × outside", Times(1.1, None))]),
+    subject(
+        "roundtrip",
+        "DUNE_RUN: into a guest and back",
+        EmptyIoctl,
+        &[amd("≤ 1,300", AtMost(1300.0, None))],
+    ),
+    subject("enter", "entering Dune mode", Nothing, &[amd("≤ 60,000", AtMost(60_000.0, None))]),
+    subject(
+        "enter_10000",
+        "entering with 10,000 mappings",
+        Enter,
+        &[amd("as enter ± 5 %, ≤ 60,000", Same(0.05, 60_000.0))],
+    ),
+    subject(
+        "memory_vcpu",
+        "memory of a vCPU",
+        Nothing,
+        &[amd("≤ 64 KB", AtMost(64.0 * 1024.0, None))],
+    ),
+    subject(
+        "memory_tables",
+        "memory of page tables",
+        Nothing,
+        &[amd("≤ 256 KB", AtMost(256.0 * 1024.0, None))],
+    ),
+    subject("processes", "processes at once", Nothing, &[amd("≥ 1,000", AtLeast(1000.0))]),
+    with_kvm("getpid_ring0_kvm_idle", "getpid() from ring 0, KVM loaded"),
+    with_kvm("getpid_ring0_kvm_vm", "getpid() from ring 0, KVM runs a machine"),
+    with_kvm("first_touch_kvm_idle", "first touch of a page, KVM loaded"),
+    with_kvm("first_touch_kvm_vm", "first touch of a page, KVM runs a machine"),
+    with_kvm("trap_kvm_idle", "exception and handler, KVM loaded"),
+    with_kvm("trap_kvm_vm", "exception and handler, KVM runs a machine"),
 ];
 
-const fn amd(id: &'static str, text: &'static str, rule: Rule) -> Bar {
-    Bar { id, text, rule, of: Of::Amd }
+const fn subject(
+    id: &'static str,
+    title: &'static str,
+    against: Against,
+    bars: &'static [Bar],
+) -> Subject {
+    Subject { id, title, against, bars }
 }
 
-const fn intel(id: &'static str, text: &'static str, rule: Rule) -> Bar {
-    Bar { id, text, rule, of: Of::Intel }
+const fn with_kvm(id: &'static str, title: &'static str) -> Subject {
+    const BARS: &[Bar] =
+        &[Bar { of: Of::Both, text: "≤ 1.05 × without KVM", rule: Times(1.05, None) }];
+    subject(id, title, NoKvm, BARS)
 }
 
-const fn beside_kvm(id: &'static str) -> Bar {
-    Bar { id, text: "≤ 1.05 × without KVM", rule: Rule::Times(1.05, None), of: Of::Both }
+const fn amd(text: &'static str, rule: Rule) -> Bar {
+    Bar { of: Of::Amd, text, rule }
+}
+
+const fn intel(text: &'static str, rule: Rule) -> Bar {
+    Bar { of: Of::Intel, text, rule }
 }
 
 pub fn ids() -> impl Iterator<Item = &'static str> {
-    BARS.iter().filter(|bar| bar.of != Of::Intel).map(|bar| bar.id)
+    SUBJECTS.iter().map(|subject| subject.id)
 }
 
-/// By id, kernel and machine; what has no bar comes last.
-pub fn sort(figures: &mut [Figure]) {
-    let place = |id: &str| BARS.iter().position(|bar| bar.id == id).unwrap_or(BARS.len());
-    let series = |kernel: &str| kernel.parse::<dune_machine::Series>().ok();
-    figures.sort_by(|a, b| {
-        let key = |f: &Figure| (place(&f.id), series(&f.kernel), f.machine.clone());
-        key(a).cmp(&key(b))
-    });
+/// Where it comes in the page; the last place for what is not a subject.
+pub fn place(id: &str) -> usize {
+    ids().position(|other| other == id).unwrap_or(SUBJECTS.len())
+}
+
+impl Subject {
+    pub fn of(id: &str) -> Option<&'static Subject> {
+        SUBJECTS.iter().find(|subject| subject.id == id)
+    }
 }
 
 impl Bar {
-    pub fn of(id: &str, hardware: Hardware) -> Option<&'static Bar> {
-        let all = || BARS.iter().filter(|bar| bar.id == id);
-        all().find(|bar| bar.binds(hardware)).or_else(|| all().next())
+    pub fn of(id: &str, machine_type: &MachineType) -> Option<&'static Bar> {
+        let bars = Subject::of(id)?.bars;
+        bars.iter().find(|bar| bar.binds(machine_type)).or(bars.first())
     }
 
-    pub fn binds(&self, hardware: Hardware) -> bool {
+    pub fn binds(&self, machine_type: &MachineType) -> bool {
         match self.of {
-            Of::Amd => hardware == Hardware::Svm,
-            Of::Intel => hardware == Hardware::Vmx,
+            Of::Amd => *machine_type == SVM,
+            Of::Intel => *machine_type == VMX,
             Of::Both => true,
         }
     }
 
-    /// What is compared with Linux and has nothing to compare with, or counts
-    /// exits and does not tell them, misses its bar.
+    /// A figure misses its bar as well where the bar compares it with Linux's
+    /// and there is none, or counts exits and the program did not print them.
     pub fn is_met(&self, measured: &Measured) -> bool {
         let Measured { linux, dune, exits, allowance, .. } = measured;
         let linux = linux.unwrap_or(f64::NAN);
         match self.rule {
-            Rule::Times(times, wanted) => {
+            Times(times, wanted) => {
                 *dune <= times * linux + allowance && (wanted.is_none() || *exits == wanted)
             }
-            Rule::Better(times) => linux >= times * dune,
-            Rule::AtMost(most, times) => {
-                *dune <= most && times.is_none_or(|times| linux >= times * dune)
-            }
-            Rule::AtLeast(least) => *dune >= least,
-            Rule::Same(part, most) => *dune <= most && (dune - linux).abs() <= part * linux,
+            Better(times) => linux >= times * dune,
+            AtMost(most, times) => *dune <= most && times.is_none_or(|times| linux >= times * dune),
+            AtLeast(least) => *dune >= least,
+            Same(part, most) => *dune <= most && (dune - linux).abs() <= part * linux,
         }
     }
 }
@@ -127,15 +229,19 @@ impl Bar {
 mod tests {
     use super::*;
 
-    fn met_in(hardware: Hardware, id: &str, figures: (Option<f64>, f64, Option<f64>)) -> bool {
+    fn met_in(
+        machine_type: &MachineType,
+        id: &str,
+        figures: (Option<f64>, f64, Option<f64>),
+    ) -> bool {
         let (linux, dune, exits) = figures;
         let (id, unit) = (id.to_owned(), "instructions".to_owned());
         let measured = Measured { id, unit, linux, dune, exits, allowance: 0.0, detail: None };
-        Bar::of(&measured.id, hardware).unwrap().is_met(&measured)
+        Bar::of(&measured.id, machine_type).unwrap().is_met(&measured)
     }
 
     fn met(id: &str, linux: Option<f64>, dune: f64, exits: Option<f64>) -> bool {
-        met_in(Hardware::Svm, id, (linux, dune, exits))
+        met_in(&SVM, id, (linux, dune, exits))
     }
 
     #[test]
@@ -153,12 +259,12 @@ mod tests {
 
     #[test]
     fn intel_has_bars_of_its_own() {
-        let call = |dune| met_in(Hardware::Vmx, "getpid_ring0", (Some(340.0), dune, Some(1.0)));
+        let call = |dune| met_in(&VMX, "getpid_ring0", (Some(340.0), dune, Some(1.0)));
         assert!(call(408.0));
         assert!(!call(409.0));
-        assert!(Bar::of("getpid_ring0", Hardware::Vmx).unwrap().binds(Hardware::Vmx));
-        assert!(!Bar::of("roundtrip", Hardware::Vmx).unwrap().binds(Hardware::Vmx));
-        assert!(Bar::of("trap_kvm_vm", Hardware::Vmx).unwrap().binds(Hardware::Vmx));
+        assert!(Bar::of("getpid_ring0", &VMX).unwrap().binds(&VMX));
+        assert!(!Bar::of("roundtrip", &VMX).unwrap().binds(&VMX));
+        assert!(Bar::of("trap_kvm_vm", &VMX).unwrap().binds(&VMX));
     }
 
     #[test]

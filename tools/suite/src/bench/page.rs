@@ -1,47 +1,55 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! docs/benchmarks.md.
+//! docs/benchmarks.md: a table for each vendor, and one of the world switch.
 
+use dune_machine::MachineType;
+
+use super::bars::{Against, Subject};
 use super::{switch, Figure};
 
 const HEAD: &str = "# Benchmarks
 
-Written by `make bench`; `build/bin/dune-suite bench 6.1 --machine vmx` measures one part anew. Figures are counts of instructions
-where no other unit is given, medians, Linux and Dune in one run, on one CPU whose time stamp counter counts instructions:
-AMD's in the `svm` machine's counting mode (QEMU), Intel's in the `vmx` machine's (Bochs, Ivy Bridge, with PTI, so that Linux's own
-system calls switch CR3 there). An instruction that changes worlds counts as one, so exits have a column of their own.
-`build/bench.json` has a model of cycles besides: instructions + 750 for each exit.
+Figures are numbers of instructions where no other unit is given, and medians. Linux and Dune are measured in one run, on one CPU whose time
+stamp counter counts instructions: in the `svm` machine's counting mode (QEMU) for AMD, and in the `vmx` machine's (Bochs, Ivy Bridge) for
+Intel. The Intel machine has PTI, so Linux's own system calls switch CR3 there.
 
-\"Linux\" is what the same process pays outside of Dune mode; for `enter_10000` it is `enter`; for what ends in `_kvm_idle` (KVM loaded)
-and `_kvm_vm` (a KVM machine runs) it is Dune without KVM; for `intercept` it is ptrace. A bar in parentheses is AMD's, shown for comparison:
-Intel has a mechanism of its own there (a second page table, a VMCS that is loaded for each run).
+![Dune's instructions divided by Linux's, as bars on a logarithmic scale](benchmarks.svg)
 
+An instruction that switches worlds counts as one, so exits have a column of their own. `build/bench.json` also holds a model of cycles:
+instructions + 750 for each exit.
+
+This page and its plot are written by `make bench`, which succeeds when it has measured; `make bench-check` fails where a bar is missed.
+`build/bin/dune-suite bench 6.1 --machine vmx` measures one part anew, and `build/bin/dune-suite bench-page` writes the page from the
+figures that are there.
+
+The column \"Linux\" is what the same process pays outside of Dune mode, unless it names something else: ptrace, an ioctl of /dev/dune
+that does nothing, `enter`, or Dune without KVM.
 ";
 
-const MACHINES: [(&str, &str); 2] = [("svm", "AMD"), ("vmx", "Intel")];
+/// The bars that are not Intel's own.
+const INTEL_NOTE: &str =
+    "A bar in parentheses is AMD's, shown for comparison: Intel has a mechanism of its own there
+(a second page table, a VMCS that is loaded for each run).
+";
+
+const COLUMNS: &str = "| figure | kernel | Linux | Dune | Dune / Linux | exits | bar | met |
+|---|---|--:|--:|--:|--:|---|---|
+";
 
 pub fn write(figures: &[Figure]) -> String {
     let mut page = HEAD.to_owned();
-    page += "| id | kernel |";
-    for (_, vendor) in MACHINES {
-        page += &format!(" {vendor}: Linux | Dune | Dune / Linux | exits | bar | met |");
-    }
-    page += "\n|---|---|";
-    page += &"--:|--:|--:|--:|---|---|".repeat(MACHINES.len());
-    page += "\n";
     let (switches, others): (Vec<_>, Vec<_>) =
         figures.iter().partition(|figure| switch::is_id(&figure.id));
-    for (id, kernel) in rows(&others) {
-        let unit = others.iter().find(|figure| figure.id == id).map_or("", |figure| &figure.unit);
-        let unit = match unit {
-            "instructions" | "processes" => String::new(),
-            unit => format!(" ({unit})"),
-        };
-        page += &format!("| {id}{unit} | {kernel} |");
-        for (machine, _) in MACHINES {
-            let figure = others.iter().find(|figure| is(figure, id, kernel, machine));
-            page += &figure.map_or(" | | | | | |".to_owned(), |figure| cells(figure));
+    for machine_type in MachineType::ALL {
+        let of_it: Vec<&Figure> =
+            others.iter().copied().filter(|figure| figure.machine == machine_type.name).collect();
+        if of_it.is_empty() {
+            continue;
         }
-        page += "\n";
+        page += &format!("\n## {}\n\n", machine_type.vendor);
+        if of_it.iter().any(|figure| !figure.binding && !figure.bar.is_empty()) {
+            page += &format!("{INTEL_NOTE}\n");
+        }
+        page += &table(&of_it);
     }
     if !switches.is_empty() {
         page += &world_switch(&switches);
@@ -49,58 +57,40 @@ pub fn write(figures: &[Figure]) -> String {
     page
 }
 
-const SWITCH_HEAD: &str = "
-## The world switch
-
-A getpid from ring 0, traced instruction by instruction. *To the assembly's end*: from the hypercall to the first instruction of C;
-*to the handler*: to the function that handles the exit; *back*: from its return to the guest's next instruction. Memory accesses
-are operands in memory and what PUSH, POP, CALL and RET do to the stack; what the processor itself reads and writes at an exit and an entry is
-not among them.
-
-";
-
-fn world_switch(figures: &[&Figure]) -> String {
-    let mut page = SWITCH_HEAD.to_owned();
-    page += "| path | kernel |";
-    for (_, vendor) in MACHINES {
-        page += &format!(" {vendor} |");
-    }
-    page += "\n|---|---|";
-    page += &"---|".repeat(MACHINES.len());
-    page += "\n";
-    for (id, kernel) in rows(figures) {
-        page += &format!("| {id} | {kernel} |");
-        for (machine, _) in MACHINES {
-            let figure = figures.iter().find(|figure| is(figure, id, kernel, machine));
-            let text = figure.map(|figure| match &figure.detail {
-                Some(detail) => format!("{}: {detail}", number(figure.dune)),
-                None => number(figure.dune),
-            });
-            page += &format!(" {} |", text.unwrap_or_default());
-        }
-        page += "\n";
-    }
-    page
-}
-
-/// Each id with each kernel, in the figures' order.
-fn rows<'a>(figures: &[&'a Figure]) -> Vec<(&'a str, &'a str)> {
-    let mut rows: Vec<(&str, &str)> = Vec::new();
+/// One row for each figure and kernel; the figure is named in its first row.
+fn table(figures: &[&Figure]) -> String {
+    let mut text = COLUMNS.to_owned();
+    let mut named = "";
     for figure in figures {
-        let row = (figure.id.as_str(), figure.kernel.as_str());
-        if !rows.contains(&row) {
-            rows.push(row);
-        }
+        let name = match figure.id == named {
+            true => String::new(),
+            false => name(figure),
+        };
+        named = &figure.id;
+        text += &format!("| {name} | {} |{}\n", figure.kernel, cells(figure));
     }
-    rows
+    text
 }
 
-fn is(figure: &Figure, id: &str, kernel: &str, machine: &str) -> bool {
-    figure.id == id && figure.kernel == kernel && figure.machine == machine
+fn name(figure: &Figure) -> String {
+    let unit = match figure.unit.as_str() {
+        "instructions" | "processes" => String::new(),
+        unit => format!(", {unit}"),
+    };
+    let title = Subject::of(&figure.id).map(|subject| format!("{}{unit} ", subject.title));
+    format!("{}(`{}`)", title.unwrap_or_default(), figure.id)
 }
 
 fn cells(figure: &Figure) -> String {
     let optional = |value: Option<f64>| value.map(number).unwrap_or_default();
+    let against = Subject::of(&figure.id).map(|subject| subject.against);
+    let linux = match against {
+        Some(Against::Ptrace) => format!("{} (ptrace)", optional(figure.linux)),
+        Some(Against::EmptyIoctl) => format!("{} (empty ioctl)", optional(figure.linux)),
+        Some(Against::Enter) => format!("{} (`enter`)", optional(figure.linux)),
+        Some(Against::NoKvm) => format!("{} (without KVM)", optional(figure.linux)),
+        _ => optional(figure.linux),
+    };
     let bar = match figure.binding || figure.bar.is_empty() {
         true => figure.bar.clone(),
         false => format!("({})", figure.bar),
@@ -111,16 +101,59 @@ fn cells(figure: &Figure) -> String {
         (false, false) => "no",
     };
     format!(
-        " {} | {} | {} | {} | {bar} | {met} |",
-        optional(figure.linux),
+        " {linux} | {} | {} | {} | {bar} | {met} |",
         number(figure.dune),
         figure.ratio.map(ratio).unwrap_or_default(),
         optional(figure.exits),
     )
 }
 
+const SWITCH_HEAD: &str = "
+## The world switch
+
+A getpid from ring 0, traced instruction by instruction. *To the assembly's end*: from the hypercall to the first instruction of C;
+*to the handler*: to the function that handles the exit; *back*: from its return to the guest's next instruction. Memory accesses
+are operands in memory and what PUSH, POP, CALL and RET do to the stack. They do not include what the processor itself reads and writes at an
+exit and an entry.
+
+| vendor | kernel | instructions | of these | memory accesses |
+|---|---|---|---|---|
+";
+
+fn world_switch(figures: &[&Figure]) -> String {
+    let mut page = SWITCH_HEAD.to_owned();
+    for machine_type in MachineType::ALL {
+        let mut kernels: Vec<&str> = Vec::new();
+        for figure in figures.iter().filter(|figure| figure.machine == machine_type.name) {
+            if !kernels.contains(&figure.kernel.as_str()) {
+                kernels.push(&figure.kernel);
+            }
+        }
+        for kernel in kernels {
+            let text = |id: &str| {
+                let is = |figure: &&&Figure| {
+                    let Figure { machine, kernel: of, .. } = figure;
+                    figure.id == id && machine == machine_type.name && of == kernel
+                };
+                figures.iter().find(is).map(|figure| match &figure.detail {
+                    Some(detail) => format!("{}: {detail}", number(figure.dune)),
+                    None => number(figure.dune),
+                })
+            };
+            let instructions = text(switch::INSTRUCTIONS).unwrap_or_default();
+            let (counts, special) = instructions
+                .split_once(switch::OF_THESE)
+                .map_or((instructions.as_str(), ""), |(counts, special)| (counts, special));
+            let memory = text(switch::MEMORY).unwrap_or_default();
+            let vendor = machine_type.vendor;
+            page += &format!("| {vendor} | {kernel} | {counts} | {special} | {memory} |\n");
+        }
+    }
+    page
+}
+
 /// 12,345 or 1.50
-fn number(value: f64) -> String {
+pub fn number(value: f64) -> String {
     if value.fract() != 0.0 {
         return format!("{value:.2}");
     }
@@ -135,8 +168,8 @@ fn number(value: f64) -> String {
     text
 }
 
-/// Three significant digits, or so.
-fn ratio(value: f64) -> String {
+/// With some three significant digits.
+pub fn ratio(value: f64) -> String {
     match value {
         v if v < 0.1 => format!("1 / {:.0}", 1.0 / v),
         v => format!("{v:.2}"),
@@ -154,5 +187,30 @@ mod tests {
         assert_eq!(number(1.25), "1.25");
         assert_eq!(ratio(1.046), "1.05");
         assert_eq!(ratio(0.025), "1 / 40");
+    }
+
+    #[test]
+    fn each_vendor_has_a_table_that_names_a_figure_once() {
+        let figure = |machine: &str, kernel: &str, met| Figure {
+            machine: machine.to_owned(),
+            kernel: kernel.to_owned(),
+            met,
+            ..Figure::example("getpid_ring0", 360.0, 372.0)
+        };
+        let page = write(&[
+            figure("svm", "6.1", true),
+            figure("svm", "6.12", false),
+            figure("vmx", "6.1", true),
+        ]);
+        let rows: Vec<&str> = page.lines().filter(|line| line.contains("| 372 |")).collect();
+        assert_eq!(
+            rows,
+            [
+                "| getpid() from ring 0 (`getpid_ring0`) | 6.1 | 360 | 372 | 1.03 | 1 | ≤ 1.1 | yes |",
+                "|  | 6.12 | 360 | 372 | 1.03 | 1 | ≤ 1.1 | **no** |",
+                "| getpid() from ring 0 (`getpid_ring0`) | 6.1 | 360 | 372 | 1.03 | 1 | ≤ 1.1 | yes |",
+            ]
+        );
+        assert!(page.find("## AMD") < page.find("## Intel"));
     }
 }

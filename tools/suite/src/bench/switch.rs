@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The world switch, counted from a trace of one hypercall (bench/switch.c):
-//! instructions and accesses to memory from the guest to the handler of the
-//! exit, and from there back. objdump says what the instructions are, as they
-//! were in memory, so with all that the kernel patches when it boots.
+//! The world switch, counted in a trace of one hypercall (bench/switch.c): its
+//! instructions and memory accesses from the guest to the handler of the exit, and
+//! from there back. objdump decodes the instructions as they were in memory, that
+//! is, with everything that the kernel patches when it boots.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -11,37 +11,37 @@ use std::path::Path;
 use std::process::Command;
 
 use anyhow::{ensure, Context as _, Result};
-use dune_machine::{Hardware, Step, Trace};
+use dune_machine::{MachineType, Step, Trace};
 
 use super::Measured;
 
-const INSTRUCTIONS: &str = "world_switch_instructions";
-const MEMORY: &str = "world_switch_memory";
+pub const INSTRUCTIONS: &str = "world_switch_instructions";
+pub const MEMORY: &str = "world_switch_memory";
 
-/// More than a getpid takes.
+/// In the detail of the first, between the counts and the special instructions.
+pub const OF_THESE: &str = "; of these ";
+
+/// More steps than a getpid takes.
 const STEPS: usize = 800;
 
 /// The world switches, in kernel/*_switch.S.
 const ASSEMBLY: [&str; 3] = ["svm_switch", "vmx_switch", "vmx_switch_exit"];
 const HANDLERS: [&str; 2] = ["svm_handle_exit", "vmx_handle_exit"];
 
-/// A guest's addresses are a process's; the kernel's are above.
+/// A guest's addresses are those of a process; the kernel's are higher.
 const USER_END: u64 = 1 << 47;
 
-/// Bytes for each instruction that objdump sees: the longest one, and NOPs for
-/// it to find its feet again.
+/// Bytes for each instruction in objdump's input: the longest instruction, and
+/// NOPs after which objdump is in step again.
 const SLOT: usize = 32;
 
 pub fn is_id(id: &str) -> bool {
     id == INSTRUCTIONS || id == MEMORY
 }
 
-/// The label at which the trace begins.
-pub fn what(program: &Path, hardware: Hardware) -> Result<Trace> {
-    let label = match hardware {
-        Hardware::Svm => "trace_svm_here",
-        Hardware::Vmx => "trace_vmx_here",
-    };
+/// Where the trace begins: at the program's label for this machine type.
+pub fn what(program: &Path, machine_type: &MachineType) -> Result<Trace> {
+    let label = format!("trace_{machine_type}_here");
     let output = Command::new("nm").arg(program).output().context("running nm")?;
     let text = String::from_utf8_lossy(&output.stdout);
     let line = text.lines().find(|line| line.ends_with(&format!(" {label}")));
@@ -78,7 +78,7 @@ impl Symbols {
     }
 }
 
-/// An instruction, as objdump says it.
+/// An instruction, as objdump prints it.
 #[derive(Debug, PartialEq, Eq)]
 struct Instruction {
     length: usize,
@@ -87,7 +87,7 @@ struct Instruction {
 }
 
 impl Instruction {
-    /// Operands in memory, and accesses to the stack.
+    /// The number of memory accesses: operands in memory, and the stack.
     fn memory(&self) -> usize {
         let name = self.mnemonic.strip_suffix('q').unwrap_or(&self.mnemonic);
         let stack = ["push", "pop", "call", "ret", "pushf", "popf", "leave"];
@@ -109,7 +109,7 @@ impl Instruction {
         implicit + parts.filter(|operand| in_memory(operand.trim())).count()
     }
 
-    /// What is more than a computation: its name, or none.
+    /// Its name, if it does more than compute.
     fn special(&self) -> Option<String> {
         const NAMES: [&str; 8] =
             ["clgi", "stgi", "rdmsr", "wrmsr", "xgetbv", "xsetbv", "invept", "verw"];
@@ -161,9 +161,10 @@ fn parse(line: &str) -> Option<(usize, Instruction)> {
     Some((at, Instruction { length, mnemonic, operands }))
 }
 
-/// QEMU executes VMRUN, and the guest's exit, together with the instruction
-/// that follows, in the guest and in the host: the one behind VMRUN is missing.
-/// Nor does it read a guest's memory; the first instruction is known.
+/// Adds what is missing in QEMU's trace. QEMU executes VMRUN, and likewise a
+/// guest's exit, together with the instruction that follows, so the instruction
+/// after VMRUN is missing. It does not read a guest's memory either, but the first
+/// instruction is known.
 fn complete(steps: &[Step]) -> Result<Vec<Step>> {
     const VMMCALL: [u8; 3] = [0x0f, 0x01, 0xd9];
     let mut steps = steps.to_vec();
@@ -186,7 +187,7 @@ fn complete(steps: &[Step]) -> Result<Vec<Step>> {
     Ok(steps)
 }
 
-/// A part of the way.
+/// A part of the path.
 #[derive(Default)]
 struct Part {
     instructions: usize,
@@ -207,7 +208,7 @@ impl Part {
     }
 }
 
-/// What was executed, for people.
+/// The instructions that were executed, to read.
 pub fn listing(steps: &[Step], kallsyms: &str) -> Result<String> {
     let symbols = Symbols::new(kallsyms);
     let steps = complete(steps)?;
@@ -226,7 +227,9 @@ pub fn count(steps: &[Step], kallsyms: &str) -> Result<Vec<Measured>> {
     let decoded = decode(&steps)?;
     let from = |start: usize, wanted: &dyn Fn(&Step) -> bool| {
         let found = steps.iter().skip(start).position(wanted);
-        found.map(|place| place + start).context("the trace does not lead where it should")
+        found
+            .map(|place| place + start)
+            .context("the trace does not reach the functions that it should")
     };
     let is_c = |step: &Step| {
         let place = symbols.function(step.address);
@@ -235,7 +238,7 @@ pub fn count(steps: &[Step], kallsyms: &str) -> Result<Vec<Measured>> {
     let c = from(0, &is_c)?;
     let handler = from(c, &|step| symbols.is_start_of(step.address, &HANDLERS))?;
     let call = (0..handler).rev().find(|&n| decoded[n].mnemonic.starts_with("call"));
-    let call = call.context("nobody calls the handler")?;
+    let call = call.context("the handler is not called")?;
     let behind = steps[call].address + decoded[call].length as u64;
     let returned = from(handler, &|step| step.address == behind)?;
     let guest = from(returned, &|step| step.address < USER_END)?;
@@ -261,7 +264,7 @@ pub fn count(steps: &[Step], kallsyms: &str) -> Result<Vec<Measured>> {
             )),
         }
     };
-    let more = format!("; of these {}", special.join(", "));
+    let more = format!("{OF_THESE}{}", special.join(", "));
     Ok(vec![
         figure(INSTRUCTIONS, "instructions", |part| part.instructions, more),
         figure(MEMORY, "accesses", |part| part.memory, String::new()),

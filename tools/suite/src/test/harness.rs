@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tests of the machine harness itself: what a program in a machine can tell
-//! from one that runs here, and machines that fail.
+//! Tests of the machine harness itself: the ways in which a program in a machine
+//! could differ from one on the host, and machines that fail.
 
 mod broken;
 mod streams;
@@ -23,7 +23,7 @@ pub fn run(context: &Context, tally: &mut Tally) -> Result<()> {
     Ok(())
 }
 
-/// `dunectl machine run OPTIONS -- sh -c SCRIPT`, with everything piped.
+/// `dunectl machine run OPTIONS -- sh -c SCRIPT`, with pipes as its streams.
 fn machine_run(context: &Context, options: &[&str], script: &str) -> Command {
     let mut command = Command::new(context.dunectl());
     command.args(["machine", "run", "--no-module"]).args(options);
@@ -42,7 +42,7 @@ fn output_of(command: Command, input: &[u8]) -> Result<Output, String> {
     let mut stdin = child.stdin.take().ok_or("no pipe")?;
     let input = input.to_vec();
     let writer = std::thread::spawn(move || {
-        // Whether it was read shows in the output.
+        // The output tells whether the input was read.
         let _ = stdin.write_all(&input);
     });
     let output = child.wait_with_output().map_err(|e| e.to_string())?;
@@ -65,5 +65,5 @@ fn expect_in(what: &str, text: &[u8], part: &str) -> Check {
     if text.contains(part) {
         return Ok(());
     }
-    Err(format!("{what} does not say {part:?}: {text:.400}"))
+    Err(format!("{what} does not contain {part:?}: {text:.400}"))
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which parts of make test-all passed, and with what: a file for each in
-//! `build/parts/`. make clean forgets them.
+//! Records of the parts of make test-all that passed: one file for each in
+//! `build/parts/`. make clean removes them.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -16,16 +16,16 @@ pub struct Records {
     folder: PathBuf,
     source: PathBuf,
     build: PathBuf,
-    /// None where git cannot tell: then nothing is recorded or found.
+    /// None, if git fails: then nothing is recorded or found.
     tree: Option<String>,
 }
 
-/// What the result of a part depends on.
+/// Everything that the result of a part depends on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Key {
     /// The hash of the sources, committed or not.
     tree: String,
-    /// The kernel's; it says which build "newest" is.
+    /// The kernel's release, which identifies the build of "newest".
     release: String,
     /// The options of the environment that tests obey.
     options: Vec<Option<String>>,
@@ -34,7 +34,7 @@ pub struct Key {
 #[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Record {
     pub passed: usize,
-    /// Reason, and how many.
+    /// Reasons, with the number of tests.
     pub skipped: BTreeMap<String, usize>,
 }
 
@@ -48,7 +48,7 @@ impl Records {
         fs::create_dir_all(&folder).with_context(|| format!("making {}", folder.display()))?;
         let tree = tree(source, build, &folder);
         if tree.is_none() {
-            println!("git cannot tell what the sources are: no part will be resumed");
+            println!("git cannot identify the sources: no part will be resumed");
         }
         Ok(Records { folder, source: source.to_owned(), build: build.to_owned(), tree })
     }
@@ -59,7 +59,7 @@ impl Records {
         Key { tree, release: release.to_owned(), options }
     }
 
-    /// What is known of a part that passed with just this.
+    /// The record of a part that passed with this key.
     pub fn find(&self, name: &str, key: &Key) -> Option<Record> {
         self.tree.as_ref()?;
         let text = fs::read(self.folder.join(name)).ok()?;
@@ -67,13 +67,14 @@ impl Records {
         (kept == *key).then_some(record)
     }
 
-    /// The part has passed. It is not kept, and false is returned, where the sources
-    /// were changed meanwhile: tests read some of them while they run.
+    /// Keeps the record of a part that passed. If the sources changed meanwhile, it is
+    /// not kept, and false is returned: tests read some sources while they run.
     pub fn keep(&self, name: &str, key: &Key, record: &Record) -> Result<bool> {
         if self.tree.is_none() || tree(&self.source, &self.build, &self.folder) != self.tree {
             return Ok(false);
         }
-        // Whole or not at all, whenever we are interrupted.
+        // The file is written completely or not at all, also if this process is
+        // interrupted.
         let file = tempfile::NamedTempFile::new_in(&self.folder).context("making a record")?;
         serde_json::to_writer(&file, &(key, record)).context("writing a record")?;
         file.persist(self.folder.join(name)).context("keeping a record")?;
@@ -81,11 +82,11 @@ impl Records {
     }
 }
 
-/// git's hash of all files that it does not ignore, as they are now. It counts
-/// them in an index of its own, so that the clone's stays as it is.
+/// git's hash of all files that it does not ignore, as they are now. It uses a
+/// temporary index, so that the clone's index stays as it is.
 fn tree(source: &Path, build: &Path, folder: &Path) -> Option<String> {
     let temporary = tempfile::tempdir_in(folder).ok()?;
-    // Where O=DIR puts the build within the sources, git may not ignore it.
+    // If O=DIR puts the build into the sources, git may not ignore it.
     let ignored = temporary.path().join("ignored");
     let build = build.strip_prefix(source).map(|build| format!("/{}\n", build.display()));
     fs::write(&ignored, build.unwrap_or_default()).ok()?;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Adds up what passed, failed and was skipped, and says so at the end.
+//! Adds up what passed, failed and was skipped, and prints it at the end.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -10,13 +10,13 @@ use crate::test::records::Record;
 pub struct Tally {
     begin: Instant,
     passed: usize,
-    /// Each with what is known about it.
+    /// Each failure, with lines that explain it.
     failures: Vec<(String, Vec<String>)>,
-    /// Reason, and how many.
+    /// Reasons, with the number of tests.
     skipped: BTreeMap<String, usize>,
-    /// Nothing is known of what a broken machine did not get to run.
+    /// Failures of machines: the tests that they did not get to run are unknown.
     machine_errors: Vec<String>,
-    /// What else is to be said at the end.
+    /// Other lines for the end.
     notes: Vec<String>,
 }
 
@@ -32,7 +32,7 @@ impl Tally {
         }
     }
 
-    /// One of its own for a part of the whole, which add() takes.
+    /// A tally for a part of the whole, to be added by add().
     pub fn of_part(&self) -> Self {
         Tally { begin: self.begin, ..Tally::new() }
     }
@@ -47,7 +47,7 @@ impl Tally {
         self.notes.extend(part.notes);
     }
 
-    /// The part passed before.
+    /// Takes over the record of a part that passed before.
     pub fn resume(&mut self, record: Record) {
         self.passed = record.passed;
         self.skipped = record.skipped;
@@ -83,7 +83,7 @@ impl Tally {
         self.machine_errors.push(what.into());
     }
 
-    /// A line for something that takes a while, with where we are in time.
+    /// Prints a line, with the time since the beginning.
     pub fn say(&self, what: &str) {
         println!("{} {what}", clock(self.begin.elapsed()));
     }
@@ -102,7 +102,7 @@ impl Tally {
         }
     }
 
-    /// The last lines, and the exit status.
+    /// Prints the last lines, and returns the exit status.
     pub fn close(self) -> u8 {
         println!();
         for note in &self.notes {
@@ -111,7 +111,7 @@ impl Tally {
         for (reason, count) in &self.skipped {
             println!("skipped {count}: {reason}");
         }
-        // Where only the end of the output is kept, this is all there is.
+        // Some users keep only the end of the output, so it has all failures.
         for (failure, why) in &self.failures {
             println!("FAILED  {failure}");
             for line in why {

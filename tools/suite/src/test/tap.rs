@@ -1,30 +1,30 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Reads TAP as `prove --verbose` passes it on. Whether a program kept its
-//! plan and ended well is prove's verdict; here the single tests are counted,
-//! and what a program says about those that fail is kept.
+//! Reads TAP as `prove --verbose` passes it on. prove judges whether a program
+//! kept its plan and ended well. This file counts the single tests, and keeps the
+//! program's comments on those that fail.
 
-/// Diagnostics of one test beyond these are in the log only.
+/// How many comments of one test are kept; all are in the log.
 const DIAGNOSTICS: usize = 12;
 
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Results {
     pub passed: usize,
     pub failed: Vec<Failure>,
-    /// The reasons.
+    /// The reasons of the tests that were skipped.
     pub skipped: Vec<String>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Failure {
-    /// The line that says "not ok" or "Bail out!", or prove's verdict.
+    /// The line with "not ok" or "Bail out!", or prove's verdict.
     pub what: String,
-    /// The lines "# ..." around it: some programs explain before, some after.
+    /// The lines "# ..." around it: some programs print them before, some after.
     pub why: Vec<String>,
 }
 
 pub fn parse(output: &str) -> Results {
     let mut results = Results::default();
-    // Of comments that no test has claimed yet.
+    // Comments that belong to no test yet.
     let mut before: Vec<String> = Vec::new();
     let mut after_failure = false;
     for line in output.lines() {
@@ -75,13 +75,13 @@ fn keep(lines: &mut Vec<String>, line: &str) {
     lines.push(line.to_owned());
 }
 
-/// The last lines of a log that is not quiet about why it ends.
+/// The last lines of a log that are not empty.
 pub fn last_lines(output: &str, count: usize) -> Vec<String> {
     let lines: Vec<&str> = output.lines().filter(|line| !line.trim().is_empty()).collect();
     lines[lines.len().saturating_sub(count)..].iter().map(|line| (*line).to_owned()).collect()
 }
 
-/// The text behind "# SKIP" or "# TODO".
+/// The text after "# SKIP" or "# TODO".
 fn directive<'a>(line: &'a str, word: &str) -> Option<&'a str> {
     let (_, comment) = line.rsplit_once('#')?;
     let comment = comment.trim_start();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The tests of the tools themselves, by cargo.
+//! The tests of the tools themselves, which cargo runs.
 
 use std::process::Command;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Machines that hang and panic, and a harness that is killed: each is
-//! reported as what it is, and no emulator is left behind. A module that refuses the
-//! machine is a failure of it, too.
+//! Machines that hang and panic, and a harness that is killed: each case is
+//! reported correctly, and no emulator is left behind. A module that refuses the
+//! machine counts as a failure of the machine, too.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -26,7 +26,7 @@ pub fn run(context: &Context, tally: &mut Tally) {
     tally.check("harness: the module refuses a processor", refused(context));
 }
 
-/// A K10, whose erratum 383 lets a guest stop the machine.
+/// The module refuses a K10, whose erratum 383 lets a guest stop the machine.
 fn refused(context: &Context) -> Check {
     let mut command = Command::new(context.dunectl());
     command.args(["machine", "run", "--model", "phenom", "--", "true"]).current_dir("/");
@@ -41,7 +41,7 @@ fn hung(context: &Context) -> Check {
     expect_in("the report", &output.stderr, "did not finish within 3 seconds")
 }
 
-/// A program that is busy: the NMI that a hung machine is sent must show it.
+/// A program that is busy: the NMI that is sent to a hung machine must show it.
 fn busy(context: &Context) -> Check {
     let script = "exec dd if=/dev/zero of=/dev/null bs=1M";
     let output = output_of(machine_run(context, &["--timeout", "3"], script), b"")?;
@@ -58,7 +58,8 @@ fn panic(context: &Context) -> Check {
     expect_in("the report", &output.stderr, "sysrq triggered crash")
 }
 
-/// Starts a program that says when it runs, and gives its emulator's pid.
+/// Starts a program that prints a line once it runs, and returns its emulator's
+/// pid.
 fn running(context: &Context) -> Result<(Child, i32), String> {
     let mut child = start(machine_run(context, &[], "echo RUNS; exec sleep 1000"))?;
     let stdout = child.stdout.take().ok_or("no pipe")?;
@@ -92,13 +93,13 @@ fn reader_gone(context: &Context) -> Check {
     let mut line = String::new();
     BufReader::new(stdout).read_line(&mut line).map_err(|e| e.to_string())?;
     let status = child.wait().map_err(|e| e.to_string())?;
-    // The shell executes its last command in its own place.
+    // The shell may have replaced itself by its last command.
     let died_of_it = status.signal() == Some(libc::SIGPIPE) || status.code() == Some(141);
     expect("death by SIGPIPE", died_of_it, true)
 }
 
 fn signal(pid: i32, signal: i32) {
-    // SAFETY: the process is our child and not yet waited for.
+    // SAFETY: the process is a child that was not waited for yet.
     unsafe { libc::kill(pid, signal) };
 }
 
@@ -106,7 +107,7 @@ fn gone(pid: i32) -> Check {
     let begin = Instant::now();
     while begin.elapsed() < Duration::from_secs(10) {
         let state = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-        // A zombie waits for process 1, which is not our business.
+        // A zombie only waits to be reaped by process 1.
         if state.is_empty() || state.contains(") Z ") {
             return Ok(());
         }

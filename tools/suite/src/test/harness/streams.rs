@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Status, arguments, streams, files and terminal of a program.
+//! The status, arguments, streams, files and terminal of a program.
 
 use std::ffi::OsString;
 use std::fs;
@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStringExt;
 use std::process::Command;
 
 use anyhow::Result;
-use dune_machine::{Config, Hardware, InputFrom, Kernel, Machine, Outcome, Run, Series, Status};
+use dune_machine::{Config, InputFrom, Kernel, Machine, Outcome, Run, Series, Status, SVM};
 
 use super::{expect, expect_in, machine_run, output_of, Check};
 use crate::context::Context;
@@ -15,7 +15,7 @@ use crate::test::tally::Tally;
 
 pub fn run(context: &Context, tally: &mut Tally) -> Result<()> {
     let kernel = Kernel::find(&context.layout, Series::V6_1)?;
-    let mut machine = Machine::boot(&context.layout, &Config::new(Hardware::Svm, kernel))?;
+    let mut machine = Machine::boot(&context.layout, &Config::new(&SVM, kernel))?;
     let mut check = |name: &str, check: fn(&mut Machine) -> Check| {
         let result = check(&mut machine);
         tally.check(&format!("harness: {name}"), result);
@@ -124,7 +124,7 @@ fn host_files(machine: &mut Machine) -> Check {
     )
 }
 
-/// script(1) gives us a terminal; Ctrl-C is typed once the program waits.
+/// script(1) makes a terminal, and Ctrl-C is typed once the program waits.
 fn terminal(context: &Context) -> Check {
     let inner = "stty size; tty; trap 'echo INTERRUPTED; exit 9' INT; echo WAITING; \
                  while :; do sleep 0.2; done";
@@ -183,8 +183,8 @@ fn other_kernel(context: &Context) -> Check {
     expect("CPUs", text.lines().nth(1), Some("2"))
 }
 
-/// The same program takes the same number of instructions in two boots: perl
-/// reads the time stamp counter by the clock, which counts them.
+/// The same program takes the same number of instructions in two boots. perl
+/// reads a clock that is based on the time stamp counter, which counts them.
 fn counting(context: &Context) -> Check {
     let script = "perl -MTime::HiRes=clock_gettime,CLOCK_MONOTONIC -e '
         for (1..20) { my $t = clock_gettime(CLOCK_MONOTONIC); getppid() for 1..1000;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The newest QEMU, a second opinion on the module beside the installed one:
-//! from Debian's unstable suite, with all that it depends on, unpacked in
-//! `MACHINES/qemu-newest/` once and never installed.
+//! The newest QEMU, as a second opinion on the module. It comes from Debian's
+//! unstable suite with all packages that it depends on, is unpacked once in
+//! `MACHINES/qemu-newest/` and never installed.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -16,7 +16,7 @@ use crate::layout::Layout;
 const PACKAGE: &str = "qemu-system-x86";
 const PROGRAM: &str = "usr/bin/qemu-system-x86_64";
 
-/// Downloaded and unpacked.
+/// For the packages, downloaded and unpacked.
 const NEEDED_SPACE: u64 = 400 << 20;
 
 pub struct Qemu {
@@ -24,7 +24,7 @@ pub struct Qemu {
 }
 
 impl Qemu {
-    /// Finds it, or fetches it.
+    /// Finds it or fetches it.
     pub fn prepare(layout: &Layout, say: fn(&str)) -> Result<Self> {
         let machines =
             std::path::absolute(&layout.machines).context("finding the cache of machines")?;
@@ -39,12 +39,13 @@ impl Qemu {
         self.root.join(PROGRAM)
     }
 
-    /// Where its own firmware and its plug-ins are, not the installed ones.
+    /// Where its own firmware is, which it uses instead of the installed one.
     pub fn arguments(&self) -> Vec<OsString> {
         let data = ["usr/share/qemu", "usr/share/seabios"];
         data.iter().flat_map(|folder| ["-L".into(), self.root.join(folder).into()]).collect()
     }
 
+    /// Where its own plug-ins are.
     pub fn environment(&self) -> (&'static str, PathBuf) {
         ("QEMU_MODULE_DIR", self.root.join("usr/lib/x86_64-linux-gnu/qemu"))
     }

@@ -1,90 +1,87 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! TAP programs in a machine: booted once, and again only after it broke.
+//! Runs TAP programs in a machine, which is booted once, and again only after it
+//! broke.
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use anyhow::{Context as _, Result};
-use dune_machine::{Config, Error, Machine, Outcome};
+use dune_machine::{Error, Machine, Outcome};
 
 use crate::context::Context;
+use crate::test::plan::Boot;
 use crate::test::tally::Tally;
 use crate::test::tap;
 
-/// The longest that one TAP program may take: several times what the longest
-/// takes here, and longer than its own limit, so that it can say what it is.
-const LIMIT: Duration = Duration::from_secs(30 * 60);
-
-/// Programs that leave the machine another one: once audit was on, the kernel
-/// watches every system call of all later processes. They get one to
-/// themselves.
-const ALONE: [&str; 1] = ["kernel/audit"];
-
-/// Only where a phase asks for them. The first changes the machine, and takes
-/// long. The others load and unload kvm.ko over and over under Dune's entries,
-/// which wants another machine (Config.takes_turns).
-const APART: [&str; 4] = ["package/", "kvm/beside", "kvm/order", "kvm/states"];
-
-/// How often a program is run at most, if it is not its fault.
+/// How many times a program is run at most, if the emulator is at fault.
 const ATTEMPTS: u32 = 3;
 const STALE_CODE: &str = "QEMU executed a breakpoint that was gone";
 
-/// Of a failed program's log, and of the kernel's.
+/// How much of a failed program's log is printed, and of the kernel's.
 const LAST_LINES: usize = 15;
 
-/// One boot after the other.
+/// The log of all boots, one after the other.
 const KERNEL_LOG: &str = "kernel.log";
 
-/// A kernel and how it is booted, and what runs on it.
-pub struct Phase {
+/// The tests that are built.
+pub struct Tests {
+    /// The names of all.
+    pub all: Vec<String>,
+    /// Those that are to run, in this order.
+    pub chosen: Vec<Test>,
+}
+
+pub struct Test {
     pub name: String,
-    pub config: Config,
-    /// Beginnings of names; none: everything.
-    pub folders: Option<Vec<&'static str>>,
-    /// A shell command that succeeds in a machine that is what it should be.
-    pub proof: Option<&'static str>,
+    /// Whether the machine is booted for it alone.
+    pub own_boot: bool,
+    program: PathBuf,
 }
 
-impl Phase {
-    pub fn new(name: &str, config: Config) -> Self {
-        Phase { name: name.to_owned(), config, folders: None, proof: None }
-    }
-}
-
-pub fn run(context: &Context, phase: &Phase, only: Option<&str>, tally: &mut Tally) -> Result<()> {
-    let folder = context.build.join("tests");
+/// The tests of a boot. What needs a boot of its own comes last.
+pub fn tests(boot: &Boot) -> Result<Tests> {
+    let folder = boot.context.build.join("tests");
     let mut programs = Vec::new();
     find_programs(&folder, &mut programs)?;
-    programs.sort_by_key(|path| (ALONE.contains(&&*name_of(path, &folder)), path.clone()));
-    programs.retain(|path| {
-        let name = name_of(path, &folder);
-        only.is_none_or(|texts| texts.split(',').any(|text| name.contains(text)))
-            && match &phase.folders {
-                Some(all) => all.iter().any(|one| name.starts_with(one)),
-                None => !APART.iter().any(|one| name.starts_with(one)),
-            }
-    });
-    if programs.is_empty() {
-        tally.failed(format!("{}: there are no TAP programs", phase.name));
+    programs.sort();
+    let all: Vec<String> = programs.iter().map(|path| name_of(path, &folder)).collect();
+    let chosen = programs.into_iter().zip(&all).filter(|(_, name)| boot.has(name));
+    let mut chosen: Vec<Test> = chosen
+        .map(|(program, name)| {
+            let own_boot = boot.context.table.has_own_boot(name);
+            Test { name: name.clone(), own_boot, program }
+        })
+        .collect();
+    chosen.sort_by_key(|test| test.own_boot);
+    Ok(Tests { all, chosen })
+}
+
+pub fn run(boot: &Boot, tally: &mut Tally) -> Result<()> {
+    let Boot { name: boot_name, context, mode, .. } = boot;
+    let tests = tests(boot)?;
+    for wrong in boot.mistakes(&tests.all) {
+        tally.failed(format!("{boot_name}: {wrong}"));
+    }
+    if tests.chosen.is_empty() {
+        tally.failed(format!("{boot_name}: there are no TAP programs"));
         return Ok(());
     }
-    let logs = context.log_folder(&format!("test/{}", phase.name))?;
+    let config = context.machine_in(mode, boot.kernel()?)?;
+    let logs = context.log_folder(&format!("test/{boot_name}"))?;
     let _ = fs::remove_file(logs.join(KERNEL_LOG));
-    tally.say(&format!("{}: booting {}", phase.name, phase.config.kernel.release));
+    tally.say(&format!("{boot_name}: booting {}", config.kernel.release));
     let mut machine: Option<Machine> = None;
-    let mut proof = phase.proof;
-    for program in &programs {
-        let name = name_of(program, &folder);
-        let full_name = format!("{} {name}", phase.name);
-        if ALONE.contains(&&*name) {
-            power_off(machine.take(), phase, &logs, tally)?;
+    let mut proof = mode.proof.as_deref();
+    for test in &tests.chosen {
+        let full_name = format!("{boot_name} {}", test.name);
+        if test.own_boot {
+            power_off(machine.take(), boot_name, &logs, tally)?;
         }
-        let log = log_of(&logs, &name);
+        let log = log_of(&logs, &test.name);
         for more in (0..ATTEMPTS).rev() {
             let mut booted = match machine.take() {
                 Some(machine) => machine,
-                None => match Machine::boot(&context.layout, &phase.config) {
+                None => match Machine::boot(&context.layout, &config) {
                     Ok(machine) => machine,
                     Err(e) if e.is_environment() => return Err(e.into()),
                     Err(e) if more > 0 && is_stale_code(context, &e) => {
@@ -101,12 +98,14 @@ pub fn run(context: &Context, phase: &Phase, only: Option<&str>, tally: &mut Tal
             if let Some(proof) = proof.take() {
                 let outcome = booted.run(&mut context.command(["sh", "-c", proof]));
                 if !outcome.as_ref().is_ok_and(|outcome| outcome.status.success()) {
-                    tally.say(&format!("FAILED  {}: is not what it should be", phase.name));
-                    tally.failed(format!("{}: this fails in it: {proof}", phase.name));
-                    return power_off(Some(booted), phase, &logs, tally);
+                    tally.say(&format!(
+                        "FAILED  {boot_name}: the machine is not booted as it should be"
+                    ));
+                    tally.failed(format!("{boot_name}: the mode's proof fails: {proof}"));
+                    return power_off(Some(booted), boot_name, &logs, tally);
                 }
             }
-            match run_program(context, booted, program, &full_name, &log, more > 0, tally)? {
+            match run_program(context, booted, test, &full_name, &log, more > 0, tally)? {
                 End::Whole(booted) => machine = Some(booted),
                 End::Broken => {}
                 End::Stale => continue,
@@ -114,12 +113,12 @@ pub fn run(context: &Context, phase: &Phase, only: Option<&str>, tally: &mut Tal
             break;
         }
     }
-    power_off(machine, phase, &logs, tally)
+    power_off(machine, boot_name, &logs, tally)
 }
 
 fn power_off(
     machine: Option<Machine>,
-    phase: &Phase,
+    boot_name: &str,
     logs: &Path,
     tally: &mut Tally,
 ) -> Result<()> {
@@ -128,42 +127,42 @@ fn power_off(
     log += &machine.log().tail(usize::MAX);
     fs::write(logs.join(KERNEL_LOG), log).context("writing the kernel's log")?;
     if let Err(e) = machine.power_off() {
-        tally.machine_error(format!("{}: {e}", phase.name));
+        tally.machine_error(format!("{boot_name}: {e}"));
     }
     Ok(())
 }
 
-/// What became of the machine.
+/// The state of the machine after a program.
 enum End {
     Whole(Machine),
     Broken,
-    /// It executed code that was no longer there: nothing is known of the
-    /// program, which is to be run again.
+    /// It executed code that had been replaced, so nothing is known of the program,
+    /// which has to be run again.
     Stale,
 }
 
-/// While the kernel patches itself there are breakpoints in its code, and with
-/// a thread for each processor TCG may execute one after it was taken away; the
-/// kernel then does not know it. (Where a test patches all the time, processors
-/// take turns.)
+/// Whether the machine died by the emulator's fault. While the kernel patches
+/// itself, its code has breakpoints. With a thread for each CPU, TCG may execute
+/// one after it was removed, and the kernel then does not recognize it. (In modes
+/// with tests that patch all the time, QEMU has a single thread.)
 pub fn is_stale_code(context: &Context, error: &Error) -> bool {
     let Error::Panicked { log, .. } = error else { return false };
-    !context.is_vmx() && log.contains("int3: 0000 [#")
+    context.machine_type().may_run_stale_code && log.contains("int3: 0000 [#")
 }
 
-/// `again`: it may be run once more.
+/// Runs one program. `again` tells whether it may be run once more.
 fn run_program(
     context: &Context,
     mut machine: Machine,
-    program: &Path,
+    test: &Test,
     name: &str,
     log: &Path,
     again: bool,
     tally: &mut Tally,
 ) -> Result<End> {
     let mut run = context.command(["prove", "--verbose", "--norc", "--nocolor", "--merge"]);
-    run.program.argv.push(program.into());
-    run.timeout = Some(LIMIT * context.patience());
+    run.program.argv.push(test.program.clone().into());
+    run.timeout = Some(context.table.limit(&test.name, context.machine_type()));
     match machine.run(&mut run) {
         Ok(outcome) => {
             let kernel = outcome.trouble.as_deref().unwrap_or_default();

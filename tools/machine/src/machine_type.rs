@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The types of machine, one row each: everything that differs between `svm`
+//! and `vmx` and is not the emulator's own command line.
+//!
+//! The words, here, in the options of dunectl and dune-suite, and in the
+//! documents (QEMU's and libvirt's):
+//!
+//! - A *machine type* is an emulated computer: a vendor's virtualization and
+//!   the emulator that has it. `--machine` chooses one.
+//! - A *CPU model* is the processor in it, by the emulator's name for it.
+//!   `--model` chooses another than the type's usual one.
+//! - A *mode* is a way in which the tests boot a machine: kernel arguments, a
+//!   CPU model, a number of CPUs. tests/suite.toml has one row for each mode.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::time::Duration;
+
+use dune_protocol::Root;
+
+use crate::emulator::{Channel, Emulator};
+use crate::error::{Error, Result};
+use crate::layout::Layout;
+use crate::machine::Config;
+use crate::{bochs, qemu};
+
+/// A row of the table.
+pub struct MachineType {
+    /// As `--machine` names it.
+    pub name: &'static str,
+    /// Whose processors these are.
+    pub vendor: &'static str,
+    /// One line of help.
+    pub summary: &'static str,
+    /// The CPU model, unless the user asks for another.
+    pub cpu_model: &'static str,
+    /// In megabytes, unless the user asks for another amount.
+    pub memory: u32,
+    pub boot_timeout: Duration,
+    /// How many times longer than in the fastest machine a program may take.
+    pub slowness: u32,
+    /// The same for the time limits inside the tests (TEST_PATIENCE).
+    pub test_patience: Option<u32>,
+    /// Whether the emulator may execute code that the kernel has already
+    /// replaced: QEMU does when it has one thread for each CPU.
+    pub may_run_stale_code: bool,
+    /// Where the machine's files come from.
+    pub root: Root,
+    /// What the agent needs to reach them. modprobe finds all other modules on
+    /// the root file system.
+    pub(crate) initramfs_modules: &'static [&'static str],
+    /// Makes what every machine of this type needs besides its kernel.
+    prepare: Option<Prepare>,
+    pub(crate) start: Start,
+}
+
+/// Starts the emulator with this initramfs.
+type Start = fn(&Layout, &Config, &Path) -> Result<(Box<dyn Emulator>, Channel)>;
+
+/// Gets progress messages.
+type Say<'a> = &'a mut dyn FnMut(&str);
+
+type Prepare = fn(&Layout, Say) -> Result<PathBuf>;
+
+/// AMD SVM, by QEMU.
+pub static SVM: MachineType = MachineType {
+    name: "svm",
+    vendor: "AMD",
+    summary: "AMD SVM with nested paging, emulated by QEMU",
+    cpu_model: "EPYC",
+    memory: 2048,
+    boot_timeout: Duration::from_secs(300),
+    slowness: 1,
+    test_patience: None,
+    may_run_stale_code: true,
+    root: Root::Shared,
+    initramfs_modules: &[
+        "virtio_pci",
+        "virtio_console",
+        "9pnet_virtio",
+        "9p",
+        "overlay",
+        "virtio_rng",
+    ],
+    prepare: None,
+    start: qemu::start,
+};
+
+/// Intel VT-x, by Bochs, which emulates some 60 million instructions a second. The
+/// CPU model has the microarchitecture of the Dune paper.
+pub static VMX: MachineType = MachineType {
+    name: "vmx",
+    vendor: "Intel",
+    summary: "Intel VT-x with EPT, emulated by Bochs: slow, and with copies of the files",
+    cpu_model: "corei7_ivy_bridge_3770k",
+    memory: 1024,
+    boot_timeout: Duration::from_secs(900),
+    slowness: 4,
+    test_patience: Some(10),
+    may_run_stale_code: false,
+    root: Root::Images,
+    initramfs_modules: &["ata_piix", "sd_mod", "squashfs", "overlay"],
+    prepare: Some(bochs::prepare),
+    start: bochs::start,
+};
+
+impl MachineType {
+    /// The first one is the default.
+    pub const ALL: [&'static MachineType; 2] = [&SVM, &VMX];
+
+    pub const DEFAULT: &'static MachineType = Self::ALL[0];
+
+    pub fn is_default(&self) -> bool {
+        self == Self::DEFAULT
+    }
+
+    /// Makes beforehand what the first boot would otherwise make.
+    pub fn prepare(&self, layout: &Layout, say: Say) -> Result<()> {
+        self.prepare.map_or(Ok(()), |prepare| prepare(layout, say).map(drop))
+    }
+
+    /// Whether folders of the host can be written to from inside.
+    pub fn shares_files(&self) -> bool {
+        self.root == Root::Shared
+    }
+}
+
+impl PartialEq for MachineType {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
+    }
+}
+
+impl Eq for MachineType {}
+
+impl fmt::Debug for MachineType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
+impl fmt::Display for MachineType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name)
+    }
+}
+
+/// By name.
+impl FromStr for &'static MachineType {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        let known = || MachineType::ALL.map(|one| one.name).join(", ");
+        MachineType::ALL.into_iter().find(|one| one.name == text).ok_or_else(|| {
+            Error::Usage(format!("no machine type {text:?}; there are: {}", known()))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn machine_types_are_found_by_name() {
+        assert_eq!("vmx".parse::<&MachineType>().unwrap(), &VMX);
+        let error = "tdx".parse::<&MachineType>().unwrap_err();
+        assert_eq!(error.to_string(), "no machine type \"tdx\"; there are: svm, vmx");
+        assert!(SVM.is_default() && !VMX.is_default());
+    }
+}

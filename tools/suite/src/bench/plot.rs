@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! docs/benchmarks.svg: a bar for each figure that is compared with Linux's or
+//! ptrace's, from 1 (as much as there) to the ratio, on a logarithmic scale.
+
+use anyhow::{anyhow, Result};
+use dune_machine::MachineType;
+use plotters::coord::Shift;
+use plotters::prelude::*;
+use plotters::style::text_anchor::{HPos, Pos, VPos};
+
+use super::bars::{Against, Subject, SUBJECTS};
+use super::{page, Figure};
+
+/// In pixels.
+const WIDTH: u32 = 960;
+const HEAD: u32 = 84;
+const FOOT: u32 = 56;
+const ROW: u32 = 46;
+const TITLES: u32 = 250;
+const MARGIN: u32 = 24;
+
+/// Of the ratios that have room.
+const SCALE: (f64, f64) = (0.002, 20.0);
+
+/// One for each machine type, from a palette for colour-blind readers too.
+const COLOURS: [RGBColor; 2] = [RGBColor(213, 94, 0), RGBColor(0, 114, 178)];
+const GREY: RGBColor = RGBColor(90, 90, 90);
+
+/// Parts of a row's height: the first bar begins there, and each has so much.
+const GAP: f64 = 0.14;
+
+pub fn draw(figures: &[Figure]) -> Result<String> {
+    let mut text = String::new();
+    // Its errors hold what the backend borrows.
+    draw_into(&mut text, figures).map_err(|e| anyhow!("drawing the plot: {e}"))?;
+    Ok(text + "\n")
+}
+
+type Drawn<T = ()> = Result<T, Box<dyn std::error::Error>>;
+
+fn draw_into(text: &mut String, figures: &[Figure]) -> Drawn {
+    let subjects: Vec<&Subject> = SUBJECTS
+        .iter()
+        .filter(|subject| {
+            matches!(subject.against, Against::Linux | Against::Ptrace | Against::EmptyIoctl)
+        })
+        .collect();
+    let height = HEAD + ROW * subjects.len() as u32 + FOOT;
+    let root = SVGBackend::with_string(text, (WIDTH, height)).into_drawing_area();
+    root.fill(&WHITE)?;
+    // All bars are of one kernel: the first that was measured.
+    let kernel = figures.first().map_or("", |figure| figure.kernel.as_str());
+    head(&root, kernel)?;
+
+    let rows = subjects.len() as f64;
+    let mut chart = ChartBuilder::on(&root)
+        .margin_top(HEAD)
+        .margin_right(MARGIN)
+        .x_label_area_size(FOOT)
+        .y_label_area_size(TITLES)
+        .build_cartesian_2d((SCALE.0..SCALE.1).log_scale(), 0.0..rows)?;
+    chart
+        .configure_mesh()
+        .disable_y_mesh()
+        .disable_y_axis()
+        .light_line_style(TRANSPARENT)
+        .axis_style(GREY.mix(0.3))
+        .x_label_formatter(&|ratio| match *ratio {
+            r if r < 0.99 => format!("1/{:.0}", 1.0 / r),
+            r => format!("{r:.0} ×"),
+        })
+        .label_style(("sans-serif", 14).into_font().color(&GREY))
+        .draw()?;
+
+    let label = |horizontal, colour: &RGBColor| {
+        let style = ("sans-serif", 15).into_font().color(colour);
+        style.pos(Pos::new(horizontal, VPos::Center))
+    };
+    for (row, subject) in subjects.iter().enumerate() {
+        let top = rows - row as f64;
+        let title = Text::new(subject.title, (-12, 0), label(HPos::Right, &BLACK));
+        chart.draw_series([EmptyElement::at((SCALE.0, top - 0.5)) + title])?;
+        let thickness = (1.0 - 2.0 * GAP) / MachineType::ALL.len() as f64;
+        for (place, (machine_type, colour)) in MachineType::ALL.iter().zip(&COLOURS).enumerate() {
+            let of_bar = |figure: &&Figure| {
+                figure.id == subject.id && figure.is_of(machine_type.name, kernel)
+            };
+            let Some(ratio) = figures.iter().find(of_bar).and_then(|figure| figure.ratio) else {
+                continue;
+            };
+            let high = top - GAP - thickness * place as f64;
+            let low = high - thickness * 0.9;
+            let end = ratio.clamp(SCALE.0, SCALE.1);
+            chart.draw_series([Rectangle::new([(1.0, high), (end, low)], colour.filled())])?;
+            let (side, offset) = match ratio < 1.0 {
+                true => (HPos::Right, -6),
+                false => (HPos::Left, 6),
+            };
+            let value = Text::new(page::ratio(ratio), (offset, 0), label(side, &GREY));
+            chart.draw_series([EmptyElement::at((end, (high + low) / 2.0)) + value])?;
+        }
+    }
+    let line = PathElement::new([(1.0, 0.0), (1.0, rows)], BLACK.stroke_width(2));
+    chart.draw_series([line])?;
+    root.present()?;
+    Ok(())
+}
+
+/// The title, what the sides mean, and the colours.
+fn head(root: &DrawingArea<SVGBackend, Shift>, kernel: &str) -> Drawn {
+    let text = |size, colour: &RGBColor| ("sans-serif", size).into_font().color(colour);
+    let title = format!("Instructions in Dune mode, divided by Linux {kernel}'s");
+    root.draw(&Text::new(title, (MARGIN as i32, 18), text(21, &BLACK)))?;
+    let sides = "Left of the line, Dune takes fewer. Interception is compared with ptrace, DUNE_RUN with an empty ioctl.";
+    root.draw(&Text::new(sides, (MARGIN as i32, 48), text(15, &GREY)))?;
+    for (place, (machine_type, colour)) in MachineType::ALL.iter().zip(&COLOURS).enumerate() {
+        let x = (WIDTH - 190) as i32 + 90 * place as i32;
+        root.draw(&Rectangle::new([(x, 20), (x + 14, 34)], colour.filled()))?;
+        root.draw(&Text::new(machine_type.vendor, (x + 20, 20), text(15, &BLACK)))?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_plot_has_each_ratio_and_is_the_same_each_time() {
+        let figures =
+            [Figure::example("getpid_ring0", 360.0, 372.0), Figure::example("trap", 3968.0, 64.0)];
+        let plot = draw(&figures).expect("it can be drawn");
+        assert!(plot.starts_with("<svg "));
+        for text in ["1.03", "1 / 62", "exception and handler", "AMD", "Linux 6.1"] {
+            assert!(plot.contains(text), "{text}");
+        }
+        assert_eq!(plot, draw(&figures).expect("it can be drawn"));
+    }
+}

@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! tests/suite.toml: which tests run in which machine, how it is booted, and
+//! how long a test may take. The file explains its fields; table/file.rs reads
+//! it.
+
+mod file;
+
+use std::fs;
+use std::num::NonZeroU64;
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::{bail, Context as _, Result};
+use dune_machine::{MachineType, Series};
+use serde::Deserialize;
+
+/// In the sources.
+const FILE: &str = "tests/suite.toml";
+
+/// How a machine is booted without `--mode`.
+pub const DEFAULT: &str = "default";
+
+/// The checked table.
+#[derive(Debug, Clone)]
+pub struct Table {
+    modes: Vec<Mode>,
+    tests: Vec<Test>,
+    minutes: NonZeroU64,
+}
+
+/// One way to boot one machine type, and what runs there.
+#[derive(Debug, Clone)]
+pub struct Mode {
+    pub name: String,
+    pub machine_type: &'static MachineType,
+    pub since: Series,
+    /// Of this row itself.
+    pub own_cpus: Option<u32>,
+    /// Of this row, or else of the machine's default mode.
+    pub cpus: u32,
+    pub memory: u32,
+    pub cpu_model: Option<String>,
+    pub cpu_features: Vec<String>,
+    pub kernel_arguments: Vec<String>,
+    pub single_thread: bool,
+    pub newest_qemu: bool,
+    pub slow_motion: u32,
+    pub boot_slowness: u32,
+    pub proof: Option<String>,
+    pub tests: Selection,
+    pub by_hand: bool,
+    /// What make test runs, and on which kernels.
+    short: Option<(Selection, Option<Vec<Series>>)>,
+    full_kernels: Option<Vec<Series>>,
+}
+
+/// Some of all tests.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Selection {
+    /// All of them, except those that run only where they are named.
+    All,
+    Named(Vec<Prefix>),
+    /// All of them, whatever their own entries say.
+    Everything,
+}
+
+/// The beginning of some tests' names, and where it is written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Prefix {
+    pub text: String,
+    /// "tests/suite.toml:12"
+    pub place: String,
+}
+
+/// What the file says of a test, or of some.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Test {
+    name: String,
+    #[serde(default)]
+    own_boot: bool,
+    #[serde(default)]
+    only_named: bool,
+    minutes: Option<NonZeroU64>,
+    /// Where it is written.
+    #[serde(skip)]
+    place: String,
+}
+
+impl Table {
+    pub fn read(source: &Path) -> Result<Self> {
+        let text = fs::read_to_string(source.join(FILE));
+        file::parse(&text.with_context(|| format!("reading {FILE}"))?)
+    }
+
+    /// The modes of a machine that a kernel can be booted in, in the table's
+    /// order. The default mode is one of them.
+    pub fn modes(&self, machine_type: &MachineType, series: Series) -> Vec<&Mode> {
+        let fits = |mode: &&Mode| mode.machine_type == machine_type && mode.since <= series;
+        self.modes.iter().filter(fits).collect()
+    }
+
+    pub fn default_mode(&self, machine_type: &MachineType) -> &Mode {
+        let found = self.modes.iter().find(|mode| mode.is(DEFAULT, machine_type));
+        found.expect("each machine was found to have a default mode")
+    }
+
+    /// The mode of this name.
+    pub fn mode(&self, name: &str, machine_type: &MachineType) -> Result<&Mode> {
+        if let Some(mode) = self.modes.iter().find(|mode| mode.is(name, machine_type)) {
+            return Ok(mode);
+        }
+        let mut names: Vec<&str> = Vec::new();
+        for mode in self.modes.iter().filter(|mode| !mode.by_hand && mode.name != DEFAULT) {
+            if mode.name == name {
+                bail!("the machine {machine_type} has no mode {name}");
+            }
+            if !names.contains(&mode.name.as_str()) {
+                names.push(&mode.name);
+            }
+        }
+        bail!("there is no mode {name}; there are: {}", names.join(", "))
+    }
+
+    /// What make test runs: each mode with its kernels.
+    pub fn short<'a>(
+        &'a self,
+        kernels: &'a [Series],
+    ) -> impl Iterator<Item = (&'a Mode, Vec<Series>)> {
+        let of_machine = |one| self.modes.iter().filter(move |mode| mode.machine_type == one);
+        MachineType::ALL.into_iter().flat_map(of_machine).filter_map(|mode| {
+            let (_, only) = mode.short.as_ref()?;
+            let on = |series: &&Series| only.as_ref().is_none_or(|only| only.contains(series));
+            Some((mode, kernels.iter().filter(on).copied().collect()))
+        })
+    }
+
+    /// Whether the machine is booted anew for a test.
+    pub fn has_own_boot(&self, name: &str) -> bool {
+        self.of(name).any(|test| test.own_boot)
+    }
+
+    /// The entries that a selection refers to and for which none of all tests
+    /// is named so: mistakes, since a test would silently not run, or not as
+    /// it should.
+    pub fn without_tests(&self, selection: &Selection, all: &[String]) -> Vec<String> {
+        let entries: Vec<(&str, &str)> = match selection {
+            Selection::All => self.tests.iter().map(|one| (&*one.place, &*one.name)).collect(),
+            Selection::Named(named) => named.iter().map(|one| (&*one.place, &*one.text)).collect(),
+            Selection::Everything => Vec::new(),
+        };
+        let lacks = |(_, begin): &(&str, &str)| !all.iter().any(|name| name.starts_with(begin));
+        let wrong = entries.into_iter().filter(lacks);
+        wrong.map(|(place, begin)| format!("{place}: there is no test {begin}")).collect()
+    }
+
+    /// Whether a test is among the selected ones.
+    pub fn selects(&self, selection: &Selection, name: &str) -> bool {
+        match selection {
+            Selection::All => !self.of(name).any(|test| test.only_named),
+            Selection::Named(all) => all.iter().any(|one| name.starts_with(&one.text)),
+            Selection::Everything => true,
+        }
+    }
+
+    /// The longest that a test may take.
+    pub fn limit(&self, name: &str, machine_type: &MachineType) -> Duration {
+        let own = self.of(name).find_map(|test| test.minutes);
+        Duration::from_secs(60 * own.unwrap_or(self.minutes).get()) * machine_type.slowness
+    }
+
+    fn of<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a Test> {
+        self.tests.iter().filter(move |test| name.starts_with(&test.name))
+    }
+}
+
+impl Mode {
+    fn is(&self, name: &str, machine_type: &MachineType) -> bool {
+        self.name == name && self.machine_type == machine_type
+    }
+
+    pub fn is_default(&self) -> bool {
+        self.name == DEFAULT
+    }
+
+    /// What make test-all runs on this kernel.
+    pub fn full_tests(&self, series: Series) -> &Selection {
+        match &self.full_kernels {
+            Some(full) if !full.contains(&series) => self.short_tests(),
+            _ => &self.tests,
+        }
+    }
+
+    /// What make test runs.
+    pub fn short_tests(&self) -> &Selection {
+        self.short.as_ref().map_or(&self.tests, |(tests, _)| tests)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::file::tests::SMALL;
+    use super::*;
+    use dune_machine::{SVM, VMX};
+
+    const REAL: &str = include_str!("../../../tests/suite.toml");
+
+    fn small() -> Table {
+        file::parse(SMALL).expect("the table is right")
+    }
+
+    #[test]
+    fn the_real_table_is_right() {
+        let table = file::parse(REAL).expect("tests/suite.toml is right");
+        for machine_type in MachineType::ALL {
+            assert!(table.default_mode(machine_type).is_default());
+        }
+        let error = table.mode("no-such-mode", &SVM).unwrap_err().to_string();
+        assert!(error.starts_with("there is no mode no-such-mode; there are: kvm, "), "{error}");
+    }
+
+    #[test]
+    fn a_row_has_what_it_says_and_the_rest_of_the_default_mode() {
+        let table = small();
+        let pti = table.mode("pti", &SVM).unwrap();
+        assert_eq!((pti.cpus, pti.own_cpus, pti.proof.as_deref()), (4, Some(4), Some("true")));
+        assert_eq!(pti.memory, SVM.memory);
+        assert!(table.mode("pti", &VMX).is_err());
+        assert_eq!(table.modes(&SVM, Series::V6_1).len(), 1);
+        assert_eq!(table.modes(&SVM, Series::V6_12).len(), 2);
+    }
+
+    #[test]
+    fn tests_are_selected_by_sets_and_beginnings() {
+        let table = small();
+        let runs = |tests: &Selection, name| table.selects(tests, name);
+        let default = table.default_mode(&SVM);
+        let full = default.full_tests(Series::V6_1);
+        assert!(runs(full, "a/y") && !runs(full, "odd/one"));
+        let short = default.full_tests(Series::V6_12);
+        assert!(runs(short, "a/xy") && runs(short, "b/z") && !runs(short, "a/y"));
+        let pti = &table.mode("pti", &SVM).unwrap().tests;
+        assert!(runs(pti, "odd/one") && !runs(pti, "c/z"));
+        assert!(runs(&Selection::Everything, "odd/one"));
+        let some = ["a/x".to_owned(), "odd/one".to_owned()];
+        assert_eq!(table.without_tests(pti, &some), ["tests/suite.toml:3: there is no test b/"]);
+        let wrong = table.without_tests(full, &some);
+        assert_eq!(wrong, ["tests/suite.toml:4: there is no test a/slow"]);
+    }
+
+    #[test]
+    fn a_test_has_its_own_time_and_boot() {
+        let table = small();
+        let minutes = |name, machine| table.limit(name, machine).as_secs() / 60;
+        assert_eq!(
+            (minutes("a/slow", &SVM), minutes("a/x", &SVM), minutes("a/x", &VMX)),
+            (60, 30, 120)
+        );
+        assert!(table.has_own_boot("a/slow") && !table.has_own_boot("a/x"));
+    }
+
+    #[test]
+    fn make_test_has_each_machine_in_turn() {
+        let table = small();
+        let short = table.short(&[Series::V6_1, Series::V6_12]);
+        let names: Vec<_> =
+            short.map(|(mode, on)| (mode.name.clone(), mode.machine_type.name, on.len())).collect();
+        let name = str::to_owned;
+        let wanted =
+            [(name("default"), "svm", 2), (name("pti"), "svm", 1), (name("default"), "vmx", 2)];
+        assert_eq!(names, wanted);
+    }
+}

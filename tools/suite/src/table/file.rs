@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Reads and checks the text of tests/suite.toml. A mistake in it is one line with
+//! the file and the line's number.
+
+use std::collections::BTreeMap;
+use std::fmt::Display;
+use std::num::{NonZeroU32, NonZeroU64};
+use std::ops::Range;
+
+use anyhow::{anyhow, bail, Result};
+use dune_machine::{MachineType, Series};
+use serde::de::{self, Deserializer};
+use serde::Deserialize;
+use toml::Spanned;
+
+use super::{Mode, Prefix, Selection, Table, Test, DEFAULT, FILE};
+
+const MOST_CPUS: u32 = 16;
+
+/// The set of all tests, except those that run only where they are named.
+const ALL: &str = "all";
+
+/// The file as it is written.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    minutes: NonZeroU64,
+    sets: BTreeMap<Spanned<String>, Vec<Spanned<String>>>,
+    #[serde(rename = "test", default)]
+    tests: Vec<Spanned<Test>>,
+    #[serde(rename = "mode")]
+    modes: Vec<Spanned<Row>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Row {
+    name: String,
+    machines: Vec<ByName<&'static MachineType>>,
+    since: Option<ByName<Series>>,
+    cpus: Option<Spanned<u32>>,
+    memory: Option<NonZeroU32>,
+    cpu_model: Option<String>,
+    #[serde(default)]
+    cpu_features: Vec<String>,
+    #[serde(default)]
+    kernel_arguments: Vec<String>,
+    #[serde(default)]
+    single_thread: bool,
+    #[serde(default)]
+    newest_qemu: bool,
+    slow_motion: Option<NonZeroU32>,
+    boot_slowness: Option<NonZeroU32>,
+    proof: Option<String>,
+    tests: Vec<Spanned<String>>,
+    short_tests: Option<Vec<Spanned<String>>>,
+    short_kernels: Option<Vec<ByName<Series>>>,
+    full_kernels: Option<Vec<ByName<Series>>>,
+    #[serde(default)]
+    by_hand: bool,
+}
+
+/// A kernel series or a machine type, which are written by name.
+#[derive(Clone, Copy, PartialEq)]
+struct ByName<T>(T);
+
+impl<'de, T: std::str::FromStr<Err: Display>> Deserialize<'de> for ByName<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let name = String::deserialize(deserializer)?;
+        name.parse().map(ByName).map_err(de::Error::custom)
+    }
+}
+
+fn series(names: &Option<Vec<ByName<Series>>>) -> Option<Vec<Series>> {
+    names.as_ref().map(|names| names.iter().map(|name| name.0).collect())
+}
+
+/// The text, to name a place in it.
+struct Source<'a>(&'a str);
+
+impl Source<'_> {
+    fn place(&self, span: &Range<usize>) -> String {
+        let before = &self.0.as_bytes()[..span.start.min(self.0.len())];
+        format!("{FILE}:{}", 1 + before.iter().filter(|byte| **byte == b'\n').count())
+    }
+
+    fn wrong(&self, span: Range<usize>, what: impl Display) -> anyhow::Error {
+        anyhow!("{}: {what}", self.place(&span))
+    }
+}
+
+/// The checked table of a text.
+pub fn parse(text: &str) -> Result<Table> {
+    let source = Source(text);
+    let file: File = toml::from_str(text)
+        .map_err(|e| source.wrong(e.span().unwrap_or_default(), e.message()))?;
+    let sets = Sets::new(&source, &file.sets)?;
+    for row in &file.modes {
+        sets.check(&source, row)?;
+    }
+    for one in MachineType::ALL {
+        if default_of(&file.modes, one).is_none() {
+            bail!("{FILE}: the machine {one} has no mode \"{DEFAULT}\"");
+        }
+    }
+    let mut modes: Vec<Mode> = Vec::new();
+    for row in &file.modes {
+        for &ByName(machine_type) in &row.as_ref().machines {
+            let mode = new_mode(&source, &sets, &file.modes, row, machine_type)?;
+            if modes.iter().any(|other| other.is(&mode.name, machine_type)) {
+                let what = format!("there is a mode \"{}\" of {machine_type}", mode.name);
+                return Err(source.wrong(row.span(), format!("{what} already")));
+            }
+            modes.push(mode);
+        }
+    }
+    let mut tests: Vec<Test> = Vec::new();
+    for test in file.tests {
+        let place = source.place(&test.span());
+        let test = test.into_inner();
+        if tests.iter().any(|other| other.name == test.name) {
+            bail!("{place}: a second entry for {}", test.name);
+        }
+        tests.push(Test { place, ..test });
+    }
+    Ok(Table { modes, tests, minutes: file.minutes })
+}
+
+fn default_of<'a>(rows: &'a [Spanned<Row>], machine_type: &MachineType) -> Option<&'a Row> {
+    let mut rows = rows.iter().map(|row| row.as_ref());
+    rows.find(|row| row.name == DEFAULT && row.machines.iter().any(|one| one.0 == machine_type))
+}
+
+/// The mode of a row, for one of its machines.
+fn new_mode(
+    source: &Source,
+    sets: &Sets,
+    rows: &[Spanned<Row>],
+    spanned: &Spanned<Row>,
+    machine_type: &'static MachineType,
+) -> Result<Mode> {
+    let row = spanned.as_ref();
+    let default = default_of(rows, machine_type).unwrap_or(row);
+    if row.short_tests.is_none() && (row.short_kernels.is_some() || row.full_kernels.is_some()) {
+        let what = "short_kernels and full_kernels mean nothing without short_tests";
+        return Err(source.wrong(spanned.span(), what));
+    }
+    let cpus = row.cpus.as_ref().or(default.cpus.as_ref());
+    if let Some(wrong) = cpus.filter(|cpus| !(1..=MOST_CPUS).contains(cpus.as_ref())) {
+        let what = format!("a machine has 1 to {MOST_CPUS} CPUs");
+        return Err(source.wrong(wrong.span(), what));
+    }
+    let short = row.short_tests.as_ref().map(|tests| sets.select(source, tests)).transpose()?;
+    let proof = row.proof.as_ref().or(default.proof.as_ref());
+    let memory = row.memory.or(default.memory);
+    Ok(Mode {
+        name: row.name.clone(),
+        machine_type,
+        since: row.since.map_or(Series::ALL[0], |since| since.0),
+        own_cpus: row.cpus.as_ref().map(|cpus| *cpus.as_ref()),
+        cpus: cpus.map_or(1, |cpus| *cpus.as_ref()),
+        memory: memory.map_or(machine_type.memory, NonZeroU32::get),
+        cpu_model: row.cpu_model.clone(),
+        cpu_features: row.cpu_features.clone(),
+        kernel_arguments: row.kernel_arguments.clone(),
+        single_thread: row.single_thread,
+        newest_qemu: row.newest_qemu,
+        slow_motion: row.slow_motion.map_or(1, NonZeroU32::get),
+        boot_slowness: row.boot_slowness.map_or(1, NonZeroU32::get),
+        proof: proof.filter(|proof| !proof.is_empty()).cloned(),
+        tests: sets.select(source, &row.tests)?,
+        by_hand: row.by_hand,
+        short: short.map(|tests| (tests, series(&row.short_kernels))),
+        full_kernels: series(&row.full_kernels),
+    })
+}
+
+/// The sets, by name.
+struct Sets<'a>(BTreeMap<&'a str, &'a [Spanned<String>]>);
+
+impl<'a> Sets<'a> {
+    fn new(
+        source: &Source,
+        written: &'a BTreeMap<Spanned<String>, Vec<Spanned<String>>>,
+    ) -> Result<Self> {
+        for (name, tests) in written {
+            if name.as_ref() == ALL || name.as_ref().contains('/') {
+                let what = format!("a set cannot be named \"{}\"", name.as_ref());
+                return Err(source.wrong(name.span(), what));
+            }
+            if let Some(test) = tests.iter().find(|test| !test.as_ref().contains('/')) {
+                let what = format!("\"{}\" is no test: those have a slash", test.as_ref());
+                return Err(source.wrong(test.span(), what));
+            }
+        }
+        Ok(Sets(written.iter().map(|(name, tests)| (name.as_ref().as_str(), &tests[..])).collect()))
+    }
+
+    fn check(&self, source: &Source, row: &Spanned<Row>) -> Result<()> {
+        let wrong = |what: &str| Err(source.wrong(row.span(), what));
+        match row.as_ref() {
+            row if row.machines.is_empty() => wrong("the mode is of no machine"),
+            row if row.tests.is_empty() => wrong("the mode runs no test"),
+            _ => Ok(()),
+        }
+    }
+
+    fn select(&self, source: &Source, entries: &[Spanned<String>]) -> Result<Selection> {
+        let mut prefixes = Vec::new();
+        let mut add = |entry: &Spanned<String>| {
+            let place = source.place(&entry.span());
+            prefixes.push(Prefix { text: entry.as_ref().clone(), place });
+        };
+        for entry in entries {
+            match entry.as_ref().as_str() {
+                ALL => return Ok(Selection::All),
+                name if name.contains('/') => add(entry),
+                name => match self.0.get(name) {
+                    Some(tests) => tests.iter().for_each(&mut add),
+                    None => {
+                        let known: Vec<_> = self.0.keys().copied().chain([ALL]).collect();
+                        let what = format!("there is no set \"{name}\"; there are: ");
+                        return Err(source.wrong(entry.span(), what + &known.join(", ")));
+                    }
+                },
+            }
+        }
+        Ok(Selection::Named(prefixes))
+    }
+}
+
+#[cfg(test)]
+pub mod tests {
+    use super::*;
+
+    pub const SMALL: &str = r#"minutes = 30
+[sets]
+few = ["a/x", "b/"]
+[[test]]
+name = "a/slow"
+minutes = 60
+own_boot = true
+[[test]]
+name = "odd/"
+only_named = true
+[[mode]]
+name = "default"
+machines = ["svm", "vmx"]
+cpus = 2
+proof = "true"
+tests = ["all"]
+short_tests = ["few"]
+full_kernels = ["6.1"]
+[[mode]]
+name = "pti"
+machines = ["svm"]
+since = "6.12"
+cpus = 4
+tests = ["few", "odd/"]
+short_tests = ["b/"]
+short_kernels = ["6.12"]
+"#;
+
+    /// The report of a mistake, made by replacing `from`.
+    fn mistake(from: &str, to: &str) -> String {
+        assert!(SMALL.contains(from), "{from}");
+        parse(&SMALL.replacen(from, to, 1)).expect_err("this is a mistake").to_string()
+    }
+
+    #[test]
+    fn a_mistake_is_reported_with_its_line() {
+        let line = |from, to| mistake(from, to).split(' ').next().map(str::to_owned).unwrap();
+        assert_eq!(
+            mistake("[\"few\"]", "[\"fwe\"]"),
+            "tests/suite.toml:17: there is no set \"fwe\"; there are: few, all"
+        );
+        assert_eq!(line("only_named", "only_nmaed"), "tests/suite.toml:10:");
+        assert_eq!(line("since = \"6.12\"", "since = \"6.2\""), "tests/suite.toml:22:");
+        assert_eq!(line("[\"svm\"]", "[\"tdx\"]"), "tests/suite.toml:21:");
+        assert_eq!(line("cpus = 4", "cpus = 17"), "tests/suite.toml:23:");
+        assert_eq!(line("cpus = 4", "cpus ="), "tests/suite.toml:23:");
+        assert_eq!(line("minutes = 30", "minutes = 0"), "tests/suite.toml:1:");
+        assert_eq!(line("\"a/x\"", "\"a\""), "tests/suite.toml:3:");
+        assert_eq!(line("name = \"odd/\"", "name = \"a/slow\""), "tests/suite.toml:8:");
+        assert_eq!(line("name = \"pti\"", "name = \"default\""), "tests/suite.toml:19:");
+        assert_eq!(line("short_tests = [\"b/\"]", ""), "tests/suite.toml:19:");
+        assert_eq!(line("name = \"default\"", "name = \"other\""), "tests/suite.toml:");
+    }
+}

@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The tests that make test, make test-all, make test-debug and --mode choose from
+//! tests/suite.toml (../table.rs): a list of units of work, which can be run or
+//! printed (--dry-run).
+
+use anyhow::{bail, ensure, Result};
+use dune_machine::{Kernel, MachineType, Series};
+
+use crate::context::Context;
+use crate::table::{Mode, Selection, DEFAULT};
+use crate::test::tally::Tally;
+use crate::test::{debug, harness, programs, tools};
+
+/// The name of the harness's own tests, for --only.
+pub const HARNESS: &str = "harness";
+
+/// A unit of work, with results of its own.
+pub enum Work {
+    /// The tools' own tests.
+    Tools,
+    Harness,
+    Boot(Box<Boot>),
+}
+
+/// A machine booted in one way, and what runs in it.
+pub struct Boot {
+    pub name: String,
+    /// With this mode's machine as the chosen one.
+    pub context: Context,
+    pub mode: Mode,
+    kernel: BootKernel,
+    pub tests: Selection,
+    /// If there are any, only tests whose names contain one of these texts run.
+    only: Option<Vec<String>>,
+}
+
+enum BootKernel {
+    Of(Series),
+    Debug,
+}
+
+/// make test on these kernels, or only those of its tests that `only` names.
+pub fn make_test(context: &Context, kernels: &[Series], only: Option<&str>) -> Vec<Work> {
+    if only == Some(HARNESS) {
+        return vec![Work::Harness];
+    }
+    let machine_type = context.machine_type();
+    if only.is_none() && machine_type.is_default() {
+        let mut works = vec![Work::Tools, Work::Harness];
+        for (mode, kernels) in context.table.short(kernels) {
+            let boot = |&series| Boot::new(context, mode, series, mode.short_tests());
+            works.extend(kernels.iter().map(boot).map(Work::from));
+        }
+        return works;
+    }
+    let mode = context.table.default_mode(machine_type);
+    let boot = |&series| {
+        let tests = if only.is_some() { &mode.tests } else { mode.full_tests(series) };
+        Boot::new(context, mode, series, tests).only(only).into()
+    };
+    kernels.iter().map(boot).collect()
+}
+
+/// One mode on these kernels.
+pub fn mode(
+    context: &Context,
+    kernels: &[Series],
+    only: Option<&str>,
+    name: &str,
+) -> Result<Vec<Work>> {
+    let mode = context.table.mode(name, context.machine_type())?;
+    ensure!(!mode.by_hand, "mode {name} has a command of its own: make test-{name}");
+    let boot = |&series| {
+        ensure!(mode.since <= series, "{name} needs Linux {} or newer, not {series}", mode.since);
+        Ok(Boot::new(context, mode, series, &mode.tests).only(only).into())
+    };
+    kernels.iter().map(boot).collect()
+}
+
+/// make test-all: the units of work with their names.
+pub fn make_test_all(context: &Context, kernels: &[Series]) -> Vec<(String, Work)> {
+    let mut works = Vec::new();
+    for machine_type in context.machine_types() {
+        if machine_type.is_default() {
+            works.push(("tools".to_owned(), Work::Tools));
+            works.push((HARNESS.to_owned(), Work::Harness));
+        }
+        let modes = |series| {
+            let modes = context.table.modes(machine_type, series);
+            modes.into_iter().filter(|mode| !mode.by_hand).map(move |mode| (series, mode))
+        };
+        let all = kernels.iter().flat_map(|&series| modes(series));
+        let (default, others): (Vec<_>, Vec<_>) = all.partition(|(_, mode)| mode.is_default());
+        for (series, mode) in default.into_iter().chain(others) {
+            let boot = Boot::new(context, mode, series, mode.full_tests(series));
+            works.push((boot.name.clone(), boot.into()));
+        }
+    }
+    works
+}
+
+/// make test-debug: the module's tests, or those of all tests that `only` names.
+pub fn make_test_debug(context: &Context, only: Option<&str>) -> Result<Vec<Work>> {
+    let mode = context.table.mode("debug", context.machine_type())?;
+    let tests = if only.is_some() { &Selection::Everything } else { &mode.tests };
+    let boot = Boot::new(context, mode, debug::SERIES, tests).only(only);
+    Ok(vec![Boot { kernel: BootKernel::Debug, ..boot }.into()])
+}
+
+impl From<Boot> for Work {
+    fn from(boot: Boot) -> Self {
+        Work::Boot(Box::new(boot))
+    }
+}
+
+impl Work {
+    pub fn run(&self, context: &Context, tally: &mut Tally) -> Result<()> {
+        match self {
+            Work::Tools => tools::run(context, tally),
+            Work::Harness => harness::run(context, tally),
+            Work::Boot(boot) => programs::run(boot, tally),
+        }
+    }
+
+    /// The release of its kernel; empty, if it has none or not one of Debian's.
+    pub fn release(&self, context: &Context) -> Result<String> {
+        match self {
+            Work::Boot(boot) => match boot.kernel {
+                BootKernel::Of(series) => Ok(Kernel::find(&context.layout, series)?.release),
+                BootKernel::Debug => Ok(String::new()),
+            },
+            Work::Tools | Work::Harness => Ok(String::new()),
+        }
+    }
+
+    /// What run() would do.
+    pub fn describe(&self) -> Result<String> {
+        match self {
+            Work::Tools => Ok("tools: cargo test\n".to_owned()),
+            Work::Harness => Ok("harness: the tests of the machine harness\n".to_owned()),
+            Work::Boot(boot) => boot.describe(),
+        }
+    }
+}
+
+impl Boot {
+    fn new(context: &Context, mode: &Mode, series: Series, tests: &Selection) -> Self {
+        let context = context.in_machine(mode.machine_type);
+        let name = match mode.name.as_str() {
+            DEFAULT => context.name_of(series),
+            name => format!("{}-{name}", context.name_of(series)),
+        };
+        let (mode, tests) = (mode.clone(), tests.clone());
+        Boot { name, context, mode, kernel: BootKernel::Of(series), tests, only: None }
+    }
+
+    fn only(mut self, only: Option<&str>) -> Self {
+        self.only = only.map(|texts| texts.split(',').map(str::to_owned).collect());
+        self
+    }
+
+    /// The kernel. The debug kernel is built first.
+    pub fn kernel(&self) -> Result<Kernel> {
+        match self.kernel {
+            BootKernel::Of(series) => Ok(Kernel::find(&self.context.layout, series)?),
+            BootKernel::Debug => debug::prepare(&self.context),
+        }
+    }
+
+    /// Whether a test is to run.
+    pub fn has(&self, test: &str) -> bool {
+        let only = self.only.as_ref();
+        only.is_none_or(|texts| texts.iter().any(|text| test.contains(text)))
+            && self.context.table.selects(&self.tests, test)
+    }
+
+    /// Mistakes in the table. They are not looked for with `only`, since then
+    /// perhaps no other tests were built.
+    pub fn mistakes(&self, tests: &[String]) -> Vec<String> {
+        match self.only {
+            Some(_) => Vec::new(),
+            None => self.context.table.without_tests(&self.tests, tests),
+        }
+    }
+
+    fn describe(&self) -> Result<String> {
+        let mode = &self.mode;
+        let MachineType { name, boot_timeout, .. } = mode.machine_type;
+        let cpus = self.context.cpus(mode);
+        let mut text = format!("{}: {name}, {cpus} CPUs, {} MB\n", self.name, mode.memory);
+        let mut add = |what: &str| text += &format!("    {what}\n");
+        if let Some(model) = self.context.cpu_model(mode) {
+            add(&format!("CPU model: {model}"));
+        }
+        if !mode.cpu_features.is_empty() {
+            add(&format!("CPU features: {}", mode.cpu_features.join(" ")));
+        }
+        if !mode.kernel_arguments.is_empty() {
+            add(&format!("kernel arguments: {}", mode.kernel_arguments.join(" ")));
+        }
+        if mode.single_thread {
+            add("QEMU with one thread for all CPUs");
+        }
+        if mode.newest_qemu {
+            add("the newest QEMU");
+        }
+        if mode.slow_motion != 1 {
+            add(&format!("a second lasts {} times longer", mode.slow_motion));
+        }
+        add(&format!("boots within {} s", (*boot_timeout * mode.boot_slowness).as_secs()));
+        if let Some(proof) = &mode.proof {
+            add(&format!("proof: {proof}"));
+        }
+        let found = programs::tests(self)?;
+        if let Some(mistake) = self.mistakes(&found.all).first() {
+            bail!("{mistake}");
+        }
+        for test in &found.chosen {
+            let minutes = self.context.table.limit(&test.name, mode.machine_type).as_secs() / 60;
+            let alone = if test.own_boot { ", in a boot of its own" } else { "" };
+            add(&format!("{}: {minutes} min{alone}", test.name));
+        }
+        Ok(text)
+    }
+}
