@@ -21,7 +21,7 @@ const MEMORY: &str = "world_switch_memory";
 /// More than a getpid takes.
 const STEPS: usize = 800;
 
-/// The world switches, in kernel/*_switch.S.
+/// The world switches, in kernel/dune/*/switch.S.
 const ASSEMBLY: [&str; 3] = ["svm_switch", "vmx_switch", "vmx_switch_exit"];
 const HANDLERS: [&str; 2] = ["svm_handle_exit", "vmx_handle_exit"];
 

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Interrupting the vCPUs that are in the guest: see kick.h.
+ */
+#include <linux/gfp.h>
+
+#include "dune/memory/kick.h"
+#include "dune/trace.h"
+
+/* Returns 0 or -ENOMEM; kick_list_destroy() is right after both. */
+int kick_list_init(struct kick_list *list)
+{
+	raw_spin_lock_init(&list->lock);
+	INIT_LIST_HEAD(&list->vcpus);
+	list->count = 0;
+	if (!zalloc_cpumask_var(&list->cpus, GFP_KERNEL_ACCOUNT))
+		return -ENOMEM;
+	return 0;
+}
+
+void kick_list_destroy(struct kick_list *list)
+{
+	free_cpumask_var(list->cpus);
+}
+
+/* Returns 0, or -ENOSPC where there are KICK_VCPUS of them already. */
+int kick_add(struct kick_list *list, struct kick_vcpu *vcpu)
+{
+	int err = 0;
+
+	vcpu->in_guest = -1;
+	raw_spin_lock(&list->lock);
+	if (list->count < KICK_VCPUS) {
+		list->count++;
+		list_add(&vcpu->link, &list->vcpus);
+	} else {
+		err = -ENOSPC;
+	}
+	raw_spin_unlock(&list->lock);
+	return err;
+}
+
+/* The vCPU does not run and will not. Returns whether it was the last. */
+bool kick_remove(struct kick_list *list, struct kick_vcpu *vcpu)
+{
+	bool last;
+
+	raw_spin_lock(&list->lock);
+	list_del(&vcpu->link);
+	list->count--;
+	last = list_empty(&list->vcpus);
+	raw_spin_unlock(&list->lock);
+	return last;
+}
+
+static void leave_guest(void *unused)
+{
+}
+
+/**
+ * kick_all() - wait until no vCPU is in the guest that entered it before
+ * @list:	theirs
+ *
+ * To be called after the change and its count. A vCPU marked to be on this CPU
+ * is not in the guest.
+ *
+ * Context: any in which interrupts are on; does not sleep.
+ */
+void kick_all(struct kick_list *list)
+{
+	struct kick_vcpu *vcpu;
+
+	smp_mb();	/* pairs with kick_enter() */
+	raw_spin_lock(&list->lock);
+	cpumask_clear(list->cpus);
+	list_for_each_entry(vcpu, &list->vcpus, link) {
+		int cpu = READ_ONCE(vcpu->in_guest);
+
+		if (cpu >= 0)
+			__cpumask_set_cpu(cpu, list->cpus);
+	}
+	trace_dune_kick(cpumask_weight(list->cpus));
+	smp_call_function_many(list->cpus, leave_guest, NULL, true);
+	raw_spin_unlock(&list->lock);
+}

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * TLB shootdown where the kernel tells other CPUs without an interrupt, on which
+ * vcpu_must_flush() relies:
+ *  - by broadcast: AMD's INVLPGB, which Linux uses since 6.15 for processes that
+ *    run on several CPUs. It does not reach the guest's tag (APM vol. 3,
+ *    INVLPGB: host and guest ASIDs are apart);
+ *  - below a hypervisor, which flushes other processors at a hypercall
+ *    (Hyper-V, hyperv_flush_tlb_multi()), or later, when it runs them again
+ *    (KVM, kvm_flush_tlb_multi()): it knows nothing of the guest's tag, and
+ *    resumes the guest where it was.
+ *
+ * But each such flush ends with a notifier call for TLBs that are not a CPU's
+ * own, after context.tlb_gen has been advanced and before a page is freed
+ * (flush_tlb_mm_range(), arch_tlbbatch_add_pending()). There the vCPUs are
+ * kicked; the next entry sees the count, and flushes.
+ */
+#include <linux/mm_types.h>
+#include <linux/mmu_notifier.h>
+#include <linux/moduleparam.h>
+#include <linux/slab.h>
+
+#include "virt/compat.h"
+#include "dune/dune.h"
+#include "dune/memory/kick.h"
+#include "dune/memory/shootdown.h"
+
+static bool notify_flushes;
+module_param(notify_flushes, bool, 0444);
+MODULE_PARM_DESC(notify_flushes, "kick guests at each TLB flush also where the kernel does so itself (default off)");
+
+struct shootdown {
+	struct mmu_notifier notifier;
+	struct kick_list kicks;
+};
+
+static struct shootdown *of_notifier(struct mmu_notifier *notifier)
+{
+	return container_of(notifier, struct shootdown, notifier);
+}
+
+static void shootdown_invalidate(struct mmu_notifier *notifier,
+				 struct mm_struct *mm, unsigned long start,
+				 unsigned long end)
+{
+	kick_all(&of_notifier(notifier)->kicks);
+}
+
+static void shootdown_free(struct mmu_notifier *notifier)
+{
+	struct shootdown *shootdown = of_notifier(notifier);
+
+	kick_list_destroy(&shootdown->kicks);
+	kfree(shootdown);
+}
+
+static struct mmu_notifier *shootdown_alloc(struct mm_struct *mm)
+{
+	struct shootdown *shootdown = kzalloc(sizeof(*shootdown),
+					      GFP_KERNEL_ACCOUNT);
+
+	if (!shootdown)
+		return ERR_PTR(-ENOMEM);
+	if (kick_list_init(&shootdown->kicks)) {
+		shootdown_free(&shootdown->notifier);
+		return ERR_PTR(-ENOMEM);
+	}
+	return &shootdown->notifier;
+}
+
+static const struct mmu_notifier_ops shootdown_ops = {
+	.arch_invalidate_secondary_tlbs = shootdown_invalidate,
+	.alloc_notifier = shootdown_alloc,
+	.free_notifier = shootdown_free,
+};
+
+bool shootdown_is_needed(void)
+{
+	unsigned long native = dune_find_function("native_flush_tlb_multi");
+
+	return kernel_flushes_by_broadcast() ||
+	       kernel_flushes_by_hypervisor(native) || notify_flushes;
+}
+
+/**
+ * shootdown_get() - that of a process
+ * @mm:		current->mm
+ *
+ * The first one of an mm costs a pass over its mappings (mm_take_all_locks()).
+ *
+ * Context: process, in a system call; takes mmap_lock.
+ * Return: counted, or an ERR_PTR: -EINTR for a signal, -ENOMEM.
+ */
+struct shootdown *shootdown_get(struct mm_struct *mm)
+{
+	struct mmu_notifier *notifier = mmu_notifier_get(&shootdown_ops, mm);
+
+	return IS_ERR(notifier) ? ERR_CAST(notifier) : of_notifier(notifier);
+}
+
+/* Freed after a grace period. */
+void shootdown_put(struct shootdown *shootdown)
+{
+	mmu_notifier_put(&shootdown->notifier);
+}
+
+struct kick_list *shootdown_kicks(struct shootdown *shootdown)
+{
+	return &shootdown->kicks;
+}
+
+/* They are freed later than they are put: wait for the last. */
+void shootdown_exit(void)
+{
+	mmu_notifier_synchronize();
+}
