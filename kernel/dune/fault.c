@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Nested page faults. The guest touched an address of the process that the
- * kernel's page table does not allow now; this is a page fault of the thread
- * as any other. What a process may have is had here. Everything else (no
- * mapping, a stack to grow, a forbidden access, SIGBUS, no memory) goes to
- * the host half, which touches the address in user mode: then the kernel
- * itself grows the stack or sends the signal, with the right siginfo.
+ * Nested page faults. The guest accessed an address of the process in a way that the
+ * second level does not allow now. To Linux this is a page fault of the thread like any
+ * other. What the process may access is resolved here. Everything else (no mapping, a
+ * stack to grow, a forbidden access, SIGBUS, no memory) goes to the host half,
+ * which accesses the address in user mode: then the kernel itself grows the stack or
+ * sends the signal, with the right siginfo.
  */
 #include <linux/mm.h>
 #include <linux/sched/task_stack.h>
 
-#include "virt/compat.h"
-#include "dune/dune.h"
+#include "dune/fault.h"
 #include "dune/trace.h"
+#include "dune/vcpu.h"
+#include "dune/vm.h"
+#include "virt/compat.h"
 
 static bool vma_allows(const struct vm_area_struct *vma, u32 flags)
 {
@@ -25,8 +27,11 @@ static bool vma_allows(const struct vm_area_struct *vma, u32 flags)
 	return vma->vm_flags & (VM_READ | VM_EXEC | VM_WRITE);
 }
 
-/* Returns whether the guest may try again. Takes and releases mmap_lock. */
-static bool resolve_fault(struct mm_struct *mm, u64 address, u32 flags)
+/*
+ * The kernel's page fault handler, as a page fault of the thread would call it. Returns
+ * whether the guest may try again. Takes and releases mmap_lock.
+ */
+static bool handle_fault(struct mm_struct *mm, u64 address, u32 flags)
 {
 	/*
 	 * Not FAULT_FLAG_USER: with it a memory cgroup may leave work to the end
@@ -55,37 +60,18 @@ static bool resolve_fault(struct mm_struct *mm, u64 address, u32 flags)
 	return !(fault & VM_FAULT_ERROR);
 }
 
-/*
- * Where the second level is a mirror of the page table, that has the page in
- * most cases, and only the mirror has not. Returns as resolve_fault().
- */
-static bool resolve_mirrored(const struct dune_vm *vm, u64 address, u32 flags)
+/* Returns whether the guest may try again. */
+static bool resolve(struct dune_vcpu *vcpu, u64 address, u32 flags)
 {
-	int err = mirror_fill(vm->mirror, address, flags, true);
+	bool resolved;
+	int err;
 
+	err = second_level_fill_before(&vcpu->second_level, address, flags);
 	if (err != -EFAULT)
 		return !err;
-	if (!resolve_fault(vm->mm, address, flags))
-		return false;
-	/*
-	 * Linux maps a file's pages around the one that is read; a page that
-	 * is written first is new, and so are those around it. Taken away again
-	 * meanwhile, or a fatal signal: the fault comes again.
-	 */
-	return mirror_fill(vm->mirror, address, flags,
-			   !(flags & DUNE_FAULT_WRITE)) != -ENOMEM;
-}
-
-/*
- * Where the second level is the page table itself, but for its top level: that
- * may lack what the kernel has, whoever is to resolve the fault.
- */
-static bool resolve_shared(struct dune_vcpu *vcpu, u64 address, u32 flags)
-{
-	bool resolved = resolve_fault(vcpu->vm->mm, address, flags);
-
-	root_fill(&vcpu->root, address);
-	return resolved;
+	resolved = handle_fault(vcpu->vm->mm, address, flags);
+	return second_level_fill_after(&vcpu->second_level, address, flags,
+				       resolved);
 }
 
 /**
@@ -99,28 +85,23 @@ static bool resolve_shared(struct dune_vcpu *vcpu, u64 address, u32 flags)
  */
 int dune_handle_fault(struct dune_vcpu *vcpu, u64 guest, u32 flags)
 {
-	const struct dune_vm *vm = vcpu->vm;
 	u64 address = guest;
 	bool resolved = false;
 
 	dune_count(vcpu, DUNE_COUNT_FAULT);
 	trace_dune_fault(address, flags);
 	/*
-	 * The same fault again: another thread may have resolved it without
-	 * a flush, which Linux does not send when it only adds rights, and
-	 * this TLB tag may still hold the narrower entry.
+	 * The same fault again: another thread may have resolved it without a
+	 * flush, which Linux does not send when it only adds rights, and this TLB
+	 * tag may still hold the narrower entry.
 	 */
 	if (vcpu->fault_page == (address & PAGE_MASK))
-		vcpu->flush = true;
+		second_level_flush(&vcpu->second_level);
 	vcpu->fault_page = address & PAGE_MASK;
-	if (vm->mirror && !mirror_address(vm->mirror, guest, &address))
+	if (!second_level_address(&vcpu->second_level, guest, &address))
 		flags |= DUNE_FAULT_GUEST;
-	else if (unlikely(address >= TASK_SIZE_MAX))
-		resolved = false;
-	else if (vm->mirror)
-		resolved = resolve_mirrored(vm, address, flags);
-	else
-		resolved = resolve_shared(vcpu, address, flags);
+	else if (likely(address < TASK_SIZE_MAX))
+		resolved = resolve(vcpu, address, flags);
 	if (likely(resolved))
 		return 0;
 	vcpu->run->fault_address = address;

@@ -3,18 +3,25 @@
  * dune.ko: /dev/dune, through which a process gets ring 0, page tables and
  * exceptions of its own by way of the virtualization hardware.
  *
- * This file brings the parts up and down. The story goes on in vm.c (what
- * an open file is), vcpu.c (the run loop), fault.c and syscall.c (what the
- * guest leaves for); svm.c and vmx.c are behind vendor.h.
+ * This file brings the parts up and down. The story continues in vm.c (what an open
+ * file is), vcpu.c (its vCPUs), run.c (the run loop), and in exit.c, fault.c and
+ * syscall.c (what is done after a guest was left). The memory that a guest sees is in
+ * memory/. The two vendors' parts, svm/ and vmx/, are behind vcpu_ops.h. Below all
+ * of this are virt/, which owns the CPUs' virtualization, and x86/.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <linux/miscdevice.h>
 #include <linux/module.h>
+#include <linux/preempt.h>
 
-#include "dune/dune.h"
-#include "dune/memory/shootdown.h"
-#include "dune/vendor.h"
+#include "dune/exit.h"
+#include "dune/memory/second_level.h"
+#include "dune/run.h"
+#include "dune/syscall.h"
+#include "dune/vcpu_ops.h"
+#include "dune/vm.h"
+#include "virt/virt.h"
 
 #define CREATE_TRACE_POINTS
 #include "dune/trace.h"
@@ -26,54 +33,53 @@ static struct miscdevice dune_device = {
 	.mode = 0600,
 };
 
-static int __init dune_init(void)
+static int __init dune_load(void)
 {
 	int err;
 
-	err = vendor_choose();
+	err = virt_init();
 	if (err)
 		return err;
-	err = vendor->init();
+	err = vcpu_ops_init();
 	if (err)
-		return err;
-	err = dune_kvm_init();
+		goto virt;
+	second_level_init();
+	exit_init();
+	err = virt_start(vcpu_ops->cpu_off);
 	if (err)
-		goto vendor;
-	err = dune_cpu_init();
-	if (err)
-		goto kvm;
-	if (vendor->puts_always)
+		goto ops;
+	if (vcpu_ops->puts_always)
 		preempt_notifier_inc();
-	dune_vcpu_init();
+	run_init();
 	dune_syscall_init();
 	err = misc_register(&dune_device);
 	if (err)
-		goto cpu;
+		goto started;
 	return 0;
 
-cpu:
-	if (vendor->puts_always)
+started:
+	if (vcpu_ops->puts_always)
 		preempt_notifier_dec();
-	dune_cpu_exit();
-kvm:
-	dune_kvm_exit();
-vendor:
-	vendor->exit();
+	virt_stop();
+ops:
+	vcpu_ops_cleanup();
+virt:
+	virt_cleanup();
 	return err;
 }
 
-static void __exit dune_exit(void)
+static void __exit dune_unload(void)
 {
 	misc_deregister(&dune_device);
-	if (vendor->puts_always)
+	if (vcpu_ops->puts_always)
 		preempt_notifier_dec();
-	dune_cpu_exit();
-	dune_kvm_exit();
-	shootdown_exit();
-	vendor->exit();
+	virt_stop();
+	second_level_cleanup();
+	vcpu_ops_cleanup();
+	virt_cleanup();
 }
 
-module_init(dune_init);
-module_exit(dune_exit);
+module_init(dune_load);
+module_exit(dune_unload);
 MODULE_DESCRIPTION("Safe user-level access to privileged CPU features");
 MODULE_LICENSE("GPL v2");

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A hypercall is a system call. The fast path dispatches it here, in the
- * kernel. The slow path is the host half, which executes a real SYSCALL
- * instruction: it is taken whenever anything watches or restricts the thread
- * (seccomp, ptrace, audit, tracepoints, user dispatch), so that all of these
- * decide exactly as for any process, and for calls that depend on the frame
- * with which user mode entered the kernel.
+ * A hypercall is a system call. On the fast path it is dispatched here, in the kernel.
+ * On the slow path the host half executes a real SYSCALL instruction. A call
+ * takes the slow path while anything watches or restricts the thread (seccomp, ptrace,
+ * audit, tracepoints, user dispatch), so that all of these decide exactly as for any
+ * process. A call that depends on the frame with which user mode entered the kernel
+ * always takes the slow path.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -16,14 +16,16 @@
 #include <asm/syscall.h>
 #include <asm/unistd.h>
 
-#include "dune/dune.h"
+#include "dune/syscall.h"
 #include "dune/trace.h"
+#include "dune/vcpu.h"
+#include "virt/symbol.h"
 
 /*
- * Calls that read or replace the user registers of the thread, its FS and GS
- * base or its descriptor tables, that end it, that change what vcpu_run()
- * looks at once for a run, or that leave something for the return to user
- * mode. (ioctl only with our own numbers and KVM's: is_slow().)
+ * Calls that read or replace the user registers of the thread, its FS and GS base or its
+ * descriptor tables; that end the thread; that change what is looked at once for each
+ * run (run.c); or that leave something for the return to user mode. (ioctl is slow
+ * only with Dune's numbers and KVM's: is_slow().)
  */
 static const u16 slow_calls[] = {
 	__NR_ioctl, __NR_prctl, __NR_rt_sigreturn, __NR_clone, __NR_fork, __NR_vfork, __NR_execve,
@@ -39,8 +41,8 @@ static const u16 slow_calls[] = {
 static DECLARE_BITMAP(slow_bitmap, NR_syscalls);
 
 /*
- * The dispatcher of do_syscall_64(), which is not exported; patched into a
- * direct call at load. Everything works without it, by the slow path.
+ * The dispatcher of do_syscall_64(), which is not exported. The call is patched at load
+ * to lead there directly. Where the kernel has none, all calls take the slow path.
  */
 static long no_dispatcher(const struct pt_regs *regs, unsigned int nr)
 {
@@ -57,7 +59,7 @@ void dune_syscall_init(void)
 	for (i = 0; i < ARRAY_SIZE(slow_calls); i++)
 		if (slow_calls[i] < NR_syscalls)
 			__set_bit(slow_calls[i], slow_bitmap);
-	have_dispatcher = dune_bind(dispatcher, "x64_sys_call");
+	have_dispatcher = symbol_bind(dispatcher, "x64_sys_call");
 	if (!have_dispatcher)
 		pr_info("no system-call dispatcher found: all calls take the slow path\n");
 }
@@ -77,10 +79,10 @@ static bool is_slow(const struct dune_vcpu *vcpu, unsigned long nr)
 	if (likely(!test_bit(nr, slow_bitmap)))
 		return false;
 	/*
-	 * Our own ioctls would put a run on the kernel stack below this run,
-	 * and another below that. KVM's would enter KVM's guests below it, which
-	 * takes registers and the shared TLB tag without a context switch. All
-	 * others are as fast as any call.
+	 * One of Dune's ioctls would put a run on the kernel stack below this run, and
+	 * another below that. One of KVM's would enter a KVM guest below this run,
+	 * which takes registers and the shared TLB tag without a context switch. All
+	 * other ioctls are as fast as any call.
 	 */
 	if (nr != __NR_ioctl)
 		return true;
@@ -89,10 +91,9 @@ static bool is_slow(const struct dune_vcpu *vcpu, unsigned long nr)
 }
 
 /*
- * All checks and the handler see only this copy of the arguments: whatever
- * changes the shared page meanwhile changes nothing for them. A handler reads
- * nothing else of the frame (calls that do are slow), so nothing else is set:
- * this is the hot path.
+ * All checks and the handler see only this copy of the arguments, so that a change of
+ * the shared page meanwhile has no effect on them. A handler reads nothing else of the
+ * frame (calls that do are slow), so nothing else is set: this is the hot path.
  */
 static void copy_arguments(struct pt_regs *frame, const struct dune_regs *regs,
 			   unsigned long nr)
@@ -108,13 +109,13 @@ static void copy_arguments(struct pt_regs *frame, const struct dune_regs *regs,
 
 static bool is_restart(long ret)
 {
-	/* One range: between them is only ENOIOCTLCMD, which no call returns. */
+	/* One range: of the numbers in between only ENOIOCTLCMD exists, which no call returns. */
 	return ret <= -ERESTARTSYS && ret >= -ERESTART_RESTARTBLOCK;
 }
 
 /**
  * dune_leave_for_hypercall() - have the host half carry out the guest's hypercall
- * @vcpu:	of current; dune_run.regs.rax is valid and RIP behind the
+ * @vcpu:	of current; dune_run.regs.rax is valid, and RIP is that of the next
  *		instruction
  *
  * Context: process, interrupts on.
@@ -135,7 +136,7 @@ int dune_leave_for_hypercall(struct dune_vcpu *vcpu)
 
 /**
  * dune_handle_hypercall() - carry out the guest's hypercall
- * @vcpu:	of current; dune_run.regs.rax is valid and RIP behind the
+ * @vcpu:	of current; dune_run.regs.rax is valid, and RIP is that of the next
  *		instruction
  *
  * No interrupt waits for the guest (dune_hypercall()).

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Tracepoints: entry, exit, fault and hypercall of a vCPU, and the interruption
- * of all that are in the guest.
+ * Tracepoints: entry, exit, nested page fault and hypercall of a vCPU, and a kick of
+ * all vCPUs that are in the guest.
  */
 #undef TRACE_SYSTEM
 #define TRACE_SYSTEM dune
@@ -11,18 +11,16 @@
 
 #include <linux/tracepoint.h>
 
-#include "dune/dune.h"
-
 TRACE_EVENT(dune_entry,
-	TP_PROTO(const struct dune_vcpu *vcpu),
-	TP_ARGS(vcpu),
+	TP_PROTO(const void *vcpu, u64 tlb_gen),
+	TP_ARGS(vcpu, tlb_gen),
 	TP_STRUCT__entry(
 		__field(const void *, vcpu)
 		__field(u64, tlb_gen)
 	),
 	TP_fast_assign(
 		__entry->vcpu = vcpu;
-		__entry->tlb_gen = vcpu->tlb_gen;
+		__entry->tlb_gen = tlb_gen;
 	),
 	TP_printk("vcpu=%p tlb_gen=%llu", __entry->vcpu, __entry->tlb_gen)
 );

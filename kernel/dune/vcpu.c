@@ -1,350 +1,45 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A vCPU: made by a thread, run by that thread, gone with its file. The run
- * loop is here; how the processor is entered and why it left is the vendor's
- * (vendor.h), page faults are in fault.c and hypercalls in syscall.c.
+ * A vCPU is a file: made by a thread, used by that thread, gone with its last reference.
+ * Here are what can be done with the file, and how it is made and inherited. The most
+ * frequent thing that is done with it, DUNE_RUN, is in run.c.
  */
 #include <linux/anon_inodes.h>
-#include <linux/entry-common.h>
 #include <linux/fdtable.h>
+#include <linux/file.h>
 #include <linux/mm.h>
 #include <linux/nospec.h>
-#include <linux/preempt.h>
-#include <linux/rcupdate.h>
 #include <linux/sched/task.h>
 #include <linux/slab.h>
 #include <linux/uaccess.h>
-#include <linux/vtime.h>
-#include <asm/fpu/api.h>
-#include <asm/pgtable.h>
 
+#include "dune/guest_state.h"
+#include "dune/run.h"
+#include "dune/vcpu.h"
+#include "dune/vcpu_ops.h"
+#include "dune/vm.h"
 #include "virt/compat.h"
-#include "dune/dune.h"
-#include "dune/trace.h"
-#include "dune/vendor.h"
+#include "x86/registers.h"
 
-/* Which newer kernels export to KVM alone. */
-DEFINE_STATIC_CALL_NULL(fpu_return, switch_fpu_return);
-static bool have_fpu_return __ro_after_init;
+/* The world switches use x86/registers.h on dune_run.regs. */
+#define CHECK_REG(name, member) \
+	static_assert(REGS_##name == offsetof(struct dune_regs, member))
 
-void dune_vcpu_init(void)
-{
-	have_fpu_return = dune_bind(fpu_return, "switch_fpu_return");
-}
-
-/*
- * Interrupts off: the FPU's registers are not the thread's. Returns false
- * where only the return to user mode can load them.
- */
-static bool vcpu_load_fpu(void)
-{
-	static_call_cond(fpu_return)();
-	return have_fpu_return;
-}
-
-/*
- * What a Dune process leaves the guest for, whatever the guest does: a
- * signal, a debugger, task work, a higher-priority thread. Returns 0 when
- * the guest may go on.
- */
-static int vcpu_pending_work(unsigned long work)
-{
-	const unsigned long resched = _TIF_NEED_RESCHED |
-				      _TIF_NEED_RESCHED_LAZY;
-
-	if (!(work & resched) || work & ~(resched | _TIF_NEED_FPU_LOAD))
-		return DUNE_EXIT_INTR;
-	schedule();
-	return 0;
-}
-
-/*
- * Interrupts off: differs from an earlier value if current was switched away
- * from since, or the state of any CPU changed (dune_host_epoch). The terms only
- * grow, also when the thread moves to another CPU, so no two changes cancel out.
- */
-static u64 vcpu_epoch(void)
-{
-	return current->nvcsw + current->nivcsw +
-	       atomic64_read(&dune_host_epoch);
-}
-
-/* From now on until the end of the run, vcpu_sched_out() is called. */
-static void vcpu_notify(struct dune_vcpu *vcpu)
-{
-	if (vcpu->notified)
-		return;
-	if (!vendor->puts_always && !static_branch_unlikely(&dune_beside_kvm))
-		return;
-	preempt_notifier_register(&vcpu->notifier);
-	vcpu->notified = true;
-}
-
-/*
- * Interrupts off until after the entry that follows: the epoch has changed
- * since the last entry, or this is the first of a run. The registers that the
- * guest's replace (FS and GS base, TR, system-call MSRs) may have other values
- * now: the vendor saves them again. Returns false where vcpu_settle() has to
- * make entry possible first: another CPU still holds something of the vCPU, or
- * virtualization is off here.
- */
-static bool vcpu_moved(struct dune_vcpu *vcpu)
-{
-	int cpu = smp_processor_id();
-	bool migrated = cpu != vcpu->cpu;
-
-	if (!dune_cpu_enabled())
-		return false;
-	if (migrated && vcpu->cpu >= 0 && vendor->leave_cpu)
-		return false;
-	if (migrated) {
-		dune_count(vcpu, DUNE_COUNT_MIGRATION);
-		/*
-		 * On SVM it takes a fresh tag. What a mirror leaves in a TLB
-		 * is tagged by the mirror's root, and is here from long ago,
-		 * or from another mirror whose root was on the same page.
-		 */
-		vcpu->flush |= !!vcpu->vm->mirror;
-	}
-	vcpu->epoch = vcpu_epoch();
-	vcpu->cpu = cpu;
-	vcpu_notify(vcpu);
-	static_call(vendor_moved)(vcpu, migrated);
-	return true;
-}
-
-/*
- * Interrupts on, after vcpu_moved() said no. A CPU without virtualization is
- * one that goes off line, so that the scheduler is about to move us, or that
- * shuts down.
- */
-static void vcpu_settle(struct dune_vcpu *vcpu)
-{
-	if (vcpu->cpu >= 0 && vcpu->cpu != raw_smp_processor_id() &&
-	    vendor->leave_cpu) {
-		vendor->leave_cpu(vcpu);
-		vcpu->cpu = -1;
-		return;
-	}
-	schedule_timeout_uninterruptible(1);
-}
-
-/*
- * Interrupts off, right before entry: must the TLB tag be flushed?
- *
- * Where the second level is a mirror of the page table, the mirror counts what
- * it drops, and kicks (mirror.c). Where it is the page table itself: entries of
- * the guest's tag are combined translations, of the guest's page table with the
- * process's. They become stale when the kernel changes the latter. The kernel
- * counts such changes in context.tlb_gen, before it tells the CPUs in
- * mm_cpumask() by IPI, and frees no page before all of them have answered. The
- * tag is a TLB of this mm like any other, so the kernel's own rule
- * (switch_mm_irqs_off()) holds for it:
- *  - a change before the read below is seen in the count: flush;
- *  - a change after it sends an IPI, since this CPU has the mm loaded and is
- *    not lazy. Interrupts are off until the guest runs, and in the guest an
- *    interrupt is an exit. The next entry comes through here again;
- *  - while this thread is off the CPU the tag is not in use.
- * There is no mmu notifier there, so a Dune process pays nothing for a change of
- * its mappings beyond what any process pays; but where the kernel flushes
- * without IPIs, one kicks the vCPUs (shootdown.c).
- */
-static bool vcpu_must_flush(struct dune_vcpu *vcpu)
-{
-	u64 tlb_gen;
-
-	if (static_branch_unlikely(&dune_kicks))
-		kick_enter(&vcpu->kick);
-	if (static_branch_unlikely(&dune_mirrors))
-		tlb_gen = mirror_generation(vcpu->vm->mirror);
-	else
-		tlb_gen = atomic64_read(&current->mm->context.tlb_gen);
-	if (likely(tlb_gen == vcpu->tlb_gen && !vcpu->flush))
-		return false;
-	vcpu->flush = false;
-	vcpu->tlb_gen = tlb_gen;
-	if (vcpu->root.table)
-		root_refresh(&vcpu->root);
-	dune_count(vcpu, DUNE_COUNT_TLB_FLUSH);
-	return true;
-}
-
-/*
- * Time in the guest is user time of the thread, so that CPU limits and
- * interval timers count it: an interrupt that ends it must be handled while
- * the thread is still marked (PF_VCPU).
- *
- * Inline, as vcpu_loop() is: returns are counted, see return_buffer.h.
- */
-static __always_inline void vcpu_enter(struct dune_vcpu *vcpu)
-{
-	bool flush = vcpu_must_flush(vcpu);
-	bool interrupted;
-
-	trace_dune_entry(vcpu);
-	vtime_account_guest_enter();
-	interrupted = static_call(vendor_enter)(vcpu, flush);
-	forget_predictions_before_user_mode();
-	if (interrupted) {
-		/*
-		 * For RCU the thread has been in the kernel, so the tick would
-		 * report nothing for it. A guest is to RCU what user mode is;
-		 * KVM says so at each entry (rcu_virt_note_context_switch(),
-		 * whose argument is not the same in all kernels).
-		 */
-		rcu_note_context_switch(false);
-		local_irq_enable();
-		/* STI takes effect behind the instruction that follows it. */
-		asm volatile("nop");
-		local_irq_disable();
-	}
-	if (static_branch_unlikely(&dune_kicks))
-		kick_leave(&vcpu->kick);
-	dune_count(vcpu, DUNE_COUNT_EXITS);
-	vtime_account_guest_exit();
-	local_irq_enable();
-}
-
-/*
- * Before the first entry, work for the return to user mode waits until after
- * one exit: a tracer's stop at the entry of this very ioctl leaves some behind
- * each time (rseq), and the guest would never get to run.
- *
- * KVM leaves values of its guest in MSRs that only user mode sees (TSC_AUX,
- * on Intel also those of SYSCALL), until some thread returns to user mode on
- * that CPU: then so do we.
- */
-static __always_inline int vcpu_loop(struct dune_vcpu *vcpu)
-{
-	const unsigned long all_work = EXIT_TO_USER_MODE_WORK |
-				       _TIF_USER_RETURN_NOTIFY |
-				       _TIF_NEED_FPU_LOAD;
-	unsigned long work = all_work & ~(_TIF_NOTIFY_RESUME | _TIF_RSEQ);
-	int reason;
-
-	do {
-		unsigned long flags;
-
-		local_irq_disable();
-		flags = READ_ONCE(current_thread_info()->flags) & work;
-		if (unlikely(flags) &&
-		    (flags != _TIF_NEED_FPU_LOAD || !vcpu_load_fpu())) {
-			local_irq_enable();
-			reason = vcpu_pending_work(flags);
-			continue;
-		}
-		if (unlikely(vcpu_epoch() != vcpu->epoch &&
-			     !vcpu_moved(vcpu))) {
-			local_irq_enable();
-			vcpu_settle(vcpu);
-			reason = 0;
-			continue;
-		}
-		/* Nothing in between: see vendor->moved. */
-		vcpu_enter(vcpu);
-		work = all_work;
-		reason = static_call(vendor_handle_exit)(vcpu);
-	} while (!reason);
-	return reason;
-}
-
-static bool reserved1_is_used(const struct dune_run *run)
-{
-	const u64 *r = run->reserved1;
-
-	static_assert(ARRAY_SIZE(run->reserved1) == 8);
-	return READ_ONCE(r[0]) | READ_ONCE(r[1]) | READ_ONCE(r[2]) |
-	       READ_ONCE(r[3]) | READ_ONCE(r[4]) | READ_ONCE(r[5]) |
-	       READ_ONCE(r[6]) | READ_ONCE(r[7]);
-}
-
-/*
- * RDTSC and CPUID may be forbidden to the thread. It changes that itself, by
- * calls that end a run, so once for each is enough.
- */
-static void vcpu_filter(struct dune_vcpu *vcpu)
-{
-	unsigned long flags = READ_ONCE(current_thread_info()->flags) &
-			      (_TIF_NOTSC | _TIF_NOCPUID);
-
-	if (likely(flags == vcpu->filter))
-		return;
-	vcpu->filter = flags;
-	vendor->filter(vcpu, flags & _TIF_NOTSC, flags & _TIF_NOCPUID);
-}
-
-/* The thread is switched away from; run queue locked, interrupts off. */
-static void vcpu_sched_out(struct preempt_notifier *notifier,
-			   struct task_struct *next)
-{
-	vendor->put(container_of(notifier, struct dune_vcpu, notifier));
-}
-
-/* The next entry comes through vcpu_moved() in any case. */
-static void vcpu_sched_in(struct preempt_notifier *notifier, int cpu)
-{
-}
-
-static struct preempt_ops vcpu_preempt_ops = {
-	.sched_in = vcpu_sched_in,
-	.sched_out = vcpu_sched_out,
-};
-
-/* The end of a run. */
-static void vcpu_put(struct dune_vcpu *vcpu)
-{
-	local_irq_disable();
-	vendor->put(vcpu);
-	local_irq_enable();
-	preempt_notifier_unregister(&vcpu->notifier);
-	vcpu->notified = false;
-}
-
-static long vcpu_run(struct dune_vcpu *vcpu)
-{
-	struct dune_run *run = vcpu->run;
-	u32 flags = READ_ONCE(run->flags);
-	u32 vector = READ_ONCE(run->irq_vector);
-	int reason;
-
-	if (vector && (vector < 32 || vector > 255))
-		return -EINVAL;
-	if (flags & ~DUNE_RUN_SLOW_SYSCALL || READ_ONCE(run->reserved0) ||
-	    reserved1_is_used(run))
-		return -EINVAL;
-	if (vcpu->running)
-		return -EBUSY;
-	vcpu->running = true;
-	vcpu->irq = vector;
-	vcpu->slow = flags & DUNE_RUN_SLOW_SYSCALL || !dune_syscall_is_fast();
-	/* The host half may have changed what VMSAVE saves: save it again. */
-	vcpu->epoch = -1;
-	run->restart = 0;
-	vcpu_filter(vcpu);
-	static_call(vendor_load)(vcpu);
-	reason = vcpu_loop(vcpu);
-	if (vcpu->notified)
-		vcpu_put(vcpu);
-	static_call(vendor_store)(vcpu);
-	run->exit_reason = reason;
-	vcpu->running = false;
-	dune_fill_return_buffer();
-	return 0;
-}
-
-/*
- * The run takes a reference of its own: a process with one thread enters an
- * ioctl without one, and the guest may close its own vCPU by a hypercall.
- */
-static long vcpu_run_file(struct file *file, struct dune_vcpu *vcpu)
-{
-	long ret;
-
-	get_file(file);
-	ret = vcpu_run(vcpu);
-	fput(file);
-	return ret;
-}
+CHECK_REG(RAX, rax);
+CHECK_REG(RCX, rcx);
+CHECK_REG(RDX, rdx);
+CHECK_REG(RBX, rbx);
+CHECK_REG(RBP, rbp);
+CHECK_REG(RSI, rsi);
+CHECK_REG(RDI, rdi);
+CHECK_REG(R8, r8);
+CHECK_REG(R9, r9);
+CHECK_REG(R10, r10);
+CHECK_REG(R11, r11);
+CHECK_REG(R12, r12);
+CHECK_REG(R13, r13);
+CHECK_REG(R14, r14);
+CHECK_REG(R15, r15);
 
 static long vcpu_get_state(struct dune_vcpu *vcpu,
 			   struct dune_state __user *argument)
@@ -356,20 +51,11 @@ static long vcpu_get_state(struct dune_vcpu *vcpu,
 		return -EFAULT;
 	if (size != sizeof(state))
 		return -EINVAL;
-	vendor->get_state(vcpu, &state);
+	vcpu_ops->get_state(vcpu, &state);
 	state.size = sizeof(state);
 	if (copy_to_user(argument, &state, sizeof(state)))
 		return -EFAULT;
 	return 0;
-}
-
-/*
- * VT-x enters no guest without a busy TSS in TR (SDM vol. 3, 27.3.1.2). SVM
- * does, but what follows from it is the same on no two implementations.
- */
-static bool is_busy_tss(const struct dune_segment *tr)
-{
-	return (tr->attributes & 0x9f) == 0x8b;
 }
 
 static long vcpu_set_state(struct dune_vcpu *vcpu,
@@ -385,26 +71,26 @@ static long vcpu_set_state(struct dune_vcpu *vcpu,
 		return -EINVAL;
 	if (vcpu->running)
 		return -EBUSY;
-	vendor->set_state(vcpu, &state);
-	vcpu->flush = true;
+	vcpu_ops->set_state(vcpu, &state);
+	second_level_flush(&vcpu->second_level);
 	return 0;
 }
 
-/* Not inline: the structure would give DUNE_RUN a stack to protect. */
+/* Not inline: with the structure vcpu_ioctl() would get a stack to protect. */
 static noinline long
 vcpu_map_granule(struct dune_vcpu *vcpu,
 		 const struct dune_granule __user *argument)
 {
 	struct dune_granule granule;
 
-	if (!mirror_granules())
+	if (!second_level_granules())
 		return -ENOTTY;
 	if (copy_from_user(&granule, argument, sizeof(granule)))
 		return -EFAULT;
 	if (granule.size != sizeof(granule) || granule.flags)
 		return -EINVAL;
-	return mirror_map_granule(vcpu->vm->mirror, granule.guest,
-				  granule.address);
+	return second_level_map_granule(&vcpu->vm->second_level, granule.guest,
+					granule.address);
 }
 
 static int vcpu_mmap(struct file *file, struct vm_area_struct *vma)
@@ -427,8 +113,7 @@ static int vcpu_mmap(struct file *file, struct vm_area_struct *vma)
 
 static void vcpu_free(struct dune_vcpu *vcpu)
 {
-	root_destroy(&vcpu->root);
-	dune_vm_remove_vcpu(vcpu->vm, &vcpu->kick);
+	second_level_remove_vcpu(&vcpu->second_level);
 	free_page((unsigned long)vcpu->run);
 	put_task_struct(vcpu->task);
 	dune_vm_put(vcpu->vm);
@@ -439,7 +124,7 @@ static int vcpu_release(struct inode *inode, struct file *file)
 {
 	struct dune_vcpu *vcpu = file->private_data;
 
-	vendor->destroy(vcpu);
+	vcpu_ops->destroy(vcpu);
 	vcpu_free(vcpu);
 	return 0;
 }
@@ -455,7 +140,7 @@ static struct file *vcpu_open(struct dune_vm *vm, u32 flags)
 
 	if (!vcpu)
 		return ERR_PTR(-ENOMEM);
-	err = dune_vm_add_vcpu(vm, &vcpu->kick);
+	err = second_level_add_vcpu(&vm->second_level, &vcpu->second_level);
 	if (err) {
 		kfree(vcpu);
 		return ERR_PTR(err);
@@ -463,31 +148,26 @@ static struct file *vcpu_open(struct dune_vm *vm, u32 flags)
 	dune_vm_get(vm);
 	vcpu->vm = vm;
 	vcpu->task = get_task_struct(current);
-	vcpu->cpu = -1;
 	vcpu->smap = flags & DUNE_VCPU_SMAP;
-	preempt_notifier_init(&vcpu->notifier, &vcpu_preempt_ops);
+	run_init_vcpu(vcpu);
 	err = -ENOMEM;
 	vcpu->run = (void *)get_zeroed_page(GFP_KERNEL_ACCOUNT);
 	if (!vcpu->run)
 		goto free;
-	if (!vm->mirror && root_create(&vcpu->root, vm->mm))
-		goto free;
-	err = vendor->create(vcpu);
+	err = vcpu_ops->create(vcpu);
 	if (err)
 		goto free;
-	vendor->set_root(vcpu, vm->mirror ? mirror_eptp(vm->mirror) :
-					    root_address(&vcpu->root));
+	vcpu_ops->set_root(vcpu, second_level_root(&vcpu->second_level));
 	file = anon_inode_getfile("[dune-vcpu]", &vcpu_fops, vcpu, O_RDWR);
 	if (!IS_ERR(file))
 		return file;
 	err = PTR_ERR(file);
-	vendor->destroy(vcpu);
+	vcpu_ops->destroy(vcpu);
 free:
 	vcpu_free(vcpu);
 	return ERR_PTR(err);
 }
 
-/* Returns a file descriptor or a negative errno. */
 int dune_vcpu_create(struct dune_vm *vm, u32 flags)
 {
 	int fd = get_unused_fd_flags(O_CLOEXEC);
@@ -505,13 +185,12 @@ int dune_vcpu_create(struct dune_vm *vm, u32 flags)
 }
 
 /*
- * Put @file at number @fd, where @old is: what dup2() does, but @file comes
- * from no other number. Takes over the reference to @file if it succeeds.
+ * Puts @file at number @fd, in the place of @old. dup2() does the same, but here @file
+ * comes from no other number. Takes over the reference to @file if it succeeds.
  *
- * The ioctl that calls this may have @old without a reference of its own, as
- * may any system call of a process with one thread. The last reference is
- * dropped on the way to user mode at the earliest (fput()), so @old lives until
- * then.
+ * The ioctl that calls this may use @old without a reference of its own, as may
+ * any system call of a process with one thread. The last reference is dropped on the
+ * way to user mode at the earliest (fput()), so @old lives until then.
  */
 static int replace_file(unsigned int fd, struct file *old, struct file *file)
 {
@@ -532,7 +211,7 @@ static int replace_file(unsigned int fd, struct file *old, struct file *file)
 	return 0;
 }
 
-/* Not inline, as vcpu_map_granule(). */
+/* Not inline, for the same reason as vcpu_map_granule(). */
 static noinline long vcpu_renew(struct file *old,
 				const struct dune_renew_vcpu __user *argument)
 {
@@ -576,7 +255,7 @@ static long vcpu_ioctl(struct file *file, unsigned int request,
 		return -EPERM;
 	switch (request) {
 	case DUNE_RUN:
-		return argument ? -EINVAL : vcpu_run_file(file, vcpu);
+		return argument ? -EINVAL : run_vcpu(file, vcpu);
 	case DUNE_GET_STATE:
 		return vcpu_get_state(vcpu, (void __user *)argument);
 	case DUNE_SET_STATE:

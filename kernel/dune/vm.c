@@ -1,36 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * An open /dev/dune is an address space: that of the process that opened it.
- * Its vCPUs (vcpu.c) keep it alive after the file is closed.
+ * The address space's vCPUs (vcpu.c) keep it alive after the file is closed.
  */
 #include <linux/sched/mm.h>
 #include <linux/sched/signal.h>
 #include <linux/slab.h>
 #include <linux/uaccess.h>
+#include <asm/cpufeature.h>
+#include <asm/fpu/xcr.h>
 
-#include "dune/dune.h"
-#include "dune/memory/shootdown.h"
-#include "dune/vendor.h"
+#include "dune/guest_state.h"
+#include "dune/syscall.h"
+#include "dune/vcpu.h"
+#include "dune/vcpu_ops.h"
+#include "dune/vm.h"
 
-DEFINE_STATIC_KEY_FALSE(dune_mirrors);
-DEFINE_STATIC_KEY_FALSE(dune_kicks);
-
-/* What has to know of changes to the address space. 0 or a negative errno. */
-static int watch_memory(struct dune_vm *vm)
-{
-	int err = 0;
-
-	if (static_branch_unlikely(&dune_mirrors)) {
-		vm->mirror = mirror_get(vm->mm);
-		err = PTR_ERR_OR_ZERO(vm->mirror);
-	} else if (static_branch_unlikely(&dune_kicks)) {
-		vm->shootdown = shootdown_get(vm->mm);
-		err = PTR_ERR_OR_ZERO(vm->shootdown);
-	}
-	return err == -EINTR ? -ERESTARTNOINTR : err;
-}
-
-/* The calling process's; with one reference, or an ERR_PTR(). */
 struct dune_vm *dune_vm_new(void)
 {
 	struct dune_vm *vm = kzalloc(sizeof(*vm), GFP_KERNEL_ACCOUNT);
@@ -39,7 +24,7 @@ struct dune_vm *dune_vm_new(void)
 	if (!vm)
 		return ERR_PTR(-ENOMEM);
 	vm->mm = current->mm;
-	err = watch_memory(vm);
+	err = second_level_get(&vm->second_level);
 	if (err) {
 		kfree(vm);
 		return ERR_PTR(err);
@@ -63,10 +48,7 @@ static void dune_vm_free(struct kref *kref)
 {
 	struct dune_vm *vm = container_of(kref, struct dune_vm, kref);
 
-	if (vm->mirror)
-		mirror_put(vm->mirror);
-	if (vm->shootdown)
-		shootdown_put(vm->shootdown);
+	second_level_put(&vm->second_level);
 	mmdrop(vm->mm);
 	kfree(vm);
 }
@@ -79,24 +61,6 @@ void dune_vm_get(struct dune_vm *vm)
 void dune_vm_put(struct dune_vm *vm)
 {
 	kref_put(&vm->kref, dune_vm_free);
-}
-
-/* Returns 0, or -ENOSPC: too many. */
-int dune_vm_add_vcpu(struct dune_vm *vm, struct kick_vcpu *vcpu)
-{
-	if (vm->mirror)
-		return mirror_add_vcpu(vm->mirror, vcpu);
-	if (vm->shootdown)
-		return kick_add(shootdown_kicks(vm->shootdown), vcpu);
-	return 0;
-}
-
-void dune_vm_remove_vcpu(struct dune_vm *vm, struct kick_vcpu *vcpu)
-{
-	if (vm->mirror)
-		mirror_remove_vcpu(vm->mirror, vcpu);
-	else if (vm->shootdown)
-		kick_remove(shootdown_kicks(vm->shootdown), vcpu);
 }
 
 static int dune_vm_release(struct inode *inode, struct file *file)
@@ -140,7 +104,21 @@ long dune_get_info(struct dune_info __user *argument)
 		info.features |= DUNE_FEATURE_SMEP;
 	if (boot_cpu_has(X86_FEATURE_SMAP))
 		info.features |= DUNE_FEATURE_SMAP;
-	vendor->info(&info);
+	info.vendor = vcpu_ops->vendor;
+	/*
+	 * With fewer than 47 bits and without granules, a guest that uses a higher
+	 * address of the process faults or is refused: its page tables must not lead
+	 * there.
+	 */
+	info.address_bits = min(guest_address_bits(), 47U);
+	info.granules = second_level_granules();
+	info.guest_cr0 = GUEST_CR0;
+	info.guest_cr4 = guest_cr4(false);
+	info.guest_efer = vcpu_ops->efer;
+	if (info.guest_cr4 & X86_CR4_PCIDE)
+		info.features |= DUNE_FEATURE_PCID;
+	if (boot_cpu_has(X86_FEATURE_OSXSAVE))
+		info.xcr0 = xgetbv(XCR_XFEATURE_ENABLED_MASK);
 	if (copy_to_user(argument, &info, sizeof(info)))
 		return -EFAULT;
 	return 0;

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Life beside KVM: who turns virtualization on.
+ * While KVM is loaded, virtualization is KVM's.
  *
- * KVM turns it on for itself, on all CPUs: 6.12 and newer when kvm_amd or
- * kvm_intel is loaded, older ones with the first machine, and off with the
- * last. Where it finds it on already, it fails (EBUSY). So there are two ways
- * of ours, and dune_beside_kvm says which:
- *  - no KVM is loaded: it is on while Dune is loaded (cpu.c);
- *  - KVM is loaded: it is KVM's. An entry uses it where KVM has it on, and
- *    else turns it on for itself, with interrupts off, so that KVM never
- *    finds it on (vendor->enter).
- * What counts is kvm.ko, without which no KVM is. It also says who is
- * called in a crash: the kernel has one place for that, and KVM wants it.
+ * KVM turns virtualization on for itself, on all CPUs: since 6.12 when kvm_amd or
+ * kvm_intel is loaded, before with the first machine; and off with the last. Where
+ * it finds virtualization on already, it fails (EBUSY). So Dune has two ways, and
+ * virt_kvm_loaded tells which one is in use:
+ *  - KVM is not loaded: virtualization is on while Dune is loaded (cpu.c).
+ *  - KVM is loaded: virtualization is KVM's. An entry uses it where KVM has it on.
+ *    Elsewhere the entry turns it on for itself, with interrupts off, so that KVM
+ *    never finds it on.
+ * What counts is kvm.ko, which every KVM needs. kvm.ko also decides which of the two
+ * is called in a crash: the kernel has one place for such a callback, and KVM wants it.
  */
 #include <linux/cpu.h>
 #include <linux/module.h>
@@ -21,29 +21,33 @@
 #include <asm/reboot.h>
 
 #include "virt/compat.h"
-#include "dune/dune.h"
-#include "dune/vendor.h"
+#include "virt/cpu.h"
+#include "virt/kvm.h"
+#include "virt/virt.h"
 
-DEFINE_STATIC_KEY_FALSE(dune_beside_kvm);
+DEFINE_STATIC_KEY_FALSE(virt_kvm_loaded);
 
-static DEFINE_MUTEX(beside_lock);
+static DEFINE_MUTEX(kvm_lock);
 
-/* Between dune_kvm_init() and dune_kvm_exit(); under beside_lock. */
+/* Between virt_kvm_start() and virt_kvm_stop(); under kvm_lock. */
 static bool ready;
 
-/* Nothing of KVM runs before COMING has returned, nor after GOING. */
-static void set_beside(bool beside)
+/*
+ * No code of KVM's runs before COMING has returned, nor after GOING. Preemption
+ * notifiers tell an entry's thread to clean up before a thread of KVM's runs.
+ */
+static void set_loaded(bool loaded)
 {
-	if (!ready || static_key_enabled(&dune_beside_kvm) == beside)
+	if (!ready || static_key_enabled(&virt_kvm_loaded) == loaded)
 		return;
-	if (beside) {
-		cpu_emergency_unregister_virt_callback(dune_cpu_emergency);
+	if (loaded) {
+		cpu_emergency_unregister_virt_callback(virt_cpu_emergency);
 		preempt_notifier_inc();
-		dune_cpu_set_beside(true);
+		virt_cpus_set_kvm(true);
 	} else {
-		dune_cpu_set_beside(false);
+		virt_cpus_set_kvm(false);
 		preempt_notifier_dec();
-		cpu_emergency_register_virt_callback(dune_cpu_emergency);
+		cpu_emergency_register_virt_callback(virt_cpu_emergency);
 	}
 }
 
@@ -52,19 +56,19 @@ static int module_event(struct notifier_block *notifier, unsigned long event,
 {
 	const struct module *module = data;
 
-	if (!vendor->shares || strcmp(module->name, "kvm"))
+	if (strcmp(module->name, "kvm"))
 		return NOTIFY_DONE;
-	mutex_lock(&beside_lock);
+	mutex_lock(&kvm_lock);
 	switch (event) {
 	case MODULE_STATE_COMING:
 	case MODULE_STATE_LIVE:
-		set_beside(true);
+		set_loaded(true);
 		break;
 	case MODULE_STATE_GOING:
-		set_beside(false);
+		set_loaded(false);
 		break;
 	}
-	mutex_unlock(&beside_lock);
+	mutex_unlock(&kvm_lock);
 	return NOTIFY_DONE;
 }
 
@@ -72,7 +76,7 @@ static struct notifier_block module_notifier = {
 	.notifier_call = module_event,
 };
 
-/* As a module that is alive, or in the kernel itself. */
+/* As a module that is alive, or built into the kernel. */
 static bool kvm_is_loaded(void)
 {
 	static const char symbol[] = "kvm_put_kvm";
@@ -83,56 +87,50 @@ static bool kvm_is_loaded(void)
 	return true;
 }
 
-/* What comes later finds nothing to change. */
+/* An event that comes later finds nothing to change. */
 static void leave(void)
 {
-	mutex_lock(&beside_lock);
-	if (static_key_enabled(&dune_beside_kvm))
+	mutex_lock(&kvm_lock);
+	if (static_key_enabled(&virt_kvm_loaded))
 		preempt_notifier_dec();
 	else
-		cpu_emergency_unregister_virt_callback(dune_cpu_emergency);
+		cpu_emergency_unregister_virt_callback(virt_cpu_emergency);
 	ready = false;
-	mutex_unlock(&beside_lock);
-}
-
-static bool is_beside(void)
-{
-	return vendor->shares && kvm_is_loaded();
+	mutex_unlock(&kvm_lock);
 }
 
 /*
- * Before any CPU is on. The notifier's chain is locked while it calls
- * module_event(), so it cannot be joined under beside_lock: what came and went
- * before it was joined is looked for afterwards. A KVM that is just being
- * loaded is not seen here, but it will be LIVE later, and its processor's part,
- * which is what turns virtualization on, is loaded only then.
+ * Before any CPU has virtualization on. The notifier's chain is locked while it
+ * calls module_event(), so the chain cannot be joined under kvm_lock. A KVM that came
+ * or went before the chain was joined is looked for afterwards. A KVM that is just
+ * being loaded is not found then, but it becomes LIVE later, and its
+ * processor's part, which turns virtualization on, is loaded only after that.
  */
-int dune_kvm_init(void)
+int virt_kvm_start(void)
 {
 	int err;
 
-	mutex_lock(&beside_lock);
+	mutex_lock(&kvm_lock);
 	ready = true;
-	if (is_beside()) {
+	if (kvm_is_loaded()) {
 		preempt_notifier_inc();
-		dune_cpu_set_beside(true);
+		virt_cpus_set_kvm(true);
 	} else {
-		cpu_emergency_register_virt_callback(dune_cpu_emergency);
+		cpu_emergency_register_virt_callback(virt_cpu_emergency);
 	}
-	mutex_unlock(&beside_lock);
+	mutex_unlock(&kvm_lock);
 	err = register_module_notifier(&module_notifier);
 	if (err) {
 		leave();
 		return err;
 	}
-	mutex_lock(&beside_lock);
-	set_beside(is_beside());
-	mutex_unlock(&beside_lock);
+	mutex_lock(&kvm_lock);
+	set_loaded(kvm_is_loaded());
+	mutex_unlock(&kvm_lock);
 	return 0;
 }
 
-/* After all CPUs are off. */
-void dune_kvm_exit(void)
+void virt_kvm_stop(void)
 {
 	leave();
 	unregister_module_notifier(&module_notifier);

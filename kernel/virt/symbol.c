@@ -1,27 +1,29 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Functions of the kernel that modules cannot link to: not exported, or since
- * 6.19 to KVM alone. None of them is indispensable.
+ * Functions of the kernel that modules cannot link to: they are not exported, or
+ * since 6.19 exported to KVM alone. SVM can do without all of them; VT-x needs
+ * the one that changes CR4.
  */
 #include <linux/kallsyms.h>
 #include <linux/kprobes.h>
 #include <linux/string.h>
 
-#include "dune/dune.h"
+#include "virt/symbol.h"
 
 /**
- * dune_find_function() - the address of a function of the kernel
+ * symbol_find() - the address of a function of the kernel
  * @name:	as in /proc/kallsyms
  *
- * A kprobe on the function finds it, or the place behind its ENDBR; the
- * symbol's own offset leads back to its start. The probe is disabled: nothing
- * of the kernel's text is touched, which some CPU may be executing. To be
- * called directly (static_call), since the function may have no ENDBR.
+ * A kprobe on the function finds its start, or the place after its ENDBR; the
+ * symbol's own offset leads back to the start. The probe is disabled, so the kernel's
+ * text, which another CPU may be executing, is not touched. The caller must call
+ * the function directly (static_call), since it may have no ENDBR.
  *
- * Return: 0 where there is no such function, or none that a kprobe may be set
- * on (or no CONFIG_KPROBES).
+ * Context: process, may sleep.
+ * Return: 0 where the kernel has no such function, or no kprobe may be set on it,
+ * or the kernel has no CONFIG_KPROBES.
  */
-unsigned long dune_find_function(const char *name)
+unsigned long symbol_find(const char *name)
 {
 	struct kprobe probe = {
 		.symbol_name = name,

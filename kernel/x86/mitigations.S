@@ -1,30 +1,30 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What the kernel's own macros of <asm/nospec-branch.h> refer to, and newer
- * kernels export to KVM alone: the same under the same names, within this
- * module.
+ * Symbols to which the kernel's macros of <asm/nospec-branch.h> refer, and which newer
+ * kernels export to KVM alone. This module has its own, with the same names and
+ * the same effects.
  */
 #include <linux/linkage.h>
 #include <linux/objtool.h>
 #include <asm/msr-index.h>
 #include <asm/segment.h>
 
-#include "virt/compat.h"
+#include "x86/compat.h"
 
 /*
- * CLEAR_BUFFERS_BEFORE_GUEST: VERW with the selector of a writable data segment in
- * memory also clears what buffers hold of others' data, on processors that
- * leak it.
+ * For CLEAR_BUFFERS_BEFORE_GUEST: on processors that leak others' data from their
+ * buffers, VERW also clears these buffers. Its operand must be in memory, the
+ * selector of a writable data segment.
  */
 	.section .rodata, "a"
 	.balign 2
 SYM_DATA(x86_verw_sel, .word __KERNEL_DS)
 
 /*
- * UNTRAIN_RET_VM: forget all predictions of branches. Clobbers RAX, RCX and
- * RDX, as the macro's users expect. Processors that keep predictions of
- * returns (X86_BUG_IBPB_NO_RET) get the return stack buffer overwritten too,
- * here all of them.
+ * For UNTRAIN_RET_VM: makes the processor forget all predictions of branches. Clobbers
+ * RAX, RCX and RDX, as the macro's users expect. Some processors keep predictions of
+ * returns (X86_BUG_IBPB_NO_RET), so the return stack buffer is overwritten, too; here
+ * on all processors.
  */
 	.section .text, "ax"
 SYM_FUNC_START(write_ibpb)
@@ -37,10 +37,10 @@ SYM_FUNC_START(write_ibpb)
 SYM_FUNC_END(write_ibpb)
 
 /*
- * CLEAR_BRANCH_HISTORY_VMEXIT: so many branches are taken that no trace of
- * earlier ones is left in the branch history. The sequence is Intel's (Branch
- * History Injection and Intra-mode Branch Target Injection, "software
- * BHB-clearing sequence"). Clobbers RAX and RCX.
+ * For CLEAR_BRANCH_HISTORY_VMEXIT: takes so many branches that no trace of earlier
+ * ones is left in the branch history. The sequence is Intel's (Branch History
+ * Injection and Intra-mode Branch Target Injection, "software BHB-clearing
+ * sequence"). Clobbers RAX and RCX.
  */
 SYM_FUNC_START(clear_bhb_loop)
 	mov	$5, %ecx

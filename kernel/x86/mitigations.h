@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * For the world switches: what is done right before a guest runs, against
- * what it could learn. After it: return_buffer.h, and macros of the kernel's.
- * All of it, with KVM's beside it, is listed in docs/mitigations.md.
+ * For the world switches: what is done right before a guest runs, so that it cannot
+ * learn others' data. What is done after it is in return_buffer.h and in macros of
+ * the kernel. docs/mitigations.md lists all of it next to what KVM does.
  */
-#ifndef DUNE_MITIGATIONS_H
-#define DUNE_MITIGATIONS_H
+#ifndef X86_MITIGATIONS_H
+#define X86_MITIGATIONS_H
 
 #include <asm/alternative.h>
 #include <asm/cpufeatures.h>
 
-#include "virt/compat.h"
+#include "x86/compat.h"
 
 /*
- * The kernel decides separately whether buffers are cleared before user mode
- * and before a guest (tsa=user, tsa=vm). A guest here is both. Touches ZF only.
+ * The kernel decides separately whether buffers are cleared before user mode and
+ * before a guest (tsa=user, tsa=vm). A guest of Dune's is both. Changes ZF only.
  */
 .macro CLEAR_BUFFERS_BEFORE_GUEST
 	ALTERNATIVE_2 "jmp .Lbuffers_cleared", "", X86_FEATURE_CLEAR_CPU_BUF, \
@@ -24,9 +24,9 @@
 .endm
 
 /*
- * A division by zero leaves its quotient in the divider, for others to see:
- * one of the host's own replaces it (Zen 1). Since 6.5, and in older ones'
- * updates. Clobbers RAX, RCX, RDX and flags where it is needed.
+ * On Zen 1 a division by zero leaves the quotient of an earlier division visible to
+ * others: a division of the host's replaces it. Kernels report the bug since 6.5,
+ * and in updates of older ones. Clobbers RAX, RCX, RDX and flags where it is needed.
  */
 .macro CLEAR_DIVIDER
 #ifdef X86_BUG_DIV0
@@ -35,4 +35,4 @@
 #endif
 .endm
 
-#endif /* DUNE_MITIGATIONS_H */
+#endif /* X86_MITIGATIONS_H */

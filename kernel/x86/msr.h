@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * RDMSR and WRMSR without a call, a tracepoint or an exception table, for each
- * entry or run: of registers that are there, and values that they take.
+ * RDMSR and WRMSR without a call, a tracepoint or an exception table, for what is
+ * executed at each entry or run. The register must exist and accept the value.
  */
-#ifndef DUNE_MSR_OPS_H
-#define DUNE_MSR_OPS_H
+#ifndef X86_MSR_H
+#define X86_MSR_H
 
 #include <linux/types.h>
 
@@ -26,4 +26,4 @@ static __always_inline void msr_write(u32 msr, u64 value)
 	msr_write_halves(msr, value, value >> 32);
 }
 
-#endif /* DUNE_MSR_OPS_H */
+#endif /* X86_MSR_H */

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * struct dune_regs for the world switches: offsets, which svm_vcpu.c asserts,
- * and the registers that both vendors move, between the guest and @regs.
+ * General registers for the world switches: their offsets in memory, which are those
+ * of struct dune_regs (dune/vcpu.c asserts it), and macros for the registers that
+ * both vendors' switches move between the guest and memory.
  */
-#ifndef DUNE_REGS_OFFSETS_H
-#define DUNE_REGS_OFFSETS_H
+#ifndef X86_REGISTERS_H
+#define X86_REGISTERS_H
 
 #define REGS_RAX	0
 #define REGS_RCX	8
@@ -54,7 +55,7 @@
 	mov	%r15, REGS_R15(\regs)
 .endm
 
-/* Values of the guest's choice must not linger for speculation. */
+/* The guest chose these values: speculation must not find them. */
 .macro CLEAR_REGS
 	.irp	reg, ecx, edi, r8d, r9d, r10d, r11d
 	xor	%\reg, %\reg
@@ -63,4 +64,4 @@
 
 #endif /* __ASSEMBLER__ */
 
-#endif /* DUNE_REGS_OFFSETS_H */
+#endif /* X86_REGISTERS_H */

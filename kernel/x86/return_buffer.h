@@ -1,20 +1,24 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * For the world switches: the guest may have left kernel addresses in the
- * return stack buffer, for it can map code at any linear address. Two returns
- * leave the switch and its caller before the run loop makes calls of its own:
- * these two entries lead nowhere. The rest is overwritten once, before the
- * run loop itself returns (return_buffer.S). The build checks in the module that
- * there are no more returns (returns.awk).
+ * The return stack buffer after an exit. A guest may have left kernel addresses in
+ * it, since a guest can map code at any linear address.
+ *
+ * After an exit, two returns are executed before the run loop makes calls of its own:
+ * one from the world switch, one from the function that called it. FILL_TWO_RETURNS
+ * gives these two harmless entries. Within the run loop calls and returns are balanced, and
+ * before the loop returns, fill_return_buffer() overwrites the whole buffer. The
+ * build checks in the finished module that no path has more returns (returns.awk).
  */
-#ifndef DUNE_RETURN_BUFFER_H
-#define DUNE_RETURN_BUFFER_H
+#ifndef X86_RETURN_BUFFER_H
+#define X86_RETURN_BUFFER_H
+
+#ifdef __ASSEMBLER__
 
 #include <asm/alternative.h>
 #include <asm/cpufeatures.h>
 #include <asm/nospec-branch.h>
 
-/* LITE: processors that keep all but the entries of the guest's own calls. */
+/* LITE is for processors where only the entries of the guest's own calls remain. */
 .macro FILL_TWO_RETURNS
 	ALTERNATIVE_2 "jmp .Lfilled", "", X86_FEATURE_RSB_VMEXIT, \
 		"", X86_FEATURE_RSB_VMEXIT_LITE
@@ -31,4 +35,10 @@
 .Lfilled:
 .endm
 
-#endif /* DUNE_RETURN_BUFFER_H */
+#else
+
+void fill_return_buffer(void);
+
+#endif
+
+#endif /* X86_RETURN_BUFFER_H */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Page tables in EPT format (SDM vol. 3, 29.3.2), and what they have in common
- * with the process's own: entries of 8 bytes, 512 a table, levels of 9 bits,
- * the bit of a large page.
+ * Page tables in EPT's format (SDM vol. 3, 29.3.2), and what they have in common with
+ * the process's own: entries of 8 bytes, 512 in a table, levels of 9 bits, the bit
+ * of a large page.
  */
 #ifndef DUNE_EPT_H
 #define DUNE_EPT_H
@@ -15,8 +15,8 @@
 #define EPT_RIGHTS	(VMX_EPT_READABLE_MASK | VMX_EPT_WRITABLE_MASK | \
 			 VMX_EPT_EXECUTABLE_MASK)
 /*
- * Set in advance. The processor would set them at the access for which the
- * entry is made, at a cost. The dirty bit means nothing to us.
+ * Set in advance, since the processor would set them, at a cost, at the access for which
+ * the entry is made. Nothing here depends on the dirty bit.
  */
 #define EPT_USED	(VMX_EPT_ACCESS_BIT | VMX_EPT_DIRTY_BIT)
 #define EPT_LARGE	BIT_ULL(7)
@@ -34,13 +34,13 @@ static inline u64 level_span(int level)
 	return BIT_ULL(level_shift(level));
 }
 
-/* The first address that the entry at @address is not for. */
-static inline u64 level_behind(u64 address, int level)
+/* The first address after those of the entry for @address. */
+static inline u64 level_end(u64 address, int level)
 {
 	return (address | (level_span(level) - 1)) + 1;
 }
 
-/* EPT and the process's own format have the same shape. */
+/* In EPT's format and in the process's own. */
 static inline u64 *slot_of(u64 *table, u64 address, int level)
 {
 	return &table[address >> level_shift(level) & (EPT_ENTRIES - 1)];
@@ -56,7 +56,7 @@ static inline u64 *table_below(u64 entry)
 	return phys_to_virt(entry & EPT_FRAME);
 }
 
-/* Counts the entries of the table that @slot is in. */
+/* A table counts its entries that are not 0, in page_private(). */
 static inline void count_entry(u64 *slot, int change)
 {
 	struct page *page = virt_to_page(slot);

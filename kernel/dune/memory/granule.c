@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Granules: guest-physical space of a processor with few address bits, handed
+ * Granules: the guest-physical space of a processor with few address bits is handed
  * out by the gigabyte to the parts of the address space that a program uses.
  *
- * User space says which is which. Nothing is ever taken back, so a reader
- * needs no lock: what it found stays true.
+ * User space decides which gigabyte gets which. No assignment is ever taken back, so
+ * a reader needs no lock: what it found stays true.
  */
 #include "dune/memory/granule.h"
 
 void granules_init(struct granules *granules)
 {
 	mutex_init(&granules->lock);
-	/* What user space fills is charged to it. */
+	/* User space fills them, so their memory is charged to it. */
 	xa_init_flags(&granules->to_address, XA_FLAGS_ACCOUNT);
 	xa_init_flags(&granules->to_guest, XA_FLAGS_ACCOUNT);
 }
@@ -23,9 +23,9 @@ void granules_destroy(struct granules *granules)
 }
 
 /*
- * The way back first: who finds an address by its granule must then find the
- * granule by its address. What was found is remembered, so nothing may fail
- * between the two.
+ * The way back is stored first: a reader that finds an address by its granule must
+ * then find the granule by its address. Readers remember what they found, so
+ * nothing may fail between the two stores.
  */
 static int granules_add(struct granules *granules, unsigned long guest,
 			unsigned long address)
@@ -50,8 +50,8 @@ static int granules_add(struct granules *granules, unsigned long guest,
  * @address:	of the process, a multiple of DUNE_GRANULE_SIZE
  *
  * Context: process, may sleep.
- * Return: 0, also where it is so already; -EEXIST where either has another
- * partner; -ENOMEM.
+ * Return: 0, also where the two are assigned to each other already; -EEXIST where either
+ * is assigned to another; -ENOMEM.
  */
 int granules_map(struct granules *granules, u64 guest, u64 address)
 {
@@ -78,7 +78,7 @@ static u64 within(u64 number, u64 offset)
 	return number << GRANULE_SHIFT | (offset & GRANULE_MASK);
 }
 
-/* Returns false where no granule is. Any context. */
+/* Returns false where the granule has no address. Any context. */
 bool granules_to_address(struct granules *granules, u64 guest, u64 *address)
 {
 	u64 last = READ_ONCE(granules->last);
@@ -96,7 +96,7 @@ bool granules_to_address(struct granules *granules, u64 guest, u64 *address)
 	return true;
 }
 
-/* Returns false where no granule is. Any context. */
+/* Returns false where the address has no granule. Any context. */
 bool granules_to_guest(struct granules *granules, u64 address, u64 *guest)
 {
 	u64 last = READ_ONCE(granules->last);

@@ -7,7 +7,7 @@
 #include "dune/memory/kick.h"
 #include "dune/trace.h"
 
-/* Returns 0 or -ENOMEM; kick_list_destroy() is right after both. */
+/* Returns 0 or -ENOMEM; kick_list_destroy() may follow in either case. */
 int kick_list_init(struct kick_list *list)
 {
 	raw_spin_lock_init(&list->lock);
@@ -23,7 +23,7 @@ void kick_list_destroy(struct kick_list *list)
 	free_cpumask_var(list->cpus);
 }
 
-/* Returns 0, or -ENOSPC where there are KICK_VCPUS of them already. */
+/* Returns 0, or -ENOSPC where the list has KICK_VCPUS already. */
 int kick_add(struct kick_list *list, struct kick_vcpu *vcpu)
 {
 	int err = 0;
@@ -40,7 +40,7 @@ int kick_add(struct kick_list *list, struct kick_vcpu *vcpu)
 	return err;
 }
 
-/* The vCPU does not run and will not. Returns whether it was the last. */
+/* The vCPU will not run any more. Returns whether it was the last one. */
 bool kick_remove(struct kick_list *list, struct kick_vcpu *vcpu)
 {
 	bool last;
@@ -58,13 +58,13 @@ static void leave_guest(void *unused)
 }
 
 /**
- * kick_all() - wait until no vCPU is in the guest that entered it before
- * @list:	theirs
+ * kick_all() - wait until every vCPU that was in the guest has left it
+ * @list:	of the vCPUs
  *
- * To be called after the change and its count. A vCPU marked to be on this CPU
- * is not in the guest.
+ * To be called after the change and after its count was advanced. A vCPU that is marked
+ * to be on this CPU is not in the guest.
  *
- * Context: any in which interrupts are on; does not sleep.
+ * Context: any with interrupts on; does not sleep.
  */
 void kick_all(struct kick_list *list)
 {

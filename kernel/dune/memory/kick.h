@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Getting the vCPUs of an address space out of the guest: for a change that
- * the kernel tells by a notifier, and not by an interrupt of its own.
+ * A kick gets the vCPUs of an address space out of the guest. It is for a change of
+ * memory that the kernel announces by a notifier, and not by an interrupt of its own.
  *
- * Who makes a change first counts it (mirror.generation, context.tlb_gen),
- * then looks which vCPUs are marked to be in the guest and interrupts their
- * CPUs; a vCPU marks itself, then looks at the count. Both have a full barrier
- * in between, so one of them sees the other. A marked vCPU has interrupts off
- * until it is in the guest, and there an interrupt is an exit: when its CPU has
- * answered it has left, and looks at the count before it enters again.
+ * The side that changes the memory first advances a count (mirror.generation,
+ * context.tlb_gen), then looks which vCPUs are marked to be in the guest, and interrupts
+ * their CPUs. A vCPU first marks itself, then looks at the count. Both have a full barrier
+ * in between, so at least one of them sees the other. A marked vCPU has interrupts off
+ * until it is in the guest, and there an interrupt is an exit. So when its CPU has
+ * answered, the vCPU has left the guest, and it looks at the count before it enters again.
  */
 #ifndef DUNE_KICK_H
 #define DUNE_KICK_H
@@ -19,18 +19,18 @@
 #include <linux/spinlock.h>
 
 /*
- * A kick looks at all of them with preemption off, so there is a limit: as
- * many as a machine of KVM's may have.
+ * A kick looks at all vCPUs of an address space with preemption off, so their number is
+ * limited: to that of a KVM machine.
  */
 #define KICK_VCPUS	4096
 
 /**
  * struct kick_list - the vCPUs of one mm
- * @lock:	of all below. Never taken with interrupts off: its holder waits
- *		for other CPUs to answer.
+ * @lock:	protects all below. Never taken with interrupts off: its holder
+ *		waits for other CPUs to answer.
  * @vcpus:	all that could be in the guest
- * @count:	of them, KICK_VCPUS at most
- * @cpus:	to interrupt, while doing so
+ * @count:	their number, KICK_VCPUS at most
+ * @cpus:	those that a kick interrupts, during the kick
  */
 struct kick_list {
 	raw_spinlock_t lock;	/* of all below */
@@ -43,7 +43,7 @@ struct kick_list {
  * struct kick_vcpu - a vCPU in such a list
  * @link:	in the list, under its lock
  * @in_guest:	CPU on which the vCPU may be in the guest, or -1. Written by
- *		its thread with interrupts off, read by who kicks.
+ *		its thread with interrupts off, read by a kick.
  */
 struct kick_vcpu {
 	struct list_head link;
@@ -63,10 +63,10 @@ static inline void kick_enter(struct kick_vcpu *vcpu)
 	smp_store_mb(vcpu->in_guest, smp_processor_id());
 }
 
-/* The guest has been left; the later, the more interrupts for nothing. */
+/* The guest has been left. The later this is called, the more needless interrupts. */
 static inline void kick_leave(struct kick_vcpu *vcpu)
 {
-	/* Whoever sees it may free what the guest has used. */
+	/* A kick that reads -1 may let the kernel free what the guest has used. */
 	smp_store_release(&vcpu->in_guest, -1);
 }
 

@@ -1,49 +1,48 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The mirror: a process's page table in EPT format (SDM vol. 3, 29.3), made
- * on faults and dropped when the kernel takes something back.
+ * The mirror: a process's page table in EPT's format (SDM vol. 3, 29.3), made on
+ * faults and dropped when the kernel takes something back.
  *
- * The rule: at any time at which a guest can run, each entry gives at most
- * what the process's own page table gives at that time. How it is kept:
+ * The rule: at any time at which a guest can run, each entry allows at most what the
+ * process's own page table allows at that time. How the rule is kept:
  *
- * Making an entry. The process's page table is read as the processor would
- * read it, by its hardware bits (walk.c). Readable is what is present and a
- * user's: so nothing with PROT_NONE, no NUMA hint, no migration entry.
- * Writable is what is writable on all levels and dirty already: the kernel
- * clears the dirty bit only together with a notifier call, so the processor's
- * dirty bits of EPT say nothing that the kernel does not know, and none can be
- * lost. Executable is what has NX on no level. Nothing is pinned.
+ * Making an entry. The process's page table is read as the processor would read it, by
+ * its hardware bits (walk.c). A page is readable if it is present and user mode's, so a
+ * page with PROT_NONE, a NUMA hint or a migration entry is not. It is writable if it is
+ * writable on all levels and dirty already: the kernel clears the dirty bit only together
+ * with a notifier call, so EPT's dirty bits report nothing that the kernel does not
+ * know, and no dirty bit can be lost. It is executable if no level has NX. Nothing is
+ * pinned.
  *
- * Dropping it. Each operation of the kernel that takes a right, a page or a
- * dirty bit from a page table is bracketed by invalidate_range_start() and
- * _end() of an mmu notifier: fork (copy_page_range()), mprotect, NUMA hints and
+ * Dropping an entry. Each operation of the kernel that takes a right, a page or a dirty
+ * bit from a page table is bracketed by invalidate_range_start() and _end() of an mmu
+ * notifier: fork (copy_page_range()), mprotect, NUMA hints and
  * userfaultfd's write protection (change_protection()), munmap, truncation,
  * MADV_DONTNEED (unmap_vmas(), zap_page_range*()), MADV_FREE, copy on write
  * (wp_page_copy()), reclaim, memory failure and migration (try_to_unmap_one(),
  * try_to_migrate_one(), migrate_vma_collect()), write-back (page_mkclean() and
  * DAX's, through page_vma_mkclean_one()), mremap, KSM, THP split and collapse,
  * hugetlb, soft-dirty (clear_refs), uprobes, the OOM reaper. exit_mmap() calls
- * release(). What comes without one adds rights (a fault), or changes only the
- * accessed bit (MADV_COLD), which decides about nothing here.
+ * release(). An operation without such a call adds rights (a fault), or changes only
+ * the accessed bit (MADV_COLD), on which nothing here depends.
  *
- * Both at once. An entry is made under mirror.lock, from a walk before it. An
- * invalidation takes the lock at its start, to count itself in progress, and at
- * its end, to advance mirror.sequence, and changes the page table in between.
- * Seen from the lock's holder who makes an entry, an invalidation of its range
+ * Both at the same time. An entry is made under mirror.lock, from a walk before the lock
+ * was taken. An invalidation takes the lock at its start, to count itself in progress,
+ * and at its end, to advance mirror.sequence; it changes the page table in between. When
+ * the lock's holder makes an entry, an invalidation of the entry's range
  *  - has not started: its start will drop the entry;
- *  - is in progress: refused;
- *  - has ended, after the sequence was read: refused;
- *  - has ended before that: the walk saw what it did, since the sequence is
+ *  - or is in progress: the entry is refused;
+ *  - or has ended, after the sequence was read: the entry is refused;
+ *  - or has ended before that: the walk saw what it did, since the sequence is
  *    written after the page table and read before it.
  *
- * Forgetting. After entries have been dropped, every vCPU must leave the
- * guest and forget (INVEPT) before it enters again, and the kernel must not go
- * on before they have left: the dropper advances mirror.generation, which each
- * entry looks at, and kicks them (kick.h). A page of the mirror itself is
- * reused only after this.
+ * Forgetting. After entries were dropped, every vCPU must leave the guest and forget
+ * them (INVEPT) before it enters again, and the kernel must not continue before they
+ * have left. So mirror.generation is advanced, which each entry to the guest looks at, and
+ * the vCPUs are kicked (kick.h). A page of the mirror itself is reused only after this.
  *
- * What a vCPU adds or widens needs no flush: the processor remembers no entry
- * that is not present, and an EPT violation makes it forget those of its
+ * An entry that is added or gets more rights needs no flush: the processor remembers no
+ * entry that is not present, and an EPT violation makes it forget those of its
  * address (SDM vol. 3, 29.4.3.1).
  */
 #include <linux/mm.h>
@@ -64,20 +63,20 @@
 
 /**
  * struct mirror - of one mm
- * @notifier:	through which the kernel tells, and by which it is found
- * @granules:	guest-physical space
+ * @notifier:	by which the kernel announces changes, and by which the mirror is found
+ * @granules:	the guest-physical space
  * @kicks:	the vCPUs
  * @root:	of the EPT tables. A table counts its entries in page_private().
- * @lock:	protects what follows, and the tables. Never taken with
- *		interrupts off: its holder waits for other CPUs to answer.
+ * @lock:	protects what follows, and the tables. Never taken with interrupts off:
+ *		its holder waits for other CPUs to answer.
  * @generation:	advanced after entries have been dropped
  * @sequence:	advanced at the end of an invalidation
- * @in_progress: invalidations that have started and not ended
- * @start:	with @end: a range that holds all those in progress
- * @end:	first address behind it
- * @doomed:	tables that are empty and unlinked, until all have forgotten them
+ * @in_progress: number of invalidations that have started and not ended
+ * @start:	with @end: a range that contains all those in progress
+ * @end:	the first address after that range
+ * @doomed:	tables that are empty and unlinked, until all vCPUs have forgotten them
  * @spares:	empty tables
- * @nr_spares:	how many
+ * @nr_spares:	their number
  */
 struct mirror {
 	struct mmu_notifier notifier;
@@ -96,10 +95,10 @@ struct mirror {
 };
 
 /*
- * The machine, constant after mirror_init(). split_exec: an executable large
- * page, of which the guest changes the size in its own page table without a
- * flush, stops the whole processor (machine check, CVE-2018-12207). There,
- * only entries of 4 KB are executable.
+ * The machine, constant after mirror_init(). @split_exec: on some processors an
+ * executable large page stops the whole processor (machine check, CVE-2018-12207)
+ * if the guest changes its size in its own page table without a flush. There only
+ * entries of 4 KB are executable.
  */
 static struct {
 	bool accessed;
@@ -111,8 +110,8 @@ static struct {
 /* ---- entries and tables ---- */
 
 /*
- * The slot that decides about @guest: that of @lowest, or above it the one
- * that is empty or a leaf. @level returns where it is.
+ * The slot that decides about @guest: that on level @lowest, or a higher one that is
+ * empty or a leaf. @level returns its level.
  */
 static u64 *find_slot(struct mirror *m, u64 guest, int lowest, int *level)
 {
@@ -135,7 +134,7 @@ static void free_tables(struct list_head *list)
 		__free_page(page);
 }
 
-/* Everybody has forgotten the doomed tables, and they are empty. */
+/* All vCPUs have forgotten the doomed tables, which are empty. */
 static void recycle_doomed(struct mirror *m)
 {
 	struct page *page, *next;
@@ -153,9 +152,9 @@ static void recycle_doomed(struct mirror *m)
 /* ---- forgetting ---- */
 
 /*
- * After entries have been dropped, with the lock held. Interrupts are on (all
- * notifiers are called so), and who waits for the lock has them on as well, so
- * every CPU answers.
+ * After entries were dropped, with the lock held. Interrupts are on (all notifiers are
+ * called so), and on a CPU that waits for the lock they are on as well, so every CPU
+ * answers.
  */
 static void forget(struct mirror *m)
 {
@@ -166,9 +165,9 @@ static void forget(struct mirror *m)
 }
 
 /*
- * A part of a large page takes all of it along. Emptied tables are unlinked,
- * so that what a mirror takes follows what is mapped. Returns whether there
- * was anything.
+ * Dropping a part of a large page drops all of it. Tables that become empty are unlinked,
+ * so that the size of a mirror follows what is mapped. Returns whether anything was
+ * dropped.
  */
 static bool drop_below(struct mirror *m, u64 *table, int level, u64 start,
 		       u64 end)
@@ -181,7 +180,7 @@ static bool drop_below(struct mirror *m, u64 *table, int level, u64 start,
 		u64 *slot = slot_of(table, start, level);
 		u64 entry = *slot;
 
-		next = min(end, level_behind(start, level));
+		next = min(end, level_end(start, level));
 		if (!entry)
 			continue;
 		left--;
@@ -206,7 +205,7 @@ static void drop(struct mirror *m, u64 start, u64 end)
 		forget(m);
 }
 
-/* ---- what the kernel tells ---- */
+/* ---- what the kernel announces ---- */
 
 static struct mirror *of_notifier(struct mmu_notifier *notifier)
 {
@@ -259,13 +258,13 @@ static void mirror_invalidate_end(struct mmu_notifier *notifier,
 	struct mirror *m = of_notifier(notifier);
 
 	spin_lock(&m->lock);
-	/* After what was done to the page table; pairs with mirror_fill(). */
+	/* After the change of the page table; pairs with mirror_fill(). */
 	smp_store_release(&m->sequence, m->sequence + 1);
 	m->in_progress--;
 	spin_unlock(&m->lock);
 }
 
-/* No thread of the process is left to run a vCPU; its pages go after this. */
+/* No thread of the process is left to run a vCPU; its pages are freed after this. */
 static void mirror_release(struct mmu_notifier *notifier, struct mm_struct *mm)
 {
 	struct mirror *m = of_notifier(notifier);
@@ -279,9 +278,9 @@ static void mirror_release(struct mmu_notifier *notifier, struct mm_struct *mm)
 }
 
 /*
- * Has the guest used a page of the process, of any size (so it lies in one
- * granule)? Where the processor does not say, a page is used as long as it is
- * mapped, and what shall no longer count as used is dropped.
+ * Has the guest used a page of the process? The page may have any size, and so lies in
+ * one granule. Where the processor has no accessed bits in EPT, a page counts as used
+ * while it is mirrored, and is dropped when it shall no longer count as used.
  */
 static bool is_young(struct mmu_notifier *notifier, unsigned long start,
 		     unsigned long size, bool clear, bool flush)
@@ -294,7 +293,7 @@ static bool is_young(struct mmu_notifier *notifier, unsigned long start,
 	if (!granules_to_guest(&m->granules, start, &first))
 		return false;
 	spin_lock(&m->lock);
-	for (guest = first; guest < first + size; guest = level_behind(guest, level)) {
+	for (guest = first; guest < first + size; guest = level_end(guest, level)) {
 		u64 *slot = find_slot(m, guest, 1, &level);
 
 		if (!*slot || (machine.accessed && !(*slot & VMX_EPT_ACCESS_BIT)))
@@ -312,7 +311,7 @@ static bool is_young(struct mmu_notifier *notifier, unsigned long start,
 	return young;
 }
 
-/* Once int, then bool: whatever this kernel's callbacks return. */
+/* What this kernel's callbacks return: int in older ones, bool in newer ones. */
 #define young_t \
 	typeof(((struct mmu_notifier_ops *)NULL)->test_young(NULL, NULL, 0))
 
@@ -363,7 +362,7 @@ static u64 *take_spare(struct mirror *m)
 	return page_address(page);
 }
 
-/* As large as the process's, unless the processor cannot or must not. */
+/* As large as the process's page, unless the processor cannot or must not. */
 static int entry_level(struct mirror *m, u64 guest, const struct leaf *leaf,
 		       u32 flags)
 {
@@ -374,7 +373,7 @@ static int entry_level(struct mirror *m, u64 guest, const struct leaf *leaf,
 		return level;
 	if (flags & DUNE_FAULT_EXEC)
 		return 1;
-	/* What was split for execution stays so. */
+	/* A page that was split for execution stays split. */
 	for (; level > 1; level--) {
 		u64 entry = *find_slot(m, guest, level, &at);
 
@@ -400,8 +399,8 @@ static u64 make_entry(const struct leaf *leaf, u64 address, int level)
 }
 
 /*
- * Is @old the same page, so that rights can be added to it at once? Another one
- * has missed a notifier call: never seen, but then it goes.
+ * Is @old for the same page, so that rights can be added to it at once? An entry for
+ * another page would have missed a notifier call. That was never seen; it is dropped.
  */
 static bool may_extend(u64 old, u64 entry)
 {
@@ -409,13 +408,13 @@ static bool may_extend(u64 old, u64 entry)
 }
 
 /*
- * Lock held, spares there. A table or a page of another size in the way is
- * dropped, and forgotten by all, before its place is used: a page must never
- * be remembered in two sizes. Returns where the entry is.
+ * Lock held, with SPARES_NEEDED spares. A table or a page of another size in the way is
+ * dropped, and forgotten by all vCPUs, before its place is used: a page must never be
+ * remembered in two sizes. Returns the slot of the entry.
  *
- * A right that is there stays: had the process lost it, so would have the
- * entry. But it may have got it after our walk, which no notifier tells, and
- * another vCPU has seen it.
+ * A right that the old entry has is kept: if the process had lost it, the entry would
+ * have been dropped. The process may have got it after our walk, which no notifier
+ * announces, and another vCPU has seen it.
  */
 static u64 *install(struct mirror *m, u64 guest, int level, u64 entry)
 {
@@ -441,7 +440,7 @@ static u64 *install(struct mirror *m, u64 guest, int level, u64 entry)
 	return slot;
 }
 
-/* Lock held. What is there already is left as it is. */
+/* Lock held. Entries that exist already are left as they are. */
 static void install_around(u64 *slot, const u64 *around)
 {
 	u64 *first = PTR_ALIGN_DOWN(slot, AROUND * sizeof(u64));
@@ -453,8 +452,8 @@ static void install_around(u64 *slot, const u64 *around)
 }
 
 /*
- * Lock held: has anything been taken back since @sequence was read, or is it
- * being taken back now, from the @size bytes around @address?
+ * Lock held: has the kernel taken anything back since @sequence was read, or is it doing
+ * so now in the @size bytes around @address?
  */
 static bool is_outdated(const struct mirror *m, unsigned long sequence,
 			u64 address, u64 size)
@@ -478,15 +477,15 @@ static u64 rights_for(u32 flags)
  * @m:		the mirror of current->mm
  * @address:	of the process, in a granule
  * @flags:	DUNE_FAULT_WRITE and _EXEC: what the guest wants to do there
- * @around:	make those of pages around it as well
+ * @around:	make the entries of pages around it as well
  *
- * Most faults find that the process has the page already, so this comes first,
- * and only where it fails the process's own fault handler, and this again.
+ * At most faults the process has the page already, so this is called first. Only where
+ * it fails is the process's fault handler called, and then this again.
  *
  * Context: process, interrupts on, may sleep.
- * Return: 0 to enter the guest again: the entry was made, or something was
- * taken back meanwhile, and the fault comes again. -EFAULT: the process's page
- * table does not allow it. -ENOMEM: no memory for tables.
+ * Return: 0 to enter the guest again: the entry was made, or the kernel has taken
+ * something back meanwhile, and the fault comes again. -EFAULT: the process's page table
+ * does not allow the access. -ENOMEM: no memory for tables.
  */
 int mirror_fill(struct mirror *m, u64 address, u32 flags, bool around)
 {
@@ -536,7 +535,7 @@ int mirror_add_vcpu(struct mirror *m, struct kick_vcpu *vcpu)
 	return kick_add(&m->kicks, vcpu);
 }
 
-/* The vCPU does not run and will not. Process context, may sleep. */
+/* The vCPU will not run any more. Process context, may sleep. */
 void mirror_remove_vcpu(struct mirror *m, struct kick_vcpu *vcpu)
 {
 	if (kick_remove(&m->kicks, vcpu))
@@ -544,9 +543,9 @@ void mirror_remove_vcpu(struct mirror *m, struct kick_vcpu *vcpu)
 }
 
 /*
- * Changes when entries have been dropped. Whoever is about to enter, after
- * kick_enter(), and finds another one than at the last entry must forget
- * (INVEPT of the EPTP).
+ * Changes when entries were dropped. A vCPU that is about to enter the guest reads it
+ * after kick_enter(); if it has changed since the last entry, the vCPU must forget (INVEPT of
+ * the EPTP).
  */
 u64 mirror_generation(const struct mirror *m)
 {
@@ -555,7 +554,7 @@ u64 mirror_generation(const struct mirror *m)
 
 /* ---- mirrors ---- */
 
-/* Cannot sleep; the last vCPU took all entries along. */
+/* Must not sleep; all entries were dropped with the last vCPU. */
 static void mirror_free(struct mmu_notifier *notifier)
 {
 	struct mirror *m = of_notifier(notifier);
@@ -613,7 +612,7 @@ struct mirror *mirror_get(struct mm_struct *mm)
 	return IS_ERR(notifier) ? ERR_CAST(notifier) : of_notifier(notifier);
 }
 
-/* No vCPU of the caller's is left in it. Freed after a grace period. */
+/* The caller has no vCPU left in it. It is freed after a grace period. */
 void mirror_put(struct mirror *m)
 {
 	mmu_notifier_put(&m->notifier);
@@ -643,7 +642,7 @@ int mirror_map_granule(struct mirror *m, u64 guest, u64 address)
 	return granules_map(&m->granules, guest, address);
 }
 
-/* The process's address of a guest-physical one; false: no granule there. */
+/* The process's address of a guest-physical one; false where the granule has none. */
 bool mirror_address(struct mirror *m, u64 guest, u64 *address)
 {
 	return granules_to_address(&m->granules, guest, address);
@@ -654,7 +653,7 @@ bool mirror_address(struct mirror *m, u64 guest, u64 *address)
 /**
  * mirror_init() - learn about the machine
  * @accessed_dirty: EPT has accessed and dirty bits
- * @large_1g:	EPT has pages of 1 GB; all have those of 2 MB
+ * @large_1g:	EPT has pages of 1 GB; every EPT here has pages of 2 MB
  * @address_bits: width of a physical address, 36 or more
  */
 void mirror_init(bool accessed_dirty, bool large_1g, unsigned int address_bits)
@@ -663,18 +662,12 @@ void mirror_init(bool accessed_dirty, bool large_1g, unsigned int address_bits)
 	machine.accessed = accessed_dirty;
 	machine.max_level = large_1g ? 3 : 2;
 	machine.split_exec = boot_cpu_has_bug(X86_BUG_ITLB_MULTIHIT);
-	/* All of the process's 47 bits, and granule 0, which is not used. */
+	/* At most the process's 47 bits, and granule 0, which is not used. */
 	machine.granules = address_bits > 47 ? BIT(17) + 1 :
 					       BIT(address_bits - 30);
 }
 
-/* Mirrors are freed later than they are put: wait for the last. */
-void mirror_exit(void)
-{
-	mmu_notifier_synchronize();
-}
-
-/* dune_info.granules */
+/* dune_info.granules; 0 without mirrors. */
 unsigned int mirror_granules(void)
 {
 	return machine.granules;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The page table of a process in the format of Intel's EPT: mirror.c. One
- * mirror for each mm, shared by all its vCPUs.
+ * The page table of a process in the format of Intel's EPT: mirror.c. Each mm has one
+ * mirror, which all its vCPUs share.
  */
 #ifndef DUNE_MIRROR_H
 #define DUNE_MIRROR_H
@@ -12,9 +12,8 @@ struct kick_vcpu;
 struct mirror;
 struct mm_struct;
 
-/* The module: before the first mirror, after the last. */
+/* The module, before the first mirror. */
 void mirror_init(bool accessed_dirty, bool large_1g, unsigned int address_bits);
-void mirror_exit(void);
 unsigned int mirror_granules(void);
 
 /* A mirror. Process context, may sleep. */

@@ -1,26 +1,25 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Where the second-level page table is the kernel's own of the process, its top
- * level is a copy, one for each vCPU, of the entries that lead to user memory.
- * The rest of the kernel's own top level leads to the kernel's memory. Nested
- * walks count as user accesses (APM vol. 2, 15.25.5), so a guest reaches nothing
- * there; but its walks would go that way at any guest-physical address that it
- * likes, and
- *  - the error code of the nested fault tells whether the kernel has a page there;
- *  - a processor may keep entries of such walks under the guest's tag, and the
- *    kernel's flushes of its own half reach the host's tag alone: a table that
- *    the kernel has freed would be walked on.
- * All levels below are the kernel's own: a page that it maps or takes away is
- * mapped or taken away here.
+ * Where the second level is the kernel's own page table of the process, the top level is
+ * a copy, one for each vCPU, of the entries that lead to user memory. The other entries
+ * of the kernel's top level lead to the kernel's memory. Nested walks count as user
+ * accesses (APM vol. 2, 15.25.5), so a guest could access nothing there. But with these
+ * entries a guest's walks would go that way at any guest-physical address of its choice:
+ *  - The error code of the nested fault would tell whether the kernel has a page there.
+ *  - A processor may keep entries of such walks under the guest's tag, while the kernel's
+ *    flushes of its own half reach the host's tag alone: the processor would continue
+ *    to walk a table that the kernel has freed.
+ * All levels below the top one are the kernel's own tables: a page that the kernel maps
+ * or takes away is mapped or taken away here at the same time.
  *
  * The copy is exact where it matters:
- *  - An entry that the kernel adds is not here. The guest's access is a nested
- *    fault, after which the entry is copied (root_fill()). It was not present,
- *    so no TLB has it.
- *  - An entry that the kernel clears leads to a table that it frees, after it
- *    has advanced context.tlb_gen and told the CPUs, as for any page. So the
- *    argument at vcpu_must_flush() holds, and where that flushes, the entries
- *    are read again, after the count: root_refresh().
+ *  - An entry that the kernel adds is missing here. The guest's access is a nested
+ *    fault, after which the entry is copied (root_fill()). It was not present, so no TLB
+ *    has it.
+ *  - An entry that the kernel clears led to a table that the kernel frees, after it has
+ *    advanced context.tlb_gen and told the CPUs, as for any page. So the argument at
+ *    second_level_must_flush() holds, and when that flushes, root_refresh() reads the
+ *    entries again, after the count.
  */
 #include <linux/gfp.h>
 #include <linux/mm.h>
@@ -40,8 +39,8 @@ void root_copy(struct root *root, unsigned int i)
 /**
  * root_create() - a top level with all entries that @mm has now
  *
- * Where the kernel is isolated from user mode, its own table has NX in every
- * entry of user memory: the user's has the same entries without.
+ * Where the kernel is isolated from user mode, its own table has NX in every entry of
+ * user memory. User mode's table has the same entries without NX, and is copied.
  *
  * Context: process of @mm, may sleep.
  * Return: 0 or -ENOMEM.
@@ -55,7 +54,7 @@ int root_create(struct root *root, struct mm_struct *mm)
 	root->table = (pgd_t *)get_zeroed_page(GFP_KERNEL_ACCOUNT);
 	if (!root->table)
 		return -ENOMEM;
-	/* A process has a handful of them: look at four at once. */
+	/* A process has only a few: look at four at once. */
 	for (i = 0; i < ROOT_ENTRIES; i += 4) {
 		if (likely(!(READ_ONCE(source[i]) | READ_ONCE(source[i + 1]) |
 			     READ_ONCE(source[i + 2]) |
@@ -72,7 +71,7 @@ void root_destroy(struct root *root)
 	free_page((unsigned long)root->table);
 }
 
-/* For the processor: physical, with the bit of memory encryption. */
+/* For the processor: the physical address, with the bit of memory encryption. */
 u64 root_address(const struct root *root)
 {
 	return __sme_pa(root->table);

@@ -1,21 +1,25 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The top level of a second level that is shared with the kernel: root.c.
+ */
 #ifndef DUNE_ROOT_H
 #define DUNE_ROOT_H
 
 #include <linux/bitmap.h>
-#include <linux/mm_types.h>
+#include <linux/mm.h>
 #include <asm/pgtable.h>
 
-/* What leads to user memory: the other half of the kernel's table is its own. */
+/* The entries that lead to user memory; the other half leads to the kernel's. */
 #define ROOT_ENTRIES	(PTRS_PER_PGD / 2)
 
 /**
  * struct root - the top level of a vCPU's second-level page table (root.c)
- * @table:	one page; the upper half stays empty. NULL: there is none
- * @source:	the process's, of which @table is a copy
+ * @table:	one page, of which the upper half stays empty; NULL where the second
+ *		level is mirrored
+ * @source:	the process's top level, of which @table is a copy
  * @used:	entries of the lower half that were not empty when they were copied
  *
- * Of one vCPU: only its thread changes it, and never while the guest runs.
+ * Only the vCPU's thread changes it, and never while the guest runs.
  */
 struct root {
 	pgd_t *table;

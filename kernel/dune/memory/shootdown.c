@@ -1,29 +1,29 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * TLB shootdown where the kernel tells other CPUs without an interrupt, on which
- * vcpu_must_flush() relies:
- *  - by broadcast: AMD's INVLPGB, which Linux uses since 6.15 for processes that
- *    run on several CPUs. It does not reach the guest's tag (APM vol. 3,
- *    INVLPGB: host and guest ASIDs are apart);
- *  - below a hypervisor, which flushes other processors at a hypercall
- *    (Hyper-V, hyperv_flush_tlb_multi()), or later, when it runs them again
- *    (KVM, kvm_flush_tlb_multi()): it knows nothing of the guest's tag, and
+ * TLB shootdown where the kernel tells other CPUs without the interrupt on which
+ * second_level_must_flush() relies:
+ *  - by broadcast: AMD's INVLPGB, which Linux uses since 6.15 for processes that run
+ *    on several CPUs. INVLPGB does not reach the guest's tag (APM vol. 3, INVLPGB: host
+ *    and guest ASIDs are separate);
+ *  - below a hypervisor, which flushes other processors at a hypercall (Hyper-V,
+ *    hyperv_flush_tlb_multi()), or later, when it runs them again (KVM,
+ *    kvm_flush_tlb_multi()). The hypervisor knows nothing of the guest's tag, and
  *    resumes the guest where it was.
  *
- * But each such flush ends with a notifier call for TLBs that are not a CPU's
- * own, after context.tlb_gen has been advanced and before a page is freed
- * (flush_tlb_mm_range(), arch_tlbbatch_add_pending()). There the vCPUs are
- * kicked; the next entry sees the count, and flushes.
+ * But each such flush ends with a notifier call for TLBs that do not belong to a CPU,
+ * after context.tlb_gen was advanced and before a page is freed (flush_tlb_mm_range(),
+ * arch_tlbbatch_add_pending()). That call kicks the vCPUs; the next entry sees the
+ * count, and flushes.
  */
 #include <linux/mm_types.h>
 #include <linux/mmu_notifier.h>
 #include <linux/moduleparam.h>
 #include <linux/slab.h>
 
-#include "virt/compat.h"
-#include "dune/dune.h"
 #include "dune/memory/kick.h"
 #include "dune/memory/shootdown.h"
+#include "virt/compat.h"
+#include "virt/symbol.h"
 
 static bool notify_flushes;
 module_param(notify_flushes, bool, 0444);
@@ -76,14 +76,14 @@ static const struct mmu_notifier_ops shootdown_ops = {
 
 bool shootdown_is_needed(void)
 {
-	unsigned long native = dune_find_function("native_flush_tlb_multi");
+	unsigned long native = symbol_find("native_flush_tlb_multi");
 
 	return kernel_flushes_by_broadcast() ||
 	       kernel_flushes_by_hypervisor(native) || notify_flushes;
 }
 
 /**
- * shootdown_get() - that of a process
+ * shootdown_get() - the struct shootdown of a process
  * @mm:		current->mm
  *
  * The first one of an mm costs a pass over its mappings (mm_take_all_locks()).
@@ -107,10 +107,4 @@ void shootdown_put(struct shootdown *shootdown)
 struct kick_list *shootdown_kicks(struct shootdown *shootdown)
 {
 	return &shootdown->kicks;
-}
-
-/* They are freed later than they are put: wait for the last. */
-void shootdown_exit(void)
-{
-	mmu_notifier_synchronize();
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * TLB shootdown without interrupts of the kernel's own: shootdown.c. One for
- * each mm that has vCPUs, where that is needed.
+ * TLB shootdown where the kernel sends no interrupts: shootdown.c. A struct shootdown
+ * exists for each mm that has vCPUs, where that is needed.
  */
 #ifndef DUNE_SHOOTDOWN_H
 #define DUNE_SHOOTDOWN_H
@@ -12,9 +12,8 @@ struct kick_list;
 struct mm_struct;
 struct shootdown;
 
-/* The module: does this machine need it? And after the last one. */
+/* The module: does this machine need it? */
 bool shootdown_is_needed(void);
-void shootdown_exit(void);
 
 /* Of an mm. Process context, may sleep. */
 struct shootdown *shootdown_get(struct mm_struct *mm);

@@ -12,7 +12,7 @@
 
 static u64 pat __ro_after_init;
 
-/* The memory types that the kernel has given the bits of an entry. */
+/* Learns which memory types the bits of an entry select. */
 void walk_init(void)
 {
 	rdmsrq(MSR_IA32_CR_PAT, pat);
@@ -40,8 +40,8 @@ static bool is_users(u64 entry)
 /*
  * Rights and memory type of an entry, as EPT has them.
  *
- * Old or young is the same: on x86 no fault makes a page young for a read
- * (ptep_set_access_flags()), which is left to the processor.
+ * The accessed bit makes no difference: on x86 no fault sets it for a read
+ * (ptep_set_access_flags()); that is left to the processor.
  */
 u64 walk_rights(u64 entry, int level, u64 denied)
 {
@@ -55,15 +55,15 @@ u64 walk_rights(u64 entry, int level, u64 denied)
 }
 
 /*
- * Read the page table as the processor does, with interrupts off and no lock,
- * as get_user_pages_fast() does: whoever frees a table first waits, by a flush
- * IPI or for a grace period of RCU-sched, for CPUs that have interrupts off.
- * What was found may be stale by then; the caller's sequence check tells.
+ * Reads the page table as the processor does, with interrupts off and no lock, as
+ * get_user_pages_fast() does. The kernel frees a table only after it has waited, by a
+ * flush IPI or for a grace period of RCU-sched, for all CPUs that have interrupts off.
+ * What was found may be stale by then; the caller's check of the sequence detects that.
  *
- * NX above the third level is not the process's: Linux sets it there where it
- * isolates its page tables (pti=on), in the copy that is used in the kernel.
+ * NX above the third level is not the process's: where Linux isolates its page tables
+ * (pti=on), it sets NX there, in the copy that is used in the kernel.
  *
- * Returns false where nothing is.
+ * Returns false where no page is mapped for user mode.
  */
 bool walk(const struct mm_struct *mm, u64 address, struct leaf *leaf)
 {
@@ -90,8 +90,9 @@ bool walk(const struct mm_struct *mm, u64 address, struct leaf *leaf)
 }
 
 /*
- * Around a page of 4 KB: what the process has of the others, in EPT format, or
- * 0. They have not been used yet, by this guest. Interrupts off since walk().
+ * The entries around that of a page of 4 KB: in EPT's format for the pages that the process
+ * has, 0 for the others. This guest has not used them yet, so their accessed bit is
+ * clear. Interrupts off since walk().
  */
 void walk_around(const struct leaf *leaf, u64 *around)
 {

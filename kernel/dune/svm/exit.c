@@ -1,23 +1,24 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Why the guest was left, and what is done about it: one switch. What the
- * guest may not do is answered from the table in svm_intercepts.c.
+ * Why an SVM guest was left, and what is done about it: one switch. Forbidden
+ * instructions are answered from the table in intercepts.c.
  */
-#include <uapi/asm/debugreg.h>
+#include <asm/cpufeature.h>
+#include <asm/irq_vectors.h>
+#include <asm/trapnr.h>
 
-#include "dune/dune.h"
+#include "dune/fault.h"
 #include "dune/svm/svm.h"
+#include "dune/syscall.h"
 #include "dune/trace.h"
-#include "dune/vendor.h"
 
-/* EXITINFO1 of a nested page fault: a page fault's error code, and more. */
-#define NPF_WRITE	BIT_ULL(1)
-#define NPF_FETCH	BIT_ULL(4)
-#define NPF_TABLE	BIT_ULL(33)
-
-static void svm_skip(struct vmcb *vmcb, unsigned int length)
+/*
+ * The guest continues after the instruction, which has @length bytes; newer processors
+ * report its end. Inline for the hypercall: the compiler does not do so by itself.
+ */
+static __always_inline void svm_skip(struct vmcb *vmcb, unsigned int length)
 {
-	if (svm_has_nrips && vmcb->control.next_rip)
+	if (cpu_feature_enabled(X86_FEATURE_NRIPS) && vmcb->control.next_rip)
 		vmcb->save.rip = vmcb->control.next_rip;
 	else
 		vmcb->save.rip += length;
@@ -41,7 +42,7 @@ static void svm_inject(struct vcpu_hw *hw, unsigned int vector, bool has_error)
 /*
  * The exit came while an event was being delivered (APM 15.20): deliver it
  * again at the next entry. Software interrupts, INT3 and INTO are repeated
- * by their instruction, on which RIP still stands.
+ * by their instruction, to which RIP still points.
  */
 static void svm_requeue_event(struct vcpu_hw *hw)
 {
@@ -51,9 +52,9 @@ static void svm_requeue_event(struct vcpu_hw *hw)
 
 	switch (event & SVM_EVTINJ_TYPE_MASK) {
 	case SVM_EVTINJ_TYPE_EXEPT:
-		if (vector == 3 || vector == 4)
+		if (vector == X86_TRAP_BP || vector == X86_TRAP_OF)
 			return;
-		if (vector < 32)
+		if (vector < FIRST_EXTERNAL_VECTOR)
 			break;
 		/* QEMU's TCG calls every event an exception. */
 		event = vector | SVM_EVTINJ_TYPE_INTR | SVM_EVTINJ_VALID;
@@ -76,10 +77,10 @@ static __always_inline int svm_hypercall(struct dune_vcpu *vcpu)
 
 	if (unlikely(vmcb->save.cpl)) {
 		dune_count(vcpu, DUNE_COUNT_EXCEPTION);
-		svm_inject(vcpu->hw, 6, false);
+		svm_inject(vcpu->hw, X86_TRAP_UD, false);
 		return 0;
 	}
-	svm_skip(vmcb, 3);
+	svm_skip(vmcb, VMMCALL_LENGTH);
 	return dune_hypercall(vcpu, vmcb->control.int_ctl & V_IRQ_MASK);
 }
 
@@ -89,18 +90,18 @@ static int svm_fault(struct dune_vcpu *vcpu)
 	u64 info = control->exit_info_1;
 	u32 flags = 0;
 
-	if (info & NPF_WRITE)
+	if (info & SVM_NPF_WRITE)
 		flags |= DUNE_FAULT_WRITE;
-	if (info & NPF_FETCH)
+	if (info & SVM_NPF_FETCH)
 		flags |= DUNE_FAULT_EXEC;
-	if (info & NPF_TABLE)
+	if (info & SVM_NPF_TABLE)
 		flags |= DUNE_FAULT_TABLE;
 	return dune_handle_fault(vcpu, control->exit_info_2, flags);
 }
 
 /*
- * DEBUGCTL is the host's in a guest, and so are the traps that the host has
- * asked for there: of a bus lock in ring 3, which DR6 tells by a cleared bit.
+ * In a guest DEBUGCTL is the host's, and so are the traps that the host has enabled
+ * there: that of a bus lock in ring 3, which a cleared bit of DR6 reports.
  */
 static void svm_debug(struct vcpu_hw *hw)
 {
@@ -110,11 +111,11 @@ static void svm_debug(struct vcpu_hw *hw)
 	vmcb->save.dr6 = DR6_RESERVED;
 	vmcb->control.clean &= ~SVM_CLEAN_DEBUG;
 	if (!(dr6 & DR_BUS_LOCK)) {
-		dune_bus_lock(vmcb->save.rip);
+		exit_bus_lock(vmcb->save.rip);
 		if ((dr6 | DR_BUS_LOCK) == DR6_RESERVED)
 			return;
 	}
-	svm_inject(hw, 1, false);
+	svm_inject(hw, X86_TRAP_DB, false);
 }
 
 static noinline int svm_handle_other(struct dune_vcpu *vcpu)
@@ -133,26 +134,26 @@ static noinline int svm_handle_other(struct dune_vcpu *vcpu)
 	case SVM_EXIT_NMI:
 	case SVM_EXIT_SMI:
 	case SVM_EXIT_INIT:
-	case SVM_EXIT_EXCP_BASE + 18:
-		/* The host has taken it by now (svm_enter()). */
+	case SVM_EXIT_EXCP_BASE + X86_TRAP_MC:
+		/* The host has already taken it (svm_enter()). */
 		dune_count(vcpu, DUNE_COUNT_INTERRUPT);
 		return 0;
-	case SVM_EXIT_EXCP_BASE + 1:
+	case SVM_EXIT_EXCP_BASE + X86_TRAP_DB:
 		dune_count(vcpu, DUNE_COUNT_OTHER);
 		svm_debug(hw);
 		return 0;
 	case SVM_EXIT_ICEBP:
 		dune_count(vcpu, DUNE_COUNT_OTHER);
-		svm_skip(hw->vmcb, 1);
-		svm_inject(hw, 1, false);
+		svm_skip(hw->vmcb, ICEBP_LENGTH);
+		svm_inject(hw, X86_TRAP_DB, false);
 		return 0;
-	case SVM_EXIT_EXCP_BASE + 17:
+	case SVM_EXIT_EXCP_BASE + X86_TRAP_AC:
 		dune_count(vcpu, DUNE_COUNT_OTHER);
-		svm_inject(hw, 17, true);
+		svm_inject(hw, X86_TRAP_AC, true);
 		return 0;
 	case SVM_EXIT_HLT:
 		dune_count(vcpu, DUNE_COUNT_OTHER);
-		svm_skip(hw->vmcb, 1);
+		svm_skip(hw->vmcb, HLT_LENGTH);
 		return DUNE_EXIT_HLT;
 	case SVM_EXIT_SHUTDOWN:
 		dune_count(vcpu, DUNE_COUNT_OTHER);
@@ -165,18 +166,18 @@ static noinline int svm_handle_other(struct dune_vcpu *vcpu)
 	case SVM_EXIT_CPUID:
 		/* Forbidden to this thread by prctl() or arch_prctl(). */
 		dune_count(vcpu, DUNE_COUNT_EXCEPTION);
-		svm_inject(hw, 13, true);
+		svm_inject(hw, X86_TRAP_GP, true);
 		return 0;
 	case SVM_EXIT_RDPRU:
 		/* As RDTSC, but #UD (APM vol. 3, RDPRU). */
 		dune_count(vcpu, DUNE_COUNT_EXCEPTION);
-		svm_inject(hw, 6, false);
+		svm_inject(hw, X86_TRAP_UD, false);
 		return 0;
 	case (u32)SVM_EXIT_ERR:
 		dune_count(vcpu, DUNE_COUNT_OTHER);
 		return DUNE_EXIT_INVALID;
 	default:
-		return dune_forbidden(vcpu, svm_intercept_answer(code),
+		return exit_forbidden(vcpu, svm_intercept_answer(code),
 				      svm_inject);
 	}
 }
@@ -193,9 +194,9 @@ static noinline int trace_and_handle(struct dune_vcpu *vcpu)
 }
 
 /*
- * A hypercall, the hot path, is alone here, so that the compiler saves no
- * registers for the rest. It never interrupts the delivery of an event. There
- * are tracepoints on this path, and no other tracing, which costs a NOP.
+ * A hypercall, the hot path, is alone here, so that the compiler saves no registers
+ * for the rest. A hypercall never interrupts the delivery of an event. This path has
+ * tracepoints; function tracing would cost a NOP more.
  */
 notrace int svm_handle_exit(struct dune_vcpu *vcpu)
 {

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * SVM beside KVM (kvm.c): what of the CPU is KVM's, and stays so.
+ * SVM while KVM is loaded (virt/kvm.c): these parts of a CPU's state are KVM's, and an
+ * entry leaves them as it found them.
  *
- *  - EFER.SVME: looked at before each entry (svm_enter()).
- *  - VM_HSAVE_PA: where VMRUN saves the host. KVM also keeps there, from the
- *    time that one of its threads is scheduled in, what VMLOAD must restore
- *    for it, in the part that VMRUN leaves alone: no thread of KVM's is
- *    between the two while one of ours runs. KVM's page is used as it is.
- *  - ASIDs: svm_asid_share() and svm_put().
+ *  - EFER.SVME: each entry looks at it (svm_enter()).
+ *  - VM_HSAVE_PA, where VMRUN saves the host. KVM also keeps there what VMLOAD must
+ *    restore for it, in the part that VMRUN leaves alone: from the time that one of its
+ *    threads is scheduled in until that thread has left its guest. No such thread is
+ *    in between while a thread of Dune's runs, so an entry uses KVM's page as it is.
+ *  - ASIDs: svm_tag_share() and svm_put().
  *  - TSC_RATIO: KVM leaves its last guest's, and remembers that it did.
  *
  * References are to the AMD64 Architecture Programmer's Manual (APM).
@@ -20,16 +21,14 @@
 #include <asm/debugreg.h>
 #include <asm/mem_encrypt.h>
 
-#include "virt/compat.h"
-#include "dune/dune.h"
-#include "dune/guest_state.h"
 #include "dune/svm/svm.h"
-#include "dune/vendor.h"
+#include "virt/svm.h"
+#include "x86/msr.h"
 
 /*
- * A guest that executes nothing: its second-level page table is empty, so
- * the first fetch ends it. VMRUN carries out the TLB command once the state is
- * accepted, before the first instruction (APM vol. 3, VMRUN).
+ * A guest that executes nothing: its second-level page table is empty, so its first
+ * fetch ends it. VMRUN carries out the TLB command when it has accepted the state,
+ * before the first instruction (APM vol. 3, VMRUN).
  */
 static DEFINE_PER_CPU(struct vmcb *, flush_vmcb);
 static void *empty_table;
@@ -37,7 +36,7 @@ static void *empty_table;
 /* A vCPU may have left entries under the shared ASID; interrupts off. */
 static DEFINE_PER_CPU(bool, left_entries);
 
-void svm_kvm_exit(void)
+void svm_kvm_cleanup(void)
 {
 	int cpu;
 
@@ -51,13 +50,12 @@ void svm_kvm_exit(void)
 
 static void make_flush_guest(struct vmcb *vmcb)
 {
-	svm_intercepts_init(&vmcb->control);
-	svm_permissions(&vmcb->control);
-	vmcb->control.asid = svm_asid_shared();
+	svm_set_intercepts(&vmcb->control);
+	vmcb->control.asid = tags_highest();
 	vmcb->control.misc_ctl = SVM_MISC_ENABLE_NP;
 	vmcb->control.nested_cr3 = __sme_pa(empty_table);
 	vmcb->control.int_ctl = V_INTR_MASKING_MASK;
-	vmcb->control.tlb_ctl = svm_asid_flush_command();
+	vmcb->control.tlb_ctl = svm_flush_command();
 	svm_reset_state(vmcb, guest_cr4(false));
 }
 
@@ -85,8 +83,7 @@ static bool flush_shared_asid(void)
 	struct vmcb *vmcb = this_cpu_read(flush_vmcb);
 
 	vmcb->control.clean = 0;
-	asm volatile("clgi; vmrun %0; stgi" : : "a" (__sme_pa(vmcb)) :
-		     "cc", "memory");
+	vmrun_nothing(__sme_pa(vmcb));
 	/* As in svm_enter(). */
 	if (unlikely(hw_breakpoint_active()))
 		set_debugreg(__this_cpu_read(cpu_dr7), 7);
@@ -97,10 +94,10 @@ static bool flush_shared_asid(void)
 }
 
 /*
- * KVM may give the ASID to a guest of its own without a flush, as soon as
- * another thread runs here: nothing of ours may be left under it. If KVM has
- * virtualization off now, or is in between (svm_kvm_moved()), it begins with a
- * flush of everything when it has turned it on (svm_hardware_enable(), later
+ * KVM may give the shared ASID to a guest of its own without a flush, as soon as another
+ * thread runs here: no entries of Dune's guest may be left under it. If KVM has
+ * virtualization off now, or is about to turn it on or off (svm_kvm_moved()), it will
+ * flush everything when it has turned it on (svm_hardware_enable(), later
  * svm_enable_virtualization_cpu()). A flush that was refused stays to be done.
  */
 void svm_put(struct dune_vcpu *vcpu)
@@ -113,9 +110,9 @@ void svm_put(struct dune_vcpu *vcpu)
 }
 
 /*
- * After a context switch. A thread of KVM's that turns virtualization on or
- * off, in two steps, may be the one that was switched away from: then
- * VM_HSAVE_PA may be 0 while EFER.SVME is set. KVM writes it when it goes on.
+ * After a context switch. A thread of KVM's that turns virtualization on or off, in
+ * two steps, may have been switched away from between them: then VM_HSAVE_PA may be
+ * 0 while EFER.SVME is set. KVM writes VM_HSAVE_PA when its thread continues.
  */
 void svm_kvm_moved(struct vcpu_hw *hw)
 {
@@ -134,16 +131,6 @@ void svm_kvm_moved(struct vcpu_hw *hw)
 	hw->scales_tsc = boot_cpu_has(X86_FEATURE_TSCRATEMSR) &&
 			 msr_read(MSR_AMD64_TSC_RATIO) !=
 			 SVM_TSC_RATIO_DEFAULT;
-	svm_asid_share(hw);
+	svm_tag_share(hw);
 	this_cpu_write(left_entries, true);
-}
-
-/* Our page may be freed: VM_HSAVE_PA must not lead there for ever. */
-void svm_kvm_forget(void)
-{
-	u64 efer = msr_read(MSR_EFER);
-
-	if (efer & EFER_SVME || msr_read(MSR_VM_HSAVE_PA) != svm_hsave())
-		return;
-	msr_write(MSR_VM_HSAVE_PA, 0);
 }

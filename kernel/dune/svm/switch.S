@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The world switch of SVM. APM is the AMD64 Architecture Programmer's Manual,
- * volume 2.
+ * The world switch of SVM. What is done around it is in enter.c. APM is the AMD64
+ * Architecture Programmer's Manual, volume 2.
  */
 #include <linux/linkage.h>
 #include <asm/alternative.h>
 #include <asm/cpufeatures.h>
 #include <asm/nospec-branch.h>
 
-#include "virt/compat.h"
+#include "x86/compat.h"
 #include "x86/mitigations.h"
 #include "x86/registers.h"
 #include "x86/return_buffer.h"
@@ -18,15 +18,14 @@
 /*
  * void svm_switch(u64 vmcb_pa, struct dune_regs *regs, u64 host_pa)
  *
- * Interrupts off. Between CLGI and STGI nothing can interrupt, not even an
- * NMI: the CPU runs with the guest's FS, GS and TR there. RFLAGS.IF is set
- * for VMRUN, since with V_INTR_MASKING it says whether an interrupt of the
- * host ends the guest (APM 15.21.1).
+ * Interrupts off. Between CLGI and STGI nothing can interrupt, not even an NMI: the
+ * CPU has the guest's FS, GS and TR there. RFLAGS.IF is set for VMRUN, since with
+ * V_INTR_MASKING it decides whether an interrupt of the host ends the guest (APM
+ * 15.21.1).
  *
- * TR alone would make VMLOAD necessary after each exit, since LTR wants a
- * descriptor that is not busy; FS, GS and the system-call MSRs come with it at
- * no price of their own (APM 15.5.2). LDTR is null after it: the caller
- * reloads LDTR.
+ * TR alone would make VMLOAD necessary after each exit, since LTR demands a descriptor
+ * that is not busy. FS, GS and the system-call MSRs come with VMLOAD at no additional
+ * cost (APM 15.5.2). LDTR is null after VMLOAD: the caller reloads it.
  */
 SYM_FUNC_START(svm_switch)
 	push	%rbp
@@ -64,13 +63,7 @@ SYM_FUNC_START(svm_switch)
 	cli
 	stgi
 
-	/*
-	 * The guest's predictions must not steer the kernel. It may have left
-	 * kernel addresses in the return stack buffer, for it can map code at
-	 * any linear address. Two returns leave this call chain before the
-	 * run loop makes calls of its own; give them harmless entries. The
-	 * rest is overwritten once, before the loop itself returns.
-	 */
+	/* The guest's predictions must not steer the kernel (return_buffer.h). */
 	FILL_TWO_RETURNS
 	UNTRAIN_RET_VM
 

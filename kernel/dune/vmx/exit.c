@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Why the guest was left, and what is done about it: one switch. What the
- * guest may not do is answered from the table in vmx_controls.c.
+ * Why a VT-x guest was left, and what is done about it: one switch. Forbidden
+ * instructions are answered from the table in intercepts.c.
  */
+#include <linux/thread_info.h>
+#include <asm/cpufeature.h>
 #include <asm/processor.h>
+#include <asm/trapnr.h>
 
-#include "virt/compat.h"
-#include "dune/dune.h"
+#include "dune/fault.h"
+#include "dune/syscall.h"
 #include "dune/trace.h"
-#include "dune/vendor.h"
 #include "dune/vmx/vmx.h"
 
-/* RIP behind the instruction that caused the exit. */
+/* The guest continues after the instruction that caused the exit. */
 static void vmx_skip(struct vcpu_hw *hw)
 {
 	hw->pending |= VMX_PENDING_SKIP;
@@ -33,7 +35,7 @@ static void vmx_inject(struct vcpu_hw *hw, unsigned int vector, bool has_error)
 /*
  * The exit came while an event was being delivered (SDM 28.2.4): deliver it
  * again at the next entry. Software interrupts and exceptions are repeated by
- * their instruction, on which RIP still stands.
+ * their instruction, to which RIP still points.
  */
 static void vmx_requeue_event(struct vcpu_hw *hw)
 {
@@ -49,9 +51,9 @@ static void vmx_requeue_event(struct vcpu_hw *hw)
 }
 
 /*
- * A walk of the guest's page table counts as a write, as it does on SVM: the
- * processor sets bits in the entries. With accessed and dirty bits in EPT it
- * demands it (SDM 29.3.3.2), and not every implementation says so.
+ * A walk of the guest's page table counts as a write, as it does on SVM: the processor
+ * sets bits in the entries. With accessed and dirty bits in EPT the walk needs the right
+ * to write (SDM 29.3.3.2), but not every implementation reports a write.
  */
 static int vmx_fault(struct dune_vcpu *vcpu)
 {
@@ -70,8 +72,8 @@ static int vmx_fault(struct dune_vcpu *vcpu)
 }
 
 /*
- * CPUID leaves unconditionally. It tells a process what it tells it natively,
- * but for the one bit that follows from a CR4 bit which the guest has not.
+ * CPUID always causes an exit. Its result is what a process gets natively, except for
+ * the one bit that reflects a bit of CR4 which the guest does not have.
  */
 static int vmx_cpuid(struct dune_vcpu *vcpu)
 {
@@ -81,12 +83,12 @@ static int vmx_cpuid(struct dune_vcpu *vcpu)
 
 	dune_count(vcpu, DUNE_COUNT_OTHER);
 	if (vcpu->filter & _TIF_NOCPUID) {
-		vmx_inject(vcpu->hw, 13, true);
+		vmx_inject(vcpu->hw, X86_TRAP_GP, true);
 		return 0;
 	}
 	native_cpuid(&eax, &ebx, &ecx, &edx);
 	if (leaf == 7 && !subleaf)
-		ecx &= ~BIT(4);	/* OSPKE */
+		ecx &= ~BIT(X86_FEATURE_OSPKE & 31);
 	regs->rax = eax;
 	regs->rbx = ebx;
 	regs->rcx = ecx;
@@ -102,7 +104,7 @@ static int vmx_wrmsr(struct dune_vcpu *vcpu)
 
 	if (vmx_set_msr(vcpu->hw, READ_ONCE(regs->rcx), value)) {
 		dune_count(vcpu, DUNE_COUNT_EXCEPTION);
-		vmx_inject(vcpu->hw, 13, true);
+		vmx_inject(vcpu->hw, X86_TRAP_GP, true);
 	} else {
 		dune_count(vcpu, DUNE_COUNT_OTHER);
 		vmx_skip(vcpu->hw);
@@ -118,20 +120,20 @@ static int vmx_exception(struct dune_vcpu *vcpu)
 	u32 vector = info & INTR_INFO_VECTOR_MASK;
 	u64 rip = hw->exit.rip;
 
-	/* These the host has taken by now (vmx_enter()). */
-	if (type == INTR_TYPE_NMI_INTR || vector == 18) {
+	/* The host has already taken these (vmx_enter()). */
+	if (type == INTR_TYPE_NMI_INTR || vector == X86_TRAP_MC) {
 		dune_count(vcpu, DUNE_COUNT_INTERRUPT);
 		return 0;
 	}
 	dune_count(vcpu, DUNE_COUNT_OTHER);
-	/* A split lock: elsewhere it is the kernel's to say what follows, too. */
-	if (vector == 17 && !hw->exit.checks_alignment &&
-	    static_call(vmx_split_lock)(rip))
+	/* A split lock: the kernel decides what follows, as for any process. */
+	if (vector == X86_TRAP_AC && !hw->exit.checks_alignment &&
+	    exit_split_lock(rip))
 		return 0;
-	/* INT1: a trap, behind the instruction. */
+	/* INT1 is a trap: the guest continues after it. */
 	if (type == INTR_TYPE_PRIV_SW_EXCEPTION)
 		vmx_skip(hw);
-	vmx_inject(hw, vector, vector == 17);
+	vmx_inject(hw, vector, vector == X86_TRAP_AC);
 	return 0;
 }
 
@@ -142,7 +144,7 @@ static noinline int vmx_handle_other(struct dune_vcpu *vcpu)
 
 	if (unlikely(reason & VMX_EXIT_REASONS_FAILED_VMENTRY)) {
 		dune_count(vcpu, DUNE_COUNT_OTHER);
-		/* The host has taken it by now: only repeat the entry. */
+		/* The host has already taken it: repeat the entry. */
 		if (reason == VMX_REASON_MCE_AT_ENTRY)
 			return 0;
 		vmx_reset_state(hw);
@@ -165,9 +167,9 @@ static noinline int vmx_handle_other(struct dune_vcpu *vcpu)
 		dune_count(vcpu, DUNE_COUNT_OTHER);
 		return 0;
 	case EXIT_REASON_BUS_LOCK:
-		/* A trap: RIP is behind the instruction. */
+		/* A trap: RIP is that of the next instruction. */
 		dune_count(vcpu, DUNE_COUNT_OTHER);
-		dune_bus_lock(hw->exit.rip);
+		exit_bus_lock(hw->exit.rip);
 		return 0;
 	case EXIT_REASON_CPUID:
 		return vmx_cpuid(vcpu);
@@ -180,8 +182,10 @@ static noinline int vmx_handle_other(struct dune_vcpu *vcpu)
 	case EXIT_REASON_TRIPLE_FAULT:
 		dune_count(vcpu, DUNE_COUNT_OTHER);
 		return DUNE_EXIT_SHUTDOWN;
+	case EXIT_REASON_VMCALL | VMX_REASON_OUTER_RING:
+		return exit_forbidden(vcpu, ANSWER_UD, vmx_inject);
 	default:
-		return dune_forbidden(vcpu, vmx_answer(reason), vmx_inject);
+		return exit_forbidden(vcpu, vmx_answer(reason), vmx_inject);
 	}
 }
 
@@ -189,17 +193,17 @@ static noinline int trace_and_handle(struct dune_vcpu *vcpu)
 {
 	const struct vcpu_hw *hw = vcpu->hw;
 
-	trace_dune_exit(hw->exit.reason, hw->exit.rip, hw->exit.qualification,
-			hw->exit.guest_physical);
+	trace_dune_exit(hw->exit.reason & VMX_REASON_MASK, hw->exit.rip,
+			hw->exit.qualification, hw->exit.guest_physical);
 	if (hw->exit.reason == EXIT_REASON_VMCALL)
 		return dune_hypercall(vcpu, hw->irq);
 	return vmx_handle_other(vcpu);
 }
 
 /*
- * A hypercall, the hot path, is alone here, so that the compiler saves no
- * registers for the rest. It never interrupts the delivery of an event. There
- * are tracepoints on this path, and no other tracing, which costs a NOP.
+ * A hypercall, the hot path, is alone here, so that the compiler saves no registers
+ * for the rest. A hypercall never interrupts the delivery of an event. This path has
+ * tracepoints; function tracing would cost a NOP more.
  */
 notrace int vmx_handle_exit(struct dune_vcpu *vcpu)
 {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The host's state around VT-x. An exit loads what the VMCS says (SDM 28.5):
- * control registers, selectors, bases. Of the rest, what the kernel itself
- * does not need while the thread is in its run loop stays the guest's, or at
- * the processor's default, until the thread is switched away from or leaves
- * DUNE_RUN: system-call MSRs, KERNEL_GS_BASE, user segments, LDTR, limits of
- * descriptor tables and the TSS. So none of it costs anything at an exit.
+ * The host's state around VT-x. An exit loads control registers, selectors and bases
+ * from the VMCS (SDM 28.5). Some of the rest the kernel itself does not need while the
+ * thread is in its run loop: system-call MSRs, KERNEL_GS_BASE, user segments, LDTR,
+ * limits of descriptor tables and the TSS. These stay the guest's, or at the
+ * processor's default, until the thread is switched away from or leaves DUNE_RUN, so
+ * they cost nothing at an exit.
  */
 #include <linux/sched.h>
 #include <asm/debugreg.h>
@@ -14,11 +14,9 @@
 #include <asm/msr.h>
 #include <asm/segment.h>
 
+#include "dune/vmx/vmx.h"
 #include "virt/compat.h"
 #include "x86/msr.h"
-#include "dune/vendor.h"
-#include "dune/vmx/vmx.h"
-#include "x86/vmx/instructions.h"
 
 static const u32 msr_numbers[VMX_MSRS] = {
 	[VMX_MSR_STAR] = MSR_STAR,
@@ -27,14 +25,15 @@ static const u32 msr_numbers[VMX_MSRS] = {
 	[VMX_MSR_SFMASK] = MSR_SYSCALL_MASK,
 };
 
-/* The host's, which never change and are the same on all CPUs. */
+/* The host's values, which never change and are the same on all CPUs. */
 static u64 host_msrs[VMX_MSRS];
 static bool host_msrs_known;
 
 /*
- * Not when the module is loaded: KVM leaves its guest's values in the CPU until
- * a thread returns to user mode there. Right before an entry it cannot have,
- * see vcpu_loop(). CPUs that come here at the same time read the same.
+ * Before the first entry, and not when the module is loaded: KVM leaves its guest's
+ * values in a CPU until a thread returns to user mode there. Right before an entry
+ * the values are the host's, see run_loop(). CPUs that come here at the same time read
+ * the same.
  */
 static void learn_host_msrs(void)
 {
@@ -53,7 +52,7 @@ static u64 tss_base(const struct desc_ptr *gdt)
 
 	asm volatile("str %0" : "=r" (tr));
 	tss = (void *)(gdt->address + tr);
-	/* Kernels place it at random: without the cast bit 31 is a sign. */
+	/* The kernel may place it anywhere: without the cast bit 31 would be a sign. */
 	return tss->base0 | tss->base1 << 16 | (u64)tss->base2 << 24 |
 	       (u64)tss->base3 << 32;
 }
@@ -128,20 +127,20 @@ void vmx_restore_msrs(struct vcpu_hw *hw)
 }
 
 /*
- * The thread has been off the CPU, or KVM has come or gone. Beside KVM the
- * MSRs must be the host's whenever interrupts are on: the processor switches
- * them at each entry and exit then, by lists.
+ * The thread has been off the CPU, or KVM was loaded or unloaded. While KVM is loaded
+ * the MSRs must be the host's whenever interrupts are on: then the processor switches
+ * them at each entry and exit, by lists.
  */
 void vmx_choose_msrs(struct vcpu_hw *hw)
 {
-	bool beside = static_key_enabled(&dune_beside_kvm);
+	bool lists = static_key_enabled(&virt_kvm_loaded);
 
-	if (beside != hw->lists_msrs) {
-		hw->lists_msrs = beside;
+	if (lists != hw->lists_msrs) {
+		hw->lists_msrs = lists;
 		hw->pending |= VMX_PENDING_MSRS;
 	}
-	if (beside == hw->msrs_loaded) {
-		if (beside)
+	if (lists == hw->msrs_loaded) {
+		if (lists)
 			vmx_restore_msrs(hw);
 		else
 			vmx_load_msrs(hw);
@@ -171,8 +170,8 @@ void vmx_write_lists(struct vcpu_hw *hw)
 static void restore_segments(const struct vmx_host *host)
 {
 	/*
-	 * First, since the other selectors may lead to the LDT. Where there
-	 * was none at the last entry, an interrupt may have loaded one since.
+	 * LDTR is first, since the other selectors may refer to the LDT. Where LDTR was
+	 * null at the last entry, an interrupt may have loaded it since.
 	 */
 	if (unlikely(host->ldt))
 		asm volatile("lldt %0" : : "r" (host->ldt));
@@ -185,7 +184,7 @@ static void restore_segments(const struct vmx_host *host)
 		loadsegment(fs, host->fs);
 		msr_write(MSR_FS_BASE, host->fs_base);
 	}
-	/* Changes what will be the user's GS base: before that is restored. */
+	/* This changes KERNEL_GS_BASE, which the caller restores afterwards. */
 	if (unlikely(host->gs))
 		load_gs_index(host->gs);
 }
@@ -206,10 +205,13 @@ void vmx_host_restore(struct vcpu_hw *hw)
 
 /**
  * vmx_set_msr() - the guest writes one of its system-call MSRs
+ * @hw:		the vCPU's
+ * @msr:	its number
+ * @value:	what the guest writes
  *
  * Context: process, interrupts on.
- * Return: 0, or -EPERM where the guest gets #GP: not one of them, or a value
- * that the processor refuses.
+ * Return: 0, or -EPERM where the guest gets #GP: the MSR is not one of them, or the
+ * processor refuses the value.
  */
 int vmx_set_msr(struct vcpu_hw *hw, u32 msr, u64 value)
 {
@@ -223,13 +225,13 @@ int vmx_set_msr(struct vcpu_hw *hw, u32 msr, u64 value)
 		return -EPERM;
 	local_irq_disable();
 	found = msr_read(msr);
-	/* The processor's own opinion of the value. */
+	/* The processor decides whether the value is allowed. */
 	err = wrmsrq_safe(msr, value);
 	if (!err) {
 		hw->msrs[i] = value;
 		hw->pending |= VMX_PENDING_MSRS;
 	}
-	/* The host's, or that of a guest of KVM's. */
+	/* The value found was the host's, or that of a guest of KVM's. */
 	if (!hw->msrs_loaded)
 		wrmsrq(msr, found);
 	local_irq_enable();

@@ -1,24 +1,26 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What VT-x is told to intercept and to allow, in one table with the reason,
+ * What VT-x is told to intercept and to allow, in one table with the reasons,
  * and what a forbidden instruction raises, in another. The rule is that of
- * svm_intercepts.c: an instruction that the process could not execute as an
+ * svm/intercepts.c: an instruction that the process could not execute as an
  * ordinary process raises the exception that it would raise there; what
  * belongs to the host alone ends the run. (SDM 25.6 to 25.8, 26.1; exit
  * reasons are in its appendix C.)
  *
- * Left for without any control: CPUID (carried out, vmx_exit.c), GETSEC, INVD,
- * XSETBV, every VT-x instruction, task switches and triple faults. MOV to CR0
- * and CR4 leaves where a bit would change: all bits are in the masks.
+ * Exits without any control: CPUID (carried out, exit.c), GETSEC, INVD, XSETBV, every
+ * VT-x instruction, task switches and triple faults. MOV to CR0 and CR4 causes an exit
+ * where a bit would change: all bits are in the masks.
  *
- * Not intercepted, on purpose: RDTSC and RDTSCP are free in user mode (but for
- * a thread that has them forbidden); MOV CR2, MOV CR3, INVLPG, INVPCID, the
+ * Not intercepted, on purpose: RDTSC and RDTSCP are allowed in user mode (except for
+ * a thread that is forbidden to execute them); MOV CR2, MOV CR3, INVLPG, INVPCID, the
  * descriptor table and task register instructions, SWAPGS and IRET are what a
  * Dune process is for, and act on its own state; PAUSE and a guest that spins
  * are ended by the host's timer.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
+#include <linux/gfp.h>
+#include <linux/io.h>
 #include <linux/kernel.h>
 #include <linux/nospec.h>
 #include <asm/cpufeature.h>
@@ -26,16 +28,15 @@
 #include <asm/msr.h>
 #include <asm/tsc.h>
 
-#include "virt/compat.h"
-#include "dune/vendor.h"
 #include "dune/vmx/vmx.h"
+#include "virt/compat.h"
 
 enum word { PIN, CPU, CPU2, EXIT, ENTRY };
 
 enum need {
 	NEEDED,
-	IF_THERE,	/* an instruction that this processor may not have */
-	NEVER,		/* must be possible to turn off */
+	OPTIONAL,	/* for an instruction that this processor may not have */
+	NEVER,		/* it must be possible to turn it off */
 };
 
 struct control {
@@ -50,10 +51,10 @@ static const struct control table[] = {
 	{ PIN_BASED_EXT_INTR_MASK, PIN, NEEDED, "external-interrupt exiting" },
 	{ PIN_BASED_NMI_EXITING, PIN, NEEDED, "NMI exiting" },
 	/*
-	 * Bochs masks the host's interrupts at an entry with RFLAGS.IF clear,
-	 * until the guest changes IF: a loop that does not would never end.
+	 * At an entry with RFLAGS.IF clear, Bochs masks the host's interrupts until
+	 * the guest changes IF: a loop that does not would never end.
 	 */
-	{ PIN_BASED_VMX_PREEMPTION_TIMER, PIN, IF_THERE, "preemption timer" },
+	{ PIN_BASED_VMX_PREEMPTION_TIMER, PIN, OPTIONAL, "preemption timer" },
 	/* The way to the kernel, besides VMCALL. */
 	{ CPU_BASED_HLT_EXITING, CPU, NEEDED, "HLT exiting" },
 	/* The task priority, which means nothing here. */
@@ -65,7 +66,7 @@ static const struct control table[] = {
 	{ CPU_BASED_UNCOND_IO_EXITING, CPU, NEEDED, "I/O exiting" },
 	{ CPU_BASED_USE_MSR_BITMAPS, CPU, NEEDED, "MSR bitmaps" },
 	{ CPU_BASED_RDPMC_EXITING, CPU, NEEDED, "RDPMC exiting" },
-	/* Caches are everybody's: writing them back costs all. */
+	/* Caches are shared: writing them back costs everybody. */
 	{ SECONDARY_EXEC_WBINVD_EXITING, CPU2, NEEDED, "WBINVD exiting" },
 	/* They could stop the CPU for long. */
 	{ CPU_BASED_MWAIT_EXITING, CPU, NEEDED, "MWAIT exiting" },
@@ -74,27 +75,27 @@ static const struct control table[] = {
 	 * An enclave's page is not the guest's to manage. (ENCLV is #UD as long
 	 * as its control is 0.)
 	 */
-	{ SECONDARY_EXEC_ENCLS_EXITING, CPU2, IF_THERE, "ENCLS exiting" },
+	{ SECONDARY_EXEC_ENCLS_EXITING, CPU2, OPTIONAL, "ENCLS exiting" },
 	/*
-	 * ENQCMDS sends work to a device in the name of an address space of
-	 * its choice: those it may choose from are none (vmx_state.c).
+	 * ENQCMDS sends work to a device in the name of an address space of the
+	 * guest's choice. It gets none to choose from (state.c).
 	 */
-	{ VMX_PASID_TRANSLATION, CPU2, IF_THERE, "PASID translation" },
+	{ SECONDARY_EXEC_PASID_TRANSLATION, CPU2, OPTIONAL, "PASID translation" },
 	/*
 	 * A locked access that crosses cache lines, where #AC does not catch it
 	 * (split_lock_detect=ratelimit:N): a trap, in every ring.
 	 */
-	{ SECONDARY_EXEC_BUS_LOCK_DETECTION, CPU2, IF_THERE,
+	{ SECONDARY_EXEC_BUS_LOCK_DETECTION, CPU2, OPTIONAL,
 	  "bus-lock detection" },
 	/* The guest's own page table and its TLB. */
 	{ CPU_BASED_CR3_LOAD_EXITING, CPU, NEVER, "CR3-load exiting" },
 	{ CPU_BASED_CR3_STORE_EXITING, CPU, NEVER, "CR3-store exiting" },
 	{ CPU_BASED_INVLPG_EXITING, CPU, NEVER, "INVLPG exiting" },
-	{ SECONDARY_EXEC_ENABLE_INVPCID, CPU2, IF_THERE, "INVPCID" },
-	/* Free in user mode; without these they would raise #UD. */
-	{ SECONDARY_EXEC_ENABLE_RDTSCP, CPU2, IF_THERE, "RDTSCP" },
-	{ SECONDARY_EXEC_ENABLE_USR_WAIT_PAUSE, CPU2, IF_THERE, "TPAUSE" },
-	/* What it all stands on. */
+	{ SECONDARY_EXEC_ENABLE_INVPCID, CPU2, OPTIONAL, "INVPCID" },
+	/* Allowed in user mode; without these controls they would raise #UD. */
+	{ SECONDARY_EXEC_ENABLE_RDTSCP, CPU2, OPTIONAL, "RDTSCP" },
+	{ SECONDARY_EXEC_ENABLE_USR_WAIT_PAUSE, CPU2, OPTIONAL, "TPAUSE" },
+	/* What every guest of Dune's runs with. */
 	{ CPU_BASED_ACTIVATE_SECONDARY_CONTROLS, CPU, NEEDED,
 	  "secondary controls" },
 	{ SECONDARY_EXEC_ENABLE_EPT, CPU2, NEEDED, "EPT" },
@@ -105,7 +106,7 @@ static const struct control table[] = {
 	{ VM_ENTRY_LOAD_DEBUG_CONTROLS, ENTRY, NEEDED, "debug controls" },
 };
 
-/* By word: the capability MSRs, and those of processors with a choice more. */
+/* By word: the capability MSRs, and those of processors that allow more choices. */
 static const u32 capability_msrs[][2] = {
 	[PIN] = { MSR_IA32_VMX_PINBASED_CTLS, MSR_IA32_VMX_TRUE_PINBASED_CTLS },
 	[CPU] = { MSR_IA32_VMX_PROCBASED_CTLS,
@@ -115,7 +116,7 @@ static const u32 capability_msrs[][2] = {
 	[ENTRY] = { MSR_IA32_VMX_ENTRY_CTLS, MSR_IA32_VMX_TRUE_ENTRY_CTLS },
 };
 
-/* A tick of the host's: what ends a guest anyway, so it costs nothing. */
+/* The host's tick ends a guest as often, so the timer costs nothing. */
 #define TIMER_MS	4
 
 struct vmx_controls vmx_controls;
@@ -142,14 +143,14 @@ static int choose(const struct control *control, u64 capability, u32 *word)
 		*word |= control->bit;
 		return 0;
 	}
-	if (control->need == IF_THERE)
+	if (control->need == OPTIONAL)
 		return 0;
 	pr_err("this CPU's VT-x has no %s\n", control->name);
 	return -ENODEV;
 }
 
-/* Fills in vmx_controls. Says in one line what is missing: -ENODEV. */
-int vmx_controls_init(void)
+/* Fills in vmx_controls. Reports in one line what is missing: -ENODEV. */
+static int choose_controls(void)
 {
 	u64 basic, capabilities[ARRAY_SIZE(capability_msrs)];
 	u32 words[ARRAY_SIZE(capability_msrs)];
@@ -157,7 +158,7 @@ int vmx_controls_init(void)
 
 	rdmsrq(MSR_IA32_VMX_BASIC, basic);
 	for (i = 0; i < ARRAY_SIZE(words); i++) {
-		/* The secondary controls' MSR may not be there. */
+		/* The secondary controls' MSR may not exist. */
 		if (rdmsrq_safe(capability_msrs[i][!!(basic & VMX_BASIC_TRUE_CTLS)],
 				&capabilities[i]))
 			capabilities[i] = 0;
@@ -174,8 +175,9 @@ int vmx_controls_init(void)
 		pr_err("this CPU's VT-x has SGX but no ENCLS exiting\n");
 		return -ENODEV;
 	}
-	/* Not the kernel's flag: it is cleared where no IOMMU serves it. */
-	if (cpuid_ecx(7) & BIT(29) && !(words[CPU2] & VMX_PASID_TRANSLATION)) {
+	/* Not the kernel's flag, which is cleared where no IOMMU serves it. */
+	if (cpuid_ecx(7) & BIT(X86_FEATURE_ENQCMD & 31) &&
+	    !(words[CPU2] & SECONDARY_EXEC_PASID_TRANSLATION)) {
 		pr_err("this CPU has ENQCMDS but no PASID translation in VT-x\n");
 		return -ENODEV;
 	}
@@ -190,11 +192,65 @@ int vmx_controls_init(void)
 	return 0;
 }
 
-/* These have no name in the kernel's header. */
-#define EXIT_REASON_GETSEC	11
-#define EXIT_REASON_RSM		17
-#define EXIT_REASON_ENQCMD	72
-#define EXIT_REASON_ENQCMDS	73
+u64 vmx_msr_bitmap;
+static void *msr_bitmap;
+
+/*
+ * The bitmap: reads of the lower MSRs, of the upper ones, then writes of
+ * each, 1 KB for each (SDM 25.6.9).
+ */
+static void msr_allow(u32 msr, bool write)
+{
+	u32 bit = msr & 0x1fff;
+
+	if (msr >= 0xc0000000)
+		bit += 1024 * BITS_PER_BYTE;
+	__clear_bit(bit, msr_bitmap);
+	if (write)
+		__clear_bit(bit + 2048 * BITS_PER_BYTE, msr_bitmap);
+}
+
+/*
+ * Registers that the guest has for itself. Those for which the VMCS has no field are
+ * read at will; a write is an exit, so that their values are known here.
+ */
+static int msr_bitmap_init(void)
+{
+	static const u32 in_vmcs[] = {
+		MSR_FS_BASE, MSR_GS_BASE, MSR_KERNEL_GS_BASE,
+		MSR_IA32_SYSENTER_CS, MSR_IA32_SYSENTER_ESP,
+		MSR_IA32_SYSENTER_EIP,
+	};
+	static const u32 outside[] = {
+		MSR_STAR, MSR_LSTAR, MSR_CSTAR, MSR_SYSCALL_MASK,
+	};
+	int i;
+
+	msr_bitmap = (void *)__get_free_page(GFP_KERNEL);
+	if (!msr_bitmap)
+		return -ENOMEM;
+	vmx_msr_bitmap = __pa(msr_bitmap);
+	memset(msr_bitmap, 0xff, PAGE_SIZE);
+	for (i = 0; i < ARRAY_SIZE(in_vmcs); i++)
+		msr_allow(in_vmcs[i], true);
+	for (i = 0; i < ARRAY_SIZE(outside); i++)
+		msr_allow(outside[i], false);
+	return 0;
+}
+
+int vmx_intercepts_init(void)
+{
+	int err = choose_controls();
+
+	if (err)
+		return err;
+	return msr_bitmap_init();
+}
+
+void vmx_intercepts_cleanup(void)
+{
+	free_page((unsigned long)msr_bitmap);
+}
 
 static const u8 answers[] = {
 	/* Modes of the processor: fixed by the kernel. Includes LMSW, CLTS. */
@@ -211,7 +267,7 @@ static const u8 answers[] = {
 	/* Forbidden to this thread by prctl(). */
 	[EXIT_REASON_RDTSC] = ANSWER_GP,
 	[EXIT_REASON_RDTSCP] = ANSWER_GP,
-	/* They could stop the CPU for long, or need what is not there. */
+	/* They could stop the CPU for long, or need what a guest does not have. */
 	[EXIT_REASON_MONITOR_INSTRUCTION] = ANSWER_UD,
 	[EXIT_REASON_MWAIT_INSTRUCTION] = ANSWER_UD,
 	[EXIT_REASON_RSM] = ANSWER_UD,

@@ -1,72 +1,46 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * VT-x beside KVM (kvm.c): for the time of one entry, interrupts off, the CPU
- * is borrowed from KVM, or where KVM has virtualization off, taken.
+ * VT-x while KVM is loaded (virt/kvm.c): for the time of one entry, interrupts off,
+ * the CPU is borrowed from KVM. The entry leaves these parts of its state as it
+ * found them:
  *
- *  - CR4.VMXE and VMX operation: as they were found. Where they are off, they
- *    are turned on and off again, by hand, so that KVM never finds them on;
- *  - the current VMCS, which KVM believes to know: put back;
- *  - our own VMCS is cleared after each exit: KVM may leave VMX operation at
- *    any time that interrupts are on, which an active VMCS would not survive
- *    (SDM 25.11.1), nor would we notice. So its registers are not at hand
- *    later: VMX_PENDING_ACTIVATE;
- *  - system-call MSRs: KVM 6.1 reads the host's values in an interrupt, when
- *    it turns virtualization on. The processor switches them (vmx_host.c).
+ *  - CR4.VMXE and VMX operation. Where they are off, the entry turns them on, and off
+ *    again after the exit, so that KVM never finds them on.
+ *  - The current VMCS, which KVM remembers: it is put back.
+ *  - Our VMCS is cleared after each exit. KVM may leave VMX operation at any time that
+ *    interrupts are on; an active VMCS would be lost (SDM 25.11.1), and Dune would not
+ *    notice. So the guest's registers cannot simply be read later:
+ *    VMX_PENDING_ACTIVATE.
+ *  - System-call MSRs. KVM 6.1 reads the host's values in an interrupt, when it turns
+ *    virtualization on. The processor switches them (host.c).
  *
- * VPIDs: vmx.c. What is mapped is tagged with the root of the EPT as well.
- *
- * Inline, for an entry in vmx_vcpu.c: each instruction counts.
+ * VPIDs are explained in virt/vmx.c. The functions are inline for enter.c, where each
+ * instruction counts.
  */
 #ifndef DUNE_VMX_KVM_H
 #define DUNE_VMX_KVM_H
 
-#include <linux/irqflags.h>
 #include <asm/processor-flags.h>
 #include <asm/special_insns.h>
 
 #include "dune/vmx/vmx.h"
-#include "x86/vmx/instructions.h"
-
-/* Not the kernel's, which remembers, for KVM to look. */
-static __always_inline void vmx_set_cr4(u64 cr4)
-{
-	asm volatile("mov %0, %%cr4" : : "r" (cr4) : "memory");
-}
+#include "virt/vmx.h"
 
 /*
- * Virtualization is off, and CR4 as given: into VMX operation. Returns false,
- * with nothing changed, if this CPU refuses.
- */
-static __always_inline bool vmx_turn_on(u64 cr4)
-{
-	vmx_set_cr4(cr4 | X86_CR4_VMXE);
-	if (likely(vmxon(this_cpu_ptr(&vmx_vmxon_pa))))
-		return true;
-	vmx_set_cr4(cr4);
-	return false;
-}
-
-static __always_inline void vmx_turn_off(void)
-{
-	vmxoff();
-	vmx_set_cr4(__read_cr4() & ~X86_CR4_VMXE);
-}
-
-/*
- * vcpu_hw.loan: no VMCS of KVM's is to be put back, in three ways. Where one
- * is, it is its physical address, which is none of these.
+ * vcpu_hw.loan is the physical address of the VMCS that must be put back, or one of
+ * these three, which are no such address, where there is none.
  */
 #define VMX_LOAN_OFF		0ULL	/* turn virtualization off */
 #define VMX_LOAN_OUTSIDE	1ULL	/* leave VMX operation, keep CR4.VMXE */
-#define VMX_LOAN_NONE		(~0ULL)	/* as VMPTRST says it */
+#define VMX_LOAN_NONE		(~0ULL)	/* VMPTRST: no VMCS is current */
 
 /*
- * Interrupts off: our VMCS becomes the current one, however the CPU is found.
- * @fresh: its page is new, and its state undefined.
+ * Interrupts off: our VMCS becomes the current one, whatever KVM's state on this CPU.
+ * @fresh: the page of our VMCS is new, and its state undefined. Returns false if the
+ * CPU refuses.
  *
- * A thread of KVM's that turns virtualization on or off, in two steps, may
- * have been switched away from in between: then CR4.VMXE is set, and VMPTRST
- * faults.
+ * A thread of KVM's that turns virtualization on or off, in two steps, may have been
+ * switched away from between them: then CR4.VMXE is set, and VMPTRST faults.
  */
 static inline bool vmx_borrow(struct vcpu_hw *hw, bool fresh)
 {
@@ -87,14 +61,14 @@ static inline bool vmx_borrow(struct vcpu_hw *hw, bool fresh)
 	return true;
 }
 
-/* First of what ends each loan. */
+/* This begins the end of each loan. */
 static __always_inline void vmx_let_go(struct vcpu_hw *hw)
 {
 	vmclear(&hw->vmcs_pa);
 	hw->pending |= VMX_PENDING_ACTIVATE;
 }
 
-/* The mirror of vmx_borrow(). */
+/* The opposite of vmx_borrow(). */
 static inline void vmx_give_back(struct vcpu_hw *hw)
 {
 	vmx_let_go(hw);

@@ -1,24 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What is in a VMCS of ours: fields that never change, and the guest's state
- * as struct dune_state has it. All of it acts on the current VMCS, interrupts
- * off. (SDM 25.4 and 25.5, and 27.2 and 27.3 for what an entry demands.)
+ * What is in our VMCS: fields that never change, and the guest's state as struct
+ * dune_state has it. All functions act on the current VMCS, interrupts off. (SDM
+ * 25.4 and 25.5, and 27.2 and 27.3 for what an entry demands.)
  */
 #include <linux/io.h>
 #include <linux/kernel.h>
 #include <linux/mm.h>
 #include <asm/segment.h>
 #include <asm/special_insns.h>
+#include <asm/trapnr.h>
 
-#include "dune/guest_state.h"
 #include "dune/vmx/vmx.h"
-#include "x86/vmx/instructions.h"
 
-/* These have no name in the kernel's header (SDM appendix B.2.1). */
-#define LOW_PASID_DIRECTORY	0x2038
-#define HIGH_PASID_DIRECTORY	0x203a
-
-/* Selector, base, limit and access rights of a register lie in rows. */
+/* The fields of a segment register, and its place in struct dune_state. */
 #define SEGMENT(name, member) { \
 	GUEST_##name##_SELECTOR, GUEST_##name##_BASE, GUEST_##name##_LIMIT, \
 	GUEST_##name##_AR_BYTES, offsetof(struct dune_state, member) }
@@ -56,26 +51,27 @@ void vmx_write_setup(const struct vcpu_hw *hw)
 	vmcs_write(VMCS_LINK_POINTER, ~0ULL);
 	if (vmx_controls.cpu2 & SECONDARY_EXEC_ENCLS_EXITING)
 		vmcs_write(ENCLS_EXITING_BITMAP, ~0ULL);
-	/* One for each half of the PASIDs: all zero, so no entry is there. */
-	if (vmx_controls.cpu2 & VMX_PASID_TRANSLATION) {
+	/* One directory for each half of the PASIDs; a page of zeroes has no entry. */
+	if (vmx_controls.cpu2 & SECONDARY_EXEC_PASID_TRANSLATION) {
 		vmcs_write(LOW_PASID_DIRECTORY, page_to_phys(ZERO_PAGE(0)));
 		vmcs_write(HIGH_PASID_DIRECTORY, page_to_phys(ZERO_PAGE(0)));
 	}
 
 	/*
-	 * A machine check is the host's. Delivery of #DB and #AC can raise
-	 * them again without end, inside one instruction that no interrupt
-	 * ends (CVE-2015-5307, -8104): passed on one at a time, each is an
-	 * instruction boundary.
+	 * A machine check is the host's. Delivery of #DB and #AC can raise them again
+	 * without end, inside one instruction that no interrupt ends
+	 * (CVE-2015-5307, -8104). The handler injects them one at a time, so that each
+	 * is an instruction boundary.
 	 */
-	vmcs_write(EXCEPTION_BITMAP, BIT(1) | BIT(17) | BIT(18));
+	vmcs_write(EXCEPTION_BITMAP, BIT(X86_TRAP_DB) | BIT(X86_TRAP_AC) |
+				     BIT(X86_TRAP_MC));
 	vmcs_write(CR0_GUEST_HOST_MASK, ~0ULL);
 	vmcs_write(CR4_GUEST_HOST_MASK, ~0ULL);
-	vmcs_write(CR0_READ_SHADOW, DUNE_GUEST_CR0);
+	vmcs_write(CR0_READ_SHADOW, GUEST_CR0);
 	vmcs_write(CR4_READ_SHADOW, hw->cr4);
-	vmcs_write(GUEST_CR0, DUNE_GUEST_CR0);
+	vmcs_write(GUEST_CR0, GUEST_CR0);
 	vmcs_write(GUEST_CR4, hw->cr4 | X86_CR4_VMXE);
-	vmcs_write(GUEST_DR7, 0x400);
+	vmcs_write(GUEST_DR7, DR7_FIXED_1);
 
 	vmcs_write(HOST_CR0, read_cr0());
 	vmcs_write(HOST_CS_SELECTOR, __KERNEL_CS);
@@ -85,13 +81,13 @@ void vmx_write_setup(const struct vcpu_hw *hw)
 }
 
 /*
- * Access rights are the descriptor's, with its upper four bits moved up and
- * a bit for a register that is not usable (SDM 25.4.1).
+ * Access rights in the VMCS are those of a descriptor, with the upper four bits moved
+ * up and a bit for a register that is not usable (SDM 25.4.1).
  */
 static u32 rights(u16 attributes)
 {
-	if (!(attributes & 0x80))
-		return VMX_AR_UNUSABLE_MASK | (attributes & 0x60);
+	if (!(attributes & SEGMENT_P))
+		return VMX_AR_UNUSABLE_MASK | (attributes & SEGMENT_DPL);
 	return (attributes & 0xff) | (attributes & 0xf00) << 4;
 }
 
@@ -114,7 +110,8 @@ void vmx_write_state(const struct dune_state *state)
 
 		/* The privilege level is that of SS. */
 		if (segments[i].rights == GUEST_SS_AR_BYTES)
-			ar = (ar & ~0x60) | state->cpl << VMX_AR_DPL_SHIFT;
+			ar = (ar & ~SEGMENT_DPL) |
+			     state->cpl << VMX_AR_DPL_SHIFT;
 		write_segment(i, segment, ar);
 	}
 	vmcs_write(GUEST_GDTR_BASE, guest_canonical(state->gdtr.base));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The world switch of VT-x. SDM is the Intel 64 and IA-32 Architectures
- * Software Developer's Manual, volume 3.
+ * The world switch of VT-x. What is done around it is in enter.c. SDM is the Intel 64
+ * and IA-32 Architectures Software Developer's Manual, volume 3.
  */
 #include <linux/linkage.h>
 #include <asm/alternative.h>
@@ -11,11 +11,12 @@
 #include <asm/nospec-branch.h>
 #include <asm/unwind_hints.h>
 
-#include "virt/compat.h"
+#include "x86/compat.h"
 #include "x86/mitigations.h"
 #include "x86/registers.h"
 #include "x86/return_buffer.h"
 
+/* The field of the VMCS (SDM appendix B.4.4). */
 #define HOST_RSP	0x6c14
 
 	.section .text, "ax"
@@ -23,8 +24,8 @@
 /*
  * bool vmx_switch(struct dune_regs *regs, bool launched, u64 *host_rsp)
  *
- * Interrupts off, VMCS current. RSP, RIP and RFLAGS of the guest are in the
- * VMCS; all else here. Returns true if there was no entry (VMfail).
+ * Interrupts off, VMCS current. RSP, RIP and RFLAGS of the guest are in the VMCS; the
+ * other registers are switched here. Returns true if there was no entry (VMfail).
  */
 SYM_FUNC_START(vmx_switch)
 	push	%rbp
@@ -35,14 +36,14 @@ SYM_FUNC_START(vmx_switch)
 	push	%r15
 	push	%rdi
 
-	/* Mostly the same as last time. */
+	/* In most cases RSP is the same as last time. */
 	cmp	%rsp, (%rdx)
 	je	1f
 	mov	%rsp, (%rdx)
 	mov	$HOST_RSP, %eax
 	vmwrite	%rsp, %rax
 1:
-	/* CF lives through what follows: VERW touches ZF only. */
+	/* CF survives until the jump below: VERW changes ZF only. */
 	bt	$0, %esi
 
 	LOAD_REGS %rdi
@@ -57,11 +58,11 @@ SYM_FUNC_START(vmx_switch)
 	vmresume
 	jmp	3f
 2:	vmlaunch
-3:	/* No entry: the guest's registers are as they were in memory. */
+3:	/* No entry: the guest's registers in memory are unchanged. */
 	mov	$1, %ebx
 	jmp	.Lhost
 
-/* The VMCS's host RIP. */
+/* The host RIP in the VMCS. */
 SYM_INNER_LABEL(vmx_switch_exit, SYM_L_GLOBAL)
 	UNWIND_HINT_RESTORE
 	ANNOTATE_NOENDBR
@@ -75,10 +76,9 @@ SYM_INNER_LABEL(vmx_switch_exit, SYM_L_GLOBAL)
 
 .Lhost:
 	/*
-	 * The guest's predictions must not steer the kernel: two harmless
-	 * returns first. Where the kernel restricts indirect branches by hand,
-	 * an exit counts as a change to a more privileged mode, after which
-	 * the MSR must be written again.
+	 * The guest's predictions must not steer the kernel (return_buffer.h). Where the
+	 * kernel restricts indirect branches itself (IBRS), the MSR must be written
+	 * again after each change to a more privileged mode, as an exit is.
 	 */
 	FILL_TWO_RETURNS
 	ALTERNATIVE "jmp .Lrestricted", "", X86_FEATURE_KERNEL_IBRS

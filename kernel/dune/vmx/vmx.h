@@ -1,24 +1,34 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What the VT-x files share: vmx.c (the machine), vmx_controls.c (what the
- * guest may not do), vmx_vcpu.c (VMCS and state), vmx_host.c (what an exit
- * does not restore), vmx_kvm.h (beside KVM), vmx_exit.c (why the guest was left) and vmx_switch.S
- * (the world switch). SDM is the Intel 64 and IA-32 Architectures Software
- * Developer's Manual, volume 3.
+ * What the files of vmx/ share, a vCPU on Intel VT-x: vcpu.c (what it is, how it is
+ * made), vmcs.c (which CPU has its VMCS), state.c (what is in the VMCS), enter.c (into the
+ * guest and back), switch.S (the world switch), host.c (the host's state around it),
+ * tag.c (its TLB tag), kvm.h (what differs while KVM is loaded), exit.c (why the guest
+ * was left) and intercepts.c (what a guest may not do). SDM is the Intel 64 and IA-32
+ * Architectures Software Developer's Manual, volume 3.
+ *
+ * The VMCS is touched only with interrupts off. What an entry needs is collected in struct
+ * vcpu_hw (@pending) and written by vmx_enter(); what an exit reports is read by
+ * vmx_enter(), too. Between two entries the thread can be switched away from, and the VMCS
+ * of another vCPU, or of another hypervisor, becomes the current one.
  */
-#ifndef DUNE_VMX_H
-#define DUNE_VMX_H
+#ifndef DUNE_VMX_VMX_H
+#define DUNE_VMX_VMX_H
 
 #include <linux/jump_label.h>
 #include <linux/list.h>
-#include <linux/static_call_types.h>
-#include <asm/cpu.h>
 #include <asm/desc_defs.h>
 #include <asm/msr-index.h>
-#include <asm/processor-flags.h>
 #include <asm/vmx.h>
 
-#include "dune/dune.h"
+#include "dune/exit.h"
+#include "dune/guest_state.h"
+#include "dune/vcpu.h"
+#include "virt/tag.h"
+#include "virt/virt.h"
+#include "x86/vmx/instructions.h"
+
+struct dune_regs;
 
 /* The system-call MSRs of the guest; they are not in the VMCS. */
 enum vmx_msr {
@@ -36,16 +46,26 @@ enum vmx_msr {
 #define VMX_PENDING_CONTROLS	BIT(3)	/* vcpu_hw.controls */
 #define VMX_PENDING_STATE	BIT(4)	/* vcpu_hw.state */
 #define VMX_PENDING_REGS	BIT(5)	/* vcpu_hw.rip, rsp, rflags */
-#define VMX_PENDING_SKIP	BIT(6)	/* RIP: behind the instruction */
+#define VMX_PENDING_SKIP	BIT(6)	/* RIP: to the next instruction */
 #define VMX_PENDING_EVENT	BIT(7)	/* vcpu_hw.event */
 #define VMX_PENDING_IRQ		BIT(8)	/* vcpu_hw.irq, or the window for it */
 #define VMX_PENDING_FLUSH	BIT(9)	/* what the TLB knows of the EPT */
 #define VMX_PENDING_MSRS	BIT(10)	/* vcpu_hw.lists */
 /*
- * The VMCS is active nowhere since an entry beside KVM, and holds registers
- * that nobody has read. Nothing to write for the next entry beside KVM.
+ * The VMCS is active on no CPU since an entry while KVM was loaded, and holds registers
+ * that have not been read. The next entry while KVM is loaded has nothing to write for it.
  */
 #define VMX_PENDING_ACTIVATE	BIT(11)
+
+/*
+ * struct vmx_exit.reason: an exit reason of the SDM's and the flag of a failed entry. A
+ * failed entry has one cause of its own.
+ */
+#define VMX_REASON_MASK		(VMX_EXIT_REASONS_FAILED_VMENTRY | 0xffff)
+#define VMX_REASON_MCE_AT_ENTRY	(VMX_EXIT_REASONS_FAILED_VMENTRY | \
+				 EXIT_REASON_MCE_DURING_VMENTRY)
+/* Dune's own flag: VMCALL was executed outside of ring 0, where it is no hypercall. */
+#define VMX_REASON_OUTER_RING	BIT(16)
 
 /* Why the guest was left, read while the VMCS was current. */
 struct vmx_exit {
@@ -59,11 +79,6 @@ struct vmx_exit {
 	u32 instruction_length;
 	bool checks_alignment;	/* of an exception: ring 3, with RFLAGS.AC */
 };
-
-/* An exit's reason, and that the entry failed; that has one cause of its own. */
-#define VMX_REASON_MASK		(VMX_EXIT_REASONS_FAILED_VMENTRY | 0xffff)
-#define VMX_REASON_MCE_AT_ENTRY	(VMX_EXIT_REASONS_FAILED_VMENTRY | \
-				 EXIT_REASON_MCE_DURING_VMENTRY)
 
 /* What an exit does not give back to the host, SDM 28.5. */
 struct vmx_host {
@@ -82,27 +97,29 @@ struct vmx_host {
  * @vmcs_pa:	its physical address
  * @host_rsp:	the VMCS's host RSP, as vmx_switch() left it
  * @pending:	VMX_PENDING_*
- * @launched:	VMRESUME, not VMLAUNCH
- * @switched:	between .moved and .put: vmx_host_save() has been
- * @msrs_loaded: the CPU has the guest's system-call MSRs, until .put
- * @lists_msrs:	beside KVM: the processor switches them at each entry and exit
+ * @launched:	the next entry is VMRESUME, not VMLAUNCH
+ * @switched:	between @moved and @put of struct vcpu_ops: vmx_host_save() was called
+ * @msrs_loaded: the CPU has the guest's system-call MSRs, until @put
+ * @lists_msrs:	while KVM is loaded: the processor switches these MSRs at each entry and
+ *		exit
  * @keeps_shadow: RIP and RFLAGS are what they were at the last exit
  * @irq:	vector of an interrupt that waits for the guest, or 0
- * @cpu:	where the VMCS is active, -1: nowhere. Set on that CPU, and
- *		cleared there, with interrupts off
- * @active:	in that CPU's list of active ones
- * @eptp:	the second-level root
- * @vpid, @vpid_generation: the TLB tag
+ * @cpu:	where the VMCS is active, -1: nowhere. Set on that CPU, and cleared
+ *		there, with interrupts off
+ * @active:	in that CPU's list of active VMCSs
+ * @eptp:	the second level's root
+ * @tag:	the VPID
  * @controls:	primary processor-based controls
+ * @cr4:	the guest's, which never changes
  * @event:	to be injected, in the format of the VMCS; @event_error with it
- * @rip, @rsp, @rflags: the guest's, between .put and .moved
+ * @rip, @rsp, @rflags: the guest's, between @put and @moved
  * @msrs:	the guest's system-call MSRs; writes are intercepted
- * @kernel_gs_base: the guest's, between .put and .moved
+ * @kernel_gs_base: the guest's, between @put and @moved
  * @cr2:	the guest's, while the host runs
  * @exit:	of the last exit
  * @host:	of the current entry
- * @loan:	beside KVM, what to leave behind: VMX_LOAN_* or KVM's VMCS
- * @guest_list, @host_list: with @lists_msrs, those that differ (SDM 25.8.2);
+ * @loan:	while KVM is loaded, what the exit must restore: VMX_LOAN_* or KVM's VMCS
+ * @guest_list, @host_list: with @lists_msrs, those MSRs that differ (SDM 25.8.2);
  *		aligned as kmalloc() aligns what is as large as this
  * @state:	what DUNE_SET_STATE wants, until the next entry
  */
@@ -120,8 +137,7 @@ struct vcpu_hw {
 	int cpu;
 	struct list_head active;
 	u64 eptp;
-	u64 vpid_generation;
-	u16 vpid;
+	struct tag tag;
 	u32 controls;
 	u64 cr4;
 	u32 event;
@@ -140,50 +156,39 @@ struct vcpu_hw {
 	struct dune_state state;
 };
 
-/* vmx.c */
-DECLARE_PER_CPU(u64, vmx_vmxon_pa);
-void vmx_activate(struct vcpu_hw *hw);
-void vmx_deactivate(struct vcpu_hw *hw);
-bool vmx_take_vpid(struct vcpu_hw *hw);
-void vmx_flush(const struct vcpu_hw *hw);
-DECLARE_STATIC_CALL(vmx_split_lock, handle_guest_split_lock);
-extern u32 vmx_revision;
-extern u64 vmx_msr_bitmap;	/* physical address */
+/*
+ * KVM is loaded, and the VMCS is not active from the time before. While it is,
+ * virtualization is still Dune's on this CPU: KVM does nothing before it is told.
+ */
+static __always_inline bool vmx_is_with_kvm(const struct vcpu_hw *hw)
+{
+	return static_branch_unlikely(&virt_kvm_loaded) && hw->cpu < 0;
+}
 
-/* vmx_controls.c */
-struct vmx_controls {
-	u32 pin, cpu, cpu2, exit, entry;
-	u32 timer;
-};
-
-#define VMX_PASID_TRANSLATION	BIT(21)	/* of cpu2 */
-
-extern struct vmx_controls vmx_controls;
-int vmx_controls_init(void);
-enum answer vmx_answer(u32 reason);
-
-/* vmx_vcpu.c: struct vendor's */
-int vmx_create(struct dune_vcpu *vcpu);
-void vmx_destroy(struct dune_vcpu *vcpu);
-void vmx_set_root(struct dune_vcpu *vcpu, u64 root);
-void vmx_get_state(struct dune_vcpu *vcpu, struct dune_state *state);
-void vmx_set_state(struct dune_vcpu *vcpu, const struct dune_state *state);
-void vmx_filter(struct dune_vcpu *vcpu, bool notsc, bool nocpuid);
-void vmx_load(struct dune_vcpu *vcpu);
-void vmx_store(struct dune_vcpu *vcpu);
-void vmx_leave_cpu(struct dune_vcpu *vcpu);
-void vmx_moved(struct dune_vcpu *vcpu, bool migrated);
-void vmx_put(struct dune_vcpu *vcpu);
-bool vmx_enter(struct dune_vcpu *vcpu, bool flush);
-void vmx_read_regs(struct vcpu_hw *hw);
+/* vcpu.c */
 void vmx_reset_state(struct vcpu_hw *hw);
 
-/* vmx_state.c: the current VMCS */
+/* vmcs.c */
+void vmx_vmcs_init(void);
+void vmx_cpu_off(void);
+void vmx_activate(struct vcpu_hw *hw);
+void vmx_release(struct vcpu_hw *hw);
+bool vmx_claim(struct vcpu_hw *hw, bool *borrowed);
+void vmx_read_regs(struct vcpu_hw *hw);
+void vmx_read_last_regs(struct vcpu_hw *hw);
+
+/* state.c: the current VMCS */
 void vmx_write_setup(const struct vcpu_hw *hw);
 void vmx_write_state(const struct dune_state *state);
 void vmx_read_state(struct dune_state *state);
 
-/* vmx_host.c: interrupts off */
+/* enter.c */
+void vmx_enter_init(void);
+void vmx_moved(struct dune_vcpu *vcpu, bool migrated);
+void vmx_put(struct dune_vcpu *vcpu);
+bool vmx_enter(struct dune_vcpu *vcpu, bool flush);
+
+/* host.c: interrupts off */
 void vmx_host_write_cpu(struct vmx_host *host);
 void vmx_host_write(struct vmx_host *host);
 void vmx_host_save(struct vcpu_hw *hw);
@@ -194,13 +199,27 @@ void vmx_choose_msrs(struct vcpu_hw *hw);
 void vmx_write_lists(struct vcpu_hw *hw);
 int vmx_set_msr(struct vcpu_hw *hw, u32 msr, u64 value);
 
-/* vmx_exit.c */
+/* tag.c: interrupts off */
+bool vmx_take_vpid(struct vcpu_hw *hw);
+void vmx_flush(const struct vcpu_hw *hw);
+
+/* exit.c */
 int vmx_handle_exit(struct dune_vcpu *vcpu);
 
-/* vmx_switch.S; returns whether the entry failed without an exit */
+/* intercepts.c */
+struct vmx_controls {
+	u32 pin, cpu, cpu2, exit, entry;
+	u32 timer;
+};
+
+extern struct vmx_controls vmx_controls;
+extern u64 vmx_msr_bitmap;	/* physical address */
+int vmx_intercepts_init(void);
+void vmx_intercepts_cleanup(void);
+enum answer vmx_answer(u32 reason);
+
+/* switch.S; returns whether the entry failed without an exit */
 bool vmx_switch(struct dune_regs *regs, bool launched, u64 *host_rsp);
 extern const char vmx_switch_exit[];
 
-DECLARE_STATIC_KEY_FALSE(vmx_flushes_l1d);
-
-#endif /* DUNE_VMX_H */
+#endif /* DUNE_VMX_VMX_H */

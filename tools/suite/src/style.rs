@@ -17,10 +17,11 @@ const IN_TREE_ONLY: &str = "LINUX_VERSION_CODE,CONSTANT_COMPARISON,ENOSYS,FILE_P
 const TRACEPOINTS: &str = "kernel/dune/trace.h";
 
 /// Headers of assembly, which is read as C.
-const ASSEMBLY: [&str; 4] = [
+const ASSEMBLY: [&str; 5] = [
     "kernel/x86/mitigations.h",
     "kernel/x86/registers.h",
     "kernel/x86/return_buffer.h",
+    "kernel/x86/svm/instructions.h",
     "kernel/x86/vmx/instructions.h",
 ];
 const NO_C: &str = "SPACING,CAMELCASE,LINE_CONTINUATIONS,EMBEDDED_FUNCTION_NAME";
