@@ -124,9 +124,10 @@ static const u64 *mask_argument(struct dune_thread *t, long nr,
 
 /*
  * An ignored SIGSEGV or SIGBUS stays ignored in the next program, although
- * our handler is what the kernel knows (host_signal.c).
+ * our handler is what the kernel knows (host_signal.c). @undo: there is no next
+ * program, or it is that of a child with the same handlers (CLONE_SIGHAND).
  */
-static void before_exec(struct dune_thread *t, int undo)
+void dune_host_before_exec(struct dune_thread *t, int undo)
 {
 	static const int sigs[] = { SIGSEGV, SIGBUS };
 	struct ksigaction ign = { .handler = SIG_IGN };
@@ -190,9 +191,9 @@ static void do_syscall(struct dune_thread *t, u32 restart)
 	switch (nr) {
 	case __NR_execve:
 	case __NR_execveat:
-		before_exec(t, 0);
+		dune_host_before_exec(t, 0);
 		ret = call(t, nr, r);
-		before_exec(t, 1);
+		dune_host_before_exec(t, 1);
 		break;
 	case __NR_sched_setaffinity:
 		ret = call(t, nr, r);

@@ -79,6 +79,8 @@ static long clone_shared(struct dune_thread *t, struct dune_clone *c)
 	if (!child)
 		return -ENOMEM;
 	ret = do_clone(t, c, (u64)child + HOST_STACK_TOP);
+	if (c->flags & CLONE_SIGHAND)
+		dune_host_before_exec(t, 1);
 	/*
 	 * Without CLONE_VFORK the child is using its block now, and nobody
 	 * knows for how long: the block stays.

@@ -77,6 +77,7 @@ long dune_host_install(int sig, const struct ksigaction *act);
 void dune_host_import(void);
 void dune_host_clear(struct dune_sighand *sh);
 void dune_host_send_held(struct dune_thread *t);
+void dune_host_before_exec(struct dune_thread *t, int undo);
 void dune_real_action(int sig, const struct ksigaction *act,
 		      struct ksigaction *real);
 

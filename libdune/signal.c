@@ -79,7 +79,8 @@ void dune_signal_irq(struct dune_tf *tf)
 	} while (!__sync_bool_compare_and_swap(&t->nsig, n, 0));
 	dune_process.signals += n;
 	/* From here on the next may come; its interrupt waits for IRET. */
-	set_mask(SIG_SETMASK, t->mask, NULL);
+	if (set_mask(SIG_SETMASK, t->mask, NULL))
+		dune_die(SIGSEGV);
 }
 
 static void no_handler_again(struct dune_sighand *sh, int sig)
@@ -109,7 +110,8 @@ void dune_signal_fault(struct dune_tf *tf, int sig, int code, u64 addr)
 	if (!(tf->rflags & RFLAGS_IF))
 		dune_die(sig);
 	/* All of them: the queue must not grow while it is moved. */
-	set_mask(SIG_BLOCK, ~0ULL, &now);
+	if (set_mask(SIG_BLOCK, ~0ULL, &now))
+		dune_die(sig);
 	if (t->nsig)
 		now = e->oldmask;
 	else

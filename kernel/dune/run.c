@@ -11,6 +11,8 @@
 #include <linux/sched.h>
 #include <linux/vtime.h>
 #include <asm/fpu/api.h>
+#include <asm/pgtable.h>
+#include <asm/pkru.h>
 
 #include "dune/run.h"
 #include "dune/syscall.h"
@@ -137,6 +139,11 @@ static __always_inline void run_enter(struct dune_vcpu *vcpu)
 	trace_dune_entry(vcpu, vcpu->second_level.tlb_gen);
 	vtime_account_guest_enter();
 	interrupted = static_call(vcpu_enter)(vcpu, flush);
+	/*
+	 * XRSTOR loads PKRU in every ring, whatever CR4.PKE is (SDM vol. 1, 13.5.7).
+	 * The kernel's accesses to user memory obey it.
+	 */
+	write_pkru(vcpu->pkru);
 	forget_predictions_before_user_mode();
 	if (interrupted) {
 		/*
@@ -277,6 +284,7 @@ static long do_run(struct dune_vcpu *vcpu)
 	/* The host half may have changed what VMSAVE saves: save it again. */
 	vcpu->epoch = -1;
 	run->restart = 0;
+	vcpu->pkru = read_pkru();
 	run_filter(vcpu);
 	static_call(vcpu_load)(vcpu);
 	reason = run_loop(vcpu);

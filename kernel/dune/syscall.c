@@ -33,7 +33,7 @@ static const u16 slow_calls[] = {
 	__NR_arch_prctl, __NR_iopl, __NR_ioperm, __NR_restart_syscall,
 	__NR_exit_group, __NR_set_thread_area, __NR_get_thread_area,
 	__NR_execveat, __NR_rseq, __NR_clone3, __NR_seccomp, __NR_reboot,
-	__NR_kexec_load, __NR_kexec_file_load,
+	__NR_kexec_load, __NR_kexec_file_load, __NR_pkey_alloc,
 	/* Newer than the oldest headers: uretprobe, uprobe, map_shadow_stack. */
 	335, 336, 453,
 };

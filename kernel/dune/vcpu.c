@@ -101,10 +101,12 @@ static int vcpu_mmap(struct file *file, struct vm_area_struct *vma)
 	if (current != vcpu->task || current->mm != vcpu->vm->mm)
 		return -EPERM;
 	if (vma->vm_pgoff || vma->vm_end - vma->vm_start != PAGE_SIZE ||
-	    !(vma->vm_flags & VM_SHARED) || (vma->vm_flags & VM_EXEC))
+	    !(vma->vm_flags & VM_SHARED))
 		return -EINVAL;
 	if (vcpu->mapped)
 		return -EBUSY;
+	/* Never executable, not even by personality(READ_IMPLIES_EXEC). */
+	vm_flags_clear(vma, VM_EXEC | VM_MAYEXEC);
 	vm_flags_set(vma, VM_DONTCOPY | VM_DONTEXPAND);
 	err = vm_insert_page(vma, vma->vm_start, virt_to_page(vcpu->run));
 	vcpu->mapped = !err;

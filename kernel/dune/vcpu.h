@@ -31,6 +31,7 @@ struct vcpu_hw;
  * @cpu:	CPU of the last entry, -1 before the first
  * @fault_page:	address of the last nested page fault, to recognize a repeated one
  * @filter:	_TIF_NOTSC and _TIF_NOCPUID of @task as the vendor knows them
+ * @pkru:	of @task at the start of this run
  * @irq:	vector of an interrupt for the guest at the start of this run, or 0
  * @smap:	SMEP and SMAP are in its CR4 (DUNE_VCPU_SMAP); never changes
  * @slow:	this run sends every system call to the host half
@@ -54,6 +55,7 @@ struct dune_vcpu {
 	u64 fault_page;
 	unsigned long filter;
 	int cpu;
+	u32 pkru;
 	u8 irq;
 	bool smap;
 	bool slow;

@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/personality.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
@@ -309,6 +310,48 @@ static void under_signals(void)
 	       count >= 20000 ? "came" : "did not come", odd, lost[0] + lost[1]);
 }
 
+static int runs_true(void *unused)
+{
+	execl("/bin/true", "true", NULL);
+	_exit(127);
+}
+
+/*
+ * A child that shares its parent's handlers executes a program, for which an
+ * ignored SIGSEGV stays ignored; a bad address of the parent's is EFAULT then.
+ */
+static void shared_handlers(void)
+{
+	static char stack[65536];
+	int status = -1;
+	long ret;
+
+	signal(SIGSEGV, SIG_IGN);
+	waitpid(clone(runs_true, stack + sizeof(stack), CLONE_VM | CLONE_VFORK | CLONE_SIGHAND | SIGCHLD, NULL),
+		&status, 0);
+	ret = writev(1, (void *)0x1000, 1);
+	printf("a child with the same handlers ends with %d, writev() then gives %ld, %s\n", status, ret,
+	       strerror(errno));
+	signal(SIGSEGV, SIG_DFL);
+}
+
+/* Where all that can be read can be executed. */
+static void read_implies_exec(void)
+{
+	int status = -1;
+
+	fflush(stdout);
+	if (!fork()) {
+		personality(READ_IMPLIES_EXEC);
+		if (!fork())
+			_exit(7);
+		wait(&status);
+		printf("a child of one that may execute all ends with %x\n", status);
+		_exit(0);
+	}
+	wait(&status);
+}
+
 int main(int argc, char **argv)
 {
 	sigset_t mask;
@@ -340,5 +383,7 @@ int main(int argc, char **argv)
 	cut_stack();
 	pending(SIGSEGV);
 	pending(SIGBUS);
+	shared_handlers();
+	read_implies_exec();
 	return 0;
 }

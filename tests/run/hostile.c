@@ -7,6 +7,7 @@
 #define _GNU_SOURCE
 #include "lib.h"
 
+#include <cpuid.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/futex.h>
@@ -32,6 +33,7 @@
 #include <sys/uio.h>
 #include <sys/un.h>
 #include <sys/wait.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 /* as in run/run.h */
@@ -545,6 +547,51 @@ static void test_race(void)
 	printf("# %d written, %d of them a leak, %d refused\n", fine, leaks, refused);
 }
 
+/* ---- protection keys ---------------------------------------------------- */
+
+#define XFEATURE_PKRU	9
+
+static uint64_t handler_mask;
+
+static void on_ud2(int sig, siginfo_t *info, void *context)
+{
+	ucontext_t *uc = context;
+
+	memcpy(&handler_mask, &uc->uc_sigmask, sizeof(handler_mask));
+	uc->uc_mcontext.gregs[REG_RIP] += 2;
+}
+
+/*
+ * XRSTOR loads PKRU, by which the kernel's accesses to user memory go. If it
+ * stayed, the runtime's calls could not write their results.
+ */
+static void test_keys(void)
+{
+	struct sigaction sa = { .sa_sigaction = on_ud2, .sa_flags = SA_SIGINFO };
+	static unsigned char area[8192] __attribute__((aligned(64)));
+	unsigned int low = 0, high, offset, a, c, d;
+	struct timespec now;
+
+	__cpuid(1, a, high, c, d);
+	if (c & bit_OSXSAVE)
+		asm volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+	if (!(low & 1 << XFEATURE_PKRU)) {
+		skip("the kernel uses no protection keys here", "XRSTOR of PKRU");
+		return;
+	}
+	__cpuid_count(13, XFEATURE_PKRU, a, offset, c, d);
+	*(uint64_t *)(area + 512) = 1 << XFEATURE_PKRU;
+	memset(area + offset, 0xaa, 4);
+	sigaction(SIGILL, &sa, NULL);
+	/* It leaves an address on the runtime's stack. */
+	call(SYS_fsopen, (long)"no such file system", 0, 0, 0, 0, 0);
+	asm volatile("xrstor64 (%0)\n\tud2" : : "r"(area), "a"(1 << XFEATURE_PKRU), "d"(0) : "memory");
+	expect(handler_mask, 0, "the signal mask that a handler sees after XRSTOR of PKRU");
+	asm volatile("xrstor64 (%0)" : : "r"(area), "a"(1 << XFEATURE_PKRU), "d"(0) : "memory");
+	expect(call(SYS_clock_gettime, 0, (long)&now, 0, 0, 0, 0), 0, "a call after XRSTOR of PKRU");
+	signal(SIGILL, SIG_DFL);
+}
+
 int main(int argc, char **argv)
 {
 	/* nothing that a wrong pass-on of a call does shall reach outside */
@@ -558,6 +605,7 @@ int main(int argc, char **argv)
 	test_tcp_options();
 	test_processes();
 	test_race();
+	test_keys();
 	test_files();
 	return done();
 }

@@ -114,8 +114,8 @@ struct dune_create_vcpu {
  * puts the new vCPU in the inherited descriptor's place at number @fd,
  * close-on-exec. So it needs no free descriptor, no path to /dev/dune and no
  * right to open it. The vCPU that was inherited is not changed; it continues to
- * exist where its owner has it open. EPERM on a vCPU that the caller can run itself, EBADF where @fd is
- * another file.
+ * exist where its owner has it open. EPERM on a vCPU that the caller can run
+ * itself, EBADF where @fd is another file.
  */
 struct dune_renew_vcpu {
 	__u32 size;

@@ -4,7 +4,7 @@
  * memory that the kernel announces by a notifier, and not by an interrupt of its own.
  *
  * The side that changes the memory first advances a count (mirror.generation,
- * context.tlb_gen), then looks which vCPUs are marked to be in the guest, and interrupts
+ * shootdown.generation), then looks which vCPUs are marked to be in the guest, and interrupts
  * their CPUs. A vCPU first marks itself, then looks at the count. Both have a full barrier
  * in between, so at least one of them sees the other. A marked vCPU has interrupts off
  * until it is in the guest, and there an interrupt is an exit. So when its CPU has

@@ -7,7 +7,6 @@
 #include <linux/mmu_notifier.h>
 
 #include "dune/memory/second_level.h"
-#include "dune/memory/shootdown.h"
 
 DEFINE_STATIC_KEY_FALSE(second_level_mirrored);
 DEFINE_STATIC_KEY_FALSE(second_level_kicks);
@@ -71,7 +70,7 @@ static int add_kick(const struct second_level *space, struct kick_vcpu *kick)
 	if (space->mirror)
 		return mirror_add_vcpu(space->mirror, kick);
 	if (space->shootdown)
-		return kick_add(shootdown_kicks(space->shootdown), kick);
+		return kick_add(&space->shootdown->kicks, kick);
 	return 0;
 }
 
@@ -81,7 +80,7 @@ static void remove_kick(const struct second_level *space,
 	if (space->mirror)
 		mirror_remove_vcpu(space->mirror, kick);
 	else if (space->shootdown)
-		kick_remove(shootdown_kicks(space->shootdown), kick);
+		kick_remove(&space->shootdown->kicks, kick);
 }
 
 /* Returns 0, -ENOMEM, or -ENOSPC: too many vCPUs to be kicked. */

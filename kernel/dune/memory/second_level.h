@@ -23,8 +23,7 @@
 #include "dune/memory/kick.h"
 #include "dune/memory/mirror.h"
 #include "dune/memory/root.h"
-
-struct shootdown;
+#include "dune/memory/shootdown.h"
 
 /* Set at load: the second level is a mirror; changes of memory kick vCPUs. */
 DECLARE_STATIC_KEY_FALSE(second_level_mirrored);
@@ -49,8 +48,8 @@ struct second_level {
  * @space:	the address space's
  * @root:	where it is shared: the vCPU's top level
  * @kick:	by which a change of the memory gets the vCPU out of the guest
- * @tlb_gen:	the count of changes that the TLB tag is known to be clean for:
- *		mm->context.tlb_gen, or mirror_generation()
+ * @tlb_gen:	the count of changes for which the TLB tag is known to be clean: see
+ *		second_level_must_flush()
  * @flush:	the TLB tag must be flushed at the next entry
  *
  * Only the vCPU's thread changes it; @kick has rules of its own.
@@ -126,7 +125,8 @@ static inline void second_level_migrated(struct second_level_vcpu *vcpu)
  *  - While this thread is off the CPU the tag is not in use.
  * So no mmu notifier is needed there, and a change of its mappings costs a Dune
  * process what it costs any process. Only where the kernel flushes without IPIs does a
- * notifier kick the vCPUs (shootdown.c).
+ * notifier count, too, and kick the vCPUs (shootdown.c). Both counts only grow, so
+ * their sum is unchanged only if both are.
  */
 static __always_inline bool
 second_level_must_flush(struct second_level_vcpu *vcpu)
@@ -135,10 +135,13 @@ second_level_must_flush(struct second_level_vcpu *vcpu)
 
 	if (static_branch_unlikely(&second_level_kicks))
 		kick_enter(&vcpu->kick);
-	if (static_branch_unlikely(&second_level_mirrored))
+	if (static_branch_unlikely(&second_level_mirrored)) {
 		tlb_gen = mirror_generation(vcpu->space->mirror);
-	else
+	} else {
 		tlb_gen = atomic64_read(&current->mm->context.tlb_gen);
+		if (static_branch_unlikely(&second_level_kicks))
+			tlb_gen += shootdown_generation(vcpu->space->shootdown);
+	}
 	if (likely(tlb_gen == vcpu->tlb_gen && !vcpu->flush))
 		return false;
 	vcpu->flush = false;

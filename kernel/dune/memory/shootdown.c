@@ -10,17 +10,17 @@
  *    kvm_flush_tlb_multi()). The hypervisor knows nothing of the guest's tag, and
  *    resumes the guest where it was.
  *
- * But each such flush ends with a notifier call for TLBs that do not belong to a CPU,
- * after context.tlb_gen was advanced and before a page is freed (flush_tlb_mm_range(),
- * arch_tlbbatch_add_pending()). That call kicks the vCPUs; the next entry sees the
- * count, and flushes.
+ * But each such flush has a notifier call for TLBs that do not belong to a CPU, after
+ * the entries were changed and before a page is freed (flush_tlb_mm_range(),
+ * arch_tlbbatch_add_pending()). That call advances a count of its own, so that the next
+ * entry flushes, and kicks the vCPUs. context.tlb_gen may be advanced only after the call
+ * (fork() before 6.6: after the notifier calls for all mappings).
  */
 #include <linux/mm_types.h>
 #include <linux/mmu_notifier.h>
 #include <linux/moduleparam.h>
 #include <linux/slab.h>
 
-#include "dune/memory/kick.h"
 #include "dune/memory/shootdown.h"
 #include "virt/compat.h"
 #include "virt/symbol.h"
@@ -28,11 +28,6 @@
 static bool notify_flushes;
 module_param(notify_flushes, bool, 0444);
 MODULE_PARM_DESC(notify_flushes, "kick guests at each TLB flush also where the kernel does so itself (default off)");
-
-struct shootdown {
-	struct mmu_notifier notifier;
-	struct kick_list kicks;
-};
 
 static struct shootdown *of_notifier(struct mmu_notifier *notifier)
 {
@@ -43,7 +38,10 @@ static void shootdown_invalidate(struct mmu_notifier *notifier,
 				 struct mm_struct *mm, unsigned long start,
 				 unsigned long end)
 {
-	kick_all(&of_notifier(notifier)->kicks);
+	struct shootdown *shootdown = of_notifier(notifier);
+
+	atomic64_inc(&shootdown->generation);
+	kick_all(&shootdown->kicks);
 }
 
 static void shootdown_free(struct mmu_notifier *notifier)
@@ -102,9 +100,4 @@ struct shootdown *shootdown_get(struct mm_struct *mm)
 void shootdown_put(struct shootdown *shootdown)
 {
 	mmu_notifier_put(&shootdown->notifier);
-}
-
-struct kick_list *shootdown_kicks(struct shootdown *shootdown)
-{
-	return &shootdown->kicks;
 }

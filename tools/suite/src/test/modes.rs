@@ -119,11 +119,13 @@ const MODES: [Mode; 16] = [
     // Each time that KVM comes or goes, the kernel patches code that other
     // processors are about to execute.
     Mode { name: "kvm", takes_turns: true, proof: "modprobe -n kvm", folders: KVM, ..PLAIN },
-    // On by itself in the vmx machine.
+    // On by itself in the vmx machine. Processors that want it may have
+    // protection keys.
     Mode {
         name: "pti",
         machine: Machine::Svm,
         kernel_arguments: &["pti=on"],
+        cpu_features: &["pku"],
         proof: "grep -qw pti /proc/cpuinfo",
         folders: BROAD,
         ..PLAIN
