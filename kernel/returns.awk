@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # objdump -dr dune.ko | awk -f returns.awk
-# Fails where more than two returns may lead from a world switch to the run
-# loop, or one from the run loop before the return stack buffer is overwritten:
-# what return_buffer.h counts on, and only the compiler knows.
+# Fails where more than two returns may lead from a world switch to the run loop, or where
+# the run loop returns before the return stack buffer is overwritten. return_buffer.h
+# relies on both, and both are the compiler's choice.
 
 function plain(name)
 {
@@ -27,7 +27,7 @@ function edge(name)
 	next
 }
 
-# A relocation names what the branch before it leads to.
+# A relocation names the target of the branch before it.
 $2 ~ /^R_X86_64_P/ {
 	if (kind)
 		edge($3)
@@ -47,14 +47,14 @@ $2 ~ /^R_X86_64_P/ {
 }
 
 END {
-	# What the switches return to, and what jumps there: one return each.
+	# The functions to which the switches return, and those that jump there: one return each.
 	for (pair in kinds) {
 		split(pair, end, SUBSEP)
 		if (end[2] ~ /^(svm|vmx)_switch$/ && kinds[pair] ~ /c/) {
 			entries[end[1]] = 1
 			switches[end[2]] = 1
 		}
-		if (end[2] == "__SCT__vendor_enter")
+		if (end[2] == "__SCT__vcpu_enter")
 			loops[end[1]] = 1
 	}
 	do {
@@ -72,7 +72,7 @@ END {
 	}
 	for (name in loops) {
 		seen++
-		if (!((name, "dune_fill_return_buffer") in kinds))
+		if (!((name, "fill_return_buffer") in kinds))
 			wrong = wrong " " name "() returns before the return stack buffer is overwritten;"
 	}
 	if (!seen || !("svm_switch" in switches) || !("vmx_switch" in switches) ||

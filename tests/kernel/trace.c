@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
  * Tracing sees a guest's system calls: raw_syscalls:sys_enter and sys_exit,
- * switched on while the guest runs. And the module's own tracepoints tell
- * of entries and exits. Fails when the fast path runs past a tracepoint.
+ * switched on while the guest runs. And the module's own tracepoints report
+ * entries and exits. Fails when the fast path runs past a tracepoint, and when
+ * an exit is reported with another reason than the processor's.
  */
 #define _GNU_SOURCE
 #include "guest.h"
@@ -23,8 +24,13 @@
 
 #define CALLS 25
 
+#define EXIT_VMCALL	0x12	/* Intel's and AMD's reason for an exit by a hypercall */
+#define EXIT_VMMCALL	0x81
+
 static struct shared {
 	volatile int phase;
+	volatile u64 rip;	/* of the hypercall instruction in ring 3 */
+	volatile int code;	/* EXIT_* */
 } *shared;
 
 static u64 calls(void *arg)
@@ -42,6 +48,17 @@ static u64 calls(void *arg)
 		;
 	for (int i = 0; i < 10; i++)
 		hypercall0(SYS_getpgrp);
+	return 0;
+}
+
+/* There is no such instruction in ring 3. */
+static u64 hypercall_in_ring3(void *arg)
+{
+	(void)arg;
+	if (guest_vmx)
+		asm volatile("vmcall" : : "a" (SYS_getpgrp) : "memory");
+	else
+		asm volatile("vmmcall" : : "a" (SYS_getpgrp) : "memory");
 	return 0;
 }
 
@@ -78,6 +95,41 @@ static void truncate_trace(void)
 
 	snprintf(path, sizeof(path), "%s/trace", dir);
 	close(open(path, O_WRONLY | O_TRUNC));
+}
+
+/* What the processor reports for a hypercall in ring 3 is what the trace shows. */
+static void trace_ring3(void)
+{
+	char pid_text[20], line[100];
+	int pid;
+
+	shared->phase = 0;
+	pid = fork();
+	if (!pid) {
+		struct guest g;
+
+		while (!shared->phase)
+			sleep_ms(1);
+		guest_open(&g);
+		if (guest_call3(&g, hypercall_in_ring3, NULL) != GUEST_TRAP)
+			_exit(1);
+		shared->rip = g.frame->rip;
+		shared->code = guest_vmx ? EXIT_VMCALL : EXIT_VMMCALL;
+		_exit(g.frame->vector == 6 ? 0 : 1);
+	}
+	snprintf(pid_text, sizeof(pid_text), "%d", pid);
+	put("set_event_pid", pid_text);
+	truncate_trace();
+	put("events/dune/dune_exit/enable", "1");
+	shared->phase = 1;
+
+	struct outcome o = wait_child(pid, 20);
+
+	put("events/dune/dune_exit/enable", "0");
+	ok(o.code == 0, "a hypercall in ring 3 is #UD (%d, %d)", o.code, o.signal);
+	snprintf(line, sizeof(line), " dune_exit: code=0x%x rip=0x%llx ",
+		 shared->code, (unsigned long long)shared->rip);
+	ok(count(line) == 1, "the trace has it as a hypercall, once (%d):%s", count(line), line);
 }
 
 static void run_phase(int from, int to)
@@ -169,6 +221,7 @@ int main(void)
 		events += n > 0;
 	}
 	ok(events >= 3, "at least entry, exit and hypercall were traced (%d kinds)", events);
+	trace_ring3();
 	put("set_event_pid", "");
 	truncate_trace();
 	return done();

@@ -12,13 +12,13 @@
  * table holds virtual addresses where a machine's would hold physical ones,
  * and CR3 is the virtual address of its root. Elsewhere the guest-physical
  * space is smaller than the process's, and is handed out in granules of 1 GB,
- * each to an aligned gigabyte of the process (DUNE_MAP_GRANULE). Who enters
- * the guest keeps the list: a child made by fork() gives it to its own vCPU.
+ * each to an aligned gigabyte of the process (DUNE_MAP_GRANULE). User mode
+ * keeps the list: a child made by fork() gives it to its own vCPU.
  *
  * All layouts are fixed and little-endian. The ioctls are for 64-bit callers
- * (ENOTTY for others: a 32-bit process has no use of 64-bit ring 0).
- * Structures start with their size in bytes; a size the kernel does
- * not know, an unknown flag and a non-zero reserved field give EINVAL.
+ * (ENOTTY for others: a 32-bit process has no use for a 64-bit ring 0).
+ * Structures start with their size in bytes; a size that the kernel does not
+ * know, an unknown flag and a non-zero reserved field give EINVAL.
  */
 #ifndef _UAPI_LINUX_DUNE_H
 #define _UAPI_LINUX_DUNE_H
@@ -60,9 +60,9 @@
  *			granules 1 to @granules - 1 of the guest-physical space
  *			can be mapped with DUNE_MAP_GRANULE
  * @handled_signals:	of the calling process: bit n-1 is set where signal n
- *			has a handler. Who enters a guest takes them over;
- *			asking for each by rt_sigaction() would be most of
- *			the cost of entering.
+ *			has a handler. A runtime takes these signals over when
+ *			it enters a guest; asking for each by rt_sigaction()
+ *			would be most of the cost of entering.
  */
 struct dune_info {
 	__u32 size;
@@ -93,8 +93,8 @@ struct dune_info {
  * than the one that opened /dev/dune (a child after fork opens it anew, or
  * uses DUNE_RENEW_VCPU), and with ENOSPC where the process has 4,096 vCPUs and a
  * change of its memory has to interrupt each of them (on Intel; on AMD where
- * the kernel flushes TLBs without interrupts). As any file descriptor it counts
- * in RLIMIT_NOFILE.
+ * the kernel flushes TLBs without interrupts). Like any file descriptor it
+ * counts towards RLIMIT_NOFILE.
  */
 struct dune_create_vcpu {
 	__u32 size;
@@ -111,11 +111,11 @@ struct dune_create_vcpu {
  *
  * For a process that inherited a vCPU's descriptor by fork() or execve(): makes
  * an address space of the calling process and a vCPU of the calling thread, and
- * puts them in the inherited descriptor's place at number @fd, close-on-exec.
- * So it needs no free descriptor, no path to /dev/dune and no right to open it.
- * The vCPU that was inherited is not changed; it lives on where its owner has
- * it open. EPERM on a vCPU that the caller can run itself, EBADF where @fd is
- * another file.
+ * puts the new vCPU in the inherited descriptor's place at number @fd,
+ * close-on-exec. So it needs no free descriptor, no path to /dev/dune and no
+ * right to open it. The vCPU that was inherited is not changed; it continues to
+ * exist where its owner has it open. EPERM on a vCPU that the caller can run
+ * itself, EBADF where @fd is another file.
  */
 struct dune_renew_vcpu {
 	__u32 size;
@@ -136,8 +136,8 @@ struct dune_renew_vcpu {
  *		2^47
  *
  * From now on, and for all vCPUs of the process, the guest-physical granule
- * at @guest is the process's gigabyte at @address. There is no way back. To
- * say the same again does nothing; EEXIST where either has another partner,
+ * at @guest is the process's gigabyte at @address. This cannot be undone. The
+ * same call again does nothing. EEXIST where either is assigned to another,
  * ENOTTY where dune_info.granules is 0.
  */
 struct dune_granule {
@@ -167,8 +167,8 @@ struct dune_segment {
  *
  * DUNE_GET_STATE and DUNE_SET_STATE, by the vCPU's thread only. CR0, CR4 and
  * EFER belong to the kernel (struct dune_info shows them). TR must be a
- * present, busy 64-bit TSS (attributes 0x8b), else EINVAL. Another state that
- * the processor refuses to enter shows as DUNE_EXIT_INVALID of the next run.
+ * present, busy 64-bit TSS (attributes 0x8b), else EINVAL. Any other state that
+ * the processor refuses to enter ends the next run with DUNE_EXIT_INVALID.
  */
 struct dune_state {
 	__u32 size;
@@ -200,13 +200,13 @@ struct dune_regs {
 #define DUNE_EXIT_INTR		1 /* the thread has work in user mode: run again */
 #define DUNE_EXIT_SYSCALL	2 /* execute the system call in regs, set rax */
 #define DUNE_EXIT_HOSTCALL	3 /* a hypercall to the host half itself */
-#define DUNE_EXIT_FAULT		4 /* a page of the process could not be had */
-#define DUNE_EXIT_HLT		5 /* HLT in ring 0; RIP is behind it */
+#define DUNE_EXIT_FAULT		4 /* the kernel did not get a page for the guest */
+#define DUNE_EXIT_HLT		5 /* HLT in ring 0; RIP is after it */
 #define DUNE_EXIT_SHUTDOWN	6 /* triple fault: the vCPU is dead */
 #define DUNE_EXIT_INVALID	7 /* the processor refused the state; regs are
-				   * as they were, dune_state as in a new vCPU
+				   * unchanged, dune_state is that of a new vCPU
 				   */
-#define DUNE_EXIT_UNKNOWN	8 /* the processor left for a reason unforeseen */
+#define DUNE_EXIT_UNKNOWN	8 /* the guest was left for an unexpected reason */
 
 /*
  * A hypercall (VMMCALL or VMCALL, ring 0 only; #UD elsewhere) with RAX below
@@ -251,7 +251,8 @@ enum dune_counter {
  * @exit_reason: out: DUNE_EXIT_*
  * @restart:	out, DUNE_EXIT_SYSCALL: 0, or the positive ERESTART* number
  *		(512 to 516) with which a signal interrupted the call in the
- *		kernel; the host half then decides between EINTR and again
+ *		kernel; the host half then decides whether the guest gets EINTR
+ *		or executes the call again
  * @fault_flags: out, DUNE_EXIT_FAULT: DUNE_FAULT_*
  * @fault_address: out, DUNE_EXIT_FAULT: address in the process
  * @hw_exit:	out: the processor's exit code, for diagnosis
@@ -261,8 +262,8 @@ enum dune_counter {
  *
  * mmap() of the vCPU's file descriptor at offset 0 with MAP_SHARED, by the
  * thread that made the vCPU (others: EPERM), once (then EBUSY, even after it was
- * unmapped: who has got hold of the descriptor gets no second mapping). A child
- * does not inherit it (VM_DONTCOPY), unless madvise(MADV_DOFORK) says so.
+ * unmapped: a descriptor that was stolen gives no second mapping). A child does
+ * not inherit the mapping (VM_DONTCOPY), unless madvise(MADV_DOFORK) was called.
  */
 struct dune_run {
 	struct dune_regs regs;
@@ -297,7 +298,7 @@ struct dune_run {
 #define DUNE_GET_STATE		_IOWR(DUNE_IOC_TYPE, 0x11, struct dune_state)
 #define DUNE_SET_STATE		_IOW(DUNE_IOC_TYPE, 0x12, struct dune_state)
 #define DUNE_MAP_GRANULE	_IOW(DUNE_IOC_TYPE, 0x13, struct dune_granule)
-/* for whoever inherited the descriptor, too; as is DUNE_GET_INFO */
+/* also for a process that inherited the descriptor, as is DUNE_GET_INFO */
 #define DUNE_RENEW_VCPU		_IOW(DUNE_IOC_TYPE, 0x14, struct dune_renew_vcpu)
 
 #endif /* _UAPI_LINUX_DUNE_H */

@@ -14,11 +14,16 @@ use crate::context::Context;
 const IN_TREE_ONLY: &str = "LINUX_VERSION_CODE,CONSTANT_COMPARISON,ENOSYS,FILE_PATH_CHANGES";
 
 /// The form of TRACE_EVENT is not that of C.
-const TRACEPOINTS: &str = "kernel/trace.h";
+const TRACEPOINTS: &str = "kernel/dune/trace.h";
 
 /// Headers with assembly, which checkpatch reads as C.
-const ASSEMBLY: [&str; 4] =
-    ["kernel/mitigations.h", "kernel/regs_offsets.h", "kernel/return_buffer.h", "kernel/vmx_ops.h"];
+const ASSEMBLY: [&str; 5] = [
+    "kernel/x86/mitigations.h",
+    "kernel/x86/registers.h",
+    "kernel/x86/return_buffer.h",
+    "kernel/x86/svm/instructions.h",
+    "kernel/x86/vmx/instructions.h",
+];
 const NO_C: &str = "SPACING,CAMELCASE,LINE_CONTINUATIONS,EMBEDDED_FUNCTION_NAME";
 
 /// The width of files that are not the kernel's.

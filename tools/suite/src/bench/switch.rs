@@ -24,7 +24,7 @@ pub const OF_THESE: &str = "; of these ";
 /// More steps than a getpid takes.
 const STEPS: usize = 800;
 
-/// The world switches, in kernel/*_switch.S.
+/// The world switches, in kernel/dune/*/switch.S.
 const ASSEMBLY: [&str; 3] = ["svm_switch", "vmx_switch", "vmx_switch_exit"];
 const HANDLERS: [&str; 2] = ["svm_handle_exit", "vmx_handle_exit"];
 

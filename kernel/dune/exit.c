@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * What both vendors' handlers of exits have in common. The handlers themselves, one
+ * switch each, are in svm/exit.c and vmx/exit.c; they go on to syscall.c for a
+ * hypercall and to fault.c for a nested page fault.
+ */
+#include <linux/ptrace.h>
+#include <linux/static_call.h>
+#include <asm/cpu.h>
+#include <asm/cpufeature.h>
+#include <asm/mce.h>
+#include <asm/processor-flags.h>
+#include <asm/segment.h>
+#include <asm/trapnr.h>
+
+#include "dune/exit.h"
+#include "dune/vcpu.h"
+#include "virt/symbol.h"
+
+/* The kernel's answers to a bus lock and a split lock: split_lock_detect=. */
+DEFINE_STATIC_CALL_NULL(bus_lock, handle_bus_lock);
+DEFINE_STATIC_CALL_RET0(split_lock, handle_guest_split_lock);
+
+void exit_init(void)
+{
+	if (boot_cpu_has(X86_FEATURE_BUS_LOCK_DETECT))
+		symbol_bind(bus_lock, "handle_bus_lock");
+	if (boot_cpu_has(X86_FEATURE_SPLIT_LOCK_DETECT))
+		symbol_bind(split_lock, "handle_guest_split_lock");
+}
+
+/**
+ * exit_bus_lock() - the guest has locked the bus of the whole machine
+ * @rip:	where
+ *
+ * Context: process, interrupts on; may sleep, which is the kernel's answer.
+ */
+void exit_bus_lock(unsigned long rip)
+{
+	struct pt_regs regs = { .ip = rip };
+
+	static_call_cond(bus_lock)(&regs);
+}
+
+/**
+ * exit_split_lock() - a locked access of the guest crosses a cache line
+ * @rip:	where
+ *
+ * Context: process, interrupts on; may sleep.
+ * Return: whether the guest may continue, unchecked for a while; if not, it gets
+ * #AC.
+ */
+bool exit_split_lock(unsigned long rip)
+{
+	return static_call(split_lock)(rip);
+}
+
+/**
+ * exit_machine_check() - the exit has consumed a machine check
+ *
+ * Calls the kernel's handler as if the machine check came from user mode: an error
+ * that a guest consumed then costs its process, and not the machine.
+ *
+ * Context: process, interrupts off.
+ */
+void exit_machine_check(void)
+{
+	struct pt_regs regs = { .cs = __USER_CS, .flags = X86_EFLAGS_IF };
+
+	if (IS_ENABLED(CONFIG_X86_MCE))
+		do_machine_check(&regs);
+}
+
+int exit_forbidden(struct dune_vcpu *vcpu, enum answer answer,
+		   void (*inject)(struct vcpu_hw *hw, u32 vector, bool error))
+{
+	bool gp = answer == ANSWER_GP;
+
+	if (!gp && answer != ANSWER_UD) {
+		dune_count(vcpu, DUNE_COUNT_OTHER);
+		return DUNE_EXIT_UNKNOWN;
+	}
+	dune_count(vcpu, DUNE_COUNT_EXCEPTION);
+	inject(vcpu->hw, gp ? X86_TRAP_GP : X86_TRAP_UD, gp);
+	return 0;
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What both vendors' handlers of exits have in common: exit.c.
+ */
+#ifndef DUNE_EXIT_H
+#define DUNE_EXIT_H
+
+#include <linux/types.h>
+
+struct dune_vcpu;
+struct vcpu_hw;
+
+/* What a vendor's table answers to an exit. 0: the table has no such exit. */
+enum answer {
+	ANSWER_GP = 1,	/* #GP(0) */
+	ANSWER_UD,	/* #UD */
+	ANSWER_EXIT,	/* the handler has a case of its own */
+};
+
+void exit_init(void);
+
+/*
+ * The last case of a handler. @inject is the vendor's: it raises an exception in
+ * the guest. Returns as @handle_exit of struct vcpu_ops.
+ */
+int exit_forbidden(struct dune_vcpu *vcpu, enum answer answer,
+		   void (*inject)(struct vcpu_hw *hw, u32 vector, bool error));
+
+void exit_bus_lock(unsigned long rip);
+bool exit_split_lock(unsigned long rip);
+void exit_machine_check(void);
+
+#endif /* DUNE_EXIT_H */

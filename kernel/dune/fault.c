@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Nested page faults. The guest accessed an address of the process in a way that the
+ * second level does not allow now. To Linux this is a page fault of the thread like any
+ * other. What the process may access is resolved here. Everything else (no mapping, a
+ * stack to grow, a forbidden access, SIGBUS, no memory) goes to the host half,
+ * which accesses the address in user mode: then the kernel itself grows the stack or
+ * sends the signal, with the right siginfo.
+ */
+#include <linux/mm.h>
+#include <linux/sched/task_stack.h>
+
+#include "dune/fault.h"
+#include "dune/trace.h"
+#include "dune/vcpu.h"
+#include "dune/vm.h"
+#include "virt/compat.h"
+
+static bool vma_allows(const struct vm_area_struct *vma, u32 flags)
+{
+	if (vma->vm_flags & VM_SHADOW_STACK)
+		return false;
+	if (flags & DUNE_FAULT_WRITE)
+		return vma->vm_flags & VM_WRITE;
+	if (flags & DUNE_FAULT_EXEC)
+		return vma->vm_flags & VM_EXEC;
+	return vma->vm_flags & (VM_READ | VM_EXEC | VM_WRITE);
+}
+
+/*
+ * The kernel's page fault handler, as a page fault of the thread would call it. Returns
+ * whether the guest may try again. Takes and releases mmap_lock.
+ */
+static bool handle_fault(struct mm_struct *mm, u64 address, u32 flags)
+{
+	/*
+	 * Not FAULT_FLAG_USER: with it a memory cgroup may leave work to the end
+	 * of the page fault (pagefault_out_of_memory()), which is not here.
+	 */
+	unsigned int how = FAULT_FLAG_DEFAULT;
+	struct vm_area_struct *vma;
+	vm_fault_t fault;
+
+	if (flags & DUNE_FAULT_WRITE)
+		how |= FAULT_FLAG_WRITE;
+	if (flags & DUNE_FAULT_EXEC)
+		how |= FAULT_FLAG_INSTRUCTION;
+	if (mmap_read_lock_killable(mm))
+		return true;	/* a fatal signal: the run loop sees it */
+	vma = find_vma(mm, address);
+	if (!vma || address < vma->vm_start || !vma_allows(vma, flags)) {
+		mmap_read_unlock(mm);
+		return false;
+	}
+	fault = handle_mm_fault(vma, address, how, task_pt_regs(current));
+	/* Both mean that the lock has been dropped. */
+	if (fault & (VM_FAULT_RETRY | VM_FAULT_COMPLETED))
+		return true;
+	mmap_read_unlock(mm);
+	return !(fault & VM_FAULT_ERROR);
+}
+
+/* Returns whether the guest may try again. */
+static bool resolve(struct dune_vcpu *vcpu, u64 address, u32 flags)
+{
+	bool resolved;
+	int err;
+
+	err = second_level_fill_before(&vcpu->second_level, address, flags);
+	if (err != -EFAULT)
+		return !err;
+	resolved = handle_fault(vcpu->vm->mm, address, flags);
+	return second_level_fill_after(&vcpu->second_level, address, flags,
+				       resolved);
+}
+
+/**
+ * dune_handle_fault() - resolve a nested page fault
+ * @vcpu:	of current
+ * @guest:	guest-physical address
+ * @flags:	DUNE_FAULT_*
+ *
+ * Context: process, interrupts on, may sleep.
+ * Return: 0 to enter the guest again, or DUNE_EXIT_FAULT.
+ */
+int dune_handle_fault(struct dune_vcpu *vcpu, u64 guest, u32 flags)
+{
+	u64 address = guest;
+	bool resolved = false;
+
+	dune_count(vcpu, DUNE_COUNT_FAULT);
+	trace_dune_fault(address, flags);
+	/*
+	 * The same fault again: another thread may have resolved it without a
+	 * flush, which Linux does not send when it only adds rights, and this TLB
+	 * tag may still hold the narrower entry.
+	 */
+	if (vcpu->fault_page == (address & PAGE_MASK))
+		second_level_flush(&vcpu->second_level);
+	vcpu->fault_page = address & PAGE_MASK;
+	if (!second_level_address(&vcpu->second_level, guest, &address))
+		flags |= DUNE_FAULT_GUEST;
+	else if (likely(address < TASK_SIZE_MAX))
+		resolved = resolve(vcpu, address, flags);
+	if (likely(resolved))
+		return 0;
+	vcpu->run->fault_address = address;
+	vcpu->run->fault_flags = flags;
+	return DUNE_EXIT_FAULT;
+}

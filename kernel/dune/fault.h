@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Nested page faults: fault.c.
+ */
+#ifndef DUNE_FAULT_H
+#define DUNE_FAULT_H
+
+#include <linux/types.h>
+
+struct dune_vcpu;
+
+int dune_handle_fault(struct dune_vcpu *vcpu, u64 guest, u32 flags);
+
+#endif /* DUNE_FAULT_H */

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * dune.ko: /dev/dune, through which a process gets ring 0, page tables and
+ * exceptions of its own by way of the virtualization hardware.
+ *
+ * This file brings the parts up and down. The story continues in vm.c (what an open
+ * file is), vcpu.c (its vCPUs), run.c (the run loop), and in exit.c, fault.c and
+ * syscall.c (what is done after a guest was left). The memory that a guest sees is in
+ * memory/. The two vendors' parts, svm/ and vmx/, are behind vcpu_ops.h. Below all
+ * of this are virt/, which owns the CPUs' virtualization, and x86/.
+ */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <linux/miscdevice.h>
+#include <linux/module.h>
+#include <linux/preempt.h>
+
+#include "dune/exit.h"
+#include "dune/memory/second_level.h"
+#include "dune/run.h"
+#include "dune/syscall.h"
+#include "dune/vcpu_ops.h"
+#include "dune/vm.h"
+#include "virt/virt.h"
+
+#define CREATE_TRACE_POINTS
+#include "dune/trace.h"
+
+static struct miscdevice dune_device = {
+	.minor = MISC_DYNAMIC_MINOR,
+	.name = "dune",
+	.fops = &dune_vm_fops,
+	.mode = 0600,
+};
+
+static int __init dune_load(void)
+{
+	int err;
+
+	err = virt_init();
+	if (err)
+		return err;
+	err = vcpu_ops_init();
+	if (err)
+		goto virt;
+	second_level_init();
+	exit_init();
+	err = virt_start(vcpu_ops->cpu_off);
+	if (err)
+		goto ops;
+	if (vcpu_ops->puts_always)
+		preempt_notifier_inc();
+	run_init();
+	dune_syscall_init();
+	err = misc_register(&dune_device);
+	if (err)
+		goto started;
+	return 0;
+
+started:
+	if (vcpu_ops->puts_always)
+		preempt_notifier_dec();
+	virt_stop();
+ops:
+	vcpu_ops_cleanup();
+virt:
+	virt_cleanup();
+	return err;
+}
+
+static void __exit dune_unload(void)
+{
+	misc_deregister(&dune_device);
+	if (vcpu_ops->puts_always)
+		preempt_notifier_dec();
+	virt_stop();
+	second_level_cleanup();
+	vcpu_ops_cleanup();
+	virt_cleanup();
+}
+
+module_init(dune_load);
+module_exit(dune_unload);
+MODULE_DESCRIPTION("Safe user-level access to privileged CPU features");
+MODULE_LICENSE("GPL v2");

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Granules: the guest-physical space of a processor with few address bits is handed
+ * out by the gigabyte to the parts of the address space that a program uses.
+ *
+ * User space decides which gigabyte gets which. No assignment is ever taken back, so
+ * a reader needs no lock: what it found stays true.
+ */
+#include "dune/memory/granule.h"
+
+void granules_init(struct granules *granules)
+{
+	mutex_init(&granules->lock);
+	/* User space fills them, so their memory is charged to it. */
+	xa_init_flags(&granules->to_address, XA_FLAGS_ACCOUNT);
+	xa_init_flags(&granules->to_guest, XA_FLAGS_ACCOUNT);
+}
+
+void granules_destroy(struct granules *granules)
+{
+	xa_destroy(&granules->to_guest);
+	xa_destroy(&granules->to_address);
+}
+
+/*
+ * The way back is stored first: a reader that finds an address by its granule must
+ * then find the granule by its address. Readers remember what they found, so
+ * nothing may fail between the two stores.
+ */
+static int granules_add(struct granules *granules, unsigned long guest,
+			unsigned long address)
+{
+	int err = xa_reserve(&granules->to_address, guest, GFP_KERNEL_ACCOUNT);
+
+	if (err)
+		return err;
+	err = xa_err(xa_store(&granules->to_guest, address,
+			      xa_mk_value(guest), GFP_KERNEL_ACCOUNT));
+	if (err)
+		xa_release(&granules->to_address, guest);
+	else
+		xa_store(&granules->to_address, guest, xa_mk_value(address), 0);
+	return err;
+}
+
+/**
+ * granules_map() - give a gigabyte of the process a guest-physical address
+ * @granules:	the map
+ * @guest:	guest-physical, a multiple of DUNE_GRANULE_SIZE
+ * @address:	of the process, a multiple of DUNE_GRANULE_SIZE
+ *
+ * Context: process, may sleep.
+ * Return: 0, also where the two are assigned to each other already; -EEXIST where either
+ * is assigned to another; -ENOMEM.
+ */
+int granules_map(struct granules *granules, u64 guest, u64 address)
+{
+	u64 has_address, has_guest;
+	bool a, g;
+	int ret;
+
+	mutex_lock(&granules->lock);
+	a = granules_to_address(granules, guest, &has_address);
+	g = granules_to_guest(granules, address, &has_guest);
+	if (a && g && has_address == address && has_guest == guest)
+		ret = 0;
+	else if (a || g)
+		ret = -EEXIST;
+	else
+		ret = granules_add(granules, guest >> GRANULE_SHIFT,
+				   address >> GRANULE_SHIFT);
+	mutex_unlock(&granules->lock);
+	return ret;
+}
+
+static u64 within(u64 number, u64 offset)
+{
+	return number << GRANULE_SHIFT | (offset & GRANULE_MASK);
+}
+
+/* Returns false where the granule has no address. Any context. */
+bool granules_to_address(struct granules *granules, u64 guest, u64 *address)
+{
+	u64 last = READ_ONCE(granules->last);
+	u64 number = guest >> GRANULE_SHIFT;
+	void *entry;
+
+	if (unlikely(last >> 32 != number || !last)) {
+		entry = xa_load(&granules->to_address, number);
+		if (!entry)
+			return false;
+		last = number << 32 | xa_to_value(entry);
+		WRITE_ONCE(granules->last, last);
+	}
+	*address = within((u32)last, guest);
+	return true;
+}
+
+/* Returns false where the address has no granule. Any context. */
+bool granules_to_guest(struct granules *granules, u64 address, u64 *guest)
+{
+	u64 last = READ_ONCE(granules->last);
+	u64 number = address >> GRANULE_SHIFT;
+	void *entry;
+
+	if (unlikely((u32)last != number || !last)) {
+		entry = xa_load(&granules->to_guest, number);
+		if (!entry)
+			return false;
+		last = (u64)xa_to_value(entry) << 32 | number;
+		WRITE_ONCE(granules->last, last);
+	}
+	*guest = within(last >> 32, address);
+	return true;
+}

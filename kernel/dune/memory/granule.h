@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Where the guest-physical space is smaller than the process's: which gigabyte of the
+ * one is which gigabyte of the other (DUNE_MAP_GRANULE).
+ */
+#ifndef DUNE_GRANULE_H
+#define DUNE_GRANULE_H
+
+#include <linux/dune.h>
+#include <linux/mutex.h>
+#include <linux/xarray.h>
+
+#define GRANULE_SHIFT	30
+#define GRANULE_MASK	(DUNE_GRANULE_SIZE - 1)
+
+/**
+ * struct granules - a one-to-one map of gigabytes that only grows
+ * @lock:	protects additions; readers need none
+ * @to_address:	number of the process's gigabyte, by guest-physical number
+ * @to_guest:	the same the other way round
+ * @last:	the pair that was last looked up: the guest's number in the upper half,
+ *		the process's in the lower. A fault looks up three times, and each search
+ *		counts 200 instructions.
+ */
+struct granules {
+	struct mutex lock;	/* of additions */
+	struct xarray to_address;
+	struct xarray to_guest;
+	u64 last;
+};
+
+void granules_init(struct granules *granules);
+void granules_destroy(struct granules *granules);
+int granules_map(struct granules *granules, u64 guest, u64 address);
+bool granules_to_address(struct granules *granules, u64 guest, u64 *address);
+bool granules_to_guest(struct granules *granules, u64 address, u64 *guest);
+
+/*
+ * Executes the body for each gigabyte of the process, by number, from @first to
+ * @last, that has a granule. granule_base(@entry) is the granule's address.
+ */
+#define granules_for_each(granules, index, entry, first, last) \
+	xa_for_each_range(&(granules)->to_guest, index, entry, first, last)
+
+/* Address of the gigabyte that an entry of either map names. */
+static inline u64 granule_base(const void *entry)
+{
+	return (u64)xa_to_value(entry) << GRANULE_SHIFT;
+}
+
+#endif /* DUNE_GRANULE_H */

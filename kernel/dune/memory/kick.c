@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Interrupting the vCPUs that are in the guest: see kick.h.
+ */
+#include <linux/gfp.h>
+
+#include "dune/memory/kick.h"
+#include "dune/trace.h"
+
+/* Returns 0 or -ENOMEM; kick_list_destroy() may follow in either case. */
+int kick_list_init(struct kick_list *list)
+{
+	raw_spin_lock_init(&list->lock);
+	INIT_LIST_HEAD(&list->vcpus);
+	list->count = 0;
+	if (!zalloc_cpumask_var(&list->cpus, GFP_KERNEL_ACCOUNT))
+		return -ENOMEM;
+	return 0;
+}
+
+void kick_list_destroy(struct kick_list *list)
+{
+	free_cpumask_var(list->cpus);
+}
+
+/* Returns 0, or -ENOSPC where the list has KICK_VCPUS already. */
+int kick_add(struct kick_list *list, struct kick_vcpu *vcpu)
+{
+	int err = 0;
+
+	vcpu->in_guest = -1;
+	raw_spin_lock(&list->lock);
+	if (list->count < KICK_VCPUS) {
+		list->count++;
+		list_add(&vcpu->link, &list->vcpus);
+	} else {
+		err = -ENOSPC;
+	}
+	raw_spin_unlock(&list->lock);
+	return err;
+}
+
+/* The vCPU will not run any more. Returns whether it was the last one. */
+bool kick_remove(struct kick_list *list, struct kick_vcpu *vcpu)
+{
+	bool last;
+
+	raw_spin_lock(&list->lock);
+	list_del(&vcpu->link);
+	list->count--;
+	last = list_empty(&list->vcpus);
+	raw_spin_unlock(&list->lock);
+	return last;
+}
+
+static void leave_guest(void *unused)
+{
+}
+
+/**
+ * kick_all() - wait until every vCPU that was in the guest has left it
+ * @list:	of the vCPUs
+ *
+ * To be called after the change and after its count was advanced. A vCPU that is marked
+ * to be on this CPU is not in the guest.
+ *
+ * Context: any with interrupts on; does not sleep.
+ */
+void kick_all(struct kick_list *list)
+{
+	struct kick_vcpu *vcpu;
+
+	smp_mb();	/* pairs with kick_enter() */
+	raw_spin_lock(&list->lock);
+	cpumask_clear(list->cpus);
+	list_for_each_entry(vcpu, &list->vcpus, link) {
+		int cpu = READ_ONCE(vcpu->in_guest);
+
+		if (cpu >= 0)
+			__cpumask_set_cpu(cpu, list->cpus);
+	}
+	trace_dune_kick(cpumask_weight(list->cpus));
+	smp_call_function_many(list->cpus, leave_guest, NULL, true);
+	raw_spin_unlock(&list->lock);
+}

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * A kick gets the vCPUs of an address space out of the guest. It is for a change of
+ * memory that the kernel announces by a notifier, and not by an interrupt of its own.
+ *
+ * The side that changes the memory first advances a count (mirror.generation,
+ * shootdown.generation), then looks which vCPUs are marked to be in the guest, and interrupts
+ * their CPUs. A vCPU first marks itself, then looks at the count. Both have a full barrier
+ * in between, so at least one of them sees the other. A marked vCPU has interrupts off
+ * until it is in the guest, and there an interrupt is an exit. So when its CPU has
+ * answered, the vCPU has left the guest, and it looks at the count before it enters again.
+ */
+#ifndef DUNE_KICK_H
+#define DUNE_KICK_H
+
+#include <linux/cpumask.h>
+#include <linux/list.h>
+#include <linux/smp.h>
+#include <linux/spinlock.h>
+
+/*
+ * A kick looks at all vCPUs of an address space with preemption off, so their number is
+ * limited: to that of a KVM machine.
+ */
+#define KICK_VCPUS	4096
+
+/**
+ * struct kick_list - the vCPUs of one mm
+ * @lock:	protects all below. Never taken with interrupts off: its holder
+ *		waits for other CPUs to answer.
+ * @vcpus:	all that could be in the guest
+ * @count:	their number, KICK_VCPUS at most
+ * @cpus:	those that a kick interrupts, during the kick
+ */
+struct kick_list {
+	raw_spinlock_t lock;	/* of all below */
+	struct list_head vcpus;
+	unsigned int count;
+	cpumask_var_t cpus;
+};
+
+/**
+ * struct kick_vcpu - a vCPU in such a list
+ * @link:	in the list, under its lock
+ * @in_guest:	CPU on which the vCPU may be in the guest, or -1. Written by
+ *		its thread with interrupts off, read by a kick.
+ */
+struct kick_vcpu {
+	struct list_head link;
+	int in_guest;
+};
+
+int kick_list_init(struct kick_list *list);
+void kick_list_destroy(struct kick_list *list);
+int kick_add(struct kick_list *list, struct kick_vcpu *vcpu);
+bool kick_remove(struct kick_list *list, struct kick_vcpu *vcpu);
+void kick_all(struct kick_list *list);
+
+/* Interrupts off, from here until the guest has been left. */
+static inline void kick_enter(struct kick_vcpu *vcpu)
+{
+	/* Pairs with kick_all(). */
+	smp_store_mb(vcpu->in_guest, smp_processor_id());
+}
+
+/* The guest has been left. The later this is called, the more needless interrupts. */
+static inline void kick_leave(struct kick_vcpu *vcpu)
+{
+	/* A kick that reads -1 may let the kernel free what the guest has used. */
+	smp_store_release(&vcpu->in_guest, -1);
+}
+
+#endif /* DUNE_KICK_H */

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Where the second level is the kernel's own page table of the process, the top level is
+ * a copy, one for each vCPU, of the entries that lead to user memory. The other entries
+ * of the kernel's top level lead to the kernel's memory. Nested walks count as user
+ * accesses (APM vol. 2, 15.25.5), so a guest could access nothing there. But with these
+ * entries a guest's walks would go that way at any guest-physical address of its choice:
+ *  - The error code of the nested fault would tell whether the kernel has a page there.
+ *  - A processor may keep entries of such walks under the guest's tag, while the kernel's
+ *    flushes of its own half reach the host's tag alone: the processor would continue
+ *    to walk a table that the kernel has freed.
+ * All levels below the top one are the kernel's own tables: a page that the kernel maps
+ * or takes away is mapped or taken away here at the same time.
+ *
+ * The copy is exact where it matters:
+ *  - An entry that the kernel adds is missing here. The guest's access is a nested
+ *    fault, after which the entry is copied (root_fill()). It was not present, so no TLB
+ *    has it.
+ *  - An entry that the kernel clears led to a table that the kernel frees, after it has
+ *    advanced context.tlb_gen and told the CPUs, as for any page. So the argument at
+ *    second_level_must_flush() holds, and when that flushes, root_refresh() reads the
+ *    entries again, after the count.
+ */
+#include <linux/gfp.h>
+#include <linux/mm.h>
+#include <asm/mem_encrypt.h>
+
+#include "virt/compat.h"
+#include "dune/memory/root.h"
+
+void root_copy(struct root *root, unsigned int i)
+{
+	pgd_t entry = READ_ONCE(root->source[i]);
+
+	WRITE_ONCE(root->table[i], entry);
+	__assign_bit(i, root->used, pgd_val(entry));
+}
+
+/**
+ * root_create() - a top level with all entries that @mm has now
+ *
+ * Where the kernel is isolated from user mode, its own table has NX in every entry of
+ * user memory. User mode's table has the same entries without NX, and is copied.
+ *
+ * Context: process of @mm, may sleep.
+ * Return: 0 or -ENOMEM.
+ */
+int root_create(struct root *root, struct mm_struct *mm)
+{
+	const u64 *source = (const u64 *)user_page_table(mm->pgd);
+	unsigned int i, j;
+
+	root->source = (const pgd_t *)source;
+	root->table = (pgd_t *)get_zeroed_page(GFP_KERNEL_ACCOUNT);
+	if (!root->table)
+		return -ENOMEM;
+	/* A process has only a few: look at four at once. */
+	for (i = 0; i < ROOT_ENTRIES; i += 4) {
+		if (likely(!(READ_ONCE(source[i]) | READ_ONCE(source[i + 1]) |
+			     READ_ONCE(source[i + 2]) |
+			     READ_ONCE(source[i + 3]))))
+			continue;
+		for (j = i; j < i + 4; j++)
+			root_copy(root, j);
+	}
+	return 0;
+}
+
+void root_destroy(struct root *root)
+{
+	free_page((unsigned long)root->table);
+}
+
+/* For the processor: the physical address, with the bit of memory encryption. */
+u64 root_address(const struct root *root)
+{
+	return __sme_pa(root->table);
+}
+
+/* Interrupts off, after context.tlb_gen was read; a flush follows. */
+void root_refresh(struct root *root)
+{
+	unsigned long left;
+	unsigned int i;
+
+	for (i = 0; i < ROOT_ENTRIES; i += BITS_PER_LONG)
+		for (left = root->used[i / BITS_PER_LONG]; left;
+		     left &= left - 1)
+			root_copy(root, i + __ffs(left));
+}

@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The second level of address translation: from a guest's physical addresses to the
+ * pages that the process has. This header is all that the rest of dune/ knows of it.
+ *
+ * There are two kinds, and the processor decides between them at load:
+ *  - shared (AMD): the processor walks the kernel's own page table of the process,
+ *    below a top level that each vCPU has for itself (root.c). A guest-physical address
+ *    is an address of the process.
+ *  - mirrored (Intel): the processor walks a page table in EPT's format, which is
+ *    made on faults from the process's (mirror.c). Guest-physical addresses are
+ *    given to the process's addresses by the gigabyte (granule.c).
+ *
+ * The hot path asks for the kind by static keys, and so costs no branch.
+ */
+#ifndef DUNE_MEMORY_SECOND_LEVEL_H
+#define DUNE_MEMORY_SECOND_LEVEL_H
+
+#include <linux/dune.h>
+#include <linux/jump_label.h>
+#include <linux/sched.h>
+
+#include "dune/memory/kick.h"
+#include "dune/memory/mirror.h"
+#include "dune/memory/root.h"
+#include "dune/memory/shootdown.h"
+
+/* Set at load: the second level is a mirror; changes of memory kick vCPUs. */
+DECLARE_STATIC_KEY_FALSE(second_level_mirrored);
+DECLARE_STATIC_KEY_FALSE(second_level_kicks);
+
+/**
+ * struct second_level - of an address space
+ * @mirror:	where it is mirrored: the mirror, which all address spaces of the
+ *		process share; else NULL
+ * @shootdown:	where it is shared and the kernel flushes TLBs without
+ *		interrupts: what kicks the vCPUs; else NULL
+ *
+ * Never changes between second_level_get() and second_level_put().
+ */
+struct second_level {
+	struct mirror *mirror;
+	struct shootdown *shootdown;
+};
+
+/**
+ * struct second_level_vcpu - of a vCPU
+ * @space:	the address space's
+ * @root:	where it is shared: the vCPU's top level
+ * @kick:	by which a change of the memory gets the vCPU out of the guest
+ * @tlb_gen:	the count of changes for which the TLB tag is known to be clean: see
+ *		second_level_must_flush()
+ * @flush:	the TLB tag must be flushed at the next entry
+ *
+ * Only the vCPU's thread changes it; @kick has rules of its own.
+ */
+struct second_level_vcpu {
+	const struct second_level *space;
+	struct root root;
+	struct kick_vcpu kick;
+	u64 tlb_gen;
+	bool flush;
+};
+
+/*
+ * The module. VT-x calls second_level_use_mirror() first: @accessed_dirty: EPT has
+ * accessed and dirty bits; @large_1g: EPT has pages of 1 GB; @address_bits: width of a
+ * guest-physical address.
+ */
+void second_level_use_mirror(bool accessed_dirty, bool large_1g,
+			     unsigned int address_bits);
+void second_level_init(void);
+void second_level_cleanup(void);
+
+/* dune_info.granules: 0 where guest-physical addresses are the process's. */
+unsigned int second_level_granules(void);
+
+/* An address space: the calling process's. Process context, may sleep. */
+int second_level_get(struct second_level *space);
+void second_level_put(struct second_level *space);
+
+/* DUNE_MAP_GRANULE, where second_level_granules() is not 0. */
+int second_level_map_granule(const struct second_level *space, u64 guest,
+			     u64 address);
+
+/* A vCPU of the calling thread. Process context, may sleep. */
+int second_level_add_vcpu(const struct second_level *space,
+			  struct second_level_vcpu *vcpu);
+void second_level_remove_vcpu(struct second_level_vcpu *vcpu);
+
+/* What the processor gets: nCR3, or the EPT pointer. */
+u64 second_level_root(const struct second_level_vcpu *vcpu);
+
+/* The next entry flushes the TLB tag. */
+static inline void second_level_flush(struct second_level_vcpu *vcpu)
+{
+	vcpu->flush = true;
+}
+
+/*
+ * Interrupts off: the vCPU has come to another CPU. SVM takes a fresh tag there. What
+ * a mirror leaves in a TLB is tagged with the mirror's root; this CPU may have such
+ * entries from an earlier stay, or from another mirror whose root was on the same page.
+ */
+static inline void second_level_migrated(struct second_level_vcpu *vcpu)
+{
+	if (static_branch_unlikely(&second_level_mirrored))
+		vcpu->flush = true;
+}
+
+/*
+ * Interrupts off, right before entry: must the TLB tag be flushed?
+ *
+ * Where the second level is mirrored, the mirror counts what it drops, and kicks
+ * (mirror.c). Where it is shared, entries of the guest's tag are combined translations:
+ * the guest's page table with the process's. They become stale when the kernel
+ * changes the latter. The kernel counts such changes in context.tlb_gen, before it
+ * tells the CPUs in mm_cpumask() by IPI, and frees no page before all of them have
+ * answered. The tag is a TLB of this mm like any other, so the kernel's own rule
+ * (switch_mm_irqs_off()) holds for it:
+ *  - A change before the read below is seen in the count: flush.
+ *  - A change after the read sends an IPI, since this CPU has the mm loaded and is
+ *    not lazy. Interrupts are off until the guest runs, and in the guest an interrupt
+ *    is an exit. The next entry comes through here again.
+ *  - While this thread is off the CPU the tag is not in use.
+ * So no mmu notifier is needed there, and a change of its mappings costs a Dune
+ * process what it costs any process. Only where the kernel flushes without IPIs does a
+ * notifier count, too, and kick the vCPUs (shootdown.c). Both counts only grow, so
+ * their sum is unchanged only if both are.
+ */
+static __always_inline bool
+second_level_must_flush(struct second_level_vcpu *vcpu)
+{
+	u64 tlb_gen;
+
+	if (static_branch_unlikely(&second_level_kicks))
+		kick_enter(&vcpu->kick);
+	if (static_branch_unlikely(&second_level_mirrored)) {
+		tlb_gen = mirror_generation(vcpu->space->mirror);
+	} else {
+		tlb_gen = atomic64_read(&current->mm->context.tlb_gen);
+		if (static_branch_unlikely(&second_level_kicks))
+			tlb_gen += shootdown_generation(vcpu->space->shootdown);
+	}
+	if (likely(tlb_gen == vcpu->tlb_gen && !vcpu->flush))
+		return false;
+	vcpu->flush = false;
+	vcpu->tlb_gen = tlb_gen;
+	if (vcpu->root.table)
+		root_refresh(&vcpu->root);
+	return true;
+}
+
+/* Interrupts off, after the exit. */
+static __always_inline void second_level_left(struct second_level_vcpu *vcpu)
+{
+	if (static_branch_unlikely(&second_level_kicks))
+		kick_leave(&vcpu->kick);
+}
+
+/*
+ * The process's address of a guest-physical one. Returns false, with @address
+ * unchanged, where the process has given the granule no address.
+ */
+static inline bool second_level_address(const struct second_level_vcpu *vcpu,
+					u64 guest, u64 *address)
+{
+	if (static_branch_unlikely(&second_level_mirrored))
+		return mirror_address(vcpu->space->mirror, guest, address);
+	*address = guest;
+	return true;
+}
+
+/*
+ * A nested page fault at an address of the process, below TASK_SIZE_MAX, with
+ * DUNE_FAULT_* in @flags; before the process's fault handler is called. In most
+ * cases the process has the page, and only the mirror lacks it.
+ *
+ * Returns 0 to enter the guest again, -ENOMEM, or -EFAULT: the process's fault handler
+ * has to decide.
+ */
+static inline int second_level_fill_before(struct second_level_vcpu *vcpu,
+					   u64 address, u32 flags)
+{
+	if (static_branch_unlikely(&second_level_mirrored))
+		return mirror_fill(vcpu->space->mirror, address, flags, true);
+	return -EFAULT;
+}
+
+/*
+ * The same fault, after the process's fault handler was called. @resolved: the
+ * handler says that the guest may try again. Returns whether it may.
+ *
+ * A vCPU's own top level may lack what the kernel has, whether or not the handler
+ * resolved the fault. A mirror also gets the pages around one that is read, as
+ * Linux maps a file's; a page that is written first is new, and so are those around it. If
+ * the kernel has taken the page away again meanwhile, or a fatal signal is
+ * pending, the guest's fault comes again.
+ */
+static inline bool second_level_fill_after(struct second_level_vcpu *vcpu,
+					   u64 address, u32 flags, bool resolved)
+{
+	if (!static_branch_unlikely(&second_level_mirrored)) {
+		root_fill(&vcpu->root, address);
+		return resolved;
+	}
+	return resolved && mirror_fill(vcpu->space->mirror, address, flags,
+				       !(flags & DUNE_FAULT_WRITE)) != -ENOMEM;
+}
+
+#endif /* DUNE_MEMORY_SECOND_LEVEL_H */

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * TLB shootdown where the kernel tells other CPUs without the interrupt on which
+ * second_level_must_flush() relies:
+ *  - by broadcast: AMD's INVLPGB, which Linux uses since 6.15 for processes that run
+ *    on several CPUs. INVLPGB does not reach the guest's tag (APM vol. 3, INVLPGB: host
+ *    and guest ASIDs are separate);
+ *  - below a hypervisor, which flushes other processors at a hypercall (Hyper-V,
+ *    hyperv_flush_tlb_multi()), or later, when it runs them again (KVM,
+ *    kvm_flush_tlb_multi()). The hypervisor knows nothing of the guest's tag, and
+ *    resumes the guest where it was.
+ *
+ * But each such flush has a notifier call for TLBs that do not belong to a CPU, after
+ * the entries were changed and before a page is freed (flush_tlb_mm_range(),
+ * arch_tlbbatch_add_pending()). That call advances a count of its own, so that the next
+ * entry flushes, and kicks the vCPUs. context.tlb_gen may be advanced only after the call
+ * (fork() before 6.6: after the notifier calls for all mappings).
+ */
+#include <linux/mm_types.h>
+#include <linux/mmu_notifier.h>
+#include <linux/moduleparam.h>
+#include <linux/slab.h>
+
+#include "dune/memory/shootdown.h"
+#include "virt/compat.h"
+#include "virt/symbol.h"
+
+static bool notify_flushes;
+module_param(notify_flushes, bool, 0444);
+MODULE_PARM_DESC(notify_flushes, "kick guests at each TLB flush also where the kernel does so itself (default off)");
+
+static struct shootdown *of_notifier(struct mmu_notifier *notifier)
+{
+	return container_of(notifier, struct shootdown, notifier);
+}
+
+static void shootdown_invalidate(struct mmu_notifier *notifier,
+				 struct mm_struct *mm, unsigned long start,
+				 unsigned long end)
+{
+	struct shootdown *shootdown = of_notifier(notifier);
+
+	atomic64_inc(&shootdown->generation);
+	kick_all(&shootdown->kicks);
+}
+
+static void shootdown_free(struct mmu_notifier *notifier)
+{
+	struct shootdown *shootdown = of_notifier(notifier);
+
+	kick_list_destroy(&shootdown->kicks);
+	kfree(shootdown);
+}
+
+static struct mmu_notifier *shootdown_alloc(struct mm_struct *mm)
+{
+	struct shootdown *shootdown = kzalloc(sizeof(*shootdown),
+					      GFP_KERNEL_ACCOUNT);
+
+	if (!shootdown)
+		return ERR_PTR(-ENOMEM);
+	if (kick_list_init(&shootdown->kicks)) {
+		shootdown_free(&shootdown->notifier);
+		return ERR_PTR(-ENOMEM);
+	}
+	return &shootdown->notifier;
+}
+
+static const struct mmu_notifier_ops shootdown_ops = {
+	.arch_invalidate_secondary_tlbs = shootdown_invalidate,
+	.alloc_notifier = shootdown_alloc,
+	.free_notifier = shootdown_free,
+};
+
+bool shootdown_is_needed(void)
+{
+	unsigned long native = symbol_find("native_flush_tlb_multi");
+
+	return kernel_flushes_by_broadcast() ||
+	       kernel_flushes_by_hypervisor(native) || notify_flushes;
+}
+
+/**
+ * shootdown_get() - the struct shootdown of a process
+ * @mm:		current->mm
+ *
+ * The first one of an mm costs a pass over its mappings (mm_take_all_locks()).
+ *
+ * Context: process, in a system call; takes mmap_lock.
+ * Return: counted, or an ERR_PTR: -EINTR for a signal, -ENOMEM.
+ */
+struct shootdown *shootdown_get(struct mm_struct *mm)
+{
+	struct mmu_notifier *notifier = mmu_notifier_get(&shootdown_ops, mm);
+
+	return IS_ERR(notifier) ? ERR_CAST(notifier) : of_notifier(notifier);
+}
+
+/* Freed after a grace period. */
+void shootdown_put(struct shootdown *shootdown)
+{
+	mmu_notifier_put(&shootdown->notifier);
+}

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The process's page table, read as the processor reads it.
+ */
+#include <linux/mm.h>
+#include <asm/msr.h>
+#include <asm/pgtable.h>
+
+#include "virt/compat.h"
+#include "dune/memory/ept.h"
+#include "dune/memory/walk.h"
+
+static u64 pat __ro_after_init;
+
+/* Learns which memory types the bits of an entry select. */
+void walk_init(void)
+{
+	rdmsrq(MSR_IA32_CR_PAT, pat);
+}
+
+/*
+ * The memory type that a leaf selects from the PAT (SDM vol. 3, 12.12.3). EPT
+ * has the same numbers, but no UC-.
+ */
+static u64 memory_type(u64 entry, int level)
+{
+	u64 pat_bit = level == 1 ? _PAGE_PAT : _PAGE_PAT_LARGE;
+	int index = (entry & _PAGE_PWT ? 1 : 0) | (entry & _PAGE_PCD ? 2 : 0) |
+		    (entry & pat_bit ? 4 : 0);
+	u64 type = pat >> (8 * index) & 7;
+
+	return (type == 7 ? 0 : type) << VMX_EPT_MT_EPTE_SHIFT;
+}
+
+static bool is_users(u64 entry)
+{
+	return !(~entry & (_PAGE_PRESENT | _PAGE_USER));
+}
+
+/*
+ * Rights and memory type of an entry, as EPT has them.
+ *
+ * The accessed bit makes no difference: on x86 no fault sets it for a read
+ * (ptep_set_access_flags()); that is left to the processor.
+ */
+u64 walk_rights(u64 entry, int level, u64 denied)
+{
+	u64 rights = VMX_EPT_READABLE_MASK | memory_type(entry, level);
+
+	if (entry & _PAGE_DIRTY && entry & ~denied & _PAGE_RW)
+		rights |= VMX_EPT_WRITABLE_MASK;
+	if (!((entry | denied) & _PAGE_NX))
+		rights |= VMX_EPT_EXECUTABLE_MASK;
+	return rights;
+}
+
+/*
+ * Reads the page table as the processor does, with interrupts off and no lock, as
+ * get_user_pages_fast() does. The kernel frees a table only after it has waited, by a
+ * flush IPI or for a grace period of RCU-sched, for all CPUs that have interrupts off.
+ * What was found may be stale by then; the caller's check of the sequence detects that.
+ *
+ * NX above the third level is not the process's: where Linux isolates its page tables
+ * (pti=on), it sets NX there, in the copy that is used in the kernel.
+ *
+ * Returns false where no page is mapped for user mode.
+ */
+bool walk(const struct mm_struct *mm, u64 address, struct leaf *leaf)
+{
+	u64 *table = (u64 *)mm->pgd;
+	int level = pgtable_l5_enabled() ? 5 : 4;
+	u64 entry;
+
+	lockdep_assert_irqs_disabled();
+	leaf->denied = 0;
+	for (;; level--) {
+		leaf->slot = slot_of(table, address, level);
+		entry = READ_ONCE(*leaf->slot);
+		if (!is_users(entry))
+			return false;
+		if (is_leaf(entry, level))
+			break;
+		leaf->denied |= ~entry & _PAGE_RW;
+		leaf->denied |= level > 3 ? 0 : entry & _PAGE_NX;
+		table = __va(entry & PTE_PFN_MASK);
+	}
+	leaf->entry = entry;
+	leaf->level = level;
+	return true;
+}
+
+/*
+ * The entries around that of a page of 4 KB: in EPT's format for the pages that the process
+ * has, 0 for the others. This guest has not used them yet, so their accessed bit is
+ * clear. Interrupts off since walk().
+ */
+void walk_around(const struct leaf *leaf, u64 *around)
+{
+	const u64 *first = PTR_ALIGN_DOWN(leaf->slot, AROUND * sizeof(u64));
+	int i;
+
+	for (i = 0; i < AROUND; i++) {
+		u64 entry = READ_ONCE(first[i]);
+
+		around[i] = 0;
+		if (is_users(entry))
+			around[i] = (entry & PTE_PFN_MASK) | VMX_EPT_IPAT_BIT |
+				    VMX_EPT_DIRTY_BIT |
+				    walk_rights(entry, 1, leaf->denied);
+	}
+}

@@ -1,0 +1,312 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The run loop, DUNE_RUN: enter the guest, handle the exit, and enter again, until
+ * something needs user mode. How the processor is entered and why the guest was left is
+ * the vendor's (vcpu_ops.h); page faults are in fault.c and hypercalls in syscall.c.
+ */
+#include <linux/entry-common.h>
+#include <linux/file.h>
+#include <linux/preempt.h>
+#include <linux/rcupdate.h>
+#include <linux/sched.h>
+#include <linux/vtime.h>
+#include <asm/fpu/api.h>
+#include <asm/pgtable.h>
+#include <asm/pkru.h>
+
+#include "dune/run.h"
+#include "dune/syscall.h"
+#include "dune/trace.h"
+#include "dune/vcpu.h"
+#include "dune/vcpu_ops.h"
+#include "virt/compat.h"
+#include "virt/symbol.h"
+#include "virt/virt.h"
+#include "x86/return_buffer.h"
+
+/* Newer kernels export it to KVM alone. */
+DEFINE_STATIC_CALL_NULL(fpu_return, switch_fpu_return);
+static bool have_fpu_return __ro_after_init;
+
+void run_init(void)
+{
+	have_fpu_return = symbol_bind(fpu_return, "switch_fpu_return");
+}
+
+/*
+ * Interrupts off, and the FPU's registers are not the thread's: loads them. Returns
+ * false where only the return to user mode can.
+ */
+static bool run_load_fpu(void)
+{
+	static_call_cond(fpu_return)();
+	return have_fpu_return;
+}
+
+/*
+ * A Dune process leaves the guest for these, whatever the guest does: a signal, a
+ * debugger, task work, a higher-priority thread. Returns 0 when the guest may continue.
+ */
+static int run_pending_work(unsigned long work)
+{
+	const unsigned long resched = _TIF_NEED_RESCHED |
+				      _TIF_NEED_RESCHED_LAZY;
+
+	if (!(work & resched) || work & ~(resched | _TIF_NEED_FPU_LOAD))
+		return DUNE_EXIT_INTR;
+	schedule();
+	return 0;
+}
+
+/*
+ * Interrupts off: differs from an earlier value if the current thread was switched
+ * away from since, or if the virtualization of any CPU changed (virt_epoch). The terms
+ * only grow, also when the thread moves to another CPU, so no two changes cancel out.
+ */
+static u64 run_epoch(void)
+{
+	return current->nvcsw + current->nivcsw + atomic64_read(&virt_epoch);
+}
+
+/* From now on until the end of the run, run_sched_out() is called. */
+static void run_notify(struct dune_vcpu *vcpu)
+{
+	if (vcpu->notified)
+		return;
+	if (!vcpu_ops->puts_always && !static_branch_unlikely(&virt_kvm_loaded))
+		return;
+	preempt_notifier_register(&vcpu->notifier);
+	vcpu->notified = true;
+}
+
+/*
+ * Interrupts off until after the entry that follows. The epoch has changed since the
+ * last entry, or this is the first entry of a run. The registers that the guest's replace
+ * (FS and GS base, TR, system-call MSRs) may have other values now: the vendor saves
+ * them again. Returns false where run_settle() has to make entry possible first: another
+ * CPU still holds something of the vCPU, or virtualization is off here.
+ */
+static bool run_moved(struct dune_vcpu *vcpu)
+{
+	int cpu = smp_processor_id();
+	bool migrated = cpu != vcpu->cpu;
+
+	if (!virt_is_enabled())
+		return false;
+	if (migrated && vcpu->cpu >= 0 && vcpu_ops->leave_cpu)
+		return false;
+	if (migrated) {
+		dune_count(vcpu, DUNE_COUNT_MIGRATION);
+		second_level_migrated(&vcpu->second_level);
+	}
+	vcpu->epoch = run_epoch();
+	vcpu->cpu = cpu;
+	run_notify(vcpu);
+	static_call(vcpu_moved)(vcpu, migrated);
+	return true;
+}
+
+/*
+ * Interrupts on, after run_moved() has returned false. A CPU without virtualization is one
+ * that goes off line, so that the scheduler is about to move this thread, or one that
+ * shuts down.
+ */
+static void run_settle(struct dune_vcpu *vcpu)
+{
+	if (vcpu->cpu >= 0 && vcpu->cpu != raw_smp_processor_id() &&
+	    vcpu_ops->leave_cpu) {
+		vcpu_ops->leave_cpu(vcpu);
+		vcpu->cpu = -1;
+		return;
+	}
+	schedule_timeout_uninterruptible(1);
+}
+
+/*
+ * Time in the guest is user time of the thread, so that CPU limits and interval
+ * timers count it: an interrupt that ends the guest must be handled while the thread is
+ * still marked (PF_VCPU).
+ *
+ * Inline, as run_loop() is: returns are counted, see return_buffer.h.
+ */
+static __always_inline void run_enter(struct dune_vcpu *vcpu)
+{
+	bool flush = second_level_must_flush(&vcpu->second_level);
+	bool interrupted;
+
+	if (unlikely(flush))
+		dune_count(vcpu, DUNE_COUNT_TLB_FLUSH);
+	trace_dune_entry(vcpu, vcpu->second_level.tlb_gen);
+	vtime_account_guest_enter();
+	interrupted = static_call(vcpu_enter)(vcpu, flush);
+	/*
+	 * XRSTOR loads PKRU in every ring, whatever CR4.PKE is (SDM vol. 1, 13.5.7).
+	 * The kernel's accesses to user memory obey it.
+	 */
+	write_pkru(vcpu->pkru);
+	forget_predictions_before_user_mode();
+	if (interrupted) {
+		/*
+		 * For RCU the thread has been in the kernel, so the tick would
+		 * report nothing for it. But a guest is to RCU what user mode is;
+		 * KVM reports that at each entry (rcu_virt_note_context_switch(),
+		 * whose argument differs between kernels).
+		 */
+		rcu_note_context_switch(false);
+		local_irq_enable();
+		/* STI takes effect after the instruction that follows it. */
+		asm volatile("nop");
+		local_irq_disable();
+	}
+	second_level_left(&vcpu->second_level);
+	dune_count(vcpu, DUNE_COUNT_EXITS);
+	vtime_account_guest_exit();
+	local_irq_enable();
+}
+
+/*
+ * Before the first entry, work for the return to user mode waits until after one exit:
+ * a tracer's stop at the entry of this very ioctl leaves some each time (rseq), and the
+ * guest would never get to run.
+ *
+ * KVM leaves values of its guest in MSRs that only user mode reads (TSC_AUX, on Intel
+ * also those of SYSCALL), until some thread returns to user mode on that CPU. The run
+ * then ends, so that this thread does.
+ */
+static __always_inline int run_loop(struct dune_vcpu *vcpu)
+{
+	const unsigned long all_work = EXIT_TO_USER_MODE_WORK |
+				       _TIF_USER_RETURN_NOTIFY |
+				       _TIF_NEED_FPU_LOAD;
+	unsigned long work = all_work & ~(_TIF_NOTIFY_RESUME | _TIF_RSEQ);
+	int reason;
+
+	do {
+		unsigned long flags;
+
+		local_irq_disable();
+		flags = READ_ONCE(current_thread_info()->flags) & work;
+		if (unlikely(flags) &&
+		    (flags != _TIF_NEED_FPU_LOAD || !run_load_fpu())) {
+			local_irq_enable();
+			reason = run_pending_work(flags);
+			continue;
+		}
+		if (unlikely(run_epoch() != vcpu->epoch && !run_moved(vcpu))) {
+			local_irq_enable();
+			run_settle(vcpu);
+			reason = 0;
+			continue;
+		}
+		/* Nothing may come between: see @moved in vcpu_ops.h. */
+		run_enter(vcpu);
+		work = all_work;
+		reason = static_call(vcpu_handle_exit)(vcpu);
+	} while (!reason);
+	return reason;
+}
+
+static bool reserved1_is_used(const struct dune_run *run)
+{
+	const u64 *r = run->reserved1;
+
+	static_assert(ARRAY_SIZE(run->reserved1) == 8);
+	return READ_ONCE(r[0]) | READ_ONCE(r[1]) | READ_ONCE(r[2]) |
+	       READ_ONCE(r[3]) | READ_ONCE(r[4]) | READ_ONCE(r[5]) |
+	       READ_ONCE(r[6]) | READ_ONCE(r[7]);
+}
+
+/*
+ * RDTSC and CPUID may be forbidden to the thread. Only the thread itself changes that, by
+ * calls that end a run, so it is enough to look once for each run.
+ */
+static void run_filter(struct dune_vcpu *vcpu)
+{
+	unsigned long flags = READ_ONCE(current_thread_info()->flags) &
+			      (_TIF_NOTSC | _TIF_NOCPUID);
+
+	if (likely(flags == vcpu->filter))
+		return;
+	vcpu->filter = flags;
+	vcpu_ops->filter(vcpu, flags & _TIF_NOTSC, flags & _TIF_NOCPUID);
+}
+
+/* The thread is switched away from; run queue locked, interrupts off. */
+static void run_sched_out(struct preempt_notifier *notifier,
+			  struct task_struct *next)
+{
+	vcpu_ops->put(container_of(notifier, struct dune_vcpu, notifier));
+}
+
+/* The next entry comes through run_moved() in any case. */
+static void run_sched_in(struct preempt_notifier *notifier, int cpu)
+{
+}
+
+static struct preempt_ops run_preempt_ops = {
+	.sched_in = run_sched_in,
+	.sched_out = run_sched_out,
+};
+
+void run_init_vcpu(struct dune_vcpu *vcpu)
+{
+	vcpu->cpu = -1;
+	preempt_notifier_init(&vcpu->notifier, &run_preempt_ops);
+}
+
+/* The end of a run. */
+static void run_put(struct dune_vcpu *vcpu)
+{
+	local_irq_disable();
+	vcpu_ops->put(vcpu);
+	local_irq_enable();
+	preempt_notifier_unregister(&vcpu->notifier);
+	vcpu->notified = false;
+}
+
+static long do_run(struct dune_vcpu *vcpu)
+{
+	struct dune_run *run = vcpu->run;
+	u32 flags = READ_ONCE(run->flags);
+	u32 vector = READ_ONCE(run->irq_vector);
+	int reason;
+
+	if (vector && (vector < FIRST_EXTERNAL_VECTOR || vector >= NR_VECTORS))
+		return -EINVAL;
+	if (flags & ~DUNE_RUN_SLOW_SYSCALL || READ_ONCE(run->reserved0) ||
+	    reserved1_is_used(run))
+		return -EINVAL;
+	if (vcpu->running)
+		return -EBUSY;
+	vcpu->running = true;
+	vcpu->irq = vector;
+	vcpu->slow = flags & DUNE_RUN_SLOW_SYSCALL || !dune_syscall_is_fast();
+	/* The host half may have changed what VMSAVE saves: save it again. */
+	vcpu->epoch = -1;
+	run->restart = 0;
+	vcpu->pkru = read_pkru();
+	run_filter(vcpu);
+	static_call(vcpu_load)(vcpu);
+	reason = run_loop(vcpu);
+	if (vcpu->notified)
+		run_put(vcpu);
+	static_call(vcpu_store)(vcpu);
+	run->exit_reason = reason;
+	vcpu->running = false;
+	fill_return_buffer();
+	return 0;
+}
+
+/*
+ * The run takes a reference of its own: a process with one thread enters an ioctl
+ * without one, and the guest may close its own vCPU by a hypercall.
+ */
+long run_vcpu(struct file *file, struct dune_vcpu *vcpu)
+{
+	long ret;
+
+	get_file(file);
+	ret = do_run(vcpu);
+	fput(file);
+	return ret;
+}

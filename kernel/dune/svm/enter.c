@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Into an SVM guest and back: what is done around the world switch (switch.S).
+ * References are to the AMD64 Architecture Programmer's Manual, volume 2 (APM).
+ */
+#include <linux/hw_breakpoint.h>
+#include <asm/debugreg.h>
+#include <asm/desc.h>
+#include <asm/fpu/xcr.h>
+#include <asm/hw_breakpoint.h>
+#include <asm/trapnr.h>
+
+#include "dune/svm/svm.h"
+#include "virt/svm.h"
+#include "virt/virt.h"
+#include "x86/msr.h"
+
+static u32 xcr0_low(void)
+{
+	u32 low, high;
+
+	asm volatile("xgetbv" : "=a" (low), "=d" (high) : "c" (0));
+	return low;
+}
+
+void svm_moved(struct dune_vcpu *vcpu, bool migrated)
+{
+	struct vcpu_hw *hw = vcpu->hw;
+
+	svm_reduce_speculation();
+	if (static_branch_unlikely(&virt_kvm_loaded)) {
+		svm_kvm_moved(hw);
+		return;
+	}
+	hw->host_pa = svm_save_host();
+	svm_tag_moved(hw, migrated);
+}
+
+/*
+ * KVM has left a factor for its guest's TSC here, which must not act on Dune's guest.
+ * Nothing of this is kept in a register, which every entry with KVM loaded would have
+ * to save.
+ */
+static __always_inline void switch_with_own_tsc(struct vcpu_hw *hw,
+						struct dune_regs *regs)
+{
+	u32 msr = MSR_AMD64_TSC_RATIO;
+
+	hw->tsc_factor = msr_read(msr);
+	msr_write(msr, SVM_TSC_RATIO_DEFAULT);
+	svm_switch(hw->vmcb_pa, regs, hw->host_pa);
+	OPTIMIZER_HIDE_VAR(msr);
+	msr_write(msr, hw->tsc_factor);
+}
+
+/* Returns whether virtualization was on. */
+static __always_inline bool svm_is_on_or_turn_on(const struct vcpu_hw *hw)
+{
+	u32 low, high;
+	bool on;
+
+	asm volatile("rdmsr\n\tbts %[bit], %%eax"
+		     : "=@ccc" (on), "=a" (low), "=d" (high)
+		     : "c" (MSR_EFER), [bit] "i" (ilog2(EFER_SVME)));
+	if (likely(on))
+		return true;
+	msr_write_halves(MSR_EFER, low, high);
+	msr_write_halves(MSR_VM_HSAVE_PA, hw->hsave[0], hw->hsave[1]);
+	return false;
+}
+
+static __always_inline void svm_turn_off(void)
+{
+	asm volatile("mov %[msr], %%ecx\n\t"
+		     "rdmsr\n\tbtr %[bit], %%eax\n\twrmsr"
+		     : : [msr] "i" (MSR_EFER), [bit] "i" (ilog2(EFER_SVME))
+		     : "eax", "ecx", "edx", "cc", "memory");
+}
+
+/*
+ * While KVM is loaded virtualization may be on or off, and change whenever interrupts
+ * are on. KVM leaves no factor where it turns virtualization off. Inline: returns are
+ * counted, see return_buffer.h.
+ */
+static __always_inline void switch_with_kvm(struct vcpu_hw *hw,
+					    struct dune_regs *regs)
+{
+	svm_reduce_speculation();
+	if (likely(svm_is_on_or_turn_on(hw))) {
+		if (unlikely(hw->scales_tsc))
+			switch_with_own_tsc(hw, regs);
+		else
+			svm_switch(hw->vmcb_pa, regs, hw->host_pa);
+		return;
+	}
+	svm_switch(hw->vmcb_pa, regs, hw->host_pa);
+	svm_turn_off();
+}
+
+/* @kvm is a constant, so that each copy saves only the registers that it uses. */
+static __always_inline bool enter(struct dune_vcpu *vcpu, bool flush,
+				  const bool kvm)
+{
+	struct vcpu_hw *hw = vcpu->hw;
+	struct vmcb *vmcb = hw->vmcb;
+	struct dune_regs *regs = &vcpu->run->regs;
+
+	/* A flush of all tags, asked for by a new ASID, includes this one. */
+	if (unlikely(flush) && !vmcb->control.tlb_ctl)
+		svm_tag_flush(hw);
+	vmcb->save.rax = READ_ONCE(regs->rax);
+
+	/*
+	 * VMLOAD leaves LDTR null (svm_save_host()). The selector is read from LDTR
+	 * before the entry, and not taken from the mm: another thread publishes the
+	 * first LDT of the process before it interrupts this CPU, and until then the
+	 * GDT may describe the LDT of another process, which is freed.
+	 */
+	store_ldt(hw->ldt);
+	if (static_branch_unlikely(&svm_hides_xss))
+		msr_write(MSR_IA32_XSS, 0);
+	if (kvm)
+		switch_with_kvm(hw, regs);
+	else
+		svm_switch(hw->vmcb_pa, regs, hw->host_pa);
+	if (static_branch_unlikely(&svm_hides_xss))
+		msr_write(MSR_IA32_XSS, svm_host_xss);
+	if (unlikely(hw->ldt))
+		asm volatile("lldt %0" : : "m" (hw->ldt));
+
+	if (static_branch_likely(&svm_check_xcr0) &&
+	    unlikely(xcr0_low() != (u32)svm_host_xcr0))
+		xsetbv(XCR_XFEATURE_ENABLED_MASK, svm_host_xcr0);
+	/* An event is injected once; if its delivery failed, it is in EXITINTINFO. */
+	vmcb->control.event_inj = 0;
+	vmcb->control.tlb_ctl = TLB_CONTROL_DO_NOTHING;
+	vmcb->control.clean = SVM_CLEAN_ALL & ~SVM_CLEAN_INTR;
+	/* #VMEXIT leaves DR7 cleared (APM 15.6); DR0 to DR3 are the host's. */
+	if (unlikely(hw_breakpoint_active()))
+		set_debugreg(__this_cpu_read(cpu_dr7), 7);
+	if (likely(vmcb->control.exit_code == SVM_EXIT_VMMCALL)) {
+		regs->rax = vmcb->save.rax;
+		return false;
+	}
+	/*
+	 * The guest's state was refused. On hardware it is unchanged, but TCG has put
+	 * the host's state there: user mode must not read that, and no guest run with it.
+	 */
+	if (unlikely((u32)vmcb->control.exit_code == (u32)SVM_EXIT_ERR)) {
+		svm_reset_state(vmcb, vcpu->hw->cr4);
+		svm_tag_refused();
+		return false;
+	}
+	regs->rax = vmcb->save.rax;
+	/*
+	 * DR6 is the guest's after #VMEXIT. It changes only with #DB, which causes an
+	 * exit (svm_debug()), and the guest cannot read it.
+	 */
+	if (unlikely(vmcb->save.dr6 != DR6_RESERVED))
+		set_debugreg(DR6_RESERVED, 6);
+	/* The exit consumed the machine check. */
+	if (unlikely(vmcb->control.exit_code == SVM_EXIT_EXCP_BASE + X86_TRAP_MC))
+		exit_machine_check();
+	return vmcb->control.exit_code == SVM_EXIT_INTR;
+}
+
+static noinline notrace bool enter_own(struct dune_vcpu *vcpu, bool flush)
+{
+	return enter(vcpu, flush, false);
+}
+
+static noinline notrace bool enter_with_kvm(struct dune_vcpu *vcpu, bool flush)
+{
+	return enter(vcpu, flush, true);
+}
+
+notrace bool svm_enter(struct dune_vcpu *vcpu, bool flush)
+{
+	if (static_branch_unlikely(&virt_kvm_loaded))
+		return enter_with_kvm(vcpu, flush);
+	return enter_own(vcpu, flush);
+}

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The host's state around SVM: what VMRUN and #VMEXIT do not save and restore
+ * by themselves.
+ */
+#include <linux/mm.h>
+#include <linux/percpu.h>
+#include <asm/cpufeature.h>
+#include <asm/fpu/xcr.h>
+#include <asm/mem_encrypt.h>
+#include <asm/msr.h>
+
+#include "dune/svm/svm.h"
+#include "virt/svm.h"
+
+DEFINE_STATIC_KEY_FALSE(svm_check_xcr0);
+u64 svm_host_xcr0;
+DEFINE_STATIC_KEY_FALSE(svm_hides_xss);
+u64 svm_host_xss;
+
+/* Where VMSAVE saves this CPU's state. */
+static DEFINE_PER_CPU(struct vmcb *, host_vmcb);
+
+int svm_host_init(void)
+{
+	int cpu;
+
+	if (boot_cpu_has(X86_FEATURE_OSXSAVE))
+		svm_host_xcr0 = xgetbv(XCR_XFEATURE_ENABLED_MASK);
+	if (svm_host_xcr0 && boot_cpu_has(X86_FEATURE_HYPERVISOR))
+		static_branch_enable(&svm_check_xcr0);
+	/* The same on all CPUs, and constant (fpu__init_cpu_xstate()). */
+	if (boot_cpu_has(X86_FEATURE_XSAVES))
+		rdmsrq(MSR_IA32_XSS, svm_host_xss);
+	if (svm_host_xss)
+		static_branch_enable(&svm_hides_xss);
+	for_each_possible_cpu(cpu) {
+		struct vmcb *vmcb = svm_alloc_page(GFP_KERNEL);
+
+		if (!vmcb)
+			return -ENOMEM;
+		per_cpu(host_vmcb, cpu) = vmcb;
+	}
+	return 0;
+}
+
+void svm_host_cleanup(void)
+{
+	int cpu;
+
+	for_each_possible_cpu(cpu) {
+		free_page((unsigned long)per_cpu(host_vmcb, cpu));
+		per_cpu(host_vmcb, cpu) = NULL;
+	}
+}
+
+/*
+ * Interrupts off: saves what VMLOAD restores after each exit, and returns its physical
+ * address. All of it stays valid until the next context switch, except for LDTR: when
+ * another thread calls modify_ldt(), an interrupt reloads LDTR here, and the old table
+ * is freed. So the saved LDTR is made null, and enter() reloads LDTR from the
+ * GDT, which always has the current table.
+ */
+u64 svm_save_host(void)
+{
+	struct vmcb *host = this_cpu_read(host_vmcb);
+	u64 pa = __sme_pa(host);
+
+	vmsave(pa);
+	memset(&host->save.ldtr, 0, sizeof(host->save.ldtr));
+	return pa;
+}

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * SVM while KVM is loaded (virt/kvm.c): these parts of a CPU's state are KVM's, and an
+ * entry leaves them as it found them.
+ *
+ *  - EFER.SVME: each entry looks at it (svm_enter()).
+ *  - VM_HSAVE_PA, where VMRUN saves the host. KVM also keeps there what VMLOAD must
+ *    restore for it, in the part that VMRUN leaves alone: from the time that one of its
+ *    threads is scheduled in until that thread has left its guest. No such thread is
+ *    in between while a thread of Dune's runs, so an entry uses KVM's page as it is.
+ *  - ASIDs: svm_tag_share() and svm_put().
+ *  - TSC_RATIO: KVM leaves its last guest's, and remembers that it did.
+ *
+ * References are to the AMD64 Architecture Programmer's Manual (APM).
+ */
+#include <linux/gfp.h>
+#include <linux/hw_breakpoint.h>
+#include <linux/mm.h>
+#include <linux/percpu.h>
+#include <asm/cpufeature.h>
+#include <asm/debugreg.h>
+#include <asm/mem_encrypt.h>
+
+#include "dune/svm/svm.h"
+#include "virt/svm.h"
+#include "x86/msr.h"
+
+/*
+ * A guest that executes nothing: its second-level page table is empty, so its first
+ * fetch ends it. VMRUN carries out the TLB command when it has accepted the state,
+ * before the first instruction (APM vol. 3, VMRUN).
+ */
+static DEFINE_PER_CPU(struct vmcb *, flush_vmcb);
+static void *empty_table;
+
+/* A vCPU may have left entries under the shared ASID; interrupts off. */
+static DEFINE_PER_CPU(bool, left_entries);
+
+void svm_kvm_cleanup(void)
+{
+	int cpu;
+
+	for_each_possible_cpu(cpu) {
+		free_page((unsigned long)per_cpu(flush_vmcb, cpu));
+		per_cpu(flush_vmcb, cpu) = NULL;
+	}
+	free_page((unsigned long)empty_table);
+	empty_table = NULL;
+}
+
+static void make_flush_guest(struct vmcb *vmcb)
+{
+	svm_set_intercepts(&vmcb->control);
+	vmcb->control.asid = tags_highest();
+	vmcb->control.misc_ctl = SVM_MISC_ENABLE_NP;
+	vmcb->control.nested_cr3 = __sme_pa(empty_table);
+	vmcb->control.int_ctl = V_INTR_MASKING_MASK;
+	vmcb->control.tlb_ctl = svm_flush_command();
+	svm_reset_state(vmcb, guest_cr4(false));
+}
+
+int svm_kvm_init(void)
+{
+	int cpu;
+
+	empty_table = (void *)get_zeroed_page(GFP_KERNEL);
+	if (!empty_table)
+		return -ENOMEM;
+	for_each_possible_cpu(cpu) {
+		struct vmcb *vmcb = svm_alloc_page(GFP_KERNEL);
+
+		if (!vmcb)
+			return -ENOMEM;
+		per_cpu(flush_vmcb, cpu) = vmcb;
+		make_flush_guest(vmcb);
+	}
+	return 0;
+}
+
+/* Returns whether VMRUN was accepted, and so has flushed. */
+static bool flush_shared_asid(void)
+{
+	struct vmcb *vmcb = this_cpu_read(flush_vmcb);
+
+	vmcb->control.clean = 0;
+	vmrun_nothing(__sme_pa(vmcb));
+	/* As in svm_enter(). */
+	if (unlikely(hw_breakpoint_active()))
+		set_debugreg(__this_cpu_read(cpu_dr7), 7);
+	if (likely((u32)vmcb->control.exit_code != (u32)SVM_EXIT_ERR))
+		return true;
+	make_flush_guest(vmcb);
+	return false;
+}
+
+/*
+ * KVM may give the shared ASID to a guest of its own without a flush, as soon as another
+ * thread runs here: no entries of Dune's guest may be left under it. If KVM has
+ * virtualization off now, or is about to turn it on or off (svm_kvm_moved()), it will
+ * flush everything when it has turned it on (svm_hardware_enable(), later
+ * svm_enable_virtualization_cpu()). A flush that was refused stays to be done.
+ */
+void svm_put(struct dune_vcpu *vcpu)
+{
+	if (!this_cpu_read(left_entries))
+		return;
+	if (!(msr_read(MSR_EFER) & EFER_SVME) ||
+	    !msr_read(MSR_VM_HSAVE_PA) || flush_shared_asid())
+		this_cpu_write(left_entries, false);
+}
+
+/*
+ * After a context switch. A thread of KVM's that turns virtualization on or off, in
+ * two steps, may have been switched away from between them: then VM_HSAVE_PA may be
+ * 0 while EFER.SVME is set. KVM writes VM_HSAVE_PA when its thread continues.
+ */
+void svm_kvm_moved(struct vcpu_hw *hw)
+{
+	u64 efer = msr_read(MSR_EFER);
+	u64 hsave = svm_hsave();
+
+	hw->hsave[0] = lower_32_bits(hsave);
+	hw->hsave[1] = upper_32_bits(hsave);
+	if (!(efer & EFER_SVME))
+		msr_write(MSR_EFER, efer | EFER_SVME);
+	else if (!msr_read(MSR_VM_HSAVE_PA))
+		msr_write(MSR_VM_HSAVE_PA, hsave);
+	hw->host_pa = svm_save_host();
+	if (!(efer & EFER_SVME))
+		msr_write(MSR_EFER, efer);
+	hw->scales_tsc = boot_cpu_has(X86_FEATURE_TSCRATEMSR) &&
+			 msr_read(MSR_AMD64_TSC_RATIO) !=
+			 SVM_TSC_RATIO_DEFAULT;
+	svm_tag_share(hw);
+	this_cpu_write(left_entries, true);
+}

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * A vCPU's TLB tag on SVM, its ASID (APM vol. 2, 15.16): from the CPU's pool
+ * (virt/tag.h), or while KVM is loaded one that all vCPUs share.
+ */
+#include <asm/cpufeature.h>
+#include <asm/processor.h>
+
+#include "dune/svm/svm.h"
+
+/*
+ * The VMRUN that follows without fail, on this CPU, flushes every tag. If it is
+ * refused, svm_tag_refused() asks again. Not inline: the tests count calls.
+ */
+static noinline void flush_all_asids(struct vcpu_hw *hw)
+{
+	tags_set_must_flush(false);
+	hw->vmcb->control.tlb_ctl = TLB_CONTROL_FLUSH_ALL_ASID;
+}
+
+static void take_asid(struct vcpu_hw *hw)
+{
+	tag_take(&hw->tag);
+	hw->vmcb->control.asid = hw->tag.number;
+	/* Also after this CPU was off: it caches nothing of the VMCB then. */
+	hw->vmcb->control.clean = 0;
+}
+
+/* After a context switch; see tag_is_valid(). */
+void svm_tag_moved(struct vcpu_hw *hw, bool migrated)
+{
+	hw->shares_asid = false;
+	if (migrated || !tag_is_valid(&hw->tag))
+		take_asid(hw);
+	if (tags_must_flush())
+		flush_all_asids(hw);
+}
+
+/*
+ * TLB_CONTROL acts only after the consistency checks (APM 15.5.1), so a VMRUN that
+ * was refused has flushed nothing. It ends the run, and the next run on this CPU, of
+ * whichever vCPU, begins with svm_tag_moved().
+ */
+void svm_tag_refused(void)
+{
+	tags_set_must_flush(true);
+}
+
+/* Without a command for one ASID all of them are flushed. */
+u8 svm_flush_command(void)
+{
+	return boot_cpu_has(X86_FEATURE_FLUSHBYASID) ?
+	       TLB_CONTROL_FLUSH_ASID : TLB_CONTROL_FLUSH_ALL_ASID;
+}
+
+/*
+ * While KVM is loaded all ASIDs are KVM's. KVM counts up from the lowest and flushes
+ * only when it begins again, so all vCPUs of Dune's use the highest. Whatever that ASID
+ * holds is flushed now, and svm_put() flushes what a guest leaves under it.
+ */
+void svm_tag_share(struct vcpu_hw *hw)
+{
+	struct vmcb_control_area *control = &hw->vmcb->control;
+
+	control->asid = tags_highest();
+	control->tlb_ctl = svm_flush_command();
+	/* KVM may have turned virtualization off and on since. */
+	control->clean = 0;
+	hw->tag.generation = 0;
+	hw->shares_asid = true;
+}
+
+void svm_tag_flush(struct vcpu_hw *hw)
+{
+	if (boot_cpu_has(X86_FEATURE_FLUSHBYASID) || hw->shares_asid)
+		hw->vmcb->control.tlb_ctl = svm_flush_command();
+	else
+		take_asid(hw);
+	if (!hw->shares_asid && tags_must_flush())
+		flush_all_asids(hw);
+}

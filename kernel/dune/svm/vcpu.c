@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The SVM part of a vCPU, its VMCB: what a guest needs of the processor, and how a
+ * vCPU is made. svm.h says where the rest is.
+ */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <linux/gfp.h>
+#include <linux/printk.h>
+#include <linux/slab.h>
+#include <asm/cpufeature.h>
+#include <asm/mem_encrypt.h>
+
+#include "dune/svm/svm.h"
+#include "dune/vcpu_ops.h"
+#include "virt/svm.h"
+
+static int svm_check(void)
+{
+	if (!boot_cpu_has(X86_FEATURE_NPT)) {
+		pr_err("this CPU has no nested paging (NPT)\n");
+		return -ENODEV;
+	}
+	/*
+	 * A guest that changes the size of a page without a flush would cause a
+	 * machine check that stops the machine. KVM sets DC_CFG against it, and
+	 * distinguishes such a machine check from others; these processors are of 2007.
+	 */
+	if (boot_cpu_has_bug(X86_BUG_AMD_TLB_MMATCH)) {
+		pr_err("this CPU has erratum 383 (AMD family 10h): a guest could stop the machine\n");
+		return -ENODEV;
+	}
+	return 0;
+}
+
+static int svm_init(void)
+{
+	int err = svm_check();
+
+	if (!err)
+		err = svm_host_init();
+	if (!err)
+		err = svm_intercepts_init();
+	if (!err)
+		err = svm_kvm_init();
+	return err;
+}
+
+static void svm_cleanup(void)
+{
+	svm_kvm_cleanup();
+	svm_intercepts_cleanup();
+	svm_host_cleanup();
+}
+
+static int svm_create(struct dune_vcpu *vcpu)
+{
+	struct vcpu_hw *hw = kzalloc(sizeof(*hw), GFP_KERNEL_ACCOUNT);
+	struct vmcb_control_area *control;
+
+	if (!hw)
+		return -ENOMEM;
+	hw->vmcb = svm_alloc_page(GFP_KERNEL_ACCOUNT);
+	if (!hw->vmcb) {
+		kfree(hw);
+		return -ENOMEM;
+	}
+	hw->vmcb_pa = __sme_pa(hw->vmcb);
+	vcpu->hw = hw;
+
+	control = &hw->vmcb->control;
+	svm_set_intercepts(control);
+	control->misc_ctl = SVM_MISC_ENABLE_NP;
+
+	hw->cr4 = guest_cr4(vcpu->smap);
+	svm_reset_state(hw->vmcb, hw->cr4);
+	return 0;
+}
+
+static void svm_destroy(struct dune_vcpu *vcpu)
+{
+	free_page((unsigned long)vcpu->hw->vmcb);
+	kfree(vcpu->hw);
+}
+
+static void svm_set_root(struct dune_vcpu *vcpu, u64 root)
+{
+	vcpu->hw->vmcb->control.nested_cr3 = root;
+}
+
+static void svm_filter(struct dune_vcpu *vcpu, bool notsc, bool nocpuid)
+{
+	struct vmcb_control_area *control = &vcpu->hw->vmcb->control;
+	unsigned long *bits = (unsigned long *)control->intercepts;
+
+	__assign_bit(INTERCEPT_RDTSC, bits, notsc);
+	__assign_bit(INTERCEPT_RDTSCP, bits, notsc);
+	__assign_bit(INTERCEPT_RDPRU, bits, notsc);
+	__assign_bit(INTERCEPT_CPUID, bits, nocpuid);
+	control->clean &= ~SVM_CLEAN_INTERCEPTS;
+}
+
+const struct vcpu_ops svm_vcpu_ops = {
+	.vendor = DUNE_VENDOR_SVM,
+	.efer = SVM_GUEST_EFER,
+	.init = svm_init,
+	.cleanup = svm_cleanup,
+	.create = svm_create,
+	.destroy = svm_destroy,
+	.set_root = svm_set_root,
+	.get_state = svm_get_state,
+	.set_state = svm_set_state,
+	.filter = svm_filter,
+	.load = svm_load,
+	.store = svm_store,
+	.moved = svm_moved,
+	.put = svm_put,
+	.enter = svm_enter,
+	.handle_exit = svm_handle_exit,
+};

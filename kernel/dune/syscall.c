@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * A hypercall is a system call. On the fast path it is dispatched here, in the kernel.
+ * On the slow path the host half executes a real SYSCALL instruction. A call
+ * takes the slow path while anything watches or restricts the thread (seccomp, ptrace,
+ * audit, tracepoints, user dispatch), so that all of these decide exactly as for any
+ * process. A call that depends on the frame with which user mode entered the kernel
+ * always takes the slow path.
+ */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <linux/bitmap.h>
+#include <linux/kvm.h>
+#include <linux/nospec.h>
+#include <linux/static_call.h>
+#include <asm/syscall.h>
+#include <asm/unistd.h>
+
+#include "dune/syscall.h"
+#include "dune/trace.h"
+#include "dune/vcpu.h"
+#include "virt/symbol.h"
+
+/*
+ * Calls that read or replace the user registers of the thread, its FS and GS base or its
+ * descriptor tables; that end the thread; that change what is looked at once for each
+ * run (run.c); or that leave something for the return to user mode. (ioctl is slow
+ * only with Dune's numbers and KVM's: is_slow().)
+ */
+static const u16 slow_calls[] = {
+	__NR_ioctl, __NR_prctl, __NR_rt_sigreturn, __NR_clone, __NR_fork, __NR_vfork, __NR_execve,
+	__NR_exit, __NR_ptrace, __NR_sigaltstack, __NR_modify_ldt,
+	__NR_arch_prctl, __NR_iopl, __NR_ioperm, __NR_restart_syscall,
+	__NR_exit_group, __NR_set_thread_area, __NR_get_thread_area,
+	__NR_execveat, __NR_rseq, __NR_clone3, __NR_seccomp, __NR_reboot,
+	__NR_kexec_load, __NR_kexec_file_load, __NR_pkey_alloc,
+	/* Newer than the oldest headers: uretprobe, uprobe, map_shadow_stack. */
+	335, 336, 453,
+};
+
+static DECLARE_BITMAP(slow_bitmap, NR_syscalls);
+
+/*
+ * The dispatcher of do_syscall_64(), which is not exported. The call is patched at load
+ * to lead there directly. Where the kernel has none, all calls take the slow path.
+ */
+static long no_dispatcher(const struct pt_regs *regs, unsigned int nr)
+{
+	return -ENOSYS;
+}
+
+DEFINE_STATIC_CALL(dispatcher, no_dispatcher);
+static bool have_dispatcher;
+
+void dune_syscall_init(void)
+{
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(slow_calls); i++)
+		if (slow_calls[i] < NR_syscalls)
+			__set_bit(slow_calls[i], slow_bitmap);
+	have_dispatcher = symbol_bind(dispatcher, "x64_sys_call");
+	if (!have_dispatcher)
+		pr_info("no system-call dispatcher found: all calls take the slow path\n");
+}
+
+bool dune_syscall_is_fast(void)
+{
+	return have_dispatcher;
+}
+
+static bool is_slow(const struct dune_vcpu *vcpu, unsigned long nr)
+{
+	unsigned int type;
+
+	if (vcpu->slow || nr >= NR_syscalls ||
+	    READ_ONCE(current_thread_info()->syscall_work))
+		return true;
+	if (likely(!test_bit(nr, slow_bitmap)))
+		return false;
+	/*
+	 * One of Dune's ioctls would put a run on the kernel stack below this run, and
+	 * another below that. One of KVM's would enter a KVM guest below this run,
+	 * which takes registers and the shared TLB tag without a context switch. All
+	 * other ioctls are as fast as any call.
+	 */
+	if (nr != __NR_ioctl)
+		return true;
+	type = _IOC_TYPE((unsigned int)vcpu->frame.si);
+	return type == DUNE_IOC_TYPE || type == KVMIO;
+}
+
+/*
+ * All checks and the handler see only this copy of the arguments, so that a change of
+ * the shared page meanwhile has no effect on them. A handler reads nothing else of the
+ * frame (calls that do are slow), so nothing else is set: this is the hot path.
+ */
+static void copy_arguments(struct pt_regs *frame, const struct dune_regs *regs,
+			   unsigned long nr)
+{
+	frame->di = READ_ONCE(regs->rdi);
+	frame->si = READ_ONCE(regs->rsi);
+	frame->dx = READ_ONCE(regs->rdx);
+	frame->r10 = READ_ONCE(regs->r10);
+	frame->r8 = READ_ONCE(regs->r8);
+	frame->r9 = READ_ONCE(regs->r9);
+	frame->orig_ax = nr;
+}
+
+static bool is_restart(long ret)
+{
+	/* One range: of the numbers in between only ENOIOCTLCMD exists, which no call returns. */
+	return ret <= -ERESTARTSYS && ret >= -ERESTART_RESTARTBLOCK;
+}
+
+/**
+ * dune_leave_for_hypercall() - have the host half carry out the guest's hypercall
+ * @vcpu:	of current; dune_run.regs.rax is valid, and RIP is that of the next
+ *		instruction
+ *
+ * Context: process, interrupts on.
+ * Return: DUNE_EXIT_SYSCALL or DUNE_EXIT_HOSTCALL.
+ */
+int dune_leave_for_hypercall(struct dune_vcpu *vcpu)
+{
+	unsigned long nr = READ_ONCE(vcpu->run->regs.rax);
+
+	if (nr >= DUNE_HOSTCALL) {
+		dune_count(vcpu, DUNE_COUNT_HOSTCALL);
+		return DUNE_EXIT_HOSTCALL;
+	}
+	trace_dune_hypercall(nr);
+	dune_count(vcpu, DUNE_COUNT_SYSCALL_SLOW);
+	return DUNE_EXIT_SYSCALL;
+}
+
+/**
+ * dune_handle_hypercall() - carry out the guest's hypercall
+ * @vcpu:	of current; dune_run.regs.rax is valid, and RIP is that of the next
+ *		instruction
+ *
+ * No interrupt waits for the guest (dune_hypercall()).
+ *
+ * Context: process, interrupts on, may sleep for as long as a system call.
+ * Return: 0 to enter the guest again, DUNE_EXIT_SYSCALL or DUNE_EXIT_HOSTCALL.
+ */
+notrace int dune_handle_hypercall(struct dune_vcpu *vcpu)
+{
+	struct dune_regs *regs = &vcpu->run->regs;
+	unsigned long nr = READ_ONCE(regs->rax);
+	long ret;
+
+	copy_arguments(&vcpu->frame, regs, nr);
+	if (is_slow(vcpu, nr))
+		return dune_leave_for_hypercall(vcpu);
+	nr = array_index_nospec(nr, NR_syscalls);
+	trace_dune_hypercall(nr);
+	dune_count(vcpu, DUNE_COUNT_SYSCALL_FAST);
+	ret = static_call(dispatcher)(&vcpu->frame, nr);
+	if (unlikely(is_restart(ret))) {
+		vcpu->run->restart = -ret;
+		return DUNE_EXIT_SYSCALL;
+	}
+	regs->rax = ret;
+	return 0;
+}

@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * A vCPU is a file: made by a thread, used by that thread, gone with its last reference.
+ * Here are what can be done with the file, and how it is made and inherited. The most
+ * frequent thing that is done with it, DUNE_RUN, is in run.c.
+ */
+#include <linux/anon_inodes.h>
+#include <linux/fdtable.h>
+#include <linux/file.h>
+#include <linux/mm.h>
+#include <linux/nospec.h>
+#include <linux/sched/task.h>
+#include <linux/slab.h>
+#include <linux/uaccess.h>
+
+#include "dune/guest_state.h"
+#include "dune/run.h"
+#include "dune/vcpu.h"
+#include "dune/vcpu_ops.h"
+#include "dune/vm.h"
+#include "virt/compat.h"
+#include "x86/registers.h"
+
+/* The world switches use x86/registers.h on dune_run.regs. */
+#define CHECK_REG(name, member) \
+	static_assert(REGS_##name == offsetof(struct dune_regs, member))
+
+CHECK_REG(RAX, rax);
+CHECK_REG(RCX, rcx);
+CHECK_REG(RDX, rdx);
+CHECK_REG(RBX, rbx);
+CHECK_REG(RBP, rbp);
+CHECK_REG(RSI, rsi);
+CHECK_REG(RDI, rdi);
+CHECK_REG(R8, r8);
+CHECK_REG(R9, r9);
+CHECK_REG(R10, r10);
+CHECK_REG(R11, r11);
+CHECK_REG(R12, r12);
+CHECK_REG(R13, r13);
+CHECK_REG(R14, r14);
+CHECK_REG(R15, r15);
+
+static long vcpu_get_state(struct dune_vcpu *vcpu,
+			   struct dune_state __user *argument)
+{
+	struct dune_state state = { .size = sizeof(state) };
+	u32 size;
+
+	if (get_user(size, &argument->size))
+		return -EFAULT;
+	if (size != sizeof(state))
+		return -EINVAL;
+	vcpu_ops->get_state(vcpu, &state);
+	state.size = sizeof(state);
+	if (copy_to_user(argument, &state, sizeof(state)))
+		return -EFAULT;
+	return 0;
+}
+
+static long vcpu_set_state(struct dune_vcpu *vcpu,
+			   const struct dune_state __user *argument)
+{
+	struct dune_state state;
+
+	if (copy_from_user(&state, argument, sizeof(state)))
+		return -EFAULT;
+	if (state.size != sizeof(state) || state.cpl > 3 ||
+	    memchr_inv(state.reserved, 0, sizeof(state.reserved)) ||
+	    !is_busy_tss(&state.tr))
+		return -EINVAL;
+	if (vcpu->running)
+		return -EBUSY;
+	vcpu_ops->set_state(vcpu, &state);
+	second_level_flush(&vcpu->second_level);
+	return 0;
+}
+
+/* Not inline: with the structure vcpu_ioctl() would get a stack to protect. */
+static noinline long
+vcpu_map_granule(struct dune_vcpu *vcpu,
+		 const struct dune_granule __user *argument)
+{
+	struct dune_granule granule;
+
+	if (!second_level_granules())
+		return -ENOTTY;
+	if (copy_from_user(&granule, argument, sizeof(granule)))
+		return -EFAULT;
+	if (granule.size != sizeof(granule) || granule.flags)
+		return -EINVAL;
+	return second_level_map_granule(&vcpu->vm->second_level, granule.guest,
+					granule.address);
+}
+
+static int vcpu_mmap(struct file *file, struct vm_area_struct *vma)
+{
+	struct dune_vcpu *vcpu = file->private_data;
+	int err;
+
+	if (current != vcpu->task || current->mm != vcpu->vm->mm)
+		return -EPERM;
+	if (vma->vm_pgoff || vma->vm_end - vma->vm_start != PAGE_SIZE ||
+	    !(vma->vm_flags & VM_SHARED))
+		return -EINVAL;
+	if (vcpu->mapped)
+		return -EBUSY;
+	/* Never executable, not even by personality(READ_IMPLIES_EXEC). */
+	vm_flags_clear(vma, VM_EXEC | VM_MAYEXEC);
+	vm_flags_set(vma, VM_DONTCOPY | VM_DONTEXPAND);
+	err = vm_insert_page(vma, vma->vm_start, virt_to_page(vcpu->run));
+	vcpu->mapped = !err;
+	return err;
+}
+
+static void vcpu_free(struct dune_vcpu *vcpu)
+{
+	second_level_remove_vcpu(&vcpu->second_level);
+	free_page((unsigned long)vcpu->run);
+	put_task_struct(vcpu->task);
+	dune_vm_put(vcpu->vm);
+	kfree(vcpu);
+}
+
+static int vcpu_release(struct inode *inode, struct file *file)
+{
+	struct dune_vcpu *vcpu = file->private_data;
+
+	vcpu_ops->destroy(vcpu);
+	vcpu_free(vcpu);
+	return 0;
+}
+
+static const struct file_operations vcpu_fops;
+
+/* An open vCPU of the calling thread, or an ERR_PTR(). */
+static struct file *vcpu_open(struct dune_vm *vm, u32 flags)
+{
+	struct dune_vcpu *vcpu = kzalloc(sizeof(*vcpu), GFP_KERNEL_ACCOUNT);
+	struct file *file;
+	int err;
+
+	if (!vcpu)
+		return ERR_PTR(-ENOMEM);
+	err = second_level_add_vcpu(&vm->second_level, &vcpu->second_level);
+	if (err) {
+		kfree(vcpu);
+		return ERR_PTR(err);
+	}
+	dune_vm_get(vm);
+	vcpu->vm = vm;
+	vcpu->task = get_task_struct(current);
+	vcpu->smap = flags & DUNE_VCPU_SMAP;
+	run_init_vcpu(vcpu);
+	err = -ENOMEM;
+	vcpu->run = (void *)get_zeroed_page(GFP_KERNEL_ACCOUNT);
+	if (!vcpu->run)
+		goto free;
+	err = vcpu_ops->create(vcpu);
+	if (err)
+		goto free;
+	vcpu_ops->set_root(vcpu, second_level_root(&vcpu->second_level));
+	file = anon_inode_getfile("[dune-vcpu]", &vcpu_fops, vcpu, O_RDWR);
+	if (!IS_ERR(file))
+		return file;
+	err = PTR_ERR(file);
+	vcpu_ops->destroy(vcpu);
+free:
+	vcpu_free(vcpu);
+	return ERR_PTR(err);
+}
+
+int dune_vcpu_create(struct dune_vm *vm, u32 flags)
+{
+	int fd = get_unused_fd_flags(O_CLOEXEC);
+	struct file *file;
+
+	if (fd < 0)
+		return fd;
+	file = vcpu_open(vm, flags);
+	if (IS_ERR(file)) {
+		put_unused_fd(fd);
+		return PTR_ERR(file);
+	}
+	fd_install(fd, file);
+	return fd;
+}
+
+/*
+ * Puts @file at number @fd, in the place of @old. dup2() does the same, but here @file
+ * comes from no other number. Takes over the reference to @file if it succeeds.
+ *
+ * The ioctl that calls this may use @old without a reference of its own, as may
+ * any system call of a process with one thread. The last reference is dropped on the
+ * way to user mode at the earliest (fput()), so @old lives until then.
+ */
+static int replace_file(unsigned int fd, struct file *old, struct file *file)
+{
+	struct files_struct *files = current->files;
+	struct fdtable *fdt;
+
+	spin_lock(&files->file_lock);
+	fdt = files_fdtable(files);
+	if (fd >= fdt->max_fds ||
+	    rcu_access_pointer(fdt->fd[array_index_nospec(fd, fdt->max_fds)]) != old) {
+		spin_unlock(&files->file_lock);
+		return -EBADF;
+	}
+	rcu_assign_pointer(fdt->fd[fd], file);
+	__set_bit(fd, fdt->close_on_exec);
+	spin_unlock(&files->file_lock);
+	filp_close(old, files);
+	return 0;
+}
+
+/* Not inline, for the same reason as vcpu_map_granule(). */
+static noinline long vcpu_renew(struct file *old,
+				const struct dune_renew_vcpu __user *argument)
+{
+	struct dune_renew_vcpu renew;
+	struct dune_vm *vm;
+	struct file *file;
+	int err;
+
+	if (copy_from_user(&renew, argument, sizeof(renew)))
+		return -EFAULT;
+	if (renew.size != sizeof(renew) || renew.flags & ~DUNE_VCPU_FLAGS ||
+	    renew.reserved)
+		return -EINVAL;
+	vm = dune_vm_new();
+	if (IS_ERR(vm))
+		return PTR_ERR(vm);
+	file = vcpu_open(vm, renew.flags);
+	dune_vm_put(vm);
+	if (IS_ERR(file))
+		return PTR_ERR(file);
+	err = replace_file(renew.fd, old, file);
+	if (err)
+		fput(file);
+	return err;
+}
+
+static bool vcpu_is_mine(const struct dune_vcpu *vcpu)
+{
+	return current == vcpu->task && current->mm == vcpu->vm->mm;
+}
+
+static long vcpu_ioctl(struct file *file, unsigned int request,
+		       unsigned long argument)
+{
+	struct dune_vcpu *vcpu = file->private_data;
+	bool renew = request == DUNE_RENEW_VCPU;
+
+	if (request == DUNE_GET_INFO)
+		return dune_get_info((void __user *)argument);
+	if (vcpu_is_mine(vcpu) == renew)
+		return -EPERM;
+	switch (request) {
+	case DUNE_RUN:
+		return argument ? -EINVAL : run_vcpu(file, vcpu);
+	case DUNE_GET_STATE:
+		return vcpu_get_state(vcpu, (void __user *)argument);
+	case DUNE_SET_STATE:
+		return vcpu_set_state(vcpu, (void __user *)argument);
+	case DUNE_MAP_GRANULE:
+		return vcpu_map_granule(vcpu, (void __user *)argument);
+	case DUNE_RENEW_VCPU:
+		return vcpu_renew(file, (void __user *)argument);
+	default:
+		return -ENOTTY;
+	}
+}
+
+static const struct file_operations vcpu_fops = {
+	.owner = THIS_MODULE,
+	.release = vcpu_release,
+	.unlocked_ioctl = vcpu_ioctl,
+	.mmap = vcpu_mmap,
+	.llseek = noop_llseek,
+};

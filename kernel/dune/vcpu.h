@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * A vCPU: a virtual processor of one thread. Its file is in vcpu.c, its run loop in
+ * run.c, its vendor's part behind vcpu_ops.h.
+ */
+#ifndef DUNE_VCPU_H
+#define DUNE_VCPU_H
+
+#include <linux/dune.h>
+#include <linux/preempt.h>
+#include <linux/ptrace.h>
+
+#include "dune/memory/second_level.h"
+
+struct dune_vm;
+struct task_struct;
+struct vcpu_hw;
+
+/**
+ * struct dune_vcpu - a virtual processor of one thread
+ * @vm:		its address space
+ * @task:	the only thread that may run it; a counted reference, so that no
+ *		later task can be mistaken for it
+ * @run:	the page shared with user mode. Everything in it can change at any
+ *		time: read a value once, then check it, then use it.
+ * @hw:		the vendor's part
+ * @second_level: by which it reaches the process's memory
+ * @notifier:	tells the vendor when @task is switched away from in a run
+ * @frame:	arguments of the system call that is being dispatched
+ * @epoch:	run_epoch() when the host's state was last saved
+ * @cpu:	CPU of the last entry, -1 before the first
+ * @fault_page:	address of the last nested page fault, to recognize a repeated one
+ * @filter:	_TIF_NOTSC and _TIF_NOCPUID of @task as the vendor knows them
+ * @pkru:	of @task at the start of this run
+ * @irq:	vector of an interrupt for the guest at the start of this run, or 0
+ * @smap:	SMEP and SMAP are in its CR4 (DUNE_VCPU_SMAP); never changes
+ * @slow:	this run sends every system call to the host half
+ * @notified:	@notifier is registered
+ * @mapped:	@run was mapped, and cannot be mapped again: a descriptor that gets
+ *		out of the runtime's hands gives no access to it
+ * @running:	DUNE_RUN is on the stack of @task: no second one may nest
+ *
+ * Only @task changes it, in DUNE_RUN and the state calls, so there is no lock. What
+ * the run loop needs with interrupts off is touched only there.
+ */
+struct dune_vcpu {
+	struct dune_vm *vm;
+	struct task_struct *task;
+	struct dune_run *run;
+	struct vcpu_hw *hw;
+	struct second_level_vcpu second_level;
+	struct preempt_notifier notifier;
+	struct pt_regs frame;
+	u64 epoch;
+	u64 fault_page;
+	unsigned long filter;
+	int cpu;
+	u32 pkru;
+	u8 irq;
+	bool smap;
+	bool slow;
+	bool notified;
+	bool mapped;
+	bool running;
+};
+
+/* The flags of DUNE_CREATE_VCPU and DUNE_RENEW_VCPU that are known. */
+#define DUNE_VCPU_FLAGS	DUNE_VCPU_SMAP
+
+/* Returns a file descriptor of a new vCPU, or a negative errno. */
+int dune_vcpu_create(struct dune_vm *vm, u32 flags);
+
+static inline void dune_count(struct dune_vcpu *vcpu, enum dune_counter which)
+{
+	vcpu->run->counters[which]++;
+}
+
+#endif /* DUNE_VCPU_H */

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * An open /dev/dune is an address space: vm.c.
+ */
+#ifndef DUNE_VM_H
+#define DUNE_VM_H
+
+#include <linux/dune.h>
+#include <linux/fs.h>
+#include <linux/kref.h>
+
+#include "dune/memory/second_level.h"
+
+struct mm_struct;
+
+/**
+ * struct dune_vm - the address space of the process that opened /dev/dune
+ * @kref:	one for the file, one for each vCPU
+ * @mm:		held by mmgrab(): the structure stays, its pages may go. A vCPU
+ *		runs only while current->mm is this mm, so the page table that the
+ *		processor walks is always the live one.
+ * @second_level: by which guests reach the memory of @mm
+ *
+ * Never changes after open, so it needs no lock.
+ */
+struct dune_vm {
+	struct kref kref;
+	struct mm_struct *mm;
+	struct second_level second_level;
+};
+
+extern const struct file_operations dune_vm_fops;
+
+/* The calling process's address space, with one reference, or an ERR_PTR(). */
+struct dune_vm *dune_vm_new(void);
+void dune_vm_get(struct dune_vm *vm);
+void dune_vm_put(struct dune_vm *vm);
+
+/* DUNE_GET_INFO */
+long dune_get_info(struct dune_info __user *argument);
+
+#endif /* DUNE_VM_H */

@@ -1,0 +1,438 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Into a VT-x guest and back: what is done around the world switch (switch.S).
+ * SDM is the Intel 64 and IA-32 Architectures Software Developer's Manual,
+ * volume 3.
+ */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <linux/cpu.h>
+#include <linux/hw_breakpoint.h>
+#include <linux/moduleparam.h>
+#include <linux/printk.h>
+#include <asm/debugreg.h>
+#include <asm/msr.h>
+#include <asm/nospec-branch.h>
+#include <asm/trapnr.h>
+
+#include "dune/vmx/kvm.h"
+#include "dune/vmx/vmx.h"
+#include "virt/compat.h"
+#include "x86/msr.h"
+
+/*
+ * A guest can make the processor read from its first-level cache by a page table entry
+ * that is not present (L1 terminal fault), and EPT does not prevent it. A flush before
+ * each entry does. A processor without the command for it needs newer microcode.
+ */
+static bool l1d_flush = true;
+module_param(l1d_flush, bool, 0444);
+MODULE_PARM_DESC(l1d_flush, "flush the L1 data cache at each entry, on processors that are vulnerable without (default on)");
+static DEFINE_STATIC_KEY_FALSE(vmx_flushes_l1d);
+
+void vmx_enter_init(void)
+{
+	if (!boot_cpu_has_bug(X86_BUG_L1TF) || cpu_mitigations_off() ||
+	    !l1d_flush)
+		return;
+	if (boot_cpu_has(X86_FEATURE_FLUSH_L1D))
+		static_branch_enable(&vmx_flushes_l1d);
+	else
+		pr_notice("this CPU is vulnerable to L1TF and its microcode has no flush: run no program that you do not trust\n");
+}
+
+/*
+ * KVM makes the branch predictor forget when another VMCS follows on a CPU, but only for
+ * VMCSs of its own. The kernel of a KVM guest runs in the same mode as Dune's guest,
+ * and other mitigations do not tell them apart. Where KVM has no VMCS on this CPU,
+ * nothing needs to be forgotten.
+ */
+static void forget_kvm_predictions(void)
+{
+	u64 current_vmcs;
+
+	if (static_branch_unlikely(&virt_kvm_loaded) &&
+	    __read_cr4() & X86_CR4_VMXE && vmptrst(&current_vmcs) &&
+	    current_vmcs != VMX_LOAN_NONE)
+		indirect_branch_prediction_barrier();
+}
+
+void vmx_moved(struct dune_vcpu *vcpu, bool migrated)
+{
+	struct vcpu_hw *hw = vcpu->hw;
+
+	forget_kvm_predictions();
+	hw->pending |= VMX_PENDING_HOST;
+	if (migrated)
+		hw->pending |= VMX_PENDING_CPU;
+	/* It is still saved if there was no other thread to switch to. */
+	if (!hw->switched)
+		vmx_host_save(hw);
+	vmx_choose_msrs(hw);
+}
+
+/* The registers that DUNE_RUN returns are read now. */
+void vmx_put(struct dune_vcpu *vcpu)
+{
+	struct vcpu_hw *hw = vcpu->hw;
+
+	if (hw->msrs_loaded)
+		vmx_restore_msrs(hw);
+	if (hw->switched) {
+		vmx_host_restore(hw);
+		vmx_read_last_regs(hw);
+		forget_kvm_predictions();
+	}
+	if (hw->pending & VMX_PENDING_SKIP) {
+		hw->rip += hw->exit.instruction_length;
+		hw->keeps_shadow = false;
+		hw->pending &= ~VMX_PENDING_SKIP;
+		hw->pending |= VMX_PENDING_REGS;
+	}
+}
+
+static void write_regs(struct vcpu_hw *hw)
+{
+	vmcs_write(GUEST_RIP, hw->rip);
+	vmcs_write(GUEST_RSP, hw->rsp);
+	vmcs_write(GUEST_RFLAGS, hw->rflags);
+	if (!hw->keeps_shadow) {
+		vmcs_write(GUEST_INTERRUPTIBILITY_INFO, 0);
+		vmcs_write(GUEST_PENDING_DBG_EXCEPTIONS, 0);
+	}
+}
+
+/* Delivery ends the shadow of the previous instruction. */
+static void write_event(struct vcpu_hw *hw)
+{
+	vmcs_write(VM_ENTRY_INTR_INFO_FIELD, hw->event);
+	vmcs_write(VM_ENTRY_EXCEPTION_ERROR_CODE, hw->event_error);
+	vmcs_write(GUEST_INTERRUPTIBILITY_INFO, 0);
+	vmcs_write(GUEST_PENDING_DBG_EXCEPTIONS, 0);
+}
+
+/* Before offer_interrupt(), which has to know whether an event is delivered now. */
+static void write_pending(struct vcpu_hw *hw)
+{
+	u32 pending = hw->pending;
+
+	if (pending & VMX_PENDING_SETUP)
+		vmx_write_setup(hw);
+	if (pending & VMX_PENDING_CONTROLS)
+		vmcs_write(CPU_BASED_VM_EXEC_CONTROL, hw->controls);
+	if (pending & VMX_PENDING_CPU) {
+		vmx_host_write_cpu(&hw->host);
+		hw->tag.generation = 0;
+		hw->host_rsp = 0;
+	}
+	if (pending & VMX_PENDING_HOST) {
+		vmx_host_write(&hw->host);
+		if (vmx_take_vpid(hw))
+			vmcs_write(VIRTUAL_PROCESSOR_ID, hw->tag.number);
+	}
+	if (pending & VMX_PENDING_MSRS)
+		vmx_write_lists(hw);
+	if (pending & VMX_PENDING_STATE)
+		vmx_write_state(&hw->state);
+	if (pending & VMX_PENDING_REGS)
+		write_regs(hw);
+	if (pending & VMX_PENDING_SKIP) {
+		vmcs_write(GUEST_RIP, vmcs_read(GUEST_RIP) +
+				      hw->exit.instruction_length);
+		vmcs_write(GUEST_INTERRUPTIBILITY_INFO, 0);
+	}
+	if (pending & VMX_PENDING_EVENT)
+		write_event(hw);
+	if (pending & VMX_PENDING_FLUSH)
+		vmx_flush(hw);
+}
+
+static bool takes_interrupts(void)
+{
+	return vmcs_read(GUEST_RFLAGS) & X86_EFLAGS_IF &&
+	       !(vmcs_read(GUEST_INTERRUPTIBILITY_INFO) &
+		 (GUEST_INTR_STATE_STI | GUEST_INTR_STATE_MOV_SS));
+}
+
+/* @on: the guest leaves as soon as it can take an interrupt. */
+static void set_window(struct vcpu_hw *hw, bool on)
+{
+	u32 controls = hw->controls & ~CPU_BASED_INTR_WINDOW_EXITING;
+
+	if (on)
+		controls |= CPU_BASED_INTR_WINDOW_EXITING;
+	if (controls != hw->controls)
+		vmcs_write(CPU_BASED_VM_EXEC_CONTROL, controls);
+	hw->controls = controls;
+}
+
+/*
+ * An interrupt waits for the guest: the guest gets it now, or as soon as it can take
+ * one; @event, which is being delivered, goes first (SDM 27.6). Or an interrupt has waited
+ * and was withdrawn.
+ */
+static void offer_interrupt(struct vcpu_hw *hw, bool event)
+{
+	if (hw->irq && !event && takes_interrupts()) {
+		vmcs_write(VM_ENTRY_INTR_INFO_FIELD, hw->irq |
+			   INTR_TYPE_EXT_INTR | INTR_INFO_VALID_MASK);
+		hw->irq = 0;
+	}
+	set_window(hw, hw->irq);
+}
+
+/* Writes to the current VMCS all that this entry needs; most entries need nothing. */
+static void write_all(struct vcpu_hw *hw)
+{
+	u32 pending = hw->pending;
+
+	write_pending(hw);
+	hw->pending = 0;
+	if (pending & VMX_PENDING_IRQ) {
+		offer_interrupt(hw, pending & VMX_PENDING_EVENT);
+		/* Again before the next entry, until there is none. */
+		if (hw->controls & CPU_BASED_INTR_WINDOW_EXITING)
+			hw->pending = VMX_PENDING_IRQ;
+	}
+}
+
+static noinline void prepare(struct vcpu_hw *hw)
+{
+	if (hw->pending & (VMX_PENDING_HOST | VMX_PENDING_ACTIVATE))
+		vmx_activate(hw);
+	write_all(hw);
+}
+
+static void read_exit(struct vcpu_hw *hw)
+{
+	struct vmx_exit *exit = &hw->exit;
+
+	exit->qualification = vmcs_read(EXIT_QUALIFICATION);
+	exit->guest_physical = vmcs_read(GUEST_PHYSICAL_ADDRESS);
+	exit->interruption = vmcs_read(VM_EXIT_INTR_INFO);
+	exit->vectoring = vmcs_read(IDT_VECTORING_INFO_FIELD);
+	exit->vectoring_error = vmcs_read(IDT_VECTORING_ERROR_CODE);
+	exit->instruction_length = vmcs_read(VM_EXIT_INSTRUCTION_LEN);
+	if (exit->reason == EXIT_REASON_EXCEPTION_NMI)
+		exit->checks_alignment =
+			VMX_AR_DPL(vmcs_read(GUEST_SS_AR_BYTES)) == 3 &&
+			vmcs_read(GUEST_RFLAGS) & X86_EFLAGS_AC;
+}
+
+/*
+ * The caller of vmx_enter() carries out the hypercall; the guest will continue after it.
+ * In ring 3 VMCALL is no hypercall: it raises #UD there, as on a machine without
+ * virtualization.
+ */
+static __always_inline void read_hypercall(struct vcpu_hw *hw)
+{
+	if (unlikely(vmcs_read(GUEST_SS_AR_BYTES) & 3 << VMX_AR_DPL_SHIFT)) {
+		hw->exit.reason |= VMX_REASON_OUTER_RING;
+		hw->exit.rip = vmcs_read(GUEST_RIP);
+		hw->exit.vectoring = 0;
+		return;
+	}
+	hw->exit.rip = vmcs_read(GUEST_RIP);
+	vmcs_write(GUEST_RIP, hw->exit.rip + VMCALL_LENGTH);
+	if (unlikely(vmcs_read(GUEST_INTERRUPTIBILITY_INFO)))
+		vmcs_write(GUEST_INTERRUPTIBILITY_INFO, 0);
+}
+
+/* If the exit consumed an event of the host's, the host gets it now. */
+static bool host_event(const struct vmx_exit *exit)
+{
+	switch (exit->reason) {
+	case EXIT_REASON_EXCEPTION_NMI:
+		/* NMIs are blocked until the handler's IRET (SDM 28.5.3). */
+		if ((exit->interruption & INTR_INFO_INTR_TYPE_MASK) ==
+		    INTR_TYPE_NMI_INTR)
+			asm volatile("int $2");
+		else if ((exit->interruption & INTR_INFO_VECTOR_MASK) ==
+			 X86_TRAP_MC)
+			exit_machine_check();
+		return false;
+	case VMX_REASON_MCE_AT_ENTRY:
+		exit_machine_check();
+		return false;
+	case EXIT_REASON_EXTERNAL_INTERRUPT:
+	case EXIT_REASON_PREEMPTION_TIMER:
+		return true;
+	default:
+		return false;
+	}
+}
+
+static noinline bool entry_failed(struct vcpu_hw *hw, u64 error)
+{
+	hw->exit.reason = VMX_EXIT_REASONS_FAILED_VMENTRY;
+	hw->exit.qualification = error;
+	return false;
+}
+
+/*
+ * How an entry gets the CPU. Each way has a copy of enter() for which it is a constant:
+ * this is the hot path, and asks nothing that is known.
+ */
+enum way {
+	OWN,	/* KVM is not loaded: virtualization is Dune's */
+	OFF,	/* KVM has virtualization off */
+	ON,	/* KVM has virtualization on */
+	LOAN,	/* KVM is loaded: vmx_borrow() was already called */
+};
+
+static bool enter_otherwise(struct dune_vcpu *vcpu);
+
+static __always_inline void leave(struct vcpu_hw *hw, enum way way)
+{
+	/* Otherwise addresses in it get registers of their own, which must be saved. */
+	OPTIMIZER_HIDE_VAR(hw);
+	switch (way) {
+	case OWN:
+		break;
+	case OFF:
+		vmx_let_go(hw);
+		vmx_turn_off();
+		break;
+	case ON:
+		vmx_let_go(hw);
+		if (hw->loan != VMX_LOAN_NONE)
+			vmptrld(&hw->loan);
+		break;
+	case LOAN:
+		vmx_give_back(hw);
+	}
+}
+
+/*
+ * Inline: two returns lead from vmx_switch() to the run loop (return_buffer.h).
+ * @found: CR4, for OFF.
+ */
+static __always_inline bool enter(struct dune_vcpu *vcpu, const enum way way,
+				  u64 found)
+{
+	struct vcpu_hw *hw = vcpu->hw;
+	u64 cr3, cr4;
+	u32 ldt;
+
+	switch (way) {
+	case OWN:
+		if (unlikely(hw->pending))
+			prepare(hw);
+		break;
+	case OFF:
+		if (unlikely(!vmx_turn_on(found)))
+			return entry_failed(hw, 0);
+		vmptrld(&hw->vmcs_pa);
+		break;
+	case ON:
+		if (unlikely(!vmptrst(&hw->loan)))
+			return enter_otherwise(vcpu);
+		vmptrld(&hw->vmcs_pa);
+		break;
+	case LOAN:
+		break;
+	}
+	cr3 = __native_read_cr3();
+	cr4 = __read_cr4();
+	if (unlikely(cr3 != hw->host.cr3))
+		vmcs_write(HOST_CR3, hw->host.cr3 = cr3);
+	if (unlikely(cr4 != hw->host.cr4))
+		vmcs_write(HOST_CR4, hw->host.cr4 = cr4);
+	/*
+	 * The exit makes LDTR null. An interrupt since the last exit may have loaded
+	 * it, for another thread's modify_ldt(). It is read to a register: with a
+	 * variable in memory the call above would not be a jump (return_buffer.h).
+	 */
+	asm volatile("sldt %0" : "=r" (ldt));
+	if (unlikely(ldt))
+		hw->host.ldt = ldt;
+	if (unlikely(hw->cr2 != native_read_cr2()))
+		native_write_cr2(hw->cr2);
+	/* Interrupts change it, for perf. */
+	hw->host.debugctl = msr_read(MSR_IA32_DEBUGCTLMSR);
+	if (static_branch_unlikely(&vmx_flushes_l1d))
+		wrmsrq(MSR_IA32_FLUSH_CMD, L1D_FLUSH);
+
+	/* While KVM is loaded the VMCS is cleared after each exit: never launched. */
+	if (unlikely(vmx_switch(&vcpu->run->regs, way == OWN && hw->launched,
+				&hw->host_rsp))) {
+		entry_failed(hw, vmcs_read(VM_INSTRUCTION_ERROR));
+		leave(hw, way);
+		return false;
+	}
+	/* CR2 is not in the VMCS, and the host's next page fault changes it. */
+	hw->cr2 = native_read_cr2();
+	/* The exit cleared both (SDM 28.5.1). */
+	if (unlikely(hw_breakpoint_active()))
+		set_debugreg(__this_cpu_read(cpu_dr7), 7);
+	if (unlikely(hw->host.debugctl))
+		wrmsrq(MSR_IA32_DEBUGCTLMSR, hw->host.debugctl);
+
+	/* Other bits describe some exits further (SDM 25.9.1), as of a guest in an enclave. */
+	hw->exit.reason = vmcs_read(VM_EXIT_REASON) & VMX_REASON_MASK;
+	if (way == OWN && unlikely(!hw->launched))
+		hw->launched = !(hw->exit.reason &
+				 VMX_EXIT_REASONS_FAILED_VMENTRY);
+	if (likely(hw->exit.reason == EXIT_REASON_VMCALL)) {
+		read_hypercall(hw);
+		leave(hw, way);
+		return false;
+	}
+	hw->exit.rip = vmcs_read(GUEST_RIP);
+	read_exit(hw);
+	leave(hw, way);
+	return host_event(&hw->exit);
+}
+
+/* While KVM is loaded, with something to write, or with the CPU in a rare state. */
+static noinline bool enter_otherwise(struct dune_vcpu *vcpu)
+{
+	struct vcpu_hw *hw = vcpu->hw;
+
+	if (!vmx_is_with_kvm(hw))
+		return enter(vcpu, OWN, 0);
+	if (!vmx_borrow(hw, hw->pending & VMX_PENDING_SETUP))
+		return entry_failed(hw, 0);
+	write_all(hw);
+	return enter(vcpu, LOAN, 0);
+}
+
+static noinline notrace bool enter_with_kvm_on(struct dune_vcpu *vcpu)
+{
+	return enter(vcpu, ON, 0);
+}
+
+static noinline notrace bool enter_with_kvm_off(struct dune_vcpu *vcpu, u64 cr4)
+{
+	return enter(vcpu, OFF, cr4);
+}
+
+static noinline notrace bool enter_with_kvm(struct dune_vcpu *vcpu, bool flush)
+{
+	u64 cr4;
+
+	if (unlikely(flush))
+		vcpu->hw->pending |= VMX_PENDING_FLUSH;
+	/* Something to write, or the VMCS is still active: then nothing at all may be pending. */
+	if (unlikely(vcpu->hw->pending != VMX_PENDING_ACTIVATE))
+		return enter_otherwise(vcpu);
+	cr4 = __read_cr4();
+	if (cr4 & X86_CR4_VMXE)
+		return enter_with_kvm_on(vcpu);
+	return enter_with_kvm_off(vcpu, cr4);
+}
+
+static noinline notrace bool enter_own(struct dune_vcpu *vcpu, bool flush)
+{
+	if (unlikely(flush))
+		vcpu->hw->pending |= VMX_PENDING_FLUSH;
+	return enter(vcpu, OWN, 0);
+}
+
+/* A function of its own for each way: a function begins by saving all registers it uses. */
+notrace bool vmx_enter(struct dune_vcpu *vcpu, bool flush)
+{
+	if (static_branch_unlikely(&virt_kvm_loaded))
+		return enter_with_kvm(vcpu, flush);
+	return enter_own(vcpu, flush);
+}

@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The host's state around VT-x. An exit loads control registers, selectors and bases
+ * from the VMCS (SDM 28.5). Some of the rest the kernel itself does not need while the
+ * thread is in its run loop: system-call MSRs, KERNEL_GS_BASE, user segments, LDTR,
+ * limits of descriptor tables and the TSS. These stay the guest's, or at the
+ * processor's default, until the thread is switched away from or leaves DUNE_RUN, so
+ * they cost nothing at an exit.
+ */
+#include <linux/sched.h>
+#include <asm/debugreg.h>
+#include <asm/desc.h>
+#include <asm/fsgsbase.h>
+#include <asm/msr.h>
+#include <asm/segment.h>
+
+#include "dune/vmx/vmx.h"
+#include "virt/compat.h"
+#include "x86/msr.h"
+
+static const u32 msr_numbers[VMX_MSRS] = {
+	[VMX_MSR_STAR] = MSR_STAR,
+	[VMX_MSR_LSTAR] = MSR_LSTAR,
+	[VMX_MSR_CSTAR] = MSR_CSTAR,
+	[VMX_MSR_SFMASK] = MSR_SYSCALL_MASK,
+};
+
+/* The host's values, which never change and are the same on all CPUs. */
+static u64 host_msrs[VMX_MSRS];
+static bool host_msrs_known;
+
+/*
+ * Before the first entry, and not when the module is loaded: KVM leaves its guest's
+ * values in a CPU until a thread returns to user mode there. Right before an entry
+ * the values are the host's, see run_loop(). CPUs that come here at the same time read
+ * the same.
+ */
+static void learn_host_msrs(void)
+{
+	int i;
+
+	for (i = 0; i < VMX_MSRS; i++)
+		host_msrs[i] = msr_read(msr_numbers[i]);
+	/* Pairs with the one in vmx_host_save(). */
+	smp_store_release(&host_msrs_known, true);
+}
+
+static u64 tss_base(const struct desc_ptr *gdt)
+{
+	const struct ldttss_desc *tss;
+	u16 tr;
+
+	asm volatile("str %0" : "=r" (tr));
+	tss = (void *)(gdt->address + tr);
+	/* The kernel may place it anywhere: without the cast bit 31 would be a sign. */
+	return tss->base0 | tss->base1 << 16 | (u64)tss->base2 << 24 |
+	       (u64)tss->base3 << 32;
+}
+
+/* The current VMCS: what belongs to this CPU. */
+void vmx_host_write_cpu(struct vmx_host *host)
+{
+	struct desc_ptr gdt;
+	u64 value;
+
+	native_store_gdt(&gdt);
+	vmcs_write(HOST_GDTR_BASE, gdt.address);
+	vmcs_write(HOST_IDTR_BASE, host->idt.address);
+	vmcs_write(HOST_TR_BASE, tss_base(&gdt));
+	rdmsrq(MSR_GS_BASE, value);
+	vmcs_write(HOST_GS_BASE, value);
+	rdmsrq(MSR_IA32_SYSENTER_CS, value);
+	vmcs_write(HOST_IA32_SYSENTER_CS, value);
+	rdmsrq(MSR_IA32_SYSENTER_ESP, value);
+	vmcs_write(HOST_IA32_SYSENTER_ESP, value);
+	rdmsrq(MSR_IA32_SYSENTER_EIP, value);
+	vmcs_write(HOST_IA32_SYSENTER_EIP, value);
+}
+
+/* The current VMCS: what belongs to this thread. */
+void vmx_host_write(struct vmx_host *host)
+{
+	vmcs_write(HOST_FS_BASE, host->fs_base);
+}
+
+/* Before the first entry since the thread runs on this CPU. */
+void vmx_host_save(struct vcpu_hw *hw)
+{
+	struct vmx_host *host = &hw->host;
+
+	/* Pairs with the one in learn_host_msrs(). */
+	if (unlikely(!smp_load_acquire(&host_msrs_known)))
+		learn_host_msrs();
+	savesegment(ds, host->ds);
+	savesegment(es, host->es);
+	savesegment(fs, host->fs);
+	savesegment(gs, host->gs);
+	store_ldt(host->ldt);
+	store_idt(&host->idt);
+	if (boot_cpu_has(X86_FEATURE_FSGSBASE))
+		host->fs_base = rdfsbase();
+	else
+		host->fs_base = msr_read(MSR_FS_BASE);
+	host->kernel_gs_base = msr_read(MSR_KERNEL_GS_BASE);
+	msr_write(MSR_KERNEL_GS_BASE, hw->kernel_gs_base);
+	hw->switched = true;
+}
+
+void vmx_load_msrs(struct vcpu_hw *hw)
+{
+	int i;
+
+	for (i = 0; i < VMX_MSRS; i++)
+		if (hw->msrs[i] != host_msrs[i])
+			msr_write(msr_numbers[i], hw->msrs[i]);
+	hw->msrs_loaded = true;
+}
+
+void vmx_restore_msrs(struct vcpu_hw *hw)
+{
+	int i;
+
+	for (i = 0; i < VMX_MSRS; i++)
+		if (hw->msrs[i] != host_msrs[i])
+			msr_write(msr_numbers[i], host_msrs[i]);
+	hw->msrs_loaded = false;
+}
+
+/*
+ * The thread has been off the CPU, or KVM was loaded or unloaded. While KVM is loaded
+ * the MSRs must be the host's whenever interrupts are on: then the processor switches
+ * them at each entry and exit, by lists.
+ */
+void vmx_choose_msrs(struct vcpu_hw *hw)
+{
+	bool lists = static_key_enabled(&virt_kvm_loaded);
+
+	if (lists != hw->lists_msrs) {
+		hw->lists_msrs = lists;
+		hw->pending |= VMX_PENDING_MSRS;
+	}
+	if (lists == hw->msrs_loaded) {
+		if (lists)
+			vmx_restore_msrs(hw);
+		else
+			vmx_load_msrs(hw);
+	}
+}
+
+/* The current VMCS. */
+void vmx_write_lists(struct vcpu_hw *hw)
+{
+	int i, n = 0;
+
+	for (i = 0; i < VMX_MSRS && hw->lists_msrs; i++) {
+		if (hw->msrs[i] == host_msrs[i])
+			continue;
+		hw->guest_list[n].index = msr_numbers[i];
+		hw->guest_list[n].value = hw->msrs[i];
+		hw->host_list[n].index = msr_numbers[i];
+		hw->host_list[n].value = host_msrs[i];
+		n++;
+	}
+	vmcs_write(VM_ENTRY_MSR_LOAD_ADDR, __pa(hw->guest_list));
+	vmcs_write(VM_ENTRY_MSR_LOAD_COUNT, n);
+	vmcs_write(VM_EXIT_MSR_LOAD_ADDR, __pa(hw->host_list));
+	vmcs_write(VM_EXIT_MSR_LOAD_COUNT, n);
+}
+
+static void restore_segments(const struct vmx_host *host)
+{
+	/*
+	 * LDTR is first, since the other selectors may refer to the LDT. Where LDTR was
+	 * null at the last entry, an interrupt may have loaded it since.
+	 */
+	if (unlikely(host->ldt))
+		asm volatile("lldt %0" : : "r" (host->ldt));
+	/* Selectors of 0 are what the exit loads, with their base. */
+	if (unlikely(host->ds | host->es)) {
+		loadsegment(ds, host->ds);
+		loadsegment(es, host->es);
+	}
+	if (unlikely(host->fs)) {
+		loadsegment(fs, host->fs);
+		msr_write(MSR_FS_BASE, host->fs_base);
+	}
+	/* This changes KERNEL_GS_BASE, which the caller restores afterwards. */
+	if (unlikely(host->gs))
+		load_gs_index(host->gs);
+}
+
+void vmx_host_restore(struct vcpu_hw *hw)
+{
+	struct vmx_host *host = &hw->host;
+
+	hw->switched = false;
+	hw->kernel_gs_base = msr_read(MSR_KERNEL_GS_BASE);
+	restore_segments(host);
+	msr_write(MSR_KERNEL_GS_BASE, host->kernel_gs_base);
+	/* The exit made the limits 0xffff, the TSS's 0x67: no I/O bitmap. */
+	load_fixmap_gdt(smp_processor_id());
+	load_idt(&host->idt);
+	invalidate_tss_limit();
+}
+
+/**
+ * vmx_set_msr() - the guest writes one of its system-call MSRs
+ * @hw:		the vCPU's
+ * @msr:	its number
+ * @value:	what the guest writes
+ *
+ * Context: process, interrupts on.
+ * Return: 0, or -EPERM where the guest gets #GP: the MSR is not one of them, or the
+ * processor refuses the value.
+ */
+int vmx_set_msr(struct vcpu_hw *hw, u32 msr, u64 value)
+{
+	int i, err;
+	u64 found;
+
+	for (i = 0; i < VMX_MSRS; i++)
+		if (msr_numbers[i] == msr)
+			break;
+	if (i == VMX_MSRS)
+		return -EPERM;
+	local_irq_disable();
+	found = msr_read(msr);
+	/* The processor decides whether the value is allowed. */
+	err = wrmsrq_safe(msr, value);
+	if (!err) {
+		hw->msrs[i] = value;
+		hw->pending |= VMX_PENDING_MSRS;
+	}
+	/* The value found was the host's, or that of a guest of KVM's. */
+	if (!hw->msrs_loaded)
+		wrmsrq(msr, found);
+	local_irq_enable();
+	return err ? -EPERM : 0;
+}

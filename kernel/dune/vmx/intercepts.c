@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * What VT-x is told to intercept and to allow, in one table with the reasons,
+ * and what a forbidden instruction raises, in another. The rule is that of
+ * svm/intercepts.c: an instruction that the process could not execute as an
+ * ordinary process raises the exception that it would raise there; what
+ * belongs to the host alone ends the run. (SDM 25.6 to 25.8, 26.1; exit
+ * reasons are in its appendix C.)
+ *
+ * Exits without any control: CPUID (carried out, exit.c), GETSEC, INVD, XSETBV, every
+ * VT-x instruction, task switches and triple faults. MOV to CR0 and CR4 causes an exit
+ * where a bit would change: all bits are in the masks.
+ *
+ * Not intercepted, on purpose: RDTSC and RDTSCP are allowed in user mode (except for
+ * a thread that is forbidden to execute them); MOV CR2, MOV CR3, INVLPG, INVPCID, the
+ * descriptor table and task register instructions, SWAPGS and IRET are what a
+ * Dune process is for, and act on its own state; PAUSE and a guest that spins
+ * are ended by the host's timer.
+ */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <linux/gfp.h>
+#include <linux/io.h>
+#include <linux/kernel.h>
+#include <linux/nospec.h>
+#include <asm/cpufeature.h>
+#include <asm/processor.h>
+#include <asm/msr.h>
+#include <asm/tsc.h>
+
+#include "dune/vmx/vmx.h"
+#include "virt/compat.h"
+
+enum word { PIN, CPU, CPU2, EXIT, ENTRY };
+
+enum need {
+	NEEDED,
+	OPTIONAL,	/* for an instruction that this processor may not have */
+	NEVER,		/* it must be possible to turn it off */
+};
+
+struct control {
+	u32 bit;
+	u8 word;
+	u8 need;
+	const char *name;
+};
+
+static const struct control table[] = {
+	/* The host's own events: they end the guest, the host takes them. */
+	{ PIN_BASED_EXT_INTR_MASK, PIN, NEEDED, "external-interrupt exiting" },
+	{ PIN_BASED_NMI_EXITING, PIN, NEEDED, "NMI exiting" },
+	/*
+	 * At an entry with RFLAGS.IF clear, Bochs masks the host's interrupts until
+	 * the guest changes IF: a loop that does not would never end.
+	 */
+	{ PIN_BASED_VMX_PREEMPTION_TIMER, PIN, OPTIONAL, "preemption timer" },
+	/* The way to the kernel, besides VMCALL. */
+	{ CPU_BASED_HLT_EXITING, CPU, NEEDED, "HLT exiting" },
+	/* The task priority, which means nothing here. */
+	{ CPU_BASED_CR8_LOAD_EXITING, CPU, NEEDED, "CR8-load exiting" },
+	{ CPU_BASED_CR8_STORE_EXITING, CPU, NEEDED, "CR8-store exiting" },
+	/* Debug registers are not switched and are the host's. */
+	{ CPU_BASED_MOV_DR_EXITING, CPU, NEEDED, "MOV-DR exiting" },
+	/* Devices and the machine. The bitmap opens what is the guest's. */
+	{ CPU_BASED_UNCOND_IO_EXITING, CPU, NEEDED, "I/O exiting" },
+	{ CPU_BASED_USE_MSR_BITMAPS, CPU, NEEDED, "MSR bitmaps" },
+	{ CPU_BASED_RDPMC_EXITING, CPU, NEEDED, "RDPMC exiting" },
+	/* Caches are shared: writing them back costs everybody. */
+	{ SECONDARY_EXEC_WBINVD_EXITING, CPU2, NEEDED, "WBINVD exiting" },
+	/* They could stop the CPU for long. */
+	{ CPU_BASED_MWAIT_EXITING, CPU, NEEDED, "MWAIT exiting" },
+	{ CPU_BASED_MONITOR_EXITING, CPU, NEEDED, "MONITOR exiting" },
+	/*
+	 * An enclave's page is not the guest's to manage. (ENCLV is #UD as long
+	 * as its control is 0.)
+	 */
+	{ SECONDARY_EXEC_ENCLS_EXITING, CPU2, OPTIONAL, "ENCLS exiting" },
+	/*
+	 * ENQCMDS sends work to a device in the name of an address space of the
+	 * guest's choice. It gets none to choose from (state.c).
+	 */
+	{ SECONDARY_EXEC_PASID_TRANSLATION, CPU2, OPTIONAL, "PASID translation" },
+	/*
+	 * A locked access that crosses cache lines, where #AC does not catch it
+	 * (split_lock_detect=ratelimit:N): a trap, in every ring.
+	 */
+	{ SECONDARY_EXEC_BUS_LOCK_DETECTION, CPU2, OPTIONAL,
+	  "bus-lock detection" },
+	/* The guest's own page table and its TLB. */
+	{ CPU_BASED_CR3_LOAD_EXITING, CPU, NEVER, "CR3-load exiting" },
+	{ CPU_BASED_CR3_STORE_EXITING, CPU, NEVER, "CR3-store exiting" },
+	{ CPU_BASED_INVLPG_EXITING, CPU, NEVER, "INVLPG exiting" },
+	{ SECONDARY_EXEC_ENABLE_INVPCID, CPU2, OPTIONAL, "INVPCID" },
+	/* Allowed in user mode; without these controls they would raise #UD. */
+	{ SECONDARY_EXEC_ENABLE_RDTSCP, CPU2, OPTIONAL, "RDTSCP" },
+	{ SECONDARY_EXEC_ENABLE_USR_WAIT_PAUSE, CPU2, OPTIONAL, "TPAUSE" },
+	/* What every guest of Dune's runs with. */
+	{ CPU_BASED_ACTIVATE_SECONDARY_CONTROLS, CPU, NEEDED,
+	  "secondary controls" },
+	{ SECONDARY_EXEC_ENABLE_EPT, CPU2, NEEDED, "EPT" },
+	{ SECONDARY_EXEC_ENABLE_VPID, CPU2, NEEDED, "VPID" },
+	{ VM_EXIT_HOST_ADDR_SPACE_SIZE, EXIT, NEEDED, "64-bit host" },
+	{ VM_ENTRY_IA32E_MODE, ENTRY, NEEDED, "64-bit guest" },
+	/* DR7 and DEBUGCTL of the host do not act in the guest. */
+	{ VM_ENTRY_LOAD_DEBUG_CONTROLS, ENTRY, NEEDED, "debug controls" },
+};
+
+/* By word: the capability MSRs, and those of processors that allow more choices. */
+static const u32 capability_msrs[][2] = {
+	[PIN] = { MSR_IA32_VMX_PINBASED_CTLS, MSR_IA32_VMX_TRUE_PINBASED_CTLS },
+	[CPU] = { MSR_IA32_VMX_PROCBASED_CTLS,
+		  MSR_IA32_VMX_TRUE_PROCBASED_CTLS },
+	[CPU2] = { MSR_IA32_VMX_PROCBASED_CTLS2, MSR_IA32_VMX_PROCBASED_CTLS2 },
+	[EXIT] = { MSR_IA32_VMX_EXIT_CTLS, MSR_IA32_VMX_TRUE_EXIT_CTLS },
+	[ENTRY] = { MSR_IA32_VMX_ENTRY_CTLS, MSR_IA32_VMX_TRUE_ENTRY_CTLS },
+};
+
+/* The host's tick ends a guest as often, so the timer costs nothing. */
+#define TIMER_MS	4
+
+struct vmx_controls vmx_controls;
+
+/* In units of the timer, which are 2^n of the TSC's (SDM appendix A.6). */
+static u32 timer_value(void)
+{
+	u64 misc;
+
+	rdmsrq(MSR_IA32_VMX_MISC, misc);
+	return (u64)tsc_khz * TIMER_MS >> (misc & 0x1f);
+}
+
+/* The low half of a capability: bits that must be 1; the high: may be 1. */
+static int choose(const struct control *control, u64 capability, u32 *word)
+{
+	if (control->need == NEVER) {
+		if (!((u32)capability & control->bit))
+			return 0;
+		pr_err("this CPU cannot run without %s\n", control->name);
+		return -ENODEV;
+	}
+	if (capability >> 32 & control->bit) {
+		*word |= control->bit;
+		return 0;
+	}
+	if (control->need == OPTIONAL)
+		return 0;
+	pr_err("this CPU's VT-x has no %s\n", control->name);
+	return -ENODEV;
+}
+
+/* Fills in vmx_controls. Reports in one line what is missing: -ENODEV. */
+static int choose_controls(void)
+{
+	u64 basic, capabilities[ARRAY_SIZE(capability_msrs)];
+	u32 words[ARRAY_SIZE(capability_msrs)];
+	int i, err;
+
+	rdmsrq(MSR_IA32_VMX_BASIC, basic);
+	for (i = 0; i < ARRAY_SIZE(words); i++) {
+		/* The secondary controls' MSR may not exist. */
+		if (rdmsrq_safe(capability_msrs[i][!!(basic & VMX_BASIC_TRUE_CTLS)],
+				&capabilities[i]))
+			capabilities[i] = 0;
+		words[i] = capabilities[i];
+	}
+	for (i = 0; i < ARRAY_SIZE(table); i++) {
+		err = choose(&table[i], capabilities[table[i].word],
+			     &words[table[i].word]);
+		if (err)
+			return err;
+	}
+	if (boot_cpu_has(X86_FEATURE_SGX) &&
+	    !(words[CPU2] & SECONDARY_EXEC_ENCLS_EXITING)) {
+		pr_err("this CPU's VT-x has SGX but no ENCLS exiting\n");
+		return -ENODEV;
+	}
+	/* Not the kernel's flag, which is cleared where no IOMMU serves it. */
+	if (cpuid_ecx(7) & BIT(X86_FEATURE_ENQCMD & 31) &&
+	    !(words[CPU2] & SECONDARY_EXEC_PASID_TRANSLATION)) {
+		pr_err("this CPU has ENQCMDS but no PASID translation in VT-x\n");
+		return -ENODEV;
+	}
+	vmx_controls = (struct vmx_controls){
+		.pin = words[PIN],
+		.cpu = words[CPU],
+		.cpu2 = words[CPU2],
+		.exit = words[EXIT],
+		.entry = words[ENTRY],
+		.timer = timer_value(),
+	};
+	return 0;
+}
+
+u64 vmx_msr_bitmap;
+static void *msr_bitmap;
+
+/*
+ * The bitmap: reads of the lower MSRs, of the upper ones, then writes of
+ * each, 1 KB for each (SDM 25.6.9).
+ */
+static void msr_allow(u32 msr, bool write)
+{
+	u32 bit = msr & 0x1fff;
+
+	if (msr >= 0xc0000000)
+		bit += 1024 * BITS_PER_BYTE;
+	__clear_bit(bit, msr_bitmap);
+	if (write)
+		__clear_bit(bit + 2048 * BITS_PER_BYTE, msr_bitmap);
+}
+
+/*
+ * Registers that the guest has for itself. Those for which the VMCS has no field are
+ * read at will; a write is an exit, so that their values are known here.
+ */
+static int msr_bitmap_init(void)
+{
+	static const u32 in_vmcs[] = {
+		MSR_FS_BASE, MSR_GS_BASE, MSR_KERNEL_GS_BASE,
+		MSR_IA32_SYSENTER_CS, MSR_IA32_SYSENTER_ESP,
+		MSR_IA32_SYSENTER_EIP,
+	};
+	static const u32 outside[] = {
+		MSR_STAR, MSR_LSTAR, MSR_CSTAR, MSR_SYSCALL_MASK,
+	};
+	int i;
+
+	msr_bitmap = (void *)__get_free_page(GFP_KERNEL);
+	if (!msr_bitmap)
+		return -ENOMEM;
+	vmx_msr_bitmap = __pa(msr_bitmap);
+	memset(msr_bitmap, 0xff, PAGE_SIZE);
+	for (i = 0; i < ARRAY_SIZE(in_vmcs); i++)
+		msr_allow(in_vmcs[i], true);
+	for (i = 0; i < ARRAY_SIZE(outside); i++)
+		msr_allow(outside[i], false);
+	return 0;
+}
+
+int vmx_intercepts_init(void)
+{
+	int err = choose_controls();
+
+	if (err)
+		return err;
+	return msr_bitmap_init();
+}
+
+void vmx_intercepts_cleanup(void)
+{
+	free_page((unsigned long)msr_bitmap);
+}
+
+static const u8 answers[] = {
+	/* Modes of the processor: fixed by the kernel. Includes LMSW, CLTS. */
+	[EXIT_REASON_CR_ACCESS] = ANSWER_GP,
+	[EXIT_REASON_XSETBV] = ANSWER_GP,
+	[EXIT_REASON_DR_ACCESS] = ANSWER_GP,
+	/* Devices and the machine; MSRs that are not the guest's. */
+	[EXIT_REASON_IO_INSTRUCTION] = ANSWER_GP,
+	[EXIT_REASON_MSR_READ] = ANSWER_GP,
+	[EXIT_REASON_RDPMC] = ANSWER_GP,
+	[EXIT_REASON_INVD] = ANSWER_GP,
+	[EXIT_REASON_WBINVD] = ANSWER_GP,
+	[EXIT_REASON_TASK_SWITCH] = ANSWER_GP,
+	/* Forbidden to this thread by prctl(). */
+	[EXIT_REASON_RDTSC] = ANSWER_GP,
+	[EXIT_REASON_RDTSCP] = ANSWER_GP,
+	/* They could stop the CPU for long, or need what a guest does not have. */
+	[EXIT_REASON_MONITOR_INSTRUCTION] = ANSWER_UD,
+	[EXIT_REASON_MWAIT_INSTRUCTION] = ANSWER_UD,
+	[EXIT_REASON_RSM] = ANSWER_UD,
+	[EXIT_REASON_GETSEC] = ANSWER_UD,
+	[EXIT_REASON_ENCLS] = ANSWER_UD,
+	[EXIT_REASON_ENQCMD] = ANSWER_UD,
+	[EXIT_REASON_ENQCMDS] = ANSWER_UD,
+	/* Virtualization itself, and the TLB tags of others. */
+	[EXIT_REASON_VMCLEAR] = ANSWER_UD,
+	[EXIT_REASON_VMLAUNCH] = ANSWER_UD,
+	[EXIT_REASON_VMPTRLD] = ANSWER_UD,
+	[EXIT_REASON_VMPTRST] = ANSWER_UD,
+	[EXIT_REASON_VMREAD] = ANSWER_UD,
+	[EXIT_REASON_VMRESUME] = ANSWER_UD,
+	[EXIT_REASON_VMWRITE] = ANSWER_UD,
+	[EXIT_REASON_VMOFF] = ANSWER_UD,
+	[EXIT_REASON_VMON] = ANSWER_UD,
+	[EXIT_REASON_INVEPT] = ANSWER_UD,
+	[EXIT_REASON_INVVPID] = ANSWER_UD,
+	[EXIT_REASON_VMFUNC] = ANSWER_UD,
+};
+
+/* 0 where the table has no such exit reason. */
+enum answer vmx_answer(u32 reason)
+{
+	if (reason >= ARRAY_SIZE(answers))
+		return 0;
+	return answers[array_index_nospec(reason, ARRAY_SIZE(answers))];
+}

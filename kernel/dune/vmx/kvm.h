@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * VT-x while KVM is loaded (virt/kvm.c): for the time of one entry, interrupts off,
+ * the CPU is borrowed from KVM. The entry leaves these parts of its state as it
+ * found them:
+ *
+ *  - CR4.VMXE and VMX operation. Where they are off, the entry turns them on, and off
+ *    again after the exit, so that KVM never finds them on.
+ *  - The current VMCS, which KVM remembers: it is put back.
+ *  - Our VMCS is cleared after each exit. KVM may leave VMX operation at any time that
+ *    interrupts are on; an active VMCS would be lost (SDM 25.11.1), and Dune would not
+ *    notice. So the guest's registers cannot simply be read later:
+ *    VMX_PENDING_ACTIVATE.
+ *  - System-call MSRs. KVM 6.1 reads the host's values in an interrupt, when it turns
+ *    virtualization on. The processor switches them (host.c).
+ *
+ * VPIDs are explained in virt/vmx.c. The functions are inline for enter.c, where each
+ * instruction counts.
+ */
+#ifndef DUNE_VMX_KVM_H
+#define DUNE_VMX_KVM_H
+
+#include <asm/processor-flags.h>
+#include <asm/special_insns.h>
+
+#include "dune/vmx/vmx.h"
+#include "virt/vmx.h"
+
+/*
+ * vcpu_hw.loan is the physical address of the VMCS that must be put back, or one of
+ * these three, which are no such address, where there is none.
+ */
+#define VMX_LOAN_OFF		0ULL	/* turn virtualization off */
+#define VMX_LOAN_OUTSIDE	1ULL	/* leave VMX operation, keep CR4.VMXE */
+#define VMX_LOAN_NONE		(~0ULL)	/* VMPTRST: no VMCS is current */
+
+/*
+ * Interrupts off: our VMCS becomes the current one, whatever KVM's state on this CPU.
+ * @fresh: the page of our VMCS is new, and its state undefined. Returns false if the
+ * CPU refuses.
+ *
+ * A thread of KVM's that turns virtualization on or off, in two steps, may have been
+ * switched away from between them: then CR4.VMXE is set, and VMPTRST faults.
+ */
+static inline bool vmx_borrow(struct vcpu_hw *hw, bool fresh)
+{
+	u64 cr4 = __read_cr4();
+
+	if (!(cr4 & X86_CR4_VMXE)) {
+		hw->loan = VMX_LOAN_OFF;
+		if (!vmx_turn_on(cr4))
+			return false;
+	} else if (!vmptrst(&hw->loan)) {
+		hw->loan = VMX_LOAN_OUTSIDE;
+		if (!vmxon(this_cpu_ptr(&vmx_vmxon_pa)))
+			return false;
+	}
+	if (fresh)
+		vmclear(&hw->vmcs_pa);
+	vmptrld(&hw->vmcs_pa);
+	return true;
+}
+
+/* This begins the end of each loan. */
+static __always_inline void vmx_let_go(struct vcpu_hw *hw)
+{
+	vmclear(&hw->vmcs_pa);
+	hw->pending |= VMX_PENDING_ACTIVATE;
+}
+
+/* The opposite of vmx_borrow(). */
+static inline void vmx_give_back(struct vcpu_hw *hw)
+{
+	vmx_let_go(hw);
+	switch (hw->loan) {
+	case VMX_LOAN_OFF:
+		vmx_turn_off();
+		break;
+	case VMX_LOAN_OUTSIDE:
+		vmxoff();
+		break;
+	case VMX_LOAN_NONE:
+		break;
+	default:
+		vmptrld(&hw->loan);
+	}
+}
+
+#endif /* DUNE_VMX_KVM_H */

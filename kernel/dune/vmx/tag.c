@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * A vCPU's TLB tag on VT-x, its VPID (SDM vol. 3, 29.1), from the CPU's pool
+ * (virt/tag.h). All functions are for interrupts off.
+ */
+#include "dune/vmx/vmx.h"
+
+/* Returns whether the vCPU has another VPID now. */
+bool vmx_take_vpid(struct vcpu_hw *hw)
+{
+	if (tag_is_valid(&hw->tag))
+		return false;
+	tag_take(&hw->tag);
+	if (tags_must_flush()) {
+		invept(VMX_EPT_EXTENT_GLOBAL, 0);
+		tags_set_must_flush(false);
+	}
+	return true;
+}
+
+/*
+ * Flushes all that the TLB of this CPU knows by way of the vCPU's EPT, whatever the
+ * VPID and PCID: also after a change to the guest's own page table.
+ */
+void vmx_flush(const struct vcpu_hw *hw)
+{
+	invept(VMX_EPT_EXTENT_CONTEXT, hw->eptp);
+}

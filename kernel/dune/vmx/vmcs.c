@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Which CPU has a vCPU's VMCS. A processor may keep the contents of a VMCS in itself
+ * while the VMCS is active there (SDM 25.1), so another CPU can use it only
+ * after the first one has cleared it.
+ *
+ * While KVM is loaded, a VMCS is active only during an entry (kvm.h).
+ */
+#include <linux/percpu.h>
+#include <linux/smp.h>
+
+#include "dune/vmx/kvm.h"
+#include "dune/vmx/vmx.h"
+
+/* The VMCSs that are active on a CPU; used on that CPU, interrupts off. */
+static DEFINE_PER_CPU(struct list_head, active_vmcss);
+
+void vmx_vmcs_init(void)
+{
+	int cpu;
+
+	for_each_possible_cpu(cpu)
+		INIT_LIST_HEAD(&per_cpu(active_vmcss, cpu));
+}
+
+/* Interrupts off, on the CPU: the vCPU's VMCS becomes active and current. */
+void vmx_activate(struct vcpu_hw *hw)
+{
+	if (hw->cpu < 0) {
+		/* It is clear already, unless its page is new and the state undefined. */
+		if (hw->pending & VMX_PENDING_SETUP)
+			vmclear(&hw->vmcs_pa);
+		hw->launched = false;
+		hw->cpu = smp_processor_id();
+		list_add(&hw->active, this_cpu_ptr(&active_vmcss));
+	}
+	vmptrld(&hw->vmcs_pa);
+	hw->pending &= ~VMX_PENDING_ACTIVATE;
+}
+
+/* Interrupts off, on the CPU where it is active, if on any. */
+static void deactivate(void *argument)
+{
+	struct vcpu_hw *hw = argument;
+
+	if (hw->cpu < 0)
+		return;
+	vmclear(&hw->vmcs_pa);
+	list_del(&hw->active);
+	hw->cpu = -1;
+}
+
+/*
+ * Virtualization is about to be turned off on this CPU, and what is active would be
+ * lost (SDM 25.11.1). If a run is under way here, its guest's system-call MSRs are in the
+ * CPU; KVM, which may be the reason, would take what it finds there for the host's.
+ */
+void vmx_cpu_off(void)
+{
+	struct vcpu_hw *hw, *next;
+
+	list_for_each_entry_safe(hw, next, this_cpu_ptr(&active_vmcss),
+				 active) {
+		if (hw->msrs_loaded)
+			vmx_restore_msrs(hw);
+		vmptrld(&hw->vmcs_pa);
+		vmx_read_regs(hw);
+		deactivate(hw);
+	}
+}
+
+/* Process context: no CPU has it any more. A CPU that goes off line clears it itself. */
+void vmx_release(struct vcpu_hw *hw)
+{
+	int cpu = READ_ONCE(hw->cpu);
+
+	if (cpu >= 0)
+		smp_call_function_single(cpu, deactivate, hw, true);
+}
+
+/*
+ * Interrupts off: makes the VMCS current. @borrowed: from KVM, so that vmx_give_back()
+ * must follow. Returns false if this CPU refuses.
+ */
+static bool take(struct vcpu_hw *hw, bool *borrowed)
+{
+	*borrowed = vmx_is_with_kvm(hw);
+	if (*borrowed)
+		return vmx_borrow(hw, false);
+	vmx_activate(hw);
+	return true;
+}
+
+/*
+ * Process context: makes the VMCS current, on the CPU on which this returns, with
+ * interrupts off. @borrowed as for take(). Returns false, also with interrupts off,
+ * where virtualization is off on this CPU.
+ */
+bool vmx_claim(struct vcpu_hw *hw, bool *borrowed)
+{
+	for (;;) {
+		local_irq_disable();
+		if (hw->cpu < 0 || hw->cpu == smp_processor_id())
+			break;
+		local_irq_enable();
+		vmx_release(hw);
+	}
+	if (!virt_is_enabled())
+		return false;
+	return take(hw, borrowed);
+}
+
+/* Interrupts off; the VMCS is current. */
+void vmx_read_regs(struct vcpu_hw *hw)
+{
+	if (hw->pending & VMX_PENDING_REGS)
+		return;
+	hw->rip = vmcs_read(GUEST_RIP);
+	hw->rsp = vmcs_read(GUEST_RSP);
+	hw->rflags = vmcs_read(GUEST_RFLAGS);
+}
+
+/*
+ * Interrupts off, on the CPU of the last entry, if the VMCS is active there: later it
+ * may be active elsewhere. Where it is active nowhere, the registers were read when
+ * it was cleared, except after an entry while KVM was loaded.
+ */
+void vmx_read_last_regs(struct vcpu_hw *hw)
+{
+	bool borrowed;
+
+	if (hw->pending & VMX_PENDING_REGS)
+		return;
+	if (likely(hw->cpu >= 0)) {
+		vmptrld(&hw->vmcs_pa);
+		vmx_read_regs(hw);
+		return;
+	}
+	if (!(hw->pending & VMX_PENDING_ACTIVATE))
+		return;
+	/* The CPU it was on has gone off line, and KVM has been unloaded. */
+	if (!vmx_is_with_kvm(hw) && !virt_is_enabled())
+		return;
+	if (!take(hw, &borrowed))
+		return;
+	vmx_read_regs(hw);
+	if (borrowed)
+		vmx_give_back(hw);
+}

@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What the files of vmx/ share, a vCPU on Intel VT-x: vcpu.c (what it is, how it is
+ * made), vmcs.c (which CPU has its VMCS), state.c (what is in the VMCS), enter.c (into the
+ * guest and back), switch.S (the world switch), host.c (the host's state around it),
+ * tag.c (its TLB tag), kvm.h (what differs while KVM is loaded), exit.c (why the guest
+ * was left) and intercepts.c (what a guest may not do). SDM is the Intel 64 and IA-32
+ * Architectures Software Developer's Manual, volume 3.
+ *
+ * The VMCS is touched only with interrupts off. What an entry needs is collected in struct
+ * vcpu_hw (@pending) and written by vmx_enter(); what an exit reports is read by
+ * vmx_enter(), too. Between two entries the thread can be switched away from, and the VMCS
+ * of another vCPU, or of another hypervisor, becomes the current one.
+ */
+#ifndef DUNE_VMX_VMX_H
+#define DUNE_VMX_VMX_H
+
+#include <linux/jump_label.h>
+#include <linux/list.h>
+#include <asm/desc_defs.h>
+#include <asm/msr-index.h>
+#include <asm/vmx.h>
+
+#include "dune/exit.h"
+#include "dune/guest_state.h"
+#include "dune/vcpu.h"
+#include "virt/tag.h"
+#include "virt/virt.h"
+#include "x86/vmx/instructions.h"
+
+struct dune_regs;
+
+/* The system-call MSRs of the guest; they are not in the VMCS. */
+enum vmx_msr {
+	VMX_MSR_STAR,
+	VMX_MSR_LSTAR,
+	VMX_MSR_CSTAR,
+	VMX_MSR_SFMASK,
+	VMX_MSRS
+};
+
+/* What the next entry has to write into the VMCS first. */
+#define VMX_PENDING_SETUP	BIT(0)	/* all fields that never change */
+#define VMX_PENDING_CPU		BIT(1)	/* host fields of this CPU */
+#define VMX_PENDING_HOST	BIT(2)	/* host fields of this thread */
+#define VMX_PENDING_CONTROLS	BIT(3)	/* vcpu_hw.controls */
+#define VMX_PENDING_STATE	BIT(4)	/* vcpu_hw.state */
+#define VMX_PENDING_REGS	BIT(5)	/* vcpu_hw.rip, rsp, rflags */
+#define VMX_PENDING_SKIP	BIT(6)	/* RIP: to the next instruction */
+#define VMX_PENDING_EVENT	BIT(7)	/* vcpu_hw.event */
+#define VMX_PENDING_IRQ		BIT(8)	/* vcpu_hw.irq, or the window for it */
+#define VMX_PENDING_FLUSH	BIT(9)	/* what the TLB knows of the EPT */
+#define VMX_PENDING_MSRS	BIT(10)	/* vcpu_hw.lists */
+/*
+ * The VMCS is active on no CPU since an entry while KVM was loaded, and holds registers
+ * that have not been read. The next entry while KVM is loaded has nothing to write for it.
+ */
+#define VMX_PENDING_ACTIVATE	BIT(11)
+
+/*
+ * struct vmx_exit.reason: an exit reason of the SDM's and the flag of a failed entry. A
+ * failed entry has one cause of its own.
+ */
+#define VMX_REASON_MASK		(VMX_EXIT_REASONS_FAILED_VMENTRY | 0xffff)
+#define VMX_REASON_MCE_AT_ENTRY	(VMX_EXIT_REASONS_FAILED_VMENTRY | \
+				 EXIT_REASON_MCE_DURING_VMENTRY)
+/* Dune's own flag: VMCALL was executed outside of ring 0, where it is no hypercall. */
+#define VMX_REASON_OUTER_RING	BIT(16)
+
+/* Why the guest was left, read while the VMCS was current. */
+struct vmx_exit {
+	u64 qualification;
+	u64 guest_physical;
+	u64 rip;
+	u32 reason;
+	u32 interruption;
+	u32 vectoring;
+	u32 vectoring_error;
+	u32 instruction_length;
+	bool checks_alignment;	/* of an exception: ring 3, with RFLAGS.AC */
+};
+
+/* What an exit does not give back to the host, SDM 28.5. */
+struct vmx_host {
+	u64 cr3;
+	u64 cr4;
+	u64 debugctl;
+	u64 fs_base;
+	u64 kernel_gs_base;
+	struct desc_ptr idt;
+	u16 ds, es, fs, gs, ldt;
+};
+
+/**
+ * struct vcpu_hw - the VT-x part of a vCPU
+ * @vmcs:	one page; the processor's own while it is active on a CPU
+ * @vmcs_pa:	its physical address
+ * @host_rsp:	the VMCS's host RSP, as vmx_switch() left it
+ * @pending:	VMX_PENDING_*
+ * @launched:	the next entry is VMRESUME, not VMLAUNCH
+ * @switched:	between @moved and @put of struct vcpu_ops: vmx_host_save() was called
+ * @msrs_loaded: the CPU has the guest's system-call MSRs, until @put
+ * @lists_msrs:	while KVM is loaded: the processor switches these MSRs at each entry and
+ *		exit
+ * @keeps_shadow: RIP and RFLAGS are what they were at the last exit
+ * @irq:	vector of an interrupt that waits for the guest, or 0
+ * @cpu:	where the VMCS is active, -1: nowhere. Set on that CPU, and cleared
+ *		there, with interrupts off
+ * @active:	in that CPU's list of active VMCSs
+ * @eptp:	the second level's root
+ * @tag:	the VPID
+ * @controls:	primary processor-based controls
+ * @cr4:	the guest's, which never changes
+ * @event:	to be injected, in the format of the VMCS; @event_error with it
+ * @rip, @rsp, @rflags: the guest's, between @put and @moved
+ * @msrs:	the guest's system-call MSRs; writes are intercepted
+ * @kernel_gs_base: the guest's, between @put and @moved
+ * @cr2:	the guest's, while the host runs
+ * @exit:	of the last exit
+ * @host:	of the current entry
+ * @loan:	while KVM is loaded, what the exit must restore: VMX_LOAN_* or KVM's VMCS
+ * @guest_list, @host_list: with @lists_msrs, those MSRs that differ (SDM 25.8.2);
+ *		aligned as kmalloc() aligns what is as large as this
+ * @state:	what DUNE_SET_STATE wants, until the next entry
+ */
+struct vcpu_hw {
+	void *vmcs;
+	u64 vmcs_pa;
+	u64 host_rsp;
+	u32 pending;
+	bool launched;
+	bool switched;
+	bool msrs_loaded;
+	bool lists_msrs;
+	bool keeps_shadow;
+	u8 irq;
+	int cpu;
+	struct list_head active;
+	u64 eptp;
+	struct tag tag;
+	u32 controls;
+	u64 cr4;
+	u32 event;
+	u32 event_error;
+	u64 rip;
+	u64 rsp;
+	u64 rflags;
+	u64 msrs[VMX_MSRS];
+	u64 kernel_gs_base;
+	u64 cr2;
+	struct vmx_exit exit;
+	struct vmx_host host;
+	u64 loan;
+	struct vmx_msr_entry guest_list[VMX_MSRS];
+	struct vmx_msr_entry host_list[VMX_MSRS];
+	struct dune_state state;
+};
+
+/*
+ * KVM is loaded, and the VMCS is not active from the time before. While it is,
+ * virtualization is still Dune's on this CPU: KVM does nothing before it is told.
+ */
+static __always_inline bool vmx_is_with_kvm(const struct vcpu_hw *hw)
+{
+	return static_branch_unlikely(&virt_kvm_loaded) && hw->cpu < 0;
+}
+
+/* vcpu.c */
+void vmx_reset_state(struct vcpu_hw *hw);
+
+/* vmcs.c */
+void vmx_vmcs_init(void);
+void vmx_cpu_off(void);
+void vmx_activate(struct vcpu_hw *hw);
+void vmx_release(struct vcpu_hw *hw);
+bool vmx_claim(struct vcpu_hw *hw, bool *borrowed);
+void vmx_read_regs(struct vcpu_hw *hw);
+void vmx_read_last_regs(struct vcpu_hw *hw);
+
+/* state.c: the current VMCS */
+void vmx_write_setup(const struct vcpu_hw *hw);
+void vmx_write_state(const struct dune_state *state);
+void vmx_read_state(struct dune_state *state);
+
+/* enter.c */
+void vmx_enter_init(void);
+void vmx_moved(struct dune_vcpu *vcpu, bool migrated);
+void vmx_put(struct dune_vcpu *vcpu);
+bool vmx_enter(struct dune_vcpu *vcpu, bool flush);
+
+/* host.c: interrupts off */
+void vmx_host_write_cpu(struct vmx_host *host);
+void vmx_host_write(struct vmx_host *host);
+void vmx_host_save(struct vcpu_hw *hw);
+void vmx_host_restore(struct vcpu_hw *hw);
+void vmx_load_msrs(struct vcpu_hw *hw);
+void vmx_restore_msrs(struct vcpu_hw *hw);
+void vmx_choose_msrs(struct vcpu_hw *hw);
+void vmx_write_lists(struct vcpu_hw *hw);
+int vmx_set_msr(struct vcpu_hw *hw, u32 msr, u64 value);
+
+/* tag.c: interrupts off */
+bool vmx_take_vpid(struct vcpu_hw *hw);
+void vmx_flush(const struct vcpu_hw *hw);
+
+/* exit.c */
+int vmx_handle_exit(struct dune_vcpu *vcpu);
+
+/* intercepts.c */
+struct vmx_controls {
+	u32 pin, cpu, cpu2, exit, entry;
+	u32 timer;
+};
+
+extern struct vmx_controls vmx_controls;
+extern u64 vmx_msr_bitmap;	/* physical address */
+int vmx_intercepts_init(void);
+void vmx_intercepts_cleanup(void);
+enum answer vmx_answer(u32 reason);
+
+/* switch.S; returns whether the entry failed without an exit */
+bool vmx_switch(struct dune_regs *regs, bool launched, u64 *host_rsp);
+extern const char vmx_switch_exit[];
+
+#endif /* DUNE_VMX_VMX_H */

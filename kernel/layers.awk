@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: GPL-2.0-only
+# cd kernel && awk -f layers.awk FILES
+# Fails where a file includes one of a higher layer. A folder is a layer: x86/ is below
+# virt/, virt/ below dune/memory/, and that below dune/. The two vendors' folders are
+# above dune/, which knows them by vcpu_ops.h alone, and do not know each other. Only
+# second_level.h is for files outside of dune/memory/. What x86/ includes of Linux has no
+# tasks, no memory to allocate and no messages.
+
+function layer(file)
+{
+	if (file ~ /^x86\//)
+		return 1
+	if (file ~ /^virt\//)
+		return 2
+	# The tracepoints of memory/ are in one list with all others.
+	if (file ~ /^dune\/memory\// || file == "dune/trace.h")
+		return 3
+	if (file ~ /^dune\/(svm|vmx)\//)
+		return 5
+	if (file ~ /^dune\//)
+		return 4
+	return 6
+}
+
+function vendor(file)
+{
+	return match(file, /(svm|vmx)[\/.]/) ? substr(file, RSTART, 3) : ""
+}
+
+function wrong(why)
+{
+	print "kernel/" FILENAME ":" FNR ": " why > "/dev/stderr"
+	failed = 1
+}
+
+/^#include "/ {
+	included = $2
+	gsub(/"/, "", included)
+	seen++
+	if (layer(included) > layer(FILENAME))
+		wrong("includes upwards: " included)
+	if (vendor(FILENAME) && vendor(included) && vendor(FILENAME) != vendor(included))
+		wrong("includes the other vendor's " included)
+	if (included ~ /^dune\/memory\// && included !~ /second_level/ && FILENAME !~ /^dune\/memory\//)
+		wrong("includes past second_level.h: " included)
+}
+
+/^#include <linux\// && layer(FILENAME) == 1 && \
+		$2 !~ /^<linux\/(bits|linkage|objtool|types)\.h>$/ {
+	wrong("x86/ cannot have " $2)
+}
+
+END {
+	if (!seen)
+		wrong("no include was found")
+	exit failed
+}

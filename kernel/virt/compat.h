@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Differences between kernels in their functions and in what they do. This header
+ * gives older kernels the names of the newer ones, so that all other code is
+ * written for the newest. Names of the processor's registers and bits are in x86/compat.h.
+ *
+ * What a kernel has is seen by its macros, or by what Kbuild found in its headers
+ * (HAVE_*): its version number says nothing about what a distribution has put into it.
+ */
+#ifndef VIRT_COMPAT_H
+#define VIRT_COMPAT_H
+
+#include <linux/bitops.h>
+#include <linux/entry-common.h>
+#include <linux/mm.h>
+#include <linux/syscore_ops.h>
+#include <asm/cpufeature.h>
+#include <asm/msr.h>
+#include <asm/nospec-branch.h>
+#include <asm/page.h>
+#include <asm/paravirt.h>
+#include <asm/thread_info.h>
+
+#include "x86/compat.h"
+
+/* Since 6.3 the flags of a VMA are changed by functions that check locks. */
+#ifndef HAVE_VM_FLAGS_SET
+static inline void vm_flags_set(struct vm_area_struct *vma, vm_flags_t flags)
+{
+	vma->vm_flags |= flags;
+}
+
+static inline void vm_flags_clear(struct vm_area_struct *vma, vm_flags_t flags)
+{
+	vma->vm_flags &= ~flags;
+}
+#endif
+
+/* Since 6.6; a write fault must not be resolved for a shadow stack. */
+#ifndef VM_SHADOW_STACK
+#define VM_SHADOW_STACK	VM_NONE
+#endif
+
+/* Since 6.13 a reschedule may wait for the next tick. */
+#ifndef _TIF_NEED_RESCHED_LAZY
+#define _TIF_NEED_RESCHED_LAZY	0
+#endif
+
+/* Since 7.0 restartable sequences have a flag of their own. */
+#ifndef _TIF_RSEQ
+#define _TIF_RSEQ	0
+#endif
+
+/* Since 6.16 the size is in the name, as in an instruction's operand. */
+#ifndef rdmsrq
+#define rdmsrq		rdmsrl
+#define wrmsrq		wrmsrl
+#define rdmsrq_safe	rdmsrl_safe
+#define wrmsrq_safe	wrmsrl_safe
+#endif
+
+/* Since 6.18 the callbacks get a pointer. */
+#ifndef HAVE_REGISTER_SYSCORE
+struct syscore {
+	struct syscore_ops *ops;
+};
+
+#define SYSCORE_ARGUMENT	void
+
+#define register_syscore(syscore)	register_syscore_ops((syscore)->ops)
+#define unregister_syscore(syscore)	unregister_syscore_ops((syscore)->ops)
+#else
+#define SYSCORE_ARGUMENT	void *unused
+#endif
+
+/* Since 6.6, and in updates of older kernels; since 7.0 the kernel needs no callback. */
+#ifndef HAVE_EMERGENCY_CALLBACK
+#define cpu_emergency_register_virt_callback(callback)		((void)(callback))
+#define cpu_emergency_unregister_virt_callback(callback)	((void)(callback))
+#endif
+
+/* Renamed in 5.15 and 6.9; this is the newest name. */
+#ifdef CONFIG_PAGE_TABLE_ISOLATION
+#define CONFIG_MITIGATION_PAGE_TABLE_ISOLATION	1
+#endif
+
+/* The page table of user mode, where it is not the kernel's. */
+static inline pgd_t *user_page_table(pgd_t *pgd)
+{
+#ifdef CONFIG_MITIGATION_PAGE_TABLE_ISOLATION
+	if (boot_cpu_has(X86_FEATURE_PTI))
+		return kernel_to_user_pgdp(pgd);
+#endif
+	return pgd;
+}
+
+/* Since 6.9 interrupts and exceptions can come without an IDT. */
+static inline bool kernel_uses_fred(void)
+{
+#ifdef X86_FEATURE_FRED
+	return boot_cpu_has(X86_FEATURE_FRED);
+#else
+	return false;
+#endif
+}
+
+/*
+ * Since 6.13, and in updates of older kernels: a bit of an MSR keeps a guest's
+ * predictions from the kernel, on processors that need it for guests alone
+ * (Zen 5). Only KVM sets it.
+ */
+static __always_inline bool kernel_reduces_speculation(void)
+{
+#ifdef X86_FEATURE_SRSO_BP_SPEC_REDUCE
+	return cpu_feature_enabled(X86_FEATURE_SRSO_BP_SPEC_REDUCE);
+#else
+	return false;
+#endif
+}
+
+/*
+ * Since 6.17, and in updates of older kernels (VMSCAPE): the CPU forgets all
+ * predictions before it runs user mode again. Interrupts off, on the CPU.
+ */
+static __always_inline void forget_predictions_before_user_mode(void)
+{
+#ifdef X86_FEATURE_IBPB_EXIT_TO_USER
+	if (cpu_feature_enabled(X86_FEATURE_IBPB_EXIT_TO_USER))
+		this_cpu_write(x86_ibpb_exit_to_user, true);
+#endif
+}
+
+/* Since 6.15: TLB shootdown by INVLPGB, without interrupts. */
+static inline bool kernel_flushes_by_broadcast(void)
+{
+#ifdef CONFIG_BROADCAST_TLB_FLUSH
+	return boot_cpu_has(X86_FEATURE_INVLPGB);
+#else
+	return false;
+#endif
+}
+
+/*
+ * Below some hypervisors a TLB shootdown is a hypercall, or waits until the
+ * hypervisor runs the other processor again: neither sends an interrupt.
+ * @native is the kernel's own function, which does.
+ */
+static inline bool kernel_flushes_by_hypervisor(unsigned long native)
+{
+#ifdef CONFIG_PARAVIRT
+	return (unsigned long)pv_ops.mmu.flush_tlb_multi != native;
+#else
+	return false;
+#endif
+}
+
+/* Since 6.6; before, it was called for shared page tables only. */
+#ifndef HAVE_ARCH_INVALIDATE
+#define arch_invalidate_secondary_tlbs	invalidate_range
+#endif
+
+#endif /* VIRT_COMPAT_H */

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Virtualization on each CPU. While the module is loaded and KVM is not (kvm.c),
+ * virtualization is on, on every CPU: Dune turns it on as a CPU comes up, and off
+ * as the CPU goes down, around suspend, at shutdown and in a crash. While KVM
+ * is loaded, virtualization is KVM's, and a CPU is only ready or not ready for entries.
+ */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <linux/cpu.h>
+#include <linux/cpuhotplug.h>
+#include <linux/mutex.h>
+#include <linux/percpu.h>
+#include <linux/reboot.h>
+#include <linux/syscore_ops.h>
+
+#include "virt/compat.h"
+#include "virt/cpu.h"
+#include "virt/tag.h"
+#include "virt/virt.h"
+
+/*
+ * Both change on the CPU itself, with interrupts off. @virt_enabled: entries are
+ * allowed. @virt_is_ours: Dune turned virtualization on.
+ */
+DEFINE_PER_CPU(bool, virt_enabled);
+static DEFINE_PER_CPU(bool, virt_is_ours);
+static enum cpuhp_state hotplug_state;
+/* A CPU that comes up finds virt_kvm_loaded either before or after its change. */
+static DEFINE_MUTEX(virt_lock);
+/* virt_start() has it from the layer above; NULL: nothing to call. */
+static void (*before_off)(void);
+
+/*
+ * One counter serves all CPUs: a run that has moved to another CPU must not find
+ * there the number that it knows.
+ */
+atomic64_t virt_epoch = ATOMIC64_INIT(0);
+
+static void host_changed(void)
+{
+	atomic64_inc(&virt_epoch);
+}
+
+static int virt_turn_on(void)
+{
+	int err = virt_ops->cpu_enable();
+
+	__this_cpu_write(virt_is_ours, !err);
+	if (!err)
+		tags_forget();
+	return err;
+}
+
+static void virt_turn_off(void)
+{
+	if (!__this_cpu_read(virt_is_ours))
+		return;
+	__this_cpu_write(virt_is_ours, false);
+	if (before_off)
+		before_off();
+	virt_ops->cpu_disable();
+}
+
+static int virt_enable(void)
+{
+	int err = 0;
+
+	if (!static_branch_unlikely(&virt_kvm_loaded))
+		err = virt_turn_on();
+	__this_cpu_write(virt_enabled, !err);
+	host_changed();
+	return err;
+}
+
+static void virt_disable(void *unused)
+{
+	if (!__this_cpu_read(virt_enabled))
+		return;
+	__this_cpu_write(virt_enabled, false);
+	host_changed();
+	virt_turn_off();
+	if (virt_ops->cpu_forget)
+		virt_ops->cpu_forget();
+}
+
+static int virt_cpu_online(unsigned int cpu)
+{
+	unsigned long flags;
+	int err;
+
+	mutex_lock(&virt_lock);
+	local_irq_save(flags);
+	err = virt_enable();
+	local_irq_restore(flags);
+	mutex_unlock(&virt_lock);
+	if (err == -EBUSY)
+		pr_err("CPU %u: virtualization is in use by another hypervisor: unload it\n",
+		       cpu);
+	return err;
+}
+
+static int virt_cpu_offline(unsigned int cpu)
+{
+	unsigned long flags;
+
+	local_irq_save(flags);
+	virt_disable(NULL);
+	local_irq_restore(flags);
+	return 0;
+}
+
+/* On the last CPU, interrupts off, with every user thread frozen in user mode. */
+static int virt_suspend(SYSCORE_ARGUMENT)
+{
+	virt_disable(NULL);
+	return 0;
+}
+
+static void virt_resume(SYSCORE_ARGUMENT)
+{
+	if (virt_enable())
+		pr_err("virtualization is unavailable after suspend\n");
+}
+
+/* Not a syscore's shutdown: in older kernels none is called before kexec. */
+static int virt_shutdown(struct notifier_block *notifier, unsigned long event,
+			 void *data)
+{
+	on_each_cpu(virt_disable, NULL, 1);
+	return NOTIFY_DONE;
+}
+
+static struct notifier_block reboot_notifier = { .notifier_call = virt_shutdown };
+
+static struct syscore_ops syscore_ops = {
+	.suspend = virt_suspend,
+	.resume = virt_resume,
+};
+
+static struct syscore syscore = { .ops = &syscore_ops };
+
+/*
+ * A crash or a reboot by force calls this on each CPU, perhaps in an NMI. A kernel
+ * that is started next would fault with virtualization on, and a CPU receives no
+ * INIT while VT-x is on.
+ */
+void virt_cpu_emergency(void)
+{
+	if (!__this_cpu_read(virt_is_ours))
+		return;
+	/* A panic that restarts comes here twice. */
+	__this_cpu_write(virt_is_ours, false);
+	host_changed();
+	virt_ops->cpu_emergency();
+}
+
+static void virt_give_to_kvm(void *unused)
+{
+	virt_turn_off();
+	host_changed();
+}
+
+static void virt_take_from_kvm(void *unused)
+{
+	if (__this_cpu_read(virt_enabled) && virt_turn_on())
+		__this_cpu_write(virt_enabled, false);
+	host_changed();
+}
+
+/*
+ * During the transition a CPU may still, or already, have virtualization on by Dune
+ * while an entry there looks for KVM's. That entry finds virtualization on and uses
+ * it, as it would use KVM's.
+ */
+void virt_cpus_set_kvm(bool loaded)
+{
+	cpus_read_lock();
+	mutex_lock(&virt_lock);
+	if (loaded) {
+		static_branch_enable_cpuslocked(&virt_kvm_loaded);
+		on_each_cpu(virt_give_to_kvm, NULL, 1);
+	} else {
+		on_each_cpu(virt_take_from_kvm, NULL, 1);
+		static_branch_disable_cpuslocked(&virt_kvm_loaded);
+		host_changed();
+	}
+	mutex_unlock(&virt_lock);
+	cpus_read_unlock();
+}
+
+int virt_cpus_start(void (*cpu_off)(void))
+{
+	int ret;
+
+	before_off = cpu_off;
+	ret = cpuhp_setup_state(CPUHP_AP_ONLINE_DYN, "x86/dune:online",
+				virt_cpu_online, virt_cpu_offline);
+	if (ret < 0)
+		return ret;
+	hotplug_state = ret;
+	register_syscore(&syscore);
+	register_reboot_notifier(&reboot_notifier);
+	return 0;
+}
+
+void virt_cpus_stop(void)
+{
+	unregister_reboot_notifier(&reboot_notifier);
+	unregister_syscore(&syscore);
+	cpuhp_remove_state(hotplug_state);
+}

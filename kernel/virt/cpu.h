@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Virtualization on each CPU: cpu.c.
+ */
+#ifndef VIRT_CPU_H
+#define VIRT_CPU_H
+
+#include <linux/types.h>
+
+/* Turns virtualization on, on all CPUs. @cpu_off: as for virt_start(). */
+int virt_cpus_start(void (*cpu_off)(void));
+void virt_cpus_stop(void);
+
+/* KVM is loaded, or no longer loaded: switches virt_kvm_loaded. May sleep. */
+void virt_cpus_set_kvm(bool loaded);
+
+/* The kernel crashes or reboots at once, this CPU with it. Any context. */
+void virt_cpu_emergency(void);
+
+#endif /* VIRT_CPU_H */

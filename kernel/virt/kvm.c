@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * While KVM is loaded, virtualization is KVM's.
+ *
+ * KVM turns virtualization on for itself, on all CPUs: since 6.12 when kvm_amd or
+ * kvm_intel is loaded, before with the first machine; and off with the last. Where
+ * it finds virtualization on already, it fails (EBUSY). So Dune has two ways, and
+ * virt_kvm_loaded tells which one is in use:
+ *  - KVM is not loaded: virtualization is on while Dune is loaded (cpu.c).
+ *  - KVM is loaded: virtualization is KVM's. An entry uses it where KVM has it on.
+ *    Elsewhere the entry turns it on for itself, with interrupts off, so that KVM
+ *    never finds it on.
+ * What counts is kvm.ko, which every KVM needs. kvm.ko also decides which of the two
+ * is called in a crash: the kernel has one place for such a callback, and KVM wants it.
+ */
+#include <linux/cpu.h>
+#include <linux/module.h>
+#include <linux/mutex.h>
+#include <linux/preempt.h>
+#include <linux/string.h>
+#include <asm/reboot.h>
+
+#include "virt/compat.h"
+#include "virt/cpu.h"
+#include "virt/kvm.h"
+#include "virt/virt.h"
+
+DEFINE_STATIC_KEY_FALSE(virt_kvm_loaded);
+
+static DEFINE_MUTEX(kvm_lock);
+
+/* Between virt_kvm_start() and virt_kvm_stop(); under kvm_lock. */
+static bool ready;
+
+/*
+ * No code of KVM's runs before COMING has returned, nor after GOING. Preemption
+ * notifiers tell an entry's thread to clean up before a thread of KVM's runs.
+ */
+static void set_loaded(bool loaded)
+{
+	if (!ready || static_key_enabled(&virt_kvm_loaded) == loaded)
+		return;
+	if (loaded) {
+		cpu_emergency_unregister_virt_callback(virt_cpu_emergency);
+		preempt_notifier_inc();
+		virt_cpus_set_kvm(true);
+	} else {
+		virt_cpus_set_kvm(false);
+		preempt_notifier_dec();
+		cpu_emergency_register_virt_callback(virt_cpu_emergency);
+	}
+}
+
+static int module_event(struct notifier_block *notifier, unsigned long event,
+			void *data)
+{
+	const struct module *module = data;
+
+	if (strcmp(module->name, "kvm"))
+		return NOTIFY_DONE;
+	mutex_lock(&kvm_lock);
+	switch (event) {
+	case MODULE_STATE_COMING:
+	case MODULE_STATE_LIVE:
+		set_loaded(true);
+		break;
+	case MODULE_STATE_GOING:
+		set_loaded(false);
+		break;
+	}
+	mutex_unlock(&kvm_lock);
+	return NOTIFY_DONE;
+}
+
+static struct notifier_block module_notifier = {
+	.notifier_call = module_event,
+};
+
+/* As a module that is alive, or built into the kernel. */
+static bool kvm_is_loaded(void)
+{
+	static const char symbol[] = "kvm_put_kvm";
+
+	if (!__symbol_get(symbol))
+		return false;
+	__symbol_put(symbol);
+	return true;
+}
+
+/* An event that comes later finds nothing to change. */
+static void leave(void)
+{
+	mutex_lock(&kvm_lock);
+	if (static_key_enabled(&virt_kvm_loaded))
+		preempt_notifier_dec();
+	else
+		cpu_emergency_unregister_virt_callback(virt_cpu_emergency);
+	ready = false;
+	mutex_unlock(&kvm_lock);
+}
+
+/*
+ * Before any CPU has virtualization on. The notifier's chain is locked while it
+ * calls module_event(), so the chain cannot be joined under kvm_lock. A KVM that came
+ * or went before the chain was joined is looked for afterwards. A KVM that is just
+ * being loaded is not found then, but it becomes LIVE later, and its
+ * processor's part, which turns virtualization on, is loaded only after that.
+ */
+int virt_kvm_start(void)
+{
+	int err;
+
+	mutex_lock(&kvm_lock);
+	ready = true;
+	if (kvm_is_loaded()) {
+		preempt_notifier_inc();
+		virt_cpus_set_kvm(true);
+	} else {
+		cpu_emergency_register_virt_callback(virt_cpu_emergency);
+	}
+	mutex_unlock(&kvm_lock);
+	err = register_module_notifier(&module_notifier);
+	if (err) {
+		leave();
+		return err;
+	}
+	mutex_lock(&kvm_lock);
+	set_loaded(kvm_is_loaded());
+	mutex_unlock(&kvm_lock);
+	return 0;
+}
+
+void virt_kvm_stop(void)
+{
+	leave();
+	unregister_module_notifier(&module_notifier);
+}

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * AMD SVM on the CPUs: whether the firmware allows it, how it is turned on and
+ * off, and what each CPU needs for it. References are to the AMD64 Architecture
+ * Programmer's Manual, volume 2 (APM). Guests are in dune/svm/.
+ */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <linux/gfp.h>
+#include <linux/mm.h>
+#include <linux/percpu.h>
+#include <asm/cpufeature.h>
+#include <asm/mem_encrypt.h>
+#include <asm/msr.h>
+#include <asm/processor.h>
+
+#include "virt/compat.h"
+#include "virt/svm.h"
+#include "virt/tag.h"
+#include "virt/virt.h"
+#include "x86/msr.h"
+#include "x86/svm/instructions.h"
+
+/**
+ * struct svm_cpu - a CPU's part; @reduced is used on that CPU, interrupts off
+ * @hsave:	where VMRUN saves the host (VM_HSAVE_PA)
+ * @reduced:	Dune has reduced the CPU's speculation (svm_reduce_speculation())
+ */
+struct svm_cpu {
+	void *hsave;
+	bool reduced;
+};
+
+static DEFINE_PER_CPU(struct svm_cpu, svm_cpu);
+
+static int svm_virt_probe(void)
+{
+	u64 vm_cr;
+
+	rdmsrq(MSR_VM_CR, vm_cr);
+	if (vm_cr & BIT(SVM_VM_CR_SVM_DISABLE)) {
+		pr_err("SVM is disabled by the firmware: enable it in the setup (SVM mode)\n");
+		return -EOPNOTSUPP;
+	}
+	return 0;
+}
+
+/**
+ * svm_alloc_page() - a zeroed page for VMRUN, VMLOAD and VMSAVE
+ * @gfp:	as for alloc_page()
+ *
+ * Never the first page of 2 MB: on hosts of SEV-SNP guests some processors take
+ * such a page for a large page of others and raise #PF (KVM: snp_safe_alloc_page()).
+ * The second of two consecutive pages never is the first of 2 MB.
+ *
+ * Context: process, may sleep.
+ * Return: the page, for free_page(); NULL without memory.
+ */
+void *svm_alloc_page(gfp_t gfp)
+{
+	struct page *page = alloc_page(gfp | __GFP_ZERO);
+
+	if (!page)
+		return NULL;
+	if (likely(!IS_ALIGNED(page_to_pfn(page), PTRS_PER_PMD)))
+		return page_address(page);
+	__free_page(page);
+	page = alloc_pages(gfp | __GFP_ZERO, 1);
+	if (!page)
+		return NULL;
+	split_page(page, 1);
+	__free_page(page);
+	return page_address(page + 1);
+}
+
+static int svm_virt_init(void)
+{
+	/* 0 is the host's; encrypted guests own the next ones (APM 15.34.3). */
+	u32 first_asid = 1;
+	int cpu;
+
+	if (boot_cpu_has(X86_FEATURE_SEV))
+		first_asid += cpuid_ecx(CPUID_SEV);
+	tags_init(first_asid, cpuid_ebx(CPUID_SVM));
+	for_each_possible_cpu(cpu) {
+		void *page = svm_alloc_page(GFP_KERNEL);
+
+		if (!page)
+			return -ENOMEM;
+		per_cpu(svm_cpu, cpu).hsave = page;
+	}
+	return 0;
+}
+
+static void svm_virt_cleanup(void)
+{
+	int cpu;
+
+	for_each_possible_cpu(cpu) {
+		free_page((unsigned long)per_cpu(svm_cpu, cpu).hsave);
+		per_cpu(svm_cpu, cpu).hsave = NULL;
+	}
+}
+
+u64 svm_hsave(void)
+{
+	return __sme_pa(this_cpu_read(svm_cpu.hsave));
+}
+
+/*
+ * Interrupts off. KVM uses the bit too: it sets the bit with its first machine, and
+ * clears it on all CPUs with its last, even where Dune still needs it. So an entry
+ * sets the bit again where KVM may have cleared it (dune/svm/enter.c), and Dune
+ * clears the bit only while KVM is not loaded.
+ */
+void svm_set_reduced_speculation(void)
+{
+	u64 value;
+
+	rdmsrq(MSR_ZEN4_BP_CFG, value);
+	if (value & BIT_ULL(MSR_ZEN4_BP_CFG_BP_SPEC_REDUCE_BIT))
+		return;
+	wrmsrq(MSR_ZEN4_BP_CFG,
+	       value | BIT_ULL(MSR_ZEN4_BP_CFG_BP_SPEC_REDUCE_BIT));
+	this_cpu_write(svm_cpu.reduced, true);
+}
+
+static void clear_reduced_speculation(void)
+{
+	u64 value;
+
+	if (!this_cpu_read(svm_cpu.reduced))
+		return;
+	this_cpu_write(svm_cpu.reduced, false);
+	rdmsrq(MSR_ZEN4_BP_CFG, value);
+	wrmsrq(MSR_ZEN4_BP_CFG,
+	       value & ~BIT_ULL(MSR_ZEN4_BP_CFG_BP_SPEC_REDUCE_BIT));
+}
+
+static int svm_cpu_enable(void)
+{
+	u64 efer;
+
+	rdmsrq(MSR_EFER, efer);
+	if (efer & EFER_SVME)
+		return -EBUSY;
+	wrmsrq(MSR_EFER, efer | EFER_SVME);
+	wrmsrq(MSR_VM_HSAVE_PA, svm_hsave());
+	return 0;
+}
+
+static void svm_cpu_disable(void)
+{
+	u64 efer;
+
+	/* In a crash GIF may be clear; a reset needs it set (APM 15.17). */
+	stgi();
+	wrmsrq(MSR_VM_HSAVE_PA, 0);
+	rdmsrq(MSR_EFER, efer);
+	wrmsrq(MSR_EFER, efer & ~EFER_SVME);
+	clear_reduced_speculation();
+}
+
+/* The page may be freed next: VM_HSAVE_PA must not lead there for ever. */
+static void svm_cpu_forget(void)
+{
+	u64 efer = msr_read(MSR_EFER);
+
+	if (efer & EFER_SVME || msr_read(MSR_VM_HSAVE_PA) != svm_hsave())
+		return;
+	msr_write(MSR_VM_HSAVE_PA, 0);
+}
+
+const struct virt_ops svm_virt_ops = {
+	.probe = svm_virt_probe,
+	.init = svm_virt_init,
+	.cleanup = svm_virt_cleanup,
+	.cpu_enable = svm_cpu_enable,
+	.cpu_disable = svm_cpu_disable,
+	.cpu_emergency = svm_cpu_disable,
+	.cpu_forget = svm_cpu_forget,
+};

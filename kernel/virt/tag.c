@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The pool of TLB tags: see tag.h. How a vendor flushes is the vendor's; this file
+ * only counts.
+ */
+#include <linux/cpumask.h>
+
+#include "virt/tag.h"
+
+DEFINE_PER_CPU(struct tag_pool, tag_pool);
+
+static u32 first_tag;
+static u32 end_of_tags;
+
+void tags_init(u32 first, u32 end)
+{
+	int cpu;
+
+	first_tag = first;
+	end_of_tags = end;
+	for_each_possible_cpu(cpu) {
+		struct tag_pool *pool = &per_cpu(tag_pool, cpu);
+
+		/* No guest has a tag of this generation. */
+		pool->generation = 1;
+		pool->next = end;
+	}
+}
+
+u32 tags_highest(void)
+{
+	return end_of_tags - 1;
+}
+
+/* The first tag that is taken then begins another generation. */
+void tags_forget(void)
+{
+	struct tag_pool *pool = this_cpu_ptr(&tag_pool);
+
+	pool->generation++;
+	pool->next = end_of_tags;
+}
+
+void tag_take(struct tag *tag)
+{
+	struct tag_pool *pool = this_cpu_ptr(&tag_pool);
+
+	if (pool->next >= end_of_tags) {
+		pool->generation++;
+		pool->next = first_tag;
+		pool->must_flush = true;
+	}
+	tag->number = pool->next++;
+	tag->generation = pool->generation;
+}

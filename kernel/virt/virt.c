@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Which vendor's virtualization this processor has, and the order in which the
+ * parts of virt/ come up and go down.
+ */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <linux/printk.h>
+#include <asm/cpufeature.h>
+#include <asm/processor.h>
+
+#include "virt/compat.h"
+#include "virt/cpu.h"
+#include "virt/kvm.h"
+#include "virt/virt.h"
+
+const struct virt_ops *virt_ops;
+
+static bool has_vmx(void)
+{
+	/* Not the kernel's flag, which is cleared where the firmware locked VT-x. */
+	return cpuid_ecx(1) & BIT(X86_FEATURE_VMX & 31);
+}
+
+/* Returns 0 or a negative errno, with one line in the log that says why. */
+int virt_init(void)
+{
+	int err;
+
+	if (boot_cpu_has(X86_FEATURE_SVM)) {
+		virt_ops = &svm_virt_ops;
+	} else if (has_vmx()) {
+		virt_ops = &vmx_virt_ops;
+	} else {
+		pr_err("this CPU has neither AMD SVM nor Intel VT-x, or a hypervisor hides it\n");
+		return -ENODEV;
+	}
+	err = virt_ops->probe();
+	if (err)
+		return err;
+	err = virt_ops->init();
+	if (err)
+		virt_ops->cleanup();
+	return err;
+}
+
+void virt_cleanup(void)
+{
+	virt_ops->cleanup();
+}
+
+int virt_start(void (*cpu_off)(void))
+{
+	int err = virt_kvm_start();
+
+	if (err)
+		return err;
+	err = virt_cpus_start(cpu_off);
+	if (err)
+		virt_kvm_stop();
+	return err;
+}
+
+void virt_stop(void)
+{
+	virt_cpus_stop();
+	virt_kvm_stop();
+}

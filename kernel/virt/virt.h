@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Who owns the virtualization of the CPUs: Dune, or KVM while KVM is loaded.
+ *
+ * Virtualization is the processor's SVM or VT-x: the mode in which a CPU can
+ * enter guests. virt.c chooses between the two vendors, cpu.c turns virtualization on
+ * and off on each CPU, kvm.c watches for KVM, and tag.c hands out TLB tags. What a
+ * guest is, this layer does not know.
+ */
+#ifndef VIRT_VIRT_H
+#define VIRT_VIRT_H
+
+#include <linux/atomic.h>
+#include <linux/jump_label.h>
+#include <linux/percpu.h>
+#include <linux/types.h>
+
+/**
+ * struct virt_ops - what a vendor's processors do; one table each in svm.c and vmx.c
+ * @probe:	report with one pr_err() line what prevents virtualization, and
+ *		return -ENODEV or -EOPNOTSUPP
+ * @init:	allocate what all CPUs need
+ * @cleanup:	free what @init allocated; also after @init has failed
+ *
+ * For this CPU, interrupts off:
+ * @cpu_enable:	turn virtualization on; -EBUSY where another hypervisor has it on
+ * @cpu_disable: turn virtualization off
+ * @cpu_emergency: turn it off while the kernel crashes or reboots at once: works in
+ *		any context, takes no lock, and keeps no memory of the module's
+ * @cpu_forget:	no entry follows on this CPU: remove what entries under KVM may have
+ *		left in it. May be NULL
+ */
+struct virt_ops {
+	int (*probe)(void);
+	int (*init)(void);
+	void (*cleanup)(void);
+
+	int (*cpu_enable)(void);
+	void (*cpu_disable)(void);
+	void (*cpu_emergency)(void);
+	void (*cpu_forget)(void);
+};
+
+extern const struct virt_ops svm_virt_ops;
+extern const struct virt_ops vmx_virt_ops;
+
+/* This processor's table; virt_init() sets it before anything else runs. */
+extern const struct virt_ops *virt_ops;
+
+/*
+ * virt_init() comes first and virt_cleanup() last. Between virt_start() and
+ * virt_stop() guests may be entered. @cpu_off is called on a CPU, interrupts off,
+ * right before Dune turns virtualization off there, and takes back what the CPU
+ * holds of guests; it may be NULL.
+ */
+int virt_init(void);
+int virt_start(void (*cpu_off)(void));
+void virt_stop(void);
+void virt_cleanup(void);
+
+/*
+ * KVM is loaded (kvm.c). Then @cpu_enable is not called. Each entry looks, with
+ * interrupts off, whether KVM has virtualization on. If so the entry uses it and
+ * leaves everything of KVM's as it found it; if not the entry turns virtualization
+ * on, and off again after the exit.
+ */
+DECLARE_STATIC_KEY_FALSE(virt_kvm_loaded);
+
+/*
+ * Each change of a CPU's virtualization advances the epoch, on that CPU, with
+ * interrupts off. A run that the change has interrupted compares the epoch before its
+ * next entry, and then saves the host's state again.
+ */
+extern atomic64_t virt_epoch;
+
+/*
+ * Interrupts off: may this CPU enter guests? A CPU that goes off line or shuts
+ * down is disabled while threads may still be on it. The run loop asks here after
+ * each change of the epoch, and waits.
+ */
+DECLARE_PER_CPU(bool, virt_enabled);
+
+static inline bool virt_is_enabled(void)
+{
+	return __this_cpu_read(virt_enabled);
+}
+
+#endif /* VIRT_VIRT_H */

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Intel VT-x on the CPUs: whether the firmware allows it, how it is turned on and
+ * off, and what each CPU needs for it. SDM is the Intel 64 and IA-32 Architectures
+ * Software Developer's Manual, volume 3. Guests are in dune/vmx/.
+ */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <linux/gfp.h>
+#include <linux/io.h>
+#include <linux/mm.h>
+#include <linux/percpu.h>
+#include <asm/cpufeature.h>
+#include <asm/msr.h>
+#include <asm/tlbflush.h>
+
+#include "virt/compat.h"
+#include "virt/symbol.h"
+#include "virt/tag.h"
+#include "virt/virt.h"
+#include "virt/vmx.h"
+
+/*
+ * VPIDs are handed out from the upper half; KVM's come from the lower. If both used
+ * the same one, no harm would come of it: what EPT guests leave in the TLB is tagged
+ * with the root of their EPT, too (SDM 29.4.1). But each would flush the other's.
+ */
+#define FIRST_VPID	0x8000
+#define END_OF_VPIDS	0x10000
+
+u32 vmx_revision;
+
+/* The CPU's VMXON region: the processor's own while virtualization is on. */
+static DEFINE_PER_CPU(struct page *, vmxon_page);
+DEFINE_PER_CPU(u64, vmx_vmxon_pa);
+
+/*
+ * cr4_update_irqsoff(), which newer kernels export to KVM alone: the kernel
+ * keeps a copy of CR4, and would write it back without VMXE.
+ */
+DEFINE_STATIC_CALL_NULL(cr4_update, cr4_update_irqsoff);
+
+static int vmx_virt_probe(void)
+{
+	/* The kernel hides the feature where the firmware locked it off. */
+	if (!boot_cpu_has(X86_FEATURE_VMX)) {
+		pr_err("VT-x is disabled by the firmware: enable it in the setup (Intel Virtualization Technology)\n");
+		return -EOPNOTSUPP;
+	}
+	return 0;
+}
+
+static int vmx_virt_init(void)
+{
+	u64 basic;
+	int cpu;
+
+	if (!symbol_bind(cr4_update, "cr4_update_irqsoff")) {
+		pr_err("the kernel's function that changes CR4 is not found: VT-x cannot be turned on (CONFIG_KPROBES?)\n");
+		return -EOPNOTSUPP;
+	}
+	rdmsrq(MSR_IA32_VMX_BASIC, basic);
+	vmx_revision = basic & 0x7fffffff;
+	tags_init(FIRST_VPID, END_OF_VPIDS);
+	for_each_possible_cpu(cpu) {
+		struct page *page = alloc_page(GFP_KERNEL | __GFP_ZERO);
+
+		if (!page)
+			return -ENOMEM;
+		*(u32 *)page_address(page) = vmx_revision;
+		per_cpu(vmxon_page, cpu) = page;
+		per_cpu(vmx_vmxon_pa, cpu) = page_to_phys(page);
+	}
+	return 0;
+}
+
+static void vmx_virt_cleanup(void)
+{
+	int cpu;
+
+	for_each_possible_cpu(cpu) {
+		if (per_cpu(vmxon_page, cpu))
+			__free_page(per_cpu(vmxon_page, cpu));
+		per_cpu(vmxon_page, cpu) = NULL;
+	}
+}
+
+static int vmx_cpu_enable(void)
+{
+	if (__read_cr4() & X86_CR4_VMXE)
+		return -EBUSY;
+	static_call_cond(cr4_update)(X86_CR4_VMXE, 0);
+	if (!vmxon(this_cpu_ptr(&vmx_vmxon_pa))) {
+		static_call_cond(cr4_update)(0, X86_CR4_VMXE);
+		return -EIO;
+	}
+	return 0;
+}
+
+static void vmx_cpu_disable(void)
+{
+	vmxoff();
+	static_call_cond(cr4_update)(0, X86_CR4_VMXE);
+}
+
+const struct virt_ops vmx_virt_ops = {
+	.probe = vmx_virt_probe,
+	.init = vmx_virt_init,
+	.cleanup = vmx_virt_cleanup,
+	.cpu_enable = vmx_cpu_enable,
+	.cpu_disable = vmx_cpu_disable,
+	.cpu_emergency = vmx_turn_off,
+};

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Intel VT-x on the CPUs: vmx.c. The functions here are inline for an entry while KVM
+ * is loaded (dune/vmx/kvm.h), where each instruction counts.
+ */
+#ifndef VIRT_VMX_H
+#define VIRT_VMX_H
+
+#include <linux/percpu.h>
+#include <linux/types.h>
+#include <asm/processor-flags.h>
+#include <asm/special_insns.h>
+
+#include "x86/vmx/instructions.h"
+
+/* The first word of each VMCS and of the VMXON region. */
+extern u32 vmx_revision;
+
+/* The physical address of the CPU's VMXON region. */
+DECLARE_PER_CPU(u64, vmx_vmxon_pa);
+
+/* Not the kernel's function, which remembers CR4 for KVM to look at. */
+static __always_inline void vmx_set_cr4(u64 cr4)
+{
+	asm volatile("mov %0, %%cr4" : : "r" (cr4) : "memory");
+}
+
+/*
+ * Interrupts off. Virtualization is off, and CR4 is @cr4: enters VMX operation.
+ * Returns false, with nothing changed, if this CPU refuses.
+ */
+static __always_inline bool vmx_turn_on(u64 cr4)
+{
+	vmx_set_cr4(cr4 | X86_CR4_VMXE);
+	if (likely(vmxon(this_cpu_ptr(&vmx_vmxon_pa))))
+		return true;
+	vmx_set_cr4(cr4);
+	return false;
+}
+
+/* The opposite of vmx_turn_on(). */
+static __always_inline void vmx_turn_off(void)
+{
+	vmxoff();
+	vmx_set_cr4(__read_cr4() & ~X86_CR4_VMXE);
+}
+
+#endif /* VIRT_VMX_H */

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * For the world switches: what is done right before a guest runs, so that it cannot
+ * learn others' data. What is done after it is in return_buffer.h and in macros of
+ * the kernel. docs/mitigations.md lists all of it next to what KVM does.
+ */
+#ifndef X86_MITIGATIONS_H
+#define X86_MITIGATIONS_H
+
+#include <asm/alternative.h>
+#include <asm/cpufeatures.h>
+
+#include "x86/compat.h"
+
+/*
+ * The kernel decides separately whether buffers are cleared before user mode and
+ * before a guest (tsa=user, tsa=vm). A guest of Dune's is both. Changes ZF only.
+ */
+.macro CLEAR_BUFFERS_BEFORE_GUEST
+	ALTERNATIVE_2 "jmp .Lbuffers_cleared", "", X86_FEATURE_CLEAR_CPU_BUF, \
+		"", X86_FEATURE_CLEAR_CPU_BUF_VM
+	verw	x86_verw_sel(%rip)
+.Lbuffers_cleared:
+.endm
+
+/*
+ * On Zen 1 a division by zero leaves the quotient of an earlier division visible to
+ * others: a division of the host's replaces it. Kernels report the bug since 6.5,
+ * and in updates of older ones. Clobbers RAX, RCX, RDX and flags where it is needed.
+ */
+.macro CLEAR_DIVIDER
+#ifdef X86_BUG_DIV0
+	ALTERNATIVE "", "xor %eax, %eax; cltd; lea 1(%rax), %ecx; div %ecx", \
+		X86_BUG_DIV0
+#endif
+.endm
+
+#endif /* X86_MITIGATIONS_H */

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * VT-x's instructions, and what the kernel's headers lack of its names. The manual is
+ * the Intel 64 and IA-32 Architectures Software Developer's Manual, volume 3 (SDM);
+ * the instructions are in its section 31.3.
+ *
+ * VMREAD and VMWRITE are used where they cannot fail: they would for a field that this
+ * processor does not have, which dune/vmx/intercepts.c rules out, and the entry
+ * that follows would fail, too.
+ */
+#ifndef X86_VMX_INSTRUCTIONS_H
+#define X86_VMX_INSTRUCTIONS_H
+
+#include <linux/bits.h>
+#include <linux/types.h>
+#include <asm/asm.h>
+#include <asm/vmx.h>
+
+/* Fields of the VMCS (SDM appendix B.2.1). */
+#define LOW_PASID_DIRECTORY	0x2038
+#define HIGH_PASID_DIRECTORY	0x203a
+
+/* Secondary processor-based control. */
+#define SECONDARY_EXEC_PASID_TRANSLATION	BIT(21)
+
+/* Exit reasons (SDM appendix C). */
+#define EXIT_REASON_GETSEC	11
+#define EXIT_REASON_RSM		17
+#define EXIT_REASON_ENQCMD	72
+#define EXIT_REASON_ENQCMDS	73
+
+/* Of VMCALL; other exits report the length. */
+#define VMCALL_LENGTH		3
+
+static __always_inline u64 vmcs_read(unsigned long field)
+{
+	u64 value;
+
+	asm volatile("vmread %1, %0" : "=r" (value) : "r" (field) : "cc");
+	return value;
+}
+
+static __always_inline void vmcs_write(unsigned long field, u64 value)
+{
+	asm volatile("vmwrite %1, %0" : : "r" (field), "rm" (value) : "cc");
+}
+
+/*
+ * @region: where the region's physical address is. Returns false where VMXON is
+ * not allowed: in SMX, or by processor trace.
+ */
+static __always_inline bool vmxon(const u64 *region)
+{
+	asm goto("1: vmxon %[region]\n\t"
+		 "jna %l[failed]\n"
+		 _ASM_EXTABLE(1b, %l[failed])
+		 : : [region] "m" (*region)
+		 : "cc", "memory" : failed);
+	return true;
+failed:
+	return false;
+}
+
+static __always_inline void vmxoff(void)
+{
+	asm volatile("vmxoff" : : : "cc", "memory");
+}
+
+static __always_inline void vmclear(const u64 *vmcs)
+{
+	asm volatile("vmclear %0" : : "m" (*vmcs) : "cc", "memory");
+}
+
+static __always_inline void vmptrld(const u64 *vmcs)
+{
+	asm volatile("vmptrld %0" : : "m" (*vmcs) : "cc", "memory");
+}
+
+/*
+ * @vmcs: gets the current VMCS's physical address, or all ones where no VMCS is
+ * current. Returns false outside of VMX operation.
+ */
+static __always_inline bool vmptrst(u64 *vmcs)
+{
+	asm goto("1: vmptrst %[vmcs]\n"
+		 _ASM_EXTABLE(1b, %l[failed])
+		 : : [vmcs] "m" (*vmcs) : "cc", "memory" : failed);
+	return true;
+failed:
+	return false;
+}
+
+static inline void invept(unsigned long extent, u64 eptp)
+{
+	struct {
+		u64 eptp;
+		u64 reserved;
+	} descriptor = { eptp, 0 };
+
+	asm volatile("invept %0, %1" : : "m" (descriptor), "r" (extent)
+		     : "cc", "memory");
+}
+
+#endif /* X86_VMX_INSTRUCTIONS_H */
