@@ -16,11 +16,12 @@
 
 #include "x86/compat.h"
 
-#define GUEST_CR0	(X86_CR0_PE | X86_CR0_MP | X86_CR0_ET | X86_CR0_NE | \
+/* <asm/vmx.h> has GUEST_CR0, a field of the VMCS. */
+#define DUNE_GUEST_CR0	(X86_CR0_PE | X86_CR0_MP | X86_CR0_ET | X86_CR0_NE | \
 			 X86_CR0_WP | X86_CR0_AM | X86_CR0_PG)
 
 /* SVM adds SVME. */
-#define GUEST_EFER	(EFER_SCE | EFER_LME | EFER_LMA | EFER_NX)
+#define DUNE_GUEST_EFER	(EFER_SCE | EFER_LME | EFER_LMA | EFER_NX)
 
 /* The CPUID leaf that has the widths of addresses. */
 #define CPUID_ADDRESSES	0x80000008

@@ -112,7 +112,7 @@ long dune_get_info(struct dune_info __user *argument)
 	 */
 	info.address_bits = min(guest_address_bits(), 47U);
 	info.granules = second_level_granules();
-	info.guest_cr0 = GUEST_CR0;
+	info.guest_cr0 = DUNE_GUEST_CR0;
 	info.guest_cr4 = guest_cr4(false);
 	info.guest_efer = vcpu_ops->efer;
 	if (info.guest_cr4 & X86_CR4_PCIDE)

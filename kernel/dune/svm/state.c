@@ -13,7 +13,7 @@
 /* The part of the guest's state that the kernel decides. */
 void svm_fix_state(struct vmcb_save_area *save, u64 cr4)
 {
-	save->cr0 = GUEST_CR0;
+	save->cr0 = DUNE_GUEST_CR0;
 	save->cr4 = cr4;
 	save->efer = SVM_GUEST_EFER;
 	save->dr6 = DR6_RESERVED;

@@ -48,7 +48,7 @@ struct vcpu_hw {
 };
 
 /* SVME must be set in a guest's EFER, too (APM 15.5.1). */
-#define SVM_GUEST_EFER	(GUEST_EFER | EFER_SVME)
+#define SVM_GUEST_EFER	(DUNE_GUEST_EFER | EFER_SVME)
 
 /* state.c */
 void svm_fix_state(struct vmcb_save_area *save, u64 cr4);

@@ -67,9 +67,9 @@ void vmx_write_setup(const struct vcpu_hw *hw)
 				     BIT(X86_TRAP_MC));
 	vmcs_write(CR0_GUEST_HOST_MASK, ~0ULL);
 	vmcs_write(CR4_GUEST_HOST_MASK, ~0ULL);
-	vmcs_write(CR0_READ_SHADOW, GUEST_CR0);
+	vmcs_write(CR0_READ_SHADOW, DUNE_GUEST_CR0);
 	vmcs_write(CR4_READ_SHADOW, hw->cr4);
-	vmcs_write(GUEST_CR0, GUEST_CR0);
+	vmcs_write(GUEST_CR0, DUNE_GUEST_CR0);
 	vmcs_write(GUEST_CR4, hw->cr4 | X86_CR4_VMXE);
 	vmcs_write(GUEST_DR7, DR7_FIXED_1);
 

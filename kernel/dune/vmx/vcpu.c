@@ -219,7 +219,7 @@ static void vmx_store(struct dune_vcpu *vcpu)
 
 const struct vcpu_ops vmx_vcpu_ops = {
 	.vendor = DUNE_VENDOR_VMX,
-	.efer = GUEST_EFER,
+	.efer = DUNE_GUEST_EFER,
 	.puts_always = true,
 	.init = vmx_init,
 	.cleanup = vmx_intercepts_cleanup,
