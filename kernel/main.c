@@ -13,7 +13,6 @@
 #include <linux/module.h>
 
 #include "dune.h"
-#include "shootdown.h"
 #include "vendor.h"
 
 #define CREATE_TRACE_POINTS
@@ -69,7 +68,7 @@ static void __exit dune_exit(void)
 		preempt_notifier_dec();
 	dune_cpu_exit();
 	dune_kvm_exit();
-	shootdown_exit();
+	kick_exit();
 	vendor->exit();
 }
 

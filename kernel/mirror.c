@@ -668,12 +668,6 @@ void mirror_init(bool accessed_dirty, bool large_1g, unsigned int address_bits)
 					       BIT(address_bits - 30);
 }
 
-/* Mirrors are freed later than they are put: wait for the last. */
-void mirror_exit(void)
-{
-	mmu_notifier_synchronize();
-}
-
 /* dune_info.granules */
 unsigned int mirror_granules(void)
 {

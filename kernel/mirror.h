@@ -12,9 +12,8 @@ struct kick_vcpu;
 struct mirror;
 struct mm_struct;
 
-/* The module: before the first mirror, after the last. */
+/* The module: before the first mirror. */
 void mirror_init(bool accessed_dirty, bool large_1g, unsigned int address_bits);
-void mirror_exit(void);
 unsigned int mirror_granules(void);
 
 /* A mirror. Process context, may sleep. */

@@ -102,9 +102,3 @@ void shootdown_put(struct shootdown *shootdown)
 {
 	mmu_notifier_put(&shootdown->notifier);
 }
-
-/* They are freed later than they are put: wait for the last. */
-void shootdown_exit(void)
-{
-	mmu_notifier_synchronize();
-}

@@ -31,9 +31,8 @@ static inline u64 shootdown_generation(const struct shootdown *shootdown)
 	return atomic64_read(&shootdown->generation);
 }
 
-/* The module: does this machine need it? And after the last one. */
+/* Does this machine need it? */
 bool shootdown_is_needed(void);
-void shootdown_exit(void);
 
 /* Of an mm. Process context, may sleep. */
 struct shootdown *shootdown_get(struct mm_struct *mm);

@@ -189,7 +189,6 @@ static int alloc_cpus(void)
 
 static void vmx_exit(void)
 {
-	mirror_exit();
 	free_cpus();
 	free_page((unsigned long)msr_bitmap);
 }
