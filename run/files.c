@@ -262,9 +262,12 @@ static long judge_regular(int fd, const struct stat *st, bool truncates)
 
 		if (flags < 0)
 			return flags;
-		if (flags & O_PATH)
-			return 0;
-		return truncates || (flags & O_ACCMODE) != O_RDONLY ? -ETXTBSY : 0;
+		if (!(flags & O_PATH) && (truncates || (flags & O_ACCMODE) != O_RDONLY))
+			return -ETXTBSY;
+		/*
+		 * The rest is judged as any other: when the file system that the
+		 * program came from is gone, another file may have its numbers.
+		 */
 	}
 	/*
 	 * /proc/kcore has the size of the address space, whatever mode root

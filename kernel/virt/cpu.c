@@ -110,7 +110,7 @@ static int virt_cpu_offline(unsigned int cpu)
 	return 0;
 }
 
-/* On the last CPU, interrupts off, with every user thread frozen in user mode. */
+/* On the last CPU, interrupts off, with every user thread frozen, in user mode or in a call. */
 static int virt_suspend(SYSCORE_ARGUMENT)
 {
 	virt_disable(NULL);

@@ -3,13 +3,22 @@
  * Interrupting the vCPUs that are in the guest: see kick.h.
  */
 #include <linux/gfp.h>
+#include <linux/rcupdate.h>
+#include <linux/wait_bit.h>
 
 #include "dune/memory/kick.h"
 #include "dune/trace.h"
 
+/*
+ * Lists that were made and not destroyed. Their owners are freed by callbacks of
+ * the kernel, some time after the last file was closed (mmu_notifier_put()).
+ */
+static atomic_t kick_lists;
+
 /* Returns 0 or -ENOMEM; kick_list_destroy() may follow in either case. */
 int kick_list_init(struct kick_list *list)
 {
+	atomic_inc(&kick_lists);
 	raw_spin_lock_init(&list->lock);
 	INIT_LIST_HEAD(&list->vcpus);
 	list->count = 0;
@@ -21,6 +30,20 @@ int kick_list_init(struct kick_list *list)
 void kick_list_destroy(struct kick_list *list)
 {
 	free_cpumask_var(list->cpus);
+	if (atomic_dec_and_test(&kick_lists))
+		wake_up_var(&kick_lists);
+}
+
+/*
+ * mmu_notifier_synchronize() waits for readers, not for callbacks, of which each
+ * CPU may have a queue (SRCU, by default with 128 CPUs). A callback runs with
+ * softirqs off, which a grace period of RCU waits for: then the last has left
+ * the module.
+ */
+void kick_exit(void)
+{
+	wait_var_event(&kick_lists, !atomic_read(&kick_lists));
+	synchronize_rcu();
 }
 
 /* Returns 0, or -ENOSPC where the list has KICK_VCPUS already. */

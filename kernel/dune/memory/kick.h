@@ -55,6 +55,8 @@ void kick_list_destroy(struct kick_list *list);
 int kick_add(struct kick_list *list, struct kick_vcpu *vcpu);
 bool kick_remove(struct kick_list *list, struct kick_vcpu *vcpu);
 void kick_all(struct kick_list *list);
+/* The module goes: wait until no list is left. May sleep. */
+void kick_exit(void);
 
 /* Interrupts off, from here until the guest has been left. */
 static inline void kick_enter(struct kick_vcpu *vcpu)

@@ -4,7 +4,6 @@
  * kind. See second_level.h.
  */
 #include <linux/err.h>
-#include <linux/mmu_notifier.h>
 
 #include "dune/memory/second_level.h"
 
@@ -28,7 +27,7 @@ void second_level_init(void)
 /* Mirrors and shootdowns are freed later than they are put: wait for the last. */
 void second_level_cleanup(void)
 {
-	mmu_notifier_synchronize();
+	kick_exit();
 }
 
 unsigned int second_level_granules(void)
