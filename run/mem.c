@@ -15,6 +15,31 @@
 
 #define HUGE_BYTES	(1UL << 21)
 
+extern char _end[];	/* the linker's: end of dune-run's bss */
+
+/*
+ * The kernel may be putting a mapping into the supervisor range. A vfork child that is
+ * killed between that and undo() leaves this set, and the mapping to its parent.
+ */
+static volatile bool placing;
+
+static void unmap_between(u64 from, u64 to)
+{
+	if (SYS2(__NR_munmap, from, to - from))
+		die(126, "memory of the program is in the way of the runtime", NULL, NULL);
+}
+
+/* In the parent, after a child that ran in its memory: what belongs to nobody there goes. */
+void mem_after_vfork(void)
+{
+	if (likely(!placing))
+		return;
+	placing = false;
+	unmap_between(((u64)_end + PAGE_BYTES - 1) & ~(PAGE_BYTES - 1), ARENA_BASE);
+	unmap_between(dune_arena_end(), STATS_BASE);
+	unmap_between(STATS_BASE + (stats_mapped() ? PAGE_BYTES : 0), RUNTIME_BASE + RUNTIME_SIZE);
+}
+
 /*
  * Give up [at, at + len), which the kernel has put into the supervisor range. Where its
  * pages are huge, the kernel has rounded the length up to 2 MB (a page of 1 GB
@@ -48,10 +73,12 @@ void call_mmap(struct dune_tf *tf)
 		}
 		addr = 0;
 	}
+	placing = true;
 	ret = dune_syscall_forward(tf->rax, addr, len, ARG2(tf), flags,
 				   ARG4(tf), ARG5(tf));
 	if (ret >= 0 && unlikely(meets_runtime(ret, len)))
 		ret = undo(ret, len);
+	placing = false;
 	dune_syscall_result(tf, ret);
 }
 
@@ -101,9 +128,11 @@ void call_mremap(struct dune_tf *tf)
 		refuse(tf, (ARG3(tf) & MREMAP_FIXED) ? EINVAL : ENOMEM);
 		return;
 	}
+	placing = true;
 	ret = forward(tf);
 	if (ret >= 0 && unlikely(meets_runtime(ret, new_len)))
 		ret = undo(ret, new_len);
+	placing = false;
 	dune_syscall_result(tf, ret);
 }
 
@@ -126,13 +155,16 @@ void call_brk(struct dune_tf *tf)
  */
 static long attach(struct dune_tf *tf, u64 addr)
 {
-	long at = dune_syscall_forward(tf->rax, ARG0(tf), addr,
-				       ARG2(tf) & ~(u64)(SHM_REMAP | SHM_RND), 0, 0, 0);
+	long at;
 
+	placing = true;
+	at = dune_syscall_forward(tf->rax, ARG0(tf), addr,
+				  ARG2(tf) & ~(u64)(SHM_REMAP | SHM_RND), 0, 0, 0);
 	if (at >= 0 && unlikely(in_runtime(at))) {
 		SYS1(__NR_shmdt, at);
 		at = -ENOMEM;
 	}
+	placing = false;
 	return at;
 }
 

@@ -93,6 +93,7 @@ static void make_child(struct dune_tf *tf, u64 flags, const struct clone_args *a
 	if (shares) {
 		restore_robust_list(&robust);
 		files_restore(&files);
+		mem_after_vfork();
 	}
 	memory_is_borrowed = borrowed;
 	if (tf->rip == rip && (long)tf->rax > 0)

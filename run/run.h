@@ -168,10 +168,14 @@ long exec_open(int dir, const char *path, u64 flags);
 void exec_name(const char *name);
 void exec_resume(const char *list, int *image);
 
+/* mem.c */
+void mem_after_vfork(void);
+
 /* stats.c: counters of a tree of processes */
 void stats_create(const char *file);
 void stats_adopt(int memory, int report, bool to_file);
 bool stats_to_file(void);
+bool stats_mapped(void);
 void stats_new_process(void);
 void stats_end_process(void);
 void stats_report(void);

@@ -38,6 +38,11 @@ static long map_sums(int fd)
 	return ret;
 }
 
+bool stats_mapped(void)
+{
+	return sums != NULL;
+}
+
 /* @file: where the report goes, NULL: to standard error. */
 void stats_create(const char *file)
 {

@@ -31,4 +31,7 @@ void dune_vcpu_inherit(int fd);
  */
 extern long (*dune_forward_tf)(struct dune_tf *tf, long nr);
 
+/* Where the arena that was given to dune_enter() ends now. */
+unsigned long dune_arena_end(void);
+
 #endif /* DUNE_RUNTIME_H */

@@ -54,6 +54,11 @@ void dune_page_init(const struct dune_config *cfg)
 	arena->chunks = 2;		/* there will be no other chunk */
 }
 
+unsigned long dune_arena_end(void)
+{
+	return arena->chunk[0].base + arena->chunk[0].size;
+}
+
 int dune_in_arena(const void *p)
 {
 	u64 at = (u64)p;
