@@ -40,7 +40,7 @@ static long map_sums(int fd)
 
 bool stats_mapped(void)
 {
-	return sums != NULL;
+	return !!sums;
 }
 
 /* @file: where the report goes, NULL: to standard error. */

@@ -143,7 +143,8 @@ static __always_inline void run_enter(struct dune_vcpu *vcpu)
 	 * XRSTOR loads PKRU in every ring, whatever CR4.PKE is (SDM vol. 1, 13.5.7).
 	 * The kernel's accesses to user memory obey it.
 	 */
-	write_pkru(vcpu->pkru);
+	if (cpu_feature_enabled(X86_FEATURE_OSPKE))
+		write_pkru(vcpu->pkru);
 	forget_predictions_before_user_mode();
 	if (interrupted) {
 		/*
