@@ -23,10 +23,15 @@ extern char _end[];	/* the linker's: end of dune-run's bss */
  */
 static volatile bool placing;
 
+static void in_the_way(void)
+{
+	die(126, "memory of the program is in the way of the runtime", NULL, NULL);
+}
+
 static void unmap_between(u64 from, u64 to)
 {
 	if (SYS2(__NR_munmap, from, to - from))
-		die(126, "memory of the program is in the way of the runtime", NULL, NULL);
+		in_the_way();
 }
 
 /* In the parent, after a child that ran in its memory: what belongs to nobody there goes. */
@@ -49,7 +54,7 @@ static long undo(u64 at, u64 len)
 {
 	if (SYS2(__NR_munmap, at, len) &&
 	    SYS2(__NR_munmap, at, (len + HUGE_BYTES - 1) & ~(HUGE_BYTES - 1)))
-		die(126, "memory of the program is in the way of the runtime", NULL, NULL);
+		in_the_way();
 	return -ENOMEM;
 }
 

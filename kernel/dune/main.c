@@ -6,7 +6,7 @@
  * This file brings the parts up and down. The story continues in vm.c (what an open
  * file is), vcpu.c (its vCPUs), run.c (the run loop), and in exit.c, fault.c and
  * syscall.c (what is done after a guest was left). The memory that a guest sees is in
- * memory/. The two vendors' parts, svm/ and vmx/, are behind vcpu_ops.h. Below all
+ * memory/. vcpu_ops.h declares the vendors' parts, svm/ and vmx/. Below all
  * of this are virt/, which owns the CPUs' virtualization, and x86/.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt

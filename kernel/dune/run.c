@@ -141,7 +141,8 @@ static __always_inline void run_enter(struct dune_vcpu *vcpu)
 	interrupted = static_call(vcpu_enter)(vcpu, flush);
 	/*
 	 * XRSTOR loads PKRU in every ring, whatever CR4.PKE is (SDM vol. 1, 13.5.7).
-	 * The kernel's accesses to user memory obey it.
+	 * The kernel's accesses to user memory obey it. (write_pkru() asks for the
+	 * feature, too, but reads its argument first.)
 	 */
 	if (cpu_feature_enabled(X86_FEATURE_OSPKE))
 		write_pkru(vcpu->pkru);

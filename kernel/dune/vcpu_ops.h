@@ -2,7 +2,7 @@
 /*
  * The whole contract between a vCPU's common code and its vendor's: one table for each
  * vendor, of which vcpu_ops.c chooses the one that fits the processor. A vendor
- * knows processors, not processes: nothing behind this header looks at a task, a
+ * knows processors, not processes: no vendor's code looks at a task, a
  * file or a memory map. How virtualization is turned on is another contract, virt/virt.h.
  */
 #ifndef DUNE_VCPU_OPS_H

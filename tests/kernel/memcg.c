@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * When a guest faults and its memory cgroup is full, nothing is left behind.
+ * A guest that faults while its memory cgroup is full leaves no state in the kernel.
  * In a cgroup of version 1 whose OOM killer is off, a page fault of user mode
  * waits at its end for memory, and counts a reference until then; a nested
  * fault has no such end. Fails when the reference is never dropped: the cgroup

@@ -15,7 +15,7 @@
  */
 static atomic_t kick_lists;
 
-/* Returns 0 or -ENOMEM; kick_list_destroy() may follow in either case. */
+/* Returns 0 or -ENOMEM; kick_list_destroy() must follow in either case. */
 int kick_list_init(struct kick_list *list)
 {
 	atomic_inc(&kick_lists);
@@ -40,7 +40,7 @@ void kick_list_destroy(struct kick_list *list)
  * softirqs off, which a grace period of RCU waits for: then the last has left
  * the module.
  */
-void kick_exit(void)
+void kick_cleanup(void)
 {
 	wait_var_event(&kick_lists, !atomic_read(&kick_lists));
 	synchronize_rcu();

@@ -56,7 +56,7 @@ int kick_add(struct kick_list *list, struct kick_vcpu *vcpu);
 bool kick_remove(struct kick_list *list, struct kick_vcpu *vcpu);
 void kick_all(struct kick_list *list);
 /* The module goes: wait until no list is left. May sleep. */
-void kick_exit(void);
+void kick_cleanup(void);
 
 /* Interrupts off, from here until the guest has been left. */
 static inline void kick_enter(struct kick_vcpu *vcpu)

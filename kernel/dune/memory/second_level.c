@@ -27,7 +27,7 @@ void second_level_init(void)
 /* Mirrors and shootdowns are freed later than they are put: wait for the last. */
 void second_level_cleanup(void)
 {
-	kick_exit();
+	kick_cleanup();
 }
 
 unsigned int second_level_granules(void)
