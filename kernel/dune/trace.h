@@ -72,15 +72,17 @@ TRACE_EVENT(dune_hypercall,
 );
 
 TRACE_EVENT(dune_kick,
-	TP_PROTO(unsigned int cpus),
-	TP_ARGS(cpus),
+	TP_PROTO(unsigned int cpus, u64 tlb_gen),
+	TP_ARGS(cpus, tlb_gen),
 	TP_STRUCT__entry(
 		__field(unsigned int, cpus)
+		__field(u64, tlb_gen)
 	),
 	TP_fast_assign(
 		__entry->cpus = cpus;
+		__entry->tlb_gen = tlb_gen;
 	),
-	TP_printk("cpus=%u", __entry->cpus)
+	TP_printk("cpus=%u tlb_gen=%llu", __entry->cpus, __entry->tlb_gen)
 );
 
 #endif /* DUNE_TRACE_H */

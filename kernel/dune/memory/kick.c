@@ -83,13 +83,15 @@ static void leave_guest(void *unused)
 /**
  * kick_all() - wait until every vCPU that was in the guest has left it
  * @list:	of the vCPUs
+ * @tlb_gen:	the count as it is now: an entry that does not know of the change has
+ *		a smaller one. For the trace.
  *
  * To be called after the change and after its count was advanced. A vCPU that is marked
  * to be on this CPU is not in the guest.
  *
  * Context: any with interrupts on; does not sleep.
  */
-void kick_all(struct kick_list *list)
+void kick_all(struct kick_list *list, u64 tlb_gen)
 {
 	struct kick_vcpu *vcpu;
 
@@ -102,7 +104,7 @@ void kick_all(struct kick_list *list)
 		if (cpu >= 0)
 			__cpumask_set_cpu(cpu, list->cpus);
 	}
-	trace_dune_kick(cpumask_weight(list->cpus));
+	trace_dune_kick(cpumask_weight(list->cpus), tlb_gen);
 	smp_call_function_many(list->cpus, leave_guest, NULL, true);
 	raw_spin_unlock(&list->lock);
 }

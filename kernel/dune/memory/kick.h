@@ -54,7 +54,7 @@ int kick_list_init(struct kick_list *list);
 void kick_list_destroy(struct kick_list *list);
 int kick_add(struct kick_list *list, struct kick_vcpu *vcpu);
 bool kick_remove(struct kick_list *list, struct kick_vcpu *vcpu);
-void kick_all(struct kick_list *list);
+void kick_all(struct kick_list *list, u64 tlb_gen);
 /* The module goes: wait until no list is left. May sleep. */
 void kick_cleanup(void);
 

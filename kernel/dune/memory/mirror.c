@@ -160,7 +160,7 @@ static void forget(struct mirror *m)
 {
 	lockdep_assert_held(&m->lock);
 	WRITE_ONCE(m->generation, m->generation + 1);
-	kick_all(&m->kicks);
+	kick_all(&m->kicks, m->generation);
 	recycle_doomed(m);
 }
 

@@ -39,9 +39,10 @@ static void shootdown_invalidate(struct mmu_notifier *notifier,
 				 unsigned long end)
 {
 	struct shootdown *shootdown = of_notifier(notifier);
+	u64 generation = atomic64_inc_return(&shootdown->generation);
 
-	atomic64_inc(&shootdown->generation);
-	kick_all(&shootdown->kicks);
+	kick_all(&shootdown->kicks,
+		 generation + atomic64_read(&mm->context.tlb_gen));
 }
 
 static void shootdown_free(struct mmu_notifier *notifier)
