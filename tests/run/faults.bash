@@ -14,8 +14,7 @@ same "faults while other processes send SIGSEGV and SIGBUS" "$bin/faults" sent
 if "$bin/wx" mdwe /bin/true; then
 	same "time and CPU after PR_SET_MDWE and execve" "$bin/wx" mdwe "$bin/faults" vdso
 else
-	tests=$((tests + 1))
-	echo "ok $tests - time and CPU after PR_SET_MDWE and execve # SKIP no PR_SET_MDWE in this kernel"
+	skip "no PR_SET_MDWE in this kernel" "time and CPU after PR_SET_MDWE and execve"
 fi
 is "$("$bin/wx" filter "$DUNE_RUN" -- "$bin/faults" vdso 2>&1)" "$("$bin/wx" filter "$bin/faults" vdso)" \
 	"time and CPU under a filter against writable and executable memory"

@@ -2,9 +2,11 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # What the kernel could be made to do to the runtime: hostile-kernel.c, with
 # --stats, and a copy of it that tries to truncate itself. Then whether the
-# runtime's tables are read-only, and what the runtime does where a filter from
-# before it denies what it asks the kernel. Fails when one of the attempts
-# succeeds, a table is writable, or an error of the kernel counts as permission.
+# runtime's tables are read-only, what the runtime does where a filter from
+# before it denies what it asks the kernel, and whether it takes another file for
+# the program's (reuse.c). Fails when one of the attempts succeeds, a table is
+# writable, an error of the kernel counts as permission, or the memory of a
+# process is opened.
 
 . "$(dirname "$0")/lib.bash"
 cp "$bin/hostile-kernel" "$top/program"
@@ -39,4 +41,16 @@ is "$(below getfl ./sh -c ': >>./sh && echo opened')" \
 	"without F_GETFL the running program is not opened for writing"
 is "$(below robust "$bin/limits" forks)" "$(printf 'a filter: fork: 0xb00\na filter: vfork: 0xffffffff')" \
 	"without get_robust_list there is no vfork"
+
+# Other processes of the machine may take a number: 10 attempts.
+for ((try = 0; try < 10; try++)); do
+	mkdir "$top/reuse.$try"
+	result=$("$DUNE_RUN" -- "$bin/reuse" "$top/reuse.$try" 2>&1)
+	[[ $result == missed* ]] || break
+done
+if [[ $result == missed* ]]; then
+	skip "$result, 10 times" "a file of procfs with the numbers of the program's file"
+else
+	is "$result" "Permission denied" "the memory of a process is not the program's file, whatever its numbers"
+fi
 finish

@@ -42,6 +42,12 @@ ok() {
 	fi
 }
 
+# skip REASON NAME
+skip() {
+	tests=$((tests + 1))
+	echo "ok $tests - $2 # SKIP $1"
+}
+
 # is GOT WANTED NAME
 is() {
 	if [ "$1" = "$2" ]; then
