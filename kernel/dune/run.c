@@ -107,9 +107,12 @@ static bool run_moved(struct dune_vcpu *vcpu)
 }
 
 /*
- * Interrupts on, after run_moved() has returned false. A CPU without virtualization is one
- * that goes off line, so that the scheduler is about to move this thread, or one that
- * shuts down.
+ * After run_moved() has returned false; interrupts are on. A CPU without virtualization is
+ * going off line, is shutting down, or has refused virtualization after KVM was unloaded
+ * or after suspend (virt/cpu.c reported it). The thread may be moved to another CPU, and
+ * this CPU may get virtualization again, so the run does not end with an error. It looks
+ * again after each tick, and run_loop() first looks for a signal, so a thread that waits
+ * here can be interrupted and killed.
  */
 static void run_settle(struct dune_vcpu *vcpu)
 {

@@ -42,6 +42,7 @@ static void host_changed(void)
 	atomic64_inc(&virt_epoch);
 }
 
+/* If this CPU stays without virtualization, the log says why. */
 static int virt_turn_on(void)
 {
 	int err = virt_ops->cpu_enable();
@@ -49,6 +50,12 @@ static int virt_turn_on(void)
 	__this_cpu_write(virt_is_ours, !err);
 	if (!err)
 		tags_forget();
+	else if (err == -EBUSY)
+		pr_err("CPU %u: virtualization is in use by another hypervisor: unload it\n",
+		       smp_processor_id());
+	else
+		pr_err("CPU %u: the processor refuses to turn virtualization on (%d)\n",
+		       smp_processor_id(), err);
 	return err;
 }
 
@@ -94,9 +101,6 @@ static int virt_cpu_online(unsigned int cpu)
 	err = virt_enable();
 	local_irq_restore(flags);
 	mutex_unlock(&virt_lock);
-	if (err == -EBUSY)
-		pr_err("CPU %u: virtualization is in use by another hypervisor: unload it\n",
-		       cpu);
 	return err;
 }
 
@@ -119,8 +123,7 @@ static int virt_suspend(SYSCORE_ARGUMENT)
 
 static void virt_resume(SYSCORE_ARGUMENT)
 {
-	if (virt_enable())
-		pr_err("virtualization is unavailable after suspend\n");
+	virt_enable();
 }
 
 /* Not a syscore's shutdown: in older kernels none is called before kexec. */

@@ -23,7 +23,8 @@
  * @cleanup:	free what @init allocated; also after @init has failed
  *
  * For this CPU, interrupts off:
- * @cpu_enable:	turn virtualization on; -EBUSY where another hypervisor has it on
+ * @cpu_enable:	turn virtualization on; -EBUSY: another hypervisor has it on; -EIO: the
+ *		processor refuses
  * @cpu_disable: turn virtualization off
  * @cpu_emergency: turn it off while the kernel crashes or reboots at once: works in
  *		any context, takes no lock, and keeps no memory of the module's
