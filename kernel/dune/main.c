@@ -62,6 +62,7 @@ started:
 		preempt_notifier_dec();
 	virt_stop();
 ops:
+	second_level_cleanup();
 	vcpu_ops_cleanup();
 virt:
 	virt_cleanup();
