@@ -162,7 +162,7 @@ void svm_set_intercepts(struct vmcb_control_area *control)
 				  (unsigned long *)control->intercepts);
 }
 
-/* 0 where the table has no such exit code. */
+/* Returns ANSWER_NONE if the table has no such exit. */
 enum answer svm_intercept_answer(u32 exit_code)
 {
 	int i;
@@ -172,5 +172,5 @@ enum answer svm_intercept_answer(u32 exit_code)
 	for (i = 0; i < ARRAY_SIZE(intercepts); i++)
 		if (exit_code - intercepts[i].exit_code < intercepts[i].count)
 			return intercepts[i].answer;
-	return 0;
+	return ANSWER_NONE;
 }

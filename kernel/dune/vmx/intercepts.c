@@ -290,10 +290,10 @@ static const u8 answers[] = {
 	[EXIT_REASON_VMFUNC] = ANSWER_UD,
 };
 
-/* 0 where the table has no such exit reason. */
+/* Returns ANSWER_NONE if the table has no such exit. */
 enum answer vmx_answer(u32 reason)
 {
 	if (reason >= ARRAY_SIZE(answers))
-		return 0;
+		return ANSWER_NONE;
 	return answers[array_index_nospec(reason, ARRAY_SIZE(answers))];
 }
