@@ -19,23 +19,31 @@
 #include "dune/syscall.h"
 #include "dune/trace.h"
 #include "dune/vcpu.h"
+#include "virt/compat.h"
 #include "virt/symbol.h"
 
-/*
- * Calls that read or replace the user registers of the thread, its FS and GS base or its
- * descriptor tables; that end the thread; that change what is looked at once for each
- * run (run.c); or that leave something for the return to user mode. (ioctl is slow
- * only with Dune's numbers and KVM's: is_slow().)
- */
+/* Calls that always take the slow path, but for the last one. */
 static const u16 slow_calls[] = {
-	__NR_ioctl, __NR_prctl, __NR_rt_sigreturn, __NR_clone, __NR_fork, __NR_vfork, __NR_execve,
-	__NR_exit, __NR_ptrace, __NR_sigaltstack, __NR_modify_ldt,
-	__NR_arch_prctl, __NR_iopl, __NR_ioperm, __NR_restart_syscall,
-	__NR_exit_group, __NR_set_thread_area, __NR_get_thread_area,
-	__NR_execveat, __NR_rseq, __NR_clone3, __NR_seccomp, __NR_reboot,
-	__NR_kexec_load, __NR_kexec_file_load, __NR_pkey_alloc,
-	/* Newer than the oldest headers: uretprobe, uprobe, map_shadow_stack. */
-	335, 336, 453,
+	/* They read, replace or continue the thread's user registers, frame or stack. */
+	__NR_clone, __NR_clone3, __NR_fork, __NR_vfork, __NR_execve, __NR_execveat,
+	__NR_rt_sigreturn, __NR_sigaltstack, __NR_restart_syscall, __NR_ptrace,
+	__NR_uretprobe, __NR_uprobe, __NR_map_shadow_stack,
+	/* FS and GS base, descriptor tables, I/O ports. */
+	__NR_arch_prctl, __NR_set_thread_area, __NR_get_thread_area,
+	__NR_modify_ldt, __NR_iopl, __NR_ioperm,
+	/* They end the thread. */
+	__NR_exit, __NR_exit_group,
+	/* They change what is looked at once for each run: TSC, CPUID, PKRU (run.c). */
+	__NR_prctl, __NR_seccomp, __NR_pkey_alloc,
+	/* It leaves work for the return to user mode. */
+	__NR_rseq,
+	/*
+	 * reboot() turns virtualization off (virt/cpu.c), and a kernel that kexec loads is
+	 * started by it: all three are called without a run below them on the stack.
+	 */
+	__NR_reboot, __NR_kexec_load, __NR_kexec_file_load,
+	/* Only with Dune's numbers and KVM's: is_slow(). */
+	__NR_ioctl,
 };
 
 static DECLARE_BITMAP(slow_bitmap, NR_syscalls);

@@ -51,6 +51,11 @@ static inline void vm_flags_clear(struct vm_area_struct *vma, vm_flags_t flags)
 #define _TIF_RSEQ	0
 #endif
 
+/* Since 6.6, 6.11 and 6.18; a newer kernel's own definition is the same. */
+#define __NR_map_shadow_stack	453
+#define __NR_uretprobe		335
+#define __NR_uprobe		336
+
 /* Since 6.16 the size is in the name, as in an instruction's operand. */
 #ifndef rdmsrq
 #define rdmsrq		rdmsrl
