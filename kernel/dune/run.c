@@ -68,6 +68,9 @@ static u64 run_epoch(void)
 	return current->nvcsw + current->nivcsw + atomic64_read(&virt_epoch);
 }
 
+/* run_epoch() never returns this. */
+#define EPOCH_NONE	U64_MAX
+
 /* From now on until the end of the run, run_sched_out() is called. */
 static void run_notify(struct dune_vcpu *vcpu)
 {
@@ -286,8 +289,11 @@ static long do_run(struct dune_vcpu *vcpu)
 	vcpu->running = true;
 	vcpu->irq = vector;
 	vcpu->slow = flags & DUNE_RUN_SLOW_SYSCALL || !dune_syscall_is_fast();
-	/* The host half may have changed what VMSAVE saves: save it again. */
-	vcpu->epoch = -1;
+	/*
+	 * The host half may have changed registers that @vcpu_load of struct vcpu_ops
+	 * saves: the first entry calls it.
+	 */
+	vcpu->epoch = EPOCH_NONE;
 	run->restart = 0;
 	vcpu->pkru = read_pkru();
 	run_filter(vcpu);

@@ -264,7 +264,10 @@ static void mirror_invalidate_end(struct mmu_notifier *notifier,
 	spin_unlock(&m->lock);
 }
 
-/* No thread of the process is left to run a vCPU; its pages are freed after this. */
+/*
+ * No thread of the process is left to run a vCPU. The invalidation that begins here never
+ * ends, so that no entry is made for this mm any more: its pages are freed after this.
+ */
 static void mirror_release(struct mmu_notifier *notifier, struct mm_struct *mm)
 {
 	struct mirror *m = of_notifier(notifier);
@@ -654,7 +657,7 @@ bool mirror_address(struct mirror *m, u64 guest, u64 *address)
  * mirror_init() - learn about the machine
  * @accessed_dirty: EPT has accessed and dirty bits
  * @large_1g:	EPT has pages of 1 GB; every EPT here has pages of 2 MB
- * @address_bits: width of a physical address, 36 or more
+ * @address_bits: width of a guest-physical address in bits, 36 or more
  */
 void mirror_init(bool accessed_dirty, bool large_1g, unsigned int address_bits)
 {

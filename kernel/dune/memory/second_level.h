@@ -65,7 +65,7 @@ struct second_level_vcpu {
 /*
  * The module. VT-x calls second_level_use_mirror() first: @accessed_dirty: EPT has
  * accessed and dirty bits; @large_1g: EPT has pages of 1 GB; @address_bits: width of a
- * guest-physical address.
+ * guest-physical address in bits, 36 or more.
  */
 void second_level_use_mirror(bool accessed_dirty, bool large_1g,
 			     unsigned int address_bits);
