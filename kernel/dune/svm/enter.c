@@ -29,10 +29,10 @@ void svm_moved(struct dune_vcpu *vcpu, bool migrated)
 
 	svm_reduce_speculation();
 	if (static_branch_unlikely(&virt_kvm_loaded)) {
-		svm_kvm_moved(hw);
+		svm_kvm_load(hw);
 		return;
 	}
-	hw->host_pa = svm_save_host();
+	hw->host_pa = svm_host_save();
 	svm_tag_moved(hw, migrated);
 }
 
@@ -111,7 +111,7 @@ static __always_inline bool enter(struct dune_vcpu *vcpu, bool flush,
 	vmcb->save.rax = READ_ONCE(regs->rax);
 
 	/*
-	 * VMLOAD leaves LDTR null (svm_save_host()). The selector is read from LDTR
+	 * VMLOAD leaves LDTR null (svm_host_save()). The selector is read from LDTR
 	 * before the entry, and not taken from the mm: another thread publishes the
 	 * first LDT of the process before it interrupts this CPU, and until then the
 	 * GDT may describe the LDT of another process, which is freed.

@@ -61,7 +61,7 @@ void svm_host_cleanup(void)
  * is freed. So the saved LDTR is made null, and enter() reloads LDTR from the
  * GDT, which always has the current table.
  */
-u64 svm_save_host(void)
+u64 svm_host_save(void)
 {
 	struct vmcb *host = this_cpu_read(host_vmcb);
 	u64 pa = __sme_pa(host);

@@ -96,7 +96,7 @@ static bool flush_shared_asid(void)
 /*
  * KVM may give the shared ASID to a guest of its own without a flush, as soon as another
  * thread runs here: no entries of Dune's guest may be left under it. If KVM has
- * virtualization off now, or is about to turn it on or off (svm_kvm_moved()), it will
+ * virtualization off now, or is about to turn it on or off (svm_kvm_load()), it will
  * flush everything when it has turned it on (svm_hardware_enable(), later
  * svm_enable_virtualization_cpu()). A flush that was refused stays to be done.
  */
@@ -114,7 +114,7 @@ void svm_put(struct dune_vcpu *vcpu)
  * two steps, may have been switched away from between them: then VM_HSAVE_PA may be
  * 0 while EFER.SVME is set. KVM writes VM_HSAVE_PA when its thread continues.
  */
-void svm_kvm_moved(struct vcpu_hw *hw)
+void svm_kvm_load(struct vcpu_hw *hw)
 {
 	u64 efer = msr_read(MSR_EFER);
 	u64 hsave = svm_hsave();
@@ -125,7 +125,7 @@ void svm_kvm_moved(struct vcpu_hw *hw)
 		msr_write(MSR_EFER, efer | EFER_SVME);
 	else if (!msr_read(MSR_VM_HSAVE_PA))
 		msr_write(MSR_VM_HSAVE_PA, hsave);
-	hw->host_pa = svm_save_host();
+	hw->host_pa = svm_host_save();
 	if (!(efer & EFER_SVME))
 		msr_write(MSR_EFER, efer);
 	hw->scales_tsc = boot_cpu_has(X86_FEATURE_TSCRATEMSR) &&

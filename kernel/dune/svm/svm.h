@@ -68,7 +68,7 @@ int svm_handle_exit(struct dune_vcpu *vcpu);
 /* host.c */
 int svm_host_init(void);
 void svm_host_cleanup(void);
-u64 svm_save_host(void);
+u64 svm_host_save(void);
 /*
  * Some emulators let XSETBV pass in spite of the intercept. There the host's XCR0 is
  * checked after each exit.
@@ -93,7 +93,7 @@ u8 svm_flush_command(void);
 /* kvm.c: interrupts off, except for init and cleanup */
 int svm_kvm_init(void);
 void svm_kvm_cleanup(void);
-void svm_kvm_moved(struct vcpu_hw *hw);
+void svm_kvm_load(struct vcpu_hw *hw);
 void svm_put(struct dune_vcpu *vcpu);
 
 /* intercepts.c */

@@ -127,7 +127,7 @@ static void write_pending(struct vcpu_hw *hw)
 	}
 	if (pending & VMX_PENDING_HOST) {
 		vmx_host_write(&hw->host);
-		if (vmx_take_vpid(hw))
+		if (vmx_tag_take(hw))
 			vmcs_write(VIRTUAL_PROCESSOR_ID, hw->tag.number);
 	}
 	if (pending & VMX_PENDING_MSRS)
@@ -144,7 +144,7 @@ static void write_pending(struct vcpu_hw *hw)
 	if (pending & VMX_PENDING_EVENT)
 		write_event(hw);
 	if (pending & VMX_PENDING_FLUSH)
-		vmx_flush(hw);
+		vmx_tag_flush(hw);
 }
 
 static bool takes_interrupts(void)

@@ -185,7 +185,7 @@ static noinline int vmx_handle_other(struct dune_vcpu *vcpu)
 	case EXIT_REASON_VMCALL | VMX_REASON_OUTER_RING:
 		return exit_forbidden(vcpu, ANSWER_UD, vmx_inject);
 	default:
-		return exit_forbidden(vcpu, vmx_answer(reason), vmx_inject);
+		return exit_forbidden(vcpu, vmx_intercept_answer(reason), vmx_inject);
 	}
 }
 

@@ -291,7 +291,7 @@ static const u8 answers[] = {
 };
 
 /* Returns ANSWER_NONE if the table has no such exit. */
-enum answer vmx_answer(u32 reason)
+enum answer vmx_intercept_answer(u32 reason)
 {
 	if (reason >= ARRAY_SIZE(answers))
 		return ANSWER_NONE;

@@ -6,7 +6,7 @@
 #include "dune/vmx/vmx.h"
 
 /* Returns whether the vCPU has another VPID now. */
-bool vmx_take_vpid(struct vcpu_hw *hw)
+bool vmx_tag_take(struct vcpu_hw *hw)
 {
 	if (tag_is_valid(&hw->tag))
 		return false;
@@ -22,7 +22,7 @@ bool vmx_take_vpid(struct vcpu_hw *hw)
  * Flushes all that the TLB of this CPU knows by way of the vCPU's EPT, whatever the
  * VPID and PCID: also after a change to the guest's own page table.
  */
-void vmx_flush(const struct vcpu_hw *hw)
+void vmx_tag_flush(const struct vcpu_hw *hw)
 {
 	invept(VMX_EPT_EXTENT_CONTEXT, hw->eptp);
 }

@@ -200,8 +200,8 @@ void vmx_write_lists(struct vcpu_hw *hw);
 int vmx_set_msr(struct vcpu_hw *hw, u32 msr, u64 value);
 
 /* tag.c: interrupts off */
-bool vmx_take_vpid(struct vcpu_hw *hw);
-void vmx_flush(const struct vcpu_hw *hw);
+bool vmx_tag_take(struct vcpu_hw *hw);
+void vmx_tag_flush(const struct vcpu_hw *hw);
 
 /* exit.c */
 int vmx_handle_exit(struct dune_vcpu *vcpu);
@@ -216,7 +216,7 @@ extern struct vmx_controls vmx_controls;
 extern u64 vmx_msr_bitmap;	/* physical address */
 int vmx_intercepts_init(void);
 void vmx_intercepts_cleanup(void);
-enum answer vmx_answer(u32 reason);
+enum answer vmx_intercept_answer(u32 reason);
 
 /* switch.S; returns whether the entry failed without an exit */
 bool vmx_switch(struct dune_regs *regs, bool launched, u64 *host_rsp);
