@@ -48,7 +48,7 @@ static int __init dune_load(void)
 	err = virt_start(vcpu_ops->cpu_off);
 	if (err)
 		goto ops;
-	if (vcpu_ops->puts_always)
+	if (vcpu_ops->needs_put)
 		preempt_notifier_inc();
 	run_init();
 	dune_syscall_init();
@@ -58,7 +58,7 @@ static int __init dune_load(void)
 	return 0;
 
 started:
-	if (vcpu_ops->puts_always)
+	if (vcpu_ops->needs_put)
 		preempt_notifier_dec();
 	virt_stop();
 ops:
@@ -72,7 +72,7 @@ virt:
 static void __exit dune_unload(void)
 {
 	misc_deregister(&dune_device);
-	if (vcpu_ops->puts_always)
+	if (vcpu_ops->needs_put)
 		preempt_notifier_dec();
 	virt_stop();
 	second_level_cleanup();

@@ -76,7 +76,7 @@ static void run_notify(struct dune_vcpu *vcpu)
 {
 	if (vcpu->notified)
 		return;
-	if (!vcpu_ops->puts_always && !static_branch_unlikely(&virt_kvm_loaded))
+	if (!vcpu_ops->needs_put && !static_branch_unlikely(&virt_kvm_loaded))
 		return;
 	preempt_notifier_register(&vcpu->notifier);
 	vcpu->notified = true;
@@ -89,7 +89,7 @@ static void run_notify(struct dune_vcpu *vcpu)
  * them again. Returns false where run_settle() has to make entry possible first: another
  * CPU still holds something of the vCPU, or virtualization is off here.
  */
-static bool run_moved(struct dune_vcpu *vcpu)
+static bool run_load(struct dune_vcpu *vcpu)
 {
 	int cpu = smp_processor_id();
 	bool migrated = cpu != vcpu->cpu;
@@ -105,12 +105,12 @@ static bool run_moved(struct dune_vcpu *vcpu)
 	vcpu->epoch = run_epoch();
 	vcpu->cpu = cpu;
 	run_notify(vcpu);
-	static_call(vcpu_moved)(vcpu, migrated);
+	static_call(vcpu_load)(vcpu, migrated);
 	return true;
 }
 
 /*
- * After run_moved() has returned false; interrupts are on. A CPU without virtualization is
+ * After run_load() has returned false; interrupts are on. A CPU without virtualization is
  * going off line, is shutting down, or has refused virtualization after KVM was unloaded
  * or after suspend (virt/cpu.c reported it). The thread may be moved to another CPU, and
  * this CPU may get virtualization again, so the run does not end with an error. It looks
@@ -200,13 +200,13 @@ static __always_inline int run_loop(struct dune_vcpu *vcpu)
 			reason = run_pending_work(flags);
 			continue;
 		}
-		if (unlikely(run_epoch() != vcpu->epoch && !run_moved(vcpu))) {
+		if (unlikely(run_epoch() != vcpu->epoch && !run_load(vcpu))) {
 			local_irq_enable();
 			run_settle(vcpu);
 			reason = 0;
 			continue;
 		}
-		/* Nothing may come between: see @moved in vcpu_ops.h. */
+		/* Nothing may come between: see @vcpu_load in vcpu_ops.h. */
 		run_enter(vcpu);
 		work = all_work;
 		reason = static_call(vcpu_handle_exit)(vcpu);
@@ -243,10 +243,10 @@ static void run_filter(struct dune_vcpu *vcpu)
 static void run_sched_out(struct preempt_notifier *notifier,
 			  struct task_struct *next)
 {
-	vcpu_ops->put(container_of(notifier, struct dune_vcpu, notifier));
+	vcpu_ops->vcpu_put(container_of(notifier, struct dune_vcpu, notifier));
 }
 
-/* The next entry comes through run_moved() in any case. */
+/* The next entry comes through run_load() in any case. */
 static void run_sched_in(struct preempt_notifier *notifier, int cpu)
 {
 }
@@ -266,7 +266,7 @@ void run_init_vcpu(struct dune_vcpu *vcpu)
 static void run_put(struct dune_vcpu *vcpu)
 {
 	local_irq_disable();
-	vcpu_ops->put(vcpu);
+	vcpu_ops->vcpu_put(vcpu);
 	local_irq_enable();
 	preempt_notifier_unregister(&vcpu->notifier);
 	vcpu->notified = false;
@@ -297,11 +297,11 @@ static long do_run(struct dune_vcpu *vcpu)
 	run->restart = 0;
 	vcpu->pkru = read_pkru();
 	run_filter(vcpu);
-	static_call(vcpu_load)(vcpu);
+	static_call(vcpu_load_regs)(vcpu);
 	reason = run_loop(vcpu);
 	if (vcpu->notified)
 		run_put(vcpu);
-	static_call(vcpu_store)(vcpu);
+	static_call(vcpu_store_regs)(vcpu);
 	run->exit_reason = reason;
 	vcpu->running = false;
 	fill_return_buffer();

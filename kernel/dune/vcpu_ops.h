@@ -18,7 +18,7 @@ struct dune_vcpu;
  * struct vcpu_ops - what a vendor does for vCPUs; may be NULL only where that is said
  * @vendor:	dune_info.vendor
  * @efer:	a guest's EFER
- * @puts_always: @put is needed also while KVM is not loaded
+ * @needs_put: @vcpu_put is needed also while KVM is not loaded
  *
  * The module:
  * @init:	report with one pr_err() line what a guest needs and this processor lacks,
@@ -31,20 +31,20 @@ struct dune_vcpu;
  * @set_root:	the second level's root: nCR3 or the EPT pointer
  * @get_state, @set_state: all but the general registers
  * @filter:	RDTSC and CPUID are forbidden to the thread, or allowed again
- * @load, @store: registers between dune_run.regs and the hardware, once for each
+ * @load_regs, @store_regs: registers between dune_run.regs and the hardware, once for each
  *		DUNE_RUN
  * @leave_cpu:	the thread has come to another CPU than the last entry's: take back
  *		what that CPU still holds. May be NULL
  *
  * A vCPU, interrupts off:
- * @moved:	the thread has been off the CPU since the last entry, and may be on
+ * @vcpu_load:	the thread has been off the CPU since the last entry, and may be on
  *		another one (@migrated), or virtualization has changed here: save the
  *		host's state, take a new TLB tag. @enter always follows, and
  *		interrupts stay off until then
- * @put:	the thread is about to be switched away from, or to leave DUNE_RUN: undo
- *		what @moved and @enter left changed
+ * @vcpu_put:	the thread is about to be switched away from, or to leave DUNE_RUN: undo
+ *		what @vcpu_load and @enter left changed
  * @enter:	into the guest and back. On return every register that the kernel relies
- *		on has the host's value again, except those that @put restores.
+ *		on has the host's value again, except those that @vcpu_put restores.
  *		Returns whether an interrupt of the host, which is still pending, ended
  *		the guest
  *
@@ -54,7 +54,7 @@ struct dune_vcpu;
 struct vcpu_ops {
 	u32 vendor;
 	u64 efer;
-	bool puts_always;
+	bool needs_put;
 
 	int (*init)(void);
 	void (*cleanup)(void);
@@ -67,12 +67,12 @@ struct vcpu_ops {
 	void (*set_state)(struct dune_vcpu *vcpu,
 			  const struct dune_state *state);
 	void (*filter)(struct dune_vcpu *vcpu, bool notsc, bool nocpuid);
-	void (*load)(struct dune_vcpu *vcpu);
-	void (*store)(struct dune_vcpu *vcpu);
+	void (*load_regs)(struct dune_vcpu *vcpu);
+	void (*store_regs)(struct dune_vcpu *vcpu);
 	void (*leave_cpu)(struct dune_vcpu *vcpu);
 
-	void (*moved)(struct dune_vcpu *vcpu, bool migrated);
-	void (*put)(struct dune_vcpu *vcpu);
+	void (*vcpu_load)(struct dune_vcpu *vcpu, bool migrated);
+	void (*vcpu_put)(struct dune_vcpu *vcpu);
 	bool (*enter)(struct dune_vcpu *vcpu, bool flush);
 
 	int (*handle_exit)(struct dune_vcpu *vcpu);
@@ -88,9 +88,9 @@ int vcpu_ops_init(void);
 void vcpu_ops_cleanup(void);
 
 /* The same functions, without an indirect call, for the run loop. */
-DECLARE_STATIC_CALL(vcpu_load, *((struct vcpu_ops *)0)->load);
-DECLARE_STATIC_CALL(vcpu_store, *((struct vcpu_ops *)0)->store);
-DECLARE_STATIC_CALL(vcpu_moved, *((struct vcpu_ops *)0)->moved);
+DECLARE_STATIC_CALL(vcpu_load_regs, *((struct vcpu_ops *)0)->load_regs);
+DECLARE_STATIC_CALL(vcpu_store_regs, *((struct vcpu_ops *)0)->store_regs);
+DECLARE_STATIC_CALL(vcpu_load, *((struct vcpu_ops *)0)->vcpu_load);
 DECLARE_STATIC_CALL(vcpu_enter, *((struct vcpu_ops *)0)->enter);
 DECLARE_STATIC_CALL(vcpu_handle_exit, *((struct vcpu_ops *)0)->handle_exit);
 

@@ -23,7 +23,7 @@ static u32 xcr0_low(void)
 	return low;
 }
 
-void svm_moved(struct dune_vcpu *vcpu, bool migrated)
+void svm_vcpu_load(struct dune_vcpu *vcpu, bool migrated)
 {
 	struct vcpu_hw *hw = vcpu->hw;
 
@@ -33,7 +33,7 @@ void svm_moved(struct dune_vcpu *vcpu, bool migrated)
 		return;
 	}
 	hw->host_pa = svm_host_save();
-	svm_tag_moved(hw, migrated);
+	svm_tag_load(hw, migrated);
 }
 
 /*

@@ -8,7 +8,7 @@
  *    restore for it, in the part that VMRUN leaves alone: from the time that one of its
  *    threads is scheduled in until that thread has left its guest. No such thread is
  *    in between while a thread of Dune's runs, so an entry uses KVM's page as it is.
- *  - ASIDs: svm_tag_share() and svm_put().
+ *  - ASIDs: svm_tag_share() and svm_vcpu_put().
  *  - TSC_RATIO: KVM leaves its last guest's, and remembers that it did.
  *
  * References are to the AMD64 Architecture Programmer's Manual (APM).
@@ -100,7 +100,7 @@ static bool flush_shared_asid(void)
  * flush everything when it has turned it on (svm_hardware_enable(), later
  * svm_enable_virtualization_cpu()). A flush that was refused stays to be done.
  */
-void svm_put(struct dune_vcpu *vcpu)
+void svm_vcpu_put(struct dune_vcpu *vcpu)
 {
 	if (!this_cpu_read(left_entries))
 		return;

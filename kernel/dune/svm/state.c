@@ -110,7 +110,7 @@ void svm_set_state(struct dune_vcpu *vcpu, const struct dune_state *state)
 	vmcb->control.clean = 0;
 }
 
-void svm_load(struct dune_vcpu *vcpu)
+void svm_load_regs(struct dune_vcpu *vcpu)
 {
 	struct vmcb *vmcb = vcpu->hw->vmcb;
 	const struct dune_regs *regs = &vcpu->run->regs;
@@ -137,7 +137,7 @@ void svm_load(struct dune_vcpu *vcpu)
 	}
 }
 
-void svm_store(struct dune_vcpu *vcpu)
+void svm_store_regs(struct dune_vcpu *vcpu)
 {
 	const struct vmcb *vmcb = vcpu->hw->vmcb;
 	struct dune_run *run = vcpu->run;

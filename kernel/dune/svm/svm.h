@@ -55,11 +55,11 @@ void svm_fix_state(struct vmcb_save_area *save, u64 cr4);
 void svm_reset_state(struct vmcb *vmcb, u64 cr4);
 void svm_get_state(struct dune_vcpu *vcpu, struct dune_state *state);
 void svm_set_state(struct dune_vcpu *vcpu, const struct dune_state *state);
-void svm_load(struct dune_vcpu *vcpu);
-void svm_store(struct dune_vcpu *vcpu);
+void svm_load_regs(struct dune_vcpu *vcpu);
+void svm_store_regs(struct dune_vcpu *vcpu);
 
 /* enter.c */
-void svm_moved(struct dune_vcpu *vcpu, bool migrated);
+void svm_vcpu_load(struct dune_vcpu *vcpu, bool migrated);
 bool svm_enter(struct dune_vcpu *vcpu, bool flush);
 
 /* exit.c */
@@ -84,7 +84,7 @@ DECLARE_STATIC_KEY_FALSE(svm_hides_xss);
 extern u64 svm_host_xss;
 
 /* tag.c: interrupts off */
-void svm_tag_moved(struct vcpu_hw *hw, bool migrated);
+void svm_tag_load(struct vcpu_hw *hw, bool migrated);
 void svm_tag_flush(struct vcpu_hw *hw);
 void svm_tag_refused(void);
 void svm_tag_share(struct vcpu_hw *hw);
@@ -94,7 +94,7 @@ u8 svm_flush_command(void);
 int svm_kvm_init(void);
 void svm_kvm_cleanup(void);
 void svm_kvm_load(struct vcpu_hw *hw);
-void svm_put(struct dune_vcpu *vcpu);
+void svm_vcpu_put(struct dune_vcpu *vcpu);
 
 /* intercepts.c */
 int svm_intercepts_init(void);

@@ -27,7 +27,7 @@ static void take_asid(struct vcpu_hw *hw)
 }
 
 /* After a context switch; see tag_is_valid(). */
-void svm_tag_moved(struct vcpu_hw *hw, bool migrated)
+void svm_tag_load(struct vcpu_hw *hw, bool migrated)
 {
 	hw->shares_asid = false;
 	if (migrated || !tag_is_valid(&hw->tag))
@@ -39,7 +39,7 @@ void svm_tag_moved(struct vcpu_hw *hw, bool migrated)
 /*
  * TLB_CONTROL acts only after the consistency checks (APM 15.5.1), so a VMRUN that
  * was refused has flushed nothing. It ends the run, and the next run on this CPU, of
- * whichever vCPU, begins with svm_tag_moved().
+ * whichever vCPU, begins with svm_tag_load().
  */
 void svm_tag_refused(void)
 {
@@ -56,7 +56,7 @@ u8 svm_flush_command(void)
 /*
  * While KVM is loaded all ASIDs are KVM's. KVM counts up from the lowest and flushes
  * only when it begins again, so all vCPUs of Dune's use the highest. Whatever that ASID
- * holds is flushed now, and svm_put() flushes what a guest leaves under it.
+ * holds is flushed now, and svm_vcpu_put() flushes what a guest leaves under it.
  */
 void svm_tag_share(struct vcpu_hw *hw)
 {

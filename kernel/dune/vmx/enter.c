@@ -57,7 +57,7 @@ static void forget_kvm_predictions(void)
 		indirect_branch_prediction_barrier();
 }
 
-void vmx_moved(struct dune_vcpu *vcpu, bool migrated)
+void vmx_vcpu_load(struct dune_vcpu *vcpu, bool migrated)
 {
 	struct vcpu_hw *hw = vcpu->hw;
 
@@ -72,7 +72,7 @@ void vmx_moved(struct dune_vcpu *vcpu, bool migrated)
 }
 
 /* The registers that DUNE_RUN returns are read now. */
-void vmx_put(struct dune_vcpu *vcpu)
+void vmx_vcpu_put(struct dune_vcpu *vcpu)
 {
 	struct vcpu_hw *hw = vcpu->hw;
 

@@ -181,7 +181,7 @@ static void vmx_filter(struct dune_vcpu *vcpu, bool notsc, bool nocpuid)
 	hw->pending |= VMX_PENDING_CONTROLS;
 }
 
-static void vmx_load(struct dune_vcpu *vcpu)
+static void vmx_load_regs(struct dune_vcpu *vcpu)
 {
 	const struct dune_regs *regs = &vcpu->run->regs;
 	struct vcpu_hw *hw = vcpu->hw;
@@ -202,7 +202,7 @@ static void vmx_load(struct dune_vcpu *vcpu)
 		hw->pending |= VMX_PENDING_IRQ;
 }
 
-static void vmx_store(struct dune_vcpu *vcpu)
+static void vmx_store_regs(struct dune_vcpu *vcpu)
 {
 	const struct vcpu_hw *hw = vcpu->hw;
 	struct dune_run *run = vcpu->run;
@@ -220,7 +220,7 @@ static void vmx_store(struct dune_vcpu *vcpu)
 const struct vcpu_ops vmx_vcpu_ops = {
 	.vendor = DUNE_VENDOR_VMX,
 	.efer = DUNE_GUEST_EFER,
-	.puts_always = true,
+	.needs_put = true,
 	.init = vmx_init,
 	.cleanup = vmx_intercepts_cleanup,
 	.cpu_off = vmx_cpu_off,
@@ -230,11 +230,11 @@ const struct vcpu_ops vmx_vcpu_ops = {
 	.get_state = vmx_get_state,
 	.set_state = vmx_set_state,
 	.filter = vmx_filter,
-	.load = vmx_load,
-	.store = vmx_store,
+	.load_regs = vmx_load_regs,
+	.store_regs = vmx_store_regs,
 	.leave_cpu = vmx_leave_cpu,
-	.moved = vmx_moved,
-	.put = vmx_put,
+	.vcpu_load = vmx_vcpu_load,
+	.vcpu_put = vmx_vcpu_put,
 	.enter = vmx_enter,
 	.handle_exit = vmx_handle_exit,
 };

@@ -98,8 +98,8 @@ struct vmx_host {
  * @host_rsp:	the VMCS's host RSP, as vmx_switch() left it
  * @pending:	VMX_PENDING_*
  * @launched:	the next entry is VMRESUME, not VMLAUNCH
- * @switched:	between @moved and @put of struct vcpu_ops: vmx_host_save() was called
- * @msrs_loaded: the CPU has the guest's system-call MSRs, until @put
+ * @switched:	between @vcpu_load and @vcpu_put of struct vcpu_ops: vmx_host_save() was called
+ * @msrs_loaded: the CPU has the guest's system-call MSRs, until @vcpu_put
  * @lists_msrs:	while KVM is loaded: the processor switches these MSRs at each entry and
  *		exit
  * @keeps_shadow: RIP and RFLAGS are what they were at the last exit
@@ -112,9 +112,9 @@ struct vmx_host {
  * @controls:	primary processor-based controls
  * @cr4:	the guest's, which never changes
  * @event:	to be injected, in the format of the VMCS; @event_error with it
- * @rip, @rsp, @rflags: the guest's, between @put and @moved
+ * @rip, @rsp, @rflags: the guest's, between @vcpu_put and @vcpu_load
  * @msrs:	the guest's system-call MSRs; writes are intercepted
- * @kernel_gs_base: the guest's, between @put and @moved
+ * @kernel_gs_base: the guest's, between @vcpu_put and @vcpu_load
  * @cr2:	the guest's, while the host runs
  * @exit:	of the last exit
  * @host:	of the current entry
@@ -184,8 +184,8 @@ void vmx_read_state(struct dune_state *state);
 
 /* enter.c */
 void vmx_enter_init(void);
-void vmx_moved(struct dune_vcpu *vcpu, bool migrated);
-void vmx_put(struct dune_vcpu *vcpu);
+void vmx_vcpu_load(struct dune_vcpu *vcpu, bool migrated);
+void vmx_vcpu_put(struct dune_vcpu *vcpu);
 bool vmx_enter(struct dune_vcpu *vcpu, bool flush);
 
 /* host.c: interrupts off */
