@@ -273,41 +273,41 @@ static noinline bool entry_failed(struct vcpu_hw *hw, u64 error)
  * How an entry gets the CPU. Each way has a copy of enter() for which it is a constant:
  * this is the hot path, and asks nothing that is known.
  */
-enum way {
-	OWN,	/* KVM is not loaded: virtualization is Dune's */
-	OFF,	/* KVM has virtualization off */
-	ON,	/* KVM has virtualization on */
-	LOAN,	/* KVM is loaded: vmx_borrow() was already called */
+enum entry_way {
+	ENTRY_OWN,	/* KVM is not loaded: virtualization is Dune's */
+	ENTRY_KVM_OFF,	/* KVM has virtualization off */
+	ENTRY_KVM_ON,	/* KVM has virtualization on */
+	ENTRY_BORROWED,	/* KVM is loaded: vmx_borrow() was already called */
 };
 
-static bool enter_otherwise(struct dune_vcpu *vcpu);
+static bool enter_slow(struct dune_vcpu *vcpu);
 
-static __always_inline void leave(struct vcpu_hw *hw, enum way way)
+static __always_inline void leave(struct vcpu_hw *hw, enum entry_way way)
 {
 	/* Otherwise addresses in it get registers of their own, which must be saved. */
 	OPTIMIZER_HIDE_VAR(hw);
 	switch (way) {
-	case OWN:
+	case ENTRY_OWN:
 		break;
-	case OFF:
+	case ENTRY_KVM_OFF:
 		vmx_let_go(hw);
 		vmx_turn_off();
 		break;
-	case ON:
+	case ENTRY_KVM_ON:
 		vmx_let_go(hw);
 		if (hw->loan != VMX_LOAN_NONE)
 			vmptrld(&hw->loan);
 		break;
-	case LOAN:
+	case ENTRY_BORROWED:
 		vmx_give_back(hw);
 	}
 }
 
 /*
  * Inline: two returns lead from vmx_switch() to the run loop (return_buffer.h).
- * @found: CR4, for OFF.
+ * @found: CR4, for ENTRY_KVM_OFF.
  */
-static __always_inline bool enter(struct dune_vcpu *vcpu, const enum way way,
+static __always_inline bool enter(struct dune_vcpu *vcpu, const enum entry_way way,
 				  u64 found)
 {
 	struct vcpu_hw *hw = vcpu->hw;
@@ -315,21 +315,21 @@ static __always_inline bool enter(struct dune_vcpu *vcpu, const enum way way,
 	u32 ldt;
 
 	switch (way) {
-	case OWN:
+	case ENTRY_OWN:
 		if (unlikely(hw->pending))
 			prepare(hw);
 		break;
-	case OFF:
+	case ENTRY_KVM_OFF:
 		if (unlikely(!vmx_turn_on(found)))
 			return entry_failed(hw, 0);
 		vmptrld(&hw->vmcs_pa);
 		break;
-	case ON:
+	case ENTRY_KVM_ON:
 		if (unlikely(!vmptrst(&hw->loan)))
-			return enter_otherwise(vcpu);
+			return enter_slow(vcpu);
 		vmptrld(&hw->vmcs_pa);
 		break;
-	case LOAN:
+	case ENTRY_BORROWED:
 		break;
 	}
 	cr3 = __native_read_cr3();
@@ -354,7 +354,7 @@ static __always_inline bool enter(struct dune_vcpu *vcpu, const enum way way,
 		wrmsrq(MSR_IA32_FLUSH_CMD, L1D_FLUSH);
 
 	/* While KVM is loaded the VMCS is cleared after each exit: never launched. */
-	if (unlikely(vmx_switch(&vcpu->run->regs, way == OWN && hw->launched,
+	if (unlikely(vmx_switch(&vcpu->run->regs, way == ENTRY_OWN && hw->launched,
 				&hw->host_rsp))) {
 		entry_failed(hw, vmcs_read(VM_INSTRUCTION_ERROR));
 		leave(hw, way);
@@ -370,7 +370,7 @@ static __always_inline bool enter(struct dune_vcpu *vcpu, const enum way way,
 
 	/* Other bits describe some exits further (SDM 25.9.1), as of a guest in an enclave. */
 	hw->exit.reason = vmcs_read(VM_EXIT_REASON) & VMX_REASON_MASK;
-	if (way == OWN && unlikely(!hw->launched))
+	if (way == ENTRY_OWN && unlikely(!hw->launched))
 		hw->launched = !(hw->exit.reason &
 				 VMX_EXIT_REASONS_FAILED_VMENTRY);
 	if (likely(hw->exit.reason == EXIT_REASON_VMCALL)) {
@@ -384,27 +384,30 @@ static __always_inline bool enter(struct dune_vcpu *vcpu, const enum way way,
 	return host_event(&hw->exit);
 }
 
-/* While KVM is loaded, with something to write, or with the CPU in a rare state. */
-static noinline bool enter_otherwise(struct dune_vcpu *vcpu)
+/*
+ * The slow path while KVM is loaded: the VMCS has to be written first, or it is still active
+ * from the time before, or CR4.VMXE is set while the CPU is outside of VMX operation.
+ */
+static noinline bool enter_slow(struct dune_vcpu *vcpu)
 {
 	struct vcpu_hw *hw = vcpu->hw;
 
 	if (!vmx_is_with_kvm(hw))
-		return enter(vcpu, OWN, 0);
+		return enter(vcpu, ENTRY_OWN, 0);
 	if (!vmx_borrow(hw, hw->pending & VMX_PENDING_SETUP))
 		return entry_failed(hw, 0);
 	write_all(hw);
-	return enter(vcpu, LOAN, 0);
+	return enter(vcpu, ENTRY_BORROWED, 0);
 }
 
 static noinline notrace bool enter_with_kvm_on(struct dune_vcpu *vcpu)
 {
-	return enter(vcpu, ON, 0);
+	return enter(vcpu, ENTRY_KVM_ON, 0);
 }
 
 static noinline notrace bool enter_with_kvm_off(struct dune_vcpu *vcpu, u64 cr4)
 {
-	return enter(vcpu, OFF, cr4);
+	return enter(vcpu, ENTRY_KVM_OFF, cr4);
 }
 
 static noinline notrace bool enter_with_kvm(struct dune_vcpu *vcpu, bool flush)
@@ -415,7 +418,7 @@ static noinline notrace bool enter_with_kvm(struct dune_vcpu *vcpu, bool flush)
 		vcpu->hw->pending |= VMX_PENDING_FLUSH;
 	/* Something to write, or the VMCS is still active: then nothing at all may be pending. */
 	if (unlikely(vcpu->hw->pending != VMX_PENDING_ACTIVATE))
-		return enter_otherwise(vcpu);
+		return enter_slow(vcpu);
 	cr4 = __read_cr4();
 	if (cr4 & X86_CR4_VMXE)
 		return enter_with_kvm_on(vcpu);
@@ -426,7 +429,7 @@ static noinline notrace bool enter_own(struct dune_vcpu *vcpu, bool flush)
 {
 	if (unlikely(flush))
 		vcpu->hw->pending |= VMX_PENDING_FLUSH;
-	return enter(vcpu, OWN, 0);
+	return enter(vcpu, ENTRY_OWN, 0);
 }
 
 /* A function of its own for each way: a function begins by saving all registers it uses. */

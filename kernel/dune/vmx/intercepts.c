@@ -31,7 +31,7 @@
 #include "dune/vmx/vmx.h"
 #include "virt/compat.h"
 
-enum word { PIN, CPU, CPU2, EXIT, ENTRY };
+enum word { WORD_PIN, WORD_CPU, WORD_CPU2, WORD_EXIT, WORD_ENTRY };
 
 enum need {
 	NEEDED,
@@ -48,72 +48,72 @@ struct control {
 
 static const struct control table[] = {
 	/* The host's own events: they end the guest, the host takes them. */
-	{ PIN_BASED_EXT_INTR_MASK, PIN, NEEDED, "external-interrupt exiting" },
-	{ PIN_BASED_NMI_EXITING, PIN, NEEDED, "NMI exiting" },
+	{ PIN_BASED_EXT_INTR_MASK, WORD_PIN, NEEDED, "external-interrupt exiting" },
+	{ PIN_BASED_NMI_EXITING, WORD_PIN, NEEDED, "NMI exiting" },
 	/*
 	 * At an entry with RFLAGS.IF clear, Bochs masks the host's interrupts until
 	 * the guest changes IF: a loop that does not would never end.
 	 */
-	{ PIN_BASED_VMX_PREEMPTION_TIMER, PIN, OPTIONAL, "preemption timer" },
+	{ PIN_BASED_VMX_PREEMPTION_TIMER, WORD_PIN, OPTIONAL, "preemption timer" },
 	/* The way to the kernel, besides VMCALL. */
-	{ CPU_BASED_HLT_EXITING, CPU, NEEDED, "HLT exiting" },
+	{ CPU_BASED_HLT_EXITING, WORD_CPU, NEEDED, "HLT exiting" },
 	/* The task priority, which means nothing here. */
-	{ CPU_BASED_CR8_LOAD_EXITING, CPU, NEEDED, "CR8-load exiting" },
-	{ CPU_BASED_CR8_STORE_EXITING, CPU, NEEDED, "CR8-store exiting" },
+	{ CPU_BASED_CR8_LOAD_EXITING, WORD_CPU, NEEDED, "CR8-load exiting" },
+	{ CPU_BASED_CR8_STORE_EXITING, WORD_CPU, NEEDED, "CR8-store exiting" },
 	/* Debug registers are not switched and are the host's. */
-	{ CPU_BASED_MOV_DR_EXITING, CPU, NEEDED, "MOV-DR exiting" },
+	{ CPU_BASED_MOV_DR_EXITING, WORD_CPU, NEEDED, "MOV-DR exiting" },
 	/* Devices and the machine. The bitmap opens what is the guest's. */
-	{ CPU_BASED_UNCOND_IO_EXITING, CPU, NEEDED, "I/O exiting" },
-	{ CPU_BASED_USE_MSR_BITMAPS, CPU, NEEDED, "MSR bitmaps" },
-	{ CPU_BASED_RDPMC_EXITING, CPU, NEEDED, "RDPMC exiting" },
+	{ CPU_BASED_UNCOND_IO_EXITING, WORD_CPU, NEEDED, "I/O exiting" },
+	{ CPU_BASED_USE_MSR_BITMAPS, WORD_CPU, NEEDED, "MSR bitmaps" },
+	{ CPU_BASED_RDPMC_EXITING, WORD_CPU, NEEDED, "RDPMC exiting" },
 	/* Caches are shared: writing them back costs everybody. */
-	{ SECONDARY_EXEC_WBINVD_EXITING, CPU2, NEEDED, "WBINVD exiting" },
+	{ SECONDARY_EXEC_WBINVD_EXITING, WORD_CPU2, NEEDED, "WBINVD exiting" },
 	/* They could stop the CPU for long. */
-	{ CPU_BASED_MWAIT_EXITING, CPU, NEEDED, "MWAIT exiting" },
-	{ CPU_BASED_MONITOR_EXITING, CPU, NEEDED, "MONITOR exiting" },
+	{ CPU_BASED_MWAIT_EXITING, WORD_CPU, NEEDED, "MWAIT exiting" },
+	{ CPU_BASED_MONITOR_EXITING, WORD_CPU, NEEDED, "MONITOR exiting" },
 	/*
 	 * An enclave's page is not the guest's to manage. (ENCLV is #UD as long
 	 * as its control is 0.)
 	 */
-	{ SECONDARY_EXEC_ENCLS_EXITING, CPU2, OPTIONAL, "ENCLS exiting" },
+	{ SECONDARY_EXEC_ENCLS_EXITING, WORD_CPU2, OPTIONAL, "ENCLS exiting" },
 	/*
 	 * ENQCMDS sends work to a device in the name of an address space of the
 	 * guest's choice. It gets none to choose from (state.c).
 	 */
-	{ SECONDARY_EXEC_PASID_TRANSLATION, CPU2, OPTIONAL, "PASID translation" },
+	{ SECONDARY_EXEC_PASID_TRANSLATION, WORD_CPU2, OPTIONAL, "PASID translation" },
 	/*
 	 * A locked access that crosses cache lines, where #AC does not catch it
 	 * (split_lock_detect=ratelimit:N): a trap, in every ring.
 	 */
-	{ SECONDARY_EXEC_BUS_LOCK_DETECTION, CPU2, OPTIONAL,
+	{ SECONDARY_EXEC_BUS_LOCK_DETECTION, WORD_CPU2, OPTIONAL,
 	  "bus-lock detection" },
 	/* The guest's own page table and its TLB. */
-	{ CPU_BASED_CR3_LOAD_EXITING, CPU, NEVER, "CR3-load exiting" },
-	{ CPU_BASED_CR3_STORE_EXITING, CPU, NEVER, "CR3-store exiting" },
-	{ CPU_BASED_INVLPG_EXITING, CPU, NEVER, "INVLPG exiting" },
-	{ SECONDARY_EXEC_ENABLE_INVPCID, CPU2, OPTIONAL, "INVPCID" },
+	{ CPU_BASED_CR3_LOAD_EXITING, WORD_CPU, NEVER, "CR3-load exiting" },
+	{ CPU_BASED_CR3_STORE_EXITING, WORD_CPU, NEVER, "CR3-store exiting" },
+	{ CPU_BASED_INVLPG_EXITING, WORD_CPU, NEVER, "INVLPG exiting" },
+	{ SECONDARY_EXEC_ENABLE_INVPCID, WORD_CPU2, OPTIONAL, "INVPCID" },
 	/* Allowed in user mode; without these controls they would raise #UD. */
-	{ SECONDARY_EXEC_ENABLE_RDTSCP, CPU2, OPTIONAL, "RDTSCP" },
-	{ SECONDARY_EXEC_ENABLE_USR_WAIT_PAUSE, CPU2, OPTIONAL, "TPAUSE" },
+	{ SECONDARY_EXEC_ENABLE_RDTSCP, WORD_CPU2, OPTIONAL, "RDTSCP" },
+	{ SECONDARY_EXEC_ENABLE_USR_WAIT_PAUSE, WORD_CPU2, OPTIONAL, "TPAUSE" },
 	/* What every guest of Dune's runs with. */
-	{ CPU_BASED_ACTIVATE_SECONDARY_CONTROLS, CPU, NEEDED,
+	{ CPU_BASED_ACTIVATE_SECONDARY_CONTROLS, WORD_CPU, NEEDED,
 	  "secondary controls" },
-	{ SECONDARY_EXEC_ENABLE_EPT, CPU2, NEEDED, "EPT" },
-	{ SECONDARY_EXEC_ENABLE_VPID, CPU2, NEEDED, "VPID" },
-	{ VM_EXIT_HOST_ADDR_SPACE_SIZE, EXIT, NEEDED, "64-bit host" },
-	{ VM_ENTRY_IA32E_MODE, ENTRY, NEEDED, "64-bit guest" },
+	{ SECONDARY_EXEC_ENABLE_EPT, WORD_CPU2, NEEDED, "EPT" },
+	{ SECONDARY_EXEC_ENABLE_VPID, WORD_CPU2, NEEDED, "VPID" },
+	{ VM_EXIT_HOST_ADDR_SPACE_SIZE, WORD_EXIT, NEEDED, "64-bit host" },
+	{ VM_ENTRY_IA32E_MODE, WORD_ENTRY, NEEDED, "64-bit guest" },
 	/* DR7 and DEBUGCTL of the host do not act in the guest. */
-	{ VM_ENTRY_LOAD_DEBUG_CONTROLS, ENTRY, NEEDED, "debug controls" },
+	{ VM_ENTRY_LOAD_DEBUG_CONTROLS, WORD_ENTRY, NEEDED, "debug controls" },
 };
 
 /* By word: the capability MSRs, and those of processors that allow more choices. */
 static const u32 capability_msrs[][2] = {
-	[PIN] = { MSR_IA32_VMX_PINBASED_CTLS, MSR_IA32_VMX_TRUE_PINBASED_CTLS },
-	[CPU] = { MSR_IA32_VMX_PROCBASED_CTLS,
+	[WORD_PIN] = { MSR_IA32_VMX_PINBASED_CTLS, MSR_IA32_VMX_TRUE_PINBASED_CTLS },
+	[WORD_CPU] = { MSR_IA32_VMX_PROCBASED_CTLS,
 		  MSR_IA32_VMX_TRUE_PROCBASED_CTLS },
-	[CPU2] = { MSR_IA32_VMX_PROCBASED_CTLS2, MSR_IA32_VMX_PROCBASED_CTLS2 },
-	[EXIT] = { MSR_IA32_VMX_EXIT_CTLS, MSR_IA32_VMX_TRUE_EXIT_CTLS },
-	[ENTRY] = { MSR_IA32_VMX_ENTRY_CTLS, MSR_IA32_VMX_TRUE_ENTRY_CTLS },
+	[WORD_CPU2] = { MSR_IA32_VMX_PROCBASED_CTLS2, MSR_IA32_VMX_PROCBASED_CTLS2 },
+	[WORD_EXIT] = { MSR_IA32_VMX_EXIT_CTLS, MSR_IA32_VMX_TRUE_EXIT_CTLS },
+	[WORD_ENTRY] = { MSR_IA32_VMX_ENTRY_CTLS, MSR_IA32_VMX_TRUE_ENTRY_CTLS },
 };
 
 /* The host's tick ends a guest as often, so the timer costs nothing. */
@@ -171,22 +171,22 @@ static int choose_controls(void)
 			return err;
 	}
 	if (boot_cpu_has(X86_FEATURE_SGX) &&
-	    !(words[CPU2] & SECONDARY_EXEC_ENCLS_EXITING)) {
+	    !(words[WORD_CPU2] & SECONDARY_EXEC_ENCLS_EXITING)) {
 		pr_err("this CPU's VT-x has SGX but no ENCLS exiting\n");
 		return -ENODEV;
 	}
 	/* Not the kernel's flag, which is cleared where no IOMMU serves it. */
 	if (cpuid_ecx(7) & BIT(X86_FEATURE_ENQCMD & 31) &&
-	    !(words[CPU2] & SECONDARY_EXEC_PASID_TRANSLATION)) {
+	    !(words[WORD_CPU2] & SECONDARY_EXEC_PASID_TRANSLATION)) {
 		pr_err("this CPU has ENQCMDS but no PASID translation in VT-x\n");
 		return -ENODEV;
 	}
 	vmx_controls = (struct vmx_controls){
-		.pin = words[PIN],
-		.cpu = words[CPU],
-		.cpu2 = words[CPU2],
-		.exit = words[EXIT],
-		.entry = words[ENTRY],
+		.pin = words[WORD_PIN],
+		.cpu = words[WORD_CPU],
+		.cpu2 = words[WORD_CPU2],
+		.exit = words[WORD_EXIT],
+		.entry = words[WORD_ENTRY],
 		.timer = timer_value(),
 	};
 	return 0;
