@@ -152,7 +152,7 @@ static __always_inline void run_enter(struct dune_vcpu *vcpu)
 	 */
 	if (cpu_feature_enabled(X86_FEATURE_OSPKE))
 		write_pkru(vcpu->pkru);
-	forget_predictions_before_user_mode();
+	request_ibpb_before_user_mode();
 	if (interrupted) {
 		/*
 		 * For RCU the thread has been in the kernel, so the tick would

@@ -124,10 +124,10 @@ static __always_inline bool kernel_reduces_speculation(void)
 }
 
 /*
- * Since 6.17, and in updates of older kernels (VMSCAPE): the CPU forgets all
- * predictions before it runs user mode again. Interrupts off, on the CPU.
+ * Since 6.17, and in updates of older kernels (VMSCAPE): this CPU executes an IBPB,
+ * which clears all predictions, before it runs user mode again. Interrupts are off.
  */
-static __always_inline void forget_predictions_before_user_mode(void)
+static __always_inline void request_ibpb_before_user_mode(void)
 {
 #ifdef X86_FEATURE_IBPB_EXIT_TO_USER
 	if (cpu_feature_enabled(X86_FEATURE_IBPB_EXIT_TO_USER))

@@ -49,7 +49,7 @@ static int virt_turn_on(void)
 
 	__this_cpu_write(virt_is_ours, !err);
 	if (!err)
-		tags_forget();
+		tags_invalidate();
 	else if (err == -EBUSY)
 		pr_err("CPU %u: virtualization is in use by another hypervisor: unload it\n",
 		       smp_processor_id());
@@ -87,8 +87,8 @@ static void virt_disable(void *unused)
 	__this_cpu_write(virt_enabled, false);
 	host_changed();
 	virt_turn_off();
-	if (virt_ops->cpu_forget)
-		virt_ops->cpu_forget();
+	if (virt_ops->cpu_clear)
+		virt_ops->cpu_clear();
 }
 
 static int virt_cpu_online(unsigned int cpu)

@@ -162,7 +162,7 @@ static void svm_cpu_disable(void)
 }
 
 /* The page may be freed next: VM_HSAVE_PA must not lead there for ever. */
-static void svm_cpu_forget(void)
+static void svm_cpu_clear(void)
 {
 	u64 efer = msr_read(MSR_EFER);
 
@@ -178,5 +178,5 @@ const struct virt_ops svm_virt_ops = {
 	.cpu_enable = svm_cpu_enable,
 	.cpu_disable = svm_cpu_disable,
 	.cpu_emergency = svm_cpu_disable,
-	.cpu_forget = svm_cpu_forget,
+	.cpu_clear = svm_cpu_clear,
 };

@@ -33,7 +33,7 @@ u32 tags_highest(void)
 }
 
 /* The first tag that is taken then begins another generation. */
-void tags_forget(void)
+void tags_invalidate(void)
 {
 	struct tag_pool *pool = this_cpu_ptr(&tag_pool);
 

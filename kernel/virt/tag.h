@@ -44,7 +44,7 @@ void tags_init(u32 first, u32 end);
 u32 tags_highest(void);
 
 /* This CPU, interrupts off: no tag taken here before is valid any more. */
-void tags_forget(void);
+void tags_invalidate(void);
 
 /* This CPU, interrupts off: a fresh tag. tags_must_flush() may be true now. */
 void tag_take(struct tag *tag);

@@ -28,7 +28,7 @@
  * @cpu_disable: turn virtualization off
  * @cpu_emergency: turn it off while the kernel crashes or reboots at once: works in
  *		any context, takes no lock, and keeps no memory of the module's
- * @cpu_forget:	no entry follows on this CPU: remove what entries under KVM may have
+ * @cpu_clear:	no entry follows on this CPU: remove what entries under KVM may have
  *		left in it. May be NULL
  */
 struct virt_ops {
@@ -39,7 +39,7 @@ struct virt_ops {
 	int (*cpu_enable)(void);
 	void (*cpu_disable)(void);
 	void (*cpu_emergency)(void);
-	void (*cpu_forget)(void);
+	void (*cpu_clear)(void);
 };
 
 extern const struct virt_ops svm_virt_ops;

@@ -19,7 +19,7 @@ extern u32 vmx_revision;
 /* The physical address of the CPU's VMXON region. */
 DECLARE_PER_CPU(u64, vmx_vmxon_pa);
 
-/* Not the kernel's function, which remembers CR4 for KVM to look at. */
+/* Not the kernel's function, which keeps a copy of CR4 for KVM to look at. */
 static __always_inline void vmx_set_cr4(u64 cr4)
 {
 	asm volatile("mov %0, %%cr4" : : "r" (cr4) : "memory");

@@ -34,15 +34,13 @@
 #endif
 
 /*
- * FORGET_BRANCH_HISTORY is for processors whose predictions depend on what was
- * executed before. Kernels have it since 6.9, and in updates of older ones, as a
- * macro of the assembler, which is seen by the name of the feature.
+ * Since 6.9, and in updates of older kernels: for processors whose predictions depend on
+ * what was executed before. It is a macro of the assembler, so it is seen by the name
+ * of the feature.
  */
-#if defined(X86_FEATURE_CLEAR_BHB_VMEXIT) || \
-	defined(X86_FEATURE_CLEAR_BHB_LOOP_ON_VMEXIT)
-#define FORGET_BRANCH_HISTORY	CLEAR_BRANCH_HISTORY_VMEXIT
-#else
-#define FORGET_BRANCH_HISTORY
+#if !defined(X86_FEATURE_CLEAR_BHB_VMEXIT) && \
+	!defined(X86_FEATURE_CLEAR_BHB_LOOP_ON_VMEXIT)
+#define CLEAR_BRANCH_HISTORY_VMEXIT
 #endif
 
 #else /* !__ASSEMBLER__ */

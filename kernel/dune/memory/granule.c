@@ -24,7 +24,7 @@ void granules_destroy(struct granules *granules)
 
 /*
  * The way back is stored first: a reader that finds an address by its granule must
- * then find the granule by its address. Readers remember what they found, so
+ * then find the granule by its address. Readers keep what they found, so
  * nothing may fail between the two stores.
  */
 static int granules_add(struct granules *granules, unsigned long guest,

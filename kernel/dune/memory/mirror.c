@@ -36,14 +36,14 @@
  *  - or has ended before that: the walk saw what it did, since the sequence is
  *    written after the page table and read before it.
  *
- * Forgetting. After entries were dropped, every vCPU must leave the guest and forget
- * them (INVEPT) before it enters again, and the kernel must not continue before they
+ * Flushing. After entries were dropped, every vCPU must leave the guest and flush its TLB
+ * (INVEPT) before it enters again, and the kernel must not continue before the vCPUs
  * have left. So mirror.generation is advanced, which each entry to the guest looks at, and
  * the vCPUs are kicked (kick.h). A page of the mirror itself is reused only after this.
  *
- * An entry that is added or gets more rights needs no flush: the processor remembers no
- * entry that is not present, and an EPT violation makes it forget those of its
- * address (SDM vol. 3, 29.4.3.1).
+ * An entry that is added or gets more rights needs no flush: the processor caches no
+ * entry that is not present, and an EPT violation invalidates those of its address
+ * (SDM vol. 3, 29.4.3.1).
  */
 #include <linux/mm.h>
 #include <linux/mmu_notifier.h>
@@ -74,7 +74,7 @@
  * @in_progress: number of invalidations that have started and not ended
  * @start:	with @end: a range that contains all those in progress
  * @end:	the first address after that range
- * @doomed:	tables that are empty and unlinked, until all vCPUs have forgotten them
+ * @doomed:	tables that are empty and unlinked, until the vCPUs were kicked
  * @spares:	empty tables
  * @nr_spares:	their number
  */
@@ -134,7 +134,7 @@ static void free_tables(struct list_head *list)
 		__free_page(page);
 }
 
-/* All vCPUs have forgotten the doomed tables, which are empty. */
+/* The vCPUs were kicked, so none uses the doomed tables, which are empty, any more. */
 static void recycle_doomed(struct mirror *m)
 {
 	struct page *page, *next;
@@ -149,14 +149,14 @@ static void recycle_doomed(struct mirror *m)
 	INIT_LIST_HEAD(&m->doomed);
 }
 
-/* ---- forgetting ---- */
+/* ---- flushing and dropping ---- */
 
 /*
  * After entries were dropped, with the lock held. Interrupts are on (all notifiers are
  * called so), and on a CPU that waits for the lock they are on as well, so every CPU
  * answers.
  */
-static void forget(struct mirror *m)
+static void flush_vcpus(struct mirror *m)
 {
 	lockdep_assert_held(&m->lock);
 	WRITE_ONCE(m->generation, m->generation + 1);
@@ -202,7 +202,7 @@ static void drop(struct mirror *m, u64 start, u64 end)
 {
 	lockdep_assert_held(&m->lock);
 	if (drop_below(m, m->root, EPT_ROOT_LEVEL, start, end))
-		forget(m);
+		flush_vcpus(m);
 }
 
 /* ---- what the kernel announces ---- */
@@ -309,7 +309,7 @@ static bool is_young(struct mmu_notifier *notifier, unsigned long start,
 	if (young && clear && !machine.accessed)
 		drop(m, first, first + size);
 	else if (young && flush)
-		forget(m);
+		flush_vcpus(m);
 	spin_unlock(&m->lock);
 	return young;
 }
@@ -411,9 +411,9 @@ static bool may_extend(u64 old, u64 entry)
 }
 
 /*
- * Lock held, with SPARES_NEEDED spares. A table or a page of another size in the way is
- * dropped, and forgotten by all vCPUs, before its place is used: a page must never be
- * remembered in two sizes. Returns the slot of the entry.
+ * The lock is held, and there are SPARES_NEEDED spares. A table or a page of another size
+ * in the way is dropped, so that all vCPUs flush, before its place is used: a TLB must
+ * never have a page in two sizes. Returns the slot of the entry.
  *
  * A right that the old entry has is kept: if the process had lost it, the entry would
  * have been dropped. The process may have got it after our walk, which no notifier
@@ -547,8 +547,8 @@ void mirror_remove_vcpu(struct mirror *m, struct kick_vcpu *vcpu)
 
 /*
  * Changes when entries were dropped. A vCPU that is about to enter the guest reads it
- * after kick_enter(); if it has changed since the last entry, the vCPU must forget (INVEPT of
- * the EPTP).
+ * after kick_enter(); if it has changed since the last entry, the vCPU must flush its TLB
+ * (INVEPT of the EPTP).
  */
 u64 mirror_generation(const struct mirror *m)
 {

@@ -42,12 +42,11 @@ void vmx_enter_init(void)
 }
 
 /*
- * KVM makes the branch predictor forget when another VMCS follows on a CPU, but only for
- * VMCSs of its own. The kernel of a KVM guest runs in the same mode as Dune's guest,
- * and other mitigations do not tell them apart. Where KVM has no VMCS on this CPU,
- * nothing needs to be forgotten.
+ * KVM executes an IBPB when another VMCS follows on a CPU, but only if both are KVM's. The
+ * kernel of a KVM guest runs in the same mode as Dune's guest, and other mitigations
+ * do not tell them apart. If KVM has no VMCS on this CPU, no IBPB is needed.
  */
-static void forget_kvm_predictions(void)
+static void ibpb_if_kvm_has_vmcs(void)
 {
 	u64 current_vmcs;
 
@@ -61,7 +60,7 @@ void vmx_vcpu_load(struct dune_vcpu *vcpu, bool migrated)
 {
 	struct vcpu_hw *hw = vcpu->hw;
 
-	forget_kvm_predictions();
+	ibpb_if_kvm_has_vmcs();
 	hw->pending |= VMX_PENDING_HOST;
 	if (migrated)
 		hw->pending |= VMX_PENDING_CPU;
@@ -81,7 +80,7 @@ void vmx_vcpu_put(struct dune_vcpu *vcpu)
 	if (hw->switched) {
 		vmx_host_restore(hw);
 		vmx_read_last_regs(hw);
-		forget_kvm_predictions();
+		ibpb_if_kvm_has_vmcs();
 	}
 	if (hw->pending & VMX_PENDING_SKIP) {
 		hw->rip += hw->exit.instruction_length;

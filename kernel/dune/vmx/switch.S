@@ -86,7 +86,7 @@ SYM_INNER_LABEL(vmx_switch_exit, SYM_L_GLOBAL)
 	rdmsr
 	wrmsr
 .Lrestricted:
-	FORGET_BRANCH_HISTORY
+	CLEAR_BRANCH_HISTORY_VMEXIT
 	CLEAR_REGS
 	xor	%edx, %edx
 	xor	%esi, %esi
