@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * What both vendors' handlers of exits have in common. The handlers themselves, one
- * switch each, are in svm/exit.c and vmx/exit.c; they go on to syscall.c for a
+ * switch each, are in svm/exit.c and vmx/exit.c; they go on to hypercall.c for a
  * hypercall and to fault.c for a nested page fault.
  */
 #include <linux/ptrace.h>

@@ -75,7 +75,7 @@ static bool resolve(struct dune_vcpu *vcpu, u64 address, u32 flags)
 }
 
 /**
- * dune_handle_fault() - resolve a nested page fault
+ * fault_handle() - resolve a nested page fault
  * @vcpu:	of current
  * @guest:	guest-physical address
  * @flags:	DUNE_FAULT_*
@@ -83,7 +83,7 @@ static bool resolve(struct dune_vcpu *vcpu, u64 address, u32 flags)
  * Context: process, interrupts on, may sleep.
  * Return: 0 to enter the guest again, or DUNE_EXIT_FAULT.
  */
-int dune_handle_fault(struct dune_vcpu *vcpu, u64 guest, u32 flags)
+int fault_handle(struct dune_vcpu *vcpu, u64 guest, u32 flags)
 {
 	u64 address = guest;
 	bool resolved = false;

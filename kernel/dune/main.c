@@ -5,7 +5,7 @@
  *
  * This file brings the parts up and down. The story continues in vm.c (what an open
  * file is), vcpu.c (its vCPUs), run.c (the run loop), and in exit.c, fault.c and
- * syscall.c (what is done after a guest was left). The memory that a guest sees is in
+ * hypercall.c (what is done after a guest was left). The memory that a guest sees is in
  * memory/. vcpu_ops.h declares the vendors' parts, svm/ and vmx/. Below all
  * of this are virt/, which owns the CPUs' virtualization, and x86/.
  */
@@ -16,9 +16,9 @@
 #include <linux/preempt.h>
 
 #include "dune/exit.h"
+#include "dune/hypercall.h"
 #include "dune/memory/second_level.h"
 #include "dune/run.h"
-#include "dune/syscall.h"
 #include "dune/vcpu_ops.h"
 #include "dune/vm.h"
 #include "virt/virt.h"
@@ -51,7 +51,7 @@ static int __init dune_load(void)
 	if (vcpu_ops->needs_put)
 		preempt_notifier_inc();
 	run_init();
-	dune_syscall_init();
+	hypercall_init();
 	err = misc_register(&dune_device);
 	if (err)
 		goto started;

@@ -2,7 +2,7 @@
 /*
  * The run loop, DUNE_RUN: enter the guest, handle the exit, and enter again, until
  * something needs user mode. How the processor is entered and why the guest was left is
- * the vendor's (vcpu_ops.h); page faults are in fault.c and hypercalls in syscall.c.
+ * the vendor's (vcpu_ops.h); page faults are in fault.c and hypercalls in hypercall.c.
  */
 #include <linux/entry-common.h>
 #include <linux/file.h>
@@ -14,8 +14,8 @@
 #include <asm/pgtable.h>
 #include <asm/pkru.h>
 
+#include "dune/hypercall.h"
 #include "dune/run.h"
-#include "dune/syscall.h"
 #include "dune/trace.h"
 #include "dune/vcpu.h"
 #include "dune/vcpu_ops.h"
@@ -288,7 +288,7 @@ static long do_run(struct dune_vcpu *vcpu)
 		return -EBUSY;
 	vcpu->running = true;
 	vcpu->irq = vector;
-	vcpu->slow = flags & DUNE_RUN_SLOW_SYSCALL || !dune_syscall_is_fast();
+	vcpu->slow = flags & DUNE_RUN_SLOW_SYSCALL || !hypercall_is_fast();
 	/*
 	 * The host half may have changed registers that @vcpu_load of struct vcpu_ops
 	 * saves: the first entry calls it.

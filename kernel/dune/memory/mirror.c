@@ -508,7 +508,7 @@ int mirror_fill(struct mirror *m, u64 address, u32 flags, bool around)
 	/* Before the walk; pairs with mirror_invalidate_end(). */
 	sequence = smp_load_acquire(&m->sequence);
 	local_irq_disable();
-	found = walk(m->notifier.mm, address, &leaf);
+	found = walk_page_table(m->notifier.mm, address, &leaf);
 	around &= found && leaf.level == 1;
 	if (around)
 		walk_around(&leaf, near);

@@ -65,7 +65,7 @@ u64 walk_rights(u64 entry, int level, u64 denied)
  *
  * Returns false where no page is mapped for user mode.
  */
-bool walk(const struct mm_struct *mm, u64 address, struct leaf *leaf)
+bool walk_page_table(const struct mm_struct *mm, u64 address, struct leaf *leaf)
 {
 	u64 *table = (u64 *)mm->pgd;
 	int level = pgtable_l5_enabled() ? 5 : 4;
@@ -92,7 +92,7 @@ bool walk(const struct mm_struct *mm, u64 address, struct leaf *leaf)
 /*
  * The entries around that of a page of 4 KB: in EPT's format for the pages that the process
  * has, 0 for the others. This guest has not used them yet, so their accessed bit is
- * clear. Interrupts off since walk().
+ * clear. Interrupts off since walk_page_table().
  */
 void walk_around(const struct leaf *leaf, u64 *around)
 {

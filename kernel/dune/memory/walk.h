@@ -33,8 +33,8 @@ struct leaf {
 void walk_init(void);
 u64 walk_rights(u64 entry, int level, u64 denied);
 
-/* Interrupts off, from walk() until the slot is no longer used. */
-bool walk(const struct mm_struct *mm, u64 address, struct leaf *leaf);
+/* Interrupts off, from walk_page_table() until the slot is no longer used. */
+bool walk_page_table(const struct mm_struct *mm, u64 address, struct leaf *leaf);
 void walk_around(const struct leaf *leaf, u64 *around);
 
 #endif /* DUNE_WALK_H */

@@ -8,8 +8,8 @@
 #include <asm/trapnr.h>
 
 #include "dune/fault.h"
+#include "dune/hypercall.h"
 #include "dune/svm/svm.h"
-#include "dune/syscall.h"
 #include "dune/trace.h"
 
 /*
@@ -81,7 +81,7 @@ static __always_inline int svm_hypercall(struct dune_vcpu *vcpu)
 		return 0;
 	}
 	svm_skip(vmcb, VMMCALL_LENGTH);
-	return dune_hypercall(vcpu, vmcb->control.int_ctl & V_IRQ_MASK);
+	return hypercall_handle(vcpu, vmcb->control.int_ctl & V_IRQ_MASK);
 }
 
 static int svm_fault(struct dune_vcpu *vcpu)
@@ -96,7 +96,7 @@ static int svm_fault(struct dune_vcpu *vcpu)
 		flags |= DUNE_FAULT_EXEC;
 	if (info & SVM_NPF_TABLE)
 		flags |= DUNE_FAULT_TABLE;
-	return dune_handle_fault(vcpu, control->exit_info_2, flags);
+	return fault_handle(vcpu, control->exit_info_2, flags);
 }
 
 /*

@@ -9,7 +9,7 @@
 #include <asm/trapnr.h>
 
 #include "dune/fault.h"
-#include "dune/syscall.h"
+#include "dune/hypercall.h"
 #include "dune/trace.h"
 #include "dune/vmx/vmx.h"
 
@@ -68,7 +68,7 @@ static int vmx_fault(struct dune_vcpu *vcpu)
 	if ((info & EPT_VIOLATION_GVA_IS_VALID) &&
 	    !(info & EPT_VIOLATION_GVA_TRANSLATED))
 		flags |= DUNE_FAULT_TABLE | DUNE_FAULT_WRITE;
-	return dune_handle_fault(vcpu, exit->guest_physical, flags);
+	return fault_handle(vcpu, exit->guest_physical, flags);
 }
 
 /*
@@ -196,7 +196,7 @@ static noinline int trace_and_handle(struct dune_vcpu *vcpu)
 	trace_dune_exit(hw->exit.reason & VMX_REASON_MASK, hw->exit.rip,
 			hw->exit.qualification, hw->exit.guest_physical);
 	if (hw->exit.reason == EXIT_REASON_VMCALL)
-		return dune_hypercall(vcpu, hw->irq);
+		return hypercall_handle(vcpu, hw->irq);
 	return vmx_handle_other(vcpu);
 }
 
@@ -212,6 +212,6 @@ notrace int vmx_handle_exit(struct dune_vcpu *vcpu)
 	if (trace_dune_exit_enabled())
 		return trace_and_handle(vcpu);
 	if (likely(hw->exit.reason == EXIT_REASON_VMCALL))
-		return dune_hypercall(vcpu, hw->irq);
+		return hypercall_handle(vcpu, hw->irq);
 	return vmx_handle_other(vcpu);
 }

@@ -16,7 +16,7 @@
 #include <asm/syscall.h>
 #include <asm/unistd.h>
 
-#include "dune/syscall.h"
+#include "dune/hypercall.h"
 #include "dune/trace.h"
 #include "dune/vcpu.h"
 #include "virt/compat.h"
@@ -60,7 +60,7 @@ static long no_dispatcher(const struct pt_regs *regs, unsigned int nr)
 DEFINE_STATIC_CALL(dispatcher, no_dispatcher);
 static bool have_dispatcher;
 
-void dune_syscall_init(void)
+void hypercall_init(void)
 {
 	int i;
 
@@ -72,7 +72,7 @@ void dune_syscall_init(void)
 		pr_info("no system-call dispatcher found: all calls take the slow path\n");
 }
 
-bool dune_syscall_is_fast(void)
+bool hypercall_is_fast(void)
 {
 	return have_dispatcher;
 }
@@ -122,14 +122,14 @@ static bool is_restart(long ret)
 }
 
 /**
- * dune_leave_for_hypercall() - have the host half carry out the guest's hypercall
+ * hypercall_leave() - have the host half carry out the guest's hypercall
  * @vcpu:	of current; dune_run.regs.rax is valid, and RIP is that of the next
  *		instruction
  *
  * Context: process, interrupts on.
  * Return: DUNE_EXIT_SYSCALL or DUNE_EXIT_HOSTCALL.
  */
-int dune_leave_for_hypercall(struct dune_vcpu *vcpu)
+int hypercall_leave(struct dune_vcpu *vcpu)
 {
 	unsigned long nr = READ_ONCE(vcpu->run->regs.rax);
 
@@ -143,16 +143,16 @@ int dune_leave_for_hypercall(struct dune_vcpu *vcpu)
 }
 
 /**
- * dune_handle_hypercall() - carry out the guest's hypercall
+ * hypercall_dispatch() - carry out the guest's hypercall
  * @vcpu:	of current; dune_run.regs.rax is valid, and RIP is that of the next
  *		instruction
  *
- * No interrupt waits for the guest (dune_hypercall()).
+ * No interrupt waits for the guest (hypercall_handle()).
  *
  * Context: process, interrupts on, may sleep for as long as a system call.
  * Return: 0 to enter the guest again, DUNE_EXIT_SYSCALL or DUNE_EXIT_HOSTCALL.
  */
-notrace int dune_handle_hypercall(struct dune_vcpu *vcpu)
+notrace int hypercall_dispatch(struct dune_vcpu *vcpu)
 {
 	struct dune_regs *regs = &vcpu->run->regs;
 	unsigned long nr = READ_ONCE(regs->rax);
@@ -160,7 +160,7 @@ notrace int dune_handle_hypercall(struct dune_vcpu *vcpu)
 
 	copy_arguments(&vcpu->frame, regs, nr);
 	if (is_slow(vcpu, nr))
-		return dune_leave_for_hypercall(vcpu);
+		return hypercall_leave(vcpu);
 	nr = array_index_nospec(nr, NR_syscalls);
 	trace_dune_hypercall(nr);
 	dune_count(vcpu, DUNE_COUNT_SYSCALL_FAST);
