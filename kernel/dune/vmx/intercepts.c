@@ -78,7 +78,7 @@ static const struct control table[] = {
 	{ SECONDARY_EXEC_ENCLS_EXITING, WORD_CPU2, OPTIONAL, "ENCLS exiting" },
 	/*
 	 * ENQCMDS sends work to a device in the name of an address space of the
-	 * guest's choice. It gets none to choose from (state.c).
+	 * guest's choice. It gets none to choose from (vmcs.c).
 	 */
 	{ SECONDARY_EXEC_PASID_TRANSLATION, WORD_CPU2, OPTIONAL, "PASID translation" },
 	/*

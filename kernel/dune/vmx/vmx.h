@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * What the files of vmx/ share, a vCPU on Intel VT-x: vcpu.c (what it is, how it is
- * made), vmcs.c (which CPU has its VMCS), state.c (what is in the VMCS), enter.c (into the
- * guest and back), switch.S (the world switch), host.c (the host's state around it),
+ * made), vmcs.c (its VMCS and the CPU that has it), state.c (the guest's state), enter.c (into
+ * the guest and back), switch.S (the world switch), host.c (the host's state around it),
  * tag.c (its TLB tag), kvm.h (what differs while KVM is loaded), exit.c (why the guest
  * was left) and intercepts.c (what a guest may not do). SDM is the Intel 64 and IA-32
  * Architectures Software Developer's Manual, volume 3.
@@ -165,11 +165,9 @@ static __always_inline bool vmx_is_with_kvm(const struct vcpu_hw *hw)
 	return static_branch_unlikely(&virt_kvm_loaded) && hw->cpu < 0;
 }
 
-/* vcpu.c */
-void vmx_reset_state(struct vcpu_hw *hw);
-
 /* vmcs.c */
 void vmx_vmcs_init(void);
+void vmx_write_setup(const struct vcpu_hw *hw);
 void vmx_cpu_off(void);
 void vmx_activate(struct vcpu_hw *hw);
 void vmx_release(struct vcpu_hw *hw);
@@ -177,10 +175,13 @@ bool vmx_claim(struct vcpu_hw *hw, bool *borrowed);
 void vmx_read_regs(struct vcpu_hw *hw);
 void vmx_read_last_regs(struct vcpu_hw *hw);
 
-/* state.c: the current VMCS */
-void vmx_write_setup(const struct vcpu_hw *hw);
+/* state.c */
 void vmx_write_state(const struct dune_state *state);
-void vmx_read_state(struct dune_state *state);
+void vmx_get_state(struct dune_vcpu *vcpu, struct dune_state *state);
+void vmx_set_state(struct dune_vcpu *vcpu, const struct dune_state *state);
+void vmx_reset_state(struct vcpu_hw *hw);
+void vmx_load_regs(struct dune_vcpu *vcpu);
+void vmx_store_regs(struct dune_vcpu *vcpu);
 
 /* enter.c */
 void vmx_enter_init(void);
