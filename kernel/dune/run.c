@@ -3,6 +3,14 @@
  * The run loop, DUNE_RUN: enter the guest, handle the exit, and enter again, until
  * something needs user mode. How the processor is entered and why the guest was left is
  * the vendor's (vcpu_ops.h); page faults are in fault.c and hypercalls in hypercall.c.
+ *
+ * Returns are counted here, since a guest may have left kernel addresses in the return
+ * stack buffer (x86/return_buffer.h). After an exit, two returns are executed before the
+ * run loop makes calls of its own: one from the world switch, one from the function that
+ * called it. FILL_TWO_RETURNS gives these two harmless entries. Within the run loop calls
+ * and returns are balanced, and before the loop returns, fill_return_buffer() overwrites the
+ * whole buffer. The build checks in the finished module that no path has more
+ * returns (returns.awk).
  */
 #include <linux/entry-common.h>
 #include <linux/file.h>
@@ -133,7 +141,7 @@ static void run_settle(struct dune_vcpu *vcpu)
  * timers count it: an interrupt that ends the guest must be handled while the thread is
  * still marked (PF_VCPU).
  *
- * Inline, as run_loop() is: returns are counted, see return_buffer.h.
+ * Inline, as run_loop() is: returns are counted, see above.
  */
 static __always_inline void run_enter(struct dune_vcpu *vcpu)
 {

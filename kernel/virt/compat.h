@@ -2,7 +2,8 @@
 /*
  * Differences between kernels in their functions and in what they do. This header
  * gives older kernels the names of the newer ones, so that all other code is
- * written for the newest. Names of the processor's registers and bits are in x86/compat.h.
+ * written for the newest. Names of the processor's registers and bits that x86/ needs
+ * are in x86/compat.h.
  *
  * What a kernel has is seen by its macros, or by what Kbuild found in its headers
  * (HAVE_*): its version number says nothing about what a distribution has put into it.
@@ -15,6 +16,9 @@
 #include <linux/mm.h>
 #include <linux/syscore_ops.h>
 #include <asm/cpufeature.h>
+#include <asm/processor.h>
+/* Does not include what it needs. */
+#include <asm/debugreg.h>
 #include <asm/msr.h>
 #include <asm/nospec-branch.h>
 #include <asm/page.h>
@@ -22,6 +26,16 @@
 #include <asm/thread_info.h>
 
 #include "x86/compat.h"
+
+/* Since 6.16 CPUID has headers of its own. */
+#if __has_include("asm/cpuid/api.h")
+#include <asm/cpuid/api.h>
+#endif
+
+/* Since 6.16; before, only KVM's headers have the bit of DR7 that is always set. */
+#ifndef DR7_FIXED_1
+#define DR7_FIXED_1	0x400
+#endif
 
 /* Since 6.3 the flags of a VMA are changed by functions that check locks. */
 #ifndef HAVE_VM_FLAGS_SET

@@ -8,6 +8,7 @@
 
 #include <linux/percpu.h>
 #include <linux/types.h>
+#include <asm/asm.h>
 #include <asm/processor-flags.h>
 #include <asm/special_insns.h>
 
@@ -18,6 +19,38 @@ extern u32 vmx_revision;
 
 /* The physical address of the CPU's VMXON region. */
 DECLARE_PER_CPU(u64, vmx_vmxon_pa);
+
+/* VMXON and VMPTRST may fault, so they need the kernel's table of exceptions. */
+
+/*
+ * @region: where the region's physical address is. Returns false where VMXON is
+ * not allowed: in SMX, or by processor trace.
+ */
+static __always_inline bool vmxon(const u64 *region)
+{
+	asm goto("1: vmxon %[region]\n\t"
+		 "jna %l[failed]\n"
+		 _ASM_EXTABLE(1b, %l[failed])
+		 : : [region] "m" (*region)
+		 : "cc", "memory" : failed);
+	return true;
+failed:
+	return false;
+}
+
+/*
+ * @vmcs: gets the current VMCS's physical address, or all ones where no VMCS is
+ * current. Returns false outside of VMX operation.
+ */
+static __always_inline bool vmptrst(u64 *vmcs)
+{
+	asm goto("1: vmptrst %[vmcs]\n"
+		 _ASM_EXTABLE(1b, %l[failed])
+		 : : [vmcs] "m" (*vmcs) : "cc", "memory" : failed);
+	return true;
+failed:
+	return false;
+}
 
 /* Not the kernel's function, which keeps a copy of CR4 for KVM to look at. */
 static __always_inline void vmx_set_cr4(u64 cr4)

@@ -14,7 +14,7 @@
 
 /*
  * The kernel decides separately whether buffers are cleared before user mode and
- * before a guest (tsa=user, tsa=vm). A guest of Dune's is both. Changes ZF only.
+ * before a guest (tsa=user, tsa=vm). A process that is a guest is both. Changes ZF only.
  */
 .macro CLEAR_BUFFERS_BEFORE_GUEST
 	ALTERNATIVE_2 "jmp .Lbuffers_cleared", "", X86_FEATURE_CLEAR_CPU_BUF, \
@@ -25,7 +25,7 @@
 
 /*
  * On Zen 1 a division by zero leaves the quotient of an earlier division visible to
- * others: a division of the host's replaces it. Kernels report the bug since 6.5,
+ * others: a division by the host replaces it. Kernels report the bug since 6.5,
  * and in updates of older ones. Clobbers RAX, RCX, RDX and flags where it is needed.
  */
 .macro CLEAR_DIVIDER

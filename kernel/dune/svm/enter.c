@@ -80,7 +80,7 @@ static __always_inline void svm_turn_off(void)
 /*
  * While KVM is loaded virtualization may be on or off, and change whenever interrupts
  * are on. KVM leaves no factor where it turns virtualization off. Inline: returns are
- * counted, see return_buffer.h.
+ * counted, see run.c.
  */
 static __always_inline void switch_with_kvm(struct vcpu_hw *hw,
 					    struct dune_regs *regs)

@@ -303,7 +303,7 @@ static __always_inline void leave(struct vcpu_hw *hw, enum entry_way way)
 }
 
 /*
- * Inline: two returns lead from vmx_switch() to the run loop (return_buffer.h).
+ * Inline: two returns lead from vmx_switch() to the run loop (run.c).
  * @found: CR4, for ENTRY_KVM_OFF.
  */
 static __always_inline bool enter(struct dune_vcpu *vcpu, const enum entry_way way,
@@ -340,7 +340,7 @@ static __always_inline bool enter(struct dune_vcpu *vcpu, const enum entry_way w
 	/*
 	 * The exit makes LDTR null. An interrupt since the last exit may have loaded
 	 * it, for another thread's modify_ldt(). It is read to a register: with a
-	 * variable in memory the call above would not be a jump (return_buffer.h).
+	 * variable in memory the call above would not be a jump (run.c).
 	 */
 	asm volatile("sldt %0" : "=r" (ldt));
 	if (unlikely(ldt))
