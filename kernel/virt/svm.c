@@ -21,17 +21,14 @@
 #include "x86/msr.h"
 #include "x86/svm/instructions.h"
 
-/**
- * struct svm_cpu - a CPU's part; @reduced is used on that CPU, interrupts off
- * @hsave:	where VMRUN saves the host (VM_HSAVE_PA)
- * @reduced:	Dune has reduced the CPU's speculation (svm_reduce_speculation())
- */
-struct svm_cpu {
-	void *hsave;
-	bool reduced;
-};
+/* The page in which VMRUN saves the host (VM_HSAVE_PA). */
+static DEFINE_PER_CPU(void *, hsave);
 
-static DEFINE_PER_CPU(struct svm_cpu, svm_cpu);
+/*
+ * Dune has reduced the CPU's speculation (svm_reduce_speculation()); used on that CPU,
+ * interrupts off.
+ */
+static DEFINE_PER_CPU(bool, reduced);
 
 static int svm_virt_probe(void)
 {
@@ -73,38 +70,49 @@ void *svm_alloc_page(gfp_t gfp)
 	return page_address(page + 1);
 }
 
-static int svm_virt_init(void)
+int svm_alloc_cpu_pages(void *__percpu *pages)
 {
-	/* 0 is the host's; encrypted guests own the next ones (APM 15.34.3). */
-	u32 first_asid = 1;
 	int cpu;
 
-	if (boot_cpu_has(X86_FEATURE_SEV))
-		first_asid += cpuid_ecx(CPUID_SEV);
-	tags_init(first_asid, cpuid_ebx(CPUID_SVM));
 	for_each_possible_cpu(cpu) {
 		void *page = svm_alloc_page(GFP_KERNEL);
 
 		if (!page)
 			return -ENOMEM;
-		per_cpu(svm_cpu, cpu).hsave = page;
+		*per_cpu_ptr(pages, cpu) = page;
 	}
 	return 0;
 }
 
-static void svm_virt_cleanup(void)
+void svm_free_cpu_pages(void *__percpu *pages)
 {
 	int cpu;
 
 	for_each_possible_cpu(cpu) {
-		free_page((unsigned long)per_cpu(svm_cpu, cpu).hsave);
-		per_cpu(svm_cpu, cpu).hsave = NULL;
+		free_page((unsigned long)*per_cpu_ptr(pages, cpu));
+		*per_cpu_ptr(pages, cpu) = NULL;
 	}
+}
+
+static int svm_virt_init(void)
+{
+	/* 0 is the host's; encrypted guests own the next ones (APM 15.34.3). */
+	u32 first_asid = 1;
+
+	if (boot_cpu_has(X86_FEATURE_SEV))
+		first_asid += cpuid_ecx(CPUID_SEV);
+	tags_init(first_asid, cpuid_ebx(CPUID_SVM));
+	return svm_alloc_cpu_pages(&hsave);
+}
+
+static void svm_virt_cleanup(void)
+{
+	svm_free_cpu_pages(&hsave);
 }
 
 u64 svm_hsave(void)
 {
-	return __sme_pa(this_cpu_read(svm_cpu.hsave));
+	return __sme_pa(this_cpu_read(hsave));
 }
 
 /*
@@ -122,16 +130,16 @@ void svm_set_reduced_speculation(void)
 		return;
 	wrmsrq(MSR_ZEN4_BP_CFG,
 	       value | BIT_ULL(MSR_ZEN4_BP_CFG_BP_SPEC_REDUCE_BIT));
-	this_cpu_write(svm_cpu.reduced, true);
+	this_cpu_write(reduced, true);
 }
 
 static void clear_reduced_speculation(void)
 {
 	u64 value;
 
-	if (!this_cpu_read(svm_cpu.reduced))
+	if (!this_cpu_read(reduced))
 		return;
-	this_cpu_write(svm_cpu.reduced, false);
+	this_cpu_write(reduced, false);
 	rdmsrq(MSR_ZEN4_BP_CFG, value);
 	wrmsrq(MSR_ZEN4_BP_CFG,
 	       value & ~BIT_ULL(MSR_ZEN4_BP_CFG_BP_SPEC_REDUCE_BIT));

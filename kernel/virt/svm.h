@@ -12,6 +12,13 @@
 /* A zeroed page for VMRUN, VMLOAD and VMSAVE. */
 void *svm_alloc_page(gfp_t gfp);
 
+/*
+ * Such a page for each possible CPU: 0 or -ENOMEM. Process context, may sleep.
+ * svm_free_cpu_pages() also frees what a failed svm_alloc_cpu_pages() has allocated.
+ */
+int svm_alloc_cpu_pages(void *__percpu *pages);
+void svm_free_cpu_pages(void *__percpu *pages);
+
 /* This CPU's host save area, physical; interrupts off. */
 u64 svm_hsave(void);
 

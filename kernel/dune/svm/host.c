@@ -3,7 +3,6 @@
  * The host's state around SVM: what VMRUN and #VMEXIT do not save and restore
  * by themselves.
  */
-#include <linux/mm.h>
 #include <linux/percpu.h>
 #include <asm/cpufeature.h>
 #include <asm/fpu/xcr.h>
@@ -19,12 +18,10 @@ DEFINE_STATIC_KEY_FALSE(svm_hides_xss);
 u64 svm_host_xss;
 
 /* Where VMSAVE saves this CPU's state. */
-static DEFINE_PER_CPU(struct vmcb *, host_vmcb);
+static DEFINE_PER_CPU(void *, host_vmcb);
 
 int svm_host_init(void)
 {
-	int cpu;
-
 	if (boot_cpu_has(X86_FEATURE_OSXSAVE))
 		svm_host_xcr0 = xgetbv(XCR_XFEATURE_ENABLED_MASK);
 	if (svm_host_xcr0 && boot_cpu_has(X86_FEATURE_HYPERVISOR))
@@ -34,24 +31,12 @@ int svm_host_init(void)
 		rdmsrq(MSR_IA32_XSS, svm_host_xss);
 	if (svm_host_xss)
 		static_branch_enable(&svm_hides_xss);
-	for_each_possible_cpu(cpu) {
-		struct vmcb *vmcb = svm_alloc_page(GFP_KERNEL);
-
-		if (!vmcb)
-			return -ENOMEM;
-		per_cpu(host_vmcb, cpu) = vmcb;
-	}
-	return 0;
+	return svm_alloc_cpu_pages(&host_vmcb);
 }
 
 void svm_host_cleanup(void)
 {
-	int cpu;
-
-	for_each_possible_cpu(cpu) {
-		free_page((unsigned long)per_cpu(host_vmcb, cpu));
-		per_cpu(host_vmcb, cpu) = NULL;
-	}
+	svm_free_cpu_pages(&host_vmcb);
 }
 
 /*

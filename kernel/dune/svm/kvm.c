@@ -30,7 +30,7 @@
  * fetch ends it. VMRUN carries out the TLB command when it has accepted the state,
  * before the first instruction (APM vol. 3, VMRUN).
  */
-static DEFINE_PER_CPU(struct vmcb *, flush_vmcb);
+static DEFINE_PER_CPU(void *, flush_vmcb);
 static void *empty_table;
 
 /* A vCPU may have left entries under the shared ASID; interrupts off. */
@@ -38,12 +38,7 @@ static DEFINE_PER_CPU(bool, left_entries);
 
 void svm_kvm_cleanup(void)
 {
-	int cpu;
-
-	for_each_possible_cpu(cpu) {
-		free_page((unsigned long)per_cpu(flush_vmcb, cpu));
-		per_cpu(flush_vmcb, cpu) = NULL;
-	}
+	svm_free_cpu_pages(&flush_vmcb);
 	free_page((unsigned long)empty_table);
 	empty_table = NULL;
 }
@@ -64,16 +59,10 @@ int svm_kvm_init(void)
 	int cpu;
 
 	empty_table = (void *)get_zeroed_page(GFP_KERNEL);
-	if (!empty_table)
+	if (!empty_table || svm_alloc_cpu_pages(&flush_vmcb))
 		return -ENOMEM;
-	for_each_possible_cpu(cpu) {
-		struct vmcb *vmcb = svm_alloc_page(GFP_KERNEL);
-
-		if (!vmcb)
-			return -ENOMEM;
-		per_cpu(flush_vmcb, cpu) = vmcb;
-		make_flush_guest(vmcb);
-	}
+	for_each_possible_cpu(cpu)
+		make_flush_guest(per_cpu(flush_vmcb, cpu));
 	return 0;
 }
 
