@@ -97,6 +97,58 @@ static __always_inline void switch_with_kvm(struct vcpu_hw *hw,
 	svm_turn_off();
 }
 
+/*
+ * Restores what neither VMLOAD nor #VMEXIT gives back to the host: XSS, which was 0 in the
+ * guest, LDTR, XCR0 and DR7.
+ */
+static __always_inline void restore_host(const struct vcpu_hw *hw)
+{
+	if (static_branch_unlikely(&svm_hides_xss))
+		msr_write(MSR_IA32_XSS, svm_host_xss);
+	if (unlikely(hw->ldt))
+		asm volatile("lldt %0" : : "m" (hw->ldt));
+	if (static_branch_likely(&svm_check_xcr0) &&
+	    unlikely(xcr0_low() != (u32)svm_host_xcr0))
+		xsetbv(XCR_XFEATURE_ENABLED_MASK, svm_host_xcr0);
+	/* #VMEXIT leaves DR7 cleared (APM 15.6); DR0 to DR3 are the host's. */
+	if (unlikely(hw_breakpoint_active()))
+		set_debugreg(__this_cpu_read(cpu_dr7), 7);
+}
+
+/* Returns whether an interrupt of the host, which is still pending, ended the guest. */
+static __always_inline bool finish_exit(struct dune_vcpu *vcpu, struct vmcb *vmcb,
+					struct dune_regs *regs)
+{
+	/* An event is injected once; if its delivery failed, it is in EXITINTINFO. */
+	vmcb->control.event_inj = 0;
+	vmcb->control.tlb_ctl = TLB_CONTROL_DO_NOTHING;
+	vmcb->control.clean = SVM_CLEAN_ALL & ~SVM_CLEAN_INTR;
+	if (likely(vmcb->control.exit_code == SVM_EXIT_VMMCALL)) {
+		regs->rax = vmcb->save.rax;
+		return false;
+	}
+	/*
+	 * The guest's state was refused. On hardware it is unchanged, but TCG has put
+	 * the host's state there: user mode must not read that, and no guest run with it.
+	 */
+	if (unlikely((u32)vmcb->control.exit_code == (u32)SVM_EXIT_ERR)) {
+		svm_reset_state(vmcb, vcpu->hw->cr4);
+		svm_tag_refused();
+		return false;
+	}
+	regs->rax = vmcb->save.rax;
+	/*
+	 * DR6 is the guest's after #VMEXIT. It changes only with #DB, which causes an
+	 * exit (svm_debug()), and the guest cannot read it.
+	 */
+	if (unlikely(vmcb->save.dr6 != DR6_RESERVED))
+		set_debugreg(DR6_RESERVED, 6);
+	/* The exit consumed the machine check. */
+	if (unlikely(vmcb->control.exit_code == SVM_EXIT_EXCP_BASE + X86_TRAP_MC))
+		exit_machine_check();
+	return vmcb->control.exit_code == SVM_EXIT_INTR;
+}
+
 /* @kvm is a constant, so that each copy saves only the registers that it uses. */
 static __always_inline bool enter(struct dune_vcpu *vcpu, bool flush,
 				  const bool kvm)
@@ -123,45 +175,8 @@ static __always_inline bool enter(struct dune_vcpu *vcpu, bool flush,
 		switch_with_kvm(hw, regs);
 	else
 		svm_switch(hw->vmcb_pa, regs, hw->host_pa);
-	if (static_branch_unlikely(&svm_hides_xss))
-		msr_write(MSR_IA32_XSS, svm_host_xss);
-	if (unlikely(hw->ldt))
-		asm volatile("lldt %0" : : "m" (hw->ldt));
-
-	if (static_branch_likely(&svm_check_xcr0) &&
-	    unlikely(xcr0_low() != (u32)svm_host_xcr0))
-		xsetbv(XCR_XFEATURE_ENABLED_MASK, svm_host_xcr0);
-	/* An event is injected once; if its delivery failed, it is in EXITINTINFO. */
-	vmcb->control.event_inj = 0;
-	vmcb->control.tlb_ctl = TLB_CONTROL_DO_NOTHING;
-	vmcb->control.clean = SVM_CLEAN_ALL & ~SVM_CLEAN_INTR;
-	/* #VMEXIT leaves DR7 cleared (APM 15.6); DR0 to DR3 are the host's. */
-	if (unlikely(hw_breakpoint_active()))
-		set_debugreg(__this_cpu_read(cpu_dr7), 7);
-	if (likely(vmcb->control.exit_code == SVM_EXIT_VMMCALL)) {
-		regs->rax = vmcb->save.rax;
-		return false;
-	}
-	/*
-	 * The guest's state was refused. On hardware it is unchanged, but TCG has put
-	 * the host's state there: user mode must not read that, and no guest run with it.
-	 */
-	if (unlikely((u32)vmcb->control.exit_code == (u32)SVM_EXIT_ERR)) {
-		svm_reset_state(vmcb, vcpu->hw->cr4);
-		svm_tag_refused();
-		return false;
-	}
-	regs->rax = vmcb->save.rax;
-	/*
-	 * DR6 is the guest's after #VMEXIT. It changes only with #DB, which causes an
-	 * exit (svm_debug()), and the guest cannot read it.
-	 */
-	if (unlikely(vmcb->save.dr6 != DR6_RESERVED))
-		set_debugreg(DR6_RESERVED, 6);
-	/* The exit consumed the machine check. */
-	if (unlikely(vmcb->control.exit_code == SVM_EXIT_EXCP_BASE + X86_TRAP_MC))
-		exit_machine_check();
-	return vmcb->control.exit_code == SVM_EXIT_INTR;
+	restore_host(hw);
+	return finish_exit(vcpu, vmcb, regs);
 }
 
 static noinline notrace bool enter_own(struct dune_vcpu *vcpu, bool flush)
