@@ -302,37 +302,37 @@ static __always_inline void leave(struct vcpu_hw *hw, enum entry_way way)
 	}
 }
 
-/*
- * Inline: two returns lead from vmx_switch() to the run loop (run.c).
- * @found: CR4, for ENTRY_KVM_OFF.
- */
-static __always_inline bool enter(struct dune_vcpu *vcpu, const enum entry_way way,
-				  u64 found)
+/* Makes the VMCS the current one. Returns false if this way is not possible. */
+static __always_inline bool get_cpu_for_entry(struct vcpu_hw *hw, const enum entry_way way,
+					      u64 found_cr4)
 {
-	struct vcpu_hw *hw = vcpu->hw;
-	u64 cr3, cr4;
-	u32 ldt;
-
 	switch (way) {
 	case ENTRY_OWN:
 		if (unlikely(hw->pending))
 			prepare(hw);
 		break;
 	case ENTRY_KVM_OFF:
-		if (unlikely(!vmx_turn_on(found)))
-			return entry_failed(hw, 0);
+		if (unlikely(!vmx_turn_on(found_cr4)))
+			return false;
 		vmptrld(&hw->vmcs_pa);
 		break;
 	case ENTRY_KVM_ON:
 		if (unlikely(!vmptrst(&hw->loan)))
-			return enter_slow(vcpu);
+			return false;
 		vmptrld(&hw->vmcs_pa);
 		break;
 	case ENTRY_BORROWED:
 		break;
 	}
-	cr3 = __native_read_cr3();
-	cr4 = __read_cr4();
+	return true;
+}
+
+/* Saves and writes what an interrupt can have changed since the last exit. */
+static __always_inline void write_changed_host(struct vcpu_hw *hw)
+{
+	u64 cr3 = __native_read_cr3(), cr4 = __read_cr4();
+	u32 ldt;
+
 	if (unlikely(cr3 != hw->host.cr3))
 		vmcs_write(HOST_CR3, hw->host.cr3 = cr3);
 	if (unlikely(cr4 != hw->host.cr4))
@@ -345,10 +345,33 @@ static __always_inline bool enter(struct dune_vcpu *vcpu, const enum entry_way w
 	asm volatile("sldt %0" : "=r" (ldt));
 	if (unlikely(ldt))
 		hw->host.ldt = ldt;
-	if (unlikely(hw->cr2 != native_read_cr2()))
-		native_write_cr2(hw->cr2);
 	/* Interrupts change it, for perf. */
 	hw->host.debugctl = msr_read(MSR_IA32_DEBUGCTLMSR);
+}
+
+/* Restores what the exit cleared (SDM 28.5.1). */
+static __always_inline void restore_after_exit(const struct vcpu_hw *hw)
+{
+	if (unlikely(hw_breakpoint_active()))
+		set_debugreg(__this_cpu_read(cpu_dr7), 7);
+	if (unlikely(hw->host.debugctl))
+		wrmsrq(MSR_IA32_DEBUGCTLMSR, hw->host.debugctl);
+}
+
+/*
+ * Inline: two returns lead from vmx_switch() to the run loop (run.c).
+ * @found_cr4: for ENTRY_KVM_OFF.
+ */
+static __always_inline bool enter(struct dune_vcpu *vcpu, const enum entry_way way,
+				  u64 found_cr4)
+{
+	struct vcpu_hw *hw = vcpu->hw;
+
+	if (!get_cpu_for_entry(hw, way, found_cr4))
+		return way == ENTRY_KVM_ON ? enter_slow(vcpu) : entry_failed(hw, 0);
+	write_changed_host(hw);
+	if (unlikely(hw->cr2 != native_read_cr2()))
+		native_write_cr2(hw->cr2);
 	if (static_branch_unlikely(&vmx_flushes_l1d))
 		wrmsrq(MSR_IA32_FLUSH_CMD, L1D_FLUSH);
 
@@ -361,11 +384,7 @@ static __always_inline bool enter(struct dune_vcpu *vcpu, const enum entry_way w
 	}
 	/* CR2 is not in the VMCS, and the host's next page fault changes it. */
 	hw->cr2 = native_read_cr2();
-	/* The exit cleared both (SDM 28.5.1). */
-	if (unlikely(hw_breakpoint_active()))
-		set_debugreg(__this_cpu_read(cpu_dr7), 7);
-	if (unlikely(hw->host.debugctl))
-		wrmsrq(MSR_IA32_DEBUGCTLMSR, hw->host.debugctl);
+	restore_after_exit(hw);
 
 	/* Other bits describe some exits further (SDM 25.9.1), as of a guest in an enclave. */
 	hw->exit.reason = vmcs_read(VM_EXIT_REASON) & VMX_REASON_MASK;
