@@ -7,7 +7,6 @@
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <linux/gfp.h>
-#include <linux/io.h>
 #include <linux/mm.h>
 #include <linux/percpu.h>
 #include <asm/cpufeature.h>
@@ -30,8 +29,7 @@
 
 u32 vmx_revision;
 
-/* The CPU's VMXON region: the processor's own while virtualization is on. */
-static DEFINE_PER_CPU(struct page *, vmxon_page);
+/* The CPU's VMXON region, one page: the processor's own while virtualization is on. */
 DEFINE_PER_CPU(u64, vmx_vmxon_pa);
 
 /*
@@ -63,13 +61,12 @@ static int vmx_virt_init(void)
 	vmx_revision = basic & 0x7fffffff;
 	tags_init(FIRST_VPID, END_OF_VPIDS);
 	for_each_possible_cpu(cpu) {
-		struct page *page = alloc_page(GFP_KERNEL | __GFP_ZERO);
+		u32 *region = (u32 *)get_zeroed_page(GFP_KERNEL);
 
-		if (!page)
+		if (!region)
 			return -ENOMEM;
-		*(u32 *)page_address(page) = vmx_revision;
-		per_cpu(vmxon_page, cpu) = page;
-		per_cpu(vmx_vmxon_pa, cpu) = page_to_phys(page);
+		*region = vmx_revision;
+		per_cpu(vmx_vmxon_pa, cpu) = __pa(region);
 	}
 	return 0;
 }
@@ -79,9 +76,9 @@ static void vmx_virt_cleanup(void)
 	int cpu;
 
 	for_each_possible_cpu(cpu) {
-		if (per_cpu(vmxon_page, cpu))
-			__free_page(per_cpu(vmxon_page, cpu));
-		per_cpu(vmxon_page, cpu) = NULL;
+		if (per_cpu(vmx_vmxon_pa, cpu))
+			free_page((unsigned long)__va(per_cpu(vmx_vmxon_pa, cpu)));
+		per_cpu(vmx_vmxon_pa, cpu) = 0;
 	}
 }
 

@@ -6,7 +6,6 @@
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <linux/gfp.h>
-#include <linux/io.h>
 #include <linux/printk.h>
 #include <linux/slab.h>
 #include <asm/cpufeature.h>
