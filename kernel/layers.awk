@@ -34,12 +34,6 @@ function vendor(file)
 	return match(file, /(svm|vmx)[\/.]/) ? substr(file, RSTART, 3) : ""
 }
 
-# Are @a and @b of the same kind, if both are of one?
-function agree(a, b)
-{
-	return !a || !b || a == b
-}
-
 function wrong(why)
 {
 	print "kernel/" FILENAME ":" FNR ": " why > "/dev/stderr"
@@ -52,9 +46,9 @@ function wrong(why)
 	seen++
 	if (layer(included) > layer(FILENAME))
 		wrong("includes upwards: " included)
-	if (!agree(vendor(FILENAME), vendor(included)))
+	if (vendor(FILENAME) && vendor(included) && vendor(FILENAME) != vendor(included))
 		wrong("includes the other vendor's " included)
-	if (!agree(module(FILENAME), module(included)))
+	if (module(FILENAME) && module(included) && module(FILENAME) != module(included))
 		wrong("includes the other module's " included)
 	if (included ~ /^dune\/memory\// && included !~ /second_level/ && FILENAME !~ /^dune\/memory\//)
 		wrong("includes past second_level.h: " included)
