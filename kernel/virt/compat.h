@@ -5,8 +5,8 @@
  * written for the newest. Names of the processor's registers and bits that x86/ needs
  * are in x86/compat.h.
  *
- * What a kernel has is seen by its macros, or by what Kbuild found in its headers
- * (HAVE_*): its version number says nothing about what a distribution has put into it.
+ * A feature of the kernel is seen by its macros, or by what Kbuild found in its headers
+ * (HAVE_*): the version number does not tell what a distribution has put into a kernel.
  */
 #ifndef VIRT_COMPAT_H
 #define VIRT_COMPAT_H
@@ -103,7 +103,7 @@ struct syscore {
 #define CONFIG_MITIGATION_PAGE_TABLE_ISOLATION	1
 #endif
 
-/* The page table of user mode, where it is not the kernel's. */
+/* Returns the page table of user mode, which with PTI is not the kernel's. */
 static inline pgd_t *user_page_table(pgd_t *pgd)
 {
 #ifdef CONFIG_MITIGATION_PAGE_TABLE_ISOLATION

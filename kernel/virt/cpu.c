@@ -20,20 +20,20 @@
 #include "virt/virt.h"
 
 /*
- * Both change on the CPU itself, with interrupts off. @virt_enabled: entries are
- * allowed. @virt_is_ours: Dune turned virtualization on.
+ * Both change only on the CPU itself, with interrupts off. virt_enabled: entries are
+ * allowed. virt_is_ours: Dune turned virtualization on.
  */
 DEFINE_PER_CPU(bool, virt_enabled);
 static DEFINE_PER_CPU(bool, virt_is_ours);
 static enum cpuhp_state hotplug_state;
 /* A CPU that comes up finds virt_kvm_loaded either before or after its change. */
 static DEFINE_MUTEX(virt_lock);
-/* virt_start() has it from the layer above; NULL: nothing to call. */
+/* The layer above gives it to virt_start(); NULL: nothing to call. */
 static void (*before_off)(void);
 
 /*
- * One counter serves all CPUs: a run that has moved to another CPU must not find
- * there the number that it knows.
+ * One counter serves all CPUs: a run that has moved to another CPU must not find the
+ * number that it knows there.
  */
 atomic64_t virt_epoch = ATOMIC64_INIT(0);
 
@@ -114,7 +114,10 @@ static int virt_cpu_offline(unsigned int cpu)
 	return 0;
 }
 
-/* On the last CPU, interrupts off, with every user thread frozen, in user mode or in a call. */
+/*
+ * On the last CPU, with interrupts off. Every user thread is frozen, in user mode or in a
+ * system call.
+ */
 static int virt_suspend(SYSCORE_ARGUMENT)
 {
 	virt_disable(NULL);
@@ -126,7 +129,7 @@ static void virt_resume(SYSCORE_ARGUMENT)
 	virt_enable();
 }
 
-/* Not a syscore's shutdown: in older kernels none is called before kexec. */
+/* A syscore's shutdown would not do: in older kernels none is called before kexec. */
 static int virt_shutdown(struct notifier_block *notifier, unsigned long event,
 			 void *data)
 {
@@ -152,7 +155,7 @@ void virt_cpu_emergency(void)
 {
 	if (!__this_cpu_read(virt_is_ours))
 		return;
-	/* A panic that restarts comes here twice. */
+	/* A panic that is followed by a restart comes here twice. */
 	__this_cpu_write(virt_is_ours, false);
 	host_changed();
 	virt_ops->cpu_emergency();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * AMD SVM on the CPUs: whether the firmware allows it, how it is turned on and
- * off, and what each CPU needs for it. References are to the AMD64 Architecture
+ * AMD SVM on the CPUs: checks that the firmware allows it, turns it on and off, and
+ * allocates what each CPU needs for it. References are to the AMD64 Architecture
  * Programmer's Manual, volume 2 (APM). Guests are in dune/svm/.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
@@ -25,8 +25,8 @@
 static DEFINE_PER_CPU(void *, hsave);
 
 /*
- * Dune has reduced the CPU's speculation (svm_reduce_speculation()); used on that CPU,
- * interrupts off.
+ * Dune has reduced the CPU's speculation (svm_reduce_speculation()). Used only on that
+ * CPU, with interrupts off.
  */
 static DEFINE_PER_CPU(bool, reduced);
 
@@ -116,9 +116,9 @@ u64 svm_hsave(void)
 }
 
 /*
- * Interrupts off. KVM uses the bit too: it sets the bit with its first machine, and
- * clears it on all CPUs with its last, even where Dune still needs it. So an entry
- * sets the bit again where KVM may have cleared it (dune/svm/enter.c), and Dune
+ * Interrupts are off. KVM uses the bit too: it sets the bit with its first machine, and
+ * clears it on all CPUs with its last, even if Dune still needs it. So an entry
+ * sets the bit again if KVM may have cleared it (dune/svm/enter.c), and Dune
  * clears the bit only while KVM is not loaded.
  */
 void svm_set_reduced_speculation(void)
@@ -169,7 +169,7 @@ static void svm_cpu_disable(void)
 	clear_reduced_speculation();
 }
 
-/* The page may be freed next: VM_HSAVE_PA must not lead there for ever. */
+/* The page may be freed next, so VM_HSAVE_PA must no longer lead there. */
 static void svm_cpu_clear(void)
 {
 	u64 efer = msr_read(MSR_EFER);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The pool of TLB tags: see tag.h. How a vendor flushes is the vendor's; this file
- * only counts.
+ * The pool of TLB tags: see tag.h. This file only counts; the vendors flush.
  */
 #include <linux/cpumask.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Intel VT-x on the CPUs: whether the firmware allows it, how it is turned on and
- * off, and what each CPU needs for it. SDM is the Intel 64 and IA-32 Architectures
+ * Intel VT-x on the CPUs: checks that the firmware allows it, turns it on and off, and
+ * allocates what each CPU needs for it. SDM is the Intel 64 and IA-32 Architectures
  * Software Developer's Manual, volume 3. Guests are in dune/vmx/.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
@@ -20,9 +20,9 @@
 #include "virt/vmx.h"
 
 /*
- * VPIDs are handed out from the upper half; KVM's come from the lower. If both used
- * the same one, no harm would come of it: what EPT guests leave in the TLB is tagged
- * with the root of their EPT, too (SDM 29.4.1). But each would flush the other's.
+ * VPIDs are handed out from the upper half; KVM's come from the lower. It would do no
+ * harm if both used the same one: what EPT guests leave in the TLB is tagged with the
+ * root of their EPT, too (SDM 29.4.1). But each would flush the other's entries.
  */
 #define FIRST_VPID	0x8000
 #define END_OF_VPIDS	0x10000
@@ -40,7 +40,7 @@ DEFINE_STATIC_CALL_NULL(cr4_update, cr4_update_irqsoff);
 
 static int vmx_virt_probe(void)
 {
-	/* The kernel hides the feature where the firmware locked it off. */
+	/* The kernel hides the feature if the firmware locked it off. */
 	if (!boot_cpu_has(X86_FEATURE_VMX)) {
 		pr_err("VT-x is disabled by the firmware: enable it in the setup (Intel Virtualization Technology)\n");
 		return -EOPNOTSUPP;
@@ -58,7 +58,7 @@ static int vmx_virt_init(void)
 		return -EOPNOTSUPP;
 	}
 	rdmsrq(MSR_IA32_VMX_BASIC, basic);
-	vmx_revision = basic & 0x7fffffff;
+	vmx_revision = basic & GENMASK(30, 0);	/* SDM appendix A.1 */
 	tags_init(FIRST_VPID, END_OF_VPIDS);
 	for_each_possible_cpu(cpu) {
 		u32 *region = (u32 *)get_zeroed_page(GFP_KERNEL);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Intel VT-x on the CPUs: vmx.c. The functions here are inline for an entry while KVM
- * is loaded (dune/vmx/kvm.h), where each instruction counts.
+ * is loaded (dune/vmx/kvm.h): each instruction counts there.
  */
 #ifndef VIRT_VMX_H
 #define VIRT_VMX_H
@@ -23,8 +23,8 @@ DECLARE_PER_CPU(u64, vmx_vmxon_pa);
 /* VMXON and VMPTRST may fault, so they need the kernel's table of exceptions. */
 
 /*
- * @region: where the region's physical address is. Returns false where VMXON is
- * not allowed: in SMX, or by processor trace.
+ * @region: holds the region's physical address. Returns false if VMXON is not allowed: in
+ * SMX, or by processor trace.
  */
 static __always_inline bool vmxon(const u64 *region)
 {
@@ -39,7 +39,7 @@ failed:
 }
 
 /*
- * @vmcs: gets the current VMCS's physical address, or all ones where no VMCS is
+ * @vmcs: gets the current VMCS's physical address, or all ones if no VMCS is
  * current. Returns false outside of VMX operation.
  */
 static __always_inline bool vmptrst(u64 *vmcs)
@@ -59,8 +59,8 @@ static __always_inline void vmx_set_cr4(u64 cr4)
 }
 
 /*
- * Interrupts off. Virtualization is off, and CR4 is @cr4: enters VMX operation.
- * Returns false, with nothing changed, if this CPU refuses.
+ * Enters VMX operation. Interrupts and virtualization are off, and CR4 is @cr4. Returns
+ * false, with nothing changed, if this CPU refuses.
  */
 static __always_inline bool vmx_turn_on(u64 cr4)
 {

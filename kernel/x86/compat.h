@@ -5,8 +5,8 @@
  * that all other code is written for the newest. What needs more of the kernel's headers
  * than x86/ may include, and differences in the kernel's own functions, is in virt/compat.h.
  *
- * What a kernel has is seen by its macros: its version number says nothing about
- * what a distribution has put into it.
+ * A feature of the kernel is seen by its macros: the version number does not tell what a
+ * distribution has put into a kernel.
  */
 #ifndef X86_COMPAT_H
 #define X86_COMPAT_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * VT-x's instructions, and what the kernel's headers lack of its names. The manual is
+ * VT-x's instructions, and those of its names that the kernel's headers lack. The manual is
  * the Intel 64 and IA-32 Architectures Software Developer's Manual, volume 3 (SDM);
  * the instructions are in its section 31.3.
  *
