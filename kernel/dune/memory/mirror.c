@@ -62,8 +62,8 @@
 #define SPARES_KEPT	16
 
 /**
- * struct mirror - of one mm
- * @notifier:	by which the kernel announces changes, and by which the mirror is found
+ * struct mirror - the mirror of one mm
+ * @notifier:	announces the kernel's changes; the mm's list of notifiers leads to it
  * @granules:	the guest-physical space
  * @kicks:	the vCPUs
  * @root:	of the EPT tables. A table counts its entries in page_private().
@@ -95,7 +95,7 @@ struct mirror {
 };
 
 /*
- * The machine, constant after mirror_init(). @split_exec: on some processors an
+ * The machine, constant after mirror_init(). split_exec: on some processors an
  * executable large page stops the whole processor (machine check, CVE-2018-12207)
  * if the guest changes its size in its own page table without a flush. There only
  * entries of 4 KB are executable.
@@ -205,14 +205,17 @@ static void drop(struct mirror *m, u64 start, u64 end)
 		flush_vcpus(m);
 }
 
-/* ---- what the kernel announces ---- */
+/* ---- the kernel's announcements ---- */
 
 static struct mirror *of_notifier(struct mmu_notifier *notifier)
 {
 	return container_of(notifier, struct mirror, notifier);
 }
 
-/* Addresses of the process, page-aligned, @end not included. */
+/*
+ * Drops the entries for addresses of the process. @start and @end, which is not included, are
+ * page-aligned.
+ */
 static void drop_addresses(struct mirror *m, u64 start, u64 end,
 			   bool may_sleep)
 {
@@ -282,7 +285,7 @@ static void mirror_release(struct mmu_notifier *notifier, struct mm_struct *mm)
 
 /*
  * Has the guest used a page of the process? The page may have any size, and so lies in
- * one granule. Where the processor has no accessed bits in EPT, a page counts as used
+ * one granule. If the processor has no accessed bits in EPT, a page counts as used
  * while it is mirrored, and is dropped when it shall no longer count as used.
  */
 static bool is_young(struct mmu_notifier *notifier, unsigned long start,
@@ -314,7 +317,7 @@ static bool is_young(struct mmu_notifier *notifier, unsigned long start,
 	return young;
 }
 
-/* What this kernel's callbacks return: int in older ones, bool in newer ones. */
+/* The type that this kernel's callbacks return: int in older kernels, bool in newer. */
 #define young_t \
 	typeof(((struct mmu_notifier_ops *)NULL)->test_young(NULL, NULL, 0))
 
@@ -365,7 +368,10 @@ static u64 *take_spare(struct mirror *m)
 	return page_address(page);
 }
 
-/* As large as the process's page, unless the processor cannot or must not. */
+/*
+ * Returns the level of the entry: as large as the process's page, unless the processor cannot
+ * have it or must not.
+ */
 static int entry_level(struct mirror *m, u64 guest, const struct leaf *leaf,
 		       u32 flags)
 {
@@ -443,7 +449,7 @@ static u64 *install(struct mirror *m, u64 guest, int level, u64 entry)
 	return slot;
 }
 
-/* Lock held. Entries that exist already are left as they are. */
+/* The lock is held. Entries that exist already are left as they are. */
 static void install_around(u64 *slot, const u64 *around)
 {
 	u64 *first = PTR_ALIGN_DOWN(slot, AROUND * sizeof(u64));
@@ -455,8 +461,8 @@ static void install_around(u64 *slot, const u64 *around)
 }
 
 /*
- * Lock held: has the kernel taken anything back since @sequence was read, or is it doing
- * so now in the @size bytes around @address?
+ * Has the kernel taken anything back since @sequence was read, or is it doing so now in the
+ * @size bytes around @address? The lock is held.
  */
 static bool is_outdated(const struct mirror *m, unsigned long sequence,
 			u64 address, u64 size)
@@ -482,7 +488,7 @@ static u64 rights_for(u32 flags)
  * @flags:	DUNE_FAULT_WRITE and _EXEC: what the guest wants to do there
  * @around:	make the entries of pages around it as well
  *
- * At most faults the process has the page already, so this is called first. Only where
+ * At most faults the process has the page already, so this is called first. Only if
  * it fails is the process's fault handler called, and then this again.
  *
  * Context: process, interrupts on, may sleep.
@@ -538,7 +544,7 @@ int mirror_add_vcpu(struct mirror *m, struct kick_vcpu *vcpu)
 	return kick_add(&m->kicks, vcpu);
 }
 
-/* The vCPU will not run any more. Process context, may sleep. */
+/* The vCPU will not run any more. Called in process context; may sleep. */
 void mirror_remove_vcpu(struct mirror *m, struct kick_vcpu *vcpu)
 {
 	if (kick_remove(&m->kicks, vcpu))
@@ -546,9 +552,9 @@ void mirror_remove_vcpu(struct mirror *m, struct kick_vcpu *vcpu)
 }
 
 /*
- * Changes when entries were dropped. A vCPU that is about to enter the guest reads it
- * after kick_enter(); if it has changed since the last entry, the vCPU must flush its TLB
- * (INVEPT of the EPTP).
+ * Returns a count that changes when entries were dropped. A vCPU that is about to enter
+ * the guest reads it after kick_enter(); if it has changed since the last entry, the vCPU
+ * must flush its TLB (INVEPT of the EPTP).
  */
 u64 mirror_generation(const struct mirror *m)
 {
@@ -557,7 +563,7 @@ u64 mirror_generation(const struct mirror *m)
 
 /* ---- mirrors ---- */
 
-/* Must not sleep; all entries were dropped with the last vCPU. */
+/* Must not sleep. All entries were dropped with the last vCPU. */
 static void mirror_free(struct mmu_notifier *notifier)
 {
 	struct mirror *m = of_notifier(notifier);
@@ -615,13 +621,13 @@ struct mirror *mirror_get(struct mm_struct *mm)
 	return IS_ERR(notifier) ? ERR_CAST(notifier) : of_notifier(notifier);
 }
 
-/* The caller has no vCPU left in it. It is freed after a grace period. */
+/* The caller has no vCPU left in the mirror, which is freed after a grace period. */
 void mirror_put(struct mirror *m)
 {
 	mmu_notifier_put(&m->notifier);
 }
 
-/* The EPT pointer, SDM vol. 3, 25.6.11. */
+/* Returns the EPT pointer (SDM vol. 3, 25.6.11). */
 u64 mirror_eptp(const struct mirror *m)
 {
 	return __pa(m->root) | VMX_EPTP_MT_WB | VMX_EPTP_PWL_4 |
@@ -640,12 +646,12 @@ u64 mirror_eptp(const struct mirror *m)
 int mirror_map_granule(struct mirror *m, u64 guest, u64 address)
 {
 	if ((guest | address) & GRANULE_MASK || !guest ||
-	    guest >> GRANULE_SHIFT >= machine.granules || address >> 47)
+	    guest >> GRANULE_SHIFT >= machine.granules || address >> PROCESS_BITS)
 		return -EINVAL;
 	return granules_map(&m->granules, guest, address);
 }
 
-/* The process's address of a guest-physical one; false where the granule has none. */
+/* Finds the process's address of a guest-physical one; false if the granule has none. */
 bool mirror_address(struct mirror *m, u64 guest, u64 *address)
 {
 	return granules_to_address(&m->granules, guest, address);
@@ -665,12 +671,12 @@ void mirror_init(bool accessed_dirty, bool large_1g, unsigned int address_bits)
 	machine.accessed = accessed_dirty;
 	machine.max_level = large_1g ? 3 : 2;
 	machine.split_exec = boot_cpu_has_bug(X86_BUG_ITLB_MULTIHIT);
-	/* At most the process's 47 bits, and granule 0, which is not used. */
-	machine.granules = address_bits > 47 ? BIT(17) + 1 :
-					       BIT(address_bits - 30);
+	/* At most those of the whole process, and granule 0, which is not used. */
+	machine.granules = address_bits > PROCESS_BITS ?
+		BIT(PROCESS_BITS - GRANULE_SHIFT) + 1 : BIT(address_bits - GRANULE_SHIFT);
 }
 
-/* dune_info.granules; 0 without mirrors. */
+/* Returns dune_info.granules; 0 without mirrors. */
 unsigned int mirror_granules(void)
 {
 	return machine.granules;
