@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What both vendors' handlers of exits have in common: exit.c.
+ * Common parts of both vendors' handlers of exits: exit.c.
  */
 #ifndef DUNE_EXIT_H
 #define DUNE_EXIT_H

@@ -50,7 +50,7 @@ static DECLARE_BITMAP(slow_bitmap, NR_syscalls);
 
 /*
  * The dispatcher of do_syscall_64(), which is not exported. The call is patched at load
- * to lead there directly. Where the kernel has none, all calls take the slow path.
+ * to lead there directly. If the kernel has none, all calls take the slow path.
  */
 static long no_dispatcher(const struct pt_regs *regs, unsigned int nr)
 {
@@ -87,10 +87,10 @@ static bool is_slow(const struct dune_vcpu *vcpu, unsigned long nr)
 	if (likely(!test_bit(nr, slow_bitmap)))
 		return false;
 	/*
-	 * One of Dune's ioctls would put a run on the kernel stack below this run, and
-	 * another below that. One of KVM's would enter a KVM guest below this run,
-	 * which takes registers and the shared TLB tag without a context switch. All
-	 * other ioctls are as fast as any call.
+	 * One of Dune's ioctls could put a run on the kernel stack below this run, and
+	 * another below that. One of KVM's ioctls could enter a KVM guest below this
+	 * run, which takes registers and the shared TLB tag without a context switch.
+	 * All other ioctls are as fast as any call.
 	 */
 	if (nr != __NR_ioctl)
 		return true;

@@ -10,6 +10,7 @@
 
 struct dune_vcpu;
 
+/* At load: looks up the kernel's dispatcher. */
 void hypercall_init(void);
 
 /* Can this kernel's system calls be dispatched in the module? */

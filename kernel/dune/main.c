@@ -3,11 +3,11 @@
  * dune.ko: /dev/dune, through which a process gets ring 0, page tables and
  * exceptions of its own by way of the virtualization hardware.
  *
- * This file brings the parts up and down. The story continues in vm.c (what an open
- * file is), vcpu.c (its vCPUs), run.c (the run loop), and in exit.c, fault.c and
- * hypercall.c (what is done after a guest was left). The memory that a guest sees is in
- * memory/. vcpu_ops.h declares the vendors' parts, svm/ and vmx/. Below all
- * of this are virt/, which owns the CPUs' virtualization, and x86/.
+ * This file starts and stops the parts. The story continues in vm.c (an open file), vcpu.c
+ * (its vCPUs), run.c (the run loop), and in exit.c, fault.c and hypercall.c (the work
+ * after an exit). The memory that a guest sees is in memory/. vcpu_ops.h declares the
+ * vendors' parts, svm/ and vmx/. Below all of this are virt/, which owns the CPUs'
+ * virtualization, and x86/.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 

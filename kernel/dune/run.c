@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * The run loop, DUNE_RUN: enter the guest, handle the exit, and enter again, until
- * something needs user mode. How the processor is entered and why the guest was left is
- * the vendor's (vcpu_ops.h); page faults are in fault.c and hypercalls in hypercall.c.
+ * something needs user mode. The vendors enter the processor and know why the guest was
+ * left (vcpu_ops.h); page faults are in fault.c and hypercalls in hypercall.c.
  *
  * Returns are counted here, since a guest may have left kernel addresses in the return
  * stack buffer (x86/return_buffer.h). After an exit, two returns are executed before the
@@ -32,7 +32,7 @@
 #include "virt/virt.h"
 #include "x86/return_buffer.h"
 
-/* Newer kernels export it to KVM alone. */
+/* Newer kernels export the function to KVM alone. */
 DEFINE_STATIC_CALL_NULL(fpu_return, switch_fpu_return);
 static bool have_fpu_return __ro_after_init;
 
@@ -42,8 +42,8 @@ void run_init(void)
 }
 
 /*
- * Interrupts off, and the FPU's registers are not the thread's: loads them. Returns
- * false where only the return to user mode can.
+ * Loads the FPU's registers, which are not the thread's now. Interrupts are off. Returns
+ * false if only the return to user mode can load them.
  */
 static bool run_load_fpu(void)
 {
@@ -52,8 +52,8 @@ static bool run_load_fpu(void)
 }
 
 /*
- * A Dune process leaves the guest for these, whatever the guest does: a signal, a
- * debugger, task work, a higher-priority thread. Returns 0 when the guest may continue.
+ * The run leaves the guest for these, whatever the guest does: a signal, a debugger, task
+ * work, a higher-priority thread. Returns 0 if the guest may continue.
  */
 static int run_pending_work(unsigned long work)
 {
@@ -67,9 +67,10 @@ static int run_pending_work(unsigned long work)
 }
 
 /*
- * Interrupts off: differs from an earlier value if the current thread was switched
- * away from since, or if the virtualization of any CPU changed (virt_epoch). The terms
- * only grow, also when the thread moves to another CPU, so no two changes cancel out.
+ * Returns a number that differs from an earlier one if the current thread was switched
+ * away from since, or if the virtualization of any CPU changed (virt_epoch). Interrupts are
+ * off. The terms only grow, also when the thread moves to another CPU, so no two changes
+ * cancel out.
  */
 static u64 run_epoch(void)
 {
@@ -91,11 +92,11 @@ static void run_notify(struct dune_vcpu *vcpu)
 }
 
 /*
- * Interrupts off until after the entry that follows. The epoch has changed since the
- * last entry, or this is the first entry of a run. The registers that the guest's replace
- * (FS and GS base, TR, system-call MSRs) may have other values now: the vendor saves
- * them again. Returns false where run_settle() has to make entry possible first: another
- * CPU still holds something of the vCPU, or virtualization is off here.
+ * The epoch has changed since the last entry, or this is the first entry of a run.
+ * Interrupts stay off until after the entry that follows. The registers that the guest's
+ * replace (FS and GS base, TR, system-call MSRs) may have other values now: the vendor
+ * saves them again. Returns false if run_settle() has to make entry possible first:
+ * another CPU still holds something of the vCPU, or virtualization is off here.
  */
 static bool run_load(struct dune_vcpu *vcpu)
 {
@@ -164,7 +165,7 @@ static __always_inline void run_enter(struct dune_vcpu *vcpu)
 	if (interrupted) {
 		/*
 		 * For RCU the thread has been in the kernel, so the tick would
-		 * report nothing for it. But a guest is to RCU what user mode is;
+		 * report nothing for it. But a guest is like user mode to RCU;
 		 * KVM reports that at each entry (rcu_virt_note_context_switch(),
 		 * whose argument differs between kernels).
 		 */
@@ -247,7 +248,7 @@ static void run_filter(struct dune_vcpu *vcpu)
 	vcpu_ops->filter(vcpu, flags & _TIF_NOTSC, flags & _TIF_NOCPUID);
 }
 
-/* The thread is switched away from; run queue locked, interrupts off. */
+/* The thread is switched away from; the run queue is locked, and interrupts are off. */
 static void run_sched_out(struct preempt_notifier *notifier,
 			  struct task_struct *next)
 {
@@ -270,7 +271,7 @@ void run_init_vcpu(struct dune_vcpu *vcpu)
 	preempt_notifier_init(&vcpu->notifier, &run_preempt_ops);
 }
 
-/* The end of a run. */
+/* Ends a run: the vendor restores what entries left changed. */
 static void run_put(struct dune_vcpu *vcpu)
 {
 	local_irq_disable();

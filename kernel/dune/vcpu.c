@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * A vCPU is a file: made by a thread, used by that thread, gone with its last reference.
- * Here are what can be done with the file, and how it is made and inherited. The most
- * frequent thing that is done with it, DUNE_RUN, is in run.c.
+ * This file has the operations on that file, and makes and renews it. The most
+ * frequent operation, DUNE_RUN, is in run.c.
  */
 #include <linux/anon_inodes.h>
 #include <linux/fdtable.h>
@@ -76,7 +76,7 @@ static long vcpu_set_state(struct dune_vcpu *vcpu,
 	return 0;
 }
 
-/* Not inline: with the structure vcpu_ioctl() would get a stack to protect. */
+/* DUNE_MAP_GRANULE. Not inline: with @granule, vcpu_ioctl() would get a stack to protect. */
 static noinline long
 vcpu_map_granule(struct dune_vcpu *vcpu,
 		 const struct dune_granule __user *argument)

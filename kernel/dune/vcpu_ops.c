@@ -14,7 +14,7 @@ DEFINE_STATIC_CALL_NULL(vcpu_load, *((struct vcpu_ops *)0)->vcpu_load);
 DEFINE_STATIC_CALL_NULL(vcpu_enter, *((struct vcpu_ops *)0)->enter);
 DEFINE_STATIC_CALL_NULL(vcpu_handle_exit, *((struct vcpu_ops *)0)->handle_exit);
 
-/* Returns 0 or a negative errno, with one line in the log that says why. */
+/* Returns 0 or a negative errno. Every error but -ENOMEM is reported by one line in the log. */
 int vcpu_ops_init(void)
 {
 	int err;

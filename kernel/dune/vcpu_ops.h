@@ -15,7 +15,8 @@ struct dune_state;
 struct dune_vcpu;
 
 /**
- * struct vcpu_ops - what a vendor does for vCPUs; may be NULL only where that is said
+ * struct vcpu_ops - what a vendor does for vCPUs; a function may be NULL only if its line
+ * allows it
  * @vendor:	dune_info.vendor
  * @efer:	a guest's EFER
  * @needs_put: @vcpu_put is needed also while KVM is not loaded
@@ -27,28 +28,31 @@ struct dune_vcpu;
  * @cpu_off:	for virt_start(). May be NULL
  *
  * A vCPU, in process context:
- * @create:	make the hardware part; @destroy is its opposite
+ * @create:	make the hardware part
+ * @destroy:	the opposite of @create
  * @set_root:	the second level's root: nCR3 or the EPT pointer
- * @get_state, @set_state: all but the general registers
+ * @get_state:	DUNE_GET_STATE: all but the general registers
+ * @set_state:	the same for DUNE_SET_STATE
  * @filter:	RDTSC and CPUID are forbidden to the thread, or allowed again
- * @load_regs, @store_regs: registers between dune_run.regs and the hardware, once for each
+ * @load_regs:	copy registers from dune_run.regs to the hardware part, once for each
  *		DUNE_RUN
+ * @store_regs:	copy them back
  * @leave_cpu:	the thread has come to another CPU than the last entry's: take back
  *		what that CPU still holds. May be NULL
  *
- * A vCPU, interrupts off:
+ * A vCPU, with interrupts off:
  * @vcpu_load:	the thread has been off the CPU since the last entry, and may be on
  *		another one (@migrated), or virtualization has changed here: save the
  *		host's state, take a new TLB tag. @enter always follows, and
  *		interrupts stay off until then
  * @vcpu_put:	the thread is about to be switched away from, or to leave DUNE_RUN: undo
  *		what @vcpu_load and @enter left changed
- * @enter:	into the guest and back. On return every register that the kernel relies
- *		on has the host's value again, except those that @vcpu_put restores.
- *		Returns whether an interrupt of the host, which is still pending, ended
- *		the guest
+ * @enter:	into the guest and back; @flush: flush the vCPU's TLB tag first. On
+ *		return every register that the kernel relies on has the host's value
+ *		again, except those that @vcpu_put restores. Returns whether an
+ *		interrupt of the host, which is still pending, ended the guest
  *
- * And with interrupts on again:
+ * A vCPU, with interrupts on again:
  * @handle_exit: returns 0 to enter the guest again, or the DUNE_EXIT_* for user mode
  */
 struct vcpu_ops {
@@ -84,6 +88,7 @@ extern const struct vcpu_ops vmx_vcpu_ops;
 /* This processor's table; set by vcpu_ops_init(), after virt_init(). */
 extern const struct vcpu_ops *vcpu_ops;
 
+/* vcpu_ops_init() after virt_init(); vcpu_ops_cleanup() is its opposite. May sleep. */
 int vcpu_ops_init(void);
 void vcpu_ops_cleanup(void);
 

@@ -106,11 +106,10 @@ long dune_get_info(struct dune_info __user *argument)
 		info.features |= DUNE_FEATURE_SMAP;
 	info.vendor = vcpu_ops->vendor;
 	/*
-	 * With fewer than 47 bits and without granules, a guest that uses a higher
-	 * address of the process faults or is refused: its page tables must not lead
-	 * there.
+	 * With fewer bits and without granules, a guest that uses a higher address of
+	 * the process faults or is refused: its page tables must not lead there.
 	 */
-	info.address_bits = min(guest_address_bits(), 47U);
+	info.address_bits = min_t(u32, guest_address_bits(), PROCESS_BITS);
 	info.granules = second_level_granules();
 	info.guest_cr0 = DUNE_GUEST_CR0;
 	info.guest_cr4 = guest_cr4(false);
