@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Into an SVM guest and back: what is done around the world switch (switch.S).
- * References are to the AMD64 Architecture Programmer's Manual, volume 2 (APM).
+ * Into an SVM guest and back: the work around the world switch (switch.S). References are to
+ * the AMD64 Architecture Programmer's Manual, volume 2 (APM).
  */
 #include <linux/hw_breakpoint.h>
 #include <asm/debugreg.h>
@@ -23,6 +23,7 @@ static u32 xcr0_low(void)
 	return low;
 }
 
+/* @vcpu_load of struct vcpu_ops. */
 void svm_vcpu_load(struct dune_vcpu *vcpu, bool migrated)
 {
 	struct vcpu_hw *hw = vcpu->hw;
@@ -37,20 +38,20 @@ void svm_vcpu_load(struct dune_vcpu *vcpu, bool migrated)
 }
 
 /*
- * KVM has left a factor for its guest's TSC here, which must not act on Dune's guest.
- * Nothing of this is kept in a register, which every entry with KVM loaded would have
- * to save.
+ * KVM left its guest's TSC ratio in this CPU; it would scale our guest's TSC. The compiler
+ * would save each register that holds the value at every entry, so the MSR's number and
+ * value are loaded again after the switch.
  */
 static __always_inline void switch_with_own_tsc(struct vcpu_hw *hw,
 						struct dune_regs *regs)
 {
 	u32 msr = MSR_AMD64_TSC_RATIO;
 
-	hw->tsc_factor = msr_read(msr);
+	hw->host_tsc_ratio = msr_read(msr);
 	msr_write(msr, SVM_TSC_RATIO_DEFAULT);
 	svm_switch(hw->vmcb_pa, regs, hw->host_pa);
 	OPTIMIZER_HIDE_VAR(msr);
-	msr_write(msr, hw->tsc_factor);
+	msr_write(msr, hw->host_tsc_ratio);
 }
 
 /* Returns whether virtualization was on. */
@@ -79,7 +80,7 @@ static __always_inline void svm_turn_off(void)
 
 /*
  * While KVM is loaded virtualization may be on or off, and change whenever interrupts
- * are on. KVM leaves no factor where it turns virtualization off. Inline: returns are
+ * are on. KVM leaves no TSC ratio when it turns virtualization off. Inline: returns are
  * counted, see run.c.
  */
 static __always_inline void switch_with_kvm(struct vcpu_hw *hw,
@@ -87,7 +88,7 @@ static __always_inline void switch_with_kvm(struct vcpu_hw *hw,
 {
 	svm_reduce_speculation();
 	if (likely(svm_is_on_or_turn_on(hw))) {
-		if (unlikely(hw->scales_tsc))
+		if (unlikely(hw->has_kvm_tsc_ratio))
 			switch_with_own_tsc(hw, regs);
 		else
 			svm_switch(hw->vmcb_pa, regs, hw->host_pa);
@@ -129,7 +130,8 @@ static __always_inline bool finish_exit(struct dune_vcpu *vcpu, struct vmcb *vmc
 	}
 	/*
 	 * The guest's state was refused. On hardware it is unchanged, but TCG has put
-	 * the host's state there: user mode must not read that, and no guest run with it.
+	 * the host's state there: user mode must not read that, and no guest run with it
+	 * (docs/emulators.md).
 	 */
 	if (unlikely((u32)vmcb->control.exit_code == (u32)SVM_EXIT_ERR)) {
 		svm_reset_state(vmcb, vcpu->hw->cr4);
@@ -189,6 +191,7 @@ static noinline notrace bool enter_with_kvm(struct dune_vcpu *vcpu, bool flush)
 	return enter(vcpu, flush, true);
 }
 
+/* @enter of struct vcpu_ops. */
 notrace bool svm_enter(struct dune_vcpu *vcpu, bool flush)
 {
 	if (static_branch_unlikely(&virt_kvm_loaded))

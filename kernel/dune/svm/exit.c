@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Why an SVM guest was left, and what is done about it: one switch. Forbidden
- * instructions are answered from the table in intercepts.c.
+ * The handler of an SVM guest's exits: one switch. Forbidden instructions are answered from
+ * the table in intercepts.c.
  */
 #include <asm/cpufeature.h>
 #include <asm/irq_vectors.h>
@@ -26,8 +26,8 @@ static __always_inline void svm_skip(struct vmcb *vmcb, unsigned int length)
 }
 
 /*
- * Raise a hardware exception in the guest. It replaces one whose delivery
- * was interrupted: its instruction runs again and raises it anew.
+ * Raises a hardware exception in the guest. It replaces an exception whose delivery was
+ * interrupted: the instruction of that one runs again and raises it anew.
  */
 static void svm_inject(struct vcpu_hw *hw, unsigned int vector, bool has_error)
 {
@@ -40,7 +40,7 @@ static void svm_inject(struct vcpu_hw *hw, unsigned int vector, bool has_error)
 }
 
 /*
- * The exit came while an event was being delivered (APM 15.20): deliver it
+ * The exit came while an event was being delivered (APM 15.20): delivers the event
  * again at the next entry. Software interrupts, INT3 and INTO are repeated
  * by their instruction, to which RIP still points.
  */
@@ -56,7 +56,7 @@ static void svm_requeue_event(struct vcpu_hw *hw)
 			return;
 		if (vector < FIRST_EXTERNAL_VECTOR)
 			break;
-		/* QEMU's TCG calls every event an exception. */
+		/* QEMU's TCG calls every event an exception (docs/emulators.md). */
 		event = vector | SVM_EVTINJ_TYPE_INTR | SVM_EVTINJ_VALID;
 		fallthrough;
 	case SVM_EVTINJ_TYPE_INTR:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The host's state around SVM: what VMRUN and #VMEXIT do not save and restore
- * by themselves.
+ * The host's state around SVM, as far as VMRUN and #VMEXIT do not save and restore it by
+ * themselves.
  */
 #include <linux/percpu.h>
 #include <asm/cpufeature.h>
@@ -17,7 +17,7 @@ u64 svm_host_xcr0;
 DEFINE_STATIC_KEY_FALSE(svm_hides_xss);
 u64 svm_host_xss;
 
-/* Where VMSAVE saves this CPU's state. */
+/* The page to which VMSAVE saves this CPU's state, in the format of a VMCB. */
 static DEFINE_PER_CPU(void *, host_vmcb);
 
 int svm_host_init(void)
@@ -34,17 +34,18 @@ int svm_host_init(void)
 	return svm_alloc_cpu_pages(&host_vmcb);
 }
 
+/* Also after svm_host_init() failed. */
 void svm_host_cleanup(void)
 {
 	svm_free_cpu_pages(&host_vmcb);
 }
 
 /*
- * Interrupts off: saves what VMLOAD restores after each exit, and returns its physical
- * address. All of it stays valid until the next context switch, except for LDTR: when
- * another thread calls modify_ldt(), an interrupt reloads LDTR here, and the old table
- * is freed. So the saved LDTR is made null, and enter() reloads LDTR from the
- * GDT, which always has the current table.
+ * Saves the registers that VMLOAD restores after each exit, and returns the physical address
+ * of the page that has them. Interrupts are off. All of them stay valid until the next
+ * context switch, except for LDTR: when another thread calls modify_ldt(), an interrupt
+ * reloads LDTR here, and the old table is freed. So the saved LDTR is made null, and
+ * enter() reloads LDTR from the GDT, which always has the current table.
  */
 u64 svm_host_save(void)
 {

@@ -4,12 +4,12 @@
  * entry leaves them as it found them.
  *
  *  - EFER.SVME: each entry looks at it (svm_enter()).
- *  - VM_HSAVE_PA, where VMRUN saves the host. KVM also keeps there what VMLOAD must
- *    restore for it, in the part that VMRUN leaves alone: from the time that one of its
- *    threads is scheduled in until that thread has left its guest. No such thread is
- *    in between while a thread of Dune's runs, so an entry uses KVM's page as it is.
+ *  - VM_HSAVE_PA, the page to which VMRUN saves the host. In the part of that page that
+ *    VMRUN does not use, KVM keeps what VMLOAD must restore for it: from the time that one
+ *    of its threads is scheduled in until that thread has left its guest. No KVM thread
+ *    is between these two while a Dune thread runs, so an entry uses KVM's page as it is.
  *  - ASIDs: svm_tag_share() and svm_vcpu_put().
- *  - TSC_RATIO: KVM leaves its last guest's, and remembers that it did.
+ *  - TSC_RATIO: KVM leaves its last guest's, and keeps a record of it.
  *
  * References are to the AMD64 Architecture Programmer's Manual (APM).
  */
@@ -33,9 +33,13 @@
 static DEFINE_PER_CPU(void *, flush_vmcb);
 static void *empty_table;
 
-/* A vCPU may have left entries under the shared ASID; interrupts off. */
+/*
+ * A vCPU may have left entries under the shared ASID. Used only on that CPU, with interrupts
+ * off.
+ */
 static DEFINE_PER_CPU(bool, left_entries);
 
+/* Also after svm_kvm_init() failed. */
 void svm_kvm_cleanup(void)
 {
 	svm_free_cpu_pages(&flush_vmcb);
@@ -83,11 +87,11 @@ static bool flush_shared_asid(void)
 }
 
 /*
- * KVM may give the shared ASID to a guest of its own without a flush, as soon as another
- * thread runs here: no entries of Dune's guest may be left under it. If KVM has
+ * KVM may give the shared ASID to one of its guests without a flush, as soon as another
+ * thread runs here: no entries of our guest may be left under it. If KVM has
  * virtualization off now, or is about to turn it on or off (svm_kvm_load()), it will
  * flush everything when it has turned it on (svm_hardware_enable(), later
- * svm_enable_virtualization_cpu()). A flush that was refused stays to be done.
+ * svm_enable_virtualization_cpu()). A flush that was refused is repeated the next time.
  */
 void svm_vcpu_put(struct dune_vcpu *vcpu)
 {
@@ -99,8 +103,8 @@ void svm_vcpu_put(struct dune_vcpu *vcpu)
 }
 
 /*
- * After a context switch. A thread of KVM's that turns virtualization on or off, in
- * two steps, may have been switched away from between them: then VM_HSAVE_PA may be
+ * After a context switch. A KVM thread that turns virtualization on or off, in two
+ * steps, may have been switched away from between them: then VM_HSAVE_PA may be
  * 0 while EFER.SVME is set. KVM writes VM_HSAVE_PA when its thread continues.
  */
 void svm_kvm_load(struct vcpu_hw *hw)
@@ -117,9 +121,8 @@ void svm_kvm_load(struct vcpu_hw *hw)
 	hw->host_pa = svm_host_save();
 	if (!(efer & EFER_SVME))
 		msr_write(MSR_EFER, efer);
-	hw->scales_tsc = boot_cpu_has(X86_FEATURE_TSCRATEMSR) &&
-			 msr_read(MSR_AMD64_TSC_RATIO) !=
-			 SVM_TSC_RATIO_DEFAULT;
+	hw->has_kvm_tsc_ratio = boot_cpu_has(X86_FEATURE_TSCRATEMSR) &&
+				msr_read(MSR_AMD64_TSC_RATIO) != SVM_TSC_RATIO_DEFAULT;
 	svm_tag_share(hw);
 	this_cpu_write(left_entries, true);
 }

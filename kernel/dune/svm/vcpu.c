@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * The SVM part of a vCPU, its VMCB: what a guest needs of the processor, and how a
- * vCPU is made. svm.h says where the rest is.
+ * vCPU is made. svm.h lists the other files.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -23,7 +23,7 @@ static int svm_check(void)
 	}
 	/*
 	 * A guest that changes the size of a page without a flush would cause a
-	 * machine check that stops the machine. KVM sets DC_CFG against it, and
+	 * machine check that stops the machine. KVM sets DC_CFG to prevent it, and
 	 * distinguishes such a machine check from others; these processors are of 2007.
 	 */
 	if (boot_cpu_has_bug(X86_BUG_AMD_TLB_MMATCH)) {
