@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Into a VT-x guest and back: what is done around the world switch (switch.S).
- * SDM is the Intel 64 and IA-32 Architectures Software Developer's Manual,
- * volume 3.
+ * Into a VT-x guest and back: the work around the world switch (switch.S). SDM is the Intel
+ * 64 and IA-32 Architectures Software Developer's Manual, volume 3.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -56,6 +55,7 @@ static void ibpb_if_kvm_has_vmcs(void)
 		indirect_branch_prediction_barrier();
 }
 
+/* @vcpu_load of struct vcpu_ops. */
 void vmx_vcpu_load(struct dune_vcpu *vcpu, bool migrated)
 {
 	struct vcpu_hw *hw = vcpu->hw;
@@ -64,13 +64,16 @@ void vmx_vcpu_load(struct dune_vcpu *vcpu, bool migrated)
 	hw->pending |= VMX_PENDING_HOST;
 	if (migrated)
 		hw->pending |= VMX_PENDING_CPU;
-	/* It is still saved if there was no other thread to switch to. */
+	/* The host is still saved if there was no other thread to switch to. */
 	if (!hw->switched)
 		vmx_host_save(hw);
 	vmx_choose_msrs(hw);
 }
 
-/* The registers that DUNE_RUN returns are read now. */
+/*
+ * Gives the CPU back to the host: the MSRs, the host's state, and predictions if KVM has a
+ * VMCS here. The guest's registers are read while the VMCS is on this CPU.
+ */
 void vmx_vcpu_put(struct dune_vcpu *vcpu)
 {
 	struct vcpu_hw *hw = vcpu->hw;
@@ -110,7 +113,7 @@ static void write_event(struct vcpu_hw *hw)
 	vmcs_write(GUEST_PENDING_DBG_EXCEPTIONS, 0);
 }
 
-/* Before offer_interrupt(), which has to know whether an event is delivered now. */
+/* Called before offer_interrupt(), which has to know whether an event is delivered now. */
 static void write_pending(struct vcpu_hw *hw)
 {
 	u32 pending = hw->pending;
@@ -237,7 +240,10 @@ static __always_inline void read_hypercall(struct vcpu_hw *hw)
 		vmcs_write(GUEST_INTERRUPTIBILITY_INFO, 0);
 }
 
-/* If the exit consumed an event of the host's, the host gets it now. */
+/*
+ * If the exit consumed an event for the host, the host gets it now. Returns whether an
+ * interrupt of the host, which is still pending, ended the guest.
+ */
 static bool host_event(const struct vmx_exit *exit)
 {
 	switch (exit->reason) {
@@ -269,8 +275,8 @@ static noinline bool entry_failed(struct vcpu_hw *hw, u64 error)
 }
 
 /*
- * How an entry gets the CPU. Each way has a copy of enter() for which it is a constant:
- * this is the hot path, and asks nothing that is known.
+ * How an entry gets the CPU. Each way has a copy of enter() in which it is a constant: the
+ * hot path makes no test whose result is known.
  */
 enum entry_way {
 	ENTRY_OWN,	/* KVM is not loaded: virtualization is Dune's */
@@ -283,7 +289,7 @@ static bool enter_slow(struct dune_vcpu *vcpu);
 
 static __always_inline void leave(struct vcpu_hw *hw, enum entry_way way)
 {
-	/* Otherwise addresses in it get registers of their own, which must be saved. */
+	/* Otherwise addresses in @hw get registers of their own, which must be saved. */
 	OPTIMIZER_HIDE_VAR(hw);
 	switch (way) {
 	case ENTRY_OWN:
@@ -434,7 +440,7 @@ static noinline notrace bool enter_with_kvm(struct dune_vcpu *vcpu, bool flush)
 
 	if (unlikely(flush))
 		vcpu->hw->pending |= VMX_PENDING_FLUSH;
-	/* Something to write, or the VMCS is still active: then nothing at all may be pending. */
+	/* The VMCS has to be written, or is still active, and then nothing may be pending. */
 	if (unlikely(vcpu->hw->pending != VMX_PENDING_ACTIVATE))
 		return enter_slow(vcpu);
 	cr4 = __read_cr4();
@@ -450,7 +456,10 @@ static noinline notrace bool enter_own(struct dune_vcpu *vcpu, bool flush)
 	return enter(vcpu, ENTRY_OWN, 0);
 }
 
-/* A function of its own for each way: a function begins by saving all registers it uses. */
+/*
+ * @enter of struct vcpu_ops. Each way has a function of its own, since a function begins by
+ * saving all registers that it uses.
+ */
 notrace bool vmx_enter(struct dune_vcpu *vcpu, bool flush)
 {
 	if (static_branch_unlikely(&virt_kvm_loaded))

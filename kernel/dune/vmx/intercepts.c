@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What VT-x is told to intercept and to allow, in one table with the reasons,
- * and what a forbidden instruction raises, in another. The rule is that of
+ * Everything that VT-x has to intercept and to allow, in one table with the reasons,
+ * and the exceptions that forbidden instructions raise, in another. The rule is that of
  * svm/intercepts.c: an instruction that the process could not execute as an
  * ordinary process raises the exception that it would raise there; what
  * belongs to the host alone ends the run. (SDM 25.6 to 25.8, 26.1; exit
@@ -9,7 +9,7 @@
  *
  * Exits without any control: CPUID (carried out, exit.c), GETSEC, INVD, XSETBV, every
  * VT-x instruction, task switches and triple faults. MOV to CR0 and CR4 causes an exit
- * where a bit would change: all bits are in the masks.
+ * if a bit would change: all bits are in the masks.
  *
  * Not intercepted, on purpose: RDTSC and RDTSCP are allowed in user mode (except for
  * a thread that is forbidden to execute them); MOV CR2, MOV CR3, INVLPG, INVPCID, the
@@ -52,7 +52,8 @@ static const struct control table[] = {
 	{ PIN_BASED_NMI_EXITING, WORD_PIN, NEEDED, "NMI exiting" },
 	/*
 	 * At an entry with RFLAGS.IF clear, Bochs masks the host's interrupts until
-	 * the guest changes IF: a loop that does not would never end.
+	 * the guest changes IF: a loop that does not would never end
+	 * (docs/emulators.md).
 	 */
 	{ PIN_BASED_VMX_PREEMPTION_TIMER, WORD_PIN, OPTIONAL, "preemption timer" },
 	/* The way to the kernel, besides VMCALL. */
@@ -82,7 +83,7 @@ static const struct control table[] = {
 	 */
 	{ SECONDARY_EXEC_PASID_TRANSLATION, WORD_CPU2, OPTIONAL, "PASID translation" },
 	/*
-	 * A locked access that crosses cache lines, where #AC does not catch it
+	 * A locked access that crosses cache lines, if #AC does not catch it
 	 * (split_lock_detect=ratelimit:N): a trap, in every ring.
 	 */
 	{ SECONDARY_EXEC_BUS_LOCK_DETECTION, WORD_CPU2, OPTIONAL,
@@ -95,7 +96,7 @@ static const struct control table[] = {
 	/* Allowed in user mode; without these controls they would raise #UD. */
 	{ SECONDARY_EXEC_ENABLE_RDTSCP, WORD_CPU2, OPTIONAL, "RDTSCP" },
 	{ SECONDARY_EXEC_ENABLE_USR_WAIT_PAUSE, WORD_CPU2, OPTIONAL, "TPAUSE" },
-	/* What every guest of Dune's runs with. */
+	/* Needed by every guest. */
 	{ CPU_BASED_ACTIVATE_SECONDARY_CONTROLS, WORD_CPU, NEEDED,
 	  "secondary controls" },
 	{ SECONDARY_EXEC_ENABLE_EPT, WORD_CPU2, NEEDED, "EPT" },
@@ -127,7 +128,7 @@ static u32 timer_value(void)
 	u64 misc;
 
 	rdmsrq(MSR_IA32_VMX_MISC, misc);
-	return (u64)tsc_khz * TIMER_MS >> (misc & 0x1f);
+	return (u64)tsc_khz * TIMER_MS >> vmx_misc_preemption_timer_rate(misc);
 }
 
 /* The low half of a capability: bits that must be 1; the high: may be 1. */
@@ -149,7 +150,7 @@ static int choose(const struct control *control, u64 capability, u32 *word)
 	return -ENODEV;
 }
 
-/* Fills in vmx_controls. Reports in one line what is missing: -ENODEV. */
+/* Fills in vmx_controls. Returns -ENODEV, and reports it in one line, if a control is missing. */
 static int choose_controls(void)
 {
 	u64 basic, capabilities[ARRAY_SIZE(capability_msrs)];
@@ -175,7 +176,7 @@ static int choose_controls(void)
 		pr_err("this CPU's VT-x has SGX but no ENCLS exiting\n");
 		return -ENODEV;
 	}
-	/* Not the kernel's flag, which is cleared where no IOMMU serves it. */
+	/* Not the kernel's flag, which is cleared if no IOMMU serves it. */
 	if (cpuid_ecx(7) & BIT(X86_FEATURE_ENQCMD & 31) &&
 	    !(words[WORD_CPU2] & SECONDARY_EXEC_PASID_TRANSLATION)) {
 		pr_err("this CPU has ENQCMDS but no PASID translation in VT-x\n");
@@ -238,6 +239,7 @@ static int msr_bitmap_init(void)
 	return 0;
 }
 
+/* Fills in vmx_controls and makes the MSR bitmap. Returns 0, -ENODEV or -ENOMEM. */
 int vmx_intercepts_init(void)
 {
 	int err = choose_controls();
@@ -247,6 +249,7 @@ int vmx_intercepts_init(void)
 	return msr_bitmap_init();
 }
 
+/* Also after vmx_intercepts_init() failed. */
 void vmx_intercepts_cleanup(void)
 {
 	free_page((unsigned long)msr_bitmap);

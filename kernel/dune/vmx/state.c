@@ -10,7 +10,7 @@
 #include "dune/vmx/kvm.h"
 #include "dune/vmx/vmx.h"
 
-/* The fields of a segment register, and its place in struct dune_state. */
+/* The fields of a segment register in the VMCS, and its offset in struct dune_state. */
 #define SEGMENT(name, member) { \
 	GUEST_##name##_SELECTOR, GUEST_##name##_BASE, GUEST_##name##_LIMIT, \
 	GUEST_##name##_AR_BYTES, offsetof(struct dune_state, member) }
@@ -41,6 +41,7 @@ static void write_segment(int i, const struct dune_segment *segment, u32 rights)
 	vmcs_write(segments[i].rights, rights);
 }
 
+/* Writes @state into the current VMCS. Interrupts are off. */
 void vmx_write_state(const struct dune_state *state)
 {
 	int i;
@@ -81,7 +82,7 @@ static void read_segment(int i, struct dune_segment *segment)
 		segment->attributes = 0;
 }
 
-/* All but what is not in the VMCS: CR2 and the system-call MSRs. */
+/* Reads the state from the current VMCS, which has neither CR2 nor the system-call MSRs. */
 static void read_state(struct dune_state *state)
 {
 	int i;
@@ -109,6 +110,7 @@ static void get_outside_vmcs(const struct vcpu_hw *hw, struct dune_state *state)
 	state->cr2 = hw->cr2;
 }
 
+/* @get_state of struct vcpu_ops. */
 void vmx_get_state(struct dune_vcpu *vcpu, struct dune_state *state)
 {
 	struct vcpu_hw *hw = vcpu->hw;
@@ -146,10 +148,11 @@ void vmx_set_state(struct dune_vcpu *vcpu, const struct dune_state *state)
 	hw->pending |= VMX_PENDING_STATE | VMX_PENDING_MSRS;
 }
 
+/* Gives the vCPU the state of a new one; its registers stay. Called in process context. */
 void vmx_reset_state(struct vcpu_hw *hw)
 {
 	local_irq_disable();
-	/* This puts back only those that differ: now, while it is known which. */
+	/* Restores only the MSRs that differ, so now, while the guest's values are known. */
 	if (hw->msrs_loaded)
 		vmx_restore_msrs(hw);
 	local_irq_enable();
@@ -160,6 +163,7 @@ void vmx_reset_state(struct vcpu_hw *hw)
 	hw->pending |= VMX_PENDING_STATE | VMX_PENDING_MSRS;
 }
 
+/* @load_regs of struct vcpu_ops. */
 void vmx_load_regs(struct dune_vcpu *vcpu)
 {
 	const struct dune_regs *regs = &vcpu->run->regs;
@@ -170,7 +174,7 @@ void vmx_load_regs(struct dune_vcpu *vcpu)
 	/* A shadow of STI or MOV SS belongs to the instruction at RIP. */
 	hw->keeps_shadow = !(hw->pending & VMX_PENDING_REGS) &&
 			   rip == hw->rip && rflags == hw->rflags;
-	/* Before they change: vmx_cpu_off() reads them in an interrupt. */
+	/* Before the registers change: vmx_cpu_off() reads them in an interrupt. */
 	hw->pending |= VMX_PENDING_REGS;
 	barrier();
 	hw->rip = rip;
@@ -181,6 +185,7 @@ void vmx_load_regs(struct dune_vcpu *vcpu)
 		hw->pending |= VMX_PENDING_IRQ;
 }
 
+/* @store_regs of struct vcpu_ops. */
 void vmx_store_regs(struct dune_vcpu *vcpu)
 {
 	const struct vcpu_hw *hw = vcpu->hw;

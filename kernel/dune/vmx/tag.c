@@ -5,7 +5,7 @@
  */
 #include "dune/vmx/vmx.h"
 
-/* Returns whether the vCPU has another VPID now. */
+/* Gives the vCPU a valid VPID. Returns whether it is another one than before. */
 bool vmx_tag_take(struct vcpu_hw *hw)
 {
 	if (tag_is_valid(&hw->tag))
@@ -19,7 +19,7 @@ bool vmx_tag_take(struct vcpu_hw *hw)
 }
 
 /*
- * Flushes all that the TLB of this CPU knows by way of the vCPU's EPT, whatever the
+ * Flushes all entries of this CPU's TLB that come from the vCPU's EPT, whatever their
  * VPID and PCID: also after a change to the guest's own page table.
  */
 void vmx_tag_flush(const struct vcpu_hw *hw)

@@ -18,7 +18,7 @@
 #include "dune/vmx/kvm.h"
 #include "dune/vmx/vmx.h"
 
-/* The VMCSs that are active on a CPU; used on that CPU, interrupts off. */
+/* The VMCSs that are active on a CPU. Used only on that CPU, with interrupts off. */
 static DEFINE_PER_CPU(struct list_head, active_vmcss);
 
 void vmx_vmcs_init(void)
@@ -88,11 +88,11 @@ void vmx_write_setup(const struct vcpu_hw *hw)
 	vmcs_write(HOST_RIP, (unsigned long)vmx_switch_exit);
 }
 
-/* Interrupts off, on the CPU: the vCPU's VMCS becomes active and current. */
+/* Makes the vCPU's VMCS active and current on this CPU. Interrupts are off. */
 void vmx_activate(struct vcpu_hw *hw)
 {
 	if (hw->cpu < 0) {
-		/* It is clear already, unless its page is new and the state undefined. */
+		/* The VMCS is clear already, unless its page is new and the state undefined. */
 		if (hw->pending & VMX_PENDING_SETUP)
 			vmclear(&hw->vmcs_pa);
 		hw->launched = false;
@@ -103,7 +103,7 @@ void vmx_activate(struct vcpu_hw *hw)
 	hw->pending &= ~VMX_PENDING_ACTIVATE;
 }
 
-/* Interrupts off, on the CPU where it is active, if on any. */
+/* Clears the VMCS, on the CPU on which it is active, if on any. Interrupts are off. */
 static void deactivate(void *argument)
 {
 	struct vcpu_hw *hw = argument;
@@ -134,7 +134,10 @@ void vmx_cpu_off(void)
 	}
 }
 
-/* Process context: no CPU has it any more. A CPU that goes off line clears it itself. */
+/*
+ * Makes the VMCS active on no CPU. Called in process context; waits for the other CPU. A CPU
+ * that goes off line clears the VMCS itself.
+ */
 void vmx_release(struct vcpu_hw *hw)
 {
 	int cpu = READ_ONCE(hw->cpu);
@@ -144,8 +147,8 @@ void vmx_release(struct vcpu_hw *hw)
 }
 
 /*
- * Interrupts off: makes the VMCS current. @borrowed: from KVM, so that vmx_give_back()
- * must follow. Returns false if this CPU refuses.
+ * Makes the VMCS current. Interrupts are off. @borrowed: the CPU was borrowed from KVM, so
+ * vmx_give_back() must follow. Returns false if this CPU refuses.
  */
 static bool take(struct vcpu_hw *hw, bool *borrowed)
 {
@@ -157,9 +160,9 @@ static bool take(struct vcpu_hw *hw, bool *borrowed)
 }
 
 /*
- * Process context: makes the VMCS current, on the CPU on which this returns, with
- * interrupts off. @borrowed as for take(). Returns false, also with interrupts off,
- * where virtualization is off on this CPU.
+ * Makes the VMCS current on the CPU on which this function returns. Called in process
+ * context; returns with interrupts off. @borrowed as for take(). Returns false, also with
+ * interrupts off, if virtualization is off on this CPU.
  */
 bool vmx_claim(struct vcpu_hw *hw, bool *borrowed)
 {
@@ -175,7 +178,7 @@ bool vmx_claim(struct vcpu_hw *hw, bool *borrowed)
 	return take(hw, borrowed);
 }
 
-/* Interrupts off; the VMCS is current. */
+/* Reads the registers from the current VMCS, unless newer ones wait. Interrupts are off. */
 void vmx_read_regs(struct vcpu_hw *hw)
 {
 	if (hw->pending & VMX_PENDING_REGS)
@@ -186,9 +189,10 @@ void vmx_read_regs(struct vcpu_hw *hw)
 }
 
 /*
- * Interrupts off, on the CPU of the last entry, if the VMCS is active there: later it
- * may be active elsewhere. Where it is active nowhere, the registers were read when
- * it was cleared, except after an entry while KVM was loaded.
+ * Reads the registers of the last exit. Interrupts are off. If the VMCS is active, it is
+ * active on this CPU, the one of the last entry; later it may be active on another CPU. If
+ * it is active on none, the registers were read when it was cleared, except after an
+ * entry while KVM was loaded.
  */
 void vmx_read_last_regs(struct vcpu_hw *hw)
 {
@@ -203,7 +207,7 @@ void vmx_read_last_regs(struct vcpu_hw *hw)
 	}
 	if (!(hw->pending & VMX_PENDING_ACTIVATE))
 		return;
-	/* The CPU it was on has gone off line, and KVM has been unloaded. */
+	/* The CPU of the last entry has gone off line, and KVM has been unloaded. */
 	if (!vmx_is_with_kvm(hw) && !virt_is_enabled())
 		return;
 	if (!take(hw, &borrowed))
