@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # cd kernel && awk -f layers.awk FILES
-# Fails where a file includes one of a higher layer. A folder is a layer: x86/ is below
+# Fails if a file includes one of a higher layer. A folder is a layer: x86/ is below
 # virt/, virt/ below dune/memory/, and that below dune/. The two vendors' folders are
 # above dune/, which knows them by vcpu_ops.h alone, and do not know each other. Only
-# second_level.h is for files outside of dune/memory/. What x86/ includes of Linux has no
-# tasks, no memory to allocate and no messages.
+# second_level.h is for files outside of dune/memory/. The headers of Linux that x86/
+# may include have no tasks, no memory to allocate and no messages.
 # The modules, dune/ and guard/, do not know each other. The resident part of the latter,
 # guard/hv/, knows x86/ and itself only.
 

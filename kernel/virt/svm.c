@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * AMD SVM on the CPUs: checks that the firmware allows it, turns it on and off, and
- * allocates what each CPU needs for it. References are to the AMD64 Architecture
- * Programmer's Manual, volume 2 (APM). Guests are in dune/svm/.
+ * allocates what each CPU needs for it. APM is the AMD64 Architecture
+ * Programmer's Manual, volume 2. Guests are in dune/svm/.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 

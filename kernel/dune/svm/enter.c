@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Into an SVM guest and back: the work around the world switch (switch.S). References are to
- * the AMD64 Architecture Programmer's Manual, volume 2 (APM).
+ * Into an SVM guest and back: the work around the world switch (switch.S).
  */
 #include <linux/hw_breakpoint.h>
 #include <asm/debugreg.h>

@@ -10,8 +10,6 @@
  *    is between these two while a Dune thread runs, so an entry uses KVM's page as it is.
  *  - ASIDs: svm_tag_share() and svm_vcpu_put().
  *  - TSC_RATIO: KVM leaves its last guest's, and keeps a record of it.
- *
- * References are to the AMD64 Architecture Programmer's Manual (APM).
  */
 #include <linux/gfp.h>
 #include <linux/hw_breakpoint.h>

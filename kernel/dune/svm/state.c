@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The guest's state in a VMCB, and how user mode reads and writes it. References are to
- * the AMD64 Architecture Programmer's Manual, volume 2 (APM).
+ * The guest's state in a VMCB, and how user mode reads and writes it.
  */
 #include <linux/string.h>
 

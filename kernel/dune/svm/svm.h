@@ -4,6 +4,7 @@
  * guest's state), enter.c (into the guest and back), switch.S (the world switch), host.c
  * (the host's state around it), tag.c (its TLB tag), kvm.c (the differences while KVM is
  * loaded), exit.c (the handler of exits) and intercepts.c (what causes them).
+ * APM is the AMD64 Architecture Programmer's Manual, volume 2 unless another is named.
  */
 #ifndef DUNE_SVM_SVM_H
 #define DUNE_SVM_SVM_H

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A vCPU's TLB tag on SVM, its ASID (APM vol. 2, 15.16): from the CPU's pool
+ * A vCPU's TLB tag on SVM, its ASID (APM 15.16): from the CPU's pool
  * (virt/tag.h), or while KVM is loaded one that all vCPUs share.
  */
 #include <asm/cpufeature.h>

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Into a VT-x guest and back: the work around the world switch (switch.S). SDM is the Intel
- * 64 and IA-32 Architectures Software Developer's Manual, volume 3.
+ * Into a VT-x guest and back: the work around the world switch (switch.S).
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 

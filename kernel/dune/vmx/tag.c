@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A vCPU's TLB tag on VT-x, its VPID (SDM vol. 3, 29.1), from the CPU's pool
+ * A vCPU's TLB tag on VT-x, its VPID (SDM 29.1), from the CPU's pool
  * (virt/tag.h). All functions are for interrupts off.
  */
 #include "dune/vmx/vmx.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * SVM's instructions, and those of its names that the kernel's headers lack. The manual is
- * the AMD64 Architecture Programmer's Manual, volume 2 (APM).
+ * SVM's instructions, and those of its names that the kernel's headers lack. APM is
+ * the AMD64 Architecture Programmer's Manual, volume 2.
  */
 #ifndef X86_SVM_INSTRUCTIONS_H
 #define X86_SVM_INSTRUCTIONS_H

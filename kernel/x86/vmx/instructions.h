@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * VT-x's instructions, and those of its names that the kernel's headers lack. The manual is
- * the Intel 64 and IA-32 Architectures Software Developer's Manual, volume 3 (SDM);
+ * VT-x's instructions, and those of its names that the kernel's headers lack. SDM is
+ * the Intel 64 and IA-32 Architectures Software Developer's Manual, volume 3;
  * the instructions are in its section 31.3.
  *
  * VMREAD and VMWRITE report no error here: they are for fields that the processor has,
