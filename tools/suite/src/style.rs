@@ -17,7 +17,8 @@ const IN_TREE_ONLY: &str = "LINUX_VERSION_CODE,CONSTANT_COMPARISON,ENOSYS,FILE_P
 const TRACEPOINTS: &str = "kernel/dune/trace.h";
 
 /// Headers with assembly, which checkpatch reads as C.
-const ASSEMBLY: [&str; 5] = [
+const ASSEMBLY: [&str; 6] = [
+    "kernel/virt/vmx.h",
     "kernel/x86/mitigations.h",
     "kernel/x86/registers.h",
     "kernel/x86/return_buffer.h",
