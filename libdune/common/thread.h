@@ -46,8 +46,9 @@ struct dune_sigentry {
 
 #define DUNE_SIGQUEUE	4
 
-/* leaf_key of a thread that remembers no table: no address has this key. */
-#define NO_LEAF_KEY	(~0ULL)
+/* The key in dune_thread.leaf begins here; and the value for "no table", whose key is -1. */
+#define LEAF_SHIFT	35
+#define NO_LEAF		(~0ULL)
 
 struct dune_tss {
 	u32 reserved0;
@@ -72,9 +73,13 @@ struct dune_thread {
 
 	u64 ring0_fs;			/* ring 0's FS base while ring 3 runs */
 	dune_pte *root;			/* what CR3 leads to */
-	/* memory/pgtable.c: where the first root's last-level table for key << 21 is */
-	u64 leaf_key;
-	dune_pte *leaf_table;
+	/*
+	 * memory/pgtable.c: the last-level table of the first root that was used last.
+	 * Bits 34:0 are the number of its page; the bits above are the key, the number
+	 * of the 2 MB that it maps. It is one word, so that a handler that interrupts
+	 * dune_pt_protect() changes both parts or neither.
+	 */
+	u64 leaf;
 	/* memory/tlb.c: what each tag's entries come from; NULL: no tag is in use */
 	u64 *tags;
 

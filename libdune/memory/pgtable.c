@@ -536,23 +536,32 @@ static dune_pte *last_table(dune_pte *root, u64 va)
 	return is_table(v) ? table_of(v) : NULL;
 }
 
+/*
+ * The number of the page at @va, in a form in which other addresses have larger
+ * numbers than all pages: the low 12 bits of @va, zero for a page, are on top.
+ */
+static inline u64 page_number(u64 va)
+{
+	return va >> 12 | va << 52;
+}
+
 /* One page of the first root, in another 2 MB than the previous one. */
 static noinline int protect_next(dune_pte *root, u64 va, u64 len, u64 rights)
 {
-	dune_pte *table = va < USER_END ? last_table(root, va) : NULL;
+	dune_pte *table = check_range(root, va, len) ? NULL : last_table(root, va);
 	struct dune_thread *t = dune_self();
 
 	if (!table)
 		return protect(root, va, len, rights);
-	if (t->tags) {
-		set_rights(&table[level_index(va, 0)], rights);
+	if (!t->tags)
+		WRITE_ONCE(t->leaf, va >> 21 << LEAF_SHIFT | (u64)table >> 12);
+	set_rights(&table[level_index(va, 0)], rights);
+	/* Also where a handler that interrupted this function has used the first tag. */
+	if (READ_ONCE(t->tags)) {
+		WRITE_ONCE(t->leaf, NO_LEAF);
 		flush(root, va, len);
 		return 0;
 	}
-	WRITE_ONCE(t->leaf_key, NO_LEAF_KEY);
-	WRITE_ONCE(t->leaf_table, table);
-	WRITE_ONCE(t->leaf_key, va >> 21);
-	set_rights(&table[level_index(va, 0)], rights);
 	invlpg(va);
 	return 0;
 }
@@ -561,22 +570,25 @@ static noinline int protect_next(dune_pte *root, u64 va, u64 len, u64 rights)
  * One page is the hot path of programs that use faults as events, so each thread
  * remembers the last table that it used. Such a table lives as long as its root,
  * and the first root is never freed. A signal's handler may interrupt this and
- * use it, too: then the key has changed if the table has. A thread that uses tags
- * remembers no table: other tags may hold the page, too (flush()).
+ * use it, too: so the table and the 2 MB that it maps are one word (struct
+ * dune_thread). A thread that uses tags remembers no table: other tags may hold the
+ * page, too (flush()).
  */
 int dune_pt_protect(dune_pte *root, u64 va, u64 len, u64 rights)
 {
+	u64 number = page_number(va), leaf;
 	dune_pte *table;
 
 	/* Before dune_enter() there is no root, and no block of the thread. */
-	if (len != PAGE || ((va & (PAGE - 1)) | (rights & ~DUNE_PT_RIGHTS)) ||
+	if (len != PAGE || (rights & ~DUNE_PT_RIGHTS) ||
 	    root != dune_process.root || unlikely(!root))
 		return protect(root, va, len, rights);
-	table = this_thread(leaf_table);
-	barrier();
-	if (unlikely(this_thread(leaf_key) != va >> 21))
+	leaf = READ_ONCE(this_thread(leaf));
+	/* Neither the key of NO_LEAF, which is -1, nor an address of no page fits. */
+	if (unlikely((u64)((int64_t)leaf >> LEAF_SHIFT) != number / ENTRIES))
 		return protect_next(root, va, len, rights);
-	set_rights(&table[level_index(va, 0)], rights);
+	table = (dune_pte *)(leaf << (64 - LEAF_SHIFT) >> (64 - LEAF_SHIFT - 12));
+	set_rights(&table[number % ENTRIES], rights);
 	invlpg(va);
 	return 0;
 }
