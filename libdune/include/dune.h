@@ -490,7 +490,8 @@ int dune_pt_free(dune_pte *root);
  * DUNE_PT_KEEP is or'ed in, the root is the one that the tag was last loaded
  * with, and that root was changed only under this tag since. For a thread that
  * uses tags dune_pt_protect() of one page costs some 40 instructions more.
- * -EOPNOTSUPP: this processor has no tags. -ENOMEM: as above.
+ * -EINVAL: @root is NULL or not aligned, or @tag has other bits. -EOPNOTSUPP: this
+ * processor has no tags. -ENOMEM: as above.
  */
 #define DUNE_PT_KEEP	(1U << 31)
 int dune_pt_load(dune_pte *root, unsigned int tag);
