@@ -187,10 +187,10 @@ struct dune_process {
 	dune_pte *root;			/* the first page table */
 	u64 idt[2 * VEC_GATES];
 	struct dune_sighand sighand;
-	struct dune_lock lock;		/* protects the members below */
+	struct dune_lock lock;		/* protects threads and old_counters */
 	struct dune_thread *threads;
 	u64 old_counters[DUNE_COUNT_MAX]; /* of vCPUs that were closed */
-	u64 signals, forks;
+	u64 signals, forks;		/* changed by atomic instructions */
 } __aligned(4096);
 
 _Static_assert(sizeof(struct dune_process) == 4096, "more than a page");

@@ -75,7 +75,7 @@ void dune_signal_irq(struct dune_tf *tf)
 		}
 		/* One instruction: a signal comes before it or after it. */
 	} while (!__sync_bool_compare_and_swap(&t->nsig, n, 0));
-	dune_process.signals += n;
+	__atomic_fetch_add(&dune_process.signals, n, __ATOMIC_RELAXED);
 	/* From here on the next signal may arrive; its interrupt waits for IRET. */
 	if (set_mask(SIG_SETMASK, t->mask, NULL))
 		dune_die(SIGSEGV);
