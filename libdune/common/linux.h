@@ -7,6 +7,7 @@
 #ifndef LIBDUNE_LINUX_H
 #define LIBDUNE_LINUX_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <asm/unistd_64.h>

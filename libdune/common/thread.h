@@ -17,17 +17,23 @@
 
 /*
  * A lock that both halves may take. In the guest interrupts are off while it is
- * held; the signal handlers of the host half take no lock.
+ * held; the signal handler of the host half takes no lock.
  */
 struct dune_lock {
 	u32 held;
 };
 
-/* The actions that the program set with rt_sigaction(). */
+/*
+ * The actions that the program set with rt_sigaction(). Read and write them by the
+ * functions of sigaction.h: the host half's handler takes no lock.
+ */
 struct dune_sighand {
 	struct dune_lock lock;		/* orders calls of rt_sigaction() */
-	u64 handled;			/* signals with a handler */
+	u32 sequence;			/* odd while action[changing] is written */
+	u64 handled;			/* signals with a handler; changed by atomic instructions */
 	struct ksigaction action[NSIG + 1];
+	struct ksigaction before;	/* action[changing] until then */
+	int changing;
 };
 
 /*

@@ -27,17 +27,15 @@ static long set_mask(int how, u64 set, u64 *old)
 static void push_failed(struct dune_thread *t, struct dune_tf *tf,
 			const struct dune_sigentry *lost)
 {
-	const struct ksigaction *act = &t->sighand->action[SIGSEGV];
 	struct dune_sigentry e = {
 		.info = { .signo = SIGSEGV, .code = SI_KERNEL },
-		.action = *act,
+		.action = dune_action(t->sighand, SIGSEGV),
 		.oldmask = lost->oldmask,
 		.trapno = VEC_PF,
 	};
 
-	if (lost->info.signo == SIGSEGV || act->handler == SIG_DFL ||
-	    act->handler == SIG_IGN || (lost->oldmask & sigbit(SIGSEGV)) ||
-	    dune_sigframe_push(t, tf, &e))
+	if (lost->info.signo == SIGSEGV || !is_handler(&e.action) ||
+	    (lost->oldmask & sigbit(SIGSEGV)) || dune_sigframe_push(t, tf, &e))
 		dune_die(SIGSEGV);
 }
 
@@ -81,14 +79,9 @@ void dune_signal_irq(struct dune_tf *tf)
 		dune_die(SIGSEGV);
 }
 
-static void no_handler_again(struct dune_sighand *sh, int sig)
+static void install(int sig, const struct ksigaction *real)
 {
-	struct ksigaction real;
-
-	sh->action[sig].handler = SIG_DFL;
-	sh->handled &= ~sigbit(sig);
-	dune_real_action(sig, &sh->action[sig], &real);
-	dune_hypercall(__NR_rt_sigaction, sig, (long)&real, 0, 8, 0, 0);
+	dune_hypercall(__NR_rt_sigaction, sig, (long)real, 0, 8, 0, 0);
 }
 
 /*
@@ -99,8 +92,7 @@ static void no_handler_again(struct dune_sighand *sh, int sig)
 void dune_signal_fault(struct dune_tf *tf, int sig, int code, u64 addr)
 {
 	struct dune_thread *t = dune_self();
-	struct dune_sighand *sh = t->sighand;
-	const struct ksigaction *act = &sh->action[sig];
+	struct ksigaction act = dune_action(t->sighand, sig), real;
 	struct dune_sigentry *e = &t->queue[0];
 	u64 cr2 = dune_cr2(), now, block;
 	u32 i;
@@ -114,11 +106,10 @@ void dune_signal_fault(struct dune_tf *tf, int sig, int code, u64 addr)
 		now = e->oldmask;
 	else
 		t->mask = now;
-	if (act->handler == SIG_DFL || act->handler == SIG_IGN ||
-	    (now & sigbit(sig)) || t->nsig >= DUNE_SIGQUEUE)
+	if (!is_handler(&act) || (now & sigbit(sig)) || t->nsig >= DUNE_SIGQUEUE)
 		dune_die(sig);
 
-	block = act->mask | (act->flags & SA_NODEFER ? 0 : sigbit(sig));
+	block = blocked_by(&act, sig);
 	for (i = t->nsig; i > 0; i--) {
 		t->queue[i] = t->queue[i - 1];
 		t->queue[i].oldmask |= block;
@@ -127,15 +118,15 @@ void dune_signal_fault(struct dune_tf *tf, int sig, int code, u64 addr)
 	e->info.signo = sig;
 	e->info.code = code;
 	e->info.addr = addr;
-	e->action = *act;
+	e->action = act;
 	e->oldmask = now;
 	e->trapno = tf->vector;
 	e->error = tf->error;
 	e->cr2 = cr2;
 	t->mask = (t->mask | block) & ~UNBLOCKABLE;
 	WRITE_ONCE(t->nsig, t->nsig + 1);
-	if (act->flags & SA_RESETHAND)
-		no_handler_again(sh, sig);
+	if (dune_reset_action(t->sighand, sig, &act, &real))
+		install(sig, &real);
 
 	/*
 	 * Ring 3's frame can be built at once, if the FPU registers are ring
@@ -162,20 +153,16 @@ static long put_user(struct dune_tf *tf, u64 to, const void *from, size_t n)
 	return dune_copy((void *)to, from, n);
 }
 
+/* @sh's lock is held. */
 static long change_action(struct dune_sighand *sh, int sig,
 			  const struct ksigaction *act, struct ksigaction *old)
 {
 	struct ksigaction real_old = { 0 }, real, before = sh->action[sig];
-	u64 handled = sh->handled;
 	long err;
 
 	if (act) {
 		/* Before the kernel is told: the host half's handler reads this. */
-		sh->action[sig] = *act;
-		if (act->handler == SIG_DFL || act->handler == SIG_IGN)
-			sh->handled &= ~sigbit(sig);
-		else
-			sh->handled |= sigbit(sig);
+		dune_set_action(sh, sig, act);
 		dune_real_action(sig, act, &real);
 	}
 	err = dune_hypercall(__NR_rt_sigaction, sig, act ? (long)&real : 0,
@@ -185,9 +172,12 @@ static long change_action(struct dune_sighand *sh, int sig,
 		*old = before;
 	else
 		*old = real_old;
-	if (err) {
-		sh->action[sig] = before;
-		sh->handled = handled;
+	if (act && err) {
+		dune_set_action(sh, sig, &before);
+	} else if (act && READ_ONCE(sh->action[sig].handler) != act->handler) {
+		/* A signal after the record has already reset the new action. */
+		dune_real_action(sig, &sh->action[sig], &real);
+		install(sig, &real);
 	}
 	return err;
 }

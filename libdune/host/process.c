@@ -33,13 +33,17 @@ static struct dune_thread *new_block(struct dune_thread *t,
 {
 	struct dune_thread *child = dune_thread_new();
 	struct dune_tf *tf;
+	u64 flags;
 
 	if (!child)
 		return NULL;
 	if (c->flags & CLONE_SIGHAND) {
 		child->sighand = t->sighand;
 	} else {
+		flags = dune_lock(&t->sighand->lock);
 		child->own_sighand = *t->sighand;
+		dune_unlock(&t->sighand->lock, flags);
+		child->own_sighand.lock.held = 0;
 		child->sighand = &child->own_sighand;
 	}
 	if (c->flags & CLONE_VFORK) {

@@ -26,14 +26,13 @@ long dune_host_install(int sig, const struct ksigaction *act)
 static void import(int sig)
 {
 	struct dune_sighand *sh = &dune_process.sighand;
-	struct ksigaction *act = &sh->action[sig];
+	struct ksigaction act;
 
-	if (sys4(__NR_rt_sigaction, sig, 0, (long)act, 8))
+	if (sys4(__NR_rt_sigaction, sig, 0, (long)&act, 8))
 		return;
-	if (is_handler(act))
-		sh->handled |= sigbit(sig);
-	if (is_handler(act) || (sigbit(sig) & PROBE_SIGNALS))
-		dune_host_install(sig, act);
+	dune_set_action(sh, sig, &act);
+	if (is_handler(&act) || (sigbit(sig) & PROBE_SIGNALS))
+		dune_host_install(sig, &act);
 }
 
 /*
@@ -51,49 +50,41 @@ void dune_host_import(void)
 		import(__builtin_ctzll(handled) + 1);
 }
 
-/* A child with CLONE_CLEAR_SIGHAND: the kernel has forgotten all handlers. */
+/* A child with CLONE_CLEAR_SIGHAND: the kernel has set all handlers to SIG_DFL. */
 void dune_host_clear(struct dune_sighand *sh)
 {
+	const struct ksigaction dfl = { .handler = SIG_DFL };
 	int sig;
 
 	for (sig = 1; sig <= NSIG; sig++) {
 		if (is_handler(&sh->action[sig]))
-			sh->action[sig] = (struct ksigaction){ 0 };
+			dune_set_action(sh, sig, &dfl);
 	}
-	sh->handled = 0;
 	dune_host_install(SIGSEGV, &sh->action[SIGSEGV]);
 	dune_host_install(SIGBUS, &sh->action[SIGBUS]);
 }
 
-static u64 blocked_by(const struct ksigaction *act, int sig)
-{
-	return act->mask | (act->flags & SA_NODEFER ? 0 : sigbit(sig));
-}
-
 /* SA_RESETHAND, when the signal is taken and not when its handler runs. */
-static void reset(struct dune_sighand *sh, int sig)
+static void reset(struct dune_sighand *sh, int sig, const struct ksigaction *taken)
 {
-	struct ksigaction *act = &sh->action[sig];
+	struct ksigaction real;
 
-	if (!(act->flags & SA_RESETHAND))
-		return;
-	act->handler = SIG_DFL;
-	sh->handled &= ~sigbit(sig);
-	dune_host_install(sig, act);
+	if (dune_reset_action(sh, sig, taken, &real))
+		sys4(__NR_rt_sigaction, sig, (long)&real, 0, 8);
 }
 
 /* A thread of the process that is not in guest mode: run the handler here. */
 static void run_natively(int sig, struct ksiginfo *info, struct kucontext *uc)
 {
 	struct dune_sighand *sh = &dune_process.sighand;
-	struct ksigaction act = sh->action[sig];
+	struct ksigaction act = dune_action(sh, sig);
 	u64 mask = uc->sigmask | blocked_by(&act, sig);
 
 	if (act.handler == SIG_IGN && info->code <= 0)
 		return;
 	if (!is_handler(&act))
 		dune_host_die(sig);
-	reset(sh, sig);
+	reset(sh, sig, &act);
 	sys4(__NR_rt_sigprocmask, SIG_SETMASK, (long)&mask, 0, 8);
 	((native_handler)act.handler)(sig, info, uc);
 }
@@ -134,20 +125,20 @@ static u64 mask_in_force(struct dune_thread *t, const struct kucontext *uc)
 	return uc->sigmask;
 }
 
-static void queue(struct dune_thread *t, int sig, const struct ksiginfo *info,
-		  struct kucontext *uc, int fault)
+static void queue(struct dune_thread *t, int sig, const struct ksigaction *act,
+		  const struct ksiginfo *info, struct kucontext *uc, int fault)
 {
 	struct dune_sighand *sh = t->sighand;
 	struct dune_sigentry *e = &t->queue[t->nsig];
 	u64 mask = mask_in_force(t, uc);
 
 	e->info = *info;
-	e->action = sh->action[sig];
+	e->action = *act;
 	e->oldmask = t->nsig ? t->mask : uc->sigmask;
 	e->trapno = fault ? uc->mc.trapno : 0;
 	e->error = fault ? uc->mc.err : 0;
 	e->cr2 = fault ? uc->mc.cr2 : 0;
-	t->mask = (mask | blocked_by(&e->action, sig)) & ~UNBLOCKABLE;
+	t->mask = (mask | blocked_by(act, sig)) & ~UNBLOCKABLE;
 	barrier();
 	WRITE_ONCE(t->nsig, t->nsig + 1);
 	/*
@@ -157,7 +148,7 @@ static void queue(struct dune_thread *t, int sig, const struct ksiginfo *info,
 	 * itself (dune_signal_fault()).
 	 */
 	uc->sigmask |= t->nsig < DUNE_SIGQUEUE - 1 ? sh->handled | PROBE_SIGNALS : ~0ULL;
-	reset(sh, sig);
+	reset(sh, sig, act);
 	if (t->run)
 		t->run->irq_vector = VEC_SIGNAL;
 }
@@ -214,14 +205,14 @@ void dune_host_send_held(struct dune_thread *t)
 void dune_host_handler(int sig, struct ksiginfo *info, struct kucontext *uc)
 {
 	struct dune_thread *t = (void *)((u64)uc & ~(BLOCK_SIZE - 1ULL));
-	const struct ksigaction *act;
+	struct ksigaction act;
 	int fault = in_probe(sig, info, uc);
 
 	if (!dune_in_arena(uc)) {
 		run_natively(sig, info, uc);
 		return;
 	}
-	act = &t->sighand->action[sig];
+	act = dune_action(t->sighand, sig);
 	if (fault && t->touch_silent) {
 		uc->mc.rip = (u64)dune_host_probe_fail;
 		return;
@@ -230,9 +221,9 @@ void dune_host_handler(int sig, struct ksiginfo *info, struct kucontext *uc)
 		hold(t, sig, info);
 		return;
 	}
-	if (act->handler == SIG_IGN && !fault)
+	if (act.handler == SIG_IGN && !fault)
 		return;
-	if (!is_handler(act)) {
+	if (!is_handler(&act)) {
 		struct ksigaction dfl = { .handler = SIG_DFL };
 
 		if (!fault)
@@ -243,7 +234,7 @@ void dune_host_handler(int sig, struct ksiginfo *info, struct kucontext *uc)
 	}
 	if (t->nsig >= DUNE_SIGQUEUE)
 		dune_host_fatal(t, "signal queue overrun", SIGABRT);
-	queue(t, sig, info, uc, fault);
+	queue(t, sig, &act, info, uc, fault);
 	if (fault)
 		uc->mc.rip = (u64)dune_host_probe_fail;
 	else
