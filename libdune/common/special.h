@@ -6,7 +6,7 @@
  *
  *	X(arg, name, guest, host)
  *
- * @guest: the function of guest/syscall.c's that gets the frame of the call.
+ * @guest: the function of guest/ that gets the frame of the call.
  * @host: what host/loop.c does when the call alone arrives there, by
  * HC_SYSCALL(), or because something watches the thread:
  *

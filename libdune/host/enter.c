@@ -185,7 +185,7 @@ static int make_thread(const struct dune_config *cfg, struct dune_thread **made)
 		err = t ? 0 : -ENOMEM;
 	}
 	if (err) {
-		sys3(__NR_close, dev, 0, 0);
+		dune_device_close(dev);
 		return refuse(err, "no memory in the arena");
 	}
 
@@ -193,7 +193,7 @@ static int make_thread(const struct dune_config *cfg, struct dune_thread **made)
 	init_state(t);
 	err = dune_pt_touch_core(dune_process.root);
 	if (err)
-		sys3(__NR_close, dev, 0, 0);
+		dune_device_close(dev);
 	else
 		err = dune_vcpu_open(t, dev);
 	if (err) {

@@ -16,6 +16,7 @@
 struct dune_thread *dune_thread_new(void);
 void dune_thread_free(struct dune_thread *t);
 long dune_device_open(void);
+void dune_device_close(long dev);
 long dune_vcpu_open(struct dune_thread *t, long dev);
 long dune_vcpu_renew(struct dune_thread *t);
 

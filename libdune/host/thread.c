@@ -22,7 +22,7 @@ struct dune_thread *dune_thread_new(void)
 	if (!t)
 		return NULL;
 	if (dirty) {
-		/* Not the stacks. */
+		/* The stacks and own_sighand are written before they are read. */
 		memset(t, 0, IST_BOTTOM);
 		memset(&t->state, 0, RING0_STACK_BOTTOM - HOST_STACK_TOP);
 	}
@@ -212,8 +212,16 @@ long dune_device_open(void)
 	err = get_info(dev);
 	if (!err)
 		return dev;
-	sys3(__NR_close, dev, 0, 0);
+	dune_device_close(dev);
 	return err;
+}
+
+/* Close a descriptor of dune_device_open(), whose number another file may get. */
+void dune_device_close(long dev)
+{
+	if (dev == inherited)
+		inherited = -1;
+	sys3(__NR_close, dev, 0, 0);
 }
 
 /* A vCPU for the calling thread in the place of an inherited one, t->vcpu. */
@@ -245,6 +253,6 @@ long dune_vcpu_open(struct dune_thread *t, long dev)
 		return dune_vcpu_renew(t);
 	}
 	err = make_vcpu(t, dev);
-	sys3(__NR_close, dev, 0, 0);
+	dune_device_close(dev);
 	return err;
 }
