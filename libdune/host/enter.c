@@ -4,7 +4,7 @@
  *
  * Once for the process: the arena, the IDT, and the first page table with only
  * the entries that the switch itself needs (page faults add the others,
- * memory/pgtable.c). For the thread: its block and vCPU. Then dune_host_switch()
+ * memory/table.c). For the thread: its block and vCPU. Then dune_host_switch()
  * returns to the caller in the guest, while the host half of the thread stays in
  * dune_host_loop() (loop.c).
  */
