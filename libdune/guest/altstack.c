@@ -5,10 +5,10 @@
  */
 #include "guest.h"
 
-static int on_altstack(const struct dune_thread *t, u64 rsp)
+static bool on_altstack(const struct dune_thread *t, u64 rsp)
 {
 	if (t->altstack.flags & SS_AUTODISARM)
-		return 0;
+		return false;
 	return rsp > t->altstack.sp && rsp - t->altstack.sp <= t->altstack.size;
 }
 

@@ -194,7 +194,7 @@ not_present:
 	cld
 	movq	%cr2, %rdi
 	call	dune_pf_early
-	testl	%eax, %eax
+	testb	%al, %al
 	popq	%r11
 	popq	%r10
 	popq	%r9

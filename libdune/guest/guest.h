@@ -18,7 +18,7 @@ long dune_ring3_enter(const struct dune_tf *tf);
 /* trap.c */
 void dune_bad_stack(void) __noreturn;
 void dune_die(int sig) __noreturn;
-int dune_trap_saves_fpu(u64 vector);
+bool dune_trap_saves_fpu(u64 vector);
 
 /* syscall.c; the functions dune_sys_* below are those of special.h */
 extern dune_syscall_fn dune_syscall_handler;

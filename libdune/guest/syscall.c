@@ -55,7 +55,7 @@ static long special(struct dune_tf *tf, u32 nr)
 }
 
 /* Calls about handlers of signals and their stack, where these belong to ring 0. */
-static int is_ring0s(const struct dune_tf *tf, u32 nr)
+static bool is_ring0s(const struct dune_tf *tf, u32 nr)
 {
 	return (tf->cs & 3) &&
 	       !(dune_process.flags & DUNE_ENTER_RING3_SIGNALS) &&

@@ -35,8 +35,8 @@ static void with_fpu(struct dune_tf *tf)
 		dune_fxrstor(area);
 }
 
-/* Whether ring 3's FPU registers are restored only when the handler returns. */
-int dune_trap_saves_fpu(u64 vector)
+/* Returns whether ring 3's FPU registers are restored only when the handler returns. */
+bool dune_trap_saves_fpu(u64 vector)
 {
 	return vector < 32 && READ_ONCE(dune_trap_table[vector]) == with_fpu;
 }

@@ -29,7 +29,7 @@ static int refuse(int err, const char *text)
 }
 
 /* CPUID: 1-GByte pages are available (bit 26 of EDX). */
-static int have_1g_pages(void)
+static bool have_1g_pages(void)
 {
 	u32 eax = 0x80000001, ebx, ecx, edx;
 
@@ -73,7 +73,7 @@ static void init_state(struct dune_thread *t)
 	sys3(__NR_sigaltstack, 0, (long)&t->altstack, 0);
 }
 
-static int in_range(const struct dune_config *cfg, const void *p, u64 size)
+static bool in_range(const struct dune_config *cfg, const void *p, u64 size)
 {
 	u64 at = (u64)p - cfg->super_base;
 
@@ -132,8 +132,8 @@ static const char *fault_of(const struct dune_config *cfg)
 	return NULL;
 }
 
-/* Whether the process was set up with another configuration than @cfg. */
-static int differs(const struct dune_config *cfg)
+/* Returns whether the process was set up with another configuration than @cfg. */
+static bool differs(const struct dune_config *cfg)
 {
 	const struct dune_process *p = &dune_process;
 
@@ -154,8 +154,8 @@ static int check(const struct dune_config *cfg)
 	return 0;
 }
 
-/* On a processor the code segment is Linux's for user mode, or that of the guest. */
-static int is_processor(void)
+/* On a processor the code segment is that of Linux for user mode or that of the guest. */
+static bool is_processor(void)
 {
 	u16 cs;
 

@@ -42,7 +42,7 @@ static long probe_silent(struct dune_thread *t, u64 address, u32 flags)
 	return ret;
 }
 
-int dune_host_readable(struct dune_thread *t, const void *p, size_t n)
+bool dune_host_readable(struct dune_thread *t, const void *p, size_t n)
 {
 	u64 first = (u64)p, last = first + n - 1;
 

@@ -58,7 +58,7 @@ u64 dune_text_number(char *to, u64 n, u32 v);
 void dune_host_fault(struct dune_thread *t);
 void dune_host_no_granule(struct dune_thread *t, u64 va);
 void dune_host_no_pages(struct dune_thread *t, u64 va);
-int dune_host_readable(struct dune_thread *t, const void *p, size_t n);
+bool dune_host_readable(struct dune_thread *t, const void *p, size_t n);
 
 /* signal.c; dune_host_handler() is in sigaction.h */
 long dune_host_install(int sig, const struct ksigaction *act);

@@ -51,26 +51,26 @@ void dune_host_fatal(struct dune_thread *t, const char *what, int sig)
 	dune_host_die(sig);
 }
 
-/*
- * Whether the guest would take the signal interrupt before it does anything else
- * if this hypercall ended now. SYSCALL cleared IF: the flags that count are those
- * to which its entry returns.
- */
-static int at_lstar(const struct dune_regs *r)
+static bool at_lstar(const struct dune_regs *r)
 {
 	return r->rip == (u64)dune_calls->lstar_call;
 }
 
-static int at_forward(const struct dune_regs *r)
+static bool at_forward(const struct dune_regs *r)
 {
 	return r->rip == (u64)dune_calls->forward_call ||
 	       r->rip == (u64)dune_calls->forward_tf_call;
 }
 
-static int can_interrupt(const struct dune_regs *r)
+/*
+ * Returns whether the guest would take the signal interrupt before it does anything
+ * else if this hypercall ended now. SYSCALL cleared IF: the flags that count are
+ * those to which its entry returns.
+ */
+static bool can_interrupt(const struct dune_regs *r)
 {
 	if (at_lstar(r))
-		return !!(r->r11 & RFLAGS_IF);
+		return r->r11 & RFLAGS_IF;
 	return at_forward(r) || (r->rflags & RFLAGS_IF);
 }
 
@@ -88,10 +88,10 @@ static void again(struct dune_regs *r)
 }
 
 /*
- * The kernel interrupted a call for a signal, and a handler of the program waits:
- * is the call restarted after the handler (signal(7))?
+ * The kernel interrupted a call for a signal, and a handler of the program waits.
+ * Returns whether the call is restarted after the handler (signal(7)).
  */
-static int restarts(const struct dune_thread *t, u32 restart)
+static bool restarts(const struct dune_thread *t, u32 restart)
 {
 	return restart == ERESTARTNOINTR ||
 	       (restart == ERESTARTSYS &&
@@ -217,11 +217,11 @@ static void no_threads(void)
 {
 	static const char line[] =
 		"dune: threads (CLONE_THREAD) are not supported yet\n";
-	static int said;
+	static bool said;
 
 	if (!said)
 		sys3(__NR_write, 2, (long)line, sizeof(line) - 1);
-	said = 1;
+	said = true;
 }
 
 static void do_hostcall(struct dune_thread *t)

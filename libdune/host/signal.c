@@ -89,19 +89,19 @@ static void run_natively(int sig, struct ksiginfo *info, struct kucontext *uc)
 	((native_handler)act.handler)(sig, info, uc);
 }
 
-static int at_probe(const struct kucontext *uc)
+static bool at_probe(const struct kucontext *uc)
 {
 	return uc->mc.rip == (u64)dune_host_probe_read_insn ||
 	       uc->mc.rip == (u64)dune_host_probe_write_insn;
 }
 
 /*
- * Whether the signal is the fault of one of the probes of fault.c, which have the
- * address in RDI. A positive code alone does not tell: signals of timers,
+ * Returns whether the signal is the fault of one of the probes of fault.c, which have
+ * the address in RDI. A positive code alone does not tell: signals of timers,
  * children and files have one, too. Beyond the end of user space every probe
  * faults, and where the address is not canonical its signal does not contain it.
  */
-static int in_probe(int sig, const struct ksiginfo *info, const struct kucontext *uc)
+static bool in_probe(int sig, const struct ksiginfo *info, const struct kucontext *uc)
 {
 	u64 address = uc->mc.rdi;
 
@@ -126,7 +126,7 @@ static u64 mask_in_force(struct dune_thread *t, const struct kucontext *uc)
 }
 
 static void queue(struct dune_thread *t, int sig, const struct ksigaction *act,
-		  const struct ksiginfo *info, struct kucontext *uc, int fault)
+		  const struct ksiginfo *info, struct kucontext *uc, bool fault)
 {
 	struct dune_sighand *sh = t->sighand;
 	struct dune_sigentry *e = &t->queue[t->nsig];
@@ -206,7 +206,7 @@ void dune_host_handler(int sig, struct ksiginfo *info, struct kucontext *uc)
 {
 	struct dune_thread *t = (void *)((u64)uc & ~(BLOCK_SIZE - 1ULL));
 	struct ksigaction act;
-	int fault = in_probe(sig, info, uc);
+	bool fault = in_probe(sig, info, uc);
 
 	if (!dune_in_arena(uc)) {
 		run_natively(sig, info, uc);

@@ -16,7 +16,7 @@ struct dune_thread *dune_thread_new(void)
 {
 	struct dune_thread *t;
 	u64 flags;
-	int dirty;
+	bool dirty;
 
 	t = dune_page_take(BLOCK_SIZE / 4096, &dirty);
 	if (!t)

@@ -12,12 +12,12 @@
 /* page.c */
 void dune_page_init(const struct dune_config *cfg);
 int dune_page_touch(dune_pte *root);
-void *dune_page_take(unsigned int count, int *dirty);
-int dune_in_arena(const void *p);
+void *dune_page_take(unsigned int count, bool *dirty);
+bool dune_in_arena(const void *p);
 u64 dune_page_bytes(void);
 
 /* pgtable.c */
-void dune_pt_init(int have_1g);
+void dune_pt_init(bool have_1g);
 dune_pte *dune_pt_new(void);
 int dune_pt_touch(dune_pte *root, u64 va);
 int dune_pt_touch_reserved(u64 first, u64 last, dune_pte *pages, u32 count);
@@ -25,7 +25,7 @@ int dune_pt_touch_core(dune_pte *root);
 u64 dune_pt_state(const dune_pte *root);
 u64 dune_pt_bytes(void);
 /* guest: on the way into a page fault (guest/entry.S) */
-int dune_pf_early(u64 address);
+bool dune_pf_early(u64 address);
 
 /* tlb.c: guest */
 void dune_tlb_is_clean(void);

@@ -76,16 +76,19 @@ static inline void set_rights(dune_pte *e, u64 rights)
 		;
 }
 
-/* Whether [pa, pa + len) has guest-physical addresses; granules are assigned if need be. */
-static int all_reachable(u64 pa, u64 len)
+/*
+ * Returns whether [pa, pa + len) has guest-physical addresses; granules are assigned
+ * if need be.
+ */
+static bool all_reachable(u64 pa, u64 len)
 {
 	u64 at;
 
 	for (at = pa; at < pa + len; at = (at | (level_size(2) - 1)) + 1) {
 		if (to_gpa(at) == NO_GPA)
-			return 0;
+			return false;
 	}
-	return 1;
+	return true;
 }
 
 int dune_pt_map(dune_pte *root, u64 va, u64 len, u64 pa, u64 rights)

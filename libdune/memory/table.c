@@ -29,7 +29,7 @@ static inline dune_pte link_to(const dune_pte *t)
 
 dune_pte *dune_table_new(void)
 {
-	int dirty;
+	bool dirty;
 	dune_pte *t = dune_page_take(1, &dirty);
 
 	if (!t)
@@ -93,7 +93,7 @@ u64 dune_pt_bytes(void)
 }
 
 /* Before dune_pt_new(): does the processor have pages of 1 GB? */
-void dune_pt_init(int have_1g)
+void dune_pt_init(bool have_1g)
 {
 	dune_process.no_1g = !have_1g;
 }
@@ -192,7 +192,7 @@ int dune_pt_touch_reserved(u64 first, u64 last, dune_pte *pages, u32 count)
 {
 	dune_pte *loaded = dune_active() ? table_of(read_cr3()) : dune_process.root;
 	struct spare spare = { NULL };
-	int made;
+	bool made;
 
 	__atomic_fetch_add(&dune_process.tables, count, __ATOMIC_RELAXED);
 	for (; count; count--, pages += ENTRIES) {
@@ -234,17 +234,17 @@ dune_pte *dune_table_leaf(dune_pte *root, u64 va, int *level, struct spare *spar
 }
 
 /*
- * A page fault on a page that is not present, on the IST stack. Returns 1 if
+ * A page fault on a page that is not present, on the IST stack. Returns true if
  * the page is present now, and the instruction can be repeated. Must not fault
  * or use GS.
  */
-int dune_pf_early(u64 va)
+bool dune_pf_early(u64 va)
 {
 	dune_pte *root = table_of(read_cr3()), *e;
 	int level;
 
-	if (va >= USER_END)
-		return 0;
+	if (unlikely(va >= USER_END))
+		return false;
 	e = dune_table_leaf(root, va, &level, NULL);
 	if (!e)
 		dune_hypercall(to_gpa(va) == NO_GPA ? HC_NO_GRANULE : HC_NO_PAGES,
@@ -272,7 +272,7 @@ static void split(dune_pte *e, int level, struct spare *spare)
 
 /* The leaf of @va, split until it is not larger than @size. Locked, prepared. */
 dune_pte *dune_table_leaf_below(dune_pte *root, u64 va, u64 size, int *level,
-			    struct spare *spare)
+				struct spare *spare)
 {
 	dune_pte *e;
 
@@ -284,20 +284,20 @@ dune_pte *dune_table_leaf_below(dune_pte *root, u64 va, u64 size, int *level,
 	}
 }
 
-/* The level of @va's leaf; 2, with *@made 0, where the leaf does not exist yet. */
-static int depth(dune_pte *root, u64 va, int *made)
+/* The level of @va's leaf; 2, with *@made false, where the leaf does not exist yet. */
+static int depth(dune_pte *root, u64 va, bool *made)
 {
 	dune_pte v = READ_ONCE(root[level_index(va, TOP)]);
 	int level = 2;
 
-	*made = 0;
+	*made = false;
 	if (!v)
 		return level;
 	for (; level; level--) {
 		v = READ_ONCE(table_of(v)[level_index(va, level)]);
 		if (!v && level == 2)
 			return level;
-		*made = 1;
+		*made = true;
 		if (!is_table(v))
 			break;
 	}
@@ -310,11 +310,12 @@ static int depth(dune_pte *root, u64 va, int *made)
  * root, so the count cannot be too small afterwards.
  */
 int dune_table_prepare(dune_pte *root, u64 va, u64 len, u64 pa, u64 limit,
-		   struct spare *spare)
+		       struct spare *spare)
 {
 	u64 at = va, end = va + len, top = ~0ULL, middle = ~0ULL, count = 0;
 	u64 want;
-	int level, made;
+	int level;
+	bool made;
 
 	while (at < end) {
 		if (to_gpa(at) == NO_GPA)

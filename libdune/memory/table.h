@@ -32,8 +32,8 @@ static inline dune_pte *table_of(dune_pte v)
 	return (dune_pte *)to_va(v & DUNE_PTE_ADDR);
 }
 
-/* Whether an entry above level 0 leads to a table. */
-static inline int is_table(dune_pte v)
+/* Returns whether an entry above level 0 leads to a table. */
+static inline bool is_table(dune_pte v)
 {
 	return (v & (DUNE_PTE_P | DUNE_PTE_PS)) == DUNE_PTE_P;
 }

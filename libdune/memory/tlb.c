@@ -17,9 +17,9 @@ dune_pte *dune_pt_root(void)
 	return this_thread(root);
 }
 
-static int have_tags(void)
+static bool have_tags(void)
 {
-	return !!(dune_process.info.features & DUNE_FEATURE_PCID);
+	return dune_process.info.features & DUNE_FEATURE_PCID;
 }
 
 /* The entries of the loaded tag are those of the present state of the root. */
@@ -81,13 +81,13 @@ void dune_tlb_all(void)
 		write_cr3(read_cr3());
 }
 
-static int have_invpcid(void)
+static bool have_invpcid(void)
 {
 	u32 eax = 7, ebx, ecx = 0, edx;
 
 	__asm__ volatile("cpuid"
 			 : "+a" (eax), "=b" (ebx), "+c" (ecx), "=d" (edx));
-	return !!(ebx & 1U << 10);
+	return ebx & 1U << 10;
 }
 
 int dune_tlb_tag(unsigned int tag)
