@@ -43,7 +43,7 @@ int main(void)
 		return 1;
 	}
 	dune_pt_unmap(dune_pt_root(), WINDOW, PAGES * PAGE);
-	dune_trap_set(14, on_page_fault, 0);
+	dune_trap_set(DUNE_VECTOR_PF, on_page_fault, 0);
 
 	for (i = 0; i < PAGES; i += 2)
 		window[i * PAGE + i] = i;

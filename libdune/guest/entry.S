@@ -127,7 +127,7 @@ trap:
 	jnz	from_ring3
 from_ring0:
 	subq	$IST1_STEP, %gs:T_IST1
-	testb	$(IST1_STEP >> 7), %gs:(T_IST1 + 1)
+	testb	$(1 << (IST1_LEFT_BIT - 8)), %gs:(T_IST1 + 1)
 	jz	bad_stack
 	movq	56(%rsi), %rdi
 	leaq	-128(%rdi), %rsp	/* the red zone */

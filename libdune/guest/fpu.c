@@ -9,8 +9,6 @@
 #include "guest.h"
 
 #define XCR0_AMX	(3ULL << 17)
-#define FXSAVE_SIZE	512
-#define XSAVE_HEADER	64
 
 static u32 size;	/* 0: not known yet */
 

@@ -24,7 +24,10 @@ bool dune_trap_saves_fpu(u64 vector);
 extern dune_syscall_fn dune_syscall_handler;
 extern const u64 dune_special[SYSCALL_MAX / 64];
 
-/* fpu.c */
+/* fpu.c: the sizes of FXSAVE's area and of the header that XSAVE adds */
+#define FXSAVE_SIZE	512
+#define XSAVE_HEADER	64
+
 u32 dune_fpu_size(void);
 u64 dune_fpu_features(void);
 void dune_fpu_save(void *area);

@@ -15,7 +15,7 @@
 /* Flags that the kernel knows on x86; others read back as 0. */
 #define SA_KNOWN	(SA_NOCLDSTOP | SA_NOCLDWAIT | SA_SIGINFO | \
 			 SA_ONSTACK | SA_RESTART | SA_NODEFER |		\
-			 SA_RESETHAND | SA_RESTORER | 0x800)
+			 SA_RESETHAND | SA_RESTORER | SA_EXPOSE_TAGBITS)
 
 static long set_mask(int how, u64 set, u64 *old)
 {
@@ -79,7 +79,7 @@ void dune_signal_irq(struct dune_tf *tf)
 		dune_die(SIGSEGV);
 }
 
-static void install(int sig, const struct ksigaction *real)
+static void tell_kernel(int sig, const struct ksigaction *real)
 {
 	dune_hypercall(__NR_rt_sigaction, sig, (long)real, 0, 8, 0, 0);
 }
@@ -126,7 +126,7 @@ void dune_signal_fault(struct dune_tf *tf, int sig, int code, u64 addr)
 	t->mask = (t->mask | block) & ~UNBLOCKABLE;
 	WRITE_ONCE(t->nsig, t->nsig + 1);
 	if (dune_reset_action(t->sighand, sig, &act, &real))
-		install(sig, &real);
+		tell_kernel(sig, &real);
 
 	/*
 	 * Ring 3's frame can be built at once, if the FPU registers are ring
@@ -177,7 +177,7 @@ static long change_action(struct dune_sighand *sh, int sig,
 	} else if (act && READ_ONCE(sh->action[sig].handler) != act->handler) {
 		/* A signal after the record has already reset the new action. */
 		dune_real_action(sig, &sh->action[sig], &real);
-		install(sig, &real);
+		tell_kernel(sig, &real);
 	}
 	return err;
 }
@@ -240,7 +240,7 @@ long dune_sys_sigreturn(struct dune_tf *tf)
 	err = dune_syscall_forward(__NR_rt_sigprocmask, SIG_SETMASK,
 				   (long)&sr.uc.sigmask, 0, 8, 0, 0);
 	if (err == DUNE_AGAIN) {
-		tf->rip -= 2;
+		tf->rip -= DUNE_SYSCALL_LENGTH;
 		return 0;
 	}
 	if (!dune_sigframe_restore(dune_self(), tf, &sr))

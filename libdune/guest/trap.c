@@ -43,8 +43,8 @@ bool dune_trap_saves_fpu(u64 vector)
 
 int dune_trap_set(unsigned int vector, dune_trap_fn fn, unsigned int flags)
 {
-	if (vector > 31 || vector == 2 || vector == 8 || vector == 18 ||
-	    (flags & ~DUNE_TRAP_FPU))
+	if (vector > 31 || vector == VEC_NMI || vector == VEC_DF ||
+	    vector == VEC_MC || (flags & ~DUNE_TRAP_FPU))
 		return -EINVAL;
 	if (!fn) {
 		fn = dune_trap_default;
@@ -122,35 +122,35 @@ void dune_trap_default(struct dune_tf *tf)
 		return;
 	}
 	switch (tf->vector) {
-	case 0:
+	case VEC_DE:
 		dune_signal_fault(tf, SIGFPE, FPE_INTDIV, tf->rip);
 		break;
-	case 1:
+	case VEC_DB:
 		dune_signal_fault(tf, SIGTRAP, TRAP_TRACE, tf->rip);
 		break;
-	case 3:
+	case VEC_BP:
 		dune_signal_fault(tf, SIGTRAP, SI_KERNEL, 0);
 		break;
-	case 6:
+	case VEC_UD:
 		dune_signal_fault(tf, SIGILL, ILL_ILLOPN, tf->rip);
 		break;
-	case 11:
-	case 12:
+	case VEC_NP:
+	case VEC_SS:
 		dune_signal_fault(tf, SIGBUS, SI_KERNEL, 0);
 		break;
-	case 14:
+	case VEC_PF:
 		dune_signal_fault(tf, SIGSEGV, page_fault_code(tf, cr2), cr2);
 		break;
-	case 16:
+	case VEC_MF:
 		dune_signal_fault(tf, SIGFPE, x87_code(), tf->rip);
 		break;
-	case 17:
+	case VEC_AC:
 		dune_signal_fault(tf, SIGBUS, BUS_ADRALN, 0);
 		break;
-	case 19:
+	case VEC_XM:
 		dune_signal_fault(tf, SIGFPE, sse_code(), tf->rip);
 		break;
-	default:		/* 4, 5, 7, 10, 13 and vectors of future processors */
+	default:		/* #OF, #BR, #NM, #TS, #GP and vectors of future processors */
 		dune_signal_fault(tf, SIGSEGV, SI_KERNEL, 0);
 	}
 }

@@ -63,7 +63,7 @@ void dune_idt_init(void)
 
 	for (v = 0; v < VEC_GATES; v++, stub += 16, gate += 2) {
 		type = GATE_INTERRUPT | (v == VEC_DF ? 2 : 1);
-		if (v == 3 || v == 4)	/* ring 3 may execute INT3 and INTO */
+		if (v == VEC_BP || v == VEC_OF)	/* ring 3 may execute INT3 and INTO */
 			type |= GATE_USER;
 		gate[0] = (stub & 0xffff) | KERNEL_CS << 16 | type << 32 |
 			  (stub >> 16 & 0xffff) << 48;

@@ -137,6 +137,7 @@ static inline int dune_active(void)
 
 /* dune_tf.vector of a system call from ring 3 (or a special one from ring 0) */
 #define DUNE_VECTOR_SYSCALL	256
+#define DUNE_VECTOR_PF		14	/* page fault; dune_cr2() is its address */
 #define DUNE_SIGNAL_VECTOR	32
 #define DUNE_VECTORS		256
 
@@ -189,7 +190,7 @@ typedef void (*dune_trap_fn)(struct dune_tf *tf);
  * is ever handled. Registers that DUNE_TRAP_FPU saved are not restored in this
  * case. A handler leaves a trap of ring 3 by dune_ring3_leave().
  *
- * For page faults (14) dune_cr2() is the address. A fault of the process's
+ * For page faults (DUNE_VECTOR_PF) dune_cr2() is the address. A fault of the process's
  * own mappings (no mapping at an address, SIGBUS of a file) is not a page
  * fault of the guest: it becomes the signal at once.
  *
@@ -302,12 +303,14 @@ int dune_syscall_special(uint32_t nr);
 extern long (*dune_syscall_forward)(long nr, long a0, long a1, long a2,
 				    long a3, long a4, long a5);
 
-#define DUNE_AGAIN	(-512L)
+#define DUNE_AGAIN		(-512L)
+#define DUNE_SYSCALL_LENGTH	2	/* bytes of the syscall instruction */
 
+/* Store a result of dune_syscall_forward() in the frame. */
 static inline void dune_syscall_result(struct dune_tf *tf, long result)
 {
 	if (__builtin_expect(result == DUNE_AGAIN, 0))
-		tf->rip -= 2;	/* the syscall instruction; rax is the number */
+		tf->rip -= DUNE_SYSCALL_LENGTH;	/* rax is still the number */
 	else
 		tf->rax = (uint64_t)result;
 }
