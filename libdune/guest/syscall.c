@@ -47,11 +47,15 @@ static long dune_sys_by_host(struct dune_tf *tf)
 	return forward(tf, HC_SYSCALL((u32)tf->rax));
 }
 
-#define IF_CALLED(tf, name, guest, host) nr == __NR_##name ? guest(tf) :
+#define CASE(tf, name, guest, host) case __NR_##name: return guest(tf);
 
 static long special(struct dune_tf *tf, u32 nr)
 {
-	return SPECIAL_CALLS(IF_CALLED, tf) (-ENOSYS);
+	switch (nr) {
+	SPECIAL_CALLS(CASE, tf)
+	default:
+		return -ENOSYS;
+	}
 }
 
 /* Calls about handlers of signals and their stack, where these belong to ring 0. */

@@ -81,9 +81,9 @@ static void again(struct dune_regs *r)
 		r->rax = DUNE_AGAIN;
 	} else if (at_lstar(r)) {
 		r->rax = (u32)r->rax;
-		r->rcx -= 2;
+		r->rcx -= DUNE_SYSCALL_LENGTH;
 	} else {
-		r->rip -= 3;		/* a hypercall with interrupts on */
+		r->rip -= HYPERCALL_LENGTH;	/* with interrupts on */
 	}
 }
 
@@ -179,11 +179,16 @@ static long new_cpu_call(struct dune_thread *t, long nr, const struct dune_regs 
 #define NEW_CPU		new_cpu_call(t, nr, r)
 #define EXEC		exec_call(t, nr, r)
 
-#define IF_CALLED(nr, name, guest, host) (nr) == __NR_##name ? (host) :
+#define CASE(arg, name, guest, host) case __NR_##name: return host;
 
 static long make_call(struct dune_thread *t, long nr, const struct dune_regs *r)
 {
-	return SPECIAL_CALLS(IF_CALLED, nr) SLOW_CALLS(IF_CALLED, nr) CALL;
+	switch (nr) {
+	SPECIAL_CALLS(CASE, )
+	SLOW_CALLS(CASE, )
+	default:
+		return CALL;
+	}
 }
 
 static void do_syscall(struct dune_thread *t, u32 restart)
