@@ -98,37 +98,35 @@ static void count_repeats(struct dune_thread *t)
  */
 void dune_host_no_granule(struct dune_thread *t, u64 va)
 {
-	char line[256];
-	u64 n = 0;
+	struct dune_line line = { .n = 0 };
 
 	if (!dune_host_readable(t, (const void *)va, 1))
 		return;
-	n = dune_text(line, n, "dune: with ");
-	n = dune_text_number(line, n, dune_process.info.address_bits);
-	n = dune_text(line, n, " physical address bits of this processor, memory in at most ");
-	n = dune_text_number(line, n, dune_process.granules - 1);
-	n = dune_text(line, n, " different gigabytes can be used, and ");
-	n = dune_text_hex(line, n, va);
-	n = dune_text(line, n, " is in one more: place mappings closer together\n");
-	sys3(__NR_write, 2, (long)line, n);
+	dune_text(&line, "dune: with ");
+	dune_text_number(&line, dune_process.info.address_bits);
+	dune_text(&line, " physical address bits of this processor, memory in at most ");
+	dune_text_number(&line, dune_process.granules - 1);
+	dune_text(&line, " different gigabytes can be used, and ");
+	dune_text_hex(&line, va);
+	dune_text(&line, " is in one more: place mappings closer together\n");
+	dune_text_print(&line);
 	dune_host_die(SIGBUS);
 }
 
 /* The same where the arena has no page left for a page table. */
 void dune_host_no_pages(struct dune_thread *t, u64 va)
 {
-	char line[256];
-	u64 n = 0;
+	struct dune_line line = { .n = 0 };
 
 	if (!dune_host_readable(t, (const void *)va, 1))
 		return;
-	n = dune_text(line, n, "dune: the arena is full (");
-	n = dune_text_number(line, n, dune_page_bytes() / 1024);
-	n = dune_text(line, n, " KB in use), and the first access to the gigabyte around ");
-	n = dune_text_hex(line, n, va);
-	n = dune_text(line, n, " takes a page for its page table: split fewer large pages, ");
-	n = dune_text(line, n, "or give dune_enter() a larger arena\n");
-	sys3(__NR_write, 2, (long)line, n);
+	dune_text(&line, "dune: the arena is full (");
+	dune_text_number(&line, dune_page_bytes() / 1024);
+	dune_text(&line, " KB in use), and the first access to the gigabyte around ");
+	dune_text_hex(&line, va);
+	dune_text(&line, " takes a page for its page table: split fewer large pages, ");
+	dune_text(&line, "or give dune_enter() a larger arena\n");
+	dune_text_print(&line);
 	dune_host_die(SIGBUS);
 }
 

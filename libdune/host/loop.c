@@ -29,25 +29,24 @@ void dune_host_die(int sig)
 
 void dune_host_fatal(struct dune_thread *t, const char *what, int sig)
 {
-	char line[256];
-	u64 n = 0;
+	struct dune_line line = { .n = 0 };
 
-	n = dune_text(line, n, "dune: ");
-	n = dune_text(line, n, what);
+	dune_text(&line, "dune: ");
+	dune_text(&line, what);
 	if (t && t->run) {
-		n = dune_text(line, n, " at rip ");
-		n = dune_text_hex(line, n, t->run->regs.rip);
-		n = dune_text(line, n, ", rsp ");
-		n = dune_text_hex(line, n, t->run->regs.rsp);
-		n = dune_text(line, n, ", exit ");
-		n = dune_text_hex(line, n, t->run->hw_exit);
-		n = dune_text(line, n, " ");
-		n = dune_text_hex(line, n, t->run->hw_info1);
-		n = dune_text(line, n, " ");
-		n = dune_text_hex(line, n, t->run->hw_info2);
+		dune_text(&line, " at rip ");
+		dune_text_hex(&line, t->run->regs.rip);
+		dune_text(&line, ", rsp ");
+		dune_text_hex(&line, t->run->regs.rsp);
+		dune_text(&line, ", exit ");
+		dune_text_hex(&line, t->run->hw_exit);
+		dune_text(&line, " ");
+		dune_text_hex(&line, t->run->hw_info1);
+		dune_text(&line, " ");
+		dune_text_hex(&line, t->run->hw_info2);
 	}
-	line[n++] = '\n';
-	sys3(__NR_write, 2, (long)line, n);
+	dune_text(&line, "\n");
+	dune_text_print(&line);
 	dune_host_die(sig);
 }
 
@@ -98,29 +97,6 @@ static bool restarts(const struct dune_thread *t, u32 restart)
 		(t->queue[0].action.flags & SA_RESTART));
 }
 
-/*
- * An ignored SIGSEGV or SIGBUS stays ignored in the next program, although the
- * kernel has the library's handler for it (signal.c). @undo: there is no next
- * program, or it is that of a child with the same handlers (CLONE_SIGHAND).
- */
-void dune_host_before_exec(struct dune_thread *t, int undo)
-{
-	static const int sigs[] = { SIGSEGV, SIGBUS };
-	struct ksigaction ign = { .handler = SIG_IGN };
-	int i;
-
-	for (i = 0; i < 2; i++) {
-		const struct ksigaction *act = &t->sighand->action[sigs[i]];
-
-		if (act->handler != SIG_IGN)
-			continue;
-		if (undo)
-			dune_host_install(sigs[i], act);
-		else
-			sys4(__NR_rt_sigaction, sigs[i], (long)&ign, 0, 8);
-	}
-}
-
 static long call(struct dune_thread *t, long nr, const struct dune_regs *r)
 {
 	if (!can_interrupt(r))
@@ -157,9 +133,9 @@ static long exec_call(struct dune_thread *t, long nr, const struct dune_regs *r)
 {
 	long ret;
 
-	dune_host_before_exec(t, 0);
+	dune_host_ignore_for_exec(t);
 	ret = call(t, nr, r);
-	dune_host_before_exec(t, 1);
+	dune_host_handle_again(t);
 	return ret;
 }
 

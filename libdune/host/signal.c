@@ -15,12 +15,19 @@
 
 typedef void (*native_handler)(int sig, void *info, void *uc);
 
-long dune_host_install(int sig, const struct ksigaction *act)
+static const int probe_signals[] = { SIGSEGV, SIGBUS };
+
+static void tell_kernel(int sig, const struct ksigaction *real)
+{
+	sys4(__NR_rt_sigaction, sig, (long)real, 0, 8);
+}
+
+static void install(int sig, const struct ksigaction *act)
 {
 	struct ksigaction real;
 
 	dune_real_action(sig, act, &real);
-	return sys4(__NR_rt_sigaction, sig, (long)&real, 0, 8);
+	tell_kernel(sig, &real);
 }
 
 static void import(int sig)
@@ -32,7 +39,7 @@ static void import(int sig)
 		return;
 	dune_set_action(sh, sig, &act);
 	if (is_handler(&act) || (sigbit(sig) & PROBE_SIGNALS))
-		dune_host_install(sig, &act);
+		install(sig, &act);
 }
 
 /*
@@ -60,8 +67,39 @@ void dune_host_clear(struct dune_sighand *sh)
 		if (is_handler(&sh->action[sig]))
 			dune_set_action(sh, sig, &dfl);
 	}
-	dune_host_install(SIGSEGV, &sh->action[SIGSEGV]);
-	dune_host_install(SIGBUS, &sh->action[SIGBUS]);
+	install(SIGSEGV, &sh->action[SIGSEGV]);
+	install(SIGBUS, &sh->action[SIGBUS]);
+}
+
+/*
+ * Before execve: a SIGSEGV or SIGBUS that the program ignores stays ignored in the
+ * next program, although the kernel has the library's handler for it.
+ */
+void dune_host_ignore_for_exec(struct dune_thread *t)
+{
+	const struct ksigaction ign = { .handler = SIG_IGN };
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		if (dune_action(t->sighand, probe_signals[i]).handler == SIG_IGN)
+			tell_kernel(probe_signals[i], &ign);
+	}
+}
+
+/*
+ * Undo dune_host_ignore_for_exec(): there is no next program, or it is that of a
+ * child with the same handlers (CLONE_SIGHAND).
+ */
+void dune_host_handle_again(struct dune_thread *t)
+{
+	struct ksigaction act;
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		act = dune_action(t->sighand, probe_signals[i]);
+		if (act.handler == SIG_IGN)
+			install(probe_signals[i], &act);
+	}
 }
 
 /* SA_RESETHAND, when the signal is taken and not when its handler runs. */
@@ -70,7 +108,7 @@ static void reset(struct dune_sighand *sh, int sig, const struct ksigaction *tak
 	struct ksigaction real;
 
 	if (dune_reset_action(sh, sig, taken, &real))
-		sys4(__NR_rt_sigaction, sig, (long)&real, 0, 8);
+		tell_kernel(sig, &real);
 }
 
 /* A thread of the process that is not in guest mode: run the handler here. */
@@ -187,18 +225,18 @@ static void hold(struct dune_thread *t, int sig, const struct ksiginfo *info)
 /* The program's mask is set again: send to the kernel the signals that were kept. */
 void dune_host_send_held(struct dune_thread *t)
 {
-	static const int sigs[] = { SIGSEGV, SIGBUS };
 	u64 set = t->held_set;
 	struct ksiginfo info;
 	int i;
 
 	t->held_set = 0;
 	for (i = 0; i < 2; i++) {
-		if (!(set & sigbit(sigs[i])))
+		if (!(set & sigbit(probe_signals[i])))
 			continue;
 		info = t->held[i];
 		sys4(__NR_rt_tgsigqueueinfo, sys3(__NR_getpid, 0, 0, 0),
-		     sys3(__NR_gettid, 0, 0, 0), sigs[i], (long)&info);
+		     sys3(__NR_gettid, 0, 0, 0), probe_signals[i],
+		     (long)&info);
 	}
 }
 
@@ -224,12 +262,12 @@ void dune_host_handler(int sig, struct ksiginfo *info, struct kucontext *uc)
 	if (act.handler == SIG_IGN && !fault)
 		return;
 	if (!is_handler(&act)) {
-		struct ksigaction dfl = { .handler = SIG_DFL };
+		const struct ksigaction dfl = { .handler = SIG_DFL };
 
 		if (!fault)
 			dune_host_die(sig);
 		/* The probe faults again, now with the default action. */
-		sys4(__NR_rt_sigaction, sig, (long)&dfl, 0, 8);
+		tell_kernel(sig, &dfl);
 		return;
 	}
 	if (t->nsig >= DUNE_SIGQUEUE)
