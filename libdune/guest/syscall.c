@@ -41,24 +41,20 @@ static long forward(struct dune_tf *tf, u64 nr)
 			      tf->r9);
 }
 
-/* A mask that holds while the call waits, or another CPU: the host half's to know. */
+/* The host half has to know a mask that holds while the call waits, or another CPU. */
 static long dune_sys_by_host(struct dune_tf *tf)
 {
 	return forward(tf, HC_SYSCALL((u32)tf->rax));
 }
 
-#define CASE(tf, name, guest, host) case __NR_##name: return guest(tf);
+#define IF_CALLED(tf, name, guest, host) nr == __NR_##name ? guest(tf) :
 
 static long special(struct dune_tf *tf, u32 nr)
 {
-	switch (nr) {
-	SPECIAL_CALLS(CASE, tf)
-	default:
-		return -ENOSYS;
-	}
+	return SPECIAL_CALLS(IF_CALLED, tf) (-ENOSYS);
 }
 
-/* Calls about handlers of signals and their stack, where these belong to ring 0. */
+/* Calls about handlers of signals and their stack, if these belong to ring 0. */
 static bool is_ring0s(const struct dune_tf *tf, u32 nr)
 {
 	return (tf->cs & 3) &&

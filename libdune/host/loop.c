@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
  * The host half: an ordinary Linux thread that runs its vCPU again and again.
- * Between two runs it does what the guest cannot do itself: system calls that the
+ * Between two runs it does the work that the guest cannot do: system calls that the
  * kernel does not make for the guest directly, page faults of the process that
  * need a signal, fork.
  *
@@ -27,6 +27,7 @@ void dune_host_die(int sig)
 		sys3(__NR_exit_group, 128 + sig, 0, 0);
 }
 
+/* Print a message, with the state of @t's vCPU if there is one, and die. */
 void dune_host_fatal(struct dune_thread *t, const char *what, int sig)
 {
 	struct dune_line line = { .n = 0 };
@@ -155,16 +156,11 @@ static long new_cpu_call(struct dune_thread *t, long nr, const struct dune_regs 
 #define NEW_CPU		new_cpu_call(t, nr, r)
 #define EXEC		exec_call(t, nr, r)
 
-#define CASE(arg, name, guest, host) case __NR_##name: return host;
+#define IF_CALLED(nr, name, guest, host) (nr) == __NR_##name ? (host) :
 
 static long make_call(struct dune_thread *t, long nr, const struct dune_regs *r)
 {
-	switch (nr) {
-	SPECIAL_CALLS(CASE, )
-	SLOW_CALLS(CASE, )
-	default:
-		return CALL;
-	}
+	return SPECIAL_CALLS(IF_CALLED, nr) SLOW_CALLS(IF_CALLED, nr) CALL;
 }
 
 static void do_syscall(struct dune_thread *t, u32 restart)
@@ -278,6 +274,7 @@ static void handle_exit(struct dune_thread *t)
 	}
 }
 
+/* The loop of the host half of @t, on its own stack. */
 void dune_host_loop(struct dune_thread *t)
 {
 	long err;
