@@ -79,7 +79,7 @@ static void test_protect(void)
 	uint64_t va = (uint64_t)p;
 	int i, wrong = 0;
 
-	dune_trap_set(14, on_fault, 0);
+	dune_trap_set(DUNE_VECTOR_PF, on_fault, 0);
 	restore = DUNE_PT_RW;
 	p[0] = 1;
 	is(size_of((void *)p), largest(), "the largest page at first");
