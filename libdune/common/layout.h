@@ -119,7 +119,7 @@
 #define RFLAGS_NO_SYSRET	(RFLAGS_TF | RFLAGS_IOPL | RFLAGS_NT | \
 				 RFLAGS_RF | RFLAGS_VM)
 
-/* What ring 3 may choose, and a signal frame restores: CF to OF, AC, RF, TF. */
+/* Flags that ring 3 may choose, and that a signal frame restores: CF to OF, AC, RF, TF. */
 #define RFLAGS_USER		0x50dd5
 
 /* Above all numbers of the system call table. */

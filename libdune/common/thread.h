@@ -78,7 +78,7 @@ struct dune_thread {
 	u64 gdt[16];
 
 	u64 ring0_fs;			/* ring 0's FS base while ring 3 runs */
-	dune_pte *root;			/* what CR3 leads to */
+	dune_pte *root;			/* the page table that CR3 leads to */
 	/*
 	 * memory/pgtable.c: the last-level table of the first root that was used last.
 	 * Bits 34:0 are the number of its page; the bits above are the key, the number
@@ -86,7 +86,7 @@ struct dune_thread {
 	 * dune_pt_protect() changes both parts or neither.
 	 */
 	u64 leaf;
-	/* memory/tlb.c: what each tag's entries come from; NULL: no tag is in use */
+	/* memory/tlb.c: the state that each tag's entries come from; NULL: no tag is in use */
 	u64 *tags;
 
 	struct dune_run *run;		/* NULL while there is no vCPU */

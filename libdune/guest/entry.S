@@ -211,7 +211,7 @@ not_present:
 /*
  * A single step. SFMASK clears TF, so a step over SYSCALL ends after the call and
  * not in it. But Bochs looks at TF before the instruction, and steps into this
- * entry, with ring 3's GS. That step is dropped.
+ * entry, with ring 3's GS (docs/emulators.md). That step is dropped.
  */
 debug:
 	pushq	%rax

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * What the files of the guest half have from each other, in the order of the
- * story: entry, traps, system calls, signals. All of it runs in ring 0.
+ * The functions that the files of the guest half share, in the order of the story:
+ * entry, traps, system calls, signals. All of them run in ring 0.
  */
 #ifndef LIBDUNE_GUEST_H
 #define LIBDUNE_GUEST_H

@@ -212,6 +212,7 @@ int dune_sigframe_push(struct dune_thread *t, struct dune_tf *tf,
 	return 0;
 }
 
+/* Copy the frame that rt_sigreturn is to restore to @sr; -EFAULT: it is none. */
 int dune_sigframe_read(struct dune_tf *tf, struct dune_sigreturn *sr)
 {
 	/* The handler's RET has popped the restorer's address. */
@@ -256,6 +257,7 @@ static long restore_fpu(const struct dune_tf *tf, u64 at)
 	return dune_fxrstor((void *)at);
 }
 
+/* Load @tf, the FPU and the alternate stack from @sr; -EFAULT: the FPU's state is bad. */
 int dune_sigframe_restore(struct dune_thread *t, struct dune_tf *tf,
 			  const struct dune_sigreturn *sr)
 {

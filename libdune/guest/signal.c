@@ -55,7 +55,7 @@ static void finish_lstar(struct dune_tf *tf)
 	tf->rip = tf->rcx;
 }
 
-/* The signal interrupt. */
+/* The signal interrupt: a frame for each signal that is queued. */
 void dune_signal_irq(struct dune_tf *tf)
 {
 	struct dune_thread *t = dune_self();
@@ -167,7 +167,7 @@ static long change_action(struct dune_sighand *sh, int sig,
 	}
 	err = dune_hypercall(__NR_rt_sigaction, sig, act ? (long)&real : 0,
 			     (long)&real_old, 8, 0, 0);
-	/* The library's record is the old action where the kernel has its handler. */
+	/* The library's record is the old action if the kernel has the library's handler. */
 	if (real_old.handler == (u64)dune_host_handler)
 		*old = before;
 	else
@@ -182,6 +182,7 @@ static long change_action(struct dune_sighand *sh, int sig,
 	return err;
 }
 
+/* rt_sigaction() */
 long dune_sys_sigaction(struct dune_tf *tf)
 {
 	struct dune_sighand *sh = dune_self()->sighand;
@@ -208,6 +209,7 @@ long dune_sys_sigaction(struct dune_tf *tf)
 	return err;
 }
 
+/* sigaltstack() */
 long dune_sys_sigaltstack(struct dune_tf *tf)
 {
 	struct dune_thread *t = dune_self();
@@ -227,7 +229,7 @@ long dune_sys_sigaltstack(struct dune_tf *tf)
 	return tf->rsi ? put_user(tf, tf->rsi, &old, sizeof(old)) : 0;
 }
 
-/* The result is the frame itself. */
+/* rt_sigreturn(): the result is the frame itself. */
 long dune_sys_sigreturn(struct dune_tf *tf)
 {
 	struct dune_sigreturn sr;

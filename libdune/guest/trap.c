@@ -57,13 +57,14 @@ int dune_trap_set(unsigned int vector, dune_trap_fn fn, unsigned int flags)
 	return 0;
 }
 
+/* End the process by the default action of a signal. */
 void dune_die(int sig)
 {
 	for (;;)
 		dune_hypercall(HC_DIE, sig, 0, 0, 0, 0, 0);
 }
 
-/* From entry.S, on an IST stack. */
+/* No stack for a trap of ring 0 can be used. From entry.S, on an IST stack. */
 void dune_bad_stack(void)
 {
 	for (;;)
@@ -79,7 +80,7 @@ static int page_fault_code(const struct dune_tf *tf, u64 address)
 	return tf->error & PF_PRESENT ? SEGV_ACCERR : SEGV_MAPERR;
 }
 
-/* si_code of SIGFPE, from what is both raised and unmasked. */
+/* si_code of SIGFPE, from the exceptions that are both raised and unmasked. */
 static int fpe_code(u32 raised)
 {
 	if (raised & 0x01)

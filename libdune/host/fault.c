@@ -42,6 +42,10 @@ static long probe_silent(struct dune_thread *t, u64 address, u32 flags)
 	return ret;
 }
 
+/*
+ * Returns whether user mode can read [p, p + n). Sends no signal. @n is at most a
+ * page: only the first and the last byte are probed.
+ */
 bool dune_host_readable(struct dune_thread *t, const void *p, size_t n)
 {
 	u64 first = (u64)p, last = first + n - 1;
@@ -52,7 +56,7 @@ bool dune_host_readable(struct dune_thread *t, const void *p, size_t n)
 
 /*
  * The guest executes memory that can be read but not executed. No instruction of
- * the host half would fault in that way: send what the kernel would have sent.
+ * the host half would fault in that way: send the signal that the kernel would have sent.
  */
 static void exec_fault(u64 address)
 {
@@ -71,7 +75,7 @@ static void exec_fault(u64 address)
 
 /*
  * A fault for which the host half found no reason. If the same fault comes again,
- * the program has still made progress where a system call was made in between:
+ * the program has still made progress if a system call was made in between:
  * its own, or the library's, which sets the signal mask for each handler.
  */
 static void count_repeats(struct dune_thread *t)
@@ -113,7 +117,7 @@ void dune_host_no_granule(struct dune_thread *t, u64 va)
 	dune_host_die(SIGBUS);
 }
 
-/* The same where the arena has no page left for a page table. */
+/* The same if the arena has no page left for a page table. */
 void dune_host_no_pages(struct dune_thread *t, u64 va)
 {
 	struct dune_line line = { .n = 0 };
@@ -142,6 +146,7 @@ static void granule_fault(struct dune_thread *t)
 		dune_host_fatal(t, "DUNE_MAP_GRANULE failed", SIGBUS);
 }
 
+/* The guest stopped with DUNE_EXIT_FAULT. */
 void dune_host_fault(struct dune_thread *t)
 {
 	struct dune_run *run = t->run;

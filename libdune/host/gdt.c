@@ -35,6 +35,7 @@ void dune_gdt_set_cpu(struct dune_thread *t)
 			      (limit & 0xf0000) << 32;
 }
 
+/* The segments and the TSS of a new block. */
 void dune_gdt_init(struct dune_thread *t)
 {
 	u64 tss = (u64)&t->tss;
@@ -54,6 +55,7 @@ void dune_gdt_init(struct dune_thread *t)
 	t->tss.iomap = sizeof(t->tss);
 }
 
+/* The IDT of the process. Once. */
 void dune_idt_init(void)
 {
 	u64 *gate = dune_process.idt;

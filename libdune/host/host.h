@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * What the files of the host half have from each other, in the order of the
- * story: entering, the run loop, and what it does between two runs.
+ * The functions that the files of the host half share, in the order of the story:
+ * entering, the run loop, and its work between two runs.
  */
 #ifndef LIBDUNE_HOST_H
 #define LIBDUNE_HOST_H

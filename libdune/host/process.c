@@ -9,7 +9,7 @@
  * the child has executed another program or is dead by then. Either child makes
  * a vCPU of its own in the place of its parent's descriptor. This needs nothing
  * that the child may have given up or used up: a path, rights, a free descriptor.
- * The child starts in the guest with the parent's frame, where the result is 0.
+ * The child starts in the guest with the parent's frame, in which the result is 0.
  */
 #include "host.h"
 
@@ -107,6 +107,7 @@ static long clone_copied(struct dune_thread *t, struct dune_clone *c)
 	return ret;
 }
 
+/* HC_CLONE: the result of the call in the parent, or DUNE_AGAIN. */
 long dune_host_fork(struct dune_thread *t, struct dune_clone *c)
 {
 	long ret;

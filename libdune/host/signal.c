@@ -137,7 +137,7 @@ static bool at_probe(const struct kucontext *uc)
  * Returns whether the signal is the fault of one of the probes of fault.c, which have
  * the address in RDI. A positive code alone does not tell: signals of timers,
  * children and files have one, too. Beyond the end of user space every probe
- * faults, and where the address is not canonical its signal does not contain it.
+ * faults, and if the address is not canonical its signal does not contain it.
  */
 static bool in_probe(int sig, const struct ksiginfo *info, const struct kucontext *uc)
 {
@@ -194,7 +194,7 @@ static void queue(struct dune_thread *t, int sig, const struct ksigaction *act,
 /*
  * A call that is about to start, or to start again, is made after the handler
  * instead. So is a probe, because the handler's mask may block the signal of the
- * probe's fault, except where the guest cannot take an interrupt before the access.
+ * probe's fault, unless the guest cannot take an interrupt before the access.
  */
 static void abort_call(const struct dune_thread *t, struct kucontext *uc)
 {
@@ -240,6 +240,7 @@ void dune_host_send_held(struct dune_thread *t)
 	}
 }
 
+/* The handler that the kernel calls for all signals that the library installed. */
 void dune_host_handler(int sig, struct ksiginfo *info, struct kucontext *uc)
 {
 	struct dune_thread *t = (void *)((u64)uc & ~(BLOCK_SIZE - 1ULL));

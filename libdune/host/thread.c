@@ -12,6 +12,7 @@
  */
 #define HIGH_FD		60
 
+/* A block without a vCPU, in the list of threads; NULL: no memory in the arena. */
 struct dune_thread *dune_thread_new(void)
 {
 	struct dune_thread *t;
@@ -96,6 +97,7 @@ static void unmap_run(struct dune_thread *t, void *run)
 	t->run_place = NULL;
 }
 
+/* Free a block, whose vCPU is closed or is another process's. Its counters stay. */
 void dune_thread_free(struct dune_thread *t)
 {
 	struct dune_thread **link;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * The page allocator: pages of the arena. Page tables (pgtable.c) and the
- * blocks of threads (host/thread.c) come from here, and what the program asks for.
+ * The page allocator: pages of the arena. Page tables (table.c), the blocks of
+ * threads (host/thread.c) and the pages that the program asks for come from here.
  *
  * The arena is the memory that the caller of dune_enter() gave, which may grow in
  * its place. Without that it is a small piece of the program's own .bss, which
@@ -59,6 +59,7 @@ unsigned long dune_arena_end(void)
 	return arena->chunk[0].base + arena->chunk[0].size;
 }
 
+/* Returns whether @p is in the arena, in a page that is given out or not. */
 bool dune_in_arena(const void *p)
 {
 	u64 at = (u64)p;
@@ -67,6 +68,7 @@ bool dune_in_arena(const void *p)
 	       at - arena->chunk[1].base < arena->chunk[1].size;
 }
 
+/* Bytes that are given out now. */
 u64 dune_page_bytes(void)
 {
 	return arena->bytes;

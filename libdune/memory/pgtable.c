@@ -42,6 +42,7 @@ static void new_state(dune_pte *root)
 	WRITE_ONCE(root[STATE], __atomic_add_fetch(&last, 2, __ATOMIC_RELAXED));
 }
 
+/* The number of the present state of @root, for tlb.c. */
 u64 dune_pt_state(const dune_pte *root)
 {
 	return READ_ONCE(root[STATE]);
@@ -185,7 +186,7 @@ static noinline int protect_next(dune_pte *root, u64 va, u64 len, u64 rights)
 	if (!t->tags)
 		WRITE_ONCE(t->leaf, va >> 21 << LEAF_SHIFT | (u64)table >> 12);
 	set_rights(&table[level_index(va, 0)], rights);
-	/* Also where a handler that interrupted this function has used the first tag. */
+	/* Also if a handler that interrupted this function has used the first tag. */
 	if (READ_ONCE(t->tags)) {
 		WRITE_ONCE(t->leaf, NO_LEAF);
 		flush(root, va, len);
@@ -298,7 +299,7 @@ static void free_tables(dune_pte *t, int level)
 	dune_table_free(t);
 }
 
-/* Locked. Entries of 0 stay 0 in the copy. */
+/* A copy of a table of @level and all below. The lock is held. Entries of 0 stay 0. */
 static dune_pte *clone(const dune_pte *from, int level)
 {
 	dune_pte *to = dune_table_new(), *sub;

@@ -4,7 +4,7 @@
  * volume 2, 5.3).
  *
  * The first page table maps every user address to itself; the process's own
- * mappings below it decide on rights and on what is mapped at all. An entry of 0
+ * mappings below it decide on rights and on whether an address is mapped. An entry of 0
  * in the two upper levels stands for that identity. It is made, by the gigabyte,
  * when an address in it is first used (dune_pf_early(), on the way into a page
  * fault) or when a call of pgtable.c needs it. A page that was unmapped by a call is
@@ -50,7 +50,7 @@ void dune_table_free(dune_pte *t)
 	dune_page_free(t, 1);
 }
 
-/* A table of @spare, or a new one where there is no @spare. */
+/* A table of @spare, or a new one if there is no @spare. */
 static dune_pte *take_table(struct spare *spare)
 {
 	dune_pte *t;
@@ -87,20 +87,21 @@ static int reserve(struct spare *spare, u64 count)
 	return 0;
 }
 
+/* Bytes that are in use as page tables now. */
 u64 dune_pt_bytes(void)
 {
 	return dune_process.tables * PAGE;
 }
 
-/* Before dune_pt_new(): does the processor have pages of 1 GB? */
+/* Before dune_pt_new(). @have_1g: the processor has pages of 1 GB. */
 void dune_pt_init(bool have_1g)
 {
 	dune_process.no_1g = !have_1g;
 }
 
 /*
- * A new page that is read before it is written costs two faults. So here and in
- * gigabyte() the first access is a write.
+ * A root without entries; NULL: no memory. A new page that is read before it is
+ * written costs two faults. So here and in gigabyte() the first access is a write.
  */
 dune_pte *dune_pt_new(void)
 {
@@ -252,7 +253,7 @@ bool dune_pf_early(u64 va)
 	return e && (READ_ONCE(*e) & DUNE_PTE_P);
 }
 
-/* Replace the leaf @e of @level by a table that maps the same. Locked. */
+/* Replace the leaf @e of @level by a table that maps the same. The lock is held. */
 static void split(dune_pte *e, int level, struct spare *spare)
 {
 	dune_pte *t = take_table(spare);
@@ -270,7 +271,10 @@ static void split(dune_pte *e, int level, struct spare *spare)
 					      __ATOMIC_SEQ_CST));
 }
 
-/* The leaf of @va, split until it is not larger than @size. Locked, prepared. */
+/*
+ * The leaf of @va, split until it is not larger than @size, by tables of
+ * dune_table_prepare(). The lock is held.
+ */
 dune_pte *dune_table_leaf_below(dune_pte *root, u64 va, u64 size, int *level,
 				struct spare *spare)
 {
@@ -284,7 +288,7 @@ dune_pte *dune_table_leaf_below(dune_pte *root, u64 va, u64 size, int *level,
 	}
 }
 
-/* The level of @va's leaf; 2, with *@made false, where the leaf does not exist yet. */
+/* The level of @va's leaf; 2, with *@made false, if the leaf does not exist yet. */
 static int depth(dune_pte *root, u64 va, bool *made)
 {
 	dune_pte v = READ_ONCE(root[level_index(va, TOP)]);
@@ -306,8 +310,8 @@ static int depth(dune_pte *root, u64 va, bool *made)
 
 /*
  * Take into @spare all tables that the leaves of [va, va + len) need, if none is
- * to be larger than fit() and @limit. Locked. Tables are only ever added to a
- * root, so the count cannot be too small afterwards.
+ * to be larger than fit() and @limit. The lock is held. Tables are only ever added
+ * to a root, so the count cannot be too small afterwards.
  */
 int dune_table_prepare(dune_pte *root, u64 va, u64 len, u64 pa, u64 limit,
 		       struct spare *spare)
