@@ -88,7 +88,7 @@ static void test_arrays(void)
 	int i, written = 0;
 
 	if (below == MAP_FAILED || !pages)
-		return;
+		bail("memory below the runtime: %s", strerror(errno));
 	memset(below, 0x55, BELOW);
 	is(call(SYS_move_pages, 0, MANY, (long)pages, 0, at, 0), -EFAULT, "move_pages, status");
 	is(call(SYS_move_pages, 0, MANY, at, 0, (long)pages, 0), -EFAULT, "move_pages, pages");
@@ -194,7 +194,7 @@ static void test_truncate(const char *program)
 	for (i = 0; i < 5; i++) {
 		fd = open(file, O_RDWR | O_CREAT, 0600);
 		if (write(fd, "words", 5) != 5)
-			return;
+			bail("%s: %s", file, strerror(errno));
 		close(fd);
 		fd = i == 0 ? open(file, O_WRONLY | O_TRUNC) :
 		     i == 1 ? open(file, O_RDONLY | O_TRUNC) :
@@ -279,7 +279,7 @@ static void test_image(void)
 	memcpy(image.code, code, sizeof(code));
 	fd = open("wide", O_WRONLY | O_CREAT | O_TRUNC, 0700);
 	if (write(fd, &image, sizeof(image)) != sizeof(image))
-		return;
+		bail("wide: %s", strerror(errno));
 	close(fd);
 	child = fork();
 	if (!child) {

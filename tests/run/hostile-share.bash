@@ -4,4 +4,5 @@
 # when one of these ways out works.
 
 . "$(dirname "$0")/lib.bash"
-cd "$top" && exec "$DUNE_RUN" -- "$bin/hostile-share"
+cd "$top" || exit 1
+"$DUNE_RUN" -- "$bin/hostile-share"

@@ -100,7 +100,7 @@ static void test_buffers(void)
 	int i;
 
 	if (socketpair(AF_UNIX, SOCK_DGRAM, 0, pair))
-		return;
+		bail("socketpair: %s", strerror(errno));
 	memset(shared, 0, sizeof(*shared));
 	child = clone(receive, stack[1] + sizeof(stack[1]), CLONE_VM | SIGCHLD, NULL, NULL, NULL, NULL);
 	if (child < 0) {
@@ -367,7 +367,7 @@ static void test_killed_mapping(void)
 	int file = call(SYS_memfd_create, (long)"file", 0, 0, 0, 0, 0), status = 0, left, i;
 
 	if (ftruncate(file, FILE_BYTES))
-		return;
+		bail("a file in memory: %s", strerror(errno));
 	/* Each try in a process of its own, which has no room left afterwards. */
 	for (i = 0; i < 8 && !status; i++) {
 		fflush(stdout);

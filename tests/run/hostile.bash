@@ -4,4 +4,5 @@
 # one of its attempts gives anything but the expected error.
 
 . "$(dirname "$0")/lib.bash"
-cd "$top" && exec "$DUNE_RUN" -- "$bin/hostile"
+cd "$top" || exit 1
+"$DUNE_RUN" -- "$bin/hostile"

@@ -242,8 +242,10 @@ static void interrupted(void)
 	sigset_t none;
 	fd_set r;
 
-	if (pipe(fd))
-		return;
+	if (pipe(fd)) {
+		perror("pipe");
+		exit(1);
+	}
 	count = 0;
 	handle(SIGALRM, simple, 0);
 	timer_every(20000);

@@ -480,7 +480,7 @@ static bool spared(u64 nr)
 		SYS_sched_setscheduler, SYS_sched_setattr, SYS_rt_sigqueueinfo,
 		SYS_rt_tgsigqueueinfo, SYS_munmap, SYS_brk, SYS_mremap, SYS_setrlimit,
 		SYS_prlimit64, SYS_mprotect, SYS_close_range, SYS_pidfd_send_signal,
-		SYS_getrandom, SYS_mlockall, SYS_fork,
+		SYS_getrandom, SYS_mlockall,
 	};
 	size_t i;
 
