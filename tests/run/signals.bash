@@ -19,7 +19,7 @@ start() {
 	rm -f "$data/ready"
 	"$DUNE_RUN" -- "$bin/signals" "$1" "$data/ready" &
 	pid=$!
-	for i in $(seq $((600 * ${TEST_PATIENCE:-1}))); do
+	for i in $(seq $((600 * TEST_PATIENCE))); do
 		[ ! -e "$data/ready" ] || break
 		sleep 0.1
 	done
