@@ -32,7 +32,8 @@
 /* The arguments as scripts change them. */
 struct script {
 	char name[PATH_BYTES];		/* of the script, as it was called */
-	char text[SCRIPT_DEPTH + 1][SCRIPT_HEAD];	/* first line of each script; the program's head */
+	/* first line of each script; the program's head */
+	char text[SCRIPT_DEPTH + 1][SCRIPT_HEAD];
 	const char *words[SCRIPT_DEPTH * 2 + 1];	/* before argv[1] */
 	unsigned int count;
 };
@@ -275,7 +276,6 @@ static int take_number(const char **list)
 	return n;
 }
 
-/* After execve: take over the descriptors of --tree=LIST. */
 void exec_resume(const char *list, int *image)
 {
 	int self, vcpu, memory, report, flags;
@@ -366,7 +366,7 @@ out:
 	return err;
 }
 
-/* Also for main.c, when the first program is a script. */
+/* Also called by main.c, when the first program is a script. */
 long exec_program(int fd, u64 argv, u64 envp)
 {
 	long image = follow_scripts(fd), err;
@@ -378,7 +378,7 @@ long exec_program(int fd, u64 argv, u64 envp)
 	return err;
 }
 
-void exec_name(const char *name)
+void exec_set_name(const char *name)
 {
 	text_append(script.name, script.name + sizeof(script.name), name);
 }
@@ -391,7 +391,7 @@ static void execute(struct dune_tf *tf, int dir, u64 path, u64 argv, u64 envp, u
 
 	n = user_string(name, path, sizeof(name));
 	if (n < 0) {
-		tf->rax = n;
+		refuse(tf, -n);
 		return;
 	}
 	if (n == 0 && !(flags & AT_EMPTY_PATH)) {
@@ -399,7 +399,7 @@ static void execute(struct dune_tf *tf, int dir, u64 path, u64 argv, u64 envp, u
 		return;
 	}
 	if (dir == AT_FDCWD || name[0] == '/') {
-		exec_name(name);
+		exec_set_name(name);
 		if (!(flags & AT_SYMLINK_NOFOLLOW) && files_names_program(path))
 			opened = files_program();
 	} else {
@@ -412,13 +412,13 @@ static void execute(struct dune_tf *tf, int dir, u64 path, u64 argv, u64 envp, u
 	}
 	fd = exec_open(dir, opened, flags);
 	if (fd < 0) {
-		tf->rax = fd;
+		refuse(tf, -fd);
 		return;
 	}
 	/* the interpreter cannot open /dev/fd/N where N closes on execve */
 	unreachable_name = dir != AT_FDCWD && name[0] != '/' &&
 			   (SYS2(__NR_fcntl, dir, F_GETFD) & FD_CLOEXEC);
-	tf->rax = exec_program(fd, argv, envp);
+	refuse(tf, -exec_program(fd, argv, envp));
 }
 
 void call_execve(struct dune_tf *tf)

@@ -36,7 +36,6 @@
 #define MSG_DONTWAIT	0x40
 #define MSG_WAITFORONE	0x10000
 
-#define IOV_LIMIT	1024
 #define CONTROL_LIMIT	65536	/* above any net.core.optmem_max in use */
 #define BATCH		16	/* messages of one sendmmsg or recvmmsg */
 
@@ -110,7 +109,7 @@ static bool sends_hidden(const u8 *control, u64 len)
 /*
  * Check the header in @m, which is a copy, and give it copies of what it
  * points to: the vector, and for sending the control data. -ENOBUFS when the
- * pool is full. Only the length tells whether there is control data: the kernel
+ * pool is full. Only the length decides whether there is control data: the kernel
  * sends it from address 0 as from any other address, and a program with
  * CAP_SYS_RAWIO can have memory there.
  */
@@ -165,7 +164,7 @@ void call_sendmsg(struct dune_tf *tf)
 	}
 	err = take_message(&m, true);
 	if (err) {
-		tf->rax = err;
+		refuse(tf, -err);
 		return;
 	}
 	dune_syscall_result(tf, dune_syscall_forward(tf->rax, ARG0(tf), (u64)&m, ARG2(tf),

@@ -75,7 +75,7 @@ static void report(const u64 *call, u64 result, u64 page)
 		}
 	}
 	if (!record) {
-		say("the decoy was touched", NULL, NULL);
+		message("the decoy was touched", NULL, NULL);
 		return;
 	}
 	touch.seed = record->seed;
