@@ -27,6 +27,6 @@ done
 is "$(comm -23 "$top/must-be-slow" "$top/slow")" "" "the module makes no call that must come to the host half"
 is "$(comm -23 "$top/names" "$top/known")" "" "dune-run knows all calls that are the library's"
 # the kind of close's argument hides the descriptor that the library hides
-is "$(comm -12 "$top/names" "$top/PASS")" close "dune-run passes none of them on to the kernel"
-is "$(comm -13 "$top/names" "$top/OWN")" "" "and gives the library only what is its own"
+is "$(comm -12 "$top/names" "$top/PASS")" close "dune-run passes none of the library's calls on to the kernel, but close"
+is "$(comm -13 "$top/names" "$top/OWN")" "" "dune-run leaves only the library's calls to the library"
 finish

@@ -19,5 +19,5 @@ fi
 is "$("$bin/wx" filter "$DUNE_RUN" -- "$bin/faults" vdso 2>&1)" "$("$bin/wx" filter "$bin/faults" vdso)" \
 	"time and CPU under a filter against writable and executable memory"
 is "$("$bin/wx" filter "$DUNE_RUN" -- /bin/sh -c "$bin/faults vdso" 2>&1)" "$("$bin/wx" filter "$bin/faults" vdso)" \
-	"the same after execve"
+	"time and CPU under that filter, after execve"
 finish

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# What the kernel could be made to do to the runtime: hostile-kernel.c, with
+# Programs have the kernel attack the runtime: hostile-kernel.c, with
 # --stats, and a copy of it that tries to truncate itself. Then whether the
 # runtime's tables are read-only, what the runtime does where a filter from
 # before it denies what it asks the kernel, and whether it takes another file for
@@ -51,6 +51,7 @@ done
 if [[ $result == missed* ]]; then
 	skip "$result, 10 times" "a file of procfs with the numbers of the program's file"
 else
-	is "$result" "Permission denied" "the memory of a process is not the program's file, whatever its numbers"
+	is "$result" "Permission denied" \
+		"the memory of a process is not the program's file, with the same numbers"
 fi
 finish

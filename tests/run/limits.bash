@@ -8,7 +8,7 @@
 
 same "fork with no descriptor free, and below a lower limit" "$bin/limits" descriptors
 
-# whoever gives up root could not open the device again
+# a program that gives up root could not open the device again
 mode=$(stat -c %a /dev/dune)
 chmod 600 /dev/dune
 chmod 755 "$top"
@@ -33,6 +33,6 @@ if ((gigabytes < 5000)); then
 	is "$(cat "$top/dune.status") $(grep -c "^dune: with $bits physical address bits .*memory in at most" "$top/dune.err")" \
 		"135 1" "one gigabyte more than $bits physical address bits allow: SIGBUS, after a message"
 fi
-same "a thousand children by vfork" "$bin/limits" borrowers
+same "a thousand children by vfork" "$bin/limits" vfork-children
 same "children by vfork that lower their parent's RLIMIT_DATA" "$bin/limits" lowered
 finish

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# What the kernel tells of each system call's arguments (the formats of its
+# The kernel's description of each system call's arguments (the formats of its
 # trace events), against syscalls.def. Fails when an argument whose type is a
 # pointer, or whose name is that of an address, is a value (V) in the table
 # without a reason below. Needs no sandbox.
@@ -85,9 +85,9 @@ sed -nE 's/^(PASS|OWN)\([0-9]+, ([a-z_0-9]+), (.*)\)$/\2, \3/p
 		else
 			seen++
 	}
-	END { print "# " seen + 0 " calls compared; the kernel tells nothing of:" missing }' >"$top/said"
-cat "$top/said"
-seen=$(sed -n 's/^# \([0-9]*\) calls compared.*/\1/p' "$top/said")
-ok $((${seen:-0} < 300)) "the kernel says what the arguments of most calls are"
+	END { print "# " seen + 0 " calls compared; the kernel does not describe:" missing }' >"$top/compared"
+cat "$top/compared"
+seen=$(sed -n 's/^# \([0-9]*\) calls compared.*/\1/p' "$top/compared")
+ok $((${seen:-0} < 300)) "the kernel describes the arguments of most calls"
 is "$(cat "$top/unknown" 2>/dev/null)" "" "no pointer is a value in the table"
 finish

@@ -56,7 +56,7 @@ start spin
 kill -STOP $pid
 state T "SIGSTOP stops a program that spins"
 kill -CONT $pid
-state R "SIGCONT lets it go on"
+state R "SIGCONT continues a program that was stopped"
 kill -TERM $pid
 wait $pid 2>/dev/null
 
@@ -95,7 +95,7 @@ def talk(argv, steps):
             os.waitpid(pid, 0)
             return "no %r in %r" % (wait, out)
         out = b""
-        if send < b" ":         # a control character: for what runs by now
+        if send < b" ":         # a control character: for the program that runs now
             end = time.time() + 60
             while "-i" in argv and foreground(fd) != "sleep" and time.time() < end:
                 time.sleep(0.1)

@@ -44,7 +44,7 @@ chmod -x "$data/plain"
 same "a script" "$data/script" a b
 same "a script's one argument" "$data/arguments" a b
 same "a script for a script" "$data/twice" a
-same "as many scripts as the kernel follows" bash -c '"$D/deep5" a b'
+same "a chain of as many scripts as the kernel follows" bash -c '"$D/deep5" a b'
 for f in loop deep6 missing empty noline garbage plain cut; do
 	same_failure "what cannot start: $f" bash -c '"$D/'$f'" 2>&1 | sed "s/line [0-9]*: //"; echo ${PIPESTATUS[0]}'
 	same_failure "errno of execve: $f" perl -e 'exec {"$ENV{D}/'$f'"} "x"; print $!+0, " $!\n"'
@@ -65,7 +65,7 @@ same "a program that was moved" bash -c 'cp "$B/args" a; ./a 1; mv a b; ./b 2'
 # dune-run's own messages
 one dune "$DUNE_RUN" -- /nonexistent/program
 is "$(cat "$top/dune.status")" 127 "no such program: status 127"
-is "$(wc -l <"$top/dune.err")" 1 "and one line on standard error"
+is "$(wc -l <"$top/dune.err")" 1 "no such program: one line on standard error"
 one dune "$DUNE_RUN" -- /etc/passwd
 is "$(cat "$top/dune.status")" 126 "no program: status 126"
 one dune "$DUNE_RUN" -- "$data/garbage"
@@ -83,9 +83,9 @@ is "$(cat "$top/dune.status")" 5 "the exit status with --stats"
 is "$(perl -MJSON::PP -0777 -ne '$j = decode_json($_); print join " ", sort keys %$j' "$top/stats")" \
 	"exceptions exits faults hostcalls interrupts migrations other processes syscalls_fast syscalls_slow tlb_flushes" \
 	"--stats=FILE: one JSON object with the known keys"
-is "$(perl -MJSON::PP -0777 -ne 'print decode_json($_)->{processes}' "$top/stats")" 3 "three processes were counted"
+is "$(perl -MJSON::PP -0777 -ne 'print decode_json($_)->{processes}' "$top/stats")" 3 "--stats counts three processes"
 one dune "$DUNE_RUN" --stats -- /bin/echo hello
 is "$(cat "$top/dune.out")" hello "--stats keeps to standard error"
-is "$(wc -l <"$top/dune.err")" 1 "where it prints one line"
+is "$(wc -l <"$top/dune.err")" 1 "--stats prints one line to standard error"
 
 finish

@@ -36,7 +36,10 @@ typedef uint8_t u8;
 #define CALLS_MAX	512
 #define TOUCHES_MAX	256
 
-/* What was found after a call. Another process that shares the memory may have made it. */
+/*
+ * A touch that was found after a call. Another process that shares the memory may have
+ * made it.
+ */
 struct touch {
 	u64 seed;
 	u32 process;
