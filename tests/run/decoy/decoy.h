@@ -8,7 +8,7 @@
  * behalf: a way around the checks.
  *
  *	runtime.c	looks at the decoy after each system call
- *	attack.c	the program in the sandbox: sequences of system calls
+ *	attack/		the program in the sandbox: sequences of system calls
  *	watch.c		starts it, natively; watches for what else must not happen
  */
 #ifndef DUNE_DECOY_H

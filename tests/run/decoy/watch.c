@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * Runs attack.c, or any other program, under dune-run-decoy, and watches from
+ * Runs attack/, or any other program, under dune-run-decoy, and watches from
  * outside, as root in a machine of which nothing is needed afterwards:
  *
  * - touches of the decoy, which dune-run-decoy itself notes (runtime.c);
  * - faults of the kernel in the decoy, by a tracepoint, with the kernel's stack;
  * - files that are executed: all but dune-run-decoy would run natively;
- * - findings of attack.c itself (descriptors in reach, mappings in the supervisor range).
+ * - findings of attack/ itself (descriptors in reach, mappings in the supervisor range).
  *
  *	watch [--state FILE] [--seconds N] [--seed N] [--cases N] [--calls N]
  *	      [--kind NAME] [--limit SECONDS] [--runner NAME] [--mix N] [-- PROGRAM ARGS...]
  *
- * Without PROGRAM: cases of attack.c, from the number in FILE on, until the
+ * Without PROGRAM: cases of attack/, from the number in FILE on, until the
  * time is over or N cases were run. With --mix one of N calls is changed first
  * (runtime.c). Status 1: something was found.
  */
@@ -318,7 +318,7 @@ static void see_faults(void)
 	put(TRACE "/trace", "");
 }
 
-/* The program's output: lines with attack.c's findings are findings of this run. */
+/* The program's output: lines with findings of attack/ are findings of this run. */
 static void see_output(int fd)
 {
 	static char rest[4096];
