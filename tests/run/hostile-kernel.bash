@@ -30,7 +30,7 @@ done
 
 # below CALL: a program in the sandbox, below a filter that denies CALL
 below() {
-	(cd "$top" && "$bin/wx" "$1" "$DUNE_RUN" -- "${@:2}") 2>&1
+	(cd "$top" && "$bin/restrict" "$1" "$DUNE_RUN" -- "${@:2}") 2>&1
 }
 cp /bin/sh "$top/sh"
 is "$(below fstatfs /bin/sh -c ': </proc/self/mem && echo opened')" \
@@ -39,7 +39,8 @@ is "$(below fstatfs /bin/sh -c ': </proc/self/mem && echo opened')" \
 is "$(below getfl ./sh -c ': >>./sh && echo opened')" \
 	"./sh: 1: cannot create ./sh: Operation not permitted" \
 	"without F_GETFL the running program is not opened for writing"
-is "$(below robust "$bin/limits" forks)" "$(printf 'a filter: fork: 0xb00\na filter: vfork: 0xffffffff')" \
+is "$(below robust "$bin/limits" forks)" \
+	"$(printf 'a filter: fork: 0xb00\na filter: vfork: 0xffffffff')" \
 	"without get_robust_list there is no vfork"
 
 # Other processes of the machine may take a number: 10 attempts.

@@ -65,7 +65,8 @@ equal() {
 		if ! cmp -s "$top/native.$part" "$top/dune.$part"; then
 			bad=1
 			echo "# $part differs (native <, Dune >):"
-			diff -a "$top/native.$part" "$top/dune.$part" | head -20 | cut -c 1-300 | sed 's/^/# /'
+			diff -a "$top/native.$part" "$top/dune.$part" | head -20 | cut -c 1-300 |
+				sed 's/^/# /'
 		fi
 	done
 	return $bad

@@ -10,7 +10,8 @@ same "signals, timers, waiting: a program's own view" "$bin/signals"
 
 # deaths: the status that a parent sees
 for how in fault overflow abort 9 15 11 6 31; do
-	same_failure "death: $how" perl -e 'system "$ENV{B}/signals", "'$how'"; print $? & 127, " ", $? >> 8, "\n"'
+	same_failure "death: $how" perl -e '
+		system "$ENV{B}/signals", "'$how'"; print $? & 127, " ", $? >> 8, "\n"'
 done
 
 # start HOW: a program in the sandbox that already spins or sleeps; $pid is dune-run
@@ -105,14 +106,17 @@ def talk(argv, steps):
 run = sys.argv[1:]
 os.environ["PS1"] = "PROMPT "
 bash = run + ["/bin/bash", "--norc", "--noprofile", "--noediting", "-i"]
-print("shell", talk(bash, [(b"PROMPT ", b"stty size\n"), (b"37 111", b"sleep 100\n"), (b"sleep 100", b"\x03"),
-    (b"PROMPT ", b"sleep 50\n"), (b"sleep 50", b"\x1a"), (b"Stopped", b"fg\n"), (b"sleep 50", b"\x03"),
-    (b"PROMPT ", b"tty && exit 7\n")]))
-print("Ctrl-C", talk(run + ["/bin/sh", "-c", "echo ready; sleep 100"], [(b"ready", b"\x03")]))
-print("Ctrl-backslash", talk(run + ["/bin/sh", "-c", "ulimit -c 0; echo ready; exec sleep 100"], [(b"ready", b"\x1c")]))
+print("shell", talk(bash, [(b"PROMPT ", b"stty size\n"), (b"37 111", b"sleep 100\n"),
+    (b"sleep 100", b"\x03"), (b"PROMPT ", b"sleep 50\n"), (b"sleep 50", b"\x1a"),
+    (b"Stopped", b"fg\n"), (b"sleep 50", b"\x03"), (b"PROMPT ", b"tty && exit 7\n")]))
+sh = run + ["/bin/sh", "-c"]
+print("Ctrl-C", talk(sh + ["echo ready; sleep 100"], [(b"ready", b"\x03")]))
+print("Ctrl-backslash", talk(sh + ["ulimit -c 0; echo ready; exec sleep 100"],
+    [(b"ready", b"\x1c")]))
 print("end of file", talk(run + ["/bin/cat"], [(b"", b"line\n"), (b"line", b"\x04")]))
 X
-is "$(/usr/bin/python3 "$data/terminal.py" "$DUNE_RUN" --)" "$(/usr/bin/python3 "$data/terminal.py")" \
+is "$(/usr/bin/python3 "$data/terminal.py" "$DUNE_RUN" --)" \
+	"$(/usr/bin/python3 "$data/terminal.py")" \
 	"a terminal: shell with job control, Ctrl-C, Ctrl-\\, end of file"
 
 finish

@@ -44,19 +44,21 @@ in_machine() {
 others() {
 	local kernel=$1 mixed=(--mix "${MIX:-16}" --limit 240 --)
 	if [ -x /usr/bin/trinity ]; then
-		in_machine "$kernel" "${mixed[@]}" /bin/sh -c 'mkdir -p /tmp/t && chmod 777 /tmp/t &&
-			cd /tmp/t && exec setpriv --reuid=65534 --regid=65534 --clear-groups \
+		in_machine "$kernel" "${mixed[@]}" /bin/sh -c '
+			mkdir -p /tmp/t && chmod 777 /tmp/t && cd /tmp/t &&
+			exec setpriv --reuid=65534 --regid=65534 --clear-groups \
 			trinity -q -C 4 -N 1000000 -a 64 -l off -T DIE,WARN \
 			--enable-fds=pipes,epoll,eventfd,timerfd,memfd'
 	else
 		echo "skipped: trinity is not installed (package trinity)"
 	fi
 	if [ -x /usr/bin/stress-ng ]; then
-		in_machine "$kernel" "${mixed[@]}" /bin/sh -c 'cd /tmp && exec stress-ng --temp-path /tmp \
-			--timeout 90s --sysinval 1 --sysbadaddr 1'
-		in_machine "$kernel" "${mixed[@]}" /bin/sh -c 'cd /tmp && exec stress-ng --temp-path /tmp \
-			--sequential 1 --class os --exclude reboot,watchdog,cpu-online,memhotplug \
-			--timeout 1'
+		in_machine "$kernel" "${mixed[@]}" /bin/sh -c '
+			cd /tmp && exec stress-ng --temp-path /tmp --timeout 90s \
+			--sysinval 1 --sysbadaddr 1'
+		in_machine "$kernel" "${mixed[@]}" /bin/sh -c '
+			cd /tmp && exec stress-ng --temp-path /tmp --sequential 1 --class os \
+			--exclude reboot,watchdog,cpu-online,memhotplug --timeout 1'
 	else
 		echo "skipped: stress-ng is not installed (package stress-ng)"
 	fi
@@ -84,7 +86,8 @@ while [ "$(date +%s)" -lt "$end" ]; do
 	for kernel in "$@"; do
 		left=$((end - $(date +%s)))
 		[ "$left" -gt 0 ] || break
-		in_machine "$kernel" --state "$keep/$kernel.state" --seconds $((left < slice ? left : slice))
+		in_machine "$kernel" --state "$keep/$kernel.state" \
+			--seconds $((left < slice ? left : slice))
 		[ $((turn % 6)) != 0 ] || in_machine "$kernel" --kind wide-move --cases 1
 		[ $((turn % 3)) != 1 ] || others "$kernel"
 	done
