@@ -8,7 +8,7 @@
 #include "run.h"
 #include "calls.h"
 
-/* What check_syscall() does with a number. */
+/* How check_syscall() treats a number. */
 enum call_how {
 	CALL_UNKNOWN,	/* refused: syscalls.def lacks the number */
 	CALL_PLAIN,	/* passed on, nothing to check */

@@ -279,7 +279,7 @@ bool stats_mapped(void);
 void stats_new_process(void);
 /* The process ends, or its program does: add what its vCPU counted. */
 void stats_end_process(void);
-/* Write the sums, in the first process at its end, or in each where they go to a file. */
+/* At the end of a process: write the sums, if it is the first one or they go to a file. */
 void stats_report(void);
 
 #endif /* DUNE_RUN_H */

@@ -178,6 +178,9 @@ static void test_truncate(const char *program)
 	struct open_how how = { .flags = O_WRONLY | O_TRUNC };
 	struct open_how read_how = { .flags = O_RDONLY | O_TRUNC };
 	long size = size_of(program), p = (long)program;
+	static const char *const ways[] = {
+		"open to write", "open to read", "openat2", "creat", "truncate",
+	};
 	const char *file = "file";
 	int i, fd;
 
@@ -206,7 +209,7 @@ static void test_truncate(const char *program)
 		     i == 1 ? open(file, O_RDONLY | O_TRUNC) :
 		     i == 2 ? (int)syscall(SYS_openat2, AT_FDCWD, file, &how, sizeof(how)) :
 		     i == 3 ? creat(file, 0600) : truncate(file, 0);
-		is(fd >= 0 && size_of(file) == 0, 1, "another file is truncated");
+		is(fd >= 0 && size_of(file) == 0, 1, "another file is truncated by %s", ways[i]);
 		if (i < 4)
 			close(fd);
 	}

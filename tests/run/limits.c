@@ -116,7 +116,7 @@ static void no_device(void)
 	if (unshare(CLONE_NEWNS))
 		printf("unshare: %s\n", strerror(errno));
 	grandchildren("new mount namespace");
-	/* as nobody, who may not open /dev/dune (limits.bash) */
+	/* as the user nobody, who may not open /dev/dune (limits.bash) */
 	setgroups(0, NULL);
 	if (fork()) {
 		wait(NULL);

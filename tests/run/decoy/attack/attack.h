@@ -6,7 +6,7 @@
  * kinds of calls, but nothing of what run/ checks.
  *
  *	cases.c		the cases, one process each: read this first
- *	values.c	what the seed chooses: numbers, addresses, structures, names
+ *	values.c	values that the seed chooses: numbers, addresses, structures, names
  *	files.c		descriptors of all kinds
  *	calls.c		any call of syscalls.def
  *	commands.c	ioctl, socket options, and other calls with many meanings
@@ -25,7 +25,7 @@
 #include <sys/uio.h>
 
 #define PAGE		4096UL
-#define LOW_SIZE	(16UL << 20)	/* ours, right below the supervisor range */
+#define LOW_SIZE	(16UL << 20)	/* the program's, right below the supervisor range */
 #define LOW_BASE	(RUNTIME_BASE - LOW_SIZE)
 #define POOL_SIZE	(1UL << 20)
 #define ARRAY_LEN(a)	(sizeof(a) / sizeof((a)[0]))
@@ -41,7 +41,7 @@ bool one_in(u64 n);
 #define PICK(array) ((array)[below(ARRAY_LEN(array))])
 
 u64 in_decoy(void);
-/* An address of ours; what begins there may reach into the supervisor range. */
+/* An address right below the supervisor range: an object there may reach into it. */
 u64 below_range(void);
 u64 number(void);
 /* @size bytes of the pool. */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-/* What the seed chooses: numbers, addresses, structures, names. See attack.h. */
+/* The values that the seed chooses: numbers, addresses, structures, names. See attack.h. */
 #define _GNU_SOURCE
 #include "attack.h"
 
