@@ -9,10 +9,10 @@
  * the supervisor only: the program in ring 3 cannot touch it. The checks keep the
  * kernel from touching it on the program's behalf. Two facts make them short:
  *
- * - The range begins with a guard: GUARD_SIZE bytes that cannot be accessed.
- *   Reads and writes of the kernel in ascending order from an address below the
- *   range stop there with EFAULT, and so do those of a structure shorter than
- *   the guard: for these only the start of the object is checked.
+ * - The range begins with the guard region: GUARD_REGION_SIZE bytes that cannot be
+ *   accessed. Reads and writes of the kernel in ascending order from an address
+ *   below the range stop there with EFAULT, and so do those of a structure shorter
+ *   than the guard region: for these only the start of the object is checked.
  * - A mapping call whose result would lie in the range is undone (mem.c), so the
  *   program never owns memory there.
  */
@@ -167,8 +167,8 @@ u64 start_stack(struct start *s, unsigned int drop, const char *name,
 bool start_randomized(void);
 /* Set the kernel's record of the program's heap, arguments and other areas. 0 or -errno. */
 long start_areas(const struct start *s, const struct image *image);
-/* Map the guard, or end the process. First of all. */
-void start_guard(void);
+/* Map the guard region, or end the process. First of all. */
+void start_guard_region(void);
 /* Make the vDSO fit for the guest, or hide it. Before start_areas(). */
 void start_patch_vdso(const struct start *s);
 /* Make the data that does not change from now on read-only, or end the process. */
@@ -182,7 +182,7 @@ void start_seal(void);
  * - dune_syscall_result(): @tf gets what the kernel returned, which may be
  *   DUNE_AGAIN, or a result or negative error in its place;
  * - dune_syscall_pass() or dune_syscall_clone3(): libdune stores the result.
- * All other functions return 0 or a negative error.
+ * Other functions that can fail return a negative error.
  */
 
 /* The handler of the program's system calls (dune_syscall_set()). */

@@ -76,7 +76,7 @@ static void test_ioctl(void)
 /* ---- arrays ------------------------------------------------------------- */
 
 #define BELOW	65536
-#define MANY	600000		/* items of 2 bytes or more: the guard of 1 MB holds fewer */
+#define MANY	600000		/* items of 2 bytes or more: the guard region holds fewer */
 
 static void test_arrays(void)
 {
@@ -302,7 +302,7 @@ static void test_image(void)
 	}
 	waitpid(child, &status, 0);
 	is(WIFEXITED(status) ? WEXITSTATUS(status) : -1, 0,
-	   "an image of 30 TB starts next to the supervisor range and its guard");
+	   "an image of 30 TB starts next to the supervisor range and its guard region");
 	unlink("wide");
 }
 

@@ -13,7 +13,7 @@ typedef uint64_t u64;
 #include "protect.h"
 
 /* Pages of the runtime that are mapped. */
-#define HEADER	(RUNTIME_BASE + GUARD_SIZE)	/* dune-run's ELF header */
+#define HEADER	(RUNTIME_BASE + GUARD_REGION_SIZE)	/* dune-run's ELF header */
 #define IMAGE	(HEADER + 0x1000)		/* its code */
 #define SPARE	(RUNTIME_BASE + 0x100ff000)	/* the last of the arena, until it grows */
 

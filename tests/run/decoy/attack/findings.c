@@ -149,9 +149,9 @@ void scan_mappings(void)
 			continue;
 		if (from >= DECOY_BASE && to <= DECOY_BASE + DECOY_SIZE)
 			decoy += to - from;
-		else if (from == RUNTIME_BASE && to == RUNTIME_BASE + GUARD_SIZE &&
+		else if (from == RUNTIME_BASE && to == RUNTIME_BASE + GUARD_REGION_SIZE &&
 			 strstr(line, " ---p "))
-			continue;	/* the guard */
+			continue;	/* the guard region */
 		else if (from < LOG_BASE || to > RUNTIME_BASE + RUNTIME_SIZE)
 			found("a mapping in the supervisor range:", line, 0);
 	}

@@ -9,11 +9,12 @@
 /*
  * move_pages() stores the status of a page that it cannot move at once, and of
  * those before it only when they were moved: the first store may be as far up
- * as there are pages. Wide enough to jump over the guard, this takes memory.
+ * as there are pages. Wide enough to jump over the guard region, this takes
+ * memory.
  */
 void wide_move(void)
 {
-	u64 count = GUARD_SIZE / 4 + 4096, i;
+	u64 count = GUARD_REGION_SIZE / 4 + 4096, i;
 	void **pages = mmap(NULL, 8 * count, PROT_READ | PROT_WRITE,
 			    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	int *nodes = mmap(NULL, 4 * count, PROT_READ | PROT_WRITE,
