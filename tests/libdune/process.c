@@ -45,7 +45,7 @@ static void test_fork(void)
 	char buf[8] = "";
 
 	if (pipe(p))
-		return;
+		bail("pipe: %s", strerror(errno));
 	pid = fork();
 	if (!pid) {
 		/* The child is in the same ring, and its calls work. */

@@ -66,7 +66,7 @@ static void test_read(void)
 	pid_t pid;
 
 	if (pipe(p))
-		return;
+		bail("pipe: %s", strerror(errno));
 	install(SIGALRM, 0);
 	alarms_ms(50);
 	errno = 0;
@@ -254,7 +254,7 @@ static void test_storm(void)
 	char c;
 
 	if (pipe(p))
-		return;
+		bail("pipe: %s", strerror(errno));
 	install(SIGUSR1, SA_RESTART);
 	sigemptyset(&usr1);
 	sigaddset(&usr1, SIGUSR1);
@@ -304,7 +304,7 @@ static void test_no_lost_wakeup(void)
 	char c;
 
 	if (pipe(p))
-		return;
+		bail("pipe: %s", strerror(errno));
 	install(SIGALRM, 0);
 	for (i = 1; i <= 40; i++) {
 		struct itimerval it = { .it_value = { 0, 200 + i * 37 } };
