@@ -21,7 +21,6 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
-#include <sys/utsname.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -263,62 +262,38 @@ static void leaks(void)
 	ok(dune_users_left() == 0, "module references are what they were");
 }
 
-static long load(const char *path)
-{
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	long err = syscall(SYS_finit_module, fd, "", 0) ? -errno : 0;
-
-	close(fd);
-	return err;
-}
-
-static long unload(void)
-{
-	return syscall(SYS_delete_module, "dune", O_NONBLOCK) ? -errno : 0;
-}
-
 static void module(void)
 {
-	char path[300];
-	struct utsname uts;
 	struct guest g;
-	long err;
-
-	uname(&uts);
-	snprintf(path, sizeof(path), "build/kernel/%s/dune.ko", uts.release);
-	if (getenv("DUNE_KO"))
-		snprintf(path, sizeof(path), "%s", getenv("DUNE_KO"));
+	int err;
 
 	guest_open(&g);
-	ok(file_number(REFCNT) > 0, "the module is in use");
-	ok(unload() == -EWOULDBLOCK, "it does not unload while someone uses it");
+	ok(file_number(REFCNT) > 0, "a vCPU holds the module");
+	ok(dune_unload() == -EWOULDBLOCK, "the module does not unload while a vCPU exists");
 	guest_close(&g);
-	ok(dune_users_left() == 0, "no one uses it");
+	ok(dune_users_left() == 0, "nothing holds the module once the vCPU is closed");
 
 	int dev = open("/dev/dune", O_RDWR);
 
-	ok(unload() == -EWOULDBLOCK, "an open device holds it");
+	ok(dune_unload() == -EWOULDBLOCK, "the module does not unload while the device is open");
 	close(dev);
-	if (access(path, R_OK)) {
-		skip("no module file here (DUNE_KO)", "unload and load");
-		return;
-	}
+	if (access(dune_module(), R_OK))
+		bail("%s: %s (DUNE_KO or BUILD names another one)", dune_module(), strerror(errno));
 	for (int i = 0; i < 3; i++) {
-		err = unload();
-		if (!ok(!err, "it unloads (%s)", strerror(-err)))
+		err = dune_unload();
+		if (!ok(!err && !dune_is_loaded(), "the module unloads (%s)", strerror(-err)))
 			return;
-		ok(access("/dev/dune", F_OK) && !access("/sys", F_OK), "/dev/dune is gone");
-		err = load(path);
-		if (!ok(!err, "it loads again (%s)", strerror(-err)))
+		ok(access("/dev/dune", F_OK) && !access("/sys", F_OK),
+		   "/dev/dune disappears with the module");
+		err = dune_load("");
+		if (!ok(!err, "the module loads again (%s)", strerror(-err)))
 			bail("without the module nothing more can be tested");
-		for (int j = 0; j < 4000 && access("/dev/dune", R_OK); j++)
-			sleep_ms(5);
 		struct outcome o = in_child(cycle, NULL, 20);
 
-		ok(o.code == 0, "and works (%d, %d)", o.code, o.signal);
+		ok(o.code == 0, "a guest runs after loading (%d, %d)", o.code, o.signal);
 		dune_users_left();
 	}
-	ok(load(path) == -EEXIST, "twice it does not load");
+	ok(dune_insert("") == -EEXIST, "the module cannot be loaded twice");
 }
 
 int main(void)

@@ -14,7 +14,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/utsname.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -59,8 +58,6 @@ static void tests(const char *names, const char *state)
 
 int main(void)
 {
-	struct utsname uts;
-	char module[400];
 	struct klog log;
 
 	begin(400);
@@ -69,10 +66,6 @@ int main(void)
 		skip("this kernel has no KVM for this processor", "tests beside KVM");
 		return done();
 	}
-	/* Some of them load the module anew. */
-	uname(&uts);
-	snprintf(module, sizeof(module), "%s/kernel/%s/dune.ko", build(), uts.release);
-	setenv("DUNE_KO", module, 0);
 	setenv("LIFETIME_CYCLES", "200", 0);
 	dune_load("");
 
