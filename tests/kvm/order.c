@@ -43,9 +43,10 @@ static bool kvm_works(void)
 /* Without users virtualization is off again. */
 static void is_off(const char *when)
 {
-	for (int cpu = 0; cpu < sysconf(_SC_NPROCESSORS_ONLN); cpu++) {
+	for (int i = 0, cpu, last = -1; (cpu = usable_cpu(i)) != last; i++) {
 		int on = virtualization_is_on(cpu);
 
+		last = cpu;
 		if (on < 0)
 			skip("nothing shows it here", "CPU %d: virtualization is off %s", cpu,
 			     when);
