@@ -15,6 +15,12 @@ void begin(unsigned int seconds);
 /* A number from the environment, else @otherwise. */
 long env_number(const char *name, long otherwise);
 
+/*
+ * A time limit of @time, in any unit, for the machine that this is: limits are
+ * written for a fast one, and one that is emulated on a busy host is slower.
+ */
+unsigned int patience(unsigned int time);
+
 /* What became of a child. */
 struct outcome {
 	bool hung;	/* did not end within its time and was killed */

@@ -56,7 +56,7 @@
 #define TICK_US	800
 
 /* A state that takes longer has blocked its signals: the child is killed. */
-#define STUCK_MS	60	/* times TEST_PATIENCE */
+#define STUCK_MS	60	/* for patience() */
 
 static u64 state;
 static struct guest g;
@@ -468,13 +468,12 @@ static void show(void)
 /* Waits while the child makes progress, and then kills it. */
 static void await(int pid, u64 number)
 {
-	unsigned long patience = env_number("TEST_PATIENCE", 4);
 	struct pollfd pfd = { .fd = syscall(SYS_pidfd_open, pid, 0), .events = POLLIN };
 	u64 seen;
 
 	do {
 		seen = count->next;
-	} while (!poll(&pfd, 1, STUCK_MS * patience) && count->next != seen);
+	} while (!poll(&pfd, 1, patience(STUCK_MS)) && count->next != seen);
 	close(pfd.fd);
 	if (waitpid(pid, NULL, WNOHANG) == pid)
 		return;
@@ -486,7 +485,7 @@ static void await(int pid, u64 number)
 	struct outcome o = wait_child(pid, 20);
 
 	/* A guest that SIGKILL does not end at once keeps its CPU from the kernel. */
-	if (o.hung || now_us() - began > 6000000 * patience) {
+	if (o.hung || now_us() - began > patience(6) * 1000000UL) {
 		diag("series %lu: a process was killed, and ended after %lu us", number,
 		     now_us() - began);
 		show();

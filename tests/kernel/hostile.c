@@ -42,13 +42,13 @@ static void *map_page(int prot)
 }
 
 /*
- * An end by SIGALRM of a guest that does not end by itself. From a second on
- * it is one that should: then a machine ten times slower is not its fault.
+ * Let SIGALRM end the process after @ms. A limit of a second or more is for a
+ * guest that should end by itself: it is multiplied for slow machines.
  */
 static void bounded(unsigned int ms)
 {
 	if (ms >= 1000)
-		ms *= 10;
+		ms = patience(ms);
 
 	struct itimerval it = { .it_value = { ms / 1000, ms % 1000 * 1000 } };
 
