@@ -283,11 +283,10 @@ static void run(void)
 	guest_prepare(&g, 0, return_42, NULL);
 	r->regs.rflags = ~0UL;
 	end = guest_resume(&g);
-	ok(end == GUEST_ERROR || end == GUEST_EXIT || end == GUEST_DONE || end == GUEST_TRAP,
-	   "all flags set: %s", guest_end_name(&g, end));
-	ok(!guest_set_state(&g, &g.state), "state again");
+	diag("all flags set: %s", guest_end_name(&g, end));
+	ok(!guest_set_state(&g, &g.state), "the state can be set after a run with all flags set");
 	end = guest_call(&g, return_42, NULL);
-	ok(end == GUEST_DONE && g.value == 42, "and the guest runs after that");
+	ok(end == GUEST_DONE && g.value == 42, "the guest runs after a run with all flags set");
 }
 
 static void *thread(void *arg)
