@@ -2,7 +2,7 @@
 /*
  * What the tests of the module need of the machine that they run in: children
  * with a time limit, the time, numbers of /proc and /sys, the kernel log, CPUs.
- * Nothing here knows about Dune; tests/kernel/guest.h does.
+ * Nothing here knows about Dune; guest.h does.
  */
 #ifndef DUNE_TESTS_MACHINE_H
 #define DUNE_TESTS_MACHINE_H
