@@ -11,7 +11,8 @@ GUEST_FLAGS := -static -no-pie -fno-pie -mgeneral-regs-only -mno-red-zone \
 	-fno-stack-protector -fcf-protection=none -pthread
 
 TAP := $(addprefix $(COMMON),tap.c tap.h)
-MACHINE := $(TAP) $(addprefix $(COMMON),machine.c machine.h modules.c modules.h)
+MACHINE := $(TAP) $(addprefix $(COMMON),machine.c machine.h modules.c modules.h \
+	tracing.c tracing.h)
 # A guest on the module's bare interface.
 GUEST := $(MACHINE) $(addprefix $(COMMON),guest.c guest.h trap.S) \
 	$(COMMON)../../include/uapi/linux/dune.h

@@ -11,6 +11,7 @@
 #include <cpuid.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/auxv.h>
@@ -353,15 +354,17 @@ void guest_prepare(struct guest *g, unsigned int ring, u64 (*fn)(void *arg), voi
 }
 
 /*
- * Touch what the kernel could not make present, in user mode, so that the
- * stack grows or the genuine signal comes. What cannot be touched so is one.
+ * Access the faulting address in user mode, so that the stack grows or Linux
+ * sends the signal. An instruction fetch or a guest-physical address cannot be
+ * accessed in this way: send SIGSEGV.
  */
 static void touch(const struct dune_run *run)
 {
 	u8 *p = (u8 *)run->fault_address;
 
 	if (run->fault_flags & (DUNE_FAULT_EXEC | DUNE_FAULT_GUEST))
-		raw_syscall(SYS_kill, raw_syscall(SYS_getpid, 0, 0, 0, 0, 0, 0), 11, 0, 0, 0, 0);
+		raw_syscall(SYS_kill, raw_syscall(SYS_getpid, 0, 0, 0, 0, 0, 0), SIGSEGV,
+			    0, 0, 0, 0);
 	else if (run->fault_flags & DUNE_FAULT_WRITE)
 		asm volatile("lock orb $0, (%0)" : : "r"(p) : "memory", "cc");
 	else
@@ -377,7 +380,7 @@ static long serve(struct guest *g)
 	g->slow++;
 	if (g->run->restart) {
 		g->restarts++;
-		if (g->run->restart == 516)	/* ERESTART_RESTARTBLOCK */
+		if (g->run->restart == ERESTART_RESTARTBLOCK)
 			nr = SYS_restart_syscall;
 	}
 	return raw_syscall(nr, r->rdi, r->rsi, r->rdx, r->r10, r->r8, r->r9);
@@ -421,6 +424,16 @@ enum guest_end guest_resume(struct guest *g)
 			return GUEST_EXIT;
 		}
 	}
+}
+
+u64 guest_load(void *address)
+{
+	return *(volatile u64 *)address;
+}
+
+u64 guest_return(void *value)
+{
+	return (u64)value;
 }
 
 enum guest_end guest_call(struct guest *g, u64 (*fn)(void *arg), void *arg)

@@ -40,6 +40,14 @@ typedef uint8_t u8;
 #define FLAG_NT		(1UL << 14)
 #define FLAG_AC		(1UL << 18)
 
+/* Attributes of a CS with both L and D set: VMRUN refuses it (APM vol. 2, 15.5.1). */
+#define CS_LONG_AND_32BIT	0xe9b
+
+/* Values of dune_run.restart: include/linux/errno.h of the kernel, not in its uapi. */
+#define ERESTARTSYS		512
+#define ERESTARTNOHAND		514
+#define ERESTART_RESTARTBLOCK	516
+
 struct guest_tss {
 	u32 reserved0;
 	u64 rsp[3];
@@ -175,6 +183,10 @@ static inline long hypercall3(long nr, long a, long b, long c)
 {
 	return hypercall(nr, a, b, c, 0, 0, 0);
 }
+
+/* The most common functions of guests: the word at @address, and @value itself. */
+u64 guest_load(void *address);
+u64 guest_return(void *value);
 
 /* Ring 0: end guest_resume() with GUEST_ASK; returns when it is resumed. */
 u64 guest_ask(u64 value);

@@ -68,6 +68,8 @@ struct klog {
 
 void klog_begin(struct klog *log);
 void klog_read(struct klog *log);
+/* klog_read() for the last time, and the verdict that nothing was complained about. */
+void klog_end(struct klog *log);
 
 /*
  * The number of the @n-th CPU (from 0) that this process may use, or the last

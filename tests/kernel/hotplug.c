@@ -173,7 +173,6 @@ int main(void)
 
 		ok(o.signal == SIGKILL, "a guest ends (%d, %d)", o.code, o.signal);
 	}
-	klog_read(&log);
-	ok(!log.complaint, "the kernel log has no complaint %s", log.first);
+	klog_end(&log);
 	return done();
 }

@@ -161,7 +161,6 @@ int main(void)
 	struct outcome o = in_child(selectors, NULL, 20);
 
 	ok(!o.code && !o.signal, "ES and GS keep an LDT selector (%d, %d)", o.code, o.signal);
-	klog_read(&log);
-	ok(!log.complaint, "the kernel log has no complaint %s", log.first);
+	klog_end(&log);
 	return done();
 }

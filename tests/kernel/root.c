@@ -92,11 +92,6 @@ static void caught(int sig)
 	siglongjmp(env, sig);
 }
 
-static u64 load(void *arg)
-{
-	return *(volatile u64 *)arg;
-}
-
 /* What the guest reads at @p: 0 or the signal that comes of it. */
 static int read_by_guest(volatile u64 *p, u64 *value)
 {
@@ -104,7 +99,7 @@ static int read_by_guest(volatile u64 *p, u64 *value)
 
 	if (sig)
 		return sig;
-	if (guest_call(&g, load, (void *)p) != GUEST_DONE)
+	if (guest_call(&g, guest_load, (void *)p) != GUEST_DONE)
 		return -1;
 	*value = g.value;
 	return 0;
@@ -206,7 +201,6 @@ int main(void)
 	kernel_half();
 	come_and_go();
 	under_a_run();
-	klog_read(&log);
-	ok(!log.complaint, "the kernel log has no complaint %s", log.first);
+	klog_end(&log);
 	return done();
 }

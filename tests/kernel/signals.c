@@ -433,7 +433,7 @@ static void injection(void)
 	do
 		err = guest_run(&g);
 	while (err == -EINTR || g.run->exit_reason == DUNE_EXIT_INTR);
-	ok(!err && g.run->exit_reason == DUNE_EXIT_SYSCALL && (g.run->restart == 514 || g.run->restart == 0),
+	ok(!err && g.run->exit_reason == DUNE_EXIT_SYSCALL && (g.run->restart == ERESTARTNOHAND || g.run->restart == 0),
 	   "pause is interrupted (restart %u)", g.run->restart);
 	it.it_interval.tv_usec = 0;
 	it.it_value.tv_usec = 0;

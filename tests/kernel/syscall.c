@@ -296,17 +296,17 @@ static struct timespec long_time = { 1000, 0 };
 static struct pollfd nothing_to_poll = { .fd = 101, .events = POLLIN };
 
 static struct blocking blockings[] = {
-	{ "read of an empty pipe", { "", SYS_read, {101, M, 1}, 0 }, 512 },
-	{ "wait4", { "", SYS_wait4, {-1, 0, 0, 0}, 0 }, 512 },
-	{ "futex", { "", SYS_futex, {M + 1024, FUTEX_WAIT, 0, 0}, 0 }, 512 },
-	{ "futex with a timeout", { "", SYS_futex, {M + 1024, FUTEX_WAIT, 0, (long)&long_time}, 0 }, 516 },
-	{ "pause", { "", SYS_pause, {0}, 0 }, 514 },
-	{ "rt_sigsuspend", { "", SYS_rt_sigsuspend, {M + 1024, 8}, 0 }, 514 },
-	{ "nanosleep", { "", SYS_nanosleep, {(long)&long_time, M}, 0 }, 516 },
+	{ "read of an empty pipe", { "", SYS_read, {101, M, 1}, 0 }, ERESTARTSYS },
+	{ "wait4", { "", SYS_wait4, {-1, 0, 0, 0}, 0 }, ERESTARTSYS },
+	{ "futex", { "", SYS_futex, {M + 1024, FUTEX_WAIT, 0, 0}, 0 }, ERESTARTSYS },
+	{ "futex with a timeout", { "", SYS_futex, {M + 1024, FUTEX_WAIT, 0, (long)&long_time}, 0 }, ERESTART_RESTARTBLOCK },
+	{ "pause", { "", SYS_pause, {0}, 0 }, ERESTARTNOHAND },
+	{ "rt_sigsuspend", { "", SYS_rt_sigsuspend, {M + 1024, 8}, 0 }, ERESTARTNOHAND },
+	{ "nanosleep", { "", SYS_nanosleep, {(long)&long_time, M}, 0 }, ERESTART_RESTARTBLOCK },
 	{ "clock_nanosleep, absolute", { "", SYS_clock_nanosleep,
-		{CLOCK_MONOTONIC, TIMER_ABSTIME, (long)&long_time, 0}, 0 }, 514 },
-	{ "poll", { "", SYS_poll, {(long)&nothing_to_poll, 1, 1000000}, 0 }, 516 },
-	{ "ppoll", { "", SYS_ppoll, {(long)&nothing_to_poll, 1, 0, 0, 0}, 0 }, 514 },
+		{CLOCK_MONOTONIC, TIMER_ABSTIME, (long)&long_time, 0}, 0 }, ERESTARTNOHAND },
+	{ "poll", { "", SYS_poll, {(long)&nothing_to_poll, 1, 1000000}, 0 }, ERESTART_RESTARTBLOCK },
+	{ "ppoll", { "", SYS_ppoll, {(long)&nothing_to_poll, 1, 0, 0, 0}, 0 }, ERESTARTNOHAND },
 	{ "epoll_wait", { "", SYS_epoll_wait, {102, M, 1, -1}, 0 }, 0 },
 };
 

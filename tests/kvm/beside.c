@@ -200,7 +200,6 @@ int main(void)
 	ok(!err && !kvm_is_loaded(), "KVM is unloaded while they run (%s)", strerror(-err));
 	ok(workers_move(), "they run on");
 	ok(workers_kill(), "they are killed");
-	klog_read(&log);
-	ok(!log.complaint, "the kernel log has no complaint %s", log.first);
+	klog_end(&log);
 	return done();
 }

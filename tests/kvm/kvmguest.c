@@ -50,7 +50,6 @@ int main(void)
 	}
 	ok(good, "20 machines, one after the other");
 	kvm_unload();
-	klog_read(&log);
-	ok(!log.complaint, "the kernel log has no complaint %s", log.first);
+	klog_end(&log);
 	return done();
 }

@@ -139,7 +139,6 @@ int main(void)
 	}
 	kill(pid, SIGKILL);
 	ok(wait_child(pid, 20).signal == SIGKILL, "the guest is killed");
-	klog_read(&log);
-	ok(!log.complaint, "the kernel log has no complaint %s", log.first);
+	klog_end(&log);
 	return done();
 }
