@@ -121,7 +121,7 @@ int main(void)
 	rule.values[1] = pid;
 	rule.fieldflags[1] = AUDIT_EQUAL;
 	err = request(AUDIT_ADD_RULE, &rule, sizeof(rule));
-	ok(!err, "a rule for getpriority (%s)", strerror(-err));
+	ok(!err, "a rule that audits getpriority is added (%s)", strerror(-err));
 	(void)!write(gate[1], "x", 1);
 
 	struct outcome o = wait_child(pid, 20);
@@ -160,6 +160,6 @@ int main(void)
 	err = request(AUDIT_ADD_RULE, &never, sizeof(never));
 	ok(!err, "a rule that new threads are never audited (%s)", strerror(-err));
 	o = in_child(fast_again, NULL, 20);
-	ok(!o.code, "and their calls are fast (%d, %d)", o.code, o.signal);
+	ok(!o.code, "the calls of new threads are fast under the rule 'task, never' (%d, %d)", o.code, o.signal);
 	return done();
 }

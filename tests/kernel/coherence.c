@@ -301,24 +301,24 @@ static void rights(void)
 	u64 *p = map(8192, PROT_READ | PROT_WRITE), v;
 
 	p[0] = 77;
-	ok(access_by(guest_load, p, &v) == 0 && v == 77, "a page is read");
-	ok(access_by(store, p, NULL) == 0 && p[0] == 0x5a5a, "and written");
+	ok(access_by(guest_load, p, &v) == 0 && v == 77, "the guest reads a page that the process wrote");
+	ok(access_by(store, p, NULL) == 0 && p[0] == 0x5a5a, "the process sees what the guest writes to a page");
 	mprotect(p, 4096, PROT_READ);
-	ok(access_by(guest_load, p, &v) == 0 && v == 0x5a5a, "read-only: it is read");
-	ok(access_by(store, p, NULL) == SIGSEGV, "but SIGSEGV when written");
+	ok(access_by(guest_load, p, &v) == 0 && v == 0x5a5a, "the guest reads a read-only page");
+	ok(access_by(store, p, NULL) == SIGSEGV, "a write to a read-only page is SIGSEGV");
 	mprotect(p, 4096, PROT_NONE);
-	ok(access_by(guest_load, p, NULL) == SIGSEGV, "PROT_NONE: SIGSEGV when read");
+	ok(access_by(guest_load, p, NULL) == SIGSEGV, "a read of a PROT_NONE page is SIGSEGV");
 	mprotect(p, 4096, PROT_READ | PROT_WRITE);
-	ok(access_by(store, p, NULL) == 0, "writable again");
+	ok(access_by(store, p, NULL) == 0, "the guest writes a page that is writable again");
 	munmap(p, 8192);
-	ok(access_by(guest_load, p, NULL) == SIGSEGV, "unmapped: SIGSEGV");
+	ok(access_by(guest_load, p, NULL) == SIGSEGV, "a read of an unmapped page is SIGSEGV");
 
 	/* Zero page first, then a page of its own: the read must not stay. */
 	p = map(4096, PROT_READ | PROT_WRITE);
-	ok(access_by(guest_load, p, &v) == 0 && v == 0, "a page never written is zero");
+	ok(access_by(guest_load, p, &v) == 0 && v == 0, "a page that was never written reads as zero");
 	p[0] = 3;
-	ok(access_by(guest_load, p, &v) == 0 && v == 3, "and what the host writes after that is seen");
-	ok(access_by(store, p, NULL) == 0 && p[0] == 0x5a5a, "as the host sees what the guest writes");
+	ok(access_by(guest_load, p, &v) == 0 && v == 3, "the guest sees what the process writes after the guest read the zero page");
+	ok(access_by(store, p, NULL) == 0 && p[0] == 0x5a5a, "the process sees what the guest writes after the guest read the zero page");
 	munmap(p, 4096);
 }
 
@@ -331,13 +331,13 @@ static void truncated(void)
 		bail("ftruncate");
 	p = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	p[512] = 9;
-	ok(access_by(guest_load, p + 512, &v) == 0 && v == 9, "a page of a file");
+	ok(access_by(guest_load, p + 512, &v) == 0 && v == 9, "the guest reads a page of a file");
 	if (ftruncate(fd, 4096))
 		bail("ftruncate");
-	ok(access_by(guest_load, p + 512, NULL) == SIGBUS, "cut off: SIGBUS");
+	ok(access_by(guest_load, p + 512, NULL) == SIGBUS, "a read of a page that was cut off a file is SIGBUS");
 	if (ftruncate(fd, 8192))
 		bail("ftruncate");
-	ok(access_by(guest_load, p + 512, &v) == 0 && v == 0, "grown again: zero");
+	ok(access_by(guest_load, p + 512, &v) == 0 && v == 0, "a page that a file regained reads as zero");
 	munmap(p, 8192);
 	close(fd);
 }
@@ -357,11 +357,11 @@ static void forked(void)
 		(void)!read(to[0], &c, 1);
 		_exit(p[0] == 1 ? 0 : 1);
 	}
-	ok(access_by(store, p, NULL) == 0, "a guest's write after fork");
+	ok(access_by(store, p, NULL) == 0, "the guest writes to a page after fork");
 	(void)!write(to[1], "x", 1);
 	struct outcome o = wait_child(pid, 20);
 
-	ok(o.code == 0, "is not seen by the child (%d, %d)", o.code, o.signal);
+	ok(o.code == 0, "the child does not see the guest's write after fork (%d, %d)", o.code, o.signal);
 
 	p[0] = 5;
 	pid = fork();
@@ -372,7 +372,7 @@ static void forked(void)
 	wait_child(pid, 20);
 	u64 v = 0;
 
-	ok(access_by(guest_load, p, &v) == 0 && v == 5, "nor the child's by the guest");
+	ok(access_by(guest_load, p, &v) == 0 && v == 5, "the guest does not see the child's write after fork");
 }
 
 static u64 sum(void *arg)
@@ -400,17 +400,17 @@ static void huge(void)
 		diag("no huge page was given");
 	ok(access_by(sum, p, &v) == 0 && v == 511 * 512 / 2, "a huge page (%ld KB) is read", huge_kb);
 	mprotect(p + 512 * 5, 4096, PROT_READ);
-	ok(access_by(sum, p, &v) == 0 && v == 511 * 512 / 2, "split by mprotect it reads the same");
-	ok(access_by(store, p + 512 * 5, NULL) == SIGSEGV, "and the one page is read-only");
-	ok(access_by(store, p + 512 * 6, NULL) == 0 && p[512 * 6] == 0x5a5a, "its neighbour is not");
+	ok(access_by(sum, p, &v) == 0 && v == 511 * 512 / 2, "a huge page that mprotect split reads the same");
+	ok(access_by(store, p + 512 * 5, NULL) == SIGSEGV, "the page of a huge page that mprotect made read-only cannot be written");
+	ok(access_by(store, p + 512 * 6, NULL) == 0 && p[512 * 6] == 0x5a5a, "the neighbour of that page in the huge page can be written");
 	p[512 * 6] = 6;
 	madvise(p + 512 * 7, 4096, MADV_DONTNEED);
-	ok(access_by(sum, p, &v) == 0 && v == 511 * 512 / 2 - 7, "one page of it dropped");
+	ok(access_by(sum, p, &v) == 0 && v == 511 * 512 / 2 - 7, "a huge page of which one page was dropped reads as zero there alone");
 	p[512 * 7] = 7;
 	mprotect(p, 2 << 20, PROT_READ | PROT_WRITE);
 	int err = madvise(p, 2 << 20, MADV_COLLAPSE) ? errno : 0;
 
-	ok(access_by(sum, p, &v) == 0 && v == 511 * 512 / 2, "collapsed again (%s) it reads the same",
+	ok(access_by(sum, p, &v) == 0 && v == 511 * 512 / 2, "a huge page that was collapsed again (%s) reads the same",
 	   err ? strerror(err) : "done");
 	area = (u64 *)p;
 	munmap(raw, 4UL << 20);
@@ -473,7 +473,7 @@ static void userfault(void)
 	pthread_create(&t, NULL, serve_faults, NULL);
 	ok(access_by(check_numbers, p, &v) == 0 && v == 0, "userfaultfd: pages given by another thread (%lu)", v);
 	madvise(p, 32 * 4096, MADV_DONTNEED);
-	ok(access_by(check_numbers, p, &v) == 0 && v == 0, "dropped, and given again (%lu)", v);
+	ok(access_by(check_numbers, p, &v) == 0 && v == 0, "userfaultfd: pages that were dropped are given again (%lu)", v);
 }
 
 static void same_page(void)
@@ -496,7 +496,7 @@ static void same_page(void)
 	diag("KSM shares %ld pages", file_number("/sys/kernel/mm/ksm/pages_sharing"));
 	ok(access_by(store, p + 512, NULL) == 0 && p[512] == 0x5a5a && p[0] == 0x1234 && p[1024] == 0x1234,
 	   "KSM: a guest's write parts one page from the shared one");
-	ok(access_by(guest_load, p + 1024, &v) == 0 && v == 0x1234, "and reads the others");
+	ok(access_by(guest_load, p + 1024, &v) == 0 && v == 0x1234, "KSM: the guest reads the pages that are still shared");
 	file_write("/sys/kernel/mm/ksm/run", "0");
 }
 
@@ -580,7 +580,7 @@ static void swapped(void)
 	ok(out >= 16, "pages are swapped out (%ld, in %d rounds)", out, rounds);
 	for (u64 i = 0; i < 16; i++)
 		same &= access_by(guest_load, p + i * 512, &v) == 0 && v == (i ? i : 0x5a5a);
-	ok(same, "the guest reads them again");
+	ok(same, "the guest reads the pages that were swapped out");
 	munmap(p, 16 * 4096);
 	swap_off();
 }

@@ -649,7 +649,7 @@ int main(int argc, char **argv)
 	unsigned long began = now_us();
 
 	well = watch(&health, pids, n);
-	ok(well, "%lu states with %lu runs and %lu ioctls in %lu series harmed nobody", total->states,
+	ok(well, "%lu states with %lu runs and %lu ioctls in %lu series harmed nothing else", total->states,
 	   total->runs, total->ioctls, total->series);
 	diag("exits: intr %lu, syscall %lu, hostcall %lu, fault %lu, hlt %lu, shutdown %lu, invalid %lu, unknown %lu",
 	     total->reasons[DUNE_EXIT_INTR], total->reasons[DUNE_EXIT_SYSCALL], total->reasons[DUNE_EXIT_HOSTCALL], total->reasons[DUNE_EXIT_FAULT], total->reasons[DUNE_EXIT_HLT],
@@ -661,9 +661,9 @@ int main(int argc, char **argv)
 	if (argc < 2)
 		ok(total->runs > total->series * 20 &&
 		   total->reasons[DUNE_EXIT_SHUTDOWN] + total->reasons[DUNE_EXIT_FAULT] > 0 &&
-		   total->scribbled <= total->processes / 2, "and were really run");
+		   total->scribbled <= total->processes / 2, "the random states were really run");
 	klog_end(&log);
-	ok(log.lines <= 20, "and hardly grew (%u lines)", log.lines);
+	ok(log.lines <= 20, "the kernel log hardly grew (%u lines)", log.lines);
 	guest_close(&health);
 	return done();
 }

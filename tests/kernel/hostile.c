@@ -1508,7 +1508,7 @@ int main(int argc, char **argv)
 		ok(good && healthy(&health), "%s (%s%d, %d)", h->name, o.hung ? "hung, " : "", o.code, o.signal);
 	}
 	klog_end(&log);
-	ok(log.lines <= 10, "and hardly grew (%u lines)", log.lines);
+	ok(log.lines <= 10, "the kernel log hardly grew (%u lines)", log.lines);
 	guest_close(&health);
 	return done();
 }

@@ -319,7 +319,7 @@ static void on_one_cpu(void)
 
 		ok(good && well(end, fns[i]), "switched in and out with %s: %s", names[i],
 		   *what ? what : "all is the host's");
-		ok(!*bad, "and the neighbour's state was its own (%d)", *bad);
+		ok(!*bad, "switched in and out with %s: the neighbour's state is its own (%d)", names[i], *bad);
 	}
 	kill(pid, SIGKILL);
 	waitpid(pid, NULL, 0);
@@ -513,7 +513,7 @@ static void flags(void)
 
 	ok(good && end == GUEST_DONE, "flags (DF, AC, NT, IOPL, IF, ID) stay in the guest %s", what);
 	ok((g.run->regs.rflags & (FLAG_DF | FLAG_AC | FLAG_NT | FLAG_IOPL)) ==
-	   (FLAG_DF | FLAG_AC | FLAG_NT | FLAG_IOPL), "and are shown (%#llx)", g.run->regs.rflags);
+	   (FLAG_DF | FLAG_AC | FLAG_NT | FLAG_IOPL), "flags that a guest set are in dune_run.regs (%#llx)", g.run->regs.rflags);
 
 	/* The host half steps itself over a run. */
 	if (steps_into_kernel()) {
@@ -545,7 +545,7 @@ static void gs_base(void)
 	ok(gs == 0x5500001000, "the thread's GS base is its own after a guest's SWAPGS and WRGSBASE (%#lx)", gs);
 	guest_call(&g, spin_100ms, (void *)write_bases);
 	asm volatile("rdgsbase %0" : "=r"(gs));
-	ok(gs == 0x5500001000, "and after switches (%#lx)", gs);
+	ok(gs == 0x5500001000, "the thread's GS base is its own after switches during a guest (%#lx)", gs);
 	raw_syscall(SYS_arch_prctl, ARCH_SET_GS, 0, 0, 0, 0, 0);
 }
 
@@ -593,7 +593,7 @@ int main(void)
 	if (msr_file < 0)
 		skip("no msr module", "MSRs read from outside");
 	else
-		ok(true, "MSRs can be read");
+		ok(true, "the host's MSRs can be read through a file");
 	check("nothing", guest_return, NULL);
 	check("segment registers", load_segments, NULL);
 	check("an LDTR", load_ldt, NULL);

@@ -107,10 +107,10 @@ int main(void)
 			int err = file_write(online, "0");
 
 			ok(!err && file_number(online) == 0, "CPU %d goes off line (%s)", cpu, strerror(-err));
-			ok(all_move(), "all guests move on");
+			ok(all_move(), "all guests keep running while CPU %d is off line", cpu);
 			err = file_write(online, "1");
 			ok(!err && file_number(online) == 1, "CPU %d comes back (%s)", cpu, strerror(-err));
-			ok(all_move(), "all guests move on");
+			ok(all_move(), "all guests keep running after CPU %d came back", cpu);
 
 			/* On the CPU that came back in particular. */
 			cpu_set_t one;
@@ -119,7 +119,7 @@ int main(void)
 			CPU_SET(cpu, &one);
 			sched_setaffinity(pids[0], sizeof(one), &one);
 			sleep_ms(10);
-			ok(all_move(), "also the one that runs on CPU %d only", cpu);
+			ok(all_move(), "the guest that runs on CPU %d only keeps running", cpu);
 			CPU_SET(usable_cpu(0), &one);
 			sched_setaffinity(pids[0], sizeof(one), &one);
 		}
@@ -165,7 +165,7 @@ int main(void)
 			skip(strerror(-err), "suspend test: %s", levels[i]);
 		else
 			ok(!err, "suspend (%s) as far as \"%s\" and back (%s)", how, levels[i], strerror(-err));
-		ok(all_move(), "all guests move on");
+		ok(all_move(), "all guests keep running after the suspend test: %s", levels[i]);
 	}
 	for (int i = 0; i < WORKERS; i++) {
 		kill(pids[i], SIGKILL);

@@ -110,17 +110,17 @@ int main(void)
 	before = groups();
 	snprintf(limit, sizeof(limit), "%lu", LIMIT);
 	ok(!mkdir(GROUP, 0700) && !file_write(GROUP "/memory.limit_in_bytes", limit) &&
-	   !file_write(GROUP "/memory.oom_control", "1"), "a cgroup without an OOM killer");
+	   !file_write(GROUP "/memory.oom_control", "1"), "a cgroup without an OOM killer is made");
 	for (int i = 0; i < ROUNDS; i++) {
 		struct outcome end = in_child(run_full, NULL, 60);
 
 		good += !end.hung && !end.signal && !end.code;
 	}
-	ok(good == ROUNDS, "guests that fill it are told of their faults (%d of %d)", good, ROUNDS);
+	ok(good == ROUNDS, "guests that fill the cgroup get DUNE_EXIT_FAULT (%d of %d)", good, ROUNDS);
 	file_write(GROUP "/memory.force_empty", "1");
 	ok(!rmdir(GROUP), "the cgroup is removed");
 	after = groups_settle(before);
-	ok(after <= before, "and is gone (%ld cgroups, %ld before)", after, before);
+	ok(after <= before, "the cgroup is gone after it was removed (%ld cgroups, %ld before)", after, before);
 	umount(ROOT);
 	rmdir(ROOT);
 	klog_end(&log);

@@ -69,7 +69,8 @@ static void try(struct guest *g, u32 pkru, bool slow, const char *what)
 	g->run->flags = slow ? DUNE_RUN_SLOW_SYSCALL : 0;
 	finished = guest_call(g, call_with, (void *)(u64)pkru) == GUEST_DONE;
 	ok(finished && !g->value, "%s, %s", what, slow ? "slow" : "fast");
-	ok(rdpkru() == before, "the thread's PKRU is what it was");
+	ok(rdpkru() == before, "the thread's PKRU is unchanged after: %s, %s", what,
+	   slow ? "slow" : "fast");
 }
 
 int main(void)
@@ -96,7 +97,7 @@ int main(void)
 	guest_cover(&g, (u64)keyed);
 	finished = guest_call(&g, allocate, &key) == GUEST_DONE;
 	ok(finished && key > 0 && !g.value, "a guest's pkey_alloc() holds for the calls after it");
-	ok(key > 0 && !(rdpkru() >> 2 * key & 3), "and after the run");
+	ok(key > 0 && !(rdpkru() >> 2 * key & 3), "what a guest's pkey_alloc() set holds after the run");
 	guest_close(&g);
 	return done();
 }

@@ -111,10 +111,10 @@ static void per_vcpu(void)
 	long after = memory_available();
 
 	if (kernel_has("kasan_poison"))
-		skip("KASAN keeps what is freed", "and gives it back");
+		skip("KASAN keeps what is freed", "a vCPU gives its memory back");
 	else
 		/* A lost page for each would be 16 MB. */
-		ok(before - after < 4 * VCPUS * 2, "and gives it back (%ld KB, after 4000 more %ld KB)", before, after);
+		ok(before - after < 4 * VCPUS * 2, "a vCPU gives its memory back (%ld KB available, after 4000 more %ld KB)", before, after);
 	close(dev);
 }
 
@@ -246,8 +246,8 @@ int main(void)
 		c = one_crowd(n);
 	} while (++crowds < 4 && !keeps && !c.failed && c.again == n && c.lost >= most);
 	ok(c.forks == n && c.done == n, "%d of %ld processes have worked in their guests (%d failed)", c.done, n, c.failed);
-	ok(c.counted >= n, "all have a vCPU at once");
-	ok(c.again == n && !c.failed, "and work again beside each other");
+	ok(c.counted >= n, "all processes have a vCPU at once");
+	ok(c.again == n && !c.failed, "all processes work again while all are alive");
 	if (keeps)
 		skip("KASAN keeps what is freed", "memory is back");
 	else

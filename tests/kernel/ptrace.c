@@ -134,8 +134,8 @@ static void every_call(void)
 		}
 	}
 	ok(entries == 10 && exits == 10, "each of 10 calls of the guest stops it twice (%d, %d)", entries, exits);
-	ok(in_order, "with its number and six arguments");
-	ok(sig == -1, "the child ended");
+	ok(in_order, "each stop shows the call's number and six arguments");
+	ok(sig == -1, "the traced child ends after its calls");
 	ok(shared->result[1] == -EINVAL, "untouched results pass (%ld)", shared->result[1]);
 	ok(shared->result[2] == pid, "a number changed by the tracer is the call made (%ld)", shared->result[2]);
 	ok(shared->result[3] == -ENOSYS, "a call skipped by the tracer is not made (%ld)", shared->result[3]);
@@ -147,14 +147,14 @@ static void attach(void)
 	struct __ptrace_syscall_info info;
 	int pid = start(endless_calls), seen = 0;
 
-	ok(!ptrace(PTRACE_SEIZE, pid, 0, PTRACE_O_TRACESYSGOOD), "attach to a guest that makes calls");
+	ok(!ptrace(PTRACE_SEIZE, pid, 0, PTRACE_O_TRACESYSGOOD), "a tracer attaches to a guest that makes calls");
 	ptrace(PTRACE_INTERRUPT, pid, 0, 0);
-	ok(wait_stop(pid) == SIGTRAP, "it stops");
+	ok(wait_stop(pid) == SIGTRAP, "PTRACE_INTERRUPT stops a guest that makes calls");
 
 	long calls = shared->calls;
 
 	sleep_ms(30);
-	ok(shared->calls == calls, "and makes no call while it is stopped");
+	ok(shared->calls == calls, "a guest makes no call while the tracer has it stopped");
 	for (int i = 0; i < 200; i++) {
 		ptrace(PTRACE_SYSCALL, pid, 0, 0);
 		if (wait_stop(pid) != (SIGTRAP | 0x80))
@@ -164,7 +164,7 @@ static void attach(void)
 	}
 	long made = shared->calls - calls;
 
-	ok(seen > 20 && made <= seen + 1 && made >= seen - 1, "every call since is seen (%d seen, %ld made)", seen, made);
+	ok(seen > 20 && made <= seen + 1 && made >= seen - 1, "the tracer sees every call after it attached (%d seen, %ld made)", seen, made);
 
 	/* SYSEMU: the tracer makes the calls. Let the ioctl that runs the guest pass. */
 	shared->go = 1;
@@ -205,7 +205,7 @@ static void attach(void)
 	ptrace(PTRACE_DETACH, pid, 0, 0);
 	struct outcome o = wait_child(pid, 20);
 
-	ok(o.code == 8, "detached, it runs to its end (%d, %d)", o.code, o.signal);
+	ok(o.code == 8, "the guest runs to its end after the tracer detached (%d, %d)", o.code, o.signal);
 	/* The first may still have gone to the loop before. */
 	long first = shared->result[0];
 
@@ -221,17 +221,17 @@ static void control(void)
 	int one = 1;
 	struct iovec here = { &one, sizeof(one) }, there = { (void *)&shared->go, sizeof(one) };
 
-	ok(!ptrace(PTRACE_SEIZE, pid, 0, 0), "attach to a guest that spins");
+	ok(!ptrace(PTRACE_SEIZE, pid, 0, 0), "a tracer attaches to a guest that spins");
 	ptrace(PTRACE_INTERRUPT, pid, 0, 0);
-	ok(wait_stop(pid) == SIGTRAP, "it stops");
+	ok(wait_stop(pid) == SIGTRAP, "PTRACE_INTERRUPT stops a guest that spins");
 	ok(!ptrace(PTRACE_GETREGS, pid, 0, &regs) && (regs.cs & 3) == 3,
-	   "its registers are those of its host half (rip %#llx)", regs.rip);
+	   "the registers of a stopped guest are those of its host half (rip %#llx)", regs.rip);
 	ptrace(PTRACE_CONT, pid, 0, 0);
 	sleep_ms(30);
-	ok(process_vm_writev(pid, &here, 1, &there, 1, 0) == 4, "its memory can be written");
+	ok(process_vm_writev(pid, &here, 1, &there, 1, 0) == 4, "the memory of a guest that spins can be written");
 	struct outcome o = wait_child(pid, 20);
 
-	ok(o.code == 8 && shared->result[0] == 4711, "which it sees (%d, %d)", o.code, o.signal);
+	ok(o.code == 8 && shared->result[0] == 4711, "a guest sees what was written to its memory while it spins (%d, %d)", o.code, o.signal);
 
 	pid = start(spin);
 	ptrace(PTRACE_SEIZE, pid, 0, PTRACE_O_EXITKILL);

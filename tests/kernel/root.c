@@ -82,9 +82,9 @@ static void kernel_half(void)
 	for (unsigned int i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		u64 address = symbol(names[i]) & 0xffffffffffffUL;
 
-		ok(address && is_present(tables + 1024, address) == 0, "%s: no page for the guest's walk", names[i]);
+		ok(address && is_present(tables + 1024, address) == 0, "the guest's walk finds no page at the kernel's %s", names[i]);
 	}
-	ok(is_present(tables + 1024, 1UL << 47) == 0, "nor at the start of the kernel's half");
+	ok(is_present(tables + 1024, 1UL << 47) == 0, "the guest's walk finds no page at the start of the kernel's half");
 }
 
 static void caught(int sig)
@@ -131,9 +131,9 @@ static void come_and_go(void)
 		munmap((void *)p, 4096);
 		gone &= read_by_guest(p, &value) == SIGSEGV;
 	}
-	ok(seen, "a region of 512 GB: the guest sees what is there");
-	ok(touched, "and what is written later");
-	ok(gone, "and nothing once it is gone");
+	ok(seen, "the guest reads what is in a new region of 512 GB");
+	ok(touched, "the guest reads what is written later to a region of 512 GB");
+	ok(gone, "the guest reads nothing of a region of 512 GB that is gone");
 }
 
 static u64 reader(void *arg)
@@ -184,7 +184,7 @@ static void under_a_run(void)
 			break;
 	}
 	pthread_join(thread, NULL);
-	ok(stop && reads && !stale, "it comes and goes under a run: no stale data (%lu of %lu reads)", stale, reads);
+	ok(stop && reads && !stale, "a region of 512 GB is unmapped and mapped during a run: no stale data (%lu of %lu reads)", stale, reads);
 	munmap((void *)p, 4096);
 }
 

@@ -209,21 +209,21 @@ static void each_state(void)
 		u64 count = shared->count;
 
 		sleep_ms(20);
-		ok(shared->count == count, "it stands still");
+		ok(shared->count == count, "%s: it makes no progress while it is stopped", names[w]);
 		kill(pid, SIGCONT);
 		waitpid(pid, &status, WCONTINUED);
-		ok(WIFCONTINUED(status), "SIGCONT continues it");
+		ok(WIFCONTINUED(status), "%s: SIGCONT continues it", names[w]);
 		if (w != READ && w != READ_SLOW && w != UFFD) {
 			for (int i = 0; shared->count == count && i < 30000; i++)
 				sleep_ms(1);
-			ok(shared->count > count, "it moves again");
+			ok(shared->count > count, "%s: it makes progress after SIGCONT", names[w]);
 		}
 		kill(pid, SIGSTOP);
 		waitpid(pid, &status, WUNTRACED);
 		kill(pid, SIGKILL);
 		struct outcome o = wait_child(pid, 10);
 
-		ok(o.signal == SIGKILL && !o.hung, "stopped, it can be killed");
+		ok(o.signal == SIGKILL && !o.hung, "%s: SIGKILL ends it while it is stopped", names[w]);
 	}
 }
 
@@ -264,7 +264,7 @@ static void timers(void)
 	}
 	setitimer(ITIMER_REAL, &off, NULL);
 	ok(handled >= 50 && moved && g.run->exit_reason == DUNE_EXIT_INTR,
-	   "a timer interrupts the guest 50 times, and it goes on (%d)", handled);
+	   "a timer interrupts the guest 50 times, and the guest continues (%d)", handled);
 	handled = 0;
 	setitimer(ITIMER_VIRTUAL, &it, NULL);
 	unsigned long start = now_us();
@@ -379,18 +379,18 @@ static void injection(void)
 		end = guest_resume(&g);
 		ok(end == GUEST_DONE && g.value == 1 && last_vector == vectors[i] && g.run->irq_vector == 0,
 		   "vector %u waits for IF and then comes once (%s)", vectors[i], guest_end_name(&g, end));
-		ok(!(flags_in_handler & FLAG_IF), "its handler runs with IF off");
+		ok(!(flags_in_handler & FLAG_IF), "the handler of vector %u runs with IF off", vectors[i]);
 	}
 	/* IF never set: still there at the end, and delivered by a later run. */
 	guest_prepare(&g, 0, without_interrupts, NULL);
 	g.run->irq_vector = 0x61;
 	end = guest_resume(&g);
 	ok(end == GUEST_DONE && g.value == 0 && g.run->irq_vector == 0x61,
-	   "with IF off it is still pending at the end (%s, %u)", guest_end_name(&g, end), g.run->irq_vector);
+	   "with IF off, a vector is still pending at the end (%s, %u)", guest_end_name(&g, end), g.run->irq_vector);
 	guest_prepare(&g, 0, with_interrupts, NULL);
 	end = guest_resume(&g);
 	ok(end == GUEST_DONE && g.value == 1 && last_vector == 0x61 && !g.run->irq_vector,
-	   "and the next run delivers it (%s)", guest_end_name(&g, end));
+	   "the next run delivers a vector that is still pending (%s)", guest_end_name(&g, end));
 
 	/* Ring 3 with IF: at once, in ring 0. */
 	irqs = 0;
@@ -398,7 +398,7 @@ static void injection(void)
 	g.run->regs.rflags |= FLAG_IF;
 	g.run->irq_vector = 0x62;
 	end = guest_resume(&g);
-	ok(end == GUEST_DONE && g.value == 1 && last_vector == 0x62, "ring 3 is interrupted (%s)",
+	ok(end == GUEST_DONE && g.value == 1 && last_vector == 0x62, "a vector interrupts ring 3 at once (%s)",
 	   guest_end_name(&g, end));
 
 	guest_prepare(&g, 0, sti_shadow, NULL);
@@ -434,13 +434,13 @@ static void injection(void)
 		err = guest_run(&g);
 	while (err == -EINTR || g.run->exit_reason == DUNE_EXIT_INTR);
 	ok(!err && g.run->exit_reason == DUNE_EXIT_SYSCALL && (g.run->restart == ERESTARTNOHAND || g.run->restart == 0),
-	   "pause is interrupted (restart %u)", g.run->restart);
+	   "a signal interrupts pause in a fast call (restart %u)", g.run->restart);
 	it.it_interval.tv_usec = 0;
 	it.it_value.tv_usec = 0;
 	setitimer(ITIMER_REAL, &it, NULL);
 	g.run->regs.rax = -EINTR;
 	end = guest_resume(&g);
-	ok(end == GUEST_DONE && g.value >= 1, "and the interrupt follows (%s)", guest_end_name(&g, end));
+	ok(end == GUEST_DONE && g.value >= 1, "the interrupt follows the interrupted pause (%s)", guest_end_name(&g, end));
 	guest_trap_handler = NULL;
 }
 

@@ -264,16 +264,16 @@ static void counters(void)
 		ok(fast_calls + slow_calls == n, "counters: %ld calls are counted as %ld fast, %ld slow",
 		   n, fast_calls, slow_calls);
 		if (slow)
-			ok(slow_calls == n && g.slow == n, "all slow when asked for");
+			ok(slow_calls == n && g.slow == n, "counters: with DUNE_RUN_SLOW_SYSCALL all calls are slow");
 		else
-			ok(slow_calls <= n / 10, "nearly all fast (%ld slow)", slow_calls);
-		ok(d[DUNE_COUNT_HOSTCALL] == 1, "one message");
+			ok(slow_calls <= n / 10, "counters: nearly all calls are fast (%ld slow)", slow_calls);
+		ok(d[DUNE_COUNT_HOSTCALL] == 1, "counters: the guest's end is one message (%s calls)", slow ? "slow" : "fast");
 
 		u64 sum = d[DUNE_COUNT_SYSCALL_FAST] + d[DUNE_COUNT_SYSCALL_SLOW] + d[DUNE_COUNT_FAULT] +
 			  d[DUNE_COUNT_INTERRUPT] + d[DUNE_COUNT_EXCEPTION] + d[DUNE_COUNT_HOSTCALL] +
 			  d[DUNE_COUNT_OTHER];
 
-		ok(sum == d[DUNE_COUNT_EXITS], "exits are the sum of their kinds (%lu, %lu)", sum, d[DUNE_COUNT_EXITS]);
+		ok(sum == d[DUNE_COUNT_EXITS], "counters: exits are the sum of their kinds (%lu, %lu)", sum, d[DUNE_COUNT_EXITS]);
 	}
 	g.run->flags = 0;
 }
@@ -367,11 +367,13 @@ static void interrupted(void)
 			ok(end == DUNE_EXIT_SYSCALL && (int)g.run->restart == b->restart && signals >= 1,
 			   "%s, interrupted: restart %d (exit %d restart %u signals %d)", b->name, b->restart,
 			   end, g.run->restart, signals);
-			ok(g.run->regs.rax == (u64)b->request.nr, "the call is there to be made again");
+			ok(g.run->regs.rax == (u64)b->request.nr, "%s, interrupted: RAX still has the number, to make the call again",
+			   b->name);
 			g.run->regs.rax = -EINTR;
 			end = until_syscall();
 			ok(end == DUNE_EXIT_HOSTCALL && b->request.result == -EINTR,
-			   "or to be ended as the host half says (%ld)", b->request.result);
+			   "%s, interrupted: the call ends with the host half's result (%ld)",
+			   b->name, b->request.result);
 		} else {
 			ok(end == DUNE_EXIT_HOSTCALL && b->request.result == -EINTR && signals >= 1,
 			   "%s, interrupted: EINTR (exit %d, %ld)", b->name, end, b->request.result);
@@ -502,12 +504,12 @@ int main(void)
 
 	enum guest_end end = guest_call3(&g, ring3_calls, NULL);
 
-	ok(end == GUEST_DONE && g.value == 0, "SYSCALL from ring 3 by the guest's LSTAR (%s)", guest_end_name(&g, end));
+	ok(end == GUEST_DONE && g.value == 0, "SYSCALL from ring 3 enters at the guest's LSTAR (%s)", guest_end_name(&g, end));
 	interrupted();
 
 	struct outcome o = in_child(exiting, (void *)37, 20);
 
-	ok(o.code == 37, "exit_group from the guest (%d, %d)", o.code, o.signal);
+	ok(o.code == 37, "exit_group by a guest ends the process with its status (%d, %d)", o.code, o.signal);
 
 	/* The child of a fork by the slow path is in the host half, with no vCPU. */
 	guest_prepare(&g, 0, guest_forks, NULL);
@@ -520,16 +522,16 @@ int main(void)
 	if (!pid)
 		_exit(guest_run(&g) == -EPERM ? 5 : 6);
 	o = wait_child(pid, 20);
-	ok(o.code == 5, "its child cannot run the vCPU (%d, %d)", o.code, o.signal);
+	ok(o.code == 5, "the child of a fork by a guest cannot run the vCPU (%d, %d)", o.code, o.signal);
 	g.run->regs.rax = pid;
 	end = guest_resume(&g);
-	ok(end == GUEST_DONE && (int)g.value == pid, "its parent goes on (%s)", guest_end_name(&g, end));
+	ok(end == GUEST_DONE && (int)g.value == pid, "the parent of a fork by a guest continues (%s)", guest_end_name(&g, end));
 
 	/* A KVM guest entered from this call would change the CPU's state unnoticed. */
 	guest_prepare(&g, 0, guest_asks_kvm, NULL);
 	reason = until_syscall();
 	ok(reason == DUNE_EXIT_SYSCALL && g.run->regs.rax == SYS_ioctl,
-	   "an ioctl of KVM's is always slow (exit %d)", reason);
+	   "an ioctl with KVM_RUN's number is always slow (exit %d)", reason);
 	guest_close(&g);
 	return done();
 }

@@ -57,23 +57,23 @@ static void device(void)
 
 	ok(!stat("/dev/dune", &st) && S_ISCHR(st.st_mode), "/dev/dune is a character device");
 	ok((st.st_mode & 0777) == 0666 || (st.st_mode & 0777) == 0600,
-	   "its mode is one that a choice explains (%o)", st.st_mode & 0777);
+	   "the mode of /dev/dune is 666 or 600 (%o)", st.st_mode & 0777);
 
 	struct dune_info info = { .size = sizeof(info) };
 
-	ok(!call(g.dev, DUNE_GET_INFO, &info), "DUNE_GET_INFO");
-	ok(info.size == sizeof(info) && info.api_version == DUNE_API_VERSION, "version %u", info.api_version);
-	ok(info.vendor == DUNE_VENDOR_SVM || info.vendor == DUNE_VENDOR_VMX, "vendor %u", info.vendor);
-	ok(info.address_bits >= 36 && info.address_bits <= 52, "address width %u", info.address_bits);
-	ok((info.guest_cr0 & 0x80010001) == 0x80010001, "CR0 %#llx: PE, WP, PG", info.guest_cr0);
-	ok((info.guest_cr4 & 0x20) && !(info.guest_cr4 & 0x300000), "CR4 %#llx: PAE, no SMEP, no SMAP",
+	ok(!call(g.dev, DUNE_GET_INFO, &info), "DUNE_GET_INFO succeeds");
+	ok(info.size == sizeof(info) && info.api_version == DUNE_API_VERSION, "DUNE_GET_INFO reports its size and version %u", info.api_version);
+	ok(info.vendor == DUNE_VENDOR_SVM || info.vendor == DUNE_VENDOR_VMX, "DUNE_GET_INFO reports vendor %u", info.vendor);
+	ok(info.address_bits >= 36 && info.address_bits <= 52, "DUNE_GET_INFO reports an address width of %u", info.address_bits);
+	ok((info.guest_cr0 & 0x80010001) == 0x80010001, "the guest's CR0 %#llx has PE, WP, PG", info.guest_cr0);
+	ok((info.guest_cr4 & 0x20) && !(info.guest_cr4 & 0x300000), "the guest's CR4 %#llx has PAE, no SMEP, no SMAP",
 	   info.guest_cr4);
-	ok((info.guest_efer & 0xd01) == 0xd01, "EFER %#llx: SCE, LME, LMA, NXE", info.guest_efer);
+	ok((info.guest_efer & 0xd01) == 0xd01, "the guest's EFER %#llx has SCE, LME, LMA, NXE", info.guest_efer);
 	ok(info.run_size == 4096, "the run page is a page");
 	ok(info.vendor == DUNE_VENDOR_SVM ? !info.granules :
-	   info.granules >= 2 && (u64)info.granules << 30 <= 1UL << info.address_bits, "granules: %u", info.granules);
+	   info.granules >= 2 && (u64)info.granules << 30 <= 1UL << info.address_bits, "the number of granules is right for the vendor: %u", info.granules);
 	ok(!(info.features & ~(DUNE_FEATURE_FAST_SYSCALL | DUNE_FEATURE_PCID | DUNE_FEATURE_SMEP |
-			       DUNE_FEATURE_SMAP)), "no unknown feature");
+			       DUNE_FEATURE_SMAP)), "DUNE_GET_INFO reports no unknown feature");
 
 	static const u32 sizes[] = { 0, 4, 56, 63, 65, 4096, 0xffffffff };
 
@@ -111,7 +111,7 @@ static void device(void)
 	char c;
 
 	ok(read(g.dev, &c, 1) < 0 && write(g.dev, &c, 1) < 0, "the device cannot be read nor written");
-	ok(mmap(NULL, 4096, PROT_READ, MAP_SHARED, g.dev, 0) == MAP_FAILED, "nor mapped");
+	ok(mmap(NULL, 4096, PROT_READ, MAP_SHARED, g.dev, 0) == MAP_FAILED, "the device cannot be mapped");
 }
 
 static void create(void)
@@ -138,8 +138,8 @@ static void create(void)
 
 	int fd = ioctl(g.dev, DUNE_CREATE_VCPU, &c);
 
-	ok(fd >= 0, "a second vCPU of the same thread");
-	ok(fcntl(fd, F_GETFD) & FD_CLOEXEC, "its descriptor is close-on-exec");
+	ok(fd >= 0, "a thread makes a second vCPU");
+	ok(fcntl(fd, F_GETFD) & FD_CLOEXEC, "a vCPU's descriptor is close-on-exec");
 	close(fd);
 }
 
@@ -177,7 +177,7 @@ static void vcpu(void)
 	for (unsigned int i = 0; i < sizeof(tss) / sizeof(tss[0]); i++) {
 		s = g.state;
 		s.tr.attributes = tss[i];
-		ok(call(g.fd, DUNE_SET_STATE, &s) == -EINVAL, "TR that is no busy TSS (%#x): EINVAL", tss[i]);
+		ok(call(g.fd, DUNE_SET_STATE, &s) == -EINVAL, "DUNE_SET_STATE with a TR that is no busy TSS (%#x): EINVAL", tss[i]);
 	}
 	ok(call(g.fd, DUNE_SET_STATE, NULL) == -EFAULT, "DUNE_SET_STATE at 0: EFAULT");
 	ok(call(g.fd, DUNE_GET_STATE, (void *)0xffffffff81000000) == -EFAULT,
@@ -219,11 +219,11 @@ static void vcpu(void)
 	a.sfmask = 0x4700;
 	a.es.selector = 0x23;
 	a.ldtr = (struct dune_segment){ 0x50, 0x82, 0xfff, 0x7f0000001000 };
-	ok(!call(g.fd, DUNE_SET_STATE, &a), "DUNE_SET_STATE");
+	ok(!call(g.fd, DUNE_SET_STATE, &a), "DUNE_SET_STATE succeeds");
 	memset(&b, 0xa5, sizeof(b));
 	b.size = sizeof(b);
 	ok(!call(g.fd, DUNE_GET_STATE, &b), "DUNE_GET_STATE into a structure that was not cleared");
-	ok(!memcmp(&a, &b, sizeof(a)), "what was set is read back, reserved fields zero");
+	ok(!memcmp(&a, &b, sizeof(a)), "DUNE_GET_STATE reads back what was set, reserved fields zero");
 	if (memcmp(&a, &b, sizeof(a))) {
 		for (unsigned int i = 0; i < sizeof(a) / 8; i++) {
 			if (((u64 *)&a)[i] != ((u64 *)&b)[i])
@@ -235,14 +235,14 @@ static void vcpu(void)
 
 static void mappings(void)
 {
-	ok(mmap(NULL, 4096, PROT_READ, MAP_SHARED, g.fd, 4096) == MAP_FAILED, "mmap at offset 4096 fails");
-	ok(mmap(NULL, 8192, PROT_READ, MAP_SHARED, g.fd, 0) == MAP_FAILED, "mmap of two pages fails");
-	ok(mmap(NULL, 4096, PROT_READ, MAP_SHARED, g.fd, 1UL << 40) == MAP_FAILED, "mmap far out fails");
-	ok(mmap(NULL, 4096, PROT_READ, MAP_PRIVATE, g.fd, 0) == MAP_FAILED, "a private mapping fails");
+	ok(mmap(NULL, 4096, PROT_READ, MAP_SHARED, g.fd, 4096) == MAP_FAILED, "mmap of a vCPU at offset 4096 fails");
+	ok(mmap(NULL, 8192, PROT_READ, MAP_SHARED, g.fd, 0) == MAP_FAILED, "mmap of two pages of a vCPU fails");
+	ok(mmap(NULL, 4096, PROT_READ, MAP_SHARED, g.fd, 1UL << 40) == MAP_FAILED, "mmap of a vCPU at offset 2^40 fails");
+	ok(mmap(NULL, 4096, PROT_READ, MAP_PRIVATE, g.fd, 0) == MAP_FAILED, "a private mapping of a vCPU fails");
 
 	ok(mmap(NULL, 4096, PROT_READ, MAP_SHARED, g.fd, 0) == MAP_FAILED && errno == EBUSY,
-	   "the page is mapped once: EBUSY");
-	ok(mremap(g.run, 4096, 8192, MREMAP_MAYMOVE) == MAP_FAILED, "and cannot be grown");
+	   "a second mapping of the run page: EBUSY");
+	ok(mremap(g.run, 4096, 8192, MREMAP_MAYMOVE) == MAP_FAILED, "the mapping of the run page cannot be grown");
 }
 
 static int run_bits(void)
@@ -313,11 +313,11 @@ static void threads(void)
 	pthread_create(&t, NULL, thread, result);
 	pthread_join(t, NULL);
 	ok(result[0] == -EPERM, "another thread cannot run the vCPU: EPERM");
-	ok(result[1] == -EPERM && result[2] == -EPERM, "nor read or write its state: EPERM");
-	ok(result[4] == -EPERM, "nor map its page: EPERM");
-	ok(result[3] >= 0, "but make one of its own in the same address space");
+	ok(result[1] == -EPERM && result[2] == -EPERM, "another thread cannot read or write the vCPU's state: EPERM");
+	ok(result[4] == -EPERM, "another thread cannot map the vCPU's run page: EPERM");
+	ok(result[3] >= 0, "another thread makes a vCPU of its own in the same address space");
 	guest_prepare(&g, 0, return_42, NULL);
-	ok(ioctl(result[3], DUNE_RUN, 0) < 0 && errno == EPERM, "which outlives it, and runs for nobody else");
+	ok(ioctl(result[3], DUNE_RUN, 0) < 0 && errno == EPERM, "DUNE_RUN on the vCPU of a thread that has ended gives EPERM");
 	close(result[3]);
 }
 
@@ -348,12 +348,12 @@ static void processes(void)
 	struct outcome o = in_child(child, NULL, 20);
 
 	ok(o.code >= 0 && (o.code & 1), "a child after fork cannot run the parent's vCPU: EPERM");
-	ok(o.code >= 0 && (o.code & 6) == 6, "nor read or write its state: EPERM");
-	ok(o.code >= 0 && (o.code & 8), "nor make a vCPU on the parent's device: EPERM");
-	ok(o.code >= 0 && (o.code & 16), "the run page is not inherited");
-	ok(o.code >= 0 && (o.code & 96) == 96, "it opens the device and runs a guest of its own");
+	ok(o.code >= 0 && (o.code & 6) == 6, "a child after fork cannot read or write the vCPU's state: EPERM");
+	ok(o.code >= 0 && (o.code & 8), "a child after fork cannot make a vCPU on the parent's device: EPERM");
+	ok(o.code >= 0 && (o.code & 16), "a child after fork does not inherit the run page");
+	ok(o.code >= 0 && (o.code & 96) == 96, "a child after fork opens the device and runs a guest of its own");
 	guest_prepare(&g, 0, return_42, NULL);
-	ok(guest_resume(&g) == GUEST_DONE && g.value == 42, "the parent's guest is unharmed");
+	ok(guest_resume(&g) == GUEST_DONE && g.value == 42, "the parent's guest runs after the child has tried");
 }
 
 /*
@@ -411,14 +411,14 @@ static void renew(void)
 
 	ok(sizeof(r) == 16 && DUNE_RENEW_VCPU == 0x4010de14, "struct dune_renew_vcpu has 16 bytes");
 	ok(call(g.fd, DUNE_RENEW_VCPU, &r) == -EPERM, "DUNE_RENEW_VCPU on the caller's own vCPU: EPERM");
-	ok(call(g.dev, DUNE_RENEW_VCPU, &r) == -ENOTTY, "and on the device: ENOTTY");
+	ok(call(g.dev, DUNE_RENEW_VCPU, &r) == -ENOTTY, "DUNE_RENEW_VCPU on the device: ENOTTY");
 	o = in_child(renew_child, NULL, 20);
 	ok(o.code >= 0 && (o.code & 7) == 7, "DUNE_RENEW_VCPU with a wrong size, flag, reserved field or address");
-	ok(o.code >= 0 && (o.code & 0x38) == 0x38, "with a number that is not the vCPU's: EBADF");
+	ok(o.code >= 0 && (o.code & 0x38) == 0x38, "DUNE_RENEW_VCPU with a number that is not the vCPU's: EBADF");
 	ok(o.code >= 0 && (o.code & 0x40), "a child makes the inherited descriptor its own, with no number free (%#x, %d)",
 	   o.code, o.signal);
 	guest_prepare(&g, 0, return_42, NULL);
-	ok(guest_resume(&g) == GUEST_DONE && g.value == 42, "the parent's vCPU is unharmed");
+	ok(guest_resume(&g) == GUEST_DONE && g.value == 42, "the parent's vCPU runs after the child has renewed its copy");
 }
 
 /* Descriptors that survive exec (dup clears close-on-exec) name an address space that is gone. */
@@ -479,10 +479,10 @@ int main(int argc, char **argv)
 	struct outcome o = in_child(exec_self, NULL, 20);
 
 	ok(o.code >= 0 && (o.code & 1), "after exec the old vCPU does not run: EPERM (%d, %d)", o.code, o.signal);
-	ok(o.code >= 0 && (o.code & 2), "after exec no vCPU of the old address space: EPERM");
+	ok(o.code >= 0 && (o.code & 2), "after exec the old device makes no vCPU: EPERM");
 	ok(o.code >= 0 && (o.code & 4), "after exec the old vCPU's descriptor becomes a new one's");
 	o = in_child(exec_child, NULL, 20);
-	ok(o.code >= 0 && (o.code & 3) == 3, "the same of a parent's descriptors (%d, %d)", o.code, o.signal);
+	ok(o.code >= 0 && (o.code & 3) == 3, "after fork and exec the parent's descriptors run and make no vCPU: EPERM (%d, %d)", o.code, o.signal);
 
 	/* Order of closing is free. */
 	struct guest h;
@@ -490,7 +490,7 @@ int main(int argc, char **argv)
 	guest_open(&h);
 	close(h.dev);
 	h.dev = -1;
-	ok(guest_call(&h, return_42, NULL) == GUEST_DONE, "a vCPU lives without the device's descriptor");
+	ok(guest_call(&h, return_42, NULL) == GUEST_DONE, "a vCPU runs after the device's descriptor was closed");
 	guest_close(&h);
 	guest_open(&h);
 	int fd = h.fd;
@@ -498,7 +498,7 @@ int main(int argc, char **argv)
 	h.fd = -1;
 	close(fd);
 	h.run->regs.rax = 7;
-	ok(h.run->regs.rax == 7, "the run page lives without the vCPU's descriptor");
+	ok(h.run->regs.rax == 7, "the run page works after the vCPU's descriptor was closed");
 	guest_close(&h);
 	guest_close(&g);
 	return done();

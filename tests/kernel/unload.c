@@ -121,6 +121,6 @@ int main(void)
 		err = unloaded(there);
 	ok(!err, "unloading waits for callbacks on other CPUs (%d times, %d)", n, err);
 	err = dune_load("");
-	ok(!err, "and the module is loaded again (%d)", err);
+	ok(!err, "the module is loaded again after the attempts (%d)", err);
 	return done();
 }

@@ -28,15 +28,15 @@ int main(void)
 	kvm_load(NULL);
 	int err = vm_start(cpus);
 
-	if (!ok(!err, "a KVM guest with %u vCPUs (%s)", cpus, strerror(-err)))
+	if (!ok(!err, "a KVM guest with %u vCPUs starts (%s)", cpus, strerror(-err)))
 		return done();
 	unsigned long end = now_us() + limit;
 
-	ok(vm_moves(), "it runs");
+	ok(vm_moves(), "the KVM guest runs");
 	vm_pin(false);
 	while (now_us() < end && vm_moves())
 		sleep_ms(10);
-	ok(vm_moves(), "and keeps running (%lu rounds)", vm_rounds());
+	ok(vm_moves(), "the KVM guest keeps running (%lu rounds)", vm_rounds());
 	vm_stop();
 
 	bool good = true;
@@ -48,7 +48,7 @@ int main(void)
 			diag("%s", strerror(-err));
 		vm_stop();
 	}
-	ok(good, "20 machines, one after the other");
+	ok(good, "20 KVM machines run, one after the other");
 	kvm_unload();
 	klog_end(&log);
 	return done();

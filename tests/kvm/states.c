@@ -63,7 +63,7 @@ int main(void)
 	begin(400);
 	klog_begin(&log);
 	if (!kvm_exists()) {
-		skip("this kernel has no KVM for this processor", "tests beside KVM");
+		skip("this kernel has no KVM for this processor", "tests while KVM is loaded");
 		return done();
 	}
 	setenv("LIFETIME_CYCLES", "200", 0);
@@ -76,7 +76,7 @@ int main(void)
 
 	if (ok(!err, "a KVM guest runs (%s)", strerror(-err))) {
 		tests("syscall signals coherence hostile lifetime", "with a KVM guest running");
-		ok(vm_moves(), "it runs on");
+		ok(vm_moves(), "the KVM guest keeps running after the tests");
 		vm_stop();
 	}
 	ok(!kvm_unload(), "KVM is unloaded");
