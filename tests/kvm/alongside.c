@@ -5,7 +5,7 @@
  * (vm.h, workers.h). Fails when a TLB tag, the state of virtualization, an
  * MSR or a register of the one shows in the other; when KVM finds
  * virtualization on and refuses a machine; when a CPU that comes back lacks
- * something. BESIDE_SECONDS: how long each of the long ones takes.
+ * something. ALONGSIDE_SECONDS: how long each of the long parts takes.
  */
 #define _GNU_SOURCE
 #include "guest.h"
@@ -134,7 +134,7 @@ static void hotplug(void)
 		ok(all_move(), "KVM and Dune keep running after CPU %d came back", cpu);
 	}
 	vm_stop();
-	/* And with KVM loaded, but idle. */
+	/* While KVM is loaded, but idle. */
 	file_write(online, "0");
 	ok(workers_move(), "CPU %d goes off line without a machine", cpu);
 	file_write(online, "1");
@@ -174,7 +174,7 @@ int main(void)
 {
 	struct klog log;
 
-	limit = env_number("BESIDE_SECONDS", 4) * 1000000UL;
+	limit = env_number("ALONGSIDE_SECONDS", 4) * 1000000UL;
 	cpus = vm_usable_cpus();
 	begin(120 + 3 * limit / 1000000);
 	klog_begin(&log);

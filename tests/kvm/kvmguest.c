@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * KVM itself, with whatever else is loaded: a guest on every CPU, machines
+ * KVM itself, with any other modules loaded: a guest on every CPU, machines
  * made and ended. Fails when KVM does not work, or when the guest of vm.h
  * sees anything that it should not. KVMGUEST_SECONDS: how long.
  */

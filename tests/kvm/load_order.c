@@ -40,7 +40,7 @@ static bool kvm_works(void)
 	return good;
 }
 
-/* Without users virtualization is off again. */
+/* While neither module has users, virtualization is off. */
 static void is_off(const char *when)
 {
 	for (int i = 0, cpu, last = -1; (cpu = usable_cpu(i)) != last; i++) {
@@ -87,7 +87,7 @@ static void unload_kvm(void)
 	ok(!err && !kvm_is_loaded(), "KVM is unloaded (%s)", strerror(-err));
 }
 
-/* Without users. */
+/* While neither module has users. */
 static void all_orders(const char *parameter)
 {
 	for (int first = 0; first < 2; first++) {
@@ -113,7 +113,7 @@ static void all_orders(const char *parameter)
 	}
 }
 
-/* With a KVM machine that runs all the time. */
+/* While a KVM machine runs all the time. */
 static void under_kvm(void)
 {
 	load_kvm(NULL);
@@ -137,7 +137,7 @@ static void under_kvm(void)
 	is_off("when both have gone");
 }
 
-/* With Dune processes that run all the time. */
+/* While Dune processes run all the time. */
 static void under_dune(const char *parameter)
 {
 	load_dune();

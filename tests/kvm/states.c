@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
  * The module's own tests (tests/kernel) with KVM loaded but idle, and with a
- * KVM machine running: whatever they find without KVM, they must find with
- * it. Fails when one of them fails, or the KVM guest does at the same time.
+ * KVM machine running: they must pass as they do without KVM. Fails when one of them fails, or the KVM guest does at the same time.
  * STATES_TESTS: names of other tests than the usual ones, for both.
  */
 #define _GNU_SOURCE
@@ -22,7 +21,7 @@ static const char *build(void)
 	return getenv("BUILD") ? getenv("BUILD") : "build";
 }
 
-/* Only what fails is shown. */
+/* Shows only the verdicts that failed. */
 static bool test_passes(const char *name)
 {
 	char command[400], line[300];
