@@ -41,7 +41,7 @@ long raw_syscall(long nr, long a, long b, long c, long d, long e, long f)
 
 /*
  * The gigabytes that granules were mapped to, in the order of granules. They
- * hold for all guests of the process; a child after fork has to set them again.
+ * hold for all guests of the process; a child after fork has to map them again.
  */
 static struct {
 	int lock;
@@ -85,7 +85,7 @@ u64 guest_gpa(struct guest *g, u64 address)
 	return (n + 1) * GB + address % GB;
 }
 
-/* Where Linux puts programs: low, position independent, and on top. */
+/* The regions where Linux puts programs: low, position independent, and on top. */
 static const u16 slots[GUEST_PDPTS] = { 0, 1, 170, 171, 252, 253, 254, 255 };
 
 /* CPUID: 1-GByte pages. */
@@ -371,7 +371,7 @@ static void touch(const struct dune_run *run)
 		(void)*(volatile u8 *)p;
 }
 
-/* One system call for the guest, and what an interrupted one needs. */
+/* Make one system call for the guest, or continue one that was interrupted. */
 static long serve(struct guest *g)
 {
 	struct dune_regs *r = &g->run->regs;

@@ -165,7 +165,7 @@ long file_key(const char *path, const char *key)
 	return -1;
 }
 
-/* KB of free pages that processors keep for themselves: dozens of MB since 6.7. */
+/* KB of free pages that processors keep for themselves, dozens of MB since 6.7. */
 static long kept_by_cpus(void)
 {
 	FILE *f = fopen("/proc/zoneinfo", "r");
@@ -183,7 +183,7 @@ static long kept_by_cpus(void)
 long memory_available(void)
 {
 	file_write("/proc/sys/vm/drop_caches", "3");
-	/* What is freed by way of RCU. */
+	/* RCU frees some of it later. */
 	sleep_ms(100);
 	return file_key("/proc/meminfo", "MemAvailable") + kept_by_cpus();
 }
