@@ -151,8 +151,8 @@ int main(void)
 	request(AUDIT_SET, &status, sizeof(status));
 
 	/*
-	 * Once enabled, audit stays on every new thread, and with it the slow
-	 * path, whatever the switch says: but for "task, never". The tests
+	 * Once enabled, audit watches every new thread, which takes the slow path
+	 * even after audit is disabled, unless a rule is "task, never". The tests
 	 * after this one want the fast path.
 	 */
 	struct audit_rule_data never = { .flags = AUDIT_FILTER_TASK, .action = AUDIT_NEVER };

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * The guest sees the process's memory as it is, whatever another thread or
- * process does to the mappings meanwhile. Each case changes mappings under
- * a guest that reads or writes all the while, and looks for values that are
- * no longer there. Fails when the guest's translations outlive the kernel's.
+ * The guest sees the process's memory as it is, while other threads and
+ * processes change the mappings. Each case changes mappings under a guest that
+ * reads or writes all the time, and looks for values that the memory no longer
+ * has. Fails when the guest's translations outlive the kernel's.
  * (An emulator that flushes at each entry hides some of that: DUNE_RUN is
  * kept long on purpose, the guest leaves only for interrupts.)
  */
@@ -151,7 +151,7 @@ static void by_protect(u64 n)
 	area[0] = n;
 }
 
-/* fork makes the page copy-on-write; the child's writes are not ours, ours break the sharing. */
+/* fork makes the page copy-on-write: the child's writes are its own, the parent's end the sharing. */
 static void by_fork(u64 n)
 {
 	int pid;
@@ -177,7 +177,7 @@ static void by_remap_anonymous(u64 n)
 	area[0] = n;
 }
 
-/* ---- writes of the guest that must not go astray ---- */
+/* ---- writes of the guest after its page was taken away ---- */
 
 static u64 writer(void *arg)
 {
@@ -235,7 +235,7 @@ static void write_on(void *arg)
 	while (!stop) {
 		int err = guest_run(&own);
 
-		/* PROT_NONE would be a SIGSEGV to a host half that touches it: just try again. */
+		/* A host half that accessed a PROT_NONE page would get SIGSEGV: run again instead. */
 		if (err == -EINTR || (!err && (own.run->exit_reason == DUNE_EXIT_INTR ||
 					       own.run->exit_reason == DUNE_EXIT_FAULT)))
 			continue;
@@ -247,7 +247,7 @@ static void write_on(void *arg)
 
 /*
  * Once mprotect() or mmap() has returned, no write of the guest may reach
- * the page taken away, which another mapping still shows.
+ * the page that was taken away, which another mapping still shows.
  */
 static void writes_after_unmap(void)
 {
@@ -313,7 +313,7 @@ static void rights(void)
 	munmap(p, 8192);
 	ok(access_by(guest_load, p, NULL) == SIGSEGV, "a read of an unmapped page is SIGSEGV");
 
-	/* Zero page first, then a page of its own: the read must not stay. */
+	/* The zero page first, then a page of its own: the guest must not keep the zero page. */
 	p = map(4096, PROT_READ | PROT_WRITE);
 	ok(access_by(guest_load, p, &v) == 0 && v == 0, "a page that was never written reads as zero");
 	p[0] = 3;
@@ -412,7 +412,6 @@ static void huge(void)
 
 	ok(access_by(sum, p, &v) == 0 && v == 511 * 512 / 2, "a huge page that was collapsed again (%s) reads the same",
 	   err ? strerror(err) : "done");
-	area = (u64 *)p;
 	munmap(raw, 4UL << 20);
 }
 
@@ -536,8 +535,8 @@ static long swapped_out(void)
 }
 
 /*
- * A guest that reads all the while gets at the page again before it is
- * written out, on another CPU: it is only unmapped and mapped.
+ * A guest that reads all the time, on another CPU, gets the page again before
+ * it is written out: the page is only unmapped and mapped.
  */
 static void by_swap_advice(u64 n)
 {
@@ -561,10 +560,10 @@ static void swapped(void)
 	access_by(guest_load, p + 512, NULL);
 
 	/*
-	 * What was used lately stays. This advice clears the process's
-	 * accessed bits, not those of EPT; reclaim finds them and clears
-	 * them, and the page is kept until the next round. A processor
-	 * without these bits counts each mapped page as used, once.
+	 * A page that was used lately stays. This advice clears the process's
+	 * accessed bits, not those of EPT; reclaim finds those and clears
+	 * them, and the page is kept until the next round. On a processor
+	 * without these bits each mapped page counts as used, once.
 	 * Compaction empties the CPUs' lists of pages on their way to the
 	 * LRU, which would stay as well.
 	 */
@@ -600,7 +599,6 @@ static u64 clock_in_guest(void *arg)
 	return 0;
 }
 
-/* A process that writes our memory from outside. */
 static u64 until_nine(void *arg)
 {
 	volatile u64 *p = arg;
@@ -611,6 +609,7 @@ static u64 until_nine(void *arg)
 	return *p;
 }
 
+/* Another process writes this process's memory. */
 static void outside(void)
 {
 	u64 *p = shared_alloc(4096);
@@ -677,7 +676,7 @@ int main(void)
 	under_change("write() to a mapped file", by_pwrite);
 	area = map(4096, PROT_READ | PROT_WRITE);
 	under_change("MADV_DONTNEED", by_dontneed);
-	under_change("mprotect to and fro", by_protect);
+	under_change("mprotect back and forth", by_protect);
 	under_change("fork with copy on write", by_fork);
 	under_change("compaction", by_compaction);
 	swapped();

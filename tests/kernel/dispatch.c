@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
  * Syscall user dispatch: once the selector demands it, a guest's call becomes
- * SIGSYS with its number. The guest flips the selector itself, so nothing
- * but the next hypercall can notice. Fails when the fast path does not ask.
+ * SIGSYS with its number. The guest flips the selector itself, so only the next
+ * hypercall can notice. Fails when the fast path does not look at the selector.
  */
 #define _GNU_SOURCE
 #include "guest.h"
@@ -27,7 +27,7 @@ static void sigsys(int sig, siginfo_t *info, void *context)
 	ucontext_t *uc = context;
 
 	(void)sig;
-	selector = 0;		/* our own return is a system call too */
+	selector = 0;		/* the return from this handler is a system call too */
 	number = info->si_syscall;
 	uc->uc_mcontext.gregs[REG_RAX] = 4243;
 }

@@ -11,13 +11,14 @@
  * die of it. "fuzz.t NUMBER" repeats one series of FUZZ_SEED alone.
  *
  * Three kinds of processes:
- *  - main() counts, and asks the healthy guest whether it still is;
+ *  - main() counts the endings, and runs the healthy guest in each round;
  *  - one warden for each usable CPU, the init of a PID namespace: it makes the
  *    guest's tables once, and starts a child for each series. Where the child
  *    ends early, another one continues after the state that ended it;
- *  - the child. Hypercalls with random numbers are real system calls: it is
- *    nobody, in the warden's namespaces, with tight limits, and can reach only
- *    itself: the warden is root's, and kills what a child leaves.
+ *  - the child. Hypercalls with random numbers are real system calls: the child
+ *    runs as user nobody in the warden's namespaces with tight limits, so its
+ *    random system calls can reach only itself. The warden is root and kills
+ *    what a child leaves.
  */
 #define _GNU_SOURCE
 #include "guest.h"
@@ -65,8 +66,8 @@ static struct guest g;
 static u8 *code;
 
 /*
- * What a child did since it was started. The guest may write over it, as over
- * anything of its process: the warden adds up only what can be true.
+ * The counts of a child since it was started. The guest may overwrite them, as
+ * any memory of its process: the warden adds up only counts that can be true.
  */
 static struct shared {
 	u64 next;	/* the state to come, or STATES */
@@ -77,7 +78,7 @@ static struct shared {
 	u8 code[CODE];
 } *count;
 
-/* Of all; children do not have it (MADV_DONTFORK). */
+/* The sums over all children, which do not have them mapped (MADV_DONTFORK). */
 static struct total {
 	u64 next, end;		/* series */
 	u64 deadline;		/* now_us(), or 0 */
@@ -115,7 +116,7 @@ static bool chance(unsigned int one_in)
 	return !below(one_in);
 }
 
-/* A number that someone may have forgotten. */
+/* A number that a check may have missed. */
 static u64 value(void)
 {
 	static const u64 some[] = {
@@ -266,8 +267,9 @@ static void random_tables(void)
 }
 
 /*
- * Past the exception that trap.S reports, so that each run of a state executes
- * something else. The guest may have made that hypercall itself, with any RDI.
+ * Continue after the instruction whose exception trap.S reports, so that each
+ * run of a state executes other code. The guest may have made that hypercall
+ * itself, with any RDI.
  */
 static void skip_instruction(void)
 {
@@ -278,7 +280,7 @@ static void skip_instruction(void)
 }
 
 /* Whether another run of the same state can differ from the last one. */
-static bool goes_on(void)
+static bool can_continue(void)
 {
 	switch (g.run->exit_reason) {
 	case DUNE_EXIT_SYSCALL:
@@ -309,7 +311,7 @@ static void random_run(void)
 	raw_syscall(SYS_ioctl, g.fd, DUNE_SET_STATE, (long)&s, 0, 0, 0);
 	for (int i = 0; i < 16; i++)
 		((u64 *)r)[i] = value();
-	/* Calls that end or stop us tell nothing new. */
+	/* Calls that end or stop the child find nothing new. */
 	if (chance(2))
 		r->rax = below(470);
 	r->rip = chance(10) ? value() : (u64)code + below(32);
@@ -326,14 +328,14 @@ static void random_run(void)
 		count->runs++;
 		if (err) {
 			count->errors++;
-			/* The guest has closed its own vCPU: nothing would run any more. */
+			/* The guest has closed its own vCPU: no later state could run. */
 			if (err == -EBADF || err == -ENOTTY)
 				_exit(0);
 			break;
 		}
 		if (g.run->exit_reason < REASONS)
 			count->reasons[g.run->exit_reason]++;
-		if (!goes_on())
+		if (!can_continue())
 			break;
 	}
 	g.run->flags = 0;
@@ -506,7 +508,7 @@ static void series(u64 number)
 		if (!pid)
 			child(mix(mix(seed) ^ number), first);
 		await(pid, number);
-		/* What it has left: nobody else of this namespace can be killed. */
+		/* Processes that it has left: this namespace has no others that can be killed. */
 		kill(-1, SIGKILL);
 		while (waitpid(-1, NULL, 0) > 0)
 			;
@@ -566,7 +568,7 @@ static void namespaces(void)
 	_exit(exit_status(pid));
 }
 
-/* A warden after the other. */
+/* One warden after another. */
 static void wardens(void)
 {
 	int status;
@@ -581,7 +583,7 @@ static void wardens(void)
 	_exit(status);
 }
 
-/* Until all wardens have ended; whether they and the guest in good health did well. */
+/* Wait until all wardens have ended. Returns whether they and the healthy guest did well. */
 static bool watch(struct guest *health, int *pids, int n)
 {
 	bool well = true;
@@ -599,7 +601,7 @@ static bool watch(struct guest *health, int *pids, int n)
 			sleep_ms(20);
 		}
 		if (guest_call(health, guest_return, (void *)round) != GUEST_DONE || health->value != round) {
-			diag("the guest in good health: %s", guest_end_name(health, GUEST_EXIT));
+			diag("the healthy guest: %s", guest_end_name(health, GUEST_EXIT));
 			well = false;
 		}
 		if (!well)

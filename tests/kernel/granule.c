@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
  * Granules of guest-physical space (DUNE_MAP_GRANULE), on processors that
- * need them: what is refused, what a guest finds where there is none, when
- * a new one counts, and whom it counts for. Fails when an address leads to
+ * need them: which calls are refused, how an access without a granule ends,
+ * when a new granule takes effect, and for which processes. Fails when an address leads to
  * memory without a granule, or to other memory than its granule's.
  */
 #define _GNU_SOURCE
@@ -105,7 +105,7 @@ static void *other_thread(void *arg)
 	struct guest h;
 
 	guest_open(&h);
-	/* It was mapped by the first thread's vCPU. */
+	/* The first thread's vCPU has mapped its granule. */
 	h.mem->pml4[SLOT] = guest_gpa(&h, (u64)pdpt) | PTE_P | PTE_W | PTE_U;
 	guest_call(&h, guest_load, arg);
 	u64 value = h.value;
@@ -119,7 +119,7 @@ static void forked(void *arg)
 	struct guest h;
 	u64 last = (u64)arg;
 
-	/* Says its parent's granules again, except the last, which is ours alone. */
+	/* guest_open() maps the parent's granules again, except the last, which only this test mapped. */
 	guest_open(&h);
 	h.mem->pml4[SLOT] = guest_gpa(&h, (u64)pdpt) | PTE_P | PTE_W | PTE_U;
 	first_exit(&h, guest_load, WINDOW(2));
@@ -193,7 +193,7 @@ static void granules(void)
 	ok(o.code == 0, "a child after fork has the last granule unmapped, and maps its own (%d, %d)", o.code, o.signal);
 	ok(guest_call(&g, guest_load, (void *)(WINDOW(2))) == GUEST_DONE && g.value == 12, "the parent's last granule is unchanged after the child mapped its own");
 
-	/* All that are left, to one page each. */
+	/* Map all granules that are left, with one page in each. */
 	int bad = 0;
 
 	for (u64 at = 32 * GB; at < before; at += GB) {

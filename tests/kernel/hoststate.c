@@ -2,10 +2,10 @@
 /*
  * After every run all of the processor's state is the host's again: segment
  * registers and bases, LDTR and TR, descriptor tables, flags, debug
- * registers, FPU modes, MSRs. Each is read, given to a guest that sets it to
- * something else, and read again; also with another process on the CPU
- * between, and with a guest that is interrupted while its values are there.
- * Fails for each register that the module forgets to switch back.
+ * registers, FPU modes, MSRs. Each is read, a guest sets it to another value,
+ * and it is read again; also after another process ran on the CPU in between,
+ * and with a guest that is interrupted while its values are loaded. Fails for
+ * each register that the module forgets to switch back.
  */
 #define _GNU_SOURCE
 #include "guest.h"
@@ -27,7 +27,6 @@
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/user.h>
-#include <sys/utsname.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -46,7 +45,6 @@ struct host {
 	u64 msr[8];
 };
 
-/* A register that user mode may not read (UMIP) reads as in Linux's emulation: a constant. */
 static int msr_file = -1;
 
 static const struct {
@@ -67,6 +65,7 @@ static void read_host(struct host *h)
 	asm volatile("mov %%es, %0" : "=r"(h->es));
 	asm volatile("mov %%fs, %0" : "=r"(h->fs));
 	asm volatile("mov %%gs, %0" : "=r"(h->gs));
+	/* With UMIP, user mode may not execute these: Linux emulates them with constants. */
 	asm volatile("sldt %0" : "=r"(h->ldt));
 	asm volatile("str %0" : "=r"(h->tr));
 	asm volatile("sgdt %0" : "=m"(h->gdt));
@@ -176,13 +175,11 @@ static u64 write_bases(void *arg)
 	wrmsr(0xc0000101, 0x123456789000);
 	asm volatile("swapgs");
 	wrmsr(0xc0000101, 0x234567890000);
-	u64 fs = rdmsr(0xc0000100);
-
+	rdmsr(0xc0000100);
 	wrmsr(0xc0000100, 0x345678900000);
 	u64 read = rdmsr(0xc0000100);
 
 	asm volatile("wrfsbase %0; wrgsbase %0" : : "r"(0x456789000000));
-	(void)fs;
 	return read == 0x345678900000 ? 0 : 1;
 }
 
@@ -197,7 +194,7 @@ static u64 write_syscall_msrs(void *arg)
 		wrmsr(m, m == 0x174 ? 0x18 : 0x22222000);
 	if (rdmsr(0xc0000082) != 0x1111111110)
 		return 1;
-	/* On purpose not restored: hypercalls and exits come with these loaded. */
+	/* On purpose not restored: hypercalls and exits happen with these loaded. */
 	return hypercall0(SYS_getpid) == 0;
 }
 
@@ -249,7 +246,7 @@ static void check(const char *name, u64 (*fn)(void *arg), void *arg)
 		diag("%s: the guest ended with %d: exit reason %u, the processor's %#llx, %#llx, at %#llx",
 		     name, end, g.run->exit_reason, g.run->hw_exit, g.run->hw_info1,
 		     g.run->regs.rip);
-	/* The guest's FPU registers are the thread's own: a change of modes is meant to stay. */
+	/* The guest's FPU registers are the thread's own: a change of modes stays on purpose. */
 	if (fn == set_fpu) {
 		ok(after.mxcsr == 0x5f80 && after.fcw == 0x0b7f, "%s: the guest's FPU is the thread's", name);
 		after.mxcsr = before.mxcsr;
@@ -263,13 +260,12 @@ static void check(const char *name, u64 (*fn)(void *arg), void *arg)
 		diag("%s", guest_end_name(&g, end));
 }
 
-/* Another process on the same CPU looks at its own state all the while. */
-static void neighbour(int go, volatile int *bad)
+/* Another process on the same CPU, which checks its own state all the time. */
+static void neighbour(volatile int *bad)
 {
 	struct host first, now;
 	const char *what;
 
-	(void)go;
 	read_host(&first);
 	u32 mxcsr = 0x3f80;
 
@@ -302,7 +298,7 @@ static void on_one_cpu(void)
 	int pid = fork();
 
 	if (!pid)
-		neighbour(0, bad);
+		neighbour(bad);
 	for (int i = 0; i < 7; i++) {
 		struct host before, after;
 		const char *what = "";
@@ -462,7 +458,7 @@ static void debug_registers(void)
 	close(fd);
 }
 
-/* Bochs steps into the kernel where a step over SYSCALL is wanted; Linux warns of it. */
+/* Bochs steps into the kernel instead of over SYSCALL, of which Linux warns. */
 static bool steps_into_kernel(void)
 {
 	char version[6] = "";
@@ -475,7 +471,10 @@ static bool steps_into_kernel(void)
 	return !strcmp(version, "Bochs");
 }
 
-/* All four were loaded for it, and it never ran. */
+/*
+ * The four system-call MSRs are loaded before VMRUN refuses the state. The host's
+ * values must be back.
+ */
 static void refused(void)
 {
 	struct dune_state state = g.state;
@@ -498,7 +497,7 @@ static void refused(void)
 	   "after a state that is refused all is the host's %s (%d, exit %u)", what, err, g.run->exit_reason);
 }
 
-/* The guest's debug exception state: a trap flag of the host is not the guest's. */
+/* The guest's flags stay in the guest, and the host's trap flag stays out of it. */
 static void flags(void)
 {
 	struct host before, after;
@@ -522,7 +521,7 @@ static void flags(void)
 	}
 	sigaction(SIGTRAP, &sa, NULL);
 	guest_prepare(&g, 0, guest_return, NULL);
-	/* Again when an interrupt of the host's comes first. */
+	/* Repeated when one of the host's interrupts comes first. */
 	for (int i = 0; i < 20; i++) {
 		traps = 0;
 		asm volatile("pushfq; orq $0x100, (%%rsp); popfq; syscall; pushfq; andq $~0x100, (%%rsp); popfq"
@@ -534,7 +533,7 @@ static void flags(void)
 	   "single-stepping the host half over a run (%d traps, exit %u)", traps, g.run->exit_reason);
 }
 
-/* GS of the thread: a 64-bit process does not use it, so an error would stay unnoticed. */
+/* The thread's GS: a 64-bit process does not use it, so an error would go unnoticed. */
 static void gs_base(void)
 {
 	u64 gs = 0;
@@ -569,26 +568,23 @@ static void ldt(void)
 
 int main(void)
 {
-	char path[200], msrs[40];
-	struct utsname uts;
 	struct klog log;
+	char device[40];
 
 	begin(120);
 	klog_begin(&log);
 	/* Each CPU has a GDT of its own, and MSRs, which are read through a file. */
 	pin_to(usable_cpu(0));
 	guest_open(&g);
-	uname(&uts);
-	snprintf(msrs, sizeof(msrs), "/dev/cpu/%d/msr", usable_cpu(0));
-	msr_file = open(msrs, O_RDONLY);
+	snprintf(device, sizeof(device), "/dev/cpu/%d/msr", usable_cpu(0));
+	msr_file = open(device, O_RDONLY);
 	if (msr_file < 0 && !access("/sbin/modprobe", X_OK)) {
-		snprintf(path, sizeof(path), "modprobe -q msr 2>/dev/null");
 		if (!fork()) {
 			execl("/sbin/modprobe", "modprobe", "-q", "msr", NULL);
 			_exit(1);
 		}
 		wait(NULL);
-		msr_file = open(msrs, O_RDONLY);
+		msr_file = open(device, O_RDONLY);
 	}
 	if (msr_file < 0)
 		skip("no msr module", "MSRs read from outside");

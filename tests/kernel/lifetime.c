@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * Nothing is left behind: exit_group while other threads run or sleep in
+ * No resource is left over: exit_group while other threads run or sleep in
  * the guest, vCPUs that outlive their threads, module references, memory
- * over many cycles, unloading and loading. Fails when a reference is lost
- * (rmmod reports busy for ever) or taken too few (rmmod crashes the machine).
+ * over many cycles, unloading and loading. Fails when a reference is never
+ * dropped (rmmod reports busy for ever) or not taken (rmmod crashes the machine).
  */
 #define _GNU_SOURCE
 #include "guest.h"
@@ -72,7 +72,7 @@ static void *in_guest_slow(void *arg)
 	return NULL;
 }
 
-/* Five threads in the guest, in every state; then the process ends in one of many ways. */
+/* Five threads in the guest, in every state; then the process ends in one of several ways. */
 static void threaded(void *arg)
 {
 	pthread_t t;
@@ -101,7 +101,7 @@ static void threaded(void *arg)
 	case 4:
 		abort();
 	case 5:
-		/* The main thread goes, the others stay until killed. */
+		/* The main thread ends, the others run until they are killed. */
 		alarm(1);
 		syscall(SYS_exit, 0);
 	}
@@ -243,7 +243,7 @@ static void leaks(void)
 	long slab = 0, memory = 0;
 	bool good = false;
 
-	/* What others do with memory comes and goes; a leak comes each time. */
+	/* Use of memory by other programs varies; a leak appears each time. */
 	for (int attempt = 0; attempt < 8 && !good; attempt++) {
 		memory = memory_available();
 		slab = file_key("/proc/meminfo", "SUnreclaim");

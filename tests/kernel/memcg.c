@@ -2,7 +2,7 @@
 /*
  * A guest that faults while its memory cgroup is full leaves no state in the kernel.
  * In a cgroup of version 1 whose OOM killer is off, a page fault of user mode
- * waits at its end for memory, and counts a reference until then; a nested
+ * waits at its end for memory, and holds a reference until then; a nested
  * fault has no such end. Fails when the reference is never dropped: the cgroup
  * stays after it was removed.
  */
@@ -36,8 +36,8 @@ static u64 fill(void *arg)
 }
 
 /*
- * Once the cgroup is full no page of this process may be new before some are
- * given back: a fault of its own would wait for ever.
+ * Once the cgroup is full, this process must touch no new page before it has given
+ * some back: a fault of its own would wait for ever.
  */
 static void run_full(void *arg)
 {

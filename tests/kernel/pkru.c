@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * PKRU, by which the kernel's accesses to user memory go as well: a guest that
+ * PKRU, which also restricts the kernel's accesses to user memory: a guest that
  * loads it by XRSTOR, which CR4.PKE does not forbid, changes nothing outside.
  * Fails where the module leaves the guest's value in force after an exit, or
- * takes back what pkey_alloc() has set.
+ * undoes what pkey_alloc() has set.
  */
 #define _GNU_SOURCE
 #include "guest.h"
@@ -44,7 +44,7 @@ static u32 rdpkru(void)
 	return value;
 }
 
-/* In the guest: what a call says that writes to the process's memory. */
+/* In the guest: the result of a call that writes to the process's memory. */
 static u64 call_with(void *pkru)
 {
 	load_pkru((u64)pkru);

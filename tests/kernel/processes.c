@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * Many Dune processes at once (PROCESSES, 1000; the machine has 2 GB), each
- * having done work in its guest, all alive; and what a vCPU costs the
- * kernel in memory. Fails when something per process is large or scarce
- * (tags, pages of high order) or when vCPUs disturb each other.
+ * PROCESSES (1000) processes have a guest each, all alive at once, and each does
+ * work in its guest; and the memory that a vCPU costs the kernel. Fails when a
+ * resource of each process is large or scarce (tags, pages of high order) or when
+ * vCPUs disturb each other.
  */
 #define _GNU_SOURCE
 #include "guest.h"
@@ -154,7 +154,7 @@ static int refcnt(void)
 	return file_number("/sys/module/dune/refcnt");
 }
 
-/* Forks @n processes, which are let go by closing the gates; how many there are. */
+/* Forks @n processes, which start and end when the gates are closed; returns how many it made. */
 static long fork_crowd(long n, int start[2], int again[2])
 {
 	shared->done = 0;
@@ -179,7 +179,7 @@ static long fork_crowd(long n, int start[2], int again[2])
 	return n;
 }
 
-/* Until @count is @n, or five minutes. */
+/* Wait until @count is @n, five minutes at most. */
 static void wait_for(volatile int *count, long n)
 {
 	for (int ms = 0; *count + shared->failed < n && ms < 300000; ms += 10)
@@ -238,7 +238,10 @@ int main(void)
 	per_vcpu();
 	fill_pools(n);
 
-	/* What others do with memory comes and goes; a leak comes each time: 4 KB or more for a vCPU. */
+	/*
+	 * Use of memory by other programs varies; a leak appears each time: 4 KB or
+	 * more for a vCPU.
+	 */
 	long most = 1024 + 2 * n;
 	int crowds = 0;
 

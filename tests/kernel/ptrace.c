@@ -2,7 +2,7 @@
 /*
  * A debugger sees and decides every system call of a guest: number,
  * arguments and results, also when it attaches while the guest runs, and
- * with PTRACE_SYSEMU. It reads and writes the memory, stops and kills.
+ * with PTRACE_SYSEMU. It reads and writes the memory, stops and kills the guest.
  * Fails as soon as a traced thread's call is dispatched in the kernel.
  */
 #define _GNU_SOURCE
@@ -187,7 +187,7 @@ static void attach(void)
 			emulated += how == PTRACE_SYSEMU;
 			ptrace(PTRACE_SETREGS, pid, 0, &regs);
 		} else if (how == PTRACE_SYSEMU && regs.orig_rax == SYS_ioctl) {
-			/* Was skipped: make it again, this time in earnest. */
+			/* SYSEMU skipped the ioctl: repeat it and let it run. */
 			regs.rip -= 2;
 			regs.rax = regs.orig_rax;
 			ptrace(PTRACE_SETREGS, pid, 0, &regs);
@@ -206,7 +206,7 @@ static void attach(void)
 	struct outcome o = wait_child(pid, 20);
 
 	ok(o.code == 8, "the guest runs to its end after the tracer detached (%d, %d)", o.code, o.signal);
-	/* The first may still have gone to the loop before. */
+	/* The loop of calls before these may have got the first result. */
 	long first = shared->result[0];
 
 	ok(emulated == 4 && (first == 900 || first == 901) && shared->result[1] == first + 1 &&
@@ -241,7 +241,7 @@ static void control(void)
 	o = wait_child(pid, 20);
 	ok(o.signal == SIGKILL, "a stopped tracee can be killed (%d, %d)", o.code, o.signal);
 
-	/* A tracer that dies takes its tracee along (PTRACE_O_EXITKILL), spinning or not. */
+	/* The end of a tracer kills its tracee (PTRACE_O_EXITKILL), also one that spins. */
 	pid = start(spin);
 	int tracer = fork();
 

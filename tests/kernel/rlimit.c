@@ -98,12 +98,12 @@ static u64 grow_file(void *arg)
 	return hypercall(SYS_pwrite64, (long)arg, (long)"x", 1, 1 << 20, 0, 0);
 }
 
-static volatile int xfsz;
+static volatile int signalled;
 
-static void on_xfsz(int sig)
+static void on_signal(int sig)
 {
 	(void)sig;
-	xfsz = 1;
+	signalled = 1;
 }
 
 static void file_size(void *arg)
@@ -113,9 +113,9 @@ static void file_size(void *arg)
 
 	(void)arg;
 	guest_open(&g);
-	signal(SIGXFSZ, on_xfsz);
+	signal(SIGXFSZ, on_signal);
 	limit(RLIMIT_FSIZE, 4096, 4096);
-	_exit(guest_call(&g, grow_file, (void *)(long)fd) == GUEST_DONE && (long)g.value == -EFBIG && xfsz ? 0 : 1);
+	_exit(guest_call(&g, grow_file, (void *)(long)fd) == GUEST_DONE && (long)g.value == -EFBIG && signalled ? 0 : 1);
 }
 
 static u64 touch_down(void *arg)
@@ -159,7 +159,7 @@ static void locked(void *arg)
 	_exit(guest_call(&g, lock, p) == GUEST_DONE && (long)g.value == -ENOMEM ? 0 : 1);
 }
 
-/* Time spent in the guest is the process's user (or system) time, not nobody's. */
+/* Time spent in the guest is accounted as the process's user or system time. */
 static void accounted(void *arg)
 {
 	struct rusage r;
@@ -172,9 +172,9 @@ static void accounted(void *arg)
 		kill(getppid(), SIGUSR1);
 		_exit(0);
 	}
-	signal(SIGUSR1, on_xfsz);
+	signal(SIGUSR1, on_signal);
 	guest_prepare(&g, 0, spin, NULL);
-	while (!xfsz) {
+	while (!signalled) {
 		int err = guest_run(&g);
 
 		if (err && err != -EINTR)

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * The top level of the second-level page table, where that is the kernel's own
- * of the process: a guest's walk never comes into the kernel's half of it, and
- * sees regions of 512 GB, an entry each, come and go. Fails when the error code
- * of a nested fault tells that the kernel has a page at an address, or when
- * the guest still reads what was in such a region, or cannot read what is there.
+ * The top level of the second-level page table, where that table is the kernel's
+ * own for the process: a guest's walk never enters the kernel's half of it, and
+ * follows when regions of 512 GB, an entry each, are mapped and unmapped. Fails
+ * when the error code of a nested fault reveals that the kernel has a page at an
+ * address, or when the guest still reads the old contents of such a region, or
+ * cannot read the new ones.
  */
 #define _GNU_SOURCE
 #include "guest.h"
@@ -70,7 +71,7 @@ static void kernel_half(void)
 	u64 *tables;
 
 	if (g.info.vendor != DUNE_VENDOR_SVM) {
-		skip("the second level is a mirror here", "what is the kernel's");
+		skip("the second level is a mirror here", "the guest's walk of the kernel's half");
 		return;
 	}
 	tables = mmap(NULL, 3 * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
@@ -92,7 +93,7 @@ static void caught(int sig)
 	siglongjmp(env, sig);
 }
 
-/* What the guest reads at @p: 0 or the signal that comes of it. */
+/* The guest reads @p into @value: 0, or the signal that the process got for it. */
 static int read_by_guest(volatile u64 *p, u64 *value)
 {
 	int sig = sigsetjmp(env, 1);

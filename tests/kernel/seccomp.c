@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * seccomp holds for what a guest asks of the kernel: filters made before the
- * guest runs, made by the guest, and put on the thread by another one while
- * the guest runs; strict mode. Fails as soon as the fast path dispatches a
- * call without asking.
+ * seccomp holds for the calls of a guest: filters made before the guest runs,
+ * made by the guest, and put on the thread by another one while the guest runs;
+ * strict mode. Fails as soon as the fast path dispatches a call without asking
+ * seccomp.
  */
 #define _GNU_SOURCE
 #include "guest.h"
@@ -53,7 +53,7 @@ static u64 getppids(void *arg)
 static void begin_guest(void)
 {
 	guest_open(&g);
-	/* Once without a filter: whatever a module may cache is cached now. */
+	/* Once without a filter: anything that a module may cache is cached now. */
 	if (guest_call(&g, getppids, (void *)10) != GUEST_DONE || (int)g.value != getppid())
 		_exit(90);
 }
@@ -172,7 +172,7 @@ static u64 until_filtered(void *arg)
 
 		if (v == -55)
 			return 1;
-		/* The filter is on since before this was set: the call had to see it. */
+		/* The filter was on before this was set: the call had to see it. */
 		if (__atomic_load_n(&filtered, __ATOMIC_SEQ_CST) == 2)
 			return 0;
 		if (filtered == 1)

@@ -2,8 +2,8 @@
 /*
  * Signals reach a guest wherever it is: spinning with interrupts on or off
  * in both rings, asleep in a fast or slow call, in a fault, stopped. And
- * injected interrupts wait for IF. Fails (hangs, and is then killed and
- * counted) when the loop around the guest forgets pending work.
+ * injected interrupts wait for IF. Fails (a child hangs, is killed, and that is
+ * a verdict) when the loop around the guest forgets pending work.
  */
 #define _GNU_SOURCE
 #include "guest.h"
@@ -381,7 +381,7 @@ static void injection(void)
 		   "vector %u waits for IF and then comes once (%s)", vectors[i], guest_end_name(&g, end));
 		ok(!(flags_in_handler & FLAG_IF), "the handler of vector %u runs with IF off", vectors[i]);
 	}
-	/* IF never set: still there at the end, and delivered by a later run. */
+	/* IF is never set: the vector is still pending at the end, and a later run delivers it. */
 	guest_prepare(&g, 0, without_interrupts, NULL);
 	g.run->irq_vector = 0x61;
 	end = guest_resume(&g);

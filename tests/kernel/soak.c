@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
  * SOAK_COUNT (2000) times: fork, enter the guest, then exec or be killed at
- * a random moment, on two CPUs at once. Memory and module references are
- * what they were after that. Fails when a death leaves anything behind.
+ * a random moment, on two CPUs at once. Afterwards, memory and module references
+ * are as before. Fails when the end of a process leaves any of them in use.
  */
 #define _GNU_SOURCE
 #include "guest.h"
@@ -58,7 +58,7 @@ static bool one(long n, volatile int *flag)
 	if (pid < 0)
 		return false;
 	if (n % 4 != 1) {
-		/* Some while they are still on the way. */
+		/* A third of them is killed before the guest runs. */
 		if (n % 3)
 			while (!*flag && !waitpid(pid, &status, WNOHANG))
 				sched_yield();
@@ -81,7 +81,7 @@ static void worker(void *arg)
 	_exit(0);
 }
 
-/* KB of memory that is free, or could be, without Dune processes. */
+/* KB of memory that is free, or could be, once Dune's processes have ended. */
 static long settled(void)
 {
 	dune_users_left();

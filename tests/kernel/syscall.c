@@ -4,7 +4,7 @@
  * registers are those of the native call, on the fast path (in the kernel)
  * and on the slow one (by the host half). Fails when a call is dispatched
  * with wrong arguments, when an error is lost, when an interrupted call is
- * told wrongly, or when the counters do not count what happened.
+ * reported wrongly, or when the counters do not count what happened.
  */
 #define _GNU_SOURCE
 #include "guest.h"
@@ -119,7 +119,7 @@ static struct request requests[] = {
 	{ "madvise: EINVAL", SYS_madvise, {M, 4096, 4711}, 0 },
 	{ "mremap: EFAULT", SYS_mremap, {0x10000000, 4096, 8192, 0}, 0 },
 	{ "shmctl: EINVAL", SYS_shmctl, {-1, 0, 0}, 0 },
-	{ "times", SYS_getitimer, {0, M}, 0 },
+	{ "getitimer", SYS_getitimer, {0, M}, 0 },
 	{ "membarrier query", SYS_membarrier, {0, 0, 0}, 0 },
 	{ "rseq of nonsense: EINVAL", SYS_rseq, {1, 4711, 0, 0}, 0 },
 	{ "number 1000: ENOSYS", 1000, {0}, 0 },
@@ -310,7 +310,7 @@ static struct blocking blockings[] = {
 	{ "epoll_wait", { "", SYS_epoll_wait, {102, M, 1, -1}, 0 }, 0 },
 };
 
-/* Again and again: on a busy machine the first may come before the call. */
+/* A signal every @ms: on a busy machine the first may come before the call. */
 static void timer(unsigned int ms)
 {
 	struct timeval tv = { ms / 1000, ms % 1000 * 1000 };
@@ -448,7 +448,6 @@ static u64 ring3_calls(void *arg)
 	return raw_syscall(SYS_close, -1, 0, 0, 0, 0, 0) != -EBADF;
 }
 
-/* fork from the host half while a vCPU exists; exit codes by the slow path. */
 static u64 guest_exits(void *arg)
 {
 	hypercall3(SYS_exit_group, (long)arg, 0, 0);
@@ -464,6 +463,7 @@ static void exiting(void *arg)
 	_exit(1);
 }
 
+/* fork is a slow call: the host half makes it, while the vCPU exists. */
 static u64 guest_forks(void *arg)
 {
 	(void)arg;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
  * The interface by its letter: layouts, sizes, flags, reserved fields, file
- * descriptors, threads and processes, mappings. A module that ignores what
- * it does not know, or trusts a pointer or an owner, fails here.
+ * descriptors, threads and processes, mappings. Fails when the module ignores
+ * fields or flags that it does not know, or trusts a pointer or an owner.
  */
 #define _GNU_SOURCE
 #include "guest.h"
@@ -279,7 +279,7 @@ static void run(void)
 	enum guest_end end = guest_call(&g, return_42, NULL);
 
 	ok(end == GUEST_DONE && g.value == 42, "after all refusals the guest runs (%s)", guest_end_name(&g, end));
-	/* No more is promised about flags than that the guest cannot own the host's. */
+	/* All that is promised about flags is that the guest cannot own the host's. */
 	guest_prepare(&g, 0, return_42, NULL);
 	r->regs.rflags = ~0UL;
 	end = guest_resume(&g);
@@ -335,7 +335,7 @@ static void child(void *arg)
 	bits |= (call(g.dev, DUNE_CREATE_VCPU, &c) == -EPERM) << 3;
 	/* VM_DONTCOPY: the run page is not here. */
 	bits |= (syscall(SYS_mincore, g.run, 4096, &c) < 0 && errno == ENOMEM) << 4;
-	/* Mapping the parent's page anew is no way round: it may fail or show, but not run. */
+	/* Mapping the parent's run page anew may work, but does not let the child run the vCPU. */
 	if (!guest_try_open(&own)) {
 		bits |= 1 << 5;
 		bits |= (guest_call(&own, return_42, NULL) == GUEST_DONE && own.value == 42) << 6;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * The module is unloaded while a callback of the kernel's that frees an mmu notifier of
- * the module waits on another CPU. Such callbacks (SRCU's) have a queue for each CPU on
- * computers with 128 CPUs, and where the kernel is told so: srcutree.convert_to_big=1.
- * Fails when unloading does not wait for the callback: then the kernel calls a function
- * that is gone, in one attempt of two or three, and the machine panics.
+ * The module is unloaded while a callback of the kernel that frees an mmu notifier
+ * of the module waits on another CPU. Such callbacks (SRCU's) have a queue for each
+ * CPU on computers with 128 CPUs, and where srcutree.convert_to_big=1 asks for it.
+ * Fails when unloading does not wait for the callback: then the kernel calls a
+ * function that is gone, in one attempt of two or three, and the machine panics.
  */
 #define _GNU_SOURCE
 #include "machine.h"
@@ -26,7 +26,7 @@ static volatile struct {
 	int opened, close, closed;
 } *shared;
 
-/* The first thing that the module's end takes away is its callback for CPUs. */
+/* Whether the module's exit has begun: it first removes its callback for CPUs. */
 static bool module_ends(int states)
 {
 	char text[16384];
@@ -38,7 +38,7 @@ static bool module_ends(int states)
 	return !strstr(text, "dune");
 }
 
-/* On a CPU of its own, which then has no time for callbacks. */
+/* The last user of the device, on a CPU that then has no time for callbacks. */
 static void last_user(int cpu)
 {
 	struct sched_param priority = { .sched_priority = 50 };
@@ -63,7 +63,7 @@ static void last_user(int cpu)
 	_exit(0);
 }
 
-/* Other notifiers come and go meanwhile on this CPU. */
+/* Other notifiers are made and freed meanwhile on this CPU. */
 static void others(void)
 {
 	int pid = fork();
