@@ -2,7 +2,9 @@
 # Variables for the makefiles of all test programs in C. COMMON is this folder.
 COMMON := $(dir $(lastword $(MAKEFILE_LIST)))
 CC ?= gcc
-CFLAGS := -std=gnu11 -O2 -g -Wall -Wextra -Werror -I$(COMMON) -I$(COMMON)../../include/uapi
+# Functions of guests, children and handlers have parameters that not all of them use.
+CFLAGS := -std=gnu11 -O2 -g -Wall -Wextra -Wno-unused-parameter -Werror \
+	-I$(COMMON) -I$(COMMON)../../include/uapi
 
 # Programs that run some of their own functions as a guest without libc: these
 # functions lie where the linker puts them, and use no register that the module

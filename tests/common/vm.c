@@ -54,7 +54,6 @@ int vm_available(void)
 /* Its only effect is that KVM_RUN returns. */
 static void kicked(int sig)
 {
-	(void)sig;
 }
 
 static void make_tables(struct vm_cpu *c)
@@ -208,7 +207,6 @@ static void *run_cpu(void *arg)
 /* A page of the guest's memory is replaced again and again. */
 static void *replace(void *arg)
 {
-	(void)arg;
 	for (uint64_t n = vm_shared.published + 1; !stop; n++) {
 		uint64_t *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE,
 				      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

@@ -229,14 +229,12 @@ static u64 little(void *arg)
 
 static u64 leave(void *arg)
 {
-	(void)arg;
 	hypercall3(SYS_exit_group, 0, 0, 0);
 	return 1;
 }
 
 static u64 forever(void *arg)
 {
-	(void)arg;
 	for (;;)
 		;
 	return 1;

@@ -58,7 +58,6 @@ static int listen_log(void)
 
 static u64 calls(void *arg)
 {
-	(void)arg;
 	for (int i = 0; i < CALLS; i++)
 		hypercall(SYS_getpriority, 0x4711, 0x1234, 0, 0, 0, 0);
 	return 0;
@@ -71,7 +70,6 @@ static void child(void *arg)
 	struct guest g;
 	char c;
 
-	(void)arg;
 	(void)!read(gate[0], &c, 1);
 	guest_open(&g);
 	_exit(guest_call(&g, calls, NULL) == GUEST_DONE ? 0 : 1);
@@ -81,7 +79,6 @@ static void fast_again(void *arg)
 {
 	struct guest g;
 
-	(void)arg;
 	guest_open(&g);
 	if (guest_call(&g, calls, NULL) != GUEST_DONE)
 		_exit(1);

@@ -59,7 +59,6 @@ static void *map(unsigned long size, int prot)
  */
 static u64 reader(void *arg)
 {
-	(void)arg;
 	entered = 1;
 	while (!stop) {
 		u64 least = __atomic_load_n(&expected, __ATOMIC_SEQ_CST);
@@ -183,7 +182,6 @@ static u64 writer(void *arg)
 {
 	u64 n = 0;
 
-	(void)arg;
 	entered = 1;
 	while (!stop)
 		__atomic_store_n(&area[8], ++n, __ATOMIC_SEQ_CST);
@@ -198,7 +196,6 @@ static void *take_away(void *arg)
 {
 	long rounds = ROUNDS;
 
-	(void)arg;
 	while (!entered)
 		;
 	for (long n = 0; n < rounds; n++) {
@@ -435,7 +432,6 @@ static void *serve_faults(void *arg)
 	struct uffd_msg m;
 	u64 *page = map(4096, PROT_READ | PROT_WRITE);
 
-	(void)arg;
 	while (read(uffd, &m, sizeof(m)) == sizeof(m)) {
 		if (m.event != UFFD_EVENT_PAGEFAULT)
 			continue;
@@ -589,7 +585,6 @@ static u64 clock_in_guest(void *arg)
 {
 	struct timespec ts[2];
 
-	(void)arg;
 	for (int i = 0; i < 100; i++) {
 		if (clock_gettime(CLOCK_MONOTONIC, &ts[0]) || clock_gettime(CLOCK_MONOTONIC, &ts[1]))
 			return 1;

@@ -26,7 +26,6 @@ static void sigsys(int sig, siginfo_t *info, void *context)
 {
 	ucontext_t *uc = context;
 
-	(void)sig;
 	selector = 0;		/* the return from this handler is a system call too */
 	number = info->si_syscall;
 	uc->uc_mcontext.gregs[REG_RAX] = 4243;
@@ -34,7 +33,6 @@ static void sigsys(int sig, siginfo_t *info, void *context)
 
 static u64 guest(void *arg)
 {
-	(void)arg;
 	long before = hypercall0(SYS_getppid);
 
 	selector = 1;
@@ -49,7 +47,6 @@ static void child(void *arg)
 	struct sigaction sa = { .sa_sigaction = sigsys, .sa_flags = SA_SIGINFO };
 	struct guest g;
 
-	(void)arg;
 	guest_open(&g);
 	sigaction(SIGSYS, &sa, NULL);
 	if (prctl(PR_SET_SYSCALL_USER_DISPATCH, 1, 0, 0, &selector))

@@ -373,7 +373,6 @@ static void random_ioctl(void)
 
 static void tick(int sig)
 {
-	(void)sig;
 }
 
 static void limit(int what, unsigned long n)

@@ -296,7 +296,6 @@ static void go(u64 (*fn)(void *arg), void *arg)
 
 static u64 ud2(void *arg)
 {
-	(void)arg;
 	asm volatile("ud2");
 	return 0;
 }
@@ -665,7 +664,6 @@ static void single_step_all(void)
 
 static u64 step_hypercalls(void *arg)
 {
-	(void)arg;
 	u64 sum = 0;
 
 	for (int i = 0; i < 5; i++)
@@ -917,7 +915,6 @@ static void close_own_fd(void)
 
 static u64 close_all(void *arg)
 {
-	(void)arg;
 	return hypercall3(SYS_close_range, 3, ~0U, 0);
 }
 
@@ -1008,7 +1005,6 @@ static u64 execs(void *arg)
 {
 	static char *argv[] = { "true", NULL };
 
-	(void)arg;
 	return hypercall3(SYS_execve, (long)"/bin/true", (long)argv, 0);
 }
 
@@ -1035,7 +1031,6 @@ static void abort_itself(void) { go(kills_itself, (void *)SIGABRT); }
 
 static u64 sigreturns(void *arg)
 {
-	(void)arg;
 	return hypercall0(SYS_rt_sigreturn);
 }
 
@@ -1043,7 +1038,6 @@ static void sigreturn_of_nothing(void) { go(sigreturns, NULL); }
 
 static u64 io_permission(void *arg)
 {
-	(void)arg;
 	hypercall3(SYS_ioperm, 0x80, 1, 1);
 	hypercall3(SYS_iopl, 3, 0, 0);
 	asm volatile("outb %%al, $0x80" : : "a"(0));
@@ -1302,7 +1296,6 @@ static void sysret_not_canonical(void)
 
 static u64 nested_task(void *arg)
 {
-	(void)arg;
 	asm volatile("pushfq; orq $0x4000, (%%rsp); popfq; push $0x10; push %%rsp; push $2; push $8; push $1; iretq"
 		     : : : "memory");
 	return 0;
@@ -1329,7 +1322,6 @@ static void task_gate(void)
 
 static u64 use_fpu_after_ts(void *arg)
 {
-	(void)arg;
 	asm volatile("fninit; fld1; fldpi; fdivp; fstp %%st(0); pxor %%xmm0, %%xmm0" : : : "memory");
 	return 0;
 }

@@ -129,14 +129,12 @@ static u64 rdmsr(u32 number)
 
 static u64 load_segments(void *arg)
 {
-	(void)arg;
 	asm volatile("mov %0, %%ds; mov %0, %%es; mov %0, %%fs; mov %0, %%gs" : : "r"(GUEST_SS3));
 	return 0;
 }
 
 static u64 load_ldt(void *arg)
 {
-	(void)arg;
 	g.mem->gdt[8] = 0x0000820000000fff | ((u64)g.mem->idt & 0xffffff) << 16 |
 			((u64)g.mem->idt >> 24 & 0xff) << 56;
 	g.mem->gdt[9] = (u64)g.mem->idt >> 32;
@@ -146,7 +144,6 @@ static u64 load_ldt(void *arg)
 
 static u64 load_tr(void *arg)
 {
-	(void)arg;
 	/* Available again, at another place in the table. */
 	g.mem->gdt[10] = g.mem->gdt[GUEST_TR >> 3] & ~(2UL << 40);
 	g.mem->gdt[11] = g.mem->gdt[(GUEST_TR >> 3) + 1];
@@ -161,7 +158,6 @@ static u64 load_tables(void *arg)
 		u64 base;
 	} __attribute__((packed)) table = { 0x5f, (u64)g.mem->gdt };
 
-	(void)arg;
 	asm volatile("lgdt %0" : : "m"(table));
 	table.base = (u64)g.mem->idt;
 	table.limit = 0x1ff;
@@ -171,7 +167,6 @@ static u64 load_tables(void *arg)
 
 static u64 write_bases(void *arg)
 {
-	(void)arg;
 	wrmsr(0xc0000101, 0x123456789000);
 	asm volatile("swapgs");
 	wrmsr(0xc0000101, 0x234567890000);
@@ -185,7 +180,6 @@ static u64 write_bases(void *arg)
 
 static u64 write_syscall_msrs(void *arg)
 {
-	(void)arg;
 	for (u32 m = 0xc0000081; m <= 0xc0000083; m++)
 		wrmsr(m, 0x1111111100 + m % 16 * 8);
 	wrmsr(0xc0000084, 0x11111120);	/* Intel's has 32 bits */
@@ -200,7 +194,6 @@ static u64 write_syscall_msrs(void *arg)
 
 static u64 set_flags(void *arg)
 {
-	(void)arg;
 	/* DF, AC, ID, NT, IOPL 3, IF; TF would trap. */
 	asm volatile("pushq $0x277602; popfq; mov $0x100000001, %%rax; xor %%edi, %%edi\n" HYPERCALL : : : "memory");
 	return 1;
@@ -211,7 +204,6 @@ static u64 set_fpu(void *arg)
 	static const u32 mxcsr = 0x5f80;
 	static const u16 fcw = 0x0b7f;
 
-	(void)arg;
 	asm volatile("ldmxcsr %0; fldcw %1" : : "m"(mxcsr), "m"(fcw));
 	return 0;
 }
@@ -387,13 +379,11 @@ static volatile int traps;
 
 static void on_trap(int sig)
 {
-	(void)sig;
 	traps++;
 }
 
 static u64 guest_writes(void *arg)
 {
-	(void)arg;
 	watched = 7;
 	for (volatile int i = 0; i < 1000; i++)
 		;

@@ -38,7 +38,6 @@ static u64 spin(void *arg)
 {
 	u64 sum = 0;
 
-	(void)arg;
 	sum += *page;
 	spinning = 1;
 	while (!stop)
@@ -271,7 +270,6 @@ int main(int argc, char **argv)
 	int err, here = usable_cpu(0);
 	bool traced;
 
-	(void)argc;
 	begin(400);
 	traced = trace_mount("events/dune");
 	there = usable_cpu(1);

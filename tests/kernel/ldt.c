@@ -121,7 +121,6 @@ static u64 nap_and_call(void *arg)
 {
 	static const struct { long s, ns; } nap = { 0, 1000000 };
 
-	(void)arg;
 	hypercall0(SYS_getppid);
 	hypercall3(SYS_nanosleep, (long)&nap, 0, 0);
 	return hypercall0(SYS_getppid);
@@ -132,7 +131,6 @@ static void selectors(void *arg)
 	u16 es, gs;
 	struct guest g;
 
-	(void)arg;
 	if (!write_ldt(0, 0x100))
 		_exit(1);
 	guest_open(&g);

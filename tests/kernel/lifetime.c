@@ -30,7 +30,6 @@ static volatile int *ready;
 
 static u64 spin(void *arg)
 {
-	(void)arg;
 	__atomic_fetch_add(ready, 1, __ATOMIC_SEQ_CST);
 	for (;;)
 		;
@@ -39,14 +38,12 @@ static u64 spin(void *arg)
 
 static u64 sleep_fast(void *arg)
 {
-	(void)arg;
 	__atomic_fetch_add(ready, 1, __ATOMIC_SEQ_CST);
 	return hypercall0(SYS_pause);
 }
 
 static u64 calls(void *arg)
 {
-	(void)arg;
 	__atomic_fetch_add(ready, 1, __ATOMIC_SEQ_CST);
 	for (;;)
 		hypercall0(SYS_getppid);
@@ -118,7 +115,6 @@ static void exit_from_guest(void *arg)
 {
 	pthread_t t;
 
-	(void)arg;
 	*ready = 0;
 	pthread_create(&t, NULL, in_guest, spin);
 	pthread_create(&t, NULL, in_guest, sleep_fast);
@@ -132,7 +128,6 @@ static void unrun(void *arg)
 {
 	struct guest g[20];
 
-	(void)arg;
 	for (int i = 0; i < 20; i++)
 		guest_open(&g[i]);
 	for (int i = 0; i < 20; i += 2)

@@ -29,7 +29,6 @@ static volatile char *memory;
 
 static u64 fill(void *arg)
 {
-	(void)arg;
 	for (u64 i = 0; i < SIZE; i += 4096)
 		memory[i] = 1;
 	return 0;
@@ -44,7 +43,6 @@ static void run_full(void *arg)
 	struct guest g;
 	char pid[16];
 
-	(void)arg;
 	snprintf(pid, sizeof(pid), "%d", getpid());
 	if (file_write(GROUP "/cgroup.procs", pid))
 		_exit(3);

@@ -28,7 +28,6 @@ static struct shared {
 
 static u64 ten_calls(void *arg)
 {
-	(void)arg;
 	for (int i = 0; i < 10; i++)
 		shared->result[i] = hypercall(SYS_getpriority, 0x1000 + i, 2, 3, 4, 5, 6);
 	return 0;
@@ -55,7 +54,6 @@ static int wait_stop(int pid)
 
 static u64 endless_calls(void *arg)
 {
-	(void)arg;
 	shared->running = 1;
 	while (shared->go == 0) {
 		hypercall0(SYS_getppid);
@@ -68,7 +66,6 @@ static u64 endless_calls(void *arg)
 
 static u64 spin(void *arg)
 {
-	(void)arg;
 	shared->running = 1;
 	while (!shared->go)
 		;

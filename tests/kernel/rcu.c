@@ -36,7 +36,6 @@ static int *spinning;
 
 static u64 spin(void *arg)
 {
-	(void)arg;
 	__atomic_add_fetch(spinning, 1, __ATOMIC_RELAXED);
 	for (;;)
 		asm volatile("pause");
@@ -47,7 +46,6 @@ static void *spin_in_guest(void *arg)
 {
 	struct guest g;
 
-	(void)arg;
 	guest_open(&g);
 	guest_call(&g, spin, NULL);
 	_exit(1);

@@ -26,7 +26,6 @@ static void limit(int what, unsigned long soft, unsigned long hard)
 
 static u64 spin(void *arg)
 {
-	(void)arg;
 	for (;;)
 		asm volatile("pause");
 	return 0;
@@ -36,7 +35,6 @@ static void cpu_soft(void *arg)
 {
 	struct guest g;
 
-	(void)arg;
 	guest_open(&g);
 	limit(RLIMIT_CPU, 1, 60);
 	guest_call(&g, spin, NULL);
@@ -46,7 +44,6 @@ static void cpu_hard(void *arg)
 {
 	struct guest g;
 
-	(void)arg;
 	guest_open(&g);
 	signal(SIGXCPU, SIG_IGN);
 	limit(RLIMIT_CPU, 1, 2);
@@ -62,7 +59,6 @@ static void address_space(void *arg)
 {
 	struct guest g;
 
-	(void)arg;
 	guest_open(&g);
 	limit(RLIMIT_AS, 64UL << 20, 64UL << 20);
 	if (guest_call(&g, map, (void *)(1UL << 20)) != GUEST_DONE || (long)g.value < 0)
@@ -73,7 +69,6 @@ static void address_space(void *arg)
 
 static u64 open_many(void *arg)
 {
-	(void)arg;
 	for (int i = 0; i < 100; i++) {
 		long fd = hypercall3(SYS_open, (long)"/dev/null", O_RDONLY, 0);
 
@@ -87,7 +82,6 @@ static void files(void *arg)
 {
 	struct guest g;
 
-	(void)arg;
 	guest_open(&g);
 	limit(RLIMIT_NOFILE, 20, 20);
 	_exit(guest_call(&g, open_many, NULL) == GUEST_DONE && (long)g.value == -EMFILE ? 0 : 1);
@@ -102,7 +96,6 @@ static volatile int signalled;
 
 static void on_signal(int sig)
 {
-	(void)sig;
 	signalled = 1;
 }
 
@@ -111,7 +104,6 @@ static void file_size(void *arg)
 	int fd = memfd_create("x", 0);
 	struct guest g;
 
-	(void)arg;
 	guest_open(&g);
 	signal(SIGXFSZ, on_signal);
 	limit(RLIMIT_FSIZE, 4096, 4096);
@@ -151,7 +143,6 @@ static void locked(void *arg)
 	void *p = mmap(NULL, 1 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	struct guest g;
 
-	(void)arg;
 	guest_open(&g);
 	limit(RLIMIT_MEMLOCK, 65536, 65536);
 	if (setresuid(65534, 65534, 65534))
@@ -165,7 +156,6 @@ static void accounted(void *arg)
 	struct rusage r;
 	struct guest g;
 
-	(void)arg;
 	guest_open(&g);
 	if (fork() == 0) {
 		sleep_ms(1000);

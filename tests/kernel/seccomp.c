@@ -60,7 +60,6 @@ static void begin_guest(void)
 
 static void errno_filter(void *arg)
 {
-	(void)arg;
 	begin_guest();
 	if (install(SECCOMP_RET_ERRNO | 123, 0))
 		_exit(91);
@@ -71,7 +70,6 @@ static void errno_filter(void *arg)
 
 static void kill_filter(void *arg)
 {
-	(void)arg;
 	begin_guest();
 	install(SECCOMP_RET_KILL_PROCESS, 0);
 	guest_call(&g, getppids, (void *)1);
@@ -83,7 +81,6 @@ static void sigsys(int sig, siginfo_t *info, void *context)
 {
 	ucontext_t *uc = context;
 
-	(void)sig;
 	trapped = info->si_syscall;
 	uc->uc_mcontext.gregs[REG_RAX] = 777;
 }
@@ -92,7 +89,6 @@ static void trap_filter(void *arg)
 {
 	struct sigaction sa = { .sa_sigaction = sigsys, .sa_flags = SA_SIGINFO };
 
-	(void)arg;
 	begin_guest();
 	sigaction(SIGSYS, &sa, NULL);
 	install(SECCOMP_RET_TRAP, 0);
@@ -103,7 +99,6 @@ static void trap_filter(void *arg)
 
 static void trace_filter(void *arg)
 {
-	(void)arg;
 	begin_guest();
 	install(SECCOMP_RET_TRACE, 0);
 	guest_call(&g, getppids, (void *)1);
@@ -112,7 +107,6 @@ static void trace_filter(void *arg)
 
 static u64 guest_installs(void *arg)
 {
-	(void)arg;
 	if (hypercall(SYS_prctl, PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0, 0))
 		return 1;
 	if (hypercall3(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, (long)&prog))
@@ -122,7 +116,6 @@ static u64 guest_installs(void *arg)
 
 static void guest_filter(void *arg)
 {
-	(void)arg;
 	begin_guest();
 	code[2].k = SECCOMP_RET_ERRNO | 77;
 	prog.len = 4;
@@ -134,7 +127,6 @@ static void guest_filter(void *arg)
 
 static u64 guest_strict(void *arg)
 {
-	(void)arg;
 	hypercall(SYS_prctl, PR_SET_SECCOMP, SECCOMP_MODE_STRICT, 0, 0, 0, 0);
 	hypercall0(SYS_getppid);
 	return 0;
@@ -142,7 +134,6 @@ static u64 guest_strict(void *arg)
 
 static void strict_mode(void *arg)
 {
-	(void)arg;
 	begin_guest();
 	guest_call(&g, guest_strict, NULL);
 }
@@ -165,7 +156,6 @@ static volatile int filtered, running;
 
 static u64 until_filtered(void *arg)
 {
-	(void)arg;
 	running = 1;
 	for (;;) {
 		long v = hypercall0(SYS_getppid);
@@ -182,7 +172,6 @@ static u64 until_filtered(void *arg)
 
 static void *other_thread(void *arg)
 {
-	(void)arg;
 	while (!running)
 		sleep_ms(1);
 	sleep_ms(20);
@@ -196,7 +185,6 @@ static void tsync(void *arg)
 {
 	pthread_t t;
 
-	(void)arg;
 	begin_guest();
 	pthread_create(&t, NULL, other_thread, NULL);
 	if (guest_call(&g, until_filtered, NULL) != GUEST_DONE)
@@ -206,7 +194,6 @@ static void tsync(void *arg)
 
 static u64 kill_in_a_row(void *arg)
 {
-	(void)arg;
 	hypercall0(SYS_getpid);
 	hypercall0(SYS_getppid);
 	hypercall3(SYS_exit_group, 55, 0, 0);
@@ -215,7 +202,6 @@ static u64 kill_in_a_row(void *arg)
 
 static void kill_thread(void *arg)
 {
-	(void)arg;
 	begin_guest();
 	install(SECCOMP_RET_KILL_THREAD, 0);
 	guest_call(&g, kill_in_a_row, NULL);

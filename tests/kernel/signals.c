@@ -30,7 +30,6 @@ static struct shared {
 
 static u64 spin(void *arg)
 {
-	(void)arg;
 	shared->ready = 1;
 	for (;;)
 		shared->count++;
@@ -39,7 +38,6 @@ static u64 spin(void *arg)
 
 static u64 pause_loop(void *arg)
 {
-	(void)arg;
 	shared->ready = 1;
 	for (;;) {
 		shared->count++;
@@ -50,7 +48,6 @@ static u64 pause_loop(void *arg)
 
 static u64 call_loop(void *arg)
 {
-	(void)arg;
 	shared->ready = 1;
 	for (;;) {
 		shared->count++;
@@ -232,7 +229,6 @@ static volatile int handled;
 
 static void handler(int sig)
 {
-	(void)sig;
 	handled++;
 }
 
@@ -295,7 +291,6 @@ static u64 with_interrupts(void *arg)
 {
 	u64 seen_off, seen_on;
 
-	(void)arg;
 	irqs = 0;
 	for (volatile int i = 0; i < 2000; i++)
 		;
@@ -309,7 +304,6 @@ static u64 with_interrupts(void *arg)
 
 static u64 waits_for_irq(void *arg)
 {
-	(void)arg;
 	irqs = 0;
 	asm volatile("sti");
 	while (!irqs)
@@ -320,13 +314,11 @@ static u64 waits_for_irq(void *arg)
 
 static void kick(int sig)
 {
-	(void)sig;
 	g.run->irq_vector = 0x60;	/* as libdune's handler does: from within the signal */
 }
 
 static u64 without_interrupts(void *arg)
 {
-	(void)arg;
 	irqs = 0;
 	for (volatile int i = 0; i < 2000; i++)
 		;
@@ -336,7 +328,6 @@ static u64 without_interrupts(void *arg)
 
 static u64 ring3_waits(void *arg)
 {
-	(void)arg;
 	while (!irqs)
 		;
 	return irqs;
@@ -344,7 +335,6 @@ static u64 ring3_waits(void *arg)
 
 static u64 sleeps_with_if(void *arg)
 {
-	(void)arg;
 	irqs = 0;
 	asm volatile("sti");
 	if (hypercall0(SYS_pause) != -EINTR)
@@ -357,7 +347,6 @@ static u64 sti_shadow(void *arg)
 {
 	u64 at;
 
-	(void)arg;
 	irqs = 0;
 	/*
 	 * STI keeps interrupts off for one more instruction (SDM vol. 2B, STI;

@@ -32,7 +32,6 @@ static u64 execs(void *arg)
 {
 	static char *argv[] = { "soak.t", "--exit", NULL };
 
-	(void)arg;
 	return hypercall3(SYS_execve, (long)"/proc/self/exe", (long)argv, 0);
 }
 

@@ -181,7 +181,6 @@ static u64 transfer(void *arg)
 	char *from = mmap(NULL, 65536, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	int p[2];
 
-	(void)arg;
 	if (from == MAP_FAILED || pipe(p))
 		return 1;
 	for (int i = 0; i < 32768; i++)
@@ -215,7 +214,6 @@ static u64 registers_kept(void *arg)
 {
 	u64 bad = 0;
 
-	(void)arg;
 	asm volatile("mov $0x1111, %%rcx; mov $0x2222, %%r11; mov $0x3333, %%rbx\n"
 		     "mov $0x4444, %%r12; mov $0x5555, %%r13; mov $0x6666, %%r14; mov $0x7777, %%r15\n"
 		     "mov $0x88, %%rdi; mov $0x99, %%rsi; mov $0xaa, %%rdx; mov $0xbb, %%r10\n"
@@ -282,7 +280,6 @@ static volatile sig_atomic_t signals;
 
 static void handler(int sig)
 {
-	(void)sig;
 	signals++;
 }
 
@@ -440,7 +437,6 @@ static void interrupted(void)
 /* SYSCALL in ring 3 arrives at the guest's own LSTAR, and its hypercall is a system call. */
 static u64 ring3_calls(void *arg)
 {
-	(void)arg;
 	for (int i = 0; i < 100; i++) {
 		if (raw_syscall(SYS_getpid, 0, 0, 0, 0, 0, 0) != *(volatile int *)memory)
 			return 1;
@@ -466,7 +462,6 @@ static void exiting(void *arg)
 /* fork is a slow call: the host half makes it, while the vCPU exists. */
 static u64 guest_forks(void *arg)
 {
-	(void)arg;
 	return hypercall0(SYS_fork);
 }
 
@@ -474,7 +469,6 @@ static u64 guest_forks(void *arg)
 
 static u64 guest_asks_kvm(void *arg)
 {
-	(void)arg;
 	return hypercall3(SYS_ioctl, -1, KVM_RUN, 0);
 }
 

@@ -34,7 +34,6 @@ static long flushes(void)
 
 static u64 call(void *arg)
 {
-	(void)arg;
 	return hypercall0(SYS_getppid);
 }
 

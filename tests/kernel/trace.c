@@ -32,7 +32,6 @@ static struct shared {
 
 static u64 calls(void *arg)
 {
-	(void)arg;
 	for (int i = 0; i < 10; i++)
 		hypercall0(SYS_getpgrp);
 	shared->phase = 1;
@@ -51,7 +50,6 @@ static u64 calls(void *arg)
 /* In ring 3 this instruction does not exist. */
 static u64 hypercall_in_ring3(void *arg)
 {
-	(void)arg;
 	if (guest_vmx)
 		asm volatile("vmcall" : : "a" (SYS_getpgrp) : "memory");
 	else

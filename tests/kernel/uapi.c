@@ -33,7 +33,6 @@ static int call(int fd, unsigned long request, void *arg)
 
 static u64 return_42(void *arg)
 {
-	(void)arg;
 	return 42;
 }
 
@@ -328,7 +327,6 @@ static void child(void *arg)
 	struct guest own;
 	int bits = 0;
 
-	(void)arg;
 	bits |= (call(g.fd, DUNE_RUN, NULL) == -EPERM) << 0;
 	bits |= (call(g.fd, DUNE_SET_STATE, &s) == -EPERM) << 1;
 	bits |= (call(g.fd, DUNE_GET_STATE, &s) == -EPERM) << 2;
@@ -384,7 +382,6 @@ static void renew_child(void *arg)
 	struct dune_renew_vcpu r = { .size = sizeof(r), .fd = g.fd };
 	int bits = 0, null = open("/dev/null", O_RDWR);
 
-	(void)arg;
 	r.size = 8;
 	bits |= (call(g.fd, DUNE_RENEW_VCPU, &r) == -EINVAL) << 0;
 	r.size = sizeof(r);
@@ -426,7 +423,6 @@ static void exec_child(void *arg)
 {
 	char fd[12], dev[12];
 
-	(void)arg;
 	snprintf(fd, sizeof(fd), "%d", dup(g.fd));
 	snprintf(dev, sizeof(dev), "%d", dup(g.dev));
 	execl("/proc/self/exe", "uapi.t", "--after-exec", fd, dev, NULL);
@@ -438,7 +434,6 @@ static void exec_self(void *arg)
 	char fd[12], dev[12];
 	struct guest own;
 
-	(void)arg;
 	guest_open(&own);
 	if (guest_call(&own, return_42, NULL) != GUEST_DONE)
 		_exit(98);

@@ -69,7 +69,6 @@ static void machines(void *arg)
 	unsigned long end = now_us() + limit;
 	int n = 0;
 
-	(void)arg;
 	do {
 		int err = vm_start(cpus);
 
