@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
  * Ring 0 alongside KVM: the same measurements without KVM, with KVM loaded and
- * idle, and with a KVM machine that runs (the one of the tests, tests/common/vm.h). Each measurement
+ * idle, and with a KVM machine that runs (tests/common/vm.h). Each measurement
  * has a process of its own.
  */
 #define _GNU_SOURCE

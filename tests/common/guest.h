@@ -102,7 +102,7 @@ struct guest {
 	struct guest_frame *frame;
 	u64 value;
 	unsigned int slow;		/* system calls made here for the guest */
-	unsigned int restarts;		/* those of them that were interrupted in the kernel before */
+	unsigned int restarts;		/* those that had been interrupted in the kernel */
 	unsigned int intrs;		/* DUNE_EXIT_INTR */
 	unsigned int faults;		/* DUNE_EXIT_FAULT */
 };

@@ -46,7 +46,8 @@ static int request(u16 type, const void *payload, u32 size)
 
 static int listen_log(void)
 {
-	struct sockaddr_nl a = { .nl_family = AF_NETLINK, .nl_groups = 1 << (AUDIT_NLGRP_READLOG - 1) };
+	struct sockaddr_nl a = { .nl_family = AF_NETLINK,
+				 .nl_groups = 1 << (AUDIT_NLGRP_READLOG - 1) };
 	int s = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_AUDIT);
 
 	if (s >= 0 && bind(s, (struct sockaddr *)&a, sizeof(a))) {
@@ -138,11 +139,13 @@ int main(void)
 		if (recv(log, &m, sizeof(m) - 1, MSG_DONTWAIT) <= 0)
 			break;
 		snprintf(want, sizeof(want), " pid=%d ", pid);
-		if (m.h.nlmsg_type == AUDIT_SYSCALL && strstr(m.text, " syscall=140 ") && strstr(m.text, want) &&
+		if (m.h.nlmsg_type == AUDIT_SYSCALL && strstr(m.text, " syscall=140 ") &&
+		    strstr(m.text, want) &&
 		    strstr(m.text, "a0=4711 a1=1234") && strstr(m.text, "exit=-22"))
 			logged++;
 	}
-	ok(logged == CALLS, "each of %d calls is logged with arguments and result (%d)", CALLS, logged);
+	ok(logged == CALLS, "each of %d calls is logged with arguments and result (%d)", CALLS,
+	   logged);
 	request(AUDIT_DEL_RULE, &rule, sizeof(rule));
 	status.enabled = 0;
 	request(AUDIT_SET, &status, sizeof(status));
@@ -157,6 +160,7 @@ int main(void)
 	err = request(AUDIT_ADD_RULE, &never, sizeof(never));
 	ok(!err, "a rule that new threads are never audited (%s)", strerror(-err));
 	o = in_child(fast_again, NULL, 20);
-	ok(!o.code, "the calls of new threads are fast under the rule 'task, never' (%d, %d)", o.code, o.signal);
+	ok(!o.code, "the calls of new threads are fast under the rule 'task, never' (%d, %d)",
+	   o.code, o.signal);
 	return done();
 }

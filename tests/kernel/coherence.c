@@ -106,7 +106,8 @@ static void under_change(const char *name, change_fn fn)
 
 	stop = 1;
 	pthread_join(t, NULL);
-	ok(end == GUEST_DONE && !stale && reads, "%s: no stale data in %lu reads (%s, %lu stale)", name, reads,
+	ok(end == GUEST_DONE && !stale && reads, "%s: no stale data in %lu reads (%s, %lu stale)",
+	   name, reads,
 	   guest_end_name(&g, end), stale);
 }
 
@@ -125,7 +126,8 @@ static int file;
 static void by_mmap_file(u64 n)
 {
 	if (pwrite(file, &n, 8, n % 64 * 4096) != 8 ||
-	    mmap((void *)area, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file, n % 64 * 4096) != area)
+	    mmap((void *)area, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file,
+		 n % 64 * 4096) != area)
 		bail("mmap of a file: %s", strerror(errno));
 }
 
@@ -150,7 +152,10 @@ static void by_protect(u64 n)
 	area[0] = n;
 }
 
-/* fork makes the page copy-on-write: the child's writes are its own, the parent's end the sharing. */
+/*
+ * fork makes the page copy-on-write: the child's writes are its own, the parent's
+ * end the sharing.
+ */
 static void by_fork(u64 n)
 {
 	int pid;
@@ -232,7 +237,10 @@ static void write_on(void *arg)
 	while (!stop) {
 		int err = guest_run(&own);
 
-		/* A host half that accessed a PROT_NONE page would get SIGSEGV: run again instead. */
+		/*
+		 * A host half that accessed a PROT_NONE page would get SIGSEGV: run
+		 * again instead.
+		 */
 		if (err == -EINTR || (!err && (own.run->exit_reason == DUNE_EXIT_INTR ||
 					       own.run->exit_reason == DUNE_EXIT_FAULT)))
 			continue;
@@ -298,8 +306,10 @@ static void rights(void)
 	u64 *p = map(8192, PROT_READ | PROT_WRITE), v;
 
 	p[0] = 77;
-	ok(access_by(guest_load, p, &v) == 0 && v == 77, "the guest reads a page that the process wrote");
-	ok(access_by(store, p, NULL) == 0 && p[0] == 0x5a5a, "the process sees what the guest writes to a page");
+	ok(access_by(guest_load, p, &v) == 0 && v == 77,
+	   "the guest reads a page that the process wrote");
+	ok(access_by(store, p, NULL) == 0 && p[0] == 0x5a5a,
+	   "the process sees what the guest writes to a page");
 	mprotect(p, 4096, PROT_READ);
 	ok(access_by(guest_load, p, &v) == 0 && v == 0x5a5a, "the guest reads a read-only page");
 	ok(access_by(store, p, NULL) == SIGSEGV, "a write to a read-only page is SIGSEGV");
@@ -312,10 +322,13 @@ static void rights(void)
 
 	/* The zero page first, then a page of its own: the guest must not keep the zero page. */
 	p = map(4096, PROT_READ | PROT_WRITE);
-	ok(access_by(guest_load, p, &v) == 0 && v == 0, "a page that was never written reads as zero");
+	ok(access_by(guest_load, p, &v) == 0 && v == 0,
+	   "a page that was never written reads as zero");
 	p[0] = 3;
-	ok(access_by(guest_load, p, &v) == 0 && v == 3, "the guest sees what the process writes after the guest read the zero page");
-	ok(access_by(store, p, NULL) == 0 && p[0] == 0x5a5a, "the process sees what the guest writes after the guest read the zero page");
+	ok(access_by(guest_load, p, &v) == 0 && v == 3,
+	   "the guest sees what the process writes after the guest read the zero page");
+	ok(access_by(store, p, NULL) == 0 && p[0] == 0x5a5a,
+	   "the process sees what the guest writes after the guest read the zero page");
 	munmap(p, 4096);
 }
 
@@ -331,10 +344,12 @@ static void truncated(void)
 	ok(access_by(guest_load, p + 512, &v) == 0 && v == 9, "the guest reads a page of a file");
 	if (ftruncate(fd, 4096))
 		bail("ftruncate");
-	ok(access_by(guest_load, p + 512, NULL) == SIGBUS, "a read of a page that was cut off a file is SIGBUS");
+	ok(access_by(guest_load, p + 512, NULL) == SIGBUS,
+	   "a read of a page that was cut off a file is SIGBUS");
 	if (ftruncate(fd, 8192))
 		bail("ftruncate");
-	ok(access_by(guest_load, p + 512, &v) == 0 && v == 0, "a page that a file regained reads as zero");
+	ok(access_by(guest_load, p + 512, &v) == 0 && v == 0,
+	   "a page that a file regained reads as zero");
 	munmap(p, 8192);
 	close(fd);
 }
@@ -358,7 +373,8 @@ static void forked(void)
 	(void)!write(to[1], "x", 1);
 	struct outcome o = wait_child(pid, 20);
 
-	ok(o.code == 0, "the child does not see the guest's write after fork (%d, %d)", o.code, o.signal);
+	ok(o.code == 0, "the child does not see the guest's write after fork (%d, %d)", o.code,
+	   o.signal);
 
 	p[0] = 5;
 	pid = fork();
@@ -369,7 +385,8 @@ static void forked(void)
 	wait_child(pid, 20);
 	u64 v = 0;
 
-	ok(access_by(guest_load, p, &v) == 0 && v == 5, "the guest does not see the child's write after fork");
+	ok(access_by(guest_load, p, &v) == 0 && v == 5,
+	   "the guest does not see the child's write after fork");
 }
 
 static u64 sum(void *arg)
@@ -395,19 +412,25 @@ static void huge(void)
 
 	if (huge_kb <= 0)
 		diag("no huge page was given");
-	ok(access_by(sum, p, &v) == 0 && v == 511 * 512 / 2, "a huge page (%ld KB) is read", huge_kb);
+	ok(access_by(sum, p, &v) == 0 && v == 511 * 512 / 2, "a huge page (%ld KB) is read",
+	   huge_kb);
 	mprotect(p + 512 * 5, 4096, PROT_READ);
-	ok(access_by(sum, p, &v) == 0 && v == 511 * 512 / 2, "a huge page that mprotect split reads the same");
-	ok(access_by(store, p + 512 * 5, NULL) == SIGSEGV, "the page of a huge page that mprotect made read-only cannot be written");
-	ok(access_by(store, p + 512 * 6, NULL) == 0 && p[512 * 6] == 0x5a5a, "the neighbour of that page in the huge page can be written");
+	ok(access_by(sum, p, &v) == 0 && v == 511 * 512 / 2,
+	   "a huge page that mprotect split reads the same");
+	ok(access_by(store, p + 512 * 5, NULL) == SIGSEGV,
+	   "the page of a huge page that mprotect made read-only cannot be written");
+	ok(access_by(store, p + 512 * 6, NULL) == 0 && p[512 * 6] == 0x5a5a,
+	   "the neighbour of that page in the huge page can be written");
 	p[512 * 6] = 6;
 	madvise(p + 512 * 7, 4096, MADV_DONTNEED);
-	ok(access_by(sum, p, &v) == 0 && v == 511 * 512 / 2 - 7, "a huge page of which one page was dropped reads as zero there alone");
+	ok(access_by(sum, p, &v) == 0 && v == 511 * 512 / 2 - 7,
+	   "a huge page of which one page was dropped reads as zero there alone");
 	p[512 * 7] = 7;
 	mprotect(p, 2 << 20, PROT_READ | PROT_WRITE);
 	int err = madvise(p, 2 << 20, MADV_COLLAPSE) ? errno : 0;
 
-	ok(access_by(sum, p, &v) == 0 && v == 511 * 512 / 2, "a huge page that was collapsed again (%s) reads the same",
+	ok(access_by(sum, p, &v) == 0 && v == 511 * 512 / 2,
+	   "a huge page that was collapsed again (%s) reads the same",
 	   err ? strerror(err) : "done");
 	munmap(raw, 4UL << 20);
 }
@@ -436,7 +459,8 @@ static void *serve_faults(void *arg)
 		if (m.event != UFFD_EVENT_PAGEFAULT)
 			continue;
 		page[0] = m.arg.pagefault.address >> 12;
-		struct uffdio_copy c = { .dst = m.arg.pagefault.address & -4096UL, .src = (u64)page, .len = 4096 };
+		struct uffdio_copy c = { .dst = m.arg.pagefault.address & -4096UL, .src = (u64)page,
+					 .len = 4096 };
 
 		ioctl(uffd, UFFDIO_COPY, &c);
 	}
@@ -456,7 +480,8 @@ static void userfault(void)
 {
 	struct uffdio_api api = { .api = UFFD_API };
 	u8 *p = map(32 * 4096, PROT_READ | PROT_WRITE);
-	struct uffdio_register reg = { .range = { (u64)p, 32 * 4096 }, .mode = UFFDIO_REGISTER_MODE_MISSING };
+	struct uffdio_register reg = { .range = { (u64)p, 32 * 4096 },
+				       .mode = UFFDIO_REGISTER_MODE_MISSING };
 	pthread_t t;
 	u64 v = 99;
 
@@ -466,9 +491,11 @@ static void userfault(void)
 		return;
 	}
 	pthread_create(&t, NULL, serve_faults, NULL);
-	ok(access_by(check_numbers, p, &v) == 0 && v == 0, "userfaultfd: pages given by another thread (%lu)", v);
+	ok(access_by(check_numbers, p, &v) == 0 && v == 0,
+	   "userfaultfd: pages given by another thread (%lu)", v);
 	madvise(p, 32 * 4096, MADV_DONTNEED);
-	ok(access_by(check_numbers, p, &v) == 0 && v == 0, "userfaultfd: pages that were dropped are given again (%lu)", v);
+	ok(access_by(check_numbers, p, &v) == 0 && v == 0,
+	   "userfaultfd: pages that were dropped are given again (%lu)", v);
 }
 
 static void same_page(void)
@@ -489,13 +516,18 @@ static void same_page(void)
 	for (int i = 0; i < 2000 && file_number("/sys/kernel/mm/ksm/pages_sharing") < 15; i++)
 		sleep_ms(1);
 	diag("KSM shares %ld pages", file_number("/sys/kernel/mm/ksm/pages_sharing"));
-	ok(access_by(store, p + 512, NULL) == 0 && p[512] == 0x5a5a && p[0] == 0x1234 && p[1024] == 0x1234,
+	ok(access_by(store, p + 512, NULL) == 0 && p[512] == 0x5a5a && p[0] == 0x1234 &&
+	   p[1024] == 0x1234,
 	   "KSM: a guest's write parts one page from the shared one");
-	ok(access_by(guest_load, p + 1024, &v) == 0 && v == 0x1234, "KSM: the guest reads the pages that are still shared");
+	ok(access_by(guest_load, p + 1024, &v) == 0 && v == 0x1234,
+	   "KSM: the guest reads the pages that are still shared");
 	file_write("/sys/kernel/mm/ksm/run", "0");
 }
 
-/* move_pages() to the same node still unmaps and remaps on machines with one; compaction does too. */
+/*
+ * move_pages() to the same node still unmaps and remaps on machines with one;
+ * compaction does too.
+ */
 static void by_compaction(u64 n)
 {
 	area[0] = n;
@@ -508,14 +540,16 @@ static void by_compaction(u64 n)
 /* Where pages can be written out to; needs swapon of util-linux. */
 static bool swap_on(void)
 {
-	return !system("modprobe -q zram num_devices=1 2>/dev/null") && !file_write(SWAP "disksize", "16M") &&
+	return !system("modprobe -q zram num_devices=1 2>/dev/null") &&
+	       !file_write(SWAP "disksize", "16M") &&
 	       !system("mknod -m 600 /dev/coherence-swap b $(tr : ' ' <" SWAP "dev) && "
 		       "mkswap -q /dev/coherence-swap >/dev/null && swapon /dev/coherence-swap");
 }
 
 static void swap_off(void)
 {
-	(void)!system("swapoff /dev/coherence-swap && rm /dev/coherence-swap && echo 1 >" SWAP "reset && rmmod zram");
+	(void)!system("swapoff /dev/coherence-swap && rm /dev/coherence-swap && "
+		      "echo 1 >" SWAP "reset && rmmod zram");
 }
 
 static long swapped_out(void)
@@ -586,7 +620,8 @@ static u64 clock_in_guest(void *arg)
 	struct timespec ts[2];
 
 	for (int i = 0; i < 100; i++) {
-		if (clock_gettime(CLOCK_MONOTONIC, &ts[0]) || clock_gettime(CLOCK_MONOTONIC, &ts[1]))
+		if (clock_gettime(CLOCK_MONOTONIC, &ts[0]) ||
+		    clock_gettime(CLOCK_MONOTONIC, &ts[1]))
 			return 1;
 		if (ts[1].tv_sec < ts[0].tv_sec)
 			return 2;
@@ -637,7 +672,8 @@ static void outside(void)
 		_exit(pwrite(fd, &nine, 8, (off_t)own) == 8 ? 0 : 1);
 	}
 	end = guest_call(&g, until_nine, (void *)own);
-	ok(end == GUEST_DONE && g.value == 9, "private memory: a write through /proc/PID/mem arrives (%s)",
+	ok(end == GUEST_DONE && g.value == 9,
+	   "private memory: a write through /proc/PID/mem arrives (%s)",
 	   guest_end_name(&g, end));
 	wait_child(pid, 20);
 }
@@ -661,7 +697,8 @@ int main(void)
 	outside();
 	enum guest_end end = guest_call(&g, clock_in_guest, NULL);
 
-	ok(end == GUEST_DONE && g.value == 0, "the vDSO works in the guest (%s)", guest_end_name(&g, end));
+	ok(end == GUEST_DONE && g.value == 0, "the vDSO works in the guest (%s)",
+	   guest_end_name(&g, end));
 
 	area = map(4096, PROT_READ | PROT_WRITE);
 	under_change("mremap over the page", by_mremap);
@@ -675,7 +712,8 @@ int main(void)
 	under_change("fork with copy on write", by_fork);
 	under_change("compaction", by_compaction);
 	swapped();
-	collapse_area = (u8 *)(((u64)map(4UL << 20, PROT_READ | PROT_WRITE) + (2 << 20) - 1) & ~((2UL << 20) - 1));
+	collapse_area = map(4UL << 20, PROT_READ | PROT_WRITE);
+	collapse_area = (u8 *)(((u64)collapse_area + (2 << 20) - 1) & ~((2UL << 20) - 1));
 	madvise(collapse_area, 2 << 20, MADV_HUGEPAGE);
 	memset(collapse_area, 0, 2 << 20);
 	area = (u64 *)(collapse_area + 64 * 4096);

@@ -71,7 +71,7 @@ int main(int argc, char **argv)
 	bool finished = guest_call(&g, sleep_with_register, &while_others_run) == GUEST_DONE;
 
 	ok(finished && g.value == 0,
-	   "FPU registers are the thread's after %d sleeps during which another process uses them (%lu wrong)",
+	   "FPU registers are the thread's after %d sleeps while another uses them (%lu wrong)",
 	   SLEEPS, (unsigned long)g.value);
 	kill(other, SIGKILL);
 	waitpid(other, NULL, 0);

@@ -120,8 +120,10 @@ static bool chance(unsigned int one_in)
 static u64 value(void)
 {
 	static const u64 some[] = {
-		0, 1, 2, 0xfff, 0x1000, 0x7fffffff, 0x80000000, 0xffffffff, 0x100000000, 0x7fffffffffff,
-		0x800000000000, 0x7ffffffff000, 0xffff800000000000, 0xffff888000000000, 0xffffffff81000000,
+		0, 1, 2, 0xfff, 0x1000, 0x7fffffff, 0x80000000, 0xffffffff, 0x100000000,
+		0x7fffffffffff,
+		0x800000000000, 0x7ffffffff000, 0xffff800000000000, 0xffff888000000000,
+		0xffffffff81000000,
 		0xffffffffff600000, 0xfffffe0000000000, 0x8000000000000000, ~0UL, 0x888000000000,
 	};
 
@@ -255,7 +257,8 @@ static void random_tables(void)
 		m->pml4[below(512)] = value() | PTE_P | PTE_W;
 		break;
 	case 3:
-		m->pdpt[below(GUEST_PDPTS)][below(512)] = value() | (chance(2) ? PTE_P | PTE_W | PTE_PS : 0);
+		m->pdpt[below(GUEST_PDPTS)][below(512)] = value() |
+			(chance(2) ? PTE_P | PTE_W | PTE_PS : 0);
 		break;
 	case 4:
 		m->tss.ist[0] = value();
@@ -347,8 +350,8 @@ static void random_run(void)
 static void random_ioctl(void)
 {
 	static const unsigned int known[] = {
-		DUNE_GET_INFO, DUNE_CREATE_VCPU, DUNE_GET_STATE, DUNE_SET_STATE, DUNE_RUN, DUNE_MAP_GRANULE,
-		DUNE_RENEW_VCPU,
+		DUNE_GET_INFO, DUNE_CREATE_VCPU, DUNE_GET_STATE, DUNE_SET_STATE, DUNE_RUN,
+		DUNE_MAP_GRANULE, DUNE_RENEW_VCPU,
 	};
 	static u64 buffer[64];
 	unsigned int request = known[below(sizeof(known) / sizeof(known[0]))];
@@ -367,7 +370,8 @@ static void random_ioctl(void)
 	if (ret > 2)
 		raw_syscall(SYS_close, ret, 0, 0, 0, 0, 0);
 	if (chance(20))
-		raw_syscall(SYS_mmap, 0, below(4) * 4096, below(8), chance(2) ? MAP_SHARED : MAP_PRIVATE, fd,
+		raw_syscall(SYS_mmap, 0, below(4) * 4096, below(8),
+			    chance(2) ? MAP_SHARED : MAP_PRIVATE, fd,
 			    below(3) * 4096);
 }
 
@@ -457,11 +461,14 @@ static void show(void)
 	char text[600];
 	int n = 0;
 
-	diag("before state %lu: cpl %u cr3 %#llx rip %#llx rsp %#llx rflags %#llx rax %#llx rcx %#llx rdx %#llx rdi %#llx",
+	diag("before state %lu: cpl %u cr3 %#llx rip %#llx rsp %#llx rflags %#llx rax %#llx "
+	     "rcx %#llx rdx %#llx rdi %#llx",
 	     count->next, count->state.cpl, count->state.cr3, count->regs.rip, count->regs.rsp,
-	     count->regs.rflags, count->regs.rax, count->regs.rcx, count->regs.rdx, count->regs.rdi);
+	     count->regs.rflags, count->regs.rax, count->regs.rcx, count->regs.rdx,
+	     count->regs.rdi);
 	for (int i = 0; i < SEGMENTS; i++)
-		diag("segment %d: %#x %#x %#x %#llx", i, segments[i].selector, segments[i].attributes,
+		diag("segment %d: %#x %#x %#x %#llx", i, segments[i].selector,
+		     segments[i].attributes,
 		     segments[i].limit, segments[i].base);
 	for (int i = 0; i < CODE; i++)
 		n += snprintf(text + n, sizeof(text) - n, "%02x", count->code[i]);
@@ -533,7 +540,8 @@ static bool warden(void)
 	count = shared_alloc(sizeof(*count));
 	madvise(total, sizeof(*total), MADV_DONTFORK);
 	guest_open(&g);
-	code = mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	code = mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+		    0);
 	for (int i = 0; i < RENEW; i++) {
 		if (!take(&number))
 			return false;
@@ -599,7 +607,8 @@ static bool watch(struct guest *health, int *pids, int n)
 		} else {
 			sleep_ms(20);
 		}
-		if (guest_call(health, guest_return, (void *)round) != GUEST_DONE || health->value != round) {
+		if (guest_call(health, guest_return, (void *)round) != GUEST_DONE ||
+		    health->value != round) {
 			diag("the healthy guest: %s", guest_end_name(health, GUEST_EXIT));
 			well = false;
 		}
@@ -650,12 +659,18 @@ int main(int argc, char **argv)
 	unsigned long began = now_us();
 
 	well = watch(&health, pids, n);
-	ok(well, "%lu states with %lu runs and %lu ioctls in %lu series harmed nothing else", total->states,
+	ok(well, "%lu states with %lu runs and %lu ioctls in %lu series harmed nothing else",
+	   total->states,
 	   total->runs, total->ioctls, total->series);
-	diag("exits: intr %lu, syscall %lu, hostcall %lu, fault %lu, hlt %lu, shutdown %lu, invalid %lu, unknown %lu",
-	     total->reasons[DUNE_EXIT_INTR], total->reasons[DUNE_EXIT_SYSCALL], total->reasons[DUNE_EXIT_HOSTCALL], total->reasons[DUNE_EXIT_FAULT], total->reasons[DUNE_EXIT_HLT],
-	     total->reasons[DUNE_EXIT_SHUTDOWN], total->reasons[DUNE_EXIT_INVALID], total->reasons[DUNE_EXIT_UNKNOWN]);
-	diag("DUNE_RUN refused %lu times; %lu processes, of which %lu wrote over their own count and %lu were stuck",
+	diag("exits: intr %lu, syscall %lu, hostcall %lu, fault %lu, hlt %lu, shutdown %lu, "
+	     "invalid %lu, unknown %lu",
+	     total->reasons[DUNE_EXIT_INTR], total->reasons[DUNE_EXIT_SYSCALL],
+	     total->reasons[DUNE_EXIT_HOSTCALL], total->reasons[DUNE_EXIT_FAULT],
+	     total->reasons[DUNE_EXIT_HLT],
+	     total->reasons[DUNE_EXIT_SHUTDOWN], total->reasons[DUNE_EXIT_INVALID],
+	     total->reasons[DUNE_EXIT_UNKNOWN]);
+	diag("DUNE_RUN refused %lu times; %lu processes, of which %lu wrote over their own count "
+	     "and %lu were stuck",
 	     total->errors, total->processes, total->scribbled, total->stuck);
 	diag("next %lu, after %lu ms", total->next < total->end ? total->next : total->end,
 	     (now_us() - began) / 1000);

@@ -28,7 +28,8 @@ static u64 *pdpt, *pd;	/* pd[n] is what WINDOW(n) shows */
 
 static int map(struct guest *h, u64 guest, u64 address)
 {
-	struct dune_granule granule = { .size = sizeof(granule), .guest = guest, .address = address };
+	struct dune_granule granule = { .size = sizeof(granule), .guest = guest,
+					.address = address };
 
 	return ioctl(h->fd, DUNE_MAP_GRANULE, &granule) ? -errno : 0;
 }
@@ -73,7 +74,8 @@ static bool no_granule(struct guest *h, u32 flags, u64 address)
 	    (h->run->fault_flags & ~DUNE_FAULT_TABLE) == (flags | DUNE_FAULT_GUEST) &&
 	    h->run->fault_address == address)
 		return true;
-	diag("exit %u flags %#x address %#llx, not %#x %#lx", h->run->exit_reason, h->run->fault_flags,
+	diag("exit %u flags %#x address %#llx, not %#x %#lx", h->run->exit_reason,
+	     h->run->fault_flags,
 	     h->run->fault_address, flags | DUNE_FAULT_GUEST, address);
 	return false;
 }
@@ -85,19 +87,25 @@ static void refused(u64 last)
 
 	for (unsigned int i = 0; i < 5; i++) {
 		granule.size = sizes[i];
-		ok(ioctl(g.fd, DUNE_MAP_GRANULE, &granule) && errno == EINVAL, "DUNE_MAP_GRANULE with size %u: EINVAL", sizes[i]);
+		ok(ioctl(g.fd, DUNE_MAP_GRANULE, &granule) && errno == EINVAL,
+		   "DUNE_MAP_GRANULE with size %u: EINVAL", sizes[i]);
 	}
 	granule.size = sizeof(granule);
 	granule.flags = 1;
-	ok(ioctl(g.fd, DUNE_MAP_GRANULE, &granule) && errno == EINVAL, "DUNE_MAP_GRANULE with a flag: EINVAL");
+	ok(ioctl(g.fd, DUNE_MAP_GRANULE, &granule) && errno == EINVAL,
+	   "DUNE_MAP_GRANULE with a flag: EINVAL");
 	ok(ioctl(g.fd, DUNE_MAP_GRANULE, NULL) && errno == EFAULT, "DUNE_MAP_GRANULE at 0: EFAULT");
 	ok(map(&g, 0, FAR) == -EINVAL, "mapping granule 0: EINVAL");
 	ok(map(&g, last + GB, FAR) == -EINVAL, "mapping the granule after the last: EINVAL");
 	ok(map(&g, 1UL << 63, FAR) == -EINVAL, "mapping a granule far after the last: EINVAL");
-	ok(map(&g, last + 4096, FAR) == -EINVAL, "mapping an address that is not the start of a granule: EINVAL");
-	ok(map(&g, last, FAR + 4096) == -EINVAL, "mapping to an address that is not the start of a gigabyte: EINVAL");
-	ok(map(&g, last, 1UL << 47) == -EINVAL, "mapping to an address that no process has: EINVAL");
-	ok(map(&g, last, 0xffff888000000000) == -EINVAL, "mapping to an address of the kernel: EINVAL");
+	ok(map(&g, last + 4096, FAR) == -EINVAL,
+	   "mapping an address that is not the start of a granule: EINVAL");
+	ok(map(&g, last, FAR + 4096) == -EINVAL,
+	   "mapping to an address that is not the start of a gigabyte: EINVAL");
+	ok(map(&g, last, 1UL << 47) == -EINVAL,
+	   "mapping to an address that no process has: EINVAL");
+	ok(map(&g, last, 0xffff888000000000) == -EINVAL,
+	   "mapping to an address of the kernel: EINVAL");
 }
 
 static void *other_thread(void *arg)
@@ -119,7 +127,10 @@ static void forked(void *arg)
 	struct guest h;
 	u64 last = (u64)arg;
 
-	/* guest_open() maps the parent's granules again, except the last, which only this test mapped. */
+	/*
+	 * guest_open() maps the parent's granules again, except the last, which
+	 * only this test mapped.
+	 */
 	guest_open(&h);
 	h.mem->pml4[SLOT] = guest_gpa(&h, (u64)pdpt) | PTE_P | PTE_W | PTE_U;
 	first_exit(&h, guest_load, WINDOW(2));
@@ -149,16 +160,21 @@ static void granules(void)
 	pd[3] = before | PTE_P | PTE_W | PTE_U;
 
 	first_exit(&g, guest_load, WINDOW(0) + 0x5008);
-	ok(no_granule(&g, 0, 0x5008), "a read in granule 0 ends in DUNE_EXIT_FAULT with DUNE_FAULT_GUEST");
+	ok(no_granule(&g, 0, 0x5008),
+	   "a read in granule 0 ends in DUNE_EXIT_FAULT with DUNE_FAULT_GUEST");
 	first_exit(&g, guest_load, WINDOW(1) + 0x5008);
-	ok(no_granule(&g, 0, before + 0x5008), "a read in a granule that is not mapped ends the run");
+	ok(no_granule(&g, 0, before + 0x5008),
+	   "a read in a granule that is not mapped ends the run");
 	first_exit(&g, store, WINDOW(1));
-	ok(no_granule(&g, DUNE_FAULT_WRITE, before), "a write in a granule that is not mapped ends the run");
+	ok(no_granule(&g, DUNE_FAULT_WRITE, before),
+	   "a write in a granule that is not mapped ends the run");
 	first_exit(&g, jump, WINDOW(1) + 0x10);
-	ok(no_granule(&g, DUNE_FAULT_EXEC, before + 0x10), "an instruction fetch from a granule that is not mapped ends the run");
+	ok(no_granule(&g, DUNE_FAULT_EXEC, before + 0x10),
+	   "an instruction fetch from a granule that is not mapped ends the run");
 	first_exit(&g, guest_load, WINDOW(3));
 	ok(no_granule(&g, g.run->fault_flags & DUNE_FAULT_WRITE, before) &&
-	   (g.run->fault_flags & DUNE_FAULT_TABLE), "a page table in a granule that is not mapped ends the run");
+	   (g.run->fault_flags & DUNE_FAULT_TABLE),
+	   "a page table in a granule that is not mapped ends the run");
 	struct dune_state s = g.state;
 
 	guest_prepare(&g, 0, guest_load, NULL);
@@ -166,32 +182,42 @@ static void granules(void)
 	guest_set_state(&g, &s);
 	guest_run(&g);
 	ok(no_granule(&g, g.run->fault_flags & DUNE_FAULT_WRITE, before) ||
-	   g.run->exit_reason == DUNE_EXIT_INTR, "CR3 in a granule that is not mapped ends the run");
+	   g.run->exit_reason == DUNE_EXIT_INTR,
+	   "CR3 in a granule that is not mapped ends the run");
 
 	*page_at(FAR) = 4711;
 	first_exit(&g, guest_load, WINDOW(1));
 	ok(!map(&g, before, FAR), "a granule is mapped after the guest's exit for it");
-	ok(guest_resume(&g) == GUEST_DONE && g.value == 4711, "the guest continues and reads the granule's memory");
-	ok(guest_call(&g, store, (void *)(WINDOW(1))) == GUEST_DONE && *(u64 *)FAR == 77, "the guest writes the granule's memory");
+	ok(guest_resume(&g) == GUEST_DONE && g.value == 4711,
+	   "the guest continues and reads the granule's memory");
+	ok(guest_call(&g, store, (void *)(WINDOW(1))) == GUEST_DONE && *(u64 *)FAR == 77,
+	   "the guest writes the granule's memory");
 	*page_at(FAR + 4096) = 0xc3;
-	ok(guest_call(&g, jump, (void *)(WINDOW(1) + 4096)) == GUEST_DONE, "the guest executes the granule's memory");
+	ok(guest_call(&g, jump, (void *)(WINDOW(1) + 4096)) == GUEST_DONE,
+	   "the guest executes the granule's memory");
 	first_exit(&g, guest_load, WINDOW(1) + 0x100000);
 	ok(g.run->exit_reason == DUNE_EXIT_FAULT && g.run->fault_flags == 0 &&
-	   g.run->fault_address == FAR + 0x100000, "a fault where the process has no memory reports the process's address");
+	   g.run->fault_address == FAR + 0x100000,
+	   "a fault where the process has no memory reports the process's address");
 	ok(!map(&g, before, FAR), "mapping a granule to the same gigabyte again is no error");
-	ok(map(&g, before, FAR + GB) == -EEXIST, "mapping a mapped granule to another gigabyte: EEXIST");
+	ok(map(&g, before, FAR + GB) == -EEXIST,
+	   "mapping a mapped granule to another gigabyte: EEXIST");
 	ok(map(&g, last, FAR) == -EEXIST, "mapping another granule to a mapped gigabyte: EEXIST");
 
 	*page_at(FAR + GB) = 12;
 	ok(!map(&g, last, FAR + GB), "the last granule is mapped");
-	ok(guest_call(&g, guest_load, (void *)(WINDOW(2))) == GUEST_DONE && g.value == 12, "the guest reads the last granule's memory");
+	ok(guest_call(&g, guest_load, (void *)(WINDOW(2))) == GUEST_DONE && g.value == 12,
+	   "the guest reads the last granule's memory");
 	pthread_create(&t, NULL, other_thread, (void *)(WINDOW(2)));
 	pthread_join(t, &value);
 	ok((u64)value == 12, "another thread's vCPU reads the last granule's memory");
 	struct outcome o = in_child(forked, (void *)last, 20);
 
-	ok(o.code == 0, "a child after fork has the last granule unmapped, and maps its own (%d, %d)", o.code, o.signal);
-	ok(guest_call(&g, guest_load, (void *)(WINDOW(2))) == GUEST_DONE && g.value == 12, "the parent's last granule is unchanged after the child mapped its own");
+	ok(o.code == 0,
+	   "a child after fork has the last granule unmapped, and maps its own (%d, %d)", o.code,
+	   o.signal);
+	ok(guest_call(&g, guest_load, (void *)(WINDOW(2))) == GUEST_DONE && g.value == 12,
+	   "the parent's last granule is unchanged after the child mapped its own");
 
 	/* Map all granules that are left, with one page in each. */
 	int bad = 0;
@@ -204,7 +230,8 @@ static void granules(void)
 			break;
 	}
 	for (u64 at = 32 * GB; at < before && at < 500 * GB; at += GB)
-		bad += guest_call(&g, guest_load, (void *)WINDOW(at / GB)) != GUEST_DONE || g.value != at;
+		bad += guest_call(&g, guest_load, (void *)WINDOW(at / GB)) != GUEST_DONE ||
+			g.value != at;
 	ok(!bad, "all other granules lead to their own memory");
 }
 

@@ -195,7 +195,8 @@ static u64 write_syscall_msrs(void *arg)
 static u64 set_flags(void *arg)
 {
 	/* DF, AC, ID, NT, IOPL 3, IF; TF would trap. */
-	asm volatile("pushq $0x277602; popfq; mov $0x100000001, %%rax; xor %%edi, %%edi\n" HYPERCALL : : : "memory");
+	asm volatile("pushq $0x277602; popfq; mov $0x100000001, %%rax; xor %%edi, %%edi\n" HYPERCALL
+		     : : : "memory");
 	return 1;
 }
 
@@ -235,12 +236,13 @@ static void check(const char *name, u64 (*fn)(void *arg), void *arg)
 
 	read_host(&after);
 	if (!well(end, fn))
-		diag("%s: the guest ended with %d: exit reason %u, the processor's %#llx, %#llx, at %#llx",
+		diag("%s: the guest ended with %d: exit %u, the hardware's %#llx, %#llx, at %#llx",
 		     name, end, g.run->exit_reason, g.run->hw_exit, g.run->hw_info1,
 		     g.run->regs.rip);
 	/* The guest's FPU registers are the thread's own: a change of modes stays on purpose. */
 	if (fn == set_fpu) {
-		ok(after.mxcsr == 0x5f80 && after.fcw == 0x0b7f, "%s: the guest's FPU is the thread's", name);
+		ok(after.mxcsr == 0x5f80 && after.fcw == 0x0b7f,
+		   "%s: the guest's FPU is the thread's", name);
 		after.mxcsr = before.mxcsr;
 		after.fcw = before.fcw;
 		asm volatile("ldmxcsr %0; fldcw %1" : : "m"(before.mxcsr), "m"(before.fcw));
@@ -266,7 +268,8 @@ static void neighbour(volatile int *bad)
 	for (;;) {
 		u64 x[2] = { 0x1122334455667788, getpid() }, y[2];
 
-		asm volatile("movups %1, %%xmm7; mov $200, %%ecx; 1: pause; dec %%ecx; jnz 1b; movups %%xmm7, %0"
+		asm volatile("movups %1, %%xmm7; mov $200, %%ecx\n"
+			     "1: pause; dec %%ecx; jnz 1b; movups %%xmm7, %0"
 			     : "=m"(y) : "m"(x) : "ecx");
 		if (x[0] != y[0] || x[1] != y[1])
 			*bad = 1;
@@ -280,10 +283,12 @@ static void neighbour(volatile int *bad)
 static void on_one_cpu(void)
 {
 	static u64 (*const fns[])(void *arg) = {
-		load_segments, load_ldt, load_tr, write_bases, write_syscall_msrs, set_fpu, load_tables,
+		load_segments, load_ldt, load_tr, write_bases, write_syscall_msrs, set_fpu,
+		load_tables,
 	};
 	static const char *const names[] = {
-		"segment registers", "LDTR", "TR", "bases", "system call MSRs", "FPU modes", "descriptor tables",
+		"segment registers", "LDTR", "TR", "bases", "system call MSRs", "FPU modes",
+		"descriptor tables",
 	};
 	volatile int *bad = shared_alloc(4096);
 
@@ -307,7 +312,8 @@ static void on_one_cpu(void)
 
 		ok(good && well(end, fns[i]), "switched in and out with %s: %s", names[i],
 		   *what ? what : "all is the host's");
-		ok(!*bad, "switched in and out with %s: the neighbour's state is its own (%d)", names[i], *bad);
+		ok(!*bad, "switched in and out with %s: the neighbour's state is its own (%d)",
+		   names[i], *bad);
 	}
 	kill(pid, SIGKILL);
 	waitpid(pid, NULL, 0);
@@ -349,7 +355,8 @@ static void dirty(bool avx)
 	for (;;) {
 		asm volatile("fninit; fldz; fld1; pxor %xmm3, %xmm3; pcmpeqd %xmm15, %xmm15");
 		if (avx)
-			asm volatile("vpxor %ymm3, %ymm3, %ymm3; vcmpps $15, %ymm15, %ymm15, %ymm15");
+			asm volatile("vpxor %ymm3, %ymm3, %ymm3\n"
+				     "vcmpps $15, %ymm15, %ymm15, %ymm15");
 	}
 }
 
@@ -364,7 +371,8 @@ static void fpu(void)
 		g.run->flags = slow;
 		enum guest_end end = guest_call(&g, keep_vectors, (void *)avx);
 
-		ok(end == GUEST_DONE && g.value == 0, "%s: the guest's vector and x87 registers survive (%s)",
+		ok(end == GUEST_DONE && g.value == 0,
+		   "%s: the guest's vector and x87 registers survive (%s)",
 		   slow ? "slow calls" : "fast calls", guest_end_name(&g, end));
 	}
 	g.run->flags = 0;
@@ -417,9 +425,11 @@ static void debug_registers(void)
 	waitpid(pid, &status, 0);
 	long err = ptrace(PTRACE_POKEUSER, pid, offsetof(struct user, u_debugreg[0]), &watched);
 
-	err |= ptrace(PTRACE_POKEUSER, pid, offsetof(struct user, u_debugreg[7]), 0xd0001L);	/* write, 8 bytes */
+	err |= ptrace(PTRACE_POKEUSER, pid, offsetof(struct user, u_debugreg[7]),
+		      0xd0001L);	/* write, 8 bytes */
 	ok(!err, "a tracer sets a watchpoint");
-	while (ptrace(PTRACE_CONT, pid, 0, 0) == 0 && waitpid(pid, &status, 0) == pid && WIFSTOPPED(status)) {
+	while (ptrace(PTRACE_CONT, pid, 0, 0) == 0 && waitpid(pid, &status, 0) == pid &&
+	       WIFSTOPPED(status)) {
 		if (WSTOPSIG(status) != SIGTRAP)
 			break;
 		count++;
@@ -444,7 +454,8 @@ static void debug_registers(void)
 	guest_call(&g, guest_writes, NULL);
 	watched = 2;
 	(void)!read(fd, &after, 8);
-	ok(before == 1 && after >= 2, "a perf breakpoint counts before and after a guest (%lu, %lu)", before, after);
+	ok(before == 1 && after >= 2,
+	   "a perf breakpoint counts before and after a guest (%lu, %lu)", before, after);
 	close(fd);
 }
 
@@ -484,7 +495,8 @@ static void refused(void)
 	bool good = same(&before, &after, &what);
 
 	ok(good && !err && g.run->exit_reason == DUNE_EXIT_INVALID,
-	   "after a state that is refused all is the host's %s (%d, exit %u)", what, err, g.run->exit_reason);
+	   "after a state that is refused all is the host's %s (%d, exit %u)", what, err,
+	   g.run->exit_reason);
 }
 
 /* The guest's flags stay in the guest, and the host's trap flag stays out of it. */
@@ -500,13 +512,16 @@ static void flags(void)
 	read_host(&after);
 	bool good = same(&before, &after, &what);
 
-	ok(good && end == GUEST_DONE, "flags (DF, AC, NT, IOPL, IF, ID) stay in the guest %s", what);
+	ok(good && end == GUEST_DONE, "flags (DF, AC, NT, IOPL, IF, ID) stay in the guest %s",
+	   what);
 	ok((g.run->regs.rflags & (FLAG_DF | FLAG_AC | FLAG_NT | FLAG_IOPL)) ==
-	   (FLAG_DF | FLAG_AC | FLAG_NT | FLAG_IOPL), "flags that a guest set are in dune_run.regs (%#llx)", g.run->regs.rflags);
+	   (FLAG_DF | FLAG_AC | FLAG_NT | FLAG_IOPL),
+		   "flags that a guest set are in dune_run.regs (%#llx)", g.run->regs.rflags);
 
 	/* The host half steps itself over a run. */
 	if (steps_into_kernel()) {
-		skip("Bochs steps into SYSCALL, and Linux warns", "single-stepping the host half over a run");
+		skip("Bochs steps into SYSCALL, and Linux warns",
+		     "single-stepping the host half over a run");
 		return;
 	}
 	sigaction(SIGTRAP, &sa, NULL);
@@ -514,13 +529,16 @@ static void flags(void)
 	/* Repeated when one of the host's interrupts comes first. */
 	for (int i = 0; i < 20; i++) {
 		traps = 0;
-		asm volatile("pushfq; orq $0x100, (%%rsp); popfq; syscall; pushfq; andq $~0x100, (%%rsp); popfq"
-			     : : "a"(SYS_ioctl), "D"(g.fd), "S"(DUNE_RUN), "d"(0) : "rcx", "r11", "memory");
+		asm volatile("pushfq; orq $0x100, (%%rsp); popfq; syscall\n"
+			     "pushfq; andq $~0x100, (%%rsp); popfq"
+			     : : "a"(SYS_ioctl), "D"(g.fd), "S"(DUNE_RUN), "d"(0) : "rcx", "r11",
+			       "memory");
 		if (g.run->exit_reason != DUNE_EXIT_INTR)
 			break;
 	}
 	ok(traps >= 1 && traps < 8 && g.run->exit_reason == DUNE_EXIT_HOSTCALL,
-	   "single-stepping the host half over a run (%d traps, exit %u)", traps, g.run->exit_reason);
+	   "single-stepping the host half over a run (%d traps, exit %u)", traps,
+	   g.run->exit_reason);
 }
 
 /* The thread's GS: a 64-bit process does not use it, so an error would go unnoticed. */
@@ -531,10 +549,12 @@ static void gs_base(void)
 	raw_syscall(SYS_arch_prctl, ARCH_SET_GS, 0x5500001000, 0, 0, 0, 0);
 	guest_call(&g, write_bases, NULL);
 	asm volatile("rdgsbase %0" : "=r"(gs));
-	ok(gs == 0x5500001000, "the thread's GS base is its own after a guest's SWAPGS and WRGSBASE (%#lx)", gs);
+	ok(gs == 0x5500001000,
+	   "the thread's GS base is its own after a guest's SWAPGS and WRGSBASE (%#lx)", gs);
 	guest_call(&g, spin_100ms, (void *)write_bases);
 	asm volatile("rdgsbase %0" : "=r"(gs));
-	ok(gs == 0x5500001000, "the thread's GS base is its own after switches during a guest (%#lx)", gs);
+	ok(gs == 0x5500001000,
+	   "the thread's GS base is its own after switches during a guest (%#lx)", gs);
 	raw_syscall(SYS_arch_prctl, ARCH_SET_GS, 0, 0, 0, 0, 0);
 }
 

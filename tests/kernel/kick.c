@@ -62,7 +62,8 @@ static int kicks(void)
 
 static volatile u8 *map_page(void)
 {
-	volatile u8 *p = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	volatile u8 *p = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+			      0);
 
 	if (p == MAP_FAILED)
 		bail("mmap");
@@ -136,7 +137,8 @@ static void forked(void)
 	}
 	trace_write("events/dune/dune_entry/enable", "0");
 	trace_write("trace_clock", "local");
-	ok(n >= 20 && !without, "the entry after each kick by a fork() flushes (%d kicks, %d without)",
+	ok(n >= 20 && !without,
+	   "the entry after each kick by a fork() flushes (%d kicks, %d without)",
 	   n, without);
 }
 
@@ -240,7 +242,8 @@ static void limit(void)
 		_exit(limited());
 	struct outcome o = wait_child(pid, 120);
 
-	ok(!o.code && !o.signal, "the 4,097th vCPU of a process is ENOSPC (%d, %d)", o.code, o.signal);
+	ok(!o.code && !o.signal, "the 4,097th vCPU of a process is ENOSPC (%d, %d)", o.code,
+	   o.signal);
 }
 
 /* The program that changes memory in every way, with this parameter. */
@@ -250,7 +253,8 @@ static void coherent(const char *self)
 	char *copy = strdup(self);
 
 	snprintf(path, sizeof(path), "%s/coherence.t", dirname(copy));
-	snprintf(command, sizeof(command), "%s | grep '^not ok' | sed 's/^/# /'; exit ${PIPESTATUS[0]}", path);
+	snprintf(command, sizeof(command),
+		 "%s | grep '^not ok' | sed 's/^/# /'; exit ${PIPESTATUS[0]}", path);
 	fflush(stdout);
 
 	int pid = fork();

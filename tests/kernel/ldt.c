@@ -153,7 +153,8 @@ int main(void)
 		return done();
 	}
 	changes(0, 0, "the first LDT, made by another thread, is loaded after the run");
-	changes(1, 0, "an LDT of which another thread has changed an entry is loaded after the run");
+	changes(1, 0,
+		"an LDT of which another thread has changed an entry is loaded after the run");
 	changes(1, 1, "an LDT to which another thread has added an entry is loaded after the run");
 
 	struct outcome o = in_child(selectors, NULL, 20);

@@ -160,7 +160,8 @@ static void outlived(void)
 		refused += guest_run(&h) == -EPERM;
 		guest_close(&h);
 	}
-	ok(refused == 50, "vCPUs of threads that have ended cannot be run, one after the other (%d of 50)",
+	ok(refused == 50,
+	   "vCPUs of threads that have ended cannot be run, one after the other (%d of 50)",
 	   refused);
 	guest_close(&g);
 }
@@ -200,7 +201,8 @@ static void passed_on(void)
 	ok(o.code == 0 && recvmsg(pair[0], &m, 0) == 1, "a vCPU is sent to another process");
 	if (CMSG_FIRSTHDR(&m))
 		memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&m)), sizeof(int));
-	ok(raw_syscall(SYS_ioctl, fd, DUNE_RUN, 0, 0, 0, 0) == -EPERM, "a vCPU's descriptor in another process cannot run the vCPU");
+	ok(raw_syscall(SYS_ioctl, fd, DUNE_RUN, 0, 0, 0, 0) == -EPERM,
+	   "a vCPU's descriptor in another process cannot run the vCPU");
 	void *p = mmap(NULL, 4096, PROT_READ, MAP_SHARED, fd, 0);
 
 	ok(p == MAP_FAILED, "a vCPU's descriptor in another process cannot map its run page");
@@ -208,7 +210,8 @@ static void passed_on(void)
 	close(fd);
 	close(pair[0]);
 	close(pair[1]);
-	ok(dune_users_left() == 0, "nothing holds the module once the other process has closed the descriptor");
+	ok(dune_users_left() == 0,
+	   "nothing holds the module once the other process has closed the descriptor");
 }
 
 static void cycle(void *arg)
@@ -251,7 +254,9 @@ static void leaks(void)
 		/* A lost page for each cycle would be 4 KB. */
 		good = slab < cycles * 2 && memory < cycles * 3;
 	}
-	ok(good, "memory is what it was after %ld vCPUs (%ld KB of it slab, %ld KB in all are gone)", cycles, slab, memory);
+	ok(good,
+	   "memory is what it was after %ld vCPUs (%ld KB of it slab, %ld KB in all are gone)",
+	   cycles, slab, memory);
 	ok(dune_users_left() == 0, "nothing holds the module after %ld vCPUs", cycles);
 }
 
@@ -307,7 +312,8 @@ int main(void)
 			struct outcome o = in_child(threaded, (void *)i, 20);
 
 			ok(!o.hung && (o.code == want[i] || o.signal == want[i]),
-			   "%s with five threads in the guest (%s%d, %d)", ends[i], o.hung ? "hung, " : "",
+			   "%s with five threads in the guest (%s%d, %d)", ends[i],
+			   o.hung ? "hung, " : "",
 			   o.code, o.signal);
 		}
 		ok(dune_users_left() == 0, "nothing holds the module after %s", ends[i]);
@@ -319,7 +325,8 @@ int main(void)
 	ok(o.code == 0, "a process with vCPUs that never ran ends normally");
 	ok(dune_users_left() == 0, "nothing holds the module after vCPUs that never ran");
 	outlived();
-	ok(dune_users_left() == 0, "nothing holds the module after vCPUs that outlived their threads");
+	ok(dune_users_left() == 0,
+	   "nothing holds the module after vCPUs that outlived their threads");
 	passed_on();
 	leaks();
 	module();

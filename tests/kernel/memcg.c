@@ -114,11 +114,13 @@ int main(void)
 
 		good += !end.hung && !end.signal && !end.code;
 	}
-	ok(good == ROUNDS, "guests that fill the cgroup get DUNE_EXIT_FAULT (%d of %d)", good, ROUNDS);
+	ok(good == ROUNDS, "guests that fill the cgroup get DUNE_EXIT_FAULT (%d of %d)", good,
+	   ROUNDS);
 	file_write(GROUP "/memory.force_empty", "1");
 	ok(!rmdir(GROUP), "the cgroup is removed");
 	after = groups_settle(before);
-	ok(after <= before, "the cgroup is gone after it was removed (%ld cgroups, %ld before)", after, before);
+	ok(after <= before, "the cgroup is gone after it was removed (%ld cgroups, %ld before)",
+	   after, before);
 	umount(ROOT);
 	rmdir(ROOT);
 	klog_end(&log);

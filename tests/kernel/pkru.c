@@ -97,7 +97,8 @@ int main(void)
 	guest_cover(&g, (u64)keyed);
 	finished = guest_call(&g, allocate, &key) == GUEST_DONE;
 	ok(finished && key > 0 && !g.value, "a guest's pkey_alloc() holds for the calls after it");
-	ok(key > 0 && !(rdpkru() >> 2 * key & 3), "what a guest's pkey_alloc() set holds after the run");
+	ok(key > 0 && !(rdpkru() >> 2 * key & 3),
+	   "what a guest's pkey_alloc() set holds after the run");
 	guest_close(&g);
 	return done();
 }

@@ -100,7 +100,8 @@ static void per_vcpu(void)
 	made = made && make_vcpus(dev, VCPUS, 2 * VCPUS);
 	long used = before - memory_available();
 
-	ok(made && used / VCPUS <= 64, "a vCPU takes %ld KB of kernel memory, 64 at most", used / VCPUS);
+	ok(made && used / VCPUS <= 64, "a vCPU takes %ld KB of kernel memory, 64 at most",
+	   used / VCPUS);
 	close_vcpus(0, 2 * VCPUS);
 
 	before = memory_available();
@@ -114,7 +115,9 @@ static void per_vcpu(void)
 		skip("KASAN keeps what is freed", "a vCPU gives its memory back");
 	else
 		/* A lost page for each would be 16 MB. */
-		ok(before - after < 4 * VCPUS * 2, "a vCPU gives its memory back (%ld KB available, after 4000 more %ld KB)", before, after);
+		ok(before - after < 4 * VCPUS * 2,
+		   "a vCPU gives its memory back (%ld KB available, after 4000 more %ld KB)",
+		   before, after);
 	close(dev);
 }
 
@@ -138,7 +141,8 @@ static void fill_pools(long n)
 
 			close(gate[1]);
 			open("/dev/null", O_RDONLY);
-			mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+			mmap(NULL, 4096, PROT_READ | PROT_WRITE,
+			     MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
 			(void)!read(gate[0], &c, 1);
 			_exit(0);
 		}
@@ -219,7 +223,8 @@ static struct crowd one_crowd(long n)
 	wait_for(&shared->again, c.forks);
 	c.again = shared->again;
 	c.failed = shared->failed;
-	diag("a process takes %ld KB before and %ld KB more after Dune", (empty - forked) / n, (forked - working) / n);
+	diag("a process takes %ld KB before and %ld KB more after Dune", (empty - forked) / n,
+	     (forked - working) / n);
 	reap_crowd();
 	c.lost = empty - memory_available();
 	return c;
@@ -248,13 +253,15 @@ int main(void)
 	do {
 		c = one_crowd(n);
 	} while (++crowds < 4 && !keeps && !c.failed && c.again == n && c.lost >= most);
-	ok(c.forks == n && c.done == n, "%d of %ld processes have worked in their guests (%d failed)", c.done, n, c.failed);
+	ok(c.forks == n && c.done == n,
+	   "%d of %ld processes have worked in their guests (%d failed)", c.done, n, c.failed);
 	ok(c.counted >= n, "all processes have a vCPU at once");
 	ok(c.again == n && !c.failed, "all processes work again while all are alive");
 	if (keeps)
 		skip("KASAN keeps what is freed", "memory is back");
 	else
-		ok(c.lost < most, "memory is back after %d of these crowds (%ld KB are not)", crowds, c.lost);
+		ok(c.lost < most, "memory is back after %d of these crowds (%ld KB are not)",
+		   crowds, c.lost);
 	ok(refcnt() == 0, "no reference to the module is left");
 	klog_end(&log);
 	return done();

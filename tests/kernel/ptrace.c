@@ -121,22 +121,29 @@ static void every_call(void)
 				in_order = 0;
 			entries++;
 			if (entries == 3)	/* another call in its place */
-				ptrace(PTRACE_POKEUSER, pid, offsetof(struct user, regs.orig_rax), SYS_getpid);
+				ptrace(PTRACE_POKEUSER, pid, offsetof(struct user, regs.orig_rax),
+				       SYS_getpid);
 			if (entries == 4)	/* no call */
-				ptrace(PTRACE_POKEUSER, pid, offsetof(struct user, regs.orig_rax), -1L);
+				ptrace(PTRACE_POKEUSER, pid, offsetof(struct user, regs.orig_rax),
+				       -1L);
 		} else if (info.op == PTRACE_SYSCALL_INFO_EXIT && mine) {
 			exits++;
 			if (exits == 6)
-				ptrace(PTRACE_POKEUSER, pid, offsetof(struct user, regs.rax), 4242L);
+				ptrace(PTRACE_POKEUSER, pid, offsetof(struct user, regs.rax),
+				       4242L);
 		}
 	}
-	ok(entries == 10 && exits == 10, "each of 10 calls of the guest stops it twice (%d, %d)", entries, exits);
+	ok(entries == 10 && exits == 10, "each of 10 calls of the guest stops it twice (%d, %d)",
+	   entries, exits);
 	ok(in_order, "each stop shows the call's number and six arguments");
 	ok(sig == -1, "the traced child ends after its calls");
 	ok(shared->result[1] == -EINVAL, "untouched results pass (%ld)", shared->result[1]);
-	ok(shared->result[2] == pid, "a number changed by the tracer is the call made (%ld)", shared->result[2]);
-	ok(shared->result[3] == -ENOSYS, "a call skipped by the tracer is not made (%ld)", shared->result[3]);
-	ok(shared->result[5] == 4242, "a result changed by the tracer arrives (%ld)", shared->result[5]);
+	ok(shared->result[2] == pid, "a number changed by the tracer is the call made (%ld)",
+	   shared->result[2]);
+	ok(shared->result[3] == -ENOSYS, "a call skipped by the tracer is not made (%ld)",
+	   shared->result[3]);
+	ok(shared->result[5] == 4242, "a result changed by the tracer arrives (%ld)",
+	   shared->result[5]);
 }
 
 static void attach(void)
@@ -144,7 +151,8 @@ static void attach(void)
 	struct __ptrace_syscall_info info;
 	int pid = start(endless_calls), seen = 0;
 
-	ok(!ptrace(PTRACE_SEIZE, pid, 0, PTRACE_O_TRACESYSGOOD), "a tracer attaches to a guest that makes calls");
+	ok(!ptrace(PTRACE_SEIZE, pid, 0, PTRACE_O_TRACESYSGOOD),
+	   "a tracer attaches to a guest that makes calls");
 	ptrace(PTRACE_INTERRUPT, pid, 0, 0);
 	ok(wait_stop(pid) == SIGTRAP, "PTRACE_INTERRUPT stops a guest that makes calls");
 
@@ -161,7 +169,8 @@ static void attach(void)
 	}
 	long made = shared->calls - calls;
 
-	ok(seen > 20 && made <= seen + 1 && made >= seen - 1, "the tracer sees every call after it attached (%d seen, %ld made)", seen, made);
+	ok(seen > 20 && made <= seen + 1 && made >= seen - 1,
+	   "the tracer sees every call after it attached (%d seen, %ld made)", seen, made);
 
 	/* SYSEMU: the tracer makes the calls. Let the ioctl that runs the guest pass. */
 	shared->go = 1;
@@ -202,12 +211,14 @@ static void attach(void)
 	ptrace(PTRACE_DETACH, pid, 0, 0);
 	struct outcome o = wait_child(pid, 20);
 
-	ok(o.code == 8, "the guest runs to its end after the tracer detached (%d, %d)", o.code, o.signal);
+	ok(o.code == 8, "the guest runs to its end after the tracer detached (%d, %d)", o.code,
+	   o.signal);
 	/* The loop of calls before these may have got the first result. */
 	long first = shared->result[0];
 
 	ok(emulated == 4 && (first == 900 || first == 901) && shared->result[1] == first + 1 &&
-	   shared->result[2] == first + 2, "PTRACE_SYSEMU: the tracer's results are the guest's (%d: %ld, %ld, %ld)",
+	   shared->result[2] == first + 2,
+	   "PTRACE_SYSEMU: the tracer's results are the guest's (%d: %ld, %ld, %ld)",
 	   emulated, first, shared->result[1], shared->result[2]);
 }
 
@@ -225,10 +236,12 @@ static void control(void)
 	   "the registers of a stopped guest are those of its host half (rip %#llx)", regs.rip);
 	ptrace(PTRACE_CONT, pid, 0, 0);
 	sleep_ms(30);
-	ok(process_vm_writev(pid, &here, 1, &there, 1, 0) == 4, "the memory of a guest that spins can be written");
+	ok(process_vm_writev(pid, &here, 1, &there, 1, 0) == 4,
+	   "the memory of a guest that spins can be written");
 	struct outcome o = wait_child(pid, 20);
 
-	ok(o.code == 8 && shared->result[0] == 4711, "a guest sees what was written to its memory while it spins (%d, %d)", o.code, o.signal);
+	ok(o.code == 8 && shared->result[0] == 4711,
+	   "a guest sees what was written to its memory while it spins (%d, %d)", o.code, o.signal);
 
 	pid = start(spin);
 	ptrace(PTRACE_SEIZE, pid, 0, PTRACE_O_EXITKILL);
@@ -248,7 +261,8 @@ static void control(void)
 	}
 	wait_child(tracer, 20);
 	o = wait_child(pid, 20);
-	ok(o.signal == SIGKILL, "a guest dies with its tracer where that was asked for (%d, %d)", o.code, o.signal);
+	ok(o.signal == SIGKILL, "a guest dies with its tracer where that was asked for (%d, %d)",
+	   o.code, o.signal);
 }
 
 int main(void)

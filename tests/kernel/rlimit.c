@@ -52,7 +52,8 @@ static void cpu_hard(void *arg)
 
 static u64 map(void *arg)
 {
-	return hypercall(SYS_mmap, 0, (long)arg, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	return hypercall(SYS_mmap, 0, (long)arg, PROT_READ | PROT_WRITE,
+			 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 }
 
 static void address_space(void *arg)
@@ -107,7 +108,8 @@ static void file_size(void *arg)
 	guest_open(&g);
 	signal(SIGXFSZ, on_signal);
 	limit(RLIMIT_FSIZE, 4096, 4096);
-	_exit(guest_call(&g, grow_file, (void *)(long)fd) == GUEST_DONE && (long)g.value == -EFBIG && signalled ? 0 : 1);
+	_exit(guest_call(&g, grow_file, (void *)(long)fd) == GUEST_DONE &&
+	      (long)g.value == -EFBIG && signalled ? 0 : 1);
 }
 
 static u64 touch_down(void *arg)
@@ -184,7 +186,8 @@ int main(void)
 
 	begin(120);
 	o = in_child(cpu_soft, NULL, 30);
-	ok(o.signal == SIGXCPU, "RLIMIT_CPU: SIGXCPU ends a guest that spins (%d, %d)", o.code, o.signal);
+	ok(o.signal == SIGXCPU, "RLIMIT_CPU: SIGXCPU ends a guest that spins (%d, %d)", o.code,
+	   o.signal);
 	o = in_child(cpu_hard, NULL, 30);
 	ok(o.signal == SIGKILL, "RLIMIT_CPU: SIGKILL at the hard limit (%d, %d)", o.code, o.signal);
 	o = in_child(accounted, NULL, 30);

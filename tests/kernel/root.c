@@ -38,7 +38,8 @@ static u64 symbol(const char *name)
 	u64 address, result = 0;
 
 	while (f && !result && fgets(line, sizeof(line), f))
-		if (sscanf(line, "%lx %c %255s", &address, &type, found) == 3 && !strcmp(found, name))
+		if (sscanf(line, "%lx %c %255s", &address, &type, found) == 3 &&
+		    !strcmp(found, name))
 			result = address;
 	if (f)
 		fclose(f);
@@ -74,7 +75,8 @@ static void kernel_half(void)
 		skip("the second level is a mirror here", "the guest's walk of the kernel's half");
 		return;
 	}
-	tables = mmap(NULL, 3 * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+	tables = mmap(NULL, 3 * 4096, PROT_READ | PROT_WRITE,
+		      MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
 	guest_cover(&g, (u64)tables);
 	g.mem->pml4[300] = guest_gpa(&g, (u64)tables) | PTE_P | PTE_W;
 	tables[0] = guest_gpa(&g, (u64)(tables + 512)) | PTE_P | PTE_W;
@@ -83,9 +85,11 @@ static void kernel_half(void)
 	for (unsigned int i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		u64 address = symbol(names[i]) & 0xffffffffffffUL;
 
-		ok(address && is_present(tables + 1024, address) == 0, "the guest's walk finds no page at the kernel's %s", names[i]);
+		ok(address && is_present(tables + 1024, address) == 0,
+		   "the guest's walk finds no page at the kernel's %s", names[i]);
 	}
-	ok(is_present(tables + 1024, 1UL << 47) == 0, "the guest's walk finds no page at the start of the kernel's half");
+	ok(is_present(tables + 1024, 1UL << 47) == 0,
+	   "the guest's walk finds no page at the start of the kernel's half");
 }
 
 static void caught(int sig)
@@ -185,7 +189,9 @@ static void under_a_run(void)
 			break;
 	}
 	pthread_join(thread, NULL);
-	ok(stop && reads && !stale, "a region of 512 GB is unmapped and mapped during a run: no stale data (%lu of %lu reads)", stale, reads);
+	ok(stop && reads && !stale,
+	   "a region of 512 GB that is mapped anew in a run: no stale data (%lu of %lu reads)",
+	   stale, reads);
 	munmap((void *)p, 4096);
 }
 

@@ -98,7 +98,8 @@ static void *anonymous(unsigned long size)
 }
 
 enum where {
-	SPIN_0, SPIN_0_IF, SPIN_3, SPIN_3_IF, PAUSE, CALLS, CALLS_SLOW, READ, READ_SLOW, FAULTS, UFFD, PLACES
+	SPIN_0, SPIN_0_IF, SPIN_3, SPIN_3_IF, PAUSE, CALLS, CALLS_SLOW, READ, READ_SLOW, FAULTS,
+	UFFD, PLACES
 };
 
 static const char *const names[] = {
@@ -112,7 +113,8 @@ static void *missing_page(void)
 	struct uffdio_api api = { .api = UFFD_API };
 	void *p = anonymous(4096);
 	int fd = syscall(SYS_userfaultfd, O_CLOEXEC);
-	struct uffdio_register reg = { .range = { (u64)p, 4096 }, .mode = UFFDIO_REGISTER_MODE_MISSING };
+	struct uffdio_register reg = { .range = { (u64)p, 4096 },
+				       .mode = UFFDIO_REGISTER_MODE_MISSING };
 
 	if (fd < 0 || ioctl(fd, UFFDIO_API, &api) || ioctl(fd, UFFDIO_REGISTER, &reg))
 		_exit(70);
@@ -191,7 +193,8 @@ static void each_state(void)
 			if (w == UFFD && o.code == 70)
 				skip("no userfaultfd", "%s: signal %d", names[w], sigs[s]);
 			else
-				ok(o.signal == sigs[s] && !o.hung, "%s: signal %d ends it (%s%d, %d)", names[w],
+				ok(o.signal == sigs[s] && !o.hung,
+				   "%s: signal %d ends it (%s%d, %d)", names[w],
 				   sigs[s], o.hung ? "hung, " : "", o.code, o.signal);
 		}
 		int pid = start(w), status = 0;
@@ -206,7 +209,8 @@ static void each_state(void)
 		u64 count = shared->count;
 
 		sleep_ms(20);
-		ok(shared->count == count, "%s: it makes no progress while it is stopped", names[w]);
+		ok(shared->count == count, "%s: it makes no progress while it is stopped",
+		   names[w]);
 		kill(pid, SIGCONT);
 		waitpid(pid, &status, WCONTINUED);
 		ok(WIFCONTINUED(status), "%s: SIGCONT continues it", names[w]);
@@ -220,7 +224,8 @@ static void each_state(void)
 		kill(pid, SIGKILL);
 		struct outcome o = wait_child(pid, 10);
 
-		ok(o.signal == SIGKILL && !o.hung, "%s: SIGKILL ends it while it is stopped", names[w]);
+		ok(o.signal == SIGKILL && !o.hung, "%s: SIGKILL ends it while it is stopped",
+		   names[w]);
 	}
 }
 
@@ -274,7 +279,8 @@ static void timers(void)
 	}
 	setitimer(ITIMER_VIRTUAL, &off, NULL);
 	setitimer(ITIMER_REAL, &off, NULL);
-	ok(handled >= 5, "ITIMER_VIRTUAL and ITIMER_REAL interrupt the guest (%d signals)", handled);
+	ok(handled >= 5, "ITIMER_VIRTUAL and ITIMER_REAL interrupt the guest (%d signals)",
+	   handled);
 }
 
 volatile u64 irqs;
@@ -366,16 +372,20 @@ static void injection(void)
 		guest_prepare(&g, 0, with_interrupts, NULL);
 		g.run->irq_vector = vectors[i];
 		end = guest_resume(&g);
-		ok(end == GUEST_DONE && g.value == 1 && last_vector == vectors[i] && g.run->irq_vector == 0,
-		   "vector %u waits for IF and then comes once (%s)", vectors[i], guest_end_name(&g, end));
-		ok(!(flags_in_handler & FLAG_IF), "the handler of vector %u runs with IF off", vectors[i]);
+		ok(end == GUEST_DONE && g.value == 1 && last_vector == vectors[i] &&
+		   g.run->irq_vector == 0,
+		   "vector %u waits for IF and then comes once (%s)", vectors[i],
+		   guest_end_name(&g, end));
+		ok(!(flags_in_handler & FLAG_IF), "the handler of vector %u runs with IF off",
+		   vectors[i]);
 	}
 	/* IF is never set: the vector is still pending at the end, and a later run delivers it. */
 	guest_prepare(&g, 0, without_interrupts, NULL);
 	g.run->irq_vector = 0x61;
 	end = guest_resume(&g);
 	ok(end == GUEST_DONE && g.value == 0 && g.run->irq_vector == 0x61,
-	   "with IF off, a vector is still pending at the end (%s, %u)", guest_end_name(&g, end), g.run->irq_vector);
+	   "with IF off, a vector is still pending at the end (%s, %u)", guest_end_name(&g, end),
+	   g.run->irq_vector);
 	guest_prepare(&g, 0, with_interrupts, NULL);
 	end = guest_resume(&g);
 	ok(end == GUEST_DONE && g.value == 1 && last_vector == 0x61 && !g.run->irq_vector,
@@ -387,7 +397,8 @@ static void injection(void)
 	g.run->regs.rflags |= FLAG_IF;
 	g.run->irq_vector = 0x62;
 	end = guest_resume(&g);
-	ok(end == GUEST_DONE && g.value == 1 && last_vector == 0x62, "a vector interrupts ring 3 at once (%s)",
+	ok(end == GUEST_DONE && g.value == 1 && last_vector == 0x62,
+	   "a vector interrupts ring 3 at once (%s)",
 	   guest_end_name(&g, end));
 
 	guest_prepare(&g, 0, sti_shadow, NULL);
@@ -422,14 +433,16 @@ static void injection(void)
 	do
 		err = guest_run(&g);
 	while (err == -EINTR || g.run->exit_reason == DUNE_EXIT_INTR);
-	ok(!err && g.run->exit_reason == DUNE_EXIT_SYSCALL && (g.run->restart == ERESTARTNOHAND || g.run->restart == 0),
+	ok(!err && g.run->exit_reason == DUNE_EXIT_SYSCALL &&
+	   (g.run->restart == ERESTARTNOHAND || g.run->restart == 0),
 	   "a signal interrupts pause in a fast call (restart %u)", g.run->restart);
 	it.it_interval.tv_usec = 0;
 	it.it_value.tv_usec = 0;
 	setitimer(ITIMER_REAL, &it, NULL);
 	g.run->regs.rax = -EINTR;
 	end = guest_resume(&g);
-	ok(end == GUEST_DONE && g.value >= 1, "the interrupt follows the interrupted pause (%s)", guest_end_name(&g, end));
+	ok(end == GUEST_DONE && g.value >= 1, "the interrupt follows the interrupted pause (%s)",
+	   guest_end_name(&g, end));
 	guest_trap_handler = NULL;
 }
 

@@ -111,7 +111,8 @@ int main(int argc, char **argv)
 	for (int i = 0; i < 2; i++) {
 		struct outcome o = wait_child(pids[i], 200);
 
-		ok(o.code == 0, "worker %d: %ld forks, guests, execs and kills (%d, %d)", i, count / 2, o.code, o.signal);
+		ok(o.code == 0, "worker %d: %ld forks, guests, execs and kills (%d, %d)", i,
+		   count / 2, o.code, o.signal);
 	}
 
 	/*
@@ -125,9 +126,11 @@ int main(int argc, char **argv)
 		skip("KASAN keeps what is freed", "memory is back after %ld processes", count);
 		skip("KASAN keeps what is freed", "slab memory is back after %ld processes", count);
 	} else {
-		ok(before - after < most, "memory is back after %ld processes (%ld KB, now %ld KB)", count,
+		ok(before - after < most, "memory is back after %ld processes (%ld KB, now %ld KB)",
+		   count,
 		   before, after);
-		ok(slab2 - slab < 512 + count, "slab memory is back after %ld processes (%ld KB, now %ld KB)", count,
+		ok(slab2 - slab < 512 + count,
+		   "slab memory is back after %ld processes (%ld KB, now %ld KB)", count,
 		   slab, slab2);
 	}
 	ok(file_number("/sys/module/dune/refcnt") == 0, "no reference to the module is left");

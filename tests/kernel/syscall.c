@@ -86,7 +86,8 @@ static struct request requests[] = {
 	{ "munmap", SYS_munmap, {0x10000000, 8192}, 0 },
 	{ "munmap odd: EINVAL", SYS_munmap, {0x10000001, 8192}, 0 },
 	{ "mprotect of nothing: ENOMEM", SYS_mprotect, {0x10000000, 4096, PROT_READ}, 0 },
-	{ "mprotect of the kernel: ENOMEM", SYS_mprotect, {(long)0xffffc00000000000, 4096, PROT_READ}, 0 },
+	{ "mprotect of the kernel: ENOMEM", SYS_mprotect,
+		{(long)0xffffc00000000000, 4096, PROT_READ}, 0 },
 	{ "brk(0)", SYS_brk, {0}, 0 },
 	{ "kill(0 signal)", SYS_kill, {0, 0}, 0 },
 	{ "kill nonsense: EINVAL", SYS_kill, {0, 100}, 0 },
@@ -135,7 +136,8 @@ static u64 make_request(void *arg)
 {
 	struct request *r = arg;
 
-	r->result = hypercall(r->nr, r->arg[0], r->arg[1], r->arg[2], r->arg[3], r->arg[4], r->arg[5]);
+	r->result = hypercall(r->nr, r->arg[0], r->arg[1], r->arg[2], r->arg[3], r->arg[4],
+			      r->arg[5]);
 	return 0;
 }
 
@@ -204,7 +206,8 @@ static u64 transfer(void *arg)
 
 	struct stat st;
 
-	if (stat("/dev/null", &st) || !S_ISCHR(st.st_mode) || stat("/nothing", &st) != -1 || errno != ENOENT)
+	if (stat("/dev/null", &st) || !S_ISCHR(st.st_mode) || stat("/nothing", &st) != -1 ||
+	    errno != ENOENT)
 		return 6;
 	return 0;
 }
@@ -215,12 +218,14 @@ static u64 registers_kept(void *arg)
 	u64 bad = 0;
 
 	asm volatile("mov $0x1111, %%rcx; mov $0x2222, %%r11; mov $0x3333, %%rbx\n"
-		     "mov $0x4444, %%r12; mov $0x5555, %%r13; mov $0x6666, %%r14; mov $0x7777, %%r15\n"
+		     "mov $0x4444, %%r12; mov $0x5555, %%r13\n"
+		     "mov $0x6666, %%r14; mov $0x7777, %%r15\n"
 		     "mov $0x88, %%rdi; mov $0x99, %%rsi; mov $0xaa, %%rdx; mov $0xbb, %%r10\n"
 		     "mov $0xcc, %%r8; mov $0xdd, %%r9; mov $39, %%eax\n"
 		     "std; stc\n"
 		     HYPERCALL
-		     "setnc %%al; pushfq; cld; btq $10, (%%rsp); lea 8(%%rsp), %%rsp; setnc %%ah; movzwl %%ax, %%eax\n"
+		     "setnc %%al; pushfq; cld; btq $10, (%%rsp); lea 8(%%rsp), %%rsp\n"
+		     "setnc %%ah; movzwl %%ax, %%eax\n"
 		     "sub $0x1111, %%rcx; or %%rcx, %%rax; sub $0x2222, %%r11; or %%r11, %%rax\n"
 		     "sub $0x3333, %%rbx; or %%rbx, %%rax; sub $0x4444, %%r12; or %%r12, %%rax\n"
 		     "sub $0x5555, %%r13; or %%r13, %%rax; sub $0x6666, %%r14; or %%r14, %%rax\n"
@@ -257,21 +262,29 @@ static void counters(void)
 		for (int i = 0; i < DUNE_COUNT_MAX; i++)
 			d[i] = g.run->counters[i] - before[i];
 
-		long fast_calls = d[DUNE_COUNT_SYSCALL_FAST], slow_calls = d[DUNE_COUNT_SYSCALL_SLOW];
+		long fast_calls = d[DUNE_COUNT_SYSCALL_FAST];
+		long slow_calls = d[DUNE_COUNT_SYSCALL_SLOW];
 
-		ok(fast_calls + slow_calls == n, "counters: %ld calls are counted as %ld fast, %ld slow",
+		ok(fast_calls + slow_calls == n,
+		   "counters: %ld calls are counted as %ld fast, %ld slow",
 		   n, fast_calls, slow_calls);
 		if (slow)
-			ok(slow_calls == n && g.slow == n, "counters: with DUNE_RUN_SLOW_SYSCALL all calls are slow");
+			ok(slow_calls == n && g.slow == n,
+			   "counters: with DUNE_RUN_SLOW_SYSCALL all calls are slow");
 		else
-			ok(slow_calls <= n / 10, "counters: nearly all calls are fast (%ld slow)", slow_calls);
-		ok(d[DUNE_COUNT_HOSTCALL] == 1, "counters: the guest's end is one message (%s calls)", slow ? "slow" : "fast");
+			ok(slow_calls <= n / 10, "counters: nearly all calls are fast (%ld slow)",
+			   slow_calls);
+		ok(d[DUNE_COUNT_HOSTCALL] == 1,
+		   "counters: the guest's end is one message (%s calls)", slow ? "slow" : "fast");
 
-		u64 sum = d[DUNE_COUNT_SYSCALL_FAST] + d[DUNE_COUNT_SYSCALL_SLOW] + d[DUNE_COUNT_FAULT] +
-			  d[DUNE_COUNT_INTERRUPT] + d[DUNE_COUNT_EXCEPTION] + d[DUNE_COUNT_HOSTCALL] +
+		u64 sum = d[DUNE_COUNT_SYSCALL_FAST] + d[DUNE_COUNT_SYSCALL_SLOW] +
+			  d[DUNE_COUNT_FAULT] + d[DUNE_COUNT_INTERRUPT] +
+			  d[DUNE_COUNT_EXCEPTION] + d[DUNE_COUNT_HOSTCALL] +
 			  d[DUNE_COUNT_OTHER];
 
-		ok(sum == d[DUNE_COUNT_EXITS], "counters: exits are the sum of their kinds (%lu, %lu)", sum, d[DUNE_COUNT_EXITS]);
+		ok(sum == d[DUNE_COUNT_EXITS],
+		   "counters: exits are the sum of their kinds (%lu, %lu)", sum,
+		   d[DUNE_COUNT_EXITS]);
 	}
 	g.run->flags = 0;
 }
@@ -286,7 +299,8 @@ static void handler(int sig)
 struct blocking {
 	const char *name;
 	struct request request;
-	int restart;		/* dune_run.restart of a fast call when a signal comes; 0: rax is -EINTR */
+	/* dune_run.restart of a fast call that a signal interrupts; 0: rax is -EINTR. */
+	int restart;
 };
 
 static struct timespec long_time = { 1000, 0 };
@@ -296,13 +310,15 @@ static struct blocking blockings[] = {
 	{ "read of an empty pipe", { "", SYS_read, {101, M, 1}, 0 }, ERESTARTSYS },
 	{ "wait4", { "", SYS_wait4, {-1, 0, 0, 0}, 0 }, ERESTARTSYS },
 	{ "futex", { "", SYS_futex, {M + 1024, FUTEX_WAIT, 0, 0}, 0 }, ERESTARTSYS },
-	{ "futex with a timeout", { "", SYS_futex, {M + 1024, FUTEX_WAIT, 0, (long)&long_time}, 0 }, ERESTART_RESTARTBLOCK },
+	{ "futex with a timeout", { "", SYS_futex, {M + 1024, FUTEX_WAIT, 0, (long)&long_time}, 0 },
+		ERESTART_RESTARTBLOCK },
 	{ "pause", { "", SYS_pause, {0}, 0 }, ERESTARTNOHAND },
 	{ "rt_sigsuspend", { "", SYS_rt_sigsuspend, {M + 1024, 8}, 0 }, ERESTARTNOHAND },
 	{ "nanosleep", { "", SYS_nanosleep, {(long)&long_time, M}, 0 }, ERESTART_RESTARTBLOCK },
 	{ "clock_nanosleep, absolute", { "", SYS_clock_nanosleep,
 		{CLOCK_MONOTONIC, TIMER_ABSTIME, (long)&long_time, 0}, 0 }, ERESTARTNOHAND },
-	{ "poll", { "", SYS_poll, {(long)&nothing_to_poll, 1, 1000000}, 0 }, ERESTART_RESTARTBLOCK },
+	{ "poll", { "", SYS_poll, {(long)&nothing_to_poll, 1, 1000000}, 0 },
+		ERESTART_RESTARTBLOCK },
 	{ "ppoll", { "", SYS_ppoll, {(long)&nothing_to_poll, 1, 0, 0, 0}, 0 }, ERESTARTNOHAND },
 	{ "epoll_wait", { "", SYS_epoll_wait, {102, M, 1, -1}, 0 }, 0 },
 };
@@ -361,10 +377,13 @@ static void interrupted(void)
 		int end = until_syscall();
 
 		if (b->restart) {
-			ok(end == DUNE_EXIT_SYSCALL && (int)g.run->restart == b->restart && signals >= 1,
-			   "%s, interrupted: restart %d (exit %d restart %u signals %d)", b->name, b->restart,
+			ok(end == DUNE_EXIT_SYSCALL && (int)g.run->restart == b->restart &&
+			   signals >= 1,
+			   "%s, interrupted: restart %d (exit %d restart %u signals %d)", b->name,
+			   b->restart,
 			   end, g.run->restart, signals);
-			ok(g.run->regs.rax == (u64)b->request.nr, "%s, interrupted: RAX still has the number, to make the call again",
+			ok(g.run->regs.rax == (u64)b->request.nr,
+			   "%s, interrupted: RAX still has the number, to make the call again",
 			   b->name);
 			g.run->regs.rax = -EINTR;
 			end = until_syscall();
@@ -373,7 +392,8 @@ static void interrupted(void)
 			   b->name, b->request.result);
 		} else {
 			ok(end == DUNE_EXIT_HOSTCALL && b->request.result == -EINTR && signals >= 1,
-			   "%s, interrupted: EINTR (exit %d, %ld)", b->name, end, b->request.result);
+			   "%s, interrupted: EINTR (exit %d, %ld)", b->name, end,
+			   b->request.result);
 		}
 
 		/* The slow path: the host's own system call and its restart. */
@@ -385,7 +405,8 @@ static void interrupted(void)
 		timer(60);
 		enum guest_end ge = guest_resume(&g);
 
-		ok(ge == GUEST_DONE && b->request.result == -EINTR && signals >= 1 && g.restarts == 0,
+		ok(ge == GUEST_DONE && b->request.result == -EINTR && signals >= 1 &&
+		   g.restarts == 0,
 		   "%s, slow, interrupted: EINTR (%ld)", b->name, b->request.result);
 		g.run->flags = 0;
 	}
@@ -405,7 +426,8 @@ static void interrupted(void)
 	}
 	enum guest_end ge = guest_call(&g, make_request, &r);
 
-	ok(ge == GUEST_DONE && r.result == 1 && memory[0] == 'z', "an ignored signal does not end a read (%ld)", r.result);
+	ok(ge == GUEST_DONE && r.result == 1 && memory[0] == 'z',
+	   "an ignored signal does not end a read (%ld)", r.result);
 	waitpid(pid, NULL, 0);
 	kill(kid, SIGKILL);
 	waitpid(kid, NULL, 0);
@@ -487,10 +509,12 @@ int main(void)
 		g.run->flags = slow ? DUNE_RUN_SLOW_SYSCALL : 0;
 		enum guest_end end = guest_call(&g, transfer, NULL);
 
-		ok(end == GUEST_DONE && g.value == 0, "%s: pipes, files and libc (%s)", slow ? "slow" : "fast",
+		ok(end == GUEST_DONE && g.value == 0, "%s: pipes, files and libc (%s)",
+		   slow ? "slow" : "fast",
 		   guest_end_name(&g, end));
 		end = guest_call(&g, registers_kept, NULL);
-		ok(end == GUEST_DONE && g.value == 0, "%s: a hypercall keeps all registers and flags (%s)",
+		ok(end == GUEST_DONE && g.value == 0,
+		   "%s: a hypercall keeps all registers and flags (%s)",
 		   slow ? "slow" : "fast", guest_end_name(&g, end));
 	}
 	g.run->flags = 0;
@@ -498,12 +522,14 @@ int main(void)
 
 	enum guest_end end = guest_call3(&g, ring3_calls, NULL);
 
-	ok(end == GUEST_DONE && g.value == 0, "SYSCALL from ring 3 enters at the guest's LSTAR (%s)", guest_end_name(&g, end));
+	ok(end == GUEST_DONE && g.value == 0,
+	   "SYSCALL from ring 3 enters at the guest's LSTAR (%s)", guest_end_name(&g, end));
 	interrupted();
 
 	struct outcome o = in_child(exiting, (void *)37, 20);
 
-	ok(o.code == 37, "exit_group by a guest ends the process with its status (%d, %d)", o.code, o.signal);
+	ok(o.code == 37, "exit_group by a guest ends the process with its status (%d, %d)", o.code,
+	   o.signal);
 
 	/* The child of a fork by the slow path is in the host half, with no vCPU. */
 	guest_prepare(&g, 0, guest_forks, NULL);
@@ -516,10 +542,12 @@ int main(void)
 	if (!pid)
 		_exit(guest_run(&g) == -EPERM ? 5 : 6);
 	o = wait_child(pid, 20);
-	ok(o.code == 5, "the child of a fork by a guest cannot run the vCPU (%d, %d)", o.code, o.signal);
+	ok(o.code == 5, "the child of a fork by a guest cannot run the vCPU (%d, %d)", o.code,
+	   o.signal);
 	g.run->regs.rax = pid;
 	end = guest_resume(&g);
-	ok(end == GUEST_DONE && (int)g.value == pid, "the parent of a fork by a guest continues (%s)", guest_end_name(&g, end));
+	ok(end == GUEST_DONE && (int)g.value == pid,
+	   "the parent of a fork by a guest continues (%s)", guest_end_name(&g, end));
 
 	/* A KVM guest entered from this call would change the CPU's state unnoticed. */
 	guest_prepare(&g, 0, guest_asks_kvm, NULL);

@@ -105,7 +105,8 @@ int main(void)
 
 	begin(200);
 	if (file_number("/sys/module/srcutree/parameters/convert_to_big") != 1) {
-		skip("not booted with srcutree.convert_to_big=1", "unloading while a callback waits on another CPU");
+		skip("not booted with srcutree.convert_to_big=1",
+		     "unloading while a callback waits on another CPU");
 		return done();
 	}
 	here = usable_cpu(0);

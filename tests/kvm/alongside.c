@@ -159,7 +159,8 @@ static void sandbox(void)
 	if (!ok(!err, "a KVM guest starts (%s)", strerror(-err)))
 		return;
 	snprintf(command, sizeof(command),
-		 "%s/libexec/dune-run -- /bin/sh -c 'ls -l /etc | wc -l >/dev/null || exit 9; exit 7'",
+		 "%s/libexec/dune-run -- "
+		 "/bin/sh -c 'ls -l /etc | wc -l >/dev/null || exit 9; exit 7'",
 		 build);
 	int status = system(command);
 
@@ -196,7 +197,8 @@ int main(void)
 	sandbox();
 	ok(workers_move(), "Dune processes run after all KVM guests have ended");
 	err = kvm_unload();
-	ok(!err && !kvm_is_loaded(), "KVM is unloaded while Dune processes run (%s)", strerror(-err));
+	ok(!err && !kvm_is_loaded(), "KVM is unloaded while Dune processes run (%s)",
+	   strerror(-err));
 	ok(workers_move(), "Dune processes keep running after KVM was unloaded");
 	ok(workers_kill(), "the Dune processes are killed at the end");
 	klog_end(&log);

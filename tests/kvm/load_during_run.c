@@ -94,7 +94,8 @@ static void check(const char *when)
 	u64 hsave = host_msr(MSR_VM_HSAVE_PA);
 
 	ok(good, "the guest keeps running when KVM %s", when);
-	ok(!shared->foreign, "the guest sees its own LSTAR when KVM %s (%#lx)", when, shared->foreign);
+	ok(!shared->foreign, "the guest sees its own LSTAR when KVM %s (%#lx)", when,
+	   shared->foreign);
 	if (hsave == ~0UL)
 		skip("nothing shows it here", "VM_HSAVE_PA when KVM %s", when);
 	else
@@ -113,7 +114,8 @@ int main(void)
 		return done();
 	}
 	if (!kvm_exists()) {
-		skip("this kernel has no KVM for this processor", "a guest while KVM is loaded and unloaded");
+		skip("this kernel has no KVM for this processor",
+		     "a guest while KVM is loaded and unloaded");
 		return done();
 	}
 	int err = kvm_unload();

@@ -127,12 +127,14 @@ static void under_kvm(void)
 		ok(kvm_unload_vendor() == -EWOULDBLOCK, "KVM does not unload while it is used");
 		ok(dune_unload() == -EWOULDBLOCK, "Dune does not unload while it is used");
 		workers_kill();
-		ok(module_users("dune", 0) == 0, "Dune's module has no users after its processes were killed");
+		ok(module_users("dune", 0) == 0,
+		   "Dune's module has no users after its processes were killed");
 		unload_dune();
 		ok(vm_moves(), "the KVM guest keeps running after Dune was unloaded");
 	}
 	vm_stop();
-	ok(module_users(kvm_vendor(), 0) == 0, "KVM's module has no users after its machine has ended");
+	ok(module_users(kvm_vendor(), 0) == 0,
+	   "KVM's module has no users after its machine has ended");
 	unload_kvm();
 	is_off("when both have gone");
 }
@@ -148,13 +150,15 @@ static void under_dune(const char *parameter)
 		ok(workers_move(), "the Dune processes keep running after KVM was loaded");
 		if (i % 2) {
 			ok(!kvm_unload_vendor(), "%s alone is unloaded", kvm_vendor());
-			ok(workers_move(), "the Dune processes keep running after %s was unloaded", kvm_vendor());
+			ok(workers_move(), "the Dune processes keep running after %s was unloaded",
+			   kvm_vendor());
 		}
 		unload_kvm();
 		ok(workers_move(), "the Dune processes keep running after KVM was unloaded");
 	}
 	ok(workers_kill(), "the Dune processes are killed");
-	ok(module_users("dune", 0) == 0, "Dune's module has no users after its processes were killed");
+	ok(module_users("dune", 0) == 0,
+	   "Dune's module has no users after its processes were killed");
 	unload_dune();
 	is_off("when both have gone");
 }
@@ -169,7 +173,8 @@ int main(void)
 	begin(240);
 	klog_begin(&log);
 	if (!kvm_exists()) {
-		skip("this kernel has no KVM for this processor", "Dune's module and KVM's in every order");
+		skip("this kernel has no KVM for this processor",
+		     "Dune's module and KVM's in every order");
 		return done();
 	}
 	if (kvm_unload() || dune_unload())
