@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
  * The module's own tests (tests/kernel) with KVM loaded but idle, and with a
- * KVM machine running: they must pass as they do without KVM. Fails when one of them fails, or the KVM guest does at the same time.
+ * KVM machine running: they must pass as they do without KVM. Fails when one of
+ * them fails, or the KVM guest does at the same time.
  * STATES_TESTS: names of other tests than the usual ones, for both.
  */
 #define _GNU_SOURCE
@@ -74,7 +75,8 @@ int main(void)
 	int err = vm_start(vm_usable_cpus());
 
 	if (ok(!err, "a KVM guest runs (%s)", strerror(-err))) {
-		tests("syscall signals coherence hostile lifetime", "with a KVM guest running");
+		tests("syscall signals coherence instructions guest_tables endless own_process "
+		      "guest_state lifetime", "with a KVM guest running");
 		ok(vm_moves(), "the KVM guest keeps running after the tests");
 		vm_stop();
 	}
