@@ -143,13 +143,9 @@ static void forked(void *arg)
 	_exit(guest_resume(&h) == GUEST_DONE && h.value == 5 ? 0 : 3);
 }
 
-static void granules(void)
+/* Windows to granule 0, the one @before the last, the last, and a table in @before. */
+static void make_windows(u64 before, u64 last)
 {
-	u64 last = (u64)(g.info.granules - 1) * GB, before = last - GB;
-	pthread_t t;
-	void *value;
-
-	refused(last);
 	pdpt = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	pd = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	g.mem->pml4[SLOT] = guest_gpa(&g, (u64)pdpt) | PTE_P | PTE_W | PTE_U;
@@ -158,6 +154,11 @@ static void granules(void)
 	pd[1] = before | PTE_P | PTE_W | PTE_U | PTE_PS;
 	pd[2] = last | PTE_P | PTE_W | PTE_U | PTE_PS;
 	pd[3] = before | PTE_P | PTE_W | PTE_U;
+}
+
+static void not_mapped(u64 before)
+{
+	struct dune_state s = g.state;
 
 	first_exit(&g, guest_load, WINDOW(0) + 0x5008);
 	ok(no_granule(&g, 0, 0x5008),
@@ -175,7 +176,6 @@ static void granules(void)
 	ok(no_granule(&g, g.run->fault_flags & DUNE_FAULT_WRITE, before) &&
 	   (g.run->fault_flags & DUNE_FAULT_TABLE),
 	   "a page table in a granule that is not mapped ends the run");
-	struct dune_state s = g.state;
 
 	guest_prepare(&g, 0, guest_load, NULL);
 	s.cr3 = before;
@@ -184,7 +184,10 @@ static void granules(void)
 	ok(no_granule(&g, g.run->fault_flags & DUNE_FAULT_WRITE, before) ||
 	   g.run->exit_reason == DUNE_EXIT_INTR,
 	   "CR3 in a granule that is not mapped ends the run");
+}
 
+static void mapped_during_a_run(u64 before, u64 last)
+{
 	*page_at(FAR) = 4711;
 	first_exit(&g, guest_load, WINDOW(1));
 	ok(!map(&g, before, FAR), "a granule is mapped after the guest's exit for it");
@@ -203,6 +206,13 @@ static void granules(void)
 	ok(map(&g, before, FAR + GB) == -EEXIST,
 	   "mapping a mapped granule to another gigabyte: EEXIST");
 	ok(map(&g, last, FAR) == -EEXIST, "mapping another granule to a mapped gigabyte: EEXIST");
+}
+
+/* Other threads have the process's granules, a child after fork has not. */
+static void shared_by_threads(u64 last)
+{
+	pthread_t t;
+	void *value;
 
 	*page_at(FAR + GB) = 12;
 	ok(!map(&g, last, FAR + GB), "the last granule is mapped");
@@ -218,8 +228,11 @@ static void granules(void)
 	   o.signal);
 	ok(guest_call(&g, guest_load, (void *)(WINDOW(2))) == GUEST_DONE && g.value == 12,
 	   "the parent's last granule is unchanged after the child mapped its own");
+}
 
-	/* Map all granules that are left, with one page in each. */
+/* Map all granules that are left, with one page in each. */
+static void all_others(u64 before)
+{
 	int bad = 0;
 
 	for (u64 at = 32 * GB; at < before; at += GB) {
@@ -233,6 +246,18 @@ static void granules(void)
 		bad += guest_call(&g, guest_load, (void *)WINDOW(at / GB)) != GUEST_DONE ||
 			g.value != at;
 	ok(!bad, "all other granules lead to their own memory");
+}
+
+static void granules(void)
+{
+	u64 last = (u64)(g.info.granules - 1) * GB, before = last - GB;
+
+	refused(last);
+	make_windows(before, last);
+	not_mapped(before);
+	mapped_during_a_run(before, last);
+	shared_by_threads(last);
+	all_others(before);
 }
 
 int main(void)

@@ -362,12 +362,12 @@ static u64 sti_shadow(void *arg)
 	return at << 8 | irqs;
 }
 
-static void injection(void)
+/* A vector that waits in dune_run.irq_vector when the run begins. */
+static void pending_vectors(void)
 {
 	static const u32 vectors[] = { 32, 33, 0x60, 0x80, 255 };
 	enum guest_end end;
 
-	guest_trap_handler = on_trap;
 	for (unsigned int i = 0; i < 5; i++) {
 		guest_prepare(&g, 0, with_interrupts, NULL);
 		g.run->irq_vector = vectors[i];
@@ -398,8 +398,7 @@ static void injection(void)
 	g.run->irq_vector = 0x62;
 	end = guest_resume(&g);
 	ok(end == GUEST_DONE && g.value == 1 && last_vector == 0x62,
-	   "a vector interrupts ring 3 at once (%s)",
-	   guest_end_name(&g, end));
+	   "a vector interrupts ring 3 at once (%s)", guest_end_name(&g, end));
 
 	guest_prepare(&g, 0, sti_shadow, NULL);
 	g.run->irq_vector = 0x63;
@@ -408,10 +407,15 @@ static void injection(void)
 	   "an interrupt is delivered between STI and CLI with two instructions between them (%s)",
 	   guest_end_name(&g, end));
 	ok(g.value >> 8 == 0, "no interrupt is delivered in the shadow of STI (%lu)", g.value >> 8);
+}
 
-	/* A signal's handler asks for the vector while the guest spins. */
+/* A signal's handler asks for the vector while the guest spins, or sleeps. */
+static void vectors_by_signal(void)
+{
 	struct sigaction sa = { .sa_handler = kick };
 	struct itimerval it = { .it_value = { 0, 20000 } };
+	enum guest_end end;
+	int err;
 
 	sigaction(SIGALRM, &sa, NULL);
 	guest_prepare(&g, 0, waits_for_irq, NULL);
@@ -428,8 +432,6 @@ static void injection(void)
 	it.it_interval.tv_usec = 30000;
 	guest_prepare(&g, 0, sleeps_with_if, NULL);
 	setitimer(ITIMER_REAL, &it, NULL);
-	int err;
-
 	do
 		err = guest_run(&g);
 	while (err == -EINTR || g.run->exit_reason == DUNE_EXIT_INTR);
@@ -443,6 +445,13 @@ static void injection(void)
 	end = guest_resume(&g);
 	ok(end == GUEST_DONE && g.value >= 1, "the interrupt follows the interrupted pause (%s)",
 	   guest_end_name(&g, end));
+}
+
+static void injection(void)
+{
+	guest_trap_handler = on_trap;
+	pending_vectors();
+	vectors_by_signal();
 	guest_trap_handler = NULL;
 }
 

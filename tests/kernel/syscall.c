@@ -351,6 +351,99 @@ static int until_syscall(void)
 	return -ETIME;
 }
 
+/* A signal interrupts one call: first on the fast path, then on the slow one. */
+static void interrupt_call(struct blocking *b)
+{
+	fill();
+	memset(memory + 1024, 0, 64);
+	/* The fast path. */
+	signals = 0;
+	guest_prepare(&g, 0, make_request, &b->request);
+	timer(60);
+	int end = until_syscall();
+
+	if (b->restart) {
+		ok(end == DUNE_EXIT_SYSCALL && (int)g.run->restart == b->restart &&
+		   signals >= 1,
+		   "%s, interrupted: restart %d (exit %d restart %u signals %d)", b->name,
+		   b->restart, end, g.run->restart, signals);
+		ok(g.run->regs.rax == (u64)b->request.nr,
+		   "%s, interrupted: RAX still has the number, to make the call again",
+		   b->name);
+		g.run->regs.rax = -EINTR;
+		end = until_syscall();
+		ok(end == DUNE_EXIT_HOSTCALL && b->request.result == -EINTR,
+		   "%s, interrupted: the call ends with the host half's result (%ld)",
+		   b->name, b->request.result);
+	} else {
+		ok(end == DUNE_EXIT_HOSTCALL && b->request.result == -EINTR && signals >= 1,
+		   "%s, interrupted: EINTR (exit %d, %ld)", b->name, end,
+		   b->request.result);
+	}
+
+	/* The slow path: the host's own system call and its restart. */
+	fill();
+	memset(memory + 1024, 0, 64);
+	signals = 0;
+	g.run->flags = DUNE_RUN_SLOW_SYSCALL;
+	guest_prepare(&g, 0, make_request, &b->request);
+	timer(60);
+	enum guest_end ge = guest_resume(&g);
+
+	ok(ge == GUEST_DONE && b->request.result == -EINTR && signals >= 1 &&
+	   g.restarts == 0,
+	   "%s, slow, interrupted: EINTR (%ld)", b->name, b->request.result);
+	g.run->flags = 0;
+}
+
+/* A signal without a handler (SIGWINCH, SIGCHLD) interrupts no call visibly. */
+static void ignored_signal(void)
+{
+	struct request r = { "", SYS_read, {101, M, 1}, 0 };
+	int self = getpid();
+	int pid = fork();
+
+	if (!pid) {
+		sleep_ms(50);
+		kill(self, SIGWINCH);
+		sleep_ms(50);
+		(void)!write(100, "z", 1);
+		_exit(0);
+	}
+	enum guest_end end = guest_call(&g, make_request, &r);
+
+	ok(end == GUEST_DONE && r.result == 1 && memory[0] == 'z',
+	   "an ignored signal does not end a read (%ld)", r.result);
+	waitpid(pid, NULL, 0);
+}
+
+/* The time left of a sleep that restart_syscall continues is right. */
+static void restarted_sleep(void)
+{
+	struct timespec half = { 0, 300000000 };
+	struct request sleep = { "", SYS_nanosleep, {(long)&half, 0}, 0 };
+	struct sigaction ign = { .sa_handler = SIG_DFL };
+	int self = getpid();
+	int pid;
+
+	sigaction(SIGWINCH, &ign, NULL);
+	pid = fork();
+	if (!pid) {
+		for (int i = 0; i < 5; i++) {
+			sleep_ms(30);
+			kill(self, SIGWINCH);
+		}
+		_exit(0);
+	}
+	unsigned long start = now_us();
+	enum guest_end end = guest_call(&g, make_request, &sleep);
+	unsigned long took = now_us() - start;
+
+	ok(end == GUEST_DONE && !sleep.result && took >= 300000,
+	   "a sleep interrupted five times lasts as long as asked for (%lu us)", took);
+	waitpid(pid, NULL, 0);
+}
+
 static void interrupted(void)
 {
 	struct sigaction sa = { .sa_handler = handler };
@@ -365,95 +458,13 @@ static void interrupted(void)
 	sigaction(SIGALRM, &sa, NULL);
 	clock_gettime(CLOCK_MONOTONIC, &long_time);
 	long_time.tv_sec += 1000;
-	for (unsigned int i = 0; i < sizeof(blockings) / sizeof(blockings[0]); i++) {
-		struct blocking *b = &blockings[i];
-
-		fill();
-		memset(memory + 1024, 0, 64);
-		/* The fast path. */
-		signals = 0;
-		guest_prepare(&g, 0, make_request, &b->request);
-		timer(60);
-		int end = until_syscall();
-
-		if (b->restart) {
-			ok(end == DUNE_EXIT_SYSCALL && (int)g.run->restart == b->restart &&
-			   signals >= 1,
-			   "%s, interrupted: restart %d (exit %d restart %u signals %d)", b->name,
-			   b->restart,
-			   end, g.run->restart, signals);
-			ok(g.run->regs.rax == (u64)b->request.nr,
-			   "%s, interrupted: RAX still has the number, to make the call again",
-			   b->name);
-			g.run->regs.rax = -EINTR;
-			end = until_syscall();
-			ok(end == DUNE_EXIT_HOSTCALL && b->request.result == -EINTR,
-			   "%s, interrupted: the call ends with the host half's result (%ld)",
-			   b->name, b->request.result);
-		} else {
-			ok(end == DUNE_EXIT_HOSTCALL && b->request.result == -EINTR && signals >= 1,
-			   "%s, interrupted: EINTR (exit %d, %ld)", b->name, end,
-			   b->request.result);
-		}
-
-		/* The slow path: the host's own system call and its restart. */
-		fill();
-		memset(memory + 1024, 0, 64);
-		signals = 0;
-		g.run->flags = DUNE_RUN_SLOW_SYSCALL;
-		guest_prepare(&g, 0, make_request, &b->request);
-		timer(60);
-		enum guest_end ge = guest_resume(&g);
-
-		ok(ge == GUEST_DONE && b->request.result == -EINTR && signals >= 1 &&
-		   g.restarts == 0,
-		   "%s, slow, interrupted: EINTR (%ld)", b->name, b->request.result);
-		g.run->flags = 0;
-	}
+	for (unsigned int i = 0; i < sizeof(blockings) / sizeof(blockings[0]); i++)
+		interrupt_call(&blockings[i]);
 	timer(0);
-
-	/* A signal without a handler (SIGWINCH, SIGCHLD) interrupts no call visibly. */
-	struct request r = { "", SYS_read, {101, M, 1}, 0 };
-	int self = getpid();
-	int pid = fork();
-
-	if (!pid) {
-		sleep_ms(50);
-		kill(self, SIGWINCH);
-		sleep_ms(50);
-		(void)!write(100, "z", 1);
-		_exit(0);
-	}
-	enum guest_end ge = guest_call(&g, make_request, &r);
-
-	ok(ge == GUEST_DONE && r.result == 1 && memory[0] == 'z',
-	   "an ignored signal does not end a read (%ld)", r.result);
-	waitpid(pid, NULL, 0);
+	ignored_signal();
 	kill(kid, SIGKILL);
 	waitpid(kid, NULL, 0);
-
-	/* The time left of a sleep that restart_syscall continues is right. */
-	struct timespec half = { 0, 300000000 };
-	struct request sleep = { "", SYS_nanosleep, {(long)&half, 0}, 0 };
-	struct sigaction ign = { .sa_handler = SIG_DFL };
-
-	sigaction(SIGWINCH, &ign, NULL);
-	pid = fork();
-	if (!pid) {
-		for (int i = 0; i < 5; i++) {
-			sleep_ms(30);
-			kill(self, SIGWINCH);
-		}
-		_exit(0);
-	}
-	unsigned long start = now_us();
-
-	ge = guest_call(&g, make_request, &sleep);
-	unsigned long took = now_us() - start;
-
-	ok(ge == GUEST_DONE && !sleep.result && took >= 300000,
-	   "a sleep interrupted five times lasts as long as asked for (%lu us)", took);
-	waitpid(pid, NULL, 0);
+	restarted_sleep();
 }
 
 /* SYSCALL in ring 3 arrives at the guest's own LSTAR, and its hypercall is a system call. */

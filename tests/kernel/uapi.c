@@ -175,8 +175,13 @@ static void vcpu(void)
 		   strerror(-err));
 	}
 	ok(call(g.fd, DUNE_RUN, &s) == -EINVAL, "DUNE_RUN with an argument: EINVAL");
+}
 
+static void refused_states(void)
+{
+	static const u16 tss[] = { 0, 0x0b, 0x89, 0x83, 0x9b };
 	static const u32 sizes[] = { 0, 4, 311, 313, 4096 };
+	struct dune_state s;
 
 	for (unsigned int i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
 		s = g.state;
@@ -196,8 +201,6 @@ static void vcpu(void)
 	s = g.state;
 	s.cpl = 4;
 	ok(call(g.fd, DUNE_SET_STATE, &s) == -EINVAL, "DUNE_SET_STATE with cpl 4: EINVAL");
-	static const u16 tss[] = { 0, 0x0b, 0x89, 0x83, 0x9b };
-
 	for (unsigned int i = 0; i < sizeof(tss) / sizeof(tss[0]); i++) {
 		s = g.state;
 		s.tr.attributes = tss[i];
@@ -207,11 +210,15 @@ static void vcpu(void)
 	ok(call(g.fd, DUNE_SET_STATE, NULL) == -EFAULT, "DUNE_SET_STATE at 0: EFAULT");
 	ok(call(g.fd, DUNE_GET_STATE, (void *)0xffffffff81000000) == -EFAULT,
 	   "DUNE_GET_STATE at a kernel address: EFAULT");
+}
 
-	/*
-	 * MSRs that hold addresses must be canonical: VMLOAD and WRMSR of a bad one
-	 * would fault in the host.
-	 */
+/*
+ * MSRs that hold addresses must be canonical: VMLOAD and WRMSR of a bad one
+ * would fault in the host.
+ */
+static void non_canonical_addresses(void)
+{
+	struct dune_state s;
 	struct { const char *name; size_t offset; } addresses[] = {
 		{ "fs.base", offsetof(struct dune_state, fs.base) },
 		{ "gs.base", offsetof(struct dune_state, gs.base) },
@@ -238,7 +245,10 @@ static void vcpu(void)
 		   addresses[i].name);
 		call(g.fd, DUNE_SET_STATE, &g.state);
 	}
+}
 
+static void state_is_kept(void)
+{
 	struct dune_state a = g.state, b;
 
 	a.cr2 = 0x1234567000;
@@ -516,6 +526,9 @@ int main(int argc, char **argv)
 	device();
 	create();
 	vcpu();
+	refused_states();
+	non_canonical_addresses();
+	state_is_kept();
 	mappings();
 	run();
 	threads();
