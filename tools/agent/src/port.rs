@@ -84,7 +84,7 @@ fn find_port() -> Result<PathBuf> {
 }
 
 impl Port {
-    fn new(out: impl Write + Send + 'static) -> Self {
+    pub fn new(out: impl Write + Send + 'static) -> Self {
         Port(Arc::new(Mutex::new(Box::new(out))))
     }
 
