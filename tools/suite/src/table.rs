@@ -59,15 +59,15 @@ pub struct Mode {
 pub enum Selection {
     /// All of them, except those that run only where they are named.
     All,
-    Named(Vec<Prefix>),
+    Named(Vec<Entry>),
     /// All of them, whatever their own entries say.
     Everything,
 }
 
-/// The beginning of some tests' names, and where it is written.
+/// The name of a test or of a folder of tests, and where it is written.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Prefix {
-    pub text: String,
+pub struct Entry {
+    pub name: String,
     /// "tests/suite.toml:12"
     pub place: String,
 }
@@ -140,25 +140,24 @@ impl Table {
         self.of(name).any(|test| test.own_boot)
     }
 
-    /// The entries that a selection refers to and for which none of all tests
-    /// is named so: mistakes, since a test would silently not run, or not as
-    /// it should.
+    /// The entries of a selection that mean none of all tests. They are mistakes,
+    /// since a test would silently not run, or not as it should.
     pub fn without_tests(&self, selection: &Selection, all: &[String]) -> Vec<String> {
         let entries: Vec<(&str, &str)> = match selection {
             Selection::All => self.tests.iter().map(|one| (&*one.place, &*one.name)).collect(),
-            Selection::Named(named) => named.iter().map(|one| (&*one.place, &*one.text)).collect(),
+            Selection::Named(named) => named.iter().map(|one| (&*one.place, &*one.name)).collect(),
             Selection::Everything => Vec::new(),
         };
-        let lacks = |(_, begin): &(&str, &str)| !all.iter().any(|name| name.starts_with(begin));
+        let lacks = |(_, entry): &(&str, &str)| !all.iter().any(|test| means(entry, test));
         let wrong = entries.into_iter().filter(lacks);
-        wrong.map(|(place, begin)| format!("{place}: there is no test {begin}")).collect()
+        wrong.map(|(place, entry)| format!("{place}: there is no test {entry}")).collect()
     }
 
     /// Whether a test is among the selected ones.
     pub fn selects(&self, selection: &Selection, name: &str) -> bool {
         match selection {
             Selection::All => !self.of(name).any(|test| test.only_named),
-            Selection::Named(all) => all.iter().any(|one| name.starts_with(&one.text)),
+            Selection::Named(entries) => entries.iter().any(|entry| means(&entry.name, name)),
             Selection::Everything => true,
         }
     }
@@ -170,7 +169,17 @@ impl Table {
     }
 
     fn of<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a Test> {
-        self.tests.iter().filter(move |test| name.starts_with(&test.name))
+        self.tests.iter().filter(move |test| means(&test.name, name))
+    }
+}
+
+/// Whether an entry of the table means this test: by the test's own name, or by that
+/// of its folder, which ends with a slash ("libdune/").
+fn means(entry: &str, test: &str) -> bool {
+    if entry.ends_with('/') {
+        test.starts_with(entry)
+    } else {
+        test == entry
     }
 }
 
@@ -231,14 +240,15 @@ mod tests {
     }
 
     #[test]
-    fn tests_are_selected_by_sets_and_beginnings() {
+    fn tests_are_selected_by_sets_folders_and_names() {
         let table = small();
         let runs = |tests: &Selection, name| table.selects(tests, name);
         let default = table.default_mode(&SVM);
         let full = default.full_tests(Series::V6_1);
         assert!(runs(full, "a/y") && !runs(full, "odd/one"));
         let short = default.full_tests(Series::V6_12);
-        assert!(runs(short, "a/xy") && runs(short, "b/z") && !runs(short, "a/y"));
+        assert!(runs(short, "a/x") && runs(short, "b/z") && !runs(short, "a/y"));
+        assert!(!runs(short, "a/xy") && !runs(short, "a/x-z"), "a name means one test");
         let pti = &table.mode("pti", &SVM).unwrap().tests;
         assert!(runs(pti, "odd/one") && !runs(pti, "c/z"));
         assert!(runs(&Selection::Everything, "odd/one"));
@@ -257,6 +267,7 @@ mod tests {
             (60, 30, 120)
         );
         assert!(table.has_own_boot("a/slow") && !table.has_own_boot("a/x"));
+        assert!(!table.has_own_boot("a/slower"));
     }
 
     #[test]

@@ -13,7 +13,7 @@ use serde::de::{self, Deserializer};
 use serde::Deserialize;
 use toml::Spanned;
 
-use super::{Mode, Prefix, Selection, Table, Test, DEFAULT, FILE};
+use super::{Entry, Mode, Selection, Table, Test, DEFAULT, FILE};
 
 const MOST_CPUS: u32 = 16;
 
@@ -206,10 +206,10 @@ impl<'a> Sets<'a> {
     }
 
     fn select(&self, source: &Source, entries: &[Spanned<String>]) -> Result<Selection> {
-        let mut prefixes = Vec::new();
+        let mut named = Vec::new();
         let mut add = |entry: &Spanned<String>| {
             let place = source.place(&entry.span());
-            prefixes.push(Prefix { text: entry.as_ref().clone(), place });
+            named.push(Entry { name: entry.as_ref().clone(), place });
         };
         for entry in entries {
             match entry.as_ref().as_str() {
@@ -225,7 +225,7 @@ impl<'a> Sets<'a> {
                 },
             }
         }
-        Ok(Selection::Named(prefixes))
+        Ok(Selection::Named(named))
     }
 }
 

@@ -174,13 +174,16 @@ impl Boot {
             && self.context.table.selects(&self.tests, test)
     }
 
-    /// Mistakes in the table. They are not looked for with `only`, since then
-    /// perhaps no other tests were built.
+    /// Texts of `only` that select no test here, or else mistakes in the table. With
+    /// `only`, the table is not checked, since perhaps no other tests were built.
     pub fn mistakes(&self, tests: &[String]) -> Vec<String> {
-        match self.only {
-            Some(_) => Vec::new(),
-            None => self.context.table.without_tests(&self.tests, tests),
-        }
+        let Some(texts) = &self.only else {
+            return self.context.table.without_tests(&self.tests, tests);
+        };
+        let runs = |test: &str| self.context.table.selects(&self.tests, test);
+        let selects = |text: &str| tests.iter().any(|test| test.contains(text) && runs(test));
+        let wrong = texts.iter().filter(|text| !selects(text));
+        wrong.map(|text| format!("--only {text}: no test that runs here has such a name")).collect()
     }
 
     fn describe(&self) -> Result<String> {
