@@ -5,7 +5,6 @@
 
 use std::collections::HashMap;
 use std::fs;
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -13,6 +12,7 @@ use std::process::Command;
 use crate::apt;
 use crate::cpio::Archive;
 use crate::error::{Context, Error, Result};
+use crate::hash::fnv1a;
 use crate::kernel::Kernel;
 use crate::machine_type::MachineType;
 
@@ -20,10 +20,8 @@ use crate::machine_type::MachineType;
 /// an older agent may have been installed, or copied, later.
 pub fn make(kernel: &Kernel, machine_type: &MachineType, agent: &Path) -> Result<PathBuf> {
     let agent = fs::read(agent).context(format!("reading {}", agent.display()))?;
-    let mut hasher = DefaultHasher::new();
-    agent.hash(&mut hasher);
     let prefix = format!("initramfs-{machine_type}-");
-    let path = kernel.root.join(format!("{prefix}{:016x}.cpio", hasher.finish()));
+    let path = kernel.root.join(format!("{prefix}{:016x}.cpio", fnv1a(&agent)));
     if path.exists() {
         return Ok(path);
     }

@@ -40,6 +40,7 @@ mod debug_kernel;
 mod emulator;
 mod error;
 mod foreign;
+mod hash;
 mod initramfs;
 mod kernel;
 mod layout;

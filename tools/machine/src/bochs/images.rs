@@ -11,7 +11,6 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ffi::OsStr;
 use std::fs::{self, File};
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{ErrorKind, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
@@ -21,6 +20,7 @@ use std::process::{Child, Command, Stdio};
 
 use crate::apt;
 use crate::error::{Context, Error, Result};
+use crate::hash::fnv1a;
 use crate::layout::Layout;
 use crate::machine::Config;
 
@@ -94,10 +94,8 @@ const FORMAT: u32 = 3;
 pub fn prepare(layout: &Layout, say: &mut dyn FnMut(&str)) -> Result<PathBuf> {
     let packages = Packages::installed()?;
     let closure = packages.closure();
-    let mut hasher = DefaultHasher::new();
-    (FORMAT, &closure).hash(&mut hasher);
     let folder = std::path::absolute(layout.machines.join("base")).context("finding a folder")?;
-    let image = folder.join(format!("{:016x}.img", hasher.finish()));
+    let image = folder.join(format!("{:016x}.img", hash_of(&closure)));
     if image.exists() {
         return Ok(image);
     }
@@ -120,6 +118,15 @@ pub fn prepare(layout: &Layout, say: &mut dyn FnMut(&str)) -> Result<PathBuf> {
     }
     made.persist(&image).map_err(|e| e.error).context("keeping the image")?;
     Ok(image)
+}
+
+/// Identifies the contents of a base image, by everything that they depend on.
+fn hash_of(packages: &BTreeSet<Package>) -> u64 {
+    let mut text = format!("{FORMAT}\n");
+    for Package { name, version } in packages {
+        text += &format!("{name} {version}\n");
+    }
+    fnv1a(text.as_bytes())
 }
 
 pub fn base(layout: &Layout, say: fn(&str)) -> Result<PathBuf> {
@@ -336,7 +343,7 @@ fn inherit(command: &mut Command, file: &File) {
     }
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Package {
     name: String,
     version: String,
