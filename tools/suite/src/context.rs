@@ -130,10 +130,7 @@ impl Context {
     pub fn command<S: Into<OsString>>(&self, argv: impl IntoIterator<Item = S>) -> Run {
         let mut run = Run::new(argv);
         run.program.directory = self.source.clone();
-        let variables = [("BUILD", &self.build), ("O", &self.build), ("SOURCE", &self.source)];
-        run.program
-            .env
-            .extend(variables.map(|(name, path)| (name.into(), path.clone().into_os_string())));
+        run.program.env.push(("BUILD".into(), self.build.clone().into()));
         if let Some(patience) = self.machine_type().test_patience {
             run.program.env.push(("TEST_PATIENCE".into(), patience.to_string().into()));
         }
