@@ -13,7 +13,7 @@ use crate::run::{open_device, DEVICE};
 pub fn findings(layout: &Layout) -> Vec<Finding> {
     let release = read("/proc/sys/kernel/osrelease").trim().to_owned();
     let loaded = Path::new("/sys/module/dune").exists();
-    let mut findings = vec![version(&release), lockdown(), secure_boot(), kvm(), trace()];
+    let mut findings = vec![version(&release), lockdown(), secure_boot(), kvm(), kprobes()];
     if !loaded {
         findings.push(headers(&release));
     }
@@ -79,7 +79,7 @@ fn kvm() -> Finding {
 }
 
 /// The fast path of system calls looks a symbol up by a kprobe.
-fn trace() -> Finding {
+fn kprobes() -> Finding {
     match Path::new("/sys/kernel/debug/kprobes").exists() || has_symbol("register_kprobe") {
         true => Finding::good("kprobes", "yes: system calls take the fast path"),
         false => Finding::note("kprobes", "none: system calls take the slow path"),
