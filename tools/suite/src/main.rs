@@ -65,6 +65,16 @@ enum Command {
         #[arg(long)]
         dry_run: bool,
     },
+    /// Run the tests in the machine vmx, in the modes and on the kernels of tests/suite.toml
+    TestVmx {
+        /// Run those of its tests whose name contains TEXT, or one of TEXT,TEXT..., in the
+        /// default mode
+        #[arg(long, value_name = "TEXT")]
+        only: Option<String>,
+        /// Print which tests would run where, and run nothing
+        #[arg(long)]
+        dry_run: bool,
+    },
     /// Run the module's tests on the debug kernel
     TestDebug {
         /// Run those of all TAP programs whose name contains TEXT, or one of TEXT,TEXT...
@@ -116,9 +126,10 @@ fn main() -> ExitCode {
         Command::TestAll { kernels, parts, list: false, dry_run } => {
             test::parts::run(&context, &or_all(kernels), &parts, dry_run)
         }
+        Command::TestVmx { only, dry_run } => test::run_vmx(&context, only.as_deref(), dry_run),
         Command::TestDebug { only, dry_run } => test::run_debug(&context, only.as_deref(), dry_run),
         Command::Fuzz { kernels, hours } => fuzz::run(&context, &or_all(kernels), hours),
-        Command::Bench { kernels } => bench::run(&context, &or_all(kernels)),
+        Command::Bench { kernels } => bench::run(&context, &kernels),
         Command::BenchCheck => bench::check(&context),
         Command::BenchPage => bench::write_saved(&context),
         Command::Checkpatch { files } => style::run(&context, &files),

@@ -11,7 +11,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{bail, Context as _, Result};
-use dune_machine::{MachineType, Series};
+use dune_machine::{MachineType, Series, VMX};
 use serde::Deserialize;
 
 /// In the sources.
@@ -52,6 +52,8 @@ pub struct Mode {
     /// What make test runs, and on which kernels.
     short: Option<(Selection, Option<Vec<Series>>)>,
     full_kernels: Option<Vec<Series>>,
+    /// Where make test-vmx runs `tests`.
+    vmx_kernels: Vec<Series>,
 }
 
 /// Some of all tests.
@@ -135,6 +137,12 @@ impl Table {
         })
     }
 
+    /// What make test-vmx runs: each mode with its kernels.
+    pub fn vmx(&self) -> impl Iterator<Item = (&Mode, &[Series])> {
+        let modes = self.modes.iter().filter(|mode| *mode.machine_type == VMX);
+        modes.map(|mode| (mode, &mode.vmx_kernels[..])).filter(|(_, kernels)| !kernels.is_empty())
+    }
+
     /// Whether the machine is booted anew for a test.
     pub fn has_own_boot(&self, name: &str) -> bool {
         self.of(name).any(|test| test.own_boot)
@@ -192,11 +200,17 @@ impl Mode {
         self.name == DEFAULT
     }
 
+    /// The kernels on which make test-all runs all of the mode's tests.
+    pub fn full_kernels(&self) -> &[Series] {
+        self.full_kernels.as_deref().unwrap_or(&Series::ALL)
+    }
+
     /// What make test-all runs on this kernel.
     pub fn full_tests(&self, series: Series) -> &Selection {
-        match &self.full_kernels {
-            Some(full) if !full.contains(&series) => self.short_tests(),
-            _ => &self.tests,
+        if self.full_kernels().contains(&series) {
+            &self.tests
+        } else {
+            self.short_tests()
         }
     }
 
@@ -210,7 +224,7 @@ impl Mode {
 mod tests {
     use super::file::tests::SMALL;
     use super::*;
-    use dune_machine::{SVM, VMX};
+    use dune_machine::SVM;
 
     const REAL: &str = include_str!("../../../tests/suite.toml");
 
@@ -256,6 +270,17 @@ mod tests {
         assert_eq!(table.without_tests(pti, &some), ["tests/suite.toml:3: there is no test b/"]);
         let wrong = table.without_tests(full, &some);
         assert_eq!(wrong, ["tests/suite.toml:4: there is no test a/slow"]);
+    }
+
+    #[test]
+    fn make_test_vmx_has_the_modes_that_name_a_kernel() {
+        let table = small();
+        let vmx: Vec<_> = table.vmx().collect();
+        let [(mode, kernels)] = vmx[..] else { panic!("{vmx:?}") };
+        assert!(mode.is_default() && *mode.machine_type == VMX);
+        assert_eq!(kernels, [Series::V6_1]);
+        assert_eq!(mode.full_kernels(), [Series::V6_1]);
+        assert_eq!(table.mode("pti", &SVM).unwrap().full_kernels(), Series::ALL);
     }
 
     #[test]

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! make test, make test-all (parts.rs) and make test-debug (debug.rs). plan.rs
+//! make test, make test-all (parts.rs), make test-vmx and make test-debug (debug.rs). plan.rs
 //! chooses what is tested: the tools' own tests (tools.rs), the harness's
 //! (harness.rs), and TAP programs in machines (programs.rs, tap.rs) that are
 //! booted in several ways (../table.rs). tally.rs adds the results up.
@@ -37,6 +37,11 @@ pub fn run(context: &Context, wish: &Wish) -> Result<u8> {
         None => plan::make_test(context, wish.kernels, wish.only),
     };
     do_works(context, &works, wish.dry_run)
+}
+
+/// The tests in the Intel machine.
+pub fn run_vmx(context: &Context, only: Option<&str>, dry_run: bool) -> Result<u8> {
+    do_works(context, &plan::make_test_vmx(context, only)?, dry_run)
 }
 
 /// The module's tests on the debug kernel.

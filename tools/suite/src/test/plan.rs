@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The tests that make test, make test-all, make test-debug and --mode choose from
-//! tests/suite.toml (../table.rs): a list of units of work, which can be run or
-//! printed (--dry-run).
+//! The tests that make test, make test-all, make test-vmx, make test-debug and --mode
+//! choose from tests/suite.toml (../table.rs): a list of units of work, which can be
+//! run or printed (--dry-run).
 
 use anyhow::{bail, ensure, Result};
-use dune_machine::{Kernel, MachineType, Series};
+use dune_machine::{Kernel, MachineType, Series, VMX};
 
 use crate::context::Context;
 use crate::table::{Mode, Selection, DEFAULT};
@@ -97,6 +97,20 @@ pub fn make_test_all(context: &Context, kernels: &[Series]) -> Vec<(String, Work
         }
     }
     works
+}
+
+/// make test-vmx: the modes that the table has for it; with `only`, those of its tests
+/// in the machine's default mode.
+pub fn make_test_vmx(context: &Context, only: Option<&str>) -> Result<Vec<Work>> {
+    ensure!(context.machine_types().contains(&&VMX), "test-vmx has the machine vmx only");
+    let mut works = Vec::new();
+    for (mode, kernels) in context.table.vmx() {
+        if only.is_none() || mode.is_default() {
+            let boot = |&series| Boot::new(context, mode, series, &mode.tests).only(only);
+            works.extend(kernels.iter().map(boot).map(Work::from));
+        }
+    }
+    Ok(works)
 }
 
 /// make test-debug: the module's tests, or those of all tests that `only` names.
