@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
 use anyhow::Result;
-use dune_protocol::{LogRecord, ToHost};
+use dune_protocol::{LogRecord, ToHarness};
 use nix::errno::Errno;
 use nix::poll::{poll, PollFd, PollFlags, PollTimeout};
 
@@ -84,7 +84,7 @@ impl KernelLog {
 
     fn send(&self, batch: Vec<LogRecord>) {
         // The harness has gone, so the log has no reader.
-        let _ = self.port.send(&ToHost::Log(batch));
+        let _ = self.port.send(&ToHarness::Log(batch));
     }
 }
 

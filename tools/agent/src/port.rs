@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::{anyhow, Context, Result};
-use dune_protocol::{read_frame, write_frame, ToGuest, ToHost, PORTS_ARGUMENT, PORT_NAME};
+use dune_protocol::{read_frame, write_frame, ToAgent, ToHarness, PORTS_ARGUMENT, PORT_NAME};
 use nix::sys::termios::{cfmakeraw, tcgetattr, tcsetattr, SetArg};
 
 /// Long enough for the slowest of hosts; the harness has a limit of its own.
@@ -88,7 +88,7 @@ impl Port {
         Port(Arc::new(Mutex::new(Box::new(out))))
     }
 
-    pub fn send(&self, message: &ToHost) -> Result<()> {
+    pub fn send(&self, message: &ToHarness) -> Result<()> {
         let mut out = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         Ok(write_frame(&mut *out, message)?)
     }
@@ -97,14 +97,14 @@ impl Port {
 impl Read for SerialLine {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let read = self.file.read(buffer)?;
-        self.port.send(&ToHost::LineRead(read)).map_err(io::Error::other)?;
+        self.port.send(&ToHarness::LineRead(read)).map_err(io::Error::other)?;
         Ok(read)
     }
 }
 
 impl Requests {
     /// The next message; `None` when the harness has gone.
-    pub fn next(&mut self) -> Result<Option<ToGuest>> {
+    pub fn next(&mut self) -> Result<Option<ToAgent>> {
         Ok(read_frame(&mut self.0)?)
     }
 }

@@ -14,7 +14,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{bail, Result};
-use dune_protocol::{Program, Status, Stream, ToHost};
+use dune_protocol::{Program, Status, Stream, ToHarness};
 use nix::errno::Errno;
 use nix::sys::signal::{kill, Signal};
 use nix::unistd::Pid;
@@ -67,7 +67,7 @@ impl Runner {
             }
             Err(errno) => {
                 let status = Status::NotStarted(errno as i32);
-                self.port.send(&ToHost::Exited { status, nanoseconds: 0 })?;
+                self.port.send(&ToHarness::Exited { status, nanoseconds: 0 })?;
             }
         }
         Ok(())
@@ -133,8 +133,8 @@ impl Waiter {
         }
         self.log.flush();
         let last = match survivors {
-            None => ToHost::Exited { status, nanoseconds },
-            Some(which) => ToHost::Failed(format!("a process does not die by SIGKILL: {which}")),
+            None => ToHarness::Exited { status, nanoseconds },
+            Some(which) => ToHarness::Failed(format!("a process does not die by SIGKILL: {which}")),
         };
         let _ = self.port.send(&last);
     }
@@ -145,7 +145,7 @@ impl Waiter {
             match reap(libc::WUNTRACED) {
                 Reaped::Ended(pid, status) if pid == self.pid => return status,
                 Reaped::Stopped(pid, signal) if pid == self.pid => {
-                    let _ = self.port.send(&ToHost::Stopped(signal));
+                    let _ = self.port.send(&ToHarness::Stopped(signal));
                 }
                 Reaped::NoChildren => panic!("process {} ended without being reaped", self.pid),
                 _ => {}

@@ -9,7 +9,7 @@ use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
-use dune_protocol::{decode_frame, write_frame, ToGuest, ToHost};
+use dune_protocol::{decode_frame, write_frame, ToAgent, ToHarness};
 use nix::errno::Errno;
 use nix::fcntl::{fcntl, FcntlArg, OFlag};
 use nix::poll::{poll, PollFd, PollFlags, PollTimeout};
@@ -24,7 +24,7 @@ pub struct Connection {
     window: Option<usize>,
     /// The beginning of a message.
     received: Vec<u8>,
-    messages: VecDeque<ToHost>,
+    messages: VecDeque<ToHarness>,
 }
 
 /// A machine that does not read for this long is dead.
@@ -42,7 +42,7 @@ impl Connection {
 
     /// Continues to receive meanwhile: an emulator may stop until its output is
     /// read, and its messages open the window.
-    pub fn send(&mut self, message: &ToGuest) -> io::Result<()> {
+    pub fn send(&mut self, message: &ToAgent) -> io::Result<()> {
         let mut frame = Vec::new();
         write_frame(&mut frame, message)?;
         let mut left = &frame[..];
@@ -86,7 +86,7 @@ impl Connection {
     }
 
     /// The next message; `None` at the deadline.
-    pub fn receive(&mut self, deadline: Option<Instant>) -> io::Result<Option<ToHost>> {
+    pub fn receive(&mut self, deadline: Option<Instant>) -> io::Result<Option<ToHarness>> {
         loop {
             if let Some(message) = self.next() {
                 return Ok(Some(message));
@@ -100,7 +100,7 @@ impl Connection {
     }
 
     /// A message that has already arrived.
-    pub fn next(&mut self) -> Option<ToHost> {
+    pub fn next(&mut self) -> Option<ToHarness> {
         self.messages.pop_front()
     }
 
@@ -128,7 +128,7 @@ impl Connection {
         while let Some((message, length)) = decode_frame(&self.received[used..])? {
             used += length;
             match message {
-                ToHost::LineRead(bytes) => {
+                ToHarness::LineRead(bytes) => {
                     self.window = self.window.map(|window| window + bytes);
                 }
                 message => self.messages.push_back(message),
@@ -190,17 +190,17 @@ mod tests {
                     n => {
                         assert!(n <= WINDOW);
                         all.extend_from_slice(&buffer[..n]);
-                        write_frame(&mut answers, &ToHost::LineRead(n)).unwrap();
+                        write_frame(&mut answers, &ToHarness::LineRead(n)).unwrap();
                     }
                 }
             }
         });
         let sent: Vec<u8> = (0..200).collect();
-        connection.send(&ToGuest::Input(sent.clone())).unwrap();
+        connection.send(&ToAgent::Input(sent.clone())).unwrap();
         connection.to = File::open("/dev/null").unwrap();
         let all = agent.join().unwrap();
         match read_frame(&mut all.as_slice()).unwrap() {
-            Some(ToGuest::Input(bytes)) => assert_eq!(bytes, sent),
+            Some(ToAgent::Input(bytes)) => assert_eq!(bytes, sent),
             other => panic!("{other:?}"),
         }
         assert!(!connection.has_next(), "LineRead is not passed on");

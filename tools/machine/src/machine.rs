@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use dune_protocol::{Setup, Share, ToGuest, ToHost};
+use dune_protocol::{Setup, Share, ToAgent, ToHarness};
 
 use crate::connection::Connection;
 use crate::emulator::Emulator;
@@ -169,9 +169,9 @@ impl Machine {
         let deadline = begin + config.boot_timeout;
         loop {
             match machine.receive(Some(deadline))? {
-                Some(ToHost::Listening) => machine.send(&ToGuest::Setup(setup.clone()))?,
-                Some(ToHost::Ready) => break,
-                Some(ToHost::Failed(reason)) => {
+                Some(ToHarness::Listening) => machine.send(&ToAgent::Setup(setup.clone()))?,
+                Some(ToHarness::Ready) => break,
+                Some(ToHarness::Failed(reason)) => {
                     let tail = machine.tail();
                     return Err(Error::Agent(format!("{reason}\n{tail}")));
                 }
@@ -212,7 +212,7 @@ impl Machine {
 
     fn end(&mut self) -> Result<()> {
         const LIMIT: Duration = Duration::from_secs(60);
-        self.send(&ToGuest::PowerOff)?;
+        self.send(&ToAgent::PowerOff)?;
         let deadline = Instant::now() + LIMIT;
         while let Ok(message) = self.receive(Some(deadline)) {
             if message.is_none() {
@@ -225,7 +225,7 @@ impl Machine {
         }
     }
 
-    pub(crate) fn send(&mut self, message: &ToGuest) -> Result<()> {
+    pub(crate) fn send(&mut self, message: &ToAgent) -> Result<()> {
         match self.connection.send(message) {
             Ok(()) => Ok(()),
             Err(_) => Err(self.gone()),
@@ -233,10 +233,10 @@ impl Machine {
     }
 
     /// The next message except those for the log; `None` at the deadline.
-    pub(crate) fn receive(&mut self, deadline: Option<Instant>) -> Result<Option<ToHost>> {
+    pub(crate) fn receive(&mut self, deadline: Option<Instant>) -> Result<Option<ToHarness>> {
         loop {
             match self.connection.receive(deadline) {
-                Ok(Some(ToHost::Log(records))) => self.log.extend(records),
+                Ok(Some(ToHarness::Log(records))) => self.log.extend(records),
                 Ok(message) => return Ok(message),
                 Err(_) => return Err(self.gone()),
             }

@@ -5,26 +5,26 @@
 //! over the first parallel port, which is the only fast way out of Bochs.
 //!
 //! A frame is a length (u32, little-endian) and that many bytes of one
-//! [`ToGuest`] or [`ToHost`] message in postcard encoding. The order is:
+//! [`ToAgent`] or [`ToHarness`] message in postcard encoding. The order is:
 //!
-//! 1. agent: [`ToHost::Listening`]; host: [`ToGuest::Setup`]; agent:
-//!    [`ToHost::Ready`] or [`ToHost::Failed`]
-//! 2. host: [`ToGuest::Run`], then input, signals and window sizes as they
-//!    come; agent: output as it comes, then [`ToHost::Exited`]; any number of
+//! 1. agent: [`ToHarness::Listening`]; harness: [`ToAgent::Setup`]; agent:
+//!    [`ToHarness::Ready`] or [`ToHarness::Failed`]
+//! 2. harness: [`ToAgent::Run`], then input, signals and window sizes as they
+//!    come; agent: output as it comes, then [`ToHarness::Exited`]; any number of
 //!    times
-//! 3. host: [`ToGuest::PowerOff`]
+//! 3. harness: [`ToAgent::PowerOff`]
 //!
-//! The kernel log comes at any time as [`ToHost::Log`]. Everything that was
-//! logged before a program ended comes before its [`ToHost::Exited`].
+//! The kernel log comes at any time as [`ToHarness::Log`]. Everything that was
+//! logged before a program ended comes before its [`ToHarness::Exited`].
 //!
 //! Input has a window, since the agent must never stop reading (the next
-//! message may be a signal): the host sends at most [`INPUT_WINDOW`] bytes that
-//! the agent has not reported as consumed. Output needs no window: the port's
-//! own backpressure stops the program when the host does not read.
+//! message may be a signal): the harness sends at most [`INPUT_WINDOW`] bytes
+//! that the agent has not reported as consumed. Output needs no window: the port's
+//! own backpressure stops the program when the harness does not read.
 //!
 //! The serial line loses bytes for which its UART has no room, so it has a
 //! window as well, below the frames: [`LINE_WINDOW`] bytes, which
-//! [`ToHost::LineRead`] gives back.
+//! [`ToHarness::LineRead`] gives back.
 
 mod frame;
 
@@ -215,8 +215,9 @@ impl std::fmt::Display for LogRecord {
     }
 }
 
+/// A message to the agent.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub enum ToGuest {
+pub enum ToAgent {
     Setup(Setup),
     Run(Program),
     Input(#[serde(with = "serde_bytes")] Vec<u8>),
@@ -232,9 +233,10 @@ pub enum ToGuest {
     PowerOff,
 }
 
+/// A message to the harness.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub enum ToHost {
-    /// The first message: from now on the agent reads what the host sends.
+pub enum ToHarness {
+    /// The first message: from now on the agent reads what the harness sends.
     Listening,
     /// The agent has read this many bytes from the serial line.
     LineRead(usize),

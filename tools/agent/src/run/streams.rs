@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
 use anyhow::{bail, Context, Result};
-use dune_protocol::{Input, Output, Program, Stream, Terminal, ToHost, OUTPUT_CHUNK};
+use dune_protocol::{Input, Output, Program, Stream, Terminal, ToHarness, OUTPUT_CHUNK};
 use nix::fcntl::{fcntl, FcntlArg, OFlag};
 use nix::libc::{termios, winsize, TIOCSWINSZ};
 use nix::pty::openpty;
@@ -189,7 +189,7 @@ fn pump_input(mut to: File, port: &Port) -> Sender<Vec<u8>> {
         let mut wanted = true;
         for bytes in receiver {
             wanted = wanted && to.write_all(&bytes).is_ok();
-            if port.send(&ToHost::InputConsumed(bytes.len())).is_err() {
+            if port.send(&ToHarness::InputConsumed(bytes.len())).is_err() {
                 return;
             }
         }
@@ -208,7 +208,7 @@ fn pump_output(mut from: File, stream: Stream, port: &Port) -> OutputPump {
             if is_closed.load(Ordering::Relaxed) {
                 return;
             }
-            if port.send(&ToHost::Output(stream, buffer[..n].to_vec())).is_err() {
+            if port.send(&ToHarness::Output(stream, buffer[..n].to_vec())).is_err() {
                 return;
             }
         }
