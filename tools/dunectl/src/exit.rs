@@ -17,7 +17,7 @@ pub const UNAVAILABLE: u8 = 69;
 pub enum End {
     Code(u8),
     /// As the program ended.
-    Like(Status),
+    SameAs(Status),
 }
 
 pub fn with_error(error: &Error) -> ExitCode {
@@ -28,8 +28,8 @@ pub fn with_error(error: &Error) -> ExitCode {
 pub fn like(end: End) -> ExitCode {
     match end {
         End::Code(code) => ExitCode::from(code),
-        End::Like(Status::Signaled { signal, .. }) => die_by(signal),
-        End::Like(status) => ExitCode::from(status.code() as u8),
+        End::SameAs(Status::Signaled { signal, .. }) => die_by(signal),
+        End::SameAs(status) => ExitCode::from(status.code() as u8),
     }
 }
 

@@ -41,7 +41,7 @@ fn run_command(layout: &Layout, options: &MachineRun) -> Result<End> {
         eprintln!("dunectl: the machine's kernel is in trouble ({}):\n{trouble}", outcome.status);
         return Ok(End::Code(FAILED));
     }
-    Ok(End::Like(outcome.status))
+    Ok(End::SameAs(outcome.status))
 }
 
 fn shell(layout: &Layout, options: &MachineOptions) -> Result<End> {
@@ -51,7 +51,7 @@ fn shell(layout: &Layout, options: &MachineOptions) -> Result<End> {
     let mut machine = boot(layout, options)?;
     let outcome = machine.run(&mut run)?;
     machine.power_off()?;
-    Ok(End::Like(outcome.status))
+    Ok(End::SameAs(outcome.status))
 }
 
 /// Boots, and reports what happens to files that are written where that differs

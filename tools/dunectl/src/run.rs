@@ -48,7 +48,7 @@ fn run_here(layout: &Layout, options: &RunOptions) -> Result<End> {
         Err(e) => {
             let status = Status::NotStarted(e.raw_os_error().unwrap_or(libc::ENOENT));
             eprintln!("dunectl: {}: {}", Path::new(name).display(), without_number(&e));
-            return Ok(End::Like(status));
+            return Ok(End::SameAs(status));
         }
     };
     let mut command = Command::new(&runtime);
@@ -109,7 +109,7 @@ fn run_in_machine(layout: &Layout, options: &RunOptions) -> Result<End> {
         eprintln!("dunectl: the machine's kernel is in trouble ({}):\n{trouble}", outcome.status);
         return Ok(End::Code(FAILED));
     }
-    Ok(End::Like(outcome.status))
+    Ok(End::SameAs(outcome.status))
 }
 
 fn list(folders: &[std::path::PathBuf]) -> String {

@@ -19,12 +19,12 @@ pub struct Context {
     pub build: PathBuf,
     pub layout: Layout,
     pub table: Rc<Table>,
-    pub choice: Choice,
+    pub options: MachineOptions,
 }
 
 /// What the command line says about the machine.
 #[derive(Debug, Clone, clap::Args)]
-pub struct Choice {
+pub struct MachineOptions {
     /// The machine type: svm or vmx (default: svm; for bench and test-all: both)
     #[arg(long, global = true, value_parser = parse_machine_type)]
     machine: Option<&'static MachineType>,
@@ -41,12 +41,12 @@ fn parse_machine_type(text: &str) -> Result<&'static MachineType, String> {
 }
 
 impl Context {
-    pub fn new(source: &Path, choice: Choice) -> Result<Self> {
+    pub fn new(source: &Path, options: MachineOptions) -> Result<Self> {
         let source = source.canonicalize().context("finding the sources")?;
         let layout = Layout::find()?;
         let build = layout.libexec.parent().context("finding the build folder")?.to_owned();
         let table = Rc::new(Table::read(&source)?);
-        Ok(Context { source, build, layout, table, choice })
+        Ok(Context { source, build, layout, table, options })
     }
 
     pub fn dunectl(&self) -> PathBuf {
@@ -61,21 +61,21 @@ impl Context {
     }
 
     pub fn machine_type(&self) -> &'static MachineType {
-        self.choice.machine.unwrap_or(MachineType::DEFAULT)
+        self.options.machine.unwrap_or(MachineType::DEFAULT)
     }
 
     /// The machine types that were chosen: all, if none was.
     pub fn machine_types(&self) -> Vec<&'static MachineType> {
-        self.choice.machine.map_or(MachineType::ALL.to_vec(), |one| vec![one])
+        self.options.machine.map_or(MachineType::ALL.to_vec(), |one| vec![one])
     }
 
     /// The same, in this machine.
     pub fn in_machine(&self, machine_type: &'static MachineType) -> Self {
-        let choice = match machine_type == self.machine_type() {
-            true => Choice { machine: Some(machine_type), ..self.choice.clone() },
-            false => Choice { machine: Some(machine_type), model: None, cpus: None },
+        let options = match machine_type == self.machine_type() {
+            true => MachineOptions { machine: Some(machine_type), ..self.options.clone() },
+            false => MachineOptions { machine: Some(machine_type), model: None, cpus: None },
         };
-        Context { choice, ..self.clone() }
+        Context { options, ..self.clone() }
     }
 
     /// The name of a kernel in the machine that was chosen.
@@ -89,13 +89,13 @@ impl Context {
     /// The number of CPUs in a mode: its own, or else that of the command line, or
     /// else that of the default mode.
     pub fn cpus(&self, mode: &Mode) -> u32 {
-        mode.own_cpus.filter(|_| !mode.is_default()).or(self.choice.cpus).unwrap_or(mode.cpus)
+        mode.own_cpus.filter(|_| !mode.is_default()).or(self.options.cpus).unwrap_or(mode.cpus)
     }
 
     /// Another CPU model than the machine type's: the mode's own, or else that of the
     /// command line.
     pub fn cpu_model<'a>(&'a self, mode: &'a Mode) -> Option<&'a str> {
-        mode.cpu_model.as_deref().or(self.choice.model.as_deref())
+        mode.cpu_model.as_deref().or(self.options.model.as_deref())
     }
 
     /// The machine in its default mode, with this kernel.

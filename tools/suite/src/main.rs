@@ -19,8 +19,8 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 use dune_machine::Series;
 
-use crate::context::{Choice, Context};
-use crate::test::Wish;
+use crate::context::{Context, MachineOptions};
+use crate::test::TestOptions;
 
 #[derive(Parser)]
 #[command(about = "Drives make test, make demo and make bench")]
@@ -29,7 +29,7 @@ struct Cli {
     #[arg(long, default_value = ".")]
     source: PathBuf,
     #[command(flatten)]
-    choice: Choice,
+    options: MachineOptions,
     #[command(subcommand)]
     command: Command,
 }
@@ -115,10 +115,10 @@ fn parse_series(text: &str) -> Result<Series, String> {
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
-    let result = Context::new(&cli.source, cli.choice).and_then(|context| match cli.command {
+    let result = Context::new(&cli.source, cli.options).and_then(|context| match cli.command {
         Command::Test { kernels, only, mode, dry_run } => {
             let (only, mode) = (only.as_deref(), mode.as_deref());
-            test::run(&context, &Wish { kernels: &or_all(kernels), only, mode, dry_run })
+            test::run(&context, &TestOptions { kernels: &or_all(kernels), only, mode, dry_run })
         }
         Command::TestAll { kernels, list: true, .. } => {
             test::parts::list(&context, &or_all(kernels))

@@ -31,7 +31,7 @@ pub enum Against {
 }
 
 pub struct Bar {
-    of: Of,
+    vendor: Vendor,
     pub text: &'static str,
     rule: Rule,
 }
@@ -39,7 +39,7 @@ pub struct Bar {
 /// The vendor whose bar it is. Where Intel has no bar of its own, AMD's is shown
 /// for comparison, since the mechanism differs.
 #[derive(Clone, Copy, PartialEq)]
-enum Of {
+enum Vendor {
     Amd,
     Intel,
     Both,
@@ -167,16 +167,16 @@ const fn subject(
 
 const fn with_kvm(id: &'static str, title: &'static str) -> Subject {
     const BARS: &[Bar] =
-        &[Bar { of: Of::Both, text: "≤ 1.05 × without KVM", rule: Times(1.05, None) }];
+        &[Bar { vendor: Vendor::Both, text: "≤ 1.05 × without KVM", rule: Times(1.05, None) }];
     subject(id, title, NoKvm, BARS)
 }
 
 const fn amd(text: &'static str, rule: Rule) -> Bar {
-    Bar { of: Of::Amd, text, rule }
+    Bar { vendor: Vendor::Amd, text, rule }
 }
 
 const fn intel(text: &'static str, rule: Rule) -> Bar {
-    Bar { of: Of::Intel, text, rule }
+    Bar { vendor: Vendor::Intel, text, rule }
 }
 
 pub fn ids() -> impl Iterator<Item = &'static str> {
@@ -201,10 +201,10 @@ impl Bar {
     }
 
     pub fn binds(&self, machine_type: &MachineType) -> bool {
-        match self.of {
-            Of::Amd => *machine_type == SVM,
-            Of::Intel => *machine_type == VMX,
-            Of::Both => true,
+        match self.vendor {
+            Vendor::Amd => *machine_type == SVM,
+            Vendor::Intel => *machine_type == VMX,
+            Vendor::Both => true,
         }
     }
 
