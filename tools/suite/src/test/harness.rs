@@ -17,7 +17,7 @@ use crate::test::tally::Tally;
 type Check = std::result::Result<(), String>;
 
 pub fn run(context: &Context, tally: &mut Tally) -> Result<()> {
-    tally.say("the harness");
+    tally.line("the harness");
     streams::run(context, tally)?;
     broken::run(context, tally);
     Ok(())

@@ -29,14 +29,14 @@ pub fn run(context: &Context, kernels: &[Series], wanted: &[String], dry_run: bo
         let key = records.key(&part.job.release(context)?);
         let mut of_part = tally.of_part();
         if let Some(record) = records.find(&part.name, &key) {
-            tally.say(&format!("PASSED  {}: before, with the same sources", part.name));
+            tally.line(&format!("PASSED  {}: before, with the same sources", part.name));
             of_part.resume(record);
             resumed.push(part.name.as_str());
         } else {
             part.job.run(context, &mut of_part)?;
             if let Some(record) = of_part.record_if_passed() {
                 if !records.keep(&part.name, &key, &record)? {
-                    tally.say("        it will run again: the sources changed meanwhile");
+                    tally.line("        it will run again: the sources changed meanwhile");
                 }
             }
         }

@@ -84,7 +84,7 @@ impl Tally {
     }
 
     /// Prints a line, with the time since the beginning.
-    pub fn say(&self, what: &str) {
+    pub fn line(&self, what: &str) {
         println!("{} {what}", clock(self.begin.elapsed()));
     }
 
@@ -93,10 +93,10 @@ impl Tally {
         match result {
             Ok(()) => {
                 self.passed(1);
-                self.say(&format!("ok      {name}"));
+                self.line(&format!("ok      {name}"));
             }
             Err(reason) => {
-                self.say(&format!("FAILED  {name}: {reason}"));
+                self.line(&format!("FAILED  {name}: {reason}"));
                 self.failed(format!("{name}: {reason}"));
             }
         }
