@@ -7,7 +7,9 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use dune_machine::{Config, Error, Kernel, Layout, Machine, MachineType, Result, Run, Series};
+use dune_machine::{
+    Config, Error, Kernel, Layout, Machine, MachineType, Result, Run, Series, Status,
+};
 
 use crate::cli::{MachineCommand, MachineOptions, MachineParts, MachineRun};
 use crate::exit::{by_broken_pipe, End, FAILED};
@@ -35,13 +37,21 @@ fn run_command(layout: &Layout, options: &MachineRun) -> Result<End> {
     if options.log {
         eprint!("{}", machine.log().tail(usize::MAX));
     }
-    let trouble = machine.log().trouble();
+    end(machine, outcome.status)
+}
+
+/// Switches the machine off, and ends as the program did, unless the machine's kernel
+/// reported an error.
+pub fn end(machine: Machine, status: Status) -> Result<End> {
+    let complaint = machine.log().complaint();
     machine.power_off()?;
-    if let Some(trouble) = trouble {
-        eprintln!("dunectl: the machine's kernel is in trouble ({}):\n{trouble}", outcome.status);
-        return Ok(End::Code(FAILED));
+    match complaint {
+        None => Ok(End::SameAs(status)),
+        Some(complaint) => {
+            eprintln!("dunectl: the program ended ({status}), but {complaint}");
+            Ok(End::Code(FAILED))
+        }
     }
-    Ok(End::SameAs(outcome.status))
 }
 
 fn shell(layout: &Layout, options: &MachineOptions) -> Result<End> {

@@ -13,9 +13,9 @@ use std::process::Command;
 use dune_machine::{Error, Layout, Machine, MachineType, Result, Run, Status};
 
 use crate::cli::RunOptions;
-use crate::exit::{End, FAILED};
+use crate::exit::End;
 use crate::lookup;
-use crate::machine::{config_of, shares, COPIES};
+use crate::machine::{self, config_of, shares, COPIES};
 
 pub const DEVICE: &str = "/dev/dune";
 
@@ -103,13 +103,7 @@ fn run_in_machine(layout: &Layout, options: &RunOptions) -> Result<End> {
     eprintln!("dunectl: running in an emulated machine (kernel {release}); {fate}");
     let mut machine = Machine::boot(layout, &config)?;
     let outcome = machine.run(&mut run)?;
-    let trouble = outcome.trouble;
-    machine.power_off()?;
-    if let Some(trouble) = trouble {
-        eprintln!("dunectl: the machine's kernel is in trouble ({}):\n{trouble}", outcome.status);
-        return Ok(End::Code(FAILED));
-    }
-    Ok(End::SameAs(outcome.status))
+    machine::end(machine, outcome.status)
 }
 
 fn list(folders: &[std::path::PathBuf]) -> String {

@@ -241,7 +241,7 @@ pub enum ToHarness {
     /// The agent has read this many bytes from the serial line.
     LineRead(usize),
     Ready,
-    /// The machine could not be set up, or the agent is in trouble.
+    /// The machine could not be set up, or the agent failed.
     Failed(String),
     Log(Vec<LogRecord>),
     Output(Stream, #[serde(with = "serde_bytes")] Vec<u8>),

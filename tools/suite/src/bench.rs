@@ -259,8 +259,8 @@ fn measure(context: &Context, series: Series) -> Result<Vec<Figure>> {
         }
     }
     let symbols = machine.run(&mut context.command(["cat", "/proc/kallsyms"]))?.stdout;
-    if let Some(trouble) = machine.log().trouble() {
-        bail!("the machine's kernel is in trouble:\n{trouble}");
+    if let Some(complaint) = machine.log().complaint() {
+        bail!("{complaint}");
     }
     let steps = machine.power_off_traced()?;
     let symbols = String::from_utf8_lossy(&symbols);

@@ -59,16 +59,16 @@ pub fn run(context: &Context, series: Series) -> Result<u8> {
         flush();
         rows.push(compare(context, &mut machine, program)?);
     }
-    let trouble = machine.log().trouble();
+    let complaint = machine.log().complaint();
     machine.power_off()?;
     println!();
     table::print(&rows);
     println!("\nDone in {} s.", begin.elapsed().as_secs());
-    if let Some(trouble) = &trouble {
-        println!("The machine's kernel is in trouble:\n{trouble}");
+    if let Some(complaint) = &complaint {
+        println!("dune-suite: {complaint}");
     }
     let all_equal = rows.iter().all(|row| row.differences.is_empty());
-    Ok(if all_equal && trouble.is_none() { 0 } else { 1 })
+    Ok(if all_equal && complaint.is_none() { 0 } else { 1 })
 }
 
 fn compare(context: &Context, machine: &mut Machine, program: &Program) -> Result<Row> {
