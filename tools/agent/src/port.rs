@@ -42,16 +42,13 @@ struct SerialLine {
 pub fn open() -> Result<(Requests, Port)> {
     let arguments = fs::read_to_string("/proc/cmdline")?;
     let (from, port): (Box<dyn Read>, _) =
-        match arguments.split_whitespace().any(|word| word == PORTS_ARGUMENT) {
-            true => {
-                let port = Port::new(parallel::open()?);
-                let file = open_serial_line().context(SERIAL_LINE)?;
-                (Box::new(SerialLine { file, port: port.clone() }), port)
-            }
-            false => {
-                let file = OpenOptions::new().read(true).write(true).open(find_port()?)?;
-                (Box::new(file.try_clone()?), Port::new(file))
-            }
+        if arguments.split_whitespace().any(|word| word == PORTS_ARGUMENT) {
+            let port = Port::new(parallel::open()?);
+            let file = open_serial_line().context(SERIAL_LINE)?;
+            (Box::new(SerialLine { file, port: port.clone() }), port)
+        } else {
+            let file = OpenOptions::new().read(true).write(true).open(find_port()?)?;
+            (Box::new(file.try_clone()?), Port::new(file))
         };
     Ok((Requests(BufReader::new(from)), port))
 }

@@ -96,9 +96,10 @@ fn run_in_machine(layout: &Layout, options: &RunOptions) -> Result<End> {
     })?;
     config.insmod.push(module);
 
-    let fate = match machine_type.shares_files() {
-        true => format!("what is written outside of {} is forgotten", list(&config.shares)),
-        false => COPIES.to_owned(),
+    let fate = if machine_type.shares_files() {
+        format!("what is written outside of {} is forgotten", list(&config.shares))
+    } else {
+        COPIES.to_owned()
     };
     eprintln!("dunectl: running in an emulated machine (kernel {release}); {fate}");
     let mut machine = Machine::boot(layout, &config)?;

@@ -237,10 +237,7 @@ fn settings_text(config: &Config, files: &Files) -> String {
     let (cpus, memory) = (config.cpus, config.memory);
     let speed = INSTRUCTIONS_PER_SECOND * config.slow_motion;
     let model = config.cpu_model.as_deref().unwrap_or(config.machine_type.cpu_model);
-    let clock = match config.counting {
-        true => CLOCK.to_string(),
-        false => "utc".to_owned(),
-    };
+    let clock = if config.counting { CLOCK.to_string() } else { "utc".to_owned() };
     // With "volatile", the file of the base stays as it is.
     format!(
         "config_interface: textconfig\n\

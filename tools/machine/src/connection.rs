@@ -79,9 +79,10 @@ impl Connection {
             }
             fds[1].any().unwrap_or(true)
         };
-        match readable {
-            true => self.fill(),
-            false => Ok(()),
+        if readable {
+            self.fill()
+        } else {
+            Ok(())
         }
     }
 

@@ -94,9 +94,10 @@ fn parse_dependencies(text: &str) -> HashMap<String, Vec<&str>> {
 fn module_image(path: &Path) -> Result<Vec<u8>> {
     let unpack = |program: &str| {
         let output = apt::run(Command::new(program).arg("-dc").arg(path))?;
-        match output.status.success() {
-            true => Ok(output.stdout),
-            false => Err(Error::Environment(format!("{program} cannot unpack {}", path.display()))),
+        if output.status.success() {
+            Ok(output.stdout)
+        } else {
+            Err(Error::Environment(format!("{program} cannot unpack {}", path.display())))
         }
     };
     match path.extension().and_then(|extension| extension.to_str()) {

@@ -78,10 +78,7 @@ pub fn run(machine: &mut Machine, run: &mut Run) -> Result<Outcome> {
     let signals = run.forward_signals.then(Signals::collect).transpose()?;
     let first_record = machine.log.records().len();
     machine.send(&ToAgent::Run(program))?;
-    let raw = match kinds.raw {
-        true => Some(RawMode::enter().context("setting up the terminal")?),
-        false => None,
-    };
+    let raw = kinds.raw.then(RawMode::enter).transpose().context("setting up the terminal")?;
     let mut session = Session {
         machine,
         deadline: run.timeout.map(|limit| Instant::now() + limit),

@@ -71,9 +71,10 @@ impl Context {
 
     /// The same, in this machine.
     pub fn in_machine(&self, machine_type: &'static MachineType) -> Self {
-        let options = match machine_type == self.machine_type() {
-            true => MachineOptions { machine: Some(machine_type), ..self.options.clone() },
-            false => MachineOptions { machine: Some(machine_type), model: None, cpus: None },
+        let options = if machine_type == self.machine_type() {
+            MachineOptions { machine: Some(machine_type), ..self.options.clone() }
+        } else {
+            MachineOptions { machine: Some(machine_type), model: None, cpus: None }
         };
         Context { options, ..self.clone() }
     }

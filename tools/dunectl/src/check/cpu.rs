@@ -111,12 +111,13 @@ fn vmx(cpu: &Cpu, bits: u32) -> Vec<Finding> {
     vec![
         needed(has("ept"), "nested paging", "EPT; flag ept of \"vmx flags\""),
         needed(has("vpid"), "TLB tags", "VPID; flag vpid of \"vmx flags\""),
-        match has("ept_ad") {
-            true => Finding::good("accessed bits", "yes (EPT A/D)"),
-            false => Finding::good(
+        if has("ept_ad") {
+            Finding::good("accessed bits", "yes (EPT A/D)")
+        } else {
+            Finding::good(
                 "accessed bits",
                 "no EPT A/D: the kernel considers pages of Dune processes old sooner",
-            ),
+            )
         },
         Finding::good(
             "addresses",
@@ -126,12 +127,13 @@ fn vmx(cpu: &Cpu, bits: u32) -> Vec<Finding> {
 }
 
 fn needed(has: bool, subject: &'static str, what: &str) -> Finding {
-    match has {
-        true => Finding::good(subject, "yes"),
-        false => Finding::lacking(
+    if has {
+        Finding::good(subject, "yes")
+    } else {
+        Finding::lacking(
             subject,
             format!("no ({what}): the processor is too old, or a hypervisor hides it"),
-        ),
+        )
     }
 }
 

@@ -24,12 +24,11 @@ pub fn findings(layout: &Layout) -> Vec<Finding> {
 }
 
 fn version(release: &str) -> Finding {
-    match Series::is_tested(release) {
-        true => Finding::good("kernel", release),
-        false => {
-            let names = Series::tested().join(", ");
-            Finding::note("kernel", format!("{release}; the tests run on Debian's {names}"))
-        }
+    if Series::is_tested(release) {
+        Finding::good("kernel", release)
+    } else {
+        let names = Series::tested().join(", ");
+        Finding::note("kernel", format!("{release}; the tests run on Debian's {names}"))
     }
 }
 
@@ -80,9 +79,10 @@ fn kvm() -> Finding {
 
 /// The fast path of system calls looks a symbol up by a kprobe.
 fn kprobes() -> Finding {
-    match Path::new("/sys/kernel/debug/kprobes").exists() || has_symbol("register_kprobe") {
-        true => Finding::good("kprobes", "yes: system calls take the fast path"),
-        false => Finding::note("kprobes", "none: system calls take the slow path"),
+    if Path::new("/sys/kernel/debug/kprobes").exists() || has_symbol("register_kprobe") {
+        Finding::good("kprobes", "yes: system calls take the fast path")
+    } else {
+        Finding::note("kprobes", "none: system calls take the slow path")
     }
 }
 
@@ -91,12 +91,13 @@ fn has_symbol(name: &str) -> bool {
 }
 
 fn headers(release: &str) -> Finding {
-    match Path::new("/lib/modules").join(release).join("build").exists() {
-        true => Finding::good("headers", "installed, to build dune.ko with"),
-        false => Finding::lacking(
+    if Path::new("/lib/modules").join(release).join("build").exists() {
+        Finding::good("headers", "installed, to build dune.ko with")
+    } else {
+        Finding::lacking(
             "headers",
             format!("none to build dune.ko with: apt-get install linux-headers-{release}"),
-        ),
+        )
     }
 }
 

@@ -40,15 +40,16 @@ fn memory() -> Finding {
         })
         .unwrap_or(0u64)
         >> 10;
-    match available >= NEEDED_MEMORY {
-        true => Finding::good("memory", format!("{available} MB available")),
-        false => Finding::note(
+    if available >= NEEDED_MEMORY {
+        Finding::good("memory", format!("{available} MB available"))
+    } else {
+        Finding::note(
             "memory",
             format!(
                 "{available} MB available: give the machine less (--memory), or this \
                      computer more"
             ),
-        ),
+        )
     }
 }
 

@@ -364,9 +364,10 @@ impl Packages {
                       ${Depends}\t${db:Status-Status}\n";
         let output = apt::run(Command::new("dpkg-query").args(["-W", "-f", format]))?;
         let packages = Self::parse(&String::from_utf8_lossy(&output.stdout));
-        match packages.all.is_empty() {
-            true => Err(Error::Environment("dpkg knows no installed packages".to_owned())),
-            false => Ok(packages),
+        if packages.all.is_empty() {
+            Err(Error::Environment("dpkg knows no installed packages".to_owned()))
+        } else {
+            Ok(packages)
         }
     }
 

@@ -55,9 +55,10 @@ impl BootImage {
         let path = kernel.image();
         let bytes = fs::read(&path).context(format!("reading {}", path.display()))?;
         let image = BootImage { bytes };
-        match image.bytes.len() > 0x1000 && image.bytes[0x202..0x206] == *b"HdrS" {
-            true => Ok(image),
-            false => Err(Error::Usage(format!("{} is not a kernel", path.display()))),
+        if image.bytes.len() > 0x1000 && image.bytes[0x202..0x206] == *b"HdrS" {
+            Ok(image)
+        } else {
+            Err(Error::Usage(format!("{} is not a kernel", path.display())))
         }
     }
 
@@ -180,9 +181,10 @@ fn filter(program: &[&str], input: &[u8]) -> Result<Vec<u8>> {
         child.wait_with_output()
     });
     let output = output.context(format!("running {}", program[0]))?;
-    match output.status.success() {
-        true => Ok(output.stdout),
-        false => Err(Error::Environment(format!("{} cannot unpack the kernel", program[0]))),
+    if output.status.success() {
+        Ok(output.stdout)
+    } else {
+        Err(Error::Environment(format!("{} cannot unpack the kernel", program[0])))
     }
 }
 

@@ -102,9 +102,12 @@ impl Instruction {
             depth += (c == '(') as i32 - (c == ')') as i32;
             c == ',' && depth == 0
         });
-        let in_memory = |operand: &str| match jumps {
-            true => operand.starts_with('*') && operand.contains(['(', ':']),
-            false => operand.contains(['(', ':']) || operand.starts_with("0x"),
+        let in_memory = |operand: &str| {
+            if jumps {
+                operand.starts_with('*') && operand.contains(['(', ':'])
+            } else {
+                operand.contains(['(', ':']) || operand.starts_with("0x")
+            }
         };
         implicit + parts.filter(|operand| in_memory(operand.trim())).count()
     }

@@ -28,8 +28,9 @@ fn build_module(context: &Context, kernel: &Kernel) -> Result<()> {
         .env_remove("MAKEFLAGS")
         .status()
         .context("running make")?;
-    match status.success() {
-        true => Ok(()),
-        false => bail!("building dune.ko for {} failed", kernel.release),
+    if status.success() {
+        Ok(())
+    } else {
+        bail!("building dune.ko for {} failed", kernel.release)
     }
 }

@@ -196,8 +196,9 @@ fn counting(context: &Context) -> Check {
         String::from_utf8_lossy(&output.stdout).parse().map_err(|_| "no number".to_owned())
     };
     let (first, second) = (count()?, count()?);
-    match (first - second).abs() <= 0.001 * first {
-        true => Ok(()),
-        false => Err(format!("{first} and {second} ns")),
+    if (first - second).abs() <= 0.001 * first {
+        Ok(())
+    } else {
+        Err(format!("{first} and {second} ns"))
     }
 }
