@@ -30,6 +30,7 @@ pub struct KernelLog {
 }
 
 impl KernelLog {
+    /// Opens the log and starts the thread that follows it.
     pub fn start(port: Port) -> Result<Self> {
         let open =
             || OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open("/dev/kmsg");

@@ -30,6 +30,7 @@ const SHARE_OPTIONS: &str = "trans=virtio,version=9p2000.L,msize=512000,cache=mm
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
+/// Mounts what the agent itself needs, in the initramfs.
 pub fn mount_kernel_filesystems() -> Result<()> {
     mount_new("proc", "/proc", "")?;
     mount_new("sysfs", "/sys", "")?;

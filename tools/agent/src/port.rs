@@ -39,6 +39,7 @@ struct SerialLine {
     port: Port,
 }
 
+/// Opens the connection that the kernel's arguments name.
 pub fn open() -> Result<(Requests, Port)> {
     let arguments = fs::read_to_string("/proc/cmdline")?;
     let (from, port): (Box<dyn Read>, _) =
@@ -81,10 +82,12 @@ fn find_port() -> Result<PathBuf> {
 }
 
 impl Port {
+    /// A port that writes to `out`.
     pub fn new(out: impl Write + Send + 'static) -> Self {
         Port(Arc::new(Mutex::new(Box::new(out))))
     }
 
+    /// Sends a message completely. It fails if the harness has gone.
     pub fn send(&self, message: &ToHarness) -> Result<()> {
         let mut out = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         Ok(write_frame(&mut *out, message)?)

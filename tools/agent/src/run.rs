@@ -42,10 +42,12 @@ struct Running {
 }
 
 impl Runner {
+    /// Sends what programs do to this port. The log is sent before a program's end is.
     pub fn new(port: Port, log: KernelLog) -> Self {
         Runner { port, log, running: Arc::default() }
     }
 
+    /// Starts a program, or reports to the harness why execve failed.
     pub fn start(&self, program: &Program) -> Result<()> {
         let mut running = self.running();
         if running.is_some() {
@@ -73,24 +75,28 @@ impl Runner {
         Ok(())
     }
 
+    /// Passes input on to the program.
     pub fn input(&self, bytes: Vec<u8>) {
         if let Some(running) = &*self.running() {
             running.streams.input(bytes);
         }
     }
 
+    /// Closes the program's input.
     pub fn input_end(&self) {
         if let Some(running) = &mut *self.running() {
             running.streams.input_end();
         }
     }
 
+    /// Makes the program's writes to this stream fail.
     pub fn output_closed(&self, stream: Stream) {
         if let Some(running) = &*self.running() {
             running.streams.output_closed(stream);
         }
     }
 
+    /// Changes the size of the program's terminal.
     pub fn window_size(&self, rows: u16, columns: u16) {
         if let Some(running) = &*self.running() {
             running.streams.window_size(rows, columns);

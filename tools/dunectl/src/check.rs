@@ -51,6 +51,7 @@ impl Finding {
     }
 }
 
+/// Prints all findings. The exit status is the conclusion.
 pub fn run() -> Result<End> {
     by_broken_pipe();
     let layout = Layout::find()?;

@@ -20,11 +20,13 @@ pub enum End {
     SameAs(Status),
 }
 
+/// Prints the error, and gives the exit status for it.
 pub fn with_error(error: &Error) -> ExitCode {
     eprintln!("dunectl: {error}");
     ExitCode::from(if error.is_environment() { UNAVAILABLE } else { FAILED })
 }
 
+/// Ends so.
 pub fn like(end: End) -> ExitCode {
     match end {
         End::Code(code) => ExitCode::from(code),

@@ -18,6 +18,7 @@ use crate::exit::{by_broken_pipe, End, FAILED};
 pub const COPIES: &str =
     "its files are copies (packages, working directory), and what is written is forgotten";
 
+/// Runs a subcommand of dunectl machine.
 pub fn run(command: &MachineCommand) -> Result<End> {
     let layout = Layout::find()?;
     match command {

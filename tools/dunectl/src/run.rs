@@ -19,6 +19,7 @@ use crate::machine::{self, config_of, shares, COPIES};
 
 pub const DEVICE: &str = "/dev/dune";
 
+/// Runs the program where the options and this computer allow it.
 pub fn run(options: &RunOptions) -> Result<End> {
     let layout = Layout::find()?;
     if options.machine.is_none() {

@@ -18,15 +18,15 @@ const KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
 
 /// Debian's unstable suite. It has no backports, and its lists expire within a
 /// week.
-pub const UNSTABLE: &str = "sid";
+pub(crate) const UNSTABLE: &str = "sid";
 
-pub struct Apt {
+pub(crate) struct Apt {
     config: PathBuf,
 }
 
 /// One version of a package.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Package {
+pub(crate) struct Package {
     pub name: String,
     pub version: String,
     pub depends: Vec<String>,
@@ -37,7 +37,7 @@ pub struct Package {
 impl Apt {
     /// Sets up the data in `folder` and fetches the package lists of a release
     /// ("bookworm") and of its backports.
-    pub fn update(folder: &Path, release: &str) -> Result<Self> {
+    pub(crate) fn update(folder: &Path, release: &str) -> Result<Self> {
         if !Path::new(KEYRING).exists() {
             let lacking = format!("{KEYRING} is missing: install debian-archive-keyring");
             return Err(Error::Environment(lacking));
@@ -91,7 +91,7 @@ impl Apt {
     }
 
     /// All versions of a package, in any order.
-    pub fn show(&self, name: &str) -> Result<Vec<Package>> {
+    pub(crate) fn show(&self, name: &str) -> Result<Vec<Package>> {
         self.show_all(&[name])
     }
 
@@ -102,7 +102,11 @@ impl Apt {
     }
 
     /// All versions of all packages whose names `wanted` accepts.
-    pub fn named(&self, prefix: &str, wanted: impl Fn(&str) -> bool) -> Result<Vec<Package>> {
+    pub(crate) fn named(
+        &self,
+        prefix: &str,
+        wanted: impl Fn(&str) -> bool,
+    ) -> Result<Vec<Package>> {
         let output = self.run(Command::new("apt-cache").args(["pkgnames", prefix]))?;
         let text = String::from_utf8_lossy(&output.stdout);
         let names: Vec<&str> = text.lines().filter(|name| wanted(name)).collect();
@@ -113,14 +117,14 @@ impl Apt {
     }
 
     /// The newest of the versions that `wanted` accepts.
-    pub fn newest(&self, name: &str, wanted: impl Fn(&Package) -> bool) -> Result<Package> {
+    pub(crate) fn newest(&self, name: &str, wanted: impl Fn(&Package) -> bool) -> Result<Package> {
         newest_of(self.show(name)?, wanted)
             .ok_or_else(|| Error::Environment(format!("the mirror has no suitable package {name}")))
     }
 
     /// Downloads a package and all that it depends on, as if nothing were
     /// installed, into `folder`.
-    pub fn download_with_dependencies(
+    pub(crate) fn download_with_dependencies(
         &self,
         package: &Package,
         folder: &Path,
@@ -138,7 +142,7 @@ impl Apt {
     }
 
     /// Downloads packages into a folder and checks them against the signed lists.
-    pub fn download(&self, packages: &[Package], folder: &Path) -> Result<Vec<PathBuf>> {
+    pub(crate) fn download(&self, packages: &[Package], folder: &Path) -> Result<Vec<PathBuf>> {
         let names = packages.iter().map(|package| format!("{}={}", package.name, package.version));
         let output = self.run(
             Command::new("apt-get").args(["download", "-qq"]).args(names).current_dir(folder),
@@ -152,7 +156,10 @@ impl Apt {
 }
 
 /// The newest of the packages that `wanted` accepts.
-pub fn newest_of(packages: Vec<Package>, wanted: impl Fn(&Package) -> bool) -> Option<Package> {
+pub(crate) fn newest_of(
+    packages: Vec<Package>,
+    wanted: impl Fn(&Package) -> bool,
+) -> Option<Package> {
     packages.into_iter().filter(|package| wanted(package)).reduce(|newest, package| {
         if is_later(&package.version, &newest.version) {
             package
@@ -245,7 +252,7 @@ fn is_later(a: &str, b: &str) -> bool {
 }
 
 /// Runs a program of the host that the package set-up needs.
-pub fn run(command: &mut Command) -> Result<Output> {
+pub(crate) fn run(command: &mut Command) -> Result<Output> {
     let name = command.get_program().to_string_lossy().into_owned();
     match command.env("LC_ALL", "C").output() {
         Ok(output) => Ok(output),

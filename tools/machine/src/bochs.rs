@@ -36,7 +36,7 @@ use crate::layout::Layout;
 use crate::machine::Config;
 use crate::trace::{self, Step, Trace};
 
-pub use images::prepare;
+pub(crate) use images::prepare;
 
 /// The program itself: /usr/bin/bochs is a script.
 const PROGRAM: &str = "/usr/bin/bochs-bin";
@@ -73,13 +73,15 @@ const COUNTING_ARGUMENTS: &str = "clearcpuid=158,306";
 /// stack.
 const COMMANDS: &str = "c\nr\nprint-stack 64\nq\n";
 
-pub struct Bochs {
+pub(crate) struct Bochs {
     process: Process,
     /// Kept open, since the line would otherwise hang up before Bochs opens it.
     _line: OwnedFd,
 }
 
-pub fn start(
+/// Starts Bochs with this initramfs, and returns its process and our ends of the connection
+/// to the agent.
+pub(crate) fn start(
     layout: &Layout,
     config: &Config,
     initramfs: &Path,

@@ -17,7 +17,7 @@ use nix::poll::{poll, PollFd, PollFlags, PollTimeout};
 use crate::emulator::Channel;
 use crate::error::{Context, Result};
 
-pub struct Connection {
+pub(crate) struct Connection {
     from: File,
     to: File,
     /// How many bytes may be sent now, where that is limited.
@@ -31,7 +31,8 @@ pub struct Connection {
 const SEND_LIMIT: Duration = Duration::from_secs(120);
 
 impl Connection {
-    pub fn new(channel: Channel) -> Result<Self> {
+    /// A connection over these files, which do not block from now on.
+    pub(crate) fn new(channel: Channel) -> Result<Self> {
         let Channel { from_agent: from, to_agent: to, window } = channel;
         for file in [&from, &to] {
             fcntl(file, FcntlArg::F_SETFL(OFlag::O_NONBLOCK))
@@ -42,7 +43,7 @@ impl Connection {
 
     /// Continues to receive meanwhile: an emulator may stop until its output is
     /// read, and its messages open the window.
-    pub fn send(&mut self, message: &ToAgent) -> io::Result<()> {
+    pub(crate) fn send(&mut self, message: &ToAgent) -> io::Result<()> {
         let mut frame = Vec::new();
         write_frame(&mut frame, message)?;
         let mut left = &frame[..];
@@ -87,7 +88,7 @@ impl Connection {
     }
 
     /// The next message; `None` at the deadline.
-    pub fn receive(&mut self, deadline: Option<Instant>) -> io::Result<Option<ToHarness>> {
+    pub(crate) fn receive(&mut self, deadline: Option<Instant>) -> io::Result<Option<ToHarness>> {
         loop {
             if let Some(message) = self.next() {
                 return Ok(Some(message));
@@ -101,16 +102,17 @@ impl Connection {
     }
 
     /// A message that has already arrived.
-    pub fn next(&mut self) -> Option<ToHarness> {
+    pub(crate) fn next(&mut self) -> Option<ToHarness> {
         self.messages.pop_front()
     }
 
-    pub fn has_next(&self) -> bool {
+    /// Whether next() has a message.
+    pub(crate) fn has_next(&self) -> bool {
         !self.messages.is_empty()
     }
 
     /// Reads what has arrived. To be called when something has.
-    pub fn fill(&mut self) -> io::Result<()> {
+    pub(crate) fn fill(&mut self) -> io::Result<()> {
         let mut buffer = [0; 256 * 1024];
         match self.from.read(&mut buffer) {
             Ok(0) => Err(io::ErrorKind::UnexpectedEof.into()),
@@ -148,7 +150,7 @@ impl AsFd for Connection {
 }
 
 /// poll() until a deadline, also if signals arrive.
-pub fn wait(fds: &mut [PollFd], deadline: Option<Instant>) -> io::Result<i32> {
+pub(crate) fn wait(fds: &mut [PollFd], deadline: Option<Instant>) -> io::Result<i32> {
     loop {
         let timeout = match deadline {
             None => PollTimeout::NONE,

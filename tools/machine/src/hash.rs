@@ -3,7 +3,7 @@
 
 /// FNV-1a, 64 bits: the same with every Rust release, since the files' names outlive
 /// the tool. (std leaves open how its DefaultHasher works.)
-pub fn fnv1a(bytes: &[u8]) -> u64 {
+pub(crate) fn fnv1a(bytes: &[u8]) -> u64 {
     const OFFSET_BASIS: u64 = 0xcbf2_9ce4_8422_2325;
     const PRIME: u64 = 0x0100_0000_01b3;
     bytes.iter().fold(OFFSET_BASIS, |hash, &byte| (hash ^ u64::from(byte)).wrapping_mul(PRIME))

@@ -18,7 +18,7 @@ use crate::machine_type::MachineType;
 
 /// Makes it once for each agent, whose hash is in its name. A date would not do:
 /// an older agent may have been installed, or copied, later.
-pub fn make(kernel: &Kernel, machine_type: &MachineType, agent: &Path) -> Result<PathBuf> {
+pub(crate) fn make(kernel: &Kernel, machine_type: &MachineType, agent: &Path) -> Result<PathBuf> {
     let agent = fs::read(agent).context(format!("reading {}", agent.display()))?;
     let prefix = format!("initramfs-{machine_type}-");
     let path = kernel.root.join(format!("{prefix}{:016x}.cpio", fnv1a(&agent)));

@@ -12,6 +12,7 @@ const BUILD_VARIABLE: &str = "DUNE_BUILD";
 /// Folders of a build folder that programs in a machine use.
 const PARTS: [&str; 6] = ["bin", "libexec", "lib", "tests", "examples", "bench"];
 
+/// The folders of the project's parts.
 #[derive(Debug, Clone)]
 pub struct Layout {
     /// Programs that are not for users: dune-agent, dune-run.
@@ -24,6 +25,10 @@ pub struct Layout {
 
 impl Layout {
     /// Finds them from the place of the running program.
+    ///
+    /// # Errors
+    ///
+    /// The running program has no path.
     pub fn find() -> Result<Self> {
         if let Some(build) = env::var_os(BUILD_VARIABLE) {
             return Ok(Self::of_build(Path::new(&build)));
@@ -36,6 +41,7 @@ impl Layout {
         Ok(Self::of_build(prefix))
     }
 
+    /// The folders of a build folder.
     pub fn of_build(build: &Path) -> Self {
         Layout {
             libexec: build.join("libexec"),
@@ -58,11 +64,20 @@ impl Layout {
         path.exists().then_some(path)
     }
 
+    /// dune-agent.
+    ///
+    /// # Errors
+    ///
+    /// It was not built or installed.
     pub fn agent(&self) -> Result<PathBuf> {
         self.program("dune-agent")
     }
 
-    /// The sandbox runtime.
+    /// dune-run, the sandbox's runtime.
+    ///
+    /// # Errors
+    ///
+    /// It was not built or installed.
     pub fn runtime(&self) -> Result<PathBuf> {
         self.program("dune-run")
     }

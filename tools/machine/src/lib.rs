@@ -32,6 +32,8 @@
 //! No process is ever left behind: the emulator is killed when the [`Machine`] is
 //! dropped, and by the kernel when the thread that booted it dies.
 
+#![warn(unreachable_pub)]
+
 mod apt;
 mod bochs;
 mod connection;

@@ -47,10 +47,12 @@ pub struct KernelLog {
 }
 
 impl KernelLog {
+    /// Adds new records.
     pub(crate) fn extend(&mut self, records: Vec<LogRecord>) {
         self.records.extend(records);
     }
 
+    /// All of them, the oldest first.
     pub fn records(&self) -> &[LogRecord] {
         &self.records
     }

@@ -44,13 +44,15 @@ const SEVERAL_ARGUMENTS: &str = "isolcpus=0";
 /// Here RDRAND is really random, unlike in Bochs.
 const COUNTING_ARGUMENTS: &str = "random.trust_cpu=off";
 
-pub struct Qemu {
+pub(crate) struct Qemu {
     process: Process,
     monitor: UnixStream,
     tracer: Option<JoinHandle<Result<Vec<Step>>>>,
 }
 
-pub fn start(
+/// Starts QEMU with this initramfs, and returns its process and our ends of the connection
+/// to the agent.
+pub(crate) fn start(
     layout: &Layout,
     config: &Config,
     initramfs: &Path,

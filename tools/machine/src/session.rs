@@ -21,9 +21,13 @@ use crate::streams::{window_size, InputFrom, Kinds, OutputTo, RawMode};
 /// A program with its streams.
 #[derive(Default)]
 pub struct Run {
+    /// The program and what it inherits. Its streams are chosen by the fields below.
     pub program: Program,
+    /// Where its input comes from.
     pub stdin: InputFrom,
+    /// Where its output goes.
     pub stdout: OutputTo,
+    /// Where its error output goes.
     pub stderr: OutputTo,
     /// After this time the machine counts as hung.
     pub timeout: Option<Duration>,
@@ -40,6 +44,10 @@ impl Run {
     }
 
     /// Runs as it would on the host in this process's place.
+    ///
+    /// # Errors
+    ///
+    /// This process has no working directory.
     pub fn here<S: Into<OsString>>(argv: impl IntoIterator<Item = S>) -> Result<Self> {
         let mut run = Run {
             stdin: InputFrom::Inherit,
@@ -56,9 +64,11 @@ impl Run {
 /// The result of a run.
 #[derive(Debug)]
 pub struct Outcome {
+    /// How the program ended.
     pub status: Status,
     /// The captured output.
     pub stdout: Vec<u8>,
+    /// The captured error output.
     pub stderr: Vec<u8>,
     /// By the machine's clock.
     pub duration: Duration,
@@ -68,7 +78,8 @@ pub struct Outcome {
     pub trouble: Option<String>,
 }
 
-pub fn run(machine: &mut Machine, run: &mut Run) -> Result<Outcome> {
+/// Runs a program in a machine, and waits for its end.
+pub(crate) fn run(machine: &mut Machine, run: &mut Run) -> Result<Outcome> {
     let kinds = Kinds::of(&run.stdin, &run.stdout, &run.stderr);
     let mut program = run.program.clone();
     program.stdin = kinds.stdin;

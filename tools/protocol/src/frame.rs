@@ -11,6 +11,10 @@ pub const MAX_FRAME: usize = 16 << 20;
 const HEADER: usize = 4;
 
 /// Writes one message with a single `write_all`.
+///
+/// # Errors
+///
+/// The message is larger than [`MAX_FRAME`], or writing failed.
 pub fn write_frame<T: Serialize>(to: &mut impl Write, message: &T) -> io::Result<()> {
     let mut bytes = postcard::to_extend(message, vec![0; HEADER]).map_err(invalid)?;
     let length = bytes.len() - HEADER;
@@ -22,6 +26,10 @@ pub fn write_frame<T: Serialize>(to: &mut impl Write, message: &T) -> io::Result
 }
 
 /// Reads one message; `None` at the end of the stream between two messages.
+///
+/// # Errors
+///
+/// The stream ends within a message, its bytes are not one, or reading failed.
 pub fn read_frame<T: DeserializeOwned>(from: &mut impl Read) -> io::Result<Option<T>> {
     let mut header = [0; HEADER];
     let mut got = 0;
@@ -41,6 +49,10 @@ pub fn read_frame<T: DeserializeOwned>(from: &mut impl Read) -> io::Result<Optio
 
 /// The first of the received messages, and its length including the header.
 /// `None` while it is not complete.
+///
+/// # Errors
+///
+/// The bytes are not a message.
 pub fn decode_frame<T: DeserializeOwned>(received: &[u8]) -> io::Result<Option<(T, usize)>> {
     let Some((header, rest)) = received.split_first_chunk::<HEADER>() else { return Ok(None) };
     let length = length(*header)?;

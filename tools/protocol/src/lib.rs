@@ -58,7 +58,9 @@ pub const ROOT_TAG: &str = "root";
 /// How the machine is set up before the first program runs.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Setup {
+    /// The machine's host name.
     pub hostname: OsString,
+    /// Where its files come from.
     pub root: Root,
     /// Folders of the host in which writes reach the host.
     pub shares: Vec<Share>,
@@ -86,7 +88,9 @@ pub const IMAGE_DISKS: [&str; 2] = ["0:0:1:0", "1:0:0:0"];
 /// A folder of the host that is mounted, writable, where it is on the host.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Share {
+    /// Its 9p mount tag.
     pub tag: String,
+    /// Its absolute path, on the host and in the machine.
     pub path: PathBuf,
 }
 
@@ -97,63 +101,91 @@ pub struct Program {
     pub argv: Vec<OsString>,
     /// The whole environment.
     pub env: Vec<(OsString, OsString)>,
+    /// The working directory.
     pub directory: PathBuf,
+    /// The mask for new files, if it is not the agent's.
     pub umask: Option<u32>,
     /// Soft and hard limits by RLIMIT_ number.
     pub limits: Vec<(u32, u64, u64)>,
+    /// The user; without one, root.
     pub credentials: Option<Credentials>,
+    /// The kind of its standard input.
     pub stdin: Input,
+    /// The kind of its standard output.
     pub stdout: Output,
+    /// The kind of its standard error.
     pub stderr: Output,
+    /// Its terminal, if one of these streams is a terminal.
     pub terminal: Option<Terminal>,
 }
 
+/// The user and the groups of a program.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Credentials {
+    /// The user's number.
     pub uid: u32,
+    /// The group's number.
     pub gid: u32,
+    /// The supplementary groups.
     pub groups: Vec<u32>,
 }
 
 /// The pseudo-terminal of a program some of whose streams are terminals.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Terminal {
+    /// The height of its window.
     pub rows: u16,
+    /// The width of its window.
     pub columns: u16,
     /// The bytes of the host terminal's `struct termios`, if there is one.
     pub termios: Vec<u8>,
 }
 
+/// What a program has as its standard input.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Input {
+    /// /dev/null.
     #[default]
     Null,
+    /// A pipe.
     Pipe,
+    /// The program's terminal.
     Terminal,
 }
 
+/// What a program has as its standard output or error.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Output {
+    /// /dev/null.
     Null,
+    /// A pipe.
     #[default]
     Pipe,
+    /// The program's terminal.
     Terminal,
     /// For stderr: the same pipe as stdout, so that the order is kept.
     SameAsStdout,
 }
 
+/// One of a program's two streams of output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Stream {
+    /// The standard output.
     Stdout,
+    /// The standard error.
     Stderr,
 }
 
 /// How a program ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Status {
+    /// It exited with this status.
     Exited(i32),
+    /// A signal killed it.
     Signaled {
+        /// The signal's number.
         signal: i32,
+        /// Whether the kernel dumped core.
         core: bool,
     },
     /// The program could not be executed; with the errno.
@@ -161,6 +193,7 @@ pub enum Status {
 }
 
 impl Status {
+    /// Whether it exited with status 0.
     pub fn success(self) -> bool {
         self == Status::Exited(0)
     }
@@ -198,6 +231,7 @@ pub struct LogRecord {
     pub priority: u32,
     /// Microseconds since boot.
     pub time: u64,
+    /// The message, without its priority and time.
     pub text: String,
 }
 
@@ -218,18 +252,26 @@ impl std::fmt::Display for LogRecord {
 /// A message to the agent.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub enum ToAgent {
+    /// The first message: set the machine up.
     Setup(Setup),
+    /// Run this program, after the previous one has ended.
     Run(Program),
+    /// The next bytes of the program's input.
     Input(#[serde(with = "serde_bytes")] Vec<u8>),
+    /// The program's input has ended.
     InputEnd,
     /// This stream has no reader any more: the program is to get EPIPE.
     OutputClosed(Stream),
     /// For the program's process group, or the terminal's foreground one.
     Signal(i32),
+    /// The terminal's window has a new size.
     WindowSize {
+        /// Its height.
         rows: u16,
+        /// Its width.
         columns: u16,
     },
+    /// Switch the machine off.
     PowerOff,
 }
 
@@ -240,10 +282,13 @@ pub enum ToHarness {
     Listening,
     /// The agent has read this many bytes from the serial line.
     LineRead(usize),
+    /// The machine is set up.
     Ready,
     /// The machine could not be set up, or the agent failed.
     Failed(String),
+    /// New records of the kernel's log.
     Log(Vec<LogRecord>),
+    /// Output of the program.
     Output(Stream, #[serde(with = "serde_bytes")] Vec<u8>),
     /// This many bytes of input are no longer in flight.
     InputConsumed(usize),
@@ -251,8 +296,11 @@ pub enum ToHarness {
     Stopped(i32),
     /// The agent could not try to execute the program.
     Refused(String),
+    /// The program ended.
     Exited {
+        /// How it ended.
         status: Status,
+        /// Its duration by the machine's clock.
         nanoseconds: u64,
     },
 }

@@ -41,6 +41,7 @@ fn parse_machine_type(text: &str) -> Result<&'static MachineType, String> {
 }
 
 impl Context {
+    /// Finds the folders, and reads the table of tests.
     pub fn new(source: &Path, options: MachineOptions) -> Result<Self> {
         let source = source.canonicalize().context("finding the sources")?;
         let layout = Layout::find()?;
@@ -49,6 +50,7 @@ impl Context {
         Ok(Context { source, build, layout, table, options })
     }
 
+    /// The command dunectl.
     pub fn dunectl(&self) -> PathBuf {
         self.build.join("bin/dunectl")
     }
@@ -60,6 +62,7 @@ impl Context {
         Ok(folder)
     }
 
+    /// The machine type that was chosen, or else the default one.
     pub fn machine_type(&self) -> &'static MachineType {
         self.options.machine.unwrap_or(MachineType::DEFAULT)
     }

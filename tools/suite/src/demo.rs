@@ -42,6 +42,7 @@ struct Row {
     stats: Option<Stats>,
 }
 
+/// Runs all programs and prints the table. The exit status is 0 if all behave the same.
 pub fn run(context: &Context, series: Series) -> Result<u8> {
     let begin = Instant::now();
     let config = context.machine(series)?;

@@ -102,6 +102,7 @@ struct Target<'a> {
     progress: Progress,
 }
 
+/// Fuzzes these kernels in turn. The exit status is 1 if something was found.
 pub fn run(context: &Context, kernels: &[Series], hours: f64) -> Result<u8> {
     ensure!(hours > 0.0, "HOURS must be greater than 0");
     let seed = std::env::var("FUZZ_SEED").ok().filter(|text| !text.is_empty());

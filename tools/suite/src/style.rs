@@ -36,6 +36,7 @@ const KERNEL_ONLY: &str = "VOLATILE,PREFER_KERNEL_TYPES,ENOSYS,AVOID_EXTERNS,ARR
     BIT_MACRO,EMBEDDED_FUNCTION_NAME,MACRO_ARG_REUSE,COMPLEX_MACRO,\
     MACRO_WITH_FLOW_CONTROL,MACRO_ARG_PRECEDENCE,STRING_FRAGMENTS,TYPECAST_INT_CONSTANT,SPLIT_STRING";
 
+/// Checks these files of C. The exit status is 1 if one has a fault.
 pub fn run(context: &Context, files: &[PathBuf]) -> Result<u8> {
     let name = "scripts/checkpatch.pl";
     let script = Kernel::source_file(&context.layout, name, &mut |what| println!("{what}"))?;

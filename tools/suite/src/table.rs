@@ -90,6 +90,7 @@ struct Test {
 }
 
 impl Table {
+    /// Reads and checks the table of these sources.
     pub fn read(source: &Path) -> Result<Self> {
         let text = fs::read_to_string(source.join(FILE));
         file::parse(&text.with_context(|| format!("reading {FILE}"))?)
@@ -102,6 +103,7 @@ impl Table {
         self.modes.iter().filter(fits).collect()
     }
 
+    /// How this machine is booted without `--mode`.
     pub fn default_mode(&self, machine_type: &MachineType) -> &Mode {
         let found = self.modes.iter().find(|mode| mode.is(DEFAULT, machine_type));
         found.expect("each machine was found to have a default mode")
@@ -196,6 +198,7 @@ impl Mode {
         self.name == name && self.machine_type == machine_type
     }
 
+    /// Whether this is a machine's default mode.
     pub fn is_default(&self) -> bool {
         self.name == DEFAULT
     }

@@ -44,6 +44,7 @@ struct OutputPump {
     thread: JoinHandle<()>,
 }
 
+/// Makes the streams that a program is to have, and starts the threads that serve them.
 pub fn make(program: &Program, port: &Port) -> Result<(Streams, ChildStreams)> {
     let pty = program.terminal.as_ref().map(open_terminal).transpose()?;
     let slave = || match &pty {
@@ -107,12 +108,14 @@ pub fn make(program: &Program, port: &Port) -> Result<(Streams, ChildStreams)> {
 }
 
 impl Streams {
+    /// Passes input on to the program.
     pub fn input(&self, bytes: Vec<u8>) {
         if let Some(input) = &self.input {
             let _ = input.send(bytes);
         }
     }
 
+    /// Closes the program's input; a terminal gets its end-of-file character.
     pub fn input_end(&mut self) {
         const END_OF_FILE: u8 = 4; // VEOF as Linux sets it up
         match (self.input.take(), &self.terminal) {
@@ -124,12 +127,14 @@ impl Streams {
         }
     }
 
+    /// Makes the program's writes to this stream fail.
     pub fn output_closed(&self, stream: Stream) {
         for pump in self.outputs.iter().filter(|pump| pump.stream == stream) {
             pump.closed.store(true, Ordering::Relaxed);
         }
     }
 
+    /// Changes the terminal's size, if there is one.
     pub fn window_size(&self, rows: u16, columns: u16) {
         if let Some(terminal) = &self.terminal {
             let _ = apply_window_size(terminal, rows, columns);

@@ -10,6 +10,7 @@ use nix::unistd::{Gid, Group};
 use super::{read, Finding};
 use crate::run::{open_device, DEVICE};
 
+/// What the running kernel and the module have and lack.
 pub fn findings(layout: &Layout) -> Vec<Finding> {
     let release = read("/proc/sys/kernel/osrelease").trim().to_owned();
     let loaded = Path::new("/sys/module/dune").exists();

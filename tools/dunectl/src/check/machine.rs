@@ -12,6 +12,7 @@ use crate::lookup;
 /// The machine's default, and some more for the emulator, in MB.
 const NEEDED_MEMORY: u64 = 2300;
 
+/// What the emulated machine has and lacks.
 pub fn findings(layout: &Layout) -> Vec<Finding> {
     let mut findings = vec![emulator(), agent(layout), memory()];
     findings.extend(kernels(layout));

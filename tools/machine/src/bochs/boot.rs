@@ -53,7 +53,7 @@ const KASLR_FLAG: u8 = 2;
 const UNREGISTERED_LOADER: u8 = 0xff;
 
 /// Writes the disk for a machine with `memory` megabytes.
-pub fn write(
+pub(super) fn write(
     disk: &File,
     kernel: &Kernel,
     initramfs: &[u8],

@@ -91,7 +91,7 @@ const DISK_SIZE: u64 = 100 << 30;
 const FORMAT: u32 = 3;
 
 /// Makes the base image if there is none for what is installed.
-pub fn prepare(layout: &Layout, say: &mut dyn FnMut(&str)) -> Result<PathBuf> {
+pub(crate) fn prepare(layout: &Layout, say: &mut dyn FnMut(&str)) -> Result<PathBuf> {
     let packages = Packages::installed()?;
     let closure = packages.closure();
     let folder = std::path::absolute(layout.machines.join("base")).context("finding a folder")?;
@@ -129,12 +129,12 @@ fn hash_of(packages: &BTreeSet<Package>) -> u64 {
     fnv1a(text.as_bytes())
 }
 
-pub fn base(layout: &Layout, say: fn(&str)) -> Result<PathBuf> {
+pub(super) fn base(layout: &Layout, say: fn(&str)) -> Result<PathBuf> {
     prepare(layout, &mut |what| say(what))
 }
 
 /// The disk for this run.
-pub fn copies(layout: &Layout, config: &Config) -> Result<File> {
+pub(super) fn copies(layout: &Layout, config: &Config) -> Result<File> {
     let mut list = FileList::default();
     list.add_tree(Path::new("/etc"), &[])?;
     list.add_alternatives()?;

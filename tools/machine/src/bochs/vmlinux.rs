@@ -13,10 +13,10 @@ use crate::kernel::Kernel;
 
 /// The address of a kernel that is not moved, physical and as linked
 /// (CONFIG_PHYSICAL_START of every distribution).
-pub const PHYSICAL_START: u64 = 0x100_0000;
+pub(super) const PHYSICAL_START: u64 = 0x100_0000;
 
 /// Kernels and their moves are aligned to this.
-pub const ALIGNMENT: u64 = 2 << 20;
+pub(super) const ALIGNMENT: u64 = 2 << 20;
 
 /// A kernel with KASLR lies within this size, from address 0 of its map.
 const IMAGE_SPACE: u64 = 1 << 30;
@@ -27,12 +27,12 @@ const KERNEL_MAP: u64 = 0xffff_ffff_8000_0000;
 const LOAD: u32 = 1;
 
 /// The boot protocol's header in a bzImage.
-pub struct BootImage {
+pub(super) struct BootImage {
     bytes: Vec<u8>,
 }
 
 /// A kernel that has been unpacked.
-pub struct Vmlinux {
+pub(super) struct Vmlinux {
     /// From PHYSICAL_START on, as in memory.
     pub memory: Vec<u8>,
     /// A physical address, of a kernel that is not moved.
@@ -51,7 +51,7 @@ struct Relocations {
 }
 
 impl BootImage {
-    pub fn read(kernel: &Kernel) -> Result<Self> {
+    pub(super) fn read(kernel: &Kernel) -> Result<Self> {
         let path = kernel.image();
         let bytes = fs::read(&path).context(format!("reading {}", path.display()))?;
         let image = BootImage { bytes };
@@ -64,12 +64,12 @@ impl BootImage {
 
     /// What boot_params takes from the header, with its offset, which is the same
     /// there.
-    pub fn header(&self) -> (usize, &[u8]) {
+    pub(super) fn header(&self) -> (usize, &[u8]) {
         (0x1f1, &self.bytes[0x1f1..0x202 + usize::from(self.bytes[0x201])])
     }
 
     /// How much memory the kernel takes before it knows which memory is in use.
-    pub fn init_size(&self) -> u64 {
+    pub(super) fn init_size(&self) -> u64 {
         self.word(0x260).into()
     }
 
@@ -96,7 +96,7 @@ impl BootImage {
 
 impl Vmlinux {
     /// Unpacks the kernel once; the result is kept in the kernel's folder.
-    pub fn of(kernel: &Kernel, image: &BootImage) -> Result<Self> {
+    pub(super) fn of(kernel: &Kernel, image: &BootImage) -> Result<Self> {
         let bytes = unpacked(kernel, image)?;
         parse(&bytes).ok_or_else(|| {
             Error::Usage(format!(
@@ -107,12 +107,12 @@ impl Vmlinux {
     }
 
     /// How many times it can be moved by ALIGNMENT.
-    pub fn moves(&self, init_size: u64) -> u64 {
+    pub(super) fn moves(&self, init_size: u64) -> u64 {
         (IMAGE_SPACE - PHYSICAL_START).saturating_sub(init_size) / ALIGNMENT
     }
 
     /// Moves the linked addresses.
-    pub fn relocate(&mut self, delta: u64) -> Result<()> {
+    pub(super) fn relocate(&mut self, delta: u64) -> Result<()> {
         let memory = &mut self.memory;
         let broken = || Error::Usage("the kernel's relocations point outside of it".to_owned());
         let mut at = |linked: u32, apply: &dyn Fn(&mut [u8])| {

@@ -179,6 +179,7 @@ const fn intel(text: &'static str, rule: Rule) -> Bar {
     Bar { vendor: Vendor::Intel, text, rule }
 }
 
+/// The names of all figures.
 pub fn ids() -> impl Iterator<Item = &'static str> {
     SUBJECTS.iter().map(|subject| subject.id)
 }
@@ -189,17 +190,20 @@ pub fn place(id: &str) -> usize {
 }
 
 impl Subject {
+    /// The figure of this name.
     pub fn of(id: &str) -> Option<&'static Subject> {
         SUBJECTS.iter().find(|subject| subject.id == id)
     }
 }
 
 impl Bar {
+    /// The bar of a figure: this machine's own, or else another machine's for comparison.
     pub fn of(id: &str, machine_type: &MachineType) -> Option<&'static Bar> {
         let bars = Subject::of(id)?.bars;
         bars.iter().find(|bar| bar.binds(machine_type)).or(bars.first())
     }
 
+    /// Whether this is the machine's own bar.
     pub fn binds(&self, machine_type: &MachineType) -> bool {
         match self.vendor {
             Vendor::Amd => *machine_type == SVM,

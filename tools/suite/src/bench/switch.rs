@@ -35,6 +35,7 @@ const USER_END: u64 = 1 << 47;
 /// NOPs after which objdump is in step again.
 const SLOT: usize = 32;
 
+/// Whether the figure of this name is counted here.
 pub fn is_id(id: &str) -> bool {
     id == INSTRUCTIONS || id == MEMORY
 }
@@ -224,6 +225,7 @@ pub fn listing(steps: &[Step], kallsyms: &str) -> Result<String> {
     Ok(text)
 }
 
+/// The figures of a trace.
 pub fn count(steps: &[Step], kallsyms: &str) -> Result<Vec<Measured>> {
     let symbols = Symbols::new(kallsyms);
     let steps = complete(steps)?;

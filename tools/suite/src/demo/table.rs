@@ -6,6 +6,7 @@ use super::Row;
 const HEADER: [&str; 8] =
     ["program", "same?", "ended with", "fast", "slow", "page faults", "VM exits", ""];
 
+/// Prints the rows, and how many programs behave the same.
 pub fn print(rows: &[Row]) {
     println!("{:54} ----- system calls -----", "");
     line(HEADER.map(str::to_owned));

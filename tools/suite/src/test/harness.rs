@@ -16,6 +16,7 @@ use crate::test::tally::Tally;
 /// A check gives the reason of its failure.
 type Check = std::result::Result<(), String>;
 
+/// Runs all tests of the harness.
 pub fn run(context: &Context, tally: &mut Tally) -> Result<()> {
     tally.line("the harness");
     streams::run(context, tally)?;

@@ -128,6 +128,7 @@ impl From<Boot> for Job {
 }
 
 impl Job {
+    /// Runs its tests, and adds their results to the tally.
     pub fn run(&self, context: &Context, tally: &mut Tally) -> Result<()> {
         match self {
             Job::Tools => tools::run(context, tally),

@@ -56,6 +56,7 @@ pub fn tests(boot: &Boot) -> Result<Tests> {
     Ok(Tests { all, chosen })
 }
 
+/// Boots a machine and runs the tests of this boot.
 pub fn run(boot: &Boot, tally: &mut Tally) -> Result<()> {
     let boot_name = &boot.name;
     let tests = tests(boot)?;

@@ -22,6 +22,7 @@ pub struct Failure {
     pub why: Vec<String>,
 }
 
+/// The results in the output of one program.
 pub fn parse(output: &str) -> Results {
     let mut results = Results::default();
     // Comments that belong to no test yet.

@@ -8,6 +8,7 @@ use anyhow::{Context as _, Result};
 use crate::context::Context;
 use crate::test::tally::Tally;
 
+/// Runs cargo test, and counts its tests.
 pub fn run(context: &Context, tally: &mut Tally) -> Result<()> {
     tally.line("cargo test");
     let output = Command::new("cargo")

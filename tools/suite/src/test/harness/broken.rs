@@ -16,6 +16,7 @@ use crate::test::tally::Tally;
 /// The exit status of dunectl when a machine fails.
 const FAILED: i32 = 125;
 
+/// Checks each way in which a machine can fail.
 pub fn run(context: &Context, tally: &mut Tally) {
     tally.check("harness: a hung program", hung(context));
     tally.check("harness: a hung machine shows what it was doing", busy(context));

@@ -13,6 +13,7 @@ use super::{expect, expect_in, machine_run, output_of, Check};
 use crate::context::Context;
 use crate::test::tally::Tally;
 
+/// Checks what a program in a machine finds.
 pub fn run(context: &Context, tally: &mut Tally) -> Result<()> {
     let kernel = Kernel::find(&context.layout, Series::V6_1)?;
     let mut machine = Machine::boot(&context.layout, &Config::new(&SVM, kernel))?;
