@@ -33,6 +33,8 @@ PREFIX ?= /usr/local
 # tests/suite.toml (full_kernels, vmx_kernels).
 KERNELS ?= 6.1 6.12
 ALL_KERNELS := 6.1 6.12 newest
+# The modules that kernel/ builds.
+MODULES := dune
 quiet := $(if $(V),,-s)
 override O := $(abspath $(O))
 
@@ -195,7 +197,7 @@ install-files:
 	install -D -m 644 $(O)/lib/libdune.a $(prefix)/lib/libdune.a
 	install -D -m 644 libdune/include/dune.h $(prefix)/include/dune.h
 	install -D -m 644 include/uapi/linux/dune.h $(prefix)/include/linux/dune.h
-	cd $(O) && for module in kernel/*/dune.ko; do \
+	cd $(O) && for module in $(MODULES:%=kernel/*/%.ko); do \
 		install -D -m 644 $$module $(prefix)/lib/dune/$$module || exit 1; done
 
 .PHONY: uninstall

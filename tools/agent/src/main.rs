@@ -18,6 +18,8 @@ mod network;
 mod port;
 mod run;
 
+use std::path::Path;
+
 use anyhow::{bail, Context, Result};
 use dune_protocol::{Setup, ToAgent, ToHarness};
 use nix::sys::reboot::{reboot, RebootMode};
@@ -65,9 +67,9 @@ fn set_up(setup: &Setup) -> Result<()> {
     mounts::mount_root(setup).context("mounting the host's files")?;
     for path in &setup.insmod {
         modules::load_file(path)?;
-    }
-    if setup.insmod.iter().any(|path| path.ends_with("dune.ko")) {
-        mounts::allow_everyone("/dev/dune").context("/dev/dune after loading the module")?;
+        let node = Path::new("/dev").join(path.file_stem().unwrap_or_default());
+        mounts::allow_everyone(&node)
+            .with_context(|| format!("{} after loading its module", node.display()))?;
     }
     Ok(())
 }

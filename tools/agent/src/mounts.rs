@@ -149,7 +149,7 @@ fn mount_in_new_root() -> Result<()> {
 }
 
 /// Makes a device node usable by every user, as a udev rule does elsewhere.
-pub fn allow_everyone(node: &str) -> Result<()> {
+pub fn allow_everyone(node: &Path) -> Result<()> {
     Ok(fs::set_permissions(node, Permissions::from_mode(0o666))?)
 }
 

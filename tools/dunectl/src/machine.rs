@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use dune_machine::{
-    Config, Error, Kernel, Layout, Machine, MachineType, Result, Run, Series, Status,
+    Config, Error, Kernel, Layout, Machine, MachineType, Result, Run, Series, Status, MODULES,
 };
 
 use crate::cli::{MachineCommand, MachineOptions, MachineParts, MachineRun};
@@ -80,16 +80,21 @@ fn list(layout: &Layout) -> Result<End> {
     for series in Series::ALL {
         match Kernel::find(layout, series) {
             Ok(kernel) => {
-                let module = match layout.module(&kernel.release) {
-                    Some(_) => "dune.ko built",
-                    None => "no dune.ko: run make",
+                let modules = match layout.modules_for(&kernel.release) {
+                    Ok(_) => format!("{} built", modules_text()),
+                    Err(_) => format!("no {}: run make", modules_text()),
                 };
-                println!("{series:6}  {:24}  {module}", kernel.release);
+                println!("{series:6}  {:24}  {modules}", kernel.release);
             }
             Err(_) => println!("{series:6}  not here; dunectl machine prepare {series}"),
         }
     }
     Ok(End::Code(0))
+}
+
+/// "dune.ko"
+pub fn modules_text() -> String {
+    MODULES.iter().map(|name| format!("{name}.ko")).collect::<Vec<_>>().join(" and ")
 }
 
 fn prepare(layout: &Layout, kernels: &[Series], update: bool) -> Result<End> {
@@ -121,7 +126,7 @@ fn config(layout: &Layout, options: &MachineOptions) -> Result<Config> {
     config.cpu_features = options.cpu_features.clone();
     config.shares = shares(&options.shares)?;
     if !options.no_module {
-        config.insmod.extend(layout.module(&config.kernel.release));
+        config.insmod = layout.modules_for(&config.kernel.release).unwrap_or_default();
     }
     Ok(config)
 }

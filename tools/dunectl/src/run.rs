@@ -17,6 +17,8 @@ use crate::exit::End;
 use crate::lookup;
 use crate::machine::{self, config_of, shares, COPIES};
 
+/// The module that programs in the sandbox need, and its device.
+pub const MODULE: &str = "dune";
 pub const DEVICE: &str = "/dev/dune";
 
 /// Runs the program where the options and this computer allow it.
@@ -26,7 +28,7 @@ pub fn run(options: &RunOptions) -> Result<End> {
         match open_device() {
             Ok(()) => return run_here(&layout, options),
             Err(e) if options.no_machine => {
-                let lacking = format!("{DEVICE}: {e}; dunectl check tells what to do");
+                let lacking = format!("{DEVICE}: {e}; dunectl check names what is missing");
                 return Err(Error::Environment(lacking));
             }
             Err(_) => {}
@@ -92,10 +94,7 @@ fn run_in_machine(layout: &Layout, options: &RunOptions) -> Result<End> {
     }
     config.shares = shares(&folders)?;
     let release = &config.kernel.release;
-    let module = layout.module(release).ok_or_else(|| {
-        Error::Environment(format!("dune.ko is not built for kernel {release}: run make"))
-    })?;
-    config.insmod.push(module);
+    config.insmod = layout.modules_for(release)?;
 
     let fate = if machine_type.shares_files() {
         format!("what is written outside of {} is forgotten", list(&config.shares))

@@ -67,11 +67,12 @@ pub struct Config {
     pub shares: Vec<PathBuf>,
     /// Folders that programs need, for a machine that has copies of the files.
     pub copies: Vec<PathBuf>,
-    /// Kernel modules to load, by their path on the host.
+    /// Kernel modules to load, by their path on the host. Each makes a device of its own
+    /// name.
     pub insmod: Vec<PathBuf>,
     /// How long booting may take.
     pub boot_timeout: Duration,
-    /// What to trace, in a machine with one CPU: see power_off_traced().
+    /// The instructions to trace, in a machine with one CPU: see power_off_traced().
     pub trace: Option<Trace>,
     /// Gets messages about what takes a while.
     pub say: fn(&str),

@@ -38,7 +38,7 @@ use serde::{Deserialize, Serialize};
 /// The name of the virtio-serial port.
 pub const PORT_NAME: &str = "dune.agent";
 
-/// The kernel argument that tells the agent to use the lines instead.
+/// The kernel argument that makes the agent use the lines instead.
 pub const PORTS_ARGUMENT: &str = "dune.agent=ttyS1,parport0";
 
 /// How many bytes may be in flight on the serial line: as many as the UART
@@ -60,17 +60,18 @@ pub const ROOT_TAG: &str = "root";
 pub struct Setup {
     /// The machine's host name.
     pub hostname: OsString,
-    /// Where its files come from.
+    /// The source of its files.
     pub root: Root,
     /// Folders of the host in which writes reach the host.
     pub shares: Vec<Share>,
     /// A folder on the host that holds `lib/modules/RELEASE`.
     pub modules_root: Option<PathBuf>,
-    /// Modules to load, by their path on the host.
+    /// Modules to load, by their path on the host. Each makes a device of its own name,
+    /// which every user may then use.
     pub insmod: Vec<PathBuf>,
 }
 
-/// Where the machine's files come from. Writes to them stay in the machine's
+/// The source of the machine's files. Writes to them stay in the machine's
 /// memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Root {
@@ -141,7 +142,7 @@ pub struct Terminal {
     pub termios: Vec<u8>,
 }
 
-/// What a program has as its standard input.
+/// The kind of a program's standard input.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Input {
     /// /dev/null.
@@ -153,7 +154,7 @@ pub enum Input {
     Terminal,
 }
 
-/// What a program has as its standard output or error.
+/// The kind of a program's standard output or error.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Output {
     /// /dev/null.

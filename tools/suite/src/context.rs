@@ -22,7 +22,7 @@ pub struct Context {
     pub options: MachineOptions,
 }
 
-/// What the command line says about the machine.
+/// The options of the command line for the machine.
 #[derive(Debug, Clone, clap::Args)]
 pub struct MachineOptions {
     /// The machine type: svm or vmx (default: svm; for bench and test-all: both)
@@ -108,7 +108,7 @@ impl Context {
         self.machine_in(mode, Kernel::find(&self.layout, series)?)
     }
 
-    /// The machine booted in this mode, with the module loaded.
+    /// The machine booted in this mode, with the modules loaded.
     pub fn machine_in(&self, mode: &Mode, kernel: Kernel) -> Result<Config> {
         let mut config = Config::new(mode.machine_type, kernel);
         config.cpu_model = self.cpu_model(mode).map(str::to_owned);
@@ -122,11 +122,7 @@ impl Context {
         config.boot_timeout *= mode.boot_slowness;
         config.copies = vec![self.source.clone()];
         config.say = |what| println!("{what}");
-        let release = &config.kernel.release;
-        let module = self.layout.module(release);
-        config
-            .insmod
-            .push(module.with_context(|| format!("dune.ko is not built for {release}: run make"))?);
+        config.insmod = self.layout.modules_for(&config.kernel.release)?;
         Ok(config)
     }
 

@@ -204,8 +204,9 @@ impl Target<'_> {
         write("output", output)?;
         write("kernel.log", log)?;
         fs::copy(self.context.build.join(PROGRAM), folder.join("fuzz.t")).context("fuzz.t")?;
-        if let Some(module) = self.context.layout.module(&kernel.release) {
-            fs::copy(module, folder.join("dune.ko")).context("keeping dune.ko")?;
+        for module in self.context.layout.modules_for(&kernel.release)? {
+            let name = module.file_name().unwrap_or_default();
+            fs::copy(&module, folder.join(name)).context("keeping the module")?;
         }
         let machine_type = self.context.machine_type();
         let mut how = File::create(folder.join("README")).context("writing README")?;

@@ -97,7 +97,7 @@ pub fn make(program: &Program, port: &Port) -> Result<(Streams, ChildStreams)> {
         if program.stdin == Input::Terminal {
             streams.input = Some(pump_input(master.try_clone()?, port));
         }
-        // What is written to the terminal must reach a terminal there.
+        // The terminal's output must reach a terminal on the host.
         let stream = match program.stdout {
             Output::Terminal => Stream::Stdout,
             _ => Stream::Stderr,

@@ -170,7 +170,7 @@ mod tests {
     use super::*;
     use crate::check::Level;
 
-    fn lacking(cpuinfo: &str, bits: u32) -> Vec<&'static str> {
+    fn lacking(cpuinfo: &str, bits: u32) -> Vec<String> {
         let all = findings(cpuinfo, bits).into_iter();
         all.filter(|one| one.level == Level::Lacking && one.subject != "firmware")
             .map(|one| one.subject)

@@ -32,6 +32,6 @@ fn build_module(context: &Context, kernel: &Kernel) -> Result<()> {
     if status.success() {
         Ok(())
     } else {
-        bail!("building dune.ko for {} failed", kernel.release)
+        bail!("building the modules for {} failed", kernel.release)
     }
 }
