@@ -172,6 +172,7 @@ test-debug: to-test all check-header
 # ---- the rest ----
 
 c_files = $(shell git ls-files '*.c' '*.h' '*.S')
+shell_files = $(shell git grep -lE '^\#!/bin/(ba)?sh$$')
 
 .PHONY: check-style
 check-style: tools
@@ -182,6 +183,9 @@ check-style: tools
 	@if cargo clippy --version >/dev/null 2>&1; then echo "  CLIPPY"; \
 		cargo clippy --quiet --locked --release --workspace --all-targets -- -D warnings; \
 	else echo "skipped: clippy is not installed (package rust-web-clippy)"; fi
+	@if command -v shellcheck >/dev/null; then echo "  SHELLCHECK"; \
+		shellcheck --severity=warning -x -P SCRIPTDIR $(shell_files); \
+	else echo "skipped: shellcheck is not installed (package shellcheck)"; fi
 
 prefix = $(DESTDIR)$(PREFIX)
 

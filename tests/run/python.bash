@@ -64,6 +64,7 @@ modules="test_struct test_fcntl test_epoll test_pipes test_resource test_posix t
 [ -z "$DUNE_LONG_TESTS" ] || modules="$modules test_json test_re test_mmap test_time test_select test_os test_signal.ItimerTest
 	test_signal.PendingSignalsTests test_subprocess.POSIXProcessTestCase"
 
+# shellcheck disable=SC2048 # the names are words
 for module in ${*:-$modules}; do
 	# test_epoll wants answers within 10 ms, which a busy machine misses
 	TRIES=1

@@ -15,11 +15,10 @@ done
 
 # start HOW: a program in the sandbox that already spins or sleeps; $pid is dune-run
 start() {
-	local i
 	rm -f "$data/ready"
 	"$DUNE_RUN" -- "$bin/signals" "$1" "$data/ready" &
 	pid=$!
-	for i in $(seq $((600 * ${TEST_PATIENCE:-1}))); do
+	for _ in $(seq $((600 * ${TEST_PATIENCE:-1}))); do
 		[ ! -e "$data/ready" ] || break
 		sleep 0.1
 	done
@@ -44,8 +43,8 @@ done
 
 # stop and continue
 state() {
-	local i now
-	for i in $(seq 200); do
+	local now
+	for _ in $(seq 200); do
 		now=$(awk '{ print $3 }' /proc/$pid/stat)
 		[ "$now" != "$1" ] || break
 		sleep 0.1
