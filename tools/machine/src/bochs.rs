@@ -198,9 +198,9 @@ impl Emulator for Bochs {
 
     /// Panics of Bochs itself, and the debugger's answers.
     fn is_message(&self, line: &str) -> bool {
-        const SAID: [&str; 2] = [">>PANIC<<", " | STACK "];
+        const WORDS: [&str; 2] = [">>PANIC<<", " | STACK "];
         const REGISTERS: [&str; 3] = ["r", "eflags", "CPU"];
-        SAID.iter().any(|words| line.contains(words))
+        WORDS.iter().any(|words| line.contains(words))
             || REGISTERS.iter().any(|begin| line.starts_with(begin) && line.contains(':'))
     }
 

@@ -176,7 +176,7 @@ mod tests {
 
     use super::*;
 
-    /// A line that takes a few bytes at a time, and says so.
+    /// A line that takes a few bytes at a time, and reports how many.
     #[test]
     fn no_more_is_under_way_than_the_window() {
         const WINDOW: usize = 5;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What all emulators have in common: a process that ends with this one, a
+//! The parts that all emulators have in common: a process that ends with this one, a
 //! serial console, and two ends of a connection to the agent. There are two
 //! emulators, qemu.rs and bochs.rs.
 
@@ -59,7 +59,7 @@ impl Process {
     /// Starts it with these descriptors open. It writes the output of the serial
     /// console to the file `console`.
     ///
-    /// The host's kernel kills it when the calling thread ends, in whatever way.
+    /// The host's kernel kills it when the calling thread ends, also when that is killed.
     pub(crate) fn start(
         mut command: Command,
         package: &str,

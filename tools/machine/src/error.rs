@@ -24,10 +24,10 @@ pub enum Error {
         early: bool,
     },
 
-    /// The machine did not do in time what was waited for.
+    /// The machine was too slow.
     #[error("the machine did not {what} within {} seconds; the end of its log:\n{log}", .limit.as_secs())]
     Hung {
-        /// What it did not do, as in "boot".
+        /// The verb for it, as in "boot".
         what: &'static str,
         /// How long that was waited for.
         limit: Duration,
@@ -50,7 +50,7 @@ pub enum Error {
     /// A system call failed.
     #[error("{what}: {source}")]
     Io {
-        /// What was being done.
+        /// The action that failed.
         what: String,
         /// The system call's error.
         source: io::Error,

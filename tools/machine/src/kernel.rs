@@ -18,7 +18,7 @@ use crate::error::{Context, Error, Result};
 use crate::foreign;
 use crate::layout::Layout;
 
-/// What a kernel and its headers need when they are unpacked, and some more.
+/// The size of a kernel and its headers when they are unpacked, and some more.
 const NEEDED_SPACE: u64 = 1 << 30;
 
 /// A series of stable kernels, which stands for its newest build.
@@ -111,7 +111,7 @@ pub struct Kernel {
     pub series: Option<Series>,
     /// As `uname -r` prints it.
     pub release: String,
-    /// Where its packages are unpacked.
+    /// The folder in which its packages are unpacked.
     pub root: PathBuf,
 }
 

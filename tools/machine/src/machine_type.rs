@@ -46,9 +46,9 @@ pub struct MachineType {
     /// Whether the emulator may execute code that the kernel has already
     /// replaced: QEMU does when it has one thread for each CPU.
     pub may_run_stale_code: bool,
-    /// Where the machine's files come from.
+    /// The source of the machine's files.
     pub root: Root,
-    /// What the agent needs to reach them. modprobe finds all other modules on
+    /// The modules that the agent needs to reach them. modprobe finds all other modules on
     /// the root file system.
     pub(crate) initramfs_modules: &'static [&'static str],
     /// Makes what every machine of this type needs besides its kernel.

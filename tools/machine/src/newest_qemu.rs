@@ -40,13 +40,13 @@ impl Qemu {
         self.root.join(PROGRAM)
     }
 
-    /// Where its own firmware is, which it uses instead of the installed one.
+    /// Arguments for its own firmware, which it uses instead of the installed one.
     pub(crate) fn arguments(&self) -> Vec<OsString> {
         let data = ["usr/share/qemu", "usr/share/seabios"];
         data.iter().flat_map(|folder| ["-L".into(), self.root.join(folder).into()]).collect()
     }
 
-    /// Where its own plug-ins are.
+    /// The variable that names the folder of its own plug-ins.
     pub(crate) fn environment(&self) -> (&'static str, PathBuf) {
         ("QEMU_MODULE_DIR", self.root.join("usr/lib/x86_64-linux-gnu/qemu"))
     }

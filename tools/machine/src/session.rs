@@ -23,11 +23,11 @@ use crate::streams::{window_size, InputFrom, Kinds, OutputTo, RawMode};
 pub struct Run {
     /// The program and what it inherits. Its streams are chosen by the fields below.
     pub program: Program,
-    /// Where its input comes from.
+    /// The source of its input.
     pub stdin: InputFrom,
-    /// Where its output goes.
+    /// The destination of its output.
     pub stdout: OutputTo,
-    /// Where its error output goes.
+    /// The destination of its error output.
     pub stderr: OutputTo,
     /// After this time the machine counts as hung.
     pub timeout: Option<Duration>,
@@ -306,7 +306,7 @@ impl InputState {
     }
 }
 
-/// Where output goes.
+/// The destination of one stream of output.
 struct Sink<'a> {
     to: &'a mut OutputTo,
     stream: Stream,

@@ -12,7 +12,7 @@ use nix::sys::termios::{cfmakeraw, tcgetattr, tcsetattr, SetArg, Termios};
 
 nix::ioctl_read_bad!(get_window_size, TIOCGWINSZ, winsize);
 
-/// Where a program's input comes from.
+/// The source of a program's input.
 #[derive(Debug, Default)]
 pub enum InputFrom {
     /// /dev/null.
@@ -24,7 +24,7 @@ pub enum InputFrom {
     Inherit,
 }
 
-/// Where a program's output goes.
+/// The destination of a program's output.
 #[derive(Default)]
 pub enum OutputTo {
     /// /dev/null.
@@ -38,8 +38,8 @@ pub enum OutputTo {
     Write(Box<dyn Write>),
 }
 
-/// What the streams have to be in the machine for a program to find the same
-/// there as on the host.
+/// The kinds of streams in the machine with which a program finds the same there as on
+/// the host.
 pub(crate) struct Kinds {
     pub stdin: Input,
     pub stdout: Output,
@@ -117,7 +117,7 @@ fn same_file(a: BorrowedFd, b: BorrowedFd) -> bool {
     }
 }
 
-/// Which of the standard streams is a terminal, if one is.
+/// Calls `f` with the first of the standard streams that is a terminal.
 fn with_terminal<T>(f: impl Fn(BorrowedFd) -> Option<T>) -> Option<T> {
     let (stdin, stdout, stderr) = (io::stdin(), io::stdout(), io::stderr());
     for fd in [stdin.as_fd(), stdout.as_fd(), stderr.as_fd()] {

@@ -10,7 +10,7 @@ use std::thread::{self, JoinHandle};
 
 use crate::error::{Context, Error, Result};
 
-/// Where a trace begins, and its length.
+/// The beginning of a trace, and its length.
 #[derive(Debug, Clone)]
 pub struct Trace {
     /// A linear address that is executed once.

@@ -18,7 +18,7 @@ use programs::{Program, FOLDER, PREPARE, PROGRAMS};
 /// The longest that one program may take.
 const LIMIT: Duration = Duration::from_secs(120);
 
-/// Where dune-run leaves its counters.
+/// The file in which dune-run leaves its counters.
 const STATS: &str = "/run/demo-stats";
 
 /// The counters of a tree of processes.
@@ -36,7 +36,7 @@ struct Stats {
 /// A program's row in the table.
 struct Row {
     name: &'static str,
-    /// What differs from the native run.
+    /// The differences from the native run.
     differences: Vec<&'static str>,
     status: String,
     stats: Option<Stats>,

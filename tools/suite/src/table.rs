@@ -49,10 +49,10 @@ pub struct Mode {
     pub proof: Option<String>,
     pub tests: Selection,
     pub by_hand: bool,
-    /// What make test runs, and on which kernels.
+    /// The tests of make test, and the kernels on which it has the mode.
     short: Option<(Selection, Option<Vec<Series>>)>,
     full_kernels: Option<Vec<Series>>,
-    /// Where make test-vmx runs `tests`.
+    /// The kernels on which make test-vmx runs `tests`.
     vmx_kernels: Vec<Series>,
 }
 
@@ -62,7 +62,7 @@ pub enum Selection {
     /// All of them, except those that run only where they are named.
     All,
     Named(Vec<Entry>),
-    /// All of them, whatever their own entries say.
+    /// All of them, also those that run only where they are named.
     Everything,
 }
 
@@ -74,7 +74,7 @@ pub struct Entry {
     pub place: String,
 }
 
-/// What the file says of a test, or of some.
+/// An entry of the file for a test, or for a folder of tests.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Test {
@@ -84,7 +84,7 @@ struct Test {
     #[serde(default)]
     only_named: bool,
     minutes: Option<NonZeroU64>,
-    /// Where it is written.
+    /// The line where it is written, as that of an Entry.
     #[serde(skip)]
     place: String,
 }
@@ -126,7 +126,7 @@ impl Table {
         bail!("there is no mode {name}; there are: {}", names.join(", "))
     }
 
-    /// What make test runs: each mode with its kernels.
+    /// The modes of make test, each with its kernels.
     pub fn short<'a>(
         &'a self,
         kernels: &'a [Series],
@@ -139,7 +139,7 @@ impl Table {
         })
     }
 
-    /// What make test-vmx runs: each mode with its kernels.
+    /// The modes of make test-vmx, each with its kernels.
     pub fn vmx(&self) -> impl Iterator<Item = (&Mode, &[Series])> {
         let modes = self.modes.iter().filter(|mode| *mode.machine_type == VMX);
         modes.map(|mode| (mode, &mode.vmx_kernels[..])).filter(|(_, kernels)| !kernels.is_empty())
@@ -208,7 +208,7 @@ impl Mode {
         self.full_kernels.as_deref().unwrap_or(&Series::ALL)
     }
 
-    /// What make test-all runs on this kernel.
+    /// The tests of make test-all on this kernel.
     pub fn full_tests(&self, series: Series) -> &Selection {
         if self.full_kernels().contains(&series) {
             &self.tests
@@ -217,7 +217,7 @@ impl Mode {
         }
     }
 
-    /// What make test runs.
+    /// The tests of make test.
     pub fn short_tests(&self) -> &Selection {
         self.short.as_ref().map_or(&self.tests, |(tests, _)| tests)
     }

@@ -21,7 +21,7 @@ use crate::context::Context;
 use plan::Job;
 use tally::Tally;
 
-/// What a command line asks for.
+/// The tests that a command line asks for.
 pub struct TestOptions<'a> {
     pub kernels: &'a [Series],
     pub only: Option<&'a str>,

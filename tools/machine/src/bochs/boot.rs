@@ -184,7 +184,7 @@ mod tests {
 
     #[test]
     fn the_boot_sector_is_one() {
-        // SAFETY: nobody writes to it.
+        // SAFETY: the sector is never written to.
         let sector = unsafe { BOOT_SECTOR };
         assert_eq!(sector[510..], [0x55, 0xaa]);
         assert!(sector[ENTRY..510].iter().all(|&byte| byte == 0));

@@ -6,7 +6,7 @@
 //!   are installed, and kept in `MACHINES/base/`.
 //! - The copies are made for one run and lie above the base: /etc, the kernel's
 //!   modules, the project's programs and the folders that the run asks for. Their
-//!   file has no name, so it never stays behind.
+//!   file has no name, so it ends with the run.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ffi::OsStr;

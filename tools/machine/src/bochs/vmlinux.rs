@@ -62,7 +62,7 @@ impl BootImage {
         }
     }
 
-    /// What boot_params takes from the header, with its offset, which is the same
+    /// The part of the header that boot_params takes, with its offset, which is the same
     /// there.
     pub(super) fn header(&self) -> (usize, &[u8]) {
         (0x1f1, &self.bytes[0x1f1..0x202 + usize::from(self.bytes[0x201])])
@@ -176,7 +176,7 @@ fn filter(program: &[&str], input: &[u8]) -> Result<Vec<u8>> {
     let mut child = command.spawn().map_err(missing)?;
     let mut stdin = child.stdin.take().expect("a pipe was asked for");
     let output = std::thread::scope(|scope| {
-        // The exit status tells whether the program read all of it.
+        // The exit status shows whether the program read all of it.
         scope.spawn(move || stdin.write_all(input));
         child.wait_with_output()
     });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The figures, what each is compared with, and its bar: what it has to reach.
+//! The figures, what each is compared with, and its bar, which it has to reach.
 
 use dune_machine::{MachineType, SVM, VMX};
 
@@ -8,13 +8,13 @@ use super::Measured;
 /// A figure that the programs of bench/ print.
 pub struct Subject {
     pub id: &'static str,
-    /// What was measured, for people.
+    /// The subject of the measurement, for people.
     pub title: &'static str,
     pub against: Against,
     bars: &'static [Bar],
 }
 
-/// What the column "Linux" holds.
+/// The meaning of the column "Linux".
 #[derive(Clone, Copy, PartialEq)]
 pub enum Against {
     /// The same work in the same process outside of Dune mode.
@@ -184,7 +184,7 @@ pub fn ids() -> impl Iterator<Item = &'static str> {
     SUBJECTS.iter().map(|subject| subject.id)
 }
 
-/// Where it comes in the page; the last place for what is not a subject.
+/// Its place in the page: the last one, if it is not a subject.
 pub fn place(id: &str) -> usize {
     ids().position(|other| other == id).unwrap_or(SUBJECTS.len())
 }

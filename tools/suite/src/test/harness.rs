@@ -43,7 +43,7 @@ fn output_of(command: Command, input: &[u8]) -> Result<Output, String> {
     let mut stdin = child.stdin.take().ok_or("no pipe")?;
     let input = input.to_vec();
     let writer = std::thread::spawn(move || {
-        // The output tells whether the input was read.
+        // The output shows whether the input was read.
         let _ = stdin.write_all(&input);
     });
     let output = child.wait_with_output().map_err(|e| e.to_string())?;

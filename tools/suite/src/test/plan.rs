@@ -148,7 +148,7 @@ impl Job {
         }
     }
 
-    /// What run() would do.
+    /// Describes the machine and the tests that run() would run.
     pub fn describe(&self) -> Result<String> {
         match self {
             Job::Tools => Ok("tools: cargo test\n".to_owned()),

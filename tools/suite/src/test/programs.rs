@@ -38,7 +38,7 @@ pub struct Test {
     program: PathBuf,
 }
 
-/// The tests of a boot. What needs a boot of its own comes last.
+/// The tests of a boot. Those that need a boot of their own come last.
 pub fn tests(boot: &Boot) -> Result<Tests> {
     let folder = boot.context.build.join("tests");
     let mut programs = Vec::new();
@@ -92,7 +92,7 @@ struct Runner<'a> {
     tally: &'a mut Tally,
 }
 
-/// What came of an attempt.
+/// The end of an attempt.
 enum Attempt<T> {
     Done(T),
     /// The emulator executed code that had been replaced, so nothing is known of the
@@ -119,7 +119,7 @@ impl Runner<'_> {
         Ok(matches!(self.attempt(test, true)?, Attempt::Done(())))
     }
 
-    /// Runs a test once. The last attempt counts, whatever came of it.
+    /// Runs a test once. The last attempt counts even if the emulator was at fault.
     fn attempt(&mut self, test: &Test, is_last: bool) -> Result<Attempt<()>> {
         let name = format!("{} {}", self.boot.name, test.name);
         let machine = match self.machine.take() {

@@ -54,7 +54,7 @@ impl Records {
         Ok(Records { folder, source: source.to_owned(), build: build.to_owned(), tree })
     }
 
-    /// What a result with this kernel depends on.
+    /// The key of a result with this kernel.
     pub fn key(&self, release: &str) -> Key {
         let tree = self.tree.clone().unwrap_or_default();
         let options = OPTIONS.iter().map(|name| std::env::var(name).ok()).collect();

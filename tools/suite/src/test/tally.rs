@@ -56,7 +56,7 @@ impl Tally {
         self.skipped = record.skipped;
     }
 
-    /// What is to be remembered of a part, if all of it passed.
+    /// The record of a part, if all of it passed.
     pub fn record_if_passed(&self) -> Option<Record> {
         let has_passed =
             self.passed > 0 && self.failures.is_empty() && self.machine_errors.is_empty();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Machines that hang and panic, and a harness that is killed: each case is
-//! reported correctly, and no emulator is left behind. A module that refuses the
+//! reported correctly, and no emulator survives. A module that refuses the
 //! machine counts as a failure of the machine, too.
 
 use std::fs;
