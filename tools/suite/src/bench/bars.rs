@@ -10,13 +10,13 @@ pub struct Subject {
     pub id: &'static str,
     /// The subject of the measurement, for people.
     pub title: &'static str,
-    pub against: Against,
+    pub baseline: Baseline,
     bars: &'static [Bar],
 }
 
 /// The meaning of the column "Linux".
 #[derive(Clone, Copy, PartialEq)]
-pub enum Against {
+pub enum Baseline {
     /// The same work in the same process outside of Dune mode.
     Linux,
     /// The same work under a ptrace tracer.
@@ -59,7 +59,7 @@ enum Rule {
     Same(f64, f64),
 }
 
-use Against::{EmptyIoctl, Enter, Linux, NoKvm, Nothing, Ptrace};
+use Baseline::{EmptyIoctl, Enter, Linux, NoKvm, Nothing, Ptrace};
 use Rule::{AtLeast, AtMost, Better, Same, Times};
 
 /// In the page's order.
@@ -159,10 +159,10 @@ pub const SUBJECTS: [Subject; 21] = [
 const fn subject(
     id: &'static str,
     title: &'static str,
-    against: Against,
+    baseline: Baseline,
     bars: &'static [Bar],
 ) -> Subject {
-    Subject { id, title, against, bars }
+    Subject { id, title, baseline, bars }
 }
 
 const fn with_kvm(id: &'static str, title: &'static str) -> Subject {
