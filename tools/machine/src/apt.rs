@@ -76,8 +76,9 @@ impl Apt {
         write(
             &config,
             &format!(
-                "Dir::Etc {};\nDir::Etc::parts \"/dev/null\";\nDir::State {};\nDir::State::status {};\n\
-                 Dir::Cache {};\nAPT::Architecture \"amd64\";\nAPT::Architectures {{ \"amd64\"; }};\n\
+                "Dir::Etc {};\nDir::Etc::parts \"/dev/null\";\n\
+                 Dir::State {};\nDir::State::status {};\nDir::Cache {};\n\
+                 APT::Architecture \"amd64\";\nAPT::Architectures {{ \"amd64\"; }};\n\
                  APT::Sandbox::User \"\";\nAcquire::Languages \"none\";\nAcquire::Retries \"3\";\n\
                  Acquire::http::Timeout \"30\";\nDir::Log \"/dev/null\";\n\
                  Acquire::Check-Valid-Until \"{expires}\";\n",
@@ -299,7 +300,8 @@ mod tests {
 
     #[test]
     fn stanzas_become_packages() {
-        let text = "Package: linux-image-amd64\nVersion: 6.1.192-2\nDepends: linux-image-6.1.0-56-amd64 (= 6.1.192-2), x:any\nSize: 12\n\n";
+        let text = "Package: linux-image-amd64\nVersion: 6.1.192-2\n\
+                    Depends: linux-image-6.1.0-56-amd64 (= 6.1.192-2), x:any\nSize: 12\n\n";
         let packages = parse_packages(text);
         assert_eq!(packages.len(), 1);
         assert_eq!(packages[0].depends, ["linux-image-6.1.0-56-amd64", "x"]);

@@ -25,7 +25,10 @@ pub enum Error {
     },
 
     /// The machine was too slow.
-    #[error("the machine did not {what} within {} seconds; the end of its log:\n{log}", .limit.as_secs())]
+    #[error(
+        "the machine did not {what} within {} seconds; the end of its log:\n{log}",
+        .limit.as_secs()
+    )]
     Hung {
         /// The verb for it, as in "boot".
         what: &'static str,

@@ -341,7 +341,8 @@ mod tests {
     fn a_panic_is_shown_from_its_beginning() {
         let noise = "[    3.0]  ? srso_return_thunk+0x5/0x10\n".repeat(200);
         let text = format!(
-            "SeaBIOS\n\x1b[2JBooting from ROM..[    2.0] fine\n[    3.0] sysrq: Trigger a crash\n{noise}[    3.1] end\n"
+            "SeaBIOS\n\x1b[2JBooting from ROM..[    2.0] fine\n\
+             [    3.0] sysrq: Trigger a crash\n{noise}[    3.1] end\n"
         );
         assert_eq!(
             end_of_console(&text),

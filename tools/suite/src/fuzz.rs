@@ -57,7 +57,8 @@ impl Progress {
     fn text(&self) -> String {
         let Progress { next, states, runs, ioctls, seconds, found } = self;
         format!(
-            "next {next}\nstates {states}\nruns {runs}\nioctls {ioctls}\nseconds {seconds}\nfound {found}\n"
+            "next {next}\nstates {states}\nruns {runs}\nioctls {ioctls}\n\
+             seconds {seconds}\nfound {found}\n"
         )
     }
 
@@ -213,7 +214,8 @@ impl Target<'_> {
         writeln!(
             how,
             "Linux {}. All series from {first} to {}:\n  \
-             dunectl machine run --machine {} --cpus {} --kernel {} -- env FUZZ_SEED={} FUZZ_FIRST={first} FUZZ_CHILDREN={} {}\n\
+             dunectl machine run --machine {} --cpus {} --kernel {} -- \
+             env FUZZ_SEED={} FUZZ_FIRST={first} FUZZ_CHILDREN={} {}\n\
              The last series that `output` names, each alone: FUZZ_SEED={} fuzz.t NUMBER",
             kernel.release,
             self.progress.next,
@@ -233,7 +235,8 @@ impl Target<'_> {
     fn report(&self) {
         let Progress { next, states, runs, ioctls, seconds, found } = self.progress;
         println!(
-            "{}: {states} states ({runs} runs, {ioctls} ioctls) of {next} series of seed {} in {}:{:02} h; found: {found}",
+            "{}: {states} states ({runs} runs, {ioctls} ioctls) of {next} series of seed {} \
+             in {}:{:02} h; found: {found}",
             self.name(),
             self.seed,
             seconds / 3600,

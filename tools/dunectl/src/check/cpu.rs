@@ -98,7 +98,8 @@ fn svm(cpu: &Cpu, bits: u32) -> Vec<Finding> {
             Finding::lacking(
                 "addresses",
                 format!(
-                    "{bits} bits guest-physical, of {NEEDED_BITS}; in QEMU, add phys-bits=48 to -cpu"
+                    "{bits} bits guest-physical, of {NEEDED_BITS}; in QEMU, add phys-bits=48 to \
+                     -cpu"
                 ),
             )
         },
