@@ -33,7 +33,8 @@ PREFIX ?= /usr/local
 # tests/suite.toml (full_kernels, vmx_kernels).
 KERNELS ?= 6.1 6.12
 ALL_KERNELS := 6.1 6.12 newest
-# The modules that kernel/ builds.
+# The modules that kernel/ builds, as in tools/machine/src/layout.rs and
+# packaging/dkms.conf.
 MODULES := dune
 quiet := $(if $(V),,-s)
 override O := $(abspath $(O))

@@ -48,9 +48,9 @@ pub(crate) fn name_in_headers(root: &Path, target: &Path) -> Result<()> {
     for headers in all.flatten() {
         let file = headers.path().join(".kernelvariables");
         let Ok(text) = fs::read_to_string(&file) else { continue };
-        let ours = format!("{}/{PREFIX}", bin.display());
+        let adopted = format!("{}/{PREFIX}", bin.display());
         let text = text
-            .replace(&format!("CROSS_COMPILE = {PREFIX}"), &format!("CROSS_COMPILE = {ours}"))
+            .replace(&format!("CROSS_COMPILE = {PREFIX}"), &format!("CROSS_COMPILE = {adopted}"))
             + &format!("override PAHOLE = {}/pahole\n", bin.display());
         fs::write(&file, text).context("rewriting .kernelvariables")?;
     }
