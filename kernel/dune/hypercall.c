@@ -11,6 +11,7 @@
 
 #include <linux/bitmap.h>
 #include <linux/kvm.h>
+#include <linux/mman.h>
 #include <linux/nospec.h>
 #include <linux/static_call.h>
 #include <asm/syscall.h>
@@ -22,7 +23,7 @@
 #include "virt/compat.h"
 #include "virt/symbol.h"
 
-/* Calls that always take the slow path, but for the last one. */
+/* Calls that always take the slow path, but for those of the last line. */
 static const u16 slow_calls[] = {
 	/* They read, replace or continue the thread's user registers, frame or stack. */
 	__NR_clone, __NR_clone3, __NR_fork, __NR_vfork, __NR_execve, __NR_execveat,
@@ -34,7 +35,7 @@ static const u16 slow_calls[] = {
 	/* They end the thread. */
 	__NR_exit, __NR_exit_group,
 	/* They change what is looked at once for each run: TSC, CPUID, PKRU (run.c). */
-	__NR_prctl, __NR_seccomp, __NR_pkey_alloc,
+	__NR_prctl, __NR_seccomp, __NR_pkey_alloc, __NR_remap_file_pages,
 	/* It leaves work for the return to user mode. */
 	__NR_rseq,
 	/*
@@ -42,8 +43,8 @@ static const u16 slow_calls[] = {
 	 * started by it: all three are called without a run below them on the stack.
 	 */
 	__NR_reboot, __NR_kexec_load, __NR_kexec_file_load,
-	/* Only with Dune's numbers and KVM's: is_slow(). */
-	__NR_ioctl,
+	/* Only with some arguments: is_slow(). */
+	__NR_ioctl, __NR_mmap, __NR_mprotect, __NR_pkey_mprotect,
 };
 
 static DECLARE_BITMAP(slow_bitmap, NR_syscalls);
@@ -79,6 +80,7 @@ bool hypercall_is_fast(void)
 
 static bool is_slow(const struct dune_vcpu *vcpu, unsigned long nr)
 {
+	const struct pt_regs *frame = &vcpu->frame;
 	unsigned int type;
 
 	if (vcpu->slow || nr >= NR_syscalls ||
@@ -86,16 +88,25 @@ static bool is_slow(const struct dune_vcpu *vcpu, unsigned long nr)
 		return true;
 	if (likely(!test_bit(nr, slow_bitmap)))
 		return false;
-	/*
-	 * One of Dune's ioctls could put a run on the kernel stack below this run, and
-	 * another below that. One of KVM's ioctls could enter a KVM guest below this
-	 * run, which takes registers and the shared TLB tag without a context switch.
-	 * All other ioctls are as fast as any call.
-	 */
-	if (nr != __NR_ioctl)
+	switch (nr) {
+	case __NR_ioctl:
+		/*
+		 * One of Dune's ioctls could put a run on the kernel stack below this
+		 * run, and another below that. One of KVM's ioctls could enter a KVM
+		 * guest below this run, which takes registers and the shared TLB tag
+		 * without a context switch.
+		 */
+		type = _IOC_TYPE((unsigned int)frame->si);
+		return type == DUNE_IOC_TYPE || type == KVMIO;
+	case __NR_mmap:
+	case __NR_mprotect:
+	case __NR_pkey_mprotect:
+		/* The kernel makes memory execute-only by a key, which it denies in PKRU. */
+		return cpu_feature_enabled(X86_FEATURE_OSPKE) &&
+		       (frame->dx & (PROT_READ | PROT_WRITE | PROT_EXEC)) == PROT_EXEC;
+	default:
 		return true;
-	type = _IOC_TYPE((unsigned int)vcpu->frame.si);
-	return type == DUNE_IOC_TYPE || type == KVMIO;
+	}
 }
 
 /*

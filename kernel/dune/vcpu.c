@@ -142,10 +142,13 @@ static const struct file_operations vcpu_fops;
 /* An open vCPU of the calling thread, or an ERR_PTR(). */
 static struct file *vcpu_open(struct dune_vm *vm, u32 flags)
 {
-	struct dune_vcpu *vcpu = kzalloc(sizeof(*vcpu), GFP_KERNEL_ACCOUNT);
+	int err = dune_vm_prepare(vm);
+	struct dune_vcpu *vcpu;
 	struct file *file;
-	int err;
 
+	if (err)
+		return ERR_PTR(err);
+	vcpu = kzalloc(sizeof(*vcpu), GFP_KERNEL_ACCOUNT);
 	if (!vcpu)
 		return ERR_PTR(-ENOMEM);
 	err = second_level_add_vcpu(&vm->second_level, &vcpu->second_level);

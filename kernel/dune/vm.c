@@ -19,19 +19,26 @@
 struct dune_vm *dune_vm_new(void)
 {
 	struct dune_vm *vm = kzalloc(sizeof(*vm), GFP_KERNEL_ACCOUNT);
-	int err;
 
 	if (!vm)
 		return ERR_PTR(-ENOMEM);
 	vm->mm = current->mm;
-	err = second_level_get(&vm->second_level);
-	if (err) {
-		kfree(vm);
-		return ERR_PTR(err);
-	}
 	kref_init(&vm->kref);
+	mutex_init(&vm->lock);
 	mmgrab(vm->mm);
 	return vm;
+}
+
+int dune_vm_prepare(struct dune_vm *vm)
+{
+	int err;
+
+	if (mutex_lock_killable(&vm->lock))
+		return -EINTR;
+	err = vm->prepared ? 0 : second_level_get(&vm->second_level);
+	vm->prepared = !err;
+	mutex_unlock(&vm->lock);
+	return err;
 }
 
 static int dune_vm_open(struct inode *inode, struct file *file)

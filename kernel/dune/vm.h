@@ -8,6 +8,7 @@
 #include <linux/dune.h>
 #include <linux/fs.h>
 #include <linux/kref.h>
+#include <linux/mutex.h>
 
 #include "dune/memory/second_level.h"
 
@@ -19,13 +20,17 @@ struct mm_struct;
  * @mm:		held by mmgrab(): the structure stays, its pages may go. A vCPU
  *		runs only while current->mm is this mm, so the page table that the
  *		processor walks is always the live one.
- * @second_level: leads guests to the memory of @mm
- *
- * Never changes after open, so it needs no lock.
+ * @lock:	held while the first vCPU prepares @second_level
+ * @prepared:	@second_level does not change any more
+ * @second_level: leads guests to the memory of @mm. Not prepared by open(): misc_open()
+ *		holds the lock of all misc devices then, and the lock of @mm may be
+ *		held for as long as the server of a FUSE file likes.
  */
 struct dune_vm {
 	struct kref kref;
 	struct mm_struct *mm;
+	struct mutex lock;
+	bool prepared;
 	struct second_level second_level;
 };
 
@@ -33,6 +38,12 @@ extern const struct file_operations dune_vm_fops;
 
 /* Returns the calling process's address space, with one reference, or an ERR_PTR(). */
 struct dune_vm *dune_vm_new(void);
+
+/*
+ * Before a vCPU is added, by a thread of the process. Sleeps; only a fatal signal ends the
+ * wait for the lock of the process's memory. Returns 0 or a negative errno.
+ */
+int dune_vm_prepare(struct dune_vm *vm);
 
 /* Take and drop a reference; the last one frees the address space. */
 void dune_vm_get(struct dune_vm *vm);

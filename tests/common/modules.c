@@ -90,6 +90,11 @@ int kvm_load(const char *parameter)
 	return err;
 }
 
+int fuse_load(void)
+{
+	return access("/dev/fuse", F_OK) ? modprobe("-q", "fuse", NULL) : 0;
+}
+
 int kvm_load_common(void)
 {
 	return modprobe("-q", "kvm", NULL);

@@ -17,6 +17,9 @@ int kvm_unload(void);
 /* Only kvm_amd or kvm_intel. */
 int kvm_unload_vendor(void);
 
+/* /dev/fuse. 0 or -errno. */
+int fuse_load(void);
+
 bool dune_is_loaded(void);
 /* The file of the module: $DUNE_KO, or the one for this kernel below $BUILD. */
 const char *dune_module(void);

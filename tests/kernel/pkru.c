@@ -3,7 +3,7 @@
  * PKRU, which also restricts the kernel's accesses to user memory: a guest that
  * loads it by XRSTOR, which CR4.PKE does not forbid, changes nothing outside.
  * Fails where the module leaves the guest's value in force after an exit, or
- * undoes what pkey_alloc() has set.
+ * undoes what pkey_alloc() or mprotect() of execute-only memory has set.
  */
 #define _GNU_SOURCE
 #include "guest.h"
@@ -12,10 +12,12 @@
 
 #include <cpuid.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 
 #define XFEATURE_PKRU	9
 #define DENY_ALL	0x55555555U	/* AD of all keys */
@@ -44,6 +46,11 @@ static u32 rdpkru(void)
 	return value;
 }
 
+static void wrpkru(u32 value)
+{
+	asm volatile(".byte 0x0f, 0x01, 0xef" : : "a"(value), "c"(0), "d"(0) : "memory");
+}
+
 /* In the guest: the result of a call that writes to the process's memory. */
 static u64 call_with(void *pkru)
 {
@@ -59,6 +66,14 @@ static u64 allocate(void *key)
 		      0, 0))
 		return 1;
 	return hypercall3(SYS_clock_gettime, CLOCK_MONOTONIC, (long)keyed, 0);
+}
+
+/* In the guest: a page that may only be executed is no source for write(). */
+static u64 read_execute_only(void *pipe)
+{
+	if (hypercall3(SYS_mprotect, (long)keyed, 4096, PROT_EXEC))
+		return 1;
+	return hypercall3(SYS_write, (long)pipe, (long)keyed, 16);
 }
 
 static void try(struct guest *g, u32 pkru, bool slow, const char *what)
@@ -79,6 +94,8 @@ int main(void)
 	struct guest g;
 	long key = -1;
 	bool finished;
+	int fds[2];
+	u32 before;
 
 	begin(60);
 	if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || !(c & 1 << 4)) {
@@ -99,6 +116,15 @@ int main(void)
 	ok(finished && key > 0 && !g.value, "a guest's pkey_alloc() holds for the calls after it");
 	ok(key > 0 && !(rdpkru() >> 2 * key & 3),
 	   "what a guest's pkey_alloc() set holds after the run");
+	/* Linux denies all keys but 0 at first; a program may have allowed them. */
+	before = rdpkru();
+	wrpkru(0);
+	if (pipe2(fds, O_NONBLOCK))
+		bail("pipe2: %s", strerror(errno));
+	finished = guest_call(&g, read_execute_only, (void *)(long)fds[1]) == GUEST_DONE;
+	wrpkru(before);
+	ok(finished && g.value == (u64)-EFAULT,
+	   "memory that a guest makes execute-only is not read (%ld)", (long)g.value);
 	guest_close(&g);
 	return done();
 }

@@ -611,12 +611,12 @@ static const struct mmu_notifier_ops mirror_ops = {
  *
  * The first one of an mm costs a pass over its mappings (mm_take_all_locks()).
  *
- * Context: process, in a system call; takes mmap_lock.
+ * Context: process, in a system call, with mmap_lock held for writing.
  * Return: the mirror, counted, or an ERR_PTR: -EINTR for a signal, -ENOMEM.
  */
 struct mirror *mirror_get(struct mm_struct *mm)
 {
-	struct mmu_notifier *notifier = mmu_notifier_get(&mirror_ops, mm);
+	struct mmu_notifier *notifier = mmu_notifier_get_locked(&mirror_ops, mm);
 
 	return IS_ERR(notifier) ? ERR_CAST(notifier) : of_notifier(notifier);
 }

@@ -3,6 +3,7 @@
  * The second level of an address space and of a vCPU, of either kind: see second_level.h.
  */
 #include <linux/err.h>
+#include <linux/mmap_lock.h>
 
 #include "dune/memory/second_level.h"
 
@@ -34,18 +35,36 @@ unsigned int second_level_granules(void)
 	return mirror_granules();
 }
 
+/* With mmap_lock held for writing. */
+static int get_locked(struct second_level *space)
+{
+	if (static_branch_unlikely(&second_level_mirrored)) {
+		struct mirror *mirror = mirror_get(current->mm);
+
+		if (IS_ERR(mirror))
+			return PTR_ERR(mirror);
+		space->mirror = mirror;
+	} else {
+		struct shootdown *shootdown = shootdown_get(current->mm);
+
+		if (IS_ERR(shootdown))
+			return PTR_ERR(shootdown);
+		space->shootdown = shootdown;
+	}
+	return 0;
+}
+
 /* Returns 0 or a negative errno for user mode. */
 int second_level_get(struct second_level *space)
 {
-	int err = 0;
+	int err;
 
-	if (static_branch_unlikely(&second_level_mirrored)) {
-		space->mirror = mirror_get(current->mm);
-		err = PTR_ERR_OR_ZERO(space->mirror);
-	} else if (static_branch_unlikely(&second_level_kicks)) {
-		space->shootdown = shootdown_get(current->mm);
-		err = PTR_ERR_OR_ZERO(space->shootdown);
-	}
+	if (!static_branch_unlikely(&second_level_kicks))
+		return 0;
+	if (mmap_write_lock_killable(current->mm))
+		return -EINTR;
+	err = get_locked(space);
+	mmap_write_unlock(current->mm);
 	return err == -EINTR ? -ERESTARTNOINTR : err;
 }
 

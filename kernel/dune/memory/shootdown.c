@@ -87,12 +87,12 @@ bool shootdown_is_needed(void)
  *
  * The first one of an mm costs a pass over its mappings (mm_take_all_locks()).
  *
- * Context: process, in a system call; takes mmap_lock.
+ * Context: process, in a system call, with mmap_lock held for writing.
  * Return: counted, or an ERR_PTR: -EINTR for a signal, -ENOMEM.
  */
 struct shootdown *shootdown_get(struct mm_struct *mm)
 {
-	struct mmu_notifier *notifier = mmu_notifier_get(&shootdown_ops, mm);
+	struct mmu_notifier *notifier = mmu_notifier_get_locked(&shootdown_ops, mm);
 
 	return IS_ERR(notifier) ? ERR_CAST(notifier) : of_notifier(notifier);
 }

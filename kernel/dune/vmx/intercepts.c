@@ -274,6 +274,8 @@ static const u8 answers[] = {
 	/* Forbidden to this thread by prctl(). */
 	[EXIT_REASON_RDTSC] = ANSWER_GP,
 	[EXIT_REASON_RDTSCP] = ANSWER_GP,
+	[EXIT_REASON_UMWAIT] = ANSWER_GP,
+	[EXIT_REASON_TPAUSE] = ANSWER_GP,
 	/* They could stop the CPU for long, or need what a guest does not have. */
 	[EXIT_REASON_MONITOR_INSTRUCTION] = ANSWER_UD,
 	[EXIT_REASON_MWAIT_INSTRUCTION] = ANSWER_UD,
