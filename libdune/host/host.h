@@ -15,6 +15,7 @@
 /* thread.c: blocks and vCPUs */
 struct dune_thread *dune_thread_new(void);
 void dune_thread_free(struct dune_thread *t);
+void dune_thread_cover_others(const struct dune_thread *t);
 long dune_device_open(void);
 void dune_device_close(long dev);
 long dune_vcpu_open(struct dune_thread *t, long dev);

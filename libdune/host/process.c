@@ -135,6 +135,7 @@ long dune_host_fork(struct dune_thread *t, struct dune_clone *c)
  */
 static void start_process(struct dune_thread *t)
 {
+	dune_thread_cover_others(t);
 	dune_process.threads = t;
 	t->next = NULL;
 	memset(dune_process.old_counters, 0, sizeof(dune_process.old_counters));
