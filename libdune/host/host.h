@@ -71,6 +71,7 @@ void dune_host_import(void);
 void dune_host_clear(struct dune_sighand *sh);
 void dune_host_ignore_for_exec(struct dune_thread *t);
 void dune_host_handle_again(struct dune_thread *t);
+void dune_host_after_sharing(struct dune_thread *t);
 void dune_host_send_held(struct dune_thread *t);
 
 /* process.c */
