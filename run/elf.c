@@ -8,9 +8,11 @@
 #include "run.h"
 
 #include <linux/mman.h>
+#include <asm/statfs.h>
 #include <asm/unistd.h>
 #include <linux/elf.h>
 #include <linux/fcntl.h>
+#include <linux/magic.h>
 
 #define HEADERS_MAX	(65536 / sizeof(Elf64_Phdr))	/* as the kernel */
 
@@ -37,12 +39,25 @@ static long read_all(int fd, void *to, u64 len, u64 at)
 	return (u64)n == len ? 0 : -EIO;
 }
 
+/*
+ * Whether the kernel maps exactly the pages of the file that it is asked for. It
+ * rounds the length of a mapping of a file on hugetlbfs up to huge pages, and then
+ * MAP_FIXED replaces more than the loader asked for. A file system whose type
+ * cannot be found out may be hugetlbfs.
+ */
+static bool maps_as_asked(int fd)
+{
+	struct statfs fs;
+
+	return SYS2(__NR_fstatfs, fd, &fs) == 0 && fs.f_type != HUGETLBFS_MAGIC;
+}
+
 static long read_elf(int fd, struct elf *elf)
 {
 	const Elf64_Ehdr *h = &elf->header;
 	u64 size;
 
-	if (read_all(fd, &elf->header, sizeof(elf->header), 0))
+	if (!maps_as_asked(fd) || read_all(fd, &elf->header, sizeof(elf->header), 0))
 		return -ENOEXEC;
 	if (*(const u32 *)h->e_ident != *(const u32 *)ELFMAG ||
 	    h->e_ident[EI_CLASS] != ELFCLASS64 || h->e_machine != EM_X86_64 ||
@@ -168,6 +183,21 @@ static long map_rest(const Elf64_Phdr *p, u64 bias)
 	return ret < 0 ? ret : 0;
 }
 
+/*
+ * Map a part of the file in the room that map_elf() reserved. The room is given up
+ * first: so this replaces nothing, and where the kernel would map more than
+ * @len, over something else, it returns EEXIST.
+ */
+static long map_file(int fd, u64 start, u64 len, int rights, u64 offset)
+{
+	long ret = SYS2(__NR_munmap, start, len);
+
+	if (!ret)
+		ret = SYS6(__NR_mmap, start, len, rights, MAP_PRIVATE | MAP_FIXED_NOREPLACE,
+			   fd, offset);
+	return ret < 0 ? ret : 0;
+}
+
 static long map_segment(int fd, const Elf64_Phdr *p, u64 bias)
 {
 	u64 in_page = p->p_vaddr & (PAGE_BYTES - 1);
@@ -176,9 +206,8 @@ static long map_segment(int fd, const Elf64_Phdr *p, u64 bias)
 	long ret;
 
 	if (p->p_filesz) {
-		ret = SYS6(__NR_mmap, start, len, segment_rights(p),
-			   MAP_PRIVATE | MAP_FIXED, fd, p->p_offset - in_page);
-		if (ret < 0)
+		ret = map_file(fd, start, len, segment_rights(p), p->p_offset - in_page);
+		if (ret)
 			return ret;
 	} else if (p->p_memsz) {
 		ret = SYS6(__NR_mmap, start, PAGE_UP(p->p_memsz + in_page), segment_rights(p),

@@ -119,7 +119,7 @@ static void cannot_run(const char *path, long err)
 	else if (err == -EACCES)
 		advice = "a program must be an executable file that you may read";
 	else if (err == -ENOEXEC)
-		advice = "only 64-bit x86 programs and #! scripts can run";
+		advice = "a program must be a 64-bit x86 program or #! script, and not on hugetlbfs";
 	die(missing ? 127 : 126, path, text_errno(err), advice);
 }
 
@@ -219,18 +219,22 @@ void run_main(u64 *stack)
 		options.name = start.argv[options.first];
 
 	err = elf_probe(program);
-	if (!err)
-		err = elf_load(program, &image);
 	if (err)
 		cannot_run(options.name, err);
 	files_set_program(program);
-	SYS1(__NR_close, program);
 	set_name(options.name);
+	tf.rsp = start_stack(&start, options.first, options.name);
+	start_patch_vdso(&start);
+	start_seal_tables();
 
-	tf.rsp = start_stack(&start, options.first, options.name, &image);
+	/* from here on nothing is read on the stack that the kernel made */
+	err = elf_load(program, &image);
+	if (err)
+		cannot_run(options.name, err);
+	SYS1(__NR_close, program);
 	tf.rip = image.entry;
 	tf.rflags = 0x202;
-	start_patch_vdso(&start);
+	start_describe(&start, &image);
 	err = start_areas(&start, &image);
 	if (err)
 		die(126, "prctl(PR_SET_MM_MAP)", text_errno(err),

@@ -151,6 +151,11 @@ struct start {
 	char **envp;
 	u64 *auxv;
 	u64 *auxv_end;		/* after AT_NULL */
+
+	/* start_stack()'s notes for what follows elf_load() */
+	u64 arg_start, arg_end, env_start, env_end;
+	/* values in the auxiliary vector; NULL: none */
+	u64 *program_headers, *header_count, *interpreter_base, *program_entry;
 };
 
 /* Find the vectors on the stack that the kernel made. */
@@ -158,20 +163,26 @@ void start_find(struct start *s, u64 *stack);
 /* The value of an auxiliary entry, for reading and writing; NULL: none. */
 u64 *start_aux(const struct start *s, u64 type);
 /*
- * Make argv[drop] the first argument, and describe @image, which is called @name, in
- * the auxiliary vector. Returns the stack pointer.
+ * Make argv[drop] the first argument, and @name the program's name in the auxiliary
+ * vector. Returns the stack pointer. Before elf_load(): from then on the vectors and
+ * strings are the program's, and the runtime reads them no more.
  */
-u64 start_stack(struct start *s, unsigned int drop, const char *name,
-		const struct image *image);
+u64 start_stack(struct start *s, unsigned int drop, const char *name);
+/* Describe @image in the auxiliary vector. */
+void start_describe(const struct start *s, const struct image *image);
 /* Whether this process's addresses are random. Before start_areas(). */
 bool start_randomized(void);
 /* Set the kernel's record of the program's heap, arguments and other areas. 0 or -errno. */
 long start_areas(const struct start *s, const struct image *image);
 /* Map the guard region, or end the process. First of all. */
 void start_guard_region(void);
-/* Make the vDSO fit for the guest, or hide it. Before start_areas(). */
+/* Make the vDSO fit for the guest, or hide it. Before elf_load(), too. */
 void start_patch_vdso(const struct start *s);
-/* Make the data that does not change from now on read-only, or end the process. */
+/*
+ * Make data that does not change from now on read-only, or end the process: dune-run's
+ * tables before elf_load(), and the rest, which dune_enter() still changes, after it.
+ */
+void start_seal_tables(void);
 void start_seal(void);
 
 /*

@@ -44,12 +44,15 @@ u64 *start_aux(const struct start *s, u64 type)
 	return NULL;
 }
 
+static void store(u64 *at, u64 value)
+{
+	if (at)
+		*at = value;
+}
+
 static void set_aux(const struct start *s, u64 type, u64 value)
 {
-	u64 *p = start_aux(s, type);
-
-	if (p)
-		*p = value;
+	store(start_aux(s, type), value);
 }
 
 /* Remove an entry for something that the sandbox does not have. */
@@ -61,13 +64,32 @@ static void drop_aux(const struct start *s, u64 type)
 		p[-1] = AT_IGNORE;
 }
 
+static u64 string_end(const char *s)
+{
+	return (u64)s + text_len(s) + 1;
+}
+
+/* What start_areas() and start_describe() need to know. */
+static void note(struct start *s)
+{
+	char **last = (char **)s->auxv - 2;
+
+	s->arg_start = (u64)s->argv[0];
+	s->arg_end = string_end(s->argv[*s->argc - 1]);
+	s->env_start = s->envp[0] ? (u64)s->envp[0] : s->arg_end;
+	s->env_end = s->envp[0] ? string_end(*last) : s->env_start;
+	s->program_headers = start_aux(s, AT_PHDR);
+	s->header_count = start_aux(s, AT_PHNUM);
+	s->interpreter_base = start_aux(s, AT_BASE);
+	s->program_entry = start_aux(s, AT_ENTRY);
+}
+
 /*
  * The new count goes right before the first argument. The ABI demands a stack
  * pointer that is a multiple of 16: if it is not, all vectors move down by one word,
  * over the dropped arguments.
  */
-u64 start_stack(struct start *s, unsigned int drop, const char *name,
-		const struct image *image)
+u64 start_stack(struct start *s, unsigned int drop, const char *name)
 {
 	u64 count = *s->argc - drop;
 	u64 *sp = s->argc + drop;
@@ -86,16 +108,21 @@ u64 start_stack(struct start *s, unsigned int drop, const char *name,
 	s->argc = sp;
 	s->argv = (char **)(sp + 1);
 
-	set_aux(s, AT_PHDR, image->program_headers);
 	set_aux(s, AT_PHENT, sizeof(Elf64_Phdr));
-	set_aux(s, AT_PHNUM, image->header_count);
-	set_aux(s, AT_BASE, image->interpreter_base);
 	set_aux(s, AT_FLAGS, 0);
-	set_aux(s, AT_ENTRY, image->program_entry);
 	set_aux(s, AT_EXECFN, (u64)name);
 	drop_aux(s, AT_RSEQ_FEATURE_SIZE);
 	drop_aux(s, AT_RSEQ_ALIGN);
+	note(s);
 	return (u64)sp;
+}
+
+void start_describe(const struct start *s, const struct image *image)
+{
+	store(s->program_headers, image->program_headers);
+	store(s->header_count, image->header_count);
+	store(s->interpreter_base, image->interpreter_base);
+	store(s->program_entry, image->program_entry);
 }
 
 /*
@@ -132,17 +159,35 @@ void start_guard_region(void)
  * The data is the table of system calls, the pointers to functions and the like. It
  * is in PT_GNU_RELRO, which a C library would evaluate.
  */
-void start_seal(void)
+static void seal(u64 limit)
 {
 	extern const Elf64_Ehdr __ehdr_start __attribute__((visibility("hidden")));
 	const Elf64_Phdr *p = (const void *)((u64)&__ehdr_start + __ehdr_start.e_phoff);
 	u32 i;
 
-	for (i = 0; i < __ehdr_start.e_phnum; i++, p++)
-		if (p->p_type == PT_GNU_RELRO &&
-		    SYS3(__NR_mprotect, PAGE_DOWN(p->p_vaddr),
-			 p->p_memsz + (p->p_vaddr & (PAGE_BYTES - 1)), PROT_READ) < 0)
+	for (i = 0; i < __ehdr_start.e_phnum; i++, p++) {
+		u64 start = PAGE_DOWN(p->p_vaddr), end = p->p_vaddr + p->p_memsz;
+
+		if (p->p_type != PT_GNU_RELRO)
+			continue;
+		if (end > limit)
+			end = limit;
+		if (SYS3(__NR_mprotect, start, end - start, PROT_READ) < 0)
 			die(126, "cannot make the runtime's tables read-only", NULL, NULL);
+	}
+}
+
+/* All before the page of libdune's variables (sealed.ld). */
+void start_seal_tables(void)
+{
+	extern const char __start_dune_ro_after_start[] __attribute__((visibility("hidden")));
+
+	seal((u64)__start_dune_ro_after_start);
+}
+
+void start_seal(void)
+{
+	seal(~0UL);
 }
 
 static u64 heap_start(const struct image *image)
@@ -159,11 +204,6 @@ static u64 heap_start(const struct image *image)
 	return start + pages % BRK_RANDOM_PAGES * PAGE_BYTES;
 }
 
-static u64 string_end(const char *s)
-{
-	return (u64)s + text_len(s) + 1;
-}
-
 long start_areas(const struct start *s, const struct image *image)
 {
 	struct prctl_mm_map map = {
@@ -174,16 +214,15 @@ long start_areas(const struct start *s, const struct image *image)
 		.start_stack = (u64)s->argc,
 		.auxv = (void *)s->auxv,
 		.auxv_size = (u64)s->auxv_end - (u64)s->auxv,
+		.arg_start = s->arg_start,
+		.arg_end = s->arg_end,
+		.env_start = s->env_start,
+		.env_end = s->env_end,
 		.exe_fd = -1,
 	};
-	char **last = (char **)s->auxv - 2;
 
 	map.start_brk = heap_start(image);
 	map.brk = map.start_brk;
-	map.arg_start = (u64)s->argv[0];
-	map.arg_end = string_end(s->argv[*s->argc - 1]);
-	map.env_start = s->envp[0] ? (u64)s->envp[0] : map.arg_end;
-	map.env_end = s->envp[0] ? string_end(*last) : map.env_start;
 	return SYS5(__NR_prctl, PR_SET_MM, PR_SET_MM_MAP, &map, sizeof(map), 0);
 }
 

@@ -86,6 +86,7 @@ typedef uint8_t u8;
 #define O_RDWR			2
 #define O_CLOEXEC		02000000
 #define F_DUPFD_CLOEXEC		1030
+#define PROT_NONE		0
 #define PROT_READ		1
 #define PROT_WRITE		2
 #define MAP_SHARED		1

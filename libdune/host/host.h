@@ -15,6 +15,7 @@
 /* thread.c: blocks and vCPUs */
 struct dune_thread *dune_thread_new(void);
 void dune_thread_free(struct dune_thread *t);
+void dune_thread_cover_others(const struct dune_thread *t);
 long dune_device_open(void);
 void dune_device_close(long dev);
 long dune_vcpu_open(struct dune_thread *t, long dev);
@@ -70,6 +71,7 @@ void dune_host_import(void);
 void dune_host_clear(struct dune_sighand *sh);
 void dune_host_ignore_for_exec(struct dune_thread *t);
 void dune_host_handle_again(struct dune_thread *t);
+void dune_host_after_sharing(struct dune_thread *t);
 void dune_host_send_held(struct dune_thread *t);
 
 /* process.c */

@@ -84,7 +84,7 @@ static long clone_shared(struct dune_thread *t, struct dune_clone *c)
 		return -ENOMEM;
 	ret = do_clone(t, c, (u64)child + HOST_STACK_TOP);
 	if (c->flags & CLONE_SIGHAND)
-		dune_host_handle_again(t);
+		dune_host_after_sharing(t);
 	/*
 	 * Without CLONE_VFORK the child is using its block, and the parent
 	 * does not learn when that ends: the block is never freed.
@@ -135,6 +135,7 @@ long dune_host_fork(struct dune_thread *t, struct dune_clone *c)
  */
 static void start_process(struct dune_thread *t)
 {
+	dune_thread_cover_others(t);
 	dune_process.threads = t;
 	t->next = NULL;
 	memset(dune_process.old_counters, 0, sizeof(dune_process.old_counters));

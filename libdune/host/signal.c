@@ -86,10 +86,7 @@ void dune_host_ignore_for_exec(struct dune_thread *t)
 	}
 }
 
-/*
- * Undo dune_host_ignore_for_exec(): there is no next program, or it is that of a
- * child with the same handlers (CLONE_SIGHAND).
- */
+/* Undo dune_host_ignore_for_exec(): there is no next program. */
 void dune_host_handle_again(struct dune_thread *t)
 {
 	struct ksigaction act;
@@ -100,6 +97,40 @@ void dune_host_handle_again(struct dune_thread *t)
 		if (act.handler == SIG_IGN)
 			install(probe_signals[i], &act);
 	}
+}
+
+/* @sh's lock is held: the kernel and the record agree, but for what the child did. */
+static void after_sharing(struct dune_sighand *sh, int sig)
+{
+	struct ksigaction act = dune_action(sh, sig), real;
+
+	if (sys4(__NR_rt_sigaction, sig, 0, (long)&real, 8) ||
+	    real.handler == (u64)dune_host_handler)
+		return;
+	if (real.handler == SIG_DFL && act.handler != SIG_DFL) {
+		act.handler = SIG_DFL;
+		dune_set_action(sh, sig, &act);
+	}
+	if (sigbit(sig) & PROBE_SIGNALS)
+		install(sig, &act);
+}
+
+/*
+ * A child with the same handlers (CLONE_SIGHAND) is gone. If it executed a program,
+ * a SIGSEGV or SIGBUS that is ignored has no handler in the kernel now
+ * (dune_host_ignore_for_exec()). If it died by a fault, that signal has its default
+ * action there (dune_host_die()). Linux does the same if the signal was blocked or
+ * ignored (force_sig_info_to_task()), and then the parent has the default action,
+ * too. Only the library's handler for probes has to come back.
+ */
+void dune_host_after_sharing(struct dune_thread *t)
+{
+	struct dune_sighand *sh = t->sighand;
+	u64 flags = dune_lock(&sh->lock), signals;
+
+	for (signals = sh->handled | PROBE_SIGNALS; signals; signals &= signals - 1)
+		after_sharing(sh, __builtin_ctzll(signals) + 1);
+	dune_unlock(&sh->lock, flags);
 }
 
 /* SA_RESETHAND, when the signal is taken and not when its handler runs. */

@@ -76,32 +76,71 @@ static long map_run(struct dune_thread *t, int vcpu)
 }
 
 /*
- * A limit of the process may not allow the ordinary memory. Then the run page, or
- * a hole, stays in this place, which is not given back to the arena: only map_run()
- * of the same thread can use it again, which replaces either.
+ * Map private memory where @t's run page is or was, so that the arena has no hole
+ * there. Returns whether it is mapped: a limit of the process may not allow it.
  */
-static void unmap_run(struct dune_thread *t, void *run)
+static bool cover_run_place(const struct dune_thread *t, int rights)
 {
-	long place;
-
-	if (!t->run_place) {
-		sys3(__NR_munmap, (long)run, run_pages() * 4096UL, 0);
-		return;
-	}
-	/* ordinary memory of the arena again */
-	place = sys6(__NR_mmap, (long)run, run_pages() * 4096UL, PROT_READ | PROT_WRITE,
-		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
-	if (place != (long)run)
-		return;
-	dune_page_free(t->run_place, run_pages());
-	t->run_place = NULL;
+	return sys6(__NR_mmap, (long)t->run_place, run_pages() * 4096UL, rights,
+		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) ==
+	       (long)t->run_place;
 }
 
-/* Free a block, whose vCPU is closed or is another process's. Its counters stay. */
+/*
+ * A limit on data may not allow the ordinary memory. Then memory without access stays
+ * in this place, which is not given back to the arena. Returns false where a limit
+ * on all memory does not allow that either: the run page, or a hole, stays there.
+ * Only map_run() of the same thread can use such a place again.
+ */
+static bool unmap_run(struct dune_thread *t, void *run)
+{
+	if (!t->run_place) {
+		sys3(__NR_munmap, (long)run, run_pages() * 4096UL, 0);
+		return true;
+	}
+	/* ordinary memory of the arena again */
+	if (!cover_run_place(t, PROT_READ | PROT_WRITE))
+		return cover_run_place(t, PROT_NONE);
+	dune_page_free(t->run_place, run_pages());
+	t->run_place = NULL;
+	return true;
+}
+
+/*
+ * In a child with memory of its own: the run pages of all threads but @t are not in
+ * it (VM_DONTCOPY). In such a hole the kernel could place a mapping of the
+ * program's. Nothing uses these places again: no access, which no limit on
+ * data counts.
+ */
+void dune_thread_cover_others(const struct dune_thread *t)
+{
+	const struct dune_thread *other;
+
+	for (other = dune_process.threads; other; other = other->next) {
+		if (other != t && other->run_place && !cover_run_place(other, PROT_NONE))
+			dune_host_fatal(NULL, "a child could not fill holes in the arena", SIGKILL);
+	}
+}
+
+/*
+ * Free a block, whose vCPU is closed or is another process's. Its counters stay. A
+ * child that was killed while it started may have a run page that is not in t->run
+ * yet. The block stays in the list where the run page does, so that
+ * dune_thread_cover_others() knows of it.
+ */
 void dune_thread_free(struct dune_thread *t)
 {
 	struct dune_thread **link;
+	struct dune_run *run = t->run;
 	u64 flags;
+
+	flags = dune_lock(&dune_process.lock);
+	if (run)
+		keep_counters(run);
+	t->run = NULL;
+	dune_unlock(&dune_process.lock, flags);
+	if ((run || t->run_place) && !unmap_run(t, run))
+		return;
 
 	flags = dune_lock(&dune_process.lock);
 	for (link = &dune_process.threads; *link; link = &(*link)->next) {
@@ -110,12 +149,7 @@ void dune_thread_free(struct dune_thread *t)
 			break;
 		}
 	}
-	if (t->run)
-		keep_counters(t->run);
 	dune_unlock(&dune_process.lock, flags);
-
-	if (t->run)
-		unmap_run(t, t->run);
 	dune_page_free(t->tags, TAG_PAGES);
 	dune_page_free(t, BLOCK_SIZE / 4096);
 }

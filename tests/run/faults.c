@@ -339,6 +339,70 @@ static void shared_handlers(void)
 	signal(SIGSEGV, SIG_DFL);
 }
 
+static int dies_by_fault(void *blocks)
+{
+	sigset_t set;
+
+	sigfillset(&set);
+	if (blocks)
+		sigprocmask(SIG_BLOCK, &set, NULL);
+	*(volatile int *)8 = 1;
+	return 0;
+}
+
+static int dies_by_instruction(void *blocks)
+{
+	sigset_t set;
+
+	sigfillset(&set);
+	if (blocks)
+		sigprocmask(SIG_BLOCK, &set, NULL);
+	__asm__ volatile("ud2");
+	return 0;
+}
+
+/*
+ * A child that shares its parent's handlers dies by a fault: where the signal was
+ * blocked or ignored, the parent has its default action afterwards, too. A
+ * bad address of the parent's is EFAULT as before.
+ */
+static void shared_death(const char *name, int (*dies)(void *), int sig,
+			 void (*handler)(int), void *blocks)
+{
+	static char stack[65536];
+	struct sigaction now;
+	int child, status = -1;
+	long ret;
+
+	signal(sig, handler);
+	child = clone(dies, stack + sizeof(stack),
+		      CLONE_VM | CLONE_VFORK | CLONE_SIGHAND | SIGCHLD, blocks);
+	waitpid(child, &status, 0);
+	sigaction(sig, NULL, &now);
+	ret = writev(1, (void *)0x1000, 1);
+	printf("%s: a child with the same handlers ends with %d, then %d has %s, writev() gives %ld, %s\n",
+	       name, status, sig, now.sa_handler == SIG_DFL ? "its default action" :
+	       now.sa_handler == handler ? "the same action" : "another action",
+	       ret, strerror(errno));
+	signal(sig, SIG_DFL);
+}
+
+static void count_signal(int sig)
+{
+	count++;
+}
+
+static void shared_deaths(void)
+{
+	static char yes;
+
+	shared_death("default", dies_by_fault, SIGSEGV, SIG_DFL, NULL);
+	shared_death("blocked", dies_by_fault, SIGSEGV, count_signal, &yes);
+	shared_death("ignored", dies_by_fault, SIGSEGV, SIG_IGN, NULL);
+	shared_death("default", dies_by_instruction, SIGILL, SIG_DFL, NULL);
+	shared_death("blocked", dies_by_instruction, SIGILL, count_signal, &yes);
+}
+
 /* Where all that can be read can be executed. */
 static void read_implies_exec(void)
 {
@@ -388,6 +452,7 @@ int main(int argc, char **argv)
 	pending(SIGSEGV);
 	pending(SIGBUS);
 	shared_handlers();
+	shared_deaths();
 	read_implies_exec();
 	return 0;
 }

@@ -33,9 +33,14 @@ below() {
 	(cd "$top" && "$bin/restrict" "$1" "$DUNE_RUN" -- "${@:2}") 2>&1
 }
 cp /bin/sh "$top/sh"
-is "$(below fstatfs /bin/sh -c ': </proc/self/mem && echo opened')" \
+files='exec 3</dev/null 4<&3 5<&3 6<&3 7<&3 8<&3 9<&3'
+is "$(below late-fstatfs /bin/sh -c "$files; : </proc/self/mem && echo opened")" \
 	"/bin/sh: 1: cannot open /proc/self/mem: Operation not permitted" \
 	"without fstatfs the memory of a process is not opened"
+advice="a program must be a 64-bit x86 program or #! script, and not on hugetlbfs"
+is "$(below fstatfs /bin/true)" \
+	"dune-run: /bin/true: Exec format error: $advice" \
+	"without fstatfs no program starts, which could be on hugetlbfs"
 is "$(below getfl ./sh -c ': >>./sh && echo opened')" \
 	"./sh: 1: cannot create ./sh: Operation not permitted" \
 	"without F_GETFL the running program is not opened for writing"

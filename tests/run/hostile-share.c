@@ -18,6 +18,7 @@
 #include <string.h>
 #include <sys/ipc.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/shm.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -382,6 +383,72 @@ static void test_killed_mapping(void)
 	close(file);
 }
 
+/* ---- holes in the arena -------------------------------------------------- */
+
+#define ARENA		(RUNTIME_BASE + 0x10000000UL)
+#define ARENA_END	(ARENA + 0x100000UL)	/* at first */
+
+/* The kernel could place a mapping of the program's in each. */
+static int holes_in_arena(void)
+{
+	unsigned long from, to, at = ARENA;
+	FILE *maps = fopen("/proc/self/maps", "r");
+	char line[512];
+	int holes = 0;
+
+	if (!maps)
+		_exit(3);
+	while (fgets(line, sizeof(line), maps)) {
+		if (sscanf(line, "%lx-%lx", &from, &to) != 2 || to <= at)
+			continue;
+		holes += from > at && at < ARENA_END;
+		at = to;
+	}
+	fclose(maps);
+	return holes + (at < ARENA_END);
+}
+
+/* In a process with memory of its own: what it finds. */
+static int holes_in_copy(void)
+{
+	int status = -1;
+	pid_t child = fork();
+
+	if (!child)
+		_exit(holes_in_arena());
+	waitpid(child, &status, 0);
+	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+static void test_holes(void)
+{
+	struct rlimit limit, low;
+	pid_t child;
+
+	shared->result = -1;
+	child = vfork();
+	if (!child) {
+		shared->result = holes_in_copy();
+		_exit(0);
+	}
+	waitpid(child, NULL, 0);
+	is(shared->result, 0, "the arena has no hole in a child of a vfork child");
+
+	/* with this limit the run page of the child that is gone stays */
+	getrlimit(RLIMIT_DATA, &limit);
+	low = limit;
+	low.rlim_cur = 4096;
+	child = vfork();
+	if (!child) {
+		prlimit(getppid(), RLIMIT_DATA, &low, NULL);
+		_exit(0);
+	}
+	waitpid(child, NULL, 0);
+	setrlimit(RLIMIT_DATA, &limit);
+	is(holes_in_copy(), 0,
+	   "the arena has no hole after a vfork child that lowered its parent's limit");
+}
+
 int main(int argc, char **argv)
 {
 	if (argc > 1 && !strncmp(argv[1], "--tree=", 7))
@@ -406,5 +473,6 @@ int main(int argc, char **argv)
 	test_grandchild();
 	test_segment();
 	test_killed_mapping();
+	test_holes();
 	return done();
 }

@@ -4,8 +4,9 @@
  * executable: by prctl(PR_SET_MDWE), or by a seccomp filter that is systemd's
  * of MemoryDenyWriteExecute=. Exit status 77: the kernel has no such thing.
  *
- * restrict fstatfs|getfl|robust PROGRAM ARGS: run a program below a seccomp filter that
- * denies one call with EPERM: fstatfs, fcntl(F_GETFL), get_robust_list.
+ * restrict fstatfs|late-fstatfs|getfl|robust PROGRAM ARGS: run a program below a seccomp
+ * filter that denies one call with EPERM: fstatfs, fstatfs of a descriptor from
+ * LATE on, fcntl(F_GETFL), get_robust_list.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -24,8 +25,11 @@
 #define SET_MDWE		65	/* PR_SET_MDWE, since 6.3 */
 #define REFUSE_EXEC_GAIN	1
 
+#define LATE			8	/* no program that starts has as many files open */
+
 #define LOAD(member)	BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, member))
 #define IF(value, skip)	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, value, 0, skip)
+#define IF_FROM(value, skip)	BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, value, 0, skip)
 #define HAS(bits)	BPF_STMT(BPF_ALU | BPF_AND | BPF_K, bits)
 #define RETURN(value)	BPF_STMT(BPF_RET | BPF_K, value)
 
@@ -64,6 +68,17 @@ static int deny(int nr)
 	return install(code, sizeof(code) / sizeof(code[0]));
 }
 
+static int deny_late_fstatfs(void)
+{
+	static struct sock_filter code[] = {
+		LOAD(nr), IF(SYS_fstatfs, 3),
+		LOAD(args[0]), IF_FROM(LATE, 1), RETURN(SECCOMP_RET_ERRNO | EPERM),
+		RETURN(SECCOMP_RET_ALLOW),
+	};
+
+	return install(code, sizeof(code) / sizeof(code[0]));
+}
+
 static int deny_getfl(void)
 {
 	static struct sock_filter code[] = {
@@ -81,6 +96,8 @@ static int restrict_self(const char *how)
 		return prctl(SET_MDWE, REFUSE_EXEC_GAIN, 0, 0, 0);
 	if (!strcmp(how, "fstatfs"))
 		return deny(SYS_fstatfs);
+	if (!strcmp(how, "late-fstatfs"))
+		return deny_late_fstatfs();
 	if (!strcmp(how, "getfl"))
 		return deny_getfl();
 	if (!strcmp(how, "robust"))
