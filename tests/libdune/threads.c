@@ -60,6 +60,7 @@ static void *work(void *arg)
 
 int main(void)
 {
+	struct dune_stats stats;
 	pthread_t other;
 	void *result;
 
@@ -72,6 +73,8 @@ int main(void)
 	is(faults[1], ROUNDS, "and of the second");
 	is(signals[0], ROUNDS / 10, "signals of the first");
 	is(signals[1], ROUNDS / 10, "and of the second");
+	dune_stats(&stats);
+	is(stats.signals, 2 * ROUNDS / 10, "all are counted");
 	is(pthread_join(other, &result), 0, "the second ends");
 	is((long)result, 1, "with its result");
 	return done();
