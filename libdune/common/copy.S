@@ -68,6 +68,7 @@ dune_xrstor_fail:
 	movq	$EFAULT_RESULT, %rax
 	ret
 
+/* long dune_fxrstor(area): the same for FXRSTOR */
 	.globl	dune_fxrstor, dune_fxrstor_insn, dune_fxrstor_fail
 	.hidden	dune_fxrstor, dune_fxrstor_insn, dune_fxrstor_fail
 dune_fxrstor:

@@ -23,13 +23,13 @@ int dune_pt_touch(dune_pte *root, u64 va);
 int dune_pt_touch_reserved(u64 first, u64 last, dune_pte *pages, u32 count);
 int dune_pt_touch_core(dune_pte *root);
 u64 dune_pt_bytes(void);
-/* guest: on the way into a page fault (guest/entry.S) */
+/* in the guest half, on the way into a page fault (guest/entry.S) */
 bool dune_pf_early(u64 address);
 
 /* pgtable.c */
 u64 dune_pt_state(const dune_pte *root);
 
-/* tlb.c: guest */
+/* tlb.c, in the guest half */
 void dune_tlb_is_clean(void);
 
 /* granule.c: guest-physical addresses if they are not the process's own */
@@ -39,7 +39,7 @@ void dune_granule_init(u32 granules);
 u64 dune_granule_gpa(u64 va);
 u64 dune_granule_va(u64 gpa);
 int dune_granule_touch(dune_pte *root);
-/* host */
+/* in the host half */
 long dune_granule_tell_all(int vcpu);
 long dune_granule_tell(int vcpu, u64 gpa);
 

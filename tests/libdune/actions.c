@@ -73,12 +73,12 @@ int main(void)
 		}
 		wrong += !(sighand.handled & sigbit(SIG)) != (now.handler == SIG_DFL);
 	}
-	ok(at_step > 20, "%d steps", at_step);
+	ok(at_step > 20, "the change takes %d steps", at_step);
 	is(was_new, 1, "the new action was seen in the end");
-	is(mixed, 0, "never a part of each");
-	is(back, 0, "nor the old one after the new one");
+	is(mixed, 0, "no reader gets a part of each action");
+	is(back, 0, "no reader gets the old action after the new one");
 	is(lost, 0, "the new action is not reset in place of the old one");
-	is(kept, 0, "but is when it was taken");
-	is(wrong, 0, "the set of handled signals fits");
+	is(kept, 0, "the new action is reset when it was taken");
+	is(wrong, 0, "a signal counts as handled exactly if it has a handler");
 	return done();
 }

@@ -104,10 +104,10 @@ static void test_inherited(void)
 
 	dune_vcpu_inherit(fd);
 	is(dune_enter(NULL), -ENOTTY, "an inherited descriptor that is no vCPU's");
-	is(fcntl(fd, F_GETFD), -1, "is closed");
+	is(fcntl(fd, F_GETFD), -1, "that descriptor is closed");
 	/* The same number: dune_enter() below must not take it for the one above. */
 	next = open("/dev/null", O_RDONLY);
-	is(next, fd, "and its number is used again");
+	is(next, fd, "the next file gets its number");
 }
 
 /* Run this program again as "enter", by another way. */

@@ -93,7 +93,7 @@ static void interrupt(int before, int handlers)
 	   handlers, at_step);
 	if (bad)
 		diag("last wrong at step %d", worst);
-	ok(at_step > 20, "was interrupted");
+	ok(at_step > 20, "the call was interrupted at each step");
 }
 
 int main(void)
@@ -106,7 +106,7 @@ int main(void)
 	must_enter(NULL);
 	root = dune_pt_root();
 	start = ((uint64_t)memory + MB2 - 1) & ~(MB2 - 1);
-	is(dune_pt_split(root, start, TABLES * MB2, PAGE), 0, "split");
+	is(dune_pt_split(root, start, TABLES * MB2, PAGE), 0, "the three tables are split");
 	dune_trap_set(1, on_step, 0);
 	interrupt(0, 0);
 	interrupt(0, 1);

@@ -60,6 +60,7 @@ static void *work(void *arg)
 
 int main(void)
 {
+	struct dune_stats stats;
 	pthread_t other;
 	void *result;
 
@@ -72,6 +73,8 @@ int main(void)
 	is(faults[1], ROUNDS, "the second thread has all of its faults");
 	is(signals[0], ROUNDS / 10, "the first thread has all of its signals");
 	is(signals[1], ROUNDS / 10, "the second thread has all of its signals");
+	dune_stats(&stats);
+	is(stats.signals, 2 * ROUNDS / 10, "the signals of both threads are counted");
 	is(pthread_join(other, &result), 0, "the second thread ends");
 	is((long)result, 1, "the second thread ends with its result");
 	return done();
