@@ -65,6 +65,8 @@ static void test_first(void)
 {
 	dune_pte *root = dune_pt_root();
 
+	/* The thread remembers no table yet. */
+	is(dune_pt_protect(root, (1UL << 50) - MB2, PAGE, 0), -EINVAL, "no address at all");
 	is(dune_pt_unmap(root, 0, PAGE), 0, "unmap the page at 0");
 	is(*dune_pt_entry(root, 0, NULL) & DUNE_PTE_P, 0, "which is gone");
 	is(dune_pt_protect(root, 0, PAGE, DUNE_PT_RW), 0, "and comes back");
@@ -75,8 +77,9 @@ static void test_protect(void)
 	dune_pte *root = dune_pt_root();
 	volatile char *p = map(4 * PAGE, NULL);
 	uint64_t va = (uint64_t)p;
+	int i, wrong = 0;
 
-	dune_trap_set(14, on_fault, 0);
+	dune_trap_set(DUNE_VECTOR_PF, on_fault, 0);
 	restore = DUNE_PT_RW;
 	p[0] = 1;
 	is(size_of((void *)p), largest(), "the largest page at first");
@@ -109,6 +112,10 @@ static void test_protect(void)
 	is(dune_pt_protect(root, va + 1, PAGE, DUNE_PT_RO), -EINVAL, "unaligned");
 	is(dune_pt_protect(root, va, PAGE, DUNE_PTE_A), -EINVAL, "not a right");
 	is(dune_pt_protect(root, 1UL << 47, PAGE, 0), -EINVAL, "not a user address");
+	for (i = 47; i < 64; i++)
+		wrong += dune_pt_protect(root, va | 1UL << i, PAGE, 0) != -EINVAL;
+	is(wrong, 0, "nor is one above, whose lower bits are the page's");
+	is(p[0], 3, "which stays");
 	is(dune_pt_unmap(root, (1UL << 47) - 2 * PAGE, 4 * PAGE), -EINVAL,
 	   "not only user addresses");
 	munmap((void *)p, 4 * PAGE);
@@ -214,6 +221,11 @@ static void test_clone(void)
 	is(dune_pt_load(root, 0), 0, "back");
 	is(p[0], 'p', "and the first page");
 	is(dune_pt_free(copy), 0, "free");
+	is(dune_pt_load(NULL, 0), -EINVAL, "load none");
+	is(dune_pt_load((dune_pte *)((uint64_t)root + 8), 0), -EINVAL, "load one that is not aligned");
+	is(dune_pt_load(root, 1U << 12), -EINVAL, "load with a tag too large");
+	is(dune_pt_load(NULL, DUNE_PT_KEEP), -EINVAL, "load none, and keep its entries");
+	ok(dune_pt_root() == root, "the root is as before");
 	dune_stats(&after);
 	is(after.table_bytes, before.table_bytes, "all tables are given back");
 	munmap((void *)p, 2 * PAGE);

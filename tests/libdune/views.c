@@ -50,7 +50,7 @@ int main(void)
 		skip("this processor has no PCIDs", "tags");
 		return done();
 	}
-	dune_trap_set(14, on_fault, 0);
+	dune_trap_set(DUNE_VECTOR_PF, on_fault, 0);
 	is(faults_after(other, 1, root, 0), 1, "a view that is not loaded");
 	is(faults_after(root, 0, other, 1), 1, "the first view");
 	is(faults_after(root, 2, root, 3), 1, "the same view by another tag");
