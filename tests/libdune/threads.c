@@ -68,11 +68,11 @@ int main(void)
 	pthread_create(&other, NULL, work, (void *)1L);
 	work(NULL);
 	is(bad, 0, "two threads enter");
-	is(faults[0], ROUNDS, "faults of the first");
-	is(faults[1], ROUNDS, "and of the second");
-	is(signals[0], ROUNDS / 10, "signals of the first");
-	is(signals[1], ROUNDS / 10, "and of the second");
-	is(pthread_join(other, &result), 0, "the second ends");
-	is((long)result, 1, "with its result");
+	is(faults[0], ROUNDS, "the first thread has all of its faults");
+	is(faults[1], ROUNDS, "the second thread has all of its faults");
+	is(signals[0], ROUNDS / 10, "the first thread has all of its signals");
+	is(signals[1], ROUNDS / 10, "the second thread has all of its signals");
+	is(pthread_join(other, &result), 0, "the second thread ends");
+	is((long)result, 1, "the second thread ends with its result");
 	return done();
 }
