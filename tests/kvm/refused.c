@@ -112,7 +112,7 @@ int main(void)
 	int pids[GUESTS];
 	struct klog log;
 
-	begin(120);
+	begin(240);
 	klog_begin(&log);
 	if (virtualization_is_on(cpu) < 0 || !kvm_exists() || cpu == here) {
 		skip("needs AMD, KVM and two CPUs", "a CPU that stays without virtualization");
