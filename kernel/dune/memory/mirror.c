@@ -46,300 +46,17 @@
  * (SDM vol. 3, 29.4.3.1).
  */
 #include <linux/mm.h>
-#include <linux/mmu_notifier.h>
 #include <linux/slab.h>
 #include <asm/cpufeature.h>
 #include <asm/pgtable.h>
 
-#include "dune/memory/ept.h"
-#include "dune/memory/granule.h"
-#include "dune/memory/kick.h"
-#include "dune/memory/mirror.h"
+#include "dune/memory/mirror_internal.h"
 #include "dune/memory/walk.h"
 
-/* Tables that one fill may need, and how many to keep for the next ones. */
+struct mirror_machine mirror_machine __ro_after_init;
+
+/* Tables that one fill may need. */
 #define SPARES_NEEDED	(EPT_ROOT_LEVEL - 1)
-#define SPARES_KEPT	16
-
-/**
- * struct mirror - the mirror of one mm
- * @notifier:	announces the kernel's changes; the mm's list of notifiers leads to it
- * @granules:	the guest-physical space
- * @kicks:	the vCPUs
- * @root:	of the EPT tables. A table counts its entries in page_private().
- * @lock:	protects what follows, and the tables. Never taken with interrupts off:
- *		its holder waits for other CPUs to answer.
- * @generation:	advanced after entries have been dropped
- * @sequence:	advanced at the end of an invalidation
- * @in_progress: number of invalidations that have started and not ended
- * @start:	with @end: a range that contains all those in progress
- * @end:	the first address after that range
- * @doomed:	tables that are empty and unlinked, until the vCPUs were kicked
- * @spares:	empty tables
- * @nr_spares:	their number
- */
-struct mirror {
-	struct mmu_notifier notifier;
-	struct granules granules;
-	struct kick_list kicks;
-	u64 *root;
-	spinlock_t lock;	/* of all below */
-	u64 generation;
-	unsigned long sequence;
-	unsigned long in_progress;
-	unsigned long start;
-	unsigned long end;
-	struct list_head doomed;
-	struct list_head spares;
-	unsigned int nr_spares;
-};
-
-/*
- * The machine, constant after mirror_init(). split_exec: on some processors an
- * executable large page stops the whole processor (machine check, CVE-2018-12207)
- * if the guest changes its size in its own page table without a flush. There only
- * entries of 4 KB are executable.
- */
-static struct {
-	bool accessed;
-	bool split_exec;
-	int max_level;
-	unsigned int granules;
-} machine __ro_after_init;
-
-/* ---- entries and tables ---- */
-
-/*
- * The slot that decides about @guest: that on level @lowest, or a higher one that is
- * empty or a leaf. @level returns its level.
- */
-static u64 *find_slot(struct mirror *m, u64 guest, int lowest, int *level)
-{
-	u64 *table = m->root;
-	u64 *slot;
-
-	for (*level = EPT_ROOT_LEVEL;; --*level) {
-		slot = slot_of(table, guest, *level);
-		if (*level == lowest || !*slot || is_leaf(*slot, *level))
-			return slot;
-		table = table_below(*slot);
-	}
-}
-
-static void free_tables(struct list_head *list)
-{
-	struct page *page, *next;
-
-	list_for_each_entry_safe(page, next, list, lru)
-		__free_page(page);
-}
-
-/* The vCPUs were kicked, so none uses the doomed tables, which are empty, any more. */
-static void recycle_doomed(struct mirror *m)
-{
-	struct page *page, *next;
-
-	list_for_each_entry_safe(page, next, &m->doomed, lru) {
-		if (m->nr_spares == SPARES_KEPT)
-			break;
-		list_move(&page->lru, &m->spares);
-		m->nr_spares++;
-	}
-	free_tables(&m->doomed);
-	INIT_LIST_HEAD(&m->doomed);
-}
-
-/* ---- flushing and dropping ---- */
-
-/*
- * After entries were dropped, with the lock held. Interrupts are on (all notifiers are
- * called so), and on a CPU that waits for the lock they are on as well, so every CPU
- * answers.
- */
-static void flush_vcpus(struct mirror *m)
-{
-	lockdep_assert_held(&m->lock);
-	WRITE_ONCE(m->generation, m->generation + 1);
-	kick_all(&m->kicks, m->generation);
-	recycle_doomed(m);
-}
-
-/*
- * Dropping a part of a large page drops all of it. Tables that become empty are unlinked,
- * so that the size of a mirror follows what is mapped. Returns whether anything was
- * dropped.
- */
-static bool drop_below(struct mirror *m, u64 *table, int level, u64 start,
-		       u64 end)
-{
-	unsigned long left = entries_of(table);
-	bool dropped = false;
-	u64 next;
-
-	for (; left && start < end; start = next) {
-		u64 *slot = slot_of(table, start, level);
-		u64 entry = *slot;
-
-		next = min(end, level_end(start, level));
-		if (!entry)
-			continue;
-		left--;
-		if (!is_leaf(entry, level)) {
-			u64 *below = table_below(entry);
-
-			dropped |= drop_below(m, below, level - 1, start, next);
-			if (entries_of(below))
-				continue;
-			list_add(&virt_to_page(below)->lru, &m->doomed);
-		}
-		set_entry(slot, 0);
-		dropped = true;
-	}
-	return dropped;
-}
-
-static void drop(struct mirror *m, u64 start, u64 end)
-{
-	lockdep_assert_held(&m->lock);
-	if (drop_below(m, m->root, EPT_ROOT_LEVEL, start, end))
-		flush_vcpus(m);
-}
-
-/* ---- the kernel's announcements ---- */
-
-static struct mirror *of_notifier(struct mmu_notifier *notifier)
-{
-	return container_of(notifier, struct mirror, notifier);
-}
-
-/*
- * Drops the entries for addresses of the process. @start and @end, which is not included, are
- * page-aligned.
- */
-static void drop_addresses(struct mirror *m, u64 start, u64 end,
-			   bool may_sleep)
-{
-	unsigned long index;
-	void *entry;
-
-	granules_for_each(&m->granules, index, entry, start >> GRANULE_SHIFT,
-			  (end - 1) >> GRANULE_SHIFT) {
-		u64 base = (u64)index << GRANULE_SHIFT;
-		u64 guest = granule_base(entry) - base;
-
-		spin_lock(&m->lock);
-		drop(m, guest + max(start, base),
-		     guest + min(end, base + DUNE_GRANULE_SIZE));
-		spin_unlock(&m->lock);
-		if (may_sleep)
-			cond_resched();
-	}
-}
-
-static int mirror_invalidate_start(struct mmu_notifier *notifier,
-				   const struct mmu_notifier_range *range)
-{
-	struct mirror *m = of_notifier(notifier);
-
-	spin_lock(&m->lock);
-	if (m->in_progress++) {
-		m->start = min(m->start, range->start);
-		m->end = max(m->end, range->end);
-	} else {
-		m->start = range->start;
-		m->end = range->end;
-	}
-	spin_unlock(&m->lock);
-	drop_addresses(m, range->start, range->end,
-		       mmu_notifier_range_blockable(range));
-	return 0;
-}
-
-static void mirror_invalidate_end(struct mmu_notifier *notifier,
-				  const struct mmu_notifier_range *range)
-{
-	struct mirror *m = of_notifier(notifier);
-
-	spin_lock(&m->lock);
-	/* After the change of the page table; pairs with mirror_fill(). */
-	smp_store_release(&m->sequence, m->sequence + 1);
-	m->in_progress--;
-	spin_unlock(&m->lock);
-}
-
-/*
- * No thread of the process is left to run a vCPU. The invalidation that begins here never
- * ends, so that no entry is made for this mm any more: its pages are freed after this.
- */
-static void mirror_release(struct mmu_notifier *notifier, struct mm_struct *mm)
-{
-	struct mirror *m = of_notifier(notifier);
-
-	spin_lock(&m->lock);
-	m->in_progress++;
-	m->start = 0;
-	m->end = ULONG_MAX;
-	spin_unlock(&m->lock);
-	drop_addresses(m, 0, ULONG_MAX, true);
-}
-
-/*
- * Has the guest used a page of the process? The page may have any size, and so lies in
- * one granule. If the processor has no accessed bits in EPT, a page counts as used
- * while it is mirrored, and is dropped when it shall no longer count as used.
- */
-static bool is_young(struct mmu_notifier *notifier, unsigned long start,
-		     unsigned long size, bool clear, bool flush)
-{
-	struct mirror *m = of_notifier(notifier);
-	bool young = false;
-	u64 first, guest;
-	int level;
-
-	if (!granules_to_guest(&m->granules, start, &first))
-		return false;
-	spin_lock(&m->lock);
-	for (guest = first; guest < first + size; guest = level_end(guest, level)) {
-		u64 *slot = find_slot(m, guest, 1, &level);
-
-		if (!*slot || (machine.accessed && !(*slot & VMX_EPT_ACCESS_BIT)))
-			continue;
-		young = true;
-		if (clear && machine.accessed)
-			clear_bit(ilog2(VMX_EPT_ACCESS_BIT),
-				  (unsigned long *)slot);
-	}
-	if (young && clear && !machine.accessed)
-		drop(m, first, first + size);
-	else if (young && flush)
-		flush_vcpus(m);
-	spin_unlock(&m->lock);
-	return young;
-}
-
-/* The type that this kernel's callbacks return: int in older kernels, bool in newer. */
-#define young_t \
-	typeof(((struct mmu_notifier_ops *)NULL)->test_young(NULL, NULL, 0))
-
-static young_t mirror_clear_flush_young(struct mmu_notifier *notifier,
-					struct mm_struct *mm,
-					unsigned long start, unsigned long end)
-{
-	return is_young(notifier, start, end - start, true, true);
-}
-
-static young_t mirror_clear_young(struct mmu_notifier *notifier,
-				  struct mm_struct *mm,
-				  unsigned long start, unsigned long end)
-{
-	return is_young(notifier, start, end - start, true, false);
-}
-
-static young_t mirror_test_young(struct mmu_notifier *notifier,
-				 struct mm_struct *mm, unsigned long address)
-{
-	return is_young(notifier, address, PAGE_SIZE, false, false);
-}
 
 /* ---- making an entry ---- */
 
@@ -375,16 +92,16 @@ static u64 *take_spare(struct mirror *m)
 static int entry_level(struct mirror *m, u64 guest, const struct leaf *leaf,
 		       u32 flags)
 {
-	int level = min(leaf->level, machine.max_level);
+	int level = min(leaf->level, mirror_machine.max_level);
 	int at;
 
-	if (!machine.split_exec)
+	if (!mirror_machine.split_exec)
 		return level;
 	if (flags & DUNE_FAULT_EXEC)
 		return 1;
 	/* A page that was split for execution stays split. */
 	for (; level > 1; level--) {
-		u64 entry = *find_slot(m, guest, level, &at);
+		u64 entry = *mirror_find_slot(m, guest, level, &at);
 
 		if (!entry || is_leaf(entry, at))
 			break;
@@ -402,7 +119,7 @@ static u64 make_entry(const struct leaf *leaf, u64 address, int level)
 
 	if (level == 1)
 		return entry;
-	if (machine.split_exec)
+	if (mirror_machine.split_exec)
 		entry &= ~VMX_EPT_EXECUTABLE_MASK;
 	return entry | EPT_LARGE;
 }
@@ -428,7 +145,7 @@ static bool may_extend(u64 old, u64 entry)
 static u64 *install(struct mirror *m, u64 guest, int level, u64 entry)
 {
 	int at;
-	u64 *slot = find_slot(m, guest, level, &at);
+	u64 *slot = mirror_find_slot(m, guest, level, &at);
 	bool same_size = at == level && is_leaf(*slot, level);
 
 	if (same_size && *slot && may_extend(*slot, entry)) {
@@ -436,8 +153,8 @@ static u64 *install(struct mirror *m, u64 guest, int level, u64 entry)
 	} else if (*slot) {
 		u64 start = guest & ~(level_span(level) - 1);
 
-		drop(m, start, start + level_span(level));
-		slot = find_slot(m, guest, level, &at);
+		mirror_drop(m, start, start + level_span(level));
+		slot = mirror_find_slot(m, guest, level, &at);
 	}
 	for (; at > level; at--) {
 		u64 *table = take_spare(m);
@@ -548,7 +265,7 @@ int mirror_add_vcpu(struct mirror *m, struct kick_vcpu *vcpu)
 void mirror_remove_vcpu(struct mirror *m, struct kick_vcpu *vcpu)
 {
 	if (kick_remove(&m->kicks, vcpu))
-		drop_addresses(m, 0, ULONG_MAX, true);
+		mirror_drop_addresses(m, 0, ULONG_MAX, true);
 }
 
 /*
@@ -564,18 +281,18 @@ u64 mirror_generation(const struct mirror *m)
 /* ---- mirrors ---- */
 
 /* Must not sleep. All entries were dropped with the last vCPU. */
-static void mirror_free(struct mmu_notifier *notifier)
+void mirror_free(struct mmu_notifier *notifier)
 {
 	struct mirror *m = of_notifier(notifier);
 
 	free_page((unsigned long)m->root);
-	free_tables(&m->spares);
+	mirror_free_tables(&m->spares);
 	granules_destroy(&m->granules);
 	kick_list_destroy(&m->kicks);
 	kfree(m);
 }
 
-static struct mmu_notifier *mirror_alloc(struct mm_struct *mm)
+struct mmu_notifier *mirror_alloc(struct mm_struct *mm)
 {
 	struct mirror *m = kzalloc(sizeof(*m), GFP_KERNEL_ACCOUNT);
 
@@ -593,17 +310,6 @@ static struct mmu_notifier *mirror_alloc(struct mm_struct *mm)
 	set_page_private(virt_to_page(m->root), 0);
 	return &m->notifier;
 }
-
-static const struct mmu_notifier_ops mirror_ops = {
-	.invalidate_range_start = mirror_invalidate_start,
-	.invalidate_range_end = mirror_invalidate_end,
-	.clear_flush_young = mirror_clear_flush_young,
-	.clear_young = mirror_clear_young,
-	.test_young = mirror_test_young,
-	.release = mirror_release,
-	.alloc_notifier = mirror_alloc,
-	.free_notifier = mirror_free,
-};
 
 /**
  * mirror_get() - the mirror of a process
@@ -631,7 +337,7 @@ void mirror_put(struct mirror *m)
 u64 mirror_eptp(const struct mirror *m)
 {
 	return __pa(m->root) | VMX_EPTP_MT_WB | VMX_EPTP_PWL_4 |
-	       (machine.accessed ? VMX_EPTP_AD_ENABLE_BIT : 0);
+	       (mirror_machine.accessed ? VMX_EPTP_AD_ENABLE_BIT : 0);
 }
 
 /**
@@ -646,7 +352,7 @@ u64 mirror_eptp(const struct mirror *m)
 int mirror_map_granule(struct mirror *m, u64 guest, u64 address)
 {
 	if ((guest | address) & GRANULE_MASK || !guest ||
-	    guest >> GRANULE_SHIFT >= machine.granules || address >> PROCESS_BITS)
+	    guest >> GRANULE_SHIFT >= mirror_machine.granules || address >> PROCESS_BITS)
 		return -EINVAL;
 	return granules_map(&m->granules, guest, address);
 }
@@ -668,16 +374,16 @@ bool mirror_address(struct mirror *m, u64 guest, u64 *address)
 void mirror_init(bool accessed_dirty, bool large_1g, unsigned int address_bits)
 {
 	walk_init();
-	machine.accessed = accessed_dirty;
-	machine.max_level = large_1g ? 3 : 2;
-	machine.split_exec = boot_cpu_has_bug(X86_BUG_ITLB_MULTIHIT);
+	mirror_machine.accessed = accessed_dirty;
+	mirror_machine.max_level = large_1g ? 3 : 2;
+	mirror_machine.split_exec = boot_cpu_has_bug(X86_BUG_ITLB_MULTIHIT);
 	/* At most those of the whole process, and granule 0, which is not used. */
-	machine.granules = address_bits > PROCESS_BITS ?
+	mirror_machine.granules = address_bits > PROCESS_BITS ?
 		BIT(PROCESS_BITS - GRANULE_SHIFT) + 1 : BIT(address_bits - GRANULE_SHIFT);
 }
 
 /* Returns dune_info.granules; 0 without mirrors. */
 unsigned int mirror_granules(void)
 {
-	return machine.granules;
+	return mirror_machine.granules;
 }

@@ -332,7 +332,7 @@ static __always_inline bool get_cpu_for_entry(struct vcpu_hw *hw, const enum ent
 	return true;
 }
 
-/* Saves and writes what an interrupt can have changed since the last exit. */
+/* Saves and writes CR3, CR4, LDTR and DEBUGCTL, which can have changed since the last exit. */
 static __always_inline void write_changed_host(struct vcpu_hw *hw)
 {
 	u64 cr3 = __native_read_cr3(), cr4 = __read_cr4();
@@ -345,12 +345,12 @@ static __always_inline void write_changed_host(struct vcpu_hw *hw)
 	/*
 	 * The exit makes LDTR null. An interrupt since the last exit may have loaded
 	 * it, for another thread's modify_ldt(). It is read to a register: with a
-	 * variable in memory the call above would not be a jump (run.c).
+	 * variable in memory enter()'s call of enter_slow() would not be a jump (run.c).
 	 */
 	asm volatile("sldt %0" : "=r" (ldt));
 	if (unlikely(ldt))
 		hw->host.ldt = ldt;
-	/* Interrupts change it, for perf. */
+	/* Interrupts change DEBUGCTL, for perf. */
 	hw->host.debugctl = msr_read(MSR_IA32_DEBUGCTLMSR);
 }
 
@@ -439,7 +439,7 @@ static noinline notrace bool enter_with_kvm(struct dune_vcpu *vcpu, bool flush)
 
 	if (unlikely(flush))
 		vcpu->hw->pending |= VMX_PENDING_FLUSH;
-	/* The VMCS has to be written, or is still active, and then nothing may be pending. */
+	/* The VMCS has to be written, or is still active; in that case this may be 0. */
 	if (unlikely(vcpu->hw->pending != VMX_PENDING_ACTIVATE))
 		return enter_slow(vcpu);
 	cr4 = __read_cr4();
