@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * What the benchmarks share. Each program measures Linux and Dune in one run,
+ * Measuring, for all benchmarks. Each program measures Linux and Dune in one run,
  * takes medians, and prints a line of JSON for each figure, which tools/suite
  * compares with its bar. Costs are differences of the time stamp counter: cycles
  * on hardware, and exact numbers of instructions in counting mode.
@@ -8,6 +8,7 @@
 #ifndef BENCH_H
 #define BENCH_H
 
+#include <math.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -67,18 +68,25 @@ static inline const char *unit(void)
 	return getenv("DUNE_BENCH_UNIT") ? getenv("DUNE_BENCH_UNIT") : "instructions";
 }
 
-#define NONE (-1.0)
+/* A figure that does not exist. */
+#define NONE NAN
 
-static inline void figure_of(const char *id, const char *what, double linux_,
+/*
+ * Print one measurement as a line of JSON: @linux_ and @dune in @unit, NONE where
+ * Linux has no counterpart; @exits of the guest for one operation, NONE if they
+ * were not counted; @allowance: by how many @unit Dune's figure may exceed its
+ * bar in `make bench-check`, which is a multiple of Linux's.
+ */
+static inline void figure_of(const char *id, const char *unit, double linux_,
 			     double dune, double exits, double allowance)
 {
-	printf("{\"id\": \"%s\", \"unit\": \"%s\", \"linux\": ", id, what);
-	if (linux_ == NONE)
+	printf("{\"id\": \"%s\", \"unit\": \"%s\", \"linux\": ", id, unit);
+	if (isnan(linux_))
 		printf("null");
 	else
 		printf("%.1f", linux_);
 	printf(", \"dune\": %.1f, \"exits\": ", dune);
-	if (exits == NONE)
+	if (isnan(exits))
 		printf("null");
 	else
 		printf("%.2f", exits);
@@ -86,6 +94,7 @@ static inline void figure_of(const char *id, const char *what, double linux_,
 	fflush(stdout);
 }
 
+/* The same in the unit of the machine, without an allowance. */
 static inline void figure(const char *id, double linux_, double dune,
 			  double exits)
 {

@@ -93,11 +93,7 @@ static uint64_t exits(void)
 	return stats.counters[DUNE_COUNT_EXITS];
 }
 
-/*
- * The exits of one execution of a statement, from ROUNDS executions. Exits for
- * the host's interrupts are not counted. The counters are read once beforehand,
- * so that pages which only this code touches have their faults then.
- */
+/* Exits for the host's interrupts, since the vCPU was made. */
 static uint64_t interrupts(void)
 {
 	struct dune_stats stats;
@@ -106,6 +102,11 @@ static uint64_t interrupts(void)
 	return stats.counters[DUNE_COUNT_INTERRUPT];
 }
 
+/*
+ * The exits of one execution of a statement, from ROUNDS executions. Exits for
+ * the host's interrupts are not counted. The counters are read once beforehand,
+ * so that pages which only this code touches have their faults then.
+ */
 #define EXITS(statement) ({						\
 	uint64_t before = exits() - interrupts();			\
 									\

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* What a process measures in ring 0, without KVM and while KVM is loaded. */
+/* The measurements of a process in ring 0, without KVM and while KVM is loaded. */
 #ifndef BENCH_RING0_H
 #define BENCH_RING0_H
 

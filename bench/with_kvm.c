@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
  * Ring 0 alongside KVM: the same measurements without KVM, with KVM loaded and
- * idle, and with a KVM machine that runs (the one of tests/kvm). Each measurement
+ * idle, and with a KVM machine that runs (tests/common/vm.h). Each measurement
  * has a process of its own.
  */
 #define _GNU_SOURCE
@@ -56,7 +56,7 @@ static void must(bool good, const char *what)
 
 int main(void)
 {
-	struct costs alone, idle, beside;
+	struct costs alone, idle, kvm_runs;
 
 	must(kvm_exists(), "this kernel has no KVM for this processor");
 	must(!kvm_unload(), "KVM cannot be unloaded");
@@ -64,16 +64,16 @@ int main(void)
 	must(!kvm_load(NULL), "KVM cannot be loaded");
 	idle = measure();
 	must(!vm_start(1) && vm_moves(), "a KVM machine does not run");
-	beside = measure();
-	must(vm_moves(), "the KVM machine does not run on");
+	kvm_runs = measure();
+	must(vm_moves(), "the KVM machine does not keep running");
 	vm_stop();
 	must(!kvm_unload(), "KVM cannot be unloaded");
 
 	figure("getpid_ring0_kvm_idle", alone.getpid, idle.getpid, NONE);
-	figure("getpid_ring0_kvm_vm", alone.getpid, beside.getpid, NONE);
+	figure("getpid_ring0_kvm_vm", alone.getpid, kvm_runs.getpid, NONE);
 	figure("first_touch_kvm_idle", alone.touch, idle.touch, NONE);
-	figure("first_touch_kvm_vm", alone.touch, beside.touch, NONE);
+	figure("first_touch_kvm_vm", alone.touch, kvm_runs.touch, NONE);
 	figure("trap_kvm_idle", alone.trap, idle.trap, NONE);
-	figure("trap_kvm_vm", alone.trap, beside.trap, NONE);
+	figure("trap_kvm_vm", alone.trap, kvm_runs.trap, NONE);
 	return 0;
 }

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# What the makefiles of all test programs in C share. COMMON is this folder.
+# Variables for the makefiles of all test programs in C. COMMON is this folder.
 COMMON := $(dir $(lastword $(MAKEFILE_LIST)))
 CC ?= gcc
-CFLAGS := -std=gnu11 -O2 -g -Wall -Wextra -Werror -I$(COMMON) -I$(COMMON)../../include/uapi
+# Functions of guests, children and handlers have parameters that not all of them use.
+CFLAGS := -std=gnu11 -O2 -g -Wall -Wextra -Wno-unused-parameter -Werror \
+	-I$(COMMON) -I$(COMMON)../../include/uapi
 
 # Programs that run some of their own functions as a guest without libc: these
 # functions lie where the linker puts them, and use no register that the module
@@ -11,4 +13,10 @@ GUEST_FLAGS := -static -no-pie -fno-pie -mgeneral-regs-only -mno-red-zone \
 	-fno-stack-protector -fcf-protection=none -pthread
 
 TAP := $(addprefix $(COMMON),tap.c tap.h)
-MACHINE := $(TAP) $(addprefix $(COMMON),machine.c machine.h)
+MACHINE := $(TAP) $(addprefix $(COMMON),machine.c machine.h modules.c modules.h \
+	tracing.c tracing.h)
+# A guest on the module's bare interface.
+GUEST := $(MACHINE) $(addprefix $(COMMON),guest.c guest.h trap.S) \
+	$(COMMON)../../include/uapi/linux/dune.h
+# A KVM machine, and Dune processes that run alongside it.
+VM := $(GUEST) $(addprefix $(COMMON),vm.c vm.h vm_guest.c workers.c workers.h registers.h)

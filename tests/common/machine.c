@@ -18,17 +18,15 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Limits are for a machine of its own; emulated on a busy host it is slower. */
-static unsigned int patience(unsigned int seconds)
+unsigned int patience(unsigned int time)
 {
-	return seconds * env_number("TEST_PATIENCE", 4);
+	return time * env_number("TEST_PATIENCE", 4);
 }
 
 static void watchdog(int sig)
 {
 	static const char text[] = "Bail out! out of time\n";
 
-	(void)sig;
 	(void)!write(1, text, sizeof(text) - 1);
 	_exit(254);
 }
@@ -166,7 +164,7 @@ long file_key(const char *path, const char *key)
 	return -1;
 }
 
-/* KB of free pages that processors keep for themselves: dozens of MB since 6.7. */
+/* KB of free pages that processors keep for themselves, dozens of MB since 6.7. */
 static long kept_by_cpus(void)
 {
 	FILE *f = fopen("/proc/zoneinfo", "r");
@@ -184,7 +182,7 @@ static long kept_by_cpus(void)
 long memory_available(void)
 {
 	file_write("/proc/sys/vm/drop_caches", "3");
-	/* What is freed by way of RCU. */
+	/* RCU frees some of it later. */
 	sleep_ms(100);
 	return file_key("/proc/meminfo", "MemAvailable") + kept_by_cpus();
 }
@@ -226,6 +224,10 @@ void klog_begin(struct klog *log)
 
 void klog_read(struct klog *log)
 {
+	/*
+	 * A test is often run without the suite, which judges the whole log by a
+	 * list of its own (tools/machine/src/log.rs).
+	 */
 	static const char *const bad[] = {
 		"BUG", "WARNING", "Oops", "general protection", "Call Trace",
 		"self-detected", "blocked for more than", "lockup", "possible recursive",
@@ -254,6 +256,13 @@ void klog_read(struct klog *log)
 			strncpy(log->first, text + 1, sizeof(log->first) - 1);
 		}
 	}
+}
+
+void klog_end(struct klog *log)
+{
+	klog_read(log);
+	close(log->fd);
+	ok(!log->complaint, "the kernel log has no complaint %s", log->first);
 }
 
 int usable_cpu(int n)

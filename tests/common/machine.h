@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * What the tests of the module need of the machine that they run in: children
- * with a time limit, the time, numbers of /proc and /sys, the kernel log, CPUs.
- * Nothing here knows about Dune; tests/kernel/guest.h does.
+ * The machine that a test runs in: children with a time limit, the time, numbers
+ * of /proc and /sys, the kernel log, CPUs.
+ * Nothing here knows about Dune; guest.h does.
  */
 #ifndef DUNE_TESTS_MACHINE_H
 #define DUNE_TESTS_MACHINE_H
@@ -15,7 +15,13 @@ void begin(unsigned int seconds);
 /* A number from the environment, else @otherwise. */
 long env_number(const char *name, long otherwise);
 
-/* What became of a child. */
+/*
+ * A time limit of @time, in any unit, for the machine that this is: limits are
+ * written for a fast one, and one that is emulated on a busy host is slower.
+ */
+unsigned int patience(unsigned int time);
+
+/* The end of a child. */
 struct outcome {
 	bool hung;	/* did not end within its time and was killed */
 	int code;	/* exit status, or -1 */
@@ -42,16 +48,16 @@ void sleep_ms(unsigned int ms);
 long file_number(const char *path);
 /* A line "Key: number" of /proc/meminfo, /proc/self/status, ... */
 long file_key(const char *path, const char *key);
-/* KB of memory that is free or could be; drops the caches to know. Good to some MB. */
+/* KB of memory that is free or could be, to some MB; drops the caches to find out. */
 long memory_available(void);
-/* Whether the kernel has a symbol of this name: what it was built with. */
+/* Whether the kernel has a symbol of this name, which shows how it was built. */
 bool kernel_has(const char *symbol);
 /* Write a string to a file; 0 or -errno. */
 int file_write(const char *path, const char *text);
 
 /*
- * The kernel log from now on: lines written since, and whether one of them
- * is a complaint of the kernel about itself.
+ * The kernel log since klog_begin(): the number of lines, and whether one of
+ * them is a complaint of the kernel about itself.
  */
 struct klog {
 	int fd;
@@ -62,6 +68,8 @@ struct klog {
 
 void klog_begin(struct klog *log);
 void klog_read(struct klog *log);
+/* klog_read() for the last time, and the verdict that nothing was complained about. */
+void klog_end(struct klog *log);
 
 /*
  * The number of the @n-th CPU (from 0) that this process may use, or the last

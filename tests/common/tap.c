@@ -14,7 +14,7 @@ static void line(const char *head, const char *fmt, va_list ap, const char *tail
 	char text[600];
 
 	vsnprintf(text, sizeof(text), fmt, ap);
-	/* '#' would begin a directive. */
+	/* A '#' would begin a directive of TAP. */
 	for (char *p = text; *p; p++) {
 		if (*p == '#' || *p == '\n')
 			*p = ' ';

@@ -16,7 +16,7 @@
  */
 extern unsigned int tap_count, tap_failed;
 
-/* Printed before each name: in which of several circumstances a body runs. */
+/* Printed before each name where a test runs in several circumstances: which one. */
 extern const char *tap_where;
 
 /* One verdict. Returns @good. */

@@ -46,7 +46,8 @@ static int request(u16 type, const void *payload, u32 size)
 
 static int listen_log(void)
 {
-	struct sockaddr_nl a = { .nl_family = AF_NETLINK, .nl_groups = 1 << (AUDIT_NLGRP_READLOG - 1) };
+	struct sockaddr_nl a = { .nl_family = AF_NETLINK,
+				 .nl_groups = 1 << (AUDIT_NLGRP_READLOG - 1) };
 	int s = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_AUDIT);
 
 	if (s >= 0 && bind(s, (struct sockaddr *)&a, sizeof(a))) {
@@ -58,7 +59,6 @@ static int listen_log(void)
 
 static u64 calls(void *arg)
 {
-	(void)arg;
 	for (int i = 0; i < CALLS; i++)
 		hypercall(SYS_getpriority, 0x4711, 0x1234, 0, 0, 0, 0);
 	return 0;
@@ -71,7 +71,6 @@ static void child(void *arg)
 	struct guest g;
 	char c;
 
-	(void)arg;
 	(void)!read(gate[0], &c, 1);
 	guest_open(&g);
 	_exit(guest_call(&g, calls, NULL) == GUEST_DONE ? 0 : 1);
@@ -81,7 +80,6 @@ static void fast_again(void *arg)
 {
 	struct guest g;
 
-	(void)arg;
 	guest_open(&g);
 	if (guest_call(&g, calls, NULL) != GUEST_DONE)
 		_exit(1);
@@ -121,7 +119,7 @@ int main(void)
 	rule.values[1] = pid;
 	rule.fieldflags[1] = AUDIT_EQUAL;
 	err = request(AUDIT_ADD_RULE, &rule, sizeof(rule));
-	ok(!err, "a rule for getpriority (%s)", strerror(-err));
+	ok(!err, "a rule that audits getpriority is added (%s)", strerror(-err));
 	(void)!write(gate[1], "x", 1);
 
 	struct outcome o = wait_child(pid, 20);
@@ -141,18 +139,20 @@ int main(void)
 		if (recv(log, &m, sizeof(m) - 1, MSG_DONTWAIT) <= 0)
 			break;
 		snprintf(want, sizeof(want), " pid=%d ", pid);
-		if (m.h.nlmsg_type == AUDIT_SYSCALL && strstr(m.text, " syscall=140 ") && strstr(m.text, want) &&
+		if (m.h.nlmsg_type == AUDIT_SYSCALL && strstr(m.text, " syscall=140 ") &&
+		    strstr(m.text, want) &&
 		    strstr(m.text, "a0=4711 a1=1234") && strstr(m.text, "exit=-22"))
 			logged++;
 	}
-	ok(logged == CALLS, "each of %d calls is logged with arguments and result (%d)", CALLS, logged);
+	ok(logged == CALLS, "each of %d calls is logged with arguments and result (%d)", CALLS,
+	   logged);
 	request(AUDIT_DEL_RULE, &rule, sizeof(rule));
 	status.enabled = 0;
 	request(AUDIT_SET, &status, sizeof(status));
 
 	/*
-	 * Once enabled, audit stays on every new thread, and with it the slow
-	 * path, whatever the switch says: but for "task, never". The tests
+	 * Once enabled, audit watches every new thread, which takes the slow path
+	 * even after audit is disabled, unless a rule is "task, never". The tests
 	 * after this one want the fast path.
 	 */
 	struct audit_rule_data never = { .flags = AUDIT_FILTER_TASK, .action = AUDIT_NEVER };
@@ -160,6 +160,7 @@ int main(void)
 	err = request(AUDIT_ADD_RULE, &never, sizeof(never));
 	ok(!err, "a rule that new threads are never audited (%s)", strerror(-err));
 	o = in_child(fast_again, NULL, 20);
-	ok(!o.code, "and their calls are fast (%d, %d)", o.code, o.signal);
+	ok(!o.code, "the calls of new threads are fast under the rule 'task, never' (%d, %d)",
+	   o.code, o.signal);
 	return done();
 }

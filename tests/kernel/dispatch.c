@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
  * Syscall user dispatch: once the selector demands it, a guest's call becomes
- * SIGSYS with its number. The guest flips the selector itself, so nothing
- * but the next hypercall can notice. Fails when the fast path does not ask.
+ * SIGSYS with its number. The guest flips the selector itself, so only the next
+ * hypercall can notice. Fails when the fast path does not look at the selector.
  */
 #define _GNU_SOURCE
 #include "guest.h"
@@ -26,15 +26,13 @@ static void sigsys(int sig, siginfo_t *info, void *context)
 {
 	ucontext_t *uc = context;
 
-	(void)sig;
-	selector = 0;		/* our own return is a system call too */
+	selector = 0;		/* the return from this handler is a system call too */
 	number = info->si_syscall;
 	uc->uc_mcontext.gregs[REG_RAX] = 4243;
 }
 
 static u64 guest(void *arg)
 {
-	(void)arg;
 	long before = hypercall0(SYS_getppid);
 
 	selector = 1;
@@ -49,7 +47,6 @@ static void child(void *arg)
 	struct sigaction sa = { .sa_sigaction = sigsys, .sa_flags = SA_SIGINFO };
 	struct guest g;
 
-	(void)arg;
 	guest_open(&g);
 	sigaction(SIGSYS, &sa, NULL);
 	if (prctl(PR_SET_SYSCALL_USER_DISPATCH, 1, 0, 0, &selector))
@@ -67,6 +64,7 @@ int main(void)
 	if (o.code == 50)
 		skip("kernel without syscall user dispatch", "syscall user dispatch");
 	else
-		ok(!o.code, "a dispatched call is SIGSYS with the guest's number (%d, %d)", o.code, o.signal);
+		ok(!o.code, "a dispatched call is SIGSYS with the guest's number (%d, %d)", o.code,
+		   o.signal);
 	return done();
 }

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * The guest's FPU registers are the thread's: they come back after a switch
+ * The guest's FPU registers are the thread's: they are restored after a switch
  * to a thread that uses them too. Fails where the module enters the guest
- * without the registers loaded, which also shows another process's.
+ * without the registers loaded, which would also show another process's.
  *
- * A thread with a restartable sequence, as libc gives it one, returns to user
- * mode after each switch anyway, and there they are loaded: do without.
+ * A thread with a restartable sequence, which libc gives to each thread, returns
+ * to user mode after each switch anyway, where the registers are loaded: the test
+ * runs without one.
  */
 #define _GNU_SOURCE
 #include "guest.h"
@@ -70,7 +71,7 @@ int main(int argc, char **argv)
 	bool finished = guest_call(&g, sleep_with_register, &while_others_run) == GUEST_DONE;
 
 	ok(finished && g.value == 0,
-	   "FPU registers are the thread's after %d sleeps beside another that uses them (%lu wrong)",
+	   "FPU registers are the thread's after %d sleeps while another uses them (%lu wrong)",
 	   SLEEPS, (unsigned long)g.value);
 	kill(other, SIGKILL);
 	waitpid(other, NULL, 0);

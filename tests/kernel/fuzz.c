@@ -11,13 +11,14 @@
  * die of it. "fuzz.t NUMBER" repeats one series of FUZZ_SEED alone.
  *
  * Three kinds of processes:
- *  - main() counts, and asks the healthy guest whether it still is;
+ *  - main() counts the endings, and runs the healthy guest in each round;
  *  - one warden for each usable CPU, the init of a PID namespace: it makes the
  *    guest's tables once, and starts a child for each series. Where the child
  *    ends early, another one continues after the state that ended it;
- *  - the child. Hypercalls with random numbers are real system calls: it is
- *    nobody, in the warden's namespaces, with tight limits, and can reach only
- *    itself: the warden is root's, and kills what a child leaves.
+ *  - the child. Hypercalls with random numbers are real system calls: the child
+ *    runs as user nobody in the warden's namespaces with tight limits, so its
+ *    random system calls can reach only itself. The warden is root and kills
+ *    what a child leaves.
  */
 #define _GNU_SOURCE
 #include "guest.h"
@@ -43,6 +44,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#define REASONS	(DUNE_EXIT_UNKNOWN + 1)
+#define SEGMENTS	10	/* of struct dune_state, from cs on */
 #define STATES	200	/* in a series */
 #define RUNS	6	/* of a state at most: one for each exit that allows another */
 #define CODE	128	/* bytes; zeroes follow */
@@ -56,31 +59,31 @@
 #define TICK_US	800
 
 /* A state that takes longer has blocked its signals: the child is killed. */
-#define STUCK_MS	60	/* times TEST_PATIENCE */
+#define STUCK_MS	60	/* for patience() */
 
 static u64 state;
 static struct guest g;
 static u8 *code;
 
 /*
- * What a child did since it was started. The guest may write over it, as over
- * anything of its process: the warden adds up only what can be true.
+ * The counts of a child since it was started. The guest may overwrite them, as
+ * any memory of its process: the warden adds up only counts that can be true.
  */
 static struct shared {
 	u64 next;	/* the state to come, or STATES */
-	u64 states, runs, reasons[10], errors, ioctls;
+	u64 states, runs, reasons[REASONS], errors, ioctls;
 	/* The last run of the last child, to be seen when it hangs. */
 	struct dune_state state;
 	struct dune_regs regs;
 	u8 code[CODE];
 } *count;
 
-/* Of all; children do not have it (MADV_DONTFORK). */
+/* The sums over all children, which do not have them mapped (MADV_DONTFORK). */
 static struct total {
 	u64 next, end;		/* series */
 	u64 deadline;		/* now_us(), or 0 */
 	bool say;
-	u64 series, processes, states, runs, reasons[10], errors, ioctls, scribbled, stuck;
+	u64 series, processes, states, runs, reasons[REASONS], errors, ioctls, scribbled, stuck;
 } *total;
 
 static u64 seed;
@@ -113,12 +116,14 @@ static bool chance(unsigned int one_in)
 	return !below(one_in);
 }
 
-/* A number that someone may have forgotten. */
+/* A number that a check may have missed. */
 static u64 value(void)
 {
 	static const u64 some[] = {
-		0, 1, 2, 0xfff, 0x1000, 0x7fffffff, 0x80000000, 0xffffffff, 0x100000000, 0x7fffffffffff,
-		0x800000000000, 0x7ffffffff000, 0xffff800000000000, 0xffff888000000000, 0xffffffff81000000,
+		0, 1, 2, 0xfff, 0x1000, 0x7fffffff, 0x80000000, 0xffffffff, 0x100000000,
+		0x7fffffffffff,
+		0x800000000000, 0x7ffffffff000, 0xffff800000000000, 0xffff888000000000,
+		0xffffffff81000000,
 		0xffffffffff600000, 0xfffffe0000000000, 0x8000000000000000, ~0UL, 0x888000000000,
 	};
 
@@ -219,7 +224,7 @@ static void random_state(struct dune_state *s)
 			break;
 		case 2:
 		case 3:
-			random_segment(&segments[below(10)]);
+			random_segment(&segments[below(SEGMENTS)]);
 			break;
 		case 4:
 			msrs[below(8)] = value();
@@ -252,7 +257,8 @@ static void random_tables(void)
 		m->pml4[below(512)] = value() | PTE_P | PTE_W;
 		break;
 	case 3:
-		m->pdpt[below(GUEST_PDPTS)][below(512)] = value() | (chance(2) ? PTE_P | PTE_W | PTE_PS : 0);
+		m->pdpt[below(GUEST_PDPTS)][below(512)] = value() |
+			(chance(2) ? PTE_P | PTE_W | PTE_PS : 0);
 		break;
 	case 4:
 		m->tss.ist[0] = value();
@@ -264,8 +270,9 @@ static void random_tables(void)
 }
 
 /*
- * Past the exception that trap.S reports, so that each run of a state executes
- * something else. The guest may have made that hypercall itself, with any RDI.
+ * Continue after the instruction whose exception trap.S reports, so that each
+ * run of a state executes other code. The guest may have made that hypercall
+ * itself, with any RDI.
  */
 static void skip_instruction(void)
 {
@@ -276,7 +283,7 @@ static void skip_instruction(void)
 }
 
 /* Whether another run of the same state can differ from the last one. */
-static bool goes_on(void)
+static bool can_continue(void)
 {
 	switch (g.run->exit_reason) {
 	case DUNE_EXIT_SYSCALL:
@@ -307,7 +314,7 @@ static void random_run(void)
 	raw_syscall(SYS_ioctl, g.fd, DUNE_SET_STATE, (long)&s, 0, 0, 0);
 	for (int i = 0; i < 16; i++)
 		((u64 *)r)[i] = value();
-	/* Calls that end or stop us tell nothing new. */
+	/* Calls that end or stop the child find nothing new. */
 	if (chance(2))
 		r->rax = below(470);
 	r->rip = chance(10) ? value() : (u64)code + below(32);
@@ -324,14 +331,14 @@ static void random_run(void)
 		count->runs++;
 		if (err) {
 			count->errors++;
-			/* The guest has closed its own vCPU: nothing would run any more. */
+			/* The guest has closed its own vCPU: no later state could run. */
 			if (err == -EBADF || err == -ENOTTY)
 				_exit(0);
 			break;
 		}
-		if (g.run->exit_reason < 10)
+		if (g.run->exit_reason < REASONS)
 			count->reasons[g.run->exit_reason]++;
-		if (!goes_on())
+		if (!can_continue())
 			break;
 	}
 	g.run->flags = 0;
@@ -343,8 +350,8 @@ static void random_run(void)
 static void random_ioctl(void)
 {
 	static const unsigned int known[] = {
-		DUNE_GET_INFO, DUNE_CREATE_VCPU, DUNE_GET_STATE, DUNE_SET_STATE, DUNE_RUN, DUNE_MAP_GRANULE,
-		DUNE_RENEW_VCPU,
+		DUNE_GET_INFO, DUNE_CREATE_VCPU, DUNE_GET_STATE, DUNE_SET_STATE, DUNE_RUN,
+		DUNE_MAP_GRANULE, DUNE_RENEW_VCPU,
 	};
 	static u64 buffer[64];
 	unsigned int request = known[below(sizeof(known) / sizeof(known[0]))];
@@ -363,13 +370,13 @@ static void random_ioctl(void)
 	if (ret > 2)
 		raw_syscall(SYS_close, ret, 0, 0, 0, 0, 0);
 	if (chance(20))
-		raw_syscall(SYS_mmap, 0, below(4) * 4096, below(8), chance(2) ? MAP_SHARED : MAP_PRIVATE, fd,
+		raw_syscall(SYS_mmap, 0, below(4) * 4096, below(8),
+			    chance(2) ? MAP_SHARED : MAP_PRIVATE, fd,
 			    below(3) * 4096);
 }
 
 static void tick(int sig)
 {
-	(void)sig;
 }
 
 static void limit(int what, unsigned long n)
@@ -433,7 +440,7 @@ static void add_up(void)
 	bool sane = count->states <= STATES && count->runs <= STATES * RUNS &&
 		    count->errors <= STATES * RUNS && count->ioctls <= STATES;
 
-	for (int i = 0; i < 10; i++)
+	for (int i = 0; i < REASONS; i++)
 		sane &= count->reasons[i] <= STATES * RUNS;
 	add(&total->processes, 1);
 	if (!sane) {
@@ -444,7 +451,7 @@ static void add_up(void)
 	add(&total->runs, count->runs);
 	add(&total->errors, count->errors);
 	add(&total->ioctls, count->ioctls);
-	for (int i = 0; i < 10; i++)
+	for (int i = 0; i < REASONS; i++)
 		add(&total->reasons[i], count->reasons[i]);
 }
 
@@ -454,11 +461,14 @@ static void show(void)
 	char text[600];
 	int n = 0;
 
-	diag("before state %lu: cpl %u cr3 %#llx rip %#llx rsp %#llx rflags %#llx rax %#llx rcx %#llx rdx %#llx rdi %#llx",
+	diag("before state %lu: cpl %u cr3 %#llx rip %#llx rsp %#llx rflags %#llx rax %#llx "
+	     "rcx %#llx rdx %#llx rdi %#llx",
 	     count->next, count->state.cpl, count->state.cr3, count->regs.rip, count->regs.rsp,
-	     count->regs.rflags, count->regs.rax, count->regs.rcx, count->regs.rdx, count->regs.rdi);
-	for (int i = 0; i < 10; i++)
-		diag("segment %d: %#x %#x %#x %#llx", i, segments[i].selector, segments[i].attributes,
+	     count->regs.rflags, count->regs.rax, count->regs.rcx, count->regs.rdx,
+	     count->regs.rdi);
+	for (int i = 0; i < SEGMENTS; i++)
+		diag("segment %d: %#x %#x %#x %#llx", i, segments[i].selector,
+		     segments[i].attributes,
 		     segments[i].limit, segments[i].base);
 	for (int i = 0; i < CODE; i++)
 		n += snprintf(text + n, sizeof(text) - n, "%02x", count->code[i]);
@@ -468,13 +478,12 @@ static void show(void)
 /* Waits while the child makes progress, and then kills it. */
 static void await(int pid, u64 number)
 {
-	unsigned long patience = env_number("TEST_PATIENCE", 4);
 	struct pollfd pfd = { .fd = syscall(SYS_pidfd_open, pid, 0), .events = POLLIN };
 	u64 seen;
 
 	do {
 		seen = count->next;
-	} while (!poll(&pfd, 1, STUCK_MS * patience) && count->next != seen);
+	} while (!poll(&pfd, 1, patience(STUCK_MS)) && count->next != seen);
 	close(pfd.fd);
 	if (waitpid(pid, NULL, WNOHANG) == pid)
 		return;
@@ -486,7 +495,7 @@ static void await(int pid, u64 number)
 	struct outcome o = wait_child(pid, 20);
 
 	/* A guest that SIGKILL does not end at once keeps its CPU from the kernel. */
-	if (o.hung || now_us() - began > 6000000 * patience) {
+	if (o.hung || now_us() - began > patience(6) * 1000000UL) {
 		diag("series %lu: a process was killed, and ended after %lu us", number,
 		     now_us() - began);
 		show();
@@ -505,7 +514,7 @@ static void series(u64 number)
 		if (!pid)
 			child(mix(mix(seed) ^ number), first);
 		await(pid, number);
-		/* What it has left: nobody else of this namespace can be killed. */
+		/* Processes that it has left: this namespace has no others that can be killed. */
 		kill(-1, SIGKILL);
 		while (waitpid(-1, NULL, 0) > 0)
 			;
@@ -531,7 +540,8 @@ static bool warden(void)
 	count = shared_alloc(sizeof(*count));
 	madvise(total, sizeof(*total), MADV_DONTFORK);
 	guest_open(&g);
-	code = mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	code = mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+		    0);
 	for (int i = 0; i < RENEW; i++) {
 		if (!take(&number))
 			return false;
@@ -565,7 +575,7 @@ static void namespaces(void)
 	_exit(exit_status(pid));
 }
 
-/* A warden after the other. */
+/* One warden after another. */
 static void wardens(void)
 {
 	int status;
@@ -580,12 +590,7 @@ static void wardens(void)
 	_exit(status);
 }
 
-static u64 nothing(void *arg)
-{
-	return (u64)arg;
-}
-
-/* Until all wardens have ended; whether they and the guest in good health did well. */
+/* Wait until all wardens have ended. Returns whether they and the healthy guest did well. */
 static bool watch(struct guest *health, int *pids, int n)
 {
 	bool well = true;
@@ -602,8 +607,9 @@ static bool watch(struct guest *health, int *pids, int n)
 		} else {
 			sleep_ms(20);
 		}
-		if (guest_call(health, nothing, (void *)round) != GUEST_DONE || health->value != round) {
-			diag("the guest in good health: %s", guest_end_name(health, GUEST_EXIT));
+		if (guest_call(health, guest_return, (void *)round) != GUEST_DONE ||
+		    health->value != round) {
+			diag("the healthy guest: %s", guest_end_name(health, GUEST_EXIT));
 			well = false;
 		}
 		if (!well)
@@ -653,22 +659,27 @@ int main(int argc, char **argv)
 	unsigned long began = now_us();
 
 	well = watch(&health, pids, n);
-	ok(well, "%lu states with %lu runs and %lu ioctls in %lu series harmed nobody", total->states,
+	ok(well, "%lu states with %lu runs and %lu ioctls in %lu series harmed nothing else",
+	   total->states,
 	   total->runs, total->ioctls, total->series);
-	diag("exits: intr %lu, syscall %lu, hostcall %lu, fault %lu, hlt %lu, shutdown %lu, invalid %lu, unknown %lu",
-	     total->reasons[1], total->reasons[2], total->reasons[3], total->reasons[4], total->reasons[5],
-	     total->reasons[6], total->reasons[7], total->reasons[8]);
-	diag("DUNE_RUN refused %lu times; %lu processes, of which %lu wrote over their own count and %lu were stuck",
+	diag("exits: intr %lu, syscall %lu, hostcall %lu, fault %lu, hlt %lu, shutdown %lu, "
+	     "invalid %lu, unknown %lu",
+	     total->reasons[DUNE_EXIT_INTR], total->reasons[DUNE_EXIT_SYSCALL],
+	     total->reasons[DUNE_EXIT_HOSTCALL], total->reasons[DUNE_EXIT_FAULT],
+	     total->reasons[DUNE_EXIT_HLT],
+	     total->reasons[DUNE_EXIT_SHUTDOWN], total->reasons[DUNE_EXIT_INVALID],
+	     total->reasons[DUNE_EXIT_UNKNOWN]);
+	diag("DUNE_RUN refused %lu times; %lu processes, of which %lu wrote over their own count "
+	     "and %lu were stuck",
 	     total->errors, total->processes, total->scribbled, total->stuck);
 	diag("next %lu, after %lu ms", total->next < total->end ? total->next : total->end,
 	     (now_us() - began) / 1000);
 	if (argc < 2)
 		ok(total->runs > total->series * 20 &&
 		   total->reasons[DUNE_EXIT_SHUTDOWN] + total->reasons[DUNE_EXIT_FAULT] > 0 &&
-		   total->scribbled <= total->processes / 2, "and were really run");
-	klog_read(&log);
-	ok(!log.complaint, "the kernel log has no complaint %s", log.first);
-	ok(log.lines <= 20, "and hardly grew (%u lines)", log.lines);
+		   total->scribbled <= total->processes / 2, "the random states were really run");
+	klog_end(&log);
+	ok(log.lines <= 20, "the kernel log hardly grew (%u lines)", log.lines);
 	guest_close(&health);
 	return done();
 }

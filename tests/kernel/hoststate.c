@@ -2,10 +2,10 @@
 /*
  * After every run all of the processor's state is the host's again: segment
  * registers and bases, LDTR and TR, descriptor tables, flags, debug
- * registers, FPU modes, MSRs. Each is read, given to a guest that sets it to
- * something else, and read again; also with another process on the CPU
- * between, and with a guest that is interrupted while its values are there.
- * Fails for each register that the module forgets to switch back.
+ * registers, FPU modes, MSRs. Each is read, a guest sets it to another value,
+ * and it is read again; also after another process ran on the CPU in between,
+ * and with a guest that is interrupted while its values are loaded. Fails for
+ * each register that the module forgets to switch back.
  */
 #define _GNU_SOURCE
 #include "guest.h"
@@ -27,7 +27,6 @@
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/user.h>
-#include <sys/utsname.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -46,7 +45,6 @@ struct host {
 	u64 msr[8];
 };
 
-/* A register that user mode may not read (UMIP) reads as in Linux's emulation: a constant. */
 static int msr_file = -1;
 
 static const struct {
@@ -67,6 +65,7 @@ static void read_host(struct host *h)
 	asm volatile("mov %%es, %0" : "=r"(h->es));
 	asm volatile("mov %%fs, %0" : "=r"(h->fs));
 	asm volatile("mov %%gs, %0" : "=r"(h->gs));
+	/* With UMIP, user mode may not execute these: Linux emulates them with constants. */
 	asm volatile("sldt %0" : "=r"(h->ldt));
 	asm volatile("str %0" : "=r"(h->tr));
 	asm volatile("sgdt %0" : "=m"(h->gdt));
@@ -128,22 +127,14 @@ static u64 rdmsr(u32 number)
 
 /* ---- guests: each sets one thing ---- */
 
-static u64 nothing(void *arg)
-{
-	(void)arg;
-	return 0;
-}
-
 static u64 load_segments(void *arg)
 {
-	(void)arg;
 	asm volatile("mov %0, %%ds; mov %0, %%es; mov %0, %%fs; mov %0, %%gs" : : "r"(GUEST_SS3));
 	return 0;
 }
 
 static u64 load_ldt(void *arg)
 {
-	(void)arg;
 	g.mem->gdt[8] = 0x0000820000000fff | ((u64)g.mem->idt & 0xffffff) << 16 |
 			((u64)g.mem->idt >> 24 & 0xff) << 56;
 	g.mem->gdt[9] = (u64)g.mem->idt >> 32;
@@ -153,7 +144,6 @@ static u64 load_ldt(void *arg)
 
 static u64 load_tr(void *arg)
 {
-	(void)arg;
 	/* Available again, at another place in the table. */
 	g.mem->gdt[10] = g.mem->gdt[GUEST_TR >> 3] & ~(2UL << 40);
 	g.mem->gdt[11] = g.mem->gdt[(GUEST_TR >> 3) + 1];
@@ -168,7 +158,6 @@ static u64 load_tables(void *arg)
 		u64 base;
 	} __attribute__((packed)) table = { 0x5f, (u64)g.mem->gdt };
 
-	(void)arg;
 	asm volatile("lgdt %0" : : "m"(table));
 	table.base = (u64)g.mem->idt;
 	table.limit = 0x1ff;
@@ -178,23 +167,19 @@ static u64 load_tables(void *arg)
 
 static u64 write_bases(void *arg)
 {
-	(void)arg;
 	wrmsr(0xc0000101, 0x123456789000);
 	asm volatile("swapgs");
 	wrmsr(0xc0000101, 0x234567890000);
-	u64 fs = rdmsr(0xc0000100);
-
+	rdmsr(0xc0000100);
 	wrmsr(0xc0000100, 0x345678900000);
 	u64 read = rdmsr(0xc0000100);
 
 	asm volatile("wrfsbase %0; wrgsbase %0" : : "r"(0x456789000000));
-	(void)fs;
 	return read == 0x345678900000 ? 0 : 1;
 }
 
 static u64 write_syscall_msrs(void *arg)
 {
-	(void)arg;
 	for (u32 m = 0xc0000081; m <= 0xc0000083; m++)
 		wrmsr(m, 0x1111111100 + m % 16 * 8);
 	wrmsr(0xc0000084, 0x11111120);	/* Intel's has 32 bits */
@@ -203,15 +188,15 @@ static u64 write_syscall_msrs(void *arg)
 		wrmsr(m, m == 0x174 ? 0x18 : 0x22222000);
 	if (rdmsr(0xc0000082) != 0x1111111110)
 		return 1;
-	/* On purpose not restored: hypercalls and exits come with these loaded. */
+	/* On purpose not restored: hypercalls and exits happen with these loaded. */
 	return hypercall0(SYS_getpid) == 0;
 }
 
 static u64 set_flags(void *arg)
 {
-	(void)arg;
 	/* DF, AC, ID, NT, IOPL 3, IF; TF would trap. */
-	asm volatile("pushq $0x277602; popfq; mov $0x100000001, %%rax; xor %%edi, %%edi\n" HYPERCALL : : : "memory");
+	asm volatile("pushq $0x277602; popfq; mov $0x100000001, %%rax; xor %%edi, %%edi\n" HYPERCALL
+		     : : : "memory");
 	return 1;
 }
 
@@ -220,7 +205,6 @@ static u64 set_fpu(void *arg)
 	static const u32 mxcsr = 0x5f80;
 	static const u16 fcw = 0x0b7f;
 
-	(void)arg;
 	asm volatile("ldmxcsr %0; fldcw %1" : : "m"(mxcsr), "m"(fcw));
 	return 0;
 }
@@ -252,12 +236,13 @@ static void check(const char *name, u64 (*fn)(void *arg), void *arg)
 
 	read_host(&after);
 	if (!well(end, fn))
-		diag("%s: the guest ended with %d: exit reason %u, the processor's %#llx, %#llx, at %#llx",
+		diag("%s: the guest ended with %d: exit %u, the hardware's %#llx, %#llx, at %#llx",
 		     name, end, g.run->exit_reason, g.run->hw_exit, g.run->hw_info1,
 		     g.run->regs.rip);
-	/* The guest's FPU registers are the thread's own: a change of modes is meant to stay. */
+	/* The guest's FPU registers are the thread's own: a change of modes stays on purpose. */
 	if (fn == set_fpu) {
-		ok(after.mxcsr == 0x5f80 && after.fcw == 0x0b7f, "%s: the guest's FPU is the thread's", name);
+		ok(after.mxcsr == 0x5f80 && after.fcw == 0x0b7f,
+		   "%s: the guest's FPU is the thread's", name);
 		after.mxcsr = before.mxcsr;
 		after.fcw = before.fcw;
 		asm volatile("ldmxcsr %0; fldcw %1" : : "m"(before.mxcsr), "m"(before.fcw));
@@ -269,13 +254,12 @@ static void check(const char *name, u64 (*fn)(void *arg), void *arg)
 		diag("%s", guest_end_name(&g, end));
 }
 
-/* Another process on the same CPU looks at its own state all the while. */
-static void neighbour(int go, volatile int *bad)
+/* Another process on the same CPU, which checks its own state all the time. */
+static void neighbour(volatile int *bad)
 {
 	struct host first, now;
 	const char *what;
 
-	(void)go;
 	read_host(&first);
 	u32 mxcsr = 0x3f80;
 
@@ -284,7 +268,8 @@ static void neighbour(int go, volatile int *bad)
 	for (;;) {
 		u64 x[2] = { 0x1122334455667788, getpid() }, y[2];
 
-		asm volatile("movups %1, %%xmm7; mov $200, %%ecx; 1: pause; dec %%ecx; jnz 1b; movups %%xmm7, %0"
+		asm volatile("movups %1, %%xmm7; mov $200, %%ecx\n"
+			     "1: pause; dec %%ecx; jnz 1b; movups %%xmm7, %0"
 			     : "=m"(y) : "m"(x) : "ecx");
 		if (x[0] != y[0] || x[1] != y[1])
 			*bad = 1;
@@ -298,17 +283,19 @@ static void neighbour(int go, volatile int *bad)
 static void on_one_cpu(void)
 {
 	static u64 (*const fns[])(void *arg) = {
-		load_segments, load_ldt, load_tr, write_bases, write_syscall_msrs, set_fpu, load_tables,
+		load_segments, load_ldt, load_tr, write_bases, write_syscall_msrs, set_fpu,
+		load_tables,
 	};
 	static const char *const names[] = {
-		"segment registers", "LDTR", "TR", "bases", "system call MSRs", "FPU modes", "descriptor tables",
+		"segment registers", "LDTR", "TR", "bases", "system call MSRs", "FPU modes",
+		"descriptor tables",
 	};
 	volatile int *bad = shared_alloc(4096);
 
 	int pid = fork();
 
 	if (!pid)
-		neighbour(0, bad);
+		neighbour(bad);
 	for (int i = 0; i < 7; i++) {
 		struct host before, after;
 		const char *what = "";
@@ -325,7 +312,8 @@ static void on_one_cpu(void)
 
 		ok(good && well(end, fns[i]), "switched in and out with %s: %s", names[i],
 		   *what ? what : "all is the host's");
-		ok(!*bad, "and the neighbour's state was its own (%d)", *bad);
+		ok(!*bad, "switched in and out with %s: the neighbour's state is its own (%d)",
+		   names[i], *bad);
 	}
 	kill(pid, SIGKILL);
 	waitpid(pid, NULL, 0);
@@ -367,7 +355,8 @@ static void dirty(bool avx)
 	for (;;) {
 		asm volatile("fninit; fldz; fld1; pxor %xmm3, %xmm3; pcmpeqd %xmm15, %xmm15");
 		if (avx)
-			asm volatile("vpxor %ymm3, %ymm3, %ymm3; vcmpps $15, %ymm15, %ymm15, %ymm15");
+			asm volatile("vpxor %ymm3, %ymm3, %ymm3\n"
+				     "vcmpps $15, %ymm15, %ymm15, %ymm15");
 	}
 }
 
@@ -382,7 +371,8 @@ static void fpu(void)
 		g.run->flags = slow;
 		enum guest_end end = guest_call(&g, keep_vectors, (void *)avx);
 
-		ok(end == GUEST_DONE && g.value == 0, "%s: the guest's vector and x87 registers survive (%s)",
+		ok(end == GUEST_DONE && g.value == 0,
+		   "%s: the guest's vector and x87 registers survive (%s)",
 		   slow ? "slow calls" : "fast calls", guest_end_name(&g, end));
 	}
 	g.run->flags = 0;
@@ -397,13 +387,11 @@ static volatile int traps;
 
 static void on_trap(int sig)
 {
-	(void)sig;
 	traps++;
 }
 
 static u64 guest_writes(void *arg)
 {
-	(void)arg;
 	watched = 7;
 	for (volatile int i = 0; i < 1000; i++)
 		;
@@ -437,9 +425,11 @@ static void debug_registers(void)
 	waitpid(pid, &status, 0);
 	long err = ptrace(PTRACE_POKEUSER, pid, offsetof(struct user, u_debugreg[0]), &watched);
 
-	err |= ptrace(PTRACE_POKEUSER, pid, offsetof(struct user, u_debugreg[7]), 0xd0001L);	/* write, 8 bytes */
+	err |= ptrace(PTRACE_POKEUSER, pid, offsetof(struct user, u_debugreg[7]),
+		      0xd0001L);	/* write, 8 bytes */
 	ok(!err, "a tracer sets a watchpoint");
-	while (ptrace(PTRACE_CONT, pid, 0, 0) == 0 && waitpid(pid, &status, 0) == pid && WIFSTOPPED(status)) {
+	while (ptrace(PTRACE_CONT, pid, 0, 0) == 0 && waitpid(pid, &status, 0) == pid &&
+	       WIFSTOPPED(status)) {
 		if (WSTOPSIG(status) != SIGTRAP)
 			break;
 		count++;
@@ -464,11 +454,12 @@ static void debug_registers(void)
 	guest_call(&g, guest_writes, NULL);
 	watched = 2;
 	(void)!read(fd, &after, 8);
-	ok(before == 1 && after >= 2, "a perf breakpoint counts before and after a guest (%lu, %lu)", before, after);
+	ok(before == 1 && after >= 2,
+	   "a perf breakpoint counts before and after a guest (%lu, %lu)", before, after);
 	close(fd);
 }
 
-/* Bochs steps into the kernel where a step over SYSCALL is wanted; Linux warns of it. */
+/* Bochs steps into the kernel instead of over SYSCALL, of which Linux warns. */
 static bool steps_into_kernel(void)
 {
 	char version[6] = "";
@@ -481,7 +472,10 @@ static bool steps_into_kernel(void)
 	return !strcmp(version, "Bochs");
 }
 
-/* All four were loaded for it, and it never ran. */
+/*
+ * The four system-call MSRs are loaded before VMRUN refuses the state. The host's
+ * values must be back.
+ */
 static void refused(void)
 {
 	struct dune_state state = g.state;
@@ -492,7 +486,7 @@ static void refused(void)
 	state.lstar = 0x2222222000;
 	state.cstar = 0x3333333000;
 	state.sfmask = 0x44444444;
-	state.cs.attributes = 0xe9b;	/* both 64-bit and 32-bit */
+	state.cs.attributes = CS_LONG_AND_32BIT;
 	guest_set_state(&g, &state);
 	read_host(&before);
 	int err = guest_run(&g);
@@ -501,10 +495,11 @@ static void refused(void)
 	bool good = same(&before, &after, &what);
 
 	ok(good && !err && g.run->exit_reason == DUNE_EXIT_INVALID,
-	   "after a state that is refused all is the host's %s (%d, exit %u)", what, err, g.run->exit_reason);
+	   "after a state that is refused all is the host's %s (%d, exit %u)", what, err,
+	   g.run->exit_reason);
 }
 
-/* The guest's debug exception state: a trap flag of the host is not the guest's. */
+/* The guest's flags stay in the guest, and the host's trap flag stays out of it. */
 static void flags(void)
 {
 	struct host before, after;
@@ -517,30 +512,36 @@ static void flags(void)
 	read_host(&after);
 	bool good = same(&before, &after, &what);
 
-	ok(good && end == GUEST_DONE, "flags (DF, AC, NT, IOPL, IF, ID) stay in the guest %s", what);
+	ok(good && end == GUEST_DONE, "flags (DF, AC, NT, IOPL, IF, ID) stay in the guest %s",
+	   what);
 	ok((g.run->regs.rflags & (FLAG_DF | FLAG_AC | FLAG_NT | FLAG_IOPL)) ==
-	   (FLAG_DF | FLAG_AC | FLAG_NT | FLAG_IOPL), "and are shown (%#llx)", g.run->regs.rflags);
+	   (FLAG_DF | FLAG_AC | FLAG_NT | FLAG_IOPL),
+		   "flags that a guest set are in dune_run.regs (%#llx)", g.run->regs.rflags);
 
 	/* The host half steps itself over a run. */
 	if (steps_into_kernel()) {
-		skip("Bochs steps into SYSCALL, and Linux warns", "single-stepping the host half over a run");
+		skip("Bochs steps into SYSCALL, and Linux warns",
+		     "single-stepping the host half over a run");
 		return;
 	}
 	sigaction(SIGTRAP, &sa, NULL);
-	guest_prepare(&g, 0, nothing, NULL);
-	/* Again when an interrupt of the host's comes first. */
+	guest_prepare(&g, 0, guest_return, NULL);
+	/* Repeated when one of the host's interrupts comes first. */
 	for (int i = 0; i < 20; i++) {
 		traps = 0;
-		asm volatile("pushfq; orq $0x100, (%%rsp); popfq; syscall; pushfq; andq $~0x100, (%%rsp); popfq"
-			     : : "a"(SYS_ioctl), "D"(g.fd), "S"(DUNE_RUN), "d"(0) : "rcx", "r11", "memory");
+		asm volatile("pushfq; orq $0x100, (%%rsp); popfq; syscall\n"
+			     "pushfq; andq $~0x100, (%%rsp); popfq"
+			     : : "a"(SYS_ioctl), "D"(g.fd), "S"(DUNE_RUN), "d"(0) : "rcx", "r11",
+			       "memory");
 		if (g.run->exit_reason != DUNE_EXIT_INTR)
 			break;
 	}
 	ok(traps >= 1 && traps < 8 && g.run->exit_reason == DUNE_EXIT_HOSTCALL,
-	   "single-stepping the host half over a run (%d traps, exit %u)", traps, g.run->exit_reason);
+	   "single-stepping the host half over a run (%d traps, exit %u)", traps,
+	   g.run->exit_reason);
 }
 
-/* GS of the thread: a 64-bit process does not use it, so an error would stay unnoticed. */
+/* The thread's GS: a 64-bit process does not use it, so an error would go unnoticed. */
 static void gs_base(void)
 {
 	u64 gs = 0;
@@ -548,10 +549,12 @@ static void gs_base(void)
 	raw_syscall(SYS_arch_prctl, ARCH_SET_GS, 0x5500001000, 0, 0, 0, 0);
 	guest_call(&g, write_bases, NULL);
 	asm volatile("rdgsbase %0" : "=r"(gs));
-	ok(gs == 0x5500001000, "the thread's GS base is its own after a guest's SWAPGS and WRGSBASE (%#lx)", gs);
+	ok(gs == 0x5500001000,
+	   "the thread's GS base is its own after a guest's SWAPGS and WRGSBASE (%#lx)", gs);
 	guest_call(&g, spin_100ms, (void *)write_bases);
 	asm volatile("rdgsbase %0" : "=r"(gs));
-	ok(gs == 0x5500001000, "and after switches (%#lx)", gs);
+	ok(gs == 0x5500001000,
+	   "the thread's GS base is its own after switches during a guest (%#lx)", gs);
 	raw_syscall(SYS_arch_prctl, ARCH_SET_GS, 0, 0, 0, 0, 0);
 }
 
@@ -575,32 +578,29 @@ static void ldt(void)
 
 int main(void)
 {
-	char path[200], msrs[40];
-	struct utsname uts;
 	struct klog log;
+	char device[40];
 
 	begin(120);
 	klog_begin(&log);
 	/* Each CPU has a GDT of its own, and MSRs, which are read through a file. */
 	pin_to(usable_cpu(0));
 	guest_open(&g);
-	uname(&uts);
-	snprintf(msrs, sizeof(msrs), "/dev/cpu/%d/msr", usable_cpu(0));
-	msr_file = open(msrs, O_RDONLY);
+	snprintf(device, sizeof(device), "/dev/cpu/%d/msr", usable_cpu(0));
+	msr_file = open(device, O_RDONLY);
 	if (msr_file < 0 && !access("/sbin/modprobe", X_OK)) {
-		snprintf(path, sizeof(path), "modprobe -q msr 2>/dev/null");
 		if (!fork()) {
 			execl("/sbin/modprobe", "modprobe", "-q", "msr", NULL);
 			_exit(1);
 		}
 		wait(NULL);
-		msr_file = open(msrs, O_RDONLY);
+		msr_file = open(device, O_RDONLY);
 	}
 	if (msr_file < 0)
 		skip("no msr module", "MSRs read from outside");
 	else
-		ok(true, "MSRs can be read");
-	check("nothing", nothing, NULL);
+		ok(true, "the host's MSRs can be read through a file");
+	check("nothing", guest_return, NULL);
 	check("segment registers", load_segments, NULL);
 	check("an LDTR", load_ldt, NULL);
 	check("a TR", load_tr, NULL);
@@ -615,7 +615,6 @@ int main(void)
 	debug_registers();
 	on_one_cpu();
 	fpu();
-	klog_read(&log);
-	ok(!log.complaint, "the kernel log has no complaint %s", log.first);
+	klog_end(&log);
 	return done();
 }

@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
  * A change of memory gets the vCPUs out of the guest also where the kernel
- * interrupts nobody for it: always on Intel, where the second level is a mirror
+ * interrupts no CPU for it: always on Intel, where the second level is a mirror
  * of the page table; on AMD where the kernel flushes TLBs by broadcast. No
  * emulator has that, so the module is loaded with its parameter for it. Fails
- * when a change is not told, or told before it is counted, or reaches vCPUs of
- * other processes; when a process pays for it that need not; when there is no
- * limit to whom to interrupt.
+ * when a change of memory does not kick the vCPU, when the kick comes before
+ * tlb_gen is advanced, when it reaches vCPUs of another process, when a process
+ * without need is kicked, or when a process can have more than 4,096 vCPUs.
  */
 #define _GNU_SOURCE
 #include "guest.h"
 #include "machine.h"
 #include "modules.h"
 #include "tap.h"
+#include "tracing.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -23,12 +24,9 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/ioctl.h>
-#include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#define TRACING	"/sys/kernel/tracing"
 
 static struct guest g;
 static volatile u64 spinning, stop;
@@ -40,7 +38,6 @@ static u64 spin(void *arg)
 {
 	u64 sum = 0;
 
-	(void)arg;
 	sum += *page;
 	spinning = 1;
 	while (!stop)
@@ -57,31 +54,16 @@ static void *runner(void *arg)
 	return NULL;
 }
 
-static int trace(const char *file, const char *text)
-{
-	char path[100];
-
-	snprintf(path, sizeof(path), TRACING "/%s", file);
-	return file_write(path, text);
-}
-
-/* Kicks in the trace of exactly one CPU. */
+/* The kicks of exactly one CPU in the trace. */
 static int kicks(void)
 {
-	char line[1000];
-	FILE *f = fopen(TRACING "/trace", "r");
-	int n = 0;
-
-	while (f && fgets(line, sizeof(line), f))
-		n += !!strstr(line, " dune_kick: cpus=1 ");
-	if (f)
-		fclose(f);
-	return n;
+	return trace_count(" dune_kick: cpus=1 ");
 }
 
 static volatile u8 *map_page(void)
 {
-	volatile u8 *p = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	volatile u8 *p = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+			      0);
 
 	if (p == MAP_FAILED)
 		bail("mmap");
@@ -103,16 +85,16 @@ static int other_process(void)
 }
 
 /*
- * Kicks after which the guest could go on without a flush: whose count is that of the
- * kick before, or an entry after which has a smaller count. The first entry that follows
- * may have been on its way in when the kick came, but not the second.
+ * Count the kicks that did not lead to a flush: the TLB generation did not grow
+ * since the kick before, or a later entry used a smaller one. The first entry
+ * after a kick may have read the generation before it; the second may not.
  */
-static int stale(int *kicked)
+static int stale(int *n)
 {
 	u64 kick = 0, tlb_gen;
 	int entries = 2, wrong = 0;
 	char line[1000];
-	FILE *f = fopen(TRACING "/trace", "r");
+	FILE *f = fopen(TRACING "trace", "re");
 
 	while (f && fgets(line, sizeof(line), f)) {
 		char *count = strstr(line, " tlb_gen=");
@@ -126,7 +108,7 @@ static int stale(int *kicked)
 			wrong += tlb_gen == kick;
 			kick = tlb_gen;
 			entries = 0;
-			++*kicked;
+			++*n;
 		} else if (++entries >= 2) {
 			wrong += tlb_gen < kick;
 		}
@@ -136,29 +118,31 @@ static int stale(int *kicked)
 	return wrong;
 }
 
-/* Each mapping that a child gets a copy of is a change: it cannot be written any more. */
+/* fork() makes each mapping that the child gets a copy of read-only, which is a change. */
 static void forked(void)
 {
-	int kicked = 0, without = 0;
+	int n = 0, without = 0;
 
 	/* The order of what two CPUs do matters, and their clocks may differ. */
-	trace("trace_clock", "global");
-	trace("events/dune/dune_entry/enable", "1");
-	for (int i = 0; i < 100 && kicked < 20; i++) {
-		trace("trace", "\n");
+	trace_write("trace_clock", "global");
+	trace_write("events/dune/dune_entry/enable", "1");
+	for (int i = 0; i < 100 && n < 20; i++) {
+		trace_clear();
 		int pid = fork();
 
 		if (!pid)
 			_exit(0);
 		waitpid(pid, NULL, 0);
-		without += stale(&kicked);
+		without += stale(&n);
 	}
-	trace("events/dune/dune_entry/enable", "0");
-	trace("trace_clock", "local");
-	ok(kicked >= 20 && !without, "each kick of a fork() has the next entry flush (%d, %d not)", kicked, without);
+	trace_write("events/dune/dune_entry/enable", "0");
+	trace_write("trace_clock", "local");
+	ok(n >= 20 && !without,
+	   "the entry after each kick by a fork() flushes (%d kicks, %d without)",
+	   n, without);
 }
 
-static void told(void)
+static void kicked(void)
 {
 	enum guest_end end = GUEST_ERROR;
 	int n, status;
@@ -171,55 +155,51 @@ static void told(void)
 	while (!spinning)
 		sleep_ms(1);
 	/*
-	 * Names of tasks are learnt at each switch, by code in the scheduler
+	 * The names of tasks are recorded at each switch, by code in the scheduler
 	 * that is patched for it: QEMU's TCG lets another processor execute it
 	 * half changed.
 	 */
-	trace("options/record-cmd", "0");
-	ok(!trace("events/dune/dune_kick/enable", "1"), "the module has a tracepoint for kicks");
-	/* khugepaged and compaction may change our own memory meanwhile; not each time. */
+	trace_write("options/record-cmd", "0");
+	ok(!trace_write("events/dune/dune_kick/enable", "1"),
+	   "the module has a tracepoint for kicks");
+	/* khugepaged and compaction may change this process's memory meanwhile; not each time. */
 	for (int i = 0; i < 5; i++) {
-		trace("trace", "\n");
+		trace_clear();
 		status = other_process();
 		n = kicks();
 		if (!n)
 			break;
 	}
-	ok(!n && !status, "another process's munmap() interrupts no guest of ours (%d, %d)", n, status);
-	/* Once may be just when the guest is out, for an interrupt of the host's. */
+	ok(!n && !status, "another process's munmap() does not kick this process's guest (%d, %d)",
+	   n, status);
+	/* The guest may be out just then, for one of the host's interrupts. */
 	munmap((void *)page, 4096);
 	for (int i = 0; i < 500 && !(n = kicks()); i++) {
 		sleep_ms(1);
 		munmap((void *)map_page(), 4096);
 	}
-	ok(n > 0, "our own does (%d)", n);
+	ok(n > 0, "the process's own munmap() kicks its guest (%d)", n);
 	forked();
-	trace("events/dune/dune_kick/enable", "0");
+	trace_write("events/dune/dune_kick/enable", "0");
 	stop = 1;
 	pthread_join(t, NULL);
-	ok(end == GUEST_DONE, "the guest goes on (%s)", guest_end_name(&g, end));
+	ok(end == GUEST_DONE, "the guest continues after the kicks (%s)", guest_end_name(&g, end));
 }
 
 /* With a vCPU, on AMD: the kernel's own interrupts are enough here. */
-static void untold(void)
+static void not_kicked(void)
 {
-	char line[1000];
-	FILE *f;
-	int n = 0;
+	int n;
 
-	if (trace("events/dune/dune_kick/enable", "1")) {
-		skip("no tracefs", "a change of memory kicks nobody");
+	if (trace_write("events/dune/dune_kick/enable", "1")) {
+		skip("no tracefs", "a change of memory kicks no vCPU without the parameter");
 		return;
 	}
-	trace("trace", "\n");
+	trace_clear();
 	munmap((void *)map_page(), 4096);
-	f = fopen(TRACING "/trace", "r");
-	while (f && fgets(line, sizeof(line), f))
-		n += !!strstr(line, " dune_kick: ");
-	if (f)
-		fclose(f);
-	trace("events/dune/dune_kick/enable", "0");
-	ok(!n, "without the parameter a change of memory kicks nobody (%d)", n);
+	n = trace_count(" dune_kick: ");
+	trace_write("events/dune/dune_kick/enable", "0");
+	ok(!n, "a change of memory kicks no vCPU without the parameter (%d)", n);
 }
 
 /* The status is the first thing that is wrong. */
@@ -262,17 +242,19 @@ static void limit(void)
 		_exit(limited());
 	struct outcome o = wait_child(pid, 120);
 
-	ok(!o.code && !o.signal, "the 4,097th vCPU of a process is ENOSPC (%d, %d)", o.code, o.signal);
+	ok(!o.code && !o.signal, "the 4,097th vCPU of a process is ENOSPC (%d, %d)", o.code,
+	   o.signal);
 }
 
-/* The program that changes memory in every way, in this machine. */
+/* The program that changes memory in every way, with this parameter. */
 static void coherent(const char *self)
 {
 	char path[400], command[500];
 	char *copy = strdup(self);
 
 	snprintf(path, sizeof(path), "%s/coherence.t", dirname(copy));
-	snprintf(command, sizeof(command), "%s | grep '^not ok' | sed 's/^/# /'; exit ${PIPESTATUS[0]}", path);
+	snprintf(command, sizeof(command),
+		 "%s | grep '^not ok' | sed 's/^/# /'; exit ${PIPESTATUS[0]}", path);
 	fflush(stdout);
 
 	int pid = fork();
@@ -283,23 +265,23 @@ static void coherent(const char *self)
 	}
 	struct outcome o = wait_child(pid, 300);
 
-	ok(!o.code, "coherence.t passes so (%d, %d)", o.code, o.signal);
+	ok(!o.code, "coherence.t passes with notify_flushes=1 (%d, %d)", o.code, o.signal);
 	free(copy);
 }
 
 int main(int argc, char **argv)
 {
 	int err, here = usable_cpu(0);
+	bool traced;
 
-	(void)argc;
 	begin(400);
-	mount("tracefs", TRACING, "tracefs", 0, NULL);
+	traced = trace_mount("events/dune");
 	there = usable_cpu(1);
 	pin_to(here);
 	if (guest_vcpu(&g))
 		bail("no vCPU");
 	if (!guest_vmx)
-		untold();
+		not_kicked();
 	guest_close(&g);
 	if (!guest_vmx) {
 		err = dune_unload();
@@ -311,16 +293,16 @@ int main(int argc, char **argv)
 	limit();
 	if (here == there)
 		skip("one processor", "a munmap() on one processor, a guest on another");
-	else if (access(TRACING "/events/dune", F_OK))
+	else if (!traced)
 		skip("no tracefs", "a munmap() on one processor, a guest on another");
 	else
-		told();
+		kicked();
 	if (!guest_vmx) {
 		coherent(argv[0]);
 		err = dune_unload();
 		if (!err)
 			err = dune_load("");
-		ok(!err, "and loaded without it again (%d)", err);
+		ok(!err, "the module is loaded without notify_flushes again (%d)", err);
 	}
 	return done();
 }

@@ -121,7 +121,6 @@ static u64 nap_and_call(void *arg)
 {
 	static const struct { long s, ns; } nap = { 0, 1000000 };
 
-	(void)arg;
 	hypercall0(SYS_getppid);
 	hypercall3(SYS_nanosleep, (long)&nap, 0, 0);
 	return hypercall0(SYS_getppid);
@@ -132,7 +131,6 @@ static void selectors(void *arg)
 	u16 es, gs;
 	struct guest g;
 
-	(void)arg;
 	if (!write_ldt(0, 0x100))
 		_exit(1);
 	guest_open(&g);
@@ -155,13 +153,13 @@ int main(void)
 		return done();
 	}
 	changes(0, 0, "the first LDT, made by another thread, is loaded after the run");
-	changes(1, 0, "so is an LDT of which another thread has changed an entry");
-	changes(1, 1, "so is an LDT to which another thread has added an entry");
+	changes(1, 0,
+		"an LDT of which another thread has changed an entry is loaded after the run");
+	changes(1, 1, "an LDT to which another thread has added an entry is loaded after the run");
 
 	struct outcome o = in_child(selectors, NULL, 20);
 
 	ok(!o.code && !o.signal, "ES and GS keep an LDT selector (%d, %d)", o.code, o.signal);
-	klog_read(&log);
-	ok(!log.complaint, "the kernel log has no complaint %s", log.first);
+	klog_end(&log);
 	return done();
 }

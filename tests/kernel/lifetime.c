@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * Nothing is left behind: exit_group while other threads run or sleep in
+ * No resource is left over: exit_group while other threads run or sleep in
  * the guest, vCPUs that outlive their threads, module references, memory
- * over many cycles, unloading and loading. Fails when a reference is lost
- * (rmmod reports busy for ever) or taken too few (rmmod crashes the machine).
+ * over many cycles, unloading and loading. Fails when a reference is never
+ * dropped (rmmod reports busy for ever) or not taken (rmmod crashes the machine).
  */
 #define _GNU_SOURCE
 #include "guest.h"
@@ -21,7 +21,6 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
-#include <sys/utsname.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -31,7 +30,6 @@ static volatile int *ready;
 
 static u64 spin(void *arg)
 {
-	(void)arg;
 	__atomic_fetch_add(ready, 1, __ATOMIC_SEQ_CST);
 	for (;;)
 		;
@@ -40,23 +38,16 @@ static u64 spin(void *arg)
 
 static u64 sleep_fast(void *arg)
 {
-	(void)arg;
 	__atomic_fetch_add(ready, 1, __ATOMIC_SEQ_CST);
 	return hypercall0(SYS_pause);
 }
 
 static u64 calls(void *arg)
 {
-	(void)arg;
 	__atomic_fetch_add(ready, 1, __ATOMIC_SEQ_CST);
 	for (;;)
 		hypercall0(SYS_getppid);
 	return 0;
-}
-
-static u64 nothing(void *arg)
-{
-	return (u64)arg;
 }
 
 static void *in_guest(void *arg)
@@ -78,7 +69,7 @@ static void *in_guest_slow(void *arg)
 	return NULL;
 }
 
-/* Five threads in the guest, in every state; then the process ends in one of many ways. */
+/* Five threads in the guest, in every state; then the process ends in one of several ways. */
 static void threaded(void *arg)
 {
 	pthread_t t;
@@ -107,7 +98,7 @@ static void threaded(void *arg)
 	case 4:
 		abort();
 	case 5:
-		/* The main thread goes, the others stay until killed. */
+		/* The main thread ends, the others run until they are killed. */
 		alarm(1);
 		syscall(SYS_exit, 0);
 	}
@@ -124,7 +115,6 @@ static void exit_from_guest(void *arg)
 {
 	pthread_t t;
 
-	(void)arg;
 	*ready = 0;
 	pthread_create(&t, NULL, in_guest, spin);
 	pthread_create(&t, NULL, in_guest, sleep_fast);
@@ -138,7 +128,6 @@ static void unrun(void *arg)
 {
 	struct guest g[20];
 
-	(void)arg;
 	for (int i = 0; i < 20; i++)
 		guest_open(&g[i]);
 	for (int i = 0; i < 20; i += 2)
@@ -148,7 +137,7 @@ static void unrun(void *arg)
 static void *make_and_leave(void *arg)
 {
 	guest_open(arg);
-	guest_call(arg, nothing, (void *)1);
+	guest_call(arg, guest_return, (void *)1);
 	return NULL;
 }
 
@@ -160,16 +149,20 @@ static void outlived(void)
 
 	pthread_create(&t, NULL, make_and_leave, &g);
 	pthread_join(t, NULL);
-	ok(guest_run(&g) == -EPERM, "a vCPU whose thread has gone cannot be run");
+	ok(guest_run(&g) == -EPERM, "a vCPU whose thread has ended cannot be run");
+	int refused = 0;
+
 	for (int i = 0; i < 50; i++) {
 		struct guest h;
 
 		pthread_create(&t, NULL, make_and_leave, &h);
 		pthread_join(t, NULL);
-		if (guest_run(&h) != -EPERM)
-			ok(false, "nor by a thread that may have its number");
+		refused += guest_run(&h) == -EPERM;
 		guest_close(&h);
 	}
+	ok(refused == 50,
+	   "vCPUs of threads that have ended cannot be run, one after the other (%d of 50)",
+	   refused);
 	guest_close(&g);
 }
 
@@ -191,7 +184,7 @@ static void passed_on(void)
 		struct cmsghdr *cm = CMSG_FIRSTHDR(&m);
 
 		guest_open(&g);
-		guest_call(&g, nothing, NULL);
+		guest_call(&g, guest_return, NULL);
 		cm->cmsg_level = SOL_SOCKET;
 		cm->cmsg_type = SCM_RIGHTS;
 		cm->cmsg_len = CMSG_LEN(sizeof(int));
@@ -208,15 +201,17 @@ static void passed_on(void)
 	ok(o.code == 0 && recvmsg(pair[0], &m, 0) == 1, "a vCPU is sent to another process");
 	if (CMSG_FIRSTHDR(&m))
 		memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&m)), sizeof(int));
-	ok(raw_syscall(SYS_ioctl, fd, DUNE_RUN, 0, 0, 0, 0) == -EPERM, "which cannot run it");
+	ok(raw_syscall(SYS_ioctl, fd, DUNE_RUN, 0, 0, 0, 0) == -EPERM,
+	   "a vCPU's descriptor in another process cannot run the vCPU");
 	void *p = mmap(NULL, 4096, PROT_READ, MAP_SHARED, fd, 0);
 
-	ok(p == MAP_FAILED, "nor map its run page");
-	ok(file_number(REFCNT) > 0, "and holds the module");
+	ok(p == MAP_FAILED, "a vCPU's descriptor in another process cannot map its run page");
+	ok(file_number(REFCNT) > 0, "a vCPU's descriptor in another process holds the module");
 	close(fd);
 	close(pair[0]);
 	close(pair[1]);
-	ok(dune_users_left() == 0, "until it closes it");
+	ok(dune_users_left() == 0,
+	   "nothing holds the module once the other process has closed the descriptor");
 }
 
 static void cycle(void *arg)
@@ -224,7 +219,7 @@ static void cycle(void *arg)
 	struct guest g;
 
 	guest_open(&g);
-	guest_call(&g, nothing, NULL);
+	guest_call(&g, guest_return, NULL);
 	if (arg)
 		_exit(0);
 	guest_close(&g);
@@ -246,7 +241,7 @@ static void leaks(void)
 	long slab = 0, memory = 0;
 	bool good = false;
 
-	/* What others do with memory comes and goes; a leak comes each time. */
+	/* Use of memory by other programs varies; a leak appears each time. */
 	for (int attempt = 0; attempt < 8 && !good; attempt++) {
 		memory = memory_available();
 		slab = file_key("/proc/meminfo", "SUnreclaim");
@@ -259,66 +254,44 @@ static void leaks(void)
 		/* A lost page for each cycle would be 4 KB. */
 		good = slab < cycles * 2 && memory < cycles * 3;
 	}
-	ok(good, "memory is what it was after %ld vCPUs (%ld KB of it slab, %ld KB in all are gone)", cycles, slab, memory);
-	ok(dune_users_left() == 0, "module references are what they were");
-}
-
-static long load(const char *path)
-{
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	long err = syscall(SYS_finit_module, fd, "", 0) ? -errno : 0;
-
-	close(fd);
-	return err;
-}
-
-static long unload(void)
-{
-	return syscall(SYS_delete_module, "dune", O_NONBLOCK) ? -errno : 0;
+	ok(good,
+	   "memory is what it was after %ld vCPUs (%ld KB of it slab, %ld KB in all are gone)",
+	   cycles, slab, memory);
+	ok(dune_users_left() == 0, "nothing holds the module after %ld vCPUs", cycles);
 }
 
 static void module(void)
 {
-	char path[300];
-	struct utsname uts;
 	struct guest g;
-	long err;
-
-	uname(&uts);
-	snprintf(path, sizeof(path), "build/kernel/%s/dune.ko", uts.release);
-	if (getenv("DUNE_KO"))
-		snprintf(path, sizeof(path), "%s", getenv("DUNE_KO"));
+	int err;
 
 	guest_open(&g);
-	ok(file_number(REFCNT) > 0, "the module is in use");
-	ok(unload() == -EWOULDBLOCK, "it does not unload while someone uses it");
+	ok(file_number(REFCNT) > 0, "a vCPU holds the module");
+	ok(dune_unload() == -EWOULDBLOCK, "the module does not unload while a vCPU exists");
 	guest_close(&g);
-	ok(dune_users_left() == 0, "no one uses it");
+	ok(dune_users_left() == 0, "nothing holds the module once the vCPU is closed");
 
 	int dev = open("/dev/dune", O_RDWR);
 
-	ok(unload() == -EWOULDBLOCK, "an open device holds it");
+	ok(dune_unload() == -EWOULDBLOCK, "the module does not unload while the device is open");
 	close(dev);
-	if (access(path, R_OK)) {
-		skip("no module file here (DUNE_KO)", "unload and load");
-		return;
-	}
+	if (access(dune_module(), R_OK))
+		bail("%s: %s (DUNE_KO or BUILD names another one)", dune_module(), strerror(errno));
 	for (int i = 0; i < 3; i++) {
-		err = unload();
-		if (!ok(!err, "it unloads (%s)", strerror(-err)))
+		err = dune_unload();
+		if (!ok(!err && !dune_is_loaded(), "the module unloads (%s)", strerror(-err)))
 			return;
-		ok(access("/dev/dune", F_OK) && !access("/sys", F_OK), "/dev/dune is gone");
-		err = load(path);
-		if (!ok(!err, "it loads again (%s)", strerror(-err)))
+		ok(access("/dev/dune", F_OK) && !access("/sys", F_OK),
+		   "/dev/dune disappears with the module");
+		err = dune_load("");
+		if (!ok(!err, "the module loads again (%s)", strerror(-err)))
 			bail("without the module nothing more can be tested");
-		for (int j = 0; j < 4000 && access("/dev/dune", R_OK); j++)
-			sleep_ms(5);
 		struct outcome o = in_child(cycle, NULL, 20);
 
-		ok(o.code == 0, "and works (%d, %d)", o.code, o.signal);
+		ok(o.code == 0, "a guest runs after loading (%d, %d)", o.code, o.signal);
 		dune_users_left();
 	}
-	ok(load(path) == -EEXIST, "twice it does not load");
+	ok(dune_insert("") == -EEXIST, "the module cannot be loaded twice");
 }
 
 int main(void)
@@ -339,23 +312,24 @@ int main(void)
 			struct outcome o = in_child(threaded, (void *)i, 20);
 
 			ok(!o.hung && (o.code == want[i] || o.signal == want[i]),
-			   "%s with five threads in the guest (%s%d, %d)", ends[i], o.hung ? "hung, " : "",
+			   "%s with five threads in the guest (%s%d, %d)", ends[i],
+			   o.hung ? "hung, " : "",
 			   o.code, o.signal);
 		}
-		ok(dune_users_left() == 0, "nothing holds the module after that");
+		ok(dune_users_left() == 0, "nothing holds the module after %s", ends[i]);
 	}
 	struct outcome o = in_child(exit_from_guest, NULL, 20);
 
 	ok(o.code == 0 && !o.hung, "exit_group by a guest (%d, %d)", o.code, o.signal);
 	o = in_child(unrun, NULL, 20);
-	ok(o.code == 0, "vCPUs that never ran");
-	ok(dune_users_left() == 0, "nothing holds the module after that");
+	ok(o.code == 0, "a process with vCPUs that never ran ends normally");
+	ok(dune_users_left() == 0, "nothing holds the module after vCPUs that never ran");
 	outlived();
-	ok(dune_users_left() == 0, "nothing holds the module after that");
+	ok(dune_users_left() == 0,
+	   "nothing holds the module after vCPUs that outlived their threads");
 	passed_on();
 	leaks();
 	module();
-	klog_read(&log);
-	ok(!log.complaint, "the kernel log has no complaint %s", log.first);
+	klog_end(&log);
 	return done();
 }

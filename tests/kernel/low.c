@@ -46,7 +46,8 @@ static bool narrow(void)
 void *__wrap_mmap(void *p, size_t size, int prot, int flags, int fd, off_t offset)
 {
 	if (!p && narrow())
-		p = (void *)__atomic_fetch_add(&next, (size + 2 * ALIGN - 1) & -ALIGN, __ATOMIC_RELAXED);
+		p = (void *)__atomic_fetch_add(&next, (size + 2 * ALIGN - 1) & -ALIGN,
+					       __ATOMIC_RELAXED);
 	return __real_mmap(p, size, prot, flags, fd, offset);
 }
 
@@ -57,7 +58,8 @@ int __wrap_main(int argc, char **argv, char **envp)
 	if (!narrow())
 		return __real_main(argc, argv, envp);
 
-	char *stack = __wrap_mmap(NULL, STACK_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	char *stack = __wrap_mmap(NULL, STACK_SIZE, PROT_READ | PROT_WRITE,
+				  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	if (stack == MAP_FAILED)
 		abort();

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * PKRU, by which the kernel's accesses to user memory go as well: a guest that
+ * PKRU, which also restricts the kernel's accesses to user memory: a guest that
  * loads it by XRSTOR, which CR4.PKE does not forbid, changes nothing outside.
  * Fails where the module leaves the guest's value in force after an exit, or
- * takes back what pkey_alloc() has set.
+ * undoes what pkey_alloc() has set.
  */
 #define _GNU_SOURCE
 #include "guest.h"
@@ -44,7 +44,7 @@ static u32 rdpkru(void)
 	return value;
 }
 
-/* In the guest: what a call says that writes to the process's memory. */
+/* In the guest: the result of a call that writes to the process's memory. */
 static u64 call_with(void *pkru)
 {
 	load_pkru((u64)pkru);
@@ -69,7 +69,8 @@ static void try(struct guest *g, u32 pkru, bool slow, const char *what)
 	g->run->flags = slow ? DUNE_RUN_SLOW_SYSCALL : 0;
 	finished = guest_call(g, call_with, (void *)(u64)pkru) == GUEST_DONE;
 	ok(finished && !g->value, "%s, %s", what, slow ? "slow" : "fast");
-	ok(rdpkru() == before, "the thread's PKRU is what it was");
+	ok(rdpkru() == before, "the thread's PKRU is unchanged after: %s, %s", what,
+	   slow ? "slow" : "fast");
 }
 
 int main(void)
@@ -96,7 +97,8 @@ int main(void)
 	guest_cover(&g, (u64)keyed);
 	finished = guest_call(&g, allocate, &key) == GUEST_DONE;
 	ok(finished && key > 0 && !g.value, "a guest's pkey_alloc() holds for the calls after it");
-	ok(key > 0 && !(rdpkru() >> 2 * key & 3), "and after the run");
+	ok(key > 0 && !(rdpkru() >> 2 * key & 3),
+	   "what a guest's pkey_alloc() set holds after the run");
 	guest_close(&g);
 	return done();
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * Many Dune processes at once (PROCESSES, 1000; the machine has 2 GB), each
- * having done work in its guest, all alive; and what a vCPU costs the
- * kernel in memory. Fails when something per process is large or scarce
- * (tags, pages of high order) or when vCPUs disturb each other.
+ * PROCESSES (1000) processes have a guest each, all alive at once, and each does
+ * work in its guest; and the memory that a vCPU costs the kernel. Fails when a
+ * resource of each process is large or scarce (tags, pages of high order) or when
+ * vCPUs disturb each other.
  */
 #define _GNU_SOURCE
 #include "guest.h"
@@ -100,7 +100,8 @@ static void per_vcpu(void)
 	made = made && make_vcpus(dev, VCPUS, 2 * VCPUS);
 	long used = before - memory_available();
 
-	ok(made && used / VCPUS <= 64, "a vCPU takes %ld KB of kernel memory, 64 at most", used / VCPUS);
+	ok(made && used / VCPUS <= 64, "a vCPU takes %ld KB of kernel memory, 64 at most",
+	   used / VCPUS);
 	close_vcpus(0, 2 * VCPUS);
 
 	before = memory_available();
@@ -111,10 +112,12 @@ static void per_vcpu(void)
 	long after = memory_available();
 
 	if (kernel_has("kasan_poison"))
-		skip("KASAN keeps what is freed", "and gives it back");
+		skip("KASAN keeps what is freed", "a vCPU gives its memory back");
 	else
 		/* A lost page for each would be 16 MB. */
-		ok(before - after < 4 * VCPUS * 2, "and gives it back (%ld KB, after 4000 more %ld KB)", before, after);
+		ok(before - after < 4 * VCPUS * 2,
+		   "a vCPU gives its memory back (%ld KB available, after 4000 more %ld KB)",
+		   before, after);
 	close(dev);
 }
 
@@ -138,7 +141,8 @@ static void fill_pools(long n)
 
 			close(gate[1]);
 			open("/dev/null", O_RDONLY);
-			mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+			mmap(NULL, 4096, PROT_READ | PROT_WRITE,
+			     MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
 			(void)!read(gate[0], &c, 1);
 			_exit(0);
 		}
@@ -154,7 +158,7 @@ static int refcnt(void)
 	return file_number("/sys/module/dune/refcnt");
 }
 
-/* Forks @n processes, which are let go by closing the gates; how many there are. */
+/* Forks @n processes, which start and end when the gates are closed; returns how many it made. */
 static long fork_crowd(long n, int start[2], int again[2])
 {
 	shared->done = 0;
@@ -179,7 +183,7 @@ static long fork_crowd(long n, int start[2], int again[2])
 	return n;
 }
 
-/* Until @count is @n, or five minutes. */
+/* Wait until @count is @n, five minutes at most. */
 static void wait_for(volatile int *count, long n)
 {
 	for (int ms = 0; *count + shared->failed < n && ms < 300000; ms += 10)
@@ -219,7 +223,8 @@ static struct crowd one_crowd(long n)
 	wait_for(&shared->again, c.forks);
 	c.again = shared->again;
 	c.failed = shared->failed;
-	diag("a process takes %ld KB before and %ld KB more after Dune", (empty - forked) / n, (forked - working) / n);
+	diag("a process takes %ld KB before and %ld KB more after Dune", (empty - forked) / n,
+	     (forked - working) / n);
 	reap_crowd();
 	c.lost = empty - memory_available();
 	return c;
@@ -238,22 +243,26 @@ int main(void)
 	per_vcpu();
 	fill_pools(n);
 
-	/* What others do with memory comes and goes; a leak comes each time: 4 KB or more for a vCPU. */
+	/*
+	 * Use of memory by other programs varies; a leak appears each time: 4 KB or
+	 * more for a vCPU.
+	 */
 	long most = 1024 + 2 * n;
 	int crowds = 0;
 
 	do {
 		c = one_crowd(n);
 	} while (++crowds < 4 && !keeps && !c.failed && c.again == n && c.lost >= most);
-	ok(c.forks == n && c.done == n, "%d of %ld processes have worked in their guests (%d failed)", c.done, n, c.failed);
-	ok(c.counted >= n, "all have a vCPU at once");
-	ok(c.again == n && !c.failed, "and work again beside each other");
+	ok(c.forks == n && c.done == n,
+	   "%d of %ld processes have worked in their guests (%d failed)", c.done, n, c.failed);
+	ok(c.counted >= n, "all processes have a vCPU at once");
+	ok(c.again == n && !c.failed, "all processes work again while all are alive");
 	if (keeps)
 		skip("KASAN keeps what is freed", "memory is back");
 	else
-		ok(c.lost < most, "memory is back after %d of these crowds (%ld KB are not)", crowds, c.lost);
+		ok(c.lost < most, "memory is back after %d of these crowds (%ld KB are not)",
+		   crowds, c.lost);
 	ok(refcnt() == 0, "no reference to the module is left");
-	klog_read(&log);
-	ok(!log.complaint, "the kernel log has no complaint %s", log.first);
+	klog_end(&log);
 	return done();
 }

@@ -2,7 +2,7 @@
 /*
  * A debugger sees and decides every system call of a guest: number,
  * arguments and results, also when it attaches while the guest runs, and
- * with PTRACE_SYSEMU. It reads and writes the memory, stops and kills.
+ * with PTRACE_SYSEMU. It reads and writes the memory, stops and kills the guest.
  * Fails as soon as a traced thread's call is dispatched in the kernel.
  */
 #define _GNU_SOURCE
@@ -28,7 +28,6 @@ static struct shared {
 
 static u64 ten_calls(void *arg)
 {
-	(void)arg;
 	for (int i = 0; i < 10; i++)
 		shared->result[i] = hypercall(SYS_getpriority, 0x1000 + i, 2, 3, 4, 5, 6);
 	return 0;
@@ -55,7 +54,6 @@ static int wait_stop(int pid)
 
 static u64 endless_calls(void *arg)
 {
-	(void)arg;
 	shared->running = 1;
 	while (shared->go == 0) {
 		hypercall0(SYS_getppid);
@@ -68,7 +66,6 @@ static u64 endless_calls(void *arg)
 
 static u64 spin(void *arg)
 {
-	(void)arg;
 	shared->running = 1;
 	while (!shared->go)
 		;
@@ -124,22 +121,29 @@ static void every_call(void)
 				in_order = 0;
 			entries++;
 			if (entries == 3)	/* another call in its place */
-				ptrace(PTRACE_POKEUSER, pid, offsetof(struct user, regs.orig_rax), SYS_getpid);
+				ptrace(PTRACE_POKEUSER, pid, offsetof(struct user, regs.orig_rax),
+				       SYS_getpid);
 			if (entries == 4)	/* no call */
-				ptrace(PTRACE_POKEUSER, pid, offsetof(struct user, regs.orig_rax), -1L);
+				ptrace(PTRACE_POKEUSER, pid, offsetof(struct user, regs.orig_rax),
+				       -1L);
 		} else if (info.op == PTRACE_SYSCALL_INFO_EXIT && mine) {
 			exits++;
 			if (exits == 6)
-				ptrace(PTRACE_POKEUSER, pid, offsetof(struct user, regs.rax), 4242L);
+				ptrace(PTRACE_POKEUSER, pid, offsetof(struct user, regs.rax),
+				       4242L);
 		}
 	}
-	ok(entries == 10 && exits == 10, "each of 10 calls of the guest stops it twice (%d, %d)", entries, exits);
-	ok(in_order, "with its number and six arguments");
-	ok(sig == -1, "the child ended");
+	ok(entries == 10 && exits == 10, "each of 10 calls of the guest stops it twice (%d, %d)",
+	   entries, exits);
+	ok(in_order, "each stop shows the call's number and six arguments");
+	ok(sig == -1, "the traced child ends after its calls");
 	ok(shared->result[1] == -EINVAL, "untouched results pass (%ld)", shared->result[1]);
-	ok(shared->result[2] == pid, "a number changed by the tracer is the call made (%ld)", shared->result[2]);
-	ok(shared->result[3] == -ENOSYS, "a call skipped by the tracer is not made (%ld)", shared->result[3]);
-	ok(shared->result[5] == 4242, "a result changed by the tracer arrives (%ld)", shared->result[5]);
+	ok(shared->result[2] == pid, "a number changed by the tracer is the call made (%ld)",
+	   shared->result[2]);
+	ok(shared->result[3] == -ENOSYS, "a call skipped by the tracer is not made (%ld)",
+	   shared->result[3]);
+	ok(shared->result[5] == 4242, "a result changed by the tracer arrives (%ld)",
+	   shared->result[5]);
 }
 
 static void attach(void)
@@ -147,14 +151,15 @@ static void attach(void)
 	struct __ptrace_syscall_info info;
 	int pid = start(endless_calls), seen = 0;
 
-	ok(!ptrace(PTRACE_SEIZE, pid, 0, PTRACE_O_TRACESYSGOOD), "attach to a guest that makes calls");
+	ok(!ptrace(PTRACE_SEIZE, pid, 0, PTRACE_O_TRACESYSGOOD),
+	   "a tracer attaches to a guest that makes calls");
 	ptrace(PTRACE_INTERRUPT, pid, 0, 0);
-	ok(wait_stop(pid) == SIGTRAP, "it stops");
+	ok(wait_stop(pid) == SIGTRAP, "PTRACE_INTERRUPT stops a guest that makes calls");
 
 	long calls = shared->calls;
 
 	sleep_ms(30);
-	ok(shared->calls == calls, "and makes no call while it is stopped");
+	ok(shared->calls == calls, "a guest makes no call while the tracer has it stopped");
 	for (int i = 0; i < 200; i++) {
 		ptrace(PTRACE_SYSCALL, pid, 0, 0);
 		if (wait_stop(pid) != (SIGTRAP | 0x80))
@@ -164,7 +169,8 @@ static void attach(void)
 	}
 	long made = shared->calls - calls;
 
-	ok(seen > 20 && made <= seen + 1 && made >= seen - 1, "every call since is seen (%d seen, %ld made)", seen, made);
+	ok(seen > 20 && made <= seen + 1 && made >= seen - 1,
+	   "the tracer sees every call after it attached (%d seen, %ld made)", seen, made);
 
 	/* SYSEMU: the tracer makes the calls. Let the ioctl that runs the guest pass. */
 	shared->go = 1;
@@ -187,7 +193,7 @@ static void attach(void)
 			emulated += how == PTRACE_SYSEMU;
 			ptrace(PTRACE_SETREGS, pid, 0, &regs);
 		} else if (how == PTRACE_SYSEMU && regs.orig_rax == SYS_ioctl) {
-			/* Was skipped: make it again, this time in earnest. */
+			/* SYSEMU skipped the ioctl: repeat it and let it run. */
 			regs.rip -= 2;
 			regs.rax = regs.orig_rax;
 			ptrace(PTRACE_SETREGS, pid, 0, &regs);
@@ -205,12 +211,14 @@ static void attach(void)
 	ptrace(PTRACE_DETACH, pid, 0, 0);
 	struct outcome o = wait_child(pid, 20);
 
-	ok(o.code == 8, "detached, it runs to its end (%d, %d)", o.code, o.signal);
-	/* The first may still have gone to the loop before. */
+	ok(o.code == 8, "the guest runs to its end after the tracer detached (%d, %d)", o.code,
+	   o.signal);
+	/* The loop of calls before these may have got the first result. */
 	long first = shared->result[0];
 
 	ok(emulated == 4 && (first == 900 || first == 901) && shared->result[1] == first + 1 &&
-	   shared->result[2] == first + 2, "PTRACE_SYSEMU: the tracer's results are the guest's (%d: %ld, %ld, %ld)",
+	   shared->result[2] == first + 2,
+	   "PTRACE_SYSEMU: the tracer's results are the guest's (%d: %ld, %ld, %ld)",
 	   emulated, first, shared->result[1], shared->result[2]);
 }
 
@@ -221,17 +229,19 @@ static void control(void)
 	int one = 1;
 	struct iovec here = { &one, sizeof(one) }, there = { (void *)&shared->go, sizeof(one) };
 
-	ok(!ptrace(PTRACE_SEIZE, pid, 0, 0), "attach to a guest that spins");
+	ok(!ptrace(PTRACE_SEIZE, pid, 0, 0), "a tracer attaches to a guest that spins");
 	ptrace(PTRACE_INTERRUPT, pid, 0, 0);
-	ok(wait_stop(pid) == SIGTRAP, "it stops");
+	ok(wait_stop(pid) == SIGTRAP, "PTRACE_INTERRUPT stops a guest that spins");
 	ok(!ptrace(PTRACE_GETREGS, pid, 0, &regs) && (regs.cs & 3) == 3,
-	   "its registers are those of its host half (rip %#llx)", regs.rip);
+	   "the registers of a stopped guest are those of its host half (rip %#llx)", regs.rip);
 	ptrace(PTRACE_CONT, pid, 0, 0);
 	sleep_ms(30);
-	ok(process_vm_writev(pid, &here, 1, &there, 1, 0) == 4, "its memory can be written");
+	ok(process_vm_writev(pid, &here, 1, &there, 1, 0) == 4,
+	   "the memory of a guest that spins can be written");
 	struct outcome o = wait_child(pid, 20);
 
-	ok(o.code == 8 && shared->result[0] == 4711, "which it sees (%d, %d)", o.code, o.signal);
+	ok(o.code == 8 && shared->result[0] == 4711,
+	   "a guest sees what was written to its memory while it spins (%d, %d)", o.code, o.signal);
 
 	pid = start(spin);
 	ptrace(PTRACE_SEIZE, pid, 0, PTRACE_O_EXITKILL);
@@ -241,7 +251,7 @@ static void control(void)
 	o = wait_child(pid, 20);
 	ok(o.signal == SIGKILL, "a stopped tracee can be killed (%d, %d)", o.code, o.signal);
 
-	/* A tracer that dies takes its tracee along (PTRACE_O_EXITKILL), spinning or not. */
+	/* The end of a tracer kills its tracee (PTRACE_O_EXITKILL), also one that spins. */
 	pid = start(spin);
 	int tracer = fork();
 
@@ -251,7 +261,8 @@ static void control(void)
 	}
 	wait_child(tracer, 20);
 	o = wait_child(pid, 20);
-	ok(o.signal == SIGKILL, "a guest dies with its tracer where that was asked for (%d, %d)", o.code, o.signal);
+	ok(o.signal == SIGKILL, "a guest dies with its tracer where that was asked for (%d, %d)",
+	   o.code, o.signal);
 }
 
 int main(void)

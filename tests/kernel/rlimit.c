@@ -26,7 +26,6 @@ static void limit(int what, unsigned long soft, unsigned long hard)
 
 static u64 spin(void *arg)
 {
-	(void)arg;
 	for (;;)
 		asm volatile("pause");
 	return 0;
@@ -36,7 +35,6 @@ static void cpu_soft(void *arg)
 {
 	struct guest g;
 
-	(void)arg;
 	guest_open(&g);
 	limit(RLIMIT_CPU, 1, 60);
 	guest_call(&g, spin, NULL);
@@ -46,7 +44,6 @@ static void cpu_hard(void *arg)
 {
 	struct guest g;
 
-	(void)arg;
 	guest_open(&g);
 	signal(SIGXCPU, SIG_IGN);
 	limit(RLIMIT_CPU, 1, 2);
@@ -55,14 +52,14 @@ static void cpu_hard(void *arg)
 
 static u64 map(void *arg)
 {
-	return hypercall(SYS_mmap, 0, (long)arg, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	return hypercall(SYS_mmap, 0, (long)arg, PROT_READ | PROT_WRITE,
+			 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 }
 
 static void address_space(void *arg)
 {
 	struct guest g;
 
-	(void)arg;
 	guest_open(&g);
 	limit(RLIMIT_AS, 64UL << 20, 64UL << 20);
 	if (guest_call(&g, map, (void *)(1UL << 20)) != GUEST_DONE || (long)g.value < 0)
@@ -73,7 +70,6 @@ static void address_space(void *arg)
 
 static u64 open_many(void *arg)
 {
-	(void)arg;
 	for (int i = 0; i < 100; i++) {
 		long fd = hypercall3(SYS_open, (long)"/dev/null", O_RDONLY, 0);
 
@@ -87,7 +83,6 @@ static void files(void *arg)
 {
 	struct guest g;
 
-	(void)arg;
 	guest_open(&g);
 	limit(RLIMIT_NOFILE, 20, 20);
 	_exit(guest_call(&g, open_many, NULL) == GUEST_DONE && (long)g.value == -EMFILE ? 0 : 1);
@@ -98,12 +93,11 @@ static u64 grow_file(void *arg)
 	return hypercall(SYS_pwrite64, (long)arg, (long)"x", 1, 1 << 20, 0, 0);
 }
 
-static volatile int xfsz;
+static volatile int signalled;
 
-static void on_xfsz(int sig)
+static void on_signal(int sig)
 {
-	(void)sig;
-	xfsz = 1;
+	signalled = 1;
 }
 
 static void file_size(void *arg)
@@ -111,11 +105,11 @@ static void file_size(void *arg)
 	int fd = memfd_create("x", 0);
 	struct guest g;
 
-	(void)arg;
 	guest_open(&g);
-	signal(SIGXFSZ, on_xfsz);
+	signal(SIGXFSZ, on_signal);
 	limit(RLIMIT_FSIZE, 4096, 4096);
-	_exit(guest_call(&g, grow_file, (void *)(long)fd) == GUEST_DONE && (long)g.value == -EFBIG && xfsz ? 0 : 1);
+	_exit(guest_call(&g, grow_file, (void *)(long)fd) == GUEST_DONE &&
+	      (long)g.value == -EFBIG && signalled ? 0 : 1);
 }
 
 static u64 touch_down(void *arg)
@@ -151,7 +145,6 @@ static void locked(void *arg)
 	void *p = mmap(NULL, 1 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	struct guest g;
 
-	(void)arg;
 	guest_open(&g);
 	limit(RLIMIT_MEMLOCK, 65536, 65536);
 	if (setresuid(65534, 65534, 65534))
@@ -159,22 +152,21 @@ static void locked(void *arg)
 	_exit(guest_call(&g, lock, p) == GUEST_DONE && (long)g.value == -ENOMEM ? 0 : 1);
 }
 
-/* Time spent in the guest is the process's user (or system) time, not nobody's. */
+/* Time spent in the guest is accounted as the process's user or system time. */
 static void accounted(void *arg)
 {
 	struct rusage r;
 	struct guest g;
 
-	(void)arg;
 	guest_open(&g);
 	if (fork() == 0) {
 		sleep_ms(1000);
 		kill(getppid(), SIGUSR1);
 		_exit(0);
 	}
-	signal(SIGUSR1, on_xfsz);
+	signal(SIGUSR1, on_signal);
 	guest_prepare(&g, 0, spin, NULL);
-	while (!xfsz) {
+	while (!signalled) {
 		int err = guest_run(&g);
 
 		if (err && err != -EINTR)
@@ -194,7 +186,8 @@ int main(void)
 
 	begin(120);
 	o = in_child(cpu_soft, NULL, 30);
-	ok(o.signal == SIGXCPU, "RLIMIT_CPU: SIGXCPU ends a guest that spins (%d, %d)", o.code, o.signal);
+	ok(o.signal == SIGXCPU, "RLIMIT_CPU: SIGXCPU ends a guest that spins (%d, %d)", o.code,
+	   o.signal);
 	o = in_child(cpu_hard, NULL, 30);
 	ok(o.signal == SIGKILL, "RLIMIT_CPU: SIGKILL at the hard limit (%d, %d)", o.code, o.signal);
 	o = in_child(accounted, NULL, 30);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * seccomp holds for what a guest asks of the kernel: filters made before the
- * guest runs, made by the guest, and put on the thread by another one while
- * the guest runs; strict mode. Fails as soon as the fast path dispatches a
- * call without asking.
+ * seccomp holds for the calls of a guest: filters made before the guest runs,
+ * made by the guest, and put on the thread by another one while the guest runs;
+ * strict mode. Fails as soon as the fast path dispatches a call without asking
+ * seccomp.
  */
 #define _GNU_SOURCE
 #include "guest.h"
@@ -53,14 +53,13 @@ static u64 getppids(void *arg)
 static void begin_guest(void)
 {
 	guest_open(&g);
-	/* Once without a filter: whatever a module may cache is cached now. */
+	/* Once without a filter: anything that a module may cache is cached now. */
 	if (guest_call(&g, getppids, (void *)10) != GUEST_DONE || (int)g.value != getppid())
 		_exit(90);
 }
 
 static void errno_filter(void *arg)
 {
-	(void)arg;
 	begin_guest();
 	if (install(SECCOMP_RET_ERRNO | 123, 0))
 		_exit(91);
@@ -71,7 +70,6 @@ static void errno_filter(void *arg)
 
 static void kill_filter(void *arg)
 {
-	(void)arg;
 	begin_guest();
 	install(SECCOMP_RET_KILL_PROCESS, 0);
 	guest_call(&g, getppids, (void *)1);
@@ -83,7 +81,6 @@ static void sigsys(int sig, siginfo_t *info, void *context)
 {
 	ucontext_t *uc = context;
 
-	(void)sig;
 	trapped = info->si_syscall;
 	uc->uc_mcontext.gregs[REG_RAX] = 777;
 }
@@ -92,7 +89,6 @@ static void trap_filter(void *arg)
 {
 	struct sigaction sa = { .sa_sigaction = sigsys, .sa_flags = SA_SIGINFO };
 
-	(void)arg;
 	begin_guest();
 	sigaction(SIGSYS, &sa, NULL);
 	install(SECCOMP_RET_TRAP, 0);
@@ -103,7 +99,6 @@ static void trap_filter(void *arg)
 
 static void trace_filter(void *arg)
 {
-	(void)arg;
 	begin_guest();
 	install(SECCOMP_RET_TRACE, 0);
 	guest_call(&g, getppids, (void *)1);
@@ -112,7 +107,6 @@ static void trace_filter(void *arg)
 
 static u64 guest_installs(void *arg)
 {
-	(void)arg;
 	if (hypercall(SYS_prctl, PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0, 0))
 		return 1;
 	if (hypercall3(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, (long)&prog))
@@ -122,7 +116,6 @@ static u64 guest_installs(void *arg)
 
 static void guest_filter(void *arg)
 {
-	(void)arg;
 	begin_guest();
 	code[2].k = SECCOMP_RET_ERRNO | 77;
 	prog.len = 4;
@@ -134,7 +127,6 @@ static void guest_filter(void *arg)
 
 static u64 guest_strict(void *arg)
 {
-	(void)arg;
 	hypercall(SYS_prctl, PR_SET_SECCOMP, SECCOMP_MODE_STRICT, 0, 0, 0, 0);
 	hypercall0(SYS_getppid);
 	return 0;
@@ -142,7 +134,6 @@ static u64 guest_strict(void *arg)
 
 static void strict_mode(void *arg)
 {
-	(void)arg;
 	begin_guest();
 	guest_call(&g, guest_strict, NULL);
 }
@@ -165,14 +156,13 @@ static volatile int filtered, running;
 
 static u64 until_filtered(void *arg)
 {
-	(void)arg;
 	running = 1;
 	for (;;) {
 		long v = hypercall0(SYS_getppid);
 
 		if (v == -55)
 			return 1;
-		/* The filter is on since before this was set: the call had to see it. */
+		/* The filter was on before this was set: the call had to see it. */
 		if (__atomic_load_n(&filtered, __ATOMIC_SEQ_CST) == 2)
 			return 0;
 		if (filtered == 1)
@@ -182,7 +172,6 @@ static u64 until_filtered(void *arg)
 
 static void *other_thread(void *arg)
 {
-	(void)arg;
 	while (!running)
 		sleep_ms(1);
 	sleep_ms(20);
@@ -196,7 +185,6 @@ static void tsync(void *arg)
 {
 	pthread_t t;
 
-	(void)arg;
 	begin_guest();
 	pthread_create(&t, NULL, other_thread, NULL);
 	if (guest_call(&g, until_filtered, NULL) != GUEST_DONE)
@@ -206,7 +194,6 @@ static void tsync(void *arg)
 
 static u64 kill_in_a_row(void *arg)
 {
-	(void)arg;
 	hypercall0(SYS_getpid);
 	hypercall0(SYS_getppid);
 	hypercall3(SYS_exit_group, 55, 0, 0);
@@ -215,7 +202,6 @@ static u64 kill_in_a_row(void *arg)
 
 static void kill_thread(void *arg)
 {
-	(void)arg;
 	begin_guest();
 	install(SECCOMP_RET_KILL_THREAD, 0);
 	guest_call(&g, kill_in_a_row, NULL);
@@ -231,24 +217,35 @@ int main(void)
 	o = in_child(errno_filter, NULL, 20);
 	ok(!o.code, "a filter's errno is the guest's result (%d, %d)", o.code, o.signal);
 	o = in_child(kill_filter, NULL, 20);
-	ok(o.signal == SIGSYS, "a filter that kills the process kills it by SIGSYS (%d, %d)", o.code, o.signal);
+	ok(o.signal == SIGSYS, "a filter that kills the process kills it by SIGSYS (%d, %d)",
+	   o.code, o.signal);
 	o = in_child(kill_thread, NULL, 20);
-	ok(o.signal == SIGSYS, "one that kills the thread too (%d, %d)", o.code, o.signal);
+	ok(o.signal == SIGSYS, "a filter that kills the thread kills it by SIGSYS (%d, %d)", o.code,
+	   o.signal);
 	o = in_child(trap_filter, NULL, 20);
-	ok(!o.code, "a filter that traps sends SIGSYS with the guest's number (%d, %d)", o.code, o.signal);
+	ok(!o.code, "a filter that traps sends SIGSYS with the guest's number (%d, %d)", o.code,
+	   o.signal);
 	o = in_child(trace_filter, NULL, 20);
-	ok(!o.code, "a filter that asks a tracer who is not there gives ENOSYS (%d, %d)", o.code, o.signal);
+	ok(!o.code, "a filter that asks a tracer gives ENOSYS where there is none (%d, %d)", o.code,
+	   o.signal);
 	o = in_child(guest_filter, NULL, 20);
-	ok(!o.code, "a filter that the guest installs holds for its next call (%d, %d)", o.code, o.signal);
+	ok(!o.code, "a filter that the guest installs holds for its next call (%d, %d)", o.code,
+	   o.signal);
 	o = in_child(tsync, NULL, 30);
-	ok(!o.code, "a filter that another thread puts on a running guest (TSYNC) holds (%d, %d)", o.code, o.signal);
+	ok(!o.code, "a filter that another thread puts on a running guest (TSYNC) holds (%d, %d)",
+	   o.code, o.signal);
 	o = in_child(strict_mode, NULL, 20);
-	ok(o.signal == SIGKILL, "strict mode kills at the guest's next call (%d, %d)", o.code, o.signal);
+	ok(o.signal == SIGKILL, "strict mode kills at the guest's next call (%d, %d)", o.code,
+	   o.signal);
 	if (pipe2(p, O_NONBLOCK))
 		bail("pipe");
 	o = in_child(strict_allowed, (void *)(long)p[1], 20);
-	ok(o.signal == SIGKILL, "the same after write, which strict mode allows (%d, %d)", o.code, o.signal);
-	/* An interrupt between the two calls means an ioctl between them: killed before the write. */
+	ok(o.signal == SIGKILL, "strict mode kills after write, which it allows (%d, %d)", o.code,
+	   o.signal);
+	/*
+	 * An interrupt between the two calls means an ioctl between them: killed
+	 * before the write.
+	 */
 	diag("the write %s", read(p[0], &c, 1) == 1 && c == 'x' ? "was made" : "came too late");
 	return done();
 }

@@ -4,7 +4,7 @@
  * registers are those of the native call, on the fast path (in the kernel)
  * and on the slow one (by the host half). Fails when a call is dispatched
  * with wrong arguments, when an error is lost, when an interrupted call is
- * told wrongly, or when the counters do not count what happened.
+ * reported wrongly, or when the counters do not count what happened.
  */
 #define _GNU_SOURCE
 #include "guest.h"
@@ -86,7 +86,8 @@ static struct request requests[] = {
 	{ "munmap", SYS_munmap, {0x10000000, 8192}, 0 },
 	{ "munmap odd: EINVAL", SYS_munmap, {0x10000001, 8192}, 0 },
 	{ "mprotect of nothing: ENOMEM", SYS_mprotect, {0x10000000, 4096, PROT_READ}, 0 },
-	{ "mprotect of the kernel: ENOMEM", SYS_mprotect, {(long)0xffffc00000000000, 4096, PROT_READ}, 0 },
+	{ "mprotect of the kernel: ENOMEM", SYS_mprotect,
+		{(long)0xffffc00000000000, 4096, PROT_READ}, 0 },
 	{ "brk(0)", SYS_brk, {0}, 0 },
 	{ "kill(0 signal)", SYS_kill, {0, 0}, 0 },
 	{ "kill nonsense: EINVAL", SYS_kill, {0, 100}, 0 },
@@ -119,7 +120,7 @@ static struct request requests[] = {
 	{ "madvise: EINVAL", SYS_madvise, {M, 4096, 4711}, 0 },
 	{ "mremap: EFAULT", SYS_mremap, {0x10000000, 4096, 8192, 0}, 0 },
 	{ "shmctl: EINVAL", SYS_shmctl, {-1, 0, 0}, 0 },
-	{ "times", SYS_getitimer, {0, M}, 0 },
+	{ "getitimer", SYS_getitimer, {0, M}, 0 },
 	{ "membarrier query", SYS_membarrier, {0, 0, 0}, 0 },
 	{ "rseq of nonsense: EINVAL", SYS_rseq, {1, 4711, 0, 0}, 0 },
 	{ "number 1000: ENOSYS", 1000, {0}, 0 },
@@ -135,7 +136,8 @@ static u64 make_request(void *arg)
 {
 	struct request *r = arg;
 
-	r->result = hypercall(r->nr, r->arg[0], r->arg[1], r->arg[2], r->arg[3], r->arg[4], r->arg[5]);
+	r->result = hypercall(r->nr, r->arg[0], r->arg[1], r->arg[2], r->arg[3], r->arg[4],
+			      r->arg[5]);
 	return 0;
 }
 
@@ -181,7 +183,6 @@ static u64 transfer(void *arg)
 	char *from = mmap(NULL, 65536, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	int p[2];
 
-	(void)arg;
 	if (from == MAP_FAILED || pipe(p))
 		return 1;
 	for (int i = 0; i < 32768; i++)
@@ -205,7 +206,8 @@ static u64 transfer(void *arg)
 
 	struct stat st;
 
-	if (stat("/dev/null", &st) || !S_ISCHR(st.st_mode) || stat("/nothing", &st) != -1 || errno != ENOENT)
+	if (stat("/dev/null", &st) || !S_ISCHR(st.st_mode) || stat("/nothing", &st) != -1 ||
+	    errno != ENOENT)
 		return 6;
 	return 0;
 }
@@ -215,14 +217,15 @@ static u64 registers_kept(void *arg)
 {
 	u64 bad = 0;
 
-	(void)arg;
 	asm volatile("mov $0x1111, %%rcx; mov $0x2222, %%r11; mov $0x3333, %%rbx\n"
-		     "mov $0x4444, %%r12; mov $0x5555, %%r13; mov $0x6666, %%r14; mov $0x7777, %%r15\n"
+		     "mov $0x4444, %%r12; mov $0x5555, %%r13\n"
+		     "mov $0x6666, %%r14; mov $0x7777, %%r15\n"
 		     "mov $0x88, %%rdi; mov $0x99, %%rsi; mov $0xaa, %%rdx; mov $0xbb, %%r10\n"
 		     "mov $0xcc, %%r8; mov $0xdd, %%r9; mov $39, %%eax\n"
 		     "std; stc\n"
 		     HYPERCALL
-		     "setnc %%al; pushfq; cld; btq $10, (%%rsp); lea 8(%%rsp), %%rsp; setnc %%ah; movzwl %%ax, %%eax\n"
+		     "setnc %%al; pushfq; cld; btq $10, (%%rsp); lea 8(%%rsp), %%rsp\n"
+		     "setnc %%ah; movzwl %%ax, %%eax\n"
 		     "sub $0x1111, %%rcx; or %%rcx, %%rax; sub $0x2222, %%r11; or %%r11, %%rax\n"
 		     "sub $0x3333, %%rbx; or %%rbx, %%rax; sub $0x4444, %%r12; or %%r12, %%rax\n"
 		     "sub $0x5555, %%r13; or %%r13, %%rax; sub $0x6666, %%r14; or %%r14, %%rax\n"
@@ -259,21 +262,29 @@ static void counters(void)
 		for (int i = 0; i < DUNE_COUNT_MAX; i++)
 			d[i] = g.run->counters[i] - before[i];
 
-		long fast_calls = d[DUNE_COUNT_SYSCALL_FAST], slow_calls = d[DUNE_COUNT_SYSCALL_SLOW];
+		long fast_calls = d[DUNE_COUNT_SYSCALL_FAST];
+		long slow_calls = d[DUNE_COUNT_SYSCALL_SLOW];
 
-		ok(fast_calls + slow_calls == n, "counters: %ld calls are counted as %ld fast, %ld slow",
+		ok(fast_calls + slow_calls == n,
+		   "counters: %ld calls are counted as %ld fast, %ld slow",
 		   n, fast_calls, slow_calls);
 		if (slow)
-			ok(slow_calls == n && g.slow == n, "all slow when asked for");
+			ok(slow_calls == n && g.slow == n,
+			   "counters: with DUNE_RUN_SLOW_SYSCALL all calls are slow");
 		else
-			ok(slow_calls <= n / 10, "nearly all fast (%ld slow)", slow_calls);
-		ok(d[DUNE_COUNT_HOSTCALL] == 1, "one message");
+			ok(slow_calls <= n / 10, "counters: nearly all calls are fast (%ld slow)",
+			   slow_calls);
+		ok(d[DUNE_COUNT_HOSTCALL] == 1,
+		   "counters: the guest's end is one message (%s calls)", slow ? "slow" : "fast");
 
-		u64 sum = d[DUNE_COUNT_SYSCALL_FAST] + d[DUNE_COUNT_SYSCALL_SLOW] + d[DUNE_COUNT_FAULT] +
-			  d[DUNE_COUNT_INTERRUPT] + d[DUNE_COUNT_EXCEPTION] + d[DUNE_COUNT_HOSTCALL] +
+		u64 sum = d[DUNE_COUNT_SYSCALL_FAST] + d[DUNE_COUNT_SYSCALL_SLOW] +
+			  d[DUNE_COUNT_FAULT] + d[DUNE_COUNT_INTERRUPT] +
+			  d[DUNE_COUNT_EXCEPTION] + d[DUNE_COUNT_HOSTCALL] +
 			  d[DUNE_COUNT_OTHER];
 
-		ok(sum == d[DUNE_COUNT_EXITS], "exits are the sum of their kinds (%lu, %lu)", sum, d[DUNE_COUNT_EXITS]);
+		ok(sum == d[DUNE_COUNT_EXITS],
+		   "counters: exits are the sum of their kinds (%lu, %lu)", sum,
+		   d[DUNE_COUNT_EXITS]);
 	}
 	g.run->flags = 0;
 }
@@ -282,35 +293,37 @@ static volatile sig_atomic_t signals;
 
 static void handler(int sig)
 {
-	(void)sig;
 	signals++;
 }
 
 struct blocking {
 	const char *name;
 	struct request request;
-	int restart;		/* dune_run.restart of a fast call when a signal comes; 0: rax is -EINTR */
+	/* dune_run.restart of a fast call that a signal interrupts; 0: rax is -EINTR. */
+	int restart;
 };
 
 static struct timespec long_time = { 1000, 0 };
 static struct pollfd nothing_to_poll = { .fd = 101, .events = POLLIN };
 
 static struct blocking blockings[] = {
-	{ "read of an empty pipe", { "", SYS_read, {101, M, 1}, 0 }, 512 },
-	{ "wait4", { "", SYS_wait4, {-1, 0, 0, 0}, 0 }, 512 },
-	{ "futex", { "", SYS_futex, {M + 1024, FUTEX_WAIT, 0, 0}, 0 }, 512 },
-	{ "futex with a timeout", { "", SYS_futex, {M + 1024, FUTEX_WAIT, 0, (long)&long_time}, 0 }, 516 },
-	{ "pause", { "", SYS_pause, {0}, 0 }, 514 },
-	{ "rt_sigsuspend", { "", SYS_rt_sigsuspend, {M + 1024, 8}, 0 }, 514 },
-	{ "nanosleep", { "", SYS_nanosleep, {(long)&long_time, M}, 0 }, 516 },
+	{ "read of an empty pipe", { "", SYS_read, {101, M, 1}, 0 }, ERESTARTSYS },
+	{ "wait4", { "", SYS_wait4, {-1, 0, 0, 0}, 0 }, ERESTARTSYS },
+	{ "futex", { "", SYS_futex, {M + 1024, FUTEX_WAIT, 0, 0}, 0 }, ERESTARTSYS },
+	{ "futex with a timeout", { "", SYS_futex, {M + 1024, FUTEX_WAIT, 0, (long)&long_time}, 0 },
+		ERESTART_RESTARTBLOCK },
+	{ "pause", { "", SYS_pause, {0}, 0 }, ERESTARTNOHAND },
+	{ "rt_sigsuspend", { "", SYS_rt_sigsuspend, {M + 1024, 8}, 0 }, ERESTARTNOHAND },
+	{ "nanosleep", { "", SYS_nanosleep, {(long)&long_time, M}, 0 }, ERESTART_RESTARTBLOCK },
 	{ "clock_nanosleep, absolute", { "", SYS_clock_nanosleep,
-		{CLOCK_MONOTONIC, TIMER_ABSTIME, (long)&long_time, 0}, 0 }, 514 },
-	{ "poll", { "", SYS_poll, {(long)&nothing_to_poll, 1, 1000000}, 0 }, 516 },
-	{ "ppoll", { "", SYS_ppoll, {(long)&nothing_to_poll, 1, 0, 0, 0}, 0 }, 514 },
+		{CLOCK_MONOTONIC, TIMER_ABSTIME, (long)&long_time, 0}, 0 }, ERESTARTNOHAND },
+	{ "poll", { "", SYS_poll, {(long)&nothing_to_poll, 1, 1000000}, 0 },
+		ERESTART_RESTARTBLOCK },
+	{ "ppoll", { "", SYS_ppoll, {(long)&nothing_to_poll, 1, 0, 0, 0}, 0 }, ERESTARTNOHAND },
 	{ "epoll_wait", { "", SYS_epoll_wait, {102, M, 1, -1}, 0 }, 0 },
 };
 
-/* Again and again: on a busy machine the first may come before the call. */
+/* A signal every @ms: on a busy machine the first may come before the call. */
 static void timer(unsigned int ms)
 {
 	struct timeval tv = { ms / 1000, ms % 1000 * 1000 };
@@ -338,6 +351,99 @@ static int until_syscall(void)
 	return -ETIME;
 }
 
+/* A signal interrupts one call: first on the fast path, then on the slow one. */
+static void interrupt_call(struct blocking *b)
+{
+	fill();
+	memset(memory + 1024, 0, 64);
+	/* The fast path. */
+	signals = 0;
+	guest_prepare(&g, 0, make_request, &b->request);
+	timer(60);
+	int end = until_syscall();
+
+	if (b->restart) {
+		ok(end == DUNE_EXIT_SYSCALL && (int)g.run->restart == b->restart &&
+		   signals >= 1,
+		   "%s, interrupted: restart %d (exit %d restart %u signals %d)", b->name,
+		   b->restart, end, g.run->restart, signals);
+		ok(g.run->regs.rax == (u64)b->request.nr,
+		   "%s, interrupted: RAX still has the number, to make the call again",
+		   b->name);
+		g.run->regs.rax = -EINTR;
+		end = until_syscall();
+		ok(end == DUNE_EXIT_HOSTCALL && b->request.result == -EINTR,
+		   "%s, interrupted: the call ends with the host half's result (%ld)",
+		   b->name, b->request.result);
+	} else {
+		ok(end == DUNE_EXIT_HOSTCALL && b->request.result == -EINTR && signals >= 1,
+		   "%s, interrupted: EINTR (exit %d, %ld)", b->name, end,
+		   b->request.result);
+	}
+
+	/* The slow path: the host's own system call and its restart. */
+	fill();
+	memset(memory + 1024, 0, 64);
+	signals = 0;
+	g.run->flags = DUNE_RUN_SLOW_SYSCALL;
+	guest_prepare(&g, 0, make_request, &b->request);
+	timer(60);
+	enum guest_end ge = guest_resume(&g);
+
+	ok(ge == GUEST_DONE && b->request.result == -EINTR && signals >= 1 &&
+	   g.restarts == 0,
+	   "%s, slow, interrupted: EINTR (%ld)", b->name, b->request.result);
+	g.run->flags = 0;
+}
+
+/* A signal without a handler (SIGWINCH, SIGCHLD) interrupts no call visibly. */
+static void ignored_signal(void)
+{
+	struct request r = { "", SYS_read, {101, M, 1}, 0 };
+	int self = getpid();
+	int pid = fork();
+
+	if (!pid) {
+		sleep_ms(50);
+		kill(self, SIGWINCH);
+		sleep_ms(50);
+		(void)!write(100, "z", 1);
+		_exit(0);
+	}
+	enum guest_end end = guest_call(&g, make_request, &r);
+
+	ok(end == GUEST_DONE && r.result == 1 && memory[0] == 'z',
+	   "an ignored signal does not end a read (%ld)", r.result);
+	waitpid(pid, NULL, 0);
+}
+
+/* The time left of a sleep that restart_syscall continues is right. */
+static void restarted_sleep(void)
+{
+	struct timespec half = { 0, 300000000 };
+	struct request sleep = { "", SYS_nanosleep, {(long)&half, 0}, 0 };
+	struct sigaction ign = { .sa_handler = SIG_DFL };
+	int self = getpid();
+	int pid;
+
+	sigaction(SIGWINCH, &ign, NULL);
+	pid = fork();
+	if (!pid) {
+		for (int i = 0; i < 5; i++) {
+			sleep_ms(30);
+			kill(self, SIGWINCH);
+		}
+		_exit(0);
+	}
+	unsigned long start = now_us();
+	enum guest_end end = guest_call(&g, make_request, &sleep);
+	unsigned long took = now_us() - start;
+
+	ok(end == GUEST_DONE && !sleep.result && took >= 300000,
+	   "a sleep interrupted five times lasts as long as asked for (%lu us)", took);
+	waitpid(pid, NULL, 0);
+}
+
 static void interrupted(void)
 {
 	struct sigaction sa = { .sa_handler = handler };
@@ -352,93 +458,18 @@ static void interrupted(void)
 	sigaction(SIGALRM, &sa, NULL);
 	clock_gettime(CLOCK_MONOTONIC, &long_time);
 	long_time.tv_sec += 1000;
-	for (unsigned int i = 0; i < sizeof(blockings) / sizeof(blockings[0]); i++) {
-		struct blocking *b = &blockings[i];
-
-		fill();
-		memset(memory + 1024, 0, 64);
-		/* The fast path. */
-		signals = 0;
-		guest_prepare(&g, 0, make_request, &b->request);
-		timer(60);
-		int end = until_syscall();
-
-		if (b->restart) {
-			ok(end == DUNE_EXIT_SYSCALL && (int)g.run->restart == b->restart && signals >= 1,
-			   "%s, interrupted: restart %d (exit %d restart %u signals %d)", b->name, b->restart,
-			   end, g.run->restart, signals);
-			ok(g.run->regs.rax == (u64)b->request.nr, "the call is there to be made again");
-			g.run->regs.rax = -EINTR;
-			end = until_syscall();
-			ok(end == DUNE_EXIT_HOSTCALL && b->request.result == -EINTR,
-			   "or to be ended as the host half says (%ld)", b->request.result);
-		} else {
-			ok(end == DUNE_EXIT_HOSTCALL && b->request.result == -EINTR && signals >= 1,
-			   "%s, interrupted: EINTR (exit %d, %ld)", b->name, end, b->request.result);
-		}
-
-		/* The slow path: the host's own system call and its restart. */
-		fill();
-		memset(memory + 1024, 0, 64);
-		signals = 0;
-		g.run->flags = DUNE_RUN_SLOW_SYSCALL;
-		guest_prepare(&g, 0, make_request, &b->request);
-		timer(60);
-		enum guest_end ge = guest_resume(&g);
-
-		ok(ge == GUEST_DONE && b->request.result == -EINTR && signals >= 1 && g.restarts == 0,
-		   "%s, slow, interrupted: EINTR (%ld)", b->name, b->request.result);
-		g.run->flags = 0;
-	}
+	for (unsigned int i = 0; i < sizeof(blockings) / sizeof(blockings[0]); i++)
+		interrupt_call(&blockings[i]);
 	timer(0);
-
-	/* A signal without a handler (SIGWINCH, SIGCHLD) interrupts no call visibly. */
-	struct request r = { "", SYS_read, {101, M, 1}, 0 };
-	int self = getpid();
-	int pid = fork();
-
-	if (!pid) {
-		sleep_ms(50);
-		kill(self, SIGWINCH);
-		sleep_ms(50);
-		(void)!write(100, "z", 1);
-		_exit(0);
-	}
-	enum guest_end ge = guest_call(&g, make_request, &r);
-
-	ok(ge == GUEST_DONE && r.result == 1 && memory[0] == 'z', "an ignored signal does not end a read (%ld)", r.result);
-	waitpid(pid, NULL, 0);
+	ignored_signal();
 	kill(kid, SIGKILL);
 	waitpid(kid, NULL, 0);
-
-	/* The time left of a sleep that restart_syscall continues is right. */
-	struct timespec half = { 0, 300000000 };
-	struct request sleep = { "", SYS_nanosleep, {(long)&half, 0}, 0 };
-	struct sigaction ign = { .sa_handler = SIG_DFL };
-
-	sigaction(SIGWINCH, &ign, NULL);
-	pid = fork();
-	if (!pid) {
-		for (int i = 0; i < 5; i++) {
-			sleep_ms(30);
-			kill(self, SIGWINCH);
-		}
-		_exit(0);
-	}
-	unsigned long start = now_us();
-
-	ge = guest_call(&g, make_request, &sleep);
-	unsigned long took = now_us() - start;
-
-	ok(ge == GUEST_DONE && !sleep.result && took >= 300000,
-	   "a sleep interrupted five times lasts as long as asked for (%lu us)", took);
-	waitpid(pid, NULL, 0);
+	restarted_sleep();
 }
 
 /* SYSCALL in ring 3 arrives at the guest's own LSTAR, and its hypercall is a system call. */
 static u64 ring3_calls(void *arg)
 {
-	(void)arg;
 	for (int i = 0; i < 100; i++) {
 		if (raw_syscall(SYS_getpid, 0, 0, 0, 0, 0, 0) != *(volatile int *)memory)
 			return 1;
@@ -446,7 +477,6 @@ static u64 ring3_calls(void *arg)
 	return raw_syscall(SYS_close, -1, 0, 0, 0, 0, 0) != -EBADF;
 }
 
-/* fork from the host half while a vCPU exists; exit codes by the slow path. */
 static u64 guest_exits(void *arg)
 {
 	hypercall3(SYS_exit_group, (long)arg, 0, 0);
@@ -462,9 +492,9 @@ static void exiting(void *arg)
 	_exit(1);
 }
 
+/* fork is a slow call: the host half makes it, while the vCPU exists. */
 static u64 guest_forks(void *arg)
 {
-	(void)arg;
 	return hypercall0(SYS_fork);
 }
 
@@ -472,7 +502,6 @@ static u64 guest_forks(void *arg)
 
 static u64 guest_asks_kvm(void *arg)
 {
-	(void)arg;
 	return hypercall3(SYS_ioctl, -1, KVM_RUN, 0);
 }
 
@@ -491,10 +520,12 @@ int main(void)
 		g.run->flags = slow ? DUNE_RUN_SLOW_SYSCALL : 0;
 		enum guest_end end = guest_call(&g, transfer, NULL);
 
-		ok(end == GUEST_DONE && g.value == 0, "%s: pipes, files and libc (%s)", slow ? "slow" : "fast",
+		ok(end == GUEST_DONE && g.value == 0, "%s: pipes, files and libc (%s)",
+		   slow ? "slow" : "fast",
 		   guest_end_name(&g, end));
 		end = guest_call(&g, registers_kept, NULL);
-		ok(end == GUEST_DONE && g.value == 0, "%s: a hypercall keeps all registers and flags (%s)",
+		ok(end == GUEST_DONE && g.value == 0,
+		   "%s: a hypercall keeps all registers and flags (%s)",
 		   slow ? "slow" : "fast", guest_end_name(&g, end));
 	}
 	g.run->flags = 0;
@@ -502,12 +533,14 @@ int main(void)
 
 	enum guest_end end = guest_call3(&g, ring3_calls, NULL);
 
-	ok(end == GUEST_DONE && g.value == 0, "SYSCALL from ring 3 by the guest's LSTAR (%s)", guest_end_name(&g, end));
+	ok(end == GUEST_DONE && g.value == 0,
+	   "SYSCALL from ring 3 enters at the guest's LSTAR (%s)", guest_end_name(&g, end));
 	interrupted();
 
 	struct outcome o = in_child(exiting, (void *)37, 20);
 
-	ok(o.code == 37, "exit_group from the guest (%d, %d)", o.code, o.signal);
+	ok(o.code == 37, "exit_group by a guest ends the process with its status (%d, %d)", o.code,
+	   o.signal);
 
 	/* The child of a fork by the slow path is in the host half, with no vCPU. */
 	guest_prepare(&g, 0, guest_forks, NULL);
@@ -520,16 +553,18 @@ int main(void)
 	if (!pid)
 		_exit(guest_run(&g) == -EPERM ? 5 : 6);
 	o = wait_child(pid, 20);
-	ok(o.code == 5, "its child cannot run the vCPU (%d, %d)", o.code, o.signal);
+	ok(o.code == 5, "the child of a fork by a guest cannot run the vCPU (%d, %d)", o.code,
+	   o.signal);
 	g.run->regs.rax = pid;
 	end = guest_resume(&g);
-	ok(end == GUEST_DONE && (int)g.value == pid, "its parent goes on (%s)", guest_end_name(&g, end));
+	ok(end == GUEST_DONE && (int)g.value == pid,
+	   "the parent of a fork by a guest continues (%s)", guest_end_name(&g, end));
 
 	/* A KVM guest entered from this call would change the CPU's state unnoticed. */
 	guest_prepare(&g, 0, guest_asks_kvm, NULL);
 	reason = until_syscall();
 	ok(reason == DUNE_EXIT_SYSCALL && g.run->regs.rax == SYS_ioctl,
-	   "an ioctl of KVM's is always slow (exit %d)", reason);
+	   "an ioctl with KVM_RUN's number is always slow (exit %d)", reason);
 	guest_close(&g);
 	return done();
 }

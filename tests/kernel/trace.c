@@ -1,23 +1,20 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
  * Tracing sees a guest's system calls: raw_syscalls:sys_enter and sys_exit,
- * switched on while the guest runs. And the module's own tracepoints report
- * entries and exits. Fails when the fast path runs past a tracepoint, and when
- * an exit is reported with another reason than the processor's.
+ * switched on while the guest runs. The module's own tracepoints report entries
+ * and exits. Fails when the fast path skips a tracepoint, and when an exit is
+ * reported with another reason than the processor's.
  */
 #define _GNU_SOURCE
 #include "guest.h"
 #include "machine.h"
 #include "tap.h"
+#include "tracing.h"
 
 #include <dirent.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/mount.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -35,7 +32,6 @@ static struct shared {
 
 static u64 calls(void *arg)
 {
-	(void)arg;
 	for (int i = 0; i < 10; i++)
 		hypercall0(SYS_getpgrp);
 	shared->phase = 1;
@@ -51,10 +47,9 @@ static u64 calls(void *arg)
 	return 0;
 }
 
-/* There is no such instruction in ring 3. */
+/* In ring 3 this instruction does not exist. */
 static u64 hypercall_in_ring3(void *arg)
 {
-	(void)arg;
 	if (guest_vmx)
 		asm volatile("vmcall" : : "a" (SYS_getpgrp) : "memory");
 	else
@@ -62,45 +57,103 @@ static u64 hypercall_in_ring3(void *arg)
 	return 0;
 }
 
-static char dir[64];
-
-static int put(const char *file, const char *text)
+/* Trace the events of process @pid alone. */
+static void trace_only(int pid)
 {
-	char path[200];
+	char text[20];
 
-	snprintf(path, sizeof(path), "%s/%s", dir, file);
-	return file_write(path, text);
+	snprintf(text, sizeof(text), "%d", pid);
+	trace_write("set_event_pid", text);
+	trace_clear();
 }
 
-/* Lines of the trace that contain @word. */
-static int count(const char *word)
+static void run_phase(int from, int to)
 {
-	char path[200], line[1000];
-	int n = 0;
-	FILE *f;
-
-	snprintf(path, sizeof(path), "%s/trace", dir);
-	f = fopen(path, "r");
-	if (!f)
-		return -1;
-	while (fgets(line, sizeof(line), f))
-		n += line[0] != '#' && strstr(line, word);
-	fclose(f);
-	return n;
+	shared->phase = from;
+	while (shared->phase != to)
+		sleep_ms(1);
 }
 
-static void truncate_trace(void)
+/* A guest that makes calls in each phase. */
+static int start_guest(void)
 {
-	char path[200];
+	int pid = fork();
 
-	snprintf(path, sizeof(path), "%s/trace", dir);
-	close(open(path, O_WRONLY | O_TRUNC));
+	if (!pid) {
+		struct guest g;
+
+		guest_open(&g);
+		_exit(guest_call(&g, calls, NULL) == GUEST_DONE ? 0 : 1);
+	}
+	while (shared->phase != 1)
+		sleep_ms(1);
+	return pid;
+}
+
+static void trace_calls(void)
+{
+	ok(!trace_write("events/raw_syscalls/sys_enter/filter", "id == 111") &&
+	   !trace_write("events/raw_syscalls/sys_exit/filter", "id == 111"),
+	   "the system call tracepoints take a filter");
+	ok(!trace_write("events/raw_syscalls/sys_enter/enable", "1") &&
+	   !trace_write("events/raw_syscalls/sys_exit/enable", "1"),
+	   "the tracepoints are switched on while a guest runs");
+	run_phase(2, 3);
+	trace_write("events/raw_syscalls/sys_enter/enable", "0");
+	trace_write("events/raw_syscalls/sys_exit/enable", "0");
+
+	int enter = trace_count("sys_enter: NR 111"), exit = trace_count("sys_exit: NR 111");
+
+	ok(enter == CALLS, "sys_enter fires for each of %d calls (%d)", CALLS, enter);
+	ok(exit == CALLS, "sys_exit fires for each of %d calls (%d)", CALLS, exit);
+	trace_write("events/raw_syscalls/sys_enter/filter", "0");
+	trace_write("events/raw_syscalls/sys_exit/filter", "0");
+}
+
+/* Of the module's own tracepoints, how many kinds have fired. */
+static int kinds_traced(void)
+{
+	DIR *d = opendir(TRACING "events/dune");
+	int kinds = 0;
+
+	for (struct dirent *e; d && (e = readdir(d));) {
+		char name[300];
+
+		if (e->d_type != DT_DIR || e->d_name[0] == '.')
+			continue;
+		snprintf(name, sizeof(name), " %s:", e->d_name);
+		int n = trace_count(name);
+
+		diag("tracepoint %s: %d", e->d_name, n);
+		kinds += n > 0;
+	}
+	if (d)
+		closedir(d);
+	return kinds;
+}
+
+/* The last phase of the guest, at whose end it leaves. */
+static void trace_module(int pid)
+{
+	trace_clear();
+	ok(!access(TRACING "events/dune", F_OK), "the module has tracepoints");
+	trace_write("events/dune/enable", "1");
+	shared->phase = 4;
+
+	struct outcome o = wait_child(pid, 20);
+
+	trace_write("events/dune/enable", "0");
+	ok(o.code == 0, "the guest ends normally while it is traced (%d, %d)", o.code, o.signal);
+
+	int kinds = kinds_traced();
+
+	ok(kinds >= 3, "at least entry, exit and hypercall were traced (%d kinds)", kinds);
 }
 
 /* What the processor reports for a hypercall in ring 3 is what the trace shows. */
 static void trace_ring3(void)
 {
-	char pid_text[20], line[100];
+	char line[100];
 	int pid;
 
 	shared->phase = 0;
@@ -117,43 +170,26 @@ static void trace_ring3(void)
 		shared->code = guest_vmx ? EXIT_VMCALL : EXIT_VMMCALL;
 		_exit(g.frame->vector == 6 ? 0 : 1);
 	}
-	snprintf(pid_text, sizeof(pid_text), "%d", pid);
-	put("set_event_pid", pid_text);
-	truncate_trace();
-	put("events/dune/dune_exit/enable", "1");
+	trace_only(pid);
+	trace_write("events/dune/dune_exit/enable", "1");
 	shared->phase = 1;
 
 	struct outcome o = wait_child(pid, 20);
+	int n;
 
-	put("events/dune/dune_exit/enable", "0");
+	trace_write("events/dune/dune_exit/enable", "0");
 	ok(o.code == 0, "a hypercall in ring 3 is #UD (%d, %d)", o.code, o.signal);
 	snprintf(line, sizeof(line), " dune_exit: code=0x%x rip=0x%llx ",
 		 shared->code, (unsigned long long)shared->rip);
-	ok(count(line) == 1, "the trace has it as a hypercall, once (%d):%s", count(line), line);
-}
-
-static void run_phase(int from, int to)
-{
-	shared->phase = from;
-	while (shared->phase != to)
-		sleep_ms(1);
+	n = trace_count(line);
+	ok(n == 1, "the trace has the exit of a hypercall in ring 3 once (%d):%s", n, line);
 }
 
 int main(void)
 {
-	static const char *const places[] = { "/sys/kernel/tracing", "/sys/kernel/debug/tracing" };
-	struct stat st;
-	char pid_text[20], path[200];
-
 	begin(40);
 	shared = shared_alloc(sizeof(*shared));
-	mount("tracefs", places[0], "tracefs", 0, NULL);
-	for (int i = 0; i < 2 && !dir[0]; i++) {
-		snprintf(path, sizeof(path), "%s/events/raw_syscalls", places[i]);
-		if (!stat(path, &st))
-			strcpy(dir, places[i]);
-	}
-	if (!dir[0]) {
+	if (!trace_mount("events/raw_syscalls")) {
 		skip("no tracefs with system call tracepoints", "system call tracepoints");
 		return done();
 	}
@@ -164,65 +200,15 @@ int main(void)
 	 */
 	pin_to(usable_cpu(0));
 
-	int pid = fork();
+	int pid = start_guest();
 
-	if (!pid) {
-		struct guest g;
-
-		guest_open(&g);
-		_exit(guest_call(&g, calls, NULL) == GUEST_DONE ? 0 : 1);
-	}
-	while (shared->phase != 1)
-		sleep_ms(1);
-	snprintf(pid_text, sizeof(pid_text), "%d", pid);
-	put("options/record-cmd", "0");	/* patches the scheduler, each time */
-	put("tracing_on", "1");
-	put("set_event_pid", pid_text);
-	truncate_trace();
-	ok(!put("events/raw_syscalls/sys_enter/filter", "id == 111") &&
-	   !put("events/raw_syscalls/sys_exit/filter", "id == 111"), "filters");
-	ok(!put("events/raw_syscalls/sys_enter/enable", "1") &&
-	   !put("events/raw_syscalls/sys_exit/enable", "1"), "the tracepoints are switched on while a guest runs");
-	run_phase(2, 3);
-	put("events/raw_syscalls/sys_enter/enable", "0");
-	put("events/raw_syscalls/sys_exit/enable", "0");
-
-	int enter = count("sys_enter: NR 111"), exit = count("sys_exit: NR 111");
-
-	ok(enter == CALLS, "sys_enter fires for each of %d calls (%d)", CALLS, enter);
-	ok(exit == CALLS, "sys_exit too (%d)", exit);
-	put("events/raw_syscalls/sys_enter/filter", "0");
-	put("events/raw_syscalls/sys_exit/filter", "0");
-
-	/* The module's own. */
-	truncate_trace();
-	snprintf(path, sizeof(path), "%s/events/dune", dir);
-	ok(!stat(path, &st), "the module has tracepoints");
-	put("events/dune/enable", "1");
-	shared->phase = 4;
-
-	struct outcome o = wait_child(pid, 20);
-
-	put("events/dune/enable", "0");
-	ok(o.code == 0, "the guest ends well (%d, %d)", o.code, o.signal);
-
-	DIR *d = opendir(path);
-	int events = 0;
-
-	for (struct dirent *e; d && (e = readdir(d));) {
-		char name[300];
-
-		if (e->d_type != DT_DIR || e->d_name[0] == '.')
-			continue;
-		snprintf(name, sizeof(name), " %s:", e->d_name);
-		int n = count(name);
-
-		diag("tracepoint %s: %d", e->d_name, n);
-		events += n > 0;
-	}
-	ok(events >= 3, "at least entry, exit and hypercall were traced (%d kinds)", events);
+	trace_write("options/record-cmd", "0");	/* patches the scheduler, each time */
+	trace_write("tracing_on", "1");
+	trace_only(pid);
+	trace_calls();
+	trace_module(pid);
 	trace_ring3();
-	put("set_event_pid", "");
-	truncate_trace();
+	trace_write("set_event_pid", "");
+	trace_clear();
 	return done();
 }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * The module is unloaded while a callback of the kernel's that frees an mmu notifier of
- * the module waits on another CPU. Such callbacks (SRCU's) have a queue for each CPU on
- * computers with 128 CPUs, and where the kernel is told so: srcutree.convert_to_big=1.
- * Fails when unloading does not wait for the callback: then the kernel calls a function
- * that is gone, in one attempt of two or three, and the machine panics.
+ * The module is unloaded while a callback of the kernel that frees an mmu notifier
+ * of the module waits on another CPU. Such callbacks (SRCU's) have a queue for each
+ * CPU on computers with 128 CPUs, and where srcutree.convert_to_big=1 asks for it.
+ * Fails when unloading does not wait for the callback: then the kernel calls a
+ * function that is gone, in one attempt of two or three, and the machine panics.
  */
 #define _GNU_SOURCE
 #include "machine.h"
@@ -26,7 +26,7 @@ static volatile struct {
 	int opened, close, closed;
 } *shared;
 
-/* The first thing that the module's end takes away is its callback for CPUs. */
+/* Whether the module's exit has begun: it first removes its callback for CPUs. */
 static bool module_ends(int states)
 {
 	char text[16384];
@@ -38,7 +38,7 @@ static bool module_ends(int states)
 	return !strstr(text, "dune");
 }
 
-/* On a CPU of its own, which then has no time for callbacks. */
+/* The last user of the device, on a CPU that then has no time for callbacks. */
 static void last_user(int cpu)
 {
 	struct sched_param priority = { .sched_priority = 50 };
@@ -63,7 +63,7 @@ static void last_user(int cpu)
 	_exit(0);
 }
 
-/* Other notifiers come and go meanwhile on this CPU. */
+/* Other notifiers are made and freed meanwhile on this CPU. */
 static void others(void)
 {
 	int pid = fork();
@@ -105,7 +105,8 @@ int main(void)
 
 	begin(200);
 	if (file_number("/sys/module/srcutree/parameters/convert_to_big") != 1) {
-		skip("not booted with srcutree.convert_to_big=1", "unloading while a callback waits on another CPU");
+		skip("not booted with srcutree.convert_to_big=1",
+		     "unloading while a callback waits on another CPU");
 		return done();
 	}
 	here = usable_cpu(0);
@@ -121,6 +122,6 @@ int main(void)
 		err = unloaded(there);
 	ok(!err, "unloading waits for callbacks on other CPUs (%d times, %d)", n, err);
 	err = dune_load("");
-	ok(!err, "and the module is loaded again (%d)", err);
+	ok(!err, "the module is loaded again after the attempts (%d)", err);
 	return done();
 }

@@ -69,9 +69,9 @@ static void test_too_much(void)
 
 	size = size_of(WINDOW);
 	dune_stats(&before);
-	is(dune_pt_split(root, WINDOW, GB, PAGE), -ENOMEM, "splitting 1 GB");
+	is(dune_pt_split(root, WINDOW, GB, PAGE), -ENOMEM, "dune_pt_split() of 1 GB into pages: ENOMEM");
 	same(&before, "split");
-	is(size_of(WINDOW), size, "nothing is split");
+	is(size_of(WINDOW), size, "a split that failed has split nothing");
 }
 
 static uint64_t entry(uint64_t va)
@@ -89,21 +89,21 @@ static void test_half(void)
 	first = size_of(va);
 	second = size_of(va + PAGE);
 	dune_stats(&before);
-	is(dune_pt_protect(root, va, 2 * PAGE, DUNE_PT_RO), -ENOMEM, "protect");
+	is(dune_pt_protect(root, va, 2 * PAGE, DUNE_PT_RO), -ENOMEM, "dune_pt_protect() without a page for a table: ENOMEM");
 	same(&before, "protect");
 	ok((entry(va) & DUNE_PTE_W) && (entry(va + PAGE) & DUNE_PTE_W) &&
-	   size_of(va) == first && size_of(va + PAGE) == second, "neither page has changed");
-	is(dune_pt_map(root, va, 2 * PAGE, GB, DUNE_PT_RW), -ENOMEM, "map");
+	   size_of(va) == first && size_of(va + PAGE) == second, "a dune_pt_protect() that failed has changed neither page");
+	is(dune_pt_map(root, va, 2 * PAGE, GB, DUNE_PT_RW), -ENOMEM, "dune_pt_map() without a page for a table: ENOMEM");
 	same(&before, "map");
-	ok(size_of(va) == first && size_of(va + PAGE) == second, "neither page is mapped");
-	is(dune_pt_unmap(root, va, 2 * PAGE), -ENOMEM, "unmap");
-	ok((entry(va) & DUNE_PTE_P) && (entry(va + PAGE) & DUNE_PTE_P), "both are there");
-	is(dune_pt_split(root, va, 2 * PAGE, PAGE), -ENOMEM, "split");
+	ok(size_of(va) == first && size_of(va + PAGE) == second, "a dune_pt_map() that failed has mapped neither page");
+	is(dune_pt_unmap(root, va, 2 * PAGE), -ENOMEM, "dune_pt_unmap() without a page for a table: ENOMEM");
+	ok((entry(va) & DUNE_PTE_P) && (entry(va + PAGE) & DUNE_PTE_P), "a dune_pt_unmap() that failed has left both pages");
+	is(dune_pt_split(root, va, 2 * PAGE, PAGE), -ENOMEM, "dune_pt_split() without a page for a table: ENOMEM");
 	same(&before, "split");
-	ok(!dune_pt_clone(root), "clone");
+	ok(!dune_pt_clone(root), "dune_pt_clone() without pages: NULL");
 	same(&before, "clone");
 	is(dune_pt_protect(root, WINDOW + MB2, MB2, DUNE_PT_RW), 0,
-	   "what needs no more goes on");
+	   "calls that need no page for a table still work");
 }
 
 static void touch(void)
@@ -130,11 +130,11 @@ static void test_full(void)
 	close(out[1]);
 	waitpid(pid, &status, 0);
 	ok(WIFSIGNALED(status) && WTERMSIG(status) == SIGBUS,
-	   "no page for a page table: SIGBUS (status 0x%x)", status);
+	   "an access without a page for its page table: SIGBUS (status 0x%x)", status);
 	if (read(out[0], text, sizeof(text) - 1) < 0)
 		exit(98);
 	ok(strstr(text, "the arena is full") && strstr(text, "0x100000000000"),
-	   "with a line that says it: %.*s", (int)strcspn(text, "\n"), text);
+	   "the program prints that the arena is full, and the address: %.*s", (int)strcspn(text, "\n"), text);
 	pid = fork();
 	if (!pid) {
 		use_up(0);
@@ -143,9 +143,9 @@ static void test_full(void)
 	}
 	waitpid(pid, &status, 0);
 	ok(WIFSIGNALED(status) && WTERMSIG(status) == SIGSEGV,
-	   "where nothing is mapped either: SIGSEGV (status 0x%x)", status);
+	   "an access to nothing with a full arena: SIGSEGV (status 0x%x)", status);
 	touch();
-	ok(1, "the parent, with pages left, goes on");
+	ok(1, "the parent, with pages left, continues");
 }
 
 int main(void)

@@ -28,11 +28,11 @@ static int mapped(const char *p)
 static void test_config(struct dune_config config)
 {
 	config.arena_limit = config.arena_size / 2;
-	is(dune_enter(&config), -EINVAL, "a limit below the size");
+	is(dune_enter(&config), -EINVAL, "an arena's limit below its size: EINVAL");
 	config.arena_limit = LIMIT + 4096;
-	is(dune_enter(&config), -EINVAL, "a limit that is no multiple of 1 MB");
+	is(dune_enter(&config), -EINVAL, "an arena's limit that is no multiple of 1 MB: EINVAL");
 	config.arena_limit = 2 * GB;
-	is(dune_enter(&config), -EINVAL, "a limit in another gigabyte");
+	is(dune_enter(&config), -EINVAL, "an arena's limit in another gigabyte: EINVAL");
 }
 
 /* More than 2 MB of page tables where pages of 1 GB are missing. */
@@ -64,9 +64,9 @@ static void test_pages(void)
 			last = page;
 		pages++;
 	}
-	ok(pages > 5 * MB / 4096 && pages < LIMIT / 4096, "%lu pages until none is left", pages);
-	ok(last < ARENA + LIMIT, "none is above the limit");
-	ok(mapped(ARENA + LIMIT - 4096) && !mapped(ARENA + LIMIT), "all of the limit is mapped, and no more");
+	ok(pages > 5 * MB / 4096 && pages < LIMIT / 4096, "the arena has %lu pages until none is left", pages);
+	ok(last < ARENA + LIMIT, "no page of the arena is above its limit");
+	ok(mapped(ARENA + LIMIT - 4096) && !mapped(ARENA + LIMIT), "the arena is mapped up to its limit, and no further");
 }
 
 /* What the program has where the arena would grow stays as it is. */
@@ -79,7 +79,7 @@ __attribute__((noreturn)) static void test_obstacle(void)
 	*p = 42;
 	while (dune_page_alloc(1))
 		pages++;
-	ok(pages < 2 * MB / 4096 && *p == 42, "a mapping in the way is not replaced");
+	ok(pages < 2 * MB / 4096 && *p == 42, "a mapping in the way of the arena is not replaced");
 	_exit(!(pages < 2 * MB / 4096 && *p == 42));
 }
 
@@ -105,9 +105,9 @@ int main(void)
 	}
 	wait(&status);
 	tap_count += 2;
-	ok(!status, "the child ended well");
+	ok(!status, "the child that used up the arena ends normally");
 	enter(&config);
-	ok(!mapped(ARENA + MB), "nothing more is mapped at first");
+	ok(!mapped(ARENA + MB), "only the arena's first size is mapped at first");
 	test_gigabytes();
 	test_pages();
 	return done();

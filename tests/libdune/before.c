@@ -5,7 +5,9 @@
  * returning its documented error, or when dune_enter_error() does not name the
  * member of the configuration that is wrong.
  */
+#include <dune_runtime.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,24 +42,24 @@ static void test_calls(void)
 	struct dune_tf tf = { .rip = PAGE };
 	struct dune_stats stats;
 
-	ok(!root, "dune_pt_root");
-	is(dune_pt_map(root, 0, PAGE, 0, DUNE_PT_RW), -EPERM, "dune_pt_map");
-	is(dune_pt_unmap(root, 0, PAGE), -EPERM, "dune_pt_unmap");
-	is(dune_pt_protect(root, 0, 2 * PAGE, 0), -EPERM, "dune_pt_protect");
-	is(dune_pt_split(root, 0, PAGE, PAGE), -EPERM, "dune_pt_split");
-	is(dune_pt_walk(root, 0, PAGE, nothing, NULL), -EPERM, "dune_pt_walk");
-	ok(!dune_pt_entry(root, 0, NULL), "dune_pt_entry");
-	ok(!dune_pt_clone(root), "dune_pt_clone");
-	is(dune_pt_free(root), -EPERM, "dune_pt_free");
-	is(dune_pt_load(root, 0), -EPERM, "dune_pt_load");
-	is(dune_tlb_tag(1), -EPERM, "dune_tlb_tag");
+	ok(!root, "dune_pt_root() before dune_enter(): NULL");
+	is(dune_pt_map(root, 0, PAGE, 0, DUNE_PT_RW), -EPERM, "dune_pt_map() before dune_enter(): EPERM");
+	is(dune_pt_unmap(root, 0, PAGE), -EPERM, "dune_pt_unmap() before dune_enter(): EPERM");
+	is(dune_pt_protect(root, 0, 2 * PAGE, 0), -EPERM, "dune_pt_protect() before dune_enter(): EPERM");
+	is(dune_pt_split(root, 0, PAGE, PAGE), -EPERM, "dune_pt_split() before dune_enter(): EPERM");
+	is(dune_pt_walk(root, 0, PAGE, nothing, NULL), -EPERM, "dune_pt_walk() before dune_enter(): EPERM");
+	ok(!dune_pt_entry(root, 0, NULL), "dune_pt_entry() before dune_enter(): NULL");
+	ok(!dune_pt_clone(root), "dune_pt_clone() before dune_enter(): NULL");
+	is(dune_pt_free(root), -EPERM, "dune_pt_free() before dune_enter(): EPERM");
+	is(dune_pt_load(root, 0), -EPERM, "dune_pt_load() before dune_enter(): EPERM");
+	is(dune_tlb_tag(1), -EPERM, "dune_tlb_tag() before dune_enter(): EPERM");
 	dune_tlb_page(0);
 	dune_tlb_all();
-	ok(!dune_page_alloc(1), "dune_page_alloc");
-	is(dune_ring3(&tf), -EPERM, "dune_ring3");
+	ok(!dune_page_alloc(1), "dune_page_alloc() before dune_enter(): NULL");
+	is(dune_ring3(&tf), -EPERM, "dune_ring3() before dune_enter(): EPERM");
 	dune_stats(&stats);
-	is(stats.arena_bytes, 0, "dune_stats");
-	is(dune_trap_set(6, with_fpu, DUNE_TRAP_FPU), 0, "dune_trap_set is for later");
+	is(stats.arena_bytes, 0, "dune_stats() before dune_enter(): zero");
+	is(dune_trap_set(6, with_fpu, DUNE_TRAP_FPU), 0, "dune_trap_set works before dune_enter()");
 }
 
 static void wrong(struct dune_config cfg, const char *what)
@@ -75,7 +77,7 @@ static void test_configuration(void)
 {
 	void *p = arena;
 
-	ok(!dune_enter_error(), "no error so far");
+	ok(!dune_enter_error(), "dune_enter_error() is NULL before any error");
 	wrong((struct dune_config){ .size = 7 }, "size");
 	wrong((struct dune_config){ .flags = 0x80 }, "flags");
 	wrong((struct dune_config){ .reserved = { 0, 0, 1 } }, "reserved");
@@ -92,7 +94,20 @@ static void test_configuration(void)
 	      "leaves out data");
 	wrong((struct dune_config){ .super_size = (1UL << 47) - GB },
 	      "leaves out a part of the arena");
-	ok(!dune_active(), "still outside");
+	ok(!dune_active(), "the process is not in Dune mode after the errors");
+}
+
+/* A descriptor that execve left, as a runtime hands it over, and that is no vCPU's. */
+static void test_inherited(void)
+{
+	int fd = open("/dev/null", O_RDONLY), next;
+
+	dune_vcpu_inherit(fd);
+	is(dune_enter(NULL), -ENOTTY, "an inherited descriptor that is no vCPU's");
+	is(fcntl(fd, F_GETFD), -1, "is closed");
+	/* The same number: dune_enter() below must not take it for the one above. */
+	next = open("/dev/null", O_RDONLY);
+	is(next, fd, "and its number is used again");
 }
 
 /* Run this program again as "enter", by another way. */
@@ -123,21 +138,21 @@ static void test_twice(void)
 		.size = sizeof(cfg), .super_size = 1UL << 47
 	};
 
-	is(dune_enter(NULL), 0, "again, without a configuration");
-	is(dune_enter(&cfg), 0, "with the same");
+	is(dune_enter(NULL), 0, "dune_enter() again without a configuration succeeds");
+	is(dune_enter(&cfg), 0, "dune_enter() again with the same configuration succeeds");
 	cfg.super_base = 1UL << 30;
 	cfg.super_size -= 1UL << 30;
-	is(dune_enter(&cfg), -EBUSY, "with another supervisor range");
-	ok(dune_enter_error() && strstr(dune_enter_error(), "another"), "which is said");
+	is(dune_enter(&cfg), -EBUSY, "dune_enter() again with another supervisor range: EBUSY");
+	ok(dune_enter_error() && strstr(dune_enter_error(), "another"), "dune_enter_error() names the supervisor range");
 	cfg.super_base = 0;
 	cfg.super_size = 1UL << 47;
 	cfg.arena = arena;
 	cfg.arena_size = sizeof(arena);
-	is(dune_enter(&cfg), -EBUSY, "with another arena");
+	is(dune_enter(&cfg), -EBUSY, "dune_enter() again with another arena: EBUSY");
 	cfg.arena = NULL;
 	cfg.arena_size = 0;
 	cfg.flags = DUNE_ENTER_RING3_SIGNALS;
-	is(dune_enter(&cfg), -EBUSY, "with other flags");
+	is(dune_enter(&cfg), -EBUSY, "dune_enter() again with other flags: EBUSY");
 }
 
 int main(int argc, char **argv)
@@ -152,11 +167,12 @@ int main(int argc, char **argv)
 	test_calls();
 	test_configuration();
 	test_valgrind();
+	test_inherited();
 	must_enter(&cfg);
-	ok(!dune_enter_error(), "no error any more");
+	ok(!dune_enter_error(), "dune_enter_error() is NULL after a success");
 	test_twice();
 	__asm__ volatile("movq %1, %%xmm9; ud2; movq %%xmm9, %0"
 			 : "=r" (after) : "r" (before) : "xmm9", "memory");
-	is(after, before, "a handler that was set before, with the FPU");
+	is(after, before, "a handler that was set before dune_enter() keeps the FPU registers");
 	return done();
 }

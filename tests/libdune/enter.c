@@ -61,18 +61,18 @@ static void test_config(void)
 	struct dune_config cfg = { .size = sizeof(cfg) };
 
 	cfg.size = 7;
-	is(dune_enter(&cfg), -EINVAL, "a size that is not known");
+	is(dune_enter(&cfg), -EINVAL, "dune_enter() with a size that is not known: EINVAL");
 	cfg.size = sizeof(cfg);
 	cfg.flags = 0x80;
-	is(dune_enter(&cfg), -EINVAL, "an unknown flag");
+	is(dune_enter(&cfg), -EINVAL, "dune_enter() with an unknown flag: EINVAL");
 	cfg.flags = 0;
 	cfg.reserved[2] = 1;
-	is(dune_enter(&cfg), -EINVAL, "a reserved field");
+	is(dune_enter(&cfg), -EINVAL, "dune_enter() with a reserved field: EINVAL");
 	cfg.reserved[2] = 0;
 	cfg.super_base = 4096;
-	is(dune_enter(&cfg), -EINVAL, "a range that is not aligned");
-	is(ring(), 3, "still in ring 3");
-	ok(!dune_active(), "dune_active says so");
+	is(dune_enter(&cfg), -EINVAL, "dune_enter() with a range that is not aligned: EINVAL");
+	is(ring(), 3, "the process is in ring 3 after dune_enter() failed");
+	ok(!dune_active(), "dune_active() is false after dune_enter() failed");
 }
 
 /* In a child, where all descriptors are used up: an error, nothing changed. */
@@ -102,19 +102,19 @@ static void test_taken_over(void)
 	count = 0;
 	handler_ring = 9;
 	raise(SIGUSR1);
-	is(count, 1, "a handler from before");
-	is(handler_ring, 0, "now runs in the guest");
+	is(count, 1, "a signal handler from before dune_enter() runs once");
+	is(handler_ring, 0, "a signal handler from before dune_enter() runs in ring 0");
 	sigaltstack(NULL, &ss);
-	is(ss.ss_size, 70000, "the alternate stack, too");
+	is(ss.ss_size, 70000, "the alternate stack from before dune_enter() is kept");
 	count = 0;
 	handler_ring = 9;
 	pthread_kill(thread, SIGUSR1);
 	while (!count)
 		usleep(1000);
-	ok(pthread_equal(handled_by, thread), "a signal to a native thread");
-	is(handler_ring, 3, "is handled there, natively");
+	ok(pthread_equal(handled_by, thread), "a signal to a native thread is handled by that thread");
+	is(handler_ring, 3, "a native thread handles its signal in ring 3");
 	stop = 1;
-	is(pthread_join(thread, NULL), 0, "which can be joined");
+	is(pthread_join(thread, NULL), 0, "a native thread can be joined");
 }
 
 static void at_exit(void)
@@ -215,16 +215,16 @@ static void test_leaks(void)
 			in_order = 0;
 	}
 	dune_stats(&after);
-	ok(in_order, "twenty children");
-	is(after.arena_bytes, before.arena_bytes, "leave no memory behind");
-	is(after.forks - before.forks, 20, "and are counted");
+	ok(in_order, "twenty children exit in order");
+	is(after.arena_bytes, before.arena_bytes, "twenty children leave no memory in use");
+	is(after.forks - before.forks, 20, "dune_stats() counts twenty forks");
 	ok(after.counters[DUNE_COUNT_EXITS] > before.counters[DUNE_COUNT_EXITS] &&
 	   after.counters[DUNE_COUNT_SYSCALL_FAST] +
 	   after.counters[DUNE_COUNT_SYSCALL_SLOW] >=
 	   before.counters[DUNE_COUNT_SYSCALL_FAST] +
 	   before.counters[DUNE_COUNT_SYSCALL_SLOW] + 20,
 	   "so are exits and system calls");
-	ok(after.signals >= 2, "and signals");
+	ok(after.signals >= 2, "dune_stats() counts signals");
 }
 
 int main(void)
@@ -238,9 +238,9 @@ int main(void)
 	test_config();
 	test_failure();
 	is(dune_enter(NULL), 0, "dune_enter");
-	is(ring(), 0, "in ring 0");
-	ok(dune_active(), "dune_active says so");
-	is(dune_enter(NULL), 0, "a second time");
+	is(ring(), 0, "the process is in ring 0 after dune_enter()");
+	ok(dune_active(), "dune_active() is true after dune_enter()");
+	is(dune_enter(NULL), 0, "dune_enter() succeeds a second time");
 	test_taken_over();
 	test_libc();
 	test_cpu();

@@ -45,7 +45,7 @@ static void test_fork(void)
 	char buf[8] = "";
 
 	if (pipe(p))
-		return;
+		bail("pipe: %s", strerror(errno));
 	pid = fork();
 	if (!pid) {
 		/* The child is in the same ring, and its calls work. */
@@ -98,7 +98,7 @@ static void test_vfork(void)
 	}
 	is(WEXITSTATUS(wait_for(pid)), 44, "vfork: exit status");
 	is(shared, 5, "vfork: memory is shared");
-	is(local, 2, "vfork: and the stack");
+	is(local, 2, "vfork: the stack is shared");
 	pid = vfork();
 	if (!pid) {
 		execl("/bin/sh", "sh", "-c", "exit 45", NULL);
@@ -145,14 +145,14 @@ static void test_spawn(void)
 	is(WTERMSIG(wait_for(pid)), SIGUSR1, "SETSIGDEF: the child dies of it");
 	shared = 0;
 	raise(SIGUSR1);
-	is(shared, 1, "the parent still has its handler");
+	is(shared, 1, "SETSIGDEF: the parent still has its handler");
 	signal(SIGUSR1, SIG_DFL);
 
 	for (i = 0; i < 50; i++) {
 		posix_spawn(&pid, "/bin/sh", NULL, NULL, argv, environ);
 		good += WEXITSTATUS(wait_for(pid)) == 46;
 	}
-	is(good, 50, "fifty times");
+	is(good, 50, "posix_spawn: fifty times");
 }
 
 static void test_shell(void)
@@ -187,11 +187,11 @@ static void test_clone(void)
 	shared = 0;
 	pid = clone(cloned, stack + sizeof(stack), SIGCHLD, NULL);
 	is(WEXITSTATUS(wait_for(pid)), 12, "clone with a stack of its own");
-	is(shared, 0, "memory is not shared");
+	is(shared, 0, "clone with a stack of its own: memory is not shared");
 	pid = clone(cloned, stack + sizeof(stack),
 		    CLONE_VM | CLONE_VFORK | SIGCHLD, NULL);
 	is(WEXITSTATUS(wait_for(pid)), 12, "clone(CLONE_VM | CLONE_VFORK)");
-	is(shared, 77, "memory is shared");
+	is(shared, 77, "clone(CLONE_VM | CLONE_VFORK): memory is shared");
 
 	args.v[4] = SIGCHLD;	/* exit_signal */
 	pid = syscall(SYS_clone3, &args, 64);
@@ -200,10 +200,10 @@ static void test_clone(void)
 	is(WEXITSTATUS(wait_for(pid)), 13, "clone3");
 	errno = 0;
 	ok(syscall(SYS_clone3, NULL, 64) == -1 && errno == EFAULT,
-	   "clone3 from nowhere");
+	   "clone3 with a bad pointer");
 	errno = 0;
 	ok(syscall(SYS_clone3, &args, 8) == -1 && errno == EINVAL,
-	   "clone3 with too little");
+	   "clone3 with a size that is too small");
 }
 
 static void test_exec_ignored(void)
@@ -222,7 +222,7 @@ static void test_exec_ignored(void)
 		execl("/bin/sh", "sh", "-c", "kill -SEGV $$; exit 6", NULL);
 		_exit(1);
 	}
-	is(WTERMSIG(wait_for(pid)), SIGSEGV, "a handled one does not");
+	is(WTERMSIG(wait_for(pid)), SIGSEGV, "a handled SIGSEGV is the default after exec");
 }
 
 static void test_big(void)
@@ -240,10 +240,10 @@ static void test_big(void)
 			p[i]++;
 		_exit(p[size - 4096]);
 	}
-	is(WEXITSTATUS(wait_for(pid)), 2, "copy on write: the child's");
+	is(WEXITSTATUS(wait_for(pid)), 2, "copy on write: the child's memory");
 	for (i = 0; i < size; i += 4096)
 		sum += p[i];
-	is(sum, size / 4096, "and the parent's");
+	is(sum, size / 4096, "copy on write: the parent's memory");
 	free(p);
 }
 

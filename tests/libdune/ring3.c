@@ -132,53 +132,53 @@ static int death_of(void *code)
 
 static void test_calls(void)
 {
-	is(run(code_cs), 3, "runs in ring 3");
-	is(run(code_flags) & 0x3200, 0x200, "IOPL 0, interrupts on");
-	is(run(code_popf) & 0x3000, 0, "POPF does not change IOPL");
-	is(run(code_sum), 63, "six arguments and a result");
-	is(seen.vector, DUNE_VECTOR_SYSCALL, "vector of the frame");
+	is(run(code_cs), 3, "dune_ring3() runs code in ring 3");
+	is(run(code_flags) & 0x3200, 0x200, "ring 3 has IOPL 0 and interrupts on");
+	is(run(code_popf) & 0x3000, 0, "POPF in ring 3 does not change IOPL");
+	is(run(code_sum), 63, "a system call of ring 3 has six arguments and a result");
+	is(seen.vector, DUNE_VECTOR_SYSCALL, "a system call of ring 3 has its vector in the frame");
 	is(run(code_keep), -1 - 1 - 2 - 3 - 4 - 5 - 6 - 7 - 8 + 0x1b + 0x1c +
-	   0x12 + 0x15, "registers and carry are preserved");
-	is(run(code_rcx), 0, "rcx and r11 as the processor leaves them");
+	   0x12 + 0x15, "a system call of ring 3 preserves registers and carry");
+	is(run(code_rcx), 0, "a system call of ring 3 leaves rcx and r11 as the processor does");
 	is(run(code_gs), 0x6757, "arch_prctl(ARCH_SET_GS)");
-	ok(dune_active(), "in ring 0 again");
+	ok(dune_active(), "the program is in ring 0 after dune_ring3()");
 }
 
 static void test_traps(void)
 {
 	traps = 0;
 	dune_trap_set(6, skip2, 0);
-	is(run(code_ud), 0x77, "an exception of ring 3 and back");
-	is(traps, 1, "handled");
-	is(seen.cs, 0x33, "cs");
-	is(seen.ss, 0x2b, "ss");
+	is(run(code_ud), 0x77, "an exception of ring 3 is handled, and ring 3 continues");
+	is(traps, 1, "the handler of ring 3's exception ran once");
+	is(seen.cs, 0x33, "an exception of ring 3 shows its cs");
+	is(seen.ss, 0x2b, "an exception of ring 3 shows its ss");
 	dune_trap_set(6, leave_trap, 0);
 	is(run(code_ud), -6, "a trap handler may end ring 3");
 	dune_trap_set(6, NULL, 0);
 	traps = 0;
 	dune_trap_set(1, step, 0);
 	is(run(code_tf), 5, "single steps across a system call");
-	ok(traps >= 4, "steps: %d", traps);
+	ok(traps >= 4, "single steps across a system call: %d steps", traps);
 	dune_trap_set(1, NULL, 0);
-	is(run(code_ac), 0x40000, "AC is kept");
-	is(run(code_nt), 0x4000, "NT is kept");
+	is(run(code_ac), 0x40000, "ring 3 keeps AC over a system call");
+	is(run(code_nt), 0x4000, "ring 3 keeps NT over a system call");
 }
 
 static void test_forbidden(void)
 {
-	is(death_of(code_vmmcall), SIGILL, "vmmcall");
-	is(death_of(code_vmcall), SIGILL, "vmcall");
-	is(death_of(code_int80), SIGSEGV, "int 0x80");
-	is(death_of(code_hlt), SIGSEGV, "hlt");
-	is(death_of(code_cli), SIGSEGV, "cli");
-	is(death_of(code_cr), SIGSEGV, "mov from cr3");
-	is(death_of(code_swapgs), SIGSEGV, "swapgs");
-	is(death_of(code_farjmp), SIGSEGV, "far return to ring 0");
-	is(death_of(code_iret0), SIGSEGV, "iret to ring 0");
-	is(death_of(code_32), SIGSEGV, "far return to 32-bit code");
-	is(death_of(code_wrmsr), SIGSEGV, "wrmsr");
-	ok(death_of(code_sysenter) != 0, "sysenter");
-	is(death_of(code_wrong), SIGSEGV, "code at the very end");
+	is(death_of(code_vmmcall), SIGILL, "vmmcall in ring 3: SIGILL");
+	is(death_of(code_vmcall), SIGILL, "vmcall in ring 3: SIGILL");
+	is(death_of(code_int80), SIGSEGV, "int 0x80 in ring 3: SIGSEGV");
+	is(death_of(code_hlt), SIGSEGV, "hlt in ring 3: SIGSEGV");
+	is(death_of(code_cli), SIGSEGV, "cli in ring 3: SIGSEGV");
+	is(death_of(code_cr), SIGSEGV, "mov from cr3 in ring 3: SIGSEGV");
+	is(death_of(code_swapgs), SIGSEGV, "swapgs in ring 3: SIGSEGV");
+	is(death_of(code_farjmp), SIGSEGV, "far return from ring 3 to ring 0: SIGSEGV");
+	is(death_of(code_iret0), SIGSEGV, "iret from ring 3 to ring 0: SIGSEGV");
+	is(death_of(code_32), SIGSEGV, "far return from ring 3 to 32-bit code: SIGSEGV");
+	is(death_of(code_wrmsr), SIGSEGV, "wrmsr in ring 3: SIGSEGV");
+	ok(death_of(code_sysenter) != 0, "sysenter in ring 3 ends by a signal");
+	is(death_of(code_wrong), SIGSEGV, "code of ring 3 that runs beyond its end: SIGSEGV");
 }
 
 static void test_memory(void)
@@ -189,12 +189,12 @@ static void test_memory(void)
 	is(run(code_secret), 31337, "ring 3 reads memory");
 	dune_pt_protect(dune_pt_root(), (uint64_t)secret, 4096,
 			DUNE_PTE_P | DUNE_PTE_W);
-	is(*(long *)secret, 31337, "supervisor only: ring 0 still reads");
-	dune_trap_set(14, leave_trap, 0);
-	is(run(code_secret), -14, "ring 3 does not");
-	is(seen.error, 5, "error: present, user");
-	dune_trap_set(14, NULL, 0);
-	is(death_of(code_secret), SIGSEGV, "without a handler: the signal");
+	is(*(long *)secret, 31337, "ring 0 reads memory that is the supervisor's only");
+	dune_trap_set(DUNE_VECTOR_PF, leave_trap, 0);
+	is(run(code_secret), -14, "ring 3 cannot read memory that is the supervisor's only");
+	is(seen.error, 5, "the error code of ring 3's read: present, user");
+	dune_trap_set(DUNE_VECTOR_PF, NULL, 0);
+	is(death_of(code_secret), SIGSEGV, "ring 3's read without a handler is SIGSEGV");
 }
 
 static void test_arguments(void)
@@ -202,20 +202,20 @@ static void test_arguments(void)
 	struct dune_tf tf = { .rip = 0xffffffff81000000 };
 	char word[6] = "";
 
-	is(dune_ring3(&tf), -EFAULT, "not to a kernel address");
+	is(dune_ring3(&tf), -EFAULT, "dune_ring3() to a kernel address: EFAULT");
 	tf.rip = 0x800000000000;
-	is(dune_ring3(&tf), -EFAULT, "not to an address that is not canonical");
+	is(dune_ring3(&tf), -EFAULT, "dune_ring3() to an address that is not canonical: EFAULT");
 	ok(dune_user_ok(stack, sizeof(stack)), "dune_user_ok");
 	ok(!dune_user_ok((void *)-1, 1) && !dune_user_ok((void *)8, -1UL),
 	   "dune_user_ok of nonsense");
 	is(dune_copy(word, "hello", 6), 0, "dune_copy");
-	ok(!strcmp(word, "hello"), "copied");
-	is(dune_copy(word, (void *)8, 6), -EFAULT, "from nowhere");
-	is(dune_copy((void *)8, word, 6), -EFAULT, "to nowhere");
+	ok(!strcmp(word, "hello"), "dune_copy() has copied the bytes");
+	is(dune_copy(word, (void *)8, 6), -EFAULT, "dune_copy() from unmapped memory: EFAULT");
+	is(dune_copy((void *)8, word, 6), -EFAULT, "dune_copy() to unmapped memory: EFAULT");
 	is(dune_copy(word, (void *)0x8000000000000000, 6), -EFAULT,
-	   "from an address that is not canonical");
+	   "dune_copy() from an address that is not canonical: EFAULT");
 	is(dune_hypercall(SYS_getpid, 0, 0, 0, 0, 0, 0), getpid(), "dune_hypercall");
-	is(dune_hypercall(SYS_close, -1, 0, 0, 0, 0, 0), -EBADF, "an error");
+	is(dune_hypercall(SYS_close, -1, 0, 0, 0, 0, 0), -EBADF, "dune_hypercall() returns an error number");
 }
 
 int main(void)

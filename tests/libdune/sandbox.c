@@ -161,9 +161,10 @@ static int on(const void *area, size_t size, uintptr_t p)
 static void trusted(const char *what)
 {
 	ok(count == 1 && ring == 0, "%s: the handler runs in ring 0", what);
-	is(handler_cs & 3, 3, "and its frame says ring 3");
-	ok(!on(stack, sizeof(stack), handler_sp), "on a stack of ring 0");
-	ok(tls == 4711 && mxcsr == 0x1f80, "with its own TLS and MXCSR");
+	is(handler_cs & 3, 3, "%s: the handler's frame is of ring 3", what);
+	ok(!on(stack, sizeof(stack), handler_sp), "%s: the handler runs on a stack of ring 0",
+	   what);
+	ok(tls == 4711 && mxcsr == 0x1f80, "%s: the handler has ring 0's TLS and MXCSR", what);
 }
 
 static void test_signals(void)
@@ -172,7 +173,7 @@ static void test_signals(void)
 
 	install(SIGUSR1, go_on, 0);
 	is(run_with_signal(code_wait, SIGUSR1), 0x400 + 77 + 88 + 99,
-	   "ring 3 goes on with all its registers");
+	   "ring 3 continues with all its registers after a signal");
 	trusted("a signal");
 	install(SIGUSR1, leave, SA_NODEFER);
 	for (i = 0; i < 3; i++)
@@ -187,13 +188,13 @@ static void test_signals(void)
 	is(run_with_signal(code_own, SIGUSR1), 2, "ring 3 with its own FS and MXCSR");
 	trusted("a signal then");
 	look_here();
-	ok(tls == 4711 && mxcsr == 0x1f80, "and nothing of it is left after dune_ring3()");
+	ok(tls == 4711 && mxcsr == 0x1f80, "ring 3's FS and MXCSR are gone after dune_ring3()");
 	count = 0;
 	raise(SIGUSR1);
 	ok(count == 1 && ring == 0 && handler_cs == 0x10, "a signal to ring 0 itself");
 	install(SIGILL, step_over, 0);
 	count = 0;
-	is(run(code_ud, box), 55, "an exception of ring 3 that is a signal");
+	is(run(code_ud, box), 55, "an exception of ring 3 becomes a signal");
 	trusted("its signal");
 }
 
@@ -220,28 +221,28 @@ static void test_altstack(void)
 
 	sigaltstack(&ss, NULL);
 	install(SIGUSR1, go_on, SA_ONSTACK);
-	is(run_with_signal(code_wait, SIGUSR1), 0x400 + 77 + 88 + 99, "an alternate stack");
+	is(run_with_signal(code_wait, SIGUSR1), 0x400 + 77 + 88 + 99, "ring 3 continues after a signal on an alternate stack");
 	trusted("a signal");
-	ok(on(alt, sizeof(alt), handler_sp), "on the alternate stack");
+	ok(on(alt, sizeof(alt), handler_sp), "a signal of ring 3 is handled on the alternate stack");
 }
 
 static void test_limits(void)
 {
-	is(run(code_call, (void *)SYS_getpid), getpid(), "a call that is passed on");
-	is(run(code_call, (void *)SYS_rt_sigaction), -EPERM, "rt_sigaction");
-	is(run(code_call, (void *)SYS_sigaltstack), -EPERM, "sigaltstack");
-	is(run(code_call, (void *)SYS_rt_sigreturn), -EPERM, "rt_sigreturn");
-	is(run(code_read, box), 2, "memory that was given");
+	is(run(code_call, (void *)SYS_getpid), getpid(), "a call of ring 3 that is passed on has its result");
+	is(run(code_call, (void *)SYS_rt_sigaction), -EPERM, "rt_sigaction of ring 3: EPERM");
+	is(run(code_call, (void *)SYS_sigaltstack), -EPERM, "sigaltstack of ring 3: EPERM");
+	is(run(code_call, (void *)SYS_rt_sigreturn), -EPERM, "rt_sigreturn of ring 3: EPERM");
+	is(run(code_read, box), 2, "ring 3 reads memory that it was given");
 	install(SIGSEGV, leave, SA_NODEFER);
-	is(run(code_read, &mine), -5, "no other: a global");
-	is(run(code_read, dune_pt_root()), -5, "the page table");
-	is(run(code_read, (void *)look_here), -5, "code of ring 0");
-	is(run((void *)look_here, box), -5, "which cannot be executed either");
+	is(run(code_read, &mine), -5, "ring 3 cannot read a global");
+	is(run(code_read, dune_pt_root()), -5, "ring 3 cannot read the page table");
+	is(run(code_read, (void *)look_here), -5, "ring 3 cannot read code of ring 0");
+	is(run((void *)look_here, box), -5, "ring 3 cannot execute code of ring 0");
 }
 
 static void grant(const void *from, size_t size, uint64_t rights)
 {
-	is(dune_pt_protect(dune_pt_root(), (uint64_t)from, size, rights), 0, "give memory");
+	is(dune_pt_protect(dune_pt_root(), (uint64_t)from, size, rights), 0, "memory is given to ring 3");
 }
 
 int main(void)

@@ -58,11 +58,11 @@ static void test_kill(void)
 	start();
 	install(SIGUSR1, note, 0, SIGUSR2);
 	is(kill(getpid(), SIGUSR1), 0, "kill of oneself");
-	is(count, 1, "handler has run when kill returns");
-	is(last_info.si_signo, SIGUSR1, "si_signo");
-	is(last_info.si_code, SI_USER, "si_code");
-	is(last_info.si_pid, getpid(), "si_pid");
-	is(last_info.si_uid, getuid(), "si_uid");
+	is(count, 1, "a handler has run when kill of oneself returns");
+	is(last_info.si_signo, SIGUSR1, "kill of oneself: si_signo");
+	is(last_info.si_code, SI_USER, "kill of oneself: si_code");
+	is(last_info.si_pid, getpid(), "kill of oneself: si_pid");
+	is(last_info.si_uid, getuid(), "kill of oneself: si_uid");
 	is(last_uc.uc_mcontext.gregs[REG_RAX], 0, "ucontext: rax is the result");
 	ok(sigismember(&mask_in_handler, SIGUSR1) == 1 &&
 	   sigismember(&mask_in_handler, SIGUSR2) == 1, "mask in the handler");
@@ -93,10 +93,10 @@ static void test_queue(void)
 		sigqueue(getpid(), SIGRTMIN, v);
 	sigqueue(getpid(), SIGRTMIN + 1, v);
 	sigpending(&pending);
-	ok(sigismember(&pending, SIGRTMIN) == 1, "pending while blocked");
-	is(count, 0, "not run while blocked");
+	ok(sigismember(&pending, SIGRTMIN) == 1, "a queued signal is pending while it is blocked");
+	is(count, 0, "no handler runs while its signal is blocked");
 	sigprocmask(SIG_UNBLOCK, &set, NULL);
-	is(count, 4, "all queued ones run when unblocked");
+	is(count, 4, "handlers of all queued signals run when they are unblocked");
 }
 
 static void nest(int sig, siginfo_t *info, void *uc)
@@ -120,7 +120,7 @@ static void test_nested(void)
 	install(SIGUSR1, nest, 0, SIGUSR2);
 	raise(SIGUSR1);
 	ok(order[0] == SIGUSR1 && order[1] == -SIGUSR1 && order[2] == SIGUSR2 &&
-	   order[3] == -SIGUSR2, "sa_mask keeps it waiting");
+	   order[3] == -SIGUSR2, "sa_mask keeps another signal waiting");
 }
 
 static volatile int depth, deepest;
@@ -198,39 +198,39 @@ static void test_faults(void)
 	__asm__ volatile("leaq 1f(%%rip), %%rbx; movb $1, (%1); 1:"
 			 : "=a" (r) : "r" (ro) : "rbx", "memory");
 	is(last_info.si_signo, SIGSEGV, "write to a read-only page");
-	is(last_info.si_code, SEGV_ACCERR, "si_code");
-	ok(last_info.si_addr == ro, "si_addr");
-	is(last_uc.uc_mcontext.gregs[REG_TRAPNO], 14, "trap number");
-	ok((last_uc.uc_mcontext.gregs[REG_ERR] & 2) == 2, "error code says write");
-	is(last_uc.uc_mcontext.gregs[REG_CR2], (long)ro, "cr2");
+	is(last_info.si_code, SEGV_ACCERR, "write to a read-only page: si_code");
+	ok(last_info.si_addr == ro, "write to a read-only page: si_addr");
+	is(last_uc.uc_mcontext.gregs[REG_TRAPNO], 14, "write to a read-only page: trap number");
+	ok((last_uc.uc_mcontext.gregs[REG_ERR] & 2) == 2, "write to a read-only page: the error code has the write bit");
+	is(last_uc.uc_mcontext.gregs[REG_CR2], (long)ro, "write to a read-only page: cr2");
 	is(r, 77, "the handler changed rax and rip");
 	start();
 	__asm__ volatile("leaq 1f(%%rip), %%rbx; movb 5(%1), %%al; 1:"
 			 : "=a" (r) : "r" (gone) : "rbx", "memory");
-	is(last_info.si_code, SEGV_MAPERR, "read where nothing is: si_code");
-	ok(last_info.si_addr == gone + 5, "si_addr");
+	is(last_info.si_code, SEGV_MAPERR, "read of unmapped memory: si_code");
+	ok(last_info.si_addr == gone + 5, "read of unmapped memory: si_addr");
 	start();
 	FAULTING("ud2");
 	is(last_info.si_signo, SIGILL, "ud2");
-	is(last_info.si_code, ILL_ILLOPN, "si_code");
+	is(last_info.si_code, ILL_ILLOPN, "ud2: si_code");
 	start();
 	FAULTING("divl %%ecx");
 	is(last_info.si_signo, SIGFPE, "division by zero");
-	is(last_info.si_code, FPE_INTDIV, "si_code");
+	is(last_info.si_code, FPE_INTDIV, "division by zero: si_code");
 	start();
 	FAULTING("int3");
 	is(last_info.si_signo, SIGTRAP, "int3");
 	start();
 	FAULTING("movabsq $0x8000000000000000, %%rdx; movq (%%rdx), %%rdx");
 	is(last_info.si_signo, SIGSEGV, "an address that is not canonical");
-	is(last_info.si_code, SI_KERNEL, "si_code");
+	is(last_info.si_code, SI_KERNEL, "an address that is not canonical: si_code");
 	/* The page can be read but not executed. */
 	start();
 	__asm__ volatile("leaq 1f(%%rip), %%rbx; jmp *%1; 1:"
 			 : "=a" (r) : "r" (ro) : "rbx", "memory");
 	is(last_info.si_signo, SIGSEGV, "jump to a page that cannot be executed");
-	is(last_info.si_code, SEGV_ACCERR, "si_code");
-	ok(last_info.si_addr == ro, "si_addr");
+	is(last_info.si_code, SEGV_ACCERR, "jump to a page that cannot be executed: si_code");
+	ok(last_info.si_addr == ro, "jump to a page that cannot be executed: si_addr");
 	signal(SIGSEGV, SIG_DFL);
 	signal(SIGILL, SIG_DFL);
 	signal(SIGFPE, SIG_DFL);
@@ -250,8 +250,8 @@ static void test_sigbus(void)
 	install(SIGBUS, skip_fault, 0, 0);
 	__asm__ volatile("leaq 1f(%%rip), %%rbx; movb (%1), %%al; 1:"
 			 : "=a" (r) : "r" (p) : "rbx", "memory");
-	is(last_info.si_signo, SIGBUS, "behind the end of a file");
-	is(last_info.si_code, BUS_ADRERR, "si_code");
+	is(last_info.si_signo, SIGBUS, "access beyond the end of a file");
+	is(last_info.si_code, BUS_ADRERR, "access beyond the end of a file: si_code");
 	signal(SIGBUS, SIG_DFL);
 	munmap(p, 4096);
 	close(fd);
@@ -291,8 +291,8 @@ static void test_fpu(void)
 	is(r, 0, "kill by instruction");
 	is(out6, 0x6666, "xmm6 is restored after the handler");
 	is(out7, 0x1234, "xmm7 is what the handler wrote into the frame");
-	is(rsp8, 0xabcd, "red zone untouched");
-	ok(last_uc.uc_flags & 1 ? fp_magic == 0x46505853 : 1, "fpstate has its magic");
+	is(rsp8, 0xabcd, "the red zone is unchanged after the handler");
+	ok(last_uc.uc_flags & 1 ? fp_magic == 0x46505853 : 1, "the signal frame's fpstate has its magic");
 }
 
 static char alt[65536];
@@ -335,27 +335,27 @@ static void test_altstack(void)
 	is(sigaltstack(&ss, NULL), 0, "sigaltstack");
 	sigaltstack(NULL, &old);
 	ok(old.ss_sp == alt && old.ss_size == sizeof(alt) && !old.ss_flags,
-	   "reads back");
+	   "sigaltstack reads back what was set");
 	install(SIGUSR1, on_alt, SA_ONSTACK, 0);
 	raise(SIGUSR1);
-	ok(in_alt(handler_sp), "handler on the alternate stack");
-	ok(last_uc.uc_stack.ss_sp == alt, "uc_stack");
+	ok(in_alt(handler_sp), "a handler with SA_ONSTACK runs on the alternate stack");
+	ok(last_uc.uc_stack.ss_sp == alt, "uc_stack is the alternate stack");
 	install(SIGUSR1, on_alt, 0, 0);
 	raise(SIGUSR1);
-	ok(!in_alt(handler_sp), "handler on the common stack");
+	ok(!in_alt(handler_sp), "a handler without SA_ONSTACK runs on the common stack");
 	install(SIGSEGV, jump_out, SA_ONSTACK, 0);
 	if (!sigsetjmp(out, 1))
 		recurse(1);
 	ok(in_alt(handler_sp), "stack overflow: handled on the alternate stack");
-	is(last_info.si_signo, SIGSEGV, "as a SIGSEGV");
+	is(last_info.si_signo, SIGSEGV, "stack overflow is a SIGSEGV");
 	sigprocmask(SIG_BLOCK, NULL, &now);
 	ok(!sigismember(&now, SIGSEGV), "siglongjmp restores the mask");
 	signal(SIGSEGV, SIG_DFL);
 	ss.ss_size = 100;
 	errno = 0;
-	ok(sigaltstack(&ss, NULL) == -1 && errno == ENOMEM, "too small a stack");
+	ok(sigaltstack(&ss, NULL) == -1 && errno == ENOMEM, "sigaltstack with too small a stack: ENOMEM");
 	ss.ss_flags = SS_DISABLE;
-	is(sigaltstack(&ss, NULL), 0, "disable");
+	is(sigaltstack(&ss, NULL), 0, "sigaltstack disables the alternate stack");
 }
 
 static void test_timer(void)
@@ -374,7 +374,7 @@ static void test_timer(void)
 	}
 	setitimer(ITIMER_REAL, &off, NULL);
 	ok(count >= 20, "a timer interrupts a loop that makes no calls");
-	is(sum, n * (n + 1) / 2, "which notices nothing");
+	is(sum, n * (n + 1) / 2, "a loop that a timer interrupts has the right result");
 }
 
 static int status_of(void (*fn)(void))

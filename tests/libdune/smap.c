@@ -148,7 +148,7 @@ static void ring3_flags(int smap)
 	is(ring3(code_ac_call, code_ac_call_end - code_ac_call) & RFLAGS_AC, RFLAGS_AC,
 	   "ring 3 keeps its AC over a system call");
 	ok(!(handler_flags & RFLAGS_AC), "AC is clear in the handler of a system call");
-	ok(!smap || fault_error == PF_READ, "and it cannot read ring 3's memory");
+	ok(!smap || fault_error == PF_READ, "the handler of a system call cannot read ring 3's memory");
 	handler_flags = ~0UL;
 	in_handler = 0;
 	is(ring3(code_ac_trap, code_ac_trap_end - code_ac_trap) & RFLAGS_AC, RFLAGS_AC,
@@ -170,18 +170,18 @@ static void copies(int smap)
 	char bytes[16] = "";
 
 	is(dune_copy(user + 64, "sixteen bytes..", 16), 0, "dune_copy() to ring 3's memory");
-	is(dune_copy(bytes, user + 64, 16), 0, "dune_copy() from there");
-	ok(!memcmp(bytes, "sixteen bytes..", 16), "the bytes are right");
-	ok(!(flags_now() & RFLAGS_AC), "AC is clear afterwards");
-	is(dune_pt_protect(dune_pt_root(), USER_BASE + 0x8000, 4096, 0), 0, "a page that is not there");
-	dune_trap_set(14, fault_in_copy, 0);
-	is(dune_copy(user + 0x8000, bytes, 16), -EFAULT, "dune_copy() there: EFAULT");
-	ok(!smap || (in_handler & RFLAGS_AC), "AC was set in the copy");
-	ok(!(handler_flags & RFLAGS_AC), "AC is clear in the handler of its fault");
-	ok(!(flags_now() & RFLAGS_AC), "AC is clear after it");
-	is(dune_copy((void *)(USER_BASE + USER_SIZE), bytes, 16), -EFAULT, "no mapping of the process: EFAULT");
-	ok(!(flags_now() & RFLAGS_AC), "AC is clear after that");
-	dune_trap_set(14, page_fault, 0);
+	is(dune_copy(bytes, user + 64, 16), 0, "dune_copy() from ring 3's memory");
+	ok(!memcmp(bytes, "sixteen bytes..", 16), "dune_copy() to and from ring 3's memory has copied the bytes");
+	ok(!(flags_now() & RFLAGS_AC), "AC is clear after dune_copy()");
+	is(dune_pt_protect(dune_pt_root(), USER_BASE + 0x8000, 4096, 0), 0, "a page of ring 3's memory is made not present");
+	dune_trap_set(DUNE_VECTOR_PF, fault_in_copy, 0);
+	is(dune_copy(user + 0x8000, bytes, 16), -EFAULT, "dune_copy() to a page that is not present: EFAULT");
+	ok(!smap || (in_handler & RFLAGS_AC), "AC is set in the copy that faults");
+	ok(!(handler_flags & RFLAGS_AC), "AC is clear in the handler of the copy's fault");
+	ok(!(flags_now() & RFLAGS_AC), "AC is clear after dune_copy() to a page that is not present");
+	is(dune_copy((void *)(USER_BASE + USER_SIZE), bytes, 16), -EFAULT, "dune_copy() to no mapping of the process: EFAULT");
+	ok(!(flags_now() & RFLAGS_AC), "AC is clear after dune_copy() to no mapping of the process");
+	dune_trap_set(DUNE_VECTOR_PF, page_fault, 0);
 }
 
 static void processes(void)
@@ -221,20 +221,20 @@ int main(void)
 	is(err, 0, "dune_enter() with DUNE_ENTER_SMAP");
 	if (err)
 		return done();
-	dune_trap_set(14, page_fault, 0);
+	dune_trap_set(DUNE_VECTOR_PF, page_fault, 0);
 	if (smap) {
 		try_read();
 		is(fault_error, PF_READ, "reading ring 3's memory in ring 0 faults");
-		is(fault_address, USER_BASE, "at that address");
+		is(fault_address, USER_BASE, "the fault of reading ring 3's memory has its address");
 		try_write();
-		is(fault_error, PF_WRITE, "and so does writing");
+		is(fault_error, PF_WRITE, "writing ring 3's memory in ring 0 faults");
 	} else {
 		skip("no SMAP in this processor", "reading and writing ring 3's memory in ring 0");
 	}
 	if (smep) {
 		try_fetch();
 		is(fault_error, PF_FETCH, "executing ring 3's memory in ring 0 faults");
-		is(fault_address, USER_BASE + 1, "at that address");
+		is(fault_address, USER_BASE + 1, "the fault of executing ring 3's memory has its address");
 	} else {
 		skip("no SMEP in this processor", "executing ring 3's memory in ring 0");
 	}

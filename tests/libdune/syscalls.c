@@ -66,16 +66,16 @@ static void test_read(void)
 	pid_t pid;
 
 	if (pipe(p))
-		return;
+		bail("pipe: %s", strerror(errno));
 	install(SIGALRM, 0);
 	alarms_ms(50);
 	errno = 0;
 	n = read(p[0], &c, 1);
 	err = errno;
 	alarms_ms(0);
-	is(n, -1, "read, interrupted");
-	is(err, EINTR, "EINTR");
-	ok(count >= 1, "handler ran");
+	is(n, -1, "a read that is interrupted fails");
+	is(err, EINTR, "a read that is interrupted: EINTR");
+	ok(count >= 1, "a read that is interrupted: the handler ran");
 
 	install(SIGALRM, SA_RESTART);
 	pid = fork();
@@ -87,10 +87,10 @@ static void test_read(void)
 		_exit(0);
 	}
 	alarms_ms(50);
-	is(read(p[0], &c, 1), 1, "read with SA_RESTART goes on");
+	is(read(p[0], &c, 1), 1, "a read with SA_RESTART continues");
 	alarms_ms(0);
-	ok(count >= 3, "handler ran before the data came");
-	is(c, 'x', "data");
+	ok(count >= 3, "a read with SA_RESTART: the handler ran before the data came");
+	is(c, 'x', "a read with SA_RESTART: the data");
 	waitpid(pid, NULL, 0);
 	close(p[0]);
 	close(p[1]);
@@ -110,9 +110,9 @@ static void test_sleep(void)
 	ret = nanosleep(&t, &rest);
 	err = errno;
 	alarms_ms(0);
-	is(ret, -1, "nanosleep, interrupted, even with SA_RESTART");
-	is(err, EINTR, "EINTR");
-	ok(rest.tv_sec >= 900 && rest.tv_sec < 1000, "time left: %ld s",
+	is(ret, -1, "nanosleep fails when it is interrupted, even with SA_RESTART");
+	is(err, EINTR, "nanosleep that is interrupted: EINTR");
+	ok(rest.tv_sec >= 900 && rest.tv_sec < 1000, "nanosleep that is interrupted: time left: %ld s",
 	   (long)rest.tv_sec);
 
 	/* Stopped and continued without a handler: sleeps on. */
@@ -132,7 +132,7 @@ static void test_sleep(void)
 	clock_gettime(CLOCK_MONOTONIC, &b);
 	ms = (b.tv_sec - a.tv_sec) * 1000 + (b.tv_nsec - a.tv_nsec) / 1000000;
 	is(status, 0, "nanosleep over SIGSTOP and SIGCONT: no error");
-	ok(ms >= 400, "and the whole time (%ld ms)", ms);
+	ok(ms >= 400, "nanosleep over SIGSTOP and SIGCONT: the whole time (%ld ms)", ms);
 }
 
 static void test_suspend(void)
@@ -179,8 +179,8 @@ static void test_suspend(void)
 	is(ppoll(NULL, 0, &t, NULL), 0, "ppoll without a mask");
 	ret = syscall(SYS_ppoll, NULL, 0, &t, (void *)8, 8);
 	err = errno;
-	is(ret, -1, "ppoll with a bad mask");
-	is(err, EFAULT, "EFAULT");
+	is(ret, -1, "ppoll with a bad mask fails");
+	is(err, EFAULT, "ppoll with a bad mask: EFAULT");
 }
 
 static void test_pause(void)
@@ -209,8 +209,8 @@ static void test_child(void)
 		_exit(7);
 	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
 		;
-	is(WEXITSTATUS(status), 7, "exit status");
-	is(count, 1, "SIGCHLD");
+	is(WEXITSTATUS(status), 7, "SIGCHLD: the child's exit status");
+	is(count, 1, "SIGCHLD: the handler ran once");
 	sigaction(SIGCHLD, &sa, NULL);
 	count = 0;
 	pid = fork();
@@ -235,11 +235,11 @@ static void test_wait_for(void)
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	kill(getpid(), SIGUSR2);
 	is(sigtimedwait(&set, &info, &t), SIGUSR2, "sigtimedwait");
-	is(info.si_pid, getpid(), "si_pid");
+	is(info.si_pid, getpid(), "sigtimedwait: si_pid");
 	kill(getpid(), SIGUSR2);
 	fd = signalfd(-1, &set, 0);
 	is(read(fd, &si, sizeof(si)), sizeof(si), "signalfd");
-	is(si.ssi_signo, SIGUSR2, "signal");
+	is(si.ssi_signo, SIGUSR2, "signalfd: the signal");
 	close(fd);
 	sigprocmask(SIG_UNBLOCK, &set, NULL);
 }
@@ -254,7 +254,7 @@ static void test_storm(void)
 	char c;
 
 	if (pipe(p))
-		return;
+		bail("pipe: %s", strerror(errno));
 	install(SIGUSR1, SA_RESTART);
 	sigemptyset(&usr1);
 	sigaddset(&usr1, SIGUSR1);
@@ -290,10 +290,10 @@ static void test_storm(void)
 	if (n != 300)
 		diag("read: %ld, errno %d, after %d bytes and %d signals",
 		     r, err, n, count);
-	is(status, 0, "a storm of signals: who sends them is well");
+	is(status, 0, "a storm of signals: the sender ends normally");
 	is(n, 300, "a storm of signals: no byte lost");
-	is(wrong, 0, "and no mask");
-	ok(count > 0 && count <= 300, "handlers: %d", count);
+	is(wrong, 0, "a storm of signals: no mask changed");
+	ok(count > 0 && count <= 300, "a storm of signals: %d handlers ran", count);
 	close(p[0]);
 }
 
@@ -304,7 +304,7 @@ static void test_no_lost_wakeup(void)
 	char c;
 
 	if (pipe(p))
-		return;
+		bail("pipe: %s", strerror(errno));
 	install(SIGALRM, 0);
 	for (i = 1; i <= 40; i++) {
 		struct itimerval it = { .it_value = { 0, 200 + i * 37 } };
@@ -334,21 +334,21 @@ static void test_fds(void)
 
 	for (i = 900; i < 1024; i++)
 		close(i);
-	is(getpid(), syscall(SYS_getpid), "closing all descriptors harms nobody");
-	is(syscall(SYS_close_range, 100, ~0U, 0), 0, "close_range");
+	is(getpid(), syscall(SYS_getpid), "getpid works after the numbers from 900 on were closed");
+	is(syscall(SYS_close_range, 100, ~0U, 0), 0, "close_range of the descriptors from 100 on");
 	fd = open("/dev/null", O_RDWR);
 	for (i = 990; i < 1023; i++) {
 		if (dup2(fd, i) != i)
 			bad++;
 	}
-	is(bad, 0, "dup2 to all of them");
+	is(bad, 0, "dup2 to high numbers");
 	for (i = 990; i < 1023; i++) {
 		if (close(i))
 			bad++;
 	}
-	is(bad, 0, "and close");
+	is(bad, 0, "closing these high numbers");
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	is(access(path, F_OK), 0, "still alive");
+	is(access(path, F_OK), 0, "a lower descriptor is still open after dup2 and close of high numbers");
 	close(fd);
 }
 

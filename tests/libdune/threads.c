@@ -45,7 +45,7 @@ static void *work(void *arg)
 	if (dune_enter(NULL) || !dune_active())
 		bad = 3;
 	mine = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	dune_trap_set(14, on_fault, DUNE_TRAP_FPU);
+	dune_trap_set(DUNE_VECTOR_PF, on_fault, DUNE_TRAP_FPU);
 	for (i = 0; i < ROUNDS; i++) {
 		*mine = 0;
 		if (dune_pt_protect(dune_pt_root(), (uint64_t)mine, PAGE, DUNE_PT_RO))
@@ -68,11 +68,11 @@ int main(void)
 	pthread_create(&other, NULL, work, (void *)1L);
 	work(NULL);
 	is(bad, 0, "two threads enter");
-	is(faults[0], ROUNDS, "faults of the first");
-	is(faults[1], ROUNDS, "and of the second");
-	is(signals[0], ROUNDS / 10, "signals of the first");
-	is(signals[1], ROUNDS / 10, "and of the second");
-	is(pthread_join(other, &result), 0, "the second ends");
-	is((long)result, 1, "with its result");
+	is(faults[0], ROUNDS, "the first thread has all of its faults");
+	is(faults[1], ROUNDS, "the second thread has all of its faults");
+	is(signals[0], ROUNDS / 10, "the first thread has all of its signals");
+	is(signals[1], ROUNDS / 10, "the second thread has all of its signals");
+	is(pthread_join(other, &result), 0, "the second thread ends");
+	is((long)result, 1, "the second thread ends with its result");
 	return done();
 }

@@ -44,25 +44,25 @@ static void test_frame(void)
 			 : "+a" (rax), "+b" (rbx), "=r" (r12), "=r" (r15),
 			   "=&r" (sp)
 			 : "r" (12UL), "r" (15UL) : "r12", "r15", "memory");
-	is(count, 1, "the handler ran");
-	is(seen.vector, 6, "vector");
-	is(seen.error, 0, "error code");
-	is(seen.cs & 3, 0, "ring");
-	is(seen.rax, 10, "rax");
-	is(seen.rbx, 11, "rbx");
-	is(seen.r12, 12, "r12");
-	is(seen.r15, 15, "r15");
-	is(seen.rsp, sp, "rsp");
-	ok(seen.rflags & 0x200, "interrupts were on");
-	is(rax + rbx + r12 + r15, 10 + 11 + 12 + 15, "registers unchanged");
+	is(count, 1, "the handler of ud2 ran once");
+	is(seen.vector, 6, "ud2's frame: vector");
+	is(seen.error, 0, "ud2's frame: error code");
+	is(seen.cs & 3, 0, "ud2's frame: ring 0");
+	is(seen.rax, 10, "ud2's frame: rax");
+	is(seen.rbx, 11, "ud2's frame: rbx");
+	is(seen.r12, 12, "ud2's frame: r12");
+	is(seen.r15, 15, "ud2's frame: r15");
+	is(seen.rsp, sp, "ud2's frame: rsp");
+	ok(seen.rflags & 0x200, "ud2's frame: interrupts were on");
+	is(rax + rbx + r12 + r15, 10 + 11 + 12 + 15, "a handler that changes nothing leaves the registers unchanged");
 	dune_trap_set(6, change, 0);
 	__asm__ volatile("clc; ud2; sbbq %4, %4\n"
 			 "movq %%r12, %2; movq %%r15, %3"
 			 : "+a" (rax), "+b" (rbx), "=&r" (r12), "=&r" (r15),
 			   "=&r" (carry)
 			 : : "r12", "r15", "memory", "cc");
-	ok(rax == 1 && rbx == 2 && r12 == 3 && r15 == 4, "registers changed");
-	is(carry, -1, "flags changed");
+	ok(rax == 1 && rbx == 2 && r12 == 3 && r15 == 4, "a handler changes the registers of its frame");
+	is(carry, -1, "a handler changes the flags of its frame");
 }
 
 static void test_red_zone(void)
@@ -81,7 +81,7 @@ static void test_red_zone(void)
 			 "orq %%rdx, %0\n"
 			 "incq %%rcx; cmpq $16, %%rcx; jbe 2b"
 			 : "=&r" (diff) : : "rcx", "rdx", "memory", "cc");
-	is(diff, 0, "all 128 bytes of the red zone");
+	is(diff, 0, "a handler leaves all 128 bytes of the red zone");
 }
 
 GPR_ONLY static void outer(struct dune_tf *tf)
@@ -119,7 +119,7 @@ static void test_nested(void)
 	count = 0;
 	dune_trap_set(6, recursive, 0);
 	__asm__ volatile("ud2");
-	is(count, 50, "fifty deep");
+	is(count, 50, "exceptions in handlers, fifty deep");
 	dune_trap_set(3, NULL, 0);
 }
 
@@ -154,11 +154,11 @@ static void test_fpu(void)
 			 : "r" (0x4444UL), "r" (0x5555UL)
 			 : "xmm4", "xmm5", "memory", "st");
 	ok(count == 1 && x4 == 0x4444 && x5 == 0x5555, "DUNE_TRAP_FPU saves SSE");
-	ok(st > 3.14L && st < 3.15L, "and x87");
+	ok(st > 3.14L && st < 3.15L, "DUNE_TRAP_FPU saves x87");
 	dune_trap_set(6, clears_xmm5, 0);
 	__asm__ volatile("movq %1, %%xmm5; ud2; movq %%xmm5, %0"
 			 : "=r" (x5) : "r" (0x5555UL) : "xmm5", "memory");
-	is(x5, 0, "without it nothing is saved");
+	is(x5, 0, "without DUNE_TRAP_FPU no FPU register is saved");
 }
 
 GPR_ONLY static void breakpoint(struct dune_tf *tf)
@@ -196,7 +196,7 @@ static void test_others(void)
 	__asm__ volatile("movabsq $0x8000000000000000, %%rax; movb (%%rax), %%al"
 			 : : : "rax", "memory");
 	is(count, 1, "general protection");
-	is(seen.error, 0, "its error code");
+	is(seen.error, 0, "general protection: error code");
 	dune_trap_set(13, NULL, 0);
 
 	dune_trap_set(1, single_step, 0);
@@ -207,10 +207,10 @@ static void test_others(void)
 	is(count, 5, "single steps");
 	dune_trap_set(1, NULL, 0);
 
-	is(dune_trap_set(2, skip2, 0), -22, "not for NMI");
-	is(dune_trap_set(8, skip2, 0), -22, "not for double faults");
-	is(dune_trap_set(32, skip2, 0), -22, "not for interrupts");
-	is(dune_trap_set(6, skip2, 2), -22, "unknown flag");
+	is(dune_trap_set(2, skip2, 0), -22, "dune_trap_set for NMI: EINVAL");
+	is(dune_trap_set(8, skip2, 0), -22, "dune_trap_set for double faults: EINVAL");
+	is(dune_trap_set(32, skip2, 0), -22, "dune_trap_set for interrupts: EINVAL");
+	is(dune_trap_set(6, skip2, 2), -22, "dune_trap_set with an unknown flag: EINVAL");
 }
 
 static volatile int signals;
@@ -237,7 +237,7 @@ static void test_default(void)
 	count = 0;
 	dune_trap_set(6, NULL, 0);
 	__asm__ volatile("ud2");
-	is(signals, 1, "without a handler: the signal");
+	is(signals, 1, "ud2 without a handler is a signal");
 	dune_trap_set(6, pass_on, 0);
 	__asm__ volatile("ud2");
 	ok(signals == 2 && count == 1, "dune_trap_default");
@@ -275,7 +275,7 @@ static void test_new_stack(void)
 	__asm__ volatile("movq %%rsp, %%rbx; movq %0, %%rsp; ud2\n"
 			 "pushq $1; popq %%rcx; movq %%rbx, %%rsp"
 			 : : "r" (stack + 65536) : "rbx", "rcx", "memory");
-	is(count, 1, "an exception on a stack that nobody touched yet");
+	is(count, 1, "an exception on a stack that was not touched yet");
 	dune_trap_set(6, NULL, 0);
 }
 
@@ -304,9 +304,9 @@ static void test_longjmp(void)
 	raise(SIGUSR1);
 	is(signals, 0, "longjmp() out of a handler: signals wait");
 	dune_irq_enable();
-	is(signals, 1, "until dune_irq_enable()");
+	is(signals, 1, "signals come at dune_irq_enable() after a longjmp() out of a handler");
 	raise(SIGUSR1);
-	is(signals, 2, "and come from then on");
+	is(signals, 2, "signals come after dune_irq_enable()");
 	dune_trap_set(6, NULL, 0);
 }
 

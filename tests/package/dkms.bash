@@ -1,16 +1,19 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# From two packages to a program in Dune mode, as docs/install.md says it: in a
-# machine that may forget it all. dkms builds the module here, with the headers
-# of the kernel that runs; udev gives the device its rights. Compiling takes
-# minutes in an emulator: DKMS_TREE names a tree in which dkms has done it.
+# Installs dune-dkms and dune as docs/install.md describes, in a machine whose
+# changes are discarded. dkms builds the module here, with the headers of the
+# kernel that runs; udev gives the device its rights. Fails when a package does
+# not install, when dkms does not build the module, when the device is not
+# dune:660, when a member of the group cannot run a program or another user can,
+# or when removal leaves the module. Compiling takes minutes in an emulator:
+# DKMS_TREE names a tree in which dkms has done it.
 BUILD=${BUILD:-$(cd "$(dirname "$0")/../.." && pwd)}
 packages=$BUILD/packages
 release=$(uname -r)
 export LC_ALL=C DEBIAN_FRONTEND=noninteractive
 . "$(dirname "$0")/tap.bash"
 
-# A user who has a group, and one who has not.
+# A user in the group dune, and one outside it.
 member() { setpriv --reuid 65534 --regid 65534 --groups "$(getent group dune | cut -d: -f3)" "$@"; }
 stranger() { setpriv --reuid 65534 --regid 65534 --clear-groups "$@"; }
 
@@ -29,24 +32,24 @@ if [ -n "$DKMS_TREE" ]; then
 	version=$(dpkg-query -W -f '${Version}' dune-dkms)
 	cp -r "$DKMS_TREE/." /var/lib/dkms/
 	ln -sfn "/usr/src/dune-$version" "/var/lib/dkms/dune/$version/source"
-	try "what dkms has built before is installed" dkms install -m dune -v "$version" -k "$release"
+	try "dkms installs the module of DKMS_TREE" dkms install -m dune -v "$version" -k "$release"
 fi
 try "dkms has built and installed the module" \
 	sh -c "dkms status -k '$release' dune | grep -q ': installed' || { cat /var/lib/dkms/dune/*/build/make.log; false; }"
-try "modprobe finds it" modprobe dune
-try "udev has done its work" udevadm settle
-is "$(stat -c %G:%a /dev/dune)" dune:660 "the device is the group's"
-try "dune installs beside it" dpkg -i "$packages"/dune_*.deb
+try "modprobe loads the module that dkms installed" modprobe dune
+try "udev settles after the module was loaded" udevadm settle
+is "$(stat -c %G:%a /dev/dune)" dune:660 "the device belongs to the group"
+try "dune installs after dune-dkms" dpkg -i "$packages"/dune_*.deb
 is "$(cd / && member dunectl run --no-machine -- sh -c 'id -u; echo hello' 2>&1 | tr '\n' ' ')" "65534 hello " \
 	"a member of the group runs a program in Dune mode"
-is "$(cd / && member dunectl check >/dev/null 2>&1; echo $?)" 0 "dunectl check tells so"
-is "$(cd / && stranger dunectl run --no-machine -- echo hello 2>&1 | grep -c hello)" 0 "one who is none does not"
+is "$(cd / && member dunectl check >/dev/null 2>&1; echo $?)" 0 "dunectl check succeeds for a member of the group"
+is "$(cd / && stranger dunectl run --no-machine -- echo hello 2>&1 | grep -c hello)" 0 "a user outside the group cannot run a program in Dune mode"
 echo '#include <dune.h>
 #include <linux/dune.h>
 int main(void) { return DUNE_VENDOR_SVM ? 0 : 1; }' >/tmp/dune-header.c
-try "a program finds the headers" gcc -fsyntax-only /tmp/dune-header.c
+try "a program compiles with the installed headers" gcc -fsyntax-only /tmp/dune-header.c
 try "dune-dkms is removed" dpkg -r dune-dkms
-is "$(lsmod | grep -c '^dune ')" 0 "and the module with it"
-is "$(find "/lib/modules/$release/" -name 'dune.ko*' | wc -l)" 0 "from the disk too"
+is "$(lsmod | grep -c '^dune ')" 0 "removing dune-dkms unloads the module"
+is "$(find "/lib/modules/$release/" -name 'dune.ko*' | wc -l)" 0 "removing dune-dkms removes the module from the disk"
 try "dune is removed" dpkg -r dune
 finish

@@ -17,7 +17,7 @@ rows() {
 rows SPECIAL_CALLS >"$top/special"
 { rows SLOW_CALLS; grep ' REFUSE$' "$top/special"; } | cut -d ' ' -f 1 | sort >"$top/must-be-slow"
 cut -d ' ' -f 1 "$top/special" | sort >"$top/names"
-sed -n '/slow_calls\[\] = {/,/^}/p' "$here/module-syscall.c" | grep -o '__NR_[a-z_0-9]*' |
+sed -n '/slow_calls\[\] = {/,/^}/p' "$here/module-hypercall.c" | grep -o '__NR_[a-z_0-9]*' |
 	cut -c 6- | sort >"$top/slow"
 for kind in PASS OWN; do
 	sed -n "s/^$kind([0-9]*, \([a-z_0-9]*\),.*/\1/p" "$here/syscalls.def" | sort >"$top/$kind"

@@ -66,6 +66,7 @@ modules="$modules test_signal.PosixTests"
 	test_os test_signal.ItimerTest
 	test_signal.PendingSignalsTests test_subprocess.POSIXProcessTestCase"
 
+# shellcheck disable=SC2048 # the names are words
 for module in ${*:-$modules}; do
 	# test_epoll wants answers within 10 ms, which a busy machine misses
 	TRIES=1

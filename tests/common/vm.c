@@ -21,7 +21,7 @@
 struct vm_cpu vm_cpus[VM_CPUS];
 struct vm_shared vm_shared;
 
-/* Of the linker: where the program's image begins and ends. */
+/* The linker's symbols for the begin and the end of the program's image. */
 extern char __executable_start[], _end[];
 
 struct thread {
@@ -32,7 +32,7 @@ struct thread {
 	int run_size;
 	volatile enum vm_check failure;
 	char text[200];
-	uint64_t said;		/* the last round by VM_PORT_ROUND */
+	uint64_t reported;	/* the last round by VM_PORT_ROUND */
 };
 
 static struct thread threads[VM_CPUS];
@@ -51,10 +51,9 @@ int vm_available(void)
 	return 0;
 }
 
-/* Makes KVM_RUN return; nothing to do. */
+/* Its only effect is that KVM_RUN returns. */
 static void kicked(int sig)
 {
-	(void)sig;
 }
 
 static void make_tables(struct vm_cpu *c)
@@ -133,7 +132,7 @@ static int make_cpu(struct thread *t)
 	memset(c, 0, sizeof(*c));
 	c->number = t->number + 1;
 	t->failure = VM_WELL;
-	t->said = 0;
+	t->reported = 0;
 	t->fd = ioctl(vm, KVM_CREATE_VCPU, t->number);
 	if (t->fd < 0)
 		return -errno;
@@ -158,15 +157,15 @@ static void port(struct thread *t)
 
 	switch (run->io.port) {
 	case VM_PORT_ROUND:
-		if (*data != (uint32_t)(t->said + 1)) {
+		if (*data != (uint32_t)(t->reported + 1)) {
 			t->failure = VM_ECHO;
-			snprintf(t->text, sizeof(t->text), "round %u is said after %lu",
-				 *data, t->said);
+			snprintf(t->text, sizeof(t->text), "round %u is reported after %lu",
+				 *data, t->reported);
 		}
-		t->said++;
+		t->reported++;
 		break;
 	case VM_PORT_ECHO:
-		*data = t->said * 3;
+		*data = t->reported * 3;
 		break;
 	default:
 		t->failure = *data;
@@ -190,7 +189,7 @@ static void *run_cpu(void *arg)
 		if (t->run->exit_reason == KVM_EXIT_IO) {
 			port(t);
 		} else if (t->run->exit_reason == KVM_EXIT_HLT) {
-			/* Others want the CPU too, and each switch is a test. */
+			/* Other threads want the CPU too, and each switch is a test. */
 			sleep_ms(1);
 		} else {
 			struct kvm_regs r = { 0 };
@@ -208,7 +207,6 @@ static void *run_cpu(void *arg)
 /* A page of the guest's memory is replaced again and again. */
 static void *replace(void *arg)
 {
-	(void)arg;
 	for (uint64_t n = vm_shared.published + 1; !stop; n++) {
 		uint64_t *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE,
 				      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -267,7 +265,7 @@ static int make_machine(unsigned int cpus)
 	vm = ioctl(kvm, KVM_CREATE_VM, 0);
 	if (vm < 0)
 		return -errno;
-	/* Intel wants a place for these where nothing else is. */
+	/* KVM wants a place for these on Intel, where the guest has nothing else. */
 	if (ioctl(vm, KVM_SET_TSS_ADDR, 0xfffbd000) && errno != ENOTTY)
 		return -errno;
 	if (ioctl(vm, KVM_SET_USER_MEMORY_REGION, &image))

@@ -40,6 +40,14 @@ typedef uint8_t u8;
 #define FLAG_NT		(1UL << 14)
 #define FLAG_AC		(1UL << 18)
 
+/* Attributes of a CS with both L and D set: VMRUN refuses it (APM vol. 2, 15.5.1). */
+#define CS_LONG_AND_32BIT	0xe9b
+
+/* Values of dune_run.restart: include/linux/errno.h of the kernel, not in its uapi. */
+#define ERESTARTSYS		512
+#define ERESTARTNOHAND		514
+#define ERESTART_RESTARTBLOCK	516
+
 struct guest_tss {
 	u32 reserved0;
 	u64 rsp[3];
@@ -50,7 +58,7 @@ struct guest_tss {
 	u16 iomap;
 } __attribute__((packed));
 
-/* What an exception leaves on the stack; the order is that of trap.S. */
+/* The stack after an exception; the order is that of trap.S. */
 struct guest_frame {
 	u64 r15, r14, r13, r12, r11, r10, r9, r8;
 	u64 rdi, rsi, rbp, rbx, rdx, rcx, rax;
@@ -93,17 +101,17 @@ struct guest {
 	struct guest_memory *mem;
 	struct guest_frame *frame;
 	u64 value;
-	unsigned int slow;		/* system calls done here for the guest */
-	unsigned int restarts;		/* of these, interrupted in the kernel before */
+	unsigned int slow;		/* system calls made here for the guest */
+	unsigned int restarts;		/* those that had been interrupted in the kernel */
 	unsigned int intrs;		/* DUNE_EXIT_INTR */
 	unsigned int faults;		/* DUNE_EXIT_FAULT */
 };
 
 /* Make everything; 0 or -errno of the step that failed. */
 int guest_try_open(struct guest *g);
-/* The same with a vCPU that there is already. */
+/* guest_try_open() with the existing vCPU @fd. */
 int guest_adopt(struct guest *g, int fd);
-/* The first, but failure ends the program with words. */
+/* guest_try_open(), which bails out on an error. */
 void guest_open(struct guest *g);
 void guest_close(struct guest *g);
 /* Make the vCPU only: device, vCPU, run page. 0 or -errno. */
@@ -113,10 +121,11 @@ int guest_vcpu(struct guest *g);
 void guest_prepare(struct guest *g, unsigned int ring, u64 (*fn)(void *arg), void *arg);
 /* Registers for bare code at @rip, on the guest's stack. */
 void guest_prepare_code(struct guest *g, const void *rip);
-/* Run on, doing what a host half does, until something ends that. */
+/* Run the guest and serve its system calls and faults, until one of enum guest_end. */
 enum guest_end guest_resume(struct guest *g);
-/* guest_prepare(0) and guest_resume(). */
+/* guest_prepare() for ring 0 and guest_resume(). */
 enum guest_end guest_call(struct guest *g, u64 (*fn)(void *arg), void *arg);
+/* The same in ring 3. */
 enum guest_end guest_call3(struct guest *g, u64 (*fn)(void *arg), void *arg);
 /* One DUNE_RUN: 0 or -errno. */
 int guest_run(struct guest *g);
@@ -132,20 +141,23 @@ const char *guest_end_name(struct guest *g, enum guest_end end);
 u64 guest_gpa(struct guest *g, u64 address);
 
 /*
- * Let the guest's page table lead to the gigabyte around @address. What the
- * program has at guest_open() and may get near to that is there already.
+ * Let the guest's page table lead to the gigabyte around @address. guest_open()
+ * has covered the mappings that the program has then, and the places near them.
  */
 void guest_cover(struct guest *g, u64 address);
 
 /* Host system call without libc's errno; used by the loop itself. */
 long raw_syscall(long nr, long a, long b, long c, long d, long e, long f);
 
-/* Whether the processor is Intel's. Known after the first guest_vcpu(). */
+/* Whether the processor is Intel's. Valid after the first guest_vcpu(). */
 extern bool guest_vmx;
 
 /* ---- called inside the guest ---- */
 
-/* The instruction; for assembly: HYPERCALL. It is on the stack for a moment. */
+/*
+ * A function that is the hypercall instruction; in assembly: HYPERCALL. The call
+ * of it uses the stack for a moment.
+ */
 extern void (*guest_hypercall)(void);
 #define HYPERCALL "call *guest_hypercall(%%rip)\n"
 
@@ -175,6 +187,10 @@ static inline long hypercall3(long nr, long a, long b, long c)
 {
 	return hypercall(nr, a, b, c, 0, 0, 0);
 }
+
+/* The most common functions of guests: the word at @address, and @value itself. */
+u64 guest_load(void *address);
+u64 guest_return(void *value);
 
 /* Ring 0: end guest_resume() with GUEST_ASK; returns when it is resumed. */
 u64 guest_ask(u64 value);

@@ -11,6 +11,7 @@
 #include <cpuid.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/auxv.h>
@@ -40,7 +41,7 @@ long raw_syscall(long nr, long a, long b, long c, long d, long e, long f)
 
 /*
  * The gigabytes that granules were mapped to, in the order of granules. They
- * hold for all guests of the process; a child after fork has to set them again.
+ * hold for all guests of the process; a child after fork has to map them again.
  */
 static struct {
 	int lock;
@@ -84,7 +85,7 @@ u64 guest_gpa(struct guest *g, u64 address)
 	return (n + 1) * GB + address % GB;
 }
 
-/* Where Linux puts programs: low, position independent, and on top. */
+/* The regions where Linux puts programs: low, position independent, and on top. */
 static const u16 slots[GUEST_PDPTS] = { 0, 1, 170, 171, 252, 253, 254, 255 };
 
 /* CPUID: 1-GByte pages. */
@@ -353,22 +354,24 @@ void guest_prepare(struct guest *g, unsigned int ring, u64 (*fn)(void *arg), voi
 }
 
 /*
- * Touch what the kernel could not make present, in user mode, so that the
- * stack grows or the genuine signal comes. What cannot be touched so is one.
+ * Access the faulting address in user mode, so that the stack grows or Linux
+ * sends the signal. An instruction fetch or a guest-physical address cannot be
+ * accessed in this way: send SIGSEGV.
  */
 static void touch(const struct dune_run *run)
 {
 	u8 *p = (u8 *)run->fault_address;
 
 	if (run->fault_flags & (DUNE_FAULT_EXEC | DUNE_FAULT_GUEST))
-		raw_syscall(SYS_kill, raw_syscall(SYS_getpid, 0, 0, 0, 0, 0, 0), 11, 0, 0, 0, 0);
+		raw_syscall(SYS_kill, raw_syscall(SYS_getpid, 0, 0, 0, 0, 0, 0), SIGSEGV,
+			    0, 0, 0, 0);
 	else if (run->fault_flags & DUNE_FAULT_WRITE)
 		asm volatile("lock orb $0, (%0)" : : "r"(p) : "memory", "cc");
 	else
 		(void)*(volatile u8 *)p;
 }
 
-/* One system call for the guest, and what an interrupted one needs. */
+/* Make one system call for the guest, or continue one that was interrupted. */
 static long serve(struct guest *g)
 {
 	struct dune_regs *r = &g->run->regs;
@@ -377,7 +380,7 @@ static long serve(struct guest *g)
 	g->slow++;
 	if (g->run->restart) {
 		g->restarts++;
-		if (g->run->restart == 516)	/* ERESTART_RESTARTBLOCK */
+		if (g->run->restart == ERESTART_RESTARTBLOCK)
 			nr = SYS_restart_syscall;
 	}
 	return raw_syscall(nr, r->rdi, r->rsi, r->rdx, r->r10, r->r8, r->r9);
@@ -421,6 +424,16 @@ enum guest_end guest_resume(struct guest *g)
 			return GUEST_EXIT;
 		}
 	}
+}
+
+u64 guest_load(void *address)
+{
+	return *(volatile u64 *)address;
+}
+
+u64 guest_return(void *value)
+{
+	return (u64)value;
 }
 
 enum guest_end guest_call(struct guest *g, u64 (*fn)(void *arg), void *arg)

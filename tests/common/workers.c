@@ -85,7 +85,7 @@ static u64 work(void *arg)
 		if ((u64)hypercall0(SYS_getpid) != self)
 			return fail(w, SYSCALL, self);
 		w->round = round;
-		/* Others want the CPU too, and each switch is a test. */
+		/* Other threads want the CPU too, and each switch is a test. */
 		if (round % 4 == 0)
 			hypercall3(SYS_nanosleep, (long)&nap, 0, 0);
 	}
@@ -109,7 +109,7 @@ static void *replace(void *arg)
 
 static struct guest *running;
 
-/* Which access was it that the kernel refused? */
+/* Prints which access the kernel refused. */
 static void refused(int sig)
 {
 	const struct dune_run *run = running->run;
@@ -124,7 +124,7 @@ static void worker(struct worker *w)
 	pthread_t t;
 	struct guest g;
 
-	/* Not a KVM machine of the parent's, which would live on in us. */
+	/* A KVM machine of the parent would live on in this process. */
 	syscall(SYS_close_range, 3, ~0U, 0);
 	running = &g;
 	signal(SIGSEGV, refused);
@@ -229,14 +229,12 @@ static u64 little(void *arg)
 
 static u64 leave(void *arg)
 {
-	(void)arg;
 	hypercall3(SYS_exit_group, 0, 0, 0);
 	return 1;
 }
 
 static u64 forever(void *arg)
 {
-	(void)arg;
 	for (;;)
 		;
 	return 1;

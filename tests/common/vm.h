@@ -6,8 +6,8 @@
  * what it sends by port I/O arrives. So a disturbance of KVM shows here.
  *
  * The guest is C code of this very program (vm_guest.c): its physical memory
- * is the program's image, where it lies, so its linear addresses are those of
- * Dune's guests in the tests, on purpose.
+ * is the program's image, at the same addresses. So its linear addresses are
+ * those of Dune's guests in the tests, on purpose.
  *
  * One machine a process: fork for a second.
  */
@@ -40,7 +40,7 @@ enum vm_check {
 	VM_HOST,	/* KVM_RUN failed or ended in a way it must not */
 };
 
-/* What a vCPU and its thread share. */
+/* The memory that a vCPU and its thread share. */
 struct vm_cpu {
 	uint64_t pattern[VM_PAGES][512];
 	uint64_t stack[1024];
@@ -67,12 +67,12 @@ extern struct vm_shared vm_shared;
 /* vm_guest.c: where vCPU @cpu begins; never returns. */
 void vm_guest(struct vm_cpu *cpu) __attribute__((noreturn));
 
-/* Linear address of the page whose mapping the guest changes to and fro. */
+/* Linear address of the page whose mapping the guest changes back and forth. */
 #define VM_ALIAS	0x40000000UL
 
 static inline uint64_t vm_msr_value(uint64_t number, uint32_t msr)
 {
-	/* Canonical whatever the number. */
+	/* Canonical for any number. */
 	return 0x1234560000UL + ((uint64_t)msr << 4 & 0xffff0) + number * 0x1000000;
 }
 
@@ -87,7 +87,7 @@ int vm_start(unsigned int cpus);
 void vm_stop(void);
 /* The sum of the rounds of all vCPUs. */
 uint64_t vm_rounds(void);
-/* Whether every vCPU moves on, and none has failed; waits for it, and prints the error. */
+/* Whether every vCPU makes progress, and none has failed; waits for it, and prints the error. */
 bool vm_moves(void);
 /* Let the threads run where they like, or each on its CPU again. */
 void vm_pin(bool pinned);

@@ -18,8 +18,13 @@ int kvm_unload(void);
 int kvm_unload_vendor(void);
 
 bool dune_is_loaded(void);
-/* With parameters of dune.ko, "" for none. 0 or -errno. */
+/* The file of the module: $DUNE_KO, or the one for this kernel below $BUILD. */
+const char *dune_module(void);
+/* With parameters of dune.ko, "" for none. 0 or -errno; -EEXIST if it is loaded. */
+int dune_insert(const char *parameters);
+/* dune_insert() if it is not loaded, and wait for the device. */
 int dune_load(const char *parameters);
+/* 0 or -errno, -EWOULDBLOCK while the module has users. */
 int dune_unload(void);
 
 /* Users of a module when they have settled down to @wanted; -1 without it. */

@@ -93,12 +93,14 @@ static void check(const char *when)
 	bool good = moves();
 	u64 hsave = host_msr(MSR_VM_HSAVE_PA);
 
-	ok(good, "the guest runs on when KVM %s", when);
-	ok(!shared->foreign, "and sees its own LSTAR (%#lx)", shared->foreign);
+	ok(good, "the guest keeps running when KVM %s", when);
+	ok(!shared->foreign, "the guest sees its own LSTAR when KVM %s (%#lx)", when,
+	   shared->foreign);
 	if (hsave == ~0UL)
 		skip("nothing shows it here", "VM_HSAVE_PA when KVM %s", when);
 	else
-		ok(hsave, "and is entered with a host save area (%#lx)", hsave);
+		ok(hsave, "the guest is entered with a host save area when KVM %s (%#lx)", when,
+		   hsave);
 }
 
 int main(void)
@@ -112,7 +114,8 @@ int main(void)
 		return done();
 	}
 	if (!kvm_exists()) {
-		skip("this kernel has no KVM for this processor", "life beside KVM");
+		skip("this kernel has no KVM for this processor",
+		     "a guest while KVM is loaded and unloaded");
 		return done();
 	}
 	int err = kvm_unload();
@@ -139,7 +142,6 @@ int main(void)
 	}
 	kill(pid, SIGKILL);
 	ok(wait_child(pid, 20).signal == SIGKILL, "the guest is killed");
-	klog_read(&log);
-	ok(!log.complaint, "the kernel log has no complaint %s", log.first);
+	klog_end(&log);
 	return done();
 }

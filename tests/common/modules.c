@@ -121,26 +121,39 @@ int kvm_unload(void)
 	return err ? err : unload("kvm");
 }
 
-int dune_load(const char *parameters)
+const char *dune_module(void)
 {
+	static char path[400];
 	struct utsname uts;
-	char path[400];
-	int fd, err;
 
-	if (dune_is_loaded())
-		return 0;
-	uname(&uts);
 	if (getenv("DUNE_KO"))
-		snprintf(path, sizeof(path), "%s", getenv("DUNE_KO"));
-	else
-		snprintf(path, sizeof(path), "%s/kernel/%s/dune.ko",
-			 getenv("BUILD") ? getenv("BUILD") : "build", uts.release);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
+		return getenv("DUNE_KO");
+	uname(&uts);
+	snprintf(path, sizeof(path), "%s/kernel/%s/dune.ko",
+		 getenv("BUILD") ? getenv("BUILD") : "build", uts.release);
+	return path;
+}
+
+int dune_insert(const char *parameters)
+{
+	int fd = open(dune_module(), O_RDONLY | O_CLOEXEC);
+	int err;
+
 	if (fd < 0)
 		return -errno;
 	err = syscall(SYS_finit_module, fd, parameters, 0) ? -errno : 0;
 	close(fd);
-	for (int i = 0; !err && i < 200 && access("/dev/dune", R_OK | W_OK); i++)
+	return err;
+}
+
+int dune_load(const char *parameters)
+{
+	int err;
+
+	if (dune_is_loaded())
+		return 0;
+	err = dune_insert(parameters);
+	for (int i = 0; !err && i < 4000 && access("/dev/dune", R_OK | W_OK); i++)
 		sleep_ms(5);
 	return err;
 }

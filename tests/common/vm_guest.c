@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * What runs in the KVM guest: see vm.h. No exception has a handler: one that
- * comes, comes from a disturbance, and is a triple fault.
+ * The code of the KVM guest: see vm.h. No exception has a handler: one that
+ * comes is the effect of a disturbance, and becomes a triple fault.
  */
 #include "registers.h"
 #include "vm.h"

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * What of a hand-made guest cannot be C: its first and last instruction, the
- * exception entries and the target of SYSCALL.
+ * The parts of a hand-made guest that cannot be C: its first and last
+ * instruction, the exception entries and the target of SYSCALL.
  */
 	.text
 
 /*
- * The hypercall instruction, which is another one on each vendor's processors:
- * what guest_hypercall points to (guest.c). No register or flag changes.
+ * The hypercall instruction, which is a different one for each vendor's
+ * processors; guest_hypercall points to it (guest.c). No register or flag changes.
  */
 	.globl	guest_hypercall_svm, guest_hypercall_vmx
 guest_hypercall_svm:

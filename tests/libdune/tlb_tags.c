@@ -47,15 +47,15 @@ int main(void)
 	dune_pt_split(root, (uint64_t)page, PAGE, PAGE);
 	other = dune_pt_clone(root);
 	if (dune_pt_load(other, 1) == -EOPNOTSUPP) {
-		skip("this processor has no PCIDs", "tags");
+		skip("this processor has no PCIDs", "page tables with TLB tags");
 		return done();
 	}
-	dune_trap_set(14, on_fault, 0);
-	is(faults_after(other, 1, root, 0), 1, "a view that is not loaded");
-	is(faults_after(root, 0, other, 1), 1, "the first view");
-	is(faults_after(root, 2, root, 3), 1, "the same view by another tag");
-	is(faults_after(other, 4, other, 5 | DUNE_PT_KEEP), 1, "the same, both kept");
-	is(faults_after(other, 1, root, 1), 1, "another view by the same tag");
+	dune_trap_set(DUNE_VECTOR_PF, on_fault, 0);
+	is(faults_after(other, 1, root, 0), 1, "a change of a view that is not loaded takes effect");
+	is(faults_after(root, 0, other, 1), 1, "a change of the first view takes effect when it is loaded again");
+	is(faults_after(root, 2, root, 3), 1, "a change takes effect after the same view had another tag");
+	is(faults_after(other, 4, other, 5 | DUNE_PT_KEEP), 1, "a change takes effect after the same view had another tag, both kept");
+	is(faults_after(other, 1, root, 1), 1, "a change takes effect after another view had the same tag");
 
 	/* The memory of a root that is gone may be the next one's. */
 	dune_pt_protect(other, (uint64_t)page, PAGE, DUNE_PT_RW);
@@ -68,7 +68,7 @@ int main(void)
 	dune_pt_load(copy, 7 | DUNE_PT_KEEP);
 	faults = 0;
 	*page = 2;
-	is(faults, 1, "a new view with the tag of one that was freed");
-	is(dune_pt_load(root, 0), 0, "back");
+	is(faults, 1, "a new view with the tag of a freed one has its own translations");
+	is(dune_pt_load(root, 0), 0, "dune_pt_load() of the first root");
 	return done();
 }

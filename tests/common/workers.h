@@ -12,7 +12,7 @@
 #define WORKERS	3
 
 void workers_start(void);
-/* Whether all of them move on and are well; waits for it, and prints the error. */
+/* Whether all of them make progress and are well; waits for it, and prints the error. */
 bool workers_move(void);
 /* Kill them; whether all died of that. */
 bool workers_kill(void);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Assembly that fills registers and looks later whether they still are what
- * they were: for guests of both kinds. Operand [x] is the value, in none of
+ * Assembly that fills registers and checks later whether they still hold the
+ * same values: for guests of both kinds. Operand [x] is the value, in none of
  * R8 to R15, RAX and RCX; afterwards RCX is not 0 if one has changed.
  */
-#ifndef KVM_REGISTERS_H
-#define KVM_REGISTERS_H
+#ifndef DUNE_TESTS_REGISTERS_H
+#define DUNE_TESTS_REGISTERS_H
 
 #define FILL_REGISTERS \
 	"mov %[x], %%r8; mov %[x], %%r9; mov %[x], %%r10; mov %[x], %%r11\n" \

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+/*
+ * Guests that do not end by themselves: exceptions without end, endless loops,
+ * single steps, interrupts at each moment. Each runs in a child (isolated.h).
+ * Fails when a signal does not end such a guest, or when a step or an interrupt
+ * is lost.
+ */
+#define _GNU_SOURCE
+#include "guest.h"
+#include "isolated.h"
+#include "tap.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* A handler on an IST stack, for an endless loop of exceptions without an exit. */
+static void storm(int vector, const void *handler)
+{
+	u64 at = (u64)handler;
+
+	g.mem->idt[vector * 2] = (at & 0xffff) | GUEST_CS0 << 16 | 1UL << 32 | 0x8eUL << 40 |
+				 (at >> 16 & 0xffff) << 48;
+	g.mem->idt[vector * 2 + 1] = at >> 32;
+}
+
+static void ud_storm(void)
+{
+	storm(6, ud2);
+	bounded(300);
+	guest_call(&g, ud2, NULL);
+}
+
+static void gp_storm(void)
+{
+	code("\xf4\x0f\x32\x0f\x32", 5);
+	storm(13, page + 1);
+	bounded(300);
+	guest_prepare_code(&g, page + 1);
+	g.run->regs.rcx = 0xc0000080;
+	guest_resume(&g);
+}
+
+static void db_storm(void)
+{
+	code("\x48\xcf", 2);		/* iretq, with TF in the frame */
+	storm(1, page);
+	bounded(300);
+	guest_prepare(&g, 0, guest_return, NULL);
+	code("\xeb\xfe", 2);
+	g.run->regs.rip = (u64)page;
+	g.run->regs.rflags |= FLAG_TF;
+	guest_resume(&g);
+}
+
+static void single_step_all(void)
+{
+	bounded(5000);
+	guest_prepare(&g, 0, read_byte, &g);
+	g.run->regs.rflags |= FLAG_TF;
+	int steps = 0;
+
+	for (;;) {
+		enum guest_end end = guest_resume(&g);
+
+		/* IRETQ of the handler continues the steps. */
+		if (end == GUEST_TRAP && g.frame->vector == 1 && steps++ < 1000)
+			continue;
+		expect(end, end == GUEST_DONE && steps >= 5);
+	}
+}
+
+/* A step over a hypercall: one #DB after it and one result. */
+static void single_step_hypercall(void)
+{
+	bounded(5000);
+	guest_prepare(&g, 0, five_getpids, NULL);
+	g.run->regs.rflags |= FLAG_TF;
+	int steps = 0;
+
+	for (;;) {
+		enum guest_end end = guest_resume(&g);
+
+		if (end == GUEST_TRAP && g.frame->vector == 1 && steps++ < 1000)
+			continue;
+		expect(end, end == GUEST_DONE && (long)g.value == 5L * getpid());
+	}
+}
+
+/* #AC in ring 3, its handler misaligned as well. */
+static void ac_storm(void)
+{
+	code("\x48\x89\x44\x24\x01\xeb\xf9", 7);
+	guest_prepare(&g, 3, guest_return, NULL);
+	g.run->regs.rip = (u64)page;
+	g.run->regs.rsp -= 64;
+	g.run->regs.rflags |= FLAG_AC;
+	storm(17, page);
+	bounded(300);
+	enum guest_end end = guest_resume(&g);
+
+	expect(end, end == GUEST_TRAP && g.frame->vector == 17);
+}
+
+static void spin_quiet(void) { loop_of("", 0, 0, 0); }
+static void spin_cli(void) { loop_of("\xfa", 1, 0, 0); }
+static void spin_sti(void) { loop_of("\xfb", 1, 0, FLAG_IF); }
+static void spin_ring3(void) { loop_of("\x90", 1, 3, FLAG_IF); }
+static void spin_ring3_cli(void) { loop_of("\xfa", 1, 3, FLAG_IOPL); }
+static void spin_pause(void) { loop_of("\xf3\x90", 2, 0, 0); }
+static void spin_hlt(void) { loop_of("\xf4", 1, 0, 0); }
+static void spin_sti_hlt(void) { loop_of("\xfb\xf4", 2, 0, 0); }
+static void spin_cpuid(void) { loop_of("\x0f\xa2", 2, 0, 0); }
+static void spin_rdtsc(void) { loop_of("\x0f\x31", 2, 0, 0); }
+static void spin_invlpg(void) { loop_of("\x0f\x01\x3f", 3, 0, 0); }
+static void spin_mov_ss(void) { loop_of("\x8c\xd0\x8e\xd0", 4, 0, 0); }
+/* mov %cr3, %rax; mov %rax, %cr3 */
+static void spin_cr3(void) { loop_of("\x0f\x20\xd8\x0f\x22\xd8", 6, 0, 0); }
+/* xor %eax, %eax; mov $39, %al; vmmcall */
+static void spin_hypercall(void) { loop_of("\x31\xc0\xb0\x27\x0f\x01\xd9", 7, 0, 0); }
+/* VMMCALL with any registers: the result becomes the next number. */
+
+static void spin_wild_hypercall(void)
+{
+	loop_of("\x48\xff\xc8\x0d\x00\x00\x00\x70\x25\xff\xff\xff\x7f\x0f\x01\xd9", 16, 0, 0);
+}
+
+static void irq_storm(void)
+{
+	guest_prepare(&g, 0, guest_return, NULL);
+	code("\xfb\xeb\xfe", 3);
+	g.run->regs.rip = (u64)page;
+	code("\x48\xcf", 2);
+	for (int v = 32; v < 256; v++)
+		storm(v, page);
+	bounded(400);
+	for (u32 v = 32;; v = v == 255 ? 32 : v + 1) {
+		g.run->irq_vector = v;
+		int err = guest_run(&g);
+
+		if (err && err != -EINTR)
+			_exit(1);
+		if (!err && g.run->exit_reason == DUNE_EXIT_SHUTDOWN)
+			_exit(2);
+	}
+}
+
+/* The task priority decides on virtual interrupts; emulators stumble over that. */
+static void cr8_with_irq(void)
+{
+	/* mov %rax, %cr8; int3 */
+	code("\x44\x0f\x22\xc0", 4);
+	guest_prepare_code(&g, page);
+	guest_set_state(&g, &g.state);
+	g.run->irq_vector = 0x60;
+	bounded(2000);
+	enum guest_end end = guest_resume(&g);
+
+	expect(end, end == GUEST_TRAP);
+}
+
+static void irq_without_idt(void)
+{
+	struct dune_state s = g.state;
+
+	guest_prepare(&g, 0, guest_return, NULL);
+	code("\xfb\xeb\xfe", 3);
+	g.run->regs.rip = (u64)page;
+	s.idtr.limit = 0;
+	guest_set_state(&g, &s);
+	g.run->irq_vector = 0x40;
+	bounded(2000);
+	enum guest_end end = guest_resume(&g);
+
+	expect(end, end == GUEST_EXIT && g.run->exit_reason == DUNE_EXIT_SHUTDOWN);
+}
+
+static const struct isolated guests[] = {
+	{ "storm of #UD", ud_storm, SIGALRM },
+	{ "storm of #GP by intercepts", gp_storm, SIGALRM },
+	{ "storm of #DB", db_storm, SIGALRM },
+	{ "single-step everything", single_step_all, 0 },
+	{ "single-step over hypercalls", single_step_hypercall, 0 },
+	{ "storm of #AC", ac_storm, ANY_END },
+	{ "endless loop, interrupts off", spin_quiet, SIGALRM },
+	{ "endless CLI", spin_cli, SIGALRM },
+	{ "endless loop, interrupts on", spin_sti, SIGALRM },
+	{ "endless loop in ring 3", spin_ring3, SIGALRM },
+	{ "endless loop in ring 3 with CLI", spin_ring3_cli, SIGALRM },
+	{ "endless PAUSE", spin_pause, SIGALRM },
+	{ "endless HLT", spin_hlt, SIGALRM },
+	{ "endless STI, HLT", spin_sti_hlt, SIGALRM },
+	{ "endless CPUID", spin_cpuid, SIGALRM },
+	{ "endless RDTSC", spin_rdtsc, SIGALRM },
+	{ "endless INVLPG", spin_invlpg, SIGALRM },
+	{ "endless MOV SS", spin_mov_ss, SIGALRM },
+	{ "endless MOV CR3", spin_cr3, SIGALRM },
+	{ "endless hypercalls", spin_hypercall, SIGALRM },
+	{ "endless wild hypercalls", spin_wild_hypercall, ANY_END },
+	{ "storm of injected interrupts", irq_storm, SIGALRM },
+	{ "MOV CR8 with an interrupt pending", cr8_with_irq, 0 },
+	{ "injected interrupt without an IDT", irq_without_idt, 0 },
+};
+
+int main(int argc, char **argv)
+{
+	return isolated_main(argc, argv, guests, sizeof(guests) / sizeof(guests[0]));
+}

@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+/*
+ * Single instructions that a guest must not execute, or only in its own way. Each
+ * runs in a guest of a child (isolated.h). Fails when an instruction is not
+ * intercepted, when it causes another exception than it must, or when it changes
+ * anything of the host.
+ */
+#define _GNU_SOURCE
+#include "guest.h"
+#include "isolated.h"
+#include "tap.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+enum expected {
+	EXPECT_VECTOR,		/* the exception in @vector */
+	EXPECT_ANY_END,		/* any end but a hang */
+	EXPECT_GP_OR_UD,
+	EXPECT_HLT,		/* DUNE_EXIT_HLT */
+	/* #GP or #UD; an emulator may execute it: XCR0 is the host's after the exit. */
+	EXPECT_HOST_XCR0,
+	/*
+	 * AMD: #GP or #UD. Intel: nothing, since CLTS exits only if it would change
+	 * CR0 (SDM vol. 3, 26.1.3), which it does not.
+	 */
+	EXPECT_NO_CHANGE,
+	/* #UD: VMCALL on AMD, VMMCALL on Intel. */
+	EXPECT_OTHER_VENDOR,
+	/* #GP; an emulator may give the guest's own virtual task priority. */
+	EXPECT_ZERO_PRIORITY,
+};
+
+struct instruction {
+	const char *name;
+	const char *bytes;
+	int len;
+	int ring;
+	enum expected expected;
+	unsigned int vector;
+	u64 rax, rcx, rdx;
+};
+
+#define I(name, ring, expected, bytes, ...) \
+	{ name, bytes, sizeof(bytes) - 1, ring, expected, 0, __VA_ARGS__ }
+#define VECTOR(name, ring, vector, bytes, ...) \
+	{ name, bytes, sizeof(bytes) - 1, ring, EXPECT_VECTOR, vector, __VA_ARGS__ }
+
+static const struct instruction instructions[] = {
+	I("IN", 0, EXPECT_GP_OR_UD, "\xec", 0, 0, 0x80),
+	I("IN, 32 bits", 0, EXPECT_GP_OR_UD, "\xed", 0, 0, 0xcf8),
+	I("IN, immediate", 0, EXPECT_GP_OR_UD, "\xe4\x60", 0, 0, 0),
+	I("OUT", 0, EXPECT_GP_OR_UD, "\xee", 0, 0, 0x80),
+	I("OUT to the reset port", 0, EXPECT_GP_OR_UD, "\xee", 6, 0, 0xcf9),
+	I("INS", 0, EXPECT_GP_OR_UD, "\x6c", 0, 0, 0x80),
+	I("REP OUTS", 0, EXPECT_GP_OR_UD, "\xf3\x6e", 0, 0x1000, 0x80),
+	VECTOR("IN", 3, 13, "\xec", 0, 0, 0x80),
+	VECTOR("OUT", 3, 13, "\xee", 0, 0, 0x80),
+	VECTOR("RDMSR EFER", 0, 13, "\x0f\x32", 0, 0xc0000080, 0),
+	VECTOR("RDMSR APIC_BASE", 0, 13, "\x0f\x32", 0, 0x1b, 0),
+	VECTOR("RDMSR TSC", 0, 13, "\x0f\x32", 0, 0x10, 0),
+	VECTOR("RDMSR PAT", 0, 13, "\x0f\x32", 0, 0x277, 0),
+	VECTOR("RDMSR SPEC_CTRL", 0, 13, "\x0f\x32", 0, 0x48, 0),
+	VECTOR("RDMSR VM_HSAVE_PA", 0, 13, "\x0f\x32", 0, 0xc0010117, 0),
+	VECTOR("RDMSR TSC_AUX", 0, 13, "\x0f\x32", 0, 0xc0000103, 0),
+	VECTOR("RDMSR of nonsense", 0, 13, "\x0f\x32", 0, 0x12345678, 0),
+	VECTOR("WRMSR EFER", 0, 13, "\x0f\x30", 0, 0xc0000080, 0),
+	VECTOR("WRMSR EFER with SVME", 0, 13, "\x0f\x30", 0x1d01, 0xc0000080, 0),
+	VECTOR("WRMSR APIC_BASE", 0, 13, "\x0f\x30", 0, 0x1b, 0),
+	VECTOR("WRMSR SPEC_CTRL", 0, 13, "\x0f\x30", 1, 0x48, 0),
+	VECTOR("WRMSR PRED_CMD", 0, 13, "\x0f\x30", 1, 0x49, 0),
+	VECTOR("WRMSR TSC", 0, 13, "\x0f\x30", 0, 0x10, 0),
+	VECTOR("WRMSR VM_HSAVE_PA", 0, 13, "\x0f\x30", 0, 0xc0010117, 0),
+	VECTOR("WRMSR DEBUGCTL", 0, 13, "\x0f\x30", 1, 0x1d9, 0),
+	VECTOR("WRMSR MISC_ENABLE", 0, 13, "\x0f\x30", 1, 0x1a0, 0),
+	VECTOR("WRMSR PERF_EVTSEL", 0, 13, "\x0f\x30", 1, 0xc0010000, 0),
+	VECTOR("WRMSR XSS", 0, 13, "\x0f\x30", 1, 0xda0, 0),
+	I("WRMSR LSTAR, not canonical", 0, EXPECT_ANY_END, "\x0f\x30", 0, 0xc0000082,
+	  0x80000000),
+	I("WRMSR KERNEL_GS_BASE, not canonical", 0, EXPECT_ANY_END, "\x0f\x30", 0, 0xc0000102,
+	  0x80000000),
+	VECTOR("RDMSR", 3, 13, "\x0f\x32", 0, 0xc0000100, 0),
+	I("MOV CR0: paging off", 0, EXPECT_GP_OR_UD, "\x0f\x22\xc0", 0x11, 0, 0),
+	I("MOV CR0: all set", 0, EXPECT_GP_OR_UD, "\x0f\x22\xc0", ~0UL, 0, 0),
+	I("MOV CR4: nothing", 0, EXPECT_GP_OR_UD, "\x0f\x22\xe0", 0, 0, 0),
+	I("MOV CR4: VMXE", 0, EXPECT_GP_OR_UD, "\x0f\x22\xe0", 0x26a0, 0, 0),
+	I("MOV CR8", 0, EXPECT_GP_OR_UD, "\x44\x0f\x22\xc0", 0xf, 0, 0),
+	I("MOV from CR8", 0, EXPECT_ZERO_PRIORITY, "\x44\x0f\x20\xc0", 1, 0, 0),
+	VECTOR("MOV CR3", 3, 13, "\x0f\x22\xd8", 0, 0, 0),
+	I("MOV CR3, reserved bits", 0, EXPECT_ANY_END, "\x0f\x22\xd8", 1UL << 60, 0, 0),
+	VECTOR("MOV CR1", 0, 6, "\x0f\x22\xc8", 0, 0, 0),
+	I("MOV DR0", 0, EXPECT_GP_OR_UD, "\x0f\x23\xc0", 0x1000, 0, 0),
+	I("MOV DR7", 0, EXPECT_GP_OR_UD, "\x0f\x23\xf8", 0x401, 0, 0),
+	I("MOV from DR6", 0, EXPECT_GP_OR_UD, "\x0f\x21\xf0", 0, 0, 0),
+	VECTOR("MOV DR0", 3, 13, "\x0f\x23\xc0", 0x1000, 0, 0),
+	I("LMSW", 0, EXPECT_GP_OR_UD, "\x0f\x01\xf0", 0x1, 0, 0),
+	I("CLTS", 0, EXPECT_NO_CHANGE, "\x0f\x06", 0, 0, 0),
+	I("HLT", 0, EXPECT_HLT, "\xf4", 0, 0, 0),
+	VECTOR("HLT", 3, 13, "\xf4", 0, 0, 0),
+	VECTOR("CLI", 3, 13, "\xfa", 0, 0, 0),
+	I("INVD", 0, EXPECT_GP_OR_UD, "\x0f\x08", 0, 0, 0),
+	I("WBINVD", 0, EXPECT_GP_OR_UD, "\x0f\x09", 0, 0, 0),
+	I("WBNOINVD", 0, EXPECT_GP_OR_UD, "\xf3\x0f\x09", 0, 0, 0),
+	I("MONITOR", 0, EXPECT_GP_OR_UD, "\x0f\x01\xc8", CODE_AT, 0, 0),
+	I("MWAIT", 0, EXPECT_GP_OR_UD, "\x0f\x01\xc9", 0, 0, 0),
+	I("MWAIT, wake on masked interrupts", 0, EXPECT_GP_OR_UD, "\x0f\x01\xc9", 0, 1, 0),
+	I("MONITORX", 0, EXPECT_ANY_END, "\x0f\x01\xfa", CODE_AT, 0, 0),
+	I("MWAITX", 0, EXPECT_ANY_END, "\x0f\x01\xfb", 0, 0, 0),
+	I("XSETBV", 0, EXPECT_HOST_XCR0, "\x0f\x01\xd1", 1, 0, 0),
+	I("XSETBV, the present value", 0, EXPECT_HOST_XCR0, "\x0f\x01\xd1", 7, 0, 0),
+	I("XSETBV", 3, EXPECT_GP_OR_UD, "\x0f\x01\xd1", 7, 0, 0),
+	I("VMRUN", 0, EXPECT_GP_OR_UD, "\x0f\x01\xd8", 0x1000, 0, 0),
+	I("VMLOAD", 0, EXPECT_GP_OR_UD, "\x0f\x01\xda", 0x1000, 0, 0),
+	I("VMSAVE", 0, EXPECT_GP_OR_UD, "\x0f\x01\xdb", 0x1000, 0, 0),
+	I("STGI", 0, EXPECT_GP_OR_UD, "\x0f\x01\xdc", 0, 0, 0),
+	I("CLGI", 0, EXPECT_GP_OR_UD, "\x0f\x01\xdd", 0, 0, 0),
+	I("SKINIT", 0, EXPECT_GP_OR_UD, "\x0f\x01\xde", 0, 0, 0),
+	I("INVLPGA", 0, EXPECT_GP_OR_UD, "\x0f\x01\xdf", 0, 0, 0),
+	I("INVLPGB", 0, EXPECT_GP_OR_UD, "\x0f\x01\xfe", 0, 0, 0),
+	I("TLBSYNC", 0, EXPECT_GP_OR_UD, "\x0f\x01\xff", 0, 0, 0),
+	VECTOR("VMMCALL", 3, 6, "\x0f\x01\xd9", 39, 0, 0),
+	VECTOR("VMCALL", 3, 6, "\x0f\x01\xc1", 39, 0, 0),
+	I("the other vendor's hypercall", 0, EXPECT_OTHER_VENDOR, "\x0f\x01\xd9", 39, 0, 0),
+	I("INVEPT", 0, EXPECT_GP_OR_UD, "\x66\x0f\x38\x80\x07", 1, 0, 0),
+	I("INVVPID", 0, EXPECT_GP_OR_UD, "\x66\x0f\x38\x81\x07", 1, 0, 0),
+	I("VMPTRLD", 0, EXPECT_GP_OR_UD, "\x0f\xc7\x37", 0, 0, 0),
+	I("VMPTRST", 0, EXPECT_GP_OR_UD, "\x0f\xc7\x3f", 0, 0, 0),
+	I("VMCLEAR", 0, EXPECT_GP_OR_UD, "\x66\x0f\xc7\x37", 0, 0, 0),
+	I("VMREAD", 0, EXPECT_GP_OR_UD, "\x0f\x78\xc0", 0x4000, 0, 0),
+	I("VMWRITE", 0, EXPECT_GP_OR_UD, "\x0f\x79\xc0", 0x4000, 0, 0),
+	I("VMRESUME", 0, EXPECT_GP_OR_UD, "\x0f\x01\xc3", 0, 0, 0),
+	I("VMXOFF", 0, EXPECT_GP_OR_UD, "\x0f\x01\xc4", 0, 0, 0),
+	I("VMFUNC", 0, EXPECT_GP_OR_UD, "\x0f\x01\xd4", 0, 0, 0),
+	I("VMXON", 0, EXPECT_GP_OR_UD, "\xf3\x0f\xc7\x30", CODE_AT, 0, 0),
+	I("VMLAUNCH", 0, EXPECT_GP_OR_UD, "\x0f\x01\xc2", 0, 0, 0),
+	I("RSM", 0, EXPECT_GP_OR_UD, "\x0f\xaa", 0, 0, 0),
+	I("RDPMC", 0, EXPECT_GP_OR_UD, "\x0f\x33", 0, 0, 0),
+	I("GETSEC", 0, EXPECT_GP_OR_UD, "\x0f\x37", 0, 0, 0),
+	I("ENCLS", 0, EXPECT_GP_OR_UD, "\x0f\x01\xcf", 0, 0, 0),
+	I("SYSENTER", 0, EXPECT_GP_OR_UD, "\x0f\x34", 0, 0, 0),
+	I("SYSEXIT", 0, EXPECT_GP_OR_UD, "\x0f\x35", 0, 0, 0),
+	VECTOR("INT 0x80", 0, 0x80, "\xcd\x80", 1, 0, 0),
+	VECTOR("INT 0x80", 3, 0x80, "\xcd\x80", 1, 0, 0),
+	VECTOR("INT 2", 0, 2, "\xcd\x02", 0, 0, 0),
+	VECTOR("INT 18", 0, 18, "\xcd\x12", 0, 0, 0),
+	VECTOR("INT 0xff", 0, 0xff, "\xcd\xff", 0, 0, 0),
+	VECTOR("INT 14", 3, 13, "\xcd\x0e", 0, 0, 0),
+	VECTOR("INT3", 3, 3, "\xcc", 0, 0, 0),
+	I("ICEBP", 0, EXPECT_ANY_END, "\xf1", 0, 0, 0),
+	I("ICEBP", 3, EXPECT_ANY_END, "\xf1", 0, 0, 0),
+	VECTOR("UD2", 0, 6, "\x0f\x0b", 0, 0, 0),
+	VECTOR("DIV by zero", 0, 0, "\xf7\xf1", 1, 0, 0),
+	VECTOR("LTR of a null selector", 0, 13, "\x0f\x00\xd8", 0, 0, 0),
+	VECTOR("LTR of a code segment", 0, 13, "\x0f\x00\xd8", GUEST_CS0, 0, 0),
+	VECTOR("LLDT out of the table", 0, 13, "\x0f\x00\xd0", 0x1000, 0, 0),
+	VECTOR("MOV SS of a system segment", 0, 13, "\x8e\xd0", GUEST_TR, 0, 0),
+	I("SWAPGS", 3, EXPECT_GP_OR_UD, "\x0f\x01\xf8", 0, 0, 0),
+	VECTOR("INVLPG", 3, 13, "\x0f\x01\x38", 0, 0, 0),
+	I("INVPCID, bad type", 0, EXPECT_GP_OR_UD, "\x66\x0f\x38\x82\x08", CODE_AT, 99, 0),
+	VECTOR("far jump through a TSS", 0, 13,
+	       "\xff\x2d\x00\x00\x00\x00\x00\x00\x00\x00\x30\x00", 0, 0, 0),
+};
+
+static void run_instruction(void *arg)
+{
+	const struct instruction *i = arg;
+	u64 xcr0 = read_xcr0();
+
+	guest_open(&g);
+	guest_cover(&g, CODE_AT);
+	page = mmap((void *)CODE_AT, 4096, PROT_READ | PROT_WRITE | PROT_EXEC,
+		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+	if (page == MAP_FAILED)
+		_exit(80);
+	memset(page, 0xcc, 4096);
+	memcpy(page, i->bytes, i->len);
+	if (i->expected == EXPECT_OTHER_VENDOR)
+		page[2] = guest_vmx ? 0xd9 : 0xc1;
+	memcpy(page + i->len, "\xcd\x77", 2);	/* INT 0x77 in ring 0, #GP in ring 3 */
+	guest_prepare(&g, i->ring, NULL, NULL);
+	g.run->regs.rip = (u64)page;
+	g.run->regs.rax = i->rax;
+	g.run->regs.rcx = i->rcx;
+	g.run->regs.rdx = i->rdx;
+	g.run->regs.rdi = CODE_AT + 2048;
+	g.run->regs.rsi = CODE_AT + 2048;
+	bounded(3000);
+	enum guest_end end = guest_resume(&g);
+	bool trap = end == GUEST_TRAP;
+	/* INT n and similar traps leave RIP after the instruction, faults at it. */
+	bool after = i->bytes[0] == '\xcd' || i->bytes[0] == '\xcc' || i->bytes[0] == '\xf1';
+	bool here = trap && (g.frame->rip == (u64)page ||
+			     (after && g.frame->rip == (u64)page + i->len));
+	bool good = false;
+
+	switch (i->expected) {
+	case EXPECT_ANY_END:
+		good = true;
+		break;
+	case EXPECT_GP_OR_UD:
+		good = here && (g.frame->vector == 13 || g.frame->vector == 6);
+		break;
+	case EXPECT_NO_CHANGE:
+		good = guest_vmx ? trap && g.frame->vector == 0x77 :
+				   here && (g.frame->vector == 13 || g.frame->vector == 6);
+		break;
+	case EXPECT_OTHER_VENDOR:
+		good = here && g.frame->vector == 6;
+		break;
+	case EXPECT_HOST_XCR0:
+		good = trap && read_xcr0() == xcr0;
+		break;
+	case EXPECT_ZERO_PRIORITY:
+		good = (here && g.frame->vector == 13) ||
+		       (trap && g.frame->vector == 0x77 && !g.frame->rax);
+		break;
+	case EXPECT_HLT:
+		good = end == GUEST_EXIT && g.run->exit_reason == DUNE_EXIT_HLT &&
+		       g.run->regs.rip == (u64)page + 1;
+		break;
+	case EXPECT_VECTOR:
+		good = here && g.frame->vector == i->vector;
+		break;
+	}
+	if (!good) {
+		diag("%s", guest_end_name(&g, end));
+		_exit(1);
+	}
+}
+
+int main(int argc, char **argv)
+{
+	isolated_begin(argc, argv, 240);
+	for (unsigned int i = 0; i < sizeof(instructions) / sizeof(instructions[0]); i++) {
+		const struct instruction *in = &instructions[i];
+		char name[80];
+
+		snprintf(name, sizeof(name), "ring %d: %s", in->ring, in->name);
+		isolated_case(name, run_instruction, (void *)in, 0);
+	}
+	return isolated_end();
+}
