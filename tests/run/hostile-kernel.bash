@@ -18,7 +18,9 @@ tests=$(grep -c -E '^(not )?ok ' "$top/tap")
 
 "$DUNE_RUN" -- /bin/cat /proc/self/maps >"$top/maps"
 for name in dune_hypercall dune_syscall_handler dune_trap_table; do
-	address=$((16#$(nm "$DUNE_RUN" | sed -n "s/ D $name\$//p")))
+	address=$(sed -n "s/ D $name\$//p" "$here/symbols")
+	[ "$address" ] || bail "dune-run has no symbol $name"
+	address=$((16#$address))
 	rights=
 	while read -r range flags rest; do
 		if ((address >= 16#${range%-*} && address < 16#${range#*-})); then
