@@ -10,13 +10,14 @@
 #   make fuzz        runs the module's fuzzer for HOURS=1, and resumes; findings are in build/fuzz
 #   make decoy       attacks the sandbox's checks for HOURS=1, and resumes; findings are in build/decoy
 #   make demo        runs real programs, natively and under dunectl run
-#   make bench       measures, and writes docs/benchmarks.md and its plot
+#   make bench       measures, and writes docs/benchmarks.md, its plot and the README's table
 #   make bench-check fails if a figure that was measured misses its bar
 #   make test-vmx    runs the tests in the slow Intel machine (20 minutes); ONLY=TEXT,TEXT: some
 #   make test-debug  runs the module's tests on a debug kernel; MACHINE=vmx ONLY=TEXT: in Bochs
 #   make install     installs dunectl and libdune to $(DESTDIR)$(PREFIX)
+#   make uninstall   removes what make install installed
 #   make deb         makes Debian packages of both in build/packages
-#   make help        lists all targets
+#   make help        lists the usual targets
 
 O ?= build
 PREFIX ?= /usr/local

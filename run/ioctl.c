@@ -4,10 +4,10 @@
  * pointers, so the numbers that may pass are listed one by one: a type all of
  * whose numbers are harmless today gets numbers with pointers in a future kernel.
  * A number in the list is flat for every driver that knows it: its argument is a
- * value, or a structure without pointers, shorter than the guard of the supervisor range
- * (so that the check of its start in syscalls.def was enough). The few with a
- * pointer or a descriptor inside are made with a copy. All others give ENOTTY, as
- * from a driver that does not have them.
+ * value, or a structure without pointers, shorter than the guard region (so that
+ * the check of its start in syscalls.def was enough). The few with a pointer or a
+ * descriptor inside are made with a copy. All others give ENOTTY, as from a driver
+ * that does not have them.
  */
 #include "calls.h"
 
@@ -238,7 +238,7 @@ void call_ioctl(struct dune_tf *tf)
 		return;
 	case BLKPG:
 		forward_copy(tf, sizeof(struct blkpg_ioctl_arg),
-			     offsetof(struct blkpg_ioctl_arg, data), GUARD_SIZE);
+			     offsetof(struct blkpg_ioctl_arg, data), GUARD_REGION_SIZE);
 		return;
 	}
 	if (likely(is_flat(cmd)))

@@ -200,7 +200,7 @@ void run_main(u64 *stack)
 	int program = -1;
 	long err;
 
-	start_guard();
+	start_guard_region();
 	start_find(&start, stack);
 	parse(&start, &options);
 	if (options.tree)

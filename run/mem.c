@@ -48,7 +48,7 @@ void mem_after_vfork(void)
 /*
  * Give up [at, at + len), which the kernel has put into the supervisor range. Where its
  * pages are huge, the kernel has rounded the length up to 2 MB (a page of 1 GB
- * does not fit into the supervisor range together with the guard).
+ * does not fit into the supervisor range together with the guard region).
  */
 static long undo(u64 at, u64 len)
 {
@@ -156,7 +156,8 @@ void call_brk(struct dune_tf *tf)
  * attaching may be that of another segment, because numbers are reused. So the
  * kernel is never asked to replace a mapping. Without SHM_REMAP it attaches only
  * where nothing is mapped, and a segment that starts below the supervisor range cannot
- * reach into it, because the guard is mapped (start_guard()).
+ * reach into it, because the guard region is mapped
+ * (start_guard_region()).
  */
 static long attach(struct dune_tf *tf, u64 addr)
 {

@@ -10,7 +10,7 @@
 
 #define RUNTIME_BASE	0x6d7500000000UL
 #define RUNTIME_SIZE	0x40000000UL
-#define GUARD_SIZE	0x100000UL
+#define GUARD_REGION_SIZE	0x100000UL
 
 /* Does the object that starts at @p begin in the supervisor range? */
 static inline bool in_runtime(u64 p)

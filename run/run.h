@@ -6,15 +6,15 @@
  *
  * dune-run and everything it allocates live in the supervisor range, a gigabyte
  * of the address space (protect.h) whose entry in the guest's page table is for
- * the supervisor only: the program in ring 3 cannot touch it.
- * It remains to keep the kernel
- * from touching it on the program's behalf, which is the purpose of the checks.
+ * the supervisor only: the program in ring 3 cannot touch it. It remains to keep
+ * the kernel from touching it on the program's behalf, which is the purpose of the
+ * checks.
  * Two facts make them short:
  *
- * - The range begins with a guard: GUARD_SIZE bytes that cannot be accessed.
- *   Reads and writes of the kernel in ascending order from an address below the
- *   range stop there with EFAULT, and so do those of a structure shorter than
- *   the guard: for these only the start of the object is checked.
+ * - The range begins with the guard region: GUARD_REGION_SIZE bytes that cannot be
+ *   accessed. Reads and writes of the kernel in ascending order from an address
+ *   below the range stop there with EFAULT, and so do those of a structure shorter
+ *   than the guard region: for these only the start of the object is checked.
  * - A mapping call whose result would lie in the range is undone (mem.c), so the
  *   program never owns memory there.
  */
@@ -130,7 +130,7 @@ u64 start_stack(struct start *s, unsigned int drop, const char *name,
 		const struct image *image);
 bool start_randomized(void);
 long start_areas(const struct start *s, const struct image *image);
-void start_guard(void);
+void start_guard_region(void);
 void start_patch_vdso(const struct start *s);
 void start_seal(void);
 

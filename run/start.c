@@ -117,14 +117,14 @@ bool start_randomized(void)
 }
 
 /*
- * The guard of the supervisor range is a mapping without rights: a mapping whose
+ * The guard region is a mapping without rights: a mapping whose
  * place the kernel chooses cannot reach from below into the range. It replaces a
  * vDSO that the kernel has put there, which happens only with an odd limit on the
  * stack (start_patch_vdso() then hides the vDSO from the program).
  */
-void start_guard(void)
+void start_guard_region(void)
 {
-	long at = SYS6(__NR_mmap, RUNTIME_BASE, GUARD_SIZE, PROT_NONE,
+	long at = SYS6(__NR_mmap, RUNTIME_BASE, GUARD_REGION_SIZE, PROT_NONE,
 		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
 
 	if (at < 0)

@@ -77,7 +77,7 @@ static void test_ioctl(void)
 /* ---- arrays ------------------------------------------------------------- */
 
 #define BELOW	65536
-#define MANY	600000		/* more than the guard of 1 MB holds, whatever they are */
+#define MANY	600000		/* more than the guard region holds, whatever they are */
 
 static void test_arrays(void)
 {
@@ -290,7 +290,7 @@ static void test_image(void)
 	}
 	waitpid(child, &status, 0);
 	is(WIFEXITED(status) ? WEXITSTATUS(status) : -1, 0,
-	   "an image of 30 TB starts, beside the supervisor range and its guard");
+	   "an image of 30 TB starts, beside the supervisor range and its guard region");
 	unlink("wide");
 }
 

@@ -116,7 +116,11 @@ static const u32 capability_msrs[][2] = {
 	[ENTRY] = { MSR_IA32_VMX_ENTRY_CTLS, MSR_IA32_VMX_TRUE_ENTRY_CTLS },
 };
 
-/* The host's tick ends a guest as often, so the timer costs nothing. */
+/*
+ * The tick of a kernel with HZ=250, which ends a guest as often by itself, so that the
+ * timer adds no exit. With a slower tick, or without one (nohz_full), it adds one
+ * exit every 4 ms of the guest's time.
+ */
 #define TIMER_MS	4
 
 struct vmx_controls vmx_controls;

@@ -105,8 +105,8 @@ static u64 number(void)
 {
 	static const u64 known[] = {
 		0, 1, 2, 3, 4, 6, 7, 8, 9, 12, 16, 24, 32, 48, 64, 96, 128, 256, 512, 1000, 1024,
-		4096, 65536, GUARD_SIZE, GUARD_SIZE / 4 + 1, 2 * GUARD_SIZE, 0x7fffffff, 0x80000000,
-		0xffffffff, -1UL, -2UL, -100UL, 1UL << 32, 1UL << 63,
+		4096, 65536, GUARD_REGION_SIZE, GUARD_REGION_SIZE / 4 + 1, 2 * GUARD_REGION_SIZE,
+		0x7fffffff, 0x80000000, 0xffffffff, -1UL, -2UL, -100UL, 1UL << 32, 1UL << 63,
 	};
 
 	switch (below(4)) {
@@ -389,9 +389,9 @@ static void scan_mappings(void)
 			continue;
 		if (from >= DECOY_BASE && to <= DECOY_BASE + DECOY_SIZE)
 			decoy += to - from;
-		else if (from == RUNTIME_BASE && to == RUNTIME_BASE + GUARD_SIZE &&
+		else if (from == RUNTIME_BASE && to == RUNTIME_BASE + GUARD_REGION_SIZE &&
 			 strstr(line, " ---p "))
-			continue;	/* the guard */
+			continue;	/* the guard region */
 		else if (from < LOG_BASE || to > RUNTIME_BASE + RUNTIME_SIZE)
 			found("a mapping in the supervisor range:", line, 0);
 	}
@@ -1183,11 +1183,12 @@ static void do_fanotify(void)
 /*
  * move_pages() stores the status of a page that it cannot move at once, and of
  * those before it only when they were moved: the first store may be as far up
- * as there are pages. Wide enough to jump over the guard, this takes memory.
+ * as there are pages. Wide enough to jump over the guard region, this takes
+ * memory.
  */
 static void wide_move(void)
 {
-	u64 count = GUARD_SIZE / 4 + 4096, i;
+	u64 count = GUARD_REGION_SIZE / 4 + 4096, i;
 	void **pages = mmap(NULL, 8 * count, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	int *nodes = mmap(NULL, 4 * count, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	char *memory = mmap(NULL, PAGE * count, PROT_READ | PROT_WRITE,

@@ -2,8 +2,8 @@
 /*
  * The oracle for the sandbox's checks, docs/sandbox.md "How the checks are
  * tested". A build of dune-run for tests (runtime.c) maps a decoy in the
- * supervisor range: memory without a user, right after the guard. The same checks
- * keep the program from naming it that keep it from naming the runtime, so a
+ * supervisor range: memory without a user, right after the guard region. The same
+ * checks keep the program from naming it that keep it from naming the runtime, so a
  * page of it that becomes present was touched by the kernel on the program's
  * behalf: a way around the checks.
  *
@@ -26,7 +26,7 @@ typedef uint8_t u8;
 #include "protect.h"
 
 /* Where run/Makefile's dune-run has its image; here that is further up. */
-#define DECOY_BASE	(RUNTIME_BASE + GUARD_SIZE)
+#define DECOY_BASE	(RUNTIME_BASE + GUARD_REGION_SIZE)
 #define DECOY_SIZE	0x1000000UL
 
 #define LOG_BASE	(RUNTIME_BASE + 0x4000000UL)

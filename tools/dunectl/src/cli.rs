@@ -72,12 +72,13 @@ pub enum Command {
 
 #[derive(Debug, Args)]
 pub struct RunOptions {
-    /// Print on stderr at the end: system calls taken fast and slow, page faults, VM exits
+    /// Print counters as one JSON object on stderr at the end (system calls, page faults,
+    /// VM exits), or with =FILE write them to FILE
     #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true,
           default_missing_value = "-")]
     pub stats: Option<PathBuf>,
 
-    /// Run in this emulated machine even where /dev/dune exists
+    /// Run in this emulated machine even if /dev/dune can be used
     #[arg(long, value_name = "MACHINE", conflicts_with = "no_machine",
           value_parser = machine_types())]
     pub machine: Option<&'static MachineType>,
@@ -126,8 +127,8 @@ pub struct MachineParts {
     #[arg(long, value_name = "MB", value_parser = clap::value_parser!(u32).range(256..))]
     pub memory: Option<u32>,
 
-    /// CPUs of the emulated machine. One is numbered 0, and several are numbered 1 to N,
-    /// since the emulator's first must not enter guests while others run
+    /// CPUs of the emulated machine. In svm several are numbered 1 to N: CPU 0 stays idle
+    /// (docs/emulators.md)
     #[arg(long, value_name = "N", default_value_t = 1,
           value_parser = clap::value_parser!(u32).range(1..=16))]
     pub cpus: u32,
@@ -151,7 +152,10 @@ pub enum MachineCommand {
     ///
     /// Standard streams, directory, environment and exit status are the same as
     /// here. dune.ko is loaded if it was built for the kernel. A BUG, WARNING, Oops
-    /// or stall in the kernel's log makes the run fail with status 125.
+    /// or stall in the kernel's log makes the run fail with status 125, as does an
+    /// error of dunectl or of the machine. Other statuses of its own are 69 (this
+    /// computer lacks something), 126 (the command cannot be executed) and 127 (it
+    /// was not found).
     Run(MachineRun),
     /// Boot and give a shell
     Shell(MachineOptions),

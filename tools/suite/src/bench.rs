@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! make bench: runs the programs of build/bench in the counting machines, on
 //! each kernel, compares their figures with the bars (bars.rs) and writes
-//! build/bench.json, docs/benchmarks.md (page.rs) and its plot (plot.rs). The
-//! figures of machines and kernels that are not measured now stay.
-//! make bench-check fails where a bar is missed.
+//! build/bench.json, docs/benchmarks.md (page.rs), its plot (plot.rs) and the
+//! table of README.md (readme.rs). The figures of machines and kernels that are
+//! not measured now stay. make bench-check fails if a bar is missed.
 //!
 //! A program prints one line of JSON for each figure (struct Measured); its other
 //! lines are for readers. It measures Linux and Dune in the same run, and prints
@@ -12,6 +12,7 @@
 mod bars;
 mod page;
 mod plot;
+mod readme;
 mod switch;
 
 use std::fs;
@@ -160,7 +161,8 @@ pub fn check(context: &Context) -> Result<u8> {
     Ok(if wrong.is_empty() { 0 } else { 1 })
 }
 
-/// Writes the page and its plot from the figures that are saved.
+/// Writes the page, its plot and the table of README.md from the figures that are
+/// saved.
 pub fn write_saved(context: &Context) -> Result<u8> {
     write_page(context, &saved(context)?)?;
     Ok(0)
@@ -169,7 +171,10 @@ pub fn write_saved(context: &Context) -> Result<u8> {
 fn write_page(context: &Context, figures: &[Figure]) -> Result<()> {
     let docs = context.source.join("docs");
     fs::write(docs.join("benchmarks.md"), page::write(figures)).context("writing the page")?;
-    fs::write(docs.join("benchmarks.svg"), plot::draw(figures)?).context("writing the plot")
+    fs::write(docs.join("benchmarks.svg"), plot::draw(figures)?).context("writing the plot")?;
+    let path = context.source.join("README.md");
+    let readme = fs::read_to_string(&path).context("reading README.md")?;
+    fs::write(path, readme::update(&readme, figures)?).context("writing README.md")
 }
 
 fn summary(figures: &[Figure]) -> String {

@@ -23,7 +23,7 @@ use crate::context::{Choice, Context};
 use crate::test::Wish;
 
 #[derive(Parser)]
-#[command(about = "Drives make test, make demo and make bench")]
+#[command(about = "Drive the tests, the fuzzer, the demo and the benchmarks in emulated machines")]
 struct Cli {
     /// The folder of the sources
     #[arg(long, default_value = ".")]
@@ -36,10 +36,10 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Run all tests, on these kernels (default: all)
+    /// Run all tests
     Test {
-        #[arg(value_parser = parse_series)]
-        kernels: Vec<Series>,
+        #[command(flatten)]
+        kernels: Kernels,
         /// Run only TAP programs whose name contains TEXT, or one of TEXT,TEXT...;
         /// "harness" runs the harness's own tests
         #[arg(long, value_name = "TEXT")]
@@ -53,8 +53,8 @@ enum Command {
     },
     /// Test every kernel in every mode, in parts; those that passed are not run again
     TestAll {
-        #[arg(value_parser = parse_series)]
-        kernels: Vec<Series>,
+        #[command(flatten)]
+        kernels: Kernels,
         /// Run only this part (repeatable)
         #[arg(long = "part", value_name = "NAME")]
         parts: Vec<String>,
@@ -76,27 +76,50 @@ enum Command {
     },
     /// Run the module's fuzzer from where it stopped the last time (FUZZ_SEED: another seed)
     Fuzz {
-        #[arg(value_parser = parse_series)]
-        kernels: Vec<Series>,
+        #[command(flatten)]
+        kernels: Kernels,
+        /// Stop after this many hours
         #[arg(long, default_value_t = 1.0)]
         hours: f64,
     },
-    /// Measure, on these kernels (default: all), and write docs/benchmarks.md and its plot
+    /// Measure, and write docs/benchmarks.md, its plot and the table of README.md
     Bench {
-        #[arg(value_parser = parse_series)]
-        kernels: Vec<Series>,
+        #[command(flatten)]
+        kernels: Kernels,
     },
     /// Check whether all bars are met, by the figures that bench saved
     BenchCheck,
-    /// Write docs/benchmarks.md and its plot, from the figures that bench saved
+    /// Write docs/benchmarks.md, its plot and the table of README.md, from the figures
+    /// that bench saved
     BenchPage,
     /// Run the kernel's style checker on these files
-    Checkpatch { files: Vec<PathBuf> },
+    Checkpatch {
+        /// C and assembly files
+        files: Vec<PathBuf>,
+    },
     /// Run real programs, natively and under dunectl run
     Demo {
-        #[arg(long, value_parser = parse_series, default_value = "6.1")]
+        /// Kernel series: 6.1, 6.12, 7.2 or newest
+        #[arg(long, value_name = "SERIES", value_parser = parse_series, default_value = "6.1")]
         kernel: Series,
     },
+}
+
+#[derive(clap::Args)]
+struct Kernels {
+    /// Kernel series: 6.1, 6.12, 7.2 or newest [default: all four]
+    #[arg(value_name = "KERNEL", value_parser = parse_series)]
+    kernels: Vec<Series>,
+}
+
+impl Kernels {
+    fn or_all(self) -> Vec<Series> {
+        if self.kernels.is_empty() {
+            Series::ALL.to_vec()
+        } else {
+            self.kernels
+        }
+    }
 }
 
 fn parse_series(text: &str) -> Result<Series, String> {
@@ -108,17 +131,17 @@ fn main() -> ExitCode {
     let result = Context::new(&cli.source, cli.choice).and_then(|context| match cli.command {
         Command::Test { kernels, only, mode, dry_run } => {
             let (only, mode) = (only.as_deref(), mode.as_deref());
-            test::run(&context, &Wish { kernels: &or_all(kernels), only, mode, dry_run })
+            test::run(&context, &Wish { kernels: &kernels.or_all(), only, mode, dry_run })
         }
         Command::TestAll { kernels, list: true, .. } => {
-            test::parts::list(&context, &or_all(kernels))
+            test::parts::list(&context, &kernels.or_all())
         }
         Command::TestAll { kernels, parts, list: false, dry_run } => {
-            test::parts::run(&context, &or_all(kernels), &parts, dry_run)
+            test::parts::run(&context, &kernels.or_all(), &parts, dry_run)
         }
         Command::TestDebug { only, dry_run } => test::run_debug(&context, only.as_deref(), dry_run),
-        Command::Fuzz { kernels, hours } => fuzz::run(&context, &or_all(kernels), hours),
-        Command::Bench { kernels } => bench::run(&context, &or_all(kernels)),
+        Command::Fuzz { kernels, hours } => fuzz::run(&context, &kernels.or_all(), hours),
+        Command::Bench { kernels } => bench::run(&context, &kernels.or_all()),
         Command::BenchCheck => bench::check(&context),
         Command::BenchPage => bench::write_saved(&context),
         Command::Checkpatch { files } => style::run(&context, &files),
@@ -131,13 +154,5 @@ fn main() -> ExitCode {
             let lacking = e.downcast_ref::<dune_machine::Error>();
             ExitCode::from(if lacking.is_some_and(|e| e.is_environment()) { 69 } else { 2 })
         }
-    }
-}
-
-fn or_all(kernels: Vec<Series>) -> Vec<Series> {
-    if kernels.is_empty() {
-        Series::ALL.to_vec()
-    } else {
-        kernels
     }
 }

@@ -107,7 +107,9 @@ fn svm(cpu: &Cpu, bits: u32) -> Vec<Finding> {
 
 fn vmx(cpu: &Cpu, bits: u32) -> Vec<Finding> {
     let has = |flag| cpu.has_in("vmx flags", flag);
-    let reach = (1u64 << bits.min(47)) >> 30;
+    // A granule is a gigabyte. libdune numbers them by 16 bits, and never uses
+    // number 0 (libdune/memory/granule.c).
+    let reach = (1u64 << bits.min(46)) / (1 << 30) - 1;
     vec![
         needed(has("ept"), "nested paging", "EPT; flag ept of \"vmx flags\""),
         needed(has("vpid"), "TLB tags", "VPID; flag vpid of \"vmx flags\""),
@@ -120,7 +122,10 @@ fn vmx(cpu: &Cpu, bits: u32) -> Vec<Finding> {
         },
         Finding::good(
             "addresses",
-            format!("{bits} bits guest-physical: a program may touch {reach} GB"),
+            format!(
+                "{bits} bits guest-physical: a program may use memory in {reach} different \
+                 gigabytes"
+            ),
         ),
     ]
 }
@@ -181,8 +186,10 @@ mod tests {
         assert!(lacking(amd, 48).is_empty());
         let intel = "vendor_id : GenuineIntel\nflags : fpu vmx\nvmx flags : ept vpid\n";
         assert!(lacking(intel, 36).is_empty());
-        let text = &findings(intel, 36).pop().unwrap().text;
-        assert!(text.ends_with("may touch 64 GB"), "{text}");
+        for (bits, reach) in [(36, 63), (40, 1023), (46, 65_535), (48, 65_535)] {
+            let text = &findings(intel, bits).pop().unwrap().text;
+            assert!(text.ends_with(&format!("in {reach} different gigabytes")), "{text}");
+        }
     }
 
     #[test]

@@ -133,7 +133,7 @@ pub const SUBJECTS: [Subject; 21] = [
         "enter_10000",
         "entering with 10,000 mappings",
         Enter,
-        &[amd("as enter ± 5 %, ≤ 60,000", Same(0.05, 60_000.0))],
+        &[amd("within 5 % of `enter`, ≤ 60,000", Same(0.05, 60_000.0))],
     ),
     subject(
         "memory_vcpu",

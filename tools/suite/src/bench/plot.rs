@@ -13,7 +13,7 @@ use super::{page, Figure};
 
 /// In pixels.
 const WIDTH: u32 = 960;
-const HEAD: u32 = 84;
+const HEAD: u32 = 100;
 const FOOT: u32 = 56;
 const ROW: u32 = 46;
 const TITLES: u32 = 250;
@@ -26,19 +26,28 @@ const SCALE: (f64, f64) = (0.002, 20.0);
 const COLOURS: [RGBColor; 2] = [RGBColor(213, 94, 0), RGBColor(0, 114, 178)];
 const GREY: RGBColor = RGBColor(90, 90, 90);
 
+const NOTES: [&str; 2] = [
+    "Left of the line Dune executes fewer. intercepted getpid() is compared with ptrace, DUNE_RUN \
+     with an empty ioctl.",
+    "Entering Dune mode has no counterpart and is in the table.",
+];
+
 /// Parts of a row's height: the first bar begins there, and each has so much.
 const GAP: f64 = 0.14;
 
 pub fn draw(figures: &[Figure]) -> Result<String> {
     let mut text = String::new();
     // Its errors hold what the backend borrows.
-    draw_into(&mut text, figures).map_err(|e| anyhow!("drawing the plot: {e}"))?;
-    Ok(text + "\n")
+    let title = title(figures);
+    draw_into(&mut text, figures, &title).map_err(|e| anyhow!("drawing the plot: {e}"))?;
+    // For readers who hear it.
+    let (tag, rest) = text.split_once('>').ok_or_else(|| anyhow!("the plot is no SVG"))?;
+    Ok(format!("{tag} role=\"img\">\n<title>{title}</title>{rest}\n"))
 }
 
 type Drawn<T = ()> = Result<T, Box<dyn std::error::Error>>;
 
-fn draw_into(text: &mut String, figures: &[Figure]) -> Drawn {
+fn draw_into(text: &mut String, figures: &[Figure], title: &str) -> Drawn {
     let subjects: Vec<&Subject> = SUBJECTS
         .iter()
         .filter(|subject| {
@@ -48,9 +57,8 @@ fn draw_into(text: &mut String, figures: &[Figure]) -> Drawn {
     let height = HEAD + ROW * subjects.len() as u32 + FOOT;
     let root = SVGBackend::with_string(text, (WIDTH, height)).into_drawing_area();
     root.fill(&WHITE)?;
-    // All bars are of one kernel: the first that was measured.
-    let kernel = figures.first().map_or("", |figure| figure.kernel.as_str());
-    head(&root, kernel)?;
+    let kernel = kernel(figures);
+    head(&root, title)?;
 
     let rows = subjects.len() as f64;
     let mut chart = ChartBuilder::on(&root)
@@ -106,13 +114,23 @@ fn draw_into(text: &mut String, figures: &[Figure]) -> Drawn {
     Ok(())
 }
 
+/// All bars are of one kernel: the first that was measured.
+fn kernel(figures: &[Figure]) -> &str {
+    figures.first().map_or("", |figure| figure.kernel.as_str())
+}
+
+fn title(figures: &[Figure]) -> String {
+    format!("Instructions in emulators: Dune mode divided by Linux {}", kernel(figures))
+}
+
 /// The title, what the sides mean, and the colours.
-fn head(root: &DrawingArea<SVGBackend, Shift>, kernel: &str) -> Drawn {
+fn head(root: &DrawingArea<SVGBackend, Shift>, title: &str) -> Drawn {
     let text = |size, colour: &RGBColor| ("sans-serif", size).into_font().color(colour);
-    let title = format!("Instructions in Dune mode, divided by Linux {kernel}'s");
     root.draw(&Text::new(title, (MARGIN as i32, 18), text(21, &BLACK)))?;
-    let sides = "Left of the line, Dune takes fewer. Interception is compared with ptrace, DUNE_RUN with an empty ioctl.";
-    root.draw(&Text::new(sides, (MARGIN as i32, 48), text(15, &GREY)))?;
+    for (line, note) in NOTES.iter().enumerate() {
+        let y = 48 + 22 * line as i32;
+        root.draw(&Text::new(*note, (MARGIN as i32, y), text(15, &GREY)))?;
+    }
     for (place, (machine_type, colour)) in MachineType::ALL.iter().zip(&COLOURS).enumerate() {
         let x = (WIDTH - 190) as i32 + 90 * place as i32;
         root.draw(&Rectangle::new([(x, 20), (x + 14, 34)], colour.filled()))?;
@@ -131,6 +149,7 @@ mod tests {
             [Figure::example("getpid_ring0", 360.0, 372.0), Figure::example("trap", 3968.0, 64.0)];
         let plot = draw(&figures).expect("it can be drawn");
         assert!(plot.starts_with("<svg "));
+        assert!(plot.contains(" role=\"img\">\n<title>Instructions "), "{plot}");
         for text in ["1.03", "1 / 62", "exception and handler", "AMD", "Linux 6.1"] {
             assert!(plot.contains(text), "{text}");
         }

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The table of figures in README.md: some of the page's rows, on one kernel of
+//! one machine, in the words of somebody who does not know Dune yet.
+
+use anyhow::{Context as _, Result};
+use dune_machine::SVM;
+
+use super::{page, Figure};
+
+const BEGIN: &str = "<!-- written by make bench, from here -->\n";
+const END: &str = "<!-- to here -->\n";
+
+const KERNEL: &str = "6.1";
+
+/// The figure of each row, and its text.
+const ROWS: [(&str, &str); 5] = [
+    ("trap", "the program handles a fault of its own (signal handler; handler in ring 0)"),
+    ("protect_cycle", "it protects a page, writes to it, and its handler unprotects the page"),
+    (
+        "intercept",
+        "a monitor intercepts a system call of code that it does not trust (ptrace; ring 0)",
+    ),
+    ("getpid_ring0", "getpid, from ring 0"),
+    ("first_touch", "first touch of a page"),
+];
+
+/// The README with a new table; as it was, if a figure of the table was not measured.
+pub fn update(readme: &str, figures: &[Figure]) -> Result<String> {
+    let lacks = || format!("README.md lacks the line {}", BEGIN.trim_end());
+    let (before, rest) = readme.split_once(BEGIN).with_context(lacks)?;
+    let lacks = || format!("README.md lacks the line {}", END.trim_end());
+    let (_, after) = rest.split_once(END).with_context(lacks)?;
+    Ok(match table(figures) {
+        Some(table) => format!("{before}{BEGIN}\n{table}\n{END}{after}"),
+        None => readme.to_owned(),
+    })
+}
+
+fn table(figures: &[Figure]) -> Option<String> {
+    let vendor = SVM.vendor;
+    let mut text = format!(
+        "| instructions ({vendor}, Linux {KERNEL}) | Linux | Dune | |\n|---|--:|--:|---|\n"
+    );
+    for (id, title) in ROWS {
+        let wanted = |figure: &&Figure| figure.id == id && figure.is_of(SVM.name, KERNEL);
+        let figure = figures.iter().find(wanted)?;
+        let (linux, dune) = (page::number(figure.linux?), page::number(figure.dune));
+        let ratio = page::ratio(figure.ratio?);
+        let times = if ratio.contains('/') { "" } else { " ×" };
+        text += &format!("| {title} | {linux} | {dune} | {ratio}{times} |\n");
+    }
+    Some(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn all() -> Vec<Figure> {
+        ROWS.map(|(id, _)| Figure::example(id, 360.0, 372.0)).into()
+    }
+
+    #[test]
+    fn only_the_table_changes() {
+        let readme = format!("one\n\n{BEGIN}old\n{END}\nthree\n");
+        let new = update(&readme, &all()).unwrap();
+        assert!(new.starts_with("one\n") && new.ends_with("\nthree\n"), "{new}");
+        assert!(new.contains("| getpid, from ring 0 | 360 | 372 | 1.03 × |\n"), "{new}");
+        assert!(!new.contains("old"), "{new}");
+        assert_eq!(new, update(&new, &all()).unwrap());
+    }
+
+    #[test]
+    fn it_stays_until_all_of_it_was_measured() {
+        let readme = format!("{BEGIN}old\n{END}");
+        assert_eq!(readme, update(&readme, &all()[1..]).unwrap());
+    }
+
+    #[test]
+    fn the_readme_has_the_place() {
+        assert!(update(include_str!("../../../../README.md"), &all()).is_ok());
+        assert!(update("no place", &all()).is_err());
+    }
+}
