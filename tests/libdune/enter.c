@@ -223,7 +223,7 @@ static void test_leaks(void)
 	   after.counters[DUNE_COUNT_SYSCALL_SLOW] >=
 	   before.counters[DUNE_COUNT_SYSCALL_FAST] +
 	   before.counters[DUNE_COUNT_SYSCALL_SLOW] + 20,
-	   "so are exits and system calls");
+	   "dune_stats() counts exits and system calls");
 	ok(after.signals >= 2, "dune_stats() counts signals");
 }
 
