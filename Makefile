@@ -17,18 +17,25 @@
 #   make install     installs dunectl and libdune to $(DESTDIR)$(PREFIX)
 #   make uninstall   removes what make install installed
 #   make deb         makes Debian packages of both in build/packages
-#   make help        lists the usual targets
+#   make module      dune.ko for the kernel that runs here
+#   make check-style checkpatch, clippy, rustfmt and shellcheck
+#   make clean       removes everything that was built, but not the kernels that were fetched
+#   make distclean   removes all of build/
+#   make help        prints this list
+#
+# O=DIR builds elsewhere; KERNEL=6.12 and MACHINE=vmx choose the machine of make demo.
+# V=1 shows the commands.
 
 O ?= build
 PREFIX ?= /usr/local
 # "newest" changes from week to week. It is not among these, since a change outside
-# must not fail a test here.
+# must not fail a test here. Which kernels the Intel machine boots is in
+# tests/suite.toml (full_kernels, vmx_kernels).
 KERNELS ?= 6.1 6.12
 ALL_KERNELS := 6.1 6.12 newest
-# make test-vmx runs all tests on these. Which tests run on the other kernels, in
-# make test and test-all, is in tests/suite.toml (full_kernels).
-VMX_KERNELS ?= 6.1
-# V=1 shows the commands.
+# The modules that kernel/ builds, as in tools/machine/src/layout.rs and
+# packaging/dkms.conf.
+MODULES := dune
 quiet := $(if $(V),,-s)
 override O := $(abspath $(O))
 
@@ -51,12 +58,7 @@ all: tools kernels modules $(parts)
 
 .PHONY: help
 help:
-	@sed -n '/^#   make/,/^$$/s/^#  / /p' Makefile
-	@echo "  make clean       removes everything that was built, but not the kernels that were fetched"
-	@echo "  make distclean   removes all of $(notdir $(O))/"
-	@echo "  make check-style checkpatch, clippy and rustfmt"
-	@echo "  make module      dune.ko for the kernel that runs here"
-	@echo "O=DIR builds elsewhere; KERNEL=6.12 and MACHINE=vmx choose the machine of make demo."
+	@sed -n '/^#   make/,/^$$/s/^# \{0,1\}//p' Makefile
 
 # Only ./setup installs packages. Here it reports which ones are missing.
 .PHONY: to-build to-test
@@ -116,17 +118,19 @@ $(filter build-tests build-bench,$(parts)): $(filter build-run build-examples,$(
 
 suite = $(bin)/dune-suite --source $(CURDIR)
 
-.PHONY: test
-test: to-test all
+.PHONY: check-header
+check-header: to-test
 	@$(MAKE) $(quiet) --no-print-directory -C tests O=$(O) header
+
+.PHONY: test
+test: to-test all check-header
 	@$(suite) test $(KERNELS)
 
 # With this seed, fuzz.t makes other random programs each time, and prints its seed.
 .PHONY: test-all
 test-all: export FUZZ_SEED = 0
-test-all: to-test
+test-all: to-test check-header
 	@$(MAKE) $(quiet) --no-print-directory deb KERNELS="$(ALL_KERNELS)"
-	@$(MAKE) $(quiet) --no-print-directory -C tests O=$(O) header
 	@$(suite) test-all $(ALL_KERNELS) $(PARTS:%=--part %)
 
 .PHONY: list-parts
@@ -150,29 +154,26 @@ demo: to-test
 	@$(suite) demo --kernel $(KERNEL) --machine $(MACHINE)
 
 .PHONY: test-vmx
-test-vmx: to-test all
-	@$(MAKE) $(quiet) --no-print-directory -C tests O=$(O) header
-	@$(suite) test $(VMX_KERNELS) --machine vmx $(if $(ONLY),--only $(ONLY))
-	@$(if $(ONLY),,$(suite) test 6.1 --machine vmx --mode smp)
-	@$(if $(ONLY),,$(suite) test 6.1 --machine vmx --mode haswell)
+test-vmx: to-test all check-header
+	@$(suite) test-vmx $(if $(ONLY),--only $(ONLY))
 
 .PHONY: bench
 bench: to-test all
 	@$(suite) bench $(KERNELS) --machine svm
-	@$(suite) bench $(VMX_KERNELS) --machine vmx
+	@$(suite) bench --machine vmx
 
 .PHONY: bench-check
 bench-check: tools
 	@$(suite) bench-check
 
 .PHONY: test-debug
-test-debug: to-test all
-	@$(MAKE) $(quiet) --no-print-directory -C tests O=$(O) header
+test-debug: to-test all check-header
 	@$(suite) test-debug --machine $(MACHINE) $(if $(ONLY),--only $(ONLY))
 
 # ---- the rest ----
 
 c_files = $(shell git ls-files '*.c' '*.h' '*.S')
+shell_files = $(shell git grep -lE '^\#!/bin/(ba)?sh$$')
 
 .PHONY: check-style
 check-style: tools
@@ -183,6 +184,9 @@ check-style: tools
 	@if cargo clippy --version >/dev/null 2>&1; then echo "  CLIPPY"; \
 		cargo clippy --quiet --locked --release --workspace --all-targets -- -D warnings; \
 	else echo "skipped: clippy is not installed (package rust-web-clippy)"; fi
+	@if command -v shellcheck >/dev/null; then echo "  SHELLCHECK"; \
+		shellcheck --severity=warning -x -P SCRIPTDIR $(shell_files); \
+	else echo "skipped: shellcheck is not installed (package shellcheck)"; fi
 
 prefix = $(DESTDIR)$(PREFIX)
 
@@ -198,7 +202,7 @@ install-files:
 	install -D -m 644 $(O)/lib/libdune.a $(prefix)/lib/libdune.a
 	install -D -m 644 libdune/include/dune.h $(prefix)/include/dune.h
 	install -D -m 644 include/uapi/linux/dune.h $(prefix)/include/linux/dune.h
-	cd $(O) && for module in kernel/*/dune.ko; do \
+	cd $(O) && for module in $(MODULES:%=kernel/*/%.ko); do \
 		install -D -m 644 $$module $(prefix)/lib/dune/$$module || exit 1; done
 
 .PHONY: uninstall

@@ -5,7 +5,6 @@
  */
 #include <dune.h>
 #include <stdio.h>
-#include <string.h>
 #include <sys/mman.h>
 
 #define PAGE	4096UL
@@ -43,13 +42,18 @@ int main(void)
 	char *heap = mmap(NULL, PAGES * PAGE, PROT_READ | PROT_WRITE,
 			  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	struct found first, second;
-	int err = dune_enter(NULL), i;
+	int i;
 
-	if (err) {
-		fprintf(stderr, "dirty: dune_enter: %s\n", strerror(-err));
+	if (heap == MAP_FAILED) {
+		perror("dirty: mmap");
 		return 1;
 	}
-	dune_pt_split(dune_pt_root(), (uint64_t)heap, PAGES * PAGE, PAGE);
+	if (dune_enter(NULL)) {
+		fprintf(stderr, "dirty: dune_enter: %s\n", dune_enter_error());
+		return 1;
+	}
+	if (dune_pt_split(dune_pt_root(), (uint64_t)heap, PAGES * PAGE, PAGE))
+		return 1;
 	scan(heap);
 	for (i = 0; i < PAGES; i += 100)
 		heap[i * PAGE] = 1;

@@ -6,7 +6,6 @@
  */
 #include <dune.h>
 #include <stdio.h>
-#include <string.h>
 #include <sys/mman.h>
 
 #define PAGE	4096UL
@@ -27,23 +26,29 @@ static void on_page_fault(struct dune_tf *tf)
 		return;
 	}
 	faults++;
-	dune_pt_map(dune_pt_root(), page, PAGE, (uint64_t)memory, DUNE_PT_RW);
+	/* Without memory for the page table the fault would come again for ever. */
+	if (dune_pt_map(dune_pt_root(), page, PAGE, (uint64_t)memory, DUNE_PT_RW))
+		dune_trap_default(tf);
 }
 
 int main(void)
 {
 	volatile char *window = (volatile char *)WINDOW;
-	int err, i, sum = 0;
+	int i, sum = 0;
 
 	memory = mmap(NULL, PAGE, PROT_READ | PROT_WRITE,
 		      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	err = dune_enter(NULL);
-	if (err) {
-		fprintf(stderr, "fault: dune_enter: %s\n", strerror(-err));
+	if (memory == MAP_FAILED) {
+		perror("fault: mmap");
 		return 1;
 	}
-	dune_pt_unmap(dune_pt_root(), WINDOW, PAGES * PAGE);
-	dune_trap_set(14, on_page_fault, 0);
+	if (dune_enter(NULL)) {
+		fprintf(stderr, "fault: dune_enter: %s\n", dune_enter_error());
+		return 1;
+	}
+	if (dune_pt_unmap(dune_pt_root(), WINDOW, PAGES * PAGE) ||
+	    dune_trap_set(DUNE_VECTOR_PF, on_page_fault, 0))
+		return 1;
 
 	for (i = 0; i < PAGES; i += 2)
 		window[i * PAGE + i] = i;

@@ -6,7 +6,6 @@
  */
 #include <dune.h>
 #include <stdio.h>
-#include <string.h>
 
 static int ring(void)
 {
@@ -19,10 +18,10 @@ static int ring(void)
 int main(void)
 {
 	struct dune_stats stats;
-	int before = ring(), err = dune_enter(NULL);
+	int before = ring();
 
-	if (err) {
-		fprintf(stderr, "hello: dune_enter: %s\n", strerror(-err));
+	if (dune_enter(NULL)) {
+		fprintf(stderr, "hello: dune_enter: %s\n", dune_enter_error());
 		return 1;
 	}
 	printf("hello: was in ring %d, now in ring %d\n", before, ring());

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # cd kernel && awk -f layers.awk FILES
-# Fails where a file includes one of a higher layer. A folder is a layer: x86/ is below
+# Fails if a file includes one of a higher layer. A folder is a layer: x86/ is below
 # virt/, virt/ below dune/memory/, and that below dune/. The two vendors' folders are
 # above dune/, which knows them by vcpu_ops.h alone, and do not know each other. Only
-# second_level.h is for files outside of dune/memory/. What x86/ includes of Linux has no
-# tasks, no memory to allocate and no messages.
+# second_level.h is for files outside of dune/memory/. The headers of Linux that x86/
+# may include have no tasks, no memory to allocate and no messages.
+# The modules, dune/ and guard/, do not know each other. The resident part of the latter,
+# guard/hv/, knows x86/ and itself only.
 
 function layer(file)
 {
@@ -17,9 +19,14 @@ function layer(file)
 		return 3
 	if (file ~ /^dune\/(svm|vmx)\//)
 		return 5
-	if (file ~ /^dune\//)
+	if (module(file))
 		return 4
-	return 6
+	wrong("has no layer: " file)
+}
+
+function module(file)
+{
+	return match(file, /^(dune|guard)\//) ? substr(file, 1, RLENGTH) : ""
 }
 
 function vendor(file)
@@ -41,12 +48,17 @@ function wrong(why)
 		wrong("includes upwards: " included)
 	if (vendor(FILENAME) && vendor(included) && vendor(FILENAME) != vendor(included))
 		wrong("includes the other vendor's " included)
+	if (module(FILENAME) && module(included) && module(FILENAME) != module(included))
+		wrong("includes the other module's " included)
 	if (included ~ /^dune\/memory\// && included !~ /second_level/ && FILENAME !~ /^dune\/memory\//)
 		wrong("includes past second_level.h: " included)
+	if (FILENAME ~ /^guard\/hv\// && included !~ /^(x86|guard\/hv)\//)
+		wrong("the resident part cannot have " included)
 }
 
-/^#include <linux\// && layer(FILENAME) == 1 && \
-		$2 !~ /^<linux\/(bits|linkage|objtool|types)\.h>$/ {
+/^#include <(asm|linux)\// && layer(FILENAME) == 1 && \
+		$2 !~ /^<linux\/(bits|linkage|objtool|types)\.h>$/ && \
+		$2 !~ /^<asm\/(alternative|cpufeatures|msr-index|nospec-branch|segment|svm|vmx)\.h>$/ {
 	wrong("x86/ cannot have " $2)
 }
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # objdump -dr dune.ko | awk -f returns.awk
-# Fails where more than two returns may lead from a world switch to the run loop, or where
-# the run loop returns before the return stack buffer is overwritten. return_buffer.h
+# Fails if more than two returns may lead from a world switch to the run loop, or if
+# the run loop returns before the return stack buffer is overwritten. dune/run.c
 # relies on both, and both are the compiler's choice.
 
 function plain(name)

@@ -8,23 +8,26 @@
 #include "run.h"
 #include "calls.h"
 
-/* struct call's how. 0 is a number that syscalls.def does not have: refused */
-#define CALL_PLAIN	1	/* passed on, nothing to check */
-#define CALL_DENY	2
-#define CALL_CHECK	4	/* some argument needs a look */
-#define CALL_FUNCTION	8
+/* How check_syscall() treats a number. */
+enum call_how {
+	CALL_UNKNOWN,	/* refused: syscalls.def lacks the number */
+	CALL_PLAIN,	/* passed on, nothing to check */
+	CALL_DENY,	/* refused */
+	CALL_CHECK,	/* its arguments are checked; then its function, or passed on */
+	CALL_FUNCTION,	/* its function, no argument to check before */
+};
 
 /* One system call. The masks have bit i for argument i. */
 struct call {
 	void (*fn)(struct dune_tf *tf);
-	u8 how;
+	u8 how;		/* enum call_how */
 	u8 pointers;
 	u8 buffers;
 	u8 descriptors;
 	u8 names;
 	u8 ranges;
 	u8 item;	/* bytes of what a buffer's length counts */
-	s16 error;
+	u16 error;	/* of CALL_DENY, positive */
 };
 
 #define KIND_V	0
@@ -37,6 +40,7 @@ struct call {
 #define KIND_A8	64
 #define KIND_A12	128
 #define KIND_A	(KIND_A6 | KIND_A8 | KIND_A12)
+#define KIND_ANY	255	/* every kind but KIND_V */
 
 #define BIT_IF(kind, kinds, i)	((kind) & (kinds) ? 1 << (i) : 0)
 
@@ -47,7 +51,7 @@ struct call {
 
 #define ENTRY(kind, function, a, b, c, d, e, f) {			\
 	.fn = function,							\
-	.how = MASK(255, a, b, c, d, e, f) ? CALL_CHECK : (kind),	\
+	.how = MASK(KIND_ANY, a, b, c, d, e, f) ? CALL_CHECK : (kind),	\
 	.pointers = MASK(KIND_P | KIND_B | KIND_N | KIND_R | KIND_A,	\
 			 a, b, c, d, e, f),				\
 	.buffers = MASK(KIND_B | KIND_R | KIND_A, a, b, c, d, e, f),		\
@@ -66,7 +70,7 @@ struct call {
 #define CALL(nr, name, function, a, b, c, d, e, f)			\
 	[nr] = ENTRY(CALL_FUNCTION, function, a, b, c, d, e, f),
 #define DENY(nr, name, err)						\
-	[nr] = { .how = CALL_DENY, .error = -(err) },
+	[nr] = { .how = CALL_DENY, .error = (err) },
 
 static const struct call table[] = {
 #include "syscalls.def"
@@ -128,56 +132,46 @@ static long check_arguments(const struct call *call, const struct dune_tf *tf)
 	return 0;
 }
 
-/* The call's name argument is /proc/self/exe: use the program's own name. */
-static void forward_program(const struct call *call, struct dune_tf *tf)
+static inline void make_call(const struct call *call, struct dune_tf *tf)
 {
-	u64 name = (u64)files_program();
+	if (call->fn)
+		call->fn(tf);
+	else
+		dune_syscall_result(tf, forward(tf));
+}
 
-	if (call->names & 1) {
-		u64 theirs = ARG0(tf);
+/* Make the call, with the program's own name where its argument is /proc/self/exe. */
+static void make_named_call(const struct call *call, struct dune_tf *tf)
+{
+	u64 *name = call->names & 1 ? &ARG0(tf) : &ARG1(tf);
+	u64 old = *name;
 
-		ARG0(tf) = name;
-		if (call->fn)
-			call->fn(tf);
-		else
-			dune_syscall_result(tf, forward(tf));
-		ARG0(tf) = theirs;
-	} else {
-		u64 theirs = ARG1(tf);
-
-		ARG1(tf) = name;
-		if (call->fn)
-			call->fn(tf);
-		else
-			dune_syscall_result(tf, forward(tf));
-		ARG1(tf) = theirs;
+	if (likely(!files_names_program(old))) {
+		make_call(call, tf);
+		return;
 	}
+	*name = (u64)files_program();
+	make_call(call, tf);
+	*name = old;
 }
 
 /* All calls that need more than passing on. Not inline, to keep check_syscall() short. */
 static __attribute__((noinline)) void check_call(const struct call *call, struct dune_tf *tf)
 {
-	if (call->how & CALL_CHECK) {
+	if (call->how == CALL_CHECK) {
 		long err = check_arguments(call, tf);
 
-		if (unlikely(err)) {
-			tf->rax = err;
-			return;
-		}
-		if (call->names &&
-		    unlikely(files_names_program(call->names & 1 ? ARG0(tf) : ARG1(tf)))) {
-			forward_program(call, tf);
-			return;
-		}
-	}
-	if (!call->how)
-		tf->rax = -ENOSYS;
-	else if (call->how & CALL_DENY)
-		tf->rax = (long)call->error;
-	else if (call->fn)
+		if (unlikely(err))
+			refuse(tf, -err);
+		else if (call->names)
+			make_named_call(call, tf);
+		else
+			make_call(call, tf);
+	} else if (call->how == CALL_FUNCTION) {
 		call->fn(tf);
-	else
-		dune_syscall_result(tf, forward(tf));
+	} else {
+		refuse(tf, call->how == CALL_DENY ? call->error : ENOSYS);
+	}
 }
 
 void check_syscall(struct dune_tf *tf)

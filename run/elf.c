@@ -13,8 +13,6 @@
 #include <linux/fcntl.h>
 
 #define HEADERS_MAX	(65536 / sizeof(Elf64_Phdr))	/* as the kernel */
-#define PAGE_DOWN(x)	((x) & ~(PAGE_BYTES - 1))
-#define PAGE_UP(x)	PAGE_DOWN((x) + PAGE_BYTES - 1)
 
 /* Where Linux puts position-independent programs: two thirds up. */
 #define DYN_BASE	PAGE_DOWN(USER_END / 3 * 2)
@@ -99,6 +97,18 @@ static long find_interpreter(int fd, struct elf *elf)
 	return 0;
 }
 
+/* Read and check the program's headers into main_elf. 0 or -errno. */
+static long read_program(int fd)
+{
+	long err = read_elf(fd, &main_elf);
+
+	if (!err)
+		err = check_segments(&main_elf);
+	if (!err)
+		err = find_interpreter(fd, &main_elf);
+	return err;
+}
+
 static long open_interpreter(const char *name)
 {
 	long fd, err;
@@ -118,13 +128,8 @@ static long open_interpreter(const char *name)
 
 long elf_probe(int fd)
 {
-	long err;
+	long err = read_program(fd);
 
-	err = read_elf(fd, &main_elf);
-	if (!err)
-		err = check_segments(&main_elf);
-	if (!err)
-		err = find_interpreter(fd, &main_elf);
 	if (!err && main_elf.interpreter[0]) {
 		err = open_interpreter(main_elf.interpreter);
 		if (err >= 0)
@@ -308,17 +313,12 @@ static void describe(struct image *image)
 	image->is_dynamic = elf->header.e_type == ET_DYN;
 }
 
-/* Map the program in @fd and its loader. To be called after elf_probe() returned 0. */
 long elf_load(int fd, struct image *image)
 {
 	long err, loader;
 	u64 base = 0;
 
-	err = read_elf(fd, &main_elf);
-	if (!err)
-		err = check_segments(&main_elf);
-	if (!err)
-		err = find_interpreter(fd, &main_elf);
+	err = read_program(fd);
 	if (err)
 		return err;
 	image->has_interpreter = main_elf.interpreter[0];

@@ -32,7 +32,8 @@
 /* The arguments as scripts change them. */
 struct script {
 	char name[PATH_BYTES];		/* of the script, as it was called */
-	char text[SCRIPT_DEPTH + 1][SCRIPT_HEAD];	/* first line of each script; the program's head */
+	/* first line of each script; the program's head */
+	char text[SCRIPT_DEPTH + 1][SCRIPT_HEAD];
 	const char *words[SCRIPT_DEPTH * 2 + 1];	/* before argv[1] */
 	unsigned int count;
 };
@@ -40,6 +41,10 @@ struct script {
 static struct script script;
 static bool unreachable_name;	/* script.name ends with the old program */
 static u64 small_vector[2 * VECTOR_SMALL];
+
+/* dune-run's own arguments; see the beginning of this file. */
+#define OWN_WORDS	4
+static char tree_option[64], name_option[PATH_BYTES + 8];
 
 /*
  * Open a file to execute it, with the errors of the kernel's open_exec(). The
@@ -275,7 +280,6 @@ static int take_number(const char **list)
 	return n;
 }
 
-/* After execve: take over the descriptors of --tree=LIST. */
 void exec_resume(const char *list, int *image)
 {
 	int self, vcpu, memory, report, flags;
@@ -295,18 +299,31 @@ void exec_resume(const char *list, int *image)
 		stats_adopt(memory, report, flags & 1);
 }
 
-/*
- * Become the program in @fd, whose name is in script.name. @argv and @envp
- * are the program's vectors. Returns only with an error.
- */
-static long become(int fd, u64 argv, u64 envp)
+/* dune-run's argv and the program's environment, for execveat(). */
+struct vectors {
+	u64 *argv;
+	u64 *envp;
+	u64 mapped;	/* bytes at VECTOR_BASE; 0: the vectors are in small_vector */
+};
+
+static void free_vectors(const struct vectors *v)
 {
-	static char list[64], name[PATH_BYTES + 8];
+	if (v->mapped)
+		SYS2(__NR_munmap, VECTOR_BASE, v->mapped);
+}
+
+/*
+ * The words of argv are OWN_WORDS of dune-run's, those of scripts, the program's
+ * arguments, of which the first is missing where there are words of scripts, and a
+ * NULL. @argv and @envp are the program's vectors. 0 or -errno.
+ */
+static long make_vectors(struct vectors *v, u64 argv, u64 envp)
+{
+	const char *end = name_option + sizeof(name_option);
+	u64 *words = small_vector, *arguments;
 	long argc, envc, err;
-	u64 extra = 4 + script.count, bytes, *vector, *new_argv, *new_envp;
-	bool mapped = false;
 	unsigned int i;
-	int image = fd, self;
+	u64 bytes;
 
 	argc = vector_length(argv);
 	if (argc < 0)
@@ -315,58 +332,71 @@ static long become(int fd, u64 argv, u64 envp)
 	if (envc < 0)
 		return envc;
 
-	vector = small_vector;
-	bytes = 8 * (extra + argc + 2 + envc + 1);
+	/* One word more for the name that a program without arguments gets, and two NULL. */
+	bytes = 8 * (OWN_WORDS + script.count + argc + 1 + 1 + envc + 1);
+	v->mapped = 0;
 	if (bytes > sizeof(small_vector)) {
-		bytes = (bytes + PAGE_BYTES - 1) & ~(PAGE_BYTES - 1);
+		bytes = PAGE_UP(bytes);
 		err = SYS6(__NR_mmap, VECTOR_BASE, bytes, PROT_READ | PROT_WRITE,
 			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
 		if (err < 0)
 			return err;
-		vector = (u64 *)err;
-		mapped = true;
+		words = (u64 *)err;
+		v->mapped = bytes;
 	}
-	new_argv = vector;
-	new_envp = vector + extra + argc + 2;
+	v->argv = words;
+	v->envp = words + OWN_WORDS + script.count + argc + 1 + 1;
 
-	/* a script's words replace the first argument of the program */
-	err = copy_vector(new_envp, envp, envc);
+	/* The last word of scripts, stored below, replaces the first argument. */
+	arguments = words + OWN_WORDS + script.count - (script.count && argc ? 1 : 0);
+	err = copy_vector(v->envp, envp, envc);
 	if (!err && argc > 0)
-		err = copy_vector(new_argv + extra - (script.count ? 1 : 0), argv, argc);
-	if (err)
-		goto out;
-	if (!script.count && argc == 0) {
-		new_argv[extra] = (u64)"";	/* as the kernel since 5.18 */
-		argc = 1;
+		err = copy_vector(arguments, argv, argc);
+	if (err) {
+		free_vectors(v);
+		return err;
 	}
-	new_argv[extra + argc - (script.count && argc ? 1 : 0)] = 0;
-	new_argv[0] = (u64)"dune-run";
-	new_argv[1] = (u64)list;
-	new_argv[2] = (u64)name;
-	new_argv[3] = (u64)"--";
-	for (i = 0; i < script.count; i++)
-		new_argv[4 + i] = (u64)script.words[i];
-	text_append(text_append(name, name + sizeof(name), "--name="), name + sizeof(name),
-		    script.name);
+	if (!script.count && argc == 0)
+		arguments[argc++] = (u64)"";	/* as the kernel since 5.18 */
+	arguments[argc] = 0;
 
-	self = files_hidden(HIDDEN_SELF);
+	text_append(text_append(name_option, end, "--name="), end, script.name);
+	words[0] = (u64)"dune-run";
+	words[1] = (u64)tree_option;
+	words[2] = (u64)name_option;
+	words[3] = (u64)"--";
+	for (i = 0; i < script.count; i++)
+		words[OWN_WORDS + i] = (u64)script.words[i];
+	return 0;
+}
+
+/*
+ * Become the program in @image, whose name is in script.name. @argv and @envp
+ * are the program's vectors. Returns only with an error.
+ */
+static long become(int image, u64 argv, u64 envp)
+{
+	int self = files_hidden(HIDDEN_SELF);
+	struct vectors v;
+	long err;
+
+	err = make_vectors(&v, argv, envp);
+	if (err)
+		return err;
 	if (!files_is_self(self)) {
-		err = -EBADF;
-		goto out;
+		free_vectors(&v);
+		return -EBADF;
 	}
-	write_list(list, list + sizeof(list), image);
+	write_list(tree_option, tree_option + sizeof(tree_option), image);
 	stats_end_process();
 	inherit(image, true);
-	err = SYS5(__NR_execveat, self, "", new_argv, new_envp,
-		   AT_EMPTY_PATH);
+	err = SYS5(__NR_execveat, self, "", v.argv, v.envp, AT_EMPTY_PATH);
 	inherit(image, false);
-out:
-	if (mapped)
-		SYS2(__NR_munmap, VECTOR_BASE, bytes);
+	free_vectors(&v);
 	return err;
 }
 
-/* Also for main.c, when the first program is a script. */
+/* Also called by main.c, when the first program is a script. */
 long exec_program(int fd, u64 argv, u64 envp)
 {
 	long image = follow_scripts(fd), err;
@@ -378,7 +408,7 @@ long exec_program(int fd, u64 argv, u64 envp)
 	return err;
 }
 
-void exec_name(const char *name)
+void exec_set_name(const char *name)
 {
 	text_append(script.name, script.name + sizeof(script.name), name);
 }
@@ -391,7 +421,7 @@ static void execute(struct dune_tf *tf, int dir, u64 path, u64 argv, u64 envp, u
 
 	n = user_string(name, path, sizeof(name));
 	if (n < 0) {
-		tf->rax = n;
+		refuse(tf, -n);
 		return;
 	}
 	if (n == 0 && !(flags & AT_EMPTY_PATH)) {
@@ -399,7 +429,7 @@ static void execute(struct dune_tf *tf, int dir, u64 path, u64 argv, u64 envp, u
 		return;
 	}
 	if (dir == AT_FDCWD || name[0] == '/') {
-		exec_name(name);
+		exec_set_name(name);
 		if (!(flags & AT_SYMLINK_NOFOLLOW) && files_names_program(path))
 			opened = files_program();
 	} else {
@@ -412,13 +442,13 @@ static void execute(struct dune_tf *tf, int dir, u64 path, u64 argv, u64 envp, u
 	}
 	fd = exec_open(dir, opened, flags);
 	if (fd < 0) {
-		tf->rax = fd;
+		refuse(tf, -fd);
 		return;
 	}
 	/* the interpreter cannot open /dev/fd/N where N closes on execve */
 	unreachable_name = dir != AT_FDCWD && name[0] != '/' &&
 			   (SYS2(__NR_fcntl, dir, F_GETFD) & FD_CLOEXEC);
-	tf->rax = exec_program(fd, argv, envp);
+	refuse(tf, -exec_program(fd, argv, envp));
 }
 
 void call_execve(struct dune_tf *tf)

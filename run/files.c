@@ -29,8 +29,7 @@
 
 #define MISC_MAJOR	10
 
-/* HIDDEN_VCPU is unused here: libdune has the number of the vCPU's descriptor. */
-static struct files_table table = { .hidden = { -1, -1, -1, -1 } };
+static struct files_table table = { .hidden = { -1, -1, -1 } };
 
 /* The identity of a file, by any name. No file has inode 0. */
 struct identity {
@@ -67,6 +66,7 @@ bool files_is_hidden(u64 fd)
 {
 	int n = (int)fd;
 
+	_Static_assert(HIDDEN_OWNED == 3, "files_is_hidden() names each slot");
 	if (likely(n < 0))
 		return false;
 	return n == table.hidden[HIDDEN_SELF] || n == table.hidden[HIDDEN_STATS] ||
@@ -89,10 +89,6 @@ static long move_away(enum hidden which, int fd)
 	return n;
 }
 
-/*
- * The same, unless the number is high enough already, as after execve. Where the
- * table is full the number stays: the descriptor is hidden in any case.
- */
 long files_hide(enum hidden which, int fd)
 {
 	if (fd < HIDDEN_FLOOR) {
@@ -113,7 +109,7 @@ static bool make_way(int fd)
 
 	if (fd == dune_vcpu_fd())
 		return dune_vcpu_fd_move() >= 0;
-	for (i = 0; i < HIDDEN_MAX; i++)
+	for (i = 0; i < HIDDEN_OWNED; i++)
 		if (table.hidden[i] == fd)
 			return move_away(i, fd) >= 0;
 	return true;
@@ -134,7 +130,6 @@ static void identify(struct identity *file, int fd)
 	file->inode = st.st_ino;
 }
 
-/* To be called when the hidden descriptors have their numbers. */
 void files_init(void)
 {
 	identify(&self_file, table.hidden[HIDDEN_SELF]);
@@ -142,7 +137,6 @@ void files_init(void)
 		identify(&stats_file, table.hidden[HIDDEN_STATS]);
 }
 
-/* Is this descriptor still open, on dune-run's own file? */
 bool files_is_self(int fd)
 {
 	struct stat st;
@@ -155,7 +149,6 @@ static void name_of_fd(char *to, u64 size, int fd)
 	text_number(text_append(to, to + size, "/proc/self/fd/"), to + size, fd);
 }
 
-/* The program's file is what /proc/self/exe would name. */
 void files_set_program(int fd)
 {
 	char link[32];
@@ -270,8 +263,8 @@ static long judge_regular(int fd, const struct stat *st, bool truncates)
 		 */
 	}
 	/*
-	 * /proc/kcore has the size of the address space, whatever mode root
-	 * gives it; the other files there have none.
+	 * /proc/kcore has the size of the address space, and root may give it
+	 * any mode; the other files there have none.
 	 */
 	if (likely((u64)st->st_size < 1UL << 32 &&
 		   ((st->st_mode & 07777) != 0600 || st->st_blocks)))
@@ -463,7 +456,7 @@ void call_close_range(struct dune_tf *tf)
 		u64 stop = last + 1;	/* the next hidden one, or the end */
 		int i;
 
-		for (i = 0; i < HIDDEN_MAX; i++) {
+		for (i = 0; i <= HIDDEN_VCPU; i++) {
 			int fd = files_hidden(i);
 
 			if (fd >= 0 && (u64)fd >= first && (u64)fd < stop)
@@ -492,7 +485,10 @@ void call_readlink(struct dune_tf *tf)
 
 		if (n > (u64)size)
 			n = size;
-		tf->rax = user_write(buffer, program, n) ? -EFAULT : (long)n;
+		if (user_write(buffer, program, n))
+			refuse(tf, EFAULT);
+		else
+			dune_syscall_result(tf, n);
 		return;
 	}
 	dune_syscall_result(tf, forward(tf));

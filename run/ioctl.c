@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * ioctl. Its number does not tell whether the argument points to a structure with
+ * ioctl. Its number does not show whether the argument points to a structure with
  * pointers, so the numbers that may pass are listed one by one: a type all of
  * whose numbers are harmless today gets numbers with pointers in a future kernel.
  * A number in the list is flat for every driver that knows it: its argument is a
@@ -133,7 +133,7 @@ static const struct range sized[] = {
 	{ _IOC(_IOC_READ | _IOC_WRITE, 0xff, 11, 0), _IOC(_IOC_READ | _IOC_WRITE, 0xff, 11, 0) },
 };
 
-/* The lengths of these are in memory: a 32-bit number of items of this size. */
+/* These read their number of items (32 bits) from memory. */
 #define REACH_BYTES	(1UL << 32)
 #define REACH_EXTENTS	(REACH_BYTES * sizeof(struct fiemap_extent))
 

@@ -29,7 +29,7 @@ struct options {
 static const char usage[] =
 	"usage: dune-run [--stats] [--stats=FILE] [--argv0=NAME] -- PATH ARGS...\n"
 	"Runs a Linux program in a sandbox of Dune. You want `dunectl run`, which\n"
-	"finds the program and the device; docs/sandbox.md tells what is checked.\n";
+	"finds the program and the device; docs/sandbox.md describes the checks.\n";
 
 /* If @arg is @option with a value, store the value in @value. */
 static bool take(const char *arg, const char *option, const char **value)
@@ -132,7 +132,7 @@ static long open_program(const struct start *s, const struct options *o)
 	if (fd < 0)
 		cannot_run(path, fd);
 	if (SYS4(__NR_pread64, fd, head, 2, 0) == 2 && head[0] == '#' && head[1] == '!') {
-		exec_name(path);
+		exec_set_name(path);
 		if (o->argv0)
 			s->argv[o->first] = (char *)o->argv0;
 		fd = exec_program(fd, (u64)(s->argv + o->first), (u64)s->envp);
@@ -142,10 +142,11 @@ static long open_program(const struct start *s, const struct options *o)
 }
 
 /*
- * The name of the process: the last part of the file's name. For execveat with
- * a descriptor alone that is its number, on kernels before 6.14 (and older
- * stable ones), else the name of the file that is loaded in the end. dune-run
- * was started that way itself, so its own name tells which.
+ * Set the process's name as execve() would: the last component of the file name. For
+ * execveat() with only a descriptor, Linux before 6.14 (and older stable kernels) uses
+ * the descriptor's number, and later kernels the name of the file that is loaded in
+ * the end. The kernel started dune-run by such a call, so its own name shows which
+ * rule holds.
  */
 static void set_name(const char *name)
 {
@@ -235,7 +236,7 @@ void run_main(u64 *stack)
 		die(126, "prctl(PR_SET_MM_MAP)", text_errno(err),
 		    "the kernel needs CONFIG_CHECKPOINT_RESTORE");
 	if (image.stack_executable)
-		SYS3(__NR_mprotect, tf.rsp & ~(PAGE_BYTES - 1), PAGE_BYTES,
+		SYS3(__NR_mprotect, PAGE_DOWN(tf.rsp), PAGE_BYTES,
 		     PROT_READ | PROT_WRITE | PROT_EXEC | PROT_GROWSDOWN);
 
 	/* from here on only user.c touches memory of the program */

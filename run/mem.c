@@ -15,11 +15,10 @@
 
 #define HUGE_BYTES	(1UL << 21)
 
-extern char _end[];	/* the linker's: end of dune-run's bss */
-
 /*
- * The kernel may be putting a mapping into the supervisor range. A vfork child that is
- * killed between that and undo() leaves this set, and the mapping to its parent.
+ * Set while the kernel may be putting a mapping into the supervisor range. If a vfork
+ * child is killed before undo(), it stays set, and the parent has to remove the
+ * mapping.
  */
 static volatile bool placing;
 
@@ -34,13 +33,12 @@ static void unmap_between(u64 from, u64 to)
 		in_the_way();
 }
 
-/* In the parent, after a child that ran in its memory: what belongs to nobody there goes. */
 void mem_after_vfork(void)
 {
 	if (likely(!placing))
 		return;
 	placing = false;
-	unmap_between(((u64)_end + PAGE_BYTES - 1) & ~(PAGE_BYTES - 1), ARENA_BASE);
+	unmap_between(PAGE_UP((u64)_end), ARENA_BASE);
 	unmap_between(dune_arena_end(), STATS_BASE);
 	unmap_between(STATS_BASE + (stats_mapped() ? PAGE_BYTES : 0), RUNTIME_BASE + RUNTIME_SIZE);
 }
@@ -187,7 +185,7 @@ static long attach_over(struct dune_tf *tf, u64 addr)
 	if (at < 0)
 		return at;
 	ret = SYS3(__NR_shmctl, ARG0(tf), IPC_STAT, &segment);
-	size = (segment.shm_segsz + PAGE_BYTES - 1) & ~(PAGE_BYTES - 1);
+	size = PAGE_UP(segment.shm_segsz);
 	if (ret >= 0 && meets_runtime(addr, size))
 		ret = -EINVAL;
 	if (ret >= 0)
@@ -202,7 +200,7 @@ void call_shmat(struct dune_tf *tf)
 	u64 addr = ARG1(tf), flags = ARG2(tf);
 
 	if (flags & SHM_RND)
-		addr &= ~(PAGE_BYTES - 1);
+		addr = PAGE_DOWN(addr);
 	if ((addr & (PAGE_BYTES - 1)) || in_runtime(addr) || (!addr && (flags & SHM_REMAP)))
 		refuse(tf, EINVAL);
 	else if (flags & SHM_REMAP)

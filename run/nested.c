@@ -2,7 +2,7 @@
 /*
  * Calls whose structures hold pointers. The structure is copied into the
  * runtime, the pointers in the copy are checked, and the kernel gets the copy: so
- * it reads what was checked, whoever else writes to the program's memory.
+ * it reads what was checked, whichever process writes to the program's memory.
  * (Messages of sockets are in socket.c.)
  */
 #include "calls.h"
@@ -12,8 +12,6 @@
 #include <linux/futex.h>
 #include <linux/keyctl.h>
 #include <linux/uio.h>
-
-#define IOV_LIMIT	1024	/* the kernel's UIO_MAXIOV */
 
 /*
  * readv, writev and their kin, vmsplice: pointer in argument 1, count in 2.

@@ -11,16 +11,16 @@
 #include <linux/sched.h>
 
 /*
- * This process runs in its parent's memory (vfork), which lives on when it
+ * This process runs in its parent's memory (vfork), which still exists when it
  * ends. A child does not come through make_child(): libdune lets it continue
  * after its call. So the parent sets this before the child runs, and puts its
  * own value back afterwards.
  */
-static bool memory_is_borrowed;
+static bool shares_parents_memory;
 
 /*
  * A parent's robust list. The kernel walks it when the parent dies, and would
- * write where the list says in memory that the child still runs in.
+ * write to the places that the list names, in memory that the child still runs in.
  */
 struct robust {
 	u64 head, len;
@@ -62,7 +62,7 @@ static void pass_clone(struct dune_tf *tf, const struct clone_args *args, u64 si
 static void make_child(struct dune_tf *tf, u64 flags, const struct clone_args *args,
 		       u64 size)
 {
-	bool shares = flags & CLONE_VM, borrowed = memory_is_borrowed;
+	bool shares = flags & CLONE_VM, before = shares_parents_memory;
 	struct files_table files;
 	struct robust robust;
 	u64 rip = tf->rip;
@@ -75,7 +75,7 @@ static void make_child(struct dune_tf *tf, u64 flags, const struct clone_args *a
 		refuse(tf, EINVAL);
 		return;
 	}
-	if (shares && (borrowed || !(flags & CLONE_VFORK))) {
+	if (shares && (before || !(flags & CLONE_VFORK))) {
 		refuse(tf, ENOSYS);
 		return;
 	}
@@ -83,19 +83,19 @@ static void make_child(struct dune_tf *tf, u64 flags, const struct clone_args *a
 		long err = drop_robust_list(&robust);
 
 		if (err) {
-			tf->rax = err;
+			refuse(tf, -err);
 			return;
 		}
 		files_save(&files);
 	}
-	memory_is_borrowed = shares;
+	shares_parents_memory = shares;
 	pass_clone(tf, args, size);
 	if (shares) {
 		restore_robust_list(&robust);
 		files_restore(&files);
 		mem_after_vfork();
 	}
-	memory_is_borrowed = borrowed;
+	shares_parents_memory = before;
 	if (tf->rip == rip && (long)tf->rax > 0)
 		stats_new_process();
 }
@@ -147,11 +147,11 @@ void call_set_tid_address(struct dune_tf *tf)
 /*
  * When the process ends the kernel walks the list and marks words that hold the
  * process's number, at any addresses that the list contains. The memory ends with
- * the process, except when it is borrowed: then the program gets no such list.
+ * the process, except when it is the parent's: then the program gets no such list.
  */
 void call_set_robust_list(struct dune_tf *tf)
 {
-	if (memory_is_borrowed) {
+	if (shares_parents_memory) {
 		refuse(tf, ENOSYS);
 		return;
 	}
@@ -267,7 +267,7 @@ void call_arch_prctl(struct dune_tf *tf)
 		dune_syscall_pass(tf);
 		return;
 	case ARCH_GET_CPUID:
-		tf->rax = 1;
+		dune_syscall_result(tf, 1);
 		return;
 	case ARCH_SET_CPUID:
 		refuse(tf, ENODEV);

@@ -2,7 +2,7 @@
 /*
  * The supervisor range (struct dune_config): the addresses that belong to the
  * runtime, one aligned gigabyte, and the two comparisons by which every check
- * tells whether the program names one of them. (A granule, struct dune_granule,
+ * decides whether the program names one of them. (A granule, struct dune_granule,
  * is something else: a gigabyte of guest-physical space.)
  */
 #ifndef DUNE_RUN_PROTECT_H

@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * What the parts of dune-run share. Read main.c (start), elf.c (the program's
+ * Declarations shared by the parts of dune-run. Read main.c (start), elf.c (the program's
  * image), check.c with syscalls.def (every system call), and from there the file
  * whose function syscalls.def names for a call.
  *
  * dune-run and everything it allocates live in the supervisor range, a gigabyte
  * of the address space (protect.h) whose entry in the guest's page table is for
- * the supervisor only: the program in ring 3 cannot touch it. It remains to keep
- * the kernel from touching it on the program's behalf, which is the purpose of the
- * checks.
- * Two facts make them short:
+ * the supervisor only: the program in ring 3 cannot touch it. The checks keep the
+ * kernel from touching it on the program's behalf. Two facts make them short:
  *
  * - The range begins with the guard region: GUARD_REGION_SIZE bytes that cannot be
  *   accessed. Reads and writes of the kernel in ascending order from an address
@@ -47,8 +45,13 @@ void run_main(uint64_t *stack) __attribute__((noreturn));
 #define STATS_BASE	(RUNTIME_BASE + 0x30000000UL)
 #define USER_END	0x7ffffffff000UL		/* Linux's TASK_SIZE */
 #define PAGE_BYTES	4096UL
+#define PAGE_DOWN(x)	((x) & ~(PAGE_BYTES - 1))
+#define PAGE_UP(x)	PAGE_DOWN((x) + PAGE_BYTES - 1)
 
 #define PATH_BYTES	4096	/* PATH_MAX with its NUL */
+#define IOV_LIMIT	1024	/* the kernel's UIO_MAXIOV */
+
+extern char _end[];	/* the linker's: end of dune-run's bss */
 
 #define ARRAY_LEN(a)	(sizeof(a) / sizeof((a)[0]))
 #define likely(x)	__builtin_expect(!!(x), 1)
@@ -81,21 +84,45 @@ void *memcpy(void *to, const void *from, size_t n);
 void *memset(void *to, int c, size_t n);
 
 /* text.c: strings, and messages to people */
+
+/* The number of characters before the NUL. */
 size_t text_len(const char *s);
 bool text_equal(const char *a, const char *b);
+/* Whether @s begins with @prefix. */
 bool text_starts(const char *s, const char *prefix);
+/* The part of @s after the last @c, or all of it. */
 const char *text_last(const char *s, char c);
+/* Append @s at @to, cut off so that its NUL is before @end. Returns where the NUL is. */
 char *text_append(char *to, const char *end, const char *s);
+/* The same for @value as a decimal number. */
 char *text_number(char *to, const char *end, u64 value);
+/*
+ * The decimal number of at most 18 digits at the beginning of @s. Stores where it
+ * ends in @rest. Returns whether there is a digit; @value is 0 where there is none.
+ */
 bool text_to_number(const char *s, const char **rest, u64 *value);
+/* The message of an error, positive or negative; valid until the next call. */
 const char *text_errno(long err);
-void say(const char *what, const char *detail, const char *advice);
+/* Print "dune-run: WHAT: DETAIL: ADVICE" to stderr; DETAIL and ADVICE may be NULL. */
+void message(const char *what, const char *detail, const char *advice);
+/* message(), then end the process with @status. Before and after entering. */
 void die(int status, const char *what, const char *detail, const char *advice)
 	__attribute__((noreturn));
 
 /* user.c: copies from and to the program's memory, which survive faults */
+
+/*
+ * Copy @len bytes from the program's address @from (user_write: to @to). Returns 0,
+ * or -EFAULT for an address in the runtime or outside of user memory, or one that
+ * faults. May sleep.
+ */
 long user_read(void *to, u64 from, u64 len);
 long user_write(u64 to, const void *from, u64 len);
+/*
+ * Copy a string with its NUL. Never touches the page after the one in which the
+ * string ends. Returns its length, -EFAULT, or -ENAMETOOLONG when there is no
+ * NUL in @size bytes.
+ */
 long user_string(char *to, u64 from, u64 size);
 
 /* elf.c: the program's image */
@@ -112,7 +139,9 @@ struct image {
 	bool stack_executable;
 };
 
+/* Whether dune-run can execute the file: 0, or the error that execve() would give. */
 long elf_probe(int fd);
+/* Map the program in @fd and its loader, after elf_probe() returned 0. 0 or -errno. */
 long elf_load(int fd, struct image *image);
 
 /* start.c: argument vector, auxiliary vector, memory areas */
@@ -124,60 +153,133 @@ struct start {
 	u64 *auxv_end;		/* after AT_NULL */
 };
 
+/* Find the vectors on the stack that the kernel made. */
 void start_find(struct start *s, u64 *stack);
+/* The value of an auxiliary entry, for reading and writing; NULL: none. */
 u64 *start_aux(const struct start *s, u64 type);
+/*
+ * Make argv[drop] the first argument, and describe @image, which is called @name, in
+ * the auxiliary vector. Returns the stack pointer.
+ */
 u64 start_stack(struct start *s, unsigned int drop, const char *name,
 		const struct image *image);
+/* Whether this process's addresses are random. Before start_areas(). */
 bool start_randomized(void);
+/* Set the kernel's record of the program's heap, arguments and other areas. 0 or -errno. */
 long start_areas(const struct start *s, const struct image *image);
+/* Map the guard region, or end the process. First of all. */
 void start_guard_region(void);
+/* Make the vDSO fit for the guest, or hide it. Before start_areas(). */
 void start_patch_vdso(const struct start *s);
+/* Make the data that does not change from now on read-only, or end the process. */
 void start_seal(void);
 
-/* check.c: the checks of syscalls.def, and passing a call on */
+/*
+ * check.c: the checks of syscalls.def, and passing a call on.
+ *
+ * A function that handles a call (calls.h) ends in exactly one of these:
+ * - refuse(): dune-run found the error; @err is positive (EFAULT);
+ * - dune_syscall_result(): @tf gets what the kernel returned, which may be
+ *   DUNE_AGAIN, or a result or negative error in its place;
+ * - dune_syscall_pass() or dune_syscall_clone3(): libdune stores the result.
+ * Other functions that can fail return a negative error.
+ */
+
+/* The handler of the program's system calls (dune_syscall_set()). */
 void check_syscall(struct dune_tf *tf);
+/* Make the call of @tf as it is. Returns the kernel's value, for dune_syscall_result(). */
 long forward(struct dune_tf *tf);
 void refuse(struct dune_tf *tf, long err);
 
 /* scratch.c: memory for copies of the program's structures */
+
+/* Empty the pool, before the first copy that a call makes. */
 void scratch_reset(void);
+/* NULL when the pool has no room for it. */
 void *scratch_get(u64 bytes);
 
-/* files.c: hidden descriptors, files that nobody may open */
-enum hidden { HIDDEN_VCPU, HIDDEN_SELF, HIDDEN_STATS, HIDDEN_REPORT, HIDDEN_MAX };
+/*
+ * files.c: hidden descriptors, and files that the program must not open.
+ *
+ * The hidden descriptors. Those before HIDDEN_OWNED have a slot in the table;
+ * libdune has the vCPU's descriptor.
+ */
+enum hidden {
+	HIDDEN_SELF, HIDDEN_STATS, HIDDEN_REPORT, HIDDEN_OWNED, HIDDEN_VCPU = HIDDEN_OWNED
+};
 
 /* the numbers that hidden descriptors have in one table of descriptors */
 struct files_table {
-	int hidden[HIDDEN_MAX];
+	int hidden[HIDDEN_OWNED];	/* -1: none */
 };
 
+/* To be called when the hidden descriptors have their numbers. */
 void files_init(void);
+/*
+ * Hide @fd, which is not the vCPU's. It keeps its number if that is HIDDEN_FLOOR or
+ * above (after execve), or if no such number is free. Returns its number.
+ */
 long files_hide(enum hidden which, int fd);
+/* The descriptor, or -1. */
 int files_hidden(enum hidden which);
+/*
+ * Whether @fd is one that the program must get EBADF for. Checks the low 32 bits, as
+ * the kernel.
+ */
 bool files_is_hidden(u64 fd);
+/* Whether this descriptor is still open, on dune-run's own file. */
 bool files_is_self(int fd);
+/* The record of hidden descriptors, around a vfork child. */
 void files_save(struct files_table *to);
 void files_restore(const struct files_table *from);
+/* Record the program's file: what /proc/self/exe would name without dune-run. */
 void files_set_program(int fd);
+/* Its name; empty if it is not known. */
 const char *files_program(void);
+/*
+ * Whether the string at @path is /proc/self/exe in one of its forms, and the name of
+ * the program's file is known.
+ */
 bool files_names_program(u64 path);
 
 /* exec.c: one program becomes another */
+
+/*
+ * Become the program or script that is open as @fd and was named by
+ * exec_set_name(), with the vectors at @argv and @envp. Closes @fd. Returns only
+ * with an error.
+ */
 long exec_program(int fd, u64 argv, u64 envp);
+/* Open a file to execute it. Returns a descriptor, or the error that execve() would give. */
 long exec_open(int dir, const char *path, u64 flags);
-void exec_name(const char *name);
+/* The name by which the next exec_program() was asked for. */
+void exec_set_name(const char *name);
+/* After execve: take over the descriptors of --tree=LIST; @image: the program's file. */
 void exec_resume(const char *list, int *image);
 
-/* mem.c */
+/* mem.c: mapping calls, which must not reach the supervisor range */
+
+/*
+ * Called in the parent when a vfork child has ended: remove the mapping that a
+ * killed child left in the supervisor range.
+ */
 void mem_after_vfork(void);
 
 /* stats.c: counters of a tree of processes */
+
+/* Begin to count; @file: where the report goes, NULL: to standard error. */
 void stats_create(const char *file);
+/* Take over the descriptors that execve passed on (exec.c). */
 void stats_adopt(int memory, int report, bool to_file);
+/* Whether the report goes to a file. */
 bool stats_to_file(void);
+/* Whether the page at STATS_BASE is mapped. */
 bool stats_mapped(void);
+/* In the parent, after a fork. */
 void stats_new_process(void);
+/* The process ends, or its program does: add what its vCPU counted. */
 void stats_end_process(void);
+/* At the end of a process: write the sums, if it is the first one or they go to a file. */
 void stats_report(void);
 
 #endif /* DUNE_RUN_H */

@@ -23,7 +23,6 @@ void scratch_reset(void)
 	used = 0;
 }
 
-/* NULL when the pool has no room for it. */
 void *scratch_get(u64 bytes)
 {
 	void *p = pool + used;

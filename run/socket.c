@@ -8,6 +8,8 @@
 
 #include <asm/socket.h>
 #include <asm/unistd.h>
+#include <linux/icmpv6.h>
+#include <linux/if_packet.h>
 #include <linux/in.h>
 #include <linux/in6.h>
 #include <linux/socket.h>
@@ -36,7 +38,28 @@
 #define MSG_DONTWAIT	0x40
 #define MSG_WAITFORONE	0x10000
 
-#define IOV_LIMIT	1024
+/*
+ * The last option of each level that was read for pointers in its value: one that a
+ * later kernel has is refused. Numbers that the uapi headers of Linux 6.1 lack are
+ * defined here.
+ */
+#define SO_LAST			83	/* SO_PASSRIGHTS, Linux 6.16 */
+#define SO_DEVMEM_LINEAR	78	/* device memory, since 6.12 */
+#define SO_DEVMEM_DONTNEED	80
+#define TCP_LAST		43	/* TCP_IS_MPTCP */
+#define TCP_AO_ADD_KEY		38
+#define TCP_AO_GET_KEYS		41
+#define UDP_LAST		104	/* UDP_GRO */
+#define PACKET_LAST		24	/* PACKET_VNET_HDR_SZ */
+#define NETLINK_LAST		12	/* NETLINK_GET_STRICT_CHK */
+#define VSOCK_LAST		8	/* SO_VM_SOCKETS_CONNECT_TIMEOUT_NEW */
+#define ICMP_FILTER		1	/* its header needs that of the C library */
+
+/* The firewall's tables: IPT_BASE_CTL, IP6T_BASE_CTL; IP6T_SO_ORIGINAL_DST. */
+#define TABLES_FIRST		64
+#define TABLES6_SECOND		65	/* IP6T_SO_SET_ADD_COUNTERS, IP6T_SO_GET_ENTRIES */
+#define TABLES6_DESTINATION	80
+
 #define CONTROL_LIMIT	65536	/* above any net.core.optmem_max in use */
 #define BATCH		16	/* messages of one sendmmsg or recvmmsg */
 
@@ -110,7 +133,7 @@ static bool sends_hidden(const u8 *control, u64 len)
 /*
  * Check the header in @m, which is a copy, and give it copies of what it
  * points to: the vector, and for sending the control data. -ENOBUFS when the
- * pool is full. Only the length tells whether there is control data: the kernel
+ * pool is full. Only the length decides whether there is control data: the kernel
  * sends it from address 0 as from any other address, and a program with
  * CAP_SYS_RAWIO can have memory there.
  */
@@ -165,7 +188,7 @@ void call_sendmsg(struct dune_tf *tf)
 	}
 	err = take_message(&m, true);
 	if (err) {
-		tf->rax = err;
+		refuse(tf, -err);
 		return;
 	}
 	dune_syscall_result(tf, dune_syscall_forward(tf->rax, ARG0(tf), (u64)&m, ARG2(tf),
@@ -282,34 +305,34 @@ static bool option_is_flat(int level, int name, bool set)
 		case SO_ATTACH_BPF:
 		case SO_ATTACH_REUSEPORT_CBPF:
 		case SO_ATTACH_REUSEPORT_EBPF:
-		case 78 ... 80:		/* device memory, since 6.12 */
+		case SO_DEVMEM_LINEAR ... SO_DEVMEM_DONTNEED:
 			return !set && name == SO_GET_FILTER;
 		}
-		return name > 0 && name <= 83;
+		return name > 0 && name <= SO_LAST;
 	case SOL_IP:
-		return name > 0 && name < 64;
+		return name > 0 && name < TABLES_FIRST;
 	case SOL_IPV6:
-		return name > 0 && (name < 64 || (name > 65 && name < 80));
+		return name > 0 && (name < TABLES_FIRST ||
+				    (name > TABLES6_SECOND && name < TABLES6_DESTINATION));
 	case SOL_TCP:
 		/*
-		 * TCP_AO_GET_KEYS (41) stores items at a distance that the
-		 * program chooses; the other options of TCP-AO are of no use
-		 * without it.
+		 * TCP_AO_GET_KEYS stores items at a distance that the program
+		 * chooses; the other options of TCP-AO are of no use without it.
 		 */
 		return name > 0 && name != TCP_ZEROCOPY_RECEIVE &&
-		       (name < 38 || (name > 41 && name <= 43));
+		       (name < TCP_AO_ADD_KEY || (name > TCP_AO_GET_KEYS && name <= TCP_LAST));
 	case SOL_UDP:
-		return name > 0 && name <= 104;
+		return name > 0 && name <= UDP_LAST;
 	case SOL_ICMPV6:
-		return name == 1;
+		return name == ICMPV6_FILTER;
 	case SOL_RAW:
-		return name == 1;
+		return name == ICMP_FILTER;
 	case SOL_PACKET:
-		return name > 0 && name <= 24 && name != 22;
+		return name > 0 && name <= PACKET_LAST && name != PACKET_FANOUT_DATA;
 	case SOL_NETLINK:
-		return name > 0 && name <= 12;
+		return name > 0 && name <= NETLINK_LAST;
 	case AF_VSOCK:
-		return name >= 0 && name <= 8;
+		return name >= 0 && name <= VSOCK_LAST;
 	}
 	return false;
 }

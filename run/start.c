@@ -18,8 +18,6 @@
 
 #define BRK_RANDOM_PAGES	(0x02000000 / PAGE_BYTES)
 
-extern char _end[];	/* the linker's: end of dune-run's bss */
-
 void start_find(struct start *s, u64 *stack)
 {
 	u64 *p = stack + 1;
@@ -36,7 +34,6 @@ void start_find(struct start *s, u64 *stack)
 	s->auxv_end = p + 2;
 }
 
-/* The value of an auxiliary entry, for reading and writing; NULL: none. */
 u64 *start_aux(const struct start *s, u64 type)
 {
 	u64 *p;
@@ -65,10 +62,9 @@ static void drop_aux(const struct start *s, u64 type)
 }
 
 /*
- * Make argv[drop] the first argument, by putting the new count right before it.
- * The ABI demands a stack pointer that is a multiple of 16: if it is not, all
- * vectors move down by one word, over the dropped arguments. Returns the stack
- * pointer.
+ * The new count goes right before the first argument. The ABI demands a stack
+ * pointer that is a multiple of 16: if it is not, all vectors move down by one word,
+ * over the dropped arguments.
  */
 u64 start_stack(struct start *s, unsigned int drop, const char *name,
 		const struct image *image)
@@ -103,16 +99,16 @@ u64 start_stack(struct start *s, unsigned int drop, const char *name,
 }
 
 /*
- * Whether this process's addresses are random: then the kernel has put dune-run's
- * own heap somewhere above its bss, and else right after it. This costs nothing,
- * needs no /proc, and accounts for the boot options and the personality.
+ * Where addresses are random the kernel has put dune-run's own heap somewhere above
+ * its bss, and else right after it. This costs nothing, needs no /proc, and accounts
+ * for the boot options and the personality.
  */
 bool start_randomized(void)
 {
 	static int known = -1;
 
 	if (known < 0)
-		known = SYS1(__NR_brk, 0) != (((long)_end + 4095) & ~4095L);
+		known = SYS1(__NR_brk, 0) != (long)PAGE_UP((u64)_end);
 	return known;
 }
 
@@ -133,9 +129,8 @@ void start_guard_region(void)
 }
 
 /*
- * The data that does not change from now on, such as the table of system calls and
- * the pointers to functions, becomes read-only. It is in PT_GNU_RELRO, which a C
- * library would evaluate.
+ * The data is the table of system calls, the pointers to functions and the like. It
+ * is in PT_GNU_RELRO, which a C library would evaluate.
  */
 void start_seal(void)
 {
@@ -145,21 +140,21 @@ void start_seal(void)
 
 	for (i = 0; i < __ehdr_start.e_phnum; i++, p++)
 		if (p->p_type == PT_GNU_RELRO &&
-		    SYS3(__NR_mprotect, p->p_vaddr & ~(PAGE_BYTES - 1),
+		    SYS3(__NR_mprotect, PAGE_DOWN(p->p_vaddr),
 			 p->p_memsz + (p->p_vaddr & (PAGE_BYTES - 1)), PROT_READ) < 0)
 			die(126, "cannot make the runtime's tables read-only", NULL, NULL);
 }
 
 static u64 heap_start(const struct image *image)
 {
-	u64 start = (image->brk + PAGE_BYTES - 1) & ~(PAGE_BYTES - 1);
+	u64 start = PAGE_UP(image->brk);
 	u64 pages = 0;
 
 	if (!start_randomized())
 		return start;
 	/* a static PIE or a loader run by hand lies among the mappings */
 	if (image->is_dynamic && !image->has_interpreter)
-		start = (USER_END / 3 * 2) & ~(PAGE_BYTES - 1);
+		start = PAGE_DOWN(USER_END / 3 * 2);
 	SYS3(__NR_getrandom, &pages, sizeof(pages), 0);
 	return start + pages % BRK_RANDOM_PAGES * PAGE_BYTES;
 }
@@ -169,7 +164,6 @@ static u64 string_end(const char *s)
 	return (u64)s + text_len(s) + 1;
 }
 
-/* Tell the kernel where the program's heap, arguments and other areas are. */
 long start_areas(const struct start *s, const struct image *image)
 {
 	struct prctl_mm_map map = {
@@ -232,7 +226,7 @@ static bool patch_vdso(u64 vdso)
 	}
 	if (!symbols || !names || !hash)
 		return true;
-	size = (size + PAGE_BYTES - 1) & ~(PAGE_BYTES - 1);
+	size = PAGE_UP(size);
 	for (i = 0; i < hash[1]; i++) {
 		volatile u8 *to = (volatile u8 *)(vdso + symbols[i].st_value);
 		size_t k;
@@ -249,7 +243,6 @@ static bool patch_vdso(u64 vdso)
 	return true;
 }
 
-/* To be called before the kernel is told of the vectors (start_areas()). */
 void start_patch_vdso(const struct start *s)
 {
 	u64 *vdso = start_aux(s, AT_SYSINFO_EHDR);

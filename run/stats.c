@@ -12,11 +12,22 @@
 #include <asm/unistd.h>
 #include <linux/fcntl.h>
 #include <linux/memfd.h>
+#include <linux/dune.h>
 
 static const char * const keys[] = {
-	"exits", "syscalls_fast", "syscalls_slow", "faults", "interrupts",
-	"exceptions", "hostcalls", "other", "tlb_flushes", "migrations",
+	[DUNE_COUNT_EXITS] = "exits",
+	[DUNE_COUNT_SYSCALL_FAST] = "syscalls_fast",
+	[DUNE_COUNT_SYSCALL_SLOW] = "syscalls_slow",
+	[DUNE_COUNT_FAULT] = "faults",
+	[DUNE_COUNT_INTERRUPT] = "interrupts",
+	[DUNE_COUNT_EXCEPTION] = "exceptions",
+	[DUNE_COUNT_HOSTCALL] = "hostcalls",
+	[DUNE_COUNT_OTHER] = "other",
+	[DUNE_COUNT_TLB_FLUSH] = "tlb_flushes",
+	[DUNE_COUNT_MIGRATION] = "migrations",
 };
+
+_Static_assert(ARRAY_LEN(keys) == DUNE_COUNT_MIGRATION + 1, "a key for each counter");
 
 struct sums {
 	u64 counters[ARRAY_LEN(keys)];
@@ -43,7 +54,6 @@ bool stats_mapped(void)
 	return !!sums;
 }
 
-/* @file: where the report goes, NULL: to standard error. */
 void stats_create(const char *file)
 {
 	long fd, report;
@@ -67,7 +77,6 @@ void stats_create(const char *file)
 	sums->root = SYS0(__NR_getpid);
 }
 
-/* Take over the descriptors that execve passed on (exec.c). */
 void stats_adopt(int memory, int report, bool to_file)
 {
 	files_hide(HIDDEN_STATS, memory);
@@ -81,7 +90,6 @@ bool stats_to_file(void)
 	return is_file;
 }
 
-/* In the parent, after a fork. */
 void stats_new_process(void)
 {
 	if (sums)
@@ -117,7 +125,6 @@ static void report(void)
 	SYS3(__NR_fcntl, files_hidden(HIDDEN_STATS), F_SETLKW, &lock);
 }
 
-/* The process ends, or its program does: add what its vCPU counted. */
 void stats_end_process(void)
 {
 	struct dune_stats mine;

@@ -34,7 +34,6 @@ bool text_starts(const char *s, const char *prefix)
 	return !*prefix;
 }
 
-/* The part of @s after the last @c, or all of it. */
 const char *text_last(const char *s, char c)
 {
 	const char *last = s;
@@ -45,7 +44,6 @@ const char *text_last(const char *s, char c)
 	return last;
 }
 
-/* Append at @to, end with a NUL before @end; returns where the NUL is. */
 char *text_append(char *to, const char *end, const char *s)
 {
 	while (*s && to + 1 < end)
@@ -125,7 +123,7 @@ const char *text_errno(long err)
 	return other;
 }
 
-void say(const char *what, const char *detail, const char *advice)
+void message(const char *what, const char *detail, const char *advice)
 {
 	char line[PATH_BYTES + 512];
 	const char *end = line + sizeof(line) - 1;
@@ -147,7 +145,7 @@ void say(const char *what, const char *detail, const char *advice)
 
 void die(int status, const char *what, const char *detail, const char *advice)
 {
-	say(what, detail, advice);
+	message(what, detail, advice);
 	for (;;)
 		SYS1(__NR_exit_group, status);
 }

@@ -33,11 +33,6 @@ long user_write(u64 to, const void *from, u64 len)
 	return copy((void *)outside_nospec(to), from, len);
 }
 
-/*
- * Copy a string with its NUL. Never touches the page after the one in which the
- * string ends. Returns its length, -EFAULT, or -ENAMETOOLONG when there is no
- * NUL in @size bytes.
- */
 long user_string(char *to, u64 from, u64 size)
 {
 	u64 done = 0;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What both vendors' handlers of exits have in common. The handlers themselves, one
- * switch each, are in svm/exit.c and vmx/exit.c; they go on to syscall.c for a
- * hypercall and to fault.c for a nested page fault.
+ * Common parts of both vendors' handlers of exits. The handlers themselves, one
+ * switch each, are in svm/exit.c and vmx/exit.c; they call hypercall.c for a hypercall
+ * and fault.c for a nested page fault.
  */
 #include <linux/ptrace.h>
 #include <linux/static_call.h>
@@ -21,6 +21,10 @@
 DEFINE_STATIC_CALL_NULL(bus_lock, handle_bus_lock);
 DEFINE_STATIC_CALL_RET0(split_lock, handle_guest_split_lock);
 
+/*
+ * At load: looks up the kernel's answers to bus locks and split locks. One that is not
+ * found is not called.
+ */
 void exit_init(void)
 {
 	if (boot_cpu_has(X86_FEATURE_BUS_LOCK_DETECT))
@@ -31,7 +35,7 @@ void exit_init(void)
 
 /**
  * exit_bus_lock() - the guest has locked the bus of the whole machine
- * @rip:	where
+ * @rip:	the address of the instruction
  *
  * Context: process, interrupts on; may sleep, which is the kernel's answer.
  */
@@ -44,7 +48,7 @@ void exit_bus_lock(unsigned long rip)
 
 /**
  * exit_split_lock() - a locked access of the guest crosses a cache line
- * @rip:	where
+ * @rip:	the address of the instruction
  *
  * Context: process, interrupts on; may sleep.
  * Return: whether the guest may continue, unchecked for a while; if not, it gets

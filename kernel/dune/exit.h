@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What both vendors' handlers of exits have in common: exit.c.
+ * Common parts of both vendors' handlers of exits: exit.c.
  */
 #ifndef DUNE_EXIT_H
 #define DUNE_EXIT_H
@@ -10,9 +10,10 @@
 struct dune_vcpu;
 struct vcpu_hw;
 
-/* What a vendor's table answers to an exit. 0: the table has no such exit. */
+/* The answer of a vendor's table to an exit. */
 enum answer {
-	ANSWER_GP = 1,	/* #GP(0) */
+	ANSWER_NONE,	/* the table has no such exit */
+	ANSWER_GP,	/* #GP(0) */
 	ANSWER_UD,	/* #UD */
 	ANSWER_EXIT,	/* the handler has a case of its own */
 };

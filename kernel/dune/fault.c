@@ -2,8 +2,8 @@
 /*
  * Nested page faults. The guest accessed an address of the process in a way that the
  * second level does not allow now. To Linux this is a page fault of the thread like any
- * other. What the process may access is resolved here. Everything else (no mapping, a
- * stack to grow, a forbidden access, SIGBUS, no memory) goes to the host half,
+ * other. An access that the process may make is resolved here. Everything else (no
+ * mapping, a stack to grow, a forbidden access, SIGBUS, no memory) goes to the host half,
  * which accesses the address in user mode: then the kernel itself grows the stack or
  * sends the signal, with the right siginfo.
  */
@@ -28,7 +28,7 @@ static bool vma_allows(const struct vm_area_struct *vma, u32 flags)
 }
 
 /*
- * The kernel's page fault handler, as a page fault of the thread would call it. Returns
+ * Calls the kernel's page fault handler as a page fault of the thread would. Returns
  * whether the guest may try again. Takes and releases mmap_lock.
  */
 static bool handle_fault(struct mm_struct *mm, u64 address, u32 flags)
@@ -75,7 +75,7 @@ static bool resolve(struct dune_vcpu *vcpu, u64 address, u32 flags)
 }
 
 /**
- * dune_handle_fault() - resolve a nested page fault
+ * fault_handle() - resolve a nested page fault
  * @vcpu:	of current
  * @guest:	guest-physical address
  * @flags:	DUNE_FAULT_*
@@ -83,7 +83,7 @@ static bool resolve(struct dune_vcpu *vcpu, u64 address, u32 flags)
  * Context: process, interrupts on, may sleep.
  * Return: 0 to enter the guest again, or DUNE_EXIT_FAULT.
  */
-int dune_handle_fault(struct dune_vcpu *vcpu, u64 guest, u32 flags)
+int fault_handle(struct dune_vcpu *vcpu, u64 guest, u32 flags)
 {
 	u64 address = guest;
 	bool resolved = false;

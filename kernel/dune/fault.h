@@ -9,6 +9,6 @@
 
 struct dune_vcpu;
 
-int dune_handle_fault(struct dune_vcpu *vcpu, u64 guest, u32 flags);
+int fault_handle(struct dune_vcpu *vcpu, u64 guest, u32 flags);
 
 #endif /* DUNE_FAULT_H */

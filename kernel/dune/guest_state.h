@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * The parts of a guest's state that the kernel decides, for both vendors: control
- * registers, RFLAGS, TR, and what an address may be.
+ * registers, RFLAGS, TR, and the form of an address.
  */
 #ifndef DUNE_GUEST_STATE_H
 #define DUNE_GUEST_STATE_H
@@ -14,7 +14,7 @@
 #include <asm/special_insns.h>
 #include <asm/vmx.h>
 
-#include "x86/compat.h"
+#include "virt/compat.h"
 
 /* <asm/vmx.h> has GUEST_CR0, a field of the VMCS. */
 #define DUNE_GUEST_CR0	(X86_CR0_PE | X86_CR0_MP | X86_CR0_ET | X86_CR0_NE | \
@@ -40,7 +40,7 @@
 
 /*
  * VT-x enters no guest without a busy TSS in TR (SDM vol. 3, 27.3.1.2). SVM
- * does, but what follows from it differs between implementations.
+ * does, but the consequences differ between implementations.
  */
 static inline bool is_busy_tss(const struct dune_segment *tr)
 {
@@ -49,7 +49,7 @@ static inline bool is_busy_tss(const struct dune_segment *tr)
 }
 
 /*
- * The width of a guest-physical address. Where memory is encrypted, the kernel
+ * The width of a guest-physical address. If memory is encrypted, the kernel
  * subtracts the bits of the key from x86_phys_bits, but guest-physical addresses
  * have no such bits (KVM: cpuid.c, leaf 0x80000008). Bits 23:16 are set by hypervisors
  * that offer their guests a smaller width, and are 0 elsewhere (APM vol. 3, E.4.7).
@@ -61,15 +61,15 @@ static inline unsigned int guest_address_bits(void)
 	return (eax >> 16 & 0xff) ?: (eax & 0xff);
 }
 
-/* @smap: with SMEP and SMAP, each where the processor has it (DUNE_VCPU_SMAP). */
+/* @smap: with SMEP and SMAP, each if the processor has it (DUNE_VCPU_SMAP). */
 static inline u64 guest_cr4(bool smap)
 {
 	u64 cr4 = X86_CR4_PAE | X86_CR4_PGE | X86_CR4_OSFXSR |
 		  X86_CR4_OSXMMEXCPT;
 
 	/*
-	 * The host's bits for what user mode may use here, and MCE: without MCE a
-	 * machine check, which comes to all CPUs, would shut the processor down,
+	 * The host's bits for features that user mode may use here, and MCE: without
+	 * MCE a machine check, which comes to all CPUs, would shut the processor down,
 	 * whatever is intercepted.
 	 */
 	cr4 |= __read_cr4() & (X86_CR4_OSXSAVE | X86_CR4_FSGSBASE |

@@ -3,11 +3,11 @@
  * dune.ko: /dev/dune, through which a process gets ring 0, page tables and
  * exceptions of its own by way of the virtualization hardware.
  *
- * This file brings the parts up and down. The story continues in vm.c (what an open
- * file is), vcpu.c (its vCPUs), run.c (the run loop), and in exit.c, fault.c and
- * syscall.c (what is done after a guest was left). The memory that a guest sees is in
- * memory/. vcpu_ops.h declares the vendors' parts, svm/ and vmx/. Below all
- * of this are virt/, which owns the CPUs' virtualization, and x86/.
+ * This file starts and stops the parts. The story continues in vm.c (an open file), vcpu.c
+ * (its vCPUs), run.c (the run loop), and in exit.c, fault.c and hypercall.c (the work
+ * after an exit). The memory that a guest sees is in memory/. vcpu_ops.h declares the
+ * vendors' parts, svm/ and vmx/. Below all of this are virt/, which owns the CPUs'
+ * virtualization, and x86/.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -16,9 +16,9 @@
 #include <linux/preempt.h>
 
 #include "dune/exit.h"
+#include "dune/hypercall.h"
 #include "dune/memory/second_level.h"
 #include "dune/run.h"
-#include "dune/syscall.h"
 #include "dune/vcpu_ops.h"
 #include "dune/vm.h"
 #include "virt/virt.h"
@@ -48,20 +48,21 @@ static int __init dune_load(void)
 	err = virt_start(vcpu_ops->cpu_off);
 	if (err)
 		goto ops;
-	if (vcpu_ops->puts_always)
+	if (vcpu_ops->needs_put)
 		preempt_notifier_inc();
 	run_init();
-	dune_syscall_init();
+	hypercall_init();
 	err = misc_register(&dune_device);
 	if (err)
 		goto started;
 	return 0;
 
 started:
-	if (vcpu_ops->puts_always)
+	if (vcpu_ops->needs_put)
 		preempt_notifier_dec();
 	virt_stop();
 ops:
+	second_level_cleanup();
 	vcpu_ops_cleanup();
 virt:
 	virt_cleanup();
@@ -71,7 +72,7 @@ virt:
 static void __exit dune_unload(void)
 {
 	misc_deregister(&dune_device);
-	if (vcpu_ops->puts_always)
+	if (vcpu_ops->needs_put)
 		preempt_notifier_dec();
 	virt_stop();
 	second_level_cleanup();

@@ -1,8 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * The run loop, DUNE_RUN: enter the guest, handle the exit, and enter again, until
- * something needs user mode. How the processor is entered and why the guest was left is
- * the vendor's (vcpu_ops.h); page faults are in fault.c and hypercalls in syscall.c.
+ * something needs user mode. The vendors enter the processor and know why the guest was
+ * left (vcpu_ops.h); page faults are in fault.c and hypercalls in hypercall.c.
+ *
+ * Returns are counted here, since a guest may have left kernel addresses in the return
+ * stack buffer (x86/return_buffer.h). After an exit, two returns are executed before the
+ * run loop makes calls of its own: one from the world switch, one from the function that
+ * called it. FILL_TWO_RETURNS gives these two harmless entries. Within the run loop calls
+ * and returns are balanced, and before the loop returns, fill_return_buffer() overwrites the
+ * whole buffer. The build checks in the finished module that no path has more
+ * returns (returns.awk).
  */
 #include <linux/entry-common.h>
 #include <linux/file.h>
@@ -14,8 +22,8 @@
 #include <asm/pgtable.h>
 #include <asm/pkru.h>
 
+#include "dune/hypercall.h"
 #include "dune/run.h"
-#include "dune/syscall.h"
 #include "dune/trace.h"
 #include "dune/vcpu.h"
 #include "dune/vcpu_ops.h"
@@ -24,7 +32,7 @@
 #include "virt/virt.h"
 #include "x86/return_buffer.h"
 
-/* Newer kernels export it to KVM alone. */
+/* Newer kernels export the function to KVM alone. */
 DEFINE_STATIC_CALL_NULL(fpu_return, switch_fpu_return);
 static bool have_fpu_return __ro_after_init;
 
@@ -34,8 +42,8 @@ void run_init(void)
 }
 
 /*
- * Interrupts off, and the FPU's registers are not the thread's: loads them. Returns
- * false where only the return to user mode can.
+ * Loads the FPU's registers, which are not the thread's now. Interrupts are off. Returns
+ * false if only the return to user mode can load them.
  */
 static bool run_load_fpu(void)
 {
@@ -44,8 +52,8 @@ static bool run_load_fpu(void)
 }
 
 /*
- * A Dune process leaves the guest for these, whatever the guest does: a signal, a
- * debugger, task work, a higher-priority thread. Returns 0 when the guest may continue.
+ * The run leaves the guest for these, whatever the guest does: a signal, a debugger, task
+ * work, a higher-priority thread. Returns 0 if the guest may continue.
  */
 static int run_pending_work(unsigned long work)
 {
@@ -59,34 +67,38 @@ static int run_pending_work(unsigned long work)
 }
 
 /*
- * Interrupts off: differs from an earlier value if the current thread was switched
- * away from since, or if the virtualization of any CPU changed (virt_epoch). The terms
- * only grow, also when the thread moves to another CPU, so no two changes cancel out.
+ * Returns a number that differs from an earlier one if the current thread was switched
+ * away from since, or if the virtualization of any CPU changed (virt_epoch). Interrupts are
+ * off. The terms only grow, also when the thread moves to another CPU, so no two changes
+ * cancel out.
  */
 static u64 run_epoch(void)
 {
 	return current->nvcsw + current->nivcsw + atomic64_read(&virt_epoch);
 }
 
+/* run_epoch() never returns this. */
+#define EPOCH_NONE	U64_MAX
+
 /* From now on until the end of the run, run_sched_out() is called. */
 static void run_notify(struct dune_vcpu *vcpu)
 {
 	if (vcpu->notified)
 		return;
-	if (!vcpu_ops->puts_always && !static_branch_unlikely(&virt_kvm_loaded))
+	if (!vcpu_ops->needs_put && !static_branch_unlikely(&virt_kvm_loaded))
 		return;
 	preempt_notifier_register(&vcpu->notifier);
 	vcpu->notified = true;
 }
 
 /*
- * Interrupts off until after the entry that follows. The epoch has changed since the
- * last entry, or this is the first entry of a run. The registers that the guest's replace
- * (FS and GS base, TR, system-call MSRs) may have other values now: the vendor saves
- * them again. Returns false where run_settle() has to make entry possible first: another
- * CPU still holds something of the vCPU, or virtualization is off here.
+ * The epoch has changed since the last entry, or this is the first entry of a run.
+ * Interrupts stay off until after the entry that follows. The registers that the guest's
+ * replace (FS and GS base, TR, system-call MSRs) may have other values now: the vendor
+ * saves them again. Returns false if run_settle() has to make entry possible first:
+ * another CPU still holds something of the vCPU, or virtualization is off here.
  */
-static bool run_moved(struct dune_vcpu *vcpu)
+static bool run_load(struct dune_vcpu *vcpu)
 {
 	int cpu = smp_processor_id();
 	bool migrated = cpu != vcpu->cpu;
@@ -102,14 +114,17 @@ static bool run_moved(struct dune_vcpu *vcpu)
 	vcpu->epoch = run_epoch();
 	vcpu->cpu = cpu;
 	run_notify(vcpu);
-	static_call(vcpu_moved)(vcpu, migrated);
+	static_call(vcpu_load)(vcpu, migrated);
 	return true;
 }
 
 /*
- * Interrupts on, after run_moved() has returned false. A CPU without virtualization is one
- * that goes off line, so that the scheduler is about to move this thread, or one that
- * shuts down.
+ * After run_load() has returned false; interrupts are on. A CPU without virtualization is
+ * going off line, is shutting down, or has refused virtualization after KVM was unloaded
+ * or after suspend (virt/cpu.c reported it). The thread may be moved to another CPU, and
+ * this CPU may get virtualization again, so the run does not end with an error. It looks
+ * again after each tick, and run_loop() first looks for a signal, so a thread that waits
+ * here can be interrupted and killed.
  */
 static void run_settle(struct dune_vcpu *vcpu)
 {
@@ -127,7 +142,7 @@ static void run_settle(struct dune_vcpu *vcpu)
  * timers count it: an interrupt that ends the guest must be handled while the thread is
  * still marked (PF_VCPU).
  *
- * Inline, as run_loop() is: returns are counted, see return_buffer.h.
+ * Inline, as run_loop() is: returns are counted, see above.
  */
 static __always_inline void run_enter(struct dune_vcpu *vcpu)
 {
@@ -146,11 +161,11 @@ static __always_inline void run_enter(struct dune_vcpu *vcpu)
 	 */
 	if (cpu_feature_enabled(X86_FEATURE_OSPKE))
 		write_pkru(vcpu->pkru);
-	forget_predictions_before_user_mode();
+	request_ibpb_before_user_mode();
 	if (interrupted) {
 		/*
 		 * For RCU the thread has been in the kernel, so the tick would
-		 * report nothing for it. But a guest is to RCU what user mode is;
+		 * report nothing for it. But a guest is like user mode to RCU;
 		 * KVM reports that at each entry (rcu_virt_note_context_switch(),
 		 * whose argument differs between kernels).
 		 */
@@ -194,13 +209,13 @@ static __always_inline int run_loop(struct dune_vcpu *vcpu)
 			reason = run_pending_work(flags);
 			continue;
 		}
-		if (unlikely(run_epoch() != vcpu->epoch && !run_moved(vcpu))) {
+		if (unlikely(run_epoch() != vcpu->epoch && !run_load(vcpu))) {
 			local_irq_enable();
 			run_settle(vcpu);
 			reason = 0;
 			continue;
 		}
-		/* Nothing may come between: see @moved in vcpu_ops.h. */
+		/* Nothing may come between: see @vcpu_load in vcpu_ops.h. */
 		run_enter(vcpu);
 		work = all_work;
 		reason = static_call(vcpu_handle_exit)(vcpu);
@@ -233,14 +248,14 @@ static void run_filter(struct dune_vcpu *vcpu)
 	vcpu_ops->filter(vcpu, flags & _TIF_NOTSC, flags & _TIF_NOCPUID);
 }
 
-/* The thread is switched away from; run queue locked, interrupts off. */
+/* The thread is switched away from; the run queue is locked, and interrupts are off. */
 static void run_sched_out(struct preempt_notifier *notifier,
 			  struct task_struct *next)
 {
-	vcpu_ops->put(container_of(notifier, struct dune_vcpu, notifier));
+	vcpu_ops->vcpu_put(container_of(notifier, struct dune_vcpu, notifier));
 }
 
-/* The next entry comes through run_moved() in any case. */
+/* The next entry comes through run_load() in any case. */
 static void run_sched_in(struct preempt_notifier *notifier, int cpu)
 {
 }
@@ -256,11 +271,11 @@ void run_init_vcpu(struct dune_vcpu *vcpu)
 	preempt_notifier_init(&vcpu->notifier, &run_preempt_ops);
 }
 
-/* The end of a run. */
+/* Ends a run: the vendor restores what entries left changed. */
 static void run_put(struct dune_vcpu *vcpu)
 {
 	local_irq_disable();
-	vcpu_ops->put(vcpu);
+	vcpu_ops->vcpu_put(vcpu);
 	local_irq_enable();
 	preempt_notifier_unregister(&vcpu->notifier);
 	vcpu->notified = false;
@@ -282,17 +297,20 @@ static long do_run(struct dune_vcpu *vcpu)
 		return -EBUSY;
 	vcpu->running = true;
 	vcpu->irq = vector;
-	vcpu->slow = flags & DUNE_RUN_SLOW_SYSCALL || !dune_syscall_is_fast();
-	/* The host half may have changed what VMSAVE saves: save it again. */
-	vcpu->epoch = -1;
+	vcpu->slow = flags & DUNE_RUN_SLOW_SYSCALL || !hypercall_is_fast();
+	/*
+	 * The host half may have changed registers that @vcpu_load of struct vcpu_ops
+	 * saves: the first entry calls it.
+	 */
+	vcpu->epoch = EPOCH_NONE;
 	run->restart = 0;
 	vcpu->pkru = read_pkru();
 	run_filter(vcpu);
-	static_call(vcpu_load)(vcpu);
+	static_call(vcpu_load_regs)(vcpu);
 	reason = run_loop(vcpu);
 	if (vcpu->notified)
 		run_put(vcpu);
-	static_call(vcpu_store)(vcpu);
+	static_call(vcpu_store_regs)(vcpu);
 	run->exit_reason = reason;
 	vcpu->running = false;
 	fill_return_buffer();

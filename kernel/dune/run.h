@@ -8,6 +8,7 @@
 struct dune_vcpu;
 struct file;
 
+/* At load. */
 void run_init(void);
 
 /* Before the first run. */

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * A vCPU is a file: made by a thread, used by that thread, gone with its last reference.
- * Here are what can be done with the file, and how it is made and inherited. The most
- * frequent thing that is done with it, DUNE_RUN, is in run.c.
+ * This file has the operations on that file, and makes and renews it. The most
+ * frequent operation, DUNE_RUN, is in run.c.
  */
 #include <linux/anon_inodes.h>
 #include <linux/fdtable.h>
@@ -76,7 +76,7 @@ static long vcpu_set_state(struct dune_vcpu *vcpu,
 	return 0;
 }
 
-/* Not inline: with the structure vcpu_ioctl() would get a stack to protect. */
+/* DUNE_MAP_GRANULE. Not inline: with @granule, vcpu_ioctl() would get a stack to protect. */
 static noinline long
 vcpu_map_granule(struct dune_vcpu *vcpu,
 		 const struct dune_granule __user *argument)
@@ -93,12 +93,18 @@ vcpu_map_granule(struct dune_vcpu *vcpu,
 					granule.address);
 }
 
+/* Does the vCPU belong to the calling thread, and to the process that it is in? */
+static bool vcpu_is_mine(const struct dune_vcpu *vcpu)
+{
+	return current == vcpu->task && current->mm == vcpu->vm->mm;
+}
+
 static int vcpu_mmap(struct file *file, struct vm_area_struct *vma)
 {
 	struct dune_vcpu *vcpu = file->private_data;
 	int err;
 
-	if (current != vcpu->task || current->mm != vcpu->vm->mm)
+	if (!vcpu_is_mine(vcpu))
 		return -EPERM;
 	if (vma->vm_pgoff || vma->vm_end - vma->vm_start != PAGE_SIZE ||
 	    !(vma->vm_flags & VM_SHARED))
@@ -240,20 +246,19 @@ static noinline long vcpu_renew(struct file *old,
 	return err;
 }
 
-static bool vcpu_is_mine(const struct dune_vcpu *vcpu)
-{
-	return current == vcpu->task && current->mm == vcpu->vm->mm;
-}
-
 static long vcpu_ioctl(struct file *file, unsigned int request,
 		       unsigned long argument)
 {
 	struct dune_vcpu *vcpu = file->private_data;
-	bool renew = request == DUNE_RENEW_VCPU;
+	bool mine;
 
 	if (request == DUNE_GET_INFO)
 		return dune_get_info((void __user *)argument);
-	if (vcpu_is_mine(vcpu) == renew)
+	/* A thread can use its own vCPU; one that it inherited it can only renew. */
+	mine = vcpu_is_mine(vcpu);
+	if (request == DUNE_RENEW_VCPU)
+		return mine ? -EPERM : vcpu_renew(file, (void __user *)argument);
+	if (!mine)
 		return -EPERM;
 	switch (request) {
 	case DUNE_RUN:
@@ -264,8 +269,6 @@ static long vcpu_ioctl(struct file *file, unsigned int request,
 		return vcpu_set_state(vcpu, (void __user *)argument);
 	case DUNE_MAP_GRANULE:
 		return vcpu_map_granule(vcpu, (void __user *)argument);
-	case DUNE_RENEW_VCPU:
-		return vcpu_renew(file, (void __user *)argument);
 	default:
 		return -ENOTTY;
 	}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * A vCPU: a virtual processor of one thread. Its file is in vcpu.c, its run loop in
- * run.c, vcpu_ops.h has its vendor's part.
+ * run.c, and its vendor's part behind vcpu_ops.h.
  */
 #ifndef DUNE_VCPU_H
 #define DUNE_VCPU_H
@@ -24,7 +24,7 @@ struct vcpu_hw;
  * @run:	the page shared with user mode. Everything in it can change at any
  *		time: read a value once, then check it, then use it.
  * @hw:		the vendor's part
- * @second_level: by which it reaches the process's memory
+ * @second_level: leads to the process's memory
  * @notifier:	tells the vendor when @task is switched away from in a run
  * @frame:	arguments of the system call that is being dispatched
  * @epoch:	run_epoch() when the host's state was last saved
@@ -40,8 +40,8 @@ struct vcpu_hw;
  *		out of the runtime's hands gives no access to it
  * @running:	DUNE_RUN is on the stack of @task: no second one may nest
  *
- * Only @task changes it, in DUNE_RUN and the state calls, so there is no lock. What
- * the run loop needs with interrupts off is touched only there.
+ * Only @task changes it, in DUNE_RUN and the state calls, so there is no lock. The members
+ * that the run loop needs with interrupts off are used only there.
  */
 struct dune_vcpu {
 	struct dune_vm *vm;

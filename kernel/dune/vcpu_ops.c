@@ -8,21 +8,21 @@
 
 const struct vcpu_ops *vcpu_ops;
 
-DEFINE_STATIC_CALL_NULL(vcpu_load, *((struct vcpu_ops *)0)->load);
-DEFINE_STATIC_CALL_NULL(vcpu_store, *((struct vcpu_ops *)0)->store);
-DEFINE_STATIC_CALL_NULL(vcpu_moved, *((struct vcpu_ops *)0)->moved);
+DEFINE_STATIC_CALL_NULL(vcpu_load_regs, *((struct vcpu_ops *)0)->load_regs);
+DEFINE_STATIC_CALL_NULL(vcpu_store_regs, *((struct vcpu_ops *)0)->store_regs);
+DEFINE_STATIC_CALL_NULL(vcpu_load, *((struct vcpu_ops *)0)->vcpu_load);
 DEFINE_STATIC_CALL_NULL(vcpu_enter, *((struct vcpu_ops *)0)->enter);
 DEFINE_STATIC_CALL_NULL(vcpu_handle_exit, *((struct vcpu_ops *)0)->handle_exit);
 
-/* Returns 0 or a negative errno, with one line in the log that says why. */
+/* Returns 0 or a negative errno. Every error but -ENOMEM is reported by one line in the log. */
 int vcpu_ops_init(void)
 {
 	int err;
 
 	vcpu_ops = virt_ops == &svm_virt_ops ? &svm_vcpu_ops : &vmx_vcpu_ops;
-	static_call_update(vcpu_load, vcpu_ops->load);
-	static_call_update(vcpu_store, vcpu_ops->store);
-	static_call_update(vcpu_moved, vcpu_ops->moved);
+	static_call_update(vcpu_load_regs, vcpu_ops->load_regs);
+	static_call_update(vcpu_store_regs, vcpu_ops->store_regs);
+	static_call_update(vcpu_load, vcpu_ops->vcpu_load);
 	static_call_update(vcpu_enter, vcpu_ops->enter);
 	static_call_update(vcpu_handle_exit, vcpu_ops->handle_exit);
 	err = vcpu_ops->init();

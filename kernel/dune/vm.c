@@ -11,7 +11,7 @@
 #include <asm/fpu/xcr.h>
 
 #include "dune/guest_state.h"
-#include "dune/syscall.h"
+#include "dune/hypercall.h"
 #include "dune/vcpu.h"
 #include "dune/vcpu_ops.h"
 #include "dune/vm.h"
@@ -98,7 +98,7 @@ long dune_get_info(struct dune_info __user *argument)
 	info.api_version = DUNE_API_VERSION;
 	info.run_size = PAGE_SIZE;
 	info.handled_signals = handled_signals();
-	if (dune_syscall_is_fast())
+	if (hypercall_is_fast())
 		info.features |= DUNE_FEATURE_FAST_SYSCALL;
 	if (boot_cpu_has(X86_FEATURE_SMEP))
 		info.features |= DUNE_FEATURE_SMEP;
@@ -106,11 +106,10 @@ long dune_get_info(struct dune_info __user *argument)
 		info.features |= DUNE_FEATURE_SMAP;
 	info.vendor = vcpu_ops->vendor;
 	/*
-	 * With fewer than 47 bits and without granules, a guest that uses a higher
-	 * address of the process faults or is refused: its page tables must not lead
-	 * there.
+	 * With fewer bits and without granules, a guest that uses a higher address of
+	 * the process faults or is refused: its page tables must not lead there.
 	 */
-	info.address_bits = min(guest_address_bits(), 47U);
+	info.address_bits = min_t(u32, guest_address_bits(), PROCESS_BITS);
 	info.granules = second_level_granules();
 	info.guest_cr0 = DUNE_GUEST_CR0;
 	info.guest_cr4 = guest_cr4(false);

@@ -19,7 +19,7 @@ struct mm_struct;
  * @mm:		held by mmgrab(): the structure stays, its pages may go. A vCPU
  *		runs only while current->mm is this mm, so the page table that the
  *		processor walks is always the live one.
- * @second_level: by which guests reach the memory of @mm
+ * @second_level: leads guests to the memory of @mm
  *
  * Never changes after open, so it needs no lock.
  */
@@ -31,8 +31,10 @@ struct dune_vm {
 
 extern const struct file_operations dune_vm_fops;
 
-/* The calling process's address space, with one reference, or an ERR_PTR(). */
+/* Returns the calling process's address space, with one reference, or an ERR_PTR(). */
 struct dune_vm *dune_vm_new(void);
+
+/* Take and drop a reference; the last one frees the address space. */
 void dune_vm_get(struct dune_vm *vm);
 void dune_vm_put(struct dune_vm *vm);
 

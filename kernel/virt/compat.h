@@ -2,10 +2,11 @@
 /*
  * Differences between kernels in their functions and in what they do. This header
  * gives older kernels the names of the newer ones, so that all other code is
- * written for the newest. Names of the processor's registers and bits are in x86/compat.h.
+ * written for the newest. Names of the processor's registers and bits that x86/ needs
+ * are in x86/compat.h.
  *
- * What a kernel has is seen by its macros, or by what Kbuild found in its headers
- * (HAVE_*): its version number says nothing about what a distribution has put into it.
+ * A feature of the kernel is seen by its macros, or by what Kbuild found in its headers
+ * (HAVE_*): the version number does not tell what a distribution has put into a kernel.
  */
 #ifndef VIRT_COMPAT_H
 #define VIRT_COMPAT_H
@@ -15,6 +16,9 @@
 #include <linux/mm.h>
 #include <linux/syscore_ops.h>
 #include <asm/cpufeature.h>
+#include <asm/processor.h>
+/* Does not include what it needs. */
+#include <asm/debugreg.h>
 #include <asm/msr.h>
 #include <asm/nospec-branch.h>
 #include <asm/page.h>
@@ -22,6 +26,16 @@
 #include <asm/thread_info.h>
 
 #include "x86/compat.h"
+
+/* Since 6.16 CPUID has headers of its own. */
+#if __has_include("asm/cpuid/api.h")
+#include <asm/cpuid/api.h>
+#endif
+
+/* Since 6.16; before, only KVM's headers have the bit of DR7 that is always set. */
+#ifndef DR7_FIXED_1
+#define DR7_FIXED_1	0x400
+#endif
 
 /* Since 6.3 the flags of a VMA are changed by functions that check locks. */
 #ifndef HAVE_VM_FLAGS_SET
@@ -50,6 +64,11 @@ static inline void vm_flags_clear(struct vm_area_struct *vma, vm_flags_t flags)
 #ifndef _TIF_RSEQ
 #define _TIF_RSEQ	0
 #endif
+
+/* Since 6.6, 6.11 and 6.18; a newer kernel's own definition is the same. */
+#define __NR_map_shadow_stack	453
+#define __NR_uretprobe		335
+#define __NR_uprobe		336
 
 /* Since 6.16 the size is in the name, as in an instruction's operand. */
 #ifndef rdmsrq
@@ -84,7 +103,7 @@ struct syscore {
 #define CONFIG_MITIGATION_PAGE_TABLE_ISOLATION	1
 #endif
 
-/* The page table of user mode, where it is not the kernel's. */
+/* Returns the page table of user mode, which with PTI is not the kernel's. */
 static inline pgd_t *user_page_table(pgd_t *pgd)
 {
 #ifdef CONFIG_MITIGATION_PAGE_TABLE_ISOLATION
@@ -119,10 +138,10 @@ static __always_inline bool kernel_reduces_speculation(void)
 }
 
 /*
- * Since 6.17, and in updates of older kernels (VMSCAPE): the CPU forgets all
- * predictions before it runs user mode again. Interrupts off, on the CPU.
+ * Since 6.17, and in updates of older kernels (VMSCAPE): this CPU executes an IBPB,
+ * which clears all predictions, before it runs user mode again. Interrupts are off.
  */
-static __always_inline void forget_predictions_before_user_mode(void)
+static __always_inline void request_ibpb_before_user_mode(void)
 {
 #ifdef X86_FEATURE_IBPB_EXIT_TO_USER
 	if (cpu_feature_enabled(X86_FEATURE_IBPB_EXIT_TO_USER))

@@ -20,20 +20,20 @@
 #include "virt/virt.h"
 
 /*
- * Both change on the CPU itself, with interrupts off. @virt_enabled: entries are
- * allowed. @virt_is_ours: Dune turned virtualization on.
+ * Both change only on the CPU itself, with interrupts off. virt_enabled: entries are
+ * allowed. virt_is_ours: Dune turned virtualization on.
  */
 DEFINE_PER_CPU(bool, virt_enabled);
 static DEFINE_PER_CPU(bool, virt_is_ours);
 static enum cpuhp_state hotplug_state;
 /* A CPU that comes up finds virt_kvm_loaded either before or after its change. */
 static DEFINE_MUTEX(virt_lock);
-/* virt_start() has it from the layer above; NULL: nothing to call. */
+/* The layer above gives it to virt_start(); NULL: nothing to call. */
 static void (*before_off)(void);
 
 /*
- * One counter serves all CPUs: a run that has moved to another CPU must not find
- * there the number that it knows.
+ * One counter serves all CPUs: a run that has moved to another CPU must not find the
+ * number that it knows there.
  */
 atomic64_t virt_epoch = ATOMIC64_INIT(0);
 
@@ -42,13 +42,20 @@ static void host_changed(void)
 	atomic64_inc(&virt_epoch);
 }
 
+/* If this CPU stays without virtualization, the log says why. */
 static int virt_turn_on(void)
 {
 	int err = virt_ops->cpu_enable();
 
 	__this_cpu_write(virt_is_ours, !err);
 	if (!err)
-		tags_forget();
+		tags_invalidate();
+	else if (err == -EBUSY)
+		pr_err("CPU %u: virtualization is in use by another hypervisor: unload it\n",
+		       smp_processor_id());
+	else
+		pr_err("CPU %u: the processor refuses to turn virtualization on (%d)\n",
+		       smp_processor_id(), err);
 	return err;
 }
 
@@ -80,8 +87,8 @@ static void virt_disable(void *unused)
 	__this_cpu_write(virt_enabled, false);
 	host_changed();
 	virt_turn_off();
-	if (virt_ops->cpu_forget)
-		virt_ops->cpu_forget();
+	if (virt_ops->cpu_clear)
+		virt_ops->cpu_clear();
 }
 
 static int virt_cpu_online(unsigned int cpu)
@@ -94,9 +101,6 @@ static int virt_cpu_online(unsigned int cpu)
 	err = virt_enable();
 	local_irq_restore(flags);
 	mutex_unlock(&virt_lock);
-	if (err == -EBUSY)
-		pr_err("CPU %u: virtualization is in use by another hypervisor: unload it\n",
-		       cpu);
 	return err;
 }
 
@@ -110,7 +114,10 @@ static int virt_cpu_offline(unsigned int cpu)
 	return 0;
 }
 
-/* On the last CPU, interrupts off, with every user thread frozen, in user mode or in a call. */
+/*
+ * On the last CPU, with interrupts off. Every user thread is frozen, in user mode or in a
+ * system call.
+ */
 static int virt_suspend(SYSCORE_ARGUMENT)
 {
 	virt_disable(NULL);
@@ -119,11 +126,10 @@ static int virt_suspend(SYSCORE_ARGUMENT)
 
 static void virt_resume(SYSCORE_ARGUMENT)
 {
-	if (virt_enable())
-		pr_err("virtualization is unavailable after suspend\n");
+	virt_enable();
 }
 
-/* Not a syscore's shutdown: in older kernels none is called before kexec. */
+/* A syscore's shutdown would not do: in older kernels none is called before kexec. */
 static int virt_shutdown(struct notifier_block *notifier, unsigned long event,
 			 void *data)
 {
@@ -149,7 +155,7 @@ void virt_cpu_emergency(void)
 {
 	if (!__this_cpu_read(virt_is_ours))
 		return;
-	/* A panic that restarts comes here twice. */
+	/* A panic that is followed by a restart comes here twice. */
 	__this_cpu_write(virt_is_ours, false);
 	host_changed();
 	virt_ops->cpu_emergency();

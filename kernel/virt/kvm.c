@@ -3,15 +3,16 @@
  * While KVM is loaded, virtualization is KVM's.
  *
  * KVM turns virtualization on for itself, on all CPUs: since 6.12 when kvm_amd or
- * kvm_intel is loaded, before with the first machine; and off with the last. Where
- * it finds virtualization on already, it fails (EBUSY). So Dune has two ways, and
+ * kvm_intel is loaded, before with the first machine; and off with the last. If
+ * KVM finds virtualization on already, it fails (EBUSY). So Dune has two ways, and
  * virt_kvm_loaded tells which one is in use:
  *  - KVM is not loaded: virtualization is on while Dune is loaded (cpu.c).
- *  - KVM is loaded: virtualization is KVM's. An entry uses it where KVM has it on.
- *    Elsewhere the entry turns it on for itself, with interrupts off, so that KVM
- *    never finds it on.
- * What counts is kvm.ko, which every KVM needs. kvm.ko also decides which of the two
- * is called in a crash: the kernel has one place for such a callback, and KVM wants it.
+ *  - KVM is loaded: virtualization is KVM's. An entry uses it on a CPU on which KVM has
+ *    it on. On other CPUs the entry turns it on for itself, with interrupts off, so
+ *    that KVM never finds it on.
+ * KVM counts as loaded while kvm.ko is, which every KVM needs. The same decides whether
+ * KVM or Dune is called in a crash: the kernel has one place for such a callback, and KVM
+ * wants it.
  */
 #include <linux/cpu.h>
 #include <linux/module.h>
@@ -33,8 +34,8 @@ static DEFINE_MUTEX(kvm_lock);
 static bool ready;
 
 /*
- * No code of KVM's runs before COMING has returned, nor after GOING. Preemption
- * notifiers tell an entry's thread to clean up before a thread of KVM's runs.
+ * KVM runs no code before COMING has returned, nor after GOING. Preemption notifiers
+ * tell an entry's thread to clean up before a KVM thread runs.
  */
 static void set_loaded(bool loaded)
 {
@@ -76,7 +77,7 @@ static struct notifier_block module_notifier = {
 	.notifier_call = module_event,
 };
 
-/* As a module that is alive, or built into the kernel. */
+/* Is KVM a module that is alive, or built into the kernel? */
 static bool kvm_is_loaded(void)
 {
 	static const char symbol[] = "kvm_put_kvm";
@@ -87,7 +88,7 @@ static bool kvm_is_loaded(void)
 	return true;
 }
 
-/* An event that comes later finds nothing to change. */
+/* The end of watching. An event that comes later finds nothing to change. */
 static void leave(void)
 {
 	mutex_lock(&kvm_lock);

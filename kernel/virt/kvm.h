@@ -5,7 +5,10 @@
 #ifndef VIRT_KVM_H
 #define VIRT_KVM_H
 
-/* virt_kvm_start() before virtualization is on, virt_kvm_stop() after it is off. */
+/*
+ * Watches for KVM, and stops watching. virt_kvm_start() is called before Dune turns
+ * virtualization on, virt_kvm_stop() after it is off. May sleep.
+ */
 int virt_kvm_start(void);
 void virt_kvm_stop(void);
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * AMD SVM on the CPUs: whether the firmware allows it, how it is turned on and
- * off, and what each CPU needs for it. References are to the AMD64 Architecture
- * Programmer's Manual, volume 2 (APM). Guests are in dune/svm/.
+ * AMD SVM on the CPUs: checks that the firmware allows it, turns it on and off, and
+ * allocates what each CPU needs for it. APM is the AMD64 Architecture
+ * Programmer's Manual, volume 2. Guests are in dune/svm/.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -21,17 +21,14 @@
 #include "x86/msr.h"
 #include "x86/svm/instructions.h"
 
-/**
- * struct svm_cpu - a CPU's part; @reduced is used on that CPU, interrupts off
- * @hsave:	where VMRUN saves the host (VM_HSAVE_PA)
- * @reduced:	Dune has reduced the CPU's speculation (svm_reduce_speculation())
- */
-struct svm_cpu {
-	void *hsave;
-	bool reduced;
-};
+/* The page in which VMRUN saves the host (VM_HSAVE_PA). */
+static DEFINE_PER_CPU(void *, hsave);
 
-static DEFINE_PER_CPU(struct svm_cpu, svm_cpu);
+/*
+ * Dune has reduced the CPU's speculation (svm_reduce_speculation()). Used only on that
+ * CPU, with interrupts off.
+ */
+static DEFINE_PER_CPU(bool, reduced);
 
 static int svm_virt_probe(void)
 {
@@ -73,44 +70,55 @@ void *svm_alloc_page(gfp_t gfp)
 	return page_address(page + 1);
 }
 
-static int svm_virt_init(void)
+int svm_alloc_cpu_pages(void *__percpu *pages)
 {
-	/* 0 is the host's; encrypted guests own the next ones (APM 15.34.3). */
-	u32 first_asid = 1;
 	int cpu;
 
-	if (boot_cpu_has(X86_FEATURE_SEV))
-		first_asid += cpuid_ecx(CPUID_SEV);
-	tags_init(first_asid, cpuid_ebx(CPUID_SVM));
 	for_each_possible_cpu(cpu) {
 		void *page = svm_alloc_page(GFP_KERNEL);
 
 		if (!page)
 			return -ENOMEM;
-		per_cpu(svm_cpu, cpu).hsave = page;
+		*per_cpu_ptr(pages, cpu) = page;
 	}
 	return 0;
 }
 
-static void svm_virt_cleanup(void)
+void svm_free_cpu_pages(void *__percpu *pages)
 {
 	int cpu;
 
 	for_each_possible_cpu(cpu) {
-		free_page((unsigned long)per_cpu(svm_cpu, cpu).hsave);
-		per_cpu(svm_cpu, cpu).hsave = NULL;
+		free_page((unsigned long)*per_cpu_ptr(pages, cpu));
+		*per_cpu_ptr(pages, cpu) = NULL;
 	}
+}
+
+static int svm_virt_init(void)
+{
+	/* 0 is the host's; encrypted guests own the next ones (APM 15.34.3). */
+	u32 first_asid = 1;
+
+	if (boot_cpu_has(X86_FEATURE_SEV))
+		first_asid += cpuid_ecx(CPUID_SEV);
+	tags_init(first_asid, cpuid_ebx(CPUID_SVM));
+	return svm_alloc_cpu_pages(&hsave);
+}
+
+static void svm_virt_cleanup(void)
+{
+	svm_free_cpu_pages(&hsave);
 }
 
 u64 svm_hsave(void)
 {
-	return __sme_pa(this_cpu_read(svm_cpu.hsave));
+	return __sme_pa(this_cpu_read(hsave));
 }
 
 /*
- * Interrupts off. KVM uses the bit too: it sets the bit with its first machine, and
- * clears it on all CPUs with its last, even where Dune still needs it. So an entry
- * sets the bit again where KVM may have cleared it (dune/svm/enter.c), and Dune
+ * Interrupts are off. KVM uses the bit too: it sets the bit with its first machine, and
+ * clears it on all CPUs with its last, even if Dune still needs it. So an entry
+ * sets the bit again if KVM may have cleared it (dune/svm/enter.c), and Dune
  * clears the bit only while KVM is not loaded.
  */
 void svm_set_reduced_speculation(void)
@@ -122,16 +130,16 @@ void svm_set_reduced_speculation(void)
 		return;
 	wrmsrq(MSR_ZEN4_BP_CFG,
 	       value | BIT_ULL(MSR_ZEN4_BP_CFG_BP_SPEC_REDUCE_BIT));
-	this_cpu_write(svm_cpu.reduced, true);
+	this_cpu_write(reduced, true);
 }
 
 static void clear_reduced_speculation(void)
 {
 	u64 value;
 
-	if (!this_cpu_read(svm_cpu.reduced))
+	if (!this_cpu_read(reduced))
 		return;
-	this_cpu_write(svm_cpu.reduced, false);
+	this_cpu_write(reduced, false);
 	rdmsrq(MSR_ZEN4_BP_CFG, value);
 	wrmsrq(MSR_ZEN4_BP_CFG,
 	       value & ~BIT_ULL(MSR_ZEN4_BP_CFG_BP_SPEC_REDUCE_BIT));
@@ -161,8 +169,8 @@ static void svm_cpu_disable(void)
 	clear_reduced_speculation();
 }
 
-/* The page may be freed next: VM_HSAVE_PA must not lead there for ever. */
-static void svm_cpu_forget(void)
+/* The page may be freed next, so VM_HSAVE_PA must no longer lead there. */
+static void svm_cpu_clear(void)
 {
 	u64 efer = msr_read(MSR_EFER);
 
@@ -178,5 +186,5 @@ const struct virt_ops svm_virt_ops = {
 	.cpu_enable = svm_cpu_enable,
 	.cpu_disable = svm_cpu_disable,
 	.cpu_emergency = svm_cpu_disable,
-	.cpu_forget = svm_cpu_forget,
+	.cpu_clear = svm_cpu_clear,
 };

@@ -12,12 +12,20 @@
 /* A zeroed page for VMRUN, VMLOAD and VMSAVE. */
 void *svm_alloc_page(gfp_t gfp);
 
-/* This CPU's host save area, physical; interrupts off. */
+/*
+ * svm_alloc_cpu_pages() allocates such a page for each possible CPU, and returns 0 or
+ * -ENOMEM. svm_free_cpu_pages() frees them, also after svm_alloc_cpu_pages() has failed.
+ * Both are for process context.
+ */
+int svm_alloc_cpu_pages(void *__percpu *pages);
+void svm_free_cpu_pages(void *__percpu *pages);
+
+/* Returns the physical address of this CPU's host save area. Interrupts are off. */
 u64 svm_hsave(void);
 
 void svm_set_reduced_speculation(void);
 
-/* Interrupts off, before a guest runs on this CPU. */
+/* Before a guest runs on this CPU; interrupts are off. */
 static __always_inline void svm_reduce_speculation(void)
 {
 	if (kernel_reduces_speculation())

@@ -20,8 +20,8 @@
  * the function directly (static_call), since it may have no ENDBR.
  *
  * Context: process, may sleep.
- * Return: 0 where the kernel has no such function, or no kprobe may be set on it,
- * or the kernel has no CONFIG_KPROBES.
+ * Return: the address; 0 if the kernel has no such function or no CONFIG_KPROBES, or if no
+ * kprobe may be set on the function.
  */
 unsigned long symbol_find(const char *name)
 {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The pool of TLB tags: see tag.h. How a vendor flushes is the vendor's; this file
- * only counts.
+ * The pool of TLB tags: see tag.h. This file only counts; the vendors flush.
  */
 #include <linux/cpumask.h>
 
@@ -33,7 +32,7 @@ u32 tags_highest(void)
 }
 
 /* The first tag that is taken then begins another generation. */
-void tags_forget(void)
+void tags_invalidate(void)
 {
 	struct tag_pool *pool = this_cpu_ptr(&tag_pool);
 

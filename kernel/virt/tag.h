@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Tags of the TLB, with which a processor keeps apart the entries of its guests:
- * SVM's ASIDs, VT-x's VPIDs. Each CPU hands out its own (tag.c).
+ * Tags of the TLB, with which a processor keeps the entries of its guests apart: SVM's
+ * ASIDs, VT-x's VPIDs. Each CPU hands out its own (tag.c).
  *
  * A fresh tag has no entries in the TLB. When a CPU has used up all numbers, it
  * begins a new generation of tags, and all entries have to be flushed once.
@@ -37,34 +37,44 @@ struct tag_pool {
 
 DECLARE_PER_CPU(struct tag_pool, tag_pool);
 
-/* Once, before virtualization is on: numbers from @first up to @end - 1. */
+/*
+ * Called once, before virtualization is on: the CPUs hand out the numbers from @first up to
+ * @end - 1.
+ */
 void tags_init(u32 first, u32 end);
 
-/* The highest number. */
+/* Returns the highest number. */
 u32 tags_highest(void);
 
-/* This CPU, interrupts off: no tag taken here before is valid any more. */
-void tags_forget(void);
+/* Makes all tags that this CPU has handed out invalid. The caller has interrupts off. */
+void tags_invalidate(void);
 
-/* This CPU, interrupts off: a fresh tag. tags_must_flush() may be true now. */
+/*
+ * Gives @tag a fresh number of this CPU; tags_must_flush() may be true afterwards. Interrupts
+ * are off.
+ */
 void tag_take(struct tag *tag);
 
 /*
- * Interrupts off. A generation ends only while another thread runs on the CPU, or
- * while the CPU is off. So it is enough to look after a context switch whether
- * the tag is still valid; @tag must have been taken on this CPU.
+ * Is @tag, which was taken on this CPU, still valid? Interrupts are off. A generation ends
+ * only while another thread runs on the CPU, or while the CPU is off. So it is
+ * enough to ask after a context switch.
  */
 static inline bool tag_is_valid(const struct tag *tag)
 {
 	return tag->generation == this_cpu_read(tag_pool.generation);
 }
 
+/* Must the vendor flush all tags before the next entry on this CPU? Interrupts are off. */
 static inline bool tags_must_flush(void)
 {
 	return this_cpu_read(tag_pool.must_flush);
 }
 
-/* The vendor flushes all tags on this CPU, or has learned that it did not. */
+/*
+ * @must_flush: false when the vendor has asked for a flush of all tags, true when the
+ * processor refused it. Interrupts are off.
+ */
 static inline void tags_set_must_flush(bool must_flush)
 {
 	this_cpu_write(tag_pool.must_flush, must_flush);

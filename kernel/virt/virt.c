@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Which vendor's virtualization this processor has, and the order in which the
- * parts of virt/ come up and go down.
+ * Chooses the vendor of this processor's virtualization, and starts and stops the parts
+ * of virt/.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -18,11 +18,11 @@ const struct virt_ops *virt_ops;
 
 static bool has_vmx(void)
 {
-	/* Not the kernel's flag, which is cleared where the firmware locked VT-x. */
+	/* Not the kernel's flag, which is cleared if the firmware locked VT-x. */
 	return cpuid_ecx(1) & BIT(X86_FEATURE_VMX & 31);
 }
 
-/* Returns 0 or a negative errno, with one line in the log that says why. */
+/* Returns 0 or a negative errno. Every error but -ENOMEM is reported by one line in the log. */
 int virt_init(void)
 {
 	int err;

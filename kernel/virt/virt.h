@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Who owns the virtualization of the CPUs: Dune, or KVM while KVM is loaded.
+ * The owner of the CPUs' virtualization: KVM while KVM is loaded, else Dune.
  *
  * Virtualization is the processor's SVM or VT-x: the mode in which a CPU can
  * enter guests. virt.c chooses between the two vendors, cpu.c turns virtualization on
- * and off on each CPU, kvm.c watches for KVM, and tag.c hands out TLB tags. What a
- * guest is, this layer does not know.
+ * and off on each CPU, kvm.c watches for KVM, and tag.c hands out TLB tags. This layer
+ * knows nothing about guests.
  */
 #ifndef VIRT_VIRT_H
 #define VIRT_VIRT_H
@@ -22,13 +22,14 @@
  * @init:	allocate what all CPUs need
  * @cleanup:	free what @init allocated; also after @init has failed
  *
- * For this CPU, interrupts off:
- * @cpu_enable:	turn virtualization on; -EBUSY where another hypervisor has it on
+ * For this CPU, with interrupts off:
+ * @cpu_enable:	turn virtualization on; -EBUSY: another hypervisor has it on; -EIO: the
+ *		processor refuses
  * @cpu_disable: turn virtualization off
  * @cpu_emergency: turn it off while the kernel crashes or reboots at once: works in
  *		any context, takes no lock, and keeps no memory of the module's
- * @cpu_forget:	no entry follows on this CPU: remove what entries under KVM may have
- *		left in it. May be NULL
+ * @cpu_clear:	no entry follows on this CPU: remove what entries may have left in it
+ *		while KVM was loaded. May be NULL
  */
 struct virt_ops {
 	int (*probe)(void);
@@ -38,7 +39,7 @@ struct virt_ops {
 	int (*cpu_enable)(void);
 	void (*cpu_disable)(void);
 	void (*cpu_emergency)(void);
-	void (*cpu_forget)(void);
+	void (*cpu_clear)(void);
 };
 
 extern const struct virt_ops svm_virt_ops;
@@ -48,8 +49,8 @@ extern const struct virt_ops vmx_virt_ops;
 extern const struct virt_ops *virt_ops;
 
 /*
- * virt_init() comes first and virt_cleanup() last. Between virt_start() and
- * virt_stop() guests may be entered. @cpu_off is called on a CPU, interrupts off,
+ * virt_init() comes first and virt_cleanup() last; all four may sleep. Between virt_start() and
+ * virt_stop() guests may be entered. @cpu_off is called on a CPU, with interrupts off,
  * right before Dune turns virtualization off there, and takes back what the CPU
  * holds of guests; it may be NULL.
  */
@@ -61,20 +62,22 @@ void virt_cleanup(void);
 /*
  * KVM is loaded (kvm.c). Then @cpu_enable is not called. Each entry looks, with
  * interrupts off, whether KVM has virtualization on. If so the entry uses it and
- * leaves everything of KVM's as it found it; if not the entry turns virtualization
- * on, and off again after the exit.
+ * leaves KVM's state as it found it; if not the entry turns virtualization on, and off
+ * again after the exit.
  */
 DECLARE_STATIC_KEY_FALSE(virt_kvm_loaded);
 
 /*
  * Each change of a CPU's virtualization advances the epoch, on that CPU, with
  * interrupts off. A run that the change has interrupted compares the epoch before its
- * next entry, and then saves the host's state again.
+ * next entry, and then saves the host's state again. The epoch advances once more, in
+ * process context, after virt_kvm_loaded was switched off, since the path of an entry
+ * changes then.
  */
 extern atomic64_t virt_epoch;
 
 /*
- * Interrupts off: may this CPU enter guests? A CPU that goes off line or shuts
+ * May this CPU enter guests? Interrupts are off. A CPU that goes off line or shuts
  * down is disabled while threads may still be on it. The run loop asks here after
  * each change of the epoch, and waits.
  */

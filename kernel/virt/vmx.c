@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Intel VT-x on the CPUs: whether the firmware allows it, how it is turned on and
- * off, and what each CPU needs for it. SDM is the Intel 64 and IA-32 Architectures
+ * Intel VT-x on the CPUs: checks that the firmware allows it, turns it on and off, and
+ * allocates what each CPU needs for it. SDM is the Intel 64 and IA-32 Architectures
  * Software Developer's Manual, volume 3. Guests are in dune/vmx/.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <linux/gfp.h>
-#include <linux/io.h>
 #include <linux/mm.h>
 #include <linux/percpu.h>
 #include <asm/cpufeature.h>
@@ -21,17 +20,16 @@
 #include "virt/vmx.h"
 
 /*
- * VPIDs are handed out from the upper half; KVM's come from the lower. If both used
- * the same one, no harm would come of it: what EPT guests leave in the TLB is tagged
- * with the root of their EPT, too (SDM 29.4.1). But each would flush the other's.
+ * VPIDs are handed out from the upper half; KVM's come from the lower. It would do no
+ * harm if both used the same one: what EPT guests leave in the TLB is tagged with the
+ * root of their EPT, too (SDM 29.4.1). But each would flush the other's entries.
  */
 #define FIRST_VPID	0x8000
 #define END_OF_VPIDS	0x10000
 
 u32 vmx_revision;
 
-/* The CPU's VMXON region: the processor's own while virtualization is on. */
-static DEFINE_PER_CPU(struct page *, vmxon_page);
+/* The CPU's VMXON region, one page: the processor's own while virtualization is on. */
 DEFINE_PER_CPU(u64, vmx_vmxon_pa);
 
 /*
@@ -42,7 +40,7 @@ DEFINE_STATIC_CALL_NULL(cr4_update, cr4_update_irqsoff);
 
 static int vmx_virt_probe(void)
 {
-	/* The kernel hides the feature where the firmware locked it off. */
+	/* The kernel hides the feature if the firmware locked it off. */
 	if (!boot_cpu_has(X86_FEATURE_VMX)) {
 		pr_err("VT-x is disabled by the firmware: enable it in the setup (Intel Virtualization Technology)\n");
 		return -EOPNOTSUPP;
@@ -60,16 +58,15 @@ static int vmx_virt_init(void)
 		return -EOPNOTSUPP;
 	}
 	rdmsrq(MSR_IA32_VMX_BASIC, basic);
-	vmx_revision = basic & 0x7fffffff;
+	vmx_revision = basic & GENMASK(30, 0);	/* SDM appendix A.1 */
 	tags_init(FIRST_VPID, END_OF_VPIDS);
 	for_each_possible_cpu(cpu) {
-		struct page *page = alloc_page(GFP_KERNEL | __GFP_ZERO);
+		u32 *region = (u32 *)get_zeroed_page(GFP_KERNEL);
 
-		if (!page)
+		if (!region)
 			return -ENOMEM;
-		*(u32 *)page_address(page) = vmx_revision;
-		per_cpu(vmxon_page, cpu) = page;
-		per_cpu(vmx_vmxon_pa, cpu) = page_to_phys(page);
+		*region = vmx_revision;
+		per_cpu(vmx_vmxon_pa, cpu) = __pa(region);
 	}
 	return 0;
 }
@@ -79,9 +76,9 @@ static void vmx_virt_cleanup(void)
 	int cpu;
 
 	for_each_possible_cpu(cpu) {
-		if (per_cpu(vmxon_page, cpu))
-			__free_page(per_cpu(vmxon_page, cpu));
-		per_cpu(vmxon_page, cpu) = NULL;
+		if (per_cpu(vmx_vmxon_pa, cpu))
+			free_page((unsigned long)__va(per_cpu(vmx_vmxon_pa, cpu)));
+		per_cpu(vmx_vmxon_pa, cpu) = 0;
 	}
 }
 

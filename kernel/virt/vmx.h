@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Intel VT-x on the CPUs: vmx.c. The functions here are inline for an entry while KVM
- * is loaded (dune/vmx/kvm.h), where each instruction counts.
+ * is loaded (dune/vmx/kvm.h): each instruction counts there.
  */
 #ifndef VIRT_VMX_H
 #define VIRT_VMX_H
 
 #include <linux/percpu.h>
 #include <linux/types.h>
+#include <asm/asm.h>
 #include <asm/processor-flags.h>
 #include <asm/special_insns.h>
 
@@ -19,15 +20,47 @@ extern u32 vmx_revision;
 /* The physical address of the CPU's VMXON region. */
 DECLARE_PER_CPU(u64, vmx_vmxon_pa);
 
-/* Not the kernel's function, which remembers CR4 for KVM to look at. */
+/* VMXON and VMPTRST may fault, so they need the kernel's table of exceptions. */
+
+/*
+ * @region: holds the region's physical address. Returns false if VMXON is not allowed: in
+ * SMX, or by processor trace.
+ */
+static __always_inline bool vmxon(const u64 *region)
+{
+	asm goto("1: vmxon %[region]\n\t"
+		 "jna %l[failed]\n"
+		 _ASM_EXTABLE(1b, %l[failed])
+		 : : [region] "m" (*region)
+		 : "cc", "memory" : failed);
+	return true;
+failed:
+	return false;
+}
+
+/*
+ * @vmcs: gets the current VMCS's physical address, or all ones if no VMCS is
+ * current. Returns false outside of VMX operation.
+ */
+static __always_inline bool vmptrst(u64 *vmcs)
+{
+	asm goto("1: vmptrst %[vmcs]\n"
+		 _ASM_EXTABLE(1b, %l[failed])
+		 : : [vmcs] "m" (*vmcs) : "cc", "memory" : failed);
+	return true;
+failed:
+	return false;
+}
+
+/* Not the kernel's function, which keeps a copy of CR4 for KVM to look at. */
 static __always_inline void vmx_set_cr4(u64 cr4)
 {
 	asm volatile("mov %0, %%cr4" : : "r" (cr4) : "memory");
 }
 
 /*
- * Interrupts off. Virtualization is off, and CR4 is @cr4: enters VMX operation.
- * Returns false, with nothing changed, if this CPU refuses.
+ * Enters VMX operation. Interrupts and virtualization are off, and CR4 is @cr4. Returns
+ * false, with nothing changed, if this CPU refuses.
  */
 static __always_inline bool vmx_turn_on(u64 cr4)
 {

@@ -2,11 +2,11 @@
 /*
  * Differences between kernels in what they call the processor's registers, bits
  * and instructions. This header gives older kernels the names of the newer ones, so
- * that all other code is written for the newest. Differences in the kernel's own
- * functions are in virt/compat.h.
+ * that all other code is written for the newest. What needs more of the kernel's headers
+ * than x86/ may include, and differences in the kernel's own functions, is in virt/compat.h.
  *
- * What a kernel has is seen by its macros: its version number says nothing about
- * what a distribution has put into it.
+ * A feature of the kernel is seen by its macros: the version number does not tell what a
+ * distribution has put into a kernel.
  */
 #ifndef X86_COMPAT_H
 #define X86_COMPAT_H
@@ -34,29 +34,19 @@
 #endif
 
 /*
- * FORGET_BRANCH_HISTORY is for processors whose predictions depend on what was
- * executed before. Kernels have it since 6.9, and in updates of older ones, as a
- * macro of the assembler, which is seen by the name of the feature.
+ * Since 6.9, and in updates of older kernels: for processors whose predictions depend on
+ * what was executed before. It is a macro of the assembler, so it is seen by the name
+ * of the feature.
  */
-#if defined(X86_FEATURE_CLEAR_BHB_VMEXIT) || \
-	defined(X86_FEATURE_CLEAR_BHB_LOOP_ON_VMEXIT)
-#define FORGET_BRANCH_HISTORY	CLEAR_BRANCH_HISTORY_VMEXIT
-#else
-#define FORGET_BRANCH_HISTORY
+#if !defined(X86_FEATURE_CLEAR_BHB_VMEXIT) && \
+	!defined(X86_FEATURE_CLEAR_BHB_LOOP_ON_VMEXIT)
+#define CLEAR_BRANCH_HISTORY_VMEXIT
 #endif
 
 #else /* !__ASSEMBLER__ */
 
-#include <asm/processor.h>
-/* Does not include what it needs. */
-#include <asm/debugreg.h>
 #include <asm/msr-index.h>
 #include <asm/svm.h>
-
-/* Since 6.16 CPUID has headers of its own. */
-#if __has_include("asm/cpuid/api.h")
-#include <asm/cpuid/api.h>
-#endif
 
 /* Since 6.6 the lock bit of VM_CR has one name for both vendors' uses. */
 #ifndef SVM_VM_CR_SVM_DISABLE
@@ -66,11 +56,6 @@
 /* Since 6.13, and in updates of older kernels (virt/compat.h: kernel_reduces_speculation()). */
 #ifndef MSR_ZEN4_BP_CFG_BP_SPEC_REDUCE_BIT
 #define MSR_ZEN4_BP_CFG_BP_SPEC_REDUCE_BIT	4
-#endif
-
-/* Since 6.16; before, only KVM's headers have the bit of DR7 that is always set. */
-#ifndef DR7_FIXED_1
-#define DR7_FIXED_1	0x400
 #endif
 
 /* Since 7.0 this word of the VMCB has a name for all of its bits. */

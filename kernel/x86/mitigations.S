@@ -21,7 +21,7 @@
 SYM_DATA(x86_verw_sel, .word __KERNEL_DS)
 
 /*
- * For UNTRAIN_RET_VM: makes the processor forget all predictions of branches. Clobbers
+ * For UNTRAIN_RET_VM: clears all predictions of branches. Clobbers
  * RAX, RCX and RDX, as the macro's users expect. Some processors keep predictions of
  * returns (X86_BUG_IBPB_NO_RET), so the return stack buffer is overwritten, too; here
  * on all processors.

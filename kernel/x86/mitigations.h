@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * For the world switches: what is done right before a guest runs, so that it cannot
- * learn others' data. What is done after it is in return_buffer.h and in macros of
- * the kernel. docs/mitigations.md lists all of it next to what KVM does.
+ * For the world switches: macros to be executed right before a guest runs, so that it
+ * cannot learn others' data. Those for the time after it are in return_buffer.h and in
+ * the kernel. docs/mitigations.md lists all of them next to what KVM does.
  */
 #ifndef X86_MITIGATIONS_H
 #define X86_MITIGATIONS_H
@@ -14,7 +14,7 @@
 
 /*
  * The kernel decides separately whether buffers are cleared before user mode and
- * before a guest (tsa=user, tsa=vm). A guest of Dune's is both. Changes ZF only.
+ * before a guest (tsa=user, tsa=vm). A process that is a guest is both. Changes ZF only.
  */
 .macro CLEAR_BUFFERS_BEFORE_GUEST
 	ALTERNATIVE_2 "jmp .Lbuffers_cleared", "", X86_FEATURE_CLEAR_CPU_BUF, \
@@ -25,8 +25,8 @@
 
 /*
  * On Zen 1 a division by zero leaves the quotient of an earlier division visible to
- * others: a division of the host's replaces it. Kernels report the bug since 6.5,
- * and in updates of older ones. Clobbers RAX, RCX, RDX and flags where it is needed.
+ * others: a division by the host replaces it. Kernels report the bug since 6.5,
+ * and in updates of older ones. Clobbers RAX, RCX, RDX and flags if it is needed.
  */
 .macro CLEAR_DIVIDER
 #ifdef X86_BUG_DIV0

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * General registers for the world switches: their offsets in memory, which are those
- * of struct dune_regs (dune/vcpu.c asserts it), and macros for the registers that
- * both vendors' switches move between the guest and memory.
+ * General registers for world switches: their offsets in an array of sixteen, in the order
+ * of the instruction encoding, and macros for the registers that both vendors' switches
+ * move between a guest and memory. A module that keeps them in a structure asserts the
+ * offsets.
  */
 #ifndef X86_REGISTERS_H
 #define X86_REGISTERS_H

@@ -34,7 +34,7 @@ extern const char dune_probe_insn[], dune_probe_fail[];
 extern const char dune_xrstor_insn[], dune_xrstor_fail[];
 extern const char dune_fxrstor_insn[], dune_fxrstor_fail[];
 
-/* fixup.c: where execution continues after a fault of the instruction at @rip; 0: nowhere */
+/* fixup.c */
 u64 dune_fixup(u64 rip);
 
 #endif /* LIBDUNE_COPY_H */

@@ -5,6 +5,7 @@
  */
 #include "copy.h"
 
+/* Where execution continues after a fault of the instruction at @rip; 0: nowhere. */
 u64 dune_fixup(u64 rip)
 {
 	if (rip == (u64)dune_copy_insn)

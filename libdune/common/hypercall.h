@@ -24,9 +24,12 @@
 #define HC_CLONE	(5 * DUNE_HOSTCALL)
 /* clone() asked for a thread: print once that threads are not supported. */
 #define HC_NO_THREADS	(6 * DUNE_HOSTCALL)
-/* No granule is left for address rdi: if memory is mapped there, message and death. */
+/*
+ * No granule is left for address rdi. If memory is mapped there, print a message and
+ * die by SIGBUS.
+ */
 #define HC_NO_GRANULE	(7 * DUNE_HOSTCALL)
-/* The same where the arena has no page left for a page table for address rdi. */
+/* The same if the arena has no page left for a page table for address rdi. */
 #define HC_NO_PAGES	(8 * DUNE_HOSTCALL)
 
 struct dune_clone {

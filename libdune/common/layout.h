@@ -22,6 +22,8 @@
 #define IST_BOTTOM		0x400
 #define IST1_TOP		0x1000
 #define IST1_STEP		0x400
+/* Of T_IST1: set at 0xc00 and 0x800 of the block, clear at 0x400, the third step. */
+#define IST1_LEFT_BIT		11
 #define IST2_TOP		0x800	/* a double fault returns to nothing */
 #define HOST_STACK_TOP		0x7a00
 #define RING0_STACK_BOTTOM	0x8000
@@ -75,9 +77,21 @@
 #define USER_SS			0x2b
 #define TSS_SEL			0x40
 
+/* Vectors (APM volume 2, 8.2) */
+#define VEC_DE			0	/* division */
 #define VEC_DB			1
+#define VEC_NMI			2
+#define VEC_BP			3
+#define VEC_OF			4
+#define VEC_UD			6
 #define VEC_DF			8
+#define VEC_NP			11
+#define VEC_SS			12
 #define VEC_PF			14
+#define VEC_MF			16	/* x87 */
+#define VEC_AC			17	/* alignment */
+#define VEC_MC			18
+#define VEC_XM			19	/* SSE */
 #define VEC_SIGNAL		32
 #define VEC_SYSCALL		256
 #define VEC_GATES		33
@@ -105,11 +119,14 @@
 #define RFLAGS_NO_SYSRET	(RFLAGS_TF | RFLAGS_IOPL | RFLAGS_NT | \
 				 RFLAGS_RF | RFLAGS_VM)
 
-/* What ring 3 may choose, and a signal frame restores: CF to OF, AC, RF, TF. */
+/* Flags that ring 3 may choose, and that a signal frame restores: CF to OF, AC, RF, TF. */
 #define RFLAGS_USER		0x50dd5
 
 /* Above all numbers of the system call table. */
 #define SYSCALL_MAX		512
+
+/* Bytes of VMMCALL and of VMCALL. */
+#define HYPERCALL_LENGTH	3
 
 #define DUNE_AGAIN_RESULT	(-512)
 #define EFAULT_RESULT		(-14)

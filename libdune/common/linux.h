@@ -7,6 +7,7 @@
 #ifndef LIBDUNE_LINUX_H
 #define LIBDUNE_LINUX_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <asm/unistd_64.h>
@@ -37,6 +38,7 @@ typedef uint8_t u8;
 #define SA_NOCLDSTOP	0x00000001
 #define SA_NOCLDWAIT	0x00000002
 #define SA_SIGINFO	0x00000004
+#define SA_EXPOSE_TAGBITS 0x00000800
 #define SA_RESTORER	0x04000000
 #define SA_ONSTACK	0x08000000
 #define SA_RESTART	0x10000000

@@ -1,8 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-/* Actions of signals as the kernel knows them: see sigaction.h. */
+/*
+ * Actions of signals: see sigaction.h.
+ *
+ * The host half's handler reads them while any code, of its own thread or of
+ * another, may be changing them, and waits for nothing: its own thread continues
+ * only after it. So the old action stays readable until the new one is complete, and
+ * a count shows the reader which of the two to take (Linux calls it a latch).
+ * Writers take the lock. All of this needs only compiler barriers: the processor
+ * reorders neither stores with stores nor loads with loads (APM volume 2, 7.2).
+ */
 #include "sigaction.h"
 
-/* What the kernel is told for the program's @act. */
 void dune_real_action(int sig, const struct ksigaction *act,
 		      struct ksigaction *real)
 {
@@ -14,4 +22,62 @@ void dune_real_action(int sig, const struct ksigaction *act,
 		      SA_SIGINFO | SA_RESTORER;
 	real->restorer = (u64)dune_host_restorer;
 	real->mask = ~0ULL;
+}
+
+/* With @sequence the action of @sig is being written. */
+static bool is_changing(const struct dune_sighand *sh, u32 sequence, int sig)
+{
+	return (sequence & 1) && READ_ONCE(sh->changing) == sig;
+}
+
+struct ksigaction dune_action(const struct dune_sighand *sh, int sig)
+{
+	struct ksigaction act;
+	u32 sequence;
+
+	/* Repeats only if another thread has changed an action in between. */
+	do {
+		sequence = READ_ONCE(sh->sequence);
+		barrier();
+		act = is_changing(sh, sequence, sig) ? sh->before : sh->action[sig];
+		barrier();
+	} while (READ_ONCE(sh->sequence) != sequence);
+	return act;
+}
+
+void dune_set_action(struct dune_sighand *sh, int sig, const struct ksigaction *act)
+{
+	sh->before = sh->action[sig];
+	WRITE_ONCE(sh->changing, sig);
+	barrier();
+	WRITE_ONCE(sh->sequence, sh->sequence + 1);
+	barrier();
+	sh->action[sig] = *act;
+	if (is_handler(act))
+		__atomic_fetch_or(&sh->handled, sigbit(sig), __ATOMIC_RELAXED);
+	else
+		__atomic_fetch_and(&sh->handled, ~sigbit(sig), __ATOMIC_RELAXED);
+	barrier();
+	WRITE_ONCE(sh->sequence, sh->sequence + 1);
+}
+
+/* Takes no lock, as it runs in the host half's handler. */
+bool dune_reset_action(struct dune_sighand *sh, int sig, const struct ksigaction *taken,
+		       struct ksigaction *real)
+{
+	struct ksigaction *act = &sh->action[sig], dfl = *taken;
+	u64 handler = taken->handler;
+
+	if (!(taken->flags & SA_RESETHAND))
+		return false;
+	/* An action that has replaced @taken, or is about to, stays. */
+	if (is_changing(sh, READ_ONCE(sh->sequence), sig) ||
+	    READ_ONCE(act->flags) != taken->flags ||
+	    !__atomic_compare_exchange_n(&act->handler, &handler, SIG_DFL, false,
+					 __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+		return false;
+	__atomic_fetch_and(&sh->handled, ~sigbit(sig), __ATOMIC_RELAXED);
+	dfl.handler = SIG_DFL;
+	dune_real_action(sig, &dfl, real);
+	return true;
 }

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * The special system calls: those that cannot simply be made by the kernel for
- * the guest, and which half of the library does what about them. All other
- * calls are one hypercall, which the module carries out (entry.S).
+ * The special system calls: those that the kernel cannot simply make for the guest,
+ * with the work of each half of the library for them. All other calls are one
+ * hypercall, which the module carries out (entry.S).
  *
  *	X(arg, name, guest, host)
  *
- * @guest: the function of guest/syscall.c's that gets the frame of the call.
- * @host: what host/loop.c does when the call alone arrives there, by
+ * @guest: the function of guest/ that gets the frame of the call.
+ * @host: the action of host/loop.c when the call alone arrives there, by
  * HC_SYSCALL(), or because something watches the thread:
  *
  *	CALL		makes it
@@ -39,7 +39,7 @@
 	X(arg, vfork, dune_sys_clone, REFUSE)				\
 	/* the guest's own FS and GS bases */				\
 	X(arg, arch_prctl, dune_sys_arch_prctl, CALL)			\
-	/* what the host half has to know */				\
+	/* calls that the host half has to know of */				\
 	X(arg, rt_sigsuspend, dune_sys_by_host, MASK(rdi))		\
 	X(arg, ppoll, dune_sys_by_host, MASK(r10))			\
 	X(arg, epoll_pwait, dune_sys_by_host, MASK(r8))			\

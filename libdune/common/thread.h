@@ -17,17 +17,23 @@
 
 /*
  * A lock that both halves may take. In the guest interrupts are off while it is
- * held; the signal handlers of the host half take no lock.
+ * held; the signal handler of the host half takes no lock.
  */
 struct dune_lock {
 	u32 held;
 };
 
-/* The actions that the program set with rt_sigaction(). */
+/*
+ * The actions that the program set with rt_sigaction(). Read and write them by the
+ * functions of sigaction.h: the host half's handler takes no lock.
+ */
 struct dune_sighand {
 	struct dune_lock lock;		/* orders calls of rt_sigaction() */
-	u64 handled;			/* signals with a handler */
+	u32 sequence;			/* odd while action[changing] is written */
+	u64 handled;			/* signals with a handler; changed by atomic instructions */
 	struct ksigaction action[NSIG + 1];
+	struct ksigaction before;	/* action[changing] until then */
+	int changing;
 };
 
 /*
@@ -46,8 +52,9 @@ struct dune_sigentry {
 
 #define DUNE_SIGQUEUE	4
 
-/* leaf_key of a thread that remembers no table: no address has this key. */
-#define NO_LEAF_KEY	(~0ULL)
+/* The key in dune_thread.leaf begins here; and the value for "no table", whose key is -1. */
+#define LEAF_SHIFT	35
+#define NO_LEAF		(~0ULL)
 
 struct dune_tss {
 	u32 reserved0;
@@ -71,11 +78,15 @@ struct dune_thread {
 	u64 gdt[16];
 
 	u64 ring0_fs;			/* ring 0's FS base while ring 3 runs */
-	dune_pte *root;			/* what CR3 leads to */
-	/* memory/pgtable.c: where the first root's last-level table for key << 21 is */
-	u64 leaf_key;
-	dune_pte *leaf_table;
-	/* memory/tlb.c: what each tag's entries come from; NULL: no tag is in use */
+	dune_pte *root;			/* the page table that CR3 leads to */
+	/*
+	 * memory/pgtable.c: the last-level table of the first root that was used last.
+	 * Bits 34:0 are the number of its page; the bits above are the key, the number
+	 * of the 2 MB that it maps. It is one word, so that a handler that interrupts
+	 * dune_pt_protect() changes both parts or neither.
+	 */
+	u64 leaf;
+	/* memory/tlb.c: the state that each tag's entries come from; NULL: no tag is in use */
 	u64 *tags;
 
 	struct dune_run *run;		/* NULL while there is no vCPU */
@@ -182,10 +193,10 @@ struct dune_process {
 	dune_pte *root;			/* the first page table */
 	u64 idt[2 * VEC_GATES];
 	struct dune_sighand sighand;
-	struct dune_lock lock;		/* protects the members below */
+	struct dune_lock lock;		/* protects threads and old_counters */
 	struct dune_thread *threads;
 	u64 old_counters[DUNE_COUNT_MAX]; /* of vCPUs that were closed */
-	u64 signals, forks;
+	u64 signals, forks;		/* changed by atomic instructions */
 } __aligned(4096);
 
 _Static_assert(sizeof(struct dune_process) == 4096, "more than a page");

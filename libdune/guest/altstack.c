@@ -5,14 +5,14 @@
  */
 #include "guest.h"
 
-static int on_altstack(const struct dune_thread *t, u64 rsp)
+static bool on_altstack(const struct dune_thread *t, u64 rsp)
 {
 	if (t->altstack.flags & SS_AUTODISARM)
-		return 0;
+		return false;
 	return rsp > t->altstack.sp && rsp - t->altstack.sp <= t->altstack.size;
 }
 
-/* SS_DISABLE, SS_ONSTACK, or 0 where a handler can switch to the stack. */
+/* SS_DISABLE, SS_ONSTACK, or 0 if a handler can switch to the stack. */
 u32 dune_altstack_flags(const struct dune_thread *t, u64 rsp)
 {
 	if (!t->altstack.size)
@@ -20,6 +20,10 @@ u32 dune_altstack_flags(const struct dune_thread *t, u64 rsp)
 	return on_altstack(t, rsp) ? SS_ONSTACK : 0;
 }
 
+/*
+ * sigaltstack(2) with @to, called at stack pointer @rsp. 0, -EPERM (the thread is on
+ * its alternate stack), -EINVAL (flags), -ENOMEM (smaller than MINSIGSTKSZ).
+ */
 long dune_set_altstack(struct dune_thread *t, const struct kstack *to, u64 rsp)
 {
 	u32 mode = to->flags & ~SS_AUTODISARM;

@@ -14,6 +14,7 @@ static long put_base(struct dune_tf *tf, u64 base)
 	return dune_copy(to, &base, 8);
 }
 
+/* arch_prctl() */
 long dune_sys_arch_prctl(struct dune_tf *tf)
 {
 	u64 base = tf->rsi;

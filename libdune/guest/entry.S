@@ -127,7 +127,7 @@ trap:
 	jnz	from_ring3
 from_ring0:
 	subq	$IST1_STEP, %gs:T_IST1
-	testb	$(IST1_STEP >> 7), %gs:(T_IST1 + 1)
+	testb	$(1 << (IST1_LEFT_BIT - 8)), %gs:(T_IST1 + 1)
 	jz	bad_stack
 	movq	56(%rsi), %rdi
 	leaq	-128(%rdi), %rsp	/* the red zone */
@@ -194,7 +194,7 @@ not_present:
 	cld
 	movq	%cr2, %rdi
 	call	dune_pf_early
-	testl	%eax, %eax
+	testb	%al, %al
 	popq	%r11
 	popq	%r10
 	popq	%r9
@@ -211,7 +211,7 @@ not_present:
 /*
  * A single step. SFMASK clears TF, so a step over SYSCALL ends after the call and
  * not in it. But Bochs looks at TF before the instruction, and steps into this
- * entry, with ring 3's GS. That step is dropped.
+ * entry, with ring 3's GS (docs/emulators.md). That step is dropped.
  */
 debug:
 	pushq	%rax

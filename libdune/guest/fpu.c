@@ -9,11 +9,10 @@
 #include "guest.h"
 
 #define XCR0_AMX	(3ULL << 17)
-#define FXSAVE_SIZE	512
-#define XSAVE_HEADER	64
 
 static u32 size;	/* 0: not known yet */
 
+/* The components of XSAVE that are saved; 0: there is no XSAVE. */
 u64 dune_fpu_features(void)
 {
 	return dune_process.info.xcr0 & ~XCR0_AMX;
@@ -52,7 +51,7 @@ u32 dune_fpu_size(void)
 	return size = end;
 }
 
-/* @area: mapped memory, 64-byte aligned. */
+/* Save the FPU's state to @area: mapped memory of dune_fpu_size(), 64-byte aligned. */
 void dune_fpu_save(void *area)
 {
 	u64 features = dune_fpu_features();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * What the files of the guest half have from each other, in the order of the
- * story: entry, traps, system calls, signals. All of it runs in ring 0.
+ * The functions that the files of the guest half share, in the order of the story:
+ * entry, traps, system calls, signals. All of them run in ring 0.
  */
 #ifndef LIBDUNE_GUEST_H
 #define LIBDUNE_GUEST_H
@@ -18,13 +18,16 @@ long dune_ring3_enter(const struct dune_tf *tf);
 /* trap.c */
 void dune_bad_stack(void) __noreturn;
 void dune_die(int sig) __noreturn;
-int dune_trap_saves_fpu(u64 vector);
+bool dune_trap_saves_fpu(u64 vector);
 
 /* syscall.c; the functions dune_sys_* below are those of special.h */
 extern dune_syscall_fn dune_syscall_handler;
 extern const u64 dune_special[SYSCALL_MAX / 64];
 
-/* fpu.c */
+/* fpu.c: the sizes of FXSAVE's area and of the header that XSAVE adds */
+#define FXSAVE_SIZE	512
+#define XSAVE_HEADER	64
+
 u32 dune_fpu_size(void);
 u64 dune_fpu_features(void);
 void dune_fpu_save(void *area);

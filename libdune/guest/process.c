@@ -70,6 +70,7 @@ static long make_child(struct dune_tf *tf, struct dune_clone *c)
 	return dune_hypercall(HC_CLONE, (long)c, 0, 0, 0, 0, 0);
 }
 
+/* fork(), vfork(), clone(), clone3() */
 long dune_sys_clone(struct dune_tf *tf)
 {
 	struct dune_clone c;

@@ -18,8 +18,6 @@
 #define FP_XSTATE_MAGIC1	0x46505853U
 #define FP_XSTATE_MAGIC2	0x46505845U
 #define FP_SW_OFFSET		464
-#define FXSAVE_SIZE		512
-#define XSAVE_HEADER		64
 #define FP_SSE			3ULL
 #define MXCSR_FIRST		0x1f80
 
@@ -41,22 +39,22 @@ struct fp_sw_bytes {
 	u32 padding[7];
 };
 
-/* Can [at, at + n) be written with the rights of the handler's ring? */
-static int writable(int ring3, u64 at, u64 n)
+/* Returns whether [at, at + n) can be written with the rights of the handler's ring. */
+static bool writable(bool ring3, u64 at, u64 n)
 {
 	u64 page;
 
 	if (at + n > USER_END || at + n < at)
-		return 0;
+		return false;
 	if (ring3 && !dune_user_ok((void *)at, n))
-		return 0;
+		return false;
 	if (dune_probe_write((void *)at))
-		return 0;
+		return false;
 	for (page = (at & ~(PAGE - 1)) + PAGE; page < at + n; page += PAGE) {
 		if (dune_probe_write((void *)page))
-			return 0;
+			return false;
 	}
-	return 1;
+	return true;
 }
 
 /* The top of the handler's stack. */
@@ -70,15 +68,15 @@ static u64 stack_for(const struct dune_thread *t, u64 sp,
 	return sp;
 }
 
-/* @sp: where the frame would be without it. */
-static int overflows(const struct dune_thread *t, u64 sp, u64 top, u64 frame)
+/* Returns whether the frame leaves the alternate stack; @sp: where it would be without one. */
+static bool overflows(const struct dune_thread *t, u64 sp, u64 top, u64 frame)
 {
 	const struct kstack *alt = &t->altstack;
 
 	if (!alt->size || (alt->flags & SS_AUTODISARM && top == sp))
-		return 0;
+		return false;
 	if (top <= alt->sp || top - alt->sp > alt->size)
-		return 0;		/* not on it */
+		return false;		/* not on it */
 	return frame <= alt->sp;
 }
 
@@ -172,7 +170,7 @@ static void go_to_ring3(struct dune_tf *tf, const struct ksigcontext *mc)
 int dune_sigframe_push(struct dune_thread *t, struct dune_tf *tf,
 		       const struct dune_sigentry *e)
 {
-	int crosses = (tf->cs & 3) &&
+	bool crosses = (tf->cs & 3) &&
 		      !(dune_process.flags & DUNE_ENTER_RING3_SIGNALS);
 	u64 sp = (crosses ? t->leave_rsp : tf->rsp) - RED_ZONE;
 	u64 top = stack_for(t, sp, e);
@@ -214,6 +212,7 @@ int dune_sigframe_push(struct dune_thread *t, struct dune_tf *tf,
 	return 0;
 }
 
+/* Copy the frame that rt_sigreturn is to restore to @sr; -EFAULT: it is none. */
 int dune_sigframe_read(struct dune_tf *tf, struct dune_sigreturn *sr)
 {
 	/* The handler's RET has popped the restorer's address. */
@@ -258,6 +257,7 @@ static long restore_fpu(const struct dune_tf *tf, u64 at)
 	return dune_fxrstor((void *)at);
 }
 
+/* Load @tf, the FPU and the alternate stack from @sr; -EFAULT: the FPU's state is bad. */
 int dune_sigframe_restore(struct dune_thread *t, struct dune_tf *tf,
 			  const struct dune_sigreturn *sr)
 {

@@ -15,7 +15,7 @@
 /* Flags that the kernel knows on x86; others read back as 0. */
 #define SA_KNOWN	(SA_NOCLDSTOP | SA_NOCLDWAIT | SA_SIGINFO | \
 			 SA_ONSTACK | SA_RESTART | SA_NODEFER |		\
-			 SA_RESETHAND | SA_RESTORER | 0x800)
+			 SA_RESETHAND | SA_RESTORER | SA_EXPOSE_TAGBITS)
 
 static long set_mask(int how, u64 set, u64 *old)
 {
@@ -27,17 +27,15 @@ static long set_mask(int how, u64 set, u64 *old)
 static void push_failed(struct dune_thread *t, struct dune_tf *tf,
 			const struct dune_sigentry *lost)
 {
-	const struct ksigaction *act = &t->sighand->action[SIGSEGV];
 	struct dune_sigentry e = {
 		.info = { .signo = SIGSEGV, .code = SI_KERNEL },
-		.action = *act,
+		.action = dune_action(t->sighand, SIGSEGV),
 		.oldmask = lost->oldmask,
 		.trapno = VEC_PF,
 	};
 
-	if (lost->info.signo == SIGSEGV || act->handler == SIG_DFL ||
-	    act->handler == SIG_IGN || (lost->oldmask & sigbit(SIGSEGV)) ||
-	    dune_sigframe_push(t, tf, &e))
+	if (lost->info.signo == SIGSEGV || !is_handler(&e.action) ||
+	    (lost->oldmask & sigbit(SIGSEGV)) || dune_sigframe_push(t, tf, &e))
 		dune_die(SIGSEGV);
 }
 
@@ -57,7 +55,7 @@ static void finish_lstar(struct dune_tf *tf)
 	tf->rip = tf->rcx;
 }
 
-/* The signal interrupt. */
+/* The signal interrupt: a frame for each signal that is queued. */
 void dune_signal_irq(struct dune_tf *tf)
 {
 	struct dune_thread *t = dune_self();
@@ -75,20 +73,15 @@ void dune_signal_irq(struct dune_tf *tf)
 		}
 		/* One instruction: a signal comes before it or after it. */
 	} while (!__sync_bool_compare_and_swap(&t->nsig, n, 0));
-	dune_process.signals += n;
+	__atomic_fetch_add(&dune_process.signals, n, __ATOMIC_RELAXED);
 	/* From here on the next signal may arrive; its interrupt waits for IRET. */
 	if (set_mask(SIG_SETMASK, t->mask, NULL))
 		dune_die(SIGSEGV);
 }
 
-static void no_handler_again(struct dune_sighand *sh, int sig)
+static void tell_kernel(int sig, const struct ksigaction *real)
 {
-	struct ksigaction real;
-
-	sh->action[sig].handler = SIG_DFL;
-	sh->handled &= ~sigbit(sig);
-	dune_real_action(sig, &sh->action[sig], &real);
-	dune_hypercall(__NR_rt_sigaction, sig, (long)&real, 0, 8, 0, 0);
+	dune_hypercall(__NR_rt_sigaction, sig, (long)real, 0, 8, 0, 0);
 }
 
 /*
@@ -99,8 +92,7 @@ static void no_handler_again(struct dune_sighand *sh, int sig)
 void dune_signal_fault(struct dune_tf *tf, int sig, int code, u64 addr)
 {
 	struct dune_thread *t = dune_self();
-	struct dune_sighand *sh = t->sighand;
-	const struct ksigaction *act = &sh->action[sig];
+	struct ksigaction act = dune_action(t->sighand, sig), real;
 	struct dune_sigentry *e = &t->queue[0];
 	u64 cr2 = dune_cr2(), now, block;
 	u32 i;
@@ -114,11 +106,10 @@ void dune_signal_fault(struct dune_tf *tf, int sig, int code, u64 addr)
 		now = e->oldmask;
 	else
 		t->mask = now;
-	if (act->handler == SIG_DFL || act->handler == SIG_IGN ||
-	    (now & sigbit(sig)) || t->nsig >= DUNE_SIGQUEUE)
+	if (!is_handler(&act) || (now & sigbit(sig)) || t->nsig >= DUNE_SIGQUEUE)
 		dune_die(sig);
 
-	block = act->mask | (act->flags & SA_NODEFER ? 0 : sigbit(sig));
+	block = blocked_by(&act, sig);
 	for (i = t->nsig; i > 0; i--) {
 		t->queue[i] = t->queue[i - 1];
 		t->queue[i].oldmask |= block;
@@ -127,15 +118,15 @@ void dune_signal_fault(struct dune_tf *tf, int sig, int code, u64 addr)
 	e->info.signo = sig;
 	e->info.code = code;
 	e->info.addr = addr;
-	e->action = *act;
+	e->action = act;
 	e->oldmask = now;
 	e->trapno = tf->vector;
 	e->error = tf->error;
 	e->cr2 = cr2;
 	t->mask = (t->mask | block) & ~UNBLOCKABLE;
 	WRITE_ONCE(t->nsig, t->nsig + 1);
-	if (act->flags & SA_RESETHAND)
-		no_handler_again(sh, sig);
+	if (dune_reset_action(t->sighand, sig, &act, &real))
+		tell_kernel(sig, &real);
 
 	/*
 	 * Ring 3's frame can be built at once, if the FPU registers are ring
@@ -162,36 +153,36 @@ static long put_user(struct dune_tf *tf, u64 to, const void *from, size_t n)
 	return dune_copy((void *)to, from, n);
 }
 
+/* @sh's lock is held. */
 static long change_action(struct dune_sighand *sh, int sig,
 			  const struct ksigaction *act, struct ksigaction *old)
 {
 	struct ksigaction real_old = { 0 }, real, before = sh->action[sig];
-	u64 handled = sh->handled;
 	long err;
 
 	if (act) {
 		/* Before the kernel is told: the host half's handler reads this. */
-		sh->action[sig] = *act;
-		if (act->handler == SIG_DFL || act->handler == SIG_IGN)
-			sh->handled &= ~sigbit(sig);
-		else
-			sh->handled |= sigbit(sig);
+		dune_set_action(sh, sig, act);
 		dune_real_action(sig, act, &real);
 	}
 	err = dune_hypercall(__NR_rt_sigaction, sig, act ? (long)&real : 0,
 			     (long)&real_old, 8, 0, 0);
-	/* The library's record is the old action where the kernel has its handler. */
+	/* The library's record is the old action if the kernel has the library's handler. */
 	if (real_old.handler == (u64)dune_host_handler)
 		*old = before;
 	else
 		*old = real_old;
-	if (err) {
-		sh->action[sig] = before;
-		sh->handled = handled;
+	if (act && err) {
+		dune_set_action(sh, sig, &before);
+	} else if (act && READ_ONCE(sh->action[sig].handler) != act->handler) {
+		/* A signal after the record has already reset the new action. */
+		dune_real_action(sig, &sh->action[sig], &real);
+		tell_kernel(sig, &real);
 	}
 	return err;
 }
 
+/* rt_sigaction() */
 long dune_sys_sigaction(struct dune_tf *tf)
 {
 	struct dune_sighand *sh = dune_self()->sighand;
@@ -218,6 +209,7 @@ long dune_sys_sigaction(struct dune_tf *tf)
 	return err;
 }
 
+/* sigaltstack() */
 long dune_sys_sigaltstack(struct dune_tf *tf)
 {
 	struct dune_thread *t = dune_self();
@@ -237,7 +229,7 @@ long dune_sys_sigaltstack(struct dune_tf *tf)
 	return tf->rsi ? put_user(tf, tf->rsi, &old, sizeof(old)) : 0;
 }
 
-/* The result is the frame itself. */
+/* rt_sigreturn(): the result is the frame itself. */
 long dune_sys_sigreturn(struct dune_tf *tf)
 {
 	struct dune_sigreturn sr;
@@ -250,7 +242,7 @@ long dune_sys_sigreturn(struct dune_tf *tf)
 	err = dune_syscall_forward(__NR_rt_sigprocmask, SIG_SETMASK,
 				   (long)&sr.uc.sigmask, 0, 8, 0, 0);
 	if (err == DUNE_AGAIN) {
-		tf->rip -= 2;
+		tf->rip -= DUNE_SYSCALL_LENGTH;
 		return 0;
 	}
 	if (!dune_sigframe_restore(dune_self(), tf, &sr))

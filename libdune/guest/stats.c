@@ -21,9 +21,9 @@ void dune_stats(struct dune_stats *out)
 		for (i = 0; i < DUNE_COUNT_MAX; i++)
 			out->counters[i] += READ_ONCE(t->run->counters[i]);
 	}
-	out->signals = dune_process.signals;
-	out->forks = dune_process.forks;
 	dune_unlock(&dune_process.lock, flags);
+	out->signals = READ_ONCE(dune_process.signals);
+	out->forks = READ_ONCE(dune_process.forks);
 	out->arena_bytes = dune_page_bytes();
 	out->table_bytes = dune_pt_bytes();
 }

@@ -41,7 +41,7 @@ static long forward(struct dune_tf *tf, u64 nr)
 			      tf->r9);
 }
 
-/* A mask that holds while the call waits, or another CPU: the host half's to know. */
+/* The host half has to know a mask that holds while the call waits, or another CPU. */
 static long dune_sys_by_host(struct dune_tf *tf)
 {
 	return forward(tf, HC_SYSCALL((u32)tf->rax));
@@ -54,8 +54,8 @@ static long special(struct dune_tf *tf, u32 nr)
 	return SPECIAL_CALLS(IF_CALLED, tf) (-ENOSYS);
 }
 
-/* Calls about handlers of signals and their stack, where these belong to ring 0. */
-static int is_ring0s(const struct dune_tf *tf, u32 nr)
+/* Calls about handlers of signals and their stack, if these belong to ring 0. */
+static bool is_ring0s(const struct dune_tf *tf, u32 nr)
 {
 	return (tf->cs & 3) &&
 	       !(dune_process.flags & DUNE_ENTER_RING3_SIGNALS) &&

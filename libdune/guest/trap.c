@@ -35,16 +35,16 @@ static void with_fpu(struct dune_tf *tf)
 		dune_fxrstor(area);
 }
 
-/* Whether ring 3's FPU registers are restored only when the handler returns. */
-int dune_trap_saves_fpu(u64 vector)
+/* Returns whether ring 3's FPU registers are restored only when the handler returns. */
+bool dune_trap_saves_fpu(u64 vector)
 {
 	return vector < 32 && READ_ONCE(dune_trap_table[vector]) == with_fpu;
 }
 
 int dune_trap_set(unsigned int vector, dune_trap_fn fn, unsigned int flags)
 {
-	if (vector > 31 || vector == 2 || vector == 8 || vector == 18 ||
-	    (flags & ~DUNE_TRAP_FPU))
+	if (vector > 31 || vector == VEC_NMI || vector == VEC_DF ||
+	    vector == VEC_MC || (flags & ~DUNE_TRAP_FPU))
 		return -EINVAL;
 	if (!fn) {
 		fn = dune_trap_default;
@@ -57,13 +57,14 @@ int dune_trap_set(unsigned int vector, dune_trap_fn fn, unsigned int flags)
 	return 0;
 }
 
+/* End the process by the default action of a signal. */
 void dune_die(int sig)
 {
 	for (;;)
 		dune_hypercall(HC_DIE, sig, 0, 0, 0, 0, 0);
 }
 
-/* From entry.S, on an IST stack. */
+/* No stack for a trap of ring 0 can be used. From entry.S, on an IST stack. */
 void dune_bad_stack(void)
 {
 	for (;;)
@@ -79,7 +80,7 @@ static int page_fault_code(const struct dune_tf *tf, u64 address)
 	return tf->error & PF_PRESENT ? SEGV_ACCERR : SEGV_MAPERR;
 }
 
-/* si_code of SIGFPE, from what is both raised and unmasked. */
+/* si_code of SIGFPE, from the exceptions that are both raised and unmasked. */
 static int fpe_code(u32 raised)
 {
 	if (raised & 0x01)
@@ -122,35 +123,35 @@ void dune_trap_default(struct dune_tf *tf)
 		return;
 	}
 	switch (tf->vector) {
-	case 0:
+	case VEC_DE:
 		dune_signal_fault(tf, SIGFPE, FPE_INTDIV, tf->rip);
 		break;
-	case 1:
+	case VEC_DB:
 		dune_signal_fault(tf, SIGTRAP, TRAP_TRACE, tf->rip);
 		break;
-	case 3:
+	case VEC_BP:
 		dune_signal_fault(tf, SIGTRAP, SI_KERNEL, 0);
 		break;
-	case 6:
+	case VEC_UD:
 		dune_signal_fault(tf, SIGILL, ILL_ILLOPN, tf->rip);
 		break;
-	case 11:
-	case 12:
+	case VEC_NP:
+	case VEC_SS:
 		dune_signal_fault(tf, SIGBUS, SI_KERNEL, 0);
 		break;
-	case 14:
+	case VEC_PF:
 		dune_signal_fault(tf, SIGSEGV, page_fault_code(tf, cr2), cr2);
 		break;
-	case 16:
+	case VEC_MF:
 		dune_signal_fault(tf, SIGFPE, x87_code(), tf->rip);
 		break;
-	case 17:
+	case VEC_AC:
 		dune_signal_fault(tf, SIGBUS, BUS_ADRALN, 0);
 		break;
-	case 19:
+	case VEC_XM:
 		dune_signal_fault(tf, SIGFPE, sse_code(), tf->rip);
 		break;
-	default:		/* 4, 5, 7, 10, 13 and vectors of future processors */
+	default:		/* #OF, #BR, #NM, #TS, #GP and vectors of future processors */
 		dune_signal_fault(tf, SIGSEGV, SI_KERNEL, 0);
 	}
 }

@@ -4,7 +4,7 @@
  *
  * Once for the process: the arena, the IDT, and the first page table with only
  * the entries that the switch itself needs (page faults add the others,
- * memory/pgtable.c). For the thread: its block and vCPU. Then dune_host_switch()
+ * memory/table.c). For the thread: its block and vCPU. Then dune_host_switch()
  * returns to the caller in the guest, while the host half of the thread stays in
  * dune_host_loop() (loop.c).
  */
@@ -29,7 +29,7 @@ static int refuse(int err, const char *text)
 }
 
 /* CPUID: 1-GByte pages are available (bit 26 of EDX). */
-static int have_1g_pages(void)
+static bool have_1g_pages(void)
 {
 	u32 eax = 0x80000001, ebx, ecx, edx;
 
@@ -73,7 +73,7 @@ static void init_state(struct dune_thread *t)
 	sys3(__NR_sigaltstack, 0, (long)&t->altstack, 0);
 }
 
-static int in_range(const struct dune_config *cfg, const void *p, u64 size)
+static bool in_range(const struct dune_config *cfg, const void *p, u64 size)
 {
 	u64 at = (u64)p - cfg->super_base;
 
@@ -132,8 +132,8 @@ static const char *fault_of(const struct dune_config *cfg)
 	return NULL;
 }
 
-/* Whether the process was set up with another configuration than @cfg. */
-static int differs(const struct dune_config *cfg)
+/* Returns whether the process was set up with another configuration than @cfg. */
+static bool differs(const struct dune_config *cfg)
 {
 	const struct dune_process *p = &dune_process;
 
@@ -154,8 +154,8 @@ static int check(const struct dune_config *cfg)
 	return 0;
 }
 
-/* On a processor the code segment is Linux's for user mode, or that of the guest. */
-static int is_processor(void)
+/* On a processor the code segment is that of Linux for user mode or that of the guest. */
+static bool is_processor(void)
 {
 	u16 cs;
 
@@ -185,7 +185,7 @@ static int make_thread(const struct dune_config *cfg, struct dune_thread **made)
 		err = t ? 0 : -ENOMEM;
 	}
 	if (err) {
-		sys3(__NR_close, dev, 0, 0);
+		dune_device_close(dev);
 		return refuse(err, "no memory in the arena");
 	}
 
@@ -193,7 +193,7 @@ static int make_thread(const struct dune_config *cfg, struct dune_thread **made)
 	init_state(t);
 	err = dune_pt_touch_core(dune_process.root);
 	if (err)
-		sys3(__NR_close, dev, 0, 0);
+		dune_device_close(dev);
 	else
 		err = dune_vcpu_open(t, dev);
 	if (err) {

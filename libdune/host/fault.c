@@ -42,7 +42,11 @@ static long probe_silent(struct dune_thread *t, u64 address, u32 flags)
 	return ret;
 }
 
-int dune_host_readable(struct dune_thread *t, const void *p, size_t n)
+/*
+ * Returns whether user mode can read [p, p + n). Sends no signal. @n is at most a
+ * page: only the first and the last byte are probed.
+ */
+bool dune_host_readable(struct dune_thread *t, const void *p, size_t n)
 {
 	u64 first = (u64)p, last = first + n - 1;
 
@@ -52,7 +56,7 @@ int dune_host_readable(struct dune_thread *t, const void *p, size_t n)
 
 /*
  * The guest executes memory that can be read but not executed. No instruction of
- * the host half would fault in that way: send what the kernel would have sent.
+ * the host half would fault in that way: send the signal that the kernel would have sent.
  */
 static void exec_fault(u64 address)
 {
@@ -71,7 +75,7 @@ static void exec_fault(u64 address)
 
 /*
  * A fault for which the host half found no reason. If the same fault comes again,
- * the program has still made progress where a system call was made in between:
+ * the program has still made progress if a system call was made in between:
  * its own, or the library's, which sets the signal mask for each handler.
  */
 static void count_repeats(struct dune_thread *t)
@@ -98,37 +102,35 @@ static void count_repeats(struct dune_thread *t)
  */
 void dune_host_no_granule(struct dune_thread *t, u64 va)
 {
-	char line[256];
-	u64 n = 0;
+	struct dune_line line = { .n = 0 };
 
 	if (!dune_host_readable(t, (const void *)va, 1))
 		return;
-	n = dune_text(line, n, "dune: with ");
-	n = dune_text_number(line, n, dune_process.info.address_bits);
-	n = dune_text(line, n, " physical address bits of this processor, memory in at most ");
-	n = dune_text_number(line, n, dune_process.granules - 1);
-	n = dune_text(line, n, " different gigabytes can be used, and ");
-	n = dune_text_hex(line, n, va);
-	n = dune_text(line, n, " is in one more: place mappings closer together\n");
-	sys3(__NR_write, 2, (long)line, n);
+	dune_text(&line, "dune: with ");
+	dune_text_number(&line, dune_process.info.address_bits);
+	dune_text(&line, " physical address bits of this processor, memory in at most ");
+	dune_text_number(&line, dune_process.granules - 1);
+	dune_text(&line, " different gigabytes can be used, and ");
+	dune_text_hex(&line, va);
+	dune_text(&line, " is in one more: place mappings closer together\n");
+	dune_text_print(&line);
 	dune_host_die(SIGBUS);
 }
 
-/* The same where the arena has no page left for a page table. */
+/* The same if the arena has no page left for a page table. */
 void dune_host_no_pages(struct dune_thread *t, u64 va)
 {
-	char line[256];
-	u64 n = 0;
+	struct dune_line line = { .n = 0 };
 
 	if (!dune_host_readable(t, (const void *)va, 1))
 		return;
-	n = dune_text(line, n, "dune: the arena is full (");
-	n = dune_text_number(line, n, dune_page_bytes() / 1024);
-	n = dune_text(line, n, " KB in use), and the first access to the gigabyte around ");
-	n = dune_text_hex(line, n, va);
-	n = dune_text(line, n, " takes a page for its page table: split fewer large pages, ");
-	n = dune_text(line, n, "or give dune_enter() a larger arena\n");
-	sys3(__NR_write, 2, (long)line, n);
+	dune_text(&line, "dune: the arena is full (");
+	dune_text_number(&line, dune_page_bytes() / 1024);
+	dune_text(&line, " KB in use), and the first access to the gigabyte around ");
+	dune_text_hex(&line, va);
+	dune_text(&line, " takes a page for its page table: split fewer large pages, ");
+	dune_text(&line, "or give dune_enter() a larger arena\n");
+	dune_text_print(&line);
 	dune_host_die(SIGBUS);
 }
 
@@ -144,6 +146,7 @@ static void granule_fault(struct dune_thread *t)
 		dune_host_fatal(t, "DUNE_MAP_GRANULE failed", SIGBUS);
 }
 
+/* The guest stopped with DUNE_EXIT_FAULT. */
 void dune_host_fault(struct dune_thread *t)
 {
 	struct dune_run *run = t->run;

@@ -35,6 +35,7 @@ void dune_gdt_set_cpu(struct dune_thread *t)
 			      (limit & 0xf0000) << 32;
 }
 
+/* The segments and the TSS of a new block. */
 void dune_gdt_init(struct dune_thread *t)
 {
 	u64 tss = (u64)&t->tss;
@@ -54,6 +55,7 @@ void dune_gdt_init(struct dune_thread *t)
 	t->tss.iomap = sizeof(t->tss);
 }
 
+/* The IDT of the process. Once. */
 void dune_idt_init(void)
 {
 	u64 *gate = dune_process.idt;
@@ -63,7 +65,7 @@ void dune_idt_init(void)
 
 	for (v = 0; v < VEC_GATES; v++, stub += 16, gate += 2) {
 		type = GATE_INTERRUPT | (v == VEC_DF ? 2 : 1);
-		if (v == 3 || v == 4)	/* ring 3 may execute INT3 and INTO */
+		if (v == VEC_BP || v == VEC_OF)	/* ring 3 may execute INT3 and INTO */
 			type |= GATE_USER;
 		gate[0] = (stub & 0xffff) | KERNEL_CS << 16 | type << 32 |
 			  (stub >> 16 & 0xffff) << 48;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * What the files of the host half have from each other, in the order of the
- * story: entering, the run loop, and what it does between two runs.
+ * The functions that the files of the host half share, in the order of the story:
+ * entering, the run loop, and its work between two runs.
  */
 #ifndef LIBDUNE_HOST_H
 #define LIBDUNE_HOST_H
@@ -16,6 +16,7 @@
 struct dune_thread *dune_thread_new(void);
 void dune_thread_free(struct dune_thread *t);
 long dune_device_open(void);
+void dune_device_close(long dev);
 long dune_vcpu_open(struct dune_thread *t, long dev);
 long dune_vcpu_renew(struct dune_thread *t);
 
@@ -46,23 +47,29 @@ void dune_host_loop(struct dune_thread *t) __noreturn;
 void dune_host_fatal(struct dune_thread *t, const char *what, int sig)
 	__noreturn;
 void dune_host_die(int sig) __noreturn;
-void dune_host_before_exec(struct dune_thread *t, int undo);
 
-/* text.c: append to a line; the new length */
-u64 dune_text(char *to, u64 n, const char *s);
-u64 dune_text_hex(char *to, u64 n, u64 v);
-u64 dune_text_number(char *to, u64 n, u32 v);
+/* text.c: append to a line, without what does not fit; and print it on stderr */
+struct dune_line {
+	char text[256];
+	u32 n;
+};
+
+void dune_text(struct dune_line *line, const char *s);
+void dune_text_hex(struct dune_line *line, u64 v);
+void dune_text_number(struct dune_line *line, u32 v);
+void dune_text_print(const struct dune_line *line);
 
 /* fault.c */
 void dune_host_fault(struct dune_thread *t);
 void dune_host_no_granule(struct dune_thread *t, u64 va);
 void dune_host_no_pages(struct dune_thread *t, u64 va);
-int dune_host_readable(struct dune_thread *t, const void *p, size_t n);
+bool dune_host_readable(struct dune_thread *t, const void *p, size_t n);
 
 /* signal.c; dune_host_handler() is in sigaction.h */
-long dune_host_install(int sig, const struct ksigaction *act);
 void dune_host_import(void);
 void dune_host_clear(struct dune_sighand *sh);
+void dune_host_ignore_for_exec(struct dune_thread *t);
+void dune_host_handle_again(struct dune_thread *t);
 void dune_host_send_held(struct dune_thread *t);
 
 /* process.c */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
  * The host half: an ordinary Linux thread that runs its vCPU again and again.
- * Between two runs it does what the guest cannot do itself: system calls that the
+ * Between two runs it does the work that the guest cannot do: system calls that the
  * kernel does not make for the guest directly, page faults of the process that
  * need a signal, fork.
  *
@@ -27,50 +27,50 @@ void dune_host_die(int sig)
 		sys3(__NR_exit_group, 128 + sig, 0, 0);
 }
 
+/* Print a message, with the state of @t's vCPU if there is one, and die. */
 void dune_host_fatal(struct dune_thread *t, const char *what, int sig)
 {
-	char line[256];
-	u64 n = 0;
+	struct dune_line line = { .n = 0 };
 
-	n = dune_text(line, n, "dune: ");
-	n = dune_text(line, n, what);
+	dune_text(&line, "dune: ");
+	dune_text(&line, what);
 	if (t && t->run) {
-		n = dune_text(line, n, " at rip ");
-		n = dune_text_hex(line, n, t->run->regs.rip);
-		n = dune_text(line, n, ", rsp ");
-		n = dune_text_hex(line, n, t->run->regs.rsp);
-		n = dune_text(line, n, ", exit ");
-		n = dune_text_hex(line, n, t->run->hw_exit);
-		n = dune_text(line, n, " ");
-		n = dune_text_hex(line, n, t->run->hw_info1);
-		n = dune_text(line, n, " ");
-		n = dune_text_hex(line, n, t->run->hw_info2);
+		dune_text(&line, " at rip ");
+		dune_text_hex(&line, t->run->regs.rip);
+		dune_text(&line, ", rsp ");
+		dune_text_hex(&line, t->run->regs.rsp);
+		dune_text(&line, ", exit ");
+		dune_text_hex(&line, t->run->hw_exit);
+		dune_text(&line, " ");
+		dune_text_hex(&line, t->run->hw_info1);
+		dune_text(&line, " ");
+		dune_text_hex(&line, t->run->hw_info2);
 	}
-	line[n++] = '\n';
-	sys3(__NR_write, 2, (long)line, n);
+	dune_text(&line, "\n");
+	dune_text_print(&line);
 	dune_host_die(sig);
 }
 
-/*
- * Whether the guest would take the signal interrupt before it does anything else
- * if this hypercall ended now. SYSCALL cleared IF: the flags that count are those
- * to which its entry returns.
- */
-static int at_lstar(const struct dune_regs *r)
+static bool at_lstar(const struct dune_regs *r)
 {
 	return r->rip == (u64)dune_calls->lstar_call;
 }
 
-static int at_forward(const struct dune_regs *r)
+static bool at_forward(const struct dune_regs *r)
 {
 	return r->rip == (u64)dune_calls->forward_call ||
 	       r->rip == (u64)dune_calls->forward_tf_call;
 }
 
-static int can_interrupt(const struct dune_regs *r)
+/*
+ * Returns whether the guest would take the signal interrupt before it does anything
+ * else if this hypercall ended now. SYSCALL cleared IF: the flags that count are
+ * those to which its entry returns.
+ */
+static bool can_interrupt(const struct dune_regs *r)
 {
 	if (at_lstar(r))
-		return !!(r->r11 & RFLAGS_IF);
+		return r->r11 & RFLAGS_IF;
 	return at_forward(r) || (r->rflags & RFLAGS_IF);
 }
 
@@ -81,44 +81,21 @@ static void again(struct dune_regs *r)
 		r->rax = DUNE_AGAIN;
 	} else if (at_lstar(r)) {
 		r->rax = (u32)r->rax;
-		r->rcx -= 2;
+		r->rcx -= DUNE_SYSCALL_LENGTH;
 	} else {
-		r->rip -= 3;		/* a hypercall with interrupts on */
+		r->rip -= HYPERCALL_LENGTH;	/* with interrupts on */
 	}
 }
 
 /*
- * The kernel interrupted a call for a signal, and a handler of the program waits:
- * is the call restarted after the handler (signal(7))?
+ * The kernel interrupted a call for a signal, and a handler of the program waits.
+ * Returns whether the call is restarted after the handler (signal(7)).
  */
-static int restarts(const struct dune_thread *t, u32 restart)
+static bool restarts(const struct dune_thread *t, u32 restart)
 {
 	return restart == ERESTARTNOINTR ||
 	       (restart == ERESTARTSYS &&
 		(t->queue[0].action.flags & SA_RESTART));
-}
-
-/*
- * An ignored SIGSEGV or SIGBUS stays ignored in the next program, although the
- * kernel has the library's handler for it (signal.c). @undo: there is no next
- * program, or it is that of a child with the same handlers (CLONE_SIGHAND).
- */
-void dune_host_before_exec(struct dune_thread *t, int undo)
-{
-	static const int sigs[] = { SIGSEGV, SIGBUS };
-	struct ksigaction ign = { .handler = SIG_IGN };
-	int i;
-
-	for (i = 0; i < 2; i++) {
-		const struct ksigaction *act = &t->sighand->action[sigs[i]];
-
-		if (act->handler != SIG_IGN)
-			continue;
-		if (undo)
-			dune_host_install(sigs[i], act);
-		else
-			sys4(__NR_rt_sigaction, sigs[i], (long)&ign, 0, 8);
-	}
 }
 
 static long call(struct dune_thread *t, long nr, const struct dune_regs *r)
@@ -157,9 +134,9 @@ static long exec_call(struct dune_thread *t, long nr, const struct dune_regs *r)
 {
 	long ret;
 
-	dune_host_before_exec(t, 0);
+	dune_host_ignore_for_exec(t);
 	ret = call(t, nr, r);
-	dune_host_before_exec(t, 1);
+	dune_host_handle_again(t);
 	return ret;
 }
 
@@ -217,11 +194,11 @@ static void no_threads(void)
 {
 	static const char line[] =
 		"dune: threads (CLONE_THREAD) are not supported yet\n";
-	static int said;
+	static bool said;
 
 	if (!said)
 		sys3(__NR_write, 2, (long)line, sizeof(line) - 1);
-	said = 1;
+	said = true;
 }
 
 static void do_hostcall(struct dune_thread *t)
@@ -297,6 +274,7 @@ static void handle_exit(struct dune_thread *t)
 	}
 }
 
+/* The loop of the host half of @t, on its own stack. */
 void dune_host_loop(struct dune_thread *t)
 {
 	long err;

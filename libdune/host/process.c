@@ -9,7 +9,7 @@
  * the child has executed another program or is dead by then. Either child makes
  * a vCPU of its own in the place of its parent's descriptor. This needs nothing
  * that the child may have given up or used up: a path, rights, a free descriptor.
- * The child starts in the guest with the parent's frame, where the result is 0.
+ * The child starts in the guest with the parent's frame, in which the result is 0.
  */
 #include "host.h"
 
@@ -33,13 +33,17 @@ static struct dune_thread *new_block(struct dune_thread *t,
 {
 	struct dune_thread *child = dune_thread_new();
 	struct dune_tf *tf;
+	u64 flags;
 
 	if (!child)
 		return NULL;
 	if (c->flags & CLONE_SIGHAND) {
 		child->sighand = t->sighand;
 	} else {
+		flags = dune_lock(&t->sighand->lock);
 		child->own_sighand = *t->sighand;
+		dune_unlock(&t->sighand->lock, flags);
+		child->own_sighand.lock.held = 0;
 		child->sighand = &child->own_sighand;
 	}
 	if (c->flags & CLONE_VFORK) {
@@ -80,7 +84,7 @@ static long clone_shared(struct dune_thread *t, struct dune_clone *c)
 		return -ENOMEM;
 	ret = do_clone(t, c, (u64)child + HOST_STACK_TOP);
 	if (c->flags & CLONE_SIGHAND)
-		dune_host_before_exec(t, 1);
+		dune_host_handle_again(t);
 	/*
 	 * Without CLONE_VFORK the child is using its block, and the parent
 	 * does not learn when that ends: the block is never freed.
@@ -103,6 +107,7 @@ static long clone_copied(struct dune_thread *t, struct dune_clone *c)
 	return ret;
 }
 
+/* HC_CLONE: the result of the call in the parent, or DUNE_AGAIN. */
 long dune_host_fork(struct dune_thread *t, struct dune_clone *c)
 {
 	long ret;
@@ -116,7 +121,7 @@ long dune_host_fork(struct dune_thread *t, struct dune_clone *c)
 	else
 		ret = clone_copied(t, c);
 	if (ret > 0)
-		dune_process.forks++;
+		__atomic_fetch_add(&dune_process.forks, 1, __ATOMIC_RELAXED);
 	/* With interrupts off no handler can run before a second try. */
 	if (ret == DUNE_AGAIN && t->run->regs.rip != (u64)dune_calls->forward_call)
 		ret = -EAGAIN;

@@ -15,25 +15,31 @@
 
 typedef void (*native_handler)(int sig, void *info, void *uc);
 
-long dune_host_install(int sig, const struct ksigaction *act)
+static const int probe_signals[] = { SIGSEGV, SIGBUS };
+
+static void tell_kernel(int sig, const struct ksigaction *real)
+{
+	sys4(__NR_rt_sigaction, sig, (long)real, 0, 8);
+}
+
+static void install(int sig, const struct ksigaction *act)
 {
 	struct ksigaction real;
 
 	dune_real_action(sig, act, &real);
-	return sys4(__NR_rt_sigaction, sig, (long)&real, 0, 8);
+	tell_kernel(sig, &real);
 }
 
 static void import(int sig)
 {
 	struct dune_sighand *sh = &dune_process.sighand;
-	struct ksigaction *act = &sh->action[sig];
+	struct ksigaction act;
 
-	if (sys4(__NR_rt_sigaction, sig, 0, (long)act, 8))
+	if (sys4(__NR_rt_sigaction, sig, 0, (long)&act, 8))
 		return;
-	if (is_handler(act))
-		sh->handled |= sigbit(sig);
-	if (is_handler(act) || (sigbit(sig) & PROBE_SIGNALS))
-		dune_host_install(sig, act);
+	dune_set_action(sh, sig, &act);
+	if (is_handler(&act) || (sigbit(sig) & PROBE_SIGNALS))
+		install(sig, &act);
 }
 
 /*
@@ -51,66 +57,89 @@ void dune_host_import(void)
 		import(__builtin_ctzll(handled) + 1);
 }
 
-/* A child with CLONE_CLEAR_SIGHAND: the kernel has forgotten all handlers. */
+/* A child with CLONE_CLEAR_SIGHAND: the kernel has set all handlers to SIG_DFL. */
 void dune_host_clear(struct dune_sighand *sh)
 {
+	const struct ksigaction dfl = { .handler = SIG_DFL };
 	int sig;
 
 	for (sig = 1; sig <= NSIG; sig++) {
 		if (is_handler(&sh->action[sig]))
-			sh->action[sig] = (struct ksigaction){ 0 };
+			dune_set_action(sh, sig, &dfl);
 	}
-	sh->handled = 0;
-	dune_host_install(SIGSEGV, &sh->action[SIGSEGV]);
-	dune_host_install(SIGBUS, &sh->action[SIGBUS]);
+	install(SIGSEGV, &sh->action[SIGSEGV]);
+	install(SIGBUS, &sh->action[SIGBUS]);
 }
 
-static u64 blocked_by(const struct ksigaction *act, int sig)
+/*
+ * Before execve: a SIGSEGV or SIGBUS that the program ignores stays ignored in the
+ * next program, although the kernel has the library's handler for it.
+ */
+void dune_host_ignore_for_exec(struct dune_thread *t)
 {
-	return act->mask | (act->flags & SA_NODEFER ? 0 : sigbit(sig));
+	const struct ksigaction ign = { .handler = SIG_IGN };
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		if (dune_action(t->sighand, probe_signals[i]).handler == SIG_IGN)
+			tell_kernel(probe_signals[i], &ign);
+	}
+}
+
+/*
+ * Undo dune_host_ignore_for_exec(): there is no next program, or it is that of a
+ * child with the same handlers (CLONE_SIGHAND).
+ */
+void dune_host_handle_again(struct dune_thread *t)
+{
+	struct ksigaction act;
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		act = dune_action(t->sighand, probe_signals[i]);
+		if (act.handler == SIG_IGN)
+			install(probe_signals[i], &act);
+	}
 }
 
 /* SA_RESETHAND, when the signal is taken and not when its handler runs. */
-static void reset(struct dune_sighand *sh, int sig)
+static void reset(struct dune_sighand *sh, int sig, const struct ksigaction *taken)
 {
-	struct ksigaction *act = &sh->action[sig];
+	struct ksigaction real;
 
-	if (!(act->flags & SA_RESETHAND))
-		return;
-	act->handler = SIG_DFL;
-	sh->handled &= ~sigbit(sig);
-	dune_host_install(sig, act);
+	if (dune_reset_action(sh, sig, taken, &real))
+		tell_kernel(sig, &real);
 }
 
 /* A thread of the process that is not in guest mode: run the handler here. */
 static void run_natively(int sig, struct ksiginfo *info, struct kucontext *uc)
 {
 	struct dune_sighand *sh = &dune_process.sighand;
-	struct ksigaction act = sh->action[sig];
+	struct ksigaction act = dune_action(sh, sig);
 	u64 mask = uc->sigmask | blocked_by(&act, sig);
 
 	if (act.handler == SIG_IGN && info->code <= 0)
 		return;
 	if (!is_handler(&act))
 		dune_host_die(sig);
-	reset(sh, sig);
+	reset(sh, sig, &act);
 	sys4(__NR_rt_sigprocmask, SIG_SETMASK, (long)&mask, 0, 8);
 	((native_handler)act.handler)(sig, info, uc);
 }
 
-static int at_probe(const struct kucontext *uc)
+static bool at_probe(const struct kucontext *uc)
 {
 	return uc->mc.rip == (u64)dune_host_probe_read_insn ||
 	       uc->mc.rip == (u64)dune_host_probe_write_insn;
 }
 
 /*
- * Whether the signal is the fault of one of the probes of fault.c, which have the
- * address in RDI. A positive code alone does not tell: signals of timers,
+ * Returns whether the signal is the fault of one of the probes of fault.c, which have
+ * the address in RDI. A positive code alone does not tell: signals of timers,
  * children and files have one, too. Beyond the end of user space every probe
- * faults, and where the address is not canonical its signal does not contain it.
+ * faults, and if the address is not canonical its signal does not contain it.
  */
-static int in_probe(int sig, const struct ksiginfo *info, const struct kucontext *uc)
+static bool in_probe(int sig, const struct ksiginfo *info, const struct kucontext *uc)
 {
 	u64 address = uc->mc.rdi;
 
@@ -134,20 +163,20 @@ static u64 mask_in_force(struct dune_thread *t, const struct kucontext *uc)
 	return uc->sigmask;
 }
 
-static void queue(struct dune_thread *t, int sig, const struct ksiginfo *info,
-		  struct kucontext *uc, int fault)
+static void queue(struct dune_thread *t, int sig, const struct ksigaction *act,
+		  const struct ksiginfo *info, struct kucontext *uc, bool fault)
 {
 	struct dune_sighand *sh = t->sighand;
 	struct dune_sigentry *e = &t->queue[t->nsig];
 	u64 mask = mask_in_force(t, uc);
 
 	e->info = *info;
-	e->action = sh->action[sig];
+	e->action = *act;
 	e->oldmask = t->nsig ? t->mask : uc->sigmask;
 	e->trapno = fault ? uc->mc.trapno : 0;
 	e->error = fault ? uc->mc.err : 0;
 	e->cr2 = fault ? uc->mc.cr2 : 0;
-	t->mask = (mask | blocked_by(&e->action, sig)) & ~UNBLOCKABLE;
+	t->mask = (mask | blocked_by(act, sig)) & ~UNBLOCKABLE;
 	barrier();
 	WRITE_ONCE(t->nsig, t->nsig + 1);
 	/*
@@ -157,7 +186,7 @@ static void queue(struct dune_thread *t, int sig, const struct ksiginfo *info,
 	 * itself (dune_signal_fault()).
 	 */
 	uc->sigmask |= t->nsig < DUNE_SIGQUEUE - 1 ? sh->handled | PROBE_SIGNALS : ~0ULL;
-	reset(sh, sig);
+	reset(sh, sig, act);
 	if (t->run)
 		t->run->irq_vector = VEC_SIGNAL;
 }
@@ -165,7 +194,7 @@ static void queue(struct dune_thread *t, int sig, const struct ksiginfo *info,
 /*
  * A call that is about to start, or to start again, is made after the handler
  * instead. So is a probe, because the handler's mask may block the signal of the
- * probe's fault, except where the guest cannot take an interrupt before the access.
+ * probe's fault, unless the guest cannot take an interrupt before the access.
  */
 static void abort_call(const struct dune_thread *t, struct kucontext *uc)
 {
@@ -196,32 +225,33 @@ static void hold(struct dune_thread *t, int sig, const struct ksiginfo *info)
 /* The program's mask is set again: send to the kernel the signals that were kept. */
 void dune_host_send_held(struct dune_thread *t)
 {
-	static const int sigs[] = { SIGSEGV, SIGBUS };
 	u64 set = t->held_set;
 	struct ksiginfo info;
 	int i;
 
 	t->held_set = 0;
 	for (i = 0; i < 2; i++) {
-		if (!(set & sigbit(sigs[i])))
+		if (!(set & sigbit(probe_signals[i])))
 			continue;
 		info = t->held[i];
 		sys4(__NR_rt_tgsigqueueinfo, sys3(__NR_getpid, 0, 0, 0),
-		     sys3(__NR_gettid, 0, 0, 0), sigs[i], (long)&info);
+		     sys3(__NR_gettid, 0, 0, 0), probe_signals[i],
+		     (long)&info);
 	}
 }
 
+/* The handler that the kernel calls for all signals that the library installed. */
 void dune_host_handler(int sig, struct ksiginfo *info, struct kucontext *uc)
 {
 	struct dune_thread *t = (void *)((u64)uc & ~(BLOCK_SIZE - 1ULL));
-	const struct ksigaction *act;
-	int fault = in_probe(sig, info, uc);
+	struct ksigaction act;
+	bool fault = in_probe(sig, info, uc);
 
 	if (!dune_in_arena(uc)) {
 		run_natively(sig, info, uc);
 		return;
 	}
-	act = &t->sighand->action[sig];
+	act = dune_action(t->sighand, sig);
 	if (fault && t->touch_silent) {
 		uc->mc.rip = (u64)dune_host_probe_fail;
 		return;
@@ -230,20 +260,20 @@ void dune_host_handler(int sig, struct ksiginfo *info, struct kucontext *uc)
 		hold(t, sig, info);
 		return;
 	}
-	if (act->handler == SIG_IGN && !fault)
+	if (act.handler == SIG_IGN && !fault)
 		return;
-	if (!is_handler(act)) {
-		struct ksigaction dfl = { .handler = SIG_DFL };
+	if (!is_handler(&act)) {
+		const struct ksigaction dfl = { .handler = SIG_DFL };
 
 		if (!fault)
 			dune_host_die(sig);
 		/* The probe faults again, now with the default action. */
-		sys4(__NR_rt_sigaction, sig, (long)&dfl, 0, 8);
+		tell_kernel(sig, &dfl);
 		return;
 	}
 	if (t->nsig >= DUNE_SIGQUEUE)
 		dune_host_fatal(t, "signal queue overrun", SIGABRT);
-	queue(t, sig, info, uc, fault);
+	queue(t, sig, &act, info, uc, fault);
 	if (fault)
 		uc->mc.rip = (u64)dune_host_probe_fail;
 	else

@@ -1,33 +1,41 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-/* Messages, put together without libc: each function appends to @to at @n. */
+/* Messages, put together without libc. */
 #include "host.h"
 
-u64 dune_text(char *to, u64 n, const char *s)
+static void put(struct dune_line *line, char c)
 {
-	while (*s)
-		to[n++] = *s++;
-	return n;
+	if (line->n < sizeof(line->text))
+		line->text[line->n++] = c;
 }
 
-u64 dune_text_hex(char *to, u64 n, u64 v)
+void dune_text(struct dune_line *line, const char *s)
+{
+	while (*s)
+		put(line, *s++);
+}
+
+void dune_text_hex(struct dune_line *line, u64 v)
 {
 	int shift = 60;
 
-	n = dune_text(to, n, "0x");
+	dune_text(line, "0x");
 	while (shift && !(v >> shift))
 		shift -= 4;
 	for (; shift >= 0; shift -= 4)
-		to[n++] = "0123456789abcdef"[v >> shift & 15];
-	return n;
+		put(line, "0123456789abcdef"[v >> shift & 15]);
 }
 
-u64 dune_text_number(char *to, u64 n, u32 v)
+void dune_text_number(struct dune_line *line, u32 v)
 {
 	u32 unit = 1;
 
 	while (v / unit >= 10)
 		unit *= 10;
 	for (; unit; unit /= 10)
-		to[n++] = '0' + v / unit % 10;
-	return n;
+		put(line, '0' + v / unit % 10);
+}
+
+void dune_text_print(const struct dune_line *line)
+{
+	sys3(__NR_write, 2, (long)line->text, line->n);
 }

@@ -12,24 +12,25 @@
  */
 #define HIGH_FD		60
 
+/* A block without a vCPU, in the list of threads; NULL: no memory in the arena. */
 struct dune_thread *dune_thread_new(void)
 {
 	struct dune_thread *t;
 	u64 flags;
-	int dirty;
+	bool dirty;
 
 	t = dune_page_take(BLOCK_SIZE / 4096, &dirty);
 	if (!t)
 		return NULL;
 	if (dirty) {
-		/* Not the stacks. */
+		/* The stacks and own_sighand are written before they are read. */
 		memset(t, 0, IST_BOTTOM);
 		memset(&t->state, 0, RING0_STACK_BOTTOM - HOST_STACK_TOP);
 	}
 	t->self = t;
 	t->ring0_top = (u64)t + RING0_STACK_TOP;
 	t->vcpu = -1;
-	t->leaf_key = NO_LEAF_KEY;
+	t->leaf = NO_LEAF;
 	t->altstack.flags = SS_DISABLE;
 	dune_gdt_init(t);
 
@@ -96,6 +97,7 @@ static void unmap_run(struct dune_thread *t, void *run)
 	t->run_place = NULL;
 }
 
+/* Free a block, whose vCPU is closed or is another process's. Its counters stay. */
 void dune_thread_free(struct dune_thread *t)
 {
 	struct dune_thread **link;
@@ -212,8 +214,16 @@ long dune_device_open(void)
 	err = get_info(dev);
 	if (!err)
 		return dev;
-	sys3(__NR_close, dev, 0, 0);
+	dune_device_close(dev);
 	return err;
+}
+
+/* Close a descriptor of dune_device_open(), whose number another file may get. */
+void dune_device_close(long dev)
+{
+	if (dev == inherited)
+		inherited = -1;
+	sys3(__NR_close, dev, 0, 0);
 }
 
 /* A vCPU for the calling thread in the place of an inherited one, t->vcpu. */
@@ -245,6 +255,6 @@ long dune_vcpu_open(struct dune_thread *t, long dev)
 		return dune_vcpu_renew(t);
 	}
 	err = make_vcpu(t, dev);
-	sys3(__NR_close, dev, 0, 0);
+	dune_device_close(dev);
 	return err;
 }

@@ -16,7 +16,7 @@
  * needs itself, and none blocks, unless its description tells otherwise.
  *
  * Before dune_enter(), dune_trap_set() and dune_syscall_set() work. Functions
- * that need the guest fail: with -EPERM, with NULL where they return a pointer,
+ * that need the guest fail: with -EPERM, with NULL if they return a pointer,
  * or by doing nothing (dune_tlb_page(), dune_tlb_all()). Two groups of functions
  * do not check and end in a signal, before dune_enter() as in a thread outside
  * the guest: those that are a single instruction of ring 0 (dune_cr2(),
@@ -57,9 +57,6 @@ extern "C" {
  *		readable and writable, zeroed; NULL: libdune finds its own
  *		(up to 256 MB, of which it uses what it touches)
  * @arena_size:	bytes of @arena, 256 KB or more; 0 with NULL
- * @arena_limit: 0, or more than @arena_size: the number of bytes from @arena on
- *		that libdune may use, within one aligned gigabyte; libdune maps
- *		those above @arena_size when it needs them
  * @super_base:	start of the supervisor range, which ring 3 cannot reach, 1 GB
  *		aligned
  * @super_size:	its size, a multiple of 1 GB; 0: ring 3 can reach everything,
@@ -67,6 +64,10 @@ extern "C" {
  *		arena must be in the range. With base 0 and size 1 << 47 ring 3
  *		reaches only what dune_pt_protect() and dune_pt_map() give it
  *		with DUNE_PTE_U
+ * @arena_limit: 0, or more than @arena_size: the number of bytes from @arena on
+ *		that libdune may use, within one aligned gigabyte; libdune maps
+ *		those above @arena_size when it needs them
+ * @reserved:	zero
  */
 struct dune_config {
 	uint32_t size;
@@ -81,7 +82,7 @@ struct dune_config {
 
 /*
  * With a supervisor range that holds all of ring 0's code, data and stacks:
- * CR4.SMEP and CR4.SMAP are set where the processor has them. Ring 0 then
+ * CR4.SMEP and CR4.SMAP are set if the processor has them. Ring 0 then
  * executes no memory outside the range, and touches it by dune_copy() alone;
  * anything else there is a page fault.
  */
@@ -98,7 +99,7 @@ struct dune_config {
 
 /**
  * dune_enter() - take the calling thread into guest mode
- * @cfg:	NULL for the default, or for what the process was set up with
+ * @cfg:	NULL for the default, or for the configuration that the process has
  *
  * Returns 0 in ring 0 of the guest (also when the thread is in ring 0 already),
  * or a negative errno number, still outside the guest: -ENOENT or -ENODEV (no
@@ -128,7 +129,7 @@ const char *dune_enter_error(void);
 
 #define DUNE_CS		0x10	/* the code segment of ring 0 */
 
-/* Whether the caller runs in ring 0 of a guest. Callable anywhere. */
+/* Returns whether the caller runs in ring 0 of a guest. Callable anywhere. */
 static inline int dune_active(void)
 {
 	uint16_t cs;
@@ -142,17 +143,25 @@ static inline int dune_active(void)
 
 /* dune_tf.vector of a system call from ring 3 (or a special one from ring 0) */
 #define DUNE_VECTOR_SYSCALL	256
+#define DUNE_VECTOR_PF		14	/* page fault; dune_cr2() is its address */
 #define DUNE_SIGNAL_VECTOR	32
 #define DUNE_VECTORS		256
 
 /**
  * struct dune_tf - all registers of interrupted code; a handler may change any
+ * @r15:	and @r14 to @r8, @rbp, @rbx, @rdx, @rsi, @rdi: as they were
+ * @rax:	of a system call: the number in and the result out
+ * @rcx:	of a system call: the return address, as @rip
+ * @r11:	of a system call: the flags, as @rflags
  * @vector:	exception, or DUNE_VECTOR_SYSCALL
  * @error:	the exception's error code, 0 where it has none
+ * @rip:	where the code continues
+ * @cs:		@cs & 3 is the ring that was interrupted
+ * @rflags:	the flags
+ * @rsp:	the stack pointer
+ * @ss:		the stack segment
  *
- * @cs & 3 is the ring that was interrupted. For system calls @rax is the
- * number in and the result out, @rcx == @rip is the return address and
- * @r11 == @rflags. The FPU's registers are not here: they are live.
+ * The FPU's registers are not here: they are live.
  */
 struct dune_tf {
 	uint64_t r15, r14, r13, r12, rbp, rbx, r11, r10, r9, r8;
@@ -170,9 +179,9 @@ typedef void (*dune_trap_fn)(struct dune_tf *tf);
  * compiled with -mgeneral-regs-only.
  *
  * The cost of a page fault whose handler only returns, in instructions: 65 for a
- * write to a page without DUNE_PTE_W, 205 where DUNE_PTE_P is clear (the library
+ * write to a page without DUNE_PTE_W, 205 if DUNE_PTE_P is clear (the library
  * first looks whether the address was merely not used before); with this flag,
- * 140 more. So clear W rather than P where the event allows it.
+ * 140 more. So clear W rather than P if the event allows it.
  */
 #define DUNE_TRAP_FPU		(1U << 0)
 
@@ -194,7 +203,7 @@ typedef void (*dune_trap_fn)(struct dune_tf *tf);
  * is ever handled. Registers that DUNE_TRAP_FPU saved are not restored in this
  * case. A handler leaves a trap of ring 3 by dune_ring3_leave().
  *
- * For page faults (14) dune_cr2() is the address. A fault of the process's
+ * For page faults (DUNE_VECTOR_PF) dune_cr2() is the address. A fault of the process's
  * own mappings (no mapping at an address, SIGBUS of a file) is not a page
  * fault of the guest: it becomes the signal at once.
  *
@@ -203,9 +212,9 @@ typedef void (*dune_trap_fn)(struct dune_tf *tf);
 int dune_trap_set(unsigned int vector, dune_trap_fn fn, unsigned int flags);
 
 /*
- * Do what would have happened without a handler: send a signal, whose handler
- * runs after the trap's handler has returned. This function returns: the caller
- * must return after it. To be called in a trap handler only.
+ * Do as if there were no handler: send a signal, whose handler runs after the trap's
+ * handler has returned. This function returns: the caller must return after it. To be
+ * called in a trap handler only.
  */
 void dune_trap_default(struct dune_tf *tf);
 
@@ -218,6 +227,7 @@ static inline uint64_t dune_cr2(void)
 	return v;
 }
 
+/* Interrupts off; the flags as they were, for dune_irq_restore(). */
 static inline uint64_t dune_irq_save(void)
 {
 	uint64_t flags;
@@ -227,6 +237,7 @@ static inline uint64_t dune_irq_save(void)
 	return flags;
 }
 
+/* Interrupts as they were before dune_irq_save(). */
 static inline void dune_irq_restore(uint64_t flags)
 {
 	if (flags & 0x200)
@@ -249,8 +260,8 @@ static inline void dune_irq_enable(void)
  *  - its system calls are checked. dune_syscall_pass(), the default, carries
  *    out any call with any pointer, as Linux would for the whole process: the
  *    kernel does not know rings, and write(1, secret, 16) or mprotect() reach
- *    ring 0's memory. Deny by default, and carry out what you allow by
- *    dune_syscall_forward(), with copies of what pointers lead to;
+ *    ring 0's memory. Deny by default, and carry out the calls that you
+ *    allow by dune_syscall_forward(), with copies of the memory of pointers;
  *  - handlers rely on nothing that ring 3 sets. The FPU's registers, MXCSR and
  *    the FS base are common to both rings, and in a handler they have ring 3's
  *    values: no errno, no TLS, no stack protector there.
@@ -279,6 +290,7 @@ void dune_syscall_set(dune_syscall_fn fn);
 
 /**
  * dune_syscall_pass() - carry out the frame's system call for the program
+ * @tf:		the frame that the handler of system calls got
  *
  * Does what Linux would have done, and stores the result in the frame. Libdune
  * itself carries out the calls that concern the frame (signals, fork,
@@ -286,33 +298,44 @@ void dune_syscall_set(dune_syscall_fn fn);
  */
 void dune_syscall_pass(struct dune_tf *tf);
 
-/*
- * The same for a clone3 whose structure the caller has copied to @args: what the
- * caller checked there is what is used, whoever writes to the program's memory.
+/**
+ * dune_syscall_clone3() - the same for a clone3 with a copy of its structure
+ * @tf:		the frame that the handler of system calls got
+ * @args:	the copy, in memory of the caller
+ * @size:	its bytes
+ *
+ * The values that the caller checked in @args are used, even if other code writes
+ * to the program's structure meanwhile.
  */
 void dune_syscall_clone3(struct dune_tf *tf, const void *args, size_t size);
 
-/* Whether dune_syscall_pass() carries out this call in the library. */
+/* Returns whether dune_syscall_pass() carries out this call in the library. */
 int dune_syscall_special(uint32_t nr);
 
 /**
  * dune_syscall_forward() - a host system call for the program's system call
+ * @nr:		the number of the call
+ * @a0:		and @a1 to @a5: its arguments
  *
  * Like dune_hypercall(), but a signal with a handler may interrupt it as it
- * would interrupt the program's own call. Store the result with
- * dune_syscall_result(), which knows the value DUNE_AGAIN: "the program must
- * execute its instruction again when the handler has run". To be called in a
- * handler of a system call of ring 3 only.
+ * would interrupt the program's own call. To be called in a handler of a system
+ * call of ring 3 only.
+ *
+ * Returns the result or a negative errno number, or DUNE_AGAIN: the program must
+ * execute its instruction again when the handler has run. dune_syscall_result()
+ * does either.
  */
 extern long (*dune_syscall_forward)(long nr, long a0, long a1, long a2,
 				    long a3, long a4, long a5);
 
-#define DUNE_AGAIN	(-512L)
+#define DUNE_AGAIN		(-512L)
+#define DUNE_SYSCALL_LENGTH	2	/* bytes of the syscall instruction */
 
+/* Store a result of dune_syscall_forward() in the frame. */
 static inline void dune_syscall_result(struct dune_tf *tf, long result)
 {
 	if (__builtin_expect(result == DUNE_AGAIN, 0))
-		tf->rip -= 2;	/* the syscall instruction; rax is the number */
+		tf->rip -= DUNE_SYSCALL_LENGTH;	/* rax is still the number */
 	else
 		tf->rax = (uint64_t)result;
 }
@@ -324,12 +347,16 @@ static inline void dune_syscall_result(struct dune_tf *tf, long result)
  *
  * Ring 3 runs until a handler (of a system call or trap of ring 3) calls
  * dune_ring3_leave(value); then this call returns value. Calls cannot be nested:
- * a handler that ring 3 has caused to run cannot call dune_ring3().
- * Returns -EFAULT if tf->rip is not a user address. Ring 3 starts with ring 0's
- * FS base and FPU registers; GS base is ring 3's own (0 at first). When this
- * returns, FS base, MXCSR and the x87 control word are as before the call.
+ * a handler that ring 3 has caused to run cannot call dune_ring3(). Ring 3 starts
+ * with ring 0's FS base and FPU registers; GS base is ring 3's own (0 at first).
+ * When this returns, FS base, MXCSR and the x87 control word are as before the call.
+ *
+ * Returns the value of dune_ring3_leave(), -EFAULT if tf->rip is not a user address,
+ * or -EPERM outside the guest.
  */
 long dune_ring3(const struct dune_tf *tf);
+
+/* End ring 3: dune_ring3() returns @value. In a handler of ring 3 only. */
 void dune_ring3_leave(long value) __attribute__((noreturn));
 
 /* ---- system calls of the host ----------------------------------------- */
@@ -348,16 +375,21 @@ extern long (*dune_hypercall)(long nr, long a0, long a1, long a2, long a3,
 
 /**
  * dune_copy() - copy bytes from or to memory that may not be mapped
+ * @dst:	to
+ * @src:	from
+ * @n:		bytes
+ *
+ * This does not know rings: check pointers of ring 3 with dune_user_ok() first.
+ * Ring 0.
  *
  * Returns 0, or -EFAULT if either side could not be reached; a part may have been
- * copied by then. It does not know rings: check pointers of ring 3 with
- * dune_user_ok() first. Ring 0.
+ * copied already.
  */
 long dune_copy(void *dst, const void *src, size_t n);
 
 /*
- * Whether [p, p + n) is in user addresses and outside the supervisor range. This
- * does not look at page tables: pages of the range that were given to ring 3
+ * Returns whether [p, p + n) is in user addresses and outside the supervisor range.
+ * This does not look at page tables: pages of the range that were given to ring 3
  * still count as inside.
  */
 int dune_user_ok(const void *p, size_t n);
@@ -373,8 +405,8 @@ int dune_user_ok(const void *p, size_t n);
  * mprotect) below it decide which memory an address has.
  *
  * Only the entries and CR3, which the processor reads, hold guest-physical
- * addresses. These are the process's addresses where the processor has enough
- * physical address bits (AMD), and others where it has fewer (most of Intel's):
+ * addresses. These are the process's addresses if the processor has enough
+ * physical address bits (AMD), and others if it has fewer (most of Intel's):
  * dune_gpa() and dune_va() translate. With B bits a process can use memory in
  * 2^(B-30) - 1 different aligned gigabytes (63 with 36 bits). Each gigabyte
  * counts that the process touches or names in a call here, and none is ever given
@@ -386,9 +418,9 @@ int dune_user_ok(const void *p, size_t n);
  *  - The kernel knows only the process's own mappings. System calls neither
  *    obey rights given here nor set A and D: read(fd, heap) into a page made
  *    read-only here succeeds, without a fault, and the page stays clean. Make
- *    the page dirty first (a write of one byte to each page), or note what calls
- *    wrote. The same holds for threads outside the guest, other processes that
- *    share the memory, and devices.
+ *    the page dirty first (a write of one byte to each page), or note the pages
+ *    that calls wrote. The same holds for threads outside the guest, other
+ *    processes that share the memory, and devices.
  *  - Rights belong to addresses, not to mappings: they survive munmap(), and
  *    a mapping that mmap() puts there later has them from the start. Give them
  *    back (dune_pt_protect() with DUNE_PT_RWX) before or after unmapping.
@@ -442,10 +474,17 @@ uint64_t dune_va(uint64_t gpa);
 
 /**
  * dune_pt_map() - map [va, va + len) to the memory at [pa, pa + len)
+ * @root:	the page table
+ * @va:		start, a multiple of 4096
+ * @len:	bytes, a multiple of 4096
+ * @pa:		the process's address of the memory, a multiple of 4096
  * @rights:	DUNE_PT_R*, or'ed with any DUNE_PTE_USER*
  *
  * Uses pages of 1 GB and 2 MB where @va, @pa and @len allow it and the range was
  * not split further before, else of 4 KB.
+ *
+ * Returns 0, -EINVAL, -ENOMEM or -EPERM (see above). The calls below have the same
+ * arguments and results.
  */
 int dune_pt_map(dune_pte *root, uint64_t va, uint64_t len, uint64_t pa,
 		uint64_t rights);
@@ -486,25 +525,31 @@ static inline uint64_t dune_pte_clear(dune_pte *entry, uint64_t bits)
 /* A copy of all tables (not of the memory they map); NULL: no memory. */
 dune_pte *dune_pt_clone(dune_pte *root);
 
-/* Free a cloned root and its tables. -EBUSY: the calling thread runs on it. */
+/*
+ * Free a cloned root and its tables. -EBUSY: the calling thread runs on it, or it is
+ * the first page table.
+ */
 int dune_pt_free(dune_pte *root);
 
 /*
- * Run on another root. @tag: 0, or where the processor has PCIDs, 1 to 4095:
+ * Run on another root. @tag: 0, or if the processor has PCIDs, 1 to 4095:
  * entries of other tags stay in the TLB. The tag's own entries are flushed unless
  * DUNE_PT_KEEP is or'ed in, the root is the one that the tag was last loaded
  * with, and that root was changed only under this tag since. For a thread that
  * uses tags dune_pt_protect() of one page costs some 40 instructions more.
- * -EOPNOTSUPP: this processor has no tags. -ENOMEM: as above.
+ * -EINVAL: @root is NULL or not aligned, or @tag has other bits. -EOPNOTSUPP: this
+ * processor has no tags. -ENOMEM: as above.
  */
 #define DUNE_PT_KEEP	(1U << 31)
 int dune_pt_load(dune_pte *root, unsigned int tag);
 
 /* ---- TLB of the calling thread, under the tag that is loaded ------------- */
 
+/* Flush the entries of a page, of the whole tag, or of another tag. */
 void dune_tlb_page(uint64_t va);
 void dune_tlb_all(void);
-int dune_tlb_tag(unsigned int tag);	/* -EOPNOTSUPP without PCID and INVPCID */
+/* -EOPNOTSUPP without PCID and INVPCID; -EINVAL: @tag is above 4095. */
+int dune_tlb_tag(unsigned int tag);
 
 /* ---- pages ------------------------------------------------------------- */
 
@@ -519,20 +564,25 @@ void dune_page_free(void *page, unsigned int count);
 /* ---- counters ----------------------------------------------------------- */
 
 /**
- * struct dune_stats - what this process's vCPUs did so far
- *
- * Sums of the kernel's counters (enum dune_counter in <linux/dune.h>) over
- * the process's threads, and libdune's own counters.
+ * struct dune_stats - counters of this process's vCPUs and of libdune
+ * @counters:	sums of the kernel's counters (enum dune_counter in
+ *		<linux/dune.h>) over the process's threads
+ * @signals:	handlers run
+ * @forks:	fork, vfork, clone that succeeded
+ * @arena_bytes: bytes taken from the arena, and not given back
+ * @table_bytes: of these, page tables
+ * @reserved:	zero
  */
 struct dune_stats {
 	uint64_t counters[16];
-	uint64_t signals;	/* handlers run */
-	uint64_t forks;		/* fork, vfork, clone that succeeded */
-	uint64_t arena_bytes;	/* taken from the arena, and not given back */
-	uint64_t table_bytes;	/* of these, page tables */
+	uint64_t signals;
+	uint64_t forks;
+	uint64_t arena_bytes;
+	uint64_t table_bytes;
 	uint64_t reserved[4];
 };
 
+/* Fill @out. Before dune_enter() all is zero. */
 void dune_stats(struct dune_stats *out);
 
 #ifdef __cplusplus

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * What a runtime needs of libdune beyond dune.h that keeps the vCPU's file
- * descriptor from its program, as dune-run does (run/). It is linked with the
- * library of the same tree: unlike dune.h this header is not installed.
+ * The functions beyond dune.h for a runtime that keeps the vCPU's file descriptor
+ * from its program, as dune-run does (run/). The runtime is linked with the library
+ * of the same tree: unlike dune.h this header is not installed.
  *
  * Such a runtime is one image with the library. The library's variables that do
  * not change after the start are in the section dune_ro_after_start, which a
- * linker script can put among what is made read-only (run/sealed.ld).
+ * linker script can put into a part that is made read-only (run/sealed.ld).
  */
 #ifndef DUNE_RUNTIME_H
 #define DUNE_RUNTIME_H
@@ -16,7 +16,7 @@
 /* The number of the calling thread's descriptor; -1 before it entered. */
 int dune_vcpu_fd(void);
 
-/* Give it another number, and the old one free. Returns it, or an error. Ring 0. */
+/* Move that descriptor to another number, and return this or an error. Ring 0. */
 long dune_vcpu_fd_move(void);
 
 /*

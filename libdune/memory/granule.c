@@ -31,7 +31,7 @@ static u32 place_of[GRANULES_MAX];
 
 static struct dune_lock lock;	/* of both tables and dune_process.granules_used */
 
-/* @granules: the number that dune_info gives. Once. */
+/* Called once, before all other functions of this file. @granules: of dune_info. */
 void dune_granule_init(u32 granules)
 {
 	if (granules > GRANULES_MAX)
@@ -58,6 +58,7 @@ static u32 assign(u64 place)
 	return n;
 }
 
+/* The guest-physical address of @va, whose gigabyte gets a granule if it has none. */
 u64 dune_granule_gpa(u64 va)
 {
 	u64 place = va >> GB_SHIFT;
@@ -71,6 +72,7 @@ u64 dune_granule_gpa(u64 va)
 	return n ? n << GB_SHIFT | (va & GB_MASK) : NO_GPA;
 }
 
+/* The process's address of @gpa, which dune_granule_gpa() returned. */
 u64 dune_granule_va(u64 gpa)
 {
 	return (u64)place_of[(u16)(gpa >> GB_SHIFT)] << GB_SHIFT |
@@ -90,7 +92,7 @@ u64 dune_va(u64 gpa)
 	return to_va(gpa);
 }
 
-/* Host: tell the kernel of granule @n. */
+/* Tell the kernel of granule @n, in the host half. */
 static long tell(int vcpu, u32 n)
 {
 	struct dune_granule g = {
@@ -102,7 +104,7 @@ static long tell(int vcpu, u32 n)
 	return sys3(__NR_ioctl, vcpu, DUNE_MAP_GRANULE, (long)&g);
 }
 
-/* Host: tell the kernel of all granules, for a new vCPU. */
+/* Tell the kernel of all granules, for a new vCPU, in the host half. */
 long dune_granule_tell_all(int vcpu)
 {
 	u32 n, used = __atomic_load_n(&dune_process.granules_used,
@@ -115,8 +117,8 @@ long dune_granule_tell_all(int vcpu)
 }
 
 /*
- * Host: the guest touched a granule that the kernel was not told of. -ENOENT: it
- * is not assigned either, so a page-table entry is wrong.
+ * In the host half: the guest touched a granule that the kernel was not told of.
+ * -ENOENT: it is not assigned either, so a page-table entry is wrong.
  */
 long dune_granule_tell(int vcpu, u64 gpa)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * What the files of this folder have from each other, and the other layers
- * from them: pages of the arena, page tables, guest-physical addresses, the
- * TLB. Both halves use all of it, unless a comment says which.
+ * The functions of this folder for each other and for the other layers: pages of
+ * the arena, page tables, guest-physical addresses, the TLB. Both halves call them,
+ * unless a comment names one half.
  */
 #ifndef LIBDUNE_MEMORY_H
 #define LIBDUNE_MEMORY_H
@@ -12,25 +12,27 @@
 /* page.c */
 void dune_page_init(const struct dune_config *cfg);
 int dune_page_touch(dune_pte *root);
-void *dune_page_take(unsigned int count, int *dirty);
-int dune_in_arena(const void *p);
+void *dune_page_take(unsigned int count, bool *dirty);
+bool dune_in_arena(const void *p);
 u64 dune_page_bytes(void);
 
-/* pgtable.c */
-void dune_pt_init(int have_1g);
+/* table.c */
+void dune_pt_init(bool have_1g);
 dune_pte *dune_pt_new(void);
 int dune_pt_touch(dune_pte *root, u64 va);
 int dune_pt_touch_reserved(u64 first, u64 last, dune_pte *pages, u32 count);
 int dune_pt_touch_core(dune_pte *root);
-u64 dune_pt_state(const dune_pte *root);
 u64 dune_pt_bytes(void);
 /* guest: on the way into a page fault (guest/entry.S) */
-int dune_pf_early(u64 address);
+bool dune_pf_early(u64 address);
+
+/* pgtable.c */
+u64 dune_pt_state(const dune_pte *root);
 
 /* tlb.c: guest */
 void dune_tlb_is_clean(void);
 
-/* granule.c: guest-physical addresses where they are not the process's own */
+/* granule.c: guest-physical addresses if they are not the process's own */
 #define NO_GPA		(~0ULL)
 
 void dune_granule_init(u32 granules);

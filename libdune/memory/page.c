@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * The page allocator: pages of the arena. Page tables (pgtable.c) and the
- * blocks of threads (host/thread.c) come from here, and what the program asks for.
+ * The page allocator: pages of the arena. Page tables (table.c), the blocks of
+ * threads (host/thread.c) and the pages that the program asks for come from here.
  *
  * The arena is the memory that the caller of dune_enter() gave, which may grow in
  * its place. Without that it is a small piece of the program's own .bss, which
@@ -59,7 +59,8 @@ unsigned long dune_arena_end(void)
 	return arena->chunk[0].base + arena->chunk[0].size;
 }
 
-int dune_in_arena(const void *p)
+/* Returns whether @p is in the arena, in a page that is given out or not. */
+bool dune_in_arena(const void *p)
 {
 	u64 at = (u64)p;
 
@@ -67,6 +68,7 @@ int dune_in_arena(const void *p)
 	       at - arena->chunk[1].base < arena->chunk[1].size;
 }
 
+/* Bytes that are given out now. */
 u64 dune_page_bytes(void)
 {
 	return arena->bytes;
@@ -165,11 +167,11 @@ static u64 arena_size(void)
 }
 
 /*
- * Whether the arena has grown beyond @size, at which it had no page left. One
- * thread makes it grow, and other threads that need a page wait for that, since
+ * Returns whether the arena has grown beyond @size, at which it had no page left.
+ * One thread makes it grow, and other threads that need a page wait for that, since
  * they would get none otherwise.
  */
-static int grow(u64 size)
+static bool grow(u64 size)
 {
 	u64 flags = dune_lock(&arena->growing);
 
@@ -209,7 +211,7 @@ static void *take_new(struct dune_chunk *c, u64 len)
 }
 
 /* Pages that are zero or, with *@dirty set, that were used before. */
-void *dune_page_take(unsigned int count, int *dirty)
+void *dune_page_take(unsigned int count, bool *dirty)
 {
 	u64 len = (u64)count * PAGE;
 	u64 flags, size;
@@ -219,7 +221,7 @@ void *dune_page_take(unsigned int count, int *dirty)
 		flags = dune_lock(&arena->lock);
 		size = arena_size();
 		page = take_piece(count);
-		*dirty = !!page;
+		*dirty = page;
 		if (!page)
 			page = take_new(&arena->chunk[0], len);
 		if (!page)
@@ -234,7 +236,7 @@ void *dune_page_take(unsigned int count, int *dirty)
 void *dune_page_alloc(unsigned int count)
 {
 	void *page;
-	int dirty;
+	bool dirty;
 
 	/* Before dune_enter() there is no arena, nor a page table for it. */
 	if (!count || !dune_process.root)

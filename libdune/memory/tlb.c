@@ -17,9 +17,9 @@ dune_pte *dune_pt_root(void)
 	return this_thread(root);
 }
 
-static int have_tags(void)
+static bool have_tags(void)
 {
-	return !!(dune_process.info.features & DUNE_FEATURE_PCID);
+	return dune_process.info.features & DUNE_FEATURE_PCID;
 }
 
 /* The entries of the loaded tag are those of the present state of the root. */
@@ -39,26 +39,26 @@ static int use_tags(struct dune_thread *t)
 	t->tags = dune_page_alloc(TAG_PAGES);
 	if (!t->tags)
 		return -ENOMEM;
-	t->leaf_key = NO_LEAF_KEY;
+	WRITE_ONCE(t->leaf, NO_LEAF);
 	dune_tlb_is_clean();
 	return 0;
 }
 
 int dune_pt_load(dune_pte *root, unsigned int tag)
 {
-	u64 cr3 = to_gpa((u64)root) | (tag & CR3_TAG);
 	struct dune_thread *t;
-	u64 flags;
+	u64 cr3, flags;
 
 	if (!dune_active())
 		return -EPERM;
-	if (((u64)root & 0xfff) || (tag & ~(CR3_TAG | DUNE_PT_KEEP)))
+	if (!root || ((u64)root & 0xfff) || (tag & ~(CR3_TAG | DUNE_PT_KEEP)))
 		return -EINVAL;
 	if (tag && !have_tags())
 		return -EOPNOTSUPP;
 	t = dune_self();
 	if ((tag && use_tags(t)) || dune_pt_touch_core(root))
 		return -ENOMEM;
+	cr3 = to_gpa((u64)root) | (tag & CR3_TAG);
 	flags = dune_irq_save();	/* a handler finds all or nothing */
 	if ((tag & DUNE_PT_KEEP) && t->tags[tag & CR3_TAG] == dune_pt_state(root))
 		cr3 |= CR3_KEEP;
@@ -81,13 +81,13 @@ void dune_tlb_all(void)
 		write_cr3(read_cr3());
 }
 
-static int have_invpcid(void)
+static bool have_invpcid(void)
 {
 	u32 eax = 7, ebx, ecx = 0, edx;
 
 	__asm__ volatile("cpuid"
 			 : "+a" (eax), "=b" (ebx), "+c" (ecx), "=d" (edx));
-	return !!(ebx & 1U << 10);
+	return ebx & 1U << 10;
 }
 
 int dune_tlb_tag(unsigned int tag)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
  * Verdict lines for prove (the Test Anything Protocol), for all test programs
- * in C. tests/run/lib.bash prints the same lines for the scripts.
+ * in C. tap.bash prints the same lines for the scripts.
  */
 #ifndef DUNE_TESTS_TAP_H
 #define DUNE_TESTS_TAP_H

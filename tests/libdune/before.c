@@ -5,7 +5,9 @@
  * returning its documented error, or when dune_enter_error() does not name the
  * member of the configuration that is wrong.
  */
+#include <dune_runtime.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -95,6 +97,19 @@ static void test_configuration(void)
 	ok(!dune_active(), "the process is not in Dune mode after the errors");
 }
 
+/* A descriptor that execve left, as a runtime hands it over, and that is no vCPU's. */
+static void test_inherited(void)
+{
+	int fd = open("/dev/null", O_RDONLY), next;
+
+	dune_vcpu_inherit(fd);
+	is(dune_enter(NULL), -ENOTTY, "an inherited descriptor that is no vCPU's");
+	is(fcntl(fd, F_GETFD), -1, "is closed");
+	/* The same number: dune_enter() below must not take it for the one above. */
+	next = open("/dev/null", O_RDONLY);
+	is(next, fd, "and its number is used again");
+}
+
 /* Run this program again as "enter", by another way. */
 static int status_of(const char *how)
 {
@@ -152,6 +167,7 @@ int main(int argc, char **argv)
 	test_calls();
 	test_configuration();
 	test_valgrind();
+	test_inherited();
 	must_enter(&cfg);
 	ok(!dune_enter_error(), "dune_enter_error() is NULL after a success");
 	test_twice();

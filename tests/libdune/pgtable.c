@@ -65,6 +65,8 @@ static void test_first(void)
 {
 	dune_pte *root = dune_pt_root();
 
+	/* The thread remembers no table yet. */
+	is(dune_pt_protect(root, (1UL << 50) - MB2, PAGE, 0), -EINVAL, "dune_pt_protect() of an address that no process has, before any other: EINVAL");
 	is(dune_pt_unmap(root, 0, PAGE), 0, "unmap the page at 0");
 	is(*dune_pt_entry(root, 0, NULL) & DUNE_PTE_P, 0, "the page at 0 is not present after dune_pt_unmap()");
 	is(dune_pt_protect(root, 0, PAGE, DUNE_PT_RW), 0, "dune_pt_protect() brings the page at 0 back");
@@ -75,8 +77,9 @@ static void test_protect(void)
 	dune_pte *root = dune_pt_root();
 	volatile char *p = map(4 * PAGE, NULL);
 	uint64_t va = (uint64_t)p;
+	int i, wrong = 0;
 
-	dune_trap_set(14, on_fault, 0);
+	dune_trap_set(DUNE_VECTOR_PF, on_fault, 0);
 	restore = DUNE_PT_RW;
 	p[0] = 1;
 	is(size_of((void *)p), largest(), "memory is mapped in the largest pages at first");
@@ -109,6 +112,10 @@ static void test_protect(void)
 	is(dune_pt_protect(root, va + 1, PAGE, DUNE_PT_RO), -EINVAL, "dune_pt_protect() of an unaligned address: EINVAL");
 	is(dune_pt_protect(root, va, PAGE, DUNE_PTE_A), -EINVAL, "dune_pt_protect() with a bit that is no right: EINVAL");
 	is(dune_pt_protect(root, 1UL << 47, PAGE, 0), -EINVAL, "dune_pt_protect() of an address that no process has: EINVAL");
+	for (i = 47; i < 64; i++)
+		wrong += dune_pt_protect(root, va | 1UL << i, PAGE, 0) != -EINVAL;
+	is(wrong, 0, "dune_pt_protect() of an address whose lower bits are a page's: EINVAL");
+	is(p[0], 3, "dune_pt_protect() that failed leaves the page as it was");
 	is(dune_pt_unmap(root, (1UL << 47) - 2 * PAGE, 4 * PAGE), -EINVAL,
 	   "dune_pt_protect() of a range beyond user addresses: EINVAL");
 	munmap((void *)p, 4 * PAGE);
@@ -214,6 +221,11 @@ static void test_clone(void)
 	is(dune_pt_load(root, 0), 0, "dune_pt_load() of the first root");
 	is(p[0], 'p', "the first root shows its own page again");
 	is(dune_pt_free(copy), 0, "dune_pt_free() of the copy");
+	is(dune_pt_load(NULL, 0), -EINVAL, "dune_pt_load() of no root: EINVAL");
+	is(dune_pt_load((dune_pte *)((uint64_t)root + 8), 0), -EINVAL, "dune_pt_load() of a root that is not aligned: EINVAL");
+	is(dune_pt_load(root, 1U << 12), -EINVAL, "dune_pt_load() with a tag too large: EINVAL");
+	is(dune_pt_load(NULL, DUNE_PT_KEEP), -EINVAL, "dune_pt_load() of no root, with its entries kept: EINVAL");
+	ok(dune_pt_root() == root, "dune_pt_load() that failed leaves the root as it was");
 	dune_stats(&after);
 	is(after.table_bytes, before.table_bytes, "dune_pt_free() gives all of the copy's tables back");
 	munmap((void *)p, 2 * PAGE);

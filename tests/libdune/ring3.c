@@ -190,10 +190,10 @@ static void test_memory(void)
 	dune_pt_protect(dune_pt_root(), (uint64_t)secret, 4096,
 			DUNE_PTE_P | DUNE_PTE_W);
 	is(*(long *)secret, 31337, "ring 0 reads memory that is the supervisor's only");
-	dune_trap_set(14, leave_trap, 0);
+	dune_trap_set(DUNE_VECTOR_PF, leave_trap, 0);
 	is(run(code_secret), -14, "ring 3 cannot read memory that is the supervisor's only");
 	is(seen.error, 5, "the error code of ring 3's read: present, user");
-	dune_trap_set(14, NULL, 0);
+	dune_trap_set(DUNE_VECTOR_PF, NULL, 0);
 	is(death_of(code_secret), SIGSEGV, "ring 3's read without a handler is SIGSEGV");
 }
 

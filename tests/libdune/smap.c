@@ -174,14 +174,14 @@ static void copies(int smap)
 	ok(!memcmp(bytes, "sixteen bytes..", 16), "dune_copy() to and from ring 3's memory has copied the bytes");
 	ok(!(flags_now() & RFLAGS_AC), "AC is clear after dune_copy()");
 	is(dune_pt_protect(dune_pt_root(), USER_BASE + 0x8000, 4096, 0), 0, "a page of ring 3's memory is made not present");
-	dune_trap_set(14, fault_in_copy, 0);
+	dune_trap_set(DUNE_VECTOR_PF, fault_in_copy, 0);
 	is(dune_copy(user + 0x8000, bytes, 16), -EFAULT, "dune_copy() to a page that is not present: EFAULT");
 	ok(!smap || (in_handler & RFLAGS_AC), "AC is set in the copy that faults");
 	ok(!(handler_flags & RFLAGS_AC), "AC is clear in the handler of the copy's fault");
 	ok(!(flags_now() & RFLAGS_AC), "AC is clear after dune_copy() to a page that is not present");
 	is(dune_copy((void *)(USER_BASE + USER_SIZE), bytes, 16), -EFAULT, "dune_copy() to no mapping of the process: EFAULT");
 	ok(!(flags_now() & RFLAGS_AC), "AC is clear after dune_copy() to no mapping of the process");
-	dune_trap_set(14, page_fault, 0);
+	dune_trap_set(DUNE_VECTOR_PF, page_fault, 0);
 }
 
 static void processes(void)
@@ -221,7 +221,7 @@ int main(void)
 	is(err, 0, "dune_enter() with DUNE_ENTER_SMAP");
 	if (err)
 		return done();
-	dune_trap_set(14, page_fault, 0);
+	dune_trap_set(DUNE_VECTOR_PF, page_fault, 0);
 	if (smap) {
 		try_read();
 		is(fault_error, PF_READ, "reading ring 3's memory in ring 0 faults");

@@ -45,7 +45,7 @@ static void *work(void *arg)
 	if (dune_enter(NULL) || !dune_active())
 		bad = 3;
 	mine = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	dune_trap_set(14, on_fault, DUNE_TRAP_FPU);
+	dune_trap_set(DUNE_VECTOR_PF, on_fault, DUNE_TRAP_FPU);
 	for (i = 0; i < ROUNDS; i++) {
 		*mine = 0;
 		if (dune_pt_protect(dune_pt_root(), (uint64_t)mine, PAGE, DUNE_PT_RO))

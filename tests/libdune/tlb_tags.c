@@ -50,7 +50,7 @@ int main(void)
 		skip("this processor has no PCIDs", "page tables with TLB tags");
 		return done();
 	}
-	dune_trap_set(14, on_fault, 0);
+	dune_trap_set(DUNE_VECTOR_PF, on_fault, 0);
 	is(faults_after(other, 1, root, 0), 1, "a change of a view that is not loaded takes effect");
 	is(faults_after(root, 0, other, 1), 1, "a change of the first view takes effect when it is loaded again");
 	is(faults_after(root, 2, root, 3), 1, "a change takes effect after the same view had another tag");

@@ -11,42 +11,20 @@ BUILD=${BUILD:-$(cd "$(dirname "$0")/../.." && pwd)}
 packages=$BUILD/packages
 release=$(uname -r)
 export LC_ALL=C DEBIAN_FRONTEND=noninteractive
-tests=0 failed=0
-
-# ok STATUS NAME
-ok() {
-	tests=$((tests + 1))
-	[ "$1" = 0 ] && echo "ok $tests - $2" || { failed=1; echo "not ok $tests - $2"; }
-}
-
-# try NAME COMMAND...: the command succeeds; otherwise its output is the reason
-try() {
-	local name=$1 out status
-	shift
-	out=$("$@" 2>&1 </dev/null)
-	status=$?
-	ok $status "$name"
-	[ $status = 0 ] || tail -n 20 <<<"$out" | sed 's/^/# /'
-}
-
-# is GOT WANTED NAME
-is() {
-	[ "$1" = "$2" ]
-	ok $? "$3 ($1)"
-	[ "$1" = "$2" ] || echo "# wanted: $2"
-}
+. "$(dirname "$0")/tap.bash"
 
 # A user in the group dune, and one outside it.
 member() { setpriv --reuid 65534 --regid 65534 --groups "$(getent group dune | cut -d: -f3)" "$@"; }
 stranger() { setpriv --reuid 65534 --regid 65534 --clear-groups "$@"; }
 
-ls "$packages"/dune_*.deb "$packages"/dune-dkms_*.deb >/dev/null || { echo "Bail out! no packages: make deb"; exit 1; }
+ls "$packages"/dune_*.deb "$packages"/dune-dkms_*.deb >/dev/null ||
+	bail "no packages: make deb"
 # The headers lie where the kernel was unpacked.
 for headers in "$BUILD"/machine/*/usr/src/linux-headers-"$release"; do
 	[ -d "$headers" ] && ln -sfn "$headers" "/lib/modules/$release/build"
 done
 rmmod dune 2>/dev/null
-[ -d /run/udev ] || /lib/systemd/systemd-udevd --daemon || { echo "Bail out! no udev"; exit 1; }
+[ -d /run/udev ] || /lib/systemd/systemd-udevd --daemon || bail "no udev"
 
 [ -z "$DKMS_TREE" ] || touch /etc/dkms/no-autoinstall
 try "dune-dkms installs" dpkg -i "$packages"/dune-dkms_*.deb
@@ -74,5 +52,4 @@ try "dune-dkms is removed" dpkg -r dune-dkms
 is "$(lsmod | grep -c '^dune ')" 0 "removing dune-dkms unloads the module"
 is "$(find "/lib/modules/$release/" -name 'dune.ko*' | wc -l)" 0 "removing dune-dkms removes the module from the disk"
 try "dune is removed" dpkg -r dune
-echo "1..$tests"
-exit $failed
+finish

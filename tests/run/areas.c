@@ -3,7 +3,7 @@
  * Does the kernel know where the program's areas are? Prints what holds for any
  * program: names of mappings, and relations of the numbers in /proc/self/stat.
  * start.bash compares the output natively and in the sandbox, where it differs when
- * dune-run told the kernel its own areas, or none.
+ * dune-run gave the kernel its own areas, or none.
  */
 #include <stdint.h>
 #include <stdio.h>

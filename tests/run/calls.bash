@@ -10,12 +10,15 @@
 
 # rows LIST: the names in a list of special.h, with what the host half does
 rows() {
-	sed -n "/^#define $1(/,/[^\\\\]\$/s/^\tX(arg, \([a-z_0-9]*\), [a-zA-Z_0-9]*, \([A-Z_]*\).*/\1 \2/p" "$here/special.h"
+	sed -n "/^#define $1(/,/[^\\\\]\$/ {
+		s/^\tX(arg, \([a-z_0-9]*\), [a-zA-Z_0-9]*, \([A-Z_]*\).*/\1 \2/p
+	}" "$here/special.h"
 }
 rows SPECIAL_CALLS >"$top/special"
 { rows SLOW_CALLS; grep ' REFUSE$' "$top/special"; } | cut -d ' ' -f 1 | sort >"$top/must-be-slow"
 cut -d ' ' -f 1 "$top/special" | sort >"$top/names"
-sed -n '/slow_calls\[\] = {/,/^}/p' "$here/module-syscall.c" | grep -o '__NR_[a-z_0-9]*' | cut -c 6- | sort >"$top/slow"
+sed -n '/slow_calls\[\] = {/,/^}/p' "$here/module-hypercall.c" | grep -o '__NR_[a-z_0-9]*' |
+	cut -c 6- | sort >"$top/slow"
 for kind in PASS OWN; do
 	sed -n "s/^$kind([0-9]*, \([a-z_0-9]*\),.*/\1/p" "$here/syscalls.def" | sort >"$top/$kind"
 done
@@ -24,9 +27,12 @@ sed -n 's/^[A-Z]*([0-9]*, \([a-z_0-9]*\),.*/\1/p' "$here/syscalls.def" | sort >"
 for file in special:19 must-be-slow:7 slow:20 OWN:5 PASS:200 known:350; do
 	ok $(($(wc -l <"$top/${file%:*}") < ${file#*:})) "${file%:*}: the table is found"
 done
-is "$(comm -23 "$top/must-be-slow" "$top/slow")" "" "the module makes no call that must come to the host half"
+is "$(comm -23 "$top/must-be-slow" "$top/slow")" "" \
+	"the module makes no call that must come to the host half"
 is "$(comm -23 "$top/names" "$top/known")" "" "dune-run knows all calls that are the library's"
 # the kind of close's argument hides the descriptor that the library hides
-is "$(comm -12 "$top/names" "$top/PASS")" close "dune-run passes none of them on to the kernel"
-is "$(comm -13 "$top/names" "$top/OWN")" "" "and gives the library only what is its own"
+is "$(comm -12 "$top/names" "$top/PASS")" close \
+	"dune-run passes none of the library's calls on to the kernel, but close"
+is "$(comm -13 "$top/names" "$top/OWN")" "" \
+	"dune-run leaves only the library's calls to the library"
 finish

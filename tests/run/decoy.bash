@@ -9,17 +9,18 @@
 watch() {
 	"$here/decoy/watch" "$@" >"$top/out" 2>&1
 	local status=$?
-	grep -E '^(Linux|FOUND|Bail|#)' "$top/out" | cut -c 1-600 | head -30 | sed 's/^\([^#]\)/# \1/'
+	grep -E '^(Linux|FOUND|Bail|#)' "$top/out" | cut -c 1-600 | head -30 |
+		sed 's/^\([^#]\)/# \1/'
 	return $status
 }
 
 watch --runner dune-run-control --kind message --cases 4 --calls 300
 grep -q '^FOUND .*the decoy at' "$top/out"
-ok $? "vectors that nobody checks: the kernel touches the decoy, and that is seen"
+ok $? "vectors are not checked: a touch of the decoy by the kernel is found"
 grep -q '^FOUND .*fault in the decoy' "$top/out"
-ok $? "and so is the kernel's fault"
+ok $? "vectors are not checked: a fault of the kernel in the decoy is found"
 grep -q '^FOUND .*a descriptor in reach' "$top/out"
-ok $? "descriptors that nobody hides are found"
+ok $? "descriptors are not hidden: they are found"
 watch --runner dune-run-control --mix 2 -- /usr/bin/python3 -c '
 import os
 file = os.open("/tmp/attack-mix", os.O_RDWR | os.O_CREAT)
@@ -32,10 +33,10 @@ if os.fork() == 0:
     os._exit(0)
 os.wait()'
 grep -q '^FOUND .*the decoy at .* writev(' "$top/out"
-ok $? "an address of the decoy in a vector of a program that knows nothing of it is seen"
+ok $? "an address in the decoy, put into a vector of any program, is found"
 
 watch --seed "${DECOY_SEED:-1}" --cases 45 --calls 700
-ok $? "45 cases: the kernel touches nothing of the runtime, no descriptor leads to it, nothing runs natively"
+ok $? "45 cases: the runtime is not touched or reached by a descriptor, nothing runs natively"
 calls=$(sed -n 's/^Linux .*: \([0-9]*\) calls.*/\1/p' "$top/out")
-ok $((${calls:-0} < 20000)) "that were 20,000 calls at the least"
+ok $((${calls:-0} < 20000)) "45 cases make 20,000 calls at least"
 finish

@@ -143,7 +143,7 @@ static void pending(int sig)
 	printf("%d with its default action: lived\n", sig);
 }
 
-/* What its function's return, or the next use of the stack, falls into. */
+/* The function's return, or the next use of the stack, leads to what is unmapped here. */
 __attribute__((noinline, aligned(4096))) static void unmap_code(void)
 {
 	syscall(SYS_munmap, (long)unmap_code & -4096L, 4096);
@@ -224,14 +224,15 @@ static void under_timer(const sigset_t *mask)
 	sigaction(SIGALRM, &act, NULL);
 	setitimer(ITIMER_REAL, &often, NULL);
 	while (alarms < ALARMS) {
-		char *low = mmap(NULL, 2 * STACK, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
-				 -1, 0);
+		char *low = mmap(NULL, 2 * STACK, PROT_NONE,
+				 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 		volatile char *top = low + 2 * STACK - 4096;
 
 		/* a stack needs room to grow, and a gap below */
 		munmap(low, 2 * STACK);
 		if (mmap((void *)top, 4096, PROT_READ | PROT_WRITE,
-			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_GROWSDOWN, -1, 0) == MAP_FAILED) {
+			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_GROWSDOWN,
+			 -1, 0) == MAP_FAILED) {
 			perror("mmap");
 			break;
 		}
@@ -244,7 +245,8 @@ static void under_timer(const sigset_t *mask)
 	}
 	setitimer(ITIMER_REAL, &off, NULL);
 	close(null);
-	printf("vectors on a growing stack: %lu failed; where nothing is: %lu read\n", failed, read);
+	printf("vectors on a growing stack: %lu failed; where nothing is: %lu read\n", failed,
+	       read);
 }
 
 static volatile long odd;
@@ -324,15 +326,16 @@ static int runs_true(void *unused)
 static void shared_handlers(void)
 {
 	static char stack[65536];
-	int status = -1;
+	int child, status = -1;
 	long ret;
 
 	signal(SIGSEGV, SIG_IGN);
-	waitpid(clone(runs_true, stack + sizeof(stack), CLONE_VM | CLONE_VFORK | CLONE_SIGHAND | SIGCHLD, NULL),
-		&status, 0);
+	child = clone(runs_true, stack + sizeof(stack),
+		      CLONE_VM | CLONE_VFORK | CLONE_SIGHAND | SIGCHLD, NULL);
+	waitpid(child, &status, 0);
 	ret = writev(1, (void *)0x1000, 1);
-	printf("a child with the same handlers ends with %d, writev() then gives %ld, %s\n", status, ret,
-	       strerror(errno));
+	printf("a child with the same handlers ends with %d, writev() then gives %ld, %s\n",
+	       status, ret, strerror(errno));
 	signal(SIGSEGV, SIG_DFL);
 }
 

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# What the kernel could be made to do to the runtime: hostile-kernel.c, with
+# Programs have the kernel attack the runtime: hostile-kernel.c, with
 # --stats, and a copy of it that tries to truncate itself. Then whether the
 # runtime's tables are read-only, what the runtime does where a filter from
 # before it denies what it asks the kernel, and whether it takes another file for
@@ -30,7 +30,7 @@ done
 
 # below CALL: a program in the sandbox, below a filter that denies CALL
 below() {
-	(cd "$top" && "$bin/wx" "$1" "$DUNE_RUN" -- "${@:2}") 2>&1
+	(cd "$top" && "$bin/restrict" "$1" "$DUNE_RUN" -- "${@:2}") 2>&1
 }
 cp /bin/sh "$top/sh"
 is "$(below fstatfs /bin/sh -c ': </proc/self/mem && echo opened')" \
@@ -39,7 +39,8 @@ is "$(below fstatfs /bin/sh -c ': </proc/self/mem && echo opened')" \
 is "$(below getfl ./sh -c ': >>./sh && echo opened')" \
 	"./sh: 1: cannot create ./sh: Operation not permitted" \
 	"without F_GETFL the running program is not opened for writing"
-is "$(below robust "$bin/limits" forks)" "$(printf 'a filter: fork: 0xb00\na filter: vfork: 0xffffffff')" \
+is "$(below robust "$bin/limits" forks)" \
+	"$(printf 'a filter: fork: 0xb00\na filter: vfork: 0xffffffff')" \
 	"without get_robust_list there is no vfork"
 
 # Other processes of the machine may take a number: 10 attempts.
@@ -51,6 +52,7 @@ done
 if [[ $result == missed* ]]; then
 	skip "$result, 10 times" "a file of procfs with the numbers of the program's file"
 else
-	is "$result" "Permission denied" "the memory of a process is not the program's file, whatever its numbers"
+	is "$result" "Permission denied" \
+		"the memory of a process is not the program's file, with the same numbers"
 fi
 finish

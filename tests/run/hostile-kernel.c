@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * What a program in the sandbox could have the kernel do to the runtime: by
- * ioctls with pointers inside, arrays whose length is counted in items, control
- * data at address 0, files that are truncated before they are judged, and an image
- * that spans the runtime. It runs with --stats. Fails when a call reaches the
+ * A program in the sandbox has the kernel attack the runtime: by ioctls with
+ * pointers inside, arrays whose length is counted in items, control data at address
+ * 0, files that are truncated before they are judged, and an image that spans the
+ * runtime. It runs with --stats. Fails when a call reaches the
  * runtime's memory or descriptors instead of giving the error that is expected.
  */
 #define _GNU_SOURCE
@@ -28,9 +28,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define BASE	0x6d7500000000UL	/* as in run/protect.h */
-#define SPARE	(BASE + 0x10fff000)	/* mapped and unused */
-
 /* ---- ioctl -------------------------------------------------------------- */
 
 static void test_ioctl(void)
@@ -47,13 +44,13 @@ static void test_ioctl(void)
 	struct dirent *e;
 
 	is(call(SYS_ioctl, fd, 0xc0606610, (long)scan, 0, 0, 0), -ENOTTY,
-	   "PAGEMAP_SCAN does not store by a pointer that nobody checked");
+	   "PAGEMAP_SCAN does not store by a pointer that was not checked");
 	close(fd);
 	fd = open("/proc/self/maps", O_RDONLY);
 	((unsigned int *)query)[20] = 64;	/* vma_name_size */
 	query[11] = SPARE;			/* vma_name_addr */
 	is(call(SYS_ioctl, fd, 0xc0686611, (long)query, 0, 0, 0), -ENOTTY,
-	   "nor PROCMAP_QUERY");
+	   "PROCMAP_QUERY does not store by a pointer that was not checked");
 	close(fd);
 
 	d = opendir("/dev/input");
@@ -64,11 +61,13 @@ static void test_ioctl(void)
 		event = open(path, O_RDWR);
 	}
 	if (event < 0) {
-		skip("no input device", "nor EVIOCGMASK");
+		skip("no input device", "EVIOCGMASK, EVIOCSFF and EVIOCGNAME");
 		return;
 	}
-	is(call(SYS_ioctl, event, EVIOCGMASK, (long)&mask, 0, 0, 0), -ENOTTY, "nor EVIOCGMASK");
-	is(call(SYS_ioctl, event, EVIOCSFF, (long)path, 0, 0, 0), -ENOTTY, "nor EVIOCSFF");
+	is(call(SYS_ioctl, event, EVIOCGMASK, (long)&mask, 0, 0, 0), -ENOTTY,
+	   "EVIOCGMASK does not store by a pointer that was not checked");
+	is(call(SYS_ioctl, event, EVIOCSFF, (long)path, 0, 0, 0), -ENOTTY,
+	   "EVIOCSFF does not read by a pointer that was not checked");
 	memset(path, 0, sizeof(path));
 	is(call(SYS_ioctl, event, EVIOCGNAME(sizeof(path)), (long)path, 0, 0, 0) > 0, 1,
 	   "EVIOCGNAME is answered");
@@ -77,25 +76,25 @@ static void test_ioctl(void)
 /* ---- arrays ------------------------------------------------------------- */
 
 #define BELOW	65536
-#define MANY	600000		/* more than the guard region holds, whatever they are */
+#define MANY	600000		/* items of 2 bytes or more: the guard region holds fewer */
 
 static void test_arrays(void)
 {
-	unsigned char *below = mmap((void *)(BASE - BELOW), BELOW, PROT_READ | PROT_WRITE,
+	unsigned char *below = mmap((void *)(RUNTIME_BASE - BELOW), BELOW, PROT_READ | PROT_WRITE,
 				    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
 	void **pages = calloc(MANY, sizeof(*pages));
 	long at = (long)below;
 	int i, written = 0;
 
 	if (below == MAP_FAILED || !pages)
-		return;
+		bail("memory below the runtime: %s", strerror(errno));
 	memset(below, 0x55, BELOW);
 	is(call(SYS_move_pages, 0, MANY, (long)pages, 0, at, 0), -EFAULT, "move_pages, status");
 	is(call(SYS_move_pages, 0, MANY, at, 0, (long)pages, 0), -EFAULT, "move_pages, pages");
 	is(call(SYS_mincore, 0x10000, MANY * 4096L, at, 0, 0, 0), -EFAULT, "mincore");
 	for (i = 0; i < BELOW; i++)
 		written += below[i] != 0x55;
-	is(written, 0, "refused before anything is written");
+	is(written, 0, "move_pages and mincore are refused before anything is written");
 	munmap(below, BELOW);
 	free(pages);
 }
@@ -137,22 +136,26 @@ static void test_zero(void)
 
 	/* for the compiler an address like any other */
 	__asm__("" : "+r" (zero));
-	if (mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0)) {
+	if (mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED,
+		 -1, 0)) {
 		skip(strerror(errno), "memory at address 0");
 		return;
 	}
 	is(rights.fd >= 0 && !socketpair(AF_UNIX, SOCK_DGRAM, 0, sk), 1, "memory at address 0");
 	memcpy(zero, &rights, sizeof(rights));
 	is(call(SYS_sendmsg, sk[0], (long)&mm, MSG_DONTWAIT, 0, 0, 0), -EBADF,
-	   "a hidden descriptor is not sent from there by sendmsg");
-	is(call(SYS_sendmmsg, sk[0], (long)&mm, 1, MSG_DONTWAIT, 0, 0), -EBADF, "nor by sendmmsg");
+	   "a hidden descriptor is not sent by sendmsg with control data at address 0");
+	is(call(SYS_sendmmsg, sk[0], (long)&mm, 1, MSG_DONTWAIT, 0, 0), -EBADF,
+	   "a hidden descriptor is not sent by sendmmsg with control data at address 0");
 	rights.fd = open("/dev/null", O_RDONLY);
 	memcpy(zero, &rights, sizeof(rights));
-	is(call(SYS_sendmsg, sk[0], (long)&mm, MSG_DONTWAIT, 0, 0, 0), 1, "another one is");
+	is(call(SYS_sendmsg, sk[0], (long)&mm, MSG_DONTWAIT, 0, 0, 0), 1,
+	   "another descriptor is sent with control data at address 0");
 	mm.msg_hdr.msg_control = &rights;
 	rights.fd = -1;
-	is(call(SYS_recvmsg, sk[1], (long)&mm, MSG_DONTWAIT, 0, 0, 0), 1, "and is received");
-	is(fcntl(rights.fd, F_GETFD) >= 0, 1, "as a descriptor");
+	is(call(SYS_recvmsg, sk[1], (long)&mm, MSG_DONTWAIT, 0, 0, 0), 1,
+	   "control data that was sent from address 0 is received");
+	is(fcntl(rights.fd, F_GETFD) >= 0, 1, "a descriptor that was sent from address 0 is open");
 	memcpy(zero, name, sizeof(name));
 	is(call(SYS_readlink, 0, (long)link, sizeof(link) - 1, 0, 0, 0) > 0 &&
 	   strstr(link, "/program"), 1, "/proc/self/exe by a name at address 0 is the program");
@@ -175,38 +178,44 @@ static void test_truncate(const char *program)
 	struct open_how how = { .flags = O_WRONLY | O_TRUNC };
 	struct open_how read_how = { .flags = O_RDONLY | O_TRUNC };
 	long size = size_of(program), p = (long)program;
+	static const char *const ways[] = {
+		"open to write", "open to read", "openat2", "creat", "truncate",
+	};
 	const char *file = "file";
 	int i, fd;
 
 	is(call(SYS_open, p, O_WRONLY | O_TRUNC, 0, 0, 0, 0), -ETXTBSY,
 	   "the running program is not truncated by open");
 	is(call(SYS_open, (long)"/proc/self/exe", O_RDWR | O_TRUNC, 0, 0, 0, 0), -ETXTBSY,
-	   "nor as /proc/self/exe");
-	is(call(SYS_open, p, O_RDONLY | O_TRUNC, 0, 0, 0, 0), -ETXTBSY, "nor to read it");
+	   "the running program is not truncated as /proc/self/exe");
+	is(call(SYS_open, p, O_RDONLY | O_TRUNC, 0, 0, 0, 0), -ETXTBSY,
+	   "the running program is not truncated by opening it to read");
 	is(call(SYS_openat2, AT_FDCWD, p, (long)&how, sizeof(how), 0, 0), -ETXTBSY,
-	   "nor by openat2");
+	   "the running program is not truncated by openat2");
 	is(call(SYS_openat2, AT_FDCWD, p, (long)&read_how, sizeof(how), 0, 0), -ETXTBSY,
-	   "nor by openat2 to read it");
-	is(call(SYS_creat, p, 0700, 0, 0, 0, 0), -ETXTBSY, "nor by creat");
-	is(call(SYS_truncate, p, 0, 0, 0, 0, 0), -ETXTBSY, "nor by truncate");
-	is(size_of(program), size, "it is as long as before");
+	   "the running program is not truncated by openat2 to read");
+	is(call(SYS_creat, p, 0700, 0, 0, 0, 0), -ETXTBSY,
+	   "the running program is not truncated by creat");
+	is(call(SYS_truncate, p, 0, 0, 0, 0, 0), -ETXTBSY,
+	   "the running program is not truncated by truncate");
+	is(size_of(program), size, "the running program is as long as before");
 
 	for (i = 0; i < 5; i++) {
 		fd = open(file, O_RDWR | O_CREAT, 0600);
 		if (write(fd, "words", 5) != 5)
-			return;
+			bail("%s: %s", file, strerror(errno));
 		close(fd);
 		fd = i == 0 ? open(file, O_WRONLY | O_TRUNC) :
 		     i == 1 ? open(file, O_RDONLY | O_TRUNC) :
 		     i == 2 ? (int)syscall(SYS_openat2, AT_FDCWD, file, &how, sizeof(how)) :
 		     i == 3 ? creat(file, 0600) : truncate(file, 0);
-		is(fd >= 0 && size_of(file) == 0, 1, "another file is truncated");
+		is(fd >= 0 && size_of(file) == 0, 1, "another file is truncated by %s", ways[i]);
 		if (i < 4)
 			close(fd);
 	}
 	is(truncate(file, 3) == 0 && size_of(file) == 3, 1, "truncate may lengthen");
 	is(call(SYS_truncate, (long)".", 0, 0, 0, 0, 0), -EISDIR, "truncate of a directory");
-	is(call(SYS_truncate, (long)"/dev/null", 0, 0, 0, 0, 0), -EINVAL, "and of a device");
+	is(call(SYS_truncate, (long)"/dev/null", 0, 0, 0, 0, 0), -EINVAL, "truncate of a device");
 	fd = open("new", O_WRONLY | O_CREAT | O_EXCL | O_TRUNC, 0400);
 	is(fd >= 0 && write(fd, "x", 1) == 1, 1, "a new file need not be writable");
 	close(fd);
@@ -224,10 +233,11 @@ static void test_stats(void)
 		is(call(SYS_open, (long)path, O_RDWR, 0, 0, 0, 0), -EACCES,
 		   "the counters' memory cannot be opened");
 		is(call(SYS_open, (long)path, O_RDWR | O_TRUNC, 0, 0, 0, 0), -EACCES,
-		   "nor truncated by opening");
-		is(call(SYS_truncate, (long)path, 0, 0, 0, 0, 0), -EACCES, "nor by name");
+		   "the counters' memory is not truncated by opening");
+		is(call(SYS_truncate, (long)path, 0, 0, 0, 0, 0), -EACCES,
+		   "the counters' memory is not truncated by name");
 	}
-	is(found, 1, "it can be seen");
+	is(found, 1, "the counters' memory can be seen in /proc");
 }
 
 static void test_mount(void)
@@ -238,11 +248,13 @@ static void test_mount(void)
 	mkdir("mount", 0700);
 	is(call(SYS_mount, (long)"none", (long)"mount", (long)"binfmt_misc", 0, 0, 0), -ENODEV,
 	   "no binfmt_misc: it would have dune-run's own file interpreted natively");
-	is(call(SYS_fsopen, (long)"binfmt_misc", 0, 0, 0, 0, 0), -ENODEV, "nor by fsopen");
+	is(call(SYS_fsopen, (long)"binfmt_misc", 0, 0, 0, 0, 0), -ENODEV,
+	   "no binfmt_misc by fsopen");
 	for (i = 0; i < 2; i++) {
 		is(call(SYS_mount, (long)"none", (long)"mount", (long)types[i], 0, 0, 0), -ENODEV,
 		   "no %s: its options name descriptors", types[i]);
-		is(call(SYS_fsopen, (long)types[i], 0, 0, 0, 0, 0), -ENODEV, "nor by fsopen");
+		is(call(SYS_fsopen, (long)types[i], 0, 0, 0, 0, 0), -ENODEV,
+		   "no %s by fsopen", types[i]);
 	}
 	rmdir("mount");
 }
@@ -279,7 +291,7 @@ static void test_image(void)
 	memcpy(image.code, code, sizeof(code));
 	fd = open("wide", O_WRONLY | O_CREAT | O_TRUNC, 0700);
 	if (write(fd, &image, sizeof(image)) != sizeof(image))
-		return;
+		bail("wide: %s", strerror(errno));
 	close(fd);
 	child = fork();
 	if (!child) {
@@ -290,7 +302,7 @@ static void test_image(void)
 	}
 	waitpid(child, &status, 0);
 	is(WIFEXITED(status) ? WEXITSTATUS(status) : -1, 0,
-	   "an image of 30 TB starts, beside the supervisor range and its guard region");
+	   "an image of 30 TB starts next to the supervisor range and its guard region");
 	unlink("wide");
 }
 

@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# What two processes that share memory or descriptors try: hostile-share.c. Fails
-# when one of these ways out works.
+# Two processes that share memory or descriptors attack the runtime:
+# hostile-share.c. Fails when one of these ways out works.
 
 . "$(dirname "$0")/lib.bash"
-cd "$top" && exec "$DUNE_RUN" -- "$bin/hostile-share"
+cd "$top" || exit 1
+"$DUNE_RUN" -- "$bin/hostile-share"

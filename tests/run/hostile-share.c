@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * What processes in the sandbox try together against the runtime: a parent
- * and a child that share memory or descriptors. Each attempt is a way out
- * that once worked. Fails when one of them works again.
+ * Processes in the sandbox attack the runtime together: a parent and a child that
+ * share memory or descriptors. Each attempt is a way out that once worked. Fails when
+ * one of them works again.
  */
 #define _GNU_SOURCE
 #include "lib.h"
@@ -24,9 +24,6 @@
 #include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#define BASE	0x6d7500000000UL	/* as in run/protect.h */
-#define SPARE	((void *)(BASE + 0x10fff000))	/* mapped and unused */
 
 #define NATIVE	77		/* exit status of a program outside of the sandbox */
 
@@ -94,15 +91,16 @@ static int receive(void *unused)
  */
 static void test_buffers(void)
 {
-	struct iovec v[3] = { { SPARE, 32 }, { SPARE, 32 }, { SPARE, 32 } };
+	struct iovec v[3] = { { (void *)SPARE, 32 }, { (void *)SPARE, 32 }, { (void *)SPARE, 32 } };
 	struct msghdr bad = { .msg_iov = v, .msg_iovlen = 3 };
 	pid_t child;
 	int i;
 
 	if (socketpair(AF_UNIX, SOCK_DGRAM, 0, pair))
-		return;
+		bail("socketpair: %s", strerror(errno));
 	memset(shared, 0, sizeof(*shared));
-	child = clone(receive, stack[1] + sizeof(stack[1]), CLONE_VM | SIGCHLD, NULL, NULL, NULL, NULL);
+	child = clone(receive, stack[1] + sizeof(stack[1]), CLONE_VM | SIGCHLD, NULL,
+		      NULL, NULL, NULL);
 	if (child < 0) {
 		ok(errno == ENOSYS, "memory is not shared with a child that runs at the same time");
 		return;
@@ -210,7 +208,7 @@ static void test_robust_list(void)
 		_exit(old_head == &head && len == sizeof(head) ? 0 : 1);
 	}
 	waitpid(child, &i, 0);
-	ok(i == 0, "the parent has its list again afterwards");
+	ok(i == 0, "the parent of a vfork child has its robust list again afterwards");
 
 	child = vfork();
 	if (!child) {
@@ -222,7 +220,7 @@ static void test_robust_list(void)
 		_exit(0);
 	}
 	waitpid(child, NULL, 0);
-	ok(shared->result == 0, "a process with memory of its own may set one");
+	ok(shared->result == 0, "a process with memory of its own may set a robust list");
 }
 
 /* ---- three processes in one memory --------------------------------------- */
@@ -259,7 +257,8 @@ static int next_id(int id)
 __attribute__((noreturn)) static void attach_over_runtime(void)
 {
 	for (;;) {
-		void *at = shmat(shared->found, (void *)(BASE - 4096), SHM_REMAP | SHM_EXEC);
+		void *at = shmat(shared->found, (void *)(RUNTIME_BASE - 4096),
+				 SHM_REMAP | SHM_EXEC);
 
 		shared->done++;
 		if (at != (void *)-1) {
@@ -316,7 +315,7 @@ static int mapped_in_runtime(void)
 		_exit(3);
 	while (fgets(line, sizeof(line), maps)) {
 		start = strtoul(line, NULL, 16);
-		n += start >= BASE + 0x20000000 && start < BASE + 0x40000000;
+		n += start >= RUNTIME_BASE + 0x20000000 && start < RUNTIME_BASE + 0x40000000;
 	}
 	fclose(maps);
 	return n;
@@ -343,8 +342,8 @@ static int kill_in_mmap(int file, int delay, int *left)
 		_exit(0);
 	}
 	for (unsigned long size = 1UL << 46; size >= 4096; size >>= 1)
-		while (call(SYS_mmap, 0, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
-			    -1, 0) > 0)
+		while (call(SYS_mmap, 0, size, PROT_NONE,
+			    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0) > 0)
 			;
 	child = vfork();
 	if (!child) {
@@ -367,7 +366,7 @@ static void test_killed_mapping(void)
 	int file = call(SYS_memfd_create, (long)"file", 0, 0, 0, 0, 0), status = 0, left, i;
 
 	if (ftruncate(file, FILE_BYTES))
-		return;
+		bail("a file in memory: %s", strerror(errno));
 	/* Each try in a process of its own, which has no room left afterwards. */
 	for (i = 0; i < 8 && !status; i++) {
 		fflush(stdout);
@@ -394,11 +393,14 @@ int main(int argc, char **argv)
 
 	test_vcpu("a vfork child with the parent's descriptors cannot map its vCPU",
 		  CLONE_VM | CLONE_VFORK | CLONE_FILES);
-	test_vcpu("nor one with copies of them", CLONE_VM | CLONE_VFORK);
-	test_vcpu("nor a child that its parent waits for", CLONE_VFORK | CLONE_FILES);
-	test_vcpu("nor the child of a fork", 0);
+	test_vcpu("a vfork child with copies of the parent's descriptors cannot map its vCPU",
+		  CLONE_VM | CLONE_VFORK);
+	test_vcpu("a child that its parent waits for cannot map its parent's vCPU",
+		  CLONE_VFORK | CLONE_FILES);
+	test_vcpu("the child of a fork cannot map its parent's vCPU", 0);
 	ok(executed(1) == 0, "a vfork child cannot make its parent execute another file natively");
-	ok(executed(0) == 0, "a number that a vfork child uses does not matter to its parent's execve");
+	ok(executed(0) == 0,
+	   "a number that a vfork child uses does not matter to its parent's execve");
 	test_robust_list();
 	test_buffers();
 	test_grandchild();

@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# What a program tries against the runtime: hostile.c, in the sandbox. Fails when
-# one of its attempts gives anything but the expected error.
+# A program in the sandbox attacks the runtime: hostile.c. Fails when one of its
+# attempts gives anything but the expected error.
 
 . "$(dirname "$0")/lib.bash"
-cd "$top" && exec "$DUNE_RUN" -- "$bin/hostile"
+cd "$top" || exit 1
+"$DUNE_RUN" -- "$bin/hostile"

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * Huge pages that the kernel by itself puts into the supervisor range. The
- * kernel looks for room from mmap_base downwards, and the limit on the stack
- * determines where that is: right above the supervisor range, once this program has executed
- * itself. When all between the two is full, the next room is in the supervisor range. A
- * mapping there has to be undone, and the kernel rounds a length of huge pages
- * up. Wants huge pages (huge.bash).
+ * Huge pages that the kernel itself puts into the supervisor range. The kernel looks
+ * for room from mmap_base downwards, and the limit on the stack determines where that
+ * is: right above the supervisor range, once this program has executed itself. When
+ * all room between the two is used, the next room is in the supervisor range. A
+ * mapping there has to be undone, and the kernel rounds a length of huge pages up.
+ * huge.bash reserves the huge pages. Fails when the program gets such a mapping, when
+ * one stays in the supervisor range, or when the runtime does not work afterwards.
  */
 #define _GNU_SOURCE
 #include "lib.h"
@@ -22,13 +23,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* as in run/protect.h */
-#define BASE		0x6d7500000000UL
-#define SIZE		0x40000000UL
-
 #define TOP		0x7ffffffff000UL	/* of the addresses that a process may have */
-#define MMAP_BASE	(BASE + 3 * SIZE)	/* about: there is a gap below the stack */
-#define ELSEWHERE	(BASE - 64 * SIZE)
+/* about: there is a gap below the stack */
+#define MMAP_BASE	(RUNTIME_BASE + 3 * RUNTIME_SIZE)
+#define ELSEWHERE	(RUNTIME_BASE - 64 * RUNTIME_SIZE)
 #define HUGE		(2UL << 20)
 #define PIECE		(1UL << 20)	/* smaller, so that the kernel does not align it */
 
@@ -57,7 +55,7 @@ static int huge_in_range(void)
 	while (f && fgets(line, sizeof(line), f)) {
 		if (!strstr(line, "/memfd:huge") && !strstr(line, "/anon_hugepage"))
 			continue;
-		if (sscanf(line, "%lx-%lx", &from, &to) != 2 || to <= BASE || from >= BASE + SIZE)
+		if (sscanf(line, "%lx-%lx", &from, &to) != 2 || !meets_runtime(from, to - from))
 			continue;
 		diag("%s", line);
 		n++;
@@ -75,23 +73,24 @@ static long fill(void)
 	do
 		at = call(SYS_mmap, 0, PIECE, PROT_NONE,
 			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	while (at > (long)BASE);
+	while (at > (long)RUNTIME_BASE);
 	return at;
 }
 
 static void test_huge(int fd)
 {
-	is(fill(), -ENOMEM, "what the kernel puts into the supervisor range is not given to the program");
+	is(fill(), -ENOMEM,
+	   "what the kernel puts into the supervisor range is not given to the program");
 	is(call(SYS_mmap, 0, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0), -ENOMEM,
-	   "nor a part of a huge page of a file");
-	is(huge_in_range(), 0, "of which nothing stays");
+	   "a part of a huge page of a file in the supervisor range is not given to the program");
+	is(huge_in_range(), 0, "a part of a huge page of a file does not stay there");
 	is(call(SYS_mmap, 0, HUGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0), -ENOMEM,
-	   "nor a whole one");
-	is(huge_in_range(), 0, "of which nothing stays");
+	   "a huge page of a file in the supervisor range is not given to the program");
+	is(huge_in_range(), 0, "a huge page of a file does not stay there");
 	is(call(SYS_mmap, 0, HUGE + 1, PROT_READ | PROT_WRITE,
 		MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB, -1, 0), -ENOMEM,
-	   "nor anonymous ones");
-	is(huge_in_range(), 0, "of which nothing stays");
+	   "anonymous huge pages in the supervisor range are not given to the program");
+	is(huge_in_range(), 0, "anonymous huge pages do not stay there");
 }
 
 int main(int argc, char **argv)
@@ -118,6 +117,6 @@ int main(int argc, char **argv)
 	if (!child)
 		_exit(0);
 	waitpid(child, &status, 0);
-	is(status, 0, "the runtime lives on");
+	is(status, 0, "the runtime still works");
 	return done();
 }

@@ -1,22 +1,17 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# What the tests of the sandbox share: TAP, and running a command twice,
-# natively and under dune-run, each time in a fresh directory of the same name.
+# For the tests of the sandbox, to be sourced: a command is run twice, natively
+# and under dune-run, each time in a fresh directory of the same name, and the
+# verdict is on what differs.
 
 here=$(cd "$(dirname "$0")" && pwd)
 DUNE_RUN=${DUNE_RUN:-$here/../../libexec/dune-run}
 bin=$here/bin
 export LC_ALL=C TZ=UTC
-tests=0
-failed=0
+: "${TEST_PATIENCE:=4}"	# how many times slower than hardware the machine is (docs/testing.md)
 
-if [ ! -x "$DUNE_RUN" ]; then
-	echo "Bail out! no $DUNE_RUN: make -C run first"
-	exit 1
-fi
-if [ -z "$DUNE_RUN_ANYWHERE" ] && [ ! -e /dev/dune ]; then
-	echo "Bail out! no /dev/dune: load dune.ko first"
-	exit 1
-fi
+. "$here/tap.bash"
+[ -x "$DUNE_RUN" ] || bail "no $DUNE_RUN: make -C run first"
+[ "$DUNE_RUN_ANYWHERE" ] || [ -e /dev/dune ] || bail "no /dev/dune: load dune.ko first"
 
 # udev makes this link; a bare machine has no udev
 [ -e /dev/fd ] || ln -s /proc/self/fd /dev/fd
@@ -31,46 +26,20 @@ data=$top/data
 mkdir "$data"
 export HOME=$work
 
-# ok STATUS NAME: one line of TAP
-ok() {
-	tests=$((tests + 1))
-	if [ "$1" = 0 ]; then
-		echo "ok $tests - $2"
-	else
-		echo "not ok $tests - $2"
-		failed=$((failed + 1))
-	fi
-}
-
-# skip REASON NAME
-skip() {
-	tests=$((tests + 1))
-	echo "ok $tests - $2 # SKIP $1"
-}
-
-# is GOT WANTED NAME
-is() {
-	if [ "$1" = "$2" ]; then
-		ok 0 "$3"
-	else
-		ok 1 "$3"
-		printf '%s\n' "got:    $1" "wanted: $2" | head -c 2000 | sed 's/^/# /'
-	fi
-}
-
-# One run of a command in an empty directory; results in $top/KIND.*
+# one KIND COMMAND...: one run of a command in an empty directory; its results
+# are in $top/KIND.*
 one() {
 	local kind=$1
 	shift
 	rm -rf "$work"
 	mkdir "$work"
-	(cd "$work" && exec timeout -k 5 $((${LIMIT:-240} * ${TEST_PATIENCE:-1})) "$@") \
+	(cd "$work" && exec timeout -k 5 $((${LIMIT:-240} * TEST_PATIENCE)) "$@") \
 		>"$top/$kind.out" 2>"$top/$kind.err" </dev/null
 	echo $? >"$top/$kind.status"
 }
 
-# same NAME COMMAND...: output, messages and status must be the same, at least
-# in one of $TRIES attempts (1)
+# same NAME COMMAND...: output, messages and status must be the same, in at least
+# one of $TRIES attempts (1)
 same() {
 	local name=$1 try
 	shift
@@ -80,7 +49,7 @@ same() {
 	ok $((try == ${TRIES:-1})) "$name"
 }
 
-# One attempt
+# equal COMMAND...: one attempt
 equal() {
 	local program=$1 path part bad=0
 	shift
@@ -96,23 +65,20 @@ equal() {
 		if ! cmp -s "$top/native.$part" "$top/dune.$part"; then
 			bad=1
 			echo "# $part differs (native <, Dune >):"
-			diff -a "$top/native.$part" "$top/dune.$part" | head -20 | cut -c 1-300 | sed 's/^/# /'
+			diff -a "$top/native.$part" "$top/dune.$part" | head -20 | cut -c 1-300 |
+				sed 's/^/# /'
 		fi
 	done
 	return $bad
 }
 
-# same_status NAME COMMAND...: the command may fail, but equally
+# same_failure NAME COMMAND...: the command may fail, with the same status and
+# output natively and in the sandbox
 same_failure() {
 	FAIL_FROM=256 same "$@"
 }
 
-# A command of the shell, under bash in the sandbox
+# same_sh NAME COMMAND: the same for a command of the shell, run by bash
 same_sh() {
 	same "$1" bash -c "$2"
-}
-
-finish() {
-	echo "1..$tests"
-	exit $((failed > 0))
 }

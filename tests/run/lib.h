@@ -1,7 +1,21 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* What the programs that attack the runtime share: calls without libc's errno, and descriptors. */
+/*
+ * For the programs that attack the runtime: where it is, system calls without
+ * libc's errno, and descriptors.
+ */
 #ifndef DUNE_TESTS_RUN_LIB_H
 #define DUNE_TESTS_RUN_LIB_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef uint64_t u64;
+#include "protect.h"
+
+/* Pages of the runtime that are mapped. */
+#define HEADER	(RUNTIME_BASE + GUARD_REGION_SIZE)	/* dune-run's ELF header */
+#define IMAGE	(HEADER + 0x1000)		/* its code */
+#define SPARE	(RUNTIME_BASE + 0x100ff000)	/* the last of the arena, until it grows */
 
 /* A system call: the result, or the negative error number. */
 long call(long nr, long a, long b, long c, long d, long e, long f);

@@ -8,13 +8,14 @@
 
 same "fork with no descriptor free, and below a lower limit" "$bin/limits" descriptors
 
-# whoever gives up root could not open the device again
+# a program that gives up root could not open the device again
 mode=$(stat -c %a /dev/dune)
 chmod 600 /dev/dune
 chmod 755 "$top"
 # /proc/self/exe is opened by its name (docs/sandbox.md): one that cannot be reached
 cp "$bin/limits" "$top/limits"
-same "fork and execve without /dev/dune: other namespace, other user, empty root" "$top/limits" no-device
+same "fork and execve without /dev/dune: other namespace, other user, empty root" \
+	"$top/limits" no-device
 chmod "$mode" /dev/dune
 
 same "RLIMIT_DATA of 10 MB" "$bin/limits" data
@@ -30,9 +31,11 @@ fi
 same "a page in each of $gigabytes gigabytes" "$bin/limits" gigabytes "$gigabytes"
 if ((gigabytes < 5000)); then
 	one dune "$DUNE_RUN" -- "$bin/limits" gigabytes 5000
-	is "$(cat "$top/dune.status") $(grep -c "^dune: with $bits physical address bits .*memory in at most" "$top/dune.err")" \
-		"135 1" "one gigabyte more than $bits physical address bits allow: SIGBUS, after a message"
+	printed=$(grep -c "^dune: with $bits physical address bits .*memory in at most" \
+		"$top/dune.err")
+	is "$(cat "$top/dune.status") $printed" "135 1" \
+		"one gigabyte more than $bits physical address bits allow: SIGBUS, after a message"
 fi
-same "a thousand children by vfork" "$bin/limits" borrowers
+same "a thousand children by vfork" "$bin/limits" vfork-children
 same "children by vfork that lower their parent's RLIMIT_DATA" "$bin/limits" lowered
 finish

@@ -116,7 +116,7 @@ static void no_device(void)
 	if (unshare(CLONE_NEWNS))
 		printf("unshare: %s\n", strerror(errno));
 	grandchildren("new mount namespace");
-	/* as nobody, who may not open /dev/dune (limits.bash) */
+	/* as the user nobody, who may not open /dev/dune (limits.bash) */
 	setgroups(0, NULL);
 	if (fork()) {
 		wait(NULL);
@@ -135,7 +135,7 @@ static void no_device(void)
 }
 
 /*
- * A child that borrows the memory leaves its parent a limit on data that no new
+ * A child in its parent's memory leaves the parent a limit on data that no new
  * memory meets, so that the parent cannot put anything where the child's vCPU
  * was. Then many children with memory of their own, each with page tables of its
  * own, which must all be there.
@@ -174,13 +174,14 @@ static void lowered(void)
 /* 10 MB of data: enough for a small program. */
 static void data(void)
 {
+	void *large;
+
 	set_limit(RLIMIT_DATA, 10 << 20);
 	forks("10 MB of data");
 	execs("10 MB of data");
 	printf("4 MB: %s\n", malloc(4 << 20) ? "there" : strerror(errno));
-	printf("16 MB: %s\n",
-	       mmap(NULL, 16 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) == MAP_FAILED ?
-	       strerror(errno) : "there");
+	large = mmap(NULL, 16 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	printf("16 MB: %s\n", large == MAP_FAILED ? strerror(errno) : "there");
 }
 
 /* One byte in each of @count gigabytes. */
@@ -191,7 +192,8 @@ static void gigabytes(long count)
 	for (i = 0; i < count; i++) {
 		char *p = (void *)(0x100000000000UL + (i << 30));
 
-		if (mmap(p, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0) != p) {
+		if (mmap(p, 4096, PROT_READ | PROT_WRITE,
+			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0) != p) {
 			printf("mmap %ld: %s\n", i, strerror(errno));
 			break;
 		}
@@ -202,8 +204,8 @@ static void gigabytes(long count)
 	printf("%ld gigabytes, %ld wrong\n", i, bad);
 }
 
-/* A thousand children that borrow the memory; each stack and vCPU is given back. */
-static void borrowers(void)
+/* A thousand children in this memory; each stack and vCPU is given back. */
+static void vfork_children(void)
 {
 	static int i, bad;
 
@@ -238,7 +240,7 @@ int main(int argc, char **argv)
 		lowered();
 	if (!strcmp(what, "forks"))
 		forks("a filter");
-	if (!strcmp(what, "borrowers"))
-		borrowers();
+	if (!strcmp(what, "vfork-children"))
+		vfork_children();
 	return 0;
 }

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# What the kernel tells of each system call's arguments (the formats of its
+# The kernel's description of each system call's arguments (the formats of its
 # trace events), against syscalls.def. Fails when an argument whose type is a
 # pointer, or whose name is that of an address, is a value (V) in the table
 # without a reason below. Needs no sandbox.
@@ -26,7 +26,7 @@ reasons() {
 		prctl.arg5 call_prctl
 		arch_prctl.arg2 call_arch_prctl
 		pselect6.sig call_pselect6
-		get_mempolicy.addr a page's place is looked up, and a page of the runtime may have one
+		get_mempolicy.addr only the node of its page is looked up, also of the runtime's
 		kcmp.idx1 a number of a descriptor, or none
 	X
 }
@@ -54,7 +54,8 @@ sed -nE 's/^(PASS|OWN)\([0-9]+, ([a-z_0-9]+), (.*)\)$/\2, \3/p
 		while ((getline line < reasons) > 0)
 			known[substr(line, 1, index(line, " ") - 1)] = 1
 		# the names of the kernel
-		split("stat newstat fstat newfstat lstat newlstat uname newuname sendfile sendfile64 umount2 umount", n, " ")
+		split("stat newstat fstat newfstat lstat newlstat uname newuname " \
+		      "sendfile sendfile64 umount2 umount", n, " ")
 		for (i = 1; i in n; i += 2)
 			event[n[i]] = n[i + 1]
 	}
@@ -73,7 +74,8 @@ sed -nE 's/^(PASS|OWN)\([0-9]+, ([a-z_0-9]+), (.*)\)$/\2, \3/p
 					continue
 				type = substr(line, 1, RSTART - 1)
 				kind = $(2 + argument++)
-				if (kind == "V" && may_be_address(type, name) && !(($1 "." name) in known)) {
+				if (kind == "V" && may_be_address(type, name) &&
+				    !(($1 "." name) in known)) {
 					print "# " $1 ", argument " (argument - 1) ": " type name
 					print $1 "." name >unknown
 				}
@@ -85,9 +87,11 @@ sed -nE 's/^(PASS|OWN)\([0-9]+, ([a-z_0-9]+), (.*)\)$/\2, \3/p
 		else
 			seen++
 	}
-	END { print "# " seen + 0 " calls compared; the kernel tells nothing of:" missing }' >"$top/said"
-cat "$top/said"
-seen=$(sed -n 's/^# \([0-9]*\) calls compared.*/\1/p' "$top/said")
-ok $((${seen:-0} < 300)) "the kernel says what the arguments of most calls are"
+	END {
+		print "# " seen + 0 " calls compared; the kernel does not describe:" missing
+	}' >"$top/compared"
+cat "$top/compared"
+seen=$(sed -n 's/^# \([0-9]*\) calls compared.*/\1/p' "$top/compared")
+ok $((${seen:-0} < 300)) "the kernel describes the arguments of most calls"
 is "$(cat "$top/unknown" 2>/dev/null)" "" "no pointer is a value in the table"
 finish

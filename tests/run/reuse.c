@@ -88,8 +88,10 @@ static void leave_file(const char *name)
 			continue;
 
 		size_t size = end - start;
-		void *copy = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-		int prot = PROT_READ | (rights[1] == 'w' ? PROT_WRITE : 0) | (rights[2] == 'x' ? PROT_EXEC : 0);
+		int prot = PROT_READ | (rights[1] == 'w' ? PROT_WRITE : 0) |
+			   (rights[2] == 'x' ? PROT_EXEC : 0);
+		void *copy = mmap(NULL, size, PROT_READ | PROT_WRITE,
+				  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 		if (copy == MAP_FAILED)
 			fail("mmap");
@@ -141,7 +143,8 @@ int main(int argc, char **argv)
 		sched_setaffinity(0, sizeof(cpus), &cpus);
 		mkdir("t", 0755);
 		mkdir("p", 0755);
-		if (unshare(CLONE_NEWNS | CLONE_NEWPID) || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
+		if (unshare(CLONE_NEWNS | CLONE_NEWPID) ||
+		    mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
 		    mount("t", "t", "tmpfs", 0, NULL))
 			fail("tmpfs");
 		start_at("t/program", next_inode() + AHEAD);

@@ -10,16 +10,16 @@ same "signals, timers, waiting: a program's own view" "$bin/signals"
 
 # deaths: the status that a parent sees
 for how in fault overflow abort 9 15 11 6 31; do
-	same_failure "death: $how" perl -e 'system "$ENV{B}/signals", "'$how'"; print $? & 127, " ", $? >> 8, "\n"'
+	same_failure "death: $how" perl -e '
+		system "$ENV{B}/signals", "'$how'"; print $? & 127, " ", $? >> 8, "\n"'
 done
 
 # start HOW: a program in the sandbox that already spins or sleeps; $pid is dune-run
 start() {
-	local i
 	rm -f "$data/ready"
 	"$DUNE_RUN" -- "$bin/signals" "$1" "$data/ready" &
 	pid=$!
-	for i in $(seq $((600 * ${TEST_PATIENCE:-1}))); do
+	for _ in $(seq $((600 * TEST_PATIENCE))); do
 		[ ! -e "$data/ready" ] || break
 		sleep 0.1
 	done
@@ -44,8 +44,8 @@ done
 
 # stop and continue
 state() {
-	local i now
-	for i in $(seq 200); do
+	local now
+	for _ in $(seq 200); do
 		now=$(awk '{ print $3 }' /proc/$pid/stat)
 		[ "$now" != "$1" ] || break
 		sleep 0.1
@@ -56,7 +56,7 @@ start spin
 kill -STOP $pid
 state T "SIGSTOP stops a program that spins"
 kill -CONT $pid
-state R "SIGCONT lets it go on"
+state R "SIGCONT continues a program that was stopped"
 kill -TERM $pid
 wait $pid 2>/dev/null
 
@@ -95,7 +95,7 @@ def talk(argv, steps):
             os.waitpid(pid, 0)
             return "no %r in %r" % (wait, out)
         out = b""
-        if send < b" ":         # a control character: for what runs by now
+        if send < b" ":         # a control character: for the program that runs now
             end = time.time() + 60
             while "-i" in argv and foreground(fd) != "sleep" and time.time() < end:
                 time.sleep(0.1)
@@ -105,14 +105,17 @@ def talk(argv, steps):
 run = sys.argv[1:]
 os.environ["PS1"] = "PROMPT "
 bash = run + ["/bin/bash", "--norc", "--noprofile", "--noediting", "-i"]
-print("shell", talk(bash, [(b"PROMPT ", b"stty size\n"), (b"37 111", b"sleep 100\n"), (b"sleep 100", b"\x03"),
-    (b"PROMPT ", b"sleep 50\n"), (b"sleep 50", b"\x1a"), (b"Stopped", b"fg\n"), (b"sleep 50", b"\x03"),
-    (b"PROMPT ", b"tty && exit 7\n")]))
-print("Ctrl-C", talk(run + ["/bin/sh", "-c", "echo ready; sleep 100"], [(b"ready", b"\x03")]))
-print("Ctrl-backslash", talk(run + ["/bin/sh", "-c", "ulimit -c 0; echo ready; exec sleep 100"], [(b"ready", b"\x1c")]))
+print("shell", talk(bash, [(b"PROMPT ", b"stty size\n"), (b"37 111", b"sleep 100\n"),
+    (b"sleep 100", b"\x03"), (b"PROMPT ", b"sleep 50\n"), (b"sleep 50", b"\x1a"),
+    (b"Stopped", b"fg\n"), (b"sleep 50", b"\x03"), (b"PROMPT ", b"tty && exit 7\n")]))
+sh = run + ["/bin/sh", "-c"]
+print("Ctrl-C", talk(sh + ["echo ready; sleep 100"], [(b"ready", b"\x03")]))
+print("Ctrl-backslash", talk(sh + ["ulimit -c 0; echo ready; exec sleep 100"],
+    [(b"ready", b"\x1c")]))
 print("end of file", talk(run + ["/bin/cat"], [(b"", b"line\n"), (b"line", b"\x04")]))
 X
-is "$(/usr/bin/python3 "$data/terminal.py" "$DUNE_RUN" --)" "$(/usr/bin/python3 "$data/terminal.py")" \
+is "$(/usr/bin/python3 "$data/terminal.py" "$DUNE_RUN" --)" \
+	"$(/usr/bin/python3 "$data/terminal.py")" \
 	"a terminal: shell with job control, Ctrl-C, Ctrl-\\, end of file"
 
 finish

@@ -105,7 +105,8 @@ static void faults(void)
 	printf("no-exec jump: signal %d code %d right address %d\n", i, code, address == page);
 	i = sigsetjmp(jump, 1);
 	if (!i)
-		__asm__ volatile("xor %%edx, %%edx; mov $1, %%eax; mov %%edx, %%ecx; div %%ecx" : : : "eax", "ecx", "edx");
+		__asm__ volatile("xor %%edx, %%edx; mov $1, %%eax; mov %%edx, %%ecx; div %%ecx"
+				 : : : "eax", "ecx", "edx");
 	printf("division: signal %d code %d\n", i, code);
 	i = sigsetjmp(jump, 1);
 	if (!i)
@@ -177,7 +178,7 @@ static void stacks(void)
 	}
 	printf("stack overflow was caught\n");
 	signal(SIGSEGV, SIG_DFL);
-	printf("floating point lives on: %g\n", x * 2);
+	printf("floating point after a stack overflow: %g\n", x * 2);
 }
 
 static void masks(void)
@@ -225,12 +226,11 @@ static void masks(void)
 	printf("then %d, %d run\n", last == SIGUSR1, count);
 }
 
-static volatile int *told;	/* shared with a child, which waits for it */
+static volatile int *handled;	/* shared with a child, which waits for it */
 
-static void tell(int sig)
+static void count_shared(int sig)
 {
-	(void)sig;
-	++*told;
+	++*handled;
 }
 
 static void interrupted(void)
@@ -242,8 +242,10 @@ static void interrupted(void)
 	sigset_t none;
 	fd_set r;
 
-	if (pipe(fd))
-		return;
+	if (pipe(fd)) {
+		perror("pipe");
+		exit(1);
+	}
 	count = 0;
 	handle(SIGALRM, simple, 0);
 	timer_every(20000);
@@ -265,10 +267,11 @@ static void interrupted(void)
 	timer_every(0);
 	printf("at least five handlers ran: %d\n", count >= 5);
 
-	volatile int *ran = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	volatile int *ran = mmap(NULL, 4096, PROT_READ | PROT_WRITE,
+				 MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 
-	told = ran;
-	handle(SIGALRM, tell, SA_RESTART);
+	handled = ran;
+	handle(SIGALRM, count_shared, SA_RESTART);
 	if (!fork()) {
 		while (*ran < 3)
 			usleep(1000);

@@ -33,11 +33,13 @@ int main(int argc, char **argv)
 		n++;
 	printf("environment: %d\n", n);
 	printf("execfn %s\n", (char *)getauxval(AT_EXECFN));
-	printf("phdr %d of %lu, phent %lu\n", p && p[0].p_type, getauxval(AT_PHNUM), getauxval(AT_PHENT));
+	printf("phdr %d of %lu, phent %lu\n", p && p[0].p_type, getauxval(AT_PHNUM),
+	       getauxval(AT_PHENT));
 	printf("pagesz %lu clktck %lu secure %lu\n", getauxval(AT_PAGESZ), getauxval(AT_CLKTCK),
 	       getauxval(AT_SECURE));
-	printf("uid %lu gid %lu hwcap %lx base %d flags %lx\n", getauxval(AT_UID), getauxval(AT_GID),
-	       getauxval(AT_HWCAP), getauxval(AT_BASE) != 0, getauxval(AT_FLAGS));
+	printf("uid %lu gid %lu hwcap %lx base %d flags %lx\n", getauxval(AT_UID),
+	       getauxval(AT_GID), getauxval(AT_HWCAP), getauxval(AT_BASE) != 0,
+	       getauxval(AT_FLAGS));
 	printf("platform %s\n", (char *)getauxval(AT_PLATFORM));
 	printf("vdso %d random %d\n", getauxval(AT_SYSINFO_EHDR) != 0, getauxval(AT_RANDOM) != 0);
 	prctl(PR_GET_NAME, name);
@@ -45,11 +47,12 @@ int main(int argc, char **argv)
 	for (i = 0; i < 3000; i++)
 		zero |= bss[i];
 	printf("bss %u\n", zero);
-	printf("heap behind the image: %d\n", (char *)sbrk(0) >= _end &&
+	printf("heap after the image: %d\n", (char *)sbrk(0) >= _end &&
 	       (char *)sbrk(0) < _end + (2UL << 30));
 	printf("heap grows: %d\n", sbrk(1 << 20) != (void *)-1);
 	memset(sbrk(0) - 4096, 1, 4096);
 	__asm__ volatile("stmxcsr %0" : "=m" (mxcsr));
-	printf("mxcsr %x stack aligned %d\n", mxcsr, ((uintptr_t)__builtin_frame_address(0) & 15) == 0);
+	printf("mxcsr %x stack aligned %d\n", mxcsr,
+	       ((uintptr_t)__builtin_frame_address(0) & 15) == 0);
 	return argc;
 }

@@ -6,11 +6,11 @@
  * the process which opened it), DUNE_CREATE_VCPU makes a vCPU of the calling
  * thread, and DUNE_RUN runs that vCPU until something needs the host half.
  *
- * Guest-physical memory is the process's own address space. Where the
+ * Guest-physical memory is the process's own address space. If the
  * processor's physical addresses are wide enough (dune_info.granules is 0),
  * a guest-physical address is the process's virtual address: a guest page
- * table holds virtual addresses where a machine's would hold physical ones,
- * and CR3 is the virtual address of its root. Elsewhere the guest-physical
+ * table holds virtual addresses in the place of a machine's physical ones,
+ * and CR3 is the virtual address of its root. Otherwise the guest-physical
  * space is smaller than the process's, and is handed out in granules of 1 GB,
  * each to an aligned gigabyte of the process (DUNE_MAP_GRANULE). User mode
  * keeps the list: a child made by fork() gives it to its own vCPU.
@@ -46,7 +46,7 @@
  * @size:		in: sizeof(struct dune_info)
  * @api_version:	DUNE_API_VERSION of the module
  * @vendor:		DUNE_VENDOR_*
- * @address_bits:	width of a guest-physical address in bits, up to 47. Where
+ * @address_bits:	width of a guest-physical address in bits, up to 47. If
  *			it is less and @granules is 0, a guest reaches only the
  *			process's addresses below 2^address_bits
  * @features:		DUNE_FEATURE_*
@@ -59,7 +59,7 @@
  * @granules:		0: guest-physical addresses are the process's own. Else
  *			granules 1 to @granules - 1 of the guest-physical space
  *			can be mapped with DUNE_MAP_GRANULE
- * @handled_signals:	of the calling process: bit n-1 is set where signal n
+ * @handled_signals:	of the calling process: bit n-1 is set if signal n
  *			has a handler. A runtime takes these signals over when
  *			it enters a guest; asking for each by rt_sigaction()
  *			would be most of the cost of entering.
@@ -82,7 +82,7 @@ struct dune_info {
 /**
  * struct dune_create_vcpu - argument of DUNE_CREATE_VCPU
  * @size:	sizeof(struct dune_create_vcpu)
- * @flags:	DUNE_VCPU_SMAP: CR4.SMEP and CR4.SMAP are set where the
+ * @flags:	DUNE_VCPU_SMAP: CR4.SMEP and CR4.SMAP are set if the
  *		processor has them (dune_info.features). Ring 0 of the guest
  *		then executes no page that ring 3 can reach, and reads and
  *		writes none while RFLAGS.AC is clear
@@ -91,8 +91,8 @@ struct dune_info {
  * The ioctl returns a close-on-exec file descriptor of the new vCPU, which
  * only the calling thread can run. It fails with EPERM in a process other
  * than the one that opened /dev/dune (a child after fork opens it anew, or
- * uses DUNE_RENEW_VCPU), and with ENOSPC where the process has 4,096 vCPUs and a
- * change of its memory has to interrupt each of them (on Intel; on AMD where
+ * uses DUNE_RENEW_VCPU), and with ENOSPC if the process has 4,096 vCPUs and a
+ * change of its memory has to interrupt each of them (on Intel; on AMD if
  * the kernel flushes TLBs without interrupts). Like any file descriptor it
  * counts towards RLIMIT_NOFILE.
  */
@@ -114,8 +114,9 @@ struct dune_create_vcpu {
  * puts the new vCPU in the inherited descriptor's place at number @fd,
  * close-on-exec. So it needs no free descriptor, no path to /dev/dune and no
  * right to open it. The vCPU that was inherited is not changed; it continues to
- * exist where its owner has it open. EPERM on a vCPU that the caller can run
- * itself, EBADF where @fd is another file.
+ * exist as long as its owner has it open. EPERM on a vCPU that the caller can
+ * run itself, EBADF if @fd is another file, EINVAL, ENOMEM, and ENOSPC as
+ * DUNE_CREATE_VCPU.
  */
 struct dune_renew_vcpu {
 	__u32 size;
@@ -137,8 +138,9 @@ struct dune_renew_vcpu {
  *
  * From now on, and for all vCPUs of the process, the guest-physical granule
  * at @guest is the process's gigabyte at @address. This cannot be undone. The
- * same call again does nothing. EEXIST where either is assigned to another,
- * ENOTTY where dune_info.granules is 0.
+ * same call again does nothing. EEXIST if either is assigned to another,
+ * ENOTTY if dune_info.granules is 0, EINVAL for an address outside these
+ * limits, ENOMEM.
  */
 struct dune_granule {
 	__u32 size;
@@ -163,7 +165,30 @@ struct dune_segment {
 };
 
 /**
- * struct dune_state - what a vCPU has besides its general registers
+ * struct dune_state - the state of a vCPU besides its general registers
+ * @size:	sizeof(struct dune_state)
+ * @cpl:	current privilege level, 0 to 3
+ * @cr2:	control registers 2 and 3
+ * @cr3:	see @cr2
+ * @cs:		segment registers
+ * @ss:		see @cs
+ * @ds:		see @cs
+ * @es:		see @cs
+ * @fs:		see @cs
+ * @gs:		see @cs
+ * @tr:		the task register
+ * @ldtr:	the register of the local descriptor table
+ * @gdtr:	of the descriptor tables; base and limit only
+ * @idtr:	see @gdtr
+ * @star:	the MSRs of SYSCALL
+ * @lstar:	see @star
+ * @cstar:	see @star
+ * @sfmask:	see @star
+ * @kernel_gs_base: the MSR that SWAPGS exchanges with the base of GS
+ * @sysenter_cs: the MSRs of SYSENTER
+ * @sysenter_esp: see @sysenter_cs
+ * @sysenter_eip: see @sysenter_cs
+ * @reserved:	zero
  *
  * DUNE_GET_STATE and DUNE_SET_STATE, by the vCPU's thread only. CR0, CR4 and
  * EFER belong to the kernel (struct dune_info shows them). TR must be a
@@ -172,11 +197,11 @@ struct dune_segment {
  */
 struct dune_state {
 	__u32 size;
-	__u32 cpl;		/* current privilege level, 0 to 3 */
+	__u32 cpl;
 	__u64 cr2;
 	__u64 cr3;
 	struct dune_segment cs, ss, ds, es, fs, gs, tr, ldtr;
-	struct dune_segment gdtr, idtr;	/* base and limit only */
+	struct dune_segment gdtr, idtr;
 	__u64 star;
 	__u64 lstar;
 	__u64 cstar;
@@ -254,10 +279,12 @@ enum dune_counter {
  *		kernel; the host half then decides whether the guest gets EINTR
  *		or executes the call again
  * @fault_flags: out, DUNE_EXIT_FAULT: DUNE_FAULT_*
+ * @reserved0:	zero
  * @fault_address: out, DUNE_EXIT_FAULT: address in the process
  * @hw_exit:	out: the processor's exit code, for diagnosis
  * @hw_info1:	out: EXITINFO1 or the exit qualification
  * @hw_info2:	out: EXITINFO2 or the guest-physical address
+ * @reserved1:	zero
  * @counters:	running counts since the vCPU was made, by enum dune_counter
  *
  * mmap() of the vCPU's file descriptor at offset 0 with MAP_SHARED, by the
@@ -293,6 +320,7 @@ struct dune_run {
  * DUNE_RUN takes no argument (zero) and returns 0 with dune_run.exit_reason
  * set. EPERM: not the thread or not the process that made the vCPU. EINVAL:
  * unknown flags, non-zero reserved fields or a bad vector in struct dune_run.
+ * EBUSY: the vCPU is in DUNE_RUN; also from DUNE_SET_STATE.
  */
 #define DUNE_RUN		_IO(DUNE_IOC_TYPE, 0x10)
 #define DUNE_GET_STATE		_IOWR(DUNE_IOC_TYPE, 0x11, struct dune_state)

@@ -40,7 +40,7 @@ static inline u64 level_end(u64 address, int level)
 	return (address | (level_span(level) - 1)) + 1;
 }
 
-/* In EPT's format and in the process's own. */
+/* Returns the slot for @address, in a table of EPT's format or of the process's own. */
 static inline u64 *slot_of(u64 *table, u64 address, int level)
 {
 	return &table[address >> level_shift(level) & (EPT_ENTRIES - 1)];

@@ -3,11 +3,12 @@
  * Granules: the guest-physical space of a processor with few address bits is handed
  * out by the gigabyte to the parts of the address space that a program uses.
  *
- * User space decides which gigabyte gets which. No assignment is ever taken back, so
- * a reader needs no lock: what it found stays true.
+ * User space decides which gigabyte gets which granule. No assignment is ever taken back,
+ * so a reader needs no lock: an assignment that it found stays valid.
  */
 #include "dune/memory/granule.h"
 
+/* Makes an empty map. */
 void granules_init(struct granules *granules)
 {
 	mutex_init(&granules->lock);
@@ -16,6 +17,7 @@ void granules_init(struct granules *granules)
 	xa_init_flags(&granules->to_guest, XA_FLAGS_ACCOUNT);
 }
 
+/* Frees the map, which nobody uses any more. Does not sleep. */
 void granules_destroy(struct granules *granules)
 {
 	xa_destroy(&granules->to_guest);
@@ -23,9 +25,9 @@ void granules_destroy(struct granules *granules)
 }
 
 /*
- * The way back is stored first: a reader that finds an address by its granule must
- * then find the granule by its address. Readers remember what they found, so
- * nothing may fail between the two stores.
+ * The way from the address to the granule is stored first: a reader that finds an address
+ * by its granule must then find the granule by its address. Readers keep what they found,
+ * so nothing may fail between the two stores.
  */
 static int granules_add(struct granules *granules, unsigned long guest,
 			unsigned long address)
@@ -50,8 +52,8 @@ static int granules_add(struct granules *granules, unsigned long guest,
  * @address:	of the process, a multiple of DUNE_GRANULE_SIZE
  *
  * Context: process, may sleep.
- * Return: 0, also where the two are assigned to each other already; -EEXIST where either
- * is assigned to another; -ENOMEM.
+ * Return: 0, also if the two are assigned to each other already; -EEXIST if either is
+ * assigned to another; -ENOMEM.
  */
 int granules_map(struct granules *granules, u64 guest, u64 address)
 {
@@ -78,7 +80,7 @@ static u64 within(u64 number, u64 offset)
 	return number << GRANULE_SHIFT | (offset & GRANULE_MASK);
 }
 
-/* Returns false where the granule has no address. Any context. */
+/* Returns false if the granule has no address. For any context. */
 bool granules_to_address(struct granules *granules, u64 guest, u64 *address)
 {
 	u64 last = READ_ONCE(granules->last);
@@ -96,7 +98,7 @@ bool granules_to_address(struct granules *granules, u64 guest, u64 *address)
 	return true;
 }
 
-/* Returns false where the address has no granule. Any context. */
+/* Returns false if the address has no granule. For any context. */
 bool granules_to_guest(struct granules *granules, u64 address, u64 *guest)
 {
 	u64 last = READ_ONCE(granules->last);

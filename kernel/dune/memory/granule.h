@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Where the guest-physical space is smaller than the process's: which gigabyte of the
- * one is which gigabyte of the other (DUNE_MAP_GRANULE).
+ * For processors whose guest-physical space is smaller than the process's: the map from
+ * gigabytes of the one to gigabytes of the other (DUNE_MAP_GRANULE).
  */
 #ifndef DUNE_GRANULE_H
 #define DUNE_GRANULE_H
@@ -20,7 +20,7 @@
  * @to_guest:	the same the other way round
  * @last:	the pair that was last looked up: the guest's number in the upper half,
  *		the process's in the lower. A fault looks up three times, and each search
- *		counts 200 instructions.
+ *		takes 200 instructions.
  */
 struct granules {
 	struct mutex lock;	/* of additions */
@@ -42,7 +42,7 @@ bool granules_to_guest(struct granules *granules, u64 address, u64 *guest);
 #define granules_for_each(granules, index, entry, first, last) \
 	xa_for_each_range(&(granules)->to_guest, index, entry, first, last)
 
-/* Address of the gigabyte that an entry of either map names. */
+/* Returns the address of the gigabyte that an entry of either map names. */
 static inline u64 granule_base(const void *entry)
 {
 	return (u64)xa_to_value(entry) << GRANULE_SHIFT;

@@ -27,6 +27,7 @@ int kick_list_init(struct kick_list *list)
 	return 0;
 }
 
+/* The list has no vCPUs. Also after kick_list_init() failed. For any context. */
 void kick_list_destroy(struct kick_list *list)
 {
 	free_cpumask_var(list->cpus);
@@ -37,8 +38,8 @@ void kick_list_destroy(struct kick_list *list)
 /*
  * mmu_notifier_synchronize() waits for readers, not for callbacks, of which each
  * CPU may have a queue (SRCU, by default with 128 CPUs). A callback runs with
- * softirqs off, which a grace period of RCU waits for: then the last has left
- * the module.
+ * softirqs off, which a grace period of RCU waits for: after that the last callback
+ * has left the module.
  */
 void kick_cleanup(void)
 {
@@ -46,7 +47,7 @@ void kick_cleanup(void)
 	synchronize_rcu();
 }
 
-/* Returns 0, or -ENOSPC where the list has KICK_VCPUS already. */
+/* Returns 0, or -ENOSPC if the list has KICK_VCPUS already. Called in process context. */
 int kick_add(struct kick_list *list, struct kick_vcpu *vcpu)
 {
 	int err = 0;
@@ -63,7 +64,7 @@ int kick_add(struct kick_list *list, struct kick_vcpu *vcpu)
 	return err;
 }
 
-/* The vCPU will not run any more. Returns whether it was the last one. */
+/* The vCPU will not run any more. Returns whether it was the last one on the list. */
 bool kick_remove(struct kick_list *list, struct kick_vcpu *vcpu)
 {
 	bool last;

@@ -28,9 +28,9 @@
  * struct kick_list - the vCPUs of one mm
  * @lock:	protects all below. Never taken with interrupts off: its holder
  *		waits for other CPUs to answer.
- * @vcpus:	all that could be in the guest
+ * @vcpus:	all vCPUs that could be in the guest
  * @count:	their number, KICK_VCPUS at most
- * @cpus:	those that a kick interrupts, during the kick
+ * @cpus:	the CPUs that a kick interrupts, during the kick
  */
 struct kick_list {
 	raw_spinlock_t lock;	/* of all below */
@@ -40,7 +40,7 @@ struct kick_list {
 };
 
 /**
- * struct kick_vcpu - a vCPU in such a list
+ * struct kick_vcpu - one vCPU in a struct kick_list
  * @link:	in the list, under its lock
  * @in_guest:	CPU on which the vCPU may be in the guest, or -1. Written by
  *		its thread with interrupts off, read by a kick.
@@ -55,17 +55,20 @@ void kick_list_destroy(struct kick_list *list);
 int kick_add(struct kick_list *list, struct kick_vcpu *vcpu);
 bool kick_remove(struct kick_list *list, struct kick_vcpu *vcpu);
 void kick_all(struct kick_list *list, u64 tlb_gen);
-/* The module goes: wait until no list is left. May sleep. */
+/* Before the module goes: waits until no list is left. May sleep. */
 void kick_cleanup(void);
 
-/* Interrupts off, from here until the guest has been left. */
+/* Interrupts are off, from here until the guest has been left. */
 static inline void kick_enter(struct kick_vcpu *vcpu)
 {
 	/* Pairs with kick_all(). */
 	smp_store_mb(vcpu->in_guest, smp_processor_id());
 }
 
-/* The guest has been left. The later this is called, the more needless interrupts. */
+/*
+ * The guest has been left. The later this is called, the more vCPUs are interrupted without
+ * need.
+ */
 static inline void kick_leave(struct kick_vcpu *vcpu)
 {
 	/* A kick that reads -1 may let the kernel free what the guest has used. */

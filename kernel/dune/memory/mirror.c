@@ -36,14 +36,14 @@
  *  - or has ended before that: the walk saw what it did, since the sequence is
  *    written after the page table and read before it.
  *
- * Forgetting. After entries were dropped, every vCPU must leave the guest and forget
- * them (INVEPT) before it enters again, and the kernel must not continue before they
+ * Flushing. After entries were dropped, every vCPU must leave the guest and flush its TLB
+ * (INVEPT) before it enters again, and the kernel must not continue before the vCPUs
  * have left. So mirror.generation is advanced, which each entry to the guest looks at, and
  * the vCPUs are kicked (kick.h). A page of the mirror itself is reused only after this.
  *
- * An entry that is added or gets more rights needs no flush: the processor remembers no
- * entry that is not present, and an EPT violation makes it forget those of its
- * address (SDM vol. 3, 29.4.3.1).
+ * An entry that is added or gets more rights needs no flush: the processor caches no
+ * entry that is not present, and an EPT violation invalidates those of its address
+ * (SDM vol. 3, 29.4.3.1).
  */
 #include <linux/mm.h>
 #include <linux/mmu_notifier.h>
@@ -62,8 +62,8 @@
 #define SPARES_KEPT	16
 
 /**
- * struct mirror - of one mm
- * @notifier:	by which the kernel announces changes, and by which the mirror is found
+ * struct mirror - the mirror of one mm
+ * @notifier:	announces the kernel's changes; the mm's list of notifiers leads to it
  * @granules:	the guest-physical space
  * @kicks:	the vCPUs
  * @root:	of the EPT tables. A table counts its entries in page_private().
@@ -74,7 +74,7 @@
  * @in_progress: number of invalidations that have started and not ended
  * @start:	with @end: a range that contains all those in progress
  * @end:	the first address after that range
- * @doomed:	tables that are empty and unlinked, until all vCPUs have forgotten them
+ * @doomed:	tables that are empty and unlinked, until the vCPUs were kicked
  * @spares:	empty tables
  * @nr_spares:	their number
  */
@@ -95,7 +95,7 @@ struct mirror {
 };
 
 /*
- * The machine, constant after mirror_init(). @split_exec: on some processors an
+ * The machine, constant after mirror_init(). split_exec: on some processors an
  * executable large page stops the whole processor (machine check, CVE-2018-12207)
  * if the guest changes its size in its own page table without a flush. There only
  * entries of 4 KB are executable.
@@ -134,7 +134,7 @@ static void free_tables(struct list_head *list)
 		__free_page(page);
 }
 
-/* All vCPUs have forgotten the doomed tables, which are empty. */
+/* The vCPUs were kicked, so none uses the doomed tables, which are empty, any more. */
 static void recycle_doomed(struct mirror *m)
 {
 	struct page *page, *next;
@@ -149,14 +149,14 @@ static void recycle_doomed(struct mirror *m)
 	INIT_LIST_HEAD(&m->doomed);
 }
 
-/* ---- forgetting ---- */
+/* ---- flushing and dropping ---- */
 
 /*
  * After entries were dropped, with the lock held. Interrupts are on (all notifiers are
  * called so), and on a CPU that waits for the lock they are on as well, so every CPU
  * answers.
  */
-static void forget(struct mirror *m)
+static void flush_vcpus(struct mirror *m)
 {
 	lockdep_assert_held(&m->lock);
 	WRITE_ONCE(m->generation, m->generation + 1);
@@ -202,17 +202,20 @@ static void drop(struct mirror *m, u64 start, u64 end)
 {
 	lockdep_assert_held(&m->lock);
 	if (drop_below(m, m->root, EPT_ROOT_LEVEL, start, end))
-		forget(m);
+		flush_vcpus(m);
 }
 
-/* ---- what the kernel announces ---- */
+/* ---- the kernel's announcements ---- */
 
 static struct mirror *of_notifier(struct mmu_notifier *notifier)
 {
 	return container_of(notifier, struct mirror, notifier);
 }
 
-/* Addresses of the process, page-aligned, @end not included. */
+/*
+ * Drops the entries for addresses of the process. @start and @end, which is not included, are
+ * page-aligned.
+ */
 static void drop_addresses(struct mirror *m, u64 start, u64 end,
 			   bool may_sleep)
 {
@@ -264,7 +267,10 @@ static void mirror_invalidate_end(struct mmu_notifier *notifier,
 	spin_unlock(&m->lock);
 }
 
-/* No thread of the process is left to run a vCPU; its pages are freed after this. */
+/*
+ * No thread of the process is left to run a vCPU. The invalidation that begins here never
+ * ends, so that no entry is made for this mm any more: its pages are freed after this.
+ */
 static void mirror_release(struct mmu_notifier *notifier, struct mm_struct *mm)
 {
 	struct mirror *m = of_notifier(notifier);
@@ -279,7 +285,7 @@ static void mirror_release(struct mmu_notifier *notifier, struct mm_struct *mm)
 
 /*
  * Has the guest used a page of the process? The page may have any size, and so lies in
- * one granule. Where the processor has no accessed bits in EPT, a page counts as used
+ * one granule. If the processor has no accessed bits in EPT, a page counts as used
  * while it is mirrored, and is dropped when it shall no longer count as used.
  */
 static bool is_young(struct mmu_notifier *notifier, unsigned long start,
@@ -306,12 +312,12 @@ static bool is_young(struct mmu_notifier *notifier, unsigned long start,
 	if (young && clear && !machine.accessed)
 		drop(m, first, first + size);
 	else if (young && flush)
-		forget(m);
+		flush_vcpus(m);
 	spin_unlock(&m->lock);
 	return young;
 }
 
-/* What this kernel's callbacks return: int in older ones, bool in newer ones. */
+/* The type that this kernel's callbacks return: int in older kernels, bool in newer. */
 #define young_t \
 	typeof(((struct mmu_notifier_ops *)NULL)->test_young(NULL, NULL, 0))
 
@@ -362,7 +368,10 @@ static u64 *take_spare(struct mirror *m)
 	return page_address(page);
 }
 
-/* As large as the process's page, unless the processor cannot or must not. */
+/*
+ * Returns the level of the entry: as large as the process's page, unless the processor cannot
+ * have it or must not.
+ */
 static int entry_level(struct mirror *m, u64 guest, const struct leaf *leaf,
 		       u32 flags)
 {
@@ -408,9 +417,9 @@ static bool may_extend(u64 old, u64 entry)
 }
 
 /*
- * Lock held, with SPARES_NEEDED spares. A table or a page of another size in the way is
- * dropped, and forgotten by all vCPUs, before its place is used: a page must never be
- * remembered in two sizes. Returns the slot of the entry.
+ * The lock is held, and there are SPARES_NEEDED spares. A table or a page of another size
+ * in the way is dropped, so that all vCPUs flush, before its place is used: a TLB must
+ * never have a page in two sizes. Returns the slot of the entry.
  *
  * A right that the old entry has is kept: if the process had lost it, the entry would
  * have been dropped. The process may have got it after our walk, which no notifier
@@ -440,7 +449,7 @@ static u64 *install(struct mirror *m, u64 guest, int level, u64 entry)
 	return slot;
 }
 
-/* Lock held. Entries that exist already are left as they are. */
+/* The lock is held. Entries that exist already are left as they are. */
 static void install_around(u64 *slot, const u64 *around)
 {
 	u64 *first = PTR_ALIGN_DOWN(slot, AROUND * sizeof(u64));
@@ -452,8 +461,8 @@ static void install_around(u64 *slot, const u64 *around)
 }
 
 /*
- * Lock held: has the kernel taken anything back since @sequence was read, or is it doing
- * so now in the @size bytes around @address?
+ * Has the kernel taken anything back since @sequence was read, or is it doing so now in the
+ * @size bytes around @address? The lock is held.
  */
 static bool is_outdated(const struct mirror *m, unsigned long sequence,
 			u64 address, u64 size)
@@ -479,7 +488,7 @@ static u64 rights_for(u32 flags)
  * @flags:	DUNE_FAULT_WRITE and _EXEC: what the guest wants to do there
  * @around:	make the entries of pages around it as well
  *
- * At most faults the process has the page already, so this is called first. Only where
+ * At most faults the process has the page already, so this is called first. Only if
  * it fails is the process's fault handler called, and then this again.
  *
  * Context: process, interrupts on, may sleep.
@@ -505,7 +514,7 @@ int mirror_fill(struct mirror *m, u64 address, u32 flags, bool around)
 	/* Before the walk; pairs with mirror_invalidate_end(). */
 	sequence = smp_load_acquire(&m->sequence);
 	local_irq_disable();
-	found = walk(m->notifier.mm, address, &leaf);
+	found = walk_page_table(m->notifier.mm, address, &leaf);
 	around &= found && leaf.level == 1;
 	if (around)
 		walk_around(&leaf, near);
@@ -535,7 +544,7 @@ int mirror_add_vcpu(struct mirror *m, struct kick_vcpu *vcpu)
 	return kick_add(&m->kicks, vcpu);
 }
 
-/* The vCPU will not run any more. Process context, may sleep. */
+/* The vCPU will not run any more. Called in process context; may sleep. */
 void mirror_remove_vcpu(struct mirror *m, struct kick_vcpu *vcpu)
 {
 	if (kick_remove(&m->kicks, vcpu))
@@ -543,9 +552,9 @@ void mirror_remove_vcpu(struct mirror *m, struct kick_vcpu *vcpu)
 }
 
 /*
- * Changes when entries were dropped. A vCPU that is about to enter the guest reads it
- * after kick_enter(); if it has changed since the last entry, the vCPU must forget (INVEPT of
- * the EPTP).
+ * Returns a count that changes when entries were dropped. A vCPU that is about to enter
+ * the guest reads it after kick_enter(); if it has changed since the last entry, the vCPU
+ * must flush its TLB (INVEPT of the EPTP).
  */
 u64 mirror_generation(const struct mirror *m)
 {
@@ -554,7 +563,7 @@ u64 mirror_generation(const struct mirror *m)
 
 /* ---- mirrors ---- */
 
-/* Must not sleep; all entries were dropped with the last vCPU. */
+/* Must not sleep. All entries were dropped with the last vCPU. */
 static void mirror_free(struct mmu_notifier *notifier)
 {
 	struct mirror *m = of_notifier(notifier);
@@ -612,13 +621,13 @@ struct mirror *mirror_get(struct mm_struct *mm)
 	return IS_ERR(notifier) ? ERR_CAST(notifier) : of_notifier(notifier);
 }
 
-/* The caller has no vCPU left in it. It is freed after a grace period. */
+/* The caller has no vCPU left in the mirror, which is freed after a grace period. */
 void mirror_put(struct mirror *m)
 {
 	mmu_notifier_put(&m->notifier);
 }
 
-/* The EPT pointer, SDM vol. 3, 25.6.11. */
+/* Returns the EPT pointer (SDM vol. 3, 25.6.11). */
 u64 mirror_eptp(const struct mirror *m)
 {
 	return __pa(m->root) | VMX_EPTP_MT_WB | VMX_EPTP_PWL_4 |
@@ -637,12 +646,12 @@ u64 mirror_eptp(const struct mirror *m)
 int mirror_map_granule(struct mirror *m, u64 guest, u64 address)
 {
 	if ((guest | address) & GRANULE_MASK || !guest ||
-	    guest >> GRANULE_SHIFT >= machine.granules || address >> 47)
+	    guest >> GRANULE_SHIFT >= machine.granules || address >> PROCESS_BITS)
 		return -EINVAL;
 	return granules_map(&m->granules, guest, address);
 }
 
-/* The process's address of a guest-physical one; false where the granule has none. */
+/* Finds the process's address of a guest-physical one; false if the granule has none. */
 bool mirror_address(struct mirror *m, u64 guest, u64 *address)
 {
 	return granules_to_address(&m->granules, guest, address);
@@ -654,7 +663,7 @@ bool mirror_address(struct mirror *m, u64 guest, u64 *address)
  * mirror_init() - learn about the machine
  * @accessed_dirty: EPT has accessed and dirty bits
  * @large_1g:	EPT has pages of 1 GB; every EPT here has pages of 2 MB
- * @address_bits: width of a physical address, 36 or more
+ * @address_bits: width of a guest-physical address in bits, 36 or more
  */
 void mirror_init(bool accessed_dirty, bool large_1g, unsigned int address_bits)
 {
@@ -662,12 +671,12 @@ void mirror_init(bool accessed_dirty, bool large_1g, unsigned int address_bits)
 	machine.accessed = accessed_dirty;
 	machine.max_level = large_1g ? 3 : 2;
 	machine.split_exec = boot_cpu_has_bug(X86_BUG_ITLB_MULTIHIT);
-	/* At most the process's 47 bits, and granule 0, which is not used. */
-	machine.granules = address_bits > 47 ? BIT(17) + 1 :
-					       BIT(address_bits - 30);
+	/* At most those of the whole process, and granule 0, which is not used. */
+	machine.granules = address_bits > PROCESS_BITS ?
+		BIT(PROCESS_BITS - GRANULE_SHIFT) + 1 : BIT(address_bits - GRANULE_SHIFT);
 }
 
-/* dune_info.granules; 0 without mirrors. */
+/* Returns dune_info.granules; 0 without mirrors. */
 unsigned int mirror_granules(void)
 {
 	return machine.granules;

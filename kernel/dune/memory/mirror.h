@@ -12,11 +12,14 @@ struct kick_vcpu;
 struct mirror;
 struct mm_struct;
 
-/* The module, before the first mirror. */
+/* Guests use process addresses of so many bits, whatever the kernel has. */
+#define PROCESS_BITS	47
+
+/* At load, before the first mirror. */
 void mirror_init(bool accessed_dirty, bool large_1g, unsigned int address_bits);
 unsigned int mirror_granules(void);
 
-/* A mirror. Process context, may sleep. */
+/* One mirror. All are for process context and may sleep. */
 struct mirror *mirror_get(struct mm_struct *mm);
 void mirror_put(struct mirror *mirror);
 u64 mirror_eptp(const struct mirror *mirror);
@@ -24,7 +27,7 @@ int mirror_map_granule(struct mirror *mirror, u64 guest, u64 address);
 bool mirror_address(struct mirror *mirror, u64 guest, u64 *address);
 int mirror_fill(struct mirror *mirror, u64 address, u32 flags, bool around);
 
-/* Its vCPUs. */
+/* The vCPUs of a mirror. */
 int mirror_add_vcpu(struct mirror *mirror, struct kick_vcpu *vcpu);
 void mirror_remove_vcpu(struct mirror *mirror, struct kick_vcpu *vcpu);
 u64 mirror_generation(const struct mirror *mirror);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Where the second level is the kernel's own page table of the process, the top level is
- * a copy, one for each vCPU, of the entries that lead to user memory. The other entries
+ * If the second level is the kernel's own page table of the process, the top level is a
+ * copy, one for each vCPU, of the entries that lead to user memory. The other entries
  * of the kernel's top level lead to the kernel's memory. Nested walks count as user
  * accesses (APM vol. 2, 15.25.5), so a guest could access nothing there. But with these
  * entries a guest's walks would go that way at any guest-physical address of its choice:
@@ -12,7 +12,7 @@
  * All levels below the top one are the kernel's own tables: a page that the kernel maps
  * or takes away is mapped or taken away here at the same time.
  *
- * The copy is exact where it matters:
+ * The copy is exact where that matters:
  *  - An entry that the kernel adds is missing here. The guest's access is a nested
  *    fault, after which the entry is copied (root_fill()). It was not present, so no TLB
  *    has it.
@@ -28,6 +28,10 @@
 #include "virt/compat.h"
 #include "dune/memory/root.h"
 
+/*
+ * Copies entry @i of the process's top level as it is now. By the vCPU's thread, while the
+ * guest does not run.
+ */
 void root_copy(struct root *root, unsigned int i)
 {
 	pgd_t entry = READ_ONCE(root->source[i]);
@@ -38,8 +42,10 @@ void root_copy(struct root *root, unsigned int i)
 
 /**
  * root_create() - a top level with all entries that @mm has now
+ * @root:	filled in
+ * @mm:		current->mm
  *
- * Where the kernel is isolated from user mode, its own table has NX in every entry of
+ * If the kernel is isolated from user mode, its own table has NX in every entry of
  * user memory. User mode's table has the same entries without NX, and is copied.
  *
  * Context: process of @mm, may sleep.
@@ -66,18 +72,22 @@ int root_create(struct root *root, struct mm_struct *mm)
 	return 0;
 }
 
+/* The vCPU will not run any more. Also after root_create() failed. */
 void root_destroy(struct root *root)
 {
 	free_page((unsigned long)root->table);
 }
 
-/* For the processor: the physical address, with the bit of memory encryption. */
+/* Returns the physical address for the processor, with the bit of memory encryption. */
 u64 root_address(const struct root *root)
 {
 	return __sme_pa(root->table);
 }
 
-/* Interrupts off, after context.tlb_gen was read; a flush follows. */
+/*
+ * Copies the entries again that the vCPU has. Called after context.tlb_gen was read, with
+ * interrupts off; a flush follows.
+ */
 void root_refresh(struct root *root)
 {
 	unsigned long left;

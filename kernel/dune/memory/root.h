@@ -14,8 +14,8 @@
 
 /**
  * struct root - the top level of a vCPU's second-level page table (root.c)
- * @table:	one page, of which the upper half stays empty; NULL where the second
- *		level is mirrored
+ * @table:	one page, of which the upper half stays empty; NULL if the second level
+ *		is mirrored
  * @source:	the process's top level, of which @table is a copy
  * @used:	entries of the lower half that were not empty when they were copied
  *
@@ -33,7 +33,7 @@ u64 root_address(const struct root *root);
 void root_copy(struct root *root, unsigned int i);
 void root_refresh(struct root *root);
 
-/* After a nested fault at @address, which is below TASK_SIZE_MAX. */
+/* Copies the entry of @address, below TASK_SIZE_MAX, after a nested fault there. */
 static inline void root_fill(struct root *root, u64 address)
 {
 	unsigned int i = pgd_index(address);

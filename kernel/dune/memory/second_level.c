@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The second level: what is done for a module, an address space and a vCPU, by
- * kind. See second_level.h.
+ * The second level of an address space and of a vCPU, of either kind: see second_level.h.
  */
 #include <linux/err.h>
 

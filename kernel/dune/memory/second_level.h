@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * The second level of address translation: from a guest's physical addresses to the
- * pages that the process has. This header is all that the rest of dune/ knows of it.
+ * pages that the process has. The rest of dune/ includes only this header and calls only
+ * second_level_*(). The other headers of memory/ are included here for the inline
+ * functions of the hot path.
  *
- * There are two kinds, and the processor decides between them at load:
+ * There are two kinds; the processor that is found at load decides:
  *  - shared (AMD): the processor walks the kernel's own page table of the process,
  *    below a top level that each vCPU has for itself (root.c). A guest-physical address
  *    is an address of the process.
@@ -11,7 +13,7 @@
  *    made on faults from the process's (mirror.c). Guest-physical addresses are
  *    given to the process's addresses by the gigabyte (granule.c).
  *
- * The hot path asks for the kind by static keys, and so costs no branch.
+ * The hot path asks for the kind by static keys, which cost no branch.
  */
 #ifndef DUNE_MEMORY_SECOND_LEVEL_H
 #define DUNE_MEMORY_SECOND_LEVEL_H
@@ -30,11 +32,11 @@ DECLARE_STATIC_KEY_FALSE(second_level_mirrored);
 DECLARE_STATIC_KEY_FALSE(second_level_kicks);
 
 /**
- * struct second_level - of an address space
- * @mirror:	where it is mirrored: the mirror, which all address spaces of the
+ * struct second_level - the second level of one address space
+ * @mirror:	if it is mirrored: the mirror, which all address spaces of the
  *		process share; else NULL
- * @shootdown:	where it is shared and the kernel flushes TLBs without
- *		interrupts: what kicks the vCPUs; else NULL
+ * @shootdown:	if it is shared and the kernel flushes TLBs without interrupts: kicks
+ *		the vCPUs; else NULL
  *
  * Never changes between second_level_get() and second_level_put().
  */
@@ -44,10 +46,10 @@ struct second_level {
 };
 
 /**
- * struct second_level_vcpu - of a vCPU
- * @space:	the address space's
- * @root:	where it is shared: the vCPU's top level
- * @kick:	by which a change of the memory gets the vCPU out of the guest
+ * struct second_level_vcpu - the second level of one vCPU
+ * @space:	that of its address space
+ * @root:	if it is shared: the vCPU's top level
+ * @kick:	gets the vCPU out of the guest after a change of the memory
  * @tlb_gen:	the count of changes for which the TLB tag is known to be clean: see
  *		second_level_must_flush()
  * @flush:	the TLB tag must be flushed at the next entry
@@ -63,32 +65,40 @@ struct second_level_vcpu {
 };
 
 /*
- * The module. VT-x calls second_level_use_mirror() first: @accessed_dirty: EPT has
+ * At load. VT-x calls second_level_use_mirror() first: @accessed_dirty: EPT has
  * accessed and dirty bits; @large_1g: EPT has pages of 1 GB; @address_bits: width of a
- * guest-physical address.
+ * guest-physical address in bits, 36 or more.
  */
 void second_level_use_mirror(bool accessed_dirty, bool large_1g,
 			     unsigned int address_bits);
 void second_level_init(void);
+
+/* Before the module goes. May sleep. */
 void second_level_cleanup(void);
 
-/* dune_info.granules: 0 where guest-physical addresses are the process's. */
+/* dune_info.granules: 0 if guest-physical addresses are the process's. */
 unsigned int second_level_granules(void);
 
-/* An address space: the calling process's. Process context, may sleep. */
+/*
+ * Fills in @space for the calling process, or gives up what it holds. Called in process
+ * context; both may sleep.
+ */
 int second_level_get(struct second_level *space);
 void second_level_put(struct second_level *space);
 
-/* DUNE_MAP_GRANULE, where second_level_granules() is not 0. */
+/* DUNE_MAP_GRANULE, if second_level_granules() is not 0. */
 int second_level_map_granule(const struct second_level *space, u64 guest,
 			     u64 address);
 
-/* A vCPU of the calling thread. Process context, may sleep. */
+/*
+ * Adds a vCPU of the calling thread, or removes a vCPU that will not run any more. Called in
+ * process context; both may sleep.
+ */
 int second_level_add_vcpu(const struct second_level *space,
 			  struct second_level_vcpu *vcpu);
 void second_level_remove_vcpu(struct second_level_vcpu *vcpu);
 
-/* What the processor gets: nCR3, or the EPT pointer. */
+/* Returns the value for the processor: nCR3, or the EPT pointer. */
 u64 second_level_root(const struct second_level_vcpu *vcpu);
 
 /* The next entry flushes the TLB tag. */
@@ -98,9 +108,10 @@ static inline void second_level_flush(struct second_level_vcpu *vcpu)
 }
 
 /*
- * Interrupts off: the vCPU has come to another CPU. SVM takes a fresh tag there. What
- * a mirror leaves in a TLB is tagged with the mirror's root; this CPU may have such
- * entries from an earlier stay, or from another mirror whose root was on the same page.
+ * The vCPU has come to another CPU; interrupts are off. SVM takes a fresh tag there. The
+ * entries that a mirror leaves in a TLB are tagged with the mirror's root; this CPU may
+ * have such entries from an earlier stay, or from another mirror whose root was on the
+ * same page.
  */
 static inline void second_level_migrated(struct second_level_vcpu *vcpu)
 {
@@ -109,10 +120,10 @@ static inline void second_level_migrated(struct second_level_vcpu *vcpu)
 }
 
 /*
- * Interrupts off, right before entry: must the TLB tag be flushed?
+ * Must the TLB tag be flushed? Called right before an entry, with interrupts off.
  *
- * Where the second level is mirrored, the mirror counts what it drops, and kicks
- * (mirror.c). Where it is shared, entries of the guest's tag are combined translations:
+ * If the second level is mirrored, the mirror counts what it drops, and kicks
+ * (mirror.c). If it is shared, entries of the guest's tag are combined translations:
  * the guest's page table with the process's. They become stale when the kernel
  * changes the latter. The kernel counts such changes in context.tlb_gen, before it
  * tells the CPUs in mm_cpumask() by IPI, and frees no page before all of them have
@@ -124,7 +135,7 @@ static inline void second_level_migrated(struct second_level_vcpu *vcpu)
  *    is an exit. The next entry comes through here again.
  *  - While this thread is off the CPU the tag is not in use.
  * So no mmu notifier is needed there, and a change of its mappings costs a Dune
- * process what it costs any process. Only where the kernel flushes without IPIs does a
+ * process what it costs any process. Only if the kernel flushes without IPIs does a
  * notifier count, too, and kick the vCPUs (shootdown.c). Both counts only grow, so
  * their sum is unchanged only if both are.
  */
@@ -151,7 +162,7 @@ second_level_must_flush(struct second_level_vcpu *vcpu)
 	return true;
 }
 
-/* Interrupts off, after the exit. */
+/* After the exit; interrupts are off. */
 static __always_inline void second_level_left(struct second_level_vcpu *vcpu)
 {
 	if (static_branch_unlikely(&second_level_kicks))
@@ -159,8 +170,8 @@ static __always_inline void second_level_left(struct second_level_vcpu *vcpu)
 }
 
 /*
- * The process's address of a guest-physical one. Returns false, with @address
- * unchanged, where the process has given the granule no address.
+ * Finds the process's address of a guest-physical one. Returns false, with @address
+ * unchanged, if the process has given the granule no address.
  */
 static inline bool second_level_address(const struct second_level_vcpu *vcpu,
 					u64 guest, u64 *address)
@@ -188,8 +199,8 @@ static inline int second_level_fill_before(struct second_level_vcpu *vcpu,
 }
 
 /*
- * The same fault, after the process's fault handler was called. @resolved: the
- * handler says that the guest may try again. Returns whether it may.
+ * The same fault, after the process's fault handler was called. @resolved: according to
+ * the handler the guest may try again. Returns whether it may.
  *
  * A vCPU's own top level may lack what the kernel has, whether or not the handler
  * resolved the fault. A mirror also gets the pages around one that is read, as

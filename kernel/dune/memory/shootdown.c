@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * TLB shootdown where the kernel tells other CPUs without the interrupt on which
- * second_level_must_flush() relies:
+ * TLB shootdown on machines on which the kernel tells other CPUs without the interrupt on
+ * which second_level_must_flush() relies:
  *  - by broadcast: AMD's INVLPGB, which Linux uses since 6.15 for processes that run
  *    on several CPUs. INVLPGB does not reach the guest's tag (APM vol. 3, INVLPGB: host
  *    and guest ASIDs are separate);
  *  - below a hypervisor, which flushes other processors at a hypercall (Hyper-V,
  *    hyperv_flush_tlb_multi()), or later, when it runs them again (KVM,
  *    kvm_flush_tlb_multi()). The hypervisor knows nothing of the guest's tag, and
- *    resumes the guest where it was.
+ *    resumes the guest at the point where it was.
  *
  * But each such flush has a notifier call for TLBs that do not belong to a CPU, after
  * the entries were changed and before a page is freed (flush_tlb_mm_range(),

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * TLB shootdown where the kernel sends no interrupts: shootdown.c. A struct shootdown
- * exists for each mm that has vCPUs, where that is needed.
+ * TLB shootdown on machines on which the kernel sends no interrupts for it: shootdown.c.
+ * There a struct shootdown exists for each mm that has vCPUs.
  */
 #ifndef DUNE_SHOOTDOWN_H
 #define DUNE_SHOOTDOWN_H
@@ -15,8 +15,8 @@
 struct mm_struct;
 
 /**
- * struct shootdown - of an mm
- * @notifier:	by which the kernel announces a flush
+ * struct shootdown - kicks the vCPUs of one mm
+ * @notifier:	announces the kernel's flushes
  * @kicks:	the vCPUs, to get them out of the guest
  * @generation:	advanced before each kick; second_level_must_flush() compares it
  */
@@ -31,10 +31,10 @@ static inline u64 shootdown_generation(const struct shootdown *shootdown)
 	return atomic64_read(&shootdown->generation);
 }
 
-/* The module: does this machine need it? */
+/* At load: does this machine need it? */
 bool shootdown_is_needed(void);
 
-/* Of an mm. Process context, may sleep. */
+/* That of an mm, counted. Called in process context; shootdown_get() may sleep. */
 struct shootdown *shootdown_get(struct mm_struct *mm);
 void shootdown_put(struct shootdown *shootdown);
 

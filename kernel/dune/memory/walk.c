@@ -10,16 +10,19 @@
 #include "dune/memory/ept.h"
 #include "dune/memory/walk.h"
 
+/* A memory type of the PAT. UC is 0. */
+#define UC_MINUS	7
+
 static u64 pat __ro_after_init;
 
-/* Learns which memory types the bits of an entry select. */
+/* At load: learns which memory types the bits of an entry select. */
 void walk_init(void)
 {
 	rdmsrq(MSR_IA32_CR_PAT, pat);
 }
 
 /*
- * The memory type that a leaf selects from the PAT (SDM vol. 3, 12.12.3). EPT
+ * Returns the memory type that a leaf selects from the PAT (SDM vol. 3, 12.12.3). EPT
  * has the same numbers, but no UC-.
  */
 static u64 memory_type(u64 entry, int level)
@@ -29,7 +32,7 @@ static u64 memory_type(u64 entry, int level)
 		    (entry & pat_bit ? 4 : 0);
 	u64 type = pat >> (8 * index) & 7;
 
-	return (type == 7 ? 0 : type) << VMX_EPT_MT_EPTE_SHIFT;
+	return (type == UC_MINUS ? 0 : type) << VMX_EPT_MT_EPTE_SHIFT;
 }
 
 static bool is_users(u64 entry)
@@ -38,7 +41,7 @@ static bool is_users(u64 entry)
 }
 
 /*
- * Rights and memory type of an entry, as EPT has them.
+ * Returns the rights and the memory type of an entry in EPT's format.
  *
  * The accessed bit makes no difference: on x86 no fault sets it for a read
  * (ptep_set_access_flags()); that is left to the processor.
@@ -58,14 +61,14 @@ u64 walk_rights(u64 entry, int level, u64 denied)
  * Reads the page table as the processor does, with interrupts off and no lock, as
  * get_user_pages_fast() does. The kernel frees a table only after it has waited, by a
  * flush IPI or for a grace period of RCU-sched, for all CPUs that have interrupts off.
- * What was found may be stale by then; the caller's check of the sequence detects that.
+ * The result may be stale by then; the caller's check of the sequence detects that.
  *
- * NX above the third level is not the process's: where Linux isolates its page tables
+ * NX above the third level is not the process's: if Linux isolates its page tables
  * (pti=on), it sets NX there, in the copy that is used in the kernel.
  *
- * Returns false where no page is mapped for user mode.
+ * Returns false if no page is mapped for user mode.
  */
-bool walk(const struct mm_struct *mm, u64 address, struct leaf *leaf)
+bool walk_page_table(const struct mm_struct *mm, u64 address, struct leaf *leaf)
 {
 	u64 *table = (u64 *)mm->pgd;
 	int level = pgtable_l5_enabled() ? 5 : 4;
@@ -92,7 +95,7 @@ bool walk(const struct mm_struct *mm, u64 address, struct leaf *leaf)
 /*
  * The entries around that of a page of 4 KB: in EPT's format for the pages that the process
  * has, 0 for the others. This guest has not used them yet, so their accessed bit is
- * clear. Interrupts off since walk().
+ * clear. Interrupts have been off since walk_page_table().
  */
 void walk_around(const struct leaf *leaf, u64 *around)
 {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Into an SVM guest and back: what is done around the world switch (switch.S).
- * References are to the AMD64 Architecture Programmer's Manual, volume 2 (APM).
+ * Into an SVM guest and back: the work around the world switch (switch.S).
  */
 #include <linux/hw_breakpoint.h>
 #include <asm/debugreg.h>
@@ -23,34 +22,35 @@ static u32 xcr0_low(void)
 	return low;
 }
 
-void svm_moved(struct dune_vcpu *vcpu, bool migrated)
+/* @vcpu_load of struct vcpu_ops. */
+void svm_vcpu_load(struct dune_vcpu *vcpu, bool migrated)
 {
 	struct vcpu_hw *hw = vcpu->hw;
 
 	svm_reduce_speculation();
 	if (static_branch_unlikely(&virt_kvm_loaded)) {
-		svm_kvm_moved(hw);
+		svm_kvm_load(hw);
 		return;
 	}
-	hw->host_pa = svm_save_host();
-	svm_tag_moved(hw, migrated);
+	hw->host_pa = svm_host_save();
+	svm_tag_load(hw, migrated);
 }
 
 /*
- * KVM has left a factor for its guest's TSC here, which must not act on Dune's guest.
- * Nothing of this is kept in a register, which every entry with KVM loaded would have
- * to save.
+ * KVM left its guest's TSC ratio in this CPU; it would scale our guest's TSC. The compiler
+ * would save each register that holds the value at every entry, so the MSR's number and
+ * value are loaded again after the switch.
  */
 static __always_inline void switch_with_own_tsc(struct vcpu_hw *hw,
 						struct dune_regs *regs)
 {
 	u32 msr = MSR_AMD64_TSC_RATIO;
 
-	hw->tsc_factor = msr_read(msr);
+	hw->host_tsc_ratio = msr_read(msr);
 	msr_write(msr, SVM_TSC_RATIO_DEFAULT);
 	svm_switch(hw->vmcb_pa, regs, hw->host_pa);
 	OPTIMIZER_HIDE_VAR(msr);
-	msr_write(msr, hw->tsc_factor);
+	msr_write(msr, hw->host_tsc_ratio);
 }
 
 /* Returns whether virtualization was on. */
@@ -79,15 +79,15 @@ static __always_inline void svm_turn_off(void)
 
 /*
  * While KVM is loaded virtualization may be on or off, and change whenever interrupts
- * are on. KVM leaves no factor where it turns virtualization off. Inline: returns are
- * counted, see return_buffer.h.
+ * are on. KVM leaves no TSC ratio when it turns virtualization off. Inline: returns are
+ * counted, see run.c.
  */
 static __always_inline void switch_with_kvm(struct vcpu_hw *hw,
 					    struct dune_regs *regs)
 {
 	svm_reduce_speculation();
 	if (likely(svm_is_on_or_turn_on(hw))) {
-		if (unlikely(hw->scales_tsc))
+		if (unlikely(hw->has_kvm_tsc_ratio))
 			switch_with_own_tsc(hw, regs);
 		else
 			svm_switch(hw->vmcb_pa, regs, hw->host_pa);
@@ -97,54 +97,40 @@ static __always_inline void switch_with_kvm(struct vcpu_hw *hw,
 	svm_turn_off();
 }
 
-/* @kvm is a constant, so that each copy saves only the registers that it uses. */
-static __always_inline bool enter(struct dune_vcpu *vcpu, bool flush,
-				  const bool kvm)
+/*
+ * Restores what neither VMLOAD nor #VMEXIT gives back to the host: XSS, which was 0 in the
+ * guest, LDTR, XCR0 and DR7.
+ */
+static __always_inline void restore_host(const struct vcpu_hw *hw)
 {
-	struct vcpu_hw *hw = vcpu->hw;
-	struct vmcb *vmcb = hw->vmcb;
-	struct dune_regs *regs = &vcpu->run->regs;
-
-	/* A flush of all tags, asked for by a new ASID, includes this one. */
-	if (unlikely(flush) && !vmcb->control.tlb_ctl)
-		svm_tag_flush(hw);
-	vmcb->save.rax = READ_ONCE(regs->rax);
-
-	/*
-	 * VMLOAD leaves LDTR null (svm_save_host()). The selector is read from LDTR
-	 * before the entry, and not taken from the mm: another thread publishes the
-	 * first LDT of the process before it interrupts this CPU, and until then the
-	 * GDT may describe the LDT of another process, which is freed.
-	 */
-	store_ldt(hw->ldt);
-	if (static_branch_unlikely(&svm_hides_xss))
-		msr_write(MSR_IA32_XSS, 0);
-	if (kvm)
-		switch_with_kvm(hw, regs);
-	else
-		svm_switch(hw->vmcb_pa, regs, hw->host_pa);
 	if (static_branch_unlikely(&svm_hides_xss))
 		msr_write(MSR_IA32_XSS, svm_host_xss);
 	if (unlikely(hw->ldt))
 		asm volatile("lldt %0" : : "m" (hw->ldt));
-
 	if (static_branch_likely(&svm_check_xcr0) &&
 	    unlikely(xcr0_low() != (u32)svm_host_xcr0))
 		xsetbv(XCR_XFEATURE_ENABLED_MASK, svm_host_xcr0);
+	/* #VMEXIT leaves DR7 cleared (APM 15.6); DR0 to DR3 are the host's. */
+	if (unlikely(hw_breakpoint_active()))
+		set_debugreg(__this_cpu_read(cpu_dr7), 7);
+}
+
+/* Returns whether an interrupt of the host, which is still pending, ended the guest. */
+static __always_inline bool finish_exit(struct dune_vcpu *vcpu, struct vmcb *vmcb,
+					struct dune_regs *regs)
+{
 	/* An event is injected once; if its delivery failed, it is in EXITINTINFO. */
 	vmcb->control.event_inj = 0;
 	vmcb->control.tlb_ctl = TLB_CONTROL_DO_NOTHING;
 	vmcb->control.clean = SVM_CLEAN_ALL & ~SVM_CLEAN_INTR;
-	/* #VMEXIT leaves DR7 cleared (APM 15.6); DR0 to DR3 are the host's. */
-	if (unlikely(hw_breakpoint_active()))
-		set_debugreg(__this_cpu_read(cpu_dr7), 7);
 	if (likely(vmcb->control.exit_code == SVM_EXIT_VMMCALL)) {
 		regs->rax = vmcb->save.rax;
 		return false;
 	}
 	/*
 	 * The guest's state was refused. On hardware it is unchanged, but TCG has put
-	 * the host's state there: user mode must not read that, and no guest run with it.
+	 * the host's state there: user mode must not read that, and no guest run with it
+	 * (docs/emulators.md).
 	 */
 	if (unlikely((u32)vmcb->control.exit_code == (u32)SVM_EXIT_ERR)) {
 		svm_reset_state(vmcb, vcpu->hw->cr4);
@@ -164,6 +150,36 @@ static __always_inline bool enter(struct dune_vcpu *vcpu, bool flush,
 	return vmcb->control.exit_code == SVM_EXIT_INTR;
 }
 
+/* @kvm is a constant, so that each copy saves only the registers that it uses. */
+static __always_inline bool enter(struct dune_vcpu *vcpu, bool flush,
+				  const bool kvm)
+{
+	struct vcpu_hw *hw = vcpu->hw;
+	struct vmcb *vmcb = hw->vmcb;
+	struct dune_regs *regs = &vcpu->run->regs;
+
+	/* A flush of all tags, asked for by a new ASID, includes this one. */
+	if (unlikely(flush) && !vmcb->control.tlb_ctl)
+		svm_tag_flush(hw);
+	vmcb->save.rax = READ_ONCE(regs->rax);
+
+	/*
+	 * VMLOAD leaves LDTR null (svm_host_save()). The selector is read from LDTR
+	 * before the entry, and not taken from the mm: another thread publishes the
+	 * first LDT of the process before it interrupts this CPU, and until then the
+	 * GDT may describe the LDT of another process, which is freed.
+	 */
+	store_ldt(hw->ldt);
+	if (static_branch_unlikely(&svm_hides_xss))
+		msr_write(MSR_IA32_XSS, 0);
+	if (kvm)
+		switch_with_kvm(hw, regs);
+	else
+		svm_switch(hw->vmcb_pa, regs, hw->host_pa);
+	restore_host(hw);
+	return finish_exit(vcpu, vmcb, regs);
+}
+
 static noinline notrace bool enter_own(struct dune_vcpu *vcpu, bool flush)
 {
 	return enter(vcpu, flush, false);
@@ -174,6 +190,7 @@ static noinline notrace bool enter_with_kvm(struct dune_vcpu *vcpu, bool flush)
 	return enter(vcpu, flush, true);
 }
 
+/* @enter of struct vcpu_ops. */
 notrace bool svm_enter(struct dune_vcpu *vcpu, bool flush)
 {
 	if (static_branch_unlikely(&virt_kvm_loaded))

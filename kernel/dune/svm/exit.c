@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Why an SVM guest was left, and what is done about it: one switch. Forbidden
- * instructions are answered from the table in intercepts.c.
+ * The handler of an SVM guest's exits: one switch. Forbidden instructions are answered from
+ * the table in intercepts.c.
  */
 #include <asm/cpufeature.h>
 #include <asm/irq_vectors.h>
 #include <asm/trapnr.h>
 
 #include "dune/fault.h"
+#include "dune/hypercall.h"
 #include "dune/svm/svm.h"
-#include "dune/syscall.h"
 #include "dune/trace.h"
 
 /*
@@ -26,8 +26,8 @@ static __always_inline void svm_skip(struct vmcb *vmcb, unsigned int length)
 }
 
 /*
- * Raise a hardware exception in the guest. It replaces one whose delivery
- * was interrupted: its instruction runs again and raises it anew.
+ * Raises a hardware exception in the guest. It replaces an exception whose delivery was
+ * interrupted: the instruction of that one runs again and raises it anew.
  */
 static void svm_inject(struct vcpu_hw *hw, unsigned int vector, bool has_error)
 {
@@ -40,7 +40,7 @@ static void svm_inject(struct vcpu_hw *hw, unsigned int vector, bool has_error)
 }
 
 /*
- * The exit came while an event was being delivered (APM 15.20): deliver it
+ * The exit came while an event was being delivered (APM 15.20): delivers the event
  * again at the next entry. Software interrupts, INT3 and INTO are repeated
  * by their instruction, to which RIP still points.
  */
@@ -56,7 +56,7 @@ static void svm_requeue_event(struct vcpu_hw *hw)
 			return;
 		if (vector < FIRST_EXTERNAL_VECTOR)
 			break;
-		/* QEMU's TCG calls every event an exception. */
+		/* QEMU's TCG calls every event an exception (docs/emulators.md). */
 		event = vector | SVM_EVTINJ_TYPE_INTR | SVM_EVTINJ_VALID;
 		fallthrough;
 	case SVM_EVTINJ_TYPE_INTR:
@@ -81,7 +81,7 @@ static __always_inline int svm_hypercall(struct dune_vcpu *vcpu)
 		return 0;
 	}
 	svm_skip(vmcb, VMMCALL_LENGTH);
-	return dune_hypercall(vcpu, vmcb->control.int_ctl & V_IRQ_MASK);
+	return hypercall_handle(vcpu, vmcb->control.int_ctl & V_IRQ_MASK);
 }
 
 static int svm_fault(struct dune_vcpu *vcpu)
@@ -96,7 +96,7 @@ static int svm_fault(struct dune_vcpu *vcpu)
 		flags |= DUNE_FAULT_EXEC;
 	if (info & SVM_NPF_TABLE)
 		flags |= DUNE_FAULT_TABLE;
-	return dune_handle_fault(vcpu, control->exit_info_2, flags);
+	return fault_handle(vcpu, control->exit_info_2, flags);
 }
 
 /*

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The host's state around SVM: what VMRUN and #VMEXIT do not save and restore
- * by themselves.
+ * The host's state around SVM, as far as VMRUN and #VMEXIT do not save and restore it by
+ * themselves.
  */
-#include <linux/mm.h>
 #include <linux/percpu.h>
 #include <asm/cpufeature.h>
 #include <asm/fpu/xcr.h>
@@ -18,13 +17,11 @@ u64 svm_host_xcr0;
 DEFINE_STATIC_KEY_FALSE(svm_hides_xss);
 u64 svm_host_xss;
 
-/* Where VMSAVE saves this CPU's state. */
-static DEFINE_PER_CPU(struct vmcb *, host_vmcb);
+/* The page to which VMSAVE saves this CPU's state, in the format of a VMCB. */
+static DEFINE_PER_CPU(void *, host_vmcb);
 
 int svm_host_init(void)
 {
-	int cpu;
-
 	if (boot_cpu_has(X86_FEATURE_OSXSAVE))
 		svm_host_xcr0 = xgetbv(XCR_XFEATURE_ENABLED_MASK);
 	if (svm_host_xcr0 && boot_cpu_has(X86_FEATURE_HYPERVISOR))
@@ -34,34 +31,23 @@ int svm_host_init(void)
 		rdmsrq(MSR_IA32_XSS, svm_host_xss);
 	if (svm_host_xss)
 		static_branch_enable(&svm_hides_xss);
-	for_each_possible_cpu(cpu) {
-		struct vmcb *vmcb = svm_alloc_page(GFP_KERNEL);
-
-		if (!vmcb)
-			return -ENOMEM;
-		per_cpu(host_vmcb, cpu) = vmcb;
-	}
-	return 0;
+	return svm_alloc_cpu_pages(&host_vmcb);
 }
 
+/* Also after svm_host_init() failed. */
 void svm_host_cleanup(void)
 {
-	int cpu;
-
-	for_each_possible_cpu(cpu) {
-		free_page((unsigned long)per_cpu(host_vmcb, cpu));
-		per_cpu(host_vmcb, cpu) = NULL;
-	}
+	svm_free_cpu_pages(&host_vmcb);
 }
 
 /*
- * Interrupts off: saves what VMLOAD restores after each exit, and returns its physical
- * address. All of it stays valid until the next context switch, except for LDTR: when
- * another thread calls modify_ldt(), an interrupt reloads LDTR here, and the old table
- * is freed. So the saved LDTR is made null, and enter() reloads LDTR from the
- * GDT, which always has the current table.
+ * Saves the registers that VMLOAD restores after each exit, and returns the physical address
+ * of the page that has them. Interrupts are off. All of them stay valid until the next
+ * context switch, except for LDTR: when another thread calls modify_ldt(), an interrupt
+ * reloads LDTR here, and the old table is freed. So the saved LDTR is made null, and
+ * enter() reloads LDTR from the GDT, which always has the current table.
  */
-u64 svm_save_host(void)
+u64 svm_host_save(void)
 {
 	struct vmcb *host = this_cpu_read(host_vmcb);
 	u64 pa = __sme_pa(host);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Everything that SVM is told to intercept, in one table with the reasons.
+ * Everything that SVM has to intercept, in one table with the reasons.
  * The rule: an instruction that the process could not execute as an ordinary
  * process raises the exception that it would raise there; what belongs to
- * the host alone ends the run. (APM vol. 2, 15.9 and 15.13; exit codes are
+ * the host alone ends the run. (APM 15.9 and 15.13; exit codes are
  * in its appendix C.)
  *
  * Not intercepted, on purpose: CPUID, RDTSC, RDTSCP and RDPRU are allowed in user
@@ -69,7 +69,7 @@ static const struct intercept intercepts[] = {
 	{ INTERCEPT_CR4_WRITE, SVM_EXIT_WRITE_CR4, 1, ANSWER_GP },
 	/*
 	 * The task priority, which means nothing here; TCG stops the machine
-	 * when it is written while an interrupt waits for the guest.
+	 * when it is written while an interrupt waits for the guest (docs/emulators.md).
 	 */
 	{ INTERCEPT_CR8_READ, SVM_EXIT_READ_CR8, 1, ANSWER_GP },
 	{ INTERCEPT_CR8_WRITE, SVM_EXIT_WRITE_CR8, 1, ANSWER_GP },
@@ -119,6 +119,7 @@ static void msr_allow(u32 msr)
 	__clear_bit(bit + 1, msrpm);
 }
 
+/* Makes the permission maps. Returns 0 or -ENOMEM. */
 int svm_intercepts_init(void)
 {
 	int i;
@@ -134,13 +135,14 @@ int svm_intercepts_init(void)
 	return 0;
 }
 
+/* Also after svm_intercepts_init() failed. */
 void svm_intercepts_cleanup(void)
 {
 	free_pages((unsigned long)iopm, IOPM_ORDER);
 	free_pages((unsigned long)msrpm, MSRPM_ORDER);
 }
 
-/* A new VMCB's. */
+/* Sets the intercepts and the permission maps of a new VMCB. */
 void svm_set_intercepts(struct vmcb_control_area *control)
 {
 	int i, j;
@@ -149,8 +151,8 @@ void svm_set_intercepts(struct vmcb_control_area *control)
 	control->msrpm_base_pa = __sme_pa(msrpm);
 	/*
 	 * LTR is allowed on hardware, which refuses a null selector. QEMU's TCG loads
-	 * one, and stops the whole machine at the next exception. There the guest
-	 * keeps the TR that DUNE_SET_STATE gave it.
+	 * one, and stops the whole machine at the next exception (docs/emulators.md).
+	 * There the guest keeps the TR that DUNE_SET_STATE gave it.
 	 */
 	if (boot_cpu_has(X86_FEATURE_HYPERVISOR))
 		__set_bit(INTERCEPT_LOAD_TR,
@@ -162,7 +164,7 @@ void svm_set_intercepts(struct vmcb_control_area *control)
 				  (unsigned long *)control->intercepts);
 }
 
-/* 0 where the table has no such exit code. */
+/* Returns ANSWER_NONE if the table has no such exit. */
 enum answer svm_intercept_answer(u32 exit_code)
 {
 	int i;
@@ -172,5 +174,5 @@ enum answer svm_intercept_answer(u32 exit_code)
 	for (i = 0; i < ARRAY_SIZE(intercepts); i++)
 		if (exit_code - intercepts[i].exit_code < intercepts[i].count)
 			return intercepts[i].answer;
-	return 0;
+	return ANSWER_NONE;
 }

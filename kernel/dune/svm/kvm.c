@@ -4,14 +4,12 @@
  * entry leaves them as it found them.
  *
  *  - EFER.SVME: each entry looks at it (svm_enter()).
- *  - VM_HSAVE_PA, where VMRUN saves the host. KVM also keeps there what VMLOAD must
- *    restore for it, in the part that VMRUN leaves alone: from the time that one of its
- *    threads is scheduled in until that thread has left its guest. No such thread is
- *    in between while a thread of Dune's runs, so an entry uses KVM's page as it is.
- *  - ASIDs: svm_tag_share() and svm_put().
- *  - TSC_RATIO: KVM leaves its last guest's, and remembers that it did.
- *
- * References are to the AMD64 Architecture Programmer's Manual (APM).
+ *  - VM_HSAVE_PA, the page to which VMRUN saves the host. In the part of that page that
+ *    VMRUN does not use, KVM keeps what VMLOAD must restore for it: from the time that one
+ *    of its threads is scheduled in until that thread has left its guest. No KVM thread
+ *    is between these two while a Dune thread runs, so an entry uses KVM's page as it is.
+ *  - ASIDs: svm_tag_share() and svm_vcpu_put().
+ *  - TSC_RATIO: KVM leaves its last guest's, and keeps a record of it.
  */
 #include <linux/gfp.h>
 #include <linux/hw_breakpoint.h>
@@ -30,20 +28,19 @@
  * fetch ends it. VMRUN carries out the TLB command when it has accepted the state,
  * before the first instruction (APM vol. 3, VMRUN).
  */
-static DEFINE_PER_CPU(struct vmcb *, flush_vmcb);
+static DEFINE_PER_CPU(void *, flush_vmcb);
 static void *empty_table;
 
-/* A vCPU may have left entries under the shared ASID; interrupts off. */
+/*
+ * A vCPU may have left entries under the shared ASID. Used only on that CPU, with interrupts
+ * off.
+ */
 static DEFINE_PER_CPU(bool, left_entries);
 
+/* Also after svm_kvm_init() failed. */
 void svm_kvm_cleanup(void)
 {
-	int cpu;
-
-	for_each_possible_cpu(cpu) {
-		free_page((unsigned long)per_cpu(flush_vmcb, cpu));
-		per_cpu(flush_vmcb, cpu) = NULL;
-	}
+	svm_free_cpu_pages(&flush_vmcb);
 	free_page((unsigned long)empty_table);
 	empty_table = NULL;
 }
@@ -64,16 +61,10 @@ int svm_kvm_init(void)
 	int cpu;
 
 	empty_table = (void *)get_zeroed_page(GFP_KERNEL);
-	if (!empty_table)
+	if (!empty_table || svm_alloc_cpu_pages(&flush_vmcb))
 		return -ENOMEM;
-	for_each_possible_cpu(cpu) {
-		struct vmcb *vmcb = svm_alloc_page(GFP_KERNEL);
-
-		if (!vmcb)
-			return -ENOMEM;
-		per_cpu(flush_vmcb, cpu) = vmcb;
-		make_flush_guest(vmcb);
-	}
+	for_each_possible_cpu(cpu)
+		make_flush_guest(per_cpu(flush_vmcb, cpu));
 	return 0;
 }
 
@@ -94,13 +85,13 @@ static bool flush_shared_asid(void)
 }
 
 /*
- * KVM may give the shared ASID to a guest of its own without a flush, as soon as another
- * thread runs here: no entries of Dune's guest may be left under it. If KVM has
- * virtualization off now, or is about to turn it on or off (svm_kvm_moved()), it will
+ * KVM may give the shared ASID to one of its guests without a flush, as soon as another
+ * thread runs here: no entries of our guest may be left under it. If KVM has
+ * virtualization off now, or is about to turn it on or off (svm_kvm_load()), it will
  * flush everything when it has turned it on (svm_hardware_enable(), later
- * svm_enable_virtualization_cpu()). A flush that was refused stays to be done.
+ * svm_enable_virtualization_cpu()). A flush that was refused is repeated the next time.
  */
-void svm_put(struct dune_vcpu *vcpu)
+void svm_vcpu_put(struct dune_vcpu *vcpu)
 {
 	if (!this_cpu_read(left_entries))
 		return;
@@ -110,11 +101,11 @@ void svm_put(struct dune_vcpu *vcpu)
 }
 
 /*
- * After a context switch. A thread of KVM's that turns virtualization on or off, in
- * two steps, may have been switched away from between them: then VM_HSAVE_PA may be
+ * After a context switch. A KVM thread that turns virtualization on or off, in two
+ * steps, may have been switched away from between them: then VM_HSAVE_PA may be
  * 0 while EFER.SVME is set. KVM writes VM_HSAVE_PA when its thread continues.
  */
-void svm_kvm_moved(struct vcpu_hw *hw)
+void svm_kvm_load(struct vcpu_hw *hw)
 {
 	u64 efer = msr_read(MSR_EFER);
 	u64 hsave = svm_hsave();
@@ -125,12 +116,11 @@ void svm_kvm_moved(struct vcpu_hw *hw)
 		msr_write(MSR_EFER, efer | EFER_SVME);
 	else if (!msr_read(MSR_VM_HSAVE_PA))
 		msr_write(MSR_VM_HSAVE_PA, hsave);
-	hw->host_pa = svm_save_host();
+	hw->host_pa = svm_host_save();
 	if (!(efer & EFER_SVME))
 		msr_write(MSR_EFER, efer);
-	hw->scales_tsc = boot_cpu_has(X86_FEATURE_TSCRATEMSR) &&
-			 msr_read(MSR_AMD64_TSC_RATIO) !=
-			 SVM_TSC_RATIO_DEFAULT;
+	hw->has_kvm_tsc_ratio = boot_cpu_has(X86_FEATURE_TSCRATEMSR) &&
+				msr_read(MSR_AMD64_TSC_RATIO) != SVM_TSC_RATIO_DEFAULT;
 	svm_tag_share(hw);
 	this_cpu_write(left_entries, true);
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The guest's state in a VMCB, and how user mode reads and writes it. References are to
- * the AMD64 Architecture Programmer's Manual, volume 2 (APM).
+ * The guest's state in a VMCB, and how user mode reads and writes it.
  */
 #include <linux/string.h>
 
@@ -22,6 +21,7 @@ void svm_fix_state(struct vmcb_save_area *save, u64 cr4)
 	save->g_pat = PAT_ALL_WRITE_BACK;
 }
 
+/* Gives @vmcb the state of a new vCPU, and marks all of it as changed. */
 void svm_reset_state(struct vmcb *vmcb, u64 cr4)
 {
 	memset(&vmcb->save, 0, sizeof(vmcb->save));
@@ -47,6 +47,7 @@ static void set_segment(struct vmcb_seg *to, const struct dune_segment *from)
 	to->base = from->base;
 }
 
+/* @get_state of struct vcpu_ops. */
 void svm_get_state(struct dune_vcpu *vcpu, struct dune_state *state)
 {
 	const struct vmcb_save_area *save = &vcpu->hw->vmcb->save;
@@ -110,7 +111,8 @@ void svm_set_state(struct dune_vcpu *vcpu, const struct dune_state *state)
 	vmcb->control.clean = 0;
 }
 
-void svm_load(struct dune_vcpu *vcpu)
+/* @load_regs of struct vcpu_ops. */
+void svm_load_regs(struct dune_vcpu *vcpu)
 {
 	struct vmcb *vmcb = vcpu->hw->vmcb;
 	const struct dune_regs *regs = &vcpu->run->regs;
@@ -124,7 +126,8 @@ void svm_load(struct dune_vcpu *vcpu)
 	vmcb->save.rflags = guest_rflags(READ_ONCE(regs->rflags));
 	/*
 	 * The host's interrupts end the guest whatever its RFLAGS.IF is. The field is
-	 * written as a whole, since TCG leaves anything here when it refuses a state.
+	 * written as a whole, since TCG changes other bits here when it refuses a state
+	 * (docs/emulators.md).
 	 * The virtual interrupt waits for the guest's RFLAGS.IF by itself (APM 15.21.4);
 	 * it ignores V_TPR, so its priority is above any.
 	 */
@@ -137,7 +140,8 @@ void svm_load(struct dune_vcpu *vcpu)
 	}
 }
 
-void svm_store(struct dune_vcpu *vcpu)
+/* @store_regs of struct vcpu_ops. A state that was refused leaves the registers unchanged. */
+void svm_store_regs(struct dune_vcpu *vcpu)
 {
 	const struct vmcb *vmcb = vcpu->hw->vmcb;
 	struct dune_run *run = vcpu->run;

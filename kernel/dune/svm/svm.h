@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What the files of svm/ share, a vCPU on AMD SVM: vcpu.c (its VMCB), state.c (the
+ * A vCPU on AMD SVM, as the files of svm/ share it: vcpu.c (its VMCB), state.c (the
  * guest's state), enter.c (into the guest and back), switch.S (the world switch), host.c
- * (the host's state around it), tag.c (its TLB tag), kvm.c (what differs while KVM is
- * loaded), exit.c (why the guest was left) and intercepts.c (what a guest may not do).
+ * (the host's state around it), tag.c (its TLB tag), kvm.c (the differences while KVM is
+ * loaded), exit.c (the handler of exits) and intercepts.c (what causes them).
+ * APM is the AMD64 Architecture Programmer's Manual, volume 2 unless another is named.
  */
 #ifndef DUNE_SVM_SVM_H
 #define DUNE_SVM_SVM_H
@@ -26,13 +27,13 @@ struct dune_state;
  * @vmcb:	one page; the processor's own between VMRUN and #VMEXIT
  * @vmcb_pa:	its physical address
  * @cr4:	the guest's, which never changes
- * @host_pa:	where this CPU keeps what VMLOAD must restore for the host
+ * @host_pa:	physical address of the page from which VMLOAD restores this CPU's host
  * @tag:	the ASID, while KVM is not loaded
  * @hsave:	while KVM is loaded: this CPU's host save area (VM_HSAVE_PA), in halves
  * @shares_asid: the ASID is one that KVM gives out, too
  * @ldt:	the host's LDTR selector, during an entry
- * @scales_tsc:	KVM has left a factor for its guest's TSC in this CPU
- * @tsc_factor:	that factor, during an entry
+ * @has_kvm_tsc_ratio: KVM has left its guest's TSC ratio in this CPU
+ * @host_tsc_ratio: that ratio, during an entry
  */
 struct vcpu_hw {
 	struct vmcb *vmcb;
@@ -43,8 +44,8 @@ struct vcpu_hw {
 	u32 hsave[2];
 	u16 ldt;
 	bool shares_asid;
-	bool scales_tsc;
-	u64 tsc_factor;
+	bool has_kvm_tsc_ratio;
+	u64 host_tsc_ratio;
 };
 
 /* SVME must be set in a guest's EFER, too (APM 15.5.1). */
@@ -55,11 +56,11 @@ void svm_fix_state(struct vmcb_save_area *save, u64 cr4);
 void svm_reset_state(struct vmcb *vmcb, u64 cr4);
 void svm_get_state(struct dune_vcpu *vcpu, struct dune_state *state);
 void svm_set_state(struct dune_vcpu *vcpu, const struct dune_state *state);
-void svm_load(struct dune_vcpu *vcpu);
-void svm_store(struct dune_vcpu *vcpu);
+void svm_load_regs(struct dune_vcpu *vcpu);
+void svm_store_regs(struct dune_vcpu *vcpu);
 
 /* enter.c */
-void svm_moved(struct dune_vcpu *vcpu, bool migrated);
+void svm_vcpu_load(struct dune_vcpu *vcpu, bool migrated);
 bool svm_enter(struct dune_vcpu *vcpu, bool flush);
 
 /* exit.c */
@@ -68,10 +69,10 @@ int svm_handle_exit(struct dune_vcpu *vcpu);
 /* host.c */
 int svm_host_init(void);
 void svm_host_cleanup(void);
-u64 svm_save_host(void);
+u64 svm_host_save(void);
 /*
- * Some emulators let XSETBV pass in spite of the intercept. There the host's XCR0 is
- * checked after each exit.
+ * Some emulators let XSETBV pass in spite of the intercept (docs/emulators.md). There the
+ * host's XCR0 is checked after each exit.
  */
 DECLARE_STATIC_KEY_FALSE(svm_check_xcr0);
 extern u64 svm_host_xcr0;
@@ -83,18 +84,18 @@ extern u64 svm_host_xcr0;
 DECLARE_STATIC_KEY_FALSE(svm_hides_xss);
 extern u64 svm_host_xss;
 
-/* tag.c: interrupts off */
-void svm_tag_moved(struct vcpu_hw *hw, bool migrated);
+/* tag.c: for interrupts off */
+void svm_tag_load(struct vcpu_hw *hw, bool migrated);
 void svm_tag_flush(struct vcpu_hw *hw);
 void svm_tag_refused(void);
 void svm_tag_share(struct vcpu_hw *hw);
 u8 svm_flush_command(void);
 
-/* kvm.c: interrupts off, except for init and cleanup */
+/* kvm.c: for interrupts off, except for init and cleanup */
 int svm_kvm_init(void);
 void svm_kvm_cleanup(void);
-void svm_kvm_moved(struct vcpu_hw *hw);
-void svm_put(struct dune_vcpu *vcpu);
+void svm_kvm_load(struct vcpu_hw *hw);
+void svm_vcpu_put(struct dune_vcpu *vcpu);
 
 /* intercepts.c */
 int svm_intercepts_init(void);

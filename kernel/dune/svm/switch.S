@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The world switch of SVM. What is done around it is in enter.c. APM is the AMD64
+ * The world switch of SVM. The work around it is in enter.c. APM is the AMD64
  * Architecture Programmer's Manual, volume 2.
  */
 #include <linux/linkage.h>
@@ -18,7 +18,7 @@
 /*
  * void svm_switch(u64 vmcb_pa, struct dune_regs *regs, u64 host_pa)
  *
- * Interrupts off. Between CLGI and STGI nothing can interrupt, not even an NMI: the
+ * Interrupts are off. Between CLGI and STGI nothing can interrupt, not even an NMI: the
  * CPU has the guest's FS, GS and TR there. RFLAGS.IF is set for VMRUN, since with
  * V_INTR_MASKING it decides whether an interrupt of the host ends the guest (APM
  * 15.21.1).

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A vCPU's TLB tag on SVM, its ASID (APM vol. 2, 15.16): from the CPU's pool
+ * A vCPU's TLB tag on SVM, its ASID (APM 15.16): from the CPU's pool
  * (virt/tag.h), or while KVM is loaded one that all vCPUs share.
  */
 #include <asm/cpufeature.h>
@@ -9,7 +9,7 @@
 #include "dune/svm/svm.h"
 
 /*
- * The VMRUN that follows without fail, on this CPU, flushes every tag. If it is
+ * The next VMRUN, which follows in any case and on this CPU, flushes every tag. If it is
  * refused, svm_tag_refused() asks again. Not inline: the tests count calls.
  */
 static noinline void flush_all_asids(struct vcpu_hw *hw)
@@ -22,12 +22,12 @@ static void take_asid(struct vcpu_hw *hw)
 {
 	tag_take(&hw->tag);
 	hw->vmcb->control.asid = hw->tag.number;
-	/* Also after this CPU was off: it caches nothing of the VMCB then. */
+	/* This CPU may have been off: then it caches nothing of the VMCB. */
 	hw->vmcb->control.clean = 0;
 }
 
-/* After a context switch; see tag_is_valid(). */
-void svm_tag_moved(struct vcpu_hw *hw, bool migrated)
+/* Gives the vCPU a valid ASID after a context switch; see tag_is_valid(). */
+void svm_tag_load(struct vcpu_hw *hw, bool migrated)
 {
 	hw->shares_asid = false;
 	if (migrated || !tag_is_valid(&hw->tag))
@@ -39,14 +39,16 @@ void svm_tag_moved(struct vcpu_hw *hw, bool migrated)
 /*
  * TLB_CONTROL acts only after the consistency checks (APM 15.5.1), so a VMRUN that
  * was refused has flushed nothing. It ends the run, and the next run on this CPU, of
- * whichever vCPU, begins with svm_tag_moved().
+ * any vCPU, begins with svm_tag_load().
  */
 void svm_tag_refused(void)
 {
 	tags_set_must_flush(true);
 }
 
-/* Without a command for one ASID all of them are flushed. */
+/*
+ * Returns the command that flushes one ASID; a processor that has none flushes all of them.
+ */
 u8 svm_flush_command(void)
 {
 	return boot_cpu_has(X86_FEATURE_FLUSHBYASID) ?
@@ -55,8 +57,8 @@ u8 svm_flush_command(void)
 
 /*
  * While KVM is loaded all ASIDs are KVM's. KVM counts up from the lowest and flushes
- * only when it begins again, so all vCPUs of Dune's use the highest. Whatever that ASID
- * holds is flushed now, and svm_put() flushes what a guest leaves under it.
+ * only when it begins again, so all our vCPUs use the highest ASID. Its entries are
+ * flushed now, and svm_vcpu_put() flushes what a guest leaves under it.
  */
 void svm_tag_share(struct vcpu_hw *hw)
 {
@@ -70,6 +72,10 @@ void svm_tag_share(struct vcpu_hw *hw)
 	hw->shares_asid = true;
 }
 
+/*
+ * The next VMRUN flushes the vCPU's entries: by FLUSH_ASID, or by a fresh ASID on processors
+ * without that command.
+ */
 void svm_tag_flush(struct vcpu_hw *hw)
 {
 	if (boot_cpu_has(X86_FEATURE_FLUSHBYASID) || hw->shares_asid)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * The SVM part of a vCPU, its VMCB: what a guest needs of the processor, and how a
- * vCPU is made. svm.h says where the rest is.
+ * vCPU is made. svm.h lists the other files.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -23,7 +23,7 @@ static int svm_check(void)
 	}
 	/*
 	 * A guest that changes the size of a page without a flush would cause a
-	 * machine check that stops the machine. KVM sets DC_CFG against it, and
+	 * machine check that stops the machine. KVM sets DC_CFG to prevent it, and
 	 * distinguishes such a machine check from others; these processors are of 2007.
 	 */
 	if (boot_cpu_has_bug(X86_BUG_AMD_TLB_MMATCH)) {
@@ -111,10 +111,10 @@ const struct vcpu_ops svm_vcpu_ops = {
 	.get_state = svm_get_state,
 	.set_state = svm_set_state,
 	.filter = svm_filter,
-	.load = svm_load,
-	.store = svm_store,
-	.moved = svm_moved,
-	.put = svm_put,
+	.load_regs = svm_load_regs,
+	.store_regs = svm_store_regs,
+	.vcpu_load = svm_vcpu_load,
+	.vcpu_put = svm_vcpu_put,
 	.enter = svm_enter,
 	.handle_exit = svm_handle_exit,
 };

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Into a VT-x guest and back: what is done around the world switch (switch.S).
- * SDM is the Intel 64 and IA-32 Architectures Software Developer's Manual,
- * volume 3.
+ * Into a VT-x guest and back: the work around the world switch (switch.S).
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -42,12 +40,11 @@ void vmx_enter_init(void)
 }
 
 /*
- * KVM makes the branch predictor forget when another VMCS follows on a CPU, but only for
- * VMCSs of its own. The kernel of a KVM guest runs in the same mode as Dune's guest,
- * and other mitigations do not tell them apart. Where KVM has no VMCS on this CPU,
- * nothing needs to be forgotten.
+ * KVM executes an IBPB when another VMCS follows on a CPU, but only if both are KVM's. The
+ * kernel of a KVM guest runs in the same mode as Dune's guest, and other mitigations
+ * do not tell them apart. If KVM has no VMCS on this CPU, no IBPB is needed.
  */
-static void forget_kvm_predictions(void)
+static void ibpb_if_kvm_has_vmcs(void)
 {
 	u64 current_vmcs;
 
@@ -57,22 +54,26 @@ static void forget_kvm_predictions(void)
 		indirect_branch_prediction_barrier();
 }
 
-void vmx_moved(struct dune_vcpu *vcpu, bool migrated)
+/* @vcpu_load of struct vcpu_ops. */
+void vmx_vcpu_load(struct dune_vcpu *vcpu, bool migrated)
 {
 	struct vcpu_hw *hw = vcpu->hw;
 
-	forget_kvm_predictions();
+	ibpb_if_kvm_has_vmcs();
 	hw->pending |= VMX_PENDING_HOST;
 	if (migrated)
 		hw->pending |= VMX_PENDING_CPU;
-	/* It is still saved if there was no other thread to switch to. */
+	/* The host is still saved if there was no other thread to switch to. */
 	if (!hw->switched)
 		vmx_host_save(hw);
 	vmx_choose_msrs(hw);
 }
 
-/* The registers that DUNE_RUN returns are read now. */
-void vmx_put(struct dune_vcpu *vcpu)
+/*
+ * Gives the CPU back to the host: the MSRs, the host's state, and predictions if KVM has a
+ * VMCS here. The guest's registers are read while the VMCS is on this CPU.
+ */
+void vmx_vcpu_put(struct dune_vcpu *vcpu)
 {
 	struct vcpu_hw *hw = vcpu->hw;
 
@@ -81,7 +82,7 @@ void vmx_put(struct dune_vcpu *vcpu)
 	if (hw->switched) {
 		vmx_host_restore(hw);
 		vmx_read_last_regs(hw);
-		forget_kvm_predictions();
+		ibpb_if_kvm_has_vmcs();
 	}
 	if (hw->pending & VMX_PENDING_SKIP) {
 		hw->rip += hw->exit.instruction_length;
@@ -111,7 +112,7 @@ static void write_event(struct vcpu_hw *hw)
 	vmcs_write(GUEST_PENDING_DBG_EXCEPTIONS, 0);
 }
 
-/* Before offer_interrupt(), which has to know whether an event is delivered now. */
+/* Called before offer_interrupt(), which has to know whether an event is delivered now. */
 static void write_pending(struct vcpu_hw *hw)
 {
 	u32 pending = hw->pending;
@@ -127,7 +128,7 @@ static void write_pending(struct vcpu_hw *hw)
 	}
 	if (pending & VMX_PENDING_HOST) {
 		vmx_host_write(&hw->host);
-		if (vmx_take_vpid(hw))
+		if (vmx_tag_take(hw))
 			vmcs_write(VIRTUAL_PROCESSOR_ID, hw->tag.number);
 	}
 	if (pending & VMX_PENDING_MSRS)
@@ -144,7 +145,7 @@ static void write_pending(struct vcpu_hw *hw)
 	if (pending & VMX_PENDING_EVENT)
 		write_event(hw);
 	if (pending & VMX_PENDING_FLUSH)
-		vmx_flush(hw);
+		vmx_tag_flush(hw);
 }
 
 static bool takes_interrupts(void)
@@ -238,7 +239,10 @@ static __always_inline void read_hypercall(struct vcpu_hw *hw)
 		vmcs_write(GUEST_INTERRUPTIBILITY_INFO, 0);
 }
 
-/* If the exit consumed an event of the host's, the host gets it now. */
+/*
+ * If the exit consumed an event for the host, the host gets it now. Returns whether an
+ * interrupt of the host, which is still pending, ended the guest.
+ */
 static bool host_event(const struct vmx_exit *exit)
 {
 	switch (exit->reason) {
@@ -270,70 +274,70 @@ static noinline bool entry_failed(struct vcpu_hw *hw, u64 error)
 }
 
 /*
- * How an entry gets the CPU. Each way has a copy of enter() for which it is a constant:
- * this is the hot path, and asks nothing that is known.
+ * How an entry gets the CPU. Each way has a copy of enter() in which it is a constant: the
+ * hot path makes no test whose result is known.
  */
-enum way {
-	OWN,	/* KVM is not loaded: virtualization is Dune's */
-	OFF,	/* KVM has virtualization off */
-	ON,	/* KVM has virtualization on */
-	LOAN,	/* KVM is loaded: vmx_borrow() was already called */
+enum entry_way {
+	ENTRY_OWN,	/* KVM is not loaded: virtualization is Dune's */
+	ENTRY_KVM_OFF,	/* KVM has virtualization off */
+	ENTRY_KVM_ON,	/* KVM has virtualization on */
+	ENTRY_BORROWED,	/* KVM is loaded: vmx_borrow() was already called */
 };
 
-static bool enter_otherwise(struct dune_vcpu *vcpu);
+static bool enter_slow(struct dune_vcpu *vcpu);
 
-static __always_inline void leave(struct vcpu_hw *hw, enum way way)
+static __always_inline void leave(struct vcpu_hw *hw, enum entry_way way)
 {
-	/* Otherwise addresses in it get registers of their own, which must be saved. */
+	/* Otherwise addresses in @hw get registers of their own, which must be saved. */
 	OPTIMIZER_HIDE_VAR(hw);
 	switch (way) {
-	case OWN:
+	case ENTRY_OWN:
 		break;
-	case OFF:
+	case ENTRY_KVM_OFF:
 		vmx_let_go(hw);
 		vmx_turn_off();
 		break;
-	case ON:
+	case ENTRY_KVM_ON:
 		vmx_let_go(hw);
 		if (hw->loan != VMX_LOAN_NONE)
 			vmptrld(&hw->loan);
 		break;
-	case LOAN:
+	case ENTRY_BORROWED:
 		vmx_give_back(hw);
 	}
 }
 
-/*
- * Inline: two returns lead from vmx_switch() to the run loop (return_buffer.h).
- * @found: CR4, for OFF.
- */
-static __always_inline bool enter(struct dune_vcpu *vcpu, const enum way way,
-				  u64 found)
+/* Makes the VMCS the current one. Returns false if this way is not possible. */
+static __always_inline bool get_cpu_for_entry(struct vcpu_hw *hw, const enum entry_way way,
+					      u64 found_cr4)
 {
-	struct vcpu_hw *hw = vcpu->hw;
-	u64 cr3, cr4;
-	u32 ldt;
-
 	switch (way) {
-	case OWN:
+	case ENTRY_OWN:
 		if (unlikely(hw->pending))
 			prepare(hw);
 		break;
-	case OFF:
-		if (unlikely(!vmx_turn_on(found)))
-			return entry_failed(hw, 0);
+	case ENTRY_KVM_OFF:
+		if (unlikely(!vmx_turn_on(found_cr4)))
+			return false;
 		vmptrld(&hw->vmcs_pa);
 		break;
-	case ON:
+	case ENTRY_KVM_ON:
 		if (unlikely(!vmptrst(&hw->loan)))
-			return enter_otherwise(vcpu);
+			return false;
 		vmptrld(&hw->vmcs_pa);
 		break;
-	case LOAN:
+	case ENTRY_BORROWED:
 		break;
 	}
-	cr3 = __native_read_cr3();
-	cr4 = __read_cr4();
+	return true;
+}
+
+/* Saves and writes what an interrupt can have changed since the last exit. */
+static __always_inline void write_changed_host(struct vcpu_hw *hw)
+{
+	u64 cr3 = __native_read_cr3(), cr4 = __read_cr4();
+	u32 ldt;
+
 	if (unlikely(cr3 != hw->host.cr3))
 		vmcs_write(HOST_CR3, hw->host.cr3 = cr3);
 	if (unlikely(cr4 != hw->host.cr4))
@@ -341,20 +345,43 @@ static __always_inline bool enter(struct dune_vcpu *vcpu, const enum way way,
 	/*
 	 * The exit makes LDTR null. An interrupt since the last exit may have loaded
 	 * it, for another thread's modify_ldt(). It is read to a register: with a
-	 * variable in memory the call above would not be a jump (return_buffer.h).
+	 * variable in memory the call above would not be a jump (run.c).
 	 */
 	asm volatile("sldt %0" : "=r" (ldt));
 	if (unlikely(ldt))
 		hw->host.ldt = ldt;
-	if (unlikely(hw->cr2 != native_read_cr2()))
-		native_write_cr2(hw->cr2);
 	/* Interrupts change it, for perf. */
 	hw->host.debugctl = msr_read(MSR_IA32_DEBUGCTLMSR);
+}
+
+/* Restores what the exit cleared (SDM 28.5.1). */
+static __always_inline void restore_after_exit(const struct vcpu_hw *hw)
+{
+	if (unlikely(hw_breakpoint_active()))
+		set_debugreg(__this_cpu_read(cpu_dr7), 7);
+	if (unlikely(hw->host.debugctl))
+		wrmsrq(MSR_IA32_DEBUGCTLMSR, hw->host.debugctl);
+}
+
+/*
+ * Inline: two returns lead from vmx_switch() to the run loop (run.c).
+ * @found_cr4: for ENTRY_KVM_OFF.
+ */
+static __always_inline bool enter(struct dune_vcpu *vcpu, const enum entry_way way,
+				  u64 found_cr4)
+{
+	struct vcpu_hw *hw = vcpu->hw;
+
+	if (!get_cpu_for_entry(hw, way, found_cr4))
+		return way == ENTRY_KVM_ON ? enter_slow(vcpu) : entry_failed(hw, 0);
+	write_changed_host(hw);
+	if (unlikely(hw->cr2 != native_read_cr2()))
+		native_write_cr2(hw->cr2);
 	if (static_branch_unlikely(&vmx_flushes_l1d))
 		wrmsrq(MSR_IA32_FLUSH_CMD, L1D_FLUSH);
 
 	/* While KVM is loaded the VMCS is cleared after each exit: never launched. */
-	if (unlikely(vmx_switch(&vcpu->run->regs, way == OWN && hw->launched,
+	if (unlikely(vmx_switch(&vcpu->run->regs, way == ENTRY_OWN && hw->launched,
 				&hw->host_rsp))) {
 		entry_failed(hw, vmcs_read(VM_INSTRUCTION_ERROR));
 		leave(hw, way);
@@ -362,15 +389,11 @@ static __always_inline bool enter(struct dune_vcpu *vcpu, const enum way way,
 	}
 	/* CR2 is not in the VMCS, and the host's next page fault changes it. */
 	hw->cr2 = native_read_cr2();
-	/* The exit cleared both (SDM 28.5.1). */
-	if (unlikely(hw_breakpoint_active()))
-		set_debugreg(__this_cpu_read(cpu_dr7), 7);
-	if (unlikely(hw->host.debugctl))
-		wrmsrq(MSR_IA32_DEBUGCTLMSR, hw->host.debugctl);
+	restore_after_exit(hw);
 
 	/* Other bits describe some exits further (SDM 25.9.1), as of a guest in an enclave. */
 	hw->exit.reason = vmcs_read(VM_EXIT_REASON) & VMX_REASON_MASK;
-	if (way == OWN && unlikely(!hw->launched))
+	if (way == ENTRY_OWN && unlikely(!hw->launched))
 		hw->launched = !(hw->exit.reason &
 				 VMX_EXIT_REASONS_FAILED_VMENTRY);
 	if (likely(hw->exit.reason == EXIT_REASON_VMCALL)) {
@@ -384,27 +407,30 @@ static __always_inline bool enter(struct dune_vcpu *vcpu, const enum way way,
 	return host_event(&hw->exit);
 }
 
-/* While KVM is loaded, with something to write, or with the CPU in a rare state. */
-static noinline bool enter_otherwise(struct dune_vcpu *vcpu)
+/*
+ * The slow path while KVM is loaded: the VMCS has to be written first, or it is still active
+ * from the time before, or CR4.VMXE is set while the CPU is outside of VMX operation.
+ */
+static noinline bool enter_slow(struct dune_vcpu *vcpu)
 {
 	struct vcpu_hw *hw = vcpu->hw;
 
 	if (!vmx_is_with_kvm(hw))
-		return enter(vcpu, OWN, 0);
+		return enter(vcpu, ENTRY_OWN, 0);
 	if (!vmx_borrow(hw, hw->pending & VMX_PENDING_SETUP))
 		return entry_failed(hw, 0);
 	write_all(hw);
-	return enter(vcpu, LOAN, 0);
+	return enter(vcpu, ENTRY_BORROWED, 0);
 }
 
 static noinline notrace bool enter_with_kvm_on(struct dune_vcpu *vcpu)
 {
-	return enter(vcpu, ON, 0);
+	return enter(vcpu, ENTRY_KVM_ON, 0);
 }
 
 static noinline notrace bool enter_with_kvm_off(struct dune_vcpu *vcpu, u64 cr4)
 {
-	return enter(vcpu, OFF, cr4);
+	return enter(vcpu, ENTRY_KVM_OFF, cr4);
 }
 
 static noinline notrace bool enter_with_kvm(struct dune_vcpu *vcpu, bool flush)
@@ -413,9 +439,9 @@ static noinline notrace bool enter_with_kvm(struct dune_vcpu *vcpu, bool flush)
 
 	if (unlikely(flush))
 		vcpu->hw->pending |= VMX_PENDING_FLUSH;
-	/* Something to write, or the VMCS is still active: then nothing at all may be pending. */
+	/* The VMCS has to be written, or is still active, and then nothing may be pending. */
 	if (unlikely(vcpu->hw->pending != VMX_PENDING_ACTIVATE))
-		return enter_otherwise(vcpu);
+		return enter_slow(vcpu);
 	cr4 = __read_cr4();
 	if (cr4 & X86_CR4_VMXE)
 		return enter_with_kvm_on(vcpu);
@@ -426,10 +452,13 @@ static noinline notrace bool enter_own(struct dune_vcpu *vcpu, bool flush)
 {
 	if (unlikely(flush))
 		vcpu->hw->pending |= VMX_PENDING_FLUSH;
-	return enter(vcpu, OWN, 0);
+	return enter(vcpu, ENTRY_OWN, 0);
 }
 
-/* A function of its own for each way: a function begins by saving all registers it uses. */
+/*
+ * @enter of struct vcpu_ops. Each way has a function of its own, since a function begins by
+ * saving all registers that it uses.
+ */
 notrace bool vmx_enter(struct dune_vcpu *vcpu, bool flush)
 {
 	if (static_branch_unlikely(&virt_kvm_loaded))

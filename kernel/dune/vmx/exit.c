@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Why a VT-x guest was left, and what is done about it: one switch. Forbidden
- * instructions are answered from the table in intercepts.c.
+ * The handler of a VT-x guest's exits: one switch. Forbidden instructions are answered from
+ * the table in intercepts.c.
  */
 #include <linux/thread_info.h>
 #include <asm/cpufeature.h>
@@ -9,7 +9,7 @@
 #include <asm/trapnr.h>
 
 #include "dune/fault.h"
-#include "dune/syscall.h"
+#include "dune/hypercall.h"
 #include "dune/trace.h"
 #include "dune/vmx/vmx.h"
 
@@ -20,8 +20,8 @@ static void vmx_skip(struct vcpu_hw *hw)
 }
 
 /*
- * Raise a hardware exception in the guest. It replaces one whose delivery
- * was interrupted: its instruction runs again and raises it anew.
+ * Raises a hardware exception in the guest. It replaces an exception whose delivery was
+ * interrupted: the instruction of that one runs again and raises it anew.
  */
 static void vmx_inject(struct vcpu_hw *hw, unsigned int vector, bool has_error)
 {
@@ -33,7 +33,7 @@ static void vmx_inject(struct vcpu_hw *hw, unsigned int vector, bool has_error)
 }
 
 /*
- * The exit came while an event was being delivered (SDM 28.2.4): deliver it
+ * The exit came while an event was being delivered (SDM 28.2.4): delivers the event
  * again at the next entry. Software interrupts and exceptions are repeated by
  * their instruction, to which RIP still points.
  */
@@ -53,7 +53,7 @@ static void vmx_requeue_event(struct vcpu_hw *hw)
 /*
  * A walk of the guest's page table counts as a write, as it does on SVM: the processor
  * sets bits in the entries. With accessed and dirty bits in EPT the walk needs the right
- * to write (SDM 29.3.3.2), but not every implementation reports a write.
+ * to write (SDM 29.3.3.2), but not every implementation reports a write (docs/emulators.md).
  */
 static int vmx_fault(struct dune_vcpu *vcpu)
 {
@@ -68,7 +68,7 @@ static int vmx_fault(struct dune_vcpu *vcpu)
 	if ((info & EPT_VIOLATION_GVA_IS_VALID) &&
 	    !(info & EPT_VIOLATION_GVA_TRANSLATED))
 		flags |= DUNE_FAULT_TABLE | DUNE_FAULT_WRITE;
-	return dune_handle_fault(vcpu, exit->guest_physical, flags);
+	return fault_handle(vcpu, exit->guest_physical, flags);
 }
 
 /*
@@ -126,7 +126,7 @@ static int vmx_exception(struct dune_vcpu *vcpu)
 		return 0;
 	}
 	dune_count(vcpu, DUNE_COUNT_OTHER);
-	/* A split lock: the kernel decides what follows, as for any process. */
+	/* A split lock: the kernel decides about it, as for any process. */
 	if (vector == X86_TRAP_AC && !hw->exit.checks_alignment &&
 	    exit_split_lock(rip))
 		return 0;
@@ -185,7 +185,7 @@ static noinline int vmx_handle_other(struct dune_vcpu *vcpu)
 	case EXIT_REASON_VMCALL | VMX_REASON_OUTER_RING:
 		return exit_forbidden(vcpu, ANSWER_UD, vmx_inject);
 	default:
-		return exit_forbidden(vcpu, vmx_answer(reason), vmx_inject);
+		return exit_forbidden(vcpu, vmx_intercept_answer(reason), vmx_inject);
 	}
 }
 
@@ -196,7 +196,7 @@ static noinline int trace_and_handle(struct dune_vcpu *vcpu)
 	trace_dune_exit(hw->exit.reason & VMX_REASON_MASK, hw->exit.rip,
 			hw->exit.qualification, hw->exit.guest_physical);
 	if (hw->exit.reason == EXIT_REASON_VMCALL)
-		return dune_hypercall(vcpu, hw->irq);
+		return hypercall_handle(vcpu, hw->irq);
 	return vmx_handle_other(vcpu);
 }
 
@@ -212,6 +212,6 @@ notrace int vmx_handle_exit(struct dune_vcpu *vcpu)
 	if (trace_dune_exit_enabled())
 		return trace_and_handle(vcpu);
 	if (likely(hw->exit.reason == EXIT_REASON_VMCALL))
-		return dune_hypercall(vcpu, hw->irq);
+		return hypercall_handle(vcpu, hw->irq);
 	return vmx_handle_other(vcpu);
 }

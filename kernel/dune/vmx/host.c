@@ -30,10 +30,10 @@ static u64 host_msrs[VMX_MSRS];
 static bool host_msrs_known;
 
 /*
- * Before the first entry, and not when the module is loaded: KVM leaves its guest's
+ * Called before the first entry, and not when the module is loaded: KVM leaves its guest's
  * values in a CPU until a thread returns to user mode there. Right before an entry
  * the values are the host's, see run_loop(). CPUs that come here at the same time read
- * the same.
+ * the same values.
  */
 static void learn_host_msrs(void)
 {
@@ -57,7 +57,7 @@ static u64 tss_base(const struct desc_ptr *gdt)
 	       (u64)tss->base3 << 32;
 }
 
-/* The current VMCS: what belongs to this CPU. */
+/* Writes the host fields that depend on this CPU into the current VMCS. */
 void vmx_host_write_cpu(struct vmx_host *host)
 {
 	struct desc_ptr gdt;
@@ -77,13 +77,16 @@ void vmx_host_write_cpu(struct vmx_host *host)
 	vmcs_write(HOST_IA32_SYSENTER_EIP, value);
 }
 
-/* The current VMCS: what belongs to this thread. */
+/* Writes the host field that depends on this thread into the current VMCS. */
 void vmx_host_write(struct vmx_host *host)
 {
 	vmcs_write(HOST_FS_BASE, host->fs_base);
 }
 
-/* Before the first entry since the thread runs on this CPU. */
+/*
+ * Saves the host's state, except for what is in the VMCS, before the first entry since the
+ * thread runs on this CPU. Loads the guest's KERNEL_GS_BASE.
+ */
 void vmx_host_save(struct vcpu_hw *hw)
 {
 	struct vmx_host *host = &hw->host;
@@ -106,6 +109,7 @@ void vmx_host_save(struct vcpu_hw *hw)
 	hw->switched = true;
 }
 
+/* Loads the guest's system-call MSRs into the CPU. */
 void vmx_load_msrs(struct vcpu_hw *hw)
 {
 	int i;
@@ -116,6 +120,7 @@ void vmx_load_msrs(struct vcpu_hw *hw)
 	hw->msrs_loaded = true;
 }
 
+/* Restores the host's system-call MSRs. */
 void vmx_restore_msrs(struct vcpu_hw *hw)
 {
 	int i;
@@ -147,7 +152,7 @@ void vmx_choose_msrs(struct vcpu_hw *hw)
 	}
 }
 
-/* The current VMCS. */
+/* Writes the lists of the MSRs that differ, and their addresses into the current VMCS. */
 void vmx_write_lists(struct vcpu_hw *hw)
 {
 	int i, n = 0;
@@ -170,12 +175,12 @@ void vmx_write_lists(struct vcpu_hw *hw)
 static void restore_segments(const struct vmx_host *host)
 {
 	/*
-	 * LDTR is first, since the other selectors may refer to the LDT. Where LDTR was
+	 * LDTR is first, since the other selectors may refer to the LDT. If LDTR was
 	 * null at the last entry, an interrupt may have loaded it since.
 	 */
 	if (unlikely(host->ldt))
 		asm volatile("lldt %0" : : "r" (host->ldt));
-	/* Selectors of 0 are what the exit loads, with their base. */
+	/* The exit loads selectors of 0, with their base. */
 	if (unlikely(host->ds | host->es)) {
 		loadsegment(ds, host->ds);
 		loadsegment(es, host->es);
@@ -189,6 +194,10 @@ static void restore_segments(const struct vmx_host *host)
 		load_gs_index(host->gs);
 }
 
+/*
+ * On the CPU of vmx_host_save(), with interrupts off: restores what an exit leaves changed.
+ * Keeps the guest's KERNEL_GS_BASE in @hw.
+ */
 void vmx_host_restore(struct vcpu_hw *hw)
 {
 	struct vmx_host *host = &hw->host;
@@ -210,7 +219,7 @@ void vmx_host_restore(struct vcpu_hw *hw)
  * @value:	what the guest writes
  *
  * Context: process, interrupts on.
- * Return: 0, or -EPERM where the guest gets #GP: the MSR is not one of them, or the
+ * Return: 0, or -EPERM if the guest gets #GP: the MSR is not one of them, or the
  * processor refuses the value.
  */
 int vmx_set_msr(struct vcpu_hw *hw, u32 msr, u64 value)
@@ -231,7 +240,7 @@ int vmx_set_msr(struct vcpu_hw *hw, u32 msr, u64 value)
 		hw->msrs[i] = value;
 		hw->pending |= VMX_PENDING_MSRS;
 	}
-	/* The value found was the host's, or that of a guest of KVM's. */
+	/* The value that was found is the host's, or that of a KVM guest. */
 	if (!hw->msrs_loaded)
 		wrmsrq(msr, found);
 	local_irq_enable();

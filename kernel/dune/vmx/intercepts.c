@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What VT-x is told to intercept and to allow, in one table with the reasons,
- * and what a forbidden instruction raises, in another. The rule is that of
+ * Everything that VT-x has to intercept and to allow, in one table with the reasons,
+ * and the exceptions that forbidden instructions raise, in another. The rule is that of
  * svm/intercepts.c: an instruction that the process could not execute as an
  * ordinary process raises the exception that it would raise there; what
  * belongs to the host alone ends the run. (SDM 25.6 to 25.8, 26.1; exit
@@ -9,7 +9,7 @@
  *
  * Exits without any control: CPUID (carried out, exit.c), GETSEC, INVD, XSETBV, every
  * VT-x instruction, task switches and triple faults. MOV to CR0 and CR4 causes an exit
- * where a bit would change: all bits are in the masks.
+ * if a bit would change: all bits are in the masks.
  *
  * Not intercepted, on purpose: RDTSC and RDTSCP are allowed in user mode (except for
  * a thread that is forbidden to execute them); MOV CR2, MOV CR3, INVLPG, INVPCID, the
@@ -31,7 +31,7 @@
 #include "dune/vmx/vmx.h"
 #include "virt/compat.h"
 
-enum word { PIN, CPU, CPU2, EXIT, ENTRY };
+enum word { WORD_PIN, WORD_CPU, WORD_CPU2, WORD_EXIT, WORD_ENTRY };
 
 enum need {
 	NEEDED,
@@ -48,72 +48,73 @@ struct control {
 
 static const struct control table[] = {
 	/* The host's own events: they end the guest, the host takes them. */
-	{ PIN_BASED_EXT_INTR_MASK, PIN, NEEDED, "external-interrupt exiting" },
-	{ PIN_BASED_NMI_EXITING, PIN, NEEDED, "NMI exiting" },
+	{ PIN_BASED_EXT_INTR_MASK, WORD_PIN, NEEDED, "external-interrupt exiting" },
+	{ PIN_BASED_NMI_EXITING, WORD_PIN, NEEDED, "NMI exiting" },
 	/*
 	 * At an entry with RFLAGS.IF clear, Bochs masks the host's interrupts until
-	 * the guest changes IF: a loop that does not would never end.
+	 * the guest changes IF: a loop that does not would never end
+	 * (docs/emulators.md).
 	 */
-	{ PIN_BASED_VMX_PREEMPTION_TIMER, PIN, OPTIONAL, "preemption timer" },
+	{ PIN_BASED_VMX_PREEMPTION_TIMER, WORD_PIN, OPTIONAL, "preemption timer" },
 	/* The way to the kernel, besides VMCALL. */
-	{ CPU_BASED_HLT_EXITING, CPU, NEEDED, "HLT exiting" },
+	{ CPU_BASED_HLT_EXITING, WORD_CPU, NEEDED, "HLT exiting" },
 	/* The task priority, which means nothing here. */
-	{ CPU_BASED_CR8_LOAD_EXITING, CPU, NEEDED, "CR8-load exiting" },
-	{ CPU_BASED_CR8_STORE_EXITING, CPU, NEEDED, "CR8-store exiting" },
+	{ CPU_BASED_CR8_LOAD_EXITING, WORD_CPU, NEEDED, "CR8-load exiting" },
+	{ CPU_BASED_CR8_STORE_EXITING, WORD_CPU, NEEDED, "CR8-store exiting" },
 	/* Debug registers are not switched and are the host's. */
-	{ CPU_BASED_MOV_DR_EXITING, CPU, NEEDED, "MOV-DR exiting" },
+	{ CPU_BASED_MOV_DR_EXITING, WORD_CPU, NEEDED, "MOV-DR exiting" },
 	/* Devices and the machine. The bitmap opens what is the guest's. */
-	{ CPU_BASED_UNCOND_IO_EXITING, CPU, NEEDED, "I/O exiting" },
-	{ CPU_BASED_USE_MSR_BITMAPS, CPU, NEEDED, "MSR bitmaps" },
-	{ CPU_BASED_RDPMC_EXITING, CPU, NEEDED, "RDPMC exiting" },
+	{ CPU_BASED_UNCOND_IO_EXITING, WORD_CPU, NEEDED, "I/O exiting" },
+	{ CPU_BASED_USE_MSR_BITMAPS, WORD_CPU, NEEDED, "MSR bitmaps" },
+	{ CPU_BASED_RDPMC_EXITING, WORD_CPU, NEEDED, "RDPMC exiting" },
 	/* Caches are shared: writing them back costs everybody. */
-	{ SECONDARY_EXEC_WBINVD_EXITING, CPU2, NEEDED, "WBINVD exiting" },
+	{ SECONDARY_EXEC_WBINVD_EXITING, WORD_CPU2, NEEDED, "WBINVD exiting" },
 	/* They could stop the CPU for long. */
-	{ CPU_BASED_MWAIT_EXITING, CPU, NEEDED, "MWAIT exiting" },
-	{ CPU_BASED_MONITOR_EXITING, CPU, NEEDED, "MONITOR exiting" },
+	{ CPU_BASED_MWAIT_EXITING, WORD_CPU, NEEDED, "MWAIT exiting" },
+	{ CPU_BASED_MONITOR_EXITING, WORD_CPU, NEEDED, "MONITOR exiting" },
 	/*
 	 * An enclave's page is not the guest's to manage. (ENCLV is #UD as long
 	 * as its control is 0.)
 	 */
-	{ SECONDARY_EXEC_ENCLS_EXITING, CPU2, OPTIONAL, "ENCLS exiting" },
+	{ SECONDARY_EXEC_ENCLS_EXITING, WORD_CPU2, OPTIONAL, "ENCLS exiting" },
 	/*
 	 * ENQCMDS sends work to a device in the name of an address space of the
-	 * guest's choice. It gets none to choose from (state.c).
+	 * guest's choice. It gets none to choose from (vmcs.c).
 	 */
-	{ SECONDARY_EXEC_PASID_TRANSLATION, CPU2, OPTIONAL, "PASID translation" },
+	{ SECONDARY_EXEC_PASID_TRANSLATION, WORD_CPU2, OPTIONAL, "PASID translation" },
 	/*
-	 * A locked access that crosses cache lines, where #AC does not catch it
+	 * A locked access that crosses cache lines, if #AC does not catch it
 	 * (split_lock_detect=ratelimit:N): a trap, in every ring.
 	 */
-	{ SECONDARY_EXEC_BUS_LOCK_DETECTION, CPU2, OPTIONAL,
+	{ SECONDARY_EXEC_BUS_LOCK_DETECTION, WORD_CPU2, OPTIONAL,
 	  "bus-lock detection" },
 	/* The guest's own page table and its TLB. */
-	{ CPU_BASED_CR3_LOAD_EXITING, CPU, NEVER, "CR3-load exiting" },
-	{ CPU_BASED_CR3_STORE_EXITING, CPU, NEVER, "CR3-store exiting" },
-	{ CPU_BASED_INVLPG_EXITING, CPU, NEVER, "INVLPG exiting" },
-	{ SECONDARY_EXEC_ENABLE_INVPCID, CPU2, OPTIONAL, "INVPCID" },
+	{ CPU_BASED_CR3_LOAD_EXITING, WORD_CPU, NEVER, "CR3-load exiting" },
+	{ CPU_BASED_CR3_STORE_EXITING, WORD_CPU, NEVER, "CR3-store exiting" },
+	{ CPU_BASED_INVLPG_EXITING, WORD_CPU, NEVER, "INVLPG exiting" },
+	{ SECONDARY_EXEC_ENABLE_INVPCID, WORD_CPU2, OPTIONAL, "INVPCID" },
 	/* Allowed in user mode; without these controls they would raise #UD. */
-	{ SECONDARY_EXEC_ENABLE_RDTSCP, CPU2, OPTIONAL, "RDTSCP" },
-	{ SECONDARY_EXEC_ENABLE_USR_WAIT_PAUSE, CPU2, OPTIONAL, "TPAUSE" },
-	/* What every guest of Dune's runs with. */
-	{ CPU_BASED_ACTIVATE_SECONDARY_CONTROLS, CPU, NEEDED,
+	{ SECONDARY_EXEC_ENABLE_RDTSCP, WORD_CPU2, OPTIONAL, "RDTSCP" },
+	{ SECONDARY_EXEC_ENABLE_USR_WAIT_PAUSE, WORD_CPU2, OPTIONAL, "TPAUSE" },
+	/* Needed by every guest. */
+	{ CPU_BASED_ACTIVATE_SECONDARY_CONTROLS, WORD_CPU, NEEDED,
 	  "secondary controls" },
-	{ SECONDARY_EXEC_ENABLE_EPT, CPU2, NEEDED, "EPT" },
-	{ SECONDARY_EXEC_ENABLE_VPID, CPU2, NEEDED, "VPID" },
-	{ VM_EXIT_HOST_ADDR_SPACE_SIZE, EXIT, NEEDED, "64-bit host" },
-	{ VM_ENTRY_IA32E_MODE, ENTRY, NEEDED, "64-bit guest" },
+	{ SECONDARY_EXEC_ENABLE_EPT, WORD_CPU2, NEEDED, "EPT" },
+	{ SECONDARY_EXEC_ENABLE_VPID, WORD_CPU2, NEEDED, "VPID" },
+	{ VM_EXIT_HOST_ADDR_SPACE_SIZE, WORD_EXIT, NEEDED, "64-bit host" },
+	{ VM_ENTRY_IA32E_MODE, WORD_ENTRY, NEEDED, "64-bit guest" },
 	/* DR7 and DEBUGCTL of the host do not act in the guest. */
-	{ VM_ENTRY_LOAD_DEBUG_CONTROLS, ENTRY, NEEDED, "debug controls" },
+	{ VM_ENTRY_LOAD_DEBUG_CONTROLS, WORD_ENTRY, NEEDED, "debug controls" },
 };
 
 /* By word: the capability MSRs, and those of processors that allow more choices. */
 static const u32 capability_msrs[][2] = {
-	[PIN] = { MSR_IA32_VMX_PINBASED_CTLS, MSR_IA32_VMX_TRUE_PINBASED_CTLS },
-	[CPU] = { MSR_IA32_VMX_PROCBASED_CTLS,
+	[WORD_PIN] = { MSR_IA32_VMX_PINBASED_CTLS, MSR_IA32_VMX_TRUE_PINBASED_CTLS },
+	[WORD_CPU] = { MSR_IA32_VMX_PROCBASED_CTLS,
 		  MSR_IA32_VMX_TRUE_PROCBASED_CTLS },
-	[CPU2] = { MSR_IA32_VMX_PROCBASED_CTLS2, MSR_IA32_VMX_PROCBASED_CTLS2 },
-	[EXIT] = { MSR_IA32_VMX_EXIT_CTLS, MSR_IA32_VMX_TRUE_EXIT_CTLS },
-	[ENTRY] = { MSR_IA32_VMX_ENTRY_CTLS, MSR_IA32_VMX_TRUE_ENTRY_CTLS },
+	[WORD_CPU2] = { MSR_IA32_VMX_PROCBASED_CTLS2, MSR_IA32_VMX_PROCBASED_CTLS2 },
+	[WORD_EXIT] = { MSR_IA32_VMX_EXIT_CTLS, MSR_IA32_VMX_TRUE_EXIT_CTLS },
+	[WORD_ENTRY] = { MSR_IA32_VMX_ENTRY_CTLS, MSR_IA32_VMX_TRUE_ENTRY_CTLS },
 };
 
 /*
@@ -131,7 +132,7 @@ static u32 timer_value(void)
 	u64 misc;
 
 	rdmsrq(MSR_IA32_VMX_MISC, misc);
-	return (u64)tsc_khz * TIMER_MS >> (misc & 0x1f);
+	return (u64)tsc_khz * TIMER_MS >> vmx_misc_preemption_timer_rate(misc);
 }
 
 /* The low half of a capability: bits that must be 1; the high: may be 1. */
@@ -153,7 +154,7 @@ static int choose(const struct control *control, u64 capability, u32 *word)
 	return -ENODEV;
 }
 
-/* Fills in vmx_controls. Reports in one line what is missing: -ENODEV. */
+/* Fills in vmx_controls. Returns -ENODEV, and reports it in one line, if a control is missing. */
 static int choose_controls(void)
 {
 	u64 basic, capabilities[ARRAY_SIZE(capability_msrs)];
@@ -175,22 +176,22 @@ static int choose_controls(void)
 			return err;
 	}
 	if (boot_cpu_has(X86_FEATURE_SGX) &&
-	    !(words[CPU2] & SECONDARY_EXEC_ENCLS_EXITING)) {
+	    !(words[WORD_CPU2] & SECONDARY_EXEC_ENCLS_EXITING)) {
 		pr_err("this CPU's VT-x has SGX but no ENCLS exiting\n");
 		return -ENODEV;
 	}
-	/* Not the kernel's flag, which is cleared where no IOMMU serves it. */
+	/* Not the kernel's flag, which is cleared if no IOMMU serves it. */
 	if (cpuid_ecx(7) & BIT(X86_FEATURE_ENQCMD & 31) &&
-	    !(words[CPU2] & SECONDARY_EXEC_PASID_TRANSLATION)) {
+	    !(words[WORD_CPU2] & SECONDARY_EXEC_PASID_TRANSLATION)) {
 		pr_err("this CPU has ENQCMDS but no PASID translation in VT-x\n");
 		return -ENODEV;
 	}
 	vmx_controls = (struct vmx_controls){
-		.pin = words[PIN],
-		.cpu = words[CPU],
-		.cpu2 = words[CPU2],
-		.exit = words[EXIT],
-		.entry = words[ENTRY],
+		.pin = words[WORD_PIN],
+		.cpu = words[WORD_CPU],
+		.cpu2 = words[WORD_CPU2],
+		.exit = words[WORD_EXIT],
+		.entry = words[WORD_ENTRY],
 		.timer = timer_value(),
 	};
 	return 0;
@@ -242,6 +243,7 @@ static int msr_bitmap_init(void)
 	return 0;
 }
 
+/* Fills in vmx_controls and makes the MSR bitmap. Returns 0, -ENODEV or -ENOMEM. */
 int vmx_intercepts_init(void)
 {
 	int err = choose_controls();
@@ -251,6 +253,7 @@ int vmx_intercepts_init(void)
 	return msr_bitmap_init();
 }
 
+/* Also after vmx_intercepts_init() failed. */
 void vmx_intercepts_cleanup(void)
 {
 	free_page((unsigned long)msr_bitmap);
@@ -294,10 +297,10 @@ static const u8 answers[] = {
 	[EXIT_REASON_VMFUNC] = ANSWER_UD,
 };
 
-/* 0 where the table has no such exit reason. */
-enum answer vmx_answer(u32 reason)
+/* Returns ANSWER_NONE if the table has no such exit. */
+enum answer vmx_intercept_answer(u32 reason)
 {
 	if (reason >= ARRAY_SIZE(answers))
-		return 0;
+		return ANSWER_NONE;
 	return answers[array_index_nospec(reason, ARRAY_SIZE(answers))];
 }

@@ -4,9 +4,9 @@
  * the CPU is borrowed from KVM. The entry leaves these parts of its state as it
  * found them:
  *
- *  - CR4.VMXE and VMX operation. Where they are off, the entry turns them on, and off
- *    again after the exit, so that KVM never finds them on.
- *  - The current VMCS, which KVM remembers: it is put back.
+ *  - CR4.VMXE and VMX operation. If they are off, the entry turns them on, and off again
+ *    after the exit, so that KVM never finds them on.
+ *  - The current VMCS, which KVM relies on: it is made current again.
  *  - Our VMCS is cleared after each exit. KVM may leave VMX operation at any time that
  *    interrupts are on; an active VMCS would be lost (SDM 25.11.1), and Dune would not
  *    notice. So the guest's registers cannot simply be read later:
@@ -14,8 +14,8 @@
  *  - System-call MSRs. KVM 6.1 reads the host's values in an interrupt, when it turns
  *    virtualization on. The processor switches them (host.c).
  *
- * VPIDs are explained in virt/vmx.c. The functions are inline for enter.c, where each
- * instruction counts.
+ * VPIDs are explained in virt/vmx.c. The functions are inline for enter.c: each
+ * instruction counts there.
  */
 #ifndef DUNE_VMX_KVM_H
 #define DUNE_VMX_KVM_H
@@ -27,19 +27,19 @@
 #include "virt/vmx.h"
 
 /*
- * vcpu_hw.loan is the physical address of the VMCS that must be put back, or one of
- * these three, which are no such address, where there is none.
+ * vcpu_hw.loan is the physical address of the VMCS that must be made current again, or, if
+ * there is none, one of these three, which are no such address.
  */
 #define VMX_LOAN_OFF		0ULL	/* turn virtualization off */
 #define VMX_LOAN_OUTSIDE	1ULL	/* leave VMX operation, keep CR4.VMXE */
 #define VMX_LOAN_NONE		(~0ULL)	/* VMPTRST: no VMCS is current */
 
 /*
- * Interrupts off: our VMCS becomes the current one, whatever KVM's state on this CPU.
+ * Makes our VMCS the current one, whatever KVM's state on this CPU. Interrupts are off.
  * @fresh: the page of our VMCS is new, and its state undefined. Returns false if the
  * CPU refuses.
  *
- * A thread of KVM's that turns virtualization on or off, in two steps, may have been
+ * A KVM thread that turns virtualization on or off, in two steps, may have been
  * switched away from between them: then CR4.VMXE is set, and VMPTRST faults.
  */
 static inline bool vmx_borrow(struct vcpu_hw *hw, bool fresh)
@@ -61,7 +61,7 @@ static inline bool vmx_borrow(struct vcpu_hw *hw, bool fresh)
 	return true;
 }
 
-/* This begins the end of each loan. */
+/* The first step of each return of the CPU: our VMCS is cleared. */
 static __always_inline void vmx_let_go(struct vcpu_hw *hw)
 {
 	vmclear(&hw->vmcs_pa);

@@ -1,19 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What is in our VMCS: fields that never change, and the guest's state as struct
- * dune_state has it. All functions act on the current VMCS, interrupts off. (SDM
- * 25.4 and 25.5, and 27.2 and 27.3 for what an entry demands.)
+ * The guest's state: in struct dune_state and struct dune_regs for user mode, in struct
+ * vcpu_hw between runs, and in the VMCS. (SDM 25.4, and 27.3 for what an entry demands.)
  */
-#include <linux/io.h>
+#include <linux/irqflags.h>
 #include <linux/kernel.h>
-#include <linux/mm.h>
-#include <asm/segment.h>
-#include <asm/special_insns.h>
-#include <asm/trapnr.h>
+#include <linux/string.h>
 
+#include "dune/vmx/kvm.h"
 #include "dune/vmx/vmx.h"
 
-/* The fields of a segment register, and its place in struct dune_state. */
+/* The fields of a segment register in the VMCS, and its offset in struct dune_state. */
 #define SEGMENT(name, member) { \
 	GUEST_##name##_SELECTOR, GUEST_##name##_BASE, GUEST_##name##_LIMIT, \
 	GUEST_##name##_AR_BYTES, offsetof(struct dune_state, member) }
@@ -24,61 +21,6 @@ static const struct {
 	SEGMENT(CS, cs), SEGMENT(SS, ss), SEGMENT(DS, ds), SEGMENT(ES, es),
 	SEGMENT(FS, fs), SEGMENT(GS, gs), SEGMENT(TR, tr), SEGMENT(LDTR, ldtr),
 };
-
-void vmx_write_setup(const struct vcpu_hw *hw)
-{
-	static const u16 zeroes[] = {
-		PAGE_FAULT_ERROR_CODE_MASK,
-		PAGE_FAULT_ERROR_CODE_MATCH, CR3_TARGET_COUNT,
-		VM_EXIT_MSR_STORE_COUNT, VM_EXIT_MSR_LOAD_COUNT,
-		VM_ENTRY_MSR_LOAD_COUNT, VM_ENTRY_INTR_INFO_FIELD,
-		GUEST_IA32_DEBUGCTL, GUEST_ACTIVITY_STATE,
-		HOST_DS_SELECTOR, HOST_ES_SELECTOR, HOST_FS_SELECTOR,
-		HOST_GS_SELECTOR,
-	};
-	int i;
-
-	for (i = 0; i < ARRAY_SIZE(zeroes); i++)
-		vmcs_write(zeroes[i], 0);
-	vmcs_write(PIN_BASED_VM_EXEC_CONTROL, vmx_controls.pin);
-	if (vmx_controls.pin & PIN_BASED_VMX_PREEMPTION_TIMER)
-		vmcs_write(VMX_PREEMPTION_TIMER_VALUE, vmx_controls.timer);
-	vmcs_write(SECONDARY_VM_EXEC_CONTROL, vmx_controls.cpu2);
-	vmcs_write(VM_EXIT_CONTROLS, vmx_controls.exit);
-	vmcs_write(VM_ENTRY_CONTROLS, vmx_controls.entry);
-	vmcs_write(MSR_BITMAP, vmx_msr_bitmap);
-	vmcs_write(EPT_POINTER, hw->eptp);
-	vmcs_write(VMCS_LINK_POINTER, ~0ULL);
-	if (vmx_controls.cpu2 & SECONDARY_EXEC_ENCLS_EXITING)
-		vmcs_write(ENCLS_EXITING_BITMAP, ~0ULL);
-	/* One directory for each half of the PASIDs; a page of zeroes has no entry. */
-	if (vmx_controls.cpu2 & SECONDARY_EXEC_PASID_TRANSLATION) {
-		vmcs_write(LOW_PASID_DIRECTORY, page_to_phys(ZERO_PAGE(0)));
-		vmcs_write(HIGH_PASID_DIRECTORY, page_to_phys(ZERO_PAGE(0)));
-	}
-
-	/*
-	 * A machine check is the host's. Delivery of #DB and #AC can raise them again
-	 * without end, inside one instruction that no interrupt ends
-	 * (CVE-2015-5307, -8104). The handler injects them one at a time, so that each
-	 * is an instruction boundary.
-	 */
-	vmcs_write(EXCEPTION_BITMAP, BIT(X86_TRAP_DB) | BIT(X86_TRAP_AC) |
-				     BIT(X86_TRAP_MC));
-	vmcs_write(CR0_GUEST_HOST_MASK, ~0ULL);
-	vmcs_write(CR4_GUEST_HOST_MASK, ~0ULL);
-	vmcs_write(CR0_READ_SHADOW, DUNE_GUEST_CR0);
-	vmcs_write(CR4_READ_SHADOW, hw->cr4);
-	vmcs_write(GUEST_CR0, DUNE_GUEST_CR0);
-	vmcs_write(GUEST_CR4, hw->cr4 | X86_CR4_VMXE);
-	vmcs_write(GUEST_DR7, DR7_FIXED_1);
-
-	vmcs_write(HOST_CR0, read_cr0());
-	vmcs_write(HOST_CS_SELECTOR, __KERNEL_CS);
-	vmcs_write(HOST_SS_SELECTOR, __KERNEL_DS);
-	vmcs_write(HOST_TR_SELECTOR, GDT_ENTRY_TSS * 8);
-	vmcs_write(HOST_RIP, (unsigned long)vmx_switch_exit);
-}
 
 /*
  * Access rights in the VMCS are those of a descriptor, with the upper four bits moved
@@ -99,6 +41,7 @@ static void write_segment(int i, const struct dune_segment *segment, u32 rights)
 	vmcs_write(segments[i].rights, rights);
 }
 
+/* Writes @state into the current VMCS. Interrupts are off. */
 void vmx_write_state(const struct dune_state *state)
 {
 	int i;
@@ -139,8 +82,8 @@ static void read_segment(int i, struct dune_segment *segment)
 		segment->attributes = 0;
 }
 
-/* All but what is not in the VMCS: CR2 and the system-call MSRs. */
-void vmx_read_state(struct dune_state *state)
+/* Reads the state from the current VMCS, which has neither CR2 nor the system-call MSRs. */
+static void read_state(struct dune_state *state)
 {
 	int i;
 
@@ -155,4 +98,105 @@ void vmx_read_state(struct dune_state *state)
 	state->sysenter_cs = vmcs_read(GUEST_SYSENTER_CS);
 	state->sysenter_esp = vmcs_read(GUEST_SYSENTER_ESP);
 	state->sysenter_eip = vmcs_read(GUEST_SYSENTER_EIP);
+}
+
+static void get_outside_vmcs(const struct vcpu_hw *hw, struct dune_state *state)
+{
+	state->star = hw->msrs[VMX_MSR_STAR];
+	state->lstar = hw->msrs[VMX_MSR_LSTAR];
+	state->cstar = hw->msrs[VMX_MSR_CSTAR];
+	state->sfmask = hw->msrs[VMX_MSR_SFMASK];
+	state->kernel_gs_base = hw->kernel_gs_base;
+	state->cr2 = hw->cr2;
+}
+
+/* @get_state of struct vcpu_ops. */
+void vmx_get_state(struct dune_vcpu *vcpu, struct dune_state *state)
+{
+	struct vcpu_hw *hw = vcpu->hw;
+	bool borrowed;
+
+	if (!(hw->pending & VMX_PENDING_STATE)) {
+		if (vmx_claim(hw, &borrowed)) {
+			read_state(state);
+			if (borrowed)
+				vmx_give_back(hw);
+		}
+		local_irq_enable();
+	} else {
+		*state = hw->state;
+	}
+	get_outside_vmcs(hw, state);
+}
+
+/*
+ * Nothing needs checking here. The processor refuses an illegal state at the entry
+ * (DUNE_EXIT_INVALID). What could reach beyond the guest is not in struct dune_state.
+ */
+void vmx_set_state(struct dune_vcpu *vcpu, const struct dune_state *state)
+{
+	struct vcpu_hw *hw = vcpu->hw;
+
+	hw->state = *state;
+	hw->msrs[VMX_MSR_STAR] = state->star;
+	hw->msrs[VMX_MSR_LSTAR] = guest_canonical(state->lstar);
+	hw->msrs[VMX_MSR_CSTAR] = guest_canonical(state->cstar);
+	hw->msrs[VMX_MSR_SFMASK] = (u32)state->sfmask;
+	hw->kernel_gs_base = guest_canonical(state->kernel_gs_base);
+	hw->cr2 = state->cr2;
+	hw->pending &= ~(VMX_PENDING_EVENT | VMX_PENDING_SKIP);
+	hw->pending |= VMX_PENDING_STATE | VMX_PENDING_MSRS;
+}
+
+/* Gives the vCPU the state of a new one; its registers stay. Called in process context. */
+void vmx_reset_state(struct vcpu_hw *hw)
+{
+	local_irq_disable();
+	/* Restores only the MSRs that differ, so now, while the guest's values are known. */
+	if (hw->msrs_loaded)
+		vmx_restore_msrs(hw);
+	local_irq_enable();
+	memset(&hw->state, 0, sizeof(hw->state));
+	hw->state.tr.attributes = BUSY_TSS;
+	memset(hw->msrs, 0, sizeof(hw->msrs));
+	hw->pending &= ~(VMX_PENDING_EVENT | VMX_PENDING_SKIP);
+	hw->pending |= VMX_PENDING_STATE | VMX_PENDING_MSRS;
+}
+
+/* @load_regs of struct vcpu_ops. */
+void vmx_load_regs(struct dune_vcpu *vcpu)
+{
+	const struct dune_regs *regs = &vcpu->run->regs;
+	struct vcpu_hw *hw = vcpu->hw;
+	u64 rflags = guest_rflags(READ_ONCE(regs->rflags));
+	u64 rip = READ_ONCE(regs->rip);
+
+	/* A shadow of STI or MOV SS belongs to the instruction at RIP. */
+	hw->keeps_shadow = !(hw->pending & VMX_PENDING_REGS) &&
+			   rip == hw->rip && rflags == hw->rflags;
+	/* Before the registers change: vmx_cpu_off() reads them in an interrupt. */
+	hw->pending |= VMX_PENDING_REGS;
+	barrier();
+	hw->rip = rip;
+	hw->rsp = READ_ONCE(regs->rsp);
+	hw->rflags = rflags;
+	hw->irq = vcpu->irq;
+	if (hw->irq || hw->controls & CPU_BASED_INTR_WINDOW_EXITING)
+		hw->pending |= VMX_PENDING_IRQ;
+}
+
+/* @store_regs of struct vcpu_ops. */
+void vmx_store_regs(struct dune_vcpu *vcpu)
+{
+	const struct vcpu_hw *hw = vcpu->hw;
+	struct dune_run *run = vcpu->run;
+
+	run->regs.rip = hw->rip;
+	run->regs.rsp = hw->rsp;
+	run->regs.rflags = hw->rflags;
+	if (!hw->irq)
+		run->irq_vector = 0;
+	run->hw_exit = hw->exit.reason & VMX_REASON_MASK;
+	run->hw_info1 = hw->exit.qualification;
+	run->hw_info2 = hw->exit.guest_physical;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The world switch of VT-x. What is done around it is in enter.c. SDM is the Intel 64
+ * The world switch of VT-x. The work around it is in enter.c. SDM is the Intel 64
  * and IA-32 Architectures Software Developer's Manual, volume 3.
  */
 #include <linux/linkage.h>
@@ -24,8 +24,8 @@
 /*
  * bool vmx_switch(struct dune_regs *regs, bool launched, u64 *host_rsp)
  *
- * Interrupts off, VMCS current. RSP, RIP and RFLAGS of the guest are in the VMCS; the
- * other registers are switched here. Returns true if there was no entry (VMfail).
+ * Interrupts are off, and the VMCS is current. RSP, RIP and RFLAGS of the guest are in the
+ * VMCS; the other registers are switched here. Returns true if there was no entry (VMfail).
  */
 SYM_FUNC_START(vmx_switch)
 	push	%rbp
@@ -76,7 +76,7 @@ SYM_INNER_LABEL(vmx_switch_exit, SYM_L_GLOBAL)
 
 .Lhost:
 	/*
-	 * The guest's predictions must not steer the kernel (return_buffer.h). Where the
+	 * The guest's predictions must not steer the kernel (return_buffer.h). If the
 	 * kernel restricts indirect branches itself (IBRS), the MSR must be written
 	 * again after each change to a more privileged mode, as an exit is.
 	 */
@@ -86,7 +86,7 @@ SYM_INNER_LABEL(vmx_switch_exit, SYM_L_GLOBAL)
 	rdmsr
 	wrmsr
 .Lrestricted:
-	FORGET_BRANCH_HISTORY
+	CLEAR_BRANCH_HISTORY_VMEXIT
 	CLEAR_REGS
 	xor	%edx, %edx
 	xor	%esi, %esi

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A vCPU's TLB tag on VT-x, its VPID (SDM vol. 3, 29.1), from the CPU's pool
+ * A vCPU's TLB tag on VT-x, its VPID (SDM 29.1), from the CPU's pool
  * (virt/tag.h). All functions are for interrupts off.
  */
 #include "dune/vmx/vmx.h"
 
-/* Returns whether the vCPU has another VPID now. */
-bool vmx_take_vpid(struct vcpu_hw *hw)
+/* Gives the vCPU a valid VPID. Returns whether it is another one than before. */
+bool vmx_tag_take(struct vcpu_hw *hw)
 {
 	if (tag_is_valid(&hw->tag))
 		return false;
@@ -19,10 +19,10 @@ bool vmx_take_vpid(struct vcpu_hw *hw)
 }
 
 /*
- * Flushes all that the TLB of this CPU knows by way of the vCPU's EPT, whatever the
+ * Flushes all entries of this CPU's TLB that come from the vCPU's EPT, whatever their
  * VPID and PCID: also after a change to the guest's own page table.
  */
-void vmx_flush(const struct vcpu_hw *hw)
+void vmx_tag_flush(const struct vcpu_hw *hw)
 {
 	invept(VMX_EPT_EXTENT_CONTEXT, hw->eptp);
 }

@@ -1,18 +1,24 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Which CPU has a vCPU's VMCS. A processor may keep the contents of a VMCS in itself
- * while the VMCS is active there (SDM 25.1), so another CPU can use it only
- * after the first one has cleared it.
+ * The VMCS of a vCPU, its fields that never change, and the CPU on which it is active. A
+ * processor may keep the contents of a VMCS in itself while the VMCS is active there
+ * (SDM 25.1), so another CPU can use it only after the first one has cleared it.
  *
  * While KVM is loaded, a VMCS is active only during an entry (kvm.h).
  */
+#include <linux/io.h>
+#include <linux/kernel.h>
+#include <linux/mm.h>
 #include <linux/percpu.h>
 #include <linux/smp.h>
+#include <asm/segment.h>
+#include <asm/special_insns.h>
+#include <asm/trapnr.h>
 
 #include "dune/vmx/kvm.h"
 #include "dune/vmx/vmx.h"
 
-/* The VMCSs that are active on a CPU; used on that CPU, interrupts off. */
+/* The VMCSs that are active on a CPU. Used only on that CPU, with interrupts off. */
 static DEFINE_PER_CPU(struct list_head, active_vmcss);
 
 void vmx_vmcs_init(void)
@@ -23,11 +29,70 @@ void vmx_vmcs_init(void)
 		INIT_LIST_HEAD(&per_cpu(active_vmcss, cpu));
 }
 
-/* Interrupts off, on the CPU: the vCPU's VMCS becomes active and current. */
+/*
+ * Writes the fields of the current VMCS that never change. Interrupts are off. (SDM 25.4
+ * and 25.5, and 27.2 and 27.3 for what an entry demands.)
+ */
+void vmx_write_setup(const struct vcpu_hw *hw)
+{
+	static const u16 zeroes[] = {
+		PAGE_FAULT_ERROR_CODE_MASK,
+		PAGE_FAULT_ERROR_CODE_MATCH, CR3_TARGET_COUNT,
+		VM_EXIT_MSR_STORE_COUNT, VM_EXIT_MSR_LOAD_COUNT,
+		VM_ENTRY_MSR_LOAD_COUNT, VM_ENTRY_INTR_INFO_FIELD,
+		GUEST_IA32_DEBUGCTL, GUEST_ACTIVITY_STATE,
+		HOST_DS_SELECTOR, HOST_ES_SELECTOR, HOST_FS_SELECTOR,
+		HOST_GS_SELECTOR,
+	};
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(zeroes); i++)
+		vmcs_write(zeroes[i], 0);
+	vmcs_write(PIN_BASED_VM_EXEC_CONTROL, vmx_controls.pin);
+	if (vmx_controls.pin & PIN_BASED_VMX_PREEMPTION_TIMER)
+		vmcs_write(VMX_PREEMPTION_TIMER_VALUE, vmx_controls.timer);
+	vmcs_write(SECONDARY_VM_EXEC_CONTROL, vmx_controls.cpu2);
+	vmcs_write(VM_EXIT_CONTROLS, vmx_controls.exit);
+	vmcs_write(VM_ENTRY_CONTROLS, vmx_controls.entry);
+	vmcs_write(MSR_BITMAP, vmx_msr_bitmap);
+	vmcs_write(EPT_POINTER, hw->eptp);
+	vmcs_write(VMCS_LINK_POINTER, ~0ULL);
+	if (vmx_controls.cpu2 & SECONDARY_EXEC_ENCLS_EXITING)
+		vmcs_write(ENCLS_EXITING_BITMAP, ~0ULL);
+	/* One directory for each half of the PASIDs; a page of zeroes has no entry. */
+	if (vmx_controls.cpu2 & SECONDARY_EXEC_PASID_TRANSLATION) {
+		vmcs_write(LOW_PASID_DIRECTORY, page_to_phys(ZERO_PAGE(0)));
+		vmcs_write(HIGH_PASID_DIRECTORY, page_to_phys(ZERO_PAGE(0)));
+	}
+
+	/*
+	 * A machine check is the host's. Delivery of #DB and #AC can raise them again
+	 * without end, inside one instruction that no interrupt ends
+	 * (CVE-2015-5307, -8104). The handler injects them one at a time, so that each
+	 * is an instruction boundary.
+	 */
+	vmcs_write(EXCEPTION_BITMAP, BIT(X86_TRAP_DB) | BIT(X86_TRAP_AC) |
+				     BIT(X86_TRAP_MC));
+	vmcs_write(CR0_GUEST_HOST_MASK, ~0ULL);
+	vmcs_write(CR4_GUEST_HOST_MASK, ~0ULL);
+	vmcs_write(CR0_READ_SHADOW, DUNE_GUEST_CR0);
+	vmcs_write(CR4_READ_SHADOW, hw->cr4);
+	vmcs_write(GUEST_CR0, DUNE_GUEST_CR0);
+	vmcs_write(GUEST_CR4, hw->cr4 | X86_CR4_VMXE);
+	vmcs_write(GUEST_DR7, DR7_FIXED_1);
+
+	vmcs_write(HOST_CR0, read_cr0());
+	vmcs_write(HOST_CS_SELECTOR, __KERNEL_CS);
+	vmcs_write(HOST_SS_SELECTOR, __KERNEL_DS);
+	vmcs_write(HOST_TR_SELECTOR, GDT_ENTRY_TSS * 8);
+	vmcs_write(HOST_RIP, (unsigned long)vmx_switch_exit);
+}
+
+/* Makes the vCPU's VMCS active and current on this CPU. Interrupts are off. */
 void vmx_activate(struct vcpu_hw *hw)
 {
 	if (hw->cpu < 0) {
-		/* It is clear already, unless its page is new and the state undefined. */
+		/* The VMCS is clear already, unless its page is new and the state undefined. */
 		if (hw->pending & VMX_PENDING_SETUP)
 			vmclear(&hw->vmcs_pa);
 		hw->launched = false;
@@ -38,7 +103,7 @@ void vmx_activate(struct vcpu_hw *hw)
 	hw->pending &= ~VMX_PENDING_ACTIVATE;
 }
 
-/* Interrupts off, on the CPU where it is active, if on any. */
+/* Clears the VMCS, on the CPU on which it is active, if on any. Interrupts are off. */
 static void deactivate(void *argument)
 {
 	struct vcpu_hw *hw = argument;
@@ -69,7 +134,10 @@ void vmx_cpu_off(void)
 	}
 }
 
-/* Process context: no CPU has it any more. A CPU that goes off line clears it itself. */
+/*
+ * Makes the VMCS active on no CPU. Called in process context; waits for the other CPU. A CPU
+ * that goes off line clears the VMCS itself.
+ */
 void vmx_release(struct vcpu_hw *hw)
 {
 	int cpu = READ_ONCE(hw->cpu);
@@ -79,8 +147,8 @@ void vmx_release(struct vcpu_hw *hw)
 }
 
 /*
- * Interrupts off: makes the VMCS current. @borrowed: from KVM, so that vmx_give_back()
- * must follow. Returns false if this CPU refuses.
+ * Makes the VMCS current. Interrupts are off. @borrowed: the CPU was borrowed from KVM, so
+ * vmx_give_back() must follow. Returns false if this CPU refuses.
  */
 static bool take(struct vcpu_hw *hw, bool *borrowed)
 {
@@ -92,9 +160,9 @@ static bool take(struct vcpu_hw *hw, bool *borrowed)
 }
 
 /*
- * Process context: makes the VMCS current, on the CPU on which this returns, with
- * interrupts off. @borrowed as for take(). Returns false, also with interrupts off,
- * where virtualization is off on this CPU.
+ * Makes the VMCS current on the CPU on which this function returns. Called in process
+ * context; returns with interrupts off. @borrowed as for take(). Returns false, also with
+ * interrupts off, if virtualization is off on this CPU.
  */
 bool vmx_claim(struct vcpu_hw *hw, bool *borrowed)
 {
@@ -110,7 +178,7 @@ bool vmx_claim(struct vcpu_hw *hw, bool *borrowed)
 	return take(hw, borrowed);
 }
 
-/* Interrupts off; the VMCS is current. */
+/* Reads the registers from the current VMCS, unless newer ones wait. Interrupts are off. */
 void vmx_read_regs(struct vcpu_hw *hw)
 {
 	if (hw->pending & VMX_PENDING_REGS)
@@ -121,9 +189,10 @@ void vmx_read_regs(struct vcpu_hw *hw)
 }
 
 /*
- * Interrupts off, on the CPU of the last entry, if the VMCS is active there: later it
- * may be active elsewhere. Where it is active nowhere, the registers were read when
- * it was cleared, except after an entry while KVM was loaded.
+ * Reads the registers of the last exit. Interrupts are off. If the VMCS is active, it is
+ * active on this CPU, the one of the last entry; later it may be active on another CPU. If
+ * it is active on none, the registers were read when it was cleared, except after an
+ * entry while KVM was loaded.
  */
 void vmx_read_last_regs(struct vcpu_hw *hw)
 {
@@ -138,7 +207,7 @@ void vmx_read_last_regs(struct vcpu_hw *hw)
 	}
 	if (!(hw->pending & VMX_PENDING_ACTIVATE))
 		return;
-	/* The CPU it was on has gone off line, and KVM has been unloaded. */
+	/* The CPU of the last entry has gone off line, and KVM has been unloaded. */
 	if (!vmx_is_with_kvm(hw) && !virt_is_enabled())
 		return;
 	if (!take(hw, &borrowed))

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What the files of vmx/ share, a vCPU on Intel VT-x: vcpu.c (what it is, how it is
- * made), vmcs.c (which CPU has its VMCS), state.c (what is in the VMCS), enter.c (into the
- * guest and back), switch.S (the world switch), host.c (the host's state around it),
- * tag.c (its TLB tag), kvm.h (what differs while KVM is loaded), exit.c (why the guest
- * was left) and intercepts.c (what a guest may not do). SDM is the Intel 64 and IA-32
- * Architectures Software Developer's Manual, volume 3.
+ * A vCPU on Intel VT-x, as the files of vmx/ share it: vcpu.c (how it is made), vmcs.c (its
+ * VMCS and the CPU that has it), state.c (the guest's state), enter.c (into the guest and
+ * back), switch.S (the world switch), host.c (the host's state around it), tag.c (its TLB
+ * tag), kvm.h (the differences while KVM is loaded), exit.c (the handler of exits) and
+ * intercepts.c (what causes them). SDM is the Intel 64 and IA-32 Architectures Software
+ * Developer's Manual, volume 3.
  *
- * The VMCS is touched only with interrupts off. What an entry needs is collected in struct
- * vcpu_hw (@pending) and written by vmx_enter(); what an exit reports is read by
- * vmx_enter(), too. Between two entries the thread can be switched away from, and the VMCS
+ * The VMCS is touched only with interrupts off. The values that an entry needs are collected
+ * in struct vcpu_hw (@pending) and written by vmx_enter(); those that an exit reports are
+ * read by vmx_enter(), too. Between two entries the thread can be switched away from, and the VMCS
  * of another vCPU, or of another hypervisor, becomes the current one.
  */
 #ifndef DUNE_VMX_VMX_H
@@ -39,7 +39,7 @@ enum vmx_msr {
 	VMX_MSRS
 };
 
-/* What the next entry has to write into the VMCS first. */
+/* vcpu_hw.pending: the next entry has to write these into the VMCS first. */
 #define VMX_PENDING_SETUP	BIT(0)	/* all fields that never change */
 #define VMX_PENDING_CPU		BIT(1)	/* host fields of this CPU */
 #define VMX_PENDING_HOST	BIT(2)	/* host fields of this thread */
@@ -50,7 +50,7 @@ enum vmx_msr {
 #define VMX_PENDING_EVENT	BIT(7)	/* vcpu_hw.event */
 #define VMX_PENDING_IRQ		BIT(8)	/* vcpu_hw.irq, or the window for it */
 #define VMX_PENDING_FLUSH	BIT(9)	/* what the TLB knows of the EPT */
-#define VMX_PENDING_MSRS	BIT(10)	/* vcpu_hw.lists */
+#define VMX_PENDING_MSRS	BIT(10)	/* vcpu_hw.guest_list and host_list, and their counts */
 /*
  * The VMCS is active on no CPU since an entry while KVM was loaded, and holds registers
  * that have not been read. The next entry while KVM is loaded has nothing to write for it.
@@ -58,16 +58,16 @@ enum vmx_msr {
 #define VMX_PENDING_ACTIVATE	BIT(11)
 
 /*
- * struct vmx_exit.reason: an exit reason of the SDM's and the flag of a failed entry. A
+ * struct vmx_exit.reason: one of the SDM's exit reasons and the flag of a failed entry. A
  * failed entry has one cause of its own.
  */
 #define VMX_REASON_MASK		(VMX_EXIT_REASONS_FAILED_VMENTRY | 0xffff)
 #define VMX_REASON_MCE_AT_ENTRY	(VMX_EXIT_REASONS_FAILED_VMENTRY | \
 				 EXIT_REASON_MCE_DURING_VMENTRY)
-/* Dune's own flag: VMCALL was executed outside of ring 0, where it is no hypercall. */
+/* Dune's own flag: VMCALL was executed outside of ring 0, so it is no hypercall. */
 #define VMX_REASON_OUTER_RING	BIT(16)
 
-/* Why the guest was left, read while the VMCS was current. */
+/* The reason of an exit, read while the VMCS was current. */
 struct vmx_exit {
 	u64 qualification;
 	u64 guest_physical;
@@ -80,7 +80,16 @@ struct vmx_exit {
 	bool checks_alignment;	/* of an exception: ring 3, with RFLAGS.AC */
 };
 
-/* What an exit does not give back to the host, SDM 28.5. */
+/**
+ * struct vmx_host - the host's state around an entry (SDM 28.5)
+ * @cr3:	copy of the VMCS's host field, which is written again when CR3 differs
+ * @cr4:	the same for CR4
+ * @debugctl:	cleared by an exit, restored by vmx_enter()
+ * @fs_base:	for the VMCS's host field
+ * @kernel_gs_base: restored by vmx_host_restore(), as all that follow
+ * @idt:	IDTR, whose base is also a host field of the VMCS
+ * @ds, @es, @fs, @gs, @ldt: selectors
+ */
 struct vmx_host {
 	u64 cr3;
 	u64 cr4;
@@ -98,30 +107,31 @@ struct vmx_host {
  * @host_rsp:	the VMCS's host RSP, as vmx_switch() left it
  * @pending:	VMX_PENDING_*
  * @launched:	the next entry is VMRESUME, not VMLAUNCH
- * @switched:	between @moved and @put of struct vcpu_ops: vmx_host_save() was called
- * @msrs_loaded: the CPU has the guest's system-call MSRs, until @put
- * @lists_msrs:	while KVM is loaded: the processor switches these MSRs at each entry and
- *		exit
+ * @switched:	between @vcpu_load and @vcpu_put of struct vcpu_ops: vmx_host_save() was called
+ * @msrs_loaded: the CPU has the guest's system-call MSRs, until @vcpu_put
+ * @lists_msrs:	the processor switches these MSRs at each entry and exit, while KVM is
+ *		loaded
  * @keeps_shadow: RIP and RFLAGS are what they were at the last exit
  * @irq:	vector of an interrupt that waits for the guest, or 0
- * @cpu:	where the VMCS is active, -1: nowhere. Set on that CPU, and cleared
- *		there, with interrupts off
+ * @cpu:	the CPU on which the VMCS is active; -1: on none. Set on that CPU, and
+ *		cleared there, with interrupts off
  * @active:	in that CPU's list of active VMCSs
  * @eptp:	the second level's root
  * @tag:	the VPID
  * @controls:	primary processor-based controls
  * @cr4:	the guest's, which never changes
- * @event:	to be injected, in the format of the VMCS; @event_error with it
- * @rip, @rsp, @rflags: the guest's, between @put and @moved
+ * @event:	to be injected, in the format of the VMCS
+ * @event_error: the error code of @event
+ * @rip, @rsp, @rflags: the guest's, between @vcpu_put and @vcpu_load
  * @msrs:	the guest's system-call MSRs; writes are intercepted
- * @kernel_gs_base: the guest's, between @put and @moved
+ * @kernel_gs_base: the guest's, between @vcpu_put and @vcpu_load
  * @cr2:	the guest's, while the host runs
- * @exit:	of the last exit
- * @host:	of the current entry
+ * @exit:	the reason of the last exit
+ * @host:	the host's state around the current entry
  * @loan:	while KVM is loaded, what the exit must restore: VMX_LOAN_* or KVM's VMCS
  * @guest_list, @host_list: with @lists_msrs, those MSRs that differ (SDM 25.8.2);
  *		aligned as kmalloc() aligns what is as large as this
- * @state:	what DUNE_SET_STATE wants, until the next entry
+ * @state:	the state that DUNE_SET_STATE wants, until the next entry
  */
 struct vcpu_hw {
 	void *vmcs;
@@ -157,19 +167,18 @@ struct vcpu_hw {
 };
 
 /*
- * KVM is loaded, and the VMCS is not active from the time before. While it is,
- * virtualization is still Dune's on this CPU: KVM does nothing before it is told.
+ * KVM is loaded, and the VMCS is not active any more from the time before. While it is,
+ * virtualization is still Dune's on this CPU: KVM runs no code before virt_cpus_set_kvm()
+ * has returned (virt/kvm.c).
  */
 static __always_inline bool vmx_is_with_kvm(const struct vcpu_hw *hw)
 {
 	return static_branch_unlikely(&virt_kvm_loaded) && hw->cpu < 0;
 }
 
-/* vcpu.c */
-void vmx_reset_state(struct vcpu_hw *hw);
-
 /* vmcs.c */
 void vmx_vmcs_init(void);
+void vmx_write_setup(const struct vcpu_hw *hw);
 void vmx_cpu_off(void);
 void vmx_activate(struct vcpu_hw *hw);
 void vmx_release(struct vcpu_hw *hw);
@@ -177,18 +186,21 @@ bool vmx_claim(struct vcpu_hw *hw, bool *borrowed);
 void vmx_read_regs(struct vcpu_hw *hw);
 void vmx_read_last_regs(struct vcpu_hw *hw);
 
-/* state.c: the current VMCS */
-void vmx_write_setup(const struct vcpu_hw *hw);
+/* state.c */
 void vmx_write_state(const struct dune_state *state);
-void vmx_read_state(struct dune_state *state);
+void vmx_get_state(struct dune_vcpu *vcpu, struct dune_state *state);
+void vmx_set_state(struct dune_vcpu *vcpu, const struct dune_state *state);
+void vmx_reset_state(struct vcpu_hw *hw);
+void vmx_load_regs(struct dune_vcpu *vcpu);
+void vmx_store_regs(struct dune_vcpu *vcpu);
 
 /* enter.c */
 void vmx_enter_init(void);
-void vmx_moved(struct dune_vcpu *vcpu, bool migrated);
-void vmx_put(struct dune_vcpu *vcpu);
+void vmx_vcpu_load(struct dune_vcpu *vcpu, bool migrated);
+void vmx_vcpu_put(struct dune_vcpu *vcpu);
 bool vmx_enter(struct dune_vcpu *vcpu, bool flush);
 
-/* host.c: interrupts off */
+/* host.c: for interrupts off, except for vmx_set_msr() */
 void vmx_host_write_cpu(struct vmx_host *host);
 void vmx_host_write(struct vmx_host *host);
 void vmx_host_save(struct vcpu_hw *hw);
@@ -199,9 +211,9 @@ void vmx_choose_msrs(struct vcpu_hw *hw);
 void vmx_write_lists(struct vcpu_hw *hw);
 int vmx_set_msr(struct vcpu_hw *hw, u32 msr, u64 value);
 
-/* tag.c: interrupts off */
-bool vmx_take_vpid(struct vcpu_hw *hw);
-void vmx_flush(const struct vcpu_hw *hw);
+/* tag.c: for interrupts off */
+bool vmx_tag_take(struct vcpu_hw *hw);
+void vmx_tag_flush(const struct vcpu_hw *hw);
 
 /* exit.c */
 int vmx_handle_exit(struct dune_vcpu *vcpu);
@@ -216,7 +228,7 @@ extern struct vmx_controls vmx_controls;
 extern u64 vmx_msr_bitmap;	/* physical address */
 int vmx_intercepts_init(void);
 void vmx_intercepts_cleanup(void);
-enum answer vmx_answer(u32 reason);
+enum answer vmx_intercept_answer(u32 reason);
 
 /* switch.S; returns whether the entry failed without an exit */
 bool vmx_switch(struct dune_regs *regs, bool launched, u64 *host_rsp);

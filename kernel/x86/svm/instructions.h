@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * SVM's instructions, and what the kernel's headers lack of its names. The manual is
- * the AMD64 Architecture Programmer's Manual, volume 2 (APM).
+ * SVM's instructions, and those of its names that the kernel's headers lack. APM is
+ * the AMD64 Architecture Programmer's Manual, volume 2.
  */
 #ifndef X86_SVM_INSTRUCTIONS_H
 #define X86_SVM_INSTRUCTIONS_H
@@ -33,7 +33,7 @@
 #define VMEXIT_MCOMMIT		0xa3
 #define VMEXIT_TLBSYNC		0xa4
 
-/* Lengths of instructions, where the processor does not report the next RIP. */
+/* Lengths of instructions, for processors that do not report the next RIP. */
 #define VMMCALL_LENGTH		3
 #define HLT_LENGTH		1
 #define ICEBP_LENGTH		1

@@ -1,19 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * VT-x's instructions, and what the kernel's headers lack of its names. The manual is
- * the Intel 64 and IA-32 Architectures Software Developer's Manual, volume 3 (SDM);
+ * VT-x's instructions, and those of its names that the kernel's headers lack. SDM is
+ * the Intel 64 and IA-32 Architectures Software Developer's Manual, volume 3;
  * the instructions are in its section 31.3.
  *
- * VMREAD and VMWRITE are used where they cannot fail: they would for a field that this
- * processor does not have, which dune/vmx/intercepts.c rules out, and the entry
- * that follows would fail, too.
+ * VMREAD and VMWRITE report no error here: they are for fields that the processor has,
+ * which the caller must have checked.
  */
 #ifndef X86_VMX_INSTRUCTIONS_H
 #define X86_VMX_INSTRUCTIONS_H
 
 #include <linux/bits.h>
 #include <linux/types.h>
-#include <asm/asm.h>
 #include <asm/vmx.h>
 
 /* Fields of the VMCS (SDM appendix B.2.1). */
@@ -45,22 +43,6 @@ static __always_inline void vmcs_write(unsigned long field, u64 value)
 	asm volatile("vmwrite %1, %0" : : "r" (field), "rm" (value) : "cc");
 }
 
-/*
- * @region: where the region's physical address is. Returns false where VMXON is
- * not allowed: in SMX, or by processor trace.
- */
-static __always_inline bool vmxon(const u64 *region)
-{
-	asm goto("1: vmxon %[region]\n\t"
-		 "jna %l[failed]\n"
-		 _ASM_EXTABLE(1b, %l[failed])
-		 : : [region] "m" (*region)
-		 : "cc", "memory" : failed);
-	return true;
-failed:
-	return false;
-}
-
 static __always_inline void vmxoff(void)
 {
 	asm volatile("vmxoff" : : : "cc", "memory");
@@ -74,20 +56,6 @@ static __always_inline void vmclear(const u64 *vmcs)
 static __always_inline void vmptrld(const u64 *vmcs)
 {
 	asm volatile("vmptrld %0" : : "m" (*vmcs) : "cc", "memory");
-}
-
-/*
- * @vmcs: gets the current VMCS's physical address, or all ones where no VMCS is
- * current. Returns false outside of VMX operation.
- */
-static __always_inline bool vmptrst(u64 *vmcs)
-{
-	asm goto("1: vmptrst %[vmcs]\n"
-		 _ASM_EXTABLE(1b, %l[failed])
-		 : : [vmcs] "m" (*vmcs) : "cc", "memory" : failed);
-	return true;
-failed:
-	return false;
 }
 
 static inline void invept(unsigned long extent, u64 eptp)

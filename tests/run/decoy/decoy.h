@@ -8,7 +8,7 @@
  * behalf: a way around the checks.
  *
  *	runtime.c	looks at the decoy after each system call
- *	attack.c	the program in the sandbox: sequences of system calls
+ *	attack/		the program in the sandbox: sequences of system calls
  *	watch.c		starts it, natively; watches for what else must not happen
  */
 #ifndef DUNE_DECOY_H
@@ -36,7 +36,10 @@ typedef uint8_t u8;
 #define CALLS_MAX	512
 #define TOUCHES_MAX	256
 
-/* What was found after a call. Another process that shares the memory may have made it. */
+/*
+ * A touch that was found after a call. Another process that shares the memory may have
+ * made it.
+ */
 struct touch {
 	u64 seed;
 	u32 process;

@@ -3,7 +3,7 @@
 # ioctls.bash FOLDER: the numbers of all ioctls that the uapi headers in FOLDER
 # (a kernel's headers package unpacked, or /usr) define, as C: { number }, ...
 # A header that does not compile alone, or a macro with arguments, is left out;
-# attack.c tries numbers without a definition, too.
+# attack/ tries numbers without a definition, too.
 
 folder=$1
 top=$(mktemp -d) || exit 1
@@ -14,7 +14,8 @@ mkdir -p "$top/linux"
 if [ -d "$folder/include/uapi" ]; then
 	roots=("$folder/include/uapi" "$folder/arch/x86/include/uapi")
 	for generated in "${folder%-common}"-*/; do
-		roots+=("$generated/include/generated/uapi" "$generated/arch/x86/include/generated/uapi")
+		roots+=("$generated/include/generated/uapi")
+		roots+=("$generated/arch/x86/include/generated/uapi")
 	done
 else
 	roots=("$folder/include" "$folder/include/x86_64-linux-gnu")

@@ -19,11 +19,16 @@ mkdir -p "$keep"
 in_machine() {
 	local kernel=$1 out
 	shift
-	out=$(timeout -k 10 $((3 * slice + 600)) $LAUNCH "$build/bin/dunectl" machine run --kernel "$kernel" \
-		--memory 3072 --append numa=fake=2 --write "$keep" --timeout $((2 * slice + 300)) -- \
+	out=$(timeout -k 10 $((3 * slice + 600)) $LAUNCH "$build/bin/dunectl" machine run \
+		--kernel "$kernel" --memory 3072 --append numa=fake=2 --write "$keep" \
+		--timeout $((2 * slice + 300)) -- \
 		/usr/bin/env VERBOSE=1 "$here/watch" "$@" 2>&1)
 	# the end of the program's own output is enough
-	{ date -u +"%F %T $*"; grep '^# ' <<<"$out" | tail -15; grep -v '^# ' <<<"$out"; } >>"$keep/$kernel.log"
+	{
+		date -u +"%F %T $*"
+		grep '^# ' <<<"$out" | tail -15
+		grep -v '^# ' <<<"$out"
+	} >>"$keep/$kernel.log"
 	grep '^FOUND' <<<"$out" | sed "s/^/$kernel: /" | tee -a "$keep/found"
 	grep -E '^(Linux|in all)|dunectl: |Bail' <<<"$out" | head -5
 	if grep -qE 'does not start|^Bail|^dunectl: ' <<<"$out"; then
@@ -35,29 +40,36 @@ in_machine() {
 # Other people's programs, some minutes each, with one call of 16 changed in
 # their children: trinity knows the kinds of arguments, stress-ng's stressors try
 # invalid and misplaced ones and everything else, Python's tests all its modules.
-# What takes processors and memory away only has the kernel complain.
+# Stressors that take processors and memory away only have the kernel complain.
 others() {
 	local kernel=$1 mixed=(--mix "${MIX:-16}" --limit 240 --)
 	if [ -x /usr/bin/trinity ]; then
-		in_machine "$kernel" "${mixed[@]}" /bin/sh -c 'mkdir -p /tmp/t && chmod 777 /tmp/t && cd /tmp/t &&
-			exec setpriv --reuid=65534 --regid=65534 --clear-groups trinity -q -C 4 -N 1000000 -a 64 -l off -T DIE,WARN \
+		in_machine "$kernel" "${mixed[@]}" /bin/sh -c '
+			mkdir -p /tmp/t && chmod 777 /tmp/t && cd /tmp/t &&
+			exec setpriv --reuid=65534 --regid=65534 --clear-groups \
+			trinity -q -C 4 -N 1000000 -a 64 -l off -T DIE,WARN \
 			--enable-fds=pipes,epoll,eventfd,timerfd,memfd'
 	else
 		echo "skipped: trinity is not installed (package trinity)"
 	fi
 	if [ -x /usr/bin/stress-ng ]; then
-		in_machine "$kernel" "${mixed[@]}" /bin/sh -c 'cd /tmp && exec stress-ng --temp-path /tmp --timeout 90s \
+		in_machine "$kernel" "${mixed[@]}" /bin/sh -c '
+			cd /tmp && exec stress-ng --temp-path /tmp --timeout 90s \
 			--sysinval 1 --sysbadaddr 1'
-		in_machine "$kernel" "${mixed[@]}" /bin/sh -c 'cd /tmp && exec stress-ng --temp-path /tmp \
-			--sequential 1 --class os --exclude reboot,watchdog,cpu-online,memhotplug --timeout 1'
+		in_machine "$kernel" "${mixed[@]}" /bin/sh -c '
+			cd /tmp && exec stress-ng --temp-path /tmp --sequential 1 --class os \
+			--exclude reboot,watchdog,cpu-online,memhotplug --timeout 1'
 	else
 		echo "skipped: stress-ng is not installed (package stress-ng)"
 	fi
 	if /usr/bin/python3 -c 'import test.test_json' 2>/dev/null; then
-		in_machine "$kernel" "${mixed[@]}" /bin/sh -c 'cd /tmp && exec /usr/bin/python3 "$0" 200 "$@"' "$modules" \
-			test_posix test_os test_socket test_fcntl test_ioctl test_select test_poll test_epoll test_mmap \
-			test_signal test_resource test_pty test_shutil test_tempfile test_fileio test_io test_wait4 test_openpty \
-			test_kqueue test_eintr test_selectors test_mailbox test_glob test_pathlib test_zipfile test_subprocess
+		in_machine "$kernel" "${mixed[@]}" /bin/sh -c \
+			'cd /tmp && exec /usr/bin/python3 "$0" 200 "$@"' "$modules" \
+			test_posix test_os test_socket test_fcntl test_ioctl test_select test_poll \
+			test_epoll test_mmap test_signal test_resource test_pty test_shutil \
+			test_tempfile test_fileio test_io test_wait4 test_openpty test_kqueue \
+			test_eintr test_selectors test_mailbox test_glob test_pathlib test_zipfile \
+			test_subprocess
 	else
 		echo "skipped: Python's tests are not installed (package libpython3.11-testsuite)"
 	fi
@@ -74,7 +86,8 @@ while [ "$(date +%s)" -lt "$end" ]; do
 	for kernel in "$@"; do
 		left=$((end - $(date +%s)))
 		[ "$left" -gt 0 ] || break
-		in_machine "$kernel" --state "$keep/$kernel.state" --seconds $((left < slice ? left : slice))
+		in_machine "$kernel" --state "$keep/$kernel.state" \
+			--seconds $((left < slice ? left : slice))
 		[ $((turn % 6)) != 0 ] || in_machine "$kernel" --kind wide-move --cases 1
 		[ $((turn % 3)) != 1 ] || others "$kernel"
 	done

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * What dune-run-decoy has and dune-run has not. Nothing of run/ is compiled
+ * The part of dune-run-decoy that dune-run does not have. Nothing of run/ is compiled
  * anew for it: the linker puts these functions around two of run/'s (--wrap).
  *
  * The decoy is private anonymous memory without a page. mincore() shows a page
@@ -75,7 +75,7 @@ static void report(const u64 *call, u64 result, u64 page)
 		}
 	}
 	if (!record) {
-		say("the decoy was touched", NULL, NULL);
+		message("the decoy was touched", NULL, NULL);
 		return;
 	}
 	touch.seed = record->seed;
@@ -105,7 +105,7 @@ static void look(const u64 *call, u64 result)
 	}
 }
 
-/* What was put in place of what, until the call is over. */
+/* A word that was replaced until the call is over, and its replacement. */
 struct planted {
 	u64 *argument;
 	u64 was;
@@ -136,7 +136,9 @@ static bool is_changed(const struct dune_tf *tf)
  */
 static void plant(struct dune_tf *tf, struct planted *p)
 {
-	u64 *const arguments[] = { &ARG0(tf), &ARG1(tf), &ARG2(tf), &ARG3(tf), &ARG4(tf), &ARG5(tf) };
+	u64 *const arguments[] = {
+		&ARG0(tf), &ARG1(tf), &ARG2(tf), &ARG3(tf), &ARG4(tf), &ARG5(tf),
+	};
 	static u64 state;
 	static u32 chosen_by;
 	u32 process, draw, depth;
@@ -177,7 +179,7 @@ static void plant(struct dune_tf *tf, struct planted *p)
 		p->at = 0;
 }
 
-/* What the call itself has written stays. */
+/* A word that the call itself has written stays. */
 static void restore(const struct planted *p)
 {
 	u64 now;

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * Runs attack.c, or any other program, under dune-run-decoy, and watches from
+ * Runs attack/, or any other program, under dune-run-decoy, and watches from
  * outside, as root in a machine of which nothing is needed afterwards:
  *
  * - touches of the decoy, which dune-run-decoy itself notes (runtime.c);
  * - faults of the kernel in the decoy, by a tracepoint, with the kernel's stack;
  * - files that are executed: all but dune-run-decoy would run natively;
- * - findings of attack.c itself (descriptors in reach, mappings in the supervisor range).
+ * - findings of attack/ itself (descriptors in reach, mappings in the supervisor range).
  *
  *	watch [--state FILE] [--seconds N] [--seed N] [--cases N] [--calls N]
  *	      [--kind NAME] [--limit SECONDS] [--runner NAME] [--mix N] [-- PROGRAM ARGS...]
  *
- * Without PROGRAM: cases of attack.c, from the number in FILE on, until the
+ * Without PROGRAM: cases of attack/, from the number in FILE on, until the
  * time is over or N cases were run. With --mix one of N calls is changed first
  * (runtime.c). Status 1: something was found.
  */
@@ -141,12 +141,14 @@ static void trace_faults(void)
 /* Every file that is executed, where programs and dune-run-decoy are. */
 static void watch_executions(void)
 {
-	executions = fanotify_init(FAN_CLASS_NOTIF | FAN_NONBLOCK | FAN_CLOEXEC | FAN_UNLIMITED_QUEUE,
-				   O_RDONLY | O_CLOEXEC);
+	const unsigned int mark = FAN_MARK_ADD | FAN_MARK_FILESYSTEM;
+
+	executions = fanotify_init(FAN_CLASS_NOTIF | FAN_NONBLOCK | FAN_CLOEXEC |
+				   FAN_UNLIMITED_QUEUE, O_RDONLY | O_CLOEXEC);
 	if (executions < 0)
 		fail("fanotify_init");
-	if (fanotify_mark(executions, FAN_MARK_ADD | FAN_MARK_FILESYSTEM, FAN_OPEN_EXEC, AT_FDCWD, "/") ||
-	    fanotify_mark(executions, FAN_MARK_ADD | FAN_MARK_FILESYSTEM, FAN_OPEN_EXEC, AT_FDCWD, runner))
+	if (fanotify_mark(executions, mark, FAN_OPEN_EXEC, AT_FDCWD, "/") ||
+	    fanotify_mark(executions, mark, FAN_OPEN_EXEC, AT_FDCWD, runner))
 		fail("fanotify_mark");
 }
 
@@ -156,7 +158,9 @@ static void watch_executions(void)
  */
 static void make_input_device(void)
 {
-	struct uinput_setup setup = { .id = { BUS_VIRTUAL, 1, 1, 1 }, .name = "decoy", .ff_effects_max = 4 };
+	struct uinput_setup setup = {
+		.id = { BUS_VIRTUAL, 1, 1, 1 }, .name = "decoy", .ff_effects_max = 4,
+	};
 	static const int bits[][2] = {
 		{ UI_SET_EVBIT, EV_KEY }, { UI_SET_KEYBIT, KEY_A }, { UI_SET_EVBIT, EV_REL },
 		{ UI_SET_RELBIT, REL_X }, { UI_SET_EVBIT, EV_LED }, { UI_SET_LEDBIT, LED_NUML },
@@ -167,7 +171,8 @@ static void make_input_device(void)
 	size_t i;
 
 	/* later the kernel shall not load any: those programs would run natively */
-	system("modprobe -a uinput evdev tun fuse loop af_packet vsock inet_diag unix_diag netlink_diag 2>/dev/null");
+	system("modprobe -a uinput evdev tun fuse loop af_packet vsock inet_diag unix_diag "
+	       "netlink_diag 2>/dev/null");
 	put("/proc/sys/kernel/modprobe", "\n");
 	fd = open("/dev/uinput", O_RDWR | O_CLOEXEC);
 	for (i = 0; fd >= 0 && i < ARRAY_LEN(bits); i++)
@@ -179,8 +184,8 @@ static void make_input_device(void)
 /* ---- a program ------------------------------------------------------------- */
 
 /*
- * What root can do to the machine by way of the kernel's own administration is
- * no matter of the sandbox, and would end the test.
+ * The rights by which root administers the kernel and the machine are no matter of
+ * the sandbox, and would end the test.
  */
 static const int dropped[] = {
 	CAP_SYS_BOOT, CAP_SYS_MODULE, CAP_SYS_TIME, CAP_SYS_RAWIO, CAP_SYS_NICE, CAP_SYSLOG,
@@ -226,7 +231,8 @@ static void see_executions(void)
 			close(e->fd);
 			/* a program's loader comes after the program itself */
 			if (strcmp(path, runner) && !strstr(path, "/ld-linux"))
-				finding(path, "seed %lu: process %d executed %s natively", record->seed, e->pid, path);
+				finding(path, "seed %lu: process %d executed %s natively",
+					record->seed, e->pid, path);
 		}
 	}
 }
@@ -267,10 +273,12 @@ static void see_touches(void)
 			break;
 		}
 		snprintf(kind, sizeof(kind), "touch seen after %s", name_of(t->nr));
-		finding(kind, "seed %lu: %s decoy at +0x%lx (word 0x%lx), %s(%lx, %lx, %lx, %lx, %lx, %lx) = %ld by %u",
+		finding(kind, "seed %lu: %s decoy at +0x%lx (word 0x%lx), "
+			"%s(%lx, %lx, %lx, %lx, %lx, %lx) = %ld by %u",
 			t->seed, t->word ? "wrote the" : t->address ? "read the" : "unmapped the",
-			t->address ? t->address - DECOY_BASE : 0, t->word, name_of(t->nr), t->args[0], t->args[1],
-			t->args[2], t->args[3], t->args[4], t->args[5], (long)t->result, t->process);
+			t->address ? t->address - DECOY_BASE : 0, t->word, name_of(t->nr),
+			t->args[0], t->args[1], t->args[2], t->args[3], t->args[4], t->args[5],
+			(long)t->result, t->process);
 	}
 }
 
@@ -282,7 +290,8 @@ static void judge_fault(const char *line, const char *stack)
 	if (strstr(stack, "mm_release") || strstr(stack, "futex_exit"))
 		at_exit++;
 	else
-		finding(stack, "seed %lu: fault in the decoy:%s stack%s", record->seed, line, stack);
+		finding(stack, "seed %lu: fault in the decoy:%s stack%s", record->seed, line,
+			stack);
 }
 
 static void see_faults(void)
@@ -298,7 +307,8 @@ static void see_faults(void)
 			strcpy(fault, line);
 			stack[0] = 0;
 		} else if (strstr(line, "=> ") && !strstr(line, "exc_page_fault") &&
-			   !strstr(line, "trace_event_raw") && strlen(stack) + strlen(line) < sizeof(stack)) {
+			   !strstr(line, "trace_event_raw") &&
+			   strlen(stack) + strlen(line) < sizeof(stack)) {
 			strcat(stack, strstr(line, "=>") + 2);
 		}
 	}
@@ -308,7 +318,7 @@ static void see_faults(void)
 	put(TRACE "/trace", "");
 }
 
-/* The program's output: lines with attack.c's findings are findings of this run. */
+/* The program's output: lines with findings of attack/ are findings of this run. */
 static void see_output(int fd)
 {
 	static char rest[4096];
@@ -350,8 +360,8 @@ static int run(char **argv, u64 limit)
 	if (pipe2(out, O_CLOEXEC | O_NONBLOCK))
 		fail("pipe");
 	fflush(stdout);
-	pid = syscall(SYS_clone, CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS | SIGCHLD,
-		      0, 0, 0, 0);
+	pid = syscall(SYS_clone, CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWIPC |
+		      CLONE_NEWUTS | SIGCHLD, 0, 0, 0, 0);
 	if (pid < 0)
 		fail("clone");
 	if (pid == 0) {
@@ -384,14 +394,17 @@ struct state {
 	u64 seed, cases, calls, succeeded, seconds, found, at_exit;
 };
 
+#define STATE_FORMAT \
+	"next seed %lu, cases %lu, calls %lu, succeeded %lu, seconds %lu, found %lu, at exit %lu"
+
 static void load(const char *path, struct state *s)
 {
 	FILE *f = path ? fopen(path, "r") : NULL;
 
 	if (!f)
 		return;
-	if (fscanf(f, "next seed %lu, cases %lu, calls %lu, succeeded %lu, seconds %lu, found %lu, at exit %lu",
-		   &s->seed, &s->cases, &s->calls, &s->succeeded, &s->seconds, &s->found, &s->at_exit) < 1)
+	if (fscanf(f, STATE_FORMAT, &s->seed, &s->cases, &s->calls, &s->succeeded, &s->seconds,
+		   &s->found, &s->at_exit) < 1)
 		printf("# %s: not a state\n", path);
 	fclose(f);
 }
@@ -407,15 +420,16 @@ static void save(const char *path, const struct state *s)
 	f = fopen(new, "w");
 	if (!f)
 		fail(new);
-	fprintf(f, "next seed %lu, cases %lu, calls %lu, succeeded %lu, seconds %lu, found %lu, at exit %lu\n",
-		s->seed, s->cases, s->calls, s->succeeded, s->seconds, s->found, s->at_exit);
+	fprintf(f, STATE_FORMAT "\n", s->seed, s->cases, s->calls, s->succeeded, s->seconds,
+		s->found, s->at_exit);
 	fclose(f);
 	rename(new, path);
 }
 
 static int remove_one(const char *path, const struct stat *st, int type, struct FTW *where)
 {
-	return remove(path) && 0;
+	remove(path);
+	return 0;
 }
 
 /* Not by a program: that would be seen as one that runs natively. */
@@ -565,10 +579,12 @@ int main(int argc, char **argv)
 	for (i = 0; i < ARRAY_LEN(kinds); i++)
 		if (kinds[i].count > SHOWN_MAX)
 			printf("# %lu times: %s\n", kinds[i].count, kinds[i].name);
-	printf("Linux %s: %lu calls of %lu numbers, %lu succeeded; %lu found, %lu faults at the end of a process\n",
+	printf("Linux %s: %lu calls of %lu numbers, %lu succeeded; %lu found, "
+	       "%lu faults at the end of a process\n",
 	       uts.release, record->calls, numbers, record->succeeded, found, at_exit);
 	if (optind >= argc)
-		printf("in all: %lu cases, next seed %lu, %lu calls, %lu succeeded, %lu s, %lu found\n",
-		       state.cases, state.seed, state.calls, state.succeeded, state.seconds, state.found);
+		printf("in all: %lu cases, next seed %lu, %lu calls, %lu succeeded, %lu s, "
+		       "%lu found\n", state.cases, state.seed, state.calls, state.succeeded,
+		       state.seconds, state.found);
 	return found != 0;
 }

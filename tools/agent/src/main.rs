@@ -18,8 +18,10 @@ mod network;
 mod port;
 mod run;
 
+use std::path::Path;
+
 use anyhow::{bail, Context, Result};
-use dune_protocol::{Setup, ToGuest, ToHost};
+use dune_protocol::{Setup, ToAgent, ToHarness};
 use nix::sys::reboot::{reboot, RebootMode};
 
 use crate::kernel_log::KernelLog;
@@ -44,18 +46,18 @@ fn serve() -> Result<()> {
     mounts::mount_kernel_filesystems().context("mounting /proc, /sys and /dev")?;
     modules::load_initial().context("loading the initial modules")?;
     let (mut requests, port) = port::open().context("opening the port to the harness")?;
-    port.send(&ToHost::Listening)?;
+    port.send(&ToHarness::Listening)?;
     let log = KernelLog::start(port.clone()).context("reading the kernel log")?;
-    let Some(ToGuest::Setup(setup)) = requests.next()? else {
+    let Some(ToAgent::Setup(setup)) = requests.next()? else {
         bail!("the harness did not begin with the set-up");
     };
     if let Err(e) = set_up(&setup) {
         log.flush();
-        port.send(&ToHost::Failed(format!("{e:#}")))?;
+        port.send(&ToHarness::Failed(format!("{e:#}")))?;
         return Ok(());
     }
     log.flush();
-    port.send(&ToHost::Ready)?;
+    port.send(&ToHarness::Ready)?;
     serve_programs(&mut requests, port, log)
 }
 
@@ -65,9 +67,9 @@ fn set_up(setup: &Setup) -> Result<()> {
     mounts::mount_root(setup).context("mounting the host's files")?;
     for path in &setup.insmod {
         modules::load_file(path)?;
-    }
-    if setup.insmod.iter().any(|path| path.ends_with("dune.ko")) {
-        mounts::allow_everyone("/dev/dune").context("/dev/dune after loading the module")?;
+        let node = Path::new("/dev").join(path.file_stem().unwrap_or_default());
+        mounts::allow_everyone(&node)
+            .with_context(|| format!("{} after loading its module", node.display()))?;
     }
     Ok(())
 }
@@ -76,18 +78,18 @@ fn serve_programs(requests: &mut port::Requests, port: Port, log: KernelLog) -> 
     let runner = Runner::new(port.clone(), log);
     while let Some(message) = requests.next()? {
         match message {
-            ToGuest::Setup(_) => bail!("a second set-up"),
-            ToGuest::Run(program) => {
+            ToAgent::Setup(_) => bail!("a second set-up"),
+            ToAgent::Run(program) => {
                 if let Err(e) = runner.start(&program) {
-                    port.send(&ToHost::Refused(format!("{e:#}")))?;
+                    port.send(&ToHarness::Refused(format!("{e:#}")))?;
                 }
             }
-            ToGuest::Input(bytes) => runner.input(bytes),
-            ToGuest::InputEnd => runner.input_end(),
-            ToGuest::OutputClosed(stream) => runner.output_closed(stream),
-            ToGuest::Signal(signal) => runner.signal(signal),
-            ToGuest::WindowSize { rows, columns } => runner.window_size(rows, columns),
-            ToGuest::PowerOff => break,
+            ToAgent::Input(bytes) => runner.input(bytes),
+            ToAgent::InputEnd => runner.input_end(),
+            ToAgent::OutputClosed(stream) => runner.output_closed(stream),
+            ToAgent::Signal(signal) => runner.signal(signal),
+            ToAgent::WindowSize { rows, columns } => runner.window_size(rows, columns),
+            ToAgent::PowerOff => break,
         }
     }
     Ok(())

@@ -12,6 +12,7 @@ use nix::kmod::init_module;
 /// those that it depends on.
 const INITIAL: &str = "/modules";
 
+/// Loads the modules of the initramfs, and removes their files.
 pub fn load_initial() -> Result<()> {
     let mut paths: Vec<PathBuf> =
         fs::read_dir(INITIAL)?.map(|entry| Ok(entry?.path())).collect::<Result<_>>()?;
@@ -24,6 +25,7 @@ pub fn load_initial() -> Result<()> {
     Ok(())
 }
 
+/// Loads a module. It may be loaded already.
 pub fn load_file(path: &Path) -> Result<()> {
     let image = fs::read(path).with_context(|| format!("reading {}", path.display()))?;
     match init_module(&image, c"") {

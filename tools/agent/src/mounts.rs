@@ -30,6 +30,7 @@ const SHARE_OPTIONS: &str = "trans=virtio,version=9p2000.L,msize=512000,cache=mm
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
+/// Mounts what the agent itself needs, in the initramfs.
 pub fn mount_kernel_filesystems() -> Result<()> {
     mount_new("proc", "/proc", "")?;
     mount_new("sysfs", "/sys", "")?;
@@ -148,7 +149,7 @@ fn mount_in_new_root() -> Result<()> {
 }
 
 /// Makes a device node usable by every user, as a udev rule does elsewhere.
-pub fn allow_everyone(node: &str) -> Result<()> {
+pub fn allow_everyone(node: &Path) -> Result<()> {
     Ok(fs::set_permissions(node, Permissions::from_mode(0o666))?)
 }
 

@@ -9,6 +9,7 @@ use nix::errno::Errno;
 
 nix::ioctl_write_ptr_bad!(set_interface_flags, libc::SIOCSIFFLAGS, libc::ifreq);
 
+/// Activates the interface.
 pub fn loopback_up() -> Result<()> {
     let socket = match UdpSocket::bind("0.0.0.0:0") {
         Ok(socket) => socket,

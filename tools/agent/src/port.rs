@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::{anyhow, Context, Result};
-use dune_protocol::{read_frame, write_frame, ToGuest, ToHost, PORTS_ARGUMENT, PORT_NAME};
+use dune_protocol::{read_frame, write_frame, ToAgent, ToHarness, PORTS_ARGUMENT, PORT_NAME};
 use nix::sys::termios::{cfmakeraw, tcgetattr, tcsetattr, SetArg};
 
 /// Long enough for the slowest of hosts; the harness has a limit of its own.
@@ -39,19 +39,17 @@ struct SerialLine {
     port: Port,
 }
 
+/// Opens the connection that the kernel's arguments name.
 pub fn open() -> Result<(Requests, Port)> {
     let arguments = fs::read_to_string("/proc/cmdline")?;
     let (from, port): (Box<dyn Read>, _) =
-        match arguments.split_whitespace().any(|word| word == PORTS_ARGUMENT) {
-            true => {
-                let port = Port::new(parallel::open()?);
-                let file = open_serial_line().context(SERIAL_LINE)?;
-                (Box::new(SerialLine { file, port: port.clone() }), port)
-            }
-            false => {
-                let file = OpenOptions::new().read(true).write(true).open(find_port()?)?;
-                (Box::new(file.try_clone()?), Port::new(file))
-            }
+        if arguments.split_whitespace().any(|word| word == PORTS_ARGUMENT) {
+            let port = Port::new(parallel::open()?);
+            let file = open_serial_line().context(SERIAL_LINE)?;
+            (Box::new(SerialLine { file, port: port.clone() }), port)
+        } else {
+            let file = OpenOptions::new().read(true).write(true).open(find_port()?)?;
+            (Box::new(file.try_clone()?), Port::new(file))
         };
     Ok((Requests(BufReader::new(from)), port))
 }
@@ -84,11 +82,13 @@ fn find_port() -> Result<PathBuf> {
 }
 
 impl Port {
-    fn new(out: impl Write + Send + 'static) -> Self {
+    /// A port that writes to `out`.
+    pub fn new(out: impl Write + Send + 'static) -> Self {
         Port(Arc::new(Mutex::new(Box::new(out))))
     }
 
-    pub fn send(&self, message: &ToHost) -> Result<()> {
+    /// Sends a message completely. It fails if the harness has gone.
+    pub fn send(&self, message: &ToHarness) -> Result<()> {
         let mut out = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         Ok(write_frame(&mut *out, message)?)
     }
@@ -97,14 +97,14 @@ impl Port {
 impl Read for SerialLine {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let read = self.file.read(buffer)?;
-        self.port.send(&ToHost::LineRead(read)).map_err(io::Error::other)?;
+        self.port.send(&ToHarness::LineRead(read)).map_err(io::Error::other)?;
         Ok(read)
     }
 }
 
 impl Requests {
     /// The next message; `None` when the harness has gone.
-    pub fn next(&mut self) -> Result<Option<ToGuest>> {
+    pub fn next(&mut self) -> Result<Option<ToAgent>> {
         Ok(read_frame(&mut self.0)?)
     }
 }

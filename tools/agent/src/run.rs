@@ -14,7 +14,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{bail, Result};
-use dune_protocol::{Program, Status, Stream, ToHost};
+use dune_protocol::{Program, Status, Stream, ToHarness};
 use nix::errno::Errno;
 use nix::sys::signal::{kill, Signal};
 use nix::unistd::Pid;
@@ -42,10 +42,12 @@ struct Running {
 }
 
 impl Runner {
+    /// Sends what programs do to this port. The log is sent before a program's end is.
     pub fn new(port: Port, log: KernelLog) -> Self {
         Runner { port, log, running: Arc::default() }
     }
 
+    /// Starts a program, or reports to the harness why execve failed.
     pub fn start(&self, program: &Program) -> Result<()> {
         let mut running = self.running();
         if running.is_some() {
@@ -67,30 +69,34 @@ impl Runner {
             }
             Err(errno) => {
                 let status = Status::NotStarted(errno as i32);
-                self.port.send(&ToHost::Exited { status, nanoseconds: 0 })?;
+                self.port.send(&ToHarness::Exited { status, nanoseconds: 0 })?;
             }
         }
         Ok(())
     }
 
+    /// Passes input on to the program.
     pub fn input(&self, bytes: Vec<u8>) {
         if let Some(running) = &*self.running() {
             running.streams.input(bytes);
         }
     }
 
+    /// Closes the program's input.
     pub fn input_end(&self) {
         if let Some(running) = &mut *self.running() {
             running.streams.input_end();
         }
     }
 
+    /// Makes the program's writes to this stream fail.
     pub fn output_closed(&self, stream: Stream) {
         if let Some(running) = &*self.running() {
             running.streams.output_closed(stream);
         }
     }
 
+    /// Changes the size of the program's terminal.
     pub fn window_size(&self, rows: u16, columns: u16) {
         if let Some(running) = &*self.running() {
             running.streams.window_size(rows, columns);
@@ -133,8 +139,8 @@ impl Waiter {
         }
         self.log.flush();
         let last = match survivors {
-            None => ToHost::Exited { status, nanoseconds },
-            Some(which) => ToHost::Failed(format!("a process does not die by SIGKILL: {which}")),
+            None => ToHarness::Exited { status, nanoseconds },
+            Some(which) => ToHarness::Failed(format!("a process does not die by SIGKILL: {which}")),
         };
         let _ = self.port.send(&last);
     }
@@ -145,7 +151,7 @@ impl Waiter {
             match reap(libc::WUNTRACED) {
                 Reaped::Ended(pid, status) if pid == self.pid => return status,
                 Reaped::Stopped(pid, signal) if pid == self.pid => {
-                    let _ = self.port.send(&ToHost::Stopped(signal));
+                    let _ = self.port.send(&ToHarness::Stopped(signal));
                 }
                 Reaped::NoChildren => panic!("process {} ended without being reaped", self.pid),
                 _ => {}

@@ -32,25 +32,26 @@ enum Level {
 #[derive(Debug, PartialEq, Eq)]
 struct Finding {
     level: Level,
-    subject: &'static str,
-    /// What was found, and what to do about it.
+    subject: String,
+    /// The fact, and what to do about it.
     text: String,
 }
 
 impl Finding {
-    fn good(subject: &'static str, text: impl Into<String>) -> Self {
-        Finding { level: Level::Good, subject, text: text.into() }
+    fn good(subject: impl Into<String>, text: impl Into<String>) -> Self {
+        Finding { level: Level::Good, subject: subject.into(), text: text.into() }
     }
 
-    fn note(subject: &'static str, text: impl Into<String>) -> Self {
-        Finding { level: Level::Note, subject, text: text.into() }
+    fn note(subject: impl Into<String>, text: impl Into<String>) -> Self {
+        Finding { level: Level::Note, subject: subject.into(), text: text.into() }
     }
 
-    fn lacking(subject: &'static str, text: impl Into<String>) -> Self {
-        Finding { level: Level::Lacking, subject, text: text.into() }
+    fn lacking(subject: impl Into<String>, text: impl Into<String>) -> Self {
+        Finding { level: Level::Lacking, subject: subject.into(), text: text.into() }
     }
 }
 
+/// Prints all findings. The exit status is the conclusion.
 pub fn run() -> Result<End> {
     by_broken_pipe();
     let layout = Layout::find()?;

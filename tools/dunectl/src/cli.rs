@@ -140,9 +140,10 @@ fn parse_series(text: &str) -> Result<Series, String> {
 
 /// Checks a name that becomes part of a command line or a file of settings.
 fn parse_model(text: &str) -> Result<String, String> {
-    match text.chars().all(|c| c.is_ascii_alphanumeric() || "_-.".contains(c)) {
-        true => Ok(text.to_owned()),
-        false => Err("a name has letters, digits, '_', '-' and '.'".to_owned()),
+    if text.chars().all(|c| c.is_ascii_alphanumeric() || "_-.".contains(c)) {
+        Ok(text.to_owned())
+    } else {
+        Err("a name has letters, digits, '_', '-' and '.'".to_owned())
     }
 }
 

@@ -17,19 +17,21 @@ pub const UNAVAILABLE: u8 = 69;
 pub enum End {
     Code(u8),
     /// As the program ended.
-    Like(Status),
+    SameAs(Status),
 }
 
+/// Prints the error, and gives the exit status for it.
 pub fn with_error(error: &Error) -> ExitCode {
     eprintln!("dunectl: {error}");
     ExitCode::from(if error.is_environment() { UNAVAILABLE } else { FAILED })
 }
 
+/// Ends so.
 pub fn like(end: End) -> ExitCode {
     match end {
         End::Code(code) => ExitCode::from(code),
-        End::Like(Status::Signaled { signal, .. }) => die_by(signal),
-        End::Like(status) => ExitCode::from(status.code() as u8),
+        End::SameAs(Status::Signaled { signal, .. }) => die_by(signal),
+        End::SameAs(status) => ExitCode::from(status.code() as u8),
     }
 }
 

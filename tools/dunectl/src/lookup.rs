@@ -11,6 +11,7 @@ use nix::unistd::{access, AccessFlags};
 /// execvp's default when there is no PATH (confstr(_CS_PATH)).
 const DEFAULT_PATH: &str = "/bin:/usr/bin";
 
+/// Finds a program by its name or path. `path` is the variable PATH, if it is set.
 pub fn find(name: &OsStr, path: Option<OsString>) -> io::Result<PathBuf> {
     if name.is_empty() {
         return Err(io::Error::from_raw_os_error(libc::ENOENT));

@@ -7,7 +7,9 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use dune_machine::{Config, Error, Kernel, Layout, Machine, MachineType, Result, Run, Series};
+use dune_machine::{
+    Config, Error, Kernel, Layout, Machine, MachineType, Result, Run, Series, Status, MODULES,
+};
 
 use crate::cli::{MachineCommand, MachineOptions, MachineParts, MachineRun};
 use crate::exit::{by_broken_pipe, End, FAILED};
@@ -16,6 +18,7 @@ use crate::exit::{by_broken_pipe, End, FAILED};
 pub const COPIES: &str =
     "its files are copies (packages, working directory), and what is written is forgotten";
 
+/// Runs a subcommand of dunectl machine.
 pub fn run(command: &MachineCommand) -> Result<End> {
     let layout = Layout::find()?;
     match command {
@@ -35,13 +38,21 @@ fn run_command(layout: &Layout, options: &MachineRun) -> Result<End> {
     if options.log {
         eprint!("{}", machine.log().tail(usize::MAX));
     }
-    let trouble = machine.log().trouble();
+    end(machine, outcome.status)
+}
+
+/// Switches the machine off, and ends as the program did, unless the machine's kernel
+/// reported an error.
+pub fn end(machine: Machine, status: Status) -> Result<End> {
+    let complaint = machine.log().complaint();
     machine.power_off()?;
-    if let Some(trouble) = trouble {
-        eprintln!("dunectl: the machine's kernel is in trouble ({}):\n{trouble}", outcome.status);
-        return Ok(End::Code(FAILED));
+    match complaint {
+        None => Ok(End::SameAs(status)),
+        Some(complaint) => {
+            eprintln!("dunectl: the program ended ({status}), but {complaint}");
+            Ok(End::Code(FAILED))
+        }
     }
-    Ok(End::Like(outcome.status))
 }
 
 fn shell(layout: &Layout, options: &MachineOptions) -> Result<End> {
@@ -51,7 +62,7 @@ fn shell(layout: &Layout, options: &MachineOptions) -> Result<End> {
     let mut machine = boot(layout, options)?;
     let outcome = machine.run(&mut run)?;
     machine.power_off()?;
-    Ok(End::Like(outcome.status))
+    Ok(End::SameAs(outcome.status))
 }
 
 /// Boots, and reports what happens to files that are written where that differs
@@ -69,16 +80,21 @@ fn list(layout: &Layout) -> Result<End> {
     for series in Series::ALL {
         match Kernel::find(layout, series) {
             Ok(kernel) => {
-                let module = match layout.module(&kernel.release) {
-                    Some(_) => "dune.ko built",
-                    None => "no dune.ko: run make",
+                let modules = match layout.modules_for(&kernel.release) {
+                    Ok(_) => format!("{} built", modules_text()),
+                    Err(_) => format!("no {}: run make", modules_text()),
                 };
-                println!("{series:6}  {:24}  {module}", kernel.release);
+                println!("{series:6}  {:24}  {modules}", kernel.release);
             }
             Err(_) => println!("{series:6}  not here; dunectl machine prepare {series}"),
         }
     }
     Ok(End::Code(0))
+}
+
+/// "dune.ko"
+pub fn modules_text() -> String {
+    MODULES.iter().map(|name| format!("{name}.ko")).collect::<Vec<_>>().join(" and ")
 }
 
 fn prepare(layout: &Layout, kernels: &[Series], update: bool) -> Result<End> {
@@ -110,7 +126,7 @@ fn config(layout: &Layout, options: &MachineOptions) -> Result<Config> {
     config.cpu_features = options.cpu_features.clone();
     config.shares = shares(&options.shares)?;
     if !options.no_module {
-        config.insmod.extend(layout.module(&config.kernel.release));
+        config.insmod = layout.modules_for(&config.kernel.release).unwrap_or_default();
     }
     Ok(config)
 }

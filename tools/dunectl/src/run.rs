@@ -13,19 +13,22 @@ use std::process::Command;
 use dune_machine::{Error, Layout, Machine, MachineType, Result, Run, Status};
 
 use crate::cli::RunOptions;
-use crate::exit::{End, FAILED};
+use crate::exit::End;
 use crate::lookup;
-use crate::machine::{config_of, shares, COPIES};
+use crate::machine::{self, config_of, shares, COPIES};
 
+/// The module that programs in the sandbox need, and its device.
+pub const MODULE: &str = "dune";
 pub const DEVICE: &str = "/dev/dune";
 
+/// Runs the program where the options and this computer allow it.
 pub fn run(options: &RunOptions) -> Result<End> {
     let layout = Layout::find()?;
     if options.machine.is_none() {
         match open_device() {
             Ok(()) => return run_here(&layout, options),
             Err(e) if options.no_machine => {
-                let lacking = format!("{DEVICE}: {e}; dunectl check tells what to do");
+                let lacking = format!("{DEVICE}: {e}; dunectl check names what is missing");
                 return Err(Error::Environment(lacking));
             }
             Err(_) => {}
@@ -48,7 +51,7 @@ fn run_here(layout: &Layout, options: &RunOptions) -> Result<End> {
         Err(e) => {
             let status = Status::NotStarted(e.raw_os_error().unwrap_or(libc::ENOENT));
             eprintln!("dunectl: {}: {}", Path::new(name).display(), without_number(&e));
-            return Ok(End::Like(status));
+            return Ok(End::SameAs(status));
         }
     };
     let mut command = Command::new(&runtime);
@@ -91,25 +94,17 @@ fn run_in_machine(layout: &Layout, options: &RunOptions) -> Result<End> {
     }
     config.shares = shares(&folders)?;
     let release = &config.kernel.release;
-    let module = layout.module(release).ok_or_else(|| {
-        Error::Environment(format!("dune.ko is not built for kernel {release}: run make"))
-    })?;
-    config.insmod.push(module);
+    config.insmod = layout.modules_for(release)?;
 
-    let fate = match machine_type.shares_files() {
-        true => format!("what is written outside of {} is forgotten", list(&config.shares)),
-        false => COPIES.to_owned(),
+    let fate = if machine_type.shares_files() {
+        format!("what is written outside of {} is forgotten", list(&config.shares))
+    } else {
+        COPIES.to_owned()
     };
     eprintln!("dunectl: running in an emulated machine (kernel {release}); {fate}");
     let mut machine = Machine::boot(layout, &config)?;
     let outcome = machine.run(&mut run)?;
-    let trouble = outcome.trouble;
-    machine.power_off()?;
-    if let Some(trouble) = trouble {
-        eprintln!("dunectl: the machine's kernel is in trouble ({}):\n{trouble}", outcome.status);
-        return Ok(End::Code(FAILED));
-    }
-    Ok(End::Like(outcome.status))
+    machine::end(machine, outcome.status)
 }
 
 fn list(folders: &[std::path::PathBuf]) -> String {

@@ -18,15 +18,15 @@ const KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
 
 /// Debian's unstable suite. It has no backports, and its lists expire within a
 /// week.
-pub const UNSTABLE: &str = "sid";
+pub(crate) const UNSTABLE: &str = "sid";
 
-pub struct Apt {
+pub(crate) struct Apt {
     config: PathBuf,
 }
 
 /// One version of a package.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Package {
+pub(crate) struct Package {
     pub name: String,
     pub version: String,
     pub depends: Vec<String>,
@@ -37,7 +37,7 @@ pub struct Package {
 impl Apt {
     /// Sets up the data in `folder` and fetches the package lists of a release
     /// ("bookworm") and of its backports.
-    pub fn update(folder: &Path, release: &str) -> Result<Self> {
+    pub(crate) fn update(folder: &Path, release: &str) -> Result<Self> {
         if !Path::new(KEYRING).exists() {
             let lacking = format!("{KEYRING} is missing: install debian-archive-keyring");
             return Err(Error::Environment(lacking));
@@ -76,8 +76,9 @@ impl Apt {
         write(
             &config,
             &format!(
-                "Dir::Etc {};\nDir::Etc::parts \"/dev/null\";\nDir::State {};\nDir::State::status {};\n\
-                 Dir::Cache {};\nAPT::Architecture \"amd64\";\nAPT::Architectures {{ \"amd64\"; }};\n\
+                "Dir::Etc {};\nDir::Etc::parts \"/dev/null\";\n\
+                 Dir::State {};\nDir::State::status {};\nDir::Cache {};\n\
+                 APT::Architecture \"amd64\";\nAPT::Architectures {{ \"amd64\"; }};\n\
                  APT::Sandbox::User \"\";\nAcquire::Languages \"none\";\nAcquire::Retries \"3\";\n\
                  Acquire::http::Timeout \"30\";\nDir::Log \"/dev/null\";\n\
                  Acquire::Check-Valid-Until \"{expires}\";\n",
@@ -91,7 +92,7 @@ impl Apt {
     }
 
     /// All versions of a package, in any order.
-    pub fn show(&self, name: &str) -> Result<Vec<Package>> {
+    pub(crate) fn show(&self, name: &str) -> Result<Vec<Package>> {
         self.show_all(&[name])
     }
 
@@ -102,7 +103,11 @@ impl Apt {
     }
 
     /// All versions of all packages whose names `wanted` accepts.
-    pub fn named(&self, prefix: &str, wanted: impl Fn(&str) -> bool) -> Result<Vec<Package>> {
+    pub(crate) fn named(
+        &self,
+        prefix: &str,
+        wanted: impl Fn(&str) -> bool,
+    ) -> Result<Vec<Package>> {
         let output = self.run(Command::new("apt-cache").args(["pkgnames", prefix]))?;
         let text = String::from_utf8_lossy(&output.stdout);
         let names: Vec<&str> = text.lines().filter(|name| wanted(name)).collect();
@@ -113,14 +118,14 @@ impl Apt {
     }
 
     /// The newest of the versions that `wanted` accepts.
-    pub fn newest(&self, name: &str, wanted: impl Fn(&Package) -> bool) -> Result<Package> {
+    pub(crate) fn newest(&self, name: &str, wanted: impl Fn(&Package) -> bool) -> Result<Package> {
         newest_of(self.show(name)?, wanted)
             .ok_or_else(|| Error::Environment(format!("the mirror has no suitable package {name}")))
     }
 
     /// Downloads a package and all that it depends on, as if nothing were
     /// installed, into `folder`.
-    pub fn download_with_dependencies(
+    pub(crate) fn download_with_dependencies(
         &self,
         package: &Package,
         folder: &Path,
@@ -138,7 +143,7 @@ impl Apt {
     }
 
     /// Downloads packages into a folder and checks them against the signed lists.
-    pub fn download(&self, packages: &[Package], folder: &Path) -> Result<Vec<PathBuf>> {
+    pub(crate) fn download(&self, packages: &[Package], folder: &Path) -> Result<Vec<PathBuf>> {
         let names = packages.iter().map(|package| format!("{}={}", package.name, package.version));
         let output = self.run(
             Command::new("apt-get").args(["download", "-qq"]).args(names).current_dir(folder),
@@ -152,7 +157,10 @@ impl Apt {
 }
 
 /// The newest of the packages that `wanted` accepts.
-pub fn newest_of(packages: Vec<Package>, wanted: impl Fn(&Package) -> bool) -> Option<Package> {
+pub(crate) fn newest_of(
+    packages: Vec<Package>,
+    wanted: impl Fn(&Package) -> bool,
+) -> Option<Package> {
     packages.into_iter().filter(|package| wanted(package)).reduce(|newest, package| {
         if is_later(&package.version, &newest.version) {
             package
@@ -245,7 +253,7 @@ fn is_later(a: &str, b: &str) -> bool {
 }
 
 /// Runs a program of the host that the package set-up needs.
-pub fn run(command: &mut Command) -> Result<Output> {
+pub(crate) fn run(command: &mut Command) -> Result<Output> {
     let name = command.get_program().to_string_lossy().into_owned();
     match command.env("LC_ALL", "C").output() {
         Ok(output) => Ok(output),
@@ -292,7 +300,8 @@ mod tests {
 
     #[test]
     fn stanzas_become_packages() {
-        let text = "Package: linux-image-amd64\nVersion: 6.1.192-2\nDepends: linux-image-6.1.0-56-amd64 (= 6.1.192-2), x:any\nSize: 12\n\n";
+        let text = "Package: linux-image-amd64\nVersion: 6.1.192-2\n\
+                    Depends: linux-image-6.1.0-56-amd64 (= 6.1.192-2), x:any\nSize: 12\n\n";
         let packages = parse_packages(text);
         assert_eq!(packages.len(), 1);
         assert_eq!(packages[0].depends, ["linux-image-6.1.0-56-amd64", "x"]);

@@ -16,7 +16,8 @@ mod boot;
 mod images;
 mod vmlinux;
 
-use std::fs;
+use std::ffi::CStr;
+use std::fs::{self, File};
 use std::io::Write;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::Path;
@@ -25,7 +26,7 @@ use std::time::Duration;
 
 use dune_protocol::{LINE_WINDOW, PORTS_ARGUMENT};
 use nix::fcntl::OFlag;
-use nix::pty::{grantpt, posix_openpt, ptsname_r, unlockpt};
+use nix::pty::{grantpt, posix_openpt, ptsname_r, unlockpt, PtyMaster};
 use nix::sys::signal::Signal;
 use nix::sys::termios::{cfmakeraw, tcgetattr, tcsetattr, SetArg};
 
@@ -35,7 +36,7 @@ use crate::layout::Layout;
 use crate::machine::Config;
 use crate::trace::{self, Step, Trace};
 
-pub use images::prepare;
+pub(crate) use images::prepare;
 
 /// The program itself: /usr/bin/bochs is a script.
 const PROGRAM: &str = "/usr/bin/bochs-bin";
@@ -72,65 +73,41 @@ const COUNTING_ARGUMENTS: &str = "clearcpuid=158,306";
 /// stack.
 const COMMANDS: &str = "c\nr\nprint-stack 64\nq\n";
 
-pub struct Bochs {
+pub(crate) struct Bochs {
     process: Process,
     /// Kept open, since the line would otherwise hang up before Bochs opens it.
     _line: OwnedFd,
 }
 
-pub fn start(
+/// Starts Bochs with this initramfs, and returns its process and our ends of the connection
+/// to the agent.
+pub(crate) fn start(
     layout: &Layout,
     config: &Config,
     initramfs: &Path,
 ) -> Result<(Box<dyn Emulator>, Channel)> {
     check_files(&FILES)?;
-    if let Some(share) = config.shares.first() {
-        return Err(Error::Usage(format!(
-            "the vmx machine cannot write to {}: it has only copies of the host's files",
-            share.display()
-        )));
-    }
-    if !config.cpu_features.is_empty() {
-        let lacking = "Bochs cannot add features to a processor: choose another with --model";
-        return Err(Error::Usage(lacking.to_owned()));
-    }
+    check_config(config)?;
     let base = images::base(layout, config.say)?;
     let copies = images::copies(layout, config)?;
-    let boot = memory_file(c"boot")?;
-    let initramfs = fs::read(initramfs).context(format!("reading {}", initramfs.display()))?;
-    let one = if config.cpus == 1 { ONE_CPU_ARGUMENTS } else { "" };
-    let counting = if config.counting { COUNTING_ARGUMENTS } else { "" };
-    let all = [KERNEL_ARGUMENTS, PORTS_ARGUMENT, one, counting];
-    let command_line = config.command_line(&all);
-    boot::write(&boot, &config.kernel, &initramfs, &command_line, config.memory)?;
-
-    let describe = || "making the machine's lines";
-    let master =
-        posix_openpt(OFlag::O_RDWR | OFlag::O_NOCTTY | OFlag::O_CLOEXEC).context(describe())?;
-    grantpt(&master).and_then(|()| unlockpt(&master)).context(describe())?;
-    let line_name = ptsname_r(&master).context(describe())?;
-    let line = open_raw(&line_name).context(describe())?;
-    let (from_agent, port) = nix::unistd::pipe2(OFlag::O_CLOEXEC).context(describe())?;
+    let boot = boot_disk(config, initramfs)?;
+    let (master, line, line_name) = serial_line().context("making the machine's serial line")?;
+    let (from_agent, port) = nix::unistd::pipe2(OFlag::O_CLOEXEC).context("making a pipe")?;
     let console = memory_file(c"console")?;
-    let mut settings = memory_file(c"settings")?;
-    let mut commands = memory_file(c"commands")?;
-    let text = config.trace.as_ref().map(trace_commands).unwrap_or_default() + COMMANDS;
-    commands.write_all(text.as_bytes()).context(describe())?;
+    let console_there = console.try_clone().context("copying a file descriptor")?;
+    let commands = config.trace.as_ref().map(trace_commands).unwrap_or_default() + COMMANDS;
+    let commands = file_with(c"commands", &commands)?;
 
     let path = |fd: &dyn AsFd| format!("/proc/self/fd/{}", fd.as_fd().as_raw_fd());
-    let console_there = console.try_clone().context(describe())?;
-    let text = settings_text(
-        config,
-        &Files {
-            boot: &path(&boot),
-            base: &base.display().to_string(),
-            copies: &path(&copies),
-            console: &path(&console_there),
-            line: &line_name,
-            port: &path(&port),
-        },
-    );
-    settings.write_all(text.as_bytes()).context(describe())?;
+    let files = Files {
+        boot: &path(&boot),
+        base: &base.display().to_string(),
+        copies: &path(&copies),
+        console: &path(&console_there),
+        line: &line_name,
+        port: &path(&port),
+    };
+    let settings = file_with(c"settings", &settings_text(config, &files))?;
 
     let mut command = Command::new(PROGRAM);
     command.args(["-q", "-f", &path(&settings), "-rc", &path(&commands)]);
@@ -151,6 +128,48 @@ pub fn start(
         window: Some(LINE_WINDOW),
     };
     Ok((Box::new(Bochs { process, _line: line }), channel))
+}
+
+/// Refuses what other machines have and Bochs does not.
+fn check_config(config: &Config) -> Result<()> {
+    if let Some(share) = config.shares.first() {
+        return Err(Error::Usage(format!(
+            "the vmx machine cannot write to {}: it has only copies of the host's files",
+            share.display()
+        )));
+    }
+    if !config.cpu_features.is_empty() {
+        let lacking = "Bochs cannot add features to a processor: choose another with --model";
+        return Err(Error::Usage(lacking.to_owned()));
+    }
+    Ok(())
+}
+
+/// The disk with the kernel, its command line and the initramfs.
+fn boot_disk(config: &Config, initramfs: &Path) -> Result<File> {
+    let disk = memory_file(c"boot")?;
+    let initramfs = fs::read(initramfs).context(format!("reading {}", initramfs.display()))?;
+    let one = if config.cpus == 1 { ONE_CPU_ARGUMENTS } else { "" };
+    let counting = if config.counting { COUNTING_ARGUMENTS } else { "" };
+    let command_line = config.command_line(&[KERNEL_ARGUMENTS, PORTS_ARGUMENT, one, counting]);
+    boot::write(&disk, &config.kernel, &initramfs, &command_line, config.memory)?;
+    Ok(disk)
+}
+
+/// A pseudo-terminal: our end, Bochs's end, and the name by which Bochs opens it.
+fn serial_line() -> nix::Result<(PtyMaster, OwnedFd, String)> {
+    let master = posix_openpt(OFlag::O_RDWR | OFlag::O_NOCTTY | OFlag::O_CLOEXEC)?;
+    grantpt(&master)?;
+    unlockpt(&master)?;
+    let name = ptsname_r(&master)?;
+    let line = open_raw(&name)?;
+    Ok((master, line, name))
+}
+
+fn file_with(name: &CStr, text: &str) -> Result<File> {
+    let mut file = memory_file(name)?;
+    file.write_all(text.as_bytes()).context("writing a memory file")?;
+    Ok(file)
 }
 
 /// Names every file that is missing, and the packages that have them.
@@ -179,9 +198,9 @@ impl Emulator for Bochs {
 
     /// Panics of Bochs itself, and the debugger's answers.
     fn is_message(&self, line: &str) -> bool {
-        const SAID: [&str; 2] = [">>PANIC<<", " | STACK "];
+        const WORDS: [&str; 2] = [">>PANIC<<", " | STACK "];
         const REGISTERS: [&str; 3] = ["r", "eflags", "CPU"];
-        SAID.iter().any(|words| line.contains(words))
+        WORDS.iter().any(|words| line.contains(words))
             || REGISTERS.iter().any(|begin| line.starts_with(begin) && line.contains(':'))
     }
 
@@ -220,10 +239,7 @@ fn settings_text(config: &Config, files: &Files) -> String {
     let (cpus, memory) = (config.cpus, config.memory);
     let speed = INSTRUCTIONS_PER_SECOND * config.slow_motion;
     let model = config.cpu_model.as_deref().unwrap_or(config.machine_type.cpu_model);
-    let clock = match config.counting {
-        true => CLOCK.to_string(),
-        false => "utc".to_owned(),
-    };
+    let clock = if config.counting { CLOCK.to_string() } else { "utc".to_owned() };
     // With "volatile", the file of the base stays as it is.
     format!(
         "config_interface: textconfig\n\

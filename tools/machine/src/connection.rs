@@ -9,7 +9,7 @@ use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
-use dune_protocol::{decode_frame, write_frame, ToGuest, ToHost};
+use dune_protocol::{decode_frame, write_frame, ToAgent, ToHarness};
 use nix::errno::Errno;
 use nix::fcntl::{fcntl, FcntlArg, OFlag};
 use nix::poll::{poll, PollFd, PollFlags, PollTimeout};
@@ -17,21 +17,22 @@ use nix::poll::{poll, PollFd, PollFlags, PollTimeout};
 use crate::emulator::Channel;
 use crate::error::{Context, Result};
 
-pub struct Connection {
+pub(crate) struct Connection {
     from: File,
     to: File,
     /// How many bytes may be sent now, where that is limited.
     window: Option<usize>,
     /// The beginning of a message.
     received: Vec<u8>,
-    messages: VecDeque<ToHost>,
+    messages: VecDeque<ToHarness>,
 }
 
 /// A machine that does not read for this long is dead.
 const SEND_LIMIT: Duration = Duration::from_secs(120);
 
 impl Connection {
-    pub fn new(channel: Channel) -> Result<Self> {
+    /// A connection over these files, which do not block from now on.
+    pub(crate) fn new(channel: Channel) -> Result<Self> {
         let Channel { from_agent: from, to_agent: to, window } = channel;
         for file in [&from, &to] {
             fcntl(file, FcntlArg::F_SETFL(OFlag::O_NONBLOCK))
@@ -42,7 +43,7 @@ impl Connection {
 
     /// Continues to receive meanwhile: an emulator may stop until its output is
     /// read, and its messages open the window.
-    pub fn send(&mut self, message: &ToGuest) -> io::Result<()> {
+    pub(crate) fn send(&mut self, message: &ToAgent) -> io::Result<()> {
         let mut frame = Vec::new();
         write_frame(&mut frame, message)?;
         let mut left = &frame[..];
@@ -79,14 +80,15 @@ impl Connection {
             }
             fds[1].any().unwrap_or(true)
         };
-        match readable {
-            true => self.fill(),
-            false => Ok(()),
+        if readable {
+            self.fill()
+        } else {
+            Ok(())
         }
     }
 
     /// The next message; `None` at the deadline.
-    pub fn receive(&mut self, deadline: Option<Instant>) -> io::Result<Option<ToHost>> {
+    pub(crate) fn receive(&mut self, deadline: Option<Instant>) -> io::Result<Option<ToHarness>> {
         loop {
             if let Some(message) = self.next() {
                 return Ok(Some(message));
@@ -100,16 +102,17 @@ impl Connection {
     }
 
     /// A message that has already arrived.
-    pub fn next(&mut self) -> Option<ToHost> {
+    pub(crate) fn next(&mut self) -> Option<ToHarness> {
         self.messages.pop_front()
     }
 
-    pub fn has_next(&self) -> bool {
+    /// Whether next() has a message.
+    pub(crate) fn has_next(&self) -> bool {
         !self.messages.is_empty()
     }
 
     /// Reads what has arrived. To be called when something has.
-    pub fn fill(&mut self) -> io::Result<()> {
+    pub(crate) fn fill(&mut self) -> io::Result<()> {
         let mut buffer = [0; 256 * 1024];
         match self.from.read(&mut buffer) {
             Ok(0) => Err(io::ErrorKind::UnexpectedEof.into()),
@@ -128,7 +131,7 @@ impl Connection {
         while let Some((message, length)) = decode_frame(&self.received[used..])? {
             used += length;
             match message {
-                ToHost::LineRead(bytes) => {
+                ToHarness::LineRead(bytes) => {
                     self.window = self.window.map(|window| window + bytes);
                 }
                 message => self.messages.push_back(message),
@@ -147,7 +150,7 @@ impl AsFd for Connection {
 }
 
 /// poll() until a deadline, also if signals arrive.
-pub fn wait(fds: &mut [PollFd], deadline: Option<Instant>) -> io::Result<i32> {
+pub(crate) fn wait(fds: &mut [PollFd], deadline: Option<Instant>) -> io::Result<i32> {
     loop {
         let timeout = match deadline {
             None => PollTimeout::NONE,
@@ -173,7 +176,7 @@ mod tests {
 
     use super::*;
 
-    /// A line that takes a few bytes at a time, and says so.
+    /// A line that takes a few bytes at a time, and reports how many.
     #[test]
     fn no_more_is_under_way_than_the_window() {
         const WINDOW: usize = 5;
@@ -190,17 +193,17 @@ mod tests {
                     n => {
                         assert!(n <= WINDOW);
                         all.extend_from_slice(&buffer[..n]);
-                        write_frame(&mut answers, &ToHost::LineRead(n)).unwrap();
+                        write_frame(&mut answers, &ToHarness::LineRead(n)).unwrap();
                     }
                 }
             }
         });
         let sent: Vec<u8> = (0..200).collect();
-        connection.send(&ToGuest::Input(sent.clone())).unwrap();
+        connection.send(&ToAgent::Input(sent.clone())).unwrap();
         connection.to = File::open("/dev/null").unwrap();
         let all = agent.join().unwrap();
         match read_frame(&mut all.as_slice()).unwrap() {
-            Some(ToGuest::Input(bytes)) => assert_eq!(bytes, sent),
+            Some(ToAgent::Input(bytes)) => assert_eq!(bytes, sent),
             other => panic!("{other:?}"),
         }
         assert!(!connection.has_next(), "LineRead is not passed on");

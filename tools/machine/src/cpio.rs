@@ -7,25 +7,29 @@ use std::io::{self, Write};
 const DIRECTORY: u32 = 0o040_000;
 const FILE: u32 = 0o100_000;
 
-pub struct Archive<W> {
+pub(crate) struct Archive<W> {
     to: W,
     entries: u32,
 }
 
 impl<W: Write> Archive<W> {
-    pub fn new(to: W) -> Self {
+    /// An empty archive, which is written to `to`.
+    pub(crate) fn new(to: W) -> Self {
         Archive { to, entries: 0 }
     }
 
-    pub fn directory(&mut self, name: &str) -> io::Result<()> {
+    /// Adds a directory.
+    pub(crate) fn directory(&mut self, name: &str) -> io::Result<()> {
         self.entry(name, DIRECTORY | 0o755, &[])
     }
 
-    pub fn file(&mut self, name: &str, mode: u32, content: &[u8]) -> io::Result<()> {
+    /// Adds a file.
+    pub(crate) fn file(&mut self, name: &str, mode: u32, content: &[u8]) -> io::Result<()> {
         self.entry(name, FILE | mode, content)
     }
 
-    pub fn finish(mut self) -> io::Result<W> {
+    /// Writes the archive's end.
+    pub(crate) fn finish(mut self) -> io::Result<W> {
         self.entry("TRAILER!!!", 0, &[])?;
         Ok(self.to)
     }

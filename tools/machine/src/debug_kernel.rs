@@ -23,6 +23,11 @@ const NEEDED_SPACE: u64 = 6 << 30;
 
 impl Kernel {
     /// Finds the kernel or builds it. `say` gets progress messages.
+    ///
+    /// # Errors
+    ///
+    /// The computer lacks something: the network, room on the disk, a program. Or the
+    /// kernel does not build.
     pub fn prepare_debug(layout: &Layout, say: &mut dyn FnMut(&str)) -> Result<Self> {
         let root =
             std::path::absolute(layout.machines.join("debug")).context("finding a folder")?;
@@ -46,6 +51,10 @@ impl Kernel {
 
     /// A file of the kernel's source, which is fetched if need be. Its style
     /// checker is one.
+    ///
+    /// # Errors
+    ///
+    /// The source cannot be fetched.
     pub fn source_file(
         layout: &Layout,
         name: &str,

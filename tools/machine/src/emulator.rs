@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What all emulators have in common: a process that ends with this one, a
+//! The parts that all emulators have in common: a process that ends with this one, a
 //! serial console, and two ends of a connection to the agent. There are two
 //! emulators, qemu.rs and bochs.rs.
 
@@ -19,7 +19,7 @@ use nix::unistd::Pid;
 use crate::error::{Context, Error, Result};
 use crate::trace::Step;
 
-pub trait Emulator {
+pub(crate) trait Emulator {
     fn process(&mut self) -> &mut Process;
 
     /// Makes a hung machine report where it hangs, on the console or among the
@@ -34,7 +34,7 @@ pub trait Emulator {
 }
 
 /// The host's ends of the connection to the agent.
-pub struct Channel {
+pub(crate) struct Channel {
     pub from_agent: File,
     pub to_agent: File,
     /// How many bytes may be in flight to the agent, where that is limited.
@@ -42,7 +42,7 @@ pub struct Channel {
 }
 
 /// The emulator's process.
-pub struct Process {
+pub(crate) struct Process {
     child: Child,
     ended: Option<ExitStatus>,
     console: File,
@@ -50,7 +50,7 @@ pub struct Process {
 }
 
 /// A file in memory, which an emulator finds as /proc/self/fd/N.
-pub fn memory_file(name: &std::ffi::CStr) -> Result<File> {
+pub(crate) fn memory_file(name: &std::ffi::CStr) -> Result<File> {
     let fd = memfd_create(name, MFdFlags::MFD_CLOEXEC).context("making a memory file")?;
     Ok(File::from(fd))
 }
@@ -59,8 +59,8 @@ impl Process {
     /// Starts it with these descriptors open. It writes the output of the serial
     /// console to the file `console`.
     ///
-    /// The host's kernel kills it when the calling thread ends, in whatever way.
-    pub fn start(
+    /// The host's kernel kills it when the calling thread ends, also when that is killed.
+    pub(crate) fn start(
         mut command: Command,
         package: &str,
         console: File,
@@ -83,23 +83,24 @@ impl Process {
     }
 
     /// The output of the serial console.
-    pub fn console(&mut self) -> String {
+    pub(crate) fn console(&mut self) -> String {
         read_all(&mut self.console).replace('\r', "")
     }
 
     /// The emulator's own output.
-    pub fn messages(&mut self) -> String {
+    pub(crate) fn messages(&mut self) -> String {
         read_all(&mut self.messages)
     }
 
-    pub fn signal(&mut self, signal: Signal) {
+    /// Sends it a signal, unless it has ended.
+    pub(crate) fn signal(&mut self, signal: Signal) {
         if self.ended.is_none() {
             let _ = nix::sys::signal::kill(Pid::from_raw(self.child.id() as i32), signal);
         }
     }
 
     /// Waits for its end, at most for `limit`.
-    pub fn wait(&mut self, limit: Duration) -> Option<ExitStatus> {
+    pub(crate) fn wait(&mut self, limit: Duration) -> Option<ExitStatus> {
         let begin = Instant::now();
         while self.ended.is_none() {
             self.ended = self.child.try_wait().ok().flatten();
@@ -113,7 +114,8 @@ impl Process {
         self.ended
     }
 
-    pub fn kill(&mut self) {
+    /// Kills it with its helpers, and reaps it.
+    pub(crate) fn kill(&mut self) {
         if self.ended.is_none() {
             // The emulator's helpers are in its session, which is a process
             // group as well.

@@ -5,22 +5,38 @@
 use std::io;
 use std::time::Duration;
 
+/// The result of this library's functions.
 pub type Result<T> = std::result::Result<T, Error>;
 
+/// Why something failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// This computer lacks something: network, disk space, a program.
     #[error("{0}")]
     Environment(String),
 
-    /// The kernel panicked: the end of its log, and whether it had not loaded a
-    /// module from outside its tree yet.
+    /// The kernel panicked.
     #[error("the machine panicked; the end of its log:\n{log}")]
-    Panicked { log: String, early: bool },
+    Panicked {
+        /// The end of its log.
+        log: String,
+        /// Whether it had not loaded a module from outside its tree yet.
+        early: bool,
+    },
 
-    /// What was waited for did not end in time: the end of the log.
-    #[error("the machine did not {what} within {} seconds; the end of its log:\n{log}", .limit.as_secs())]
-    Hung { what: &'static str, limit: Duration, log: String },
+    /// The machine was too slow.
+    #[error(
+        "the machine did not {what} within {} seconds; the end of its log:\n{log}",
+        .limit.as_secs()
+    )]
+    Hung {
+        /// The verb for it, as in "boot".
+        what: &'static str,
+        /// How long that was waited for.
+        limit: Duration,
+        /// The end of its log.
+        log: String,
+    },
 
     /// The emulator ended unexpectedly: its output.
     #[error("the emulator ended unexpectedly:\n{0}")]
@@ -34,8 +50,14 @@ pub enum Error {
     #[error("{0}")]
     Usage(String),
 
+    /// A system call failed.
     #[error("{what}: {source}")]
-    Io { what: String, source: io::Error },
+    Io {
+        /// The action that failed.
+        what: String,
+        /// The system call's error.
+        source: io::Error,
+    },
 }
 
 impl Error {

@@ -19,7 +19,7 @@ const LOADER: &str = "usr/lib/x86_64-linux-gnu/ld-linux-x86-64.so.2";
 const PREFIX: &str = "x86_64-linux-gnu-";
 
 /// `root` holds the packages, and will be `target` when it is complete.
-pub fn adopt(root: &Path, target: &Path) -> Result<()> {
+pub(crate) fn adopt(root: &Path, target: &Path) -> Result<()> {
     let mut programs = Vec::new();
     for folder in ["usr/bin", "usr/lib", "usr/libexec"].map(|folder| root.join(folder)) {
         if folder.exists() {
@@ -42,15 +42,15 @@ pub fn adopt(root: &Path, target: &Path) -> Result<()> {
 }
 
 /// The headers name their compiler (and pahole) in a file of Debian's.
-pub fn name_in_headers(root: &Path, target: &Path) -> Result<()> {
+pub(crate) fn name_in_headers(root: &Path, target: &Path) -> Result<()> {
     let bin = target.join("usr/bin");
     let all = fs::read_dir(root.join("usr/src")).context("listing the headers")?;
     for headers in all.flatten() {
         let file = headers.path().join(".kernelvariables");
         let Ok(text) = fs::read_to_string(&file) else { continue };
-        let ours = format!("{}/{PREFIX}", bin.display());
+        let adopted = format!("{}/{PREFIX}", bin.display());
         let text = text
-            .replace(&format!("CROSS_COMPILE = {PREFIX}"), &format!("CROSS_COMPILE = {ours}"))
+            .replace(&format!("CROSS_COMPILE = {PREFIX}"), &format!("CROSS_COMPILE = {adopted}"))
             + &format!("override PAHOLE = {}/pahole\n", bin.display());
         fs::write(&file, text).context("rewriting .kernelvariables")?;
     }

@@ -5,7 +5,6 @@
 
 use std::collections::HashMap;
 use std::fs;
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -13,17 +12,16 @@ use std::process::Command;
 use crate::apt;
 use crate::cpio::Archive;
 use crate::error::{Context, Error, Result};
+use crate::hash::fnv1a;
 use crate::kernel::Kernel;
 use crate::machine_type::MachineType;
 
 /// Makes it once for each agent, whose hash is in its name. A date would not do:
 /// an older agent may have been installed, or copied, later.
-pub fn make(kernel: &Kernel, machine_type: &MachineType, agent: &Path) -> Result<PathBuf> {
+pub(crate) fn make(kernel: &Kernel, machine_type: &MachineType, agent: &Path) -> Result<PathBuf> {
     let agent = fs::read(agent).context(format!("reading {}", agent.display()))?;
-    let mut hasher = DefaultHasher::new();
-    agent.hash(&mut hasher);
     let prefix = format!("initramfs-{machine_type}-");
-    let path = kernel.root.join(format!("{prefix}{:016x}.cpio", hasher.finish()));
+    let path = kernel.root.join(format!("{prefix}{:016x}.cpio", fnv1a(&agent)));
     if path.exists() {
         return Ok(path);
     }
@@ -96,9 +94,10 @@ fn parse_dependencies(text: &str) -> HashMap<String, Vec<&str>> {
 fn module_image(path: &Path) -> Result<Vec<u8>> {
     let unpack = |program: &str| {
         let output = apt::run(Command::new(program).arg("-dc").arg(path))?;
-        match output.status.success() {
-            true => Ok(output.stdout),
-            false => Err(Error::Environment(format!("{program} cannot unpack {}", path.display()))),
+        if output.status.success() {
+            Ok(output.stdout)
+        } else {
+            Err(Error::Environment(format!("{program} cannot unpack {}", path.display())))
         }
     };
     match path.extension().and_then(|extension| extension.to_str()) {

@@ -18,25 +18,30 @@ use crate::error::{Context, Error, Result};
 use crate::foreign;
 use crate::layout::Layout;
 
-/// What a kernel and its headers need when they are unpacked, and some more.
+/// The size of a kernel and its headers when they are unpacked, and some more.
 const NEEDED_SPACE: u64 = 1 << 30;
 
 /// A series of stable kernels, which stands for its newest build.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Series {
+    /// Debian 12's.
     V6_1,
+    /// Of Debian 12's backports.
     V6_12,
+    /// Of Debian 13's backports.
     V7_2,
     /// The newest kernel of all.
     Newest,
 }
 
 impl Series {
+    /// All of them, the oldest first.
     pub const ALL: [Series; 4] = [Series::V6_1, Series::V6_12, Series::V7_2, Series::Newest];
 
     /// The series that were the newest when the tests were run.
     const ONCE_NEWEST: [&str; 2] = ["7.2", "7.3"];
 
+    /// The series as it is named on the command line: "6.12".
     pub fn name(self) -> &'static str {
         match self {
             Series::V6_1 => "6.1",
@@ -66,6 +71,7 @@ impl Series {
         fixed.into_iter().chain(Series::ONCE_NEWEST).collect()
     }
 
+    /// Whether this release belongs to a series with which the tests were run.
     pub fn is_tested(release: &str) -> bool {
         Series::tested().iter().any(|name| is_of_series(release, name))
     }
@@ -101,21 +107,30 @@ impl FromStr for Series {
 /// A prepared kernel.
 #[derive(Debug, Clone)]
 pub struct Kernel {
+    /// Its series, unless the user built it.
     pub series: Option<Series>,
     /// As `uname -r` prints it.
     pub release: String,
-    /// Where its packages are unpacked.
+    /// The folder in which its packages are unpacked.
     pub root: PathBuf,
 }
 
 impl Kernel {
     /// The prepared kernel of a series.
+    ///
+    /// # Errors
+    ///
+    /// It was not prepared.
     pub fn find(layout: &Layout, series: Series) -> Result<Self> {
         Self::at(&layout.machines.join(series.name()), Some(series))
     }
 
     /// A kernel that was unpacked elsewhere, or that the user built:
     /// `ROOT/boot/vmlinuz-*` and `ROOT/lib/modules/*`.
+    ///
+    /// # Errors
+    ///
+    /// There is no `ROOT/boot/vmlinuz-*`.
     pub fn at(root: &Path, series: Option<Series>) -> Result<Self> {
         let releases = fs::read_dir(root.join("boot")).into_iter().flatten().flatten();
         let release = releases
@@ -133,6 +148,11 @@ impl Kernel {
     }
 
     /// Finds a prepared kernel or fetches it. `say` gets progress messages.
+    ///
+    /// # Errors
+    ///
+    /// The computer lacks something: the network, a mirror with the kernel, room on the
+    /// disk, a program.
     pub fn prepare(layout: &Layout, series: Series, say: &mut dyn FnMut(&str)) -> Result<Self> {
         if let Ok(kernel) = Self::find(layout, series) {
             return Ok(kernel);
@@ -142,6 +162,10 @@ impl Kernel {
     }
 
     /// Makes the next [`Kernel::prepare`] fetch the newest.
+    ///
+    /// # Errors
+    ///
+    /// The kernel's folder cannot be removed.
     pub fn forget(layout: &Layout, series: Series) -> Result<()> {
         let root = layout.machines.join(series.name());
         match fs::remove_dir_all(&root) {
@@ -152,10 +176,12 @@ impl Kernel {
         }
     }
 
+    /// The bzImage.
     pub fn image(&self) -> PathBuf {
         self.root.join("boot").join(format!("vmlinuz-{}", self.release))
     }
 
+    /// lib/modules/RELEASE of the unpacked packages.
     pub fn modules(&self) -> PathBuf {
         self.root.join("lib/modules").join(&self.release)
     }
@@ -288,6 +314,7 @@ fn move_to_old_places(root: &Path) -> Result<()> {
     Ok(())
 }
 
+/// Fails if fewer than `needed` bytes are free in a folder.
 pub(crate) fn check_space(folder: &Path, needed: u64) -> Result<()> {
     let stat = nix::sys::statvfs::statvfs(folder).context("asking for free disk space")?;
     let free = stat.blocks_available() * stat.fragment_size();
@@ -302,6 +329,7 @@ pub(crate) fn check_space(folder: &Path, needed: u64) -> Result<()> {
     Ok(())
 }
 
+/// Unpacks a Debian package below `root`.
 pub(crate) fn unpack(archive: &Path, root: &Path) -> Result<()> {
     let output = apt::run(Command::new("dpkg-deb").arg("-x").arg(archive).arg(root))?;
     if output.status.success() {

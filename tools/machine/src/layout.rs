@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where the project's parts are: in a build folder or installed.
+//! The places of the project's parts, in a build folder or installed.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -12,11 +12,16 @@ const BUILD_VARIABLE: &str = "DUNE_BUILD";
 /// Folders of a build folder that programs in a machine use.
 const PARTS: [&str; 6] = ["bin", "libexec", "lib", "tests", "examples", "bench"];
 
+/// The project's kernel modules, in the order of loading. Each makes a device of its own
+/// name.
+pub const MODULES: &[&str] = &["dune"];
+
+/// The folders of the project's parts.
 #[derive(Debug, Clone)]
 pub struct Layout {
     /// Programs that are not for users: dune-agent, dune-run.
     pub libexec: PathBuf,
-    /// `RELEASE/dune.ko` for each kernel that the module was built for.
+    /// `RELEASE/MODULE.ko` for each kernel that the modules were built for.
     pub modules: PathBuf,
     /// Prepared kernels. This folder is written to.
     pub machines: PathBuf,
@@ -24,6 +29,10 @@ pub struct Layout {
 
 impl Layout {
     /// Finds them from the place of the running program.
+    ///
+    /// # Errors
+    ///
+    /// The running program has no path.
     pub fn find() -> Result<Self> {
         if let Some(build) = env::var_os(BUILD_VARIABLE) {
             return Ok(Self::of_build(Path::new(&build)));
@@ -36,6 +45,7 @@ impl Layout {
         Ok(Self::of_build(prefix))
     }
 
+    /// The folders of a build folder.
     pub fn of_build(build: &Path) -> Self {
         Layout {
             libexec: build.join("libexec"),
@@ -52,17 +62,40 @@ impl Layout {
         }
     }
 
-    /// dune.ko for this kernel, if it was built.
-    pub fn module(&self, release: &str) -> Option<PathBuf> {
-        let path = self.modules.join(release).join("dune.ko");
+    /// A module for this kernel, if it was built.
+    pub fn module(&self, name: &str, release: &str) -> Option<PathBuf> {
+        let path = self.modules.join(release).join(format!("{name}.ko"));
         path.exists().then_some(path)
     }
 
+    /// All of [`MODULES`] for this kernel, in the order of loading.
+    ///
+    /// # Errors
+    ///
+    /// One of them was not built.
+    pub fn modules_for(&self, release: &str) -> Result<Vec<PathBuf>> {
+        let built = |name: &&str| {
+            self.module(name, release).ok_or_else(|| {
+                Error::Environment(format!("{name}.ko is not built for {release}: run make"))
+            })
+        };
+        MODULES.iter().map(built).collect()
+    }
+
+    /// dune-agent.
+    ///
+    /// # Errors
+    ///
+    /// It was not built or installed.
     pub fn agent(&self) -> Result<PathBuf> {
         self.program("dune-agent")
     }
 
-    /// The sandbox runtime.
+    /// dune-run, the sandbox's runtime.
+    ///
+    /// # Errors
+    ///
+    /// It was not built or installed.
     pub fn runtime(&self) -> Result<PathBuf> {
         self.program("dune-run")
     }

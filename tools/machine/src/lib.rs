@@ -29,8 +29,10 @@
 //! # }
 //! ```
 //!
-//! No process is ever left behind: the emulator is killed when the [`Machine`] is
+//! No process survives: the emulator is killed when the [`Machine`] is
 //! dropped, and by the kernel when the thread that booted it dies.
+
+#![warn(unreachable_pub)]
 
 mod apt;
 mod bochs;
@@ -40,6 +42,7 @@ mod debug_kernel;
 mod emulator;
 mod error;
 mod foreign;
+mod hash;
 mod initramfs;
 mod kernel;
 mod layout;
@@ -55,7 +58,7 @@ mod trace;
 
 pub use error::{Error, Result};
 pub use kernel::{Kernel, Series};
-pub use layout::Layout;
+pub use layout::{Layout, MODULES};
 pub use log::KernelLog;
 pub use machine::{Config, Machine};
 pub use machine_type::{MachineType, SVM, VMX};

@@ -47,10 +47,12 @@ pub struct KernelLog {
 }
 
 impl KernelLog {
+    /// Adds new records.
     pub(crate) fn extend(&mut self, records: Vec<LogRecord>) {
         self.records.extend(records);
     }
 
+    /// All of them, the oldest first.
     pub fn records(&self) -> &[LogRecord] {
         &self.records
     }
@@ -63,21 +65,29 @@ impl KernelLog {
         const FOLLOWING: usize = 40;
         let begun = self.records.iter().position(|record| record.text.starts_with(FIRST_PROCESS));
         let first = first.max(begun.unwrap_or(0));
-        let mut told = String::new();
+        let mut found = String::new();
         let mut until = 0;
         for (number, record) in self.records.iter().enumerate().skip(first) {
             if is_trouble(record) {
                 until = number + FOLLOWING;
             }
             if number < until {
-                told += &format!("{record}\n");
+                found += &format!("{record}\n");
             }
         }
-        (!told.is_empty()).then_some(told)
+        (!found.is_empty()).then_some(found)
     }
 
+    /// The same since the first process.
     pub fn trouble(&self) -> Option<String> {
         self.trouble_since(0)
+    }
+
+    /// The message for a user whose machine's kernel is in trouble.
+    pub fn complaint(&self) -> Option<String> {
+        let advice = "the lines are below, and \"dunectl machine run --log\" prints the whole log";
+        let trouble = self.trouble()?;
+        Some(format!("the machine's kernel reported an error: {advice}\n{}", trouble.trim_end()))
     }
 
     /// The last lines.
@@ -117,6 +127,14 @@ mod tests {
         ] {
             assert!(log(&["fine", text]).trouble().is_some(), "{text}");
         }
+    }
+
+    #[test]
+    fn a_complaint_has_advice_and_the_lines() {
+        let complaint = log(&["fine", "BUG: x"]).complaint().expect("that is trouble");
+        assert!(complaint.contains("dunectl machine run --log"), "{complaint}");
+        assert!(complaint.ends_with("] BUG: x"), "{complaint}");
+        assert_eq!(log(&["fine"]).complaint(), None);
     }
 
     #[test]

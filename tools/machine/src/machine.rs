@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use dune_protocol::{Setup, Share, ToGuest, ToHost};
+use dune_protocol::{Setup, Share, ToAgent, ToHarness};
 
 use crate::connection::Connection;
 use crate::emulator::Emulator;
@@ -35,9 +35,11 @@ const COUNTING_ARGUMENTS: &str = "nokaslr norandmaps";
 /// A machine that is to be booted.
 #[derive(Debug, Clone)]
 pub struct Config {
+    /// The row of the table of machine types.
     pub machine_type: &'static MachineType,
     /// The emulator's name for another processor than the machine type's.
     pub cpu_model: Option<String>,
+    /// The kernel that it boots.
     pub kernel: Kernel,
     /// CPUs for programs. If there are several, they are numbered from 1, and CPU
     /// 0 is left to the kernel (for the reason in qemu.rs).
@@ -47,6 +49,7 @@ pub struct Config {
     /// Exact, repeatable counts of instructions: one CPU, whose time stamp
     /// counter counts them, and nothing random.
     pub counting: bool,
+    /// Added to the kernel's command line.
     pub kernel_arguments: Vec<String>,
     /// How many times longer than usual a second lasts in Bochs. A debug kernel
     /// would otherwise be busy with its timer's ticks alone.
@@ -64,16 +67,19 @@ pub struct Config {
     pub shares: Vec<PathBuf>,
     /// Folders that programs need, for a machine that has copies of the files.
     pub copies: Vec<PathBuf>,
-    /// Kernel modules to load, by their path on the host.
+    /// Kernel modules to load, by their path on the host. Each makes a device of its own
+    /// name.
     pub insmod: Vec<PathBuf>,
+    /// How long booting may take.
     pub boot_timeout: Duration,
-    /// What to trace, in a machine with one CPU: see power_off_traced().
+    /// The instructions to trace, in a machine with one CPU: see power_off_traced().
     pub trace: Option<Trace>,
     /// Gets messages about what takes a while.
     pub say: fn(&str),
 }
 
 impl Config {
+    /// The machine type's usual machine, with one CPU and this kernel.
     pub fn new(machine_type: &'static MachineType, kernel: Kernel) -> Self {
         Config {
             machine_type,
@@ -123,6 +129,7 @@ impl Config {
     }
 }
 
+/// A machine that has booted. It is killed when it is dropped.
 pub struct Machine {
     emulator: Box<dyn Emulator>,
     pub(crate) connection: Connection,
@@ -135,6 +142,11 @@ impl Machine {
     /// tree, boots once more: with several CPUs, TCG may execute the breakpoint of
     /// a patch that is already complete, since it translates code that is being
     /// changed.
+    ///
+    /// # Errors
+    ///
+    /// The computer lacks something, the configuration is impossible, or the kernel did not
+    /// boot: [`Error`] distinguishes them.
     pub fn boot(layout: &Layout, config: &Config) -> Result<Self> {
         match Self::boot_once(layout, config) {
             Err(Error::Panicked { log, early: true }) if config.cpus > 1 => {
@@ -169,9 +181,9 @@ impl Machine {
         let deadline = begin + config.boot_timeout;
         loop {
             match machine.receive(Some(deadline))? {
-                Some(ToHost::Listening) => machine.send(&ToGuest::Setup(setup.clone()))?,
-                Some(ToHost::Ready) => break,
-                Some(ToHost::Failed(reason)) => {
+                Some(ToHarness::Listening) => machine.send(&ToAgent::Setup(setup.clone()))?,
+                Some(ToHarness::Ready) => break,
+                Some(ToHarness::Failed(reason)) => {
                     let tail = machine.tail();
                     return Err(Error::Agent(format!("{reason}\n{tail}")));
                 }
@@ -183,11 +195,17 @@ impl Machine {
         Ok(machine)
     }
 
+    /// How long booting took.
     pub fn boot_time(&self) -> Duration {
         self.boot_time
     }
 
-    /// Runs one program to its end.
+    /// Runs a program and waits for its end.
+    ///
+    /// # Errors
+    ///
+    /// The machine hung or its connection broke, and it is then of no further use; or the
+    /// agent could not try to start the program.
     pub fn run(&mut self, run: &mut Run) -> Result<Outcome> {
         session::run(self, run)
     }
@@ -198,6 +216,10 @@ impl Machine {
     }
 
     /// Writes all shared folders back and switches the machine off.
+    ///
+    /// # Errors
+    ///
+    /// The machine did not switch off in time.
     pub fn power_off(mut self) -> Result<KernelLog> {
         self.end()?;
         Ok(self.log)
@@ -205,6 +227,10 @@ impl Machine {
 
     /// The same, and returns what was traced (Config::trace): nothing, if the
     /// machine never reached the beginning of the trace.
+    ///
+    /// # Errors
+    ///
+    /// The machine did not switch off in time, or the tracer failed.
     pub fn power_off_traced(mut self) -> Result<Vec<Step>> {
         self.end()?;
         self.emulator.steps()
@@ -212,7 +238,7 @@ impl Machine {
 
     fn end(&mut self) -> Result<()> {
         const LIMIT: Duration = Duration::from_secs(60);
-        self.send(&ToGuest::PowerOff)?;
+        self.send(&ToAgent::PowerOff)?;
         let deadline = Instant::now() + LIMIT;
         while let Ok(message) = self.receive(Some(deadline)) {
             if message.is_none() {
@@ -225,7 +251,8 @@ impl Machine {
         }
     }
 
-    pub(crate) fn send(&mut self, message: &ToGuest) -> Result<()> {
+    /// Sends a message to the agent.
+    pub(crate) fn send(&mut self, message: &ToAgent) -> Result<()> {
         match self.connection.send(message) {
             Ok(()) => Ok(()),
             Err(_) => Err(self.gone()),
@@ -233,10 +260,10 @@ impl Machine {
     }
 
     /// The next message except those for the log; `None` at the deadline.
-    pub(crate) fn receive(&mut self, deadline: Option<Instant>) -> Result<Option<ToHost>> {
+    pub(crate) fn receive(&mut self, deadline: Option<Instant>) -> Result<Option<ToHarness>> {
         loop {
             match self.connection.receive(deadline) {
-                Ok(Some(ToHost::Log(records))) => self.log.extend(records),
+                Ok(Some(ToHarness::Log(records))) => self.log.extend(records),
                 Ok(message) => return Ok(message),
                 Err(_) => return Err(self.gone()),
             }
@@ -255,6 +282,8 @@ impl Machine {
         Error::Ended(format!("{}{}", self.messages(), self.tail()))
     }
 
+    /// The error of a machine that did not do something in time. The emulator reports where it
+    /// hangs, and is killed.
     pub(crate) fn hung(&mut self, what: &'static str, limit: Duration) -> Error {
         self.emulator.interrupt();
         let log = format!("{}{}", self.tail(), self.messages());
@@ -312,7 +341,8 @@ mod tests {
     fn a_panic_is_shown_from_its_beginning() {
         let noise = "[    3.0]  ? srso_return_thunk+0x5/0x10\n".repeat(200);
         let text = format!(
-            "SeaBIOS\n\x1b[2JBooting from ROM..[    2.0] fine\n[    3.0] sysrq: Trigger a crash\n{noise}[    3.1] end\n"
+            "SeaBIOS\n\x1b[2JBooting from ROM..[    2.0] fine\n\
+             [    3.0] sysrq: Trigger a crash\n{noise}[    3.1] end\n"
         );
         assert_eq!(
             end_of_console(&text),

@@ -37,6 +37,7 @@ pub struct MachineType {
     pub cpu_model: &'static str,
     /// In megabytes, unless the user asks for another amount.
     pub memory: u32,
+    /// How long booting may take.
     pub boot_timeout: Duration,
     /// How many times longer than in the fastest machine a program may take.
     pub slowness: u32,
@@ -45,9 +46,9 @@ pub struct MachineType {
     /// Whether the emulator may execute code that the kernel has already
     /// replaced: QEMU does when it has one thread for each CPU.
     pub may_run_stale_code: bool,
-    /// Where the machine's files come from.
+    /// The source of the machine's files.
     pub root: Root,
-    /// What the agent needs to reach them. modprobe finds all other modules on
+    /// The modules that the agent needs to reach them. modprobe finds all other modules on
     /// the root file system.
     pub(crate) initramfs_modules: &'static [&'static str],
     /// Makes what every machine of this type needs besides its kernel.
@@ -109,13 +110,19 @@ impl MachineType {
     /// The first one is the default.
     pub const ALL: [&'static MachineType; 2] = [&SVM, &VMX];
 
+    /// The one that is used where the user names none.
     pub const DEFAULT: &'static MachineType = Self::ALL[0];
 
+    /// Whether this is the default one.
     pub fn is_default(&self) -> bool {
         self == Self::DEFAULT
     }
 
     /// Makes beforehand what the first boot would otherwise make.
+    ///
+    /// # Errors
+    ///
+    /// The computer lacks something: room on the disk, a program.
     pub fn prepare(&self, layout: &Layout, say: Say) -> Result<()> {
         self.prepare.map_or(Ok(()), |prepare| prepare(layout, say).map(drop))
     }

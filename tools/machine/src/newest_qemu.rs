@@ -19,13 +19,13 @@ const PROGRAM: &str = "usr/bin/qemu-system-x86_64";
 /// For the packages, downloaded and unpacked.
 const NEEDED_SPACE: u64 = 400 << 20;
 
-pub struct Qemu {
+pub(crate) struct Qemu {
     root: PathBuf,
 }
 
 impl Qemu {
     /// Finds it or fetches it.
-    pub fn prepare(layout: &Layout, say: fn(&str)) -> Result<Self> {
+    pub(crate) fn prepare(layout: &Layout, say: fn(&str)) -> Result<Self> {
         let machines =
             std::path::absolute(&layout.machines).context("finding the cache of machines")?;
         let root = machines.join("qemu-newest");
@@ -35,18 +35,19 @@ impl Qemu {
         Ok(Qemu { root })
     }
 
-    pub fn program(&self) -> PathBuf {
+    /// The emulator's program.
+    pub(crate) fn program(&self) -> PathBuf {
         self.root.join(PROGRAM)
     }
 
-    /// Where its own firmware is, which it uses instead of the installed one.
-    pub fn arguments(&self) -> Vec<OsString> {
+    /// Arguments for its own firmware, which it uses instead of the installed one.
+    pub(crate) fn arguments(&self) -> Vec<OsString> {
         let data = ["usr/share/qemu", "usr/share/seabios"];
         data.iter().flat_map(|folder| ["-L".into(), self.root.join(folder).into()]).collect()
     }
 
-    /// Where its own plug-ins are.
-    pub fn environment(&self) -> (&'static str, PathBuf) {
+    /// The variable that names the folder of its own plug-ins.
+    pub(crate) fn environment(&self) -> (&'static str, PathBuf) {
         ("QEMU_MODULE_DIR", self.root.join("usr/lib/x86_64-linux-gnu/qemu"))
     }
 }

@@ -5,7 +5,7 @@ use std::env;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-pub use dune_protocol::Program;
+pub(crate) use dune_protocol::Program;
 use nix::sys::resource::{getrlimit, Resource};
 use nix::unistd::{getegid, geteuid, getgroups};
 
@@ -16,7 +16,7 @@ const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 
 /// A program with what this process would pass on to a child: directory,
 /// environment, user, umask, limits.
-pub fn inherit(program: &mut Program) -> Result<()> {
+pub(crate) fn inherit(program: &mut Program) -> Result<()> {
     use crate::error::Context;
     program.directory = env::current_dir().context("finding the working directory")?;
     program.env = env::vars_os().collect();
@@ -32,7 +32,7 @@ pub fn inherit(program: &mut Program) -> Result<()> {
 }
 
 /// A program that runs as root, in /, with a minimal environment.
-pub fn plain(argv: Vec<OsString>) -> Program {
+pub(crate) fn plain(argv: Vec<OsString>) -> Program {
     let pair = |name: &str, value: &str| (OsString::from(name), OsString::from(value));
     Program {
         argv,
@@ -44,7 +44,7 @@ pub fn plain(argv: Vec<OsString>) -> Program {
 }
 
 /// The soft and hard limits of this process, by number.
-pub fn inherit_limits() -> Vec<(u32, u64, u64)> {
+pub(crate) fn inherit_limits() -> Vec<(u32, u64, u64)> {
     [
         Resource::RLIMIT_CPU,
         Resource::RLIMIT_FSIZE,

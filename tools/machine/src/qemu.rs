@@ -44,13 +44,15 @@ const SEVERAL_ARGUMENTS: &str = "isolcpus=0";
 /// Here RDRAND is really random, unlike in Bochs.
 const COUNTING_ARGUMENTS: &str = "random.trust_cpu=off";
 
-pub struct Qemu {
+pub(crate) struct Qemu {
     process: Process,
     monitor: UnixStream,
     tracer: Option<JoinHandle<Result<Vec<Step>>>>,
 }
 
-pub fn start(
+/// Starts QEMU with this initramfs, and returns its process and our ends of the connection
+/// to the agent.
+pub(crate) fn start(
     layout: &Layout,
     config: &Config,
     initramfs: &Path,
@@ -131,21 +133,7 @@ fn arguments(config: &Config, initramfs: &Path) -> Vec<OsString> {
     add(&["-no-user-config", "-nodefaults", "-no-reboot"].map(OsStr::new));
     add(&["-display", "none", "-machine", MACHINE].map(OsStr::new));
     add(&[word("-cpu"), cpu(config).as_ref()]);
-    match config.counting {
-        true => add(&[
-            "-accel",
-            "tcg,thread=single",
-            "-icount",
-            "shift=0,sleep=off",
-            "-seed",
-            "1",
-            "-rtc",
-            "base=2026-01-01,clock=vm",
-        ]
-        .map(OsStr::new)),
-        false if config.single_thread => add(&["-accel", "tcg,thread=single"].map(OsStr::new)),
-        false => add(&["-accel", "tcg,thread=multi"].map(OsStr::new)),
-    }
+    add(&accelerator(config).iter().map(OsStr::new).collect::<Vec<_>>());
     let first = if config.cpus > 1 { 1 } else { 0 };
     add(&[word("-smp"), (first + config.cpus).to_string().as_ref()]);
     add(&[word("-m"), format!("{}M", config.memory).as_ref()]);
@@ -166,6 +154,26 @@ fn arguments(config: &Config, initramfs: &Path) -> Vec<OsString> {
         add(&share(&tag, path, "off").each_ref().map(OsString::as_os_str));
     }
     arguments
+}
+
+/// How the processors are emulated.
+fn accelerator(config: &Config) -> &'static [&'static str] {
+    if config.counting {
+        &[
+            "-accel",
+            "tcg,thread=single",
+            "-icount",
+            "shift=0,sleep=off",
+            "-seed",
+            "1",
+            "-rtc",
+            "base=2026-01-01,clock=vm",
+        ]
+    } else if config.single_thread {
+        &["-accel", "tcg,thread=single"]
+    } else {
+        &["-accel", "tcg,thread=multi"]
+    }
 }
 
 /// Users and modes are those of the host's files (security_model=none). A share

@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
-use dune_protocol::{LogRecord, Program, Status, Stream, ToGuest, ToHost, INPUT_WINDOW};
+use dune_protocol::{LogRecord, Program, Status, Stream, ToAgent, ToHarness, INPUT_WINDOW};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags};
 use nix::sys::signal::{raise, SigSet, Signal};
@@ -21,9 +21,13 @@ use crate::streams::{window_size, InputFrom, Kinds, OutputTo, RawMode};
 /// A program with its streams.
 #[derive(Default)]
 pub struct Run {
+    /// The program and what it inherits. Its streams are chosen by the fields below.
     pub program: Program,
+    /// The source of its input.
     pub stdin: InputFrom,
+    /// The destination of its output.
     pub stdout: OutputTo,
+    /// The destination of its error output.
     pub stderr: OutputTo,
     /// After this time the machine counts as hung.
     pub timeout: Option<Duration>,
@@ -40,6 +44,10 @@ impl Run {
     }
 
     /// Runs as it would on the host in this process's place.
+    ///
+    /// # Errors
+    ///
+    /// This process has no working directory.
     pub fn here<S: Into<OsString>>(argv: impl IntoIterator<Item = S>) -> Result<Self> {
         let mut run = Run {
             stdin: InputFrom::Inherit,
@@ -56,9 +64,11 @@ impl Run {
 /// The result of a run.
 #[derive(Debug)]
 pub struct Outcome {
+    /// How the program ended.
     pub status: Status,
     /// The captured output.
     pub stdout: Vec<u8>,
+    /// The captured error output.
     pub stderr: Vec<u8>,
     /// By the machine's clock.
     pub duration: Duration,
@@ -68,7 +78,8 @@ pub struct Outcome {
     pub trouble: Option<String>,
 }
 
-pub fn run(machine: &mut Machine, run: &mut Run) -> Result<Outcome> {
+/// Runs a program in a machine, and waits for its end.
+pub(crate) fn run(machine: &mut Machine, run: &mut Run) -> Result<Outcome> {
     let kinds = Kinds::of(&run.stdin, &run.stdout, &run.stderr);
     let mut program = run.program.clone();
     program.stdin = kinds.stdin;
@@ -77,11 +88,8 @@ pub fn run(machine: &mut Machine, run: &mut Run) -> Result<Outcome> {
     program.terminal = kinds.terminal.clone();
     let signals = run.forward_signals.then(Signals::collect).transpose()?;
     let first_record = machine.log.records().len();
-    machine.send(&ToGuest::Run(program))?;
-    let raw = match kinds.raw {
-        true => Some(RawMode::enter().context("setting up the terminal")?),
-        false => None,
-    };
+    machine.send(&ToAgent::Run(program))?;
+    let raw = kinds.raw.then(RawMode::enter).transpose().context("setting up the terminal")?;
     let mut session = Session {
         machine,
         deadline: run.timeout.map(|limit| Instant::now() + limit),
@@ -122,16 +130,16 @@ impl Session<'_> {
         loop {
             while let Some(message) = self.machine.connection.next() {
                 match message {
-                    ToHost::Output(stream, bytes) => self.output(stream, &bytes)?,
-                    ToHost::InputConsumed(bytes) => self.input.consumed(bytes),
-                    ToHost::Stopped(_) => self.stop(),
-                    ToHost::Exited { status, nanoseconds } => {
+                    ToHarness::Output(stream, bytes) => self.output(stream, &bytes)?,
+                    ToHarness::InputConsumed(bytes) => self.input.consumed(bytes),
+                    ToHarness::Stopped(_) => self.stop(),
+                    ToHarness::Exited { status, nanoseconds } => {
                         return Ok((status, Duration::from_nanos(nanoseconds)))
                     }
-                    ToHost::Refused(reason) => return Err(Error::Usage(reason)),
-                    ToHost::Failed(reason) => return Err(Error::Agent(reason)),
-                    ToHost::Log(records) => self.machine.log.extend(records),
-                    ToHost::Listening | ToHost::Ready | ToHost::LineRead(_) => {}
+                    ToHarness::Refused(reason) => return Err(Error::Usage(reason)),
+                    ToHarness::Failed(reason) => return Err(Error::Agent(reason)),
+                    ToHarness::Log(records) => self.machine.log.extend(records),
+                    ToHarness::Listening | ToHarness::Ready | ToHarness::LineRead(_) => {}
                 }
             }
             self.wait()?;
@@ -187,21 +195,21 @@ impl Session<'_> {
         if sink.write(bytes) {
             return Ok(());
         }
-        self.machine.send(&ToGuest::OutputClosed(stream))
+        self.machine.send(&ToAgent::OutputClosed(stream))
     }
 
     fn forward_signals(&mut self) -> Result<()> {
         while let Some(signal) = self.signals.as_ref().and_then(Signals::next) {
             if signal == libc::SIGWINCH {
                 if let (true, Some((rows, columns))) = (self.has_terminal, window_size()) {
-                    self.machine.send(&ToGuest::WindowSize { rows, columns })?;
+                    self.machine.send(&ToAgent::WindowSize { rows, columns })?;
                 }
             } else if signal == libc::SIGTSTP {
                 // In the machine the program is alone in its session, and the kernel
                 // ignores SIGTSTP for such a group.
-                self.machine.send(&ToGuest::Signal(libc::SIGSTOP))?;
+                self.machine.send(&ToAgent::Signal(libc::SIGSTOP))?;
             } else {
-                self.machine.send(&ToGuest::Signal(signal))?;
+                self.machine.send(&ToAgent::Signal(signal))?;
             }
         }
         Ok(())
@@ -264,12 +272,12 @@ impl InputState {
     }
 
     /// Of input that is given as bytes: those that may be sent now.
-    fn take_bytes(&mut self) -> Option<ToGuest> {
+    fn take_bytes(&mut self) -> Option<ToAgent> {
         let room = self.room();
         let Source::Bytes(bytes) = &mut self.source else { return None };
         if bytes.is_empty() {
             self.source = Source::None;
-            return Some(ToGuest::InputEnd);
+            return Some(ToAgent::InputEnd);
         }
         if room == 0 {
             return None;
@@ -277,28 +285,28 @@ impl InputState {
         let rest = bytes.split_off(room.min(bytes.len()));
         let now = std::mem::replace(bytes, rest);
         self.outstanding += now.len();
-        Some(ToGuest::Input(now))
+        Some(ToAgent::Input(now))
     }
 
     /// Reads standard input once, without std's buffer.
-    fn read(&mut self) -> ToGuest {
+    fn read(&mut self) -> ToAgent {
         let mut buffer = vec![0; self.room()];
         match nix::unistd::read(io::stdin(), &mut buffer) {
             Ok(n) if n > 0 => {
                 buffer.truncate(n);
                 self.outstanding += n;
-                ToGuest::Input(buffer)
+                ToAgent::Input(buffer)
             }
-            Err(Errno::EINTR | Errno::EAGAIN) => ToGuest::Input(Vec::new()),
+            Err(Errno::EINTR | Errno::EAGAIN) => ToAgent::Input(Vec::new()),
             _ => {
                 self.source = Source::None;
-                ToGuest::InputEnd
+                ToAgent::InputEnd
             }
         }
     }
 }
 
-/// Where output goes.
+/// The destination of one stream of output.
 struct Sink<'a> {
     to: &'a mut OutputTo,
     stream: Stream,

@@ -12,29 +12,35 @@ use nix::sys::termios::{cfmakeraw, tcgetattr, tcsetattr, SetArg, Termios};
 
 nix::ioctl_read_bad!(get_window_size, TIOCGWINSZ, winsize);
 
+/// The source of a program's input.
 #[derive(Debug, Default)]
 pub enum InputFrom {
+    /// /dev/null.
     #[default]
     Null,
+    /// These bytes, through a pipe.
     Bytes(Vec<u8>),
     /// This process's own standard input.
     Inherit,
 }
 
+/// The destination of a program's output.
 #[derive(Default)]
 pub enum OutputTo {
+    /// /dev/null.
     Null,
     /// Into the [`crate::Outcome`].
     #[default]
     Capture,
     /// This process's own standard output or error.
     Inherit,
+    /// This writer.
     Write(Box<dyn Write>),
 }
 
-/// What the streams have to be in the machine for a program to find the same
-/// there as on the host.
-pub struct Kinds {
+/// The kinds of streams in the machine with which a program finds the same there as on
+/// the host.
+pub(crate) struct Kinds {
     pub stdin: Input,
     pub stdout: Output,
     pub stderr: Output,
@@ -44,11 +50,13 @@ pub struct Kinds {
 }
 
 impl Kinds {
-    pub fn input_is_null() -> bool {
+    /// Whether this process's standard input is /dev/null.
+    pub(crate) fn input_is_null() -> bool {
         is_null(io::stdin().as_fd())
     }
 
-    pub fn of(stdin: &InputFrom, stdout: &OutputTo, stderr: &OutputTo) -> Self {
+    /// The kinds of these streams.
+    pub(crate) fn of(stdin: &InputFrom, stdout: &OutputTo, stderr: &OutputTo) -> Self {
         let mut kinds = Kinds {
             stdin: match stdin {
                 InputFrom::Null => Input::Null,
@@ -109,7 +117,7 @@ fn same_file(a: BorrowedFd, b: BorrowedFd) -> bool {
     }
 }
 
-/// Which of the standard streams is a terminal, if one is.
+/// Calls `f` with the first of the standard streams that is a terminal.
 fn with_terminal<T>(f: impl Fn(BorrowedFd) -> Option<T>) -> Option<T> {
     let (stdin, stdout, stderr) = (io::stdin(), io::stdout(), io::stderr());
     for fd in [stdin.as_fd(), stdout.as_fd(), stderr.as_fd()] {
@@ -120,7 +128,8 @@ fn with_terminal<T>(f: impl Fn(BorrowedFd) -> Option<T>) -> Option<T> {
     None
 }
 
-pub fn window_size() -> Option<(u16, u16)> {
+/// The rows and columns of this process's terminal, if it has one.
+pub(crate) fn window_size() -> Option<(u16, u16)> {
     with_terminal(|fd| {
         let mut size = winsize { ws_row: 0, ws_col: 0, ws_xpixel: 0, ws_ypixel: 0 };
         // SAFETY: the kernel writes one winsize to this function's variable.
@@ -148,12 +157,13 @@ fn terminal(raw: bool) -> Terminal {
 }
 
 /// Puts standard input into raw mode until dropped.
-pub struct RawMode {
+pub(crate) struct RawMode {
     before: Termios,
 }
 
 impl RawMode {
-    pub fn enter() -> nix::Result<Self> {
+    /// Raw mode from now on.
+    pub(crate) fn enter() -> nix::Result<Self> {
         let before = tcgetattr(io::stdin())?;
         let mode = RawMode { before };
         mode.resume();
@@ -161,13 +171,14 @@ impl RawMode {
     }
 
     /// Raw mode again, after the shell used the terminal.
-    pub fn resume(&self) {
+    pub(crate) fn resume(&self) {
         let mut raw = self.before.clone();
         cfmakeraw(&mut raw);
         let _ = tcsetattr(io::stdin(), SetArg::TCSADRAIN, &raw);
     }
 
-    pub fn suspend(&self) {
+    /// The mode of before, for the shell.
+    pub(crate) fn suspend(&self) {
         let _ = tcsetattr(io::stdin(), SetArg::TCSADRAIN, &self.before);
     }
 }

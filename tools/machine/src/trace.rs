@@ -10,17 +10,19 @@ use std::thread::{self, JoinHandle};
 
 use crate::error::{Context, Error, Result};
 
-/// Where a trace begins, and its length.
+/// The beginning of a trace, and its length.
 #[derive(Debug, Clone)]
 pub struct Trace {
     /// A linear address that is executed once.
     pub address: u64,
+    /// How many instructions are traced.
     pub steps: usize,
 }
 
 /// An instruction that was executed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Step {
+    /// Its linear address.
     pub address: u64,
     /// Its bytes and those that follow it in memory. Empty, if they cannot be
     /// read.
@@ -32,7 +34,7 @@ const LONGEST: u64 = 15;
 
 /// The steps in Bochs's output, which has lines such as
 /// (0).[1234567] [0x000000012345] 0010:ffffffff81000000 (unk. ctxt): mov rax, rbx ; 4889d8
-pub fn from_bochs(messages: &str) -> Vec<Step> {
+pub(crate) fn from_bochs(messages: &str) -> Vec<Step> {
     let step = |line: &str| {
         let (_, rest) = line.strip_prefix("(0).[")?.split_once("] [")?;
         let (place, instruction) = rest.split_once(" (")?;
@@ -50,7 +52,7 @@ fn from_hex(text: &str) -> Option<Vec<u8>> {
 }
 
 /// Steps through a QEMU that was started with -S, by gdb's protocol, in a thread.
-pub fn step_qemu(stream: UnixStream, trace: Trace) -> JoinHandle<Result<Vec<Step>>> {
+pub(crate) fn step_qemu(stream: UnixStream, trace: Trace) -> JoinHandle<Result<Vec<Step>>> {
     thread::spawn(move || Debugger { stream, received: Vec::new() }.trace(&trace))
 }
 

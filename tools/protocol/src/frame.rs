@@ -11,6 +11,10 @@ pub const MAX_FRAME: usize = 16 << 20;
 const HEADER: usize = 4;
 
 /// Writes one message with a single `write_all`.
+///
+/// # Errors
+///
+/// The message is larger than [`MAX_FRAME`], or writing failed.
 pub fn write_frame<T: Serialize>(to: &mut impl Write, message: &T) -> io::Result<()> {
     let mut bytes = postcard::to_extend(message, vec![0; HEADER]).map_err(invalid)?;
     let length = bytes.len() - HEADER;
@@ -22,6 +26,10 @@ pub fn write_frame<T: Serialize>(to: &mut impl Write, message: &T) -> io::Result
 }
 
 /// Reads one message; `None` at the end of the stream between two messages.
+///
+/// # Errors
+///
+/// The stream ends within a message, its bytes are not one, or reading failed.
 pub fn read_frame<T: DeserializeOwned>(from: &mut impl Read) -> io::Result<Option<T>> {
     let mut header = [0; HEADER];
     let mut got = 0;
@@ -41,6 +49,10 @@ pub fn read_frame<T: DeserializeOwned>(from: &mut impl Read) -> io::Result<Optio
 
 /// The first of the received messages, and its length including the header.
 /// `None` while it is not complete.
+///
+/// # Errors
+///
+/// The bytes are not a message.
 pub fn decode_frame<T: DeserializeOwned>(received: &[u8]) -> io::Result<Option<(T, usize)>> {
     let Some((header, rest)) = received.split_first_chunk::<HEADER>() else { return Ok(None) };
     let length = length(*header)?;
@@ -64,50 +76,50 @@ fn invalid(e: impl ToString) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Status, Stream, ToHost};
+    use crate::{Status, Stream, ToHarness};
 
     #[test]
     fn messages_survive_the_way() {
         let mut wire = Vec::new();
-        write_frame(&mut wire, &ToHost::Output(Stream::Stderr, vec![0, 255, 10])).unwrap();
+        write_frame(&mut wire, &ToHarness::Output(Stream::Stderr, vec![0, 255, 10])).unwrap();
         let status = Status::Signaled { signal: 9, core: false };
-        write_frame(&mut wire, &ToHost::Exited { status, nanoseconds: u64::MAX }).unwrap();
+        write_frame(&mut wire, &ToHarness::Exited { status, nanoseconds: u64::MAX }).unwrap();
         let mut from = wire.as_slice();
         match read_frame(&mut from).unwrap() {
-            Some(ToHost::Output(Stream::Stderr, bytes)) => assert_eq!(bytes, [0, 255, 10]),
+            Some(ToHarness::Output(Stream::Stderr, bytes)) => assert_eq!(bytes, [0, 255, 10]),
             other => panic!("{other:?}"),
         }
         match read_frame(&mut from).unwrap() {
-            Some(ToHost::Exited { status: s, nanoseconds: u64::MAX }) => assert_eq!(s, status),
+            Some(ToHarness::Exited { status: s, nanoseconds: u64::MAX }) => assert_eq!(s, status),
             other => panic!("{other:?}"),
         }
-        assert!(read_frame::<ToHost>(&mut from).unwrap().is_none());
+        assert!(read_frame::<ToHarness>(&mut from).unwrap().is_none());
     }
 
     #[test]
     fn a_truncated_frame_is_an_error() {
         let mut wire = Vec::new();
-        write_frame(&mut wire, &ToHost::Stopped(20)).unwrap();
+        write_frame(&mut wire, &ToHarness::Stopped(20)).unwrap();
         wire.pop();
-        assert!(read_frame::<ToHost>(&mut wire.as_slice()).is_err());
-        assert!(decode_frame::<ToHost>(&wire).unwrap().is_none());
+        assert!(read_frame::<ToHarness>(&mut wire.as_slice()).is_err());
+        assert!(decode_frame::<ToHarness>(&wire).unwrap().is_none());
     }
 
     #[test]
     fn frames_are_decoded_one_by_one() {
         let mut wire = Vec::new();
-        write_frame(&mut wire, &ToHost::Stopped(20)).unwrap();
+        write_frame(&mut wire, &ToHarness::Stopped(20)).unwrap();
         let first = wire.len();
-        write_frame(&mut wire, &ToHost::Ready).unwrap();
-        let (message, used) = decode_frame::<ToHost>(&wire).unwrap().unwrap();
-        assert!(matches!(message, ToHost::Stopped(20)));
+        write_frame(&mut wire, &ToHarness::Ready).unwrap();
+        let (message, used) = decode_frame::<ToHarness>(&wire).unwrap().unwrap();
+        assert!(matches!(message, ToHarness::Stopped(20)));
         assert_eq!(used, first);
-        let (message, _) = decode_frame::<ToHost>(&wire[used..]).unwrap().unwrap();
-        assert!(matches!(message, ToHost::Ready));
+        let (message, _) = decode_frame::<ToHarness>(&wire[used..]).unwrap().unwrap();
+        assert!(matches!(message, ToHarness::Ready));
     }
 
     #[test]
     fn an_absurd_length_is_an_error() {
-        assert!(read_frame::<ToHost>(&mut [0xff; 8].as_slice()).is_err());
+        assert!(read_frame::<ToHarness>(&mut [0xff; 8].as_slice()).is_err());
     }
 }

@@ -5,26 +5,26 @@
 //! over the first parallel port, which is the only fast way out of Bochs.
 //!
 //! A frame is a length (u32, little-endian) and that many bytes of one
-//! [`ToGuest`] or [`ToHost`] message in postcard encoding. The order is:
+//! [`ToAgent`] or [`ToHarness`] message in postcard encoding. The order is:
 //!
-//! 1. agent: [`ToHost::Listening`]; host: [`ToGuest::Setup`]; agent:
-//!    [`ToHost::Ready`] or [`ToHost::Failed`]
-//! 2. host: [`ToGuest::Run`], then input, signals and window sizes as they
-//!    come; agent: output as it comes, then [`ToHost::Exited`]; any number of
+//! 1. agent: [`ToHarness::Listening`]; harness: [`ToAgent::Setup`]; agent:
+//!    [`ToHarness::Ready`] or [`ToHarness::Failed`]
+//! 2. harness: [`ToAgent::Run`], then input, signals and window sizes as they
+//!    come; agent: output as it comes, then [`ToHarness::Exited`]; any number of
 //!    times
-//! 3. host: [`ToGuest::PowerOff`]
+//! 3. harness: [`ToAgent::PowerOff`]
 //!
-//! The kernel log comes at any time as [`ToHost::Log`]. Everything that was
-//! logged before a program ended comes before its [`ToHost::Exited`].
+//! The kernel log comes at any time as [`ToHarness::Log`]. Everything that was
+//! logged before a program ended comes before its [`ToHarness::Exited`].
 //!
 //! Input has a window, since the agent must never stop reading (the next
-//! message may be a signal): the host sends at most [`INPUT_WINDOW`] bytes that
-//! the agent has not reported as consumed. Output needs no window: the port's
-//! own backpressure stops the program when the host does not read.
+//! message may be a signal): the harness sends at most [`INPUT_WINDOW`] bytes
+//! that the agent has not reported as consumed. Output needs no window: the port's
+//! own backpressure stops the program when the harness does not read.
 //!
 //! The serial line loses bytes for which its UART has no room, so it has a
 //! window as well, below the frames: [`LINE_WINDOW`] bytes, which
-//! [`ToHost::LineRead`] gives back.
+//! [`ToHarness::LineRead`] gives back.
 
 mod frame;
 
@@ -38,7 +38,7 @@ use serde::{Deserialize, Serialize};
 /// The name of the virtio-serial port.
 pub const PORT_NAME: &str = "dune.agent";
 
-/// The kernel argument that tells the agent to use the lines instead.
+/// The kernel argument that makes the agent use the lines instead.
 pub const PORTS_ARGUMENT: &str = "dune.agent=ttyS1,parport0";
 
 /// How many bytes may be in flight on the serial line: as many as the UART
@@ -58,17 +58,20 @@ pub const ROOT_TAG: &str = "root";
 /// How the machine is set up before the first program runs.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Setup {
+    /// The machine's host name.
     pub hostname: OsString,
+    /// The source of its files.
     pub root: Root,
     /// Folders of the host in which writes reach the host.
     pub shares: Vec<Share>,
     /// A folder on the host that holds `lib/modules/RELEASE`.
     pub modules_root: Option<PathBuf>,
-    /// Modules to load, by their path on the host.
+    /// Modules to load, by their path on the host. Each makes a device of its own name,
+    /// which every user may then use.
     pub insmod: Vec<PathBuf>,
 }
 
-/// Where the machine's files come from. Writes to them stay in the machine's
+/// The source of the machine's files. Writes to them stay in the machine's
 /// memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Root {
@@ -86,7 +89,9 @@ pub const IMAGE_DISKS: [&str; 2] = ["0:0:1:0", "1:0:0:0"];
 /// A folder of the host that is mounted, writable, where it is on the host.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Share {
+    /// Its 9p mount tag.
     pub tag: String,
+    /// Its absolute path, on the host and in the machine.
     pub path: PathBuf,
 }
 
@@ -97,63 +102,91 @@ pub struct Program {
     pub argv: Vec<OsString>,
     /// The whole environment.
     pub env: Vec<(OsString, OsString)>,
+    /// The working directory.
     pub directory: PathBuf,
+    /// The mask for new files, if it is not the agent's.
     pub umask: Option<u32>,
     /// Soft and hard limits by RLIMIT_ number.
     pub limits: Vec<(u32, u64, u64)>,
+    /// The user; without one, root.
     pub credentials: Option<Credentials>,
+    /// The kind of its standard input.
     pub stdin: Input,
+    /// The kind of its standard output.
     pub stdout: Output,
+    /// The kind of its standard error.
     pub stderr: Output,
+    /// Its terminal, if one of these streams is a terminal.
     pub terminal: Option<Terminal>,
 }
 
+/// The user and the groups of a program.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Credentials {
+    /// The user's number.
     pub uid: u32,
+    /// The group's number.
     pub gid: u32,
+    /// The supplementary groups.
     pub groups: Vec<u32>,
 }
 
 /// The pseudo-terminal of a program some of whose streams are terminals.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Terminal {
+    /// The height of its window.
     pub rows: u16,
+    /// The width of its window.
     pub columns: u16,
     /// The bytes of the host terminal's `struct termios`, if there is one.
     pub termios: Vec<u8>,
 }
 
+/// The kind of a program's standard input.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Input {
+    /// /dev/null.
     #[default]
     Null,
+    /// A pipe.
     Pipe,
+    /// The program's terminal.
     Terminal,
 }
 
+/// The kind of a program's standard output or error.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Output {
+    /// /dev/null.
     Null,
+    /// A pipe.
     #[default]
     Pipe,
+    /// The program's terminal.
     Terminal,
     /// For stderr: the same pipe as stdout, so that the order is kept.
     SameAsStdout,
 }
 
+/// One of a program's two streams of output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Stream {
+    /// The standard output.
     Stdout,
+    /// The standard error.
     Stderr,
 }
 
 /// How a program ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Status {
+    /// It exited with this status.
     Exited(i32),
+    /// A signal killed it.
     Signaled {
+        /// The signal's number.
         signal: i32,
+        /// Whether the kernel dumped core.
         core: bool,
     },
     /// The program could not be executed; with the errno.
@@ -161,6 +194,7 @@ pub enum Status {
 }
 
 impl Status {
+    /// Whether it exited with status 0.
     pub fn success(self) -> bool {
         self == Status::Exited(0)
     }
@@ -198,6 +232,7 @@ pub struct LogRecord {
     pub priority: u32,
     /// Microseconds since boot.
     pub time: u64,
+    /// The message, without its priority and time.
     pub text: String,
 }
 
@@ -215,33 +250,46 @@ impl std::fmt::Display for LogRecord {
     }
 }
 
+/// A message to the agent.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub enum ToGuest {
+pub enum ToAgent {
+    /// The first message: set the machine up.
     Setup(Setup),
+    /// Run this program, after the previous one has ended.
     Run(Program),
+    /// The next bytes of the program's input.
     Input(#[serde(with = "serde_bytes")] Vec<u8>),
+    /// The program's input has ended.
     InputEnd,
     /// This stream has no reader any more: the program is to get EPIPE.
     OutputClosed(Stream),
     /// For the program's process group, or the terminal's foreground one.
     Signal(i32),
+    /// The terminal's window has a new size.
     WindowSize {
+        /// Its height.
         rows: u16,
+        /// Its width.
         columns: u16,
     },
+    /// Switch the machine off.
     PowerOff,
 }
 
+/// A message to the harness.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub enum ToHost {
-    /// The first message: from now on the agent reads what the host sends.
+pub enum ToHarness {
+    /// The first message: from now on the agent reads what the harness sends.
     Listening,
     /// The agent has read this many bytes from the serial line.
     LineRead(usize),
+    /// The machine is set up.
     Ready,
-    /// The machine could not be set up, or the agent is in trouble.
+    /// The machine could not be set up, or the agent failed.
     Failed(String),
+    /// New records of the kernel's log.
     Log(Vec<LogRecord>),
+    /// Output of the program.
     Output(Stream, #[serde(with = "serde_bytes")] Vec<u8>),
     /// This many bytes of input are no longer in flight.
     InputConsumed(usize),
@@ -249,8 +297,11 @@ pub enum ToHost {
     Stopped(i32),
     /// The agent could not try to execute the program.
     Refused(String),
+    /// The program ended.
     Exited {
+        /// How it ended.
         status: Status,
+        /// Its duration by the machine's clock.
         nanoseconds: u64,
     },
 }

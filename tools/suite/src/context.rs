@@ -19,12 +19,12 @@ pub struct Context {
     pub build: PathBuf,
     pub layout: Layout,
     pub table: Rc<Table>,
-    pub choice: Choice,
+    pub options: MachineOptions,
 }
 
-/// What the command line says about the machine.
+/// The options of the command line for the machine.
 #[derive(Debug, Clone, clap::Args)]
-pub struct Choice {
+pub struct MachineOptions {
     /// The machine type: svm or vmx (default: svm; for bench and test-all: both)
     #[arg(long, global = true, value_parser = parse_machine_type)]
     machine: Option<&'static MachineType>,
@@ -41,14 +41,16 @@ fn parse_machine_type(text: &str) -> Result<&'static MachineType, String> {
 }
 
 impl Context {
-    pub fn new(source: &Path, choice: Choice) -> Result<Self> {
+    /// Finds the folders, and reads the table of tests.
+    pub fn new(source: &Path, options: MachineOptions) -> Result<Self> {
         let source = source.canonicalize().context("finding the sources")?;
         let layout = Layout::find()?;
         let build = layout.libexec.parent().context("finding the build folder")?.to_owned();
         let table = Rc::new(Table::read(&source)?);
-        Ok(Context { source, build, layout, table, choice })
+        Ok(Context { source, build, layout, table, options })
     }
 
+    /// The command dunectl.
     pub fn dunectl(&self) -> PathBuf {
         self.build.join("bin/dunectl")
     }
@@ -60,22 +62,24 @@ impl Context {
         Ok(folder)
     }
 
+    /// The machine type that was chosen, or else the default one.
     pub fn machine_type(&self) -> &'static MachineType {
-        self.choice.machine.unwrap_or(MachineType::DEFAULT)
+        self.options.machine.unwrap_or(MachineType::DEFAULT)
     }
 
     /// The machine types that were chosen: all, if none was.
     pub fn machine_types(&self) -> Vec<&'static MachineType> {
-        self.choice.machine.map_or(MachineType::ALL.to_vec(), |one| vec![one])
+        self.options.machine.map_or(MachineType::ALL.to_vec(), |one| vec![one])
     }
 
     /// The same, in this machine.
     pub fn in_machine(&self, machine_type: &'static MachineType) -> Self {
-        let choice = match machine_type == self.machine_type() {
-            true => Choice { machine: Some(machine_type), ..self.choice.clone() },
-            false => Choice { machine: Some(machine_type), model: None, cpus: None },
+        let options = if machine_type == self.machine_type() {
+            MachineOptions { machine: Some(machine_type), ..self.options.clone() }
+        } else {
+            MachineOptions { machine: Some(machine_type), model: None, cpus: None }
         };
-        Context { choice, ..self.clone() }
+        Context { options, ..self.clone() }
     }
 
     /// The name of a kernel in the machine that was chosen.
@@ -89,13 +93,13 @@ impl Context {
     /// The number of CPUs in a mode: its own, or else that of the command line, or
     /// else that of the default mode.
     pub fn cpus(&self, mode: &Mode) -> u32 {
-        mode.own_cpus.filter(|_| !mode.is_default()).or(self.choice.cpus).unwrap_or(mode.cpus)
+        mode.own_cpus.filter(|_| !mode.is_default()).or(self.options.cpus).unwrap_or(mode.cpus)
     }
 
     /// Another CPU model than the machine type's: the mode's own, or else that of the
     /// command line.
     pub fn cpu_model<'a>(&'a self, mode: &'a Mode) -> Option<&'a str> {
-        mode.cpu_model.as_deref().or(self.choice.model.as_deref())
+        mode.cpu_model.as_deref().or(self.options.model.as_deref())
     }
 
     /// The machine in its default mode, with this kernel.
@@ -104,7 +108,7 @@ impl Context {
         self.machine_in(mode, Kernel::find(&self.layout, series)?)
     }
 
-    /// The machine booted in this mode, with the module loaded.
+    /// The machine booted in this mode, with the modules loaded.
     pub fn machine_in(&self, mode: &Mode, kernel: Kernel) -> Result<Config> {
         let mut config = Config::new(mode.machine_type, kernel);
         config.cpu_model = self.cpu_model(mode).map(str::to_owned);
@@ -118,11 +122,7 @@ impl Context {
         config.boot_timeout *= mode.boot_slowness;
         config.copies = vec![self.source.clone()];
         config.say = |what| println!("{what}");
-        let release = &config.kernel.release;
-        let module = self.layout.module(release);
-        config
-            .insmod
-            .push(module.with_context(|| format!("dune.ko is not built for {release}: run make"))?);
+        config.insmod = self.layout.modules_for(&config.kernel.release)?;
         Ok(config)
     }
 
@@ -130,10 +130,7 @@ impl Context {
     pub fn command<S: Into<OsString>>(&self, argv: impl IntoIterator<Item = S>) -> Run {
         let mut run = Run::new(argv);
         run.program.directory = self.source.clone();
-        let variables = [("BUILD", &self.build), ("O", &self.build), ("SOURCE", &self.source)];
-        run.program
-            .env
-            .extend(variables.map(|(name, path)| (name.into(), path.clone().into_os_string())));
+        run.program.env.push(("BUILD".into(), self.build.clone().into()));
         if let Some(patience) = self.machine_type().test_patience {
             run.program.env.push(("TEST_PATIENCE".into(), patience.to_string().into()));
         }

@@ -18,7 +18,7 @@ use programs::{Program, FOLDER, PREPARE, PROGRAMS};
 /// The longest that one program may take.
 const LIMIT: Duration = Duration::from_secs(120);
 
-/// Where dune-run leaves its counters.
+/// The file in which dune-run leaves its counters.
 const STATS: &str = "/run/demo-stats";
 
 /// The counters of a tree of processes.
@@ -36,12 +36,13 @@ struct Stats {
 /// A program's row in the table.
 struct Row {
     name: &'static str,
-    /// What differs from the native run.
+    /// The differences from the native run.
     differences: Vec<&'static str>,
     status: String,
     stats: Option<Stats>,
 }
 
+/// Runs all programs and prints the table. The exit status is 0 if all behave the same.
 pub fn run(context: &Context, series: Series) -> Result<u8> {
     let begin = Instant::now();
     let config = context.machine(series)?;
@@ -59,16 +60,16 @@ pub fn run(context: &Context, series: Series) -> Result<u8> {
         flush();
         rows.push(compare(context, &mut machine, program)?);
     }
-    let trouble = machine.log().trouble();
+    let complaint = machine.log().complaint();
     machine.power_off()?;
     println!();
     table::print(&rows);
     println!("\nDone in {} s.", begin.elapsed().as_secs());
-    if let Some(trouble) = &trouble {
-        println!("The machine's kernel is in trouble:\n{trouble}");
+    if let Some(complaint) = &complaint {
+        println!("dune-suite: {complaint}");
     }
     let all_equal = rows.iter().all(|row| row.differences.is_empty());
-    Ok(if all_equal && trouble.is_none() { 0 } else { 1 })
+    Ok(if all_equal && complaint.is_none() { 0 } else { 1 })
 }
 
 fn compare(context: &Context, machine: &mut Machine, program: &Program) -> Result<Row> {

@@ -57,7 +57,8 @@ impl Progress {
     fn text(&self) -> String {
         let Progress { next, states, runs, ioctls, seconds, found } = self;
         format!(
-            "next {next}\nstates {states}\nruns {runs}\nioctls {ioctls}\nseconds {seconds}\nfound {found}\n"
+            "next {next}\nstates {states}\nruns {runs}\nioctls {ioctls}\n\
+             seconds {seconds}\nfound {found}\n"
         )
     }
 
@@ -102,6 +103,7 @@ struct Target<'a> {
     progress: Progress,
 }
 
+/// Fuzzes these kernels in turn. The exit status is 1 if something was found.
 pub fn run(context: &Context, kernels: &[Series], hours: f64) -> Result<u8> {
     ensure!(hours > 0.0, "HOURS must be greater than 0");
     let seed = std::env::var("FUZZ_SEED").ok().filter(|text| !text.is_empty());
@@ -203,15 +205,17 @@ impl Target<'_> {
         write("output", output)?;
         write("kernel.log", log)?;
         fs::copy(self.context.build.join(PROGRAM), folder.join("fuzz.t")).context("fuzz.t")?;
-        if let Some(module) = self.context.layout.module(&kernel.release) {
-            fs::copy(module, folder.join("dune.ko")).context("keeping dune.ko")?;
+        for module in self.context.layout.modules_for(&kernel.release)? {
+            let name = module.file_name().unwrap_or_default();
+            fs::copy(&module, folder.join(name)).context("keeping the module")?;
         }
         let machine_type = self.context.machine_type();
         let mut how = File::create(folder.join("README")).context("writing README")?;
         writeln!(
             how,
             "Linux {}. All series from {first} to {}:\n  \
-             dunectl machine run --machine {} --cpus {} --kernel {} -- env FUZZ_SEED={} FUZZ_FIRST={first} FUZZ_CHILDREN={} {}\n\
+             dunectl machine run --machine {} --cpus {} --kernel {} -- \
+             env FUZZ_SEED={} FUZZ_FIRST={first} FUZZ_CHILDREN={} {}\n\
              The last series that `output` names, each alone: FUZZ_SEED={} fuzz.t NUMBER",
             kernel.release,
             self.progress.next,
@@ -231,7 +235,8 @@ impl Target<'_> {
     fn report(&self) {
         let Progress { next, states, runs, ioctls, seconds, found } = self.progress;
         println!(
-            "{}: {states} states ({runs} runs, {ioctls} ioctls) of {next} series of seed {} in {}:{:02} h; found: {found}",
+            "{}: {states} states ({runs} runs, {ioctls} ioctls) of {next} series of seed {} \
+             in {}:{:02} h; found: {found}",
             self.name(),
             self.seed,
             seconds / 3600,

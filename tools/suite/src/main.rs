@@ -19,8 +19,8 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 use dune_machine::Series;
 
-use crate::context::{Choice, Context};
-use crate::test::Wish;
+use crate::context::{Context, MachineOptions};
+use crate::test::TestOptions;
 
 #[derive(Parser)]
 #[command(about = "Drive the tests, the fuzzer, the demo and the benchmarks in emulated machines")]
@@ -29,7 +29,7 @@ struct Cli {
     #[arg(long, default_value = ".")]
     source: PathBuf,
     #[command(flatten)]
-    choice: Choice,
+    options: MachineOptions,
     #[command(subcommand)]
     command: Command,
 }
@@ -65,6 +65,16 @@ enum Command {
         #[arg(long)]
         dry_run: bool,
     },
+    /// Run the tests in the machine vmx, in the modes and on the kernels of tests/suite.toml
+    TestVmx {
+        /// Run those of its tests whose name contains TEXT, or one of TEXT,TEXT..., in the
+        /// default mode
+        #[arg(long, value_name = "TEXT")]
+        only: Option<String>,
+        /// Print which tests would run where, and run nothing
+        #[arg(long)]
+        dry_run: bool,
+    },
     /// Run the module's tests on the debug kernel
     TestDebug {
         /// Run those of all TAP programs whose name contains TEXT, or one of TEXT,TEXT...
@@ -84,8 +94,10 @@ enum Command {
     },
     /// Measure, and write docs/benchmarks.md, its plot and the table of README.md
     Bench {
-        #[command(flatten)]
-        kernels: Kernels,
+        /// Kernel series: 6.1, 6.12, 7.2 or newest [default: all that tests/suite.toml
+        /// tests in full]
+        #[arg(value_name = "KERNEL", value_parser = parse_series)]
+        kernels: Vec<Series>,
     },
     /// Check whether all bars are met, by the figures that bench saved
     BenchCheck,
@@ -128,10 +140,10 @@ fn parse_series(text: &str) -> Result<Series, String> {
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
-    let result = Context::new(&cli.source, cli.choice).and_then(|context| match cli.command {
+    let result = Context::new(&cli.source, cli.options).and_then(|context| match cli.command {
         Command::Test { kernels, only, mode, dry_run } => {
             let (only, mode) = (only.as_deref(), mode.as_deref());
-            test::run(&context, &Wish { kernels: &kernels.or_all(), only, mode, dry_run })
+            test::run(&context, &TestOptions { kernels: &kernels.or_all(), only, mode, dry_run })
         }
         Command::TestAll { kernels, list: true, .. } => {
             test::parts::list(&context, &kernels.or_all())
@@ -139,9 +151,10 @@ fn main() -> ExitCode {
         Command::TestAll { kernels, parts, list: false, dry_run } => {
             test::parts::run(&context, &kernels.or_all(), &parts, dry_run)
         }
+        Command::TestVmx { only, dry_run } => test::run_vmx(&context, only.as_deref(), dry_run),
         Command::TestDebug { only, dry_run } => test::run_debug(&context, only.as_deref(), dry_run),
         Command::Fuzz { kernels, hours } => fuzz::run(&context, &kernels.or_all(), hours),
-        Command::Bench { kernels } => bench::run(&context, &kernels.or_all()),
+        Command::Bench { kernels } => bench::run(&context, &kernels),
         Command::BenchCheck => bench::check(&context),
         Command::BenchPage => bench::write_saved(&context),
         Command::Checkpatch { files } => style::run(&context, &files),

@@ -11,7 +11,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{bail, Context as _, Result};
-use dune_machine::{MachineType, Series};
+use dune_machine::{MachineType, Series, VMX};
 use serde::Deserialize;
 
 /// In the sources.
@@ -49,9 +49,11 @@ pub struct Mode {
     pub proof: Option<String>,
     pub tests: Selection,
     pub by_hand: bool,
-    /// What make test runs, and on which kernels.
+    /// The tests of make test, and the kernels on which it has the mode.
     short: Option<(Selection, Option<Vec<Series>>)>,
     full_kernels: Option<Vec<Series>>,
+    /// The kernels on which make test-vmx runs `tests`.
+    vmx_kernels: Vec<Series>,
 }
 
 /// Some of all tests.
@@ -59,20 +61,20 @@ pub struct Mode {
 pub enum Selection {
     /// All of them, except those that run only where they are named.
     All,
-    Named(Vec<Prefix>),
-    /// All of them, whatever their own entries say.
+    Named(Vec<Entry>),
+    /// All of them, also those that run only where they are named.
     Everything,
 }
 
-/// The beginning of some tests' names, and where it is written.
+/// The name of a test or of a folder of tests, and where it is written.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Prefix {
-    pub text: String,
+pub struct Entry {
+    pub name: String,
     /// "tests/suite.toml:12"
     pub place: String,
 }
 
-/// What the file says of a test, or of some.
+/// An entry of the file for a test, or for a folder of tests.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Test {
@@ -82,12 +84,13 @@ struct Test {
     #[serde(default)]
     only_named: bool,
     minutes: Option<NonZeroU64>,
-    /// Where it is written.
+    /// The line where it is written, as that of an Entry.
     #[serde(skip)]
     place: String,
 }
 
 impl Table {
+    /// Reads and checks the table of these sources.
     pub fn read(source: &Path) -> Result<Self> {
         let text = fs::read_to_string(source.join(FILE));
         file::parse(&text.with_context(|| format!("reading {FILE}"))?)
@@ -100,6 +103,7 @@ impl Table {
         self.modes.iter().filter(fits).collect()
     }
 
+    /// How this machine is booted without `--mode`.
     pub fn default_mode(&self, machine_type: &MachineType) -> &Mode {
         let found = self.modes.iter().find(|mode| mode.is(DEFAULT, machine_type));
         found.expect("each machine was found to have a default mode")
@@ -122,7 +126,7 @@ impl Table {
         bail!("there is no mode {name}; there are: {}", names.join(", "))
     }
 
-    /// What make test runs: each mode with its kernels.
+    /// The modes of make test, each with its kernels.
     pub fn short<'a>(
         &'a self,
         kernels: &'a [Series],
@@ -135,30 +139,35 @@ impl Table {
         })
     }
 
+    /// The modes of make test-vmx, each with its kernels.
+    pub fn vmx(&self) -> impl Iterator<Item = (&Mode, &[Series])> {
+        let modes = self.modes.iter().filter(|mode| *mode.machine_type == VMX);
+        modes.map(|mode| (mode, &mode.vmx_kernels[..])).filter(|(_, kernels)| !kernels.is_empty())
+    }
+
     /// Whether the machine is booted anew for a test.
     pub fn has_own_boot(&self, name: &str) -> bool {
         self.of(name).any(|test| test.own_boot)
     }
 
-    /// The entries that a selection refers to and for which none of all tests
-    /// is named so: mistakes, since a test would silently not run, or not as
-    /// it should.
+    /// The entries of a selection that mean none of all tests. They are mistakes,
+    /// since a test would silently not run, or not as it should.
     pub fn without_tests(&self, selection: &Selection, all: &[String]) -> Vec<String> {
         let entries: Vec<(&str, &str)> = match selection {
             Selection::All => self.tests.iter().map(|one| (&*one.place, &*one.name)).collect(),
-            Selection::Named(named) => named.iter().map(|one| (&*one.place, &*one.text)).collect(),
+            Selection::Named(named) => named.iter().map(|one| (&*one.place, &*one.name)).collect(),
             Selection::Everything => Vec::new(),
         };
-        let lacks = |(_, begin): &(&str, &str)| !all.iter().any(|name| name.starts_with(begin));
+        let lacks = |(_, entry): &(&str, &str)| !all.iter().any(|test| means(entry, test));
         let wrong = entries.into_iter().filter(lacks);
-        wrong.map(|(place, begin)| format!("{place}: there is no test {begin}")).collect()
+        wrong.map(|(place, entry)| format!("{place}: there is no test {entry}")).collect()
     }
 
     /// Whether a test is among the selected ones.
     pub fn selects(&self, selection: &Selection, name: &str) -> bool {
         match selection {
             Selection::All => !self.of(name).any(|test| test.only_named),
-            Selection::Named(all) => all.iter().any(|one| name.starts_with(&one.text)),
+            Selection::Named(entries) => entries.iter().any(|entry| means(&entry.name, name)),
             Selection::Everything => true,
         }
     }
@@ -170,7 +179,17 @@ impl Table {
     }
 
     fn of<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a Test> {
-        self.tests.iter().filter(move |test| name.starts_with(&test.name))
+        self.tests.iter().filter(move |test| means(&test.name, name))
+    }
+}
+
+/// Whether an entry of the table means this test: by the test's own name, or by that
+/// of its folder, which ends with a slash ("libdune/").
+fn means(entry: &str, test: &str) -> bool {
+    if entry.ends_with('/') {
+        test.starts_with(entry)
+    } else {
+        test == entry
     }
 }
 
@@ -179,19 +198,26 @@ impl Mode {
         self.name == name && self.machine_type == machine_type
     }
 
+    /// Whether this is a machine's default mode.
     pub fn is_default(&self) -> bool {
         self.name == DEFAULT
     }
 
-    /// What make test-all runs on this kernel.
+    /// The kernels on which make test-all runs all of the mode's tests.
+    pub fn full_kernels(&self) -> &[Series] {
+        self.full_kernels.as_deref().unwrap_or(&Series::ALL)
+    }
+
+    /// The tests of make test-all on this kernel.
     pub fn full_tests(&self, series: Series) -> &Selection {
-        match &self.full_kernels {
-            Some(full) if !full.contains(&series) => self.short_tests(),
-            _ => &self.tests,
+        if self.full_kernels().contains(&series) {
+            &self.tests
+        } else {
+            self.short_tests()
         }
     }
 
-    /// What make test runs.
+    /// The tests of make test.
     pub fn short_tests(&self) -> &Selection {
         self.short.as_ref().map_or(&self.tests, |(tests, _)| tests)
     }
@@ -201,7 +227,7 @@ impl Mode {
 mod tests {
     use super::file::tests::SMALL;
     use super::*;
-    use dune_machine::{SVM, VMX};
+    use dune_machine::SVM;
 
     const REAL: &str = include_str!("../../../tests/suite.toml");
 
@@ -231,14 +257,15 @@ mod tests {
     }
 
     #[test]
-    fn tests_are_selected_by_sets_and_beginnings() {
+    fn tests_are_selected_by_sets_folders_and_names() {
         let table = small();
         let runs = |tests: &Selection, name| table.selects(tests, name);
         let default = table.default_mode(&SVM);
         let full = default.full_tests(Series::V6_1);
         assert!(runs(full, "a/y") && !runs(full, "odd/one"));
         let short = default.full_tests(Series::V6_12);
-        assert!(runs(short, "a/xy") && runs(short, "b/z") && !runs(short, "a/y"));
+        assert!(runs(short, "a/x") && runs(short, "b/z") && !runs(short, "a/y"));
+        assert!(!runs(short, "a/xy") && !runs(short, "a/x-z"), "a name means one test");
         let pti = &table.mode("pti", &SVM).unwrap().tests;
         assert!(runs(pti, "odd/one") && !runs(pti, "c/z"));
         assert!(runs(&Selection::Everything, "odd/one"));
@@ -246,6 +273,17 @@ mod tests {
         assert_eq!(table.without_tests(pti, &some), ["tests/suite.toml:3: there is no test b/"]);
         let wrong = table.without_tests(full, &some);
         assert_eq!(wrong, ["tests/suite.toml:4: there is no test a/slow"]);
+    }
+
+    #[test]
+    fn make_test_vmx_has_the_modes_that_name_a_kernel() {
+        let table = small();
+        let vmx: Vec<_> = table.vmx().collect();
+        let [(mode, kernels)] = vmx[..] else { panic!("{vmx:?}") };
+        assert!(mode.is_default() && *mode.machine_type == VMX);
+        assert_eq!(kernels, [Series::V6_1]);
+        assert_eq!(mode.full_kernels(), [Series::V6_1]);
+        assert_eq!(table.mode("pti", &SVM).unwrap().full_kernels(), Series::ALL);
     }
 
     #[test]
@@ -257,6 +295,7 @@ mod tests {
             (60, 30, 120)
         );
         assert!(table.has_own_boot("a/slow") && !table.has_own_boot("a/x"));
+        assert!(!table.has_own_boot("a/slower"));
     }
 
     #[test]

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! make test, make test-all (parts.rs) and make test-debug (debug.rs). plan.rs
+//! make test, make test-all (parts.rs), make test-vmx and make test-debug (debug.rs). plan.rs
 //! chooses what is tested: the tools' own tests (tools.rs), the harness's
 //! (harness.rs), and TAP programs in machines (programs.rs, tap.rs) that are
 //! booted in several ways (../table.rs). tally.rs adds the results up.
@@ -18,11 +18,11 @@ use anyhow::Result;
 use dune_machine::Series;
 
 use crate::context::Context;
-use plan::Work;
+use plan::Job;
 use tally::Tally;
 
-/// What a command line asks for.
-pub struct Wish<'a> {
+/// The tests that a command line asks for.
+pub struct TestOptions<'a> {
     pub kernels: &'a [Series],
     pub only: Option<&'a str>,
     pub mode: Option<&'a str>,
@@ -31,32 +31,37 @@ pub struct Wish<'a> {
 }
 
 /// All TAP programs on these kernels, or all of one mode.
-pub fn run(context: &Context, wish: &Wish) -> Result<u8> {
-    let works = match wish.mode {
-        Some(name) => plan::mode(context, wish.kernels, wish.only, name)?,
-        None => plan::make_test(context, wish.kernels, wish.only),
+pub fn run(context: &Context, options: &TestOptions) -> Result<u8> {
+    let jobs = match options.mode {
+        Some(name) => plan::mode(context, options.kernels, options.only, name)?,
+        None => plan::make_test(context, options.kernels, options.only),
     };
-    do_works(context, &works, wish.dry_run)
+    run_jobs(context, &jobs, options.dry_run)
+}
+
+/// The tests in the Intel machine.
+pub fn run_vmx(context: &Context, only: Option<&str>, dry_run: bool) -> Result<u8> {
+    run_jobs(context, &plan::make_test_vmx(context, only)?, dry_run)
 }
 
 /// The module's tests on the debug kernel.
 pub fn run_debug(context: &Context, only: Option<&str>, dry_run: bool) -> Result<u8> {
-    do_works(context, &plan::make_test_debug(context, only)?, dry_run)
+    run_jobs(context, &plan::make_test_debug(context, only)?, dry_run)
 }
 
-fn do_works(context: &Context, works: &[Work], dry_run: bool) -> Result<u8> {
+fn run_jobs(context: &Context, jobs: &[Job], dry_run: bool) -> Result<u8> {
     if dry_run {
-        return describe(works);
+        return describe(jobs);
     }
     let mut tally = Tally::new();
-    for work in works {
-        work.run(context, &mut tally)?;
+    for job in jobs {
+        job.run(context, &mut tally)?;
     }
     Ok(tally.close())
 }
 
-fn describe<'a>(works: impl IntoIterator<Item = &'a Work>) -> Result<u8> {
-    let texts: Vec<_> = works.into_iter().map(Work::describe).collect::<Result<_>>()?;
+fn describe<'a>(jobs: impl IntoIterator<Item = &'a Job>) -> Result<u8> {
+    let texts: Vec<_> = jobs.into_iter().map(Job::describe).collect::<Result<_>>()?;
     print(&texts.concat());
     Ok(0)
 }

@@ -14,6 +14,7 @@ const STROBE: u8 = IDLE | 1;
 
 pub struct ParallelPort(());
 
+/// Finds out whether this process may use the port.
 pub fn open() -> io::Result<ParallelPort> {
     allow(true)?;
     allow(false)?;

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
 use anyhow::{bail, Context, Result};
-use dune_protocol::{Input, Output, Program, Stream, Terminal, ToHost, OUTPUT_CHUNK};
+use dune_protocol::{Input, Output, Program, Stream, Terminal, ToHarness, OUTPUT_CHUNK};
 use nix::fcntl::{fcntl, FcntlArg, OFlag};
 use nix::libc::{termios, winsize, TIOCSWINSZ};
 use nix::pty::openpty;
@@ -44,6 +44,7 @@ struct OutputPump {
     thread: JoinHandle<()>,
 }
 
+/// Makes the streams that a program is to have, and starts the threads that serve them.
 pub fn make(program: &Program, port: &Port) -> Result<(Streams, ChildStreams)> {
     let pty = program.terminal.as_ref().map(open_terminal).transpose()?;
     let slave = || match &pty {
@@ -96,7 +97,7 @@ pub fn make(program: &Program, port: &Port) -> Result<(Streams, ChildStreams)> {
         if program.stdin == Input::Terminal {
             streams.input = Some(pump_input(master.try_clone()?, port));
         }
-        // What is written to the terminal must reach a terminal there.
+        // The terminal's output must reach a terminal on the host.
         let stream = match program.stdout {
             Output::Terminal => Stream::Stdout,
             _ => Stream::Stderr,
@@ -107,12 +108,14 @@ pub fn make(program: &Program, port: &Port) -> Result<(Streams, ChildStreams)> {
 }
 
 impl Streams {
+    /// Passes input on to the program.
     pub fn input(&self, bytes: Vec<u8>) {
         if let Some(input) = &self.input {
             let _ = input.send(bytes);
         }
     }
 
+    /// Closes the program's input; a terminal gets its end-of-file character.
     pub fn input_end(&mut self) {
         const END_OF_FILE: u8 = 4; // VEOF as Linux sets it up
         match (self.input.take(), &self.terminal) {
@@ -124,12 +127,14 @@ impl Streams {
         }
     }
 
+    /// Makes the program's writes to this stream fail.
     pub fn output_closed(&self, stream: Stream) {
         for pump in self.outputs.iter().filter(|pump| pump.stream == stream) {
             pump.closed.store(true, Ordering::Relaxed);
         }
     }
 
+    /// Changes the terminal's size, if there is one.
     pub fn window_size(&self, rows: u16, columns: u16) {
         if let Some(terminal) = &self.terminal {
             let _ = apply_window_size(terminal, rows, columns);
@@ -189,7 +194,7 @@ fn pump_input(mut to: File, port: &Port) -> Sender<Vec<u8>> {
         let mut wanted = true;
         for bytes in receiver {
             wanted = wanted && to.write_all(&bytes).is_ok();
-            if port.send(&ToHost::InputConsumed(bytes.len())).is_err() {
+            if port.send(&ToHarness::InputConsumed(bytes.len())).is_err() {
                 return;
             }
         }
@@ -208,7 +213,7 @@ fn pump_output(mut from: File, stream: Stream, port: &Port) -> OutputPump {
             if is_closed.load(Ordering::Relaxed) {
                 return;
             }
-            if port.send(&ToHost::Output(stream, buffer[..n].to_vec())).is_err() {
+            if port.send(&ToHarness::Output(stream, buffer[..n].to_vec())).is_err() {
                 return;
             }
         }

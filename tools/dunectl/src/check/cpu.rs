@@ -98,7 +98,8 @@ fn svm(cpu: &Cpu, bits: u32) -> Vec<Finding> {
             Finding::lacking(
                 "addresses",
                 format!(
-                    "{bits} bits guest-physical, of {NEEDED_BITS}; in QEMU, add phys-bits=48 to -cpu"
+                    "{bits} bits guest-physical, of {NEEDED_BITS}; in QEMU, add phys-bits=48 to \
+                     -cpu"
                 ),
             )
         },
@@ -113,12 +114,13 @@ fn vmx(cpu: &Cpu, bits: u32) -> Vec<Finding> {
     vec![
         needed(has("ept"), "nested paging", "EPT; flag ept of \"vmx flags\""),
         needed(has("vpid"), "TLB tags", "VPID; flag vpid of \"vmx flags\""),
-        match has("ept_ad") {
-            true => Finding::good("accessed bits", "yes (EPT A/D)"),
-            false => Finding::good(
+        if has("ept_ad") {
+            Finding::good("accessed bits", "yes (EPT A/D)")
+        } else {
+            Finding::good(
                 "accessed bits",
                 "no EPT A/D: the kernel considers pages of Dune processes old sooner",
-            ),
+            )
         },
         Finding::good(
             "addresses",
@@ -131,12 +133,13 @@ fn vmx(cpu: &Cpu, bits: u32) -> Vec<Finding> {
 }
 
 fn needed(has: bool, subject: &'static str, what: &str) -> Finding {
-    match has {
-        true => Finding::good(subject, "yes"),
-        false => Finding::lacking(
+    if has {
+        Finding::good(subject, "yes")
+    } else {
+        Finding::lacking(
             subject,
             format!("no ({what}): the processor is too old, or a hypervisor hides it"),
-        ),
+        )
     }
 }
 
@@ -173,7 +176,7 @@ mod tests {
     use super::*;
     use crate::check::Level;
 
-    fn lacking(cpuinfo: &str, bits: u32) -> Vec<&'static str> {
+    fn lacking(cpuinfo: &str, bits: u32) -> Vec<String> {
         let all = findings(cpuinfo, bits).into_iter();
         all.filter(|one| one.level == Level::Lacking && one.subject != "firmware")
             .map(|one| one.subject)

@@ -8,12 +8,13 @@ use dune_machine::{Layout, Series};
 use nix::unistd::{Gid, Group};
 
 use super::{read, Finding};
-use crate::run::{open_device, DEVICE};
+use crate::run::{open_device, DEVICE, MODULE};
 
+/// The findings on the running kernel and the module.
 pub fn findings(layout: &Layout) -> Vec<Finding> {
     let release = read("/proc/sys/kernel/osrelease").trim().to_owned();
-    let loaded = Path::new("/sys/module/dune").exists();
-    let mut findings = vec![version(&release), lockdown(), secure_boot(), kvm(), trace()];
+    let loaded = Path::new("/sys/module").join(MODULE).exists();
+    let mut findings = vec![version(&release), lockdown(), secure_boot(), kvm(), kprobes()];
     if !loaded {
         findings.push(headers(&release));
     }
@@ -24,12 +25,11 @@ pub fn findings(layout: &Layout) -> Vec<Finding> {
 }
 
 fn version(release: &str) -> Finding {
-    match Series::is_tested(release) {
-        true => Finding::good("kernel", release),
-        false => {
-            let names = Series::tested().join(", ");
-            Finding::note("kernel", format!("{release}; the tests run on Debian's {names}"))
-        }
+    if Series::is_tested(release) {
+        Finding::good("kernel", release)
+    } else {
+        let names = Series::tested().join(", ");
+        Finding::note("kernel", format!("{release}; the tests run on Debian's {names}"))
     }
 }
 
@@ -44,7 +44,7 @@ fn lockdown() -> Finding {
 }
 
 const SIGNED_ONLY: &str = "only signed modules load; dkms signs dune.ko with a key that the \
-     firmware must be told of once: mokutil --import /var/lib/dkms/mok.pub (docs/install.md)";
+     firmware must learn once: mokutil --import /var/lib/dkms/mok.pub (docs/install.md)";
 
 /// An EFI variable: four bytes of attributes, then one byte, where 1 means on.
 fn secure_boot() -> Finding {
@@ -79,10 +79,11 @@ fn kvm() -> Finding {
 }
 
 /// The fast path of system calls looks a symbol up by a kprobe.
-fn trace() -> Finding {
-    match Path::new("/sys/kernel/debug/kprobes").exists() || has_symbol("register_kprobe") {
-        true => Finding::good("kprobes", "yes: system calls take the fast path"),
-        false => Finding::note("kprobes", "none: system calls take the slow path"),
+fn kprobes() -> Finding {
+    if Path::new("/sys/kernel/debug/kprobes").exists() || has_symbol("register_kprobe") {
+        Finding::good("kprobes", "yes: system calls take the fast path")
+    } else {
+        Finding::note("kprobes", "none: system calls take the slow path")
     }
 }
 
@@ -91,12 +92,13 @@ fn has_symbol(name: &str) -> bool {
 }
 
 fn headers(release: &str) -> Finding {
-    match Path::new("/lib/modules").join(release).join("build").exists() {
-        true => Finding::good("headers", "installed, to build dune.ko with"),
-        false => Finding::lacking(
+    if Path::new("/lib/modules").join(release).join("build").exists() {
+        Finding::good("headers", "installed, to build dune.ko with")
+    } else {
+        Finding::lacking(
             "headers",
             format!("none to build dune.ko with: apt-get install linux-headers-{release}"),
-        ),
+        )
     }
 }
 
@@ -107,7 +109,7 @@ fn module(layout: &Layout, release: &str, loaded: bool) -> Finding {
     if installed(release) {
         return Finding::lacking("module", "installed, not loaded: as root, modprobe dune");
     }
-    match layout.module(release) {
+    match layout.module(MODULE, release) {
         Some(path) => Finding::lacking(
             "module",
             format!("built, not loaded: as root, insmod {}", path.display()),
@@ -125,7 +127,9 @@ fn installed(release: &str) -> bool {
     let dependencies = Path::new("/lib/modules").join(release).join("modules.dep");
     read(dependencies).lines().any(|line| {
         let name = line.split(':').next().unwrap_or_default().rsplit('/').next();
-        name.is_some_and(|name| name == "dune.ko" || name.starts_with("dune.ko."))
+        // It may be compressed: "dune.ko.xz".
+        let rest = name.and_then(|name| name.strip_prefix(MODULE)?.strip_prefix(".ko"));
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
     })
 }
 
@@ -137,9 +141,10 @@ fn device(loaded: bool) -> Finding {
             format!("you may not use {DEVICE}{}: {}", rights(), permission_advice()),
         ),
         (Err(_), false) => Finding::lacking("device", format!("no {DEVICE}: load the module")),
-        (Err(e), true) => {
-            Finding::lacking("device", format!("{DEVICE}: {e}; the kernel's log (dmesg) says why"))
-        }
+        (Err(e), true) => Finding::lacking(
+            "device",
+            format!("{DEVICE}: {e}; the kernel's log (dmesg) has the reason"),
+        ),
     }
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the emulated machine needs.
+//! The needs of the emulated machine.
 
 use std::env;
 use std::ffi::OsStr;
@@ -8,10 +8,12 @@ use dune_machine::{Kernel, Layout, Series};
 
 use super::{read, Finding, Level};
 use crate::lookup;
+use crate::machine::modules_text;
 
 /// The machine's default, and some more for the emulator, in MB.
 const NEEDED_MEMORY: u64 = 2300;
 
+/// The findings on the emulated machine.
 pub fn findings(layout: &Layout) -> Vec<Finding> {
     let mut findings = vec![emulator(), agent(layout), memory()];
     findings.extend(kernels(layout));
@@ -40,15 +42,16 @@ fn memory() -> Finding {
         })
         .unwrap_or(0u64)
         >> 10;
-    match available >= NEEDED_MEMORY {
-        true => Finding::good("memory", format!("{available} MB available")),
-        false => Finding::note(
+    if available >= NEEDED_MEMORY {
+        Finding::good("memory", format!("{available} MB available"))
+    } else {
+        Finding::note(
             "memory",
             format!(
                 "{available} MB available: give the machine less (--memory), or this \
                      computer more"
             ),
-        ),
+        )
     }
 }
 
@@ -62,21 +65,17 @@ fn kernels(layout: &Layout) -> Vec<Finding> {
 }
 
 fn kernel(layout: &Layout, series: Series) -> Finding {
-    let subject = match series {
-        Series::V6_1 => "kernel 6.1",
-        Series::V6_12 => "kernel 6.12",
-        Series::V7_2 => "kernel 7.2",
-        Series::Newest => "the newest kernel",
-    };
+    let subject = format!("kernel {series}");
     match Kernel::find(layout, series) {
-        Ok(kernel) if layout.module(&kernel.release).is_some() => {
-            Finding::good(subject, format!("{}, with dune.ko", kernel.release))
+        Ok(kernel) if layout.modules_for(&kernel.release).is_ok() => {
+            Finding::good(subject, format!("{}, with {}", kernel.release, modules_text()))
         }
         Ok(kernel) => Finding::note(
             subject,
             format!(
-                "{}, but no dune.ko for it: make KERNELS={series}, in the sources",
-                kernel.release
+                "{}, but no {} for it: make KERNELS={series}, in the sources",
+                kernel.release,
+                modules_text()
             ),
         ),
         Err(_) => Finding::note(

@@ -53,7 +53,7 @@ const KASLR_FLAG: u8 = 2;
 const UNREGISTERED_LOADER: u8 = 0xff;
 
 /// Writes the disk for a machine with `memory` megabytes.
-pub fn write(
+pub(super) fn write(
     disk: &File,
     kernel: &Kernel,
     initramfs: &[u8],
@@ -184,7 +184,7 @@ mod tests {
 
     #[test]
     fn the_boot_sector_is_one() {
-        // SAFETY: nobody writes to it.
+        // SAFETY: the sector is never written to.
         let sector = unsafe { BOOT_SECTOR };
         assert_eq!(sector[510..], [0x55, 0xaa]);
         assert!(sector[ENTRY..510].iter().all(|&byte| byte == 0));

@@ -6,12 +6,11 @@
 //!   are installed, and kept in `MACHINES/base/`.
 //! - The copies are made for one run and lie above the base: /etc, the kernel's
 //!   modules, the project's programs and the folders that the run asks for. Their
-//!   file has no name, so it never stays behind.
+//!   file has no name, so it ends with the run.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ffi::OsStr;
 use std::fs::{self, File};
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{ErrorKind, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
@@ -21,6 +20,7 @@ use std::process::{Child, Command, Stdio};
 
 use crate::apt;
 use crate::error::{Context, Error, Result};
+use crate::hash::fnv1a;
 use crate::layout::Layout;
 use crate::machine::Config;
 
@@ -91,13 +91,11 @@ const DISK_SIZE: u64 = 100 << 30;
 const FORMAT: u32 = 3;
 
 /// Makes the base image if there is none for what is installed.
-pub fn prepare(layout: &Layout, say: &mut dyn FnMut(&str)) -> Result<PathBuf> {
+pub(crate) fn prepare(layout: &Layout, say: &mut dyn FnMut(&str)) -> Result<PathBuf> {
     let packages = Packages::installed()?;
     let closure = packages.closure();
-    let mut hasher = DefaultHasher::new();
-    (FORMAT, &closure).hash(&mut hasher);
     let folder = std::path::absolute(layout.machines.join("base")).context("finding a folder")?;
-    let image = folder.join(format!("{:016x}.img", hasher.finish()));
+    let image = folder.join(format!("{:016x}.img", hash_of(&closure)));
     if image.exists() {
         return Ok(image);
     }
@@ -122,12 +120,21 @@ pub fn prepare(layout: &Layout, say: &mut dyn FnMut(&str)) -> Result<PathBuf> {
     Ok(image)
 }
 
-pub fn base(layout: &Layout, say: fn(&str)) -> Result<PathBuf> {
+/// Identifies the contents of a base image, by everything that they depend on.
+fn hash_of(packages: &BTreeSet<Package>) -> u64 {
+    let mut text = format!("{FORMAT}\n");
+    for Package { name, version } in packages {
+        text += &format!("{name} {version}\n");
+    }
+    fnv1a(text.as_bytes())
+}
+
+pub(super) fn base(layout: &Layout, say: fn(&str)) -> Result<PathBuf> {
     prepare(layout, &mut |what| say(what))
 }
 
 /// The disk for this run.
-pub fn copies(layout: &Layout, config: &Config) -> Result<File> {
+pub(super) fn copies(layout: &Layout, config: &Config) -> Result<File> {
     let mut list = FileList::default();
     list.add_tree(Path::new("/etc"), &[])?;
     list.add_alternatives()?;
@@ -336,7 +343,7 @@ fn inherit(command: &mut Command, file: &File) {
     }
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Package {
     name: String,
     version: String,
@@ -357,9 +364,10 @@ impl Packages {
                       ${Depends}\t${db:Status-Status}\n";
         let output = apt::run(Command::new("dpkg-query").args(["-W", "-f", format]))?;
         let packages = Self::parse(&String::from_utf8_lossy(&output.stdout));
-        match packages.all.is_empty() {
-            true => Err(Error::Environment("dpkg knows no installed packages".to_owned())),
-            false => Ok(packages),
+        if packages.all.is_empty() {
+            Err(Error::Environment("dpkg knows no installed packages".to_owned()))
+        } else {
+            Ok(packages)
         }
     }
 

@@ -13,10 +13,10 @@ use crate::kernel::Kernel;
 
 /// The address of a kernel that is not moved, physical and as linked
 /// (CONFIG_PHYSICAL_START of every distribution).
-pub const PHYSICAL_START: u64 = 0x100_0000;
+pub(super) const PHYSICAL_START: u64 = 0x100_0000;
 
 /// Kernels and their moves are aligned to this.
-pub const ALIGNMENT: u64 = 2 << 20;
+pub(super) const ALIGNMENT: u64 = 2 << 20;
 
 /// A kernel with KASLR lies within this size, from address 0 of its map.
 const IMAGE_SPACE: u64 = 1 << 30;
@@ -27,12 +27,12 @@ const KERNEL_MAP: u64 = 0xffff_ffff_8000_0000;
 const LOAD: u32 = 1;
 
 /// The boot protocol's header in a bzImage.
-pub struct BootImage {
+pub(super) struct BootImage {
     bytes: Vec<u8>,
 }
 
 /// A kernel that has been unpacked.
-pub struct Vmlinux {
+pub(super) struct Vmlinux {
     /// From PHYSICAL_START on, as in memory.
     pub memory: Vec<u8>,
     /// A physical address, of a kernel that is not moved.
@@ -51,24 +51,25 @@ struct Relocations {
 }
 
 impl BootImage {
-    pub fn read(kernel: &Kernel) -> Result<Self> {
+    pub(super) fn read(kernel: &Kernel) -> Result<Self> {
         let path = kernel.image();
         let bytes = fs::read(&path).context(format!("reading {}", path.display()))?;
         let image = BootImage { bytes };
-        match image.bytes.len() > 0x1000 && image.bytes[0x202..0x206] == *b"HdrS" {
-            true => Ok(image),
-            false => Err(Error::Usage(format!("{} is not a kernel", path.display()))),
+        if image.bytes.len() > 0x1000 && image.bytes[0x202..0x206] == *b"HdrS" {
+            Ok(image)
+        } else {
+            Err(Error::Usage(format!("{} is not a kernel", path.display())))
         }
     }
 
-    /// What boot_params takes from the header, with its offset, which is the same
+    /// The part of the header that boot_params takes, with its offset, which is the same
     /// there.
-    pub fn header(&self) -> (usize, &[u8]) {
+    pub(super) fn header(&self) -> (usize, &[u8]) {
         (0x1f1, &self.bytes[0x1f1..0x202 + usize::from(self.bytes[0x201])])
     }
 
     /// How much memory the kernel takes before it knows which memory is in use.
-    pub fn init_size(&self) -> u64 {
+    pub(super) fn init_size(&self) -> u64 {
         self.word(0x260).into()
     }
 
@@ -95,7 +96,7 @@ impl BootImage {
 
 impl Vmlinux {
     /// Unpacks the kernel once; the result is kept in the kernel's folder.
-    pub fn of(kernel: &Kernel, image: &BootImage) -> Result<Self> {
+    pub(super) fn of(kernel: &Kernel, image: &BootImage) -> Result<Self> {
         let bytes = unpacked(kernel, image)?;
         parse(&bytes).ok_or_else(|| {
             Error::Usage(format!(
@@ -106,12 +107,12 @@ impl Vmlinux {
     }
 
     /// How many times it can be moved by ALIGNMENT.
-    pub fn moves(&self, init_size: u64) -> u64 {
+    pub(super) fn moves(&self, init_size: u64) -> u64 {
         (IMAGE_SPACE - PHYSICAL_START).saturating_sub(init_size) / ALIGNMENT
     }
 
     /// Moves the linked addresses.
-    pub fn relocate(&mut self, delta: u64) -> Result<()> {
+    pub(super) fn relocate(&mut self, delta: u64) -> Result<()> {
         let memory = &mut self.memory;
         let broken = || Error::Usage("the kernel's relocations point outside of it".to_owned());
         let mut at = |linked: u32, apply: &dyn Fn(&mut [u8])| {
@@ -175,14 +176,15 @@ fn filter(program: &[&str], input: &[u8]) -> Result<Vec<u8>> {
     let mut child = command.spawn().map_err(missing)?;
     let mut stdin = child.stdin.take().expect("a pipe was asked for");
     let output = std::thread::scope(|scope| {
-        // The exit status tells whether the program read all of it.
+        // The exit status shows whether the program read all of it.
         scope.spawn(move || stdin.write_all(input));
         child.wait_with_output()
     });
     let output = output.context(format!("running {}", program[0]))?;
-    match output.status.success() {
-        true => Ok(output.stdout),
-        false => Err(Error::Environment(format!("{} cannot unpack the kernel", program[0]))),
+    if output.status.success() {
+        Ok(output.stdout)
+    } else {
+        Err(Error::Environment(format!("{} cannot unpack the kernel", program[0])))
     }
 }
 

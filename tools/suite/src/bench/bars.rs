@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The figures, what each is compared with, and its bar: what it has to reach.
+//! The figures, what each is compared with, and its bar, which it has to reach.
 
 use dune_machine::{MachineType, SVM, VMX};
 
@@ -8,15 +8,15 @@ use super::Measured;
 /// A figure that the programs of bench/ print.
 pub struct Subject {
     pub id: &'static str,
-    /// What was measured, for people.
+    /// The subject of the measurement, for people.
     pub title: &'static str,
-    pub against: Against,
+    pub baseline: Baseline,
     bars: &'static [Bar],
 }
 
-/// What the column "Linux" holds.
+/// The meaning of the column "Linux".
 #[derive(Clone, Copy, PartialEq)]
-pub enum Against {
+pub enum Baseline {
     /// The same work in the same process outside of Dune mode.
     Linux,
     /// The same work under a ptrace tracer.
@@ -31,7 +31,7 @@ pub enum Against {
 }
 
 pub struct Bar {
-    of: Of,
+    vendor: Vendor,
     pub text: &'static str,
     rule: Rule,
 }
@@ -39,7 +39,7 @@ pub struct Bar {
 /// The vendor whose bar it is. Where Intel has no bar of its own, AMD's is shown
 /// for comparison, since the mechanism differs.
 #[derive(Clone, Copy, PartialEq)]
-enum Of {
+enum Vendor {
     Amd,
     Intel,
     Both,
@@ -59,7 +59,7 @@ enum Rule {
     Same(f64, f64),
 }
 
-use Against::{EmptyIoctl, Enter, Linux, NoKvm, Nothing, Ptrace};
+use Baseline::{EmptyIoctl, Enter, Linux, NoKvm, Nothing, Ptrace};
 use Rule::{AtLeast, AtMost, Better, Same, Times};
 
 /// In the page's order.
@@ -159,52 +159,56 @@ pub const SUBJECTS: [Subject; 21] = [
 const fn subject(
     id: &'static str,
     title: &'static str,
-    against: Against,
+    baseline: Baseline,
     bars: &'static [Bar],
 ) -> Subject {
-    Subject { id, title, against, bars }
+    Subject { id, title, baseline, bars }
 }
 
 const fn with_kvm(id: &'static str, title: &'static str) -> Subject {
     const BARS: &[Bar] =
-        &[Bar { of: Of::Both, text: "≤ 1.05 × without KVM", rule: Times(1.05, None) }];
+        &[Bar { vendor: Vendor::Both, text: "≤ 1.05 × without KVM", rule: Times(1.05, None) }];
     subject(id, title, NoKvm, BARS)
 }
 
 const fn amd(text: &'static str, rule: Rule) -> Bar {
-    Bar { of: Of::Amd, text, rule }
+    Bar { vendor: Vendor::Amd, text, rule }
 }
 
 const fn intel(text: &'static str, rule: Rule) -> Bar {
-    Bar { of: Of::Intel, text, rule }
+    Bar { vendor: Vendor::Intel, text, rule }
 }
 
+/// The names of all figures.
 pub fn ids() -> impl Iterator<Item = &'static str> {
     SUBJECTS.iter().map(|subject| subject.id)
 }
 
-/// Where it comes in the page; the last place for what is not a subject.
+/// Its place in the page: the last one, if it is not a subject.
 pub fn place(id: &str) -> usize {
     ids().position(|other| other == id).unwrap_or(SUBJECTS.len())
 }
 
 impl Subject {
+    /// The figure of this name.
     pub fn of(id: &str) -> Option<&'static Subject> {
         SUBJECTS.iter().find(|subject| subject.id == id)
     }
 }
 
 impl Bar {
+    /// The bar of a figure: this machine's own, or else another machine's for comparison.
     pub fn of(id: &str, machine_type: &MachineType) -> Option<&'static Bar> {
         let bars = Subject::of(id)?.bars;
         bars.iter().find(|bar| bar.binds(machine_type)).or(bars.first())
     }
 
+    /// Whether this is the machine's own bar.
     pub fn binds(&self, machine_type: &MachineType) -> bool {
-        match self.of {
-            Of::Amd => *machine_type == SVM,
-            Of::Intel => *machine_type == VMX,
-            Of::Both => true,
+        match self.vendor {
+            Vendor::Amd => *machine_type == SVM,
+            Vendor::Intel => *machine_type == VMX,
+            Vendor::Both => true,
         }
     }
 

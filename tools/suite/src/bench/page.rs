@@ -3,7 +3,7 @@
 
 use dune_machine::{MachineType, VMX};
 
-use super::bars::{Against, Subject};
+use super::bars::{Baseline, Subject};
 use super::{switch, Figure};
 
 const HEAD: &str = "# Benchmarks
@@ -86,10 +86,7 @@ fn table(figures: &[&Figure]) -> String {
     let mut text = COLUMNS.to_owned();
     let mut named = "";
     for figure in figures {
-        let name = match figure.id == named {
-            true => String::new(),
-            false => name(figure),
-        };
+        let name = if figure.id == named { String::new() } else { name(figure) };
         named = &figure.id;
         text += &format!("| {name} | {} |{}\n", figure.kernel, cells(figure));
     }
@@ -107,17 +104,18 @@ fn name(figure: &Figure) -> String {
 
 fn cells(figure: &Figure) -> String {
     let optional = |value: Option<f64>| value.map(number).unwrap_or_default();
-    let against = Subject::of(&figure.id).map(|subject| subject.against);
-    let linux = match against {
-        Some(Against::Ptrace) => format!("{} (ptrace)", optional(figure.linux)),
-        Some(Against::EmptyIoctl) => format!("{} (empty ioctl)", optional(figure.linux)),
-        Some(Against::Enter) => format!("{} (`enter`)", optional(figure.linux)),
-        Some(Against::NoKvm) => format!("{} (without KVM)", optional(figure.linux)),
+    let baseline = Subject::of(&figure.id).map(|subject| subject.baseline);
+    let linux = match baseline {
+        Some(Baseline::Ptrace) => format!("{} (ptrace)", optional(figure.linux)),
+        Some(Baseline::EmptyIoctl) => format!("{} (empty ioctl)", optional(figure.linux)),
+        Some(Baseline::Enter) => format!("{} (`enter`)", optional(figure.linux)),
+        Some(Baseline::NoKvm) => format!("{} (without KVM)", optional(figure.linux)),
         _ => optional(figure.linux),
     };
-    let bar = match figure.binding || figure.bar.is_empty() {
-        true => figure.bar.clone(),
-        false => format!("({})", figure.bar),
+    let bar = if figure.binding || figure.bar.is_empty() {
+        figure.bar.clone()
+    } else {
+        format!("({})", figure.bar)
     };
     let met = match (figure.met, figure.binding) {
         (true, _) => "yes",
@@ -228,12 +226,14 @@ mod tests {
             figure("vmx", "6.1", true),
         ]);
         let rows: Vec<&str> = page.lines().filter(|line| line.contains("| 372 |")).collect();
+        let named =
+            "| getpid() from ring 0 (`getpid_ring0`) | 6.1 | 360 | 372 | 1.03 | 1 | ≤ 1.1 |";
         assert_eq!(
             rows,
             [
-                "| getpid() from ring 0 (`getpid_ring0`) | 6.1 | 360 | 372 | 1.03 | 1 | ≤ 1.1 | yes |",
+                &format!("{named} yes |"),
                 "|  | 6.12 | 360 | 372 | 1.03 | 1 | ≤ 1.1 | **no** |",
-                "| getpid() from ring 0 (`getpid_ring0`) | 6.1 | 360 | 372 | 1.03 | 1 | ≤ 1.1 | yes |",
+                &format!("{named} yes |"),
             ]
         );
         assert!(page.find("## AMD") < page.find("## Intel"));

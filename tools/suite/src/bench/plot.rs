@@ -8,7 +8,7 @@ use plotters::coord::Shift;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
-use super::bars::{Against, Subject, SUBJECTS};
+use super::bars::{Baseline, Subject, SUBJECTS};
 use super::{page, Figure};
 
 /// In pixels.
@@ -51,7 +51,7 @@ fn draw_into(text: &mut String, figures: &[Figure], title: &str) -> Drawn {
     let subjects: Vec<&Subject> = SUBJECTS
         .iter()
         .filter(|subject| {
-            matches!(subject.against, Against::Linux | Against::Ptrace | Against::EmptyIoctl)
+            matches!(subject.baseline, Baseline::Linux | Baseline::Ptrace | Baseline::EmptyIoctl)
         })
         .collect();
     let height = HEAD + ROW * subjects.len() as u32 + FOOT;
@@ -100,10 +100,7 @@ fn draw_into(text: &mut String, figures: &[Figure], title: &str) -> Drawn {
             let low = high - thickness * 0.9;
             let end = ratio.clamp(SCALE.0, SCALE.1);
             chart.draw_series([Rectangle::new([(1.0, high), (end, low)], colour.filled())])?;
-            let (side, offset) = match ratio < 1.0 {
-                true => (HPos::Right, -6),
-                false => (HPos::Left, 6),
-            };
+            let (side, offset) = if ratio < 1.0 { (HPos::Right, -6) } else { (HPos::Left, 6) };
             let value = Text::new(page::ratio(ratio), (offset, 0), label(side, &GREY));
             chart.draw_series([EmptyElement::at((end, (high + low) / 2.0)) + value])?;
         }

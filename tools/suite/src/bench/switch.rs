@@ -35,11 +35,12 @@ const USER_END: u64 = 1 << 47;
 /// NOPs after which objdump is in step again.
 const SLOT: usize = 32;
 
+/// Whether the figure of this name is counted here.
 pub fn is_id(id: &str) -> bool {
     id == INSTRUCTIONS || id == MEMORY
 }
 
-/// Where the trace begins: at the program's label for this machine type.
+/// The trace, which begins at the program's label for this machine type.
 pub fn what(program: &Path, machine_type: &MachineType) -> Result<Trace> {
     let label = format!("trace_{machine_type}_here");
     let output = Command::new("nm").arg(program).output().context("running nm")?;
@@ -60,7 +61,7 @@ impl Symbols {
             let address = u64::from_str_radix(words.next()?, 16).ok()?;
             let _ = words.next()?;
             let name = words.next()?;
-            // Of the module only: the kernel's functions are not told apart here.
+            // Of the module only: the kernel's functions are not distinguished here.
             (words.next()? == "[dune]").then(|| (address, name.to_owned()))
         };
         Symbols(kallsyms.lines().filter_map(symbol).collect())
@@ -102,9 +103,12 @@ impl Instruction {
             depth += (c == '(') as i32 - (c == ')') as i32;
             c == ',' && depth == 0
         });
-        let in_memory = |operand: &str| match jumps {
-            true => operand.starts_with('*') && operand.contains(['(', ':']),
-            false => operand.contains(['(', ':']) || operand.starts_with("0x"),
+        let in_memory = |operand: &str| {
+            if jumps {
+                operand.starts_with('*') && operand.contains(['(', ':'])
+            } else {
+                operand.contains(['(', ':']) || operand.starts_with("0x")
+            }
         };
         implicit + parts.filter(|operand| in_memory(operand.trim())).count()
     }
@@ -176,13 +180,13 @@ fn complete(steps: &[Step]) -> Result<Vec<Step>> {
     let first = steps.iter().position(|step| step.address >= USER_END);
     let (Some(enters), Some(first)) = (enters, first) else { return Ok(steps) };
     let length = decoded[enters].length;
-    let behind = Step {
+    let after = Step {
         address: steps[enters].address + length as u64,
         bytes: steps[enters].bytes[length..].to_vec(),
     };
-    let missing = &decode(std::slice::from_ref(&behind))?[0];
-    if steps[first].address == behind.address + missing.length as u64 {
-        steps.insert(first, behind);
+    let missing = &decode(std::slice::from_ref(&after))?[0];
+    if steps[first].address == after.address + missing.length as u64 {
+        steps.insert(first, after);
     }
     Ok(steps)
 }
@@ -221,6 +225,7 @@ pub fn listing(steps: &[Step], kallsyms: &str) -> Result<String> {
     Ok(text)
 }
 
+/// The figures of a trace.
 pub fn count(steps: &[Step], kallsyms: &str) -> Result<Vec<Measured>> {
     let symbols = Symbols::new(kallsyms);
     let steps = complete(steps)?;
@@ -239,8 +244,8 @@ pub fn count(steps: &[Step], kallsyms: &str) -> Result<Vec<Measured>> {
     let handler = from(c, &|step| symbols.is_start_of(step.address, &HANDLERS))?;
     let call = (0..handler).rev().find(|&n| decoded[n].mnemonic.starts_with("call"));
     let call = call.context("the handler is not called")?;
-    let behind = steps[call].address + decoded[call].length as u64;
-    let returned = from(handler, &|step| step.address == behind)?;
+    let return_address = steps[call].address + decoded[call].length as u64;
+    let returned = from(handler, &|step| step.address == return_address)?;
     let guest = from(returned, &|step| step.address < USER_END)?;
     ensure!(steps[0].address < USER_END, "the trace does not begin in the guest");
 

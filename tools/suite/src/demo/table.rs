@@ -6,14 +6,13 @@ use super::Row;
 const HEADER: [&str; 8] =
     ["program", "same?", "ended with", "fast", "slow", "page faults", "VM exits", ""];
 
+/// Prints the rows, and how many programs behave the same.
 pub fn print(rows: &[Row]) {
     println!("{:54} ----- system calls -----", "");
     line(HEADER.map(str::to_owned));
     for row in rows {
-        let same = match row.differences.is_empty() {
-            true => "same".to_owned(),
-            false => "DIFFERENT".to_owned(),
-        };
+        let same =
+            if row.differences.is_empty() { "same".to_owned() } else { "DIFFERENT".to_owned() };
         let count = |of: fn(&super::Stats) -> u64| match &row.stats {
             Some(stats) => of(stats).to_string(),
             None => "?".to_owned(),

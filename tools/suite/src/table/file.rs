@@ -8,12 +8,12 @@ use std::num::{NonZeroU32, NonZeroU64};
 use std::ops::Range;
 
 use anyhow::{anyhow, bail, Result};
-use dune_machine::{MachineType, Series};
+use dune_machine::{MachineType, Series, VMX};
 use serde::de::{self, Deserializer};
 use serde::Deserialize;
 use toml::Spanned;
 
-use super::{Mode, Prefix, Selection, Table, Test, DEFAULT, FILE};
+use super::{Entry, Mode, Selection, Table, Test, DEFAULT, FILE};
 
 const MOST_CPUS: u32 = 16;
 
@@ -56,6 +56,7 @@ struct Row {
     short_tests: Option<Vec<Spanned<String>>>,
     short_kernels: Option<Vec<ByName<Series>>>,
     full_kernels: Option<Vec<ByName<Series>>>,
+    vmx_kernels: Option<Vec<ByName<Series>>>,
     #[serde(default)]
     by_hand: bool,
 }
@@ -145,6 +146,10 @@ fn new_mode(
         let what = "short_kernels and full_kernels mean nothing without short_tests";
         return Err(source.wrong(spanned.span(), what));
     }
+    if row.vmx_kernels.is_some() && !row.machines.contains(&ByName(&VMX)) {
+        let what = "vmx_kernels means nothing in a mode that the machine vmx does not have";
+        return Err(source.wrong(spanned.span(), what));
+    }
     let cpus = row.cpus.as_ref().or(default.cpus.as_ref());
     if let Some(wrong) = cpus.filter(|cpus| !(1..=MOST_CPUS).contains(cpus.as_ref())) {
         let what = format!("a machine has 1 to {MOST_CPUS} CPUs");
@@ -172,6 +177,7 @@ fn new_mode(
         by_hand: row.by_hand,
         short: short.map(|tests| (tests, series(&row.short_kernels))),
         full_kernels: series(&row.full_kernels),
+        vmx_kernels: series(&row.vmx_kernels).unwrap_or_default(),
     })
 }
 
@@ -206,10 +212,10 @@ impl<'a> Sets<'a> {
     }
 
     fn select(&self, source: &Source, entries: &[Spanned<String>]) -> Result<Selection> {
-        let mut prefixes = Vec::new();
+        let mut named = Vec::new();
         let mut add = |entry: &Spanned<String>| {
             let place = source.place(&entry.span());
-            prefixes.push(Prefix { text: entry.as_ref().clone(), place });
+            named.push(Entry { name: entry.as_ref().clone(), place });
         };
         for entry in entries {
             match entry.as_ref().as_str() {
@@ -225,7 +231,7 @@ impl<'a> Sets<'a> {
                 },
             }
         }
-        Ok(Selection::Named(prefixes))
+        Ok(Selection::Named(named))
     }
 }
 
@@ -251,6 +257,7 @@ proof = "true"
 tests = ["all"]
 short_tests = ["few"]
 full_kernels = ["6.1"]
+vmx_kernels = ["6.1"]
 [[mode]]
 name = "pti"
 machines = ["svm"]
@@ -275,15 +282,16 @@ short_kernels = ["6.12"]
             "tests/suite.toml:17: there is no set \"fwe\"; there are: few, all"
         );
         assert_eq!(line("only_named", "only_nmaed"), "tests/suite.toml:10:");
-        assert_eq!(line("since = \"6.12\"", "since = \"6.2\""), "tests/suite.toml:22:");
-        assert_eq!(line("[\"svm\"]", "[\"tdx\"]"), "tests/suite.toml:21:");
-        assert_eq!(line("cpus = 4", "cpus = 17"), "tests/suite.toml:23:");
-        assert_eq!(line("cpus = 4", "cpus ="), "tests/suite.toml:23:");
+        assert_eq!(line("since = \"6.12\"", "since = \"6.2\""), "tests/suite.toml:23:");
+        assert_eq!(line("[\"svm\"]", "[\"tdx\"]"), "tests/suite.toml:22:");
+        assert_eq!(line("cpus = 4", "cpus = 17"), "tests/suite.toml:24:");
+        assert_eq!(line("cpus = 4", "cpus ="), "tests/suite.toml:24:");
         assert_eq!(line("minutes = 30", "minutes = 0"), "tests/suite.toml:1:");
         assert_eq!(line("\"a/x\"", "\"a\""), "tests/suite.toml:3:");
         assert_eq!(line("name = \"odd/\"", "name = \"a/slow\""), "tests/suite.toml:8:");
-        assert_eq!(line("name = \"pti\"", "name = \"default\""), "tests/suite.toml:19:");
-        assert_eq!(line("short_tests = [\"b/\"]", ""), "tests/suite.toml:19:");
+        assert_eq!(line("name = \"pti\"", "name = \"default\""), "tests/suite.toml:20:");
+        assert_eq!(line("short_tests = [\"b/\"]", ""), "tests/suite.toml:20:");
+        assert_eq!(line("cpus = 4", "vmx_kernels = [\"6.1\"]"), "tests/suite.toml:20:");
         assert_eq!(line("name = \"default\"", "name = \"other\""), "tests/suite.toml:");
     }
 }

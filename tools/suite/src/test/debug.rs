@@ -12,6 +12,7 @@ use crate::context::Context;
 /// Whose source it is built from.
 pub const SERIES: Series = Series::V6_1;
 
+/// Finds the kernel or builds it, and builds the module for it.
 pub fn prepare(context: &Context) -> Result<Kernel> {
     let kernel = Kernel::prepare_debug(&context.layout, &mut |what| println!("{what}"))?;
     build_module(context, &kernel)?;
@@ -28,8 +29,9 @@ fn build_module(context: &Context, kernel: &Kernel) -> Result<()> {
         .env_remove("MAKEFLAGS")
         .status()
         .context("running make")?;
-    match status.success() {
-        true => Ok(()),
-        false => bail!("building dune.ko for {} failed", kernel.release),
+    if status.success() {
+        Ok(())
+    } else {
+        bail!("building the modules for {} failed", kernel.release)
     }
 }

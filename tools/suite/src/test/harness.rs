@@ -16,8 +16,9 @@ use crate::test::tally::Tally;
 /// A check gives the reason of its failure.
 type Check = std::result::Result<(), String>;
 
+/// Runs all tests of the harness.
 pub fn run(context: &Context, tally: &mut Tally) -> Result<()> {
-    tally.say("the harness");
+    tally.line("the harness");
     streams::run(context, tally)?;
     broken::run(context, tally);
     Ok(())
@@ -42,7 +43,7 @@ fn output_of(command: Command, input: &[u8]) -> Result<Output, String> {
     let mut stdin = child.stdin.take().ok_or("no pipe")?;
     let input = input.to_vec();
     let writer = std::thread::spawn(move || {
-        // The output tells whether the input was read.
+        // The output shows whether the input was read.
         let _ = stdin.write_all(&input);
     });
     let output = child.wait_with_output().map_err(|e| e.to_string())?;

@@ -7,36 +7,36 @@ use anyhow::{bail, Result};
 use dune_machine::Series;
 
 use crate::context::Context;
-use crate::test::plan::{self, Work};
+use crate::test::plan::{self, Job};
 use crate::test::records::Records;
 use crate::test::tally::Tally;
 
 struct Part {
     name: String,
-    work: Work,
+    job: Job,
 }
 
 /// The parts whose names are `wanted`; all, if there are none.
 pub fn run(context: &Context, kernels: &[Series], wanted: &[String], dry_run: bool) -> Result<u8> {
     let parts = chosen(context, kernels, wanted)?;
     if dry_run {
-        return super::describe(parts.iter().map(|part| &part.work));
+        return super::describe(parts.iter().map(|part| &part.job));
     }
     let records = Records::open(context)?;
     let mut tally = Tally::new();
     let mut resumed = Vec::new();
     for part in &parts {
-        let key = records.key(&part.work.release(context)?);
+        let key = records.key(&part.job.release(context)?);
         let mut of_part = tally.of_part();
         if let Some(record) = records.find(&part.name, &key) {
-            tally.say(&format!("PASSED  {}: before, with the same sources", part.name));
+            tally.line(&format!("PASSED  {}: before, with the same sources", part.name));
             of_part.resume(record);
             resumed.push(part.name.as_str());
         } else {
-            part.work.run(context, &mut of_part)?;
+            part.job.run(context, &mut of_part)?;
             if let Some(record) = of_part.record_if_passed() {
                 if !records.keep(&part.name, &key, &record)? {
-                    tally.say("        it will run again: the sources changed meanwhile");
+                    tally.line("        it will run again: the sources changed meanwhile");
                 }
             }
         }
@@ -54,7 +54,7 @@ pub fn list(context: &Context, kernels: &[Series]) -> Result<u8> {
     let mut text = String::new();
     for part in all(context, kernels) {
         // A kernel that was not fetched has passed nothing.
-        let release = part.work.release(context);
+        let release = part.job.release(context);
         let has_passed = |release: &str| records.find(&part.name, &records.key(release)).is_some();
         let passed = release.is_ok_and(|release| has_passed(&release));
         let verdict = if passed { "  passed" } else { "" };
@@ -74,6 +74,6 @@ fn chosen(context: &Context, kernels: &[Series], wanted: &[String]) -> Result<Ve
 }
 
 fn all(context: &Context, kernels: &[Series]) -> Vec<Part> {
-    let works = plan::make_test_all(context, kernels).into_iter();
-    works.map(|(name, work)| Part { name, work }).collect()
+    let jobs = plan::make_test_all(context, kernels).into_iter();
+    jobs.map(|(name, job)| Part { name, job }).collect()
 }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The tests that make test, make test-all, make test-debug and --mode choose from
-//! tests/suite.toml (../table.rs): a list of units of work, which can be run or
-//! printed (--dry-run).
+//! The tests that make test, make test-all, make test-vmx, make test-debug and --mode
+//! choose from tests/suite.toml (../table.rs): a list of jobs, which can be
+//! run or printed (--dry-run).
 
 use anyhow::{bail, ensure, Result};
-use dune_machine::{Kernel, MachineType, Series};
+use dune_machine::{Kernel, MachineType, Series, VMX};
 
 use crate::context::Context;
 use crate::table::{Mode, Selection, DEFAULT};
@@ -14,8 +14,8 @@ use crate::test::{debug, harness, programs, tools};
 /// The name of the harness's own tests, for --only.
 pub const HARNESS: &str = "harness";
 
-/// A unit of work, with results of its own.
-pub enum Work {
+/// A part of the tests, with results of its own.
+pub enum Job {
     /// The tools' own tests.
     Tools,
     Harness,
@@ -35,23 +35,23 @@ pub struct Boot {
 }
 
 enum BootKernel {
-    Of(Series),
+    Series(Series),
     Debug,
 }
 
 /// make test on these kernels, or only those of its tests that `only` names.
-pub fn make_test(context: &Context, kernels: &[Series], only: Option<&str>) -> Vec<Work> {
+pub fn make_test(context: &Context, kernels: &[Series], only: Option<&str>) -> Vec<Job> {
     if only == Some(HARNESS) {
-        return vec![Work::Harness];
+        return vec![Job::Harness];
     }
     let machine_type = context.machine_type();
     if only.is_none() && machine_type.is_default() {
-        let mut works = vec![Work::Tools, Work::Harness];
+        let mut jobs = vec![Job::Tools, Job::Harness];
         for (mode, kernels) in context.table.short(kernels) {
             let boot = |&series| Boot::new(context, mode, series, mode.short_tests());
-            works.extend(kernels.iter().map(boot).map(Work::from));
+            jobs.extend(kernels.iter().map(boot).map(Job::from));
         }
-        return works;
+        return jobs;
     }
     let mode = context.table.default_mode(machine_type);
     let boot = |&series| {
@@ -67,7 +67,7 @@ pub fn mode(
     kernels: &[Series],
     only: Option<&str>,
     name: &str,
-) -> Result<Vec<Work>> {
+) -> Result<Vec<Job>> {
     let mode = context.table.mode(name, context.machine_type())?;
     ensure!(!mode.by_hand, "mode {name} has a command of its own: make test-{name}");
     let boot = |&series| {
@@ -77,13 +77,13 @@ pub fn mode(
     kernels.iter().map(boot).collect()
 }
 
-/// make test-all: the units of work with their names.
-pub fn make_test_all(context: &Context, kernels: &[Series]) -> Vec<(String, Work)> {
-    let mut works = Vec::new();
+/// make test-all: the jobs with their names.
+pub fn make_test_all(context: &Context, kernels: &[Series]) -> Vec<(String, Job)> {
+    let mut jobs = Vec::new();
     for machine_type in context.machine_types() {
         if machine_type.is_default() {
-            works.push(("tools".to_owned(), Work::Tools));
-            works.push((HARNESS.to_owned(), Work::Harness));
+            jobs.push(("tools".to_owned(), Job::Tools));
+            jobs.push((HARNESS.to_owned(), Job::Harness));
         }
         let modes = |series| {
             let modes = context.table.modes(machine_type, series);
@@ -93,52 +93,67 @@ pub fn make_test_all(context: &Context, kernels: &[Series]) -> Vec<(String, Work
         let (default, others): (Vec<_>, Vec<_>) = all.partition(|(_, mode)| mode.is_default());
         for (series, mode) in default.into_iter().chain(others) {
             let boot = Boot::new(context, mode, series, mode.full_tests(series));
-            works.push((boot.name.clone(), boot.into()));
+            jobs.push((boot.name.clone(), boot.into()));
         }
     }
-    works
+    jobs
+}
+
+/// make test-vmx: the modes that the table has for it; with `only`, those of its tests
+/// in the machine's default mode.
+pub fn make_test_vmx(context: &Context, only: Option<&str>) -> Result<Vec<Job>> {
+    ensure!(context.machine_types().contains(&&VMX), "test-vmx has the machine vmx only");
+    let mut jobs = Vec::new();
+    for (mode, kernels) in context.table.vmx() {
+        if only.is_none() || mode.is_default() {
+            let boot = |&series| Boot::new(context, mode, series, &mode.tests).only(only);
+            jobs.extend(kernels.iter().map(boot).map(Job::from));
+        }
+    }
+    Ok(jobs)
 }
 
 /// make test-debug: the module's tests, or those of all tests that `only` names.
-pub fn make_test_debug(context: &Context, only: Option<&str>) -> Result<Vec<Work>> {
+pub fn make_test_debug(context: &Context, only: Option<&str>) -> Result<Vec<Job>> {
     let mode = context.table.mode("debug", context.machine_type())?;
     let tests = if only.is_some() { &Selection::Everything } else { &mode.tests };
     let boot = Boot::new(context, mode, debug::SERIES, tests).only(only);
     Ok(vec![Boot { kernel: BootKernel::Debug, ..boot }.into()])
 }
 
-impl From<Boot> for Work {
+impl From<Boot> for Job {
     fn from(boot: Boot) -> Self {
-        Work::Boot(Box::new(boot))
+        Job::Boot(Box::new(boot))
     }
 }
 
-impl Work {
+impl Job {
+    /// Runs its tests, and adds their results to the tally.
     pub fn run(&self, context: &Context, tally: &mut Tally) -> Result<()> {
         match self {
-            Work::Tools => tools::run(context, tally),
-            Work::Harness => harness::run(context, tally),
-            Work::Boot(boot) => programs::run(boot, tally),
+            Job::Tools => tools::run(context, tally),
+            Job::Harness => harness::run(context, tally),
+            Job::Boot(boot) => programs::run(boot, tally),
         }
     }
 
     /// The release of its kernel; empty, if it has none or not one of Debian's.
     pub fn release(&self, context: &Context) -> Result<String> {
         match self {
-            Work::Boot(boot) => match boot.kernel {
-                BootKernel::Of(series) => Ok(Kernel::find(&context.layout, series)?.release),
+            Job::Boot(boot) => match boot.kernel {
+                BootKernel::Series(series) => Ok(Kernel::find(&context.layout, series)?.release),
                 BootKernel::Debug => Ok(String::new()),
             },
-            Work::Tools | Work::Harness => Ok(String::new()),
+            Job::Tools | Job::Harness => Ok(String::new()),
         }
     }
 
-    /// What run() would do.
+    /// Describes the machine and the tests that run() would run.
     pub fn describe(&self) -> Result<String> {
         match self {
-            Work::Tools => Ok("tools: cargo test\n".to_owned()),
-            Work::Harness => Ok("harness: the tests of the machine harness\n".to_owned()),
-            Work::Boot(boot) => boot.describe(),
+            Job::Tools => Ok("tools: cargo test\n".to_owned()),
+            Job::Harness => Ok("harness: the tests of the machine harness\n".to_owned()),
+            Job::Boot(boot) => boot.describe(),
         }
     }
 }
@@ -151,7 +166,7 @@ impl Boot {
             name => format!("{}-{name}", context.name_of(series)),
         };
         let (mode, tests) = (mode.clone(), tests.clone());
-        Boot { name, context, mode, kernel: BootKernel::Of(series), tests, only: None }
+        Boot { name, context, mode, kernel: BootKernel::Series(series), tests, only: None }
     }
 
     fn only(mut self, only: Option<&str>) -> Self {
@@ -162,7 +177,7 @@ impl Boot {
     /// The kernel. The debug kernel is built first.
     pub fn kernel(&self) -> Result<Kernel> {
         match self.kernel {
-            BootKernel::Of(series) => Ok(Kernel::find(&self.context.layout, series)?),
+            BootKernel::Series(series) => Ok(Kernel::find(&self.context.layout, series)?),
             BootKernel::Debug => debug::prepare(&self.context),
         }
     }
@@ -174,13 +189,16 @@ impl Boot {
             && self.context.table.selects(&self.tests, test)
     }
 
-    /// Mistakes in the table. They are not looked for with `only`, since then
-    /// perhaps no other tests were built.
+    /// Texts of `only` that select no test here, or else mistakes in the table. With
+    /// `only`, the table is not checked, since perhaps no other tests were built.
     pub fn mistakes(&self, tests: &[String]) -> Vec<String> {
-        match self.only {
-            Some(_) => Vec::new(),
-            None => self.context.table.without_tests(&self.tests, tests),
-        }
+        let Some(texts) = &self.only else {
+            return self.context.table.without_tests(&self.tests, tests);
+        };
+        let runs = |test: &str| self.context.table.selects(&self.tests, test);
+        let selects = |text: &str| tests.iter().any(|test| test.contains(text) && runs(test));
+        let wrong = texts.iter().filter(|text| !selects(text));
+        wrong.map(|text| format!("--only {text}: no test that runs here has such a name")).collect()
     }
 
     fn describe(&self) -> Result<String> {

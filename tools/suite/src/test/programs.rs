@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Runs TAP programs in a machine, which is booted once, and again only after it
-//! broke.
+//! Runs TAP programs in a machine, which is booted once, again for a program that needs
+//! a boot of its own, and again after it broke.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
-use dune_machine::{Error, Machine, Outcome};
+use dune_machine::{Config, Error, Machine, Outcome};
 
 use crate::context::Context;
 use crate::test::plan::Boot;
@@ -38,7 +38,7 @@ pub struct Test {
     program: PathBuf,
 }
 
-/// The tests of a boot. What needs a boot of its own comes last.
+/// The tests of a boot. Those that need a boot of their own come last.
 pub fn tests(boot: &Boot) -> Result<Tests> {
     let folder = boot.context.build.join("tests");
     let mut programs = Vec::new();
@@ -56,8 +56,9 @@ pub fn tests(boot: &Boot) -> Result<Tests> {
     Ok(Tests { all, chosen })
 }
 
+/// Boots a machine and runs the tests of this boot.
 pub fn run(boot: &Boot, tally: &mut Tally) -> Result<()> {
-    let Boot { name: boot_name, context, mode, .. } = boot;
+    let boot_name = &boot.name;
     let tests = tests(boot)?;
     for wrong in boot.mistakes(&tests.all) {
         tally.failed(format!("{boot_name}: {wrong}"));
@@ -66,79 +67,160 @@ pub fn run(boot: &Boot, tally: &mut Tally) -> Result<()> {
         tally.failed(format!("{boot_name}: there are no TAP programs"));
         return Ok(());
     }
-    let config = context.machine_in(mode, boot.kernel()?)?;
-    let logs = context.log_folder(&format!("test/{boot_name}"))?;
+    let config = boot.context.machine_in(&boot.mode, boot.kernel()?)?;
+    let logs = boot.context.log_folder(&format!("test/{boot_name}"))?;
     let _ = fs::remove_file(logs.join(KERNEL_LOG));
-    tally.say(&format!("{boot_name}: booting {}", config.kernel.release));
-    let mut machine: Option<Machine> = None;
-    let mut proof = mode.proof.as_deref();
+    tally.line(&format!("{boot_name}: booting {}", config.kernel.release));
+    let mut runner = Runner { boot, config, logs, machine: None, is_proved: false, tally };
     for test in &tests.chosen {
-        let full_name = format!("{boot_name} {}", test.name);
-        if test.own_boot {
-            power_off(machine.take(), boot_name, &logs, tally)?;
-        }
-        let log = log_of(&logs, &test.name);
-        for more in (0..ATTEMPTS).rev() {
-            let mut booted = match machine.take() {
-                Some(machine) => machine,
-                None => match Machine::boot(&context.layout, &config) {
-                    Ok(machine) => machine,
-                    Err(e) if e.is_environment() => return Err(e.into()),
-                    Err(e) if more > 0 && is_stale_code(context, &e) => {
-                        tally.say(&format!("AGAIN   {full_name}: {STALE_CODE}, while it booted"));
-                        continue;
-                    }
-                    Err(e) => {
-                        tally.machine_error(format!("{full_name}: {e}"));
-                        tally.say(&format!("MACHINE {full_name}: does not boot"));
-                        return Ok(());
-                    }
-                },
-            };
-            if let Some(proof) = proof.take() {
-                let outcome = booted.run(&mut context.command(["sh", "-c", proof]));
-                if !outcome.as_ref().is_ok_and(|outcome| outcome.status.success()) {
-                    tally.say(&format!(
-                        "FAILED  {boot_name}: the machine is not booted as it should be"
-                    ));
-                    tally.failed(format!("{boot_name}: the mode's proof fails: {proof}"));
-                    return power_off(Some(booted), boot_name, &logs, tally);
-                }
-            }
-            match run_program(context, booted, test, &full_name, &log, more > 0, tally)? {
-                End::Whole(booted) => machine = Some(booted),
-                End::Broken => {}
-                End::Stale => continue,
-            }
+        if !runner.test(test)? {
             break;
         }
     }
-    power_off(machine, boot_name, &logs, tally)
+    runner.power_off()
 }
 
-fn power_off(
+/// The tests of one boot, one after the other in the same machine. It is booted for the
+/// first one, for each that needs a boot of its own, and after one that broke it.
+struct Runner<'a> {
+    boot: &'a Boot,
+    config: Config,
+    logs: PathBuf,
     machine: Option<Machine>,
-    boot_name: &str,
-    logs: &Path,
-    tally: &mut Tally,
-) -> Result<()> {
-    let Some(machine) = machine else { return Ok(()) };
-    let mut log = fs::read_to_string(logs.join(KERNEL_LOG)).unwrap_or_default();
-    log += &machine.log().tail(usize::MAX);
-    fs::write(logs.join(KERNEL_LOG), log).context("writing the kernel's log")?;
-    if let Err(e) = machine.power_off() {
-        tally.machine_error(format!("{boot_name}: {e}"));
-    }
-    Ok(())
+    /// Whether the mode's proof has succeeded.
+    is_proved: bool,
+    tally: &'a mut Tally,
 }
 
-/// The state of the machine after a program.
-enum End {
-    Whole(Machine),
-    Broken,
-    /// It executed code that had been replaced, so nothing is known of the program,
-    /// which has to be run again.
+/// The end of an attempt.
+enum Attempt<T> {
+    Done(T),
+    /// The emulator executed code that had been replaced, so nothing is known of the
+    /// test, which has to be run again.
     Stale,
+    /// The machine does not boot, or not as it should, so no test can run.
+    Broken,
+}
+
+impl Runner<'_> {
+    /// Runs a test, and again where the emulator was at fault. Returns whether others can
+    /// run after it.
+    fn test(&mut self, test: &Test) -> Result<bool> {
+        if test.own_boot {
+            self.power_off()?;
+        }
+        for _ in 1..ATTEMPTS {
+            match self.attempt(test, false)? {
+                Attempt::Done(()) => return Ok(true),
+                Attempt::Broken => return Ok(false),
+                Attempt::Stale => {}
+            }
+        }
+        Ok(matches!(self.attempt(test, true)?, Attempt::Done(())))
+    }
+
+    /// Runs a test once. The last attempt counts even if the emulator was at fault.
+    fn attempt(&mut self, test: &Test, is_last: bool) -> Result<Attempt<()>> {
+        let name = format!("{} {}", self.boot.name, test.name);
+        let machine = match self.machine.take() {
+            Some(machine) => machine,
+            None => match self.boot(&name, is_last)? {
+                Attempt::Done(machine) => machine,
+                Attempt::Stale => return Ok(Attempt::Stale),
+                Attempt::Broken => return Ok(Attempt::Broken),
+            },
+        };
+        self.run(machine, test, &name, is_last)
+    }
+
+    /// Boots the machine for a test. The first time, the mode's proof has to succeed.
+    fn boot(&mut self, test_name: &str, is_last: bool) -> Result<Attempt<Machine>> {
+        let Boot { name, context, mode, .. } = self.boot;
+        let mut machine = match Machine::boot(&context.layout, &self.config) {
+            Ok(machine) => machine,
+            Err(e) if e.is_environment() => return Err(e.into()),
+            Err(e) if !is_last && is_stale_code(context, &e) => {
+                self.tally.line(&format!("AGAIN   {test_name}: {STALE_CODE}, while it booted"));
+                return Ok(Attempt::Stale);
+            }
+            Err(e) => {
+                self.tally.machine_error(format!("{test_name}: {e}"));
+                self.tally.line(&format!("MACHINE {test_name}: does not boot"));
+                return Ok(Attempt::Broken);
+            }
+        };
+        let proof = mode.proof.as_deref().filter(|_| !self.is_proved);
+        if let Some(proof) = proof {
+            let outcome = machine.run(&mut context.command(["sh", "-c", proof]));
+            if !outcome.is_ok_and(|outcome| outcome.status.success()) {
+                let what = "the machine is not booted as it should be";
+                self.tally.line(&format!("FAILED  {name}: {what}"));
+                self.tally.failed(format!("{name}: the mode's proof fails: {proof}"));
+                self.machine = Some(machine);
+                return Ok(Attempt::Broken);
+            }
+        }
+        self.is_proved = true;
+        Ok(Attempt::Done(machine))
+    }
+
+    /// Runs a test in a machine, which is kept unless it broke.
+    fn run(
+        &mut self,
+        mut machine: Machine,
+        test: &Test,
+        name: &str,
+        is_last: bool,
+    ) -> Result<Attempt<()>> {
+        let context = &self.boot.context;
+        let log = log_of(&self.logs, &test.name);
+        let mut run = context.command(["prove", "--verbose", "--norc", "--nocolor", "--merge"]);
+        run.program.argv.push(test.program.clone().into());
+        run.timeout = Some(context.table.limit(&test.name, context.machine_type()));
+        match machine.run(&mut run) {
+            Ok(outcome) => {
+                let kernel = outcome.trouble.as_deref().unwrap_or_default();
+                let text = [&outcome.stdout[..], &outcome.stderr[..], kernel.as_bytes()].concat();
+                write_log(&log, &text)?;
+                judge(&outcome, name, &log, self.tally);
+                self.machine = Some(machine);
+            }
+            Err(e) if !is_last && is_stale_code(context, &e) => {
+                let log = log.with_extension("stale-code.log");
+                write_log(&log, e.to_string().as_bytes())?;
+                let what = format!("AGAIN   {name}: {STALE_CODE} (see {})", log.display());
+                self.tally.line(&what);
+                return Ok(Attempt::Stale);
+            }
+            Err(e) => {
+                let text = e.to_string();
+                write_log(&log, text.as_bytes())?;
+                let first = text.lines().next().unwrap_or_default();
+                let what = format!("{name}: {first} (see {})", log.display());
+                self.tally.line(&format!("MACHINE {what}"));
+                let end = tap::last_lines(&text, LAST_LINES).join("\n    ");
+                self.tally.machine_error(format!("{what}\n    {end}"));
+            }
+        }
+        Ok(Attempt::Done(()))
+    }
+
+    /// Switches the machine off, if it is on, and keeps its kernel's log.
+    fn power_off(&mut self) -> Result<()> {
+        let Some(machine) = self.machine.take() else { return Ok(()) };
+        let file = self.logs.join(KERNEL_LOG);
+        let mut log = fs::read_to_string(&file).unwrap_or_default();
+        log += &machine.log().tail(usize::MAX);
+        fs::write(file, log).context("writing the kernel's log")?;
+        if let Err(e) = machine.power_off() {
+            self.tally.machine_error(format!("{}: {e}", self.boot.name));
+        }
+        Ok(())
+    }
+}
+
+fn write_log(log: &Path, text: &[u8]) -> Result<()> {
+    fs::write(log, text).with_context(|| format!("writing {}", log.display()))
 }
 
 /// Whether the machine died by the emulator's fault. While the kernel patches
@@ -148,47 +230,6 @@ enum End {
 pub fn is_stale_code(context: &Context, error: &Error) -> bool {
     let Error::Panicked { log, .. } = error else { return false };
     context.machine_type().may_run_stale_code && log.contains("int3: 0000 [#")
-}
-
-/// Runs one program. `again` tells whether it may be run once more.
-fn run_program(
-    context: &Context,
-    mut machine: Machine,
-    test: &Test,
-    name: &str,
-    log: &Path,
-    again: bool,
-    tally: &mut Tally,
-) -> Result<End> {
-    let mut run = context.command(["prove", "--verbose", "--norc", "--nocolor", "--merge"]);
-    run.program.argv.push(test.program.clone().into());
-    run.timeout = Some(context.table.limit(&test.name, context.machine_type()));
-    match machine.run(&mut run) {
-        Ok(outcome) => {
-            let kernel = outcome.trouble.as_deref().unwrap_or_default();
-            let mut text = outcome.stdout.clone();
-            text.extend_from_slice(&outcome.stderr);
-            text.extend_from_slice(kernel.as_bytes());
-            fs::write(log, text).with_context(|| format!("writing {}", log.display()))?;
-            judge(&outcome, name, log, tally);
-            Ok(End::Whole(machine))
-        }
-        Err(e) if again && is_stale_code(context, &e) => {
-            let log = log.with_extension("stale-code.log");
-            fs::write(&log, e.to_string()).with_context(|| format!("writing {}", log.display()))?;
-            tally.say(&format!("AGAIN   {name}: {STALE_CODE} (see {})", log.display()));
-            Ok(End::Stale)
-        }
-        Err(e) => {
-            fs::write(log, e.to_string()).with_context(|| format!("writing {}", log.display()))?;
-            let text = e.to_string();
-            let first = text.lines().next().unwrap_or_default().to_owned();
-            tally.say(&format!("MACHINE {name}: {first} (see {})", log.display()));
-            let end = tap::last_lines(&text, LAST_LINES).join("\n    ");
-            tally.machine_error(format!("{name}: {first} (see {})\n    {end}", log.display()));
-            Ok(End::Broken)
-        }
-    }
 }
 
 fn judge(outcome: &Outcome, name: &str, log: &Path, tally: &mut Tally) {
@@ -218,13 +259,13 @@ fn judge(outcome: &Outcome, name: &str, log: &Path, tally: &mut Tally) {
         n => format!(", {n} skipped"),
     };
     let verdict = if failed.is_empty() { "ok     " } else { "FAILED " };
-    tally.say(&format!("{verdict} {name}: {passed} of {all}{skipped} ({seconds:.1} s)"));
+    tally.line(&format!("{verdict} {name}: {passed} of {all}{skipped} ({seconds:.1} s)"));
     tally.passed(passed);
     for reason in results.skipped {
         tally.skipped(reason);
     }
     for failure in failed {
-        tally.say(&format!("        {}", failure.what));
+        tally.line(&format!("        {}", failure.what));
         let what = format!("{name}: {} (see {})", failure.what, log.display());
         tally.failed_because(what, failure.why);
     }

@@ -39,6 +39,7 @@ pub struct Record {
 }
 
 impl Records {
+    /// Opens the records, and identifies the sources as they are now.
     pub fn open(context: &Context) -> Result<Self> {
         Self::open_in(&context.source, &context.build)
     }
@@ -53,6 +54,7 @@ impl Records {
         Ok(Records { folder, source: source.to_owned(), build: build.to_owned(), tree })
     }
 
+    /// The key of a result with this kernel.
     pub fn key(&self, release: &str) -> Key {
         let tree = self.tree.clone().unwrap_or_default();
         let options = OPTIONS.iter().map(|name| std::env::var(name).ok()).collect();

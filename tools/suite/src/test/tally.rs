@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use crate::test::records::Record;
 
+/// The results so far.
 #[derive(Debug)]
 pub struct Tally {
     begin: Instant,
@@ -21,6 +22,7 @@ pub struct Tally {
 }
 
 impl Tally {
+    /// An empty tally, whose time begins now.
     pub fn new() -> Self {
         Tally {
             begin: Instant::now(),
@@ -37,6 +39,7 @@ impl Tally {
         Tally { begin: self.begin, ..Tally::new() }
     }
 
+    /// Adds the results of a part.
     pub fn add(&mut self, part: Tally) {
         self.passed += part.passed;
         self.failures.extend(part.failures);
@@ -53,50 +56,57 @@ impl Tally {
         self.skipped = record.skipped;
     }
 
+    /// The record of a part, if all of it passed.
     pub fn record_if_passed(&self) -> Option<Record> {
         let has_passed =
             self.passed > 0 && self.failures.is_empty() && self.machine_errors.is_empty();
         has_passed.then(|| Record { passed: self.passed, skipped: self.skipped.clone() })
     }
 
+    /// Counts tests that passed.
     pub fn passed(&mut self, count: usize) {
         self.passed += count;
     }
 
+    /// Counts a failure.
     pub fn failed(&mut self, what: impl Into<String>) {
         self.failed_because(what, Vec::new());
     }
 
+    /// Counts a failure that lines of a log explain.
     pub fn failed_because(&mut self, what: impl Into<String>, why: Vec<String>) {
         self.failures.push((what.into(), why));
     }
 
+    /// Counts a test that was skipped.
     pub fn skipped(&mut self, reason: impl Into<String>) {
         *self.skipped.entry(reason.into()).or_default() += 1;
     }
 
+    /// Adds a line for the end.
     pub fn note(&mut self, what: impl Into<String>) {
         self.notes.push(what.into());
     }
 
+    /// Counts a failure of a machine.
     pub fn machine_error(&mut self, what: impl Into<String>) {
         self.machine_errors.push(what.into());
     }
 
     /// Prints a line, with the time since the beginning.
-    pub fn say(&self, what: &str) {
+    pub fn line(&self, what: &str) {
         println!("{} {what}", clock(self.begin.elapsed()));
     }
 
-    /// One named check.
+    /// Counts and prints the result of one named check.
     pub fn check(&mut self, name: &str, result: Result<(), String>) {
         match result {
             Ok(()) => {
                 self.passed(1);
-                self.say(&format!("ok      {name}"));
+                self.line(&format!("ok      {name}"));
             }
             Err(reason) => {
-                self.say(&format!("FAILED  {name}: {reason}"));
+                self.line(&format!("FAILED  {name}: {reason}"));
                 self.failed(format!("{name}: {reason}"));
             }
         }

@@ -22,6 +22,7 @@ pub struct Failure {
     pub why: Vec<String>,
 }
 
+/// The results in the output of one program.
 pub fn parse(output: &str) -> Results {
     let mut results = Results::default();
     // Comments that belong to no test yet.
@@ -109,10 +110,10 @@ mod tests {
     }
 
     #[test]
-    fn comments_go_with_the_failure_beside_them() {
+    fn comments_go_with_the_failure_next_to_them() {
         let results = parse(
-            "# of 1\nok 1\n# before 2\nnot ok 2 - c\n# got 1, want 2\nprove says\n# errno\nok 3\n# of 4\n\
-             not ok 4\n",
+            "# of 1\nok 1\n# before 2\nnot ok 2 - c\n# got 1, want 2\nprove says\n# errno\nok 3\n\
+             # of 4\nnot ok 4\n",
         );
         let why = |index: usize| results.failed[index].why.join("|");
         assert_eq!(why(0), "# before 2|# got 1, want 2|# errno");

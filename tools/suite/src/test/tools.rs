@@ -8,8 +8,9 @@ use anyhow::{Context as _, Result};
 use crate::context::Context;
 use crate::test::tally::Tally;
 
+/// Runs cargo test, and counts its tests.
 pub fn run(context: &Context, tally: &mut Tally) -> Result<()> {
-    tally.say("cargo test");
+    tally.line("cargo test");
     let output = Command::new("cargo")
         .args(["test", "--locked", "--release", "--workspace", "--no-fail-fast"])
         .current_dir(&context.source)
@@ -28,7 +29,7 @@ pub fn run(context: &Context, tally: &mut Tally) -> Result<()> {
     if !output.status.success() && failed.is_empty() {
         tally.failed(format!("cargo test: {} (see {})", output.status, log.display()));
     }
-    tally.say(&format!("cargo test: {passed} passed, {} failed", failed.len()));
+    tally.line(&format!("cargo test: {passed} passed, {} failed", failed.len()));
     Ok(())
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Machines that hang and panic, and a harness that is killed: each case is
-//! reported correctly, and no emulator is left behind. A module that refuses the
+//! reported correctly, and no emulator survives. A module that refuses the
 //! machine counts as a failure of the machine, too.
 
 use std::fs;
@@ -16,6 +16,7 @@ use crate::test::tally::Tally;
 /// The exit status of dunectl when a machine fails.
 const FAILED: i32 = 125;
 
+/// Checks each way in which a machine can fail.
 pub fn run(context: &Context, tally: &mut Tally) {
     tally.check("harness: a hung program", hung(context));
     tally.check("harness: a hung machine shows what it was doing", busy(context));

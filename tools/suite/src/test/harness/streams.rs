@@ -13,6 +13,7 @@ use super::{expect, expect_in, machine_run, output_of, Check};
 use crate::context::Context;
 use crate::test::tally::Tally;
 
+/// Checks what a program in a machine finds.
 pub fn run(context: &Context, tally: &mut Tally) -> Result<()> {
     let kernel = Kernel::find(&context.layout, Series::V6_1)?;
     let mut machine = Machine::boot(&context.layout, &Config::new(&SVM, kernel))?;
@@ -196,8 +197,9 @@ fn counting(context: &Context) -> Check {
         String::from_utf8_lossy(&output.stdout).parse().map_err(|_| "no number".to_owned())
     };
     let (first, second) = (count()?, count()?);
-    match (first - second).abs() <= 0.001 * first {
-        true => Ok(()),
-        false => Err(format!("{first} and {second} ns")),
+    if (first - second).abs() <= 0.001 * first {
+        Ok(())
+    } else {
+        Err(format!("{first} and {second} ns"))
     }
 }

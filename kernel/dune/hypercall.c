@@ -16,33 +16,41 @@
 #include <asm/syscall.h>
 #include <asm/unistd.h>
 
-#include "dune/syscall.h"
+#include "dune/hypercall.h"
 #include "dune/trace.h"
 #include "dune/vcpu.h"
+#include "virt/compat.h"
 #include "virt/symbol.h"
 
-/*
- * Calls that read or replace the user registers of the thread, its FS and GS base or its
- * descriptor tables; that end the thread; that change what is looked at once for each
- * run (run.c); or that leave something for the return to user mode. (ioctl is slow
- * only with Dune's numbers and KVM's: is_slow().)
- */
+/* Calls that always take the slow path, but for the last one. */
 static const u16 slow_calls[] = {
-	__NR_ioctl, __NR_prctl, __NR_rt_sigreturn, __NR_clone, __NR_fork, __NR_vfork, __NR_execve,
-	__NR_exit, __NR_ptrace, __NR_sigaltstack, __NR_modify_ldt,
-	__NR_arch_prctl, __NR_iopl, __NR_ioperm, __NR_restart_syscall,
-	__NR_exit_group, __NR_set_thread_area, __NR_get_thread_area,
-	__NR_execveat, __NR_rseq, __NR_clone3, __NR_seccomp, __NR_reboot,
-	__NR_kexec_load, __NR_kexec_file_load, __NR_pkey_alloc,
-	/* Newer than the oldest headers: uretprobe, uprobe, map_shadow_stack. */
-	335, 336, 453,
+	/* They read, replace or continue the thread's user registers, frame or stack. */
+	__NR_clone, __NR_clone3, __NR_fork, __NR_vfork, __NR_execve, __NR_execveat,
+	__NR_rt_sigreturn, __NR_sigaltstack, __NR_restart_syscall, __NR_ptrace,
+	__NR_uretprobe, __NR_uprobe, __NR_map_shadow_stack,
+	/* FS and GS base, descriptor tables, I/O ports. */
+	__NR_arch_prctl, __NR_set_thread_area, __NR_get_thread_area,
+	__NR_modify_ldt, __NR_iopl, __NR_ioperm,
+	/* They end the thread. */
+	__NR_exit, __NR_exit_group,
+	/* They change what is looked at once for each run: TSC, CPUID, PKRU (run.c). */
+	__NR_prctl, __NR_seccomp, __NR_pkey_alloc,
+	/* It leaves work for the return to user mode. */
+	__NR_rseq,
+	/*
+	 * reboot() turns virtualization off (virt/cpu.c), and a kernel that kexec loads is
+	 * started by it: all three are called without a run below them on the stack.
+	 */
+	__NR_reboot, __NR_kexec_load, __NR_kexec_file_load,
+	/* Only with Dune's numbers and KVM's: is_slow(). */
+	__NR_ioctl,
 };
 
 static DECLARE_BITMAP(slow_bitmap, NR_syscalls);
 
 /*
  * The dispatcher of do_syscall_64(), which is not exported. The call is patched at load
- * to lead there directly. Where the kernel has none, all calls take the slow path.
+ * to lead there directly. If the kernel has none, all calls take the slow path.
  */
 static long no_dispatcher(const struct pt_regs *regs, unsigned int nr)
 {
@@ -52,7 +60,7 @@ static long no_dispatcher(const struct pt_regs *regs, unsigned int nr)
 DEFINE_STATIC_CALL(dispatcher, no_dispatcher);
 static bool have_dispatcher;
 
-void dune_syscall_init(void)
+void hypercall_init(void)
 {
 	int i;
 
@@ -64,7 +72,7 @@ void dune_syscall_init(void)
 		pr_info("no system-call dispatcher found: all calls take the slow path\n");
 }
 
-bool dune_syscall_is_fast(void)
+bool hypercall_is_fast(void)
 {
 	return have_dispatcher;
 }
@@ -79,10 +87,10 @@ static bool is_slow(const struct dune_vcpu *vcpu, unsigned long nr)
 	if (likely(!test_bit(nr, slow_bitmap)))
 		return false;
 	/*
-	 * One of Dune's ioctls would put a run on the kernel stack below this run, and
-	 * another below that. One of KVM's would enter a KVM guest below this run,
-	 * which takes registers and the shared TLB tag without a context switch. All
-	 * other ioctls are as fast as any call.
+	 * One of Dune's ioctls could put a run on the kernel stack below this run, and
+	 * another below that. One of KVM's ioctls could enter a KVM guest below this
+	 * run, which takes registers and the shared TLB tag without a context switch.
+	 * All other ioctls are as fast as any call.
 	 */
 	if (nr != __NR_ioctl)
 		return true;
@@ -114,14 +122,14 @@ static bool is_restart(long ret)
 }
 
 /**
- * dune_leave_for_hypercall() - have the host half carry out the guest's hypercall
+ * hypercall_leave() - have the host half carry out the guest's hypercall
  * @vcpu:	of current; dune_run.regs.rax is valid, and RIP is that of the next
  *		instruction
  *
  * Context: process, interrupts on.
  * Return: DUNE_EXIT_SYSCALL or DUNE_EXIT_HOSTCALL.
  */
-int dune_leave_for_hypercall(struct dune_vcpu *vcpu)
+int hypercall_leave(struct dune_vcpu *vcpu)
 {
 	unsigned long nr = READ_ONCE(vcpu->run->regs.rax);
 
@@ -135,16 +143,16 @@ int dune_leave_for_hypercall(struct dune_vcpu *vcpu)
 }
 
 /**
- * dune_handle_hypercall() - carry out the guest's hypercall
+ * hypercall_dispatch() - carry out the guest's hypercall
  * @vcpu:	of current; dune_run.regs.rax is valid, and RIP is that of the next
  *		instruction
  *
- * No interrupt waits for the guest (dune_hypercall()).
+ * No interrupt waits for the guest (hypercall_handle()).
  *
  * Context: process, interrupts on, may sleep for as long as a system call.
  * Return: 0 to enter the guest again, DUNE_EXIT_SYSCALL or DUNE_EXIT_HOSTCALL.
  */
-notrace int dune_handle_hypercall(struct dune_vcpu *vcpu)
+notrace int hypercall_dispatch(struct dune_vcpu *vcpu)
 {
 	struct dune_regs *regs = &vcpu->run->regs;
 	unsigned long nr = READ_ONCE(regs->rax);
@@ -152,7 +160,7 @@ notrace int dune_handle_hypercall(struct dune_vcpu *vcpu)
 
 	copy_arguments(&vcpu->frame, regs, nr);
 	if (is_slow(vcpu, nr))
-		return dune_leave_for_hypercall(vcpu);
+		return hypercall_leave(vcpu);
 	nr = array_index_nospec(nr, NR_syscalls);
 	trace_dune_hypercall(nr);
 	dune_count(vcpu, DUNE_COUNT_SYSCALL_FAST);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * wx mdwe|filter PROGRAM ARGS: run a program that may not make memory
+ * restrict mdwe|filter PROGRAM ARGS: run a program that may not make memory
  * executable: by prctl(PR_SET_MDWE), or by a seccomp filter that is systemd's
  * of MemoryDenyWriteExecute=. Exit status 77: the kernel has no such thing.
  *
- * wx fstatfs|getfl|robust PROGRAM ARGS: run a program below a seccomp filter that
+ * restrict fstatfs|getfl|robust PROGRAM ARGS: run a program below a seccomp filter that
  * denies one call with EPERM: fstatfs, fcntl(F_GETFL), get_robust_list.
  */
 #define _GNU_SOURCE

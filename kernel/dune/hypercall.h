@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * A hypercall is a system call: hypercall.c.
+ */
+#ifndef DUNE_HYPERCALL_H
+#define DUNE_HYPERCALL_H
+
+#include <linux/compiler.h>
+#include <linux/types.h>
+
+struct dune_vcpu;
+
+/* At load: looks up the kernel's dispatcher. */
+void hypercall_init(void);
+
+/* Can this kernel's system calls be dispatched in the module? */
+bool hypercall_is_fast(void);
+
+int hypercall_dispatch(struct dune_vcpu *vcpu);
+int hypercall_leave(struct dune_vcpu *vcpu);
+
+/*
+ * While an interrupt waits for the guest, a call that may sleep must not sleep
+ * over a signal that the host half has already taken.
+ */
+static __always_inline int hypercall_handle(struct dune_vcpu *vcpu, bool interrupt_waits)
+{
+	if (unlikely(interrupt_waits))
+		return hypercall_leave(vcpu);
+	return hypercall_dispatch(vcpu);
+}
+
+#endif /* DUNE_HYPERCALL_H */

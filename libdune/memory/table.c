@@ -1,0 +1,351 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+/*
+ * The tables of the guest's page tables, and the identity that fills them (APM
+ * volume 2, 5.3).
+ *
+ * The first page table maps every user address to itself; the process's own
+ * mappings below it decide on rights and on whether an address is mapped. An entry of 0
+ * in the two upper levels stands for that identity. It is made, by the gigabyte,
+ * when an address in it is first used (dune_pf_early(), on the way into a page
+ * fault) or when a call of pgtable.c needs it. A page that was unmapped by a call is
+ * never 0 in those levels: it keeps its address and, in a large entry, PS.
+ *
+ * Tables are freed with their root only, so reading them needs no lock. An entry of
+ * 0 is filled by compare-and-exchange, and so needs none either.
+ */
+#include "entry.h"
+#include "hypercall.h"
+#include "table.h"
+#include "tlb.h"
+
+/* The bits of an entry that leads to a table. */
+#define TABLE		(DUNE_PTE_P | DUNE_PTE_W | DUNE_PTE_U | DUNE_PTE_A)
+
+/* An entry for a table that dune_table_new() made. */
+static inline dune_pte link_to(const dune_pte *t)
+{
+	return to_gpa((u64)t) | TABLE;
+}
+
+dune_pte *dune_table_new(void)
+{
+	bool dirty;
+	dune_pte *t = dune_page_take(1, &dirty);
+
+	if (!t)
+		return NULL;
+	if (dirty)
+		memset(t, 0, PAGE);
+	if (to_gpa((u64)t) == NO_GPA) {
+		dune_page_free(t, 1);
+		return NULL;
+	}
+	__atomic_fetch_add(&dune_process.tables, 1, __ATOMIC_RELAXED);
+	return t;
+}
+
+void dune_table_free(dune_pte *t)
+{
+	__atomic_fetch_sub(&dune_process.tables, 1, __ATOMIC_RELAXED);
+	dune_page_free(t, 1);
+}
+
+/* A table of @spare, or a new one if there is no @spare. */
+static dune_pte *take_table(struct spare *spare)
+{
+	dune_pte *t;
+
+	if (!spare)
+		return dune_table_new();
+	t = spare->first;
+	if (t) {
+		spare->first = (dune_pte *)t[0];
+		t[0] = 0;
+	}
+	return t;
+}
+
+void dune_table_release(struct spare *spare)
+{
+	while (spare->first)
+		dune_table_free(take_table(spare));
+}
+
+static int reserve(struct spare *spare, u64 count)
+{
+	dune_pte *t;
+
+	while (count--) {
+		t = dune_table_new();
+		if (!t) {
+			dune_table_release(spare);
+			return -ENOMEM;
+		}
+		t[0] = (u64)spare->first;
+		spare->first = t;
+	}
+	return 0;
+}
+
+/* Bytes that are in use as page tables now. */
+u64 dune_pt_bytes(void)
+{
+	return dune_process.tables * PAGE;
+}
+
+/* Before dune_pt_new(). @have_1g: the processor has pages of 1 GB. */
+void dune_pt_init(bool have_1g)
+{
+	dune_process.no_1g = !have_1g;
+}
+
+/*
+ * A root without entries; NULL: no memory. A new page that is read before it is
+ * written costs two faults. So here and in gigabyte() the first access is a write.
+ */
+dune_pte *dune_pt_new(void)
+{
+	dune_pte *root = dune_table_new();
+
+	if (root)
+		WRITE_ONCE(root[0], 0);
+	return root;
+}
+
+/*
+ * The identity entry of the 1 GB around @va: a page, or a table of pages of
+ * 2 MB. 0: no memory, or no granule is left.
+ */
+static dune_pte identity(u64 va, struct spare *spare)
+{
+	u64 v = to_gpa(va & ~(level_size(2) - 1));
+	dune_pte *t;
+	int i;
+
+	if (unlikely(v == NO_GPA))
+		return 0;
+	v |= DUNE_PTE_P | DUNE_PTE_W | DUNE_PTE_A | DUNE_PTE_D | DUNE_PTE_PS;
+	if (va - dune_process.super_base >= dune_process.super_size)
+		v |= DUNE_PTE_U;
+	if (!dune_process.no_1g)
+		return v;
+	t = take_table(spare);
+	if (!t)
+		return 0;
+#pragma GCC unroll 8
+	for (i = 0; i < ENTRIES; i++)
+		t[i] = v + i * level_size(1);
+	return link_to(t);
+}
+
+/* Set @e to @v if it is still 0; returns its value afterwards. */
+static dune_pte fill(dune_pte *e, dune_pte v)
+{
+	dune_pte old = 0;
+
+	if (__atomic_compare_exchange_n(e, &old, v, 0, __ATOMIC_SEQ_CST,
+					__ATOMIC_SEQ_CST))
+		return v;
+	return old;
+}
+
+/*
+ * The entry of the 1 GB around @va, made if it was missing. NULL: no memory, or
+ * no granule for it.
+ */
+static dune_pte *gigabyte(dune_pte *root, u64 va, struct spare *spare)
+{
+	dune_pte *e = &root[level_index(va, TOP)], *t;
+	dune_pte v = READ_ONCE(*e), new;
+
+	if (!v) {
+		t = take_table(spare);
+		if (!t)
+			return NULL;
+		WRITE_ONCE(t[0], 0);
+		v = fill(e, link_to(t));
+		if (table_of(v) != t)
+			dune_table_free(t);
+	}
+	e = &table_of(v)[level_index(va, 2)];
+	if (!READ_ONCE(*e)) {
+		new = identity(va, spare);
+		if (!new)
+			return NULL;
+		if (fill(e, new) != new && is_table(new))
+			dune_table_free(table_of(new));
+	}
+	return e;
+}
+
+/* Make sure that the identity entry of @va exists. */
+int dune_pt_touch(dune_pte *root, u64 va)
+{
+	return gigabyte(root, va, NULL) ? 0 : -ENOMEM;
+}
+
+/*
+ * The same for two addresses, in the first page table and in the one that is
+ * loaded, with tables only of the @count @pages, since the arena has no others.
+ * Unused ones are free afterwards. GS may have any value (dune_pf_early()).
+ */
+int dune_pt_touch_reserved(u64 first, u64 last, dune_pte *pages, u32 count)
+{
+	dune_pte *loaded = dune_active() ? table_of(read_cr3()) : dune_process.root;
+	struct spare spare = { NULL };
+	bool made;
+
+	__atomic_fetch_add(&dune_process.tables, count, __ATOMIC_RELAXED);
+	for (; count; count--, pages += ENTRIES) {
+		pages[0] = (u64)spare.first;
+		spare.first = pages;
+	}
+	made = gigabyte(dune_process.root, first, &spare) &&
+	       gigabyte(dune_process.root, last, &spare) &&
+	       gigabyte(loaded, first, &spare) && gigabyte(loaded, last, &spare);
+	dune_table_release(&spare);
+	return made ? 0 : -ENOMEM;
+}
+
+/* All memory that the entry of a page fault uses, since it must not fault there. */
+int dune_pt_touch_core(dune_pte *root)
+{
+	if (dune_pt_touch(root, (u64)dune_stubs) ||
+	    dune_pt_touch(root, (u64)&dune_process) ||
+	    dune_pt_touch(root, (u64)dune_trap_table) ||
+	    dune_page_touch(root) || dune_granule_touch(root))
+		return -ENOMEM;
+	return 0;
+}
+
+/* The leaf entry of @va, and its level. NULL: as gigabyte(). */
+dune_pte *dune_table_leaf(dune_pte *root, u64 va, int *level, struct spare *spare)
+{
+	dune_pte *e = gigabyte(root, va, spare);
+	dune_pte v;
+
+	for (*level = 2; e && *level; ) {
+		v = READ_ONCE(*e);
+		if (!is_table(v))
+			break;
+		--*level;
+		e = &table_of(v)[level_index(va, *level)];
+	}
+	return e;
+}
+
+/*
+ * A page fault on a page that is not present, on the IST stack. Returns true if
+ * the page is present now, and the instruction can be repeated. Must not fault
+ * or use GS.
+ */
+bool dune_pf_early(u64 va)
+{
+	dune_pte *root = table_of(read_cr3()), *e;
+	int level;
+
+	if (unlikely(va >= USER_END))
+		return false;
+	e = dune_table_leaf(root, va, &level, NULL);
+	if (!e)
+		dune_hypercall(to_gpa(va) == NO_GPA ? HC_NO_GRANULE : HC_NO_PAGES,
+			       va, 0, 0, 0, 0, 0);
+	return e && (READ_ONCE(*e) & DUNE_PTE_P);
+}
+
+/* Replace the leaf @e of @level by a table that maps the same. The lock is held. */
+static void split(dune_pte *e, int level, struct spare *spare)
+{
+	dune_pte *t = take_table(spare);
+	dune_pte v = READ_ONCE(*e);
+	u64 step = level_size(level - 1);
+	u64 part;
+	int i;
+
+	do {
+		part = level == 1 ? v & ~DUNE_PTE_PS : v;
+		for (i = 0; i < ENTRIES; i++)
+			t[i] = part + i * step;
+	} while (!__atomic_compare_exchange_n(e, &v, link_to(t), 0,
+					      __ATOMIC_SEQ_CST,
+					      __ATOMIC_SEQ_CST));
+}
+
+/*
+ * The leaf of @va, split until it is not larger than @size, by tables of
+ * dune_table_prepare(). The lock is held.
+ */
+dune_pte *dune_table_leaf_below(dune_pte *root, u64 va, u64 size, int *level,
+				struct spare *spare)
+{
+	dune_pte *e;
+
+	for (;;) {
+		e = dune_table_leaf(root, va, level, spare);
+		if (level_size(*level) <= size)
+			return e;
+		split(e, *level, spare);
+	}
+}
+
+/* The level of @va's leaf; 2, with *@made false, if the leaf does not exist yet. */
+static int depth(dune_pte *root, u64 va, bool *made)
+{
+	dune_pte v = READ_ONCE(root[level_index(va, TOP)]);
+	int level = 2;
+
+	*made = false;
+	if (!v)
+		return level;
+	for (; level; level--) {
+		v = READ_ONCE(table_of(v)[level_index(va, level)]);
+		if (!v && level == 2)
+			return level;
+		*made = true;
+		if (!is_table(v))
+			break;
+	}
+	return level;
+}
+
+/*
+ * Take into @spare all tables that the leaves of [va, va + len) need, if none is
+ * to be larger than fit() and @limit. The lock is held. Tables are only ever added
+ * to a root, so the count cannot be too small afterwards.
+ */
+int dune_table_prepare(dune_pte *root, u64 va, u64 len, u64 pa, u64 limit,
+		       struct spare *spare)
+{
+	u64 at = va, end = va + len, top = ~0ULL, middle = ~0ULL, count = 0;
+	u64 want;
+	int level;
+	bool made;
+
+	while (at < end) {
+		if (to_gpa(at) == NO_GPA)
+			return -ENOMEM;
+		if (!READ_ONCE(root[level_index(at, TOP)]) &&
+		    top != level_index(at, TOP)) {
+			top = level_index(at, TOP);
+			count++;
+		}
+		want = fit(at, pa + (at - va), end - at);
+		if (want > limit)
+			want = limit;
+		level = depth(root, at, &made);
+		if (level == 2 && (want < level_size(2) ||
+				   (!made && dune_process.no_1g))) {
+			if (middle != at >> 30)
+				count++;
+			middle = at >> 30;
+			level = 1;
+		}
+		if (level == 1 && want < level_size(1)) {
+			level = 0;
+			count++;
+		}
+		/* one table serves all of its entries */
+		at = (at | (level_size(level ? level : 1) - 1)) + 1;
+	}
+	return reserve(spare, count);
+}

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * The tables that page tables consist of, between table.c, which makes them, and
+ * pgtable.c, which has the calls on page tables.
+ */
+#ifndef LIBDUNE_TABLE_H
+#define LIBDUNE_TABLE_H
+
+#include "memory.h"
+
+#define PAGE		4096ULL
+#define ENTRIES		512
+#define TOP		3		/* level of the root; 0: pages of 4 KB */
+
+/* Tables taken in advance, linked by their first word. */
+struct spare {
+	dune_pte *first;
+};
+
+static inline u64 level_size(int level)
+{
+	return PAGE << (9 * level);
+}
+
+static inline u64 level_index(u64 va, int level)
+{
+	return va >> (12 + 9 * level) & (ENTRIES - 1);
+}
+
+static inline dune_pte *table_of(dune_pte v)
+{
+	return (dune_pte *)to_va(v & DUNE_PTE_ADDR);
+}
+
+/* Returns whether an entry above level 0 leads to a table. */
+static inline bool is_table(dune_pte v)
+{
+	return (v & (DUNE_PTE_P | DUNE_PTE_PS)) == DUNE_PTE_P;
+}
+
+/* The largest page that may start at @va (and @pa) and has room in @len. */
+static inline u64 fit(u64 va, u64 pa, u64 len)
+{
+	u64 size = level_size(2);
+
+	while (((va | pa) & (size - 1)) || len < size)
+		size >>= 9;
+	return size;
+}
+
+/* New tables are zero. NULL: no memory, or no granule. */
+dune_pte *dune_table_new(void);
+void dune_table_free(dune_pte *t);
+
+/*
+ * For a call that changes a range: take every table that it needs, with the lock of
+ * pgtable.c; after the change free those that were not needed.
+ */
+int dune_table_prepare(dune_pte *root, u64 va, u64 len, u64 pa, u64 limit,
+		       struct spare *spare);
+void dune_table_release(struct spare *spare);
+
+/* The leaf entry of an address, whose identity entry is made if it is missing. */
+dune_pte *dune_table_leaf(dune_pte *root, u64 va, int *level, struct spare *spare);
+dune_pte *dune_table_leaf_below(dune_pte *root, u64 va, u64 size, int *level,
+				struct spare *spare);
+
+#endif /* LIBDUNE_TABLE_H */

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+/*
+ * The library's record of the actions of signals (libdune/common/sigaction.h),
+ * read and reset at each instruction of a change, as a signal's handler in the host
+ * half does. Fails when a reader gets a part of the old action and a part of the new
+ * one, when a new action is lost, or when a signal counts as handled that has no
+ * handler. It uses the library's own headers, since the record is not public.
+ */
+#include "../../libdune/common/sigaction.h"
+#include "tap.h"
+
+#define SIG	10
+
+static struct dune_sighand sighand;
+static const struct ksigaction old_action = { 0x1111, SA_RESETHAND, 0x2222, 0x3333 };
+/* The same handler, so that only the flags and the mask tell the two apart. */
+static const struct ksigaction new_action = { 0x1111, SA_RESETHAND | SA_NODEFER, 0x5555, 0x6666 };
+static struct ksigaction seen;
+static int steps, at_step, reset;
+
+static bool equal(const struct ksigaction *a, const struct ksigaction *b)
+{
+	return a->handler == b->handler && a->flags == b->flags &&
+	       a->restorer == b->restorer && a->mask == b->mask;
+}
+
+__attribute__((target("general-regs-only")))
+static void on_step(struct dune_tf *tf)
+{
+	struct ksigaction real;
+
+	(void)tf;
+	if (++steps != at_step)
+		return;
+	seen = dune_action(&sighand, SIG);
+	reset = dune_reset_action(&sighand, SIG, &seen, &real);
+}
+
+static void change_stepped(void)
+{
+	steps = 0;
+	__asm__ volatile("lea -128(%%rsp), %%rsp; pushfq; orq %0, (%%rsp); popfq; lea 128(%%rsp), %%rsp"
+			 : : "i" (RFLAGS_TF) : "memory", "cc");
+	dune_set_action(&sighand, SIG, &new_action);
+	__asm__ volatile("lea -128(%%rsp), %%rsp; pushfq; andq %0, (%%rsp); popfq; lea 128(%%rsp), %%rsp"
+			 : : "i" (~(long)RFLAGS_TF) : "memory", "cc");
+}
+
+int main(void)
+{
+	int mixed = 0, back = 0, lost = 0, kept = 0, wrong = 0, was_new = 0;
+	struct ksigaction now;
+
+	if (dune_enter(NULL))
+		bail("dune_enter: %s", dune_enter_error());
+	dune_trap_set(VEC_DB, on_step, 0);
+	for (at_step = 1; ; at_step++) {
+		dune_set_action(&sighand, SIG, &old_action);
+		change_stepped();
+		if (steps < at_step)
+			break;
+		now = dune_action(&sighand, SIG);
+		if (equal(&seen, &new_action)) {
+			was_new = 1;
+			/* Its handler ran: the action is reset. */
+			kept += !reset || now.handler != SIG_DFL;
+		} else if (equal(&seen, &old_action)) {
+			back += was_new;
+			/* The old action's handler ran; the new action holds. */
+			lost += !equal(&now, &new_action);
+		} else {
+			mixed++;
+		}
+		wrong += !(sighand.handled & sigbit(SIG)) != (now.handler == SIG_DFL);
+	}
+	ok(at_step > 20, "%d steps", at_step);
+	is(was_new, 1, "the new action was seen in the end");
+	is(mixed, 0, "never a part of each");
+	is(back, 0, "nor the old one after the new one");
+	is(lost, 0, "the new action is not reset in place of the old one");
+	is(kept, 0, "but is when it was taken");
+	is(wrong, 0, "the set of handled signals fits");
+	return done();
+}
