@@ -86,6 +86,43 @@ static void fast_again(void *arg)
 	_exit(g.run->counters[DUNE_COUNT_SYSCALL_FAST] == CALLS ? 0 : 2);
 }
 
+/* A rule that logs the calls of getpriority by @pid. */
+static void log_getpriority(struct audit_rule_data *rule, int pid)
+{
+	rule->mask[AUDIT_WORD(SYS_getpriority)] |= AUDIT_BIT(SYS_getpriority);
+	rule->field_count = 2;
+	rule->fields[0] = AUDIT_ARCH;
+	rule->values[0] = AUDIT_ARCH_X86_64;
+	rule->fieldflags[0] = AUDIT_EQUAL;
+	rule->fields[1] = AUDIT_PID;
+	rule->values[1] = pid;
+	rule->fieldflags[1] = AUDIT_EQUAL;
+}
+
+/* How many calls of @pid the log has, with their arguments and result. */
+static int logged_calls(int log, int pid)
+{
+	struct pollfd pfd = { log, POLLIN, 0 };
+	int logged = 0;
+
+	while (poll(&pfd, 1, logged < CALLS ? 30000 : 500) > 0) {
+		struct {
+			struct nlmsghdr h;
+			char text[9000];
+		} m = {0};
+		char want[32];
+
+		if (recv(log, &m, sizeof(m) - 1, MSG_DONTWAIT) <= 0)
+			break;
+		snprintf(want, sizeof(want), " pid=%d ", pid);
+		if (m.h.nlmsg_type == AUDIT_SYSCALL && strstr(m.text, " syscall=140 ") &&
+		    strstr(m.text, want) && strstr(m.text, "a0=4711 a1=1234") &&
+		    strstr(m.text, "exit=-22"))
+			logged++;
+	}
+	return logged;
+}
+
 int main(void)
 {
 	struct audit_status status = { .mask = AUDIT_STATUS_ENABLED, .enabled = 1 };
@@ -110,14 +147,7 @@ int main(void)
 	pid = fork();
 	if (!pid)
 		child(NULL);
-	rule.mask[AUDIT_WORD(SYS_getpriority)] |= AUDIT_BIT(SYS_getpriority);
-	rule.field_count = 2;
-	rule.fields[0] = AUDIT_ARCH;
-	rule.values[0] = AUDIT_ARCH_X86_64;
-	rule.fieldflags[0] = AUDIT_EQUAL;
-	rule.fields[1] = AUDIT_PID;
-	rule.values[1] = pid;
-	rule.fieldflags[1] = AUDIT_EQUAL;
+	log_getpriority(&rule, pid);
 	err = request(AUDIT_ADD_RULE, &rule, sizeof(rule));
 	ok(!err, "a rule that audits getpriority is added (%s)", strerror(-err));
 	(void)!write(gate[1], "x", 1);
@@ -126,24 +156,8 @@ int main(void)
 
 	ok(!o.code, "the guest runs under audit (%d, %d)", o.code, o.signal);
 
-	struct pollfd pfd = { log, POLLIN, 0 };
-	int logged = 0;
+	int logged = logged_calls(log, pid);
 
-	while (poll(&pfd, 1, logged < CALLS ? 30000 : 500) > 0) {
-		struct {
-			struct nlmsghdr h;
-			char text[9000];
-		} m = {0};
-		char want[32];
-
-		if (recv(log, &m, sizeof(m) - 1, MSG_DONTWAIT) <= 0)
-			break;
-		snprintf(want, sizeof(want), " pid=%d ", pid);
-		if (m.h.nlmsg_type == AUDIT_SYSCALL && strstr(m.text, " syscall=140 ") &&
-		    strstr(m.text, want) &&
-		    strstr(m.text, "a0=4711 a1=1234") && strstr(m.text, "exit=-22"))
-			logged++;
-	}
 	ok(logged == CALLS, "each of %d calls is logged with arguments and result (%d)", CALLS,
 	   logged);
 	request(AUDIT_DEL_RULE, &rule, sizeof(rule));

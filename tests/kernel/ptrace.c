@@ -146,34 +146,12 @@ static void every_call(void)
 	   shared->result[5]);
 }
 
-static void attach(void)
+/*
+ * SYSEMU: the tracer makes the calls of the guest, and lets the ioctl that runs the
+ * guest pass. Returns how many it has made.
+ */
+static int emulate_calls(int pid)
 {
-	struct __ptrace_syscall_info info;
-	int pid = start(endless_calls), seen = 0;
-
-	ok(!ptrace(PTRACE_SEIZE, pid, 0, PTRACE_O_TRACESYSGOOD),
-	   "a tracer attaches to a guest that makes calls");
-	ptrace(PTRACE_INTERRUPT, pid, 0, 0);
-	ok(wait_stop(pid) == SIGTRAP, "PTRACE_INTERRUPT stops a guest that makes calls");
-
-	long calls = shared->calls;
-
-	sleep_ms(30);
-	ok(shared->calls == calls, "a guest makes no call while the tracer has it stopped");
-	for (int i = 0; i < 200; i++) {
-		ptrace(PTRACE_SYSCALL, pid, 0, 0);
-		if (wait_stop(pid) != (SIGTRAP | 0x80))
-			break;
-		ptrace(PTRACE_GET_SYSCALL_INFO, pid, sizeof(info), &info);
-		seen += info.op == PTRACE_SYSCALL_INFO_ENTRY && info.entry.nr == SYS_getppid;
-	}
-	long made = shared->calls - calls;
-
-	ok(seen > 20 && made <= seen + 1 && made >= seen - 1,
-	   "the tracer sees every call after it attached (%d seen, %ld made)", seen, made);
-
-	/* SYSEMU: the tracer makes the calls. Let the ioctl that runs the guest pass. */
-	shared->go = 1;
 	int emulated = 0;
 	enum __ptrace_request how = PTRACE_SYSEMU;
 
@@ -208,6 +186,38 @@ static void attach(void)
 			how = PTRACE_SYSEMU;
 		}
 	}
+	return emulated;
+}
+
+static void attach(void)
+{
+	struct __ptrace_syscall_info info;
+	int pid = start(endless_calls), seen = 0;
+
+	ok(!ptrace(PTRACE_SEIZE, pid, 0, PTRACE_O_TRACESYSGOOD),
+	   "a tracer attaches to a guest that makes calls");
+	ptrace(PTRACE_INTERRUPT, pid, 0, 0);
+	ok(wait_stop(pid) == SIGTRAP, "PTRACE_INTERRUPT stops a guest that makes calls");
+
+	long calls = shared->calls;
+
+	sleep_ms(30);
+	ok(shared->calls == calls, "a guest makes no call while the tracer has it stopped");
+	for (int i = 0; i < 200; i++) {
+		ptrace(PTRACE_SYSCALL, pid, 0, 0);
+		if (wait_stop(pid) != (SIGTRAP | 0x80))
+			break;
+		ptrace(PTRACE_GET_SYSCALL_INFO, pid, sizeof(info), &info);
+		seen += info.op == PTRACE_SYSCALL_INFO_ENTRY && info.entry.nr == SYS_getppid;
+	}
+	long made = shared->calls - calls;
+
+	ok(seen > 20 && made <= seen + 1 && made >= seen - 1,
+	   "the tracer sees every call after it attached (%d seen, %ld made)", seen, made);
+
+	shared->go = 1;
+	int emulated = emulate_calls(pid);
+
 	ptrace(PTRACE_DETACH, pid, 0, 0);
 	struct outcome o = wait_child(pid, 20);
 

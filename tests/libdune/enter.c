@@ -215,7 +215,7 @@ static void test_leaks(void)
 			in_order = 0;
 	}
 	dune_stats(&after);
-	ok(in_order, "twenty children exit in order");
+	ok(in_order, "twenty children exit with status 0");
 	is(after.arena_bytes, before.arena_bytes, "twenty children leave no memory in use");
 	is(after.forks - before.forks, 20, "dune_stats() counts twenty forks");
 	ok(after.counters[DUNE_COUNT_EXITS] > before.counters[DUNE_COUNT_EXITS] &&
@@ -223,7 +223,7 @@ static void test_leaks(void)
 	   after.counters[DUNE_COUNT_SYSCALL_SLOW] >=
 	   before.counters[DUNE_COUNT_SYSCALL_FAST] +
 	   before.counters[DUNE_COUNT_SYSCALL_SLOW] + 20,
-	   "so are exits and system calls");
+	   "dune_stats() counts exits and system calls");
 	ok(after.signals >= 2, "dune_stats() counts signals");
 }
 
