@@ -185,7 +185,7 @@ check-style: tools
 		cargo clippy --quiet --locked --release --workspace --all-targets -- -D warnings; \
 	else echo "skipped: clippy is not installed (package rust-web-clippy)"; fi
 	@if command -v shellcheck >/dev/null; then echo "  SHELLCHECK"; \
-		shellcheck --severity=warning -x -P SCRIPTDIR $(shell_files); \
+		shellcheck --severity=warning -x -P SCRIPTDIR -P tests/common $(shell_files); \
 	else echo "skipped: shellcheck is not installed (package shellcheck)"; fi
 
 prefix = $(DESTDIR)$(PREFIX)

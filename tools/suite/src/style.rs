@@ -9,6 +9,9 @@ use dune_machine::Kernel;
 
 use crate::context::Context;
 
+/// The width of all files, as CONTRIBUTING.md has it.
+const COLUMNS: &str = "--max-line-length=100";
+
 /// Rules that do not fit a module outside of the kernel's tree, which is built for
 /// several versions and answers system calls.
 const IN_TREE_ONLY: &str = "LINUX_VERSION_CODE,CONSTANT_COMPARISON,ENOSYS,FILE_PATH_CHANGES";
@@ -26,9 +29,6 @@ const ASSEMBLY: [&str; 6] = [
     "kernel/x86/vmx/instructions.h",
 ];
 const NO_C: &str = "SPACING,CAMELCASE,LINE_CONTINUATIONS,EMBEDDED_FUNCTION_NAME";
-
-/// The width of files that are not the kernel's.
-const USER_COLUMNS: &str = "--max-line-length=128";
 
 /// Rules that make sense only in the kernel: its types, macros and error numbers.
 const KERNEL_ONLY: &str = "VOLATILE,PREFER_KERNEL_TYPES,ENOSYS,AVOID_EXTERNS,ARRAY_SIZE,CAMELCASE,\
@@ -49,11 +49,7 @@ pub fn run(context: &Context, files: &[PathBuf]) -> Result<u8> {
     let (kernel, user): (Vec<_>, Vec<_>) =
         c.into_iter().partition(|file| file.starts_with("kernel") || file.starts_with("include"));
     let mut clean = true;
-    for (files, ignored, columns) in [
-        (kernel, IN_TREE_ONLY, None),
-        (assembly, NO_C, None),
-        (user, KERNEL_ONLY, Some(USER_COLUMNS)),
-    ] {
+    for (files, ignored) in [(kernel, IN_TREE_ONLY), (assembly, NO_C), (user, KERNEL_ONLY)] {
         let status = Command::new("perl")
             .arg(&script)
             .args([
@@ -63,10 +59,10 @@ pub fn run(context: &Context, files: &[PathBuf]) -> Result<u8> {
                 "--quiet",
                 "--no-summary",
                 "--show-types",
+                COLUMNS,
                 "--file",
             ])
             .args(["--ignore", ignored])
-            .args(columns)
             .args(files)
             .current_dir(&context.source)
             .status()
