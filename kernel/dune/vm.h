@@ -29,7 +29,7 @@ struct mm_struct;
 struct dune_vm {
 	struct kref kref;
 	struct mm_struct *mm;
-	struct mutex lock;
+	struct mutex lock;	/* of the two below */
 	bool prepared;
 	struct second_level second_level;
 };

@@ -189,6 +189,8 @@ static void holder(void)
 	snprintf(file, sizeof(file), "%s/file", folder);
 	fd = open(file, O_RDONLY);
 	page = mmap(NULL, 4096, PROT_READ, MAP_SHARED, fd, 0);
+	/* The end of a relative would wait for the server to flush its descriptor. */
+	close(fd);
 	other = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (fd < 0 || page == MAP_FAILED || other == MAP_FAILED ||
 	    pthread_create(&thread, NULL, touch, page))

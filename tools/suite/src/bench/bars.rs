@@ -63,7 +63,7 @@ use Baseline::{EmptyIoctl, Enter, Linux, NoKvm, Nothing, Ptrace};
 use Rule::{AtLeast, AtMost, Better, Same, Times};
 
 /// In the page's order.
-pub const SUBJECTS: [Subject; 21] = [
+pub const SUBJECTS: [Subject; 22] = [
     subject(
         "getpid_ring0",
         "getpid() from ring 0",
@@ -114,6 +114,12 @@ pub const SUBJECTS: [Subject; 21] = [
         "intercepted getpid()",
         Ptrace,
         &[amd("ptrace / Dune ≥ 60", Better(60.0))],
+    ),
+    subject(
+        "gzip",
+        "gzip -6 of 4 MB in the sandbox",
+        Linux,
+        &[intel("≤ 1.01 × Linux", Times(1.01, None))],
     ),
     subject(
         "mprotect",
