@@ -192,7 +192,11 @@ fn summary(figures: &[Figure]) -> String {
 /// The figures that this machine and kernel should have and that are not there.
 fn not_among(figures: &[Figure], machine: &str, kernel: &str) -> Vec<String> {
     let has = |id: &str| figures.iter().any(|one| one.id == id && one.is_of(machine, kernel));
-    bars::ids().filter(|id| !has(id)).map(|id| format!("{id} ({machine} {kernel})")).collect()
+    bars::SUBJECTS
+        .iter()
+        .filter(|subject| subject.is_measured_in(machine) && !has(subject.id))
+        .map(|subject| format!("{} ({machine} {kernel})", subject.id))
+        .collect()
 }
 
 /// By id, kernel and machine.

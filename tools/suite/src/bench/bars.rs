@@ -200,6 +200,12 @@ impl Subject {
     pub fn of(id: &str) -> Option<&'static Subject> {
         SUBJECTS.iter().find(|subject| subject.id == id)
     }
+
+    /// Whether this machine type has the figure: one that has only Intel's bars is
+    /// measured on Intel alone.
+    pub fn is_measured_in(&self, machine: &str) -> bool {
+        machine == VMX.name || self.bars.iter().any(|bar| bar.vendor != Vendor::Intel)
+    }
 }
 
 impl Bar {
