@@ -43,7 +43,8 @@ UNTRUSTED static void guest(void)
 		*box.table |= DUNE_PTE_U;
 	if (box.call)
 		__asm__ volatile("syscall"
-				 : "=a" (ret) : "a" (box.call), "D" (1L), "S" (box.argument), "d" (16L)
+				 : "=a" (ret)
+				 : "a" (box.call), "D" (1L), "S" (box.argument), "d" (16L)
 				 : "rcx", "r11", "memory");
 	__asm__ volatile("syscall" : : "a" (SYS_exit), "D" (ret));
 }

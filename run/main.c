@@ -119,7 +119,8 @@ static void cannot_run(const char *path, long err)
 	else if (err == -EACCES)
 		advice = "a program must be an executable file that you may read";
 	else if (err == -ENOEXEC)
-		advice = "a program must be a 64-bit x86 program or #! script, and not on hugetlbfs";
+		advice =
+			"a program must be a 64-bit x86 program or #! script, and not on hugetlbfs";
 	die(missing ? 127 : 126, path, text_errno(err), advice);
 }
 

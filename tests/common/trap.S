@@ -61,7 +61,8 @@ guest_stubs:
 vector = 0
 	.rept	256
 	.balign	16
-	.if	!(vector == 8 || (vector >= 10 && vector <= 14) || vector == 17 || vector == 21 || vector == 29 || vector == 30)
+	.if	!(vector == 8 || (vector >= 10 && vector <= 14) || vector == 17 || vector == 21 || \
+		  vector == 29 || vector == 30)
 	pushq	$0
 	.endif
 	pushq	$vector

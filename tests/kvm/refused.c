@@ -148,7 +148,8 @@ int main(void)
 
 	ok(set_svme(cpu, false), "the other hypervisor goes");
 	snprintf(online, sizeof(online), "/sys/devices/system/cpu/cpu%d/online", cpu);
-	ok(!file_write(online, "0") && !file_write(online, "1"), "CPU %d goes off line and comes back", cpu);
+	ok(!file_write(online, "0") && !file_write(online, "1"),
+	   "CPU %d goes off line and comes back", cpu);
 	bind_to(pids[1], cpu);
 	sleep_ms(10);
 	ok(moves(1), "the guest runs there again");

@@ -39,10 +39,12 @@ static void on_step(struct dune_tf *tf)
 static void change_stepped(void)
 {
 	steps = 0;
-	__asm__ volatile("lea -128(%%rsp), %%rsp; pushfq; orq %0, (%%rsp); popfq; lea 128(%%rsp), %%rsp"
+	__asm__ volatile("lea -128(%%rsp), %%rsp; pushfq; orq %0, (%%rsp); popfq;"
+			 "lea 128(%%rsp), %%rsp"
 			 : : "i" (RFLAGS_TF) : "memory", "cc");
 	dune_set_action(&sighand, SIG, &new_action);
-	__asm__ volatile("lea -128(%%rsp), %%rsp; pushfq; andq %0, (%%rsp); popfq; lea 128(%%rsp), %%rsp"
+	__asm__ volatile("lea -128(%%rsp), %%rsp; pushfq; andq %0, (%%rsp); popfq;"
+			 "lea 128(%%rsp), %%rsp"
 			 : : "i" (~(long)RFLAGS_TF) : "memory", "cc");
 }
 

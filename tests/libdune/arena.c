@@ -69,7 +69,8 @@ static void test_too_much(void)
 
 	size = size_of(WINDOW);
 	dune_stats(&before);
-	is(dune_pt_split(root, WINDOW, GB, PAGE), -ENOMEM, "dune_pt_split() of 1 GB into pages: ENOMEM");
+	is(dune_pt_split(root, WINDOW, GB, PAGE), -ENOMEM,
+	   "dune_pt_split() of 1 GB into pages: ENOMEM");
 	same(&before, "split");
 	is(size_of(WINDOW), size, "a split that failed has split nothing");
 }
@@ -89,16 +90,23 @@ static void test_half(void)
 	first = size_of(va);
 	second = size_of(va + PAGE);
 	dune_stats(&before);
-	is(dune_pt_protect(root, va, 2 * PAGE, DUNE_PT_RO), -ENOMEM, "dune_pt_protect() without a page for a table: ENOMEM");
+	is(dune_pt_protect(root, va, 2 * PAGE, DUNE_PT_RO), -ENOMEM,
+	   "dune_pt_protect() without a page for a table: ENOMEM");
 	same(&before, "protect");
 	ok((entry(va) & DUNE_PTE_W) && (entry(va + PAGE) & DUNE_PTE_W) &&
-	   size_of(va) == first && size_of(va + PAGE) == second, "a dune_pt_protect() that failed has changed neither page");
-	is(dune_pt_map(root, va, 2 * PAGE, GB, DUNE_PT_RW), -ENOMEM, "dune_pt_map() without a page for a table: ENOMEM");
+	   size_of(va) == first && size_of(va + PAGE) == second,
+	   "a dune_pt_protect() that failed has changed neither page");
+	is(dune_pt_map(root, va, 2 * PAGE, GB, DUNE_PT_RW), -ENOMEM,
+	   "dune_pt_map() without a page for a table: ENOMEM");
 	same(&before, "map");
-	ok(size_of(va) == first && size_of(va + PAGE) == second, "a dune_pt_map() that failed has mapped neither page");
-	is(dune_pt_unmap(root, va, 2 * PAGE), -ENOMEM, "dune_pt_unmap() without a page for a table: ENOMEM");
-	ok((entry(va) & DUNE_PTE_P) && (entry(va + PAGE) & DUNE_PTE_P), "a dune_pt_unmap() that failed has left both pages");
-	is(dune_pt_split(root, va, 2 * PAGE, PAGE), -ENOMEM, "dune_pt_split() without a page for a table: ENOMEM");
+	ok(size_of(va) == first && size_of(va + PAGE) == second,
+	   "a dune_pt_map() that failed has mapped neither page");
+	is(dune_pt_unmap(root, va, 2 * PAGE), -ENOMEM,
+	   "dune_pt_unmap() without a page for a table: ENOMEM");
+	ok((entry(va) & DUNE_PTE_P) && (entry(va + PAGE) & DUNE_PTE_P),
+	   "a dune_pt_unmap() that failed has left both pages");
+	is(dune_pt_split(root, va, 2 * PAGE, PAGE), -ENOMEM,
+	   "dune_pt_split() without a page for a table: ENOMEM");
 	same(&before, "split");
 	ok(!dune_pt_clone(root), "dune_pt_clone() without pages: NULL");
 	same(&before, "clone");
@@ -134,7 +142,8 @@ static void test_full(void)
 	if (read(out[0], text, sizeof(text) - 1) < 0)
 		exit(98);
 	ok(strstr(text, "the arena is full") && strstr(text, "0x100000000000"),
-	   "the program prints that the arena is full, and the address: %.*s", (int)strcspn(text, "\n"), text);
+	   "the program prints that the arena is full, and the address: %.*s",
+	   (int)strcspn(text, "\n"), text);
 	pid = fork();
 	if (!pid) {
 		use_up(0);

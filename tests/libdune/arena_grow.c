@@ -64,9 +64,11 @@ static void test_pages(void)
 			last = page;
 		pages++;
 	}
-	ok(pages > 5 * MB / 4096 && pages < LIMIT / 4096, "the arena has %lu pages until none is left", pages);
+	ok(pages > 5 * MB / 4096 && pages < LIMIT / 4096,
+	   "the arena has %lu pages until none is left", pages);
 	ok(last < ARENA + LIMIT, "no page of the arena is above its limit");
-	ok(mapped(ARENA + LIMIT - 4096) && !mapped(ARENA + LIMIT), "the arena is mapped up to its limit, and no further");
+	ok(mapped(ARENA + LIMIT - 4096) && !mapped(ARENA + LIMIT),
+	   "the arena is mapped up to its limit, and no further");
 }
 
 /* What the program has where the arena would grow stays as it is. */
@@ -95,8 +97,8 @@ int main(void)
 	};
 	int status = -1;
 
-	if (mmap(ARENA, MB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE,
-		 -1, 0) != ARENA)
+	if (mmap(ARENA, MB, PROT_READ | PROT_WRITE,
+		 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0) != ARENA)
 		return 1;
 	test_config(config);
 	if (!fork()) {

@@ -43,11 +43,15 @@ static void test_calls(void)
 	struct dune_stats stats;
 
 	ok(!root, "dune_pt_root() before dune_enter(): NULL");
-	is(dune_pt_map(root, 0, PAGE, 0, DUNE_PT_RW), -EPERM, "dune_pt_map() before dune_enter(): EPERM");
+	is(dune_pt_map(root, 0, PAGE, 0, DUNE_PT_RW), -EPERM,
+	   "dune_pt_map() before dune_enter(): EPERM");
 	is(dune_pt_unmap(root, 0, PAGE), -EPERM, "dune_pt_unmap() before dune_enter(): EPERM");
-	is(dune_pt_protect(root, 0, 2 * PAGE, 0), -EPERM, "dune_pt_protect() before dune_enter(): EPERM");
-	is(dune_pt_split(root, 0, PAGE, PAGE), -EPERM, "dune_pt_split() before dune_enter(): EPERM");
-	is(dune_pt_walk(root, 0, PAGE, nothing, NULL), -EPERM, "dune_pt_walk() before dune_enter(): EPERM");
+	is(dune_pt_protect(root, 0, 2 * PAGE, 0), -EPERM,
+	   "dune_pt_protect() before dune_enter(): EPERM");
+	is(dune_pt_split(root, 0, PAGE, PAGE), -EPERM,
+	   "dune_pt_split() before dune_enter(): EPERM");
+	is(dune_pt_walk(root, 0, PAGE, nothing, NULL), -EPERM,
+	   "dune_pt_walk() before dune_enter(): EPERM");
 	ok(!dune_pt_entry(root, 0, NULL), "dune_pt_entry() before dune_enter(): NULL");
 	ok(!dune_pt_clone(root), "dune_pt_clone() before dune_enter(): NULL");
 	is(dune_pt_free(root), -EPERM, "dune_pt_free() before dune_enter(): EPERM");
@@ -81,7 +85,8 @@ static void test_configuration(void)
 	wrong((struct dune_config){ .size = 7 }, "size");
 	wrong((struct dune_config){ .flags = 0x80 }, "flags");
 	wrong((struct dune_config){ .reserved = { 0, 0, 1 } }, "reserved");
-	wrong((struct dune_config){ .arena = (char *)p + PAGE, .arena_size = GB }, "arena is not aligned");
+	wrong((struct dune_config){ .arena = (char *)p + PAGE, .arena_size = GB },
+	      "arena is not aligned");
 	wrong((struct dune_config){ .arena = p, .arena_size = PAGE }, "arena_size");
 	wrong((struct dune_config){ .arena_size = GB }, "arena_size without");
 	wrong((struct dune_config){ .arena = p, .arena_size = 1UL << 48 }, "arena ends");
@@ -143,7 +148,8 @@ static void test_twice(void)
 	cfg.super_base = 1UL << 30;
 	cfg.super_size -= 1UL << 30;
 	is(dune_enter(&cfg), -EBUSY, "dune_enter() again with another supervisor range: EBUSY");
-	ok(dune_enter_error() && strstr(dune_enter_error(), "another"), "dune_enter_error() names the supervisor range");
+	ok(dune_enter_error() && strstr(dune_enter_error(), "another"),
+	   "dune_enter_error() names the supervisor range");
 	cfg.super_base = 0;
 	cfg.super_size = 1UL << 47;
 	cfg.arena = arena;

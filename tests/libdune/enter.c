@@ -111,7 +111,8 @@ static void test_taken_over(void)
 	pthread_kill(thread, SIGUSR1);
 	while (!count)
 		usleep(1000);
-	ok(pthread_equal(handled_by, thread), "a signal to a native thread is handled by that thread");
+	ok(pthread_equal(handled_by, thread),
+	   "a signal to a native thread is handled by that thread");
 	is(handler_ring, 3, "a native thread handles its signal in ring 3");
 	stop = 1;
 	is(pthread_join(thread, NULL), 0, "a native thread can be joined");

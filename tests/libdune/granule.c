@@ -185,7 +185,8 @@ static void translate(void)
 	uint64_t size, va = (uint64_t)page_at(FAR + 3 * PAGE);
 	dune_pte *e;
 
-	if (dune_va(dune_gpa(va + 5)) != va + 5 || dune_gpa(1UL << 60) != ~0UL * !!granules + (1UL << 60) * !granules)
+	if (dune_va(dune_gpa(va + 5)) != va + 5 ||
+	    dune_gpa(1UL << 60) != ~0UL * !!granules + (1UL << 60) * !granules)
 		_exit(1);
 	if (granules && (dune_gpa(va) == va || dune_va(4096) != ~0UL))
 		_exit(2);
@@ -258,7 +259,8 @@ static void test_process(void)
 	end = run(wrong_entry);
 	is(end.signal, SIGSEGV, "a page-table entry that leads nowhere: SIGSEGV");
 	if (granules)
-		ok(!!strstr(end.words, "page-table entry"), "an entry that leads nowhere prints a line about it: %.100s", end.words);
+		ok(!!strstr(end.words, "page-table entry"),
+		   "an entry that leads nowhere prints a line about it: %.100s", end.words);
 	if (granules > 1024) {
 		skip("more granules than a test can use up", "the last granule");
 		return;
@@ -276,7 +278,8 @@ static void test_process(void)
 		return;
 	}
 	is(end.signal, SIGBUS, "memory in one gigabyte too many: SIGBUS");
-	ok(!!strstr(end.words, " physical address bits"), "one gigabyte too many prints a line about it: %.100s", end.words);
+	ok(!!strstr(end.words, " physical address bits"),
+	   "one gigabyte too many prints a line about it: %.100s", end.words);
 }
 
 /* ---- a pretended processor, in this process, that never enters ---- */
@@ -339,53 +342,75 @@ static void test_tables(int have_1g)
 	dune_granule_init(SMALL);
 	dune_pt_init(have_1g);
 	root = dune_pt_new();
-	ok(root && dune_gpa((uint64_t)root) != (uint64_t)root, "a root has a guest-physical address of its own");
+	ok(root && dune_gpa((uint64_t)root) != (uint64_t)root,
+	   "a root has a guest-physical address of its own");
 	ok(dune_gpa((uint64_t)root) >= GB, "the first granule is not used for the root");
-	is(dune_va(dune_gpa((uint64_t)root)), (uint64_t)root, "dune_va() is the inverse of dune_gpa()");
+	is(dune_va(dune_gpa((uint64_t)root)), (uint64_t)root,
+	   "dune_va() is the inverse of dune_gpa()");
 	dune_pt_touch_core(root);
 	dune_pt_touch(root, at + 12345);
 	used = dune_gpa(at) / GB;
 	ok(used >= 2 && used <= 4, "granules of the library itself: %d", used - 1);
-	ok(leads(root, at + 12345, at + 12345, 1 + have_1g), "a new table maps addresses to themselves, in large pages");
+	ok(leads(root, at + 12345, at + 12345, 1 + have_1g),
+	   "a new table maps addresses to themselves, in large pages");
 	is(dune_pt_split(root, at + MB2, PAGE, PAGE), 0, "dune_pt_split() of a large page");
-	ok(leads(root, at + MB2 + 1, at + MB2 + 1, 0), "a page that was split maps to itself, in 4 KB");
-	ok(leads(root, at + 2 * MB2 + 7, at + 2 * MB2 + 7, 1), "the neighbour of a page that was split maps to itself, in 2 MB");
-	is(dune_pt_map(root, at + MB2, PAGE, (uint64_t)root, DUNE_PT_RW), 0, "dune_pt_map() of a page to other memory");
-	ok(leads(root, at + MB2 + 8, (uint64_t)root + 8, 0), "a page that was mapped leads to the memory that was named");
+	ok(leads(root, at + MB2 + 1, at + MB2 + 1, 0),
+	   "a page that was split maps to itself, in 4 KB");
+	ok(leads(root, at + 2 * MB2 + 7, at + 2 * MB2 + 7, 1),
+	   "the neighbour of a page that was split maps to itself, in 2 MB");
+	is(dune_pt_map(root, at + MB2, PAGE, (uint64_t)root, DUNE_PT_RW), 0,
+	   "dune_pt_map() of a page to other memory");
+	ok(leads(root, at + MB2 + 8, (uint64_t)root + 8, 0),
+	   "a page that was mapped leads to the memory that was named");
 	is(dune_pt_unmap(root, at + 2 * MB2, PAGE), 0, "dune_pt_unmap() of a page");
-	is(walk(dune_gpa((uint64_t)root), at + 2 * MB2, &i), -1, "a page that was unmapped leads nowhere");
-	is(dune_pt_protect(root, at + 2 * MB2, PAGE, DUNE_PT_RO), 0, "dune_pt_protect() of a page that was unmapped");
-	ok(leads(root, at + 2 * MB2 + 9, at + 2 * MB2 + 9, 0), "dune_pt_protect() brings an unmapped page back");
+	is(walk(dune_gpa((uint64_t)root), at + 2 * MB2, &i), -1,
+	   "a page that was unmapped leads nowhere");
+	is(dune_pt_protect(root, at + 2 * MB2, PAGE, DUNE_PT_RO), 0,
+	   "dune_pt_protect() of a page that was unmapped");
+	ok(leads(root, at + 2 * MB2 + 9, at + 2 * MB2 + 9, 0),
+	   "dune_pt_protect() brings an unmapped page back");
 	is(dune_pt_walk(root, at, GB, count, &n), 0, "dune_pt_walk() over a gigabyte");
 	is(n, 510 + 512 + 511, "a walk finds that all entries but one lead to themselves");
 	dune_stats(&before);
 	copy = dune_pt_clone(root);
-	ok(copy && leads(copy, at + MB2 + 8, (uint64_t)root + 8, 0), "dune_pt_clone() copies an entry");
+	ok(copy && leads(copy, at + MB2 + 8, (uint64_t)root + 8, 0),
+	   "dune_pt_clone() copies an entry");
 	is(dune_pt_map(copy, at + MB2, PAGE, at, DUNE_PT_RW), 0, "dune_pt_map() changes the copy");
 	ok(leads(copy, at + MB2 + 8, at + 8, 0) && leads(root, at + MB2 + 8, (uint64_t)root + 8, 0),
 	   "a change of the copy does not change the first table");
 	is(dune_pt_free(copy), 0, "dune_pt_free() of the copy");
 	dune_stats(&after);
-	is(after.table_bytes, before.table_bytes, "dune_pt_free() gives all of the copy's tables back");
-	is(dune_pt_map(root, at + 8 * MB2, 4 * MB2, at + 16 * MB2, DUNE_PT_RW), 0, "dune_pt_map() of large pages");
+	is(after.table_bytes, before.table_bytes,
+	   "dune_pt_free() gives all of the copy's tables back");
+	is(dune_pt_map(root, at + 8 * MB2, 4 * MB2, at + 16 * MB2, DUNE_PT_RW), 0,
+	   "dune_pt_map() of large pages");
 	ok(leads(root, at + 9 * MB2 + 3, at + 17 * MB2 + 3, 1), "large pages are mapped in 2 MB");
-	is(dune_pt_map(root, at, GB, at, DUNE_PT_RW), 0, "dune_pt_map() of a gigabyte, in the pages that it has");
-	ok(leads(root, at + 9 * MB2 + 3, at + 9 * MB2 + 3, 1), "dune_pt_map() of a gigabyte to itself restores its pages");
+	is(dune_pt_map(root, at, GB, at, DUNE_PT_RW), 0,
+	   "dune_pt_map() of a gigabyte, in the pages that it has");
+	ok(leads(root, at + 9 * MB2 + 3, at + 9 * MB2 + 3, 1),
+	   "dune_pt_map() of a gigabyte to itself restores its pages");
 	for (i = used; i < SMALL - 1; i++) {
 		at += GB;
 		if (dune_pt_unmap(root, at, PAGE))
 			break;
 	}
 	is(i, SMALL - 1, "seven granules for seven gigabytes");
-	is(dune_pt_map(root, FAR, PAGE, at + 5 * GB, DUNE_PT_RW), -ENOMEM, "without a granule left, dune_pt_map() to new memory: ENOMEM");
-	is(dune_pt_map(root, at + 5 * GB, PAGE, at, DUNE_PT_RW), -ENOMEM, "without a granule left, dune_pt_map() at a new place: ENOMEM");
-	is(dune_pt_split(root, at + 5 * GB, PAGE, PAGE), -ENOMEM, "without a granule left, dune_pt_split(): ENOMEM");
+	is(dune_pt_map(root, FAR, PAGE, at + 5 * GB, DUNE_PT_RW), -ENOMEM,
+	   "without a granule left, dune_pt_map() to new memory: ENOMEM");
+	is(dune_pt_map(root, at + 5 * GB, PAGE, at, DUNE_PT_RW), -ENOMEM,
+	   "without a granule left, dune_pt_map() at a new place: ENOMEM");
+	is(dune_pt_split(root, at + 5 * GB, PAGE, PAGE), -ENOMEM,
+	   "without a granule left, dune_pt_split(): ENOMEM");
 	is(dune_gpa(at + 5 * GB), -1, "without a granule left, dune_gpa() fails");
-	ok(!dune_pt_entry(root, at + 5 * GB, NULL), "without a granule left, dune_pt_entry() is NULL");
-	is(dune_pt_map(root, FAR, PAGE, at, DUNE_PT_RW), 0, "without a granule left, dune_pt_map() to memory with a granule succeeds");
+	ok(!dune_pt_entry(root, at + 5 * GB, NULL),
+	   "without a granule left, dune_pt_entry() is NULL");
+	is(dune_pt_map(root, FAR, PAGE, at, DUNE_PT_RW), 0,
+	   "without a granule left, dune_pt_map() to memory with a granule succeeds");
 	is(dune_granule_tell(-1, 0), -ENOENT, "an address in the first granule: ENOENT");
-	is(dune_granule_tell(-1, SMALL * GB), -ENOENT, "an address in the granule after the last: ENOENT");
-	is(dune_granule_tell(-1, (SMALL - 1) * GB), -EBADF, "the last granule is one to tell a vCPU of: EBADF of vCPU -1");
+	is(dune_granule_tell(-1, SMALL * GB), -ENOENT,
+	   "an address in the granule after the last: ENOENT");
+	is(dune_granule_tell(-1, (SMALL - 1) * GB), -EBADF,
+	   "the last granule is one to tell a vCPU of: EBADF of vCPU -1");
 }
 
 /* Granules are never taken back, so each in a process of its own. */

@@ -39,10 +39,12 @@ GPR_ONLY static void on_step(struct dune_tf *tf)
 static void protect_stepped(uint64_t va)
 {
 	steps = 0;
-	__asm__ volatile("lea -128(%%rsp), %%rsp; pushfq; orq %0, (%%rsp); popfq; lea 128(%%rsp), %%rsp"
+	__asm__ volatile("lea -128(%%rsp), %%rsp; pushfq; orq %0, (%%rsp); popfq;"
+			 "lea 128(%%rsp), %%rsp"
 			 : : "i" (RFLAGS_TF) : "memory", "cc");
 	dune_pt_protect(root, va, PAGE, DUNE_PT_RO);
-	__asm__ volatile("lea -128(%%rsp), %%rsp; pushfq; andq %0, (%%rsp); popfq; lea 128(%%rsp), %%rsp"
+	__asm__ volatile("lea -128(%%rsp), %%rsp; pushfq; andq %0, (%%rsp); popfq;"
+			 "lea 128(%%rsp), %%rsp"
 			 : : "i" (~RFLAGS_TF) : "memory", "cc");
 }
 

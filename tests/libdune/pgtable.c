@@ -66,10 +66,13 @@ static void test_first(void)
 	dune_pte *root = dune_pt_root();
 
 	/* The thread remembers no table yet. */
-	is(dune_pt_protect(root, (1UL << 50) - MB2, PAGE, 0), -EINVAL, "dune_pt_protect() of an address that no process has, before any other: EINVAL");
+	is(dune_pt_protect(root, (1UL << 50) - MB2, PAGE, 0), -EINVAL,
+	   "dune_pt_protect() of an address that no process has, before any other: EINVAL");
 	is(dune_pt_unmap(root, 0, PAGE), 0, "unmap the page at 0");
-	is(*dune_pt_entry(root, 0, NULL) & DUNE_PTE_P, 0, "the page at 0 is not present after dune_pt_unmap()");
-	is(dune_pt_protect(root, 0, PAGE, DUNE_PT_RW), 0, "dune_pt_protect() brings the page at 0 back");
+	is(*dune_pt_entry(root, 0, NULL) & DUNE_PTE_P, 0,
+	   "the page at 0 is not present after dune_pt_unmap()");
+	is(dune_pt_protect(root, 0, PAGE, DUNE_PT_RW), 0,
+	   "dune_pt_protect() brings the page at 0 back");
 }
 
 static void test_protect(void)
@@ -109,9 +112,12 @@ static void test_protect(void)
 	dune_pt_protect(root, va, 4 * PAGE, DUNE_PT_RO);
 	p[0]++, p[PAGE]++, p[2 * PAGE]++, p[3 * PAGE]++;
 	is(faults, 4, "four pages protected at once");
-	is(dune_pt_protect(root, va + 1, PAGE, DUNE_PT_RO), -EINVAL, "dune_pt_protect() of an unaligned address: EINVAL");
-	is(dune_pt_protect(root, va, PAGE, DUNE_PTE_A), -EINVAL, "dune_pt_protect() with a bit that is no right: EINVAL");
-	is(dune_pt_protect(root, 1UL << 47, PAGE, 0), -EINVAL, "dune_pt_protect() of an address that no process has: EINVAL");
+	is(dune_pt_protect(root, va + 1, PAGE, DUNE_PT_RO), -EINVAL,
+	   "dune_pt_protect() of an unaligned address: EINVAL");
+	is(dune_pt_protect(root, va, PAGE, DUNE_PTE_A), -EINVAL,
+	   "dune_pt_protect() with a bit that is no right: EINVAL");
+	is(dune_pt_protect(root, 1UL << 47, PAGE, 0), -EINVAL,
+	   "dune_pt_protect() of an address that no process has: EINVAL");
 	for (i = 47; i < 64; i++)
 		wrong += dune_pt_protect(root, va | 1UL << i, PAGE, 0) != -EINVAL;
 	is(wrong, 0, "dune_pt_protect() of an address whose lower bits are a page's: EINVAL");
@@ -141,13 +147,16 @@ static void test_map(void)
 	   0, "dune_pt_map() of one page of a window to the first memory");
 	is(size_of((void *)window), PAGE, "mapping one page of a window splits its large page");
 	ok(!strcmp((char *)window, "second") &&
-	   !strcmp((char *)window + PAGE, "first"), "a window shows both memories after one page was changed");
+	   !strcmp((char *)window + PAGE,
+		   "first"), "a window shows both memories after one page was changed");
 	strcpy((char *)window + PAGE, "changed");
-	ok(!strcmp(aligned, "changed"), "a write through a window is seen at the memory's own address");
+	ok(!strcmp(aligned, "changed"),
+	   "a write through a window is seen at the memory's own address");
 	is(dune_pt_map(root, window + GB, GB, 3 * GB, DUNE_PT_RW), 0, "dune_pt_map() of 1 GB");
 	is(size_of((void *)(window + GB)), largest(), "1 GB is mapped in the largest pages");
 	is(dune_pt_unmap(root, window, 2 * GB), 0, "dune_pt_unmap() of the windows");
-	is(dune_pt_map(root, window, PAGE, 7, DUNE_PT_RW), -EINVAL, "dune_pt_map() to an unaligned address: EINVAL");
+	is(dune_pt_map(root, window, PAGE, 7, DUNE_PT_RW), -EINVAL,
+	   "dune_pt_map() to an unaligned address: EINVAL");
 	munmap(memory, 4 * MB2);
 }
 
@@ -182,7 +191,8 @@ static void test_dirty(void)
 	for (i = 0; i < 64; i += 4)
 		p[i * PAGE] = 1;
 	i = p[PAGE];
-	is(dune_pt_walk(root, va, 64 * PAGE, count_dirty, &dirty), 0, "dune_pt_walk() over 64 pages");
+	is(dune_pt_walk(root, va, 64 * PAGE, count_dirty, &dirty), 0,
+	   "dune_pt_walk() over 64 pages");
 	is(dirty, 16, "dirty pages");
 	i = !!(*dune_pt_entry(root, va + PAGE, NULL) & DUNE_PTE_A);
 	is(i, 1, "accessed bit of a page that was read");
@@ -191,10 +201,13 @@ static void test_dirty(void)
 	is(dune_pte_clear(dune_pt_entry(root, va, NULL), DUNE_PTE_D), DUNE_PTE_D,
 	   "clearing bits of an entry reports what was cleared");
 	dune_tlb_page(va);
-	is(!!(*dune_pt_entry(root, va, NULL) & DUNE_PTE_D), 0, "a page whose dirty bit was cleared is clean");
+	is(!!(*dune_pt_entry(root, va, NULL) & DUNE_PTE_D), 0,
+	   "a page whose dirty bit was cleared is clean");
 	p[0] = 5;
-	is(!!(*dune_pt_entry(root, va, NULL) & DUNE_PTE_D), 1, "a clean page that is written is dirty again");
-	is(dune_pt_walk(root, va, 64 * PAGE, stop, &at), 17, "dune_pt_walk() returns what its function returned");
+	is(!!(*dune_pt_entry(root, va, NULL) & DUNE_PTE_D), 1,
+	   "a clean page that is written is dirty again");
+	is(dune_pt_walk(root, va, 64 * PAGE, stop, &at), 17,
+	   "dune_pt_walk() returns what its function returned");
 	is(at, va, "dune_pt_walk() stops at the first page");
 	munmap((void *)p, 64 * PAGE);
 }
@@ -214,7 +227,8 @@ static void test_clone(void)
 	dune_stats(&before);
 	copy = dune_pt_clone(root);
 	ok(copy && copy != root, "dune_pt_clone() makes another root");
-	is(dune_pt_map(copy, va, PAGE, (uint64_t)q, DUNE_PT_RW), 0, "dune_pt_map() changes the copy");
+	is(dune_pt_map(copy, va, PAGE, (uint64_t)q, DUNE_PT_RW), 0,
+	   "dune_pt_map() changes the copy");
 	is(p[0], 'p', "a change of the copy does not change the first table");
 	is(dune_pt_load(copy, 0), 0, "dune_pt_load() of the copy");
 	is(p[0], 'q', "the loaded copy shows its own page");
@@ -224,12 +238,15 @@ static void test_clone(void)
 	is(p[0], 'p', "the first root shows its own page again");
 	is(dune_pt_free(copy), 0, "dune_pt_free() of the copy");
 	is(dune_pt_load(NULL, 0), -EINVAL, "dune_pt_load() of no root: EINVAL");
-	is(dune_pt_load((dune_pte *)((uint64_t)root + 8), 0), -EINVAL, "dune_pt_load() of a root that is not aligned: EINVAL");
+	is(dune_pt_load((dune_pte *)((uint64_t)root + 8), 0), -EINVAL,
+	   "dune_pt_load() of a root that is not aligned: EINVAL");
 	is(dune_pt_load(root, 1U << 12), -EINVAL, "dune_pt_load() with a tag too large: EINVAL");
-	is(dune_pt_load(NULL, DUNE_PT_KEEP), -EINVAL, "dune_pt_load() of no root, with its entries kept: EINVAL");
+	is(dune_pt_load(NULL, DUNE_PT_KEEP), -EINVAL,
+	   "dune_pt_load() of no root, with its entries kept: EINVAL");
 	ok(dune_pt_root() == root, "dune_pt_load() that failed leaves the root as it was");
 	dune_stats(&after);
-	is(after.table_bytes, before.table_bytes, "dune_pt_free() gives all of the copy's tables back");
+	is(after.table_bytes, before.table_bytes,
+	   "dune_pt_free() gives all of the copy's tables back");
 	munmap((void *)p, 2 * PAGE);
 	munmap((void *)q, 2 * PAGE);
 }
@@ -250,7 +267,8 @@ static void test_pages(void)
 	char *a = dune_page_alloc(1), *b = dune_page_alloc(1), *c;
 	int i, zero = 1;
 
-	ok(a && b && a != b && !((uint64_t)a & (PAGE - 1)), "dune_page_alloc() gives two different pages");
+	ok(a && b && a != b && !((uint64_t)a & (PAGE - 1)),
+	   "dune_page_alloc() gives two different pages");
 	memset(a, 1, PAGE);
 	dune_page_free(a, 1);
 	c = dune_page_alloc(1);

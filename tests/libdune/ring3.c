@@ -215,7 +215,8 @@ static void test_arguments(void)
 	is(dune_copy(word, (void *)0x8000000000000000, 6), -EFAULT,
 	   "dune_copy() from an address that is not canonical: EFAULT");
 	is(dune_hypercall(SYS_getpid, 0, 0, 0, 0, 0, 0), getpid(), "dune_hypercall");
-	is(dune_hypercall(SYS_close, -1, 0, 0, 0, 0, 0), -EBADF, "dune_hypercall() returns an error number");
+	is(dune_hypercall(SYS_close, -1, 0, 0, 0, 0, 0), -EBADF,
+	   "dune_hypercall() returns an error number");
 }
 
 int main(void)

@@ -221,14 +221,17 @@ static void test_altstack(void)
 
 	sigaltstack(&ss, NULL);
 	install(SIGUSR1, go_on, SA_ONSTACK);
-	is(run_with_signal(code_wait, SIGUSR1), 0x400 + 77 + 88 + 99, "ring 3 continues after a signal on an alternate stack");
+	is(run_with_signal(code_wait, SIGUSR1), 0x400 + 77 + 88 + 99,
+	   "ring 3 continues after a signal on an alternate stack");
 	trusted("a signal");
-	ok(on(alt, sizeof(alt), handler_sp), "a signal of ring 3 is handled on the alternate stack");
+	ok(on(alt, sizeof(alt), handler_sp),
+	   "a signal of ring 3 is handled on the alternate stack");
 }
 
 static void test_limits(void)
 {
-	is(run(code_call, (void *)SYS_getpid), getpid(), "a call of ring 3 that is passed on has its result");
+	is(run(code_call, (void *)SYS_getpid), getpid(),
+	   "a call of ring 3 that is passed on has its result");
 	is(run(code_call, (void *)SYS_rt_sigaction), -EPERM, "rt_sigaction of ring 3: EPERM");
 	is(run(code_call, (void *)SYS_sigaltstack), -EPERM, "sigaltstack of ring 3: EPERM");
 	is(run(code_call, (void *)SYS_rt_sigreturn), -EPERM, "rt_sigreturn of ring 3: EPERM");
@@ -242,7 +245,8 @@ static void test_limits(void)
 
 static void grant(const void *from, size_t size, uint64_t rights)
 {
-	is(dune_pt_protect(dune_pt_root(), (uint64_t)from, size, rights), 0, "memory is given to ring 3");
+	is(dune_pt_protect(dune_pt_root(), (uint64_t)from, size, rights), 0,
+	   "memory is given to ring 3");
 }
 
 int main(void)

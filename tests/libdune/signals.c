@@ -201,7 +201,8 @@ static void test_faults(void)
 	is(last_info.si_code, SEGV_ACCERR, "write to a read-only page: si_code");
 	ok(last_info.si_addr == ro, "write to a read-only page: si_addr");
 	is(last_uc.uc_mcontext.gregs[REG_TRAPNO], 14, "write to a read-only page: trap number");
-	ok((last_uc.uc_mcontext.gregs[REG_ERR] & 2) == 2, "write to a read-only page: the error code has the write bit");
+	ok((last_uc.uc_mcontext.gregs[REG_ERR] & 2) == 2,
+	   "write to a read-only page: the error code has the write bit");
 	is(last_uc.uc_mcontext.gregs[REG_CR2], (long)ro, "write to a read-only page: cr2");
 	is(r, 77, "the handler changed rax and rip");
 	start();
@@ -292,7 +293,8 @@ static void test_fpu(void)
 	is(out6, 0x6666, "xmm6 is restored after the handler");
 	is(out7, 0x1234, "xmm7 is what the handler wrote into the frame");
 	is(rsp8, 0xabcd, "the red zone is unchanged after the handler");
-	ok(last_uc.uc_flags & 1 ? fp_magic == 0x46505853 : 1, "the signal frame's fpstate has its magic");
+	ok(last_uc.uc_flags & 1 ? fp_magic == 0x46505853 : 1,
+	   "the signal frame's fpstate has its magic");
 }
 
 static char alt[65536];
@@ -353,7 +355,8 @@ static void test_altstack(void)
 	signal(SIGSEGV, SIG_DFL);
 	ss.ss_size = 100;
 	errno = 0;
-	ok(sigaltstack(&ss, NULL) == -1 && errno == ENOMEM, "sigaltstack with too small a stack: ENOMEM");
+	ok(sigaltstack(&ss, NULL) == -1 && errno == ENOMEM,
+	   "sigaltstack with too small a stack: ENOMEM");
 	ss.ss_flags = SS_DISABLE;
 	is(sigaltstack(&ss, NULL), 0, "sigaltstack disables the alternate stack");
 }

@@ -113,7 +113,8 @@ CODE(code_ac_call, "pushq $0x40202; popfq; movl $39, %eax; syscall\n"
 		   "pushfq; popq %rdi; movl $0xd00d, %eax; syscall\n");
 CODE(code_ac_trap, "pushq $0x40202; popfq; ud2\n"
 		   "pushfq; popq %rdi; movl $0xd00d, %eax; syscall\n");
-CODE(code_signal, "movl $39, %eax; syscall; movl %eax, %edi; movl $10, %esi; movl $62, %eax; syscall\n"
+CODE(code_signal, "movl $39, %eax; syscall; movl %eax, %edi\n"
+		  "movl $10, %esi; movl $62, %eax; syscall\n"
 		  "movq 0x10000100, %rdi; movl $0xd00d, %eax; syscall\n");
 /* a handler and its restorer, at USER_BASE + 0x2000 and + 0x2080 */
 CODE(code_handler, "movq %rdi, 0x10000100; ret\n");
@@ -138,7 +139,8 @@ static void signals(void)
 	dune_copy((void *)act.restorer, code_restorer, code_restorer_end - code_restorer);
 	is(syscall(SYS_rt_sigaction, SIGUSR1, &act, NULL, 8), 0, "a handler in ring 3's memory");
 	dune_syscall_set(pass_or_leave);
-	is(ring3(code_signal, code_signal_end - code_signal), SIGUSR1, "a signal comes to ring 3 and returns");
+	is(ring3(code_signal, code_signal_end - code_signal), SIGUSR1,
+	   "a signal comes to ring 3 and returns");
 }
 
 static void ring3_flags(int smap)
@@ -148,7 +150,8 @@ static void ring3_flags(int smap)
 	is(ring3(code_ac_call, code_ac_call_end - code_ac_call) & RFLAGS_AC, RFLAGS_AC,
 	   "ring 3 keeps its AC over a system call");
 	ok(!(handler_flags & RFLAGS_AC), "AC is clear in the handler of a system call");
-	ok(!smap || fault_error == PF_READ, "the handler of a system call cannot read ring 3's memory");
+	ok(!smap || fault_error == PF_READ,
+	   "the handler of a system call cannot read ring 3's memory");
 	handler_flags = ~0UL;
 	in_handler = 0;
 	is(ring3(code_ac_trap, code_ac_trap_end - code_ac_trap) & RFLAGS_AC, RFLAGS_AC,
@@ -171,16 +174,22 @@ static void copies(int smap)
 
 	is(dune_copy(user + 64, "sixteen bytes..", 16), 0, "dune_copy() to ring 3's memory");
 	is(dune_copy(bytes, user + 64, 16), 0, "dune_copy() from ring 3's memory");
-	ok(!memcmp(bytes, "sixteen bytes..", 16), "dune_copy() to and from ring 3's memory has copied the bytes");
+	ok(!memcmp(bytes, "sixteen bytes..", 16),
+	   "dune_copy() to and from ring 3's memory has copied the bytes");
 	ok(!(flags_now() & RFLAGS_AC), "AC is clear after dune_copy()");
-	is(dune_pt_protect(dune_pt_root(), USER_BASE + 0x8000, 4096, 0), 0, "a page of ring 3's memory is made not present");
+	is(dune_pt_protect(dune_pt_root(), USER_BASE + 0x8000, 4096, 0), 0,
+	   "a page of ring 3's memory is made not present");
 	dune_trap_set(DUNE_VECTOR_PF, fault_in_copy, 0);
-	is(dune_copy(user + 0x8000, bytes, 16), -EFAULT, "dune_copy() to a page that is not present: EFAULT");
+	is(dune_copy(user + 0x8000, bytes, 16), -EFAULT,
+	   "dune_copy() to a page that is not present: EFAULT");
 	ok(!smap || (in_handler & RFLAGS_AC), "AC is set in the copy that faults");
 	ok(!(handler_flags & RFLAGS_AC), "AC is clear in the handler of the copy's fault");
-	ok(!(flags_now() & RFLAGS_AC), "AC is clear after dune_copy() to a page that is not present");
-	is(dune_copy((void *)(USER_BASE + USER_SIZE), bytes, 16), -EFAULT, "dune_copy() to no mapping of the process: EFAULT");
-	ok(!(flags_now() & RFLAGS_AC), "AC is clear after dune_copy() to no mapping of the process");
+	ok(!(flags_now() & RFLAGS_AC),
+	   "AC is clear after dune_copy() to a page that is not present");
+	is(dune_copy((void *)(USER_BASE + USER_SIZE), bytes, 16), -EFAULT,
+	   "dune_copy() to no mapping of the process: EFAULT");
+	ok(!(flags_now() & RFLAGS_AC),
+	   "AC is clear after dune_copy() to no mapping of the process");
 	dune_trap_set(DUNE_VECTOR_PF, page_fault, 0);
 }
 
@@ -194,7 +203,8 @@ static void processes(void)
 		_exit(fault_error == PF_READ ? 7 : 8);
 	}
 	waitpid(pid, &status, 0);
-	ok(WIFEXITED(status) && WEXITSTATUS(status) == 7, "a child after fork is as its parent (status %#x)", status);
+	ok(WIFEXITED(status) && WEXITSTATUS(status) == 7,
+	   "a child after fork is as its parent (status %#x)", status);
 }
 
 static int has(int bit)
@@ -207,7 +217,10 @@ static int has(int bit)
 
 int main(void)
 {
-	struct dune_config config = { .size = sizeof(config), .flags = DUNE_ENTER_SMAP | DUNE_ENTER_RING3_SIGNALS };
+	struct dune_config config = {
+		.size = sizeof(config),
+		.flags = DUNE_ENTER_SMAP | DUNE_ENTER_RING3_SIGNALS,
+	};
 	int smep = has(7), smap = has(20), err;
 
 	is(dune_enter(&config), -EINVAL, "DUNE_ENTER_SMAP without a supervisor range: EINVAL");
@@ -225,7 +238,8 @@ int main(void)
 	if (smap) {
 		try_read();
 		is(fault_error, PF_READ, "reading ring 3's memory in ring 0 faults");
-		is(fault_address, USER_BASE, "the fault of reading ring 3's memory has its address");
+		is(fault_address, USER_BASE,
+		   "the fault of reading ring 3's memory has its address");
 		try_write();
 		is(fault_error, PF_WRITE, "writing ring 3's memory in ring 0 faults");
 	} else {
@@ -234,7 +248,8 @@ int main(void)
 	if (smep) {
 		try_fetch();
 		is(fault_error, PF_FETCH, "executing ring 3's memory in ring 0 faults");
-		is(fault_address, USER_BASE + 1, "the fault of executing ring 3's memory has its address");
+		is(fault_address, USER_BASE + 1,
+		   "the fault of executing ring 3's memory has its address");
 	} else {
 		skip("no SMEP in this processor", "executing ring 3's memory in ring 0");
 	}

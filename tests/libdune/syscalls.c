@@ -112,7 +112,8 @@ static void test_sleep(void)
 	alarms_ms(0);
 	is(ret, -1, "nanosleep fails when it is interrupted, even with SA_RESTART");
 	is(err, EINTR, "nanosleep that is interrupted: EINTR");
-	ok(rest.tv_sec >= 900 && rest.tv_sec < 1000, "nanosleep that is interrupted: time left: %ld s",
+	ok(rest.tv_sec >= 900 && rest.tv_sec < 1000,
+	   "nanosleep that is interrupted: time left: %ld s",
 	   (long)rest.tv_sec);
 
 	/* Stopped and continued without a handler: sleeps on. */
@@ -348,7 +349,8 @@ static void test_fds(void)
 	}
 	is(bad, 0, "closing these high numbers");
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	is(access(path, F_OK), 0, "a lower descriptor is still open after dup2 and close of high numbers");
+	is(access(path, F_OK), 0,
+	   "a lower descriptor is still open after dup2 and close of high numbers");
 	close(fd);
 }
 

@@ -134,8 +134,8 @@ int main(int argc, char **argv)
 	int own, in_place;
 
 	own = run();
-	if (mmap(ARENA, MB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE,
-		 -1, 0) != ARENA)
+	if (mmap(ARENA, MB, PROT_READ | PROT_WRITE,
+		 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0) != ARENA)
 		return 1;
 	config = &growing;
 	in_place = run();

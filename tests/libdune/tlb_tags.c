@@ -51,11 +51,16 @@ int main(void)
 		return done();
 	}
 	dune_trap_set(DUNE_VECTOR_PF, on_fault, 0);
-	is(faults_after(other, 1, root, 0), 1, "a change of a view that is not loaded takes effect");
-	is(faults_after(root, 0, other, 1), 1, "a change of the first view takes effect when it is loaded again");
-	is(faults_after(root, 2, root, 3), 1, "a change takes effect after the same view had another tag");
-	is(faults_after(other, 4, other, 5 | DUNE_PT_KEEP), 1, "a change takes effect after the same view had another tag, both kept");
-	is(faults_after(other, 1, root, 1), 1, "a change takes effect after another view had the same tag");
+	is(faults_after(other, 1, root, 0), 1,
+	   "a change of a view that is not loaded takes effect");
+	is(faults_after(root, 0, other, 1), 1,
+	   "a change of the first view takes effect when it is loaded again");
+	is(faults_after(root, 2, root, 3), 1,
+	   "a change takes effect after the same view had another tag");
+	is(faults_after(other, 4, other, 5 | DUNE_PT_KEEP), 1,
+	   "a change takes effect after the same view had another tag, both kept");
+	is(faults_after(other, 1, root, 1), 1,
+	   "a change takes effect after another view had the same tag");
 
 	/* The memory of a root that is gone may be the next one's. */
 	dune_pt_protect(other, (uint64_t)page, PAGE, DUNE_PT_RW);

@@ -54,14 +54,16 @@ static void test_frame(void)
 	is(seen.r15, 15, "ud2's frame: r15");
 	is(seen.rsp, sp, "ud2's frame: rsp");
 	ok(seen.rflags & 0x200, "ud2's frame: interrupts were on");
-	is(rax + rbx + r12 + r15, 10 + 11 + 12 + 15, "a handler that changes nothing leaves the registers unchanged");
+	is(rax + rbx + r12 + r15, 10 + 11 + 12 + 15,
+	   "a handler that changes nothing leaves the registers unchanged");
 	dune_trap_set(6, change, 0);
 	__asm__ volatile("clc; ud2; sbbq %4, %4\n"
 			 "movq %%r12, %2; movq %%r15, %3"
 			 : "+a" (rax), "+b" (rbx), "=&r" (r12), "=&r" (r15),
 			   "=&r" (carry)
 			 : : "r12", "r15", "memory", "cc");
-	ok(rax == 1 && rbx == 2 && r12 == 3 && r15 == 4, "a handler changes the registers of its frame");
+	ok(rax == 1 && rbx == 2 && r12 == 3 && r15 == 4,
+	   "a handler changes the registers of its frame");
 	is(carry, -1, "a handler changes the flags of its frame");
 }
 

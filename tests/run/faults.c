@@ -380,7 +380,7 @@ static void shared_death(const char *name, int (*dies)(void *), int sig,
 	waitpid(child, &status, 0);
 	sigaction(sig, NULL, &now);
 	ret = writev(1, (void *)0x1000, 1);
-	printf("%s: a child with the same handlers ends with %d, then %d has %s, writev() gives %ld, %s\n",
+	printf("%s: a child with these handlers: ends with %d, then %d has %s, writev() %ld, %s\n",
 	       name, status, sig, now.sa_handler == SIG_DFL ? "its default action" :
 	       now.sa_handler == handler ? "the same action" : "another action",
 	       ret, strerror(errno));
