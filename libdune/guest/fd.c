@@ -2,7 +2,8 @@
 /*
  * The vCPU's file descriptor belongs to the library: closing it would end the
  * program. Programs do close descriptors that they never opened (between fork
- * and exec, for example), so calls treat this one as if it were not open.
+ * and exec, for example), so close(), dup2(), dup3() and close_range() treat this
+ * one as if it were not open; all other calls see it.
  */
 #include "guest.h"
 
@@ -59,21 +60,32 @@ static long close_range(const struct dune_thread *t, u32 first, u32 last,
 	return err;
 }
 
+/* dup2() or dup3() to the number that the vCPU has */
+static long dup_to_vcpu(struct dune_thread *t, const struct dune_tf *tf)
+{
+	int old = t->vcpu;
+	long ret = move_away(t);
+
+	if (ret)
+		return ret;
+	ret = hc3((u32)tf->rax, tf->rdi, tf->rsi, tf->rdx);
+	/* A call that failed did not replace the old number, which is still the vCPU's. */
+	if (ret < 0)
+		hc3(__NR_close, old, 0, 0);
+	return ret;
+}
+
 /* close, dup2, dup3, close_range */
 long dune_sys_fd(struct dune_tf *tf)
 {
 	struct dune_thread *t = dune_self();
 	u32 nr = tf->rax, fd = tf->rdi;
-	long err;
 
 	if (nr == __NR_close_range)
 		return close_range(t, fd, tf->rsi, tf->rdx);
 	if (fd == (u32)t->vcpu)
 		return -EBADF;
-	if (nr != __NR_close && (u32)tf->rsi == (u32)t->vcpu) {
-		err = move_away(t);
-		if (err)
-			return err;
-	}
+	if (nr != __NR_close && (u32)tf->rsi == (u32)t->vcpu)
+		return dup_to_vcpu(t, tf);
 	return hc3(nr, tf->rdi, tf->rsi, tf->rdx);
 }

@@ -3,7 +3,8 @@
  * System calls that wait, and what signals do to them (signal(7)), natively, in
  * ring 0 and in ring 3. Fails when a call is not interrupted or is not restarted as
  * Linux does it, when a mask that holds only during the call stays, when a signal
- * or a byte is lost, or when a program can close the vCPU's descriptor.
+ * or a byte is lost, when a program can close the vCPU's descriptor, or when a dup2()
+ * to its number that fails leaves a second descriptor of the vCPU.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -354,6 +355,49 @@ static void test_fds(void)
 	close(fd);
 }
 
+/* Returns how many descriptors of vCPUs the process has, and stores the last one. */
+static int vcpu_fds(int *last)
+{
+	char path[32], target[64];
+	int fd, found = 0;
+	long n;
+
+	for (fd = 0; fd < 1024; fd++) {
+		snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+		n = readlink(path, target, sizeof(target) - 1);
+		target[n > 0 ? n : 0] = 0;
+		if (strstr(target, "dune-vcpu")) {
+			*last = fd;
+			found++;
+		}
+	}
+	return found;
+}
+
+/* A dup2() or dup3() to the number that the vCPU has: any free one natively. */
+static void test_dup_to_vcpu(void)
+{
+	int guest = strcmp(tap_where, "native: ") != 0;
+	int fd = 100, null = open("/dev/null", O_RDWR), ret, err;
+
+	is(vcpu_fds(&fd), guest, "descriptors of vCPUs");
+	ret = dup2(-1, fd);
+	err = errno;
+	is(ret, -1, "dup2 of a bad descriptor to the vCPU's number fails");
+	is(err, EBADF, "dup2 of a bad descriptor to the vCPU's number: EBADF");
+	is(vcpu_fds(&fd), guest, "descriptors of vCPUs after this dup2");
+	ret = dup3(null, fd, ~0);
+	err = errno;
+	is(ret, -1, "dup3 with bad flags to the vCPU's number fails");
+	is(err, EINVAL, "dup3 with bad flags to the vCPU's number: EINVAL");
+	is(vcpu_fds(&fd), guest, "descriptors of vCPUs after this dup3");
+	ret = dup2(null, fd);
+	is(ret, fd, "dup2 of a file to the vCPU's number");
+	is(close(ret), 0, "closing the copy");
+	is(vcpu_fds(&fd), guest, "descriptors of vCPUs after this close");
+	close(null);
+}
+
 static void body(void)
 {
 	test_read();
@@ -365,6 +409,7 @@ static void body(void)
 	test_storm();
 	test_no_lost_wakeup();
 	test_fds();
+	test_dup_to_vcpu();
 }
 
 int main(int argc, char **argv)
