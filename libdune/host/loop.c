@@ -98,7 +98,7 @@ static bool restarts(const struct dune_thread *t, u32 restart)
 		(t->queue[0].action.flags & SA_RESTART));
 }
 
-static long call(struct dune_thread *t, long nr, const struct dune_regs *r)
+static long guest_call(struct dune_thread *t, long nr, const struct dune_regs *r)
 {
 	if (!can_interrupt(r))
 		return sys6(nr, r->rdi, r->rsi, r->rdx, r->r10, r->r8, r->r9);
@@ -117,7 +117,7 @@ static long masked_call(struct dune_thread *t, long nr,
 		t->temp_mask = *set & ~UNBLOCKABLE;
 		WRITE_ONCE(t->temp_mask_on, 1);
 	}
-	ret = call(t, nr, r);
+	ret = guest_call(t, nr, r);
 	WRITE_ONCE(t->temp_mask_on, 0);
 	return ret;
 }
@@ -135,21 +135,21 @@ static long exec_call(struct dune_thread *t, long nr, const struct dune_regs *r)
 	long ret;
 
 	dune_host_ignore_for_exec(t);
-	ret = call(t, nr, r);
+	ret = guest_call(t, nr, r);
 	dune_host_handle_again(t);
 	return ret;
 }
 
 static long new_cpu_call(struct dune_thread *t, long nr, const struct dune_regs *r)
 {
-	long ret = call(t, nr, r);
+	long ret = guest_call(t, nr, r);
 
 	dune_gdt_set_cpu(t);
 	return ret;
 }
 
 /* The words in special.h's column for this half, and its rows. */
-#define CALL		call(t, nr, r)
+#define CALL		guest_call(t, nr, r)
 #define REFUSE		(-ENOSYS)
 #define MASK(reg)	masked_call(t, nr, r, r->reg)
 #define MASK_IN(reg)	masked_call(t, nr, r, mask_in(t, r->reg))
@@ -179,7 +179,7 @@ static void do_syscall(struct dune_thread *t, u32 restart)
 			return;
 		}
 	} else if (restart == ERESTART_RESTARTBLOCK) {
-		ret = call(t, NR_RESTART, r);
+		ret = guest_call(t, NR_RESTART, r);
 		r->rax = ret == DUNE_AGAIN ? -EINTR : ret;
 		return;
 	}

@@ -74,7 +74,7 @@ u64 dune_page_bytes(void)
 	return arena->bytes;
 }
 
-static long call(long nr, long a0, long a1, long a2, long a3, long a4)
+static long arena_call(long nr, long a0, long a1, long a2, long a3, long a4)
 {
 	if (dune_active())
 		return dune_hypercall(nr, a0, a1, a2, a3, a4, 0);
@@ -86,8 +86,8 @@ static long map(u64 at, u64 size)
 {
 	u64 fixed = at ? MAP_FIXED_NOREPLACE : 0;
 
-	return call(__NR_mmap, at, size, PROT_READ | PROT_WRITE,
-		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | fixed, -1);
+	return arena_call(__NR_mmap, at, size, PROT_READ | PROT_WRITE,
+			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | fixed, -1);
 }
 
 /*
@@ -124,7 +124,7 @@ static void grow_in_place(void)
 
 	if (c->size >= arena->limit || map(at, ARENA_STEP) != (long)at)
 		return;
-	call(__NR_madvise, at, ARENA_STEP, MADV_NOHUGEPAGE, 0, 0);
+	arena_call(__NR_madvise, at, ARENA_STEP, MADV_NOHUGEPAGE, 0, 0);
 	WRITE_ONCE(c->size, c->size + ARENA_STEP);
 }
 
@@ -154,9 +154,9 @@ static void add_chunk(void)
 		return;
 	size *= 4;
 	/* Single pages are enough, and the kernel would have to clear a huge one. */
-	call(__NR_madvise, at, size, MADV_NOHUGEPAGE, 0, 0);
+	arena_call(__NR_madvise, at, size, MADV_NOHUGEPAGE, 0, 0);
 	if (dune_pt_touch_reserved(at, at + size - 1, take_reserve(), RESERVE_PAGES))
-		call(__NR_munmap, at, size, 0, 0, 0);
+		arena_call(__NR_munmap, at, size, 0, 0, 0);
 	else
 		set_chunk(&arena->chunk[1], at, size);
 }
