@@ -52,9 +52,12 @@ struct dune_sigentry {
 
 #define DUNE_SIGQUEUE	4
 
-/* The key in dune_thread.leaf begins here; and the value for "no table", whose key is -1. */
-#define LEAF_SHIFT	35
-#define NO_LEAF		(~0ULL)
+/*
+ * dune_thread.last_table: its key begins at this bit. NO_LAST_TABLE means that the
+ * thread remembers no table; its key is -1.
+ */
+#define LAST_TABLE_SHIFT	35
+#define NO_LAST_TABLE		(~0ULL)
 
 struct dune_tss {
 	u32 reserved0;
@@ -85,7 +88,7 @@ struct dune_thread {
 	 * of the 2 MB that it maps. It is one word, so that a handler that interrupts
 	 * dune_pt_protect() changes both parts or neither.
 	 */
-	u64 leaf;
+	u64 last_table;
 	/* memory/tlb.c: the state that each tag's entries come from; NULL: no tag is in use */
 	u64 *tags;
 

@@ -30,7 +30,7 @@ struct dune_thread *dune_thread_new(void)
 	t->self = t;
 	t->ring0_top = (u64)t + RING0_STACK_TOP;
 	t->vcpu = -1;
-	t->leaf = NO_LEAF;
+	t->last_table = NO_LAST_TABLE;
 	t->altstack.flags = SS_DISABLE;
 	dune_gdt_init(t);
 

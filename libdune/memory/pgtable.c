@@ -153,7 +153,7 @@ static noinline int protect(dune_pte *root, u64 va, u64 len, u64 rights)
 }
 
 /* The table of 4 KB pages around @va, if the entries lead that far. */
-static dune_pte *last_table(dune_pte *root, u64 va)
+static dune_pte *find_last_table(dune_pte *root, u64 va)
 {
 	dune_pte v = READ_ONCE(root[level_index(va, 3)]);
 	int level;
@@ -178,17 +178,17 @@ static inline u64 page_number(u64 va)
 /* One page of the first root, in another 2 MB than the previous one. */
 static noinline int protect_next(dune_pte *root, u64 va, u64 len, u64 rights)
 {
-	dune_pte *table = check_range(root, va, len) ? NULL : last_table(root, va);
+	dune_pte *table = check_range(root, va, len) ? NULL : find_last_table(root, va);
 	struct dune_thread *t = dune_self();
 
 	if (!table)
 		return protect(root, va, len, rights);
 	if (!t->tags)
-		WRITE_ONCE(t->leaf, va >> 21 << LEAF_SHIFT | (u64)table >> 12);
+		WRITE_ONCE(t->last_table, va >> 21 << LAST_TABLE_SHIFT | (u64)table >> 12);
 	set_rights(&table[level_index(va, 0)], rights);
 	/* Also if a handler that interrupted this function has used the first tag. */
 	if (READ_ONCE(t->tags)) {
-		WRITE_ONCE(t->leaf, NO_LEAF);
+		WRITE_ONCE(t->last_table, NO_LAST_TABLE);
 		flush(root, va, len);
 		return 0;
 	}
@@ -206,18 +206,18 @@ static noinline int protect_next(dune_pte *root, u64 va, u64 len, u64 rights)
  */
 int dune_pt_protect(dune_pte *root, u64 va, u64 len, u64 rights)
 {
-	u64 number = page_number(va), leaf;
+	u64 number = page_number(va), last;
 	dune_pte *table;
 
 	/* Before dune_enter() there is no root, and no block of the thread. */
 	if (len != PAGE || (rights & ~DUNE_PT_RIGHTS) ||
 	    root != dune_process.root || unlikely(!root))
 		return protect(root, va, len, rights);
-	leaf = READ_ONCE(this_thread(leaf));
-	/* Neither the key of NO_LEAF, which is -1, nor an address of no page fits. */
-	if (unlikely((u64)((int64_t)leaf >> LEAF_SHIFT) != number / ENTRIES))
+	last = READ_ONCE(this_thread(last_table));
+	/* Neither the key of NO_LAST_TABLE, which is -1, nor an address of no page fits. */
+	if (unlikely((u64)((int64_t)last >> LAST_TABLE_SHIFT) != number / ENTRIES))
 		return protect_next(root, va, len, rights);
-	table = (dune_pte *)(leaf << (64 - LEAF_SHIFT) >> (64 - LEAF_SHIFT - 12));
+	table = (dune_pte *)(last << (64 - LAST_TABLE_SHIFT) >> (64 - LAST_TABLE_SHIFT - 12));
 	set_rights(&table[number % ENTRIES], rights);
 	invlpg(va);
 	return 0;

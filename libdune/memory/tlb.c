@@ -39,7 +39,7 @@ static int use_tags(struct dune_thread *t)
 	t->tags = dune_page_alloc(TAG_PAGES);
 	if (!t->tags)
 		return -ENOMEM;
-	WRITE_ONCE(t->leaf, NO_LEAF);
+	WRITE_ONCE(t->last_table, NO_LAST_TABLE);
 	dune_tlb_is_clean();
 	return 0;
 }
