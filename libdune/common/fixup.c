@@ -5,7 +5,10 @@
  */
 #include "copy.h"
 
-/* Where execution continues after a fault of the instruction at @rip; 0: nowhere. */
+/*
+ * Returns where execution continues after a fault of the instruction at @rip, or 0 if
+ * that is none of these instructions.
+ */
 u64 dune_fixup(u64 rip)
 {
 	if (rip == (u64)dune_copy_insn)

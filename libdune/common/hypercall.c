@@ -48,7 +48,10 @@ long (*dune_syscall_forward)(long nr, long a0, long a1, long a2, long a3, long a
 			     long a5) __ro_after_start = dune_forward_svm;
 long (*dune_forward_tf)(struct dune_tf *tf, long nr) __ro_after_start = dune_forward_tf_svm;
 
-/* Choose the code for the vendor of dune_info, before the first entry; -EPROTO: unknown. */
+/*
+ * Choose the code for the vendor of dune_info, before the first entry. Returns -EPROTO
+ * if the vendor is unknown.
+ */
 int dune_calls_choose(u32 vendor)
 {
 	switch (vendor) {

@@ -10,12 +10,12 @@
  * @host: the action of host/loop.c when the call alone arrives there, by
  * HC_SYSCALL(), or because something watches the thread:
  *
- *	CALL		makes it
+ *	CALL		makes the call
  *	REFUSE		ENOSYS: a child or a return needs the caller's frame
- *	MASK(register)	makes it; meanwhile the mask of signals is the one at
- *			this address
+ *	MASK(register)	makes the call; until it returns, the mask of signals is the one
+ *			at this address
  *	MASK_IN(register) the same; the mask's address is at this address
- *	NEW_CPU		makes it; the thread may run on another CPU afterwards
+ *	NEW_CPU		makes the call; the thread may run on another CPU afterwards
  *
  * tests/run/calls.bash compares the table with the module's and dune-run's.
  */
@@ -52,7 +52,8 @@
  * Calls that the module never makes for a guest, so that they arrive at the host
  * half, which does something about them:
  *
- *	EXEC		makes it; meanwhile signals are ignored that the program ignores
+ *	EXEC		makes the call; until it returns, the kernel ignores SIGSEGV and
+ *			SIGBUS if the program ignores them
  */
 #define SLOW_CALLS(X, arg)						\
 	X(arg, execve, NULL, EXEC)					\

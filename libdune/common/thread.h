@@ -89,7 +89,10 @@ struct dune_thread {
 	 * dune_pt_protect() changes both parts or neither.
 	 */
 	u64 last_table;
-	/* memory/tlb.c: the state that each tag's entries come from; NULL: no tag is in use */
+	/*
+	 * memory/tlb.c: for each tag, the state that its entries come from. NULL while the
+	 * thread has used no tag.
+	 */
 	u64 *tags;
 
 	struct dune_run *run;		/* NULL while there is no vCPU */

@@ -12,7 +12,7 @@
 
 static u32 size;	/* 0: not known yet */
 
-/* The components of XSAVE that are saved; 0: there is no XSAVE. */
+/* Returns the components of XSAVE that are saved, or 0 without XSAVE. */
 u64 dune_fpu_features(void)
 {
 	return dune_process.info.xcr0 & ~XCR0_AMX;

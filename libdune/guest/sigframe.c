@@ -164,8 +164,9 @@ static void go_to_ring3(struct dune_tf *tf, const struct ksigcontext *mc)
 }
 
 /*
- * Make the frame for @e and let @tf start the handler. Nonzero: the frame cannot
- * be written, or the handler's address is none of user space.
+ * Make the frame for @e and let @tf start the handler. Returns -EFAULT if the frame
+ * cannot be written or leaves the alternate stack, if the handler's address is not a
+ * user address, or if the action has no restorer.
  */
 int dune_sigframe_push(struct dune_thread *t, struct dune_tf *tf,
 		       const struct dune_sigentry *e)
@@ -212,7 +213,10 @@ int dune_sigframe_push(struct dune_thread *t, struct dune_tf *tf,
 	return 0;
 }
 
-/* Copy the frame that rt_sigreturn is to restore to @sr; -EFAULT: it is none. */
+/*
+ * Copy the frame that rt_sigreturn restores to @sr. Returns -EFAULT if no frame can be
+ * read there, or if ring 3 would continue at an address that is not a user address.
+ */
 int dune_sigframe_read(struct dune_tf *tf, struct dune_sigreturn *sr)
 {
 	/* The handler's RET has popped the restorer's address. */
@@ -257,7 +261,10 @@ static long restore_fpu(const struct dune_tf *tf, u64 at)
 	return dune_fxrstor((void *)at);
 }
 
-/* Load @tf, the FPU and the alternate stack from @sr; -EFAULT: the FPU's state is bad. */
+/*
+ * Load @tf, the FPU and the alternate stack from @sr. Returns -EFAULT if the FPU's state
+ * cannot be read or is bad.
+ */
 int dune_sigframe_restore(struct dune_thread *t, struct dune_tf *tf,
 			  const struct dune_sigreturn *sr)
 {

@@ -85,7 +85,7 @@ static u64 arena_end(const struct dune_config *cfg)
 	return (u64)cfg->arena + (cfg->arena_limit ?: cfg->arena_size);
 }
 
-/* A text about the first error in @cfg; NULL: it has none. */
+/* Returns a text about the first error in @cfg, or NULL if @cfg is right. */
 static const char *fault_of(const struct dune_config *cfg)
 {
 	u64 arena = (u64)cfg->arena, any = 0;
@@ -224,7 +224,8 @@ int dune_enter(const struct dune_config *cfg)
 	while (__atomic_exchange_n(entering, 1, __ATOMIC_ACQUIRE))
 		sys3(__NR_sched_yield, 0, 0, 0);
 	err = cfg ? check(cfg) : 0;
-	if (!err)		/* NULL: the default, or the present configuration */
+	/* Without @cfg: the process's configuration or, if it has none, the default. */
+	if (!err)
 		err = make_thread(cfg ? cfg : &defaults, &t);
 	__atomic_store_n(entering, 0, __ATOMIC_RELEASE);
 	if (err)

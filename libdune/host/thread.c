@@ -12,7 +12,10 @@
  */
 #define HIGH_FD		60
 
-/* A block without a vCPU, in the list of threads; NULL: no memory in the arena. */
+/*
+ * Returns a new block without a vCPU, which is in the list of threads, or NULL if the
+ * arena is full.
+ */
 struct dune_thread *dune_thread_new(void)
 {
 	struct dune_thread *t;
@@ -227,7 +230,7 @@ static long make_vcpu(struct dune_thread *t, int dev)
 	return err;
 }
 
-/* A vCPU's descriptor that came by execve, for the next dune_enter(); -1: none */
+/* The vCPU's descriptor that came by execve and that dune_enter() renews, or -1 */
 static int inherited = -1;
 
 void dune_vcpu_inherit(int fd)

@@ -54,12 +54,12 @@ extern "C" {
  * @size:	sizeof(struct dune_config)
  * @flags:	DUNE_ENTER_*
  * @arena:	memory for page tables and thread blocks, 64 KB aligned, mapped
- *		readable and writable, zeroed; NULL: libdune finds its own
+ *		readable and writable, zeroed; with NULL libdune finds its own
  *		(up to 256 MB, of which it uses what it touches)
  * @arena_size:	bytes of @arena, 256 KB or more; 0 with NULL
  * @super_base:	start of the supervisor range, which ring 3 cannot reach, 1 GB
  *		aligned
- * @super_size:	its size, a multiple of 1 GB; 0: ring 3 can reach everything,
+ * @super_size:	its size, a multiple of 1 GB; with 0 ring 3 can reach everything,
  *		page tables and trap handlers included. Libdune's data and the
  *		arena must be in the range. With base 0 and size 1 << 47 ring 3
  *		reaches only what dune_pt_protect() and dune_pt_map() give it
@@ -188,7 +188,7 @@ typedef void (*dune_trap_fn)(struct dune_tf *tf);
 /**
  * dune_trap_set() - handle a vector
  * @vector:	0 to 31, except 2, 8 and 18
- * @fn:		NULL: back to the default
+ * @fn:		the handler, or NULL to go back to the default
  * @flags:	DUNE_TRAP_*
  *
  * @fn runs in ring 0 with interrupts off: on the interrupted stack, 128 bytes
@@ -285,7 +285,7 @@ static inline void dune_irq_enable(void)
  */
 typedef void (*dune_syscall_fn)(struct dune_tf *tf);
 
-/* NULL: the default, dune_syscall_pass(). All threads share one handler. */
+/* Install @fn, or with NULL the default, dune_syscall_pass(). All threads share one handler. */
 void dune_syscall_set(dune_syscall_fn fn);
 
 /**
@@ -466,10 +466,15 @@ typedef uint64_t dune_pte;
 dune_pte *dune_pt_root(void);
 
 /*
- * The guest-physical address of an address of the process (all ones: none is
- * left for it), and back (all ones: no address of the process has it).
+ * Returns the guest-physical address of an address of the process, or all ones if none
+ * is left for it.
  */
 uint64_t dune_gpa(uint64_t va);
+
+/*
+ * Returns the address of the process that has a guest-physical address, or all ones if
+ * none has it.
+ */
 uint64_t dune_va(uint64_t gpa);
 
 /**
@@ -505,8 +510,8 @@ int dune_pt_split(dune_pte *root, uint64_t va, uint64_t len, uint64_t size);
 /*
  * Call @fn for every leaf entry of [va, va + len), large or small, present or
  * not, in order. When @fn returns another value than 0, stop and return that. @fn
- * may change the entry (flush it then). The lock is not held. -ENOMEM: @fn was
- * called for all entries before the one that could not be made.
+ * may change the entry (flush it then). The lock is not held. If this returns -ENOMEM,
+ * @fn was called for all entries before the one that could not be made.
  */
 typedef int (*dune_pt_fn)(dune_pte *entry, uint64_t va, uint64_t size,
 			  void *arg);
@@ -522,12 +527,15 @@ static inline uint64_t dune_pte_clear(dune_pte *entry, uint64_t bits)
 	return __atomic_fetch_and(entry, ~bits, __ATOMIC_SEQ_CST) & bits;
 }
 
-/* A copy of all tables (not of the memory they map); NULL: no memory. */
+/*
+ * Returns a copy of all tables, but not of the memory that they map. Returns NULL
+ * without memory, or if @root is NULL.
+ */
 dune_pte *dune_pt_clone(dune_pte *root);
 
 /*
- * Free a cloned root and its tables. -EBUSY: the calling thread runs on it, or it is
- * the first page table.
+ * Free a cloned root and its tables. Returns -EBUSY if the calling thread runs on @root,
+ * or @root is the first page table.
  */
 int dune_pt_free(dune_pte *root);
 
@@ -537,8 +545,8 @@ int dune_pt_free(dune_pte *root);
  * DUNE_PT_KEEP is or'ed in, the root is the one that the tag was last loaded
  * with, and that root was changed only under this tag since. For a thread that
  * uses tags dune_pt_protect() of one page costs some 40 instructions more.
- * -EINVAL: @root is NULL or not aligned, or @tag has other bits. -EOPNOTSUPP: this
- * processor has no tags. -ENOMEM: as above.
+ * Returns 0, -EINVAL if @root is NULL or not aligned or @tag has other bits, -EOPNOTSUPP
+ * if @tag is not 0 and the processor has no tags, or -ENOMEM or -EPERM (see above).
  */
 #define DUNE_PT_KEEP	(1U << 31)
 int dune_pt_load(dune_pte *root, unsigned int tag);
@@ -548,14 +556,14 @@ int dune_pt_load(dune_pte *root, unsigned int tag);
 /* Flush the entries of a page, of the whole tag, or of another tag. */
 void dune_tlb_page(uint64_t va);
 void dune_tlb_all(void);
-/* -EOPNOTSUPP without PCID and INVPCID; -EINVAL: @tag is above 4095. */
+/* Returns -EOPNOTSUPP without PCID and INVPCID, and -EINVAL if @tag is above 4095. */
 int dune_tlb_tag(unsigned int tag);
 
 /* ---- pages ------------------------------------------------------------- */
 
 /*
- * Pages of 4 KB from the arena, zeroed, for page tables and other data of ring 0.
- * @count pages in one piece; NULL: none left. Pages that were freed are reused
+ * Returns @count pages of 4 KB in one piece from the arena, zeroed, for page tables and
+ * other data of ring 0. Returns NULL if none are left. Pages that were freed are reused
  * only for the same @count.
  */
 void *dune_page_alloc(unsigned int count);

@@ -24,7 +24,7 @@
 /* The most that a u16 can count: 64 TB, half of all addresses. */
 #define GRANULES_MAX	(1U << 16)
 
-/* The granule of each gigabyte of the process; 0: none (it is never used). */
+/* The granule of each gigabyte of the process, or 0, which is no granule's number. */
 static u16 number_of[PLACES];
 /* The gigabyte of each granule in use. */
 static u32 place_of[GRANULES_MAX];
@@ -40,7 +40,10 @@ void dune_granule_init(u32 granules)
 	dune_process.granules_used = 1;
 }
 
-/* The granule of a gigabyte, assigned if it has none; 0: none is left. */
+/*
+ * Returns the granule of gigabyte @place, and assigns one if it has none. Returns 0 if
+ * no granule is left.
+ */
 static u32 assign(u64 place)
 {
 	u64 flags = dune_lock(&lock);
@@ -58,7 +61,10 @@ static u32 assign(u64 place)
 	return n;
 }
 
-/* The guest-physical address of @va, whose gigabyte gets a granule if it has none. */
+/*
+ * Returns the guest-physical address of @va, whose gigabyte gets a granule if it has
+ * none. Returns NO_GPA if no granule is left, or if @va is not a user address.
+ */
 u64 dune_granule_gpa(u64 va)
 {
 	u64 place = va >> GB_SHIFT;
@@ -117,8 +123,9 @@ long dune_granule_tell_all(int vcpu)
 }
 
 /*
- * In the host half: the guest touched a granule that the kernel was not told of.
- * -ENOENT: it is not assigned either, so a page-table entry is wrong.
+ * In the host half: tell the kernel of the granule of @gpa, which the guest touched
+ * before the kernel knew it. Returns -ENOENT if the granule is not assigned, which means
+ * that a page-table entry is wrong.
  */
 long dune_granule_tell(int vcpu, u64 gpa)
 {

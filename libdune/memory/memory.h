@@ -43,7 +43,7 @@ int dune_granule_touch(dune_pte *root);
 long dune_granule_tell_all(int vcpu);
 long dune_granule_tell(int vcpu, u64 gpa);
 
-/* NO_GPA: no granule is left */
+/* Returns the guest-physical address of @va, or NO_GPA if no granule is left for it. */
 ALWAYS_INLINE u64 to_gpa(u64 va)
 {
 	return likely(!dune_process.granules) ? va : dune_granule_gpa(va);

@@ -81,7 +81,10 @@ static long arena_call(long nr, long a0, long a1, long a2, long a3, long a4)
 	return sys6(nr, a0, a1, a2, a3, a4, 0);
 }
 
-/* Map memory at @at, where nothing must be mapped yet; 0: anywhere. */
+/*
+ * Map @size bytes at @at, where nothing may be mapped yet, or anywhere if @at is 0.
+ * Returns the address or a negative errno number.
+ */
 static long map(u64 at, u64 size)
 {
 	u64 fixed = at ? MAP_FIXED_NOREPLACE : 0;
@@ -210,7 +213,10 @@ static void *take_new(struct dune_chunk *c, u64 len)
 	return (void *)(c->base + start);
 }
 
-/* Pages that are zero or, with *@dirty set, that were used before. */
+/*
+ * Returns @count pages in one piece, or NULL if the arena is full. They are zero, or
+ * *@dirty is set and they were used before.
+ */
 void *dune_page_take(unsigned int count, bool *dirty)
 {
 	u64 len = (u64)count * PAGE;

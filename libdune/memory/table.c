@@ -100,7 +100,7 @@ void dune_pt_init(bool have_1g)
 }
 
 /*
- * A root without entries; NULL: no memory. A new page that is read before it is
+ * Returns an empty root, or NULL without memory. A new page that is read before it is
  * written costs two faults. So here and in gigabyte() the first access is a write.
  */
 dune_pte *dune_pt_new(void)
@@ -113,8 +113,8 @@ dune_pte *dune_pt_new(void)
 }
 
 /*
- * The identity entry of the 1 GB around @va: a page, or a table of pages of
- * 2 MB. 0: no memory, or no granule is left.
+ * Make the identity entry for the 1 GB around @va: one page, or a table of pages of
+ * 2 MB. Returns 0 if there is no memory or no granule is left.
  */
 static dune_pte identity(u64 va, struct spare *spare)
 {
@@ -150,8 +150,8 @@ static dune_pte fill(dune_pte *e, dune_pte v)
 }
 
 /*
- * The entry of the 1 GB around @va, made if it was missing. NULL: no memory, or
- * no granule for it.
+ * Returns the entry of the 1 GB around @va, which is made if it is missing. Returns
+ * NULL if there is no memory or no granule is left.
  */
 static dune_pte *gigabyte(dune_pte *root, u64 va, struct spare *spare)
 {
@@ -178,7 +178,7 @@ static dune_pte *gigabyte(dune_pte *root, u64 va, struct spare *spare)
 	return e;
 }
 
-/* Make sure that the identity entry of @va exists. */
+/* Make sure that the identity entry of @va exists. Returns 0 or -ENOMEM. */
 int dune_pt_touch(dune_pte *root, u64 va)
 {
 	return gigabyte(root, va, NULL) ? 0 : -ENOMEM;
@@ -218,7 +218,10 @@ int dune_pt_touch_core(dune_pte *root)
 	return 0;
 }
 
-/* The leaf entry of @va, and its level. NULL: as gigabyte(). */
+/*
+ * Returns the leaf entry of @va and stores its level. Returns NULL without memory or
+ * without a granule, as gigabyte() does.
+ */
 dune_pte *dune_table_leaf(dune_pte *root, u64 va, int *level, struct spare *spare)
 {
 	dune_pte *e = gigabyte(root, va, spare);
@@ -272,8 +275,8 @@ static void split(dune_pte *e, int level, struct spare *spare)
 }
 
 /*
- * The leaf of @va, split until it is not larger than @size, by tables of
- * dune_table_prepare(). The lock is held.
+ * Returns the leaf entry of @va, which is split until it maps no more than @size bytes,
+ * by tables of dune_table_prepare(), and stores its level. The lock is held.
  */
 dune_pte *dune_table_leaf_below(dune_pte *root, u64 va, u64 size, int *level,
 				struct spare *spare)

@@ -48,7 +48,7 @@ static inline u64 fit(u64 va, u64 pa, u64 len)
 	return size;
 }
 
-/* New tables are zero. NULL: no memory, or no granule. */
+/* Returns a new table, which is zero, or NULL if there is no memory or no granule is left. */
 dune_pte *dune_table_new(void);
 void dune_table_free(dune_pte *t);
 
