@@ -167,8 +167,12 @@ struct dune_chunk {
 #define ARENA_STEP	(1ULL << 20)
 
 struct dune_arena {
-	struct dune_lock lock;
-	struct dune_lock growing;	/* taken before lock, and held for system calls */
+	struct dune_lock lock;		/* protects chunk[].used, pieces and bytes */
+	/*
+	 * Protects chunks and each chunk's base and size, which are read without it. It is
+	 * taken before lock, and held for system calls.
+	 */
+	struct dune_lock growing;
 	u32 chunks;
 	struct dune_chunk chunk[2];
 	u64 limit;			/* to which the first chunk may grow, or 0 */

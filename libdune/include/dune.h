@@ -518,7 +518,12 @@ typedef int (*dune_pt_fn)(dune_pte *entry, uint64_t va, uint64_t size,
 int dune_pt_walk(dune_pte *root, uint64_t va, uint64_t len, dune_pt_fn fn,
 		 void *arg);
 
-/* The leaf entry of an address (NULL: none), and the size of its page. */
+/*
+ * Returns the leaf entry of @va, which is made if no call or access has needed it before,
+ * and stores the number of bytes that it maps in @size unless that is NULL. Returns NULL
+ * if @root is NULL, if @va is not a user address, and where other calls fail with
+ * -ENOMEM.
+ */
 dune_pte *dune_pt_entry(dune_pte *root, uint64_t va, uint64_t *size);
 
 /* Clear A and/or D (@bits) of an entry; returns which of them were set. No flush. */
@@ -534,8 +539,9 @@ static inline uint64_t dune_pte_clear(dune_pte *entry, uint64_t bits)
 dune_pte *dune_pt_clone(dune_pte *root);
 
 /*
- * Free a cloned root and its tables. Returns -EBUSY if the calling thread runs on @root,
- * or @root is the first page table.
+ * Free a cloned root and its tables. The caller makes sure that no other thread runs on
+ * @root or passes it to a call. Returns 0, -EBUSY if the calling thread runs on @root or
+ * @root is the first page table, or -EPERM if @root is NULL.
  */
 int dune_pt_free(dune_pte *root);
 
@@ -567,6 +573,8 @@ int dune_tlb_tag(unsigned int tag);
  * only for the same @count.
  */
 void *dune_page_alloc(unsigned int count);
+
+/* @page and @count are those of one dune_page_alloc(). NULL or 0 does nothing. */
 void dune_page_free(void *page, unsigned int count);
 
 /* ---- counters ----------------------------------------------------------- */

@@ -8,8 +8,9 @@
  * A call that changes a range does either all of it or nothing: it first takes
  * every table that it will need (dune_table_prepare()), and cannot fail after that.
  *
- * One lock orders all changes of the tables' shape. Leaf entries change by
- * compare-and-exchange, since the processor sets A and D in them meanwhile.
+ * One lock orders all changes of the tables' shape, but for entries of 0, which table.c
+ * fills without it. Leaf entries change by compare-and-exchange, since the processor sets
+ * A and D in them meanwhile.
  * Tables are freed with their root only, so reading them needs no lock.
  */
 #include "table.h"
@@ -22,6 +23,10 @@
  */
 #define STATE		511
 
+/*
+ * Orders all changes of the shape of all page tables. Leaf entries change, and entries of
+ * 0 are filled, without it.
+ */
 static struct dune_lock lock;
 
 /* @root is NULL before dune_enter(). */
