@@ -38,8 +38,10 @@ u32 dune_fpu_size(void)
 		return size;
 	if (!dune_process.info.size)
 		return 0;	/* before dune_enter(): not known yet */
-	if (!features)
-		return size = FXSAVE_SIZE;
+	if (!features) {
+		size = FXSAVE_SIZE;
+		return size;
+	}
 	end = FXSAVE_SIZE + XSAVE_HEADER;
 	for (i = 2; i < 63; i++) {
 		if (!(features >> i & 1))
@@ -48,7 +50,8 @@ u32 dune_fpu_size(void)
 		if (offset + length > end)
 			end = offset + length;
 	}
-	return size = end;
+	size = end;
+	return size;
 }
 
 /* Save the FPU's state to @area: mapped memory of dune_fpu_size(), 64-byte aligned. */
