@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
  * Each program of examples/, and the attacks on the sandbox of examples/ring3.c.
- * Fails when one of them prints something else than it should, or when an attack
- * reaches what it is after.
+ * Fails when one of them prints something else than it should or has another exit
+ * status, or when an attack reaches what it is after.
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #include "tap.h"
 
 /* The build folder has examples/ and tests/. */
-static void example(const char *command, const char *want)
+static void example(const char *command, int code, const char *want)
 {
 	char self[256] = "", line[512], said[1024] = "";
 	int status;
@@ -25,21 +26,22 @@ static void example(const char *command, const char *want)
 	if (!f || !fread(said, 1, sizeof(said) - 1, f))
 		said[0] = 0;
 	status = f ? pclose(f) : -1;
-	is(status, 0, command);
+	is(WIFEXITED(status) ? WEXITSTATUS(status) : -1, code, command);
 	if (!ok(!!strstr(said, want), "%s: %s", command, want))
 		diag("printed: %s", said);
 }
 
 int main(void)
 {
-	example("hello", "was in ring 3, now in ring 0");
-	example("fault", "8 page faults, sum 56");
-	example("dirty", "11 pages written, then 1: page 77");
-	example("ring3", "1 calls allowed, 0 denied, 0 faults, result 25");
-	example("ring3 read", "1 calls allowed, 0 denied, 1 faults, result -14");
-	example("ring3 table", "1 calls allowed, 0 denied, 1 faults, result -14");
-	example("ring3 code", "1 calls allowed, 0 denied, 1 faults, result -14");
-	example("ring3 write", "1 calls allowed, 1 denied, 0 faults, result -1");
-	example("ring3 kill", "1 calls allowed, 1 denied, 0 faults, result -1");
+	example("hello", 0, "was in ring 3, now in ring 0");
+	example("fault", 0, "8 page faults, sum 56");
+	example("dirty", 0, "11 pages written, then 1: page 77");
+	example("ring3", 0, "1 calls allowed, 0 denied, 0 faults, result 25");
+	example("ring3 read", 0, "1 calls allowed, 0 denied, 1 faults, result -14");
+	example("ring3 table", 0, "1 calls allowed, 0 denied, 1 faults, result -14");
+	example("ring3 code", 0, "1 calls allowed, 0 denied, 1 faults, result -14");
+	example("ring3 write", 0, "1 calls allowed, 1 denied, 0 faults, result -1");
+	example("ring3 kill", 0, "1 calls allowed, 1 denied, 0 faults, result -1");
+	example("ring3 nothing", 2, "ring3: unknown attack nothing");
 	return done();
 }
