@@ -2,6 +2,9 @@
 /*
  * dirty: which pages has the program written to? A garbage collector or a
  * checkpointer needs to know; in ring 0 the answer is in the page table.
+ *
+ * Fails if a page that was written is not dirty in the next scan, or if one that was
+ * not written is.
  */
 #include <dune.h>
 #include <stdio.h>

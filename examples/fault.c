@@ -3,6 +3,9 @@
  * fault: a page-fault handler that maps on demand. A window of 16 pages at an
  * unused address shows the same page of memory in every place that the program
  * touches; the handler maps it there by a page-table entry.
+ *
+ * Fails if a touched page faults more or less than once, or if the pages are not the
+ * same memory.
  */
 #include <dune.h>
 #include <stdio.h>
@@ -10,6 +13,7 @@
 
 #define PAGE	4096UL
 #define PAGES	16
+/* Far from where Linux places programs, heaps and libraries. */
 #define WINDOW	0x300000000000UL
 
 static char *memory;

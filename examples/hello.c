@@ -3,6 +3,9 @@
  * hello: enter Dune mode and print the ring. After dune_enter() the program runs
  * in ring 0 of a guest of its own; printf() and all other functions work as
  * before, since their system calls reach the same kernel.
+ *
+ * Fails if dune_enter() fails, or if CS does not show ring 3 before it and ring 0
+ * afterwards.
  */
 #include <dune.h>
 #include <stdio.h>

@@ -261,11 +261,12 @@ static inline void dune_irq_enable(void)
  *    out any call with any pointer, as Linux would for the whole process: the
  *    kernel does not know rings, and write(1, secret, 16) or mprotect() reach
  *    ring 0's memory. Deny by default, and carry out the calls that you
- *    allow by dune_syscall_forward(), with copies of the memory of pointers;
+ *    allow by dune_syscall_forward(). Copy each structure that a pointer leads
+ *    to before you check it, and pass on the copy;
  *  - handlers rely on nothing that ring 3 sets. The FPU's registers, MXCSR and
  *    the FS base are common to both rings, and in a handler they have ring 3's
  *    values: no errno, no TLS, no stack protector there.
- * examples/ring3.c shows all of this on one page.
+ * examples/ring3.c is such a monitor.
  *
  * Signals. Handlers belong to ring 0: even when ring 3 is interrupted they run
  * in ring 0, on the stack on which dune_ring3() was called (or the alternate
