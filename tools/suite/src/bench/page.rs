@@ -25,7 +25,9 @@ succeeds when it has measured; `make bench-check` fails if a bar is missed.
 `build/bin/dune-suite bench-page` writes the page from the figures that are there.
 
 The column \"Linux\" is what the same process pays outside of Dune mode, unless it names something
-else: ptrace, an ioctl of /dev/dune that does nothing, `enter`, or Dune without KVM.
+else: ptrace, an ioctl of /dev/dune that does nothing, `enter`, or Dune without KVM. The slow path
+is forced by a flag (`DUNE_RUN_SLOW_SYSCALL`), so its row leaves out, on both sides, what seccomp,
+ptrace, audit or a tracepoint itself costs.
 ";
 
 /// The bars that are not Intel's own.
