@@ -13,7 +13,7 @@ measured in one run, on one CPU whose time stamp counter counts instructions: in
 counting mode (QEMU) for AMD, and in the `vmx` machine's (Bochs, Ivy Bridge) for Intel. The Intel
 machine has PTI, so Linux's own system calls switch CR3 there.
 
-![Instructions of Dune divided by Linux's, for ten operations on AMD and Intel,
+![Instructions of Dune divided by Linux's, for each operation that both have, on AMD and Intel,
 logarithmic scale](benchmarks.svg)
 
 An instruction that switches worlds counts as one, so exits have a column of their own.
