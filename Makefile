@@ -30,7 +30,7 @@
 O ?= build
 PREFIX ?= /usr/local
 # "newest" changes from week to week. It is not among these, since a change outside
-# must not fail a test here. Which kernels the Intel machine boots is in
+# must not fail a test here. Which kernels the vmx machine boots is in
 # tests/suite.toml (full_kernels, vmx_kernels).
 KERNELS ?= 6.1 6.12
 ALL_KERNELS := 6.1 6.12 newest

@@ -31,8 +31,8 @@ Examples:
 
 const RUN_NOTES: &str = "\
 Where it runs:
-  The program runs on this computer if /dev/dune can be used, and otherwise in an
-  emulated AMD machine, which one line on stderr reports. There, arguments, directory,
+  The program runs on this computer if /dev/dune can be used, and otherwise in the
+  svm machine (AMD, emulated), which one line on stderr reports. There, arguments, directory,
   environment, user, standard streams (pipes and a terminal), Ctrl-C and exit status
   are the same as here. The working directory and each --write DIR are the real ones.
   Everything else can be written to as well, but only in the machine's memory, and is

@@ -10,7 +10,7 @@ const HEAD: &str = "# Benchmarks
 
 Figures are numbers of instructions if no other unit is given, and medians. Linux and Dune are
 measured in one run, on one CPU whose time stamp counter counts instructions: in the `svm` machine's
-counting mode (QEMU) for AMD, and in the `vmx` machine's (Bochs, Ivy Bridge) for Intel. The Intel
+counting mode (QEMU) for AMD, and in the `vmx` machine's (Bochs, Ivy Bridge) for Intel. The `vmx`
 machine has PTI, so Linux's own system calls switch CR3 there.
 
 ![Instructions of Dune divided by Linux's, for each operation that both have, on AMD and Intel,
