@@ -12,11 +12,12 @@
 #   make demo        runs real programs, natively and under dunectl run
 #   make bench       measures, and writes docs/benchmarks.md, its plot and the README's table
 #   make bench-check fails if a figure that was measured misses its bar
-#   make test-vmx    runs the tests in the slow Intel machine (20 minutes); ONLY=TEXT,TEXT: some
+#   make test-vmx    runs the tests in the slow vmx machine (20 minutes); ONLY=TEXT,TEXT: some
 #   make test-debug  runs the module's tests on a debug kernel; MACHINE=vmx ONLY=TEXT: in Bochs
 #   make install     installs dunectl and libdune to $(DESTDIR)$(PREFIX)
 #   make uninstall   removes what make install installed
-#   make deb         makes Debian packages of both in build/packages
+#   make deb         makes the Debian packages dune-dkms (the module) and dune (dunectl, libdune)
+#                    in build/packages
 #   make module      dune.ko for the kernel that runs here
 #   make check-style checkpatch, clippy, rustfmt and shellcheck
 #   make clean       removes everything that was built, but not the kernels that were fetched
@@ -29,7 +30,7 @@
 O ?= build
 PREFIX ?= /usr/local
 # "newest" changes from week to week. It is not among these, since a change outside
-# must not fail a test here. Which kernels the Intel machine boots is in
+# must not fail a test here. Which kernels the vmx machine boots is in
 # tests/suite.toml (full_kernels, vmx_kernels).
 KERNELS ?= 6.1 6.12
 ALL_KERNELS := 6.1 6.12 newest

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
  * A system call on the slow path: DUNE_RUN returns and the host half executes
- * the call, as it does for a thread that seccomp, ptrace or the like watches.
+ * the call, as it does for a thread that seccomp, ptrace or the like watches. A
+ * flag forces the slow path here, and the thread is not watched.
  */
 #define _GNU_SOURCE
 #include "bench.h"

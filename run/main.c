@@ -28,8 +28,8 @@ struct options {
 
 static const char usage[] =
 	"usage: dune-run [--stats] [--stats=FILE] [--argv0=NAME] -- PATH ARGS...\n"
-	"Runs a Linux program in a sandbox of Dune. You want `dunectl run`, which\n"
-	"finds the program and the device; docs/sandbox.md describes the checks.\n";
+	"Runs a Linux program in a sandbox of Dune. Use `dunectl run` instead: it finds\n"
+	"the program, and a machine if this computer has no /dev/dune.\n";
 
 /* If @arg is @option with a value, store the value in @value. */
 static bool take(const char *arg, const char *option, const char **value)

@@ -4,16 +4,16 @@
  * processes may die of any signal. Fails when the machine, a healthy guest that
  * runs at the same time or the kernel log is affected.
  *
- * A series is STATES states in one process; its number and FUZZ_SEED (1; 0: the
- * clock) determine every state of it. FUZZ_CHILDREN (240) series are run,
+ * A batch is STATES states in one process; its number and FUZZ_SEED (1; 0: the
+ * clock) determine every state of it. FUZZ_CHILDREN (240) batches are run,
  * from number FUZZ_FIRST (0) on, or as many as FUZZ_SECONDS allow. With
  * FUZZ_SAY=1 each is named before it begins, for a reader who sees the machine
- * die of it. "fuzz.t NUMBER" repeats one series of FUZZ_SEED alone.
+ * die of it. "fuzz.t NUMBER" repeats one batch of FUZZ_SEED alone.
  *
  * Three kinds of processes:
  *  - main() counts the endings, and runs the healthy guest in each round;
  *  - one warden for each usable CPU, the init of a PID namespace: it makes the
- *    guest's tables once, and starts a child for each series. Where the child
+ *    guest's tables once, and starts a child for each batch. Where the child
  *    ends early, another one continues after the state that ended it;
  *  - the child. Hypercalls with random numbers are real system calls: the child
  *    runs as user nobody in the warden's namespaces with tight limits, so its
@@ -46,10 +46,10 @@
 
 #define REASONS	(DUNE_EXIT_UNKNOWN + 1)
 #define SEGMENTS	10	/* of struct dune_state, from cs on */
-#define STATES	200	/* in a series */
+#define STATES	200	/* in a batch */
 #define RUNS	6	/* of a state at most: one for each exit that allows another */
 #define CODE	128	/* bytes; zeroes follow */
-#define RENEW	64	/* series in one set of namespaces */
+#define RENEW	64	/* batches in one set of namespaces */
 #define WARDENS	8	/* at most */
 
 /*
@@ -80,10 +80,10 @@ static struct shared {
 
 /* The sums over all children, which do not have them mapped (MADV_DONTFORK). */
 static struct total {
-	u64 next, end;		/* series */
+	u64 next, end;		/* batches */
 	u64 deadline;		/* now_us(), or 0 */
 	bool say;
-	u64 series, processes, states, runs, reasons[REASONS], errors, ioctls, scribbled, stuck;
+	u64 batches, processes, states, runs, reasons[REASONS], errors, ioctls, scribbled, stuck;
 } *total;
 
 static u64 seed;
@@ -402,7 +402,7 @@ static void adopt_guest(void)
 	g = own;
 }
 
-/* The states of series @own from @first on. */
+/* The states of batch @own from @first on. */
 static void child(u64 own, u64 first)
 {
 	struct itimerval it = { { 0, TICK_US }, { 0, TICK_US } };
@@ -496,14 +496,14 @@ static void await(int pid, u64 number)
 
 	/* A guest that SIGKILL does not end at once keeps its CPU from the kernel. */
 	if (o.hung || now_us() - began > patience(6) * 1000000UL) {
-		diag("series %lu: a process was killed, and ended after %lu us", number,
+		diag("batch %lu: a process was killed, and ended after %lu us", number,
 		     now_us() - began);
 		show();
 		_exit(3);
 	}
 }
 
-static void series(u64 number)
+static void batch(u64 number)
 {
 	for (u64 first = 0; first < STATES;) {
 		memset(count, 0, sizeof(*count));
@@ -521,7 +521,7 @@ static void series(u64 number)
 		add_up();
 		first = count->next > first && count->next < STATES ? count->next : STATES;
 	}
-	add(&total->series, 1);
+	add(&total->batches, 1);
 }
 
 static bool take(u64 *number)
@@ -546,8 +546,8 @@ static bool warden(void)
 		if (!take(&number))
 			return false;
 		if (total->say)
-			diag("series %lu", number);
-		series(number);
+			diag("batch %lu", number);
+		batch(number);
 	}
 	return true;
 }
@@ -659,9 +659,9 @@ int main(int argc, char **argv)
 	unsigned long began = now_us();
 
 	well = watch(&health, pids, n);
-	ok(well, "%lu states with %lu runs and %lu ioctls in %lu series harmed nothing else",
+	ok(well, "%lu states with %lu runs and %lu ioctls in %lu batches harmed nothing else",
 	   total->states,
-	   total->runs, total->ioctls, total->series);
+	   total->runs, total->ioctls, total->batches);
 	diag("exits: intr %lu, syscall %lu, hostcall %lu, fault %lu, hlt %lu, shutdown %lu, "
 	     "invalid %lu, unknown %lu",
 	     total->reasons[DUNE_EXIT_INTR], total->reasons[DUNE_EXIT_SYSCALL],
@@ -675,7 +675,7 @@ int main(int argc, char **argv)
 	diag("next %lu, after %lu ms", total->next < total->end ? total->next : total->end,
 	     (now_us() - began) / 1000);
 	if (argc < 2)
-		ok(total->runs > total->series * 20 &&
+		ok(total->runs > total->batches * 20 &&
 		   total->reasons[DUNE_EXIT_SHUTDOWN] + total->reasons[DUNE_EXIT_FAULT] > 0 &&
 		   total->scribbled <= total->processes / 2, "the random states were really run");
 	klog_end(&log);

@@ -13,7 +13,8 @@ use dune_machine::{MachineType, Series};
 /// Dune gives ordinary processes safe, direct use of the processor's
 /// privileged hardware. `dunectl run` runs a program inside a sandbox that is
 /// built on it. `dunectl check` reports what this computer has and lacks for it.
-/// `dunectl machine` is an emulated computer, for use where too much is lacking.
+/// `dunectl machine` boots an emulated computer, for use where this one has no
+/// virtualization or no /dev/dune.
 #[derive(Debug, Parser)]
 #[command(name = "dunectl", version, max_term_width = 90, after_help = EXAMPLES)]
 pub struct Cli {
@@ -30,8 +31,8 @@ Examples:
 
 const RUN_NOTES: &str = "\
 Where it runs:
-  The program runs on this computer if /dev/dune can be used, and otherwise in an
-  emulated AMD machine, which one line on stderr reports. There, arguments, directory,
+  The program runs on this computer if /dev/dune can be used, and otherwise in the
+  svm machine (AMD, emulated), which one line on stderr reports. There, arguments, directory,
   environment, user, standard streams (pipes and a terminal), Ctrl-C and exit status
   are the same as here. The working directory and each --write DIR are the real ones.
   Everything else can be written to as well, but only in the machine's memory, and is
@@ -119,7 +120,8 @@ pub struct MachineParts {
     pub kernel: Series,
 
     /// CPU model of the emulated machine, by QEMU's or Bochs's name for it [default: EPYC
-    /// in svm, corei7_ivy_bridge_3770k in vmx; corei7_haswell_4770 has INVPCID and EPT A/D]
+    /// in svm, corei7_ivy_bridge_3770k in vmx; corei7_haswell_4770 also has INVPCID and
+    /// accessed and dirty bits in EPT]
     #[arg(long, value_name = "NAME", value_parser = parse_model)]
     pub model: Option<String>,
 
@@ -128,7 +130,6 @@ pub struct MachineParts {
     pub memory: Option<u32>,
 
     /// CPUs of the emulated machine. In svm several are numbered 1 to N: CPU 0 stays idle
-    /// (docs/emulators.md)
     #[arg(long, value_name = "N", default_value_t = 1,
           value_parser = clap::value_parser!(u32).range(1..=16))]
     pub cpus: u32,

@@ -4,7 +4,7 @@
 //!
 //! build/fuzz/KERNEL/ has, for each FUZZ_SEED, a file `progress-SEED` about all
 //! runs so far, and for each finding a folder with everything that is needed to
-//! reproduce it: the output of fuzz.t (seed and series), the kernel's log, fuzz.t
+//! reproduce it: the output of fuzz.t (seed and batch), the kernel's log, fuzz.t
 //! and dune.ko themselves, and the command.
 
 use std::fs::{self, File};
@@ -29,7 +29,7 @@ const PROGRAM: &str = "tests/kernel/fuzz.t";
 /// The progress on one kernel with one seed.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 struct Progress {
-    /// The series that comes next.
+    /// The batch that comes next.
     next: u64,
     states: u64,
     runs: u64,
@@ -71,10 +71,10 @@ impl Progress {
     }
 
     /// Adds the counts that fuzz.t prints. If its last lines are missing, it did not
-    /// end; then the series that it named are not tried again.
+    /// end; then the batches that it named are not tried again.
     fn add(&mut self, output: &str, time: Duration) {
         self.seconds += time.as_secs();
-        let named = output.lines().filter_map(|line| line.strip_prefix("# series "));
+        let named = output.lines().filter_map(|line| line.strip_prefix("# batch "));
         let named = named.filter_map(|number| number.parse::<u64>().ok()).max();
         let next = output.lines().find_map(|line| number_after(line, "# next "));
         self.next = next.or(named.map(|last| last + 1)).unwrap_or(self.next + 1).max(self.next);
@@ -213,10 +213,10 @@ impl Target<'_> {
         let mut how = File::create(folder.join("README")).context("writing README")?;
         writeln!(
             how,
-            "Linux {}. All series from {first} to {}:\n  \
+            "Linux {}. All batches from {first} to {}:\n  \
              dunectl machine run --machine {} --cpus {} --kernel {} -- \
              env FUZZ_SEED={} FUZZ_FIRST={first} FUZZ_CHILDREN={} {}\n\
-             The last series that `output` names, each alone: FUZZ_SEED={} fuzz.t NUMBER",
+             The last batches that `output` names, each alone: FUZZ_SEED={} fuzz.t NUMBER",
             kernel.release,
             self.progress.next,
             machine_type,
@@ -235,7 +235,7 @@ impl Target<'_> {
     fn report(&self) {
         let Progress { next, states, runs, ioctls, seconds, found } = self.progress;
         println!(
-            "{}: {states} states ({runs} runs, {ioctls} ioctls) of {next} series of seed {} \
+            "{}: {states} states ({runs} runs, {ioctls} ioctls) of {next} batches of seed {} \
              in {}:{:02} h; found: {found}",
             self.name(),
             self.seed,
@@ -245,7 +245,7 @@ impl Target<'_> {
     }
 }
 
-/// The end of the output: thousands of series passed, and the last of them may be
+/// The end of the output: thousands of batches passed, and the last of them may be
 /// the cause.
 fn machine_output(output: &str) -> String {
     const KEPT: usize = 400;
@@ -257,8 +257,8 @@ fn machine_output(output: &str) -> String {
 mod tests {
     use super::*;
 
-    const END: &str = "# FUZZ_SEED=0x1 FUZZ_FIRST=4\n# series 4\n# series 5\n# series 6\n\
-        ok 1 - 600 states with 740 runs and 111 ioctls in 3 series harmed nobody\n\
+    const END: &str = "# FUZZ_SEED=0x1 FUZZ_FIRST=4\n# batch 4\n# batch 5\n# batch 6\n\
+        ok 1 - 600 states with 740 runs and 111 ioctls in 3 batches harmed nobody\n\
         # next 7, after 120 ms\nok 2 - and were really run\n1..4\n";
 
     #[test]
@@ -273,7 +273,7 @@ mod tests {
     #[test]
     fn what_broke_the_machine_is_not_tried_again() {
         let mut progress = Progress { next: 4, ..Progress::default() };
-        progress.add("# series 4\n# series 6\n# series 5\n", Duration::ZERO);
+        progress.add("# batch 4\n# batch 6\n# batch 5\n", Duration::ZERO);
         assert_eq!((progress.next, progress.states), (7, 0));
         progress.add("", Duration::ZERO);
         assert_eq!(progress.next, 8);

@@ -65,7 +65,7 @@ enum Command {
         #[arg(long)]
         dry_run: bool,
     },
-    /// Run the tests in the machine vmx, in the modes and on the kernels of tests/suite.toml
+    /// Run the tests in the vmx machine, in the modes and on the kernels of tests/suite.toml
     TestVmx {
         /// Run those of its tests whose name contains TEXT, or one of TEXT,TEXT..., in the
         /// default mode
@@ -99,7 +99,7 @@ enum Command {
         #[arg(value_name = "KERNEL", value_parser = parse_series)]
         kernels: Vec<Series>,
     },
-    /// Check whether all bars are met, by the figures that bench saved
+    /// Check the figures that bench saved against their bars
     BenchCheck,
     /// Write docs/benchmarks.md, its plot and the table of README.md, from the figures
     /// that bench saved

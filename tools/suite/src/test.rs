@@ -39,7 +39,7 @@ pub fn run(context: &Context, options: &TestOptions) -> Result<u8> {
     run_jobs(context, &jobs, options.dry_run)
 }
 
-/// The tests in the Intel machine.
+/// The tests in the vmx machine.
 pub fn run_vmx(context: &Context, only: Option<&str>, dry_run: bool) -> Result<u8> {
     run_jobs(context, &plan::make_test_vmx(context, only)?, dry_run)
 }

@@ -44,7 +44,7 @@ fn lockdown() -> Finding {
 }
 
 const SIGNED_ONLY: &str = "only signed modules load; dkms signs dune.ko with a key that the \
-     firmware must learn once: mokutil --import /var/lib/dkms/mok.pub (docs/install.md)";
+     firmware must learn once: mokutil --import /var/lib/dkms/mok.pub";
 
 /// An EFI variable: four bytes of attributes, then one byte, where 1 means on.
 fn secure_boot() -> Finding {
@@ -116,8 +116,8 @@ fn module(layout: &Layout, release: &str, loaded: bool) -> Finding {
         ),
         None => Finding::lacking(
             "module",
-            "not built for this kernel: install the package dune-dkms (docs/install.md), or make \
-             module, in the sources",
+            "not built for this kernel: install the package dune-dkms, or make module, in the \
+             sources",
         ),
     }
 }

@@ -81,7 +81,7 @@ pub const SUBJECTS: [Subject; 22] = [
     ),
     subject(
         "getpid_slow",
-        "getpid() of a watched thread",
+        "getpid() by the slow path",
         Linux,
         &[amd("≤ 3 × Linux", Times(3.0, None))],
     ),

@@ -10,10 +10,10 @@ const HEAD: &str = "# Benchmarks
 
 Figures are numbers of instructions if no other unit is given, and medians. Linux and Dune are
 measured in one run, on one CPU whose time stamp counter counts instructions: in the `svm` machine's
-counting mode (QEMU) for AMD, and in the `vmx` machine's (Bochs, Ivy Bridge) for Intel. The Intel
+counting mode (QEMU) for AMD, and in the `vmx` machine's (Bochs, Ivy Bridge) for Intel. The `vmx`
 machine has PTI, so Linux's own system calls switch CR3 there.
 
-![Instructions of Dune divided by Linux's, for ten operations on AMD and Intel,
+![Instructions of Dune divided by Linux's, for each operation that both have, on AMD and Intel,
 logarithmic scale](benchmarks.svg)
 
 An instruction that switches worlds counts as one, so exits have a column of their own.
@@ -25,7 +25,9 @@ succeeds when it has measured; `make bench-check` fails if a bar is missed.
 `build/bin/dune-suite bench-page` writes the page from the figures that are there.
 
 The column \"Linux\" is what the same process pays outside of Dune mode, unless it names something
-else: ptrace, an ioctl of /dev/dune that does nothing, `enter`, or Dune without KVM.
+else: ptrace, an ioctl of /dev/dune that does nothing, `enter`, or Dune without KVM. The slow path
+is forced by a flag (`DUNE_RUN_SLOW_SYSCALL`), so its row leaves out, on both sides, what seccomp,
+ptrace, audit or a tracepoint itself costs.
 ";
 
 /// The bars that are not Intel's own.

@@ -27,9 +27,8 @@ const COLOURS: [RGBColor; 2] = [RGBColor(213, 94, 0), RGBColor(0, 114, 178)];
 const GREY: RGBColor = RGBColor(90, 90, 90);
 
 const NOTES: [&str; 2] = [
-    "Left of the line Dune executes fewer. intercepted getpid() is compared with ptrace, DUNE_RUN \
-     with an empty ioctl.",
-    "Entering Dune mode has no counterpart and is in the table.",
+    "Left of 1, Dune executes fewer instructions than Linux. Interception is compared with ptrace,",
+    "DUNE_RUN with an ioctl that does nothing. Entering has no counterpart: see docs/benchmarks.md.",
 ];
 
 /// Parts of a row's height: the first bar begins there, and each has so much.
@@ -74,10 +73,11 @@ fn draw_into(text: &mut String, figures: &[Figure], title: &str) -> Drawn {
         .light_line_style(TRANSPARENT)
         .axis_style(GREY.mix(0.3))
         .x_label_formatter(&|ratio| match *ratio {
-            r if r < 0.99 => format!("1/{:.0}", 1.0 / r),
+            r if r < 0.99 => format!("1 / {:.0}", 1.0 / r),
             r => format!("{r:.0} ×"),
         })
         .label_style(("sans-serif", 14).into_font().color(&GREY))
+        .x_desc("instructions, Dune / Linux")
         .draw()?;
 
     let label = |horizontal, colour: &RGBColor| {

@@ -14,14 +14,20 @@ const KERNEL: &str = "6.1";
 
 /// The figure of each row, and its text.
 const ROWS: [(&str, &str); 5] = [
-    ("trap", "the program handles a fault of its own (signal handler; handler in ring 0)"),
-    ("protect_cycle", "it protects a page, writes to it, and its handler unprotects the page"),
+    (
+        "trap",
+        "A program handles its own page fault (Linux: signal handler; Dune: handler in ring 0)",
+    ),
+    (
+        "protect_cycle",
+        "A program protects a page, writes to it, and its fault handler unprotects it",
+    ),
     (
         "intercept",
-        "a monitor intercepts a system call of code that it does not trust (ptrace; ring 0)",
+        "A monitor intercepts one system call of untrusted code (Linux: ptrace; Dune: ring 0)",
     ),
-    ("getpid_ring0", "getpid, from ring 0"),
-    ("first_touch", "first touch of a page"),
+    ("getpid_ring0", "One getpid() from ring 0"),
+    ("first_touch", "First touch of a page"),
 ];
 
 /// The README with a new table; as it was, if a figure of the table was not measured.
@@ -39,15 +45,15 @@ pub fn update(readme: &str, figures: &[Figure]) -> Result<String> {
 fn table(figures: &[Figure]) -> Option<String> {
     let vendor = SVM.vendor;
     let mut text = format!(
-        "| instructions ({vendor}, Linux {KERNEL}) | Linux | Dune | |\n|---|--:|--:|---|\n"
+        "| instructions, {vendor}, Linux {KERNEL} | Linux | Dune | Dune / Linux |\n\
+         |---|--:|--:|--:|\n"
     );
     for (id, title) in ROWS {
         let wanted = |figure: &&Figure| figure.id == id && figure.is_of(SVM.name, KERNEL);
         let figure = figures.iter().find(wanted)?;
         let (linux, dune) = (page::number(figure.linux?), page::number(figure.dune));
         let ratio = page::ratio(figure.ratio?);
-        let times = if ratio.contains('/') { "" } else { " ×" };
-        text += &format!("| {title} | {linux} | {dune} | {ratio}{times} |\n");
+        text += &format!("| {title} | {linux} | {dune} | {ratio} |\n");
     }
     Some(text)
 }
@@ -65,7 +71,7 @@ mod tests {
         let readme = format!("one\n\n{BEGIN}old\n{END}\nthree\n");
         let new = update(&readme, &all()).unwrap();
         assert!(new.starts_with("one\n") && new.ends_with("\nthree\n"), "{new}");
-        assert!(new.contains("| getpid, from ring 0 | 360 | 372 | 1.03 × |\n"), "{new}");
+        assert!(new.contains("| One getpid() from ring 0 | 360 | 372 | 1.03 |\n"), "{new}");
         assert!(!new.contains("old"), "{new}");
         assert_eq!(new, update(&new, &all()).unwrap());
     }

@@ -147,7 +147,7 @@ fn new_mode(
         return Err(source.wrong(spanned.span(), what));
     }
     if row.vmx_kernels.is_some() && !row.machines.contains(&ByName(&VMX)) {
-        let what = "vmx_kernels means nothing in a mode that the machine vmx does not have";
+        let what = "vmx_kernels means nothing in a mode that the vmx machine does not have";
         return Err(source.wrong(spanned.span(), what));
     }
     let cpus = row.cpus.as_ref().or(default.cpus.as_ref());

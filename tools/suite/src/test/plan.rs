@@ -102,7 +102,7 @@ pub fn make_test_all(context: &Context, kernels: &[Series]) -> Vec<(String, Job)
 /// make test-vmx: the modes that the table has for it; with `only`, those of its tests
 /// in the machine's default mode.
 pub fn make_test_vmx(context: &Context, only: Option<&str>) -> Result<Vec<Job>> {
-    ensure!(context.machine_types().contains(&&VMX), "test-vmx has the machine vmx only");
+    ensure!(context.machine_types().contains(&&VMX), "test-vmx has the vmx machine only");
     let mut jobs = Vec::new();
     for (mode, kernels) in context.table.vmx() {
         if only.is_none() || mode.is_default() {
