@@ -37,6 +37,7 @@ struct sums {
 
 static struct sums *sums;
 static u64 counted[ARRAY_LEN(keys)];	/* of this process, in sums already */
+static u64 saved[ARRAY_LEN(keys)];	/* @counted, while it is zero for a copy */
 static bool is_file;
 
 static long map_sums(int fd)
@@ -94,6 +95,22 @@ void stats_new_process(void)
 {
 	if (sums)
 		__atomic_fetch_add(&sums->processes, 1, __ATOMIC_RELAXED);
+}
+
+/*
+ * A child that gets a copy of this memory counts from zero, so its copy of @counted
+ * must be zero, too; the parent takes its own values back. A vfork child shares the
+ * counters with its parent and needs neither.
+ */
+void stats_before_copy(void)
+{
+	memcpy(saved, counted, sizeof(saved));
+	memset(counted, 0, sizeof(counted));
+}
+
+void stats_after_copy(void)
+{
+	memcpy(counted, saved, sizeof(counted));
 }
 
 static void report(void)
