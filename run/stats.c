@@ -57,12 +57,18 @@ bool stats_mapped(void)
 
 void stats_create(const char *file)
 {
-	long fd, report;
+	long fd, report, err;
 
 	fd = SYS2(__NR_memfd_create, "dune-stats", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	if (fd < 0 || SYS2(__NR_ftruncate, fd, PAGE_BYTES) < 0 || map_sums(fd) < 0 ||
-	    SYS3(__NR_fcntl, fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0)
-		die(126, "no memory for --stats", text_errno(fd), NULL);
+	err = fd;
+	if (err >= 0)
+		err = SYS2(__NR_ftruncate, fd, PAGE_BYTES);
+	if (err >= 0)
+		err = map_sums(fd);
+	if (err >= 0)
+		err = SYS3(__NR_fcntl, fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
+	if (err < 0)
+		die(126, "no memory for --stats", text_errno(err), NULL);
 	if (file)
 		report = SYS4(__NR_openat, AT_FDCWD, file,
 			      O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
