@@ -17,6 +17,9 @@
 #include <linux/fcntl.h>
 #include <linux/prctl.h>
 
+_Static_assert(RUNTIME_BASE + GUARD_REGION_SIZE == DUNE_RUN_IMAGE,
+	       "run/Makefile links dune-run right after the guard region");
+
 struct options {
 	const char *argv0;
 	const char *name;

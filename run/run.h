@@ -203,6 +203,7 @@ long forward(struct dune_tf *tf);
 void refuse(struct dune_tf *tf, long err);
 
 /* scratch.c: memory for copies of the program's structures */
+#define SCRATCH_BYTES	(160 * 1024)
 
 /* Empty the pool, before the first copy that a call makes. */
 void scratch_reset(void);
