@@ -3,7 +3,8 @@
 # and a small makefile in each folder of C. All outputs go below build/.
 #
 #   make             builds everything; ./setup installs what that needs
-#   make test        runs all tests in emulated machines
+#   make test        runs all tests in emulated machines; ONLY=TEXT,TEXT: those whose name
+#                    contains one of these
 #   make test-all    the same on every kernel, booted in every mode (5 hours); resumes
 #                    where it was interrupted. PARTS="NAME NAME" runs some of its parts
 #   make list-parts  lists the names of these parts, and which have passed
@@ -124,7 +125,7 @@ check-header: to-test
 
 .PHONY: test
 test: to-test all check-header
-	@$(suite) test $(KERNELS)
+	@$(suite) test $(KERNELS) $(if $(ONLY),--only $(ONLY))
 
 # With this seed, fuzz.t makes other random programs each time, and prints its seed.
 .PHONY: test-all
