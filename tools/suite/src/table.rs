@@ -160,7 +160,11 @@ impl Table {
         };
         let lacks = |(_, entry): &(&str, &str)| !all.iter().any(|test| means(entry, test));
         let wrong = entries.into_iter().filter(lacks);
-        wrong.map(|(place, entry)| format!("{place}: there is no test {entry}")).collect()
+        wrong
+            .map(|(place, entry)| {
+                format!("{place}: no built test matches {entry}: run make, or correct the name")
+            })
+            .collect()
     }
 
     /// Whether a test is among the selected ones.
@@ -270,9 +274,11 @@ mod tests {
         assert!(runs(pti, "odd/one") && !runs(pti, "c/z"));
         assert!(runs(&Selection::Everything, "odd/one"));
         let some = ["a/x".to_owned(), "odd/one".to_owned()];
-        assert_eq!(table.without_tests(pti, &some), ["tests/suite.toml:3: there is no test b/"]);
+        let message = "no built test matches b/: run make, or correct the name";
+        assert_eq!(table.without_tests(pti, &some), [format!("tests/suite.toml:3: {message}")]);
         let wrong = table.without_tests(full, &some);
-        assert_eq!(wrong, ["tests/suite.toml:4: there is no test a/slow"]);
+        let message = "no built test matches a/slow: run make, or correct the name";
+        assert_eq!(wrong, [format!("tests/suite.toml:4: {message}")]);
     }
 
     #[test]
