@@ -15,9 +15,11 @@
 #   make bench-check fails if a figure that was measured misses its bar
 #   make test-vmx    runs the tests in the slow Intel machine (20 minutes); ONLY=TEXT,TEXT: some
 #   make test-debug  runs the module's tests on a debug kernel; MACHINE=vmx ONLY=TEXT: in Bochs
-#   make install     installs dunectl and libdune to $(DESTDIR)$(PREFIX)
+#   make install     installs dunectl, dune-run, libdune with its headers, and the built
+#                    modules to $(DESTDIR)$(PREFIX)
 #   make uninstall   removes what make install installed
-#   make deb         makes Debian packages of both in build/packages
+#   make deb         makes Debian packages in build/packages: the module's source (dune-dkms),
+#                    and the programs (dune)
 #   make module      dune.ko for the kernel that runs here
 #   make check-style checkpatch, clippy, rustfmt and shellcheck
 #   make clean       removes everything that was built, but not the kernels that were fetched
