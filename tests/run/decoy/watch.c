@@ -13,7 +13,8 @@
  *
  * Without PROGRAM: cases of attack/, from the number in FILE on, until the
  * time is over or N cases were run. With --mix one of N calls is changed first
- * (runtime.c). Status 1: something was found.
+ * (runtime.c). Exit status 1: a touch, a fault, a native execution or a finding;
+ * the first ones of each kind are printed as FOUND lines.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
