@@ -60,7 +60,7 @@ const PACKAGES: [&str; 31] = [
     "xz-utils",
 ];
 
-/// Files for readers, who have the host's.
+/// Documentation is not copied: the user can read the host's.
 const NOT_COPIED: [&str; 5] = [
     "/usr/share/doc/",
     "/usr/share/info/",

@@ -37,10 +37,10 @@ const GAP: f64 = 0.14;
 
 pub fn draw(figures: &[Figure]) -> Result<String> {
     let mut text = String::new();
-    // Its errors hold what the backend borrows.
+    // The backend's error type borrows from `text`, so the drawing is a function of its own.
     let title = title(figures);
     draw_into(&mut text, figures, &title).map_err(|e| anyhow!("drawing the plot: {e}"))?;
-    // For readers who hear it.
+    // The title is for screen readers.
     let (tag, rest) = text.split_once('>').ok_or_else(|| anyhow!("the plot is no SVG"))?;
     Ok(format!("{tag} role=\"img\">\n<title>{title}</title>{rest}\n"))
 }
