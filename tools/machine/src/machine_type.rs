@@ -27,7 +27,7 @@ use crate::{bochs, qemu};
 
 /// A row of the table.
 pub struct MachineType {
-    /// As `--machine` names it.
+    /// The type's name, as `--machine` takes it.
     pub name: &'static str,
     /// Whose processors these are.
     pub vendor: &'static str,
@@ -35,7 +35,7 @@ pub struct MachineType {
     pub summary: &'static str,
     /// The CPU model, unless the user asks for another.
     pub cpu_model: &'static str,
-    /// In megabytes, unless the user asks for another amount.
+    /// The memory in megabytes, unless the user asks for another amount.
     pub memory: u32,
     /// How long booting may take.
     pub boot_timeout: Duration,
@@ -153,7 +153,7 @@ impl fmt::Display for MachineType {
     }
 }
 
-/// By name.
+/// Finds a machine type by its name.
 impl FromStr for &'static MachineType {
     type Err = Error;
 

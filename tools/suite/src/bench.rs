@@ -199,7 +199,7 @@ fn not_among(figures: &[Figure], machine: &str, kernel: &str) -> Vec<String> {
         .collect()
 }
 
-/// By id, kernel and machine.
+/// Sorts the figures by id, kernel and machine.
 fn sort(figures: &mut [Figure]) {
     let series = |kernel: &str| kernel.parse::<Series>().ok();
     figures.sort_by_cached_key(|figure| {

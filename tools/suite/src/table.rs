@@ -14,7 +14,7 @@ use anyhow::{bail, Context as _, Result};
 use dune_machine::{MachineType, Series, VMX};
 use serde::Deserialize;
 
-/// In the sources.
+/// The table's path, relative to the sources.
 const FILE: &str = "tests/suite.toml";
 
 /// How a machine is booted without `--mode`.
@@ -34,9 +34,9 @@ pub struct Mode {
     pub name: String,
     pub machine_type: &'static MachineType,
     pub since: Series,
-    /// Of this row itself.
+    /// The number of CPUs that this row gives.
     pub own_cpus: Option<u32>,
-    /// Of this row, or else of the machine's default mode.
+    /// The row's number of CPUs, or else that of the machine's default mode.
     pub cpus: u32,
     pub memory: u32,
     pub cpu_model: Option<String>,

@@ -87,7 +87,7 @@ const LIMIT: u64 = 1 << 30;
 /// the larger the part of the disk that it crosses.
 const DISK_SIZE: u64 = 100 << 30;
 
-/// To be changed when base images are made differently.
+/// The version of the base image. It changes when base images are made differently.
 const FORMAT: u32 = 3;
 
 /// Makes the base image if there is none for what is installed.

@@ -25,7 +25,7 @@ pub enum Job {
 /// A machine booted in one way, and what runs in it.
 pub struct Boot {
     pub name: String,
-    /// With this mode's machine as the chosen one.
+    /// The context, with this mode's machine chosen.
     pub context: Context,
     pub mode: Mode,
     kernel: BootKernel,
