@@ -11,6 +11,7 @@
 //!   `--model` chooses another than the type's usual one.
 //! - A *mode* is a way in which the tests boot a machine: kernel arguments, a
 //!   CPU model, a number of CPUs. tests/suite.toml has one row for each mode.
+//! - The *harness* is this library: the host's side of a machine.
 
 use std::fmt;
 use std::path::{Path, PathBuf};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Drives make test (test.rs), make fuzz (fuzz.rs), make demo (demo.rs) and
-//! make bench (bench.rs).
+//! dune-suite: the commands of make that need emulated machines, and checkpatch. Each
+//! command has a file: test.rs, fuzz.rs, demo.rs, bench.rs, style.rs.
 //!
 //! Exit status: 0 if all is well, 1 if something failed, 2 if a machine failed, so
 //! that nothing is known, and 69 if this computer lacks something.

@@ -152,7 +152,7 @@ impl Job {
     pub fn describe(&self) -> Result<String> {
         match self {
             Job::Tools => Ok("tools: cargo test\n".to_owned()),
-            Job::Harness => Ok("harness: the tests of the machine harness\n".to_owned()),
+            Job::Harness => Ok("harness: the tests of the harness\n".to_owned()),
             Job::Boot(boot) => boot.describe(),
         }
     }
