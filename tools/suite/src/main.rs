@@ -96,7 +96,7 @@ enum Command {
     Bench {
         /// Kernel series: 6.1, 6.12, 7.2 or newest [default: all that tests/suite.toml
         /// tests in full]
-        #[arg(value_name = "KERNEL", value_parser = parse_series)]
+        #[arg(value_name = "KERNEL")]
         kernels: Vec<Series>,
     },
     /// Check whether all bars are met, by the figures that bench saved
@@ -112,7 +112,7 @@ enum Command {
     /// Run real programs, natively and under dunectl run
     Demo {
         /// Kernel series: 6.1, 6.12, 7.2 or newest
-        #[arg(long, value_name = "SERIES", value_parser = parse_series, default_value = "6.1")]
+        #[arg(long, value_name = "SERIES", default_value = "6.1")]
         kernel: Series,
     },
 }
@@ -120,7 +120,7 @@ enum Command {
 #[derive(clap::Args)]
 struct Kernels {
     /// Kernel series: 6.1, 6.12, 7.2 or newest [default: all four]
-    #[arg(value_name = "KERNEL", value_parser = parse_series)]
+    #[arg(value_name = "KERNEL")]
     kernels: Vec<Series>,
 }
 
@@ -132,10 +132,6 @@ impl Kernels {
             self.kernels
         }
     }
-}
-
-fn parse_series(text: &str) -> Result<Series, String> {
-    text.parse().map_err(|e: dune_machine::Error| e.to_string())
 }
 
 fn main() -> ExitCode {
