@@ -59,11 +59,11 @@ pub struct Mode {
 /// Some of all tests.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Selection {
-    /// All of them, except those that run only where they are named.
-    All,
+    /// Every test, except those with only_named.
+    Usual,
     Named(Vec<Entry>),
-    /// All of them, also those that run only where they are named.
-    Everything,
+    /// Every test, also those with only_named.
+    All,
 }
 
 /// The name of a test or of a folder of tests, and where it is written.
@@ -154,9 +154,9 @@ impl Table {
     /// since a test would silently not run, or not as it should.
     pub fn without_tests(&self, selection: &Selection, all: &[String]) -> Vec<String> {
         let entries: Vec<(&str, &str)> = match selection {
-            Selection::All => self.tests.iter().map(|one| (&*one.place, &*one.name)).collect(),
+            Selection::Usual => self.tests.iter().map(|one| (&*one.place, &*one.name)).collect(),
             Selection::Named(named) => named.iter().map(|one| (&*one.place, &*one.name)).collect(),
-            Selection::Everything => Vec::new(),
+            Selection::All => Vec::new(),
         };
         let lacks = |(_, entry): &(&str, &str)| !all.iter().any(|test| means(entry, test));
         let wrong = entries.into_iter().filter(lacks);
@@ -170,9 +170,9 @@ impl Table {
     /// Whether a test is among the selected ones.
     pub fn selects(&self, selection: &Selection, name: &str) -> bool {
         match selection {
-            Selection::All => !self.of(name).any(|test| test.only_named),
+            Selection::Usual => !self.of(name).any(|test| test.only_named),
             Selection::Named(entries) => entries.iter().any(|entry| means(&entry.name, name)),
-            Selection::Everything => true,
+            Selection::All => true,
         }
     }
 
@@ -272,7 +272,7 @@ mod tests {
         assert!(!runs(short, "a/xy") && !runs(short, "a/x-z"), "a name means one test");
         let pti = &table.mode("pti", &SVM).unwrap().tests;
         assert!(runs(pti, "odd/one") && !runs(pti, "c/z"));
-        assert!(runs(&Selection::Everything, "odd/one"));
+        assert!(runs(&Selection::All, "odd/one"));
         let some = ["a/x".to_owned(), "odd/one".to_owned()];
         let message = "no built test matches b/: run make, or correct the name";
         assert_eq!(table.without_tests(pti, &some), [format!("tests/suite.toml:3: {message}")]);

@@ -116,7 +116,7 @@ pub fn make_test_vmx(context: &Context, only: Option<&str>) -> Result<Vec<Job>> 
 /// make test-debug: the module's tests, or those of all tests that `only` names.
 pub fn make_test_debug(context: &Context, only: Option<&str>) -> Result<Vec<Job>> {
     let mode = context.table.mode("debug", context.machine_type())?;
-    let tests = if only.is_some() { &Selection::Everything } else { &mode.tests };
+    let tests = if only.is_some() { &Selection::All } else { &mode.tests };
     let boot = Boot::new(context, mode, debug::SERIES, tests).only(only);
     Ok(vec![Boot { kernel: BootKernel::Debug, ..boot }.into()])
 }
