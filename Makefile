@@ -3,7 +3,8 @@
 # and a small makefile in each folder of C. All outputs go below build/.
 #
 #   make             builds everything; ./setup installs what that needs
-#   make test        runs all tests in emulated machines
+#   make test        runs all tests in emulated machines; ONLY=TEXT,TEXT: those whose name
+#                    contains one of these
 #   make test-all    the same on every kernel, booted in every mode (5 hours); resumes
 #                    where it was interrupted. PARTS="NAME NAME" runs some of its parts
 #   make list-parts  lists the names of these parts, and which have passed
@@ -14,7 +15,8 @@
 #   make bench-check fails if a figure that was measured misses its bar
 #   make test-vmx    runs the tests in the slow vmx machine (20 minutes); ONLY=TEXT,TEXT: some
 #   make test-debug  runs the module's tests on a debug kernel; MACHINE=vmx ONLY=TEXT: in Bochs
-#   make install     installs dunectl and libdune to $(DESTDIR)$(PREFIX)
+#   make install     installs dunectl, dune-run, libdune with its headers, and the built
+#                    modules to $(DESTDIR)$(PREFIX)
 #   make uninstall   removes what make install installed
 #   make deb         makes the Debian packages dune-dkms (the module) and dune (dunectl, libdune)
 #                    in build/packages
@@ -125,7 +127,7 @@ check-header: to-test
 
 .PHONY: test
 test: to-test all check-header
-	@$(suite) test $(KERNELS)
+	@$(suite) test $(KERNELS) $(if $(ONLY),--only $(ONLY))
 
 # With this seed, fuzz.t makes other random programs each time, and prints its seed.
 .PHONY: test-all

@@ -38,8 +38,11 @@ static uint64_t guest_physical(const void *p)
 	granule.address = address & -DUNE_GRANULE_SIZE;
 	for (n = 0; n < used && places[n] != granule.address; n++)
 		;
-	if (n == used)
+	if (n == used) {
+		if (used == sizeof(places) / sizeof(places[0]))
+			die("too many granules");
 		places[used++] = granule.address;
+	}
 	granule.guest = (n + 1) * DUNE_GRANULE_SIZE;
 	if (ioctl(vcpu, DUNE_MAP_GRANULE, &granule))
 		die("DUNE_MAP_GRANULE");

@@ -279,7 +279,8 @@ static long judge_regular(int fd, const struct stat *st, bool truncates)
 
 	/*
 	 * Of the files of a process, mem alone has mode 0600, and chmod cannot
-	 * change it. (A few sysctls have it too and share its fate.)
+	 * change it. (A few files in /proc/sys also have mode 0600; they are refused
+	 * as well.)
 	 */
 	return -EACCES;
 }

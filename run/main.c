@@ -17,6 +17,9 @@
 #include <linux/fcntl.h>
 #include <linux/prctl.h>
 
+_Static_assert(RUNTIME_BASE + GUARD_REGION_SIZE == DUNE_RUN_IMAGE,
+	       "run/Makefile links dune-run right after the guard region");
+
 struct options {
 	const char *argv0;
 	const char *name;
@@ -115,7 +118,7 @@ static void cannot_run(const char *path, long err)
 	const char *advice = NULL;
 
 	if (missing)
-		advice = "name a program that exists, and whose loader does";
+		advice = "check the path of the program and of its dynamic loader";
 	else if (err == -EACCES)
 		advice = "a program must be an executable file that you may read";
 	else if (err == -ENOEXEC)
@@ -187,7 +190,8 @@ static void enter(void)
 	if (err == -ENOENT || err == -ENODEV)
 		advice = "load dune.ko, or see `dunectl check`";
 	else if (err == -EACCES)
-		advice = "get the right to read and write it";
+		advice = "join the group dune, or ask an administrator for access to "
+			 "/dev/dune (docs/install.md)";
 	else if (err == -EPROTO)
 		advice = "load the dune.ko that belongs to this dune-run";
 	die(126, "/dev/dune", text_errno(err), advice);
@@ -246,7 +250,7 @@ void run_main(u64 *stack)
 
 	/* from here on only user.c touches memory of the program */
 	if (image.entry >= USER_END)
-		die(126, options.name, NULL, "its entry point is no address of a program");
+		die(126, options.name, NULL, "its entry point is not a user address");
 	enter();
 	dune_syscall_set(check_syscall);
 	start_seal();

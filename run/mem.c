@@ -24,7 +24,7 @@ static volatile bool placing;
 
 static void in_the_way(void)
 {
-	die(126, "memory of the program is in the way of the runtime", NULL, NULL);
+	die(126, "cannot remove a mapping of the program from the supervisor range", NULL, NULL);
 }
 
 static void unmap_between(u64 from, u64 to)

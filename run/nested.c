@@ -13,6 +13,11 @@
 #include <linux/keyctl.h>
 #include <linux/uio.h>
 
+_Static_assert(IOV_LIMIT * sizeof(struct iovec) <= SCRATCH_BYTES,
+	       "call_iovec() needs no check of scratch_get()");
+_Static_assert(FUTEX_WAITV_MAX * sizeof(struct futex_waitv) <= SCRATCH_BYTES,
+	       "forward_waiters() needs no check of scratch_get()");
+
 /*
  * readv, writev and their kin, vmsplice: pointer in argument 1, count in 2.
  * Small arrays are the rule: one buffer on the stack, no pool.

@@ -87,6 +87,8 @@ static void make_child(struct dune_tf *tf, u64 flags, const struct clone_args *a
 			return;
 		}
 		files_save(&files);
+	} else {
+		stats_before_copy();
 	}
 	shares_parents_memory = shares;
 	pass_clone(tf, args, size);
@@ -94,6 +96,8 @@ static void make_child(struct dune_tf *tf, u64 flags, const struct clone_args *a
 		restore_robust_list(&robust);
 		files_restore(&files);
 		mem_after_vfork();
+	} else {
+		stats_after_copy();
 	}
 	shares_parents_memory = before;
 	if (tf->rip == rip && (long)tf->rax > 0)

@@ -203,6 +203,7 @@ long forward(struct dune_tf *tf);
 void refuse(struct dune_tf *tf, long err);
 
 /* scratch.c: memory for copies of the program's structures */
+#define SCRATCH_BYTES	(160 * 1024)
 
 /* Empty the pool, before the first copy that a call makes. */
 void scratch_reset(void);
@@ -288,6 +289,9 @@ bool stats_to_file(void);
 bool stats_mapped(void);
 /* In the parent, after a fork. */
 void stats_new_process(void);
+/* Around a fork() that copies this process's memory. */
+void stats_before_copy(void);
+void stats_after_copy(void);
 /* The process ends, or its program does: add what its vCPU counted. */
 void stats_end_process(void);
 /* At the end of a process: write the sums, if it is the first one or they go to a file. */

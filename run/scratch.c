@@ -13,8 +13,6 @@
  */
 #include "run.h"
 
-#define SCRATCH_BYTES	(160 * 1024)
-
 static u8 pool[SCRATCH_BYTES] __attribute__((aligned(16)));
 static u64 used;
 

@@ -37,6 +37,7 @@ struct sums {
 
 static struct sums *sums;
 static u64 counted[ARRAY_LEN(keys)];	/* of this process, in sums already */
+static u64 saved[ARRAY_LEN(keys)];	/* @counted, while it is zero for a copy */
 static bool is_file;
 
 static long map_sums(int fd)
@@ -56,12 +57,18 @@ bool stats_mapped(void)
 
 void stats_create(const char *file)
 {
-	long fd, report;
+	long fd, report, err;
 
 	fd = SYS2(__NR_memfd_create, "dune-stats", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	if (fd < 0 || SYS2(__NR_ftruncate, fd, PAGE_BYTES) < 0 || map_sums(fd) < 0 ||
-	    SYS3(__NR_fcntl, fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0)
-		die(126, "no memory for --stats", text_errno(fd), NULL);
+	err = fd;
+	if (err >= 0)
+		err = SYS2(__NR_ftruncate, fd, PAGE_BYTES);
+	if (err >= 0)
+		err = map_sums(fd);
+	if (err >= 0)
+		err = SYS3(__NR_fcntl, fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
+	if (err < 0)
+		die(126, "no memory for --stats", text_errno(err), NULL);
 	if (file)
 		report = SYS4(__NR_openat, AT_FDCWD, file,
 			      O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
@@ -94,6 +101,22 @@ void stats_new_process(void)
 {
 	if (sums)
 		__atomic_fetch_add(&sums->processes, 1, __ATOMIC_RELAXED);
+}
+
+/*
+ * A child that gets a copy of this memory counts from zero, so its copy of @counted
+ * must be zero, too; the parent takes its own values back. A vfork child shares the
+ * counters with its parent and needs neither.
+ */
+void stats_before_copy(void)
+{
+	memcpy(saved, counted, sizeof(saved));
+	memset(counted, 0, sizeof(counted));
+}
+
+void stats_after_copy(void)
+{
+	memcpy(counted, saved, sizeof(counted));
 }
 
 static void report(void)

@@ -51,6 +51,19 @@ long env_number(const char *name, long otherwise)
 	return text && *text ? strtol(text, NULL, 0) : otherwise;
 }
 
+const char *outcome_text(struct outcome o)
+{
+	static char text[32];
+
+	if (o.hung)
+		return "killed after its time limit";
+	if (o.signal)
+		snprintf(text, sizeof(text), "signal %d", o.signal);
+	else
+		snprintf(text, sizeof(text), "exit status %d", o.code);
+	return text;
+}
+
 struct outcome wait_child(int pid, unsigned int seconds)
 {
 	struct outcome o = { .code = -1 };

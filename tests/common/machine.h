@@ -28,6 +28,9 @@ struct outcome {
 	int signal;	/* signal that ended it, or 0 */
 };
 
+/* "exit status 3", "signal 11" or "killed after its time limit". Valid until the next call. */
+const char *outcome_text(struct outcome o);
+
 /*
  * Run fn(arg) in a forked child and wait @seconds for it at most. A child
  * that does not even die of SIGKILL ends the program: the kernel is broken.

@@ -154,7 +154,7 @@ int main(void)
 
 	struct outcome o = wait_child(pid, 20);
 
-	ok(!o.code, "the guest runs under audit (%d, %d)", o.code, o.signal);
+	ok(!o.code, "the guest runs under audit (%s)", outcome_text(o));
 
 	int logged = logged_calls(log, pid);
 
@@ -174,7 +174,7 @@ int main(void)
 	err = request(AUDIT_ADD_RULE, &never, sizeof(never));
 	ok(!err, "a rule that new threads are never audited (%s)", strerror(-err));
 	o = in_child(fast_again, NULL, 20);
-	ok(!o.code, "the calls of new threads are fast under the rule 'task, never' (%d, %d)",
-	   o.code, o.signal);
+	ok(!o.code, "the calls of new threads are fast under the rule 'task, never' (%s)",
+	   outcome_text(o));
 	return done();
 }

@@ -260,8 +260,8 @@ static void writes_after_unmap(void)
 	for (long i = 0; i < 2; i++) {
 		struct outcome o = in_child(write_on, (void *)i, 60);
 
-		ok(o.code == 0, "%s: no write reaches a page taken away (%d, %d)",
-		   i ? "mmap over it" : "mprotect", o.code, o.signal);
+		ok(o.code == 0, "%s: no write reaches a page taken away (%s)",
+		   i ? "mmap over it" : "mprotect", outcome_text(o));
 	}
 	munmap(alias, 4096);
 }
@@ -373,8 +373,8 @@ static void forked(void)
 	(void)!write(to[1], "x", 1);
 	struct outcome o = wait_child(pid, 20);
 
-	ok(o.code == 0, "the child does not see the guest's write after fork (%d, %d)", o.code,
-	   o.signal);
+	ok(o.code == 0, "the child does not see the guest's write after fork (%s)",
+	   outcome_text(o));
 
 	p[0] = 5;
 	pid = fork();

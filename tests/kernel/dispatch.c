@@ -64,7 +64,7 @@ int main(void)
 	if (o.code == 50)
 		skip("kernel without syscall user dispatch", "syscall user dispatch");
 	else
-		ok(!o.code, "a dispatched call is SIGSYS with the guest's number (%d, %d)", o.code,
-		   o.signal);
+		ok(!o.code, "a dispatched call is SIGSYS with the guest's number (%s)",
+		   outcome_text(o));
 	return done();
 }

@@ -224,8 +224,8 @@ static void shared_by_threads(u64 last)
 	struct outcome o = in_child(forked, (void *)last, 20);
 
 	ok(o.code == 0,
-	   "a child after fork has the last granule unmapped, and maps its own (%d, %d)", o.code,
-	   o.signal);
+	   "a child after fork has the last granule unmapped, and maps its own (%s)",
+	   outcome_text(o));
 	ok(guest_call(&g, guest_load, (void *)(WINDOW(2))) == GUEST_DONE && g.value == 12,
 	   "the parent's last granule is unchanged after the child mapped its own");
 }

@@ -192,7 +192,7 @@ int main(void)
 		kill(pids[i], SIGKILL);
 		struct outcome o = wait_child(pids[i], 20);
 
-		ok(o.signal == SIGKILL, "guest %d ends by SIGKILL (%d, %d)", i, o.code, o.signal);
+		ok(o.signal == SIGKILL, "guest %d ends by SIGKILL (%s)", i, outcome_text(o));
 	}
 	klog_end(&log);
 	return done();

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Guests that mean harm. Each runs in a child; the worst that may come of it
- * is the death of that child by a signal. After each child the parent's own
- * guest must still run, and at the end the kernel log must hardly have grown.
+ * Hostile guests. Each runs in a child process, and may at most end that child
+ * by a signal. After each child the parent's own guest must still run, and at
+ * the end the kernel log must hardly have grown.
  *
  * A case fails when the child ends in another way than it must, when the child
  * cannot be killed (hung), or when the machine dies. With an argument, a program

@@ -170,7 +170,8 @@ static void kicked(void)
 		if (!n)
 			break;
 	}
-	ok(!n && !status, "another process's munmap() does not kick this process's guest (%d, %d)",
+	ok(!n && !status,
+	   "another process's munmap() does not kick this process's guest (%d kicks, status %d)",
 	   n, status);
 	/* The guest may be out just then, for one of the host's interrupts. */
 	munmap((void *)page, 4096);
@@ -242,8 +243,7 @@ static void limit(void)
 		_exit(limited());
 	struct outcome o = wait_child(pid, 120);
 
-	ok(!o.code && !o.signal, "the 4,097th vCPU of a process is ENOSPC (%d, %d)", o.code,
-	   o.signal);
+	ok(!o.code && !o.signal, "the 4,097th vCPU of a process is ENOSPC (%s)", outcome_text(o));
 }
 
 /* The program that changes memory in every way, with this parameter. */
@@ -265,7 +265,7 @@ static void coherent(const char *self)
 	}
 	struct outcome o = wait_child(pid, 300);
 
-	ok(!o.code, "coherence.t passes with notify_flushes=1 (%d, %d)", o.code, o.signal);
+	ok(!o.code, "coherence.t passes with notify_flushes=1 (%s)", outcome_text(o));
 	free(copy);
 }
 

@@ -114,7 +114,7 @@ static void changes(int before, int entry, const char *what)
 	}
 	for (int i = 0; i < 10 && !o.code && !o.hung && !o.signal; i++)
 		o = in_child(one_round, &r, 20);
-	ok(!o.code && !o.hung && !o.signal, "%s (%d, %d)", what, o.code, o.signal);
+	ok(!o.code && !o.hung && !o.signal, "%s (%s)", what, outcome_text(o));
 }
 
 static u64 nap_and_call(void *arg)
@@ -159,7 +159,7 @@ int main(void)
 
 	struct outcome o = in_child(selectors, NULL, 20);
 
-	ok(!o.code && !o.signal, "ES and GS keep an LDT selector (%d, %d)", o.code, o.signal);
+	ok(!o.code && !o.signal, "ES and GS keep an LDT selector (%s)", outcome_text(o));
 	klog_end(&log);
 	return done();
 }

@@ -288,7 +288,7 @@ static void module(void)
 			bail("without the module nothing more can be tested");
 		struct outcome o = in_child(cycle, NULL, 20);
 
-		ok(o.code == 0, "a guest runs after loading (%d, %d)", o.code, o.signal);
+		ok(o.code == 0, "a guest runs after loading (%s)", outcome_text(o));
 		dune_users_left();
 	}
 	ok(dune_insert("") == -EEXIST, "the module cannot be loaded twice");
@@ -312,15 +312,13 @@ int main(void)
 			struct outcome o = in_child(threaded, (void *)i, 20);
 
 			ok(!o.hung && (o.code == want[i] || o.signal == want[i]),
-			   "%s with five threads in the guest (%s%d, %d)", ends[i],
-			   o.hung ? "hung, " : "",
-			   o.code, o.signal);
+			   "%s with five threads in the guest (%s)", ends[i], outcome_text(o));
 		}
 		ok(dune_users_left() == 0, "nothing holds the module after %s", ends[i]);
 	}
 	struct outcome o = in_child(exit_from_guest, NULL, 20);
 
-	ok(o.code == 0 && !o.hung, "exit_group by a guest (%d, %d)", o.code, o.signal);
+	ok(o.code == 0 && !o.hung, "exit_group by a guest (%s)", outcome_text(o));
 	o = in_child(unrun, NULL, 20);
 	ok(o.code == 0, "a process with vCPUs that never ran ends normally");
 	ok(dune_users_left() == 0, "nothing holds the module after vCPUs that never ran");

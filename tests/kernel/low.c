@@ -42,7 +42,7 @@ static bool narrow(void)
 	return known == 2;
 }
 
-/* A wish, not MAP_FIXED: what the kernel refuses it still refuses. */
+/* The address is only a hint: with MAP_FIXED, calls that must fail could succeed. */
 void *__wrap_mmap(void *p, size_t size, int prot, int flags, int fd, off_t offset)
 {
 	if (!p && narrow())

@@ -133,8 +133,8 @@ static void every_call(void)
 				       4242L);
 		}
 	}
-	ok(entries == 10 && exits == 10, "each of 10 calls of the guest stops it twice (%d, %d)",
-	   entries, exits);
+	ok(entries == 10 && exits == 10,
+	   "each of 10 calls of the guest stops it twice (%d entries, %d exits)", entries, exits);
 	ok(in_order, "each stop shows the call's number and six arguments");
 	ok(sig == -1, "the traced child ends after its calls");
 	ok(shared->result[1] == -EINVAL, "untouched results pass (%ld)", shared->result[1]);
@@ -221,8 +221,8 @@ static void attach(void)
 	ptrace(PTRACE_DETACH, pid, 0, 0);
 	struct outcome o = wait_child(pid, 20);
 
-	ok(o.code == 8, "the guest runs to its end after the tracer detached (%d, %d)", o.code,
-	   o.signal);
+	ok(o.code == 8, "the guest runs to its end after the tracer detached (%s)",
+	   outcome_text(o));
 	/* The loop of calls before these may have got the first result. */
 	long first = shared->result[0];
 
@@ -251,7 +251,7 @@ static void control(void)
 	struct outcome o = wait_child(pid, 20);
 
 	ok(o.code == 8 && shared->result[0] == 4711,
-	   "a guest sees what was written to its memory while it spins (%d, %d)", o.code, o.signal);
+	   "a guest sees what was written to its memory while it spins (%s)", outcome_text(o));
 
 	pid = start(spin);
 	ptrace(PTRACE_SEIZE, pid, 0, PTRACE_O_EXITKILL);
@@ -259,7 +259,7 @@ static void control(void)
 	wait_stop(pid);
 	kill(pid, SIGKILL);
 	o = wait_child(pid, 20);
-	ok(o.signal == SIGKILL, "a stopped tracee can be killed (%d, %d)", o.code, o.signal);
+	ok(o.signal == SIGKILL, "a stopped tracee can be killed (%s)", outcome_text(o));
 
 	/* The end of a tracer kills its tracee (PTRACE_O_EXITKILL), also one that spins. */
 	pid = start(spin);
@@ -271,8 +271,8 @@ static void control(void)
 	}
 	wait_child(tracer, 20);
 	o = wait_child(pid, 20);
-	ok(o.signal == SIGKILL, "a guest dies with its tracer where that was asked for (%d, %d)",
-	   o.code, o.signal);
+	ok(o.signal == SIGKILL, "a guest dies with its tracer where that was asked for (%s)",
+	   outcome_text(o));
 }
 
 int main(void)

@@ -186,23 +186,23 @@ int main(void)
 
 	begin(120);
 	o = in_child(cpu_soft, NULL, 30);
-	ok(o.signal == SIGXCPU, "RLIMIT_CPU: SIGXCPU ends a guest that spins (%d, %d)", o.code,
-	   o.signal);
+	ok(o.signal == SIGXCPU, "RLIMIT_CPU: SIGXCPU ends a guest that spins (%s)",
+	   outcome_text(o));
 	o = in_child(cpu_hard, NULL, 30);
-	ok(o.signal == SIGKILL, "RLIMIT_CPU: SIGKILL at the hard limit (%d, %d)", o.code, o.signal);
+	ok(o.signal == SIGKILL, "RLIMIT_CPU: SIGKILL at the hard limit (%s)", outcome_text(o));
 	o = in_child(accounted, NULL, 30);
-	ok(!o.code, "time in the guest is accounted to the process (%d, %d)", o.code, o.signal);
+	ok(!o.code, "time in the guest is accounted to the process (%s)", outcome_text(o));
 	o = in_child(address_space, NULL, 20);
-	ok(!o.code, "RLIMIT_AS (%d, %d)", o.code, o.signal);
+	ok(!o.code, "RLIMIT_AS (%s)", outcome_text(o));
 	o = in_child(files, NULL, 20);
-	ok(!o.code, "RLIMIT_NOFILE (%d, %d)", o.code, o.signal);
+	ok(!o.code, "RLIMIT_NOFILE (%s)", outcome_text(o));
 	o = in_child(file_size, NULL, 20);
-	ok(!o.code, "RLIMIT_FSIZE, with its signal (%d, %d)", o.code, o.signal);
+	ok(!o.code, "RLIMIT_FSIZE, with its signal (%s)", outcome_text(o));
 	o = in_child(stack, (void *)(512L << 10), 20);
-	ok(!o.code, "the stack grows below its limit (%d, %d)", o.code, o.signal);
+	ok(!o.code, "the stack grows below its limit (%s)", outcome_text(o));
 	o = in_child(stack, (void *)(2L << 20), 20);
-	ok(o.signal == SIGSEGV, "RLIMIT_STACK: SIGSEGV above it (%d, %d)", o.code, o.signal);
+	ok(o.signal == SIGSEGV, "RLIMIT_STACK: SIGSEGV above it (%s)", outcome_text(o));
 	o = in_child(locked, NULL, 20);
-	ok(!o.code, "RLIMIT_MEMLOCK, as another user (%d, %d)", o.code, o.signal);
+	ok(!o.code, "RLIMIT_MEMLOCK, as another user (%s)", outcome_text(o));
 	return done();
 }

@@ -215,33 +215,32 @@ int main(void)
 
 	begin(90);
 	o = in_child(errno_filter, NULL, 20);
-	ok(!o.code, "a filter's errno is the guest's result (%d, %d)", o.code, o.signal);
+	ok(!o.code, "a filter's errno is the guest's result (%s)", outcome_text(o));
 	o = in_child(kill_filter, NULL, 20);
-	ok(o.signal == SIGSYS, "a filter that kills the process kills it by SIGSYS (%d, %d)",
-	   o.code, o.signal);
+	ok(o.signal == SIGSYS, "a filter that kills the process kills it by SIGSYS (%s)",
+	   outcome_text(o));
 	o = in_child(kill_thread, NULL, 20);
-	ok(o.signal == SIGSYS, "a filter that kills the thread kills it by SIGSYS (%d, %d)", o.code,
-	   o.signal);
+	ok(o.signal == SIGSYS, "a filter that kills the thread kills it by SIGSYS (%s)",
+	   outcome_text(o));
 	o = in_child(trap_filter, NULL, 20);
-	ok(!o.code, "a filter that traps sends SIGSYS with the guest's number (%d, %d)", o.code,
-	   o.signal);
+	ok(!o.code, "a filter that traps sends SIGSYS with the guest's number (%s)",
+	   outcome_text(o));
 	o = in_child(trace_filter, NULL, 20);
-	ok(!o.code, "a filter that asks a tracer gives ENOSYS where there is none (%d, %d)", o.code,
-	   o.signal);
+	ok(!o.code, "a filter that asks a tracer gives ENOSYS where there is none (%s)",
+	   outcome_text(o));
 	o = in_child(guest_filter, NULL, 20);
-	ok(!o.code, "a filter that the guest installs holds for its next call (%d, %d)", o.code,
-	   o.signal);
+	ok(!o.code, "a filter that the guest installs holds for its next call (%s)",
+	   outcome_text(o));
 	o = in_child(tsync, NULL, 30);
-	ok(!o.code, "a filter that another thread puts on a running guest (TSYNC) holds (%d, %d)",
-	   o.code, o.signal);
+	ok(!o.code, "a filter that another thread puts on a running guest (TSYNC) holds (%s)",
+	   outcome_text(o));
 	o = in_child(strict_mode, NULL, 20);
-	ok(o.signal == SIGKILL, "strict mode kills at the guest's next call (%d, %d)", o.code,
-	   o.signal);
+	ok(o.signal == SIGKILL, "strict mode kills at the guest's next call (%s)", outcome_text(o));
 	if (pipe2(p, O_NONBLOCK))
 		bail("pipe");
 	o = in_child(strict_allowed, (void *)(long)p[1], 20);
-	ok(o.signal == SIGKILL, "strict mode kills after write, which it allows (%d, %d)", o.code,
-	   o.signal);
+	ok(o.signal == SIGKILL, "strict mode kills after write, which it allows (%s)",
+	   outcome_text(o));
 	/*
 	 * An interrupt between the two calls means an ioctl between them: killed
 	 * before the write.

@@ -111,8 +111,8 @@ int main(int argc, char **argv)
 	for (int i = 0; i < 2; i++) {
 		struct outcome o = wait_child(pids[i], 200);
 
-		ok(o.code == 0, "worker %d: %ld forks, guests, execs and kills (%d, %d)", i,
-		   count / 2, o.code, o.signal);
+		ok(o.code == 0, "worker %d: %ld forks, guests, execs and kills (%s)", i,
+		   count / 2, outcome_text(o));
 	}
 
 	/*

@@ -539,8 +539,8 @@ int main(void)
 
 	struct outcome o = in_child(exiting, (void *)37, 20);
 
-	ok(o.code == 37, "exit_group by a guest ends the process with its status (%d, %d)", o.code,
-	   o.signal);
+	ok(o.code == 37, "exit_group by a guest ends the process with its status (%s)",
+	   outcome_text(o));
 
 	/* The child of a fork by the slow path is in the host half, with no vCPU. */
 	guest_prepare(&g, 0, guest_forks, NULL);
@@ -553,8 +553,7 @@ int main(void)
 	if (!pid)
 		_exit(guest_run(&g) == -EPERM ? 5 : 6);
 	o = wait_child(pid, 20);
-	ok(o.code == 5, "the child of a fork by a guest cannot run the vCPU (%d, %d)", o.code,
-	   o.signal);
+	ok(o.code == 5, "the child of a fork by a guest cannot run the vCPU (%s)", outcome_text(o));
 	g.run->regs.rax = pid;
 	end = guest_resume(&g);
 	ok(end == GUEST_DONE && (int)g.value == pid,

@@ -58,8 +58,8 @@ static void one_guest(bool refused, long expected)
 	struct outcome o = in_child(a_guest, refused ? "" : NULL, 20);
 	long n = flushes();
 
-	ok(!o.code && !o.signal, "a guest %s (%d, %d)", refused ? "is refused" : "runs", o.code,
-	   o.signal);
+	ok(!o.code && !o.signal, "a guest %s (%s)", refused ? "is refused" : "runs",
+	   outcome_text(o));
 	ok(n == expected, "the module has asked for %ld flushes of all tags (%ld)", expected, n);
 }
 

@@ -143,7 +143,7 @@ static void trace_module(int pid)
 	struct outcome o = wait_child(pid, 20);
 
 	trace_write("events/dune/enable", "0");
-	ok(o.code == 0, "the guest ends normally while it is traced (%d, %d)", o.code, o.signal);
+	ok(o.code == 0, "the guest ends normally while it is traced (%s)", outcome_text(o));
 
 	int kinds = kinds_traced();
 
@@ -178,7 +178,7 @@ static void trace_ring3(void)
 	int n;
 
 	trace_write("events/dune/dune_exit/enable", "0");
-	ok(o.code == 0, "a hypercall in ring 3 is #UD (%d, %d)", o.code, o.signal);
+	ok(o.code == 0, "a hypercall in ring 3 is #UD (%s)", outcome_text(o));
 	snprintf(line, sizeof(line), " dune_exit: code=0x%x rip=0x%llx ",
 		 shared->code, (unsigned long long)shared->rip);
 	n = trace_count(line);

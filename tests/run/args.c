@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-/* Prints its arguments, one in brackets a line. */
+/* A helper of start.bash: prints its arguments, one in brackets a line. */
 #include <stdio.h>
 
 int main(int argc, char **argv)

@@ -2,6 +2,7 @@
 /*
  * Executes a file by its descriptor, once with a descriptor that closes on
  * execve and, should that fail, once with one that stays.
+ * A helper of start.bash, which fails when the output differs in the sandbox.
  */
 #define _GNU_SOURCE
 #include <errno.h>

@@ -86,9 +86,10 @@ static int receive(void *unused)
 }
 
 /*
- * One process waits in recvmmsg, its vectors checked, and the kernel reads the
- * second when the first message has come. The other's sendmsg with bad vectors
- * is refused, but where do the bad vectors lie now?
+ * One process waits in recvmmsg with checked vectors; the kernel reads the second one
+ * only when the first message has come. Meanwhile the other process calls sendmsg with
+ * bad vectors, which is refused. The test fails if their copy replaced the checked
+ * vectors.
  */
 static void test_buffers(void)
 {

@@ -608,7 +608,10 @@ static void test_keys(void)
 
 int main(int argc, char **argv)
 {
-	/* nothing that a wrong pass-on of a call does shall reach outside */
+	/*
+	 * If the runtime passes on a call that it should refuse, the call must not affect
+	 * other processes: a session of its own, and no SIGPIPE or SIGALRM.
+	 */
 	setsid();
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGALRM, SIG_IGN);

@@ -16,11 +16,13 @@ export LC_ALL=C TZ=UTC
 # udev makes this link; a bare machine has no udev
 [ -e /dev/fd ] || ln -s /proc/self/fd /dev/fd
 
-# programs that give up root fork and execute, too (docs/sandbox.md, execve)
+# Programs that give up root fork and execute, too (docs/sandbox.md, execve): until the end
+# of this script, every user may open the device.
+device_mode=$(stat -c %a /dev/dune 2>/dev/null)
 [ ! -w /dev/dune ] || chmod 666 /dev/dune
 
 top=$(mktemp -d) || exit 1
-trap 'rm -rf "$top"' EXIT
+trap 'rm -rf "$top"; [ ! -w /dev/dune ] || chmod "$device_mode" /dev/dune' EXIT
 work=$top/work
 data=$top/data
 mkdir "$data"

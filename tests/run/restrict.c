@@ -7,6 +7,8 @@
  * restrict fstatfs|late-fstatfs|getfl|robust PROGRAM ARGS: run a program below a seccomp
  * filter that denies one call with EPERM: fstatfs, fstatfs of a descriptor from
  * LATE on, fcntl(F_GETFL), get_robust_list.
+ *
+ * A helper of faults.bash and hostile-kernel.bash, not a test.
  */
 #define _GNU_SOURCE
 #include <errno.h>

@@ -91,6 +91,17 @@ is "$(perl -MJSON::PP -0777 -ne '$j = decode_json($_); print join " ", sort keys
 	"$top/stats")" "$wanted" "--stats=FILE: one JSON object with the known keys"
 is "$(perl -MJSON::PP -0777 -ne 'print decode_json($_)->{processes}' "$top/stats")" 3 \
 	"--stats counts three processes"
+# A child by fork() must not subtract what its parent reported at an earlier vfork().
+one dune "$DUNE_RUN" --stats="$top/stats" -- /usr/bin/python3 -c '
+import os, subprocess
+for _ in range(20000): os.getppid()
+subprocess.run(["/bin/true"])
+if not os.fork(): os._exit(0)
+os.wait()'
+perl -MJSON::PP -0777 -ne '$j = decode_json($_);
+	$calls = $j->{syscalls_fast} + $j->{syscalls_slow};
+	exit !($calls >= 20000 && $calls < 1000000)' "$top/stats"
+ok $? "--stats keeps the counts of a process that calls vfork() and then fork()"
 one dune "$DUNE_RUN" --stats -- /bin/echo hello
 is "$(cat "$top/dune.out")" hello "--stats keeps to standard error"
 is "$(wc -l <"$top/dune.err")" 1 "--stats prints one line to standard error"

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * Two checks fewer, for dune-run-control: the oracle must find that. Vectors are
- * passed on as they are, and no descriptor is hidden.
+ * dune-run-control lacks two checks: vectors are passed on as they are, and no
+ * descriptor is hidden. decoy.bash fails when the oracle does not find what this
+ * file permits.
  */
 #include "calls.h"
 

@@ -2,10 +2,10 @@
 /*
  * The oracle for the sandbox's checks, docs/sandbox.md "How the checks are
  * tested". A build of dune-run for tests (runtime.c) maps a decoy in the
- * supervisor range: memory without a user, right after the guard region. The same
- * checks keep the program from naming it that keep it from naming the runtime, so a
- * page of it that becomes present was touched by the kernel on the program's
- * behalf: a way around the checks.
+ * supervisor range: memory that nothing uses, right after the guard region. The
+ * checks refuse an address in the decoy as they refuse one in the runtime. A page
+ * of the decoy that becomes present was therefore touched by the kernel on the
+ * program's behalf, and a check was bypassed.
  *
  *	runtime.c	looks at the decoy after each system call
  *	attack/		the program in the sandbox: sequences of system calls

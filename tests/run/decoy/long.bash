@@ -1,10 +1,16 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# long.bash BUILD HOURS KERNEL...: the decoy for so long, on these kernels in
-# turn (make decoy). It resumes where it stopped: BUILD/decoy/KERNEL.state
+# long.bash BUILD HOURS KERNEL...: runs the decoy test for HOURS hours, on the kernels
+# in turn (make decoy). It resumes where it stopped: BUILD/decoy/KERNEL.state
 # records what was tried, KERNEL.log the output of each run, found the findings.
-# LAUNCH is put before each boot (nice, a queue). OTHERS=only: nothing but other
-# people's programs.
+# Fails when something was found, or when a machine or the decoy does not start.
+#
+# From the environment:
+#   DECOY   the folder of the decoy's programs (BUILD/tests/run/decoy)
+#   LAUNCH  a command that is put before each boot (nice, a queue)
+#   MIX     in other people's programs one of MIX calls is changed (16)
+#   OTHERS  only: runs only trinity, stress-ng and Python's tests
+#   SLICE   the seconds of one run, which is what an interruption loses (600)
 
 build=$1 hours=$2
 shift 2

@@ -7,7 +7,8 @@
  * that the kernel brought in, by copying from or to it as well as by pinning
  * it, which raises no fault. Like the runtime's own memory it ends with the
  * address space: what the kernel does to it while the last process leaves
- * is harmless and is not seen.
+ * is harmless and is not seen. decoy.bash and watch fail when a page of the decoy is
+ * present after a system call.
  */
 #include "run.h"
 #include "decoy.h"

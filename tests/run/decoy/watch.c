@@ -13,7 +13,8 @@
  *
  * Without PROGRAM: cases of attack/, from the number in FILE on, until the
  * time is over or N cases were run. With --mix one of N calls is changed first
- * (runtime.c). Status 1: something was found.
+ * (runtime.c). Exit status 1: a touch, a fault, a native execution or a finding;
+ * the first ones of each kind are printed as FOUND lines.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -184,8 +185,8 @@ static void make_input_device(void)
 /* ---- a program ------------------------------------------------------------- */
 
 /*
- * The rights by which root administers the kernel and the machine are no matter of
- * the sandbox, and would end the test.
+ * Capabilities that the sandbox does not restrict and with which a program could stop
+ * or reconfigure the machine. The program runs without them.
  */
 static const int dropped[] = {
 	CAP_SYS_BOOT, CAP_SYS_MODULE, CAP_SYS_TIME, CAP_SYS_RAWIO, CAP_SYS_NICE, CAP_SYSLOG,

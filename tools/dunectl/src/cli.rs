@@ -116,7 +116,7 @@ fn machine_types() -> impl TypedValueParser<Value = &'static MachineType> {
 #[derive(Debug, Clone, Args)]
 pub struct MachineParts {
     /// Kernel of the emulated machine: 6.1, 6.12, 7.2 or newest
-    #[arg(long, value_name = "SERIES", default_value = "6.1", value_parser = parse_series)]
+    #[arg(long, value_name = "SERIES", default_value = "6.1")]
     pub kernel: Series,
 
     /// CPU model of the emulated machine, by QEMU's or Bochs's name for it [default: EPYC
@@ -133,10 +133,6 @@ pub struct MachineParts {
     #[arg(long, value_name = "N", default_value_t = 1,
           value_parser = clap::value_parser!(u32).range(1..=16))]
     pub cpus: u32,
-}
-
-fn parse_series(text: &str) -> Result<Series, String> {
-    text.parse().map_err(|e: dune_machine::Error| e.to_string())
 }
 
 /// Checks a name that becomes part of a command line or a file of settings.
@@ -168,7 +164,7 @@ pub enum MachineCommand {
     /// Kernels that were fetched already stay.
     Prepare {
         /// The kernels [default: 6.1, 6.12 and newest]
-        #[arg(value_name = "SERIES", value_parser = parse_series)]
+        #[arg(value_name = "SERIES")]
         kernels: Vec<Series>,
         /// Fetch them again, for a newer build of the same series
         #[arg(long)]

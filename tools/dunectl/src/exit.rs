@@ -16,7 +16,7 @@ pub const UNAVAILABLE: u8 = 69;
 #[derive(Debug, Clone, Copy)]
 pub enum End {
     Code(u8),
-    /// As the program ended.
+    /// dunectl ends in the same way as the program.
     SameAs(Status),
 }
 
@@ -26,7 +26,7 @@ pub fn with_error(error: &Error) -> ExitCode {
     ExitCode::from(if error.is_environment() { UNAVAILABLE } else { FAILED })
 }
 
-/// Ends so.
+/// The exit status for `end`. Does not return if `end` is a deadly signal.
 pub fn like(end: End) -> ExitCode {
     match end {
         End::Code(code) => ExitCode::from(code),
@@ -35,9 +35,9 @@ pub fn like(end: End) -> ExitCode {
     }
 }
 
-/// For commands that only print: if their output has no reader any more
-/// (`| head -1`), they end as other programs do. Rust ignores SIGPIPE, and println!
-/// then panics. The commands that use a machine must not die by SIGPIPE.
+/// Restores the default action of SIGPIPE, for commands that only print: if their output
+/// has no reader any more (`| head -1`), they end as other programs do. Rust ignores
+/// SIGPIPE, and println! then panics. The commands that use a machine must not die by SIGPIPE.
 pub fn by_broken_pipe() {
     // SAFETY: the default action needs no handler.
     unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };

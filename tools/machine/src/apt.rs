@@ -30,7 +30,7 @@ pub(crate) struct Package {
     pub name: String,
     pub version: String,
     pub depends: Vec<String>,
-    /// Of the download, in bytes.
+    /// The size of the download, in bytes.
     pub size: u64,
 }
 

@@ -78,8 +78,8 @@ fn modules_in_order(kernel: &Kernel, modules: &[&str]) -> Result<Vec<PathBuf>> {
     Ok(order)
 }
 
-/// From lines "path: dependency ...", with the nearest dependency first: the
-/// order of loading, by the module's name.
+/// The order of loading, by the module's name, from lines "path: dependency ..." with
+/// the nearest dependency first.
 fn parse_dependencies(text: &str) -> HashMap<String, Vec<&str>> {
     text.lines()
         .filter_map(|line| {

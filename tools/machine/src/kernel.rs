@@ -24,11 +24,11 @@ const NEEDED_SPACE: u64 = 1 << 30;
 /// A series of stable kernels, which stands for its newest build.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Series {
-    /// Debian 12's.
+    /// Debian 12's kernel.
     V6_1,
-    /// Of Debian 12's backports.
+    /// The kernel of Debian 12's backports.
     V6_12,
-    /// Of Debian 13's backports.
+    /// The kernel of Debian 13's backports.
     V7_2,
     /// The newest kernel of all.
     Newest,
@@ -109,7 +109,7 @@ impl FromStr for Series {
 pub struct Kernel {
     /// Its series, unless the user built it.
     pub series: Option<Series>,
-    /// As `uname -r` prints it.
+    /// The release, as `uname -r` prints it.
     pub release: String,
     /// The folder in which its packages are unpacked.
     pub root: PathBuf,

@@ -139,3 +139,20 @@ fn cache_home() -> PathBuf {
         .or_else(|| Some(absolute("HOME")?.join(".cache")))
         .unwrap_or_else(|| "/var/cache".into())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_modules_are_those_of_kbuild() {
+        let kbuild = include_str!("../../../kernel/Kbuild");
+        let line = kbuild.lines().find_map(|line| line.strip_prefix("obj-m := "));
+        let objects = line.expect("kernel/Kbuild has a line obj-m").split_whitespace();
+        let mut built: Vec<&str> = objects.map(|name| name.trim_end_matches(".o")).collect();
+        let mut listed = MODULES.to_vec();
+        built.sort_unstable();
+        listed.sort_unstable();
+        assert_eq!(built, listed);
+    }
+}

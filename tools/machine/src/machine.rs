@@ -29,7 +29,7 @@ const KERNEL_ARGUMENTS: &str = "console=ttyS0,115200 quiet loglevel=4 panic=-1 t
      no_timer_check rcupdate.rcu_expedited=1 cryptomgr.notests watchdog_thresh=30 \
      rcupdate.rcu_cpu_stall_timeout=60";
 
-/// In counting mode every run must take the same path, so nothing is random.
+/// Arguments of counting mode: every run must take the same path, so nothing is random.
 const COUNTING_ARGUMENTS: &str = "nokaslr norandmaps";
 
 /// A machine that is to be booted.
@@ -44,7 +44,7 @@ pub struct Config {
     /// CPUs for programs. If there are several, they are numbered from 1, and CPU
     /// 0 is left to the kernel (for the reason in qemu.rs).
     pub cpus: u32,
-    /// In megabytes.
+    /// The memory, in megabytes.
     pub memory: u32,
     /// Exact, repeatable counts of instructions: one CPU, whose time stamp
     /// counter counts them, and nothing random.
@@ -306,8 +306,7 @@ impl Machine {
 }
 
 /// The console from the kernel's first complaint on, or else its last lines.
-/// Without the firmware's messages and without the return thunks that fill
-/// backtraces.
+/// It lacks the firmware's messages and the return thunks that fill backtraces.
 fn end_of_console(text: &str) -> String {
     const COMPLAINTS: [&str; 5] = ["] Kernel panic", "] BUG: ", "] Uhhuh", "] Oops", "] sysrq: "];
     let lines: Vec<&str> = text

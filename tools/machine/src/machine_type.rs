@@ -11,6 +11,7 @@
 //!   `--model` chooses another than the type's usual one.
 //! - A *mode* is a way in which the tests boot a machine: kernel arguments, a
 //!   CPU model, a number of CPUs. tests/suite.toml has one row for each mode.
+//! - The *harness* is this library: the host's side of a machine.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -27,7 +28,7 @@ use crate::{bochs, qemu};
 
 /// A row of the table.
 pub struct MachineType {
-    /// As `--machine` names it.
+    /// The type's name, as `--machine` takes it.
     pub name: &'static str,
     /// Whose processors these are.
     pub vendor: &'static str,
@@ -35,7 +36,7 @@ pub struct MachineType {
     pub summary: &'static str,
     /// The CPU model, unless the user asks for another.
     pub cpu_model: &'static str,
-    /// In megabytes, unless the user asks for another amount.
+    /// The memory in megabytes, unless the user asks for another amount.
     pub memory: u32,
     /// How long booting may take.
     pub boot_timeout: Duration,
@@ -153,7 +154,7 @@ impl fmt::Display for MachineType {
     }
 }
 
-/// By name.
+/// Finds a machine type by its name.
 impl FromStr for &'static MachineType {
     type Err = Error;
 

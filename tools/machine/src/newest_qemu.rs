@@ -16,7 +16,7 @@ use crate::layout::Layout;
 const PACKAGE: &str = "qemu-system-x86";
 const PROGRAM: &str = "usr/bin/qemu-system-x86_64";
 
-/// For the packages, downloaded and unpacked.
+/// Disk space for the packages, downloaded and unpacked, in bytes.
 const NEEDED_SPACE: u64 = 400 << 20;
 
 pub(crate) struct Qemu {

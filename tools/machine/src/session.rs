@@ -29,7 +29,7 @@ pub struct Run {
     pub stdout: OutputTo,
     /// The destination of its error output.
     pub stderr: OutputTo,
-    /// After this time the machine counts as hung.
+    /// The time after which the machine counts as hung.
     pub timeout: Option<Duration>,
     /// Whether to pass on the signals that the program would get in this
     /// process's place.
@@ -70,7 +70,7 @@ pub struct Outcome {
     pub stdout: Vec<u8>,
     /// The captured error output.
     pub stderr: Vec<u8>,
-    /// By the machine's clock.
+    /// The run's duration by the machine's clock.
     pub duration: Duration,
     /// The kernel's messages during the run.
     pub log: Vec<LogRecord>,
@@ -271,7 +271,7 @@ impl InputState {
         matches!(self.source, Source::Stdin) && self.room() > 0
     }
 
-    /// Of input that is given as bytes: those that may be sent now.
+    /// The next piece of input that was given as bytes, as large as the window allows.
     fn take_bytes(&mut self) -> Option<ToAgent> {
         let room = self.room();
         let Source::Bytes(bytes) = &mut self.source else { return None };

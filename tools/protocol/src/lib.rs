@@ -164,7 +164,7 @@ pub enum Output {
     Pipe,
     /// The program's terminal.
     Terminal,
-    /// For stderr: the same pipe as stdout, so that the order is kept.
+    /// Stderr's choice of the same pipe as stdout, so that the order is kept.
     SameAsStdout,
 }
 
@@ -263,7 +263,7 @@ pub enum ToAgent {
     InputEnd,
     /// This stream has no reader any more: the program is to get EPIPE.
     OutputClosed(Stream),
-    /// For the program's process group, or the terminal's foreground one.
+    /// A signal for the program's process group, or the terminal's foreground one.
     Signal(i32),
     /// The terminal's window has a new size.
     WindowSize {

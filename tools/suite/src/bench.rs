@@ -16,8 +16,9 @@ mod readme;
 mod switch;
 
 use std::fs;
+use std::io;
 use std::os::unix::fs::PermissionsExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{bail, ensure, Context as _, Result};
@@ -104,7 +105,7 @@ impl Figure {
 /// of the machine. Missed bars are not an error here, but in check().
 pub fn run(context: &Context, kernels: &[Series]) -> Result<u8> {
     let file = file(context);
-    let mut figures = read(&file);
+    let mut figures = read(&file)?;
     let mut lacking = Vec::new();
     for machine_type in context.machine_types() {
         let context = context.in_machine(machine_type);
@@ -119,8 +120,7 @@ pub fn run(context: &Context, kernels: &[Series]) -> Result<u8> {
             figures.retain(|figure: &Figure| !figure.is_of(machine_type.name, series.name()));
             figures.extend(measured);
             sort(&mut figures);
-            let json = serde_json::to_string_pretty(&figures)? + "\n";
-            fs::write(&file, json).context("writing bench.json")?;
+            save(&file, &figures)?;
             write_page(&context, &figures)?;
         }
     }
@@ -199,7 +199,7 @@ fn not_among(figures: &[Figure], machine: &str, kernel: &str) -> Vec<String> {
         .collect()
 }
 
-/// By id, kernel and machine.
+/// Sorts the figures by id, kernel and machine.
 fn sort(figures: &mut [Figure]) {
     let series = |kernel: &str| kernel.parse::<Series>().ok();
     figures.sort_by_cached_key(|figure| {
@@ -212,7 +212,7 @@ fn file(context: &Context) -> PathBuf {
 }
 
 fn saved(context: &Context) -> Result<Vec<Figure>> {
-    let figures = read(&file(context));
+    let figures = read(&file(context))?;
     ensure!(
         !figures.is_empty(),
         "no figures are saved in {}: run make bench",
@@ -221,10 +221,23 @@ fn saved(context: &Context) -> Result<Vec<Figure>> {
     Ok(figures)
 }
 
-/// The figures that were measured before; none, if there is no readable file.
-fn read(file: &PathBuf) -> Vec<Figure> {
-    let text = fs::read_to_string(file).unwrap_or_default();
-    serde_json::from_str(&text).unwrap_or_default()
+/// The figures that were measured before; none, if there is no file. A file that cannot be
+/// parsed is an error: run() would replace it and lose the figures that it does not measure.
+fn read(file: &Path) -> Result<Vec<Figure>> {
+    match fs::read_to_string(file) {
+        Ok(text) => serde_json::from_str(&text)
+            .with_context(|| format!("reading {} (remove it to start anew)", file.display())),
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        Err(e) => Err(e).with_context(|| format!("reading {}", file.display())),
+    }
+}
+
+/// Writes the file completely or not at all, since an interruption may come at any time.
+fn save(file: &Path, figures: &[Figure]) -> Result<()> {
+    let json = serde_json::to_string_pretty(figures)? + "\n";
+    let new = file.with_extension("new");
+    fs::write(&new, json).with_context(|| format!("writing {}", new.display()))?;
+    fs::rename(&new, file).with_context(|| format!("writing {}", file.display()))
 }
 
 fn measure(context: &Context, series: Series) -> Result<Vec<Figure>> {
@@ -315,4 +328,20 @@ fn programs(context: &Context) -> Result<Vec<PathBuf>> {
     }
     programs.sort();
     Ok(programs)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_missing_file_means_no_figures() {
+        let folder = tempfile::tempdir().expect("a folder can be made");
+        let file = folder.path().join("bench.json");
+        assert!(read(&file).expect("no file means no figures").is_empty());
+        save(&file, &[Figure::example("open", 100.0, 50.0)]).expect("the file can be written");
+        assert_eq!(read(&file).expect("the file can be read").len(), 1);
+        fs::write(&file, "[{").expect("the file can be written");
+        assert!(read(&file).is_err());
+    }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The folders that the drivers use, and their machines.
+//! The folders that dune-suite uses, and its machines.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};

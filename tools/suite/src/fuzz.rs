@@ -8,7 +8,7 @@
 //! and dune.ko themselves, and the command.
 
 use std::fs::{self, File};
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -51,6 +51,16 @@ impl Progress {
             ioctls: field("ioctls"),
             seconds: field("seconds"),
             found: field("found"),
+        }
+    }
+
+    /// The progress so far; none, if there is no file. A file that cannot be read is an
+    /// error: the next write would replace it, and the work would begin anew.
+    fn read(path: &Path) -> Result<Self> {
+        match fs::read_to_string(path) {
+            Ok(text) => Ok(Self::parse(&text)),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(Self::default()),
+            Err(e) => Err(e).with_context(|| format!("reading {}", path.display())),
         }
     }
 
@@ -113,8 +123,7 @@ pub fn run(context: &Context, kernels: &[Series], hours: f64) -> Result<u8> {
         let folder = context.build.join("fuzz").join(context.name_of(series));
         fs::create_dir_all(&folder).with_context(|| format!("making {}", folder.display()))?;
         let mut target = Target { context, series, seed, folder, progress: Progress::default() };
-        let before = fs::read_to_string(target.progress_file()).unwrap_or_default();
-        target.progress = Progress::parse(&before);
+        target.progress = Progress::read(&target.progress_file())?;
         targets.push(target);
     }
     let deadline = Instant::now() + Duration::from_secs_f64(hours * 3600.0);

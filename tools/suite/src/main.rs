@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Drives make test (test.rs), make fuzz (fuzz.rs), make demo (demo.rs) and
-//! make bench (bench.rs).
+//! dune-suite: the commands of make that need emulated machines, and checkpatch. Each
+//! command has a file: test.rs, fuzz.rs, demo.rs, bench.rs, style.rs.
 //!
 //! Exit status: 0 if all is well, 1 if something failed, 2 if a machine failed, so
 //! that nothing is known, and 69 if this computer lacks something.
@@ -96,7 +96,7 @@ enum Command {
     Bench {
         /// Kernel series: 6.1, 6.12, 7.2 or newest [default: all that tests/suite.toml
         /// tests in full]
-        #[arg(value_name = "KERNEL", value_parser = parse_series)]
+        #[arg(value_name = "KERNEL")]
         kernels: Vec<Series>,
     },
     /// Check the figures that bench saved against their bars
@@ -112,7 +112,7 @@ enum Command {
     /// Run real programs, natively and under dunectl run
     Demo {
         /// Kernel series: 6.1, 6.12, 7.2 or newest
-        #[arg(long, value_name = "SERIES", value_parser = parse_series, default_value = "6.1")]
+        #[arg(long, value_name = "SERIES", default_value = "6.1")]
         kernel: Series,
     },
 }
@@ -120,7 +120,7 @@ enum Command {
 #[derive(clap::Args)]
 struct Kernels {
     /// Kernel series: 6.1, 6.12, 7.2 or newest [default: all four]
-    #[arg(value_name = "KERNEL", value_parser = parse_series)]
+    #[arg(value_name = "KERNEL")]
     kernels: Vec<Series>,
 }
 
@@ -132,10 +132,6 @@ impl Kernels {
             self.kernels
         }
     }
-}
-
-fn parse_series(text: &str) -> Result<Series, String> {
-    text.parse().map_err(|e: dune_machine::Error| e.to_string())
 }
 
 fn main() -> ExitCode {

@@ -14,7 +14,7 @@ use anyhow::{bail, Context as _, Result};
 use dune_machine::{MachineType, Series, VMX};
 use serde::Deserialize;
 
-/// In the sources.
+/// The table's path, relative to the sources.
 const FILE: &str = "tests/suite.toml";
 
 /// How a machine is booted without `--mode`.
@@ -34,9 +34,9 @@ pub struct Mode {
     pub name: String,
     pub machine_type: &'static MachineType,
     pub since: Series,
-    /// Of this row itself.
+    /// The number of CPUs that this row gives.
     pub own_cpus: Option<u32>,
-    /// Of this row, or else of the machine's default mode.
+    /// The row's number of CPUs, or else that of the machine's default mode.
     pub cpus: u32,
     pub memory: u32,
     pub cpu_model: Option<String>,
@@ -59,11 +59,11 @@ pub struct Mode {
 /// Some of all tests.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Selection {
-    /// All of them, except those that run only where they are named.
-    All,
+    /// Every test, except those with only_named.
+    Usual,
     Named(Vec<Entry>),
-    /// All of them, also those that run only where they are named.
-    Everything,
+    /// Every test, also those with only_named.
+    All,
 }
 
 /// The name of a test or of a folder of tests, and where it is written.
@@ -154,21 +154,25 @@ impl Table {
     /// since a test would silently not run, or not as it should.
     pub fn without_tests(&self, selection: &Selection, all: &[String]) -> Vec<String> {
         let entries: Vec<(&str, &str)> = match selection {
-            Selection::All => self.tests.iter().map(|one| (&*one.place, &*one.name)).collect(),
+            Selection::Usual => self.tests.iter().map(|one| (&*one.place, &*one.name)).collect(),
             Selection::Named(named) => named.iter().map(|one| (&*one.place, &*one.name)).collect(),
-            Selection::Everything => Vec::new(),
+            Selection::All => Vec::new(),
         };
         let lacks = |(_, entry): &(&str, &str)| !all.iter().any(|test| means(entry, test));
         let wrong = entries.into_iter().filter(lacks);
-        wrong.map(|(place, entry)| format!("{place}: there is no test {entry}")).collect()
+        wrong
+            .map(|(place, entry)| {
+                format!("{place}: no built test matches {entry}: run make, or correct the name")
+            })
+            .collect()
     }
 
     /// Whether a test is among the selected ones.
     pub fn selects(&self, selection: &Selection, name: &str) -> bool {
         match selection {
-            Selection::All => !self.of(name).any(|test| test.only_named),
+            Selection::Usual => !self.of(name).any(|test| test.only_named),
             Selection::Named(entries) => entries.iter().any(|entry| means(&entry.name, name)),
-            Selection::Everything => true,
+            Selection::All => true,
         }
     }
 
@@ -268,11 +272,13 @@ mod tests {
         assert!(!runs(short, "a/xy") && !runs(short, "a/x-z"), "a name means one test");
         let pti = &table.mode("pti", &SVM).unwrap().tests;
         assert!(runs(pti, "odd/one") && !runs(pti, "c/z"));
-        assert!(runs(&Selection::Everything, "odd/one"));
+        assert!(runs(&Selection::All, "odd/one"));
         let some = ["a/x".to_owned(), "odd/one".to_owned()];
-        assert_eq!(table.without_tests(pti, &some), ["tests/suite.toml:3: there is no test b/"]);
+        let message = "no built test matches b/: run make, or correct the name";
+        assert_eq!(table.without_tests(pti, &some), [format!("tests/suite.toml:3: {message}")]);
         let wrong = table.without_tests(full, &some);
-        assert_eq!(wrong, ["tests/suite.toml:4: there is no test a/slow"]);
+        let message = "no built test matches a/slow: run make, or correct the name";
+        assert_eq!(wrong, [format!("tests/suite.toml:4: {message}")]);
     }
 
     #[test]

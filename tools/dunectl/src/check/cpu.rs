@@ -7,7 +7,7 @@ use std::os::unix::fs::FileExt;
 
 use super::Finding;
 
-/// On AMD a guest-physical address is an address of the process: 47 bits
+/// The address bits that AMD needs, where a guest-physical address is the process's: 47
 /// (docs/architecture.md, Memory).
 const NEEDED_BITS: u32 = 47;
 

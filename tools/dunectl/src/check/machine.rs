@@ -47,10 +47,7 @@ fn memory() -> Finding {
     } else {
         Finding::note(
             "memory",
-            format!(
-                "{available} MB available: give the machine less (--memory), or this \
-                     computer more"
-            ),
+            format!("{available} MB available: reduce --memory, or free memory on this computer"),
         )
     }
 }

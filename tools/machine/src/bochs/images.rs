@@ -60,7 +60,7 @@ const PACKAGES: [&str; 31] = [
     "xz-utils",
 ];
 
-/// Files for readers, who have the host's.
+/// Documentation is not copied: the user can read the host's.
 const NOT_COPIED: [&str; 5] = [
     "/usr/share/doc/",
     "/usr/share/info/",
@@ -87,7 +87,7 @@ const LIMIT: u64 = 1 << 30;
 /// the larger the part of the disk that it crosses.
 const DISK_SIZE: u64 = 100 << 30;
 
-/// To be changed when base images are made differently.
+/// The version of the base image. It changes when base images are made differently.
 const FORMAT: u32 = 3;
 
 /// Makes the base image if there is none for what is installed.

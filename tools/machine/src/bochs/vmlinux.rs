@@ -33,7 +33,7 @@ pub(super) struct BootImage {
 
 /// A kernel that has been unpacked.
 pub(super) struct Vmlinux {
-    /// From PHYSICAL_START on, as in memory.
+    /// The contents of memory from PHYSICAL_START on.
     pub memory: Vec<u8>,
     /// A physical address, of a kernel that is not moved.
     pub entry: u64,

@@ -62,7 +62,7 @@ enum Rule {
 use Baseline::{EmptyIoctl, Enter, Linux, NoKvm, Nothing, Ptrace};
 use Rule::{AtLeast, AtMost, Better, Same, Times};
 
-/// In the page's order.
+/// The subjects in the page's order.
 pub const SUBJECTS: [Subject; 22] = [
     subject(
         "getpid_ring0",

@@ -36,7 +36,7 @@ const INTEL_NOTE: &str =
 (a second page table, a VMCS that is loaded for each run).
 ";
 
-/// From traces, once; the figures of the table move on.
+/// Counts from traces that were made once, on 6.1; they are not updated with the table.
 const INTEL_WHY: &str = "
 ### Why Intel's figures differ
 
@@ -193,7 +193,7 @@ pub fn number(value: f64) -> String {
     text
 }
 
-/// With some three significant digits.
+/// The ratio with some three significant digits.
 pub fn ratio(value: f64) -> String {
     match value {
         v if v < 0.1 => format!("1 / {:.0}", 1.0 / v),

@@ -11,7 +11,7 @@ use plotters::style::text_anchor::{HPos, Pos, VPos};
 use super::bars::{Baseline, Subject, SUBJECTS};
 use super::{page, Figure};
 
-/// In pixels.
+/// Sizes in pixels.
 const WIDTH: u32 = 960;
 const HEAD: u32 = 100;
 const FOOT: u32 = 56;
@@ -19,7 +19,7 @@ const ROW: u32 = 46;
 const TITLES: u32 = 250;
 const MARGIN: u32 = 24;
 
-/// Of the ratios that have room.
+/// The smallest and the largest ratio that have room.
 const SCALE: (f64, f64) = (0.002, 20.0);
 
 /// One for each machine type, from a palette for colour-blind readers too.
@@ -36,10 +36,10 @@ const GAP: f64 = 0.14;
 
 pub fn draw(figures: &[Figure]) -> Result<String> {
     let mut text = String::new();
-    // Its errors hold what the backend borrows.
+    // The backend's error type borrows from `text`, so the drawing is a function of its own.
     let title = title(figures);
     draw_into(&mut text, figures, &title).map_err(|e| anyhow!("drawing the plot: {e}"))?;
-    // For readers who hear it.
+    // The title is for screen readers.
     let (tag, rest) = text.split_once('>').ok_or_else(|| anyhow!("the plot is no SVG"))?;
     Ok(format!("{tag} role=\"img\">\n<title>{title}</title>{rest}\n"))
 }

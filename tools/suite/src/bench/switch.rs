@@ -18,7 +18,8 @@ use super::Measured;
 pub const INSTRUCTIONS: &str = "world_switch_instructions";
 pub const MEMORY: &str = "world_switch_memory";
 
-/// In the detail of the first, between the counts and the special instructions.
+/// Separates the counts from the special instructions in the detail of
+/// `world_switch_instructions`.
 pub const OF_THESE: &str = "; of these ";
 
 /// More steps than a getpid takes.

@@ -6,7 +6,7 @@ pub struct Program {
     pub argv: &'static [&'static str],
 }
 
-/// In memory, since otherwise 9p would be measured.
+/// The folder of the demo. It is in memory, since otherwise 9p would be measured.
 pub const FOLDER: &str = "/dev/shm/demo";
 
 /// Fills FOLDER: a tree of 4,000 files, a file of 64 MB, JSON, SQL.

@@ -219,7 +219,7 @@ impl<'a> Sets<'a> {
         };
         for entry in entries {
             match entry.as_ref().as_str() {
-                ALL => return Ok(Selection::All),
+                ALL => return Ok(Selection::Usual),
                 name if name.contains('/') => add(entry),
                 name => match self.0.get(name) {
                     Some(tests) => tests.iter().for_each(&mut add),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tests of the machine harness itself: the ways in which a program in a machine
+//! Tests of the harness itself: the ways in which a program in a machine
 //! could differ from one on the host, and machines that fail.
 
 mod broken;

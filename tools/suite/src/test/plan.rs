@@ -25,7 +25,7 @@ pub enum Job {
 /// A machine booted in one way, and what runs in it.
 pub struct Boot {
     pub name: String,
-    /// With this mode's machine as the chosen one.
+    /// The context, with this mode's machine chosen.
     pub context: Context,
     pub mode: Mode,
     kernel: BootKernel,
@@ -116,7 +116,7 @@ pub fn make_test_vmx(context: &Context, only: Option<&str>) -> Result<Vec<Job>> 
 /// make test-debug: the module's tests, or those of all tests that `only` names.
 pub fn make_test_debug(context: &Context, only: Option<&str>) -> Result<Vec<Job>> {
     let mode = context.table.mode("debug", context.machine_type())?;
-    let tests = if only.is_some() { &Selection::Everything } else { &mode.tests };
+    let tests = if only.is_some() { &Selection::All } else { &mode.tests };
     let boot = Boot::new(context, mode, debug::SERIES, tests).only(only);
     Ok(vec![Boot { kernel: BootKernel::Debug, ..boot }.into()])
 }
@@ -152,7 +152,7 @@ impl Job {
     pub fn describe(&self) -> Result<String> {
         match self {
             Job::Tools => Ok("tools: cargo test\n".to_owned()),
-            Job::Harness => Ok("harness: the tests of the machine harness\n".to_owned()),
+            Job::Harness => Ok("harness: the tests of the harness\n".to_owned()),
             Job::Boot(boot) => boot.describe(),
         }
     }
