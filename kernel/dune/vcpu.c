@@ -46,12 +46,15 @@ static long vcpu_get_state(struct dune_vcpu *vcpu,
 {
 	struct dune_state state = { .size = sizeof(state) };
 	u32 size;
+	int err;
 
 	if (get_user(size, &argument->size))
 		return -EFAULT;
 	if (size != sizeof(state))
 		return -EINVAL;
-	vcpu_ops->get_state(vcpu, &state);
+	err = vcpu_ops->get_state(vcpu, &state);
+	if (err)
+		return err;
 	state.size = sizeof(state);
 	if (copy_to_user(argument, &state, sizeof(state)))
 		return -EFAULT;

@@ -194,6 +194,8 @@ struct dune_segment {
  * EFER belong to the kernel (struct dune_info shows them). TR must be a
  * present, busy 64-bit TSS (attributes 0x8b), else EINVAL. Any other state that
  * the processor refuses to enter ends the next run with DUNE_EXIT_INVALID.
+ * DUNE_GET_STATE fails with EAGAIN while virtualization is off on the CPU of
+ * the caller.
  */
 struct dune_state {
 	__u32 size;

@@ -54,7 +54,7 @@ struct vcpu_hw {
 /* state.c */
 void svm_fix_state(struct vmcb_save_area *save, u64 cr4);
 void svm_reset_state(struct vmcb *vmcb, u64 cr4);
-void svm_get_state(struct dune_vcpu *vcpu, struct dune_state *state);
+int svm_get_state(struct dune_vcpu *vcpu, struct dune_state *state);
 void svm_set_state(struct dune_vcpu *vcpu, const struct dune_state *state);
 void svm_load_regs(struct dune_vcpu *vcpu);
 void svm_store_regs(struct dune_vcpu *vcpu);

@@ -207,7 +207,11 @@ void vmx_read_last_regs(struct vcpu_hw *hw)
 	}
 	if (!(hw->pending & VMX_PENDING_ACTIVATE))
 		return;
-	/* The CPU of the last entry has gone off line, and KVM has been unloaded. */
+	/*
+	 * The CPU of the last entry has gone off line, and KVM has been unloaded. The
+	 * registers cannot be read; nor can they if this CPU refuses (below). If the run
+	 * ends here, user mode sees those that were read or written last.
+	 */
 	if (!vmx_is_with_kvm(hw) && !virt_is_enabled())
 		return;
 	if (!take(hw, &borrowed))

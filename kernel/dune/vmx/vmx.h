@@ -188,7 +188,7 @@ void vmx_read_last_regs(struct vcpu_hw *hw);
 
 /* state.c */
 void vmx_write_state(const struct dune_state *state);
-void vmx_get_state(struct dune_vcpu *vcpu, struct dune_state *state);
+int vmx_get_state(struct dune_vcpu *vcpu, struct dune_state *state);
 void vmx_set_state(struct dune_vcpu *vcpu, const struct dune_state *state);
 void vmx_reset_state(struct vcpu_hw *hw);
 void vmx_load_regs(struct dune_vcpu *vcpu);
