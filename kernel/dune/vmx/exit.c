@@ -81,11 +81,9 @@ static int vmx_cpuid(struct dune_vcpu *vcpu)
 	u32 leaf = READ_ONCE(regs->rax), subleaf = READ_ONCE(regs->rcx);
 	u32 eax = leaf, ebx, ecx = subleaf, edx;
 
+	if (vcpu->filter & _TIF_NOCPUID)
+		return exit_forbidden(vcpu, ANSWER_GP, vmx_inject);
 	dune_count(vcpu, DUNE_COUNT_OTHER);
-	if (vcpu->filter & _TIF_NOCPUID) {
-		vmx_inject(vcpu->hw, X86_TRAP_GP, true);
-		return 0;
-	}
 	native_cpuid(&eax, &ebx, &ecx, &edx);
 	if (leaf == 7 && !subleaf)
 		ecx &= ~BIT(X86_FEATURE_OSPKE & 31);
