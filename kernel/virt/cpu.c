@@ -9,6 +9,7 @@
 
 #include <linux/cpu.h>
 #include <linux/cpuhotplug.h>
+#include <linux/lockdep.h>
 #include <linux/mutex.h>
 #include <linux/percpu.h>
 #include <linux/reboot.h>
@@ -73,6 +74,7 @@ static int virt_enable(void)
 {
 	int err = 0;
 
+	lockdep_assert_irqs_disabled();
 	if (!static_branch_unlikely(&virt_kvm_loaded))
 		err = virt_turn_on();
 	__this_cpu_write(virt_enabled, !err);
@@ -82,6 +84,7 @@ static int virt_enable(void)
 
 static void virt_disable(void *unused)
 {
+	lockdep_assert_irqs_disabled();
 	if (!__this_cpu_read(virt_enabled))
 		return;
 	__this_cpu_write(virt_enabled, false);

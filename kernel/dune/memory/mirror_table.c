@@ -20,6 +20,7 @@ u64 *mirror_find_slot(struct mirror *m, u64 guest, int lowest, int *level)
 	u64 *table = m->root;
 	u64 *slot;
 
+	lockdep_assert_held(&m->lock);
 	for (*level = EPT_ROOT_LEVEL;; --*level) {
 		slot = slot_of(table, guest, *level);
 		if (*level == lowest || !*slot || is_leaf(*slot, *level))

@@ -13,6 +13,7 @@
  */
 #include <linux/gfp.h>
 #include <linux/hw_breakpoint.h>
+#include <linux/lockdep.h>
 #include <linux/mm.h>
 #include <linux/percpu.h>
 #include <asm/cpufeature.h>
@@ -93,6 +94,7 @@ static bool flush_shared_asid(void)
  */
 void svm_vcpu_put(struct dune_vcpu *vcpu)
 {
+	lockdep_assert_irqs_disabled();
 	if (!this_cpu_read(left_entries))
 		return;
 	if (!(msr_read(MSR_EFER) & EFER_SVME) ||
@@ -110,6 +112,7 @@ void svm_kvm_load(struct vcpu_hw *hw)
 	u64 efer = msr_read(MSR_EFER);
 	u64 hsave = svm_hsave();
 
+	lockdep_assert_irqs_disabled();
 	hw->hsave[0] = lower_32_bits(hsave);
 	hw->hsave[1] = upper_32_bits(hsave);
 	if (!(efer & EFER_SVME))
