@@ -29,7 +29,8 @@ struct vcpu_hw;
  * @frame:	arguments of the system call that is being dispatched
  * @epoch:	run_epoch() when the host's state was last saved
  * @cpu:	CPU of the last entry, -1 before the first
- * @fault_page:	address of the last nested page fault, to recognize a repeated one
+ * @fault_page:	guest-physical address of the last nested page fault, to recognize a
+ *		repeated one
  * @filter:	_TIF_NOTSC and _TIF_NOCPUID of @task as the vendor knows them
  * @pkru:	of @task at the start of this run
  * @irq:	vector of an interrupt for the guest at the start of this run, or 0
