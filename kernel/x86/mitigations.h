@@ -17,10 +17,10 @@
  * before a guest (tsa=user, tsa=vm). A process that is a guest is both. Changes ZF only.
  */
 .macro CLEAR_BUFFERS_BEFORE_GUEST
-	ALTERNATIVE_2 "jmp .Lbuffers_cleared", "", X86_FEATURE_CLEAR_CPU_BUF, \
+	ALTERNATIVE_2 "jmp .Lbuffers_cleared_\@", "", X86_FEATURE_CLEAR_CPU_BUF, \
 		"", X86_FEATURE_CLEAR_CPU_BUF_VM
 	verw	x86_verw_sel(%rip)
-.Lbuffers_cleared:
+.Lbuffers_cleared_\@:
 .endm
 
 /*
