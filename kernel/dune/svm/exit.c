@@ -135,7 +135,10 @@ static noinline int svm_handle_other(struct dune_vcpu *vcpu)
 	case SVM_EXIT_SMI:
 	case SVM_EXIT_INIT:
 	case SVM_EXIT_EXCP_BASE + X86_TRAP_MC:
-		/* The host has already taken it (svm_enter()). */
+		/*
+		 * The host has taken it: an interrupt in run_enter(), an NMI, SMI or INIT
+		 * at STGI, a machine check in finish_exit().
+		 */
 		dune_count(vcpu, DUNE_COUNT_INTERRUPT);
 		return 0;
 	case SVM_EXIT_EXCP_BASE + X86_TRAP_DB:
