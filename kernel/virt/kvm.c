@@ -79,7 +79,7 @@ static struct notifier_block module_notifier = {
 
 /*
  * Is KVM a module that is alive, or built into the kernel? KVM exports this function to all
- * modules in every version: newer kernels' vfio looks it up in the same way.
+ * modules, up to 7.3 at least: newer kernels' vfio looks it up in the same way.
  */
 static bool kvm_is_loaded(void)
 {

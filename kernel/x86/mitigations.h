@@ -25,8 +25,9 @@
 
 /*
  * On Zen 1 a division by zero leaves the quotient of an earlier division visible to
- * others: a division by the host replaces it. Kernels report the bug since 6.5,
- * and in updates of older ones. Clobbers RAX, RCX, RDX and flags if it is needed.
+ * others (CVE-2023-20588, AMD-SB-7007): a division by the host replaces it. Kernels report
+ * the bug since 6.5, and in updates of older ones. Clobbers RAX, RCX, RDX and flags if it
+ * is needed.
  */
 .macro CLEAR_DIVIDER
 #ifdef X86_BUG_DIV0

@@ -13,7 +13,10 @@
 #include <asm/cpufeatures.h>
 #include <asm/nospec-branch.h>
 
-/* LITE is for processors on which only the entries of the guest's own calls remain. */
+/*
+ * LITE is for processors on which only the entries of the guest's own calls remain
+ * (post-barrier RSB, CVE-2022-26373).
+ */
 .macro FILL_TWO_RETURNS
 	ALTERNATIVE_2 "jmp .Lfilled_\@", "", X86_FEATURE_RSB_VMEXIT, \
 		"", X86_FEATURE_RSB_VMEXIT_LITE
