@@ -23,7 +23,10 @@
 #include "virt/compat.h"
 #include "virt/symbol.h"
 
-/* Calls that always take the slow path, but for those of the last line. */
+/*
+ * System calls that take the slow path: always, or, in the last group, with some arguments
+ * (is_slow()).
+ */
 static const u16 slow_calls[] = {
 	/* They read, replace or continue the thread's user registers, frame or stack. */
 	__NR_clone, __NR_clone3, __NR_fork, __NR_vfork, __NR_execve, __NR_execveat,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * A vCPU: a virtual processor of one thread. Its file is in vcpu.c, its run loop in
- * run.c, and its vendor's part behind vcpu_ops.h.
+ * run.c, and the vendor's part is declared in vcpu_ops.h.
  */
 #ifndef DUNE_VCPU_H
 #define DUNE_VCPU_H

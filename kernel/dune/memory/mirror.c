@@ -125,8 +125,9 @@ static u64 make_entry(const struct leaf *leaf, u64 address, int level)
 }
 
 /*
- * Is @old for the same page, so that rights can be added to it at once? An entry for
- * another page would have missed a notifier call. That was never seen; it is dropped.
+ * Returns whether rights can be added to @old, which is for the same page as @entry. If @old
+ * is for another page, a notifier call was missed, which is a bug: warn, and let the
+ * caller drop @old.
  */
 static bool may_extend(u64 old, u64 entry)
 {

@@ -8,7 +8,7 @@
 
 #include "dune/memory/mirror_internal.h"
 
-/* So many empty tables are kept for the next fills. */
+/* The number of empty tables that are kept for the next fills. */
 #define SPARES_KEPT	16
 
 /*
