@@ -9,8 +9,11 @@
 #ifndef DUNE_SVM_SVM_H
 #define DUNE_SVM_SVM_H
 
+#include <linux/bitops.h>
 #include <linux/jump_label.h>
 #include <asm/msr-index.h>
+#include <asm/page.h>
+/* Does not include what it needs: bitops.h and page.h. */
 #include <asm/svm.h>
 
 #include "dune/exit.h"
