@@ -4,6 +4,7 @@
  * switch each, are in svm/exit.c and vmx/exit.c; they call hypercall.c for a hypercall
  * and fault.c for a nested page fault.
  */
+#include <linux/lockdep.h>
 #include <linux/ptrace.h>
 #include <linux/static_call.h>
 #include <asm/cpu.h>
@@ -71,6 +72,7 @@ void exit_machine_check(void)
 {
 	struct pt_regs regs = { .cs = __USER_CS, .flags = X86_EFLAGS_IF };
 
+	lockdep_assert_irqs_disabled();
 	if (IS_ENABLED(CONFIG_X86_MCE))
 		do_machine_check(&regs);
 }

@@ -89,15 +89,15 @@ int fault_handle(struct dune_vcpu *vcpu, u64 guest, u32 flags)
 	bool resolved = false;
 
 	dune_count(vcpu, DUNE_COUNT_FAULT);
-	trace_dune_fault(address, flags);
+	trace_dune_fault(guest, flags);
 	/*
 	 * The same fault again: another thread may have resolved it without a
 	 * flush, which Linux does not send when it only adds rights, and this TLB
 	 * tag may still hold the narrower entry.
 	 */
-	if (vcpu->fault_page == (address & PAGE_MASK))
+	if (vcpu->fault_page == (guest & PAGE_MASK))
 		second_level_flush(&vcpu->second_level);
-	vcpu->fault_page = address & PAGE_MASK;
+	vcpu->fault_page = guest & PAGE_MASK;
 	if (!second_level_address(&vcpu->second_level, guest, &address))
 		flags |= DUNE_FAULT_GUEST;
 	else if (likely(address < TASK_SIZE_MAX))

@@ -23,7 +23,10 @@
 #include "virt/compat.h"
 #include "virt/symbol.h"
 
-/* Calls that always take the slow path, but for those of the last line. */
+/*
+ * System calls that take the slow path: always, or, in the last group, with some arguments
+ * (is_slow()).
+ */
 static const u16 slow_calls[] = {
 	/* They read, replace or continue the thread's user registers, frame or stack. */
 	__NR_clone, __NR_clone3, __NR_fork, __NR_vfork, __NR_execve, __NR_execveat,
@@ -78,13 +81,13 @@ bool hypercall_is_fast(void)
 	return have_dispatcher;
 }
 
+/* @nr: below NR_syscalls, also to speculation. */
 static bool is_slow(const struct dune_vcpu *vcpu, unsigned long nr)
 {
 	const struct pt_regs *frame = &vcpu->frame;
 	unsigned int type;
 
-	if (vcpu->slow || nr >= NR_syscalls ||
-	    READ_ONCE(current_thread_info()->syscall_work))
+	if (vcpu->slow || READ_ONCE(current_thread_info()->syscall_work))
 		return true;
 	if (likely(!test_bit(nr, slow_bitmap)))
 		return false;
@@ -170,9 +173,12 @@ notrace int hypercall_dispatch(struct dune_vcpu *vcpu)
 	long ret;
 
 	copy_arguments(&vcpu->frame, regs, nr);
+	if (unlikely(nr >= NR_syscalls))
+		return hypercall_leave(vcpu);
+	/* Before is_slow(), which uses it as an index, too. */
+	nr = array_index_nospec(nr, NR_syscalls);
 	if (is_slow(vcpu, nr))
 		return hypercall_leave(vcpu);
-	nr = array_index_nospec(nr, NR_syscalls);
 	trace_dune_hypercall(nr);
 	dune_count(vcpu, DUNE_COUNT_SYSCALL_FAST);
 	ret = static_call(dispatcher)(&vcpu->frame, nr);

@@ -20,8 +20,9 @@ int hypercall_dispatch(struct dune_vcpu *vcpu);
 int hypercall_leave(struct dune_vcpu *vcpu);
 
 /*
- * While an interrupt waits for the guest, a call that may sleep must not sleep
- * over a signal that the host half has already taken.
+ * If an interrupt waits for the guest, the host half has already taken a signal. A call that
+ * is dispatched here could sleep although that signal should interrupt it, so the host
+ * half makes the call.
  */
 static __always_inline int hypercall_handle(struct dune_vcpu *vcpu, bool interrupt_waits)
 {

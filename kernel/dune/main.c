@@ -33,6 +33,17 @@ static struct miscdevice dune_device = {
 	.mode = 0600,
 };
 
+/* The opposite of dune_load(), for all but the device. */
+static void dune_stop(void)
+{
+	if (vcpu_ops->needs_put)
+		preempt_notifier_dec();
+	virt_stop();
+	second_level_cleanup();
+	vcpu_ops_cleanup();
+	virt_cleanup();
+}
+
 static int __init dune_load(void)
 {
 	int err;
@@ -42,29 +53,25 @@ static int __init dune_load(void)
 		return err;
 	err = vcpu_ops_init();
 	if (err)
-		goto virt;
+		goto cleanup_virt;
 	second_level_init();
 	exit_init();
 	err = virt_start(vcpu_ops->cpu_off);
 	if (err)
-		goto ops;
+		goto cleanup_ops;
 	if (vcpu_ops->needs_put)
 		preempt_notifier_inc();
 	run_init();
 	hypercall_init();
 	err = misc_register(&dune_device);
 	if (err)
-		goto started;
-	return 0;
+		dune_stop();
+	return err;
 
-started:
-	if (vcpu_ops->needs_put)
-		preempt_notifier_dec();
-	virt_stop();
-ops:
+cleanup_ops:
 	second_level_cleanup();
 	vcpu_ops_cleanup();
-virt:
+cleanup_virt:
 	virt_cleanup();
 	return err;
 }
@@ -72,12 +79,7 @@ virt:
 static void __exit dune_unload(void)
 {
 	misc_deregister(&dune_device);
-	if (vcpu_ops->needs_put)
-		preempt_notifier_dec();
-	virt_stop();
-	second_level_cleanup();
-	vcpu_ops_cleanup();
-	virt_cleanup();
+	dune_stop();
 }
 
 module_init(dune_load);

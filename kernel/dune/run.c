@@ -14,6 +14,7 @@
  */
 #include <linux/entry-common.h>
 #include <linux/file.h>
+#include <linux/lockdep.h>
 #include <linux/preempt.h>
 #include <linux/rcupdate.h>
 #include <linux/sched.h>
@@ -103,6 +104,7 @@ static bool run_load(struct dune_vcpu *vcpu)
 	int cpu = smp_processor_id();
 	bool migrated = cpu != vcpu->cpu;
 
+	lockdep_assert_irqs_disabled();
 	if (!virt_is_enabled())
 		return false;
 	if (migrated && vcpu->cpu >= 0 && vcpu_ops->leave_cpu)

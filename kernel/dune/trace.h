@@ -45,18 +45,17 @@ TRACE_EVENT(dune_exit,
 );
 
 TRACE_EVENT(dune_fault,
-	TP_PROTO(u64 address, u32 flags),
-	TP_ARGS(address, flags),
+	TP_PROTO(u64 gpa, u32 flags),
+	TP_ARGS(gpa, flags),
 	TP_STRUCT__entry(
-		__field(u64, address)
+		__field(u64, gpa)
 		__field(u32, flags)
 	),
 	TP_fast_assign(
-		__entry->address = address;
+		__entry->gpa = gpa;
 		__entry->flags = flags;
 	),
-	TP_printk("address=0x%llx flags=0x%x", __entry->address,
-		  __entry->flags)
+	TP_printk("gpa=0x%llx flags=0x%x", __entry->gpa, __entry->flags)
 );
 
 TRACE_EVENT(dune_hypercall,

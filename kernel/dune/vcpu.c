@@ -46,12 +46,15 @@ static long vcpu_get_state(struct dune_vcpu *vcpu,
 {
 	struct dune_state state = { .size = sizeof(state) };
 	u32 size;
+	int err;
 
 	if (get_user(size, &argument->size))
 		return -EFAULT;
 	if (size != sizeof(state))
 		return -EINVAL;
-	vcpu_ops->get_state(vcpu, &state);
+	err = vcpu_ops->get_state(vcpu, &state);
+	if (err)
+		return err;
 	state.size = sizeof(state);
 	if (copy_to_user(argument, &state, sizeof(state)))
 		return -EFAULT;
@@ -76,7 +79,10 @@ static long vcpu_set_state(struct dune_vcpu *vcpu,
 	return 0;
 }
 
-/* DUNE_MAP_GRANULE. Not inline: with @granule, vcpu_ioctl() would get a stack to protect. */
+/*
+ * DUNE_MAP_GRANULE. Not inline: @granule in its frame would give vcpu_ioctl(), through which
+ * each DUNE_RUN comes, a stack protector.
+ */
 static noinline long
 vcpu_map_granule(struct dune_vcpu *vcpu,
 		 const struct dune_granule __user *argument)
@@ -257,7 +263,7 @@ static long vcpu_ioctl(struct file *file, unsigned int request,
 
 	if (request == DUNE_GET_INFO)
 		return dune_get_info((void __user *)argument);
-	/* A thread can use its own vCPU; one that it inherited it can only renew. */
+	/* A thread can use its own vCPU. It can only renew a vCPU that it inherited. */
 	mine = vcpu_is_mine(vcpu);
 	if (request == DUNE_RENEW_VCPU)
 		return mine ? -EPERM : vcpu_renew(file, (void __user *)argument);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * A vCPU: a virtual processor of one thread. Its file is in vcpu.c, its run loop in
- * run.c, and its vendor's part behind vcpu_ops.h.
+ * run.c, and the vendor's part is declared in vcpu_ops.h.
  */
 #ifndef DUNE_VCPU_H
 #define DUNE_VCPU_H
@@ -29,7 +29,8 @@ struct vcpu_hw;
  * @frame:	arguments of the system call that is being dispatched
  * @epoch:	run_epoch() when the host's state was last saved
  * @cpu:	CPU of the last entry, -1 before the first
- * @fault_page:	address of the last nested page fault, to recognize a repeated one
+ * @fault_page:	guest-physical address of the last nested page fault, to recognize a
+ *		repeated one
  * @filter:	_TIF_NOTSC and _TIF_NOCPUID of @task as the vendor knows them
  * @pkru:	of @task at the start of this run
  * @irq:	vector of an interrupt for the guest at the start of this run, or 0

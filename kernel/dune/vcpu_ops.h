@@ -31,7 +31,8 @@ struct dune_vcpu;
  * @create:	make the hardware part
  * @destroy:	the opposite of @create
  * @set_root:	the second level's root: nCR3 or the EPT pointer
- * @get_state:	DUNE_GET_STATE: all but the general registers
+ * @get_state:	DUNE_GET_STATE: all but the general registers. Returns 0, or -EAGAIN if
+ *		virtualization is off on this CPU, so that the state cannot be read
  * @set_state:	the same for DUNE_SET_STATE
  * @filter:	RDTSC and CPUID are forbidden to the thread, or allowed again
  * @load_regs:	copy registers from dune_run.regs to the hardware part, once for each
@@ -67,7 +68,7 @@ struct vcpu_ops {
 	int (*create)(struct dune_vcpu *vcpu);
 	void (*destroy)(struct dune_vcpu *vcpu);
 	void (*set_root)(struct dune_vcpu *vcpu, u64 root);
-	void (*get_state)(struct dune_vcpu *vcpu, struct dune_state *state);
+	int (*get_state)(struct dune_vcpu *vcpu, struct dune_state *state);
 	void (*set_state)(struct dune_vcpu *vcpu,
 			  const struct dune_state *state);
 	void (*filter)(struct dune_vcpu *vcpu, bool notsc, bool nocpuid);

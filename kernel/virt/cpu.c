@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Virtualization on each CPU. While the module is loaded and KVM is not (kvm.c),
- * virtualization is on, on every CPU: Dune turns it on as a CPU comes up, and off
- * as the CPU goes down, around suspend, at shutdown and in a crash. While KVM
- * is loaded, virtualization is KVM's, and a CPU is only ready or not ready for entries.
+ * Virtualization on each CPU. Between virt_start() and virt_stop(), while KVM is not
+ * loaded (kvm.c), virtualization is on, on every CPU: this file turns it on as a CPU
+ * comes up, and off as the CPU goes down, around suspend, at shutdown and in a crash. While
+ * KVM is loaded, virtualization is KVM's, and a CPU is only ready or not ready for entries.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <linux/cpu.h>
 #include <linux/cpuhotplug.h>
+#include <linux/lockdep.h>
 #include <linux/mutex.h>
 #include <linux/percpu.h>
 #include <linux/reboot.h>
@@ -21,7 +22,7 @@
 
 /*
  * Both change only on the CPU itself, with interrupts off. virt_enabled: entries are
- * allowed. virt_is_ours: Dune turned virtualization on.
+ * allowed. virt_is_ours: virt/ turned virtualization on, not KVM and not an entry.
  */
 DEFINE_PER_CPU(bool, virt_enabled);
 static DEFINE_PER_CPU(bool, virt_is_ours);
@@ -73,6 +74,7 @@ static int virt_enable(void)
 {
 	int err = 0;
 
+	lockdep_assert_irqs_disabled();
 	if (!static_branch_unlikely(&virt_kvm_loaded))
 		err = virt_turn_on();
 	__this_cpu_write(virt_enabled, !err);
@@ -82,6 +84,7 @@ static int virt_enable(void)
 
 static void virt_disable(void *unused)
 {
+	lockdep_assert_irqs_disabled();
 	if (!__this_cpu_read(virt_enabled))
 		return;
 	__this_cpu_write(virt_enabled, false);
@@ -175,8 +178,8 @@ static void virt_take_from_kvm(void *unused)
 }
 
 /*
- * During the transition a CPU may still, or already, have virtualization on by Dune
- * while an entry there looks for KVM's. That entry finds virtualization on and uses
+ * During the transition virt_is_ours may still, or already, be set on a CPU while an entry
+ * there looks for KVM's virtualization. That entry finds virtualization on and uses
  * it, as it would use KVM's.
  */
 void virt_cpus_set_kvm(bool loaded)
@@ -200,7 +203,7 @@ int virt_cpus_start(void (*cpu_off)(void))
 	int ret;
 
 	before_off = cpu_off;
-	ret = cpuhp_setup_state(CPUHP_AP_ONLINE_DYN, "x86/dune:online",
+	ret = cpuhp_setup_state(CPUHP_AP_ONLINE_DYN, "x86/virt:online",
 				virt_cpu_online, virt_cpu_offline);
 	if (ret < 0)
 		return ret;

@@ -4,14 +4,14 @@
  *
  * KVM turns virtualization on for itself, on all CPUs: since 6.12 when kvm_amd or
  * kvm_intel is loaded, before with the first machine; and off with the last. If
- * KVM finds virtualization on already, it fails (EBUSY). So Dune has two ways, and
+ * KVM finds virtualization on already, it fails (EBUSY). So virt/ has two ways, and
  * virt_kvm_loaded tells which one is in use:
- *  - KVM is not loaded: virtualization is on while Dune is loaded (cpu.c).
+ *  - KVM is not loaded: virtualization is on from virt_start() to virt_stop() (cpu.c).
  *  - KVM is loaded: virtualization is KVM's. An entry uses it on a CPU on which KVM has
  *    it on. On other CPUs the entry turns it on for itself, with interrupts off, so
  *    that KVM never finds it on.
  * KVM counts as loaded while kvm.ko is, which every KVM needs. The same decides whether
- * KVM or Dune is called in a crash: the kernel has one place for such a callback, and KVM
+ * KVM or virt/ is called in a crash: the kernel has one place for such a callback, and KVM
  * wants it.
  */
 #include <linux/cpu.h>
@@ -77,7 +77,10 @@ static struct notifier_block module_notifier = {
 	.notifier_call = module_event,
 };
 
-/* Is KVM a module that is alive, or built into the kernel? */
+/*
+ * Is KVM a module that is alive, or built into the kernel? KVM exports this function to all
+ * modules, up to 7.3 at least: newer kernels' vfio looks it up in the same way.
+ */
 static bool kvm_is_loaded(void)
 {
 	static const char symbol[] = "kvm_put_kvm";

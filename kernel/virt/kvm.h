@@ -6,8 +6,8 @@
 #define VIRT_KVM_H
 
 /*
- * Watches for KVM, and stops watching. virt_kvm_start() is called before Dune turns
- * virtualization on, virt_kvm_stop() after it is off. May sleep.
+ * Watches for KVM, and stops watching. virt_kvm_start() is called before
+ * virt_cpus_start() turns virtualization on, virt_kvm_stop() after it is off. May sleep.
  */
 int virt_kvm_start(void);
 void virt_kvm_stop(void);

@@ -25,8 +25,8 @@
 static DEFINE_PER_CPU(void *, hsave);
 
 /*
- * Dune has reduced the CPU's speculation (svm_reduce_speculation()). Used only on that
- * CPU, with interrupts off.
+ * The CPU's speculation was reduced here (svm_reduce_speculation()), not by KVM. Used only
+ * on that CPU, with interrupts off.
  */
 static DEFINE_PER_CPU(bool, reduced);
 
@@ -116,10 +116,13 @@ u64 svm_hsave(void)
 }
 
 /*
- * Interrupts are off. KVM uses the bit too: it sets the bit with its first machine, and
- * clears it on all CPUs with its last, even if Dune still needs it. So an entry
- * sets the bit again if KVM may have cleared it (dune/svm/enter.c), and Dune
- * clears the bit only while KVM is not loaded.
+ * Sets BP_CFG[BpSpecReduce], which keeps a guest's predictions from the host on Zen 5 (SRSO;
+ * Linux: admin-guide/hw-vuln/srso.rst). Interrupts are off.
+ *
+ * KVM uses the bit too: it sets the bit with its first machine, and clears it on all CPUs
+ * with its last, even if a guest here still needs it. So the layer above calls
+ * svm_reduce_speculation() again whenever KVM may have cleared the bit, and virt/ clears
+ * it only while KVM is not loaded.
  */
 void svm_set_reduced_speculation(void)
 {

@@ -23,6 +23,7 @@ void svm_free_cpu_pages(void *__percpu *pages);
 /* Returns the physical address of this CPU's host save area. Interrupts are off. */
 u64 svm_hsave(void);
 
+/* svm.c; call svm_reduce_speculation(). */
 void svm_set_reduced_speculation(void);
 
 /* Before a guest runs on this CPU; interrupts are off. */

@@ -3,6 +3,7 @@
  * The pool of TLB tags: see tag.h. This file only counts; the vendors flush.
  */
 #include <linux/cpumask.h>
+#include <linux/lockdep.h>
 
 #include "virt/tag.h"
 
@@ -36,6 +37,7 @@ void tags_invalidate(void)
 {
 	struct tag_pool *pool = this_cpu_ptr(&tag_pool);
 
+	lockdep_assert_irqs_disabled();
 	pool->generation++;
 	pool->next = end_of_tags;
 }
@@ -44,6 +46,7 @@ void tag_take(struct tag *tag)
 {
 	struct tag_pool *pool = this_cpu_ptr(&tag_pool);
 
+	lockdep_assert_irqs_disabled();
 	if (pool->next >= end_of_tags) {
 		pool->generation++;
 		pool->next = first_tag;

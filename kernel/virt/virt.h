@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The owner of the CPUs' virtualization: KVM while KVM is loaded, else Dune.
+ * The owner of the CPUs' virtualization: KVM while KVM is loaded, else virt/, for the
+ * modules above it.
  *
  * Virtualization is the processor's SVM or VT-x: the mode in which a CPU can
  * enter guests. virt.c chooses between the two vendors, cpu.c turns virtualization on
@@ -27,7 +28,8 @@
  *		processor refuses
  * @cpu_disable: turn virtualization off
  * @cpu_emergency: turn it off while the kernel crashes or reboots at once: works in
- *		any context, takes no lock, and keeps no memory of the module's
+ *		any context, takes no lock, and leaves no address of the module's memory
+ *		in the processor
  * @cpu_clear:	no entry follows on this CPU: remove what entries may have left in it
  *		while KVM was loaded. May be NULL
  */
@@ -51,7 +53,7 @@ extern const struct virt_ops *virt_ops;
 /*
  * virt_init() comes first and virt_cleanup() last; all four may sleep. Between virt_start() and
  * virt_stop() guests may be entered. @cpu_off is called on a CPU, with interrupts off,
- * right before Dune turns virtualization off there, and takes back what the CPU
+ * right before virt/ turns virtualization off there, and takes back what the CPU
  * holds of guests; it may be NULL.
  */
 int virt_init(void);

@@ -13,8 +13,8 @@
 
 /*
  * For CLEAR_BUFFERS_BEFORE_GUEST: on processors that leak others' data from their
- * buffers, VERW also clears these buffers. Its operand must be in memory, the
- * selector of a writable data segment.
+ * buffers, VERW also clears these buffers (Linux: arch/x86/mds.rst). Its operand must be in
+ * memory, the selector of a writable data segment.
  */
 	.section .rodata, "a"
 	.balign 2

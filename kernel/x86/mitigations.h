@@ -17,16 +17,17 @@
  * before a guest (tsa=user, tsa=vm). A process that is a guest is both. Changes ZF only.
  */
 .macro CLEAR_BUFFERS_BEFORE_GUEST
-	ALTERNATIVE_2 "jmp .Lbuffers_cleared", "", X86_FEATURE_CLEAR_CPU_BUF, \
+	ALTERNATIVE_2 "jmp .Lbuffers_cleared_\@", "", X86_FEATURE_CLEAR_CPU_BUF, \
 		"", X86_FEATURE_CLEAR_CPU_BUF_VM
 	verw	x86_verw_sel(%rip)
-.Lbuffers_cleared:
+.Lbuffers_cleared_\@:
 .endm
 
 /*
  * On Zen 1 a division by zero leaves the quotient of an earlier division visible to
- * others: a division by the host replaces it. Kernels report the bug since 6.5,
- * and in updates of older ones. Clobbers RAX, RCX, RDX and flags if it is needed.
+ * others (CVE-2023-20588, AMD-SB-7007): a division by the host replaces it. Kernels report
+ * the bug since 6.5, and in updates of older ones. Clobbers RAX, RCX, RDX and flags if it
+ * is needed.
  */
 .macro CLEAR_DIVIDER
 #ifdef X86_BUG_DIV0

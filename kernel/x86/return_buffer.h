@@ -13,21 +13,24 @@
 #include <asm/cpufeatures.h>
 #include <asm/nospec-branch.h>
 
-/* LITE is for processors on which only the entries of the guest's own calls remain. */
+/*
+ * LITE is for processors on which only the entries of the guest's own calls remain
+ * (post-barrier RSB, CVE-2022-26373).
+ */
 .macro FILL_TWO_RETURNS
-	ALTERNATIVE_2 "jmp .Lfilled", "", X86_FEATURE_RSB_VMEXIT, \
+	ALTERNATIVE_2 "jmp .Lfilled_\@", "", X86_FEATURE_RSB_VMEXIT, \
 		"", X86_FEATURE_RSB_VMEXIT_LITE
 	ANNOTATE_INTRA_FUNCTION_CALL
-	call	.Lone
+	call	.Lone_\@
 	int3
-.Lone:
+.Lone_\@:
 	ANNOTATE_INTRA_FUNCTION_CALL
-	call	.Ltwo
+	call	.Ltwo_\@
 	int3
-.Ltwo:
+.Ltwo_\@:
 	add	$16, %rsp
 	lfence
-.Lfilled:
+.Lfilled_\@:
 .endm
 
 #else

@@ -94,7 +94,9 @@ struct dune_info {
  * uses DUNE_RENEW_VCPU), and with ENOSPC if the process has 4,096 vCPUs and a
  * change of its memory has to interrupt each of them (on Intel; on AMD if
  * the kernel flushes TLBs without interrupts). Like any file descriptor it
- * counts towards RLIMIT_NOFILE.
+ * counts towards RLIMIT_NOFILE. It fails with EMFILE or ENFILE without a free
+ * descriptor, with ENOMEM, and with EINTR if a fatal signal ends the wait for
+ * the lock of the process's memory.
  */
 struct dune_create_vcpu {
 	__u32 size;
@@ -115,8 +117,8 @@ struct dune_create_vcpu {
  * close-on-exec. So it needs no free descriptor, no path to /dev/dune and no
  * right to open it. The vCPU that was inherited is not changed; it continues to
  * exist as long as its owner has it open. EPERM on a vCPU that the caller can
- * run itself, EBADF if @fd is another file, EINVAL, ENOMEM, and ENOSPC as
- * DUNE_CREATE_VCPU.
+ * run itself, EBADF if @fd is another file, EINVAL, and ENOSPC, ENFILE, ENOMEM
+ * and EINTR as DUNE_CREATE_VCPU.
  */
 struct dune_renew_vcpu {
 	__u32 size;
@@ -191,9 +193,12 @@ struct dune_segment {
  * @reserved:	zero
  *
  * DUNE_GET_STATE and DUNE_SET_STATE, by the vCPU's thread only. CR0, CR4 and
- * EFER belong to the kernel (struct dune_info shows them). TR must be a
- * present, busy 64-bit TSS (attributes 0x8b), else EINVAL. Any other state that
- * the processor refuses to enter ends the next run with DUNE_EXIT_INVALID.
+ * EFER belong to the kernel (struct dune_info shows them). @cpl above 3, and a
+ * TR that is not a present, busy 64-bit TSS (attributes 0x8b), give EINVAL. Any
+ * other state that the processor refuses to enter ends the next run with
+ * DUNE_EXIT_INVALID.
+ * DUNE_GET_STATE fails with EAGAIN while virtualization is off on the CPU of
+ * the caller.
  */
 struct dune_state {
 	__u32 size;

@@ -96,6 +96,7 @@ void kick_all(struct kick_list *list, u64 tlb_gen)
 {
 	struct kick_vcpu *vcpu;
 
+	lockdep_assert_irqs_enabled();
 	smp_mb();	/* pairs with kick_enter() */
 	raw_spin_lock(&list->lock);
 	cpumask_clear(list->cpus);

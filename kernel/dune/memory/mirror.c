@@ -125,8 +125,9 @@ static u64 make_entry(const struct leaf *leaf, u64 address, int level)
 }
 
 /*
- * Is @old for the same page, so that rights can be added to it at once? An entry for
- * another page would have missed a notifier call. That was never seen; it is dropped.
+ * Returns whether rights can be added to @old, which is for the same page as @entry. If @old
+ * is for another page, a notifier call was missed, which is a bug: warn, and let the
+ * caller drop @old.
  */
 static bool may_extend(u64 old, u64 entry)
 {
@@ -148,6 +149,7 @@ static u64 *install(struct mirror *m, u64 guest, int level, u64 entry)
 	u64 *slot = mirror_find_slot(m, guest, level, &at);
 	bool same_size = at == level && is_leaf(*slot, level);
 
+	lockdep_assert_held(&m->lock);
 	if (same_size && *slot && may_extend(*slot, entry)) {
 		entry |= *slot & EPT_RIGHTS;
 	} else if (*slot) {
@@ -167,11 +169,12 @@ static u64 *install(struct mirror *m, u64 guest, int level, u64 entry)
 }
 
 /* The lock is held. Entries that exist already are left as they are. */
-static void install_around(u64 *slot, const u64 *around)
+static void install_around(struct mirror *m, u64 *slot, const u64 *around)
 {
 	u64 *first = PTR_ALIGN_DOWN(slot, AROUND * sizeof(u64));
 	int i;
 
+	lockdep_assert_held(&m->lock);
 	for (i = 0; i < AROUND; i++)
 		if (around[i] && !first[i])
 			set_entry(&first[i], around[i]);
@@ -186,6 +189,7 @@ static bool is_outdated(const struct mirror *m, unsigned long sequence,
 {
 	u64 start = address & ~(size - 1);
 
+	lockdep_assert_held(&m->lock);
 	if (m->sequence != sequence)
 		return true;
 	return m->in_progress && m->start < start + size && m->end > start;
@@ -248,7 +252,7 @@ int mirror_fill(struct mirror *m, u64 address, u32 flags, bool around)
 
 		if (around &&
 		    !is_outdated(m, sequence, address, AROUND * PAGE_SIZE))
-			install_around(slot, near);
+			install_around(m, slot, near);
 	}
 	spin_unlock(&m->lock);
 	return 0;

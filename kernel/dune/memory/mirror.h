@@ -12,7 +12,7 @@ struct kick_vcpu;
 struct mirror;
 struct mm_struct;
 
-/* Guests use process addresses of so many bits, whatever the kernel has. */
+/* Guests use process addresses of 47 bits, whatever the kernel has. */
 #define PROCESS_BITS	47
 
 /* At load, before the first mirror. */

@@ -57,7 +57,7 @@ static void mirror_release(struct mmu_notifier *notifier, struct mm_struct *mm)
 /*
  * Has the guest used a page of the process? The page may have any size, and so lies in
  * one granule. If the processor has no accessed bits in EPT, a page counts as used
- * while it is mirrored, and is dropped when it shall no longer count as used.
+ * while it is mirrored, and with @clear its entries are dropped to clear that.
  */
 static bool is_young(struct mmu_notifier *notifier, unsigned long start,
 		     unsigned long size, bool clear, bool flush)

@@ -8,7 +8,7 @@
 
 #include "dune/memory/mirror_internal.h"
 
-/* So many empty tables are kept for the next fills. */
+/* The number of empty tables that are kept for the next fills. */
 #define SPARES_KEPT	16
 
 /*
@@ -20,6 +20,7 @@ u64 *mirror_find_slot(struct mirror *m, u64 guest, int lowest, int *level)
 	u64 *table = m->root;
 	u64 *slot;
 
+	lockdep_assert_held(&m->lock);
 	for (*level = EPT_ROOT_LEVEL;; --*level) {
 		slot = slot_of(table, guest, *level);
 		if (*level == lowest || !*slot || is_leaf(*slot, *level))

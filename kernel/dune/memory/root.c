@@ -4,7 +4,8 @@
  * copy, one for each vCPU, of the entries that lead to user memory. The other entries
  * of the kernel's top level lead to the kernel's memory. Nested walks count as user
  * accesses (APM vol. 2, 15.25.5), so a guest could access nothing there. But with these
- * entries a guest's walks would go that way at any guest-physical address of its choice:
+ * entries the guest could make the processor walk the kernel's tables, at any
+ * guest-physical address:
  *  - The error code of the nested fault would tell whether the kernel has a page there.
  *  - A processor may keep entries of such walks under the guest's tag, while the kernel's
  *    flushes of its own half reach the host's tag alone: the processor would continue

@@ -73,6 +73,10 @@ static const struct mmu_notifier_ops shootdown_ops = {
 	.free_notifier = shootdown_free,
 };
 
+/*
+ * If native_flush_tlb_multi() is not found, the comparison fails and vCPUs are kicked, which
+ * is the safe side.
+ */
 bool shootdown_is_needed(void)
 {
 	unsigned long native = symbol_find("native_flush_tlb_multi");

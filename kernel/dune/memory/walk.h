@@ -11,8 +11,8 @@
 struct mm_struct;
 
 /*
- * At one fault, entries are made for so many pages of 4 KB, if the process has them
- * already: as many as Linux maps around a fault on a file.
+ * The number of pages of 4 KB for which one fault makes entries, if the process has the
+ * pages already: as many as Linux maps around a fault on a file.
  */
 #define AROUND		16
 

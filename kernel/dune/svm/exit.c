@@ -75,11 +75,8 @@ static __always_inline int svm_hypercall(struct dune_vcpu *vcpu)
 {
 	struct vmcb *vmcb = vcpu->hw->vmcb;
 
-	if (unlikely(vmcb->save.cpl)) {
-		dune_count(vcpu, DUNE_COUNT_EXCEPTION);
-		svm_inject(vcpu->hw, X86_TRAP_UD, false);
-		return 0;
-	}
+	if (unlikely(vmcb->save.cpl))
+		return exit_forbidden(vcpu, ANSWER_UD, svm_inject);
 	svm_skip(vmcb, VMMCALL_LENGTH);
 	return hypercall_handle(vcpu, vmcb->control.int_ctl & V_IRQ_MASK);
 }
@@ -135,7 +132,10 @@ static noinline int svm_handle_other(struct dune_vcpu *vcpu)
 	case SVM_EXIT_SMI:
 	case SVM_EXIT_INIT:
 	case SVM_EXIT_EXCP_BASE + X86_TRAP_MC:
-		/* The host has already taken it (svm_enter()). */
+		/*
+		 * The host has taken it: an interrupt in run_enter(), an NMI, SMI or INIT
+		 * at STGI, a machine check in finish_exit().
+		 */
 		dune_count(vcpu, DUNE_COUNT_INTERRUPT);
 		return 0;
 	case SVM_EXIT_EXCP_BASE + X86_TRAP_DB:
@@ -165,14 +165,10 @@ static noinline int svm_handle_other(struct dune_vcpu *vcpu)
 	case SVM_EXIT_RDTSCP:
 	case SVM_EXIT_CPUID:
 		/* Forbidden to this thread by prctl() or arch_prctl(). */
-		dune_count(vcpu, DUNE_COUNT_EXCEPTION);
-		svm_inject(hw, X86_TRAP_GP, true);
-		return 0;
+		return exit_forbidden(vcpu, ANSWER_GP, svm_inject);
 	case SVM_EXIT_RDPRU:
 		/* As RDTSC, but #UD (APM vol. 3, RDPRU). */
-		dune_count(vcpu, DUNE_COUNT_EXCEPTION);
-		svm_inject(hw, X86_TRAP_UD, false);
-		return 0;
+		return exit_forbidden(vcpu, ANSWER_UD, svm_inject);
 	case (u32)SVM_EXIT_ERR:
 		dune_count(vcpu, DUNE_COUNT_OTHER);
 		return DUNE_EXIT_INVALID;

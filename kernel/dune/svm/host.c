@@ -3,6 +3,7 @@
  * The host's state around SVM, as far as VMRUN and #VMEXIT do not save and restore it by
  * themselves.
  */
+#include <linux/lockdep.h>
 #include <linux/percpu.h>
 #include <asm/cpufeature.h>
 #include <asm/fpu/xcr.h>
@@ -52,6 +53,7 @@ u64 svm_host_save(void)
 	struct vmcb *host = this_cpu_read(host_vmcb);
 	u64 pa = __sme_pa(host);
 
+	lockdep_assert_irqs_disabled();
 	vmsave(pa);
 	memset(&host->save.ldtr, 0, sizeof(host->save.ldtr));
 	return pa;

@@ -3,7 +3,7 @@
  * SVM while KVM is loaded (virt/kvm.c): these parts of a CPU's state are KVM's, and an
  * entry leaves them as it found them.
  *
- *  - EFER.SVME: each entry looks at it (svm_enter()).
+ *  - EFER.SVME: each entry tests it (svm_is_on_or_turn_on()).
  *  - VM_HSAVE_PA, the page to which VMRUN saves the host. In the part of that page that
  *    VMRUN does not use, KVM keeps what VMLOAD must restore for it: from the time that one
  *    of its threads is scheduled in until that thread has left its guest. No KVM thread
@@ -13,6 +13,7 @@
  */
 #include <linux/gfp.h>
 #include <linux/hw_breakpoint.h>
+#include <linux/lockdep.h>
 #include <linux/mm.h>
 #include <linux/percpu.h>
 #include <asm/cpufeature.h>
@@ -75,7 +76,7 @@ static bool flush_shared_asid(void)
 
 	vmcb->control.clean = 0;
 	vmrun_nothing(__sme_pa(vmcb));
-	/* As in svm_enter(). */
+	/* #VMEXIT leaves DR7 cleared: see restore_host(). */
 	if (unlikely(hw_breakpoint_active()))
 		set_debugreg(__this_cpu_read(cpu_dr7), 7);
 	if (likely((u32)vmcb->control.exit_code != (u32)SVM_EXIT_ERR))
@@ -93,6 +94,7 @@ static bool flush_shared_asid(void)
  */
 void svm_vcpu_put(struct dune_vcpu *vcpu)
 {
+	lockdep_assert_irqs_disabled();
 	if (!this_cpu_read(left_entries))
 		return;
 	if (!(msr_read(MSR_EFER) & EFER_SVME) ||
@@ -110,6 +112,7 @@ void svm_kvm_load(struct vcpu_hw *hw)
 	u64 efer = msr_read(MSR_EFER);
 	u64 hsave = svm_hsave();
 
+	lockdep_assert_irqs_disabled();
 	hw->hsave[0] = lower_32_bits(hsave);
 	hw->hsave[1] = upper_32_bits(hsave);
 	if (!(efer & EFER_SVME))

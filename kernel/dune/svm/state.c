@@ -48,7 +48,7 @@ static void set_segment(struct vmcb_seg *to, const struct dune_segment *from)
 }
 
 /* @get_state of struct vcpu_ops. */
-void svm_get_state(struct dune_vcpu *vcpu, struct dune_state *state)
+int svm_get_state(struct dune_vcpu *vcpu, struct dune_state *state)
 {
 	const struct vmcb_save_area *save = &vcpu->hw->vmcb->save;
 
@@ -73,6 +73,7 @@ void svm_get_state(struct dune_vcpu *vcpu, struct dune_state *state)
 	state->sysenter_cs = save->sysenter_cs;
 	state->sysenter_esp = save->sysenter_esp;
 	state->sysenter_eip = save->sysenter_eip;
+	return 0;
 }
 
 /*

@@ -9,8 +9,11 @@
 #ifndef DUNE_SVM_SVM_H
 #define DUNE_SVM_SVM_H
 
+#include <linux/bitops.h>
 #include <linux/jump_label.h>
 #include <asm/msr-index.h>
+#include <asm/page.h>
+/* Does not include what it needs: bitops.h and page.h. */
 #include <asm/svm.h>
 
 #include "dune/exit.h"
@@ -54,7 +57,7 @@ struct vcpu_hw {
 /* state.c */
 void svm_fix_state(struct vmcb_save_area *save, u64 cr4);
 void svm_reset_state(struct vmcb *vmcb, u64 cr4);
-void svm_get_state(struct dune_vcpu *vcpu, struct dune_state *state);
+int svm_get_state(struct dune_vcpu *vcpu, struct dune_state *state);
 void svm_set_state(struct dune_vcpu *vcpu, const struct dune_state *state);
 void svm_load_regs(struct dune_vcpu *vcpu);
 void svm_store_regs(struct dune_vcpu *vcpu);

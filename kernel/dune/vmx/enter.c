@@ -20,7 +20,8 @@
 
 /*
  * A guest can make the processor read from its first-level cache by a page table entry
- * that is not present (L1 terminal fault), and EPT does not prevent it. A flush before
+ * that is not present (L1 terminal fault, CVE-2018-3646; Linux:
+ * admin-guide/hw-vuln/l1tf.rst), and EPT does not prevent it. A flush before
  * each entry does. A processor without the command for it needs newer microcode.
  */
 static bool l1d_flush = true;
@@ -221,9 +222,9 @@ static void read_exit(struct vcpu_hw *hw)
 }
 
 /*
- * The caller of vmx_enter() carries out the hypercall; the guest will continue after it.
- * In ring 3 VMCALL is no hypercall: it raises #UD there, as on a machine without
- * virtualization.
+ * vmx_handle_exit() carries out the hypercall. RIP is moved to the next instruction here,
+ * while the VMCS is current. In ring 3 VMCALL is no hypercall: it raises #UD there, as on
+ * a machine without virtualization.
  */
 static __always_inline void read_hypercall(struct vcpu_hw *hw)
 {
@@ -439,7 +440,10 @@ static noinline notrace bool enter_with_kvm(struct dune_vcpu *vcpu, bool flush)
 
 	if (unlikely(flush))
 		vcpu->hw->pending |= VMX_PENDING_FLUSH;
-	/* The VMCS has to be written, or is still active; in that case this may be 0. */
+	/*
+	 * The slow path: @pending has something to write, or is 0 because the VMCS is
+	 * still active.
+	 */
 	if (unlikely(vcpu->hw->pending != VMX_PENDING_ACTIVATE))
 		return enter_slow(vcpu);
 	cr4 = __read_cr4();

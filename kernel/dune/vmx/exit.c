@@ -81,11 +81,9 @@ static int vmx_cpuid(struct dune_vcpu *vcpu)
 	u32 leaf = READ_ONCE(regs->rax), subleaf = READ_ONCE(regs->rcx);
 	u32 eax = leaf, ebx, ecx = subleaf, edx;
 
+	if (vcpu->filter & _TIF_NOCPUID)
+		return exit_forbidden(vcpu, ANSWER_GP, vmx_inject);
 	dune_count(vcpu, DUNE_COUNT_OTHER);
-	if (vcpu->filter & _TIF_NOCPUID) {
-		vmx_inject(vcpu->hw, X86_TRAP_GP, true);
-		return 0;
-	}
 	native_cpuid(&eax, &ebx, &ecx, &edx);
 	if (leaf == 7 && !subleaf)
 		ecx &= ~BIT(X86_FEATURE_OSPKE & 31);
@@ -120,7 +118,7 @@ static int vmx_exception(struct dune_vcpu *vcpu)
 	u32 vector = info & INTR_INFO_VECTOR_MASK;
 	u64 rip = hw->exit.rip;
 
-	/* The host has already taken these (vmx_enter()). */
+	/* host_event() has already passed these to the host. */
 	if (type == INTR_TYPE_NMI_INTR || vector == X86_TRAP_MC) {
 		dune_count(vcpu, DUNE_COUNT_INTERRUPT);
 		return 0;
@@ -163,7 +161,7 @@ static noinline int vmx_handle_other(struct dune_vcpu *vcpu)
 	case EXIT_REASON_EXCEPTION_NMI:
 		return vmx_exception(vcpu);
 	case EXIT_REASON_INTERRUPT_WINDOW:
-		/* vmx_enter() offers the interrupt again. */
+		/* write_all() offers the interrupt again before the next entry. */
 		dune_count(vcpu, DUNE_COUNT_OTHER);
 		return 0;
 	case EXIT_REASON_BUS_LOCK:

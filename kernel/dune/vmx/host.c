@@ -7,6 +7,7 @@
  * processor's default, until the thread is switched away from or leaves DUNE_RUN, so
  * they cost nothing at an exit.
  */
+#include <linux/lockdep.h>
 #include <linux/sched.h>
 #include <asm/debugreg.h>
 #include <asm/desc.h>
@@ -91,6 +92,7 @@ void vmx_host_save(struct vcpu_hw *hw)
 {
 	struct vmx_host *host = &hw->host;
 
+	lockdep_assert_irqs_disabled();
 	/* Pairs with the one in learn_host_msrs(). */
 	if (unlikely(!smp_load_acquire(&host_msrs_known)))
 		learn_host_msrs();
@@ -202,6 +204,7 @@ void vmx_host_restore(struct vcpu_hw *hw)
 {
 	struct vmx_host *host = &hw->host;
 
+	lockdep_assert_irqs_disabled();
 	hw->switched = false;
 	hw->kernel_gs_base = msr_read(MSR_KERNEL_GS_BASE);
 	restore_segments(host);

@@ -27,8 +27,8 @@
 #include "virt/vmx.h"
 
 /*
- * vcpu_hw.loan is the physical address of the VMCS that must be made current again, or, if
- * there is none, one of these three, which are no such address.
+ * vcpu_hw.loan is the physical address of the VMCS that must be made current again, or, if no
+ * VMCS must be, one of these values, which cannot be the address of a VMCS.
  */
 #define VMX_LOAN_OFF		0ULL	/* turn virtualization off */
 #define VMX_LOAN_OUTSIDE	1ULL	/* leave VMX operation, keep CR4.VMXE */

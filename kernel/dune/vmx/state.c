@@ -3,6 +3,7 @@
  * The guest's state: in struct dune_state and struct dune_regs for user mode, in struct
  * vcpu_hw between runs, and in the VMCS. (SDM 25.4, and 27.3 for what an entry demands.)
  */
+#include <linux/errno.h>
 #include <linux/irqflags.h>
 #include <linux/kernel.h>
 #include <linux/string.h>
@@ -111,22 +112,26 @@ static void get_outside_vmcs(const struct vcpu_hw *hw, struct dune_state *state)
 }
 
 /* @get_state of struct vcpu_ops. */
-void vmx_get_state(struct dune_vcpu *vcpu, struct dune_state *state)
+int vmx_get_state(struct dune_vcpu *vcpu, struct dune_state *state)
 {
 	struct vcpu_hw *hw = vcpu->hw;
-	bool borrowed;
+	bool borrowed, claimed;
 
 	if (!(hw->pending & VMX_PENDING_STATE)) {
-		if (vmx_claim(hw, &borrowed)) {
+		claimed = vmx_claim(hw, &borrowed);
+		if (claimed) {
 			read_state(state);
 			if (borrowed)
 				vmx_give_back(hw);
 		}
 		local_irq_enable();
+		if (!claimed)
+			return -EAGAIN;
 	} else {
 		*state = hw->state;
 	}
 	get_outside_vmcs(hw, state);
+	return 0;
 }
 
 /*

@@ -8,6 +8,7 @@
  */
 #include <linux/io.h>
 #include <linux/kernel.h>
+#include <linux/lockdep.h>
 #include <linux/mm.h>
 #include <linux/percpu.h>
 #include <linux/smp.h>
@@ -46,6 +47,7 @@ void vmx_write_setup(const struct vcpu_hw *hw)
 	};
 	int i;
 
+	lockdep_assert_irqs_disabled();
 	for (i = 0; i < ARRAY_SIZE(zeroes); i++)
 		vmcs_write(zeroes[i], 0);
 	vmcs_write(PIN_BASED_VM_EXEC_CONTROL, vmx_controls.pin);
@@ -91,6 +93,7 @@ void vmx_write_setup(const struct vcpu_hw *hw)
 /* Makes the vCPU's VMCS active and current on this CPU. Interrupts are off. */
 void vmx_activate(struct vcpu_hw *hw)
 {
+	lockdep_assert_irqs_disabled();
 	if (hw->cpu < 0) {
 		/* The VMCS is clear already, unless its page is new and the state undefined. */
 		if (hw->pending & VMX_PENDING_SETUP)
@@ -108,6 +111,7 @@ static void deactivate(void *argument)
 {
 	struct vcpu_hw *hw = argument;
 
+	lockdep_assert_irqs_disabled();
 	if (hw->cpu < 0)
 		return;
 	vmclear(&hw->vmcs_pa);
@@ -181,6 +185,7 @@ bool vmx_claim(struct vcpu_hw *hw, bool *borrowed)
 /* Reads the registers from the current VMCS, unless newer ones wait. Interrupts are off. */
 void vmx_read_regs(struct vcpu_hw *hw)
 {
+	lockdep_assert_irqs_disabled();
 	if (hw->pending & VMX_PENDING_REGS)
 		return;
 	hw->rip = vmcs_read(GUEST_RIP);
@@ -198,6 +203,7 @@ void vmx_read_last_regs(struct vcpu_hw *hw)
 {
 	bool borrowed;
 
+	lockdep_assert_irqs_disabled();
 	if (hw->pending & VMX_PENDING_REGS)
 		return;
 	if (likely(hw->cpu >= 0)) {
@@ -207,7 +213,11 @@ void vmx_read_last_regs(struct vcpu_hw *hw)
 	}
 	if (!(hw->pending & VMX_PENDING_ACTIVATE))
 		return;
-	/* The CPU of the last entry has gone off line, and KVM has been unloaded. */
+	/*
+	 * The CPU of the last entry has gone off line, and KVM has been unloaded. The
+	 * registers cannot be read; nor can they if this CPU refuses (below). If the run
+	 * ends here, user mode sees those that were read or written last.
+	 */
 	if (!vmx_is_with_kvm(hw) && !virt_is_enabled())
 		return;
 	if (!take(hw, &borrowed))

@@ -8,9 +8,9 @@
  * Developer's Manual, volume 3.
  *
  * The VMCS is touched only with interrupts off. The values that an entry needs are collected
- * in struct vcpu_hw (@pending) and written by vmx_enter(); those that an exit reports are
- * read by vmx_enter(), too. Between two entries the thread can be switched away from, and the VMCS
- * of another vCPU, or of another hypervisor, becomes the current one.
+ * in struct vcpu_hw (@pending), and write_all() writes them; read_exit() and read_hypercall()
+ * read those that an exit reports. Between two entries the thread can be switched away from,
+ * and the VMCS of another vCPU, or of another hypervisor, becomes the current one.
  */
 #ifndef DUNE_VMX_VMX_H
 #define DUNE_VMX_VMX_H
@@ -39,7 +39,10 @@ enum vmx_msr {
 	VMX_MSRS
 };
 
-/* vcpu_hw.pending: the next entry has to write these into the VMCS first. */
+/*
+ * vcpu_hw.pending: what the next entry has to do before the world switch. Each bit but
+ * VMX_PENDING_ACTIVATE is something to write into the VMCS.
+ */
 #define VMX_PENDING_SETUP	BIT(0)	/* all fields that never change */
 #define VMX_PENDING_CPU		BIT(1)	/* host fields of this CPU */
 #define VMX_PENDING_HOST	BIT(2)	/* host fields of this thread */
@@ -84,7 +87,7 @@ struct vmx_exit {
  * struct vmx_host - the host's state around an entry (SDM 28.5)
  * @cr3:	copy of the VMCS's host field, which is written again when CR3 differs
  * @cr4:	the same for CR4
- * @debugctl:	cleared by an exit, restored by vmx_enter()
+ * @debugctl:	cleared by an exit, restored by restore_after_exit()
  * @fs_base:	for the VMCS's host field
  * @kernel_gs_base: restored by vmx_host_restore(), as all that follow
  * @idt:	IDTR, whose base is also a host field of the VMCS
@@ -167,9 +170,9 @@ struct vcpu_hw {
 };
 
 /*
- * KVM is loaded, and the VMCS is not active any more from the time before. While it is,
- * virtualization is still Dune's on this CPU: KVM runs no code before virt_cpus_set_kvm()
- * has returned (virt/kvm.c).
+ * Returns whether an entry has to borrow the CPU from KVM. While a VMCS that became active
+ * before KVM was loaded is still active, virtualization on its CPU is still Dune's: KVM runs
+ * no code before virt_cpus_set_kvm() has returned (virt/kvm.c).
  */
 static __always_inline bool vmx_is_with_kvm(const struct vcpu_hw *hw)
 {
@@ -188,7 +191,7 @@ void vmx_read_last_regs(struct vcpu_hw *hw);
 
 /* state.c */
 void vmx_write_state(const struct dune_state *state);
-void vmx_get_state(struct dune_vcpu *vcpu, struct dune_state *state);
+int vmx_get_state(struct dune_vcpu *vcpu, struct dune_state *state);
 void vmx_set_state(struct dune_vcpu *vcpu, const struct dune_state *state);
 void vmx_reset_state(struct vcpu_hw *hw);
 void vmx_load_regs(struct dune_vcpu *vcpu);
