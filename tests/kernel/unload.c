@@ -13,11 +13,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/dune.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -39,21 +41,31 @@ static bool module_ends(int states)
 	return !strstr(text, "x86/virt:online");
 }
 
+/* With its first vCPU the process has a notifier of the module. Returns -1 for an error. */
+static int vcpu_of(int dune)
+{
+	struct dune_create_vcpu create = { .size = sizeof(create) };
+
+	return ioctl(dune, DUNE_CREATE_VCPU, &create);
+}
+
 /* The last user of the device, on a CPU that then has no time for callbacks. */
 static void last_user(int cpu)
 {
 	struct sched_param priority = { .sched_priority = 50 };
 	int states = open("/sys/devices/system/cpu/hotplug/states", O_RDONLY);
-	int dune;
+	int dune, vcpu;
 
 	pin_to(cpu);
 	dune = open("/dev/dune", O_RDWR);
+	vcpu = vcpu_of(dune);
 	shared->opened = 1;
 	/* A name that is not there would make the wait below none. */
-	if (dune < 0 || states < 0 || module_ends(states))
+	if (vcpu < 0 || states < 0 || module_ends(states))
 		_exit(1);
 	while (!shared->close)
 		;
+	close(vcpu);
 	close(dune);
 	shared->closed = 1;
 	for (unsigned long end = now_us() + 1000000; !module_ends(states) && now_us() < end;)
@@ -70,9 +82,11 @@ static void others(void)
 {
 	int pid = fork();
 
-	if (!pid) {
-		for (;;)
-			close(open("/dev/dune", O_RDWR));
+	while (!pid) {
+		int dune = open("/dev/dune", O_RDWR);
+
+		close(vcpu_of(dune));
+		close(dune);
 	}
 	sleep_ms(20);
 	kill(pid, SIGKILL);
