@@ -182,9 +182,19 @@ static void do_vmcall(void *p)
 
 static void do_stack(void *p)
 {
-	/* a push, and a system call, with the stack in the runtime */
+	/* a push with the stack pointer in the runtime */
 	__asm__ volatile("mov %%rsp, %%rbx; mov %0, %%rsp; push %%rax; mov %%rbx, %%rsp"
 			 : : "r" (p) : "rbx", "memory");
+}
+
+/* The entry of a system call must use the runtime's stack, whatever RSP holds. */
+static long getpid_on_stack(unsigned long sp)
+{
+	long ret = SYS_getpid;
+
+	__asm__ volatile("mov %%rsp, %%rbx; mov %1, %%rsp; syscall; mov %%rbx, %%rsp"
+			 : "+a" (ret) : "r" (sp) : "rbx", "rcx", "r11", "memory");
+	return ret;
 }
 
 static void test_direct(void)
@@ -205,6 +215,8 @@ static void test_direct(void)
 		   "executing the runtime: SIGSEGV");
 	}
 	ok(fault_of(do_stack, (void *)(IMAGE + 64)) == SIGSEGV, "a stack in the runtime: SIGSEGV");
+	is(getpid_on_stack(IMAGE + 64), getpid(),
+	   "getpid() with the stack pointer in the runtime");
 	ok(fault_of(do_vmmcall, NULL) == SIGILL, "AMD's hypercall from ring 3: SIGILL");
 	ok(fault_of(do_vmcall, NULL) == SIGILL, "Intel's hypercall from ring 3: SIGILL");
 }
