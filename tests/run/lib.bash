@@ -3,7 +3,7 @@
 # and under dune-run, each time in a fresh directory of the same name, and the
 # verdict is on what differs.
 
-here=$(cd "$(dirname "$0")" && pwd)
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 DUNE_RUN=${DUNE_RUN:-$here/../../libexec/dune-run}
 bin=$here/bin
 export LC_ALL=C TZ=UTC

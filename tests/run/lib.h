@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
  * For the programs that attack the runtime: where it is, system calls without
- * libc's errno, and descriptors.
+ * libc's errno, descriptors, faults, and memory for several processes.
  */
 #ifndef DUNE_TESTS_RUN_LIB_H
 #define DUNE_TESTS_RUN_LIB_H
@@ -25,5 +25,28 @@ long call(long nr, long a, long b, long c, long d, long e, long f);
  * ascending: the first @max of them. Returns how many.
  */
 int find_descriptors(const char *what, int *fds, int max);
+
+/* One of dune-run's own descriptors, which are hidden from the program; -1 without one. */
+int hidden_fd(void);
+
+/*
+ * How many mappings of the runtime's files lie outside of the supervisor range. All that it
+ * maps must lie inside, the vCPU's page first. The path of the program has to have "hostile".
+ */
+int outside_mappings(void);
+
+/* The signal that f(arg) ends with (0: none), and the signal's code and address. */
+int fault_of(void (*f)(void *), void *arg);
+extern volatile int fault_code;
+extern void *volatile fault_address;
+
+/*
+ * If the runtime passes on a call that it should refuse, the call must not affect other
+ * processes: a session of its own, and no SIGPIPE or SIGALRM.
+ */
+void leave_session(void);
+
+/* A page of zeroes that this process shares with its children. */
+void *shared_page(void);
 
 #endif

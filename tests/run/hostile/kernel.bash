@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# Programs have the kernel attack the runtime: hostile-kernel.c, with
+# Programs have the kernel attack the runtime: kernel.c, with
 # --stats, and a copy of it that tries to truncate itself. Then whether the
 # runtime's tables are read-only, what the runtime does where a filter from
 # before it denies what it asks the kernel, and whether it takes another file for
@@ -8,8 +8,8 @@
 # writable, an error of the kernel counts as permission, or the memory of a
 # process is opened.
 
-. "$(dirname "$0")/lib.bash"
-cp "$bin/hostile-kernel" "$top/program"
+. "$(dirname "$0")/../lib.bash"
+cp "$bin/hostile/kernel" "$top/program"
 (cd "$top" && "$DUNE_RUN" --stats="$top/stats" -- ./program) >"$top/tap"
 status=$?
 grep -v '^1\.\.' "$top/tap"

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+/*
+ * A program in the sandbox accesses the runtime's memory itself, or maps something else there.
+ * Fails when an access does not end with the expected signal, when a system call does not take
+ * the runtime's stack, when a hypercall works in ring 3, when a call places, moves or removes
+ * a mapping in the supervisor range, or when the runtime has a mapping outside of it.
+ */
+#define _GNU_SOURCE
+#include "lib.h"
+#include "tap.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/shm.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+static void do_read(void *p)
+{
+	(void)*(volatile char *)p;
+}
+
+static void do_write(void *p)
+{
+	*(volatile char *)p = 1;
+}
+
+static void do_exec(void *p)
+{
+	((void (*)(void))p)();
+}
+
+static void do_vmmcall(void *p)
+{
+	__asm__ volatile("vmmcall" : : "a" (39) : "memory");
+}
+
+static void do_vmcall(void *p)
+{
+	__asm__ volatile("vmcall" : : "a" (39) : "memory");
+}
+
+static void do_stack(void *p)
+{
+	/* a push with the stack pointer in the runtime */
+	__asm__ volatile("mov %%rsp, %%rbx; mov %0, %%rsp; push %%rax; mov %%rbx, %%rsp"
+			 : : "r" (p) : "rbx", "memory");
+}
+
+/* The entry of a system call must use the runtime's stack, whatever RSP holds. */
+static long getpid_on_stack(unsigned long sp)
+{
+	long ret = SYS_getpid;
+
+	__asm__ volatile("mov %%rsp, %%rbx; mov %1, %%rsp; syscall; mov %%rbx, %%rsp"
+			 : "+a" (ret) : "r" (sp) : "rbx", "rcx", "r11", "memory");
+	return ret;
+}
+
+static void test_direct(void)
+{
+	static const unsigned long places[] = {
+		RUNTIME_BASE, IMAGE, RUNTIME_BASE + 0x10000000, RUNTIME_BASE + RUNTIME_SIZE - 1
+	};
+	size_t i;
+
+	for (i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+		void *p = (void *)places[i];
+
+		ok(fault_of(do_read, p) == SIGSEGV && fault_address == p &&
+		   fault_code == SEGV_MAPERR, "reading the runtime: SIGSEGV, not mapped");
+		ok(fault_of(do_write, p) == SIGSEGV && fault_address == p,
+		   "writing the runtime: SIGSEGV");
+		ok(fault_of(do_exec, p) == SIGSEGV && fault_address == p,
+		   "executing the runtime: SIGSEGV");
+	}
+	ok(fault_of(do_stack, (void *)(IMAGE + 64)) == SIGSEGV, "a stack in the runtime: SIGSEGV");
+	is(getpid_on_stack(IMAGE + 64), getpid(),
+	   "getpid() with the stack pointer in the runtime");
+	ok(fault_of(do_vmmcall, NULL) == SIGILL, "AMD's hypercall from ring 3: SIGILL");
+	ok(fault_of(do_vmcall, NULL) == SIGILL, "Intel's hypercall from ring 3: SIGILL");
+}
+
+static void test_mappings(void)
+{
+	char *own = mmap(NULL, 16384, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	void *p;
+	int id;
+
+	ok(outside_mappings() == 0,
+	   "nothing of the runtime is mapped outside of the supervisor range");
+	is(call(SYS_mmap, IMAGE, 4096, PROT_READ | PROT_WRITE,
+		MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0), -ENOMEM, "mmap over the runtime");
+	is(call(SYS_mmap, RUNTIME_BASE - 4096, 8192, PROT_READ,
+		MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0), -ENOMEM, "mmap reaching in");
+	is(call(SYS_mmap, IMAGE, 4096, PROT_READ,
+		MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0), -EEXIST,
+	   "mmap without replacing");
+	p = mmap((void *)(RUNTIME_BASE + RUNTIME_SIZE / 2), 4096, PROT_READ,
+		 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	ok(p != MAP_FAILED && (unsigned long)p - RUNTIME_BASE >= RUNTIME_SIZE,
+	   "a hint into the supervisor range does not place a mapping there");
+	/* as where nothing is mapped; the runtime still works */
+	is(call(SYS_munmap, IMAGE & ~4095UL, 4096, 0, 0, 0, 0), 0, "munmap");
+	is(call(SYS_munmap, RUNTIME_BASE - 4096, 2 * RUNTIME_SIZE, 0, 0, 0, 0), 0, "munmap across");
+	is(call(SYS_munmap, RUNTIME_BASE, RUNTIME_SIZE, 0, 0, 0, 0), 0,
+	   "munmap of the whole range");
+	is(call(SYS_munmap, RUNTIME_BASE - 4096, 8192 - 1, 0, 0, 0, 0), 0,
+	   "munmap up to a part of a page");
+	is(call(SYS_munmap, RUNTIME_BASE + 1, 4096, 0, 0, 0, 0), -EINVAL, "munmap, not aligned");
+	is(call(SYS_munmap, RUNTIME_BASE, 0, 0, 0, 0, 0), -EINVAL, "munmap of nothing");
+	is(call(SYS_munmap, RUNTIME_BASE - 4096, 1UL << 63, 0, 0, 0, 0), -EINVAL,
+	   "munmap, too long");
+	is(call(SYS_munmap, RUNTIME_BASE + 4096, -8192UL, 0, 0, 0, 0), -EINVAL,
+	   "munmap, over the end");
+	is(call(SYS_mremap, IMAGE, 4096, 4096, MREMAP_MAYMOVE, 0, 0), -EFAULT,
+	   "mremap of the runtime");
+	is(call(SYS_mremap, (long)own, 4096, 4096, MREMAP_MAYMOVE | MREMAP_FIXED, IMAGE, 0),
+	   -EINVAL, "mremap onto the runtime");
+	ok(call(SYS_brk, IMAGE, 0, 0, 0, 0, 0) == call(SYS_brk, 0, 0, 0, 0, 0, 0),
+	   "brk into the runtime changes nothing");
+	id = shmget(IPC_PRIVATE, 3 * 4096, IPC_CREAT | 0600);
+	is(call(SYS_shmat, id, IMAGE & ~4095UL, 0, 0, 0, 0), -EINVAL, "shmat");
+	is(call(SYS_shmat, id, RUNTIME_BASE - 4096, SHM_REMAP, 0, 0, 0), -EINVAL,
+	   "shmat reaching in");
+	shmctl(id, IPC_RMID, NULL);
+	is(call(SYS_pkey_mprotect, (long)own, 4096, PROT_READ, 1, 0, 0), -EINVAL, "pkey_mprotect");
+	is(call(SYS_prctl, PR_SET_MM, PR_SET_MM_START_BRK, IMAGE, 0, 0, 0), -EINVAL, "PR_SET_MM");
+}
+
+int main(void)
+{
+	leave_session();
+	test_direct();
+	test_mappings();
+	return done();
+}
