@@ -45,6 +45,7 @@
 #include <unistd.h>
 
 #include "decoy.h"
+#include "kinds.h"
 
 #define TRACE		"/sys/kernel/tracing/instances/decoy"
 #define ARRAY_LEN(a)	(sizeof(a) / sizeof((a)[0]))
@@ -238,15 +239,7 @@ static void see_executions(void)
 	}
 }
 
-#define PASS(nr, name, ...)		{ nr, #name },
-#define OWN(nr, name, ...)		{ nr, #name },
-#define CALL(nr, name, fn, ...)		{ nr, #name },
-#define DENY(nr, name, err)		{ nr, #name },
-
-static const struct {
-	u32 nr;
-	const char *name;
-} names[] = {
+static const struct entry table[] = {
 #include "syscalls.def"
 };
 
@@ -254,9 +247,9 @@ static const char *name_of(u32 nr)
 {
 	size_t i;
 
-	for (i = 0; i < ARRAY_LEN(names); i++)
-		if (names[i].nr == nr)
-			return names[i].name;
+	for (i = 0; i < ARRAY_LEN(table); i++)
+		if ((u32)table[i].nr == nr)
+			return table[i].name;
 	return "a number not in the table";
 }
 
@@ -465,16 +458,22 @@ static void give_device(void)
 	chmod("/dev/dune", 0666);
 }
 
-static void attack(const char *path, struct state *s, u64 seconds, u64 cases, u64 calls, char *kind)
+struct arguments {
+	u64 seconds, cases, calls, limit, mix;
+	char *state, *kind, *runner;
+};
+
+/* Cases of attack/, from that of the state on, in batches. */
+static void attack(struct state *s, const struct arguments *a)
 {
 	u64 start = now(), last = UINT64_MAX;
 	char first[24], count[24], most[24];
-	char *argv[] = { attacker, first, count, most, kind, NULL };
+	char *argv[] = { attacker, first, count, most, a->kind, NULL };
 	int again = 0;
 
-	if (cases)
-		last = s->seed + cases;
-	while (s->seed < last && (!seconds || now() - start < seconds)) {
+	if (a->cases)
+		last = s->seed + a->cases;
+	while (s->seed < last && (!a->seconds || now() - start < a->seconds)) {
 		u64 batch = 48, was = now(), old_found = found, old_exit = at_exit;
 		u64 old_calls = record->calls, old_good = record->succeeded;
 		int status;
@@ -483,7 +482,7 @@ static void attack(const char *path, struct state *s, u64 seconds, u64 cases, u6
 			batch = last - s->seed;
 		snprintf(first, sizeof(first), "%lu", s->seed);
 		snprintf(count, sizeof(count), "%lu", batch);
-		snprintf(most, sizeof(most), "%lu", calls);
+		snprintf(most, sizeof(most), "%lu", a->calls);
 		record->seed = s->seed;
 		give_device();
 		status = run(argv, 30 + 8 * batch);
@@ -503,14 +502,17 @@ static void attack(const char *path, struct state *s, u64 seconds, u64 cases, u6
 		s->seconds += now() - was;
 		s->found += found - old_found;
 		s->at_exit += at_exit - old_exit;
-		save(path, s);
+		save(a->state, s);
 		if (again > 20)
 			break;
 		clean_up();
 	}
 }
 
-int main(int argc, char **argv)
+/* ---- the command ------------------------------------------------------------ */
+
+/* Returns false where an option is wrong. */
+static bool parse_arguments(int argc, char **argv, struct arguments *a, struct state *s)
 {
 	static const struct option options[] = {
 		{ "state", 1, NULL, 's' }, { "seconds", 1, NULL, 't' }, { "seed", 1, NULL, 'n' },
@@ -518,63 +520,68 @@ int main(int argc, char **argv)
 		{ "limit", 1, NULL, 'l' }, { "runner", 1, NULL, 'r' },
 		{ "mix", 1, NULL, 'x' }, { NULL, 0, NULL, 0 },
 	};
-	u64 seconds = 0, cases = 0, calls = 2400, limit = 600, mix = 0, i, numbers = 0;
-	struct state state = { .seed = 1 };
-	char *path = NULL, *kind = NULL, *name = "dune-run-decoy";
-	struct utsname uts;
-	ssize_t n;
 	int o;
 
-	n = readlink("/proc/self/exe", folder, sizeof(folder) - 1);
-	folder[n > 0 ? n : 0] = 0;
-	*strrchr(folder, '/') = 0;
-	snprintf(attacker, sizeof(attacker), "%s/attack", folder);
 	while ((o = getopt_long(argc, argv, "+", options, NULL)) != -1) {
 		switch (o) {
 		case 's':
-			path = optarg;
-			load(path, &state);
+			a->state = optarg;
+			load(a->state, s);
 			break;
 		case 't':
-			seconds = strtoul(optarg, NULL, 0);
+			a->seconds = strtoul(optarg, NULL, 0);
 			break;
 		case 'n':
-			state.seed = strtoul(optarg, NULL, 0);
+			s->seed = strtoul(optarg, NULL, 0);
 			break;
 		case 'c':
-			cases = strtoul(optarg, NULL, 0);
+			a->cases = strtoul(optarg, NULL, 0);
 			break;
 		case 'm':
-			calls = strtoul(optarg, NULL, 0);
+			a->calls = strtoul(optarg, NULL, 0);
 			break;
 		case 'k':
-			kind = optarg;
+			a->kind = optarg;
 			break;
 		case 'r':
-			name = optarg;
+			a->runner = optarg;
 			break;
 		case 'x':
-			mix = strtoul(optarg, NULL, 0);
+			a->mix = strtoul(optarg, NULL, 0);
 			break;
 		case 'l':
-			limit = strtoul(optarg, NULL, 0);
+			a->limit = strtoul(optarg, NULL, 0);
 			break;
 		default:
-			return 2;
+			return false;
 		}
 	}
-	snprintf(runner, sizeof(runner), "%s/%s", folder, name);
+	return true;
+}
+
+/* All that has to exist before a program runs. */
+static void set_up(const struct arguments *a)
+{
+	ssize_t n = readlink("/proc/self/exe", folder, sizeof(folder) - 1);
+
+	folder[n > 0 ? n : 0] = 0;
+	*strrchr(folder, '/') = 0;
+	snprintf(attacker, sizeof(attacker), "%s/attack", folder);
+	snprintf(runner, sizeof(runner), "%s/%s", folder, a->runner);
 	give_device();
 	make_log();
-	record->mix = mix;
+	record->mix = a->mix;
 	make_input_device();
 	trace_faults();
 	watch_executions();
+}
+
+static void report(void)
+{
+	struct utsname uts;
+	u64 i, numbers = 0;
+
 	uname(&uts);
-	if (optind < argc)
-		run(argv + optind, limit);
-	else
-		attack(path, &state, seconds, cases, calls, kind);
 	for (i = 0; i < CALLS_MAX; i++)
 		numbers += record->by_number[i] != 0;
 	for (i = 0; i < ARRAY_LEN(kinds); i++)
@@ -583,6 +590,21 @@ int main(int argc, char **argv)
 	printf("Linux %s: %lu calls of %lu numbers, %lu succeeded; %lu found, "
 	       "%lu faults at the end of a process\n",
 	       uts.release, record->calls, numbers, record->succeeded, found, at_exit);
+}
+
+int main(int argc, char **argv)
+{
+	struct arguments a = { .calls = 2400, .limit = 600, .runner = "dune-run-decoy" };
+	struct state state = { .seed = 1 };
+
+	if (!parse_arguments(argc, argv, &a, &state))
+		return 2;
+	set_up(&a);
+	if (optind < argc)
+		run(argv + optind, a.limit);
+	else
+		attack(&state, &a);
+	report();
 	if (optind >= argc)
 		printf("in all: %lu cases, next seed %lu, %lu calls, %lu succeeded, %lu s, "
 		       "%lu found\n", state.cases, state.seed, state.calls, state.succeeded,

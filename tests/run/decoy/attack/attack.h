@@ -20,6 +20,7 @@
 #define DUNE_DECOY_ATTACK_H
 
 #include "decoy.h"
+#include "kinds.h"
 
 #include <stddef.h>
 #include <sys/uio.h>
@@ -91,14 +92,6 @@ static inline long raw(long nr, u64 a, u64 b, u64 c, u64 d, u64 e, u64 f)
 #define RAW(nr, a, b, c) raw(nr, (u64)(a), (u64)(b), (u64)(c), 0, 0, 0)
 
 /* calls.c */
-enum kind { V, P, B, F, N, R, A6, A8, A12 };
-
-struct entry {
-	int nr;
-	bool denied;
-	enum kind args[6];
-};
-
 /* The entry of syscalls.def for call @nr; the first one where it has none. */
 const struct entry *entry_of(long nr);
 /* A system call. Keeps the descriptor that it may have returned. */

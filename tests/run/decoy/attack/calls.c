@@ -9,11 +9,6 @@
 #include <sys/time.h>
 #include <unistd.h>
 
-#define PASS(nr, name, ...)		{ nr, false, { __VA_ARGS__ } },
-#define OWN(nr, name, ...)		{ nr, false, { __VA_ARGS__ } },
-#define CALL(nr, name, fn, ...)		{ nr, false, { __VA_ARGS__ } },
-#define DENY(nr, name, err)		{ nr, true, { V } },
-
 static const struct entry table[] = {
 #include "syscalls.def"
 };
@@ -88,7 +83,7 @@ void do_any(void)
 	int i;
 
 	for (i = 0; i < 6; i++)
-		args[i] = argument(e->denied ? (one_in(2) ? P : V) : e->args[i]);
+		args[i] = argument(e->deny ? (one_in(2) ? P : V) : e->args[i]);
 	if (one_in(100))
 		nr = below(600);
 	if (!spared(nr))

@@ -172,7 +172,7 @@ void do_command(void)
 	int i;
 
 	for (i = 0; i < 6; i++)
-		args[i] = e->args[i] == F && !e->denied ? file() : one_in(3) ? value() : pointer();
+		args[i] = e->args[i] == F && !e->deny ? file() : one_in(3) ? value() : pointer();
 	args[c->place] = c->first + below(c->last - c->first + 1);
 	call(c->nr, args[0], args[1], args[2], args[3], args[4], args[5]);
 }

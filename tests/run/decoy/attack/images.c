@@ -50,8 +50,37 @@ void do_signal(void)
 	waitpid(pid, NULL, 0);
 }
 
+#define IMAGE_SIZE	8192
+#define CODE_AT		0x200
+
+static const u64 spans[] = {
+	1UL << 30, 1UL << 40, 30UL << 40, 60UL << 40, 120UL << 40, 127UL << 40,
+};
+
+/* A segment that may be anywhere, of an image at @base. */
+static void any_segment(Elf64_Phdr *p, u64 base)
+{
+	p->p_type = PT_LOAD;
+	p->p_flags = 1 + below(7);
+	p->p_filesz = one_in(2) ? IMAGE_SIZE : below(IMAGE_SIZE);
+	p->p_memsz = p->p_filesz + (one_in(2) ? 0 : one_in(2) ? below(1UL << 20) : PICK(spans));
+	switch (below(4)) {
+	case 0:
+		p->p_vaddr = in_decoy() & ~(PAGE - 1);
+		break;
+	case 1:
+		p->p_vaddr = RUNTIME_BASE - PAGE * (1 + below(600));
+		break;
+	case 2:
+		p->p_vaddr = PICK(spans);
+		break;
+	default:
+		p->p_vaddr = base + PAGE * (2 + below(100));
+	}
+}
+
 /* An executable file whose segments are anywhere; its code makes a call and ends. */
-void do_image(void)
+static void make_image(char *image)
 {
 	static const unsigned char code[] = {
 		0xb8, 39, 0, 0, 0, 0x0f, 0x05,		/* getpid */
@@ -63,59 +92,39 @@ void do_image(void)
 		Elf64_Phdr p[4];
 	} elf;
 	u64 base = one_in(2) ? 0 : 0x400000, i, n = 1 + below(4);
-	static const u64 spans[] = {
-		1UL << 30, 1UL << 40, 30UL << 40, 60UL << 40, 120UL << 40, 127UL << 40,
-	};
-	int type = base && one_in(2) ? ET_EXEC : ET_DYN;
-	char * const argv[] = { "image", NULL };
-	char page[8192];
-	pid_t pid;
-	int fd;
 
-	memset(page, 0, sizeof(page));
+	memset(image, 0, IMAGE_SIZE);
 	memset(&elf, 0, sizeof(elf));
 	memcpy(elf.h.e_ident, "\177ELF\2\1\1", 7);
-	elf.h.e_type = type;
+	elf.h.e_type = base && one_in(2) ? ET_EXEC : ET_DYN;
 	elf.h.e_machine = EM_X86_64;
 	elf.h.e_version = 1;
-	elf.h.e_entry = base + 0x200;
+	elf.h.e_entry = base + CODE_AT;
 	elf.h.e_phoff = one_in(8) ? below(200) : sizeof(elf.h);
 	elf.h.e_ehsize = sizeof(elf.h);
 	elf.h.e_phentsize = sizeof(elf.p[0]);
 	elf.h.e_phnum = n;
-	for (i = 0; i < n; i++) {
-		Elf64_Phdr *p = &elf.p[i];
+	elf.p[0] = (Elf64_Phdr){
+		.p_type = PT_LOAD, .p_flags = PF_R | PF_X, .p_vaddr = base,
+		.p_filesz = IMAGE_SIZE, .p_memsz = IMAGE_SIZE,
+	};
+	for (i = 1; i < n; i++)
+		any_segment(&elf.p[i], base);
+	memcpy(image, &elf, sizeof(elf));
+	memcpy(image + CODE_AT, code, sizeof(code));
+}
 
-		p->p_type = PT_LOAD;
-		p->p_flags = i ? 1 + below(7) : PF_R | PF_X;
-		p->p_filesz = one_in(2) ? sizeof(page) : below(sizeof(page));
-		p->p_memsz = p->p_filesz +
-			     (one_in(2) ? 0 : one_in(2) ? below(1UL << 20) : PICK(spans));
-		p->p_vaddr = base;
-		if (!i) {
-			p->p_filesz = sizeof(page);
-			p->p_memsz = sizeof(page);
-			continue;
-		}
-		switch (below(4)) {
-		case 0:
-			p->p_vaddr = in_decoy() & ~(PAGE - 1);
-			break;
-		case 1:
-			p->p_vaddr = RUNTIME_BASE - PAGE * (1 + below(600));
-			break;
-		case 2:
-			p->p_vaddr = PICK(spans);
-			break;
-		default:
-			p->p_vaddr = base + PAGE * (2 + below(100));
-		}
-	}
-	memcpy(page, &elf, sizeof(elf));
-	memcpy(page + 0x200, code, sizeof(code));
+void do_image(void)
+{
+	char * const argv[] = { "image", NULL };
+	char image[IMAGE_SIZE];
+	pid_t pid;
+	int fd;
+
+	make_image(image);
 	unlink("image");
 	fd = open("image", O_WRONLY | O_CREAT, 0777);
-	write(fd, page, sizeof(page));
+	write(fd, image, sizeof(image));
 	close(fd);
 	pid = fork();
 	if (pid == 0) {
