@@ -57,7 +57,7 @@ static char runner[PATH_MAX], attacker[PATH_MAX];
 static int executions = -1;	/* the fanotify group */
 static u64 found, at_exit, touches_seen;
 
-static struct kind {
+static struct found_kind {
 	char name[200];
 	u64 count;
 } kinds[64];
@@ -68,7 +68,7 @@ static struct kind {
  */
 static __attribute__((format(printf, 2, 3))) void finding(const char *kind, const char *format, ...)
 {
-	struct kind *k = kinds;
+	struct found_kind *k = kinds;
 	char name[sizeof(k->name)];
 	va_list args;
 	size_t n = 0;
