@@ -21,84 +21,114 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static void test_files(void)
+static void test_memory_files(void)
 {
 	struct { unsigned long flags, mode, resolve; } how = { O_RDWR, 0, 0 };
-	char path[100], self[200] = "";
-	int dir = open("/proc/self", O_RDONLY | O_DIRECTORY), fd = hidden_fd(), n;
+	int dir = open("/proc/self", O_RDONLY | O_DIRECTORY);
+	char path[100];
 	pid_t child;
 
-	is(call(SYS_open, (long)"/proc/self/mem", O_RDWR, 0, 0, 0, 0), -EACCES, "/proc/self/mem");
-	is(call(SYS_open, (long)"/proc/self/mem", O_RDONLY, 0, 0, 0, 0), -EACCES, "mem to read");
-	is(call(SYS_openat, dir, (long)"mem", O_RDONLY, 0, 0, 0), -EACCES, "mem below a directory");
+	is(call(SYS_open, (long)"/proc/self/mem", O_RDWR, 0, 0, 0, 0), -EACCES,
+	   "open of /proc/self/mem: EACCES");
+	is(call(SYS_open, (long)"/proc/self/mem", O_RDONLY, 0, 0, 0, 0), -EACCES,
+	   "open of /proc/self/mem to read: EACCES");
+	is(call(SYS_openat, dir, (long)"mem", O_RDONLY, 0, 0, 0), -EACCES,
+	   "openat of mem below /proc/self: EACCES");
 	is(call(SYS_openat2, dir, (long)"mem", (long)&how, sizeof(how), 0, 0), -EACCES,
-	   "mem by openat2");
+	   "openat2 of mem below /proc/self: EACCES");
 	is(call(SYS_open, (long)"/proc/self/task/../mem", O_RDWR, 0, 0, 0, 0), -EACCES,
-	   "mem by a detour");
+	   "open of /proc/self/task/../mem: EACCES");
 	if (symlink("/proc/thread-self/mem", "link"))
 		bail("symlink: %s", strerror(errno));
-	is(call(SYS_open, (long)"link", O_RDWR, 0, 0, 0, 0), -EACCES, "mem by a symbolic link");
+	is(call(SYS_open, (long)"link", O_RDWR, 0, 0, 0, 0), -EACCES,
+	   "open of a symbolic link to /proc/thread-self/mem: EACCES");
 	unlink("link");
-	is(call(SYS_open, (long)"/proc/self/mem", O_PATH, 0, 0, 0, 0), -EACCES, "mem with O_PATH");
+	is(call(SYS_open, (long)"/proc/self/mem", O_PATH, 0, 0, 0, 0), -EACCES,
+	   "open of /proc/self/mem with O_PATH: EACCES");
 	child = fork();
 	if (!child) {
 		pause();
 		_exit(0);
 	}
 	snprintf(path, sizeof(path), "/proc/%d/mem", child);
-	is(call(SYS_open, (long)path, O_RDWR, 0, 0, 0, 0), -EACCES, "mem of a child");
-	is(call(SYS_ptrace, 16, child, 0, 0, 0, 0), -EPERM, "ptrace of a child");
+	is(call(SYS_open, (long)path, O_RDWR, 0, 0, 0, 0), -EACCES,
+	   "open of a child's memory: EACCES");
+	is(call(SYS_ptrace, 16, child, 0, 0, 0, 0), -EPERM, "ptrace of a child: EPERM");
 	kill(child, SIGKILL);
 	waitpid(child, NULL, 0);
 	snprintf(path, sizeof(path), "/proc/%d/mem", getppid());
-	is(call(SYS_open, (long)path, O_RDWR, 0, 0, 0, 0), -EACCES, "mem of the parent");
+	is(call(SYS_open, (long)path, O_RDWR, 0, 0, 0, 0), -EACCES,
+	   "open of the parent's memory: EACCES");
+	close(dir);
+}
 
-	if (geteuid() == 0) {
-		static const struct { const char *name; int type, major, minor, error; } nodes[] = {
-			{ "mem", S_IFCHR, 1, 1, ENXIO }, { "port", S_IFCHR, 1, 4, ENXIO },
-			{ "kvm", S_IFCHR, 10, 232, ENODEV }, { "vhost", S_IFCHR, 10, 238, ENODEV },
-			{ "null", S_IFCHR, 1, 3, 0 }, { "zero", S_IFCHR, 1, 5, 0 },
-		};
-		size_t i;
+/* As root. */
+static void test_kcore(void)
+{
+	is(call(SYS_open, (long)"/proc/kcore", O_RDONLY, 0, 0, 0, 0), -EPERM,
+	   "open of /proc/kcore: EPERM");
+	chmod("/proc/kcore", 0444);
+	is(call(SYS_open, (long)"/proc/kcore", O_RDONLY, 0, 0, 0, 0), -EPERM,
+	   "open of /proc/kcore, readable for all: EPERM");
+	chmod("/proc/kcore", 0400);
+}
 
-		is(call(SYS_open, (long)"/proc/kcore", O_RDONLY, 0, 0, 0, 0), -EPERM,
-		   "/proc/kcore");
-		chmod("/proc/kcore", 0444);
-		is(call(SYS_open, (long)"/proc/kcore", O_RDONLY, 0, 0, 0, 0), -EPERM,
-		   "/proc/kcore, readable for all");
-		chmod("/proc/kcore", 0400);
-		for (i = 0; i < sizeof(nodes) / sizeof(nodes[0]); i++) {
-			long got;
+/* As root. */
+static void test_nodes(void)
+{
+	static const struct { const char *name; int type, major, minor, error; } nodes[] = {
+		{ "mem", S_IFCHR, 1, 1, ENXIO }, { "port", S_IFCHR, 1, 4, ENXIO },
+		{ "kvm", S_IFCHR, 10, 232, ENODEV }, { "vhost", S_IFCHR, 10, 238, ENODEV },
+		{ "null", S_IFCHR, 1, 3, 0 }, { "zero", S_IFCHR, 1, 5, 0 },
+	};
+	size_t i;
 
-			unlink("node");
-			if (mknod("node", nodes[i].type | 0600,
-				  makedev(nodes[i].major, nodes[i].minor))) {
-				skip(strerror(errno), "a node of one's own: %s", nodes[i].name);
-				continue;
-			}
-			got = call(SYS_open, (long)"node", O_RDWR, 0, 0, 0, 0);
-			is(got < 0 ? -got : 0, nodes[i].error,
-			   "a node of one's own: %s", nodes[i].name);
-		}
+	for (i = 0; i < sizeof(nodes) / sizeof(nodes[0]); i++) {
+		long got;
+
 		unlink("node");
+		if (mknod("node", nodes[i].type | 0600,
+			  makedev(nodes[i].major, nodes[i].minor))) {
+			skip(strerror(errno), "open of a node of one's own for %s", nodes[i].name);
+			continue;
+		}
+		got = call(SYS_open, (long)"node", O_RDWR, 0, 0, 0, 0);
+		is(got < 0 ? -got : 0, nodes[i].error,
+		   "open of a node of one's own for %s: %s", nodes[i].name,
+		   nodes[i].error ? strerrorname_np(nodes[i].error) : "it succeeds");
 	}
-	is(call(SYS_open, (long)"/dev/dune", O_RDWR, 0, 0, 0, 0), -ENODEV, "/dev/dune");
+	unlink("node");
+}
 
-	is(call(SYS_dup, fd, 0, 0, 0, 0, 0), -EBADF, "dup of a hidden descriptor");
-	is(call(SYS_fcntl, fd, F_DUPFD, 3, 0, 0, 0), -EBADF, "F_DUPFD of a hidden descriptor");
-	is(call(SYS_close, fd, 0, 0, 0, 0, 0), -EBADF, "close of a hidden descriptor");
+static void test_hidden_descriptors(void)
+{
+	int fd = hidden_fd(), n;
+	pid_t child;
+
+	is(call(SYS_dup, fd, 0, 0, 0, 0, 0), -EBADF, "dup of a hidden descriptor: EBADF");
+	is(call(SYS_fcntl, fd, F_DUPFD, 3, 0, 0, 0), -EBADF,
+	   "F_DUPFD of a hidden descriptor: EBADF");
+	is(call(SYS_close, fd, 0, 0, 0, 0, 0), -EBADF, "close of a hidden descriptor: EBADF");
 	is(call(SYS_mmap, 0, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0), -EBADF,
-	   "mmap of a hidden descriptor");
-	is(call(SYS_ioctl, fd, 0xde10, 0, 0, 0, 0), -EBADF, "ioctl of a hidden descriptor");
-	is(call(SYS_dup2, 0, fd, 0, 0, 0, 0), fd, "dup2 to the number of a hidden descriptor");
-	is(call(SYS_close, fd, 0, 0, 0, 0, 0), 0, "close of a number that a hidden descriptor had");
-	is(call(SYS_close_range, 3, ~0U, 0, 0, 0, 0), 0, "close_range of all");
+	   "mmap of a hidden descriptor: EBADF");
+	is(call(SYS_ioctl, fd, 0xde10, 0, 0, 0, 0), -EBADF, "ioctl of a hidden descriptor: EBADF");
+	is(call(SYS_dup2, 0, fd, 0, 0, 0, 0), fd,
+	   "dup2 to the number of a hidden descriptor: the number");
+	is(call(SYS_close, fd, 0, 0, 0, 0, 0), 0,
+	   "close of a number that a hidden descriptor had: 0");
+	is(call(SYS_close_range, 3, ~0U, 0, 0, 0, 0), 0, "close_range of all descriptors: 0");
 	child = fork();
 	if (!child)
 		_exit(0);
 	ok(child > 0 && waitpid(child, &n, 0) == child && !n,
 	   "a child can be made after close_range() of all descriptors");
-	n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+}
+
+static void test_own_file(void)
+{
+	char self[200] = "";
+	int fd, n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+
 	ok(n > 0 && strstr(self, "hostile/files"), "/proc/self/exe is the program");
 	fd = open("/proc/self/exe", O_RDONLY);
 	ok(fd >= 0 && read(fd, self, 4) == 4 && !memcmp(self, "\177ELF", 4),
@@ -109,6 +139,14 @@ static void test_files(void)
 int main(void)
 {
 	leave_session();
-	test_files();
+	test_memory_files();
+	if (geteuid() == 0) {
+		test_kcore();
+		test_nodes();
+	}
+	is(call(SYS_open, (long)"/dev/dune", O_RDWR, 0, 0, 0, 0), -ENODEV,
+	   "open of /dev/dune: ENODEV");
+	test_hidden_descriptors();
+	test_own_file();
 	return done();
 }

@@ -70,15 +70,16 @@ static void test_direct(void)
 		void *p = (void *)places[i];
 
 		ok(fault_of(do_read, p) == SIGSEGV && fault_address == p &&
-		   fault_code == SEGV_MAPERR, "reading the runtime: SIGSEGV, not mapped");
+		   fault_code == SEGV_MAPERR,
+		   "reading the runtime at %#lx: SIGSEGV, not mapped", places[i]);
 		ok(fault_of(do_write, p) == SIGSEGV && fault_address == p,
-		   "writing the runtime: SIGSEGV");
+		   "writing the runtime at %#lx: SIGSEGV", places[i]);
 		ok(fault_of(do_exec, p) == SIGSEGV && fault_address == p,
-		   "executing the runtime: SIGSEGV");
+		   "executing the runtime at %#lx: SIGSEGV", places[i]);
 	}
-	ok(fault_of(do_stack, (void *)(IMAGE + 64)) == SIGSEGV, "a stack in the runtime: SIGSEGV");
+	ok(fault_of(do_stack, (void *)(IMAGE + 64)) == SIGSEGV, "a push to the runtime: SIGSEGV");
 	is(getpid_on_stack(IMAGE + 64), getpid(),
-	   "getpid() with the stack pointer in the runtime");
+	   "getpid() with the stack pointer in the runtime: the process's number");
 	ok(fault_of(do_vmmcall, NULL) == SIGILL, "AMD's hypercall from ring 3: SIGILL");
 	ok(fault_of(do_vmcall, NULL) == SIGILL, "Intel's hypercall from ring 3: SIGILL");
 }
@@ -92,42 +93,50 @@ static void test_mappings(void)
 	ok(outside_mappings() == 0,
 	   "nothing of the runtime is mapped outside of the supervisor range");
 	is(call(SYS_mmap, IMAGE, 4096, PROT_READ | PROT_WRITE,
-		MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0), -ENOMEM, "mmap over the runtime");
+		MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0), -ENOMEM,
+	   "mmap over the runtime: ENOMEM");
 	is(call(SYS_mmap, RUNTIME_BASE - 4096, 8192, PROT_READ,
-		MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0), -ENOMEM, "mmap reaching in");
+		MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0), -ENOMEM,
+	   "mmap that begins below the supervisor range and reaches into it: ENOMEM");
 	is(call(SYS_mmap, IMAGE, 4096, PROT_READ,
 		MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0), -EEXIST,
-	   "mmap without replacing");
+	   "mmap over the runtime with MAP_FIXED_NOREPLACE: EEXIST");
 	p = mmap((void *)(RUNTIME_BASE + RUNTIME_SIZE / 2), 4096, PROT_READ,
 		 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	ok(p != MAP_FAILED && (unsigned long)p - RUNTIME_BASE >= RUNTIME_SIZE,
 	   "a hint into the supervisor range does not place a mapping there");
 	/* as where nothing is mapped; the runtime still works */
-	is(call(SYS_munmap, IMAGE & ~4095UL, 4096, 0, 0, 0, 0), 0, "munmap");
-	is(call(SYS_munmap, RUNTIME_BASE - 4096, 2 * RUNTIME_SIZE, 0, 0, 0, 0), 0, "munmap across");
+	is(call(SYS_munmap, IMAGE & ~4095UL, 4096, 0, 0, 0, 0), 0,
+	   "munmap of the runtime's image: 0, and nothing is unmapped");
+	is(call(SYS_munmap, RUNTIME_BASE - 4096, 2 * RUNTIME_SIZE, 0, 0, 0, 0), 0,
+	   "munmap around the supervisor range: 0");
 	is(call(SYS_munmap, RUNTIME_BASE, RUNTIME_SIZE, 0, 0, 0, 0), 0,
-	   "munmap of the whole range");
+	   "munmap of the supervisor range: 0");
 	is(call(SYS_munmap, RUNTIME_BASE - 4096, 8192 - 1, 0, 0, 0, 0), 0,
-	   "munmap up to a part of a page");
-	is(call(SYS_munmap, RUNTIME_BASE + 1, 4096, 0, 0, 0, 0), -EINVAL, "munmap, not aligned");
-	is(call(SYS_munmap, RUNTIME_BASE, 0, 0, 0, 0, 0), -EINVAL, "munmap of nothing");
+	   "munmap up to a part of the supervisor range's first page: 0");
+	is(call(SYS_munmap, RUNTIME_BASE + 1, 4096, 0, 0, 0, 0), -EINVAL,
+	   "munmap of an address that is not aligned: EINVAL");
+	is(call(SYS_munmap, RUNTIME_BASE, 0, 0, 0, 0, 0), -EINVAL, "munmap of no byte: EINVAL");
 	is(call(SYS_munmap, RUNTIME_BASE - 4096, 1UL << 63, 0, 0, 0, 0), -EINVAL,
-	   "munmap, too long");
+	   "munmap of 2^63 bytes: EINVAL");
 	is(call(SYS_munmap, RUNTIME_BASE + 4096, -8192UL, 0, 0, 0, 0), -EINVAL,
-	   "munmap, over the end");
+	   "munmap over the end of the address space: EINVAL");
 	is(call(SYS_mremap, IMAGE, 4096, 4096, MREMAP_MAYMOVE, 0, 0), -EFAULT,
-	   "mremap of the runtime");
+	   "mremap of the runtime: EFAULT");
 	is(call(SYS_mremap, (long)own, 4096, 4096, MREMAP_MAYMOVE | MREMAP_FIXED, IMAGE, 0),
-	   -EINVAL, "mremap onto the runtime");
+	   -EINVAL, "mremap onto the runtime: EINVAL");
 	ok(call(SYS_brk, IMAGE, 0, 0, 0, 0, 0) == call(SYS_brk, 0, 0, 0, 0, 0, 0),
 	   "brk into the runtime changes nothing");
 	id = shmget(IPC_PRIVATE, 3 * 4096, IPC_CREAT | 0600);
-	is(call(SYS_shmat, id, IMAGE & ~4095UL, 0, 0, 0, 0), -EINVAL, "shmat");
+	is(call(SYS_shmat, id, IMAGE & ~4095UL, 0, 0, 0, 0), -EINVAL,
+	   "shmat at the runtime's image: EINVAL");
 	is(call(SYS_shmat, id, RUNTIME_BASE - 4096, SHM_REMAP, 0, 0, 0), -EINVAL,
-	   "shmat reaching in");
+	   "shmat that reaches into the supervisor range: EINVAL");
 	shmctl(id, IPC_RMID, NULL);
-	is(call(SYS_pkey_mprotect, (long)own, 4096, PROT_READ, 1, 0, 0), -EINVAL, "pkey_mprotect");
-	is(call(SYS_prctl, PR_SET_MM, PR_SET_MM_START_BRK, IMAGE, 0, 0, 0), -EINVAL, "PR_SET_MM");
+	is(call(SYS_pkey_mprotect, (long)own, 4096, PROT_READ, 1, 0, 0), -EINVAL,
+	   "pkey_mprotect with key 1: EINVAL");
+	is(call(SYS_prctl, PR_SET_MM, PR_SET_MM_START_BRK, IMAGE, 0, 0, 0), -EINVAL,
+	   "PR_SET_MM_START_BRK in the runtime: EINVAL");
 }
 
 int main(void)

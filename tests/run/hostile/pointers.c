@@ -25,52 +25,71 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static void test_nested(void)
+static void test_vectors(int null)
 {
 	struct iovec good = { "x", 1 };
 	struct iovec bad[2] = { { "x", 1 }, { (void *)IMAGE, 16 } };
 	struct iovec wide = { (void *)(RUNTIME_BASE - 4096), 0x200000 };
+	int fd[2], zero = open("/dev/zero", O_RDWR);
+
+	if (pipe(fd))
+		bail("pipe: %s", strerror(errno));
+	is(call(SYS_writev, null, (long)&good, 1, 0, 0, 0), 1,
+	   "writev of a vector with an address of the program: 1");
+	is(call(SYS_writev, null, (long)bad, 2, 0, 0, 0), -EFAULT,
+	   "writev of a vector with an address in the runtime: EFAULT");
+	is(call(SYS_writev, fd[1], (long)&wide, 1, 0, 0, 0), -EFAULT,
+	   "writev of a buffer that reaches into the supervisor range: EFAULT");
+	is(call(SYS_readv, zero, (long)bad, 2, 0, 0, 0), -EFAULT,
+	   "readv to a vector with an address in the runtime: EFAULT");
+	is(call(SYS_preadv, zero, (long)bad, 2, 0, 0, 0), -EFAULT,
+	   "preadv to a vector with an address in the runtime: EFAULT");
+	is(call(SYS_pwritev2, null, (long)bad, 2, 0, 0, 0), -EFAULT,
+	   "pwritev2 of a vector with an address in the runtime: EFAULT");
+	is(call(SYS_vmsplice, fd[1], (long)bad, 2, 0, 0, 0), -EFAULT,
+	   "vmsplice of a vector with an address in the runtime: EFAULT");
+	is(call(SYS_readv, zero, (long)bad, 5000, 0, 0, 0), -EINVAL,
+	   "readv to a vector of 5000 buffers: EINVAL");
+	close(fd[0]);
+	close(fd[1]);
+	close(zero);
+}
+
+static void test_messages(int null)
+{
+	struct iovec good = { "x", 1 };
+	struct iovec bad[2] = { { "x", 1 }, { (void *)IMAGE, 16 } };
 	struct msghdr m = { .msg_iov = bad, .msg_iovlen = 2 };
 	struct mmsghdr mm = { .msg_hdr = m };
-	unsigned long sigset[2] = { IMAGE, 8 };
-	struct timespec none = { 0, 0 };
-	struct clone_args ca = { .flags = CLONE_PARENT_SETTID, .exit_signal = SIGCHLD,
-				 .parent_tid = IMAGE };
-	struct { unsigned long val, uaddr; unsigned int flags, r; } w = { 0, IMAGE, 2, 0 };
 	char control[CMSG_SPACE(sizeof(int))] = { 0 };
-	struct { int len; int pad; unsigned long p; } ifc = { 4096, 0, IMAGE };
-	const char *argv[2] = { "x", NULL };
-	struct { unsigned short len; unsigned long filter; } prog = { 1, IMAGE };
 	struct cmsghdr *c;
-	int fd[2], sk[2], null = open("/dev/null", O_RDWR), zero = open("/dev/zero", O_RDWR);
-	int inet = socket(AF_INET, SOCK_DGRAM, 0);
+	int sk[2];
 
-	if (pipe(fd) || socketpair(AF_UNIX, SOCK_DGRAM, 0, sk))
-		bail("pipe or socketpair: %s", strerror(errno));
-	is(call(SYS_writev, null, (long)&good, 1, 0, 0, 0), 1, "writev that is fine");
-	is(call(SYS_writev, null, (long)bad, 2, 0, 0, 0), -EFAULT, "writev");
-	is(call(SYS_writev, fd[1], (long)&wide, 1, 0, 0, 0), -EFAULT, "writev reaching in");
-	is(call(SYS_readv, zero, (long)bad, 2, 0, 0, 0), -EFAULT, "readv");
-	is(call(SYS_preadv, zero, (long)bad, 2, 0, 0, 0), -EFAULT, "preadv");
-	is(call(SYS_pwritev2, null, (long)bad, 2, 0, 0, 0), -EFAULT, "pwritev2");
-	is(call(SYS_vmsplice, fd[1], (long)bad, 2, 0, 0, 0), -EFAULT, "vmsplice");
-	is(call(SYS_readv, zero, (long)bad, 5000, 0, 0, 0), -EINVAL, "readv, too many");
-	is(call(SYS_sendmsg, sk[0], (long)&m, 0, 0, 0, 0), -EFAULT, "sendmsg, vector");
-	is(call(SYS_recvmsg, sk[0], (long)&m, MSG_DONTWAIT, 0, 0, 0), -EFAULT, "recvmsg, vector");
-	is(call(SYS_sendmmsg, sk[0], (long)&mm, 1, 0, 0, 0), -EFAULT, "sendmmsg, vector");
+	if (socketpair(AF_UNIX, SOCK_DGRAM, 0, sk))
+		bail("socketpair: %s", strerror(errno));
+	is(call(SYS_sendmsg, sk[0], (long)&m, 0, 0, 0, 0), -EFAULT,
+	   "sendmsg with a vector in the runtime: EFAULT");
+	is(call(SYS_recvmsg, sk[0], (long)&m, MSG_DONTWAIT, 0, 0, 0), -EFAULT,
+	   "recvmsg with a vector in the runtime: EFAULT");
+	is(call(SYS_sendmmsg, sk[0], (long)&mm, 1, 0, 0, 0), -EFAULT,
+	   "sendmmsg with a vector in the runtime: EFAULT");
 	is(call(SYS_recvmmsg, sk[0], (long)&mm, 1, MSG_DONTWAIT, 0, 0), -EFAULT,
-	   "recvmmsg, vector");
+	   "recvmmsg with a vector in the runtime: EFAULT");
 	m.msg_iov = &good;
 	m.msg_iovlen = 1;
 	m.msg_name = (void *)IMAGE;
 	m.msg_namelen = 100;
-	is(call(SYS_sendmsg, sk[0], (long)&m, 0, 0, 0, 0), -EFAULT, "sendmsg, name");
-	is(call(SYS_recvmsg, sk[0], (long)&m, MSG_DONTWAIT, 0, 0, 0), -EFAULT, "recvmsg, name");
+	is(call(SYS_sendmsg, sk[0], (long)&m, 0, 0, 0, 0), -EFAULT,
+	   "sendmsg with a name in the runtime: EFAULT");
+	is(call(SYS_recvmsg, sk[0], (long)&m, MSG_DONTWAIT, 0, 0, 0), -EFAULT,
+	   "recvmsg with a name in the runtime: EFAULT");
 	m.msg_name = NULL;
 	m.msg_control = (void *)IMAGE;
 	m.msg_controllen = 100;
-	is(call(SYS_sendmsg, sk[0], (long)&m, 0, 0, 0, 0), -EFAULT, "sendmsg, control");
-	is(call(SYS_recvmsg, sk[0], (long)&m, MSG_DONTWAIT, 0, 0, 0), -EFAULT, "recvmsg, control");
+	is(call(SYS_sendmsg, sk[0], (long)&m, 0, 0, 0, 0), -EFAULT,
+	   "sendmsg with control data in the runtime: EFAULT");
+	is(call(SYS_recvmsg, sk[0], (long)&m, MSG_DONTWAIT, 0, 0, 0), -EFAULT,
+	   "recvmsg with control data in the runtime: EFAULT");
 	m.msg_control = control;
 	m.msg_controllen = sizeof(control);
 	c = CMSG_FIRSTHDR(&m);
@@ -78,29 +97,68 @@ static void test_nested(void)
 	c->cmsg_type = SCM_RIGHTS;
 	c->cmsg_len = CMSG_LEN(sizeof(int));
 	*(int *)CMSG_DATA(c) = hidden_fd();
-	is(call(SYS_sendmsg, sk[0], (long)&m, 0, 0, 0, 0), -EBADF, "sending a hidden descriptor");
+	is(call(SYS_sendmsg, sk[0], (long)&m, 0, 0, 0, 0), -EBADF,
+	   "sendmsg of a hidden descriptor: EBADF");
 	*(int *)CMSG_DATA(c) = null;
 	is(call(SYS_sendmsg, sk[0], (long)&m, 0, 0, 0, 0), 1,
-	   "sending a descriptor of the program's own");
-	is(call(SYS_pselect6, 0, 0, 0, 0, (long)&none, (long)sigset), -EFAULT, "pselect6, mask");
-	is(call(SYS_clone3, (long)&ca, sizeof(ca), 0, 0, 0, 0), -EFAULT, "clone3, parent_tid");
-	is(call(SYS_futex_waitv, (long)&w, 1, 0, 0, 0, 0), -EFAULT, "futex_waitv");
+	   "sendmsg of a descriptor of the program's own: 1");
+	close(sk[0]);
+	close(sk[1]);
+}
+
+static void test_structures(int null)
+{
+	unsigned long sigset[2] = { IMAGE, 8 };
+	struct timespec none = { 0, 0 };
+	struct clone_args ca = { .flags = CLONE_PARENT_SETTID, .exit_signal = SIGCHLD,
+				 .parent_tid = IMAGE };
+	struct { unsigned long val, uaddr; unsigned int flags, r; } w = { 0, IMAGE, 2, 0 };
+
+	is(call(SYS_pselect6, 0, 0, 0, 0, (long)&none, (long)sigset), -EFAULT,
+	   "pselect6 with a mask in the runtime: EFAULT");
+	is(call(SYS_clone3, (long)&ca, sizeof(ca), 0, 0, 0, 0), -EFAULT,
+	   "clone3 with parent_tid in the runtime: EFAULT");
+	is(call(SYS_futex_waitv, (long)&w, 1, 0, 0, 0, 0), -EFAULT,
+	   "futex_waitv with a word in the runtime: EFAULT");
 	is(call(SYS_futex, (long)&none, FUTEX_WAKE_OP, 1, 1, IMAGE, 0), -EFAULT,
-	   "futex, second word");
-	is(call(SYS_ioctl, inet, 0x8912, (long)&ifc, 0, 0, 0), -EFAULT, "SIOCGIFCONF");
+	   "futex with its second word in the runtime: EFAULT");
+	is(call(SYS_prctl, PR_GET_NAME, IMAGE, 0, 0, 0, 0), -EFAULT,
+	   "PR_GET_NAME with a name in the runtime: EFAULT");
+	is(call(SYS_arch_prctl, 0x1003, IMAGE, 0, 0, 0, 0), -EFAULT,
+	   "ARCH_GET_FS with a word in the runtime: EFAULT");
+	is(call(SYS_fcntl, null, F_GETLK, IMAGE, 0, 0, 0), -EFAULT,
+	   "F_GETLK with a structure in the runtime: EFAULT");
+}
+
+static void test_commands(int null)
+{
+	struct { int len; int pad; unsigned long p; } ifc = { 4096, 0, IMAGE };
+	struct { unsigned short len; unsigned long filter; } prog = { 1, IMAGE };
+	int inet = socket(AF_INET, SOCK_DGRAM, 0);
+	char argument[64] = { 0 };
+
+	is(call(SYS_ioctl, inet, 0x8912, (long)&ifc, 0, 0, 0), -EFAULT,
+	   "SIOCGIFCONF with a buffer in the runtime: EFAULT");
 	is(call(SYS_setsockopt, inet, SOL_SOCKET, SO_ATTACH_FILTER, (long)&prog, 16, 0), -EFAULT,
-	   "SO_ATTACH_FILTER");
-	is(call(SYS_setsockopt, inet, 0, 64, (long)&prog, 16, 0), -ENOPROTOOPT, "firewall tables");
-	is(call(SYS_ioctl, null, 0xc0506401, (long)control, 0, 0, 0), -ENOTTY, "an unknown ioctl");
-	is(call(SYS_execve, (long)"/bin/true", IMAGE, 0, 0, 0, 0), -EFAULT, "execve, vector");
-	bad[0].iov_base = (void *)IMAGE;
-	bad[0].iov_len = 0;
-	is(call(SYS_execve, (long)"/bin/true", (long)bad, 0, 0, 0, 0), -EFAULT, "execve, argument");
+	   "SO_ATTACH_FILTER with a filter in the runtime: EFAULT");
+	is(call(SYS_setsockopt, inet, 0, 64, (long)&prog, 16, 0), -ENOPROTOOPT,
+	   "setsockopt of a firewall's tables: ENOPROTOOPT");
+	is(call(SYS_ioctl, null, 0xc0506401, (long)argument, 0, 0, 0), -ENOTTY,
+	   "ioctl with a number that is not known: ENOTTY");
+	close(inet);
+}
+
+static void test_execve(void)
+{
+	const char *argv[2] = { "x", NULL };
+	const char *bad[2] = { (char *)IMAGE, NULL };
+
+	is(call(SYS_execve, (long)"/bin/true", IMAGE, 0, 0, 0, 0), -EFAULT,
+	   "execve with a vector in the runtime: EFAULT");
+	is(call(SYS_execve, (long)"/bin/true", (long)bad, 0, 0, 0, 0), -EFAULT,
+	   "execve with an argument in the runtime: EFAULT");
 	is(call(SYS_execve, (long)"/bin/true", (long)argv, (long)bad, 0, 0, 0), -EFAULT,
-	   "execve, environment");
-	is(call(SYS_prctl, PR_GET_NAME, IMAGE, 0, 0, 0, 0), -EFAULT, "PR_GET_NAME");
-	is(call(SYS_arch_prctl, 0x1003, IMAGE, 0, 0, 0, 0), -EFAULT, "ARCH_GET_FS");
-	is(call(SYS_fcntl, null, F_GETLK, IMAGE, 0, 0, 0), -EFAULT, "F_GETLK");
+	   "execve with an environment in the runtime: EFAULT");
 }
 
 /*
@@ -124,9 +182,11 @@ static void test_tcp_options(void)
 
 	for (i = 0; i < sizeof(options) / sizeof(options[0]); i++) {
 		is(call(SYS_getsockopt, tcp, SOL_TCP, options[i].nr, 0, 0, 0),
-		   -options[i].get, "%s, asked for", options[i].name);
+		   -options[i].get, "getsockopt of %s: %s", options[i].name,
+		   strerrorname_np(options[i].get));
 		is(call(SYS_setsockopt, tcp, SOL_TCP, options[i].nr, 0, 0, 0),
-		   -options[i].set, "%s, to be set", options[i].name);
+		   -options[i].set, "setsockopt of %s: %s", options[i].name,
+		   strerrorname_np(options[i].set));
 	}
 	close(tcp);
 }
@@ -181,8 +241,14 @@ static void test_race(void)
 
 int main(void)
 {
+	int null = open("/dev/null", O_RDWR);
+
 	leave_session();
-	test_nested();
+	test_vectors(null);
+	test_messages(null);
+	test_structures(null);
+	test_commands(null);
+	test_execve();
 	test_tcp_options();
 	test_race();
 	return done();

@@ -11,6 +11,7 @@
 
 #include <errno.h>
 #include <stddef.h>
+#include <string.h>
 
 static const struct entry table[] = {
 #include "syscalls.def"
@@ -29,7 +30,8 @@ static void test_table(void)
 
 		if (t->deny) {
 			got = call(t->nr, 0, 0, 0, 0, 0, 0);
-			is(got, -t->deny, "%s is refused", t->name);
+			is(got, -t->deny, "%s is refused: %s", t->name,
+			   strerrorname_np(t->deny));
 			continue;
 		}
 		for (k = 0; k < 6; k++) {
@@ -47,22 +49,26 @@ static void test_table(void)
 			if (k < 5 && has_length(t->args[k]))
 				args[k + 1] = 64;
 			got = call(t->nr, args[0], args[1], args[2], args[3], args[4], args[5]);
-			is(got, want, "%s, argument %d", t->name, k);
+			is(got, want, "%s with argument %d %s: %s", t->name, k,
+			   t->args[k] == F ? "a hidden descriptor" : "in the runtime",
+			   strerrorname_np(-want));
 
-			/* a buffer that begins outside and reaches in */
+			/* a buffer that begins outside of the supervisor range */
 			if (k < 5 && has_length(t->args[k])) {
 				args[k] = RUNTIME_BASE - 4096;
 				args[k + 1] = 0x102000;
 				got = call(t->nr, args[0], args[1], args[2], args[3], args[4],
 					   args[5]);
-				is(got, want, "%s, argument %d, reaching in", t->name, k);
+				is(got, want,
+				   "%s with argument %d reaching into the supervisor range: %s",
+				   t->name, k, strerrorname_np(-want));
 			}
 		}
 	}
-	is(call(463, 0, 0, 0, 0, 0, 0), -ENOSYS, "a call of the future");
-	is(call(400, 0, 0, 0, 0, 0, 0), -ENOSYS, "a hole in the table");
-	is(call(0x40000000 | 39, 0, 0, 0, 0, 0, 0), -ENOSYS, "a call of the x32 ABI");
-	is(call(-1, 0, 0, 0, 0, 0, 0), -ENOSYS, "call number -1");
+	is(call(463, 0, 0, 0, 0, 0, 0), -ENOSYS, "call 463, which the table lacks: ENOSYS");
+	is(call(400, 0, 0, 0, 0, 0, 0), -ENOSYS, "call 400, between two rows of the table: ENOSYS");
+	is(call(0x40000000 | 39, 0, 0, 0, 0, 0, 0), -ENOSYS, "getpid of the x32 ABI: ENOSYS");
+	is(call(-1, 0, 0, 0, 0, 0, 0), -ENOSYS, "call -1: ENOSYS");
 }
 
 int main(void)
