@@ -16,7 +16,7 @@ TAP := $(addprefix $(COMMON),tap.c tap.h)
 MACHINE := $(TAP) $(addprefix $(COMMON),machine.c machine.h modules.c modules.h \
 	tracing.c tracing.h)
 # A guest on the module's bare interface.
-GUEST := $(MACHINE) $(addprefix $(COMMON),guest.c guest.h trap.S) \
+GUEST := $(MACHINE) $(addprefix $(COMMON),guest.c guest.h guest_calls.h trap.S) \
 	$(COMMON)../../include/uapi/linux/dune.h
 # A KVM machine, and Dune processes that run alongside it.
 VM := $(GUEST) $(addprefix $(COMMON),vm.c vm.h vm_guest.c workers.c workers.h registers.h)

@@ -5,6 +5,7 @@
  */
 #define _GNU_SOURCE
 #include "guest.h"
+#include "guest_calls.h"
 #include "tap.h"
 
 #include <asm/prctl.h>
@@ -21,6 +22,23 @@
 #include <unistd.h>
 
 #define GB		(1UL << 30)
+
+_Static_assert(GUEST_CALL_DONE == (DUNE_HOSTCALL | 1), "guest_calls.h: not a hostcall");
+_Static_assert(GUEST_CALL_TRAP == (DUNE_HOSTCALL | 2), "guest_calls.h: not a hostcall");
+_Static_assert(GUEST_CALL_ASK == (DUNE_HOSTCALL | 3), "guest_calls.h: not a hostcall");
+
+/*
+ * Descriptors of segments from 0 to the end of memory: present, accessed, code also to read and
+ * data also to write (APM vol. 2, 4.7 and 4.8). The number at the end is the DPL.
+ */
+#define DESC_CODE64_0	0x00af9b000000ffff	/* L */
+#define DESC_CODE64_3	0x00affb000000ffff	/* L */
+#define DESC_CODE32_3	0x00cffb000000ffff	/* D */
+#define DESC_DATA_0	0x00cf93000000ffff
+#define DESC_DATA_3	0x00cff3000000ffff
+/* Present, and the types of a busy 64-bit TSS and an interrupt gate (APM vol. 2, table 4-6). */
+#define DESC_BUSY_TSS	(0x8bUL << 40)
+#define GATE_INTERRUPT	0x8eUL
 
 void (*guest_trap_handler)(struct guest_frame *frame);
 bool guest_vmx;
@@ -160,16 +178,16 @@ static void make_tables(struct guest *g)
 		guest_cover(g, getauxval(AT_SYSINFO_EHDR));
 	}
 
-	m->gdt[GUEST_CS0 >> 3] = 0x00af9b000000ffff;
-	m->gdt[GUEST_SS0 >> 3] = 0x00cf93000000ffff;
-	m->gdt[0x18 >> 3] = 0x00cffb000000ffff;
-	m->gdt[GUEST_SS3 >> 3] = 0x00cff3000000ffff;
-	m->gdt[GUEST_CS3 >> 3] = 0x00affb000000ffff;
+	m->gdt[GUEST_CS0 >> 3] = DESC_CODE64_0;
+	m->gdt[GUEST_SS0 >> 3] = DESC_DATA_0;
+	m->gdt[GUEST_CS32 >> 3] = DESC_CODE32_3;
+	m->gdt[GUEST_SS3 >> 3] = DESC_DATA_3;
+	m->gdt[GUEST_CS3 >> 3] = DESC_CODE64_3;
 
 	u64 tss = (u64)&m->tss;
 
-	m->gdt[GUEST_TR >> 3] = 0x67 | (tss & 0xffffff) << 16 |
-				0x8bUL << 40 | (tss >> 24 & 0xff) << 56;
+	m->gdt[GUEST_TR >> 3] = (sizeof(m->tss) - 1) | (tss & 0xffffff) << 16 |
+				DESC_BUSY_TSS | (tss >> 24 & 0xff) << 56;
 	m->gdt[(GUEST_TR >> 3) + 1] = tss >> 32;
 	m->tss.rsp[0] = (u64)m->trap_stack + sizeof(m->trap_stack);
 	m->tss.ist[0] = m->tss.rsp[0];
@@ -180,7 +198,7 @@ static void make_tables(struct guest *g)
 		u64 dpl = v == 3 || v == 4 || v >= 0x80 ? 3 : 0;
 
 		m->idt[v * 2] = (stub & 0xffff) | GUEST_CS0 << 16 | 1UL << 32 |
-				(0x8e | dpl << 5) << 40 | (stub >> 16 & 0xffff) << 48;
+				(GATE_INTERRUPT | dpl << 5) << 40 | (stub >> 16 & 0xffff) << 48;
 		m->idt[v * 2 + 1] = stub >> 32;
 	}
 }
@@ -219,8 +237,11 @@ int guest_vcpu(struct guest *g)
 	return map_vcpu(g);
 }
 
-static struct dune_segment segment(u16 selector, u16 attributes, u64 base)
+/* Attributes are bits 40 to 47 and 52 to 55 of the descriptor (APM vol. 2, 15.5.1). */
+static struct dune_segment segment(u16 selector, u64 descriptor, u64 base)
 {
+	u16 attributes = (descriptor >> 40 & 0xff) | (descriptor >> 44 & 0xf00);
+
 	return (struct dune_segment){ selector, attributes, 0xffffffff, base };
 }
 
@@ -241,20 +262,20 @@ static int make_guest(struct guest *g)
 		return -errno;
 	s->cpl = 0;
 	s->cr3 = guest_gpa(g, (u64)g->mem->pml4);
-	s->cs = segment(GUEST_CS0, 0xa9b, 0);
-	s->ss = segment(GUEST_SS0, 0xc93, 0);
-	s->ds = segment(0, 0xc93, 0);
-	s->es = segment(0, 0xc93, 0);
-	s->fs = segment(0, 0xc93, fs);
-	s->gs = segment(0, 0xc93, 0);
-	s->tr = segment(GUEST_TR, 0x8b, (u64)&g->mem->tss);
-	s->tr.limit = 0x67;
+	s->cs = segment(GUEST_CS0, DESC_CODE64_0, 0);
+	s->ss = segment(GUEST_SS0, DESC_DATA_0, 0);
+	s->ds = segment(0, DESC_DATA_0, 0);
+	s->es = segment(0, DESC_DATA_0, 0);
+	s->fs = segment(0, DESC_DATA_0, fs);
+	s->gs = segment(0, DESC_DATA_0, 0);
+	s->tr = segment(GUEST_TR, DESC_BUSY_TSS, (u64)&g->mem->tss);
+	s->tr.limit = sizeof(g->mem->tss) - 1;
 	s->ldtr = segment(0, 0, 0);
 	s->gdtr.base = (u64)g->mem->gdt;
 	s->gdtr.limit = sizeof(g->mem->gdt) - 1;
 	s->idtr.base = (u64)g->mem->idt;
 	s->idtr.limit = sizeof(g->mem->idt) - 1;
-	s->star = (u64)GUEST_CS0 << 32 | 0x18UL << 48;
+	s->star = (u64)GUEST_CS0 << 32 | (u64)GUEST_CS32 << 48;
 	s->lstar = (u64)guest_lstar0;
 	s->sfmask = 0;
 	return guest_set_state(g, s);
@@ -340,8 +361,8 @@ void guest_prepare(struct guest *g, unsigned int ring, u64 (*fn)(void *arg), voi
 
 	if (ring == 3) {
 		s.cpl = 3;
-		s.cs = segment(GUEST_CS3, 0xafb, 0);
-		s.ss = segment(GUEST_SS3, 0xcf3, 0);
+		s.cs = segment(GUEST_CS3, DESC_CODE64_3, 0);
+		s.ss = segment(GUEST_SS3, DESC_DATA_3, 0);
 		s.lstar = (u64)guest_lstar3;
 	}
 	int err = guest_set_state(g, &s);
@@ -411,12 +432,12 @@ enum guest_end guest_resume(struct guest *g)
 		case DUNE_EXIT_HOSTCALL:
 			g->value = run->regs.rdi;
 			switch (run->regs.rax) {
-			case DUNE_HOSTCALL | 1:
+			case GUEST_CALL_DONE:
 				return GUEST_DONE;
-			case DUNE_HOSTCALL | 2:
+			case GUEST_CALL_TRAP:
 				g->frame = (struct guest_frame *)g->value;
 				return GUEST_TRAP;
-			case DUNE_HOSTCALL | 3:
+			case GUEST_CALL_ASK:
 				return GUEST_ASK;
 			}
 			return GUEST_EXIT;

@@ -21,6 +21,7 @@ typedef uint8_t u8;
 
 #define GUEST_CS0	0x08
 #define GUEST_SS0	0x10
+#define GUEST_CS32	0x18	/* SYSRET: below SS and the 64-bit CS */
 #define GUEST_SS3	0x23
 #define GUEST_CS3	0x2b
 #define GUEST_TR	0x30

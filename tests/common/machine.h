@@ -2,7 +2,7 @@
 /*
  * The machine that a test runs in: children with a time limit, the time, numbers
  * of /proc and /sys, the kernel log, CPUs.
- * Nothing here knows about Dune; guest.h does.
+ * Nothing here knows about Dune; guest.h does. Functions that return no error call bail().
  */
 #ifndef DUNE_TESTS_MACHINE_H
 #define DUNE_TESTS_MACHINE_H

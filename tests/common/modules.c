@@ -38,7 +38,7 @@ const char *kvm_vendor(void)
 	return is_amd() ? "kvm_amd" : "kvm_intel";
 }
 
-static bool is_loaded(const char *name)
+bool module_is_loaded(const char *name)
 {
 	char path[100];
 
@@ -48,12 +48,7 @@ static bool is_loaded(const char *name)
 
 bool kvm_is_loaded(void)
 {
-	return is_loaded("kvm");
-}
-
-bool dune_is_loaded(void)
-{
-	return is_loaded("dune");
+	return module_is_loaded("kvm");
 }
 
 static int modprobe(const char *option, const char *module, const char *parameter)
@@ -74,7 +69,7 @@ static int modprobe(const char *option, const char *module, const char *paramete
 
 bool kvm_exists(void)
 {
-	return is_loaded(kvm_vendor()) || !modprobe("-qn", kvm_vendor(), NULL);
+	return module_is_loaded(kvm_vendor()) || !modprobe("-qn", kvm_vendor(), NULL);
 }
 
 int kvm_load(const char *parameter)
@@ -101,7 +96,7 @@ int kvm_load_common(void)
 }
 
 /* The last close of a file of a dead process may come a little later. */
-static int unload(const char *name)
+int module_unload(const char *name)
 {
 	int err = 0;
 
@@ -116,32 +111,32 @@ static int unload(const char *name)
 
 int kvm_unload_vendor(void)
 {
-	return unload(kvm_vendor());
+	return module_unload(kvm_vendor());
 }
 
 int kvm_unload(void)
 {
 	int err = kvm_unload_vendor();
 
-	return err ? err : unload("kvm");
+	return err ? err : module_unload("kvm");
 }
 
-const char *dune_module(void)
+const char *module_file(const char *name)
 {
 	static char path[400];
 	struct utsname uts;
 
-	if (getenv("DUNE_KO"))
+	if (getenv("DUNE_KO") && !strcmp(name, "dune"))
 		return getenv("DUNE_KO");
 	uname(&uts);
-	snprintf(path, sizeof(path), "%s/kernel/%s/dune.ko",
-		 getenv("BUILD") ? getenv("BUILD") : "build", uts.release);
+	snprintf(path, sizeof(path), "%s/kernel/%s/%s.ko",
+		 getenv("BUILD") ? getenv("BUILD") : "build", uts.release, name);
 	return path;
 }
 
-int dune_insert(const char *parameters)
+int module_insert(const char *name, const char *parameters)
 {
-	int fd = open(dune_module(), O_RDONLY | O_CLOEXEC);
+	int fd = open(module_file(name), O_RDONLY | O_CLOEXEC);
 	int err;
 
 	if (fd < 0)
@@ -151,21 +146,18 @@ int dune_insert(const char *parameters)
 	return err;
 }
 
-int dune_load(const char *parameters)
+int module_load(const char *name, const char *parameters)
 {
+	char device[100];
 	int err;
 
-	if (dune_is_loaded())
+	if (module_is_loaded(name))
 		return 0;
-	err = dune_insert(parameters);
-	for (int i = 0; !err && i < 4000 && access("/dev/dune", R_OK | W_OK); i++)
+	err = module_insert(name, parameters);
+	snprintf(device, sizeof(device), "/dev/%s", name);
+	for (int i = 0; !err && i < 4000 && access(device, R_OK | W_OK); i++)
 		sleep_ms(5);
 	return err;
-}
-
-int dune_unload(void)
-{
-	return unload("dune");
 }
 
 /* Looks @times times, 5 ms apart. */
@@ -189,9 +181,9 @@ long module_users(const char *name, long wanted)
 	return settled_users(name, wanted, 200);
 }
 
-long dune_users_left(void)
+long module_users_left(const char *name)
 {
-	return settled_users("dune", 0, 4000);
+	return settled_users(name, 0, 4000);
 }
 
 #define MSR_EFER	0xc0000080

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* The modules of KVM and of Dune: load, unload, who holds them. */
+/* Loading and unloading the modules of KVM, Dune and FUSE, and their reference counts. */
 #ifndef DUNE_TESTS_MODULES_H
 #define DUNE_TESTS_MODULES_H
 
@@ -20,21 +20,52 @@ int kvm_unload_vendor(void);
 /* /dev/fuse. 0 or -errno. */
 int fuse_load(void);
 
-bool dune_is_loaded(void);
-/* The file of the module: $DUNE_KO, or the one for this kernel below $BUILD. */
-const char *dune_module(void);
-/* With parameters of dune.ko, "" for none. 0 or -errno; -EEXIST if it is loaded. */
-int dune_insert(const char *parameters);
-/* dune_insert() if it is not loaded, and wait for the device. */
-int dune_load(const char *parameters);
+bool module_is_loaded(const char *name);
+/* The file of one of our modules for this kernel, below $BUILD. $DUNE_KO is another dune.ko. */
+const char *module_file(const char *name);
+/* With parameters of the module, "" for none. 0 or -errno; -EEXIST if it is loaded. */
+int module_insert(const char *name, const char *parameters);
+/* module_insert() if it is not loaded, and wait for the device of that name. */
+int module_load(const char *name, const char *parameters);
 /* 0 or -errno, -EWOULDBLOCK while the module has users. */
-int dune_unload(void);
+int module_unload(const char *name);
 
 /* Users of a module when they have settled down to @wanted; -1 without it. */
 long module_users(const char *name, long wanted);
-/* Dune's when all have gone; the last fput of dead processes may come much later. */
-long dune_users_left(void);
+/* Its users when all have gone; the last fput of dead processes may come much later. */
+long module_users_left(const char *name);
 const char *kvm_vendor(void);
+
+/* The same of dune.ko. */
+static inline bool dune_is_loaded(void)
+{
+	return module_is_loaded("dune");
+}
+
+static inline const char *dune_module(void)
+{
+	return module_file("dune");
+}
+
+static inline int dune_insert(const char *parameters)
+{
+	return module_insert("dune", parameters);
+}
+
+static inline int dune_load(const char *parameters)
+{
+	return module_load("dune", parameters);
+}
+
+static inline int dune_unload(void)
+{
+	return module_unload("dune");
+}
+
+static inline long dune_users_left(void)
+{
+	return module_users_left("dune");
+}
 
 /*
  * Whether @cpu has virtualization on: EFER.SVME on AMD. -1 where that cannot

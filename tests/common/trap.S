@@ -3,6 +3,8 @@
  * The parts of a hand-made guest that cannot be C: its first and last
  * instruction, the exception entries and the target of SYSCALL.
  */
+#include "guest_calls.h"
+
 	.text
 
 /*
@@ -17,12 +19,12 @@ guest_hypercall_vmx:
 	vmcall
 	ret
 
-/* A function in rbx with its argument in rdi; ends by a message. */
+/* A function in rbx with its argument in rdi; ends with the hostcall GUEST_CALL_DONE. */
 	.globl	guest_start0
 guest_start0:
 	call	*%rbx
 	mov	%rax, %rdi
-	mov	$0x100000001, %rax	/* DUNE_HOSTCALL | 1: done */
+	mov	$GUEST_CALL_DONE, %rax
 	call	*guest_hypercall(%rip)
 	ud2
 
@@ -31,13 +33,13 @@ guest_start0:
 guest_start3:
 	call	*%rbx
 	mov	%rax, %rdi
-	mov	$0x100000001, %rax
+	mov	$GUEST_CALL_DONE, %rax
 	syscall
 	ud2
 
 	.globl	guest_ask
 guest_ask:
-	mov	$0x100000003, %rax	/* DUNE_HOSTCALL | 3: a question */
+	mov	$GUEST_CALL_ASK, %rax
 	call	*guest_hypercall(%rip)
 	ret
 
@@ -95,7 +97,7 @@ guest_trap:
 	and	$-16, %rsp
 	call	*%rax
 	jmp	2f
-1:	mov	$0x100000002, %rax	/* DUNE_HOSTCALL | 2: an exception */
+1:	mov	$GUEST_CALL_TRAP, %rax
 	call	*guest_hypercall(%rip)
 2:	mov	%rbp, %rsp
 	pop	%r15

@@ -131,7 +131,7 @@ static int make_cpu(struct thread *t)
 
 	memset(c, 0, sizeof(*c));
 	c->number = t->number + 1;
-	t->failure = VM_WELL;
+	t->failure = VM_OK;
 	t->reported = 0;
 	t->fd = ioctl(vm, KVM_CREATE_VCPU, t->number);
 	if (t->fd < 0)

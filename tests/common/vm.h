@@ -9,7 +9,7 @@
  * is the program's image, at the same addresses. So its linear addresses are
  * those of Dune's guests in the tests, on purpose.
  *
- * One machine a process: fork for a second.
+ * A process has at most one machine. A test that needs another one forks.
  */
 #ifndef DUNE_TESTS_VM_H
 #define DUNE_TESTS_VM_H
@@ -27,7 +27,7 @@
 
 /* The errors that the guest finds; vm_guest.c sends their numbers, vm_moves() prints them. */
 enum vm_check {
-	VM_WELL,
+	VM_OK,
 	VM_MEMORY,
 	VM_REGISTERS,
 	VM_MSR,

@@ -20,7 +20,7 @@
 #define PAGES	32
 
 enum finding {
-	WELL,
+	OK,
 	MEMORY,
 	REGISTERS,
 	STALE,
@@ -215,7 +215,7 @@ bool workers_kill(void)
 	return good;
 }
 
-static u64 little(void *arg)
+static u64 some_calls(void *arg)
 {
 	volatile u64 *p = arg;
 
@@ -240,13 +240,13 @@ static u64 forever(void *arg)
 	return 1;
 }
 
-static void come_and_go(void *arg)
+static void short_life(void *arg)
 {
 	static u64 numbers[100];
 	struct guest g;
 
 	guest_open(&g);
-	if (guest_call(&g, little, numbers) != GUEST_DONE || g.value)
+	if (guest_call(&g, some_calls, numbers) != GUEST_DONE || g.value)
 		_exit(1);
 	switch ((long)arg) {
 	case 0:
@@ -265,7 +265,7 @@ static void come_and_go(void *arg)
 
 bool worker_comes_and_goes(unsigned int which)
 {
-	struct outcome o = in_child(come_and_go, (void *)(long)(which % 3), 20);
+	struct outcome o = in_child(short_life, (void *)(long)(which % 3), 20);
 
 	return which % 3 == 2 ? o.signal == SIGALRM : !o.code;
 }

@@ -16,7 +16,7 @@ void workers_start(void);
 bool workers_move(void);
 /* Kill them; whether all died of that. */
 bool workers_kill(void);
-/* One process that enters, does little, and ends in one of several ways. */
+/* One process that enters, makes some calls, and ends in one of several ways. */
 bool worker_comes_and_goes(unsigned int which);
 
 #endif

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
  * Syscall user dispatch: once the selector demands it, a guest's call becomes
- * SIGSYS with its number. The guest flips the selector itself, so only the next
- * hypercall can notice. Fails when the fast path does not look at the selector.
+ * SIGSYS with its number. The guest flips the selector itself, so the module
+ * can see the change only at the next hypercall. Fails when the fast path does not
+ * look at the selector.
  */
 #define _GNU_SOURCE
 #include "guest.h"

@@ -659,9 +659,9 @@ int main(int argc, char **argv)
 	unsigned long began = now_us();
 
 	well = watch(&health, pids, n);
-	ok(well, "%lu states with %lu runs and %lu ioctls in %lu batches harmed nothing else",
-	   total->states,
-	   total->runs, total->ioctls, total->batches);
+	ok(well, "%lu states with %lu runs and %lu ioctls in %lu batches left the healthy guest "
+	   "and the kernel intact",
+	   total->states, total->runs, total->ioctls, total->batches);
 	diag("exits: intr %lu, syscall %lu, hostcall %lu, fault %lu, hlt %lu, shutdown %lu, "
 	     "invalid %lu, unknown %lu",
 	     total->reasons[DUNE_EXIT_INTR], total->reasons[DUNE_EXIT_SYSCALL],

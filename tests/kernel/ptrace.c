@@ -3,7 +3,8 @@
  * A debugger sees and decides every system call of a guest: number,
  * arguments and results, also when it attaches while the guest runs, and
  * with PTRACE_SYSEMU. It reads and writes the memory, stops and kills the guest.
- * Fails as soon as a traced thread's call is dispatched in the kernel.
+ * Fails when the module executes a traced thread's call in DUNE_RUN instead of
+ * returning it to the host half.
  */
 #define _GNU_SOURCE
 #include "guest.h"

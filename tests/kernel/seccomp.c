@@ -2,8 +2,8 @@
 /*
  * seccomp holds for the calls of a guest: filters made before the guest runs,
  * made by the guest, and put on the thread by another one while the guest runs;
- * strict mode. Fails as soon as the fast path dispatches a call without asking
- * seccomp.
+ * strict mode. Fails when the fast path executes a call without running the
+ * thread's filters.
  */
 #define _GNU_SOURCE
 #include "guest.h"

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * KVM itself, with any other modules loaded: a guest on every CPU, machines
- * made and ended. Fails when KVM does not work, or when the guest of vm.h
- * sees anything that it should not. KVMGUEST_SECONDS: how long.
+ * KVM by itself: Dune's module may be loaded, but no process uses it. A guest
+ * runs on every CPU, and machines are made and ended. Fails when KVM does not work,
+ * or when the guest of vm.h sees anything that it should not. KVMGUEST_SECONDS: how
+ * long.
  */
 #define _GNU_SOURCE
 #include "machine.h"

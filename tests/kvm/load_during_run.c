@@ -97,7 +97,7 @@ static void check(const char *when)
 	ok(!shared->foreign, "the guest sees its own LSTAR when KVM %s (%#lx)", when,
 	   shared->foreign);
 	if (hsave == ~0UL)
-		skip("nothing shows it here", "VM_HSAVE_PA when KVM %s", when);
+		skip("only AMD has and shows this register", "VM_HSAVE_PA when KVM %s", when);
 	else
 		ok(hsave, "the guest is entered with a host save area when KVM %s (%#lx)", when,
 		   hsave);
@@ -134,7 +134,7 @@ int main(void)
 	ok(moves(), "a guest runs");
 	host_msr(MSR_VM_HSAVE_PA);
 	for (int i = 0; i < ROUNDS; i++) {
-		/* Without the vendor's part nothing turns virtualization on. */
+		/* kvm.ko alone does not enable virtualization; kvm_amd or kvm_intel would. */
 		ok(!kvm_load_common(), "kvm.ko is loaded");
 		check("has come");
 		ok(!kvm_unload(), "kvm.ko is unloaded");

@@ -48,8 +48,8 @@ static void is_off(const char *when)
 
 		last = cpu;
 		if (on < 0)
-			skip("nothing shows it here", "CPU %d: virtualization is off %s", cpu,
-			     when);
+			skip("only AMD shows this state (EFER.SVME)",
+			     "CPU %d: virtualization is off %s", cpu, when);
 		else
 			ok(!on, "CPU %d: virtualization is off %s", cpu, when);
 	}

@@ -125,36 +125,37 @@ int main(void)
 		pids[i] = start_guest(i, cpu);
 	ok(moves(0) && moves(1), "guests run on CPU %d", cpu);
 
-	/* Without the vendor's part nothing of KVM's turns virtualization on. */
+	/* kvm.ko alone does not enable virtualization; kvm_amd would. */
 	ok(!kvm_load_common(), "kvm.ko is loaded");
-	ok(moves(0) && moves(1), "the guests run on");
+	ok(moves(0) && moves(1), "the guests continue while kvm.ko is loaded");
 	int messages = open("/dev/kmsg", O_RDONLY | O_NONBLOCK | O_CLOEXEC);
 
 	lseek(messages, 0, SEEK_END);
-	ok(set_svme(cpu, true), "somebody turns virtualization on");
+	ok(set_svme(cpu, true), "EFER.SVME is set on CPU %d", cpu);
 	ok(!kvm_unload(), "kvm.ko is unloaded");
 	snprintf(text, sizeof(text), "CPU %d: virtualization is in use by another hypervisor", cpu);
-	ok(log_has(messages, text), "the log says: %s", text);
+	ok(log_has(messages, text), "the kernel log reports: %s", text);
 	close(messages);
 
 	u64 before[GUESTS] = { rounds[0], rounds[1] };
 
 	sleep_ms(100);
-	ok(rounds[0] == before[0] && rounds[1] == before[1], "the guests wait");
+	ok(rounds[0] == before[0] && rounds[1] == before[1],
+	   "the guests wait on the CPU that has no virtualization");
 	kill(pids[0], SIGKILL);
-	ok(wait_child(pids[0], 20).signal == SIGKILL, "one that waits is killed");
+	ok(wait_child(pids[0], 20).signal == SIGKILL, "a waiting guest dies by SIGKILL");
 	bind_to(pids[1], here);
-	ok(moves(1), "one that is moved to CPU %d runs on", here);
+	ok(moves(1), "a guest that is moved to CPU %d continues", here);
 
-	ok(set_svme(cpu, false), "the other hypervisor goes");
+	ok(set_svme(cpu, false), "EFER.SVME is cleared on CPU %d", cpu);
 	snprintf(online, sizeof(online), "/sys/devices/system/cpu/cpu%d/online", cpu);
 	ok(!file_write(online, "0") && !file_write(online, "1"),
 	   "CPU %d goes off line and comes back", cpu);
 	bind_to(pids[1], cpu);
 	sleep_ms(10);
-	ok(moves(1), "the guest runs there again");
+	ok(moves(1), "the guest runs on CPU %d again", cpu);
 	kill(pids[1], SIGKILL);
-	ok(wait_child(pids[1], 20).signal == SIGKILL, "it is killed");
+	ok(wait_child(pids[1], 20).signal == SIGKILL, "the running guest dies by SIGKILL");
 	klog_read(&log);
 	ok(!log.complaint, "the kernel log has no complaint %s", log.first);
 	return done();

@@ -3,7 +3,7 @@
  * dune_enter(): what it takes over from the process (handlers, the alternate
  * stack, threads), and what libc can do afterwards. Fails when a failed dune_enter()
  * leaves something changed, when a function of libc behaves differently in ring 0,
- * or when children leave memory behind.
+ * or when memory is still allocated after children have ended.
  */
 #define _GNU_SOURCE
 #include <dune.h>
