@@ -3,7 +3,8 @@
  * The module's own tests (tests/kernel) with KVM loaded but idle, and with a
  * KVM machine running: they must pass as they do without KVM. Fails when one of
  * them fails, or the KVM guest does at the same time.
- * STATES_TESTS: names of other tests than the usual ones, for both.
+ * STATES_TESTS: names of other tests than the usual ones, for both. (suite.toml sets
+ * LIFETIME_CYCLES for kernel/lifetime.)
  */
 #define _GNU_SOURCE
 #include "machine.h"
@@ -72,7 +73,6 @@ int main(void)
 		skip("this kernel has no KVM for this processor", "tests while KVM is loaded");
 		return done();
 	}
-	setenv("LIFETIME_CYCLES", "200", 0);
 	dune_load("");
 
 	ok(!kvm_load(NULL), "KVM is loaded");

@@ -5,6 +5,7 @@
 
 mod file;
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::num::NonZeroU64;
 use std::path::Path;
@@ -12,6 +13,7 @@ use std::time::Duration;
 
 use anyhow::{bail, Context as _, Result};
 use dune_machine::{MachineType, Series, VMX};
+use file::ByName;
 use serde::Deserialize;
 
 /// The table's path, relative to the sources.
@@ -84,6 +86,11 @@ struct Test {
     #[serde(default)]
     only_named: bool,
     minutes: Option<NonZeroU64>,
+    /// The machine types in which it runs; None: all.
+    machines: Option<Vec<ByName<&'static MachineType>>>,
+    /// Variables for the program, over the suite's own.
+    #[serde(default)]
+    env: BTreeMap<String, String>,
     /// The line where it is written, as that of an Entry.
     #[serde(skip)]
     place: String,
@@ -167,9 +174,15 @@ impl Table {
             .collect()
     }
 
-    /// Whether a test is among the selected ones.
-    pub fn selects(&self, selection: &Selection, name: &str) -> bool {
-        match selection {
+    /// Whether a test is among the selected ones, and runs in this machine.
+    pub fn selects(
+        &self,
+        selection: &Selection,
+        name: &str,
+        machine_type: &'static MachineType,
+    ) -> bool {
+        let runs = self.of(name).all(|test| test.runs_in(machine_type));
+        runs && match selection {
             Selection::Usual => !self.of(name).any(|test| test.only_named),
             Selection::Named(entries) => entries.iter().any(|entry| means(&entry.name, name)),
             Selection::All => true,
@@ -180,6 +193,11 @@ impl Table {
     pub fn limit(&self, name: &str, machine_type: &MachineType) -> Duration {
         let own = self.of(name).find_map(|test| test.minutes);
         Duration::from_secs(60 * own.unwrap_or(self.minutes).get()) * machine_type.slowness
+    }
+
+    /// The variables that a test has of its own.
+    pub fn env<'a>(&'a self, name: &'a str) -> impl Iterator<Item = (&'a String, &'a String)> {
+        self.of(name).flat_map(|test| &test.env)
     }
 
     fn of<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a Test> {
@@ -194,6 +212,12 @@ fn means(entry: &str, test: &str) -> bool {
         test.starts_with(entry)
     } else {
         test == entry
+    }
+}
+
+impl Test {
+    fn runs_in(&self, machine_type: &'static MachineType) -> bool {
+        self.machines.as_ref().is_none_or(|machines| machines.contains(&ByName(machine_type)))
     }
 }
 
@@ -263,7 +287,7 @@ mod tests {
     #[test]
     fn tests_are_selected_by_sets_folders_and_names() {
         let table = small();
-        let runs = |tests: &Selection, name| table.selects(tests, name);
+        let runs = |tests: &Selection, name| table.selects(tests, name, &SVM);
         let default = table.default_mode(&SVM);
         let full = default.full_tests(Series::V6_1);
         assert!(runs(full, "a/y") && !runs(full, "odd/one"));
@@ -279,6 +303,17 @@ mod tests {
         let wrong = table.without_tests(full, &some);
         let message = "no built test matches a/slow: run make, or correct the name";
         assert_eq!(wrong, [format!("tests/suite.toml:4: {message}")]);
+    }
+
+    #[test]
+    fn a_test_runs_in_its_machines_with_its_variables() {
+        let table = small();
+        let runs = |name, machine_type| table.selects(&Selection::Usual, name, machine_type);
+        assert!(runs("a/slow", &SVM) && !runs("a/slow", &VMX) && runs("a/x", &VMX));
+        assert!(!table.selects(&Selection::All, "a/slow", &VMX));
+        let env: Vec<_> = table.env("a/slow").collect();
+        assert_eq!(env, [(&"CYCLES".to_owned(), &"9".to_owned())]);
+        assert_eq!(table.env("a/x").count(), 0);
     }
 
     #[test]

@@ -17,6 +17,9 @@ use super::{Entry, Mode, Selection, Table, Test, DEFAULT, FILE};
 
 const MOST_CPUS: u32 = 16;
 
+/// The variables that only the suite sets (context.rs).
+const SUITE_VARIABLES: [&str; 2] = ["BUILD", "TEST_PATIENCE"];
+
 /// The set of all tests, except those that run only where they are named.
 const ALL: &str = "all";
 
@@ -62,8 +65,8 @@ struct Row {
 }
 
 /// A kernel series or a machine type, which are written by name.
-#[derive(Clone, Copy, PartialEq)]
-struct ByName<T>(T);
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct ByName<T>(pub T);
 
 impl<'de, T: std::str::FromStr<Err: Display>> Deserialize<'de> for ByName<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -119,12 +122,33 @@ pub fn parse(text: &str) -> Result<Table> {
     for test in file.tests {
         let place = source.place(&test.span());
         let test = test.into_inner();
+        if test.machines.as_ref().is_some_and(Vec::is_empty) {
+            bail!("{place}: {} runs in no machine", test.name);
+        }
+        if let Some(name) = SUITE_VARIABLES.iter().find(|name| test.env.contains_key(**name)) {
+            bail!("{place}: only the suite sets {name}");
+        }
         if tests.iter().any(|other| other.name == test.name) {
             bail!("{place}: a second entry for {}", test.name);
         }
         tests.push(Test { place, ..test });
     }
+    for row in &file.modes {
+        check_machines(&sets, &source, row.as_ref(), &tests)?;
+    }
     Ok(Table { modes, tests, minutes: file.minutes })
+}
+
+/// A mode that names a test has a machine in which the test runs.
+fn check_machines(sets: &Sets, source: &Source, row: &Row, tests: &[Test]) -> Result<()> {
+    let Selection::Named(entries) = sets.select(source, &row.tests)? else { return Ok(()) };
+    for Entry { name, place } in entries {
+        let test = tests.iter().find(|test| test.name == name);
+        if test.is_some_and(|test| !row.machines.iter().any(|one| test.runs_in(one.0))) {
+            bail!("{place}: {name} runs in no machine of the mode \"{}\"", row.name);
+        }
+    }
+    Ok(())
 }
 
 fn default_of<'a>(rows: &'a [Spanned<Row>], machine_type: &MachineType) -> Option<&'a Row> {
@@ -246,6 +270,8 @@ few = ["a/x", "b/"]
 name = "a/slow"
 minutes = 60
 own_boot = true
+machines = ["svm"]
+env = { CYCLES = "9" }
 [[test]]
 name = "odd/"
 only_named = true
@@ -279,19 +305,26 @@ short_kernels = ["6.12"]
         let line = |from, to| mistake(from, to).split(' ').next().map(str::to_owned).unwrap();
         assert_eq!(
             mistake("[\"few\"]", "[\"fwe\"]"),
-            "tests/suite.toml:17: there is no set \"fwe\"; there are: few, all"
+            "tests/suite.toml:19: there is no set \"fwe\"; there are: few, all"
         );
-        assert_eq!(line("only_named", "only_nmaed"), "tests/suite.toml:10:");
-        assert_eq!(line("since = \"6.12\"", "since = \"6.2\""), "tests/suite.toml:23:");
-        assert_eq!(line("[\"svm\"]", "[\"tdx\"]"), "tests/suite.toml:22:");
-        assert_eq!(line("cpus = 4", "cpus = 17"), "tests/suite.toml:24:");
-        assert_eq!(line("cpus = 4", "cpus ="), "tests/suite.toml:24:");
+        assert_eq!(line("only_named", "only_nmaed"), "tests/suite.toml:12:");
+        assert_eq!(line("since = \"6.12\"", "since = \"6.2\""), "tests/suite.toml:25:");
+        assert_eq!(line("[\"svm\"]\nsince", "[\"tdx\"]\nsince"), "tests/suite.toml:24:");
+        assert_eq!(line("cpus = 4", "cpus = 17"), "tests/suite.toml:26:");
+        assert_eq!(line("cpus = 4", "cpus ="), "tests/suite.toml:26:");
         assert_eq!(line("minutes = 30", "minutes = 0"), "tests/suite.toml:1:");
+        assert_eq!(line("machines = [\"svm\"]\nenv", "machines = []\nenv"), "tests/suite.toml:4:");
+        assert_eq!(line("CYCLES", "BUILD"), "tests/suite.toml:4:");
+        let slow = "a/slow\"\nminutes = 60\nown_boot = true\nmachines = [\"svm\"]";
+        assert_eq!(
+            mistake(slow, "a/x\"\nmachines = [\"vmx\"]"),
+            "tests/suite.toml:3: a/x runs in no machine of the mode \"pti\""
+        );
         assert_eq!(line("\"a/x\"", "\"a\""), "tests/suite.toml:3:");
-        assert_eq!(line("name = \"odd/\"", "name = \"a/slow\""), "tests/suite.toml:8:");
-        assert_eq!(line("name = \"pti\"", "name = \"default\""), "tests/suite.toml:20:");
-        assert_eq!(line("short_tests = [\"b/\"]", ""), "tests/suite.toml:20:");
-        assert_eq!(line("cpus = 4", "vmx_kernels = [\"6.1\"]"), "tests/suite.toml:20:");
+        assert_eq!(line("name = \"odd/\"", "name = \"a/slow\""), "tests/suite.toml:10:");
+        assert_eq!(line("name = \"pti\"", "name = \"default\""), "tests/suite.toml:22:");
+        assert_eq!(line("short_tests = [\"b/\"]", ""), "tests/suite.toml:22:");
+        assert_eq!(line("cpus = 4", "vmx_kernels = [\"6.1\"]"), "tests/suite.toml:22:");
         assert_eq!(line("name = \"default\"", "name = \"other\""), "tests/suite.toml:");
     }
 }

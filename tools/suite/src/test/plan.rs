@@ -186,7 +186,7 @@ impl Boot {
     pub fn has(&self, test: &str) -> bool {
         let only = self.only.as_ref();
         only.is_none_or(|texts| texts.iter().any(|text| test.contains(text)))
-            && self.context.table.selects(&self.tests, test)
+            && self.context.table.selects(&self.tests, test, self.mode.machine_type)
     }
 
     /// Texts of `only` that select no test here, or else mistakes in the table. With
@@ -195,7 +195,8 @@ impl Boot {
         let Some(texts) = &self.only else {
             return self.context.table.without_tests(&self.tests, tests);
         };
-        let runs = |test: &str| self.context.table.selects(&self.tests, test);
+        let machine_type = self.mode.machine_type;
+        let runs = |test: &str| self.context.table.selects(&self.tests, test, machine_type);
         let selects = |text: &str| tests.iter().any(|test| test.contains(text) && runs(test));
         let wrong = texts.iter().filter(|text| !selects(text));
         wrong.map(|text| format!("--only {text}: no test that runs here has such a name")).collect()
@@ -235,8 +236,10 @@ impl Boot {
         }
         for test in &found.chosen {
             let minutes = self.context.table.limit(&test.name, mode.machine_type).as_secs() / 60;
+            let env = self.context.table.env(&test.name);
+            let env: String = env.map(|(name, value)| format!(", {name}={value}")).collect();
             let alone = if test.own_boot { ", in a boot of its own" } else { "" };
-            add(&format!("{}: {minutes} min{alone}", test.name));
+            add(&format!("{}: {minutes} min{env}{alone}", test.name));
         }
         Ok(text)
     }
