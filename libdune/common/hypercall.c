@@ -10,6 +10,8 @@
  * text that is writable for a moment, which SELinux, MDWE and seccomp filters
  * rightly refuse, and a private copy of the page in each process.
  */
+#include <linux/dune.h>
+#include "dune_runtime.h"
 #include "hypercall.h"
 
 /* guest/entry.S and hypercall.S */

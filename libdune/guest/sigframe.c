@@ -223,9 +223,7 @@ int dune_sigframe_read(struct dune_tf *tf, struct dune_sigreturn *sr)
 	u64 uc = tf->rsp;
 
 	sr->frame = uc - 8;
-	if ((tf->cs & 3) && !dune_user_ok((void *)uc, sizeof(sr->uc)))
-		return -EFAULT;
-	if (dune_copy(&sr->uc, (void *)uc, sizeof(sr->uc)))
+	if (dune_get_user(tf, &sr->uc, uc, sizeof(sr->uc)))
 		return -EFAULT;
 	if (((tf->cs | sr->uc.mc.cs) & 3) && sr->uc.mc.rip >= USER_END)
 		return -EFAULT;

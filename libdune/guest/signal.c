@@ -139,20 +139,6 @@ void dune_signal_fault(struct dune_tf *tf, int sig, int code, u64 addr)
 		dune_hypercall(HC_NOP, 0, 0, 0, 0, 0, 0);
 }
 
-static long get_user(struct dune_tf *tf, void *to, u64 from, size_t n)
-{
-	if ((tf->cs & 3) && !dune_user_ok((void *)from, n))
-		return -EFAULT;
-	return dune_copy(to, (void *)from, n);
-}
-
-static long put_user(struct dune_tf *tf, u64 to, const void *from, size_t n)
-{
-	if ((tf->cs & 3) && !dune_user_ok((void *)to, n))
-		return -EFAULT;
-	return dune_copy((void *)to, from, n);
-}
-
 /* @sh's lock is held. */
 static long change_action(struct dune_sighand *sh, int sig,
 			  const struct ksigaction *act, struct ksigaction *old)
@@ -193,7 +179,7 @@ long dune_sys_sigaction(struct dune_tf *tf)
 
 	if (tf->r10 != 8)
 		return -EINVAL;
-	if (tf->rsi && get_user(tf, &act, tf->rsi, sizeof(act)))
+	if (tf->rsi && dune_get_user(tf, &act, tf->rsi, sizeof(act)))
 		return -EFAULT;
 	if (sig < 1 || sig > NSIG ||
 	    (tf->rsi && (sigbit(sig) & UNBLOCKABLE)))
@@ -205,28 +191,8 @@ long dune_sys_sigaction(struct dune_tf *tf)
 	err = change_action(sh, sig, tf->rsi ? &act : NULL, &old);
 	dune_unlock(&sh->lock, flags);
 	if (!err && tf->rdx)
-		err = put_user(tf, tf->rdx, &old, sizeof(old));
+		err = dune_put_user(tf, tf->rdx, &old, sizeof(old));
 	return err;
-}
-
-/* sigaltstack() */
-long dune_sys_sigaltstack(struct dune_tf *tf)
-{
-	struct dune_thread *t = dune_self();
-	struct kstack new, old = t->altstack;
-	long err;
-
-	if (tf->rdi && get_user(tf, &new, tf->rdi, sizeof(new)))
-		return -EFAULT;
-	old.flags = dune_altstack_flags(t, tf->rsp) |
-		    (old.flags & SS_AUTODISARM);
-	old.pad = 0;
-	if (tf->rdi) {
-		err = dune_set_altstack(t, &new, tf->rsp);
-		if (err)
-			return err;
-	}
-	return tf->rsi ? put_user(tf, tf->rsi, &old, sizeof(old)) : 0;
 }
 
 /* rt_sigreturn(): the result is the frame itself. */

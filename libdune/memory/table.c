@@ -14,7 +14,7 @@
  * 0 is filled by compare-and-exchange, and so needs none either.
  */
 #include "entry.h"
-#include "hypercall.h"
+#include "hostcall.h"
 #include "table.h"
 #include "tlb.h"
 
