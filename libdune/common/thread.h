@@ -207,9 +207,9 @@ struct dune_process {
 	struct dune_thread *threads;
 	u64 old_counters[DUNE_COUNT_MAX]; /* of vCPUs that were closed */
 	u64 signals, forks;		/* changed by atomic instructions */
-} __aligned(4096);
+} __aligned(PAGE);
 
-_Static_assert(sizeof(struct dune_process) == 4096, "more than a page");
+_Static_assert(sizeof(struct dune_process) == PAGE, "more than a page");
 _Static_assert(offsetof(struct dune_process, smap) == P_SMAP, "layout");
 
 extern struct dune_process dune_process;

@@ -22,7 +22,6 @@
 #define MXCSR_FIRST		0x1f80
 
 #define RED_ZONE		128
-#define PAGE			4096ULL
 
 struct sigframe {
 	u64 restorer;

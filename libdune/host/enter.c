@@ -8,6 +8,7 @@
  * returns to the caller in the guest, while the host half of the thread stays in
  * dune_host_loop() (loop.c).
  */
+#include "cpuid.h"
 #include "host.h"
 
 struct dune_process dune_process;
@@ -28,14 +29,9 @@ static int refuse(int err, const char *text)
 	return err;
 }
 
-/* CPUID: 1-GByte pages are available (bit 26 of EDX). */
 static bool have_1g_pages(void)
 {
-	u32 eax = 0x80000001, ebx, ecx, edx;
-
-	__asm__ volatile("cpuid"
-			 : "+a" (eax), "=b" (ebx), "=c" (ecx), "=d" (edx));
-	return edx >> 26 & 1;
+	return cpuid(CPUID_EXTENDED, 0).edx & CPUID_EXTENDED_EDX_1G;
 }
 
 static int init_process(const struct dune_config *cfg)

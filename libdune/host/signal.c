@@ -175,7 +175,7 @@ static bool in_probe(int sig, const struct ksiginfo *info, const struct kucontex
 	u64 address = uc->mc.rdi;
 
 	return at_probe(uc) && (sigbit(sig) & PROBE_SIGNALS) && info->code > 0 &&
-	       (address >= USER_END || (info->addr ^ address) < 4096);
+	       (address >= USER_END || (info->addr ^ address) < PAGE);
 }
 
 /*

@@ -16,7 +16,7 @@ struct dune_thread *dune_thread_new(void)
 	u64 flags;
 	bool dirty;
 
-	t = dune_page_take(BLOCK_SIZE / 4096, &dirty);
+	t = dune_page_take(BLOCK_SIZE / PAGE, &dirty);
 	if (!t)
 		return NULL;
 	if (dirty) {
@@ -49,7 +49,7 @@ static void keep_counters(const struct dune_run *run)
 
 static unsigned int run_pages(void)
 {
-	return (dune_process.info.run_size + 4095) / 4096;
+	return (dune_process.info.run_size + PAGE - 1) / PAGE;
 }
 
 /*
@@ -68,7 +68,7 @@ long dune_run_map(struct dune_thread *t, int vcpu)
 			return -ENOMEM;
 		fixed = MAP_FIXED;
 	}
-	return sys6(__NR_mmap, (long)t->run_place, run_pages() * 4096UL,
+	return sys6(__NR_mmap, (long)t->run_place, run_pages() * PAGE,
 		    PROT_READ | PROT_WRITE, MAP_SHARED | fixed, vcpu, 0);
 }
 
@@ -78,7 +78,7 @@ long dune_run_map(struct dune_thread *t, int vcpu)
  */
 static bool cover_run_place(const struct dune_thread *t, int rights)
 {
-	return sys6(__NR_mmap, (long)t->run_place, run_pages() * 4096UL, rights,
+	return sys6(__NR_mmap, (long)t->run_place, run_pages() * PAGE, rights,
 		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) ==
 	       (long)t->run_place;
 }
@@ -92,7 +92,7 @@ static bool cover_run_place(const struct dune_thread *t, int rights)
 bool dune_run_unmap(struct dune_thread *t, void *run)
 {
 	if (!t->run_place) {
-		sys3(__NR_munmap, (long)run, run_pages() * 4096UL, 0);
+		sys3(__NR_munmap, (long)run, run_pages() * PAGE, 0);
 		return true;
 	}
 	/* ordinary memory of the arena again */
@@ -148,5 +148,5 @@ void dune_thread_free(struct dune_thread *t)
 	}
 	dune_unlock(&dune_process.lock, flags);
 	dune_page_free(t->pcid_states, PCID_STATES_PAGES);
-	dune_page_free(t, BLOCK_SIZE / 4096);
+	dune_page_free(t, BLOCK_SIZE / PAGE);
 }

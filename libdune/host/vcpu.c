@@ -61,7 +61,7 @@ static long start_vcpu(struct dune_thread *t, int fd)
 {
 	long err, run = dune_run_map(t, fd);
 
-	if (run < 0 && run > -4096)
+	if (is_error(run))
 		return run;
 	err = dune_granule_tell_all(fd);
 	if (!err)

@@ -479,20 +479,20 @@ uint64_t dune_gpa(uint64_t va);
 uint64_t dune_va(uint64_t gpa);
 
 /**
- * dune_pt_map() - map [va, va + len) to the memory at [pa, pa + len)
+ * dune_pt_map() - map [va, va + len) to the memory at [memory, memory + len)
  * @root:	the page table
  * @va:		start, a multiple of 4096
  * @len:	bytes, a multiple of 4096
- * @pa:		the process's address of the memory, a multiple of 4096
+ * @memory:	the address in the process of the memory, a multiple of 4096
  * @rights:	DUNE_PT_R*, or'ed with any DUNE_PTE_USER*
  *
- * Uses pages of 1 GB and 2 MB where @va, @pa and @len allow it and the range was
+ * Uses pages of 1 GB and 2 MB where @va, @memory and @len allow it and the range was
  * not split further before, else of 4 KB.
  *
  * Returns 0, -EINVAL, -ENOMEM or -EPERM (see above). The calls below have the same
  * arguments and results.
  */
-int dune_pt_map(dune_pte *root, uint64_t va, uint64_t len, uint64_t pa,
+int dune_pt_map(dune_pte *root, uint64_t va, uint64_t len, uint64_t memory,
 		uint64_t rights);
 
 /* Make accesses fault with a page fault (error code bit 0 clear). */

@@ -83,21 +83,21 @@ static inline void set_rights(dune_pte *e, u64 rights)
 }
 
 /*
- * Returns whether [pa, pa + len) has guest-physical addresses; granules are assigned
+ * Returns whether [memory, memory + len) has guest-physical addresses; granules are assigned
  * if need be.
  */
-static bool all_reachable(u64 pa, u64 len)
+static bool all_reachable(u64 memory, u64 len)
 {
 	u64 at;
 
-	for (at = pa; at < pa + len; at = (at | (level_size(2) - 1)) + 1) {
+	for (at = memory; at < memory + len; at = (at | (level_size(2) - 1)) + 1) {
 		if (to_gpa(at) == NO_GPA)
 			return false;
 	}
 	return true;
 }
 
-int dune_pt_map(dune_pte *root, u64 va, u64 len, u64 pa, u64 rights)
+int dune_pt_map(dune_pte *root, u64 va, u64 len, u64 memory, u64 rights)
 {
 	u64 at = va, end = va + len, flags, keep;
 	struct spare spare = { NULL };
@@ -107,21 +107,21 @@ int dune_pt_map(dune_pte *root, u64 va, u64 len, u64 pa, u64 rights)
 	keep = DUNE_PT_RIGHTS | DUNE_PTE_USER1 | DUNE_PTE_USER2 | DUNE_PTE_USER3;
 	err = check_range(root, va, len);
 	if (!err)
-		err = check_range(root, pa, len);
+		err = check_range(root, memory, len);
 	if (!err && (rights & ~keep))
 		err = -EINVAL;
 	if (err)
 		return err;
-	if (!all_reachable(pa, len))
+	if (!all_reachable(memory, len))
 		return -ENOMEM;
 	flags = dune_lock(&lock);
-	err = dune_table_prepare(root, va, len, pa, level_size(2), &spare);
+	err = dune_table_prepare(root, va, len, memory, level_size(2), &spare);
 	while (at < end && !err) {
-		e = dune_table_leaf_below(root, at, fit(at, pa, end - at), &level, &spare);
-		__atomic_store_n(e, to_gpa(pa) | rights | (level ? DUNE_PTE_PS : 0),
+		e = dune_table_leaf_below(root, at, fit(at, memory, end - at), &level, &spare);
+		__atomic_store_n(e, to_gpa(memory) | rights | (level ? DUNE_PTE_PS : 0),
 				 __ATOMIC_SEQ_CST);
 		at += level_size(level);
-		pa += level_size(level);
+		memory += level_size(level);
 	}
 	dune_table_release(&spare);
 	dune_unlock(&lock, flags);

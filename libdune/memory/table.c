@@ -316,7 +316,7 @@ static int depth(dune_pte *root, u64 va, bool *made)
  * to be larger than fit() and @limit. The lock is held. Tables are only ever added
  * to a root, so the count cannot be too small afterwards.
  */
-int dune_table_prepare(dune_pte *root, u64 va, u64 len, u64 pa, u64 limit,
+int dune_table_prepare(dune_pte *root, u64 va, u64 len, u64 memory, u64 limit,
 		       struct spare *spare)
 {
 	u64 at = va, end = va + len, top = ~0ULL, middle = ~0ULL, count = 0;
@@ -332,7 +332,7 @@ int dune_table_prepare(dune_pte *root, u64 va, u64 len, u64 pa, u64 limit,
 			top = level_index(at, TOP);
 			count++;
 		}
-		want = fit(at, pa + (at - va), end - at);
+		want = fit(at, memory + (at - va), end - at);
 		if (want > limit)
 			want = limit;
 		level = depth(root, at, &made);

@@ -7,6 +7,7 @@
  * that uses PCIDs notes for each PCID which state of which root its entries belong
  * to (dune_pt_state(), one number for both), and keeps them only for that state.
  */
+#include "cpuid.h"
 #include "memory.h"
 #include "tlb.h"
 
@@ -83,11 +84,7 @@ void dune_tlb_all(void)
 
 static bool have_invpcid(void)
 {
-	u32 eax = 7, ebx, ecx = 0, edx;
-
-	__asm__ volatile("cpuid"
-			 : "+a" (eax), "=b" (ebx), "+c" (ecx), "=d" (edx));
-	return ebx & 1U << 10;
+	return cpuid(CPUID_FEATURES, 0).ebx & CPUID_7_EBX_INVPCID;
 }
 
 int dune_tlb_pcid(unsigned int pcid)
