@@ -19,9 +19,12 @@
 #define FP_XSTATE_MAGIC2	0x46505845U
 #define FP_SW_OFFSET		464
 #define FP_SSE			3ULL
-#define MXCSR_FIRST		0x1f80
 
-#define RED_ZONE		128
+/* FXSAVE's area (APM volume 2, 11.4.4), and the registers' values at a start. */
+#define FXSAVE_MXCSR		24
+#define FCW_FIRST		0x37f
+#define MXCSR_FIRST		0x1f80
+#define MXCSR_RESERVED		0xffff0000
 
 struct sigframe {
 	u64 restorer;
@@ -132,8 +135,8 @@ static void first_state(u64 features, u32 mxcsr)
 	u8 image[FXSAVE_SIZE + XSAVE_HEADER] __aligned(64);
 
 	memset(image, 0, sizeof(image));
-	*(u16 *)image = 0x37f;
-	*(u32 *)(image + 24) = mxcsr;
+	*(u16 *)image = FCW_FIRST;
+	*(u32 *)(image + FXSAVE_MXCSR) = mxcsr;
 	if (dune_fpu_features())
 		dune_xrstor(image, features);
 	else
@@ -249,9 +252,9 @@ static long restore_fpu(const struct dune_tf *tf, u64 at)
 		return dune_xrstor((void *)at, features);
 	/* A frame with FXSAVE state only: all other components get their initial state. */
 	if (features & ~FP_SSE) {
-		if (dune_copy(&mxcsr, (void *)(at + 24), 4))
+		if (dune_copy(&mxcsr, (void *)(at + FXSAVE_MXCSR), 4))
 			return -EFAULT;
-		if (mxcsr & 0xffff0000)
+		if (mxcsr & MXCSR_RESERVED)
 			return -EFAULT;
 		first_state(features & ~FP_SSE, mxcsr);
 	}

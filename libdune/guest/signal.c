@@ -51,7 +51,7 @@ static void finish_lstar(struct dune_tf *tf)
 	if (tf->rip < popf || tf->rip >= (u64)dune_calls->lstar_end)
 		return;
 	if (tf->rip == popf)
-		tf->rsp += 128;
+		tf->rsp += RED_ZONE;
 	tf->rip = tf->rcx;
 }
 

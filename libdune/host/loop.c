@@ -285,8 +285,6 @@ void dune_host_loop(struct dune_thread *t)
 		if (READ_ONCE(t->nsig))
 			t->run->irq_vector = VEC_SIGNAL;
 		err = sys3(__NR_ioctl, t->vcpu, DUNE_RUN, 0);
-		if (err == -EINTR)
-			continue;
 		if (err)
 			dune_host_fatal(t, "DUNE_RUN failed", SIGABRT);
 		n = t->run->counters[DUNE_COUNT_MIGRATION];
