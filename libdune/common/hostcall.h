@@ -18,7 +18,7 @@
 #define HC_NOP		(2 * DUNE_HOSTCALL)
 /* Die by signal rdi with its default action, core dump and all. */
 #define HC_DIE		(3 * DUNE_HOSTCALL)
-/* A stack in ring 0 cannot be used: print a message, then as HC_DIE. */
+/* Print that a stack in ring 0 cannot be used, then do as for HC_DIE. */
 #define HC_BAD_STACK	(4 * DUNE_HOSTCALL)
 /* Make a process, by struct dune_clone in rdi; the result is that of clone(). */
 #define HC_CLONE	(5 * DUNE_HOSTCALL)
@@ -29,7 +29,7 @@
  * die by SIGBUS.
  */
 #define HC_NO_GRANULE	(7 * DUNE_HOSTCALL)
-/* The same if the arena has no page left for a page table for address rdi. */
+/* The arena has no page left for a page table for address rdi: as HC_NO_GRANULE. */
 #define HC_NO_PAGES	(8 * DUNE_HOSTCALL)
 
 struct dune_clone {

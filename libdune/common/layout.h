@@ -116,7 +116,7 @@
 #define VEC_SYSCALL		256
 #define VEC_GATES		33
 
-/* Of the error code of #PF: the page is present. */
+/* The bit of #PF's error code that says that the page is present. */
 #define PF_PRESENT		1
 
 /*
@@ -158,7 +158,7 @@
 /* Above all numbers of the system call table. */
 #define SYSCALL_MAX		512
 
-/* Bytes of VMMCALL and of VMCALL. */
+/* VMMCALL and VMCALL have this many bytes. */
 #define HYPERCALL_LENGTH	3
 
 #define DUNE_AGAIN_RESULT	(-512)

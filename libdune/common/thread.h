@@ -176,10 +176,10 @@ CHECK_OFFSET(struct dune_regs, r15, RUN_R15);
 CHECK_OFFSET(struct dune_regs, rip, RUN_RIP);
 CHECK_OFFSET(struct dune_regs, rflags, RUN_RFLAGS);
 
-_Static_assert(DUNE_AGAIN_RESULT == DUNE_AGAIN && EFAULT_RESULT == -EFAULT,
-	       "layout.h has other results");
+_Static_assert(-EFAULT == EFAULT_RESULT, "EFAULT_RESULT is not -EFAULT");
+_Static_assert((DUNE_AGAIN) == (DUNE_AGAIN_RESULT), "DUNE_AGAIN_RESULT is not DUNE_AGAIN");
 
-/* A part of the arena, given out from its start (memory/page.c). */
+/* A chunk is a part of the arena. It is given out from its start (memory/page.c). */
 struct dune_chunk {
 	u64 base, size, used;
 };
@@ -235,7 +235,7 @@ CHECK_OFFSET(struct dune_process, smap, P_SMAP);
 
 extern struct dune_process dune_process;
 
-/* The calling thread, in the guest half. */
+/* Returns the block of the calling thread, which is in the guest. */
 ALWAYS_INLINE struct dune_thread *dune_self(void)
 {
 	struct dune_thread *t;
@@ -248,6 +248,11 @@ ALWAYS_INLINE struct dune_thread *dune_self(void)
 #define this_thread(member)						\
 	(((const __seg_gs struct dune_thread *)0)->member)
 
+/*
+ * Take @l, in the guest with interrupts off. Returns the flags for dune_unlock(); outside
+ * the guest these are 0, with which dune_unlock() leaves interrupts alone. The signal
+ * handler of the host half must not call this.
+ */
 ALWAYS_INLINE u64 dune_lock(struct dune_lock *l)
 {
 	u64 flags = dune_active() ? dune_irq_save() : 0;
@@ -257,6 +262,7 @@ ALWAYS_INLINE u64 dune_lock(struct dune_lock *l)
 	return flags;
 }
 
+/* @flags: what dune_lock() returned. */
 ALWAYS_INLINE void dune_unlock(struct dune_lock *l, u64 flags)
 {
 	__atomic_store_n(&l->held, 0, __ATOMIC_RELEASE);

@@ -227,7 +227,7 @@ debug:
 	addq	$16, %rsp
 	iretq
 
-/* On its own IST stack: there is nothing to return to. */
+/* A double fault has an IST stack of its own, and nothing to return to. */
 double_fault:
 	testb	$3, (IST_CS - IST_VECTOR)(%rsp)
 	jz	bad_stack

@@ -32,7 +32,7 @@ struct sigframe {
 	struct ksiginfo info;
 };
 
-/* In the bytes of FXSAVE's area that are software's. */
+/* Linux's record in the bytes of FXSAVE's area that the processor leaves alone. */
 struct fp_sw_bytes {
 	u32 magic1;
 	u32 extended_size;
@@ -156,7 +156,7 @@ static void go_to_ring0(struct dune_thread *t, struct dune_tf *tf,
 	tf->rcx = 0;		/* differs from RIP: the entry leaves by IRET */
 }
 
-/* From a handler in ring 0 back to the ring 3 that it interrupted. */
+/* Change @tf from a handler in ring 0 to the ring 3 that it interrupted. */
 static void go_to_ring3(struct dune_tf *tf, const struct ksigcontext *mc)
 {
 	wrmsr(MSR_FS_BASE, mc->reserved[0]);

@@ -7,8 +7,9 @@
  * From the moment that a signal is queued until the last hypercall of
  * dune_signal_irq() the host blocks all handled signals, SIGSEGV and SIGBUS. So
  * the queue grows only by a fault of the guest and by signals to which another
- * thread has given a handler in the meantime. The oldmask of each entry and mask
- * are a chain to whose front an entry can be added: masks are only ever or'ed.
+ * thread has given a handler in the meantime. Each entry's oldmask is the mask in which
+ * its handler was interrupted, so it contains the masks of all older entries. A fault can
+ * therefore be put first: its mask is or'ed into all later ones.
  */
 #include "guest.h"
 
@@ -23,7 +24,10 @@ static long set_mask(int how, u64 set, u64 *old)
 			      8, 0, 0);
 }
 
-/* A frame that cannot be written is a SIGSEGV; if that has no frame either, death. */
+/*
+ * The frame for @lost could not be written: push the frame of a SIGSEGV in its place, as
+ * Linux does, or end the process if that cannot be written either.
+ */
 static void push_failed(struct dune_thread *t, struct dune_tf *tf,
 			const struct dune_sigentry *lost)
 {

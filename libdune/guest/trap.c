@@ -9,7 +9,6 @@
  */
 #include "guest.h"
 
-
 #define DFL8	dune_trap_default, dune_trap_default, dune_trap_default, \
 		dune_trap_default, dune_trap_default, dune_trap_default, \
 		dune_trap_default, dune_trap_default
@@ -18,6 +17,10 @@ dune_trap_fn dune_trap_table[VEC_GATES] __ro_after_start = {
 	DFL8, DFL8, DFL8, DFL8, dune_signal_irq
 };
 
+/*
+ * The handlers with DUNE_TRAP_FPU. One is stored here before with_fpu() is stored in
+ * dune_trap_table.
+ */
 static dune_trap_fn fpu_handlers[32];
 
 static void with_fpu(struct dune_tf *tf)
@@ -72,7 +75,7 @@ void dune_bad_stack(void)
 
 static int page_fault_code(const struct dune_tf *tf, u64 address)
 {
-	/* For ring 3 nothing is mapped in the supervisor range. */
+	/* Ring 3 finds nothing mapped in the supervisor range. */
 	if ((tf->cs & 3) &&
 	    address - dune_process.super_base < dune_process.super_size)
 		return SEGV_MAPERR;

@@ -17,7 +17,7 @@ long dune_get_user(const struct dune_tf *tf, void *to, u64 from, size_t n)
 	return dune_copy(to, (const void *)from, n);
 }
 
-/* The same to @to. Some bytes may be written before -EFAULT. */
+/* Copy @n bytes to @to in that memory, likewise. -EFAULT may come after some bytes. */
 long dune_put_user(const struct dune_tf *tf, u64 to, const void *from, size_t n)
 {
 	if ((tf->cs & 3) && !dune_user_ok((const void *)to, n))

@@ -106,7 +106,7 @@ static long guest_call(struct dune_thread *t, long nr, const struct dune_regs *r
 				 r->r9);
 }
 
-/* A call that puts another mask in force while it waits: the one at @mask. */
+/* Make a call that waits with the signal mask at @mask. */
 static long masked_call(struct dune_thread *t, long nr,
 			const struct dune_regs *r, u64 mask)
 {
@@ -148,7 +148,7 @@ static long new_cpu_call(struct dune_thread *t, long nr, const struct dune_regs 
 	return ret;
 }
 
-/* The words in special.h's column for this half, and its rows. */
+/* The words in special.h's column for the host half, as expressions of make_call(). */
 #define CALL		guest_call(t, nr, r)
 #define REFUSE		(-ENOSYS)
 #define MASK(reg)	masked_call(t, nr, r, r->reg)

@@ -38,7 +38,7 @@ struct dune_thread *dune_thread_new(void)
 	return t;
 }
 
-/* Add the vCPU's counters before its page is unmapped. */
+/* Add the counters of @run to those of closed vCPUs, before the page is unmapped. */
 static void keep_counters(const struct dune_run *run)
 {
 	int i;
@@ -53,9 +53,10 @@ static unsigned int run_pages(void)
 }
 
 /*
- * The kernel chooses the place of the run page, unless ring 3 must be kept from
- * it: then it covers pages of the arena. After fork the child has a hole in their
- * place (VM_DONTCOPY), until it maps its own run page there.
+ * Map the run page of @vcpu. Returns its address or an error. The kernel chooses the
+ * place, unless ring 3 must be kept from it: then it covers pages of the arena. After
+ * fork the child has a hole in their place (VM_DONTCOPY), until it maps its own run page
+ * there.
  */
 long dune_run_map(struct dune_thread *t, int vcpu)
 {
@@ -84,10 +85,11 @@ static bool cover_run_place(const struct dune_thread *t, int rights)
 }
 
 /*
- * A limit on data may not allow the ordinary memory. Then memory without access stays
- * in this place, which is not given back to the arena. Returns false where a limit
- * on all memory does not allow that either: the run page, or a hole, stays there.
- * Only dune_run_map() of the same thread can use such a place again.
+ * Unmap the run page @run, and give its place back to the arena. A limit on data may
+ * not allow ordinary memory there. Then memory without access stays in the place, which
+ * is not given back. Returns false where a limit on all memory does not allow that
+ * either: the run page, or a hole, stays there. Only dune_run_map() of the same thread
+ * can use such a place again.
  */
 bool dune_run_unmap(struct dune_thread *t, void *run)
 {
@@ -95,7 +97,6 @@ bool dune_run_unmap(struct dune_thread *t, void *run)
 		sys3(__NR_munmap, (long)run, run_pages() * PAGE, 0);
 		return true;
 	}
-	/* ordinary memory of the arena again */
 	if (!cover_run_place(t, PROT_READ | PROT_WRITE))
 		return cover_run_place(t, PROT_NONE);
 	dune_page_free(t->run_place, run_pages());
@@ -120,10 +121,10 @@ void dune_thread_cover_others(const struct dune_thread *t)
 }
 
 /*
- * Free a block, whose vCPU is closed or is another process's. Its counters stay. A
- * child that was killed while it started may have a run page that is not in t->run
- * yet. The block stays in the list where the run page does, so that
- * dune_thread_cover_others() knows of it.
+ * Free a block, whose vCPU is closed or belongs to another process. Its counters stay.
+ * A child that was killed while it started may have a run page that is not in t->run
+ * yet. If the run page cannot be unmapped, the block stays in the list, so that
+ * dune_thread_cover_others() knows of the page.
  */
 void dune_thread_free(struct dune_thread *t)
 {

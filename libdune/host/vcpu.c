@@ -6,8 +6,8 @@
 #include "host.h"
 
 /*
- * The descriptors of vCPUs have numbers that programs do not expect to get, but
- * none for which the kernel's table, of 64 at first, must grow.
+ * Descriptors of vCPUs get numbers from here on, which programs do not expect. The
+ * kernel's table has 64 at first, and no number may make it grow.
  */
 #define HIGH_FD		60
 
@@ -22,7 +22,7 @@ void dune_vcpu_inherit(int fd)
 	inherited = fd;
 }
 
-/* A number from HIGH_FD on for @fd, or @fd itself if there is none. */
+/* Give @fd a number from HIGH_FD on. Returns it, or @fd itself if there is none. */
 static int move_high(int fd)
 {
 	long high = sys3(__NR_fcntl, fd, F_DUPFD_CLOEXEC, HIGH_FD);
@@ -56,7 +56,7 @@ static long get_info(int dev)
 	return err;
 }
 
-/* Everything that a new descriptor needs to become a running vCPU. */
+/* Give the vCPU of @fd its run page, its granules and its state. Returns 0 or an error. */
 static long start_vcpu(struct dune_thread *t, int fd)
 {
 	long err, run = dune_run_map(t, fd);
@@ -95,7 +95,10 @@ static long make_vcpu(struct dune_thread *t, int dev)
 	return err;
 }
 
-/* A descriptor for dune_vcpu_open(); also fills dune_process.info. */
+/*
+ * Fill dune_process.info. Returns a descriptor for dune_vcpu_open(), which is the
+ * inherited one if there is one, or an error.
+ */
 long dune_device_open(void)
 {
 	long dev = inherited;
@@ -120,7 +123,10 @@ void dune_device_close(long dev)
 	sys3(__NR_close, dev, 0, 0);
 }
 
-/* A vCPU for the calling thread in the place of an inherited one, t->vcpu. */
+/*
+ * Make the vCPU t->vcpu, which another process or program made, one of the calling
+ * thread. Returns 0 or an error.
+ */
 long dune_vcpu_renew(struct dune_thread *t)
 {
 	struct dune_renew_vcpu renew = {
@@ -134,8 +140,9 @@ long dune_vcpu_renew(struct dune_thread *t)
 }
 
 /*
- * A vCPU for the calling thread, starting with t->state and t->regs. @dev, of
- * dune_device_open(), is closed or used; if it is an error, it is returned.
+ * Give the calling thread a vCPU that starts with t->state and t->regs. @dev is the
+ * result of dune_device_open(); if it is an error, that is returned, else it is used or
+ * closed. Returns 0 or an error.
  */
 long dune_vcpu_open(struct dune_thread *t, long dev)
 {

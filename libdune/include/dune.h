@@ -349,7 +349,7 @@ static inline void dune_syscall_result(struct dune_tf *tf, long result)
  * Ring 3 runs until a handler (of a system call or trap of ring 3) calls
  * dune_ring3_leave(value); then this call returns value. Calls cannot be nested:
  * a handler that ring 3 has caused to run cannot call dune_ring3(). Ring 3 starts
- * with ring 0's FS base and FPU registers; GS base is ring 3's own (0 at first).
+ * with ring 0's FS base and FPU registers; ring 3 has a GS base of its own (0 at first).
  * When this returns, FS base, MXCSR and the x87 control word are as before the call.
  *
  * Returns the value of dune_ring3_leave(), -EFAULT if tf->rip is not a user address,
@@ -562,10 +562,14 @@ int dune_pt_load(dune_pte *root, unsigned int pcid);
 
 /* ---- TLB of the calling thread, under the PCID that is loaded ------------- */
 
-/* Flush the entries of a page, of the whole PCID, or of another PCID. */
+/* Flush the entry of the page at @va. Does nothing outside the guest. */
 void dune_tlb_page(uint64_t va);
+/* Flush all entries. Does nothing outside the guest. */
 void dune_tlb_all(void);
-/* Returns -EOPNOTSUPP without PCID and INVPCID, and -EINVAL if @pcid is above 4095. */
+/*
+ * Flush all entries of @pcid. Returns 0, -EPERM outside the guest, -EINVAL if @pcid is
+ * above 4095, or -EOPNOTSUPP if the processor lacks PCIDs or INVPCID.
+ */
 int dune_tlb_pcid(unsigned int pcid);
 
 /* ---- pages ------------------------------------------------------------- */

@@ -11,7 +11,7 @@
 #include "memory.h"
 
 #define ARENA_SIZE	(256ULL << 20)
-/* For two addresses in two page tables, each of which may lack both upper levels. */
+/* Two addresses in two page tables, each of which may lack both upper levels, need this. */
 #define RESERVE_PAGES	8
 #define RESERVE		(RESERVE_PAGES * PAGE)
 
@@ -67,7 +67,7 @@ bool dune_in_arena(const void *p)
 	       at - arena->chunk[1].base < arena->chunk[1].size;
 }
 
-/* Bytes that are given out now. */
+/* Returns the bytes that are given out now. */
 u64 dune_page_bytes(void)
 {
 	return arena->bytes;

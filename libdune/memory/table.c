@@ -21,7 +21,7 @@
 /* The bits of an entry that leads to a table. */
 #define TABLE		(DUNE_PTE_P | DUNE_PTE_W | DUNE_PTE_U | DUNE_PTE_A)
 
-/* An entry for a table that dune_table_new() made. */
+/* Returns an entry that leads to @t, which dune_table_new() made. */
 static inline dune_pte link_to(const dune_pte *t)
 {
 	return to_gpa((u64)t) | TABLE;
@@ -50,7 +50,7 @@ void dune_table_free(dune_pte *t)
 	dune_page_free(t, 1);
 }
 
-/* A table of @spare, or a new one if there is no @spare. */
+/* Returns a table of @spare, or a new one if @spare is NULL; NULL if there is none. */
 static dune_pte *take_table(struct spare *spare)
 {
 	dune_pte *t;
@@ -87,13 +87,13 @@ static int reserve(struct spare *spare, u64 count)
 	return 0;
 }
 
-/* Bytes that are in use as page tables now. */
+/* Returns the bytes that are in use as page tables now. */
 u64 dune_pt_bytes(void)
 {
 	return dune_process.tables * PAGE;
 }
 
-/* Before dune_pt_new(). @have_1g: the processor has pages of 1 GB. */
+/* Record whether the processor has pages of 1 GB. Called once, before dune_pt_new(). */
 void dune_pt_init(bool have_1g)
 {
 	dune_process.no_1g = !have_1g;
@@ -132,6 +132,7 @@ static dune_pte identity(u64 va, struct spare *spare)
 	t = take_table(spare);
 	if (!t)
 		return 0;
+	/* Without unrolling most instructions would be the loop's own. */
 #pragma GCC unroll 8
 	for (i = 0; i < ENTRIES; i++)
 		t[i] = v + i * level_size(1);
@@ -207,7 +208,7 @@ int dune_pt_touch_reserved(u64 first, u64 last, dune_pte *pages, u32 count)
 	return made ? 0 : -ENOMEM;
 }
 
-/* All memory that the entry of a page fault uses, since it must not fault there. */
+/* Add all memory that the entry of a page fault uses: it must not fault there. */
 int dune_pt_touch_core(dune_pte *root)
 {
 	if (dune_pt_touch(root, (u64)dune_stubs) ||
