@@ -54,7 +54,7 @@ void dune_host_fatal(struct dune_thread *t, const char *what, int sig)
 	__noreturn;
 void dune_host_die(int sig) __noreturn;
 
-/* text.c: append to a line, without what does not fit; and print it on stderr */
+/* text.c */
 struct dune_line {
 	char text[256];
 	u32 n;

@@ -27,6 +27,10 @@ static inline dune_pte link_to(const dune_pte *t)
 	return to_gpa((u64)t) | TABLE;
 }
 
+/*
+ * Returns a table without entries, or NULL if the arena is full or no granule is left
+ * for it.
+ */
 dune_pte *dune_table_new(void)
 {
 	bool dirty;
@@ -44,6 +48,7 @@ dune_pte *dune_table_new(void)
 	return t;
 }
 
+/* Give @t back to the arena. No entry may lead to it any more. */
 void dune_table_free(dune_pte *t)
 {
 	__atomic_fetch_sub(&dune_process.tables, 1, __ATOMIC_RELAXED);
@@ -65,12 +70,14 @@ static dune_pte *take_table(struct spare *spare)
 	return t;
 }
 
+/* Give back the tables of @spare that were not needed. */
 void dune_table_release(struct spare *spare)
 {
 	while (spare->first)
 		dune_table_free(take_table(spare));
 }
 
+/* Put @count new tables into @spare. Returns 0, or -ENOMEM with none in it. */
 static int reserve(struct spare *spare, u64 count)
 {
 	dune_pte *t;
