@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * /dev/dune by its letter: the layouts and numbers of its interface, the device's node, what
- * DUNE_GET_INFO reports, and the requests that the device does not have. Fails when a size,
- * an offset or a number is not the published one, when a reported value is impossible, or when
- * the module accepts another size, a pointer that it cannot write to, or an unknown request.
+ * /dev/dune as dune.h describes it: layouts and numbers, the device's node, what DUNE_GET_INFO
+ * reports, and requests that the device does not have. Fails when a size, an offset or a number
+ * is not the published one, when a reported value is impossible, or when the module accepts
+ * another size, a pointer that it cannot write to, or an unknown request.
  */
 #define _GNU_SOURCE
 #include "guest.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * DUNE_RUN by its letter: flags, reserved fields and vectors of the run page. Fails when the
- * module ignores one that it does not know, or when the guest does not run after a refusal or
+ * DUNE_RUN as dune.h describes it: flags, reserved fields and vectors of the run page. Fails when
+ * the module ignores one that it does not know, or when the guest does not run after a refusal or
  * after a run with all of its RFLAGS set.
  */
 #define _GNU_SOURCE

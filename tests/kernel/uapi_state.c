@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * A vCPU's state by its letter: DUNE_SET_STATE and DUNE_GET_STATE. Fails when the module
+ * A vCPU's state as dune.h describes it: DUNE_SET_STATE and DUNE_GET_STATE. Fails when the module
  * accepts a size, a reserved field, a ring or a task register that it must refuse, when it
  * trusts a pointer, when an address that is not canonical harms a run or the one after it, or
  * when the state that is read is not the one that was set.

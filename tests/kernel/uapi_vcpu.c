@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * A vCPU's descriptor by its letter: DUNE_CREATE_VCPU, the requests that a vCPU does not
+ * A vCPU's descriptor as dune.h describes it: DUNE_CREATE_VCPU, the requests that a vCPU does not
  * have, the mapping of its run page, and the order in which descriptors are closed. Fails
  * when the module ignores a size, a flag or a reserved field that it does not know, when more
  * than the one run page can be mapped, or when a vCPU needs a descriptor that was closed.
