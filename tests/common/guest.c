@@ -6,8 +6,10 @@
 #define _GNU_SOURCE
 #include "guest.h"
 #include "tap.h"
+#include "x86.h"
 
 #include <asm/prctl.h>
+#include <asm/processor-flags.h>
 #include <cpuid.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -177,7 +179,7 @@ static void make_tables(struct guest *g)
 
 	for (int v = 0; v < 256; v++) {
 		u64 stub = (u64)guest_stubs + v * 16;
-		u64 dpl = v == 3 || v == 4 || v >= 0x80 ? 3 : 0;
+		u64 dpl = v == X86_TRAP_BP || v == X86_TRAP_OF || v >= IA32_SYSCALL_VECTOR ? 3 : 0;
 
 		m->idt[v * 2] = (stub & 0xffff) | GUEST_CS0 << 16 | 1UL << 32 |
 				(0x8e | dpl << 5) << 40 | (stub >> 16 & 0xffff) << 48;
@@ -326,7 +328,7 @@ void guest_prepare_code(struct guest *g, const void *rip)
 	memset(r, 0, sizeof(*r));
 	r->rip = (u64)rip;
 	r->rsp = (u64)sp;
-	r->rflags = 2;
+	r->rflags = X86_EFLAGS_FIXED;
 	g->slow = 0;
 	g->restarts = 0;
 	g->intrs = 0;

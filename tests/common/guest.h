@@ -25,21 +25,6 @@ typedef uint8_t u8;
 #define GUEST_CS3	0x2b
 #define GUEST_TR	0x30
 
-#define PTE_P		(1UL << 0)
-#define PTE_W		(1UL << 1)
-#define PTE_U		(1UL << 2)
-#define PTE_A		(1UL << 5)
-#define PTE_D		(1UL << 6)
-#define PTE_PS		(1UL << 7)
-#define PTE_NX		(1UL << 63)
-
-#define FLAG_TF		(1UL << 8)
-#define FLAG_IF		(1UL << 9)
-#define FLAG_DF		(1UL << 10)
-#define FLAG_IOPL	(3UL << 12)
-#define FLAG_NT		(1UL << 14)
-#define FLAG_AC		(1UL << 18)
-
 /* Attributes of a CS with both L and D set: VMRUN refuses it (APM vol. 2, 15.5.1). */
 #define CS_LONG_AND_32BIT	0xe9b
 

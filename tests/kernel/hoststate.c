@@ -13,6 +13,7 @@
 #include "tap.h"
 
 #include <asm/prctl.h>
+#include <asm/processor-flags.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/hw_breakpoint.h>
@@ -514,8 +515,8 @@ static void flags(void)
 
 	ok(good && end == GUEST_DONE, "flags (DF, AC, NT, IOPL, IF, ID) stay in the guest %s",
 	   what);
-	ok((g.run->regs.rflags & (FLAG_DF | FLAG_AC | FLAG_NT | FLAG_IOPL)) ==
-	   (FLAG_DF | FLAG_AC | FLAG_NT | FLAG_IOPL),
+	ok((g.run->regs.rflags & (X86_EFLAGS_DF | X86_EFLAGS_AC | X86_EFLAGS_NT | X86_EFLAGS_IOPL)) ==
+	   (X86_EFLAGS_DF | X86_EFLAGS_AC | X86_EFLAGS_NT | X86_EFLAGS_IOPL),
 		   "flags that a guest set are in dune_run.regs (%#llx)", g.run->regs.rflags);
 
 	/* The host half steps itself over a run. */
