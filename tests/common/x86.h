@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Numbers of the x86 architecture, by Linux's names where Linux has one. Flags and the bits of
- * control registers are in <asm/processor-flags.h>, debug registers in <asm/debugreg.h>.
- * "SDM" is Intel's manual, "APM" AMD's.
+ * Numbers of the x86 architecture, by Linux's names where Linux has one. Flags and
+ * the bits of control registers are in <asm/processor-flags.h>, debug registers in
+ * <asm/debugreg.h>. "SDM" is Intel's manual, "APM" AMD's.
  */
 #ifndef DUNE_TESTS_X86_H
 #define DUNE_TESTS_X86_H
