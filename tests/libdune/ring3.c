@@ -80,7 +80,8 @@ CODE(code_gs, "movq $0x1001, %rdi; leaq gs_data(%rip), %rsi; movl $158, %eax\n"
 	      "syscall; movq %gs:0, %rdi\n" LEAVE
 	      ".balign 8\ngs_data: .quad 0x6757\n");
 CODE(code_tf, SET_FLAG(X86_EFLAGS_TF_BIT) "nop; movl $39, %eax; syscall; nop\n"
-	      "pushfq; andq $~" ASM_BIT(X86_EFLAGS_TF_BIT) ", (%rsp); popfq; movq $5, %rdi\n" LEAVE);
+	      "pushfq; andq $~" ASM_BIT(X86_EFLAGS_TF_BIT) ", (%rsp); popfq\n"
+	      "movq $5, %rdi\n" LEAVE);
 CODE(code_ac, KEEP_FLAG(X86_EFLAGS_AC_BIT) LEAVE);
 CODE(code_nt, KEEP_FLAG(X86_EFLAGS_NT_BIT) LEAVE);
 CODE(code_vmmcall, "vmmcall\n" LEAVE);
@@ -149,7 +150,7 @@ static void test_calls(void)
 	is(run(code_keep), -1 - 1 - 2 - 3 - 4 - 5 - 6 - 7 - 8 + 0x1b + 0x1c +
 	   0x12 + 0x15, "a system call of ring 3 preserves registers and carry");
 	is(run(code_rcx), 0, "a system call of ring 3 leaves rcx and r11 as the processor does");
-	is(run(code_gs), 0x6757, "arch_prctl(ARCH_SET_GS)");
+	is(run(code_gs), 0x6757, "arch_prctl(ARCH_SET_GS) sets the GS base of ring 3");
 	ok(dune_active(), "the program is in ring 0 after dune_ring3()");
 }
 
@@ -214,16 +215,17 @@ static void test_arguments(void)
 	is(dune_ring3(&tf), -EFAULT, "dune_ring3() to a kernel address: EFAULT");
 	tf.rip = 0x800000000000;
 	is(dune_ring3(&tf), -EFAULT, "dune_ring3() to an address that is not canonical: EFAULT");
-	ok(dune_user_ok(stack, sizeof(stack)), "dune_user_ok");
+	ok(dune_user_ok(stack, sizeof(stack)), "dune_user_ok() accepts memory of the program");
 	ok(!dune_user_ok((void *)-1, 1) && !dune_user_ok((void *)8, -1UL),
 	   "dune_user_ok of nonsense");
-	is(dune_copy(word, "hello", 6), 0, "dune_copy");
+	is(dune_copy(word, "hello", 6), 0, "dune_copy() succeeds");
 	ok(!strcmp(word, "hello"), "dune_copy() has copied the bytes");
 	is(dune_copy(word, (void *)8, 6), -EFAULT, "dune_copy() from unmapped memory: EFAULT");
 	is(dune_copy((void *)8, word, 6), -EFAULT, "dune_copy() to unmapped memory: EFAULT");
 	is(dune_copy(word, (void *)0x8000000000000000, 6), -EFAULT,
 	   "dune_copy() from an address that is not canonical: EFAULT");
-	is(dune_hypercall(SYS_getpid, 0, 0, 0, 0, 0, 0), getpid(), "dune_hypercall");
+	is(dune_hypercall(SYS_getpid, 0, 0, 0, 0, 0, 0), getpid(),
+	   "dune_hypercall() makes a system call");
 	is(dune_hypercall(SYS_close, -1, 0, 0, 0, 0, 0), -EBADF,
 	   "dune_hypercall() returns an error number");
 }

@@ -39,7 +39,7 @@ static void test_frame(void)
 {
 	unsigned long rax = 10, rbx = 11, r12 = 12, r15 = 15, carry, sp;
 
-	is(dune_trap_set(X86_TRAP_UD, skip2, 0), 0, "dune_trap_set");
+	is(dune_trap_set(X86_TRAP_UD, skip2, 0), 0, "dune_trap_set() succeeds");
 	__asm__ volatile("movq %%rsp, %4; movq %5, %%r12; movq %6, %%r15\n"
 			 "ud2\n"
 			 "movq %%r12, %2; movq %%r15, %3"
@@ -47,15 +47,15 @@ static void test_frame(void)
 			   "=&r" (sp)
 			 : "r" (12UL), "r" (15UL) : "r12", "r15", "memory");
 	is(count, 1, "the handler of ud2 ran once");
-	is(seen.vector, 6, "ud2's frame: vector");
+	is(seen.vector, X86_TRAP_UD, "the frame of ud2 has its vector");
 	is(seen.error, 0, "ud2's frame: error code");
 	is(seen.cs & 3, 0, "ud2's frame: ring 0");
-	is(seen.rax, 10, "ud2's frame: rax");
-	is(seen.rbx, 11, "ud2's frame: rbx");
-	is(seen.r12, 12, "ud2's frame: r12");
-	is(seen.r15, 15, "ud2's frame: r15");
-	is(seen.rsp, sp, "ud2's frame: rsp");
-	ok(seen.rflags & X86_EFLAGS_IF, "ud2's frame: interrupts were on");
+	is(seen.rax, 10, "the frame of ud2 has rax");
+	is(seen.rbx, 11, "the frame of ud2 has rbx");
+	is(seen.r12, 12, "the frame of ud2 has r12");
+	is(seen.r15, 15, "the frame of ud2 has r15");
+	is(seen.rsp, sp, "the frame of ud2 has the stack pointer");
+	ok(seen.rflags & X86_EFLAGS_IF, "the frame of ud2 shows that interrupts were on");
 	is(rax + rbx + r12 + r15, 10 + 11 + 12 + 15,
 	   "a handler that changes nothing leaves the registers unchanged");
 	dune_trap_set(X86_TRAP_UD, change, 0);
@@ -184,7 +184,7 @@ static void test_others(void)
 	count = 0;
 	dune_trap_set(X86_TRAP_BP, breakpoint, 0);
 	__asm__ volatile("int3");
-	is(count, 1, "breakpoint");
+	is(count, 1, "int3 leads to the handler");
 	dune_trap_set(X86_TRAP_BP, NULL, 0);
 
 	dune_trap_set(X86_TRAP_DE, skip2, 0);
@@ -192,15 +192,15 @@ static void test_others(void)
 	__asm__ volatile("xorl %%edx, %%edx; xorl %%ecx, %%ecx; movl $1, %%eax\n"
 			 "divl %%ecx; movl %%eax, %%eax"
 			 : "=a" (q) : : "rcx", "rdx", "cc");
-	is(count, 1, "division by zero");
+	is(count, 1, "division by zero leads to the handler");
 	dune_trap_set(X86_TRAP_DE, NULL, 0);
 
 	dune_trap_set(X86_TRAP_GP, skip2, 0);
 	count = 0;
 	__asm__ volatile("movabsq $0x8000000000000000, %%rax; movb (%%rax), %%al"
 			 : : : "rax", "memory");
-	is(count, 1, "general protection");
-	is(seen.error, 0, "general protection: error code");
+	is(count, 1, "general protection leads to the handler");
+	is(seen.error, 0, "the error code of general protection is 0");
 	dune_trap_set(X86_TRAP_GP, NULL, 0);
 
 	dune_trap_set(X86_TRAP_DB, single_step, 0);
@@ -208,7 +208,7 @@ static void test_others(void)
 	__asm__ volatile("lea -128(%%rsp), %%rsp; pushfq; orq %0, (%%rsp); popfq\n"
 			 "nop; nop; nop; nop; nop; nop; nop; lea 128(%%rsp), %%rsp"
 			 : : "i" (X86_EFLAGS_TF) : "memory", "cc");
-	is(count, 5, "single steps");
+	is(count, 5, "each single step leads to the handler until it clears TF");
 	dune_trap_set(X86_TRAP_DB, NULL, 0);
 
 	is(dune_trap_set(X86_TRAP_NMI, skip2, 0), -22, "dune_trap_set for NMI: EINVAL");
@@ -245,10 +245,11 @@ static void test_default(void)
 	is(signals, 1, "ud2 without a handler is a signal");
 	dune_trap_set(X86_TRAP_UD, pass_on, 0);
 	__asm__ volatile("ud2");
-	ok(signals == 2 && count == 1, "dune_trap_default");
+	ok(signals == 2 && count == 1,
+	   "dune_trap_default() raises the signal, and the program continues");
 	dune_trap_set(X86_TRAP_UD, pass_on, DUNE_TRAP_FPU);
 	__asm__ volatile("ud2");
-	ok(signals == 3 && count == 2, "dune_trap_default with DUNE_TRAP_FPU");
+	ok(signals == 3 && count == 2, "dune_trap_default() does the same with DUNE_TRAP_FPU");
 	dune_trap_set(X86_TRAP_UD, NULL, 0);
 }
 
