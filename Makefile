@@ -12,7 +12,7 @@
 #   make decoy       attacks the sandbox's checks for HOURS=1, and resumes; findings are in build/decoy
 #   make demo        runs real programs, natively and under dunectl run
 #   make bench       measures, and writes docs/benchmarks.md, its plot and the README's table
-#   make bench-check fails if a figure that was measured misses its bar
+#   make bench-check fails if a figure that was measured misses its target
 #   make test-vmx    runs the tests in the slow vmx machine (20 minutes); ONLY=TEXT,TEXT: some
 #   make test-debug  runs the module's tests on a debug kernel; MACHINE=vmx ONLY=TEXT: in Bochs
 #   make install     installs dunectl, dune-run, libdune with its headers, and the built

@@ -2,7 +2,7 @@
 /*
  * Measuring, for all benchmarks. Each program measures Linux and Dune in one run,
  * takes medians, and prints a line of JSON for each figure, which tools/suite
- * compares with its bar. Costs are differences of the time stamp counter: cycles
+ * compares with its target. Costs are differences of the time stamp counter: cycles
  * on hardware, and exact numbers of instructions in counting mode.
  */
 #ifndef BENCH_H
@@ -75,7 +75,7 @@ static inline const char *unit(void)
  * Print one measurement as a line of JSON: @linux_ and @dune in @unit, NONE where
  * Linux has no counterpart; @exits of the guest for one operation, NONE if they
  * were not counted; @allowance: by how many @unit Dune's figure may exceed its
- * bar in `make bench-check`, which is a multiple of Linux's.
+ * target in `make bench-check`, which is a multiple of Linux's.
  */
 static inline void figure_of(const char *id, const char *unit, double linux_,
 			     double dune, double exits, double allowance)

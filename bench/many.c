@@ -2,7 +2,7 @@
 /*
  * How much of the kernel's memory a vCPU takes, and how many Dune processes
  * can exist at once, each of which does some work. At most WANTED are tried; the
- * bar is 1,000.
+ * target is 1,000.
  */
 #define _GNU_SOURCE
 #include "bench.h"

@@ -90,10 +90,10 @@ struct dune_thread {
 	 */
 	u64 last_table;
 	/*
-	 * memory/tlb.c: for each tag, the state that its entries come from. NULL while the
-	 * thread has used no tag.
+	 * memory/tlb.c: for each PCID, the state that its entries come from. NULL while the
+	 * thread has used no PCID.
 	 */
-	u64 *tags;
+	u64 *pcid_states;
 
 	struct dune_run *run;		/* NULL while there is no vCPU */
 	void *run_place;		/* pages of the arena that *run covers */

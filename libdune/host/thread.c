@@ -153,7 +153,7 @@ void dune_thread_free(struct dune_thread *t)
 		}
 	}
 	dune_unlock(&dune_process.lock, flags);
-	dune_page_free(t->tags, TAG_PAGES);
+	dune_page_free(t->pcid_states, PCID_STATES_PAGES);
 	dune_page_free(t, BLOCK_SIZE / 4096);
 }
 

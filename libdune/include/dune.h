@@ -430,10 +430,10 @@ int dune_user_ok(const void *p, size_t n);
  * root is, so entries may be read without a lock. Change them with an atomic
  * instruction: the processor sets A and D on its own.
  *
- * Calls flush the calling thread's TLB. Entries of the root under other tags of
- * this thread are flushed when these tags are loaded next. Other threads must
+ * Calls flush the calling thread's TLB. Entries of the root under other PCIDs of
+ * this thread are flushed when these PCIDs are loaded next. Other threads must
  * flush their TLBs themselves. A program that changes an entry without a call
- * flushes it itself, under each tag.
+ * flushes it itself, under each PCID.
  *
  * Errors: -EINVAL (not a multiple of 4096, not a user address), -ENOMEM, and
  * -EPERM outside the guest. A call that fails has changed nothing, and has kept
@@ -547,24 +547,26 @@ dune_pte *dune_pt_clone(dune_pte *root);
 int dune_pt_free(dune_pte *root);
 
 /*
- * Run on another root. @tag: 0, or if the processor has PCIDs, 1 to 4095:
- * entries of other tags stay in the TLB. The tag's own entries are flushed unless
- * DUNE_PT_KEEP is or'ed in, the root is the one that the tag was last loaded
- * with, and that root was changed only under this tag since. For a thread that
- * uses tags dune_pt_protect() of one page costs some 40 instructions more.
- * Returns 0, -EINVAL if @root is NULL or not aligned or @tag has other bits, -EOPNOTSUPP
- * if @tag is not 0 and the processor has no tags, or -ENOMEM or -EPERM (see above).
+ * Run on another root. @pcid: 0, or if the processor has PCIDs, 1 to 4095:
+ * entries of other PCIDs stay in the TLB. The PCID's own entries are flushed unless
+ * DUNE_PT_KEEP is or'ed in, the root is the one that the PCID was last loaded
+ * with, and that root was changed only under this PCID since. For a thread that
+ * uses PCIDs dune_pt_protect() of one page costs some 40 instructions more. The
+ * thread's first call with a PCID other than 0 must not be in a handler that may have
+ * interrupted dune_pt_protect(): the page's old rights could stay under that PCID.
+ * Returns 0, -EINVAL if @root is NULL or not aligned or @pcid has other bits, -EOPNOTSUPP
+ * if @pcid is not 0 and the processor has no PCIDs, or -ENOMEM or -EPERM (see above).
  */
 #define DUNE_PT_KEEP	(1U << 31)
-int dune_pt_load(dune_pte *root, unsigned int tag);
+int dune_pt_load(dune_pte *root, unsigned int pcid);
 
-/* ---- TLB of the calling thread, under the tag that is loaded ------------- */
+/* ---- TLB of the calling thread, under the PCID that is loaded ------------- */
 
-/* Flush the entries of a page, of the whole tag, or of another tag. */
+/* Flush the entries of a page, of the whole PCID, or of another PCID. */
 void dune_tlb_page(uint64_t va);
 void dune_tlb_all(void);
-/* Returns -EOPNOTSUPP without PCID and INVPCID, and -EINVAL if @tag is above 4095. */
-int dune_tlb_tag(unsigned int tag);
+/* Returns -EOPNOTSUPP without PCID and INVPCID, and -EINVAL if @pcid is above 4095. */
+int dune_tlb_pcid(unsigned int pcid);
 
 /* ---- pages ------------------------------------------------------------- */
 

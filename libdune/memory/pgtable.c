@@ -17,7 +17,7 @@
 #include "tlb.h"
 
 /*
- * The word of a root that holds the number of its state, for tags that keep their
+ * The word of a root that holds the number of its state, for PCIDs that keep their
  * entries (tlb.c). The upper half of a root maps no user address, and the
  * processor ignores all other bits of an entry whose P is clear (APM volume 2, 5.3).
  */
@@ -188,11 +188,11 @@ static noinline int protect_next(dune_pte *root, u64 va, u64 len, u64 rights)
 
 	if (!table)
 		return protect(root, va, len, rights);
-	if (!t->tags)
+	if (!t->pcid_states)
 		WRITE_ONCE(t->last_table, va >> 21 << LAST_TABLE_SHIFT | (u64)table >> 12);
 	set_rights(&table[level_index(va, 0)], rights);
-	/* Also if a handler that interrupted this function has used the first tag. */
-	if (READ_ONCE(t->tags)) {
+	/* Also if a handler that interrupted this function has used the first PCID. */
+	if (READ_ONCE(t->pcid_states)) {
 		WRITE_ONCE(t->last_table, NO_LAST_TABLE);
 		flush(root, va, len);
 		return 0;
@@ -206,7 +206,7 @@ static noinline int protect_next(dune_pte *root, u64 va, u64 len, u64 rights)
  * remembers the last table that it used. Such a table lives as long as its root,
  * and the first root is never freed. A signal's handler may interrupt this and
  * use it, too: so the table and the 2 MB that it maps are one word (struct
- * dune_thread). A thread that uses tags remembers no table: other tags may hold the
+ * dune_thread). A thread that uses PCIDs remembers no table: other PCIDs may hold the
  * page, too (flush()).
  */
 int dune_pt_protect(dune_pte *root, u64 va, u64 len, u64 rights)

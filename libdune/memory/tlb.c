@@ -2,9 +2,9 @@
 /*
  * TLB control and the choice of the page table, for the calling thread.
  *
- * Entries of a tag may stay in the TLB while another tag is loaded, and then
+ * Entries of a PCID may stay in the TLB while another PCID is loaded, and then
  * INVLPG and a load of CR3 do not reach them (APM volume 2, 5.5.1). So a thread
- * that uses tags notes for each tag which state of which root its entries belong
+ * that uses PCIDs notes for each PCID which state of which root its entries belong
  * to (dune_pt_state(), one number for both), and keeps them only for that state.
  */
 #include "memory.h"
@@ -17,50 +17,50 @@ dune_pte *dune_pt_root(void)
 	return this_thread(root);
 }
 
-static bool have_tags(void)
+static bool have_pcids(void)
 {
 	return dune_process.info.features & DUNE_FEATURE_PCID;
 }
 
-/* The entries of the loaded tag are those of the present state of the root. */
+/* The entries of the loaded PCID are those of the present state of the root. */
 void dune_tlb_is_clean(void)
 {
 	struct dune_thread *t = dune_self();
 
-	if (t->tags)
-		t->tags[read_cr3() & CR3_TAG] = dune_pt_state(t->root);
+	if (t->pcid_states)
+		t->pcid_states[read_cr3() & CR3_PCID] = dune_pt_state(t->root);
 }
 
-/* From the first use of a tag on. Without tags dune_pt_protect() has a shorter path. */
-static int use_tags(struct dune_thread *t)
+/* From the first use of a PCID on. Without PCIDs dune_pt_protect() has a shorter path. */
+static int use_pcids(struct dune_thread *t)
 {
-	if (t->tags)
+	if (t->pcid_states)
 		return 0;
-	t->tags = dune_page_alloc(TAG_PAGES);
-	if (!t->tags)
+	t->pcid_states = dune_page_alloc(PCID_STATES_PAGES);
+	if (!t->pcid_states)
 		return -ENOMEM;
 	WRITE_ONCE(t->last_table, NO_LAST_TABLE);
 	dune_tlb_is_clean();
 	return 0;
 }
 
-int dune_pt_load(dune_pte *root, unsigned int tag)
+int dune_pt_load(dune_pte *root, unsigned int pcid)
 {
 	struct dune_thread *t;
 	u64 cr3, flags;
 
 	if (!dune_active())
 		return -EPERM;
-	if (!root || ((u64)root & 0xfff) || (tag & ~(CR3_TAG | DUNE_PT_KEEP)))
+	if (!root || ((u64)root & 0xfff) || (pcid & ~(CR3_PCID | DUNE_PT_KEEP)))
 		return -EINVAL;
-	if (tag && !have_tags())
+	if (pcid && !have_pcids())
 		return -EOPNOTSUPP;
 	t = dune_self();
-	if ((tag && use_tags(t)) || dune_pt_touch_core(root))
+	if ((pcid && use_pcids(t)) || dune_pt_touch_core(root))
 		return -ENOMEM;
-	cr3 = to_gpa((u64)root) | (tag & CR3_TAG);
+	cr3 = to_gpa((u64)root) | (pcid & CR3_PCID);
 	flags = dune_irq_save();	/* a handler finds all or nothing */
-	if ((tag & DUNE_PT_KEEP) && t->tags[tag & CR3_TAG] == dune_pt_state(root))
+	if ((pcid & DUNE_PT_KEEP) && t->pcid_states[pcid & CR3_PCID] == dune_pt_state(root))
 		cr3 |= CR3_KEEP;
 	t->root = root;
 	write_cr3(cr3);
@@ -90,14 +90,14 @@ static bool have_invpcid(void)
 	return ebx & 1U << 10;
 }
 
-int dune_tlb_tag(unsigned int tag)
+int dune_tlb_pcid(unsigned int pcid)
 {
 	if (!dune_active())
 		return -EPERM;
-	if (tag > CR3_TAG)
+	if (pcid > CR3_PCID)
 		return -EINVAL;
-	if (!have_tags() || !have_invpcid())
+	if (!have_pcids() || !have_invpcid())
 		return -EOPNOTSUPP;
-	invpcid(INVPCID_TAG, tag, 0);
+	invpcid(INVPCID_SINGLE, pcid, 0);
 	return 0;
 }

@@ -8,11 +8,13 @@
 
 #include "linux.h"
 
-#define CR3_TAG		0xfffULL	/* PCID */
-#define CR3_KEEP	(1ULL << 63)	/* do not flush the tag */
-#define TAG_PAGES	8		/* a word for each tag */
+#define CR3_PCID	0xfffULL
+#define CR3_KEEP	(1ULL << 63)	/* keep the entries of the PCID that is loaded */
 
-#define INVPCID_TAG	1
+#define PCID_STATES_PAGES 8		/* a word for each PCID */
+
+/* Of all addresses under one PCID (SDM volume 2, "INVPCID", type 1). */
+#define INVPCID_SINGLE	1
 
 ALWAYS_INLINE u64 read_cr3(void)
 {
@@ -32,9 +34,9 @@ ALWAYS_INLINE void invlpg(u64 va)
 	__asm__ volatile("invlpg (%0)" : : "r" (va) : "memory");
 }
 
-ALWAYS_INLINE void invpcid(u64 type, u64 tag, u64 va)
+ALWAYS_INLINE void invpcid(u64 type, u64 pcid, u64 va)
 {
-	u64 d[2] = { tag, va };
+	u64 d[2] = { pcid, va };
 
 	__asm__ volatile("invpcid %0, %1" : : "m" (d), "r" (type) : "memory");
 }

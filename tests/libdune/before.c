@@ -57,7 +57,7 @@ static void test_calls(void)
 	ok(!dune_pt_clone(root), "dune_pt_clone() before dune_enter(): NULL");
 	is(dune_pt_free(root), -EPERM, "dune_pt_free() before dune_enter(): EPERM");
 	is(dune_pt_load(root, 0), -EPERM, "dune_pt_load() before dune_enter(): EPERM");
-	is(dune_tlb_tag(1), -EPERM, "dune_tlb_tag() before dune_enter(): EPERM");
+	is(dune_tlb_pcid(1), -EPERM, "dune_tlb_pcid() before dune_enter(): EPERM");
 	dune_tlb_page(0);
 	dune_tlb_all();
 	ok(!dune_page_alloc(1), "dune_page_alloc() before dune_enter(): NULL");

@@ -241,7 +241,7 @@ static void test_clone(void)
 	is(dune_pt_load(NULL, 0), -EINVAL, "dune_pt_load() of no root: EINVAL");
 	is(dune_pt_load((dune_pte *)((uint64_t)root + 8), 0), -EINVAL,
 	   "dune_pt_load() of a root that is not aligned: EINVAL");
-	is(dune_pt_load(root, 1U << 12), -EINVAL, "dune_pt_load() with a tag too large: EINVAL");
+	is(dune_pt_load(root, 1U << 12), -EINVAL, "dune_pt_load() with a PCID too large: EINVAL");
 	is(dune_pt_load(NULL, DUNE_PT_KEEP), -EINVAL,
 	   "dune_pt_load() of no root, with its entries kept: EINVAL");
 	ok(dune_pt_root() == root, "dune_pt_load() that failed leaves the root as it was");
@@ -252,14 +252,14 @@ static void test_clone(void)
 	munmap((void *)q, 2 * PAGE);
 }
 
-static void test_tags(void)
+static void test_pcids(void)
 {
-	int flush = dune_tlb_tag(1), load = dune_pt_load(dune_pt_root(), 1);
+	int flush = dune_tlb_pcid(1), load = dune_pt_load(dune_pt_root(), 1);
 
 	/* PCIDs, and INVPCID with them or not. */
-	ok(flush == 0 || flush == -EOPNOTSUPP, "flush by tag: %d", flush);
-	is(dune_tlb_tag(5000), -EINVAL, "dune_tlb_tag() of a tag that is too large: EINVAL");
-	ok(load == 0 || (load == -EOPNOTSUPP && flush), "load with a tag: %d", load);
+	ok(flush == 0 || flush == -EOPNOTSUPP, "flush by PCID: %d", flush);
+	is(dune_tlb_pcid(5000), -EINVAL, "dune_tlb_pcid() of a PCID that is too large: EINVAL");
+	ok(load == 0 || (load == -EOPNOTSUPP && flush), "load with a PCID: %d", load);
 	dune_pt_load(dune_pt_root(), 0);
 }
 
@@ -316,7 +316,7 @@ int main(void)
 	test_map();
 	test_dirty();
 	test_clone();
-	test_tags();
+	test_pcids();
 	test_pages();
 	test_lazy();
 	return done();

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! make bench: runs the programs of build/bench in the counting machines, on
-//! each kernel, compares their figures with the bars (bars.rs) and writes
+//! each kernel, compares their figures with the targets (targets.rs) and writes
 //! build/bench.json, docs/benchmarks.md (page.rs), its plot (plot.rs) and the
 //! table of README.md (readme.rs). The figures of machines and kernels that are
-//! not measured now stay. make bench-check fails if a bar is missed.
+//! not measured now stay. make bench-check fails if a target is missed.
 //!
 //! A program prints one line of JSON for each figure (struct Measured); its other
 //! lines are for readers. It measures Linux and Dune in the same run, and prints
 //! medians. One program, build/bench/switch, is traced instead (switch.rs).
 
-mod bars;
 mod page;
 mod plot;
 mod readme;
 mod switch;
+mod targets;
 
 use std::fs;
 use std::io;
@@ -26,7 +26,7 @@ use dune_machine::{Machine, MachineType, Series};
 use serde::{Deserialize, Serialize};
 
 use crate::context::Context;
-use bars::Bar;
+use targets::Target;
 
 /// The longest that one program may take.
 const LIMIT: Duration = Duration::from_secs(20 * 60);
@@ -45,7 +45,7 @@ struct Measured {
     dune: f64,
     /// VM exits of the Dune side.
     exits: Option<f64>,
-    /// Added to what the bar permits (for mprotect: the call itself).
+    /// Added to what the target permits (for mprotect: the call itself).
     #[serde(default)]
     allowance: f64,
     /// The parts of the figure, in words.
@@ -65,9 +65,9 @@ struct Figure {
     /// dune / linux
     ratio: Option<f64>,
     exits: Option<f64>,
-    bar: String,
+    target: String,
     met: bool,
-    /// Whether the bar is this machine's own, and not the other machine's, which is
+    /// Whether the target is this machine's own, and not the other machine's, which is
     /// shown for comparison.
     binding: bool,
     /// Not measured but modelled: instructions + 750 for each exit.
@@ -92,7 +92,7 @@ impl Figure {
             dune,
             ratio: Some(dune / linux),
             exits: Some(1.0),
-            bar: "≤ 1.1".to_owned(),
+            target: "≤ 1.1".to_owned(),
             met: true,
             binding: true,
             modelled_cycles: None,
@@ -102,7 +102,7 @@ impl Figure {
 }
 
 /// Measures on these kernels; without any, on those for which the table has all tests
-/// of the machine. Missed bars are not an error here, but in check().
+/// of the machine. Missed targets are not an error here, but in check().
 pub fn run(context: &Context, kernels: &[Series]) -> Result<u8> {
     let file = file(context);
     let mut figures = read(&file)?;
@@ -132,7 +132,7 @@ pub fn run(context: &Context, kernels: &[Series]) -> Result<u8> {
     Ok(if lacking.is_empty() { 0 } else { 1 })
 }
 
-/// make bench-check: whether all bars are met, by the figures that are saved.
+/// make bench-check: whether all targets are met, by the figures that are saved.
 pub fn check(context: &Context) -> Result<u8> {
     let figures = saved(context)?;
     let mut wrong = Vec::new();
@@ -154,11 +154,13 @@ pub fn check(context: &Context) -> Result<u8> {
         }
     }
     for figure in figures.iter().filter(|figure| figure.binding && !figure.met) {
-        let Figure { id, machine, kernel, dune, linux, bar, .. } = figure;
+        let Figure { id, machine, kernel, dune, linux, target, .. } = figure;
         let linux = linux.map(|linux| format!(", Linux {}", page::number(linux)));
         let linux = linux.unwrap_or_default();
         let dune = page::number(*dune);
-        wrong.push(format!("missed: {id} ({machine} {kernel}): {dune}{linux}; the bar is {bar}"));
+        wrong.push(format!(
+            "missed: {id} ({machine} {kernel}): {dune}{linux}; the target is {target}"
+        ));
     }
     for what in &wrong {
         println!("{what}");
@@ -186,13 +188,13 @@ fn write_page(context: &Context, figures: &[Figure]) -> Result<()> {
 fn summary(figures: &[Figure]) -> String {
     let binding = figures.iter().filter(|figure| figure.binding);
     let (met, all) = binding.fold((0, 0), |(met, all), figure| (met + figure.met as u32, all + 1));
-    format!("{met} of {all} figures meet their bars")
+    format!("{met} of {all} figures meet their targets")
 }
 
 /// The figures that this machine and kernel should have and that are not there.
 fn not_among(figures: &[Figure], machine: &str, kernel: &str) -> Vec<String> {
     let has = |id: &str| figures.iter().any(|one| one.id == id && one.is_of(machine, kernel));
-    bars::SUBJECTS
+    targets::SUBJECTS
         .iter()
         .filter(|subject| subject.is_measured_in(machine) && !has(subject.id))
         .map(|subject| format!("{} ({machine} {kernel})", subject.id))
@@ -203,7 +205,7 @@ fn not_among(figures: &[Figure], machine: &str, kernel: &str) -> Vec<String> {
 fn sort(figures: &mut [Figure]) {
     let series = |kernel: &str| kernel.parse::<Series>().ok();
     figures.sort_by_cached_key(|figure| {
-        (bars::place(&figure.id), series(&figure.kernel), figure.machine.clone())
+        (targets::place(&figure.id), series(&figure.kernel), figure.machine.clone())
     });
 }
 
@@ -260,8 +262,8 @@ fn measure(context: &Context, series: Series) -> Result<Vec<Figure>> {
             (false, true) => "MISSED",
             (false, false) => "missed",
         };
-        let Figure { id, dune, bar, .. } = &figure;
-        println!("{machine_name} {series}: {id:24} {dune:>10} {mark:6} ({bar})");
+        let Figure { id, dune, target, .. } = &figure;
+        println!("{machine_name} {series}: {id:24} {dune:>10} {mark:6} ({target})");
         figures.push(figure);
     };
     for program in programs(context)? {
@@ -294,17 +296,17 @@ fn measure(context: &Context, series: Series) -> Result<Vec<Figure>> {
 }
 
 fn judge(measured: Measured, machine_type: &MachineType, series: Series) -> Figure {
-    let bar = Bar::of(&measured.id, machine_type);
+    let target = Target::of(&measured.id, machine_type);
     let counts = measured.unit == "instructions";
     let model = |exits: f64| measured.dune + MODEL_EXIT_CYCLES * exits;
     Figure {
         machine: machine_type.name.to_owned(),
         kernel: series.name().to_owned(),
         ratio: measured.linux.map(|linux| measured.dune / linux),
-        bar: bar.as_ref().map(|bar| bar.text.to_owned()).unwrap_or_default(),
-        // A figure without a bar is only for information.
-        met: bar.is_none_or(|bar| bar.is_met(&measured)),
-        binding: bar.is_some_and(|bar| bar.binds(machine_type)),
+        target: target.as_ref().map(|target| target.text.to_owned()).unwrap_or_default(),
+        // A figure without a target is only for information.
+        met: target.is_none_or(|target| target.is_met(&measured)),
+        binding: target.is_some_and(|target| target.binds(machine_type)),
         modelled_cycles: measured.exits.filter(|_| counts).map(model),
         id: measured.id,
         unit: measured.unit,

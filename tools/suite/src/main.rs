@@ -99,7 +99,7 @@ enum Command {
         #[arg(value_name = "KERNEL")]
         kernels: Vec<Series>,
     },
-    /// Check the figures that bench saved against their bars
+    /// Check the figures that bench saved against their targets
     BenchCheck,
     /// Write docs/benchmarks.md, its plot and the table of README.md, from the figures
     /// that bench saved

@@ -3,7 +3,7 @@
 
 use dune_machine::{MachineType, VMX};
 
-use super::bars::{Baseline, Subject};
+use super::targets::{Baseline, Subject};
 use super::{switch, Figure};
 
 const HEAD: &str = "# Benchmarks
@@ -20,7 +20,7 @@ An instruction that switches worlds counts as one, so exits have a column of the
 `build/bench.json` also holds a model of cycles: instructions + 750 for each exit.
 
 This page, its plot and the table of figures in the README are written by `make bench`, which
-succeeds when it has measured; `make bench-check` fails if a bar is missed.
+succeeds when it has measured; `make bench-check` fails if a target is missed.
 `build/bin/dune-suite bench 6.1 --machine vmx` measures one part anew, and
 `build/bin/dune-suite bench-page` writes the page from the figures that are there.
 
@@ -30,9 +30,9 @@ is forced by a flag (`DUNE_RUN_SLOW_SYSCALL`), so its row leaves out, on both si
 ptrace, audit or a tracepoint itself costs.
 ";
 
-/// The bars that are not Intel's own.
+/// The targets that are not Intel's own.
 const INTEL_NOTE: &str =
-    "A bar in parentheses is AMD's, shown for comparison: Intel has a mechanism of its own there
+    "A target in parentheses is AMD's, shown for comparison: Intel has a mechanism of its own there
 (a second page table, a VMCS that is loaded for each run).
 ";
 
@@ -54,7 +54,7 @@ The parts were counted in traces, once, on 6.1. The table above has the present 
 - *munmap() of 1 GB* with one page in it (`munmap_1g`), and fork, were not traced.
 ";
 
-const COLUMNS: &str = "| figure | kernel | Linux | Dune | Dune / Linux | exits | bar | met |
+const COLUMNS: &str = "| figure | kernel | Linux | Dune | Dune / Linux | exits | target | met |
 |---|---|--:|--:|--:|--:|---|---|
 ";
 
@@ -69,7 +69,7 @@ pub fn write(figures: &[Figure]) -> String {
             continue;
         }
         page += &format!("\n## {}\n\n", machine_type.vendor);
-        if of_it.iter().any(|figure| !figure.binding && !figure.bar.is_empty()) {
+        if of_it.iter().any(|figure| !figure.binding && !figure.target.is_empty()) {
             page += &format!("{INTEL_NOTE}\n");
         }
         page += &table(&of_it);
@@ -114,10 +114,10 @@ fn cells(figure: &Figure) -> String {
         Some(Baseline::NoKvm) => format!("{} (without KVM)", optional(figure.linux)),
         _ => optional(figure.linux),
     };
-    let bar = if figure.binding || figure.bar.is_empty() {
-        figure.bar.clone()
+    let target = if figure.binding || figure.target.is_empty() {
+        figure.target.clone()
     } else {
-        format!("({})", figure.bar)
+        format!("({})", figure.target)
     };
     let met = match (figure.met, figure.binding) {
         (true, _) => "yes",
@@ -125,7 +125,7 @@ fn cells(figure: &Figure) -> String {
         (false, false) => "no",
     };
     format!(
-        " {linux} | {} | {} | {} | {bar} | {met} |",
+        " {linux} | {} | {} | {} | {target} | {met} |",
         number(figure.dune),
         figure.ratio.map(ratio).unwrap_or_default(),
         optional(figure.exits),

@@ -8,7 +8,7 @@ use plotters::coord::Shift;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
-use super::bars::{Baseline, Subject, SUBJECTS};
+use super::targets::{Baseline, Subject, SUBJECTS};
 use super::{page, Figure};
 
 /// Sizes in pixels.

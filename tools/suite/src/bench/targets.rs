@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The figures, what each is compared with, and its bar, which it has to reach.
+//! The figures, what each is compared with, and its target, which it has to reach.
 
 use dune_machine::{MachineType, SVM, VMX};
 
@@ -11,7 +11,7 @@ pub struct Subject {
     /// The subject of the measurement, for people.
     pub title: &'static str,
     pub baseline: Baseline,
-    bars: &'static [Bar],
+    targets: &'static [Target],
 }
 
 /// The meaning of the column "Linux".
@@ -30,13 +30,13 @@ pub enum Baseline {
     Nothing,
 }
 
-pub struct Bar {
+pub struct Target {
     vendor: Vendor,
     pub text: &'static str,
     rule: Rule,
 }
 
-/// The vendor whose bar it is. Where Intel has no bar of its own, AMD's is shown
+/// The vendor whose target it is. Where Intel has no target of its own, AMD's is shown
 /// for comparison, since the mechanism differs.
 #[derive(Clone, Copy, PartialEq)]
 enum Vendor {
@@ -166,23 +166,25 @@ const fn subject(
     id: &'static str,
     title: &'static str,
     baseline: Baseline,
-    bars: &'static [Bar],
+    targets: &'static [Target],
 ) -> Subject {
-    Subject { id, title, baseline, bars }
+    Subject { id, title, baseline, targets }
 }
 
 const fn with_kvm(id: &'static str, title: &'static str) -> Subject {
-    const BARS: &[Bar] =
-        &[Bar { vendor: Vendor::Both, text: "≤ 1.05 × without KVM", rule: Times(1.05, None) }];
-    subject(id, title, NoKvm, BARS)
+    const TARGETS: &[Target] =
+        &[Target {
+            vendor: Vendor::Both, text: "≤ 1.05 × without KVM", rule: Times(1.05, None)
+        }];
+    subject(id, title, NoKvm, TARGETS)
 }
 
-const fn amd(text: &'static str, rule: Rule) -> Bar {
-    Bar { vendor: Vendor::Amd, text, rule }
+const fn amd(text: &'static str, rule: Rule) -> Target {
+    Target { vendor: Vendor::Amd, text, rule }
 }
 
-const fn intel(text: &'static str, rule: Rule) -> Bar {
-    Bar { vendor: Vendor::Intel, text, rule }
+const fn intel(text: &'static str, rule: Rule) -> Target {
+    Target { vendor: Vendor::Intel, text, rule }
 }
 
 /// The names of all figures.
@@ -201,21 +203,21 @@ impl Subject {
         SUBJECTS.iter().find(|subject| subject.id == id)
     }
 
-    /// Whether this machine type has the figure: one that has only Intel's bars is
+    /// Whether this machine type has the figure: one that has only Intel's targets is
     /// measured on Intel alone.
     pub fn is_measured_in(&self, machine: &str) -> bool {
-        machine == VMX.name || self.bars.iter().any(|bar| bar.vendor != Vendor::Intel)
+        machine == VMX.name || self.targets.iter().any(|target| target.vendor != Vendor::Intel)
     }
 }
 
-impl Bar {
-    /// The bar of a figure: this machine's own, or else another machine's for comparison.
-    pub fn of(id: &str, machine_type: &MachineType) -> Option<&'static Bar> {
-        let bars = Subject::of(id)?.bars;
-        bars.iter().find(|bar| bar.binds(machine_type)).or(bars.first())
+impl Target {
+    /// The target of a figure: this machine's own, or else another machine's for comparison.
+    pub fn of(id: &str, machine_type: &MachineType) -> Option<&'static Target> {
+        let targets = Subject::of(id)?.targets;
+        targets.iter().find(|target| target.binds(machine_type)).or(targets.first())
     }
 
-    /// Whether this is the machine's own bar.
+    /// Whether this is the machine's own target.
     pub fn binds(&self, machine_type: &MachineType) -> bool {
         match self.vendor {
             Vendor::Amd => *machine_type == SVM,
@@ -224,7 +226,7 @@ impl Bar {
         }
     }
 
-    /// A figure misses its bar as well where the bar compares it with Linux's
+    /// A figure misses its target as well where the target compares it with Linux's
     /// and there is none, or counts exits and the program did not print them.
     pub fn is_met(&self, measured: &Measured) -> bool {
         let Measured { linux, dune, exits, allowance, .. } = measured;
@@ -253,7 +255,7 @@ mod tests {
         let (linux, dune, exits) = figures;
         let (id, unit) = (id.to_owned(), "instructions".to_owned());
         let measured = Measured { id, unit, linux, dune, exits, allowance: 0.0, detail: None };
-        Bar::of(&measured.id, machine_type).unwrap().is_met(&measured)
+        Target::of(&measured.id, machine_type).unwrap().is_met(&measured)
     }
 
     fn met(id: &str, linux: Option<f64>, dune: f64, exits: Option<f64>) -> bool {
@@ -261,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn bars_are_held() {
+    fn targets_are_held() {
         assert!(met("getpid_ring0", Some(364.0), 400.0, Some(1.0)));
         assert!(!met("getpid_ring0", Some(364.0), 401.0, Some(1.0)));
         assert!(!met("getpid_ring0", Some(364.0), 364.0, Some(2.0)));
@@ -274,13 +276,13 @@ mod tests {
     }
 
     #[test]
-    fn intel_has_bars_of_its_own() {
+    fn intel_has_targets_of_its_own() {
         let call = |dune| met_in(&VMX, "getpid_ring0", (Some(340.0), dune, Some(1.0)));
         assert!(call(408.0));
         assert!(!call(409.0));
-        assert!(Bar::of("getpid_ring0", &VMX).unwrap().binds(&VMX));
-        assert!(!Bar::of("roundtrip", &VMX).unwrap().binds(&VMX));
-        assert!(Bar::of("trap_kvm_vm", &VMX).unwrap().binds(&VMX));
+        assert!(Target::of("getpid_ring0", &VMX).unwrap().binds(&VMX));
+        assert!(!Target::of("roundtrip", &VMX).unwrap().binds(&VMX));
+        assert!(Target::of("trap_kvm_vm", &VMX).unwrap().binds(&VMX));
     }
 
     #[test]
