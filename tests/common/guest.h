@@ -102,6 +102,12 @@ void guest_close(struct guest *g);
 /* Make the vCPU only: device, vCPU, run page. 0 or -errno. */
 int guest_vcpu(struct guest *g);
 
+/*
+ * An interrupt gate to @handler, on the stack of that number in the TSS, or 0: the
+ * current one. Code in rings up to @ring may use it by INT.
+ */
+void guest_set_gate(struct guest *g, unsigned int vector, const void *handler, u64 ist, u64 ring);
+
 /* Registers for a call of fn(arg) in ring @ring, from a fresh state. */
 void guest_prepare(struct guest *g, unsigned int ring, u64 (*fn)(void *arg), void *arg);
 /* Registers for bare code at @rip, on the guest's stack. */

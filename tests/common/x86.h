@@ -78,6 +78,15 @@
 #define X86_PF_RSVD	(1UL << 3)	/* a reserved bit is set in a page table */
 #define X86_PF_INSTR	(1UL << 4)
 
+/* The byte of a system descriptor with its type (SDM vol. 3, 3.5; APM vol. 2, 4.8.3). */
+#define DESC_P		0x80UL	/* present */
+#define DESC_DPL(ring)	((ring) << 5)
+#define DESC_LDT	0x2UL
+#define DESC_TSS	0x9UL	/* available */
+#define DESC_TSS_BUSY	0xbUL
+#define GATE_TASK	0x5UL
+#define GATE_INTERRUPT	0xeUL
+
 /* Ports of a PC that a program must not reach. */
 #define PORT_POST		0x80	/* the firmware's progress; Linux delays by it */
 #define PORT_PCI_ADDRESS	0xcf8	/* PCI local bus specification, 3.2.2.3.2 */

@@ -20,11 +20,7 @@
 /* A handler on an IST stack, for an endless loop of exceptions without an exit. */
 static void storm(int vector, const void *handler)
 {
-	u64 at = (u64)handler;
-
-	g.mem->idt[vector * 2] = (at & 0xffff) | GUEST_CS0 << 16 | 1UL << 32 | 0x8eUL << 40 |
-				 (at >> 16 & 0xffff) << 48;
-	g.mem->idt[vector * 2 + 1] = at >> 32;
+	guest_set_gate(&g, vector, handler, 1, 0);
 }
 
 static void ud_storm(void)

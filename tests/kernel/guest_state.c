@@ -150,7 +150,7 @@ static void iret_nested_task(void)
 
 static void task_gate(void)
 {
-	g.mem->idt[0x50 * 2] = (u64)GUEST_TR << 16 | 0x85UL << 40;
+	g.mem->idt[0x50 * 2] = (u64)GUEST_TR << 16 | (DESC_P | GATE_TASK) << 40;
 	code("\xcd\x50", 2);
 	guest_prepare_code(&g, page);
 	bounded(2000);

@@ -309,11 +309,9 @@ static void falling_handler(void)
 	guest_cover(&g, CODE_AT);
 	u8 *p = mmap((void *)CODE_AT, 1 << 20, PROT_READ | PROT_WRITE,
 		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
-	u64 at = (u64)ud2;
 
-	for (int v = 0; v < 32; v++)
-		g.mem->idt[v * 2] = (at & 0xffff) | GUEST_CS0 << 16 | 0x8eUL << 40 |
-				    (at >> 16 & 0xffff) << 48;
+	for (int v = 0; v < FIRST_EXTERNAL_VECTOR; v++)
+		guest_set_gate(&g, v, ud2, 0, 0);
 	guest_prepare(&g, 0, ud2, NULL);
 	g.run->regs.rsp = (u64)p + (1 << 20);
 	bounded(5000);

@@ -172,8 +172,8 @@ u64 load_ldt(void *guest)
 {
 	struct guest *g = guest;
 
-	g->mem->gdt[8] = 0x0000820000000fff | ((u64)g->mem->idt & 0xffffff) << 16 |
-			 ((u64)g->mem->idt >> 24 & 0xff) << 56;
+	g->mem->gdt[8] = 0xfff | ((u64)g->mem->idt & 0xffffff) << 16 |
+			 (DESC_P | DESC_LDT) << 40 | ((u64)g->mem->idt >> 24 & 0xff) << 56;
 	g->mem->gdt[9] = (u64)g->mem->idt >> 32;
 	asm volatile("lldt %w0" : : "r"(8 << 3));
 	return 0;
@@ -184,7 +184,7 @@ u64 load_tr(void *guest)
 	struct guest *g = guest;
 
 	/* Available again, at another place in the table. */
-	g->mem->gdt[10] = g->mem->gdt[GUEST_TR >> 3] & ~(2UL << 40);
+	g->mem->gdt[10] = g->mem->gdt[GUEST_TR >> 3] & ~((DESC_TSS_BUSY ^ DESC_TSS) << 40);
 	g->mem->gdt[11] = g->mem->gdt[(GUEST_TR >> 3) + 1];
 	asm volatile("ltr %w0" : : "r"(10 << 3));
 	return 0;
