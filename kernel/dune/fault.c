@@ -31,7 +31,7 @@ static bool vma_allows(const struct vm_area_struct *vma, u32 flags)
  * Calls the kernel's page fault handler as a page fault of the thread would. Returns
  * whether the guest may try again. Takes and releases mmap_lock.
  */
-static bool handle_fault(struct mm_struct *mm, u64 address, u32 flags)
+static bool fault_in_process(struct mm_struct *mm, u64 address, u32 flags)
 {
 	/*
 	 * Not FAULT_FLAG_USER: with it a memory cgroup may leave work to the end
@@ -60,8 +60,11 @@ static bool handle_fault(struct mm_struct *mm, u64 address, u32 flags)
 	return !(fault & VM_FAULT_ERROR);
 }
 
-/* Returns whether the guest may try again. */
-static bool resolve(struct dune_vcpu *vcpu, u64 address, u32 flags)
+/*
+ * Makes the second level allow the access, if the process may make it. Returns whether the
+ * guest may try again.
+ */
+static bool fill_second_level(struct dune_vcpu *vcpu, u64 address, u32 flags)
 {
 	bool resolved;
 	int err;
@@ -69,7 +72,7 @@ static bool resolve(struct dune_vcpu *vcpu, u64 address, u32 flags)
 	err = second_level_fill_before(&vcpu->second_level, address, flags);
 	if (err != -EFAULT)
 		return !err;
-	resolved = handle_fault(vcpu->vm->mm, address, flags);
+	resolved = fault_in_process(vcpu->vm->mm, address, flags);
 	return second_level_fill_after(&vcpu->second_level, address, flags,
 				       resolved);
 }
@@ -101,7 +104,7 @@ int fault_handle(struct dune_vcpu *vcpu, u64 guest, u32 flags)
 	if (!second_level_address(&vcpu->second_level, guest, &address))
 		flags |= DUNE_FAULT_GUEST;
 	else if (likely(address < TASK_SIZE_MAX))
-		resolved = resolve(vcpu, address, flags);
+		resolved = fill_second_level(vcpu, address, flags);
 	if (likely(resolved))
 		return 0;
 	vcpu->run->fault_address = address;
