@@ -38,7 +38,8 @@ static void (*before_off)(void);
  */
 atomic64_t virt_epoch = ATOMIC64_INIT(0);
 
-static void host_changed(void)
+/* Every run must save the host's state again before its next entry (virt.h: virt_epoch). */
+static void advance_epoch(void)
 {
 	atomic64_inc(&virt_epoch);
 }
@@ -46,7 +47,7 @@ static void host_changed(void)
 /* If this CPU stays without virtualization, the log says why. */
 static int virt_turn_on(void)
 {
-	int err = virt_ops->cpu_enable();
+	int err = virt_ops->cpu_turn_on();
 
 	__this_cpu_write(virt_is_ours, !err);
 	if (!err)
@@ -67,7 +68,7 @@ static void virt_turn_off(void)
 	__this_cpu_write(virt_is_ours, false);
 	if (before_off)
 		before_off();
-	virt_ops->cpu_disable();
+	virt_ops->cpu_turn_off();
 }
 
 static int virt_enable(void)
@@ -78,7 +79,7 @@ static int virt_enable(void)
 	if (!static_branch_unlikely(&virt_kvm_loaded))
 		err = virt_turn_on();
 	__this_cpu_write(virt_enabled, !err);
-	host_changed();
+	advance_epoch();
 	return err;
 }
 
@@ -88,7 +89,7 @@ static void virt_disable(void *unused)
 	if (!__this_cpu_read(virt_enabled))
 		return;
 	__this_cpu_write(virt_enabled, false);
-	host_changed();
+	advance_epoch();
 	virt_turn_off();
 	if (virt_ops->cpu_clear)
 		virt_ops->cpu_clear();
@@ -160,21 +161,21 @@ void virt_cpu_emergency(void)
 		return;
 	/* A panic that is followed by a restart comes here twice. */
 	__this_cpu_write(virt_is_ours, false);
-	host_changed();
+	advance_epoch();
 	virt_ops->cpu_emergency();
 }
 
 static void virt_give_to_kvm(void *unused)
 {
 	virt_turn_off();
-	host_changed();
+	advance_epoch();
 }
 
 static void virt_take_from_kvm(void *unused)
 {
 	if (__this_cpu_read(virt_enabled) && virt_turn_on())
 		__this_cpu_write(virt_enabled, false);
-	host_changed();
+	advance_epoch();
 }
 
 /*
@@ -192,7 +193,7 @@ void virt_cpus_set_kvm(bool loaded)
 	} else {
 		on_each_cpu(virt_take_from_kvm, NULL, 1);
 		static_branch_disable_cpuslocked(&virt_kvm_loaded);
-		host_changed();
+		advance_epoch();
 	}
 	mutex_unlock(&virt_lock);
 	cpus_read_unlock();

@@ -31,7 +31,7 @@ DEFINE_STATIC_KEY_FALSE(virt_kvm_loaded);
 static DEFINE_MUTEX(kvm_lock);
 
 /* Between virt_kvm_start() and virt_kvm_stop(); under kvm_lock. */
-static bool ready;
+static bool watching;
 
 /*
  * KVM runs no code before COMING has returned, nor after GOING. Preemption notifiers
@@ -39,7 +39,7 @@ static bool ready;
  */
 static void set_loaded(bool loaded)
 {
-	if (!ready || static_key_enabled(&virt_kvm_loaded) == loaded)
+	if (!watching || static_key_enabled(&virt_kvm_loaded) == loaded)
 		return;
 	if (loaded) {
 		cpu_emergency_unregister_virt_callback(virt_cpu_emergency);
@@ -91,15 +91,18 @@ static bool kvm_is_loaded(void)
 	return true;
 }
 
-/* The end of watching. An event that comes later finds nothing to change. */
-static void leave(void)
+/*
+ * Undoes virt_kvm_start() up to the notifier. After this a late event changes nothing, because
+ * watching is false.
+ */
+static void stop_watching(void)
 {
 	mutex_lock(&kvm_lock);
 	if (static_key_enabled(&virt_kvm_loaded))
 		preempt_notifier_dec();
 	else
 		cpu_emergency_unregister_virt_callback(virt_cpu_emergency);
-	ready = false;
+	watching = false;
 	mutex_unlock(&kvm_lock);
 }
 
@@ -115,7 +118,7 @@ int virt_kvm_start(void)
 	int err;
 
 	mutex_lock(&kvm_lock);
-	ready = true;
+	watching = true;
 	if (kvm_is_loaded()) {
 		preempt_notifier_inc();
 		virt_cpus_set_kvm(true);
@@ -125,7 +128,7 @@ int virt_kvm_start(void)
 	mutex_unlock(&kvm_lock);
 	err = register_module_notifier(&module_notifier);
 	if (err) {
-		leave();
+		stop_watching();
 		return err;
 	}
 	mutex_lock(&kvm_lock);
@@ -136,6 +139,6 @@ int virt_kvm_start(void)
 
 void virt_kvm_stop(void)
 {
-	leave();
+	stop_watching();
 	unregister_module_notifier(&module_notifier);
 }

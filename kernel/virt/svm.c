@@ -148,7 +148,7 @@ static void clear_reduced_speculation(void)
 	       value & ~BIT_ULL(MSR_ZEN4_BP_CFG_BP_SPEC_REDUCE_BIT));
 }
 
-static int svm_cpu_enable(void)
+static int svm_cpu_turn_on(void)
 {
 	u64 efer;
 
@@ -160,7 +160,7 @@ static int svm_cpu_enable(void)
 	return 0;
 }
 
-static void svm_cpu_disable(void)
+static void svm_cpu_turn_off(void)
 {
 	u64 efer;
 
@@ -186,8 +186,8 @@ const struct virt_ops svm_virt_ops = {
 	.probe = svm_virt_probe,
 	.init = svm_virt_init,
 	.cleanup = svm_virt_cleanup,
-	.cpu_enable = svm_cpu_enable,
-	.cpu_disable = svm_cpu_disable,
-	.cpu_emergency = svm_cpu_disable,
+	.cpu_turn_on = svm_cpu_turn_on,
+	.cpu_turn_off = svm_cpu_turn_off,
+	.cpu_emergency = svm_cpu_turn_off,
 	.cpu_clear = svm_cpu_clear,
 };

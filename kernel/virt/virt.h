@@ -24,9 +24,9 @@
  * @cleanup:	free what @init allocated; also after @init has failed
  *
  * For this CPU, with interrupts off:
- * @cpu_enable:	turn virtualization on; -EBUSY: another hypervisor has it on; -EIO: the
+ * @cpu_turn_on: turn virtualization on; -EBUSY: another hypervisor has it on; -EIO: the
  *		processor refuses
- * @cpu_disable: turn virtualization off
+ * @cpu_turn_off: turn virtualization off
  * @cpu_emergency: turn it off while the kernel crashes or reboots at once: works in
  *		any context, takes no lock, and leaves no address of the module's memory
  *		in the processor
@@ -38,8 +38,8 @@ struct virt_ops {
 	int (*init)(void);
 	void (*cleanup)(void);
 
-	int (*cpu_enable)(void);
-	void (*cpu_disable)(void);
+	int (*cpu_turn_on)(void);
+	void (*cpu_turn_off)(void);
 	void (*cpu_emergency)(void);
 	void (*cpu_clear)(void);
 };
@@ -62,7 +62,7 @@ void virt_stop(void);
 void virt_cleanup(void);
 
 /*
- * KVM is loaded (kvm.c). Then @cpu_enable is not called. Each entry looks, with
+ * KVM is loaded (kvm.c). Then @cpu_turn_on is not called. Each entry looks, with
  * interrupts off, whether KVM has virtualization on. If so the entry uses it and
  * leaves KVM's state as it found it; if not the entry turns virtualization on, and off
  * again after the exit.
