@@ -287,7 +287,8 @@ enum entry_way {
 
 static bool enter_slow(struct dune_vcpu *vcpu);
 
-static __always_inline void leave(struct vcpu_hw *hw, enum entry_way way)
+/* The opposite of begin_entry(): gives the CPU back. */
+static __always_inline void end_entry(struct vcpu_hw *hw, enum entry_way way)
 {
 	/* Otherwise addresses in @hw get registers of their own, which must be saved. */
 	OPTIMIZER_HIDE_VAR(hw);
@@ -295,11 +296,11 @@ static __always_inline void leave(struct vcpu_hw *hw, enum entry_way way)
 	case ENTRY_OWN:
 		break;
 	case ENTRY_KVM_OFF:
-		vmx_let_go(hw);
+		vmx_clear(hw);
 		vmx_turn_off();
 		break;
 	case ENTRY_KVM_ON:
-		vmx_let_go(hw);
+		vmx_clear(hw);
 		if (hw->loan != VMX_LOAN_NONE)
 			vmptrld(&hw->loan);
 		break;
@@ -309,8 +310,8 @@ static __always_inline void leave(struct vcpu_hw *hw, enum entry_way way)
 }
 
 /* Makes the VMCS the current one. Returns false if this way is not possible. */
-static __always_inline bool get_cpu_for_entry(struct vcpu_hw *hw, const enum entry_way way,
-					      u64 found_cr4)
+static __always_inline bool begin_entry(struct vcpu_hw *hw, const enum entry_way way,
+					u64 found_cr4)
 {
 	switch (way) {
 	case ENTRY_OWN:
@@ -373,7 +374,7 @@ static __always_inline bool enter(struct dune_vcpu *vcpu, const enum entry_way w
 {
 	struct vcpu_hw *hw = vcpu->hw;
 
-	if (!get_cpu_for_entry(hw, way, found_cr4))
+	if (!begin_entry(hw, way, found_cr4))
 		return way == ENTRY_KVM_ON ? enter_slow(vcpu) : entry_failed(hw, 0);
 	write_changed_host(hw);
 	if (unlikely(hw->cr2 != native_read_cr2()))
@@ -385,7 +386,7 @@ static __always_inline bool enter(struct dune_vcpu *vcpu, const enum entry_way w
 	if (unlikely(vmx_switch(&vcpu->run->regs, way == ENTRY_OWN && hw->launched,
 				&hw->host_rsp))) {
 		entry_failed(hw, vmcs_read(VM_INSTRUCTION_ERROR));
-		leave(hw, way);
+		end_entry(hw, way);
 		return false;
 	}
 	/* CR2 is not in the VMCS, and the host's next page fault changes it. */
@@ -399,12 +400,12 @@ static __always_inline bool enter(struct dune_vcpu *vcpu, const enum entry_way w
 				 VMX_EXIT_REASONS_FAILED_VMENTRY);
 	if (likely(hw->exit.reason == EXIT_REASON_VMCALL)) {
 		read_hypercall(hw);
-		leave(hw, way);
+		end_entry(hw, way);
 		return false;
 	}
 	hw->exit.rip = vmcs_read(GUEST_RIP);
 	read_exit(hw);
-	leave(hw, way);
+	end_entry(hw, way);
 	return host_event(&hw->exit);
 }
 

@@ -115,17 +115,17 @@ static void get_outside_vmcs(const struct vcpu_hw *hw, struct dune_state *state)
 int vmx_get_state(struct dune_vcpu *vcpu, struct dune_state *state)
 {
 	struct vcpu_hw *hw = vcpu->hw;
-	bool borrowed, claimed;
+	bool borrowed, is_current;
 
 	if (!(hw->pending & VMX_PENDING_STATE)) {
-		claimed = vmx_claim(hw, &borrowed);
-		if (claimed) {
+		is_current = vmx_make_current(hw, &borrowed);
+		if (is_current) {
 			read_state(state);
 			if (borrowed)
 				vmx_give_back(hw);
 		}
 		local_irq_enable();
-		if (!claimed)
+		if (!is_current)
 			return -EAGAIN;
 	} else {
 		*state = hw->state;

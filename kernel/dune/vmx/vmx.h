@@ -184,8 +184,8 @@ void vmx_vmcs_init(void);
 void vmx_write_setup(const struct vcpu_hw *hw);
 void vmx_cpu_off(void);
 void vmx_activate(struct vcpu_hw *hw);
-void vmx_release(struct vcpu_hw *hw);
-bool vmx_claim(struct vcpu_hw *hw, bool *borrowed);
+void vmx_deactivate(struct vcpu_hw *hw);
+bool vmx_make_current(struct vcpu_hw *hw, bool *borrowed);
 void vmx_read_regs(struct vcpu_hw *hw);
 void vmx_read_last_regs(struct vcpu_hw *hw);
 
