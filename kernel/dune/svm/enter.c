@@ -53,30 +53,6 @@ static __always_inline void switch_with_own_tsc(struct vcpu_hw *hw,
 	msr_write(msr, hw->host_tsc_ratio);
 }
 
-/* Returns whether virtualization was on. */
-static __always_inline bool svm_is_on_or_turn_on(const struct vcpu_hw *hw)
-{
-	u32 low, high;
-	bool on;
-
-	asm volatile("rdmsr\n\tbts %[bit], %%eax"
-		     : "=@ccc" (on), "=a" (low), "=d" (high)
-		     : "c" (MSR_EFER), [bit] "i" (ilog2(EFER_SVME)));
-	if (likely(on))
-		return true;
-	msr_write_halves(MSR_EFER, low, high);
-	msr_write_halves(MSR_VM_HSAVE_PA, hw->hsave[0], hw->hsave[1]);
-	return false;
-}
-
-static __always_inline void svm_turn_off(void)
-{
-	asm volatile("mov %[msr], %%ecx\n\t"
-		     "rdmsr\n\tbtr %[bit], %%eax\n\twrmsr"
-		     : : [msr] "i" (MSR_EFER), [bit] "i" (ilog2(EFER_SVME))
-		     : "eax", "ecx", "edx", "cc", "memory");
-}
-
 /*
  * While KVM is loaded virtualization may be on or off, and change whenever interrupts
  * are on. KVM leaves no TSC ratio when it turns virtualization off. Inline: returns are
@@ -86,7 +62,7 @@ static __always_inline void switch_with_kvm(struct vcpu_hw *hw,
 					    struct dune_regs *regs)
 {
 	svm_reduce_speculation();
-	if (likely(svm_is_on_or_turn_on(hw))) {
+	if (likely(svm_test_and_turn_on(hw->hsave))) {
 		if (unlikely(hw->has_kvm_tsc_ratio))
 			switch_with_own_tsc(hw, regs);
 		else

@@ -151,8 +151,8 @@ void vmx_deactivate(struct vcpu_hw *hw)
 }
 
 /*
- * Makes the VMCS current on this CPU. Interrupts are off. @borrowed: the CPU was borrowed from KVM, so
- * vmx_give_back() must follow. Returns false if this CPU refuses.
+ * Makes the VMCS current on this CPU. Interrupts are off. @borrowed: the CPU was borrowed
+ * from KVM, so vmx_give_back() must follow. Returns false if this CPU refuses.
  */
 static bool make_current_here(struct vcpu_hw *hw, bool *borrowed)
 {
