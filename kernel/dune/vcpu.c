@@ -14,6 +14,7 @@
 #include <linux/uaccess.h>
 
 #include "dune/guest_state.h"
+#include "dune/info.h"
 #include "dune/run.h"
 #include "dune/vcpu.h"
 #include "dune/vcpu_ops.h"

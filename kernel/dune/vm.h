@@ -49,7 +49,4 @@ int dune_vm_prepare(struct dune_vm *vm);
 void dune_vm_get(struct dune_vm *vm);
 void dune_vm_put(struct dune_vm *vm);
 
-/* DUNE_GET_INFO */
-long dune_get_info(struct dune_info __user *argument);
-
 #endif /* DUNE_VM_H */

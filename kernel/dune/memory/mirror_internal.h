@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A mirror, as its files share it: mirror.c (its rule, and how an entry is made), mirror_table.c
- * (its page tables) and mirror_notify.c (the kernel's announcements).
+ * A mirror, as its files share it: mirror.c (its rule and its life), mirror_fill.c (how an
+ * entry is made), mirror_table.c (its page tables) and mirror_notify.c (the kernel's
+ * announcements).
  */
 #ifndef DUNE_MIRROR_INTERNAL_H
 #define DUNE_MIRROR_INTERNAL_H

@@ -161,7 +161,7 @@ static noinline int vmx_handle_other(struct dune_vcpu *vcpu)
 	case EXIT_REASON_EXCEPTION_NMI:
 		return vmx_exception(vcpu);
 	case EXIT_REASON_INTERRUPT_WINDOW:
-		/* write_all() offers the interrupt again before the next entry. */
+		/* vmx_write_pending() offers the interrupt again before the next entry. */
 		dune_count(vcpu, DUNE_COUNT_OTHER);
 		return 0;
 	case EXIT_REASON_BUS_LOCK:

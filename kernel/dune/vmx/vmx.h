@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * A vCPU on Intel VT-x, as the files of vmx/ share it: vcpu.c (how it is made), vmcs.c (its
- * VMCS and the CPU that has it), state.c (the guest's state), enter.c (into the guest and
- * back), switch.S (the world switch), host.c (the host's state around it), tag.c (its TLB
- * tag), kvm.h (the differences while KVM is loaded), exit.c (the handler of exits) and
- * intercepts.c (what causes them). SDM is the Intel 64 and IA-32 Architectures Software
- * Developer's Manual, volume 3.
+ * VMCS and the CPU that has it), pending.c (what the next entry writes there), state.c (the
+ * guest's state), enter.c (into the guest and back), switch.S (the world switch), host.c (the
+ * host's state around it), tag.c (its TLB tag), kvm.h (the differences while KVM is loaded),
+ * exit.c (the handler of exits) and intercepts.c (what causes them). SDM is the Intel 64 and
+ * IA-32 Architectures Software Developer's Manual, volume 3.
  *
  * The VMCS is touched only with interrupts off. The values that an entry needs are collected
- * in struct vcpu_hw (@pending), and write_all() writes them; read_exit() and read_hypercall()
+ * in struct vcpu_hw (@pending), and pending.c writes them; read_exit() and read_hypercall()
  * read those that an exit reports. Between two entries the thread can be switched away from,
  * and the VMCS of another vCPU, or of another hypervisor, becomes the current one.
  */
@@ -196,6 +196,9 @@ void vmx_set_state(struct dune_vcpu *vcpu, const struct dune_state *state);
 void vmx_reset_state(struct vcpu_hw *hw);
 void vmx_load_regs(struct dune_vcpu *vcpu);
 void vmx_store_regs(struct dune_vcpu *vcpu);
+
+/* pending.c: for interrupts off */
+void vmx_write_pending(struct vcpu_hw *hw);
 
 /* enter.c */
 void vmx_enter_init(void);
