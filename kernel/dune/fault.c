@@ -80,28 +80,28 @@ static bool fill_second_level(struct dune_vcpu *vcpu, u64 address, u32 flags)
 /**
  * fault_handle() - resolve a nested page fault
  * @vcpu:	of current
- * @guest:	guest-physical address
+ * @gpa:	guest-physical address
  * @flags:	DUNE_FAULT_*
  *
  * Context: process, interrupts on, may sleep.
  * Return: 0 to enter the guest again, or DUNE_EXIT_FAULT.
  */
-int fault_handle(struct dune_vcpu *vcpu, u64 guest, u32 flags)
+int fault_handle(struct dune_vcpu *vcpu, u64 gpa, u32 flags)
 {
-	u64 address = guest;
+	u64 address = gpa;
 	bool resolved = false;
 
 	dune_count(vcpu, DUNE_COUNT_FAULT);
-	trace_dune_fault(guest, flags);
+	trace_dune_fault(gpa, flags);
 	/*
 	 * The same fault again: another thread may have resolved it without a
 	 * flush, which Linux does not send when it only adds rights, and this TLB
 	 * tag may still hold the narrower entry.
 	 */
-	if (vcpu->fault_page == (guest & PAGE_MASK))
+	if (vcpu->fault_page == (gpa & PAGE_MASK))
 		second_level_flush(&vcpu->second_level);
-	vcpu->fault_page = guest & PAGE_MASK;
-	if (!second_level_address(&vcpu->second_level, guest, &address))
+	vcpu->fault_page = gpa & PAGE_MASK;
+	if (!second_level_address(&vcpu->second_level, gpa, &address))
 		flags |= DUNE_FAULT_GUEST;
 	else if (likely(address < TASK_SIZE_MAX))
 		resolved = fill_second_level(vcpu, address, flags);

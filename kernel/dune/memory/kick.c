@@ -84,7 +84,7 @@ static void leave_guest(void *unused)
 /**
  * kick_all() - wait until every vCPU that was in the guest has left it
  * @list:	of the vCPUs
- * @tlb_gen:	the count as it is now: an entry that does not know of the change has
+ * @tlb_gen:	the present count: a vCPU that entered the guest before the change did so with
  *		a smaller one. For the trace.
  *
  * To be called after the change and after its count was advanced. A vCPU that is marked

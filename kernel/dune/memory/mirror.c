@@ -140,24 +140,24 @@ u64 mirror_eptp(const struct mirror *m)
 /**
  * mirror_map_granule() - DUNE_MAP_GRANULE
  * @m:		the mirror of current->mm
- * @guest:	guest-physical, see struct dune_granule
+ * @gpa:	guest-physical, see struct dune_granule
  * @address:	of the process
  *
  * Context: process, may sleep.
  * Return: 0, -EINVAL, -EEXIST or -ENOMEM.
  */
-int mirror_map_granule(struct mirror *m, u64 guest, u64 address)
+int mirror_map_granule(struct mirror *m, u64 gpa, u64 address)
 {
-	if ((guest | address) & GRANULE_MASK || !guest ||
-	    guest >> GRANULE_SHIFT >= mirror_machine.granules || address >> PROCESS_BITS)
+	if ((gpa | address) & GRANULE_MASK || !gpa ||
+	    gpa >> GRANULE_SHIFT >= mirror_machine.granules || address >> PROCESS_BITS)
 		return -EINVAL;
-	return granules_map(&m->granules, guest, address);
+	return granules_map(&m->granules, gpa, address);
 }
 
 /* Finds the process's address of a guest-physical one; false if the granule has none. */
-bool mirror_address(struct mirror *m, u64 guest, u64 *address)
+bool mirror_address(struct mirror *m, u64 gpa, u64 *address)
 {
-	return granules_to_address(&m->granules, guest, address);
+	return granules_to_address(&m->granules, gpa, address);
 }
 
 /**

@@ -23,8 +23,8 @@ unsigned int mirror_granules(void);
 struct mirror *mirror_get(struct mm_struct *mm);
 void mirror_put(struct mirror *mirror);
 u64 mirror_eptp(const struct mirror *mirror);
-int mirror_map_granule(struct mirror *mirror, u64 guest, u64 address);
-bool mirror_address(struct mirror *mirror, u64 guest, u64 *address);
+int mirror_map_granule(struct mirror *mirror, u64 gpa, u64 address);
+bool mirror_address(struct mirror *mirror, u64 gpa, u64 *address);
 
 /* mirror_fill.c; for process context, may sleep. */
 int mirror_fill(struct mirror *mirror, u64 address, u32 flags, bool around);

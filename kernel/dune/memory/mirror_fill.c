@@ -40,7 +40,7 @@ static u64 *take_spare(struct mirror *m)
  * Returns the level of the entry: as large as the process's page, unless the processor cannot
  * have it or must not.
  */
-static int entry_level(struct mirror *m, u64 guest, const struct leaf *leaf,
+static int entry_level(struct mirror *m, u64 gpa, const struct leaf *leaf,
 		       u32 flags)
 {
 	int level = min(leaf->level, mirror_machine.max_level);
@@ -52,7 +52,7 @@ static int entry_level(struct mirror *m, u64 guest, const struct leaf *leaf,
 		return 1;
 	/* A page that was split for execution stays split. */
 	for (; level > 1; level--) {
-		u64 entry = *mirror_find_slot(m, guest, level, &at);
+		u64 entry = *mirror_find_slot(m, gpa, level, &at);
 
 		if (!entry || is_leaf(entry, at))
 			break;
@@ -94,26 +94,26 @@ static bool may_extend(u64 old, u64 entry)
  * have been dropped. The process may have got it after our walk, which no notifier
  * announces, and another vCPU has seen it.
  */
-static u64 *install(struct mirror *m, u64 guest, int level, u64 entry)
+static u64 *install(struct mirror *m, u64 gpa, int level, u64 entry)
 {
 	int at;
-	u64 *slot = mirror_find_slot(m, guest, level, &at);
+	u64 *slot = mirror_find_slot(m, gpa, level, &at);
 	bool same_size = at == level && is_leaf(*slot, level);
 
 	lockdep_assert_held(&m->lock);
 	if (same_size && *slot && may_extend(*slot, entry)) {
 		entry |= *slot & EPT_RIGHTS;
 	} else if (*slot) {
-		u64 start = guest & ~(level_span(level) - 1);
+		u64 start = gpa & ~(level_span(level) - 1);
 
 		mirror_drop(m, start, start + level_span(level));
-		slot = mirror_find_slot(m, guest, level, &at);
+		slot = mirror_find_slot(m, gpa, level, &at);
 	}
 	for (; at > level; at--) {
 		u64 *table = take_spare(m);
 
 		set_entry(slot, __pa(table) | EPT_RIGHTS | VMX_EPT_ACCESS_BIT);
-		slot = slot_of(table, guest, at - 1);
+		slot = slot_of(table, gpa, at - 1);
 	}
 	set_entry(slot, entry);
 	return slot;
@@ -175,10 +175,10 @@ int mirror_fill(struct mirror *m, u64 address, u32 flags, bool around)
 	struct leaf leaf;
 	int level, err;
 	bool found;
-	u64 guest;
+	u64 gpa;
 
 	if (address >= TASK_SIZE_MAX ||
-	    !granules_to_guest(&m->granules, address, &guest))
+	    !granules_to_gpa(&m->granules, address, &gpa))
 		return -EFAULT;
 	err = get_spares(m);
 	if (err)
@@ -195,10 +195,10 @@ int mirror_fill(struct mirror *m, u64 address, u32 flags, bool around)
 		      ~walk_rights(leaf.entry, leaf.level, leaf.denied))
 		return -EFAULT;
 	spin_lock(&m->lock);
-	level = entry_level(m, guest, &leaf, flags);
+	level = entry_level(m, gpa, &leaf, flags);
 	if (!is_outdated(m, sequence, address, level_span(level)) &&
 	    m->nr_spares >= SPARES_NEEDED) {
-		u64 *slot = install(m, guest, level,
+		u64 *slot = install(m, gpa, level,
 				    make_entry(&leaf, address, level));
 
 		if (around &&

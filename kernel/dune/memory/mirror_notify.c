@@ -64,14 +64,14 @@ static bool is_young(struct mmu_notifier *notifier, unsigned long start,
 {
 	struct mirror *m = of_notifier(notifier);
 	bool young = false;
-	u64 first, guest;
+	u64 first, gpa;
 	int level;
 
-	if (!granules_to_guest(&m->granules, start, &first))
+	if (!granules_to_gpa(&m->granules, start, &first))
 		return false;
 	spin_lock(&m->lock);
-	for (guest = first; guest < first + size; guest = level_end(guest, level)) {
-		u64 *slot = mirror_find_slot(m, guest, 1, &level);
+	for (gpa = first; gpa < first + size; gpa = level_end(gpa, level)) {
+		u64 *slot = mirror_find_slot(m, gpa, 1, &level);
 
 		if (!*slot || (mirror_machine.accessed && !(*slot & VMX_EPT_ACCESS_BIT)))
 			continue;

@@ -76,10 +76,10 @@ void second_level_put(struct second_level *space)
 		shootdown_put(space->shootdown);
 }
 
-int second_level_map_granule(const struct second_level *space, u64 guest,
+int second_level_map_granule(const struct second_level *space, u64 gpa,
 			     u64 address)
 {
-	return mirror_map_granule(space->mirror, guest, address);
+	return mirror_map_granule(space->mirror, gpa, address);
 }
 
 static int add_kick(const struct second_level *space, struct kick_vcpu *kick)

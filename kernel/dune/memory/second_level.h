@@ -87,7 +87,7 @@ int second_level_get(struct second_level *space);
 void second_level_put(struct second_level *space);
 
 /* DUNE_MAP_GRANULE, if second_level_granules() is not 0. */
-int second_level_map_granule(const struct second_level *space, u64 guest,
+int second_level_map_granule(const struct second_level *space, u64 gpa,
 			     u64 address);
 
 /*
@@ -174,10 +174,10 @@ static __always_inline void second_level_left(struct second_level_vcpu *vcpu)
  * unchanged, if the process has given the granule no address.
  */
 static inline bool second_level_address(const struct second_level_vcpu *vcpu,
-					u64 guest, u64 *address)
+					u64 gpa, u64 *address)
 {
 	if (static_branch_unlikely(&second_level_mirrored))
-		return mirror_address(vcpu->space->mirror, guest, address);
+		return mirror_address(vcpu->space->mirror, gpa, address);
 	*address = guest;
 	return true;
 }

@@ -105,7 +105,7 @@ static void read_exit(struct vcpu_hw *hw)
 	struct vmx_exit *exit = &hw->exit;
 
 	exit->qualification = vmcs_read(EXIT_QUALIFICATION);
-	exit->guest_physical = vmcs_read(GUEST_PHYSICAL_ADDRESS);
+	exit->gpa = vmcs_read(GUEST_PHYSICAL_ADDRESS);
 	exit->interruption = vmcs_read(VM_EXIT_INTR_INFO);
 	exit->vectoring = vmcs_read(IDT_VECTORING_INFO_FIELD);
 	exit->vectoring_error = vmcs_read(IDT_VECTORING_ERROR_CODE);

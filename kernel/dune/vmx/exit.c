@@ -68,7 +68,7 @@ static int vmx_fault(struct dune_vcpu *vcpu)
 	if ((info & EPT_VIOLATION_GVA_IS_VALID) &&
 	    !(info & EPT_VIOLATION_GVA_TRANSLATED))
 		flags |= DUNE_FAULT_TABLE | DUNE_FAULT_WRITE;
-	return fault_handle(vcpu, exit->guest_physical, flags);
+	return fault_handle(vcpu, exit->gpa, flags);
 }
 
 /*
@@ -192,7 +192,7 @@ static noinline int trace_and_handle(struct dune_vcpu *vcpu)
 	const struct vcpu_hw *hw = vcpu->hw;
 
 	trace_dune_exit(hw->exit.reason & VMX_REASON_MASK, hw->exit.rip,
-			hw->exit.qualification, hw->exit.guest_physical);
+			hw->exit.qualification, hw->exit.gpa);
 	if (hw->exit.reason == EXIT_REASON_VMCALL)
 		return hypercall_handle(vcpu, hw->irq);
 	return vmx_handle_other(vcpu);

@@ -203,5 +203,5 @@ void vmx_store_regs(struct dune_vcpu *vcpu)
 		run->irq_vector = 0;
 	run->hw_exit = hw->exit.reason & VMX_REASON_MASK;
 	run->hw_info1 = hw->exit.qualification;
-	run->hw_info2 = hw->exit.guest_physical;
+	run->hw_info2 = hw->exit.gpa;
 }

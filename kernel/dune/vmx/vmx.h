@@ -73,7 +73,7 @@ enum vmx_msr {
 /* The reason of an exit, read while the VMCS was current. */
 struct vmx_exit {
 	u64 qualification;
-	u64 guest_physical;
+	u64 gpa;
 	u64 rip;
 	u32 reason;
 	u32 interruption;
