@@ -80,7 +80,7 @@ u64 mirror_generation(const struct mirror *m)
 /* Must not sleep. All entries were dropped with the last vCPU. */
 void mirror_free(struct mmu_notifier *notifier)
 {
-	struct mirror *m = of_notifier(notifier);
+	struct mirror *m = mirror_of(notifier);
 
 	free_page((unsigned long)m->root);
 	mirror_free_tables(&m->spares);
@@ -121,7 +121,7 @@ struct mirror *mirror_get(struct mm_struct *mm)
 {
 	struct mmu_notifier *notifier = mmu_notifier_get_locked(&mirror_ops, mm);
 
-	return IS_ERR(notifier) ? ERR_CAST(notifier) : of_notifier(notifier);
+	return IS_ERR(notifier) ? ERR_CAST(notifier) : mirror_of(notifier);
 }
 
 /* The caller has no vCPU left in the mirror, which is freed after a grace period. */

@@ -65,7 +65,7 @@ struct mirror_machine {
 extern struct mirror_machine mirror_machine;
 
 /* Returns the mirror whose @notifier it is. */
-static inline struct mirror *of_notifier(struct mmu_notifier *notifier)
+static inline struct mirror *mirror_of(struct mmu_notifier *notifier)
 {
 	return container_of(notifier, struct mirror, notifier);
 }

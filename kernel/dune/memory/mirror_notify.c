@@ -10,7 +10,7 @@
 static int mirror_invalidate_start(struct mmu_notifier *notifier,
 				   const struct mmu_notifier_range *range)
 {
-	struct mirror *m = of_notifier(notifier);
+	struct mirror *m = mirror_of(notifier);
 
 	spin_lock(&m->lock);
 	if (m->in_progress++) {
@@ -29,7 +29,7 @@ static int mirror_invalidate_start(struct mmu_notifier *notifier,
 static void mirror_invalidate_end(struct mmu_notifier *notifier,
 				  const struct mmu_notifier_range *range)
 {
-	struct mirror *m = of_notifier(notifier);
+	struct mirror *m = mirror_of(notifier);
 
 	spin_lock(&m->lock);
 	/* After the change of the page table; pairs with mirror_fill(). */
@@ -44,7 +44,7 @@ static void mirror_invalidate_end(struct mmu_notifier *notifier,
  */
 static void mirror_release(struct mmu_notifier *notifier, struct mm_struct *mm)
 {
-	struct mirror *m = of_notifier(notifier);
+	struct mirror *m = mirror_of(notifier);
 
 	spin_lock(&m->lock);
 	m->in_progress++;
@@ -62,7 +62,7 @@ static void mirror_release(struct mmu_notifier *notifier, struct mm_struct *mm)
 static bool is_young(struct mmu_notifier *notifier, unsigned long start,
 		     unsigned long size, bool clear, bool flush)
 {
-	struct mirror *m = of_notifier(notifier);
+	struct mirror *m = mirror_of(notifier);
 	bool young = false;
 	u64 first, gpa;
 	int level;
