@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * The owner of the CPUs' virtualization: KVM while KVM is loaded, else virt/, for the
- * modules above it.
+ * module above it.
  *
  * Virtualization is the processor's SVM or VT-x: the mode in which a CPU can
  * enter guests. virt.c chooses between the two vendors, cpu.c turns virtualization on
  * and off on each CPU, kvm.c watches for KVM, and tag.c hands out TLB tags. This layer
  * knows nothing about guests.
+ *
+ * Today virt/ is linked into dune.ko and has one user: virt_start() may be called once. A
+ * second module makes virt/ a module of its own (docs/decisions/0049); until then only one
+ * of the two can be loaded.
  */
 #ifndef VIRT_VIRT_H
 #define VIRT_VIRT_H
