@@ -178,7 +178,7 @@ static inline bool second_level_address(const struct second_level_vcpu *vcpu,
 {
 	if (static_branch_unlikely(&second_level_mirrored))
 		return mirror_address(vcpu->space->mirror, gpa, address);
-	*address = guest;
+	*address = gpa;
 	return true;
 }
 
