@@ -50,10 +50,11 @@ long dune_get_info(struct dune_info __user *argument)
 		info.features |= DUNE_FEATURE_SMAP;
 	info.vendor = vcpu_ops->vendor;
 	/*
-	 * With fewer bits and without granules, a guest that uses a higher address of
-	 * the process faults or is refused: its page tables must not lead there.
+	 * If the processor has fewer address bits and no granules, the guest's page tables
+	 * must not lead to process addresses above them: such an access faults, and such a
+	 * CR3 is refused at the entry.
 	 */
-	info.address_bits = min_t(u32, guest_address_bits(), PROCESS_BITS);
+	info.address_bits = min_t(u32, guest_address_bits(), SECOND_LEVEL_PROCESS_BITS);
 	info.granules = second_level_granules();
 	info.guest_cr0 = DUNE_GUEST_CR0;
 	info.guest_cr4 = guest_cr4(false);

@@ -53,8 +53,9 @@ static bool run_load_fpu(void)
 }
 
 /*
- * The run leaves the guest for these, whatever the guest does: a signal, a debugger, task
- * work, a higher-priority thread. Returns 0 if the guest may continue.
+ * Work for the thread is pending: a signal, a debugger, task work, or a reschedule. A
+ * reschedule alone is done here, and 0 is returned: the guest continues. All other work ends
+ * the run, since it is done on the way to user mode: returns DUNE_EXIT_INTR.
  */
 static int run_pending_work(unsigned long work)
 {

@@ -6,6 +6,7 @@
 #include <linux/mm.h>
 
 #include "dune/memory/mirror_internal.h"
+#include "virt/compat.h"
 
 static int mirror_invalidate_start(struct mmu_notifier *notifier,
 				   const struct mmu_notifier_range *range)
@@ -87,10 +88,6 @@ static bool is_young(struct mmu_notifier *notifier, unsigned long start,
 	spin_unlock(&m->lock);
 	return young;
 }
-
-/* The type that this kernel's callbacks return: int in older kernels, bool in newer. */
-#define young_t \
-	typeof(((struct mmu_notifier_ops *)NULL)->test_young(NULL, NULL, 0))
 
 static young_t mirror_clear_flush_young(struct mmu_notifier *notifier,
 					struct mm_struct *mm,
