@@ -26,7 +26,7 @@ DEFINE_STATIC_CALL_RET0(split_lock, handle_guest_split_lock);
  * At load: looks up the kernel's answers to bus locks and split locks. One that is not
  * found is not called.
  */
-void exit_init(void)
+void __init exit_init(void)
 {
 	if (boot_cpu_has(X86_FEATURE_BUS_LOCK_DETECT))
 		symbol_bind(bus_lock, "handle_bus_lock");

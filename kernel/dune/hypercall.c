@@ -50,7 +50,7 @@ static const u16 slow_calls[] = {
 	__NR_ioctl, __NR_mmap, __NR_mprotect, __NR_pkey_mprotect,
 };
 
-static DECLARE_BITMAP(slow_bitmap, NR_syscalls);
+static DECLARE_BITMAP(slow_bitmap, NR_syscalls) __ro_after_init;
 
 /*
  * The dispatcher of do_syscall_64(), which is not exported. The call is patched at load
@@ -62,9 +62,9 @@ static long no_dispatcher(const struct pt_regs *regs, unsigned int nr)
 }
 
 DEFINE_STATIC_CALL(dispatcher, no_dispatcher);
-static bool have_dispatcher;
+static bool have_dispatcher __ro_after_init;
 
-void hypercall_init(void)
+void __init hypercall_init(void)
 {
 	int i;
 

@@ -37,7 +37,7 @@
 DEFINE_STATIC_CALL_NULL(fpu_return, switch_fpu_return);
 static bool have_fpu_return __ro_after_init;
 
-void run_init(void)
+void __init run_init(void)
 {
 	have_fpu_return = symbol_bind(fpu_return, "switch_fpu_return");
 }

@@ -26,11 +26,14 @@
  */
 DEFINE_PER_CPU(bool, virt_enabled);
 static DEFINE_PER_CPU(bool, virt_is_ours);
-static enum cpuhp_state hotplug_state;
+static enum cpuhp_state hotplug_state __ro_after_init;
 /* A CPU that comes up finds virt_kvm_loaded either before or after its change. */
 static DEFINE_MUTEX(virt_lock);
-/* The layer above gives it to virt_start(); NULL: nothing to call. */
-static void (*before_off)(void);
+/*
+ * The layer above gives it to virt_start(); NULL: nothing to call. virt_cpus_start() writes it
+ * before any CPU is on, and it is constant after that.
+ */
+static void (*before_off)(void) __ro_after_init;
 
 /*
  * One counter serves all CPUs: a run that has moved to another CPU must not find the

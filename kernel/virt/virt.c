@@ -14,7 +14,7 @@
 #include "virt/kvm.h"
 #include "virt/virt.h"
 
-const struct virt_ops *virt_ops;
+const struct virt_ops *virt_ops __ro_after_init;
 
 static bool has_vmx(void)
 {
@@ -23,7 +23,7 @@ static bool has_vmx(void)
 }
 
 /* Returns 0 or a negative errno. Every error but -ENOMEM is reported by one line in the log. */
-int virt_init(void)
+int __init virt_init(void)
 {
 	int err;
 

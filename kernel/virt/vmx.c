@@ -27,7 +27,7 @@
 #define FIRST_VPID	0x8000
 #define END_OF_VPIDS	0x10000
 
-u32 vmx_revision;
+u32 vmx_revision __ro_after_init;
 
 /* The CPU's VMXON region, one page: the processor's own while virtualization is on. */
 DEFINE_PER_CPU(u64, vmx_vmxon_pa);

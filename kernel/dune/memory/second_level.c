@@ -18,7 +18,7 @@ void second_level_use_mirror(bool accessed_dirty, bool large_1g,
 	static_branch_enable(&second_level_kicks);
 }
 
-void second_level_init(void)
+void __init second_level_init(void)
 {
 	if (!static_key_enabled(&second_level_mirrored) && shootdown_is_needed())
 		static_branch_enable(&second_level_kicks);

@@ -14,9 +14,9 @@
 #include "virt/svm.h"
 
 DEFINE_STATIC_KEY_FALSE(svm_check_xcr0);
-u64 svm_host_xcr0;
+u64 svm_host_xcr0 __ro_after_init;
 DEFINE_STATIC_KEY_FALSE(svm_hides_xss);
-u64 svm_host_xss;
+u64 svm_host_xss __ro_after_init;
 
 /* The page to which VMSAVE saves this CPU's state, in the format of a VMCB. */
 static DEFINE_PER_CPU(void *, host_vmcb);

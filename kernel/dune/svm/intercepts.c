@@ -105,8 +105,8 @@ static const struct intercept intercepts[] = {
 	{ INTERCEPT_TLBSYNC, VMEXIT_TLBSYNC, 1, ANSWER_UD },
 };
 
-static void *msrpm;
-static void *iopm;
+static void *msrpm __ro_after_init;
+static void *iopm __ro_after_init;
 
 /* Two bits an MSR, read and write; ranges of 0x2000 MSRs, 2 KB each (APM 15.11). */
 static void msr_allow(u32 msr)

@@ -124,7 +124,7 @@ static const u32 capability_msrs[][2] = {
  */
 #define TIMER_MS	4
 
-struct vmx_controls vmx_controls;
+struct vmx_controls vmx_controls __ro_after_init;
 
 /* In units of the timer, which are 2^n of the TSC's (SDM appendix A.6). */
 static u32 timer_value(void)
@@ -197,8 +197,8 @@ static int choose_controls(void)
 	return 0;
 }
 
-u64 vmx_msr_bitmap;
-static void *msr_bitmap;
+u64 vmx_msr_bitmap __ro_after_init;
+static void *msr_bitmap __ro_after_init;
 
 /*
  * The bitmap: reads of the lower MSRs, of the upper ones, then writes of
