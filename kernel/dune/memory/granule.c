@@ -95,7 +95,7 @@ bool granules_to_address(struct granules *granules, u64 gpa, u64 *address)
 		last = granule << 32 | xa_to_value(entry);
 		WRITE_ONCE(granules->last, last);
 	}
-	*address = within((u32)last, guest);
+	*address = within((u32)last, gpa);
 	return true;
 }
 
@@ -113,6 +113,6 @@ bool granules_to_gpa(struct granules *granules, u64 address, u64 *gpa)
 		last = (u64)xa_to_value(entry) << 32 | gigabyte;
 		WRITE_ONCE(granules->last, last);
 	}
-	*guest = within(last >> 32, address);
+	*gpa = within(last >> 32, address);
 	return true;
 }
