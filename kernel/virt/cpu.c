@@ -111,6 +111,10 @@ static int virt_cpu_online(unsigned int cpu)
 	return err;
 }
 
+/*
+ * Takes no lock: virt_disable() reads and changes only this CPU's own flags, with interrupts
+ * off, and not virt_kvm_loaded.
+ */
 static int virt_cpu_offline(unsigned int cpu)
 {
 	unsigned long flags;

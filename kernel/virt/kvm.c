@@ -39,6 +39,7 @@ static bool watching;
  */
 static void set_loaded(bool loaded)
 {
+	lockdep_assert_held(&kvm_lock);
 	if (!watching || static_key_enabled(&virt_kvm_loaded) == loaded)
 		return;
 	if (loaded) {

@@ -128,6 +128,7 @@ void svm_set_reduced_speculation(void)
 {
 	u64 value;
 
+	lockdep_assert_irqs_disabled();
 	rdmsrq(MSR_ZEN4_BP_CFG, value);
 	if (value & BIT_ULL(MSR_ZEN4_BP_CFG_BP_SPEC_REDUCE_BIT))
 		return;

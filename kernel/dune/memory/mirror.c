@@ -119,8 +119,10 @@ struct mmu_notifier *mirror_alloc(struct mm_struct *mm)
  */
 struct mirror *mirror_get(struct mm_struct *mm)
 {
-	struct mmu_notifier *notifier = mmu_notifier_get_locked(&mirror_ops, mm);
+	struct mmu_notifier *notifier;
 
+	lockdep_assert_held_write(&mm->mmap_lock);
+	notifier = mmu_notifier_get_locked(&mirror_ops, mm);
 	return IS_ERR(notifier) ? ERR_CAST(notifier) : mirror_of(notifier);
 }
 

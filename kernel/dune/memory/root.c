@@ -94,6 +94,7 @@ void root_refresh(struct root *root)
 	unsigned long left;
 	unsigned int i;
 
+	lockdep_assert_irqs_disabled();
 	for (i = 0; i < ROOT_ENTRIES; i += BITS_PER_LONG)
 		for (left = root->used[i / BITS_PER_LONG]; left;
 		     left &= left - 1)

@@ -38,6 +38,7 @@ unsigned int second_level_granules(void)
 /* With mmap_lock held for writing. */
 static int get_locked(struct second_level *space)
 {
+	lockdep_assert_held_write(&current->mm->mmap_lock);
 	if (static_branch_unlikely(&second_level_mirrored)) {
 		struct mirror *mirror = mirror_get(current->mm);
 

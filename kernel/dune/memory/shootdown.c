@@ -96,8 +96,10 @@ bool shootdown_is_needed(void)
  */
 struct shootdown *shootdown_get(struct mm_struct *mm)
 {
-	struct mmu_notifier *notifier = mmu_notifier_get_locked(&shootdown_ops, mm);
+	struct mmu_notifier *notifier;
 
+	lockdep_assert_held_write(&mm->mmap_lock);
+	notifier = mmu_notifier_get_locked(&shootdown_ops, mm);
 	return IS_ERR(notifier) ? ERR_CAST(notifier) : shootdown_of(notifier);
 }
 

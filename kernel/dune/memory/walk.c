@@ -102,6 +102,7 @@ void walk_around(const struct leaf *leaf, u64 *around)
 	const u64 *first = PTR_ALIGN_DOWN(leaf->slot, AROUND * sizeof(u64));
 	int i;
 
+	lockdep_assert_irqs_disabled();
 	for (i = 0; i < AROUND; i++) {
 		u64 entry = READ_ONCE(first[i]);
 

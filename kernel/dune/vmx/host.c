@@ -127,6 +127,7 @@ void vmx_restore_msrs(struct vcpu_hw *hw)
 {
 	int i;
 
+	lockdep_assert_irqs_disabled();
 	for (i = 0; i < VMX_MSRS; i++)
 		if (hw->msrs[i] != host_msrs[i])
 			msr_write(msr_numbers[i], host_msrs[i]);
@@ -142,6 +143,7 @@ void vmx_choose_msrs(struct vcpu_hw *hw)
 {
 	bool lists = static_key_enabled(&virt_kvm_loaded);
 
+	lockdep_assert_irqs_disabled();
 	if (lists != hw->lists_msrs) {
 		hw->lists_msrs = lists;
 		hw->pending |= VMX_PENDING_MSRS;
@@ -159,6 +161,7 @@ void vmx_write_lists(struct vcpu_hw *hw)
 {
 	int i, n = 0;
 
+	lockdep_assert_irqs_disabled();
 	for (i = 0; i < VMX_MSRS && hw->lists_msrs; i++) {
 		if (hw->msrs[i] == host_msrs[i])
 			continue;

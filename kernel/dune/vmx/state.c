@@ -47,6 +47,7 @@ void vmx_write_state(const struct dune_state *state)
 {
 	int i;
 
+	lockdep_assert_irqs_disabled();
 	for (i = 0; i < ARRAY_SIZE(segments); i++) {
 		const struct dune_segment *segment =
 			(const void *)state + segments[i].offset;

@@ -128,6 +128,7 @@ void vmx_cpu_off(void)
 {
 	struct vcpu_hw *hw, *next;
 
+	lockdep_assert_irqs_disabled();
 	list_for_each_entry_safe(hw, next, this_cpu_ptr(&active_vmcss),
 				 active) {
 		if (hw->msrs_loaded)
@@ -156,6 +157,7 @@ void vmx_deactivate(struct vcpu_hw *hw)
  */
 static bool make_current_here(struct vcpu_hw *hw, bool *borrowed)
 {
+	lockdep_assert_irqs_disabled();
 	*borrowed = vmx_is_with_kvm(hw);
 	if (*borrowed)
 		return vmx_borrow(hw, false);
