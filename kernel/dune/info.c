@@ -30,6 +30,7 @@ static u64 handled_signals(void)
 	return handled;
 }
 
+/* Carries out DUNE_GET_INFO. Returns 0, -EFAULT or -EINVAL. Called in process context. */
 long dune_get_info(struct dune_info __user *argument)
 {
 	struct dune_info info = { .size = sizeof(info) };

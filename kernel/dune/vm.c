@@ -11,6 +11,7 @@
 #include "dune/vcpu.h"
 #include "dune/vm.h"
 
+/* Returns the calling process's address space, with one reference, or an ERR_PTR(). */
 struct dune_vm *dune_vm_new(void)
 {
 	struct dune_vm *vm = kzalloc(sizeof(*vm), GFP_KERNEL_ACCOUNT);
@@ -24,6 +25,10 @@ struct dune_vm *dune_vm_new(void)
 	return vm;
 }
 
+/*
+ * Called by a thread of the process before it adds a vCPU. Sleeps; only a fatal signal ends the
+ * wait for the lock of the process's memory. Returns 0 or a negative errno.
+ */
 int dune_vm_prepare(struct dune_vm *vm)
 {
 	int err;
@@ -55,11 +60,13 @@ static void dune_vm_free(struct kref *kref)
 	kfree(vm);
 }
 
+/* Takes a reference. */
 void dune_vm_get(struct dune_vm *vm)
 {
 	kref_get(&vm->kref);
 }
 
+/* Drops a reference; the last one frees the address space. */
 void dune_vm_put(struct dune_vm *vm)
 {
 	kref_put(&vm->kref, dune_vm_free);

@@ -3,7 +3,8 @@
  * Virtualization on each CPU. Between virt_start() and virt_stop(), while KVM is not
  * loaded (kvm.c), virtualization is on, on every CPU: this file turns it on as a CPU
  * comes up, and off as the CPU goes down, around suspend, at shutdown and in a crash. While
- * KVM is loaded, virtualization is KVM's, and a CPU is only ready or not ready for entries.
+ * KVM is loaded, KVM turns virtualization on and off, and this file only records whether a
+ * CPU may enter guests.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -47,7 +48,7 @@ static void advance_epoch(void)
 	atomic64_inc(&virt_epoch);
 }
 
-/* If this CPU stays without virtualization, the log says why. */
+/* Returns 0 or a negative errno. Reports the reason in the log if it fails. */
 static int virt_turn_on(void)
 {
 	int err = virt_ops->cpu_turn_on();
@@ -126,7 +127,7 @@ static int virt_cpu_offline(unsigned int cpu)
 }
 
 /*
- * On the last CPU, with interrupts off. Every user thread is frozen, in user mode or in a
+ * Called on the last CPU, with interrupts off. Every user thread is frozen, in user mode or in a
  * system call.
  */
 static int virt_suspend(SYSCORE_ARGUMENT)
@@ -221,6 +222,7 @@ int virt_cpus_start(void (*cpu_off)(void))
 	return 0;
 }
 
+/* The opposite of virt_cpus_start(): no CPU may enter guests when it returns. */
 void virt_cpus_stop(void)
 {
 	unregister_reboot_notifier(&reboot_notifier);

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * While KVM is loaded, virtualization is KVM's.
+ * While KVM is loaded, KVM owns the CPUs' virtualization.
  *
  * KVM turns virtualization on for itself, on all CPUs: since 6.12 when kvm_amd or
  * kvm_intel is loaded, before with the first machine; and off with the last. If
- * KVM finds virtualization on already, it fails (EBUSY). So virt/ has two ways, and
- * virt_kvm_loaded tells which one is in use:
+ * KVM finds virtualization on already, it fails (EBUSY). virt/ therefore works in one of two
+ * ways, which virt_kvm_loaded selects:
  *  - KVM is not loaded: virtualization is on from virt_start() to virt_stop() (cpu.c).
- *  - KVM is loaded: virtualization is KVM's. An entry uses it on a CPU on which KVM has
+ *  - KVM is loaded: KVM owns virtualization. An entry uses it on a CPU on which KVM has
  *    it on. On other CPUs the entry turns it on for itself, with interrupts off, so
  *    that KVM never finds it on.
- * KVM counts as loaded while kvm.ko is, which every KVM needs. The same decides whether
- * KVM or virt/ is called in a crash: the kernel has one place for such a callback, and KVM
- * wants it.
+ * KVM counts as loaded while kvm.ko is loaded: kvm_amd and kvm_intel need it. The kernel has
+ * one crash callback for virtualization. virt/ registers it while KVM is not loaded, and
+ * leaves it to KVM otherwise.
  */
 #include <linux/cpu.h>
 #include <linux/module.h>
@@ -79,8 +79,9 @@ static struct notifier_block module_notifier = {
 };
 
 /*
- * Is KVM a module that is alive, or built into the kernel? KVM exports this function to all
- * modules, up to 7.3 at least: newer kernels' vfio looks it up in the same way.
+ * Returns whether KVM is built into the kernel, or is a module whose load has finished. KVM
+ * exports this function to all modules, up to 7.3 at least: newer kernels' vfio looks it up in
+ * the same way.
  */
 static bool kvm_is_loaded(void)
 {
@@ -108,7 +109,7 @@ static void stop_watching(void)
 }
 
 /*
- * Before any CPU has virtualization on. The notifier's chain is locked while it
+ * Called before any CPU has virtualization on. The notifier's chain is locked while it
  * calls module_event(), so the chain cannot be joined under kvm_lock. A KVM that came
  * or went before the chain was joined is looked for afterwards. A KVM that is just
  * being loaded is not found then, but it becomes LIVE later, and its
@@ -138,6 +139,7 @@ int virt_kvm_start(void)
 	return 0;
 }
 
+/* The opposite of virt_kvm_start(); virtualization is off. */
 void virt_kvm_stop(void)
 {
 	stop_watching();

@@ -96,7 +96,7 @@ void svm_free_cpu_pages(void *__percpu *pages)
 
 static int svm_virt_init(void)
 {
-	/* 0 is the host's; encrypted guests own the next ones (APM 15.34.3). */
+	/* The host uses 0, and encrypted guests use the next ones (APM 15.34.3). */
 	u32 first_asid = 1;
 
 	if (boot_cpu_has(X86_FEATURE_SEV))

@@ -27,10 +27,16 @@ void svm_free_cpu_pages(void *__percpu *pages);
 /* Returns the physical address of this CPU's host save area. Interrupts are off. */
 u64 svm_hsave(void);
 
-/* svm.c; call svm_reduce_speculation(). */
+/*
+ * Do not call this directly: svm_reduce_speculation() does, if the kernel uses the
+ * mitigation.
+ */
 void svm_set_reduced_speculation(void);
 
-/* Before a guest runs on this CPU; interrupts are off. */
+/*
+ * Keeps the guest's predictions from the host. Called before a guest runs on this CPU, with
+ * interrupts off.
+ */
 static __always_inline void svm_reduce_speculation(void)
 {
 	if (kernel_reduces_speculation())
@@ -56,6 +62,7 @@ static __always_inline bool svm_test_and_turn_on(const u32 hsave[2])
 	return false;
 }
 
+/* Turns SVM off after svm_test_and_turn_on() has turned it on. Interrupts are off. */
 static __always_inline void svm_turn_off(void)
 {
 	asm volatile("mov %[msr], %%ecx\n\t"

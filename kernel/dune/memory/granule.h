@@ -3,8 +3,8 @@
  * For processors whose guest-physical space is smaller than the process's: the map from
  * gigabytes of the one to gigabytes of the other (DUNE_MAP_GRANULE).
  */
-#ifndef DUNE_GRANULE_H
-#define DUNE_GRANULE_H
+#ifndef DUNE_MEMORY_GRANULE_H
+#define DUNE_MEMORY_GRANULE_H
 
 #include <linux/dune.h>
 #include <linux/mutex.h>
@@ -48,4 +48,4 @@ static inline u64 granule_base(const void *entry)
 	return (u64)xa_to_value(entry) << GRANULE_SHIFT;
 }
 
-#endif /* DUNE_GRANULE_H */
+#endif /* DUNE_MEMORY_GRANULE_H */

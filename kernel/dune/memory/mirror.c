@@ -60,7 +60,10 @@ int mirror_add_vcpu(struct mirror *m, struct kick_vcpu *vcpu)
 	return kick_add(&m->kicks, vcpu);
 }
 
-/* The vCPU will not run any more. Called in process context; may sleep. */
+/*
+ * Takes @vcpu, which must not run again, off the mirror; the last one's entries are dropped.
+ * Called in process context; may sleep.
+ */
 void mirror_remove_vcpu(struct mirror *m, struct kick_vcpu *vcpu)
 {
 	if (kick_remove(&m->kicks, vcpu))
@@ -77,7 +80,10 @@ u64 mirror_generation(const struct mirror *m)
 	return READ_ONCE(m->generation);
 }
 
-/* Must not sleep. All entries were dropped with the last vCPU. */
+/*
+ * Frees the mirror. Its tables are empty: removing the last vCPU dropped all entries. Called by
+ * the notifier core; must not sleep.
+ */
 void mirror_free(struct mmu_notifier *notifier)
 {
 	struct mirror *m = mirror_of(notifier);
@@ -126,7 +132,10 @@ struct mirror *mirror_get(struct mm_struct *mm)
 	return IS_ERR(notifier) ? ERR_CAST(notifier) : mirror_of(notifier);
 }
 
-/* The caller has no vCPU left in the mirror, which is freed after a grace period. */
+/*
+ * Drops a reference; the caller's vCPUs were removed before. The last one frees the mirror
+ * after a grace period.
+ */
 void mirror_put(struct mirror *m)
 {
 	mmu_notifier_put(&m->notifier);
@@ -174,7 +183,7 @@ void mirror_init(bool accessed_dirty, bool large_1g, unsigned int address_bits)
 	mirror_machine.accessed = accessed_dirty;
 	mirror_machine.max_level = large_1g ? 3 : 2;
 	mirror_machine.split_exec = boot_cpu_has_bug(X86_BUG_ITLB_MULTIHIT);
-	/* At most those of the whole process, and granule 0, which is not used. */
+	/* There are at most those of the whole process, and granule 0, which is not used. */
 	mirror_machine.granules = address_bits > PROCESS_BITS ?
 		BIT(PROCESS_BITS - GRANULE_SHIFT) + 1 : BIT(address_bits - GRANULE_SHIFT);
 }

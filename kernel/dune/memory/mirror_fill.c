@@ -132,8 +132,8 @@ static void install_around(struct mirror *m, u64 *slot, const u64 *around)
 }
 
 /*
- * Has the kernel taken anything back since @sequence was read, or is it doing so now in the
- * @size bytes around @address? The lock is held.
+ * Returns whether the kernel has taken anything back since @sequence was read, or is doing so
+ * now in the @size bytes around @address. The lock is held.
  */
 static bool is_outdated(const struct mirror *m, unsigned long sequence,
 			u64 address, u64 size)
@@ -183,7 +183,7 @@ int mirror_fill(struct mirror *m, u64 address, u32 flags, bool around)
 	err = get_spares(m);
 	if (err)
 		return err;
-	/* Before the walk; pairs with mirror_invalidate_end(). */
+	/* The sequence is read before the walk; pairs with mirror_invalidate_end(). */
 	sequence = smp_load_acquire(&m->sequence);
 	local_irq_disable();
 	found = walk_page_table(m->notifier.mm, address, &leaf);

@@ -4,8 +4,8 @@
  * entry is made), mirror_table.c (its page tables) and mirror_notify.c (the kernel's
  * announcements).
  */
-#ifndef DUNE_MIRROR_INTERNAL_H
-#define DUNE_MIRROR_INTERNAL_H
+#ifndef DUNE_MEMORY_MIRROR_INTERNAL_H
+#define DUNE_MEMORY_MIRROR_INTERNAL_H
 
 #include <linux/list.h>
 #include <linux/mmu_notifier.h>
@@ -84,4 +84,4 @@ void mirror_drop_addresses(struct mirror *m, u64 start, u64 end, bool may_sleep)
 /* mirror_notify.c */
 extern const struct mmu_notifier_ops mirror_ops;
 
-#endif /* DUNE_MIRROR_INTERNAL_H */
+#endif /* DUNE_MEMORY_MIRROR_INTERNAL_H */

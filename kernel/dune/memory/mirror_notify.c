@@ -33,7 +33,7 @@ static void mirror_invalidate_end(struct mmu_notifier *notifier,
 	struct mirror *m = mirror_of(notifier);
 
 	spin_lock(&m->lock);
-	/* After the change of the page table; pairs with mirror_fill(). */
+	/* The page table was changed before this; pairs with mirror_fill(). */
 	smp_store_release(&m->sequence, m->sequence + 1);
 	m->in_progress--;
 	spin_unlock(&m->lock);
@@ -56,8 +56,8 @@ static void mirror_release(struct mmu_notifier *notifier, struct mm_struct *mm)
 }
 
 /*
- * Has the guest used a page of the process? The page may have any size, and so lies in
- * one granule. If the processor has no accessed bits in EPT, a page counts as used
+ * Returns whether the guest has used a page of the process. The page may have any size, and
+ * so lies in one granule. If the processor has no accessed bits in EPT, a page counts as used
  * while it is mirrored, and with @clear its entries are dropped to clear that.
  */
 static bool is_young(struct mmu_notifier *notifier, unsigned long start,

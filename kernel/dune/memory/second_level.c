@@ -35,7 +35,7 @@ unsigned int second_level_granules(void)
 	return mirror_granules();
 }
 
-/* With mmap_lock held for writing. */
+/* Gets the mirror or the shootdown of current->mm. mmap_lock is held for writing. */
 static int get_locked(struct second_level *space)
 {
 	lockdep_assert_held_write(&current->mm->mmap_lock);

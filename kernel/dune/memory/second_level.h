@@ -68,7 +68,7 @@ struct second_level_vcpu {
 };
 
 /*
- * At load. VT-x calls second_level_use_mirror() first: @accessed_dirty: EPT has
+ * Both are called at load. VT-x calls second_level_use_mirror() first: @accessed_dirty: EPT has
  * accessed and dirty bits; @large_1g: EPT has pages of 1 GB; @address_bits: width of a
  * guest-physical address in bits, 36 or more.
  */
@@ -76,10 +76,13 @@ void second_level_use_mirror(bool accessed_dirty, bool large_1g,
 			     unsigned int address_bits);
 void second_level_init(void);
 
-/* Before the module goes. May sleep. */
+/*
+ * Waits until the last mirror or shootdown is freed. Called before the module is unloaded; may
+ * sleep.
+ */
 void second_level_cleanup(void);
 
-/* dune_info.granules: 0 if guest-physical addresses are the process's. */
+/* Returns dune_info.granules: 0 if a guest-physical address is an address of the process. */
 unsigned int second_level_granules(void);
 
 /*
@@ -123,7 +126,8 @@ static inline void second_level_migrated(struct second_level_vcpu *vcpu)
 }
 
 /*
- * Must the TLB tag be flushed? Called right before an entry, with interrupts off.
+ * Returns whether the TLB tag must be flushed. Called right before an entry, with interrupts
+ * off.
  *
  * If the second level is mirrored, the mirror counts what it drops, and kicks
  * (mirror.c). If it is shared, entries of the guest's tag are combined translations:
@@ -165,7 +169,7 @@ second_level_must_flush(struct second_level_vcpu *vcpu)
 	return true;
 }
 
-/* After the exit; interrupts are off. */
+/* Records that the guest was left. Called after each exit, with interrupts off. */
 static __always_inline void second_level_left(struct second_level_vcpu *vcpu)
 {
 	if (static_branch_unlikely(&second_level_kicks))

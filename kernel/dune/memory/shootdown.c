@@ -74,6 +74,7 @@ static const struct mmu_notifier_ops shootdown_ops = {
 };
 
 /*
+ * Returns whether the kernel of this machine flushes TLBs without interrupts. Called at load.
  * If native_flush_tlb_multi() is not found, the comparison fails and vCPUs are kicked, which
  * is the safe side.
  */
@@ -103,7 +104,7 @@ struct shootdown *shootdown_get(struct mm_struct *mm)
 	return IS_ERR(notifier) ? ERR_CAST(notifier) : shootdown_of(notifier);
 }
 
-/* Freed after a grace period. */
+/* Drops a reference. The last one frees @shootdown, after a grace period. */
 void shootdown_put(struct shootdown *shootdown)
 {
 	mmu_notifier_put(&shootdown->notifier);

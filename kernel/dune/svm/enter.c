@@ -37,9 +37,9 @@ void svm_vcpu_load(struct dune_vcpu *vcpu, bool migrated)
 }
 
 /*
- * KVM left its guest's TSC ratio in this CPU; it would scale our guest's TSC. The compiler
- * would save each register that holds the value at every entry, so the MSR's number and
- * value are loaded again after the switch.
+ * KVM left its guest's TSC ratio in this CPU. The ratio would scale the TSC of our guest. The
+ * MSR's number and value are loaded again after the switch: if they stayed in registers, the
+ * compiler would save those registers at every entry.
  */
 static __always_inline void switch_with_own_tsc(struct vcpu_hw *hw,
 						struct dune_regs *regs)
@@ -86,7 +86,7 @@ static __always_inline void restore_host(const struct vcpu_hw *hw)
 	if (static_branch_likely(&svm_check_xcr0) &&
 	    unlikely(xcr0_low() != (u32)svm_host_xcr0))
 		xsetbv(XCR_XFEATURE_ENABLED_MASK, svm_host_xcr0);
-	/* #VMEXIT leaves DR7 cleared (APM 15.6); DR0 to DR3 are the host's. */
+	/* #VMEXIT leaves DR7 cleared (APM 15.6); DR0 to DR3 hold the host's breakpoints. */
 	if (unlikely(hw_breakpoint_active()))
 		set_debugreg(__this_cpu_read(cpu_dr7), 7);
 }
@@ -115,7 +115,7 @@ static __always_inline bool finish_exit(struct dune_vcpu *vcpu, struct vmcb *vmc
 	}
 	regs->rax = vmcb->save.rax;
 	/*
-	 * DR6 is the guest's after #VMEXIT. It changes only with #DB, which causes an
+	 * DR6 holds the guest's value after #VMEXIT. It changes only with #DB, which causes an
 	 * exit (svm_debug()), and the guest cannot read it.
 	 */
 	if (unlikely(vmcb->save.dr6 != DR6_RESERVED))

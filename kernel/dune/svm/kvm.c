@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * SVM while KVM is loaded (virt/kvm.c): these parts of a CPU's state are KVM's, and an
+ * SVM while KVM is loaded (virt/kvm.c): these parts of a CPU's state belong to KVM, and an
  * entry leaves them as it found them.
  *
  *  - EFER.SVME: each entry tests it (svm_test_and_turn_on()).
@@ -38,7 +38,7 @@ static void *empty_table;
  */
 static DEFINE_PER_CPU(bool, left_entries);
 
-/* Also after svm_kvm_init() failed. */
+/* Frees what svm_kvm_init() allocated, also if svm_kvm_init() failed. */
 void svm_kvm_cleanup(void)
 {
 	svm_free_cpu_pages(&flush_vmcb);

@@ -16,7 +16,7 @@
 #include <linux/jump_label.h>
 #include <asm/msr-index.h>
 #include <asm/page.h>
-/* Does not include what it needs: bitops.h and page.h. */
+/* <asm/svm.h> uses names of bitops.h and page.h without including them. */
 #include <asm/svm.h>
 
 #include "dune/exit.h"

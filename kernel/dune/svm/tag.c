@@ -58,7 +58,7 @@ u8 svm_flush_command(void)
 }
 
 /*
- * While KVM is loaded all ASIDs are KVM's. KVM counts up from the lowest and flushes
+ * While KVM is loaded it gives out all ASIDs. It counts up from the lowest and flushes
  * only when it begins again, so all our vCPUs use the highest ASID. Its entries are
  * flushed now, and svm_vcpu_put() flushes what a guest leaves under it.
  */

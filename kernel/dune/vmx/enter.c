@@ -41,7 +41,7 @@ void vmx_enter_init(void)
 }
 
 /*
- * KVM executes an IBPB when another VMCS follows on a CPU, but only if both are KVM's. The
+ * KVM executes an IBPB when another VMCS follows on a CPU, but only if both belong to KVM. The
  * kernel of a KVM guest runs in the same mode as Dune's guest, and other mitigations
  * do not tell them apart. If KVM has no VMCS on this CPU, no IBPB is needed.
  */
@@ -174,7 +174,7 @@ static noinline bool entry_failed(struct vcpu_hw *hw, u64 error)
  * hot path makes no test whose result is known.
  */
 enum entry_way {
-	ENTRY_OWN,	/* KVM is not loaded: virtualization is Dune's */
+	ENTRY_OWN,	/* KVM is not loaded: virt/ has virtualization on */
 	ENTRY_KVM_OFF,	/* KVM has virtualization off */
 	ENTRY_KVM_ON,	/* KVM has virtualization on */
 	ENTRY_BORROWED,	/* KVM is loaded: vmx_borrow() was already called */

@@ -104,7 +104,7 @@ void vmx_write_pending(struct vcpu_hw *hw)
 	hw->pending = 0;
 	if (pending & VMX_PENDING_IRQ) {
 		offer_interrupt(hw, pending & VMX_PENDING_EVENT);
-		/* Again before the next entry, until there is none. */
+		/* It is offered again before the next entry, until there is none. */
 		if (hw->controls & CPU_BASED_INTR_WINDOW_EXITING)
 			hw->pending = VMX_PENDING_IRQ;
 	}

@@ -180,7 +180,7 @@ void vmx_load_regs(struct dune_vcpu *vcpu)
 	/* A shadow of STI or MOV SS belongs to the instruction at RIP. */
 	hw->keeps_shadow = !(hw->pending & VMX_PENDING_REGS) &&
 			   rip == hw->rip && rflags == hw->rflags;
-	/* Before the registers change: vmx_cpu_off() reads them in an interrupt. */
+	/* This precedes the change of the registers: vmx_cpu_off() reads them in an interrupt. */
 	hw->pending |= VMX_PENDING_REGS;
 	barrier();
 	hw->rip = rip;

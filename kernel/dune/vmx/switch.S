@@ -35,7 +35,7 @@ SYM_FUNC_START(vmx_switch)
 	push	%r15
 	push	%rdi
 
-	/* In most cases RSP is the same as last time. */
+	/* RSP is the same as last time in most cases. */
 	cmp	%rsp, (%rdx)
 	je	1f
 	mov	%rsp, (%rdx)

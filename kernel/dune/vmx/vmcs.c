@@ -68,7 +68,7 @@ void vmx_write_setup(const struct vcpu_hw *hw)
 	}
 
 	/*
-	 * A machine check is the host's. Delivery of #DB and #AC can raise them again
+	 * The host handles a machine check. Delivery of #DB and #AC can raise them again
 	 * without end, inside one instruction that no interrupt ends
 	 * (CVE-2015-5307, -8104). The handler injects them one at a time, so that each
 	 * is an instruction boundary.
