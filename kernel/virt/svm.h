@@ -72,13 +72,13 @@ static __always_inline void svm_turn_off(void)
 }
 
 /*
- * Makes VMSAVE and VMRUN possible on this CPU after a context switch, while KVM is loaded.
- * Interrupts are off until svm_give_back(). @hsave: svm_hsave(). Returns EFER, for
- * svm_give_back().
+ * Turns SVM on for a VMSAVE after a context switch, while KVM is loaded. Interrupts are off
+ * until svm_give_back() and until the entry that follows. @hsave: svm_hsave(). Returns EFER as
+ * it was, for svm_give_back().
  *
- * A KVM thread that turns virtualization on or off, in two steps, may have been switched
- * away from between them: then VM_HSAVE_PA may be 0 while EFER.SVME is set. It is set here,
- * and KVM writes it when its thread continues.
+ * A KVM thread that turns virtualization on or off, in two steps, may have been switched away
+ * from between them: then VM_HSAVE_PA may be 0 while EFER.SVME is set, and the entry's VMRUN
+ * needs it. It is written here, and KVM writes it when its thread continues.
  */
 static inline u64 svm_borrow(u64 hsave)
 {
