@@ -7,8 +7,10 @@
 #include "guest.h"
 #include "guest_calls.h"
 #include "tap.h"
+#include "x86.h"
 
 #include <asm/prctl.h>
+#include <asm/processor-flags.h>
 #include <cpuid.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -36,9 +38,6 @@ _Static_assert(GUEST_CALL_ASK == (DUNE_HOSTCALL | 3), "guest_calls.h: not a host
 #define DESC_CODE32_3	0x00cffb000000ffff	/* D */
 #define DESC_DATA_0	0x00cf93000000ffff
 #define DESC_DATA_3	0x00cff3000000ffff
-/* Present, and the types of a busy 64-bit TSS and an interrupt gate (APM vol. 2, table 4-6). */
-#define DESC_BUSY_TSS	(0x8bUL << 40)
-#define GATE_INTERRUPT	0x8eUL
 
 void (*guest_trap_handler)(struct guest_frame *frame);
 bool guest_vmx;
@@ -161,6 +160,16 @@ static void cover_neighbours(struct guest *g, u64 address)
 	guest_cover(g, address + GB);
 }
 
+void guest_set_gate(struct guest *g, unsigned int vector, const void *handler, u64 ist, u64 ring)
+{
+	u64 at = (u64)handler;
+
+	g->mem->idt[vector * 2] = (at & 0xffff) | GUEST_CS0 << 16 | ist << 32 |
+				  (DESC_P | DESC_DPL(ring) | GATE_INTERRUPT) << 40 |
+				  (at >> 16 & 0xffff) << 48;
+	g->mem->idt[vector * 2 + 1] = at >> 32;
+}
+
 static void make_tables(struct guest *g)
 {
 	struct guest_memory *m = g->mem;
@@ -187,19 +196,16 @@ static void make_tables(struct guest *g)
 	u64 tss = (u64)&m->tss;
 
 	m->gdt[GUEST_TR >> 3] = (sizeof(m->tss) - 1) | (tss & 0xffffff) << 16 |
-				DESC_BUSY_TSS | (tss >> 24 & 0xff) << 56;
+				(DESC_P | DESC_TSS_BUSY) << 40 | (tss >> 24 & 0xff) << 56;
 	m->gdt[(GUEST_TR >> 3) + 1] = tss >> 32;
 	m->tss.rsp[0] = (u64)m->trap_stack + sizeof(m->trap_stack);
 	m->tss.ist[0] = m->tss.rsp[0];
 	m->tss.iomap = sizeof(m->tss);
 
 	for (int v = 0; v < 256; v++) {
-		u64 stub = (u64)guest_stubs + v * 16;
-		u64 dpl = v == 3 || v == 4 || v >= 0x80 ? 3 : 0;
+		bool user = v == X86_TRAP_BP || v == X86_TRAP_OF || v >= IA32_SYSCALL_VECTOR;
 
-		m->idt[v * 2] = (stub & 0xffff) | GUEST_CS0 << 16 | 1UL << 32 |
-				(GATE_INTERRUPT | dpl << 5) << 40 | (stub >> 16 & 0xffff) << 48;
-		m->idt[v * 2 + 1] = stub >> 32;
+		guest_set_gate(g, v, guest_stubs + v * 16, 1, user ? 3 : 0);
 	}
 }
 
@@ -268,7 +274,7 @@ static int make_guest(struct guest *g)
 	s->es = segment(0, DESC_DATA_0, 0);
 	s->fs = segment(0, DESC_DATA_0, fs);
 	s->gs = segment(0, DESC_DATA_0, 0);
-	s->tr = segment(GUEST_TR, DESC_BUSY_TSS, (u64)&g->mem->tss);
+	s->tr = segment(GUEST_TR, (DESC_P | DESC_TSS_BUSY) << 40, (u64)&g->mem->tss);
 	s->tr.limit = sizeof(g->mem->tss) - 1;
 	s->ldtr = segment(0, 0, 0);
 	s->gdtr.base = (u64)g->mem->gdt;
@@ -347,7 +353,7 @@ void guest_prepare_code(struct guest *g, const void *rip)
 	memset(r, 0, sizeof(*r));
 	r->rip = (u64)rip;
 	r->rsp = (u64)sp;
-	r->rflags = 2;
+	r->rflags = X86_EFLAGS_FIXED;
 	g->slow = 0;
 	g->restarts = 0;
 	g->intrs = 0;

@@ -4,6 +4,7 @@
 #include "machine.h"
 #include "modules.h"
 #include "tap.h"
+#include "x86.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -185,9 +186,6 @@ long module_users_left(const char *name)
 {
 	return settled_users(name, 0, 4000);
 }
-
-#define MSR_EFER	0xc0000080
-#define EFER_SVME	(1 << 12)
 
 int virtualization_is_on(int cpu)
 {
