@@ -119,9 +119,9 @@ static long check_arguments(const struct call *call, const struct dune_tf *tf)
 		unsigned int i = __builtin_ctz(todo);
 		u64 p = argument(tf, i);
 
-		if (likely(!in_runtime(p) &&
+		if (likely(!in_super_range(p) &&
 			   (!(call->buffers >> i & 1) ||
-			    !meets_runtime(p, bytes_of(argument(tf, i + 1),
+			    !meets_super_range(p, bytes_of(argument(tf, i + 1),
 						       call->item)))))
 			continue;
 		return call->ranges >> i & 1 ? -ENOMEM : -EFAULT;

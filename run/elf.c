@@ -86,7 +86,7 @@ static long check_segments(const struct elf *elf)
 		    ((p->p_vaddr ^ p->p_offset) & (PAGE_BYTES - 1)))
 			return -EINVAL;
 		if (elf->header.e_type == ET_EXEC &&
-		    meets_runtime(PAGE_DOWN(p->p_vaddr), p->p_memsz + PAGE_BYTES))
+		    meets_super_range(PAGE_DOWN(p->p_vaddr), p->p_memsz + PAGE_BYTES))
 			return -ENOMEM;
 	}
 	return found ? 0 : -ENOEXEC;
@@ -263,7 +263,7 @@ static long map_elf(int fd, struct elf *elf, u64 base)
 	room = SYS6(__NR_mmap, base, used, PROT_NONE, flags, -1, 0);
 	if (room < 0)
 		return room;
-	if ((base && (u64)room != base) || meets_runtime(room, used)) {
+	if ((base && (u64)room != base) || meets_super_range(room, used)) {
 		/* the kernel does not know that the supervisor range is taken */
 		SYS2(__NR_munmap, room, used);
 		return base ? -EEXIST : -ENOMEM;

@@ -228,7 +228,7 @@ static long copy_vector(u64 *to, u64 from, u64 count)
 	if (count && user_read(to, from, 8 * count))
 		return -EFAULT;
 	for (i = 0; i < count; i++)
-		if (in_runtime(to[i]))
+		if (in_super_range(to[i]))
 			return -EFAULT;
 	return 0;
 }

@@ -169,7 +169,7 @@ static void forward_copy(struct dune_tf *tf, u32 size, u32 pointer, u64 reach)
 	long ret;
 
 	if (user_read(copy, ARG2(tf), size) ||
-	    meets_runtime(*(u64 *)(copy + pointer), reach)) {
+	    meets_super_range(*(u64 *)(copy + pointer), reach)) {
 		refuse(tf, EFAULT);
 		return;
 	}
@@ -203,7 +203,7 @@ static void forward_loop_config(struct dune_tf *tf)
 
 static void forward_reaching(struct dune_tf *tf, u64 reach)
 {
-	if (meets_runtime(ARG2(tf), reach))
+	if (meets_super_range(ARG2(tf), reach))
 		refuse(tf, EFAULT);
 	else
 		dune_syscall_result(tf, forward(tf));

@@ -17,7 +17,7 @@
 #include <linux/fcntl.h>
 #include <linux/prctl.h>
 
-_Static_assert(RUNTIME_BASE + GUARD_REGION_SIZE == DUNE_RUN_IMAGE,
+_Static_assert(SUPER_BASE + GUARD_REGION_SIZE == DUNE_RUN_IMAGE,
 	       "run/Makefile links dune-run right after the guard region");
 
 struct options {
@@ -173,8 +173,8 @@ static void enter(void)
 		.arena_size = ARENA_SIZE,
 		.arena_limit = ARENA_LIMIT,
 		.flags = DUNE_ENTER_SMAP | DUNE_ENTER_RING3_SIGNALS,
-		.super_base = RUNTIME_BASE,
-		.super_size = RUNTIME_SIZE,
+		.super_base = SUPER_BASE,
+		.super_size = SUPER_SIZE,
 	};
 	const char *advice = NULL;
 	long err;

@@ -40,7 +40,7 @@ void mem_after_vfork(void)
 	placing = false;
 	unmap_between(PAGE_UP((u64)_end), ARENA_BASE);
 	unmap_between(dune_arena_end(), STATS_BASE);
-	unmap_between(STATS_BASE + (stats_mapped() ? PAGE_BYTES : 0), RUNTIME_BASE + RUNTIME_SIZE);
+	unmap_between(STATS_BASE + (stats_mapped() ? PAGE_BYTES : 0), SUPER_BASE + SUPER_SIZE);
 }
 
 /*
@@ -65,7 +65,7 @@ void call_mmap(struct dune_tf *tf)
 		refuse(tf, EBADF);
 		return;
 	}
-	if (unlikely(meets_runtime(addr, len))) {
+	if (unlikely(meets_super_range(addr, len))) {
 		if (flags & MAP_FIXED_NOREPLACE) {
 			refuse(tf, EEXIST);
 			return;
@@ -79,7 +79,7 @@ void call_mmap(struct dune_tf *tf)
 	placing = true;
 	ret = dune_syscall_forward(tf->rax, addr, len, ARG2(tf), flags,
 				   ARG4(tf), ARG5(tf));
-	if (ret >= 0 && unlikely(meets_runtime(ret, len)))
+	if (ret >= 0 && unlikely(meets_super_range(ret, len)))
 		ret = undo(ret, len);
 	placing = false;
 	dune_syscall_result(tf, ret);
@@ -95,7 +95,7 @@ void call_munmap(struct dune_tf *tf)
 	u64 addr = ARG0(tf), len = ARG1(tf), end;
 	long ret = 0;
 
-	if (likely(!meets_runtime(addr, len))) {
+	if (likely(!meets_super_range(addr, len))) {
 		dune_syscall_result(tf, forward(tf));
 		return;
 	}
@@ -103,11 +103,11 @@ void call_munmap(struct dune_tf *tf)
 		refuse(tf, EINVAL);
 		return;
 	}
-	if (end > RUNTIME_BASE + RUNTIME_SIZE)
-		ret = SYS2(__NR_munmap, RUNTIME_BASE + RUNTIME_SIZE,
-			   end - (RUNTIME_BASE + RUNTIME_SIZE));
-	if (!ret && addr < RUNTIME_BASE)
-		ret = SYS2(__NR_munmap, addr, RUNTIME_BASE - addr);
+	if (end > SUPER_BASE + SUPER_SIZE)
+		ret = SYS2(__NR_munmap, SUPER_BASE + SUPER_SIZE,
+			   end - (SUPER_BASE + SUPER_SIZE));
+	if (!ret && addr < SUPER_BASE)
+		ret = SYS2(__NR_munmap, addr, SUPER_BASE - addr);
 	dune_syscall_result(tf, ret);
 }
 
@@ -121,19 +121,19 @@ void call_mremap(struct dune_tf *tf)
 	u64 addr = ARG0(tf), old_len = ARG1(tf), new_len = ARG2(tf);
 	long ret;
 
-	if (unlikely(meets_runtime(addr, old_len))) {
+	if (unlikely(meets_super_range(addr, old_len))) {
 		refuse(tf, EFAULT);
 		return;
 	}
-	if (unlikely(meets_runtime(addr, new_len)) ||
+	if (unlikely(meets_super_range(addr, new_len)) ||
 	    ((ARG3(tf) & (MREMAP_FIXED | MREMAP_DONTUNMAP)) &&
-	     unlikely(meets_runtime(ARG4(tf), new_len)))) {
+	     unlikely(meets_super_range(ARG4(tf), new_len)))) {
 		refuse(tf, (ARG3(tf) & MREMAP_FIXED) ? EINVAL : ENOMEM);
 		return;
 	}
 	placing = true;
 	ret = forward(tf);
-	if (ret >= 0 && unlikely(meets_runtime(ret, new_len)))
+	if (ret >= 0 && unlikely(meets_super_range(ret, new_len)))
 		ret = undo(ret, new_len);
 	placing = false;
 	dune_syscall_result(tf, ret);
@@ -144,7 +144,7 @@ void call_brk(struct dune_tf *tf)
 {
 	u64 wanted = ARG0(tf);
 
-	if (unlikely(wanted >= RUNTIME_BASE))
+	if (unlikely(wanted >= SUPER_BASE))
 		wanted = 0;
 	dune_syscall_result(tf, dune_syscall_forward(tf->rax, wanted, 0, 0, 0, 0, 0));
 }
@@ -164,7 +164,7 @@ static long attach(struct dune_tf *tf, u64 addr)
 	placing = true;
 	at = dune_syscall_forward(tf->rax, ARG0(tf), addr,
 				  ARG2(tf) & ~(u64)(SHM_REMAP | SHM_RND), 0, 0, 0);
-	if (at >= 0 && unlikely(in_runtime(at))) {
+	if (at >= 0 && unlikely(in_super_range(at))) {
 		SYS1(__NR_shmdt, at);
 		at = -ENOMEM;
 	}
@@ -186,7 +186,7 @@ static long attach_over(struct dune_tf *tf, u64 addr)
 		return at;
 	ret = SYS3(__NR_shmctl, ARG0(tf), IPC_STAT, &segment);
 	size = PAGE_UP(segment.shm_segsz);
-	if (ret >= 0 && meets_runtime(addr, size))
+	if (ret >= 0 && meets_super_range(addr, size))
 		ret = -EINVAL;
 	if (ret >= 0)
 		ret = SYS5(__NR_mremap, at, size, size, MREMAP_MAYMOVE | MREMAP_FIXED, addr);
@@ -201,7 +201,7 @@ void call_shmat(struct dune_tf *tf)
 
 	if (flags & SHM_RND)
 		addr = PAGE_DOWN(addr);
-	if ((addr & (PAGE_BYTES - 1)) || in_runtime(addr) || (!addr && (flags & SHM_REMAP)))
+	if ((addr & (PAGE_BYTES - 1)) || in_super_range(addr) || (!addr && (flags & SHM_REMAP)))
 		refuse(tf, EINVAL);
 	else if (flags & SHM_REMAP)
 		dune_syscall_result(tf, attach_over(tf, addr));
@@ -211,7 +211,7 @@ void call_shmat(struct dune_tf *tf)
 
 void call_shmdt(struct dune_tf *tf)
 {
-	if (unlikely(in_runtime(ARG0(tf)))) {
+	if (unlikely(in_super_range(ARG0(tf)))) {
 		refuse(tf, EINVAL);
 		return;
 	}

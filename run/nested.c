@@ -41,7 +41,7 @@ void call_iovec(struct dune_tf *tf)
 		return;
 	}
 	for (i = 0; i < count; i++) {
-		if (iov[i].iov_len && meets_runtime((u64)iov[i].iov_base, iov[i].iov_len)) {
+		if (iov[i].iov_len && meets_super_range((u64)iov[i].iov_base, iov[i].iov_len)) {
 			refuse(tf, EFAULT);
 			return;
 		}
@@ -51,17 +51,17 @@ void call_iovec(struct dune_tf *tf)
 }
 
 /* Sets of descriptors: one bit for each number below argument 0. */
-static bool sets_meet_runtime(const struct dune_tf *tf)
+static bool sets_meet_super_range(const struct dune_tf *tf)
 {
 	u64 bytes = ((u64)(u32)ARG0(tf) + 63) / 64 * 8;
 
-	return meets_runtime(ARG1(tf), bytes) || meets_runtime(ARG2(tf), bytes) ||
-	       meets_runtime(ARG3(tf), bytes);
+	return meets_super_range(ARG1(tf), bytes) || meets_super_range(ARG2(tf), bytes) ||
+	       meets_super_range(ARG3(tf), bytes);
 }
 
 void call_select(struct dune_tf *tf)
 {
-	if (sets_meet_runtime(tf))
+	if (sets_meet_super_range(tf))
 		refuse(tf, EFAULT);
 	else
 		dune_syscall_result(tf, forward(tf));
@@ -70,7 +70,7 @@ void call_select(struct dune_tf *tf)
 /* One byte for each page of the range. */
 void call_mincore(struct dune_tf *tf)
 {
-	if (meets_runtime(ARG2(tf), ARG1(tf) / PAGE_BYTES + 1))
+	if (meets_super_range(ARG2(tf), ARG1(tf) / PAGE_BYTES + 1))
 		refuse(tf, EFAULT);
 	else
 		dune_syscall_result(tf, forward(tf));
@@ -86,9 +86,9 @@ void call_move_pages(struct dune_tf *tf)
 
 	if (count > USER_END / sizeof(u64))
 		count = USER_END / sizeof(u64);
-	if (meets_runtime(ARG2(tf), count * sizeof(u64)) ||
-	    meets_runtime(ARG3(tf), count * sizeof(int)) ||
-	    meets_runtime(ARG4(tf), count * sizeof(int)))
+	if (meets_super_range(ARG2(tf), count * sizeof(u64)) ||
+	    meets_super_range(ARG3(tf), count * sizeof(int)) ||
+	    meets_super_range(ARG4(tf), count * sizeof(int)))
 		refuse(tf, EFAULT);
 	else
 		dune_syscall_result(tf, forward(tf));
@@ -103,12 +103,12 @@ void call_pselect6(struct dune_tf *tf)
 	u64 theirs = ARG5(tf);
 	u64 mask[2];
 
-	if (sets_meet_runtime(tf)) {
+	if (sets_meet_super_range(tf)) {
 		refuse(tf, EFAULT);
 		return;
 	}
 	if (theirs) {
-		if (user_read(mask, theirs, sizeof(mask)) || in_runtime(mask[0])) {
+		if (user_read(mask, theirs, sizeof(mask)) || in_super_range(mask[0])) {
 			refuse(tf, EFAULT);
 			return;
 		}
@@ -129,7 +129,7 @@ void call_mq_notify(struct dune_tf *tf)
 	}
 	if (user_read(&event, ARG1(tf), sizeof(event)) ||
 	    (event.sigev_notify == SIGEV_THREAD &&
-	     in_runtime((u64)event.sigev_value.sival_ptr))) {
+	     in_super_range((u64)event.sigev_value.sival_ptr))) {
 		refuse(tf, EFAULT);
 		return;
 	}
@@ -153,7 +153,7 @@ static void forward_waiters(struct dune_tf *tf, u64 count, u64 limit)
 		return;
 	}
 	for (i = 0; i < count; i++) {
-		if (in_runtime(waiters[i].uaddr)) {
+		if (in_super_range(waiters[i].uaddr)) {
 			refuse(tf, EFAULT);
 			return;
 		}
@@ -177,7 +177,7 @@ void call_keyctl(struct dune_tf *tf)
 {
 	switch ((u32)ARG0(tf)) {
 	case KEYCTL_CAPABILITIES:	/* clears all of the buffer */
-		if (meets_runtime(ARG1(tf), ARG2(tf))) {
+		if (meets_super_range(ARG1(tf), ARG2(tf))) {
 			refuse(tf, EFAULT);
 			return;
 		}
@@ -187,7 +187,7 @@ void call_keyctl(struct dune_tf *tf)
 	case KEYCTL_READ:
 	case KEYCTL_INSTANTIATE:
 	case KEYCTL_GET_SECURITY:
-		if (meets_runtime(ARG2(tf), ARG3(tf))) {
+		if (meets_super_range(ARG2(tf), ARG3(tf))) {
 			refuse(tf, EFAULT);
 			return;
 		}

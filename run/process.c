@@ -124,9 +124,9 @@ void call_clone3(struct dune_tf *tf)
 		refuse(tf, size > sizeof(args) ? E2BIG : EINVAL);
 		return;
 	}
-	if (user_read(&args, ARG0(tf), size) || in_runtime(args.pidfd) ||
-	    in_runtime(args.child_tid) || in_runtime(args.parent_tid) ||
-	    in_runtime(args.set_tid)) {
+	if (user_read(&args, ARG0(tf), size) || in_super_range(args.pidfd) ||
+	    in_super_range(args.child_tid) || in_super_range(args.parent_tid) ||
+	    in_super_range(args.set_tid)) {
 		refuse(tf, EFAULT);
 		return;
 	}
@@ -143,7 +143,7 @@ void call_exit(struct dune_tf *tf)
 /* The kernel stores a word at this address when the process ends. */
 void call_set_tid_address(struct dune_tf *tf)
 {
-	u64 where = in_runtime(ARG0(tf)) ? 0 : ARG0(tf);
+	u64 where = in_super_range(ARG0(tf)) ? 0 : ARG0(tf);
 
 	dune_syscall_result(tf, dune_syscall_forward(tf->rax, where, 0, 0, 0, 0, 0));
 }
@@ -181,7 +181,7 @@ void call_prctl(struct dune_tf *tf)
 	case PR_GET_TSC:
 	case PR_GET_CHILD_SUBREAPER:
 	case PR_GET_TID_ADDRESS:
-		if (in_runtime(ARG1(tf))) {
+		if (in_super_range(ARG1(tf))) {
 			refuse(tf, EFAULT);
 			return;
 		}
@@ -221,23 +221,23 @@ void call_prctl(struct dune_tf *tf)
 	case 68:	/* PR_GET_MEMORY_MERGE */
 		break;
 	case PR_SCHED_CORE:
-		if (in_runtime(ARG4(tf))) {
+		if (in_super_range(ARG4(tf))) {
 			refuse(tf, EFAULT);
 			return;
 		}
 		break;
 	case 0x41555856:	/* PR_GET_AUXV, since 6.4 */
-		if (meets_runtime(ARG1(tf), ARG2(tf))) {
+		if (meets_super_range(ARG1(tf), ARG2(tf))) {
 			refuse(tf, EFAULT);
 			return;
 		}
 		break;
 	case PR_SET_VMA:
-		if (meets_runtime(ARG2(tf), ARG3(tf))) {
+		if (meets_super_range(ARG2(tf), ARG3(tf))) {
 			refuse(tf, ENOMEM);
 			return;
 		}
-		if (in_runtime(ARG4(tf))) {
+		if (in_super_range(ARG4(tf))) {
 			refuse(tf, EFAULT);
 			return;
 		}
@@ -260,7 +260,7 @@ void call_arch_prctl(struct dune_tf *tf)
 	switch ((u32)ARG0(tf)) {
 	case ARCH_GET_FS:
 	case ARCH_GET_GS:
-		if (in_runtime(ARG1(tf))) {
+		if (in_super_range(ARG1(tf))) {
 			refuse(tf, EFAULT);
 			return;
 		}
@@ -278,7 +278,7 @@ void call_arch_prctl(struct dune_tf *tf)
 		return;
 	case ARCH_GET_XCOMP_SUPP:
 	case ARCH_GET_XCOMP_PERM:
-		if (in_runtime(ARG1(tf))) {
+		if (in_super_range(ARG1(tf))) {
 			refuse(tf, EFAULT);
 			return;
 		}

@@ -8,22 +8,22 @@
 #ifndef DUNE_RUN_PROTECT_H
 #define DUNE_RUN_PROTECT_H
 
-#define RUNTIME_BASE	0x6d7500000000UL
-#define RUNTIME_SIZE	0x40000000UL
+#define SUPER_BASE	0x6d7500000000UL
+#define SUPER_SIZE	0x40000000UL
 #define GUARD_REGION_SIZE	0x100000UL
 
 /* Does the object that starts at @p begin in the supervisor range? */
-static inline bool in_runtime(u64 p)
+static inline bool in_super_range(u64 p)
 {
-	return p - RUNTIME_BASE < RUNTIME_SIZE;
+	return p - SUPER_BASE < SUPER_SIZE;
 }
 
 /* Does any byte of [p, p + len) lie in the supervisor range? Right for any values. */
-static inline bool meets_runtime(u64 p, u64 len)
+static inline bool meets_super_range(u64 p, u64 len)
 {
-	if (in_runtime(p))
+	if (in_super_range(p))
 		return true;
-	return p < RUNTIME_BASE && len > RUNTIME_BASE - p;
+	return p < SUPER_BASE && len > SUPER_BASE - p;
 }
 
 /*
@@ -47,7 +47,7 @@ static inline u64 outside_nospec(u64 p)
 	u64 mask;
 
 	__asm__ ("cmp %1, %2; sbb %0, %0"
-		 : "=r" (mask) : "r" (RUNTIME_SIZE), "r" (p - RUNTIME_BASE) : "cc");
+		 : "=r" (mask) : "r" (SUPER_SIZE), "r" (p - SUPER_BASE) : "cc");
 	return p & ~mask;
 }
 

@@ -38,11 +38,11 @@ typedef uint64_t u64;
 /* main.c, from entry.S: @stack is as the kernel made it */
 void run_main(uint64_t *stack) __attribute__((noreturn));
 
-#define ARENA_BASE	(RUNTIME_BASE + 0x10000000UL)
+#define ARENA_BASE	(SUPER_BASE + 0x10000000UL)
 #define ARENA_SIZE	0x00100000UL	/* at first */
 #define ARENA_LIMIT	0x10000000UL
-#define VECTOR_BASE	(RUNTIME_BASE + 0x20000000UL)	/* exec.c: argv, envp */
-#define STATS_BASE	(RUNTIME_BASE + 0x30000000UL)
+#define VECTOR_BASE	(SUPER_BASE + 0x20000000UL)	/* exec.c: argv, envp */
+#define STATS_BASE	(SUPER_BASE + 0x30000000UL)
 #define USER_END	0x7ffffffff000UL		/* Linux's TASK_SIZE */
 #define PAGE_BYTES	4096UL
 #define PAGE_DOWN(x)	((x) & ~(PAGE_BYTES - 1))
@@ -113,7 +113,7 @@ void die(int status, const char *what, const char *detail, const char *advice)
 
 /*
  * Copy @len bytes from the program's address @from (user_write: to @to). Returns 0,
- * or -EFAULT for an address in the runtime or outside of user memory, or one that
+ * or -EFAULT for an address in the supervisor range or outside of user memory, or one that
  * faults. May sleep.
  */
 long user_read(void *to, u64 from, u64 len);

@@ -144,7 +144,7 @@ static long take_message(struct message *m, bool sending)
 
 	if (m->iov_len > IOV_LIMIT)
 		return -EMSGSIZE;
-	if (m->name && in_runtime(m->name))
+	if (m->name && in_super_range(m->name))
 		return -EFAULT;
 	iov = scratch_get(m->iov_len * sizeof(*iov));
 	if (!iov)
@@ -152,12 +152,12 @@ static long take_message(struct message *m, bool sending)
 	if (user_read(iov, m->iov, m->iov_len * sizeof(*iov)))
 		return -EFAULT;
 	for (i = 0; i < m->iov_len; i++)
-		if (iov[i].iov_len && meets_runtime((u64)iov[i].iov_base, iov[i].iov_len))
+		if (iov[i].iov_len && meets_super_range((u64)iov[i].iov_base, iov[i].iov_len))
 			return -EFAULT;
 	m->iov = (u64)iov;
 	if (!m->control_len)
 		return 0;
-	if (meets_runtime(m->control, m->control_len))
+	if (meets_super_range(m->control, m->control_len))
 		return -EFAULT;
 	if (sending) {
 		u8 *control;
@@ -346,7 +346,7 @@ static void attach_filter(struct dune_tf *tf)
 		refuse(tf, EINVAL);
 		return;
 	}
-	if (user_read(&program, ARG3(tf), sizeof(program)) || in_runtime(program.filter)) {
+	if (user_read(&program, ARG3(tf), sizeof(program)) || in_super_range(program.filter)) {
 		refuse(tf, EFAULT);
 		return;
 	}

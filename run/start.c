@@ -147,7 +147,7 @@ bool start_randomized(void)
  */
 void start_guard_region(void)
 {
-	long at = SYS6(__NR_mmap, RUNTIME_BASE, GUARD_REGION_SIZE, PROT_NONE,
+	long at = SYS6(__NR_mmap, SUPER_BASE, GUARD_REGION_SIZE, PROT_NONE,
 		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
 
 	if (at < 0)
@@ -287,6 +287,6 @@ void start_patch_vdso(const struct start *s)
 	u64 *vdso = start_aux(s, AT_SYSINFO_EHDR);
 
 	/* libc makes system calls where there is no vDSO */
-	if (vdso && (in_runtime(*vdso) || !patch_vdso(*vdso)))
+	if (vdso && (in_super_range(*vdso) || !patch_vdso(*vdso)))
 		drop_aux(s, AT_SYSINFO_EHDR);
 }

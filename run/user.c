@@ -16,7 +16,7 @@ static long copy(void *to, const void *from, u64 len)
 
 static bool bad_range(u64 p, u64 len)
 {
-	return meets_runtime(p, len) || len > USER_END || p > USER_END - len;
+	return meets_super_range(p, len) || len > USER_END || p > USER_END - len;
 }
 
 long user_read(void *to, u64 from, u64 len)

@@ -108,7 +108,7 @@ static void test_table(void)
 
 			/* a buffer that begins outside and reaches in */
 			if (k < 5 && has_length(t->args[k])) {
-				args[k] = RUNTIME_BASE - 4096;
+				args[k] = SUPER_BASE - 4096;
 				args[k + 1] = 0x102000;
 				got = call(t->nr, args[0], args[1], args[2], args[3], args[4],
 					   args[5]);
@@ -190,7 +190,7 @@ static void do_stack(void *p)
 static void test_direct(void)
 {
 	static const unsigned long places[] = {
-		RUNTIME_BASE, IMAGE, RUNTIME_BASE + 0x10000000, RUNTIME_BASE + RUNTIME_SIZE - 1
+		SUPER_BASE, IMAGE, SUPER_BASE + 0x10000000, SUPER_BASE + SUPER_SIZE - 1
 	};
 	size_t i;
 
@@ -219,7 +219,7 @@ static int outside_mappings(void)
 
 	while (f && fgets(line, sizeof(line), f))
 		if (strstr(line, "dune") && !strstr(line, "hostile") &&
-		    sscanf(line, "%lx", &from) == 1 && from - RUNTIME_BASE >= RUNTIME_SIZE)
+		    sscanf(line, "%lx", &from) == 1 && from - SUPER_BASE >= SUPER_SIZE)
 			n++;
 	if (f)
 		fclose(f);
@@ -236,27 +236,27 @@ static void test_mappings(void)
 	   "nothing of the runtime is mapped outside of the supervisor range");
 	is(call(SYS_mmap, IMAGE, 4096, PROT_READ | PROT_WRITE,
 		MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0), -ENOMEM, "mmap over the runtime");
-	is(call(SYS_mmap, RUNTIME_BASE - 4096, 8192, PROT_READ,
+	is(call(SYS_mmap, SUPER_BASE - 4096, 8192, PROT_READ,
 		MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0), -ENOMEM, "mmap reaching in");
 	is(call(SYS_mmap, IMAGE, 4096, PROT_READ,
 		MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0), -EEXIST,
 	   "mmap without replacing");
-	p = mmap((void *)(RUNTIME_BASE + RUNTIME_SIZE / 2), 4096, PROT_READ,
+	p = mmap((void *)(SUPER_BASE + SUPER_SIZE / 2), 4096, PROT_READ,
 		 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	ok(p != MAP_FAILED && (unsigned long)p - RUNTIME_BASE >= RUNTIME_SIZE,
+	ok(p != MAP_FAILED && (unsigned long)p - SUPER_BASE >= SUPER_SIZE,
 	   "a hint into the supervisor range does not place a mapping there");
 	/* as where nothing is mapped; the runtime still works */
 	is(call(SYS_munmap, IMAGE & ~4095UL, 4096, 0, 0, 0, 0), 0, "munmap");
-	is(call(SYS_munmap, RUNTIME_BASE - 4096, 2 * RUNTIME_SIZE, 0, 0, 0, 0), 0, "munmap across");
-	is(call(SYS_munmap, RUNTIME_BASE, RUNTIME_SIZE, 0, 0, 0, 0), 0,
+	is(call(SYS_munmap, SUPER_BASE - 4096, 2 * SUPER_SIZE, 0, 0, 0, 0), 0, "munmap across");
+	is(call(SYS_munmap, SUPER_BASE, SUPER_SIZE, 0, 0, 0, 0), 0,
 	   "munmap of the whole range");
-	is(call(SYS_munmap, RUNTIME_BASE - 4096, 8192 - 1, 0, 0, 0, 0), 0,
+	is(call(SYS_munmap, SUPER_BASE - 4096, 8192 - 1, 0, 0, 0, 0), 0,
 	   "munmap up to a part of a page");
-	is(call(SYS_munmap, RUNTIME_BASE + 1, 4096, 0, 0, 0, 0), -EINVAL, "munmap, not aligned");
-	is(call(SYS_munmap, RUNTIME_BASE, 0, 0, 0, 0, 0), -EINVAL, "munmap of nothing");
-	is(call(SYS_munmap, RUNTIME_BASE - 4096, 1UL << 63, 0, 0, 0, 0), -EINVAL,
+	is(call(SYS_munmap, SUPER_BASE + 1, 4096, 0, 0, 0, 0), -EINVAL, "munmap, not aligned");
+	is(call(SYS_munmap, SUPER_BASE, 0, 0, 0, 0, 0), -EINVAL, "munmap of nothing");
+	is(call(SYS_munmap, SUPER_BASE - 4096, 1UL << 63, 0, 0, 0, 0), -EINVAL,
 	   "munmap, too long");
-	is(call(SYS_munmap, RUNTIME_BASE + 4096, -8192UL, 0, 0, 0, 0), -EINVAL,
+	is(call(SYS_munmap, SUPER_BASE + 4096, -8192UL, 0, 0, 0, 0), -EINVAL,
 	   "munmap, over the end");
 	is(call(SYS_mremap, IMAGE, 4096, 4096, MREMAP_MAYMOVE, 0, 0), -EFAULT,
 	   "mremap of the runtime");
@@ -266,7 +266,7 @@ static void test_mappings(void)
 	   "brk into the runtime changes nothing");
 	id = shmget(IPC_PRIVATE, 3 * 4096, IPC_CREAT | 0600);
 	is(call(SYS_shmat, id, IMAGE & ~4095UL, 0, 0, 0, 0), -EINVAL, "shmat");
-	is(call(SYS_shmat, id, RUNTIME_BASE - 4096, SHM_REMAP, 0, 0, 0), -EINVAL,
+	is(call(SYS_shmat, id, SUPER_BASE - 4096, SHM_REMAP, 0, 0, 0), -EINVAL,
 	   "shmat reaching in");
 	shmctl(id, IPC_RMID, NULL);
 	is(call(SYS_pkey_mprotect, (long)own, 4096, PROT_READ, 1, 0, 0), -EINVAL, "pkey_mprotect");
@@ -279,7 +279,7 @@ static void test_nested(void)
 {
 	struct iovec good = { "x", 1 };
 	struct iovec bad[2] = { { "x", 1 }, { (void *)IMAGE, 16 } };
-	struct iovec wide = { (void *)(RUNTIME_BASE - 4096), 0x200000 };
+	struct iovec wide = { (void *)(SUPER_BASE - 4096), 0x200000 };
 	struct msghdr m = { .msg_iov = bad, .msg_iovlen = 2 };
 	struct mmsghdr mm = { .msg_hdr = m };
 	unsigned long sigset[2] = { IMAGE, 8 };

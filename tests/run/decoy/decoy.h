@@ -26,10 +26,10 @@ typedef uint8_t u8;
 #include "protect.h"
 
 /* Where run/Makefile's dune-run has its image; here that is further up. */
-#define DECOY_BASE	(RUNTIME_BASE + GUARD_REGION_SIZE)
+#define DECOY_BASE	(SUPER_BASE + GUARD_REGION_SIZE)
 #define DECOY_SIZE	0x1000000UL
 
-#define LOG_BASE	(RUNTIME_BASE + 0x4000000UL)
+#define LOG_BASE	(SUPER_BASE + 0x4000000UL)
 #define LOG_SIZE	0x10000UL
 #define LOG_FILE	"/run/dune-decoy.log"
 
