@@ -62,7 +62,7 @@ struct entry {
 #define DENY(nr, name, err)		{ nr, #name, err, { V } },
 
 static const struct entry table[] = {
-#include "syscalls.def"
+#include "calls/syscalls.def"
 };
 
 /* One of dune-run's own descriptors; the first three are not. */

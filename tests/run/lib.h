@@ -9,8 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-typedef uint64_t u64;
-#include "protect.h"
+#include "base/super_range.h"
 
 /* Pages of the runtime that are mapped. */
 #define HEADER	(SUPER_BASE + GUARD_REGION_SIZE)	/* dune-run's ELF header */
