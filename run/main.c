@@ -16,8 +16,8 @@
  *
  *   dune-run [--stats] [--stats=FILE] [--argv0=NAME] -- PATH ARGS...
  *
- * Exit status as the shells': 127 when there is no such program, 126 when it
- * cannot be run.
+ * The exit status is as in shells: 127 when there is no such program, 126 when it
+ * cannot be executed, and else the program's own.
  */
 #include "areas.h"
 #include "check.h"
@@ -102,8 +102,8 @@ static void parse(const struct initial_stack *s, struct options *o)
 
 /*
  * --argv0: put NAME where PATH is, right before the other arguments, and PATH
- * before it, because /proc/self/cmdline shows the arguments in one piece. There
- * is enough room: both stand before the other arguments already, with more words
+ * before NAME, because /proc/self/cmdline shows the arguments in one piece. There
+ * is enough room: both are before the other arguments already, with more words
  * around them.
  */
 static void replace_argv0(struct initial_stack *s, struct options *o)
@@ -128,7 +128,7 @@ static void replace_argv0(struct initial_stack *s, struct options *o)
 	o->name = at;
 }
 
-/* dune-run's own file, for execve. */
+/* Open dune-run's own file, which execve executes. */
 static void open_self(const struct initial_stack *s)
 {
 	u64 *name = stack_aux(s, AT_EXECFN);
@@ -262,7 +262,7 @@ void run_main(u64 *stack)
 	vdso_patch(&initial);
 	seal_tables();
 
-	/* from here on nothing is read on the stack that the kernel made */
+	/* From here on nothing is read from the stack that the kernel made. */
 	err = elf_load(program, &image);
 	if (err)
 		cannot_run(options.name, err);
@@ -278,7 +278,7 @@ void run_main(u64 *stack)
 		SYS3(__NR_mprotect, PAGE_DOWN(tf.rsp), PAGE_BYTES,
 		     PROT_READ | PROT_WRITE | PROT_EXEC | PROT_GROWSDOWN);
 
-	/* from here on only user_memory.c touches memory of the program */
+	/* From here on only user_memory.c touches memory of the program. */
 	if (image.entry >= USER_END)
 		die(126, options.name, NULL, "its entry point is not a user address");
 	enter();

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* Values that passed a check, while the processor may only guess that they did. */
+/*
+ * Values that passed a check, made harmless for the case that the processor only guessed
+ * the outcome of the check.
+ */
 #ifndef DUNE_RUN_NOSPEC_H
 #define DUNE_RUN_NOSPEC_H
 

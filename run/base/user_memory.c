@@ -47,7 +47,7 @@ long user_string(char *to, u64 from, u64 size)
 		u64 part = PAGE_BYTES - ((from + done) & (PAGE_BYTES - 1));
 		u64 i;
 
-		/* a name is short: look at a little, not at the whole page */
+		/* Names are short: copy a little at a time, not the whole page. */
 		if (part > 64)
 			part = 64;
 		if (part > size - done)

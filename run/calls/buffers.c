@@ -78,7 +78,10 @@ void call_move_pages(struct dune_tf *tf)
 		dune_syscall_result(tf, forward(tf));
 }
 
-/* Two operations have structures with pointers: as if they were not built in. */
+/*
+ * Two operations have structures that hold pointers. They are refused as if the kernel
+ * was built without them.
+ */
 void call_keyctl(struct dune_tf *tf)
 {
 	switch ((u32)ARG0(tf)) {

@@ -29,8 +29,10 @@
 
 #define IOV_LIMIT	1024	/* the kernel's UIO_MAXIOV */
 
-/* check.c */
-/* Make the call of @tf as it is. Returns the kernel's value, for dune_syscall_result(). */
+/*
+ * check.c. forward() makes the call of @tf as it is, and returns the kernel's value, for
+ * dune_syscall_result().
+ */
 long forward(struct dune_tf *tf);
 void refuse(struct dune_tf *tf, long err);
 

@@ -159,7 +159,7 @@ static void make_named_call(const struct call *call, struct dune_tf *tf)
 	*name = old;
 }
 
-/* All calls that need more than passing on. Not inline, to keep check_syscall() short. */
+/* All calls that are not just passed on. Not inline, to keep check_syscall() short. */
 static __attribute__((noinline)) void check_call(const struct call *call, struct dune_tf *tf)
 {
 	if (call->how == CALL_CHECK) {

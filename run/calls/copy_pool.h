@@ -9,7 +9,7 @@
 
 /* Empty the pool, before the first copy that a call makes. */
 void copy_pool_reset(void);
-/* NULL when the pool has no room for it. */
+/* Returns @bytes of the pool, or NULL if there is no room for them. */
 void *copy_pool_get(u64 bytes);
 
 #endif /* DUNE_RUN_COPY_POOL_H */

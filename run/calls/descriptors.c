@@ -18,7 +18,7 @@ void call_dup2(struct dune_tf *tf)
 	dune_syscall_result(tf, forward(tf));
 }
 
-/* Close what lies between the hidden ones. */
+/* Close the ranges between the hidden descriptors. */
 void call_close_range(struct dune_tf *tf)
 {
 	u64 first = (u32)ARG0(tf), last = (u32)ARG1(tf);
@@ -26,7 +26,7 @@ void call_close_range(struct dune_tf *tf)
 	long ret = 0;
 
 	if ((flags & CLOSE_RANGE_CLOEXEC) || first > last) {
-		/* the hidden ones are close-on-exec already */
+		/* The hidden ones are close-on-exec already. */
 		dune_syscall_result(tf, forward(tf));
 		return;
 	}

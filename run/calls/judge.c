@@ -58,9 +58,9 @@ static bool device_allowed(u32 major, u32 minor)
 }
 
 /*
- * Where the kernel refuses a call that is needed to judge the file (because of a
+ * If the kernel refuses a call that is needed to judge the file (because of a
  * seccomp filter from before dune-run, or a security module), the program gets
- * that error.
+ * the error of that call.
  */
 static long judge_regular(int fd, const struct stat *st, bool truncates)
 {
@@ -83,13 +83,13 @@ static long judge_regular(int fd, const struct stat *st, bool truncates)
 		if (!(flags & O_PATH) && (truncates || (flags & O_ACCMODE) != O_RDONLY))
 			return -ETXTBSY;
 		/*
-		 * The rest is judged as any other: when the file system that the
-		 * program came from is gone, another file may have its numbers.
+		 * The tests below hold for this file, too: when the file system that
+		 * the program came from is gone, another file may have its numbers.
 		 */
 	}
 	/*
 	 * /proc/kcore has the size of the address space, and root may give it
-	 * any mode; the other files there have none.
+	 * any mode; the other files of procfs have no size.
 	 */
 	if (likely((u64)st->st_size < 1UL << 32 &&
 		   ((st->st_mode & 07777) != 0600 || st->st_blocks)))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* Which files the program may have. */
+/* Judging files: may the program have them? */
 #ifndef DUNE_RUN_JUDGE_H
 #define DUNE_RUN_JUDGE_H
 

@@ -25,7 +25,7 @@
 
 /*
  * Set while the kernel may be putting a mapping into the supervisor range. If a vfork
- * child is killed before undo(), it stays set, and the parent has to remove the
+ * child is killed before undo(), the flag stays set, and the parent has to remove the
  * mapping.
  */
 static volatile bool placing;
@@ -41,6 +41,10 @@ static void unmap_between(u64 from, u64 to)
 		in_the_way();
 }
 
+/*
+ * Unmap everything but the runtime's own mappings. Between the first and the last page
+ * of the arena libdune leaves no room for a mapping (docs/sandbox.md has the exception).
+ */
 void mapping_after_vfork(void)
 {
 	if (likely(!placing))

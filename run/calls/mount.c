@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-/* Mounting, which needs the type of the file system: some types are refused. */
+/* The calls that name a type of file system: some types are refused. */
 #include "calls.h"
 #include "text.h"
 #include "user_memory.h"

@@ -16,7 +16,7 @@
 #include <linux/openat2.h>
 #include <linux/stat.h>
 
-/* openat2 without O_TRUNC, from a copy of its structure. */
+/* Make the call of openat2 without O_TRUNC, from a copy of its structure. */
 static long open_how(struct dune_tf *tf, u64 *flags)
 {
 	struct open_how how;
@@ -70,7 +70,7 @@ static long open_whole(struct dune_tf *tf, u64 *flags)
 				    ARG3(tf), 0, 0);
 }
 
-/* By a descriptor, so that the file that was judged is truncated. Closes @fd. */
+/* Truncate by a descriptor, so that it is the file that was judged. Closes @fd. */
 static long truncate_judged(int fd, u64 length)
 {
 	struct stat st = {};

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-/*
- * Processes: their making and their end. The work is libdune's.
- */
+/* Making and ending processes. The checks are here; libdune does the work. */
 #include "calls.h"
 #include "hidden.h"
 #include "mapping.h"
@@ -14,8 +12,8 @@
 #include <linux/sched.h>
 
 /*
- * This process runs in its parent's memory (vfork), which still exists when it
- * ends. A child does not come through make_child(): libdune lets it continue
+ * This process runs in its parent's memory (vfork), which still exists when this
+ * process ends. A child does not come through make_child(): libdune lets it continue
  * after its call. So the parent sets this before the child runs, and puts its
  * own value back afterwards.
  */
@@ -29,7 +27,7 @@ struct robust {
 	u64 head, len;
 };
 
-/* Returns 0, or the error for which the list may still be there. */
+/* Returns 0, or the error because of which the kernel may still have the list. */
 static long drop_robust_list(struct robust *list)
 {
 	long err = SYS3(__NR_get_robust_list, 0, &list->head, &list->len);
@@ -45,7 +43,7 @@ static void restore_robust_list(const struct robust *list)
 		SYS2(__NR_set_robust_list, list->head, list->len);
 }
 
-/* dune_syscall_pass(), or clone3 with a structure that was checked */
+/* Pass the call on to libdune; clone3 with @args, the copy that was checked. */
 static void pass_clone(struct dune_tf *tf, const struct clone_args *args, u64 size)
 {
 	if (args)
@@ -143,7 +141,10 @@ void call_exit(struct dune_tf *tf)
 	dune_syscall_pass(tf);
 }
 
-/* The kernel stores a word at this address when the process ends. */
+/*
+ * The kernel stores a word at this address when the process ends. An address in the
+ * supervisor range counts as none.
+ */
 void call_set_tid_address(struct dune_tf *tf)
 {
 	u64 where = in_super_range(ARG0(tf)) ? 0 : ARG0(tf);

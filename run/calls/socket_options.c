@@ -46,14 +46,14 @@
 #define PACKET_LAST		24	/* PACKET_VNET_HDR_SZ */
 #define NETLINK_LAST		12	/* NETLINK_GET_STRICT_CHK */
 #define VSOCK_LAST		8	/* SO_VM_SOCKETS_CONNECT_TIMEOUT_NEW */
-#define ICMP_FILTER		1	/* its header needs that of the C library */
+#define ICMP_FILTER		1	/* the header that defines it needs the C library's */
 
 /* The firewall's tables: IPT_BASE_CTL, IP6T_BASE_CTL; IP6T_SO_ORIGINAL_DST. */
 #define TABLES_FIRST		64
 #define TABLES6_SECOND		65	/* IP6T_SO_SET_ADD_COUNTERS, IP6T_SO_GET_ENTRIES */
 #define TABLES6_DESTINATION	80
 
-/* The families whose messages and options this file knows. */
+/* The families whose messages (socket_messages.c) and options are known here. */
 void call_socket(struct dune_tf *tf)
 {
 	switch ((int)ARG0(tf)) {

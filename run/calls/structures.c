@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * Calls whose structures hold pointers. The structure is copied into the
- * runtime, the pointers in the copy are checked, and the kernel gets the copy: so
- * it reads what was checked, whichever process writes to the program's memory.
+ * Calls whose structures hold pointers. The structure is copied into memory of the
+ * runtime, the pointers in the copy are checked, and the kernel gets the copy. So the
+ * kernel reads what was checked, whichever process writes to the program's memory.
  * (Messages of sockets are in socket_messages.c.)
  */
 #include "calls.h"
@@ -20,8 +20,8 @@ _Static_assert(FUTEX_WAITV_MAX * sizeof(struct futex_waitv) <= COPY_POOL_BYTES,
 	       "forward_waiters() needs no check of copy_pool_get()");
 
 /*
- * readv, writev and their kin, vmsplice: pointer in argument 1, count in 2.
- * Small arrays are the rule: one buffer on the stack, no pool.
+ * readv, writev and their variants, and vmsplice: argument 1 is the pointer, argument 2
+ * the count. Most arrays are small: these are copied to the stack, not to the pool.
  */
 void call_iovec(struct dune_tf *tf)
 {

@@ -14,9 +14,9 @@
 #define BRK_RANDOM_PAGES	(0x02000000 / PAGE_BYTES)
 
 /*
- * Where addresses are random the kernel has put dune-run's own heap somewhere above
- * its bss, and else right after it. This costs nothing, needs no /proc, and accounts
- * for the boot options and the personality.
+ * If addresses are random, the kernel has put dune-run's own heap somewhere above its
+ * bss, and otherwise right after it. This test costs nothing, needs no /proc, and
+ * accounts for the boot options and the personality.
  */
 bool addresses_are_random(void)
 {
@@ -34,7 +34,7 @@ static u64 heap_start(const struct image *image)
 
 	if (!addresses_are_random())
 		return start;
-	/* a static PIE or a loader run by hand lies among the mappings */
+	/* A static PIE, or a loader that is executed itself, lies among the mappings. */
 	if (image->is_dynamic && !image->has_interpreter)
 		start = PAGE_DOWN(USER_END / 3 * 2);
 	SYS3(__NR_getrandom, &pages, sizeof(pages), 0);

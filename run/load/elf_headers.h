@@ -16,7 +16,7 @@ struct elf {
 	Elf64_Phdr headers[HEADERS_MAX];
 };
 
-/* elf_read.c; valid until it reads the next program, or the next loader */
+/* Of elf_read.c: valid until it reads the next program, or the next loader. */
 extern struct elf main_elf, loader_elf;
 
 /* Read and check the program's headers into main_elf. 0 or -errno. */

@@ -24,7 +24,7 @@ static int segment_rights(const Elf64_Phdr *p)
 	       (p->p_flags & PF_X ? PROT_EXEC : 0);
 }
 
-/* Fill the part of a segment's memory that the file does not: with zeroes. */
+/* Fill with zeroes the part of a segment's memory that does not come from the file. */
 static long map_rest(const Elf64_Phdr *p, u64 bias)
 {
 	u64 file_end = bias + p->p_vaddr + p->p_filesz;
@@ -49,8 +49,8 @@ static long map_rest(const Elf64_Phdr *p, u64 bias)
 
 /*
  * Map a part of the file in the room that map_elf() reserved. The room is given up
- * first: so this replaces nothing, and where the kernel would map more than
- * @len, over something else, it returns EEXIST.
+ * first, so the new mapping replaces nothing. If the kernel would map more than @len,
+ * over something else, it returns EEXIST.
  */
 static long map_file(int fd, u64 start, u64 len, int rights, u64 offset)
 {
@@ -122,7 +122,7 @@ static long map_elf(int fd, struct elf *elf, u64 base)
 	if (base)
 		flags |= MAP_FIXED_NOREPLACE;
 
-	/* where the kernel chooses: more room, to align the image in it */
+	/* If the kernel chooses the place: more room, to align the image in it. */
 	used = base || align == PAGE_BYTES ? high - low : high - low + align;
 	room = SYS6(__NR_mmap, base, used, PROT_NONE, flags, -1, 0);
 	if (room < 0)

@@ -30,8 +30,8 @@ static long read_all(int fd, void *to, u64 len, u64 at)
 /*
  * Whether the kernel maps exactly the pages of the file that it is asked for. It
  * rounds the length of a mapping of a file on hugetlbfs up to huge pages, and then
- * MAP_FIXED replaces more than the loader asked for. A file system whose type
- * cannot be found out may be hugetlbfs.
+ * MAP_FIXED replaces more than the loader asked for. A file system whose type the
+ * kernel does not tell may be hugetlbfs.
  */
 static bool maps_as_asked(int fd)
 {
@@ -57,7 +57,7 @@ static long read_elf(int fd, struct elf *elf)
 	return read_all(fd, elf->headers, size, h->e_phoff) ? -ENOEXEC : 0;
 }
 
-/* May a program have every segment at [vaddr, vaddr + memsz)? */
+/* Returns 0 if a program may have each segment at [vaddr, vaddr + memsz), or the error. */
 static long check_segments(const struct elf *elf)
 {
 	bool found = false;
@@ -80,7 +80,7 @@ static long check_segments(const struct elf *elf)
 	return found ? 0 : -ENOEXEC;
 }
 
-/* Copy the name in PT_INTERP to elf->interpreter; empty without one. */
+/* Copy the name in PT_INTERP to elf->interpreter, which is empty if there is none. */
 static long find_interpreter(int fd, struct elf *elf)
 {
 	int i;

@@ -35,7 +35,7 @@ static u64 small_vector[2 * VECTOR_SMALL];
 #define OWN_WORDS	4
 static char tree_option[64], name_option[PATH_BYTES + 8];
 
-/* The number of pointers before the NULL; 0 where there is no vector. */
+/* The number of pointers before the NULL; 0 if there is no vector. */
 static long vector_length(u64 from)
 {
 	u64 part[32];
@@ -44,7 +44,7 @@ static long vector_length(u64 from)
 	if (!from)
 		return 0;
 	while (n < VECTOR_LIMIT) {
-		/* never read beyond the page in which the vector may end */
+		/* Never read beyond the page in which the vector may end. */
 		step = (PAGE_BYTES - ((from + 8 * n) & (PAGE_BYTES - 1))) / 8;
 		if (step == 0)
 			step = 1;

@@ -11,9 +11,9 @@
 
 /*
  * Open a file to execute it, with the errors of the kernel's open_exec(). The
- * right to execute it is tested by name first, so that no device is opened for
- * this, and then of the file that was opened, since the name may lead to another
- * file by then.
+ * right to execute is tested by name first, so that no device is opened for this,
+ * and once more on the file that was opened, since the name may lead to another
+ * file in the meantime.
  */
 long executable_open(int dir, const char *path, u64 flags)
 {

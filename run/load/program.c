@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
  * The file of the program that runs, which /proc/self/exe would name if the program ran
- * natively. The kernel's own /proc/self/exe leads to dune-run. calls/check.c and
- * calls/self_exe.c put this name in its place.
+ * natively. In the sandbox /proc/self/exe leads to dune-run; calls/check.c and
+ * calls/self_exe.c put the name of the program's file in its place.
  */
 #include "files.h"
 #include "own_syscall.h"

@@ -37,7 +37,7 @@ static long parse_script(char *line, long len, const char **interpreter,
 		}
 	}
 	if (!whole && len == SCRIPT_HEAD - 1) {
-		/* cut off: fine only if the interpreter's name is complete */
+		/* The line is cut off. That is right only if the interpreter's name is complete. */
 		for (p = line + 2; is_blank(*p); p++)
 			;
 		while (*p && !is_blank(*p))

@@ -18,7 +18,7 @@
  * guest has a table of its own: replace getcpu by a system call. The time
  * functions read the TSC and need no change.
  *
- * Returns false where the vDSO cannot be executed any more, because it could be
+ * Returns false if the vDSO cannot be executed any more, because it could be
  * made writable but not executable again (PR_SET_MDWE, MemoryDenyWriteExecute= of
  * systemd).
  */
@@ -58,7 +58,7 @@ static bool patch_vdso(u64 vdso)
 
 		if (!text_equal(names + symbols[i].st_name, "__vdso_getcpu"))
 			continue;
-		/* the mapping cannot be split: all of it, for a moment */
+		/* The mapping cannot be split, so all of it is writable for a moment. */
 		if (SYS3(__NR_mprotect, vdso, size, PROT_READ | PROT_WRITE) < 0)
 			return true;
 		for (k = 0; k < sizeof(code); k++)
@@ -72,7 +72,7 @@ void vdso_patch(const struct initial_stack *s)
 {
 	u64 *vdso = stack_aux(s, AT_SYSINFO_EHDR);
 
-	/* libc makes system calls where there is no vDSO */
+	/* Without a vDSO, libc makes system calls. */
 	if (vdso && (in_super_range(*vdso) || !patch_vdso(*vdso)))
 		stack_drop_aux(s, AT_SYSINFO_EHDR);
 }

@@ -10,7 +10,7 @@
 
 #include <asm/unistd.h>
 
-/* The identity of a file, by any name. No file has inode 0. */
+/* The identity of a file, whatever its name. No file has inode 0. */
 struct identity {
 	u64 device;
 	u64 inode;

@@ -11,7 +11,7 @@
 #include <linux/fcntl.h>
 
 /*
- * Hidden descriptors get this number or a higher one: low enough that the
+ * Hidden descriptors get this number or a higher one. It is low enough that the
  * kernel's table stays small (a fork copies it up to the highest open number), and
  * high enough that few programs open so many files.
  */
@@ -58,7 +58,7 @@ static long move_away(enum hidden which, int fd)
 	int floor = HIDDEN_FLOOR;
 	long n = -EMFILE;
 
-	/* under a low RLIMIT_NOFILE, the highest number that it allows */
+	/* Lower numbers are tried because RLIMIT_NOFILE may be low. */
 	for (; n < 0 && floor >= 3; floor = floor * 3 / 4)
 		n = SYS3(__NR_fcntl, fd, F_DUPFD_CLOEXEC, floor);
 	if (n < 0)

@@ -12,7 +12,7 @@ enum hidden {
 	HIDDEN_SELF, HIDDEN_STATS, HIDDEN_REPORT, HIDDEN_OWNED, HIDDEN_VCPU = HIDDEN_OWNED
 };
 
-/* the numbers that hidden descriptors have in one table of descriptors */
+/* The numbers that hidden descriptors have in one table of descriptors. */
 struct hidden_table {
 	int hidden[HIDDEN_OWNED];	/* -1: none */
 };
@@ -22,7 +22,7 @@ struct hidden_table {
  * above (after execve), or if no such number is free. Returns its number.
  */
 long hidden_add(enum hidden which, int fd);
-/* The descriptor, or -1. */
+/* The number of the descriptor, or -1 if there is none. */
 int hidden_fd(enum hidden which);
 /*
  * Whether @fd is one that the program must get EBADF for. Checks the low 32 bits, as
@@ -34,7 +34,7 @@ bool is_hidden(u64 fd);
  * Returns whether the number is free of one.
  */
 bool hidden_make_way(int fd);
-/* The record of hidden descriptors, around a vfork child. */
+/* Save the numbers of hidden descriptors before a vfork child runs, and restore them after it. */
 void hidden_save(struct hidden_table *to);
 void hidden_restore(const struct hidden_table *from);
 

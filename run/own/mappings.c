@@ -14,10 +14,10 @@
 #include <linux/elf.h>
 
 /*
- * The guard region is a mapping without rights: a mapping whose
- * place the kernel chooses cannot reach from below into the range. It replaces a
- * vDSO that the kernel has put there, which happens only with an odd limit on the
- * stack (vdso_patch() then hides the vDSO from the program).
+ * The guard region is a mapping without rights, so a mapping whose place the kernel
+ * chooses cannot reach from below into the range. The guard region replaces a vDSO
+ * that the kernel has put there, which happens only with an odd limit on the stack
+ * (vdso_patch() then hides the vDSO from the program).
  */
 void map_guard_region(void)
 {
@@ -30,8 +30,8 @@ void map_guard_region(void)
 }
 
 /*
- * The data is the table of system calls, the pointers to functions and the like. It
- * is in PT_GNU_RELRO, which a C library would evaluate.
+ * Make the data that is in PT_GNU_RELRO, up to @limit, read-only: the table of system
+ * calls, pointers to functions and the like. Other programs have a C library that does so.
  */
 static void seal(u64 limit)
 {
@@ -51,7 +51,7 @@ static void seal(u64 limit)
 	}
 }
 
-/* All before the page of libdune's variables (sealed.ld). */
+/* Seal everything before the page of libdune's variables (sealed.ld). */
 void seal_tables(void)
 {
 	extern const char __start_dune_ro_after_start[] __attribute__((visibility("hidden")));

@@ -2,7 +2,7 @@
 /*
  * --stats: the counters of all vCPUs of a tree of processes. A page that the
  * processes share holds the sums; each process adds its own when it ends or
- * becomes another program (one that is killed cannot: its counts are lost).
+ * becomes another program (the counts of a process that is killed are lost).
  * The first process prints them at its end; into a file, each process writes
  * the sums so far.
  */

@@ -13,12 +13,12 @@ void stats_adopt(int memory, int report, bool to_file);
 bool stats_to_file(void);
 /* Whether the page at STATS_BASE is mapped. */
 bool stats_mapped(void);
-/* In the parent, after a fork. */
+/* Count one process more: to be called in the parent, after a fork. */
 void stats_new_process(void);
-/* Around a fork() that copies this process's memory. */
+/* To be called before and after a fork() that copies this process's memory. */
 void stats_before_copy(void);
 void stats_after_copy(void);
-/* The process ends, or its program does: add what its vCPU counted. */
+/* The process or its program ends: add what its vCPU counted. */
 void stats_end_process(void);
 /* At the end of a process: write the sums, if it is the first one or they go to a file. */
 void stats_report(void);
