@@ -106,7 +106,7 @@ static long guest_call(struct dune_thread *t, long nr, const struct dune_regs *r
 				 r->r9);
 }
 
-/* A call that puts another mask in force while it waits: the one at @mask. */
+/* Make a call that waits with the signal mask at @mask. */
 static long masked_call(struct dune_thread *t, long nr,
 			const struct dune_regs *r, u64 mask)
 {
@@ -307,8 +307,6 @@ void dune_host_loop(struct dune_thread *t)
 		if (READ_ONCE(t->nsig))
 			t->run->irq_vector = VEC_SIGNAL;
 		err = sys3(__NR_ioctl, t->vcpu, DUNE_RUN, 0);
-		if (err == -EINTR)
-			continue;
 		if (err)
 			dune_host_fatal(t, "DUNE_RUN failed", SIGABRT);
 		n = t->run->counters[DUNE_COUNT_MIGRATION];
