@@ -62,7 +62,7 @@ struct entry {
 #define DENY(nr, name, err)		{ nr, #name, err, { V } },
 
 static const struct entry table[] = {
-#include "syscalls.def"
+#include "calls/syscalls.def"
 };
 
 /* One of dune-run's own descriptors; the first three are not. */
@@ -110,7 +110,7 @@ static void test_table(void)
 
 			/* a buffer that begins outside and reaches in */
 			if (k < 5 && has_length(t->args[k])) {
-				args[k] = RUNTIME_BASE - 4096;
+				args[k] = SUPER_BASE - 4096;
 				args[k + 1] = 0x102000;
 				got = call(t->nr, args[0], args[1], args[2], args[3], args[4],
 					   args[5]);
@@ -195,7 +195,7 @@ static void do_stack(void *p)
 static void test_direct(void)
 {
 	static const unsigned long places[] = {
-		RUNTIME_BASE, IMAGE, RUNTIME_BASE + 0x10000000, RUNTIME_BASE + RUNTIME_SIZE - 1
+		SUPER_BASE, IMAGE, SUPER_BASE + 0x10000000, SUPER_BASE + SUPER_SIZE - 1
 	};
 	size_t i;
 
@@ -226,7 +226,7 @@ static int outside_mappings(void)
 
 	while (f && fgets(line, sizeof(line), f))
 		if (strstr(line, "dune") && !strstr(line, "hostile") &&
-		    sscanf(line, "%lx", &from) == 1 && from - RUNTIME_BASE >= RUNTIME_SIZE)
+		    sscanf(line, "%lx", &from) == 1 && from - SUPER_BASE >= SUPER_SIZE)
 			n++;
 	if (f)
 		fclose(f);
@@ -244,32 +244,32 @@ static void test_mappings(void)
 	is(call(SYS_mmap, IMAGE, 4096, PROT_READ | PROT_WRITE,
 		MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0), -ENOMEM,
 	   "mmap() with MAP_FIXED over the runtime is ENOMEM");
-	is(call(SYS_mmap, RUNTIME_BASE - 4096, 8192, PROT_READ,
+	is(call(SYS_mmap, SUPER_BASE - 4096, 8192, PROT_READ,
 		MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0), -ENOMEM,
 	   "mmap() with MAP_FIXED that reaches into the runtime is ENOMEM");
 	is(call(SYS_mmap, IMAGE, 4096, PROT_READ,
 		MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0), -EEXIST,
 	   "mmap() with MAP_FIXED_NOREPLACE over the runtime is EEXIST");
-	p = mmap((void *)(RUNTIME_BASE + RUNTIME_SIZE / 2), 4096, PROT_READ,
+	p = mmap((void *)(SUPER_BASE + SUPER_SIZE / 2), 4096, PROT_READ,
 		 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	ok(p != MAP_FAILED && (unsigned long)p - RUNTIME_BASE >= RUNTIME_SIZE,
+	ok(p != MAP_FAILED && (unsigned long)p - SUPER_BASE >= SUPER_SIZE,
 	   "a hint into the supervisor range does not place a mapping there");
 	/* as where nothing is mapped; the runtime still works */
 	is(call(SYS_munmap, IMAGE & ~4095UL, 4096, 0, 0, 0, 0), 0,
 	   "munmap() of a page of the runtime succeeds and changes nothing");
-	is(call(SYS_munmap, RUNTIME_BASE - 4096, 2 * RUNTIME_SIZE, 0, 0, 0, 0), 0,
+	is(call(SYS_munmap, SUPER_BASE - 4096, 2 * SUPER_SIZE, 0, 0, 0, 0), 0,
 	   "munmap() from below the runtime to above it succeeds and changes nothing");
-	is(call(SYS_munmap, RUNTIME_BASE, RUNTIME_SIZE, 0, 0, 0, 0), 0,
+	is(call(SYS_munmap, SUPER_BASE, SUPER_SIZE, 0, 0, 0, 0), 0,
 	   "munmap() of all of the runtime succeeds and changes nothing");
-	is(call(SYS_munmap, RUNTIME_BASE - 4096, 8192 - 1, 0, 0, 0, 0), 0,
+	is(call(SYS_munmap, SUPER_BASE - 4096, 8192 - 1, 0, 0, 0, 0), 0,
 	   "munmap() up to the middle of a page of the runtime changes nothing");
-	is(call(SYS_munmap, RUNTIME_BASE + 1, 4096, 0, 0, 0, 0), -EINVAL,
+	is(call(SYS_munmap, SUPER_BASE + 1, 4096, 0, 0, 0, 0), -EINVAL,
 	   "munmap() of an address that is not aligned is EINVAL");
-	is(call(SYS_munmap, RUNTIME_BASE, 0, 0, 0, 0, 0), -EINVAL,
+	is(call(SYS_munmap, SUPER_BASE, 0, 0, 0, 0, 0), -EINVAL,
 	   "munmap() of no bytes is EINVAL");
-	is(call(SYS_munmap, RUNTIME_BASE - 4096, 1UL << 63, 0, 0, 0, 0), -EINVAL,
+	is(call(SYS_munmap, SUPER_BASE - 4096, 1UL << 63, 0, 0, 0, 0), -EINVAL,
 	   "munmap() of more than the address space is EINVAL");
-	is(call(SYS_munmap, RUNTIME_BASE + 4096, -8192UL, 0, 0, 0, 0), -EINVAL,
+	is(call(SYS_munmap, SUPER_BASE + 4096, -8192UL, 0, 0, 0, 0), -EINVAL,
 	   "munmap() beyond the end of the addresses is EINVAL");
 	is(call(SYS_mremap, IMAGE, 4096, 4096, MREMAP_MAYMOVE, 0, 0), -EFAULT,
 	   "mremap() of the runtime is EFAULT");
@@ -280,7 +280,7 @@ static void test_mappings(void)
 	id = shmget(IPC_PRIVATE, 3 * 4096, IPC_CREAT | 0600);
 	is(call(SYS_shmat, id, IMAGE & ~4095UL, 0, 0, 0, 0), -EINVAL,
 	   "shmat() at an address in the runtime is EINVAL");
-	is(call(SYS_shmat, id, RUNTIME_BASE - 4096, SHM_REMAP, 0, 0, 0), -EINVAL,
+	is(call(SYS_shmat, id, SUPER_BASE - 4096, SHM_REMAP, 0, 0, 0), -EINVAL,
 	   "shmat() that reaches into the runtime is EINVAL");
 	shmctl(id, IPC_RMID, NULL);
 	is(call(SYS_pkey_mprotect, (long)own, 4096, PROT_READ, 1, 0, 0), -EINVAL,
@@ -295,7 +295,7 @@ static void test_nested(void)
 {
 	struct iovec good = { "x", 1 };
 	struct iovec bad[2] = { { "x", 1 }, { (void *)IMAGE, 16 } };
-	struct iovec wide = { (void *)(RUNTIME_BASE - 4096), 0x200000 };
+	struct iovec wide = { (void *)(SUPER_BASE - 4096), 0x200000 };
 	struct msghdr m = { .msg_iov = bad, .msg_iovlen = 2 };
 	struct mmsghdr mm = { .msg_hdr = m };
 	unsigned long sigset[2] = { IMAGE, 8 };
