@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * The rows of run/syscalls.def, for the programs that make each call of it: a program includes
+ * The rows of run/calls/syscalls.def, for the programs that make each call of it: a program includes
  * that file between the braces of an array of struct entry.
  */
 #ifndef DUNE_TESTS_RUN_KINDS_H

@@ -60,7 +60,7 @@ int outside_mappings(void)
 
 	while (f && fgets(line, sizeof(line), f))
 		if (strstr(line, "dune") && !strstr(line, "hostile") &&
-		    sscanf(line, "%lx", &from) == 1 && from - RUNTIME_BASE >= RUNTIME_SIZE)
+		    sscanf(line, "%lx", &from) == 1 && from - SUPER_BASE >= SUPER_SIZE)
 			n++;
 	if (f)
 		fclose(f);

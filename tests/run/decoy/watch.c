@@ -48,7 +48,6 @@
 #include "kinds.h"
 
 #define TRACE		"/sys/kernel/tracing/instances/decoy"
-#define ARRAY_LEN(a)	(sizeof(a) / sizeof((a)[0]))
 #define SHOWN_MAX	2
 
 static struct decoy_log *record;
@@ -240,7 +239,7 @@ static void see_executions(void)
 }
 
 static const struct entry table[] = {
-#include "syscalls.def"
+#include "calls/syscalls.def"
 };
 
 static const char *name_of(u32 nr)

@@ -80,7 +80,7 @@ static void test_ioctl(void)
 
 static void test_arrays(void)
 {
-	unsigned char *below = mmap((void *)(RUNTIME_BASE - BELOW), BELOW, PROT_READ | PROT_WRITE,
+	unsigned char *below = mmap((void *)(SUPER_BASE - BELOW), BELOW, PROT_READ | PROT_WRITE,
 				    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
 	void **pages = calloc(MANY, sizeof(*pages));
 	long at = (long)below;

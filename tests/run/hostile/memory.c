@@ -62,7 +62,7 @@ static long getpid_on_stack(unsigned long sp)
 static void test_direct(void)
 {
 	static const unsigned long places[] = {
-		RUNTIME_BASE, IMAGE, RUNTIME_BASE + 0x10000000, RUNTIME_BASE + RUNTIME_SIZE - 1
+		SUPER_BASE, IMAGE, SUPER_BASE + 0x10000000, SUPER_BASE + SUPER_SIZE - 1
 	};
 	size_t i;
 
@@ -95,31 +95,31 @@ static void test_mappings(void)
 	is(call(SYS_mmap, IMAGE, 4096, PROT_READ | PROT_WRITE,
 		MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0), -ENOMEM,
 	   "mmap over the runtime: ENOMEM");
-	is(call(SYS_mmap, RUNTIME_BASE - 4096, 8192, PROT_READ,
+	is(call(SYS_mmap, SUPER_BASE - 4096, 8192, PROT_READ,
 		MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0), -ENOMEM,
 	   "mmap that begins below the supervisor range and reaches into it: ENOMEM");
 	is(call(SYS_mmap, IMAGE, 4096, PROT_READ,
 		MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0), -EEXIST,
 	   "mmap over the runtime with MAP_FIXED_NOREPLACE: EEXIST");
-	p = mmap((void *)(RUNTIME_BASE + RUNTIME_SIZE / 2), 4096, PROT_READ,
+	p = mmap((void *)(SUPER_BASE + SUPER_SIZE / 2), 4096, PROT_READ,
 		 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	ok(p != MAP_FAILED && (unsigned long)p - RUNTIME_BASE >= RUNTIME_SIZE,
+	ok(p != MAP_FAILED && (unsigned long)p - SUPER_BASE >= SUPER_SIZE,
 	   "a hint into the supervisor range does not place a mapping there");
 	/* as where nothing is mapped; the runtime still works */
 	is(call(SYS_munmap, IMAGE & ~4095UL, 4096, 0, 0, 0, 0), 0,
 	   "munmap of the runtime's image: 0, and nothing is unmapped");
-	is(call(SYS_munmap, RUNTIME_BASE - 4096, 2 * RUNTIME_SIZE, 0, 0, 0, 0), 0,
+	is(call(SYS_munmap, SUPER_BASE - 4096, 2 * SUPER_SIZE, 0, 0, 0, 0), 0,
 	   "munmap around the supervisor range: 0");
-	is(call(SYS_munmap, RUNTIME_BASE, RUNTIME_SIZE, 0, 0, 0, 0), 0,
+	is(call(SYS_munmap, SUPER_BASE, SUPER_SIZE, 0, 0, 0, 0), 0,
 	   "munmap of the supervisor range: 0");
-	is(call(SYS_munmap, RUNTIME_BASE - 4096, 8192 - 1, 0, 0, 0, 0), 0,
+	is(call(SYS_munmap, SUPER_BASE - 4096, 8192 - 1, 0, 0, 0, 0), 0,
 	   "munmap up to a part of the supervisor range's first page: 0");
-	is(call(SYS_munmap, RUNTIME_BASE + 1, 4096, 0, 0, 0, 0), -EINVAL,
+	is(call(SYS_munmap, SUPER_BASE + 1, 4096, 0, 0, 0, 0), -EINVAL,
 	   "munmap of an address that is not aligned: EINVAL");
-	is(call(SYS_munmap, RUNTIME_BASE, 0, 0, 0, 0, 0), -EINVAL, "munmap of no byte: EINVAL");
-	is(call(SYS_munmap, RUNTIME_BASE - 4096, 1UL << 63, 0, 0, 0, 0), -EINVAL,
+	is(call(SYS_munmap, SUPER_BASE, 0, 0, 0, 0, 0), -EINVAL, "munmap of no byte: EINVAL");
+	is(call(SYS_munmap, SUPER_BASE - 4096, 1UL << 63, 0, 0, 0, 0), -EINVAL,
 	   "munmap of 2^63 bytes: EINVAL");
-	is(call(SYS_munmap, RUNTIME_BASE + 4096, -8192UL, 0, 0, 0, 0), -EINVAL,
+	is(call(SYS_munmap, SUPER_BASE + 4096, -8192UL, 0, 0, 0, 0), -EINVAL,
 	   "munmap over the end of the address space: EINVAL");
 	is(call(SYS_mremap, IMAGE, 4096, 4096, MREMAP_MAYMOVE, 0, 0), -EFAULT,
 	   "mremap of the runtime: EFAULT");
@@ -130,7 +130,7 @@ static void test_mappings(void)
 	id = shmget(IPC_PRIVATE, 3 * 4096, IPC_CREAT | 0600);
 	is(call(SYS_shmat, id, IMAGE & ~4095UL, 0, 0, 0, 0), -EINVAL,
 	   "shmat at the runtime's image: EINVAL");
-	is(call(SYS_shmat, id, RUNTIME_BASE - 4096, SHM_REMAP, 0, 0, 0), -EINVAL,
+	is(call(SYS_shmat, id, SUPER_BASE - 4096, SHM_REMAP, 0, 0, 0), -EINVAL,
 	   "shmat that reaches into the supervisor range: EINVAL");
 	shmctl(id, IPC_RMID, NULL);
 	is(call(SYS_pkey_mprotect, (long)own, 4096, PROT_READ, 1, 0, 0), -EINVAL,

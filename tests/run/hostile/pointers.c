@@ -29,7 +29,7 @@ static void test_vectors(int null)
 {
 	struct iovec good = { "x", 1 };
 	struct iovec bad[2] = { { "x", 1 }, { (void *)IMAGE, 16 } };
-	struct iovec wide = { (void *)(RUNTIME_BASE - 4096), 0x200000 };
+	struct iovec wide = { (void *)(SUPER_BASE - 4096), 0x200000 };
 	int fd[2], zero = open("/dev/zero", O_RDWR);
 
 	if (pipe(fd))

@@ -17,7 +17,7 @@ static struct {
 	volatile long result;
 } *shared;
 
-#define ARENA		(RUNTIME_BASE + 0x10000000UL)
+#define ARENA		(SUPER_BASE + 0x10000000UL)
 #define ARENA_END	(ARENA + 0x100000UL)	/* at first */
 
 /* The kernel could place a mapping of the program's in each. */

@@ -44,7 +44,7 @@ static void test_grandchild(void)
 #define FILE_BYTES	(96L << 20)
 
 /* Whether something is mapped where the runtime of this program has nothing. */
-static int mapped_in_runtime(void)
+static int mapped_in_super_range(void)
 {
 	unsigned long start;
 	char line[512];
@@ -55,7 +55,7 @@ static int mapped_in_runtime(void)
 		_exit(3);
 	while (fgets(line, sizeof(line), maps)) {
 		start = strtoul(line, NULL, 16);
-		n += start >= RUNTIME_BASE + 0x20000000 && start < RUNTIME_BASE + 0x40000000;
+		n += start >= SUPER_BASE + 0x20000000 && start < SUPER_BASE + 0x40000000;
 	}
 	fclose(maps);
 	return n;
@@ -97,7 +97,7 @@ static int kill_in_mmap(int file, int delay, int *left)
 	}
 	waitpid(child, NULL, 0);
 	waitpid(killer, NULL, 0);
-	*left = mapped_in_runtime();
+	*left = mapped_in_super_range();
 	return *step == 1;
 }
 

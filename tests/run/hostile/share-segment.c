@@ -33,7 +33,7 @@ static int next_id(int id)
 __attribute__((noreturn)) static void attach_over_runtime(void)
 {
 	for (;;) {
-		void *at = shmat(shared->found, (void *)(RUNTIME_BASE - 4096),
+		void *at = shmat(shared->found, (void *)(SUPER_BASE - 4096),
 				 SHM_REMAP | SHM_EXEC);
 
 		shared->done++;

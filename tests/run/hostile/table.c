@@ -14,7 +14,7 @@
 #include <string.h>
 
 static const struct entry table[] = {
-#include "syscalls.def"
+#include "calls/syscalls.def"
 };
 
 static void test_table(void)
@@ -55,7 +55,7 @@ static void test_table(void)
 
 			/* a buffer that begins outside of the supervisor range */
 			if (k < 5 && has_length(t->args[k])) {
-				args[k] = RUNTIME_BASE - 4096;
+				args[k] = SUPER_BASE - 4096;
 				args[k + 1] = 0x102000;
 				got = call(t->nr, args[0], args[1], args[2], args[3], args[4],
 					   args[5]);

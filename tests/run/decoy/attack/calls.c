@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 static const struct entry table[] = {
-#include "syscalls.def"
+#include "calls/syscalls.def"
 };
 
 /* Calls that end the case, stop it, or take its memory are made rarely. */
