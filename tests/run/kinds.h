@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * The rows of run/calls/syscalls.def, for the programs that make each call of it: a program includes
- * that file between the braces of an array of struct entry.
+ * The rows of run/calls/syscalls.def, for the programs that make each call of it: a program
+ * includes that file between the braces of an array of struct entry.
  */
 #ifndef DUNE_TESTS_RUN_KINDS_H
 #define DUNE_TESTS_RUN_KINDS_H
