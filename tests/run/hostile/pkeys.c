@@ -53,9 +53,10 @@ static void test_keys(void)
 	call(SYS_fsopen, (long)"no such file system", 0, 0, 0, 0, 0);
 	asm volatile("xrstor64 (%0)\n\tud2"
 		     : : "r"(area), "a"(1 << XFEATURE_PKRU), "d"(0) : "memory");
-	is(handler_mask, 0, "the signal mask that a handler sees after XRSTOR of PKRU");
+	is(handler_mask, 0, "a handler after XRSTOR of PKRU sees an empty signal mask");
 	asm volatile("xrstor64 (%0)" : : "r"(area), "a"(1 << XFEATURE_PKRU), "d"(0) : "memory");
-	is(call(SYS_clock_gettime, 0, (long)&now, 0, 0, 0, 0), 0, "a call after XRSTOR of PKRU");
+	is(call(SYS_clock_gettime, 0, (long)&now, 0, 0, 0, 0), 0,
+	   "clock_gettime after XRSTOR of PKRU: 0");
 	signal(SIGILL, SIG_DFL);
 }
 
