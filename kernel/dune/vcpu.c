@@ -121,6 +121,8 @@ static int vcpu_mmap(struct file *file, struct vm_area_struct *vma)
 	/* The page is never executable, not even by personality(READ_IMPLIES_EXEC). */
 	vm_flags_clear(vma, VM_EXEC | VM_MAYEXEC);
 	vm_flags_set(vma, VM_DONTCOPY | VM_DONTEXPAND);
+	/* mmap() has made it of the flags before; vm_insert_page() makes the entry of it. */
+	vma->vm_page_prot = vm_get_page_prot(vma->vm_flags);
 	err = vm_insert_page(vma, vma->vm_start, virt_to_page(vcpu->run));
 	vcpu->mapped = !err;
 	return err;
