@@ -16,6 +16,7 @@ use std::str::FromStr;
 use crate::apt::{self, Apt, Package};
 use crate::error::{Context, Error, Result};
 use crate::foreign;
+use crate::host_command;
 use crate::layout::Layout;
 
 /// The size of a kernel and its headers when they are unpacked, and some more.
@@ -230,10 +231,9 @@ fn fetch(layout: &Layout, series: Series, say: &mut dyn FnMut(&str)) -> Result<(
     let target = std::path::absolute(machines.join(series.name())).context("finding the cache")?;
     move_to_old_places(&root)?;
     let kernel = Kernel::at(&root, Some(series))?;
-    let output = apt::run(Command::new("depmod").arg("-b").arg(&root).arg(&kernel.release))?;
-    if !output.status.success() {
-        return Err(Error::Environment("depmod failed on the unpacked kernel".to_owned()));
-    }
+    let output =
+        host_command::output(Command::new("depmod").arg("-b").arg(&root).arg(&kernel.release))?;
+    host_command::stdout_of(output, "depmod failed on the unpacked kernel")?;
     point_headers_at(&root, &target)?;
     if series.brings_tools() {
         foreign::adopt(&root, &target)?;
@@ -331,12 +331,8 @@ pub(crate) fn check_space(folder: &Path, needed: u64) -> Result<()> {
 
 /// Unpacks a Debian package below `root`.
 pub(crate) fn unpack(archive: &Path, root: &Path) -> Result<()> {
-    let output = apt::run(Command::new("dpkg-deb").arg("-x").arg(archive).arg(root))?;
-    if output.status.success() {
-        return Ok(());
-    }
-    let reason = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-    Err(Error::Environment(format!("cannot unpack {}: {reason}", archive.display())))
+    let output = host_command::output(Command::new("dpkg-deb").arg("-x").arg(archive).arg(root))?;
+    host_command::stdout_of(output, format!("cannot unpack {}", archive.display())).map(drop)
 }
 
 /// The header packages refer to each other as /usr/src/...: replaces that by

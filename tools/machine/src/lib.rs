@@ -43,6 +43,7 @@ mod emulator;
 mod error;
 mod foreign;
 mod hash;
+mod host_command;
 mod initramfs;
 mod kernel;
 mod layout;

@@ -11,16 +11,16 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ffi::OsStr;
 use std::fs::{self, File};
-use std::io::{ErrorKind, Write};
+use std::io::Write;
 use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 
-use crate::apt;
 use crate::error::{Context, Error, Result};
 use crate::hash::fnv1a;
+use crate::host_command;
 use crate::layout::Layout;
 use crate::machine::Config;
 
@@ -194,7 +194,7 @@ impl FileList {
 
     fn of_packages(packages: &BTreeSet<Package>) -> Result<Self> {
         let names = packages.iter().map(|package| package.name.as_str());
-        let output = apt::run(Command::new("dpkg-query").arg("-L").args(names))?;
+        let output = host_command::output(Command::new("dpkg-query").arg("-L").args(names))?;
         let mut list = FileList::default();
         for line in output.stdout.split(|&byte| byte == b'\n') {
             let path = Path::new(OsStr::from_bytes(line));
@@ -293,14 +293,14 @@ fn fill(image: &File, list: &FileList) -> Result<()> {
     archiver.args(["--create", "--no-recursion", "--null", "--verbatim-files-from"]);
     archiver.arg("--files-from=-").current_dir("/");
     archiver.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
-    let mut archiver = spawn(&mut archiver, "tar")?;
+    let mut archiver = host_command::spawn(&mut archiver)?;
     let mut maker = Command::new("sqfstar");
     maker.args(["-noI", "-noD", "-noF", "-noX", "-no-duplicates", "-no-progress", "-quiet"]);
     maker.arg("-force").arg(format!("/proc/self/fd/{}", image.as_raw_fd()));
     maker.stdin(archiver.stdout.take().expect("a pipe was asked for"));
     maker.stdout(Stdio::null()).stderr(Stdio::piped());
     inherit(&mut maker, image);
-    let maker = spawn(&mut maker, "squashfs-tools")?;
+    let maker = host_command::spawn(&mut maker)?;
 
     let mut names = Vec::new();
     for path in &list.paths {
@@ -312,22 +312,9 @@ fn fill(image: &File, list: &FileList) -> Result<()> {
     let output = maker.wait_with_output().context("running sqfstar")?;
     // Files that the user may not read are not copied, which is no failure.
     archiver.wait().context("running tar")?;
-    if !output.status.success() {
-        let reason = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-        return Err(Error::Environment(format!("cannot make an image: {reason}")));
-    }
+    host_command::stdout_of(output, "cannot make an image")?;
     written.context("running tar")?;
     image.set_len(DISK_SIZE).context("making an image")
-}
-
-fn spawn(command: &mut Command, package: &str) -> Result<Child> {
-    match command.env("LC_ALL", "C").spawn() {
-        Ok(child) => Ok(child),
-        Err(e) if e.kind() == ErrorKind::NotFound => {
-            Err(Error::Environment(format!("{package} is missing: run ./setup")))
-        }
-        Err(e) => Err(e).context(format!("running a program of {package}")),
-    }
 }
 
 /// Gives the program this open file, with the same number.
@@ -362,7 +349,7 @@ impl Packages {
     fn installed() -> Result<Self> {
         let format = "${Package}\t${Version}\t${Essential}\t${Provides}\t${Pre-Depends}, \
                       ${Depends}\t${db:Status-Status}\n";
-        let output = apt::run(Command::new("dpkg-query").args(["-W", "-f", format]))?;
+        let output = host_command::output(Command::new("dpkg-query").args(["-W", "-f", format]))?;
         let packages = Self::parse(&String::from_utf8_lossy(&output.stdout));
         if packages.all.is_empty() {
             Err(Error::Environment("dpkg knows no installed packages".to_owned()))
