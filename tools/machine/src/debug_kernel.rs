@@ -102,7 +102,7 @@ fn configure(source: &Path) -> Result<()> {
         .find(|line| !config.lines().any(|set| set == *line));
     match dropped {
         None => Ok(()),
-        Some(line) => Err(Error::Usage(format!("the debug kernel cannot have {line}"))),
+        Some(line) => Err(Error::Kernel(format!("the debug kernel cannot have {line}"))),
     }
 }
 
@@ -118,7 +118,7 @@ fn make(source: &Path, arguments: &[&str]) -> Result<()> {
     let text = String::from_utf8_lossy(&output.stderr);
     let lines: Vec<&str> = text.lines().collect();
     let end = lines[lines.len().saturating_sub(20)..].join("\n");
-    Err(Error::Usage(format!("building the debug kernel: make {}:\n{end}", arguments.join(" "))))
+    Err(Error::Kernel(format!("building the debug kernel: make {}:\n{end}", arguments.join(" "))))
 }
 
 fn install(root: &Path, source: &Path) -> Result<()> {

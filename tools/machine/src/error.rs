@@ -46,9 +46,17 @@ pub enum Error {
     #[error("in the machine: {0}")]
     Agent(String),
 
-    /// This library was used in a way that cannot work.
+    /// The caller asked for something that does not exist or cannot work.
     #[error("{0}")]
     Usage(String),
+
+    /// A kernel's image or source is not as this library expects it.
+    #[error("{0}")]
+    Kernel(String),
+
+    /// The agent could not try to start the program.
+    #[error("{0}")]
+    Refused(String),
 
     /// A system call failed.
     #[error("{what}: {source}")]

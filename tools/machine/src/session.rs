@@ -136,7 +136,7 @@ impl Session<'_> {
                     ToHarness::Exited { status, nanoseconds } => {
                         return Ok((status, Duration::from_nanos(nanoseconds)))
                     }
-                    ToHarness::Refused(reason) => return Err(Error::Usage(reason)),
+                    ToHarness::Refused(reason) => return Err(Error::Refused(reason)),
                     ToHarness::Failed(reason) => return Err(Error::Agent(reason)),
                     ToHarness::Log(records) => self.machine.log.extend(records),
                     ToHarness::Listening | ToHarness::Ready | ToHarness::LineRead(_) => {}

@@ -59,7 +59,7 @@ impl BootImage {
         if image.bytes.len() > 0x1000 && image.bytes[0x202..0x206] == *b"HdrS" {
             Ok(image)
         } else {
-            Err(Error::Usage(format!("{} is not a kernel", path.display())))
+            Err(Error::Kernel(format!("{} is not a kernel", path.display())))
         }
     }
 
@@ -100,7 +100,7 @@ impl Vmlinux {
     pub(super) fn of(kernel: &Kernel, image: &BootImage) -> Result<Self> {
         let bytes = unpacked(kernel, image)?;
         parse(&bytes).ok_or_else(|| {
-            Error::Usage(format!(
+            Error::Kernel(format!(
                 "{} contains no kernel of a known format",
                 kernel.image().display()
             ))
@@ -115,7 +115,7 @@ impl Vmlinux {
     /// Moves the linked addresses.
     pub(super) fn relocate(&mut self, delta: u64) -> Result<()> {
         let memory = &mut self.memory;
-        let broken = || Error::Usage("the kernel's relocations point outside of it".to_owned());
+        let broken = || Error::Kernel("the kernel's relocations point outside of it".to_owned());
         let mut at = |linked: u32, apply: &dyn Fn(&mut [u8])| {
             // Sign-extended, as all of the kernel's addresses are.
             let address = (linked as i32 as u64).wrapping_sub(KERNEL_MAP + PHYSICAL_START);
@@ -152,8 +152,9 @@ fn unpacked(kernel: &Kernel, image: &BootImage) -> Result<Vec<u8>> {
             return fs::read(&kept).context(format!("reading {}", kept.display()));
         }
     }
-    let unknown =
-        || Error::Usage(format!("{} is compressed in an unknown format", kernel.image().display()));
+    let unknown = || {
+        Error::Kernel(format!("{} is compressed in an unknown format", kernel.image().display()))
+    };
     let payload = image.payload().ok_or_else(unknown)?;
     let (program, arguments): (_, &[&str]) = match payload {
         [0xfd, b'7', b'z', ..] => ("xz", &["-dc"]),
