@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use dune_machine::{
-    Config, Error, Kernel, Layout, Machine, MachineType, Result, Run, Series, Status, MODULES,
+    Config, Cpus, Error, Kernel, Layout, Machine, MachineType, Result, Run, Series, Status, MODULES,
 };
 
 use crate::cli::{MachineCommand, MachineOptions, MachineParts, MachineRun};
@@ -121,7 +121,12 @@ pub fn prepared(layout: &Layout, series: Series) -> Result<Kernel> {
 fn config(layout: &Layout, options: &MachineOptions) -> Result<Config> {
     let mut config =
         config_of(layout, options.machine, &options.parts, options.kernel_from.as_ref())?;
-    config.counting = options.counting;
+    if options.counting {
+        if options.parts.cpus != 1 {
+            return Err(Error::Usage("counting mode has one CPU".to_owned()));
+        }
+        config.cpus = Cpus::Counting { trace: None };
+    }
     config.kernel_arguments = options.kernel_arguments.clone();
     config.cpu_features = options.cpu_features.clone();
     config.shares = shares(&options.shares)?;
@@ -144,7 +149,7 @@ pub fn config_of(
     };
     let mut config = Config::new(machine_type, kernel);
     config.cpu_model = parts.model.clone();
-    config.cpus = parts.cpus;
+    config.cpus = Cpus::Free(parts.cpus);
     config.memory = parts.memory.unwrap_or(config.memory);
     config.copies = vec![env::current_dir()
         .map_err(|e| Error::Io { what: "finding the working directory".to_owned(), source: e })?];

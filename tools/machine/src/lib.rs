@@ -61,7 +61,7 @@ pub use error::{Error, Result};
 pub use kernel::{Kernel, Series};
 pub use layout::{Layout, MODULES};
 pub use log::KernelLog;
-pub use machine::{Config, Machine};
+pub use machine::{Config, Cpus, Machine};
 pub use machine_type::{MachineType, SVM, VMX};
 pub use session::{Outcome, Run};
 pub use streams::{InputFrom, OutputTo};

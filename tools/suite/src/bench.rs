@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{bail, ensure, Context as _, Result};
-use dune_machine::{Machine, MachineType, Series};
+use dune_machine::{Cpus, Machine, MachineType, Series};
 use serde::{Deserialize, Serialize};
 
 use crate::context::Context;
@@ -246,12 +246,10 @@ fn measure(context: &Context, series: Series) -> Result<Vec<Figure>> {
     let machine_type = context.machine_type();
     let machine_name = machine_type.name;
     let mut config = context.machine(series)?;
-    config.cpus = 1;
-    config.counting = true;
     config.boot_timeout *= 3;
     config.memory = config.memory.min(2048);
     let traced = context.build.join("bench/switch");
-    config.trace = Some(switch::what(&traced, machine_type)?);
+    config.cpus = Cpus::Counting { trace: Some(switch::what(&traced, machine_type)?) };
     println!("{machine_name} {series}: booting {} in counting mode", config.kernel.release);
     let mut machine = Machine::boot(&context.layout, &config)?;
     let mut figures = Vec::new();

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use anyhow::{Context as _, Result};
-use dune_machine::{Config, Kernel, Layout, MachineType, Run, Series};
+use dune_machine::{Config, Cpus, Kernel, Layout, MachineType, Run, Series};
 
 use crate::table::{Mode, Table};
 
@@ -112,7 +112,7 @@ impl Context {
     pub fn machine_in(&self, mode: &Mode, kernel: Kernel) -> Result<Config> {
         let mut config = Config::new(mode.machine_type, kernel);
         config.cpu_model = self.cpu_model(mode).map(str::to_owned);
-        config.cpus = self.cpus(mode);
+        config.cpus = Cpus::Free(self.cpus(mode));
         config.memory = mode.memory;
         config.cpu_features = mode.cpu_features.clone();
         config.kernel_arguments = mode.kernel_arguments.clone();
