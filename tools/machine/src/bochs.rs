@@ -14,6 +14,7 @@
 
 mod boot;
 mod images;
+mod packages;
 mod vmlinux;
 
 use std::ffi::CStr;
@@ -88,7 +89,7 @@ pub(crate) fn start(
 ) -> Result<(Box<dyn Emulator>, Channel)> {
     check_files(&FILES)?;
     check_config(config)?;
-    let base = images::base(layout, config.say)?;
+    let base = images::prepare(layout, &mut |what| (config.say)(what))?;
     let copies = images::copies(layout, config)?;
     let boot = boot_disk(config, initramfs)?;
     let (master, line, line_name) = serial_line().context("making the machine's serial line")?;
