@@ -35,6 +35,7 @@ PREFIX ?= /usr/local
 # must not fail a test here. Which kernels the vmx machine boots is in
 # tests/suite.toml (full_kernels, vmx_kernels).
 KERNELS ?= 6.1 6.12
+# The names are those of Series in tools/machine/src/kernel.rs.
 ALL_KERNELS := 6.1 6.12 newest
 # The modules that kernel/ builds, as in tools/machine/src/layout.rs and
 # packaging/dkms.conf.

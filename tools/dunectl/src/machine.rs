@@ -98,8 +98,6 @@ pub fn modules_text() -> String {
 }
 
 fn prepare(layout: &Layout, kernels: &[Series], update: bool) -> Result<End> {
-    const USUAL: [Series; 3] = [Series::V6_1, Series::V6_12, Series::Newest];
-    let kernels = if kernels.is_empty() { &USUAL } else { kernels };
     for &series in kernels {
         if update {
             Kernel::forget(layout, series)?;

@@ -39,6 +39,12 @@ impl Series {
     /// All of them, the oldest first.
     pub const ALL: [Series; 4] = [Series::V6_1, Series::V6_12, Series::V7_2, Series::Newest];
 
+    /// The one that is used where the user names none.
+    pub const DEFAULT: Series = Series::V6_1;
+
+    /// Those that `dunectl machine prepare` fetches by itself.
+    pub const USUAL: [Series; 3] = [Series::V6_1, Series::V6_12, Series::Newest];
+
     /// The series that were the newest when the tests were run.
     const ONCE_NEWEST: [&str; 2] = ["7.2", "7.3"];
 
