@@ -40,6 +40,8 @@ ALL_KERNELS := 6.1 6.12 newest
 # The modules that kernel/ builds, as in tools/machine/src/layout.rs and
 # packaging/dkms.conf.
 MODULES := dune
+# Their interfaces for programs.
+UAPI := $(wildcard include/uapi/linux/*.h)
 quiet := $(if $(V),,-s)
 override O := $(abspath $(O))
 
@@ -205,7 +207,7 @@ install-files:
 	install -D $(libexec)/dune-run $(prefix)/libexec/dune/dune-run
 	install -D -m 644 $(O)/lib/libdune.a $(prefix)/lib/libdune.a
 	install -D -m 644 libdune/include/dune.h $(prefix)/include/dune.h
-	install -D -m 644 include/uapi/linux/dune.h $(prefix)/include/linux/dune.h
+	install -D -m 644 -t $(prefix)/include/linux $(UAPI)
 	cd $(O) && for module in $(MODULES:%=kernel/*/%.ko); do \
 		install -D -m 644 $$module $(prefix)/lib/dune/$$module || exit 1; done
 
@@ -213,7 +215,7 @@ install-files:
 uninstall:
 	rm -rf $(prefix)/libexec/dune $(prefix)/lib/dune
 	rm -f $(prefix)/bin/dunectl $(prefix)/lib/libdune.a \
-		$(prefix)/include/dune.h $(prefix)/include/linux/dune.h
+		$(prefix)/include/dune.h $(UAPI:include/uapi/%=$(prefix)/include/%)
 
 .PHONY: deb
 deb: all
