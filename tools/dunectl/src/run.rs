@@ -17,8 +17,7 @@ use crate::exit::End;
 use crate::lookup;
 use crate::machine::{self, config_of, shares, COPIES};
 
-/// The module that programs in the sandbox need, and its device.
-pub const MODULE: &str = "dune";
+/// The device that programs in the sandbox need.
 pub const DEVICE: &str = "/dev/dune";
 
 /// Runs the program where the options and this computer allow it.
