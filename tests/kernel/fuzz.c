@@ -672,8 +672,11 @@ int main(int argc, char **argv)
 	diag("DUNE_RUN refused %lu times; %lu processes, of which %lu wrote over their own count "
 	     "and %lu were stuck",
 	     total->errors, total->processes, total->scribbled, total->stuck);
-	diag("next %lu, after %lu ms", total->next < total->end ? total->next : total->end,
-	     (now_us() - began) / 1000);
+	diag("%lu ms", (now_us() - began) / 1000);
+	/* for tools/suite */
+	diag("counts: next=%lu states=%lu runs=%lu ioctls=%lu batches=%lu",
+	     total->next < total->end ? total->next : total->end, total->states, total->runs,
+	     total->ioctls, total->batches);
 	if (argc < 2)
 		ok(total->runs > total->batches * 20 &&
 		   total->reasons[DUNE_EXIT_SHUTDOWN] + total->reasons[DUNE_EXIT_FAULT] > 0 &&

@@ -583,6 +583,9 @@ int main(int argc, char **argv)
 	printf("Linux %s: %lu calls of %lu numbers, %lu succeeded; %lu found, "
 	       "%lu faults at the end of a process\n",
 	       uts.release, record->calls, numbers, record->succeeded, found, at_exit);
+	/* for decoy.bash */
+	printf("# counts: calls=%lu numbers=%lu succeeded=%lu found=%lu\n", record->calls,
+	       numbers, record->succeeded, found);
 	if (optind >= argc)
 		printf("in all: %lu cases, next seed %lu, %lu calls, %lu succeeded, %lu s, "
 		       "%lu found\n", state.cases, state.seed, state.calls, state.succeeded,

@@ -80,28 +80,48 @@ impl Progress {
         fs::rename(&new, path).with_context(|| format!("writing {}", path.display()))
     }
 
-    /// Adds the counts that fuzz.t prints. If its last lines are missing, it did not
-    /// end; then the batches that it named are not tried again.
-    fn add(&mut self, output: &str, time: Duration) {
+    /// Adds the counts of a run that came to its end.
+    fn add(&mut self, counts: &Counts, time: Duration) {
+        self.seconds += time.as_secs();
+        self.next = counts.next.max(self.next);
+        self.states += counts.states;
+        self.runs += counts.runs;
+        self.ioctls += counts.ioctls;
+    }
+
+    /// Skips the batches that a run named, which did not come to its end.
+    fn skip_named(&mut self, output: &str, time: Duration) {
         self.seconds += time.as_secs();
         let named = output.lines().filter_map(|line| line.strip_prefix("# batch "));
         let named = named.filter_map(|number| number.parse::<u64>().ok()).max();
-        let next = output.lines().find_map(|line| number_after(line, "# next "));
-        self.next = next.or(named.map(|last| last + 1)).unwrap_or(self.next + 1).max(self.next);
-        let Some(line) = output.lines().find(|line| line.contains(" states with ")) else { return };
-        self.states += number_before(line, " states with ");
-        self.runs += number_before(line, " runs and ");
-        self.ioctls += number_before(line, " ioctls in ");
+        self.next = named.unwrap_or(self.next).max(self.next) + 1;
     }
 }
 
-fn number_after(line: &str, words: &str) -> Option<u64> {
-    line.strip_prefix(words)?.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
+/// The line "# counts: next=7 states=600 ..." of fuzz.t.
+#[derive(Debug, PartialEq, Eq)]
+struct Counts {
+    next: u64,
+    states: u64,
+    runs: u64,
+    ioctls: u64,
 }
 
-fn number_before(line: &str, words: &str) -> u64 {
-    let before = line.split_once(words).map_or("", |(before, _)| before);
-    before.rsplit(' ').next().and_then(|number| number.parse().ok()).unwrap_or(0)
+impl Counts {
+    /// None, if the line is missing or has another form.
+    fn find(output: &str) -> Option<Self> {
+        let line = output.lines().find_map(|line| line.strip_prefix("# counts: "))?;
+        let count = |name: &str| {
+            let mut pairs = line.split_whitespace().filter_map(|pair| pair.split_once('='));
+            pairs.find(|(key, _)| *key == name)?.1.parse().ok()
+        };
+        Some(Counts {
+            next: count("next")?,
+            states: count("states")?,
+            runs: count("runs")?,
+            ioctls: count("ioctls")?,
+        })
+    }
 }
 
 /// The work on one kernel.
@@ -178,9 +198,13 @@ impl Target<'_> {
             drop(run);
             let bytes = fs::read(&path).context("reading the output")?;
             let output = String::from_utf8_lossy(&bytes);
-            self.progress.add(&output, begin.elapsed());
+            match Counts::find(&output) {
+                Some(counts) => self.progress.add(&counts, begin.elapsed()),
+                None => self.progress.skip_named(&output, begin.elapsed()),
+            }
             let (trouble, broken) = match result {
                 Ok(outcome) if outcome.status.success() && outcome.trouble.is_none() => {
+                    ensure!(Counts::find(&output).is_some(), "{PROGRAM} printed no counts");
                     (None, false)
                 }
                 Ok(outcome) => {
@@ -267,24 +291,31 @@ mod tests {
     use super::*;
 
     const END: &str = "# FUZZ_SEED=0x1 FUZZ_FIRST=4\n# batch 4\n# batch 5\n# batch 6\n\
-        ok 1 - 600 states with 740 runs and 111 ioctls in 3 batches harmed nobody\n\
-        # next 7, after 120 ms\nok 2 - and were really run\n1..4\n";
+        ok 1 - the states harmed nothing else\n# 120 ms\n\
+        # counts: next=7 states=600 runs=740 ioctls=111 batches=3\n\
+        ok 2 - the random states were really run\n1..4\n";
 
     #[test]
-    fn what_was_tried_adds_up() {
+    fn counts_of_runs_are_added() {
         let mut progress = Progress { next: 4, states: 800, ..Progress::default() };
-        progress.add(END, Duration::from_secs(2));
+        progress.add(&Counts::find(END).expect("END has them"), Duration::from_secs(2));
         assert_eq!((progress.next, progress.states, progress.runs), (7, 1400, 740));
         assert_eq!((progress.ioctls, progress.seconds), (111, 2));
         assert_eq!(Progress::parse(&progress.text()), progress);
     }
 
     #[test]
-    fn what_broke_the_machine_is_not_tried_again() {
+    fn counts_need_their_line() {
+        assert_eq!(Counts::find("ok 1 - 600 states with 740 runs\n"), None);
+        assert_eq!(Counts::find("# counts: next=7 states=600 runs=740\n"), None);
+    }
+
+    #[test]
+    fn batches_that_were_named_are_skipped() {
         let mut progress = Progress { next: 4, ..Progress::default() };
-        progress.add("# batch 4\n# batch 6\n# batch 5\n", Duration::ZERO);
+        progress.skip_named("# batch 4\n# batch 6\n# batch 5\n", Duration::ZERO);
         assert_eq!((progress.next, progress.states), (7, 0));
-        progress.add("", Duration::ZERO);
+        progress.skip_named("", Duration::ZERO);
         assert_eq!(progress.next, 8);
     }
 }
