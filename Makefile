@@ -150,7 +150,7 @@ fuzz: all
 
 .PHONY: decoy
 decoy: all
-	@tests/run/decoy/long.bash $(O) $(HOURS) $(KERNELS)
+	@$(suite) decoy $(KERNELS) --hours $(HOURS)
 
 KERNEL ?= 6.1
 MACHINE ?= svm

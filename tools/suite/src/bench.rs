@@ -16,7 +16,6 @@ mod switch;
 mod targets;
 
 use std::fs;
-use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -26,6 +25,7 @@ use dune_machine::{Cpus, Machine, MachineType, Series};
 use serde::{Deserialize, Serialize};
 
 use crate::context::Context;
+use crate::files;
 use targets::Target;
 
 /// The longest that one program may take.
@@ -226,20 +226,15 @@ fn saved(context: &Context) -> Result<Vec<Figure>> {
 /// The figures that were measured before; none, if there is no file. A file that cannot be
 /// parsed is an error: run() would replace it and lose the figures that it does not measure.
 fn read(file: &Path) -> Result<Vec<Figure>> {
-    match fs::read_to_string(file) {
-        Ok(text) => serde_json::from_str(&text)
+    match files::read(file)? {
+        Some(text) => serde_json::from_str(&text)
             .with_context(|| format!("reading {} (remove it to start anew)", file.display())),
-        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
-        Err(e) => Err(e).with_context(|| format!("reading {}", file.display())),
+        None => Ok(Vec::new()),
     }
 }
 
-/// Writes the file completely or not at all, since an interruption may come at any time.
 fn save(file: &Path, figures: &[Figure]) -> Result<()> {
-    let json = serde_json::to_string_pretty(figures)? + "\n";
-    let new = file.with_extension("new");
-    fs::write(&new, json).with_context(|| format!("writing {}", new.display()))?;
-    fs::rename(&new, file).with_context(|| format!("writing {}", file.display()))
+    files::write(file, &(serde_json::to_string_pretty(figures)? + "\n"))
 }
 
 fn measure(context: &Context, series: Series) -> Result<Vec<Figure>> {

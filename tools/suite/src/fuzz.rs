@@ -8,15 +8,17 @@
 //! and dune.ko themselves, and the command.
 
 use std::fs::{self, File};
-use std::io::{self, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::{ensure, Context as _, Result};
-use dune_machine::{Kernel, Machine, OutputTo, Series};
+use dune_machine::{Kernel, Machine, Series};
 
+use crate::campaign::{self, End};
 use crate::context::Context;
-use crate::test::programs::is_stale_code;
+use crate::files;
+use crate::test::tap;
 
 /// The time of one run of fuzz.t, which is what an interruption loses.
 const PIECE: Duration = Duration::from_secs(120);
@@ -25,6 +27,9 @@ const PIECE: Duration = Duration::from_secs(120);
 const BOOT: Duration = Duration::from_secs(1800);
 
 const PROGRAM: &str = "tests/kernel/fuzz.t";
+
+/// How much of the output is kept with a finding.
+const LAST_LINES: usize = 400;
 
 /// The progress on one kernel with one seed.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
@@ -54,30 +59,12 @@ impl Progress {
         }
     }
 
-    /// The progress so far; none, if there is no file. A file that cannot be read is an
-    /// error: the next write would replace it, and the work would begin anew.
-    fn read(path: &Path) -> Result<Self> {
-        match fs::read_to_string(path) {
-            Ok(text) => Ok(Self::parse(&text)),
-            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(Self::default()),
-            Err(e) => Err(e).with_context(|| format!("reading {}", path.display())),
-        }
-    }
-
     fn text(&self) -> String {
         let Progress { next, states, runs, ioctls, seconds, found } = self;
         format!(
             "next {next}\nstates {states}\nruns {runs}\nioctls {ioctls}\n\
              seconds {seconds}\nfound {found}\n"
         )
-    }
-
-    /// Writes the file completely or not at all, since an interruption may come at
-    /// any time.
-    fn write(&self, path: &Path) -> Result<()> {
-        let new = path.with_extension("new");
-        fs::write(&new, self.text()).with_context(|| format!("writing {}", new.display()))?;
-        fs::rename(&new, path).with_context(|| format!("writing {}", path.display()))
     }
 
     /// Adds the counts of a run that came to its end.
@@ -135,18 +122,18 @@ struct Target<'a> {
 
 /// Fuzzes these kernels in turn. The exit status is 1 if something was found.
 pub fn run(context: &Context, kernels: &[Series], hours: f64) -> Result<u8> {
-    ensure!(hours > 0.0, "HOURS must be greater than 0");
+    let deadline = campaign::deadline(hours)?;
     let seed = std::env::var("FUZZ_SEED").ok().filter(|text| !text.is_empty());
     let seed = seed.map_or(Ok(1), |text| text.parse()).context("FUZZ_SEED is not a number")?;
     let mut targets = Vec::new();
     for &series in kernels {
-        let folder = context.build.join("fuzz").join(context.name_of(series));
-        fs::create_dir_all(&folder).with_context(|| format!("making {}", folder.display()))?;
+        let folder = campaign::folder(context, Path::new("fuzz").join(context.name_of(series)))?;
         let mut target = Target { context, series, seed, folder, progress: Progress::default() };
-        target.progress = Progress::read(&target.progress_file())?;
+        if let Some(text) = files::read(&target.progress_file())? {
+            target.progress = Progress::parse(&text);
+        }
         targets.push(target);
     }
-    let deadline = Instant::now() + Duration::from_secs_f64(hours * 3600.0);
     let mut found = 0;
     while Instant::now() < deadline {
         // The kernel that has had the least time.
@@ -179,8 +166,6 @@ impl Target<'_> {
         while Instant::now() < end {
             let first = self.progress.next;
             let seconds = PIECE.min(end - Instant::now()).as_secs().max(1);
-            let path = self.folder.join("output");
-            let output = File::create(&path).context("making the file for the output")?;
             let mut run = self.context.command([self.context.build.join(PROGRAM)]);
             for (name, value) in [
                 ("FUZZ_SEED", self.seed),
@@ -190,38 +175,36 @@ impl Target<'_> {
             ] {
                 run.program.env.push((name.into(), value.to_string().into()));
             }
-            run.stdout = OutputTo::Write(Box::new(output));
             run.timeout =
                 Some((PIECE + Duration::from_secs(600)) * self.context.machine_type().slowness);
             let begin = Instant::now();
-            let result = machine.run(&mut run);
-            drop(run);
-            let bytes = fs::read(&path).context("reading the output")?;
-            let output = String::from_utf8_lossy(&bytes);
-            match Counts::find(&output) {
-                Some(counts) => self.progress.add(&counts, begin.elapsed()),
-                None => self.progress.skip_named(&output, begin.elapsed()),
+            let file = self.folder.join("output");
+            let attempt = campaign::attempt(self.context, &mut machine, run, &file)?;
+            let output = &attempt.output;
+            let counts = Counts::find(output);
+            match &counts {
+                Some(counts) => self.progress.add(counts, begin.elapsed()),
+                None => self.progress.skip_named(output, begin.elapsed()),
             }
-            let (trouble, broken) = match result {
-                Ok(outcome) if outcome.status.success() && outcome.trouble.is_none() => {
-                    ensure!(Counts::find(&output).is_some(), "{PROGRAM} printed no counts");
+            let (finding, is_over) = match attempt.end {
+                End::Ended(outcome) if outcome.status.success() && outcome.trouble.is_none() => {
+                    ensure!(counts.is_some(), "{PROGRAM} printed no counts");
                     (None, false)
                 }
-                Ok(outcome) => {
+                End::Ended(outcome) => {
                     let log = outcome.trouble.unwrap_or_else(|| machine.log().tail(200));
-                    (Some(log), false)
+                    (Some(log), true)
                 }
-                // This is a known fault of the emulator.
-                Err(e) if is_stale_code(self.context, &e) => (None, true),
-                Err(e) => (Some(e.to_string()), true),
+                End::StaleCode => (None, true),
+                End::Died(e) => (Some(e.to_string()), true),
             };
-            if let Some(log) = &trouble {
-                self.keep(&machine_output(&output), log, first, &config.kernel)?;
+            if let Some(log) = &finding {
+                self.keep(output, log, first, &config.kernel)?;
             }
-            self.progress.write(&self.progress_file())?;
+            files::write(&self.progress_file(), &self.progress.text())?;
             self.report();
-            if trouble.is_some() || broken {
-                return Ok(u64::from(trouble.is_some()));
+            if is_over {
+                return Ok(u64::from(finding.is_some()));
             }
         }
         machine.power_off()?;
@@ -235,7 +218,8 @@ impl Target<'_> {
         let write = |name: &str, text: &str| {
             fs::write(folder.join(name), text).with_context(|| format!("writing {name}"))
         };
-        write("output", output)?;
+        // Thousands of batches passed, and the last of them may be the cause.
+        write("output", &tap::last_lines(output, LAST_LINES).join("\n"))?;
         write("kernel.log", log)?;
         fs::copy(self.context.build.join(PROGRAM), folder.join("fuzz.t")).context("fuzz.t")?;
         for module in self.context.layout.modules_for(&kernel.release)? {
@@ -276,14 +260,6 @@ impl Target<'_> {
             seconds / 60 % 60,
         );
     }
-}
-
-/// The end of the output: thousands of batches passed, and the last of them may be
-/// the cause.
-fn machine_output(output: &str) -> String {
-    const KEPT: usize = 400;
-    let lines: Vec<&str> = output.lines().collect();
-    lines[lines.len().saturating_sub(KEPT)..].join("\n")
 }
 
 #[cfg(test)]

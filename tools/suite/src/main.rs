@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! dune-suite: the commands of make that need emulated machines, and checkpatch. Each
-//! command has a file: test.rs, fuzz.rs, demo.rs, bench.rs, style.rs.
+//! command has a file: test.rs, fuzz.rs, decoy.rs, demo.rs, bench.rs, style.rs.
 //!
 //! Exit status: 0 if all is well, 1 if something failed, 2 if a machine failed, so
 //! that nothing is known, and 69 if this computer lacks something.
 
 mod bench;
+mod campaign;
 mod context;
+mod decoy;
 mod demo;
+mod files;
 mod fuzz;
 mod style;
 mod table;
@@ -21,6 +24,7 @@ use clap::{Parser, Subcommand};
 use dune_machine::Series;
 
 use crate::context::{Context, MachineOptions};
+use crate::decoy::DecoyOptions;
 use crate::test::TestOptions;
 
 #[derive(Parser)]
@@ -93,6 +97,13 @@ enum Command {
         #[arg(long, default_value_t = 1.0)]
         hours: f64,
     },
+    /// Attack the sandbox's checks, from where the attack stopped the last time
+    Decoy {
+        #[command(flatten)]
+        kernels: Kernels,
+        #[command(flatten)]
+        options: DecoyOptions,
+    },
     /// Measure, and write docs/benchmarks.md, its plot and the table of README.md
     Bench {
         /// Kernel series [default: all that tests/suite.toml tests in full]
@@ -147,6 +158,9 @@ fn main() -> ExitCode {
         Command::TestDebug { only, dry_run } => test::run_debug(&context, only.as_deref(), dry_run),
         Command::Fuzz { kernels: Kernels { kernels }, hours } => {
             fuzz::run(&context, &kernels, hours)
+        }
+        Command::Decoy { kernels: Kernels { kernels }, options } => {
+            decoy::run(&context, &kernels, &options)
         }
         Command::Bench { kernels } => bench::run(&context, &kernels),
         Command::BenchCheck => bench::check(&context),
