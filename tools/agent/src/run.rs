@@ -129,7 +129,7 @@ impl Waiter {
     fn wait(self) {
         let status = self.wait_for_program();
         let nanoseconds = self.begin.elapsed().as_nanos() as u64;
-        let survivors = end_the_rest();
+        let survivors = kill_remaining_processes();
         let running = self.running.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(running) = running {
             // A process that survives may keep the streams open forever.
@@ -190,7 +190,7 @@ fn reap(flags: i32) -> Reaped {
 }
 
 /// Kills all processes but this one. Describes one that does not die.
-fn end_the_rest() -> Option<String> {
+fn kill_remaining_processes() -> Option<String> {
     if all_gone_within(GRACE) {
         return None;
     }

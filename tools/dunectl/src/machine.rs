@@ -12,7 +12,7 @@ use dune_machine::{
 };
 
 use crate::cli::{MachineCommand, MachineOptions, MachineParts, MachineRun};
-use crate::exit::{by_broken_pipe, End, FAILED};
+use crate::exit::{restore_sigpipe, End, FAILED};
 
 /// Reported for a machine that cannot share the host's files.
 pub const COPIES: &str =
@@ -76,7 +76,7 @@ fn boot(layout: &Layout, options: &MachineOptions) -> Result<Machine> {
 }
 
 fn list(layout: &Layout) -> Result<End> {
-    by_broken_pipe();
+    restore_sigpipe();
     for series in Series::ALL {
         match Kernel::find(layout, series) {
             Ok(kernel) => {
@@ -106,14 +106,14 @@ fn prepare(layout: &Layout, kernels: &[Series], update: bool) -> Result<End> {
         println!("{series:6}  {}", kernel.release);
     }
     for machine_type in MachineType::ALL {
-        machine_type.prepare(layout, &mut |what| eprintln!("dunectl: {what}"))?;
+        machine_type.prepare(layout, &mut |message| eprintln!("dunectl: {message}"))?;
     }
     Ok(End::Code(0))
 }
 
 /// The kernel, which is fetched if need be, with messages on stderr.
 pub fn prepared(layout: &Layout, series: Series) -> Result<Kernel> {
-    Kernel::prepare(layout, series, &mut |what| eprintln!("dunectl: {what}"))
+    Kernel::prepare(layout, series, &mut |message| eprintln!("dunectl: {message}"))
 }
 
 fn config(layout: &Layout, options: &MachineOptions) -> Result<Config> {
@@ -149,9 +149,11 @@ pub fn config_of(
     config.cpu_model = parts.model.clone();
     config.cpus = Cpus::Free(parts.cpus);
     config.memory = parts.memory.unwrap_or(config.memory);
-    config.copies = vec![env::current_dir()
-        .map_err(|e| Error::Io { what: "finding the working directory".to_owned(), source: e })?];
-    config.say = |what| eprintln!("dunectl: {what}");
+    config.copies = vec![env::current_dir().map_err(|e| Error::Io {
+        action: "finding the working directory".to_owned(),
+        source: e,
+    })?];
+    config.say = |message| eprintln!("dunectl: {message}");
     Ok(config)
 }
 

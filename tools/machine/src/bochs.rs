@@ -89,7 +89,7 @@ pub(crate) fn start(
 ) -> Result<(Box<dyn Emulator>, Channel)> {
     check_files(&FILES)?;
     check_config(config)?;
-    let base = images::prepare(layout, &mut |what| (config.say)(what))?;
+    let base = images::prepare(layout, &mut |message| (config.say)(message))?;
     let copies = images::copies(layout, config)?;
     let boot = boot_disk(config, initramfs)?;
     let (master, line, line_name) = serial_line().context("making the machine's serial line")?;

@@ -26,12 +26,12 @@ pub enum Error {
 
     /// The machine was too slow.
     #[error(
-        "the machine did not {what} within {} seconds; the end of its log:\n{log}",
+        "the machine did not {action} within {} seconds; the end of its log:\n{log}",
         .limit.as_secs()
     )]
     Hung {
         /// The verb for it, as in "boot".
-        what: &'static str,
+        action: &'static str,
         /// How long that was waited for.
         limit: Duration,
         /// The end of its log.
@@ -59,10 +59,10 @@ pub enum Error {
     Refused(String),
 
     /// A system call failed.
-    #[error("{what}: {source}")]
+    #[error("{action}: {source}")]
     Io {
         /// The action that failed.
-        what: String,
+        action: String,
         /// The system call's error.
         source: io::Error,
     },
@@ -84,11 +84,11 @@ impl Error {
 
 /// Adds to an I/O error what was being done.
 pub(crate) trait Context<T> {
-    fn context(self, what: impl Into<String>) -> Result<T>;
+    fn context(self, action: impl Into<String>) -> Result<T>;
 }
 
 impl<T, E: Into<io::Error>> Context<T> for std::result::Result<T, E> {
-    fn context(self, what: impl Into<String>) -> Result<T> {
-        self.map_err(|e| Error::Io { what: what.into(), source: e.into() })
+    fn context(self, action: impl Into<String>) -> Result<T> {
+        self.map_err(|e| Error::Io { action: action.into(), source: e.into() })
     }
 }

@@ -51,7 +51,7 @@ fn not_started(command: &Command, e: std::io::Error) -> Error {
     let name = name(command);
     match e.kind() {
         ErrorKind::NotFound => Error::Environment(format!("{name} is missing: run ./setup")),
-        _ => Error::Io { what: format!("running {name}"), source: e },
+        _ => Error::Io { action: format!("running {name}"), source: e },
     }
 }
 

@@ -308,11 +308,11 @@ impl Machine {
 
     /// The error of a machine that did not do something in time. The emulator reports where it
     /// hangs, and is killed.
-    pub(crate) fn hung(&mut self, what: &'static str, limit: Duration) -> Error {
+    pub(crate) fn hung(&mut self, action: &'static str, limit: Duration) -> Error {
         self.emulator.interrupt();
         let log = format!("{}{}", self.tail(), self.messages());
         self.emulator.process().kill();
-        Error::Hung { what, limit, log }
+        Error::Hung { action, limit, log }
     }
 
     /// The emulator's own messages, as far as they matter.

@@ -116,7 +116,7 @@ pub fn run(context: &Context, kernels: &[Series]) -> Result<u8> {
         };
         for &series in kernels {
             let measured = measure(&context, series)?;
-            lacking.extend(not_among(&measured, machine_type.name, series.name()));
+            lacking.extend(missing_figures(&measured, machine_type.name, series.name()));
             figures.retain(|figure: &Figure| !figure.is_of(machine_type.name, series.name()));
             figures.extend(measured);
             sort(&mut figures);
@@ -149,8 +149,8 @@ pub fn check(context: &Context) -> Result<u8> {
             wrong.push(format!("nothing was measured in {name}"));
         }
         for kernel in kernels {
-            let lacking = not_among(&figures, name, kernel);
-            wrong.extend(lacking.iter().map(|what| format!("not measured: {what}")));
+            let lacking = missing_figures(&figures, name, kernel);
+            wrong.extend(lacking.iter().map(|figure| format!("not measured: {figure}")));
         }
     }
     for figure in figures.iter().filter(|figure| figure.binding && !figure.met) {
@@ -162,8 +162,8 @@ pub fn check(context: &Context) -> Result<u8> {
             "missed: {id} ({machine} {kernel}): {dune}{linux}; the target is {target}"
         ));
     }
-    for what in &wrong {
-        println!("{what}");
+    for line in &wrong {
+        println!("{line}");
     }
     println!("{}", summary(&figures));
     Ok(if wrong.is_empty() { 0 } else { 1 })
@@ -192,7 +192,7 @@ fn summary(figures: &[Figure]) -> String {
 }
 
 /// The figures that this machine and kernel should have and that are not there.
-fn not_among(figures: &[Figure], machine: &str, kernel: &str) -> Vec<String> {
+fn missing_figures(figures: &[Figure], machine: &str, kernel: &str) -> Vec<String> {
     let has = |id: &str| figures.iter().any(|one| one.id == id && one.is_of(machine, kernel));
     targets::SUBJECTS
         .iter()
@@ -244,7 +244,7 @@ fn measure(context: &Context, series: Series) -> Result<Vec<Figure>> {
     config.boot_timeout *= 3;
     config.memory = config.memory.min(2048);
     let traced = context.build.join("bench/switch");
-    config.cpus = Cpus::Counting { trace: Some(switch::what(&traced, machine_type)?) };
+    config.cpus = Cpus::Counting { trace: Some(switch::trace_from_label(&traced, machine_type)?) };
     println!("{machine_name} {series}: booting {} in counting mode", config.kernel.release);
     let mut machine = Machine::boot(&context.layout, &config)?;
     let mut figures = Vec::new();

@@ -56,8 +56,8 @@ impl Context {
     }
 
     /// The folder for logs of this kind.
-    pub fn log_folder(&self, what: &str) -> Result<PathBuf> {
-        let folder = self.build.join("log").join(what);
+    pub fn log_folder(&self, kind: &str) -> Result<PathBuf> {
+        let folder = self.build.join("log").join(kind);
         std::fs::create_dir_all(&folder).with_context(|| format!("making {}", folder.display()))?;
         Ok(folder)
     }
@@ -121,7 +121,7 @@ impl Context {
         config.slow_motion = mode.slow_motion;
         config.boot_timeout *= mode.boot_slowness;
         config.copies = vec![self.source.clone()];
-        config.say = |what| println!("{what}");
+        config.say = |message| println!("{message}");
         config.insmod = self.layout.modules_for(&config.kernel.release)?;
         Ok(config)
     }

@@ -105,7 +105,7 @@ fn differences(native: &Outcome, dune: &Outcome) -> Vec<&'static str> {
         ("stderr", native.stderr != dune.stderr),
     ]
     .into_iter()
-    .filter_map(|(what, differs)| differs.then_some(what))
+    .filter_map(|(name, differs)| differs.then_some(name))
     .collect()
 }
 

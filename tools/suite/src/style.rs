@@ -69,7 +69,7 @@ impl Kind {
 /// Checks these files of C. The exit status is 1 if one has a fault.
 pub fn run(context: &Context, files: &[PathBuf]) -> Result<u8> {
     let name = "scripts/checkpatch.pl";
-    let script = Kernel::source_file(&context.layout, name, &mut |what| println!("{what}"))?;
+    let script = Kernel::source_file(&context.layout, name, &mut |message| println!("{message}"))?;
     let mut files_of: BTreeMap<&str, Vec<&Path>> = BTreeMap::new();
     for file in files {
         let text = fs::read_to_string(context.source.join(file))

@@ -132,13 +132,13 @@ fn vmx(cpu: &Cpu, bits: u32) -> Vec<Finding> {
     ]
 }
 
-fn needed(has: bool, subject: &'static str, what: &str) -> Finding {
+fn needed(has: bool, subject: &'static str, feature: &str) -> Finding {
     if has {
         Finding::good(subject, "yes")
     } else {
         Finding::lacking(
             subject,
-            format!("no ({what}): the processor is too old, or a hypervisor hides it"),
+            format!("no ({feature}): the processor is too old, or a hypervisor hides it"),
         )
     }
 }

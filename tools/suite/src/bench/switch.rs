@@ -42,7 +42,7 @@ pub fn is_id(id: &str) -> bool {
 }
 
 /// The trace, which begins at the program's label for this machine type.
-pub fn what(program: &Path, machine_type: &MachineType) -> Result<Trace> {
+pub fn trace_from_label(program: &Path, machine_type: &MachineType) -> Result<Trace> {
     let label = format!("trace_{machine_type}_here");
     let output = Command::new("nm").arg(program).output().context("running nm")?;
     let text = String::from_utf8_lossy(&output.stdout);

@@ -206,7 +206,7 @@ impl Boot {
         let MachineType { name, boot_timeout, .. } = mode.machine_type;
         let cpus = self.context.cpus(mode);
         let mut text = format!("{}: {name}, {cpus} CPUs, {} MB\n", self.name, mode.memory);
-        let mut add = |what: &str| text += &format!("    {what}\n");
+        let mut add = |line: &str| text += &format!("    {line}\n");
         if let Some(model) = self.context.cpu_model(mode) {
             add(&format!("CPU model: {model}"));
         }
