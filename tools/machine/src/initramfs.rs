@@ -108,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn modules_come_after_what_they_need() {
+    fn modules_come_after_their_dependencies() {
         let text =
             "kernel/a/x-y.ko.xz: kernel/b/near.ko.xz kernel/b/far.ko.xz\nkernel/b/far.ko.xz:\n";
         let dependencies = parse_dependencies(text);

@@ -372,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn images_for_any_computer() {
+    fn generic_images_are_recognized() {
         assert!(is_generic("linux-image-6.1.0-56-amd64"));
         assert!(is_generic("linux-image-7.3.4+deb13-amd64"));
         for other in [

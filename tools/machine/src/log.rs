@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn trouble_is_found() {
+    fn kernel_errors_are_recognized() {
         for text in [
             "WARNING: CPU: 0 PID: 1 at kernel/x.c:1 f+0x0/0x1",
             "BUG: unable to handle page fault for address: 0",
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_program_wrote_is_not_the_kernels() {
+    fn records_from_user_space_are_ignored() {
         let record = LogRecord { priority: 12, time: 0, text: "BUG: mine".to_owned() };
         assert_eq!(KernelLog { records: vec![record] }.trouble(), None);
     }

@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn the_real_table_is_right() {
+    fn suite_toml_parses() {
         let table = file::parse(REAL).expect("tests/suite.toml is right");
         for machine_type in MachineType::ALL {
             assert!(table.default_mode(machine_type).is_default());
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_has_what_it_says_and_the_rest_of_the_default_mode() {
+    fn missing_fields_come_from_the_default_mode() {
         let table = small();
         let pti = table.mode("pti", &SVM).unwrap();
         assert_eq!((pti.cpus, pti.own_cpus, pti.proof.as_deref()), (4, Some(4), Some("true")));

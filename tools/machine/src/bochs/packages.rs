@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_package_needs_comes_with_it() {
+    fn closure_has_all_dependencies() {
         let text = "bash\t5\tyes\t\tlibc6 (>= 2), , base-files\tinstalled\n\
                     libc6\t2.36\t\t\tabsent | libgcc-s1:any\tinstalled\n\
                     libgcc-s1\t12\t\t\t, \tinstalled\n\

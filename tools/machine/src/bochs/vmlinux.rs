@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn a_move_changes_what_is_listed() {
+    fn a_move_changes_the_listed_addresses() {
         let at = |offset: u32| 0x8100_0000 + offset;
         let relocations =
             Relocations { wide: vec![at(0)], inverse: vec![at(8)], narrow: vec![at(16)] };

@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn to_bail_out_is_a_failure() {
+    fn bailing_out_is_a_failure() {
         let results = parse("ok 1\nnot ok 2\n# one\nBail out! no device\n# two\n");
         let verdict: Vec<&str> =
             results.failed.iter().map(|failure| failure.verdict.as_str()).collect();
