@@ -59,7 +59,7 @@
 #define TICK_US	800
 
 /* A state that takes longer has blocked its signals: the child is killed. */
-#define STUCK_MS	60	/* for patience() */
+#define STUCK_MS	60	/* for time_limit() */
 
 static u64 state;
 static struct guest g;
@@ -483,7 +483,7 @@ static void await(int pid, u64 number)
 
 	do {
 		seen = count->next;
-	} while (!poll(&pfd, 1, patience(STUCK_MS)) && count->next != seen);
+	} while (!poll(&pfd, 1, time_limit(STUCK_MS)) && count->next != seen);
 	close(pfd.fd);
 	if (waitpid(pid, NULL, WNOHANG) == pid)
 		return;
@@ -495,7 +495,7 @@ static void await(int pid, u64 number)
 	struct outcome o = wait_child(pid, 20);
 
 	/* A guest that SIGKILL does not end at once keeps its CPU from the kernel. */
-	if (o.hung || now_us() - began > patience(6) * 1000000UL) {
+	if (o.hung || now_us() - began > time_limit(6) * 1000000UL) {
 		diag("batch %lu: a process was killed, and ended after %lu us", number,
 		     now_us() - began);
 		show();

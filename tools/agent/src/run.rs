@@ -28,7 +28,7 @@ use streams::Streams;
 const GRACE: Duration = Duration::from_millis(500);
 
 /// A process that has not died so long after SIGKILL never will.
-const KILL_PATIENCE: Duration = Duration::from_secs(20);
+const KILL_LIMIT: Duration = Duration::from_secs(20);
 
 pub struct Runner {
     port: Port,
@@ -198,7 +198,7 @@ fn kill_remaining_processes() -> Option<String> {
     let _ = kill(all, Signal::SIGKILL);
     // A process may have forked while the signals were sent.
     let _ = kill(all, Signal::SIGKILL);
-    if all_gone_within(KILL_PATIENCE) {
+    if all_gone_within(KILL_LIMIT) {
         return None;
     }
     Some(describe_survivor())

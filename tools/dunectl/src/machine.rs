@@ -44,12 +44,12 @@ fn run_command(layout: &Layout, options: &MachineRun) -> Result<End> {
 /// Switches the machine off, and ends as the program did, unless the machine's kernel
 /// reported an error.
 pub fn end(machine: Machine, status: Status) -> Result<End> {
-    let complaint = machine.log().complaint();
+    let report = machine.log().error_report();
     machine.power_off()?;
-    match complaint {
+    match report {
         None => Ok(End::SameAs(status)),
-        Some(complaint) => {
-            eprintln!("dunectl: the program ended ({status}), but {complaint}");
+        Some(report) => {
+            eprintln!("dunectl: the program ended ({status}), but {report}");
             Ok(End::Code(FAILED))
         }
     }

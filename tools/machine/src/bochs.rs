@@ -238,7 +238,7 @@ struct Files<'a> {
 fn settings_text(config: &Config, files: &Files) -> String {
     let Files { boot, base, copies, console, line, port } = files;
     let (cpus, memory) = (config.cpus.count(), config.memory);
-    let speed = INSTRUCTIONS_PER_SECOND * config.slow_motion;
+    let speed = INSTRUCTIONS_PER_SECOND * config.second_factor;
     let model = config.cpu_model.as_deref().unwrap_or(config.machine_type.cpu_model);
     let clock = if config.cpus.is_counting() { CLOCK.to_string() } else { "utc".to_owned() };
     // With "volatile", the file of the base stays as it is.

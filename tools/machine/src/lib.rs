@@ -13,7 +13,7 @@
 //!   machine (tools/agent), with which it exchanges messages (connection.rs).
 //! - [`Machine::run`] runs a [`Run`], a [`Program`] with its streams (session.rs),
 //!   and returns an [`Outcome`]: exit status, output, duration.
-//! - [`KernelLog`] is the kernel's log, and finds in it what means trouble.
+//! - [`KernelLog`] is the kernel's log, and finds the kernel's errors in it.
 //!
 //! ```no_run
 //! use dune_machine::{Config, Kernel, Layout, Machine, Run, Series, SVM};

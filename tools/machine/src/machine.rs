@@ -84,7 +84,7 @@ pub struct Config {
     pub kernel_arguments: Vec<String>,
     /// How many times longer than usual a second lasts in Bochs. A debug kernel
     /// would otherwise be busy with its timer's ticks alone.
-    pub slow_motion: u32,
+    pub second_factor: u32,
     /// Whether QEMU has one thread for all CPUs, which take turns. With a thread
     /// for each, one CPU may execute code as it was before another one patched
     /// it: a breakpoint that is gone.
@@ -117,7 +117,7 @@ impl Config {
             cpus: Cpus::Free(1),
             memory: machine_type.memory,
             kernel_arguments: Vec::new(),
-            slow_motion: 1,
+            second_factor: 1,
             single_thread: false,
             newest_qemu: false,
             cpu_features: Vec::new(),
@@ -329,20 +329,18 @@ impl Machine {
     }
 }
 
-/// The console from the kernel's first complaint on, or else its last lines.
+/// The console from the kernel's first error on, or else its last lines.
 /// It lacks the firmware's messages and the return thunks that fill backtraces.
 fn end_of_console(text: &str) -> String {
-    const COMPLAINTS: [&str; 5] = ["] Kernel panic", "] BUG: ", "] Uhhuh", "] Oops", "] sysrq: "];
+    const ERRORS: [&str; 5] = ["] Kernel panic", "] BUG: ", "] Uhhuh", "] Oops", "] sysrq: "];
     let lines: Vec<&str> = text
         .lines()
         .filter_map(|line| kernel_line(line).or(line.contains("dune-agent").then_some(line)))
         .filter(|line| !line.contains("  ? "))
         .collect();
-    let complaint =
-        lines.iter().position(|line| COMPLAINTS.iter().any(|words| line.contains(words)));
+    let error = lines.iter().position(|line| ERRORS.iter().any(|words| line.contains(words)));
     let last = lines.len().saturating_sub(TAIL);
-    let first =
-        complaint.map_or(last, |complaint| complaint.min(last).max(last.saturating_sub(TAIL)));
+    let first = error.map_or(last, |error| error.min(last).max(last.saturating_sub(TAIL)));
     lines[first..].join("\n")
 }
 

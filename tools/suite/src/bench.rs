@@ -262,7 +262,7 @@ fn measure(context: &Context, series: Series) -> Result<Vec<Figure>> {
     for program in programs(context)? {
         let name = program.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let mut run = context.command([&program]);
-        run.timeout = Some(LIMIT * machine_type.slowness);
+        run.timeout = Some(LIMIT * machine_type.time_factor);
         let outcome = machine.run(&mut run)?;
         let text = String::from_utf8_lossy(&outcome.stdout);
         if !outcome.status.success() {
@@ -276,8 +276,8 @@ fn measure(context: &Context, series: Series) -> Result<Vec<Figure>> {
         }
     }
     let symbols = machine.run(&mut context.command(["cat", "/proc/kallsyms"]))?.stdout;
-    if let Some(complaint) = machine.log().complaint() {
-        bail!("{complaint}");
+    if let Some(report) = machine.log().error_report() {
+        bail!("{report}");
     }
     let steps = machine.power_off_traced()?;
     let symbols = String::from_utf8_lossy(&symbols);

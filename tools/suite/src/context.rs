@@ -118,8 +118,8 @@ impl Context {
         config.kernel_arguments = mode.kernel_arguments.clone();
         config.single_thread = mode.single_thread;
         config.newest_qemu = mode.newest_qemu;
-        config.slow_motion = mode.slow_motion;
-        config.boot_timeout *= mode.boot_slowness;
+        config.second_factor = mode.second_factor;
+        config.boot_timeout *= mode.boot_time_factor;
         config.copies = vec![self.source.clone()];
         config.say = |message| println!("{message}");
         config.insmod = self.layout.modules_for(&config.kernel.release)?;
@@ -131,8 +131,8 @@ impl Context {
         let mut run = Run::new(argv);
         run.program.directory = self.source.clone();
         run.program.env.push(("BUILD".into(), self.build.clone().into()));
-        if let Some(patience) = self.machine_type().test_patience {
-            run.program.env.push(("TEST_PATIENCE".into(), patience.to_string().into()));
+        if let Some(factor) = self.machine_type().test_time_factor {
+            run.program.env.push(("TEST_TIME_FACTOR".into(), factor.to_string().into()));
         }
         for name in OPTIONS {
             if let Some(value) = std::env::var_os(name) {

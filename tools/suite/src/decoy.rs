@@ -148,7 +148,7 @@ impl Decoy<'_> {
         }
         match attempt.end {
             End::Ended(outcome) => {
-                if let Some(errors) = &outcome.trouble {
+                if let Some(errors) = &outcome.kernel_errors {
                     self.log(series, &["the kernel's log"], errors)?;
                     let first = errors.lines().next().unwrap_or_default();
                     self.found(series, &format!("FOUND an error in the kernel's log: {first}"))?;

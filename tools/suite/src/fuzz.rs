@@ -176,7 +176,7 @@ impl Target<'_> {
                 run.program.env.push((name.into(), value.to_string().into()));
             }
             run.timeout =
-                Some((PIECE + Duration::from_secs(600)) * self.context.machine_type().slowness);
+                Some((PIECE + Duration::from_secs(600)) * self.context.machine_type().time_factor);
             let begin = Instant::now();
             let file = self.folder.join("output");
             let attempt = campaign::attempt(self.context, &mut machine, run, &file)?;
@@ -187,12 +187,14 @@ impl Target<'_> {
                 None => self.progress.skip_named(output, begin.elapsed()),
             }
             let (finding, is_over) = match attempt.end {
-                End::Ended(outcome) if outcome.status.success() && outcome.trouble.is_none() => {
+                End::Ended(outcome)
+                    if outcome.status.success() && outcome.kernel_errors.is_none() =>
+                {
                     ensure!(counts.is_some(), "{PROGRAM} printed no counts");
                     (None, false)
                 }
                 End::Ended(outcome) => {
-                    let log = outcome.trouble.unwrap_or_else(|| machine.log().tail(200));
+                    let log = outcome.kernel_errors.unwrap_or_else(|| machine.log().tail(200));
                     (Some(log), true)
                 }
                 End::StaleCode => (None, true),

@@ -44,8 +44,8 @@ pub struct Mode {
     pub kernel_arguments: Vec<String>,
     pub single_thread: bool,
     pub newest_qemu: bool,
-    pub slow_motion: u32,
-    pub boot_slowness: u32,
+    pub second_factor: u32,
+    pub boot_time_factor: u32,
     pub proof: Option<String>,
     pub tests: Selection,
     pub by_hand: bool,
@@ -179,7 +179,7 @@ impl Table {
     /// The longest that a test may take.
     pub fn limit(&self, name: &str, machine_type: &MachineType) -> Duration {
         let own = self.of(name).find_map(|test| test.minutes);
-        Duration::from_secs(60 * own.unwrap_or(self.minutes).get()) * machine_type.slowness
+        Duration::from_secs(60 * own.unwrap_or(self.minutes).get()) * machine_type.time_factor
     }
 
     fn of<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a Test> {

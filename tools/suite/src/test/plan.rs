@@ -222,10 +222,10 @@ impl Boot {
         if mode.newest_qemu {
             add("the newest QEMU");
         }
-        if mode.slow_motion != 1 {
-            add(&format!("a second lasts {} times longer", mode.slow_motion));
+        if mode.second_factor != 1 {
+            add(&format!("a second lasts {} times longer", mode.second_factor));
         }
-        add(&format!("boots within {} s", (*boot_timeout * mode.boot_slowness).as_secs()));
+        add(&format!("boots within {} s", (*boot_timeout * mode.boot_time_factor).as_secs()));
         if let Some(proof) = &mode.proof {
             add(&format!("proof: {proof}"));
         }

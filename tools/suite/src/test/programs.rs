@@ -179,7 +179,7 @@ impl Runner<'_> {
         run.timeout = Some(context.table.limit(&test.name, context.machine_type()));
         match machine.run(&mut run) {
             Ok(outcome) => {
-                let kernel = outcome.trouble.as_deref().unwrap_or_default();
+                let kernel = outcome.kernel_errors.as_deref().unwrap_or_default();
                 let text = [&outcome.stdout[..], &outcome.stderr[..], kernel.as_bytes()].concat();
                 write_log(&log, &text)?;
                 judge(&outcome, name, &log, self.tally);
@@ -247,8 +247,8 @@ fn judge(outcome: &Outcome, name: &str, log: &Path, tally: &mut Tally) {
         failure.why.push("the log ends:".to_owned());
         failure.why.extend(tap::last_lines(&text, LAST_LINES));
     }
-    if let Some(trouble) = &outcome.trouble {
-        let mut lines = trouble.lines();
+    if let Some(errors) = &outcome.kernel_errors {
+        let mut lines = errors.lines();
         let verdict = format!("the kernel's log: {}", lines.next().unwrap_or_default());
         let why = lines.take(LAST_LINES).map(str::to_owned).collect();
         failed.push(tap::Failure { verdict, why });
