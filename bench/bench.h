@@ -50,8 +50,8 @@ const char *unit(void);
 /*
  * Print one measurement as a line of JSON: @linux_ and @dune in @unit, NONE where
  * Linux has no counterpart; @exits of the guest for one operation, NONE if they
- * were not counted; @allowance: by how many @unit Dune's figure may exceed its
- * target in `make bench-check`, which is a multiple of Linux's.
+ * were not counted; @allowance: added to the limit that `make bench-check` computes
+ * from Linux's figure.
  */
 void figure_of(const char *id, const char *unit, double linux_, double dune, double exits,
 	       double allowance);
