@@ -112,7 +112,7 @@ impl Counts {
 }
 
 /// The work on one kernel.
-struct Target<'a> {
+struct Work<'a> {
     context: &'a Context,
     series: Series,
     seed: u64,
@@ -125,30 +125,30 @@ pub fn run(context: &Context, kernels: &[Series], hours: f64) -> Result<u8> {
     let deadline = campaign::deadline(hours)?;
     let seed = std::env::var("FUZZ_SEED").ok().filter(|text| !text.is_empty());
     let seed = seed.map_or(Ok(1), |text| text.parse()).context("FUZZ_SEED is not a number")?;
-    let mut targets = Vec::new();
+    let mut works = Vec::new();
     for &series in kernels {
         let folder = campaign::folder(context, Path::new("fuzz").join(context.name_of(series)))?;
-        let mut target = Target { context, series, seed, folder, progress: Progress::default() };
-        if let Some(text) = files::read(&target.progress_file())? {
-            target.progress = Progress::parse(&text);
+        let mut work = Work { context, series, seed, folder, progress: Progress::default() };
+        if let Some(text) = files::read(&work.progress_file())? {
+            work.progress = Progress::parse(&text);
         }
-        targets.push(target);
+        works.push(work);
     }
     let mut found = 0;
     while Instant::now() < deadline {
         // The kernel that has had the least time.
-        let Some(target) = targets.iter_mut().min_by_key(|target| target.progress.seconds) else {
+        let Some(work) = works.iter_mut().min_by_key(|work| work.progress.seconds) else {
             break;
         };
-        found += target.boot_and_fuzz(deadline)?;
+        found += work.boot_and_fuzz(deadline)?;
     }
-    for target in &targets {
-        target.report();
+    for work in &works {
+        work.report();
     }
     Ok(u8::from(found > 0))
 }
 
-impl Target<'_> {
+impl Work<'_> {
     fn name(&self) -> String {
         self.context.name_of(self.series)
     }
