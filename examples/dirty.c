@@ -12,6 +12,10 @@
 
 #define PAGE	4096UL
 #define PAGES	1024
+/* The program writes every STEP-th page, and later one other. */
+#define STEP	100
+#define WRITTEN	((PAGES + STEP - 1) / STEP)
+#define LATER	77
 
 struct found {
 	int count, last;
@@ -45,7 +49,7 @@ int main(void)
 	char *heap = mmap(NULL, PAGES * PAGE, PROT_READ | PROT_WRITE,
 			  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	struct found first, second;
-	int i;
+	int err, i;
 
 	if (heap == MAP_FAILED) {
 		perror("dirty: mmap");
@@ -55,15 +59,22 @@ int main(void)
 		fprintf(stderr, "dirty: dune_enter: %s\n", dune_enter_error());
 		return 1;
 	}
-	if (dune_pt_split(dune_pt_root(), (uint64_t)heap, PAGES * PAGE, PAGE))
+	err = dune_pt_split(dune_pt_root(), (uint64_t)heap, PAGES * PAGE, PAGE);
+	if (err) {
+		fprintf(stderr, "dirty: dune_pt_split: error %d\n", -err);
 		return 1;
+	}
 	scan(heap);
-	for (i = 0; i < PAGES; i += 100)
+	for (i = 0; i < PAGES; i += STEP)
 		heap[i * PAGE] = 1;
 	first = scan(heap);
-	heap[77 * PAGE] = 1;
+	heap[LATER * PAGE] = 1;
 	second = scan(heap);
 	printf("dirty: %d pages written, then %d: page %d\n", first.count,
 	       second.count, second.last);
-	return first.count == 11 && second.count == 1 && second.last == 77 ? 0 : 1;
+	if (first.count != WRITTEN || second.count != 1 || second.last != LATER) {
+		fprintf(stderr, "dirty: FAILED: expected %d, then 1: page %d\n", WRITTEN, LATER);
+		return 1;
+	}
+	return 0;
 }

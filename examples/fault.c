@@ -38,7 +38,7 @@ static void on_page_fault(struct dune_tf *tf)
 int main(void)
 {
 	volatile char *window = (volatile char *)WINDOW;
-	int i, sum = 0;
+	int err, i, sum = 0, expected = 0;
 
 	memory = mmap(NULL, PAGE, PROT_READ | PROT_WRITE,
 		      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -50,14 +50,24 @@ int main(void)
 		fprintf(stderr, "fault: dune_enter: %s\n", dune_enter_error());
 		return 1;
 	}
-	if (dune_pt_unmap(dune_pt_root(), WINDOW, PAGES * PAGE) ||
-	    dune_trap_set(DUNE_VECTOR_PF, on_page_fault, 0))
+	err = dune_pt_unmap(dune_pt_root(), WINDOW, PAGES * PAGE);
+	if (!err)
+		err = dune_trap_set(DUNE_VECTOR_PF, on_page_fault, 0);
+	if (err) {
+		fprintf(stderr, "fault: cannot prepare the window: error %d\n", -err);
 		return 1;
-
-	for (i = 0; i < PAGES; i += 2)
+	}
+	for (i = 0; i < PAGES; i += 2) {
 		window[i * PAGE + i] = i;
+		expected += i;
+	}
 	for (i = 0; i < PAGES; i += 2)
 		sum += window[i];		/* all in the first page */
 	printf("fault: %d page faults, sum %d\n", faults, sum);
-	return faults == PAGES / 2 && sum == 56 ? 0 : 1;
+	if (faults != PAGES / 2 || sum != expected) {
+		fprintf(stderr, "fault: FAILED: expected %d page faults, sum %d\n", PAGES / 2,
+			expected);
+		return 1;
+	}
+	return 0;
 }

@@ -17,7 +17,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define PAGE	4096UL
+#define PAGE		4096UL
+#define GREETING	"ring3: hello from ring 3\n"
 
 /* ---- the code that is not trusted, and its memory ---------------------- */
 
@@ -39,7 +40,8 @@ UNTRUSTED static void guest(void)
 
 	/* write(1, box.text, ...): the monitor does this one. */
 	__asm__ volatile("syscall"
-			 : "=a" (ret) : "a" (SYS_write), "D" (1L), "S" (box.text), "d" (25L)
+			 : "=a" (ret)
+			 : "a" (SYS_write), "D" (1L), "S" (box.text), "d" (sizeof(GREETING) - 1)
 			 : "rcx", "r11", "memory");
 	if (box.attack)
 		ret = *box.attack;
@@ -128,11 +130,13 @@ static const struct attack {
 	{ .name = "kill", .call = SYS_kill },
 };
 
+#define ATTACKS	(sizeof(attacks) / sizeof(attacks[0]))
+
 static const struct attack *find_attack(const char *name)
 {
 	size_t i;
 
-	for (i = 0; i < sizeof(attacks) / sizeof(attacks[0]); i++)
+	for (i = 0; i < ATTACKS; i++)
 		if (!strcmp(name, attacks[i].name))
 			return &attacks[i];
 	return NULL;
@@ -140,7 +144,7 @@ static const struct attack *find_attack(const char *name)
 
 static void prepare(const struct attack *attack)
 {
-	strcpy(box.text, "ring3: hello from ring 3\n");
+	strcpy(box.text, GREETING);
 	if (!attack)
 		return;
 	box.attack = attack->read;
@@ -160,20 +164,26 @@ int main(int argc, char **argv)
 		.rsp = (uint64_t)box.stack + sizeof(box.stack) - 8,
 	};
 	long result;
-	int vector;
+	int err, vector;
 
 	if (argc > 1 && !attack) {
-		fprintf(stderr, "ring3: unknown attack %s: try read, code, table, write or kill\n",
-			argv[1]);
+		fprintf(stderr, "ring3: unknown attack %s: try one of", argv[1]);
+		for (size_t i = 0; i < ATTACKS; i++)
+			fprintf(stderr, " %s", attacks[i].name);
+		fprintf(stderr, "\n");
 		return 2;
 	}
 	if (dune_enter(&cfg)) {
 		fprintf(stderr, "ring3: dune_enter: %s\n", dune_enter_error());
 		return 1;
 	}
-	if (give(__start_untrusted, __stop_untrusted - __start_untrusted, DUNE_PT_RX) ||
-	    give(&box, sizeof(box), DUNE_PT_RW))
+	err = give(__start_untrusted, __stop_untrusted - __start_untrusted, DUNE_PT_RX);
+	if (!err)
+		err = give(&box, sizeof(box), DUNE_PT_RW);
+	if (err) {
+		fprintf(stderr, "ring3: cannot give pages to ring 3: error %d\n", -err);
 		return 1;
+	}
 	prepare(attack);
 	/* All vectors but those that cannot be handled; -EINVAL for these is right. */
 	for (vector = 0; vector < 32; vector++)
@@ -182,5 +192,10 @@ int main(int argc, char **argv)
 	result = dune_ring3(&tf);
 	printf("ring3: %d calls allowed, %d denied, %d faults, result %ld\n",
 	       allowed, denied, faults, result);
-	return allowed == 1 && denied + faults == !!attack ? 0 : 1;
+	if (allowed != 1 || denied + faults != !!attack) {
+		fprintf(stderr, "ring3: FAILED: expected 1 allowed, and %d denied or faulted\n",
+			!!attack);
+		return 1;
+	}
+	return 0;
 }

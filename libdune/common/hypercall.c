@@ -3,13 +3,15 @@
  * The hypercall instruction is VMMCALL on AMD and VMCALL on Intel, and either
  * raises #UD on the other vendor's processors. So all code that contains it
  * exists twice. When the module has named the vendor, the right code is chosen:
- * the entry of SYSCALL by the address in LSTAR, the functions by pointers,
- * which C calls as directly as a function.
+ * the entry of SYSCALL by the address in LSTAR, the functions by pointers. The C
+ * source of a call is the same in both cases.
  *
  * The alternative is to write the right instruction over the wrong one. It needs
  * text that is writable for a moment, which SELinux, MDWE and seccomp filters
  * rightly refuse, and a private copy of the page in each process.
  */
+#include <linux/dune.h>
+#include "dune_runtime.h"
 #include "hypercall.h"
 
 /* guest/entry.S and hypercall.S */
@@ -40,7 +42,10 @@ DECLARE(vmx);
 
 static const struct dune_calls svm = CALLS(svm), vmx = CALLS(vmx);
 
-/* Not written on AMD: a page that is never written needs no copy of its own. */
+/*
+ * AMD's is chosen at first, so that nothing is written on AMD: a page that is never written
+ * needs no copy of its own.
+ */
 const struct dune_calls *dune_calls __ro_after_start = &svm;
 long (*dune_hypercall)(long nr, long a0, long a1, long a2, long a3, long a4,
 		       long a5) __ro_after_start = dune_hypercall_svm;

@@ -1,48 +1,11 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/*
- * The requests of the guest half to the host half: hypercalls with the upper
- * half of RAX set, which host/loop.c answers.
- *
- * DUNE_HOSTCALL | number of a system call: the host half makes that call.
- */
+/* The choice of the vendor's hypercall instruction (hypercall.c). */
 #ifndef LIBDUNE_HYPERCALL_H
 #define LIBDUNE_HYPERCALL_H
 
-#include <linux/dune.h>
-#include "dune_runtime.h"
 #include "linux.h"
 
-#define HC_SYSCALL(nr)	(DUNE_HOSTCALL | (nr))
-
-/* Run again, which raises the signal interrupt if signals are queued. */
-#define HC_NOP		(2 * DUNE_HOSTCALL)
-/* Die by signal rdi with its default action, core dump and all. */
-#define HC_DIE		(3 * DUNE_HOSTCALL)
-/* A stack in ring 0 cannot be used: print a message, then as HC_DIE. */
-#define HC_BAD_STACK	(4 * DUNE_HOSTCALL)
-/* Make a process, by struct dune_clone in rdi; the result is that of clone(). */
-#define HC_CLONE	(5 * DUNE_HOSTCALL)
-/* clone() asked for a thread: print once that threads are not supported. */
-#define HC_NO_THREADS	(6 * DUNE_HOSTCALL)
-/*
- * No granule is left for address rdi. If memory is mapped there, print a message and
- * die by SIGBUS.
- */
-#define HC_NO_GRANULE	(7 * DUNE_HOSTCALL)
-/* The same if the arena has no page left for a page table for address rdi. */
-#define HC_NO_PAGES	(8 * DUNE_HOSTCALL)
-
-struct dune_clone {
-	struct dune_tf *tf;	/* the caller; the child starts with its copy */
-	long nr;		/* clone or clone3 to call, with: */
-	u64 flags;		/* without CLONE_SETTLS */
-	u64 args_size;		/* clone3: bytes used of args */
-	struct kclone_args args;
-	u64 child_rsp;		/* 0: the caller's */
-	u64 fs_base;		/* of the child */
-};
-
-/* hypercall.c: addresses in the code that has the vendor's hypercalls */
+/* Addresses in the code that has the vendor's instruction. */
 struct dune_calls {
 	const char *lstar, *lstar_call, *lstar_popf, *lstar_end;
 	const char *forward_call, *forward_tf_call;

@@ -22,7 +22,10 @@
 #define IST_BOTTOM		0x400
 #define IST1_TOP		0x1000
 #define IST1_STEP		0x400
-/* Of T_IST1: set at 0xc00 and 0x800 of the block, clear at 0x400, the third step. */
+/*
+ * The bit of T_IST1 that shows that a step is left: it is set in the offsets 0xc00 and
+ * 0x800, and clear in 0x400, the third step.
+ */
 #define IST1_LEFT_BIT		11
 #define IST2_TOP		0x800	/* a double fault returns to nothing */
 #define HOST_STACK_TOP		0x7a00
@@ -55,6 +58,23 @@
 #define TF_RFLAGS		152
 #define TF_RSP			160
 #define TF_SIZE			176
+
+/*
+ * The frame on an IST stack: the processor's, from the error code on, or from RIP on; a
+ * stub's, which are the vector and the missing error code; and two registers.
+ */
+#define IST_RSI			0
+#define IST_RDI			8
+#define IST_VECTOR		16
+#define IST_ERROR		24
+#define IST_RIP			32
+#define IST_CS			40
+#define IST_RFLAGS		48
+#define IST_RSP			56
+#define IST_SS			64
+
+/* Bytes below RSP that a function may use without moving RSP (System V ABI, 3.2.2). */
+#define RED_ZONE		128
 
 /* struct dune_process */
 #define P_SMAP			16
@@ -96,6 +116,16 @@
 #define VEC_SYSCALL		256
 #define VEC_GATES		33
 
+/* The bit of #PF's error code that says that the page is present. */
+#define PF_PRESENT		1
+
+/*
+ * The exceptions with an error code (APM volume 2, 8.4): #DF, #TS, #NP, #SS, #GP, #PF,
+ * #AC, #CP, #VC and #SX.
+ */
+#define VECTORS_WITH_ERROR	(1 << 8 | 1 << 10 | 1 << 11 | 1 << 12 | 1 << 13 | \
+				 1 << 14 | 1 << 17 | 1 << 21 | 1 << 29 | 1 << 30)
+
 /*
  * Ring 0 runs with IOPL 1, ring 3 with IOPL 0, which it cannot change: so the
  * entry of SYSCALL, which sees the flags in R11, knows which ring called.
@@ -111,21 +141,24 @@
 #define RFLAGS_VM		0x20000
 #define RFLAGS_AC		0x40000
 #define IOPL_BIT		12
-/* Cleared by SYSCALL: TF, IF, DF, NT, RF, AC; IOPL tells the rings apart. */
-#define SFMASK			0x54700
+/* Cleared by SYSCALL. IOPL stays: it tells the rings apart. */
+#define SFMASK			(RFLAGS_TF | RFLAGS_IF | RFLAGS_DF | RFLAGS_NT | \
+				 RFLAGS_RF | RFLAGS_AC)
 /* Ring 0's own, after an entry from ring 3. */
 #define RFLAGS_RING0		(RFLAGS_FIXED | RFLAGS_IOPL1)
 /* SYSRET loads these from R11; a frame with one of them leaves by IRET. */
 #define RFLAGS_NO_SYSRET	(RFLAGS_TF | RFLAGS_IOPL | RFLAGS_NT | \
 				 RFLAGS_RF | RFLAGS_VM)
 
-/* Flags that ring 3 may choose, and that a signal frame restores: CF to OF, AC, RF, TF. */
-#define RFLAGS_USER		0x50dd5
+/* Flags that ring 3 may choose, and that a signal frame restores. */
+#define RFLAGS_STATUS		0x8d5	/* CF, PF, AF, ZF, SF, OF */
+#define RFLAGS_USER		(RFLAGS_STATUS | RFLAGS_TF | RFLAGS_DF | RFLAGS_RF | \
+				 RFLAGS_AC)
 
 /* Above all numbers of the system call table. */
 #define SYSCALL_MAX		512
 
-/* Bytes of VMMCALL and of VMCALL. */
+/* VMMCALL and VMCALL have this many bytes. */
 #define HYPERCALL_LENGTH	3
 
 #define DUNE_AGAIN_RESULT	(-512)

@@ -144,6 +144,14 @@ struct kclone_args {
 /* User addresses of Linux with 4-level tables end a page below 2^47. */
 #define USER_END	0x7ffffffff000ULL
 
+#define PAGE		4096ULL
+
+/* Returns whether a system call that returns an address has failed. */
+static inline bool is_error(long ret)
+{
+	return ret < 0 && ret > -4096;
+}
+
 static inline u64 sigbit(int sig)
 {
 	return 1ULL << (sig - 1);

@@ -24,7 +24,7 @@ void dune_real_action(int sig, const struct ksigaction *act,
 	real->mask = ~0ULL;
 }
 
-/* With @sequence the action of @sig is being written. */
+/* Returns whether the action of @sig was being written when @sequence was read. */
 static bool is_changing(const struct dune_sighand *sh, u32 sequence, int sig)
 {
 	return (sequence & 1) && READ_ONCE(sh->changing) == sig;

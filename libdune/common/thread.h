@@ -129,36 +129,57 @@ struct dune_thread {
 		__aligned(0x1000);
 };
 
-_Static_assert(offsetof(struct dune_thread, ist) == IST_BOTTOM, "layout");
-_Static_assert(offsetof(struct dune_thread, own_sighand) == IST1_TOP, "layout");
-_Static_assert(offsetof(struct dune_thread, state) == HOST_STACK_TOP, "layout");
-_Static_assert(offsetof(struct dune_thread, ring0_stack) == RING0_STACK_BOTTOM,
-	       "layout");
-_Static_assert(sizeof(struct dune_thread) == BLOCK_SIZE, "layout");
-_Static_assert(offsetof(struct dune_thread, self) == T_SELF, "layout");
-_Static_assert(offsetof(struct dune_thread, ring0_top) == T_RING0_TOP, "layout");
-_Static_assert(offsetof(struct dune_thread, user_rsp) == T_USER_RSP, "layout");
-_Static_assert(offsetof(struct dune_thread, scratch) == T_SCRATCH, "layout");
-_Static_assert(offsetof(struct dune_thread, nsig) == T_NSIG, "layout");
-_Static_assert(offsetof(struct dune_thread, tss) == T_TSS, "layout");
-_Static_assert(offsetof(struct dune_thread, leave_rsp) == T_LEAVE_RSP, "layout");
-_Static_assert(offsetof(struct dune_tf, r11) == TF_R11, "layout");
-_Static_assert(offsetof(struct dune_tf, r10) == TF_R10, "layout");
-_Static_assert(offsetof(struct dune_tf, r8) == TF_R8, "layout");
-_Static_assert(offsetof(struct dune_tf, rax) == TF_RAX, "layout");
-_Static_assert(offsetof(struct dune_tf, rcx) == TF_RCX, "layout");
-_Static_assert(offsetof(struct dune_tf, rdi) == TF_RDI, "layout");
-_Static_assert(offsetof(struct dune_tf, vector) == TF_VECTOR, "layout");
-_Static_assert(offsetof(struct dune_tf, rip) == TF_RIP, "layout");
-_Static_assert(offsetof(struct dune_tf, cs) == TF_CS, "layout");
-_Static_assert(offsetof(struct dune_tf, rflags) == TF_RFLAGS, "layout");
-_Static_assert(offsetof(struct dune_tf, rsp) == TF_RSP, "layout");
-_Static_assert(sizeof(struct dune_tf) == TF_SIZE && TF_SIZE % 16 == 0, "layout");
-_Static_assert(offsetof(struct dune_regs, rbx) == RUN_RBX, "layout");
-_Static_assert(offsetof(struct dune_regs, r15) == RUN_R15, "layout");
-_Static_assert(offsetof(struct dune_regs, rflags) == RUN_RFLAGS, "layout");
+/* The numbers of layout.h are the offsets of the structures. */
+#define CHECK_OFFSET(type, member, number)				\
+	_Static_assert(offsetof(type, member) == (number),		\
+		       #number " is not the offset of " #type "." #member)
 
-/* A part of the arena, given out from its start (memory/page.c). */
+CHECK_OFFSET(struct dune_thread, self, T_SELF);
+CHECK_OFFSET(struct dune_thread, ring0_top, T_RING0_TOP);
+CHECK_OFFSET(struct dune_thread, user_rsp, T_USER_RSP);
+CHECK_OFFSET(struct dune_thread, scratch, T_SCRATCH);
+CHECK_OFFSET(struct dune_thread, nsig, T_NSIG);
+CHECK_OFFSET(struct dune_thread, tss, T_TSS);
+CHECK_OFFSET(struct dune_thread, tss.ist[0], T_IST1);
+CHECK_OFFSET(struct dune_thread, leave_rsp, T_LEAVE_RSP);
+CHECK_OFFSET(struct dune_thread, ist, IST_BOTTOM);
+CHECK_OFFSET(struct dune_thread, own_sighand, IST1_TOP);
+CHECK_OFFSET(struct dune_thread, state, HOST_STACK_TOP);
+CHECK_OFFSET(struct dune_thread, ring0_stack, RING0_STACK_BOTTOM);
+_Static_assert(sizeof(struct dune_thread) == BLOCK_SIZE, "a block has another size");
+
+CHECK_OFFSET(struct dune_tf, r11, TF_R11);
+CHECK_OFFSET(struct dune_tf, r10, TF_R10);
+CHECK_OFFSET(struct dune_tf, r9, TF_R9);
+CHECK_OFFSET(struct dune_tf, r8, TF_R8);
+CHECK_OFFSET(struct dune_tf, rax, TF_RAX);
+CHECK_OFFSET(struct dune_tf, rcx, TF_RCX);
+CHECK_OFFSET(struct dune_tf, rdx, TF_RDX);
+CHECK_OFFSET(struct dune_tf, rsi, TF_RSI);
+CHECK_OFFSET(struct dune_tf, rdi, TF_RDI);
+CHECK_OFFSET(struct dune_tf, vector, TF_VECTOR);
+CHECK_OFFSET(struct dune_tf, rip, TF_RIP);
+CHECK_OFFSET(struct dune_tf, cs, TF_CS);
+CHECK_OFFSET(struct dune_tf, rflags, TF_RFLAGS);
+CHECK_OFFSET(struct dune_tf, rsp, TF_RSP);
+_Static_assert(sizeof(struct dune_tf) == TF_SIZE && TF_SIZE % 16 == 0,
+	       "a frame has another size, or does not keep the stack aligned");
+
+CHECK_OFFSET(struct dune_run, regs, 0);
+CHECK_OFFSET(struct dune_regs, rbx, RUN_RBX);
+CHECK_OFFSET(struct dune_regs, rsp, RUN_RSP);
+CHECK_OFFSET(struct dune_regs, rbp, RUN_RBP);
+CHECK_OFFSET(struct dune_regs, r12, RUN_R12);
+CHECK_OFFSET(struct dune_regs, r13, RUN_R13);
+CHECK_OFFSET(struct dune_regs, r14, RUN_R14);
+CHECK_OFFSET(struct dune_regs, r15, RUN_R15);
+CHECK_OFFSET(struct dune_regs, rip, RUN_RIP);
+CHECK_OFFSET(struct dune_regs, rflags, RUN_RFLAGS);
+
+_Static_assert(-EFAULT == EFAULT_RESULT, "EFAULT_RESULT is not -EFAULT");
+_Static_assert((DUNE_AGAIN) == (DUNE_AGAIN_RESULT), "DUNE_AGAIN_RESULT is not DUNE_AGAIN");
+
+/* A chunk is a part of the arena. It is given out from its start (memory/page.c). */
 struct dune_chunk {
 	u64 base, size, used;
 };
@@ -207,14 +228,14 @@ struct dune_process {
 	struct dune_thread *threads;
 	u64 old_counters[DUNE_COUNT_MAX]; /* of vCPUs that were closed */
 	u64 signals, forks;		/* changed by atomic instructions */
-} __aligned(4096);
+} __aligned(PAGE);
 
-_Static_assert(sizeof(struct dune_process) == 4096, "more than a page");
-_Static_assert(offsetof(struct dune_process, smap) == P_SMAP, "layout");
+_Static_assert(sizeof(struct dune_process) == PAGE, "more than a page");
+CHECK_OFFSET(struct dune_process, smap, P_SMAP);
 
 extern struct dune_process dune_process;
 
-/* The calling thread, in the guest half. */
+/* Returns the block of the calling thread, which is in the guest. */
 ALWAYS_INLINE struct dune_thread *dune_self(void)
 {
 	struct dune_thread *t;
@@ -227,6 +248,11 @@ ALWAYS_INLINE struct dune_thread *dune_self(void)
 #define this_thread(member)						\
 	(((const __seg_gs struct dune_thread *)0)->member)
 
+/*
+ * Take @l, in the guest with interrupts off. Returns the flags for dune_unlock(); outside
+ * the guest these are 0, with which dune_unlock() leaves interrupts alone. The signal
+ * handler of the host half must not call this.
+ */
 ALWAYS_INLINE u64 dune_lock(struct dune_lock *l)
 {
 	u64 flags = dune_active() ? dune_irq_save() : 0;
@@ -236,6 +262,7 @@ ALWAYS_INLINE u64 dune_lock(struct dune_lock *l)
 	return flags;
 }
 
+/* @flags: what dune_lock() returned. */
 ALWAYS_INLINE void dune_unlock(struct dune_lock *l, u64 flags)
 {
 	__atomic_store_n(&l->held, 0, __ATOMIC_RELEASE);

@@ -41,3 +41,23 @@ long dune_set_altstack(struct dune_thread *t, const struct kstack *to, u64 rsp)
 	t->altstack = *to;
 	return 0;
 }
+
+/* sigaltstack() */
+long dune_sys_sigaltstack(struct dune_tf *tf)
+{
+	struct dune_thread *t = dune_self();
+	struct kstack new, old = t->altstack;
+	long err;
+
+	if (tf->rdi && dune_get_user(tf, &new, tf->rdi, sizeof(new)))
+		return -EFAULT;
+	old.flags = dune_altstack_flags(t, tf->rsp) |
+		    (old.flags & SS_AUTODISARM);
+	old.pad = 0;
+	if (tf->rdi) {
+		err = dune_set_altstack(t, &new, tf->rsp);
+		if (err)
+			return err;
+	}
+	return tf->rsi ? dune_put_user(tf, tf->rsi, &old, sizeof(old)) : 0;
+}

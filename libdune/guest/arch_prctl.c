@@ -5,13 +5,9 @@
  */
 #include "guest.h"
 
-static long put_base(struct dune_tf *tf, u64 base)
+static long put_base(const struct dune_tf *tf, u64 base)
 {
-	void *to = (void *)tf->rsi;
-
-	if ((tf->cs & 3) && !dune_user_ok(to, 8))
-		return -EFAULT;
-	return dune_copy(to, &base, 8);
+	return dune_put_user(tf, tf->rsi, &base, sizeof(base));
 }
 
 /* arch_prctl() */

@@ -19,17 +19,17 @@
 
 	.text
 
-/* The frame above the vector, from the IST stack at %rsi, below two pushed registers. */
+/* The upper part of struct dune_tf, from the frame at %rsi on the IST stack (layout.h). */
 .macro PUSH_FRAME
-	pushq	64(%rsi)		/* ss */
-	pushq	56(%rsi)		/* rsp */
-	pushq	48(%rsi)		/* rflags */
-	pushq	40(%rsi)		/* cs */
-	pushq	32(%rsi)		/* rip */
-	pushq	24(%rsi)		/* error */
-	pushq	16(%rsi)		/* vector */
-	pushq	8(%rsi)			/* rdi */
-	pushq	(%rsi)			/* rsi */
+	pushq	IST_SS(%rsi)
+	pushq	IST_RSP(%rsi)
+	pushq	IST_RFLAGS(%rsi)
+	pushq	IST_CS(%rsi)
+	pushq	IST_RIP(%rsi)
+	pushq	IST_ERROR(%rsi)
+	pushq	IST_VECTOR(%rsi)
+	pushq	IST_RDI(%rsi)
+	pushq	IST_RSI(%rsi)
 .endm
 
 /* The rest of struct dune_tf below rsi. */
@@ -76,8 +76,8 @@
 .endm
 
 /*
- * dune_stubs: 16 bytes for each vector of the IDT. The processor pushes an
- * error code for vectors 8, 10 to 14, 17, 21, 29 and 30.
+ * dune_stubs: 16 bytes for each vector of the IDT. Where the processor pushes no
+ * error code, they push 0 in its place.
  *
  * dune_stubs_smap, for CR4.SMAP: ring 0 may be interrupted in common/copy.S with
  * AC set, and no handler may run with it. (From ring 3 AC is cleared with the
@@ -92,7 +92,7 @@
 	.rept	VEC_GATES
 	.balign	16
 	\clac
-	.if	!((1 << vector) & 0x60227d00) || vector == VEC_SIGNAL
+	.if	!((1 << vector) & VECTORS_WITH_ERROR) || vector == VEC_SIGNAL
 	pushq	$0
 	.endif
 	pushq	$vector
@@ -116,21 +116,21 @@
 
 	.balign	16
 page_fault:
-	testb	$1, 8(%rsp)		/* a page that is not present? */
+	testb	$PF_PRESENT, (IST_ERROR - IST_VECTOR)(%rsp)
 	jz	not_present
 trap:
 	pushq	%rdi
 	pushq	%rsi
 	movq	%rsp, %rsi
 	cld
-	testb	$3, 40(%rsi)
+	testb	$3, IST_CS(%rsi)
 	jnz	from_ring3
 from_ring0:
 	subq	$IST1_STEP, %gs:T_IST1
 	testb	$(1 << (IST1_LEFT_BIT - 8)), %gs:(T_IST1 + 1)
 	jz	bad_stack
-	movq	56(%rsi), %rdi
-	leaq	-128(%rdi), %rsp	/* the red zone */
+	movq	IST_RSP(%rsi), %rdi
+	leaq	-RED_ZONE(%rdi), %rsp
 	andq	$-16, %rsp
 	PUSH_FRAME
 	addq	$IST1_STEP, %gs:T_IST1
@@ -149,9 +149,9 @@ signal:
 	pushq	%rsi
 	movq	%rsp, %rsi
 	cld
-	testb	$3, 40(%rsi)
+	testb	$3, IST_CS(%rsi)
 	jnz	from_ring3
-	movq	56(%rsi), %rdi
+	movq	IST_RSP(%rsi), %rdi
 	subq	%gs:T_SELF, %rdi
 	subq	$RING0_STACK_BOTTOM, %rdi
 	cmpq	$(RING0_STACK_TOP - RING0_STACK_BOTTOM), %rdi
@@ -214,12 +214,12 @@ not_present:
  * entry, with ring 3's GS (docs/emulators.md). That step is dropped.
  */
 debug:
-	pushq	%rax
+	pushq	%rax			/* above it: the vector, the error code, RIP */
 	leaq	dune_lstar_vmx(%rip), %rax
-	cmpq	%rax, 24(%rsp)
+	cmpq	%rax, (8 + IST_RIP - IST_VECTOR)(%rsp)
 	je	1f
 	leaq	dune_lstar_svm(%rip), %rax
-	cmpq	%rax, 24(%rsp)
+	cmpq	%rax, (8 + IST_RIP - IST_VECTOR)(%rsp)
 	je	1f
 	popq	%rax
 	jmp	trap
@@ -227,9 +227,9 @@ debug:
 	addq	$16, %rsp
 	iretq
 
-/* On its own IST stack: there is nothing to return to. */
+/* A double fault has an IST stack of its own, and nothing to return to. */
 double_fault:
-	testb	$3, 24(%rsp)
+	testb	$3, (IST_CS - IST_VECTOR)(%rsp)
 	jz	bad_stack
 	swapgs
 bad_stack:
@@ -271,11 +271,11 @@ dune_lstar_\vendor:
 	jc	special
 1:	\hypercall
 dune_lstar_call_\vendor:
-	leaq	-128(%rsp), %rsp
+	leaq	-RED_ZONE(%rsp), %rsp
 	pushq	%r11
 	popfq
 dune_lstar_popf_\vendor:
-	leaq	128(%rsp), %rsp
+	leaq	RED_ZONE(%rsp), %rsp
 	jmp	*%rcx
 dune_lstar_end_\vendor:
 
@@ -303,7 +303,7 @@ special:
 	jbe	1f
 	movq	%gs:T_RING0_TOP, %rsp
 	jmp	2f
-1:	leaq	-128(%rsp), %rsp
+1:	leaq	-RED_ZONE(%rsp), %rsp
 	andq	$-16, %rsp
 2:	pushq	$KERNEL_SS
 	pushq	%gs:T_USER_RSP

@@ -27,7 +27,7 @@ static long move_away(struct dune_thread *t)
 	return 0;
 }
 
-/* No vCPU before dune_enter(). */
+/* There is no vCPU before dune_enter(). */
 int dune_vcpu_fd(void)
 {
 	return dune_active() ? dune_self()->vcpu : -1;
@@ -48,19 +48,19 @@ long dune_vcpu_fd_move(void)
 static long close_range(const struct dune_thread *t, u32 first, u32 last,
 			u32 flags)
 {
-	u32 ours = t->vcpu;
+	u32 hidden = t->vcpu;
 	long err = 0;
 
-	if (ours < first || ours > last || (flags & CLOSE_RANGE_CLOEXEC))
+	if (hidden < first || hidden > last || (flags & CLOSE_RANGE_CLOEXEC))
 		return hc3(__NR_close_range, first, last, flags);
-	if (first < ours)
-		err = hc3(__NR_close_range, first, ours - 1, flags);
-	if (!err && ours < last)
-		err = hc3(__NR_close_range, ours + 1, last, flags);
+	if (first < hidden)
+		err = hc3(__NR_close_range, first, hidden - 1, flags);
+	if (!err && hidden < last)
+		err = hc3(__NR_close_range, hidden + 1, last, flags);
 	return err;
 }
 
-/* dup2() or dup3() to the number that the vCPU has */
+/* Make dup2() or dup3() to the number that the vCPU has, which moves away first. */
 static long dup_to_vcpu(struct dune_thread *t, const struct dune_tf *tf)
 {
 	int old = t->vcpu;
@@ -69,7 +69,7 @@ static long dup_to_vcpu(struct dune_thread *t, const struct dune_tf *tf)
 	if (ret)
 		return ret;
 	ret = hc3((u32)tf->rax, tf->rdi, tf->rsi, tf->rdx);
-	/* A call that failed did not replace the old number, which is still the vCPU's. */
+	/* A call that failed has left the vCPU at the old number, too. */
 	if (ret < 0)
 		hc3(__NR_close, old, 0, 0);
 	return ret;

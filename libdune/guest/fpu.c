@@ -6,11 +6,13 @@
  * AMX tiles (8 KB) are not part of it: the kernel gives them only to processes
  * that ask for them, and keeps them out of signal frames without room for them.
  */
+#include "cpuid.h"
 #include "guest.h"
 
 #define XCR0_AMX	(3ULL << 17)
 
-static u32 size;	/* 0: not known yet */
+/* 0: not computed yet. Threads that compute it at the same time store the same value. */
+static u32 area_size;
 
 /* Returns the components of XSAVE that are saved, or 0 without XSAVE. */
 u64 dune_fpu_features(void)
@@ -18,40 +20,32 @@ u64 dune_fpu_features(void)
 	return dune_process.info.xcr0 & ~XCR0_AMX;
 }
 
-static void cpuid(u32 leaf, u32 sub, u32 *eax, u32 *ebx)
-{
-	u32 ecx = sub, edx;
-
-	*eax = leaf;
-	__asm__ volatile("cpuid"
-			 : "+a" (*eax), "=b" (*ebx), "+c" (ecx), "=d" (edx));
-}
-
-/* Bytes of the area; leaf 13 has length and offset of each component. */
+/* Returns the bytes of the area, or 0 before dune_enter(), which learns of XCR0. */
 u32 dune_fpu_size(void)
 {
 	u64 features = dune_fpu_features();
-	u32 end, length, offset;
+	struct cpuid component;
+	u32 end;
 	int i;
 
-	if (size)
-		return size;
+	if (area_size)
+		return area_size;
 	if (!dune_process.info.size)
-		return 0;	/* before dune_enter(): not known yet */
+		return 0;
 	if (!features) {
-		size = FXSAVE_SIZE;
-		return size;
+		area_size = FXSAVE_SIZE;
+		return area_size;
 	}
 	end = FXSAVE_SIZE + XSAVE_HEADER;
 	for (i = 2; i < 63; i++) {
 		if (!(features >> i & 1))
 			continue;
-		cpuid(13, i, &length, &offset);
-		if (offset + length > end)
-			end = offset + length;
+		component = cpuid(CPUID_XSTATE, i);
+		if (component.ebx + component.eax > end)
+			end = component.ebx + component.eax;
 	}
-	size = end;
-	return size;
+	area_size = end;
+	return area_size;
 }
 
 /* Save the FPU's state to @area: mapped memory of dune_fpu_size(), 64-byte aligned. */

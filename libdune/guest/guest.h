@@ -8,6 +8,7 @@
 
 #include "copy.h"
 #include "entry.h"
+#include "hostcall.h"
 #include "hypercall.h"
 #include "memory.h"
 #include "sigaction.h"
@@ -36,7 +37,6 @@ void dune_fpu_save(void *area);
 void dune_signal_irq(struct dune_tf *tf);
 void dune_signal_fault(struct dune_tf *tf, int sig, int code, u64 addr);
 long dune_sys_sigaction(struct dune_tf *tf);
-long dune_sys_sigaltstack(struct dune_tf *tf);
 long dune_sys_sigreturn(struct dune_tf *tf);
 
 /* sigframe.c */
@@ -51,7 +51,12 @@ int dune_sigframe_read(struct dune_tf *tf, struct dune_sigreturn *sr);
 int dune_sigframe_restore(struct dune_thread *t, struct dune_tf *tf,
 			  const struct dune_sigreturn *sr);
 
+/* user.c */
+long dune_get_user(const struct dune_tf *tf, void *to, u64 from, size_t n);
+long dune_put_user(const struct dune_tf *tf, u64 to, const void *from, size_t n);
+
 /* altstack.c */
+long dune_sys_sigaltstack(struct dune_tf *tf);
 u32 dune_altstack_flags(const struct dune_thread *t, u64 rsp);
 long dune_set_altstack(struct dune_thread *t, const struct kstack *to, u64 rsp);
 

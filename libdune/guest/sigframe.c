@@ -19,10 +19,12 @@
 #define FP_XSTATE_MAGIC2	0x46505845U
 #define FP_SW_OFFSET		464
 #define FP_SSE			3ULL
-#define MXCSR_FIRST		0x1f80
 
-#define RED_ZONE		128
-#define PAGE			4096ULL
+/* FXSAVE's area (APM volume 2, 11.4.4), and the registers' values at a start. */
+#define FXSAVE_MXCSR		24
+#define FCW_FIRST		0x37f
+#define MXCSR_FIRST		0x1f80
+#define MXCSR_RESERVED		0xffff0000
 
 struct sigframe {
 	u64 restorer;
@@ -30,7 +32,7 @@ struct sigframe {
 	struct ksiginfo info;
 };
 
-/* In the bytes of FXSAVE's area that are software's. */
+/* Linux's record in the bytes of FXSAVE's area that the processor leaves alone. */
 struct fp_sw_bytes {
 	u32 magic1;
 	u32 extended_size;
@@ -133,8 +135,8 @@ static void first_state(u64 features, u32 mxcsr)
 	u8 image[FXSAVE_SIZE + XSAVE_HEADER] __aligned(64);
 
 	memset(image, 0, sizeof(image));
-	*(u16 *)image = 0x37f;
-	*(u32 *)(image + 24) = mxcsr;
+	*(u16 *)image = FCW_FIRST;
+	*(u32 *)(image + FXSAVE_MXCSR) = mxcsr;
 	if (dune_fpu_features())
 		dune_xrstor(image, features);
 	else
@@ -154,7 +156,7 @@ static void go_to_ring0(struct dune_thread *t, struct dune_tf *tf,
 	tf->rcx = 0;		/* differs from RIP: the entry leaves by IRET */
 }
 
-/* From a handler in ring 0 back to the ring 3 that it interrupted. */
+/* Change @tf from a handler in ring 0 to the ring 3 that it interrupted. */
 static void go_to_ring3(struct dune_tf *tf, const struct ksigcontext *mc)
 {
 	wrmsr(MSR_FS_BASE, mc->reserved[0]);
@@ -223,9 +225,7 @@ int dune_sigframe_read(struct dune_tf *tf, struct dune_sigreturn *sr)
 	u64 uc = tf->rsp;
 
 	sr->frame = uc - 8;
-	if ((tf->cs & 3) && !dune_user_ok((void *)uc, sizeof(sr->uc)))
-		return -EFAULT;
-	if (dune_copy(&sr->uc, (void *)uc, sizeof(sr->uc)))
+	if (dune_get_user(tf, &sr->uc, uc, sizeof(sr->uc)))
 		return -EFAULT;
 	if (((tf->cs | sr->uc.mc.cs) & 3) && sr->uc.mc.rip >= USER_END)
 		return -EFAULT;
@@ -252,9 +252,9 @@ static long restore_fpu(const struct dune_tf *tf, u64 at)
 		return dune_xrstor((void *)at, features);
 	/* A frame with FXSAVE state only: all other components get their initial state. */
 	if (features & ~FP_SSE) {
-		if (dune_copy(&mxcsr, (void *)(at + 24), 4))
+		if (dune_copy(&mxcsr, (void *)(at + FXSAVE_MXCSR), 4))
 			return -EFAULT;
-		if (mxcsr & 0xffff0000)
+		if (mxcsr & MXCSR_RESERVED)
 			return -EFAULT;
 		first_state(features & ~FP_SSE, mxcsr);
 	}

@@ -7,8 +7,9 @@
  * From the moment that a signal is queued until the last hypercall of
  * dune_signal_irq() the host blocks all handled signals, SIGSEGV and SIGBUS. So
  * the queue grows only by a fault of the guest and by signals to which another
- * thread has given a handler in the meantime. The oldmask of each entry and mask
- * are a chain to whose front an entry can be added: masks are only ever or'ed.
+ * thread has given a handler in the meantime. Each entry's oldmask is the mask in which
+ * its handler was interrupted, so it contains the masks of all older entries. A fault can
+ * therefore be put first: its mask is or'ed into all later ones.
  */
 #include "guest.h"
 
@@ -23,7 +24,10 @@ static long set_mask(int how, u64 set, u64 *old)
 			      8, 0, 0);
 }
 
-/* A frame that cannot be written is a SIGSEGV; if that has no frame either, death. */
+/*
+ * The frame for @lost could not be written: push the frame of a SIGSEGV in its place, as
+ * Linux does, or end the process if that cannot be written either.
+ */
 static void push_failed(struct dune_thread *t, struct dune_tf *tf,
 			const struct dune_sigentry *lost)
 {
@@ -51,7 +55,7 @@ static void finish_lstar(struct dune_tf *tf)
 	if (tf->rip < popf || tf->rip >= (u64)dune_calls->lstar_end)
 		return;
 	if (tf->rip == popf)
-		tf->rsp += 128;
+		tf->rsp += RED_ZONE;
 	tf->rip = tf->rcx;
 }
 
@@ -139,20 +143,6 @@ void dune_signal_fault(struct dune_tf *tf, int sig, int code, u64 addr)
 		dune_hypercall(HC_NOP, 0, 0, 0, 0, 0, 0);
 }
 
-static long get_user(struct dune_tf *tf, void *to, u64 from, size_t n)
-{
-	if ((tf->cs & 3) && !dune_user_ok((void *)from, n))
-		return -EFAULT;
-	return dune_copy(to, (void *)from, n);
-}
-
-static long put_user(struct dune_tf *tf, u64 to, const void *from, size_t n)
-{
-	if ((tf->cs & 3) && !dune_user_ok((void *)to, n))
-		return -EFAULT;
-	return dune_copy((void *)to, from, n);
-}
-
 /* @sh's lock is held. */
 static long change_action(struct dune_sighand *sh, int sig,
 			  const struct ksigaction *act, struct ksigaction *old)
@@ -193,7 +183,7 @@ long dune_sys_sigaction(struct dune_tf *tf)
 
 	if (tf->r10 != 8)
 		return -EINVAL;
-	if (tf->rsi && get_user(tf, &act, tf->rsi, sizeof(act)))
+	if (tf->rsi && dune_get_user(tf, &act, tf->rsi, sizeof(act)))
 		return -EFAULT;
 	if (sig < 1 || sig > NSIG ||
 	    (tf->rsi && (sigbit(sig) & UNBLOCKABLE)))
@@ -205,28 +195,8 @@ long dune_sys_sigaction(struct dune_tf *tf)
 	err = change_action(sh, sig, tf->rsi ? &act : NULL, &old);
 	dune_unlock(&sh->lock, flags);
 	if (!err && tf->rdx)
-		err = put_user(tf, tf->rdx, &old, sizeof(old));
+		err = dune_put_user(tf, tf->rdx, &old, sizeof(old));
 	return err;
-}
-
-/* sigaltstack() */
-long dune_sys_sigaltstack(struct dune_tf *tf)
-{
-	struct dune_thread *t = dune_self();
-	struct kstack new, old = t->altstack;
-	long err;
-
-	if (tf->rdi && get_user(tf, &new, tf->rdi, sizeof(new)))
-		return -EFAULT;
-	old.flags = dune_altstack_flags(t, tf->rsp) |
-		    (old.flags & SS_AUTODISARM);
-	old.pad = 0;
-	if (tf->rdi) {
-		err = dune_set_altstack(t, &new, tf->rsp);
-		if (err)
-			return err;
-	}
-	return tf->rsi ? put_user(tf, tf->rsi, &old, sizeof(old)) : 0;
 }
 
 /* rt_sigreturn(): the result is the frame itself. */

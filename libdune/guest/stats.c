@@ -5,6 +5,9 @@
  */
 #include "guest.h"
 
+_Static_assert(sizeof(((struct dune_stats *)0)->counters) == DUNE_COUNT_MAX * sizeof(u64),
+	       "dune.h has another number of counters");
+
 void dune_stats(struct dune_stats *out)
 {
 	const struct dune_thread *t;

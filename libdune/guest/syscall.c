@@ -54,8 +54,11 @@ static long special(struct dune_tf *tf, u32 nr)
 	return SPECIAL_CALLS(IF_CALLED, tf) (-ENOSYS);
 }
 
-/* Calls about handlers of signals and their stack, if these belong to ring 0. */
-static bool is_ring0s(const struct dune_tf *tf, u32 nr)
+/*
+ * Returns whether ring 3 makes a call about signal handlers or their stack, while these
+ * belong to ring 0.
+ */
+static bool belongs_to_ring0(const struct dune_tf *tf, u32 nr)
 {
 	return (tf->cs & 3) &&
 	       !(dune_process.flags & DUNE_ENTER_RING3_SIGNALS) &&
@@ -69,12 +72,12 @@ void dune_syscall_pass(struct dune_tf *tf)
 	long result;
 
 	if (unlikely(dune_syscall_special(nr))) {
-		if (is_ring0s(tf, nr)) {
+		if (belongs_to_ring0(tf, nr)) {
 			tf->rax = -EPERM;
 			return;
 		}
 		result = special(tf, nr);
-		/* After rt_sigreturn the frame is another one, with its own RAX. */
+		/* rt_sigreturn has replaced the frame, with its RAX. */
 		if (nr != __NR_rt_sigreturn)
 			dune_syscall_result(tf, result);
 		return;

@@ -9,8 +9,6 @@
  */
 #include "guest.h"
 
-#define PF_PRESENT	1
-
 #define DFL8	dune_trap_default, dune_trap_default, dune_trap_default, \
 		dune_trap_default, dune_trap_default, dune_trap_default, \
 		dune_trap_default, dune_trap_default
@@ -19,6 +17,10 @@ dune_trap_fn dune_trap_table[VEC_GATES] __ro_after_start = {
 	DFL8, DFL8, DFL8, DFL8, dune_signal_irq
 };
 
+/*
+ * The handlers with DUNE_TRAP_FPU. One is stored here before with_fpu() is stored in
+ * dune_trap_table.
+ */
 static dune_trap_fn fpu_handlers[32];
 
 static void with_fpu(struct dune_tf *tf)
@@ -73,25 +75,34 @@ void dune_bad_stack(void)
 
 static int page_fault_code(const struct dune_tf *tf, u64 address)
 {
-	/* For ring 3 nothing is mapped in the supervisor range. */
+	/* Ring 3 finds nothing mapped in the supervisor range. */
 	if ((tf->cs & 3) &&
 	    address - dune_process.super_base < dune_process.super_size)
 		return SEGV_MAPERR;
 	return tf->error & PF_PRESENT ? SEGV_ACCERR : SEGV_MAPERR;
 }
 
+/* Exceptions in the x87 status word and in MXCSR (APM volume 1, 4.2.2 and 6.2.2). */
+#define FPU_IE	0x01
+#define FPU_DE	0x02
+#define FPU_ZE	0x04
+#define FPU_OE	0x08
+#define FPU_UE	0x10
+#define FPU_PE	0x20
+
 /* si_code of SIGFPE, from the exceptions that are both raised and unmasked. */
 static int fpe_code(u32 raised)
 {
-	if (raised & 0x01)
+	if (raised & FPU_IE)
 		return FPE_FLTINV;
-	if (raised & 0x04)
+	if (raised & FPU_ZE)
 		return FPE_FLTDIV;
-	if (raised & 0x08)
+	if (raised & FPU_OE)
 		return FPE_FLTOVF;
-	if (raised & 0x12)
+	/* A denormal operand counts as an underflow, as in Linux's fpu__exception_code(). */
+	if (raised & (FPU_UE | FPU_DE))
 		return FPE_FLTUND;
-	if (raised & 0x20)
+	if (raised & FPU_PE)
 		return FPE_FLTRES;
 	return 0;
 }

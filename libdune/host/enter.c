@@ -8,6 +8,7 @@
  * returns to the caller in the guest, while the host half of the thread stays in
  * dune_host_loop() (loop.c).
  */
+#include "cpuid.h"
 #include "host.h"
 
 struct dune_process dune_process;
@@ -28,14 +29,9 @@ static int refuse(int err, const char *text)
 	return err;
 }
 
-/* CPUID: 1-GByte pages are available (bit 26 of EDX). */
 static bool have_1g_pages(void)
 {
-	u32 eax = 0x80000001, ebx, ecx, edx;
-
-	__asm__ volatile("cpuid"
-			 : "+a" (eax), "=b" (ebx), "=c" (ecx), "=d" (edx));
-	return edx >> 26 & 1;
+	return cpuid(CPUID_EXTENDED, 0).edx & CPUID_EXTENDED_EDX_1G;
 }
 
 static int init_process(const struct dune_config *cfg)
@@ -154,7 +150,10 @@ static int check(const struct dune_config *cfg)
 	return 0;
 }
 
-/* On a processor the code segment is that of Linux for user mode or that of the guest. */
+/*
+ * Returns whether a processor executes this, and not an interpreter such as valgrind: on
+ * a processor CS is Linux's for user mode, or the guest's.
+ */
 static bool is_processor(void)
 {
 	u16 cs;
@@ -170,7 +169,7 @@ static const char *open_error(long err)
 	return "/dev/dune cannot be opened";
 }
 
-/* A thread's block with a vCPU, after the state of the process that it needs. */
+/* Set up the process, and make a block with a vCPU for the calling thread. */
 static int make_thread(const struct dune_config *cfg, struct dune_thread **made)
 {
 	struct dune_thread *t = NULL;
@@ -224,7 +223,7 @@ int dune_enter(const struct dune_config *cfg)
 	while (__atomic_exchange_n(entering, 1, __ATOMIC_ACQUIRE))
 		sys3(__NR_sched_yield, 0, 0, 0);
 	err = cfg ? check(cfg) : 0;
-	/* Without @cfg: the process's configuration or, if it has none, the default. */
+	/* NULL stands for the process's configuration or, if it has none, the default. */
 	if (!err)
 		err = make_thread(cfg ? cfg : &defaults, &t);
 	__atomic_store_n(entering, 0, __ATOMIC_RELEASE);

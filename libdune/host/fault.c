@@ -117,7 +117,7 @@ void dune_host_no_granule(struct dune_thread *t, u64 va)
 	dune_host_die(SIGBUS);
 }
 
-/* The same if the arena has no page left for a page table. */
+/* Print that the arena has no page left for a page table, and die, if @va is mapped. */
 void dune_host_no_pages(struct dune_thread *t, u64 va)
 {
 	struct dune_line line = { .n = 0 };
@@ -134,7 +134,7 @@ void dune_host_no_pages(struct dune_thread *t, u64 va)
 	dune_host_die(SIGBUS);
 }
 
-/* A granule that the kernel was not told of yet, or that is not assigned at all. */
+/* Tell the kernel of a granule that it does not know. One that is not assigned is fatal. */
 static void granule_fault(struct dune_thread *t)
 {
 	long err = dune_granule_tell(t->vcpu, t->run->fault_address);

@@ -8,20 +8,25 @@
 
 #include "copy.h"
 #include "entry.h"
+#include "hostcall.h"
 #include "hypercall.h"
 #include "memory.h"
 #include "sigaction.h"
 
-/* thread.c: blocks and vCPUs */
+/* thread.c: blocks and run pages */
 struct dune_thread *dune_thread_new(void);
 void dune_thread_free(struct dune_thread *t);
 void dune_thread_cover_others(const struct dune_thread *t);
+long dune_run_map(struct dune_thread *t, int vcpu);
+bool dune_run_unmap(struct dune_thread *t, void *run);
+
+/* vcpu.c */
 long dune_device_open(void);
 void dune_device_close(long dev);
 long dune_vcpu_open(struct dune_thread *t, long dev);
 long dune_vcpu_renew(struct dune_thread *t);
 
-/* gdt.c: the state in which a vCPU starts */
+/* start_state.c */
 void dune_gdt_init(struct dune_thread *t);
 void dune_gdt_set_cpu(struct dune_thread *t);
 void dune_idt_init(void);
@@ -49,7 +54,7 @@ void dune_host_fatal(struct dune_thread *t, const char *what, int sig)
 	__noreturn;
 void dune_host_die(int sig) __noreturn;
 
-/* text.c: append to a line, without what does not fit; and print it on stderr */
+/* text.c */
 struct dune_line {
 	char text[256];
 	u32 n;

@@ -106,7 +106,7 @@ static long guest_call(struct dune_thread *t, long nr, const struct dune_regs *r
 				 r->r9);
 }
 
-/* A call that puts another mask in force while it waits: the one at @mask. */
+/* Make a call that waits with the signal mask at @mask. */
 static long masked_call(struct dune_thread *t, long nr,
 			const struct dune_regs *r, u64 mask)
 {
@@ -148,7 +148,7 @@ static long new_cpu_call(struct dune_thread *t, long nr, const struct dune_regs 
 	return ret;
 }
 
-/* The words in special.h's column for this half, and its rows. */
+/* The words in special.h's column for the host half, as expressions of make_call(). */
 #define CALL		guest_call(t, nr, r)
 #define REFUSE		(-ENOSYS)
 #define MASK(reg)	masked_call(t, nr, r, r->reg)
@@ -285,8 +285,6 @@ void dune_host_loop(struct dune_thread *t)
 		if (READ_ONCE(t->nsig))
 			t->run->irq_vector = VEC_SIGNAL;
 		err = sys3(__NR_ioctl, t->vcpu, DUNE_RUN, 0);
-		if (err == -EINTR)
-			continue;
 		if (err)
 			dune_host_fatal(t, "DUNE_RUN failed", SIGABRT);
 		n = t->run->counters[DUNE_COUNT_MIGRATION];

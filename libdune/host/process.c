@@ -27,7 +27,7 @@ static void start_at(struct dune_thread *child, struct dune_tf *tf,
 	child->state.fs.base = c->fs_base;
 }
 
-/* A block for a child that shares memory with @t. */
+/* Returns a block for a child that shares memory with @t, or NULL if the arena is full. */
 static struct dune_thread *new_block(struct dune_thread *t,
 				     const struct dune_clone *c)
 {
@@ -143,7 +143,7 @@ static void start_process(struct dune_thread *t)
 	dune_process.forks = 0;
 }
 
-/* A new process starts here. Only its stack is its own. */
+/* A new process starts here. Its parent may share all memory but the stack. */
 void dune_host_child(struct dune_thread *t)
 {
 	long err;

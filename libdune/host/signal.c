@@ -57,7 +57,7 @@ void dune_host_import(void)
 		import(__builtin_ctzll(handled) + 1);
 }
 
-/* A child with CLONE_CLEAR_SIGHAND: the kernel has set all handlers to SIG_DFL. */
+/* Forget all handlers: the kernel has set them to SIG_DFL (CLONE_CLEAR_SIGHAND). */
 void dune_host_clear(struct dune_sighand *sh)
 {
 	const struct ksigaction dfl = { .handler = SIG_DFL };
@@ -99,7 +99,10 @@ void dune_host_handle_again(struct dune_thread *t)
 	}
 }
 
-/* @sh's lock is held: the kernel and the record agree, but for what the child did. */
+/*
+ * Repair the action of @sig after a child changed it in the kernel. @sh's lock is held, so
+ * nobody else changes the record meanwhile.
+ */
 static void after_sharing(struct dune_sighand *sh, int sig)
 {
 	struct ksigaction act = dune_action(sh, sig), real;
@@ -142,7 +145,7 @@ static void reset(struct dune_sighand *sh, int sig, const struct ksigaction *tak
 		tell_kernel(sig, &real);
 }
 
-/* A thread of the process that is not in guest mode: run the handler here. */
+/* Run the handler of a thread that is not in guest mode. */
 static void run_natively(int sig, struct ksiginfo *info, struct kucontext *uc)
 {
 	struct dune_sighand *sh = &dune_process.sighand;
@@ -175,7 +178,7 @@ static bool in_probe(int sig, const struct ksiginfo *info, const struct kucontex
 	u64 address = uc->mc.rdi;
 
 	return at_probe(uc) && (sigbit(sig) & PROBE_SIGNALS) && info->code > 0 &&
-	       (address >= USER_END || (info->addr ^ address) < 4096);
+	       (address >= USER_END || (info->addr ^ address) < PAGE);
 }
 
 /*

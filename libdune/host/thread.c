@@ -1,16 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * Blocks of threads and their vCPUs. All of this runs outside the guest: in
- * dune_enter(), and in the host half for children.
+ * Blocks of threads, and the run pages that vCPUs (vcpu.c) have in them. All of this
+ * runs outside the guest: in dune_enter(), and in the host half for children.
  */
 #include "host.h"
 #include "tlb.h"
-
-/*
- * The descriptors of vCPUs have numbers that programs do not expect to get, but
- * none for which the kernel's table, of 64 at first, must grow.
- */
-#define HIGH_FD		60
 
 /*
  * Returns a new block without a vCPU, which is in the list of threads, or NULL if the
@@ -22,7 +16,7 @@ struct dune_thread *dune_thread_new(void)
 	u64 flags;
 	bool dirty;
 
-	t = dune_page_take(BLOCK_SIZE / 4096, &dirty);
+	t = dune_page_take(BLOCK_SIZE / PAGE, &dirty);
 	if (!t)
 		return NULL;
 	if (dirty) {
@@ -44,7 +38,7 @@ struct dune_thread *dune_thread_new(void)
 	return t;
 }
 
-/* Add the vCPU's counters before its page is unmapped. */
+/* Add the counters of @run to those of closed vCPUs, before the page is unmapped. */
 static void keep_counters(const struct dune_run *run)
 {
 	int i;
@@ -55,15 +49,16 @@ static void keep_counters(const struct dune_run *run)
 
 static unsigned int run_pages(void)
 {
-	return (dune_process.info.run_size + 4095) / 4096;
+	return (dune_process.info.run_size + PAGE - 1) / PAGE;
 }
 
 /*
- * The kernel chooses the place of the run page, unless ring 3 must be kept from
- * it: then it covers pages of the arena. After fork the child has a hole in their
- * place (VM_DONTCOPY), until it maps its own run page there.
+ * Map the run page of @vcpu. Returns its address or an error. The kernel chooses the
+ * place, unless ring 3 must be kept from it: then it covers pages of the arena. After
+ * fork the child has a hole in their place (VM_DONTCOPY), until it maps its own run page
+ * there.
  */
-static long map_run(struct dune_thread *t, int vcpu)
+long dune_run_map(struct dune_thread *t, int vcpu)
 {
 	int fixed = 0;
 
@@ -74,7 +69,7 @@ static long map_run(struct dune_thread *t, int vcpu)
 			return -ENOMEM;
 		fixed = MAP_FIXED;
 	}
-	return sys6(__NR_mmap, (long)t->run_place, run_pages() * 4096UL,
+	return sys6(__NR_mmap, (long)t->run_place, run_pages() * PAGE,
 		    PROT_READ | PROT_WRITE, MAP_SHARED | fixed, vcpu, 0);
 }
 
@@ -84,24 +79,24 @@ static long map_run(struct dune_thread *t, int vcpu)
  */
 static bool cover_run_place(const struct dune_thread *t, int rights)
 {
-	return sys6(__NR_mmap, (long)t->run_place, run_pages() * 4096UL, rights,
+	return sys6(__NR_mmap, (long)t->run_place, run_pages() * PAGE, rights,
 		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) ==
 	       (long)t->run_place;
 }
 
 /*
- * A limit on data may not allow the ordinary memory. Then memory without access stays
- * in this place, which is not given back to the arena. Returns false where a limit
- * on all memory does not allow that either: the run page, or a hole, stays there.
- * Only map_run() of the same thread can use such a place again.
+ * Unmap the run page @run, and give its place back to the arena. A limit on data may
+ * not allow ordinary memory there. Then memory without access stays in the place, which
+ * is not given back. Returns false where a limit on all memory does not allow that
+ * either: the run page, or a hole, stays there. Only dune_run_map() of the same thread
+ * can use such a place again.
  */
-static bool unmap_run(struct dune_thread *t, void *run)
+bool dune_run_unmap(struct dune_thread *t, void *run)
 {
 	if (!t->run_place) {
-		sys3(__NR_munmap, (long)run, run_pages() * 4096UL, 0);
+		sys3(__NR_munmap, (long)run, run_pages() * PAGE, 0);
 		return true;
 	}
-	/* ordinary memory of the arena again */
 	if (!cover_run_place(t, PROT_READ | PROT_WRITE))
 		return cover_run_place(t, PROT_NONE);
 	dune_page_free(t->run_place, run_pages());
@@ -126,10 +121,10 @@ void dune_thread_cover_others(const struct dune_thread *t)
 }
 
 /*
- * Free a block, whose vCPU is closed or is another process's. Its counters stay. A
- * child that was killed while it started may have a run page that is not in t->run
- * yet. The block stays in the list where the run page does, so that
- * dune_thread_cover_others() knows of it.
+ * Free a block, whose vCPU is closed or belongs to another process. Its counters stay.
+ * A child that was killed while it started may have a run page that is not in t->run
+ * yet. If the run page cannot be unmapped, the block stays in the list, so that
+ * dune_thread_cover_others() knows of the page.
  */
 void dune_thread_free(struct dune_thread *t)
 {
@@ -142,7 +137,7 @@ void dune_thread_free(struct dune_thread *t)
 		keep_counters(run);
 	t->run = NULL;
 	dune_unlock(&dune_process.lock, flags);
-	if ((run || t->run_place) && !unmap_run(t, run))
+	if ((run || t->run_place) && !dune_run_unmap(t, run))
 		return;
 
 	flags = dune_lock(&dune_process.lock);
@@ -154,144 +149,5 @@ void dune_thread_free(struct dune_thread *t)
 	}
 	dune_unlock(&dune_process.lock, flags);
 	dune_page_free(t->pcid_states, PCID_STATES_PAGES);
-	dune_page_free(t, BLOCK_SIZE / 4096);
-}
-
-/* A number from HIGH_FD on for @fd, or @fd itself if there is none. */
-static int move_high(int fd)
-{
-	long high = sys3(__NR_fcntl, fd, F_DUPFD_CLOEXEC, HIGH_FD);
-
-	if (high < 0)
-		return fd;
-	sys3(__NR_close, fd, 0, 0);
-	return high;
-}
-
-static long get_info(int dev)
-{
-	struct dune_info *info = &dune_process.info;
-	long err;
-
-	if (info->size)
-		return 0;
-	info->size = sizeof(*info);
-	err = sys3(__NR_ioctl, dev, DUNE_GET_INFO, (long)info);
-	if (!err && info->api_version != DUNE_API_VERSION)
-		err = -EPROTO;
-	/* Then page tables hold addresses of the process, all of which must fit. */
-	if (!err && !info->granules && info->address_bits < 47)
-		err = -ENODEV;
-	if (!err)
-		err = dune_calls_choose(info->vendor);
-	if (err)
-		info->size = 0;
-	else
-		dune_granule_init(info->granules);
-	return err;
-}
-
-/* Everything that a new descriptor needs to become a running vCPU. */
-static long start_vcpu(struct dune_thread *t, int fd)
-{
-	long err, run = map_run(t, fd);
-
-	if (run < 0 && run > -4096)
-		return run;
-	err = dune_granule_tell_all(fd);
-	if (!err)
-		err = sys3(__NR_ioctl, fd, DUNE_SET_STATE, (long)&t->state);
-	if (err) {
-		unmap_run(t, (void *)run);
-		return err;
-	}
-	t->migrations = 0;
-	t->run = (struct dune_run *)run;
-	t->run->regs = t->regs;
-	return 0;
-}
-
-static long make_vcpu(struct dune_thread *t, int dev)
-{
-	struct dune_create_vcpu create = {
-		.size = sizeof(create),
-		.flags = dune_process.vcpu_flags,
-	};
-	long fd, err;
-
-	fd = sys3(__NR_ioctl, dev, DUNE_CREATE_VCPU, (long)&create);
-	if (fd < 0)
-		return fd;
-	err = start_vcpu(t, fd);
-	if (err)
-		sys3(__NR_close, fd, 0, 0);
-	else
-		t->vcpu = move_high(fd);
-	return err;
-}
-
-/* The vCPU's descriptor that came by execve and that dune_enter() renews, or -1 */
-static int inherited = -1;
-
-void dune_vcpu_inherit(int fd)
-{
-	inherited = fd;
-}
-
-/* A descriptor for dune_vcpu_open(); also fills dune_process.info. */
-long dune_device_open(void)
-{
-	long dev = inherited;
-	long err;
-
-	if (dev < 0)
-		dev = sys3(__NR_open, (long)"/dev/dune", O_RDWR | O_CLOEXEC, 0);
-	if (dev < 0)
-		return dev;
-	err = get_info(dev);
-	if (!err)
-		return dev;
-	dune_device_close(dev);
-	return err;
-}
-
-/* Close a descriptor of dune_device_open(), whose number another file may get. */
-void dune_device_close(long dev)
-{
-	if (dev == inherited)
-		inherited = -1;
-	sys3(__NR_close, dev, 0, 0);
-}
-
-/* A vCPU for the calling thread in the place of an inherited one, t->vcpu. */
-long dune_vcpu_renew(struct dune_thread *t)
-{
-	struct dune_renew_vcpu renew = {
-		.size = sizeof(renew),
-		.flags = dune_process.vcpu_flags,
-		.fd = t->vcpu,
-	};
-	long err = sys3(__NR_ioctl, t->vcpu, DUNE_RENEW_VCPU, (long)&renew);
-
-	return err ? err : start_vcpu(t, t->vcpu);
-}
-
-/*
- * A vCPU for the calling thread, starting with t->state and t->regs. @dev, of
- * dune_device_open(), is closed or used; if it is an error, it is returned.
- */
-long dune_vcpu_open(struct dune_thread *t, long dev)
-{
-	long err;
-
-	if (dev < 0)
-		return dev;
-	if (dev == inherited) {
-		t->vcpu = dev;
-		inherited = -1;
-		return dune_vcpu_renew(t);
-	}
-	err = make_vcpu(t, dev);
-	dune_device_close(dev);
-	return err;
+	dune_page_free(t, BLOCK_SIZE / PAGE);
 }

@@ -349,7 +349,7 @@ static inline void dune_syscall_result(struct dune_tf *tf, long result)
  * Ring 3 runs until a handler (of a system call or trap of ring 3) calls
  * dune_ring3_leave(value); then this call returns value. Calls cannot be nested:
  * a handler that ring 3 has caused to run cannot call dune_ring3(). Ring 3 starts
- * with ring 0's FS base and FPU registers; GS base is ring 3's own (0 at first).
+ * with ring 0's FS base and FPU registers; ring 3 has a GS base of its own (0 at first).
  * When this returns, FS base, MXCSR and the x87 control word are as before the call.
  *
  * Returns the value of dune_ring3_leave(), -EFAULT if tf->rip is not a user address,
@@ -479,20 +479,20 @@ uint64_t dune_gpa(uint64_t va);
 uint64_t dune_va(uint64_t gpa);
 
 /**
- * dune_pt_map() - map [va, va + len) to the memory at [pa, pa + len)
+ * dune_pt_map() - map [va, va + len) to the memory at [memory, memory + len)
  * @root:	the page table
  * @va:		start, a multiple of 4096
  * @len:	bytes, a multiple of 4096
- * @pa:		the process's address of the memory, a multiple of 4096
+ * @memory:	the address in the process of the memory, a multiple of 4096
  * @rights:	DUNE_PT_R*, or'ed with any DUNE_PTE_USER*
  *
- * Uses pages of 1 GB and 2 MB where @va, @pa and @len allow it and the range was
+ * Uses pages of 1 GB and 2 MB where @va, @memory and @len allow it and the range was
  * not split further before, else of 4 KB.
  *
  * Returns 0, -EINVAL, -ENOMEM or -EPERM (see above). The calls below have the same
  * arguments and results.
  */
-int dune_pt_map(dune_pte *root, uint64_t va, uint64_t len, uint64_t pa,
+int dune_pt_map(dune_pte *root, uint64_t va, uint64_t len, uint64_t memory,
 		uint64_t rights);
 
 /* Make accesses fault with a page fault (error code bit 0 clear). */
@@ -562,10 +562,14 @@ int dune_pt_load(dune_pte *root, unsigned int pcid);
 
 /* ---- TLB of the calling thread, under the PCID that is loaded ------------- */
 
-/* Flush the entries of a page, of the whole PCID, or of another PCID. */
+/* Flush the entry of the page at @va. Does nothing outside the guest. */
 void dune_tlb_page(uint64_t va);
+/* Flush all entries. Does nothing outside the guest. */
 void dune_tlb_all(void);
-/* Returns -EOPNOTSUPP without PCID and INVPCID, and -EINVAL if @pcid is above 4095. */
+/*
+ * Flush all entries of @pcid. Returns 0, -EPERM outside the guest, -EINVAL if @pcid is
+ * above 4095, or -EOPNOTSUPP if the processor lacks PCIDs or INVPCID.
+ */
 int dune_tlb_pcid(unsigned int pcid);
 
 /* ---- pages ------------------------------------------------------------- */

@@ -27,7 +27,8 @@ void dune_vcpu_inherit(int fd);
 
 /*
  * dune_syscall_forward() with all arguments from the frame, but for the number
- * of the call. A pointer for the same reason.
+ * of the call. It is a pointer, as dune_hypercall() is, because the hypercall
+ * instruction differs between vendors.
  */
 extern long (*dune_forward_tf)(struct dune_tf *tf, long nr);
 

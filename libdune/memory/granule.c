@@ -19,15 +19,15 @@
 
 #define GB_SHIFT	30
 #define GB_MASK		((1ULL << GB_SHIFT) - 1)
-#define PLACES		(1U << (47 - GB_SHIFT))
+#define GIGABYTES	(1U << (47 - GB_SHIFT))
 
 /* The most that a u16 can count: 64 TB, half of all addresses. */
 #define GRANULES_MAX	(1U << 16)
 
 /* The granule of each gigabyte of the process, or 0, which is no granule's number. */
-static u16 number_of[PLACES];
+static u16 granule_of[GIGABYTES];
 /* The gigabyte of each granule in use. */
-static u32 place_of[GRANULES_MAX];
+static u32 gigabyte_of[GRANULES_MAX];
 
 static struct dune_lock lock;	/* of both tables and dune_process.granules_used */
 
@@ -41,21 +41,21 @@ void dune_granule_init(u32 granules)
 }
 
 /*
- * Returns the granule of gigabyte @place, and assigns one if it has none. Returns 0 if
+ * Returns the granule of gigabyte @gigabyte, and assigns one if it has none. Returns 0 if
  * no granule is left.
  */
-static u32 assign(u64 place)
+static u32 assign(u64 gigabyte)
 {
 	u64 flags = dune_lock(&lock);
-	u32 n = number_of[place];
+	u32 n = granule_of[gigabyte];
 
 	if (!n && dune_process.granules_used < dune_process.granules) {
 		n = dune_process.granules_used;
-		place_of[n] = place;
+		gigabyte_of[n] = gigabyte;
 		/* The functions that tell the kernel take no lock. */
 		__atomic_store_n(&dune_process.granules_used, n + 1,
 				 __ATOMIC_RELEASE);
-		WRITE_ONCE(number_of[place], n);
+		WRITE_ONCE(granule_of[gigabyte], n);
 	}
 	dune_unlock(&lock, flags);
 	return n;
@@ -67,21 +67,21 @@ static u32 assign(u64 place)
  */
 u64 dune_granule_gpa(u64 va)
 {
-	u64 place = va >> GB_SHIFT;
+	u64 gigabyte = va >> GB_SHIFT;
 	u64 n;
 
-	if (place >= PLACES)
+	if (gigabyte >= GIGABYTES)
 		return NO_GPA;
-	n = READ_ONCE(number_of[place]);
+	n = READ_ONCE(granule_of[gigabyte]);
 	if (unlikely(!n))
-		n = assign(place);
+		n = assign(gigabyte);
 	return n ? n << GB_SHIFT | (va & GB_MASK) : NO_GPA;
 }
 
 /* The process's address of @gpa, which dune_granule_gpa() returned. */
 u64 dune_granule_va(u64 gpa)
 {
-	return (u64)place_of[(u16)(gpa >> GB_SHIFT)] << GB_SHIFT |
+	return (u64)gigabyte_of[(u16)(gpa >> GB_SHIFT)] << GB_SHIFT |
 	       (gpa & GB_MASK);
 }
 
@@ -104,7 +104,7 @@ static long tell(int vcpu, u32 n)
 	struct dune_granule g = {
 		.size = sizeof(g),
 		.guest = (u64)n << GB_SHIFT,
-		.address = (u64)place_of[n] << GB_SHIFT,
+		.address = (u64)gigabyte_of[n] << GB_SHIFT,
 	};
 
 	return sys3(__NR_ioctl, vcpu, DUNE_MAP_GRANULE, (long)&g);
@@ -142,10 +142,10 @@ int dune_granule_touch(dune_pte *root)
 {
 	if (!dune_process.granules)
 		return 0;
-	if (dune_pt_touch(root, (u64)number_of) ||
-	    dune_pt_touch(root, (u64)number_of + sizeof(number_of) - 1) ||
-	    dune_pt_touch(root, (u64)place_of) ||
-	    dune_pt_touch(root, (u64)place_of + sizeof(place_of) - 1) ||
+	if (dune_pt_touch(root, (u64)granule_of) ||
+	    dune_pt_touch(root, (u64)granule_of + sizeof(granule_of) - 1) ||
+	    dune_pt_touch(root, (u64)gigabyte_of) ||
+	    dune_pt_touch(root, (u64)gigabyte_of + sizeof(gigabyte_of) - 1) ||
 	    dune_pt_touch(root, (u64)&lock))
 		return -ENOMEM;
 	return 0;

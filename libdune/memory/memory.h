@@ -24,7 +24,7 @@ int dune_pt_touch_reserved(u64 first, u64 last, dune_pte *pages, u32 count);
 int dune_pt_touch_core(dune_pte *root);
 u64 dune_pt_bytes(void);
 /* in the guest half, on the way into a page fault (guest/entry.S) */
-bool dune_pf_early(u64 address);
+bool dune_pf_early(u64 va);
 
 /* pgtable.c */
 u64 dune_pt_state(const dune_pte *root);
@@ -49,7 +49,7 @@ ALWAYS_INLINE u64 to_gpa(u64 va)
 	return likely(!dune_process.granules) ? va : dune_granule_gpa(va);
 }
 
-/* Of an address that to_gpa() returned. */
+/* Returns the process's address of @gpa, which to_gpa() returned. */
 ALWAYS_INLINE u64 to_va(u64 gpa)
 {
 	return likely(!dune_process.granules) ? gpa : dune_granule_va(gpa);

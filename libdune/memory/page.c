@@ -10,9 +10,8 @@
  */
 #include "memory.h"
 
-#define PAGE		4096
 #define ARENA_SIZE	(256ULL << 20)
-/* For two addresses in two page tables, each of which may lack both upper levels. */
+/* Two addresses in two page tables, each of which may lack both upper levels, need this. */
 #define RESERVE_PAGES	8
 #define RESERVE		(RESERVE_PAGES * PAGE)
 
@@ -36,7 +35,7 @@ static void set_chunk(struct dune_chunk *c, u64 base, u64 size)
 	c->base = start;
 	c->used = 0;
 	barrier();
-	c->size = (size - (start - base)) & ~(PAGE - 1ULL);
+	c->size = (size - (start - base)) & ~(PAGE - 1);
 }
 
 /* Called once, before all other functions of this file. */
@@ -68,7 +67,7 @@ bool dune_in_arena(const void *p)
 	       at - arena->chunk[1].base < arena->chunk[1].size;
 }
 
-/* Bytes that are given out now. */
+/* Returns the bytes that are given out now. */
 u64 dune_page_bytes(void)
 {
 	return arena->bytes;
@@ -151,9 +150,9 @@ static void add_chunk(void)
 		return;
 	arena->chunks = 2;
 	/* RLIMIT_AS or RLIMIT_DATA may allow less. */
-	for (at = -1; at < 0 && at > -4096 && size >= ARENA_STEP; size /= 4)
+	for (at = -1; is_error(at) && size >= ARENA_STEP; size /= 4)
 		at = map(0, size);
-	if (at < 0 && at > -4096)
+	if (is_error(at))
 		return;
 	size *= 4;
 	/* Single pages are enough, and the kernel would have to clear a huge one. */
@@ -219,7 +218,7 @@ static void *take_new(struct dune_chunk *c, u64 len)
  */
 void *dune_page_take(unsigned int count, bool *dirty)
 {
-	u64 len = (u64)count * PAGE;
+	u64 len = count * PAGE;
 	u64 flags, size;
 	void *page;
 
@@ -249,7 +248,7 @@ void *dune_page_alloc(unsigned int count)
 		return NULL;
 	page = dune_page_take(count, &dirty);
 	if (page && dirty)
-		memset(page, 0, (u64)count * PAGE);
+		memset(page, 0, count * PAGE);
 	return page;
 }
 
@@ -264,6 +263,6 @@ void dune_page_free(void *page, unsigned int count)
 	p->count = count;
 	p->next = arena->pieces;
 	arena->pieces = p;
-	arena->bytes -= (u64)count * PAGE;
+	arena->bytes -= count * PAGE;
 	dune_unlock(&arena->lock, flags);
 }

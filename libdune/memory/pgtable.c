@@ -53,7 +53,10 @@ u64 dune_pt_state(const dune_pte *root)
 	return READ_ONCE(root[STATE]);
 }
 
-/* After a change of @root. */
+/*
+ * Give @root a new state, and flush [va, va + len) if @root is loaded. Called after each
+ * change of @root.
+ */
 static void flush(dune_pte *root, u64 va, u64 len)
 {
 	new_state(root);
@@ -66,7 +69,7 @@ static void flush(dune_pte *root, u64 va, u64 len)
 	dune_tlb_is_clean();
 }
 
-/* A leaf with other rights; its address and all other bits are kept. */
+/* Returns leaf @v with other rights. Its address and all other bits are kept. */
 static inline dune_pte with_rights(dune_pte v, u64 rights)
 {
 	return (v & ~DUNE_PT_RIGHTS) | rights;
@@ -83,21 +86,21 @@ static inline void set_rights(dune_pte *e, u64 rights)
 }
 
 /*
- * Returns whether [pa, pa + len) has guest-physical addresses; granules are assigned
+ * Returns whether [memory, memory + len) has guest-physical addresses; granules are assigned
  * if need be.
  */
-static bool all_reachable(u64 pa, u64 len)
+static bool all_reachable(u64 memory, u64 len)
 {
 	u64 at;
 
-	for (at = pa; at < pa + len; at = (at | (level_size(2) - 1)) + 1) {
+	for (at = memory; at < memory + len; at = (at | (level_size(2) - 1)) + 1) {
 		if (to_gpa(at) == NO_GPA)
 			return false;
 	}
 	return true;
 }
 
-int dune_pt_map(dune_pte *root, u64 va, u64 len, u64 pa, u64 rights)
+int dune_pt_map(dune_pte *root, u64 va, u64 len, u64 memory, u64 rights)
 {
 	u64 at = va, end = va + len, flags, keep;
 	struct spare spare = { NULL };
@@ -107,21 +110,21 @@ int dune_pt_map(dune_pte *root, u64 va, u64 len, u64 pa, u64 rights)
 	keep = DUNE_PT_RIGHTS | DUNE_PTE_USER1 | DUNE_PTE_USER2 | DUNE_PTE_USER3;
 	err = check_range(root, va, len);
 	if (!err)
-		err = check_range(root, pa, len);
+		err = check_range(root, memory, len);
 	if (!err && (rights & ~keep))
 		err = -EINVAL;
 	if (err)
 		return err;
-	if (!all_reachable(pa, len))
+	if (!all_reachable(memory, len))
 		return -ENOMEM;
 	flags = dune_lock(&lock);
-	err = dune_table_prepare(root, va, len, pa, level_size(2), &spare);
+	err = dune_table_prepare(root, va, len, memory, level_size(2), &spare);
 	while (at < end && !err) {
-		e = dune_table_leaf_below(root, at, fit(at, pa, end - at), &level, &spare);
-		__atomic_store_n(e, to_gpa(pa) | rights | (level ? DUNE_PTE_PS : 0),
+		e = dune_table_leaf_below(root, at, fit(at, memory, end - at), &level, &spare);
+		__atomic_store_n(e, to_gpa(memory) | rights | (level ? DUNE_PTE_PS : 0),
 				 __ATOMIC_SEQ_CST);
 		at += level_size(level);
-		pa += level_size(level);
+		memory += level_size(level);
 	}
 	dune_table_release(&spare);
 	dune_unlock(&lock, flags);
@@ -191,7 +194,7 @@ static noinline int protect_next(dune_pte *root, u64 va, u64 len, u64 rights)
 	if (!t->pcid_states)
 		WRITE_ONCE(t->last_table, va >> 21 << LAST_TABLE_SHIFT | (u64)table >> 12);
 	set_rights(&table[level_index(va, 0)], rights);
-	/* Also if a handler that interrupted this function has used the first PCID. */
+	/* This is tested again: a handler may have used the first PCID meanwhile. */
 	if (READ_ONCE(t->pcid_states)) {
 		WRITE_ONCE(t->last_table, NO_LAST_TABLE);
 		flush(root, va, len);
@@ -219,7 +222,10 @@ int dune_pt_protect(dune_pte *root, u64 va, u64 len, u64 rights)
 	    root != dune_process.root || unlikely(!root))
 		return protect(root, va, len, rights);
 	last = READ_ONCE(this_thread(last_table));
-	/* Neither the key of NO_LAST_TABLE, which is -1, nor an address of no page fits. */
+	/*
+	 * The test fails for NO_LAST_TABLE, whose key is -1, and for an address that is not
+	 * a page's, whose number is larger than every key.
+	 */
 	if (unlikely((u64)((int64_t)last >> LAST_TABLE_SHIFT) != number / ENTRIES))
 		return protect_next(root, va, len, rights);
 	table = (dune_pte *)(last << (64 - LAST_TABLE_SHIFT) >> (64 - LAST_TABLE_SHIFT - 12));
@@ -304,7 +310,7 @@ static void free_tables(dune_pte *t, int level)
 	dune_table_free(t);
 }
 
-/* A copy of a table of @level and all below. The lock is held. Entries of 0 stay 0. */
+/* Returns a copy of a table of @level and of all below, or NULL. The lock is held. */
 static dune_pte *clone(const dune_pte *from, int level)
 {
 	dune_pte *to = dune_table_new(), *sub;

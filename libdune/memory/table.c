@@ -14,19 +14,23 @@
  * 0 is filled by compare-and-exchange, and so needs none either.
  */
 #include "entry.h"
-#include "hypercall.h"
+#include "hostcall.h"
 #include "table.h"
 #include "tlb.h"
 
 /* The bits of an entry that leads to a table. */
 #define TABLE		(DUNE_PTE_P | DUNE_PTE_W | DUNE_PTE_U | DUNE_PTE_A)
 
-/* An entry for a table that dune_table_new() made. */
+/* Returns an entry that leads to @t, which dune_table_new() made. */
 static inline dune_pte link_to(const dune_pte *t)
 {
 	return to_gpa((u64)t) | TABLE;
 }
 
+/*
+ * Returns a table without entries, or NULL if the arena is full or no granule is left
+ * for it.
+ */
 dune_pte *dune_table_new(void)
 {
 	bool dirty;
@@ -44,13 +48,14 @@ dune_pte *dune_table_new(void)
 	return t;
 }
 
+/* Give @t back to the arena. No entry may lead to it any more. */
 void dune_table_free(dune_pte *t)
 {
 	__atomic_fetch_sub(&dune_process.tables, 1, __ATOMIC_RELAXED);
 	dune_page_free(t, 1);
 }
 
-/* A table of @spare, or a new one if there is no @spare. */
+/* Returns a table of @spare, or a new one if @spare is NULL; NULL if there is none. */
 static dune_pte *take_table(struct spare *spare)
 {
 	dune_pte *t;
@@ -65,12 +70,14 @@ static dune_pte *take_table(struct spare *spare)
 	return t;
 }
 
+/* Give back the tables of @spare that were not needed. */
 void dune_table_release(struct spare *spare)
 {
 	while (spare->first)
 		dune_table_free(take_table(spare));
 }
 
+/* Put @count new tables into @spare. Returns 0, or -ENOMEM with none in it. */
 static int reserve(struct spare *spare, u64 count)
 {
 	dune_pte *t;
@@ -87,13 +94,13 @@ static int reserve(struct spare *spare, u64 count)
 	return 0;
 }
 
-/* Bytes that are in use as page tables now. */
+/* Returns the bytes that are in use as page tables now. */
 u64 dune_pt_bytes(void)
 {
 	return dune_process.tables * PAGE;
 }
 
-/* Before dune_pt_new(). @have_1g: the processor has pages of 1 GB. */
+/* Record whether the processor has pages of 1 GB. Called once, before dune_pt_new(). */
 void dune_pt_init(bool have_1g)
 {
 	dune_process.no_1g = !have_1g;
@@ -132,6 +139,7 @@ static dune_pte identity(u64 va, struct spare *spare)
 	t = take_table(spare);
 	if (!t)
 		return 0;
+	/* Without unrolling most instructions would be the loop's own. */
 #pragma GCC unroll 8
 	for (i = 0; i < ENTRIES; i++)
 		t[i] = v + i * level_size(1);
@@ -207,7 +215,7 @@ int dune_pt_touch_reserved(u64 first, u64 last, dune_pte *pages, u32 count)
 	return made ? 0 : -ENOMEM;
 }
 
-/* All memory that the entry of a page fault uses, since it must not fault there. */
+/* Add all memory that the entry of a page fault uses: it must not fault there. */
 int dune_pt_touch_core(dune_pte *root)
 {
 	if (dune_pt_touch(root, (u64)dune_stubs) ||
@@ -316,7 +324,7 @@ static int depth(dune_pte *root, u64 va, bool *made)
  * to be larger than fit() and @limit. The lock is held. Tables are only ever added
  * to a root, so the count cannot be too small afterwards.
  */
-int dune_table_prepare(dune_pte *root, u64 va, u64 len, u64 pa, u64 limit,
+int dune_table_prepare(dune_pte *root, u64 va, u64 len, u64 memory, u64 limit,
 		       struct spare *spare)
 {
 	u64 at = va, end = va + len, top = ~0ULL, middle = ~0ULL, count = 0;
@@ -332,7 +340,7 @@ int dune_table_prepare(dune_pte *root, u64 va, u64 len, u64 pa, u64 limit,
 			top = level_index(at, TOP);
 			count++;
 		}
-		want = fit(at, pa + (at - va), end - at);
+		want = fit(at, memory + (at - va), end - at);
 		if (want > limit)
 			want = limit;
 		level = depth(root, at, &made);

@@ -8,7 +8,6 @@
 
 #include "memory.h"
 
-#define PAGE		4096ULL
 #define ENTRIES		512
 #define TOP		3		/* level of the root; 0: pages of 4 KB */
 
@@ -38,12 +37,12 @@ static inline bool is_table(dune_pte v)
 	return (v & (DUNE_PTE_P | DUNE_PTE_PS)) == DUNE_PTE_P;
 }
 
-/* The largest page that may start at @va (and @pa) and has room in @len. */
-static inline u64 fit(u64 va, u64 pa, u64 len)
+/* The largest page that may start at @va (and @memory) and has room in @len. */
+static inline u64 fit(u64 va, u64 memory, u64 len)
 {
 	u64 size = level_size(2);
 
-	while (((va | pa) & (size - 1)) || len < size)
+	while (((va | memory) & (size - 1)) || len < size)
 		size >>= 9;
 	return size;
 }
@@ -56,7 +55,7 @@ void dune_table_free(dune_pte *t);
  * For a call that changes a range: take every table that it needs, with the lock of
  * pgtable.c; after the change free those that were not needed.
  */
-int dune_table_prepare(dune_pte *root, u64 va, u64 len, u64 pa, u64 limit,
+int dune_table_prepare(dune_pte *root, u64 va, u64 len, u64 memory, u64 limit,
 		       struct spare *spare);
 void dune_table_release(struct spare *spare);
 

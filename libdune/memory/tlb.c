@@ -7,6 +7,7 @@
  * that uses PCIDs notes for each PCID which state of which root its entries belong
  * to (dune_pt_state(), one number for both), and keeps them only for that state.
  */
+#include "cpuid.h"
 #include "memory.h"
 #include "tlb.h"
 
@@ -22,7 +23,7 @@ static bool have_pcids(void)
 	return dune_process.info.features & DUNE_FEATURE_PCID;
 }
 
-/* The entries of the loaded PCID are those of the present state of the root. */
+/* Note that the entries of the loaded PCID come from the present state of the root. */
 void dune_tlb_is_clean(void)
 {
 	struct dune_thread *t = dune_self();
@@ -31,7 +32,10 @@ void dune_tlb_is_clean(void)
 		t->pcid_states[read_cr3() & CR3_PCID] = dune_pt_state(t->root);
 }
 
-/* From the first use of a PCID on. Without PCIDs dune_pt_protect() has a shorter path. */
+/*
+ * Allocate the thread's states of PCIDs at its first use of one, and not earlier: without
+ * them dune_pt_protect() has a shorter path. Returns 0 or -ENOMEM.
+ */
 static int use_pcids(struct dune_thread *t)
 {
 	if (t->pcid_states)
@@ -83,11 +87,7 @@ void dune_tlb_all(void)
 
 static bool have_invpcid(void)
 {
-	u32 eax = 7, ebx, ecx = 0, edx;
-
-	__asm__ volatile("cpuid"
-			 : "+a" (eax), "=b" (ebx), "+c" (ecx), "=d" (edx));
-	return ebx & 1U << 10;
+	return cpuid(CPUID_FEATURES, 0).ebx & CPUID_7_EBX_INVPCID;
 }
 
 int dune_tlb_pcid(unsigned int pcid)

@@ -13,7 +13,7 @@
 
 #define PCID_STATES_PAGES 8		/* a word for each PCID */
 
-/* Of all addresses under one PCID (SDM volume 2, "INVPCID", type 1). */
+/* INVPCID of all addresses under one PCID (SDM volume 2, "INVPCID"). */
 #define INVPCID_SINGLE	1
 
 ALWAYS_INLINE u64 read_cr3(void)

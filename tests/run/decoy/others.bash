@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# Programs that are not ours, which `make decoy` runs under the decoy's runtime for some
+# Programs of other projects, which `make decoy` runs under the decoy's runtime for some
 # minutes each while it changes calls of their children: trinity knows the kinds of
 # arguments, stress-ng's stressors try invalid and misplaced ones and everything else,
 # Python's tests all its modules. Stressors that take processors and memory away only

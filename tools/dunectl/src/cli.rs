@@ -26,7 +26,7 @@ const EXAMPLES: &str = "\
 Examples:
   dunectl check                          report what this computer lacks
   dunectl run -- ls -l                   ls in the sandbox
-  dunectl run --stats -- make            make, and what its sandbox cost
+  dunectl run --stats -- make            make in the sandbox, with counters at the end
   dunectl machine shell --kernel 6.12    look around in the emulated machine";
 
 const RUN_NOTES: &str = "\
@@ -36,9 +36,9 @@ Where it runs:
   environment, user, standard streams (pipes and a terminal), Ctrl-C and exit status
   are the same as here. The working directory and each --write DIR are the real ones.
   Everything else can be written to as well, but only in the machine's memory, and is
-  forgotten at the end. The machine has no network.
-  In the vmx machine (--machine vmx) all files are copies, and whatever is written is
-  forgotten. It has the files of the Debian packages that the tests use and those of
+  discarded at the end. The machine has no network.
+  In the vmx machine (--machine vmx) all files are copies, and all changes are
+  discarded. It has the files of the Debian packages that the tests use and those of
   the working directory, which may have up to 1 GB.
 
 Exit status:
@@ -212,7 +212,7 @@ pub struct MachineOptions {
     #[command(flatten)]
     pub parts: MachineParts,
 
-    /// Let the svm machine write to the real DIR (repeatable); other writes are forgotten
+    /// Let the svm machine write to the real DIR (repeatable); other writes are discarded
     #[arg(long = "write", value_name = "DIR")]
     pub shares: Vec<PathBuf>,
 

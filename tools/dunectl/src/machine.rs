@@ -16,7 +16,7 @@ use crate::exit::{restore_sigpipe, End, FAILED};
 
 /// Reported for a machine that cannot share the host's files.
 pub const COPIES: &str =
-    "its files are copies (packages, working directory), and what is written is forgotten";
+    "its files are copies (packages, working directory), and all changes are discarded";
 
 /// Runs a subcommand of dunectl machine.
 pub fn run(command: &MachineCommand) -> Result<End> {

@@ -96,7 +96,7 @@ fn run_in_machine(layout: &Layout, options: &RunOptions) -> Result<End> {
     config.insmod = layout.modules_for(release)?;
 
     let fate = if machine_type.shares_files() {
-        format!("what is written outside of {} is forgotten", list(&config.shares))
+        format!("changes outside of {} are discarded", list(&config.shares))
     } else {
         COPIES.to_owned()
     };

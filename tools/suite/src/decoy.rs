@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! make decoy: attacks the sandbox's checks for hours, and continues where the last run
 //! ended or was interrupted. tests/run/decoy/ has the programs: `watch` runs attacks, or
-//! programs that are not ours (others.bash), and prints what it found.
+//! programs of other projects (others.bash), and prints what it found.
 //!
 //! build/decoy/ has, for each kernel, KERNEL.state about all attacks so far, which `watch`
 //! writes, and KERNEL.log, the output of each run. Its file `found` has a line for each
@@ -21,7 +21,7 @@ use crate::context::Context;
 use crate::files;
 use crate::test::tap;
 
-/// The folder of the programs, and the script that runs programs that are not ours.
+/// The folder of the programs, and the script that runs those of other projects.
 const PROGRAMS: &str = "tests/run/decoy";
 const OTHERS: &str = "tests/run/decoy/others.bash";
 
@@ -29,7 +29,7 @@ const OTHERS: &str = "tests/run/decoy/others.bash";
 const MEMORY: u32 = 3072;
 const TWO_NODES: &str = "numa=fake=2";
 
-/// How many seconds one of the programs that are not ours may take.
+/// How many seconds a program of another project may take.
 const OTHERS_LIMIT: u32 = 240;
 
 /// How much of what programs print is kept.
@@ -45,7 +45,7 @@ pub struct DecoyOptions {
     #[arg(long, value_name = "SECONDS", default_value_t = 600,
           value_parser = clap::value_parser!(u64).range(1..))]
     slice: u64,
-    /// In programs that are not ours, change one call of N
+    /// In trinity, stress-ng and CPython's tests, change one call of N
     #[arg(long, value_name = "N", default_value_t = 16)]
     mix: u32,
     /// Run nothing but these programs, once on each kernel
@@ -107,7 +107,7 @@ impl Decoy<'_> {
         Ok(())
     }
 
-    /// Runs the programs that are not ours, as far as they are installed.
+    /// Runs the programs of other projects, as far as they are installed.
     fn others(&self, series: Series) -> Result<()> {
         let script = self.context.source.join(OTHERS);
         let output = Command::new("bash").arg(&script).stderr(Stdio::inherit()).output();

@@ -28,7 +28,10 @@ use crate::decoy::DecoyOptions;
 use crate::test::TestOptions;
 
 #[derive(Parser)]
-#[command(about = "Drive the tests, the fuzzer, the demo and the benchmarks in emulated machines")]
+#[command(
+    about = "Drive the tests, the fuzzer, the demo and the benchmarks in emulated machines",
+    after_help = NOTES
+)]
 struct Cli {
     /// The folder of the sources
     #[arg(long, default_value = ".")]
@@ -38,6 +41,18 @@ struct Cli {
     #[command(subcommand)]
     command: Command,
 }
+
+const NOTES: &str = "\
+Exit status:
+  0   all passed
+  1   a test failed, or a target is missed
+  2   a machine failed: the result is unknown
+  69  this computer lacks something
+
+Examples:
+  dune-suite test 6.1 --only kernel/syscall
+  dune-suite test 6.1 --machine vmx --mode haswell
+  dune-suite test-all --dry-run";
 
 #[derive(Subcommand)]
 enum Command {
@@ -56,14 +71,14 @@ enum Command {
         #[arg(long)]
         dry_run: bool,
     },
-    /// Test every kernel in every mode, in parts; those that passed are not run again
+    /// Test every kernel in every mode, in parts; parts that passed are not run again
     TestAll {
         #[command(flatten)]
         kernels: Kernels,
         /// Run only this part (repeatable)
         #[arg(long = "part", value_name = "NAME")]
         parts: Vec<String>,
-        /// Print the names of the parts, and which have passed
+        /// Print the names of the parts, and mark those that have passed
         #[arg(long, conflicts_with = "parts")]
         list: bool,
         /// Print which tests would run where, and run nothing
@@ -107,7 +122,7 @@ enum Command {
     /// Measure, and write docs/benchmarks.md, its plot and the table of README.md
     Bench {
         /// Kernel series [default: all that tests/suite.toml tests in full]
-        #[arg(value_name = "KERNEL", value_parser = kernel_series())]
+        #[arg(value_name = "SERIES", value_parser = kernel_series())]
         kernels: Vec<Series>,
     },
     /// Check the figures that bench saved against their targets
@@ -132,7 +147,7 @@ enum Command {
 #[derive(clap::Args)]
 struct Kernels {
     /// Kernel series
-    #[arg(value_name = "KERNEL", default_values_t = Series::ALL, value_parser = kernel_series())]
+    #[arg(value_name = "SERIES", default_values_t = Series::ALL, value_parser = kernel_series())]
     kernels: Vec<Series>,
 }
 

@@ -13,8 +13,8 @@ measured in one run, on one CPU whose time stamp counter counts instructions: in
 counting mode (QEMU) for AMD, and in the `vmx` machine's (Bochs, Ivy Bridge) for Intel. The `vmx`
 machine has PTI, so Linux's own system calls switch CR3 there.
 
-![Instructions of Dune divided by Linux's, for each operation that both have, on AMD and Intel,
-logarithmic scale](benchmarks.svg)
+![Instructions of Dune divided by Linux's, for operations with a counterpart in Linux, on AMD and
+Intel, logarithmic scale](benchmarks.svg)
 
 An instruction that switches worlds counts as one, so exits have a column of their own.
 `build/bench.json` also holds a model of cycles: instructions + 750 for each exit.
@@ -24,10 +24,10 @@ succeeds when it has measured; `make bench-check` fails if a target is missed.
 `build/bin/dune-suite bench 6.1 --machine vmx` measures one part anew, and
 `build/bin/dune-suite bench-page` writes the page from the figures that are there.
 
-The column \"Linux\" is what the same process pays outside of Dune mode, unless it names something
-else: ptrace, an ioctl of /dev/dune that does nothing, `enter`, or Dune without KVM. The slow path
-is forced by a flag (`DUNE_RUN_SLOW_SYSCALL`), so its row leaves out, on both sides, what seccomp,
-ptrace, audit or a tracepoint itself costs.
+The column \"Linux\" is the cost for the same process outside of Dune mode, unless a word in
+parentheses names another: ptrace, an ioctl of /dev/dune that does nothing, `enter`, or Dune without
+KVM. The slow path is forced by a flag (`DUNE_RUN_SLOW_SYSCALL`), so neither side of its row
+includes the cost of seccomp, ptrace, audit or a tracepoint itself.
 ";
 
 /// The targets that are not Intel's own.
@@ -43,9 +43,10 @@ const INTEL_WHY: &str = "
 The parts were counted in traces, once, on 6.1. The table above has the present sums.
 
 - *One DUNE_RUN* (`roundtrip`) counted 1,527. Of these the return stack buffer took 83, saving and
-  restoring the host's state 95, the system-call MSRs there and back 93, and writing to the VMCS
-  what was pending 48. (It counted 1,613 when each RDMSR and WRMSR was the kernel's function.)
-- *An exception and its handler* (`trap`) is all libdune's frame. There is no exit.
+  restoring the host's state 95, the system-call MSRs there and back 93, and writing pending
+  values to the VMCS 48. (It counted 1,613 when each RDMSR and WRMSR was the kernel's function.)
+- *An exception and its handler* (`trap`): the frame that libdune builds is the whole cost. There is
+  no exit.
 - *Entering* (`enter`) counted 148,000, and 57,000 on AMD. Of these, opening /dev/dune took 24,000,
   making the vCPU 27,000, and 11 page faults for libdune's tables 3,000 each. The rest is nested
   faults and Linux's own faults at the first touch, 1,500 to 11,000 each.
@@ -137,9 +138,9 @@ const SWITCH_HEAD: &str = "
 
 A getpid from ring 0, traced instruction by instruction. *To the assembly's end*: from the hypercall
 to the first instruction of C; *to the handler*: to the function that handles the exit; *back*: from
-its return to the guest's next instruction. Memory accesses are operands in memory and what PUSH,
-POP, CALL and RET do to the stack. They do not include what the processor itself reads and writes at
-an exit and an entry.
+its return to the guest's next instruction. Memory accesses are operands in memory and the
+accesses of PUSH, POP, CALL and RET to the stack. They do not include the processor's own reads and
+writes at an exit and an entry.
 
 | vendor | kernel | instructions | of these | memory accesses |
 |---|---|---|---|---|

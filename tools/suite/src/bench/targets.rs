@@ -155,11 +155,11 @@ pub const SUBJECTS: [Subject; 22] = [
     ),
     subject("processes", "processes at once", Nothing, &[amd("≥ 1,000", AtLeast(1000.0))]),
     with_kvm("getpid_ring0_kvm_idle", "getpid() from ring 0, KVM loaded"),
-    with_kvm("getpid_ring0_kvm_vm", "getpid() from ring 0, KVM runs a machine"),
+    with_kvm("getpid_ring0_kvm_vm", "getpid() from ring 0, KVM runs a VM"),
     with_kvm("first_touch_kvm_idle", "first touch of a page, KVM loaded"),
-    with_kvm("first_touch_kvm_vm", "first touch of a page, KVM runs a machine"),
+    with_kvm("first_touch_kvm_vm", "first touch of a page, KVM runs a VM"),
     with_kvm("trap_kvm_idle", "exception and handler, KVM loaded"),
-    with_kvm("trap_kvm_vm", "exception and handler, KVM runs a machine"),
+    with_kvm("trap_kvm_vm", "exception and handler, KVM runs a VM"),
 ];
 
 const fn subject(

@@ -35,7 +35,7 @@ void dune_gdt_set_cpu(struct dune_thread *t)
 			      (limit & 0xf0000) << 32;
 }
 
-/* The segments and the TSS of a new block. */
+/* Fill the GDT and the TSS of a new block. */
 void dune_gdt_init(struct dune_thread *t)
 {
 	u64 tss = (u64)&t->tss;
@@ -55,7 +55,7 @@ void dune_gdt_init(struct dune_thread *t)
 	t->tss.iomap = sizeof(t->tss);
 }
 
-/* The IDT of the process. Once. */
+/* Fill the IDT of the process. Called once. */
 void dune_idt_init(void)
 {
 	u64 *gate = dune_process.idt;
@@ -73,7 +73,7 @@ void dune_idt_init(void)
 	}
 }
 
-/* The segment registers that lead to the block of @t. */
+/* Let GS, GDTR and TR of @s lead to the block of @t. */
 void dune_state_move(struct dune_thread *t, struct dune_state *s)
 {
 	s->gs.base = (u64)t;
@@ -82,7 +82,7 @@ void dune_state_move(struct dune_thread *t, struct dune_state *s)
 	s->tr = (struct dune_segment){ TSS_SEL, ATTR_TSS, TSS_LIMIT, (u64)&t->tss };
 }
 
-/* All but CR3 and the FS base, for a start in ring 0. */
+/* Fill @s for a start in ring 0. The caller adds CR3 and the FS base. */
 void dune_state_init(struct dune_thread *t, struct dune_state *s)
 {
 	memset(s, 0, sizeof(*s));

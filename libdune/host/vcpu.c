@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+/*
+ * The device and the vCPUs that come from it, by DUNE_CREATE_VCPU or in the place of one
+ * that the program inherited by execve. All of this runs outside the guest, as thread.c.
+ */
+#include "host.h"
+
+/*
+ * Descriptors of vCPUs get numbers from here on, which programs do not expect. The
+ * kernel's table has 64 at first, and no number may make it grow.
+ */
+#define HIGH_FD		60
+
+/*
+ * The descriptor of the vCPU that the program inherited by execve and that dune_enter()
+ * renews, or -1. Set before dune_enter(), and -1 again once it is used or closed.
+ */
+static int inherited = -1;
+
+void dune_vcpu_inherit(int fd)
+{
+	inherited = fd;
+}
+
+/* Give @fd a number from HIGH_FD on. Returns it, or @fd itself if there is none. */
+static int move_high(int fd)
+{
+	long high = sys3(__NR_fcntl, fd, F_DUPFD_CLOEXEC, HIGH_FD);
+
+	if (high < 0)
+		return fd;
+	sys3(__NR_close, fd, 0, 0);
+	return high;
+}
+
+static long get_info(int dev)
+{
+	struct dune_info *info = &dune_process.info;
+	long err;
+
+	if (info->size)
+		return 0;
+	info->size = sizeof(*info);
+	err = sys3(__NR_ioctl, dev, DUNE_GET_INFO, (long)info);
+	if (!err && info->api_version != DUNE_API_VERSION)
+		err = -EPROTO;
+	/* Then page tables hold addresses of the process, all of which must fit. */
+	if (!err && !info->granules && info->address_bits < 47)
+		err = -ENODEV;
+	if (!err)
+		err = dune_calls_choose(info->vendor);
+	if (err)
+		info->size = 0;
+	else
+		dune_granule_init(info->granules);
+	return err;
+}
+
+/* Give the vCPU of @fd its run page, its granules and its state. Returns 0 or an error. */
+static long start_vcpu(struct dune_thread *t, int fd)
+{
+	long err, run = dune_run_map(t, fd);
+
+	if (is_error(run))
+		return run;
+	err = dune_granule_tell_all(fd);
+	if (!err)
+		err = sys3(__NR_ioctl, fd, DUNE_SET_STATE, (long)&t->state);
+	if (err) {
+		dune_run_unmap(t, (void *)run);
+		return err;
+	}
+	t->migrations = 0;
+	t->run = (struct dune_run *)run;
+	t->run->regs = t->regs;
+	return 0;
+}
+
+static long make_vcpu(struct dune_thread *t, int dev)
+{
+	struct dune_create_vcpu create = {
+		.size = sizeof(create),
+		.flags = dune_process.vcpu_flags,
+	};
+	long fd, err;
+
+	fd = sys3(__NR_ioctl, dev, DUNE_CREATE_VCPU, (long)&create);
+	if (fd < 0)
+		return fd;
+	err = start_vcpu(t, fd);
+	if (err)
+		sys3(__NR_close, fd, 0, 0);
+	else
+		t->vcpu = move_high(fd);
+	return err;
+}
+
+/*
+ * Fill dune_process.info. Returns a descriptor for dune_vcpu_open(), which is the
+ * inherited one if there is one, or an error.
+ */
+long dune_device_open(void)
+{
+	long dev = inherited;
+	long err;
+
+	if (dev < 0)
+		dev = sys3(__NR_open, (long)"/dev/dune", O_RDWR | O_CLOEXEC, 0);
+	if (dev < 0)
+		return dev;
+	err = get_info(dev);
+	if (!err)
+		return dev;
+	dune_device_close(dev);
+	return err;
+}
+
+/* Close a descriptor of dune_device_open(), whose number another file may get. */
+void dune_device_close(long dev)
+{
+	if (dev == inherited)
+		inherited = -1;
+	sys3(__NR_close, dev, 0, 0);
+}
+
+/*
+ * Make the vCPU t->vcpu, which another process or program made, one of the calling
+ * thread. Returns 0 or an error.
+ */
+long dune_vcpu_renew(struct dune_thread *t)
+{
+	struct dune_renew_vcpu renew = {
+		.size = sizeof(renew),
+		.flags = dune_process.vcpu_flags,
+		.fd = t->vcpu,
+	};
+	long err = sys3(__NR_ioctl, t->vcpu, DUNE_RENEW_VCPU, (long)&renew);
+
+	return err ? err : start_vcpu(t, t->vcpu);
+}
+
+/*
+ * Give the calling thread a vCPU that starts with t->state and t->regs. @dev is the
+ * result of dune_device_open(); if it is an error, that is returned, else it is used or
+ * closed. Returns 0 or an error.
+ */
+long dune_vcpu_open(struct dune_thread *t, long dev)
+{
+	long err;
+
+	if (dev < 0)
+		return dev;
+	if (dev == inherited) {
+		t->vcpu = dev;
+		inherited = -1;
+		return dune_vcpu_renew(t);
+	}
+	err = make_vcpu(t, dev);
+	dune_device_close(dev);
+	return err;
+}
