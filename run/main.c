@@ -2,14 +2,41 @@
 /*
  * dune-run: run a program in ring 3 of a virtual machine of its own, with
  * this runtime in ring 0, which passes its system calls on after checking
- * them (check.c). Started by dunectl, and by itself for execve (exec.c).
+ * them (calls/check.c). Started by dunectl, and by itself for execve (load/exec.c).
+ *
+ * The folders are layers, the lowest first:
+ *
+ *	base/	strings, messages, dune-run's own system calls, copies from and to the
+ *		program's memory; super_range.h: the addresses that every check is about
+ *	own/	what the runtime has for itself: its mappings, the descriptors and files
+ *		that it keeps from the program, the counters of --stats
+ *	load/	the program's file, image and stack; how one program becomes another
+ *	calls/	the program's system calls: check.c with the table syscalls.def, and the
+ *		functions that the table names
  *
  *   dune-run [--stats] [--stats=FILE] [--argv0=NAME] -- PATH ARGS...
  *
- * Exit status as the shells': 127 when there is no such program, 126 when it
- * cannot be run.
+ * The exit status is as in shells: 127 when there is no such program, 126 when it
+ * cannot be executed, and else the program's own.
  */
-#include "run.h"
+#include "areas.h"
+#include "check.h"
+#include "elf_image.h"
+#include "exec.h"
+#include "executable.h"
+#include "files.h"
+#include "hidden.h"
+#include "initial_stack.h"
+#include "mappings.h"
+#include "message.h"
+#include "own_syscall.h"
+#include "page.h"
+#include "program.h"
+#include "script.h"
+#include "stats.h"
+#include "super_range.h"
+#include "text.h"
+#include "vdso.h"
 
 #include <linux/mman.h>
 #include <asm/unistd.h>
@@ -17,8 +44,11 @@
 #include <linux/fcntl.h>
 #include <linux/prctl.h>
 
-_Static_assert(RUNTIME_BASE + GUARD_REGION_SIZE == DUNE_RUN_IMAGE,
+_Static_assert(SUPER_BASE + GUARD_REGION_SIZE == DUNE_RUN_IMAGE,
 	       "run/Makefile links dune-run right after the guard region");
+
+/* From entry.S: @stack is as the kernel made it. */
+void run_main(u64 *stack) __attribute__((noreturn));
 
 struct options {
 	const char *argv0;
@@ -43,7 +73,7 @@ static bool take(const char *arg, const char *option, const char **value)
 	return true;
 }
 
-static void parse(const struct start *s, struct options *o)
+static void parse(const struct initial_stack *s, struct options *o)
 {
 	unsigned int i;
 
@@ -72,11 +102,11 @@ static void parse(const struct start *s, struct options *o)
 
 /*
  * --argv0: put NAME where PATH is, right before the other arguments, and PATH
- * before it, because /proc/self/cmdline shows the arguments in one piece. There
- * is enough room: both stand before the other arguments already, with more words
+ * before NAME, because /proc/self/cmdline shows the arguments in one piece. There
+ * is enough room: both are before the other arguments already, with more words
  * around them.
  */
-static void replace_argv0(struct start *s, struct options *o)
+static void replace_argv0(struct initial_stack *s, struct options *o)
 {
 	static char path[PATH_BYTES];
 	char *at = s->argv[o->first];
@@ -98,10 +128,10 @@ static void replace_argv0(struct start *s, struct options *o)
 	o->name = at;
 }
 
-/* dune-run's own file, for execve. */
-static void open_self(const struct start *s)
+/* Open dune-run's own file, which execve executes. */
+static void open_self(const struct initial_stack *s)
 {
-	u64 *name = start_aux(s, AT_EXECFN);
+	u64 *name = stack_aux(s, AT_EXECFN);
 	long fd;
 
 	fd = SYS4(__NR_openat, AT_FDCWD, "/proc/self/exe", O_PATH | O_CLOEXEC, 0);
@@ -109,7 +139,7 @@ static void open_self(const struct start *s)
 		fd = SYS4(__NR_openat, AT_FDCWD, *name, O_PATH | O_CLOEXEC, 0);
 	if (fd < 0)
 		die(126, "cannot open dune-run itself", text_errno(fd), "mount /proc");
-	files_hide(HIDDEN_SELF, fd);
+	hidden_add(HIDDEN_SELF, fd);
 }
 
 static void cannot_run(const char *path, long err)
@@ -127,16 +157,16 @@ static void cannot_run(const char *path, long err)
 	die(missing ? 127 : 126, path, text_errno(err), advice);
 }
 
-static long open_program(const struct start *s, const struct options *o)
+static long open_program(const struct initial_stack *s, const struct options *o)
 {
 	const char *path = s->argv[o->first];
-	long fd = exec_open(AT_FDCWD, path, 0);
+	long fd = executable_open(AT_FDCWD, path, 0);
 	char head[2];
 
 	if (fd < 0)
 		cannot_run(path, fd);
 	if (SYS4(__NR_pread64, fd, head, 2, 0) == 2 && head[0] == '#' && head[1] == '!') {
-		exec_set_name(path);
+		script_set_name(path);
 		if (o->argv0)
 			s->argv[o->first] = (char *)o->argv0;
 		fd = exec_program(fd, (u64)(s->argv + o->first), (u64)s->envp);
@@ -160,7 +190,7 @@ static void set_name(const char *name)
 	if (text_starts(name, "/dev/fd/") && last == name + 8) {
 		SYS2(__NR_prctl, PR_GET_NAME, mine);
 		if (mine[0] > '9')
-			last = text_last(files_program(), '/');
+			last = text_last(program_name(), '/');
 	}
 	SYS2(__NR_prctl, PR_SET_NAME, last);
 }
@@ -173,8 +203,8 @@ static void enter(void)
 		.arena_size = ARENA_SIZE,
 		.arena_limit = ARENA_LIMIT,
 		.flags = DUNE_ENTER_SMAP | DUNE_ENTER_RING3_SIGNALS,
-		.super_base = RUNTIME_BASE,
-		.super_size = RUNTIME_SIZE,
+		.super_base = SUPER_BASE,
+		.super_size = SUPER_SIZE,
 	};
 	const char *advice = NULL;
 	long err;
@@ -202,45 +232,45 @@ void run_main(u64 *stack)
 	struct options options = {};
 	struct dune_tf tf = {};
 	struct image image;
-	struct start start;
+	struct initial_stack initial;
 	int program = -1;
 	long err;
 
-	start_guard_region();
-	start_find(&start, stack);
-	parse(&start, &options);
+	map_guard_region();
+	stack_find(&initial, stack);
+	parse(&initial, &options);
 	if (options.tree)
 		exec_resume(options.tree, &program);
 	else
-		open_self(&start);
+		open_self(&initial);
 	if (options.stats)
 		stats_create(options.stats_file);
-	files_init();
+	own_files_init();
 	if (program < 0)
-		program = open_program(&start, &options);
+		program = open_program(&initial, &options);
 	if (options.argv0)
-		replace_argv0(&start, &options);
+		replace_argv0(&initial, &options);
 	if (!options.name)
-		options.name = start.argv[options.first];
+		options.name = initial.argv[options.first];
 
 	err = elf_probe(program);
 	if (err)
 		cannot_run(options.name, err);
-	files_set_program(program);
+	program_set(program);
 	set_name(options.name);
-	tf.rsp = start_stack(&start, options.first, options.name);
-	start_patch_vdso(&start);
-	start_seal_tables();
+	tf.rsp = stack_arrange(&initial, options.first, options.name);
+	vdso_patch(&initial);
+	seal_tables();
 
-	/* from here on nothing is read on the stack that the kernel made */
+	/* From here on nothing is read from the stack that the kernel made. */
 	err = elf_load(program, &image);
 	if (err)
 		cannot_run(options.name, err);
 	SYS1(__NR_close, program);
 	tf.rip = image.entry;
 	tf.rflags = 0x202;
-	start_describe(&start, &image);
-	err = start_areas(&start, &image);
+	stack_describe(&initial, &image);
+	err = areas_set(&initial, &image);
 	if (err)
 		die(126, "prctl(PR_SET_MM_MAP)", text_errno(err),
 		    "the kernel needs CONFIG_CHECKPOINT_RESTORE");
@@ -248,12 +278,12 @@ void run_main(u64 *stack)
 		SYS3(__NR_mprotect, PAGE_DOWN(tf.rsp), PAGE_BYTES,
 		     PROT_READ | PROT_WRITE | PROT_EXEC | PROT_GROWSDOWN);
 
-	/* from here on only user.c touches memory of the program */
+	/* From here on only user_memory.c touches memory of the program. */
 	if (image.entry >= USER_END)
 		die(126, options.name, NULL, "its entry point is not a user address");
 	enter();
 	dune_syscall_set(check_syscall);
-	start_seal();
+	seal_rest();
 	err = dune_ring3(&tf);
 	die(126, "ring 3", text_errno(err), NULL);
 }

@@ -23,10 +23,10 @@ DEFINE_STATIC_CALL_NULL(bus_lock, handle_bus_lock);
 DEFINE_STATIC_CALL_RET0(split_lock, handle_guest_split_lock);
 
 /*
- * At load: looks up the kernel's answers to bus locks and split locks. One that is not
- * found is not called.
+ * Looks up the kernel's answers to bus locks and split locks. One that is not found is not
+ * called. Called once, at load.
  */
-void exit_init(void)
+void __init exit_init(void)
 {
 	if (boot_cpu_has(X86_FEATURE_BUS_LOCK_DETECT))
 		symbol_bind(bus_lock, "handle_bus_lock");
@@ -77,6 +77,10 @@ void exit_machine_check(void)
 		do_machine_check(&regs);
 }
 
+/*
+ * The last case of a handler. @inject is the vendor's: it raises an exception in
+ * the guest. Returns as @handle_exit of struct vcpu_ops.
+ */
 int exit_forbidden(struct dune_vcpu *vcpu, enum answer answer,
 		   void (*inject)(struct vcpu_hw *hw, u32 vector, bool error))
 {

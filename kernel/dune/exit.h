@@ -20,10 +20,6 @@ enum answer {
 
 void exit_init(void);
 
-/*
- * The last case of a handler. @inject is the vendor's: it raises an exception in
- * the guest. Returns as @handle_exit of struct vcpu_ops.
- */
 int exit_forbidden(struct dune_vcpu *vcpu, enum answer answer,
 		   void (*inject)(struct vcpu_hw *hw, u32 vector, bool error));
 

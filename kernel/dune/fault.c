@@ -31,7 +31,7 @@ static bool vma_allows(const struct vm_area_struct *vma, u32 flags)
  * Calls the kernel's page fault handler as a page fault of the thread would. Returns
  * whether the guest may try again. Takes and releases mmap_lock.
  */
-static bool handle_fault(struct mm_struct *mm, u64 address, u32 flags)
+static bool fault_in_process(struct mm_struct *mm, u64 address, u32 flags)
 {
 	/*
 	 * Not FAULT_FLAG_USER: with it a memory cgroup may leave work to the end
@@ -60,8 +60,11 @@ static bool handle_fault(struct mm_struct *mm, u64 address, u32 flags)
 	return !(fault & VM_FAULT_ERROR);
 }
 
-/* Returns whether the guest may try again. */
-static bool resolve(struct dune_vcpu *vcpu, u64 address, u32 flags)
+/*
+ * Makes the second level allow the access, if the process may make it. Returns whether the
+ * guest may try again.
+ */
+static bool fill_second_level(struct dune_vcpu *vcpu, u64 address, u32 flags)
 {
 	bool resolved;
 	int err;
@@ -69,7 +72,7 @@ static bool resolve(struct dune_vcpu *vcpu, u64 address, u32 flags)
 	err = second_level_fill_before(&vcpu->second_level, address, flags);
 	if (err != -EFAULT)
 		return !err;
-	resolved = handle_fault(vcpu->vm->mm, address, flags);
+	resolved = fault_in_process(vcpu->vm->mm, address, flags);
 	return second_level_fill_after(&vcpu->second_level, address, flags,
 				       resolved);
 }
@@ -77,31 +80,31 @@ static bool resolve(struct dune_vcpu *vcpu, u64 address, u32 flags)
 /**
  * fault_handle() - resolve a nested page fault
  * @vcpu:	of current
- * @guest:	guest-physical address
+ * @gpa:	guest-physical address
  * @flags:	DUNE_FAULT_*
  *
  * Context: process, interrupts on, may sleep.
  * Return: 0 to enter the guest again, or DUNE_EXIT_FAULT.
  */
-int fault_handle(struct dune_vcpu *vcpu, u64 guest, u32 flags)
+int fault_handle(struct dune_vcpu *vcpu, u64 gpa, u32 flags)
 {
-	u64 address = guest;
+	u64 address = gpa;
 	bool resolved = false;
 
 	dune_count(vcpu, DUNE_COUNT_FAULT);
-	trace_dune_fault(guest, flags);
+	trace_dune_fault(gpa, flags);
 	/*
 	 * The same fault again: another thread may have resolved it without a
 	 * flush, which Linux does not send when it only adds rights, and this TLB
 	 * tag may still hold the narrower entry.
 	 */
-	if (vcpu->fault_page == (guest & PAGE_MASK))
+	if (vcpu->fault_page == (gpa & PAGE_MASK))
 		second_level_flush(&vcpu->second_level);
-	vcpu->fault_page = guest & PAGE_MASK;
-	if (!second_level_address(&vcpu->second_level, guest, &address))
+	vcpu->fault_page = gpa & PAGE_MASK;
+	if (!second_level_address(&vcpu->second_level, gpa, &address))
 		flags |= DUNE_FAULT_GUEST;
 	else if (likely(address < TASK_SIZE_MAX))
-		resolved = resolve(vcpu, address, flags);
+		resolved = fill_second_level(vcpu, address, flags);
 	if (likely(resolved))
 		return 0;
 	vcpu->run->fault_address = address;

@@ -9,6 +9,6 @@
 
 struct dune_vcpu;
 
-int fault_handle(struct dune_vcpu *vcpu, u64 guest, u32 flags);
+int fault_handle(struct dune_vcpu *vcpu, u64 gpa, u32 flags);
 
 #endif /* DUNE_FAULT_H */

@@ -83,7 +83,7 @@ static inline u64 guest_cr4(bool smap)
 	return cr4;
 }
 
-/* Without the bits that mean nothing in 64-bit mode or are for VM86 only. */
+/* Returns @wanted without the bits that mean nothing in 64-bit mode or are for VM86 only. */
 static inline u64 guest_rflags(u64 wanted)
 {
 	return (wanted & (X86_EFLAGS_CF | X86_EFLAGS_PF | X86_EFLAGS_AF |

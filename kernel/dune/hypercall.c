@@ -46,11 +46,11 @@ static const u16 slow_calls[] = {
 	 * started by it: all three are called without a run below them on the stack.
 	 */
 	__NR_reboot, __NR_kexec_load, __NR_kexec_file_load,
-	/* Only with some arguments: is_slow(). */
+	/* These are slow only with some arguments: is_slow(). */
 	__NR_ioctl, __NR_mmap, __NR_mprotect, __NR_pkey_mprotect,
 };
 
-static DECLARE_BITMAP(slow_bitmap, NR_syscalls);
+static DECLARE_BITMAP(slow_bitmap, NR_syscalls) __ro_after_init;
 
 /*
  * The dispatcher of do_syscall_64(), which is not exported. The call is patched at load
@@ -62,9 +62,10 @@ static long no_dispatcher(const struct pt_regs *regs, unsigned int nr)
 }
 
 DEFINE_STATIC_CALL(dispatcher, no_dispatcher);
-static bool have_dispatcher;
+static bool have_dispatcher __ro_after_init;
 
-void hypercall_init(void)
+/* Looks up the kernel's dispatcher. Called once, at load. */
+void __init hypercall_init(void)
 {
 	int i;
 
@@ -76,6 +77,7 @@ void hypercall_init(void)
 		pr_info("no system-call dispatcher found: all calls take the slow path\n");
 }
 
+/* Returns whether this kernel's system calls can be dispatched in the module. */
 bool hypercall_is_fast(void)
 {
 	return have_dispatcher;
@@ -175,7 +177,7 @@ notrace int hypercall_dispatch(struct dune_vcpu *vcpu)
 	copy_arguments(&vcpu->frame, regs, nr);
 	if (unlikely(nr >= NR_syscalls))
 		return hypercall_leave(vcpu);
-	/* Before is_slow(), which uses it as an index, too. */
+	/* This is done before is_slow(), which uses the number as an index, too. */
 	nr = array_index_nospec(nr, NR_syscalls);
 	if (is_slow(vcpu, nr))
 		return hypercall_leave(vcpu);

@@ -10,12 +10,8 @@
 
 struct dune_vcpu;
 
-/* At load: looks up the kernel's dispatcher. */
 void hypercall_init(void);
-
-/* Can this kernel's system calls be dispatched in the module? */
 bool hypercall_is_fast(void);
-
 int hypercall_dispatch(struct dune_vcpu *vcpu);
 int hypercall_leave(struct dune_vcpu *vcpu);
 

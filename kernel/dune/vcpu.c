@@ -14,6 +14,7 @@
 #include <linux/uaccess.h>
 
 #include "dune/guest_state.h"
+#include "dune/info.h"
 #include "dune/run.h"
 #include "dune/vcpu.h"
 #include "dune/vcpu_ops.h"
@@ -99,7 +100,7 @@ vcpu_map_granule(struct dune_vcpu *vcpu,
 					granule.address);
 }
 
-/* Does the vCPU belong to the calling thread, and to the process that it is in? */
+/* Returns whether the vCPU belongs to the calling thread, and to the process that it is in. */
 static bool vcpu_is_mine(const struct dune_vcpu *vcpu)
 {
 	return current == vcpu->task && current->mm == vcpu->vm->mm;
@@ -117,7 +118,7 @@ static int vcpu_mmap(struct file *file, struct vm_area_struct *vma)
 		return -EINVAL;
 	if (vcpu->mapped)
 		return -EBUSY;
-	/* Never executable, not even by personality(READ_IMPLIES_EXEC). */
+	/* The page is never executable, not even by personality(READ_IMPLIES_EXEC). */
 	vm_flags_clear(vma, VM_EXEC | VM_MAYEXEC);
 	vm_flags_set(vma, VM_DONTCOPY | VM_DONTEXPAND);
 	err = vm_insert_page(vma, vma->vm_start, virt_to_page(vcpu->run));
@@ -145,7 +146,7 @@ static int vcpu_release(struct inode *inode, struct file *file)
 
 static const struct file_operations vcpu_fops;
 
-/* An open vCPU of the calling thread, or an ERR_PTR(). */
+/* Returns an open vCPU of the calling thread, or an ERR_PTR(). */
 static struct file *vcpu_open(struct dune_vm *vm, u32 flags)
 {
 	int err = dune_vm_prepare(vm);
@@ -185,6 +186,11 @@ free:
 	return ERR_PTR(err);
 }
 
+/*
+ * Makes a vCPU of the calling thread. @flags: some of DUNE_VCPU_FLAGS, which the caller has
+ * checked. Called in process context; may sleep. Returns the vCPU's file descriptor, or a
+ * negative errno.
+ */
 int dune_vcpu_create(struct dune_vm *vm, u32 flags)
 {
 	int fd = get_unused_fd_flags(O_CLOEXEC);
@@ -228,7 +234,7 @@ static int replace_file(unsigned int fd, struct file *old, struct file *file)
 	return 0;
 }
 
-/* Not inline, for the same reason as vcpu_map_granule(). */
+/* DUNE_RENEW_VCPU. Not inline, for the same reason as vcpu_map_granule(). */
 static noinline long vcpu_renew(struct file *old,
 				const struct dune_renew_vcpu __user *argument)
 {

@@ -68,12 +68,15 @@ struct dune_vcpu {
 /* The flags of DUNE_CREATE_VCPU and DUNE_RENEW_VCPU that are known. */
 #define DUNE_VCPU_FLAGS	DUNE_VCPU_SMAP
 
-/* Returns a file descriptor of a new vCPU, or a negative errno. */
 int dune_vcpu_create(struct dune_vm *vm, u32 flags);
 
-static inline void dune_count(struct dune_vcpu *vcpu, enum dune_counter which)
+/*
+ * Counts an event for user mode. User mode can write to the counter, so the kernel never uses
+ * its value.
+ */
+static inline void dune_count(struct dune_vcpu *vcpu, enum dune_counter counter)
 {
-	vcpu->run->counters[which]++;
+	vcpu->run->counters[counter]++;
 }
 
 #endif /* DUNE_VCPU_H */

@@ -6,7 +6,7 @@
 #include "dune/vcpu_ops.h"
 #include "virt/virt.h"
 
-const struct vcpu_ops *vcpu_ops;
+const struct vcpu_ops *vcpu_ops __ro_after_init;
 
 DEFINE_STATIC_CALL_NULL(vcpu_load_regs, *((struct vcpu_ops *)0)->load_regs);
 DEFINE_STATIC_CALL_NULL(vcpu_store_regs, *((struct vcpu_ops *)0)->store_regs);
@@ -15,7 +15,7 @@ DEFINE_STATIC_CALL_NULL(vcpu_enter, *((struct vcpu_ops *)0)->enter);
 DEFINE_STATIC_CALL_NULL(vcpu_handle_exit, *((struct vcpu_ops *)0)->handle_exit);
 
 /* Returns 0 or a negative errno. Every error but -ENOMEM is reported by one line in the log. */
-int vcpu_ops_init(void)
+int __init vcpu_ops_init(void)
 {
 	int err;
 

@@ -93,7 +93,7 @@ extern const struct vcpu_ops *vcpu_ops;
 int vcpu_ops_init(void);
 void vcpu_ops_cleanup(void);
 
-/* The same functions, without an indirect call, for the run loop. */
+/* The run loop calls the same functions by these, without an indirect call. */
 DECLARE_STATIC_CALL(vcpu_load_regs, *((struct vcpu_ops *)0)->load_regs);
 DECLARE_STATIC_CALL(vcpu_store_regs, *((struct vcpu_ops *)0)->store_regs);
 DECLARE_STATIC_CALL(vcpu_load, *((struct vcpu_ops *)0)->vcpu_load);

@@ -4,18 +4,14 @@
  * The address space's vCPUs (vcpu.c) keep it alive after the file is closed.
  */
 #include <linux/sched/mm.h>
-#include <linux/sched/signal.h>
 #include <linux/slab.h>
 #include <linux/uaccess.h>
-#include <asm/cpufeature.h>
-#include <asm/fpu/xcr.h>
 
-#include "dune/guest_state.h"
-#include "dune/hypercall.h"
+#include "dune/info.h"
 #include "dune/vcpu.h"
-#include "dune/vcpu_ops.h"
 #include "dune/vm.h"
 
+/* Returns the calling process's address space, with one reference, or an ERR_PTR(). */
 struct dune_vm *dune_vm_new(void)
 {
 	struct dune_vm *vm = kzalloc(sizeof(*vm), GFP_KERNEL_ACCOUNT);
@@ -29,6 +25,10 @@ struct dune_vm *dune_vm_new(void)
 	return vm;
 }
 
+/*
+ * Called by a thread of the process before it adds a vCPU. Sleeps; only a fatal signal ends the
+ * wait for the lock of the process's memory. Returns 0 or a negative errno.
+ */
 int dune_vm_prepare(struct dune_vm *vm)
 {
 	int err;
@@ -60,11 +60,13 @@ static void dune_vm_free(struct kref *kref)
 	kfree(vm);
 }
 
+/* Takes a reference. */
 void dune_vm_get(struct dune_vm *vm)
 {
 	kref_get(&vm->kref);
 }
 
+/* Drops a reference; the last one frees the address space. */
 void dune_vm_put(struct dune_vm *vm)
 {
 	kref_put(&vm->kref, dune_vm_free);
@@ -73,60 +75,6 @@ void dune_vm_put(struct dune_vm *vm)
 static int dune_vm_release(struct inode *inode, struct file *file)
 {
 	dune_vm_put(file->private_data);
-	return 0;
-}
-
-static u64 handled_signals(void)
-{
-	u64 handled = 0;
-	int i;
-
-	spin_lock_irq(&current->sighand->siglock);
-	for (i = 0; i < _NSIG; i++) {
-		__sighandler_t handler =
-			current->sighand->action[i].sa.sa_handler;
-
-		if (handler != SIG_DFL && handler != SIG_IGN)
-			handled |= BIT_ULL(i);
-	}
-	spin_unlock_irq(&current->sighand->siglock);
-	return handled;
-}
-
-long dune_get_info(struct dune_info __user *argument)
-{
-	struct dune_info info = { .size = sizeof(info) };
-	u32 size;
-
-	if (get_user(size, &argument->size))
-		return -EFAULT;
-	if (size != sizeof(info))
-		return -EINVAL;
-	info.api_version = DUNE_API_VERSION;
-	info.run_size = PAGE_SIZE;
-	info.handled_signals = handled_signals();
-	if (hypercall_is_fast())
-		info.features |= DUNE_FEATURE_FAST_SYSCALL;
-	if (boot_cpu_has(X86_FEATURE_SMEP))
-		info.features |= DUNE_FEATURE_SMEP;
-	if (boot_cpu_has(X86_FEATURE_SMAP))
-		info.features |= DUNE_FEATURE_SMAP;
-	info.vendor = vcpu_ops->vendor;
-	/*
-	 * With fewer bits and without granules, a guest that uses a higher address of
-	 * the process faults or is refused: its page tables must not lead there.
-	 */
-	info.address_bits = min_t(u32, guest_address_bits(), PROCESS_BITS);
-	info.granules = second_level_granules();
-	info.guest_cr0 = DUNE_GUEST_CR0;
-	info.guest_cr4 = guest_cr4(false);
-	info.guest_efer = vcpu_ops->efer;
-	if (info.guest_cr4 & X86_CR4_PCIDE)
-		info.features |= DUNE_FEATURE_PCID;
-	if (boot_cpu_has(X86_FEATURE_OSXSAVE))
-		info.xcr0 = xgetbv(XCR_XFEATURE_ENABLED_MASK);
-	if (copy_to_user(argument, &info, sizeof(info)))
-		return -EFAULT;
 	return 0;
 }
 

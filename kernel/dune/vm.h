@@ -36,20 +36,9 @@ struct dune_vm {
 
 extern const struct file_operations dune_vm_fops;
 
-/* Returns the calling process's address space, with one reference, or an ERR_PTR(). */
 struct dune_vm *dune_vm_new(void);
-
-/*
- * Before a vCPU is added, by a thread of the process. Sleeps; only a fatal signal ends the
- * wait for the lock of the process's memory. Returns 0 or a negative errno.
- */
 int dune_vm_prepare(struct dune_vm *vm);
-
-/* Take and drop a reference; the last one frees the address space. */
 void dune_vm_get(struct dune_vm *vm);
 void dune_vm_put(struct dune_vm *vm);
-
-/* DUNE_GET_INFO */
-long dune_get_info(struct dune_info __user *argument);
 
 #endif /* DUNE_VM_H */

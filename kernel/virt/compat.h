@@ -14,10 +14,11 @@
 #include <linux/bitops.h>
 #include <linux/entry-common.h>
 #include <linux/mm.h>
+#include <linux/mmu_notifier.h>
 #include <linux/syscore_ops.h>
 #include <asm/cpufeature.h>
 #include <asm/processor.h>
-/* Does not include what it needs. */
+/* In 6.1 <asm/debugreg.h> uses per-CPU variables without including what they need. */
 #include <asm/debugreg.h>
 #include <asm/msr.h>
 #include <asm/nospec-branch.h>
@@ -172,6 +173,10 @@ static inline bool kernel_flushes_by_hypervisor(unsigned long native)
 	return false;
 #endif
 }
+
+/* Since 7.3 at the latest the callbacks that look for a young page return bool; before, int. */
+#define young_t \
+	typeof(((struct mmu_notifier_ops *)NULL)->test_young(NULL, NULL, 0))
 
 /* Since 6.6; before, it was called for shared page tables only. */
 #ifndef HAVE_ARCH_INVALIDATE

@@ -3,7 +3,8 @@
  * Virtualization on each CPU. Between virt_start() and virt_stop(), while KVM is not
  * loaded (kvm.c), virtualization is on, on every CPU: this file turns it on as a CPU
  * comes up, and off as the CPU goes down, around suspend, at shutdown and in a crash. While
- * KVM is loaded, virtualization is KVM's, and a CPU is only ready or not ready for entries.
+ * KVM is loaded, KVM turns virtualization on and off, and this file only records whether a
+ * CPU may enter guests.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -26,11 +27,14 @@
  */
 DEFINE_PER_CPU(bool, virt_enabled);
 static DEFINE_PER_CPU(bool, virt_is_ours);
-static enum cpuhp_state hotplug_state;
+static enum cpuhp_state hotplug_state __ro_after_init;
 /* A CPU that comes up finds virt_kvm_loaded either before or after its change. */
 static DEFINE_MUTEX(virt_lock);
-/* The layer above gives it to virt_start(); NULL: nothing to call. */
-static void (*before_off)(void);
+/*
+ * The layer above gives it to virt_start(); NULL: nothing to call. virt_cpus_start() writes it
+ * before any CPU is on, and it is constant after that.
+ */
+static void (*before_off)(void) __ro_after_init;
 
 /*
  * One counter serves all CPUs: a run that has moved to another CPU must not find the
@@ -38,15 +42,16 @@ static void (*before_off)(void);
  */
 atomic64_t virt_epoch = ATOMIC64_INIT(0);
 
-static void host_changed(void)
+/* Every run must save the host's state again before its next entry (virt.h: virt_epoch). */
+static void advance_epoch(void)
 {
 	atomic64_inc(&virt_epoch);
 }
 
-/* If this CPU stays without virtualization, the log says why. */
+/* Returns 0 or a negative errno. Reports the reason in the log if it fails. */
 static int virt_turn_on(void)
 {
-	int err = virt_ops->cpu_enable();
+	int err = virt_ops->cpu_turn_on();
 
 	__this_cpu_write(virt_is_ours, !err);
 	if (!err)
@@ -67,7 +72,7 @@ static void virt_turn_off(void)
 	__this_cpu_write(virt_is_ours, false);
 	if (before_off)
 		before_off();
-	virt_ops->cpu_disable();
+	virt_ops->cpu_turn_off();
 }
 
 static int virt_enable(void)
@@ -78,7 +83,7 @@ static int virt_enable(void)
 	if (!static_branch_unlikely(&virt_kvm_loaded))
 		err = virt_turn_on();
 	__this_cpu_write(virt_enabled, !err);
-	host_changed();
+	advance_epoch();
 	return err;
 }
 
@@ -88,7 +93,7 @@ static void virt_disable(void *unused)
 	if (!__this_cpu_read(virt_enabled))
 		return;
 	__this_cpu_write(virt_enabled, false);
-	host_changed();
+	advance_epoch();
 	virt_turn_off();
 	if (virt_ops->cpu_clear)
 		virt_ops->cpu_clear();
@@ -107,6 +112,10 @@ static int virt_cpu_online(unsigned int cpu)
 	return err;
 }
 
+/*
+ * Takes no lock: virt_disable() reads and changes only this CPU's own flags, with interrupts
+ * off, and not virt_kvm_loaded.
+ */
 static int virt_cpu_offline(unsigned int cpu)
 {
 	unsigned long flags;
@@ -118,7 +127,7 @@ static int virt_cpu_offline(unsigned int cpu)
 }
 
 /*
- * On the last CPU, with interrupts off. Every user thread is frozen, in user mode or in a
+ * Called on the last CPU, with interrupts off. Every user thread is frozen, in user mode or in a
  * system call.
  */
 static int virt_suspend(SYSCORE_ARGUMENT)
@@ -160,21 +169,21 @@ void virt_cpu_emergency(void)
 		return;
 	/* A panic that is followed by a restart comes here twice. */
 	__this_cpu_write(virt_is_ours, false);
-	host_changed();
+	advance_epoch();
 	virt_ops->cpu_emergency();
 }
 
 static void virt_give_to_kvm(void *unused)
 {
 	virt_turn_off();
-	host_changed();
+	advance_epoch();
 }
 
 static void virt_take_from_kvm(void *unused)
 {
 	if (__this_cpu_read(virt_enabled) && virt_turn_on())
 		__this_cpu_write(virt_enabled, false);
-	host_changed();
+	advance_epoch();
 }
 
 /*
@@ -192,7 +201,7 @@ void virt_cpus_set_kvm(bool loaded)
 	} else {
 		on_each_cpu(virt_take_from_kvm, NULL, 1);
 		static_branch_disable_cpuslocked(&virt_kvm_loaded);
-		host_changed();
+		advance_epoch();
 	}
 	mutex_unlock(&virt_lock);
 	cpus_read_unlock();
@@ -213,6 +222,7 @@ int virt_cpus_start(void (*cpu_off)(void))
 	return 0;
 }
 
+/* The opposite of virt_cpus_start(): no CPU may enter guests when it returns. */
 void virt_cpus_stop(void)
 {
 	unregister_reboot_notifier(&reboot_notifier);

@@ -17,7 +17,7 @@ void virt_cpus_stop(void);
 /* KVM is loaded, or no longer loaded: switches virt_kvm_loaded. May sleep. */
 void virt_cpus_set_kvm(bool loaded);
 
-/* For any context, also an NMI: the kernel crashes or reboots at once, this CPU with it. */
+/* The kernel crashes or reboots at once, this CPU with it. Callable in any context, also an NMI. */
 void virt_cpu_emergency(void);
 
 #endif /* VIRT_CPU_H */

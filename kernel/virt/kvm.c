@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * While KVM is loaded, virtualization is KVM's.
+ * While KVM is loaded, KVM owns the CPUs' virtualization.
  *
  * KVM turns virtualization on for itself, on all CPUs: since 6.12 when kvm_amd or
  * kvm_intel is loaded, before with the first machine; and off with the last. If
- * KVM finds virtualization on already, it fails (EBUSY). So virt/ has two ways, and
- * virt_kvm_loaded tells which one is in use:
+ * KVM finds virtualization on already, it fails (EBUSY). virt/ therefore works in one of two
+ * ways, which virt_kvm_loaded selects:
  *  - KVM is not loaded: virtualization is on from virt_start() to virt_stop() (cpu.c).
- *  - KVM is loaded: virtualization is KVM's. An entry uses it on a CPU on which KVM has
+ *  - KVM is loaded: KVM owns virtualization. An entry uses it on a CPU on which KVM has
  *    it on. On other CPUs the entry turns it on for itself, with interrupts off, so
  *    that KVM never finds it on.
- * KVM counts as loaded while kvm.ko is, which every KVM needs. The same decides whether
- * KVM or virt/ is called in a crash: the kernel has one place for such a callback, and KVM
- * wants it.
+ * KVM counts as loaded while kvm.ko is loaded: kvm_amd and kvm_intel need it. The kernel has
+ * one crash callback for virtualization. virt/ registers it while KVM is not loaded, and
+ * leaves it to KVM otherwise.
  */
 #include <linux/cpu.h>
 #include <linux/module.h>
@@ -31,7 +31,7 @@ DEFINE_STATIC_KEY_FALSE(virt_kvm_loaded);
 static DEFINE_MUTEX(kvm_lock);
 
 /* Between virt_kvm_start() and virt_kvm_stop(); under kvm_lock. */
-static bool ready;
+static bool watching;
 
 /*
  * KVM runs no code before COMING has returned, nor after GOING. Preemption notifiers
@@ -39,7 +39,8 @@ static bool ready;
  */
 static void set_loaded(bool loaded)
 {
-	if (!ready || static_key_enabled(&virt_kvm_loaded) == loaded)
+	lockdep_assert_held(&kvm_lock);
+	if (!watching || static_key_enabled(&virt_kvm_loaded) == loaded)
 		return;
 	if (loaded) {
 		cpu_emergency_unregister_virt_callback(virt_cpu_emergency);
@@ -78,8 +79,9 @@ static struct notifier_block module_notifier = {
 };
 
 /*
- * Is KVM a module that is alive, or built into the kernel? KVM exports this function to all
- * modules, up to 7.3 at least: newer kernels' vfio looks it up in the same way.
+ * Returns whether KVM is built into the kernel, or is a module whose load has finished. KVM
+ * exports this function to all modules, up to 7.3 at least: newer kernels' vfio looks it up in
+ * the same way.
  */
 static bool kvm_is_loaded(void)
 {
@@ -91,20 +93,23 @@ static bool kvm_is_loaded(void)
 	return true;
 }
 
-/* The end of watching. An event that comes later finds nothing to change. */
-static void leave(void)
+/*
+ * Undoes virt_kvm_start() up to the notifier. After this a late event changes nothing, because
+ * watching is false.
+ */
+static void stop_watching(void)
 {
 	mutex_lock(&kvm_lock);
 	if (static_key_enabled(&virt_kvm_loaded))
 		preempt_notifier_dec();
 	else
 		cpu_emergency_unregister_virt_callback(virt_cpu_emergency);
-	ready = false;
+	watching = false;
 	mutex_unlock(&kvm_lock);
 }
 
 /*
- * Before any CPU has virtualization on. The notifier's chain is locked while it
+ * Called before any CPU has virtualization on. The notifier's chain is locked while it
  * calls module_event(), so the chain cannot be joined under kvm_lock. A KVM that came
  * or went before the chain was joined is looked for afterwards. A KVM that is just
  * being loaded is not found then, but it becomes LIVE later, and its
@@ -115,7 +120,7 @@ int virt_kvm_start(void)
 	int err;
 
 	mutex_lock(&kvm_lock);
-	ready = true;
+	watching = true;
 	if (kvm_is_loaded()) {
 		preempt_notifier_inc();
 		virt_cpus_set_kvm(true);
@@ -125,7 +130,7 @@ int virt_kvm_start(void)
 	mutex_unlock(&kvm_lock);
 	err = register_module_notifier(&module_notifier);
 	if (err) {
-		leave();
+		stop_watching();
 		return err;
 	}
 	mutex_lock(&kvm_lock);
@@ -134,8 +139,9 @@ int virt_kvm_start(void)
 	return 0;
 }
 
+/* The opposite of virt_kvm_start(); virtualization is off. */
 void virt_kvm_stop(void)
 {
-	leave();
+	stop_watching();
 	unregister_module_notifier(&module_notifier);
 }

@@ -96,7 +96,7 @@ void svm_free_cpu_pages(void *__percpu *pages)
 
 static int svm_virt_init(void)
 {
-	/* 0 is the host's; encrypted guests own the next ones (APM 15.34.3). */
+	/* The host uses 0, and encrypted guests use the next ones (APM 15.34.3). */
 	u32 first_asid = 1;
 
 	if (boot_cpu_has(X86_FEATURE_SEV))
@@ -128,6 +128,7 @@ void svm_set_reduced_speculation(void)
 {
 	u64 value;
 
+	lockdep_assert_irqs_disabled();
 	rdmsrq(MSR_ZEN4_BP_CFG, value);
 	if (value & BIT_ULL(MSR_ZEN4_BP_CFG_BP_SPEC_REDUCE_BIT))
 		return;
@@ -148,7 +149,7 @@ static void clear_reduced_speculation(void)
 	       value & ~BIT_ULL(MSR_ZEN4_BP_CFG_BP_SPEC_REDUCE_BIT));
 }
 
-static int svm_cpu_enable(void)
+static int svm_cpu_turn_on(void)
 {
 	u64 efer;
 
@@ -160,7 +161,7 @@ static int svm_cpu_enable(void)
 	return 0;
 }
 
-static void svm_cpu_disable(void)
+static void svm_cpu_turn_off(void)
 {
 	u64 efer;
 
@@ -186,8 +187,8 @@ const struct virt_ops svm_virt_ops = {
 	.probe = svm_virt_probe,
 	.init = svm_virt_init,
 	.cleanup = svm_virt_cleanup,
-	.cpu_enable = svm_cpu_enable,
-	.cpu_disable = svm_cpu_disable,
-	.cpu_emergency = svm_cpu_disable,
+	.cpu_turn_on = svm_cpu_turn_on,
+	.cpu_turn_off = svm_cpu_turn_off,
+	.cpu_emergency = svm_cpu_turn_off,
 	.cpu_clear = svm_cpu_clear,
 };

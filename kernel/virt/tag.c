@@ -9,8 +9,8 @@
 
 DEFINE_PER_CPU(struct tag_pool, tag_pool);
 
-static u32 first_tag;
-static u32 end_of_tags;
+static u32 first_tag __ro_after_init;
+static u32 end_of_tags __ro_after_init;
 
 void tags_init(u32 first, u32 end)
 {

@@ -56,16 +56,19 @@ void tags_invalidate(void);
 void tag_take(struct tag *tag);
 
 /*
- * Is @tag, which was taken on this CPU, still valid? Interrupts are off. A generation ends
- * only while another thread runs on the CPU, or while the CPU is off. So it is
- * enough to ask after a context switch.
+ * Returns whether @tag, which was taken on this CPU, is still valid. Interrupts are off. A
+ * generation ends only while another thread runs on the CPU, or while the CPU is off. So it
+ * is enough to ask after a context switch.
  */
 static inline bool tag_is_valid(const struct tag *tag)
 {
 	return tag->generation == this_cpu_read(tag_pool.generation);
 }
 
-/* Must the vendor flush all tags before the next entry on this CPU? Interrupts are off. */
+/*
+ * Returns whether the vendor must flush all tags before the next entry on this CPU. Interrupts
+ * are off.
+ */
 static inline bool tags_must_flush(void)
 {
 	return this_cpu_read(tag_pool.must_flush);

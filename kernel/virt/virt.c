@@ -14,16 +14,16 @@
 #include "virt/kvm.h"
 #include "virt/virt.h"
 
-const struct virt_ops *virt_ops;
+const struct virt_ops *virt_ops __ro_after_init;
 
 static bool has_vmx(void)
 {
-	/* Not the kernel's flag, which is cleared if the firmware locked VT-x. */
+	/* The kernel's flag is not used: it is cleared if the firmware locked VT-x. */
 	return cpuid_ecx(1) & BIT(X86_FEATURE_VMX & 31);
 }
 
 /* Returns 0 or a negative errno. Every error but -ENOMEM is reported by one line in the log. */
-int virt_init(void)
+int __init virt_init(void)
 {
 	int err;
 
@@ -44,6 +44,7 @@ int virt_init(void)
 	return err;
 }
 
+/* The opposite of virt_init(). */
 void virt_cleanup(void)
 {
 	virt_ops->cleanup();

@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * The owner of the CPUs' virtualization: KVM while KVM is loaded, else virt/, for the
- * modules above it.
+ * module above it.
  *
  * Virtualization is the processor's SVM or VT-x: the mode in which a CPU can
  * enter guests. virt.c chooses between the two vendors, cpu.c turns virtualization on
  * and off on each CPU, kvm.c watches for KVM, and tag.c hands out TLB tags. This layer
  * knows nothing about guests.
+ *
+ * Today virt/ is linked into dune.ko and has one user: virt_start() may be called once. A
+ * second module makes virt/ a module of its own (docs/decisions/0049); until then only one
+ * of the two can be loaded.
  */
 #ifndef VIRT_VIRT_H
 #define VIRT_VIRT_H
@@ -24,9 +28,9 @@
  * @cleanup:	free what @init allocated; also after @init has failed
  *
  * For this CPU, with interrupts off:
- * @cpu_enable:	turn virtualization on; -EBUSY: another hypervisor has it on; -EIO: the
+ * @cpu_turn_on: turn virtualization on; -EBUSY: another hypervisor has it on; -EIO: the
  *		processor refuses
- * @cpu_disable: turn virtualization off
+ * @cpu_turn_off: turn virtualization off
  * @cpu_emergency: turn it off while the kernel crashes or reboots at once: works in
  *		any context, takes no lock, and leaves no address of the module's memory
  *		in the processor
@@ -38,8 +42,8 @@ struct virt_ops {
 	int (*init)(void);
 	void (*cleanup)(void);
 
-	int (*cpu_enable)(void);
-	void (*cpu_disable)(void);
+	int (*cpu_turn_on)(void);
+	void (*cpu_turn_off)(void);
 	void (*cpu_emergency)(void);
 	void (*cpu_clear)(void);
 };
@@ -62,7 +66,7 @@ void virt_stop(void);
 void virt_cleanup(void);
 
 /*
- * KVM is loaded (kvm.c). Then @cpu_enable is not called. Each entry looks, with
+ * KVM is loaded (kvm.c). Then @cpu_turn_on is not called. Each entry looks, with
  * interrupts off, whether KVM has virtualization on. If so the entry uses it and
  * leaves KVM's state as it found it; if not the entry turns virtualization on, and off
  * again after the exit.
@@ -79,8 +83,8 @@ DECLARE_STATIC_KEY_FALSE(virt_kvm_loaded);
 extern atomic64_t virt_epoch;
 
 /*
- * May this CPU enter guests? Interrupts are off. A CPU that goes off line or shuts
- * down is disabled while threads may still be on it. The run loop asks here after
+ * Returns whether this CPU may enter guests. Interrupts are off. A CPU that goes off line or
+ * shuts down is disabled while threads may still be on it. The run loop asks here after
  * each change of the epoch, and waits.
  */
 DECLARE_PER_CPU(bool, virt_enabled);

@@ -27,7 +27,7 @@
 #define FIRST_VPID	0x8000
 #define END_OF_VPIDS	0x10000
 
-u32 vmx_revision;
+u32 vmx_revision __ro_after_init;
 
 /* The CPU's VMXON region, one page: the processor's own while virtualization is on. */
 DEFINE_PER_CPU(u64, vmx_vmxon_pa);
@@ -82,7 +82,7 @@ static void vmx_virt_cleanup(void)
 	}
 }
 
-static int vmx_cpu_enable(void)
+static int vmx_cpu_turn_on(void)
 {
 	if (__read_cr4() & X86_CR4_VMXE)
 		return -EBUSY;
@@ -94,7 +94,7 @@ static int vmx_cpu_enable(void)
 	return 0;
 }
 
-static void vmx_cpu_disable(void)
+static void vmx_cpu_turn_off(void)
 {
 	vmxoff();
 	static_call_cond(cr4_update)(0, X86_CR4_VMXE);
@@ -104,7 +104,7 @@ const struct virt_ops vmx_virt_ops = {
 	.probe = vmx_virt_probe,
 	.init = vmx_virt_init,
 	.cleanup = vmx_virt_cleanup,
-	.cpu_enable = vmx_cpu_enable,
-	.cpu_disable = vmx_cpu_disable,
+	.cpu_turn_on = vmx_cpu_turn_on,
+	.cpu_turn_off = vmx_cpu_turn_off,
 	.cpu_emergency = vmx_turn_off,
 };

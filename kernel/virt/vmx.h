@@ -52,7 +52,7 @@ failed:
 	return false;
 }
 
-/* Not the kernel's function, which keeps a copy of CR4 for KVM to look at. */
+/* Does not call the kernel's function, which keeps a copy of CR4 for KVM to look at. */
 static __always_inline void vmx_set_cr4(u64 cr4)
 {
 	asm volatile("mov %0, %%cr4" : : "r" (cr4) : "memory");

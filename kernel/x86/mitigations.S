@@ -7,9 +7,8 @@
 #include <linux/linkage.h>
 #include <linux/objtool.h>
 #include <asm/msr-index.h>
+#include <asm/nospec-branch.h>
 #include <asm/segment.h>
-
-#include "x86/compat.h"
 
 /*
  * For CLEAR_BUFFERS_BEFORE_GUEST: on processors that leak others' data from their

@@ -56,7 +56,10 @@
 	mov	%r15, REGS_R15(\regs)
 .endm
 
-/* The guest chose these values: speculation must not find them. */
+/*
+ * The guest chose these values, and speculation must not use them. RAX, RDX and RSI are
+ * overwritten by the switch, the callee-saved registers by its POPs.
+ */
 .macro CLEAR_REGS
 	.irp	reg, ecx, edi, r8d, r9d, r10d, r11d
 	xor	%\reg, %\reg

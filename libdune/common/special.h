@@ -12,9 +12,9 @@
  *
  *	CALL		makes the call
  *	REFUSE		ENOSYS: a child or a return needs the caller's frame
- *	MASK(register)	makes the call; until it returns, the mask of signals is the one
- *			at this address
- *	MASK_IN(register) the same; the mask's address is at this address
+ *	MASK_register	makes the call; until it returns, the mask of signals is the one
+ *			at the address in this register
+ *	MASK_IN_register the same; the mask's address is at the address in this register
  *	NEW_CPU		makes the call; the thread may run on another CPU afterwards
  *
  * tests/run/calls.bash compares the table with the module's and dune-run's.
@@ -39,13 +39,13 @@
 	X(arg, vfork, dune_sys_clone, REFUSE)				\
 	/* the guest's own FS and GS bases */				\
 	X(arg, arch_prctl, dune_sys_arch_prctl, CALL)			\
-	/* calls that the host half has to know of */				\
-	X(arg, rt_sigsuspend, dune_sys_by_host, MASK(rdi))		\
-	X(arg, ppoll, dune_sys_by_host, MASK(r10))			\
-	X(arg, epoll_pwait, dune_sys_by_host, MASK(r8))			\
-	X(arg, epoll_pwait2, dune_sys_by_host, MASK(r8))		\
-	X(arg, pselect6, dune_sys_by_host, MASK_IN(r9))			\
-	X(arg, io_pgetevents, dune_sys_by_host, MASK_IN(r9))		\
+	/* calls that the host half has to know of */			\
+	X(arg, rt_sigsuspend, dune_sys_by_host, MASK_RDI)		\
+	X(arg, ppoll, dune_sys_by_host, MASK_R10)			\
+	X(arg, epoll_pwait, dune_sys_by_host, MASK_R8)			\
+	X(arg, epoll_pwait2, dune_sys_by_host, MASK_R8)			\
+	X(arg, pselect6, dune_sys_by_host, MASK_IN_R9)			\
+	X(arg, io_pgetevents, dune_sys_by_host, MASK_IN_R9)		\
 	X(arg, sched_setaffinity, dune_sys_by_host, NEW_CPU)
 
 /*

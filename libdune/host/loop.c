@@ -148,19 +148,41 @@ static long new_cpu_call(struct dune_thread *t, long nr, const struct dune_regs 
 	return ret;
 }
 
-/* The words in special.h's column for the host half, as expressions of make_call(). */
-#define CALL		guest_call(t, nr, r)
-#define REFUSE		(-ENOSYS)
-#define MASK(reg)	masked_call(t, nr, r, r->reg)
-#define MASK_IN(reg)	masked_call(t, nr, r, mask_in(t, r->reg))
-#define NEW_CPU		new_cpu_call(t, nr, r)
-#define EXEC		exec_call(t, nr, r)
+/* The words of special.h's column for this half. CALL is for all that it does not name. */
+enum action {
+	CALL, REFUSE, MASK_RDI, MASK_R8, MASK_R10, MASK_IN_R9, NEW_CPU, EXEC
+};
 
-#define IF_CALLED(nr, name, guest, host) (nr) == __NR_##name ? (host) :
+#define ACTION(arg, name, guest, host)	\
+	[__NR_##name] = (host),
+
+static const u8 actions[SYSCALL_MAX] = {
+	SPECIAL_CALLS(ACTION, 0)
+	SLOW_CALLS(ACTION, 0)
+};
 
 static long make_call(struct dune_thread *t, long nr, const struct dune_regs *r)
 {
-	return SPECIAL_CALLS(IF_CALLED, nr) SLOW_CALLS(IF_CALLED, nr) CALL;
+	enum action action = nr < SYSCALL_MAX ? actions[nr] : CALL;
+
+	if (likely(action == CALL))
+		return guest_call(t, nr, r);
+	switch (action) {
+	case MASK_RDI:
+		return masked_call(t, nr, r, r->rdi);
+	case MASK_R8:
+		return masked_call(t, nr, r, r->r8);
+	case MASK_R10:
+		return masked_call(t, nr, r, r->r10);
+	case MASK_IN_R9:
+		return masked_call(t, nr, r, mask_in(t, r->r9));
+	case NEW_CPU:
+		return new_cpu_call(t, nr, r);
+	case EXEC:
+		return exec_call(t, nr, r);
+	default:	/* REFUSE */
+		return -ENOSYS;
+	}
 }
 
 static void do_syscall(struct dune_thread *t, u32 restart)

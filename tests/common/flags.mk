@@ -14,7 +14,7 @@ GUEST_FLAGS := -static -no-pie -fno-pie -mgeneral-regs-only -mno-red-zone \
 
 TAP := $(addprefix $(COMMON),tap.c tap.h)
 MACHINE := $(TAP) $(addprefix $(COMMON),machine.c machine.h modules.c modules.h \
-	tracing.c tracing.h)
+	tracing.c tracing.h x86.h)
 # A guest on the module's bare interface.
 GUEST := $(MACHINE) $(addprefix $(COMMON),guest.c guest.h trap.S) \
 	$(COMMON)../../include/uapi/linux/dune.h

@@ -6,8 +6,10 @@
 #define _GNU_SOURCE
 #include "guest.h"
 #include "tap.h"
+#include "x86.h"
 
 #include <asm/prctl.h>
+#include <asm/processor-flags.h>
 #include <cpuid.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -143,6 +145,16 @@ static void cover_neighbours(struct guest *g, u64 address)
 	guest_cover(g, address + GB);
 }
 
+void guest_set_gate(struct guest *g, unsigned int vector, const void *handler, u64 ist, u64 ring)
+{
+	u64 at = (u64)handler;
+
+	g->mem->idt[vector * 2] = (at & 0xffff) | GUEST_CS0 << 16 | ist << 32 |
+				  (DESC_P | DESC_DPL(ring) | GATE_INTERRUPT) << 40 |
+				  (at >> 16 & 0xffff) << 48;
+	g->mem->idt[vector * 2 + 1] = at >> 32;
+}
+
 static void make_tables(struct guest *g)
 {
 	struct guest_memory *m = g->mem;
@@ -169,19 +181,16 @@ static void make_tables(struct guest *g)
 	u64 tss = (u64)&m->tss;
 
 	m->gdt[GUEST_TR >> 3] = 0x67 | (tss & 0xffffff) << 16 |
-				0x8bUL << 40 | (tss >> 24 & 0xff) << 56;
+				(DESC_P | DESC_TSS_BUSY) << 40 | (tss >> 24 & 0xff) << 56;
 	m->gdt[(GUEST_TR >> 3) + 1] = tss >> 32;
 	m->tss.rsp[0] = (u64)m->trap_stack + sizeof(m->trap_stack);
 	m->tss.ist[0] = m->tss.rsp[0];
 	m->tss.iomap = sizeof(m->tss);
 
 	for (int v = 0; v < 256; v++) {
-		u64 stub = (u64)guest_stubs + v * 16;
-		u64 dpl = v == 3 || v == 4 || v >= 0x80 ? 3 : 0;
+		bool user = v == X86_TRAP_BP || v == X86_TRAP_OF || v >= IA32_SYSCALL_VECTOR;
 
-		m->idt[v * 2] = (stub & 0xffff) | GUEST_CS0 << 16 | 1UL << 32 |
-				(0x8e | dpl << 5) << 40 | (stub >> 16 & 0xffff) << 48;
-		m->idt[v * 2 + 1] = stub >> 32;
+		guest_set_gate(g, v, guest_stubs + v * 16, 1, user ? 3 : 0);
 	}
 }
 
@@ -247,7 +256,7 @@ static int make_guest(struct guest *g)
 	s->es = segment(0, 0xc93, 0);
 	s->fs = segment(0, 0xc93, fs);
 	s->gs = segment(0, 0xc93, 0);
-	s->tr = segment(GUEST_TR, 0x8b, (u64)&g->mem->tss);
+	s->tr = segment(GUEST_TR, DESC_P | DESC_TSS_BUSY, (u64)&g->mem->tss);
 	s->tr.limit = 0x67;
 	s->ldtr = segment(0, 0, 0);
 	s->gdtr.base = (u64)g->mem->gdt;
@@ -326,7 +335,7 @@ void guest_prepare_code(struct guest *g, const void *rip)
 	memset(r, 0, sizeof(*r));
 	r->rip = (u64)rip;
 	r->rsp = (u64)sp;
-	r->rflags = 2;
+	r->rflags = X86_EFLAGS_FIXED;
 	g->slow = 0;
 	g->restarts = 0;
 	g->intrs = 0;

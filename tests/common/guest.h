@@ -25,21 +25,6 @@ typedef uint8_t u8;
 #define GUEST_CS3	0x2b
 #define GUEST_TR	0x30
 
-#define PTE_P		(1UL << 0)
-#define PTE_W		(1UL << 1)
-#define PTE_U		(1UL << 2)
-#define PTE_A		(1UL << 5)
-#define PTE_D		(1UL << 6)
-#define PTE_PS		(1UL << 7)
-#define PTE_NX		(1UL << 63)
-
-#define FLAG_TF		(1UL << 8)
-#define FLAG_IF		(1UL << 9)
-#define FLAG_DF		(1UL << 10)
-#define FLAG_IOPL	(3UL << 12)
-#define FLAG_NT		(1UL << 14)
-#define FLAG_AC		(1UL << 18)
-
 /* Attributes of a CS with both L and D set: VMRUN refuses it (APM vol. 2, 15.5.1). */
 #define CS_LONG_AND_32BIT	0xe9b
 
@@ -116,6 +101,12 @@ void guest_open(struct guest *g);
 void guest_close(struct guest *g);
 /* Make the vCPU only: device, vCPU, run page. 0 or -errno. */
 int guest_vcpu(struct guest *g);
+
+/*
+ * An interrupt gate to @handler, on the stack of that number in the TSS, or 0: the
+ * current one. Code in rings up to @ring may use it by INT.
+ */
+void guest_set_gate(struct guest *g, unsigned int vector, const void *handler, u64 ist, u64 ring);
 
 /* Registers for a call of fn(arg) in ring @ring, from a fresh state. */
 void guest_prepare(struct guest *g, unsigned int ring, u64 (*fn)(void *arg), void *arg);

@@ -4,6 +4,7 @@
 #include "machine.h"
 #include "modules.h"
 #include "tap.h"
+#include "x86.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -193,9 +194,6 @@ long dune_users_left(void)
 {
 	return settled_users("dune", 0, 4000);
 }
-
-#define MSR_EFER	0xc0000080
-#define EFER_SVME	(1 << 12)
 
 int virtualization_is_on(int cpu)
 {

@@ -3,6 +3,8 @@
  * The parts of a hand-made guest that cannot be C: its first and last
  * instruction, the exception entries and the target of SYSCALL.
  */
+#include "x86.h"
+
 	.text
 
 /*
@@ -61,8 +63,9 @@ guest_stubs:
 vector = 0
 	.rept	256
 	.balign	16
-	.if	!(vector == 8 || (vector >= 10 && vector <= 14) || vector == 17 || vector == 21 || \
-		  vector == 29 || vector == 30)
+	.if	!(vector == X86_TRAP_DF || (vector >= X86_TRAP_TS && vector <= X86_TRAP_PF) || \
+		  vector == X86_TRAP_AC || vector == X86_TRAP_CP || vector == X86_TRAP_VC || \
+		  vector == X86_TRAP_SX)
 	pushq	$0
 	.endif
 	pushq	$vector

@@ -4,7 +4,9 @@
 #include "machine.h"
 #include "tap.h"
 #include "vm.h"
+#include "x86.h"
 
+#include <asm/processor-flags.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/kvm.h>
@@ -59,13 +61,13 @@ static void kicked(int sig)
 static void make_tables(struct vm_cpu *c)
 {
 	memset(c->alias_directory, 0, sizeof(c->alias_directory));
-	c->pml4[0] = (uint64_t)c->pdpt | 3;
-	c->pdpt[0] = (uint64_t)c->low | 3;
+	c->pml4[0] = (uint64_t)c->pdpt | PTE_P | PTE_W;
+	c->pdpt[0] = (uint64_t)c->low | PTE_P | PTE_W;
 	for (uint64_t i = 0; i < 512; i++)
-		c->low[i] = i << 21 | 0x83;
-	c->pdpt[VM_ALIAS >> 30] = (uint64_t)c->alias_directory | 3;
-	c->alias_directory[0] = (uint64_t)c->alias_table | 3;
-	c->alias_table[0] = (uint64_t)c->pattern[0] | 3;
+		c->low[i] = i << 21 | PTE_P | PTE_W | PTE_PS;
+	c->pdpt[VM_ALIAS >> 30] = (uint64_t)c->alias_directory | PTE_P | PTE_W;
+	c->alias_directory[0] = (uint64_t)c->alias_table | PTE_P | PTE_W;
+	c->alias_table[0] = (uint64_t)c->pattern[0] | PTE_P | PTE_W;
 }
 
 static int set_registers(struct thread *t, struct vm_cpu *c)
@@ -75,7 +77,7 @@ static int set_registers(struct thread *t, struct vm_cpu *c)
 		.rip = (uint64_t)vm_guest,
 		.rdi = (uint64_t)c,
 		.rsp = (uint64_t)(c->stack + 1024) - 8,
-		.rflags = 2,
+		.rflags = X86_EFLAGS_FIXED,
 	};
 
 	if (ioctl(t->fd, KVM_GET_SREGS, &s))
@@ -99,9 +101,10 @@ static int set_registers(struct thread *t, struct vm_cpu *c)
 	s.idt.limit = 0;
 	s.gdt.limit = 0;
 	s.cr3 = (uint64_t)c->pml4;
-	s.cr4 = 0x620;		/* PAE, OSFXSR, OSXMMEXCPT */
-	s.cr0 = 0x80050033;	/* PG, AM, WP, NE, ET, MP, PE */
-	s.efer = 0x501;		/* LMA, LME, SCE */
+	s.cr4 = X86_CR4_PAE | X86_CR4_OSFXSR | X86_CR4_OSXMMEXCPT;
+	s.cr0 = X86_CR0_PG | X86_CR0_AM | X86_CR0_WP | X86_CR0_NE | X86_CR0_ET | X86_CR0_MP |
+		X86_CR0_PE;
+	s.efer = EFER_LMA | EFER_LME | EFER_SCE;
 	if (ioctl(t->fd, KVM_SET_SREGS, &s) || ioctl(t->fd, KVM_SET_REGS, &r))
 		return -errno;
 	return 0;

@@ -5,18 +5,10 @@
  */
 #include "registers.h"
 #include "vm.h"
-
-#define MSR_STAR		0xc0000081
-#define MSR_LSTAR		0xc0000082
-#define MSR_CSTAR		0xc0000083
-#define MSR_SFMASK		0xc0000084
-#define MSR_FS_BASE		0xc0000100
-#define MSR_GS_BASE		0xc0000101
-#define MSR_KERNEL_GS_BASE	0xc0000102
-#define MSR_TSC_AUX		0xc0000103
+#include "x86.h"
 
 static const uint32_t msrs[] = {
-	MSR_STAR, MSR_LSTAR, MSR_CSTAR, MSR_SFMASK, MSR_FS_BASE, MSR_GS_BASE,
+	MSR_STAR, MSR_LSTAR, MSR_CSTAR, MSR_SYSCALL_MASK, MSR_FS_BASE, MSR_GS_BASE,
 	MSR_KERNEL_GS_BASE,
 };
 
@@ -33,19 +25,6 @@ static uint32_t in(uint16_t port)
 
 	asm volatile("inl %1, %0" : "=a"(value) : "Nd"(port) : "memory");
 	return value;
-}
-
-static uint64_t rdmsr(uint32_t msr)
-{
-	uint32_t low, high;
-
-	asm volatile("rdmsr" : "=a"(low), "=d"(high) : "c"(msr));
-	return low | (uint64_t)high << 32;
-}
-
-static void wrmsr(uint32_t msr, uint64_t value)
-{
-	asm volatile("wrmsr" : : "c"(msr), "a"((uint32_t)value), "d"((uint32_t)(value >> 32)));
 }
 
 static void fail(struct vm_cpu *cpu, enum vm_check check, uint64_t expected, uint64_t got)
@@ -77,7 +56,7 @@ static uint64_t msr_value(struct vm_cpu *cpu, uint32_t msr)
 	uint64_t v = vm_msr_value(cpu->number, msr);
 
 	/* Reserved bits of SFMASK; STAR's low half is of no use. */
-	return msr == MSR_SFMASK ? v & 0xffff00 : v;
+	return msr == MSR_SYSCALL_MASK ? v & 0xffff00 : v;
 }
 
 static void check_msrs(struct vm_cpu *cpu)
@@ -135,7 +114,7 @@ static void check_remap(struct vm_cpu *cpu, uint64_t round)
 	volatile uint64_t *alias = (void *)VM_ALIAS;
 
 	for (unsigned int i = 0; i < 2; i++) {
-		cpu->alias_table[0] = (uint64_t)cpu->pattern[i] | 3;
+		cpu->alias_table[0] = (uint64_t)cpu->pattern[i] | PTE_P | PTE_W;
 		asm volatile("invlpg (%0)" : : "r"(alias) : "memory");
 		if (alias[round % 512] != value(cpu, round, i))
 			fail(cpu, VM_REMAP, value(cpu, round, i), alias[round % 512]);

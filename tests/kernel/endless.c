@@ -9,7 +9,9 @@
 #include "guest.h"
 #include "isolated.h"
 #include "tap.h"
+#include "x86.h"
 
+#include <asm/processor-flags.h>
 #include <errno.h>
 #include <signal.h>
 #include <sys/syscall.h>
@@ -18,16 +20,12 @@
 /* A handler on an IST stack, for an endless loop of exceptions without an exit. */
 static void storm(int vector, const void *handler)
 {
-	u64 at = (u64)handler;
-
-	g.mem->idt[vector * 2] = (at & 0xffff) | GUEST_CS0 << 16 | 1UL << 32 | 0x8eUL << 40 |
-				 (at >> 16 & 0xffff) << 48;
-	g.mem->idt[vector * 2 + 1] = at >> 32;
+	guest_set_gate(&g, vector, handler, 1, 0);
 }
 
 static void ud_storm(void)
 {
-	storm(6, ud2);
+	storm(X86_TRAP_UD, ud2);
 	bounded(300);
 	guest_call(&g, ud2, NULL);
 }
@@ -35,22 +33,22 @@ static void ud_storm(void)
 static void gp_storm(void)
 {
 	code("\xf4\x0f\x32\x0f\x32", 5);
-	storm(13, page + 1);
+	storm(X86_TRAP_GP, page + 1);
 	bounded(300);
 	guest_prepare_code(&g, page + 1);
-	g.run->regs.rcx = 0xc0000080;
+	g.run->regs.rcx = MSR_EFER;
 	guest_resume(&g);
 }
 
 static void db_storm(void)
 {
 	code("\x48\xcf", 2);		/* iretq, with TF in the frame */
-	storm(1, page);
+	storm(X86_TRAP_DB, page);
 	bounded(300);
 	guest_prepare(&g, 0, guest_return, NULL);
 	code("\xeb\xfe", 2);
 	g.run->regs.rip = (u64)page;
-	g.run->regs.rflags |= FLAG_TF;
+	g.run->regs.rflags |= X86_EFLAGS_TF;
 	guest_resume(&g);
 }
 
@@ -58,14 +56,14 @@ static void single_step_all(void)
 {
 	bounded(5000);
 	guest_prepare(&g, 0, read_byte, &g);
-	g.run->regs.rflags |= FLAG_TF;
+	g.run->regs.rflags |= X86_EFLAGS_TF;
 	int steps = 0;
 
 	for (;;) {
 		enum guest_end end = guest_resume(&g);
 
 		/* IRETQ of the handler continues the steps. */
-		if (end == GUEST_TRAP && g.frame->vector == 1 && steps++ < 1000)
+		if (end == GUEST_TRAP && g.frame->vector == X86_TRAP_DB && steps++ < 1000)
 			continue;
 		expect(end, end == GUEST_DONE && steps >= 5);
 	}
@@ -76,13 +74,13 @@ static void single_step_hypercall(void)
 {
 	bounded(5000);
 	guest_prepare(&g, 0, five_getpids, NULL);
-	g.run->regs.rflags |= FLAG_TF;
+	g.run->regs.rflags |= X86_EFLAGS_TF;
 	int steps = 0;
 
 	for (;;) {
 		enum guest_end end = guest_resume(&g);
 
-		if (end == GUEST_TRAP && g.frame->vector == 1 && steps++ < 1000)
+		if (end == GUEST_TRAP && g.frame->vector == X86_TRAP_DB && steps++ < 1000)
 			continue;
 		expect(end, end == GUEST_DONE && (long)g.value == 5L * getpid());
 	}
@@ -95,19 +93,19 @@ static void ac_storm(void)
 	guest_prepare(&g, 3, guest_return, NULL);
 	g.run->regs.rip = (u64)page;
 	g.run->regs.rsp -= 64;
-	g.run->regs.rflags |= FLAG_AC;
-	storm(17, page);
+	g.run->regs.rflags |= X86_EFLAGS_AC;
+	storm(X86_TRAP_AC, page);
 	bounded(300);
 	enum guest_end end = guest_resume(&g);
 
-	expect(end, end == GUEST_TRAP && g.frame->vector == 17);
+	expect(end, end == GUEST_TRAP && g.frame->vector == X86_TRAP_AC);
 }
 
 static void spin_quiet(void) { loop_of("", 0, 0, 0); }
 static void spin_cli(void) { loop_of("\xfa", 1, 0, 0); }
-static void spin_sti(void) { loop_of("\xfb", 1, 0, FLAG_IF); }
-static void spin_ring3(void) { loop_of("\x90", 1, 3, FLAG_IF); }
-static void spin_ring3_cli(void) { loop_of("\xfa", 1, 3, FLAG_IOPL); }
+static void spin_sti(void) { loop_of("\xfb", 1, 0, X86_EFLAGS_IF); }
+static void spin_ring3(void) { loop_of("\x90", 1, 3, X86_EFLAGS_IF); }
+static void spin_ring3_cli(void) { loop_of("\xfa", 1, 3, X86_EFLAGS_IOPL); }
 static void spin_pause(void) { loop_of("\xf3\x90", 2, 0, 0); }
 static void spin_hlt(void) { loop_of("\xf4", 1, 0, 0); }
 static void spin_sti_hlt(void) { loop_of("\xfb\xf4", 2, 0, 0); }

@@ -24,6 +24,7 @@
 #include "guest.h"
 #include "machine.h"
 #include "tap.h"
+#include "x86.h"
 
 #include <errno.h>
 #include <fcntl.h>

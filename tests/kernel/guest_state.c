@@ -9,7 +9,9 @@
 #include "guest.h"
 #include "isolated.h"
 #include "tap.h"
+#include "x86.h"
 
+#include <asm/processor-flags.h>
 #include <errno.h>
 #include <signal.h>
 #include <string.h>
@@ -112,7 +114,8 @@ static void iret_not_canonical(void)
 	bounded(2000);
 	enum guest_end end = guest_call(&g, bad_iret, (void *)0x8000000000000000);
 
-	expect(end, end == GUEST_TRAP && (g.frame->vector == 13 || g.frame->vector == 12));
+	expect(end, end == GUEST_TRAP && (g.frame->vector == X86_TRAP_GP ||
+					  g.frame->vector == X86_TRAP_SS));
 }
 
 static u64 bad_sysret(void *arg)
@@ -131,9 +134,9 @@ static void sysret_not_canonical(void)
 
 static u64 nested_task(void *arg)
 {
-	asm volatile("pushfq; orq $0x4000, (%%rsp); popfq\n"
+	asm volatile("pushfq; orq %0, (%%rsp); popfq\n"
 		     "push $0x10; push %%rsp; push $2; push $8; push $1; iretq"
-		     : : : "memory");
+		     : : "i"(X86_EFLAGS_NT) : "memory");
 	return 0;
 }
 
@@ -142,18 +145,18 @@ static void iret_nested_task(void)
 	bounded(2000);
 	enum guest_end end = guest_call(&g, nested_task, NULL);
 
-	expect(end, end == GUEST_TRAP && g.frame->vector == 13);
+	expect(end, end == GUEST_TRAP && g.frame->vector == X86_TRAP_GP);
 }
 
 static void task_gate(void)
 {
-	g.mem->idt[0x50 * 2] = (u64)GUEST_TR << 16 | 0x85UL << 40;
+	g.mem->idt[0x50 * 2] = (u64)GUEST_TR << 16 | (DESC_P | GATE_TASK) << 40;
 	code("\xcd\x50", 2);
 	guest_prepare_code(&g, page);
 	bounded(2000);
 	enum guest_end end = guest_resume(&g);
 
-	expect(end, end == GUEST_TRAP && g.frame->vector == 13);
+	expect(end, end == GUEST_TRAP && g.frame->vector == X86_TRAP_GP);
 }
 
 static u64 use_fpu_after_ts(void *arg)

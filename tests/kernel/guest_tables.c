@@ -10,6 +10,7 @@
 #include "guest.h"
 #include "isolated.h"
 #include "tap.h"
+#include "x86.h"
 
 #include <signal.h>
 #include <string.h>
@@ -150,7 +151,8 @@ static void reserved_bits(void)
 
 	bounded(2000);
 	end = guest_call(&g, read_byte, p);
-	expect(end, end == GUEST_TRAP && g.frame->vector == 14 && (g.frame->error & 8));
+	expect(end, end == GUEST_TRAP && g.frame->vector == X86_TRAP_PF &&
+	       (g.frame->error & X86_PF_RSVD));
 }
 
 /* A table whose next level is in the kernel. */
@@ -247,7 +249,7 @@ static void stack(u64 rsp)
 	g.run->regs.rsp = rsp;
 	enum guest_end end = guest_resume(&g);
 
-	if (end == GUEST_TRAP && g.frame->vector >= 12 && g.frame->vector <= 14)
+	if (end == GUEST_TRAP && g.frame->vector >= X86_TRAP_SS && g.frame->vector <= X86_TRAP_PF)
 		raise(SIGSEGV);
 	expect(end, false);
 }
@@ -283,7 +285,8 @@ static void trap_stack_absent(void)
 	g.mem->tss.ist[0] = (u64)p + 65536;
 	enum guest_end end = guest_call(&g, ud2, NULL);
 
-	expect(end, end == GUEST_TRAP && g.frame->vector == 6 && g.frame->rip - (u64)ud2 < 64);
+	expect(end, end == GUEST_TRAP && g.frame->vector == X86_TRAP_UD &&
+	       g.frame->rip - (u64)ud2 < 64);
 }
 
 static void tables_absent(void)
@@ -297,7 +300,7 @@ static void tables_absent(void)
 	mmap(m, sizeof(*m), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED, fd, 0);
 	enum guest_end end = guest_call(&g, ud2, NULL);
 
-	expect(end, end == GUEST_TRAP && g.frame->vector == 6 && g.frame->error == 0);
+	expect(end, end == GUEST_TRAP && g.frame->vector == X86_TRAP_UD && g.frame->error == 0);
 }
 
 /* A handler that faults at once, on the same stack, further down each time. */
@@ -306,11 +309,9 @@ static void falling_handler(void)
 	guest_cover(&g, CODE_AT);
 	u8 *p = mmap((void *)CODE_AT, 1 << 20, PROT_READ | PROT_WRITE,
 		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
-	u64 at = (u64)ud2;
 
-	for (int v = 0; v < 32; v++)
-		g.mem->idt[v * 2] = (at & 0xffff) | GUEST_CS0 << 16 | 0x8eUL << 40 |
-				    (at >> 16 & 0xffff) << 48;
+	for (int v = 0; v < FIRST_EXTERNAL_VECTOR; v++)
+		guest_set_gate(&g, v, ud2, 0, 0);
 	guest_prepare(&g, 0, ud2, NULL);
 	g.run->regs.rsp = (u64)p + (1 << 20);
 	bounded(5000);

@@ -9,7 +9,9 @@
 #include "guest.h"
 #include "isolated.h"
 #include "tap.h"
+#include "x86.h"
 
+#include <asm/processor-flags.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -49,57 +51,59 @@ struct instruction {
 	{ name, bytes, sizeof(bytes) - 1, ring, EXPECT_VECTOR, vector, __VA_ARGS__ }
 
 static const struct instruction instructions[] = {
-	I("IN", 0, EXPECT_GP_OR_UD, "\xec", 0, 0, 0x80),
-	I("IN, 32 bits", 0, EXPECT_GP_OR_UD, "\xed", 0, 0, 0xcf8),
+	I("IN", 0, EXPECT_GP_OR_UD, "\xec", 0, 0, PORT_POST),
+	I("IN, 32 bits", 0, EXPECT_GP_OR_UD, "\xed", 0, 0, PORT_PCI_ADDRESS),
 	I("IN, immediate", 0, EXPECT_GP_OR_UD, "\xe4\x60", 0, 0, 0),
-	I("OUT", 0, EXPECT_GP_OR_UD, "\xee", 0, 0, 0x80),
-	I("OUT to the reset port", 0, EXPECT_GP_OR_UD, "\xee", 6, 0, 0xcf9),
-	I("INS", 0, EXPECT_GP_OR_UD, "\x6c", 0, 0, 0x80),
-	I("REP OUTS", 0, EXPECT_GP_OR_UD, "\xf3\x6e", 0, 0x1000, 0x80),
-	VECTOR("IN", 3, 13, "\xec", 0, 0, 0x80),
-	VECTOR("OUT", 3, 13, "\xee", 0, 0, 0x80),
-	VECTOR("RDMSR EFER", 0, 13, "\x0f\x32", 0, 0xc0000080, 0),
-	VECTOR("RDMSR APIC_BASE", 0, 13, "\x0f\x32", 0, 0x1b, 0),
-	VECTOR("RDMSR TSC", 0, 13, "\x0f\x32", 0, 0x10, 0),
-	VECTOR("RDMSR PAT", 0, 13, "\x0f\x32", 0, 0x277, 0),
-	VECTOR("RDMSR SPEC_CTRL", 0, 13, "\x0f\x32", 0, 0x48, 0),
-	VECTOR("RDMSR VM_HSAVE_PA", 0, 13, "\x0f\x32", 0, 0xc0010117, 0),
-	VECTOR("RDMSR TSC_AUX", 0, 13, "\x0f\x32", 0, 0xc0000103, 0),
-	VECTOR("RDMSR of nonsense", 0, 13, "\x0f\x32", 0, 0x12345678, 0),
-	VECTOR("WRMSR EFER", 0, 13, "\x0f\x30", 0, 0xc0000080, 0),
-	VECTOR("WRMSR EFER with SVME", 0, 13, "\x0f\x30", 0x1d01, 0xc0000080, 0),
-	VECTOR("WRMSR APIC_BASE", 0, 13, "\x0f\x30", 0, 0x1b, 0),
-	VECTOR("WRMSR SPEC_CTRL", 0, 13, "\x0f\x30", 1, 0x48, 0),
-	VECTOR("WRMSR PRED_CMD", 0, 13, "\x0f\x30", 1, 0x49, 0),
-	VECTOR("WRMSR TSC", 0, 13, "\x0f\x30", 0, 0x10, 0),
-	VECTOR("WRMSR VM_HSAVE_PA", 0, 13, "\x0f\x30", 0, 0xc0010117, 0),
-	VECTOR("WRMSR DEBUGCTL", 0, 13, "\x0f\x30", 1, 0x1d9, 0),
-	VECTOR("WRMSR MISC_ENABLE", 0, 13, "\x0f\x30", 1, 0x1a0, 0),
-	VECTOR("WRMSR PERF_EVTSEL", 0, 13, "\x0f\x30", 1, 0xc0010000, 0),
-	VECTOR("WRMSR XSS", 0, 13, "\x0f\x30", 1, 0xda0, 0),
-	I("WRMSR LSTAR, not canonical", 0, EXPECT_ANY_END, "\x0f\x30", 0, 0xc0000082,
+	I("OUT", 0, EXPECT_GP_OR_UD, "\xee", 0, 0, PORT_POST),
+	I("OUT to the reset port", 0, EXPECT_GP_OR_UD, "\xee", 6, 0, PORT_RESET),
+	I("INS", 0, EXPECT_GP_OR_UD, "\x6c", 0, 0, PORT_POST),
+	I("REP OUTS", 0, EXPECT_GP_OR_UD, "\xf3\x6e", 0, 0x1000, PORT_POST),
+	VECTOR("IN", 3, X86_TRAP_GP, "\xec", 0, 0, PORT_POST),
+	VECTOR("OUT", 3, X86_TRAP_GP, "\xee", 0, 0, PORT_POST),
+	VECTOR("RDMSR EFER", 0, X86_TRAP_GP, "\x0f\x32", 0, MSR_EFER, 0),
+	VECTOR("RDMSR APIC_BASE", 0, X86_TRAP_GP, "\x0f\x32", 0, MSR_IA32_APICBASE, 0),
+	VECTOR("RDMSR TSC", 0, X86_TRAP_GP, "\x0f\x32", 0, MSR_IA32_TSC, 0),
+	VECTOR("RDMSR PAT", 0, X86_TRAP_GP, "\x0f\x32", 0, MSR_IA32_CR_PAT, 0),
+	VECTOR("RDMSR SPEC_CTRL", 0, X86_TRAP_GP, "\x0f\x32", 0, MSR_IA32_SPEC_CTRL, 0),
+	VECTOR("RDMSR VM_HSAVE_PA", 0, X86_TRAP_GP, "\x0f\x32", 0, MSR_VM_HSAVE_PA, 0),
+	VECTOR("RDMSR TSC_AUX", 0, X86_TRAP_GP, "\x0f\x32", 0, MSR_TSC_AUX, 0),
+	VECTOR("RDMSR of nonsense", 0, X86_TRAP_GP, "\x0f\x32", 0, 0x12345678, 0),
+	VECTOR("WRMSR EFER", 0, X86_TRAP_GP, "\x0f\x30", 0, MSR_EFER, 0),
+	VECTOR("WRMSR EFER with SVME", 0, X86_TRAP_GP, "\x0f\x30",
+	       EFER_SVME | EFER_NX | EFER_LMA | EFER_LME | EFER_SCE, MSR_EFER, 0),
+	VECTOR("WRMSR APIC_BASE", 0, X86_TRAP_GP, "\x0f\x30", 0, MSR_IA32_APICBASE, 0),
+	VECTOR("WRMSR SPEC_CTRL", 0, X86_TRAP_GP, "\x0f\x30", 1, MSR_IA32_SPEC_CTRL, 0),
+	VECTOR("WRMSR PRED_CMD", 0, X86_TRAP_GP, "\x0f\x30", 1, MSR_IA32_PRED_CMD, 0),
+	VECTOR("WRMSR TSC", 0, X86_TRAP_GP, "\x0f\x30", 0, MSR_IA32_TSC, 0),
+	VECTOR("WRMSR VM_HSAVE_PA", 0, X86_TRAP_GP, "\x0f\x30", 0, MSR_VM_HSAVE_PA, 0),
+	VECTOR("WRMSR DEBUGCTL", 0, X86_TRAP_GP, "\x0f\x30", 1, MSR_IA32_DEBUGCTLMSR, 0),
+	VECTOR("WRMSR MISC_ENABLE", 0, X86_TRAP_GP, "\x0f\x30", 1, MSR_IA32_MISC_ENABLE, 0),
+	VECTOR("WRMSR PERF_EVTSEL", 0, X86_TRAP_GP, "\x0f\x30", 1, MSR_K7_EVNTSEL0, 0),
+	VECTOR("WRMSR XSS", 0, X86_TRAP_GP, "\x0f\x30", 1, MSR_IA32_XSS, 0),
+	I("WRMSR LSTAR, not canonical", 0, EXPECT_ANY_END, "\x0f\x30", 0, MSR_LSTAR,
 	  0x80000000),
-	I("WRMSR KERNEL_GS_BASE, not canonical", 0, EXPECT_ANY_END, "\x0f\x30", 0, 0xc0000102,
-	  0x80000000),
-	VECTOR("RDMSR", 3, 13, "\x0f\x32", 0, 0xc0000100, 0),
-	I("MOV CR0: paging off", 0, EXPECT_GP_OR_UD, "\x0f\x22\xc0", 0x11, 0, 0),
+	I("WRMSR KERNEL_GS_BASE, not canonical", 0, EXPECT_ANY_END, "\x0f\x30", 0,
+	  MSR_KERNEL_GS_BASE, 0x80000000),
+	VECTOR("RDMSR", 3, X86_TRAP_GP, "\x0f\x32", 0, MSR_FS_BASE, 0),
+	I("MOV CR0: paging off", 0, EXPECT_GP_OR_UD, "\x0f\x22\xc0", X86_CR0_PE | X86_CR0_ET, 0, 0),
 	I("MOV CR0: all set", 0, EXPECT_GP_OR_UD, "\x0f\x22\xc0", ~0UL, 0, 0),
 	I("MOV CR4: nothing", 0, EXPECT_GP_OR_UD, "\x0f\x22\xe0", 0, 0, 0),
-	I("MOV CR4: VMXE", 0, EXPECT_GP_OR_UD, "\x0f\x22\xe0", 0x26a0, 0, 0),
+	I("MOV CR4: VMXE", 0, EXPECT_GP_OR_UD, "\x0f\x22\xe0",
+	  X86_CR4_VMXE | X86_CR4_OSXMMEXCPT | X86_CR4_OSFXSR | X86_CR4_PGE | X86_CR4_PAE, 0, 0),
 	I("MOV CR8", 0, EXPECT_GP_OR_UD, "\x44\x0f\x22\xc0", 0xf, 0, 0),
 	I("MOV from CR8", 0, EXPECT_ZERO_PRIORITY, "\x44\x0f\x20\xc0", 1, 0, 0),
-	VECTOR("MOV CR3", 3, 13, "\x0f\x22\xd8", 0, 0, 0),
+	VECTOR("MOV CR3", 3, X86_TRAP_GP, "\x0f\x22\xd8", 0, 0, 0),
 	I("MOV CR3, reserved bits", 0, EXPECT_ANY_END, "\x0f\x22\xd8", 1UL << 60, 0, 0),
-	VECTOR("MOV CR1", 0, 6, "\x0f\x22\xc8", 0, 0, 0),
+	VECTOR("MOV CR1", 0, X86_TRAP_UD, "\x0f\x22\xc8", 0, 0, 0),
 	I("MOV DR0", 0, EXPECT_GP_OR_UD, "\x0f\x23\xc0", 0x1000, 0, 0),
 	I("MOV DR7", 0, EXPECT_GP_OR_UD, "\x0f\x23\xf8", 0x401, 0, 0),
 	I("MOV from DR6", 0, EXPECT_GP_OR_UD, "\x0f\x21\xf0", 0, 0, 0),
-	VECTOR("MOV DR0", 3, 13, "\x0f\x23\xc0", 0x1000, 0, 0),
+	VECTOR("MOV DR0", 3, X86_TRAP_GP, "\x0f\x23\xc0", 0x1000, 0, 0),
 	I("LMSW", 0, EXPECT_GP_OR_UD, "\x0f\x01\xf0", 0x1, 0, 0),
 	I("CLTS", 0, EXPECT_NO_CHANGE, "\x0f\x06", 0, 0, 0),
 	I("HLT", 0, EXPECT_HLT, "\xf4", 0, 0, 0),
-	VECTOR("HLT", 3, 13, "\xf4", 0, 0, 0),
-	VECTOR("CLI", 3, 13, "\xfa", 0, 0, 0),
+	VECTOR("HLT", 3, X86_TRAP_GP, "\xf4", 0, 0, 0),
+	VECTOR("CLI", 3, X86_TRAP_GP, "\xfa", 0, 0, 0),
 	I("INVD", 0, EXPECT_GP_OR_UD, "\x0f\x08", 0, 0, 0),
 	I("WBINVD", 0, EXPECT_GP_OR_UD, "\x0f\x09", 0, 0, 0),
 	I("WBNOINVD", 0, EXPECT_GP_OR_UD, "\xf3\x0f\x09", 0, 0, 0),
@@ -120,8 +124,8 @@ static const struct instruction instructions[] = {
 	I("INVLPGA", 0, EXPECT_GP_OR_UD, "\x0f\x01\xdf", 0, 0, 0),
 	I("INVLPGB", 0, EXPECT_GP_OR_UD, "\x0f\x01\xfe", 0, 0, 0),
 	I("TLBSYNC", 0, EXPECT_GP_OR_UD, "\x0f\x01\xff", 0, 0, 0),
-	VECTOR("VMMCALL", 3, 6, "\x0f\x01\xd9", 39, 0, 0),
-	VECTOR("VMCALL", 3, 6, "\x0f\x01\xc1", 39, 0, 0),
+	VECTOR("VMMCALL", 3, X86_TRAP_UD, "\x0f\x01\xd9", 39, 0, 0),
+	VECTOR("VMCALL", 3, X86_TRAP_UD, "\x0f\x01\xc1", 39, 0, 0),
 	I("the other vendor's hypercall", 0, EXPECT_OTHER_VENDOR, "\x0f\x01\xd9", 39, 0, 0),
 	I("INVEPT", 0, EXPECT_GP_OR_UD, "\x66\x0f\x38\x80\x07", 1, 0, 0),
 	I("INVVPID", 0, EXPECT_GP_OR_UD, "\x66\x0f\x38\x81\x07", 1, 0, 0),
@@ -141,25 +145,25 @@ static const struct instruction instructions[] = {
 	I("ENCLS", 0, EXPECT_GP_OR_UD, "\x0f\x01\xcf", 0, 0, 0),
 	I("SYSENTER", 0, EXPECT_GP_OR_UD, "\x0f\x34", 0, 0, 0),
 	I("SYSEXIT", 0, EXPECT_GP_OR_UD, "\x0f\x35", 0, 0, 0),
-	VECTOR("INT 0x80", 0, 0x80, "\xcd\x80", 1, 0, 0),
-	VECTOR("INT 0x80", 3, 0x80, "\xcd\x80", 1, 0, 0),
-	VECTOR("INT 2", 0, 2, "\xcd\x02", 0, 0, 0),
-	VECTOR("INT 18", 0, 18, "\xcd\x12", 0, 0, 0),
+	VECTOR("INT 0x80", 0, IA32_SYSCALL_VECTOR, "\xcd\x80", 1, 0, 0),
+	VECTOR("INT 0x80", 3, IA32_SYSCALL_VECTOR, "\xcd\x80", 1, 0, 0),
+	VECTOR("INT 2", 0, X86_TRAP_NMI, "\xcd\x02", 0, 0, 0),
+	VECTOR("INT 18", 0, X86_TRAP_MC, "\xcd\x12", 0, 0, 0),
 	VECTOR("INT 0xff", 0, 0xff, "\xcd\xff", 0, 0, 0),
-	VECTOR("INT 14", 3, 13, "\xcd\x0e", 0, 0, 0),
-	VECTOR("INT3", 3, 3, "\xcc", 0, 0, 0),
+	VECTOR("INT 14", 3, X86_TRAP_GP, "\xcd\x0e", 0, 0, 0),
+	VECTOR("INT3", 3, X86_TRAP_BP, "\xcc", 0, 0, 0),
 	I("ICEBP", 0, EXPECT_ANY_END, "\xf1", 0, 0, 0),
 	I("ICEBP", 3, EXPECT_ANY_END, "\xf1", 0, 0, 0),
-	VECTOR("UD2", 0, 6, "\x0f\x0b", 0, 0, 0),
-	VECTOR("DIV by zero", 0, 0, "\xf7\xf1", 1, 0, 0),
-	VECTOR("LTR of a null selector", 0, 13, "\x0f\x00\xd8", 0, 0, 0),
-	VECTOR("LTR of a code segment", 0, 13, "\x0f\x00\xd8", GUEST_CS0, 0, 0),
-	VECTOR("LLDT out of the table", 0, 13, "\x0f\x00\xd0", 0x1000, 0, 0),
-	VECTOR("MOV SS of a system segment", 0, 13, "\x8e\xd0", GUEST_TR, 0, 0),
+	VECTOR("UD2", 0, X86_TRAP_UD, "\x0f\x0b", 0, 0, 0),
+	VECTOR("DIV by zero", 0, X86_TRAP_DE, "\xf7\xf1", 1, 0, 0),
+	VECTOR("LTR of a null selector", 0, X86_TRAP_GP, "\x0f\x00\xd8", 0, 0, 0),
+	VECTOR("LTR of a code segment", 0, X86_TRAP_GP, "\x0f\x00\xd8", GUEST_CS0, 0, 0),
+	VECTOR("LLDT out of the table", 0, X86_TRAP_GP, "\x0f\x00\xd0", 0x1000, 0, 0),
+	VECTOR("MOV SS of a system segment", 0, X86_TRAP_GP, "\x8e\xd0", GUEST_TR, 0, 0),
 	I("SWAPGS", 3, EXPECT_GP_OR_UD, "\x0f\x01\xf8", 0, 0, 0),
-	VECTOR("INVLPG", 3, 13, "\x0f\x01\x38", 0, 0, 0),
+	VECTOR("INVLPG", 3, X86_TRAP_GP, "\x0f\x01\x38", 0, 0, 0),
 	I("INVPCID, bad type", 0, EXPECT_GP_OR_UD, "\x66\x0f\x38\x82\x08", CODE_AT, 99, 0),
-	VECTOR("far jump through a TSS", 0, 13,
+	VECTOR("far jump through a TSS", 0, X86_TRAP_GP,
 	       "\xff\x2d\x00\x00\x00\x00\x00\x00\x00\x00\x30\x00", 0, 0, 0),
 };
 
@@ -193,6 +197,8 @@ static void run_instruction(void *arg)
 	bool after = i->bytes[0] == '\xcd' || i->bytes[0] == '\xcc' || i->bytes[0] == '\xf1';
 	bool here = trap && (g.frame->rip == (u64)page ||
 			     (after && g.frame->rip == (u64)page + i->len));
+	bool gp = here && g.frame->vector == X86_TRAP_GP;
+	bool ud = here && g.frame->vector == X86_TRAP_UD;
 	bool good = false;
 
 	switch (i->expected) {
@@ -200,21 +206,19 @@ static void run_instruction(void *arg)
 		good = true;
 		break;
 	case EXPECT_GP_OR_UD:
-		good = here && (g.frame->vector == 13 || g.frame->vector == 6);
+		good = gp || ud;
 		break;
 	case EXPECT_NO_CHANGE:
-		good = guest_vmx ? trap && g.frame->vector == 0x77 :
-				   here && (g.frame->vector == 13 || g.frame->vector == 6);
+		good = guest_vmx ? trap && g.frame->vector == 0x77 : gp || ud;
 		break;
 	case EXPECT_OTHER_VENDOR:
-		good = here && g.frame->vector == 6;
+		good = ud;
 		break;
 	case EXPECT_HOST_XCR0:
 		good = trap && read_xcr0() == xcr0;
 		break;
 	case EXPECT_ZERO_PRIORITY:
-		good = (here && g.frame->vector == 13) ||
-		       (trap && g.frame->vector == 0x77 && !g.frame->rax);
+		good = gp || (trap && g.frame->vector == 0x77 && !g.frame->rax);
 		break;
 	case EXPECT_HLT:
 		good = end == GUEST_EXIT && g.run->exit_reason == DUNE_EXIT_HLT &&

@@ -246,15 +246,15 @@ static void limit(void)
 	ok(!o.code && !o.signal, "the 4,097th vCPU of a process is ENOSPC (%s)", outcome_text(o));
 }
 
-/* The program that changes memory in every way, with this parameter. */
+/* The programs that change memory in every way, with this parameter. */
 static void coherent(const char *self)
 {
-	char path[400], command[500];
+	char command[500];
 	char *copy = strdup(self);
 
-	snprintf(path, sizeof(path), "%s/coherence.t", dirname(copy));
 	snprintf(command, sizeof(command),
-		 "%s | grep '^not ok' | sed 's/^/# /'; exit ${PIPESTATUS[0]}", path);
+		 "for t in %s/memory_*.t; do $t | grep '^not ok' | sed \"s|^|# ${t##*/}: |\"; "
+		 "((bad |= PIPESTATUS[0])); done; exit $bad", dirname(copy));
 	fflush(stdout);
 
 	int pid = fork();
@@ -265,7 +265,7 @@ static void coherent(const char *self)
 	}
 	struct outcome o = wait_child(pid, 300);
 
-	ok(!o.code, "coherence.t passes with notify_flushes=1 (%s)", outcome_text(o));
+	ok(!o.code, "memory_*.t pass with notify_flushes=1 (%s)", outcome_text(o));
 	free(copy);
 }
 

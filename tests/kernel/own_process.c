@@ -11,6 +11,7 @@
 #include "guest.h"
 #include "isolated.h"
 #include "tap.h"
+#include "x86.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -263,9 +264,9 @@ static void sigreturn_of_nothing(void) { go(sigreturns, NULL); }
 
 static u64 io_permission(void *arg)
 {
-	hypercall3(SYS_ioperm, 0x80, 1, 1);
+	hypercall3(SYS_ioperm, PORT_POST, 1, 1);
 	hypercall3(SYS_iopl, 3, 0, 0);
-	asm volatile("outb %%al, $0x80" : : "a"(0));
+	asm volatile("outb %%al, %1" : : "a"(0), "i"(PORT_POST));
 	return 0;
 }
 
@@ -275,7 +276,8 @@ static void iopl_then_out(void)
 	bounded(2000);
 	enum guest_end end = guest_call(&g, io_permission, NULL);
 
-	expect(end, end == GUEST_TRAP && (g.frame->vector == 13 || g.frame->vector == 6));
+	expect(end, end == GUEST_TRAP && (g.frame->vector == X86_TRAP_GP ||
+					  g.frame->vector == X86_TRAP_UD));
 }
 
 static u64 wild_numbers(void *arg)

@@ -186,23 +186,30 @@ int main(void)
 
 	begin(120);
 	o = in_child(cpu_soft, NULL, 30);
-	ok(o.signal == SIGXCPU, "RLIMIT_CPU: SIGXCPU ends a guest that spins (%s)",
+	ok(o.signal == SIGXCPU,
+	   "SIGXCPU ends a guest that spins beyond the soft limit of RLIMIT_CPU (%s)",
 	   outcome_text(o));
 	o = in_child(cpu_hard, NULL, 30);
-	ok(o.signal == SIGKILL, "RLIMIT_CPU: SIGKILL at the hard limit (%s)", outcome_text(o));
+	ok(o.signal == SIGKILL,
+	   "SIGKILL ends a guest that spins beyond the hard limit of RLIMIT_CPU (%s)",
+	   outcome_text(o));
 	o = in_child(accounted, NULL, 30);
 	ok(!o.code, "time in the guest is accounted to the process (%s)", outcome_text(o));
 	o = in_child(address_space, NULL, 20);
-	ok(!o.code, "RLIMIT_AS (%s)", outcome_text(o));
+	ok(!o.code, "an mmap() of the guest beyond RLIMIT_AS is ENOMEM, one below it succeeds (%s)",
+	   outcome_text(o));
 	o = in_child(files, NULL, 20);
-	ok(!o.code, "RLIMIT_NOFILE (%s)", outcome_text(o));
+	ok(!o.code, "an open() of the guest beyond RLIMIT_NOFILE is EMFILE (%s)", outcome_text(o));
 	o = in_child(file_size, NULL, 20);
-	ok(!o.code, "RLIMIT_FSIZE, with its signal (%s)", outcome_text(o));
+	ok(!o.code, "a write of the guest beyond RLIMIT_FSIZE is EFBIG and raises SIGXFSZ (%s)",
+	   outcome_text(o));
 	o = in_child(stack, (void *)(512L << 10), 20);
 	ok(!o.code, "the stack grows below its limit (%s)", outcome_text(o));
 	o = in_child(stack, (void *)(2L << 20), 20);
-	ok(o.signal == SIGSEGV, "RLIMIT_STACK: SIGSEGV above it (%s)", outcome_text(o));
+	ok(o.signal == SIGSEGV, "SIGSEGV ends a guest whose stack grows beyond RLIMIT_STACK (%s)",
+	   outcome_text(o));
 	o = in_child(locked, NULL, 20);
-	ok(!o.code, "RLIMIT_MEMLOCK, as another user (%s)", outcome_text(o));
+	ok(!o.code, "an mlock() of the guest beyond RLIMIT_MEMLOCK is ENOMEM for a user (%s)",
+	   outcome_text(o));
 	return done();
 }

@@ -11,6 +11,7 @@
 #include "guest.h"
 #include "machine.h"
 #include "tap.h"
+#include "x86.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -24,7 +25,6 @@
 #define REGION		(1UL << 39)	/* no other mapping of the process is in it */
 #define ROUNDS		(env_number("ROOT_ROUNDS", 200))
 #define LINEAR		(300UL << 39 | 0xffffUL << 48)
-#define FRAME		0xffffffffff000UL
 
 static struct guest g;
 static sigjmp_buf env;
@@ -52,13 +52,14 @@ asm(".globl root_load\nroot_load: movb (%rax), %al\n\thlt\n");
 /* Whether a nested fault at @gpa reports a page; -1: no such fault. */
 static int is_present(u64 *entry, u64 gpa)
 {
-	*entry = (gpa & FRAME) | PTE_P | PTE_W | PTE_A | PTE_D;
+	*entry = (gpa & PTE_ADDRESS) | PTE_P | PTE_W | PTE_A | PTE_D;
 	for (int i = 0; i < 50; i++) {
 		g.run->regs.rip = (u64)root_load;
 		g.run->regs.rax = LINEAR;
 		if (guest_run(&g))
 			return -1;
-		if (g.run->exit_reason == DUNE_EXIT_FAULT && g.run->fault_address == (gpa & FRAME))
+		if (g.run->exit_reason == DUNE_EXIT_FAULT &&
+		    g.run->fault_address == (gpa & PTE_ADDRESS))
 			return g.run->hw_info1 & 1;
 		if (g.run->exit_reason != DUNE_EXIT_INTR)
 			return -1;

@@ -9,7 +9,9 @@
 #include "guest.h"
 #include "machine.h"
 #include "tap.h"
+#include "x86.h"
 
+#include <asm/processor-flags.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/userfaultfd.h>
@@ -132,14 +134,14 @@ static void place(enum where w)
 		break;
 	case SPIN_0_IF:
 		guest_prepare(&g, 0, spin, NULL);
-		g.run->regs.rflags |= FLAG_IF;
+		g.run->regs.rflags |= X86_EFLAGS_IF;
 		break;
 	case SPIN_3:
 		guest_prepare(&g, 3, spin, NULL);
 		break;
 	case SPIN_3_IF:
 		guest_prepare(&g, 3, spin, NULL);
-		g.run->regs.rflags |= FLAG_IF;
+		g.run->regs.rflags |= X86_EFLAGS_IF;
 		break;
 	case PAUSE:
 		guest_prepare(&g, 0, pause_loop, NULL);
@@ -373,10 +375,10 @@ static void pending_vectors(void)
 		g.run->irq_vector = vectors[i];
 		end = guest_resume(&g);
 		ok(end == GUEST_DONE && g.value == 1 && last_vector == vectors[i] &&
-		   g.run->irq_vector == 0,
+		   g.run->irq_vector == X86_TRAP_DE,
 		   "vector %u waits for IF and then comes once (%s)", vectors[i],
 		   guest_end_name(&g, end));
-		ok(!(flags_in_handler & FLAG_IF), "the handler of vector %u runs with IF off",
+		ok(!(flags_in_handler & X86_EFLAGS_IF), "the handler of vector %u runs with IF off",
 		   vectors[i]);
 	}
 	/* IF is never set: the vector is still pending at the end, and a later run delivers it. */
@@ -394,7 +396,7 @@ static void pending_vectors(void)
 	/* Ring 3 with IF: at once, in ring 0. */
 	irqs = 0;
 	guest_prepare(&g, 3, ring3_waits, NULL);
-	g.run->regs.rflags |= FLAG_IF;
+	g.run->regs.rflags |= X86_EFLAGS_IF;
 	g.run->irq_vector = 0x62;
 	end = guest_resume(&g);
 	ok(end == GUEST_DONE && g.value == 1 && last_vector == 0x62,

@@ -10,7 +10,10 @@
 #include "machine.h"
 #include "tap.h"
 #include "tracing.h"
+#include "x86.h"
 
+#include <asm/svm.h>
+#include <asm/vmx.h>
 #include <dirent.h>
 #include <signal.h>
 #include <stdio.h>
@@ -21,13 +24,10 @@
 
 #define CALLS 25
 
-#define EXIT_VMCALL	0x12	/* Intel's and AMD's reason for an exit by a hypercall */
-#define EXIT_VMMCALL	0x81
-
 static struct shared {
 	volatile int phase;
 	volatile u64 rip;	/* of the hypercall instruction in ring 3 */
-	volatile int code;	/* EXIT_* */
+	volatile int code;	/* the processor's for the exit by it */
 } *shared;
 
 static u64 calls(void *arg)
@@ -167,8 +167,8 @@ static void trace_ring3(void)
 		if (guest_call3(&g, hypercall_in_ring3, NULL) != GUEST_TRAP)
 			_exit(1);
 		shared->rip = g.frame->rip;
-		shared->code = guest_vmx ? EXIT_VMCALL : EXIT_VMMCALL;
-		_exit(g.frame->vector == 6 ? 0 : 1);
+		shared->code = guest_vmx ? EXIT_REASON_VMCALL : SVM_EXIT_VMMCALL;
+		_exit(g.frame->vector == X86_TRAP_UD ? 0 : 1);
 	}
 	trace_only(pid);
 	trace_write("events/dune/dune_exit/enable", "1");

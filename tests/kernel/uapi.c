@@ -8,7 +8,9 @@
 #include "guest.h"
 #include "machine.h"
 #include "tap.h"
+#include "x86.h"
 
+#include <asm/processor-flags.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -62,6 +64,8 @@ static void device(void)
 	   (st.st_mode & 0777) == 0600,
 	   "the mode of /dev/dune is 666, 660 or 600 (%o)", st.st_mode & 0777);
 
+	const u64 cr0 = X86_CR0_PE | X86_CR0_WP | X86_CR0_PG;
+	const u64 efer = EFER_SCE | EFER_LME | EFER_LMA | EFER_NX;
 	struct dune_info info = { .size = sizeof(info) };
 
 	ok(!call(g.dev, DUNE_GET_INFO, &info), "DUNE_GET_INFO succeeds");
@@ -71,12 +75,13 @@ static void device(void)
 	   "DUNE_GET_INFO reports vendor %u", info.vendor);
 	ok(info.address_bits >= 36 && info.address_bits <= 52,
 	   "DUNE_GET_INFO reports an address width of %u", info.address_bits);
-	ok((info.guest_cr0 & 0x80010001) == 0x80010001, "the guest's CR0 %#llx has PE, WP, PG",
+	ok((info.guest_cr0 & cr0) == cr0, "the guest's CR0 %#llx has PE, WP, PG",
 	   info.guest_cr0);
-	ok((info.guest_cr4 & 0x20) && !(info.guest_cr4 & 0x300000),
+	ok((info.guest_cr4 & X86_CR4_PAE) &&
+	   !(info.guest_cr4 & (X86_CR4_SMEP | X86_CR4_SMAP)),
 	   "the guest's CR4 %#llx has PAE, no SMEP, no SMAP",
 	   info.guest_cr4);
-	ok((info.guest_efer & 0xd01) == 0xd01, "the guest's EFER %#llx has SCE, LME, LMA, NXE",
+	ok((info.guest_efer & efer) == efer, "the guest's EFER %#llx has SCE, LME, LMA, NXE",
 	   info.guest_efer);
 	ok(info.run_size == 4096, "the run page is a page");
 	ok(info.vendor == DUNE_VENDOR_SVM ? !info.granules :

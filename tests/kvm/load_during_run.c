@@ -11,6 +11,7 @@
 #include "machine.h"
 #include "modules.h"
 #include "tap.h"
+#include "x86.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -19,8 +20,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define MSR_LSTAR	0xc0000082
-#define MSR_VM_HSAVE_PA	0xc0010117
 #define ROUNDS		5
 
 static struct shared {
@@ -28,20 +27,12 @@ static struct shared {
 	volatile u64 foreign;	/* a value of LSTAR that is not the guest's */
 } *shared;
 
-static u64 read_msr(u32 msr)
-{
-	u32 low, high;
-
-	asm volatile("rdmsr" : "=a"(low), "=d"(high) : "c"(msr));
-	return (u64)high << 32 | low;
-}
-
 static u64 work(void *arg)
 {
 	u64 lstar = (u64)arg;
 
 	for (;;) {
-		u64 seen = read_msr(MSR_LSTAR);
+		u64 seen = rdmsr(MSR_LSTAR);
 
 		if (seen != lstar)
 			shared->foreign = seen;

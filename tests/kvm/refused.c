@@ -12,6 +12,7 @@
 #include "machine.h"
 #include "modules.h"
 #include "tap.h"
+#include "x86.h"
 
 #include <fcntl.h>
 #include <sched.h>
@@ -21,8 +22,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define MSR_EFER	0xc0000080
-#define EFER_SVME	(1 << 12)
 #define GUESTS		2
 
 static volatile u64 *rounds;	/* of each guest */

@@ -15,6 +15,7 @@
 #include <unistd.h>
 #include "rings.h"
 #include "tap.h"
+#include "x86.h"
 
 #define PAGE	4096UL
 #define GB	(1UL << 30)
@@ -63,7 +64,8 @@ static void test_calls(void)
 	is(dune_ring3(&tf), -EPERM, "dune_ring3() before dune_enter(): EPERM");
 	dune_stats(&stats);
 	is(stats.arena_bytes, 0, "dune_stats() before dune_enter(): zero");
-	is(dune_trap_set(6, with_fpu, DUNE_TRAP_FPU), 0, "dune_trap_set works before dune_enter()");
+	is(dune_trap_set(X86_TRAP_UD, with_fpu, DUNE_TRAP_FPU), 0,
+	   "dune_trap_set works before dune_enter()");
 }
 
 static void wrong(struct dune_config cfg, const char *what)

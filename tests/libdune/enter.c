@@ -134,20 +134,21 @@ static void test_libc(void)
 	pid_t pid;
 	FILE *f;
 
-	ok(p && memset(p, 3, 1 << 20) && p[12345] == 3, "malloc");
+	ok(p && memset(p, 3, 1 << 20) && p[12345] == 3,
+	   "malloc() gives memory that keeps what is written");
 	free(p);
 	f = fdopen(fd, "w+");
-	ok(fprintf(f, "%d %s %g\n", 12, "text", 1.5) == 12 && !fclose(f), "stdio");
-	ok(!stat(name, &st) && st.st_size == 12, "stat");
+	ok(fprintf(f, "%d %s %g\n", 12, "text", 1.5) == 12 && !fclose(f), "stdio writes a file");
+	ok(!stat(name, &st) && st.st_size == 12, "stat() shows the size of that file");
 	unlink(name);
 	clock_gettime(CLOCK_MONOTONIC, &a);
 	usleep(2000);
 	clock_gettime(CLOCK_MONOTONIC, &b);
 	ok((b.tv_sec - a.tv_sec) * 1000000000L + b.tv_nsec - a.tv_nsec >= 2000000,
-	   "time");
-	ok(getauxval(AT_PAGESZ) == 4096, "auxv");
+	   "usleep() takes as long on the clock as it must");
+	ok(getauxval(AT_PAGESZ) == 4096, "the auxiliary vector has the size of a page");
 	errno = 0;
-	ok(open("/nonexistent", 0) == -1 && errno == ENOENT, "errno");
+	ok(open("/nonexistent", 0) == -1 && errno == ENOENT, "a failed open() sets errno");
 	fflush(stdout);
 	pid = fork();
 	if (!pid) {
@@ -238,7 +239,7 @@ int main(void)
 	pthread_create(&thread, NULL, spin, NULL);
 	test_config();
 	test_failure();
-	is(dune_enter(NULL), 0, "dune_enter");
+	is(dune_enter(NULL), 0, "dune_enter() succeeds");
 	is(ring(), 0, "the process is in ring 0 after dune_enter()");
 	ok(dune_active(), "dune_active() is true after dune_enter()");
 	is(dune_enter(NULL), 0, "dune_enter() succeeds a second time");

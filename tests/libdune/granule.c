@@ -252,7 +252,7 @@ static void test_process(void)
 	is(end.code, 0, "memory in 50 gigabytes");
 	said(&end);
 	end = run(translate);
-	is(end.code, 0, "dune_gpa() and dune_va()");
+	is(end.code, 0, "dune_gpa() and dune_va() are the inverse of each other");
 	end = run(children);
 	is(end.code, 0, "fork, vfork and posix_spawn with memory in many gigabytes");
 	said(&end);

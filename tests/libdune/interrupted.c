@@ -5,14 +5,15 @@
  * page gets them, or when the interrupted call leaves the calling thread's record
  * of the last table wrong, so that a later call changes another page.
  */
+#include <asm/processor-flags.h>
 #include <string.h>
 #include <sys/mman.h>
 #include "rings.h"
 #include "tap.h"
+#include "x86.h"
 
 #define PAGE	4096UL
 #define MB2	(512 * PAGE)
-#define RFLAGS_TF 0x100UL
 
 /* Pages 0 to 3 of each of three tables of 4 KB pages. */
 #define TABLES	3
@@ -41,11 +42,11 @@ static void protect_stepped(uint64_t va)
 	steps = 0;
 	__asm__ volatile("lea -128(%%rsp), %%rsp; pushfq; orq %0, (%%rsp); popfq;"
 			 "lea 128(%%rsp), %%rsp"
-			 : : "i" (RFLAGS_TF) : "memory", "cc");
+			 : : "i" (X86_EFLAGS_TF) : "memory", "cc");
 	dune_pt_protect(root, va, PAGE, DUNE_PT_RO);
 	__asm__ volatile("lea -128(%%rsp), %%rsp; pushfq; andq %0, (%%rsp); popfq;"
 			 "lea 128(%%rsp), %%rsp"
-			 : : "i" (~RFLAGS_TF) : "memory", "cc");
+			 : : "i" (~X86_EFLAGS_TF) : "memory", "cc");
 }
 
 /* A bit for each of the pages that can be written. */
@@ -109,7 +110,7 @@ int main(void)
 	root = dune_pt_root();
 	start = ((uint64_t)memory + MB2 - 1) & ~(MB2 - 1);
 	is(dune_pt_split(root, start, TABLES * MB2, PAGE), 0, "the three tables are split");
-	dune_trap_set(1, on_step, 0);
+	dune_trap_set(X86_TRAP_DB, on_step, 0);
 	interrupt(0, 0);
 	interrupt(0, 1);
 	interrupt(1, 0);

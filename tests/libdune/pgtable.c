@@ -86,7 +86,8 @@ static void test_protect(void)
 	restore = DUNE_PT_RW;
 	p[0] = 1;
 	is(size_of((void *)p), largest(), "memory is mapped in the largest pages at first");
-	is(dune_pt_protect(root, va, PAGE, DUNE_PT_RO), 0, "protect one page");
+	is(dune_pt_protect(root, va, PAGE, DUNE_PT_RO), 0,
+	   "dune_pt_protect() of one page succeeds");
 	is(size_of((void *)p), PAGE, "protecting a page splits its large page down to 4 KB");
 	faults = 0;
 	is(p[0], 1, "a read-only page can be read");
@@ -98,7 +99,7 @@ static void test_protect(void)
 	is(p[0], 2, "the write is made once the handler returns");
 	p[1] = 3;
 	is(faults, 1, "a page that is writable again causes no more faults");
-	is(dune_pt_unmap(root, va + PAGE, 2 * PAGE), 0, "unmap two pages");
+	is(dune_pt_unmap(root, va + PAGE, 2 * PAGE), 0, "dune_pt_unmap() of two pages succeeds");
 	faults = 0;
 	p[PAGE + 5] = 6;
 	is(faults, 1, "the first of two unmapped pages causes a fault");
@@ -193,9 +194,9 @@ static void test_dirty(void)
 	i = p[PAGE];
 	is(dune_pt_walk(root, va, 64 * PAGE, count_dirty, &dirty), 0,
 	   "dune_pt_walk() over 64 pages");
-	is(dirty, 16, "dirty pages");
+	is(dirty, 16, "dune_pt_walk() finds the pages that were written dirty, and no others");
 	i = !!(*dune_pt_entry(root, va + PAGE, NULL) & DUNE_PTE_A);
-	is(i, 1, "accessed bit of a page that was read");
+	is(i, 1, "a page that was read has its accessed bit set");
 	i = !!(*dune_pt_entry(root, va + 2 * PAGE, NULL) & DUNE_PTE_A);
 	is(i, 0, "accessed bit of a page that was not read");
 	is(dune_pte_clear(dune_pt_entry(root, va, NULL), DUNE_PTE_D), DUNE_PTE_D,

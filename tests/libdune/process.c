@@ -56,9 +56,9 @@ static void test_fork(void)
 		_exit(33);
 	}
 	status = wait_for(pid);
-	is(WEXITSTATUS(status), 33, "fork: exit status");
-	is(read(p[0], buf, 5), 5, "fork: pipe");
-	ok(!strcmp(buf, "child"), "fork: data");
+	is(WEXITSTATUS(status), 33, "a child of fork() ends with its exit status");
+	is(read(p[0], buf, 5), 5, "the parent reads from a pipe what its child of fork() wrote");
+	ok(!strcmp(buf, "child"), "a child of fork() writes what it must");
 	close(p[0]);
 	close(p[1]);
 
@@ -72,7 +72,7 @@ static void test_fork(void)
 		}
 		_exit(0);
 	}
-	is(WEXITSTATUS(wait_for(pid)), 20, "fork: twenty generations");
+	is(WEXITSTATUS(wait_for(pid)), 20, "fork() works in twenty generations of children");
 
 	for (i = 0; i < 50; i++) {
 		pid = fork();
@@ -81,7 +81,7 @@ static void test_fork(void)
 		if (WEXITSTATUS(wait_for(pid)) != i)
 			break;
 	}
-	is(i, 50, "fork: fifty children");
+	is(i, 50, "fork() works fifty times, one child after the other");
 }
 
 static void test_vfork(void)
@@ -96,15 +96,15 @@ static void test_vfork(void)
 		local = 2;
 		_exit(44);
 	}
-	is(WEXITSTATUS(wait_for(pid)), 44, "vfork: exit status");
-	is(shared, 5, "vfork: memory is shared");
-	is(local, 2, "vfork: the stack is shared");
+	is(WEXITSTATUS(wait_for(pid)), 44, "a child of vfork() ends with its exit status");
+	is(shared, 5, "a child of vfork() shares memory with its parent");
+	is(local, 2, "a child of vfork() shares the stack with its parent");
 	pid = vfork();
 	if (!pid) {
 		execl("/bin/sh", "sh", "-c", "exit 45", NULL);
 		_exit(1);
 	}
-	is(WEXITSTATUS(wait_for(pid)), 45, "vfork and exec");
+	is(WEXITSTATUS(wait_for(pid)), 45, "a child of vfork() executes a program");
 	pid = vfork();
 	if (!pid) {
 		execl("/nonexistent", "x", NULL);
@@ -129,10 +129,11 @@ static void test_spawn(void)
 	int i, err, good = 0;
 
 	err = posix_spawn(&pid, "/bin/sh", NULL, NULL, argv, environ);
-	is(err, 0, "posix_spawn");
-	is(WEXITSTATUS(wait_for(pid)), 46, "posix_spawn: exit status");
+	is(err, 0, "posix_spawn() succeeds");
+	is(WEXITSTATUS(wait_for(pid)), 46,
+	   "the program of posix_spawn() ends with its exit status");
 	is(posix_spawn(&pid, "/nonexistent", NULL, NULL, argv, environ), ENOENT,
-	   "posix_spawn of nothing");
+	   "posix_spawn() of a file that does not exist is ENOENT");
 
 	/* The child resets the handler; the parent keeps it. */
 	signal(SIGUSR1, handler);
@@ -142,17 +143,18 @@ static void test_spawn(void)
 	posix_spawnattr_setsigdefault(&attr, &set);
 	posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGDEF);
 	posix_spawn(&pid, "/bin/sh", NULL, &attr, trap, environ);
-	is(WTERMSIG(wait_for(pid)), SIGUSR1, "SETSIGDEF: the child dies of it");
+	is(WTERMSIG(wait_for(pid)), SIGUSR1,
+	   "with POSIX_SPAWN_SETSIGDEF the child dies of the signal");
 	shared = 0;
 	raise(SIGUSR1);
-	is(shared, 1, "SETSIGDEF: the parent still has its handler");
+	is(shared, 1, "with POSIX_SPAWN_SETSIGDEF the parent still has its handler");
 	signal(SIGUSR1, SIG_DFL);
 
 	for (i = 0; i < 50; i++) {
 		posix_spawn(&pid, "/bin/sh", NULL, NULL, argv, environ);
 		good += WEXITSTATUS(wait_for(pid)) == 46;
 	}
-	is(good, 50, "posix_spawn: fifty times");
+	is(good, 50, "posix_spawn() works fifty times");
 }
 
 static void test_shell(void)
@@ -160,15 +162,18 @@ static void test_shell(void)
 	char line[64] = "";
 	FILE *f = popen("echo 12 | tr 12 34; exit 3", "r");
 
-	ok(f && fgets(line, sizeof(line), f) && !strcmp(line, "34\n"), "popen");
-	is(WEXITSTATUS(pclose(f)), 3, "pclose");
+	ok(f && fgets(line, sizeof(line), f) && !strcmp(line, "34\n"),
+	   "popen() gives what the command prints");
+	is(WEXITSTATUS(pclose(f)), 3,
+	   "pclose() returns the exit status of a command that was read");
 	f = popen("cat >/dev/null", "w");
-	ok(f && fputs("some text", f) >= 0, "popen for writing");
-	is(pclose(f), 0, "pclose");
-	is(WEXITSTATUS(system("exit 9")), 9, "system");
-	is(WTERMSIG(system("kill -9 $$")), 9, "system, killed");
+	ok(f && fputs("some text", f) >= 0, "a command of popen() can be written to");
+	is(pclose(f), 0, "pclose() succeeds after a command that was written to");
+	is(WEXITSTATUS(system("exit 9")), 9, "system() returns the exit status of the command");
+	is(WTERMSIG(system("kill -9 $$")), 9,
+	   "system() returns the signal that killed the command");
 	is(WEXITSTATUS(system("trap '' HUP; kill -HUP $$; exit 4")), 4,
-	   "system, with an ignored signal");
+	   "a command of system() can ignore a signal");
 }
 
 static int cloned(void *arg)
@@ -186,21 +191,23 @@ static void test_clone(void)
 
 	shared = 0;
 	pid = clone(cloned, stack + sizeof(stack), SIGCHLD, NULL);
-	is(WEXITSTATUS(wait_for(pid)), 12, "clone with a stack of its own");
-	is(shared, 0, "clone with a stack of its own: memory is not shared");
+	is(WEXITSTATUS(wait_for(pid)), 12,
+	   "a child of clone() with a stack of its own ends with its exit status");
+	is(shared, 0, "a child of clone() with a stack of its own does not share memory");
 	pid = clone(cloned, stack + sizeof(stack),
 		    CLONE_VM | CLONE_VFORK | SIGCHLD, NULL);
-	is(WEXITSTATUS(wait_for(pid)), 12, "clone(CLONE_VM | CLONE_VFORK)");
-	is(shared, 77, "clone(CLONE_VM | CLONE_VFORK): memory is shared");
+	is(WEXITSTATUS(wait_for(pid)), 12,
+	   "a child of clone(CLONE_VM | CLONE_VFORK) ends with its exit status");
+	is(shared, 77, "a child of clone(CLONE_VM | CLONE_VFORK) shares memory");
 
 	args.v[4] = SIGCHLD;	/* exit_signal */
 	pid = syscall(SYS_clone3, &args, 64);
 	if (!pid)
 		_exit(13);
-	is(WEXITSTATUS(wait_for(pid)), 13, "clone3");
+	is(WEXITSTATUS(wait_for(pid)), 13, "a child of clone3() ends with its exit status");
 	errno = 0;
 	ok(syscall(SYS_clone3, NULL, 64) == -1 && errno == EFAULT,
-	   "clone3 with a bad pointer");
+	   "clone3() with a bad pointer is EFAULT");
 	errno = 0;
 	ok(syscall(SYS_clone3, &args, 8) == -1 && errno == EINVAL,
 	   "clone3 with a size that is too small");

@@ -5,6 +5,7 @@
  * succeeds, or when a call or an exception changes a register that it should not.
  */
 #define _GNU_SOURCE
+#include <asm/processor-flags.h>
 #include <errno.h>
 #include <signal.h>
 #include <string.h>
@@ -14,6 +15,7 @@
 #include <unistd.h>
 #include "rings.h"
 #include "tap.h"
+#include "x86.h"
 
 static struct dune_tf seen;
 static volatile long calls;
@@ -37,22 +39,28 @@ static long run(void *code)
 	struct dune_tf tf = {
 		.rip = (uint64_t)code,
 		.rsp = (uint64_t)stack + sizeof(stack) - 8,
-		.rflags = 0x3202,	/* asks for IOPL 3 */
-		.cs = 0x10,		/* and for ring 0 */
+		/* It asks for IOPL 3 and for ring 0. */
+		.rflags = X86_EFLAGS_IOPL | X86_EFLAGS_IF | X86_EFLAGS_FIXED,
+		.cs = DUNE_CS,
 		.rbx = 0x1b, .rbp = 0x1c, .r12 = 0x12, .r15 = 0x15,
 	};
 
 	return dune_ring3(&tf);
 }
 
-#define LEAVE "movl $0xd00d, %eax; syscall\n"
+#define SET_FLAG(bit) "pushfq; orq $" ASM_BIT(bit) ", (%rsp); popfq\n"
+/* Returns the flag after a system call, and clears it. */
+#define KEEP_FLAG(bit) SET_FLAG(bit) "movl $39, %eax; syscall\n" \
+	"pushfq; popq %rdi; andq $" ASM_BIT(bit) ", %rdi; pushq $2; popfq\n"
+
 #define CODE(name, text) \
 	__asm__(".pushsection .text\n" #name ": " text ".popsection\n"); \
 	extern char name[]
 
 CODE(code_cs, "movq %cs, %rdi; andq $3, %rdi\n" LEAVE);
 CODE(code_flags, "pushfq; popq %rdi\n" LEAVE);
-CODE(code_popf, "pushfq; orq $0x3000, (%rsp); popfq; pushfq; popq %rdi\n" LEAVE);
+CODE(code_popf, "pushfq; orq $(3 << " ASM_NUMBER(X86_EFLAGS_IOPL_BIT) "), (%rsp); popfq\n"
+		"pushfq; popq %rdi\n" LEAVE);
 CODE(code_sum, "movl $4242, %eax; movl $1, %edi; movl $2, %esi; movl $4, %edx\n"
 	       "movl $8, %r10d; movl $16, %r8d; movl $32, %r9d; syscall\n"
 	       "movq %rax, %rdi\n" LEAVE);
@@ -71,15 +79,15 @@ CODE(code_ud, "movl $1, %ebx; ud2; movq %rbx, %rdi\n" LEAVE);
 CODE(code_gs, "movq $0x1001, %rdi; leaq gs_data(%rip), %rsi; movl $158, %eax\n"
 	      "syscall; movq %gs:0, %rdi\n" LEAVE
 	      ".balign 8\ngs_data: .quad 0x6757\n");
-CODE(code_tf, "pushfq; orq $0x100, (%rsp); popfq; nop; movl $39, %eax; syscall; nop\n"
-	      "pushfq; andq $~0x100, (%rsp); popfq; movq $5, %rdi\n" LEAVE);
-CODE(code_ac, "pushfq; orq $0x40000, (%rsp); popfq; movl $39, %eax; syscall\n"
-	      "pushfq; popq %rdi; andq $0x40000, %rdi; pushq $2; popfq\n" LEAVE);
-CODE(code_nt, "pushfq; orq $0x4000, (%rsp); popfq; movl $39, %eax; syscall\n"
-	      "pushfq; popq %rdi; andq $0x4000, %rdi; pushq $2; popfq\n" LEAVE);
+CODE(code_tf, SET_FLAG(X86_EFLAGS_TF_BIT) "nop; movl $39, %eax; syscall; nop\n"
+	      "pushfq; andq $~" ASM_BIT(X86_EFLAGS_TF_BIT) ", (%rsp); popfq\n"
+	      "movq $5, %rdi\n" LEAVE);
+CODE(code_ac, KEEP_FLAG(X86_EFLAGS_AC_BIT) LEAVE);
+CODE(code_nt, KEEP_FLAG(X86_EFLAGS_NT_BIT) LEAVE);
 CODE(code_vmmcall, "vmmcall\n" LEAVE);
 CODE(code_vmcall, "vmcall\n" LEAVE);
-CODE(code_int80, "movl $20, %eax; int $0x80; movq $5, %rdi\n" LEAVE);
+CODE(code_int80, "movl $20, %eax; int $" ASM_NUMBER(IA32_SYSCALL_VECTOR) "\n"
+		 "movq $5, %rdi\n" LEAVE);
 CODE(code_hlt, "hlt\n" LEAVE);
 CODE(code_cli, "cli\n" LEAVE);
 CODE(code_cr, "movq %cr3, %rax\n" LEAVE);
@@ -88,7 +96,8 @@ CODE(code_farjmp, "pushq $0x10; leaq 1f(%rip), %rax; pushq %rax; lretq; 1:\n" LE
 CODE(code_iret0, "movq %rsp, %rdx; pushq $0x18; pushq %rdx; pushq $0x1202\n"
 		 "pushq $0x10; leaq 1f(%rip), %rax; pushq %rax; iretq; 1:\n" LEAVE);
 CODE(code_32, "pushq $0x23; leaq 1f(%rip), %rax; pushq %rax; lretq; 1:\n" LEAVE);
-CODE(code_wrmsr, "movl $0xc0000101, %ecx; xorl %eax, %eax; xorl %edx, %edx; wrmsr\n" LEAVE);
+CODE(code_wrmsr, "movl $" ASM_NUMBER(MSR_GS_BASE) ", %ecx; xorl %eax, %eax; xorl %edx, %edx\n"
+		 "wrmsr\n" LEAVE);
 CODE(code_sysenter, "sysenter\n" LEAVE);
 CODE(code_secret, "movq secret(%rip), %rax; movq (%rax), %rdi\n" LEAVE);
 CODE(code_wrong, "movabsq $0x7ffffffffffe, %rax; jmp *%rax\n");
@@ -133,35 +142,36 @@ static int death_of(void *code)
 static void test_calls(void)
 {
 	is(run(code_cs), 3, "dune_ring3() runs code in ring 3");
-	is(run(code_flags) & 0x3200, 0x200, "ring 3 has IOPL 0 and interrupts on");
-	is(run(code_popf) & 0x3000, 0, "POPF in ring 3 does not change IOPL");
+	is(run(code_flags) & (X86_EFLAGS_IOPL | X86_EFLAGS_IF), X86_EFLAGS_IF,
+	   "ring 3 has IOPL 0 and interrupts on");
+	is(run(code_popf) & X86_EFLAGS_IOPL, 0, "POPF in ring 3 does not change IOPL");
 	is(run(code_sum), 63, "a system call of ring 3 has six arguments and a result");
 	is(seen.vector, DUNE_VECTOR_SYSCALL, "a system call of ring 3 has its vector in the frame");
 	is(run(code_keep), -1 - 1 - 2 - 3 - 4 - 5 - 6 - 7 - 8 + 0x1b + 0x1c +
 	   0x12 + 0x15, "a system call of ring 3 preserves registers and carry");
 	is(run(code_rcx), 0, "a system call of ring 3 leaves rcx and r11 as the processor does");
-	is(run(code_gs), 0x6757, "arch_prctl(ARCH_SET_GS)");
+	is(run(code_gs), 0x6757, "arch_prctl(ARCH_SET_GS) sets the GS base of ring 3");
 	ok(dune_active(), "the program is in ring 0 after dune_ring3()");
 }
 
 static void test_traps(void)
 {
 	traps = 0;
-	dune_trap_set(6, skip2, 0);
+	dune_trap_set(X86_TRAP_UD, skip2, 0);
 	is(run(code_ud), 0x77, "an exception of ring 3 is handled, and ring 3 continues");
 	is(traps, 1, "the handler of ring 3's exception ran once");
 	is(seen.cs, 0x33, "an exception of ring 3 shows its cs");
 	is(seen.ss, 0x2b, "an exception of ring 3 shows its ss");
-	dune_trap_set(6, leave_trap, 0);
+	dune_trap_set(X86_TRAP_UD, leave_trap, 0);
 	is(run(code_ud), -6, "a trap handler may end ring 3");
-	dune_trap_set(6, NULL, 0);
+	dune_trap_set(X86_TRAP_UD, NULL, 0);
 	traps = 0;
-	dune_trap_set(1, step, 0);
+	dune_trap_set(X86_TRAP_DB, step, 0);
 	is(run(code_tf), 5, "single steps across a system call");
 	ok(traps >= 4, "single steps across a system call: %d steps", traps);
-	dune_trap_set(1, NULL, 0);
-	is(run(code_ac), 0x40000, "ring 3 keeps AC over a system call");
-	is(run(code_nt), 0x4000, "ring 3 keeps NT over a system call");
+	dune_trap_set(X86_TRAP_DB, NULL, 0);
+	is(run(code_ac), X86_EFLAGS_AC, "ring 3 keeps AC over a system call");
+	is(run(code_nt), X86_EFLAGS_NT, "ring 3 keeps NT over a system call");
 }
 
 static void test_forbidden(void)
@@ -205,16 +215,17 @@ static void test_arguments(void)
 	is(dune_ring3(&tf), -EFAULT, "dune_ring3() to a kernel address: EFAULT");
 	tf.rip = 0x800000000000;
 	is(dune_ring3(&tf), -EFAULT, "dune_ring3() to an address that is not canonical: EFAULT");
-	ok(dune_user_ok(stack, sizeof(stack)), "dune_user_ok");
+	ok(dune_user_ok(stack, sizeof(stack)), "dune_user_ok() accepts memory of the program");
 	ok(!dune_user_ok((void *)-1, 1) && !dune_user_ok((void *)8, -1UL),
 	   "dune_user_ok of nonsense");
-	is(dune_copy(word, "hello", 6), 0, "dune_copy");
+	is(dune_copy(word, "hello", 6), 0, "dune_copy() succeeds");
 	ok(!strcmp(word, "hello"), "dune_copy() has copied the bytes");
 	is(dune_copy(word, (void *)8, 6), -EFAULT, "dune_copy() from unmapped memory: EFAULT");
 	is(dune_copy((void *)8, word, 6), -EFAULT, "dune_copy() to unmapped memory: EFAULT");
 	is(dune_copy(word, (void *)0x8000000000000000, 6), -EFAULT,
 	   "dune_copy() from an address that is not canonical: EFAULT");
-	is(dune_hypercall(SYS_getpid, 0, 0, 0, 0, 0, 0), getpid(), "dune_hypercall");
+	is(dune_hypercall(SYS_getpid, 0, 0, 0, 0, 0, 0), getpid(),
+	   "dune_hypercall() makes a system call");
 	is(dune_hypercall(SYS_close, -1, 0, 0, 0, 0, 0), -EBADF,
 	   "dune_hypercall() returns an error number");
 }

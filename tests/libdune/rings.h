@@ -7,6 +7,8 @@
 #ifndef DUNE_TESTS_RINGS_H
 #define DUNE_TESTS_RINGS_H
 
+#include "x86.h"
+
 #include <dune.h>
 
 /* Handlers without DUNE_TRAP_FPU, and all that they call. */
@@ -17,6 +19,8 @@ void must_enter(const struct dune_config *cfg);
 
 /* The system call, unknown to Linux, by which ring 3 ends: its value is in RDI. */
 #define NR_LEAVE 0xd00d
+/* For assembly in strings. */
+#define LEAVE "movl $" ASM_NUMBER(NR_LEAVE) ", %eax; syscall\n"
 
 /* Run a function in ring 3. Returns 42 if it returned. */
 long in_ring3(void (*fn)(void));

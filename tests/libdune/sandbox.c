@@ -6,6 +6,7 @@
  * other registers, or when it reaches memory that it was not given.
  */
 #define _GNU_SOURCE
+#include <asm/processor-flags.h>
 #include <errno.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -16,6 +17,7 @@
 #include <unistd.h>
 #include "rings.h"
 #include "tap.h"
+#include "x86.h"
 
 #define PAGE	4096UL
 
@@ -31,14 +33,14 @@ static sigjmp_buf out;
 #define CODE(name, text) \
 	__asm__(".pushsection ring3, \"ax\", @progbits\n" #name ": " text ".popsection\n"); \
 	extern char name[]
-#define LEAVE "movl $0xd00d, %eax; syscall\n"
 
 extern char __start_ring3[], __stop_ring3[];
 
 CODE(code_start, ".balign 4096\n");
 /* Ends when a handler has written 2 to the box; its registers must be whole. */
 CODE(code_wait, "movq $77, %r12; movq $88, %r11; movq $99, %rcx; std; movl $1, (%rbx)\n"
-		"1: cmpl $2, (%rbx); jne 1b; pushfq; popq %rdi; andl $0x400, %edi\n"
+		"1: cmpl $2, (%rbx); jne 1b; pushfq; popq %rdi\n"
+		"andl $" ASM_BIT(X86_EFLAGS_DF_BIT) ", %edi\n"
 		"cld; addq %r12, %rdi; addq %r11, %rdi; addq %rcx, %rdi\n" LEAVE);
 CODE(code_spin, "movl $1, (%rbx); 1: jmp 1b\n");
 CODE(code_ud, "ud2; movl $55, %edi\n" LEAVE);
@@ -172,7 +174,7 @@ static void test_signals(void)
 	int i;
 
 	install(SIGUSR1, go_on, 0);
-	is(run_with_signal(code_wait, SIGUSR1), 0x400 + 77 + 88 + 99,
+	is(run_with_signal(code_wait, SIGUSR1), X86_EFLAGS_DF + 77 + 88 + 99,
 	   "ring 3 continues with all its registers after a signal");
 	trusted("a signal");
 	install(SIGUSR1, leave, SA_NODEFER);
@@ -206,11 +208,11 @@ static void use_fpu(struct dune_tf *tf)
 
 static void test_fpu(void)
 {
-	dune_trap_set(6, use_fpu, DUNE_TRAP_FPU);
+	dune_trap_set(X86_TRAP_UD, use_fpu, DUNE_TRAP_FPU);
 	count = 0;
 	is(run(code_xmm, box), 0, "a handler with the FPU that wants the signal: registers");
 	trusted("its signal");
-	dune_trap_set(6, NULL, 0);
+	dune_trap_set(X86_TRAP_UD, NULL, 0);
 }
 
 static char alt[65536];
@@ -221,7 +223,7 @@ static void test_altstack(void)
 
 	sigaltstack(&ss, NULL);
 	install(SIGUSR1, go_on, SA_ONSTACK);
-	is(run_with_signal(code_wait, SIGUSR1), 0x400 + 77 + 88 + 99,
+	is(run_with_signal(code_wait, SIGUSR1), X86_EFLAGS_DF + 77 + 88 + 99,
 	   "ring 3 continues after a signal on an alternate stack");
 	trusted("a signal");
 	ok(on(alt, sizeof(alt), handler_sp),

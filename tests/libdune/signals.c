@@ -57,7 +57,7 @@ static void test_kill(void)
 
 	start();
 	install(SIGUSR1, note, 0, SIGUSR2);
-	is(kill(getpid(), SIGUSR1), 0, "kill of oneself");
+	is(kill(getpid(), SIGUSR1), 0, "kill() of oneself succeeds");
 	is(count, 1, "a handler has run when kill of oneself returns");
 	is(last_info.si_signo, SIGUSR1, "kill of oneself: si_signo");
 	is(last_info.si_code, SI_USER, "kill of oneself: si_code");
@@ -81,8 +81,8 @@ static void test_queue(void)
 	install(SIGRTMIN + 1, note, 0, 0);
 	install(SIGRTMIN, note, 0, 0);
 	sigqueue(getpid(), SIGRTMIN, v);
-	is(last_info.si_value.sival_int, 4711, "sigqueue: si_value");
-	is(last_info.si_code, SI_QUEUE, "sigqueue: si_code");
+	is(last_info.si_value.sival_int, 4711, "the handler gets the si_value of sigqueue()");
+	is(last_info.si_code, SI_QUEUE, "the handler gets the si_code of sigqueue()");
 
 	start();
 	sigemptyset(&set);
@@ -149,12 +149,12 @@ static void test_flags(void)
 	install(SIGUSR1, note, SA_RESETHAND, 0);
 	start();
 	raise(SIGUSR1);
-	is(count, 1, "SA_RESETHAND: handler runs");
+	is(count, 1, "a handler with SA_RESETHAND runs");
 	sigaction(SIGUSR1, NULL, &old);
 	ok(old.sa_handler == SIG_DFL, "SA_RESETHAND: then the default");
 	signal(SIGUSR1, SIG_IGN);
 	sigaction(SIGUSR1, NULL, &old);
-	ok(old.sa_handler == SIG_IGN, "SIG_IGN reads back");
+	ok(old.sa_handler == SIG_IGN, "sigaction() returns SIG_IGN as the old action");
 	install(SIGUSR1, note, SA_RESTART, SIGUSR2);
 	sigaction(SIGUSR1, NULL, &old);
 	ok(old.sa_sigaction == note && (old.sa_flags & SA_RESTART) &&
@@ -212,15 +212,15 @@ static void test_faults(void)
 	ok(last_info.si_addr == gone + 5, "read of unmapped memory: si_addr");
 	start();
 	FAULTING("ud2");
-	is(last_info.si_signo, SIGILL, "ud2");
-	is(last_info.si_code, ILL_ILLOPN, "ud2: si_code");
+	is(last_info.si_signo, SIGILL, "ud2 raises SIGILL");
+	is(last_info.si_code, ILL_ILLOPN, "the si_code for ud2 is ILL_ILLOPN");
 	start();
 	FAULTING("divl %%ecx");
-	is(last_info.si_signo, SIGFPE, "division by zero");
-	is(last_info.si_code, FPE_INTDIV, "division by zero: si_code");
+	is(last_info.si_signo, SIGFPE, "division by zero raises SIGFPE");
+	is(last_info.si_code, FPE_INTDIV, "the si_code for division by zero is FPE_INTDIV");
 	start();
 	FAULTING("int3");
-	is(last_info.si_signo, SIGTRAP, "int3");
+	is(last_info.si_signo, SIGTRAP, "int3 raises SIGTRAP");
 	start();
 	FAULTING("movabsq $0x8000000000000000, %%rdx; movq (%%rdx), %%rdx");
 	is(last_info.si_signo, SIGSEGV, "an address that is not canonical");
@@ -289,7 +289,7 @@ static void test_fpu(void)
 			 : "D" (pid), "S" ((long)SIGUSR1), "r" (six), "r" (seven),
 			   "r" (0xabcdUL), "0" (62L)
 			 : "rcx", "r11", "memory", "xmm6", "xmm7");
-	is(r, 0, "kill by instruction");
+	is(r, 0, "kill() by the syscall instruction itself succeeds");
 	is(out6, 0x6666, "xmm6 is restored after the handler");
 	is(out7, 0x1234, "xmm7 is what the handler wrote into the frame");
 	is(rsp8, 0xabcd, "the red zone is unchanged after the handler");
@@ -334,7 +334,7 @@ static void test_altstack(void)
 	sigset_t now;
 
 	start();
-	is(sigaltstack(&ss, NULL), 0, "sigaltstack");
+	is(sigaltstack(&ss, NULL), 0, "sigaltstack() succeeds");
 	sigaltstack(NULL, &old);
 	ok(old.ss_sp == alt && old.ss_size == sizeof(alt) && !old.ss_flags,
 	   "sigaltstack reads back what was set");

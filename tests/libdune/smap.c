@@ -5,6 +5,7 @@
  * whatever flags ring 3 has set, or when dune_copy() cannot.
  */
 #define _GNU_SOURCE
+#include <asm/processor-flags.h>
 #include <errno.h>
 #include <signal.h>
 #include <string.h>
@@ -14,15 +15,16 @@
 #include <unistd.h>
 #include "rings.h"
 #include "tap.h"
+#include "x86.h"
 
 #define GB		(1UL << 30)
 #define USER_BASE	0x10000000UL
 #define USER_SIZE	0x10000UL
-#define RFLAGS_AC	(1UL << 18)
 
-#define PF_FETCH	0x11	/* present, instruction fetch, by the supervisor */
-#define PF_READ		0x01
-#define PF_WRITE	0x03
+/* Error codes of faults of the supervisor on a present page. */
+#define PF_FETCH	(X86_PF_PROT | X86_PF_INSTR)
+#define PF_READ		X86_PF_PROT
+#define PF_WRITE	(X86_PF_PROT | X86_PF_WRITE)
 
 static char *const user = (char *)USER_BASE;
 static volatile uint64_t fault_error, fault_address, resume;
@@ -88,7 +90,7 @@ GPR_ONLY static void with_ac(struct dune_tf *tf)
 	in_handler = tf->rflags;
 	handler_flags = flags_now();
 	try_read();
-	if (tf->vector == 6)
+	if (tf->vector == X86_TRAP_UD)
 		tf->rip += 2;
 	else if (tf->rax == NR_LEAVE)
 		dune_ring3_leave(tf->rdi);
@@ -105,17 +107,21 @@ static long ring3(const void *code, size_t size)
 	return dune_ring3(&tf);
 }
 
+/* AC, IF and the bit that is always set. */
+#define PUSH_AC "pushq $" ASM_BIT(X86_EFLAGS_AC_BIT) " | " ASM_BIT(X86_EFLAGS_IF_BIT) " | " \
+	ASM_BIT(X86_EFLAGS_FIXED_BIT) "; "
+
 #define CODE(name, text) \
 	__asm__(".pushsection .text\n" #name ": " text #name "_end: .popsection\n"); \
 	extern char name[], name##_end[]
 
-CODE(code_ac_call, "pushq $0x40202; popfq; movl $39, %eax; syscall\n"
-		   "pushfq; popq %rdi; movl $0xd00d, %eax; syscall\n");
-CODE(code_ac_trap, "pushq $0x40202; popfq; ud2\n"
-		   "pushfq; popq %rdi; movl $0xd00d, %eax; syscall\n");
+CODE(code_ac_call, PUSH_AC "popfq; movl $39, %eax; syscall\n"
+		   "pushfq; popq %rdi; " LEAVE);
+CODE(code_ac_trap, PUSH_AC "popfq; ud2\n"
+		   "pushfq; popq %rdi; " LEAVE);
 CODE(code_signal, "movl $39, %eax; syscall; movl %eax, %edi\n"
 		  "movl $10, %esi; movl $62, %eax; syscall\n"
-		  "movq 0x10000100, %rdi; movl $0xd00d, %eax; syscall\n");
+		  "movq 0x10000100, %rdi; " LEAVE);
 /* a handler and its restorer, at USER_BASE + 0x2000 and + 0x2080 */
 CODE(code_handler, "movq %rdi, 0x10000100; ret\n");
 CODE(code_restorer, "movl $15, %eax; syscall\n");
@@ -146,18 +152,18 @@ static void signals(void)
 static void ring3_flags(int smap)
 {
 	dune_syscall_set(with_ac);
-	dune_trap_set(6, with_ac, 0);
-	is(ring3(code_ac_call, code_ac_call_end - code_ac_call) & RFLAGS_AC, RFLAGS_AC,
+	dune_trap_set(X86_TRAP_UD, with_ac, 0);
+	is(ring3(code_ac_call, code_ac_call_end - code_ac_call) & X86_EFLAGS_AC, X86_EFLAGS_AC,
 	   "ring 3 keeps its AC over a system call");
-	ok(!(handler_flags & RFLAGS_AC), "AC is clear in the handler of a system call");
+	ok(!(handler_flags & X86_EFLAGS_AC), "AC is clear in the handler of a system call");
 	ok(!smap || fault_error == PF_READ,
 	   "the handler of a system call cannot read ring 3's memory");
 	handler_flags = ~0UL;
 	in_handler = 0;
-	is(ring3(code_ac_trap, code_ac_trap_end - code_ac_trap) & RFLAGS_AC, RFLAGS_AC,
+	is(ring3(code_ac_trap, code_ac_trap_end - code_ac_trap) & X86_EFLAGS_AC, X86_EFLAGS_AC,
 	   "ring 3 keeps its AC over an exception");
-	ok(!(handler_flags & RFLAGS_AC), "AC is clear in the handler of an exception");
-	dune_trap_set(6, NULL, 0);
+	ok(!(handler_flags & X86_EFLAGS_AC), "AC is clear in the handler of an exception");
+	dune_trap_set(X86_TRAP_UD, NULL, 0);
 }
 
 /* The handler of a fault in dune_copy() runs without AC, too. */
@@ -176,19 +182,19 @@ static void copies(int smap)
 	is(dune_copy(bytes, user + 64, 16), 0, "dune_copy() from ring 3's memory");
 	ok(!memcmp(bytes, "sixteen bytes..", 16),
 	   "dune_copy() to and from ring 3's memory has copied the bytes");
-	ok(!(flags_now() & RFLAGS_AC), "AC is clear after dune_copy()");
+	ok(!(flags_now() & X86_EFLAGS_AC), "AC is clear after dune_copy()");
 	is(dune_pt_protect(dune_pt_root(), USER_BASE + 0x8000, 4096, 0), 0,
 	   "a page of ring 3's memory is made not present");
 	dune_trap_set(DUNE_VECTOR_PF, fault_in_copy, 0);
 	is(dune_copy(user + 0x8000, bytes, 16), -EFAULT,
 	   "dune_copy() to a page that is not present: EFAULT");
-	ok(!smap || (in_handler & RFLAGS_AC), "AC is set in the copy that faults");
-	ok(!(handler_flags & RFLAGS_AC), "AC is clear in the handler of the copy's fault");
-	ok(!(flags_now() & RFLAGS_AC),
+	ok(!smap || (in_handler & X86_EFLAGS_AC), "AC is set in the copy that faults");
+	ok(!(handler_flags & X86_EFLAGS_AC), "AC is clear in the handler of the copy's fault");
+	ok(!(flags_now() & X86_EFLAGS_AC),
 	   "AC is clear after dune_copy() to a page that is not present");
 	is(dune_copy((void *)(USER_BASE + USER_SIZE), bytes, 16), -EFAULT,
 	   "dune_copy() to no mapping of the process: EFAULT");
-	ok(!(flags_now() & RFLAGS_AC),
+	ok(!(flags_now() & X86_EFLAGS_AC),
 	   "AC is clear after dune_copy() to no mapping of the process");
 	dune_trap_set(DUNE_VECTOR_PF, page_fault, 0);
 }

@@ -236,12 +236,12 @@ static void test_wait_for(void)
 	sigaddset(&set, SIGUSR2);
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	kill(getpid(), SIGUSR2);
-	is(sigtimedwait(&set, &info, &t), SIGUSR2, "sigtimedwait");
-	is(info.si_pid, getpid(), "sigtimedwait: si_pid");
+	is(sigtimedwait(&set, &info, &t), SIGUSR2, "sigtimedwait() returns the pending signal");
+	is(info.si_pid, getpid(), "sigtimedwait() returns the sender's si_pid");
 	kill(getpid(), SIGUSR2);
 	fd = signalfd(-1, &set, 0);
-	is(read(fd, &si, sizeof(si)), sizeof(si), "signalfd");
-	is(si.ssi_signo, SIGUSR2, "signalfd: the signal");
+	is(read(fd, &si, sizeof(si)), sizeof(si), "a signalfd is read for a pending signal");
+	is(si.ssi_signo, SIGUSR2, "a signalfd shows the pending signal");
 	close(fd);
 	sigprocmask(SIG_UNBLOCK, &set, NULL);
 }
@@ -380,7 +380,8 @@ static void test_dup_to_vcpu(void)
 	int guest = strcmp(tap_where, "native: ") != 0;
 	int fd = 100, null = open("/dev/null", O_RDWR), ret, err;
 
-	is(vcpu_fds(&fd), guest, "descriptors of vCPUs");
+	is(vcpu_fds(&fd), guest,
+	   "the process has one descriptor of a vCPU in Dune mode, and natively none");
 	ret = dup2(-1, fd);
 	err = errno;
 	is(ret, -1, "dup2 of a bad descriptor to the vCPU's number fails");
@@ -393,7 +394,7 @@ static void test_dup_to_vcpu(void)
 	is(vcpu_fds(&fd), guest, "descriptors of vCPUs after this dup3");
 	ret = dup2(null, fd);
 	is(ret, fd, "dup2 of a file to the vCPU's number");
-	is(close(ret), 0, "closing the copy");
+	is(close(ret), 0, "a file at the vCPU's number can be closed");
 	is(vcpu_fds(&fd), guest, "descriptors of vCPUs after this close");
 	close(null);
 }

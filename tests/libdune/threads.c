@@ -68,7 +68,7 @@ int main(void)
 	pthread_barrier_init(&both, NULL, 2);
 	pthread_create(&other, NULL, work, (void *)1L);
 	work(NULL);
-	is(bad, 0, "two threads enter");
+	is(bad, 0, "two threads enter Dune mode and handle their faults");
 	is(faults[0], ROUNDS, "the first thread has all of its faults");
 	is(faults[1], ROUNDS, "the second thread has all of its faults");
 	is(signals[0], ROUNDS / 10, "the first thread has all of its signals");

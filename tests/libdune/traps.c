@@ -5,6 +5,7 @@
  * changed, when a handler cannot itself fault, or when dune_trap_default() does not
  * become the signal that Linux would send.
  */
+#include <asm/processor-flags.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdio.h>
@@ -12,6 +13,7 @@
 #include <unistd.h>
 #include "rings.h"
 #include "tap.h"
+#include "x86.h"
 
 static struct dune_tf seen;
 static volatile int count;
@@ -37,7 +39,7 @@ static void test_frame(void)
 {
 	unsigned long rax = 10, rbx = 11, r12 = 12, r15 = 15, carry, sp;
 
-	is(dune_trap_set(6, skip2, 0), 0, "dune_trap_set");
+	is(dune_trap_set(X86_TRAP_UD, skip2, 0), 0, "dune_trap_set() succeeds");
 	__asm__ volatile("movq %%rsp, %4; movq %5, %%r12; movq %6, %%r15\n"
 			 "ud2\n"
 			 "movq %%r12, %2; movq %%r15, %3"
@@ -45,18 +47,18 @@ static void test_frame(void)
 			   "=&r" (sp)
 			 : "r" (12UL), "r" (15UL) : "r12", "r15", "memory");
 	is(count, 1, "the handler of ud2 ran once");
-	is(seen.vector, 6, "ud2's frame: vector");
+	is(seen.vector, X86_TRAP_UD, "the frame of ud2 has its vector");
 	is(seen.error, 0, "ud2's frame: error code");
 	is(seen.cs & 3, 0, "ud2's frame: ring 0");
-	is(seen.rax, 10, "ud2's frame: rax");
-	is(seen.rbx, 11, "ud2's frame: rbx");
-	is(seen.r12, 12, "ud2's frame: r12");
-	is(seen.r15, 15, "ud2's frame: r15");
-	is(seen.rsp, sp, "ud2's frame: rsp");
-	ok(seen.rflags & 0x200, "ud2's frame: interrupts were on");
+	is(seen.rax, 10, "the frame of ud2 has rax");
+	is(seen.rbx, 11, "the frame of ud2 has rbx");
+	is(seen.r12, 12, "the frame of ud2 has r12");
+	is(seen.r15, 15, "the frame of ud2 has r15");
+	is(seen.rsp, sp, "the frame of ud2 has the stack pointer");
+	ok(seen.rflags & X86_EFLAGS_IF, "the frame of ud2 shows that interrupts were on");
 	is(rax + rbx + r12 + r15, 10 + 11 + 12 + 15,
 	   "a handler that changes nothing leaves the registers unchanged");
-	dune_trap_set(6, change, 0);
+	dune_trap_set(X86_TRAP_UD, change, 0);
 	__asm__ volatile("clc; ud2; sbbq %4, %4\n"
 			 "movq %%r12, %2; movq %%r15, %3"
 			 : "+a" (rax), "+b" (rbx), "=&r" (r12), "=&r" (r15),
@@ -71,7 +73,7 @@ static void test_red_zone(void)
 {
 	unsigned long diff;
 
-	dune_trap_set(6, skip2, 0);
+	dune_trap_set(X86_TRAP_UD, skip2, 0);
 	__asm__ volatile("movq $1, %%rcx\n"
 			 "1: movq %%rcx, %%rdx; negq %%rdx\n"
 			 "movq %%rcx, (%%rsp, %%rdx, 8)\n"
@@ -114,15 +116,15 @@ GPR_ONLY static void recursive(struct dune_tf *tf)
 static void test_nested(void)
 {
 	count = 0;
-	dune_trap_set(6, outer, 0);
-	dune_trap_set(3, inner, 0);
+	dune_trap_set(X86_TRAP_UD, outer, 0);
+	dune_trap_set(X86_TRAP_BP, inner, 0);
 	__asm__ volatile("ud2");
 	is(count, 111, "an exception in a handler");
 	count = 0;
-	dune_trap_set(6, recursive, 0);
+	dune_trap_set(X86_TRAP_UD, recursive, 0);
 	__asm__ volatile("ud2");
 	is(count, 50, "exceptions in handlers, fifty deep");
-	dune_trap_set(3, NULL, 0);
+	dune_trap_set(X86_TRAP_BP, NULL, 0);
 }
 
 static void uses_fpu(struct dune_tf *tf)
@@ -149,7 +151,7 @@ static void test_fpu(void)
 	unsigned long x4, x5;
 
 	count = 0;
-	dune_trap_set(6, uses_fpu, DUNE_TRAP_FPU);
+	dune_trap_set(X86_TRAP_UD, uses_fpu, DUNE_TRAP_FPU);
 	__asm__ volatile("movq %3, %%xmm4; movq %4, %%xmm5; fldpi; ud2\n"
 			 "fstpt %2; movq %%xmm4, %0; movq %%xmm5, %1"
 			 : "=&r" (x4), "=&r" (x5), "=m" (st)
@@ -157,7 +159,7 @@ static void test_fpu(void)
 			 : "xmm4", "xmm5", "memory", "st");
 	ok(count == 1 && x4 == 0x4444 && x5 == 0x5555, "DUNE_TRAP_FPU saves SSE");
 	ok(st > 3.14L && st < 3.15L, "DUNE_TRAP_FPU saves x87");
-	dune_trap_set(6, clears_xmm5, 0);
+	dune_trap_set(X86_TRAP_UD, clears_xmm5, 0);
 	__asm__ volatile("movq %1, %%xmm5; ud2; movq %%xmm5, %0"
 			 : "=r" (x5) : "r" (0x5555UL) : "xmm5", "memory");
 	is(x5, 0, "without DUNE_TRAP_FPU no FPU register is saved");
@@ -172,7 +174,7 @@ GPR_ONLY static void breakpoint(struct dune_tf *tf)
 GPR_ONLY static void single_step(struct dune_tf *tf)
 {
 	if (++count == 5)
-		tf->rflags &= ~0x100UL;
+		tf->rflags &= ~X86_EFLAGS_TF;
 }
 
 static void test_others(void)
@@ -180,39 +182,40 @@ static void test_others(void)
 	unsigned long q = 0;
 
 	count = 0;
-	dune_trap_set(3, breakpoint, 0);
+	dune_trap_set(X86_TRAP_BP, breakpoint, 0);
 	__asm__ volatile("int3");
-	is(count, 1, "breakpoint");
-	dune_trap_set(3, NULL, 0);
+	is(count, 1, "int3 leads to the handler");
+	dune_trap_set(X86_TRAP_BP, NULL, 0);
 
-	dune_trap_set(0, skip2, 0);
+	dune_trap_set(X86_TRAP_DE, skip2, 0);
 	count = 0;
 	__asm__ volatile("xorl %%edx, %%edx; xorl %%ecx, %%ecx; movl $1, %%eax\n"
 			 "divl %%ecx; movl %%eax, %%eax"
 			 : "=a" (q) : : "rcx", "rdx", "cc");
-	is(count, 1, "division by zero");
-	dune_trap_set(0, NULL, 0);
+	is(count, 1, "division by zero leads to the handler");
+	dune_trap_set(X86_TRAP_DE, NULL, 0);
 
-	dune_trap_set(13, skip2, 0);
+	dune_trap_set(X86_TRAP_GP, skip2, 0);
 	count = 0;
 	__asm__ volatile("movabsq $0x8000000000000000, %%rax; movb (%%rax), %%al"
 			 : : : "rax", "memory");
-	is(count, 1, "general protection");
-	is(seen.error, 0, "general protection: error code");
-	dune_trap_set(13, NULL, 0);
+	is(count, 1, "general protection leads to the handler");
+	is(seen.error, 0, "the error code of general protection is 0");
+	dune_trap_set(X86_TRAP_GP, NULL, 0);
 
-	dune_trap_set(1, single_step, 0);
+	dune_trap_set(X86_TRAP_DB, single_step, 0);
 	count = 0;
-	__asm__ volatile("lea -128(%%rsp), %%rsp; pushfq; orq $0x100, (%%rsp); popfq\n"
+	__asm__ volatile("lea -128(%%rsp), %%rsp; pushfq; orq %0, (%%rsp); popfq\n"
 			 "nop; nop; nop; nop; nop; nop; nop; lea 128(%%rsp), %%rsp"
-			 : : : "memory", "cc");
-	is(count, 5, "single steps");
-	dune_trap_set(1, NULL, 0);
+			 : : "i" (X86_EFLAGS_TF) : "memory", "cc");
+	is(count, 5, "each single step leads to the handler until it clears TF");
+	dune_trap_set(X86_TRAP_DB, NULL, 0);
 
-	is(dune_trap_set(2, skip2, 0), -22, "dune_trap_set for NMI: EINVAL");
-	is(dune_trap_set(8, skip2, 0), -22, "dune_trap_set for double faults: EINVAL");
-	is(dune_trap_set(32, skip2, 0), -22, "dune_trap_set for interrupts: EINVAL");
-	is(dune_trap_set(6, skip2, 2), -22, "dune_trap_set with an unknown flag: EINVAL");
+	is(dune_trap_set(X86_TRAP_NMI, skip2, 0), -22, "dune_trap_set for NMI: EINVAL");
+	is(dune_trap_set(X86_TRAP_DF, skip2, 0), -22, "dune_trap_set for double faults: EINVAL");
+	is(dune_trap_set(FIRST_EXTERNAL_VECTOR, skip2, 0), -22,
+	   "dune_trap_set for interrupts: EINVAL");
+	is(dune_trap_set(X86_TRAP_UD, skip2, 2), -22, "dune_trap_set with an unknown flag: EINVAL");
 }
 
 static volatile int signals;
@@ -237,16 +240,17 @@ static void test_default(void)
 
 	sigaction(SIGILL, &sa, NULL);
 	count = 0;
-	dune_trap_set(6, NULL, 0);
+	dune_trap_set(X86_TRAP_UD, NULL, 0);
 	__asm__ volatile("ud2");
 	is(signals, 1, "ud2 without a handler is a signal");
-	dune_trap_set(6, pass_on, 0);
+	dune_trap_set(X86_TRAP_UD, pass_on, 0);
 	__asm__ volatile("ud2");
-	ok(signals == 2 && count == 1, "dune_trap_default");
-	dune_trap_set(6, pass_on, DUNE_TRAP_FPU);
+	ok(signals == 2 && count == 1,
+	   "dune_trap_default() raises the signal, and the program continues");
+	dune_trap_set(X86_TRAP_UD, pass_on, DUNE_TRAP_FPU);
 	__asm__ volatile("ud2");
-	ok(signals == 3 && count == 2, "dune_trap_default with DUNE_TRAP_FPU");
-	dune_trap_set(6, NULL, 0);
+	ok(signals == 3 && count == 2, "dune_trap_default() does the same with DUNE_TRAP_FPU");
+	dune_trap_set(X86_TRAP_UD, NULL, 0);
 }
 
 static void prints(struct dune_tf *tf)
@@ -260,10 +264,10 @@ static void prints(struct dune_tf *tf)
 static void test_libc(void)
 {
 	count = 0;
-	dune_trap_set(6, prints, DUNE_TRAP_FPU);
+	dune_trap_set(X86_TRAP_UD, prints, DUNE_TRAP_FPU);
 	__asm__ volatile("ud2");
 	is(count, 1, "a handler that prints");
-	dune_trap_set(6, NULL, 0);
+	dune_trap_set(X86_TRAP_UD, NULL, 0);
 }
 
 /* A stack in a part of the address space that was never used before. */
@@ -273,12 +277,12 @@ static void test_new_stack(void)
 			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
 
 	count = 0;
-	dune_trap_set(6, skip2, 0);
+	dune_trap_set(X86_TRAP_UD, skip2, 0);
 	__asm__ volatile("movq %%rsp, %%rbx; movq %0, %%rsp; ud2\n"
 			 "pushq $1; popq %%rcx; movq %%rbx, %%rsp"
 			 : : "r" (stack + 65536) : "rbx", "rcx", "memory");
 	is(count, 1, "an exception on a stack that was not touched yet");
-	dune_trap_set(6, NULL, 0);
+	dune_trap_set(X86_TRAP_UD, NULL, 0);
 }
 
 static jmp_buf landing;
@@ -300,7 +304,7 @@ static void test_longjmp(void)
 {
 	signals = 0;
 	signal(SIGUSR1, on_signal);
-	dune_trap_set(6, jump, 0);
+	dune_trap_set(X86_TRAP_UD, jump, 0);
 	if (!setjmp(landing))
 		__asm__ volatile("ud2");
 	raise(SIGUSR1);
@@ -309,7 +313,7 @@ static void test_longjmp(void)
 	is(signals, 1, "signals come at dune_irq_enable() after a longjmp() out of a handler");
 	raise(SIGUSR1);
 	is(signals, 2, "signals come after dune_irq_enable()");
-	dune_trap_set(6, NULL, 0);
+	dune_trap_set(X86_TRAP_UD, NULL, 0);
 }
 
 int main(void)

@@ -11,6 +11,7 @@
 #include <fcntl.h>
 #include <setjmp.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -339,25 +340,26 @@ static void shared_handlers(void)
 	signal(SIGSEGV, SIG_DFL);
 }
 
-static int dies_by_fault(void *blocks)
+/* How a child dies: by SIGSEGV or SIGILL, with all signals blocked or not. */
+struct death {
+	const char *name;
+	int sig;
+	bool blocks;
+	void (*handler)(int sig);
+};
+
+static int dies(void *arg)
 {
+	const struct death *death = arg;
 	sigset_t set;
 
 	sigfillset(&set);
-	if (blocks)
+	if (death->blocks)
 		sigprocmask(SIG_BLOCK, &set, NULL);
-	*(volatile int *)8 = 1;
-	return 0;
-}
-
-static int dies_by_instruction(void *blocks)
-{
-	sigset_t set;
-
-	sigfillset(&set);
-	if (blocks)
-		sigprocmask(SIG_BLOCK, &set, NULL);
-	__asm__ volatile("ud2");
+	if (death->sig == SIGILL)
+		__asm__ volatile("ud2");
+	else
+		*(volatile int *)8 = 1;
 	return 0;
 }
 
@@ -366,25 +368,25 @@ static int dies_by_instruction(void *blocks)
  * blocked or ignored, the parent has its default action afterwards, too. A
  * bad address of the parent's is EFAULT as before.
  */
-static void shared_death(const char *name, int (*dies)(void *), int sig,
-			 void (*handler)(int), void *blocks)
+static void shared_death(struct death death)
 {
 	static char stack[65536];
 	struct sigaction now;
 	int child, status = -1;
 	long ret;
 
-	signal(sig, handler);
+	signal(death.sig, death.handler);
 	child = clone(dies, stack + sizeof(stack),
-		      CLONE_VM | CLONE_VFORK | CLONE_SIGHAND | SIGCHLD, blocks);
+		      CLONE_VM | CLONE_VFORK | CLONE_SIGHAND | SIGCHLD, &death);
 	waitpid(child, &status, 0);
-	sigaction(sig, NULL, &now);
+	sigaction(death.sig, NULL, &now);
 	ret = writev(1, (void *)0x1000, 1);
 	printf("%s: a child with these handlers: ends with %d, then %d has %s, writev() %ld, %s\n",
-	       name, status, sig, now.sa_handler == SIG_DFL ? "its default action" :
-	       now.sa_handler == handler ? "the same action" : "another action",
+	       death.name, status, death.sig,
+	       now.sa_handler == SIG_DFL ? "its default action" :
+	       now.sa_handler == death.handler ? "the same action" : "another action",
 	       ret, strerror(errno));
-	signal(sig, SIG_DFL);
+	signal(death.sig, SIG_DFL);
 }
 
 static void count_signal(int sig)
@@ -394,13 +396,11 @@ static void count_signal(int sig)
 
 static void shared_deaths(void)
 {
-	static char yes;
-
-	shared_death("default", dies_by_fault, SIGSEGV, SIG_DFL, NULL);
-	shared_death("blocked", dies_by_fault, SIGSEGV, count_signal, &yes);
-	shared_death("ignored", dies_by_fault, SIGSEGV, SIG_IGN, NULL);
-	shared_death("default", dies_by_instruction, SIGILL, SIG_DFL, NULL);
-	shared_death("blocked", dies_by_instruction, SIGILL, count_signal, &yes);
+	shared_death((struct death){ "default", SIGSEGV, false, SIG_DFL });
+	shared_death((struct death){ "blocked", SIGSEGV, true, count_signal });
+	shared_death((struct death){ "ignored", SIGSEGV, false, SIG_IGN });
+	shared_death((struct death){ "default", SIGILL, false, SIG_DFL });
+	shared_death((struct death){ "blocked", SIGILL, true, count_signal });
 }
 
 /* Where all that can be read can be executed. */

@@ -70,7 +70,7 @@ static void test_ioctl(void)
 	   "EVIOCSFF does not read by a pointer that was not checked");
 	memset(path, 0, sizeof(path));
 	is(call(SYS_ioctl, event, EVIOCGNAME(sizeof(path)), (long)path, 0, 0, 0) > 0, 1,
-	   "EVIOCGNAME is answered");
+	   "EVIOCGNAME of a device succeeds");
 }
 
 /* ---- arrays ------------------------------------------------------------- */
@@ -80,7 +80,7 @@ static void test_ioctl(void)
 
 static void test_arrays(void)
 {
-	unsigned char *below = mmap((void *)(RUNTIME_BASE - BELOW), BELOW, PROT_READ | PROT_WRITE,
+	unsigned char *below = mmap((void *)(SUPER_BASE - BELOW), BELOW, PROT_READ | PROT_WRITE,
 				    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
 	void **pages = calloc(MANY, sizeof(*pages));
 	long at = (long)below;
@@ -89,9 +89,12 @@ static void test_arrays(void)
 	if (below == MAP_FAILED || !pages)
 		bail("memory below the runtime: %s", strerror(errno));
 	memset(below, 0x55, BELOW);
-	is(call(SYS_move_pages, 0, MANY, (long)pages, 0, at, 0), -EFAULT, "move_pages, status");
-	is(call(SYS_move_pages, 0, MANY, at, 0, (long)pages, 0), -EFAULT, "move_pages, pages");
-	is(call(SYS_mincore, 0x10000, MANY * 4096L, at, 0, 0, 0), -EFAULT, "mincore");
+	is(call(SYS_move_pages, 0, MANY, (long)pages, 0, at, 0), -EFAULT,
+	   "move_pages() with its status in the runtime is EFAULT");
+	is(call(SYS_move_pages, 0, MANY, at, 0, (long)pages, 0), -EFAULT,
+	   "move_pages() with its array of pages in the runtime is EFAULT");
+	is(call(SYS_mincore, 0x10000, MANY * 4096L, at, 0, 0, 0), -EFAULT,
+	   "mincore() into the runtime is EFAULT");
 	for (i = 0; i < BELOW; i++)
 		written += below[i] != 0x55;
 	is(written, 0, "move_pages and mincore are refused before anything is written");
@@ -213,9 +216,11 @@ static void test_truncate(const char *program)
 		if (i < 4)
 			close(fd);
 	}
-	is(truncate(file, 3) == 0 && size_of(file) == 3, 1, "truncate may lengthen");
-	is(call(SYS_truncate, (long)".", 0, 0, 0, 0, 0), -EISDIR, "truncate of a directory");
-	is(call(SYS_truncate, (long)"/dev/null", 0, 0, 0, 0, 0), -EINVAL, "truncate of a device");
+	is(truncate(file, 3) == 0 && size_of(file) == 3, 1, "truncate() may lengthen another file");
+	is(call(SYS_truncate, (long)".", 0, 0, 0, 0, 0), -EISDIR,
+	   "truncate() of a directory is EISDIR");
+	is(call(SYS_truncate, (long)"/dev/null", 0, 0, 0, 0, 0), -EINVAL,
+	   "truncate() of a device is EINVAL");
 	fd = open("new", O_WRONLY | O_CREAT | O_EXCL | O_TRUNC, 0400);
 	is(fd >= 0 && write(fd, "x", 1) == 1, 1, "a new file need not be writable");
 	close(fd);

@@ -259,7 +259,7 @@ static int next_id(int id)
 __attribute__((noreturn)) static void attach_over_runtime(void)
 {
 	for (;;) {
-		void *at = shmat(shared->found, (void *)(RUNTIME_BASE - 4096),
+		void *at = shmat(shared->found, (void *)(SUPER_BASE - 4096),
 				 SHM_REMAP | SHM_EXEC);
 
 		shared->done++;
@@ -306,7 +306,7 @@ static void test_segment(void)
 #define FILE_BYTES	(96L << 20)
 
 /* Whether something is mapped where the runtime of this program has nothing. */
-static int mapped_in_runtime(void)
+static int mapped_in_super_range(void)
 {
 	unsigned long start;
 	char line[512];
@@ -317,7 +317,7 @@ static int mapped_in_runtime(void)
 		_exit(3);
 	while (fgets(line, sizeof(line), maps)) {
 		start = strtoul(line, NULL, 16);
-		n += start >= RUNTIME_BASE + 0x20000000 && start < RUNTIME_BASE + 0x40000000;
+		n += start >= SUPER_BASE + 0x20000000 && start < SUPER_BASE + 0x40000000;
 	}
 	fclose(maps);
 	return n;
@@ -359,7 +359,7 @@ static int kill_in_mmap(int file, int delay, int *left)
 	}
 	waitpid(child, NULL, 0);
 	waitpid(killer, NULL, 0);
-	*left = mapped_in_runtime();
+	*left = mapped_in_super_range();
 	return *step == 1;
 }
 
@@ -386,7 +386,7 @@ static void test_killed_mapping(void)
 
 /* ---- holes in the arena -------------------------------------------------- */
 
-#define ARENA		(RUNTIME_BASE + 0x10000000UL)
+#define ARENA		(SUPER_BASE + 0x10000000UL)
 #define ARENA_END	(ARENA + 0x100000UL)	/* at first */
 
 /* The kernel could place a mapping of the program's in each. */

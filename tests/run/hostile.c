@@ -62,7 +62,7 @@ struct entry {
 #define DENY(nr, name, err)		{ nr, #name, err, { V } },
 
 static const struct entry table[] = {
-#include "syscalls.def"
+#include "calls/syscalls.def"
 };
 
 /* One of dune-run's own descriptors; the first three are not. */
@@ -104,22 +104,27 @@ static void test_table(void)
 			if (k < 5 && has_length(t->args[k]))
 				args[k + 1] = 64;
 			got = call(t->nr, args[0], args[1], args[2], args[3], args[4], args[5]);
-			is(got, want, "%s, argument %d", t->name, k);
+			is(got, want,
+			   "%s() refuses an address or a descriptor of the runtime as argument %d",
+			   t->name, k);
 
 			/* a buffer that begins outside and reaches in */
 			if (k < 5 && has_length(t->args[k])) {
-				args[k] = RUNTIME_BASE - 4096;
+				args[k] = SUPER_BASE - 4096;
 				args[k + 1] = 0x102000;
 				got = call(t->nr, args[0], args[1], args[2], args[3], args[4],
 					   args[5]);
-				is(got, want, "%s, argument %d, reaching in", t->name, k);
+				is(got, want,
+				   "%s() refuses a buffer that reaches into the runtime as argument %d",
+				   t->name, k);
 			}
 		}
 	}
-	is(call(463, 0, 0, 0, 0, 0, 0), -ENOSYS, "a call of the future");
-	is(call(400, 0, 0, 0, 0, 0, 0), -ENOSYS, "a hole in the table");
-	is(call(0x40000000 | 39, 0, 0, 0, 0, 0, 0), -ENOSYS, "a call of the x32 ABI");
-	is(call(-1, 0, 0, 0, 0, 0, 0), -ENOSYS, "call number -1");
+	is(call(463, 0, 0, 0, 0, 0, 0), -ENOSYS, "a system call of a later kernel is ENOSYS");
+	is(call(400, 0, 0, 0, 0, 0, 0), -ENOSYS, "a number that no system call has is ENOSYS");
+	is(call(0x40000000 | 39, 0, 0, 0, 0, 0, 0), -ENOSYS,
+	   "a system call of the x32 ABI is ENOSYS");
+	is(call(-1, 0, 0, 0, 0, 0, 0), -ENOSYS, "system call number -1 is ENOSYS");
 }
 
 /* ---- memory ------------------------------------------------------------- */
@@ -190,7 +195,7 @@ static void do_stack(void *p)
 static void test_direct(void)
 {
 	static const unsigned long places[] = {
-		RUNTIME_BASE, IMAGE, RUNTIME_BASE + 0x10000000, RUNTIME_BASE + RUNTIME_SIZE - 1
+		SUPER_BASE, IMAGE, SUPER_BASE + 0x10000000, SUPER_BASE + SUPER_SIZE - 1
 	};
 	size_t i;
 
@@ -198,15 +203,17 @@ static void test_direct(void)
 		void *p = (void *)places[i];
 
 		ok(fault_of(do_read, p) == SIGSEGV && fault_address == p &&
-		   fault_code == SEGV_MAPERR, "reading the runtime: SIGSEGV, not mapped");
+		   fault_code == SEGV_MAPERR,
+		   "reading the runtime is SIGSEGV, as where nothing is mapped");
 		ok(fault_of(do_write, p) == SIGSEGV && fault_address == p,
-		   "writing the runtime: SIGSEGV");
+		   "writing the runtime is SIGSEGV");
 		ok(fault_of(do_exec, p) == SIGSEGV && fault_address == p,
-		   "executing the runtime: SIGSEGV");
+		   "executing the runtime is SIGSEGV");
 	}
-	ok(fault_of(do_stack, (void *)(IMAGE + 64)) == SIGSEGV, "a stack in the runtime: SIGSEGV");
-	ok(fault_of(do_vmmcall, NULL) == SIGILL, "AMD's hypercall from ring 3: SIGILL");
-	ok(fault_of(do_vmcall, NULL) == SIGILL, "Intel's hypercall from ring 3: SIGILL");
+	ok(fault_of(do_stack, (void *)(IMAGE + 64)) == SIGSEGV,
+	   "the use of a stack in the runtime is SIGSEGV");
+	ok(fault_of(do_vmmcall, NULL) == SIGILL, "AMD's hypercall in ring 3 is SIGILL");
+	ok(fault_of(do_vmcall, NULL) == SIGILL, "Intel's hypercall in ring 3 is SIGILL");
 }
 
 /* All that the runtime maps must lie in the supervisor range, the vCPU's page first. */
@@ -219,7 +226,7 @@ static int outside_mappings(void)
 
 	while (f && fgets(line, sizeof(line), f))
 		if (strstr(line, "dune") && !strstr(line, "hostile") &&
-		    sscanf(line, "%lx", &from) == 1 && from - RUNTIME_BASE >= RUNTIME_SIZE)
+		    sscanf(line, "%lx", &from) == 1 && from - SUPER_BASE >= SUPER_SIZE)
 			n++;
 	if (f)
 		fclose(f);
@@ -235,42 +242,51 @@ static void test_mappings(void)
 	ok(outside_mappings() == 0,
 	   "nothing of the runtime is mapped outside of the supervisor range");
 	is(call(SYS_mmap, IMAGE, 4096, PROT_READ | PROT_WRITE,
-		MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0), -ENOMEM, "mmap over the runtime");
-	is(call(SYS_mmap, RUNTIME_BASE - 4096, 8192, PROT_READ,
-		MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0), -ENOMEM, "mmap reaching in");
+		MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0), -ENOMEM,
+	   "mmap() with MAP_FIXED over the runtime is ENOMEM");
+	is(call(SYS_mmap, SUPER_BASE - 4096, 8192, PROT_READ,
+		MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0), -ENOMEM,
+	   "mmap() with MAP_FIXED that reaches into the runtime is ENOMEM");
 	is(call(SYS_mmap, IMAGE, 4096, PROT_READ,
 		MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0), -EEXIST,
-	   "mmap without replacing");
-	p = mmap((void *)(RUNTIME_BASE + RUNTIME_SIZE / 2), 4096, PROT_READ,
+	   "mmap() with MAP_FIXED_NOREPLACE over the runtime is EEXIST");
+	p = mmap((void *)(SUPER_BASE + SUPER_SIZE / 2), 4096, PROT_READ,
 		 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	ok(p != MAP_FAILED && (unsigned long)p - RUNTIME_BASE >= RUNTIME_SIZE,
+	ok(p != MAP_FAILED && (unsigned long)p - SUPER_BASE >= SUPER_SIZE,
 	   "a hint into the supervisor range does not place a mapping there");
 	/* as where nothing is mapped; the runtime still works */
-	is(call(SYS_munmap, IMAGE & ~4095UL, 4096, 0, 0, 0, 0), 0, "munmap");
-	is(call(SYS_munmap, RUNTIME_BASE - 4096, 2 * RUNTIME_SIZE, 0, 0, 0, 0), 0, "munmap across");
-	is(call(SYS_munmap, RUNTIME_BASE, RUNTIME_SIZE, 0, 0, 0, 0), 0,
-	   "munmap of the whole range");
-	is(call(SYS_munmap, RUNTIME_BASE - 4096, 8192 - 1, 0, 0, 0, 0), 0,
-	   "munmap up to a part of a page");
-	is(call(SYS_munmap, RUNTIME_BASE + 1, 4096, 0, 0, 0, 0), -EINVAL, "munmap, not aligned");
-	is(call(SYS_munmap, RUNTIME_BASE, 0, 0, 0, 0, 0), -EINVAL, "munmap of nothing");
-	is(call(SYS_munmap, RUNTIME_BASE - 4096, 1UL << 63, 0, 0, 0, 0), -EINVAL,
-	   "munmap, too long");
-	is(call(SYS_munmap, RUNTIME_BASE + 4096, -8192UL, 0, 0, 0, 0), -EINVAL,
-	   "munmap, over the end");
+	is(call(SYS_munmap, IMAGE & ~4095UL, 4096, 0, 0, 0, 0), 0,
+	   "munmap() of a page of the runtime succeeds and changes nothing");
+	is(call(SYS_munmap, SUPER_BASE - 4096, 2 * SUPER_SIZE, 0, 0, 0, 0), 0,
+	   "munmap() from below the runtime to above it succeeds and changes nothing");
+	is(call(SYS_munmap, SUPER_BASE, SUPER_SIZE, 0, 0, 0, 0), 0,
+	   "munmap() of all of the runtime succeeds and changes nothing");
+	is(call(SYS_munmap, SUPER_BASE - 4096, 8192 - 1, 0, 0, 0, 0), 0,
+	   "munmap() up to the middle of a page of the runtime changes nothing");
+	is(call(SYS_munmap, SUPER_BASE + 1, 4096, 0, 0, 0, 0), -EINVAL,
+	   "munmap() of an address that is not aligned is EINVAL");
+	is(call(SYS_munmap, SUPER_BASE, 0, 0, 0, 0, 0), -EINVAL,
+	   "munmap() of no bytes is EINVAL");
+	is(call(SYS_munmap, SUPER_BASE - 4096, 1UL << 63, 0, 0, 0, 0), -EINVAL,
+	   "munmap() of more than the address space is EINVAL");
+	is(call(SYS_munmap, SUPER_BASE + 4096, -8192UL, 0, 0, 0, 0), -EINVAL,
+	   "munmap() beyond the end of the addresses is EINVAL");
 	is(call(SYS_mremap, IMAGE, 4096, 4096, MREMAP_MAYMOVE, 0, 0), -EFAULT,
-	   "mremap of the runtime");
+	   "mremap() of the runtime is EFAULT");
 	is(call(SYS_mremap, (long)own, 4096, 4096, MREMAP_MAYMOVE | MREMAP_FIXED, IMAGE, 0),
-	   -EINVAL, "mremap onto the runtime");
+	   -EINVAL, "mremap() onto the runtime is EINVAL");
 	ok(call(SYS_brk, IMAGE, 0, 0, 0, 0, 0) == call(SYS_brk, 0, 0, 0, 0, 0, 0),
-	   "brk into the runtime changes nothing");
+	   "brk() into the runtime changes nothing");
 	id = shmget(IPC_PRIVATE, 3 * 4096, IPC_CREAT | 0600);
-	is(call(SYS_shmat, id, IMAGE & ~4095UL, 0, 0, 0, 0), -EINVAL, "shmat");
-	is(call(SYS_shmat, id, RUNTIME_BASE - 4096, SHM_REMAP, 0, 0, 0), -EINVAL,
-	   "shmat reaching in");
+	is(call(SYS_shmat, id, IMAGE & ~4095UL, 0, 0, 0, 0), -EINVAL,
+	   "shmat() at an address in the runtime is EINVAL");
+	is(call(SYS_shmat, id, SUPER_BASE - 4096, SHM_REMAP, 0, 0, 0), -EINVAL,
+	   "shmat() that reaches into the runtime is EINVAL");
 	shmctl(id, IPC_RMID, NULL);
-	is(call(SYS_pkey_mprotect, (long)own, 4096, PROT_READ, 1, 0, 0), -EINVAL, "pkey_mprotect");
-	is(call(SYS_prctl, PR_SET_MM, PR_SET_MM_START_BRK, IMAGE, 0, 0, 0), -EINVAL, "PR_SET_MM");
+	is(call(SYS_pkey_mprotect, (long)own, 4096, PROT_READ, 1, 0, 0), -EINVAL,
+	   "pkey_mprotect() with a key is EINVAL");
+	is(call(SYS_prctl, PR_SET_MM, PR_SET_MM_START_BRK, IMAGE, 0, 0, 0), -EINVAL,
+	   "PR_SET_MM is EINVAL");
 }
 
 /* ---- pointers in structures --------------------------------------------- */
@@ -279,7 +295,7 @@ static void test_nested(void)
 {
 	struct iovec good = { "x", 1 };
 	struct iovec bad[2] = { { "x", 1 }, { (void *)IMAGE, 16 } };
-	struct iovec wide = { (void *)(RUNTIME_BASE - 4096), 0x200000 };
+	struct iovec wide = { (void *)(SUPER_BASE - 4096), 0x200000 };
 	struct msghdr m = { .msg_iov = bad, .msg_iovlen = 2 };
 	struct mmsghdr mm = { .msg_hdr = m };
 	unsigned long sigset[2] = { IMAGE, 8 };
@@ -297,30 +313,45 @@ static void test_nested(void)
 
 	if (pipe(fd) || socketpair(AF_UNIX, SOCK_DGRAM, 0, sk))
 		bail("pipe or socketpair: %s", strerror(errno));
-	is(call(SYS_writev, null, (long)&good, 1, 0, 0, 0), 1, "writev that is fine");
-	is(call(SYS_writev, null, (long)bad, 2, 0, 0, 0), -EFAULT, "writev");
-	is(call(SYS_writev, fd[1], (long)&wide, 1, 0, 0, 0), -EFAULT, "writev reaching in");
-	is(call(SYS_readv, zero, (long)bad, 2, 0, 0, 0), -EFAULT, "readv");
-	is(call(SYS_preadv, zero, (long)bad, 2, 0, 0, 0), -EFAULT, "preadv");
-	is(call(SYS_pwritev2, null, (long)bad, 2, 0, 0, 0), -EFAULT, "pwritev2");
-	is(call(SYS_vmsplice, fd[1], (long)bad, 2, 0, 0, 0), -EFAULT, "vmsplice");
-	is(call(SYS_readv, zero, (long)bad, 5000, 0, 0, 0), -EINVAL, "readv, too many");
-	is(call(SYS_sendmsg, sk[0], (long)&m, 0, 0, 0, 0), -EFAULT, "sendmsg, vector");
-	is(call(SYS_recvmsg, sk[0], (long)&m, MSG_DONTWAIT, 0, 0, 0), -EFAULT, "recvmsg, vector");
-	is(call(SYS_sendmmsg, sk[0], (long)&mm, 1, 0, 0, 0), -EFAULT, "sendmmsg, vector");
+	is(call(SYS_writev, null, (long)&good, 1, 0, 0, 0), 1,
+	   "writev() of the program's own memory succeeds");
+	is(call(SYS_writev, null, (long)bad, 2, 0, 0, 0), -EFAULT,
+	   "writev() of the runtime is EFAULT");
+	is(call(SYS_writev, fd[1], (long)&wide, 1, 0, 0, 0), -EFAULT,
+	   "writev() of memory that reaches into the runtime is EFAULT");
+	is(call(SYS_readv, zero, (long)bad, 2, 0, 0, 0), -EFAULT,
+	   "readv() into the runtime is EFAULT");
+	is(call(SYS_preadv, zero, (long)bad, 2, 0, 0, 0), -EFAULT,
+	   "preadv() into the runtime is EFAULT");
+	is(call(SYS_pwritev2, null, (long)bad, 2, 0, 0, 0), -EFAULT,
+	   "pwritev2() of the runtime is EFAULT");
+	is(call(SYS_vmsplice, fd[1], (long)bad, 2, 0, 0, 0), -EFAULT,
+	   "vmsplice() of the runtime is EFAULT");
+	is(call(SYS_readv, zero, (long)bad, 5000, 0, 0, 0), -EINVAL,
+	   "readv() with too many buffers is EINVAL");
+	is(call(SYS_sendmsg, sk[0], (long)&m, 0, 0, 0, 0), -EFAULT,
+	   "sendmsg() of a buffer in the runtime is EFAULT");
+	is(call(SYS_recvmsg, sk[0], (long)&m, MSG_DONTWAIT, 0, 0, 0), -EFAULT,
+	   "recvmsg() into a buffer in the runtime is EFAULT");
+	is(call(SYS_sendmmsg, sk[0], (long)&mm, 1, 0, 0, 0), -EFAULT,
+	   "sendmmsg() of a buffer in the runtime is EFAULT");
 	is(call(SYS_recvmmsg, sk[0], (long)&mm, 1, MSG_DONTWAIT, 0, 0), -EFAULT,
-	   "recvmmsg, vector");
+	   "recvmmsg() into a buffer in the runtime is EFAULT");
 	m.msg_iov = &good;
 	m.msg_iovlen = 1;
 	m.msg_name = (void *)IMAGE;
 	m.msg_namelen = 100;
-	is(call(SYS_sendmsg, sk[0], (long)&m, 0, 0, 0, 0), -EFAULT, "sendmsg, name");
-	is(call(SYS_recvmsg, sk[0], (long)&m, MSG_DONTWAIT, 0, 0, 0), -EFAULT, "recvmsg, name");
+	is(call(SYS_sendmsg, sk[0], (long)&m, 0, 0, 0, 0), -EFAULT,
+	   "sendmsg() to a name in the runtime is EFAULT");
+	is(call(SYS_recvmsg, sk[0], (long)&m, MSG_DONTWAIT, 0, 0, 0), -EFAULT,
+	   "recvmsg() of a name into the runtime is EFAULT");
 	m.msg_name = NULL;
 	m.msg_control = (void *)IMAGE;
 	m.msg_controllen = 100;
-	is(call(SYS_sendmsg, sk[0], (long)&m, 0, 0, 0, 0), -EFAULT, "sendmsg, control");
-	is(call(SYS_recvmsg, sk[0], (long)&m, MSG_DONTWAIT, 0, 0, 0), -EFAULT, "recvmsg, control");
+	is(call(SYS_sendmsg, sk[0], (long)&m, 0, 0, 0, 0), -EFAULT,
+	   "sendmsg() of control data in the runtime is EFAULT");
+	is(call(SYS_recvmsg, sk[0], (long)&m, MSG_DONTWAIT, 0, 0, 0), -EFAULT,
+	   "recvmsg() of control data into the runtime is EFAULT");
 	m.msg_control = control;
 	m.msg_controllen = sizeof(control);
 	c = CMSG_FIRSTHDR(&m);
@@ -328,29 +359,41 @@ static void test_nested(void)
 	c->cmsg_type = SCM_RIGHTS;
 	c->cmsg_len = CMSG_LEN(sizeof(int));
 	*(int *)CMSG_DATA(c) = hidden_fd();
-	is(call(SYS_sendmsg, sk[0], (long)&m, 0, 0, 0, 0), -EBADF, "sending a hidden descriptor");
+	is(call(SYS_sendmsg, sk[0], (long)&m, 0, 0, 0, 0), -EBADF,
+	   "sendmsg() of a hidden descriptor is EBADF");
 	*(int *)CMSG_DATA(c) = null;
 	is(call(SYS_sendmsg, sk[0], (long)&m, 0, 0, 0, 0), 1,
-	   "sending a descriptor of the program's own");
-	is(call(SYS_pselect6, 0, 0, 0, 0, (long)&none, (long)sigset), -EFAULT, "pselect6, mask");
-	is(call(SYS_clone3, (long)&ca, sizeof(ca), 0, 0, 0, 0), -EFAULT, "clone3, parent_tid");
-	is(call(SYS_futex_waitv, (long)&w, 1, 0, 0, 0, 0), -EFAULT, "futex_waitv");
+	   "sendmsg() of a descriptor of the program's own succeeds");
+	is(call(SYS_pselect6, 0, 0, 0, 0, (long)&none, (long)sigset), -EFAULT,
+	   "pselect6() with a signal mask in the runtime is EFAULT");
+	is(call(SYS_clone3, (long)&ca, sizeof(ca), 0, 0, 0, 0), -EFAULT,
+	   "clone3() with parent_tid in the runtime is EFAULT");
+	is(call(SYS_futex_waitv, (long)&w, 1, 0, 0, 0, 0), -EFAULT,
+	   "futex_waitv() for a word in the runtime is EFAULT");
 	is(call(SYS_futex, (long)&none, FUTEX_WAKE_OP, 1, 1, IMAGE, 0), -EFAULT,
-	   "futex, second word");
-	is(call(SYS_ioctl, inet, 0x8912, (long)&ifc, 0, 0, 0), -EFAULT, "SIOCGIFCONF");
+	   "futex() with its second word in the runtime is EFAULT");
+	is(call(SYS_ioctl, inet, 0x8912, (long)&ifc, 0, 0, 0), -EFAULT,
+	   "SIOCGIFCONF into the runtime is EFAULT");
 	is(call(SYS_setsockopt, inet, SOL_SOCKET, SO_ATTACH_FILTER, (long)&prog, 16, 0), -EFAULT,
-	   "SO_ATTACH_FILTER");
-	is(call(SYS_setsockopt, inet, 0, 64, (long)&prog, 16, 0), -ENOPROTOOPT, "firewall tables");
-	is(call(SYS_ioctl, null, 0xc0506401, (long)control, 0, 0, 0), -ENOTTY, "an unknown ioctl");
-	is(call(SYS_execve, (long)"/bin/true", IMAGE, 0, 0, 0, 0), -EFAULT, "execve, vector");
+	   "SO_ATTACH_FILTER of a program in the runtime is EFAULT");
+	is(call(SYS_setsockopt, inet, 0, 64, (long)&prog, 16, 0), -ENOPROTOOPT,
+	   "setsockopt() of firewall tables is ENOPROTOOPT");
+	is(call(SYS_ioctl, null, 0xc0506401, (long)control, 0, 0, 0), -ENOTTY,
+	   "an ioctl() that the sandbox does not know is ENOTTY");
+	is(call(SYS_execve, (long)"/bin/true", IMAGE, 0, 0, 0, 0), -EFAULT,
+	   "execve() with a vector in the runtime is EFAULT");
 	bad[0].iov_base = (void *)IMAGE;
 	bad[0].iov_len = 0;
-	is(call(SYS_execve, (long)"/bin/true", (long)bad, 0, 0, 0, 0), -EFAULT, "execve, argument");
+	is(call(SYS_execve, (long)"/bin/true", (long)bad, 0, 0, 0, 0), -EFAULT,
+	   "execve() with an argument in the runtime is EFAULT");
 	is(call(SYS_execve, (long)"/bin/true", (long)argv, (long)bad, 0, 0, 0), -EFAULT,
-	   "execve, environment");
-	is(call(SYS_prctl, PR_GET_NAME, IMAGE, 0, 0, 0, 0), -EFAULT, "PR_GET_NAME");
-	is(call(SYS_arch_prctl, 0x1003, IMAGE, 0, 0, 0, 0), -EFAULT, "ARCH_GET_FS");
-	is(call(SYS_fcntl, null, F_GETLK, IMAGE, 0, 0, 0), -EFAULT, "F_GETLK");
+	   "execve() with an environment in the runtime is EFAULT");
+	is(call(SYS_prctl, PR_GET_NAME, IMAGE, 0, 0, 0, 0), -EFAULT,
+	   "PR_GET_NAME into the runtime is EFAULT");
+	is(call(SYS_arch_prctl, 0x1003, IMAGE, 0, 0, 0, 0), -EFAULT,
+	   "ARCH_GET_FS into the runtime is EFAULT");
+	is(call(SYS_fcntl, null, F_GETLK, IMAGE, 0, 0, 0), -EFAULT,
+	   "F_GETLK into the runtime is EFAULT");
 }
 
 /*
@@ -374,9 +417,11 @@ static void test_tcp_options(void)
 
 	for (i = 0; i < sizeof(options) / sizeof(options[0]); i++) {
 		is(call(SYS_getsockopt, tcp, SOL_TCP, options[i].nr, 0, 0, 0),
-		   -options[i].get, "%s, asked for", options[i].name);
+		   -options[i].get,
+		   "getsockopt() of %s gives the error that it must", options[i].name);
 		is(call(SYS_setsockopt, tcp, SOL_TCP, options[i].nr, 0, 0, 0),
-		   -options[i].set, "%s, to be set", options[i].name);
+		   -options[i].set,
+		   "setsockopt() of %s gives the error that it must", options[i].name);
 	}
 	close(tcp);
 }
@@ -390,30 +435,37 @@ static void test_files(void)
 	int dir = open("/proc/self", O_RDONLY | O_DIRECTORY), fd = hidden_fd(), n;
 	pid_t child;
 
-	is(call(SYS_open, (long)"/proc/self/mem", O_RDWR, 0, 0, 0, 0), -EACCES, "/proc/self/mem");
-	is(call(SYS_open, (long)"/proc/self/mem", O_RDONLY, 0, 0, 0, 0), -EACCES, "mem to read");
-	is(call(SYS_openat, dir, (long)"mem", O_RDONLY, 0, 0, 0), -EACCES, "mem below a directory");
+	is(call(SYS_open, (long)"/proc/self/mem", O_RDWR, 0, 0, 0, 0), -EACCES,
+	   "opening /proc/self/mem to read and write is EACCES");
+	is(call(SYS_open, (long)"/proc/self/mem", O_RDONLY, 0, 0, 0, 0), -EACCES,
+	   "opening /proc/self/mem to read is EACCES");
+	is(call(SYS_openat, dir, (long)"mem", O_RDONLY, 0, 0, 0), -EACCES,
+	   "opening mem below a descriptor of /proc/self is EACCES");
 	is(call(SYS_openat2, dir, (long)"mem", (long)&how, sizeof(how), 0, 0), -EACCES,
-	   "mem by openat2");
+	   "opening mem by openat2() is EACCES");
 	is(call(SYS_open, (long)"/proc/self/task/../mem", O_RDWR, 0, 0, 0, 0), -EACCES,
-	   "mem by a detour");
+	   "opening mem by a path with .. is EACCES");
 	if (symlink("/proc/thread-self/mem", "link"))
 		bail("symlink: %s", strerror(errno));
-	is(call(SYS_open, (long)"link", O_RDWR, 0, 0, 0, 0), -EACCES, "mem by a symbolic link");
+	is(call(SYS_open, (long)"link", O_RDWR, 0, 0, 0, 0), -EACCES,
+	   "opening mem by a symbolic link is EACCES");
 	unlink("link");
-	is(call(SYS_open, (long)"/proc/self/mem", O_PATH, 0, 0, 0, 0), -EACCES, "mem with O_PATH");
+	is(call(SYS_open, (long)"/proc/self/mem", O_PATH, 0, 0, 0, 0), -EACCES,
+	   "opening mem with O_PATH is EACCES");
 	child = fork();
 	if (!child) {
 		pause();
 		_exit(0);
 	}
 	snprintf(path, sizeof(path), "/proc/%d/mem", child);
-	is(call(SYS_open, (long)path, O_RDWR, 0, 0, 0, 0), -EACCES, "mem of a child");
-	is(call(SYS_ptrace, 16, child, 0, 0, 0, 0), -EPERM, "ptrace of a child");
+	is(call(SYS_open, (long)path, O_RDWR, 0, 0, 0, 0), -EACCES,
+	   "opening the mem of a child is EACCES");
+	is(call(SYS_ptrace, 16, child, 0, 0, 0, 0), -EPERM, "ptrace() of a child is EPERM");
 	kill(child, SIGKILL);
 	waitpid(child, NULL, 0);
 	snprintf(path, sizeof(path), "/proc/%d/mem", getppid());
-	is(call(SYS_open, (long)path, O_RDWR, 0, 0, 0, 0), -EACCES, "mem of the parent");
+	is(call(SYS_open, (long)path, O_RDWR, 0, 0, 0, 0), -EACCES,
+	   "opening the mem of the parent is EACCES");
 
 	if (geteuid() == 0) {
 		static const struct { const char *name; int type, major, minor, error; } nodes[] = {
@@ -424,10 +476,10 @@ static void test_files(void)
 		size_t i;
 
 		is(call(SYS_open, (long)"/proc/kcore", O_RDONLY, 0, 0, 0, 0), -EPERM,
-		   "/proc/kcore");
+		   "opening /proc/kcore is EPERM for root");
 		chmod("/proc/kcore", 0444);
 		is(call(SYS_open, (long)"/proc/kcore", O_RDONLY, 0, 0, 0, 0), -EPERM,
-		   "/proc/kcore, readable for all");
+		   "opening /proc/kcore is EPERM where everybody may read it");
 		chmod("/proc/kcore", 0400);
 		for (i = 0; i < sizeof(nodes) / sizeof(nodes[0]); i++) {
 			long got;
@@ -435,26 +487,33 @@ static void test_files(void)
 			unlink("node");
 			if (mknod("node", nodes[i].type | 0600,
 				  makedev(nodes[i].major, nodes[i].minor))) {
-				skip(strerror(errno), "a node of one's own: %s", nodes[i].name);
+				skip(strerror(errno), "opening a new node of %s", nodes[i].name);
 				continue;
 			}
 			got = call(SYS_open, (long)"node", O_RDWR, 0, 0, 0, 0);
 			is(got < 0 ? -got : 0, nodes[i].error,
-			   "a node of one's own: %s", nodes[i].name);
+			   "opening a new node of %s is refused unless it is harmless",
+			   nodes[i].name);
 		}
 		unlink("node");
 	}
-	is(call(SYS_open, (long)"/dev/dune", O_RDWR, 0, 0, 0, 0), -ENODEV, "/dev/dune");
+	is(call(SYS_open, (long)"/dev/dune", O_RDWR, 0, 0, 0, 0), -ENODEV,
+	   "opening /dev/dune is ENODEV");
 
-	is(call(SYS_dup, fd, 0, 0, 0, 0, 0), -EBADF, "dup of a hidden descriptor");
-	is(call(SYS_fcntl, fd, F_DUPFD, 3, 0, 0, 0), -EBADF, "F_DUPFD of a hidden descriptor");
-	is(call(SYS_close, fd, 0, 0, 0, 0, 0), -EBADF, "close of a hidden descriptor");
+	is(call(SYS_dup, fd, 0, 0, 0, 0, 0), -EBADF, "dup() of a hidden descriptor is EBADF");
+	is(call(SYS_fcntl, fd, F_DUPFD, 3, 0, 0, 0), -EBADF,
+	   "F_DUPFD of a hidden descriptor is EBADF");
+	is(call(SYS_close, fd, 0, 0, 0, 0, 0), -EBADF, "close() of a hidden descriptor is EBADF");
 	is(call(SYS_mmap, 0, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0), -EBADF,
-	   "mmap of a hidden descriptor");
-	is(call(SYS_ioctl, fd, 0xde10, 0, 0, 0, 0), -EBADF, "ioctl of a hidden descriptor");
-	is(call(SYS_dup2, 0, fd, 0, 0, 0, 0), fd, "dup2 to the number of a hidden descriptor");
-	is(call(SYS_close, fd, 0, 0, 0, 0, 0), 0, "close of a number that a hidden descriptor had");
-	is(call(SYS_close_range, 3, ~0U, 0, 0, 0, 0), 0, "close_range of all");
+	   "mmap() of a hidden descriptor is EBADF");
+	is(call(SYS_ioctl, fd, 0xde10, 0, 0, 0, 0), -EBADF,
+	   "ioctl() of a hidden descriptor is EBADF");
+	is(call(SYS_dup2, 0, fd, 0, 0, 0, 0), fd,
+	   "dup2() to the number of a hidden descriptor succeeds");
+	is(call(SYS_close, fd, 0, 0, 0, 0, 0), 0,
+	   "close() of a number that a hidden descriptor had succeeds");
+	is(call(SYS_close_range, 3, ~0U, 0, 0, 0, 0), 0,
+	   "close_range() of all descriptors succeeds");
 	child = fork();
 	if (!child)
 		_exit(0);
@@ -488,7 +547,7 @@ static void test_processes(void)
 	   "threads are refused");
 	ok(clone(thread_body, stack + sizeof(stack), CLONE_FILES | SIGCHLD, NULL) == -1 &&
 	   errno == EINVAL, "descriptors cannot be shared with a child that runs at the same time");
-	is(call(SYS_unshare, 0, 0, 0, 0, 0, 0), 0, "unshare of nothing");
+	is(call(SYS_unshare, 0, 0, 0, 0, 0, 0), 0, "unshare() of nothing succeeds");
 
 	shared = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	child = vfork();

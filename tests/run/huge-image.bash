@@ -5,10 +5,4 @@
 # refusing it while the old program can get the error.
 
 . "$(dirname "$0")/lib.bash"
-reserved=/proc/sys/vm/nr_hugepages
-before=$(cat $reserved)
-echo $((before + 8)) >$reserved
-(cd "$top" && "$DUNE_RUN" -- "$bin/huge-image")
-status=$?
-echo "$before" >$reserved
-exit $status
+with_huge_pages 8 huge-image

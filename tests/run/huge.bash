@@ -4,10 +4,4 @@
 # when the program gets such a page, or one stays in the supervisor range.
 
 . "$(dirname "$0")/lib.bash"
-reserved=/proc/sys/vm/nr_hugepages
-before=$(cat $reserved)
-echo $((before + 4)) >$reserved
-(cd "$top" && "$DUNE_RUN" -- "$bin/huge")
-status=$?
-echo "$before" >$reserved
-exit $status
+with_huge_pages 4 huge

@@ -25,8 +25,8 @@
 
 #define TOP		0x7ffffffff000UL	/* of the addresses that a process may have */
 /* about: there is a gap below the stack */
-#define MMAP_BASE	(RUNTIME_BASE + 3 * RUNTIME_SIZE)
-#define ELSEWHERE	(RUNTIME_BASE - 64 * RUNTIME_SIZE)
+#define MMAP_BASE	(SUPER_BASE + 3 * SUPER_SIZE)
+#define ELSEWHERE	(SUPER_BASE - 64 * SUPER_SIZE)
 #define HUGE		(2UL << 20)
 #define PIECE		(1UL << 20)	/* smaller, so that the kernel does not align it */
 
@@ -55,7 +55,7 @@ static int huge_in_range(void)
 	while (f && fgets(line, sizeof(line), f)) {
 		if (!strstr(line, "/memfd:huge") && !strstr(line, "/anon_hugepage"))
 			continue;
-		if (sscanf(line, "%lx-%lx", &from, &to) != 2 || !meets_runtime(from, to - from))
+		if (sscanf(line, "%lx-%lx", &from, &to) != 2 || !meets_super_range(from, to - from))
 			continue;
 		diag("%s", line);
 		n++;
@@ -73,7 +73,7 @@ static long fill(void)
 	do
 		at = call(SYS_mmap, 0, PIECE, PROT_NONE,
 			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	while (at > (long)RUNTIME_BASE);
+	while (at > (long)SUPER_BASE);
 	return at;
 }
 

@@ -80,6 +80,18 @@ same_failure() {
 	FAIL_FROM=256 same "$@"
 }
 
+# with_huge_pages COUNT PROGRAM: run a program of $bin, which prints its own verdicts,
+# in the sandbox while COUNT more huge pages are reserved; its exit status
+with_huge_pages() {
+	local reserved=/proc/sys/vm/nr_hugepages before status
+	before=$(cat $reserved)
+	echo $((before + $1)) >$reserved
+	(cd "$top" && "$DUNE_RUN" -- "$bin/$2")
+	status=$?
+	echo "$before" >$reserved
+	return $status
+}
+
 # same_sh NAME COMMAND: the same for a command of the shell, run by bash
 same_sh() {
 	same "$1" bash -c "$2"

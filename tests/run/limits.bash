@@ -18,7 +18,7 @@ same "fork and execve without /dev/dune: other namespace, other user, empty root
 	"$top/limits" no-device
 chmod "$mode" /dev/dune
 
-same "RLIMIT_DATA of 10 MB" "$bin/limits" data
+same "a program that may have 10 MB of data (RLIMIT_DATA) gets as much as natively" "$bin/limits" data
 
 # VT-x has guest-physical addresses of as many bits as the processor's physical
 # ones: one for each gigabyte, and some for the program itself (libdune/include/dune.h)

@@ -4,6 +4,8 @@
  * time. signals.bash fails when the output differs natively and in the sandbox.
  */
 #define _GNU_SOURCE
+#include "x86.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -122,7 +124,7 @@ static void faults(void)
 	printf("hlt: signal %d code %d\n", i, code);
 	i = sigsetjmp(jump, 1);
 	if (!i)
-		__asm__ volatile("in $0x80, %%al" : : : "eax");
+		__asm__ volatile("in %0, %%al" : : "i"(PORT_POST) : "eax");
 	printf("in: signal %d code %d\n", i, code);
 	i = sigsetjmp(jump, 1);
 	if (!i)

@@ -17,8 +17,10 @@
  *
  * All layouts are fixed and little-endian. The ioctls are for 64-bit callers
  * (ENOTTY for others: a 32-bit process has no use for a 64-bit ring 0).
- * Structures start with their size in bytes; a size that the kernel does not
- * know, an unknown flag and a non-zero reserved field give EINVAL.
+ * The structures that are arguments of an ioctl start with their size in
+ * bytes. A size that the kernel does not know, an unknown flag or a non-zero
+ * reserved field gives EINVAL; an argument that cannot be read or written
+ * gives EFAULT.
  */
 #ifndef _UAPI_LINUX_DUNE_H
 #define _UAPI_LINUX_DUNE_H

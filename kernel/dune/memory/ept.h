@@ -4,8 +4,8 @@
  * the process's own: entries of 8 bytes, 512 in a table, levels of 9 bits, the bit
  * of a large page.
  */
-#ifndef DUNE_EPT_H
-#define DUNE_EPT_H
+#ifndef DUNE_MEMORY_EPT_H
+#define DUNE_MEMORY_EPT_H
 
 #include <linux/bits.h>
 #include <linux/io.h>
@@ -75,4 +75,4 @@ static inline void set_entry(u64 *slot, u64 entry)
 	WRITE_ONCE(*slot, entry);
 }
 
-#endif /* DUNE_EPT_H */
+#endif /* DUNE_MEMORY_EPT_H */

@@ -14,62 +14,63 @@ void granules_init(struct granules *granules)
 	mutex_init(&granules->lock);
 	/* User space fills them, so their memory is charged to it. */
 	xa_init_flags(&granules->to_address, XA_FLAGS_ACCOUNT);
-	xa_init_flags(&granules->to_guest, XA_FLAGS_ACCOUNT);
+	xa_init_flags(&granules->to_gpa, XA_FLAGS_ACCOUNT);
 }
 
 /* Frees the map, which nobody uses any more. Does not sleep. */
 void granules_destroy(struct granules *granules)
 {
-	xa_destroy(&granules->to_guest);
+	xa_destroy(&granules->to_gpa);
 	xa_destroy(&granules->to_address);
 }
 
 /*
- * The way from the address to the granule is stored first: a reader that finds an address
- * by its granule must then find the granule by its address. Readers keep what they found,
- * so nothing may fail between the two stores.
+ * Both arguments are numbers: of a granule and of a gigabyte of the process. The way from the
+ * gigabyte to the granule is stored first: a reader that finds an address by its granule must
+ * then find the granule by its address. Readers keep what they found, so nothing may fail
+ * between the two stores.
  */
-static int granules_add(struct granules *granules, unsigned long guest,
-			unsigned long address)
+static int granules_add(struct granules *granules, unsigned long granule,
+			unsigned long gigabyte)
 {
-	int err = xa_reserve(&granules->to_address, guest, GFP_KERNEL_ACCOUNT);
+	int err = xa_reserve(&granules->to_address, granule, GFP_KERNEL_ACCOUNT);
 
 	if (err)
 		return err;
-	err = xa_err(xa_store(&granules->to_guest, address,
-			      xa_mk_value(guest), GFP_KERNEL_ACCOUNT));
+	err = xa_err(xa_store(&granules->to_gpa, gigabyte,
+			      xa_mk_value(granule), GFP_KERNEL_ACCOUNT));
 	if (err)
-		xa_release(&granules->to_address, guest);
+		xa_release(&granules->to_address, granule);
 	else
-		xa_store(&granules->to_address, guest, xa_mk_value(address), 0);
+		xa_store(&granules->to_address, granule, xa_mk_value(gigabyte), 0);
 	return err;
 }
 
 /**
  * granules_map() - give a gigabyte of the process a guest-physical address
  * @granules:	the map
- * @guest:	guest-physical, a multiple of DUNE_GRANULE_SIZE
+ * @gpa:	guest-physical, a multiple of DUNE_GRANULE_SIZE
  * @address:	of the process, a multiple of DUNE_GRANULE_SIZE
  *
  * Context: process, may sleep.
  * Return: 0, also if the two are assigned to each other already; -EEXIST if either is
  * assigned to another; -ENOMEM.
  */
-int granules_map(struct granules *granules, u64 guest, u64 address)
+int granules_map(struct granules *granules, u64 gpa, u64 address)
 {
-	u64 has_address, has_guest;
+	u64 has_address, has_gpa;
 	bool a, g;
 	int ret;
 
 	mutex_lock(&granules->lock);
-	a = granules_to_address(granules, guest, &has_address);
-	g = granules_to_guest(granules, address, &has_guest);
-	if (a && g && has_address == address && has_guest == guest)
+	a = granules_to_address(granules, gpa, &has_address);
+	g = granules_to_gpa(granules, address, &has_gpa);
+	if (a && g && has_address == address && has_gpa == gpa)
 		ret = 0;
 	else if (a || g)
 		ret = -EEXIST;
 	else
-		ret = granules_add(granules, guest >> GRANULE_SHIFT,
+		ret = granules_add(granules, gpa >> GRANULE_SHIFT,
 				   address >> GRANULE_SHIFT);
 	mutex_unlock(&granules->lock);
 	return ret;
@@ -81,37 +82,37 @@ static u64 within(u64 number, u64 offset)
 }
 
 /* Returns false if the granule has no address. For any context. */
-bool granules_to_address(struct granules *granules, u64 guest, u64 *address)
+bool granules_to_address(struct granules *granules, u64 gpa, u64 *address)
 {
 	u64 last = READ_ONCE(granules->last);
-	u64 number = guest >> GRANULE_SHIFT;
+	u64 granule = gpa >> GRANULE_SHIFT;
 	void *entry;
 
-	if (unlikely(last >> 32 != number || !last)) {
-		entry = xa_load(&granules->to_address, number);
+	if (unlikely(last >> 32 != granule || !last)) {
+		entry = xa_load(&granules->to_address, granule);
 		if (!entry)
 			return false;
-		last = number << 32 | xa_to_value(entry);
+		last = granule << 32 | xa_to_value(entry);
 		WRITE_ONCE(granules->last, last);
 	}
-	*address = within((u32)last, guest);
+	*address = within((u32)last, gpa);
 	return true;
 }
 
 /* Returns false if the address has no granule. For any context. */
-bool granules_to_guest(struct granules *granules, u64 address, u64 *guest)
+bool granules_to_gpa(struct granules *granules, u64 address, u64 *gpa)
 {
 	u64 last = READ_ONCE(granules->last);
-	u64 number = address >> GRANULE_SHIFT;
+	u64 gigabyte = address >> GRANULE_SHIFT;
 	void *entry;
 
-	if (unlikely((u32)last != number || !last)) {
-		entry = xa_load(&granules->to_guest, number);
+	if (unlikely((u32)last != gigabyte || !last)) {
+		entry = xa_load(&granules->to_gpa, gigabyte);
 		if (!entry)
 			return false;
-		last = (u64)xa_to_value(entry) << 32 | number;
+		last = (u64)xa_to_value(entry) << 32 | gigabyte;
 		WRITE_ONCE(granules->last, last);
 	}
-	*guest = within(last >> 32, address);
+	*gpa = within(last >> 32, address);
 	return true;
 }

@@ -3,8 +3,8 @@
  * For processors whose guest-physical space is smaller than the process's: the map from
  * gigabytes of the one to gigabytes of the other (DUNE_MAP_GRANULE).
  */
-#ifndef DUNE_GRANULE_H
-#define DUNE_GRANULE_H
+#ifndef DUNE_MEMORY_GRANULE_H
+#define DUNE_MEMORY_GRANULE_H
 
 #include <linux/dune.h>
 #include <linux/mutex.h>
@@ -16,31 +16,31 @@
 /**
  * struct granules - a one-to-one map of gigabytes that only grows
  * @lock:	protects additions; readers need none
- * @to_address:	number of the process's gigabyte, by guest-physical number
- * @to_guest:	the same the other way round
- * @last:	the pair that was last looked up: the guest's number in the upper half,
- *		the process's in the lower. A fault looks up three times, and each search
+ * @to_address:	number of the process's gigabyte, by the granule's number
+ * @to_gpa:	the same the other way round
+ * @last:	the pair that was last looked up: the granule's number in the upper half,
+ *		the gigabyte's in the lower. A fault looks up three times, and each search
  *		takes 200 instructions.
  */
 struct granules {
 	struct mutex lock;	/* of additions */
 	struct xarray to_address;
-	struct xarray to_guest;
+	struct xarray to_gpa;
 	u64 last;
 };
 
 void granules_init(struct granules *granules);
 void granules_destroy(struct granules *granules);
-int granules_map(struct granules *granules, u64 guest, u64 address);
-bool granules_to_address(struct granules *granules, u64 guest, u64 *address);
-bool granules_to_guest(struct granules *granules, u64 address, u64 *guest);
+int granules_map(struct granules *granules, u64 gpa, u64 address);
+bool granules_to_address(struct granules *granules, u64 gpa, u64 *address);
+bool granules_to_gpa(struct granules *granules, u64 address, u64 *gpa);
 
 /*
  * Executes the body for each gigabyte of the process, by number, from @first to
  * @last, that has a granule. granule_base(@entry) is the granule's address.
  */
 #define granules_for_each(granules, index, entry, first, last) \
-	xa_for_each_range(&(granules)->to_guest, index, entry, first, last)
+	xa_for_each_range(&(granules)->to_gpa, index, entry, first, last)
 
 /* Returns the address of the gigabyte that an entry of either map names. */
 static inline u64 granule_base(const void *entry)
@@ -48,4 +48,4 @@ static inline u64 granule_base(const void *entry)
 	return (u64)xa_to_value(entry) << GRANULE_SHIFT;
 }
 
-#endif /* DUNE_GRANULE_H */
+#endif /* DUNE_MEMORY_GRANULE_H */

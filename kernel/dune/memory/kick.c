@@ -27,7 +27,10 @@ int kick_list_init(struct kick_list *list)
 	return 0;
 }
 
-/* The list has no vCPUs. Also after kick_list_init() failed. For any context. */
+/*
+ * Frees what kick_list_init() allocated, also if that failed. @list must be empty. Callable in
+ * any context.
+ */
 void kick_list_destroy(struct kick_list *list)
 {
 	free_cpumask_var(list->cpus);
@@ -36,6 +39,8 @@ void kick_list_destroy(struct kick_list *list)
 }
 
 /*
+ * Waits until no list is left. Called before the module is unloaded; may sleep.
+ *
  * mmu_notifier_synchronize() waits for readers, not for callbacks, of which each
  * CPU may have a queue (SRCU, by default with 128 CPUs). A callback runs with
  * softirqs off, which a grace period of RCU waits for: after that the last callback
@@ -64,7 +69,9 @@ int kick_add(struct kick_list *list, struct kick_vcpu *vcpu)
 	return err;
 }
 
-/* The vCPU will not run any more. Returns whether it was the last one on the list. */
+/*
+ * Takes @vcpu, which must not run again, off the list. Returns whether it was the last one.
+ */
 bool kick_remove(struct kick_list *list, struct kick_vcpu *vcpu)
 {
 	bool last;
@@ -84,7 +91,7 @@ static void leave_guest(void *unused)
 /**
  * kick_all() - wait until every vCPU that was in the guest has left it
  * @list:	of the vCPUs
- * @tlb_gen:	the count as it is now: an entry that does not know of the change has
+ * @tlb_gen:	the present count: a vCPU that entered the guest before the change did so with
  *		a smaller one. For the trace.
  *
  * To be called after the change and after its count was advanced. A vCPU that is marked

@@ -10,8 +10,8 @@
  * until it is in the guest, and there an interrupt is an exit. So when its CPU has
  * answered, the vCPU has left the guest, and it looks at the count before it enters again.
  */
-#ifndef DUNE_KICK_H
-#define DUNE_KICK_H
+#ifndef DUNE_MEMORY_KICK_H
+#define DUNE_MEMORY_KICK_H
 
 #include <linux/cpumask.h>
 #include <linux/list.h>
@@ -55,7 +55,6 @@ void kick_list_destroy(struct kick_list *list);
 int kick_add(struct kick_list *list, struct kick_vcpu *vcpu);
 bool kick_remove(struct kick_list *list, struct kick_vcpu *vcpu);
 void kick_all(struct kick_list *list, u64 tlb_gen);
-/* Before the module goes: waits until no list is left. May sleep. */
 void kick_cleanup(void);
 
 /* Interrupts are off, from here until the guest has been left. */
@@ -75,4 +74,4 @@ static inline void kick_leave(struct kick_vcpu *vcpu)
 	smp_store_release(&vcpu->in_guest, -1);
 }
 
-#endif /* DUNE_KICK_H */
+#endif /* DUNE_MEMORY_KICK_H */

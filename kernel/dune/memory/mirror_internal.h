@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A mirror, as its files share it: mirror.c (its rule, and how an entry is made), mirror_table.c
- * (its page tables) and mirror_notify.c (the kernel's announcements).
+ * A mirror, as its files share it: mirror.c (its rule and its life), mirror_fill.c (how an
+ * entry is made), mirror_table.c (its page tables) and mirror_notify.c (the kernel's
+ * announcements).
  */
-#ifndef DUNE_MIRROR_INTERNAL_H
-#define DUNE_MIRROR_INTERNAL_H
+#ifndef DUNE_MEMORY_MIRROR_INTERNAL_H
+#define DUNE_MEMORY_MIRROR_INTERNAL_H
 
 #include <linux/list.h>
 #include <linux/mmu_notifier.h>
@@ -64,7 +65,7 @@ struct mirror_machine {
 extern struct mirror_machine mirror_machine;
 
 /* Returns the mirror whose @notifier it is. */
-static inline struct mirror *of_notifier(struct mmu_notifier *notifier)
+static inline struct mirror *mirror_of(struct mmu_notifier *notifier)
 {
 	return container_of(notifier, struct mirror, notifier);
 }
@@ -74,7 +75,7 @@ struct mmu_notifier *mirror_alloc(struct mm_struct *mm);
 void mirror_free(struct mmu_notifier *notifier);
 
 /* mirror_table.c */
-u64 *mirror_find_slot(struct mirror *m, u64 guest, int lowest, int *level);
+u64 *mirror_find_slot(struct mirror *m, u64 gpa, int lowest, int *level);
 void mirror_free_tables(struct list_head *list);
 void mirror_flush_vcpus(struct mirror *m);
 void mirror_drop(struct mirror *m, u64 start, u64 end);
@@ -83,4 +84,4 @@ void mirror_drop_addresses(struct mirror *m, u64 start, u64 end, bool may_sleep)
 /* mirror_notify.c */
 extern const struct mmu_notifier_ops mirror_ops;
 
-#endif /* DUNE_MIRROR_INTERNAL_H */
+#endif /* DUNE_MEMORY_MIRROR_INTERNAL_H */

@@ -6,11 +6,12 @@
 #include <linux/mm.h>
 
 #include "dune/memory/mirror_internal.h"
+#include "virt/compat.h"
 
 static int mirror_invalidate_start(struct mmu_notifier *notifier,
 				   const struct mmu_notifier_range *range)
 {
-	struct mirror *m = of_notifier(notifier);
+	struct mirror *m = mirror_of(notifier);
 
 	spin_lock(&m->lock);
 	if (m->in_progress++) {
@@ -29,10 +30,10 @@ static int mirror_invalidate_start(struct mmu_notifier *notifier,
 static void mirror_invalidate_end(struct mmu_notifier *notifier,
 				  const struct mmu_notifier_range *range)
 {
-	struct mirror *m = of_notifier(notifier);
+	struct mirror *m = mirror_of(notifier);
 
 	spin_lock(&m->lock);
-	/* After the change of the page table; pairs with mirror_fill(). */
+	/* The page table was changed before this; pairs with mirror_fill(). */
 	smp_store_release(&m->sequence, m->sequence + 1);
 	m->in_progress--;
 	spin_unlock(&m->lock);
@@ -44,7 +45,7 @@ static void mirror_invalidate_end(struct mmu_notifier *notifier,
  */
 static void mirror_release(struct mmu_notifier *notifier, struct mm_struct *mm)
 {
-	struct mirror *m = of_notifier(notifier);
+	struct mirror *m = mirror_of(notifier);
 
 	spin_lock(&m->lock);
 	m->in_progress++;
@@ -55,23 +56,23 @@ static void mirror_release(struct mmu_notifier *notifier, struct mm_struct *mm)
 }
 
 /*
- * Has the guest used a page of the process? The page may have any size, and so lies in
- * one granule. If the processor has no accessed bits in EPT, a page counts as used
+ * Returns whether the guest has used a page of the process. The page may have any size, and
+ * so lies in one granule. If the processor has no accessed bits in EPT, a page counts as used
  * while it is mirrored, and with @clear its entries are dropped to clear that.
  */
 static bool is_young(struct mmu_notifier *notifier, unsigned long start,
 		     unsigned long size, bool clear, bool flush)
 {
-	struct mirror *m = of_notifier(notifier);
+	struct mirror *m = mirror_of(notifier);
 	bool young = false;
-	u64 first, guest;
+	u64 first, gpa;
 	int level;
 
-	if (!granules_to_guest(&m->granules, start, &first))
+	if (!granules_to_gpa(&m->granules, start, &first))
 		return false;
 	spin_lock(&m->lock);
-	for (guest = first; guest < first + size; guest = level_end(guest, level)) {
-		u64 *slot = mirror_find_slot(m, guest, 1, &level);
+	for (gpa = first; gpa < first + size; gpa = level_end(gpa, level)) {
+		u64 *slot = mirror_find_slot(m, gpa, 1, &level);
 
 		if (!*slot || (mirror_machine.accessed && !(*slot & VMX_EPT_ACCESS_BIT)))
 			continue;
@@ -87,10 +88,6 @@ static bool is_young(struct mmu_notifier *notifier, unsigned long start,
 	spin_unlock(&m->lock);
 	return young;
 }
-
-/* The type that this kernel's callbacks return: int in older kernels, bool in newer. */
-#define young_t \
-	typeof(((struct mmu_notifier_ops *)NULL)->test_young(NULL, NULL, 0))
 
 static young_t mirror_clear_flush_young(struct mmu_notifier *notifier,
 					struct mm_struct *mm,

@@ -12,17 +12,17 @@
 #define SPARES_KEPT	16
 
 /*
- * Returns the slot that decides about @guest: that on level @lowest, or a higher one that is
+ * Returns the slot that decides about @gpa: that on level @lowest, or a higher one that is
  * empty or a leaf. @level returns its level. The lock is held.
  */
-u64 *mirror_find_slot(struct mirror *m, u64 guest, int lowest, int *level)
+u64 *mirror_find_slot(struct mirror *m, u64 gpa, int lowest, int *level)
 {
 	u64 *table = m->root;
 	u64 *slot;
 
 	lockdep_assert_held(&m->lock);
 	for (*level = EPT_ROOT_LEVEL;; --*level) {
-		slot = slot_of(table, guest, *level);
+		slot = slot_of(table, gpa, *level);
 		if (*level == lowest || !*slot || is_leaf(*slot, *level))
 			return slot;
 		table = table_below(*slot);
@@ -120,11 +120,11 @@ void mirror_drop_addresses(struct mirror *m, u64 start, u64 end, bool may_sleep)
 	granules_for_each(&m->granules, index, entry, start >> GRANULE_SHIFT,
 			  (end - 1) >> GRANULE_SHIFT) {
 		u64 base = (u64)index << GRANULE_SHIFT;
-		u64 guest = granule_base(entry) - base;
+		u64 offset = granule_base(entry) - base;
 
 		spin_lock(&m->lock);
-		mirror_drop(m, guest + max(start, base),
-			    guest + min(end, base + DUNE_GRANULE_SIZE));
+		mirror_drop(m, offset + max(start, base),
+			    offset + min(end, base + DUNE_GRANULE_SIZE));
 		spin_unlock(&m->lock);
 		if (may_sleep)
 			cond_resched();

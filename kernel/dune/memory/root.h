@@ -2,8 +2,8 @@
 /*
  * The top level of a second level that is shared with the kernel: root.c.
  */
-#ifndef DUNE_ROOT_H
-#define DUNE_ROOT_H
+#ifndef DUNE_MEMORY_ROOT_H
+#define DUNE_MEMORY_ROOT_H
 
 #include <linux/bitmap.h>
 #include <linux/mm.h>
@@ -43,4 +43,4 @@ static inline void root_fill(struct root *root, u64 address)
 		root_copy(root, i);
 }
 
-#endif /* DUNE_ROOT_H */
+#endif /* DUNE_MEMORY_ROOT_H */

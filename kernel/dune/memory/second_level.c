@@ -18,7 +18,7 @@ void second_level_use_mirror(bool accessed_dirty, bool large_1g,
 	static_branch_enable(&second_level_kicks);
 }
 
-void second_level_init(void)
+void __init second_level_init(void)
 {
 	if (!static_key_enabled(&second_level_mirrored) && shootdown_is_needed())
 		static_branch_enable(&second_level_kicks);
@@ -35,9 +35,10 @@ unsigned int second_level_granules(void)
 	return mirror_granules();
 }
 
-/* With mmap_lock held for writing. */
+/* Gets the mirror or the shootdown of current->mm. mmap_lock is held for writing. */
 static int get_locked(struct second_level *space)
 {
+	lockdep_assert_held_write(&current->mm->mmap_lock);
 	if (static_branch_unlikely(&second_level_mirrored)) {
 		struct mirror *mirror = mirror_get(current->mm);
 
@@ -76,10 +77,10 @@ void second_level_put(struct second_level *space)
 		shootdown_put(space->shootdown);
 }
 
-int second_level_map_granule(const struct second_level *space, u64 guest,
+int second_level_map_granule(const struct second_level *space, u64 gpa,
 			     u64 address)
 {
-	return mirror_map_granule(space->mirror, guest, address);
+	return mirror_map_granule(space->mirror, gpa, address);
 }
 
 static int add_kick(const struct second_level *space, struct kick_vcpu *kick)

@@ -27,6 +27,9 @@
 #include "dune/memory/root.h"
 #include "dune/memory/shootdown.h"
 
+/* The width of the process addresses that guests use, whatever the kernel has. */
+#define SECOND_LEVEL_PROCESS_BITS	PROCESS_BITS
+
 /* Set at load: the second level is a mirror; changes of memory kick vCPUs. */
 DECLARE_STATIC_KEY_FALSE(second_level_mirrored);
 DECLARE_STATIC_KEY_FALSE(second_level_kicks);
@@ -65,7 +68,7 @@ struct second_level_vcpu {
 };
 
 /*
- * At load. VT-x calls second_level_use_mirror() first: @accessed_dirty: EPT has
+ * Both are called at load. VT-x calls second_level_use_mirror() first: @accessed_dirty: EPT has
  * accessed and dirty bits; @large_1g: EPT has pages of 1 GB; @address_bits: width of a
  * guest-physical address in bits, 36 or more.
  */
@@ -73,10 +76,13 @@ void second_level_use_mirror(bool accessed_dirty, bool large_1g,
 			     unsigned int address_bits);
 void second_level_init(void);
 
-/* Before the module goes. May sleep. */
+/*
+ * Waits until the last mirror or shootdown is freed. Called before the module is unloaded; may
+ * sleep.
+ */
 void second_level_cleanup(void);
 
-/* dune_info.granules: 0 if guest-physical addresses are the process's. */
+/* Returns dune_info.granules: 0 if a guest-physical address is an address of the process. */
 unsigned int second_level_granules(void);
 
 /*
@@ -87,7 +93,7 @@ int second_level_get(struct second_level *space);
 void second_level_put(struct second_level *space);
 
 /* DUNE_MAP_GRANULE, if second_level_granules() is not 0. */
-int second_level_map_granule(const struct second_level *space, u64 guest,
+int second_level_map_granule(const struct second_level *space, u64 gpa,
 			     u64 address);
 
 /*
@@ -120,7 +126,8 @@ static inline void second_level_migrated(struct second_level_vcpu *vcpu)
 }
 
 /*
- * Must the TLB tag be flushed? Called right before an entry, with interrupts off.
+ * Returns whether the TLB tag must be flushed. Called right before an entry, with interrupts
+ * off.
  *
  * If the second level is mirrored, the mirror counts what it drops, and kicks
  * (mirror.c). If it is shared, entries of the guest's tag are combined translations:
@@ -162,7 +169,7 @@ second_level_must_flush(struct second_level_vcpu *vcpu)
 	return true;
 }
 
-/* After the exit; interrupts are off. */
+/* Records that the guest was left. Called after each exit, with interrupts off. */
 static __always_inline void second_level_left(struct second_level_vcpu *vcpu)
 {
 	if (static_branch_unlikely(&second_level_kicks))
@@ -174,11 +181,11 @@ static __always_inline void second_level_left(struct second_level_vcpu *vcpu)
  * unchanged, if the process has given the granule no address.
  */
 static inline bool second_level_address(const struct second_level_vcpu *vcpu,
-					u64 guest, u64 *address)
+					u64 gpa, u64 *address)
 {
 	if (static_branch_unlikely(&second_level_mirrored))
-		return mirror_address(vcpu->space->mirror, guest, address);
-	*address = guest;
+		return mirror_address(vcpu->space->mirror, gpa, address);
+	*address = gpa;
 	return true;
 }
 

@@ -29,7 +29,7 @@ static bool notify_flushes;
 module_param(notify_flushes, bool, 0444);
 MODULE_PARM_DESC(notify_flushes, "kick guests at each TLB flush also where the kernel does so itself (default off)");
 
-static struct shootdown *of_notifier(struct mmu_notifier *notifier)
+static struct shootdown *shootdown_of(struct mmu_notifier *notifier)
 {
 	return container_of(notifier, struct shootdown, notifier);
 }
@@ -38,7 +38,7 @@ static void shootdown_invalidate(struct mmu_notifier *notifier,
 				 struct mm_struct *mm, unsigned long start,
 				 unsigned long end)
 {
-	struct shootdown *shootdown = of_notifier(notifier);
+	struct shootdown *shootdown = shootdown_of(notifier);
 	u64 generation = atomic64_inc_return(&shootdown->generation);
 
 	kick_all(&shootdown->kicks,
@@ -47,7 +47,7 @@ static void shootdown_invalidate(struct mmu_notifier *notifier,
 
 static void shootdown_free(struct mmu_notifier *notifier)
 {
-	struct shootdown *shootdown = of_notifier(notifier);
+	struct shootdown *shootdown = shootdown_of(notifier);
 
 	kick_list_destroy(&shootdown->kicks);
 	kfree(shootdown);
@@ -74,6 +74,7 @@ static const struct mmu_notifier_ops shootdown_ops = {
 };
 
 /*
+ * Returns whether the kernel of this machine flushes TLBs without interrupts. Called at load.
  * If native_flush_tlb_multi() is not found, the comparison fails and vCPUs are kicked, which
  * is the safe side.
  */
@@ -96,12 +97,14 @@ bool shootdown_is_needed(void)
  */
 struct shootdown *shootdown_get(struct mm_struct *mm)
 {
-	struct mmu_notifier *notifier = mmu_notifier_get_locked(&shootdown_ops, mm);
+	struct mmu_notifier *notifier;
 
-	return IS_ERR(notifier) ? ERR_CAST(notifier) : of_notifier(notifier);
+	lockdep_assert_held_write(&mm->mmap_lock);
+	notifier = mmu_notifier_get_locked(&shootdown_ops, mm);
+	return IS_ERR(notifier) ? ERR_CAST(notifier) : shootdown_of(notifier);
 }
 
-/* Freed after a grace period. */
+/* Drops a reference. The last one frees @shootdown, after a grace period. */
 void shootdown_put(struct shootdown *shootdown)
 {
 	mmu_notifier_put(&shootdown->notifier);

@@ -3,8 +3,8 @@
  * TLB shootdown on machines on which the kernel sends no interrupts for it: shootdown.c.
  * There a struct shootdown exists for each mm that has vCPUs.
  */
-#ifndef DUNE_SHOOTDOWN_H
-#define DUNE_SHOOTDOWN_H
+#ifndef DUNE_MEMORY_SHOOTDOWN_H
+#define DUNE_MEMORY_SHOOTDOWN_H
 
 #include <linux/atomic.h>
 #include <linux/mmu_notifier.h>
@@ -31,11 +31,8 @@ static inline u64 shootdown_generation(const struct shootdown *shootdown)
 	return atomic64_read(&shootdown->generation);
 }
 
-/* At load: does this machine need it? */
 bool shootdown_is_needed(void);
-
-/* That of an mm, counted. Called in process context; shootdown_get() may sleep. */
 struct shootdown *shootdown_get(struct mm_struct *mm);
 void shootdown_put(struct shootdown *shootdown);
 
-#endif /* DUNE_SHOOTDOWN_H */
+#endif /* DUNE_MEMORY_SHOOTDOWN_H */

@@ -6,16 +6,16 @@
 #include <asm/msr.h>
 #include <asm/pgtable.h>
 
-#include "virt/compat.h"
 #include "dune/memory/ept.h"
 #include "dune/memory/walk.h"
+#include "virt/compat.h"
 
 /* A memory type of the PAT. UC is 0. */
 #define UC_MINUS	7
 
 static u64 pat __ro_after_init;
 
-/* At load: learns which memory types the bits of an entry select. */
+/* Learns which memory types the bits of an entry select. Called once, at load. */
 void walk_init(void)
 {
 	rdmsrq(MSR_IA32_CR_PAT, pat);
@@ -35,7 +35,7 @@ static u64 memory_type(u64 entry, int level)
 	return (type == UC_MINUS ? 0 : type) << VMX_EPT_MT_EPTE_SHIFT;
 }
 
-static bool is_users(u64 entry)
+static bool is_user_page(u64 entry)
 {
 	return !(~entry & (_PAGE_PRESENT | _PAGE_USER));
 }
@@ -63,7 +63,7 @@ u64 walk_rights(u64 entry, int level, u64 denied)
  * flush IPI or for a grace period of RCU-sched, for all CPUs that have interrupts off.
  * The result may be stale by then; the caller's check of the sequence detects that.
  *
- * NX above the third level is not the process's: if Linux isolates its page tables
+ * NX above the third level does not come from the process: if Linux isolates its page tables
  * (pti=on), it sets NX there, in the copy that is used in the kernel.
  *
  * Returns false if no page is mapped for user mode.
@@ -79,7 +79,7 @@ bool walk_page_table(const struct mm_struct *mm, u64 address, struct leaf *leaf)
 	for (;; level--) {
 		leaf->slot = slot_of(table, address, level);
 		entry = READ_ONCE(*leaf->slot);
-		if (!is_users(entry))
+		if (!is_user_page(entry))
 			return false;
 		if (is_leaf(entry, level))
 			break;
@@ -93,20 +93,21 @@ bool walk_page_table(const struct mm_struct *mm, u64 address, struct leaf *leaf)
 }
 
 /*
- * The entries around that of a page of 4 KB: in EPT's format for the pages that the process
- * has, 0 for the others. This guest has not used them yet, so their accessed bit is
- * clear. Interrupts have been off since walk_page_table().
+ * Fills @around with entries in EPT's format for the pages around @leaf, which is a page of
+ * 4 KB; 0 where the process has no page. This guest has not used them yet, so their accessed
+ * bit is clear. Interrupts have been off since walk_page_table().
  */
 void walk_around(const struct leaf *leaf, u64 *around)
 {
 	const u64 *first = PTR_ALIGN_DOWN(leaf->slot, AROUND * sizeof(u64));
 	int i;
 
+	lockdep_assert_irqs_disabled();
 	for (i = 0; i < AROUND; i++) {
 		u64 entry = READ_ONCE(first[i]);
 
 		around[i] = 0;
-		if (is_users(entry))
+		if (is_user_page(entry))
 			around[i] = (entry & PTE_PFN_MASK) | VMX_EPT_IPAT_BIT |
 				    VMX_EPT_DIRTY_BIT |
 				    walk_rights(entry, 1, leaf->denied);

@@ -3,8 +3,8 @@
  * Reads a process's page table as the processor does, and gives the rights in EPT's format:
  * walk.c.
  */
-#ifndef DUNE_WALK_H
-#define DUNE_WALK_H
+#ifndef DUNE_MEMORY_WALK_H
+#define DUNE_MEMORY_WALK_H
 
 #include <linux/types.h>
 
@@ -37,4 +37,4 @@ u64 walk_rights(u64 entry, int level, u64 denied);
 bool walk_page_table(const struct mm_struct *mm, u64 address, struct leaf *leaf);
 void walk_around(const struct leaf *leaf, u64 *around);
 
-#endif /* DUNE_WALK_H */
+#endif /* DUNE_MEMORY_WALK_H */

@@ -37,9 +37,9 @@ void svm_vcpu_load(struct dune_vcpu *vcpu, bool migrated)
 }
 
 /*
- * KVM left its guest's TSC ratio in this CPU; it would scale our guest's TSC. The compiler
- * would save each register that holds the value at every entry, so the MSR's number and
- * value are loaded again after the switch.
+ * KVM left its guest's TSC ratio in this CPU. The ratio would scale the TSC of our guest. The
+ * MSR's number and value are loaded again after the switch: if they stayed in registers, the
+ * compiler would save those registers at every entry.
  */
 static __always_inline void switch_with_own_tsc(struct vcpu_hw *hw,
 						struct dune_regs *regs)
@@ -53,30 +53,6 @@ static __always_inline void switch_with_own_tsc(struct vcpu_hw *hw,
 	msr_write(msr, hw->host_tsc_ratio);
 }
 
-/* Returns whether virtualization was on. */
-static __always_inline bool svm_is_on_or_turn_on(const struct vcpu_hw *hw)
-{
-	u32 low, high;
-	bool on;
-
-	asm volatile("rdmsr\n\tbts %[bit], %%eax"
-		     : "=@ccc" (on), "=a" (low), "=d" (high)
-		     : "c" (MSR_EFER), [bit] "i" (ilog2(EFER_SVME)));
-	if (likely(on))
-		return true;
-	msr_write_halves(MSR_EFER, low, high);
-	msr_write_halves(MSR_VM_HSAVE_PA, hw->hsave[0], hw->hsave[1]);
-	return false;
-}
-
-static __always_inline void svm_turn_off(void)
-{
-	asm volatile("mov %[msr], %%ecx\n\t"
-		     "rdmsr\n\tbtr %[bit], %%eax\n\twrmsr"
-		     : : [msr] "i" (MSR_EFER), [bit] "i" (ilog2(EFER_SVME))
-		     : "eax", "ecx", "edx", "cc", "memory");
-}
-
 /*
  * While KVM is loaded virtualization may be on or off, and change whenever interrupts
  * are on. KVM leaves no TSC ratio when it turns virtualization off. Inline: returns are
@@ -86,7 +62,7 @@ static __always_inline void switch_with_kvm(struct vcpu_hw *hw,
 					    struct dune_regs *regs)
 {
 	svm_reduce_speculation();
-	if (likely(svm_is_on_or_turn_on(hw))) {
+	if (likely(svm_test_and_turn_on(hw->hsave))) {
 		if (unlikely(hw->has_kvm_tsc_ratio))
 			switch_with_own_tsc(hw, regs);
 		else
@@ -110,7 +86,7 @@ static __always_inline void restore_host(const struct vcpu_hw *hw)
 	if (static_branch_likely(&svm_check_xcr0) &&
 	    unlikely(xcr0_low() != (u32)svm_host_xcr0))
 		xsetbv(XCR_XFEATURE_ENABLED_MASK, svm_host_xcr0);
-	/* #VMEXIT leaves DR7 cleared (APM 15.6); DR0 to DR3 are the host's. */
+	/* #VMEXIT leaves DR7 cleared (APM 15.6); DR0 to DR3 hold the host's breakpoints. */
 	if (unlikely(hw_breakpoint_active()))
 		set_debugreg(__this_cpu_read(cpu_dr7), 7);
 }
@@ -139,7 +115,7 @@ static __always_inline bool finish_exit(struct dune_vcpu *vcpu, struct vmcb *vmc
 	}
 	regs->rax = vmcb->save.rax;
 	/*
-	 * DR6 is the guest's after #VMEXIT. It changes only with #DB, which causes an
+	 * DR6 holds the guest's value after #VMEXIT. It changes only with #DB, which causes an
 	 * exit (svm_debug()), and the guest cannot read it.
 	 */
 	if (unlikely(vmcb->save.dr6 != DR6_RESERVED))

@@ -60,7 +60,7 @@ static void svm_requeue_event(struct vcpu_hw *hw)
 		event = vector | SVM_EVTINJ_TYPE_INTR | SVM_EVTINJ_VALID;
 		fallthrough;
 	case SVM_EVTINJ_TYPE_INTR:
-		/* Not consumed: the virtual interrupt comes by itself. */
+		/* The virtual interrupt was not consumed: it comes by itself. */
 		if (control->int_ctl & V_IRQ_MASK)
 			return;
 		break;
@@ -97,8 +97,8 @@ static int svm_fault(struct dune_vcpu *vcpu)
 }
 
 /*
- * In a guest DEBUGCTL is the host's, and so are the traps that the host has enabled
- * there: that of a bus lock in ring 3, which a cleared bit of DR6 reports.
+ * A guest runs with the host's DEBUGCTL, so traps that the host has enabled there also occur
+ * in the guest: the trap of a bus lock in ring 3, which a cleared bit of DR6 reports.
  */
 static void svm_debug(struct vcpu_hw *hw)
 {

@@ -14,9 +14,9 @@
 #include "virt/svm.h"
 
 DEFINE_STATIC_KEY_FALSE(svm_check_xcr0);
-u64 svm_host_xcr0;
+u64 svm_host_xcr0 __ro_after_init;
 DEFINE_STATIC_KEY_FALSE(svm_hides_xss);
-u64 svm_host_xss;
+u64 svm_host_xss __ro_after_init;
 
 /* The page to which VMSAVE saves this CPU's state, in the format of a VMCB. */
 static DEFINE_PER_CPU(void *, host_vmcb);
@@ -27,7 +27,7 @@ int svm_host_init(void)
 		svm_host_xcr0 = xgetbv(XCR_XFEATURE_ENABLED_MASK);
 	if (svm_host_xcr0 && boot_cpu_has(X86_FEATURE_HYPERVISOR))
 		static_branch_enable(&svm_check_xcr0);
-	/* The same on all CPUs, and constant (fpu__init_cpu_xstate()). */
+	/* The value is the same on all CPUs, and constant (fpu__init_cpu_xstate()). */
 	if (boot_cpu_has(X86_FEATURE_XSAVES))
 		rdmsrq(MSR_IA32_XSS, svm_host_xss);
 	if (svm_host_xss)
@@ -35,7 +35,7 @@ int svm_host_init(void)
 	return svm_alloc_cpu_pages(&host_vmcb);
 }
 
-/* Also after svm_host_init() failed. */
+/* Frees what svm_host_init() allocated, also if svm_host_init() failed. */
 void svm_host_cleanup(void)
 {
 	svm_free_cpu_pages(&host_vmcb);

@@ -25,7 +25,7 @@
 
 /*
  * Registers that the guest has for itself, switched by VMLOAD and VMSAVE: it
- * reads and writes them at will. All others are the host's.
+ * reads and writes them at will. All other MSRs belong to the host.
  */
 static const u32 guest_msrs[] = {
 	MSR_FS_BASE, MSR_GS_BASE, MSR_KERNEL_GS_BASE, MSR_STAR, MSR_LSTAR,
@@ -46,7 +46,7 @@ static const struct intercept intercepts[] = {
 	{ INTERCEPT_NMI, SVM_EXIT_NMI, 1, ANSWER_EXIT },
 	{ INTERCEPT_SMI, SVM_EXIT_SMI, 1, ANSWER_EXIT },
 	{ INTERCEPT_INIT, SVM_EXIT_INIT, 1, ANSWER_EXIT },
-	/* A machine check is the host's, but SVM does not keep it pending for the host. */
+	/* The host handles a machine check, but SVM does not keep it pending for the host. */
 	{ INTERCEPT_EXCEPTION_OFFSET + X86_TRAP_MC,
 	  SVM_EXIT_EXCP_BASE + X86_TRAP_MC, 1, ANSWER_EXIT },
 	/*
@@ -74,7 +74,7 @@ static const struct intercept intercepts[] = {
 	{ INTERCEPT_CR8_READ, SVM_EXIT_READ_CR8, 1, ANSWER_GP },
 	{ INTERCEPT_CR8_WRITE, SVM_EXIT_WRITE_CR8, 1, ANSWER_GP },
 	{ INTERCEPT_XSETBV, SVM_EXIT_XSETBV, 1, ANSWER_GP },
-	/* Debug registers: 0 to 3 are not switched and are the host's. */
+	/* Debug registers 0 to 3 are not switched: they hold the host's breakpoints. */
 	{ INTERCEPT_DR0_READ, SVM_EXIT_READ_DR0, 16, ANSWER_GP },
 	{ INTERCEPT_DR0_WRITE, SVM_EXIT_WRITE_DR0, 16, ANSWER_GP },
 	/* Devices and the machine. */
@@ -105,8 +105,8 @@ static const struct intercept intercepts[] = {
 	{ INTERCEPT_TLBSYNC, VMEXIT_TLBSYNC, 1, ANSWER_UD },
 };
 
-static void *msrpm;
-static void *iopm;
+static void *msrpm __ro_after_init;
+static void *iopm __ro_after_init;
 
 /* Two bits an MSR, read and write; ranges of 0x2000 MSRs, 2 KB each (APM 15.11). */
 static void msr_allow(u32 msr)
@@ -135,7 +135,7 @@ int svm_intercepts_init(void)
 	return 0;
 }
 
-/* Also after svm_intercepts_init() failed. */
+/* Frees what svm_intercepts_init() allocated, also if svm_intercepts_init() failed. */
 void svm_intercepts_cleanup(void)
 {
 	free_pages((unsigned long)iopm, IOPM_ORDER);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * SVM while KVM is loaded (virt/kvm.c): these parts of a CPU's state are KVM's, and an
+ * SVM while KVM is loaded (virt/kvm.c): these parts of a CPU's state belong to KVM, and an
  * entry leaves them as it found them.
  *
- *  - EFER.SVME: each entry tests it (svm_is_on_or_turn_on()).
+ *  - EFER.SVME: each entry tests it (svm_test_and_turn_on()).
  *  - VM_HSAVE_PA, the page to which VMRUN saves the host. In the part of that page that
  *    VMRUN does not use, KVM keeps what VMLOAD must restore for it: from the time that one
  *    of its threads is scheduled in until that thread has left its guest. No KVM thread
@@ -38,7 +38,7 @@ static void *empty_table;
  */
 static DEFINE_PER_CPU(bool, left_entries);
 
-/* Also after svm_kvm_init() failed. */
+/* Frees what svm_kvm_init() allocated, also if svm_kvm_init() failed. */
 void svm_kvm_cleanup(void)
 {
 	svm_free_cpu_pages(&flush_vmcb);
@@ -102,26 +102,17 @@ void svm_vcpu_put(struct dune_vcpu *vcpu)
 		this_cpu_write(left_entries, false);
 }
 
-/*
- * After a context switch. A KVM thread that turns virtualization on or off, in two
- * steps, may have been switched away from between them: then VM_HSAVE_PA may be
- * 0 while EFER.SVME is set. KVM writes VM_HSAVE_PA when its thread continues.
- */
+/* After a context switch: saves the host's state, and learns what KVM has left in this CPU. */
 void svm_kvm_load(struct vcpu_hw *hw)
 {
-	u64 efer = msr_read(MSR_EFER);
 	u64 hsave = svm_hsave();
+	u64 efer = svm_borrow(hsave);
 
 	lockdep_assert_irqs_disabled();
 	hw->hsave[0] = lower_32_bits(hsave);
 	hw->hsave[1] = upper_32_bits(hsave);
-	if (!(efer & EFER_SVME))
-		msr_write(MSR_EFER, efer | EFER_SVME);
-	else if (!msr_read(MSR_VM_HSAVE_PA))
-		msr_write(MSR_VM_HSAVE_PA, hsave);
 	hw->host_pa = svm_host_save();
-	if (!(efer & EFER_SVME))
-		msr_write(MSR_EFER, efer);
+	svm_give_back(efer);
 	hw->has_kvm_tsc_ratio = boot_cpu_has(X86_FEATURE_TSCRATEMSR) &&
 				msr_read(MSR_AMD64_TSC_RATIO) != SVM_TSC_RATIO_DEFAULT;
 	svm_tag_share(hw);

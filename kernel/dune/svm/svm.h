@@ -4,6 +4,9 @@
  * guest's state), enter.c (into the guest and back), switch.S (the world switch), host.c
  * (the host's state around it), tag.c (its TLB tag), kvm.c (the differences while KVM is
  * loaded), exit.c (the handler of exits) and intercepts.c (what causes them).
+ * The files of vmx/ have the same names, but the functions of its kvm.h are inline in the
+ * entry, while those of kvm.c here are called at a context switch.
+ *
  * APM is the AMD64 Architecture Programmer's Manual, volume 2 unless another is named.
  */
 #ifndef DUNE_SVM_SVM_H
@@ -13,7 +16,7 @@
 #include <linux/jump_label.h>
 #include <asm/msr-index.h>
 #include <asm/page.h>
-/* Does not include what it needs: bitops.h and page.h. */
+/* <asm/svm.h> uses names of bitops.h and page.h without including them. */
 #include <asm/svm.h>
 
 #include "dune/exit.h"

@@ -6,12 +6,11 @@
 #include <linux/linkage.h>
 #include <asm/alternative.h>
 #include <asm/cpufeatures.h>
-#include <asm/nospec-branch.h>
 
-#include "x86/compat.h"
 #include "x86/mitigations.h"
 #include "x86/registers.h"
 #include "x86/return_buffer.h"
+#include "x86/untrain.h"
 
 	.section .text, "ax"
 

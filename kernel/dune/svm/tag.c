@@ -29,6 +29,7 @@ static void take_asid(struct vcpu_hw *hw)
 /* Gives the vCPU a valid ASID after a context switch; see tag_is_valid(). */
 void svm_tag_load(struct vcpu_hw *hw, bool migrated)
 {
+	lockdep_assert_irqs_disabled();
 	hw->shares_asid = false;
 	if (migrated || !tag_is_valid(&hw->tag))
 		take_asid(hw);
@@ -43,6 +44,7 @@ void svm_tag_load(struct vcpu_hw *hw, bool migrated)
  */
 void svm_tag_refused(void)
 {
+	lockdep_assert_irqs_disabled();
 	tags_set_must_flush(true);
 }
 
@@ -56,7 +58,7 @@ u8 svm_flush_command(void)
 }
 
 /*
- * While KVM is loaded all ASIDs are KVM's. KVM counts up from the lowest and flushes
+ * While KVM is loaded it gives out all ASIDs. It counts up from the lowest and flushes
  * only when it begins again, so all our vCPUs use the highest ASID. Its entries are
  * flushed now, and svm_vcpu_put() flushes what a guest leaves under it.
  */
@@ -64,6 +66,7 @@ void svm_tag_share(struct vcpu_hw *hw)
 {
 	struct vmcb_control_area *control = &hw->vmcb->control;
 
+	lockdep_assert_irqs_disabled();
 	control->asid = tags_highest();
 	control->tlb_ctl = svm_flush_command();
 	/* KVM may have turned virtualization off and on since. */
@@ -78,6 +81,7 @@ void svm_tag_share(struct vcpu_hw *hw)
  */
 void svm_tag_flush(struct vcpu_hw *hw)
 {
+	lockdep_assert_irqs_disabled();
 	if (boot_cpu_has(X86_FEATURE_FLUSHBYASID) || hw->shares_asid)
 		hw->vmcb->control.tlb_ctl = svm_flush_command();
 	else

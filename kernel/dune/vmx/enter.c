@@ -41,7 +41,7 @@ void vmx_enter_init(void)
 }
 
 /*
- * KVM executes an IBPB when another VMCS follows on a CPU, but only if both are KVM's. The
+ * KVM executes an IBPB when another VMCS follows on a CPU, but only if both belong to KVM. The
  * kernel of a KVM guest runs in the same mode as Dune's guest, and other mitigations
  * do not tell them apart. If KVM has no VMCS on this CPU, no IBPB is needed.
  */
@@ -93,116 +93,11 @@ void vmx_vcpu_put(struct dune_vcpu *vcpu)
 	}
 }
 
-static void write_regs(struct vcpu_hw *hw)
-{
-	vmcs_write(GUEST_RIP, hw->rip);
-	vmcs_write(GUEST_RSP, hw->rsp);
-	vmcs_write(GUEST_RFLAGS, hw->rflags);
-	if (!hw->keeps_shadow) {
-		vmcs_write(GUEST_INTERRUPTIBILITY_INFO, 0);
-		vmcs_write(GUEST_PENDING_DBG_EXCEPTIONS, 0);
-	}
-}
-
-/* Delivery ends the shadow of the previous instruction. */
-static void write_event(struct vcpu_hw *hw)
-{
-	vmcs_write(VM_ENTRY_INTR_INFO_FIELD, hw->event);
-	vmcs_write(VM_ENTRY_EXCEPTION_ERROR_CODE, hw->event_error);
-	vmcs_write(GUEST_INTERRUPTIBILITY_INFO, 0);
-	vmcs_write(GUEST_PENDING_DBG_EXCEPTIONS, 0);
-}
-
-/* Called before offer_interrupt(), which has to know whether an event is delivered now. */
-static void write_pending(struct vcpu_hw *hw)
-{
-	u32 pending = hw->pending;
-
-	if (pending & VMX_PENDING_SETUP)
-		vmx_write_setup(hw);
-	if (pending & VMX_PENDING_CONTROLS)
-		vmcs_write(CPU_BASED_VM_EXEC_CONTROL, hw->controls);
-	if (pending & VMX_PENDING_CPU) {
-		vmx_host_write_cpu(&hw->host);
-		hw->tag.generation = 0;
-		hw->host_rsp = 0;
-	}
-	if (pending & VMX_PENDING_HOST) {
-		vmx_host_write(&hw->host);
-		if (vmx_tag_take(hw))
-			vmcs_write(VIRTUAL_PROCESSOR_ID, hw->tag.number);
-	}
-	if (pending & VMX_PENDING_MSRS)
-		vmx_write_lists(hw);
-	if (pending & VMX_PENDING_STATE)
-		vmx_write_state(&hw->state);
-	if (pending & VMX_PENDING_REGS)
-		write_regs(hw);
-	if (pending & VMX_PENDING_SKIP) {
-		vmcs_write(GUEST_RIP, vmcs_read(GUEST_RIP) +
-				      hw->exit.instruction_length);
-		vmcs_write(GUEST_INTERRUPTIBILITY_INFO, 0);
-	}
-	if (pending & VMX_PENDING_EVENT)
-		write_event(hw);
-	if (pending & VMX_PENDING_FLUSH)
-		vmx_tag_flush(hw);
-}
-
-static bool takes_interrupts(void)
-{
-	return vmcs_read(GUEST_RFLAGS) & X86_EFLAGS_IF &&
-	       !(vmcs_read(GUEST_INTERRUPTIBILITY_INFO) &
-		 (GUEST_INTR_STATE_STI | GUEST_INTR_STATE_MOV_SS));
-}
-
-/* @on: the guest leaves as soon as it can take an interrupt. */
-static void set_window(struct vcpu_hw *hw, bool on)
-{
-	u32 controls = hw->controls & ~CPU_BASED_INTR_WINDOW_EXITING;
-
-	if (on)
-		controls |= CPU_BASED_INTR_WINDOW_EXITING;
-	if (controls != hw->controls)
-		vmcs_write(CPU_BASED_VM_EXEC_CONTROL, controls);
-	hw->controls = controls;
-}
-
-/*
- * An interrupt waits for the guest: the guest gets it now, or as soon as it can take
- * one; @event, which is being delivered, goes first (SDM 27.6). Or an interrupt has waited
- * and was withdrawn.
- */
-static void offer_interrupt(struct vcpu_hw *hw, bool event)
-{
-	if (hw->irq && !event && takes_interrupts()) {
-		vmcs_write(VM_ENTRY_INTR_INFO_FIELD, hw->irq |
-			   INTR_TYPE_EXT_INTR | INTR_INFO_VALID_MASK);
-		hw->irq = 0;
-	}
-	set_window(hw, hw->irq);
-}
-
-/* Writes to the current VMCS all that this entry needs; most entries need nothing. */
-static void write_all(struct vcpu_hw *hw)
-{
-	u32 pending = hw->pending;
-
-	write_pending(hw);
-	hw->pending = 0;
-	if (pending & VMX_PENDING_IRQ) {
-		offer_interrupt(hw, pending & VMX_PENDING_EVENT);
-		/* Again before the next entry, until there is none. */
-		if (hw->controls & CPU_BASED_INTR_WINDOW_EXITING)
-			hw->pending = VMX_PENDING_IRQ;
-	}
-}
-
 static noinline void prepare(struct vcpu_hw *hw)
 {
 	if (hw->pending & (VMX_PENDING_HOST | VMX_PENDING_ACTIVATE))
 		vmx_activate(hw);
-	write_all(hw);
+	vmx_write_pending(hw);
 }
 
 static void read_exit(struct vcpu_hw *hw)
@@ -210,7 +105,7 @@ static void read_exit(struct vcpu_hw *hw)
 	struct vmx_exit *exit = &hw->exit;
 
 	exit->qualification = vmcs_read(EXIT_QUALIFICATION);
-	exit->guest_physical = vmcs_read(GUEST_PHYSICAL_ADDRESS);
+	exit->gpa = vmcs_read(GUEST_PHYSICAL_ADDRESS);
 	exit->interruption = vmcs_read(VM_EXIT_INTR_INFO);
 	exit->vectoring = vmcs_read(IDT_VECTORING_INFO_FIELD);
 	exit->vectoring_error = vmcs_read(IDT_VECTORING_ERROR_CODE);
@@ -279,7 +174,7 @@ static noinline bool entry_failed(struct vcpu_hw *hw, u64 error)
  * hot path makes no test whose result is known.
  */
 enum entry_way {
-	ENTRY_OWN,	/* KVM is not loaded: virtualization is Dune's */
+	ENTRY_OWN,	/* KVM is not loaded: virt/ has virtualization on */
 	ENTRY_KVM_OFF,	/* KVM has virtualization off */
 	ENTRY_KVM_ON,	/* KVM has virtualization on */
 	ENTRY_BORROWED,	/* KVM is loaded: vmx_borrow() was already called */
@@ -287,7 +182,8 @@ enum entry_way {
 
 static bool enter_slow(struct dune_vcpu *vcpu);
 
-static __always_inline void leave(struct vcpu_hw *hw, enum entry_way way)
+/* The opposite of begin_entry(): gives the CPU back. */
+static __always_inline void end_entry(struct vcpu_hw *hw, enum entry_way way)
 {
 	/* Otherwise addresses in @hw get registers of their own, which must be saved. */
 	OPTIMIZER_HIDE_VAR(hw);
@@ -295,11 +191,11 @@ static __always_inline void leave(struct vcpu_hw *hw, enum entry_way way)
 	case ENTRY_OWN:
 		break;
 	case ENTRY_KVM_OFF:
-		vmx_let_go(hw);
+		vmx_clear(hw);
 		vmx_turn_off();
 		break;
 	case ENTRY_KVM_ON:
-		vmx_let_go(hw);
+		vmx_clear(hw);
 		if (hw->loan != VMX_LOAN_NONE)
 			vmptrld(&hw->loan);
 		break;
@@ -309,8 +205,8 @@ static __always_inline void leave(struct vcpu_hw *hw, enum entry_way way)
 }
 
 /* Makes the VMCS the current one. Returns false if this way is not possible. */
-static __always_inline bool get_cpu_for_entry(struct vcpu_hw *hw, const enum entry_way way,
-					      u64 found_cr4)
+static __always_inline bool begin_entry(struct vcpu_hw *hw, const enum entry_way way,
+					u64 found_cr4)
 {
 	switch (way) {
 	case ENTRY_OWN:
@@ -373,7 +269,7 @@ static __always_inline bool enter(struct dune_vcpu *vcpu, const enum entry_way w
 {
 	struct vcpu_hw *hw = vcpu->hw;
 
-	if (!get_cpu_for_entry(hw, way, found_cr4))
+	if (!begin_entry(hw, way, found_cr4))
 		return way == ENTRY_KVM_ON ? enter_slow(vcpu) : entry_failed(hw, 0);
 	write_changed_host(hw);
 	if (unlikely(hw->cr2 != native_read_cr2()))
@@ -385,7 +281,7 @@ static __always_inline bool enter(struct dune_vcpu *vcpu, const enum entry_way w
 	if (unlikely(vmx_switch(&vcpu->run->regs, way == ENTRY_OWN && hw->launched,
 				&hw->host_rsp))) {
 		entry_failed(hw, vmcs_read(VM_INSTRUCTION_ERROR));
-		leave(hw, way);
+		end_entry(hw, way);
 		return false;
 	}
 	/* CR2 is not in the VMCS, and the host's next page fault changes it. */
@@ -399,12 +295,12 @@ static __always_inline bool enter(struct dune_vcpu *vcpu, const enum entry_way w
 				 VMX_EXIT_REASONS_FAILED_VMENTRY);
 	if (likely(hw->exit.reason == EXIT_REASON_VMCALL)) {
 		read_hypercall(hw);
-		leave(hw, way);
+		end_entry(hw, way);
 		return false;
 	}
 	hw->exit.rip = vmcs_read(GUEST_RIP);
 	read_exit(hw);
-	leave(hw, way);
+	end_entry(hw, way);
 	return host_event(&hw->exit);
 }
 
@@ -420,7 +316,7 @@ static noinline bool enter_slow(struct dune_vcpu *vcpu)
 		return enter(vcpu, ENTRY_OWN, 0);
 	if (!vmx_borrow(hw, hw->pending & VMX_PENDING_SETUP))
 		return entry_failed(hw, 0);
-	write_all(hw);
+	vmx_write_pending(hw);
 	return enter(vcpu, ENTRY_BORROWED, 0);
 }
 

@@ -68,7 +68,7 @@ static int vmx_fault(struct dune_vcpu *vcpu)
 	if ((info & EPT_VIOLATION_GVA_IS_VALID) &&
 	    !(info & EPT_VIOLATION_GVA_TRANSLATED))
 		flags |= DUNE_FAULT_TABLE | DUNE_FAULT_WRITE;
-	return fault_handle(vcpu, exit->guest_physical, flags);
+	return fault_handle(vcpu, exit->gpa, flags);
 }
 
 /*
@@ -161,7 +161,7 @@ static noinline int vmx_handle_other(struct dune_vcpu *vcpu)
 	case EXIT_REASON_EXCEPTION_NMI:
 		return vmx_exception(vcpu);
 	case EXIT_REASON_INTERRUPT_WINDOW:
-		/* write_all() offers the interrupt again before the next entry. */
+		/* vmx_write_pending() offers the interrupt again before the next entry. */
 		dune_count(vcpu, DUNE_COUNT_OTHER);
 		return 0;
 	case EXIT_REASON_BUS_LOCK:
@@ -192,7 +192,7 @@ static noinline int trace_and_handle(struct dune_vcpu *vcpu)
 	const struct vcpu_hw *hw = vcpu->hw;
 
 	trace_dune_exit(hw->exit.reason & VMX_REASON_MASK, hw->exit.rip,
-			hw->exit.qualification, hw->exit.guest_physical);
+			hw->exit.qualification, hw->exit.gpa);
 	if (hw->exit.reason == EXIT_REASON_VMCALL)
 		return hypercall_handle(vcpu, hw->irq);
 	return vmx_handle_other(vcpu);

@@ -3,8 +3,8 @@
  * The host's state around VT-x. An exit loads control registers, selectors and bases
  * from the VMCS (SDM 28.5). Some of the rest the kernel itself does not need while the
  * thread is in its run loop: system-call MSRs, KERNEL_GS_BASE, user segments, LDTR,
- * limits of descriptor tables and the TSS. These stay the guest's, or at the
- * processor's default, until the thread is switched away from or leaves DUNE_RUN, so
+ * limits of descriptor tables and the TSS. These keep the guest's values, or
+ * the processor's defaults, until the thread is switched away from or leaves DUNE_RUN, so
  * they cost nothing at an exit.
  */
 #include <linux/lockdep.h>
@@ -33,7 +33,7 @@ static bool host_msrs_known;
 /*
  * Called before the first entry, and not when the module is loaded: KVM leaves its guest's
  * values in a CPU until a thread returns to user mode there. Right before an entry
- * the values are the host's, see run_loop(). CPUs that come here at the same time read
+ * the CPU has the host's values, see run_loop(). CPUs that come here at the same time read
  * the same values.
  */
 static void learn_host_msrs(void)
@@ -127,6 +127,7 @@ void vmx_restore_msrs(struct vcpu_hw *hw)
 {
 	int i;
 
+	lockdep_assert_irqs_disabled();
 	for (i = 0; i < VMX_MSRS; i++)
 		if (hw->msrs[i] != host_msrs[i])
 			msr_write(msr_numbers[i], host_msrs[i]);
@@ -135,13 +136,14 @@ void vmx_restore_msrs(struct vcpu_hw *hw)
 
 /*
  * The thread has been off the CPU, or KVM was loaded or unloaded. While KVM is loaded
- * the MSRs must be the host's whenever interrupts are on: then the processor switches
+ * the MSRs must have the host's values whenever interrupts are on: then the processor switches
  * them at each entry and exit, by lists.
  */
 void vmx_choose_msrs(struct vcpu_hw *hw)
 {
 	bool lists = static_key_enabled(&virt_kvm_loaded);
 
+	lockdep_assert_irqs_disabled();
 	if (lists != hw->lists_msrs) {
 		hw->lists_msrs = lists;
 		hw->pending |= VMX_PENDING_MSRS;
@@ -159,6 +161,7 @@ void vmx_write_lists(struct vcpu_hw *hw)
 {
 	int i, n = 0;
 
+	lockdep_assert_irqs_disabled();
 	for (i = 0; i < VMX_MSRS && hw->lists_msrs; i++) {
 		if (hw->msrs[i] == host_msrs[i])
 			continue;
@@ -243,7 +246,7 @@ int vmx_set_msr(struct vcpu_hw *hw, u32 msr, u64 value)
 		hw->msrs[i] = value;
 		hw->pending |= VMX_PENDING_MSRS;
 	}
-	/* The value that was found is the host's, or that of a KVM guest. */
+	/* The value that was found is that of the host or of a KVM guest. */
 	if (!hw->msrs_loaded)
 		wrmsrq(msr, found);
 	local_irq_enable();

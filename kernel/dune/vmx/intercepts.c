@@ -61,9 +61,9 @@ static const struct control table[] = {
 	/* The task priority, which means nothing here. */
 	{ CPU_BASED_CR8_LOAD_EXITING, WORD_CPU, NEEDED, "CR8-load exiting" },
 	{ CPU_BASED_CR8_STORE_EXITING, WORD_CPU, NEEDED, "CR8-store exiting" },
-	/* Debug registers are not switched and are the host's. */
+	/* Debug registers 0 to 3 are not switched: they hold the host's breakpoints. */
 	{ CPU_BASED_MOV_DR_EXITING, WORD_CPU, NEEDED, "MOV-DR exiting" },
-	/* Devices and the machine. The bitmap opens what is the guest's. */
+	/* Devices and the machine. The bitmap permits the guest's own MSRs. */
 	{ CPU_BASED_UNCOND_IO_EXITING, WORD_CPU, NEEDED, "I/O exiting" },
 	{ CPU_BASED_USE_MSR_BITMAPS, WORD_CPU, NEEDED, "MSR bitmaps" },
 	{ CPU_BASED_RDPMC_EXITING, WORD_CPU, NEEDED, "RDPMC exiting" },
@@ -107,7 +107,7 @@ static const struct control table[] = {
 	{ VM_ENTRY_LOAD_DEBUG_CONTROLS, WORD_ENTRY, NEEDED, "debug controls" },
 };
 
-/* By word: the capability MSRs, and those of processors that allow more choices. */
+/* The capability MSRs of each word, and those of processors that allow more choices. */
 static const u32 capability_msrs[][2] = {
 	[WORD_PIN] = { MSR_IA32_VMX_PINBASED_CTLS, MSR_IA32_VMX_TRUE_PINBASED_CTLS },
 	[WORD_CPU] = { MSR_IA32_VMX_PROCBASED_CTLS,
@@ -124,9 +124,9 @@ static const u32 capability_msrs[][2] = {
  */
 #define TIMER_MS	4
 
-struct vmx_controls vmx_controls;
+struct vmx_controls vmx_controls __ro_after_init;
 
-/* In units of the timer, which are 2^n of the TSC's (SDM appendix A.6). */
+/* Returns TIMER_MS in units of the timer, which are 2^n of the TSC's (SDM appendix A.6). */
 static u32 timer_value(void)
 {
 	u64 misc;
@@ -180,7 +180,7 @@ static int choose_controls(void)
 		pr_err("this CPU's VT-x has SGX but no ENCLS exiting\n");
 		return -ENODEV;
 	}
-	/* Not the kernel's flag, which is cleared if no IOMMU serves it. */
+	/* The kernel's flag is not used: it is cleared if no IOMMU serves ENQCMD. */
 	if (cpuid_ecx(7) & BIT(X86_FEATURE_ENQCMD & 31) &&
 	    !(words[WORD_CPU2] & SECONDARY_EXEC_PASID_TRANSLATION)) {
 		pr_err("this CPU has ENQCMDS but no PASID translation in VT-x\n");
@@ -197,8 +197,8 @@ static int choose_controls(void)
 	return 0;
 }
 
-u64 vmx_msr_bitmap;
-static void *msr_bitmap;
+u64 vmx_msr_bitmap __ro_after_init;
+static void *msr_bitmap __ro_after_init;
 
 /*
  * The bitmap: reads of the lower MSRs, of the upper ones, then writes of
@@ -253,7 +253,7 @@ int vmx_intercepts_init(void)
 	return msr_bitmap_init();
 }
 
-/* Also after vmx_intercepts_init() failed. */
+/* Frees what vmx_intercepts_init() allocated, also if vmx_intercepts_init() failed. */
 void vmx_intercepts_cleanup(void)
 {
 	free_page((unsigned long)msr_bitmap);

@@ -61,8 +61,8 @@ static inline bool vmx_borrow(struct vcpu_hw *hw, bool fresh)
 	return true;
 }
 
-/* The first step of each return of the CPU: our VMCS is cleared. */
-static __always_inline void vmx_let_go(struct vcpu_hw *hw)
+/* Clears our VMCS: the first step of giving the CPU back. */
+static __always_inline void vmx_clear(struct vcpu_hw *hw)
 {
 	vmclear(&hw->vmcs_pa);
 	hw->pending |= VMX_PENDING_ACTIVATE;
@@ -71,7 +71,7 @@ static __always_inline void vmx_let_go(struct vcpu_hw *hw)
 /* The opposite of vmx_borrow(). */
 static inline void vmx_give_back(struct vcpu_hw *hw)
 {
-	vmx_let_go(hw);
+	vmx_clear(hw);
 	switch (hw->loan) {
 	case VMX_LOAN_OFF:
 		vmx_turn_off();

@@ -47,6 +47,7 @@ void vmx_write_state(const struct dune_state *state)
 {
 	int i;
 
+	lockdep_assert_irqs_disabled();
 	for (i = 0; i < ARRAY_SIZE(segments); i++) {
 		const struct dune_segment *segment =
 			(const void *)state + segments[i].offset;
@@ -115,17 +116,17 @@ static void get_outside_vmcs(const struct vcpu_hw *hw, struct dune_state *state)
 int vmx_get_state(struct dune_vcpu *vcpu, struct dune_state *state)
 {
 	struct vcpu_hw *hw = vcpu->hw;
-	bool borrowed, claimed;
+	bool borrowed, is_current;
 
 	if (!(hw->pending & VMX_PENDING_STATE)) {
-		claimed = vmx_claim(hw, &borrowed);
-		if (claimed) {
+		is_current = vmx_make_current(hw, &borrowed);
+		if (is_current) {
 			read_state(state);
 			if (borrowed)
 				vmx_give_back(hw);
 		}
 		local_irq_enable();
-		if (!claimed)
+		if (!is_current)
 			return -EAGAIN;
 	} else {
 		*state = hw->state;
@@ -179,7 +180,7 @@ void vmx_load_regs(struct dune_vcpu *vcpu)
 	/* A shadow of STI or MOV SS belongs to the instruction at RIP. */
 	hw->keeps_shadow = !(hw->pending & VMX_PENDING_REGS) &&
 			   rip == hw->rip && rflags == hw->rflags;
-	/* Before the registers change: vmx_cpu_off() reads them in an interrupt. */
+	/* This precedes the change of the registers: vmx_cpu_off() reads them in an interrupt. */
 	hw->pending |= VMX_PENDING_REGS;
 	barrier();
 	hw->rip = rip;
@@ -203,5 +204,5 @@ void vmx_store_regs(struct dune_vcpu *vcpu)
 		run->irq_vector = 0;
 	run->hw_exit = hw->exit.reason & VMX_REASON_MASK;
 	run->hw_info1 = hw->exit.qualification;
-	run->hw_info2 = hw->exit.guest_physical;
+	run->hw_info2 = hw->exit.gpa;
 }

@@ -8,13 +8,12 @@
 #include <asm/asm.h>
 #include <asm/cpufeatures.h>
 #include <asm/msr-index.h>
-#include <asm/nospec-branch.h>
 #include <asm/unwind_hints.h>
 
-#include "x86/compat.h"
 #include "x86/mitigations.h"
 #include "x86/registers.h"
 #include "x86/return_buffer.h"
+#include "x86/untrain.h"
 
 /* The field of the VMCS (SDM appendix B.4.4). */
 #define HOST_RSP	0x6c14
@@ -36,7 +35,7 @@ SYM_FUNC_START(vmx_switch)
 	push	%r15
 	push	%rdi
 
-	/* In most cases RSP is the same as last time. */
+	/* RSP is the same as last time in most cases. */
 	cmp	%rsp, (%rdx)
 	je	1f
 	mov	%rsp, (%rdx)

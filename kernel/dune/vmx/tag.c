@@ -8,6 +8,7 @@
 /* Gives the vCPU a valid VPID. Returns whether it is another one than before. */
 bool vmx_tag_take(struct vcpu_hw *hw)
 {
+	lockdep_assert_irqs_disabled();
 	if (tag_is_valid(&hw->tag))
 		return false;
 	tag_take(&hw->tag);
@@ -24,5 +25,6 @@ bool vmx_tag_take(struct vcpu_hw *hw)
  */
 void vmx_tag_flush(const struct vcpu_hw *hw)
 {
+	lockdep_assert_irqs_disabled();
 	invept(VMX_EPT_EXTENT_CONTEXT, hw->eptp);
 }

@@ -92,12 +92,12 @@ static int vmx_create(struct dune_vcpu *vcpu)
 
 static void vmx_leave_cpu(struct dune_vcpu *vcpu)
 {
-	vmx_release(vcpu->hw);
+	vmx_deactivate(vcpu->hw);
 }
 
 static void vmx_destroy(struct dune_vcpu *vcpu)
 {
-	vmx_release(vcpu->hw);
+	vmx_deactivate(vcpu->hw);
 	free_page((unsigned long)vcpu->hw->vmcs);
 	kfree(vcpu->hw);
 }

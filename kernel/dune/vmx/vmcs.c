@@ -68,7 +68,7 @@ void vmx_write_setup(const struct vcpu_hw *hw)
 	}
 
 	/*
-	 * A machine check is the host's. Delivery of #DB and #AC can raise them again
+	 * The host handles a machine check. Delivery of #DB and #AC can raise them again
 	 * without end, inside one instruction that no interrupt ends
 	 * (CVE-2015-5307, -8104). The handler injects them one at a time, so that each
 	 * is an instruction boundary.
@@ -107,7 +107,7 @@ void vmx_activate(struct vcpu_hw *hw)
 }
 
 /* Clears the VMCS, on the CPU on which it is active, if on any. Interrupts are off. */
-static void deactivate(void *argument)
+static void deactivate_here(void *argument)
 {
 	struct vcpu_hw *hw = argument;
 
@@ -128,13 +128,14 @@ void vmx_cpu_off(void)
 {
 	struct vcpu_hw *hw, *next;
 
+	lockdep_assert_irqs_disabled();
 	list_for_each_entry_safe(hw, next, this_cpu_ptr(&active_vmcss),
 				 active) {
 		if (hw->msrs_loaded)
 			vmx_restore_msrs(hw);
 		vmptrld(&hw->vmcs_pa);
 		vmx_read_regs(hw);
-		deactivate(hw);
+		deactivate_here(hw);
 	}
 }
 
@@ -142,20 +143,21 @@ void vmx_cpu_off(void)
  * Makes the VMCS active on no CPU. Called in process context; waits for the other CPU. A CPU
  * that goes off line clears the VMCS itself.
  */
-void vmx_release(struct vcpu_hw *hw)
+void vmx_deactivate(struct vcpu_hw *hw)
 {
 	int cpu = READ_ONCE(hw->cpu);
 
 	if (cpu >= 0)
-		smp_call_function_single(cpu, deactivate, hw, true);
+		smp_call_function_single(cpu, deactivate_here, hw, true);
 }
 
 /*
- * Makes the VMCS current. Interrupts are off. @borrowed: the CPU was borrowed from KVM, so
- * vmx_give_back() must follow. Returns false if this CPU refuses.
+ * Makes the VMCS current on this CPU. Interrupts are off. @borrowed: the CPU was borrowed
+ * from KVM, so vmx_give_back() must follow. Returns false if this CPU refuses.
  */
-static bool take(struct vcpu_hw *hw, bool *borrowed)
+static bool make_current_here(struct vcpu_hw *hw, bool *borrowed)
 {
+	lockdep_assert_irqs_disabled();
 	*borrowed = vmx_is_with_kvm(hw);
 	if (*borrowed)
 		return vmx_borrow(hw, false);
@@ -165,21 +167,21 @@ static bool take(struct vcpu_hw *hw, bool *borrowed)
 
 /*
  * Makes the VMCS current on the CPU on which this function returns. Called in process
- * context; returns with interrupts off. @borrowed as for take(). Returns false, also with
- * interrupts off, if virtualization is off on this CPU.
+ * context; returns with interrupts off. @borrowed as for make_current_here(). Returns false,
+ * also with interrupts off, if virtualization is off on this CPU.
  */
-bool vmx_claim(struct vcpu_hw *hw, bool *borrowed)
+bool vmx_make_current(struct vcpu_hw *hw, bool *borrowed)
 {
 	for (;;) {
 		local_irq_disable();
 		if (hw->cpu < 0 || hw->cpu == smp_processor_id())
 			break;
 		local_irq_enable();
-		vmx_release(hw);
+		vmx_deactivate(hw);
 	}
 	if (!virt_is_enabled())
 		return false;
-	return take(hw, borrowed);
+	return make_current_here(hw, borrowed);
 }
 
 /* Reads the registers from the current VMCS, unless newer ones wait. Interrupts are off. */
@@ -220,7 +222,7 @@ void vmx_read_last_regs(struct vcpu_hw *hw)
 	 */
 	if (!vmx_is_with_kvm(hw) && !virt_is_enabled())
 		return;
-	if (!take(hw, &borrowed))
+	if (!make_current_here(hw, &borrowed))
 		return;
 	vmx_read_regs(hw);
 	if (borrowed)

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * A vCPU on Intel VT-x, as the files of vmx/ share it: vcpu.c (how it is made), vmcs.c (its
- * VMCS and the CPU that has it), state.c (the guest's state), enter.c (into the guest and
- * back), switch.S (the world switch), host.c (the host's state around it), tag.c (its TLB
- * tag), kvm.h (the differences while KVM is loaded), exit.c (the handler of exits) and
- * intercepts.c (what causes them). SDM is the Intel 64 and IA-32 Architectures Software
- * Developer's Manual, volume 3.
+ * VMCS and the CPU that has it), pending.c (what the next entry writes there), state.c (the
+ * guest's state), enter.c (into the guest and back), switch.S (the world switch), host.c (the
+ * host's state around it), tag.c (its TLB tag), kvm.h (the differences while KVM is loaded),
+ * exit.c (the handler of exits) and intercepts.c (what causes them). SDM is the Intel 64 and
+ * IA-32 Architectures Software Developer's Manual, volume 3.
  *
  * The VMCS is touched only with interrupts off. The values that an entry needs are collected
- * in struct vcpu_hw (@pending), and write_all() writes them; read_exit() and read_hypercall()
+ * in struct vcpu_hw (@pending), and pending.c writes them; read_exit() and read_hypercall()
  * read those that an exit reports. Between two entries the thread can be switched away from,
  * and the VMCS of another vCPU, or of another hypervisor, becomes the current one.
  */
@@ -70,17 +70,28 @@ enum vmx_msr {
 /* Dune's own flag: VMCALL was executed outside of ring 0, so it is no hypercall. */
 #define VMX_REASON_OUTER_RING	BIT(16)
 
-/* The reason of an exit, read while the VMCS was current. */
+/**
+ * struct vmx_exit - the reason of an exit, read while the VMCS was current
+ * @qualification: exit qualification (SDM 28.2.1)
+ * @gpa:	guest-physical address of an EPT violation
+ * @rip:	the guest's
+ * @reason:	VMX_REASON_* or EXIT_REASON_*
+ * @interruption: VM-exit interruption information (SDM 25.9.2)
+ * @vectoring:	IDT-vectoring information (SDM 25.9.3)
+ * @vectoring_error: the error code of @vectoring
+ * @instruction_length: bytes of the instruction that caused the exit
+ * @checks_alignment: of an exception: it came from ring 3, with RFLAGS.AC
+ */
 struct vmx_exit {
 	u64 qualification;
-	u64 guest_physical;
+	u64 gpa;
 	u64 rip;
 	u32 reason;
 	u32 interruption;
 	u32 vectoring;
 	u32 vectoring_error;
 	u32 instruction_length;
-	bool checks_alignment;	/* of an exception: ring 3, with RFLAGS.AC */
+	bool checks_alignment;
 };
 
 /**
@@ -91,7 +102,11 @@ struct vmx_exit {
  * @fs_base:	for the VMCS's host field
  * @kernel_gs_base: restored by vmx_host_restore(), as all that follow
  * @idt:	IDTR, whose base is also a host field of the VMCS
- * @ds, @es, @fs, @gs, @ldt: selectors
+ * @ds:		selectors
+ * @es:		see @ds
+ * @fs:		see @ds
+ * @gs:		see @ds
+ * @ldt:	see @ds
  */
 struct vmx_host {
 	u64 cr3;
@@ -125,15 +140,18 @@ struct vmx_host {
  * @cr4:	the guest's, which never changes
  * @event:	to be injected, in the format of the VMCS
  * @event_error: the error code of @event
- * @rip, @rsp, @rflags: the guest's, between @vcpu_put and @vcpu_load
+ * @rip:	the guest's registers, between @vcpu_put and @vcpu_load
+ * @rsp:	see @rip
+ * @rflags:	see @rip
  * @msrs:	the guest's system-call MSRs; writes are intercepted
  * @kernel_gs_base: the guest's, between @vcpu_put and @vcpu_load
  * @cr2:	the guest's, while the host runs
  * @exit:	the reason of the last exit
  * @host:	the host's state around the current entry
  * @loan:	while KVM is loaded, what the exit must restore: VMX_LOAN_* or KVM's VMCS
- * @guest_list, @host_list: with @lists_msrs, those MSRs that differ (SDM 25.8.2);
+ * @guest_list:	with @lists_msrs, the guest's values of those MSRs that differ (SDM 25.8.2);
  *		aligned as kmalloc() aligns what is as large as this
+ * @host_list:	the same for the host's values
  * @state:	the state that DUNE_SET_STATE wants, until the next entry
  */
 struct vcpu_hw {
@@ -184,8 +202,8 @@ void vmx_vmcs_init(void);
 void vmx_write_setup(const struct vcpu_hw *hw);
 void vmx_cpu_off(void);
 void vmx_activate(struct vcpu_hw *hw);
-void vmx_release(struct vcpu_hw *hw);
-bool vmx_claim(struct vcpu_hw *hw, bool *borrowed);
+void vmx_deactivate(struct vcpu_hw *hw);
+bool vmx_make_current(struct vcpu_hw *hw, bool *borrowed);
 void vmx_read_regs(struct vcpu_hw *hw);
 void vmx_read_last_regs(struct vcpu_hw *hw);
 
@@ -196,6 +214,9 @@ void vmx_set_state(struct dune_vcpu *vcpu, const struct dune_state *state);
 void vmx_reset_state(struct vcpu_hw *hw);
 void vmx_load_regs(struct dune_vcpu *vcpu);
 void vmx_store_regs(struct dune_vcpu *vcpu);
+
+/* pending.c: for interrupts off */
+void vmx_write_pending(struct vcpu_hw *hw);
 
 /* enter.c */
 void vmx_enter_init(void);
@@ -222,6 +243,17 @@ void vmx_tag_flush(const struct vcpu_hw *hw);
 int vmx_handle_exit(struct dune_vcpu *vcpu);
 
 /* intercepts.c */
+
+/**
+ * struct vmx_controls - the VMCS's control fields, the same for each vCPU
+ * @pin:	pin-based controls
+ * @cpu:	primary processor-based controls
+ * @cpu2:	secondary processor-based controls
+ * @exit:	VM-exit controls
+ * @entry:	VM-entry controls
+ * @timer:	of the preemption timer, in its units; only with
+ *		PIN_BASED_VMX_PREEMPTION_TIMER
+ */
 struct vmx_controls {
 	u32 pin, cpu, cpu2, exit, entry;
 	u32 timer;

@@ -4,8 +4,8 @@
  * the Intel 64 and IA-32 Architectures Software Developer's Manual, volume 3;
  * the instructions are in its section 31.3.
  *
- * VMREAD and VMWRITE report no error here: they are for fields that the processor has,
- * which the caller must have checked.
+ * None of these functions reports VMfail: the caller guarantees VMX operation, a field that
+ * exists, and the address of a VMCS with the right revision.
  */
 #ifndef X86_VMX_INSTRUCTIONS_H
 #define X86_VMX_INSTRUCTIONS_H
@@ -27,7 +27,7 @@
 #define EXIT_REASON_ENQCMD	72
 #define EXIT_REASON_ENQCMDS	73
 
-/* Of VMCALL; other exits report the length. */
+/* The length of VMCALL; other exits report the length. */
 #define VMCALL_LENGTH		3
 
 static __always_inline u64 vmcs_read(unsigned long field)

@@ -5,16 +5,17 @@
  * file permits.
  */
 #include "calls.h"
+#include "hidden.h"
 
 void __wrap_call_iovec(struct dune_tf *tf);
-bool __wrap_files_is_hidden(u64 fd);
+bool __wrap_is_hidden(u64 fd);
 
 void __wrap_call_iovec(struct dune_tf *tf)
 {
 	dune_syscall_result(tf, forward(tf));
 }
 
-bool __wrap_files_is_hidden(u64 fd)
+bool __wrap_is_hidden(u64 fd)
 {
 	return false;
 }

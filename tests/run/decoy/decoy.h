@@ -17,19 +17,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#ifndef DUNE_RUN_H
-typedef uint64_t u64;
-typedef uint32_t u32;
-typedef uint8_t u8;
-#endif
-
-#include "protect.h"
+#include "base/super_range.h"
 
 /* Where run/Makefile's dune-run has its image; here that is further up. */
-#define DECOY_BASE	(RUNTIME_BASE + GUARD_REGION_SIZE)
+#define DECOY_BASE	(SUPER_BASE + GUARD_REGION_SIZE)
 #define DECOY_SIZE	0x1000000UL
 
-#define LOG_BASE	(RUNTIME_BASE + 0x4000000UL)
+#define LOG_BASE	(SUPER_BASE + 0x4000000UL)
 #define LOG_SIZE	0x10000UL
 #define LOG_FILE	"/run/dune-decoy.log"
 

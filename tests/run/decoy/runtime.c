@@ -10,8 +10,14 @@
  * is harmless and is not seen. decoy.bash and watch fail when a page of the decoy is
  * present after a system call.
  */
-#include "run.h"
+#include "calls.h"
+#include "check.h"
 #include "decoy.h"
+#include "initial_stack.h"
+#include "message.h"
+#include "own_syscall.h"
+#include "page.h"
+#include "user_memory.h"
 
 #include <linux/mman.h>
 #include <asm/unistd.h>
@@ -19,8 +25,8 @@
 
 void __real_check_syscall(struct dune_tf *tf);
 void __wrap_check_syscall(struct dune_tf *tf);
-void __real_start_find(struct start *s, u64 *stack);
-void __wrap_start_find(struct start *s, u64 *stack);
+void __real_stack_find(struct initial_stack *s, u64 *stack);
+void __wrap_stack_find(struct initial_stack *s, u64 *stack);
 
 static struct decoy_log *record;
 
@@ -30,7 +36,7 @@ static u32 locking;
 /* The process that executed this image. */
 static u32 first_process;
 
-void __wrap_start_find(struct start *s, u64 *stack)
+void __wrap_stack_find(struct initial_stack *s, u64 *stack)
 {
 	long fd = SYS4(__NR_openat, AT_FDCWD, LOG_FILE, O_RDWR | O_CLOEXEC, 0);
 	long at;
@@ -50,7 +56,7 @@ void __wrap_start_find(struct start *s, u64 *stack)
 		SYS1(__NR_close, fd);
 	}
 	first_process = SYS0(__NR_getpid);
-	__real_start_find(s, stack);
+	__real_stack_find(s, stack);
 }
 
 static void clean(void)

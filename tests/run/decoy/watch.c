@@ -47,7 +47,6 @@
 #include "decoy.h"
 
 #define TRACE		"/sys/kernel/tracing/instances/decoy"
-#define ARRAY_LEN(a)	(sizeof(a) / sizeof((a)[0]))
 #define SHOWN_MAX	2
 
 static struct decoy_log *record;
@@ -247,7 +246,7 @@ static const struct {
 	u32 nr;
 	const char *name;
 } names[] = {
-#include "syscalls.def"
+#include "calls/syscalls.def"
 };
 
 static const char *name_of(u32 nr)

@@ -26,9 +26,8 @@
 
 #define PAGE		4096UL
 #define LOW_SIZE	(16UL << 20)	/* the program's, right below the supervisor range */
-#define LOW_BASE	(RUNTIME_BASE - LOW_SIZE)
+#define LOW_BASE	(SUPER_BASE - LOW_SIZE)
 #define POOL_SIZE	(1UL << 20)
-#define ARRAY_LEN(a)	(sizeof(a) / sizeof((a)[0]))
 
 /* values.c */
 extern char *pool;	/* memory for structures, used again and again */

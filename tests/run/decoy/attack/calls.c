@@ -15,7 +15,7 @@
 #define DENY(nr, name, err)		{ nr, true, { V } },
 
 static const struct entry table[] = {
-#include "syscalls.def"
+#include "calls/syscalls.def"
 };
 
 /* Calls that end the case, stop it, or take its memory are made rarely. */

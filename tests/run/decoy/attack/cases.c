@@ -83,7 +83,7 @@ static void one_case(u64 seed, u64 calls, u64 kind)
 		 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0) != (void *)LOW_BASE)
 		found("no memory below the supervisor range", "", 0);
 	fill((u64 *)LOW_BASE, 65536 / 8);
-	fill((u64 *)(RUNTIME_BASE - 65536), 65536 / 8);
+	fill((u64 *)(SUPER_BASE - 65536), 65536 / 8);
 	setrlimit(RLIMIT_AS, &memory);
 	setrlimit(RLIMIT_FSIZE, &size);
 	setrlimit(RLIMIT_CORE, &none);

@@ -145,14 +145,14 @@ void scan_mappings(void)
 	FILE *f = fopen("/proc/self/maps", "r");
 
 	while (f && fgets(line, sizeof(line), f)) {
-		if (sscanf(line, "%lx-%lx", &from, &to) != 2 || !meets_runtime(from, to - from))
+		if (sscanf(line, "%lx-%lx", &from, &to) != 2 || !meets_super_range(from, to - from))
 			continue;
 		if (from >= DECOY_BASE && to <= DECOY_BASE + DECOY_SIZE)
 			decoy += to - from;
-		else if (from == RUNTIME_BASE && to == RUNTIME_BASE + GUARD_REGION_SIZE &&
+		else if (from == SUPER_BASE && to == SUPER_BASE + GUARD_REGION_SIZE &&
 			 strstr(line, " ---p "))
 			continue;	/* the guard region */
-		else if (from < LOG_BASE || to > RUNTIME_BASE + RUNTIME_SIZE)
+		else if (from < LOG_BASE || to > SUPER_BASE + SUPER_SIZE)
 			found("a mapping in the supervisor range:", line, 0);
 	}
 	if (f) {

@@ -13,7 +13,7 @@
 
 static u64 stack_place(void)
 {
-	return one_in(2) ? in_decoy() & ~15UL : one_in(2) ? RUNTIME_BASE - 16 * below(64) :
+	return one_in(2) ? in_decoy() & ~15UL : one_in(2) ? SUPER_BASE - 16 * below(64) :
 	       DECOY_BASE + 16 * below(300);
 }
 
@@ -27,7 +27,7 @@ void do_signal(void)
 	pid_t pid;
 
 	if (one_in(3)) {
-		alt.ss_sp = (void *)(RUNTIME_BASE - below(LOW_SIZE));
+		alt.ss_sp = (void *)(SUPER_BASE - below(LOW_SIZE));
 		alt.ss_size = 2 * LOW_SIZE;
 	}
 	pid = fork();
@@ -102,7 +102,7 @@ void do_image(void)
 			p->p_vaddr = in_decoy() & ~(PAGE - 1);
 			break;
 		case 1:
-			p->p_vaddr = RUNTIME_BASE - PAGE * (1 + below(600));
+			p->p_vaddr = SUPER_BASE - PAGE * (1 + below(600));
 			break;
 		case 2:
 			p->p_vaddr = PICK(spans);

@@ -69,8 +69,8 @@ void do_message(void)
 	switch (below(4)) {
 	case 0:
 		/* the last of them at the range's edge */
-		memcpy((void *)(RUNTIME_BASE - 64), m, 64);
-		m = (void *)(RUNTIME_BASE - 64);
+		memcpy((void *)(SUPER_BASE - 64), m, 64);
+		m = (void *)(SUPER_BASE - 64);
 		break;
 	case 1:
 		write(file(), m, 64);

@@ -49,7 +49,7 @@ u64 below_range(void)
 		1, 4, 8, 12, 16, 24, 32, 48, 56, 64, 128, 256, 1024, 4096, 65536,
 	};
 
-	return RUNTIME_BASE - (one_in(4) ? below(LOW_SIZE) & ~3UL : PICK(near));
+	return SUPER_BASE - (one_in(4) ? below(LOW_SIZE) & ~3UL : PICK(near));
 }
 
 u64 number(void)
@@ -133,9 +133,9 @@ u64 buffer(void)
 
 	fill(to, n);
 	if (one_in(8)) {
-		u64 at = RUNTIME_BASE - 8 * (1 + below(n));
+		u64 at = SUPER_BASE - 8 * (1 + below(n));
 
-		memcpy((void *)at, to, RUNTIME_BASE - at);
+		memcpy((void *)at, to, SUPER_BASE - at);
 		return at;
 	}
 	return (u64)to;

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * DUNE_GET_INFO: info.c.
+ */
+#ifndef DUNE_INFO_H
+#define DUNE_INFO_H
+
+#include <linux/dune.h>
+
+long dune_get_info(struct dune_info __user *argument);
+
+#endif /* DUNE_INFO_H */

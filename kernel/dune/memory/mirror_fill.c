@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Making the entry of an address in a mirror. See mirror.c for the rule.
+ */
+#include <linux/mm.h>
+#include <asm/pgtable.h>
+
+#include "dune/memory/mirror_internal.h"
+#include "dune/memory/walk.h"
+
+/* Tables that one fill may need. */
+#define SPARES_NEEDED	(EPT_ROOT_LEVEL - 1)
+
+static int get_spares(struct mirror *m)
+{
+	while (READ_ONCE(m->nr_spares) < SPARES_NEEDED) {
+		struct page *page = alloc_page(GFP_KERNEL_ACCOUNT | __GFP_ZERO);
+
+		if (!page)
+			return -ENOMEM;
+		set_page_private(page, 0);
+		spin_lock(&m->lock);
+		list_add(&page->lru, &m->spares);
+		m->nr_spares++;
+		spin_unlock(&m->lock);
+	}
+	return 0;
+}
+
+static u64 *take_spare(struct mirror *m)
+{
+	struct page *page = list_first_entry(&m->spares, struct page, lru);
+
+	list_del(&page->lru);
+	m->nr_spares--;
+	return page_address(page);
+}
+
+/*
+ * Returns the level of the entry: as large as the process's page, unless the processor cannot
+ * have it or must not.
+ */
+static int entry_level(struct mirror *m, u64 gpa, const struct leaf *leaf,
+		       u32 flags)
+{
+	int level = min(leaf->level, mirror_machine.max_level);
+	int at;
+
+	if (!mirror_machine.split_exec)
+		return level;
+	if (flags & DUNE_FAULT_EXEC)
+		return 1;
+	/* A page that was split for execution stays split. */
+	for (; level > 1; level--) {
+		u64 entry = *mirror_find_slot(m, gpa, level, &at);
+
+		if (!entry || is_leaf(entry, at))
+			break;
+	}
+	return level;
+}
+
+/* @level: the leaf's or a lower one. */
+static u64 make_entry(const struct leaf *leaf, u64 address, int level)
+{
+	u64 mask = level_span(leaf->level) - 1;
+	u64 frame = (leaf->entry & PTE_PFN_MASK & ~mask) | (address & mask);
+	u64 entry = (frame & ~(level_span(level) - 1)) | VMX_EPT_IPAT_BIT | EPT_USED |
+		    walk_rights(leaf->entry, leaf->level, leaf->denied);
+
+	if (level == 1)
+		return entry;
+	if (mirror_machine.split_exec)
+		entry &= ~VMX_EPT_EXECUTABLE_MASK;
+	return entry | EPT_LARGE;
+}
+
+/*
+ * Returns whether rights can be added to @old, which is for the same page as @entry. If @old
+ * is for another page, a notifier call was missed, which is a bug: warn, and let the
+ * caller drop @old.
+ */
+static bool may_extend(u64 old, u64 entry)
+{
+	return !WARN_ON_ONCE((old ^ entry) & ~(EPT_RIGHTS | EPT_USED));
+}
+
+/*
+ * The lock is held, and there are SPARES_NEEDED spares. A table or a page of another size
+ * in the way is dropped, so that all vCPUs flush, before its place is used: a TLB must
+ * never have a page in two sizes. Returns the slot of the entry.
+ *
+ * A right that the old entry has is kept: if the process had lost it, the entry would
+ * have been dropped. The process may have got it after our walk, which no notifier
+ * announces, and another vCPU has seen it.
+ */
+static u64 *install(struct mirror *m, u64 gpa, int level, u64 entry)
+{
+	int at;
+	u64 *slot = mirror_find_slot(m, gpa, level, &at);
+	bool same_size = at == level && is_leaf(*slot, level);
+
+	lockdep_assert_held(&m->lock);
+	if (same_size && *slot && may_extend(*slot, entry)) {
+		entry |= *slot & EPT_RIGHTS;
+	} else if (*slot) {
+		u64 start = gpa & ~(level_span(level) - 1);
+
+		mirror_drop(m, start, start + level_span(level));
+		slot = mirror_find_slot(m, gpa, level, &at);
+	}
+	for (; at > level; at--) {
+		u64 *table = take_spare(m);
+
+		set_entry(slot, __pa(table) | EPT_RIGHTS | VMX_EPT_ACCESS_BIT);
+		slot = slot_of(table, gpa, at - 1);
+	}
+	set_entry(slot, entry);
+	return slot;
+}
+
+/* The lock is held. Entries that exist already are left as they are. */
+static void install_around(struct mirror *m, u64 *slot, const u64 *around)
+{
+	u64 *first = PTR_ALIGN_DOWN(slot, AROUND * sizeof(u64));
+	int i;
+
+	lockdep_assert_held(&m->lock);
+	for (i = 0; i < AROUND; i++)
+		if (around[i] && !first[i])
+			set_entry(&first[i], around[i]);
+}
+
+/*
+ * Returns whether the kernel has taken anything back since @sequence was read, or is doing so
+ * now in the @size bytes around @address. The lock is held.
+ */
+static bool is_outdated(const struct mirror *m, unsigned long sequence,
+			u64 address, u64 size)
+{
+	u64 start = address & ~(size - 1);
+
+	lockdep_assert_held(&m->lock);
+	if (m->sequence != sequence)
+		return true;
+	return m->in_progress && m->start < start + size && m->end > start;
+}
+
+static u64 rights_for(u32 flags)
+{
+	return VMX_EPT_READABLE_MASK |
+	       (flags & DUNE_FAULT_WRITE ? VMX_EPT_WRITABLE_MASK : 0) |
+	       (flags & DUNE_FAULT_EXEC ? VMX_EPT_EXECUTABLE_MASK : 0);
+}
+
+/**
+ * mirror_fill() - make the entry for an address
+ * @m:		the mirror of current->mm
+ * @address:	of the process, in a granule
+ * @flags:	DUNE_FAULT_WRITE and _EXEC: what the guest wants to do there
+ * @around:	make the entries of pages around it as well
+ *
+ * At most faults the process has the page already, so this is called first. Only if
+ * it fails is the process's fault handler called, and then this again.
+ *
+ * Context: process, interrupts on, may sleep.
+ * Return: 0 to enter the guest again: the entry was made, or the kernel has taken
+ * something back meanwhile, and the fault comes again. -EFAULT: the process's page table
+ * does not allow the access. -ENOMEM: no memory for tables.
+ */
+int mirror_fill(struct mirror *m, u64 address, u32 flags, bool around)
+{
+	unsigned long sequence;
+	u64 near[AROUND];
+	struct leaf leaf;
+	int level, err;
+	bool found;
+	u64 gpa;
+
+	if (address >= TASK_SIZE_MAX ||
+	    !granules_to_gpa(&m->granules, address, &gpa))
+		return -EFAULT;
+	err = get_spares(m);
+	if (err)
+		return err;
+	/* The sequence is read before the walk; pairs with mirror_invalidate_end(). */
+	sequence = smp_load_acquire(&m->sequence);
+	local_irq_disable();
+	found = walk_page_table(m->notifier.mm, address, &leaf);
+	around &= found && leaf.level == 1;
+	if (around)
+		walk_around(&leaf, near);
+	local_irq_enable();
+	if (!found || rights_for(flags) &
+		      ~walk_rights(leaf.entry, leaf.level, leaf.denied))
+		return -EFAULT;
+	spin_lock(&m->lock);
+	level = entry_level(m, gpa, &leaf, flags);
+	if (!is_outdated(m, sequence, address, level_span(level)) &&
+	    m->nr_spares >= SPARES_NEEDED) {
+		u64 *slot = install(m, gpa, level,
+				    make_entry(&leaf, address, level));
+
+		if (around &&
+		    !is_outdated(m, sequence, address, AROUND * PAGE_SIZE))
+			install_around(m, slot, near);
+	}
+	spin_unlock(&m->lock);
+	return 0;
+}

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Writes to the current VMCS what the next entry needs: the bits of vcpu_hw.pending. All
+ * functions are for interrupts off.
+ */
+#include "dune/vmx/vmx.h"
+
+static void write_regs(struct vcpu_hw *hw)
+{
+	vmcs_write(GUEST_RIP, hw->rip);
+	vmcs_write(GUEST_RSP, hw->rsp);
+	vmcs_write(GUEST_RFLAGS, hw->rflags);
+	if (!hw->keeps_shadow) {
+		vmcs_write(GUEST_INTERRUPTIBILITY_INFO, 0);
+		vmcs_write(GUEST_PENDING_DBG_EXCEPTIONS, 0);
+	}
+}
+
+/* Delivery ends the shadow of the previous instruction. */
+static void write_event(struct vcpu_hw *hw)
+{
+	vmcs_write(VM_ENTRY_INTR_INFO_FIELD, hw->event);
+	vmcs_write(VM_ENTRY_EXCEPTION_ERROR_CODE, hw->event_error);
+	vmcs_write(GUEST_INTERRUPTIBILITY_INFO, 0);
+	vmcs_write(GUEST_PENDING_DBG_EXCEPTIONS, 0);
+}
+
+/* Called before offer_interrupt(), which has to know whether an event is delivered now. */
+static void write_fields(struct vcpu_hw *hw)
+{
+	u32 pending = hw->pending;
+
+	if (pending & VMX_PENDING_SETUP)
+		vmx_write_setup(hw);
+	if (pending & VMX_PENDING_CONTROLS)
+		vmcs_write(CPU_BASED_VM_EXEC_CONTROL, hw->controls);
+	if (pending & VMX_PENDING_CPU) {
+		vmx_host_write_cpu(&hw->host);
+		hw->tag.generation = 0;
+		hw->host_rsp = 0;
+	}
+	if (pending & VMX_PENDING_HOST) {
+		vmx_host_write(&hw->host);
+		if (vmx_tag_take(hw))
+			vmcs_write(VIRTUAL_PROCESSOR_ID, hw->tag.number);
+	}
+	if (pending & VMX_PENDING_MSRS)
+		vmx_write_lists(hw);
+	if (pending & VMX_PENDING_STATE)
+		vmx_write_state(&hw->state);
+	if (pending & VMX_PENDING_REGS)
+		write_regs(hw);
+	if (pending & VMX_PENDING_SKIP) {
+		vmcs_write(GUEST_RIP, vmcs_read(GUEST_RIP) +
+				      hw->exit.instruction_length);
+		vmcs_write(GUEST_INTERRUPTIBILITY_INFO, 0);
+	}
+	if (pending & VMX_PENDING_EVENT)
+		write_event(hw);
+	if (pending & VMX_PENDING_FLUSH)
+		vmx_tag_flush(hw);
+}
+
+static bool takes_interrupts(void)
+{
+	return vmcs_read(GUEST_RFLAGS) & X86_EFLAGS_IF &&
+	       !(vmcs_read(GUEST_INTERRUPTIBILITY_INFO) &
+		 (GUEST_INTR_STATE_STI | GUEST_INTR_STATE_MOV_SS));
+}
+
+/* @on: the guest leaves as soon as it can take an interrupt. */
+static void set_window(struct vcpu_hw *hw, bool on)
+{
+	u32 controls = hw->controls & ~CPU_BASED_INTR_WINDOW_EXITING;
+
+	if (on)
+		controls |= CPU_BASED_INTR_WINDOW_EXITING;
+	if (controls != hw->controls)
+		vmcs_write(CPU_BASED_VM_EXEC_CONTROL, controls);
+	hw->controls = controls;
+}
+
+/*
+ * An interrupt waits for the guest: the guest gets it now, or as soon as it can take
+ * one; @event, which is being delivered, goes first (SDM 27.6). Or an interrupt has waited
+ * and was withdrawn.
+ */
+static void offer_interrupt(struct vcpu_hw *hw, bool event)
+{
+	if (hw->irq && !event && takes_interrupts()) {
+		vmcs_write(VM_ENTRY_INTR_INFO_FIELD, hw->irq |
+			   INTR_TYPE_EXT_INTR | INTR_INFO_VALID_MASK);
+		hw->irq = 0;
+	}
+	set_window(hw, hw->irq);
+}
+
+/* Writes to the current VMCS all that this entry needs; most entries need nothing. */
+void vmx_write_pending(struct vcpu_hw *hw)
+{
+	u32 pending = hw->pending;
+
+	write_fields(hw);
+	hw->pending = 0;
+	if (pending & VMX_PENDING_IRQ) {
+		offer_interrupt(hw, pending & VMX_PENDING_EVENT);
+		/* It is offered again before the next entry, until there is none. */
+		if (hw->controls & CPU_BASED_INTR_WINDOW_EXITING)
+			hw->pending = VMX_PENDING_IRQ;
+	}
+}

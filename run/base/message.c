@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+/* The messages to people. A message is one line: the error, its object, and advice. */
+#include "message.h"
+#include "own_syscall.h"
+#include "text.h"
+
+#include <asm/unistd.h>
+
+const char *text_errno(long err)
+{
+	static char other[32];
+	char *p;
+
+	switch (err < 0 ? -err : err) {
+	case EPERM:
+		return "Operation not permitted";
+	case ENOENT:
+		return "No such file or directory";
+	case EIO:
+		return "Input/output error";
+	case ENXIO:
+		return "No such device or address";
+	case ENOEXEC:
+		return "Exec format error";
+	case ENOMEM:
+		return "Cannot allocate memory";
+	case EACCES:
+		return "Permission denied";
+	case EEXIST:
+		return "File exists";
+	case ENODEV:
+		return "No such device";
+	case ENOTDIR:
+		return "Not a directory";
+	case EISDIR:
+		return "Is a directory";
+	case EINVAL:
+		return "Invalid argument";
+	case EMFILE:
+		return "Too many open files";
+	case ELOOP:
+		return "Too many levels of symbolic links";
+	case ENAMETOOLONG:
+		return "File name too long";
+	case EPROTO:
+		return "Protocol error";
+	case ELIBBAD:
+		return "Accessing a corrupted shared library";
+	}
+	p = text_append(other, other + sizeof(other), "error ");
+	text_number(p, other + sizeof(other), err < 0 ? -err : err);
+	return other;
+}
+
+void message(const char *what, const char *detail, const char *advice)
+{
+	char line[PATH_BYTES + 512];
+	const char *end = line + sizeof(line);
+	char *p;
+
+	p = text_append(line, end, "dune-run: ");
+	p = text_append(p, end, what);
+	if (detail) {
+		p = text_append(p, end, ": ");
+		p = text_append(p, end, detail);
+	}
+	if (advice) {
+		p = text_append(p, end, ": ");
+		p = text_append(p, end, advice);
+	}
+	*p++ = '\n';
+	SYS3(__NR_write, 2, line, p - line);
+}
+
+void die(int status, const char *what, const char *detail, const char *advice)
+{
+	message(what, detail, advice);
+	for (;;)
+		SYS1(__NR_exit_group, status);
+}

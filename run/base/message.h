@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* Messages to people. */
+#ifndef DUNE_RUN_MESSAGE_H
+#define DUNE_RUN_MESSAGE_H
+
+/* The message of an error, positive or negative; valid until the next call. */
+const char *text_errno(long err);
+/* Print "dune-run: WHAT: DETAIL: ADVICE" to stderr; DETAIL and ADVICE may be NULL. */
+void message(const char *what, const char *detail, const char *advice);
+/* message(), then end the process with @status. Before and after entering. */
+void die(int status, const char *what, const char *detail, const char *advice)
+	__attribute__((noreturn));
+
+#endif /* DUNE_RUN_MESSAGE_H */

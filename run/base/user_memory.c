@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+/*
+ * Copies from and to the program's memory, from ring 0. The range is checked here;
+ * dune_copy() survives faults.
+ */
+#include "memcpy.h"
+#include "nospec.h"
+#include "page.h"
+#include "user_memory.h"
+
+#include <dune.h>
+#include <linux/errno.h>
+
+/* Before entering there is no program whose memory could fault. */
+static long copy(void *to, const void *from, u64 len)
+{
+	if (likely(dune_active()))
+		return dune_copy(to, from, len);
+	memcpy(to, from, len);
+	return 0;
+}
+
+static bool bad_range(u64 p, u64 len)
+{
+	return meets_super_range(p, len) || len > USER_END || p > USER_END - len;
+}
+
+long user_read(void *to, u64 from, u64 len)
+{
+	if (unlikely(bad_range(from, len)))
+		return -EFAULT;
+	return copy(to, (const void *)outside_nospec(from), len);
+}
+
+long user_write(u64 to, const void *from, u64 len)
+{
+	if (unlikely(bad_range(to, len)))
+		return -EFAULT;
+	return copy((void *)outside_nospec(to), from, len);
+}
+
+long user_string(char *to, u64 from, u64 size)
+{
+	u64 done = 0;
+
+	while (done < size) {
+		u64 part = PAGE_BYTES - ((from + done) & (PAGE_BYTES - 1));
+		u64 i;
+
+		/* Names are short: copy a little at a time, not the whole page. */
+		if (part > 64)
+			part = 64;
+		if (part > size - done)
+			part = size - done;
+		if (user_read(to + done, from + done, part))
+			return -EFAULT;
+		for (i = 0; i < part; i++)
+			if (!to[done + i])
+				return done + i;
+		done += part;
+	}
+	return -ENAMETOOLONG;
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* Copies from and to the program's memory, which survive faults. */
+#ifndef DUNE_RUN_USER_MEMORY_H
+#define DUNE_RUN_USER_MEMORY_H
+
+#include "types.h"
+
+/*
+ * Copy @len bytes from the program's address @from (user_write: to @to). Returns 0,
+ * or -EFAULT for an address in the supervisor range or outside of user memory, or one that
+ * faults. May sleep.
+ */
+long user_read(void *to, u64 from, u64 len);
+long user_write(u64 to, const void *from, u64 len);
+/*
+ * Copy a string with its NUL. Never touches the page after the one in which the
+ * string ends. Returns its length, -EFAULT, or -ENAMETOOLONG when there is no
+ * NUL in @size bytes.
+ */
+long user_string(char *to, u64 from, u64 size);
+
+#endif /* DUNE_RUN_USER_MEMORY_H */

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+/*
+ * Every system call of the program arrives here, in ring 0, from libdune's
+ * system-call entry. syscalls.def describes its arguments and what becomes of it:
+ * it is passed on to the kernel, to libdune or to a function of dune-run, or it
+ * is refused.
+ */
+#include "check.h"
+#include "calls.h"
+#include "hidden.h"
+#include "nospec.h"
+#include "program.h"
+#include "super_range.h"
+
+/* How check_syscall() treats a number. */
+enum call_how {
+	CALL_UNKNOWN,	/* refused: syscalls.def lacks the number */
+	CALL_PLAIN,	/* passed on, nothing to check */
+	CALL_DENY,	/* refused */
+	CALL_CHECK,	/* its arguments are checked; then its function, or passed on */
+	CALL_FUNCTION,	/* its function, no argument to check before */
+};
+
+/* One system call. The masks have bit i for argument i. */
+struct call {
+	void (*fn)(struct dune_tf *tf);
+	u8 how;		/* enum call_how */
+	u8 pointers;
+	u8 buffers;
+	u8 descriptors;
+	u8 names;
+	u8 ranges;
+	u8 item;	/* bytes of what a buffer's length counts */
+	u16 error;	/* of CALL_DENY, positive */
+};
+
+#define KIND_V	0
+#define KIND_P	1
+#define KIND_B	2
+#define KIND_F	4
+#define KIND_N	8
+#define KIND_R	16
+#define KIND_A6	32
+#define KIND_A8	64
+#define KIND_A12	128
+#define KIND_A	(KIND_A6 | KIND_A8 | KIND_A12)
+#define KIND_ANY	255	/* every kind but KIND_V */
+
+#define BIT_IF(kind, kinds, i)	((kind) & (kinds) ? 1 << (i) : 0)
+
+#define MASK(k, a, b, c, d, e, f)					\
+	(BIT_IF(KIND_##a, k, 0) | BIT_IF(KIND_##b, k, 1) |		\
+	 BIT_IF(KIND_##c, k, 2) | BIT_IF(KIND_##d, k, 3) |		\
+	 BIT_IF(KIND_##e, k, 4) | BIT_IF(KIND_##f, k, 5))
+
+#define ENTRY(kind, function, a, b, c, d, e, f) {			\
+	.fn = function,							\
+	.how = MASK(KIND_ANY, a, b, c, d, e, f) ? CALL_CHECK : (kind),	\
+	.pointers = MASK(KIND_P | KIND_B | KIND_N | KIND_R | KIND_A,	\
+			 a, b, c, d, e, f),				\
+	.buffers = MASK(KIND_B | KIND_R | KIND_A, a, b, c, d, e, f),		\
+	.descriptors = MASK(KIND_F, a, b, c, d, e, f),			\
+	.names = MASK(KIND_N, a, b, c, d, e, f),			\
+	.ranges = MASK(KIND_R, a, b, c, d, e, f),			\
+	.item = MASK(KIND_A6, a, b, c, d, e, f) ? 6 :			\
+		MASK(KIND_A8, a, b, c, d, e, f) ? 8 :			\
+		MASK(KIND_A12, a, b, c, d, e, f) ? 12 : 1,		\
+}
+
+#define PASS(nr, name, a, b, c, d, e, f)				\
+	[nr] = ENTRY(CALL_PLAIN, NULL, a, b, c, d, e, f),
+#define OWN(nr, name, a, b, c, d, e, f)					\
+	[nr] = ENTRY(CALL_FUNCTION, dune_syscall_pass, a, b, c, d, e, f),
+#define CALL(nr, name, function, a, b, c, d, e, f)			\
+	[nr] = ENTRY(CALL_FUNCTION, function, a, b, c, d, e, f),
+#define DENY(nr, name, err)						\
+	[nr] = { .how = CALL_DENY, .error = (err) },
+
+static const struct call table[] = {
+#include "syscalls.def"
+};
+
+long forward(struct dune_tf *tf)
+{
+	return dune_forward_tf(tf, tf->rax);
+}
+
+void refuse(struct dune_tf *tf, long err)
+{
+	tf->rax = -err;
+}
+
+/* Argument @i; a buffer's length is the argument after it. */
+static u64 argument(const struct dune_tf *tf, unsigned int i)
+{
+	static const u8 place[6] = {
+		offsetof(struct dune_tf, rdi), offsetof(struct dune_tf, rsi),
+		offsetof(struct dune_tf, rdx), offsetof(struct dune_tf, r10),
+		offsetof(struct dune_tf, r8), offsetof(struct dune_tf, r9),
+	};
+
+	return *(const u64 *)((const u8 *)tf + place[i]);
+}
+
+/* The bytes of @count items; a product above 64 bits covers all addresses. */
+static u64 bytes_of(u64 count, u64 item)
+{
+	u64 bytes;
+
+	return __builtin_mul_overflow(count, item, &bytes) ? ~0UL : bytes;
+}
+
+/*
+ * The checks that the masks demand. Returns 0 or what the call must return.
+ * Pointers are tested before descriptors. The kernel does it the other way round
+ * in most calls, but if both are wrong either answer is right.
+ */
+static long check_arguments(const struct call *call, const struct dune_tf *tf)
+{
+	u32 todo;
+
+	for (todo = call->pointers; todo; todo &= todo - 1) {
+		unsigned int i = __builtin_ctz(todo);
+		u64 p = argument(tf, i);
+
+		if (likely(!in_super_range(p) &&
+			   (!(call->buffers >> i & 1) ||
+			    !meets_super_range(p, bytes_of(argument(tf, i + 1),
+						       call->item)))))
+			continue;
+		return call->ranges >> i & 1 ? -ENOMEM : -EFAULT;
+	}
+	for (todo = call->descriptors; todo; todo &= todo - 1)
+		if (is_hidden(argument(tf, __builtin_ctz(todo))))
+			return -EBADF;
+	return 0;
+}
+
+static inline void make_call(const struct call *call, struct dune_tf *tf)
+{
+	if (call->fn)
+		call->fn(tf);
+	else
+		dune_syscall_result(tf, forward(tf));
+}
+
+/* Make the call, with the program's own name where its argument is /proc/self/exe. */
+static void make_named_call(const struct call *call, struct dune_tf *tf)
+{
+	u64 *name = call->names & 1 ? &ARG0(tf) : &ARG1(tf);
+	u64 old = *name;
+
+	if (likely(!names_program(old))) {
+		make_call(call, tf);
+		return;
+	}
+	*name = (u64)program_name();
+	make_call(call, tf);
+	*name = old;
+}
+
+/* All calls that are not just passed on. Not inline, to keep check_syscall() short. */
+static __attribute__((noinline)) void check_call(const struct call *call, struct dune_tf *tf)
+{
+	if (call->how == CALL_CHECK) {
+		long err = check_arguments(call, tf);
+
+		if (unlikely(err))
+			refuse(tf, -err);
+		else if (call->names)
+			make_named_call(call, tf);
+		else
+			make_call(call, tf);
+	} else if (call->how == CALL_FUNCTION) {
+		call->fn(tf);
+	} else {
+		refuse(tf, call->how == CALL_DENY ? call->error : ENOSYS);
+	}
+}
+
+void check_syscall(struct dune_tf *tf)
+{
+	u32 nr = (u32)tf->rax;
+
+	if (unlikely(nr >= ARRAY_LEN(table))) {
+		refuse(tf, ENOSYS);
+		return;
+	}
+	tf->rax = nr;
+	nr = index_nospec(nr, ARRAY_LEN(table));
+	if (likely(table[nr].how == CALL_PLAIN))
+		dune_syscall_result(tf, forward(tf));
+	else
+		check_call(&table[nr], tf);
+}

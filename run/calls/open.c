@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+/*
+ * Calls that open or truncate a file, which is judged (judge.c). A forbidden file is
+ * closed again before the program learns its number. No other process shares the table
+ * of descriptors in between: process.c refuses CLONE_FILES.
+ */
+#include "calls.h"
+#include "judge.h"
+#include "own_syscall.h"
+#include "page.h"
+#include "text.h"
+#include "user_memory.h"
+
+#include <asm/unistd.h>
+#include <linux/fcntl.h>
+#include <linux/openat2.h>
+#include <linux/stat.h>
+
+/* Make the call of openat2 without O_TRUNC, from a copy of its structure. */
+static long open_how(struct dune_tf *tf, u64 *flags)
+{
+	struct open_how how;
+	u64 size = ARG3(tf), at;
+
+	if (size < sizeof(how))
+		return -EINVAL;
+	if (size > PAGE_BYTES)
+		return -E2BIG;
+	if (user_read(&how, ARG2(tf), sizeof(how)))
+		return -EFAULT;
+	for (at = sizeof(how); at < size; at++) {
+		u8 rest;
+
+		if (user_read(&rest, ARG2(tf) + at, 1))
+			return -EFAULT;
+		if (rest)
+			return -E2BIG;	/* fields that are not known here */
+	}
+	*flags = how.flags;
+	if (!(how.flags & O_PATH))
+		how.flags &= ~(u64)O_TRUNC;
+	return dune_syscall_forward(tf->rax, ARG0(tf), ARG1(tf), (u64)&how, sizeof(how), 0, 0);
+}
+
+/*
+ * Open as the program asked, but without O_TRUNC: a file is judged before it is
+ * truncated. Stores the program's flags in @flags.
+ */
+static long open_whole(struct dune_tf *tf, u64 *flags)
+{
+	switch (tf->rax) {
+	case __NR_open:
+		*flags = ARG1(tf);
+		break;
+	case __NR_creat:
+		*flags = O_CREAT | O_WRONLY | O_TRUNC;
+		return dune_syscall_forward(__NR_open, ARG0(tf), O_CREAT | O_WRONLY, ARG1(tf),
+					    0, 0, 0);
+	case __NR_openat2:
+		return open_how(tf, flags);
+	default:	/* openat, open_by_handle_at */
+		*flags = ARG2(tf);
+	}
+	if (likely(!(*flags & O_TRUNC)))
+		return forward(tf);
+	if (tf->rax == __NR_open)
+		return dune_syscall_forward(tf->rax, ARG0(tf), *flags & ~(u64)O_TRUNC, ARG2(tf),
+					    0, 0, 0);
+	return dune_syscall_forward(tf->rax, ARG0(tf), ARG1(tf), *flags & ~(u64)O_TRUNC,
+				    ARG3(tf), 0, 0);
+}
+
+/* Truncate by a descriptor, so that it is the file that was judged. Closes @fd. */
+static long truncate_judged(int fd, u64 length)
+{
+	struct stat st = {};
+	long ret = judge(fd, &st, true);
+
+	if (!S_ISREG(st.st_mode))
+		ret = -EINVAL;
+	if (!ret)
+		ret = SYS2(__NR_ftruncate, fd, length);
+	SYS1(__NR_close, fd);
+	return ret;
+}
+
+#define TO_TRUNCATE	(O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)
+
+/*
+ * Do what O_TRUNC does after opening. Linux truncates with O_RDONLY, too, where
+ * the file may be written. Such a descriptor cannot be used to truncate, so the
+ * file is opened again by its name in /proc. The program may have mounted
+ * something else there, so that file is judged, too.
+ */
+static long truncate_opened(int fd, u64 flags, const struct stat *st)
+{
+	char link[32];
+	long other;
+
+	if (!(flags & O_TRUNC) || (flags & O_PATH) || !S_ISREG(st->st_mode))
+		return 0;
+	if ((flags & O_ACCMODE) == O_WRONLY || (flags & O_ACCMODE) == O_RDWR)
+		return SYS2(__NR_ftruncate, fd, 0);
+	if (!st->st_size)
+		return 0;
+	text_fd_name(link, sizeof(link), fd);
+	other = SYS4(__NR_openat, AT_FDCWD, link, TO_TRUNCATE, 0);
+	return other < 0 ? other : truncate_judged(other, 0);
+}
+
+/* open, openat, openat2, creat, open_by_handle_at */
+void call_open(struct dune_tf *tf)
+{
+	struct stat st;
+	u64 flags = 0;
+	long fd = open_whole(tf, &flags);
+
+	if (fd >= 0) {
+		long err = judge(fd, &st, flags & O_TRUNC);
+
+		if (!err)
+			err = truncate_opened(fd, flags, &st);
+		if (unlikely(err)) {
+			SYS1(__NR_close, fd);
+			fd = err;
+		}
+	}
+	dune_syscall_result(tf, fd);
+}
+
+void call_truncate(struct dune_tf *tf)
+{
+	long ret = dune_syscall_forward(__NR_open, ARG0(tf), TO_TRUNCATE, 0, 0, 0, 0);
+
+	if (ret >= 0)
+		ret = truncate_judged(ret, ARG1(tf));
+	else if (ret == -ENXIO || ret == -ENODEV)
+		ret = -EINVAL;	/* a FIFO without a reader, a device without a driver */
+	dune_syscall_result(tf, ret);
+}

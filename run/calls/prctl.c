@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+/* What a process may set for itself: prctl, arch_prctl, seccomp. */
+#include "calls.h"
+#include "super_range.h"
+
+#include <asm/prctl.h>
+#include <linux/prctl.h>
+
+/*
+ * The options that pass only set values, or have a pointer that is checked here.
+ * All others give the error of a kernel that does not have them. PR_SET_MM would
+ * move what load/areas.c set up; system call user dispatch and seccomp would catch the
+ * calls of the host half; the TSC cannot be made to fault, as the guest's CR4 is
+ * fixed.
+ */
+void call_prctl(struct dune_tf *tf)
+{
+	switch ((u32)ARG0(tf)) {
+	case PR_GET_PDEATHSIG:
+	case PR_GET_UNALIGN:
+	case PR_GET_FPEXC:
+	case PR_SET_NAME:
+	case PR_GET_NAME:
+	case PR_GET_ENDIAN:
+	case PR_GET_TSC:
+	case PR_GET_CHILD_SUBREAPER:
+	case PR_GET_TID_ADDRESS:
+		if (in_super_range(ARG1(tf))) {
+			refuse(tf, EFAULT);
+			return;
+		}
+		break;
+	case PR_SET_PDEATHSIG:
+	case PR_GET_DUMPABLE:
+	case PR_SET_DUMPABLE:
+	case PR_GET_KEEPCAPS:
+	case PR_SET_KEEPCAPS:
+	case PR_GET_TIMING:
+	case PR_SET_TIMING:
+	case PR_CAPBSET_READ:
+	case PR_CAPBSET_DROP:
+	case PR_GET_SECUREBITS:
+	case PR_SET_SECUREBITS:
+	case PR_SET_TIMERSLACK:
+	case PR_GET_TIMERSLACK:
+	case PR_TASK_PERF_EVENTS_DISABLE:
+	case PR_TASK_PERF_EVENTS_ENABLE:
+	case PR_MCE_KILL:
+	case PR_MCE_KILL_GET:
+	case PR_SET_PTRACER:
+	case PR_SET_CHILD_SUBREAPER:
+	case PR_SET_NO_NEW_PRIVS:
+	case PR_GET_NO_NEW_PRIVS:
+	case PR_SET_THP_DISABLE:
+	case PR_GET_THP_DISABLE:
+	case PR_CAP_AMBIENT:
+	case PR_GET_SPECULATION_CTRL:
+	case PR_SET_SPECULATION_CTRL:
+	case PR_SET_IO_FLUSHER:
+	case PR_GET_IO_FLUSHER:
+	case PR_GET_SECCOMP:
+	case 65:	/* PR_SET_MDWE, since 6.3 */
+	case 66:	/* PR_GET_MDWE */
+	case 67:	/* PR_SET_MEMORY_MERGE, since 6.4 */
+	case 68:	/* PR_GET_MEMORY_MERGE */
+		break;
+	case PR_SCHED_CORE:
+		if (in_super_range(ARG4(tf))) {
+			refuse(tf, EFAULT);
+			return;
+		}
+		break;
+	case 0x41555856:	/* PR_GET_AUXV, since 6.4 */
+		if (meets_super_range(ARG1(tf), ARG2(tf))) {
+			refuse(tf, EFAULT);
+			return;
+		}
+		break;
+	case PR_SET_VMA:
+		if (meets_super_range(ARG2(tf), ARG3(tf))) {
+			refuse(tf, ENOMEM);
+			return;
+		}
+		if (in_super_range(ARG4(tf))) {
+			refuse(tf, EFAULT);
+			return;
+		}
+		break;
+	default:
+		refuse(tf, EINVAL);
+		return;
+	}
+	dune_syscall_result(tf, forward(tf));
+}
+
+/*
+ * The guest has FS and GS bases of its own, which libdune sets. CPUID cannot be
+ * made to fault, as on a processor without that feature: the rule would hold for
+ * the runtime, too, which executes CPUID in the same thread. (On AMD CPUID does
+ * not exit; on Intel it always does, and the module carries it out.)
+ */
+void call_arch_prctl(struct dune_tf *tf)
+{
+	switch ((u32)ARG0(tf)) {
+	case ARCH_GET_FS:
+	case ARCH_GET_GS:
+		if (in_super_range(ARG1(tf))) {
+			refuse(tf, EFAULT);
+			return;
+		}
+		dune_syscall_pass(tf);
+		return;
+	case ARCH_SET_FS:
+	case ARCH_SET_GS:
+		dune_syscall_pass(tf);
+		return;
+	case ARCH_GET_CPUID:
+		dune_syscall_result(tf, 1);
+		return;
+	case ARCH_SET_CPUID:
+		refuse(tf, ENODEV);
+		return;
+	case ARCH_GET_XCOMP_SUPP:
+	case ARCH_GET_XCOMP_PERM:
+		if (in_super_range(ARG1(tf))) {
+			refuse(tf, EFAULT);
+			return;
+		}
+		dune_syscall_result(tf, forward(tf));
+		return;
+	}
+	refuse(tf, EINVAL);
+}
+
+/* As a kernel without seccomp: a filter would judge the host half's calls, too. */
+void call_seccomp(struct dune_tf *tf)
+{
+	refuse(tf, ENOSYS);
+}

@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+/* Messages of sockets: headers with their vectors and control data. */
+#include "calls.h"
+#include "copy_pool.h"
+#include "hidden.h"
+#include "super_range.h"
+#include "user_memory.h"
+
+#include <asm/socket.h>
+#include <linux/uio.h>
+
+#define SCM_RIGHTS	1	/* the C library's name */
+
+#define CONTROL_LIMIT	65536	/* above any net.core.optmem_max in use */
+#define BATCH		16	/* messages of one sendmmsg or recvmmsg */
+
+struct message {		/* struct user_msghdr */
+	u64 name;
+	s32 name_len;
+	u32 pad;
+	u64 iov;
+	u64 iov_len;
+	u64 control;
+	u64 control_len;
+	u32 flags;
+	u32 pad2;
+};
+
+struct batch_message {		/* struct mmsghdr */
+	struct message m;
+	u32 len;
+	u32 pad;
+};
+
+struct control {		/* struct cmsghdr */
+	u64 len;
+	s32 level;
+	s32 type;
+};
+
+/* A hidden descriptor sent to oneself would come back under a new number. */
+static bool sends_hidden(const u8 *control, u64 len)
+{
+	u64 at = 0;
+
+	while (len - at >= sizeof(struct control)) {
+		const struct control *c = (const void *)(control + at);
+		u64 step;
+
+		if (c->len < sizeof(*c) || c->len > len - at)
+			return false;	/* the kernel refuses it */
+		if (c->level == SOL_SOCKET && c->type == SCM_RIGHTS) {
+			const int *fds = (const int *)(c + 1);
+			u64 n = (c->len - sizeof(*c)) / sizeof(int);
+
+			while (n--)
+				if (is_hidden(fds[n]))
+					return true;
+		}
+		step = (c->len + 7) & ~7UL;
+		if (step > len - at)
+			return false;
+		at += step;
+	}
+	return false;
+}
+
+/*
+ * Check the header in @m, which is a copy, and give it copies of what it
+ * points to: the vector, and for sending the control data. -ENOBUFS when the
+ * pool is full. Only the length decides whether there is control data: the kernel
+ * sends it from address 0 as from any other address, and a program with
+ * CAP_SYS_RAWIO can have memory there.
+ */
+static long take_message(struct message *m, bool sending)
+{
+	struct iovec *iov;
+	u64 i;
+
+	if (m->iov_len > IOV_LIMIT)
+		return -EMSGSIZE;
+	if (m->name && in_super_range(m->name))
+		return -EFAULT;
+	iov = copy_pool_get(m->iov_len * sizeof(*iov));
+	if (!iov)
+		return -ENOBUFS;
+	if (user_read(iov, m->iov, m->iov_len * sizeof(*iov)))
+		return -EFAULT;
+	for (i = 0; i < m->iov_len; i++)
+		if (iov[i].iov_len && meets_super_range((u64)iov[i].iov_base, iov[i].iov_len))
+			return -EFAULT;
+	m->iov = (u64)iov;
+	if (!m->control_len)
+		return 0;
+	if (meets_super_range(m->control, m->control_len))
+		return -EFAULT;
+	if (sending) {
+		u8 *control;
+
+		if (m->control_len > CONTROL_LIMIT)
+			return -ENOBUFS;
+		control = copy_pool_get(m->control_len);
+		if (!control)
+			return -ENOBUFS;
+		if (user_read(control, m->control, m->control_len))
+			return -EFAULT;
+		if (sends_hidden(control, m->control_len))
+			return -EBADF;
+		m->control = (u64)control;
+	}
+	return 0;
+}
+
+void call_sendmsg(struct dune_tf *tf)
+{
+	struct message m;
+	long err;
+
+	copy_pool_reset();
+	if (user_read(&m, ARG1(tf), sizeof(m))) {
+		refuse(tf, EFAULT);
+		return;
+	}
+	err = take_message(&m, true);
+	if (err) {
+		refuse(tf, -err);
+		return;
+	}
+	dune_syscall_result(tf, dune_syscall_forward(tf->rax, ARG0(tf), (u64)&m, ARG2(tf),
+						     0, 0, 0));
+}
+
+/* The members that the kernel changes in a header when it receives. */
+static long give_message(u64 to, const struct message *m)
+{
+	if (user_write(to + offsetof(struct message, name_len), &m->name_len,
+		       sizeof(m->name_len)) ||
+	    user_write(to + offsetof(struct message, control_len), &m->control_len,
+		       sizeof(m->control_len)) ||
+	    user_write(to + offsetof(struct message, flags), &m->flags,
+		       sizeof(m->flags)))
+		return -EFAULT;
+	return 0;
+}
+
+void call_recvmsg(struct dune_tf *tf)
+{
+	struct message m;
+	long ret;
+
+	copy_pool_reset();
+	if (user_read(&m, ARG1(tf), sizeof(m))) {
+		refuse(tf, EFAULT);
+		return;
+	}
+	ret = take_message(&m, false);
+	if (!ret) {
+		ret = dune_syscall_forward(tf->rax, ARG0(tf), (u64)&m, ARG2(tf), 0, 0, 0);
+		if (ret >= 0 && give_message(ARG1(tf), &m))
+			ret = -EFAULT;
+	}
+	dune_syscall_result(tf, ret);
+}
+
+/*
+ * Copy up to BATCH headers, as many as the pool holds: fewer messages than
+ * asked for is an answer that both calls may give.
+ */
+static long take_batch(struct batch_message *batch, u64 from, u64 count, bool sending)
+{
+	u64 i;
+
+	copy_pool_reset();
+	if (count > BATCH)
+		count = BATCH;
+	for (i = 0; i < count; i++) {
+		long err = -EFAULT;
+
+		if (!user_read(&batch[i], from + i * sizeof(*batch), sizeof(*batch)))
+			err = take_message(&batch[i].m, sending);
+		if (err)
+			return i ? (long)i : err;
+	}
+	return i;
+}
+
+void call_sendmmsg(struct dune_tf *tf)
+{
+	struct batch_message batch[BATCH];
+	long ret, i;
+
+	ret = take_batch(batch, ARG1(tf), (u32)ARG2(tf), true);
+	if (ret >= 0)
+		ret = dune_syscall_forward(tf->rax, ARG0(tf), (u64)batch, ret,
+					   ARG3(tf), 0, 0);
+	for (i = 0; i < ret; i++)
+		if (user_write(ARG1(tf) + i * sizeof(*batch) +
+			       offsetof(struct batch_message, len),
+			       &batch[i].len, sizeof(batch[i].len)))
+			ret = -EFAULT;
+	dune_syscall_result(tf, ret);
+}
+
+/*
+ * Without MSG_WAITFORONE the kernel waits until all messages have arrived. Where
+ * the batch is smaller than the program's number, it waits for the batch only.
+ */
+void call_recvmmsg(struct dune_tf *tf)
+{
+	struct batch_message batch[BATCH];
+	long ret, i;
+
+	ret = take_batch(batch, ARG1(tf), (u32)ARG2(tf), false);
+	if (ret >= 0)
+		ret = dune_syscall_forward(tf->rax, ARG0(tf), (u64)batch, ret,
+					   ARG3(tf), ARG4(tf), 0);
+	for (i = 0; i < ret; i++) {
+		u64 to = ARG1(tf) + i * sizeof(*batch);
+
+		if (give_message(to, &batch[i].m) ||
+		    user_write(to + offsetof(struct batch_message, len),
+			       &batch[i].len, sizeof(batch[i].len)))
+			ret = -EFAULT;
+	}
+	dune_syscall_result(tf, ret);
+}

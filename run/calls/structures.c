@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+/*
+ * Calls whose structures hold pointers. The structure is copied into memory of the
+ * runtime, the pointers in the copy are checked, and the kernel gets the copy. So the
+ * kernel reads what was checked, whichever process writes to the program's memory.
+ * (Messages of sockets are in socket_messages.c.)
+ */
+#include "calls.h"
+#include "copy_pool.h"
+#include "super_range.h"
+#include "user_memory.h"
+
+#include <asm/siginfo.h>
+#include <linux/futex.h>
+#include <linux/uio.h>
+
+_Static_assert(IOV_LIMIT * sizeof(struct iovec) <= COPY_POOL_BYTES,
+	       "call_iovec() needs no check of copy_pool_get()");
+_Static_assert(FUTEX_WAITV_MAX * sizeof(struct futex_waitv) <= COPY_POOL_BYTES,
+	       "forward_waiters() needs no check of copy_pool_get()");
+
+/*
+ * readv, writev and their variants, and vmsplice: argument 1 is the pointer, argument 2
+ * the count. Most arrays are small: these are copied to the stack, not to the pool.
+ */
+void call_iovec(struct dune_tf *tf)
+{
+	u64 count = ARG2(tf), i;
+	struct iovec few[8];
+	struct iovec *iov = few;
+
+	if (count > IOV_LIMIT) {
+		refuse(tf, EINVAL);
+		return;
+	}
+	if (count > ARRAY_LEN(few)) {
+		copy_pool_reset();
+		iov = copy_pool_get(count * sizeof(*iov));
+	}
+	if (user_read(iov, ARG1(tf), count * sizeof(*iov))) {
+		refuse(tf, EFAULT);
+		return;
+	}
+	for (i = 0; i < count; i++) {
+		if (iov[i].iov_len && meets_super_range((u64)iov[i].iov_base, iov[i].iov_len)) {
+			refuse(tf, EFAULT);
+			return;
+		}
+	}
+	dune_syscall_result(tf, dune_syscall_forward(tf->rax, ARG0(tf), (u64)iov, count,
+						     ARG3(tf), ARG4(tf), ARG5(tf)));
+}
+
+/* With SIGEV_THREAD the kernel reads a cookie from where sigev_value points. */
+void call_mq_notify(struct dune_tf *tf)
+{
+	struct sigevent event;
+
+	if (!ARG1(tf)) {
+		dune_syscall_result(tf, forward(tf));
+		return;
+	}
+	if (user_read(&event, ARG1(tf), sizeof(event)) ||
+	    (event.sigev_notify == SIGEV_THREAD &&
+	     in_super_range((u64)event.sigev_value.sival_ptr))) {
+		refuse(tf, EFAULT);
+		return;
+	}
+	dune_syscall_result(tf, dune_syscall_forward(tf->rax, ARG0(tf), (u64)&event,
+						     0, 0, 0, 0));
+}
+
+static void forward_waiters(struct dune_tf *tf, u64 count, u64 limit)
+{
+	struct futex_waitv *waiters;
+	u64 i;
+
+	copy_pool_reset();
+	if (count > limit) {
+		refuse(tf, EINVAL);
+		return;
+	}
+	waiters = copy_pool_get(count * sizeof(*waiters));
+	if (user_read(waiters, ARG0(tf), count * sizeof(*waiters))) {
+		refuse(tf, EFAULT);
+		return;
+	}
+	for (i = 0; i < count; i++) {
+		if (in_super_range(waiters[i].uaddr)) {
+			refuse(tf, EFAULT);
+			return;
+		}
+	}
+	dune_syscall_result(tf, dune_syscall_forward(tf->rax, (u64)waiters, ARG1(tf),
+						     ARG2(tf), ARG3(tf), ARG4(tf), ARG5(tf)));
+}
+
+void call_futex_waitv(struct dune_tf *tf)
+{
+	forward_waiters(tf, (u32)ARG1(tf), FUTEX_WAITV_MAX);
+}
+
+void call_futex_requeue(struct dune_tf *tf)
+{
+	forward_waiters(tf, 2, 2);
+}

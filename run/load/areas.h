@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* The areas of the program's address space. */
+#ifndef DUNE_RUN_AREAS_H
+#define DUNE_RUN_AREAS_H
+
+#include "elf_image.h"
+#include "initial_stack.h"
+
+/* Whether this process's addresses are random. Before areas_set(). */
+bool addresses_are_random(void);
+/* Set the kernel's record of the program's heap, arguments and other areas. 0 or -errno. */
+long areas_set(const struct initial_stack *s, const struct image *image);
+
+#endif /* DUNE_RUN_AREAS_H */

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* The headers of an ELF file, between elf_read.c and elf_map.c. */
+#ifndef DUNE_RUN_ELF_HEADERS_H
+#define DUNE_RUN_ELF_HEADERS_H
+
+#include "text.h"
+
+#include <linux/elf.h>
+
+#define HEADERS_MAX	(65536 / sizeof(Elf64_Phdr))	/* as the kernel */
+
+struct elf {
+	Elf64_Ehdr header;
+	u64 bias;
+	char interpreter[PATH_BYTES];
+	Elf64_Phdr headers[HEADERS_MAX];
+};
+
+/* Of elf_read.c: valid until it reads the next program, or the next loader. */
+extern struct elf main_elf, loader_elf;
+
+/* Read and check the program's headers into main_elf. 0 or -errno. */
+long read_program(int fd);
+/* Open the loader and read its headers into loader_elf. A descriptor or -errno. */
+long open_interpreter(const char *name);
+
+#endif /* DUNE_RUN_ELF_HEADERS_H */

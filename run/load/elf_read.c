@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+/*
+ * Reading the headers of a program and of the dynamic loader that it names, with the
+ * checks and the errors of the kernel's binfmt_elf.
+ */
+#include "elf_headers.h"
+#include "elf_image.h"
+#include "executable.h"
+#include "own_syscall.h"
+#include "page.h"
+#include "super_range.h"
+
+#include <asm/statfs.h>
+#include <asm/unistd.h>
+#include <linux/fcntl.h>
+#include <linux/magic.h>
+
+/* Too large for a stack; a process loads or probes one program at a time. */
+struct elf main_elf, loader_elf;
+
+static long read_all(int fd, void *to, u64 len, u64 at)
+{
+	long n = SYS4(__NR_pread64, fd, to, len, at);
+
+	if (n < 0)
+		return n;
+	return (u64)n == len ? 0 : -EIO;
+}
+
+/*
+ * Whether the kernel maps exactly the pages of the file that it is asked for. It
+ * rounds the length of a mapping of a file on hugetlbfs up to huge pages, and then
+ * MAP_FIXED replaces more than the loader asked for. A file system whose type the
+ * kernel does not tell may be hugetlbfs.
+ */
+static bool maps_as_asked(int fd)
+{
+	struct statfs fs;
+
+	return SYS2(__NR_fstatfs, fd, &fs) == 0 && fs.f_type != HUGETLBFS_MAGIC;
+}
+
+static long read_elf(int fd, struct elf *elf)
+{
+	const Elf64_Ehdr *h = &elf->header;
+	u64 size;
+
+	if (!maps_as_asked(fd) || read_all(fd, &elf->header, sizeof(elf->header), 0))
+		return -ENOEXEC;
+	if (*(const u32 *)h->e_ident != *(const u32 *)ELFMAG ||
+	    h->e_ident[EI_CLASS] != ELFCLASS64 || h->e_machine != EM_X86_64 ||
+	    (h->e_type != ET_EXEC && h->e_type != ET_DYN))
+		return -ENOEXEC;
+	size = (u64)h->e_phnum * sizeof(Elf64_Phdr);
+	if (h->e_phentsize != sizeof(Elf64_Phdr) || size == 0 || h->e_phnum > HEADERS_MAX)
+		return -ENOEXEC;
+	return read_all(fd, elf->headers, size, h->e_phoff) ? -ENOEXEC : 0;
+}
+
+/* Returns 0 if a program may have each segment at [vaddr, vaddr + memsz), or the error. */
+static long check_segments(const struct elf *elf)
+{
+	bool found = false;
+	int i;
+
+	for (i = 0; i < elf->header.e_phnum; i++) {
+		const Elf64_Phdr *p = &elf->headers[i];
+
+		if (p->p_type != PT_LOAD)
+			continue;
+		found = true;
+		if (p->p_filesz > p->p_memsz || p->p_memsz > USER_END ||
+		    p->p_vaddr > USER_END - p->p_memsz ||
+		    ((p->p_vaddr ^ p->p_offset) & (PAGE_BYTES - 1)))
+			return -EINVAL;
+		if (elf->header.e_type == ET_EXEC &&
+		    meets_super_range(PAGE_DOWN(p->p_vaddr), p->p_memsz + PAGE_BYTES))
+			return -ENOMEM;
+	}
+	return found ? 0 : -ENOEXEC;
+}
+
+/* Copy the name in PT_INTERP to elf->interpreter, which is empty if there is none. */
+static long find_interpreter(int fd, struct elf *elf)
+{
+	int i;
+
+	elf->interpreter[0] = 0;
+	for (i = 0; i < elf->header.e_phnum; i++) {
+		const Elf64_Phdr *p = &elf->headers[i];
+
+		if (p->p_type != PT_INTERP)
+			continue;
+		if (p->p_filesz < 2 || p->p_filesz > PATH_BYTES)
+			return -ENOEXEC;
+		if (read_all(fd, elf->interpreter, p->p_filesz, p->p_offset))
+			return -EIO;
+		return elf->interpreter[p->p_filesz - 1] ? -ENOEXEC : 0;
+	}
+	return 0;
+}
+
+/* Read and check the program's headers into main_elf. 0 or -errno. */
+long read_program(int fd)
+{
+	long err = read_elf(fd, &main_elf);
+
+	if (!err)
+		err = check_segments(&main_elf);
+	if (!err)
+		err = find_interpreter(fd, &main_elf);
+	return err;
+}
+
+long open_interpreter(const char *name)
+{
+	long fd, err;
+
+	fd = executable_open(AT_FDCWD, name, 0);
+	if (fd < 0)
+		return fd;
+	err = read_elf(fd, &loader_elf);
+	if (!err)
+		err = check_segments(&loader_elf);
+	if (err) {
+		SYS1(__NR_close, fd);
+		return -ELIBBAD;
+	}
+	return fd;
+}
+
+long elf_probe(int fd)
+{
+	long err = read_program(fd);
+
+	if (!err && main_elf.interpreter[0]) {
+		err = open_interpreter(main_elf.interpreter);
+		if (err >= 0)
+			err = SYS1(__NR_close, err);
+	}
+	return err;
+}

@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+/*
+ * One program becomes another: dune-run executes itself, with the open file of the new
+ * program and a list of what it needs to know:
+ *
+ *   dune-run --tree=LIST --name=NAME -- ARGV0 ARGS...
+ *
+ * LIST is "image,self,vcpu,memory,report,flags": numbers of open descriptors (no
+ * memory and report without --stats), and 1 or 0: whether the report goes to a
+ * file. NAME is the file name that the kernel would use: AT_EXECFN, and the
+ * process's name.
+ */
+#include "exec.h"
+#include "files.h"
+#include "hidden.h"
+#include "own_syscall.h"
+#include "page.h"
+#include "script.h"
+#include "stats.h"
+#include "super_range.h"
+#include "text.h"
+#include "user_memory.h"
+
+#include <dune_runtime.h>
+#include <linux/mman.h>
+#include <asm/unistd.h>
+#include <linux/fcntl.h>
+
+#define VECTOR_SMALL	1024	/* pointers kept without a mapping */
+#define VECTOR_LIMIT	(1UL << 20)	/* more cannot fit on a stack */
+
+static u64 small_vector[2 * VECTOR_SMALL];
+
+/* dune-run's own arguments; see the beginning of this file. */
+#define OWN_WORDS	4
+static char tree_option[64], name_option[PATH_BYTES + 8];
+
+/* The number of pointers before the NULL; 0 if there is no vector. */
+static long vector_length(u64 from)
+{
+	u64 part[32];
+	u64 n = 0, i, step;
+
+	if (!from)
+		return 0;
+	while (n < VECTOR_LIMIT) {
+		/* Never read beyond the page in which the vector may end. */
+		step = (PAGE_BYTES - ((from + 8 * n) & (PAGE_BYTES - 1))) / 8;
+		if (step == 0)
+			step = 1;
+		if (step > ARRAY_LEN(part))
+			step = ARRAY_LEN(part);
+		if (user_read(part, from + 8 * n, 8 * step))
+			return -EFAULT;
+		for (i = 0; i < step; i++)
+			if (!part[i])
+				return n + i;
+		n += step;
+	}
+	return -E2BIG;
+}
+
+static long copy_vector(u64 *to, u64 from, u64 count)
+{
+	u64 i;
+
+	to[count] = 0;
+	if (count && user_read(to, from, 8 * count))
+		return -EFAULT;
+	for (i = 0; i < count; i++)
+		if (in_super_range(to[i]))
+			return -EFAULT;
+	return 0;
+}
+
+static void set_inherited(int fd, bool yes)
+{
+	if (fd >= 0)
+		SYS3(__NR_fcntl, fd, F_SETFD, yes ? 0 : FD_CLOEXEC);
+}
+
+static void inherit(int image, bool yes)
+{
+	set_inherited(image, yes);
+	set_inherited(hidden_fd(HIDDEN_SELF), yes);
+	set_inherited(hidden_fd(HIDDEN_VCPU), yes);
+	set_inherited(hidden_fd(HIDDEN_STATS), yes);
+	set_inherited(hidden_fd(HIDDEN_REPORT), yes);
+}
+
+static char *append_fd(char *p, const char *end, int fd)
+{
+	if (fd >= 0)
+		p = text_number(p, end, fd);
+	return text_append(p, end, ",");
+}
+
+/* The --tree option; see the beginning of this file. */
+static void write_list(char *to, const char *end, int image)
+{
+	char *p = text_append(to, end, "--tree=");
+
+	p = append_fd(p, end, image);
+	p = append_fd(p, end, hidden_fd(HIDDEN_SELF));
+	p = append_fd(p, end, hidden_fd(HIDDEN_VCPU));
+	p = append_fd(p, end, hidden_fd(HIDDEN_STATS));
+	p = append_fd(p, end, hidden_fd(HIDDEN_REPORT));
+	text_number(p, end, stats_to_file());
+}
+
+static int take_number(const char **list)
+{
+	u64 value;
+	int n = -1;
+
+	if (text_to_number(*list, list, &value))
+		n = value;
+	if (**list == ',')
+		(*list)++;
+	return n;
+}
+
+void exec_resume(const char *list, int *image)
+{
+	int self, vcpu, memory, report, flags;
+
+	*image = take_number(&list);
+	self = take_number(&list);
+	vcpu = take_number(&list);
+	memory = take_number(&list);
+	report = take_number(&list);
+	flags = take_number(&list);
+	set_inherited(*image, false);
+	if (self >= 0)
+		hidden_add(HIDDEN_SELF, self);
+	if (vcpu >= 0)
+		dune_vcpu_inherit(vcpu);
+	if (memory >= 0)
+		stats_adopt(memory, report, flags & 1);
+}
+
+/* dune-run's argv and the program's environment, for execveat(). */
+struct vectors {
+	u64 *argv;
+	u64 *envp;
+	u64 mapped;	/* bytes at VECTOR_BASE; 0: the vectors are in small_vector */
+};
+
+static void free_vectors(const struct vectors *v)
+{
+	if (v->mapped)
+		SYS2(__NR_munmap, VECTOR_BASE, v->mapped);
+}
+
+/*
+ * The words of argv are OWN_WORDS of dune-run's, those of scripts, the program's
+ * arguments, of which the first is missing where there are words of scripts, and a
+ * NULL. @argv and @envp are the program's vectors. 0 or -errno.
+ */
+static long make_vectors(struct vectors *v, u64 argv, u64 envp)
+{
+	const char *end = name_option + sizeof(name_option);
+	u64 *words = small_vector, *arguments;
+	long argc, envc, err;
+	unsigned int i;
+	u64 bytes;
+
+	argc = vector_length(argv);
+	if (argc < 0)
+		return argc;
+	envc = vector_length(envp);
+	if (envc < 0)
+		return envc;
+
+	/* One word more for the name that a program without arguments gets, and two NULL. */
+	bytes = 8 * (OWN_WORDS + script.count + argc + 1 + 1 + envc + 1);
+	v->mapped = 0;
+	if (bytes > sizeof(small_vector)) {
+		bytes = PAGE_UP(bytes);
+		err = SYS6(__NR_mmap, VECTOR_BASE, bytes, PROT_READ | PROT_WRITE,
+			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+		if (err < 0)
+			return err;
+		words = (u64 *)err;
+		v->mapped = bytes;
+	}
+	v->argv = words;
+	v->envp = words + OWN_WORDS + script.count + argc + 1 + 1;
+
+	/* The last word of scripts, stored below, replaces the first argument. */
+	arguments = words + OWN_WORDS + script.count - (script.count && argc ? 1 : 0);
+	err = copy_vector(v->envp, envp, envc);
+	if (!err && argc > 0)
+		err = copy_vector(arguments, argv, argc);
+	if (err) {
+		free_vectors(v);
+		return err;
+	}
+	if (!script.count && argc == 0)
+		arguments[argc++] = (u64)"";	/* as the kernel since 5.18 */
+	arguments[argc] = 0;
+
+	text_append(text_append(name_option, end, "--name="), end, script.name);
+	words[0] = (u64)"dune-run";
+	words[1] = (u64)tree_option;
+	words[2] = (u64)name_option;
+	words[3] = (u64)"--";
+	for (i = 0; i < script.count; i++)
+		words[OWN_WORDS + i] = (u64)script.words[i];
+	return 0;
+}
+
+/*
+ * Become the program in @image, whose name is in script.name. @argv and @envp
+ * are the program's vectors. Returns only with an error.
+ */
+static long become(int image, u64 argv, u64 envp)
+{
+	int self = hidden_fd(HIDDEN_SELF);
+	struct vectors v;
+	long err;
+
+	err = make_vectors(&v, argv, envp);
+	if (err)
+		return err;
+	if (!is_dune_run(self)) {
+		free_vectors(&v);
+		return -EBADF;
+	}
+	write_list(tree_option, tree_option + sizeof(tree_option), image);
+	stats_end_process();
+	inherit(image, true);
+	err = SYS5(__NR_execveat, self, "", v.argv, v.envp, AT_EMPTY_PATH);
+	inherit(image, false);
+	free_vectors(&v);
+	return err;
+}
+
+/* Also called by main.c, when the first program is a script. */
+long exec_program(int fd, u64 argv, u64 envp)
+{
+	long image = follow_scripts(fd), err;
+
+	if (image < 0)
+		return image;
+	err = become(image, argv, envp);
+	SYS1(__NR_close, image);
+	return err;
+}

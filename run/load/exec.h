@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* One program becomes another. */
+#ifndef DUNE_RUN_EXEC_H
+#define DUNE_RUN_EXEC_H
+
+#include "types.h"
+
+/*
+ * Become the program or script that is open as @fd and was named by
+ * script_set_name(), with the vectors at @argv and @envp. Closes @fd. Returns only
+ * with an error.
+ */
+long exec_program(int fd, u64 argv, u64 envp);
+/* After execve: take over the descriptors of --tree=LIST; @image: the program's file. */
+void exec_resume(const char *list, int *image);
+
+#endif /* DUNE_RUN_EXEC_H */

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* The stack on which the program starts. */
+#ifndef DUNE_RUN_INITIAL_STACK_H
+#define DUNE_RUN_INITIAL_STACK_H
+
+#include "elf_image.h"
+#include "types.h"
+
+struct initial_stack {
+	u64 *argc;		/* what the kernel put on the stack */
+	char **argv;
+	char **envp;
+	u64 *auxv;
+	u64 *auxv_end;		/* after AT_NULL */
+
+	/* stack_arrange()'s notes for what follows elf_load() */
+	u64 arg_start, arg_end, env_start, env_end;
+	/* values in the auxiliary vector; NULL: none */
+	u64 *program_headers, *header_count, *interpreter_base, *program_entry;
+};
+
+/* Find the vectors on the stack that the kernel made. */
+void stack_find(struct initial_stack *s, u64 *stack);
+/* The value of an auxiliary entry, for reading and writing; NULL: none. */
+u64 *stack_aux(const struct initial_stack *s, u64 type);
+/* Remove an auxiliary entry for something that the sandbox does not have. */
+void stack_drop_aux(const struct initial_stack *s, u64 type);
+/*
+ * Make argv[drop] the first argument, and @name the program's name in the auxiliary
+ * vector. Returns the stack pointer. Before elf_load(): from then on the vectors and
+ * strings are the program's, and the runtime reads them no more.
+ */
+u64 stack_arrange(struct initial_stack *s, unsigned int drop, const char *name);
+/* Describe @image in the auxiliary vector. */
+void stack_describe(const struct initial_stack *s, const struct image *image);
+
+#endif /* DUNE_RUN_INITIAL_STACK_H */

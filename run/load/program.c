@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+/*
+ * The file of the program that runs, which /proc/self/exe would name if the program ran
+ * natively. In the sandbox /proc/self/exe leads to dune-run; calls/check.c and
+ * calls/self_exe.c put the name of the program's file in its place.
+ */
+#include "files.h"
+#include "own_syscall.h"
+#include "page.h"
+#include "program.h"
+#include "text.h"
+#include "user_memory.h"
+
+#include <asm/unistd.h>
+
+static char program[PATH_BYTES];
+
+void program_set(int fd)
+{
+	char link[32];
+	long n;
+
+	text_fd_name(link, sizeof(link), fd);
+	own_files_set_program(fd);
+	n = SYS3(__NR_readlink, link, program, sizeof(program) - 1);
+	program[n > 0 ? n : 0] = 0;
+}
+
+const char *program_name(void)
+{
+	return program;
+}
+
+bool names_program(u64 path)
+{
+	static const char prefix[8] = "/proc/";
+	char name[32];
+	const char *rest;
+	u64 first = 0, pid;
+
+	if (!program[0])
+		return false;
+	if ((path & (PAGE_BYTES - 1)) <= PAGE_BYTES - sizeof(first)) {
+		if (user_read(&first, path, sizeof(first)))
+			return false;
+		if (likely((first ^ *(const u64 *)prefix) << 16))
+			return false;
+	}
+	if (user_string(name, path, sizeof(name)) < 0)
+		return false;
+	if (text_equal(name, "/proc/self/exe") ||
+	    text_equal(name, "/proc/thread-self/exe"))
+		return true;
+	return text_starts(name, "/proc/") &&
+	       text_to_number(name + 6, &rest, &pid) &&
+	       text_equal(rest, "/exe") && (long)pid == SYS0(__NR_getpid);
+}

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* The file of the program that runs. */
+#ifndef DUNE_RUN_PROGRAM_H
+#define DUNE_RUN_PROGRAM_H
+
+#include "types.h"
+
+/* Record the program's file: what /proc/self/exe would name without dune-run. */
+void program_set(int fd);
+/* Its name; empty if it is not known. */
+const char *program_name(void);
+/*
+ * Whether the string at @path is /proc/self/exe in one of its forms, and the name of
+ * the program's file is known.
+ */
+bool names_program(u64 path);
+
+#endif /* DUNE_RUN_PROGRAM_H */

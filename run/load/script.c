@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+/*
+ * "#!": the interpreters that are executed in place of scripts, and the words that
+ * come before a script's arguments.
+ */
+#include "elf_image.h"
+#include "executable.h"
+#include "own_syscall.h"
+#include "script.h"
+
+#include <asm/unistd.h>
+#include <linux/errno.h>
+#include <linux/fcntl.h>
+
+struct script script;
+
+static bool is_blank(char c)
+{
+	return c == ' ' || c == '\t';
+}
+
+/*
+ * The line after "#!", as fs/binfmt_script.c reads it: an interpreter and at
+ * most one argument, which goes to the end of the line.
+ */
+static long parse_script(char *line, long len, const char **interpreter,
+			 const char **argument)
+{
+	char *p, *end;
+	bool whole = false;
+
+	line[len] = 0;
+	for (end = line + 2; *end; end++) {
+		if (*end == '\n') {
+			whole = true;
+			break;
+		}
+	}
+	if (!whole && len == SCRIPT_HEAD - 1) {
+		/* The line is cut off. That is right only if the interpreter's name is complete. */
+		for (p = line + 2; is_blank(*p); p++)
+			;
+		while (*p && !is_blank(*p))
+			p++;
+		if (!is_blank(*p))
+			return -ENOEXEC;
+	}
+	while (end > line + 2 && is_blank(end[-1]))
+		end--;
+	*end = 0;
+	for (p = line + 2; is_blank(*p); p++)
+		;
+	if (!*p)
+		return -ENOEXEC;
+	*interpreter = p;
+	*argument = NULL;
+	while (*p && !is_blank(*p))
+		p++;
+	if (*p) {
+		*p++ = 0;
+		while (is_blank(*p))
+			p++;
+		*argument = p;
+	}
+	return 0;
+}
+
+/* Put words before those of the previous script, the first of which is its name. */
+static void push_words(const char *interpreter, const char *argument)
+{
+	unsigned int n = argument ? 2 : 1, i;
+
+	for (i = script.count; i-- > 0; )
+		script.words[i + n] = script.words[i];
+	script.words[0] = interpreter;
+	if (argument)
+		script.words[1] = argument;
+	script.count += n;
+}
+
+/*
+ * Follow "#!" from the open file @fd until a program is reached. Returns its
+ * descriptor, @fd or a new one; or an error, and @fd is closed.
+ */
+long follow_scripts(long fd)
+{
+	unsigned int depth;
+
+	script.count = 0;
+	for (depth = 0; ; depth++) {
+		const char *interpreter, *argument;
+		char *head;
+		long n, err;
+
+		if (depth > SCRIPT_DEPTH) {
+			SYS1(__NR_close, fd);
+			return -ELOOP;
+		}
+		head = script.text[depth];
+		n = SYS4(__NR_pread64, fd, head, SCRIPT_HEAD - 1, 0);
+		if (n < 2 || head[0] != '#' || head[1] != '!') {
+			err = n < 0 ? n : elf_probe(fd);
+			if (!err)
+				return fd;
+			SYS1(__NR_close, fd);
+			return err;
+		}
+		SYS1(__NR_close, fd);
+		if (depth == SCRIPT_DEPTH)
+			return -ELOOP;
+		if (script.unreachable_name)
+			return -ENOENT;
+		err = parse_script(head, n, &interpreter, &argument);
+		if (err)
+			return err;
+		if (!script.count) {
+			script.words[0] = script.name;
+			script.count = 1;
+		}
+		push_words(interpreter, argument);
+		fd = executable_open(AT_FDCWD, interpreter, 0);
+		if (fd < 0)
+			return fd;
+	}
+}
+
+void script_set_name(const char *name)
+{
+	text_append(script.name, script.name + sizeof(script.name), name);
+}

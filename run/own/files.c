@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+/*
+ * The files through which the program could reach the runtime's memory, or which
+ * run: dune-run's own, the program's, and the memory of --stats. They are known by
+ * device and inode, whatever name leads to them.
+ */
+#include "files.h"
+#include "hidden.h"
+#include "own_syscall.h"
+
+#include <asm/unistd.h>
+
+/* The identity of a file, whatever its name. No file has inode 0. */
+struct identity {
+	u64 device;
+	u64 inode;
+};
+
+static struct identity self_file, program_file, stats_file;
+
+static bool is_file(const struct stat *st, const struct identity *file)
+{
+	return st->st_ino == file->inode && st->st_dev == file->device;
+}
+
+static void identify(struct identity *file, int fd)
+{
+	struct stat st;
+
+	if (SYS2(__NR_fstat, fd, &st) < 0)
+		return;
+	file->device = st.st_dev;
+	file->inode = st.st_ino;
+}
+
+void own_files_init(void)
+{
+	identify(&self_file, hidden_fd(HIDDEN_SELF));
+	if (hidden_fd(HIDDEN_STATS) >= 0)
+		identify(&stats_file, hidden_fd(HIDDEN_STATS));
+}
+
+bool is_dune_run(int fd)
+{
+	struct stat st;
+
+	return self_file.inode && SYS2(__NR_fstat, fd, &st) == 0 && is_file(&st, &self_file);
+}
+
+void own_files_set_program(int fd)
+{
+	identify(&program_file, fd);
+}
+
+bool is_stats_memory(const struct stat *st)
+{
+	return is_file(st, &stats_file);
+}
+
+bool is_running_file(const struct stat *st)
+{
+	return is_file(st, &self_file) || is_file(st, &program_file);
+}

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+/*
+ * The hidden descriptors: the few of dune-run's that do not exist for the program.
+ * Here are their numbers; the calls that could reach one are in calls/.
+ */
+#include "hidden.h"
+#include "own_syscall.h"
+
+#include <dune_runtime.h>
+#include <asm/unistd.h>
+#include <linux/fcntl.h>
+
+/*
+ * Hidden descriptors get this number or a higher one. It is low enough that the
+ * kernel's table stays small (a fork copies it up to the highest open number), and
+ * high enough that few programs open so many files.
+ */
+#define HIDDEN_FLOOR	1008
+
+static struct hidden_table table = { .hidden = { -1, -1, -1 } };
+
+int hidden_fd(enum hidden which)
+{
+	if (which == HIDDEN_VCPU)
+		return dune_vcpu_fd();
+	return table.hidden[which];
+}
+
+/*
+ * A vfork child has a table of descriptors of its own, in which hidden ones may
+ * move, but it uses its parent's memory. So the parent, which does not run
+ * meanwhile, saves its record and restores it when the child is gone.
+ */
+void hidden_save(struct hidden_table *to)
+{
+	*to = table;
+}
+
+void hidden_restore(const struct hidden_table *from)
+{
+	table = *from;
+}
+
+bool is_hidden(u64 fd)
+{
+	int n = (int)fd;
+
+	_Static_assert(HIDDEN_OWNED == 3, "is_hidden() names each slot");
+	if (likely(n < 0))
+		return false;
+	return n == table.hidden[HIDDEN_SELF] || n == table.hidden[HIDDEN_STATS] ||
+	       n == table.hidden[HIDDEN_REPORT] || n == dune_vcpu_fd();
+}
+
+/* Give @fd a number that the program hardly uses. Returns the number or an error. */
+static long move_away(enum hidden which, int fd)
+{
+	int floor = HIDDEN_FLOOR;
+	long n = -EMFILE;
+
+	/* Lower numbers are tried because RLIMIT_NOFILE may be low. */
+	for (; n < 0 && floor >= 3; floor = floor * 3 / 4)
+		n = SYS3(__NR_fcntl, fd, F_DUPFD_CLOEXEC, floor);
+	if (n < 0)
+		return n;
+	SYS1(__NR_close, fd);
+	table.hidden[which] = n;
+	return n;
+}
+
+long hidden_add(enum hidden which, int fd)
+{
+	if (fd < HIDDEN_FLOOR) {
+		long n = move_away(which, fd);
+
+		if (n >= 0)
+			return n;
+	}
+	SYS3(__NR_fcntl, fd, F_SETFD, FD_CLOEXEC);
+	table.hidden[which] = fd;
+	return fd;
+}
+
+/* The program wants number @fd for itself: move a hidden descriptor away from it. */
+bool hidden_make_way(int fd)
+{
+	int i;
+
+	if (fd == dune_vcpu_fd())
+		return dune_vcpu_fd_move() >= 0;
+	for (i = 0; i < HIDDEN_OWNED; i++)
+		if (table.hidden[i] == fd)
+			return move_away(i, fd) >= 0;
+	return true;
+}

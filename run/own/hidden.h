@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * The hidden descriptors. Those before HIDDEN_OWNED have a slot in the table;
+ * libdune has the vCPU's descriptor.
+ */
+#ifndef DUNE_RUN_HIDDEN_H
+#define DUNE_RUN_HIDDEN_H
+
+#include "types.h"
+
+enum hidden {
+	HIDDEN_SELF, HIDDEN_STATS, HIDDEN_REPORT, HIDDEN_OWNED, HIDDEN_VCPU = HIDDEN_OWNED
+};
+
+/* The numbers that hidden descriptors have in one table of descriptors. */
+struct hidden_table {
+	int hidden[HIDDEN_OWNED];	/* -1: none */
+};
+
+/*
+ * Hide @fd, which is not the vCPU's. It keeps its number if that is HIDDEN_FLOOR or
+ * above (after execve), or if no such number is free. Returns its number.
+ */
+long hidden_add(enum hidden which, int fd);
+/* The number of the descriptor, or -1 if there is none. */
+int hidden_fd(enum hidden which);
+/*
+ * Whether @fd is one that the program must get EBADF for. Checks the low 32 bits, as
+ * the kernel.
+ */
+bool is_hidden(u64 fd);
+/*
+ * The program wants number @fd for itself: move a hidden descriptor away from it.
+ * Returns whether the number is free of one.
+ */
+bool hidden_make_way(int fd);
+/* Save the numbers of hidden descriptors before a vfork child runs, and restore them after it. */
+void hidden_save(struct hidden_table *to);
+void hidden_restore(const struct hidden_table *from);
+
+#endif /* DUNE_RUN_HIDDEN_H */

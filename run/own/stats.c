@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+/*
+ * --stats: the counters of all vCPUs of a tree of processes. A page that the
+ * processes share holds the sums; each process adds its own when it ends or
+ * becomes another program (the counts of a process that is killed are lost).
+ * The first process prints them at its end; into a file, each process writes
+ * the sums so far.
+ */
+#include "hidden.h"
+#include "memcpy.h"
+#include "message.h"
+#include "own_syscall.h"
+#include "page.h"
+#include "stats.h"
+#include "super_range.h"
+#include "text.h"
+
+#include <dune.h>
+#include <linux/mman.h>
+#include <asm/unistd.h>
+#include <linux/fcntl.h>
+#include <linux/memfd.h>
+#include <linux/dune.h>
+
+static const char * const keys[] = {
+	[DUNE_COUNT_EXITS] = "exits",
+	[DUNE_COUNT_SYSCALL_FAST] = "syscalls_fast",
+	[DUNE_COUNT_SYSCALL_SLOW] = "syscalls_slow",
+	[DUNE_COUNT_FAULT] = "faults",
+	[DUNE_COUNT_INTERRUPT] = "interrupts",
+	[DUNE_COUNT_EXCEPTION] = "exceptions",
+	[DUNE_COUNT_HOSTCALL] = "hostcalls",
+	[DUNE_COUNT_OTHER] = "other",
+	[DUNE_COUNT_TLB_FLUSH] = "tlb_flushes",
+	[DUNE_COUNT_MIGRATION] = "migrations",
+};
+
+_Static_assert(ARRAY_LEN(keys) == DUNE_COUNT_MIGRATION + 1, "a key for each counter");
+
+struct sums {
+	u64 counters[ARRAY_LEN(keys)];
+	u64 processes;
+	u64 root;		/* process number of the first */
+};
+
+static struct sums *sums;
+static u64 counted[ARRAY_LEN(keys)];	/* of this process, in sums already */
+static u64 saved[ARRAY_LEN(keys)];	/* @counted, while it is zero for a copy */
+static bool is_file;
+
+static long map_sums(int fd)
+{
+	long ret = SYS6(__NR_mmap, STATS_BASE, PAGE_BYTES, PROT_READ | PROT_WRITE,
+			MAP_SHARED | MAP_FIXED, fd, 0);
+
+	if (ret >= 0)
+		sums = (struct sums *)ret;
+	return ret;
+}
+
+bool stats_mapped(void)
+{
+	return !!sums;
+}
+
+void stats_create(const char *file)
+{
+	long fd, report, err;
+
+	fd = SYS2(__NR_memfd_create, "dune-stats", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	err = fd;
+	if (err >= 0)
+		err = SYS2(__NR_ftruncate, fd, PAGE_BYTES);
+	if (err >= 0)
+		err = map_sums(fd);
+	if (err >= 0)
+		err = SYS3(__NR_fcntl, fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
+	if (err < 0)
+		die(126, "no memory for --stats", text_errno(err), NULL);
+	if (file)
+		report = SYS4(__NR_openat, AT_FDCWD, file,
+			      O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+	else
+		report = SYS3(__NR_fcntl, 2, F_DUPFD_CLOEXEC, 3);
+	if (report < 0)
+		die(126, file ? file : "--stats: standard error", text_errno(report),
+		    "name a file that can be written");
+	hidden_add(HIDDEN_STATS, fd);
+	hidden_add(HIDDEN_REPORT, report);
+	is_file = file;
+	sums->processes = 1;
+	sums->root = SYS0(__NR_getpid);
+}
+
+void stats_adopt(int memory, int report, bool to_file)
+{
+	hidden_add(HIDDEN_STATS, memory);
+	hidden_add(HIDDEN_REPORT, report);
+	is_file = to_file;
+	map_sums(hidden_fd(HIDDEN_STATS));
+}
+
+bool stats_to_file(void)
+{
+	return is_file;
+}
+
+void stats_new_process(void)
+{
+	if (sums)
+		__atomic_fetch_add(&sums->processes, 1, __ATOMIC_RELAXED);
+}
+
+/*
+ * A child that gets a copy of this memory counts from zero, so its copy of @counted
+ * must be zero, too; the parent takes its own values back. A vfork child shares the
+ * counters with its parent and needs neither.
+ */
+void stats_before_copy(void)
+{
+	memcpy(saved, counted, sizeof(saved));
+	memset(counted, 0, sizeof(counted));
+}
+
+void stats_after_copy(void)
+{
+	memcpy(counted, saved, sizeof(counted));
+}
+
+static void report(void)
+{
+	char text[1024];
+	const char *end = text + sizeof(text);
+	char *p = text_append(text, end, "{");
+	struct flock lock = { .l_type = F_WRLCK };
+	int fd = hidden_fd(HIDDEN_REPORT);
+	size_t i;
+
+	/* the last writer must have read the sums of all others */
+	SYS3(__NR_fcntl, hidden_fd(HIDDEN_STATS), F_SETLKW, &lock);
+	for (i = 0; i < ARRAY_LEN(keys); i++) {
+		p = text_append(p, end, i ? ", \"" : "\"");
+		p = text_append(p, end, keys[i]);
+		p = text_append(p, end, "\": ");
+		p = text_number(p, end, __atomic_load_n(&sums->counters[i], __ATOMIC_RELAXED));
+	}
+	p = text_append(p, end, ", \"processes\": ");
+	p = text_number(p, end, __atomic_load_n(&sums->processes, __ATOMIC_RELAXED));
+	p = text_append(p, end, "}\n");
+	/* sums only grow, so a shorter text never follows a longer one */
+	if (is_file)
+		SYS4(__NR_pwrite64, fd, text, p - text, 0);
+	else
+		SYS3(__NR_write, fd, text, p - text);
+	lock.l_type = F_UNLCK;
+	SYS3(__NR_fcntl, hidden_fd(HIDDEN_STATS), F_SETLKW, &lock);
+}
+
+void stats_end_process(void)
+{
+	struct dune_stats mine;
+	size_t i;
+
+	if (!sums)
+		return;
+	dune_stats(&mine);
+	for (i = 0; i < ARRAY_LEN(keys); i++) {
+		__atomic_fetch_add(&sums->counters[i], mine.counters[i] - counted[i],
+				   __ATOMIC_RELAXED);
+		counted[i] = mine.counters[i];
+	}
+}
+
+void stats_report(void)
+{
+	if (sums && (is_file || (long)sums->root == SYS0(__NR_getpid)))
+		report();
+}

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+/*
+ * A guest that is switched out and in while its values are loaded, next to another
+ * process on the same CPU, which verifies its own state all the time. Fails for each
+ * register that the module leaves loaded for the other process, or does not switch
+ * back after the run.
+ */
+#define _GNU_SOURCE
+#include "host.h"
+#include "machine.h"
+#include "tap.h"
+
+#include <sched.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static struct guest g;
+
+static void neighbour(volatile int *bad)
+{
+	struct host first, now;
+
+	host_read(&first);
+	u32 mxcsr = 0x3f80;
+
+	asm volatile("ldmxcsr %0" : : "m"(mxcsr));
+	first.mxcsr = mxcsr;
+	for (;;) {
+		u64 x[2] = { 0x1122334455667788, getpid() }, y[2];
+
+		asm volatile("movups %1, %%xmm7; mov $200, %%ecx\n"
+			     "1: pause; dec %%ecx; jnz 1b; movups %%xmm7, %0"
+			     : "=m"(y) : "m"(x) : "ecx");
+		if (x[0] != y[0] || x[1] != y[1])
+			*bad = 1;
+		host_read(&now);
+		if (host_difference(&first, &now))
+			*bad = 2;
+		sched_yield();
+	}
+}
+
+static void switched(const char *name, host_load_fn fn, volatile int *bad)
+{
+	struct host_run r;
+
+	*bad = 0;
+	host_run(&g, fn, true, &r);
+	/* The FPU's modes are the thread's, in the guest and outside. */
+	asm volatile("ldmxcsr %0; fldcw %1" : : "m"(r.before.mxcsr), "m"(r.before.fcw));
+	r.after.mxcsr = r.before.mxcsr;
+	r.after.fcw = r.before.fcw;
+
+	const char *other = host_difference(&r.before, &r.after);
+
+	ok(!other && r.good, "switched in and out with %s: %s", name,
+	   other ? other : "all is the host's");
+	ok(!*bad, "switched in and out with %s: the neighbour's state is its own (%d)", name, *bad);
+}
+
+int main(void)
+{
+	static const struct {
+		const char *name;
+		host_load_fn fn;
+	} loads[] = {
+		{ "segment registers", load_segments }, { "LDTR", load_ldt }, { "TR", load_tr },
+		{ "bases", load_bases }, { "system call MSRs", load_syscall_msrs },
+		{ "FPU modes", load_fpu_modes }, { "descriptor tables", load_tables },
+	};
+	volatile int *bad;
+	int pid;
+
+	host_begin(&g);
+	host_open_msrs();
+	bad = shared_alloc(4096);
+	pid = fork();
+	if (!pid)
+		neighbour(bad);
+	for (unsigned int i = 0; i < sizeof(loads) / sizeof(loads[0]); i++)
+		switched(loads[i].name, loads[i].fn, bad);
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	return host_end();
+}
