@@ -35,10 +35,13 @@ PREFIX ?= /usr/local
 # must not fail a test here. Which kernels the vmx machine boots is in
 # tests/suite.toml (full_kernels, vmx_kernels).
 KERNELS ?= 6.1 6.12
+# The names are those of Series in tools/machine/src/kernel.rs.
 ALL_KERNELS := 6.1 6.12 newest
 # The modules that kernel/ builds, as in tools/machine/src/layout.rs and
 # packaging/dkms.conf.
 MODULES := dune
+# Their interfaces for programs.
+UAPI := $(wildcard include/uapi/linux/*.h)
 quiet := $(if $(V),,-s)
 override O := $(abspath $(O))
 
@@ -147,7 +150,7 @@ fuzz: all
 
 .PHONY: decoy
 decoy: all
-	@tests/run/decoy/long.bash $(O) $(HOURS) $(KERNELS)
+	@$(suite) decoy $(KERNELS) --hours $(HOURS)
 
 KERNEL ?= 6.1
 MACHINE ?= svm
@@ -204,7 +207,7 @@ install-files:
 	install -D $(libexec)/dune-run $(prefix)/libexec/dune/dune-run
 	install -D -m 644 $(O)/lib/libdune.a $(prefix)/lib/libdune.a
 	install -D -m 644 libdune/include/dune.h $(prefix)/include/dune.h
-	install -D -m 644 include/uapi/linux/dune.h $(prefix)/include/linux/dune.h
+	install -D -m 644 -t $(prefix)/include/linux $(UAPI)
 	cd $(O) && for module in $(MODULES:%=kernel/*/%.ko); do \
 		install -D -m 644 $$module $(prefix)/lib/dune/$$module || exit 1; done
 
@@ -212,7 +215,7 @@ install-files:
 uninstall:
 	rm -rf $(prefix)/libexec/dune $(prefix)/lib/dune
 	rm -f $(prefix)/bin/dunectl $(prefix)/lib/libdune.a \
-		$(prefix)/include/dune.h $(prefix)/include/linux/dune.h
+		$(prefix)/include/dune.h $(UAPI:include/uapi/%=$(prefix)/include/%)
 
 .PHONY: deb
 deb: all

@@ -23,32 +23,11 @@ static inline uint64_t now(void)
 	return low | (uint64_t)high << 32;
 }
 
-static int by_value(const void *a, const void *b)
-{
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-	return x < y ? -1 : x > y;
-}
-
 /* Sorts @sample. */
-static inline uint64_t median(uint64_t *sample, unsigned int n)
-{
-	qsort(sample, n, sizeof(*sample), by_value);
-	return sample[n / 2];
-}
+uint64_t median(uint64_t *sample, unsigned int n);
 
-/* The cost of reading the counter twice, which is subtracted from each figure. */
-static inline uint64_t overhead(void)
-{
-	uint64_t sample[ROUNDS], t;
-	int i;
-
-	for (i = 0; i < ROUNDS; i++) {
-		t = now();
-		sample[i] = now() - t;
-	}
-	return median(sample, ROUNDS);
-}
+/* The ticks of reading the counter twice, which are subtracted from each figure. */
+uint64_t overhead(void);
 
 /* Median of @ROUNDS measurements of a statement that may use the index i. */
 #define MEASURE(statement) ({						\
@@ -62,11 +41,8 @@ static inline uint64_t overhead(void)
 	median(sample, ROUNDS);						\
 })
 
-/* A tick is an instruction in counting mode, and a cycle on hardware. */
-static inline const char *unit(void)
-{
-	return getenv("DUNE_BENCH_UNIT") ? getenv("DUNE_BENCH_UNIT") : "instructions";
-}
+/* The name of a tick: an instruction in counting mode, and a cycle on hardware. */
+const char *unit(void);
 
 /* A figure that does not exist. */
 #define NONE NAN
@@ -74,37 +50,16 @@ static inline const char *unit(void)
 /*
  * Print one measurement as a line of JSON: @linux_ and @dune in @unit, NONE where
  * Linux has no counterpart; @exits of the guest for one operation, NONE if they
- * were not counted; @allowance: by how many @unit Dune's figure may exceed its
- * target in `make bench-check`, which is a multiple of Linux's.
+ * were not counted; @allowance: added to the limit that `make bench-check` computes
+ * from Linux's figure.
  */
-static inline void figure_of(const char *id, const char *unit, double linux_,
-			     double dune, double exits, double allowance)
-{
-	printf("{\"id\": \"%s\", \"unit\": \"%s\", \"linux\": ", id, unit);
-	if (isnan(linux_))
-		printf("null");
-	else
-		printf("%.1f", linux_);
-	printf(", \"dune\": %.1f, \"exits\": ", dune);
-	if (isnan(exits))
-		printf("null");
-	else
-		printf("%.2f", exits);
-	printf(", \"allowance\": %.1f}\n", allowance);
-	fflush(stdout);
-}
+void figure_of(const char *id, const char *unit, double linux_, double dune, double exits,
+	       double allowance);
 
-/* The same in the unit of the machine, without an allowance. */
-static inline void figure(const char *id, double linux_, double dune,
-			  double exits)
-{
-	figure_of(id, unit(), linux_, dune, exits, 0);
-}
+/* The same in ticks, without an allowance. */
+void figure(const char *id, double linux_, double dune, double exits);
 
-static inline void die(const char *what)
-{
-	perror(what);
-	exit(1);
-}
+/* Print @what and errno's message, and exit with 1. */
+void die(const char *what) __attribute__((noreturn));
 
 #endif /* BENCH_H */

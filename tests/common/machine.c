@@ -18,9 +18,9 @@
 #include <time.h>
 #include <unistd.h>
 
-unsigned int patience(unsigned int time)
+unsigned int time_limit(unsigned int time)
 {
-	return time * env_number("TEST_PATIENCE", 4);
+	return time * env_number("TEST_TIME_FACTOR", 4);
 }
 
 static void watchdog(int sig)
@@ -36,7 +36,7 @@ void begin(unsigned int seconds)
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	/* A timer of its own: alarm() and SIGALRM are the tests' to use. */
 	struct sigevent ev = { .sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGRTMAX };
-	struct itimerspec its = { .it_value.tv_sec = patience(seconds) };
+	struct itimerspec its = { .it_value.tv_sec = time_limit(seconds) };
 	timer_t t;
 
 	signal(SIGRTMAX, watchdog);
@@ -73,7 +73,7 @@ struct outcome wait_child(int pid, unsigned int seconds)
 	pfd.fd = syscall(SYS_pidfd_open, pid, 0);
 	if (pfd.fd < 0)
 		bail("pidfd_open: %s", strerror(errno));
-	unsigned long end = now_us() + patience(seconds) * 1000000UL;
+	unsigned long end = now_us() + time_limit(seconds) * 1000000UL;
 
 	for (;;) {
 		long left = (long)(end - now_us()) / 1000;
@@ -87,7 +87,7 @@ struct outcome wait_child(int pid, unsigned int seconds)
 			bail("process %d survives SIGKILL", pid);
 		o.hung = true;
 		kill(pid, SIGKILL);
-		end = now_us() + patience(20) * 1000000UL;
+		end = now_us() + time_limit(20) * 1000000UL;
 	}
 	close(pfd.fd);
 	if (waitpid(pid, &status, 0) != pid)
@@ -263,9 +263,9 @@ void klog_read(struct klog *log)
 		for (unsigned int i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 			char *text = strchr(buf, ';');
 
-			if (!text || !strstr(text, bad[i]) || log->complaint)
+			if (!text || !strstr(text, bad[i]) || log->has_error)
 				continue;
-			log->complaint = true;
+			log->has_error = true;
 			strncpy(log->first, text + 1, sizeof(log->first) - 1);
 		}
 	}
@@ -275,7 +275,7 @@ void klog_end(struct klog *log)
 {
 	klog_read(log);
 	close(log->fd);
-	ok(!log->complaint, "the kernel log has no complaint %s", log->first);
+	ok(!log->has_error, "the kernel log has no error %s", log->first);
 }
 
 int usable_cpu(int n)

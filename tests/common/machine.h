@@ -19,7 +19,7 @@ long env_number(const char *name, long otherwise);
  * A time limit of @time, in any unit, for the machine that this is: limits are
  * written for a fast one, and one that is emulated on a busy host is slower.
  */
-unsigned int patience(unsigned int time);
+unsigned int time_limit(unsigned int time);
 
 /* The end of a child. */
 struct outcome {
@@ -60,18 +60,18 @@ int file_write(const char *path, const char *text);
 
 /*
  * The kernel log since klog_begin(): the number of lines, and whether one of
- * them is a complaint of the kernel about itself.
+ * them reports an error of the kernel itself.
  */
 struct klog {
 	int fd;
 	unsigned int lines;
-	bool complaint;
-	char first[256];	/* the first complaint */
+	bool has_error;
+	char first[256];	/* the first error */
 };
 
 void klog_begin(struct klog *log);
 void klog_read(struct klog *log);
-/* klog_read() for the last time, and the verdict that nothing was complained about. */
+/* klog_read() for the last time, and the verdict that it has no error. */
 void klog_end(struct klog *log);
 
 /*

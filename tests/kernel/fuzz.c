@@ -60,7 +60,7 @@
 #define TICK_US	800
 
 /* A state that takes longer has blocked its signals: the child is killed. */
-#define STUCK_MS	60	/* for patience() */
+#define STUCK_MS	60	/* for time_limit() */
 
 static u64 state;
 static struct guest g;
@@ -484,7 +484,7 @@ static void await(int pid, u64 number)
 
 	do {
 		seen = count->next;
-	} while (!poll(&pfd, 1, patience(STUCK_MS)) && count->next != seen);
+	} while (!poll(&pfd, 1, time_limit(STUCK_MS)) && count->next != seen);
 	close(pfd.fd);
 	if (waitpid(pid, NULL, WNOHANG) == pid)
 		return;
@@ -496,7 +496,7 @@ static void await(int pid, u64 number)
 	struct outcome o = wait_child(pid, 20);
 
 	/* A guest that SIGKILL does not end at once keeps its CPU from the kernel. */
-	if (o.hung || now_us() - began > patience(6) * 1000000UL) {
+	if (o.hung || now_us() - began > time_limit(6) * 1000000UL) {
 		diag("batch %lu: a process was killed, and ended after %lu us", number,
 		     now_us() - began);
 		show();
@@ -673,8 +673,11 @@ int main(int argc, char **argv)
 	diag("DUNE_RUN refused %lu times; %lu processes, of which %lu wrote over their own count "
 	     "and %lu were stuck",
 	     total->errors, total->processes, total->scribbled, total->stuck);
-	diag("next %lu, after %lu ms", total->next < total->end ? total->next : total->end,
-	     (now_us() - began) / 1000);
+	diag("%lu ms", (now_us() - began) / 1000);
+	/* for tools/suite */
+	diag("counts: next=%lu states=%lu runs=%lu ioctls=%lu batches=%lu",
+	     total->next < total->end ? total->next : total->end, total->states, total->runs,
+	     total->ioctls, total->batches);
 	if (argc < 2)
 		ok(total->runs > total->batches * 20 &&
 		   total->reasons[DUNE_EXIT_SHUTDOWN] + total->reasons[DUNE_EXIT_FAULT] > 0 &&

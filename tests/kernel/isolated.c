@@ -89,7 +89,7 @@ void *map_page(int prot)
 void bounded(unsigned int ms)
 {
 	if (ms >= 1000)
-		ms = patience(ms);
+		ms = time_limit(ms);
 
 	struct itimerval it = { .it_value = { ms / 1000, ms % 1000 * 1000 } };
 

@@ -22,7 +22,7 @@
 #include <unistd.h>
 
 #define INSTANCE	"instances/dune-rcu"
-#define PATIENCE	60	/* seconds at least; a grace period takes one or two */
+#define LIMIT_S	60	/* at least; a grace period takes one or two seconds */
 
 /*
  * A thread no longer holds up the grace period once a tick finds it in user
@@ -96,7 +96,7 @@ static unsigned long untrace(unsigned long limit, int *pid)
 
 int main(int argc, char **argv)
 {
-	unsigned long took, limit = PATIENCE * 1000000UL;
+	unsigned long took, limit = LIMIT_S * 1000000UL;
 	struct klog log;
 	int guests, pid;
 

@@ -273,7 +273,7 @@ static void timers(void)
 	unsigned long start = now_us();
 
 	/* ITIMER_REAL alone ends five runs within a quarter of a second. */
-	while (handled < 5 && now_us() - start < patience(5) * 1000000UL) {
+	while (handled < 5 && now_us() - start < time_limit(5) * 1000000UL) {
 		struct itimerval wake = { .it_value = { 0, 50000 } };
 
 		setitimer(ITIMER_REAL, &wake, NULL);

@@ -7,7 +7,7 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 DUNE_RUN=${DUNE_RUN:-$here/../../libexec/dune-run}
 bin=$here/bin
 export LC_ALL=C TZ=UTC
-: "${TEST_PATIENCE:=4}"	# how many times slower than hardware the machine is (docs/testing.md)
+: "${TEST_TIME_FACTOR:=4}"	# how many times slower than hardware the machine is (docs/testing.md)
 
 . "$here/tap.bash"
 [ -x "$DUNE_RUN" ] || bail "no $DUNE_RUN: make -C run first"
@@ -35,7 +35,7 @@ one() {
 	shift
 	rm -rf "$work"
 	mkdir "$work"
-	(cd "$work" && exec timeout -k 5 $((${LIMIT:-240} * TEST_PATIENCE)) "$@") \
+	(cd "$work" && exec timeout -k 5 $((${LIMIT:-240} * TEST_TIME_FACTOR)) "$@") \
 		>"$top/$kind.out" 2>"$top/$kind.err" </dev/null
 	echo $? >"$top/$kind.status"
 }

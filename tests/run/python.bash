@@ -61,7 +61,7 @@ X
 modules="test_struct test_fcntl test_epoll test_pipes test_resource test_posix"
 modules="$modules test_signal.PosixTests"
 # much arithmetic and few system calls: not on a machine of 50 million instructions a second
-[ "$TEST_PATIENCE" -le 4 ] || modules=${modules#test_struct }
+[ "$TEST_TIME_FACTOR" -le 4 ] || modules=${modules#test_struct }
 [ -z "$DUNE_LONG_TESTS" ] || modules="$modules test_json test_re test_mmap test_time test_select
 	test_os test_signal.ItimerTest
 	test_signal.PendingSignalsTests test_subprocess.POSIXProcessTestCase"

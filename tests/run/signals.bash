@@ -19,7 +19,7 @@ start() {
 	rm -f "$data/ready"
 	"$DUNE_RUN" -- "$bin/signals" "$1" "$data/ready" &
 	pid=$!
-	for _ in $(seq $((600 * TEST_PATIENCE))); do
+	for _ in $(seq $((600 * TEST_TIME_FACTOR))); do
 		[ ! -e "$data/ready" ] || break
 		sleep 0.1
 	done

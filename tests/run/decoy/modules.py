@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # modules.py SECONDS NAME...: modules of Python's own test suite, each in a child
 # (runtime.c changes what children do). The result of a test does not matter. A helper of
-# long.bash, not a test.
+# others.bash, not a test.
 import os
 import signal
 import sys

@@ -589,6 +589,9 @@ static void report(void)
 	printf("Linux %s: %lu calls of %lu numbers, %lu succeeded; %lu found, "
 	       "%lu faults at the end of a process\n",
 	       uts.release, record->calls, numbers, record->succeeded, found, at_exit);
+	/* for decoy.bash */
+	printf("# counts: calls=%lu numbers=%lu succeeded=%lu found=%lu\n", record->calls,
+	       numbers, record->succeeded, found);
 }
 
 int main(int argc, char **argv)

@@ -17,6 +17,7 @@ mod mounts;
 mod network;
 mod port;
 mod run;
+mod wait;
 
 use std::path::Path;
 

@@ -7,12 +7,14 @@
 use std::fs::{self, DirBuilder, Permissions};
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use anyhow::{bail, Context, Result};
+use anyhow::{Context, Result};
 use dune_protocol::{Root, Setup, Share, IMAGE_DISKS, ROOT_TAG};
 use nix::mount::{mount, MsFlags};
 use nix::unistd::{chdir, chroot};
+
+use crate::wait::wait_for;
 
 const LOWER: &str = "/host";
 /// The layer above LOWER, if the files are copies.
@@ -28,7 +30,8 @@ const LOWER_OPTIONS: &str = "trans=virtio,version=9p2000.L,msize=512000,cache=lo
 /// it needs since programs must be able to map files there.
 const SHARE_OPTIONS: &str = "trans=virtio,version=9p2000.L,msize=512000,cache=mmap";
 
-const PATIENCE: Duration = Duration::from_secs(60);
+/// How long a disk may take to appear after its driver was loaded.
+const DISK_LIMIT: Duration = Duration::from_secs(60);
 
 /// Mounts what the agent itself needs, in the initramfs.
 pub fn mount_kernel_filesystems() -> Result<()> {
@@ -85,20 +88,15 @@ fn mount_overlay(root: Root) -> Result<()> {
     mount_new("overlay", ROOT, &format!("lowerdir={lower},upperdir={upper},workdir={work}"))
 }
 
-/// Waits for a disk, which appears some time after its driver was loaded.
+/// Waits for a disk.
 fn find_disk(address: &str) -> Result<PathBuf> {
-    let begin = Instant::now();
     let folder = format!("/sys/bus/scsi/devices/{address}/block");
-    while begin.elapsed() < PATIENCE {
-        for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
-            let device = Path::new("/dev").join(entry.file_name());
-            if device.exists() {
-                return Ok(device);
-            }
-        }
-        std::thread::sleep(Duration::from_millis(5));
-    }
-    bail!("there is no disk {address}")
+    let disk = wait_for(DISK_LIMIT, || {
+        let entries = fs::read_dir(&folder).into_iter().flatten().flatten();
+        let mut devices = entries.map(|entry| Path::new("/dev").join(entry.file_name()));
+        devices.find(|device| device.exists())
+    });
+    disk.with_context(|| format!("there is no disk {address}"))
 }
 
 /// Shows the running kernel's modules where modprobe looks for them.

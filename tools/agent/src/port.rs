@@ -9,14 +9,16 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufReader, Read, Write};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use anyhow::{anyhow, Context, Result};
+use anyhow::{Context, Result};
 use dune_protocol::{read_frame, write_frame, ToAgent, ToHarness, PORTS_ARGUMENT, PORT_NAME};
 use nix::sys::termios::{cfmakeraw, tcgetattr, tcsetattr, SetArg};
 
+use crate::wait::wait_for;
+
 /// Long enough for the slowest of hosts; the harness has a limit of its own.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PORT_LIMIT: Duration = Duration::from_secs(60);
 
 const SERIAL_LINE: &str = "/dev/ttyS1";
 
@@ -65,20 +67,18 @@ fn open_serial_line() -> Result<File> {
     Ok(file)
 }
 
-/// No udev runs here to name the port, so sysfs is searched for its name. The
-/// name appears a little after the device.
+/// Waits for the port. No udev runs here to name it, so sysfs is searched for its
+/// name, which appears a little after the device.
 fn find_port() -> Result<PathBuf> {
-    let start = Instant::now();
-    while start.elapsed() < PATIENCE {
-        for entry in fs::read_dir("/sys/class/virtio-ports").into_iter().flatten().flatten() {
+    let port = wait_for(PORT_LIMIT, || {
+        let mut entries = fs::read_dir("/sys/class/virtio-ports").into_iter().flatten().flatten();
+        let port = entries.find(|entry| {
             let name = fs::read_to_string(entry.path().join("name")).unwrap_or_default();
-            if name.trim_end() == PORT_NAME {
-                return Ok(PathBuf::from("/dev").join(entry.file_name()));
-            }
-        }
-        std::thread::sleep(Duration::from_millis(2));
-    }
-    Err(anyhow!("no virtio-serial port is named {PORT_NAME}"))
+            name.trim_end() == PORT_NAME
+        })?;
+        Some(PathBuf::from("/dev").join(port.file_name()))
+    });
+    port.with_context(|| format!("no virtio-serial port is named {PORT_NAME}"))
 }
 
 impl Port {

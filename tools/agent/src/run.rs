@@ -28,7 +28,7 @@ use streams::Streams;
 const GRACE: Duration = Duration::from_millis(500);
 
 /// A process that has not died so long after SIGKILL never will.
-const KILL_PATIENCE: Duration = Duration::from_secs(20);
+const KILL_LIMIT: Duration = Duration::from_secs(20);
 
 pub struct Runner {
     port: Port,
@@ -129,7 +129,7 @@ impl Waiter {
     fn wait(self) {
         let status = self.wait_for_program();
         let nanoseconds = self.begin.elapsed().as_nanos() as u64;
-        let survivors = end_the_rest();
+        let survivors = kill_remaining_processes();
         let running = self.running.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(running) = running {
             // A process that survives may keep the streams open forever.
@@ -190,7 +190,7 @@ fn reap(flags: i32) -> Reaped {
 }
 
 /// Kills all processes but this one. Describes one that does not die.
-fn end_the_rest() -> Option<String> {
+fn kill_remaining_processes() -> Option<String> {
     if all_gone_within(GRACE) {
         return None;
     }
@@ -198,7 +198,7 @@ fn end_the_rest() -> Option<String> {
     let _ = kill(all, Signal::SIGKILL);
     // A process may have forked while the signals were sent.
     let _ = kill(all, Signal::SIGKILL);
-    if all_gone_within(KILL_PATIENCE) {
+    if all_gone_within(KILL_LIMIT) {
         return None;
     }
     Some(describe_survivor())

@@ -13,7 +13,7 @@ use std::path::Path;
 
 use dune_machine::{Layout, Result};
 
-use crate::exit::{by_broken_pipe, End};
+use crate::exit::{restore_sigpipe, End};
 use crate::run::open_device;
 
 /// Exit statuses: Dune runs here, in the emulated machine, or not at all.
@@ -53,7 +53,7 @@ impl Finding {
 
 /// Prints all findings. The exit status is the conclusion.
 pub fn run() -> Result<End> {
-    by_broken_pipe();
+    restore_sigpipe();
     let layout = Layout::find()?;
     println!("To run programs in Dune mode on this computer itself:");
     let mut here = cpu::findings(&read("/proc/cpuinfo"), cpu::guest_address_bits());

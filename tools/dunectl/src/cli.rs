@@ -112,11 +112,17 @@ fn machine_types() -> impl TypedValueParser<Value = &'static MachineType> {
         .try_map(|name| name.parse::<&'static MachineType>())
 }
 
+/// The names of the kernel series.
+fn kernel_series() -> impl TypedValueParser<Value = Series> {
+    PossibleValuesParser::new(Series::ALL.map(Series::name)).try_map(|name| name.parse::<Series>())
+}
+
 /// What both `run` and `machine` let the user choose about the machine.
 #[derive(Debug, Clone, Args)]
 pub struct MachineParts {
-    /// Kernel of the emulated machine: 6.1, 6.12, 7.2 or newest
-    #[arg(long, value_name = "SERIES", default_value = "6.1")]
+    /// Kernel of the emulated machine
+    #[arg(long, value_name = "SERIES", default_value_t = Series::DEFAULT,
+          value_parser = kernel_series())]
     pub kernel: Series,
 
     /// CPU model of the emulated machine, by QEMU's or Bochs's name for it [default: EPYC
@@ -163,8 +169,9 @@ pub enum MachineCommand {
     ///
     /// Kernels that were fetched already stay.
     Prepare {
-        /// The kernels [default: 6.1, 6.12 and newest]
-        #[arg(value_name = "SERIES")]
+        /// The kernels
+        #[arg(value_name = "SERIES", default_values_t = Series::USUAL,
+              value_parser = kernel_series())]
         kernels: Vec<Series>,
         /// Fetch them again, for a newer build of the same series
         #[arg(long)]

@@ -21,13 +21,13 @@ pub enum End {
 }
 
 /// Prints the error, and gives the exit status for it.
-pub fn with_error(error: &Error) -> ExitCode {
+pub fn report(error: &Error) -> ExitCode {
     eprintln!("dunectl: {error}");
     ExitCode::from(if error.is_environment() { UNAVAILABLE } else { FAILED })
 }
 
 /// The exit status for `end`. Does not return if `end` is a deadly signal.
-pub fn like(end: End) -> ExitCode {
+pub fn exit_code(end: End) -> ExitCode {
     match end {
         End::Code(code) => ExitCode::from(code),
         End::SameAs(Status::Signaled { signal, .. }) => die_by(signal),
@@ -38,7 +38,7 @@ pub fn like(end: End) -> ExitCode {
 /// Restores the default action of SIGPIPE, for commands that only print: if their output
 /// has no reader any more (`| head -1`), they end as other programs do. Rust ignores
 /// SIGPIPE, and println! then panics. The commands that use a machine must not die by SIGPIPE.
-pub fn by_broken_pipe() {
+pub fn restore_sigpipe() {
     // SAFETY: the default action needs no handler.
     unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };
 }

@@ -8,11 +8,11 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use dune_machine::{
-    Config, Error, Kernel, Layout, Machine, MachineType, Result, Run, Series, Status, MODULES,
+    Config, Cpus, Error, Kernel, Layout, Machine, MachineType, Result, Run, Series, Status, MODULES,
 };
 
 use crate::cli::{MachineCommand, MachineOptions, MachineParts, MachineRun};
-use crate::exit::{by_broken_pipe, End, FAILED};
+use crate::exit::{restore_sigpipe, End, FAILED};
 
 /// Reported for a machine that cannot share the host's files.
 pub const COPIES: &str =
@@ -44,12 +44,12 @@ fn run_command(layout: &Layout, options: &MachineRun) -> Result<End> {
 /// Switches the machine off, and ends as the program did, unless the machine's kernel
 /// reported an error.
 pub fn end(machine: Machine, status: Status) -> Result<End> {
-    let complaint = machine.log().complaint();
+    let report = machine.log().error_report();
     machine.power_off()?;
-    match complaint {
+    match report {
         None => Ok(End::SameAs(status)),
-        Some(complaint) => {
-            eprintln!("dunectl: the program ended ({status}), but {complaint}");
+        Some(report) => {
+            eprintln!("dunectl: the program ended ({status}), but {report}");
             Ok(End::Code(FAILED))
         }
     }
@@ -76,7 +76,7 @@ fn boot(layout: &Layout, options: &MachineOptions) -> Result<Machine> {
 }
 
 fn list(layout: &Layout) -> Result<End> {
-    by_broken_pipe();
+    restore_sigpipe();
     for series in Series::ALL {
         match Kernel::find(layout, series) {
             Ok(kernel) => {
@@ -98,8 +98,6 @@ pub fn modules_text() -> String {
 }
 
 fn prepare(layout: &Layout, kernels: &[Series], update: bool) -> Result<End> {
-    const USUAL: [Series; 3] = [Series::V6_1, Series::V6_12, Series::Newest];
-    let kernels = if kernels.is_empty() { &USUAL } else { kernels };
     for &series in kernels {
         if update {
             Kernel::forget(layout, series)?;
@@ -108,20 +106,25 @@ fn prepare(layout: &Layout, kernels: &[Series], update: bool) -> Result<End> {
         println!("{series:6}  {}", kernel.release);
     }
     for machine_type in MachineType::ALL {
-        machine_type.prepare(layout, &mut |what| eprintln!("dunectl: {what}"))?;
+        machine_type.prepare(layout, &mut |message| eprintln!("dunectl: {message}"))?;
     }
     Ok(End::Code(0))
 }
 
 /// The kernel, which is fetched if need be, with messages on stderr.
 pub fn prepared(layout: &Layout, series: Series) -> Result<Kernel> {
-    Kernel::prepare(layout, series, &mut |what| eprintln!("dunectl: {what}"))
+    Kernel::prepare(layout, series, &mut |message| eprintln!("dunectl: {message}"))
 }
 
 fn config(layout: &Layout, options: &MachineOptions) -> Result<Config> {
     let mut config =
         config_of(layout, options.machine, &options.parts, options.kernel_from.as_ref())?;
-    config.counting = options.counting;
+    if options.counting {
+        if options.parts.cpus != 1 {
+            return Err(Error::Usage("counting mode has one CPU".to_owned()));
+        }
+        config.cpus = Cpus::Counting { trace: None };
+    }
     config.kernel_arguments = options.kernel_arguments.clone();
     config.cpu_features = options.cpu_features.clone();
     config.shares = shares(&options.shares)?;
@@ -144,11 +147,13 @@ pub fn config_of(
     };
     let mut config = Config::new(machine_type, kernel);
     config.cpu_model = parts.model.clone();
-    config.cpus = parts.cpus;
+    config.cpus = Cpus::Free(parts.cpus);
     config.memory = parts.memory.unwrap_or(config.memory);
-    config.copies = vec![env::current_dir()
-        .map_err(|e| Error::Io { what: "finding the working directory".to_owned(), source: e })?];
-    config.say = |what| eprintln!("dunectl: {what}");
+    config.copies = vec![env::current_dir().map_err(|e| Error::Io {
+        action: "finding the working directory".to_owned(),
+        source: e,
+    })?];
+    config.say = |message| eprintln!("dunectl: {message}");
     Ok(config)
 }
 

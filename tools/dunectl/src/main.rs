@@ -24,7 +24,7 @@ fn main() -> ExitCode {
         Command::Check => check::run(),
     };
     match result {
-        Ok(end) => exit::like(end),
-        Err(e) => exit::with_error(&e),
+        Ok(end) => exit::exit_code(end),
+        Err(e) => exit::report(&e),
     }
 }

@@ -17,8 +17,7 @@ use crate::exit::End;
 use crate::lookup;
 use crate::machine::{self, config_of, shares, COPIES};
 
-/// The module that programs in the sandbox need, and its device.
-pub const MODULE: &str = "dune";
+/// The device that programs in the sandbox need.
 pub const DEVICE: &str = "/dev/dune";
 
 /// Runs the program where the options and this computer allow it.
@@ -63,7 +62,7 @@ fn run_here(layout: &Layout, options: &RunOptions) -> Result<End> {
     }
     command.arg("--").arg(program).args(&options.command[1..]);
     let e = command.exec();
-    Err(Error::Io { what: format!("executing {}", runtime.display()), source: e })
+    Err(Error::Io { action: format!("executing {}", runtime.display()), source: e })
 }
 
 fn stats_argument(options: &RunOptions) -> Option<OsString> {
@@ -79,7 +78,7 @@ fn stats_argument(options: &RunOptions) -> Option<OsString> {
 /// Runs the same command in the machine, which has a /dev/dune.
 fn run_in_machine(layout: &Layout, options: &RunOptions) -> Result<End> {
     let this = env::current_exe()
-        .map_err(|e| Error::Io { what: "finding the running program".to_owned(), source: e })?;
+        .map_err(|e| Error::Io { action: "finding the running program".to_owned(), source: e })?;
     let mut argv = vec![OsString::from(this), "run".into(), "--no-machine".into()];
     argv.extend(stats_argument(options));
     argv.push("--".into());

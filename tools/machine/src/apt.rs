@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use crate::error::{Context, Error, Result};
+use crate::host_command;
 
 /// The keys with which Debian signs its suites (package debian-archive-keyring).
 const KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
@@ -152,7 +153,7 @@ impl Apt {
     }
 
     fn run(&self, command: &mut Command) -> Result<Output> {
-        run(command.env("APT_CONFIG", &self.config))
+        host_command::output(command.env("APT_CONFIG", &self.config))
     }
 }
 
@@ -191,7 +192,7 @@ fn archives(output: &Output, folder: &Path) -> Result<Vec<PathBuf>> {
 /// main suite.
 fn repositories(release: &str) -> Result<BTreeSet<(String, String)>> {
     let format = "$(REPO_URI)\t$(CODENAME)\t$(COMPONENT)";
-    let output = run(Command::new("apt-get").args([
+    let output = host_command::output(Command::new("apt-get").args([
         "indextargets",
         "--format",
         format,
@@ -250,18 +251,6 @@ fn first_word(dependency: &str) -> Option<String> {
 fn is_later(a: &str, b: &str) -> bool {
     let status = Command::new("dpkg").args(["--compare-versions", a, "gt", b]).status();
     status.is_ok_and(|status| status.success())
-}
-
-/// Runs a program of the host that the package set-up needs.
-pub(crate) fn run(command: &mut Command) -> Result<Output> {
-    let name = command.get_program().to_string_lossy().into_owned();
-    match command.env("LC_ALL", "C").output() {
-        Ok(output) => Ok(output),
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
-            Err(Error::Environment(format!("{name} is missing: run ./setup")))
-        }
-        Err(e) => Err(e).context(format!("running {name}")),
-    }
 }
 
 fn last_line(bytes: &[u8]) -> String {

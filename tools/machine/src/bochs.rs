@@ -14,6 +14,7 @@
 
 mod boot;
 mod images;
+mod packages;
 mod vmlinux;
 
 use std::ffi::CStr;
@@ -88,14 +89,14 @@ pub(crate) fn start(
 ) -> Result<(Box<dyn Emulator>, Channel)> {
     check_files(&FILES)?;
     check_config(config)?;
-    let base = images::base(layout, config.say)?;
+    let base = images::prepare(layout, &mut |message| (config.say)(message))?;
     let copies = images::copies(layout, config)?;
     let boot = boot_disk(config, initramfs)?;
     let (master, line, line_name) = serial_line().context("making the machine's serial line")?;
     let (from_agent, port) = nix::unistd::pipe2(OFlag::O_CLOEXEC).context("making a pipe")?;
     let console = memory_file(c"console")?;
     let console_there = console.try_clone().context("copying a file descriptor")?;
-    let commands = config.trace.as_ref().map(trace_commands).unwrap_or_default() + COMMANDS;
+    let commands = config.cpus.trace().map(trace_commands).unwrap_or_default() + COMMANDS;
     let commands = file_with(c"commands", &commands)?;
 
     let path = |fd: &dyn AsFd| format!("/proc/self/fd/{}", fd.as_fd().as_raw_fd());
@@ -149,8 +150,8 @@ fn check_config(config: &Config) -> Result<()> {
 fn boot_disk(config: &Config, initramfs: &Path) -> Result<File> {
     let disk = memory_file(c"boot")?;
     let initramfs = fs::read(initramfs).context(format!("reading {}", initramfs.display()))?;
-    let one = if config.cpus == 1 { ONE_CPU_ARGUMENTS } else { "" };
-    let counting = if config.counting { COUNTING_ARGUMENTS } else { "" };
+    let one = if config.cpus.count() == 1 { ONE_CPU_ARGUMENTS } else { "" };
+    let counting = if config.cpus.is_counting() { COUNTING_ARGUMENTS } else { "" };
     let command_line = config.command_line(&[KERNEL_ARGUMENTS, PORTS_ARGUMENT, one, counting]);
     boot::write(&disk, &config.kernel, &initramfs, &command_line, config.memory)?;
     Ok(disk)
@@ -236,10 +237,10 @@ struct Files<'a> {
 
 fn settings_text(config: &Config, files: &Files) -> String {
     let Files { boot, base, copies, console, line, port } = files;
-    let (cpus, memory) = (config.cpus, config.memory);
-    let speed = INSTRUCTIONS_PER_SECOND * config.slow_motion;
+    let (cpus, memory) = (config.cpus.count(), config.memory);
+    let speed = INSTRUCTIONS_PER_SECOND * config.second_factor;
     let model = config.cpu_model.as_deref().unwrap_or(config.machine_type.cpu_model);
-    let clock = if config.counting { CLOCK.to_string() } else { "utc".to_owned() };
+    let clock = if config.cpus.is_counting() { CLOCK.to_string() } else { "utc".to_owned() };
     // With "volatile", the file of the base stays as it is.
     format!(
         "config_interface: textconfig\n\

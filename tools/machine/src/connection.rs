@@ -178,7 +178,7 @@ mod tests {
 
     /// A line that takes a few bytes at a time, and reports how many.
     #[test]
-    fn no_more_is_under_way_than_the_window() {
+    fn bytes_in_flight_stay_within_the_window() {
         const WINDOW: usize = 5;
         let [(mut line, to_agent), (from_agent, answers)] =
             [(); 2].map(|()| pipe().map(|(read, write)| (File::from(read), write)).unwrap());

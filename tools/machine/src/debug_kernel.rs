@@ -10,8 +10,9 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::Command;
 
-use crate::apt::{self, Apt};
+use crate::apt::Apt;
 use crate::error::{Context, Error, Result};
+use crate::host_command;
 use crate::kernel::{check_space, unpack, Kernel};
 use crate::layout::Layout;
 
@@ -81,12 +82,9 @@ fn fetch_source(layout: &Layout, root: &Path, say: &mut dyn FnMut(&str)) -> Resu
     }
     say("debug kernel: unpacking its source");
     let archive = work.path().join("usr/src").join(SOURCE).with_extension("1.tar.xz");
-    let output =
-        apt::run(Command::new("tar").arg("-xJf").arg(&archive).arg("-C").arg(work.path()))?;
-    if !output.status.success() {
-        let reason = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-        return Err(Error::Environment(format!("cannot unpack the kernel's source: {reason}")));
-    }
+    let mut tar = Command::new("tar");
+    let output = host_command::output(tar.arg("-xJf").arg(&archive).arg("-C").arg(work.path()))?;
+    host_command::stdout_of(output, "cannot unpack the kernel's source")?;
     fs::rename(work.path().join(SOURCE), source).context("moving the kernel's source")
 }
 
@@ -104,7 +102,7 @@ fn configure(source: &Path) -> Result<()> {
         .find(|line| !config.lines().any(|set| set == *line));
     match dropped {
         None => Ok(()),
-        Some(line) => Err(Error::Usage(format!("the debug kernel cannot have {line}"))),
+        Some(line) => Err(Error::Kernel(format!("the debug kernel cannot have {line}"))),
     }
 }
 
@@ -113,14 +111,14 @@ fn make(source: &Path, arguments: &[&str]) -> Result<()> {
     let mut command = Command::new("make");
     command.args(arguments).current_dir(source).env_remove("MAKEFLAGS").env_remove("MAKELEVEL");
     command.env_remove("MAKEOVERRIDES").env_remove("O").env("KBUILD_BUILD_TIMESTAMP", "1970-01-01");
-    let output = apt::run(&mut command)?;
+    let output = host_command::output(&mut command)?;
     if output.status.success() {
         return Ok(());
     }
     let text = String::from_utf8_lossy(&output.stderr);
     let lines: Vec<&str> = text.lines().collect();
     let end = lines[lines.len().saturating_sub(20)..].join("\n");
-    Err(Error::Usage(format!("building the debug kernel: make {}:\n{end}", arguments.join(" "))))
+    Err(Error::Kernel(format!("building the debug kernel: make {}:\n{end}", arguments.join(" "))))
 }
 
 fn install(root: &Path, source: &Path) -> Result<()> {

@@ -77,7 +77,7 @@ impl Process {
                 let lacking = format!("is missing: install {package}, or run ./setup");
                 Error::Environment(format!("{program} {lacking}"))
             }
-            _ => Error::Io { what: format!("starting {program}"), source: e },
+            _ => Error::Io { action: format!("starting {program}"), source: e },
         })?;
         Ok(Process { child, ended: None, console, messages })
     }

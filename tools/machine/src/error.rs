@@ -26,12 +26,12 @@ pub enum Error {
 
     /// The machine was too slow.
     #[error(
-        "the machine did not {what} within {} seconds; the end of its log:\n{log}",
+        "the machine did not {action} within {} seconds; the end of its log:\n{log}",
         .limit.as_secs()
     )]
     Hung {
         /// The verb for it, as in "boot".
-        what: &'static str,
+        action: &'static str,
         /// How long that was waited for.
         limit: Duration,
         /// The end of its log.
@@ -46,15 +46,23 @@ pub enum Error {
     #[error("in the machine: {0}")]
     Agent(String),
 
-    /// This library was used in a way that cannot work.
+    /// The caller asked for something that does not exist or cannot work.
     #[error("{0}")]
     Usage(String),
 
+    /// A kernel's image or source is not as this library expects it.
+    #[error("{0}")]
+    Kernel(String),
+
+    /// The agent could not try to start the program.
+    #[error("{0}")]
+    Refused(String),
+
     /// A system call failed.
-    #[error("{what}: {source}")]
+    #[error("{action}: {source}")]
     Io {
         /// The action that failed.
-        what: String,
+        action: String,
         /// The system call's error.
         source: io::Error,
     },
@@ -76,11 +84,11 @@ impl Error {
 
 /// Adds to an I/O error what was being done.
 pub(crate) trait Context<T> {
-    fn context(self, what: impl Into<String>) -> Result<T>;
+    fn context(self, action: impl Into<String>) -> Result<T>;
 }
 
 impl<T, E: Into<io::Error>> Context<T> for std::result::Result<T, E> {
-    fn context(self, what: impl Into<String>) -> Result<T> {
-        self.map_err(|e| Error::Io { what: what.into(), source: e.into() })
+    fn context(self, action: impl Into<String>) -> Result<T> {
+        self.map_err(|e| Error::Io { action: action.into(), source: e.into() })
     }
 }

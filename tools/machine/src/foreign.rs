@@ -11,8 +11,8 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::apt;
-use crate::error::{Context, Error, Result};
+use crate::error::{Context, Result};
+use crate::host_command;
 
 const LIBRARIES: &str = "usr/lib/x86_64-linux-gnu";
 const LOADER: &str = "usr/lib/x86_64-linux-gnu/ld-linux-x86-64.so.2";
@@ -26,7 +26,7 @@ pub(crate) fn adopt(root: &Path, target: &Path) -> Result<()> {
             find_programs(&folder, &mut programs)?;
         }
     }
-    let output = apt::run(
+    let output = host_command::output(
         Command::new("patchelf")
             .arg("--set-interpreter")
             .arg(target.join(LOADER))
@@ -34,11 +34,7 @@ pub(crate) fn adopt(root: &Path, target: &Path) -> Result<()> {
             .arg(target.join(LIBRARIES))
             .args(&programs),
     )?;
-    if !output.status.success() {
-        let reason = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-        return Err(Error::Environment(format!("patchelf failed: {reason}")));
-    }
-    Ok(())
+    host_command::stdout_of(output, "patchelf failed").map(drop)
 }
 
 /// The headers name their compiler (and pahole) in a file of Debian's.

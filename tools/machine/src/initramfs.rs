@@ -9,10 +9,10 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::apt;
 use crate::cpio::Archive;
-use crate::error::{Context, Error, Result};
+use crate::error::{Context, Result};
 use crate::hash::fnv1a;
+use crate::host_command;
 use crate::kernel::Kernel;
 use crate::machine_type::MachineType;
 
@@ -93,12 +93,8 @@ fn parse_dependencies(text: &str) -> HashMap<String, Vec<&str>> {
 
 fn module_image(path: &Path) -> Result<Vec<u8>> {
     let unpack = |program: &str| {
-        let output = apt::run(Command::new(program).arg("-dc").arg(path))?;
-        if output.status.success() {
-            Ok(output.stdout)
-        } else {
-            Err(Error::Environment(format!("{program} cannot unpack {}", path.display())))
-        }
+        let output = host_command::output(Command::new(program).arg("-dc").arg(path))?;
+        host_command::stdout_of(output, format!("{program} cannot unpack {}", path.display()))
     };
     match path.extension().and_then(|extension| extension.to_str()) {
         Some("xz") => unpack("xz"),
@@ -112,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn modules_come_after_what_they_need() {
+    fn modules_come_after_their_dependencies() {
         let text =
             "kernel/a/x-y.ko.xz: kernel/b/near.ko.xz kernel/b/far.ko.xz\nkernel/b/far.ko.xz:\n";
         let dependencies = parse_dependencies(text);

@@ -16,6 +16,7 @@ use std::str::FromStr;
 use crate::apt::{self, Apt, Package};
 use crate::error::{Context, Error, Result};
 use crate::foreign;
+use crate::host_command;
 use crate::layout::Layout;
 
 /// The size of a kernel and its headers when they are unpacked, and some more.
@@ -37,6 +38,12 @@ pub enum Series {
 impl Series {
     /// All of them, the oldest first.
     pub const ALL: [Series; 4] = [Series::V6_1, Series::V6_12, Series::V7_2, Series::Newest];
+
+    /// The one that is used where the user names none.
+    pub const DEFAULT: Series = Series::V6_1;
+
+    /// Those that `dunectl machine prepare` fetches by itself.
+    pub const USUAL: [Series; 3] = [Series::V6_1, Series::V6_12, Series::Newest];
 
     /// The series that were the newest when the tests were run.
     const ONCE_NEWEST: [&str; 2] = ["7.2", "7.3"];
@@ -230,10 +237,9 @@ fn fetch(layout: &Layout, series: Series, say: &mut dyn FnMut(&str)) -> Result<(
     let target = std::path::absolute(machines.join(series.name())).context("finding the cache")?;
     move_to_old_places(&root)?;
     let kernel = Kernel::at(&root, Some(series))?;
-    let output = apt::run(Command::new("depmod").arg("-b").arg(&root).arg(&kernel.release))?;
-    if !output.status.success() {
-        return Err(Error::Environment("depmod failed on the unpacked kernel".to_owned()));
-    }
+    let output =
+        host_command::output(Command::new("depmod").arg("-b").arg(&root).arg(&kernel.release))?;
+    host_command::stdout_of(output, "depmod failed on the unpacked kernel")?;
     point_headers_at(&root, &target)?;
     if series.brings_tools() {
         foreign::adopt(&root, &target)?;
@@ -331,12 +337,8 @@ pub(crate) fn check_space(folder: &Path, needed: u64) -> Result<()> {
 
 /// Unpacks a Debian package below `root`.
 pub(crate) fn unpack(archive: &Path, root: &Path) -> Result<()> {
-    let output = apt::run(Command::new("dpkg-deb").arg("-x").arg(archive).arg(root))?;
-    if output.status.success() {
-        return Ok(());
-    }
-    let reason = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-    Err(Error::Environment(format!("cannot unpack {}: {reason}", archive.display())))
+    let output = host_command::output(Command::new("dpkg-deb").arg("-x").arg(archive).arg(root))?;
+    host_command::stdout_of(output, format!("cannot unpack {}", archive.display())).map(drop)
 }
 
 /// The header packages refer to each other as /usr/src/...: replaces that by
@@ -370,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn images_for_any_computer() {
+    fn generic_images_are_recognized() {
         assert!(is_generic("linux-image-6.1.0-56-amd64"));
         assert!(is_generic("linux-image-7.3.4+deb13-amd64"));
         for other in [

@@ -13,7 +13,7 @@
 //!   machine (tools/agent), with which it exchanges messages (connection.rs).
 //! - [`Machine::run`] runs a [`Run`], a [`Program`] with its streams (session.rs),
 //!   and returns an [`Outcome`]: exit status, output, duration.
-//! - [`KernelLog`] is the kernel's log, and finds in it what means trouble.
+//! - [`KernelLog`] is the kernel's log, and finds the kernel's errors in it.
 //!
 //! ```no_run
 //! use dune_machine::{Config, Kernel, Layout, Machine, Run, Series, SVM};
@@ -43,6 +43,7 @@ mod emulator;
 mod error;
 mod foreign;
 mod hash;
+mod host_command;
 mod initramfs;
 mod kernel;
 mod layout;
@@ -60,7 +61,7 @@ pub use error::{Error, Result};
 pub use kernel::{Kernel, Series};
 pub use layout::{Layout, MODULES};
 pub use log::KernelLog;
-pub use machine::{Config, Machine};
+pub use machine::{Config, Cpus, Machine};
 pub use machine_type::{MachineType, SVM, VMX};
 pub use session::{Outcome, Run};
 pub use streams::{InputFrom, OutputTo};

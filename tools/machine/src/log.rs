@@ -3,8 +3,8 @@
 
 use dune_protocol::LogRecord;
 
-/// Beginnings of messages of a kernel in trouble.
-const TROUBLE_AT_START: [&str; 14] = [
+/// Beginnings of messages that report an error of the kernel.
+const ERROR_STARTS: [&str; 14] = [
     "WARNING: ",
     "------------[ cut here ]",
     "BUG: ",
@@ -22,7 +22,7 @@ const TROUBLE_AT_START: [&str; 14] = [
 ];
 
 /// Other parts of such messages.
-const TROUBLE_ANYWHERE: [&str; 13] = [
+const ERROR_PARTS: [&str; 13] = [
     ": Oops: ",
     " BUG: ",
     "self-detected stall",
@@ -61,14 +61,14 @@ impl KernelLog {
     /// follow it (a backtrace). Messages from before the first process are not
     /// counted: they are about the emulator (6.12 warns of the CPUs that Bochs
     /// describes).
-    pub fn trouble_since(&self, first: usize) -> Option<String> {
+    pub fn kernel_errors_since(&self, first: usize) -> Option<String> {
         const FOLLOWING: usize = 40;
         let begun = self.records.iter().position(|record| record.text.starts_with(FIRST_PROCESS));
         let first = first.max(begun.unwrap_or(0));
         let mut found = String::new();
         let mut until = 0;
         for (number, record) in self.records.iter().enumerate().skip(first) {
-            if is_trouble(record) {
+            if is_kernel_error(record) {
                 until = number + FOLLOWING;
             }
             if number < until {
@@ -79,15 +79,15 @@ impl KernelLog {
     }
 
     /// The same since the first process.
-    pub fn trouble(&self) -> Option<String> {
-        self.trouble_since(0)
+    pub fn kernel_errors(&self) -> Option<String> {
+        self.kernel_errors_since(0)
     }
 
-    /// The message for a user whose machine's kernel is in trouble.
-    pub fn complaint(&self) -> Option<String> {
+    /// The message for a user whose machine's kernel reported an error.
+    pub fn error_report(&self) -> Option<String> {
         let advice = "the lines are below, and \"dunectl machine run --log\" prints the whole log";
-        let trouble = self.trouble()?;
-        Some(format!("the machine's kernel reported an error: {advice}\n{}", trouble.trim_end()))
+        let errors = self.kernel_errors()?;
+        Some(format!("the machine's kernel reported an error: {advice}\n{}", errors.trim_end()))
     }
 
     /// The last lines.
@@ -100,10 +100,10 @@ impl KernelLog {
 /// Two kinds of harmless messages look similar: mitigations are announced as
 /// "Spectre V2 : WARNING: ...", and "traps: PROGRAM[PID] general protection fault"
 /// only reports the death of a program.
-fn is_trouble(record: &LogRecord) -> bool {
+fn is_kernel_error(record: &LogRecord) -> bool {
     record.is_kernel()
-        && (TROUBLE_AT_START.iter().any(|words| record.text.starts_with(words))
-            || TROUBLE_ANYWHERE.iter().any(|words| record.text.contains(words)))
+        && (ERROR_STARTS.iter().any(|words| record.text.starts_with(words))
+            || ERROR_PARTS.iter().any(|words| record.text.contains(words)))
 }
 
 #[cfg(test)]
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn trouble_is_found() {
+    fn kernel_errors_are_recognized() {
         for text in [
             "WARNING: CPU: 0 PID: 1 at kernel/x.c:1 f+0x0/0x1",
             "BUG: unable to handle page fault for address: 0",
@@ -125,23 +125,23 @@ mod tests {
             "rcu: INFO: rcu_preempt self-detected stall on CPU",
             "BUG: KASAN: slab-out-of-bounds in f+0x0/0x1",
         ] {
-            assert!(log(&["fine", text]).trouble().is_some(), "{text}");
+            assert!(log(&["fine", text]).kernel_errors().is_some(), "{text}");
         }
     }
 
     #[test]
-    fn a_complaint_has_advice_and_the_lines() {
-        let complaint = log(&["fine", "BUG: x"]).complaint().expect("that is trouble");
-        assert!(complaint.contains("dunectl machine run --log"), "{complaint}");
-        assert!(complaint.ends_with("] BUG: x"), "{complaint}");
-        assert_eq!(log(&["fine"]).complaint(), None);
+    fn a_report_has_advice_and_the_lines() {
+        let report = log(&["fine", "BUG: x"]).error_report().expect("that is an error");
+        assert!(report.contains("dunectl machine run --log"), "{report}");
+        assert!(report.ends_with("] BUG: x"), "{report}");
+        assert_eq!(log(&["fine"]).error_report(), None);
     }
 
     #[test]
-    fn trouble_counts_from_the_first_process_on() {
+    fn errors_count_from_the_first_process_on() {
         let all = ["WARNING: CPU: 0 PID: 0 at x.c:1 f", FIRST_PROCESS, "fine"];
-        assert_eq!(log(&all).trouble(), None);
-        assert!(log(&[FIRST_PROCESS, "fine", all[0]]).trouble().is_some());
+        assert_eq!(log(&all).kernel_errors(), None);
+        assert!(log(&[FIRST_PROCESS, "fine", all[0]]).kernel_errors().is_some());
     }
 
     #[test]
@@ -151,13 +151,13 @@ mod tests {
             "traps: prog[12] general protection fault ip:0 sp:0 error:0 in prog[0+1]",
             "Linux version 6.1.0",
         ] {
-            assert_eq!(log(&[text]).trouble(), None, "{text}");
+            assert_eq!(log(&[text]).kernel_errors(), None, "{text}");
         }
     }
 
     #[test]
-    fn what_a_program_wrote_is_not_the_kernels() {
+    fn records_from_user_space_are_ignored() {
         let record = LogRecord { priority: 12, time: 0, text: "BUG: mine".to_owned() };
-        assert_eq!(KernelLog { records: vec![record] }.trouble(), None);
+        assert_eq!(KernelLog { records: vec![record] }.kernel_errors(), None);
     }
 }

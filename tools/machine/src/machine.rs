@@ -32,6 +32,41 @@ const KERNEL_ARGUMENTS: &str = "console=ttyS0,115200 quiet loglevel=4 panic=-1 t
 /// Arguments of counting mode: every run must take the same path, so nothing is random.
 const COUNTING_ARGUMENTS: &str = "nokaslr norandmaps";
 
+/// The CPUs for programs.
+#[derive(Debug, Clone)]
+pub enum Cpus {
+    /// So many CPUs, which run as fast as the emulator can. If there are several, they
+    /// are numbered from 1, and CPU 0 is left to the kernel (for the reason in qemu.rs).
+    Free(u32),
+    /// Counting mode, for exact and repeatable counts of instructions: one CPU, whose time
+    /// stamp counter counts them, and nothing random.
+    Counting {
+        /// The instructions to trace: see power_off_traced().
+        trace: Option<Trace>,
+    },
+}
+
+impl Cpus {
+    /// Their number.
+    pub fn count(&self) -> u32 {
+        match self {
+            Cpus::Free(count) => *count,
+            Cpus::Counting { .. } => 1,
+        }
+    }
+
+    pub(crate) fn is_counting(&self) -> bool {
+        matches!(self, Cpus::Counting { .. })
+    }
+
+    pub(crate) fn trace(&self) -> Option<&Trace> {
+        match self {
+            Cpus::Free(_) => None,
+            Cpus::Counting { trace } => trace.as_ref(),
+        }
+    }
+}
+
 /// A machine that is to be booted.
 #[derive(Debug, Clone)]
 pub struct Config {
@@ -41,19 +76,15 @@ pub struct Config {
     pub cpu_model: Option<String>,
     /// The kernel that it boots.
     pub kernel: Kernel,
-    /// CPUs for programs. If there are several, they are numbered from 1, and CPU
-    /// 0 is left to the kernel (for the reason in qemu.rs).
-    pub cpus: u32,
+    /// The CPUs for programs, and how they are executed.
+    pub cpus: Cpus,
     /// The memory, in megabytes.
     pub memory: u32,
-    /// Exact, repeatable counts of instructions: one CPU, whose time stamp
-    /// counter counts them, and nothing random.
-    pub counting: bool,
     /// Added to the kernel's command line.
     pub kernel_arguments: Vec<String>,
     /// How many times longer than usual a second lasts in Bochs. A debug kernel
     /// would otherwise be busy with its timer's ticks alone.
-    pub slow_motion: u32,
+    pub second_factor: u32,
     /// Whether QEMU has one thread for all CPUs, which take turns. With a thread
     /// for each, one CPU may execute code as it was before another one patched
     /// it: a breakpoint that is gone.
@@ -72,8 +103,6 @@ pub struct Config {
     pub insmod: Vec<PathBuf>,
     /// How long booting may take.
     pub boot_timeout: Duration,
-    /// The instructions to trace, in a machine with one CPU: see power_off_traced().
-    pub trace: Option<Trace>,
     /// Gets messages about what takes a while.
     pub say: fn(&str),
 }
@@ -85,11 +114,10 @@ impl Config {
             machine_type,
             cpu_model: None,
             kernel,
-            cpus: 1,
+            cpus: Cpus::Free(1),
             memory: machine_type.memory,
-            counting: false,
             kernel_arguments: Vec::new(),
-            slow_motion: 1,
+            second_factor: 1,
             single_thread: false,
             newest_qemu: false,
             cpu_features: Vec::new(),
@@ -97,14 +125,13 @@ impl Config {
             copies: Vec::new(),
             insmod: Vec::new(),
             boot_timeout: machine_type.boot_timeout,
-            trace: None,
             say: |_| (),
         }
     }
 
     /// The kernel's command line, with `more` for this emulator.
     pub(crate) fn command_line(&self, more: &[&str]) -> String {
-        let counting = if self.counting { COUNTING_ARGUMENTS } else { "" };
+        let counting = if self.cpus.is_counting() { COUNTING_ARGUMENTS } else { "" };
         let own = self.kernel_arguments.iter().map(String::as_str);
         let all = [KERNEL_ARGUMENTS, counting].into_iter().chain(more.iter().copied()).chain(own);
         all.filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
@@ -149,7 +176,7 @@ impl Machine {
     /// boot: [`Error`] distinguishes them.
     pub fn boot(layout: &Layout, config: &Config) -> Result<Self> {
         match Self::boot_once(layout, config) {
-            Err(Error::Panicked { log, early: true }) if config.cpus > 1 => {
+            Err(Error::Panicked { log, early: true }) if config.cpus.count() > 1 => {
                 eprintln!(
                     "the kernel panicked before it had loaded a module; booting once more\n{log}"
                 );
@@ -160,9 +187,6 @@ impl Machine {
     }
 
     fn boot_once(layout: &Layout, config: &Config) -> Result<Self> {
-        if config.counting && config.cpus != 1 {
-            return Err(Error::Usage("counting mode has one CPU".to_owned()));
-        }
         for share in &config.shares {
             if !share.is_dir() {
                 return Err(Error::Usage(format!("{} is not a folder", share.display())));
@@ -225,7 +249,7 @@ impl Machine {
         Ok(self.log)
     }
 
-    /// The same, and returns what was traced (Config::trace): nothing, if the
+    /// The same, and returns what was traced (Cpus::Counting): nothing, if the
     /// machine never reached the beginning of the trace.
     ///
     /// # Errors
@@ -284,11 +308,11 @@ impl Machine {
 
     /// The error of a machine that did not do something in time. The emulator reports where it
     /// hangs, and is killed.
-    pub(crate) fn hung(&mut self, what: &'static str, limit: Duration) -> Error {
+    pub(crate) fn hung(&mut self, action: &'static str, limit: Duration) -> Error {
         self.emulator.interrupt();
         let log = format!("{}{}", self.tail(), self.messages());
         self.emulator.process().kill();
-        Error::Hung { what, limit, log }
+        Error::Hung { action, limit, log }
     }
 
     /// The emulator's own messages, as far as they matter.
@@ -305,20 +329,18 @@ impl Machine {
     }
 }
 
-/// The console from the kernel's first complaint on, or else its last lines.
+/// The console from the kernel's first error on, or else its last lines.
 /// It lacks the firmware's messages and the return thunks that fill backtraces.
 fn end_of_console(text: &str) -> String {
-    const COMPLAINTS: [&str; 5] = ["] Kernel panic", "] BUG: ", "] Uhhuh", "] Oops", "] sysrq: "];
+    const ERRORS: [&str; 5] = ["] Kernel panic", "] BUG: ", "] Uhhuh", "] Oops", "] sysrq: "];
     let lines: Vec<&str> = text
         .lines()
         .filter_map(|line| kernel_line(line).or(line.contains("dune-agent").then_some(line)))
         .filter(|line| !line.contains("  ? "))
         .collect();
-    let complaint =
-        lines.iter().position(|line| COMPLAINTS.iter().any(|words| line.contains(words)));
+    let error = lines.iter().position(|line| ERRORS.iter().any(|words| line.contains(words)));
     let last = lines.len().saturating_sub(TAIL);
-    let first =
-        complaint.map_or(last, |complaint| complaint.min(last).max(last.saturating_sub(TAIL)));
+    let first = error.map_or(last, |error| error.min(last).max(last.saturating_sub(TAIL)));
     lines[first..].join("\n")
 }
 

@@ -41,9 +41,9 @@ pub struct MachineType {
     /// How long booting may take.
     pub boot_timeout: Duration,
     /// How many times longer than in the fastest machine a program may take.
-    pub slowness: u32,
-    /// The same for the time limits inside the tests (TEST_PATIENCE).
-    pub test_patience: Option<u32>,
+    pub time_factor: u32,
+    /// The same for the time limits inside the tests (TEST_TIME_FACTOR). None: the tests' own.
+    pub test_time_factor: Option<u32>,
     /// Whether the emulator may execute code that the kernel has already
     /// replaced: QEMU does when it has one thread for each CPU.
     pub may_run_stale_code: bool,
@@ -73,8 +73,8 @@ pub static SVM: MachineType = MachineType {
     cpu_model: "EPYC",
     memory: 2048,
     boot_timeout: Duration::from_secs(300),
-    slowness: 1,
-    test_patience: None,
+    time_factor: 1,
+    test_time_factor: None,
     may_run_stale_code: true,
     root: Root::Shared,
     initramfs_modules: &[
@@ -98,8 +98,8 @@ pub static VMX: MachineType = MachineType {
     cpu_model: "corei7_ivy_bridge_3770k",
     memory: 1024,
     boot_timeout: Duration::from_secs(900),
-    slowness: 4,
-    test_patience: Some(10),
+    time_factor: 4,
+    test_time_factor: Some(10),
     may_run_stale_code: false,
     root: Root::Images,
     initramfs_modules: &["ata_piix", "sd_mod", "squashfs", "overlay"],

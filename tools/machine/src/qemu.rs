@@ -73,7 +73,7 @@ pub(crate) fn start(
     let mut inherited: Vec<OwnedFd> =
         vec![port_there.into(), monitor_there.into(), console_there.into()];
     let mut debugger = None;
-    if config.trace.is_some() {
+    if config.cpus.trace().is_some() {
         let (here, there) = pair()?;
         command.args(["-chardev", &format!("socket,id=debugger,fd={}", there.as_raw_fd())]);
         command.args(["-gdb", "chardev:debugger", "-S"]);
@@ -81,7 +81,7 @@ pub(crate) fn start(
         debugger = Some(here);
     }
     let process = Process::start(command, "qemu-system-x86", console, inherited)?;
-    let tracer = debugger.zip(config.trace.clone());
+    let tracer = debugger.zip(config.cpus.trace().cloned());
     let tracer = tracer.map(|(stream, trace)| trace::step_qemu(stream, trace));
     let port = OwnedFd::from(port);
     let to_agent = File::from(port.try_clone().context(copied)?);
@@ -134,13 +134,14 @@ fn arguments(config: &Config, initramfs: &Path) -> Vec<OsString> {
     add(&["-display", "none", "-machine", MACHINE].map(OsStr::new));
     add(&[word("-cpu"), cpu(config).as_ref()]);
     add(&accelerator(config).iter().map(OsStr::new).collect::<Vec<_>>());
-    let first = if config.cpus > 1 { 1 } else { 0 };
-    add(&[word("-smp"), (first + config.cpus).to_string().as_ref()]);
+    let cpus = config.cpus.count();
+    let first = if cpus > 1 { 1 } else { 0 };
+    add(&[word("-smp"), (first + cpus).to_string().as_ref()]);
     add(&[word("-m"), format!("{}M", config.memory).as_ref()]);
     add(&[word("-kernel"), config.kernel.image().as_ref()]);
     add(&[word("-initrd"), initramfs.as_ref()]);
-    let several = if config.cpus > 1 { SEVERAL_ARGUMENTS } else { "" };
-    let counting = if config.counting { COUNTING_ARGUMENTS } else { "" };
+    let several = if cpus > 1 { SEVERAL_ARGUMENTS } else { "" };
+    let counting = if config.cpus.is_counting() { COUNTING_ARGUMENTS } else { "" };
     let kernel_arguments = config.command_line(&[KERNEL_ARGUMENTS, several, counting]);
     add(&[word("-append"), kernel_arguments.as_ref()]);
 
@@ -158,7 +159,7 @@ fn arguments(config: &Config, initramfs: &Path) -> Vec<OsString> {
 
 /// How the processors are emulated.
 fn accelerator(config: &Config) -> &'static [&'static str] {
-    if config.counting {
+    if config.cpus.is_counting() {
         &[
             "-accel",
             "tcg,thread=single",

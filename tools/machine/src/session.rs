@@ -74,8 +74,8 @@ pub struct Outcome {
     pub duration: Duration,
     /// The kernel's messages during the run.
     pub log: Vec<LogRecord>,
-    /// Those of them that mean trouble.
-    pub trouble: Option<String>,
+    /// Those of them that report errors of the kernel.
+    pub kernel_errors: Option<String>,
 }
 
 /// Runs a program in a machine, and waits for its end.
@@ -109,7 +109,7 @@ pub(crate) fn run(machine: &mut Machine, run: &mut Run) -> Result<Outcome> {
         stderr,
         duration,
         log: machine.log.records()[first_record..].to_vec(),
-        trouble: machine.log.trouble_since(first_record),
+        kernel_errors: machine.log.kernel_errors_since(first_record),
     })
 }
 
@@ -136,7 +136,7 @@ impl Session<'_> {
                     ToHarness::Exited { status, nanoseconds } => {
                         return Ok((status, Duration::from_nanos(nanoseconds)))
                     }
-                    ToHarness::Refused(reason) => return Err(Error::Usage(reason)),
+                    ToHarness::Refused(reason) => return Err(Error::Refused(reason)),
                     ToHarness::Failed(reason) => return Err(Error::Agent(reason)),
                     ToHarness::Log(records) => self.machine.log.extend(records),
                     ToHarness::Listening | ToHarness::Ready | ToHarness::LineRead(_) => {}

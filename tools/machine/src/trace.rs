@@ -123,8 +123,8 @@ impl Debugger {
     }
 }
 
-fn confused(what: &str, answer: &str) -> Error {
-    Error::Ended(format!("QEMU's debugger stub answered, asked for {what}: {answer}"))
+fn confused(subject: &str, answer: &str) -> Error {
+    Error::Ended(format!("QEMU's debugger stub answered, asked for {subject}: {answer}"))
 }
 
 #[cfg(test)]

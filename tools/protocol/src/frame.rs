@@ -79,7 +79,7 @@ mod tests {
     use crate::{Status, Stream, ToHarness};
 
     #[test]
-    fn messages_survive_the_way() {
+    fn written_messages_are_read_back() {
         let mut wire = Vec::new();
         write_frame(&mut wire, &ToHarness::Output(Stream::Stderr, vec![0, 255, 10])).unwrap();
         let status = Status::Signaled { signal: 9, core: false };

@@ -16,16 +16,16 @@ mod switch;
 mod targets;
 
 use std::fs;
-use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{bail, ensure, Context as _, Result};
-use dune_machine::{Machine, MachineType, Series};
+use dune_machine::{Cpus, Machine, MachineType, Series};
 use serde::{Deserialize, Serialize};
 
 use crate::context::Context;
+use crate::files;
 use targets::Target;
 
 /// The longest that one program may take.
@@ -116,7 +116,7 @@ pub fn run(context: &Context, kernels: &[Series]) -> Result<u8> {
         };
         for &series in kernels {
             let measured = measure(&context, series)?;
-            lacking.extend(not_among(&measured, machine_type.name, series.name()));
+            lacking.extend(missing_figures(&measured, machine_type.name, series.name()));
             figures.retain(|figure: &Figure| !figure.is_of(machine_type.name, series.name()));
             figures.extend(measured);
             sort(&mut figures);
@@ -149,8 +149,8 @@ pub fn check(context: &Context) -> Result<u8> {
             wrong.push(format!("nothing was measured in {name}"));
         }
         for kernel in kernels {
-            let lacking = not_among(&figures, name, kernel);
-            wrong.extend(lacking.iter().map(|what| format!("not measured: {what}")));
+            let lacking = missing_figures(&figures, name, kernel);
+            wrong.extend(lacking.iter().map(|figure| format!("not measured: {figure}")));
         }
     }
     for figure in figures.iter().filter(|figure| figure.binding && !figure.met) {
@@ -162,8 +162,8 @@ pub fn check(context: &Context) -> Result<u8> {
             "missed: {id} ({machine} {kernel}): {dune}{linux}; the target is {target}"
         ));
     }
-    for what in &wrong {
-        println!("{what}");
+    for line in &wrong {
+        println!("{line}");
     }
     println!("{}", summary(&figures));
     Ok(if wrong.is_empty() { 0 } else { 1 })
@@ -192,7 +192,7 @@ fn summary(figures: &[Figure]) -> String {
 }
 
 /// The figures that this machine and kernel should have and that are not there.
-fn not_among(figures: &[Figure], machine: &str, kernel: &str) -> Vec<String> {
+fn missing_figures(figures: &[Figure], machine: &str, kernel: &str) -> Vec<String> {
     let has = |id: &str| figures.iter().any(|one| one.id == id && one.is_of(machine, kernel));
     targets::SUBJECTS
         .iter()
@@ -226,32 +226,25 @@ fn saved(context: &Context) -> Result<Vec<Figure>> {
 /// The figures that were measured before; none, if there is no file. A file that cannot be
 /// parsed is an error: run() would replace it and lose the figures that it does not measure.
 fn read(file: &Path) -> Result<Vec<Figure>> {
-    match fs::read_to_string(file) {
-        Ok(text) => serde_json::from_str(&text)
+    match files::read(file)? {
+        Some(text) => serde_json::from_str(&text)
             .with_context(|| format!("reading {} (remove it to start anew)", file.display())),
-        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
-        Err(e) => Err(e).with_context(|| format!("reading {}", file.display())),
+        None => Ok(Vec::new()),
     }
 }
 
-/// Writes the file completely or not at all, since an interruption may come at any time.
 fn save(file: &Path, figures: &[Figure]) -> Result<()> {
-    let json = serde_json::to_string_pretty(figures)? + "\n";
-    let new = file.with_extension("new");
-    fs::write(&new, json).with_context(|| format!("writing {}", new.display()))?;
-    fs::rename(&new, file).with_context(|| format!("writing {}", file.display()))
+    files::write(file, &(serde_json::to_string_pretty(figures)? + "\n"))
 }
 
 fn measure(context: &Context, series: Series) -> Result<Vec<Figure>> {
     let machine_type = context.machine_type();
     let machine_name = machine_type.name;
     let mut config = context.machine(series)?;
-    config.cpus = 1;
-    config.counting = true;
     config.boot_timeout *= 3;
     config.memory = config.memory.min(2048);
     let traced = context.build.join("bench/switch");
-    config.trace = Some(switch::what(&traced, machine_type)?);
+    config.cpus = Cpus::Counting { trace: Some(switch::trace_from_label(&traced, machine_type)?) };
     println!("{machine_name} {series}: booting {} in counting mode", config.kernel.release);
     let mut machine = Machine::boot(&context.layout, &config)?;
     let mut figures = Vec::new();
@@ -269,7 +262,7 @@ fn measure(context: &Context, series: Series) -> Result<Vec<Figure>> {
     for program in programs(context)? {
         let name = program.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let mut run = context.command([&program]);
-        run.timeout = Some(LIMIT * machine_type.slowness);
+        run.timeout = Some(LIMIT * machine_type.time_factor);
         let outcome = machine.run(&mut run)?;
         let text = String::from_utf8_lossy(&outcome.stdout);
         if !outcome.status.success() {
@@ -283,8 +276,8 @@ fn measure(context: &Context, series: Series) -> Result<Vec<Figure>> {
         }
     }
     let symbols = machine.run(&mut context.command(["cat", "/proc/kallsyms"]))?.stdout;
-    if let Some(complaint) = machine.log().complaint() {
-        bail!("{complaint}");
+    if let Some(report) = machine.log().error_report() {
+        bail!("{report}");
     }
     let steps = machine.power_off_traced()?;
     let symbols = String::from_utf8_lossy(&symbols);

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use anyhow::{Context as _, Result};
-use dune_machine::{Config, Kernel, Layout, MachineType, Run, Series};
+use dune_machine::{Config, Cpus, Kernel, Layout, MachineType, Run, Series};
 
 use crate::table::{Mode, Table};
 
@@ -56,8 +56,8 @@ impl Context {
     }
 
     /// The folder for logs of this kind.
-    pub fn log_folder(&self, what: &str) -> Result<PathBuf> {
-        let folder = self.build.join("log").join(what);
+    pub fn log_folder(&self, kind: &str) -> Result<PathBuf> {
+        let folder = self.build.join("log").join(kind);
         std::fs::create_dir_all(&folder).with_context(|| format!("making {}", folder.display()))?;
         Ok(folder)
     }
@@ -112,16 +112,16 @@ impl Context {
     pub fn machine_in(&self, mode: &Mode, kernel: Kernel) -> Result<Config> {
         let mut config = Config::new(mode.machine_type, kernel);
         config.cpu_model = self.cpu_model(mode).map(str::to_owned);
-        config.cpus = self.cpus(mode);
+        config.cpus = Cpus::Free(self.cpus(mode));
         config.memory = mode.memory;
         config.cpu_features = mode.cpu_features.clone();
         config.kernel_arguments = mode.kernel_arguments.clone();
         config.single_thread = mode.single_thread;
         config.newest_qemu = mode.newest_qemu;
-        config.slow_motion = mode.slow_motion;
-        config.boot_timeout *= mode.boot_slowness;
+        config.second_factor = mode.second_factor;
+        config.boot_timeout *= mode.boot_time_factor;
         config.copies = vec![self.source.clone()];
-        config.say = |what| println!("{what}");
+        config.say = |message| println!("{message}");
         config.insmod = self.layout.modules_for(&config.kernel.release)?;
         Ok(config)
     }
@@ -131,8 +131,8 @@ impl Context {
         let mut run = Run::new(argv);
         run.program.directory = self.source.clone();
         run.program.env.push(("BUILD".into(), self.build.clone().into()));
-        if let Some(patience) = self.machine_type().test_patience {
-            run.program.env.push(("TEST_PATIENCE".into(), patience.to_string().into()));
+        if let Some(factor) = self.machine_type().test_time_factor {
+            run.program.env.push(("TEST_TIME_FACTOR".into(), factor.to_string().into()));
         }
         for name in OPTIONS {
             if let Some(value) = std::env::var_os(name) {

@@ -60,16 +60,16 @@ pub fn run(context: &Context, series: Series) -> Result<u8> {
         flush();
         rows.push(compare(context, &mut machine, program)?);
     }
-    let complaint = machine.log().complaint();
+    let report = machine.log().error_report();
     machine.power_off()?;
     println!();
     table::print(&rows);
     println!("\nDone in {} s.", begin.elapsed().as_secs());
-    if let Some(complaint) = &complaint {
-        println!("dune-suite: {complaint}");
+    if let Some(report) = &report {
+        println!("dune-suite: {report}");
     }
     let all_equal = rows.iter().all(|row| row.differences.is_empty());
-    Ok(if all_equal && complaint.is_none() { 0 } else { 1 })
+    Ok(if all_equal && report.is_none() { 0 } else { 1 })
 }
 
 fn compare(context: &Context, machine: &mut Machine, program: &Program) -> Result<Row> {
@@ -105,7 +105,7 @@ fn differences(native: &Outcome, dune: &Outcome) -> Vec<&'static str> {
         ("stderr", native.stderr != dune.stderr),
     ]
     .into_iter()
-    .filter_map(|(what, differs)| differs.then_some(what))
+    .filter_map(|(name, differs)| differs.then_some(name))
     .collect()
 }
 
@@ -126,7 +126,7 @@ fn keep(context: &Context, program: &Program, native: &Outcome, dune: &Outcome) 
 fn in_folder(context: &Context, argv: &[&str], folder: &str) -> Run {
     let mut run = context.command(argv.iter().copied());
     run.program.directory = folder.into();
-    run.timeout = Some(LIMIT * context.machine_type().slowness);
+    run.timeout = Some(LIMIT * context.machine_type().time_factor);
     run
 }
 

@@ -8,15 +8,17 @@
 //! and dune.ko themselves, and the command.
 
 use std::fs::{self, File};
-use std::io::{self, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::{ensure, Context as _, Result};
-use dune_machine::{Kernel, Machine, OutputTo, Series};
+use dune_machine::{Kernel, Machine, Series};
 
+use crate::campaign::{self, End};
 use crate::context::Context;
-use crate::test::programs::is_stale_code;
+use crate::files;
+use crate::test::tap;
 
 /// The time of one run of fuzz.t, which is what an interruption loses.
 const PIECE: Duration = Duration::from_secs(120);
@@ -25,6 +27,9 @@ const PIECE: Duration = Duration::from_secs(120);
 const BOOT: Duration = Duration::from_secs(1800);
 
 const PROGRAM: &str = "tests/kernel/fuzz.t";
+
+/// How much of the output is kept with a finding.
+const LAST_LINES: usize = 400;
 
 /// The progress on one kernel with one seed.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
@@ -54,16 +59,6 @@ impl Progress {
         }
     }
 
-    /// The progress so far; none, if there is no file. A file that cannot be read is an
-    /// error: the next write would replace it, and the work would begin anew.
-    fn read(path: &Path) -> Result<Self> {
-        match fs::read_to_string(path) {
-            Ok(text) => Ok(Self::parse(&text)),
-            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(Self::default()),
-            Err(e) => Err(e).with_context(|| format!("reading {}", path.display())),
-        }
-    }
-
     fn text(&self) -> String {
         let Progress { next, states, runs, ioctls, seconds, found } = self;
         format!(
@@ -72,40 +67,52 @@ impl Progress {
         )
     }
 
-    /// Writes the file completely or not at all, since an interruption may come at
-    /// any time.
-    fn write(&self, path: &Path) -> Result<()> {
-        let new = path.with_extension("new");
-        fs::write(&new, self.text()).with_context(|| format!("writing {}", new.display()))?;
-        fs::rename(&new, path).with_context(|| format!("writing {}", path.display()))
+    /// Adds the counts of a run that came to its end.
+    fn add(&mut self, counts: &Counts, time: Duration) {
+        self.seconds += time.as_secs();
+        self.next = counts.next.max(self.next);
+        self.states += counts.states;
+        self.runs += counts.runs;
+        self.ioctls += counts.ioctls;
     }
 
-    /// Adds the counts that fuzz.t prints. If its last lines are missing, it did not
-    /// end; then the batches that it named are not tried again.
-    fn add(&mut self, output: &str, time: Duration) {
+    /// Skips the batches that a run named, which did not come to its end.
+    fn skip_named(&mut self, output: &str, time: Duration) {
         self.seconds += time.as_secs();
         let named = output.lines().filter_map(|line| line.strip_prefix("# batch "));
         let named = named.filter_map(|number| number.parse::<u64>().ok()).max();
-        let next = output.lines().find_map(|line| number_after(line, "# next "));
-        self.next = next.or(named.map(|last| last + 1)).unwrap_or(self.next + 1).max(self.next);
-        let Some(line) = output.lines().find(|line| line.contains(" states with ")) else { return };
-        self.states += number_before(line, " states with ");
-        self.runs += number_before(line, " runs and ");
-        self.ioctls += number_before(line, " ioctls in ");
+        self.next = named.unwrap_or(self.next).max(self.next) + 1;
     }
 }
 
-fn number_after(line: &str, words: &str) -> Option<u64> {
-    line.strip_prefix(words)?.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
+/// The line "# counts: next=7 states=600 ..." of fuzz.t.
+#[derive(Debug, PartialEq, Eq)]
+struct Counts {
+    next: u64,
+    states: u64,
+    runs: u64,
+    ioctls: u64,
 }
 
-fn number_before(line: &str, words: &str) -> u64 {
-    let before = line.split_once(words).map_or("", |(before, _)| before);
-    before.rsplit(' ').next().and_then(|number| number.parse().ok()).unwrap_or(0)
+impl Counts {
+    /// None, if the line is missing or has another form.
+    fn find(output: &str) -> Option<Self> {
+        let line = output.lines().find_map(|line| line.strip_prefix("# counts: "))?;
+        let count = |name: &str| {
+            let mut pairs = line.split_whitespace().filter_map(|pair| pair.split_once('='));
+            pairs.find(|(key, _)| *key == name)?.1.parse().ok()
+        };
+        Some(Counts {
+            next: count("next")?,
+            states: count("states")?,
+            runs: count("runs")?,
+            ioctls: count("ioctls")?,
+        })
+    }
 }
 
 /// The work on one kernel.
-struct Target<'a> {
+struct Work<'a> {
     context: &'a Context,
     series: Series,
     seed: u64,
@@ -115,33 +122,33 @@ struct Target<'a> {
 
 /// Fuzzes these kernels in turn. The exit status is 1 if something was found.
 pub fn run(context: &Context, kernels: &[Series], hours: f64) -> Result<u8> {
-    ensure!(hours > 0.0, "HOURS must be greater than 0");
+    let deadline = campaign::deadline(hours)?;
     let seed = std::env::var("FUZZ_SEED").ok().filter(|text| !text.is_empty());
     let seed = seed.map_or(Ok(1), |text| text.parse()).context("FUZZ_SEED is not a number")?;
-    let mut targets = Vec::new();
+    let mut works = Vec::new();
     for &series in kernels {
-        let folder = context.build.join("fuzz").join(context.name_of(series));
-        fs::create_dir_all(&folder).with_context(|| format!("making {}", folder.display()))?;
-        let mut target = Target { context, series, seed, folder, progress: Progress::default() };
-        target.progress = Progress::read(&target.progress_file())?;
-        targets.push(target);
+        let folder = campaign::folder(context, Path::new("fuzz").join(context.name_of(series)))?;
+        let mut work = Work { context, series, seed, folder, progress: Progress::default() };
+        if let Some(text) = files::read(&work.progress_file())? {
+            work.progress = Progress::parse(&text);
+        }
+        works.push(work);
     }
-    let deadline = Instant::now() + Duration::from_secs_f64(hours * 3600.0);
     let mut found = 0;
     while Instant::now() < deadline {
         // The kernel that has had the least time.
-        let Some(target) = targets.iter_mut().min_by_key(|target| target.progress.seconds) else {
+        let Some(work) = works.iter_mut().min_by_key(|work| work.progress.seconds) else {
             break;
         };
-        found += target.boot_and_fuzz(deadline)?;
+        found += work.boot_and_fuzz(deadline)?;
     }
-    for target in &targets {
-        target.report();
+    for work in &works {
+        work.report();
     }
     Ok(u8::from(found > 0))
 }
 
-impl Target<'_> {
+impl Work<'_> {
     fn name(&self) -> String {
         self.context.name_of(self.series)
     }
@@ -159,8 +166,6 @@ impl Target<'_> {
         while Instant::now() < end {
             let first = self.progress.next;
             let seconds = PIECE.min(end - Instant::now()).as_secs().max(1);
-            let path = self.folder.join("output");
-            let output = File::create(&path).context("making the file for the output")?;
             let mut run = self.context.command([self.context.build.join(PROGRAM)]);
             for (name, value) in [
                 ("FUZZ_SEED", self.seed),
@@ -170,34 +175,38 @@ impl Target<'_> {
             ] {
                 run.program.env.push((name.into(), value.to_string().into()));
             }
-            run.stdout = OutputTo::Write(Box::new(output));
             run.timeout =
-                Some((PIECE + Duration::from_secs(600)) * self.context.machine_type().slowness);
+                Some((PIECE + Duration::from_secs(600)) * self.context.machine_type().time_factor);
             let begin = Instant::now();
-            let result = machine.run(&mut run);
-            drop(run);
-            let bytes = fs::read(&path).context("reading the output")?;
-            let output = String::from_utf8_lossy(&bytes);
-            self.progress.add(&output, begin.elapsed());
-            let (trouble, broken) = match result {
-                Ok(outcome) if outcome.status.success() && outcome.trouble.is_none() => {
+            let file = self.folder.join("output");
+            let attempt = campaign::attempt(self.context, &mut machine, run, &file)?;
+            let output = &attempt.output;
+            let counts = Counts::find(output);
+            match &counts {
+                Some(counts) => self.progress.add(counts, begin.elapsed()),
+                None => self.progress.skip_named(output, begin.elapsed()),
+            }
+            let (finding, is_over) = match attempt.end {
+                End::Ended(outcome)
+                    if outcome.status.success() && outcome.kernel_errors.is_none() =>
+                {
+                    ensure!(counts.is_some(), "{PROGRAM} printed no counts");
                     (None, false)
                 }
-                Ok(outcome) => {
-                    let log = outcome.trouble.unwrap_or_else(|| machine.log().tail(200));
-                    (Some(log), false)
+                End::Ended(outcome) => {
+                    let log = outcome.kernel_errors.unwrap_or_else(|| machine.log().tail(200));
+                    (Some(log), true)
                 }
-                // This is a known fault of the emulator.
-                Err(e) if is_stale_code(self.context, &e) => (None, true),
-                Err(e) => (Some(e.to_string()), true),
+                End::StaleCode => (None, true),
+                End::Died(e) => (Some(e.to_string()), true),
             };
-            if let Some(log) = &trouble {
-                self.keep(&machine_output(&output), log, first, &config.kernel)?;
+            if let Some(log) = &finding {
+                self.keep(output, log, first, &config.kernel)?;
             }
-            self.progress.write(&self.progress_file())?;
+            files::write(&self.progress_file(), &self.progress.text())?;
             self.report();
-            if trouble.is_some() || broken {
-                return Ok(u64::from(trouble.is_some()));
+            if is_over {
+                return Ok(u64::from(finding.is_some()));
             }
         }
         machine.power_off()?;
@@ -211,7 +220,8 @@ impl Target<'_> {
         let write = |name: &str, text: &str| {
             fs::write(folder.join(name), text).with_context(|| format!("writing {name}"))
         };
-        write("output", output)?;
+        // Thousands of batches passed, and the last of them may be the cause.
+        write("output", &tap::last_lines(output, LAST_LINES).join("\n"))?;
         write("kernel.log", log)?;
         fs::copy(self.context.build.join(PROGRAM), folder.join("fuzz.t")).context("fuzz.t")?;
         for module in self.context.layout.modules_for(&kernel.release)? {
@@ -254,37 +264,36 @@ impl Target<'_> {
     }
 }
 
-/// The end of the output: thousands of batches passed, and the last of them may be
-/// the cause.
-fn machine_output(output: &str) -> String {
-    const KEPT: usize = 400;
-    let lines: Vec<&str> = output.lines().collect();
-    lines[lines.len().saturating_sub(KEPT)..].join("\n")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     const END: &str = "# FUZZ_SEED=0x1 FUZZ_FIRST=4\n# batch 4\n# batch 5\n# batch 6\n\
-        ok 1 - 600 states with 740 runs and 111 ioctls in 3 batches harmed nobody\n\
-        # next 7, after 120 ms\nok 2 - and were really run\n1..4\n";
+        ok 1 - the states harmed nothing else\n# 120 ms\n\
+        # counts: next=7 states=600 runs=740 ioctls=111 batches=3\n\
+        ok 2 - the random states were really run\n1..4\n";
 
     #[test]
-    fn what_was_tried_adds_up() {
+    fn counts_of_runs_are_added() {
         let mut progress = Progress { next: 4, states: 800, ..Progress::default() };
-        progress.add(END, Duration::from_secs(2));
+        progress.add(&Counts::find(END).expect("END has them"), Duration::from_secs(2));
         assert_eq!((progress.next, progress.states, progress.runs), (7, 1400, 740));
         assert_eq!((progress.ioctls, progress.seconds), (111, 2));
         assert_eq!(Progress::parse(&progress.text()), progress);
     }
 
     #[test]
-    fn what_broke_the_machine_is_not_tried_again() {
+    fn counts_need_their_line() {
+        assert_eq!(Counts::find("ok 1 - 600 states with 740 runs\n"), None);
+        assert_eq!(Counts::find("# counts: next=7 states=600 runs=740\n"), None);
+    }
+
+    #[test]
+    fn batches_that_were_named_are_skipped() {
         let mut progress = Progress { next: 4, ..Progress::default() };
-        progress.add("# batch 4\n# batch 6\n# batch 5\n", Duration::ZERO);
+        progress.skip_named("# batch 4\n# batch 6\n# batch 5\n", Duration::ZERO);
         assert_eq!((progress.next, progress.states), (7, 0));
-        progress.add("", Duration::ZERO);
+        progress.skip_named("", Duration::ZERO);
         assert_eq!(progress.next, 8);
     }
 }

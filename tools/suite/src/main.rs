@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! dune-suite: the commands of make that need emulated machines, and checkpatch. Each
-//! command has a file: test.rs, fuzz.rs, demo.rs, bench.rs, style.rs.
+//! command has a file: test.rs, fuzz.rs, decoy.rs, demo.rs, bench.rs, style.rs.
 //!
 //! Exit status: 0 if all is well, 1 if something failed, 2 if a machine failed, so
 //! that nothing is known, and 69 if this computer lacks something.
 
 mod bench;
+mod campaign;
 mod context;
+mod decoy;
 mod demo;
+mod files;
 mod fuzz;
 mod style;
 mod table;
@@ -16,10 +19,12 @@ mod test;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Parser, Subcommand};
 use dune_machine::Series;
 
 use crate::context::{Context, MachineOptions};
+use crate::decoy::DecoyOptions;
 use crate::test::TestOptions;
 
 #[derive(Parser)]
@@ -107,11 +112,17 @@ enum Command {
         #[arg(long, default_value_t = 1.0)]
         hours: f64,
     },
+    /// Attack the sandbox's checks, from where the attack stopped the last time
+    Decoy {
+        #[command(flatten)]
+        kernels: Kernels,
+        #[command(flatten)]
+        options: DecoyOptions,
+    },
     /// Measure, and write docs/benchmarks.md, its plot and the table of README.md
     Bench {
-        /// Kernel series: 6.1, 6.12, 7.2 or newest [default: all that tests/suite.toml
-        /// tests in full]
-        #[arg(value_name = "SERIES")]
+        /// Kernel series [default: all that tests/suite.toml tests in full]
+        #[arg(value_name = "SERIES", value_parser = kernel_series())]
         kernels: Vec<Series>,
     },
     /// Check the figures that bench saved against their targets
@@ -126,45 +137,46 @@ enum Command {
     },
     /// Run real programs, natively and under dunectl run
     Demo {
-        /// Kernel series: 6.1, 6.12, 7.2 or newest
-        #[arg(long, value_name = "SERIES", default_value = "6.1")]
+        /// Kernel series
+        #[arg(long, value_name = "SERIES", default_value_t = Series::DEFAULT,
+              value_parser = kernel_series())]
         kernel: Series,
     },
 }
 
 #[derive(clap::Args)]
 struct Kernels {
-    /// Kernel series: 6.1, 6.12, 7.2 or newest [default: all four]
-    #[arg(value_name = "SERIES")]
+    /// Kernel series
+    #[arg(value_name = "SERIES", default_values_t = Series::ALL, value_parser = kernel_series())]
     kernels: Vec<Series>,
 }
 
-impl Kernels {
-    fn or_all(self) -> Vec<Series> {
-        if self.kernels.is_empty() {
-            Series::ALL.to_vec()
-        } else {
-            self.kernels
-        }
-    }
+/// The names of the kernel series.
+fn kernel_series() -> impl TypedValueParser<Value = Series> {
+    PossibleValuesParser::new(Series::ALL.map(Series::name)).try_map(|name| name.parse::<Series>())
 }
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
     let result = Context::new(&cli.source, cli.options).and_then(|context| match cli.command {
-        Command::Test { kernels, only, mode, dry_run } => {
+        Command::Test { kernels: Kernels { kernels }, only, mode, dry_run } => {
             let (only, mode) = (only.as_deref(), mode.as_deref());
-            test::run(&context, &TestOptions { kernels: &kernels.or_all(), only, mode, dry_run })
+            test::run(&context, &TestOptions { kernels: &kernels, only, mode, dry_run })
         }
-        Command::TestAll { kernels, list: true, .. } => {
-            test::parts::list(&context, &kernels.or_all())
+        Command::TestAll { kernels: Kernels { kernels }, list: true, .. } => {
+            test::parts::list(&context, &kernels)
         }
-        Command::TestAll { kernels, parts, list: false, dry_run } => {
-            test::parts::run(&context, &kernels.or_all(), &parts, dry_run)
+        Command::TestAll { kernels: Kernels { kernels }, parts, list: false, dry_run } => {
+            test::parts::run(&context, &kernels, &parts, dry_run)
         }
         Command::TestVmx { only, dry_run } => test::run_vmx(&context, only.as_deref(), dry_run),
         Command::TestDebug { only, dry_run } => test::run_debug(&context, only.as_deref(), dry_run),
-        Command::Fuzz { kernels, hours } => fuzz::run(&context, &kernels.or_all(), hours),
+        Command::Fuzz { kernels: Kernels { kernels }, hours } => {
+            fuzz::run(&context, &kernels, hours)
+        }
+        Command::Decoy { kernels: Kernels { kernels }, options } => {
+            decoy::run(&context, &kernels, &options)
+        }
         Command::Bench { kernels } => bench::run(&context, &kernels),
         Command::BenchCheck => bench::check(&context),
         Command::BenchPage => bench::write_saved(&context),

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The C half of make check-style: checkpatch, from the kernel's source.
 
+use std::collections::BTreeMap;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -16,18 +18,7 @@ const COLUMNS: &str = "--max-line-length=100";
 /// several versions and answers system calls.
 const IN_TREE_ONLY: &str = "LINUX_VERSION_CODE,CONSTANT_COMPARISON,ENOSYS,FILE_PATH_CHANGES";
 
-/// The form of TRACE_EVENT is not that of C.
-const TRACEPOINTS: &str = "kernel/dune/trace.h";
-
-/// Headers with assembly, which checkpatch reads as C.
-const ASSEMBLY: [&str; 6] = [
-    "kernel/virt/vmx.h",
-    "kernel/x86/mitigations.h",
-    "kernel/x86/registers.h",
-    "kernel/x86/return_buffer.h",
-    "kernel/x86/svm/instructions.h",
-    "kernel/x86/vmx/instructions.h",
-];
+/// Rules that do not fit assembly, which checkpatch reads as C in a header.
 const NO_C: &str = "SPACING,CAMELCASE,LINE_CONTINUATIONS,EMBEDDED_FUNCTION_NAME";
 
 /// Rules that make sense only in the kernel: its types, macros and error numbers.
@@ -38,18 +29,57 @@ const KERNEL_ONLY: &str = "VOLATILE,PREFER_KERNEL_TYPES,ENOSYS,AVOID_EXTERNS,ARR
     MACRO_WITH_FLOW_CONTROL,MACRO_ARG_PRECEDENCE,STRING_FRAGMENTS,TYPECAST_INT_CONSTANT,\
     SPLIT_STRING";
 
+/// What a file is to checkpatch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Kernel,
+    /// A header of a module that has assembly.
+    Assembly,
+    /// A header of tracepoints: the form of TRACE_EVENT is not that of C.
+    Tracepoints,
+    User,
+}
+
+impl Kind {
+    fn of(path: &Path, text: &str) -> Self {
+        let is_header = path.extension().is_some_and(|extension| extension == "h");
+        let has = |words: &[&str]| is_header && words.iter().any(|word| text.contains(word));
+        if !path.starts_with("kernel") && !path.starts_with("include") {
+            Kind::User
+        } else if has(&["TRACE_EVENT("]) {
+            Kind::Tracepoints
+        } else if has(&[".macro ", "asm volatile(", "asm goto("]) {
+            Kind::Assembly
+        } else {
+            Kind::Kernel
+        }
+    }
+
+    /// The rules that are not for it. None: no rule is.
+    fn ignored(self) -> Option<&'static str> {
+        match self {
+            Kind::Kernel => Some(IN_TREE_ONLY),
+            Kind::Assembly => Some(NO_C),
+            Kind::Tracepoints => None,
+            Kind::User => Some(KERNEL_ONLY),
+        }
+    }
+}
+
 /// Checks these files of C. The exit status is 1 if one has a fault.
 pub fn run(context: &Context, files: &[PathBuf]) -> Result<u8> {
     let name = "scripts/checkpatch.pl";
-    let script = Kernel::source_file(&context.layout, name, &mut |what| println!("{what}"))?;
-    let (assembly, c): (Vec<_>, Vec<_>) = files
-        .iter()
-        .filter(|file| file.as_path() != Path::new(TRACEPOINTS))
-        .partition(|file| ASSEMBLY.iter().any(|name| file.as_path() == Path::new(name)));
-    let (kernel, user): (Vec<_>, Vec<_>) =
-        c.into_iter().partition(|file| file.starts_with("kernel") || file.starts_with("include"));
+    let script = Kernel::source_file(&context.layout, name, &mut |message| println!("{message}"))?;
+    let mut files_of: BTreeMap<&str, Vec<&Path>> = BTreeMap::new();
+    for file in files {
+        let text = fs::read_to_string(context.source.join(file))
+            .with_context(|| format!("reading {}", file.display()))?;
+        if let Some(ignored) = Kind::of(file, &text).ignored() {
+            files_of.entry(ignored).or_default().push(file);
+        }
+    }
     let mut clean = true;
-    for (files, ignored) in [(kernel, IN_TREE_ONLY), (assembly, NO_C), (user, KERNEL_ONLY)] {
+    for (ignored, files) in files_of {
         let status = Command::new("perl")
             .arg(&script)
             .args([
@@ -70,4 +100,21 @@ pub fn run(context: &Context, files: &[PathBuf]) -> Result<u8> {
         clean = clean && status.success();
     }
     Ok(if clean { 0 } else { 1 })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn headers_are_recognized_by_what_they_contain() {
+        let kind = |path: &str, text: &str| Kind::of(Path::new(path), text);
+        assert_eq!(kind("kernel/a.h", "int f(void);"), Kind::Kernel);
+        assert_eq!(kind("include/uapi/linux/a.h", "int f(void);"), Kind::Kernel);
+        assert_eq!(kind("kernel/a.h", ".macro SAVE\n"), Kind::Assembly);
+        assert_eq!(kind("kernel/a.h", "\tasm volatile(\"\");"), Kind::Assembly);
+        assert_eq!(kind("kernel/a.c", "\tasm volatile(\"\");"), Kind::Kernel);
+        assert_eq!(kind("kernel/a.h", "TRACE_EVENT(name,"), Kind::Tracepoints);
+        assert_eq!(kind("run/a.h", "\tasm volatile(\"\");"), Kind::User);
+    }
 }

@@ -46,8 +46,8 @@ pub struct Mode {
     pub kernel_arguments: Vec<String>,
     pub single_thread: bool,
     pub newest_qemu: bool,
-    pub slow_motion: u32,
-    pub boot_slowness: u32,
+    pub second_factor: u32,
+    pub boot_time_factor: u32,
     pub proof: Option<String>,
     pub tests: Selection,
     pub by_hand: bool,
@@ -192,7 +192,7 @@ impl Table {
     /// The longest that a test may take.
     pub fn limit(&self, name: &str, machine_type: &MachineType) -> Duration {
         let own = self.of(name).find_map(|test| test.minutes);
-        Duration::from_secs(60 * own.unwrap_or(self.minutes).get()) * machine_type.slowness
+        Duration::from_secs(60 * own.unwrap_or(self.minutes).get()) * machine_type.time_factor
     }
 
     /// The variables that a test has of its own.
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn the_real_table_is_right() {
+    fn suite_toml_parses() {
         let table = file::parse(REAL).expect("tests/suite.toml is right");
         for machine_type in MachineType::ALL {
             assert!(table.default_mode(machine_type).is_default());
@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_has_what_it_says_and_the_rest_of_the_default_mode() {
+    fn missing_fields_come_from_the_default_mode() {
         let table = small();
         let pti = table.mode("pti", &SVM).unwrap();
         assert_eq!((pti.cpus, pti.own_cpus, pti.proof.as_deref()), (4, Some(4), Some("true")));

@@ -11,7 +11,7 @@ mod plan;
 pub mod programs;
 mod records;
 mod tally;
-mod tap;
+pub mod tap;
 mod tools;
 
 use anyhow::Result;

@@ -132,13 +132,13 @@ fn vmx(cpu: &Cpu, bits: u32) -> Vec<Finding> {
     ]
 }
 
-fn needed(has: bool, subject: &'static str, what: &str) -> Finding {
+fn needed(has: bool, subject: &'static str, feature: &str) -> Finding {
     if has {
         Finding::good(subject, "yes")
     } else {
         Finding::lacking(
             subject,
-            format!("no ({what}): the processor is too old, or a hypervisor hides it"),
+            format!("no ({feature}): the processor is too old, or a hypervisor hides it"),
         )
     }
 }
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_named() {
+    fn missing_features_are_named() {
         assert_eq!(
             lacking("vendor_id : GenuineIntel\nflags : vmx\nvmx flags : vnmi ept_ad\n", 46),
             ["nested paging", "TLB tags"]
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn the_firmware_has_a_say() {
+    fn firmware_that_disables_virtualization_is_lacking() {
         assert_eq!(vm_cr(VM_CR_SVMDIS).level, Level::Lacking);
         assert_eq!(vm_cr(0).level, Level::Good);
         assert_eq!(feature_control(0).level, Level::Good);

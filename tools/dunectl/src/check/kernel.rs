@@ -1,24 +1,25 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The running kernel: its version, what it permits, and the module.
+//! The running kernel: its version, what it permits, and the modules.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use dune_machine::{Layout, Series};
+use dune_machine::{Layout, Series, MODULES};
 use nix::unistd::{Gid, Group};
 
 use super::{read, Finding};
-use crate::run::{open_device, DEVICE, MODULE};
+use crate::run::{open_device, DEVICE};
 
-/// The findings on the running kernel and the module.
+/// The findings on the running kernel and the modules.
 pub fn findings(layout: &Layout) -> Vec<Finding> {
     let release = read("/proc/sys/kernel/osrelease").trim().to_owned();
-    let loaded = Path::new("/sys/module").join(MODULE).exists();
+    let is_loaded = |name: &str| Path::new("/sys/module").join(name).exists();
+    let loaded = MODULES.iter().all(|name| is_loaded(name));
     let mut findings = vec![version(&release), lockdown(), secure_boot(), kvm(), kprobes()];
     if !loaded {
         findings.push(headers(&release));
     }
-    findings.push(module(layout, &release, loaded));
+    findings.extend(MODULES.iter().map(|name| module(layout, name, &release, is_loaded(name))));
     findings.push(device(loaded));
     findings.push(runtime(layout));
     findings
@@ -102,14 +103,15 @@ fn headers(release: &str) -> Finding {
     }
 }
 
-fn module(layout: &Layout, release: &str, loaded: bool) -> Finding {
-    if loaded {
-        return Finding::good("module", "dune.ko is loaded");
+fn module(layout: &Layout, name: &str, release: &str, is_loaded: bool) -> Finding {
+    if is_loaded {
+        return Finding::good("module", format!("{name}.ko is loaded"));
     }
-    if installed(release) {
-        return Finding::lacking("module", "installed, not loaded: as root, modprobe dune");
+    if is_installed(name, release) {
+        let advice = format!("installed, not loaded: as root, modprobe {name}");
+        return Finding::lacking("module", advice);
     }
-    match layout.module(MODULE, release) {
+    match layout.module(name, release) {
         Some(path) => Finding::lacking(
             "module",
             format!("built, not loaded: as root, insmod {}", path.display()),
@@ -122,13 +124,13 @@ fn module(layout: &Layout, release: &str, loaded: bool) -> Finding {
     }
 }
 
-/// Whether modprobe finds it, installed by dkms or by hand.
-fn installed(release: &str) -> bool {
+/// Whether modprobe finds a module, installed by dkms or by hand.
+fn is_installed(name: &str, release: &str) -> bool {
     let dependencies = Path::new("/lib/modules").join(release).join("modules.dep");
     read(dependencies).lines().any(|line| {
-        let name = line.split(':').next().unwrap_or_default().rsplit('/').next();
+        let file = line.split(':').next().unwrap_or_default().rsplit('/').next();
         // It may be compressed: "dune.ko.xz".
-        let rest = name.and_then(|name| name.strip_prefix(MODULE)?.strip_prefix(".ko"));
+        let rest = file.and_then(|file| file.strip_prefix(name)?.strip_prefix(".ko"));
         rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
     })
 }

@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn the_boot_sector_is_one() {
+    fn boot_sector_has_its_signature() {
         // SAFETY: the sector is never written to.
         let sector = unsafe { BOOT_SECTOR };
         assert_eq!(sector[510..], [0x55, 0xaa]);

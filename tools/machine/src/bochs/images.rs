@@ -2,25 +2,26 @@
 //! The disks with copies of the host's files.
 //!
 //! - The base has all files of some Debian packages that are installed here and
-//!   of the packages that they depend on. It is made once for the versions that
-//!   are installed, and kept in `MACHINES/base/`.
+//!   of the packages that they depend on (packages.rs). It is made once for the
+//!   versions that are installed, and kept in `MACHINES/base/`.
 //! - The copies are made for one run and lie above the base: /etc, the kernel's
 //!   modules, the project's programs and the folders that the run asks for. Their
 //!   file has no name, so it ends with the run.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap};
 use std::ffi::OsStr;
 use std::fs::{self, File};
-use std::io::{ErrorKind, Write};
+use std::io::Write;
 use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 
-use crate::apt;
+use super::packages::{Package, Packages};
 use crate::error::{Context, Error, Result};
 use crate::hash::fnv1a;
+use crate::host_command;
 use crate::layout::Layout;
 use crate::machine::Config;
 
@@ -70,7 +71,7 @@ const NOT_COPIED: [&str; 5] = [
 ];
 
 /// Folders of modules that tests load. All modules take 400 MB.
-const MODULES: [&str; 7] = [
+const MODULE_FOLDERS: [&str; 7] = [
     "kernel/arch",
     "kernel/crypto",
     "kernel/drivers/block/zram",
@@ -92,8 +93,7 @@ const FORMAT: u32 = 3;
 
 /// Makes the base image if there is none for what is installed.
 pub(crate) fn prepare(layout: &Layout, say: &mut dyn FnMut(&str)) -> Result<PathBuf> {
-    let packages = Packages::installed()?;
-    let closure = packages.closure();
+    let closure = Packages::installed()?.closure(&PACKAGES);
     let folder = std::path::absolute(layout.machines.join("base")).context("finding a folder")?;
     let image = folder.join(format!("{:016x}.img", hash_of(&closure)));
     if image.exists() {
@@ -120,17 +120,14 @@ pub(crate) fn prepare(layout: &Layout, say: &mut dyn FnMut(&str)) -> Result<Path
     Ok(image)
 }
 
-/// Identifies the contents of a base image, by everything that they depend on.
+/// Identifies the contents of a base image: by the versions of the packages, and by FORMAT
+/// for everything else that decides the contents.
 fn hash_of(packages: &BTreeSet<Package>) -> u64 {
     let mut text = format!("{FORMAT}\n");
     for Package { name, version } in packages {
         text += &format!("{name} {version}\n");
     }
     fnv1a(text.as_bytes())
-}
-
-pub(super) fn base(layout: &Layout, say: fn(&str)) -> Result<PathBuf> {
-    prepare(layout, &mut |what| say(what))
 }
 
 /// The disk for this run.
@@ -144,7 +141,7 @@ pub(super) fn copies(layout: &Layout, config: &Config) -> Result<File> {
             list.add(&entry.path())?;
         }
     }
-    for folder in MODULES {
+    for folder in MODULE_FOLDERS {
         list.add_tree(&modules.join(folder), &[])?;
     }
     for path in &config.insmod {
@@ -194,7 +191,7 @@ impl FileList {
 
     fn of_packages(packages: &BTreeSet<Package>) -> Result<Self> {
         let names = packages.iter().map(|package| package.name.as_str());
-        let output = apt::run(Command::new("dpkg-query").arg("-L").args(names))?;
+        let output = host_command::output(Command::new("dpkg-query").arg("-L").args(names))?;
         let mut list = FileList::default();
         for line in output.stdout.split(|&byte| byte == b'\n') {
             let path = Path::new(OsStr::from_bytes(line));
@@ -293,14 +290,14 @@ fn fill(image: &File, list: &FileList) -> Result<()> {
     archiver.args(["--create", "--no-recursion", "--null", "--verbatim-files-from"]);
     archiver.arg("--files-from=-").current_dir("/");
     archiver.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
-    let mut archiver = spawn(&mut archiver, "tar")?;
+    let mut archiver = host_command::spawn(&mut archiver)?;
     let mut maker = Command::new("sqfstar");
     maker.args(["-noI", "-noD", "-noF", "-noX", "-no-duplicates", "-no-progress", "-quiet"]);
     maker.arg("-force").arg(format!("/proc/self/fd/{}", image.as_raw_fd()));
     maker.stdin(archiver.stdout.take().expect("a pipe was asked for"));
     maker.stdout(Stdio::null()).stderr(Stdio::piped());
     inherit(&mut maker, image);
-    let maker = spawn(&mut maker, "squashfs-tools")?;
+    let maker = host_command::spawn(&mut maker)?;
 
     let mut names = Vec::new();
     for path in &list.paths {
@@ -312,22 +309,9 @@ fn fill(image: &File, list: &FileList) -> Result<()> {
     let output = maker.wait_with_output().context("running sqfstar")?;
     // Files that the user may not read are not copied, which is no failure.
     archiver.wait().context("running tar")?;
-    if !output.status.success() {
-        let reason = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-        return Err(Error::Environment(format!("cannot make an image: {reason}")));
-    }
+    host_command::stdout_of(output, "cannot make an image")?;
     written.context("running tar")?;
     image.set_len(DISK_SIZE).context("making an image")
-}
-
-fn spawn(command: &mut Command, package: &str) -> Result<Child> {
-    match command.env("LC_ALL", "C").spawn() {
-        Ok(child) => Ok(child),
-        Err(e) if e.kind() == ErrorKind::NotFound => {
-            Err(Error::Environment(format!("{package} is missing: run ./setup")))
-        }
-        Err(e) => Err(e).context(format!("running a program of {package}")),
-    }
 }
 
 /// Gives the program this open file, with the same number.
@@ -343,104 +327,9 @@ fn inherit(command: &mut Command, file: &File) {
     }
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-struct Package {
-    name: String,
-    version: String,
-}
-
-/// The packages that are installed.
-#[derive(Debug, Default)]
-struct Packages {
-    /// Name to version and dependencies: of each one of several.
-    all: HashMap<String, (String, Vec<Vec<String>>)>,
-    providers: HashMap<String, Vec<String>>,
-    essential: Vec<String>,
-}
-
-impl Packages {
-    fn installed() -> Result<Self> {
-        let format = "${Package}\t${Version}\t${Essential}\t${Provides}\t${Pre-Depends}, \
-                      ${Depends}\t${db:Status-Status}\n";
-        let output = apt::run(Command::new("dpkg-query").args(["-W", "-f", format]))?;
-        let packages = Self::parse(&String::from_utf8_lossy(&output.stdout));
-        if packages.all.is_empty() {
-            Err(Error::Environment("dpkg knows no installed packages".to_owned()))
-        } else {
-            Ok(packages)
-        }
-    }
-
-    fn parse(text: &str) -> Self {
-        let mut packages = Packages::default();
-        for line in text.lines() {
-            let fields: Vec<&str> = line.split('\t').collect();
-            let &[name, version, essential, provides, depends, "installed"] = &fields[..] else {
-                continue;
-            };
-            for provided in names(provides, ',') {
-                packages.providers.entry(provided).or_default().push(name.to_owned());
-            }
-            if essential == "yes" {
-                packages.essential.push(name.to_owned());
-            }
-            let depends = depends.split(',').map(|one| names(one, '|'));
-            let depends = depends.filter(|one| !one.is_empty()).collect();
-            packages.all.insert(name.to_owned(), (version.to_owned(), depends));
-        }
-        packages
-    }
-
-    /// PACKAGES and all packages that they depend on.
-    fn closure(&self) -> BTreeSet<Package> {
-        let mut left: Vec<&str> = self.essential.iter().map(String::as_str).collect();
-        left.extend(PACKAGES);
-        let mut seen = HashSet::new();
-        let mut closure = BTreeSet::new();
-        while let Some(name) = left.pop() {
-            if !seen.insert(name) {
-                continue;
-            }
-            let Some((version, depends)) = self.all.get(name) else {
-                left.extend(self.providers.get(name).into_iter().flatten().map(String::as_str));
-                continue;
-            };
-            closure.insert(Package { name: name.to_owned(), version: version.clone() });
-            for alternatives in depends {
-                let mut there = alternatives.iter().filter(|name| {
-                    self.all.contains_key(*name) || self.providers.contains_key(*name)
-                });
-                left.extend(there.next().map(String::as_str));
-            }
-        }
-        closure
-    }
-}
-
-/// The names in "name (>= version) | other:any".
-fn names(text: &str, separator: char) -> Vec<String> {
-    text.split(separator)
-        .filter_map(|part| part.split_whitespace().next())
-        .map(|word| word.split(':').next().unwrap_or(word).to_owned())
-        .collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn what_a_package_needs_comes_with_it() {
-        let text = "bash\t5\tyes\t\tlibc6 (>= 2), , base-files\tinstalled\n\
-                    libc6\t2.36\t\t\tabsent | libgcc-s1:any\tinstalled\n\
-                    libgcc-s1\t12\t\t\t, \tinstalled\n\
-                    base\t1\t\tbase-files (= 1)\t, \tinstalled\n\
-                    sed\t4\t\t\t, \tconfig-files\n\
-                    unrelated\t1\t\t\t, \tinstalled\n";
-        let closure = Packages::parse(text).closure();
-        let names: Vec<&str> = closure.iter().map(|package| package.name.as_str()).collect();
-        assert_eq!(names, ["base", "bash", "libc6", "libgcc-s1"]);
-    }
 
     #[test]
     fn folders_lose_their_links_and_files_keep_theirs() {

@@ -6,9 +6,10 @@
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use crate::error::{Context, Error, Result};
+use crate::host_command;
 use crate::kernel::Kernel;
 
 /// The address of a kernel that is not moved, physical and as linked
@@ -58,7 +59,7 @@ impl BootImage {
         if image.bytes.len() > 0x1000 && image.bytes[0x202..0x206] == *b"HdrS" {
             Ok(image)
         } else {
-            Err(Error::Usage(format!("{} is not a kernel", path.display())))
+            Err(Error::Kernel(format!("{} is not a kernel", path.display())))
         }
     }
 
@@ -99,7 +100,7 @@ impl Vmlinux {
     pub(super) fn of(kernel: &Kernel, image: &BootImage) -> Result<Self> {
         let bytes = unpacked(kernel, image)?;
         parse(&bytes).ok_or_else(|| {
-            Error::Usage(format!(
+            Error::Kernel(format!(
                 "{} contains no kernel of a known format",
                 kernel.image().display()
             ))
@@ -114,7 +115,7 @@ impl Vmlinux {
     /// Moves the linked addresses.
     pub(super) fn relocate(&mut self, delta: u64) -> Result<()> {
         let memory = &mut self.memory;
-        let broken = || Error::Usage("the kernel's relocations point outside of it".to_owned());
+        let broken = || Error::Kernel("the kernel's relocations point outside of it".to_owned());
         let mut at = |linked: u32, apply: &dyn Fn(&mut [u8])| {
             // Sign-extended, as all of the kernel's addresses are.
             let address = (linked as i32 as u64).wrapping_sub(KERNEL_MAP + PHYSICAL_START);
@@ -151,41 +152,24 @@ fn unpacked(kernel: &Kernel, image: &BootImage) -> Result<Vec<u8>> {
             return fs::read(&kept).context(format!("reading {}", kept.display()));
         }
     }
-    let unknown =
-        || Error::Usage(format!("{} is compressed in an unknown format", kernel.image().display()));
+    let unknown = || {
+        Error::Kernel(format!("{} is compressed in an unknown format", kernel.image().display()))
+    };
     let payload = image.payload().ok_or_else(unknown)?;
-    let program: &[&str] = match payload {
-        [0xfd, b'7', b'z', ..] => &["xz", "-dc"],
-        [0x28, 0xb5, 0x2f, 0xfd, ..] => &["zstd", "-dcq", "--long=31"],
-        [0x1f, 0x8b, ..] => &["gzip", "-dc"],
-        [0x02, 0x21, 0x4c, 0x18, ..] => &["lz4", "-dcq"],
+    let (program, arguments): (_, &[&str]) = match payload {
+        [0xfd, b'7', b'z', ..] => ("xz", &["-dc"]),
+        [0x28, 0xb5, 0x2f, 0xfd, ..] => ("zstd", &["-dcq", "--long=31"]),
+        [0x1f, 0x8b, ..] => ("gzip", &["-dc"]),
+        [0x02, 0x21, 0x4c, 0x18, ..] => ("lz4", &["-dcq"]),
         _ => return Err(unknown()),
     };
-    let bytes = filter(program, payload)?;
+    let output = host_command::filter(Command::new(program).args(arguments), payload)?;
+    let bytes = host_command::stdout_of(output, format!("{program} cannot unpack the kernel"))?;
     let mut file = tempfile::NamedTempFile::new_in(&kernel.root)
         .context(format!("writing into {}", kernel.root.display()))?;
     file.write_all(&bytes).context("keeping the unpacked kernel")?;
     file.persist(&kept).map_err(|e| e.error).context("keeping the unpacked kernel")?;
     Ok(bytes)
-}
-
-fn filter(program: &[&str], input: &[u8]) -> Result<Vec<u8>> {
-    let mut command = Command::new(program[0]);
-    command.args(&program[1..]).stdin(Stdio::piped()).stdout(Stdio::piped());
-    let missing = |_| Error::Environment(format!("{} is missing: run ./setup", program[0]));
-    let mut child = command.spawn().map_err(missing)?;
-    let mut stdin = child.stdin.take().expect("a pipe was asked for");
-    let output = std::thread::scope(|scope| {
-        // The exit status shows whether the program read all of it.
-        scope.spawn(move || stdin.write_all(input));
-        child.wait_with_output()
-    });
-    let output = output.context(format!("running {}", program[0]))?;
-    if output.status.success() {
-        Ok(output.stdout)
-    } else {
-        Err(Error::Environment(format!("{} cannot unpack the kernel", program[0])))
-    }
 }
 
 /// Parses an ELF file that is followed by its relocations.
@@ -271,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn a_move_changes_what_is_listed() {
+    fn a_move_changes_the_listed_addresses() {
         let at = |offset: u32| 0x8100_0000 + offset;
         let relocations =
             Relocations { wide: vec![at(0)], inverse: vec![at(8)], narrow: vec![at(16)] };

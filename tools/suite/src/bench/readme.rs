@@ -77,13 +77,13 @@ mod tests {
     }
 
     #[test]
-    fn it_stays_until_all_of_it_was_measured() {
+    fn the_table_is_kept_while_a_figure_is_missing() {
         let readme = format!("{BEGIN}old\n{END}");
         assert_eq!(readme, update(&readme, &all()[1..]).unwrap());
     }
 
     #[test]
-    fn the_readme_has_the_place() {
+    fn the_readme_has_the_table() {
         assert!(update(include_str!("../../../../README.md"), &all()).is_ok());
         assert!(update("no place", &all()).is_err());
     }

@@ -11,7 +11,7 @@ use std::path::Path;
 use std::process::Command;
 
 use anyhow::{ensure, Context as _, Result};
-use dune_machine::{MachineType, Step, Trace};
+use dune_machine::{MachineType, Step, Trace, MODULES};
 
 use super::Measured;
 
@@ -42,7 +42,7 @@ pub fn is_id(id: &str) -> bool {
 }
 
 /// The trace, which begins at the program's label for this machine type.
-pub fn what(program: &Path, machine_type: &MachineType) -> Result<Trace> {
+pub fn trace_from_label(program: &Path, machine_type: &MachineType) -> Result<Trace> {
     let label = format!("trace_{machine_type}_here");
     let output = Command::new("nm").arg(program).output().context("running nm")?;
     let text = String::from_utf8_lossy(&output.stdout);
@@ -62,13 +62,14 @@ impl Symbols {
             let address = u64::from_str_radix(words.next()?, 16).ok()?;
             let _ = words.next()?;
             let name = words.next()?;
-            // Of the module only: the kernel's functions are not distinguished here.
-            (words.next()? == "[dune]").then(|| (address, name.to_owned()))
+            // Of the modules only: the kernel's functions are not distinguished here.
+            let module = words.next()?.strip_prefix('[')?.strip_suffix(']')?;
+            MODULES.contains(&module).then(|| (address, name.to_owned()))
         };
         Symbols(kallsyms.lines().filter_map(symbol).collect())
     }
 
-    /// The module's function at an address: no other module follows so near.
+    /// The modules' function at an address: no other module follows so near.
     fn function(&self, address: u64) -> Option<(&str, u64)> {
         let (begin, name) = self.0.range(..=address).next_back()?;
         let offset = address - begin;

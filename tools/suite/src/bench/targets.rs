@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_to_compare_with_is_no_success() {
+    fn a_target_without_a_baseline_is_missed() {
         assert!(!met("intercept", None, 1.0, None));
         assert!(!met("mprotect", None, 1.0, None));
     }

@@ -18,7 +18,7 @@ use super::{Entry, Mode, Selection, Table, Test, DEFAULT, FILE};
 const MOST_CPUS: u32 = 16;
 
 /// The variables that only the suite sets (context.rs).
-const SUITE_VARIABLES: [&str; 2] = ["BUILD", "TEST_PATIENCE"];
+const SUITE_VARIABLES: [&str; 2] = ["BUILD", "TEST_TIME_FACTOR"];
 
 /// The set of all tests, except those that run only where they are named.
 const ALL: &str = "all";
@@ -52,8 +52,8 @@ struct Row {
     single_thread: bool,
     #[serde(default)]
     newest_qemu: bool,
-    slow_motion: Option<NonZeroU32>,
-    boot_slowness: Option<NonZeroU32>,
+    second_factor: Option<NonZeroU32>,
+    boot_time_factor: Option<NonZeroU32>,
     proof: Option<String>,
     tests: Vec<Spanned<String>>,
     short_tests: Option<Vec<Spanned<String>>>,
@@ -88,8 +88,8 @@ impl Source<'_> {
         format!("{FILE}:{}", 1 + before.iter().filter(|byte| **byte == b'\n').count())
     }
 
-    fn wrong(&self, span: Range<usize>, what: impl Display) -> anyhow::Error {
-        anyhow!("{}: {what}", self.place(&span))
+    fn wrong(&self, span: Range<usize>, message: impl Display) -> anyhow::Error {
+        anyhow!("{}: {message}", self.place(&span))
     }
 }
 
@@ -112,8 +112,8 @@ pub fn parse(text: &str) -> Result<Table> {
         for &ByName(machine_type) in &row.as_ref().machines {
             let mode = new_mode(&source, &sets, &file.modes, row, machine_type)?;
             if modes.iter().any(|other| other.is(&mode.name, machine_type)) {
-                let what = format!("there is a mode \"{}\" of {machine_type}", mode.name);
-                return Err(source.wrong(row.span(), format!("{what} already")));
+                let message = format!("there is a mode \"{}\" of {machine_type}", mode.name);
+                return Err(source.wrong(row.span(), format!("{message} already")));
             }
             modes.push(mode);
         }
@@ -167,17 +167,17 @@ fn new_mode(
     let row = spanned.as_ref();
     let default = default_of(rows, machine_type).unwrap_or(row);
     if row.short_tests.is_none() && (row.short_kernels.is_some() || row.full_kernels.is_some()) {
-        let what = "short_kernels and full_kernels mean nothing without short_tests";
-        return Err(source.wrong(spanned.span(), what));
+        let message = "short_kernels and full_kernels mean nothing without short_tests";
+        return Err(source.wrong(spanned.span(), message));
     }
     if row.vmx_kernels.is_some() && !row.machines.contains(&ByName(&VMX)) {
-        let what = "vmx_kernels means nothing in a mode that the vmx machine does not have";
-        return Err(source.wrong(spanned.span(), what));
+        let message = "vmx_kernels means nothing in a mode that the vmx machine does not have";
+        return Err(source.wrong(spanned.span(), message));
     }
     let cpus = row.cpus.as_ref().or(default.cpus.as_ref());
     if let Some(wrong) = cpus.filter(|cpus| !(1..=MOST_CPUS).contains(cpus.as_ref())) {
-        let what = format!("a machine has 1 to {MOST_CPUS} CPUs");
-        return Err(source.wrong(wrong.span(), what));
+        let message = format!("a machine has 1 to {MOST_CPUS} CPUs");
+        return Err(source.wrong(wrong.span(), message));
     }
     let short = row.short_tests.as_ref().map(|tests| sets.select(source, tests)).transpose()?;
     let proof = row.proof.as_ref().or(default.proof.as_ref());
@@ -194,8 +194,8 @@ fn new_mode(
         kernel_arguments: row.kernel_arguments.clone(),
         single_thread: row.single_thread,
         newest_qemu: row.newest_qemu,
-        slow_motion: row.slow_motion.map_or(1, NonZeroU32::get),
-        boot_slowness: row.boot_slowness.map_or(1, NonZeroU32::get),
+        second_factor: row.second_factor.map_or(1, NonZeroU32::get),
+        boot_time_factor: row.boot_time_factor.map_or(1, NonZeroU32::get),
         proof: proof.filter(|proof| !proof.is_empty()).cloned(),
         tests: sets.select(source, &row.tests)?,
         by_hand: row.by_hand,
@@ -215,19 +215,19 @@ impl<'a> Sets<'a> {
     ) -> Result<Self> {
         for (name, tests) in written {
             if name.as_ref() == ALL || name.as_ref().contains('/') {
-                let what = format!("a set cannot be named \"{}\"", name.as_ref());
-                return Err(source.wrong(name.span(), what));
+                let message = format!("a set cannot be named \"{}\"", name.as_ref());
+                return Err(source.wrong(name.span(), message));
             }
             if let Some(test) = tests.iter().find(|test| !test.as_ref().contains('/')) {
-                let what = format!("\"{}\" is no test: those have a slash", test.as_ref());
-                return Err(source.wrong(test.span(), what));
+                let message = format!("\"{}\" is no test: those have a slash", test.as_ref());
+                return Err(source.wrong(test.span(), message));
             }
         }
         Ok(Sets(written.iter().map(|(name, tests)| (name.as_ref().as_str(), &tests[..])).collect()))
     }
 
     fn check(&self, source: &Source, row: &Spanned<Row>) -> Result<()> {
-        let wrong = |what: &str| Err(source.wrong(row.span(), what));
+        let wrong = |message: &str| Err(source.wrong(row.span(), message));
         match row.as_ref() {
             row if row.machines.is_empty() => wrong("the mode is of no machine"),
             row if row.tests.is_empty() => wrong("the mode runs no test"),
@@ -249,8 +249,8 @@ impl<'a> Sets<'a> {
                     Some(tests) => tests.iter().for_each(&mut add),
                     None => {
                         let known: Vec<_> = self.0.keys().copied().chain([ALL]).collect();
-                        let what = format!("there is no set \"{name}\"; there are: ");
-                        return Err(source.wrong(entry.span(), what + &known.join(", ")));
+                        let message = format!("there is no set \"{name}\"; there are: ");
+                        return Err(source.wrong(entry.span(), message + &known.join(", ")));
                     }
                 },
             }

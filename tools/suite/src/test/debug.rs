@@ -14,7 +14,7 @@ pub const SERIES: Series = Series::V6_1;
 
 /// Finds the kernel or builds it, and builds the module for it.
 pub fn prepare(context: &Context) -> Result<Kernel> {
-    let kernel = Kernel::prepare_debug(&context.layout, &mut |what| println!("{what}"))?;
+    let kernel = Kernel::prepare_debug(&context.layout, &mut |message| println!("{message}"))?;
     build_module(context, &kernel)?;
     Ok(kernel)
 }

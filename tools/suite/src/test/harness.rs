@@ -51,20 +51,20 @@ fn output_of(command: Command, input: &[u8]) -> Result<Output, String> {
     Ok(output)
 }
 
-fn expect<T: PartialEq + std::fmt::Debug>(what: &str, got: T, wanted: T) -> Check {
+fn expect<T: PartialEq + std::fmt::Debug>(subject: &str, got: T, wanted: T) -> Check {
     if got == wanted {
         return Ok(());
     }
-    let mut text = format!("{what}: got {got:?}, not {wanted:?}");
+    let mut text = format!("{subject}: got {got:?}, not {wanted:?}");
     let end = text.char_indices().nth(400).map_or(text.len(), |(end, _)| end);
     text.truncate(end);
     Err(text)
 }
 
-fn expect_in(what: &str, text: &[u8], part: &str) -> Check {
+fn expect_in(subject: &str, text: &[u8], part: &str) -> Check {
     let text = String::from_utf8_lossy(text);
     if text.contains(part) {
         return Ok(());
     }
-    Err(format!("{what} does not contain {part:?}: {text:.400}"))
+    Err(format!("{subject} does not contain {part:?}: {text:.400}"))
 }

@@ -207,7 +207,7 @@ impl Boot {
         let MachineType { name, boot_timeout, .. } = mode.machine_type;
         let cpus = self.context.cpus(mode);
         let mut text = format!("{}: {name}, {cpus} CPUs, {} MB\n", self.name, mode.memory);
-        let mut add = |what: &str| text += &format!("    {what}\n");
+        let mut add = |line: &str| text += &format!("    {line}\n");
         if let Some(model) = self.context.cpu_model(mode) {
             add(&format!("CPU model: {model}"));
         }
@@ -223,10 +223,10 @@ impl Boot {
         if mode.newest_qemu {
             add("the newest QEMU");
         }
-        if mode.slow_motion != 1 {
-            add(&format!("a second lasts {} times longer", mode.slow_motion));
+        if mode.second_factor != 1 {
+            add(&format!("a second lasts {} times longer", mode.second_factor));
         }
-        add(&format!("boots within {} s", (*boot_timeout * mode.boot_slowness).as_secs()));
+        add(&format!("boots within {} s", (*boot_timeout * mode.boot_time_factor).as_secs()));
         if let Some(proof) = &mode.proof {
             add(&format!("proof: {proof}"));
         }

@@ -153,8 +153,8 @@ impl Runner<'_> {
         if let Some(proof) = proof {
             let outcome = machine.run(&mut context.command(["sh", "-c", proof]));
             if !outcome.is_ok_and(|outcome| outcome.status.success()) {
-                let what = "the machine is not booted as it should be";
-                self.tally.line(&format!("FAILED  {name}: {what}"));
+                let message = "the machine is not booted as it should be";
+                self.tally.line(&format!("FAILED  {name}: {message}"));
                 self.tally.failed(format!("{name}: the mode's proof fails: {proof}"));
                 self.machine = Some(machine);
                 return Ok(Attempt::Broken);
@@ -181,7 +181,7 @@ impl Runner<'_> {
         run.timeout = Some(context.table.limit(&test.name, context.machine_type()));
         match machine.run(&mut run) {
             Ok(outcome) => {
-                let kernel = outcome.trouble.as_deref().unwrap_or_default();
+                let kernel = outcome.kernel_errors.as_deref().unwrap_or_default();
                 let text = [&outcome.stdout[..], &outcome.stderr[..], kernel.as_bytes()].concat();
                 write_log(&log, &text)?;
                 judge(&outcome, name, &log, self.tally);
@@ -190,18 +190,18 @@ impl Runner<'_> {
             Err(e) if !is_last && is_stale_code(context, &e) => {
                 let log = log.with_extension("stale-code.log");
                 write_log(&log, e.to_string().as_bytes())?;
-                let what = format!("AGAIN   {name}: {STALE_CODE} (see {})", log.display());
-                self.tally.line(&what);
+                let message = format!("AGAIN   {name}: {STALE_CODE} (see {})", log.display());
+                self.tally.line(&message);
                 return Ok(Attempt::Stale);
             }
             Err(e) => {
                 let text = e.to_string();
                 write_log(&log, text.as_bytes())?;
                 let first = text.lines().next().unwrap_or_default();
-                let what = format!("{name}: {first} (see {})", log.display());
-                self.tally.line(&format!("MACHINE {what}"));
+                let message = format!("{name}: {first} (see {})", log.display());
+                self.tally.line(&format!("MACHINE {message}"));
                 let end = tap::last_lines(&text, LAST_LINES).join("\n    ");
-                self.tally.machine_error(format!("{what}\n    {end}"));
+                self.tally.machine_error(format!("{message}\n    {end}"));
             }
         }
         Ok(Attempt::Done(()))
@@ -241,19 +241,19 @@ fn judge(outcome: &Outcome, name: &str, log: &Path, tally: &mut Tally) {
     let all = passed + results.failed.len();
     let mut failed = results.failed;
     if !outcome.status.success() && failed.is_empty() {
-        let what = format!("prove: {}", outcome.status);
-        failed.push(tap::Failure { what, why: Vec::new() });
+        let verdict = format!("prove: {}", outcome.status);
+        failed.push(tap::Failure { verdict, why: Vec::new() });
     }
     // How the program ended: it may not have got to the tests that matter.
     if let Some(failure) = failed.last_mut() {
         failure.why.push("the log ends:".to_owned());
         failure.why.extend(tap::last_lines(&text, LAST_LINES));
     }
-    if let Some(trouble) = &outcome.trouble {
-        let mut lines = trouble.lines();
-        let what = format!("the kernel's log: {}", lines.next().unwrap_or_default());
+    if let Some(errors) = &outcome.kernel_errors {
+        let mut lines = errors.lines();
+        let verdict = format!("the kernel's log: {}", lines.next().unwrap_or_default());
         let why = lines.take(LAST_LINES).map(str::to_owned).collect();
-        failed.push(tap::Failure { what, why });
+        failed.push(tap::Failure { verdict, why });
     }
     let seconds = outcome.duration.as_secs_f32();
     let skipped = match results.skipped.len() {
@@ -267,9 +267,9 @@ fn judge(outcome: &Outcome, name: &str, log: &Path, tally: &mut Tally) {
         tally.skipped(reason);
     }
     for failure in failed {
-        tally.line(&format!("        {}", failure.what));
-        let what = format!("{name}: {} (see {})", failure.what, log.display());
-        tally.failed_because(what, failure.why);
+        tally.line(&format!("        {}", failure.verdict));
+        let message = format!("{name}: {} (see {})", failure.verdict, log.display());
+        tally.failed_because(message, failure.why);
     }
 }
 

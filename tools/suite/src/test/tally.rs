@@ -69,13 +69,13 @@ impl Tally {
     }
 
     /// Counts a failure.
-    pub fn failed(&mut self, what: impl Into<String>) {
-        self.failed_because(what, Vec::new());
+    pub fn failed(&mut self, message: impl Into<String>) {
+        self.failed_because(message, Vec::new());
     }
 
     /// Counts a failure that lines of a log explain.
-    pub fn failed_because(&mut self, what: impl Into<String>, why: Vec<String>) {
-        self.failures.push((what.into(), why));
+    pub fn failed_because(&mut self, message: impl Into<String>, why: Vec<String>) {
+        self.failures.push((message.into(), why));
     }
 
     /// Counts a test that was skipped.
@@ -84,18 +84,18 @@ impl Tally {
     }
 
     /// Adds a line for the end.
-    pub fn note(&mut self, what: impl Into<String>) {
-        self.notes.push(what.into());
+    pub fn note(&mut self, message: impl Into<String>) {
+        self.notes.push(message.into());
     }
 
     /// Counts a failure of a machine.
-    pub fn machine_error(&mut self, what: impl Into<String>) {
-        self.machine_errors.push(what.into());
+    pub fn machine_error(&mut self, message: impl Into<String>) {
+        self.machine_errors.push(message.into());
     }
 
     /// Prints a line, with the time since the beginning.
-    pub fn line(&self, what: &str) {
-        println!("{} {what}", clock(self.begin.elapsed()));
+    pub fn line(&self, message: &str) {
+        println!("{} {message}", clock(self.begin.elapsed()));
     }
 
     /// Counts and prints the result of one named check.

@@ -17,7 +17,7 @@ pub struct Results {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Failure {
     /// The line with "not ok" or "Bail out!", or prove's verdict.
-    pub what: String,
+    pub verdict: String,
     /// The lines "# ..." around it: some programs print them before, some after.
     pub why: Vec<String>,
 }
@@ -42,7 +42,7 @@ pub fn parse(output: &str) -> Results {
         }
         if line.starts_with("Bail out!") {
             let why = std::mem::take(&mut before);
-            results.failed.push(Failure { what: line.to_owned(), why });
+            results.failed.push(Failure { verdict: line.to_owned(), why });
             after_failure = true;
             continue;
         }
@@ -62,7 +62,7 @@ pub fn parse(output: &str) -> Results {
         } else if ok || directive(line, "TODO").is_some() {
             results.passed += 1;
         } else {
-            results.failed.push(Failure { what: line.to_owned(), why });
+            results.failed.push(Failure { verdict: line.to_owned(), why });
             after_failure = true;
         }
     }
@@ -105,7 +105,7 @@ mod tests {
              # a comment\nnot ok 5 # TODO later\nok 6 - twelve ms\nok\nAll tests successful.\n",
         );
         assert_eq!(results.passed, 4);
-        assert_eq!(results.failed, [Failure { what: "not ok 2 - c".to_owned(), why: vec![] }]);
+        assert_eq!(results.failed, [Failure { verdict: "not ok 2 - c".to_owned(), why: vec![] }]);
         assert_eq!(results.skipped, ["no such thing"]);
     }
 
@@ -121,10 +121,11 @@ mod tests {
     }
 
     #[test]
-    fn to_bail_out_is_a_failure() {
+    fn bailing_out_is_a_failure() {
         let results = parse("ok 1\nnot ok 2\n# one\nBail out! no device\n# two\n");
-        let what: Vec<&str> = results.failed.iter().map(|failure| failure.what.as_str()).collect();
-        assert_eq!(what, ["not ok 2", "Bail out! no device"]);
+        let verdict: Vec<&str> =
+            results.failed.iter().map(|failure| failure.verdict.as_str()).collect();
+        assert_eq!(verdict, ["not ok 2", "Bail out! no device"]);
         assert_eq!(results.failed[1].why, ["# two"]);
     }
 

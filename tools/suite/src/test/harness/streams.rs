@@ -25,16 +25,16 @@ pub fn run(context: &Context, tally: &mut Tally) -> Result<()> {
     check("death by a signal", death_by_signal);
     check("a program that is not there, or not one", not_started);
     check("arguments and environment of any bytes", bytes_in_arguments);
-    check("standard output and error apart", apart);
+    check("standard output and error apart", separate_streams);
     check("20 MB through a pipe, exactly", big_pipe);
     check("a background process does not hold up the end", background);
-    check("a process that ignores signals does not survive", stubborn);
-    check("what it sees of the host", host_files);
+    check("a process that ignores signals does not survive", ignores_signals);
+    check("the host's files are visible", host_files);
     if let Err(e) = machine.power_off() {
         tally.failed(format!("harness: switching off: {e}"));
     }
     tally.check("harness: the terminal", terminal(context));
-    tally.check("harness: --write, and nothing else", written(context));
+    tally.check("harness: --write, and nothing else", writes_reach_host(context));
     tally.check("harness: 6.12, two CPUs", other_kernel(context));
     tally.check("harness: counting mode repeats", counting(context));
     Ok(())
@@ -74,7 +74,7 @@ fn bytes_in_arguments(machine: &mut Machine) -> Check {
     expect("output", outcome.stdout, [&odd[..], b"|", &odd[..], b"|1|"].concat())
 }
 
-fn apart(machine: &mut Machine) -> Check {
+fn separate_streams(machine: &mut Machine) -> Check {
     let outcome = shell(machine, "echo out; echo err >&2; pwd")?;
     expect("standard output", outcome.stdout, b"out\n/\n".to_vec())?;
     expect("standard error", outcome.stderr, b"err\n".to_vec())
@@ -102,7 +102,7 @@ fn background(machine: &mut Machine) -> Check {
     expect("quick", outcome.duration.as_secs() < 30, true)
 }
 
-fn stubborn(machine: &mut Machine) -> Check {
+fn ignores_signals(machine: &mut Machine) -> Check {
     let script = "(trap '' TERM INT HUP; while :; do sleep 1; done) & exit 3";
     expect("status", shell(machine, script)?.status, Status::Exited(3))?;
     let left = shell(machine, "ps -e -o comm= | grep -c '^sleep$'")?;
@@ -158,7 +158,7 @@ fn quote(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }
 
-fn written(context: &Context) -> Check {
+fn writes_reach_host(context: &Context) -> Check {
     let folder = tempfile::tempdir().map_err(|e| e.to_string())?;
     let shared = folder.path().join("with, comma");
     fs::create_dir(&shared).map_err(|e| e.to_string())?;
