@@ -166,7 +166,7 @@ static long open_program(const struct initial_stack *s, const struct options *o)
 	if (fd < 0)
 		cannot_run(path, fd);
 	if (SYS4(__NR_pread64, fd, head, 2, 0) == 2 && head[0] == '#' && head[1] == '!') {
-		script_set_name(path);
+		script_set_name(AT_FDCWD, path, false);
 		if (o->argv0)
 			s->argv[o->first] = (char *)o->argv0;
 		fd = exec_program(fd, (u64)(s->argv + o->first), (u64)s->envp);

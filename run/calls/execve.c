@@ -23,6 +23,7 @@ static void execute(struct dune_tf *tf, int dir, u64 path, u64 argv, u64 envp, u
 {
 	static char name[PATH_BYTES];
 	const char *opened = name;
+	bool is_relative, closes;
 	long n, fd;
 
 	n = user_string(name, path, sizeof(name));
@@ -34,26 +35,16 @@ static void execute(struct dune_tf *tf, int dir, u64 path, u64 argv, u64 envp, u
 		refuse(tf, ENOENT);
 		return;
 	}
-	if (dir == AT_FDCWD || name[0] == '/') {
-		script_set_name(name);
-		if (!(flags & AT_SYMLINK_NOFOLLOW) && names_program(path))
-			opened = program_name();
-	} else {
-		char *p = script.name;
-		const char *end = p + sizeof(script.name);
-
-		p = text_number(text_append(p, end, "/dev/fd/"), end, dir);
-		if (n)
-			text_append(text_append(p, end, "/"), end, name);
-	}
+	is_relative = dir != AT_FDCWD && name[0] != '/';
+	if (!is_relative && !(flags & AT_SYMLINK_NOFOLLOW) && names_program(path))
+		opened = program_name();
 	fd = executable_open(dir, opened, flags);
 	if (fd < 0) {
 		refuse(tf, -fd);
 		return;
 	}
-	/* the interpreter cannot open /dev/fd/N where N closes on execve */
-	script.unreachable_name = dir != AT_FDCWD && name[0] != '/' &&
-			   (SYS2(__NR_fcntl, dir, F_GETFD) & FD_CLOEXEC);
+	closes = is_relative && (SYS2(__NR_fcntl, dir, F_GETFD) & FD_CLOEXEC);
+	script_set_name(dir, name, closes);
 	refuse(tf, -exec_program(fd, argv, envp));
 }
 

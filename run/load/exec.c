@@ -15,7 +15,7 @@
 #include "hidden.h"
 #include "own_syscall.h"
 #include "page.h"
-#include "script.h"
+#include "script_words.h"
 #include "stats.h"
 #include "super_range.h"
 #include "text.h"

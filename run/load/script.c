@@ -7,6 +7,7 @@
 #include "executable.h"
 #include "own_syscall.h"
 #include "script.h"
+#include "script_words.h"
 
 #include <asm/unistd.h>
 #include <linux/errno.h>
@@ -78,10 +79,6 @@ static void push_words(const char *interpreter, const char *argument)
 	script.count += n;
 }
 
-/*
- * Follow "#!" from the open file @fd until a program is reached. Returns its
- * descriptor, @fd or a new one; or an error, and @fd is closed.
- */
 long follow_scripts(long fd)
 {
 	unsigned int depth;
@@ -124,7 +121,17 @@ long follow_scripts(long fd)
 	}
 }
 
-void script_set_name(const char *name)
+void script_set_name(int dir, const char *name, bool closes)
 {
-	text_append(script.name, script.name + sizeof(script.name), name);
+	char *p = script.name;
+	const char *end = p + sizeof(script.name);
+
+	script.unreachable_name = closes;
+	if (dir == AT_FDCWD || name[0] == '/') {
+		text_append(p, end, name);
+		return;
+	}
+	p = text_number(text_append(p, end, "/dev/fd/"), end, dir);
+	if (name[0])
+		text_append(text_append(p, end, "/"), end, name);
 }

@@ -1,32 +1,16 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* The name of the program that is to be executed, and "#!". */
+/* The name by which a program or script is executed. */
 #ifndef DUNE_RUN_SCRIPT_H
 #define DUNE_RUN_SCRIPT_H
 
-#include "text.h"
+#include "types.h"
 
-#define SCRIPT_DEPTH	5	/* as fs/exec.c */
-#define SCRIPT_HEAD	256	/* BINPRM_BUF_SIZE */
-
-/* What is executed: its name, and the words that scripts put before its arguments. */
-struct script {
-	char name[PATH_BYTES];		/* of the program or script, as it was called */
-	/* The first line of each script; last, the program's head. */
-	char text[SCRIPT_DEPTH + 1][SCRIPT_HEAD];
-	const char *words[SCRIPT_DEPTH * 2 + 1];	/* before argv[1] */
-	unsigned int count;
-	bool unreachable_name;		/* @name ends with the old program */
-};
-
-/* There is one: a process executes one program at a time. */
-extern struct script script;
-
-/* The name by which the next exec_program() was asked for. */
-void script_set_name(const char *name);
 /*
- * Follow "#!" from the open file @fd until a program is reached. Returns its
- * descriptor, @fd or a new one; or an error, and @fd is closed.
+ * Record the name by which the next exec_program() was asked for, as the kernel forms
+ * bprm->filename: @name, or "/dev/fd/DIR/NAME" if @dir is a descriptor and @name is
+ * relative ("/dev/fd/DIR" if it is empty). @closes: @dir closes on execve, so no
+ * interpreter can open that name (-ENOENT for a script).
  */
-long follow_scripts(long fd);
+void script_set_name(int dir, const char *name, bool closes);
 
 #endif /* DUNE_RUN_SCRIPT_H */
