@@ -227,63 +227,85 @@ static void enter(void)
 	die(126, "/dev/dune", text_errno(err), advice);
 }
 
-void run_main(u64 *stack)
+/*
+ * Everything for which the stack must be as the kernel made it. Sets the program's stack
+ * pointer, and returns the descriptor of its file.
+ */
+static int prepare(u64 *stack, struct initial_stack *initial, struct options *options,
+		   struct dune_tf *tf)
 {
-	struct options options = {};
-	struct dune_tf tf = {};
-	struct image image;
-	struct initial_stack initial;
 	int program = -1;
 	long err;
 
 	map_guard_region();
-	stack_find(&initial, stack);
-	parse(&initial, &options);
-	if (options.tree)
-		exec_resume(options.tree, &program);
+	stack_find(initial, stack);
+	parse(initial, options);
+	if (options->tree)
+		exec_resume(options->tree, &program);
 	else
-		open_self(&initial);
-	if (options.stats)
-		stats_create(options.stats_file);
+		open_self(initial);
+	if (options->stats)
+		stats_create(options->stats_file);
 	own_files_init();
 	if (program < 0)
-		program = open_program(&initial, &options);
-	if (options.argv0)
-		replace_argv0(&initial, &options);
-	if (!options.name)
-		options.name = initial.argv[options.first];
+		program = open_program(initial, options);
+	if (options->argv0)
+		replace_argv0(initial, options);
+	if (!options->name)
+		options->name = initial->argv[options->first];
 
 	err = elf_probe(program);
 	if (err)
-		cannot_run(options.name, err);
+		cannot_run(options->name, err);
 	program_set(program);
-	set_name(options.name);
-	tf.rsp = stack_arrange(&initial, options.first, options.name);
-	vdso_patch(&initial);
+	set_name(options->name);
+	tf->rsp = stack_arrange(initial, options->first, options->name);
+	vdso_patch(initial);
 	seal_tables();
+	return program;
+}
 
-	/* From here on nothing is read from the stack that the kernel made. */
+/* Load the program from the file @program. Nothing is read from the kernel's stack any more. */
+static void load(int program, const struct initial_stack *initial, const struct options *options,
+		 struct dune_tf *tf)
+{
+	struct image image;
+	long err;
+
 	err = elf_load(program, &image);
 	if (err)
-		cannot_run(options.name, err);
+		cannot_run(options->name, err);
 	SYS1(__NR_close, program);
-	tf.rip = image.entry;
-	tf.rflags = 0x202;
-	stack_describe(&initial, &image);
-	err = areas_set(&initial, &image);
+	tf->rip = image.entry;
+	tf->rflags = 0x202;
+	stack_describe(initial, &image);
+	err = areas_set(initial, &image);
 	if (err)
-		die(126, "prctl(PR_SET_MM_MAP)", text_errno(err),
+		die(126, "cannot set the program's memory areas", text_errno(err),
 		    "the kernel needs CONFIG_CHECKPOINT_RESTORE");
 	if (image.stack_executable)
-		SYS3(__NR_mprotect, PAGE_DOWN(tf.rsp), PAGE_BYTES,
+		SYS3(__NR_mprotect, PAGE_DOWN(tf->rsp), PAGE_BYTES,
 		     PROT_READ | PROT_WRITE | PROT_EXEC | PROT_GROWSDOWN);
+}
+
+void run_main(u64 *stack)
+{
+	struct options options = {};
+	struct initial_stack initial;
+	struct dune_tf tf = {};
+	int program;
+	long err;
+
+	program = prepare(stack, &initial, &options, &tf);
+	load(program, &initial, &options, &tf);
 
 	/* From here on only user_memory.c touches memory of the program. */
-	if (image.entry >= USER_END)
+	if (tf.rip >= USER_END)
 		die(126, options.name, NULL, "its entry point is not a user address");
 	enter();
 	dune_syscall_set(check_syscall);
 	seal_rest();
 	err = dune_ring3(&tf);
-	die(126, "ring 3", text_errno(err), NULL);
+	die(126, "cannot start the program in ring 3", text_errno(err),
+	    "report this with `dunectl check`");
 }

@@ -7,7 +7,10 @@
 const char *text_errno(long err);
 /* Print "dune-run: WHAT: DETAIL: ADVICE" to stderr; DETAIL and ADVICE may be NULL. */
 void message(const char *what, const char *detail, const char *advice);
-/* message(), then end the process with @status. Before and after entering. */
+/*
+ * Print the message as message() does, and end the process with @status. Works in user
+ * mode and in ring 0.
+ */
 void die(int status, const char *what, const char *detail, const char *advice)
 	__attribute__((noreturn));
 

@@ -7,6 +7,10 @@
 
 #include <linux/errno.h>
 
+/*
+ * Make a system call: natively before dune_enter(), as a hypercall after it. Returns the
+ * kernel's value, or -errno.
+ */
 long sys(long nr, u64 a0, u64 a1, u64 a2, u64 a3, u64 a4, u64 a5);
 
 #define SYS0(nr)		sys(nr, 0, 0, 0, 0, 0, 0)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* Integer types, and what the language lacks. */
+/* Integer types, array length and branch hints. */
 #ifndef DUNE_RUN_TYPES_H
 #define DUNE_RUN_TYPES_H
 

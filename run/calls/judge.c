@@ -110,10 +110,6 @@ static long judge_regular(int fd, const struct stat *st, bool truncates)
 	return -EACCES;
 }
 
-/*
- * May the program have the file that was opened as @fd, and truncate it? Stores
- * what it is in @st.
- */
 long judge(int fd, struct stat *st, bool truncates)
 {
 	long err;

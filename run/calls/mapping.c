@@ -32,7 +32,8 @@ static volatile bool placing;
 
 static void in_the_way(void)
 {
-	die(126, "cannot remove a mapping of the program from the supervisor range", NULL, NULL);
+	die(126, "cannot remove a mapping of the program from the supervisor range", NULL,
+	    "end the program that shares its memory, and report this");
 }
 
 static void unmap_between(u64 from, u64 to)
@@ -166,8 +167,7 @@ void call_brk(struct dune_tf *tf)
  * attaching may be that of another segment, because numbers are reused. So the
  * kernel is never asked to replace a mapping. Without SHM_REMAP it attaches only
  * where nothing is mapped, and a segment that starts below the supervisor range cannot
- * reach into it, because the guard region is mapped
- * (map_guard_region()).
+ * reach into it, because the guard region is mapped (map_guard_region()).
  */
 static long attach(struct dune_tf *tf, u64 addr)
 {

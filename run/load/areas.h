@@ -6,7 +6,10 @@
 #include "elf_image.h"
 #include "initial_stack.h"
 
-/* Whether this process's addresses are random. Before areas_set(). */
+/*
+ * Whether the kernel gave this process random addresses. To be called before areas_set(),
+ * which moves the heap that it looks at.
+ */
 bool addresses_are_random(void);
 /* Set the kernel's record of the program's heap, arguments and other areas. 0 or -errno. */
 long areas_set(const struct initial_stack *s, const struct image *image);

@@ -48,7 +48,7 @@ static long map_rest(const Elf64_Phdr *p, u64 bias)
 }
 
 /*
- * Map a part of the file in the room that map_elf() reserved. The room is given up
+ * Map a part of the file in the room that reserve() made. The room is given up
  * first, so the new mapping replaces nothing. If the kernel would map more than @len,
  * over something else, it returns EEXIST.
  */
@@ -91,16 +91,15 @@ static u64 random_base(void)
 	return (pages & ((1UL << DYN_RANDOM_BITS) - 1)) * PAGE_BYTES;
 }
 
-/*
- * Reserve room for all segments in one piece, then map each segment into its
- * place. The gaps between segments are unmapped again, since the kernel does not
- * map them either. @base: where to put an ET_DYN image, 0: the kernel chooses.
- */
-static long map_elf(int fd, struct elf *elf, u64 base)
+/* What the segments of an image take up, as the file has their addresses. */
+struct extent {
+	u64 low, high;
+	u64 align;
+};
+
+static struct extent extent_of(const struct elf *elf)
 {
-	u64 low = ~0UL, high = 0, align = PAGE_BYTES, used;
-	int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
-	long room, err;
+	struct extent e = { .low = ~0UL, .high = 0, .align = PAGE_BYTES };
 	int i;
 
 	for (i = 0; i < elf->header.e_phnum; i++) {
@@ -108,60 +107,129 @@ static long map_elf(int fd, struct elf *elf, u64 base)
 
 		if (p->p_type != PT_LOAD)
 			continue;
-		if (PAGE_DOWN(p->p_vaddr) < low)
-			low = PAGE_DOWN(p->p_vaddr);
-		if (PAGE_UP(p->p_vaddr + p->p_memsz) > high)
-			high = PAGE_UP(p->p_vaddr + p->p_memsz);
-		if (p->p_align > align && !(p->p_align & (p->p_align - 1)))
-			align = p->p_align;
+		if (PAGE_DOWN(p->p_vaddr) < e.low)
+			e.low = PAGE_DOWN(p->p_vaddr);
+		if (PAGE_UP(p->p_vaddr + p->p_memsz) > e.high)
+			e.high = PAGE_UP(p->p_vaddr + p->p_memsz);
+		if (p->p_align > e.align && !(p->p_align & (p->p_align - 1)))
+			e.align = p->p_align;
 	}
-	if (elf->header.e_type == ET_EXEC)
-		base = low;
-	else if (base)
-		base &= ~(align - 1);
+	return e;
+}
+
+/*
+ * Reserve room for all segments in one piece: at @base, or where the kernel chooses
+ * (@base 0). Returns its aligned beginning, or -errno.
+ */
+static long reserve(const struct extent *e, u64 base)
+{
+	int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+	u64 size = e->high - e->low, reserved, start;
+	long room;
+
 	if (base)
 		flags |= MAP_FIXED_NOREPLACE;
 
 	/* If the kernel chooses the place: more room, to align the image in it. */
-	used = base || align == PAGE_BYTES ? high - low : high - low + align;
-	room = SYS6(__NR_mmap, base, used, PROT_NONE, flags, -1, 0);
+	reserved = base || e->align == PAGE_BYTES ? size : size + e->align;
+	room = SYS6(__NR_mmap, base, reserved, PROT_NONE, flags, -1, 0);
 	if (room < 0)
 		return room;
-	if ((base && (u64)room != base) || meets_super_range(room, used)) {
+	if ((base && (u64)room != base) || meets_super_range(room, reserved)) {
 		/* the kernel does not know that the supervisor range is taken */
-		SYS2(__NR_munmap, room, used);
+		SYS2(__NR_munmap, room, reserved);
 		return base ? -EEXIST : -ENOMEM;
 	}
-	if (used != high - low) {
-		u64 start = ((u64)room + align - 1) & ~(align - 1);
+	if (reserved == size)
+		return room;
 
-		if (start != (u64)room)
-			SYS2(__NR_munmap, room, start - room);
-		SYS2(__NR_munmap, start + (high - low), room + used - (start + (high - low)));
-		room = start;
-	}
-	elf->bias = room - low;
+	start = ((u64)room + e->align - 1) & ~(e->align - 1);
+	if (start != (u64)room)
+		SYS2(__NR_munmap, room, start - room);
+	SYS2(__NR_munmap, start + size, room + reserved - (start + size));
+	return start;
+}
 
-	used = room;
+/*
+ * Map each segment into its place in the reserved room, which begins at @start. The gaps
+ * between segments are unmapped again, since the kernel does not map them either.
+ */
+static long map_segments(int fd, const struct elf *elf, u64 start)
+{
+	u64 mapped_to = start;
+	long err;
+	int i;
+
 	for (i = 0; i < elf->header.e_phnum; i++) {
 		const Elf64_Phdr *p = &elf->headers[i];
-		u64 start = elf->bias + PAGE_DOWN(p->p_vaddr);
+		u64 segment = elf->bias + PAGE_DOWN(p->p_vaddr);
 
 		if (p->p_type != PT_LOAD)
 			continue;
 		err = map_segment(fd, p, elf->bias);
 		if (err)
 			return err;
-		if (start > used)
-			SYS2(__NR_munmap, used, start - used);
-		used = PAGE_UP(elf->bias + p->p_vaddr + p->p_memsz);
+		if (segment > mapped_to)
+			SYS2(__NR_munmap, mapped_to, segment - mapped_to);
+		mapped_to = PAGE_UP(elf->bias + p->p_vaddr + p->p_memsz);
 	}
 	return 0;
 }
 
-static void describe(struct image *image)
+/* Map an image. @base: where to put an ET_DYN image, 0: the kernel chooses. */
+static long map_elf(int fd, struct elf *elf, u64 base)
 {
-	const struct elf *elf = &main_elf;
+	struct extent extent = extent_of(elf);
+	long start;
+
+	if (elf->header.e_type == ET_EXEC)
+		base = extent.low;
+	else
+		base &= ~(extent.align - 1);
+	start = reserve(&extent, base);
+	if (start < 0)
+		return start;
+	elf->bias = start - extent.low;
+	return map_segments(fd, elf, start);
+}
+
+/* Whether the program wants an executable stack. */
+static bool stack_executable(const struct elf *elf)
+{
+	bool executable = false;
+	int i;
+
+	for (i = 0; i < elf->header.e_phnum; i++)
+		if (elf->headers[i].p_type == PT_GNU_STACK)
+			executable = elf->headers[i].p_flags & PF_X;
+	return executable;
+}
+
+/*
+ * Where the program headers are in memory: by PT_PHDR, or else in the segment that has
+ * them; 0 if none has.
+ */
+static u64 headers_address(const struct elf *elf)
+{
+	u64 address = 0;
+	int i;
+
+	for (i = 0; i < elf->header.e_phnum; i++) {
+		const Elf64_Phdr *p = &elf->headers[i];
+
+		if (p->p_type == PT_LOAD && elf->header.e_phoff >= p->p_offset &&
+		    elf->header.e_phoff < p->p_offset + p->p_filesz)
+			address = elf->header.e_phoff - p->p_offset + elf->bias + p->p_vaddr;
+	}
+	for (i = 0; i < elf->header.e_phnum; i++)
+		if (elf->headers[i].p_type == PT_PHDR)
+			address = elf->bias + elf->headers[i].p_vaddr;
+	return address;
+}
+
+/* The bounds of code and data, and the beginning of the heap. */
+static void describe_areas(const struct elf *elf, struct image *image)
+{
 	int i;
 
 	image->start_code = ~0UL;
@@ -169,14 +237,10 @@ static void describe(struct image *image)
 	image->start_data = 0;
 	image->end_data = 0;
 	image->brk = 0;
-	image->program_headers = 0;
-	image->stack_executable = false;
 	for (i = 0; i < elf->header.e_phnum; i++) {
 		const Elf64_Phdr *p = &elf->headers[i];
 		u64 start = elf->bias + p->p_vaddr;
 
-		if (p->p_type == PT_GNU_STACK)
-			image->stack_executable = p->p_flags & PF_X;
 		if (p->p_type != PT_LOAD)
 			continue;
 		if ((p->p_flags & PF_X) && start < image->start_code)
@@ -189,17 +253,18 @@ static void describe(struct image *image)
 			image->end_data = start + p->p_filesz;
 		if (start + p->p_memsz > image->brk)
 			image->brk = start + p->p_memsz;
-		if (elf->header.e_phoff >= p->p_offset &&
-		    elf->header.e_phoff < p->p_offset + p->p_filesz)
-			image->program_headers = elf->header.e_phoff - p->p_offset + start;
 	}
-	for (i = 0; i < elf->header.e_phnum; i++)
-		if (elf->headers[i].p_type == PT_PHDR)
-			image->program_headers = elf->bias + elf->headers[i].p_vaddr;
 	if (image->start_code == ~0UL)
 		image->start_code = image->start_data;
 	if (image->end_code < image->start_code)
 		image->end_code = image->end_data;
+}
+
+static void describe(const struct elf *elf, struct image *image)
+{
+	describe_areas(elf, image);
+	image->program_headers = headers_address(elf);
+	image->stack_executable = stack_executable(elf);
 	image->header_count = elf->header.e_phnum;
 	image->program_entry = elf->bias + elf->header.e_entry;
 	image->entry = image->program_entry;
@@ -220,7 +285,7 @@ long elf_load(int fd, struct image *image)
 	err = map_elf(fd, &main_elf, base);
 	if (err)
 		return err;
-	describe(image);
+	describe(&main_elf, image);
 	image->interpreter_base = 0;
 	if (!image->has_interpreter)
 		return 0;

@@ -100,7 +100,6 @@ static long find_interpreter(int fd, struct elf *elf)
 	return 0;
 }
 
-/* Read and check the program's headers into main_elf. 0 or -errno. */
 long read_program(int fd)
 {
 	long err = read_elf(fd, &main_elf);

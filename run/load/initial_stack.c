@@ -50,7 +50,6 @@ static void set_aux(const struct initial_stack *s, u64 type, u64 value)
 	store(stack_aux(s, type), value);
 }
 
-/* Remove an entry for something that the sandbox does not have. */
 void stack_drop_aux(const struct initial_stack *s, u64 type)
 {
 	u64 *p = stack_aux(s, type);

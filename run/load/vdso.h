@@ -5,7 +5,10 @@
 
 #include "initial_stack.h"
 
-/* Make the vDSO fit for the guest, or hide it. Before elf_load(), too. */
+/*
+ * Make the vDSO fit for the guest, or hide it from the program. To be called before
+ * elf_load(), while the vectors are still the kernel's.
+ */
 void vdso_patch(const struct initial_stack *s);
 
 #endif /* DUNE_RUN_VDSO_H */

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * The files through which the program could reach the runtime's memory, or which
- * run: dune-run's own, the program's, and the memory of --stats. They are known by
- * device and inode, whatever name leads to them.
+ * The files that the program must not write or map: dune-run's own, the program's (both
+ * run), and the memory of --stats. A file is known by device and inode, whatever name
+ * leads to it.
  */
 #include "files.h"
 #include "hidden.h"

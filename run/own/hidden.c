@@ -46,7 +46,8 @@ bool is_hidden(u64 fd)
 	int n = (int)fd;
 
 	_Static_assert(HIDDEN_OWNED == 3, "is_hidden() names each slot");
-	if (likely(n < 0))
+	/* An absent descriptor is -1 in the table, and AT_FDCWD is negative, too. */
+	if (n < 0)
 		return false;
 	return n == table.hidden[HIDDEN_SELF] || n == table.hidden[HIDDEN_STATS] ||
 	       n == table.hidden[HIDDEN_REPORT] || n == dune_vcpu_fd();
@@ -81,7 +82,6 @@ long hidden_add(enum hidden which, int fd)
 	return fd;
 }
 
-/* The program wants number @fd for itself: move a hidden descriptor away from it. */
 bool hidden_make_way(int fd)
 {
 	int i;

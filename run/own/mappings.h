@@ -5,7 +5,7 @@
 
 extern char _end[];	/* the linker's: end of dune-run's bss */
 
-/* Map the guard region, or end the process. First of all. */
+/* Map the guard region, or end the process. To be called before anything else is mapped. */
 void map_guard_region(void);
 /*
  * Make data that does not change from now on read-only, or end the process: dune-run's

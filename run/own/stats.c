@@ -45,7 +45,8 @@ struct sums {
 
 static struct sums *sums;
 static u64 counted[ARRAY_LEN(keys)];	/* of this process, in sums already */
-static u64 saved[ARRAY_LEN(keys)];	/* @counted, while it is zero for a copy */
+/* the parent's @counted while @counted is zero for a child's copy */
+static u64 saved[ARRAY_LEN(keys)];
 static bool is_file;
 
 static long map_sums(int fd)

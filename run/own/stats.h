@@ -7,7 +7,10 @@
 
 /* Begin to count; @file: where the report goes, NULL: to standard error. */
 void stats_create(const char *file);
-/* Take over the descriptors that execve passed on (load/exec.c). */
+/*
+ * Take over the descriptors that execve passed on (load/exec.c). If the page cannot be
+ * mapped, the process counts nothing.
+ */
 void stats_adopt(int memory, int report, bool to_file);
 /* Whether the report goes to a file. */
 bool stats_to_file(void);
