@@ -28,6 +28,7 @@
 
 static long bytes_of_a_vcpu(void)
 {
+	static int vcpus[VCPUS];
 	struct dune_create_vcpu create = { .size = sizeof(create) };
 	int device = open("/dev/dune", O_RDWR), i;
 	long before, bytes;
@@ -35,12 +36,14 @@ static long bytes_of_a_vcpu(void)
 	if (device < 0)
 		die("/dev/dune");
 	before = memory_available();
-	for (i = 0; i < VCPUS; i++)
-		if (ioctl(device, DUNE_CREATE_VCPU, &create) < 0)
+	for (i = 0; i < VCPUS; i++) {
+		vcpus[i] = ioctl(device, DUNE_CREATE_VCPU, &create);
+		if (vcpus[i] < 0)
 			die("DUNE_CREATE_VCPU");
+	}
 	bytes = (before - memory_available()) * 1024 / VCPUS;
 	for (i = 0; i < VCPUS; i++)
-		close(device + 1 + i);
+		close(vcpus[i]);
 	close(device);
 	if (bytes < LEAST) {
 		fprintf(stderr, "many: %ld bytes for a vCPU, which takes at least %d\n", bytes,

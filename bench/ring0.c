@@ -124,9 +124,9 @@ static void measure_dune(struct costs *c)
 	c->getpid = getpid_in_ring0();
 	measure_common(c);
 	c->trap = trap_in_ring0(page);
-	dune_trap_set(14, trap_unprotect, 0);
+	dune_trap_set(DUNE_VECTOR_PF, trap_unprotect, 0);
 	c->cycle = MEASURE(dune_pt_protect(root, (uint64_t)page, 4096, DUNE_PT_RO); *page = 1);
-	dune_trap_set(14, NULL, 0);
+	dune_trap_set(DUNE_VECTOR_PF, NULL, 0);
 }
 
 int main(void)

@@ -51,9 +51,9 @@ static inline uint64_t trap_in_ring0(char *page)
 	uint64_t cost;
 
 	dune_pt_protect(dune_pt_root(), (uint64_t)page, 4096, DUNE_PT_RO);
-	dune_trap_set(14, trap_step_over, 0);
+	dune_trap_set(DUNE_VECTOR_PF, trap_step_over, 0);
 	cost = MEASURE(store(page));
-	dune_trap_set(14, NULL, 0);
+	dune_trap_set(DUNE_VECTOR_PF, NULL, 0);
 	return cost;
 }
 

@@ -5,11 +5,27 @@
  */
 #include "bench.h"
 
+#include <asm/processor-flags.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <linux/dune.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <unistd.h>
+
+#include "x86.h"
+
+/*
+ * Attributes of segments as in a VMCB (APM vol. 2, 15.5.1): the byte with the type and
+ * DESC_P, and above it AVL, L, D and G.
+ */
+#define ATTRIBUTES_CODE64	0xa9b	/* present, code, readable, accessed; L, G */
+#define ATTRIBUTES_DATA		0xc93	/* present, data, writable, accessed; D, G */
+#define ATTRIBUTES_TSS		(DESC_P | DESC_TSS_BUSY)
+#define ATTRIBUTES_LDT		(DESC_P | DESC_LDT)
+
+#define PTE_USABLE	(PTE_P | PTE_W | PTE_U)
+#define LARGE_PAGE_SIZE	(1UL << 21)
 
 static uint64_t *table(void)
 {
@@ -39,8 +55,10 @@ static uint64_t guest_physical(const void *p)
 	for (n = 0; n < used && places[n] != granule.address; n++)
 		;
 	if (n == used) {
-		if (used == sizeof(places) / sizeof(places[0]))
-			die("too many granules");
+		if (used == sizeof(places) / sizeof(places[0])) {
+			errno = ENOSPC;
+			die("granules for the guest's memory");
+		}
 		places[used++] = granule.address;
 	}
 	granule.guest = (n + 1) * DUNE_GRANULE_SIZE;
@@ -54,9 +72,9 @@ static void map_around(uint64_t *root, const void *address)
 {
 	uint64_t *upper = table(), *lower = table(), at = (uint64_t)address;
 
-	lower[at >> 21 & 511] = (guest_physical(address) & -(1UL << 21)) + 0x87;
-	upper[at >> 30 & 511] = guest_physical(lower) + 7;
-	root[at >> 39 & 511] = guest_physical(upper) + 7;
+	lower[at >> 21 & 511] = (guest_physical(address) & -LARGE_PAGE_SIZE) | PTE_USABLE | PTE_PS;
+	upper[at >> 30 & 511] = guest_physical(lower) | PTE_USABLE;
+	root[at >> 39 & 511] = guest_physical(upper) | PTE_USABLE;
 }
 
 static void guest_svm(void)
@@ -74,13 +92,13 @@ static void guest_vmx(void)
 int main(void)
 {
 	struct dune_create_vcpu create = { .size = sizeof(create) };
-	struct dune_segment data = { 16, 0xc93, ~0U, 0 };
+	struct dune_segment data = { 16, ATTRIBUTES_DATA, ~0U, 0 };
 	struct dune_state state = {
 		.size = sizeof(state),
-		.cs = { 8, 0xa9b, ~0U, 0 },
+		.cs = { 8, ATTRIBUTES_CODE64, ~0U, 0 },
 		.ss = data, .ds = data, .es = data, .fs = data, .gs = data,
-		.tr = { 24, 0x8b, 0x67, 0 },
-		.ldtr = { 0, 0x82, 0, 0 },
+		.tr = { 24, ATTRIBUTES_TSS, 0x67, 0 },
+		.ldtr = { 0, ATTRIBUTES_LDT, 0, 0 },
 	};
 	uint64_t *root = table();
 	struct dune_run *run;
@@ -102,7 +120,7 @@ int main(void)
 	if (ioctl(vcpu, DUNE_SET_STATE, &state))
 		die("DUNE_SET_STATE");
 	run->regs.rip = (uint64_t)guest;
-	run->regs.rflags = 2;
+	run->regs.rflags = X86_EFLAGS_FIXED;
 	do {
 		if (ioctl(vcpu, DUNE_RUN, 0))
 			die("DUNE_RUN");

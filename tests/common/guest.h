@@ -99,6 +99,10 @@ int guest_try_open(struct guest *g);
 int guest_adopt(struct guest *g, int fd);
 /* guest_try_open(), which bails out on an error. */
 void guest_open(struct guest *g);
+/*
+ * Close the vCPU and the device and unmap the guest's memory; also after a
+ * guest_try_open() that failed.
+ */
 void guest_close(struct guest *g);
 /* Make the vCPU only: device, vCPU, run page. 0 or -errno. */
 int guest_vcpu(struct guest *g);
@@ -121,8 +125,10 @@ enum guest_end guest_call(struct guest *g, u64 (*fn)(void *arg), void *arg);
 enum guest_end guest_call3(struct guest *g, u64 (*fn)(void *arg), void *arg);
 /* One DUNE_RUN: 0 or -errno. */
 int guest_run(struct guest *g);
+/* One DUNE_GET_STATE or DUNE_SET_STATE: 0 or -errno. */
 int guest_get_state(struct guest *g, struct dune_state *s);
 int guest_set_state(struct guest *g, struct dune_state *s);
+/* A line about @end for people; valid until the next call. */
 const char *guest_end_name(struct guest *g, enum guest_end end);
 
 /*

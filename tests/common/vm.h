@@ -81,7 +81,10 @@ int vm_available(void);
 
 /* How many CPUs this program may use, VM_CPUS at most. */
 unsigned int vm_usable_cpus(void);
-/* Make a machine of @cpus vCPUs and run it, each thread on its own CPU. */
+/*
+ * Make a machine of @cpus vCPUs (VM_CPUS at most) and run it, each thread on its own CPU.
+ * 0 or -errno.
+ */
 int vm_start(unsigned int cpus);
 /* End the threads and close everything. */
 void vm_stop(void);

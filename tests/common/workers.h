@@ -11,6 +11,7 @@
 
 #define WORKERS	3
 
+/* Fork WORKERS processes, each with a guest. To be ended by workers_kill(). */
 void workers_start(void);
 /* Whether all of them make progress and are well; waits for it, and prints the error. */
 bool workers_move(void);
