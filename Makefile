@@ -37,8 +37,8 @@ PREFIX ?= /usr/local
 KERNELS ?= 6.1 6.12
 # The names are those of Series in tools/machine/src/kernel.rs.
 ALL_KERNELS := 6.1 6.12 newest
-# The modules that kernel/ builds, as in tools/machine/src/layout.rs and
-# packaging/dkms.conf.
+# The modules that kernel/ builds, as in tools/machine/src/layout.rs, whose test
+# compares all lists, and packaging/dkms.conf.
 MODULES := dune
 # Their interfaces for programs.
 UAPI := $(wildcard include/uapi/linux/*.h)
