@@ -145,14 +145,27 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_modules_are_those_of_kbuild() {
+    fn all_lists_of_modules_are_the_same() {
         let kbuild = include_str!("../../../kernel/Kbuild");
-        let line = kbuild.lines().find_map(|line| line.strip_prefix("obj-m := "));
-        let objects = line.expect("kernel/Kbuild has a line obj-m").split_whitespace();
-        let mut built: Vec<&str> = objects.map(|name| name.trim_end_matches(".o")).collect();
-        let mut listed = MODULES.to_vec();
-        built.sort_unstable();
-        listed.sort_unstable();
-        assert_eq!(built, listed);
+        let built = kbuild.lines().find_map(|line| line.strip_prefix("obj-m := "));
+        let built = built.expect("kernel/Kbuild has a line obj-m").split_whitespace();
+        let makefile = include_str!("../../../Makefile");
+        let made = makefile.lines().find_map(|line| line.strip_prefix("MODULES := "));
+        let made = made.expect("Makefile has a line MODULES").split_whitespace();
+        let dkms = include_str!("../../../packaging/dkms.conf");
+        let packaged = dkms
+            .lines()
+            .filter_map(|line| line.strip_prefix("BUILT_MODULE_NAME[")?.split('"').nth(1));
+
+        let listed = sorted(MODULES.iter().copied());
+        assert_eq!(sorted(built.map(|name| name.trim_end_matches(".o"))), listed, "kernel/Kbuild");
+        assert_eq!(sorted(made), listed, "Makefile");
+        assert_eq!(sorted(packaged), listed, "packaging/dkms.conf");
+    }
+
+    fn sorted<'a>(names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
+        let mut names: Vec<&str> = names.collect();
+        names.sort_unstable();
+        names
     }
 }
