@@ -26,7 +26,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::context::Context;
 use crate::files;
-use targets::Target;
+use targets::Subject;
 
 /// The longest that one program may take.
 const LIMIT: Duration = Duration::from_secs(20 * 60);
@@ -289,14 +289,15 @@ fn measure(context: &Context, series: Series) -> Result<Vec<Figure>> {
 }
 
 fn judge(measured: Measured, machine_type: &MachineType, series: Series) -> Figure {
-    let target = Target::of(&measured.id, machine_type);
+    let subject = Subject::of(&measured.id);
+    let target = subject.and_then(|subject| subject.target(machine_type));
     let counts = measured.unit == "instructions";
     let model = |exits: f64| measured.dune + MODEL_EXIT_CYCLES * exits;
     Figure {
         machine: machine_type.name.to_owned(),
         kernel: series.name().to_owned(),
         ratio: measured.linux.map(|linux| measured.dune / linux),
-        target: target.as_ref().map(|target| target.text.to_owned()).unwrap_or_default(),
+        target: subject.zip(target).map(|(s, target)| target.text(s)).unwrap_or_default(),
         // A figure without a target is only for information.
         met: target.is_none_or(|target| target.is_met(&measured)),
         binding: target.is_some_and(|target| target.binds(machine_type)),

@@ -109,11 +109,8 @@ fn cells(figure: &Figure) -> String {
     let optional = |value: Option<f64>| value.map(number).unwrap_or_default();
     let baseline = Subject::of(&figure.id).map(|subject| subject.baseline);
     let linux = match baseline {
-        Some(Baseline::Ptrace) => format!("{} (ptrace)", optional(figure.linux)),
-        Some(Baseline::EmptyIoctl) => format!("{} (empty ioctl)", optional(figure.linux)),
-        Some(Baseline::Enter) => format!("{} (`enter`)", optional(figure.linux)),
-        Some(Baseline::NoKvm) => format!("{} (without KVM)", optional(figure.linux)),
-        _ => optional(figure.linux),
+        None | Some(Baseline::Linux | Baseline::Nothing) => optional(figure.linux),
+        Some(other) => format!("{} ({})", optional(figure.linux), other.name()),
     };
     let target = if figure.binding || figure.target.is_empty() {
         figure.target.clone()

@@ -31,7 +31,8 @@ const NOTES: [&str; 2] = [
     "DUNE_RUN with an ioctl that does nothing. Entering has no counterpart: see docs/benchmarks.md.",
 ];
 
-/// Parts of a row's height: the first bar begins there, and each has so much.
+/// The space above the first bar and below the last one, as a part of a row's height. The
+/// bars share the rest.
 const GAP: f64 = 0.14;
 
 pub fn draw(figures: &[Figure]) -> Result<String> {

@@ -3,7 +3,7 @@
 
 use dune_machine::{MachineType, SVM, VMX};
 
-use super::Measured;
+use super::{page, Measured};
 
 /// A figure that the programs of bench/ print.
 pub struct Subject {
@@ -30,9 +30,22 @@ pub enum Baseline {
     Nothing,
 }
 
+impl Baseline {
+    /// Its name in the page. Empty, if there is nothing to compare with.
+    pub fn name(self) -> &'static str {
+        match self {
+            Linux => "Linux",
+            Ptrace => "ptrace",
+            EmptyIoctl => "empty ioctl",
+            Enter => "`enter`",
+            NoKvm => "without KVM",
+            Nothing => "",
+        }
+    }
+}
+
 pub struct Target {
     vendor: Vendor,
-    pub text: &'static str,
     rule: Rule,
 }
 
@@ -46,21 +59,73 @@ enum Vendor {
 }
 
 enum Rule {
-    /// Dune's figure is at most this many times Linux's, plus an allowance that
-    /// the program prints, and it has exactly this many exits.
-    Times(f64, Option<f64>),
-    /// Linux's figure is at least this many times Dune's.
-    Better(f64),
-    /// Dune's figure is at most this, and Linux's at least so many times Dune's.
-    AtMost(f64, Option<f64>),
-    AtLeast(f64),
-    /// Dune's figure differs from Linux's by at most this part of it, and is at
-    /// most this.
-    Same(f64, f64),
+    /// Dune's figure is at most `most` times the baseline's, plus the program's allowance,
+    /// and it has exactly this many exits. `plus` says what the allowance is.
+    TimesBaseline { most: f64, exits: Option<u32>, plus: Option<&'static str> },
+    /// The baseline's figure is at least `least` times Dune's.
+    BaselineTimes { least: f64 },
+    /// Dune's figure is at most `most`, and the baseline's is at least `baseline_times`
+    /// times Dune's.
+    AtMost { most: f64, baseline_times: Option<f64> },
+    /// Dune's figure, which is in bytes, is at most this many KB.
+    AtMostKb { most: u32 },
+    /// Dune's figure is at least this.
+    AtLeast { least: f64 },
+    /// Dune's figure differs from the baseline's by at most `part` of it, and is at most
+    /// `most`.
+    Near { part: f64, most: f64 },
+}
+
+impl Rule {
+    /// The target for the page.
+    fn text(&self, baseline: Baseline) -> String {
+        let baseline = baseline.name();
+        match self {
+            TimesBaseline { most, exits, plus } => {
+                let exits = match exits {
+                    None => String::new(),
+                    Some(1) => ", 1 exit".to_owned(),
+                    Some(exits) => format!(", {exits} exits"),
+                };
+                let plus = plus.map(|plus| format!(", plus {plus}")).unwrap_or_default();
+                format!("≤ {most} × {baseline}{exits}{plus}")
+            }
+            BaselineTimes { least } => format!("{baseline} / Dune ≥ {least}"),
+            AtMost { most, baseline_times: None } => format!("≤ {}", page::number(*most)),
+            AtMost { most, baseline_times: Some(times) } => {
+                format!("≤ {}; {baseline} / Dune ≥ {times}", page::number(*most))
+            }
+            AtMostKb { most } => format!("≤ {most} KB"),
+            AtLeast { least } => format!("≥ {}", page::number(*least)),
+            Near { part, most } => {
+                format!("within {:.0} % of {baseline}, ≤ {}", part * 100.0, page::number(*most))
+            }
+        }
+    }
+
+    /// A figure misses its target as well where the target compares it with the baseline's
+    /// and there is none, or counts exits and the program did not print them.
+    fn is_met(&self, measured: &Measured) -> bool {
+        let Measured { linux, dune, exits: counted, allowance, .. } = measured;
+        let linux = linux.unwrap_or(f64::NAN);
+        match *self {
+            TimesBaseline { most, exits, .. } => {
+                *dune <= most * linux + allowance
+                    && exits.is_none_or(|exits| *counted == Some(f64::from(exits)))
+            }
+            BaselineTimes { least } => linux >= least * dune,
+            AtMost { most, baseline_times } => {
+                *dune <= most && baseline_times.is_none_or(|times| linux >= times * dune)
+            }
+            AtMostKb { most } => *dune <= f64::from(most) * 1024.0,
+            AtLeast { least } => *dune >= least,
+            Near { part, most } => *dune <= most && (dune - linux).abs() <= part * linux,
+        }
+    }
 }
 
 use Baseline::{EmptyIoctl, Enter, Linux, NoKvm, Nothing, Ptrace};
-use Rule::{AtLeast, AtMost, Better, Same, Times};
+use Rule::{AtLeast, AtMost, AtMostKb, BaselineTimes, Near, TimesBaseline};
 
 /// The subjects in the page's order.
 pub const SUBJECTS: [Subject; 22] = [
@@ -68,92 +133,61 @@ pub const SUBJECTS: [Subject; 22] = [
         "getpid_ring0",
         "getpid() from ring 0",
         Linux,
-        &[
-            amd("≤ 1.1 × Linux, 1 exit", Times(1.1, Some(1.0))),
-            intel("≤ 1.2 × Linux, 1 exit", Times(1.2, Some(1.0))),
-        ],
+        &[amd(times_with_exit(1.1)), intel(times_with_exit(1.2))],
     ),
-    subject(
-        "getpid_ring3",
-        "getpid() in the sandbox",
-        Linux,
-        &[amd("≤ 1.6 × Linux, 1 exit", Times(1.6, Some(1.0)))],
-    ),
-    subject(
-        "getpid_slow",
-        "getpid() by the slow path",
-        Linux,
-        &[amd("≤ 3 × Linux", Times(3.0, None))],
-    ),
+    subject("getpid_ring3", "getpid() in the sandbox", Linux, &[amd(times_with_exit(1.6))]),
+    subject("getpid_slow", "getpid() by the slow path", Linux, &[amd(times(3.0))]),
     subject(
         "first_touch",
         "first touch of a page",
         Linux,
-        &[
-            amd("≤ 1.1 × Linux, 1 exit", Times(1.1, Some(1.0))),
-            intel("≤ 1.5 × Linux, 1 exit", Times(1.5, Some(1.0))),
-        ],
+        &[amd(times_with_exit(1.1)), intel(times_with_exit(1.5))],
     ),
     subject(
         "trap",
         "exception and handler",
         Linux,
         &[
-            amd("≤ 100; Linux / Dune ≥ 40", AtMost(100.0, Some(40.0))),
-            intel("≤ 100", AtMost(100.0, None)),
+            amd(AtMost { most: 100.0, baseline_times: Some(40.0) }),
+            intel(AtMost { most: 100.0, baseline_times: None }),
         ],
     ),
     subject(
         "protect_cycle",
         "protect, fault, unprotect",
         Linux,
-        &[amd("Linux / Dune ≥ 120", Better(120.0))],
+        &[amd(BaselineTimes { least: 120.0 })],
     ),
-    subject(
-        "intercept",
-        "intercepted getpid()",
-        Ptrace,
-        &[amd("ptrace / Dune ≥ 60", Better(60.0))],
-    ),
-    subject(
-        "gzip",
-        "gzip -6 of 4 MB in the sandbox",
-        Linux,
-        &[intel("≤ 1.01 × Linux", Times(1.01, None))],
-    ),
+    subject("intercept", "intercepted getpid()", Ptrace, &[amd(BaselineTimes { least: 60.0 })]),
+    subject("gzip", "gzip -6 of 4 MB in the sandbox", Linux, &[intel(times(1.01))]),
     subject(
         "mprotect",
         "mprotect()",
         Linux,
-        &[amd("≤ 1.25 × outside, plus the call", Times(1.25, None))],
+        &[amd(TimesBaseline { most: 1.25, exits: None, plus: Some("the call") })],
     ),
-    subject("munmap_1g", "munmap() of 1 GB", Linux, &[amd("≤ 1.1 × outside", Times(1.1, None))]),
+    subject("munmap_1g", "munmap() of 1 GB", Linux, &[amd(times(1.1))]),
     subject(
         "roundtrip",
         "DUNE_RUN: into a guest and back",
         EmptyIoctl,
-        &[amd("≤ 1,300", AtMost(1300.0, None))],
+        &[amd(AtMost { most: 1300.0, baseline_times: None })],
     ),
-    subject("enter", "entering Dune mode", Nothing, &[amd("≤ 60,000", AtMost(60_000.0, None))]),
+    subject(
+        "enter",
+        "entering Dune mode",
+        Nothing,
+        &[amd(AtMost { most: 60_000.0, baseline_times: None })],
+    ),
     subject(
         "enter_10000",
         "entering with 10,000 mappings",
         Enter,
-        &[amd("within 5 % of `enter`, ≤ 60,000", Same(0.05, 60_000.0))],
+        &[amd(Near { part: 0.05, most: 60_000.0 })],
     ),
-    subject(
-        "memory_vcpu",
-        "memory of a vCPU",
-        Nothing,
-        &[amd("≤ 64 KB", AtMost(64.0 * 1024.0, None))],
-    ),
-    subject(
-        "memory_tables",
-        "memory of page tables",
-        Nothing,
-        &[amd("≤ 256 KB", AtMost(256.0 * 1024.0, None))],
-    ),
-    subject("processes", "processes at once", Nothing, &[amd("≥ 1,000", AtLeast(1000.0))]),
+    subject("memory_vcpu", "memory of a vCPU", Nothing, &[amd(AtMostKb { most: 64 })]),
+    subject("memory_tables", "memory of page tables", Nothing, &[amd(AtMostKb { most: 256 })]),
+    subject("processes", "processes at once", Nothing, &[amd(AtLeast { least: 1000.0 })]),
     with_kvm("getpid_ring0_kvm_idle", "getpid() from ring 0, KVM loaded"),
     with_kvm("getpid_ring0_kvm_vm", "getpid() from ring 0, KVM runs a VM"),
     with_kvm("first_touch_kvm_idle", "first touch of a page, KVM loaded"),
@@ -172,19 +206,24 @@ const fn subject(
 }
 
 const fn with_kvm(id: &'static str, title: &'static str) -> Subject {
-    const TARGETS: &[Target] =
-        &[Target {
-            vendor: Vendor::Both, text: "≤ 1.05 × without KVM", rule: Times(1.05, None)
-        }];
+    const TARGETS: &[Target] = &[Target { vendor: Vendor::Both, rule: times(1.05) }];
     subject(id, title, NoKvm, TARGETS)
 }
 
-const fn amd(text: &'static str, rule: Rule) -> Target {
-    Target { vendor: Vendor::Amd, text, rule }
+const fn amd(rule: Rule) -> Target {
+    Target { vendor: Vendor::Amd, rule }
 }
 
-const fn intel(text: &'static str, rule: Rule) -> Target {
-    Target { vendor: Vendor::Intel, text, rule }
+const fn intel(rule: Rule) -> Target {
+    Target { vendor: Vendor::Intel, rule }
+}
+
+const fn times(most: f64) -> Rule {
+    TimesBaseline { most, exits: None, plus: None }
+}
+
+const fn times_with_exit(most: f64) -> Rule {
+    TimesBaseline { most, exits: Some(1), plus: None }
 }
 
 /// The names of all figures.
@@ -208,13 +247,17 @@ impl Subject {
     pub fn is_measured_in(&self, machine: &str) -> bool {
         machine == VMX.name || self.targets.iter().any(|target| target.vendor != Vendor::Intel)
     }
+
+    /// The target in this machine: its own, or else another machine's for comparison.
+    pub fn target(&self, machine_type: &MachineType) -> Option<&'static Target> {
+        self.targets.iter().find(|target| target.binds(machine_type)).or(self.targets.first())
+    }
 }
 
 impl Target {
-    /// The target of a figure: this machine's own, or else another machine's for comparison.
-    pub fn of(id: &str, machine_type: &MachineType) -> Option<&'static Target> {
-        let targets = Subject::of(id)?.targets;
-        targets.iter().find(|target| target.binds(machine_type)).or(targets.first())
+    /// The target for the page, where it is `subject`'s.
+    pub fn text(&self, subject: &Subject) -> String {
+        self.rule.text(subject.baseline)
     }
 
     /// Whether this is the machine's own target.
@@ -226,26 +269,18 @@ impl Target {
         }
     }
 
-    /// A figure misses its target as well where the target compares it with Linux's
-    /// and there is none, or counts exits and the program did not print them.
     pub fn is_met(&self, measured: &Measured) -> bool {
-        let Measured { linux, dune, exits, allowance, .. } = measured;
-        let linux = linux.unwrap_or(f64::NAN);
-        match self.rule {
-            Times(times, wanted) => {
-                *dune <= times * linux + allowance && (wanted.is_none() || *exits == wanted)
-            }
-            Better(times) => linux >= times * dune,
-            AtMost(most, times) => *dune <= most && times.is_none_or(|times| linux >= times * dune),
-            AtLeast(least) => *dune >= least,
-            Same(part, most) => *dune <= most && (dune - linux).abs() <= part * linux,
-        }
+        self.rule.is_met(measured)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn target(id: &str, machine_type: &MachineType) -> &'static Target {
+        Subject::of(id).unwrap().target(machine_type).unwrap()
+    }
 
     fn met_in(
         machine_type: &MachineType,
@@ -255,7 +290,7 @@ mod tests {
         let (linux, dune, exits) = figures;
         let (id, unit) = (id.to_owned(), "instructions".to_owned());
         let measured = Measured { id, unit, linux, dune, exits, allowance: 0.0, detail: None };
-        Target::of(&measured.id, machine_type).unwrap().is_met(&measured)
+        target(&measured.id, machine_type).is_met(&measured)
     }
 
     fn met(id: &str, linux: Option<f64>, dune: f64, exits: Option<f64>) -> bool {
@@ -280,9 +315,28 @@ mod tests {
         let call = |dune| met_in(&VMX, "getpid_ring0", (Some(340.0), dune, Some(1.0)));
         assert!(call(408.0));
         assert!(!call(409.0));
-        assert!(Target::of("getpid_ring0", &VMX).unwrap().binds(&VMX));
-        assert!(!Target::of("roundtrip", &VMX).unwrap().binds(&VMX));
-        assert!(Target::of("trap_kvm_vm", &VMX).unwrap().binds(&VMX));
+        assert!(target("getpid_ring0", &VMX).binds(&VMX));
+        assert!(!target("roundtrip", &VMX).binds(&VMX));
+        assert!(target("trap_kvm_vm", &VMX).binds(&VMX));
+    }
+
+    #[test]
+    fn a_target_reads_as_its_rule() {
+        let text = |id: &str, machine_type| {
+            let subject = Subject::of(id).unwrap();
+            subject.target(machine_type).unwrap().text(subject)
+        };
+        assert_eq!(text("getpid_ring0", &SVM), "≤ 1.1 × Linux, 1 exit");
+        assert_eq!(text("getpid_slow", &SVM), "≤ 3 × Linux");
+        assert_eq!(text("trap", &SVM), "≤ 100; Linux / Dune ≥ 40");
+        assert_eq!(text("trap", &VMX), "≤ 100");
+        assert_eq!(text("intercept", &SVM), "ptrace / Dune ≥ 60");
+        assert_eq!(text("mprotect", &SVM), "≤ 1.25 × Linux, plus the call");
+        assert_eq!(text("roundtrip", &SVM), "≤ 1,300");
+        assert_eq!(text("enter_10000", &SVM), "within 5 % of `enter`, ≤ 60,000");
+        assert_eq!(text("memory_vcpu", &SVM), "≤ 64 KB");
+        assert_eq!(text("processes", &SVM), "≥ 1,000");
+        assert_eq!(text("trap_kvm_vm", &VMX), "≤ 1.05 × without KVM");
     }
 
     #[test]
