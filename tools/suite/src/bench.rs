@@ -26,6 +26,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::context::Context;
 use crate::files;
+use crate::Verdict;
 use targets::Subject;
 
 /// The longest that one program may take.
@@ -103,7 +104,7 @@ impl Figure {
 
 /// Measures on these kernels; without any, on those for which the table has all tests
 /// of the machine. Missed targets are not an error here, but in check().
-pub fn run(context: &Context, kernels: &[Series]) -> Result<u8> {
+pub fn run(context: &Context, kernels: &[Series]) -> Result<Verdict> {
     let file = file(context);
     let mut figures = read(&file)?;
     let mut lacking = Vec::new();
@@ -129,11 +130,11 @@ pub fn run(context: &Context, kernels: &[Series]) -> Result<u8> {
     if !lacking.is_empty() {
         println!("not measured: {}", lacking.join(", "));
     }
-    Ok(if lacking.is_empty() { 0 } else { 1 })
+    Ok(Verdict::passed_if(lacking.is_empty()))
 }
 
 /// make bench-check: whether all targets are met, by the figures that are saved.
-pub fn check(context: &Context) -> Result<u8> {
+pub fn check(context: &Context) -> Result<Verdict> {
     let figures = saved(context)?;
     let mut wrong = Vec::new();
     for machine_type in MachineType::ALL {
@@ -166,14 +167,14 @@ pub fn check(context: &Context) -> Result<u8> {
         println!("{line}");
     }
     println!("{}", summary(&figures));
-    Ok(if wrong.is_empty() { 0 } else { 1 })
+    Ok(Verdict::passed_if(wrong.is_empty()))
 }
 
 /// Writes the page, its plot and the table of README.md from the figures that are
 /// saved.
-pub fn write_saved(context: &Context) -> Result<u8> {
+pub fn write_saved(context: &Context) -> Result<Verdict> {
     write_page(context, &saved(context)?)?;
-    Ok(0)
+    Ok(Verdict::Passed)
 }
 
 fn write_page(context: &Context, figures: &[Figure]) -> Result<()> {

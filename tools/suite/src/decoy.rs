@@ -20,6 +20,7 @@ use crate::campaign::{self, End};
 use crate::context::Context;
 use crate::files;
 use crate::test::tap;
+use crate::Verdict;
 
 /// The folder of the programs, and the script that runs those of other projects.
 const PROGRAMS: &str = "tests/run/decoy";
@@ -59,9 +60,8 @@ struct Decoy<'a> {
     folder: PathBuf,
 }
 
-/// Attacks on these kernels in turn. The exit status is 1 if something was found, now or
-/// before.
-pub fn run(context: &Context, kernels: &[Series], options: &DecoyOptions) -> Result<u8> {
+/// Attacks on these kernels in turn. Fails if something was found, now or before.
+pub fn run(context: &Context, kernels: &[Series], options: &DecoyOptions) -> Result<Verdict> {
     let deadline = campaign::deadline(options.hours)?;
     let decoy = Decoy { context, options, folder: campaign::folder(context, "decoy")? };
     if options.only_others {
@@ -77,10 +77,10 @@ pub fn run(context: &Context, kernels: &[Series], options: &DecoyOptions) -> Res
     }
     let found = decoy.folder.join("found");
     match files::read(&found)?.unwrap_or_default().lines().count() {
-        0 => Ok(0),
+        0 => Ok(Verdict::Passed),
         lines => {
             println!("found: {lines} lines in {}", found.display());
-            Ok(1)
+            Ok(Verdict::Failed)
         }
     }
 }

@@ -13,6 +13,7 @@ use dune_machine::{Machine, Outcome, Run, Series};
 use serde::Deserialize;
 
 use crate::context::Context;
+use crate::Verdict;
 use programs::{Program, FOLDER, PREPARE, PROGRAMS};
 
 /// The longest that one program may take.
@@ -42,8 +43,8 @@ struct Row {
     stats: Option<Stats>,
 }
 
-/// Runs all programs and prints the table. The exit status is 0 if all behave the same.
-pub fn run(context: &Context, series: Series) -> Result<u8> {
+/// Runs all programs and prints the table. Passes if all behave the same.
+pub fn run(context: &Context, series: Series) -> Result<Verdict> {
     let begin = Instant::now();
     let config = context.machine(series)?;
     let vendor = context.machine_type().vendor;
@@ -69,7 +70,7 @@ pub fn run(context: &Context, series: Series) -> Result<u8> {
         println!("dune-suite: {report}");
     }
     let all_equal = rows.iter().all(|row| row.differences.is_empty());
-    Ok(if all_equal && report.is_none() { 0 } else { 1 })
+    Ok(Verdict::passed_if(all_equal && report.is_none()))
 }
 
 fn compare(context: &Context, machine: &mut Machine, program: &Program) -> Result<Row> {

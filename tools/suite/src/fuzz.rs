@@ -19,6 +19,7 @@ use crate::campaign::{self, End};
 use crate::context::Context;
 use crate::files;
 use crate::test::tap;
+use crate::Verdict;
 
 /// The time of one run of fuzz.t, which is what an interruption loses.
 const PIECE: Duration = Duration::from_secs(120);
@@ -120,8 +121,8 @@ struct Work<'a> {
     progress: Progress,
 }
 
-/// Fuzzes these kernels in turn. The exit status is 1 if something was found.
-pub fn run(context: &Context, kernels: &[Series], hours: f64) -> Result<u8> {
+/// Fuzzes these kernels in turn. Fails if something was found.
+pub fn run(context: &Context, kernels: &[Series], hours: f64) -> Result<Verdict> {
     let deadline = campaign::deadline(hours)?;
     let seed = std::env::var("FUZZ_SEED").ok().filter(|text| !text.is_empty());
     let seed = seed.map_or(Ok(1), |text| text.parse()).context("FUZZ_SEED is not a number")?;
@@ -145,7 +146,7 @@ pub fn run(context: &Context, kernels: &[Series], hours: f64) -> Result<u8> {
     for work in &works {
         work.report();
     }
-    Ok(u8::from(found > 0))
+    Ok(Verdict::passed_if(found == 0))
 }
 
 impl Work<'_> {

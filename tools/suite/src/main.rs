@@ -144,6 +144,38 @@ enum Command {
     },
 }
 
+/// What a command found out. An error is a fourth result: this computer lacks something
+/// (69), or nothing is known (2).
+#[derive(Debug, PartialEq)]
+pub enum Verdict {
+    /// All is well.
+    Passed,
+    /// Something failed, or a target is missed.
+    Failed,
+    /// A machine failed, so the result is unknown.
+    MachineFailed,
+}
+
+impl Verdict {
+    fn passed_if(is_well: bool) -> Self {
+        if is_well {
+            Verdict::Passed
+        } else {
+            Verdict::Failed
+        }
+    }
+}
+
+impl From<Verdict> for ExitCode {
+    fn from(verdict: Verdict) -> Self {
+        ExitCode::from(match verdict {
+            Verdict::Passed => 0,
+            Verdict::Failed => 1,
+            Verdict::MachineFailed => 2,
+        })
+    }
+}
+
 #[derive(clap::Args)]
 struct Kernels {
     /// Kernel series
@@ -184,7 +216,7 @@ fn main() -> ExitCode {
         Command::Demo { kernel } => demo::run(&context, kernel),
     });
     match result {
-        Ok(code) => ExitCode::from(code),
+        Ok(verdict) => verdict.into(),
         Err(e) => {
             eprintln!("dune-suite: {e:#}");
             let lacking = e.downcast_ref::<dune_machine::Error>();

@@ -10,6 +10,7 @@ use anyhow::{Context as _, Result};
 use dune_machine::Kernel;
 
 use crate::context::Context;
+use crate::Verdict;
 
 /// The width of all files, as CONTRIBUTING.md has it.
 const COLUMNS: &str = "--max-line-length=100";
@@ -66,8 +67,8 @@ impl Kind {
     }
 }
 
-/// Checks these files of C. The exit status is 1 if one has a fault.
-pub fn run(context: &Context, files: &[PathBuf]) -> Result<u8> {
+/// Checks these files of C. Fails if one has a fault.
+pub fn run(context: &Context, files: &[PathBuf]) -> Result<Verdict> {
     let name = "scripts/checkpatch.pl";
     let script = Kernel::source_file(&context.layout, name, &mut |message| println!("{message}"))?;
     let mut files_of: BTreeMap<&str, Vec<&Path>> = BTreeMap::new();
@@ -99,7 +100,7 @@ pub fn run(context: &Context, files: &[PathBuf]) -> Result<u8> {
             .context("running perl")?;
         clean = clean && status.success();
     }
-    Ok(if clean { 0 } else { 1 })
+    Ok(Verdict::passed_if(clean))
 }
 
 #[cfg(test)]

@@ -18,6 +18,7 @@ use anyhow::Result;
 use dune_machine::Series;
 
 use crate::context::Context;
+use crate::Verdict;
 use plan::Job;
 use tally::Tally;
 
@@ -31,7 +32,7 @@ pub struct TestOptions<'a> {
 }
 
 /// All TAP programs on these kernels, or all of one mode.
-pub fn run(context: &Context, options: &TestOptions) -> Result<u8> {
+pub fn run(context: &Context, options: &TestOptions) -> Result<Verdict> {
     let jobs = match options.mode {
         Some(name) => plan::mode(context, options.kernels, options.only, name)?,
         None => plan::make_test(context, options.kernels, options.only),
@@ -40,16 +41,16 @@ pub fn run(context: &Context, options: &TestOptions) -> Result<u8> {
 }
 
 /// The tests in the vmx machine.
-pub fn run_vmx(context: &Context, only: Option<&str>, dry_run: bool) -> Result<u8> {
+pub fn run_vmx(context: &Context, only: Option<&str>, dry_run: bool) -> Result<Verdict> {
     run_jobs(context, &plan::make_test_vmx(context, only)?, dry_run)
 }
 
 /// The module's tests on the debug kernel.
-pub fn run_debug(context: &Context, only: Option<&str>, dry_run: bool) -> Result<u8> {
+pub fn run_debug(context: &Context, only: Option<&str>, dry_run: bool) -> Result<Verdict> {
     run_jobs(context, &plan::make_test_debug(context, only)?, dry_run)
 }
 
-fn run_jobs(context: &Context, jobs: &[Job], dry_run: bool) -> Result<u8> {
+fn run_jobs(context: &Context, jobs: &[Job], dry_run: bool) -> Result<Verdict> {
     if dry_run {
         return describe(jobs);
     }
@@ -60,10 +61,10 @@ fn run_jobs(context: &Context, jobs: &[Job], dry_run: bool) -> Result<u8> {
     Ok(tally.close())
 }
 
-fn describe<'a>(jobs: impl IntoIterator<Item = &'a Job>) -> Result<u8> {
+fn describe<'a>(jobs: impl IntoIterator<Item = &'a Job>) -> Result<Verdict> {
     let texts: Vec<_> = jobs.into_iter().map(Job::describe).collect::<Result<_>>()?;
     print(&texts.concat());
-    Ok(0)
+    Ok(Verdict::Passed)
 }
 
 /// The reader may stop once it knows enough.

@@ -10,6 +10,7 @@ use crate::context::Context;
 use crate::test::plan::{self, Job};
 use crate::test::records::Records;
 use crate::test::tally::Tally;
+use crate::Verdict;
 
 struct Part {
     name: String,
@@ -17,7 +18,12 @@ struct Part {
 }
 
 /// The parts whose names are `wanted`; all, if there are none.
-pub fn run(context: &Context, kernels: &[Series], wanted: &[String], dry_run: bool) -> Result<u8> {
+pub fn run(
+    context: &Context,
+    kernels: &[Series],
+    wanted: &[String],
+    dry_run: bool,
+) -> Result<Verdict> {
     let parts = chosen(context, kernels, wanted)?;
     if dry_run {
         return super::describe(parts.iter().map(|part| &part.job));
@@ -49,7 +55,7 @@ pub fn run(context: &Context, kernels: &[Series], wanted: &[String], dry_run: bo
 }
 
 /// Their names, one a line, and which of them have passed.
-pub fn list(context: &Context, kernels: &[Series]) -> Result<u8> {
+pub fn list(context: &Context, kernels: &[Series]) -> Result<Verdict> {
     let records = Records::open(context)?;
     let mut text = String::new();
     for part in all(context, kernels) {
@@ -61,7 +67,7 @@ pub fn list(context: &Context, kernels: &[Series]) -> Result<u8> {
         text += &format!("{}{verdict}\n", part.name);
     }
     super::print(&text);
-    Ok(0)
+    Ok(Verdict::Passed)
 }
 
 fn chosen(context: &Context, kernels: &[Series], wanted: &[String]) -> Result<Vec<Part>> {

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use crate::test::records::Record;
+use crate::Verdict;
 
 /// The results so far.
 #[derive(Debug)]
@@ -112,8 +113,8 @@ impl Tally {
         }
     }
 
-    /// Prints the last lines, and returns the exit status.
-    pub fn close(self) -> u8 {
+    /// Prints the last lines, and returns the verdict.
+    pub fn close(self) -> Verdict {
         println!();
         for note in &self.notes {
             println!("{note}");
@@ -136,9 +137,9 @@ impl Tally {
         println!("{minutes} machine errors: {}", self.machine_errors.len());
         println!("{} passed, {} failed, {skipped} skipped", self.passed, self.failures.len());
         match (self.failures.len(), self.machine_errors.len()) {
-            (0, 0) if self.passed > 0 => 0,
-            (0, errors) if errors > 0 => 2,
-            _ => 1,
+            (0, 0) if self.passed > 0 => Verdict::Passed,
+            (0, errors) if errors > 0 => Verdict::MachineFailed,
+            _ => Verdict::Failed,
         }
     }
 }
@@ -178,6 +179,6 @@ mod tests {
         }
         assert_eq!((tally.passed, tally.failures.len()), (4, 2));
         assert_eq!(tally.skipped["no such thing"], 2);
-        assert_eq!(tally.close(), 1);
+        assert_eq!(tally.close(), Verdict::Failed);
     }
 }
