@@ -345,6 +345,17 @@ int guest_run(struct guest *g)
 	return raw_syscall(SYS_ioctl, g->fd, DUNE_RUN, 0, 0, 0, 0);
 }
 
+int guest_run_to_exit(struct guest *g)
+{
+	int err;
+
+	/* After an error, the exit reason is that of the run before. */
+	do
+		err = guest_run(g);
+	while (err == -EINTR || (!err && g->run->exit_reason == DUNE_EXIT_INTR));
+	return err;
+}
+
 void guest_prepare_code(struct guest *g, const void *rip)
 {
 	struct dune_regs *r = &g->run->regs;
