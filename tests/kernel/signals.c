@@ -460,7 +460,7 @@ int main(int argc, char **argv)
 	begin(220);
 	shared = shared_alloc(sizeof(*shared));
 	if (pipe(ends))
-		bail("pipe");
+		bail("pipe: %m");
 	if (argc < 2 || strcmp(argv[1], "injection"))
 		each_state();
 	guest_open(&g);
