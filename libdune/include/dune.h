@@ -2,7 +2,7 @@
 /*
  * <dune.h>: the interface of libdune.
  *
- * dune_enter() moves the calling thread into guest mode: the thread continues
+ * dune_enter() moves the calling thread into Dune mode: the thread continues
  * in ring 0 of its own virtual machine, in the same address space, on the same
  * stack, with the same files, and all of libc works as before. From then on it
  * may use what ring 0 offers: exceptions, page tables, the TLB, and ring 3 for
@@ -11,7 +11,7 @@
  * Conventions. Functions that can fail return 0 or a negative errno number
  * (-ENOMEM); none sets errno. Lengths and sizes are in bytes, addresses are
  * virtual. "Ring 0" as a context means: only after dune_enter() returned 0, on
- * that thread. All functions may be called from any thread in guest mode, with
+ * that thread. All functions may be called from any thread in Dune mode, with
  * interrupts on or off, and from trap handlers. Each takes the locks that it
  * needs itself, and none blocks, unless its description tells otherwise.
  *
@@ -98,7 +98,7 @@ struct dune_config {
 #define DUNE_ENTER_RING3_SIGNALS	(1U << 1)
 
 /**
- * dune_enter() - take the calling thread into guest mode
+ * dune_enter() - take the calling thread into Dune mode
  * @cfg:	NULL for the default, or for the configuration that the process has
  *
  * Returns 0 in ring 0 of the guest (also when the thread is in ring 0 already),
@@ -414,7 +414,7 @@ int dune_user_ok(const void *p, size_t n);
  * back. When they are used up, calls here fail with -ENOMEM, and a program that
  * touches memory in another gigabyte ends with a message, by SIGBUS.
  *
- * An entry holds for instructions of threads in guest mode on this page table
+ * An entry holds for instructions of threads in Dune mode on this page table
  * only:
  *  - The kernel knows only the process's own mappings. System calls neither
  *    obey rights given here nor set A and D: read(fd, heap) into a page made

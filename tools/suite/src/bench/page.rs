@@ -52,7 +52,7 @@ The parts were counted in traces, once, on 6.1. The table above has the present 
   faults and Linux's own faults at the first touch, 1,500 to 11,000 each.
 - *Entering with 10,000 mappings* (`enter_10000`): registering an mmu notifier, when /dev/dune is
   opened, locks every mapping of the process (`mm_take_all_locks()`).
-- *munmap() of 1 GB* with one page in it (`munmap_1g`), and fork, were not traced.
+- *munmap() of 1 GB* with one page in it (`munmap_1g`) was not traced.
 ";
 
 const COLUMNS: &str = "| figure | kernel | Linux | Dune | Dune / Linux | exits | target | met |
