@@ -345,6 +345,17 @@ int guest_run(struct guest *g)
 	return raw_syscall(SYS_ioctl, g->fd, DUNE_RUN, 0, 0, 0, 0);
 }
 
+int guest_run_to_exit(struct guest *g)
+{
+	int err;
+
+	/* After an error, the exit reason is that of the run before. */
+	do
+		err = guest_run(g);
+	while (err == -EINTR || (!err && g->run->exit_reason == DUNE_EXIT_INTR));
+	return err;
+}
+
 void guest_prepare_code(struct guest *g, const void *rip)
 {
 	struct dune_regs *r = &g->run->regs;
@@ -478,10 +489,18 @@ enum guest_end guest_call3(struct guest *g, u64 (*fn)(void *arg), void *arg)
 const char *guest_end_name(struct guest *g, enum guest_end end)
 {
 	static const char *const reasons[] = {
-		"none", "intr", "syscall", "hostcall", "fault", "hlt", "shutdown",
-		"invalid", "unknown",
+		[DUNE_EXIT_NONE] = "none",
+		[DUNE_EXIT_INTR] = "intr",
+		[DUNE_EXIT_SYSCALL] = "syscall",
+		[DUNE_EXIT_HOSTCALL] = "hostcall",
+		[DUNE_EXIT_FAULT] = "fault",
+		[DUNE_EXIT_HLT] = "hlt",
+		[DUNE_EXIT_SHUTDOWN] = "shutdown",
+		[DUNE_EXIT_INVALID] = "invalid",
+		[DUNE_EXIT_UNKNOWN] = "unknown",
 	};
 	static char text[120];
+	u32 reason;
 
 	switch (end) {
 	case GUEST_DONE:
@@ -495,8 +514,9 @@ const char *guest_end_name(struct guest *g, enum guest_end end)
 			 g->frame->vector, g->frame->error, g->frame->rip);
 		break;
 	case GUEST_EXIT:
+		reason = g->run->exit_reason;
 		snprintf(text, sizeof(text), "exit %s at %#lx, hardware code %#llx, %#llx, %#llx",
-			 g->run->exit_reason < 9 ? reasons[g->run->exit_reason] : "?",
+			 reason < sizeof(reasons) / sizeof(reasons[0]) ? reasons[reason] : "?",
 			 (u64)g->run->regs.rip, g->run->hw_exit,
 			 g->run->hw_info1, g->run->hw_info2);
 		break;

@@ -125,6 +125,8 @@ enum guest_end guest_call(struct guest *g, u64 (*fn)(void *arg), void *arg);
 enum guest_end guest_call3(struct guest *g, u64 (*fn)(void *arg), void *arg);
 /* One DUNE_RUN: 0 or -errno. */
 int guest_run(struct guest *g);
+/* guest_run() until an exit other than DUNE_EXIT_INTR: 0 or -errno, never -EINTR. */
+int guest_run_to_exit(struct guest *g);
 /* One DUNE_GET_STATE or DUNE_SET_STATE: 0 or -errno. */
 int guest_get_state(struct guest *g, struct dune_state *s);
 int guest_set_state(struct guest *g, struct dune_state *s);

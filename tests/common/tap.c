@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 unsigned int tap_count, tap_failed;
 const char *tap_where = "";
@@ -82,6 +83,12 @@ void bail(const char *fmt, ...)
 	line("Bail out! ", fmt, ap, "");
 	va_end(ap);
 	exit(255);
+}
+
+void child_fails(const char *reason)
+{
+	diag("%s", reason);
+	_exit(1);
 }
 
 int done(void)

@@ -34,6 +34,15 @@ void diag(const char *fmt, ...) PRINTF(1, 2);
 /* Nothing further can be tested: print why and exit. */
 void bail(const char *fmt, ...) PRINTF(1, 2) __attribute__((noreturn));
 
+/*
+ * In a child that prints no verdicts: print why the parent's next verdict will be bad, and exit
+ * with 1.
+ */
+void child_fails(const char *reason) __attribute__((noreturn));
+
+/* The exit status of a child that finds that this machine cannot make its test. */
+#define CHILD_SKIPS	77
+
 /* Print the plan; the exit status of main(). */
 int done(void);
 

@@ -138,11 +138,11 @@ int main(void)
 	err = request(AUDIT_SET, &status, sizeof(status));
 	log = listen_log();
 	if (err || log < 0) {
-		skip("audit cannot be enabled here", "audit (%s)", strerror(-err));
+		skip("audit cannot be enabled here", "audit (%s)", strerror(err ? -err : errno));
 		return done();
 	}
 	if (pipe(gate))
-		bail("pipe");
+		bail("pipe: %m");
 	/* Threads are audited that were made after audit was enabled. */
 	pid = fork();
 	if (!pid)

@@ -51,10 +51,14 @@ static void child(void *arg)
 	guest_open(&g);
 	sigaction(SIGSYS, &sa, NULL);
 	if (prctl(PR_SET_SYSCALL_USER_DISPATCH, 1, 0, 0, &selector))
-		_exit(50);
+		_exit(CHILD_SKIPS);
 	if (guest_call(&g, guest, NULL) != GUEST_DONE)
-		_exit(51);
-	_exit(g.value == 1 && number == SYS_getppid ? 0 : 52);
+		child_fails("the guest did not return");
+	if (g.value != 1)
+		child_fails("a call was not dispatched, or returned another value");
+	if (number != SYS_getppid)
+		child_fails("SIGSYS has another number");
+	_exit(0);
 }
 
 int main(void)
@@ -62,7 +66,7 @@ int main(void)
 	begin(60);
 	struct outcome o = in_child(child, NULL, 20);
 
-	if (o.code == 50)
+	if (o.code == CHILD_SKIPS)
 		skip("kernel without syscall user dispatch", "syscall user dispatch");
 	else
 		ok(!o.code, "a dispatched call is SIGSYS with the guest's number (%s)",

@@ -153,19 +153,65 @@ static void random_code(void)
 		u8 length;
 		char bytes[3];
 	} pieces[] = {
-		P("\x0f\x01\xd9"), P("\x0f\x01\xc1"), P("\xf4"), P("\x0f\x22\xd8"),
-		P("\x0f\x22\xc0"), P("\x0f\x22\xe0"), P("\x0f\x30"), P("\x0f\x32"), P("\xcd\x80"),
-		P("\xcc"), P("\x0f\x0b"), P("\xec"), P("\xee"), P("\x0f\x01\xd8"),
-		P("\x0f\x01\xda"), P("\x0f\x01\xdd"), P("\x48\xcf"), P("\xfb"), P("\xfa"),
-		P("\x9d"), P("\x9c"), P("\x0f\x05"), P("\x48\x0f\x07"), P("\x0f\x34"),
-		P("\x0f\x01\xf8"), P("\x0f\x01\x17"), P("\x0f\x01\x1f"), P("\x8e\xd8"),
-		P("\x8e\xd0"), P("\x8e\xe0"), P("\x0f\xa2"), P("\x0f\x31"), P("\x0f\x01\x3f"),
-		P("\x0f\x23\xf8"), P("\x0f\x01\xd1"), P("\x0f\x08"), P("\x0f\x09"),
-		P("\x0f\x00\xd0"), P("\xff\x2f"), P("\xcb"), P("\xf3\x90"), P("\x50"), P("\x58"),
-		P("\x89\x07"), P("\x8b\x07"), P("\x48\x94"), P("\x48\xab"), P("\xf3\x48\xab"),
-		P("\x0f\xae\x07"), P("\x0f\xae\x0f"), P("\xeb\xfe"), P("\xf1"), P("\x0f\x33"),
-		P("\x0f\x01\xdf"), P("\x0f\x20\xd8"), P("\x0f"), P("\x31\xc0"), P("\xb0\x27"),
-		P("\x48\xff\xc0"),
+		P("\x0f\x01\xd9"),	/* vmmcall */
+		P("\x0f\x01\xc1"),	/* vmcall */
+		P("\xf4"),		/* hlt */
+		P("\x0f\x22\xd8"),	/* mov %rax, %cr3 */
+		P("\x0f\x22\xc0"),	/* mov %rax, %cr0 */
+		P("\x0f\x22\xe0"),	/* mov %rax, %cr4 */
+		P("\x0f\x30"),		/* wrmsr */
+		P("\x0f\x32"),		/* rdmsr */
+		P("\xcd\x80"),		/* int $0x80 */
+		P("\xcc"),		/* int3 */
+		P("\x0f\x0b"),		/* ud2 */
+		P("\xec"),		/* in (%dx), %al */
+		P("\xee"),		/* out %al, (%dx) */
+		P("\x0f\x01\xd8"),	/* vmrun */
+		P("\x0f\x01\xda"),	/* vmload */
+		P("\x0f\x01\xdd"),	/* clgi */
+		P("\x48\xcf"),		/* iretq */
+		P("\xfb"),		/* sti */
+		P("\xfa"),		/* cli */
+		P("\x9d"),		/* popfq */
+		P("\x9c"),		/* pushfq */
+		P("\x0f\x05"),		/* syscall */
+		P("\x48\x0f\x07"),	/* sysretq */
+		P("\x0f\x34"),		/* sysenter */
+		P("\x0f\x01\xf8"),	/* swapgs */
+		P("\x0f\x01\x17"),	/* lgdt (%rdi) */
+		P("\x0f\x01\x1f"),	/* lidt (%rdi) */
+		P("\x8e\xd8"),		/* mov %eax, %ds */
+		P("\x8e\xd0"),		/* mov %eax, %ss */
+		P("\x8e\xe0"),		/* mov %eax, %fs */
+		P("\x0f\xa2"),		/* cpuid */
+		P("\x0f\x31"),		/* rdtsc */
+		P("\x0f\x01\x3f"),	/* invlpg (%rdi) */
+		P("\x0f\x23\xf8"),	/* mov %rax, %dr7 */
+		P("\x0f\x01\xd1"),	/* xsetbv */
+		P("\x0f\x08"),		/* invd */
+		P("\x0f\x09"),		/* wbinvd */
+		P("\x0f\x00\xd0"),	/* lldt %ax */
+		P("\xff\x2f"),		/* ljmp *(%rdi) */
+		P("\xcb"),		/* lret */
+		P("\xf3\x90"),		/* pause */
+		P("\x50"),		/* push %rax */
+		P("\x58"),		/* pop %rax */
+		P("\x89\x07"),		/* mov %eax, (%rdi) */
+		P("\x8b\x07"),		/* mov (%rdi), %eax */
+		P("\x48\x94"),		/* xchg %rax, %rsp */
+		P("\x48\xab"),		/* stosq */
+		P("\xf3\x48\xab"),	/* rep stosq */
+		P("\x0f\xae\x07"),	/* fxsave (%rdi) */
+		P("\x0f\xae\x0f"),	/* fxrstor (%rdi) */
+		P("\xeb\xfe"),		/* 1: jmp 1b */
+		P("\xf1"),		/* icebp */
+		P("\x0f\x33"),		/* rdpmc */
+		P("\x0f\x01\xdf"),	/* invlpga */
+		P("\x0f\x20\xd8"),	/* mov %cr3, %rax */
+		P("\x0f"),		/* the first byte of a two-byte opcode */
+		P("\x31\xc0"),		/* xor %eax, %eax */
+		P("\xb0\x27"),		/* mov $39, %al */
+		P("\x48\xff\xc0"),	/* inc %rax */
 	};
 #undef P
 

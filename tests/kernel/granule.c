@@ -59,12 +59,9 @@ static u64 jump(void *arg)
 /* One exit of a call, without what guest_resume() does about it. */
 static void first_exit(struct guest *h, u64 (*fn)(void *arg), u64 arg)
 {
-	int err;
-
 	guest_prepare(h, 0, fn, (void *)arg);
-	do
-		err = guest_run(h);
-	while (err == -EINTR || (!err && h->run->exit_reason == DUNE_EXIT_INTR));
+	int err = guest_run_to_exit(h);
+
 	if (err)
 		bail("DUNE_RUN: %s", strerror(-err));
 }
@@ -181,9 +178,9 @@ static void not_mapped(u64 before)
 	guest_prepare(&g, 0, guest_load, NULL);
 	s.cr3 = before;
 	guest_set_state(&g, &s);
-	guest_run(&g);
-	ok(no_granule(&g, g.run->fault_flags & DUNE_FAULT_WRITE, before) ||
-	   g.run->exit_reason == DUNE_EXIT_INTR,
+	int err = guest_run_to_exit(&g);
+
+	ok(!err && no_granule(&g, g.run->fault_flags & DUNE_FAULT_WRITE, before),
 	   "CR3 in a granule that is not mapped ends the run");
 }
 

@@ -18,33 +18,97 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-static void compat_code(u16 attributes)
+#define CODE32	0xc9b	/* present, code, readable, accessed; D, G */
+#define CODE16	0x89b	/* G */
+#define CODE16_BYTES	0x09b
+#define DATA64	0xa93	/* present, data, writable, accessed; L, G */
+
+/*
+ * Run @bytes with @attributes for CS, after 16 NOPs. GUEST_ERROR where
+ * DUNE_SET_STATE refuses the state.
+ */
+static enum guest_end run_with_cs(u16 attributes, const char *bytes, int len)
 {
 	struct dune_state s = g.state;
 
 	page = mmap((void *)0x10000000, 4096, PROT_READ | PROT_WRITE | PROT_EXEC,
 		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+	if (page == MAP_FAILED)
+		_exit(80);
 	memset(page, 0x90, 4096);
-	memcpy(page + 16, "\xb8\x27\x00\x00\x00\x0f\x01\xd9\xeb\xf6", 10);
-	use_vmcall(page, 26);
+	memcpy(page + 16, bytes, len);
+	use_vmcall(page, 16 + len);
 	guest_prepare_code(&g, page);
 	s.cs.attributes = attributes;
-	bounded(200);
-	if (guest_set_state(&g, &s))
-		raise(SIGALRM);
-	enum guest_end end;
-
-	do
-		end = guest_resume(&g);
-	while (end == GUEST_TRAP);
-	diag("%s", guest_end_name(&g, end));
-	raise(SIGALRM);
+	end_after(200);
+	g.error = guest_set_state(&g, &s);
+	return g.error ? GUEST_ERROR : guest_resume(&g);
 }
 
-static void compat_32(void) { compat_code(0xc9b); }
-static void compat_16(void) { compat_code(0x09b); }
-static void long_and_big(void) { compat_code(CS_LONG_AND_32BIT); }
-static void not_code(void) { compat_code(0xa93); }
+#define RUN_WITH_CS(attributes, bytes)	run_with_cs(attributes, bytes, sizeof(bytes) - 1)
+/* 1: mov $39, %eax; vmmcall; jmp 1b */
+#define CALL_FOREVER	"\xb8\x27\x00\x00\x00\x0f\x01\xd9\xeb\xf6"
+#define CALL_AND_HALT	"\xb8\x27\x00\x00\x00\x0f\x01\xd9\xf4"	/* mov $39, %eax; vmmcall; hlt */
+#define CALL_AND_HALT16	"\xb8\x27\x00\x0f\x01\xd9\xf4"	/* mov $39, %ax; vmmcall; hlt */
+
+/* The state was refused, by DUNE_SET_STATE or by the processor. */
+static bool refused(enum guest_end end)
+{
+	return (end == GUEST_ERROR && g.error == -EINVAL) ||
+	       (end == GUEST_EXIT && g.run->exit_reason == DUNE_EXIT_INVALID);
+}
+
+/* CALL_AND_HALT, or CALL_AND_HALT16, was executed to its end. */
+static bool called(enum guest_end end)
+{
+	return end == GUEST_EXIT && g.run->exit_reason == DUNE_EXIT_HLT &&
+	       (long)g.run->regs.rax == getpid();
+}
+
+static void compat_32(void)
+{
+	enum guest_end end = RUN_WITH_CS(CODE32, CALL_AND_HALT);
+
+	expect(end, called(end));
+}
+
+static void compat_32_forever(void) { expect(RUN_WITH_CS(CODE32, CALL_FOREVER), false); }
+
+static void compat_16(void)
+{
+	enum guest_end end = RUN_WITH_CS(CODE16, CALL_AND_HALT16);
+
+	expect(end, called(end));
+}
+
+/*
+ * The limit of 4 GB cannot be one in bytes: a VM entry refuses the state (SDM vol. 3,
+ * 28.3.1.2). VMRUN does not look at G.
+ */
+static void compat_16_bytes(void)
+{
+	enum guest_end end = RUN_WITH_CS(CODE16_BYTES, CALL_AND_HALT16);
+
+	expect(end, guest_vmx ? refused(end) : called(end));
+}
+
+static void long_and_big(void)
+{
+	enum guest_end end = RUN_WITH_CS(CS_LONG_AND_32BIT, CALL_AND_HALT);
+
+	expect(end, refused(end));
+}
+
+/*
+ * VMRUN does not look at the type of CS (APM vol. 2, 15.5.1), and the code runs.
+ * A VM entry refuses the state (SDM vol. 3, 28.3.1.2).
+ */
+static void not_code(void)
+{
+	enum guest_end end = RUN_WITH_CS(DATA64, CALL_AND_HALT);
+
+	expect(end, guest_vmx ? refused(end) : called(end));
+}
 
 /*
  * A state that the processor refuses: the exit reports it, the registers are
@@ -60,11 +124,8 @@ static void refused_state(void)
 	if (guest_set_state(&g, &s))
 		_exit(0);
 	before = g.run->regs;
-	int err;
+	int err = guest_run_to_exit(&g);
 
-	do
-		err = guest_run(&g);
-	while (err == -EINTR || g.run->exit_reason == DUNE_EXIT_INTR);
 	if (err || g.run->exit_reason != DUNE_EXIT_INVALID)
 		_exit(1);
 	if (g.run->regs.rip != before.rip || g.run->regs.rsp != before.rsp ||
@@ -99,7 +160,7 @@ static void spin_after_refusal(void)
 	guest_set_state(&g, &s);
 	guest_resume(&g);
 	guest_set_state(&g, &g.state);
-	loop_of("\xfa", 1, 0, 0);	/* CLI */
+	LOOP("\xfa", 0, 0);	/* cli */
 }
 
 static u64 bad_iret(void *arg)
@@ -111,7 +172,7 @@ static u64 bad_iret(void *arg)
 
 static void iret_not_canonical(void)
 {
-	bounded(2000);
+	must_end_within(2000);
 	enum guest_end end = guest_call(&g, bad_iret, (void *)0x8000000000000000);
 
 	expect(end, end == GUEST_TRAP && (g.frame->vector == X86_TRAP_GP ||
@@ -126,7 +187,7 @@ static u64 bad_sysret(void *arg)
 
 static void sysret_not_canonical(void)
 {
-	bounded(2000);
+	must_end_within(2000);
 	enum guest_end end = guest_call(&g, bad_sysret, (void *)0x800000000000);
 
 	expect(end, end == GUEST_TRAP);
@@ -142,7 +203,7 @@ static u64 nested_task(void *arg)
 
 static void iret_nested_task(void)
 {
-	bounded(2000);
+	must_end_within(2000);
 	enum guest_end end = guest_call(&g, nested_task, NULL);
 
 	expect(end, end == GUEST_TRAP && g.frame->vector == X86_TRAP_GP);
@@ -151,9 +212,9 @@ static void iret_nested_task(void)
 static void task_gate(void)
 {
 	g.mem->idt[0x50 * 2] = (u64)GUEST_TR << 16 | (DESC_P | GATE_TASK) << 40;
-	code("\xcd\x50", 2);
+	CODE("\xcd\x50");		/* int $0x50 */
 	guest_prepare_code(&g, page);
-	bounded(2000);
+	must_end_within(2000);
 	enum guest_end end = guest_resume(&g);
 
 	expect(end, end == GUEST_TRAP && g.frame->vector == X86_TRAP_GP);
@@ -174,10 +235,12 @@ static void fpu(void)
 }
 
 static const struct isolated guests[] = {
-	{ "32-bit code", compat_32, SIGALRM },
-	{ "16-bit code", compat_16, ANY_END },
-	{ "CS both L and D", long_and_big, SIGALRM },
-	{ "CS of a data segment", not_code, SIGALRM },
+	{ "32-bit code", compat_32, 0 },
+	{ "32-bit code that makes calls for ever", compat_32_forever, SIGALRM },
+	{ "16-bit code", compat_16, 0 },
+	{ "16-bit code, limit of 4 GB without G", compat_16_bytes, 0 },
+	{ "CS both L and D", long_and_big, 0 },
+	{ "CS of a data segment", not_code, 0 },
 	{ "a refused state shows nothing of the host", refused_state, 0 },
 	{ "endless loop, interrupts off, after a refused state", spin_after_refusal, SIGALRM },
 	{ "IRETQ to nowhere", iret_not_canonical, 0 },

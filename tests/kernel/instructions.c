@@ -17,9 +17,10 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#define VECTOR_AFTER	0x77	/* the INT after the tested instruction: this was executed */
+
 enum expected {
 	EXPECT_VECTOR,		/* the exception in @vector */
-	EXPECT_ANY_END,		/* any end but a hang */
 	EXPECT_GP_OR_UD,
 	EXPECT_HLT,		/* DUNE_EXIT_HLT */
 	/* #GP or #UD; an emulator may execute it: XCR0 is the host's after the exit. */
@@ -33,6 +34,15 @@ enum expected {
 	EXPECT_OTHER_VENDOR,
 	/* #GP; an emulator may give the guest's own virtual task priority. */
 	EXPECT_ZERO_PRIORITY,
+	/*
+	 * The MSR is passed through: #GP on hardware; TCG stores the value. host_msrs.c
+	 * checks that the host's MSR is unchanged.
+	 */
+	EXPECT_GP_OR_AFTER,
+	/* #GP; TCG loads the value, and the next VMRUN refuses it. */
+	EXPECT_GP_OR_INVALID,
+	/* #DB after the instruction; TCG does not have the instruction: #UD. */
+	EXPECT_DB,
 };
 
 struct instruction {
@@ -80,9 +90,9 @@ static const struct instruction instructions[] = {
 	VECTOR("WRMSR MISC_ENABLE", 0, X86_TRAP_GP, "\x0f\x30", 1, MSR_IA32_MISC_ENABLE, 0),
 	VECTOR("WRMSR PERF_EVTSEL", 0, X86_TRAP_GP, "\x0f\x30", 1, MSR_K7_EVNTSEL0, 0),
 	VECTOR("WRMSR XSS", 0, X86_TRAP_GP, "\x0f\x30", 1, MSR_IA32_XSS, 0),
-	I("WRMSR LSTAR, not canonical", 0, EXPECT_ANY_END, "\x0f\x30", 0, MSR_LSTAR,
+	I("WRMSR LSTAR, not canonical", 0, EXPECT_GP_OR_AFTER, "\x0f\x30", 0, MSR_LSTAR,
 	  0x80000000),
-	I("WRMSR KERNEL_GS_BASE, not canonical", 0, EXPECT_ANY_END, "\x0f\x30", 0,
+	I("WRMSR KERNEL_GS_BASE, not canonical", 0, EXPECT_GP_OR_AFTER, "\x0f\x30", 0,
 	  MSR_KERNEL_GS_BASE, 0x80000000),
 	VECTOR("RDMSR", 3, X86_TRAP_GP, "\x0f\x32", 0, MSR_FS_BASE, 0),
 	I("MOV CR0: paging off", 0, EXPECT_GP_OR_UD, "\x0f\x22\xc0", X86_CR0_PE | X86_CR0_ET, 0, 0),
@@ -93,7 +103,7 @@ static const struct instruction instructions[] = {
 	I("MOV CR8", 0, EXPECT_GP_OR_UD, "\x44\x0f\x22\xc0", 0xf, 0, 0),
 	I("MOV from CR8", 0, EXPECT_ZERO_PRIORITY, "\x44\x0f\x20\xc0", 1, 0, 0),
 	VECTOR("MOV CR3", 3, X86_TRAP_GP, "\x0f\x22\xd8", 0, 0, 0),
-	I("MOV CR3, reserved bits", 0, EXPECT_ANY_END, "\x0f\x22\xd8", 1UL << 60, 0, 0),
+	I("MOV CR3, reserved bits", 0, EXPECT_GP_OR_INVALID, "\x0f\x22\xd8", 1UL << 60, 0, 0),
 	VECTOR("MOV CR1", 0, X86_TRAP_UD, "\x0f\x22\xc8", 0, 0, 0),
 	I("MOV DR0", 0, EXPECT_GP_OR_UD, "\x0f\x23\xc0", 0x1000, 0, 0),
 	I("MOV DR7", 0, EXPECT_GP_OR_UD, "\x0f\x23\xf8", 0x401, 0, 0),
@@ -110,8 +120,8 @@ static const struct instruction instructions[] = {
 	I("MONITOR", 0, EXPECT_GP_OR_UD, "\x0f\x01\xc8", CODE_AT, 0, 0),
 	I("MWAIT", 0, EXPECT_GP_OR_UD, "\x0f\x01\xc9", 0, 0, 0),
 	I("MWAIT, wake on masked interrupts", 0, EXPECT_GP_OR_UD, "\x0f\x01\xc9", 0, 1, 0),
-	I("MONITORX", 0, EXPECT_ANY_END, "\x0f\x01\xfa", CODE_AT, 0, 0),
-	I("MWAITX", 0, EXPECT_ANY_END, "\x0f\x01\xfb", 0, 0, 0),
+	I("MONITORX", 0, EXPECT_GP_OR_UD, "\x0f\x01\xfa", CODE_AT, 0, 0),
+	I("MWAITX", 0, EXPECT_GP_OR_UD, "\x0f\x01\xfb", 0, 0, 0),
 	I("XSETBV", 0, EXPECT_HOST_XCR0, "\x0f\x01\xd1", 1, 0, 0),
 	I("XSETBV, the present value", 0, EXPECT_HOST_XCR0, "\x0f\x01\xd1", 7, 0, 0),
 	I("XSETBV", 3, EXPECT_GP_OR_UD, "\x0f\x01\xd1", 7, 0, 0),
@@ -152,8 +162,8 @@ static const struct instruction instructions[] = {
 	VECTOR("INT 0xff", 0, 0xff, "\xcd\xff", 0, 0, 0),
 	VECTOR("INT 14", 3, X86_TRAP_GP, "\xcd\x0e", 0, 0, 0),
 	VECTOR("INT3", 3, X86_TRAP_BP, "\xcc", 0, 0, 0),
-	I("ICEBP", 0, EXPECT_ANY_END, "\xf1", 0, 0, 0),
-	I("ICEBP", 3, EXPECT_ANY_END, "\xf1", 0, 0, 0),
+	I("ICEBP", 0, EXPECT_DB, "\xf1", 0, 0, 0),
+	I("ICEBP", 3, EXPECT_DB, "\xf1", 0, 0, 0),
 	VECTOR("UD2", 0, X86_TRAP_UD, "\x0f\x0b", 0, 0, 0),
 	VECTOR("DIV by zero", 0, X86_TRAP_DE, "\xf7\xf1", 1, 0, 0),
 	VECTOR("LTR of a null selector", 0, X86_TRAP_GP, "\x0f\x00\xd8", 0, 0, 0),
@@ -182,7 +192,8 @@ static void run_instruction(void *arg)
 	memcpy(page, i->bytes, i->len);
 	if (i->expected == EXPECT_OTHER_VENDOR)
 		page[2] = guest_vmx ? 0xd9 : 0xc1;
-	memcpy(page + i->len, "\xcd\x77", 2);	/* INT 0x77 in ring 0, #GP in ring 3 */
+	page[i->len] = 0xcd;			/* INT: in ring 3, #GP */
+	page[i->len + 1] = VECTOR_AFTER;
 	guest_prepare(&g, i->ring, NULL, NULL);
 	g.run->regs.rip = (u64)page;
 	g.run->regs.rax = i->rax;
@@ -190,7 +201,7 @@ static void run_instruction(void *arg)
 	g.run->regs.rdx = i->rdx;
 	g.run->regs.rdi = CODE_AT + 2048;
 	g.run->regs.rsi = CODE_AT + 2048;
-	bounded(3000);
+	must_end_within(3000);
 	enum guest_end end = guest_resume(&g);
 	bool trap = end == GUEST_TRAP;
 	/* INT n and similar traps leave RIP after the instruction, faults at it. */
@@ -202,14 +213,21 @@ static void run_instruction(void *arg)
 	bool good = false;
 
 	switch (i->expected) {
-	case EXPECT_ANY_END:
-		good = true;
+	case EXPECT_GP_OR_AFTER:
+		good = gp || (trap && g.frame->vector == VECTOR_AFTER);
 		break;
 	case EXPECT_GP_OR_UD:
 		good = gp || ud;
 		break;
+	case EXPECT_GP_OR_INVALID:
+		good = gp || (end == GUEST_EXIT && g.run->exit_reason == DUNE_EXIT_INVALID);
+		break;
+	case EXPECT_DB:
+		good = ud || (trap && g.frame->vector == X86_TRAP_DB &&
+			      g.frame->rip == (u64)page + i->len);
+		break;
 	case EXPECT_NO_CHANGE:
-		good = guest_vmx ? trap && g.frame->vector == 0x77 : gp || ud;
+		good = guest_vmx ? trap && g.frame->vector == VECTOR_AFTER : gp || ud;
 		break;
 	case EXPECT_OTHER_VENDOR:
 		good = ud;
@@ -218,7 +236,7 @@ static void run_instruction(void *arg)
 		good = trap && read_xcr0() == xcr0;
 		break;
 	case EXPECT_ZERO_PRIORITY:
-		good = gp || (trap && g.frame->vector == 0x77 && !g.frame->rax);
+		good = gp || (trap && g.frame->vector == VECTOR_AFTER && !g.frame->rax);
 		break;
 	case EXPECT_HLT:
 		good = end == GUEST_EXIT && g.run->exit_reason == DUNE_EXIT_HLT &&

@@ -86,15 +86,17 @@ void *map_page(int prot)
 	return p;
 }
 
-void bounded(unsigned int ms)
+void end_after(unsigned int ms)
 {
-	if (ms >= 1000)
-		ms = time_limit(ms);
-
 	struct itimerval it = { .it_value = { ms / 1000, ms % 1000 * 1000 } };
 
 	signal(SIGALRM, SIG_DFL);
 	setitimer(ITIMER_REAL, &it, NULL);
+}
+
+void must_end_within(unsigned int ms)
+{
+	end_after(time_limit(ms));
 }
 
 void use_vmcall(u8 *text, int len)
@@ -123,7 +125,7 @@ void go(u64 (*fn)(void *arg), void *arg)
 {
 	enum guest_end end;
 
-	bounded(2000);
+	must_end_within(2000);
 	end = guest_call(&g, fn, arg);
 	expect(end, false);
 }
@@ -166,7 +168,7 @@ void loop_of(const char *bytes, int len, int ring, u64 flags)
 	g.run->regs.rip = (u64)page;
 	g.run->regs.rflags |= flags;
 	g.run->regs.rdi = (u64)page;
-	bounded(200);
+	end_after(200);
 	for (;;) {
 		enum guest_end end = guest_resume(&g);
 

@@ -42,21 +42,25 @@ extern u8 *page;	/* one page of guest code, writable and executable */
 
 /* One page; the child ends where there is none. */
 void *map_page(int prot);
+/* For a guest that never ends: SIGALRM ends the process after @ms, also on slow machines. */
+void end_after(unsigned int ms);
 /*
- * Let SIGALRM end the process after @ms. A limit of a second or more is for a
- * guest that should end by itself: it is multiplied for slow machines.
+ * For a guest that must end by itself: SIGALRM ends the process after
+ * time_limit(@ms), which is a failure.
  */
-void bounded(unsigned int ms);
+void must_end_within(unsigned int ms);
 /* Make the VMMCALLs of a code VMCALLs where the processor wants that. */
 void use_vmcall(u8 *text, int len);
 /* Put code for a guest into @page: @bytes, and INT3 after them. */
 void code(const void *bytes, int len);
+#define CODE(bytes)	code(bytes, sizeof(bytes) - 1)
 /* End the child, with status 0 if it is @good. */
 void expect(enum guest_end end, bool good) __attribute__((noreturn));
 /* Call fn(arg) in the guest, which must not return. */
 void go(u64 (*fn)(void *arg), void *arg);
 /* Run a loop of @bytes in the guest until a signal ends the child. */
 void loop_of(const char *bytes, int len, int ring, u64 flags);
+#define LOOP(bytes, ring, flags)	loop_of(bytes, sizeof(bytes) - 1, ring, flags)
 
 /* In the guest. */
 u64 ud2(void *arg);

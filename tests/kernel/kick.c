@@ -66,7 +66,7 @@ static volatile u8 *map_page(void)
 			      0);
 
 	if (p == MAP_FAILED)
-		bail("mmap");
+		bail("mmap: %m");
 	*p = 1;
 	return p;
 }

@@ -81,23 +81,23 @@ static void one_round(void *arg)
 
 	for (int i = 0; i < r.before; i++) {
 		if (!write_ldt(i, 0x100))
-			_exit(1);
+			child_fails("modify_ldt() failed");
 	}
 	/* The threads must not meet on a CPU once the guest runs. */
 	if (pthread_create(&thread, NULL, other_thread, &r))
-		_exit(2);
+		child_fails("pthread_create() failed");
 	while (r.phase != READY)
 		sleep_ms(1);
 	pin_to(usable_cpu(0));
 	guest_open(&g);
 	if (guest_call(&g, calls, &r) != GUEST_DONE)
-		_exit(3);
+		child_fails("the guest did not return");
 	limit = limit_of(r.entry);
 	if (r.phase != WRITTEN)
-		_exit(4);
+		child_fails("the other thread did not change the LDT");
 	if (limit != 0x300) {
 		diag("the limit of entry %d is %ld", r.entry, limit);
-		_exit(5);
+		_exit(1);
 	}
 	_exit(0);
 }
@@ -132,14 +132,15 @@ static void selectors(void *arg)
 	struct guest g;
 
 	if (!write_ldt(0, 0x100))
-		_exit(1);
+		child_fails("modify_ldt() failed");
 	guest_open(&g);
 	asm volatile("mov %0, %%es; mov %0, %%gs" : : "r"(SELECTOR(0)));
 	if (guest_call(&g, nap_and_call, NULL) != GUEST_DONE)
-		_exit(2);
+		child_fails("the guest did not return");
 	asm volatile("mov %%es, %0; mov %%gs, %1" : "=r"(es), "=r"(gs));
 	diag("ES %#x, GS %#x", es, gs);
-	_exit(es == SELECTOR(0) && gs == SELECTOR(0) ? 0 : 3);
+	if (es != SELECTOR(0) || gs != SELECTOR(0))
+		child_fails("a selector changed");
 }
 
 int main(void)

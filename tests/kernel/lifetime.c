@@ -173,7 +173,7 @@ static void passed_on(void)
 	char c = 0;
 
 	if (socketpair(AF_UNIX, SOCK_STREAM, 0, pair))
-		bail("socketpair");
+		bail("socketpair: %m");
 	pid = fork();
 	if (!pid) {
 		struct guest g;

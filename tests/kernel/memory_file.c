@@ -57,7 +57,7 @@ static void by_mmap(u64 n)
 static void by_pwrite(u64 n)
 {
 	if (pwrite(file, &n, 8, 0) != 8)
-		bail("pwrite");
+		bail("pwrite: %m");
 }
 
 int main(void)

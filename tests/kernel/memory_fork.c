@@ -23,7 +23,7 @@ static void forked(void)
 	p[0] = 1;
 	access_by(&g, guest_load, p, NULL);
 	if (pipe(to))
-		bail("pipe");
+		bail("pipe: %m");
 	pid = fork();
 	if (!pid) {
 		(void)!read(to[0], &c, 1);

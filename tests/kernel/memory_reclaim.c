@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
  * Pages that the kernel moves (compaction), merges (KSM) or writes out (swap) of its
- * own accord. Fails when the guest goes on using a page that the kernel took, or
+ * own accord. Fails when the guest still uses a page that the kernel took, or
  * writes to one that is shared.
  */
 #define _GNU_SOURCE

@@ -130,7 +130,7 @@ static void fill_pools(long n)
 	int gate[2];
 
 	if (pipe(gate))
-		bail("pipe");
+		bail("pipe: %m");
 	for (long i = 0; i < n; i++) {
 		int pid = fork();
 
@@ -165,7 +165,7 @@ static long fork_crowd(long n, int start[2], int again[2])
 	shared->failed = 0;
 	shared->again = 0;
 	if (pipe(start) || pipe(again))
-		bail("pipe");
+		bail("pipe: %m");
 	for (long i = 0; i < n; i++) {
 		int pid = fork();
 

@@ -55,17 +55,18 @@ static void begin_guest(void)
 	guest_open(&g);
 	/* Once without a filter: anything that a module may cache is cached now. */
 	if (guest_call(&g, getppids, (void *)10) != GUEST_DONE || (int)g.value != getppid())
-		_exit(90);
+		child_fails("the guest does not run without a filter");
 }
 
 static void errno_filter(void *arg)
 {
 	begin_guest();
 	if (install(SECCOMP_RET_ERRNO | 123, 0))
-		_exit(91);
+		child_fails("the filter cannot be installed");
 	if (guest_call(&g, getppids, (void *)10) != GUEST_DONE)
-		_exit(92);
-	_exit(g.value == (u64)-123 ? 0 : 93);
+		child_fails("the guest did not return");
+	if (g.value != (u64)-123)
+		child_fails("the guest has another result");
 }
 
 static void kill_filter(void *arg)
@@ -93,8 +94,9 @@ static void trap_filter(void *arg)
 	sigaction(SIGSYS, &sa, NULL);
 	install(SECCOMP_RET_TRAP, 0);
 	if (guest_call(&g, getppids, (void *)1) != GUEST_DONE)
-		_exit(92);
-	_exit(g.value == 777 && trapped == SYS_getppid ? 0 : 93);
+		child_fails("the guest did not return");
+	if (g.value != 777 || trapped != SYS_getppid)
+		child_fails("the guest has another result, or SIGSYS another number");
 }
 
 static void trace_filter(void *arg)
@@ -102,7 +104,8 @@ static void trace_filter(void *arg)
 	begin_guest();
 	install(SECCOMP_RET_TRACE, 0);
 	guest_call(&g, getppids, (void *)1);
-	_exit(g.value == (u64)-ENOSYS ? 0 : 93);
+	if (g.value != (u64)-ENOSYS)
+		child_fails("the guest has another result");
 }
 
 static u64 guest_installs(void *arg)
@@ -121,8 +124,9 @@ static void guest_filter(void *arg)
 	prog.len = 4;
 	prog.filter = code;
 	if (guest_call(&g, guest_installs, NULL) != GUEST_DONE)
-		_exit(92);
-	_exit(g.value == (u64)-77 ? 0 : 93);
+		child_fails("the guest did not return");
+	if (g.value != (u64)-77)
+		child_fails("the guest has another result");
 }
 
 static u64 guest_strict(void *arg)
@@ -176,7 +180,7 @@ static void *other_thread(void *arg)
 		sleep_ms(1);
 	sleep_ms(20);
 	if (install(SECCOMP_RET_ERRNO | 55, SECCOMP_FILTER_FLAG_TSYNC))
-		_exit(91);
+		child_fails("the filter cannot be installed");
 	__atomic_store_n(&filtered, 1, __ATOMIC_SEQ_CST);
 	return NULL;
 }
@@ -188,8 +192,9 @@ static void tsync(void *arg)
 	begin_guest();
 	pthread_create(&t, NULL, other_thread, NULL);
 	if (guest_call(&g, until_filtered, NULL) != GUEST_DONE)
-		_exit(92);
-	_exit(g.value == 1 ? 0 : 93);
+		child_fails("the guest did not return");
+	if (g.value != 1)
+		child_fails("a call after the filter was not filtered");
 }
 
 static u64 kill_in_a_row(void *arg)
@@ -237,7 +242,7 @@ int main(void)
 	o = in_child(strict_mode, NULL, 20);
 	ok(o.signal == SIGKILL, "strict mode kills at the guest's next call (%s)", outcome_text(o));
 	if (pipe2(p, O_NONBLOCK))
-		bail("pipe");
+		bail("pipe: %m");
 	o = in_child(strict_allowed, (void *)(long)p[1], 20);
 	ok(o.signal == SIGKILL, "strict mode kills after write, which it allows (%s)",
 	   outcome_text(o));

@@ -434,9 +434,7 @@ static void vectors_by_signal(void)
 	it.it_interval.tv_usec = 30000;
 	guest_prepare(&g, 0, sleeps_with_if, NULL);
 	setitimer(ITIMER_REAL, &it, NULL);
-	do
-		err = guest_run(&g);
-	while (err == -EINTR || g.run->exit_reason == DUNE_EXIT_INTR);
+	err = guest_run_to_exit(&g);
 	ok(!err && g.run->exit_reason == DUNE_EXIT_SYSCALL &&
 	   (g.run->restart == ERESTARTNOHAND || g.run->restart == 0),
 	   "a signal interrupts pause in a fast call (restart %u)", g.run->restart);
@@ -462,7 +460,7 @@ int main(int argc, char **argv)
 	begin(220);
 	shared = shared_alloc(sizeof(*shared));
 	if (pipe(ends))
-		bail("pipe");
+		bail("pipe: %m");
 	if (argc < 2 || strcmp(argv[1], "injection"))
 		each_state();
 	guest_open(&g);

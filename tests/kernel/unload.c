@@ -60,7 +60,7 @@ static void last_user(int cpu)
 	dune = open("/dev/dune", O_RDWR);
 	vcpu = vcpu_of(dune);
 	shared->opened = 1;
-	/* A name that is not there would make the wait below none. */
+	/* Without the module's line in the list of states, the wait below would end at once. */
 	if (vcpu < 0 || states < 0 || module_ends(states))
 		_exit(1);
 	while (!shared->close)

@@ -61,7 +61,7 @@ static struct end run(void (*fn)(void))
 	if (!child) {
 		dup2(channel[1], 2);
 		if (dune_enter(NULL))
-			_exit(97);
+			child_fails("dune_enter() failed");
 		fn();
 		_exit(0);
 	}
@@ -83,7 +83,7 @@ static volatile char *page_at(uint64_t at)
 		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
 
 	if (p == MAP_FAILED)
-		_exit(96);
+		child_fails("mmap() failed");
 	return p;
 }
 
@@ -95,7 +95,7 @@ static void touch(unsigned int count)
 		*page_at(FAR + i * GB) = i;
 	for (i = 0; i < count; i++) {
 		if (*(volatile char *)(FAR + i * GB) != (char)i)
-			_exit(1);
+			child_fails("a page has another value");
 	}
 }
 
@@ -123,7 +123,7 @@ static unsigned int use_up(void)
 		if (err == -ENOMEM)
 			break;
 		if (err)
-			_exit(2);
+			child_fails("dune_pt_map() failed, and not with ENOMEM");
 	}
 	return i;
 }
@@ -135,18 +135,18 @@ static void map_all(void)
 	int status;
 
 	if (granules && (i >= granules || i < granules - 20))
-		_exit(1);
+		child_fails("there are more or fewer mappings than granules");
 	if (!granules && i != 100)
-		_exit(3);
+		child_fails("there are fewer than 100 mappings");
 	/* Memory that was mapped already stays usable. */
 	child = fork();
 	if (!child)
 		_exit(i & 63);
 	if (waitpid(child, &status, 0) != child || WEXITSTATUS(status) != (int)(i & 63))
-		_exit(4);
+		child_fails("a child after the last granule ends with another status");
 	if (dune_pt_map(dune_pt_root(), FAR, 2 * PAGE, (uint64_t)page_at(FAR + 8 * PAGE),
 			DUNE_PT_RW) && !granules)
-		_exit(5);
+		child_fails("dune_pt_map() of usable memory failed");
 }
 
 static void touch_nothing_at_last(void)
@@ -183,14 +183,14 @@ static void translate(void)
 
 	if (dune_va(dune_gpa(va + 5)) != va + 5 ||
 	    dune_gpa(1UL << 60) != ~0UL * !!granules + (1UL << 60) * !granules)
-		_exit(1);
+		child_fails("dune_va() or dune_gpa() gives another address");
 	if (granules && (dune_gpa(va) == va || dune_va(4096) != ~0UL))
-		_exit(2);
+		child_fails("with granules, an address is not translated");
 	if (dune_pt_split(dune_pt_root(), va, PAGE, PAGE))
-		_exit(3);
+		child_fails("dune_pt_split() failed");
 	e = dune_pt_entry(dune_pt_root(), va, &size);
 	if (size != PAGE || dune_va(*e & DUNE_PTE_ADDR) != va)
-		_exit(4);
+		child_fails("an entry leads to another address");
 }
 
 static void children(void)
@@ -208,7 +208,7 @@ static void children(void)
 	if (!child) {
 		for (i = 0; i < 8; i++) {
 			if ((*p[i])++ != i + 1)
-				_exit(1);
+				child_fails("the child has another value in its parent's memory");
 		}
 		/* and a gigabyte that its parent does not have */
 		*page_at(FAR + 9 * GB) = 9;
@@ -216,12 +216,12 @@ static void children(void)
 		if (!child)
 			_exit(*(volatile char *)(FAR + 9 * GB) == 9 && *p[7] == 9 ? 42 : 1);
 		if (waitpid(child, &status, 0) != child)
-			_exit(1);
+			child_fails("waitpid() in the child failed");
 		_exit(WEXITSTATUS(status));
 	}
 	*page_at(FAR + 10 * GB) = 10;
 	if (waitpid(child, &status, 0) != child || WEXITSTATUS(status) != 42 || *p[7] != 8)
-		_exit(2);
+		child_fails("the child failed, or changed its parent's memory");
 	child = vfork();
 	if (!child) {
 		*page_at(FAR + 11 * GB) = 11;
@@ -229,10 +229,10 @@ static void children(void)
 	}
 	if (waitpid(child, &status, 0) != child || WEXITSTATUS(status) != 14 ||
 	    *(volatile char *)(FAR + 11 * GB) != 11)
-		_exit(3);
+		child_fails("the child of vfork() has not its parent's memory");
 	if (posix_spawn(&child, argv[0], NULL, NULL, argv, NULL) ||
 	    waitpid(child, &status, 0) != child || status)
-		_exit(4);
+		child_fails("posix_spawn() failed");
 }
 
 static void said(const struct end *end)

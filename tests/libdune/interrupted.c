@@ -105,7 +105,7 @@ int main(void)
 			    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
 	if (memory == MAP_FAILED)
-		bail("mmap");
+		bail("mmap: %m");
 	must_enter(NULL);
 	root = dune_pt_root();
 	start = ((uint64_t)memory + MB2 - 1) & ~(MB2 - 1);

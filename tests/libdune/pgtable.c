@@ -124,7 +124,7 @@ static void test_protect(void)
 	is(wrong, 0, "dune_pt_protect() of an address whose lower bits are a page's: EINVAL");
 	is(p[0], 3, "dune_pt_protect() that failed leaves the page as it was");
 	is(dune_pt_unmap(root, (1UL << 47) - 2 * PAGE, 4 * PAGE), -EINVAL,
-	   "dune_pt_protect() of a range beyond user addresses: EINVAL");
+	   "dune_pt_unmap() of a range beyond user addresses: EINVAL");
 	munmap((void *)p, 4 * PAGE);
 }
 

@@ -50,9 +50,9 @@ static void test_fork(void)
 	if (!pid) {
 		/* The child is in the same ring, and its calls work. */
 		if (ring() != here || getppid() != parent)
-			_exit(1);
+			child_fails("the child is in another ring, or has another parent");
 		if (write(p[1], "child", 5) != 5)
-			_exit(2);
+			child_fails("write() in the child failed");
 		_exit(33);
 	}
 	status = wait_for(pid);

@@ -8,7 +8,7 @@
  * filter that denies one call with EPERM: fstatfs, fstatfs of a descriptor from
  * LATE on, fcntl(F_GETFL), get_robust_list.
  *
- * A helper of faults.bash and hostile/kernel.bash, not a test.
+ * A helper of vdso.bash and hostile/denied.bash, not a test.
  */
 #define _GNU_SOURCE
 #include <errno.h>

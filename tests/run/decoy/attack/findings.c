@@ -21,6 +21,7 @@ static struct {
 	const char *name;
 	dev_t number;
 } devices[] = { { .name = "/dev/mem" }, { .name = "/dev/dune" }, { .name = "/dev/kvm" } };
+
 void find_devices(void)
 {
 	struct stat st;

@@ -1,0 +1,18 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT OR Apache-2.0
+# Time and CPU number where the vDSO cannot be written to (restrict.c). Fails when the sandbox
+# shows a program something else than Linux does.
+
+. "$(dirname "$0")/lib.bash"
+
+if "$bin/restrict" mdwe /bin/true; then
+	same "time and CPU after PR_SET_MDWE and execve" "$bin/restrict" mdwe "$bin/faults" vdso
+else
+	skip "no PR_SET_MDWE in this kernel" "time and CPU after PR_SET_MDWE and execve"
+fi
+wanted=$("$bin/restrict" filter "$bin/faults" vdso)
+is "$("$bin/restrict" filter "$DUNE_RUN" -- "$bin/faults" vdso 2>&1)" "$wanted" \
+	"time and CPU under a filter against writable and executable memory"
+is "$("$bin/restrict" filter "$DUNE_RUN" -- /bin/sh -c "$bin/faults vdso" 2>&1)" "$wanted" \
+	"time and CPU under that filter, after execve"
+finish
