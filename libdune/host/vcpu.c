@@ -153,7 +153,10 @@ long dune_vcpu_open(struct dune_thread *t, long dev)
 	if (dev == inherited) {
 		t->vcpu = dev;
 		inherited = -1;
-		return dune_vcpu_renew(t);
+		err = dune_vcpu_renew(t);
+		if (err)
+			sys3(__NR_close, dev, 0, 0);
+		return err;
 	}
 	err = make_vcpu(t, dev);
 	dune_device_close(dev);
