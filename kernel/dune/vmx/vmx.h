@@ -153,6 +153,10 @@ struct vmx_host {
  *		aligned as kmalloc() aligns what is as large as this
  * @host_list:	the same for the host's values
  * @state:	the state that DUNE_SET_STATE wants, until the next entry
+ *
+ * Only the vCPU's thread changes it, so there is no lock, with one exception: vmx_cpu_off() and
+ * deactivate_here() run on CPU @cpu with interrupts off, and change @cpu, @active, @msrs_loaded,
+ * @rip, @rsp and @rflags. VMX_PENDING_REGS protects the registers (vmx_load_regs()).
  */
 struct vcpu_hw {
 	void *vmcs;
