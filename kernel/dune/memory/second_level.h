@@ -20,6 +20,7 @@
 
 #include <linux/dune.h>
 #include <linux/jump_label.h>
+#include <linux/lockdep.h>
 #include <linux/sched.h>
 
 #include "dune/memory/kick.h"
@@ -121,6 +122,7 @@ static inline void second_level_flush(struct second_level_vcpu *vcpu)
  */
 static inline void second_level_migrated(struct second_level_vcpu *vcpu)
 {
+	lockdep_assert_irqs_disabled();
 	if (static_branch_unlikely(&second_level_mirrored))
 		vcpu->flush = true;
 }

@@ -6,6 +6,7 @@
 
 #include <linux/cpu.h>
 #include <linux/hw_breakpoint.h>
+#include <linux/lockdep.h>
 #include <linux/moduleparam.h>
 #include <linux/printk.h>
 #include <asm/debugreg.h>
@@ -60,6 +61,7 @@ void vmx_vcpu_load(struct dune_vcpu *vcpu, bool migrated)
 {
 	struct vcpu_hw *hw = vcpu->hw;
 
+	lockdep_assert_irqs_disabled();
 	ibpb_if_kvm_has_vmcs();
 	hw->pending |= VMX_PENDING_HOST;
 	if (migrated)
@@ -78,6 +80,7 @@ void vmx_vcpu_put(struct dune_vcpu *vcpu)
 {
 	struct vcpu_hw *hw = vcpu->hw;
 
+	lockdep_assert_irqs_disabled();
 	if (hw->msrs_loaded)
 		vmx_restore_msrs(hw);
 	if (hw->switched) {

@@ -64,6 +64,7 @@ void vmx_host_write_cpu(struct vmx_host *host)
 	struct desc_ptr gdt;
 	u64 value;
 
+	lockdep_assert_irqs_disabled();
 	native_store_gdt(&gdt);
 	vmcs_write(HOST_GDTR_BASE, gdt.address);
 	vmcs_write(HOST_IDTR_BASE, host->idt.address);
@@ -81,6 +82,7 @@ void vmx_host_write_cpu(struct vmx_host *host)
 /* Writes the host field that depends on this thread into the current VMCS. */
 void vmx_host_write(struct vmx_host *host)
 {
+	lockdep_assert_irqs_disabled();
 	vmcs_write(HOST_FS_BASE, host->fs_base);
 }
 
@@ -116,6 +118,7 @@ void vmx_load_msrs(struct vcpu_hw *hw)
 {
 	int i;
 
+	lockdep_assert_irqs_disabled();
 	for (i = 0; i < VMX_MSRS; i++)
 		if (hw->msrs[i] != host_msrs[i])
 			msr_write(msr_numbers[i], hw->msrs[i]);
