@@ -67,7 +67,7 @@ void dune_signal_irq(struct dune_tf *tf)
 
 	if (!n)
 		return;
-	if (!(tf->cs & 3))
+	if (!from_ring3(tf))
 		finish_lstar(tf);
 	do {
 		n = READ_ONCE(t->nsig);
@@ -137,7 +137,7 @@ void dune_signal_fault(struct dune_tf *tf, int sig, int code, u64 addr)
 	 * 3's. In ring 0 this function runs on the stack where the frame has to
 	 * be: let the signal come as an interrupt.
 	 */
-	if ((tf->cs & 3) && !dune_trap_saves_fpu(tf->vector))
+	if (from_ring3(tf) && !dune_trap_saves_fpu(tf->vector))
 		dune_signal_irq(tf);
 	else
 		dune_hypercall(HC_NOP, 0, 0, 0, 0, 0, 0);
