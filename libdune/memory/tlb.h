@@ -11,7 +11,7 @@
 #define CR3_PCID	0xfffULL
 #define CR3_KEEP	(1ULL << 63)	/* keep the entries of the PCID that is loaded */
 
-#define PCID_STATES_PAGES 8		/* a word for each PCID */
+#define PCID_GENERATIONS_PAGES 8	/* a word for each PCID */
 
 /* INVPCID of all addresses under one PCID (SDM volume 2, "INVPCID"). */
 #define INVPCID_SINGLE	1
