@@ -141,10 +141,14 @@ struct kclone_args {
 	u64 stack, stack_size, tls, set_tid, set_tid_size, cgroup;
 };
 
-/* User addresses of Linux with 4-level tables end a page below 2^47. */
-#define USER_END	0x7ffffffff000ULL
-
 #define PAGE		4096ULL
+#define GB_SHIFT	30
+#define GB		(1ULL << GB_SHIFT)
+
+/* User addresses of Linux with 4-level tables end a page below 2^47. */
+#define USER_BITS	47
+#define USER_TOP	(1ULL << USER_BITS)
+#define USER_END	(USER_TOP - PAGE)
 
 /* Returns whether a system call that returns an address has failed. */
 static inline bool is_error(long ret)

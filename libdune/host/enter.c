@@ -13,8 +13,6 @@
 
 struct dune_process dune_process;
 
-#define GB		(1ULL << 30)
-#define USER_TOP	(1ULL << 47)
 #define ARENA_MIN	(4 * BLOCK_SIZE)
 #define FLAGS		(DUNE_ENTER_SMAP | DUNE_ENTER_RING3_SIGNALS)
 

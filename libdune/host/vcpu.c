@@ -45,7 +45,7 @@ static long get_info(int dev)
 	if (!err && info->api_version != DUNE_API_VERSION)
 		err = -EPROTO;
 	/* Then page tables hold addresses of the process, all of which must fit. */
-	if (!err && !info->granules && info->address_bits < 47)
+	if (!err && !info->granules && info->address_bits < USER_BITS)
 		err = -ENODEV;
 	if (!err)
 		err = dune_calls_choose(info->vendor);

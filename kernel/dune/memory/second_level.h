@@ -28,9 +28,6 @@
 #include "dune/memory/root.h"
 #include "dune/memory/shootdown.h"
 
-/* The width of the process addresses that guests use, whatever the kernel has. */
-#define SECOND_LEVEL_PROCESS_BITS	PROCESS_BITS
-
 /* Set at load: the second level is a mirror; changes of memory kick vCPUs. */
 DECLARE_STATIC_KEY_FALSE(second_level_mirrored);
 DECLARE_STATIC_KEY_FALSE(second_level_kicks);
