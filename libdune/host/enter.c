@@ -80,7 +80,7 @@ static u64 arena_end(const struct dune_config *cfg)
 }
 
 /* Returns a text about the first error in @cfg, or NULL if @cfg is right. */
-static const char *fault_of(const struct dune_config *cfg)
+static const char *config_error(const struct dune_config *cfg)
 {
 	u64 arena = (u64)cfg->arena, any = 0;
 	int i;
@@ -139,10 +139,10 @@ static bool differs(const struct dune_config *cfg)
 
 static int check(const struct dune_config *cfg)
 {
-	const char *fault = fault_of(cfg);
+	const char *error = config_error(cfg);
 
-	if (fault)
-		return refuse(-EINVAL, fault);
+	if (error)
+		return refuse(-EINVAL, error);
 	if (differs(cfg))
 		return refuse(-EBUSY, "the process was set up with another configuration");
 	return 0;
