@@ -19,6 +19,7 @@ typedef uint16_t u16;
 typedef uint8_t u8;
 
 #define NSIG		64
+#define SIGSET_SIZE	(NSIG / 8)	/* of a mask of signals, in bytes */
 #define SIGILL		4
 #define SIGTRAP		5
 #define SIGABRT		6

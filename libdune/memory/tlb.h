@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * The instructions on CR3 and the TLB (APM volume 2, 5.5). None leaves the
- * guest.
+ * The instructions on CR3 and the TLB (APM volume 2, 5.5). None of them causes an exit.
  */
 #ifndef LIBDUNE_TLB_H
 #define LIBDUNE_TLB_H
