@@ -30,7 +30,7 @@ static void on_page_fault(struct dune_tf *tf)
 		return;
 	}
 	faults++;
-	/* Without memory for the page table the fault would come again for ever. */
+	/* Without memory for the page table the fault would come again without end. */
 	if (dune_pt_map(dune_pt_root(), page, PAGE, (uint64_t)memory, DUNE_PT_RW))
 		dune_trap_default(tf);
 }

@@ -31,5 +31,9 @@ int main(void)
 	dune_stats(&stats);
 	printf("hello: page tables take %lu KB\n",
 	       (unsigned long)stats.table_bytes / 1024);
-	return before == 3 && ring() == 0 && dune_active() ? 0 : 1;
+	if (before != 3 || ring() != 0 || !dune_active()) {
+		fprintf(stderr, "hello: FAILED: expected ring 3, then 0\n");
+		return 1;
+	}
+	return 0;
 }

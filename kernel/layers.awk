@@ -5,9 +5,9 @@
 # above dune/, which knows them by vcpu_ops.h alone, and do not know each other. Only
 # second_level.h is for files outside of dune/memory/. The headers of Linux that x86/
 # may include have no tasks, no memory to allocate and no messages.
-# x86/*.S and x86/untrain.h use the kernel's thunks: they are for code that runs in Linux.
+# x86/linux/ uses the kernel's thunks: it is for code that runs in Linux.
 # The modules, dune/ and guard/, do not know each other. The resident part of the latter,
-# guard/hv/, knows x86/, except for untrain.h, and itself only.
+# guard/hv/, knows x86/, except for x86/linux/, and itself only.
 
 function layer(file)
 {
@@ -55,7 +55,8 @@ function wrong(why)
 		wrong("includes past second_level.h: " included)
 	if (FILENAME ~ /^guard\/hv\// && included !~ /^(x86|guard\/hv)\//)
 		wrong("the resident part cannot have " included)
-	if (FILENAME ~ /^guard\/hv\// && included == "x86/untrain.h")
+	if (FILENAME ~ /^(guard\/hv|x86)\// && FILENAME !~ /^x86\/linux\// && \
+	    included ~ /^x86\/linux\//)
 		wrong("the resident part cannot have the kernel's thunks")
 }
 

@@ -78,11 +78,12 @@ void exit_machine_check(void)
 }
 
 /*
- * The last case of a handler. @inject is the vendor's: it raises an exception in
- * the guest. Returns as @handle_exit of struct vcpu_ops.
+ * Carries out the table's answer to an exit; an exit that is not in the table ends the
+ * run. @inject is the vendor's: it raises an exception in the guest. Returns as
+ * @handle_exit of struct vcpu_ops.
  */
-int exit_forbidden(struct dune_vcpu *vcpu, enum answer answer,
-		   void (*inject)(struct vcpu_hw *hw, u32 vector, bool error))
+int exit_answer(struct dune_vcpu *vcpu, enum answer answer,
+		void (*inject)(struct vcpu_hw *hw, u32 vector, bool error))
 {
 	bool gp = answer == ANSWER_GP;
 

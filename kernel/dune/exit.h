@@ -20,8 +20,8 @@ enum answer {
 
 void exit_init(void);
 
-int exit_forbidden(struct dune_vcpu *vcpu, enum answer answer,
-		   void (*inject)(struct vcpu_hw *hw, u32 vector, bool error));
+int exit_answer(struct dune_vcpu *vcpu, enum answer answer,
+		void (*inject)(struct vcpu_hw *hw, u32 vector, bool error));
 
 void exit_bus_lock(unsigned long rip);
 bool exit_split_lock(unsigned long rip);

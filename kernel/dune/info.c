@@ -55,7 +55,7 @@ long dune_get_info(struct dune_info __user *argument)
 	 * must not lead to process addresses above them: such an access faults, and such a
 	 * CR3 is refused at the entry.
 	 */
-	info.address_bits = min_t(u32, guest_address_bits(), SECOND_LEVEL_PROCESS_BITS);
+	info.address_bits = min_t(u32, guest_address_bits(), PROCESS_BITS);
 	info.granules = second_level_granules();
 	info.guest_cr0 = DUNE_GUEST_CR0;
 	info.guest_cr4 = guest_cr4(false);

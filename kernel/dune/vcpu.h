@@ -41,8 +41,10 @@ struct vcpu_hw;
  *		out of the runtime's hands gives no access to it
  * @running:	DUNE_RUN is on the stack of @task: no second one may nest
  *
- * Only @task changes it, in DUNE_RUN and the state calls, so there is no lock. The members
- * that the run loop needs with interrupts off are used only there.
+ * Only @task changes it, in mmap(), DUNE_RUN and the state calls, so there is no lock.
+ * @second_level.kick has rules of its own (kick.h). The members that the run loop needs with
+ * interrupts off are used only there. Any task may drop the last reference; no thread uses
+ * the vCPU then.
  */
 struct dune_vcpu {
 	struct dune_vm *vm;

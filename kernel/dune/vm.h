@@ -24,7 +24,7 @@ struct mm_struct;
  * @prepared:	@second_level does not change any more
  * @second_level: leads guests to the memory of @mm. Not prepared by open(): misc_open()
  *		holds the lock of all misc devices then, and the lock of @mm may be
- *		held for as long as the server of a FUSE file likes.
+ *		held until the server of a FUSE file replies.
  */
 struct dune_vm {
 	struct kref kref;

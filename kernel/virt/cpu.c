@@ -65,6 +65,7 @@ static int virt_turn_on(void)
 	return err;
 }
 
+/* Turns virtualization off if virt/ turned it on. */
 static void virt_turn_off(void)
 {
 	if (!__this_cpu_read(virt_is_ours))
@@ -75,6 +76,10 @@ static void virt_turn_off(void)
 	virt_ops->cpu_turn_off();
 }
 
+/*
+ * Allows entries on this CPU; turns virtualization on unless KVM is loaded. If that fails,
+ * entries are forbidden. Returns 0 or a negative errno.
+ */
 static int virt_enable(void)
 {
 	int err = 0;
@@ -87,6 +92,7 @@ static int virt_enable(void)
 	return err;
 }
 
+/* Forbids entries on this CPU, and turns virtualization off if virt/ turned it on. */
 static void virt_disable(void *unused)
 {
 	lockdep_assert_irqs_disabled();
@@ -173,12 +179,14 @@ void virt_cpu_emergency(void)
 	virt_ops->cpu_emergency();
 }
 
+/* KVM is loaded: turns virtualization off, so that KVM can turn it on. */
 static void virt_give_to_kvm(void *unused)
 {
 	virt_turn_off();
 	advance_epoch();
 }
 
+/* KVM is gone: turns virtualization on again where entries are allowed. */
 static void virt_take_from_kvm(void *unused)
 {
 	if (__this_cpu_read(virt_enabled) && virt_turn_on())

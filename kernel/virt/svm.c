@@ -7,6 +7,7 @@
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <linux/gfp.h>
+#include <linux/lockdep.h>
 #include <linux/mm.h>
 #include <linux/percpu.h>
 #include <asm/cpufeature.h>
@@ -112,6 +113,7 @@ static void svm_virt_cleanup(void)
 
 u64 svm_hsave(void)
 {
+	lockdep_assert_irqs_disabled();
 	return __sme_pa(this_cpu_read(hsave));
 }
 

@@ -82,13 +82,14 @@ DECLARE_STATIC_KEY_FALSE(virt_kvm_loaded);
  */
 extern atomic64_t virt_epoch;
 
+/* Entries are allowed on this CPU (cpu.c). */
+DECLARE_PER_CPU(bool, virt_enabled);
+
 /*
  * Returns whether this CPU may enter guests. Interrupts are off. A CPU that goes off line or
  * shuts down is disabled while threads may still be on it. The run loop asks here after
  * each change of the epoch, and waits.
  */
-DECLARE_PER_CPU(bool, virt_enabled);
-
 static inline bool virt_is_enabled(void)
 {
 	return __this_cpu_read(virt_enabled);

@@ -3,9 +3,9 @@
  * Differences between kernels in what they call the processor's registers, bits
  * and instructions. This header gives older kernels the names of the newer ones, so
  * that other code is written for the newest. (One difference is elsewhere: CLEAR_DIVIDER in
- * mitigations.h is empty if the kernel does not name the bug.) What needs more of the
- * kernel's headers than x86/ may include, and differences in the kernel's own functions, is
- * in virt/compat.h; macros that lead into the kernel are in untrain.h.
+ * mitigations.h is empty if the kernel does not name the bug.) Names that need more of the
+ * kernel's headers than x86/ may include, and differences in the kernel's own functions, are
+ * in virt/compat.h; macros that lead into the kernel are in linux/untrain.h.
  *
  * A feature of the kernel is seen by its macros: the version number does not tell what a
  * distribution has put into a kernel.

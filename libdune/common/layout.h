@@ -8,7 +8,7 @@
  *	0x0000	the members that are used all the time, with TSS and GDT
  *	0x0400	IST stack for exceptions, three levels of 0x400
  *	0x1000	actions of signals, for some children
- *	0x1900	stack of the host half
+ *	0x1858	stack of the host half
  *	0x7a00	the members that are used less often
  *	0x8000	ring-0 stack of the guest half, 32 KB
  *
@@ -116,7 +116,7 @@
 #define VEC_SYSCALL		256
 #define VEC_GATES		33
 
-/* The bit of #PF's error code that says that the page is present. */
+/* The bit of #PF's error code that is set if the page is present. */
 #define PF_PRESENT		1
 
 /*

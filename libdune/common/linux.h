@@ -19,6 +19,7 @@ typedef uint16_t u16;
 typedef uint8_t u8;
 
 #define NSIG		64
+#define SIGSET_SIZE	(NSIG / 8)	/* of a mask of signals, in bytes */
 #define SIGILL		4
 #define SIGTRAP		5
 #define SIGABRT		6
@@ -141,10 +142,14 @@ struct kclone_args {
 	u64 stack, stack_size, tls, set_tid, set_tid_size, cgroup;
 };
 
-/* User addresses of Linux with 4-level tables end a page below 2^47. */
-#define USER_END	0x7ffffffff000ULL
-
 #define PAGE		4096ULL
+#define GB_SHIFT	30
+#define GB		(1ULL << GB_SHIFT)
+
+/* User addresses of Linux with 4-level tables end a page below 2^47. */
+#define USER_BITS	47
+#define USER_TOP	(1ULL << USER_BITS)
+#define USER_END	(USER_TOP - PAGE)
 
 /* Returns whether a system call that returns an address has failed. */
 static inline bool is_error(long ret)

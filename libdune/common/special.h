@@ -6,7 +6,10 @@
  *
  *	X(arg, name, guest, host)
  *
- * @guest: the function of guest/ that gets the frame of the call.
+ * @guest: the function of guest/ that carries out the call. It gets the frame, in ring 0
+ * with interrupts off, on the thread's ring-0 stack, and returns the result, a negative
+ * errno number, or DUNE_AGAIN. (That of rt_sigreturn has replaced the frame; its result is
+ * not used.)
  * @host: the action of host/loop.c when the call alone arrives there, by
  * HC_SYSCALL(), or because something watches the thread:
  *

@@ -90,10 +90,10 @@ struct dune_thread {
 	 */
 	u64 last_table;
 	/*
-	 * memory/tlb.c: for each PCID, the state that its entries come from. NULL while the
+	 * memory/tlb.c: for each PCID, the generation that its entries are of. NULL while the
 	 * thread has used no PCID.
 	 */
-	u64 *pcid_states;
+	u64 *pcid_generations;
 
 	struct dune_run *run;		/* NULL while there is no vCPU */
 	void *run_place;		/* pages of the arena that *run covers */

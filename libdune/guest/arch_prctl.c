@@ -22,14 +22,14 @@ long dune_sys_arch_prctl(struct dune_tf *tf)
 		wrmsr(MSR_FS_BASE, base);
 		return 0;
 	case ARCH_SET_GS:
-		if (base >= USER_END || !(tf->cs & 3))
+		if (base >= USER_END || !from_ring3(tf))
 			return -EPERM;
 		wrmsr(MSR_KERNEL_GS_BASE, base);
 		return 0;
 	case ARCH_GET_FS:
 		return put_base(tf, rdmsr(MSR_FS_BASE));
 	case ARCH_GET_GS:
-		return put_base(tf, tf->cs & 3 ? rdmsr(MSR_KERNEL_GS_BASE) : 0);
+		return put_base(tf, from_ring3(tf) ? rdmsr(MSR_KERNEL_GS_BASE) : 0);
 	default:
 		return dune_hypercall(__NR_arch_prctl, tf->rdi, tf->rsi, 0, 0,
 				      0, 0);

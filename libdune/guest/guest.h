@@ -13,6 +13,12 @@
 #include "memory.h"
 #include "sigaction.h"
 
+/* Returns whether @tf interrupted ring 3. */
+ALWAYS_INLINE bool from_ring3(const struct dune_tf *tf)
+{
+	return tf->cs & 3;
+}
+
 /* entry.S */
 long dune_ring3_enter(const struct dune_tf *tf);
 

@@ -32,7 +32,7 @@ static long parse(struct dune_tf *tf, struct dune_clone *c)
 	c->nr = __NR_clone;
 	switch ((u32)tf->rax) {
 	case __NR_clone3:
-		if ((tf->cs & 3) && !dune_user_ok((void *)tf->rdi, tf->rsi))
+		if (from_ring3(tf) && !dune_user_ok((void *)tf->rdi, tf->rsi))
 			return -EFAULT;
 		return parse_clone3(c, (void *)tf->rdi, tf->rsi);
 	case __NR_clone:

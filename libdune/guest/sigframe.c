@@ -173,7 +173,7 @@ static void go_to_ring3(struct dune_tf *tf, const struct ksigcontext *mc)
 int dune_sigframe_push(struct dune_thread *t, struct dune_tf *tf,
 		       const struct dune_sigentry *e)
 {
-	bool crosses = (tf->cs & 3) &&
+	bool crosses = from_ring3(tf) &&
 		      !(dune_process.flags & DUNE_ENTER_RING3_SIGNALS);
 	u64 sp = (crosses ? t->leave_rsp : tf->rsp) - RED_ZONE;
 	u64 top = stack_for(t, sp, e);
@@ -184,7 +184,7 @@ int dune_sigframe_push(struct dune_thread *t, struct dune_tf *tf,
 
 	if (!(e->action.flags & SA_RESTORER) || e->action.handler >= USER_END ||
 	    overflows(t, sp, top, at) ||
-	    !writable((tf->cs & 3) && !crosses, at, top - at))
+	    !writable(from_ring3(tf) && !crosses, at, top - at))
 		return -EFAULT;
 
 	user_access_begin();
@@ -242,7 +242,7 @@ static long restore_fpu(const struct dune_tf *tf, u64 at)
 		first_state(features, MXCSR_FIRST);
 		return 0;
 	}
-	if ((tf->cs & 3) && !dune_user_ok((void *)at, size + 4))
+	if (from_ring3(tf) && !dune_user_ok((void *)at, size + 4))
 		return -EFAULT;
 	if (dune_copy(&sw, (void *)(at + FP_SW_OFFSET), sizeof(sw)))
 		return -EFAULT;
@@ -292,7 +292,7 @@ int dune_sigframe_restore(struct dune_thread *t, struct dune_tf *tf,
 	tf->rip = mc->rip;
 	tf->rflags = (tf->rflags & ~(u64)RFLAGS_USER) |
 		     (mc->rflags & RFLAGS_USER) | RFLAGS_IF;
-	if (!(tf->cs & 3) && (mc->cs & 3))
+	if (!from_ring3(tf) && (mc->cs & 3))
 		go_to_ring3(tf, mc);
 	dune_set_altstack(t, &sr->uc.stack, tf->rsp);
 	return 0;

@@ -21,7 +21,7 @@
 static long set_mask(int how, u64 set, u64 *old)
 {
 	return dune_hypercall(__NR_rt_sigprocmask, how, (long)&set, (long)old,
-			      8, 0, 0);
+			      SIGSET_SIZE, 0, 0);
 }
 
 /*
@@ -67,7 +67,7 @@ void dune_signal_irq(struct dune_tf *tf)
 
 	if (!n)
 		return;
-	if (!(tf->cs & 3))
+	if (!from_ring3(tf))
 		finish_lstar(tf);
 	do {
 		n = READ_ONCE(t->nsig);
@@ -85,7 +85,7 @@ void dune_signal_irq(struct dune_tf *tf)
 
 static void tell_kernel(int sig, const struct ksigaction *real)
 {
-	dune_hypercall(__NR_rt_sigaction, sig, (long)real, 0, 8, 0, 0);
+	dune_hypercall(__NR_rt_sigaction, sig, (long)real, 0, SIGSET_SIZE, 0, 0);
 }
 
 /*
@@ -137,7 +137,7 @@ void dune_signal_fault(struct dune_tf *tf, int sig, int code, u64 addr)
 	 * 3's. In ring 0 this function runs on the stack where the frame has to
 	 * be: let the signal come as an interrupt.
 	 */
-	if ((tf->cs & 3) && !dune_trap_saves_fpu(tf->vector))
+	if (from_ring3(tf) && !dune_trap_saves_fpu(tf->vector))
 		dune_signal_irq(tf);
 	else
 		dune_hypercall(HC_NOP, 0, 0, 0, 0, 0, 0);
@@ -156,7 +156,7 @@ static long change_action(struct dune_sighand *sh, int sig,
 		dune_real_action(sig, act, &real);
 	}
 	err = dune_hypercall(__NR_rt_sigaction, sig, act ? (long)&real : 0,
-			     (long)&real_old, 8, 0, 0);
+			     (long)&real_old, SIGSET_SIZE, 0, 0);
 	/* The library's record is the old action if the kernel has the library's handler. */
 	if (real_old.handler == (u64)dune_host_handler)
 		*old = before;
@@ -176,12 +176,12 @@ static long change_action(struct dune_sighand *sh, int sig,
 long dune_sys_sigaction(struct dune_tf *tf)
 {
 	struct dune_sighand *sh = dune_self()->sighand;
-	struct ksigaction act, old;
+	struct ksigaction act = { 0 }, old;
 	int sig = tf->rdi;
 	u64 flags;
 	long err;
 
-	if (tf->r10 != 8)
+	if (tf->r10 != SIGSET_SIZE)
 		return -EINVAL;
 	if (tf->rsi && dune_get_user(tf, &act, tf->rsi, sizeof(act)))
 		return -EFAULT;
@@ -210,7 +210,7 @@ long dune_sys_sigreturn(struct dune_tf *tf)
 	sr.uc.sigmask &= ~UNBLOCKABLE;
 	/* A signal that is queued has to be handled before this mask is set. */
 	err = dune_syscall_forward(__NR_rt_sigprocmask, SIG_SETMASK,
-				   (long)&sr.uc.sigmask, 0, 8, 0, 0);
+				   (long)&sr.uc.sigmask, 0, SIGSET_SIZE, 0, 0);
 	if (err == DUNE_AGAIN) {
 		tf->rip -= DUNE_SYSCALL_LENGTH;
 		return 0;

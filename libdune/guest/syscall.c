@@ -60,7 +60,7 @@ static long special(struct dune_tf *tf, u32 nr)
  */
 static bool belongs_to_ring0(const struct dune_tf *tf, u32 nr)
 {
-	return (tf->cs & 3) &&
+	return from_ring3(tf) &&
 	       !(dune_process.flags & DUNE_ENTER_RING3_SIGNALS) &&
 	       (nr == __NR_rt_sigaction || nr == __NR_rt_sigreturn ||
 		nr == __NR_sigaltstack);

@@ -76,7 +76,7 @@ void dune_bad_stack(void)
 static int page_fault_code(const struct dune_tf *tf, u64 address)
 {
 	/* Ring 3 finds nothing mapped in the supervisor range. */
-	if ((tf->cs & 3) &&
+	if (from_ring3(tf) &&
 	    address - dune_process.super_base < dune_process.super_size)
 		return SEGV_MAPERR;
 	return tf->error & PF_PRESENT ? SEGV_ACCERR : SEGV_MAPERR;
@@ -128,7 +128,7 @@ void dune_trap_default(struct dune_tf *tf)
 	u64 cr2 = dune_cr2();
 	u64 fixup;
 
-	fixup = tf->cs & 3 ? 0 : dune_fixup(tf->rip);
+	fixup = from_ring3(tf) ? 0 : dune_fixup(tf->rip);
 	if (fixup) {
 		tf->rip = fixup;
 		return;

@@ -12,15 +12,18 @@
  */
 long dune_get_user(const struct dune_tf *tf, void *to, u64 from, size_t n)
 {
-	if ((tf->cs & 3) && !dune_user_ok((const void *)from, n))
+	if (from_ring3(tf) && !dune_user_ok((const void *)from, n))
 		return -EFAULT;
 	return dune_copy(to, (const void *)from, n);
 }
 
-/* Copy @n bytes to @to in that memory, likewise. -EFAULT may come after some bytes. */
+/*
+ * Copy @n bytes to @to, with the same check. If it returns -EFAULT, some bytes may have been
+ * copied.
+ */
 long dune_put_user(const struct dune_tf *tf, u64 to, const void *from, size_t n)
 {
-	if ((tf->cs & 3) && !dune_user_ok((const void *)to, n))
+	if (from_ring3(tf) && !dune_user_ok((const void *)to, n))
 		return -EFAULT;
 	return dune_copy((void *)to, from, n);
 }

@@ -13,8 +13,6 @@
 
 struct dune_process dune_process;
 
-#define GB		(1ULL << 30)
-#define USER_TOP	(1ULL << 47)
 #define ARENA_MIN	(4 * BLOCK_SIZE)
 #define FLAGS		(DUNE_ENTER_SMAP | DUNE_ENTER_RING3_SIGNALS)
 
@@ -82,7 +80,7 @@ static u64 arena_end(const struct dune_config *cfg)
 }
 
 /* Returns a text about the first error in @cfg, or NULL if @cfg is right. */
-static const char *fault_of(const struct dune_config *cfg)
+static const char *config_error(const struct dune_config *cfg)
 {
 	u64 arena = (u64)cfg->arena, any = 0;
 	int i;
@@ -141,10 +139,10 @@ static bool differs(const struct dune_config *cfg)
 
 static int check(const struct dune_config *cfg)
 {
-	const char *fault = fault_of(cfg);
+	const char *error = config_error(cfg);
 
-	if (fault)
-		return refuse(-EINVAL, fault);
+	if (error)
+		return refuse(-EINVAL, error);
 	if (differs(cfg))
 		return refuse(-EBUSY, "the process was set up with another configuration");
 	return 0;

@@ -32,10 +32,10 @@ static long probe_silent(struct dune_thread *t, u64 address, u32 flags)
 	long ret;
 
 	WRITE_ONCE(t->touch_silent, 1);
-	sys4(__NR_rt_sigprocmask, SIG_BLOCK, (long)&handled, (long)&old, 8);
-	sys4(__NR_rt_sigprocmask, SIG_UNBLOCK, (long)&set, 0, 8);
+	sys4(__NR_rt_sigprocmask, SIG_BLOCK, (long)&handled, (long)&old, SIGSET_SIZE);
+	sys4(__NR_rt_sigprocmask, SIG_UNBLOCK, (long)&set, 0, SIGSET_SIZE);
 	ret = probe(address, flags);
-	sys4(__NR_rt_sigprocmask, SIG_SETMASK, (long)&old, 0, 8);
+	sys4(__NR_rt_sigprocmask, SIG_SETMASK, (long)&old, 0, SIGSET_SIZE);
 	WRITE_ONCE(t->touch_silent, 0);
 	if (unlikely(t->held_set))
 		dune_host_send_held(t);
@@ -66,7 +66,7 @@ static void exec_fault(u64 address)
 	long pid = sys3(__NR_getpid, 0, 0, 0);
 	u64 blocked = 0;
 
-	sys4(__NR_rt_sigprocmask, SIG_BLOCK, 0, (long)&blocked, 8);
+	sys4(__NR_rt_sigprocmask, SIG_BLOCK, 0, (long)&blocked, SIGSET_SIZE);
 	if (blocked & sigbit(SIGSEGV))
 		dune_host_die(SIGSEGV);
 	sys4(__NR_rt_tgsigqueueinfo, pid, sys3(__NR_gettid, 0, 0, 0), SIGSEGV,

@@ -20,9 +20,9 @@ void dune_host_die(int sig)
 	u64 set = sigbit(sig);
 	long pid = sys3(__NR_getpid, 0, 0, 0);
 
-	sys4(__NR_rt_sigaction, sig, (long)&act, 0, 8);
+	sys4(__NR_rt_sigaction, sig, (long)&act, 0, SIGSET_SIZE);
 	sys3(__NR_tgkill, pid, sys3(__NR_gettid, 0, 0, 0), sig);
-	sys4(__NR_rt_sigprocmask, SIG_UNBLOCK, (long)&set, 0, 8);
+	sys4(__NR_rt_sigprocmask, SIG_UNBLOCK, (long)&set, 0, SIGSET_SIZE);
 	for (;;)
 		sys3(__NR_exit_group, 128 + sig, 0, 0);
 }
@@ -113,7 +113,7 @@ static long masked_call(struct dune_thread *t, long nr,
 	const u64 *set = (const u64 *)mask;
 	long ret;
 
-	if (set && dune_host_readable(t, set, 8)) {
+	if (set && dune_host_readable(t, set, SIGSET_SIZE)) {
 		t->temp_mask = *set & ~UNBLOCKABLE;
 		WRITE_ONCE(t->temp_mask_on, 1);
 	}

@@ -19,7 +19,7 @@ static const int probe_signals[] = { SIGSEGV, SIGBUS };
 
 static void tell_kernel(int sig, const struct ksigaction *real)
 {
-	sys4(__NR_rt_sigaction, sig, (long)real, 0, 8);
+	sys4(__NR_rt_sigaction, sig, (long)real, 0, SIGSET_SIZE);
 }
 
 static void install(int sig, const struct ksigaction *act)
@@ -35,7 +35,7 @@ static void import(int sig)
 	struct dune_sighand *sh = &dune_process.sighand;
 	struct ksigaction act;
 
-	if (sys4(__NR_rt_sigaction, sig, 0, (long)&act, 8))
+	if (sys4(__NR_rt_sigaction, sig, 0, (long)&act, SIGSET_SIZE))
 		return;
 	dune_set_action(sh, sig, &act);
 	if (is_handler(&act) || (sigbit(sig) & PROBE_SIGNALS))
@@ -107,7 +107,7 @@ static void after_sharing(struct dune_sighand *sh, int sig)
 {
 	struct ksigaction act = dune_action(sh, sig), real;
 
-	if (sys4(__NR_rt_sigaction, sig, 0, (long)&real, 8) ||
+	if (sys4(__NR_rt_sigaction, sig, 0, (long)&real, SIGSET_SIZE) ||
 	    real.handler == (u64)dune_host_handler)
 		return;
 	if (real.handler == SIG_DFL && act.handler != SIG_DFL) {
@@ -157,7 +157,7 @@ static void run_natively(int sig, struct ksiginfo *info, struct kucontext *uc)
 	if (!is_handler(&act))
 		dune_host_die(sig);
 	reset(sh, sig, &act);
-	sys4(__NR_rt_sigprocmask, SIG_SETMASK, (long)&mask, 0, 8);
+	sys4(__NR_rt_sigprocmask, SIG_SETMASK, (long)&mask, 0, SIGSET_SIZE);
 	((native_handler)act.handler)(sig, info, uc);
 }
 

@@ -148,6 +148,6 @@ void dune_thread_free(struct dune_thread *t)
 		}
 	}
 	dune_unlock(&dune_process.lock, flags);
-	dune_page_free(t->pcid_states, PCID_STATES_PAGES);
+	dune_page_free(t->pcid_generations, PCID_GENERATIONS_PAGES);
 	dune_page_free(t, BLOCK_SIZE / PAGE);
 }

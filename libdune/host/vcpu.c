@@ -45,7 +45,7 @@ static long get_info(int dev)
 	if (!err && info->api_version != DUNE_API_VERSION)
 		err = -EPROTO;
 	/* Then page tables hold addresses of the process, all of which must fit. */
-	if (!err && !info->granules && info->address_bits < 47)
+	if (!err && !info->granules && info->address_bits < USER_BITS)
 		err = -ENODEV;
 	if (!err)
 		err = dune_calls_choose(info->vendor);
@@ -153,7 +153,10 @@ long dune_vcpu_open(struct dune_thread *t, long dev)
 	if (dev == inherited) {
 		t->vcpu = dev;
 		inherited = -1;
-		return dune_vcpu_renew(t);
+		err = dune_vcpu_renew(t);
+		if (err)
+			sys3(__NR_close, dev, 0, 0);
+		return err;
 	}
 	err = make_vcpu(t, dev);
 	dune_device_close(dev);

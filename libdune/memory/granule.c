@@ -17,9 +17,7 @@
  */
 #include "memory.h"
 
-#define GB_SHIFT	30
-#define GB_MASK		((1ULL << GB_SHIFT) - 1)
-#define GIGABYTES	(1U << (47 - GB_SHIFT))
+#define GIGABYTES	(1U << (USER_BITS - GB_SHIFT))
 
 /* The most that a u16 can count: 64 TB, half of all addresses. */
 #define GRANULES_MAX	(1U << 16)
@@ -75,14 +73,14 @@ u64 dune_granule_gpa(u64 va)
 	n = READ_ONCE(granule_of[gigabyte]);
 	if (unlikely(!n))
 		n = assign(gigabyte);
-	return n ? n << GB_SHIFT | (va & GB_MASK) : NO_GPA;
+	return n ? n << GB_SHIFT | (va & (GB - 1)) : NO_GPA;
 }
 
 /* The process's address of @gpa, which dune_granule_gpa() returned. */
 u64 dune_granule_va(u64 gpa)
 {
 	return (u64)gigabyte_of[(u16)(gpa >> GB_SHIFT)] << GB_SHIFT |
-	       (gpa & GB_MASK);
+	       (gpa & (GB - 1));
 }
 
 u64 dune_gpa(u64 va)
@@ -92,8 +90,8 @@ u64 dune_gpa(u64 va)
 
 u64 dune_va(u64 gpa)
 {
-	if (dune_process.granules && (gpa < 1ULL << GB_SHIFT ||
-				      gpa >> GB_SHIFT >= dune_process.granules_used))
+	if (dune_process.granules &&
+	    (gpa < GB || gpa >> GB_SHIFT >= dune_process.granules_used))
 		return NO_GPA;
 	return to_va(gpa);
 }

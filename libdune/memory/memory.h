@@ -27,7 +27,7 @@ u64 dune_pt_bytes(void);
 bool dune_pf_early(u64 va);
 
 /* pgtable.c */
-u64 dune_pt_state(const dune_pte *root);
+u64 dune_pt_generation(const dune_pte *root);
 
 /* tlb.c, in the guest half */
 void dune_tlb_is_clean(void);

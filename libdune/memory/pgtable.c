@@ -17,11 +17,11 @@
 #include "tlb.h"
 
 /*
- * The word of a root that holds the number of its state, for PCIDs that keep their
- * entries (tlb.c). The upper half of a root maps no user address, and the
- * processor ignores all other bits of an entry whose P is clear (APM volume 2, 5.3).
+ * The word of a root that holds its generation, for PCIDs that keep their entries
+ * (tlb.c). The upper half of a root maps no user address, and the processor ignores all
+ * other bits of an entry whose P is clear (APM volume 2, 5.3).
  */
-#define STATE		511
+#define GENERATION	511
 
 /*
  * Orders all changes of the shape of all page tables. Leaf entries change, and entries of
@@ -39,27 +39,27 @@ static int check_range(const dune_pte *root, u64 va, u64 len)
 	return 0;
 }
 
-/* Give @root a new state, different from all previous states of all roots. */
-static void new_state(dune_pte *root)
+/* Give @root a new generation, different from all previous generations of all roots. */
+static void new_generation(dune_pte *root)
 {
 	static u64 last;
 
-	WRITE_ONCE(root[STATE], __atomic_add_fetch(&last, 2, __ATOMIC_RELAXED));
+	WRITE_ONCE(root[GENERATION], __atomic_add_fetch(&last, 2, __ATOMIC_RELAXED));
 }
 
-/* The number of the present state of @root, for tlb.c. */
-u64 dune_pt_state(const dune_pte *root)
+/* Returns the present generation of @root, for tlb.c. */
+u64 dune_pt_generation(const dune_pte *root)
 {
-	return READ_ONCE(root[STATE]);
+	return READ_ONCE(root[GENERATION]);
 }
 
 /*
- * Give @root a new state, and flush [va, va + len) if @root is loaded. Called after each
- * change of @root.
+ * Give @root a new generation, and flush [va, va + len) if @root is loaded. Called after
+ * each change of @root.
  */
 static void flush(dune_pte *root, u64 va, u64 len)
 {
-	new_state(root);
+	new_generation(root);
 	if (dune_pt_root() != root)
 		return;
 	if (len == PAGE)
@@ -191,11 +191,11 @@ static noinline int protect_next(dune_pte *root, u64 va, u64 len, u64 rights)
 
 	if (!table)
 		return protect(root, va, len, rights);
-	if (!t->pcid_states)
+	if (!t->pcid_generations)
 		WRITE_ONCE(t->last_table, va >> 21 << LAST_TABLE_SHIFT | (u64)table >> 12);
 	set_rights(&table[level_index(va, 0)], rights);
 	/* This is tested again: a handler may have used the first PCID meanwhile. */
-	if (READ_ONCE(t->pcid_states)) {
+	if (READ_ONCE(t->pcid_generations)) {
 		WRITE_ONCE(t->last_table, NO_LAST_TABLE);
 		flush(root, va, len);
 		return 0;
@@ -346,7 +346,7 @@ dune_pte *dune_pt_clone(dune_pte *root)
 	copy = clone(root, TOP);
 	dune_unlock(&lock, flags);
 	if (copy)
-		new_state(copy);
+		new_generation(copy);
 	return copy;
 }
 

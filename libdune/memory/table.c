@@ -346,9 +346,9 @@ int dune_table_prepare(dune_pte *root, u64 va, u64 len, u64 memory, u64 limit,
 		level = depth(root, at, &made);
 		if (level == 2 && (want < level_size(2) ||
 				   (!made && dune_process.no_1g))) {
-			if (middle != at >> 30)
+			if (middle != at >> GB_SHIFT)
 				count++;
-			middle = at >> 30;
+			middle = at >> GB_SHIFT;
 			level = 1;
 		}
 		if (level == 1 && want < level_size(1)) {

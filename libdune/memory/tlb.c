@@ -4,8 +4,8 @@
  *
  * Entries of a PCID may stay in the TLB while another PCID is loaded, and then
  * INVLPG and a load of CR3 do not reach them (APM volume 2, 5.5.1). So a thread
- * that uses PCIDs notes for each PCID which state of which root its entries belong
- * to (dune_pt_state(), one number for both), and keeps them only for that state.
+ * that uses PCIDs notes for each PCID which generation of which root its entries belong
+ * to (dune_pt_generation(), one number for both), and keeps them only for that generation.
  */
 #include "cpuid.h"
 #include "memory.h"
@@ -23,25 +23,25 @@ static bool have_pcids(void)
 	return dune_process.info.features & DUNE_FEATURE_PCID;
 }
 
-/* Note that the entries of the loaded PCID come from the present state of the root. */
+/* Note that the entries of the loaded PCID are of the root's present generation. */
 void dune_tlb_is_clean(void)
 {
 	struct dune_thread *t = dune_self();
 
-	if (t->pcid_states)
-		t->pcid_states[read_cr3() & CR3_PCID] = dune_pt_state(t->root);
+	if (t->pcid_generations)
+		t->pcid_generations[read_cr3() & CR3_PCID] = dune_pt_generation(t->root);
 }
 
 /*
- * Allocate the thread's states of PCIDs at its first use of one, and not earlier: without
+ * Allocate the thread's generations of PCIDs at its first use of one, and not earlier: without
  * them dune_pt_protect() has a shorter path. Returns 0 or -ENOMEM.
  */
 static int use_pcids(struct dune_thread *t)
 {
-	if (t->pcid_states)
+	if (t->pcid_generations)
 		return 0;
-	t->pcid_states = dune_page_alloc(PCID_STATES_PAGES);
-	if (!t->pcid_states)
+	t->pcid_generations = dune_page_alloc(PCID_GENERATIONS_PAGES);
+	if (!t->pcid_generations)
 		return -ENOMEM;
 	WRITE_ONCE(t->last_table, NO_LAST_TABLE);
 	dune_tlb_is_clean();
@@ -64,7 +64,8 @@ int dune_pt_load(dune_pte *root, unsigned int pcid)
 		return -ENOMEM;
 	cr3 = to_gpa((u64)root) | (pcid & CR3_PCID);
 	flags = dune_irq_save();	/* a handler finds all or nothing */
-	if ((pcid & DUNE_PT_KEEP) && t->pcid_states[pcid & CR3_PCID] == dune_pt_state(root))
+	if ((pcid & DUNE_PT_KEEP) &&
+	    t->pcid_generations[pcid & CR3_PCID] == dune_pt_generation(root))
 		cr3 |= CR3_KEEP;
 	t->root = root;
 	write_cr3(cr3);

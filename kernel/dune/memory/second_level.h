@@ -20,15 +20,13 @@
 
 #include <linux/dune.h>
 #include <linux/jump_label.h>
+#include <linux/lockdep.h>
 #include <linux/sched.h>
 
 #include "dune/memory/kick.h"
 #include "dune/memory/mirror.h"
 #include "dune/memory/root.h"
 #include "dune/memory/shootdown.h"
-
-/* The width of the process addresses that guests use, whatever the kernel has. */
-#define SECOND_LEVEL_PROCESS_BITS	PROCESS_BITS
 
 /* Set at load: the second level is a mirror; changes of memory kick vCPUs. */
 DECLARE_STATIC_KEY_FALSE(second_level_mirrored);
@@ -121,6 +119,7 @@ static inline void second_level_flush(struct second_level_vcpu *vcpu)
  */
 static inline void second_level_migrated(struct second_level_vcpu *vcpu)
 {
+	lockdep_assert_irqs_disabled();
 	if (static_branch_unlikely(&second_level_mirrored))
 		vcpu->flush = true;
 }

@@ -3,6 +3,7 @@
  * Into an SVM guest and back: the work around the world switch (switch.S).
  */
 #include <linux/hw_breakpoint.h>
+#include <linux/lockdep.h>
 #include <asm/debugreg.h>
 #include <asm/desc.h>
 #include <asm/fpu/xcr.h>
@@ -27,6 +28,7 @@ void svm_vcpu_load(struct dune_vcpu *vcpu, bool migrated)
 {
 	struct vcpu_hw *hw = vcpu->hw;
 
+	lockdep_assert_irqs_disabled();
 	svm_reduce_speculation();
 	if (static_branch_unlikely(&virt_kvm_loaded)) {
 		svm_kvm_load(hw);

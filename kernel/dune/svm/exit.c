@@ -76,7 +76,7 @@ static __always_inline int svm_hypercall(struct dune_vcpu *vcpu)
 	struct vmcb *vmcb = vcpu->hw->vmcb;
 
 	if (unlikely(vmcb->save.cpl))
-		return exit_forbidden(vcpu, ANSWER_UD, svm_inject);
+		return exit_answer(vcpu, ANSWER_UD, svm_inject);
 	svm_skip(vmcb, VMMCALL_LENGTH);
 	return hypercall_handle(vcpu, vmcb->control.int_ctl & V_IRQ_MASK);
 }
@@ -165,16 +165,15 @@ static noinline int svm_handle_other(struct dune_vcpu *vcpu)
 	case SVM_EXIT_RDTSCP:
 	case SVM_EXIT_CPUID:
 		/* Forbidden to this thread by prctl() or arch_prctl(). */
-		return exit_forbidden(vcpu, ANSWER_GP, svm_inject);
+		return exit_answer(vcpu, ANSWER_GP, svm_inject);
 	case SVM_EXIT_RDPRU:
 		/* As RDTSC, but #UD (APM vol. 3, RDPRU). */
-		return exit_forbidden(vcpu, ANSWER_UD, svm_inject);
+		return exit_answer(vcpu, ANSWER_UD, svm_inject);
 	case (u32)SVM_EXIT_ERR:
 		dune_count(vcpu, DUNE_COUNT_OTHER);
 		return DUNE_EXIT_INVALID;
 	default:
-		return exit_forbidden(vcpu, svm_intercept_answer(code),
-				      svm_inject);
+		return exit_answer(vcpu, svm_intercept_answer(code), svm_inject);
 	}
 }
 

@@ -2,7 +2,7 @@
 /*
  * Everything that SVM has to intercept, in one table with the reasons.
  * The rule: an instruction that the process could not execute as an ordinary
- * process raises the exception that it would raise there; what belongs to
+ * process raises the exception that it would raise there; an event that belongs to
  * the host alone ends the run. (APM 15.9 and 15.13; exit codes are
  * in its appendix C.)
  *

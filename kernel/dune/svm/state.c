@@ -78,7 +78,7 @@ int svm_get_state(struct dune_vcpu *vcpu, struct dune_state *state)
 
 /*
  * Nothing needs checking here. The processor refuses an illegal state at VMRUN
- * (DUNE_EXIT_INVALID) and makes bases canonical (APM 15.5.1). What could reach beyond
+ * (DUNE_EXIT_INVALID) and makes bases canonical (APM 15.5.1). State that could reach beyond
  * the guest (CR0, CR4, EFER, all of the control area) is not in struct dune_state.
  */
 void svm_set_state(struct dune_vcpu *vcpu, const struct dune_state *state)

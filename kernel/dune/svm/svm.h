@@ -40,6 +40,9 @@ struct dune_state;
  * @ldt:	the host's LDTR selector, during an entry
  * @has_kvm_tsc_ratio: KVM has left its guest's TSC ratio in this CPU
  * @host_tsc_ratio: that ratio, during an entry
+ *
+ * Only the vCPU's thread changes it, so there is no lock. The processor writes @vmcb between
+ * VMRUN and #VMEXIT.
  */
 struct vcpu_hw {
 	struct vmcb *vmcb;

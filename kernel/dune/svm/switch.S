@@ -7,10 +7,10 @@
 #include <asm/alternative.h>
 #include <asm/cpufeatures.h>
 
+#include "x86/linux/untrain.h"
 #include "x86/mitigations.h"
 #include "x86/registers.h"
 #include "x86/return_buffer.h"
-#include "x86/untrain.h"
 
 	.section .text, "ax"
 

@@ -1,6 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Into a VT-x guest and back: the work around the world switch (switch.S).
+ *
+ * vmx_enter() chooses the way (enum entry_way), each a copy of enter(): begin_entry() makes
+ * the VMCS current, vmx_switch() runs the guest, read_exit() and read_hypercall() collect what
+ * the handler needs, and end_entry() gives the CPU back. While KVM is loaded, enter_slow() does
+ * what the fast ways cannot, and the ways that it takes (ENTRY_OWN, ENTRY_BORROWED) do not lead
+ * back to it.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -10,7 +16,6 @@
 #include <linux/printk.h>
 #include <asm/debugreg.h>
 #include <asm/msr.h>
-#include <asm/nospec-branch.h>
 #include <asm/trapnr.h>
 
 #include "dune/vmx/kvm.h"
@@ -38,59 +43,6 @@ void vmx_enter_init(void)
 		static_branch_enable(&vmx_flushes_l1d);
 	else
 		pr_notice("this CPU is vulnerable to L1TF and its microcode has no flush: run no program that you do not trust\n");
-}
-
-/*
- * KVM executes an IBPB when another VMCS follows on a CPU, but only if both belong to KVM. The
- * kernel of a KVM guest runs in the same mode as Dune's guest, and other mitigations
- * do not tell them apart. If KVM has no VMCS on this CPU, no IBPB is needed.
- */
-static void ibpb_if_kvm_has_vmcs(void)
-{
-	u64 current_vmcs;
-
-	if (static_branch_unlikely(&virt_kvm_loaded) &&
-	    __read_cr4() & X86_CR4_VMXE && vmptrst(&current_vmcs) &&
-	    current_vmcs != VMX_LOAN_NONE)
-		indirect_branch_prediction_barrier();
-}
-
-/* @vcpu_load of struct vcpu_ops. */
-void vmx_vcpu_load(struct dune_vcpu *vcpu, bool migrated)
-{
-	struct vcpu_hw *hw = vcpu->hw;
-
-	ibpb_if_kvm_has_vmcs();
-	hw->pending |= VMX_PENDING_HOST;
-	if (migrated)
-		hw->pending |= VMX_PENDING_CPU;
-	/* The host is still saved if there was no other thread to switch to. */
-	if (!hw->switched)
-		vmx_host_save(hw);
-	vmx_choose_msrs(hw);
-}
-
-/*
- * Gives the CPU back to the host: the MSRs, the host's state, and predictions if KVM has a
- * VMCS here. The guest's registers are read while the VMCS is on this CPU.
- */
-void vmx_vcpu_put(struct dune_vcpu *vcpu)
-{
-	struct vcpu_hw *hw = vcpu->hw;
-
-	if (hw->msrs_loaded)
-		vmx_restore_msrs(hw);
-	if (hw->switched) {
-		vmx_host_restore(hw);
-		vmx_read_last_regs(hw);
-		ibpb_if_kvm_has_vmcs();
-	}
-	if (hw->pending & VMX_PENDING_SKIP) {
-		hw->rip += hw->exit.instruction_length;
-		hw->keeps_shadow = false;
-		hw->pending &= ~VMX_PENDING_SKIP;
-		hw->pending |= VMX_PENDING_REGS;
-	}
 }
 
 static noinline void prepare(struct vcpu_hw *hw)

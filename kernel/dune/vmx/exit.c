@@ -82,7 +82,7 @@ static int vmx_cpuid(struct dune_vcpu *vcpu)
 	u32 eax = leaf, ebx, ecx = subleaf, edx;
 
 	if (vcpu->filter & _TIF_NOCPUID)
-		return exit_forbidden(vcpu, ANSWER_GP, vmx_inject);
+		return exit_answer(vcpu, ANSWER_GP, vmx_inject);
 	dune_count(vcpu, DUNE_COUNT_OTHER);
 	native_cpuid(&eax, &ebx, &ecx, &edx);
 	if (leaf == 7 && !subleaf)
@@ -181,9 +181,9 @@ static noinline int vmx_handle_other(struct dune_vcpu *vcpu)
 		dune_count(vcpu, DUNE_COUNT_OTHER);
 		return DUNE_EXIT_SHUTDOWN;
 	case EXIT_REASON_VMCALL | VMX_REASON_OUTER_RING:
-		return exit_forbidden(vcpu, ANSWER_UD, vmx_inject);
+		return exit_answer(vcpu, ANSWER_UD, vmx_inject);
 	default:
-		return exit_forbidden(vcpu, vmx_intercept_answer(reason), vmx_inject);
+		return exit_answer(vcpu, vmx_intercept_answer(reason), vmx_inject);
 	}
 }
 

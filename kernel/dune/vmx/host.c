@@ -13,8 +13,10 @@
 #include <asm/desc.h>
 #include <asm/fsgsbase.h>
 #include <asm/msr.h>
+#include <asm/nospec-branch.h>
 #include <asm/segment.h>
 
+#include "dune/vmx/kvm.h"
 #include "dune/vmx/vmx.h"
 #include "virt/compat.h"
 #include "x86/msr.h"
@@ -64,6 +66,7 @@ void vmx_host_write_cpu(struct vmx_host *host)
 	struct desc_ptr gdt;
 	u64 value;
 
+	lockdep_assert_irqs_disabled();
 	native_store_gdt(&gdt);
 	vmcs_write(HOST_GDTR_BASE, gdt.address);
 	vmcs_write(HOST_IDTR_BASE, host->idt.address);
@@ -81,6 +84,7 @@ void vmx_host_write_cpu(struct vmx_host *host)
 /* Writes the host field that depends on this thread into the current VMCS. */
 void vmx_host_write(struct vmx_host *host)
 {
+	lockdep_assert_irqs_disabled();
 	vmcs_write(HOST_FS_BASE, host->fs_base);
 }
 
@@ -88,7 +92,7 @@ void vmx_host_write(struct vmx_host *host)
  * Saves the host's state, except for what is in the VMCS, before the first entry since the
  * thread runs on this CPU. Loads the guest's KERNEL_GS_BASE.
  */
-void vmx_host_save(struct vcpu_hw *hw)
+static void vmx_host_save(struct vcpu_hw *hw)
 {
 	struct vmx_host *host = &hw->host;
 
@@ -112,10 +116,11 @@ void vmx_host_save(struct vcpu_hw *hw)
 }
 
 /* Loads the guest's system-call MSRs into the CPU. */
-void vmx_load_msrs(struct vcpu_hw *hw)
+static void vmx_load_msrs(struct vcpu_hw *hw)
 {
 	int i;
 
+	lockdep_assert_irqs_disabled();
 	for (i = 0; i < VMX_MSRS; i++)
 		if (hw->msrs[i] != host_msrs[i])
 			msr_write(msr_numbers[i], hw->msrs[i]);
@@ -139,7 +144,7 @@ void vmx_restore_msrs(struct vcpu_hw *hw)
  * the MSRs must have the host's values whenever interrupts are on: then the processor switches
  * them at each entry and exit, by lists.
  */
-void vmx_choose_msrs(struct vcpu_hw *hw)
+static void vmx_choose_msrs(struct vcpu_hw *hw)
 {
 	bool lists = static_key_enabled(&virt_kvm_loaded);
 
@@ -203,7 +208,7 @@ static void restore_segments(const struct vmx_host *host)
  * On the CPU of vmx_host_save(), with interrupts off: restores what an exit leaves changed.
  * Keeps the guest's KERNEL_GS_BASE in @hw.
  */
-void vmx_host_restore(struct vcpu_hw *hw)
+static void vmx_host_restore(struct vcpu_hw *hw)
 {
 	struct vmx_host *host = &hw->host;
 
@@ -216,6 +221,61 @@ void vmx_host_restore(struct vcpu_hw *hw)
 	load_fixmap_gdt(smp_processor_id());
 	load_idt(&host->idt);
 	invalidate_tss_limit();
+}
+
+/*
+ * KVM executes an IBPB when another VMCS follows on a CPU, but only if both belong to KVM. The
+ * kernel of a KVM guest runs in the same mode as Dune's guest, and other mitigations
+ * do not tell them apart. If KVM has no VMCS on this CPU, no IBPB is needed.
+ */
+static void ibpb_if_kvm_has_vmcs(void)
+{
+	u64 current_vmcs;
+
+	if (static_branch_unlikely(&virt_kvm_loaded) &&
+	    __read_cr4() & X86_CR4_VMXE && vmptrst(&current_vmcs) &&
+	    current_vmcs != VMX_LOAN_NONE)
+		indirect_branch_prediction_barrier();
+}
+
+/* @vcpu_load of struct vcpu_ops. */
+void vmx_vcpu_load(struct dune_vcpu *vcpu, bool migrated)
+{
+	struct vcpu_hw *hw = vcpu->hw;
+
+	lockdep_assert_irqs_disabled();
+	ibpb_if_kvm_has_vmcs();
+	hw->pending |= VMX_PENDING_HOST;
+	if (migrated)
+		hw->pending |= VMX_PENDING_CPU;
+	/* The host is still saved if there was no other thread to switch to. */
+	if (!hw->switched)
+		vmx_host_save(hw);
+	vmx_choose_msrs(hw);
+}
+
+/*
+ * Gives the CPU back to the host: the MSRs, the host's state, and predictions if KVM has a
+ * VMCS here. The guest's registers are read while the VMCS is on this CPU.
+ */
+void vmx_vcpu_put(struct dune_vcpu *vcpu)
+{
+	struct vcpu_hw *hw = vcpu->hw;
+
+	lockdep_assert_irqs_disabled();
+	if (hw->msrs_loaded)
+		vmx_restore_msrs(hw);
+	if (hw->switched) {
+		vmx_host_restore(hw);
+		vmx_read_last_regs(hw);
+		ibpb_if_kvm_has_vmcs();
+	}
+	if (hw->pending & VMX_PENDING_SKIP) {
+		hw->rip += hw->exit.instruction_length;
+		hw->keeps_shadow = false;
+		hw->pending &= ~VMX_PENDING_SKIP;
+		hw->pending |= VMX_PENDING_REGS;
+	}
 }
 
 /**

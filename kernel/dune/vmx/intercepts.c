@@ -3,7 +3,7 @@
  * Everything that VT-x has to intercept and to allow, in one table with the reasons,
  * and the exceptions that forbidden instructions raise, in another. The rule is that of
  * svm/intercepts.c: an instruction that the process could not execute as an
- * ordinary process raises the exception that it would raise there; what
+ * ordinary process raises the exception that it would raise there; an event that
  * belongs to the host alone ends the run. (SDM 25.6 to 25.8, 26.1; exit
  * reasons are in its appendix C.)
  *

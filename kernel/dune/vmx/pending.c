@@ -3,6 +3,8 @@
  * Writes to the current VMCS what the next entry needs: the bits of vcpu_hw.pending. All
  * functions are for interrupts off.
  */
+#include <linux/lockdep.h>
+
 #include "dune/vmx/vmx.h"
 
 static void write_regs(struct vcpu_hw *hw)
@@ -100,6 +102,7 @@ void vmx_write_pending(struct vcpu_hw *hw)
 {
 	u32 pending = hw->pending;
 
+	lockdep_assert_irqs_disabled();
 	write_fields(hw);
 	hw->pending = 0;
 	if (pending & VMX_PENDING_IRQ) {

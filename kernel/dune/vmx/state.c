@@ -137,7 +137,7 @@ int vmx_get_state(struct dune_vcpu *vcpu, struct dune_state *state)
 
 /*
  * Nothing needs checking here. The processor refuses an illegal state at the entry
- * (DUNE_EXIT_INVALID). What could reach beyond the guest is not in struct dune_state.
+ * (DUNE_EXIT_INVALID). State that could reach beyond the guest is not in struct dune_state.
  */
 void vmx_set_state(struct dune_vcpu *vcpu, const struct dune_state *state)
 {

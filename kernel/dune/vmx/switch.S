@@ -10,10 +10,10 @@
 #include <asm/msr-index.h>
 #include <asm/unwind_hints.h>
 
+#include "x86/linux/untrain.h"
 #include "x86/mitigations.h"
 #include "x86/registers.h"
 #include "x86/return_buffer.h"
-#include "x86/untrain.h"
 
 /* The field of the VMCS (SDM appendix B.4.4). */
 #define HOST_RSP	0x6c14

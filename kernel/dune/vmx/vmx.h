@@ -153,6 +153,10 @@ struct vmx_host {
  *		aligned as kmalloc() aligns what is as large as this
  * @host_list:	the same for the host's values
  * @state:	the state that DUNE_SET_STATE wants, until the next entry
+ *
+ * Only the vCPU's thread changes it, so there is no lock, with one exception: vmx_cpu_off() and
+ * deactivate_here() run on CPU @cpu with interrupts off, and change @cpu, @active, @msrs_loaded,
+ * @rip, @rsp and @rflags. VMX_PENDING_REGS protects the registers (vmx_load_regs()).
  */
 struct vcpu_hw {
 	void *vmcs;
@@ -220,19 +224,15 @@ void vmx_write_pending(struct vcpu_hw *hw);
 
 /* enter.c */
 void vmx_enter_init(void);
-void vmx_vcpu_load(struct dune_vcpu *vcpu, bool migrated);
-void vmx_vcpu_put(struct dune_vcpu *vcpu);
 bool vmx_enter(struct dune_vcpu *vcpu, bool flush);
 
 /* host.c: for interrupts off, except for vmx_set_msr() */
 void vmx_host_write_cpu(struct vmx_host *host);
 void vmx_host_write(struct vmx_host *host);
-void vmx_host_save(struct vcpu_hw *hw);
-void vmx_host_restore(struct vcpu_hw *hw);
-void vmx_load_msrs(struct vcpu_hw *hw);
 void vmx_restore_msrs(struct vcpu_hw *hw);
-void vmx_choose_msrs(struct vcpu_hw *hw);
 void vmx_write_lists(struct vcpu_hw *hw);
+void vmx_vcpu_load(struct dune_vcpu *vcpu, bool migrated);
+void vmx_vcpu_put(struct dune_vcpu *vcpu);
 int vmx_set_msr(struct vcpu_hw *hw, u32 msr, u64 value);
 
 /* tag.c: for interrupts off */

@@ -1,23 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Symbols to which the kernel's macros of <asm/nospec-branch.h> refer, and which newer
+ * Functions that the kernel's macros of <asm/nospec-branch.h> call, and which newer
  * kernels export to KVM alone. This module has its own, with the same names and
- * the same effects.
+ * the same effects. (x86_verw_sel, to which these macros refer, too, is in x86/verw.S.)
  */
 #include <linux/linkage.h>
 #include <linux/objtool.h>
 #include <asm/msr-index.h>
 #include <asm/nospec-branch.h>
-#include <asm/segment.h>
-
-/*
- * For CLEAR_BUFFERS_BEFORE_GUEST: on processors that leak others' data from their
- * buffers, VERW also clears these buffers (Linux: arch/x86/mds.rst). Its operand must be in
- * memory, the selector of a writable data segment.
- */
-	.section .rodata, "a"
-	.balign 2
-SYM_DATA(x86_verw_sel, .word __KERNEL_DS)
 
 /*
  * For UNTRAIN_RET_VM: clears all predictions of branches. Clobbers

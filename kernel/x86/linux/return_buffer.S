@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Overwrites the return stack buffer at the end of a run: see return_buffer.h. */
+/* Overwrites the return stack buffer at the end of a run: see x86/return_buffer.h. */
 #include <linux/linkage.h>
 
 #include "x86/return_buffer.h"

@@ -4,8 +4,8 @@
  * it after an exit, with the names of the newer kernels. They lead into the kernel, by its
  * thunks and functions, so they are for code that runs in Linux.
  */
-#ifndef X86_UNTRAIN_H
-#define X86_UNTRAIN_H
+#ifndef X86_LINUX_UNTRAIN_H
+#define X86_LINUX_UNTRAIN_H
 
 #include <asm/nospec-branch.h>
 
@@ -32,4 +32,4 @@
 #define CLEAR_BRANCH_HISTORY_VMEXIT
 #endif
 
-#endif /* X86_UNTRAIN_H */
+#endif /* X86_LINUX_UNTRAIN_H */
