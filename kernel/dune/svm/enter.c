@@ -3,7 +3,6 @@
  * Into an SVM guest and back: the work around the world switch (switch.S).
  */
 #include <linux/hw_breakpoint.h>
-#include <linux/lockdep.h>
 #include <asm/debugreg.h>
 #include <asm/desc.h>
 #include <asm/fpu/xcr.h>

@@ -96,7 +96,6 @@ static void vmx_host_save(struct vcpu_hw *hw)
 {
 	struct vmx_host *host = &hw->host;
 
-	lockdep_assert_irqs_disabled();
 	/* Pairs with the one in learn_host_msrs(). */
 	if (unlikely(!smp_load_acquire(&host_msrs_known)))
 		learn_host_msrs();
@@ -120,7 +119,6 @@ static void vmx_load_msrs(struct vcpu_hw *hw)
 {
 	int i;
 
-	lockdep_assert_irqs_disabled();
 	for (i = 0; i < VMX_MSRS; i++)
 		if (hw->msrs[i] != host_msrs[i])
 			msr_write(msr_numbers[i], hw->msrs[i]);
@@ -148,7 +146,6 @@ static void vmx_choose_msrs(struct vcpu_hw *hw)
 {
 	bool lists = static_key_enabled(&virt_kvm_loaded);
 
-	lockdep_assert_irqs_disabled();
 	if (lists != hw->lists_msrs) {
 		hw->lists_msrs = lists;
 		hw->pending |= VMX_PENDING_MSRS;
@@ -212,7 +209,6 @@ static void vmx_host_restore(struct vcpu_hw *hw)
 {
 	struct vmx_host *host = &hw->host;
 
-	lockdep_assert_irqs_disabled();
 	hw->switched = false;
 	hw->kernel_gs_base = msr_read(MSR_KERNEL_GS_BASE);
 	restore_segments(host);

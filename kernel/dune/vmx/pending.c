@@ -3,7 +3,6 @@
  * Writes to the current VMCS what the next entry needs: the bits of vcpu_hw.pending. All
  * functions are for interrupts off.
  */
-#include <linux/lockdep.h>
 
 #include "dune/vmx/vmx.h"
 
