@@ -11,8 +11,8 @@
  *    it on. On other CPUs the entry turns it on for itself, with interrupts off, so
  *    that KVM never finds it on.
  * KVM counts as loaded while kvm.ko is loaded: kvm_amd and kvm_intel need it. The kernel has
- * one crash callback for virtualization. virt/ has it registered while KVM is not loaded and
- * during each change, and leaves it to KVM otherwise.
+ * one crash callback for virtualization. virt/ registers it while KVM is not loaded, and
+ * leaves it to KVM otherwise.
  */
 #include <linux/cpu.h>
 #include <linux/module.h>
@@ -34,9 +34,8 @@ static DEFINE_MUTEX(kvm_lock);
 static bool watching;
 
 /*
- * KVM runs no code before COMING has returned, nor after GOING, so the kernel's one crash
- * callback is free here. Preemption notifiers tell an entry's thread to clean up before a KVM
- * thread runs.
+ * KVM runs no code before COMING has returned, nor after GOING. Preemption notifiers
+ * tell an entry's thread to clean up before a KVM thread runs.
  */
 static void set_loaded(bool loaded)
 {
@@ -44,14 +43,13 @@ static void set_loaded(bool loaded)
 	if (!watching || static_key_enabled(&virt_kvm_loaded) == loaded)
 		return;
 	if (loaded) {
+		cpu_emergency_unregister_virt_callback(virt_cpu_emergency);
 		preempt_notifier_inc();
 		virt_cpus_set_kvm(true);
-		/* Virtualization is off now. Until then a crash must turn it off. */
-		cpu_emergency_unregister_virt_callback(virt_cpu_emergency);
 	} else {
-		cpu_emergency_register_virt_callback(virt_cpu_emergency);
 		virt_cpus_set_kvm(false);
 		preempt_notifier_dec();
+		cpu_emergency_register_virt_callback(virt_cpu_emergency);
 	}
 }
 
