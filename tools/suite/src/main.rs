@@ -56,7 +56,7 @@ Examples:
 
 #[derive(Subcommand)]
 enum Command {
-    /// Run all tests
+    /// Run the usual tests
     Test {
         #[command(flatten)]
         kernels: Kernels,
