@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The table of figures in README.md: some of the page's rows, on one kernel of
-//! one machine, in words for a reader who is new to Dune.
+//! one machine, in words that a newcomer to Dune understands.
 
 use anyhow::{Context as _, Result};
 use dune_machine::SVM;
