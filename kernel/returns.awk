@@ -72,7 +72,7 @@ END {
 	}
 	for (name in loops) {
 		seen++
-		if (!((name, "fill_return_buffer") in kinds))
+		if (!((name, "return_buffer_fill") in kinds))
 			wrong = wrong " " name "() returns before the return stack buffer is overwritten;"
 	}
 	if (!seen || !("svm_switch" in switches) || !("vmx_switch" in switches) ||

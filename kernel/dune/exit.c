@@ -19,19 +19,19 @@
 #include "virt/symbol.h"
 
 /* The kernel's answers to a bus lock and a split lock: split_lock_detect=. */
-DEFINE_STATIC_CALL_NULL(bus_lock, handle_bus_lock);
-DEFINE_STATIC_CALL_RET0(split_lock, handle_guest_split_lock);
+DEFINE_STATIC_CALL_NULL(exit_handle_bus_lock, handle_bus_lock);
+DEFINE_STATIC_CALL_RET0(exit_handle_split_lock, handle_guest_split_lock);
 
 /*
  * Looks up the kernel's answers to bus locks and split locks. One that is not found is not
- * called. Called once, at load.
+ * called. Called once, at load; may sleep.
  */
 void __init exit_init(void)
 {
 	if (boot_cpu_has(X86_FEATURE_BUS_LOCK_DETECT))
-		symbol_bind(bus_lock, "handle_bus_lock");
+		symbol_bind(exit_handle_bus_lock, "handle_bus_lock");
 	if (boot_cpu_has(X86_FEATURE_SPLIT_LOCK_DETECT))
-		symbol_bind(split_lock, "handle_guest_split_lock");
+		symbol_bind(exit_handle_split_lock, "handle_guest_split_lock");
 }
 
 /**
@@ -44,7 +44,7 @@ void exit_bus_lock(unsigned long rip)
 {
 	struct pt_regs regs = { .ip = rip };
 
-	static_call_cond(bus_lock)(&regs);
+	static_call_cond(exit_handle_bus_lock)(&regs);
 }
 
 /**
@@ -52,12 +52,12 @@ void exit_bus_lock(unsigned long rip)
  * @rip:	the address of the instruction
  *
  * Context: process, interrupts on; may sleep.
- * Return: whether the guest may continue, unchecked for a while; if not, it gets
- * #AC.
+ * Return: whether the guest may continue, for a while without the check; if not, it
+ * gets #AC.
  */
 bool exit_split_lock(unsigned long rip)
 {
-	return static_call(split_lock)(rip);
+	return static_call(exit_handle_split_lock)(rip);
 }
 
 /**
@@ -77,10 +77,16 @@ void exit_machine_check(void)
 		do_machine_check(&regs);
 }
 
-/*
- * Carries out the table's answer to an exit; an exit that is not in the table ends the
- * run. @inject is the vendor's: it raises an exception in the guest. Returns as
- * @handle_exit of struct vcpu_ops.
+/**
+ * exit_answer() - carry out the answer of a vendor's table to an exit
+ * @vcpu:	of current
+ * @answer:	an exception for the guest; any other answer ends the run
+ * @inject:	the vendor's: raises an exception in the guest. It replaces an exception whose
+ *		delivery was interrupted: the instruction of that one runs again and raises it
+ *		anew
+ *
+ * Context: process, interrupts on.
+ * Return: 0 to enter the guest again, or DUNE_EXIT_UNKNOWN.
  */
 int exit_answer(struct dune_vcpu *vcpu, enum answer answer,
 		void (*inject)(struct vcpu_hw *hw, u32 vector, bool error))
@@ -88,10 +94,10 @@ int exit_answer(struct dune_vcpu *vcpu, enum answer answer,
 	bool gp = answer == ANSWER_GP;
 
 	if (!gp && answer != ANSWER_UD) {
-		dune_count(vcpu, DUNE_COUNT_OTHER);
+		vcpu_count(vcpu, DUNE_COUNT_OTHER);
 		return DUNE_EXIT_UNKNOWN;
 	}
-	dune_count(vcpu, DUNE_COUNT_EXCEPTION);
+	vcpu_count(vcpu, DUNE_COUNT_EXCEPTION);
 	inject(vcpu->hw, gp ? X86_TRAP_GP : X86_TRAP_UD, gp);
 	return 0;
 }

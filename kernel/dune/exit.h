@@ -5,17 +5,34 @@
 #ifndef DUNE_EXIT_H
 #define DUNE_EXIT_H
 
+#include <linux/percpu.h>
 #include <linux/types.h>
+
+/* This also includes <asm/debugreg.h>, after what that header needs. */
+#include "virt/compat.h"
 
 struct dune_vcpu;
 struct vcpu_hw;
 
+/*
+ * The rule for what both vendors intercept: an instruction that the process could not execute as
+ * an ordinary process raises the exception that it would raise there; an event that belongs to
+ * the host alone is left to the host.
+ *
+ * Not intercepted, on purpose: MOV CR2, MOV CR3, INVLPG, INVPCID, the descriptor-table and
+ * task-register instructions, SWAPGS and IRET act on the guest's own state, and are what a Dune
+ * process is for. PAUSE and a guest that spins are ended by the host's timer.
+ *
+ * #DB and #AC are intercepted, because their delivery can raise them again without end, inside one
+ * instruction that no interrupt ends (CVE-2015-5307, -8104). The handlers inject them one at a
+ * time, so that each is an instruction boundary.
+ */
+
 /* The answer of a vendor's table to an exit. */
 enum answer {
-	ANSWER_NONE,	/* the table has no such exit */
+	ANSWER_NONE,	/* no exception: the handler has a case for the exit, or the run ends */
 	ANSWER_GP,	/* #GP(0) */
 	ANSWER_UD,	/* #UD */
-	ANSWER_EXIT,	/* the handler has a case of its own */
 };
 
 void exit_init(void);
@@ -26,5 +43,15 @@ int exit_answer(struct dune_vcpu *vcpu, enum answer answer,
 void exit_bus_lock(unsigned long rip);
 bool exit_split_lock(unsigned long rip);
 void exit_machine_check(void);
+
+/*
+ * Restores the host's DR7, which an exit leaves cleared (APM 15.6, SDM 28.5.1). DR0 to DR3 still
+ * hold the host's breakpoints. Interrupts are off.
+ */
+static __always_inline void exit_restore_dr7(void)
+{
+	if (unlikely(hw_breakpoint_active()))
+		set_debugreg(__this_cpu_read(cpu_dr7), 7);
+}
 
 #endif /* DUNE_EXIT_H */

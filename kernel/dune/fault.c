@@ -11,7 +11,7 @@
 #include <linux/sched/task_stack.h>
 
 #include "dune/fault.h"
-#include "dune/trace.h"
+#include "dune/trace/trace.h"
 #include "dune/vcpu.h"
 #include "dune/vm.h"
 #include "virt/compat.h"
@@ -35,7 +35,8 @@ static bool fault_in_process(struct mm_struct *mm, u64 address, u32 flags)
 {
 	/*
 	 * Not FAULT_FLAG_USER: with it a memory cgroup may leave work to the end
-	 * of the page fault (pagefault_out_of_memory()), which is not here.
+	 * of the page fault (pagefault_out_of_memory()). Nothing does that work after a
+	 * nested page fault.
 	 */
 	unsigned int how = FAULT_FLAG_DEFAULT;
 	struct vm_area_struct *vma;
@@ -89,9 +90,9 @@ static bool fill_second_level(struct dune_vcpu *vcpu, u64 address, u32 flags)
 int fault_handle(struct dune_vcpu *vcpu, u64 gpa, u32 flags)
 {
 	u64 address = gpa;
-	bool resolved = false;
+	bool resolved;
 
-	dune_count(vcpu, DUNE_COUNT_FAULT);
+	vcpu_count(vcpu, DUNE_COUNT_FAULT);
 	trace_dune_fault(gpa, flags);
 	/*
 	 * The same fault again: another thread may have resolved it without a
@@ -101,10 +102,12 @@ int fault_handle(struct dune_vcpu *vcpu, u64 gpa, u32 flags)
 	if (vcpu->fault_page == (gpa & PAGE_MASK))
 		second_level_flush(&vcpu->second_level);
 	vcpu->fault_page = gpa & PAGE_MASK;
-	if (!second_level_address(&vcpu->second_level, gpa, &address))
-		flags |= DUNE_FAULT_GUEST;
-	else if (likely(address < TASK_SIZE_MAX))
+	if (likely(second_level_address(&vcpu->second_level, gpa, &address))) {
 		resolved = fill_second_level(vcpu, address, flags);
+	} else {
+		resolved = second_level_fill_private(&vcpu->second_level, gpa);
+		flags |= DUNE_FAULT_GUEST;
+	}
 	if (likely(resolved))
 		return 0;
 	vcpu->run->fault_address = address;

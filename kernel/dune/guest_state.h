@@ -35,14 +35,15 @@
 #define SEGMENT_DPL	GENMASK(6, 5)
 #define SEGMENT_P	BIT(7)
 
-/* TR when a vCPU is made, and what DUNE_SET_STATE demands. */
+/* The attributes of TR when a vCPU is made; DUNE_SET_STATE demands them, too. */
 #define BUSY_TSS	(SEGMENT_P | VMX_AR_TYPE_BUSY_64_TSS)
 
 /*
- * VT-x enters no guest without a busy TSS in TR (SDM vol. 3, 27.3.1.2). SVM
- * does, but the consequences differ between implementations.
+ * Returns whether a guest may have @tr, which must be a busy TSS. VT-x enters no guest with
+ * another TR (SDM vol. 3, 27.3.1.2). SVM does, but the consequences differ between
+ * implementations.
  */
-static inline bool is_busy_tss(const struct dune_segment *tr)
+static inline bool guest_tr_is_valid(const struct dune_segment *tr)
 {
 	return (tr->attributes & (SEGMENT_P | SEGMENT_S | SEGMENT_TYPE)) ==
 	       BUSY_TSS;
@@ -61,7 +62,7 @@ static inline unsigned int guest_address_bits(void)
 	return (eax >> 16 & 0xff) ?: (eax & 0xff);
 }
 
-/* @smap: with SMEP and SMAP, each if the processor has it (DUNE_VCPU_SMAP). */
+/* Returns a guest's CR4. With @smap (DUNE_VCPU_SMAP) it has SMEP and SMAP if the processor does. */
 static inline u64 guest_cr4(bool smap)
 {
 	u64 cr4 = X86_CR4_PAE | X86_CR4_PGE | X86_CR4_OSFXSR |

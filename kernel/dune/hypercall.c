@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A hypercall is a system call. On the fast path it is dispatched here, in the kernel.
- * On the slow path the host half executes a real SYSCALL instruction. A call
- * takes the slow path while anything watches or restricts the thread (seccomp, ptrace,
- * audit, tracepoints, user dispatch), so that all of these decide exactly as for any
- * process. A call that depends on the frame with which user mode entered the kernel
- * always takes the slow path.
+ * A hypercall is a system call, or a message to the host half (DUNE_HOSTCALL), which ends
+ * the run. A system call is dispatched here, in the kernel, on the fast path, after the
+ * thread's seccomp filters, if there are any, have permitted it; on the slow path the host
+ * half executes a real SYSCALL instruction. A call takes the slow path while anything else
+ * watches or restricts the thread (ptrace, audit, tracepoints, user dispatch), so that all
+ * of these decide exactly as for any process. A call that depends on the frame with which
+ * user mode entered the kernel always takes the slow path.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -13,12 +14,14 @@
 #include <linux/kvm.h>
 #include <linux/mman.h>
 #include <linux/nospec.h>
+#include <linux/sched/signal.h>
+#include <linux/seccomp.h>
 #include <linux/static_call.h>
 #include <asm/syscall.h>
 #include <asm/unistd.h>
 
 #include "dune/hypercall.h"
-#include "dune/trace.h"
+#include "dune/trace/trace.h"
 #include "dune/vcpu.h"
 #include "virt/compat.h"
 #include "virt/symbol.h"
@@ -61,10 +64,17 @@ static long no_dispatcher(const struct pt_regs *regs, unsigned int nr)
 	return -ENOSYS;
 }
 
-DEFINE_STATIC_CALL(dispatcher, no_dispatcher);
+DEFINE_STATIC_CALL(hypercall_dispatcher, no_dispatcher);
 static bool have_dispatcher __ro_after_init;
 
-/* Looks up the kernel's dispatcher. Called once, at load. */
+/* Runs the thread's seccomp filters on the call in task_pt_regs(). It is not exported. */
+DEFINE_STATIC_CALL_NULL(hypercall_filters, SECCOMP_FILTERS);
+static bool have_filters __ro_after_init;
+
+/*
+ * Fills in slow_bitmap, and looks up the kernel's functions. Called once, at load; may
+ * sleep.
+ */
 void __init hypercall_init(void)
 {
 	int i;
@@ -72,27 +82,23 @@ void __init hypercall_init(void)
 	for (i = 0; i < ARRAY_SIZE(slow_calls); i++)
 		if (slow_calls[i] < NR_syscalls)
 			__set_bit(slow_calls[i], slow_bitmap);
-	have_dispatcher = symbol_bind(dispatcher, "x64_sys_call");
+	have_dispatcher = symbol_bind(hypercall_dispatcher, "x64_sys_call");
 	if (!have_dispatcher)
 		pr_info("no system-call dispatcher found: all calls take the slow path\n");
+	have_filters = symbol_bind(hypercall_filters, __stringify(SECCOMP_FILTERS));
 }
 
-/* Returns whether this kernel's system calls can be dispatched in the module. */
+/* Returns whether this kernel's system calls can be dispatched in the module. For any context. */
 bool hypercall_is_fast(void)
 {
 	return have_dispatcher;
 }
 
-/* @nr: below NR_syscalls, also to speculation. */
-static bool is_slow(const struct dune_vcpu *vcpu, unsigned long nr)
+/* Returns whether a call of slow_calls[], in @frame, takes the slow path now. Part of is_slow(). */
+static bool is_slow_now(const struct pt_regs *frame, unsigned long nr)
 {
-	const struct pt_regs *frame = &vcpu->frame;
 	unsigned int type;
 
-	if (vcpu->slow || READ_ONCE(current_thread_info()->syscall_work))
-		return true;
-	if (likely(!test_bit(nr, slow_bitmap)))
-		return false;
 	switch (nr) {
 	case __NR_ioctl:
 		/*
@@ -114,10 +120,26 @@ static bool is_slow(const struct dune_vcpu *vcpu, unsigned long nr)
 	}
 }
 
+/* Not inlined: the hot path would compute the frame's address before it needs it. */
+static noinline bool is_slow_now_in(const struct dune_vcpu *vcpu, unsigned long nr)
+{
+	return is_slow_now(&vcpu->frame, nr);
+}
+
+/*
+ * Returns whether the call in @vcpu->frame takes the slow path whatever watches the thread.
+ * @nr: its number, below NR_syscalls, also to speculation.
+ */
+static __always_inline bool is_slow(const struct dune_vcpu *vcpu, unsigned long nr)
+{
+	return unlikely(test_bit(nr, slow_bitmap)) && is_slow_now_in(vcpu, nr);
+}
+
 /*
  * All checks and the handler see only this copy of the arguments, so that a change of
  * the shared page meanwhile has no effect on them. A handler reads nothing else of the
- * frame (calls that do are slow), so nothing else is set: this is the hot path.
+ * frame (calls that do are slow), so nothing else is set: this is the hot path. One that
+ * called set_call() would have two instructions more (GCC 12).
  */
 static void copy_arguments(struct pt_regs *frame, const struct dune_regs *regs,
 			   unsigned long nr)
@@ -133,7 +155,7 @@ static void copy_arguments(struct pt_regs *frame, const struct dune_regs *regs,
 
 static bool is_restart(long ret)
 {
-	/* One range: of the numbers in between only ENOIOCTLCMD exists, which no call returns. */
+	/* These are one range, except for ENOIOCTLCMD, which no system call returns. */
 	return ret <= -ERESTARTSYS && ret >= -ERESTART_RESTARTBLOCK;
 }
 
@@ -150,12 +172,127 @@ int hypercall_leave(struct dune_vcpu *vcpu)
 	unsigned long nr = READ_ONCE(vcpu->run->regs.rax);
 
 	if (nr >= DUNE_HOSTCALL) {
-		dune_count(vcpu, DUNE_COUNT_HOSTCALL);
+		vcpu_count(vcpu, DUNE_COUNT_HOSTCALL);
 		return DUNE_EXIT_HOSTCALL;
 	}
 	trace_dune_hypercall(nr);
-	dune_count(vcpu, DUNE_COUNT_SYSCALL_SLOW);
+	vcpu_count(vcpu, DUNE_COUNT_SYSCALL_SLOW);
 	return DUNE_EXIT_SYSCALL;
+}
+
+/*
+ * Returns whether seccomp filters, and nothing else, decide about the thread's calls.
+ *
+ * A filter may end the thread if it is not the last one of its process (KILL_THREAD), and the
+ * strict mode ends it in any case. The thread would then end within its run, and the run's
+ * reference to the vCPU's file would stay. Both take the slow path. The number of live threads
+ * must not grow while the filters run. This thread is alone, so only it could start another. It
+ * makes no call meanwhile, but in the stop for a tracer (SECCOMP_RET_TRACE) it does its task work,
+ * and that of io_uring makes threads. So threads that use io_uring take the slow path, too.
+ */
+static bool only_seccomp(void)
+{
+	return READ_ONCE(current_thread_info()->syscall_work) == SYSCALL_WORK_SECCOMP &&
+	       seccomp_mode(&current->seccomp) == SECCOMP_MODE_FILTER &&
+	       !READ_ONCE(current->ptrace) && !has_io_uring(current) &&
+	       atomic_read(&current->signal->live) == 1;
+}
+
+/* Returns the parts of a call that a handler and a filter read: its arguments and its number. */
+static __always_inline struct call_registers get_call(const struct pt_regs *regs)
+{
+	return (struct call_registers) {
+		.di = regs->di, .si = regs->si, .dx = regs->dx,
+		.r10 = regs->r10, .r8 = regs->r8, .r9 = regs->r9,
+		.orig_ax = regs->orig_ax,
+	};
+}
+
+/* Sets these parts of @regs, and no others. */
+static __always_inline void set_call(struct pt_regs *regs, struct call_registers call)
+{
+	regs->di = call.di;
+	regs->si = call.si;
+	regs->dx = call.dx;
+	regs->r10 = call.r10;
+	regs->r8 = call.r8;
+	regs->r9 = call.r9;
+	regs->orig_ax = call.orig_ax;
+}
+
+/*
+ * Puts the ioctl's registers back, which call_filtered() has replaced during the run. Called by
+ * the vCPU's thread if @vcpu->ioctl_saved.
+ */
+void hypercall_restore_ioctl(struct dune_vcpu *vcpu)
+{
+	set_call(task_pt_regs(current), vcpu->ioctl);
+	vcpu->ioctl_saved = false;
+}
+
+/*
+ * Carries out the call in @vcpu->frame for a thread with seccomp filters. Stores the result at
+ * @ret. Returns false if the host half has to make the call.
+ *
+ * The filters read the registers with which the thread has entered the kernel. These are the
+ * registers of DUNE_RUN's ioctl. The first call saves them, and calls take their place until the
+ * run ends (hypercall_restore_ioctl()). A filter that checks the instruction pointer sees that of
+ * the ioctl. RAX is -ENOSYS from the thread's entry on, until the ioctl's result replaces it.
+ *
+ * A filter may ask a tracer (SECCOMP_RET_TRACE) that came after only_seccomp(). The tracer may
+ * change the call, and may be gone again afterwards. The kernel's function has then run the
+ * filters on the changed call, and as in Linux that call is made, not the old one. So its number
+ * and its arguments are checked here as those of the old call were before. If the changed call
+ * cannot be made here, or the tracer is still there, the host half makes the old call anew: the
+ * filters run again, and a tracer sees the call as any other.
+ */
+static bool call_filtered(struct dune_vcpu *vcpu, long *ret)
+{
+	struct pt_regs *regs = task_pt_regs(current);
+	unsigned long nr;
+
+	if (!vcpu->ioctl_saved) {
+		vcpu->ioctl = get_call(regs);
+		vcpu->ioctl_saved = true;
+	}
+	set_call(regs, get_call(&vcpu->frame));
+	if (unlikely(!seccomp_permits(static_call(hypercall_filters)))) {
+		*ret = regs->ax;
+		regs->ax = -ENOSYS;
+		return true;
+	}
+	nr = regs->orig_ax;
+	if (unlikely(nr >= NR_syscalls || READ_ONCE(current->ptrace)))
+		return false;
+	nr = array_index_nospec(nr, NR_syscalls);
+	if (unlikely(test_bit(nr, slow_bitmap)) && is_slow_now(regs, nr))
+		return false;
+	*ret = static_call(hypercall_dispatcher)(regs, nr);
+	return true;
+}
+
+/* Returns the exit reason of a call that has returned @ret, or 0 to enter the guest again. */
+static int call_done(struct dune_run *run, long ret)
+{
+	if (unlikely(is_restart(ret))) {
+		run->restart = -ret;
+		return DUNE_EXIT_SYSCALL;
+	}
+	run->regs.rax = ret;
+	return 0;
+}
+
+/* Does what hypercall_dispatch() does for a thread that is watched. */
+static noinline int dispatch_watched(struct dune_vcpu *vcpu, unsigned long nr)
+{
+	long ret;
+
+	if (!have_filters || !only_seccomp() || is_slow(vcpu, nr) ||
+	    !call_filtered(vcpu, &ret))
+		return hypercall_leave(vcpu);
+	trace_dune_hypercall(nr);
+	vcpu_count(vcpu, DUNE_COUNT_SYSCALL_FAST);
+	return call_done(vcpu->run, ret);
 }
 
 /**
@@ -170,24 +307,21 @@ int hypercall_leave(struct dune_vcpu *vcpu)
  */
 notrace int hypercall_dispatch(struct dune_vcpu *vcpu)
 {
-	struct dune_regs *regs = &vcpu->run->regs;
-	unsigned long nr = READ_ONCE(regs->rax);
-	long ret;
+	struct dune_run *run = vcpu->run;
+	unsigned long nr = READ_ONCE(run->regs.rax);
 
-	copy_arguments(&vcpu->frame, regs, nr);
+	copy_arguments(&vcpu->frame, &run->regs, nr);
 	if (unlikely(nr >= NR_syscalls))
 		return hypercall_leave(vcpu);
 	/* This is done before is_slow(), which uses the number as an index, too. */
 	nr = array_index_nospec(nr, NR_syscalls);
+	if (unlikely(vcpu->slow))
+		return hypercall_leave(vcpu);
+	if (unlikely(READ_ONCE(current_thread_info()->syscall_work)))
+		return dispatch_watched(vcpu, nr);
 	if (is_slow(vcpu, nr))
 		return hypercall_leave(vcpu);
 	trace_dune_hypercall(nr);
-	dune_count(vcpu, DUNE_COUNT_SYSCALL_FAST);
-	ret = static_call(dispatcher)(&vcpu->frame, nr);
-	if (unlikely(is_restart(ret))) {
-		vcpu->run->restart = -ret;
-		return DUNE_EXIT_SYSCALL;
-	}
-	regs->rax = ret;
-	return 0;
+	vcpu_count(vcpu, DUNE_COUNT_SYSCALL_FAST);
+	return call_done(run, static_call(hypercall_dispatcher)(&vcpu->frame, nr));
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A hypercall is a system call: hypercall.c.
+ * Hypercalls, which are system calls or messages to the host half: hypercall.c.
  */
 #ifndef DUNE_HYPERCALL_H
 #define DUNE_HYPERCALL_H
@@ -14,11 +14,13 @@ void hypercall_init(void);
 bool hypercall_is_fast(void);
 int hypercall_dispatch(struct dune_vcpu *vcpu);
 int hypercall_leave(struct dune_vcpu *vcpu);
+void hypercall_restore_ioctl(struct dune_vcpu *vcpu);
 
 /*
- * If an interrupt waits for the guest, the host half has already taken a signal. A call that
- * is dispatched here could sleep although that signal should interrupt it, so the host
- * half makes the call.
+ * Carries out the guest's hypercall; context and result are those of hypercall_dispatch(). If an
+ * interrupt waits for the guest, the host half has already taken a signal. A call that is
+ * dispatched here could sleep although that signal should interrupt it, so the host half makes
+ * the call.
  */
 static __always_inline int hypercall_handle(struct dune_vcpu *vcpu, bool interrupt_waits)
 {

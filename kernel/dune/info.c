@@ -31,7 +31,7 @@ static u64 handled_signals(void)
 }
 
 /* Carries out DUNE_GET_INFO. Returns 0, -EFAULT or -EINVAL. Called in process context. */
-long dune_get_info(struct dune_info __user *argument)
+long info_get(struct dune_info __user *argument)
 {
 	struct dune_info info = { .size = sizeof(info) };
 	u32 size;
@@ -57,6 +57,7 @@ long dune_get_info(struct dune_info __user *argument)
 	 */
 	info.address_bits = min_t(u32, guest_address_bits(), PROCESS_BITS);
 	info.granules = second_level_granules();
+	info.private_pages = second_level_private_pages();
 	info.guest_cr0 = DUNE_GUEST_CR0;
 	info.guest_cr4 = guest_cr4(false);
 	info.guest_efer = vcpu_ops->efer;

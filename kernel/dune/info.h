@@ -7,6 +7,6 @@
 
 #include <linux/dune.h>
 
-long dune_get_info(struct dune_info __user *argument);
+long info_get(struct dune_info __user *argument);
 
 #endif /* DUNE_INFO_H */

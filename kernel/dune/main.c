@@ -8,6 +8,15 @@
  * after an exit). The memory that a guest sees is in memory/. vcpu_ops.h declares the
  * vendors' parts, svm/ and vmx/. Below all of this are virt/, which owns the CPUs'
  * virtualization, and x86/.
+ *
+ * Names: the prefix dune_ is for what user mode or Linux sees: the interface of <linux/dune.h>,
+ * the tracepoints, and the two structures whose files user mode holds, struct dune_vm and
+ * struct dune_vcpu. Inside the module, a function or variable that other files use begins with
+ * the name of the file that defines it (vm_get() is in vm.c) or of the thing that the file is
+ * about (granules_map()); those of virt/compat.h are about the kernel (kernel_uses_fred()). A
+ * vendor's begin with the vendor: svm_ and vmx_ in dune/, svm_virt_ and vmx_virt_ in virt/.
+ * Instructions have the manual's names (vmsave()), and functions that stand in for Linux's have
+ * Linux's (write_ibpb()).
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -16,6 +25,7 @@
 #include <linux/preempt.h>
 
 #include "dune/exit.h"
+#include "dune/guest_state.h"
 #include "dune/hypercall.h"
 #include "dune/memory/second_level.h"
 #include "dune/run.h"
@@ -24,12 +34,12 @@
 #include "virt/virt.h"
 
 #define CREATE_TRACE_POINTS
-#include "dune/trace.h"
+#include "dune/trace/trace.h"
 
 static struct miscdevice dune_device = {
 	.minor = MISC_DYNAMIC_MINOR,
 	.name = "dune",
-	.fops = &dune_vm_fops,
+	.fops = &vm_fops,
 	.mode = 0600,
 };
 
@@ -54,11 +64,13 @@ static int __init dune_load(void)
 	err = vcpu_ops_init();
 	if (err)
 		goto cleanup_virt;
-	second_level_init();
+	err = second_level_init(guest_address_bits());
+	if (err)
+		goto cleanup_ops;
 	exit_init();
 	err = virt_start(vcpu_ops->cpu_off);
 	if (err)
-		goto cleanup_ops;
+		goto cleanup_second_level;
 	if (vcpu_ops->needs_put)
 		preempt_notifier_inc();
 	run_init();
@@ -68,8 +80,9 @@ static int __init dune_load(void)
 		dune_stop();
 	return err;
 
-cleanup_ops:
+cleanup_second_level:
 	second_level_cleanup();
+cleanup_ops:
 	vcpu_ops_cleanup();
 cleanup_virt:
 	virt_cleanup();

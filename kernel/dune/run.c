@@ -8,9 +8,9 @@
  * stack buffer (x86/return_buffer.h). After an exit, two returns are executed before the
  * run loop makes calls of its own: one from the world switch, one from the function that
  * called it. FILL_TWO_RETURNS gives these two harmless entries. Within the run loop calls
- * and returns are balanced, and before the loop returns, fill_return_buffer() overwrites the
- * whole buffer. The build checks in the finished module that no path has more
- * returns (returns.awk).
+ * and returns are balanced, and before the loop returns, return_buffer_fill()
+ * (x86/linux/return_buffer.h) overwrites the whole buffer. The build checks in the finished
+ * module that no path has more returns (returns.awk).
  */
 #include <linux/entry-common.h>
 #include <linux/file.h>
@@ -25,22 +25,25 @@
 
 #include "dune/hypercall.h"
 #include "dune/run.h"
-#include "dune/trace.h"
+#include "dune/trace/trace.h"
 #include "dune/vcpu.h"
 #include "dune/vcpu_ops.h"
 #include "virt/compat.h"
 #include "virt/symbol.h"
 #include "virt/virt.h"
-#include "x86/return_buffer.h"
+#include "x86/linux/return_buffer.h"
 
 /* Newer kernels export the function to KVM alone. */
-DEFINE_STATIC_CALL_NULL(fpu_return, switch_fpu_return);
+DEFINE_STATIC_CALL_NULL(run_fpu_return, switch_fpu_return);
 static bool have_fpu_return __ro_after_init;
 
-/* Looks up the kernel's function that loads the FPU's registers. Called once, at load. */
+/*
+ * Looks up the kernel's function that loads the FPU's registers. Called once, at load; may
+ * sleep.
+ */
 void __init run_init(void)
 {
-	have_fpu_return = symbol_bind(fpu_return, "switch_fpu_return");
+	have_fpu_return = symbol_bind(run_fpu_return, "switch_fpu_return");
 }
 
 /*
@@ -49,7 +52,7 @@ void __init run_init(void)
  */
 static bool run_load_fpu(void)
 {
-	static_call_cond(fpu_return)();
+	static_call_cond(run_fpu_return)();
 	return have_fpu_return;
 }
 
@@ -112,7 +115,7 @@ static bool run_load(struct dune_vcpu *vcpu)
 	if (migrated && vcpu->cpu >= 0 && vcpu_ops->leave_cpu)
 		return false;
 	if (migrated) {
-		dune_count(vcpu, DUNE_COUNT_MIGRATION);
+		vcpu_count(vcpu, DUNE_COUNT_MIGRATION);
 		second_level_migrated(&vcpu->second_level);
 	}
 	vcpu->epoch = run_epoch();
@@ -124,7 +127,7 @@ static bool run_load(struct dune_vcpu *vcpu)
 
 /*
  * Called after run_load() has returned false; interrupts are on. A CPU without virtualization is
- * going off line, is shutting down, or has refused virtualization after KVM was unloaded
+ * going offline, is shutting down, or has refused virtualization after KVM was unloaded
  * or after suspend (virt/cpu.c reported it). The thread may be moved to another CPU, and
  * this CPU may get virtualization again, so the run does not end with an error. It looks
  * again after each tick, and run_loop() first looks for a signal, so a thread that waits
@@ -150,11 +153,11 @@ static void run_settle(struct dune_vcpu *vcpu)
  */
 static __always_inline void run_enter(struct dune_vcpu *vcpu)
 {
-	bool flush = second_level_must_flush(&vcpu->second_level);
+	bool flush = second_level_enter(&vcpu->second_level);
 	bool interrupted;
 
 	if (unlikely(flush))
-		dune_count(vcpu, DUNE_COUNT_TLB_FLUSH);
+		vcpu_count(vcpu, DUNE_COUNT_TLB_FLUSH);
 	trace_dune_entry(vcpu, vcpu->second_level.tlb_gen);
 	vtime_account_guest_enter();
 	interrupted = static_call(vcpu_enter)(vcpu, flush);
@@ -165,7 +168,7 @@ static __always_inline void run_enter(struct dune_vcpu *vcpu)
 	 */
 	if (cpu_feature_enabled(X86_FEATURE_OSPKE))
 		write_pkru(vcpu->pkru);
-	request_ibpb_before_user_mode();
+	kernel_request_ibpb();
 	if (interrupted) {
 		/*
 		 * For RCU the thread has been in the kernel, so the tick would
@@ -179,8 +182,8 @@ static __always_inline void run_enter(struct dune_vcpu *vcpu)
 		asm volatile("nop");
 		local_irq_disable();
 	}
-	second_level_left(&vcpu->second_level);
-	dune_count(vcpu, DUNE_COUNT_EXITS);
+	second_level_leave(&vcpu->second_level);
+	vcpu_count(vcpu, DUNE_COUNT_EXITS);
 	vtime_account_guest_exit();
 	local_irq_enable();
 }
@@ -219,7 +222,7 @@ static __always_inline int run_loop(struct dune_vcpu *vcpu)
 			reason = 0;
 			continue;
 		}
-		/* Nothing may come between: see @vcpu_load in vcpu_ops.h. */
+		/* Nothing may come between: see @load in vcpu_ops.h. */
 		run_enter(vcpu);
 		work = all_work;
 		reason = static_call(vcpu_handle_exit)(vcpu);
@@ -242,22 +245,22 @@ static bool reserved1_is_used(const struct dune_run *run)
  * RDTSC and CPUID may be forbidden to the thread. Only the thread itself changes that, by
  * calls that end a run, so it is enough to look once for each run.
  */
-static void run_filter(struct dune_vcpu *vcpu)
+static void run_forbid(struct dune_vcpu *vcpu)
 {
 	unsigned long flags = READ_ONCE(current_thread_info()->flags) &
 			      (_TIF_NOTSC | _TIF_NOCPUID);
 
-	if (likely(flags == vcpu->filter))
+	if (likely(flags == vcpu->forbidden))
 		return;
-	vcpu->filter = flags;
-	vcpu_ops->filter(vcpu, flags & _TIF_NOTSC, flags & _TIF_NOCPUID);
+	vcpu->forbidden = flags;
+	vcpu_ops->forbid(vcpu, flags & _TIF_NOTSC, flags & _TIF_NOCPUID);
 }
 
 /* The thread is switched away from; the run queue is locked, and interrupts are off. */
 static void run_sched_out(struct preempt_notifier *notifier,
 			  struct task_struct *next)
 {
-	vcpu_ops->vcpu_put(container_of(notifier, struct dune_vcpu, notifier));
+	vcpu_ops->put(container_of(notifier, struct dune_vcpu, notifier));
 }
 
 /* The next entry comes through run_load() in any case. */
@@ -281,7 +284,7 @@ void run_init_vcpu(struct dune_vcpu *vcpu)
 static void run_put(struct dune_vcpu *vcpu)
 {
 	local_irq_disable();
-	vcpu_ops->vcpu_put(vcpu);
+	vcpu_ops->put(vcpu);
 	local_irq_enable();
 	preempt_notifier_unregister(&vcpu->notifier);
 	vcpu->notified = false;
@@ -305,21 +308,23 @@ static long do_run(struct dune_vcpu *vcpu)
 	vcpu->irq = vector;
 	vcpu->slow = flags & DUNE_RUN_SLOW_SYSCALL || !hypercall_is_fast();
 	/*
-	 * The host half may have changed registers that @vcpu_load of struct vcpu_ops
+	 * The host half may have changed registers that @load of struct vcpu_ops
 	 * saves: the first entry calls it.
 	 */
 	vcpu->epoch = EPOCH_NONE;
 	run->restart = 0;
 	vcpu->pkru = read_pkru();
-	run_filter(vcpu);
+	run_forbid(vcpu);
 	static_call(vcpu_load_regs)(vcpu);
 	reason = run_loop(vcpu);
 	if (vcpu->notified)
 		run_put(vcpu);
+	if (unlikely(vcpu->ioctl_saved))
+		hypercall_restore_ioctl(vcpu);
 	static_call(vcpu_store_regs)(vcpu);
 	run->exit_reason = reason;
 	vcpu->running = false;
-	fill_return_buffer();
+	return_buffer_fill();
 	return 0;
 }
 

@@ -42,6 +42,10 @@ CHECK_REG(R13, r13);
 CHECK_REG(R14, r14);
 CHECK_REG(R15, r15);
 
+/*
+ * Carries out DUNE_GET_STATE. Unlike DUNE_SET_STATE this needs no test of vcpu->running: it
+ * changes nothing of a run that is on the stack.
+ */
 static long vcpu_get_state(struct dune_vcpu *vcpu,
 			   struct dune_state __user *argument)
 {
@@ -62,6 +66,7 @@ static long vcpu_get_state(struct dune_vcpu *vcpu,
 	return 0;
 }
 
+/* Carries out DUNE_SET_STATE. */
 static long vcpu_set_state(struct dune_vcpu *vcpu,
 			   const struct dune_state __user *argument)
 {
@@ -71,7 +76,7 @@ static long vcpu_set_state(struct dune_vcpu *vcpu,
 		return -EFAULT;
 	if (state.size != sizeof(state) || state.cpl > 3 ||
 	    memchr_inv(state.reserved, 0, sizeof(state.reserved)) ||
-	    !is_busy_tss(&state.tr))
+	    !guest_tr_is_valid(&state.tr))
 		return -EINVAL;
 	if (vcpu->running)
 		return -EBUSY;
@@ -81,8 +86,8 @@ static long vcpu_set_state(struct dune_vcpu *vcpu,
 }
 
 /*
- * DUNE_MAP_GRANULE. Not inline: @granule in its frame would give vcpu_ioctl(), through which
- * each DUNE_RUN comes, a stack protector.
+ * Carries out DUNE_MAP_GRANULE. Not inline: @granule in its frame would give vcpu_ioctl(),
+ * through which each DUNE_RUN comes, a stack protector.
  */
 static noinline long
 vcpu_map_granule(struct dune_vcpu *vcpu,
@@ -98,6 +103,27 @@ vcpu_map_granule(struct dune_vcpu *vcpu,
 		return -EINVAL;
 	return second_level_map_granule(&vcpu->vm->second_level, granule.guest,
 					granule.address);
+}
+
+/* Carries out DUNE_ADD_PRIVATE. Not inline, for the same reason as vcpu_map_granule(). */
+static noinline long vcpu_add_private(struct dune_vcpu *vcpu,
+				      struct dune_private __user *argument)
+{
+	struct dune_private private;
+	u64 gpa;
+	int err;
+
+	if (!second_level_private_pages())
+		return -ENOTTY;
+	if (copy_from_user(&private, argument, sizeof(private)))
+		return -EFAULT;
+	if (private.size != sizeof(private) || private.flags)
+		return -EINVAL;
+	/* Pages whose address cannot be returned would be lost. */
+	if (put_user(0, &argument->guest))
+		return -EFAULT;
+	err = second_level_add_private(&vcpu->second_level, private.pages, &gpa);
+	return err ?: put_user(gpa, &argument->guest);
 }
 
 /* Returns whether the vCPU belongs to the calling thread, and to the process that it is in. */
@@ -121,7 +147,7 @@ static int vcpu_mmap(struct file *file, struct vm_area_struct *vma)
 	/* The page is never executable, not even by personality(READ_IMPLIES_EXEC). */
 	vm_flags_clear(vma, VM_EXEC | VM_MAYEXEC);
 	vm_flags_set(vma, VM_DONTCOPY | VM_DONTEXPAND);
-	/* mmap() has made it of the flags before; vm_insert_page() makes the entry of it. */
+	/* mmap() computed it from the old flags, and vm_insert_page() uses it for the entry. */
 	vma->vm_page_prot = vm_get_page_prot(vma->vm_flags);
 	err = vm_insert_page(vma, vma->vm_start, virt_to_page(vcpu->run));
 	vcpu->mapped = !err;
@@ -133,7 +159,7 @@ static void vcpu_free(struct dune_vcpu *vcpu)
 	second_level_remove_vcpu(&vcpu->second_level);
 	free_page((unsigned long)vcpu->run);
 	put_task_struct(vcpu->task);
-	dune_vm_put(vcpu->vm);
+	vm_put(vcpu->vm);
 	kfree(vcpu);
 }
 
@@ -151,7 +177,7 @@ static const struct file_operations vcpu_fops;
 /* Returns an open vCPU of the calling thread, or an ERR_PTR(). */
 static struct file *vcpu_open(struct dune_vm *vm, u32 flags)
 {
-	int err = dune_vm_prepare(vm);
+	int err = vm_prepare(vm);
 	struct dune_vcpu *vcpu;
 	struct file *file;
 
@@ -165,7 +191,7 @@ static struct file *vcpu_open(struct dune_vm *vm, u32 flags)
 		kfree(vcpu);
 		return ERR_PTR(err);
 	}
-	dune_vm_get(vm);
+	vm_get(vm);
 	vcpu->vm = vm;
 	vcpu->task = get_task_struct(current);
 	vcpu->smap = flags & DUNE_VCPU_SMAP;
@@ -193,7 +219,7 @@ free:
  * checked. Called in process context; may sleep. Returns the vCPU's file descriptor, or a
  * negative errno.
  */
-int dune_vcpu_create(struct dune_vm *vm, u32 flags)
+int vcpu_create(struct dune_vm *vm, u32 flags)
 {
 	int fd = get_unused_fd_flags(O_CLOEXEC);
 	struct file *file;
@@ -210,8 +236,9 @@ int dune_vcpu_create(struct dune_vm *vm, u32 flags)
 }
 
 /*
- * Puts @file at number @fd, in the place of @old. dup2() does the same, but here @file
- * comes from no other number. Takes over the reference to @file if it succeeds.
+ * Puts @file at number @fd, in the place of @old. dup2() does this with a file that already
+ * has a number; @file has none. Returns 0, and then takes over the reference to @file, or
+ * -EBADF if @old is not at @fd.
  *
  * The ioctl that calls this may use @old without a reference of its own, as may
  * any system call of a process with one thread. The last reference is dropped on the
@@ -236,7 +263,7 @@ static int replace_file(unsigned int fd, struct file *old, struct file *file)
 	return 0;
 }
 
-/* DUNE_RENEW_VCPU. Not inline, for the same reason as vcpu_map_granule(). */
+/* Carries out DUNE_RENEW_VCPU. Not inline, for the same reason as vcpu_map_granule(). */
 static noinline long vcpu_renew(struct file *old,
 				const struct dune_renew_vcpu __user *argument)
 {
@@ -250,11 +277,11 @@ static noinline long vcpu_renew(struct file *old,
 	if (renew.size != sizeof(renew) || renew.flags & ~DUNE_VCPU_FLAGS ||
 	    renew.reserved)
 		return -EINVAL;
-	vm = dune_vm_new();
+	vm = vm_new();
 	if (IS_ERR(vm))
 		return PTR_ERR(vm);
 	file = vcpu_open(vm, renew.flags);
-	dune_vm_put(vm);
+	vm_put(vm);
 	if (IS_ERR(file))
 		return PTR_ERR(file);
 	err = replace_file(renew.fd, old, file);
@@ -270,7 +297,7 @@ static long vcpu_ioctl(struct file *file, unsigned int request,
 	bool mine;
 
 	if (request == DUNE_GET_INFO)
-		return dune_get_info((void __user *)argument);
+		return info_get((void __user *)argument);
 	/* A thread can use its own vCPU. It can only renew a vCPU that it inherited. */
 	mine = vcpu_is_mine(vcpu);
 	if (request == DUNE_RENEW_VCPU)
@@ -286,6 +313,8 @@ static long vcpu_ioctl(struct file *file, unsigned int request,
 		return vcpu_set_state(vcpu, (void __user *)argument);
 	case DUNE_MAP_GRANULE:
 		return vcpu_map_granule(vcpu, (void __user *)argument);
+	case DUNE_ADD_PRIVATE:
+		return vcpu_add_private(vcpu, (void __user *)argument);
 	default:
 		return -ENOTTY;
 	}

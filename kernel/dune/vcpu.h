@@ -16,6 +16,11 @@ struct dune_vm;
 struct task_struct;
 struct vcpu_hw;
 
+/* The registers of a system call, as in struct pt_regs. */
+struct call_registers {
+	unsigned long di, si, dx, r10, r8, r9, orig_ax;
+};
+
 /**
  * struct dune_vcpu - a virtual processor of one thread
  * @vm:		its address space
@@ -24,19 +29,22 @@ struct vcpu_hw;
  * @run:	the page shared with user mode. Everything in it can change at any
  *		time: read a value once, then check it, then use it.
  * @hw:		the vendor's part
- * @second_level: leads to the process's memory
+ * @second_level: leads to the process's memory and to private memory
  * @notifier:	tells the vendor when @task is switched away from in a run
  * @frame:	arguments of the system call that is being dispatched
+ * @ioctl:	the registers of DUNE_RUN's ioctl that those of a call have replaced in
+ *		task_pt_regs(), if @ioctl_saved (call_filtered() in hypercall.c)
  * @epoch:	run_epoch() when the host's state was last saved
  * @cpu:	CPU of the last entry, -1 before the first
  * @fault_page:	guest-physical address of the last nested page fault, to recognize a
  *		repeated one
- * @filter:	_TIF_NOTSC and _TIF_NOCPUID of @task as the vendor knows them
+ * @forbidden:	_TIF_NOTSC and _TIF_NOCPUID of @task when the vendor was last told of them
  * @pkru:	of @task at the start of this run
  * @irq:	vector of an interrupt for the guest at the start of this run, or 0
  * @smap:	SMEP and SMAP are in its CR4 (DUNE_VCPU_SMAP); never changes
  * @slow:	this run sends every system call to the host half
  * @notified:	@notifier is registered
+ * @ioctl_saved: @ioctl is valid; only during a run
  * @mapped:	@run was mapped, and cannot be mapped again: a descriptor that gets
  *		out of the runtime's hands gives no access to it
  * @running:	DUNE_RUN is on the stack of @task: no second one may nest
@@ -54,15 +62,17 @@ struct dune_vcpu {
 	struct second_level_vcpu second_level;
 	struct preempt_notifier notifier;
 	struct pt_regs frame;
+	struct call_registers ioctl;
 	u64 epoch;
 	u64 fault_page;
-	unsigned long filter;
+	unsigned long forbidden;
 	int cpu;
 	u32 pkru;
 	u8 irq;
 	bool smap;
 	bool slow;
 	bool notified;
+	bool ioctl_saved;
 	bool mapped;
 	bool running;
 };
@@ -70,13 +80,13 @@ struct dune_vcpu {
 /* The flags of DUNE_CREATE_VCPU and DUNE_RENEW_VCPU that are known. */
 #define DUNE_VCPU_FLAGS	DUNE_VCPU_SMAP
 
-int dune_vcpu_create(struct dune_vm *vm, u32 flags);
+int vcpu_create(struct dune_vm *vm, u32 flags);
 
 /*
- * Counts an event for user mode. User mode can write to the counter, so the kernel never uses
- * its value.
+ * Counts an event for user mode. Called by the vCPU's thread. User mode can write to the counter,
+ * so the kernel never uses its value.
  */
-static inline void dune_count(struct dune_vcpu *vcpu, enum dune_counter counter)
+static inline void vcpu_count(struct dune_vcpu *vcpu, enum dune_counter counter)
 {
 	vcpu->run->counters[counter]++;
 }

@@ -11,8 +11,11 @@
 #include "dune/vcpu.h"
 #include "dune/vm.h"
 
-/* Returns the calling process's address space, with one reference, or an ERR_PTR(). */
-struct dune_vm *dune_vm_new(void)
+/*
+ * Returns a new address space of the calling process, with one reference, or ERR_PTR(-ENOMEM).
+ * Called in process context; may sleep.
+ */
+struct dune_vm *vm_new(void)
 {
 	struct dune_vm *vm = kzalloc(sizeof(*vm), GFP_KERNEL_ACCOUNT);
 
@@ -26,10 +29,11 @@ struct dune_vm *dune_vm_new(void)
 }
 
 /*
- * Called by a thread of the process before it adds a vCPU. Sleeps; only a fatal signal ends the
- * wait for the lock of the process's memory. Returns 0 or a negative errno.
+ * Prepares the second level, once. Called by a thread of the process before it adds a vCPU; may
+ * sleep. Only a fatal signal ends the wait for the lock of the process's memory. Returns 0 or a
+ * negative errno.
  */
-int dune_vm_prepare(struct dune_vm *vm)
+int vm_prepare(struct dune_vm *vm)
 {
 	int err;
 
@@ -41,9 +45,9 @@ int dune_vm_prepare(struct dune_vm *vm)
 	return err;
 }
 
-static int dune_vm_open(struct inode *inode, struct file *file)
+static int vm_open(struct inode *inode, struct file *file)
 {
-	struct dune_vm *vm = dune_vm_new();
+	struct dune_vm *vm = vm_new();
 
 	if (IS_ERR(vm))
 		return PTR_ERR(vm);
@@ -51,35 +55,36 @@ static int dune_vm_open(struct inode *inode, struct file *file)
 	return 0;
 }
 
-static void dune_vm_free(struct kref *kref)
+static void vm_free(struct kref *kref)
 {
 	struct dune_vm *vm = container_of(kref, struct dune_vm, kref);
 
-	second_level_put(&vm->second_level);
+	if (vm->prepared)
+		second_level_put(&vm->second_level);
 	mmdrop(vm->mm);
 	kfree(vm);
 }
 
-/* Takes a reference. */
-void dune_vm_get(struct dune_vm *vm)
+/* Takes another reference. For any context. */
+void vm_get(struct dune_vm *vm)
 {
 	kref_get(&vm->kref);
 }
 
-/* Drops a reference; the last one frees the address space. */
-void dune_vm_put(struct dune_vm *vm)
+/* Drops a reference; the last one frees the address space. Called in process context. */
+void vm_put(struct dune_vm *vm)
 {
-	kref_put(&vm->kref, dune_vm_free);
+	kref_put(&vm->kref, vm_free);
 }
 
-static int dune_vm_release(struct inode *inode, struct file *file)
+static int vm_release(struct inode *inode, struct file *file)
 {
-	dune_vm_put(file->private_data);
+	vm_put(file->private_data);
 	return 0;
 }
 
-static long dune_create_vcpu(struct dune_vm *vm,
-			     const struct dune_create_vcpu __user *argument)
+static long vm_create_vcpu(struct dune_vm *vm,
+			   const struct dune_create_vcpu __user *argument)
 {
 	struct dune_create_vcpu create;
 
@@ -91,27 +96,27 @@ static long dune_create_vcpu(struct dune_vm *vm,
 		return -EINVAL;
 	if (current->mm != vm->mm)
 		return -EPERM;
-	return dune_vcpu_create(vm, create.flags);
+	return vcpu_create(vm, create.flags);
 }
 
-static long dune_vm_ioctl(struct file *file, unsigned int request,
-			  unsigned long argument)
+static long vm_ioctl(struct file *file, unsigned int request,
+		     unsigned long argument)
 {
 	switch (request) {
 	case DUNE_GET_INFO:
-		return dune_get_info((void __user *)argument);
+		return info_get((void __user *)argument);
 	case DUNE_CREATE_VCPU:
-		return dune_create_vcpu(file->private_data,
-					(void __user *)argument);
+		return vm_create_vcpu(file->private_data,
+				      (void __user *)argument);
 	default:
 		return -ENOTTY;
 	}
 }
 
-const struct file_operations dune_vm_fops = {
+const struct file_operations vm_fops = {
 	.owner = THIS_MODULE,
-	.open = dune_vm_open,
-	.release = dune_vm_release,
-	.unlocked_ioctl = dune_vm_ioctl,
+	.open = vm_open,
+	.release = vm_release,
+	.unlocked_ioctl = vm_ioctl,
 	.llseek = noop_llseek,
 };

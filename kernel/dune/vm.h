@@ -20,25 +20,25 @@ struct mm_struct;
  * @mm:		held by mmgrab(): the structure stays, its pages may go. A vCPU
  *		runs only while current->mm is this mm, so the page table that the
  *		processor walks is always the live one.
- * @lock:	held while the first vCPU prepares @second_level
- * @prepared:	@second_level does not change any more
- * @second_level: leads guests to the memory of @mm. Not prepared by open(): misc_open()
- *		holds the lock of all misc devices then, and the lock of @mm may be
- *		held until the server of a FUSE file replies.
+ * @lock:	protects @prepared, and @second_level until @prepared is set
+ * @prepared:	vm_prepare() has called second_level_get()
+ * @second_level: leads guests to the memory of @mm, and to private memory. Not prepared by
+ *		open(): misc_open() holds the lock of all misc devices then, and the lock of
+ *		@mm may be held until the server of a FUSE file replies.
  */
 struct dune_vm {
 	struct kref kref;
 	struct mm_struct *mm;
-	struct mutex lock;	/* of the two below */
+	struct mutex lock;	/* see @lock above */
 	bool prepared;
 	struct second_level second_level;
 };
 
-extern const struct file_operations dune_vm_fops;
+extern const struct file_operations vm_fops;
 
-struct dune_vm *dune_vm_new(void);
-int dune_vm_prepare(struct dune_vm *vm);
-void dune_vm_get(struct dune_vm *vm);
-void dune_vm_put(struct dune_vm *vm);
+struct dune_vm *vm_new(void);
+int vm_prepare(struct dune_vm *vm);
+void vm_get(struct dune_vm *vm);
+void vm_put(struct dune_vm *vm);
 
 #endif /* DUNE_VM_H */

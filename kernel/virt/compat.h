@@ -66,6 +66,29 @@ static inline void vm_flags_clear(struct vm_area_struct *vma, vm_flags_t flags)
 #define _TIF_RSEQ	0
 #endif
 
+/*
+ * The function that runs the thread's seccomp filters, and the meaning of its result. Since 7.3
+ * at the latest it returns whether the call is permitted; before, 0 or -1; until 6.15 it had
+ * an argument, which no caller used.
+ */
+#if defined(HAVE_SECCOMP_PERMIT)
+#define SECCOMP_FILTERS			__seccomp_permit_syscall
+#define seccomp_permits(filters)	((filters)())
+#elif defined(HAVE_SECCOMP_VOID)
+#define SECCOMP_FILTERS			__secure_computing
+#define seccomp_permits(filters)	(!(filters)())
+#else
+#define SECCOMP_FILTERS			__secure_computing
+#define seccomp_permits(filters)	(!(filters)(NULL))
+#endif
+
+/* Whether the thread has used io_uring, for which the kernel may make threads of its process. */
+#ifdef CONFIG_IO_URING
+#define has_io_uring(task)		((task)->io_uring)
+#else
+#define has_io_uring(task)		false
+#endif
+
 /* Since 6.6, 6.11 and 6.18; a newer kernel's own definition is the same. */
 #define __NR_map_shadow_stack	453
 #define __NR_uretprobe		335
@@ -105,7 +128,7 @@ struct syscore {
 #endif
 
 /* Returns the page table of user mode, which with PTI is not the kernel's. */
-static inline pgd_t *user_page_table(pgd_t *pgd)
+static inline pgd_t *kernel_user_page_table(pgd_t *pgd)
 {
 #ifdef CONFIG_MITIGATION_PAGE_TABLE_ISOLATION
 	if (boot_cpu_has(X86_FEATURE_PTI))
@@ -139,10 +162,10 @@ static __always_inline bool kernel_reduces_speculation(void)
 }
 
 /*
- * Since 6.17, and in updates of older kernels (VMSCAPE): this CPU executes an IBPB,
- * which clears all predictions, before it runs user mode again. Interrupts are off.
+ * Since 6.17, and in updates of older kernels (VMSCAPE): asks the kernel for an IBPB, which
+ * clears all predictions, before this CPU runs user mode again. Interrupts are off.
  */
-static __always_inline void request_ibpb_before_user_mode(void)
+static __always_inline void kernel_request_ibpb(void)
 {
 #ifdef X86_FEATURE_IBPB_EXIT_TO_USER
 	if (cpu_feature_enabled(X86_FEATURE_IBPB_EXIT_TO_USER))
@@ -161,7 +184,7 @@ static inline bool kernel_flushes_by_broadcast(void)
 }
 
 /*
- * Below some hypervisors a TLB shootdown is a hypercall, or waits until the
+ * Under some hypervisors a TLB shootdown is a hypercall, or waits until the
  * hypervisor runs the other processor again: neither sends an interrupt.
  * @native is the kernel's own function, which does.
  */
@@ -174,11 +197,11 @@ static inline bool kernel_flushes_by_hypervisor(unsigned long native)
 #endif
 }
 
-/* Since 7.3 at the latest the callbacks that look for a young page return bool; before, int. */
+/* The callbacks that look for a young page return int in older kernels, and bool in 7.3. */
 #define young_t \
 	typeof(((struct mmu_notifier_ops *)NULL)->test_young(NULL, NULL, 0))
 
-/* Since 6.6; before, it was called for shared page tables only. */
+/* Since 6.6; the older callback was also called at the end of an invalidation. */
 #ifndef HAVE_ARCH_INVALIDATE
 #define arch_invalidate_secondary_tlbs	invalidate_range
 #endif

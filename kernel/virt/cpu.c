@@ -20,6 +20,7 @@
 #include "virt/cpu.h"
 #include "virt/tag.h"
 #include "virt/virt.h"
+#include "virt/virt_ops.h"
 
 /*
  * Both change only on the CPU itself, with interrupts off. virt_enabled: entries are
@@ -27,14 +28,20 @@
  */
 DEFINE_PER_CPU(bool, virt_enabled);
 static DEFINE_PER_CPU(bool, virt_is_ours);
-static enum cpuhp_state hotplug_state __ro_after_init;
-/* A CPU that comes up finds virt_kvm_loaded either before or after its change. */
+/*
+ * Held while a CPU comes up, and while virt_kvm_loaded changes on all CPUs: a CPU that comes up
+ * sees the state either before the change or after it. cpus_read_lock() does not order the two:
+ * cpuhp_setup_state() holds it, too, while it calls virt_cpu_online().
+ */
 static DEFINE_MUTEX(virt_lock);
 /*
- * The layer above gives it to virt_start(); NULL: nothing to call. virt_cpus_start() writes it
- * before any CPU is on, and it is constant after that.
+ * The function that virt_start() got from the layer above, or NULL if it got none.
+ * virt_cpus_start() writes it before any CPU has virtualization on, and it does not change while
+ * one has.
  */
-static void (*before_off)(void) __ro_after_init;
+static void (*before_off)(void);
+/* Only virt_cpus_start() and virt_cpus_stop() use it, which never run at the same time. */
+static enum cpuhp_state hotplug_state;
 
 /*
  * One counter serves all CPUs: a run that has moved to another CPU must not find the
@@ -42,7 +49,7 @@ static void (*before_off)(void) __ro_after_init;
  */
 atomic64_t virt_epoch = ATOMIC64_INIT(0);
 
-/* Every run must save the host's state again before its next entry (virt.h: virt_epoch). */
+/* Makes every run save the host's state again before its next entry (virt.h: virt_epoch). */
 static void advance_epoch(void)
 {
 	atomic64_inc(&virt_epoch);

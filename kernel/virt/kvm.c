@@ -3,9 +3,9 @@
  * While KVM is loaded, KVM owns the CPUs' virtualization.
  *
  * KVM turns virtualization on for itself, on all CPUs: since 6.12 when kvm_amd or
- * kvm_intel is loaded, before with the first machine; and off with the last. If
- * KVM finds virtualization on already, it fails (EBUSY). virt/ therefore works in one of two
- * ways, which virt_kvm_loaded selects:
+ * kvm_intel is loaded, and in older kernels with the first VM. KVM turns it off when that
+ * module is unloaded, or with the last VM. If KVM finds virtualization on already, it fails
+ * (EBUSY). virt/ therefore works in one of two ways, which virt_kvm_loaded selects:
  *  - KVM is not loaded: virtualization is on from virt_start() to virt_stop() (cpu.c).
  *  - KVM is loaded: KVM owns virtualization. An entry uses it on a CPU on which KVM has
  *    it on. On other CPUs the entry turns it on for itself, with interrupts off, so
@@ -15,6 +15,7 @@
  * leaves it to KVM otherwise.
  */
 #include <linux/cpu.h>
+#include <linux/lockdep.h>
 #include <linux/module.h>
 #include <linux/mutex.h>
 #include <linux/preempt.h>
@@ -121,6 +122,7 @@ int virt_kvm_start(void)
 
 	mutex_lock(&kvm_lock);
 	watching = true;
+	/* Not set_loaded(): no crash callback is registered yet that it could unregister. */
 	if (kvm_is_loaded()) {
 		preempt_notifier_inc();
 		virt_cpus_set_kvm(true);

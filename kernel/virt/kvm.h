@@ -6,8 +6,9 @@
 #define VIRT_KVM_H
 
 /*
- * Watches for KVM, and stops watching. virt_kvm_start() is called before
- * virt_cpus_start() turns virtualization on, virt_kvm_stop() after it is off. May sleep.
+ * virt_kvm_start() watches for KVM, and virt_kvm_stop() stops that. The former is called before
+ * virt_cpus_start() turns virtualization on, the latter after it is off. For process context;
+ * both may sleep. Returns 0 or a negative errno.
  */
 int virt_kvm_start(void);
 void virt_kvm_stop(void);

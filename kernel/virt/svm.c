@@ -2,11 +2,12 @@
 /*
  * AMD SVM on the CPUs: checks that the firmware allows it, turns it on and off, and
  * allocates what each CPU needs for it. APM is the AMD64 Architecture
- * Programmer's Manual, volume 2. Guests are in dune/svm/.
+ * Programmer's Manual, vol. 2. Guests are in dune/svm/.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <linux/gfp.h>
+#include <linux/lockdep.h>
 #include <linux/mm.h>
 #include <linux/percpu.h>
 #include <asm/cpufeature.h>
@@ -17,7 +18,7 @@
 #include "virt/compat.h"
 #include "virt/svm.h"
 #include "virt/tag.h"
-#include "virt/virt.h"
+#include "virt/virt_ops.h"
 #include "x86/msr.h"
 #include "x86/svm/instructions.h"
 
@@ -25,7 +26,7 @@
 static DEFINE_PER_CPU(void *, hsave);
 
 /*
- * The CPU's speculation was reduced here (svm_reduce_speculation()), not by KVM. Used only
+ * The CPU's speculation was reduced here (svm_virt_reduce_speculation()), not by KVM. Used only
  * on that CPU, with interrupts off.
  */
 static DEFINE_PER_CPU(bool, reduced);
@@ -43,17 +44,17 @@ static int svm_virt_probe(void)
 }
 
 /**
- * svm_alloc_page() - a zeroed page for VMRUN, VMLOAD and VMSAVE
+ * svm_virt_alloc_page() - a zeroed page for VMRUN, VMLOAD and VMSAVE
  * @gfp:	as for alloc_page()
  *
- * Never the first page of 2 MB: on hosts of SEV-SNP guests some processors take
- * such a page for a large page of others and raise #PF (KVM: snp_safe_alloc_page()).
- * The second of two consecutive pages never is the first of 2 MB.
+ * Never the first page of 2 MB: on hosts of SEV-SNP guests some processors treat such a
+ * page as part of a 2 MB page that belongs to an encrypted guest, and raise #PF (KVM:
+ * snp_safe_alloc_page()). The second of two consecutive pages is never the first of 2 MB.
  *
  * Context: process, may sleep.
  * Return: the page, for free_page(); NULL without memory.
  */
-void *svm_alloc_page(gfp_t gfp)
+void *svm_virt_alloc_page(gfp_t gfp)
 {
 	struct page *page = alloc_page(gfp | __GFP_ZERO);
 
@@ -70,12 +71,12 @@ void *svm_alloc_page(gfp_t gfp)
 	return page_address(page + 1);
 }
 
-int svm_alloc_cpu_pages(void *__percpu *pages)
+int svm_virt_alloc_cpu_pages(void *__percpu *pages)
 {
 	int cpu;
 
 	for_each_possible_cpu(cpu) {
-		void *page = svm_alloc_page(GFP_KERNEL);
+		void *page = svm_virt_alloc_page(GFP_KERNEL);
 
 		if (!page)
 			return -ENOMEM;
@@ -84,7 +85,7 @@ int svm_alloc_cpu_pages(void *__percpu *pages)
 	return 0;
 }
 
-void svm_free_cpu_pages(void *__percpu *pages)
+void svm_virt_free_cpu_pages(void *__percpu *pages)
 {
 	int cpu;
 
@@ -102,15 +103,15 @@ static int svm_virt_init(void)
 	if (boot_cpu_has(X86_FEATURE_SEV))
 		first_asid += cpuid_ecx(CPUID_SEV);
 	tags_init(first_asid, cpuid_ebx(CPUID_SVM));
-	return svm_alloc_cpu_pages(&hsave);
+	return svm_virt_alloc_cpu_pages(&hsave);
 }
 
 static void svm_virt_cleanup(void)
 {
-	svm_free_cpu_pages(&hsave);
+	svm_virt_free_cpu_pages(&hsave);
 }
 
-u64 svm_hsave(void)
+u64 svm_virt_hsave(void)
 {
 	lockdep_assert_irqs_disabled();
 	return __sme_pa(this_cpu_read(hsave));
@@ -120,12 +121,12 @@ u64 svm_hsave(void)
  * Sets BP_CFG[BpSpecReduce], which keeps a guest's predictions from the host on Zen 5 (SRSO;
  * Linux: admin-guide/hw-vuln/srso.rst). Interrupts are off.
  *
- * KVM uses the bit too: it sets the bit with its first machine, and clears it on all CPUs
+ * KVM uses the bit too: it sets the bit with its first VM, and clears it on all CPUs
  * with its last, even if a guest here still needs it. So the layer above calls
- * svm_reduce_speculation() again whenever KVM may have cleared the bit, and virt/ clears
+ * svm_virt_reduce_speculation() again whenever KVM may have cleared the bit, and virt/ clears
  * it only while KVM is not loaded.
  */
-void svm_set_reduced_speculation(void)
+void svm_virt_set_reduced_speculation(void)
 {
 	u64 value;
 
@@ -150,7 +151,7 @@ static void clear_reduced_speculation(void)
 	       value & ~BIT_ULL(MSR_ZEN4_BP_CFG_BP_SPEC_REDUCE_BIT));
 }
 
-static int svm_cpu_turn_on(void)
+static int svm_virt_cpu_turn_on(void)
 {
 	u64 efer;
 
@@ -158,11 +159,11 @@ static int svm_cpu_turn_on(void)
 	if (efer & EFER_SVME)
 		return -EBUSY;
 	wrmsrq(MSR_EFER, efer | EFER_SVME);
-	wrmsrq(MSR_VM_HSAVE_PA, svm_hsave());
+	wrmsrq(MSR_VM_HSAVE_PA, svm_virt_hsave());
 	return 0;
 }
 
-static void svm_cpu_turn_off(void)
+static void svm_virt_cpu_turn_off(void)
 {
 	u64 efer;
 
@@ -174,22 +175,23 @@ static void svm_cpu_turn_off(void)
 	clear_reduced_speculation();
 }
 
-/* The page may be freed next, so VM_HSAVE_PA must no longer lead there. */
-static void svm_cpu_clear(void)
+/* Clears VM_HSAVE_PA if it leads to this CPU's page, which may be freed next. */
+static void svm_virt_cpu_clear(void)
 {
 	u64 efer = msr_read(MSR_EFER);
 
-	if (efer & EFER_SVME || msr_read(MSR_VM_HSAVE_PA) != svm_hsave())
+	if (efer & EFER_SVME || msr_read(MSR_VM_HSAVE_PA) != svm_virt_hsave())
 		return;
 	msr_write(MSR_VM_HSAVE_PA, 0);
 }
 
 const struct virt_ops svm_virt_ops = {
+	.vendor = VIRT_SVM,
 	.probe = svm_virt_probe,
 	.init = svm_virt_init,
 	.cleanup = svm_virt_cleanup,
-	.cpu_turn_on = svm_cpu_turn_on,
-	.cpu_turn_off = svm_cpu_turn_off,
-	.cpu_emergency = svm_cpu_turn_off,
-	.cpu_clear = svm_cpu_clear,
+	.cpu_turn_on = svm_virt_cpu_turn_on,
+	.cpu_turn_off = svm_virt_cpu_turn_off,
+	.cpu_emergency = svm_virt_cpu_turn_off,
+	.cpu_clear = svm_virt_cpu_clear,
 };

@@ -11,7 +11,7 @@ unsigned long symbol_find(const char *name);
 
 /*
  * Makes static_call @call lead to the kernel's function @name, if the kernel has
- * it. Returns whether it has.
+ * it. Returns whether it has. For process context; may sleep.
  */
 #define symbol_bind(call, name) ({					\
 	unsigned long address = symbol_find(name);			\

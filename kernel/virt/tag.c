@@ -32,7 +32,7 @@ u32 tags_highest(void)
 	return end_of_tags - 1;
 }
 
-/* The first tag that is taken then begins another generation. */
+/* The next tag_take() then begins another generation. */
 void tags_invalidate(void)
 {
 	struct tag_pool *pool = this_cpu_ptr(&tag_pool);

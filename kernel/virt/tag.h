@@ -43,7 +43,7 @@ DECLARE_PER_CPU(struct tag_pool, tag_pool);
  */
 void tags_init(u32 first, u32 end);
 
-/* Returns the highest number. */
+/* Returns the highest number. For any context, after tags_init(). */
 u32 tags_highest(void);
 
 /* Makes all tags that this CPU has handed out invalid. The caller has interrupts off. */
@@ -57,8 +57,8 @@ void tag_take(struct tag *tag);
 
 /*
  * Returns whether @tag, which was taken on this CPU, is still valid. Interrupts are off. A
- * generation ends only while another thread runs on the CPU, or while the CPU is off. So it
- * is enough to ask after a context switch.
+ * generation ends only while another thread runs on the CPU, or while the CPU is off. So a
+ * caller needs to check only after a context switch.
  */
 static inline bool tag_is_valid(const struct tag *tag)
 {
@@ -75,8 +75,8 @@ static inline bool tags_must_flush(void)
 }
 
 /*
- * @must_flush: false when the vendor has asked for a flush of all tags, true when the
- * processor refused it. Interrupts are off.
+ * Records whether a flush of all tags is still needed. @must_flush: false when the vendor has asked
+ * the processor for the flush, true when the processor refused it. Interrupts are off.
  */
 static inline void tags_set_must_flush(bool must_flush)
 {

@@ -13,6 +13,7 @@
 #include "virt/cpu.h"
 #include "virt/kvm.h"
 #include "virt/virt.h"
+#include "virt/virt_ops.h"
 
 const struct virt_ops *virt_ops __ro_after_init;
 
@@ -22,7 +23,6 @@ static bool has_vmx(void)
 	return cpuid_ecx(1) & BIT(X86_FEATURE_VMX & 31);
 }
 
-/* Returns 0 or a negative errno. Every error but -ENOMEM is reported by one line in the log. */
 int __init virt_init(void)
 {
 	int err;
@@ -42,6 +42,11 @@ int __init virt_init(void)
 	if (err)
 		virt_ops->cleanup();
 	return err;
+}
+
+enum virt_vendor virt_vendor(void)
+{
+	return virt_ops->vendor;
 }
 
 /* The opposite of virt_init(). */

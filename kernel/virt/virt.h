@@ -5,8 +5,8 @@
  *
  * Virtualization is the processor's SVM or VT-x: the mode in which a CPU can
  * enter guests. virt.c chooses between the two vendors, cpu.c turns virtualization on
- * and off on each CPU, kvm.c watches for KVM, and tag.c hands out TLB tags. This layer
- * knows nothing about guests.
+ * and off on each CPU, kvm.c watches for KVM, tag.c hands out TLB tags, and symbol.c looks
+ * up functions that modules cannot link to. This layer knows nothing about guests.
  *
  * Today virt/ is linked into dune.ko and has one user: virt_start() may be called once. A
  * second module makes virt/ a module of its own (docs/decisions/0049); until then only one
@@ -20,44 +20,18 @@
 #include <linux/percpu.h>
 #include <linux/types.h>
 
-/**
- * struct virt_ops - what a vendor's processors do; one table each in svm.c and vmx.c
- * @probe:	report with one pr_err() line what prevents virtualization, and
- *		return -ENODEV or -EOPNOTSUPP
- * @init:	allocate what all CPUs need
- * @cleanup:	free what @init allocated; also after @init has failed
- *
- * For this CPU, with interrupts off:
- * @cpu_turn_on: turn virtualization on; -EBUSY: another hypervisor has it on; -EIO: the
- *		processor refuses
- * @cpu_turn_off: turn virtualization off
- * @cpu_emergency: turn it off while the kernel crashes or reboots at once: works in
- *		any context, takes no lock, and leaves no address of the module's memory
- *		in the processor
- * @cpu_clear:	no entry follows on this CPU: remove what entries may have left in it
- *		while KVM was loaded. May be NULL
- */
-struct virt_ops {
-	int (*probe)(void);
-	int (*init)(void);
-	void (*cleanup)(void);
+enum virt_vendor { VIRT_SVM, VIRT_VMX };
 
-	int (*cpu_turn_on)(void);
-	void (*cpu_turn_off)(void);
-	void (*cpu_emergency)(void);
-	void (*cpu_clear)(void);
-};
-
-extern const struct virt_ops svm_virt_ops;
-extern const struct virt_ops vmx_virt_ops;
-
-/* This processor's table; virt_init() sets it before anything else runs. */
-extern const struct virt_ops *virt_ops;
+/* Returns the vendor of this processor's virtualization. For any context, after virt_init(). */
+enum virt_vendor virt_vendor(void);
 
 /*
- * virt_init() comes first and virt_cleanup() last; all four may sleep. Between virt_start() and
- * virt_stop() guests may be entered. @cpu_off is called on a CPU, with interrupts off,
- * right before virt/ turns virtualization off there, and takes back what the CPU
+ * virt_init() comes first and virt_cleanup() last; all four are for process context, and may
+ * sleep. The first two return 0 or a negative errno. virt_init() reports every error but -ENOMEM
+ * by one line in the log.
+ *
+ * Between virt_start() and virt_stop() guests may be entered. @cpu_off is called on a CPU, with
+ * interrupts off, right before virt/ turns virtualization off there, and takes back what the CPU
  * holds of guests; it may be NULL.
  */
 int virt_init(void);
@@ -66,7 +40,7 @@ void virt_stop(void);
 void virt_cleanup(void);
 
 /*
- * KVM is loaded (kvm.c). Then @cpu_turn_on is not called. Each entry looks, with
+ * KVM is loaded (kvm.c), and virt/ does not turn virtualization on. Each entry looks, with
  * interrupts off, whether KVM has virtualization on. If so the entry uses it and
  * leaves KVM's state as it found it; if not the entry turns virtualization on, and off
  * again after the exit.
@@ -86,7 +60,7 @@ extern atomic64_t virt_epoch;
 DECLARE_PER_CPU(bool, virt_enabled);
 
 /*
- * Returns whether this CPU may enter guests. Interrupts are off. A CPU that goes off line or
+ * Returns whether this CPU may enter guests. Interrupts are off. A CPU that goes offline or
  * shuts down is disabled while threads may still be on it. The run loop asks here after
  * each change of the epoch, and waits.
  */

@@ -15,12 +15,15 @@
 #include "x86/vmx/instructions.h"
 
 /* The first word of each VMCS and of the VMXON region. */
-extern u32 vmx_revision;
+extern u32 vmx_virt_revision;
 
 /* The physical address of the CPU's VMXON region. */
-DECLARE_PER_CPU(u64, vmx_vmxon_pa);
+DECLARE_PER_CPU(u64, vmx_virt_vmxon_pa);
 
-/* VMXON and VMPTRST may fault, so they need the kernel's table of exceptions. */
+/*
+ * VMXON and VMPTRST may fault, so they need the kernel's table of exceptions. All functions here
+ * are for interrupts off.
+ */
 
 /*
  * @region: holds the region's physical address. Returns false if VMXON is not allowed: in
@@ -52,30 +55,30 @@ failed:
 	return false;
 }
 
-/* Does not call the kernel's function, which keeps a copy of CR4 for KVM to look at. */
-static __always_inline void vmx_set_cr4(u64 cr4)
+/* Writes CR4 without the kernel's function, which would also change the copy that KVM reads. */
+static __always_inline void vmx_virt_set_cr4(u64 cr4)
 {
 	asm volatile("mov %0, %%cr4" : : "r" (cr4) : "memory");
 }
 
 /*
- * Enters VMX operation. Interrupts and virtualization are off, and CR4 is @cr4. Returns
- * false, with nothing changed, if this CPU refuses.
+ * Enters VMX operation. Virtualization is off, and CR4 is @cr4. Returns false, with nothing
+ * changed, if this CPU refuses.
  */
-static __always_inline bool vmx_turn_on(u64 cr4)
+static __always_inline bool vmx_virt_turn_on(u64 cr4)
 {
-	vmx_set_cr4(cr4 | X86_CR4_VMXE);
-	if (likely(vmxon(this_cpu_ptr(&vmx_vmxon_pa))))
+	vmx_virt_set_cr4(cr4 | X86_CR4_VMXE);
+	if (likely(vmxon(this_cpu_ptr(&vmx_virt_vmxon_pa))))
 		return true;
-	vmx_set_cr4(cr4);
+	vmx_virt_set_cr4(cr4);
 	return false;
 }
 
-/* The opposite of vmx_turn_on(). */
-static __always_inline void vmx_turn_off(void)
+/* The opposite of vmx_virt_turn_on(). */
+static __always_inline void vmx_virt_turn_off(void)
 {
 	vmxoff();
-	vmx_set_cr4(__read_cr4() & ~X86_CR4_VMXE);
+	vmx_virt_set_cr4(__read_cr4() & ~X86_CR4_VMXE);
 }
 
 #endif /* VIRT_VMX_H */

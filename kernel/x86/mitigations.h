@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * For the world switches: macros to be executed right before a guest runs, so that it
- * cannot learn others' data. Those for the time after it are in return_buffer.h and in
- * the kernel. docs/mitigations.md lists all of them next to what KVM does.
+ * cannot learn others' data. Those for the time after it are in return_buffer.h and
+ * linux/untrain.h. docs/mitigations.md lists all of them next to what KVM does.
  */
 #ifndef X86_MITIGATIONS_H
 #define X86_MITIGATIONS_H
@@ -14,7 +14,8 @@
 
 /*
  * The kernel decides separately whether buffers are cleared before user mode and
- * before a guest (tsa=user, tsa=vm). A process that is a guest is both. Changes ZF only.
+ * before a guest (tsa=user, tsa=vm). A Dune process is user mode and a guest at once, so
+ * either decision clears them. Changes ZF only.
  */
 .macro CLEAR_BUFFERS_BEFORE_GUEST
 	ALTERNATIVE_2 "jmp .Lbuffers_cleared_\@", "", X86_FEATURE_CLEAR_CPU_BUF, \

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The return stack buffer after an exit. A guest may have left kernel addresses in
- * it, since a guest can map code at any linear address. FILL_TWO_RETURNS gives the next
- * two returns harmless targets; fill_return_buffer() overwrites the whole buffer.
+ * For the world switches: the return stack buffer after an exit. A guest may have left
+ * kernel addresses in it, since a guest can map code at any linear address.
+ * FILL_TWO_RETURNS gives the next two returns harmless targets; return_buffer_fill()
+ * (linux/return_buffer.h) overwrites the whole buffer.
  */
 #ifndef X86_RETURN_BUFFER_H
 #define X86_RETURN_BUFFER_H
-
-#ifdef __ASSEMBLER__
 
 #include <asm/alternative.h>
 #include <asm/cpufeatures.h>
@@ -32,11 +31,5 @@
 	lfence
 .Lfilled_\@:
 .endm
-
-#else
-
-void fill_return_buffer(void);
-
-#endif
 
 #endif /* X86_RETURN_BUFFER_H */

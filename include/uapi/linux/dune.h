@@ -15,6 +15,10 @@
  * each to an aligned gigabyte of the process (DUNE_MAP_GRANULE). User mode
  * keeps the list: a child made by fork() gives it to its own vCPU.
  *
+ * At other guest-physical addresses an address space can have private memory
+ * (DUNE_ADD_PRIVATE), which only its own guests can reach. Each open /dev/dune
+ * has its own, although all address spaces of one process share its memory.
+ *
  * All layouts are fixed and little-endian. The ioctls are for 64-bit callers
  * (ENOTTY for others: a 32-bit process has no use for a 64-bit ring 0).
  * The structures that are arguments of an ioctl start with their size in
@@ -28,7 +32,7 @@
 #include <linux/ioctl.h>
 #include <linux/types.h>
 
-#define DUNE_API_VERSION	2
+#define DUNE_API_VERSION	3
 
 /* dune_info.vendor */
 #define DUNE_VENDOR_SVM		1
@@ -48,9 +52,10 @@
  * @size:		in: sizeof(struct dune_info)
  * @api_version:	DUNE_API_VERSION of the module
  * @vendor:		DUNE_VENDOR_*
- * @address_bits:	width of a guest-physical address in bits, up to 47. If
- *			it is less and @granules is 0, a guest reaches only the
- *			process's addresses below 2^address_bits
+ * @address_bits:	width of a guest-physical address in bits, reported as 47
+ *			if it is more, since guests use process addresses of 47
+ *			bits. If it is less and @granules is 0, a guest reaches
+ *			only the process's addresses below 2^address_bits
  * @features:		DUNE_FEATURE_*
  * @guest_cr0:		the guest's CR0 (it cannot be written)
  * @guest_cr4:		the guest's CR4 (it cannot be written), without the bits
@@ -65,6 +70,10 @@
  *			has a handler. A runtime takes these signals over when
  *			it enters a guest; asking for each by rt_sigaction()
  *			would be most of the cost of entering.
+ * @private_pages:	the number of pages that an address space can have by
+ *			DUNE_ADD_PRIVATE; 0: this processor's guest-physical
+ *			addresses are too narrow for private memory
+ * @reserved:		zero
  */
 struct dune_info {
 	__u32 size;
@@ -79,6 +88,8 @@ struct dune_info {
 	__u32 run_size;
 	__u32 granules;
 	__u64 handled_signals;
+	__u32 private_pages;
+	__u32 reserved;
 };
 
 /**
@@ -151,6 +162,40 @@ struct dune_granule {
 	__u32 flags;
 	__u64 guest;
 	__u64 address;
+};
+
+/**
+ * struct dune_private - argument of DUNE_ADD_PRIVATE
+ * @size:	sizeof(struct dune_private)
+ * @flags:	zero
+ * @pages:	in: the number of pages of 4 KB, not 0
+ * @guest:	out: the guest-physical address of the first one
+ *
+ * Adds zeroed pages to the private memory of the vCPU's address space. They are
+ * contiguous in guest-physical addresses and follow those that were added
+ * before. All vCPUs of the address space reach them, for every kind of access.
+ * Nothing else does: the pages are in no mapping, so no address of the process
+ * leads to them, and no other address space has them, even if the same process
+ * opened it. A guest can write and execute them even in a process for which
+ * PR_SET_MDWE forbids such mappings. The pages are charged to the caller's memory
+ * cgroup, and counted as page tables of the process (VmPTE). They are freed with
+ * the address space, when its last descriptor and the last descriptor of its
+ * vCPUs are closed. The computer does not hibernate while an address space has
+ * such pages.
+ *
+ * The ioctl fails with ENOTTY if dune_info.private_pages is 0, with EINVAL for
+ * no pages, with ENOSPC if the address space would have more than
+ * dune_info.private_pages, with ENOMEM, with EBUSY while the computer
+ * hibernates, and with EINTR for a fatal signal. If it fails, nothing was
+ * added, with one exception: if another thread unmaps the argument during the
+ * call, EFAULT can mean that the pages were added and their address was not
+ * returned.
+ */
+struct dune_private {
+	__u32 size;
+	__u32 flags;
+	__u64 pages;
+	__u64 guest;
 };
 
 /**
@@ -255,7 +300,7 @@ struct dune_regs {
 #define DUNE_FAULT_WRITE	(1U << 0)
 #define DUNE_FAULT_EXEC		(1U << 1)
 #define DUNE_FAULT_TABLE	(1U << 2) /* in a walk of the guest's page table */
-#define DUNE_FAULT_GUEST	(1U << 3) /* no granule: address is guest-physical */
+#define DUNE_FAULT_GUEST	(1U << 3) /* fault_address is guest-physical */
 
 /* indices of dune_run.counters */
 enum dune_counter {
@@ -287,10 +332,14 @@ enum dune_counter {
  *		or executes the call again
  * @fault_flags: out, DUNE_EXIT_FAULT: DUNE_FAULT_*
  * @reserved0:	zero
- * @fault_address: out, DUNE_EXIT_FAULT: address in the process
+ * @fault_address: out, DUNE_EXIT_FAULT: address in the process, or, with
+ *		DUNE_FAULT_GUEST, the guest-physical address, to which no
+ *		address of the process belongs
  * @hw_exit:	out: the processor's exit code, for diagnosis
- * @hw_info1:	out: EXITINFO1 or the exit qualification
- * @hw_info2:	out: EXITINFO2 or the guest-physical address
+ * @hw_info1:	out: EXITINFO1 or the exit qualification, which is 0 after a
+ *		hypercall
+ * @hw_info2:	out: EXITINFO2, or the guest-physical address of an EPT
+ *		violation, 0 after other exits
  * @reserved1:	zero
  * @counters:	running counts since the vCPU was made, by enum dune_counter
  *
@@ -322,18 +371,18 @@ struct dune_run {
 #define DUNE_CREATE_VCPU	_IOW(DUNE_IOC_TYPE, 0x01, struct dune_create_vcpu)
 
 /*
- * on a vCPU
+ * on a vCPU; EPERM in a thread or a process other than the one that made it
  *
  * DUNE_RUN takes no argument (zero) and returns 0 with dune_run.exit_reason
- * set. EPERM: not the thread or not the process that made the vCPU. EINVAL:
- * unknown flags, non-zero reserved fields or a bad vector in struct dune_run.
- * EBUSY: the vCPU is in DUNE_RUN; also from DUNE_SET_STATE.
+ * set. EINVAL: unknown flags, non-zero reserved fields or a bad vector in
+ * struct dune_run. EBUSY: the vCPU is in DUNE_RUN; also from DUNE_SET_STATE.
  */
 #define DUNE_RUN		_IO(DUNE_IOC_TYPE, 0x10)
 #define DUNE_GET_STATE		_IOWR(DUNE_IOC_TYPE, 0x11, struct dune_state)
 #define DUNE_SET_STATE		_IOW(DUNE_IOC_TYPE, 0x12, struct dune_state)
 #define DUNE_MAP_GRANULE	_IOW(DUNE_IOC_TYPE, 0x13, struct dune_granule)
-/* also for a process that inherited the descriptor, as is DUNE_GET_INFO */
+#define DUNE_ADD_PRIVATE	_IOWR(DUNE_IOC_TYPE, 0x15, struct dune_private)
+/* only on a vCPU that the caller cannot run: struct dune_renew_vcpu */
 #define DUNE_RENEW_VCPU		_IOW(DUNE_IOC_TYPE, 0x14, struct dune_renew_vcpu)
 
 #endif /* _UAPI_LINUX_DUNE_H */

@@ -24,54 +24,54 @@
 #define EPT_ROOT_LEVEL	4
 #define EPT_ENTRIES	512
 
-static inline int level_shift(int level)
+static inline int ept_level_shift(int level)
 {
 	return PAGE_SHIFT + 9 * (level - 1);
 }
 
-static inline u64 level_span(int level)
+static inline u64 ept_level_span(int level)
 {
-	return BIT_ULL(level_shift(level));
+	return BIT_ULL(ept_level_shift(level));
 }
 
 /* The first address after those of the entry for @address. */
-static inline u64 level_end(u64 address, int level)
+static inline u64 ept_level_end(u64 address, int level)
 {
-	return (address | (level_span(level) - 1)) + 1;
+	return (address | (ept_level_span(level) - 1)) + 1;
 }
 
 /* Returns the slot for @address, in a table of EPT's format or of the process's own. */
-static inline u64 *slot_of(u64 *table, u64 address, int level)
+static inline u64 *ept_slot(u64 *table, u64 address, int level)
 {
-	return &table[address >> level_shift(level) & (EPT_ENTRIES - 1)];
+	return &table[address >> ept_level_shift(level) & (EPT_ENTRIES - 1)];
 }
 
-static inline bool is_leaf(u64 entry, int level)
+static inline bool ept_is_leaf(u64 entry, int level)
 {
 	return level == 1 || entry & EPT_LARGE;
 }
 
-static inline u64 *table_below(u64 entry)
+static inline u64 *ept_table_below(u64 entry)
 {
 	return phys_to_virt(entry & EPT_FRAME);
 }
 
 /* A table counts its entries that are not 0, in page_private(). */
-static inline void count_entry(u64 *slot, int change)
+static inline void ept_count_entry(u64 *slot, int change)
 {
 	struct page *page = virt_to_page(slot);
 
 	set_page_private(page, page_private(page) + change);
 }
 
-static inline unsigned long entries_of(u64 *table)
+static inline unsigned long ept_entries(u64 *table)
 {
 	return page_private(virt_to_page(table));
 }
 
-static inline void set_entry(u64 *slot, u64 entry)
+static inline void ept_set_entry(u64 *slot, u64 entry)
 {
-	count_entry(slot, !!entry - !!*slot);
+	ept_count_entry(slot, !!entry - !!*slot);
 	WRITE_ONCE(*slot, entry);
 }
 

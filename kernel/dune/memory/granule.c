@@ -6,6 +6,8 @@
  * User space decides which gigabyte gets which granule. No assignment is ever taken back,
  * so a reader needs no lock: an assignment that it found stays valid.
  */
+#include <linux/lockdep.h>
+
 #include "dune/memory/granule.h"
 
 /* Makes an empty map. */
@@ -25,16 +27,20 @@ void granules_destroy(struct granules *granules)
 }
 
 /*
- * Both arguments are numbers: of a granule and of a gigabyte of the process. The way from the
- * gigabyte to the granule is stored first: a reader that finds an address by its granule must
- * then find the granule by its address. Readers keep what they found, so nothing may fail
- * between the two stores.
+ * Adds an assignment. Both arguments are numbers: of a granule and of a gigabyte of the
+ * process. The lock is held. Returns 0 or -ENOMEM.
+ *
+ * The way from the gigabyte to the granule is stored first: a reader that finds an address by
+ * its granule must then find the granule by its address. Readers keep what they found, so
+ * nothing may fail between the two stores.
  */
 static int granules_add(struct granules *granules, unsigned long granule,
 			unsigned long gigabyte)
 {
-	int err = xa_reserve(&granules->to_address, granule, GFP_KERNEL_ACCOUNT);
+	int err;
 
+	lockdep_assert_held(&granules->lock);
+	err = xa_reserve(&granules->to_address, granule, GFP_KERNEL_ACCOUNT);
 	if (err)
 		return err;
 	err = xa_err(xa_store(&granules->to_gpa, gigabyte,

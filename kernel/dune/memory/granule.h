@@ -23,7 +23,7 @@
  *		takes 200 instructions.
  */
 struct granules {
-	struct mutex lock;	/* of additions */
+	struct mutex lock;	/* see @lock above */
 	struct xarray to_address;
 	struct xarray to_gpa;
 	u64 last;

@@ -3,11 +3,12 @@
  * Interrupting the vCPUs that are in the guest: see kick.h.
  */
 #include <linux/gfp.h>
+#include <linux/lockdep.h>
 #include <linux/rcupdate.h>
 #include <linux/wait_bit.h>
 
 #include "dune/memory/kick.h"
-#include "dune/trace.h"
+#include "dune/trace/trace.h"
 
 /*
  * Lists that were made and not destroyed. Their owners are freed by callbacks of
@@ -15,7 +16,7 @@
  */
 static atomic_t kick_lists;
 
-/* Returns 0 or -ENOMEM; kick_list_destroy() must follow in either case. */
+/* May sleep. Returns 0 or -ENOMEM; kick_list_destroy() must follow in either case. */
 int kick_list_init(struct kick_list *list)
 {
 	atomic_inc(&kick_lists);
@@ -69,21 +70,16 @@ int kick_add(struct kick_list *list, struct kick_vcpu *vcpu)
 	return err;
 }
 
-/*
- * Takes @vcpu, which must not run again, off the list. Returns whether it was the last one.
- */
-bool kick_remove(struct kick_list *list, struct kick_vcpu *vcpu)
+/* Takes @vcpu, which must not run again, off the list. Called in process context. */
+void kick_remove(struct kick_list *list, struct kick_vcpu *vcpu)
 {
-	bool last;
-
 	raw_spin_lock(&list->lock);
 	list_del(&vcpu->link);
 	list->count--;
-	last = list_empty(&list->vcpus);
 	raw_spin_unlock(&list->lock);
-	return last;
 }
 
+/* The interrupt by which this is called has already made the guest leave. */
 static void leave_guest(void *unused)
 {
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A kick gets the vCPUs of an address space out of the guest. It is for a change of
- * memory that the kernel announces by a notifier, and not by an interrupt of its own.
+ * A kick makes the vCPUs of a process leave the guest. It is for a change of memory that
+ * the kernel announces by a notifier, and not by an interrupt of its own.
  *
  * The side that changes the memory first advances a count (mirror.generation,
  * shootdown.generation), then looks which vCPUs are marked to be in the guest, and interrupts
@@ -19,21 +19,21 @@
 #include <linux/spinlock.h>
 
 /*
- * A kick looks at all vCPUs of an address space with preemption off, so their number is
- * limited: to that of a KVM machine.
+ * A kick looks at all vCPUs of a process with preemption off, so their number is limited: to
+ * the largest that the kernel can be configured to allow a VM of KVM (CONFIG_KVM_MAX_NR_VCPUS).
  */
 #define KICK_VCPUS	4096
 
 /**
  * struct kick_list - the vCPUs of one mm
- * @lock:	protects all below. Never taken with interrupts off: its holder
+ * @lock:	protects all that follows. Never taken with interrupts off: its holder
  *		waits for other CPUs to answer.
  * @vcpus:	all vCPUs that could be in the guest
  * @count:	their number, KICK_VCPUS at most
  * @cpus:	the CPUs that a kick interrupts, during the kick
  */
 struct kick_list {
-	raw_spinlock_t lock;	/* of all below */
+	raw_spinlock_t lock;
 	struct list_head vcpus;
 	unsigned int count;
 	cpumask_var_t cpus;
@@ -53,11 +53,11 @@ struct kick_vcpu {
 int kick_list_init(struct kick_list *list);
 void kick_list_destroy(struct kick_list *list);
 int kick_add(struct kick_list *list, struct kick_vcpu *vcpu);
-bool kick_remove(struct kick_list *list, struct kick_vcpu *vcpu);
+void kick_remove(struct kick_list *list, struct kick_vcpu *vcpu);
 void kick_all(struct kick_list *list, u64 tlb_gen);
 void kick_cleanup(void);
 
-/* Interrupts are off, from here until the guest has been left. */
+/* Marks the vCPU to be in the guest. Interrupts are off, from here until the guest was left. */
 static inline void kick_enter(struct kick_vcpu *vcpu)
 {
 	/* Pairs with kick_all(). */
@@ -65,8 +65,8 @@ static inline void kick_enter(struct kick_vcpu *vcpu)
 }
 
 /*
- * The guest has been left. The later this is called, the more vCPUs are interrupted without
- * need.
+ * Takes the mark away; the guest was left. The later this is called, the more vCPUs are
+ * interrupted without need. Interrupts are off.
  */
 static inline void kick_leave(struct kick_vcpu *vcpu)
 {

@@ -36,6 +36,8 @@
  *  - or has ended, after the sequence was read: the entry is refused;
  *  - or has ended before that: the walk saw what it did, since the sequence is
  *    written after the page table and read before it.
+ * The end of a change of rights at address 0 is not announced: it counts as in progress until
+ * the next fill (mirror_settle()).
  *
  * Flushing. After entries were dropped, every vCPU must leave the guest and flush its TLB
  * (INVEPT) before it enters again, and the kernel must not continue before the vCPUs
@@ -45,29 +47,110 @@
  * An entry that is added or gets more rights needs no flush: the processor caches no
  * entry that is not present, and an EPT violation invalidates those of its address
  * (SDM vol. 3, 29.4.3.1).
+ *
+ * Several address spaces. If a process has opened /dev/dune more than once, each address space
+ * has a tree of tables of its own (struct mirror_tree), since each may have private memory
+ * (private.c), which no other may reach. What is above holds for each tree: a fault makes
+ * entries in the tree of its vCPU, which is on the list of trees as long as it has that
+ * vCPU, and an invalidation drops entries from all trees of the list. A tree without vCPUs
+ * has no entry for memory of the process. Granules, spare tables, the lock and the counts
+ * are the process's. A tree's root is in the EPT pointer, with which the processor tags what it
+ * caches. When the page of a root has become the root of another tree, the first entry of
+ * each vCPU on each CPU flushes (second_level_migrated()).
  */
+#include <linux/lockdep.h>
 #include <linux/mm.h>
 #include <linux/slab.h>
 #include <asm/cpufeature.h>
 
+#include "dune/memory/address.h"
 #include "dune/memory/mirror_internal.h"
 #include "dune/memory/walk.h"
 
 struct mirror_machine mirror_machine __ro_after_init;
 
-int mirror_add_vcpu(struct mirror *m, struct kick_vcpu *vcpu)
+/*
+ * Adds @vcpu to those that a drop kicks, and its tree to those that have entries. Called in
+ * process context; may sleep. Returns 0 or -ENOSPC.
+ */
+int mirror_add_vcpu(struct mirror *m, struct mirror_tree *tree, struct kick_vcpu *vcpu)
 {
-	return kick_add(&m->kicks, vcpu);
+	int err;
+
+	mutex_lock(&tree->lock);
+	err = kick_add(&m->kicks, vcpu);
+	if (!err && !tree->vcpus++) {
+		spin_lock(&m->lock);
+		list_add(&tree->link, &m->trees);
+		spin_unlock(&m->lock);
+	}
+	mutex_unlock(&tree->lock);
+	return err;
 }
 
 /*
- * Takes @vcpu, which must not run again, off the mirror; the last one's entries are dropped.
- * Called in process context; may sleep.
+ * Takes @vcpu, which must not run again, off the mirror. With the tree's last one its entries
+ * for memory of the process are dropped.
  */
-void mirror_remove_vcpu(struct mirror *m, struct kick_vcpu *vcpu)
+void mirror_remove_vcpu(struct mirror *m, struct mirror_tree *tree,
+			struct kick_vcpu *vcpu)
 {
-	if (kick_remove(&m->kicks, vcpu))
-		mirror_drop_addresses(m, 0, ULONG_MAX, true);
+	mutex_lock(&tree->lock);
+	kick_remove(&m->kicks, vcpu);
+	if (!--tree->vcpus) {
+		mirror_drop_tree(m, tree);
+		spin_lock(&m->lock);
+		list_del(&tree->link);
+		spin_unlock(&m->lock);
+	}
+	mutex_unlock(&tree->lock);
+}
+
+/* Returns a tree without vCPUs, or NULL. */
+struct mirror_tree *mirror_tree_create(void)
+{
+	struct mirror_tree *tree = kzalloc(sizeof(*tree), GFP_KERNEL_ACCOUNT);
+
+	if (!tree)
+		return NULL;
+	mutex_init(&tree->lock);
+	tree->root = (u64 *)get_zeroed_page(GFP_KERNEL_ACCOUNT);
+	tree->low = (u64 *)get_zeroed_page(GFP_KERNEL_ACCOUNT);
+	if (!tree->root || !tree->low) {
+		mirror_tree_destroy(tree);
+		return NULL;
+	}
+	set_page_private(virt_to_page(tree->root), 0);
+	/* One entry more than it has, so that it never counts as empty. */
+	set_page_private(virt_to_page(tree->low), 1);
+	ept_set_entry(tree->root, __pa(tree->low) | EPT_RIGHTS | VMX_EPT_ACCESS_BIT);
+	return tree;
+}
+
+/* Frees a tree that has no vCPU, and so no table but these. */
+void mirror_tree_destroy(struct mirror_tree *tree)
+{
+	free_page((unsigned long)tree->low);
+	free_page((unsigned long)tree->root);
+	kfree(tree);
+}
+
+/* Returns the EPT pointer (SDM vol. 3, 25.6.11). */
+u64 mirror_tree_eptp(const struct mirror_tree *tree)
+{
+	return __pa(tree->root) | VMX_EPTP_MT_WB | VMX_EPTP_PWL_4 |
+	       (mirror_machine.accessed ? VMX_EPTP_AD_ENABLE_BIT : 0);
+}
+
+/*
+ * Makes @entry the tree's entry for granule 0. No address of the process has that granule
+ * (mirror_map_granule()), so the entry is never dropped.
+ */
+void mirror_link_private(struct mirror *m, struct mirror_tree *tree, u64 entry)
+{
+	spin_lock(&m->lock);
+	ept_set_entry(tree->low, entry);
+	spin_unlock(&m->lock);
 }
 
 /*
@@ -80,21 +163,21 @@ u64 mirror_generation(const struct mirror *m)
 	return READ_ONCE(m->generation);
 }
 
-/*
- * Frees the mirror. Its tables are empty: removing the last vCPU dropped all entries. Called by
- * the notifier core; must not sleep.
- */
+/* Frees the mirror, which has no tree any more. Called by the notifier core; must not sleep. */
 void mirror_free(struct mmu_notifier *notifier)
 {
 	struct mirror *m = mirror_of(notifier);
 
-	free_page((unsigned long)m->root);
 	mirror_free_tables(&m->spares);
 	granules_destroy(&m->granules);
 	kick_list_destroy(&m->kicks);
 	kfree(m);
 }
 
+/*
+ * Returns the notifier of an empty mirror for @mm, or ERR_PTR(-ENOMEM). Called by the notifier
+ * core for mirror_get(), with mmap_lock held for writing; may sleep.
+ */
 struct mmu_notifier *mirror_alloc(struct mm_struct *mm)
 {
 	struct mirror *m = kzalloc(sizeof(*m), GFP_KERNEL_ACCOUNT);
@@ -103,14 +186,13 @@ struct mmu_notifier *mirror_alloc(struct mm_struct *mm)
 		return ERR_PTR(-ENOMEM);
 	granules_init(&m->granules);
 	spin_lock_init(&m->lock);
+	INIT_LIST_HEAD(&m->trees);
 	INIT_LIST_HEAD(&m->doomed);
 	INIT_LIST_HEAD(&m->spares);
-	m->root = (u64 *)get_zeroed_page(GFP_KERNEL_ACCOUNT);
-	if (kick_list_init(&m->kicks) || !m->root) {
+	if (kick_list_init(&m->kicks)) {
 		mirror_free(&m->notifier);
 		return ERR_PTR(-ENOMEM);
 	}
-	set_page_private(virt_to_page(m->root), 0);
 	return &m->notifier;
 }
 
@@ -134,18 +216,11 @@ struct mirror *mirror_get(struct mm_struct *mm)
 
 /*
  * Drops a reference; the caller's vCPUs were removed before. The last one frees the mirror
- * after a grace period.
+ * after a grace period. Called in process context.
  */
 void mirror_put(struct mirror *m)
 {
 	mmu_notifier_put(&m->notifier);
-}
-
-/* Returns the EPT pointer (SDM vol. 3, 25.6.11). */
-u64 mirror_eptp(const struct mirror *m)
-{
-	return __pa(m->root) | VMX_EPTP_MT_WB | VMX_EPTP_PWL_4 |
-	       (mirror_machine.accessed ? VMX_EPTP_AD_ENABLE_BIT : 0);
 }
 
 /**
@@ -165,7 +240,10 @@ int mirror_map_granule(struct mirror *m, u64 gpa, u64 address)
 	return granules_map(&m->granules, gpa, address);
 }
 
-/* Finds the process's address of a guest-physical one; false if the granule has none. */
+/*
+ * Finds the process's address of a guest-physical one. Returns false if the granule has none. For
+ * any context.
+ */
 bool mirror_address(struct mirror *m, u64 gpa, u64 *address)
 {
 	return granules_to_address(&m->granules, gpa, address);
@@ -176,6 +254,8 @@ bool mirror_address(struct mirror *m, u64 gpa, u64 *address)
  * @accessed_dirty: EPT has accessed and dirty bits
  * @large_1g:	EPT has pages of 1 GB; every EPT here has pages of 2 MB
  * @address_bits: width of a guest-physical address in bits, 36 or more
+ *
+ * Context: called once, at load.
  */
 void mirror_init(bool accessed_dirty, bool large_1g, unsigned int address_bits)
 {
@@ -183,12 +263,15 @@ void mirror_init(bool accessed_dirty, bool large_1g, unsigned int address_bits)
 	mirror_machine.accessed = accessed_dirty;
 	mirror_machine.max_level = large_1g ? 3 : 2;
 	mirror_machine.split_exec = boot_cpu_has_bug(X86_BUG_ITLB_MULTIHIT);
-	/* There are at most those of the whole process, and granule 0, which is not used. */
+	/*
+	 * No more granules than gigabytes of the process, plus granule 0, which no address
+	 * of the process has.
+	 */
 	mirror_machine.granules = address_bits > PROCESS_BITS ?
 		BIT(PROCESS_BITS - GRANULE_SHIFT) + 1 : BIT(address_bits - GRANULE_SHIFT);
 }
 
-/* Returns dune_info.granules; 0 without mirrors. */
+/* Returns dune_info.granules; 0 without mirrors. For any context. */
 unsigned int mirror_granules(void)
 {
 	return mirror_machine.granules;

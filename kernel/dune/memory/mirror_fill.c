@@ -2,6 +2,7 @@
 /*
  * Making the entry of an address in a mirror. See mirror.c for the rule.
  */
+#include <linux/lockdep.h>
 #include <linux/mm.h>
 #include <asm/pgtable.h>
 
@@ -11,6 +12,10 @@
 /* Tables that one fill may need. */
 #define SPARES_NEEDED	(EPT_ROOT_LEVEL - 1)
 
+/*
+ * Allocates spare tables until there are enough for one fill; a fill of another thread may take
+ * them first. The lock is not held; may sleep. Returns 0 or -ENOMEM.
+ */
 static int get_spares(struct mirror *m)
 {
 	while (READ_ONCE(m->nr_spares) < SPARES_NEEDED) {
@@ -27,21 +32,24 @@ static int get_spares(struct mirror *m)
 	return 0;
 }
 
+/* Returns an empty table. The lock is held, and there is a spare. */
 static u64 *take_spare(struct mirror *m)
 {
 	struct page *page = list_first_entry(&m->spares, struct page, lru);
 
+	lockdep_assert_held(&m->lock);
 	list_del(&page->lru);
 	m->nr_spares--;
 	return page_address(page);
 }
 
 /*
- * Returns the level of the entry: as large as the process's page, unless the processor cannot
- * have it or must not.
+ * Returns the level of the entry for @gpa: that of the process's page, or a lower one if the
+ * processor has no entries so large, or must not have an executable one (split_exec). The lock is
+ * held.
  */
-static int entry_level(struct mirror *m, u64 gpa, const struct leaf *leaf,
-		       u32 flags)
+static int entry_level(struct mirror *m, struct mirror_tree *tree, u64 gpa,
+		       const struct leaf *leaf, u32 flags)
 {
 	int level = min(leaf->level, mirror_machine.max_level);
 	int at;
@@ -52,20 +60,20 @@ static int entry_level(struct mirror *m, u64 gpa, const struct leaf *leaf,
 		return 1;
 	/* A page that was split for execution stays split. */
 	for (; level > 1; level--) {
-		u64 entry = *mirror_find_slot(m, gpa, level, &at);
+		u64 entry = *mirror_find_slot(m, tree, gpa, level, &at);
 
-		if (!entry || is_leaf(entry, at))
+		if (!entry || ept_is_leaf(entry, at))
 			break;
 	}
 	return level;
 }
 
-/* @level: the leaf's or a lower one. */
+/* Returns an entry in EPT's format for @address. @level: the leaf's or a lower one. */
 static u64 make_entry(const struct leaf *leaf, u64 address, int level)
 {
-	u64 mask = level_span(leaf->level) - 1;
+	u64 mask = ept_level_span(leaf->level) - 1;
 	u64 frame = (leaf->entry & PTE_PFN_MASK & ~mask) | (address & mask);
-	u64 entry = (frame & ~(level_span(level) - 1)) | VMX_EPT_IPAT_BIT | EPT_USED |
+	u64 entry = (frame & ~(ept_level_span(level) - 1)) | VMX_EPT_IPAT_BIT | EPT_USED |
 		    walk_rights(leaf->entry, leaf->level, leaf->denied);
 
 	if (level == 1)
@@ -86,49 +94,53 @@ static bool may_extend(u64 old, u64 entry)
 }
 
 /*
- * The lock is held, and there are SPARES_NEEDED spares. A table or a page of another size
- * in the way is dropped, so that all vCPUs flush, before its place is used: a TLB must
- * never have a page in two sizes. Returns the slot of the entry.
+ * Puts @entry into its slot, and returns the slot. The lock is held, and there are
+ * SPARES_NEEDED spares. A table or a page of another size in the way is dropped, so that all
+ * vCPUs flush, before its place is used: a TLB must never have a page in two sizes.
  *
  * A right that the old entry has is kept: if the process had lost it, the entry would
  * have been dropped. The process may have got it after our walk, which no notifier
  * announces, and another vCPU has seen it.
  */
-static u64 *install(struct mirror *m, u64 gpa, int level, u64 entry)
+static u64 *install(struct mirror *m, struct mirror_tree *tree, u64 gpa, int level,
+		    u64 entry)
 {
 	int at;
-	u64 *slot = mirror_find_slot(m, gpa, level, &at);
-	bool same_size = at == level && is_leaf(*slot, level);
+	u64 *slot = mirror_find_slot(m, tree, gpa, level, &at);
+	bool same_size = at == level && ept_is_leaf(*slot, level);
 
 	lockdep_assert_held(&m->lock);
 	if (same_size && *slot && may_extend(*slot, entry)) {
 		entry |= *slot & EPT_RIGHTS;
 	} else if (*slot) {
-		u64 start = gpa & ~(level_span(level) - 1);
+		u64 start = gpa & ~(ept_level_span(level) - 1);
 
-		mirror_drop(m, start, start + level_span(level));
-		slot = mirror_find_slot(m, gpa, level, &at);
+		mirror_drop(m, tree, start, start + ept_level_span(level));
+		slot = mirror_find_slot(m, tree, gpa, level, &at);
 	}
 	for (; at > level; at--) {
 		u64 *table = take_spare(m);
 
-		set_entry(slot, __pa(table) | EPT_RIGHTS | VMX_EPT_ACCESS_BIT);
-		slot = slot_of(table, gpa, at - 1);
+		ept_set_entry(slot, __pa(table) | EPT_RIGHTS | VMX_EPT_ACCESS_BIT);
+		slot = ept_slot(table, gpa, at - 1);
 	}
-	set_entry(slot, entry);
+	ept_set_entry(slot, entry);
 	return slot;
 }
 
-/* The lock is held. Entries that exist already are left as they are. */
+/*
+ * Adds the entries of @around next to @slot; those that exist already are left as they are. The
+ * lock is held.
+ */
 static void install_around(struct mirror *m, u64 *slot, const u64 *around)
 {
-	u64 *first = PTR_ALIGN_DOWN(slot, AROUND * sizeof(u64));
+	u64 *first = PTR_ALIGN_DOWN(slot, WALK_AROUND * sizeof(u64));
 	int i;
 
 	lockdep_assert_held(&m->lock);
-	for (i = 0; i < AROUND; i++)
+	for (i = 0; i < WALK_AROUND; i++)
 		if (around[i] && !first[i])
-			set_entry(&first[i], around[i]);
+			ept_set_entry(&first[i], around[i]);
 }
 
 /*
@@ -146,6 +158,7 @@ static bool is_outdated(const struct mirror *m, unsigned long sequence,
 	return m->in_progress && m->start < start + size && m->end > start;
 }
 
+/* Returns the rights in EPT's format that an access needs. @flags: DUNE_FAULT_*. */
 static u64 rights_for(u32 flags)
 {
 	return VMX_EPT_READABLE_MASK |
@@ -156,6 +169,7 @@ static u64 rights_for(u32 flags)
 /**
  * mirror_fill() - make the entry for an address
  * @m:		the mirror of current->mm
+ * @tree:	that of the vCPU's address space
  * @address:	of the process, in a granule
  * @flags:	DUNE_FAULT_WRITE and _EXEC: what the guest wants to do there
  * @around:	make the entries of pages around it as well
@@ -164,14 +178,15 @@ static u64 rights_for(u32 flags)
  * it fails is the process's fault handler called, and then this again.
  *
  * Context: process, interrupts on, may sleep.
- * Return: 0 to enter the guest again: the entry was made, or the kernel has taken
- * something back meanwhile, and the fault comes again. -EFAULT: the process's page table
- * does not allow the access. -ENOMEM: no memory for tables.
+ * Return: 0 to enter the guest again: the entry was made, or the fault comes again, because
+ * the kernel has taken something back meanwhile, or another fill has taken the spare tables.
+ * -EFAULT: the process's page table does not allow the access. -ENOMEM: no memory for tables.
  */
-int mirror_fill(struct mirror *m, u64 address, u32 flags, bool around)
+int mirror_fill(struct mirror *m, struct mirror_tree *tree, u64 address, u32 flags,
+		bool around)
 {
 	unsigned long sequence;
-	u64 near[AROUND];
+	u64 near[WALK_AROUND];
 	struct leaf leaf;
 	int level, err;
 	bool found;
@@ -183,6 +198,8 @@ int mirror_fill(struct mirror *m, u64 address, u32 flags, bool around)
 	err = get_spares(m);
 	if (err)
 		return err;
+	if (unlikely(READ_ONCE(m->unended)))
+		mirror_settle(m);
 	/* The sequence is read before the walk; pairs with mirror_invalidate_end(). */
 	sequence = smp_load_acquire(&m->sequence);
 	local_irq_disable();
@@ -195,14 +212,14 @@ int mirror_fill(struct mirror *m, u64 address, u32 flags, bool around)
 		      ~walk_rights(leaf.entry, leaf.level, leaf.denied))
 		return -EFAULT;
 	spin_lock(&m->lock);
-	level = entry_level(m, gpa, &leaf, flags);
-	if (!is_outdated(m, sequence, address, level_span(level)) &&
+	level = entry_level(m, tree, gpa, &leaf, flags);
+	if (!is_outdated(m, sequence, address, ept_level_span(level)) &&
 	    m->nr_spares >= SPARES_NEEDED) {
-		u64 *slot = install(m, gpa, level,
+		u64 *slot = install(m, tree, gpa, level,
 				    make_entry(&leaf, address, level));
 
 		if (around &&
-		    !is_outdated(m, sequence, address, AROUND * PAGE_SIZE))
+		    !is_outdated(m, sequence, address, WALK_AROUND * PAGE_SIZE))
 			install_around(m, slot, near);
 	}
 	spin_unlock(&m->lock);

@@ -9,6 +9,7 @@
 
 #include <linux/list.h>
 #include <linux/mmu_notifier.h>
+#include <linux/mutex.h>
 #include <linux/spinlock.h>
 
 #include "dune/memory/ept.h"
@@ -21,14 +22,16 @@
  * @notifier:	announces the kernel's changes; the mm's list of notifiers leads to it
  * @granules:	the guest-physical space
  * @kicks:	the vCPUs
- * @root:	of the EPT tables. A table counts its entries in page_private().
- * @lock:	protects what follows, and the tables. Never taken with interrupts off:
- *		its holder waits for other CPUs to answer.
+ * @lock:	protects what follows, and the tables of all trees. Never taken with
+ *		interrupts off: its holder waits for other CPUs to answer.
+ * @trees:	those that have vCPUs, KICK_VCPUS at most
  * @generation:	advanced after entries have been dropped
  * @sequence:	advanced at the end of an invalidation
  * @in_progress: number of invalidations that have started and not ended
  * @start:	with @end: a range that contains all those in progress
  * @end:	the first address after that range
+ * @unended:	how many of those in progress may have ended without an announcement: see
+ *		mirror_settle()
  * @doomed:	tables that are empty and unlinked, until the vCPUs were kicked
  * @spares:	empty tables
  * @nr_spares:	their number
@@ -37,23 +40,44 @@ struct mirror {
 	struct mmu_notifier notifier;
 	struct granules granules;
 	struct kick_list kicks;
-	u64 *root;
-	spinlock_t lock;	/* of all below */
+	spinlock_t lock;	/* see @lock above */
+	struct list_head trees;
 	u64 generation;
 	unsigned long sequence;
 	unsigned long in_progress;
 	unsigned long start;
 	unsigned long end;
+	unsigned long unended;
 	struct list_head doomed;
 	struct list_head spares;
 	unsigned int nr_spares;
 };
 
-/*
- * The machine, constant after mirror_init(). split_exec: on some processors an
- * executable large page stops the whole processor (machine check, CVE-2018-12207)
- * if the guest changes its size in its own page table without a flush. There only
- * entries of 4 KB are executable.
+/**
+ * struct mirror_tree - the tables of one address space
+ * @lock:	held while a vCPU is added or removed
+ * @vcpus:	their number
+ * @link:	in mirror.trees if there are vCPUs, under mirror.lock
+ * @root:	of the EPT tables. A table counts its entries in page_private().
+ * @low:	the table of the first 512 GB, which always exists. Its entry 0, for granule 0,
+ *		leads to the address space's private memory.
+ */
+struct mirror_tree {
+	struct mutex lock;	/* see @lock above */
+	unsigned int vcpus;
+	struct list_head link;
+	u64 *root;
+	u64 *low;
+};
+
+/**
+ * struct mirror_machine - the properties of the machine, constant after mirror_init()
+ * @accessed:	EPT has accessed and dirty bits
+ * @split_exec:	only entries of 4 KB may be executable: an executable large page stops the
+ *		whole processor (machine check, CVE-2018-12207) if the guest changes its
+ *		size in its own page table without a flush
+ * @max_level:	of an entry for a page: 2, or 3 if EPT has pages of 1 GB
+ * @granules:	the number of granules, with granule 0
  */
 struct mirror_machine {
 	bool accessed;
@@ -75,13 +99,16 @@ struct mmu_notifier *mirror_alloc(struct mm_struct *mm);
 void mirror_free(struct mmu_notifier *notifier);
 
 /* mirror_table.c */
-u64 *mirror_find_slot(struct mirror *m, u64 gpa, int lowest, int *level);
+u64 *mirror_find_slot(struct mirror *m, struct mirror_tree *tree, u64 gpa, int lowest,
+		      int *level);
 void mirror_free_tables(struct list_head *list);
 void mirror_flush_vcpus(struct mirror *m);
-void mirror_drop(struct mirror *m, u64 start, u64 end);
+void mirror_drop(struct mirror *m, struct mirror_tree *tree, u64 start, u64 end);
+void mirror_drop_tree(struct mirror *m, struct mirror_tree *tree);
 void mirror_drop_addresses(struct mirror *m, u64 start, u64 end, bool may_sleep);
 
 /* mirror_notify.c */
 extern const struct mmu_notifier_ops mirror_ops;
+void mirror_settle(struct mirror *m);
 
 #endif /* DUNE_MEMORY_MIRROR_INTERNAL_H */

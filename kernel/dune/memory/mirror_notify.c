@@ -3,11 +3,57 @@
  * The kernel's announcements of a change to a process's memory, by an mmu notifier, and
  * what a mirror does about each. See mirror.c for the rule.
  */
+#include <linux/lockdep.h>
 #include <linux/mm.h>
 
 #include "dune/memory/mirror_internal.h"
 #include "virt/compat.h"
 
+/*
+ * Returns whether the kernel may not announce the end of this change. change_protection() takes a
+ * range that begins at address 0 for "no range yet", and announces no end of it (mm/mprotect.c,
+ * 6.1 to 6.12). It always announces the end of a change in a hugetlb mapping.
+ */
+static bool may_end_silently(const struct mmu_notifier_range *range)
+{
+	return !range->start && range->event == MMU_NOTIFY_PROTECTION_VMA;
+}
+
+/* Records that @count invalidations have ended. The lock is held. */
+static void end_invalidations(struct mirror *m, unsigned long count)
+{
+	lockdep_assert_held(&m->lock);
+	/* The page table was changed before this; pairs with mirror_fill(). */
+	smp_store_release(&m->sequence, m->sequence + 1);
+	m->in_progress -= count;
+}
+
+/**
+ * mirror_settle() - end the invalidations whose end is not announced
+ * @m:		the mirror of current->mm
+ *
+ * Rights are changed with mmap_lock held. So no such change is in progress while this function
+ * holds mmap_lock for writing, and all that are counted in @m->unended have ended. Until then
+ * mirror_fill() refuses entries in their range, as in that of any change in progress.
+ *
+ * Context: process, without mmap_lock and @m->lock, may sleep. If a fatal signal ends the wait for
+ * mmap_lock, nothing changes.
+ */
+void mirror_settle(struct mirror *m)
+{
+	if (mmap_write_lock_killable(m->notifier.mm))
+		return;
+	spin_lock(&m->lock);
+	end_invalidations(m, m->unended);
+	m->unended = 0;
+	spin_unlock(&m->lock);
+	mmap_write_unlock(m->notifier.mm);
+}
+
+/*
+ * Counts the invalidation, so that no entry is made in its range until its end, and then drops
+ * those that exist.
+ */
 static int mirror_invalidate_start(struct mmu_notifier *notifier,
 				   const struct mmu_notifier_range *range)
 {
@@ -21,21 +67,23 @@ static int mirror_invalidate_start(struct mmu_notifier *notifier,
 		m->start = range->start;
 		m->end = range->end;
 	}
+	m->unended += may_end_silently(range);
 	spin_unlock(&m->lock);
 	mirror_drop_addresses(m, range->start, range->end,
 			      mmu_notifier_range_blockable(range));
 	return 0;
 }
 
+/* The kernel has changed the page table, and entries may be made again. */
 static void mirror_invalidate_end(struct mmu_notifier *notifier,
 				  const struct mmu_notifier_range *range)
 {
 	struct mirror *m = mirror_of(notifier);
 
 	spin_lock(&m->lock);
-	/* The page table was changed before this; pairs with mirror_fill(). */
-	smp_store_release(&m->sequence, m->sequence + 1);
-	m->in_progress--;
+	end_invalidations(m, 1);
+	if (unlikely(m->unended && may_end_silently(range)))
+		m->unended--;
 	spin_unlock(&m->lock);
 }
 
@@ -56,23 +104,18 @@ static void mirror_release(struct mmu_notifier *notifier, struct mm_struct *mm)
 }
 
 /*
- * Returns whether the guest has used a page of the process. The page may have any size, and
- * so lies in one granule. If the processor has no accessed bits in EPT, a page counts as used
- * while it is mirrored, and with @clear its entries are dropped to clear that.
+ * age_page() for the guests of one address space. @first: the page's guest-physical address. The
+ * lock is held.
  */
-static bool is_young(struct mmu_notifier *notifier, unsigned long start,
-		     unsigned long size, bool clear, bool flush)
+static bool age_page_in(struct mirror *m, struct mirror_tree *tree, u64 first, u64 size,
+			bool clear)
 {
-	struct mirror *m = mirror_of(notifier);
 	bool young = false;
-	u64 first, gpa;
 	int level;
+	u64 gpa;
 
-	if (!granules_to_gpa(&m->granules, start, &first))
-		return false;
-	spin_lock(&m->lock);
-	for (gpa = first; gpa < first + size; gpa = level_end(gpa, level)) {
-		u64 *slot = mirror_find_slot(m, gpa, 1, &level);
+	for (gpa = first; gpa < first + size; gpa = ept_level_end(gpa, level)) {
+		u64 *slot = mirror_find_slot(m, tree, gpa, 1, &level);
 
 		if (!*slot || (mirror_machine.accessed && !(*slot & VMX_EPT_ACCESS_BIT)))
 			continue;
@@ -82,8 +125,31 @@ static bool is_young(struct mmu_notifier *notifier, unsigned long start,
 				  (unsigned long *)slot);
 	}
 	if (young && clear && !mirror_machine.accessed)
-		mirror_drop(m, first, first + size);
-	else if (young && flush)
+		mirror_drop(m, tree, first, first + size);
+	return young;
+}
+
+/*
+ * Ages a page of the process: returns whether a guest has used it. @clear: from now on it counts
+ * as not used; @flush: by TLBs as well. A page has at most 1 GB and is aligned to its size, so it
+ * lies in one granule. If the processor has no accessed bits in EPT, a page counts as used while
+ * it is mirrored, and @clear drops its entries.
+ */
+static bool age_page(struct mmu_notifier *notifier, unsigned long start,
+		     unsigned long size, bool clear, bool flush)
+{
+	struct mirror *m = mirror_of(notifier);
+	struct mirror_tree *tree;
+	bool young = false;
+	u64 first;
+
+	if (!granules_to_gpa(&m->granules, start, &first))
+		return false;
+	spin_lock(&m->lock);
+	list_for_each_entry(tree, &m->trees, link)
+		young |= age_page_in(m, tree, first, size, clear);
+	/* Dropped entries were flushed by mirror_drop(). */
+	if (young && flush && mirror_machine.accessed)
 		mirror_flush_vcpus(m);
 	spin_unlock(&m->lock);
 	return young;
@@ -93,20 +159,20 @@ static young_t mirror_clear_flush_young(struct mmu_notifier *notifier,
 					struct mm_struct *mm,
 					unsigned long start, unsigned long end)
 {
-	return is_young(notifier, start, end - start, true, true);
+	return age_page(notifier, start, end - start, true, true);
 }
 
 static young_t mirror_clear_young(struct mmu_notifier *notifier,
 				  struct mm_struct *mm,
 				  unsigned long start, unsigned long end)
 {
-	return is_young(notifier, start, end - start, true, false);
+	return age_page(notifier, start, end - start, true, false);
 }
 
 static young_t mirror_test_young(struct mmu_notifier *notifier,
 				 struct mm_struct *mm, unsigned long address)
 {
-	return is_young(notifier, address, PAGE_SIZE, false, false);
+	return age_page(notifier, address, PAGE_SIZE, false, false);
 }
 
 const struct mmu_notifier_ops mirror_ops = {

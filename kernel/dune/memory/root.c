@@ -11,18 +11,21 @@
  *    flushes of its own half reach the host's tag alone: the processor would continue
  *    to walk a table that the kernel has freed.
  * All levels below the top one are the kernel's own tables: a page that the kernel maps
- * or takes away is mapped or taken away here at the same time.
+ * or takes away is mapped or taken away here at the same time. The entry after those that are
+ * copied leads to the address space's private memory (private.c).
  *
- * The copy is exact where that matters:
+ * The copy may differ from the original in two cases, and neither lets the guest use a table
+ * that was freed:
  *  - An entry that the kernel adds is missing here. The guest's access is a nested
  *    fault, after which the entry is copied (root_fill()). It was not present, so no TLB
  *    has it.
  *  - An entry that the kernel clears led to a table that the kernel frees, after it has
  *    advanced context.tlb_gen and told the CPUs, as for any page. So the argument at
- *    second_level_must_flush() holds, and when that flushes, root_refresh() reads the
+ *    second_level_enter() holds, and when that flushes, root_refresh() reads the
  *    entries again, after the count.
  */
 #include <linux/gfp.h>
+#include <linux/lockdep.h>
 #include <linux/mm.h>
 #include <asm/mem_encrypt.h>
 
@@ -30,8 +33,8 @@
 #include "virt/compat.h"
 
 /*
- * Copies entry @i of the process's top level as it is now. Only the vCPU's thread calls this,
- * while its guest does not run.
+ * Copies entry @i, below ROOT_ENTRIES, of the process's top level as it is now. Only the
+ * vCPU's thread calls this, while its guest does not run.
  */
 void root_copy(struct root *root, unsigned int i)
 {
@@ -54,24 +57,30 @@ void root_copy(struct root *root, unsigned int i)
  */
 int root_create(struct root *root, struct mm_struct *mm)
 {
-	const u64 *source = (const u64 *)user_page_table(mm->pgd);
+	const u64 *source = (const u64 *)kernel_user_page_table(mm->pgd);
 	unsigned int i, j;
 
 	root->source = (const pgd_t *)source;
 	root->table = (pgd_t *)get_zeroed_page(GFP_KERNEL_ACCOUNT);
 	if (!root->table)
 		return -ENOMEM;
+	if (ROOT_ENTRIES == 1) {
+		root_copy(root, 0);
+		return 0;
+	}
 	/*
-	 * Most entries are empty. To test four at a time takes 830 instructions, to test
-	 * each 1,790 (GCC 12).
+	 * Most entries are empty. Making a vCPU takes 214 instructions less if eight are tested
+	 * at a time than if four are (GCC 12).
 	 */
-	for (i = 0; i < ROOT_ENTRIES; i += 4) {
+	for (i = 0; i < ROOT_USER_ENTRIES; i += 8) {
 		if (likely(!(READ_ONCE(source[i]) | READ_ONCE(source[i + 1]) |
-			     READ_ONCE(source[i + 2]) |
-			     READ_ONCE(source[i + 3]))))
+			     READ_ONCE(source[i + 2]) | READ_ONCE(source[i + 3]) |
+			     READ_ONCE(source[i + 4]) | READ_ONCE(source[i + 5]) |
+			     READ_ONCE(source[i + 6]) | READ_ONCE(source[i + 7]))))
 			continue;
-		for (j = i; j < i + 4; j++)
-			root_copy(root, j);
+		for (j = i; j < i + 8; j++)
+			if (READ_ONCE(source[j]))
+				root_copy(root, j);
 	}
 	return 0;
 }
@@ -82,7 +91,10 @@ void root_destroy(struct root *root)
 	free_page((unsigned long)root->table);
 }
 
-/* Returns the physical address for the processor, with the bit of memory encryption. */
+/*
+ * Returns the physical address for the processor, with the bit of memory encryption. For any
+ * context.
+ */
 u64 root_address(const struct root *root)
 {
 	return __sme_pa(root->table);
@@ -98,7 +110,7 @@ void root_refresh(struct root *root)
 	unsigned int i;
 
 	lockdep_assert_irqs_disabled();
-	for (i = 0; i < ROOT_ENTRIES; i += BITS_PER_LONG)
+	for (i = 0; i < ROOT_USER_ENTRIES; i += BITS_PER_LONG)
 		for (left = root->used[i / BITS_PER_LONG]; left;
 		     left &= left - 1)
 			root_copy(root, i + __ffs(left));

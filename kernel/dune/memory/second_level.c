@@ -3,6 +3,7 @@
  * The second level of an address space and of a vCPU, of either kind: see second_level.h.
  */
 #include <linux/err.h>
+#include <linux/lockdep.h>
 #include <linux/mmap_lock.h>
 
 #include "dune/memory/second_level.h"
@@ -18,15 +19,19 @@ void second_level_use_mirror(bool accessed_dirty, bool large_1g,
 	static_branch_enable(&second_level_kicks);
 }
 
-void __init second_level_init(void)
+int __init second_level_init(unsigned int address_bits)
 {
-	if (!static_key_enabled(&second_level_mirrored) && shootdown_is_needed())
+	bool mirrored = static_key_enabled(&second_level_mirrored);
+
+	if (!mirrored && shootdown_is_needed())
 		static_branch_enable(&second_level_kicks);
+	return private_init(mirrored, address_bits);
 }
 
 /* Mirrors and shootdowns are freed later than they are put: wait for the last. */
 void second_level_cleanup(void)
 {
+	private_cleanup();
 	kick_cleanup();
 }
 
@@ -35,7 +40,7 @@ unsigned int second_level_granules(void)
 	return mirror_granules();
 }
 
-/* Gets the mirror or the shootdown of current->mm. mmap_lock is held for writing. */
+/* Does the work of get_notified(). mmap_lock is held for writing. */
 static int get_locked(struct second_level *space)
 {
 	lockdep_assert_held_write(&current->mm->mmap_lock);
@@ -55,13 +60,15 @@ static int get_locked(struct second_level *space)
 	return 0;
 }
 
-/* Returns 0 or a negative errno for user mode. */
-int second_level_get(struct second_level *space)
+/*
+ * Gets the mirror or the shootdown of current->mm. Returns 0, -ENOMEM, -EINTR for a fatal signal,
+ * or -ERESTARTNOINTR: another signal has ended mm_take_all_locks(), and the system call is
+ * restarted.
+ */
+static int get_notified(struct second_level *space)
 {
 	int err;
 
-	if (!static_branch_unlikely(&second_level_kicks))
-		return 0;
 	if (mmap_write_lock_killable(current->mm))
 		return -EINTR;
 	err = get_locked(space);
@@ -69,10 +76,34 @@ int second_level_get(struct second_level *space)
 	return err == -EINTR ? -ERESTARTNOINTR : err;
 }
 
+/* Returns 0 or a negative errno for user mode, -ERESTARTNOINTR among them. */
+int second_level_get(struct second_level *space)
+{
+	int err;
+
+	if (!static_branch_unlikely(&second_level_kicks))
+		return 0;
+	if (!static_branch_unlikely(&second_level_mirrored))
+		return get_notified(space);
+	space->tree = mirror_tree_create();
+	if (!space->tree)
+		return -ENOMEM;
+	err = get_notified(space);
+	if (err) {
+		mirror_tree_destroy(space->tree);
+		space->tree = NULL;
+	}
+	return err;
+}
+
 void second_level_put(struct second_level *space)
 {
-	if (space->mirror)
+	if (space->mirror) {
+		mirror_tree_destroy(space->tree);
 		mirror_put(space->mirror);
+	}
+	if (space->private)
+		private_destroy(space->private);
 	if (space->shootdown)
 		shootdown_put(space->shootdown);
 }
@@ -83,26 +114,86 @@ int second_level_map_granule(const struct second_level *space, u64 gpa,
 	return mirror_map_granule(space->mirror, gpa, address);
 }
 
-static int add_kick(const struct second_level *space, struct kick_vcpu *kick)
+/* Makes the entry that leads to private memory, in the vCPU's or the address space's tables. */
+static void link_private(struct second_level_vcpu *vcpu, u64 entry)
+{
+	struct second_level *space = vcpu->space;
+
+	if (space->mirror)
+		mirror_link_private(space->mirror, space->tree, entry);
+	else
+		root_link_private(&vcpu->root, entry);
+}
+
+/*
+ * Returns the private memory of @space, which the first call makes, or NULL without memory. Two
+ * threads may make one at the same time: the first is kept.
+ */
+static struct private_memory *get_private(struct second_level *space)
+{
+	struct private_memory *private = READ_ONCE(space->private), *fresh;
+
+	if (private)
+		return private;
+	fresh = private_create(current->mm);
+	if (!fresh)
+		return NULL;
+	private = cmpxchg(&space->private, NULL, fresh);
+	if (!private)
+		return fresh;
+	private_destroy(fresh);
+	return private;
+}
+
+int second_level_add_private(struct second_level_vcpu *vcpu, u64 pages, u64 *gpa)
+{
+	struct private_memory *private = get_private(vcpu->space);
+	int err;
+
+	if (!private)
+		return -ENOMEM;
+	err = private_add(private, pages, gpa);
+	if (!err)
+		link_private(vcpu, private->top);
+	return err;
+}
+
+/*
+ * A guest may access a page of private memory in any way. So a fault there means that another
+ * vCPU's thread has added the page since the access, or that this vCPU's top level has no link
+ * yet.
+ */
+bool second_level_fill_private(struct second_level_vcpu *vcpu, u64 gpa)
+{
+	struct private_memory *private = READ_ONCE(vcpu->space->private);
+
+	if (!private || !private_has(private, gpa))
+		return false;
+	link_private(vcpu, private->top);
+	return true;
+}
+
+/* Adds a vCPU to those that are kicked, if changes of memory kick vCPUs. */
+static int add_kick(struct second_level *space, struct kick_vcpu *kick)
 {
 	if (space->mirror)
-		return mirror_add_vcpu(space->mirror, kick);
+		return mirror_add_vcpu(space->mirror, space->tree, kick);
 	if (space->shootdown)
 		return kick_add(&space->shootdown->kicks, kick);
 	return 0;
 }
 
-static void remove_kick(const struct second_level *space,
-			struct kick_vcpu *kick)
+/* The opposite of add_kick(). */
+static void remove_kick(struct second_level *space, struct kick_vcpu *kick)
 {
 	if (space->mirror)
-		mirror_remove_vcpu(space->mirror, kick);
+		mirror_remove_vcpu(space->mirror, space->tree, kick);
 	else if (space->shootdown)
 		kick_remove(&space->shootdown->kicks, kick);
 }
 
 /* Returns 0, -ENOMEM, or -ENOSPC: too many vCPUs to be kicked. */
-int second_level_add_vcpu(const struct second_level *space,
+int second_level_add_vcpu(struct second_level *space,
 			  struct second_level_vcpu *vcpu)
 {
 	int err = add_kick(space, &vcpu->kick);
@@ -127,6 +218,6 @@ void second_level_remove_vcpu(struct second_level_vcpu *vcpu)
 u64 second_level_root(const struct second_level_vcpu *vcpu)
 {
 	if (vcpu->space->mirror)
-		return mirror_eptp(vcpu->space->mirror);
+		return mirror_tree_eptp(vcpu->space->tree);
 	return root_address(&vcpu->root);
 }

@@ -2,8 +2,8 @@
 /*
  * The second level of address translation: from a guest's physical addresses to the
  * pages that the process has. The rest of dune/ includes only this header and calls only
- * second_level_*(). The other headers of memory/ are included here for the inline
- * functions of the hot path.
+ * second_level_*(). The other headers of memory/ are included here for their structures and
+ * the inline functions of the hot path.
  *
  * There are two kinds; the processor that is found at load decides:
  *  - shared (AMD): the processor walks the kernel's own page table of the process,
@@ -12,6 +12,7 @@
  *  - mirrored (Intel): the processor walks a page table in EPT's format, which is
  *    made on faults from the process's (mirror.c). Guest-physical addresses are
  *    given to the process's addresses by the gigabyte (granule.c).
+ * In both kinds other guest-physical addresses lead to private memory (private.c).
  *
  * The hot path asks for the kind by static keys, which cost no branch.
  */
@@ -23,8 +24,10 @@
 #include <linux/lockdep.h>
 #include <linux/sched.h>
 
+#include "dune/memory/address.h"
 #include "dune/memory/kick.h"
 #include "dune/memory/mirror.h"
+#include "dune/memory/private.h"
 #include "dune/memory/root.h"
 #include "dune/memory/shootdown.h"
 
@@ -36,14 +39,19 @@ DECLARE_STATIC_KEY_FALSE(second_level_kicks);
  * struct second_level - the second level of one address space
  * @mirror:	if it is mirrored: the mirror, which all address spaces of the
  *		process share; else NULL
+ * @tree:	if it is mirrored: the address space's tables in the mirror; else NULL
  * @shootdown:	if it is shared and the kernel flushes TLBs without interrupts: kicks
  *		the vCPUs; else NULL
+ * @private:	memory of the address space alone; NULL before the first page is added
  *
- * Never changes between second_level_get() and second_level_put().
+ * Between second_level_get() and second_level_put() only @private changes, once, without a lock
+ * (second_level_add_private()). @tree and @private have locks of their own.
  */
 struct second_level {
 	struct mirror *mirror;
+	struct mirror_tree *tree;
 	struct shootdown *shootdown;
+	struct private_memory *private;
 };
 
 /**
@@ -52,13 +60,13 @@ struct second_level {
  * @root:	if it is shared: the vCPU's top level
  * @kick:	gets the vCPU out of the guest after a change of the memory
  * @tlb_gen:	the count of changes for which the TLB tag is known to be clean: see
- *		second_level_must_flush()
+ *		second_level_enter()
  * @flush:	the TLB tag must be flushed at the next entry
  *
  * Only the vCPU's thread changes it; @kick has rules of its own.
  */
 struct second_level_vcpu {
-	const struct second_level *space;
+	struct second_level *space;
 	struct root root;
 	struct kick_vcpu kick;
 	u64 tlb_gen;
@@ -66,17 +74,19 @@ struct second_level_vcpu {
 };
 
 /*
- * Both are called at load. VT-x calls second_level_use_mirror() first: @accessed_dirty: EPT has
- * accessed and dirty bits; @large_1g: EPT has pages of 1 GB; @address_bits: width of a
+ * Both are called at load and may sleep. second_level_init() decides whether changes of memory
+ * kick vCPUs; to learn that, it looks a function of the kernel up (symbol_find()). It returns 0 or
+ * a negative errno. Before it, VT-x calls second_level_use_mirror(): @accessed_dirty: EPT has
+ * accessed and dirty bits; @large_1g: EPT has pages of 1 GB. @address_bits: width of a
  * guest-physical address in bits, 36 or more.
  */
 void second_level_use_mirror(bool accessed_dirty, bool large_1g,
 			     unsigned int address_bits);
-void second_level_init(void);
+int second_level_init(unsigned int address_bits);
 
 /*
- * Waits until the last mirror or shootdown is freed. Called before the module is unloaded; may
- * sleep.
+ * The opposite of second_level_init(). Waits until the last mirror or shootdown is freed. Called
+ * before the module is unloaded; may sleep.
  */
 void second_level_cleanup(void);
 
@@ -90,22 +100,43 @@ unsigned int second_level_granules(void);
 int second_level_get(struct second_level *space);
 void second_level_put(struct second_level *space);
 
-/* DUNE_MAP_GRANULE, if second_level_granules() is not 0. */
+/*
+ * DUNE_MAP_GRANULE, if second_level_granules() is not 0. Called in process context; may sleep.
+ * Returns 0, -EINVAL, -EEXIST or -ENOMEM.
+ */
 int second_level_map_granule(const struct second_level *space, u64 gpa,
 			     u64 address);
+
+/* Returns dune_info.private_pages. */
+static inline unsigned int second_level_private_pages(void)
+{
+	return private_max;
+}
+
+/*
+ * DUNE_ADD_PRIVATE, if second_level_private_pages() is not 0. @gpa: returns the address of the
+ * first page. For the vCPU's thread; may sleep. Returns 0 or an error of private_add().
+ */
+int second_level_add_private(struct second_level_vcpu *vcpu, u64 pages, u64 *gpa);
+
+/*
+ * A nested page fault at a guest-physical address that stands for no address of the process.
+ * Returns whether the guest may try again. For the vCPU's thread, in process context.
+ */
+bool second_level_fill_private(struct second_level_vcpu *vcpu, u64 gpa);
 
 /*
  * Adds a vCPU of the calling thread, or removes a vCPU that will not run any more. Called in
  * process context; both may sleep.
  */
-int second_level_add_vcpu(const struct second_level *space,
+int second_level_add_vcpu(struct second_level *space,
 			  struct second_level_vcpu *vcpu);
 void second_level_remove_vcpu(struct second_level_vcpu *vcpu);
 
-/* Returns the value for the processor: nCR3, or the EPT pointer. */
+/* Returns the value for the processor: nCR3, or the EPT pointer. For any context. */
 u64 second_level_root(const struct second_level_vcpu *vcpu);
 
-/* The next entry flushes the TLB tag. */
+/* The next entry flushes the TLB tag. Called by the vCPU's thread. */
 static inline void second_level_flush(struct second_level_vcpu *vcpu)
 {
 	vcpu->flush = true;
@@ -113,9 +144,9 @@ static inline void second_level_flush(struct second_level_vcpu *vcpu)
 
 /*
  * The vCPU has come to another CPU; interrupts are off. SVM takes a fresh tag there. The
- * entries that a mirror leaves in a TLB are tagged with the mirror's root; this CPU may
- * have such entries from an earlier stay, or from another mirror whose root was on the
- * same page.
+ * entries that a mirror leaves in a TLB are tagged with the root of the address space's
+ * tree; this CPU may have such entries from an earlier stay, or from another tree whose
+ * root was on the same page.
  */
 static inline void second_level_migrated(struct second_level_vcpu *vcpu)
 {
@@ -125,8 +156,10 @@ static inline void second_level_migrated(struct second_level_vcpu *vcpu)
 }
 
 /*
- * Returns whether the TLB tag must be flushed. Called right before an entry, with interrupts
- * off.
+ * Prepares the second level for an entry: marks the vCPU to be in the guest, if changes of
+ * memory kick vCPUs, and copies the top level again after a change. Returns whether the entry
+ * must flush the TLB tag. Called once for each entry, right before it, with interrupts off until
+ * second_level_leave(), which follows the exit.
  *
  * If the second level is mirrored, the mirror counts what it drops, and kicks
  * (mirror.c). If it is shared, entries of the guest's tag are combined translations:
@@ -145,8 +178,7 @@ static inline void second_level_migrated(struct second_level_vcpu *vcpu)
  * notifier count, too, and kick the vCPUs (shootdown.c). Both counts only grow, so
  * their sum is unchanged only if both are.
  */
-static __always_inline bool
-second_level_must_flush(struct second_level_vcpu *vcpu)
+static __always_inline bool second_level_enter(struct second_level_vcpu *vcpu)
 {
 	u64 tlb_gen;
 
@@ -168,16 +200,17 @@ second_level_must_flush(struct second_level_vcpu *vcpu)
 	return true;
 }
 
-/* Records that the guest was left. Called after each exit, with interrupts off. */
-static __always_inline void second_level_left(struct second_level_vcpu *vcpu)
+/* The opposite of second_level_enter(): the guest was left. Interrupts are off. */
+static __always_inline void second_level_leave(struct second_level_vcpu *vcpu)
 {
 	if (static_branch_unlikely(&second_level_kicks))
 		kick_leave(&vcpu->kick);
 }
 
 /*
- * Finds the process's address of a guest-physical one. Returns false, with @address
- * unchanged, if the process has given the granule no address.
+ * Finds the process's address of a guest-physical one. Returns false if there is none: @gpa
+ * has more than PROCESS_BITS, or the process has given the granule no address.
+ * @address is then unchanged, or @gpa. For any context.
  */
 static inline bool second_level_address(const struct second_level_vcpu *vcpu,
 					u64 gpa, u64 *address)
@@ -185,28 +218,30 @@ static inline bool second_level_address(const struct second_level_vcpu *vcpu,
 	if (static_branch_unlikely(&second_level_mirrored))
 		return mirror_address(vcpu->space->mirror, gpa, address);
 	*address = gpa;
-	return true;
+	return !(gpa >> PROCESS_BITS);
 }
 
 /*
- * A nested page fault at an address of the process, below TASK_SIZE_MAX, with
- * DUNE_FAULT_* in @flags; before the process's fault handler is called. In most
- * cases the process has the page, and only the mirror lacks it.
+ * A nested page fault at an address of the process, with DUNE_FAULT_* in @flags, before the
+ * process's fault handler is called. In most cases the process has the page, and only the
+ * mirror lacks it.
  *
- * Returns 0 to enter the guest again, -ENOMEM, or -EFAULT: the process's fault handler
- * has to decide.
+ * Called in process context; may sleep. Returns 0 to enter the guest again, -ENOMEM, or
+ * -EFAULT: the process's fault handler has to decide.
  */
 static inline int second_level_fill_before(struct second_level_vcpu *vcpu,
 					   u64 address, u32 flags)
 {
 	if (static_branch_unlikely(&second_level_mirrored))
-		return mirror_fill(vcpu->space->mirror, address, flags, true);
+		return mirror_fill(vcpu->space->mirror, vcpu->space->tree, address,
+				   flags, true);
 	return -EFAULT;
 }
 
 /*
  * The same fault, after the process's fault handler was called. @resolved: according to
- * the handler the guest may try again. Returns whether it may.
+ * the handler the guest may try again. Called in process context; may sleep. Returns whether
+ * the guest may try again.
  *
  * A vCPU's own top level may lack what the kernel has, whether or not the handler
  * resolved the fault. A mirror also gets the pages around one that is read, as
@@ -221,8 +256,8 @@ static inline bool second_level_fill_after(struct second_level_vcpu *vcpu,
 		root_fill(&vcpu->root, address);
 		return resolved;
 	}
-	return resolved && mirror_fill(vcpu->space->mirror, address, flags,
-				       !(flags & DUNE_FAULT_WRITE)) != -ENOMEM;
+	return resolved && mirror_fill(vcpu->space->mirror, vcpu->space->tree, address,
+				       flags, !(flags & DUNE_FAULT_WRITE)) != -ENOMEM;
 }
 
 #endif /* DUNE_MEMORY_SECOND_LEVEL_H */

@@ -1,21 +1,26 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * TLB shootdown on machines on which the kernel tells other CPUs without the interrupt on
- * which second_level_must_flush() relies:
+ * which second_level_enter() relies:
  *  - by broadcast: AMD's INVLPGB, which Linux uses since 6.15 for processes that run
  *    on several CPUs. INVLPGB does not reach the guest's tag (APM vol. 3, INVLPGB: host
  *    and guest ASIDs are separate);
- *  - below a hypervisor, which flushes other processors at a hypercall (Hyper-V,
+ *  - under a hypervisor, which flushes other processors at a hypercall (Hyper-V,
  *    hyperv_flush_tlb_multi()), or later, when it runs them again (KVM,
  *    kvm_flush_tlb_multi()). The hypervisor knows nothing of the guest's tag, and
  *    resumes the guest at the point where it was.
  *
  * But each such flush has a notifier call for TLBs that do not belong to a CPU, after
- * the entries were changed and before a page is freed (flush_tlb_mm_range(),
- * arch_tlbbatch_add_pending()). That call advances a count of its own, so that the next
- * entry flushes, and kicks the vCPUs. context.tlb_gen may be advanced only after the call
- * (fork() before 6.6: after the notifier calls for all mappings).
+ * the entries were changed and before a page is freed (flush_tlb_mm_range() and
+ * arch_tlbbatch_add_pending(); before 6.6 tlb_flush_mmu_tlbonly(), the *_notify() macros and
+ * each end of an invalidation). shootdown_invalidate() then advances a count of this file's
+ * own, so that the next entry flushes, and kicks the vCPUs. context.tlb_gen may be advanced only
+ * after the call (fork() before 6.6: after the notifier calls for all mappings).
+ *
+ * The end of a change of rights at address 0 is not announced (mirror_settle()). That makes no
+ * difference here, since the flush after such a change makes the call itself.
  */
+#include <linux/lockdep.h>
 #include <linux/mm_types.h>
 #include <linux/mmu_notifier.h>
 #include <linux/moduleparam.h>
@@ -34,6 +39,10 @@ static struct shootdown *shootdown_of(struct mmu_notifier *notifier)
 	return container_of(notifier, struct shootdown, notifier);
 }
 
+/*
+ * The kernel flushes TLBs of @mm. Called with interrupts on, perhaps under a page table's lock;
+ * does not sleep.
+ */
 static void shootdown_invalidate(struct mmu_notifier *notifier,
 				 struct mm_struct *mm, unsigned long start,
 				 unsigned long end)
@@ -74,9 +83,9 @@ static const struct mmu_notifier_ops shootdown_ops = {
 };
 
 /*
- * Returns whether the kernel of this machine flushes TLBs without interrupts. Called at load.
- * If native_flush_tlb_multi() is not found, the comparison fails and vCPUs are kicked, which
- * is the safe side.
+ * Returns whether the kernel of this machine flushes TLBs without interrupts. Called at load;
+ * may sleep. If native_flush_tlb_multi() is not found, the comparison fails and vCPUs are
+ * kicked, which is the safe side.
  */
 bool shootdown_is_needed(void)
 {
@@ -104,7 +113,10 @@ struct shootdown *shootdown_get(struct mm_struct *mm)
 	return IS_ERR(notifier) ? ERR_CAST(notifier) : shootdown_of(notifier);
 }
 
-/* Drops a reference. The last one frees @shootdown, after a grace period. */
+/*
+ * Drops a reference. The last one frees @shootdown, after a grace period. Called in process
+ * context.
+ */
 void shootdown_put(struct shootdown *shootdown)
 {
 	mmu_notifier_put(&shootdown->notifier);

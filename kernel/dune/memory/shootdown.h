@@ -18,7 +18,7 @@ struct mm_struct;
  * struct shootdown - kicks the vCPUs of one mm
  * @notifier:	announces the kernel's flushes
  * @kicks:	the vCPUs, to get them out of the guest
- * @generation:	advanced before each kick; second_level_must_flush() compares it
+ * @generation:	advanced before each kick; second_level_enter() compares it
  */
 struct shootdown {
 	struct mmu_notifier notifier;

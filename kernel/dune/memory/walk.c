@@ -2,6 +2,7 @@
 /*
  * The process's page table, read as the processor reads it.
  */
+#include <linux/lockdep.h>
 #include <linux/mm.h>
 #include <asm/msr.h>
 #include <asm/pgtable.h>
@@ -77,11 +78,11 @@ bool walk_page_table(const struct mm_struct *mm, u64 address, struct leaf *leaf)
 	lockdep_assert_irqs_disabled();
 	leaf->denied = 0;
 	for (;; level--) {
-		leaf->slot = slot_of(table, address, level);
+		leaf->slot = ept_slot(table, address, level);
 		entry = READ_ONCE(*leaf->slot);
 		if (!is_user_page(entry))
 			return false;
-		if (is_leaf(entry, level))
+		if (ept_is_leaf(entry, level))
 			break;
 		leaf->denied |= ~entry & _PAGE_RW;
 		leaf->denied |= level > 3 ? 0 : entry & _PAGE_NX;
@@ -99,11 +100,11 @@ bool walk_page_table(const struct mm_struct *mm, u64 address, struct leaf *leaf)
  */
 void walk_around(const struct leaf *leaf, u64 *around)
 {
-	const u64 *first = PTR_ALIGN_DOWN(leaf->slot, AROUND * sizeof(u64));
+	const u64 *first = PTR_ALIGN_DOWN(leaf->slot, WALK_AROUND * sizeof(u64));
 	int i;
 
 	lockdep_assert_irqs_disabled();
-	for (i = 0; i < AROUND; i++) {
+	for (i = 0; i < WALK_AROUND; i++) {
 		u64 entry = READ_ONCE(first[i]);
 
 		around[i] = 0;

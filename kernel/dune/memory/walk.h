@@ -14,7 +14,7 @@ struct mm_struct;
  * The number of pages of 4 KB for which one fault makes entries, if the process has the
  * pages already: as many as Linux maps around a fault on a file.
  */
-#define AROUND		16
+#define WALK_AROUND		16
 
 /**
  * struct leaf - the end of the process's page table for an address

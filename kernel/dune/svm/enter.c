@@ -2,11 +2,9 @@
 /*
  * Into an SVM guest and back: the work around the world switch (switch.S).
  */
-#include <linux/hw_breakpoint.h>
-#include <asm/debugreg.h>
+#include <linux/lockdep.h>
 #include <asm/desc.h>
 #include <asm/fpu/xcr.h>
-#include <asm/hw_breakpoint.h>
 #include <asm/trapnr.h>
 
 #include "dune/svm/svm.h"
@@ -22,13 +20,13 @@ static u32 xcr0_low(void)
 	return low;
 }
 
-/* @vcpu_load of struct vcpu_ops. */
+/* Implements @load of struct vcpu_ops. */
 void svm_vcpu_load(struct dune_vcpu *vcpu, bool migrated)
 {
 	struct vcpu_hw *hw = vcpu->hw;
 
 	lockdep_assert_irqs_disabled();
-	svm_reduce_speculation();
+	svm_virt_reduce_speculation();
 	if (static_branch_unlikely(&virt_kvm_loaded)) {
 		svm_kvm_load(hw);
 		return;
@@ -62,8 +60,8 @@ static __always_inline void switch_with_own_tsc(struct vcpu_hw *hw,
 static __always_inline void switch_with_kvm(struct vcpu_hw *hw,
 					    struct dune_regs *regs)
 {
-	svm_reduce_speculation();
-	if (likely(svm_test_and_turn_on(hw->hsave))) {
+	svm_virt_reduce_speculation();
+	if (likely(svm_virt_test_and_turn_on(hw->hsave))) {
 		if (unlikely(hw->has_kvm_tsc_ratio))
 			switch_with_own_tsc(hw, regs);
 		else
@@ -71,7 +69,7 @@ static __always_inline void switch_with_kvm(struct vcpu_hw *hw,
 		return;
 	}
 	svm_switch(hw->vmcb_pa, regs, hw->host_pa);
-	svm_turn_off();
+	svm_virt_turn_off();
 }
 
 /*
@@ -87,9 +85,7 @@ static __always_inline void restore_host(const struct vcpu_hw *hw)
 	if (static_branch_likely(&svm_check_xcr0) &&
 	    unlikely(xcr0_low() != (u32)svm_host_xcr0))
 		xsetbv(XCR_XFEATURE_ENABLED_MASK, svm_host_xcr0);
-	/* #VMEXIT leaves DR7 cleared (APM 15.6); DR0 to DR3 hold the host's breakpoints. */
-	if (unlikely(hw_breakpoint_active()))
-		set_debugreg(__this_cpu_read(cpu_dr7), 7);
+	exit_restore_dr7();
 }
 
 /* Returns whether an interrupt of the host, which is still pending, ended the guest. */
@@ -167,7 +163,7 @@ static noinline notrace bool enter_with_kvm(struct dune_vcpu *vcpu, bool flush)
 	return enter(vcpu, flush, true);
 }
 
-/* @enter of struct vcpu_ops. */
+/* Implements @enter of struct vcpu_ops. */
 notrace bool svm_enter(struct dune_vcpu *vcpu, bool flush)
 {
 	if (static_branch_unlikely(&virt_kvm_loaded))

@@ -10,7 +10,7 @@
 #include "dune/fault.h"
 #include "dune/hypercall.h"
 #include "dune/svm/svm.h"
-#include "dune/trace.h"
+#include "dune/trace/trace.h"
 
 /*
  * The guest continues after the instruction, which has @length bytes; newer processors
@@ -25,10 +25,7 @@ static __always_inline void svm_skip(struct vmcb *vmcb, unsigned int length)
 	vmcb->control.int_state = 0;
 }
 
-/*
- * Raises a hardware exception in the guest. It replaces an exception whose delivery was
- * interrupted: the instruction of that one runs again and raises it anew.
- */
+/* Raises a hardware exception in the guest: the @inject of exit_answer(). */
 static void svm_inject(struct vcpu_hw *hw, unsigned int vector, bool has_error)
 {
 	struct vmcb_control_area *control = &hw->vmcb->control;
@@ -121,7 +118,9 @@ static noinline int svm_handle_other(struct dune_vcpu *vcpu)
 	struct vmcb_control_area *control = &hw->vmcb->control;
 	u32 code = control->exit_code;
 
-	if (unlikely(control->exit_int_info & SVM_EXITINTINFO_VALID))
+	/* After a refused entry the state is a new one, which has no event: svm_reset_state(). */
+	if (unlikely(control->exit_int_info & SVM_EXITINTINFO_VALID) &&
+	    code != (u32)SVM_EXIT_ERR)
 		svm_requeue_event(hw);
 
 	switch (code) {
@@ -136,41 +135,33 @@ static noinline int svm_handle_other(struct dune_vcpu *vcpu)
 		 * The host has taken it: an interrupt in run_enter(), an NMI, SMI or INIT
 		 * at STGI, a machine check in finish_exit().
 		 */
-		dune_count(vcpu, DUNE_COUNT_INTERRUPT);
+		vcpu_count(vcpu, DUNE_COUNT_INTERRUPT);
 		return 0;
 	case SVM_EXIT_EXCP_BASE + X86_TRAP_DB:
-		dune_count(vcpu, DUNE_COUNT_OTHER);
+		vcpu_count(vcpu, DUNE_COUNT_OTHER);
 		svm_debug(hw);
 		return 0;
 	case SVM_EXIT_ICEBP:
-		dune_count(vcpu, DUNE_COUNT_OTHER);
+		vcpu_count(vcpu, DUNE_COUNT_OTHER);
 		svm_skip(hw->vmcb, ICEBP_LENGTH);
 		svm_inject(hw, X86_TRAP_DB, false);
 		return 0;
 	case SVM_EXIT_EXCP_BASE + X86_TRAP_AC:
-		dune_count(vcpu, DUNE_COUNT_OTHER);
+		vcpu_count(vcpu, DUNE_COUNT_OTHER);
 		svm_inject(hw, X86_TRAP_AC, true);
 		return 0;
 	case SVM_EXIT_HLT:
-		dune_count(vcpu, DUNE_COUNT_OTHER);
+		vcpu_count(vcpu, DUNE_COUNT_OTHER);
 		svm_skip(hw->vmcb, HLT_LENGTH);
 		return DUNE_EXIT_HLT;
 	case SVM_EXIT_SHUTDOWN:
-		dune_count(vcpu, DUNE_COUNT_OTHER);
+		vcpu_count(vcpu, DUNE_COUNT_OTHER);
 		/* The state is undefined now (APM 15.14.3). */
 		svm_fix_state(&hw->vmcb->save, hw->cr4);
 		control->clean = 0;
 		return DUNE_EXIT_SHUTDOWN;
-	case SVM_EXIT_RDTSC:
-	case SVM_EXIT_RDTSCP:
-	case SVM_EXIT_CPUID:
-		/* Forbidden to this thread by prctl() or arch_prctl(). */
-		return exit_answer(vcpu, ANSWER_GP, svm_inject);
-	case SVM_EXIT_RDPRU:
-		/* As RDTSC, but #UD (APM vol. 3, RDPRU). */
-		return exit_answer(vcpu, ANSWER_UD, svm_inject);
 	case (u32)SVM_EXIT_ERR:
-		dune_count(vcpu, DUNE_COUNT_OTHER);
+		vcpu_count(vcpu, DUNE_COUNT_OTHER);
 		return DUNE_EXIT_INVALID;
 	default:
 		return exit_answer(vcpu, svm_intercept_answer(code), svm_inject);
@@ -188,11 +179,7 @@ static noinline int trace_and_handle(struct dune_vcpu *vcpu)
 	return svm_handle_other(vcpu);
 }
 
-/*
- * A hypercall, the hot path, is alone here, so that the compiler saves no registers
- * for the rest. A hypercall never interrupts the delivery of an event. This path has
- * tracepoints; function tracing would cost a NOP more.
- */
+/* Implements @handle_exit of struct vcpu_ops: the hot path (vcpu_ops.h). */
 notrace int svm_handle_exit(struct dune_vcpu *vcpu)
 {
 	const struct vmcb *vmcb = vcpu->hw->vmcb;

@@ -21,6 +21,10 @@ u64 svm_host_xss __ro_after_init;
 /* The page to which VMSAVE saves this CPU's state, in the format of a VMCB. */
 static DEFINE_PER_CPU(void *, host_vmcb);
 
+/*
+ * Learns what an exit must restore, and allocates a page for each CPU. Called at load; may sleep.
+ * Returns 0 or -ENOMEM; svm_host_cleanup() must follow in either case.
+ */
 int svm_host_init(void)
 {
 	if (boot_cpu_has(X86_FEATURE_OSXSAVE))
@@ -32,13 +36,13 @@ int svm_host_init(void)
 		rdmsrq(MSR_IA32_XSS, svm_host_xss);
 	if (svm_host_xss)
 		static_branch_enable(&svm_hides_xss);
-	return svm_alloc_cpu_pages(&host_vmcb);
+	return svm_virt_alloc_cpu_pages(&host_vmcb);
 }
 
 /* Frees what svm_host_init() allocated, also if svm_host_init() failed. */
 void svm_host_cleanup(void)
 {
-	svm_free_cpu_pages(&host_vmcb);
+	svm_virt_free_cpu_pages(&host_vmcb);
 }
 
 /*

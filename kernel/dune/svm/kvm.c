@@ -3,7 +3,7 @@
  * SVM while KVM is loaded (virt/kvm.c): these parts of a CPU's state belong to KVM, and an
  * entry leaves them as it found them.
  *
- *  - EFER.SVME: each entry tests it (svm_test_and_turn_on()).
+ *  - EFER.SVME: each entry tests it (svm_virt_test_and_turn_on()).
  *  - VM_HSAVE_PA, the page to which VMRUN saves the host. In the part of that page that
  *    VMRUN does not use, KVM keeps what VMLOAD must restore for it: from the time that one
  *    of its threads is scheduled in until that thread has left its guest. No KVM thread
@@ -12,12 +12,10 @@
  *  - TSC_RATIO: KVM leaves its last guest's, and keeps a record of it.
  */
 #include <linux/gfp.h>
-#include <linux/hw_breakpoint.h>
 #include <linux/lockdep.h>
 #include <linux/mm.h>
 #include <linux/percpu.h>
 #include <asm/cpufeature.h>
-#include <asm/debugreg.h>
 #include <asm/mem_encrypt.h>
 
 #include "dune/svm/svm.h"
@@ -38,14 +36,7 @@ static void *empty_table;
  */
 static DEFINE_PER_CPU(bool, left_entries);
 
-/* Frees what svm_kvm_init() allocated, also if svm_kvm_init() failed. */
-void svm_kvm_cleanup(void)
-{
-	svm_free_cpu_pages(&flush_vmcb);
-	free_page((unsigned long)empty_table);
-	empty_table = NULL;
-}
-
+/* Makes @vmcb that of the guest, also after VMRUN has refused it. For any context. */
 static void make_flush_guest(struct vmcb *vmcb)
 {
 	svm_set_intercepts(&vmcb->control);
@@ -57,28 +48,42 @@ static void make_flush_guest(struct vmcb *vmcb)
 	svm_reset_state(vmcb, guest_cr4(false));
 }
 
+/*
+ * Makes the guest of each CPU that flushes the shared ASID. Called at load, after
+ * svm_intercepts_init(); may sleep. Returns 0 or -ENOMEM; svm_kvm_cleanup() must follow in either
+ * case.
+ */
 int svm_kvm_init(void)
 {
 	int cpu;
 
 	empty_table = (void *)get_zeroed_page(GFP_KERNEL);
-	if (!empty_table || svm_alloc_cpu_pages(&flush_vmcb))
+	if (!empty_table || svm_virt_alloc_cpu_pages(&flush_vmcb))
 		return -ENOMEM;
 	for_each_possible_cpu(cpu)
 		make_flush_guest(per_cpu(flush_vmcb, cpu));
 	return 0;
 }
 
-/* Returns whether VMRUN was accepted, and so has flushed. */
+/* Frees what svm_kvm_init() allocated, also if svm_kvm_init() failed. */
+void svm_kvm_cleanup(void)
+{
+	svm_virt_free_cpu_pages(&flush_vmcb);
+	free_page((unsigned long)empty_table);
+	empty_table = NULL;
+}
+
+/*
+ * Flushes the shared ASID on this CPU. Interrupts are off. Returns whether VMRUN was accepted, and
+ * so has flushed.
+ */
 static bool flush_shared_asid(void)
 {
 	struct vmcb *vmcb = this_cpu_read(flush_vmcb);
 
 	vmcb->control.clean = 0;
 	vmrun_nothing(__sme_pa(vmcb));
-	/* #VMEXIT leaves DR7 cleared: see restore_host(). */
-	if (unlikely(hw_breakpoint_active()))
-		set_debugreg(__this_cpu_read(cpu_dr7), 7);
+	exit_restore_dr7();
 	if (likely((u32)vmcb->control.exit_code != (u32)SVM_EXIT_ERR))
 		return true;
 	make_flush_guest(vmcb);
@@ -86,6 +91,8 @@ static bool flush_shared_asid(void)
 }
 
 /*
+ * Implements @put of struct vcpu_ops.
+ *
  * KVM may give the shared ASID to one of its guests without a flush, as soon as another
  * thread runs here: no entries of our guest may be left under it. If KVM has
  * virtualization off now, or is about to turn it on or off (svm_kvm_load()), it will
@@ -102,17 +109,21 @@ void svm_vcpu_put(struct dune_vcpu *vcpu)
 		this_cpu_write(left_entries, false);
 }
 
-/* After a context switch: saves the host's state, and learns what KVM has left in this CPU. */
+/*
+ * After a context switch: saves the host's state, and learns what KVM has left in this CPU.
+ * Interrupts are off until the entry that follows.
+ */
 void svm_kvm_load(struct vcpu_hw *hw)
 {
-	u64 hsave = svm_hsave();
-	u64 efer = svm_borrow(hsave);
+	u64 hsave, efer;
 
 	lockdep_assert_irqs_disabled();
+	hsave = svm_virt_hsave();
+	efer = svm_virt_borrow(hsave);
 	hw->hsave[0] = lower_32_bits(hsave);
 	hw->hsave[1] = upper_32_bits(hsave);
 	hw->host_pa = svm_host_save();
-	svm_give_back(efer);
+	svm_virt_give_back(efer);
 	hw->has_kvm_tsc_ratio = boot_cpu_has(X86_FEATURE_TSCRATEMSR) &&
 				msr_read(MSR_AMD64_TSC_RATIO) != SVM_TSC_RATIO_DEFAULT;
 	svm_tag_share(hw);

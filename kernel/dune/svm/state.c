@@ -9,7 +9,7 @@
 /* Each of the eight memory types is write-back. */
 #define PAT_ALL_WRITE_BACK	0x0606060606060606ULL
 
-/* The part of the guest's state that the kernel decides. */
+/* Sets the part of the guest's state that the kernel decides. */
 void svm_fix_state(struct vmcb_save_area *save, u64 cr4)
 {
 	save->cr0 = DUNE_GUEST_CR0;
@@ -28,6 +28,8 @@ void svm_reset_state(struct vmcb *vmcb, u64 cr4)
 	svm_fix_state(&vmcb->save, cr4);
 	vmcb->save.rflags = X86_EFLAGS_FIXED;
 	vmcb->save.tr.attrib = BUSY_TSS;
+	vmcb->control.event_inj = 0;
+	vmcb->control.int_state = 0;
 	vmcb->control.clean = 0;
 }
 
@@ -47,7 +49,7 @@ static void set_segment(struct vmcb_seg *to, const struct dune_segment *from)
 	to->base = from->base;
 }
 
-/* @get_state of struct vcpu_ops. */
+/* Implements @get_state of struct vcpu_ops. */
 int svm_get_state(struct dune_vcpu *vcpu, struct dune_state *state)
 {
 	const struct vmcb_save_area *save = &vcpu->hw->vmcb->save;
@@ -77,9 +79,10 @@ int svm_get_state(struct dune_vcpu *vcpu, struct dune_state *state)
 }
 
 /*
- * Nothing needs checking here. The processor refuses an illegal state at VMRUN
- * (DUNE_EXIT_INVALID) and makes bases canonical (APM 15.5.1). State that could reach beyond
- * the guest (CR0, CR4, EFER, all of the control area) is not in struct dune_state.
+ * Implements @set_state of struct vcpu_ops. Nothing needs checking here. The processor refuses an
+ * illegal state at VMRUN (DUNE_EXIT_INVALID) and makes bases canonical (APM 15.5.1). State that
+ * could reach beyond the guest (CR0, CR4, EFER, all of the control area) is not in struct
+ * dune_state.
  */
 void svm_set_state(struct dune_vcpu *vcpu, const struct dune_state *state)
 {
@@ -112,7 +115,7 @@ void svm_set_state(struct dune_vcpu *vcpu, const struct dune_state *state)
 	vmcb->control.clean = 0;
 }
 
-/* @load_regs of struct vcpu_ops. */
+/* Implements @load_regs of struct vcpu_ops. */
 void svm_load_regs(struct dune_vcpu *vcpu)
 {
 	struct vmcb *vmcb = vcpu->hw->vmcb;
@@ -141,7 +144,10 @@ void svm_load_regs(struct dune_vcpu *vcpu)
 	}
 }
 
-/* @store_regs of struct vcpu_ops. A state that was refused leaves the registers unchanged. */
+/*
+ * Implements @store_regs of struct vcpu_ops. A state that was refused leaves the registers
+ * unchanged.
+ */
 void svm_store_regs(struct dune_vcpu *vcpu)
 {
 	const struct vmcb *vmcb = vcpu->hw->vmcb;

@@ -4,10 +4,10 @@
  * guest's state), enter.c (into the guest and back), switch.S (the world switch), host.c
  * (the host's state around it), tag.c (its TLB tag), kvm.c (the differences while KVM is
  * loaded), exit.c (the handler of exits) and intercepts.c (what causes them).
- * The files of vmx/ have the same names, but the functions of its kvm.h are inline in the
- * entry, while those of kvm.c here are called at a context switch.
+ * vmx/ has the same files, and also vmcs.c and pending.c, since a VMCS can be written only while
+ * it is current. Its kvm.h is inline in each entry; kvm.c here is called at a context switch.
  *
- * APM is the AMD64 Architecture Programmer's Manual, volume 2 unless another is named.
+ * APM is the AMD64 Architecture Programmer's Manual, vol. 2 unless another is named.
  */
 #ifndef DUNE_SVM_SVM_H
 #define DUNE_SVM_SVM_H
@@ -93,7 +93,7 @@ extern u64 svm_host_xcr0;
 DECLARE_STATIC_KEY_FALSE(svm_hides_xss);
 extern u64 svm_host_xss;
 
-/* tag.c: for interrupts off */
+/* tag.c: for interrupts off, except for svm_flush_command(), which is for any context */
 void svm_tag_load(struct vcpu_hw *hw, bool migrated);
 void svm_tag_flush(struct vcpu_hw *hw);
 void svm_tag_refused(void);
@@ -110,6 +110,7 @@ void svm_vcpu_put(struct dune_vcpu *vcpu);
 int svm_intercepts_init(void);
 void svm_intercepts_cleanup(void);
 void svm_set_intercepts(struct vmcb_control_area *control);
+void svm_forbid(struct dune_vcpu *vcpu, bool notsc, bool nocpuid);
 enum answer svm_intercept_answer(u32 exit_code);
 
 /* switch.S */

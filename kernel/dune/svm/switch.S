@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * The world switch of SVM. The work around it is in enter.c. APM is the AMD64
- * Architecture Programmer's Manual, volume 2.
+ * Architecture Programmer's Manual, vol. 2.
  */
 #include <linux/linkage.h>
 #include <asm/alternative.h>
@@ -22,9 +22,9 @@
  * V_INTR_MASKING it decides whether an interrupt of the host ends the guest (APM
  * 15.21.1).
  *
- * TR alone would make VMLOAD necessary after each exit, since LTR demands a descriptor
- * that is not busy. FS, GS and the system-call MSRs come with VMLOAD at no additional
- * cost (APM 15.5.2). LDTR is null after VMLOAD: the caller reloads it.
+ * VMLOAD after each exit is necessary for TR: LTR refuses a busy TSS descriptor. FS, GS
+ * and the system-call MSRs come with VMLOAD at no additional cost (APM 15.5.2). LDTR is
+ * null after VMLOAD: the caller reloads it.
  */
 SYM_FUNC_START(svm_switch)
 	push	%rbp

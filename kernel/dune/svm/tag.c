@@ -3,6 +3,7 @@
  * A vCPU's TLB tag on SVM, its ASID (APM 15.16): from the CPU's pool
  * (virt/tag.h), or while KVM is loaded one that all vCPUs share.
  */
+#include <linux/lockdep.h>
 #include <asm/cpufeature.h>
 #include <asm/processor.h>
 
@@ -18,6 +19,7 @@ static noinline void flush_all_asids(struct vcpu_hw *hw)
 	hw->vmcb->control.tlb_ctl = TLB_CONTROL_FLUSH_ALL_ASID;
 }
 
+/* Gives the vCPU a fresh ASID of this CPU. Interrupts are off. */
 static void take_asid(struct vcpu_hw *hw)
 {
 	tag_take(&hw->tag);
@@ -48,9 +50,7 @@ void svm_tag_refused(void)
 	tags_set_must_flush(true);
 }
 
-/*
- * Returns the command that flushes one ASID; a processor that has none flushes all of them.
- */
+/* Returns the command that flushes one ASID; a processor that has none flushes all of them. */
 u8 svm_flush_command(void)
 {
 	return boot_cpu_has(X86_FEATURE_FLUSHBYASID) ?
@@ -58,9 +58,9 @@ u8 svm_flush_command(void)
 }
 
 /*
- * While KVM is loaded it gives out all ASIDs. It counts up from the lowest and flushes
- * only when it begins again, so all our vCPUs use the highest ASID. Its entries are
- * flushed now, and svm_vcpu_put() flushes what a guest leaves under it.
+ * While KVM is loaded, KVM hands out all ASIDs. It counts up from the lowest and flushes
+ * only when it begins again, so all our vCPUs use the highest ASID. The next VMRUN flushes
+ * KVM's entries under this ASID, and svm_vcpu_put() flushes those that our guest leaves.
  */
 void svm_tag_share(struct vcpu_hw *hw)
 {

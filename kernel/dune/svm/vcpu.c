@@ -15,6 +15,7 @@
 #include "dune/vcpu_ops.h"
 #include "virt/svm.h"
 
+/* Returns 0, or -ENODEV after a line in the log about what this processor lacks. */
 static int svm_check(void)
 {
 	if (!boot_cpu_has(X86_FEATURE_NPT)) {
@@ -37,13 +38,15 @@ static int svm_init(void)
 {
 	int err = svm_check();
 
-	if (!err)
-		err = svm_host_init();
-	if (!err)
-		err = svm_intercepts_init();
-	if (!err)
-		err = svm_kvm_init();
-	return err;
+	if (err)
+		return err;
+	err = svm_host_init();
+	if (err)
+		return err;
+	err = svm_intercepts_init();
+	if (err)
+		return err;
+	return svm_kvm_init();
 }
 
 static void svm_cleanup(void)
@@ -60,7 +63,7 @@ static int svm_create(struct dune_vcpu *vcpu)
 
 	if (!hw)
 		return -ENOMEM;
-	hw->vmcb = svm_alloc_page(GFP_KERNEL_ACCOUNT);
+	hw->vmcb = svm_virt_alloc_page(GFP_KERNEL_ACCOUNT);
 	if (!hw->vmcb) {
 		kfree(hw);
 		return -ENOMEM;
@@ -88,18 +91,6 @@ static void svm_set_root(struct dune_vcpu *vcpu, u64 root)
 	vcpu->hw->vmcb->control.nested_cr3 = root;
 }
 
-static void svm_filter(struct dune_vcpu *vcpu, bool notsc, bool nocpuid)
-{
-	struct vmcb_control_area *control = &vcpu->hw->vmcb->control;
-	unsigned long *bits = (unsigned long *)control->intercepts;
-
-	__assign_bit(INTERCEPT_RDTSC, bits, notsc);
-	__assign_bit(INTERCEPT_RDTSCP, bits, notsc);
-	__assign_bit(INTERCEPT_RDPRU, bits, notsc);
-	__assign_bit(INTERCEPT_CPUID, bits, nocpuid);
-	control->clean &= ~SVM_CLEAN_INTERCEPTS;
-}
-
 const struct vcpu_ops svm_vcpu_ops = {
 	.vendor = DUNE_VENDOR_SVM,
 	.efer = SVM_GUEST_EFER,
@@ -110,11 +101,11 @@ const struct vcpu_ops svm_vcpu_ops = {
 	.set_root = svm_set_root,
 	.get_state = svm_get_state,
 	.set_state = svm_set_state,
-	.filter = svm_filter,
+	.forbid = svm_forbid,
 	.load_regs = svm_load_regs,
 	.store_regs = svm_store_regs,
-	.vcpu_load = svm_vcpu_load,
-	.vcpu_put = svm_vcpu_put,
+	.load = svm_vcpu_load,
+	.put = svm_vcpu_put,
 	.enter = svm_enter,
 	.handle_exit = svm_handle_exit,
 };

@@ -4,17 +4,15 @@
  *
  * vmx_enter() chooses the way (enum entry_way), each a copy of enter(): begin_entry() makes
  * the VMCS current, vmx_switch() runs the guest, read_exit() and read_hypercall() collect what
- * the handler needs, and end_entry() gives the CPU back. While KVM is loaded, enter_slow() does
- * what the fast ways cannot, and the ways that it takes (ENTRY_OWN, ENTRY_BORROWED) do not lead
- * back to it.
+ * the handler needs, and end_entry() gives the CPU back. While KVM is loaded, enter_slow()
+ * handles what the fast ways cannot. It calls enter() only with ENTRY_OWN or ENTRY_BORROWED, which
+ * never call enter_slow(), so there is no recursion.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <linux/cpu.h>
-#include <linux/hw_breakpoint.h>
 #include <linux/moduleparam.h>
 #include <linux/printk.h>
-#include <asm/debugreg.h>
 #include <asm/msr.h>
 #include <asm/trapnr.h>
 
@@ -34,6 +32,7 @@ module_param(l1d_flush, bool, 0444);
 MODULE_PARM_DESC(l1d_flush, "flush the L1 data cache at each entry, on processors that are vulnerable without (default on)");
 static DEFINE_STATIC_KEY_FALSE(vmx_flushes_l1d);
 
+/* Decides whether entries flush the L1 data cache. Called at load; may sleep. */
 void vmx_enter_init(void)
 {
 	if (!boot_cpu_has_bug(X86_BUG_L1TF) || cpu_mitigations_off() ||
@@ -45,6 +44,7 @@ void vmx_enter_init(void)
 		pr_notice("this CPU is vulnerable to L1TF and its microcode has no flush: run no program that you do not trust\n");
 }
 
+/* Carries out what is pending. Interrupts are off. */
 static noinline void prepare(struct vcpu_hw *hw)
 {
 	if (hw->pending & (VMX_PENDING_HOST | VMX_PENDING_ACTIVATE))
@@ -52,6 +52,7 @@ static noinline void prepare(struct vcpu_hw *hw)
 	vmx_write_pending(hw);
 }
 
+/* Reads what vmx_handle_other() needs, while the VMCS is current. */
 static void read_exit(struct vcpu_hw *hw)
 {
 	struct vmx_exit *exit = &hw->exit;
@@ -91,11 +92,11 @@ static __always_inline void read_hypercall(struct vcpu_hw *hw)
  * If the exit consumed an event for the host, the host gets it now. Returns whether an
  * interrupt of the host, which is still pending, ended the guest.
  */
-static bool host_event(const struct vmx_exit *exit)
+static bool pass_host_event(const struct vmx_exit *exit)
 {
 	switch (exit->reason) {
 	case EXIT_REASON_EXCEPTION_NMI:
-		/* NMIs are blocked until the handler's IRET (SDM 28.5.3). */
+		/* NMIs are blocked until the handler's IRET (SDM 28.1). */
 		if ((exit->interruption & INTR_INFO_INTR_TYPE_MASK) ==
 		    INTR_TYPE_NMI_INTR)
 			asm volatile("int $2");
@@ -114,16 +115,21 @@ static bool host_event(const struct vmx_exit *exit)
 	}
 }
 
-static noinline bool entry_failed(struct vcpu_hw *hw, u64 error)
+/*
+ * Records that the processor refused the entry. @error: VM-instruction error, 0 without one.
+ * Returns false: no interrupt of the host ended the guest.
+ */
+static noinline bool record_failed_entry(struct vcpu_hw *hw, u64 error)
 {
 	hw->exit.reason = VMX_EXIT_REASONS_FAILED_VMENTRY;
 	hw->exit.qualification = error;
+	hw->exit.rip = 0;
 	return false;
 }
 
 /*
- * How an entry gets the CPU. Each way has a copy of enter() in which it is a constant: the
- * hot path makes no test whose result is known.
+ * How an entry gets the CPU. enter() is inlined once for each value, so the compiler removes the
+ * tests of @way.
  */
 enum entry_way {
 	ENTRY_OWN,	/* KVM is not loaded: virt/ has virtualization on */
@@ -134,29 +140,10 @@ enum entry_way {
 
 static bool enter_slow(struct dune_vcpu *vcpu);
 
-/* The opposite of begin_entry(): gives the CPU back. */
-static __always_inline void end_entry(struct vcpu_hw *hw, enum entry_way way)
-{
-	/* Otherwise addresses in @hw get registers of their own, which must be saved. */
-	OPTIMIZER_HIDE_VAR(hw);
-	switch (way) {
-	case ENTRY_OWN:
-		break;
-	case ENTRY_KVM_OFF:
-		vmx_clear(hw);
-		vmx_turn_off();
-		break;
-	case ENTRY_KVM_ON:
-		vmx_clear(hw);
-		if (hw->loan != VMX_LOAN_NONE)
-			vmptrld(&hw->loan);
-		break;
-	case ENTRY_BORROWED:
-		vmx_give_back(hw);
-	}
-}
-
-/* Makes the VMCS the current one. Returns false if this way is not possible. */
+/*
+ * Makes the VMCS the current one, by @way. Returns false, with nothing to undo, if this way is not
+ * possible on this CPU. @found_cr4: for ENTRY_KVM_OFF.
+ */
 static __always_inline bool begin_entry(struct vcpu_hw *hw, const enum entry_way way,
 					u64 found_cr4)
 {
@@ -166,7 +153,7 @@ static __always_inline bool begin_entry(struct vcpu_hw *hw, const enum entry_way
 			prepare(hw);
 		break;
 	case ENTRY_KVM_OFF:
-		if (unlikely(!vmx_turn_on(found_cr4)))
+		if (unlikely(!vmx_virt_turn_on(found_cr4)))
 			return false;
 		vmptrld(&hw->vmcs_pa);
 		break;
@@ -179,6 +166,32 @@ static __always_inline bool begin_entry(struct vcpu_hw *hw, const enum entry_way
 		break;
 	}
 	return true;
+}
+
+/* The opposite of begin_entry(): gives the CPU back. */
+static __always_inline void end_entry(struct vcpu_hw *hw, enum entry_way way)
+{
+	/*
+	 * Without this the compiler keeps addresses in @hw in registers of their own, which
+	 * the function must then save.
+	 */
+	OPTIMIZER_HIDE_VAR(hw);
+	switch (way) {
+	case ENTRY_OWN:
+		break;
+	case ENTRY_KVM_OFF:
+		vmx_clear(hw);
+		vmx_virt_turn_off();
+		break;
+	case ENTRY_KVM_ON:
+		vmx_clear(hw);
+		if (hw->loan != VMX_LOAN_NONE)
+			vmptrld(&hw->loan);
+		break;
+	case ENTRY_BORROWED:
+		vmx_give_back(hw);
+		break;
+	}
 }
 
 /* Saves and writes CR3, CR4, LDTR and DEBUGCTL, which can have changed since the last exit. */
@@ -206,15 +219,14 @@ static __always_inline void write_changed_host(struct vcpu_hw *hw)
 /* Restores what the exit cleared (SDM 28.5.1). */
 static __always_inline void restore_after_exit(const struct vcpu_hw *hw)
 {
-	if (unlikely(hw_breakpoint_active()))
-		set_debugreg(__this_cpu_read(cpu_dr7), 7);
+	exit_restore_dr7();
 	if (unlikely(hw->host.debugctl))
 		wrmsrq(MSR_IA32_DEBUGCTLMSR, hw->host.debugctl);
 }
 
 /*
- * Inline: two returns lead from vmx_switch() to the run loop (run.c).
- * @found_cr4: for ENTRY_KVM_OFF.
+ * Inline: two returns lead from vmx_switch() to the run loop (run.c). The arguments are those of
+ * begin_entry().
  */
 static __always_inline bool enter(struct dune_vcpu *vcpu, const enum entry_way way,
 				  u64 found_cr4)
@@ -222,17 +234,17 @@ static __always_inline bool enter(struct dune_vcpu *vcpu, const enum entry_way w
 	struct vcpu_hw *hw = vcpu->hw;
 
 	if (!begin_entry(hw, way, found_cr4))
-		return way == ENTRY_KVM_ON ? enter_slow(vcpu) : entry_failed(hw, 0);
+		return way == ENTRY_KVM_ON ? enter_slow(vcpu) : record_failed_entry(hw, 0);
 	write_changed_host(hw);
 	if (unlikely(hw->cr2 != native_read_cr2()))
 		native_write_cr2(hw->cr2);
 	if (static_branch_unlikely(&vmx_flushes_l1d))
 		wrmsrq(MSR_IA32_FLUSH_CMD, L1D_FLUSH);
 
-	/* While KVM is loaded the VMCS is cleared after each exit: never launched. */
+	/* While KVM is loaded the VMCS is cleared after each exit, so it is never launched. */
 	if (unlikely(vmx_switch(&vcpu->run->regs, way == ENTRY_OWN && hw->launched,
 				&hw->host_rsp))) {
-		entry_failed(hw, vmcs_read(VM_INSTRUCTION_ERROR));
+		record_failed_entry(hw, vmcs_read(VM_INSTRUCTION_ERROR));
 		end_entry(hw, way);
 		return false;
 	}
@@ -253,7 +265,7 @@ static __always_inline bool enter(struct dune_vcpu *vcpu, const enum entry_way w
 	hw->exit.rip = vmcs_read(GUEST_RIP);
 	read_exit(hw);
 	end_entry(hw, way);
-	return host_event(&hw->exit);
+	return pass_host_event(&hw->exit);
 }
 
 /*
@@ -267,7 +279,7 @@ static noinline bool enter_slow(struct dune_vcpu *vcpu)
 	if (!vmx_is_with_kvm(hw))
 		return enter(vcpu, ENTRY_OWN, 0);
 	if (!vmx_borrow(hw, hw->pending & VMX_PENDING_SETUP))
-		return entry_failed(hw, 0);
+		return record_failed_entry(hw, 0);
 	vmx_write_pending(hw);
 	return enter(vcpu, ENTRY_BORROWED, 0);
 }
@@ -288,11 +300,7 @@ static noinline notrace bool enter_with_kvm(struct dune_vcpu *vcpu, bool flush)
 
 	if (unlikely(flush))
 		vcpu->hw->pending |= VMX_PENDING_FLUSH;
-	/*
-	 * The slow path: @pending has something to write, or is 0 because the VMCS is
-	 * still active.
-	 */
-	if (unlikely(vcpu->hw->pending != VMX_PENDING_ACTIVATE))
+	if (unlikely(!vmx_is_ready_with_kvm(vcpu->hw)))
 		return enter_slow(vcpu);
 	cr4 = __read_cr4();
 	if (cr4 & X86_CR4_VMXE)
@@ -308,8 +316,8 @@ static noinline notrace bool enter_own(struct dune_vcpu *vcpu, bool flush)
 }
 
 /*
- * @enter of struct vcpu_ops. Each way has a function of its own, since a function begins by
- * saving all registers that it uses.
+ * Implements @enter of struct vcpu_ops. Each way has a function of its own, since a function
+ * begins by saving all registers that it uses.
  */
 notrace bool vmx_enter(struct dune_vcpu *vcpu, bool flush)
 {

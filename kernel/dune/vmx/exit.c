@@ -3,14 +3,13 @@
  * The handler of a VT-x guest's exits: one switch. Forbidden instructions are answered from
  * the table in intercepts.c.
  */
-#include <linux/thread_info.h>
 #include <asm/cpufeature.h>
 #include <asm/processor.h>
 #include <asm/trapnr.h>
 
 #include "dune/fault.h"
 #include "dune/hypercall.h"
-#include "dune/trace.h"
+#include "dune/trace/trace.h"
 #include "dune/vmx/vmx.h"
 
 /* The guest continues after the instruction that caused the exit. */
@@ -19,10 +18,7 @@ static void vmx_skip(struct vcpu_hw *hw)
 	hw->pending |= VMX_PENDING_SKIP;
 }
 
-/*
- * Raises a hardware exception in the guest. It replaces an exception whose delivery was
- * interrupted: the instruction of that one runs again and raises it anew.
- */
+/* Raises a hardware exception in the guest: the @inject of exit_answer(). */
 static void vmx_inject(struct vcpu_hw *hw, unsigned int vector, bool has_error)
 {
 	hw->event = vector | INTR_TYPE_HARD_EXCEPTION | INTR_INFO_VALID_MASK;
@@ -47,6 +43,7 @@ static void vmx_requeue_event(struct vcpu_hw *hw)
 		hw->event = event & ~INTR_INFO_UNBLOCK_NMI;
 		hw->event_error = hw->exit.vectoring_error;
 		hw->pending |= VMX_PENDING_EVENT;
+		break;
 	}
 }
 
@@ -81,9 +78,9 @@ static int vmx_cpuid(struct dune_vcpu *vcpu)
 	u32 leaf = READ_ONCE(regs->rax), subleaf = READ_ONCE(regs->rcx);
 	u32 eax = leaf, ebx, ecx = subleaf, edx;
 
-	if (vcpu->filter & _TIF_NOCPUID)
+	if (vcpu->hw->no_cpuid)
 		return exit_answer(vcpu, ANSWER_GP, vmx_inject);
-	dune_count(vcpu, DUNE_COUNT_OTHER);
+	vcpu_count(vcpu, DUNE_COUNT_OTHER);
 	native_cpuid(&eax, &ebx, &ecx, &edx);
 	if (leaf == 7 && !subleaf)
 		ecx &= ~BIT(X86_FEATURE_OSPKE & 31);
@@ -101,10 +98,10 @@ static int vmx_wrmsr(struct dune_vcpu *vcpu)
 	u64 value = (u32)READ_ONCE(regs->rax) | READ_ONCE(regs->rdx) << 32;
 
 	if (vmx_set_msr(vcpu->hw, READ_ONCE(regs->rcx), value)) {
-		dune_count(vcpu, DUNE_COUNT_EXCEPTION);
+		vcpu_count(vcpu, DUNE_COUNT_EXCEPTION);
 		vmx_inject(vcpu->hw, X86_TRAP_GP, true);
 	} else {
-		dune_count(vcpu, DUNE_COUNT_OTHER);
+		vcpu_count(vcpu, DUNE_COUNT_OTHER);
 		vmx_skip(vcpu->hw);
 	}
 	return 0;
@@ -118,12 +115,12 @@ static int vmx_exception(struct dune_vcpu *vcpu)
 	u32 vector = info & INTR_INFO_VECTOR_MASK;
 	u64 rip = hw->exit.rip;
 
-	/* host_event() has already passed these to the host. */
+	/* pass_host_event() has already passed these to the host. */
 	if (type == INTR_TYPE_NMI_INTR || vector == X86_TRAP_MC) {
-		dune_count(vcpu, DUNE_COUNT_INTERRUPT);
+		vcpu_count(vcpu, DUNE_COUNT_INTERRUPT);
 		return 0;
 	}
-	dune_count(vcpu, DUNE_COUNT_OTHER);
+	vcpu_count(vcpu, DUNE_COUNT_OTHER);
 	/* A split lock: the kernel decides about it, as for any process. */
 	if (vector == X86_TRAP_AC && !hw->exit.checks_alignment &&
 	    exit_split_lock(rip))
@@ -141,7 +138,7 @@ static noinline int vmx_handle_other(struct dune_vcpu *vcpu)
 	u32 reason = hw->exit.reason;
 
 	if (unlikely(reason & VMX_EXIT_REASONS_FAILED_VMENTRY)) {
-		dune_count(vcpu, DUNE_COUNT_OTHER);
+		vcpu_count(vcpu, DUNE_COUNT_OTHER);
 		/* The host has already taken it: repeat the entry. */
 		if (reason == VMX_REASON_MCE_AT_ENTRY)
 			return 0;
@@ -156,17 +153,17 @@ static noinline int vmx_handle_other(struct dune_vcpu *vcpu)
 		return vmx_fault(vcpu);
 	case EXIT_REASON_EXTERNAL_INTERRUPT:
 	case EXIT_REASON_PREEMPTION_TIMER:
-		dune_count(vcpu, DUNE_COUNT_INTERRUPT);
+		vcpu_count(vcpu, DUNE_COUNT_INTERRUPT);
 		return 0;
 	case EXIT_REASON_EXCEPTION_NMI:
 		return vmx_exception(vcpu);
 	case EXIT_REASON_INTERRUPT_WINDOW:
 		/* vmx_write_pending() offers the interrupt again before the next entry. */
-		dune_count(vcpu, DUNE_COUNT_OTHER);
+		vcpu_count(vcpu, DUNE_COUNT_OTHER);
 		return 0;
 	case EXIT_REASON_BUS_LOCK:
 		/* A trap: RIP is that of the next instruction. */
-		dune_count(vcpu, DUNE_COUNT_OTHER);
+		vcpu_count(vcpu, DUNE_COUNT_OTHER);
 		exit_bus_lock(hw->exit.rip);
 		return 0;
 	case EXIT_REASON_CPUID:
@@ -174,11 +171,11 @@ static noinline int vmx_handle_other(struct dune_vcpu *vcpu)
 	case EXIT_REASON_MSR_WRITE:
 		return vmx_wrmsr(vcpu);
 	case EXIT_REASON_HLT:
-		dune_count(vcpu, DUNE_COUNT_OTHER);
+		vcpu_count(vcpu, DUNE_COUNT_OTHER);
 		vmx_skip(hw);
 		return DUNE_EXIT_HLT;
 	case EXIT_REASON_TRIPLE_FAULT:
-		dune_count(vcpu, DUNE_COUNT_OTHER);
+		vcpu_count(vcpu, DUNE_COUNT_OTHER);
 		return DUNE_EXIT_SHUTDOWN;
 	case EXIT_REASON_VMCALL | VMX_REASON_OUTER_RING:
 		return exit_answer(vcpu, ANSWER_UD, vmx_inject);
@@ -192,17 +189,13 @@ static noinline int trace_and_handle(struct dune_vcpu *vcpu)
 	const struct vcpu_hw *hw = vcpu->hw;
 
 	trace_dune_exit(hw->exit.reason & VMX_REASON_MASK, hw->exit.rip,
-			hw->exit.qualification, hw->exit.gpa);
+			vmx_exit_qualification(&hw->exit), vmx_exit_gpa(&hw->exit));
 	if (hw->exit.reason == EXIT_REASON_VMCALL)
 		return hypercall_handle(vcpu, hw->irq);
 	return vmx_handle_other(vcpu);
 }
 
-/*
- * A hypercall, the hot path, is alone here, so that the compiler saves no registers
- * for the rest. A hypercall never interrupts the delivery of an event. This path has
- * tracepoints; function tracing would cost a NOP more.
- */
+/* Implements @handle_exit of struct vcpu_ops: the hot path (vcpu_ops.h). */
 notrace int vmx_handle_exit(struct dune_vcpu *vcpu)
 {
 	const struct vcpu_hw *hw = vcpu->hw;

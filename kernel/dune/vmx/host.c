@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * The host's state around VT-x. An exit loads control registers, selectors and bases
- * from the VMCS (SDM 28.5). Some of the rest the kernel itself does not need while the
+ * from the VMCS (SDM 28.5). Other state is not needed by the kernel itself while the
  * thread is in its run loop: system-call MSRs, KERNEL_GS_BASE, user segments, LDTR,
- * limits of descriptor tables and the TSS. These keep the guest's values, or
+ * limits of descriptor tables and the TSS. This state keeps the guest's values, or
  * the processor's defaults, until the thread is switched away from or leaves DUNE_RUN, so
- * they cost nothing at an exit.
+ * it costs nothing at an exit.
  */
 #include <linux/lockdep.h>
-#include <linux/sched.h>
-#include <asm/debugreg.h>
 #include <asm/desc.h>
 #include <asm/fsgsbase.h>
 #include <asm/msr.h>
@@ -21,7 +19,7 @@
 #include "virt/compat.h"
 #include "x86/msr.h"
 
-static const u32 msr_numbers[VMX_MSRS] = {
+const u32 vmx_msr_numbers[VMX_MSRS] = {
 	[VMX_MSR_STAR] = MSR_STAR,
 	[VMX_MSR_LSTAR] = MSR_LSTAR,
 	[VMX_MSR_CSTAR] = MSR_CSTAR,
@@ -43,11 +41,12 @@ static void learn_host_msrs(void)
 	int i;
 
 	for (i = 0; i < VMX_MSRS; i++)
-		host_msrs[i] = msr_read(msr_numbers[i]);
+		host_msrs[i] = msr_read(vmx_msr_numbers[i]);
 	/* Pairs with the one in vmx_host_save(). */
 	smp_store_release(&host_msrs_known, true);
 }
 
+/* Returns the base of this CPU's TSS, from its descriptor in @gdt. */
 static u64 tss_base(const struct desc_ptr *gdt)
 {
 	const struct ldttss_desc *tss;
@@ -121,7 +120,7 @@ static void vmx_load_msrs(struct vcpu_hw *hw)
 
 	for (i = 0; i < VMX_MSRS; i++)
 		if (hw->msrs[i] != host_msrs[i])
-			msr_write(msr_numbers[i], hw->msrs[i]);
+			msr_write(vmx_msr_numbers[i], hw->msrs[i]);
 	hw->msrs_loaded = true;
 }
 
@@ -133,7 +132,7 @@ void vmx_restore_msrs(struct vcpu_hw *hw)
 	lockdep_assert_irqs_disabled();
 	for (i = 0; i < VMX_MSRS; i++)
 		if (hw->msrs[i] != host_msrs[i])
-			msr_write(msr_numbers[i], host_msrs[i]);
+			msr_write(vmx_msr_numbers[i], host_msrs[i]);
 	hw->msrs_loaded = false;
 }
 
@@ -167,9 +166,9 @@ void vmx_write_lists(struct vcpu_hw *hw)
 	for (i = 0; i < VMX_MSRS && hw->lists_msrs; i++) {
 		if (hw->msrs[i] == host_msrs[i])
 			continue;
-		hw->guest_list[n].index = msr_numbers[i];
+		hw->guest_list[n].index = vmx_msr_numbers[i];
 		hw->guest_list[n].value = hw->msrs[i];
-		hw->host_list[n].index = msr_numbers[i];
+		hw->host_list[n].index = vmx_msr_numbers[i];
 		hw->host_list[n].value = host_msrs[i];
 		n++;
 	}
@@ -179,6 +178,7 @@ void vmx_write_lists(struct vcpu_hw *hw)
 	vmcs_write(VM_EXIT_MSR_LOAD_COUNT, n);
 }
 
+/* Restores the selectors, with the base of FS, which an exit or the guest may have changed. */
 static void restore_segments(const struct vmx_host *host)
 {
 	/*
@@ -187,7 +187,7 @@ static void restore_segments(const struct vmx_host *host)
 	 */
 	if (unlikely(host->ldt))
 		asm volatile("lldt %0" : : "r" (host->ldt));
-	/* The exit loads selectors of 0, with their base. */
+	/* An exit loads null selectors into DS and ES (SDM 28.5.2). */
 	if (unlikely(host->ds | host->es)) {
 		loadsegment(ds, host->ds);
 		loadsegment(es, host->es);
@@ -234,7 +234,7 @@ static void ibpb_if_kvm_has_vmcs(void)
 		indirect_branch_prediction_barrier();
 }
 
-/* @vcpu_load of struct vcpu_ops. */
+/* Implements @load of struct vcpu_ops. */
 void vmx_vcpu_load(struct dune_vcpu *vcpu, bool migrated)
 {
 	struct vcpu_hw *hw = vcpu->hw;
@@ -251,6 +251,8 @@ void vmx_vcpu_load(struct dune_vcpu *vcpu, bool migrated)
 }
 
 /*
+ * Implements @put of struct vcpu_ops.
+ *
  * Gives the CPU back to the host: the MSRs, the host's state, and predictions if KVM has a
  * VMCS here. The guest's registers are read while the VMCS is on this CPU.
  */
@@ -290,7 +292,7 @@ int vmx_set_msr(struct vcpu_hw *hw, u32 msr, u64 value)
 	u64 found;
 
 	for (i = 0; i < VMX_MSRS; i++)
-		if (msr_numbers[i] == msr)
+		if (vmx_msr_numbers[i] == msr)
 			break;
 	if (i == VMX_MSRS)
 		return -EPERM;

@@ -1,21 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Everything that VT-x has to intercept and to allow, in one table with the reasons,
- * and the exceptions that forbidden instructions raise, in another. The rule is that of
- * svm/intercepts.c: an instruction that the process could not execute as an
- * ordinary process raises the exception that it would raise there; an event that
- * belongs to the host alone ends the run. (SDM 25.6 to 25.8, 26.1; exit
- * reasons are in its appendix C.)
+ * Everything that VT-x has to intercept and to allow, with the reasons: the controls in one
+ * table (controls), the exceptions (EXCEPTIONS), the MSRs (msr_bitmap_init()), and in a second
+ * table (answers) the exceptions that forbidden instructions raise. dune/exit.h has the rule.
+ * (SDM 25.6 to 25.8, 26.1; exit reasons are in its appendix C.)
  *
  * Exits without any control: CPUID (carried out, exit.c), GETSEC, INVD, XSETBV, every
  * VT-x instruction, task switches and triple faults. MOV to CR0 and CR4 causes an exit
- * if a bit would change: all bits are in the masks.
+ * if a bit would change: all bits are in the masks (vmx_write_setup()).
  *
- * Not intercepted, on purpose: RDTSC and RDTSCP are allowed in user mode (except for
- * a thread that is forbidden to execute them); MOV CR2, MOV CR3, INVLPG, INVPCID, the
- * descriptor table and task register instructions, SWAPGS and IRET are what a
- * Dune process is for, and act on its own state; PAUSE and a guest that spins
- * are ended by the host's timer.
+ * RDTSC and RDTSCP are intercepted only for a thread that has forbidden them to itself
+ * (vmx_forbid()).
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -26,6 +21,7 @@
 #include <asm/cpufeature.h>
 #include <asm/processor.h>
 #include <asm/msr.h>
+#include <asm/trapnr.h>
 #include <asm/tsc.h>
 
 #include "dune/vmx/vmx.h"
@@ -46,7 +42,7 @@ struct control {
 	const char *name;
 };
 
-static const struct control table[] = {
+static const struct control controls[] = {
 	/* The host's own events: they end the guest, the host takes them. */
 	{ PIN_BASED_EXT_INTR_MASK, WORD_PIN, NEEDED, "external-interrupt exiting" },
 	{ PIN_BASED_NMI_EXITING, WORD_PIN, NEEDED, "NMI exiting" },
@@ -107,6 +103,9 @@ static const struct control table[] = {
 	{ VM_ENTRY_LOAD_DEBUG_CONTROLS, WORD_ENTRY, NEEDED, "debug controls" },
 };
 
+/* The host handles #MC. The delivery of #DB and #AC could be without end: dune/exit.h. */
+#define EXCEPTIONS	(BIT(X86_TRAP_DB) | BIT(X86_TRAP_AC) | BIT(X86_TRAP_MC))
+
 /* The capability MSRs of each word, and those of processors that allow more choices. */
 static const u32 capability_msrs[][2] = {
 	[WORD_PIN] = { MSR_IA32_VMX_PINBASED_CTLS, MSR_IA32_VMX_TRUE_PINBASED_CTLS },
@@ -135,7 +134,11 @@ static u32 timer_value(void)
 	return (u64)tsc_khz * TIMER_MS >> vmx_misc_preemption_timer_rate(misc);
 }
 
-/* The low half of a capability: bits that must be 1; the high: may be 1. */
+/*
+ * Sets the bit of @control in @word, if the processor allows it. @capability: the low half has the
+ * bits that must be 1, the high half those that may be 1. Returns 0, or -ENODEV after a line in
+ * the log if a control that is NEEDED is missing, or one that is NEVER used cannot be off.
+ */
 static int choose(const struct control *control, u64 capability, u32 *word)
 {
 	if (control->need == NEVER) {
@@ -169,9 +172,9 @@ static int choose_controls(void)
 			capabilities[i] = 0;
 		words[i] = capabilities[i];
 	}
-	for (i = 0; i < ARRAY_SIZE(table); i++) {
-		err = choose(&table[i], capabilities[table[i].word],
-			     &words[table[i].word]);
+	for (i = 0; i < ARRAY_SIZE(controls); i++) {
+		err = choose(&controls[i], capabilities[controls[i].word],
+			     &words[controls[i].word]);
 		if (err)
 			return err;
 	}
@@ -192,6 +195,7 @@ static int choose_controls(void)
 		.cpu2 = words[WORD_CPU2],
 		.exit = words[WORD_EXIT],
 		.entry = words[WORD_ENTRY],
+		.exceptions = EXCEPTIONS,
 		.timer = timer_value(),
 	};
 	return 0;
@@ -201,8 +205,8 @@ u64 vmx_msr_bitmap __ro_after_init;
 static void *msr_bitmap __ro_after_init;
 
 /*
- * The bitmap: reads of the lower MSRs, of the upper ones, then writes of
- * each, 1 KB for each (SDM 25.6.9).
+ * Allows reads of @msr, and also writes if @write. The bitmap has four parts of 1 KB: reads of
+ * the lower MSRs, reads of the upper ones, then writes of each (SDM 25.6.9).
  */
 static void msr_allow(u32 msr, bool write)
 {
@@ -216,8 +220,9 @@ static void msr_allow(u32 msr, bool write)
 }
 
 /*
- * Registers that the guest has for itself. Those for which the VMCS has no field are
- * read at will; a write is an exit, so that their values are known here.
+ * Allows the MSRs that the guest has for itself: it reads and writes those for which the VMCS has
+ * a field. It only reads the system-call MSRs; a write is an exit (vmx_set_msr()), so that their
+ * values are known here. Returns 0 or -ENOMEM.
  */
 static int msr_bitmap_init(void)
 {
@@ -225,9 +230,6 @@ static int msr_bitmap_init(void)
 		MSR_FS_BASE, MSR_GS_BASE, MSR_KERNEL_GS_BASE,
 		MSR_IA32_SYSENTER_CS, MSR_IA32_SYSENTER_ESP,
 		MSR_IA32_SYSENTER_EIP,
-	};
-	static const u32 outside[] = {
-		MSR_STAR, MSR_LSTAR, MSR_CSTAR, MSR_SYSCALL_MASK,
 	};
 	int i;
 
@@ -238,12 +240,12 @@ static int msr_bitmap_init(void)
 	memset(msr_bitmap, 0xff, PAGE_SIZE);
 	for (i = 0; i < ARRAY_SIZE(in_vmcs); i++)
 		msr_allow(in_vmcs[i], true);
-	for (i = 0; i < ARRAY_SIZE(outside); i++)
-		msr_allow(outside[i], false);
+	for (i = 0; i < VMX_MSRS; i++)
+		msr_allow(vmx_msr_numbers[i], false);
 	return 0;
 }
 
-/* Fills in vmx_controls and makes the MSR bitmap. Returns 0, -ENODEV or -ENOMEM. */
+/* Fills in vmx_controls and makes the MSR bitmap. May sleep. Returns 0, -ENODEV or -ENOMEM. */
 int vmx_intercepts_init(void)
 {
 	int err = choose_controls();
@@ -259,6 +261,7 @@ void vmx_intercepts_cleanup(void)
 	free_page((unsigned long)msr_bitmap);
 }
 
+/* The answers to exits for which the handler has no case. */
 static const u8 answers[] = {
 	/* Modes of the processor: fixed by the kernel. Includes LMSW, CLTS. */
 	[EXIT_REASON_CR_ACCESS] = ANSWER_GP,
@@ -299,7 +302,7 @@ static const u8 answers[] = {
 	[EXIT_REASON_VMFUNC] = ANSWER_UD,
 };
 
-/* Returns ANSWER_NONE if the table has no such exit. */
+/* Returns the answer to an exit, ANSWER_NONE also if it is not in the table. For any context. */
 enum answer vmx_intercept_answer(u32 reason)
 {
 	if (reason >= ARRAY_SIZE(answers))

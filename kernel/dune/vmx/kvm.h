@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * VT-x while KVM is loaded (virt/kvm.c): for the time of one entry, interrupts off,
- * the CPU is borrowed from KVM. The entry leaves these parts of its state as it
- * found them:
+ * VT-x while KVM is loaded (virt/kvm.c): an entry borrows the CPU from KVM, with interrupts
+ * off, and returns it before interrupts are on again. The entry leaves these parts of the CPU's
+ * state as it found them:
  *
  *  - CR4.VMXE and VMX operation. If they are off, the entry turns them on, and off again
  *    after the exit, so that KVM never finds them on.
@@ -35,7 +35,8 @@
 #define VMX_LOAN_NONE		(~0ULL)	/* VMPTRST: no VMCS is current */
 
 /*
- * Makes our VMCS the current one, whatever KVM's state on this CPU. Interrupts are off.
+ * Makes our VMCS the current one, in any state in which KVM may have left this CPU. Interrupts
+ * are off.
  * @fresh: the page of our VMCS is new, and its state undefined. Returns false if the
  * CPU refuses.
  *
@@ -48,11 +49,11 @@ static inline bool vmx_borrow(struct vcpu_hw *hw, bool fresh)
 
 	if (!(cr4 & X86_CR4_VMXE)) {
 		hw->loan = VMX_LOAN_OFF;
-		if (!vmx_turn_on(cr4))
+		if (!vmx_virt_turn_on(cr4))
 			return false;
 	} else if (!vmptrst(&hw->loan)) {
 		hw->loan = VMX_LOAN_OUTSIDE;
-		if (!vmxon(this_cpu_ptr(&vmx_vmxon_pa)))
+		if (!vmxon(this_cpu_ptr(&vmx_virt_vmxon_pa)))
 			return false;
 	}
 	if (fresh)
@@ -74,7 +75,7 @@ static inline void vmx_give_back(struct vcpu_hw *hw)
 	vmx_clear(hw);
 	switch (hw->loan) {
 	case VMX_LOAN_OFF:
-		vmx_turn_off();
+		vmx_virt_turn_off();
 		break;
 	case VMX_LOAN_OUTSIDE:
 		vmxoff();

@@ -3,6 +3,7 @@
  * Writes to the current VMCS what the next entry needs: the bits of vcpu_hw.pending. All
  * functions are for interrupts off.
  */
+#include <linux/lockdep.h>
 
 #include "dune/vmx/vmx.h"
 
@@ -17,7 +18,7 @@ static void write_regs(struct vcpu_hw *hw)
 	}
 }
 
-/* Delivery ends the shadow of the previous instruction. */
+/* Injects vcpu_hw.event. Its delivery ends the shadow of the previous instruction. */
 static void write_event(struct vcpu_hw *hw)
 {
 	vmcs_write(VM_ENTRY_INTR_INFO_FIELD, hw->event);
@@ -26,7 +27,7 @@ static void write_event(struct vcpu_hw *hw)
 	vmcs_write(GUEST_PENDING_DBG_EXCEPTIONS, 0);
 }
 
-/* Called before offer_interrupt(), which has to know whether an event is delivered now. */
+/* Writes everything but the interrupt, which waits if an event is delivered: offer_interrupt(). */
 static void write_fields(struct vcpu_hw *hw)
 {
 	u32 pending = hw->pending;
@@ -69,7 +70,10 @@ static bool takes_interrupts(void)
 		 (GUEST_INTR_STATE_STI | GUEST_INTR_STATE_MOV_SS));
 }
 
-/* @on: the guest leaves as soon as it can take an interrupt. */
+/*
+ * Opens the interrupt window if @on, and closes it otherwise. While it is open, the guest exits
+ * as soon as it can take an interrupt.
+ */
 static void set_window(struct vcpu_hw *hw, bool on)
 {
 	u32 controls = hw->controls & ~CPU_BASED_INTR_WINDOW_EXITING;
@@ -82,9 +86,9 @@ static void set_window(struct vcpu_hw *hw, bool on)
 }
 
 /*
- * An interrupt waits for the guest: the guest gets it now, or as soon as it can take
- * one; @event, which is being delivered, goes first (SDM 27.6). Or an interrupt has waited
- * and was withdrawn.
+ * Offers the interrupt that waits for the guest: injects it if the guest can take it now, and
+ * otherwise opens the window, at which the guest leaves. @event: an event is being delivered,
+ * and goes first (SDM 27.6). If the interrupt was withdrawn, closes the window.
  */
 static void offer_interrupt(struct vcpu_hw *hw, bool event)
 {

@@ -6,10 +6,11 @@
 #include <linux/errno.h>
 #include <linux/irqflags.h>
 #include <linux/kernel.h>
+#include <linux/lockdep.h>
 #include <linux/string.h>
 
-#include "dune/vmx/kvm.h"
 #include "dune/vmx/vmx.h"
+#include "x86/msr.h"
 
 /* The fields of a segment register in the VMCS, and its offset in struct dune_state. */
 #define SEGMENT(name, member) { \
@@ -112,32 +113,28 @@ static void get_outside_vmcs(const struct vcpu_hw *hw, struct dune_state *state)
 	state->cr2 = hw->cr2;
 }
 
-/* @get_state of struct vcpu_ops. */
+/* Implements @get_state of struct vcpu_ops. */
 int vmx_get_state(struct dune_vcpu *vcpu, struct dune_state *state)
 {
 	struct vcpu_hw *hw = vcpu->hw;
-	bool borrowed, is_current;
+	bool borrowed;
 
-	if (!(hw->pending & VMX_PENDING_STATE)) {
-		is_current = vmx_make_current(hw, &borrowed);
-		if (is_current) {
-			read_state(state);
-			if (borrowed)
-				vmx_give_back(hw);
-		}
-		local_irq_enable();
-		if (!is_current)
-			return -EAGAIN;
-	} else {
+	if (hw->pending & VMX_PENDING_STATE) {
 		*state = hw->state;
+	} else {
+		if (!vmx_make_current(hw, &borrowed))
+			return -EAGAIN;
+		read_state(state);
+		vmx_release_current(hw, borrowed);
 	}
 	get_outside_vmcs(hw, state);
 	return 0;
 }
 
 /*
- * Nothing needs checking here. The processor refuses an illegal state at the entry
- * (DUNE_EXIT_INVALID). State that could reach beyond the guest is not in struct dune_state.
+ * Implements @set_state of struct vcpu_ops. Nothing needs checking here. The processor refuses an
+ * illegal state at the entry (DUNE_EXIT_INVALID). State that could reach beyond the guest is not
+ * in struct dune_state.
  */
 void vmx_set_state(struct dune_vcpu *vcpu, const struct dune_state *state)
 {
@@ -161,7 +158,12 @@ void vmx_reset_state(struct vcpu_hw *hw)
 	/* Restores only the MSRs that differ, so now, while the guest's values are known. */
 	if (hw->msrs_loaded)
 		vmx_restore_msrs(hw);
+	/* Until vmx_vcpu_put() the CPU has this one, too, which is then read from there. */
+	hw->kernel_gs_base = 0;
+	if (hw->switched)
+		msr_write(MSR_KERNEL_GS_BASE, 0);
 	local_irq_enable();
+	hw->cr2 = 0;
 	memset(&hw->state, 0, sizeof(hw->state));
 	hw->state.tr.attributes = BUSY_TSS;
 	memset(hw->msrs, 0, sizeof(hw->msrs));
@@ -169,7 +171,7 @@ void vmx_reset_state(struct vcpu_hw *hw)
 	hw->pending |= VMX_PENDING_STATE | VMX_PENDING_MSRS;
 }
 
-/* @load_regs of struct vcpu_ops. */
+/* Implements @load_regs of struct vcpu_ops. */
 void vmx_load_regs(struct dune_vcpu *vcpu)
 {
 	const struct dune_regs *regs = &vcpu->run->regs;
@@ -180,7 +182,10 @@ void vmx_load_regs(struct dune_vcpu *vcpu)
 	/* A shadow of STI or MOV SS belongs to the instruction at RIP. */
 	hw->keeps_shadow = !(hw->pending & VMX_PENDING_REGS) &&
 			   rip == hw->rip && rflags == hw->rflags;
-	/* This precedes the change of the registers: vmx_cpu_off() reads them in an interrupt. */
+	/*
+	 * This precedes the change of the registers, which vmx_vmcs_cpu_off() reads in an
+	 * interrupt.
+	 */
 	hw->pending |= VMX_PENDING_REGS;
 	barrier();
 	hw->rip = rip;
@@ -191,7 +196,7 @@ void vmx_load_regs(struct dune_vcpu *vcpu)
 		hw->pending |= VMX_PENDING_IRQ;
 }
 
-/* @store_regs of struct vcpu_ops. */
+/* Implements @store_regs of struct vcpu_ops. */
 void vmx_store_regs(struct dune_vcpu *vcpu)
 {
 	const struct vcpu_hw *hw = vcpu->hw;
@@ -203,6 +208,6 @@ void vmx_store_regs(struct dune_vcpu *vcpu)
 	if (!hw->irq)
 		run->irq_vector = 0;
 	run->hw_exit = hw->exit.reason & VMX_REASON_MASK;
-	run->hw_info1 = hw->exit.qualification;
-	run->hw_info2 = hw->exit.gpa;
+	run->hw_info1 = vmx_exit_qualification(&hw->exit);
+	run->hw_info2 = vmx_exit_gpa(&hw->exit);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * The world switch of VT-x. The work around it is in enter.c. SDM is the Intel 64
- * and IA-32 Architectures Software Developer's Manual, volume 3.
+ * and IA-32 Architectures Software Developer's Manual, vol. 3.
  */
 #include <linux/linkage.h>
 #include <asm/alternative.h>

@@ -3,6 +3,8 @@
  * A vCPU's TLB tag on VT-x, its VPID (SDM 29.1), from the CPU's pool
  * (virt/tag.h). All functions are for interrupts off.
  */
+#include <linux/lockdep.h>
+
 #include "dune/vmx/vmx.h"
 
 /* Gives the vCPU a valid VPID. Returns whether it is another one than before. */

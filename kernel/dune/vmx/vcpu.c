@@ -17,7 +17,10 @@
 #include "virt/compat.h"
 #include "virt/vmx.h"
 
-/* The second level is a mirror in EPT's format. */
+/*
+ * Makes the second level a mirror in EPT's format. Returns 0, or -ENODEV after a line in the log
+ * about what this processor lacks.
+ */
 static int vmx_init_ept(void)
 {
 	static const struct {
@@ -57,8 +60,9 @@ static int vmx_init(void)
 		return -EOPNOTSUPP;
 	}
 	err = vmx_intercepts_init();
-	if (!err)
-		err = vmx_init_ept();
+	if (err)
+		return err;
+	err = vmx_init_ept();
 	if (err)
 		return err;
 	vmx_vmcs_init();
@@ -77,7 +81,7 @@ static int vmx_create(struct dune_vcpu *vcpu)
 		kfree(hw);
 		return -ENOMEM;
 	}
-	*(u32 *)hw->vmcs = vmx_revision;
+	*(u32 *)hw->vmcs = vmx_virt_revision;
 	hw->vmcs_pa = __pa(hw->vmcs);
 	hw->cpu = -1;
 	hw->controls = vmx_controls.cpu;
@@ -107,7 +111,8 @@ static void vmx_set_root(struct dune_vcpu *vcpu, u64 root)
 	vcpu->hw->eptp = root;
 }
 
-static void vmx_filter(struct dune_vcpu *vcpu, bool notsc, bool nocpuid)
+/* Implements @forbid of struct vcpu_ops. */
+static void vmx_forbid(struct dune_vcpu *vcpu, bool notsc, bool nocpuid)
 {
 	struct vcpu_hw *hw = vcpu->hw;
 
@@ -115,6 +120,7 @@ static void vmx_filter(struct dune_vcpu *vcpu, bool notsc, bool nocpuid)
 	if (notsc)
 		hw->controls |= CPU_BASED_RDTSC_EXITING;
 	hw->pending |= VMX_PENDING_CONTROLS;
+	hw->no_cpuid = nocpuid;
 }
 
 const struct vcpu_ops vmx_vcpu_ops = {
@@ -123,18 +129,18 @@ const struct vcpu_ops vmx_vcpu_ops = {
 	.needs_put = true,
 	.init = vmx_init,
 	.cleanup = vmx_intercepts_cleanup,
-	.cpu_off = vmx_cpu_off,
+	.cpu_off = vmx_vmcs_cpu_off,
 	.create = vmx_create,
 	.destroy = vmx_destroy,
 	.set_root = vmx_set_root,
 	.get_state = vmx_get_state,
 	.set_state = vmx_set_state,
-	.filter = vmx_filter,
+	.forbid = vmx_forbid,
 	.load_regs = vmx_load_regs,
 	.store_regs = vmx_store_regs,
 	.leave_cpu = vmx_leave_cpu,
-	.vcpu_load = vmx_vcpu_load,
-	.vcpu_put = vmx_vcpu_put,
+	.load = vmx_vcpu_load,
+	.put = vmx_vcpu_put,
 	.enter = vmx_enter,
 	.handle_exit = vmx_handle_exit,
 };

@@ -14,7 +14,6 @@
 #include <linux/smp.h>
 #include <asm/segment.h>
 #include <asm/special_insns.h>
-#include <asm/trapnr.h>
 
 #include "dune/vmx/kvm.h"
 #include "dune/vmx/vmx.h"
@@ -22,6 +21,7 @@
 /* The VMCSs that are active on a CPU. Used only on that CPU, with interrupts off. */
 static DEFINE_PER_CPU(struct list_head, active_vmcss);
 
+/* Makes the CPUs' lists of active VMCSs, which are empty. Called at load. */
 void vmx_vmcs_init(void)
 {
 	int cpu;
@@ -66,15 +66,9 @@ void vmx_write_setup(const struct vcpu_hw *hw)
 		vmcs_write(LOW_PASID_DIRECTORY, page_to_phys(ZERO_PAGE(0)));
 		vmcs_write(HIGH_PASID_DIRECTORY, page_to_phys(ZERO_PAGE(0)));
 	}
+	vmcs_write(EXCEPTION_BITMAP, vmx_controls.exceptions);
 
-	/*
-	 * The host handles a machine check. Delivery of #DB and #AC can raise them again
-	 * without end, inside one instruction that no interrupt ends
-	 * (CVE-2015-5307, -8104). The handler injects them one at a time, so that each
-	 * is an instruction boundary.
-	 */
-	vmcs_write(EXCEPTION_BITMAP, BIT(X86_TRAP_DB) | BIT(X86_TRAP_AC) |
-				     BIT(X86_TRAP_MC));
+	/* The guest reads CR0 and CR4 from the shadows; to change a bit is an exit. */
 	vmcs_write(CR0_GUEST_HOST_MASK, ~0ULL);
 	vmcs_write(CR4_GUEST_HOST_MASK, ~0ULL);
 	vmcs_write(CR0_READ_SHADOW, DUNE_GUEST_CR0);
@@ -120,11 +114,11 @@ static void deactivate_here(void *argument)
 }
 
 /*
- * Virtualization is about to be turned off on this CPU, and what is active would be
- * lost (SDM 25.11.1). If a run is under way here, its guest's system-call MSRs are in the
- * CPU; KVM, which may be the reason, would take what it finds there for the host's.
+ * Virtualization is about to be turned off on this CPU, and the VMCSs that are active here would
+ * be lost (SDM 25.11.1). If a run is under way here, its guest's system-call MSRs are in the CPU;
+ * KVM, which may be the reason, would save the values that it finds there as the host's.
  */
-void vmx_cpu_off(void)
+void vmx_vmcs_cpu_off(void)
 {
 	struct vcpu_hw *hw, *next;
 
@@ -141,7 +135,7 @@ void vmx_cpu_off(void)
 
 /*
  * Makes the VMCS active on no CPU. Called in process context; waits for the other CPU. A CPU
- * that goes off line clears the VMCS itself.
+ * that goes offline clears the VMCS itself.
  */
 void vmx_deactivate(struct vcpu_hw *hw)
 {
@@ -166,9 +160,10 @@ static bool make_current_here(struct vcpu_hw *hw, bool *borrowed)
 }
 
 /*
- * Makes the VMCS current on the CPU on which this function returns. Called in process
- * context; returns with interrupts off. @borrowed as for make_current_here(). Returns false,
- * also with interrupts off, if virtualization is off on this CPU.
+ * Makes the VMCS current on the CPU on which this function returns. Called in process context,
+ * with interrupts on. @borrowed: for vmx_release_current(). Returns true with interrupts off, and
+ * then vmx_release_current() must follow; or false, with interrupts on, if virtualization is off
+ * on this CPU or the CPU refuses.
  */
 bool vmx_make_current(struct vcpu_hw *hw, bool *borrowed)
 {
@@ -179,9 +174,19 @@ bool vmx_make_current(struct vcpu_hw *hw, bool *borrowed)
 		local_irq_enable();
 		vmx_deactivate(hw);
 	}
-	if (!virt_is_enabled())
-		return false;
-	return make_current_here(hw, borrowed);
+	if (virt_is_enabled() && make_current_here(hw, borrowed))
+		return true;
+	local_irq_enable();
+	return false;
+}
+
+/* The opposite of vmx_make_current(): interrupts are on again. */
+void vmx_release_current(struct vcpu_hw *hw, bool borrowed)
+{
+	lockdep_assert_irqs_disabled();
+	if (borrowed)
+		vmx_give_back(hw);
+	local_irq_enable();
 }
 
 /* Reads the registers from the current VMCS, unless newer ones wait. Interrupts are off. */
@@ -216,7 +221,7 @@ void vmx_read_last_regs(struct vcpu_hw *hw)
 	if (!(hw->pending & VMX_PENDING_ACTIVATE))
 		return;
 	/*
-	 * The CPU of the last entry has gone off line, and KVM has been unloaded. The
+	 * The CPU of the last entry has gone offline, and KVM has been unloaded. The
 	 * registers cannot be read; nor can they if this CPU refuses (below). If the run
 	 * ends here, user mode sees those that were read or written last.
 	 */

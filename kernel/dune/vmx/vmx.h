@@ -5,7 +5,7 @@
  * guest's state), enter.c (into the guest and back), switch.S (the world switch), host.c (the
  * host's state around it), tag.c (its TLB tag), kvm.h (the differences while KVM is loaded),
  * exit.c (the handler of exits) and intercepts.c (what causes them). SDM is the Intel 64 and
- * IA-32 Architectures Software Developer's Manual, volume 3.
+ * IA-32 Architectures Software Developer's Manual, vol. 3.
  *
  * The VMCS is touched only with interrupts off. The values that an entry needs are collected
  * in struct vcpu_hw (@pending), and pending.c writes them; read_exit() and read_hypercall()
@@ -30,7 +30,7 @@
 
 struct dune_regs;
 
-/* The system-call MSRs of the guest; they are not in the VMCS. */
+/* The system-call MSRs of the guest, which are not in the VMCS: indices of vmx_msr_numbers[]. */
 enum vmx_msr {
 	VMX_MSR_STAR,
 	VMX_MSR_LSTAR,
@@ -55,8 +55,8 @@ enum vmx_msr {
 #define VMX_PENDING_FLUSH	BIT(9)	/* what the TLB knows of the EPT */
 #define VMX_PENDING_MSRS	BIT(10)	/* vcpu_hw.guest_list and host_list, and their counts */
 /*
- * The VMCS is active on no CPU since an entry while KVM was loaded, and holds registers
- * that have not been read. The next entry while KVM is loaded has nothing to write for it.
+ * Set from the exit of an entry while KVM was loaded: the VMCS is active on no CPU, and has
+ * the guest's registers, which are read when it is next current.
  */
 #define VMX_PENDING_ACTIVATE	BIT(11)
 
@@ -72,9 +72,10 @@ enum vmx_msr {
 
 /**
  * struct vmx_exit - the reason of an exit, read while the VMCS was current
- * @qualification: exit qualification (SDM 28.2.1)
- * @gpa:	guest-physical address of an EPT violation
- * @rip:	the guest's
+ * @qualification: exit qualification (SDM 28.2.1). After VMCALL it is not read, and has the value
+ *		of an earlier exit: vmx_exit_qualification()
+ * @gpa:	guest-physical address of an EPT violation; undefined for other reasons
+ * @rip:	the guest's; 0 if the entry failed without an exit
  * @reason:	VMX_REASON_* or EXIT_REASON_*
  * @interruption: VM-exit interruption information (SDM 25.9.2)
  * @vectoring:	IDT-vectoring information (SDM 25.9.3)
@@ -93,6 +94,21 @@ struct vmx_exit {
 	u32 instruction_length;
 	bool checks_alignment;
 };
+
+/*
+ * Returns the exit qualification, which is 0 after VMCALL (SDM 28.2.1): it is not read there, so
+ * that the hot path is short.
+ */
+static inline u64 vmx_exit_qualification(const struct vmx_exit *exit)
+{
+	return (exit->reason & 0xffff) == EXIT_REASON_VMCALL ? 0 : exit->qualification;
+}
+
+/* Returns the guest-physical address of an EPT violation, and 0 for other exits. */
+static inline u64 vmx_exit_gpa(const struct vmx_exit *exit)
+{
+	return exit->reason == EXIT_REASON_EPT_VIOLATION ? exit->gpa : 0;
+}
 
 /**
  * struct vmx_host - the host's state around an entry (SDM 28.5)
@@ -125,11 +141,13 @@ struct vmx_host {
  * @host_rsp:	the VMCS's host RSP, as vmx_switch() left it
  * @pending:	VMX_PENDING_*
  * @launched:	the next entry is VMRESUME, not VMLAUNCH
- * @switched:	between @vcpu_load and @vcpu_put of struct vcpu_ops: vmx_host_save() was called
- * @msrs_loaded: the CPU has the guest's system-call MSRs, until @vcpu_put
+ * @switched:	between @load and @put of struct vcpu_ops: vmx_host_save() was called
+ * @msrs_loaded: the CPU has the guest's system-call MSRs, until @put
  * @lists_msrs:	the processor switches these MSRs at each entry and exit, while KVM is
  *		loaded
- * @keeps_shadow: RIP and RFLAGS are what they were at the last exit
+ * @keeps_shadow: RIP and RFLAGS are what they were at the last exit, so a shadow of STI or
+ *		MOV SS still holds
+ * @no_cpuid:	CPUID raises #GP: @forbid of struct vcpu_ops
  * @irq:	vector of an interrupt that waits for the guest, or 0
  * @cpu:	the CPU on which the VMCS is active; -1: on none. Set on that CPU, and
  *		cleared there, with interrupts off
@@ -140,23 +158,25 @@ struct vmx_host {
  * @cr4:	the guest's, which never changes
  * @event:	to be injected, in the format of the VMCS
  * @event_error: the error code of @event
- * @rip:	the guest's registers, between @vcpu_put and @vcpu_load
+ * @rip:	the guest's registers, between @put and @load
  * @rsp:	see @rip
  * @rflags:	see @rip
  * @msrs:	the guest's system-call MSRs; writes are intercepted
- * @kernel_gs_base: the guest's, between @vcpu_put and @vcpu_load
+ * @kernel_gs_base: the guest's, between @put and @load
  * @cr2:	the guest's, while the host runs
  * @exit:	the reason of the last exit
  * @host:	the host's state around the current entry
  * @loan:	while KVM is loaded, what the exit must restore: VMX_LOAN_* or KVM's VMCS
  * @guest_list:	with @lists_msrs, the guest's values of those MSRs that differ (SDM 25.8.2);
- *		aligned as kmalloc() aligns what is as large as this
+ *		aligned to 16 bytes, as the SDM demands: by the type, and because
+ *		kmalloc() aligns an object of this size to at least as much
  * @host_list:	the same for the host's values
  * @state:	the state that DUNE_SET_STATE wants, until the next entry
  *
- * Only the vCPU's thread changes it, so there is no lock, with one exception: vmx_cpu_off() and
- * deactivate_here() run on CPU @cpu with interrupts off, and change @cpu, @active, @msrs_loaded,
- * @rip, @rsp and @rflags. VMX_PENDING_REGS protects the registers (vmx_load_regs()).
+ * Only the vCPU's thread changes it, so there is no lock, with one exception: vmx_vmcs_cpu_off()
+ * and deactivate_here() run on CPU @cpu with interrupts off, and change @cpu, @active,
+ * @msrs_loaded, @rip, @rsp and @rflags. VMX_PENDING_REGS protects the registers
+ * (vmx_load_regs()).
  */
 struct vcpu_hw {
 	void *vmcs;
@@ -168,6 +188,7 @@ struct vcpu_hw {
 	bool msrs_loaded;
 	bool lists_msrs;
 	bool keeps_shadow;
+	bool no_cpuid;
 	u8 irq;
 	int cpu;
 	struct list_head active;
@@ -191,6 +212,23 @@ struct vcpu_hw {
 	struct dune_state state;
 };
 
+/**
+ * struct vmx_controls - the VMCS's control fields, the same for each vCPU
+ * @pin:	pin-based controls
+ * @cpu:	primary processor-based controls
+ * @cpu2:	secondary processor-based controls
+ * @exit:	VM-exit controls
+ * @entry:	VM-entry controls
+ * @exceptions:	exception bitmap
+ * @timer:	of the preemption timer, in its units; only with
+ *		PIN_BASED_VMX_PREEMPTION_TIMER
+ */
+struct vmx_controls {
+	u32 pin, cpu, cpu2, exit, entry;
+	u32 exceptions;
+	u32 timer;
+};
+
 /*
  * Returns whether an entry has to borrow the CPU from KVM. While a VMCS that became active
  * before KVM was loaded is still active, virtualization on its CPU is still Dune's: KVM runs
@@ -201,13 +239,23 @@ static __always_inline bool vmx_is_with_kvm(const struct vcpu_hw *hw)
 	return static_branch_unlikely(&virt_kvm_loaded) && hw->cpu < 0;
 }
 
+/*
+ * Returns whether an entry while KVM is loaded can take a fast way: the VMCS is active nowhere,
+ * as after each such entry, and the entry has nothing to write.
+ */
+static __always_inline bool vmx_is_ready_with_kvm(const struct vcpu_hw *hw)
+{
+	return hw->pending == VMX_PENDING_ACTIVATE;
+}
+
 /* vmcs.c */
 void vmx_vmcs_init(void);
 void vmx_write_setup(const struct vcpu_hw *hw);
-void vmx_cpu_off(void);
+void vmx_vmcs_cpu_off(void);
 void vmx_activate(struct vcpu_hw *hw);
 void vmx_deactivate(struct vcpu_hw *hw);
 bool vmx_make_current(struct vcpu_hw *hw, bool *borrowed);
+void vmx_release_current(struct vcpu_hw *hw, bool borrowed);
 void vmx_read_regs(struct vcpu_hw *hw);
 void vmx_read_last_regs(struct vcpu_hw *hw);
 
@@ -226,7 +274,8 @@ void vmx_write_pending(struct vcpu_hw *hw);
 void vmx_enter_init(void);
 bool vmx_enter(struct dune_vcpu *vcpu, bool flush);
 
-/* host.c: for interrupts off, except for vmx_set_msr() */
+/* host.c: the functions are for interrupts off, except for vmx_set_msr() */
+extern const u32 vmx_msr_numbers[VMX_MSRS];
 void vmx_host_write_cpu(struct vmx_host *host);
 void vmx_host_write(struct vmx_host *host);
 void vmx_restore_msrs(struct vcpu_hw *hw);
@@ -243,22 +292,6 @@ void vmx_tag_flush(const struct vcpu_hw *hw);
 int vmx_handle_exit(struct dune_vcpu *vcpu);
 
 /* intercepts.c */
-
-/**
- * struct vmx_controls - the VMCS's control fields, the same for each vCPU
- * @pin:	pin-based controls
- * @cpu:	primary processor-based controls
- * @cpu2:	secondary processor-based controls
- * @exit:	VM-exit controls
- * @entry:	VM-entry controls
- * @timer:	of the preemption timer, in its units; only with
- *		PIN_BASED_VMX_PREEMPTION_TIMER
- */
-struct vmx_controls {
-	u32 pin, cpu, cpu2, exit, entry;
-	u32 timer;
-};
-
 extern struct vmx_controls vmx_controls;
 extern u64 vmx_msr_bitmap;	/* physical address */
 int vmx_intercepts_init(void);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * For the world switches: macros of the kernel that keep a guest's predictions from steering
- * it after an exit, with the names of the newer kernels. They lead into the kernel, by its
- * thunks and functions, so they are for code that runs in Linux.
+ * For the world switches: the kernel's macros that keep a guest's predictions from steering
+ * the kernel after an exit, with the names of the newer kernels. They lead into the kernel, by
+ * its thunks and functions, so they are for code that runs in Linux.
  */
 #ifndef X86_LINUX_UNTRAIN_H
 #define X86_LINUX_UNTRAIN_H

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * SVM's instructions, and those of its names that the kernel's headers lack. APM is
- * the AMD64 Architecture Programmer's Manual, volume 2.
+ * the AMD64 Architecture Programmer's Manual. Section numbers are those of vol. 2 unless
+ * another volume is named; they have been stable.
  */
 #ifndef X86_SVM_INSTRUCTIONS_H
 #define X86_SVM_INSTRUCTIONS_H

@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * VT-x's instructions, and those of its names that the kernel's headers lack. SDM is
- * the Intel 64 and IA-32 Architectures Software Developer's Manual, volume 3;
+ * the Intel 64 and IA-32 Architectures Software Developer's Manual, vol. 3;
  * the instructions are in its section 31.3.
+ *
+ * Everywhere in this tree the SDM's section numbers are those of the editions in which
+ * chapter 25 describes the VMCS. In older editions that chapter is 24, and the other
+ * chapters from 12 on that are cited here have numbers lower by one, too.
  *
  * None of these functions reports VMfail: the caller guarantees VMX operation, a field that
  * exists, and the address of a VMCS with the right revision.

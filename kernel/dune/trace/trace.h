@@ -87,7 +87,7 @@ TRACE_EVENT(dune_kick,
 #endif /* DUNE_TRACE_H */
 
 #undef TRACE_INCLUDE_PATH
-#define TRACE_INCLUDE_PATH dune
+#define TRACE_INCLUDE_PATH dune/trace
 #undef TRACE_INCLUDE_FILE
 #define TRACE_INCLUDE_FILE trace
 #include <trace/define_trace.h>

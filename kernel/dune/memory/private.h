@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Private memory: pages that only the guests of one address space of /dev/dune can reach.
+ * private.c describes it.
+ */
+#ifndef DUNE_MEMORY_PRIVATE_H
+#define DUNE_MEMORY_PRIVATE_H
+
+#include <linux/compiler.h>
+#include <linux/list.h>
+#include <linux/mm.h>
+#include <linux/mutex.h>
+#include <linux/types.h>
+
+/**
+ * struct private_memory - the private memory of one address space
+ * @lock:	held while pages are added; protects all but @mm
+ * @mm:		of the address space, which holds a reference
+ * @pages:	all pages and tables, by page.lru
+ * @top:	the entry that leads to the tables; 0 until there are pages. For the top level of
+ *		a vCPU (root.h), or for the table @low of a struct mirror_tree
+ * @directory:	the table of level 2, with an entry for each 2 MB
+ * @table:	the table of level 1 that was added last
+ * @count:	pages that were added
+ *
+ * All that was added stays until private_destroy(). So @top and @count can be read without the
+ * lock, @count first.
+ */
+struct private_memory {
+	struct mutex lock;	/* see @lock above */
+	struct mm_struct *mm;
+	struct list_head pages;
+	u64 top;
+	u64 *directory;
+	u64 *table;
+	u64 count;
+};
+
+/* Set by private_init(): the first guest-physical address, and the number of pages at most. */
+extern u64 private_base;
+extern unsigned int private_max;
+
+/* private_init() is called at load, and private_cleanup() before the module is unloaded. */
+int private_init(bool ept, unsigned int address_bits);
+void private_cleanup(void);
+
+/* For process context; may sleep. */
+struct private_memory *private_create(struct mm_struct *mm);
+void private_destroy(struct private_memory *private);
+int private_add(struct private_memory *private, u64 count, u64 *gpa);
+
+/* Returns whether a guest-physical address is that of a page. For any context. */
+static inline bool private_has(const struct private_memory *private, u64 gpa)
+{
+	/* Pairs with map_page(): after this @top is valid. */
+	return gpa - private_base < smp_load_acquire(&private->count) << PAGE_SHIFT;
+}
+
+#endif /* DUNE_MEMORY_PRIVATE_H */
