@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Instructions of the guest half that may fault on memory of the program. Each
- * has a place at which it continues with -EFAULT (fixup.c): the handlers of page
- * faults and protection faults in the guest go there, and the host half does for
- * faults of the process's mappings. And the memcpy() and memset() of the library.
+ * Instructions of the guest half that may fault on memory of the program, and the
+ * library's memcpy() and memset(), which must not fault.
  *
- * RFLAGS.AC is set from the check of dune_process.smap until the instruction
- * is done or has failed, so that it may reach pages of ring 3.
+ * For each instruction that may fault there is a place at which execution continues
+ * with -EFAULT (fixup.c). The guest half goes there after an exception in the guest, and
+ * the host half after a fault of the process's mappings.
+ *
+ * Where SMAP is on, RFLAGS.AC is set around the instruction, so that it may reach pages
+ * of ring 3.
  */
 #include "layout.h"
 
@@ -35,7 +37,7 @@ dune_copy_fail:
 	movq	$EFAULT_RESULT, %rax
 	ret
 
-/* long dune_probe_write(p): can a byte there be written? */
+/* long dune_probe_write(p): returns 0 if the byte at p can be written, or -EFAULT */
 	.globl	dune_probe_write, dune_probe_insn, dune_probe_fail
 	.hidden	dune_probe_write, dune_probe_insn, dune_probe_fail
 dune_probe_write:
@@ -50,7 +52,7 @@ dune_probe_fail:
 	movq	$EFAULT_RESULT, %rax
 	ret
 
-/* long dune_xrstor(area, features): also faults on a damaged area */
+/* long dune_xrstor(area, features): XRSTOR, which also faults on a damaged area */
 	.globl	dune_xrstor, dune_xrstor_insn, dune_xrstor_fail
 	.hidden	dune_xrstor, dune_xrstor_insn, dune_xrstor_fail
 dune_xrstor:

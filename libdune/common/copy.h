@@ -6,12 +6,12 @@
 #ifndef LIBDUNE_COPY_H
 #define LIBDUNE_COPY_H
 
-#include "thread.h"
+#include "process.h"
 
 /*
- * Around plain accesses of ring 0 to memory that ring 3 can reach, as copy.S
- * makes them for itself: SMAP makes such accesses fault outside (SDM volume 3,
- * 4.6.1). The addresses must have been checked.
+ * Begin and end plain accesses of ring 0 to memory that ring 3 can reach. Elsewhere SMAP
+ * makes such accesses fault (SDM vol. 3, 4.6.1), except those of copy.S. The caller has
+ * checked the addresses.
  */
 ALWAYS_INLINE void user_access_begin(void)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* CPUID, and the features that the library looks up with it (SDM volume 2, "CPUID"). */
+/* CPUID, and the features that the library looks up with it (SDM vol. 2, "CPUID"). */
 #ifndef LIBDUNE_CPUID_H
 #define LIBDUNE_CPUID_H
 
-#include "linux.h"
+#include "compiler.h"
 
 #define CPUID_FEATURES		7
 #define CPUID_7_EBX_INVPCID	(1U << 10)

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Addresses in the guest's entry that the other layers need: those that the
- * processor starts at, and the tables that an entry reads.
+ * The symbols of guest/ that host/ needs to set up a vCPU: the instruction at which the guest
+ * starts, the code for each vector, and the table of handlers.
  */
 #ifndef LIBDUNE_ENTRY_H
 #define LIBDUNE_ENTRY_H
 
-#include "thread.h"
+#include "dune.h"
+#include "layout.h"
 
 /* guest/entry.S: the code for each vector, and where a new vCPU starts */
 extern const char dune_stubs[], dune_stubs_smap[], dune_tf_resume[];

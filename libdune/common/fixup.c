@@ -7,7 +7,7 @@
 
 /*
  * Returns where execution continues after a fault of the instruction at @rip, or 0 if
- * that is none of these instructions.
+ * copy.S does not provide for a fault there.
  */
 u64 dune_fixup(u64 rip)
 {

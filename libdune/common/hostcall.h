@@ -29,7 +29,7 @@
  * die by SIGBUS.
  */
 #define HC_NO_GRANULE	(7 * DUNE_HOSTCALL)
-/* The arena has no page left for a page table for address rdi: as HC_NO_GRANULE. */
+/* The arena has no page left for a page table for address rdi. Do as for HC_NO_GRANULE. */
 #define HC_NO_PAGES	(8 * DUNE_HOSTCALL)
 
 struct dune_clone {

@@ -19,10 +19,13 @@
 .endm
 
 /*
- * long dune_hypercall(nr, a0, a1, a2, a3, a4, a5). dune_syscall_forward() is the
- * same for the program's own call: the host half tells the two apart by their
- * addresses. And long dune_forward_tf(struct dune_tf *tf, nr), which takes the
- * arguments from the frame.
+ * long dune_hypercall(nr, a0, a1, a2, a3, a4, a5)
+ *
+ * dune_syscall_forward() has the same arguments, and is for the program's own call: the
+ * host half tells the two apart by the address of the hypercall.
+ *
+ * long dune_forward_tf(struct dune_tf *tf, nr) is dune_syscall_forward() with the
+ * arguments of the frame.
  */
 .macro HYPERCALLS vendor, hypercall
 	.globl	dune_hypercall_\vendor

@@ -11,6 +11,7 @@
  * rightly refuse, and a private copy of the page in each process.
  */
 #include <linux/dune.h>
+#include <linux/errno.h>
 #include "dune_runtime.h"
 #include "hypercall.h"
 
@@ -54,7 +55,7 @@ long (*dune_syscall_forward)(long nr, long a0, long a1, long a2, long a3, long a
 long (*dune_forward_tf)(struct dune_tf *tf, long nr) __ro_after_start = dune_forward_tf_svm;
 
 /*
- * Choose the code for the vendor of dune_info, before the first entry. Returns -EPROTO
+ * Chooses the code for the vendor of dune_info, before the first entry. Returns -EPROTO
  * if the vendor is unknown.
  */
 int dune_calls_choose(u32 vendor)

@@ -3,7 +3,7 @@
 #ifndef LIBDUNE_HYPERCALL_H
 #define LIBDUNE_HYPERCALL_H
 
-#include "linux.h"
+#include "compiler.h"
 
 /* Addresses in the code that has the vendor's instruction. */
 struct dune_calls {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
  * Numbers that C and assembly share: the layout of a thread's block, of the
- * frame, and of the segments. thread.h checks them against the structures.
+ * frame, and of the segments. thread.h and process.h check them against the structures.
  *
  * A thread's block is 64 KB, aligned to 64 KB (struct dune_thread):
  *
@@ -12,8 +12,8 @@
  *	0x7a00	the members that are used less often
  *	0x8000	ring-0 stack of the guest half, 32 KB
  *
- * so that a thread which does little touches only two pages. The host half finds
- * its block by masking RSP, the guest half by GS.
+ * So a thread that does little accesses only two pages. The host half finds its block
+ * by masking RSP, the guest half by GS.
  */
 #ifndef LIBDUNE_LAYOUT_H
 #define LIBDUNE_LAYOUT_H
@@ -27,7 +27,8 @@
  * 0x800, and clear in 0x400, the third step.
  */
 #define IST1_LEFT_BIT		11
-#define IST2_TOP		0x800	/* a double fault returns to nothing */
+/* The stack for double faults is a part of IST1's: after a double fault nothing returns. */
+#define IST2_TOP		0x800
 #define HOST_STACK_TOP		0x7a00
 #define RING0_STACK_BOTTOM	0x8000
 #define RING0_STACK_TOP		0x10000
@@ -97,7 +98,7 @@
 #define USER_SS			0x2b
 #define TSS_SEL			0x40
 
-/* Vectors (APM volume 2, 8.2) */
+/* Vectors (APM vol. 2, 8.2) */
 #define VEC_DE			0	/* division */
 #define VEC_DB			1
 #define VEC_NMI			2
@@ -116,11 +117,15 @@
 #define VEC_SYSCALL		256
 #define VEC_GATES		33
 
+/* The stubs of the gates are in one aligned piece (guest/entry.S). */
+#define STUB_SIZE		16
+#define STUBS_ALIGN		1024
+
 /* The bit of #PF's error code that is set if the page is present. */
 #define PF_PRESENT		1
 
 /*
- * The exceptions with an error code (APM volume 2, 8.4): #DF, #TS, #NP, #SS, #GP, #PF,
+ * The exceptions with an error code (APM vol. 2, 8.4): #DF, #TS, #NP, #SS, #GP, #PF,
  * #AC, #CP, #VC and #SX.
  */
 #define VECTORS_WITH_ERROR	(1 << 8 | 1 << 10 | 1 << 11 | 1 << 12 | 1 << 13 | \
@@ -141,10 +146,10 @@
 #define RFLAGS_VM		0x20000
 #define RFLAGS_AC		0x40000
 #define IOPL_BIT		12
-/* Cleared by SYSCALL. IOPL stays: it tells the rings apart. */
+/* The flags that SYSCALL clears. IOPL stays: it tells the rings apart. */
 #define SFMASK			(RFLAGS_TF | RFLAGS_IF | RFLAGS_DF | RFLAGS_NT | \
 				 RFLAGS_RF | RFLAGS_AC)
-/* Ring 0's own, after an entry from ring 3. */
+/* Ring 0's flags after an entry from ring 3. */
 #define RFLAGS_RING0		(RFLAGS_FIXED | RFLAGS_IOPL1)
 /* SYSRET loads these from R11; a frame with one of them leaves by IRET. */
 #define RFLAGS_NO_SYSRET	(RFLAGS_TF | RFLAGS_IOPL | RFLAGS_NT | \
@@ -155,7 +160,7 @@
 #define RFLAGS_USER		(RFLAGS_STATUS | RFLAGS_TF | RFLAGS_DF | RFLAGS_RF | \
 				 RFLAGS_AC)
 
-/* Above all numbers of the system call table. */
+/* All numbers of the system call table are below this. */
 #define SYSCALL_MAX		512
 
 /* VMMCALL and VMCALL have this many bytes. */

@@ -1,22 +1,14 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * The kernel's view of signals and processes: structures and numbers that the
- * kernel's own headers keep out of programs, or that libc's headers define
- * differently. The core includes no header of libc.
+ * Linux's interface for user mode on x86-64: structures and numbers that the kernel's own
+ * headers keep out of programs, or that libc's headers define differently.
  */
 #ifndef LIBDUNE_LINUX_H
 #define LIBDUNE_LINUX_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <asm/unistd_64.h>
 #include <linux/errno.h>
-
-typedef uint64_t u64;
-typedef uint32_t u32;
-typedef uint16_t u16;
-typedef uint8_t u8;
+#include "compiler.h"
 
 #define NSIG		64
 #define SIGSET_SIZE	(NSIG / 8)	/* of a mask of signals, in bytes */
@@ -27,7 +19,14 @@ typedef uint8_t u8;
 #define SIGFPE		8
 #define SIGKILL		9
 #define SIGSEGV		11
+#define SIGCHLD		17
+#define SIGCONT		18
 #define SIGSTOP		19
+#define SIGTSTP		20
+#define SIGTTIN		21
+#define SIGTTOU		22
+#define SIGURG		23
+#define SIGWINCH	28
 
 #define SIG_DFL		0UL
 #define SIG_IGN		1UL
@@ -65,7 +64,7 @@ typedef uint8_t u8;
 #define TRAP_BRKPT	1
 #define TRAP_TRACE	2
 
-/* in the kernel only; see dune_run.restart */
+/* Results of calls that a signal interrupted. Programs see them only in dune_run.restart. */
 #define ERESTARTSYS		512
 #define ERESTARTNOINTR		513
 #define ERESTARTNOHAND		514
@@ -142,81 +141,9 @@ struct kclone_args {
 	u64 stack, stack_size, tls, set_tid, set_tid_size, cgroup;
 };
 
-#define PAGE		4096ULL
-#define GB_SHIFT	30
-#define GB		(1ULL << GB_SHIFT)
-
-/* User addresses of Linux with 4-level tables end a page below 2^47. */
-#define USER_BITS	47
-#define USER_TOP	(1ULL << USER_BITS)
-#define USER_END	(USER_TOP - PAGE)
-
-/* Returns whether a system call that returns an address has failed. */
-static inline bool is_error(long ret)
-{
-	return ret < 0 && ret > -4096;
-}
-
 static inline u64 sigbit(int sig)
 {
 	return 1ULL << (sig - 1);
 }
-
-#define __aligned(n)	__attribute__((aligned(n)))
-#define __packed	__attribute__((packed))
-#define __noreturn	__attribute__((noreturn))
-
-/* Written only while starting; a program that is one image may make it read-only. */
-#define __ro_after_start __attribute__((section("dune_ro_after_start")))
-#define noinline	__attribute__((noinline))
-#define ALWAYS_INLINE	static inline __attribute__((always_inline))
-#define likely(x)	__builtin_expect(!!(x), 1)
-#define unlikely(x)	__builtin_expect(!!(x), 0)
-#define barrier()	__asm__ volatile("" : : : "memory")
-#define READ_ONCE(x)	(*(const volatile __typeof__(x) *)&(x))
-#define WRITE_ONCE(x, v) (*(volatile __typeof__(x) *)&(x) = (v))
-
-/*
- * A plain system call, for the host half and dune_enter(), in user mode. The
- * guest half calls dune_hypercall().
- */
-ALWAYS_INLINE long sys6(long nr, long a0, long a1, long a2, long a3, long a4,
-			long a5)
-{
-	register long r10 __asm__("r10") = a3;
-	register long r8 __asm__("r8") = a4;
-	register long r9 __asm__("r9") = a5;
-	long ret;
-
-	__asm__ volatile("syscall"
-			 : "=a" (ret)
-			 : "a" (nr), "D" (a0), "S" (a1), "d" (a2), "r" (r10),
-			   "r" (r8), "r" (r9)
-			 : "rcx", "r11", "memory");
-	return ret;
-}
-
-ALWAYS_INLINE long sys3(long nr, long a0, long a1, long a2)
-{
-	long ret;
-
-	__asm__ volatile("syscall"
-			 : "=a" (ret)
-			 : "a" (nr), "D" (a0), "S" (a1), "d" (a2)
-			 : "rcx", "r11", "memory");
-	return ret;
-}
-
-ALWAYS_INLINE long sys4(long nr, long a0, long a1, long a2, long a3)
-{
-	return sys6(nr, a0, a1, a2, a3, 0, 0);
-}
-
-/*
- * The compiler may call these for copies and clears of structures. Under their
- * usual names they would replace libc's in programs that are linked with libdune.
- */
-void *memcpy(void *dst, const void *src, size_t n) __asm__("dune_memcpy");
-void *memset(void *dst, int c, size_t n) __asm__("dune_memset");
 
 #endif /* LIBDUNE_LINUX_H */

@@ -7,9 +7,10 @@
  * only after it. So the old action stays readable until the new one is complete, and
  * a count shows the reader which of the two to take (Linux calls it a latch).
  * Writers take the lock. All of this needs only compiler barriers: the processor
- * reorders neither stores with stores nor loads with loads (APM volume 2, 7.2).
+ * reorders neither stores with stores nor loads with loads (APM vol. 2, 7.2).
  */
 #include "sigaction.h"
+#include "syscall.h"
 
 void dune_real_action(int sig, const struct ksigaction *act,
 		      struct ksigaction *real)
@@ -22,6 +23,11 @@ void dune_real_action(int sig, const struct ksigaction *act,
 		      SA_SIGINFO | SA_RESTORER;
 	real->restorer = (u64)dune_host_restorer;
 	real->mask = ~0ULL;
+}
+
+void dune_tell_kernel(int sig, const struct ksigaction *real)
+{
+	sys_any(__NR_rt_sigaction, sig, (long)real, 0, SIGSET_SIZE, 0);
 }
 
 /* Returns whether the action of @sig was being written when @sequence was read. */
@@ -45,6 +51,16 @@ struct ksigaction dune_action(const struct dune_sighand *sh, int sig)
 	return act;
 }
 
+/* Writes the record itself, between two steps of @sh->sequence. */
+static void write_action(struct dune_sighand *sh, int sig, const struct ksigaction *act)
+{
+	sh->action[sig] = *act;
+	if (is_handler(act))
+		__atomic_fetch_or(&sh->handled, sigbit(sig), __ATOMIC_RELAXED);
+	else
+		__atomic_fetch_and(&sh->handled, ~sigbit(sig), __ATOMIC_RELAXED);
+}
+
 void dune_set_action(struct dune_sighand *sh, int sig, const struct ksigaction *act)
 {
 	sh->before = sh->action[sig];
@@ -52,16 +68,20 @@ void dune_set_action(struct dune_sighand *sh, int sig, const struct ksigaction *
 	barrier();
 	WRITE_ONCE(sh->sequence, sh->sequence + 1);
 	barrier();
-	sh->action[sig] = *act;
-	if (is_handler(act))
-		__atomic_fetch_or(&sh->handled, sigbit(sig), __ATOMIC_RELAXED);
-	else
-		__atomic_fetch_and(&sh->handled, ~sigbit(sig), __ATOMIC_RELAXED);
+	write_action(sh, sig, act);
 	barrier();
 	WRITE_ONCE(sh->sequence, sh->sequence + 1);
 }
 
-/* Takes no lock, as it runs in the host half's handler. */
+void dune_undo_set_action(struct dune_sighand *sh)
+{
+	if (!(sh->sequence & 1))
+		return;
+	write_action(sh, sh->changing, &sh->before);
+	barrier();
+	WRITE_ONCE(sh->sequence, sh->sequence + 1);
+}
+
 bool dune_reset_action(struct dune_sighand *sh, int sig, const struct ksigaction *taken,
 		       struct ksigaction *real)
 {

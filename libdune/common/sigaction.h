@@ -3,13 +3,27 @@
  * The program's actions of signals (struct dune_sighand), and the actions that the
  * library installs in the kernel in their place. Both halves install them: the
  * guest half for rt_sigaction(), the host half for the actions from before
- * dune_enter(), and either for SA_RESETHAND, the host half when it queues a signal,
- * the guest half for a fault in the guest.
+ * dune_enter(). For SA_RESETHAND the host half does when it queues a signal, and the
+ * guest half when it queues one for a fault in the guest.
  */
 #ifndef LIBDUNE_SIGACTION_H
 #define LIBDUNE_SIGACTION_H
 
-#include "thread.h"
+#include "linux.h"
+#include "lock.h"
+
+/*
+ * The actions that the program set with rt_sigaction(). Only the functions below write
+ * them, or read them without the lock, which the host half's handler does not take.
+ */
+struct dune_sighand {
+	struct dune_lock lock;		/* orders calls of rt_sigaction() */
+	u32 sequence;			/* odd while action[changing] is written */
+	u64 handled;			/* signals with a handler; changed by atomic instructions */
+	struct ksigaction action[NSIG + 1];
+	struct ksigaction before;	/* action[changing] until then */
+	int changing;
+};
 
 /* host/signal.c and host/entry.S: the handler that the kernel calls, and its return */
 void dune_host_handler(int sig, struct ksiginfo *info, struct kucontext *uc);
@@ -20,31 +34,41 @@ ALWAYS_INLINE bool is_handler(const struct ksigaction *act)
 	return act->handler != SIG_DFL && act->handler != SIG_IGN;
 }
 
-/* The signals that the handler of @act blocks while it runs. */
+/* Returns the signals that the handler of @act blocks while it runs. */
 ALWAYS_INLINE u64 blocked_by(const struct ksigaction *act, int sig)
 {
 	return act->mask | (act->flags & SA_NODEFER ? 0 : sigbit(sig));
 }
 
-/* The action that the library installs for the program's @act. */
+/* Stores in @real the action that the library installs for the program's @act. */
 void dune_real_action(int sig, const struct ksigaction *act,
 		      struct ksigaction *real);
 
-/* The program's action, whole, whatever code this interrupts. */
-struct ksigaction dune_action(const struct dune_sighand *sh, int sig);
-
-/* Record the program's action. @sh's lock is held, or no other thread uses @sh yet. */
-void dune_set_action(struct dune_sighand *sh, int sig, const struct ksigaction *act);
+/* Sets the kernel's action of @sig to @real. */
+void dune_tell_kernel(int sig, const struct ksigaction *real);
 
 /*
- * The handler of @taken, which dune_action() returned, is about to run: record
- * SIG_DFL if SA_RESETHAND asks for that. Returns true if the caller has to install
- * @real in the kernel.
+ * Returns the program's action of @sig. While another thread, or the code that this call
+ * interrupts, changes the action, that is the old action or the new one, never a mixture.
+ * Takes no lock; for any context.
+ */
+struct ksigaction dune_action(const struct dune_sighand *sh, int sig);
+
+/* Records the program's action. @sh's lock is held, or no other thread uses @sh yet. */
+void dune_set_action(struct dune_sighand *sh, int sig, const struct ksigaction *act);
+
+/* Undoes the dune_set_action() in which a thread was killed, if one was. @sh's lock is held. */
+void dune_undo_set_action(struct dune_sighand *sh);
+
+/*
+ * Records SIG_DFL if SA_RESETHAND asks for that, when the handler of @taken, which
+ * dune_action() returned, is about to run. Returns true if the caller has to install
+ * @real in the kernel. Takes no lock.
  */
 bool dune_reset_action(struct dune_sighand *sh, int sig, const struct ksigaction *taken,
 		       struct ksigaction *real);
 
-/* The signals that always have our handler, for probes of memory (host/fault.c). */
+/* The signals that always have the library's handler, for probes of memory (host/fault.c). */
 #define PROBE_SIGNALS	(sigbit(SIGSEGV) | sigbit(SIGBUS))
 #define UNBLOCKABLE	(sigbit(SIGKILL) | sigbit(SIGSTOP))
 

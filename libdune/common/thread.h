@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * The state of a thread in guest mode, and of the process.
+ * The block of a thread in Dune mode: all of the library's state of this thread, with its
+ * stacks. layout.h has a map of it.
  *
  * A thread's block is used by its guest half, its host half and its signal
  * handler in the host half. They never run at the same time: the guest half
@@ -11,30 +12,11 @@
 #define LIBDUNE_THREAD_H
 
 #include <linux/dune.h>
+#include "address.h"
 #include "dune.h"
 #include "layout.h"
 #include "linux.h"
-
-/*
- * A lock that both halves may take. In the guest interrupts are off while it is
- * held; the signal handler of the host half takes no lock.
- */
-struct dune_lock {
-	u32 held;
-};
-
-/*
- * The actions that the program set with rt_sigaction(). Read and write them by the
- * functions of sigaction.h: the host half's handler takes no lock.
- */
-struct dune_sighand {
-	struct dune_lock lock;		/* orders calls of rt_sigaction() */
-	u32 sequence;			/* odd while action[changing] is written */
-	u64 handled;			/* signals with a handler; changed by atomic instructions */
-	struct ksigaction action[NSIG + 1];
-	struct ksigaction before;	/* action[changing] until then */
-	int changing;
-};
+#include "sigaction.h"
 
 /*
  * A signal on its way from the host half's handler to the program's. While one
@@ -103,11 +85,11 @@ struct dune_thread {
 	u64 migrations;			/* counter when the GDT's CPU was right */
 
 	struct dune_sighand *sighand;
-	u64 mask;			/* while nsig is not 0: the mask afterwards */
+	u64 mask;			/* while nsig is not 0: what the guest half will set */
 	u64 temp_mask;			/* of sigsuspend() and similar calls */
 	u32 temp_mask_on;
-	u32 touch_silent;		/* a fault of the probe sends no signal */
-	u64 held_set;			/* SIGSEGV and SIGBUS that came meanwhile */
+	u32 silent_probe;		/* a probe runs whose fault sends no signal */
+	u64 held_set;			/* SIGSEGV and SIGBUS that came during such a probe */
 	struct kstack altstack;
 	struct dune_thread *next;	/* dune_process.threads */
 
@@ -130,10 +112,6 @@ struct dune_thread {
 };
 
 /* The numbers of layout.h are the offsets of the structures. */
-#define CHECK_OFFSET(type, member, number)				\
-	_Static_assert(offsetof(type, member) == (number),		\
-		       #number " is not the offset of " #type "." #member)
-
 CHECK_OFFSET(struct dune_thread, self, T_SELF);
 CHECK_OFFSET(struct dune_thread, ring0_top, T_RING0_TOP);
 CHECK_OFFSET(struct dune_thread, user_rsp, T_USER_RSP);
@@ -179,62 +157,6 @@ CHECK_OFFSET(struct dune_regs, rflags, RUN_RFLAGS);
 _Static_assert(-EFAULT == EFAULT_RESULT, "EFAULT_RESULT is not -EFAULT");
 _Static_assert((DUNE_AGAIN) == (DUNE_AGAIN_RESULT), "DUNE_AGAIN_RESULT is not DUNE_AGAIN");
 
-/* A chunk is a part of the arena. It is given out from its start (memory/page.c). */
-struct dune_chunk {
-	u64 base, size, used;
-};
-
-/* The step by which an arena grows, and the unit of its limit. */
-#define ARENA_STEP	(1ULL << 20)
-
-struct dune_arena {
-	struct dune_lock lock;		/* protects chunk[].used, pieces and bytes */
-	/*
-	 * Protects chunks and each chunk's base and size, which are read without it. It is
-	 * taken before lock, and held for system calls.
-	 */
-	struct dune_lock growing;
-	u32 chunks;
-	struct dune_chunk chunk[2];
-	u64 limit;			/* to which the first chunk may grow, or 0 */
-	struct dune_piece *pieces;	/* given back */
-	u64 bytes;			/* given out now */
-};
-
-/*
- * The process's state; a child of fork has its own copy, as of all memory. It is
- * one page, since each page costs as much as ten system calls.
- */
-struct dune_process {
-	u32 entered;			/* dune_enter() was called */
-	u32 ready;
-	u32 imported;			/* handlers from before dune_enter() */
-	u32 no_1g;			/* the processor has no pages of 1 GB */
-	u32 smap;			/* CR4.SMAP is set; without it STAC may be #UD */
-	u32 vcpu_flags;			/* of DUNE_CREATE_VCPU */
-	struct dune_lock entering;	/* held by dune_enter(), outside the guest */
-	struct dune_arena arena;
-	u64 tables;			/* pages in use as page tables */
-	struct dune_info info;
-	u32 granules;			/* 0, or info.granules (memory/granule.c) */
-	u32 granules_used;
-	u64 super_base, super_size;
-	u64 flags;			/* DUNE_ENTER_* */
-	const char *reason;		/* why the last dune_enter() failed */
-	dune_pte *root;			/* the first page table */
-	u64 idt[2 * VEC_GATES];
-	struct dune_sighand sighand;
-	struct dune_lock lock;		/* protects threads and old_counters */
-	struct dune_thread *threads;
-	u64 old_counters[DUNE_COUNT_MAX]; /* of vCPUs that were closed */
-	u64 signals, forks;		/* changed by atomic instructions */
-} __aligned(PAGE);
-
-_Static_assert(sizeof(struct dune_process) == PAGE, "more than a page");
-CHECK_OFFSET(struct dune_process, smap, P_SMAP);
-
-extern struct dune_process dune_process;
-
 /* Returns the block of the calling thread, which is in the guest. */
 ALWAYS_INLINE struct dune_thread *dune_self(void)
 {
@@ -244,29 +166,8 @@ ALWAYS_INLINE struct dune_thread *dune_self(void)
 	return t;
 }
 
-/* A member of the calling thread's block, without a register for its address. */
+/* A member of the calling thread's block, in the guest, by one access relative to GS. */
 #define this_thread(member)						\
 	(((const __seg_gs struct dune_thread *)0)->member)
-
-/*
- * Take @l, in the guest with interrupts off. Returns the flags for dune_unlock(); outside
- * the guest these are 0, with which dune_unlock() leaves interrupts alone. The signal
- * handler of the host half must not call this.
- */
-ALWAYS_INLINE u64 dune_lock(struct dune_lock *l)
-{
-	u64 flags = dune_active() ? dune_irq_save() : 0;
-
-	while (unlikely(__atomic_exchange_n(&l->held, 1, __ATOMIC_ACQUIRE)))
-		__builtin_ia32_pause();
-	return flags;
-}
-
-/* @flags: what dune_lock() returned. */
-ALWAYS_INLINE void dune_unlock(struct dune_lock *l, u64 flags)
-{
-	__atomic_store_n(&l->held, 0, __ATOMIC_RELEASE);
-	dune_irq_restore(flags);
-}
 
 #endif /* LIBDUNE_THREAD_H */

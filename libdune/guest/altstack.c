@@ -12,7 +12,7 @@ static bool on_altstack(const struct dune_thread *t, u64 rsp)
 	return rsp > t->altstack.sp && rsp - t->altstack.sp <= t->altstack.size;
 }
 
-/* SS_DISABLE, SS_ONSTACK, or 0 if a handler can switch to the stack. */
+/* Returns SS_DISABLE, SS_ONSTACK, or 0 if a handler can switch to the stack. */
 u32 dune_altstack_flags(const struct dune_thread *t, u64 rsp)
 {
 	if (!t->altstack.size)
@@ -21,8 +21,8 @@ u32 dune_altstack_flags(const struct dune_thread *t, u64 rsp)
 }
 
 /*
- * sigaltstack(2) with @to, called at stack pointer @rsp. 0, -EPERM (the thread is on
- * its alternate stack), -EINVAL (flags), -ENOMEM (smaller than MINSIGSTKSZ).
+ * Does as sigaltstack(2) with @to, called at stack pointer @rsp. Returns 0, -EPERM (the
+ * thread is on its alternate stack), -EINVAL (flags) or -ENOMEM (smaller than MINSIGSTKSZ).
  */
 long dune_set_altstack(struct dune_thread *t, const struct kstack *to, u64 rsp)
 {
@@ -42,7 +42,7 @@ long dune_set_altstack(struct dune_thread *t, const struct kstack *to, u64 rsp)
 	return 0;
 }
 
-/* sigaltstack() */
+/* Carries out sigaltstack(). */
 long dune_sys_sigaltstack(struct dune_tf *tf)
 {
 	struct dune_thread *t = dune_self();

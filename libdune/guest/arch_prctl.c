@@ -10,7 +10,7 @@ static long put_base(const struct dune_tf *tf, u64 base)
 	return dune_put_user(tf, tf->rsi, &base, sizeof(base));
 }
 
-/* arch_prctl() */
+/* Carries out arch_prctl(). */
 long dune_sys_arch_prctl(struct dune_tf *tf)
 {
 	u64 base = tf->rsi;

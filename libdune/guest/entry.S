@@ -76,8 +76,8 @@
 .endm
 
 /*
- * dune_stubs: 16 bytes for each vector of the IDT. Where the processor pushes no
- * error code, they push 0 in its place.
+ * dune_stubs: STUB_SIZE bytes for each vector of the IDT. Where the processor pushes no
+ * error code, they push 0 in its place. STUBS_ALIGN is for dune_idt_init().
  *
  * dune_stubs_smap, for CR4.SMAP: ring 0 may be interrupted in common/copy.S with
  * AC set, and no handler may run with it. (From ring 3 AC is cleared with the
@@ -86,11 +86,11 @@
 .macro STUBS name, clac
 	.globl	\name
 	.hidden	\name
-	.balign	16
+	.balign	STUBS_ALIGN
 \name:
 	vector = 0
 	.rept	VEC_GATES
-	.balign	16
+	.balign	STUB_SIZE
 	\clac
 	.if	!((1 << vector) & VECTORS_WITH_ERROR) || vector == VEC_SIGNAL
 	pushq	$0
@@ -178,8 +178,8 @@ return_ring3:
 	iretq
 
 /*
- * A page that is not present. The first page table is filled when it is needed:
- * if that is the only reason, fill it here, on the IST stack and with any GS base.
+ * A page fault on a page that is not present. A page table is filled when it is needed. If
+ * that is the only reason, it is filled here, on the IST stack and with any GS base.
  */
 not_present:
 	pushq	%rax
@@ -227,19 +227,18 @@ debug:
 	addq	$16, %rsp
 	iretq
 
-/* A double fault has an IST stack of its own, and nothing to return to. */
+/* A double fault uses IST2, a part of IST1's stack (layout.h): nothing returns from here. */
 double_fault:
 	testb	$3, (IST_CS - IST_VECTOR)(%rsp)
 	jz	bad_stack
 	swapgs
 bad_stack:
-	movq	%rsp, %rdi
 	andq	$-16, %rsp
 	jmp	dune_bad_stack
 
 /*
- * dune_tf_resume: load all registers from the struct dune_tf at RSP. Children of
- * fork start here, and dune_ring3() does.
+ * dune_tf_resume: loads all registers from the struct dune_tf at RSP. Children of fork
+ * start here, and special system calls of ring 0 end here.
  */
 	.globl	dune_tf_resume
 	.hidden	dune_tf_resume

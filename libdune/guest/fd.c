@@ -14,7 +14,10 @@ static long hc3(long nr, long a0, long a1, long a2)
 	return dune_hypercall(nr, a0, a1, a2, 0, 0, 0);
 }
 
-/* Another number, since the program wants this one. The old one is still open. */
+/*
+ * Moves the vCPU's descriptor to another number, because the program wants this one. The old
+ * number stays open. Returns 0 or an error.
+ */
 static long move_away(struct dune_thread *t)
 {
 	long fd = hc3(__NR_fcntl, t->vcpu, F_DUPFD_CLOEXEC, t->vcpu + 1);
@@ -27,7 +30,6 @@ static long move_away(struct dune_thread *t)
 	return 0;
 }
 
-/* There is no vCPU before dune_enter(). */
 int dune_vcpu_fd(void)
 {
 	return dune_active() ? dune_self()->vcpu : -1;
@@ -60,7 +62,7 @@ static long close_range(const struct dune_thread *t, u32 first, u32 last,
 	return err;
 }
 
-/* Make dup2() or dup3() to the number that the vCPU has, which moves away first. */
+/* Makes dup2() or dup3() to the number that the vCPU has, which moves away first. */
 static long dup_to_vcpu(struct dune_thread *t, const struct dune_tf *tf)
 {
 	int old = t->vcpu;
@@ -75,7 +77,7 @@ static long dup_to_vcpu(struct dune_thread *t, const struct dune_tf *tf)
 	return ret;
 }
 
-/* close, dup2, dup3, close_range */
+/* Carries out close(), dup2(), dup3() and close_range(). */
 long dune_sys_fd(struct dune_tf *tf)
 {
 	struct dune_thread *t = dune_self();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * The FPU's state as XSAVE writes it (APM volume 1, 11.5), for signal frames
+ * The FPU's state as XSAVE writes it (APM vol. 1, 11.5), for signal frames
  * and for trap handlers that use the FPU. Without XSAVE, as FXSAVE does.
  *
  * AMX tiles (8 KB) are not part of it: the kernel gives them only to processes
@@ -48,7 +48,7 @@ u32 dune_fpu_size(void)
 	return area_size;
 }
 
-/* Save the FPU's state to @area: mapped memory of dune_fpu_size(), 64-byte aligned. */
+/* Saves the FPU's state to @area: mapped memory of dune_fpu_size(), 64-byte aligned. */
 void dune_fpu_save(void *area)
 {
 	u64 features = dune_fpu_features();

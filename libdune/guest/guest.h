@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * The functions that the files of the guest half share, in the order of the story:
- * entry, traps, system calls, signals. All of them run in ring 0.
+ * The functions that the files of the guest half share, from the entry to traps, system
+ * calls and signals. All of them run in ring 0. The C file describes each.
  */
 #ifndef LIBDUNE_GUEST_H
 #define LIBDUNE_GUEST_H
@@ -11,7 +11,9 @@
 #include "hostcall.h"
 #include "hypercall.h"
 #include "memory.h"
+#include "msr.h"
 #include "sigaction.h"
+#include "thread.h"
 
 /* Returns whether @tf interrupted ring 3. */
 ALWAYS_INLINE bool from_ring3(const struct dune_tf *tf)
@@ -22,7 +24,7 @@ ALWAYS_INLINE bool from_ring3(const struct dune_tf *tf)
 /* entry.S */
 long dune_ring3_enter(const struct dune_tf *tf);
 
-/* trap.c */
+/* trap.c; the first is called by entry.S */
 void dune_bad_stack(void) __noreturn;
 void dune_die(int sig) __noreturn;
 bool dune_trap_saves_fpu(u64 vector);
@@ -74,21 +76,5 @@ long dune_sys_arch_prctl(struct dune_tf *tf);
 
 /* fd.c */
 long dune_sys_fd(struct dune_tf *tf);
-
-#define MSR_FS_BASE		0xc0000100
-#define MSR_KERNEL_GS_BASE	0xc0000102
-
-ALWAYS_INLINE u64 rdmsr(u32 msr)
-{
-	u32 lo, hi;
-
-	__asm__ volatile("rdmsr" : "=a" (lo), "=d" (hi) : "c" (msr));
-	return (u64)hi << 32 | lo;
-}
-
-ALWAYS_INLINE void wrmsr(u32 msr, u64 v)
-{
-	__asm__ volatile("wrmsr" : : "c" (msr), "a" ((u32)v), "d" ((u32)(v >> 32)));
-}
 
 #endif /* LIBDUNE_GUEST_H */

@@ -5,20 +5,50 @@
  */
 #include "guest.h"
 
-#define SIGCHLD			17
 #define CLONE_ARGS_SIZE_VER0	64
 #define CSIGNAL			0xffULL
 
-static long parse_clone3(struct dune_clone *c, const void *args, u64 size)
+/* Returns 0 if [from, end) has only zeros, -E2BIG if not, or -EFAULT. */
+static long check_zeros(const char *from, const char *end)
 {
+	char part[64];
+	u64 i, n;
+
+	for (; from < end; from += n) {
+		n = (u64)(end - from) < sizeof(part) ? (u64)(end - from) : sizeof(part);
+		if (dune_copy(part, from, n))
+			return -EFAULT;
+		for (i = 0; i < n; i++) {
+			if (part[i])
+				return -E2BIG;
+		}
+	}
+	return 0;
+}
+
+/*
+ * Fills @c from @size bytes at @args, in memory of the caller or, with @user, of ring 3. As in
+ * Linux, a larger structure than ours is one of a newer caller, which asks for nothing more
+ * if the rest is zero (copy_struct_from_user()).
+ */
+static long parse_clone3(struct dune_clone *c, const void *args, u64 size, bool user)
+{
+	u64 known = size < sizeof(c->args) ? size : sizeof(c->args);
+	long err;
+
 	if (size < CLONE_ARGS_SIZE_VER0)
 		return -EINVAL;
-	if (size > sizeof(c->args))
+	if (size > PAGE)
 		return -E2BIG;
-	if (dune_copy(&c->args, args, size))
+	if (user && !dune_user_ok(args, size))
+		return -EFAULT;
+	err = check_zeros(args + known, args + size);
+	if (err)
+		return err;
+	if (dune_copy(&c->args, args, known))
 		return -EFAULT;
 	c->nr = __NR_clone3;
-	c->args_size = size;
+	c->args_size = known;
 	c->flags = c->args.flags;
 	if (!c->args.stack != !c->args.stack_size)
 		return -EINVAL;
@@ -32,9 +62,7 @@ static long parse(struct dune_tf *tf, struct dune_clone *c)
 	c->nr = __NR_clone;
 	switch ((u32)tf->rax) {
 	case __NR_clone3:
-		if (from_ring3(tf) && !dune_user_ok((void *)tf->rdi, tf->rsi))
-			return -EFAULT;
-		return parse_clone3(c, (void *)tf->rdi, tf->rsi);
+		return parse_clone3(c, (void *)tf->rdi, tf->rsi, from_ring3(tf));
 	case __NR_clone:
 		c->flags = (u32)tf->rdi & ~CSIGNAL;
 		c->args.exit_signal = tf->rdi & CSIGNAL;
@@ -70,7 +98,7 @@ static long make_child(struct dune_tf *tf, struct dune_clone *c)
 	return dune_hypercall(HC_CLONE, (long)c, 0, 0, 0, 0, 0);
 }
 
-/* fork(), vfork(), clone(), clone3() */
+/* Carries out fork(), vfork(), clone() and clone3(). */
 long dune_sys_clone(struct dune_tf *tf)
 {
 	struct dune_clone c;
@@ -89,6 +117,6 @@ void dune_syscall_clone3(struct dune_tf *tf, const void *args, size_t size)
 
 	memset(&c, 0, sizeof(c));
 	c.tf = tf;
-	err = parse_clone3(&c, args, size);
+	err = parse_clone3(&c, args, size, false);
 	dune_syscall_result(tf, err ? err : make_child(tf, &c));
 }

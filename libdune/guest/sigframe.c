@@ -20,10 +20,10 @@
 #define FP_SW_OFFSET		464
 #define FP_SSE			3ULL
 
-/* FXSAVE's area (APM volume 2, 11.4.4), and the registers' values at a start. */
+/* FXSAVE's area (APM vol. 2, 11.4.4), and the registers' initial values. */
 #define FXSAVE_MXCSR		24
-#define FCW_FIRST		0x37f
-#define MXCSR_FIRST		0x1f80
+#define FCW_INITIAL		0x37f
+#define MXCSR_INITIAL		0x1f80
 #define MXCSR_RESERVED		0xffff0000
 
 struct sigframe {
@@ -59,7 +59,7 @@ static bool writable(bool ring3, u64 at, u64 n)
 	return true;
 }
 
-/* The top of the handler's stack. */
+/* Returns the top of the handler's stack. @sp: where it would be without an alternate one. */
 static u64 stack_for(const struct dune_thread *t, u64 sp,
 		     const struct dune_sigentry *e)
 {
@@ -70,7 +70,7 @@ static u64 stack_for(const struct dune_thread *t, u64 sp,
 	return sp;
 }
 
-/* Returns whether the frame leaves the alternate stack; @sp: where it would be without one. */
+/* Returns whether a frame from @frame to @top leaves the alternate stack. @sp: as above. */
 static bool overflows(const struct dune_thread *t, u64 sp, u64 top, u64 frame)
 {
 	const struct kstack *alt = &t->altstack;
@@ -129,13 +129,13 @@ static void save_regs(struct ksigcontext *mc, const struct dune_tf *tf,
 	mc->cr2 = e->cr2;
 }
 
-/* The initial state of all components, but for MXCSR. */
-static void first_state(u64 features, u32 mxcsr)
+/* Loads the initial state of all components of @features, but @mxcsr as MXCSR. */
+static void load_initial_state(u64 features, u32 mxcsr)
 {
 	u8 image[FXSAVE_SIZE + XSAVE_HEADER] __aligned(64);
 
 	memset(image, 0, sizeof(image));
-	*(u16 *)image = FCW_FIRST;
+	*(u16 *)image = FCW_INITIAL;
 	*(u32 *)(image + FXSAVE_MXCSR) = mxcsr;
 	if (dune_fpu_features())
 		dune_xrstor(image, features);
@@ -143,20 +143,20 @@ static void first_state(u64 features, u32 mxcsr)
 		dune_fxrstor(image);
 }
 
-/* The handler runs with none of the values that ring 3 has set. */
+/* Makes @tf start the handler in ring 0, with none of the values that ring 3 has set. */
 static void go_to_ring0(struct dune_thread *t, struct dune_tf *tf,
 			struct ksigcontext *mc)
 {
 	mc->reserved[0] = rdmsr(MSR_FS_BASE);
 	wrmsr(MSR_FS_BASE, t->ring0_fs);
-	first_state(dune_fpu_features(), MXCSR_FIRST);
+	load_initial_state(dune_fpu_features(), MXCSR_INITIAL);
 	tf->cs = KERNEL_CS;
 	tf->ss = KERNEL_SS;
 	tf->rflags = RFLAGS_RING0 | RFLAGS_IF;
 	tf->rcx = 0;		/* differs from RIP: the entry leaves by IRET */
 }
 
-/* Change @tf from a handler in ring 0 to the ring 3 that it interrupted. */
+/* Changes @tf from a handler in ring 0 to the ring 3 that it interrupted. */
 static void go_to_ring3(struct dune_tf *tf, const struct ksigcontext *mc)
 {
 	wrmsr(MSR_FS_BASE, mc->reserved[0]);
@@ -166,7 +166,7 @@ static void go_to_ring3(struct dune_tf *tf, const struct ksigcontext *mc)
 }
 
 /*
- * Make the frame for @e and let @tf start the handler. Returns -EFAULT if the frame
+ * Makes the frame for @e, and lets @tf start the handler. Returns -EFAULT if the frame
  * cannot be written or leaves the alternate stack, if the handler's address is not a
  * user address, or if the action has no restorer.
  */
@@ -216,7 +216,7 @@ int dune_sigframe_push(struct dune_thread *t, struct dune_tf *tf,
 }
 
 /*
- * Copy the frame that rt_sigreturn restores to @sr. Returns -EFAULT if no frame can be
+ * Copies the frame that rt_sigreturn restores to @sr. Returns -EFAULT if no frame can be
  * read there, or if ring 3 would continue at an address that is not a user address.
  */
 int dune_sigframe_read(struct dune_tf *tf, struct dune_sigreturn *sr)
@@ -239,7 +239,7 @@ static long restore_fpu(const struct dune_tf *tf, u64 at)
 	u32 magic2, mxcsr;
 
 	if (!at) {
-		first_state(features, MXCSR_FIRST);
+		load_initial_state(features, MXCSR_INITIAL);
 		return 0;
 	}
 	if (from_ring3(tf) && !dune_user_ok((void *)at, size + 4))
@@ -256,13 +256,13 @@ static long restore_fpu(const struct dune_tf *tf, u64 at)
 			return -EFAULT;
 		if (mxcsr & MXCSR_RESERVED)
 			return -EFAULT;
-		first_state(features & ~FP_SSE, mxcsr);
+		load_initial_state(features & ~FP_SSE, mxcsr);
 	}
 	return dune_fxrstor((void *)at);
 }
 
 /*
- * Load @tf, the FPU and the alternate stack from @sr. Returns -EFAULT if the FPU's state
+ * Loads @tf, the FPU and the alternate stack from @sr. Returns -EFAULT if the FPU's state
  * cannot be read or is bad.
  */
 int dune_sigframe_restore(struct dune_thread *t, struct dune_tf *tf,

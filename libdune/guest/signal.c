@@ -25,8 +25,8 @@ static long set_mask(int how, u64 set, u64 *old)
 }
 
 /*
- * The frame for @lost could not be written: push the frame of a SIGSEGV in its place, as
- * Linux does, or end the process if that cannot be written either.
+ * Pushes the frame of a SIGSEGV, as Linux does, in place of the frame for @lost, which could
+ * not be written. Ends the process if that cannot be written either.
  */
 static void push_failed(struct dune_thread *t, struct dune_tf *tf,
 			const struct dune_sigentry *lost)
@@ -44,9 +44,8 @@ static void push_failed(struct dune_thread *t, struct dune_tf *tf,
 }
 
 /*
- * The interrupt came in the last instructions of dune_lstar_*, between the flags
- * and the jump: continue as if they were done, so that the frame shows the
- * program's own registers.
+ * Finishes dune_lstar_* if the interrupt came in its last instructions, between the flags
+ * and the jump, so that the frame shows the program's own registers.
  */
 static void finish_lstar(struct dune_tf *tf)
 {
@@ -59,7 +58,7 @@ static void finish_lstar(struct dune_tf *tf)
 	tf->rip = tf->rcx;
 }
 
-/* The signal interrupt: a frame for each signal that is queued. */
+/* The handler of the signal interrupt: pushes a frame for each signal that is queued. */
 void dune_signal_irq(struct dune_tf *tf)
 {
 	struct dune_thread *t = dune_self();
@@ -83,15 +82,10 @@ void dune_signal_irq(struct dune_tf *tf)
 		dune_die(SIGSEGV);
 }
 
-static void tell_kernel(int sig, const struct ksigaction *real)
-{
-	dune_hypercall(__NR_rt_sigaction, sig, (long)real, 0, SIGSET_SIZE, 0, 0);
-}
-
 /*
- * The signal for a fault in the guest itself. It is first in the queue, since it
- * belongs to the instruction at which all others arrived. The process dies where
- * it would on Linux: default action, ignored or blocked.
+ * Queues the signal for a fault in the guest itself, as the first, since it belongs to
+ * the instruction at which all others arrived. The process dies where it would on Linux:
+ * if the signal has its default action, or is ignored or blocked.
  */
 void dune_signal_fault(struct dune_tf *tf, int sig, int code, u64 addr)
 {
@@ -130,7 +124,7 @@ void dune_signal_fault(struct dune_tf *tf, int sig, int code, u64 addr)
 	t->mask = (t->mask | block) & ~UNBLOCKABLE;
 	WRITE_ONCE(t->nsig, t->nsig + 1);
 	if (dune_reset_action(t->sighand, sig, &act, &real))
-		tell_kernel(sig, &real);
+		dune_tell_kernel(sig, &real);
 
 	/*
 	 * Ring 3's frame can be built at once, if the FPU registers are ring
@@ -143,7 +137,10 @@ void dune_signal_fault(struct dune_tf *tf, int sig, int code, u64 addr)
 		dune_hypercall(HC_NOP, 0, 0, 0, 0, 0, 0);
 }
 
-/* @sh's lock is held. */
+/*
+ * Sets the action of @sig to @act, if that is not NULL, in the record and in the kernel, and
+ * stores the old one in @old. Returns 0 or an error. @sh's lock is held.
+ */
 static long change_action(struct dune_sighand *sh, int sig,
 			  const struct ksigaction *act, struct ksigaction *old)
 {
@@ -167,12 +164,12 @@ static long change_action(struct dune_sighand *sh, int sig,
 	} else if (act && READ_ONCE(sh->action[sig].handler) != act->handler) {
 		/* A signal after the record has already reset the new action. */
 		dune_real_action(sig, &sh->action[sig], &real);
-		tell_kernel(sig, &real);
+		dune_tell_kernel(sig, &real);
 	}
 	return err;
 }
 
-/* rt_sigaction() */
+/* Carries out rt_sigaction(). */
 long dune_sys_sigaction(struct dune_tf *tf)
 {
 	struct dune_sighand *sh = dune_self()->sighand;
@@ -199,7 +196,7 @@ long dune_sys_sigaction(struct dune_tf *tf)
 	return err;
 }
 
-/* rt_sigreturn(): the result is the frame itself. */
+/* Carries out rt_sigreturn(), whose result is the frame itself. */
 long dune_sys_sigreturn(struct dune_tf *tf)
 {
 	struct dune_sigreturn sr;

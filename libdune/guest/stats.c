@@ -15,7 +15,7 @@ void dune_stats(struct dune_stats *out)
 	int i;
 
 	memset(out, 0, sizeof(*out));
-	flags = dune_lock(&dune_process.lock);
+	flags = dune_lock(&dune_process.locks[LOCK_THREADS]);
 	for (i = 0; i < DUNE_COUNT_MAX; i++)
 		out->counters[i] = dune_process.old_counters[i];
 	for (t = dune_process.threads; t; t = t->next) {
@@ -24,7 +24,7 @@ void dune_stats(struct dune_stats *out)
 		for (i = 0; i < DUNE_COUNT_MAX; i++)
 			out->counters[i] += READ_ONCE(t->run->counters[i]);
 	}
-	dune_unlock(&dune_process.lock, flags);
+	dune_unlock(&dune_process.locks[LOCK_THREADS], flags);
 	out->signals = READ_ONCE(dune_process.signals);
 	out->forks = READ_ONCE(dune_process.forks);
 	out->arena_bytes = dune_page_bytes();

@@ -30,8 +30,8 @@ int dune_syscall_special(uint32_t nr)
 }
 
 /*
- * The call itself, with the frame's arguments. Ring 0 with interrupts off
- * cannot run a handler now, so it must not wait for one either.
+ * Makes the call of number @nr with the frame's arguments. Ring 0 with interrupts off cannot
+ * run a handler now, so it must not wait for one either.
  */
 static long forward(struct dune_tf *tf, u64 nr)
 {
@@ -41,7 +41,10 @@ static long forward(struct dune_tf *tf, u64 nr)
 			      tf->r9);
 }
 
-/* The host half has to know a mask that holds while the call waits, or another CPU. */
+/*
+ * Lets the host half make the call, which has to know a mask that holds while the call waits,
+ * or that the CPU may be another one.
+ */
 static long dune_sys_by_host(struct dune_tf *tf)
 {
 	return forward(tf, HC_SYSCALL((u32)tf->rax));

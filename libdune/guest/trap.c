@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
  * Exceptions: their handlers, and the signals that they become without a handler
- * (APM volume 2, 8.2; the signals are those of arch/x86/kernel/traps.c).
+ * (APM vol. 2, 8.2; the signals are those of arch/x86/kernel/traps.c).
  *
  * entry.S calls dune_trap_table[vector] with the frame. A handler with
  * DUNE_TRAP_FPU is called through with_fpu(), so that other handlers pay nothing
@@ -23,6 +23,7 @@ dune_trap_fn dune_trap_table[VEC_GATES] __ro_after_start = {
  */
 static dune_trap_fn fpu_handlers[32];
 
+/* Calls the handler of the vector, with the FPU's state saved. */
 static void with_fpu(struct dune_tf *tf)
 {
 	u64 features = dune_fpu_features();
@@ -59,14 +60,14 @@ int dune_trap_set(unsigned int vector, dune_trap_fn fn, unsigned int flags)
 	return 0;
 }
 
-/* End the process by the default action of a signal. */
+/* Ends the process by the default action of a signal. */
 void dune_die(int sig)
 {
 	for (;;)
 		dune_hypercall(HC_DIE, sig, 0, 0, 0, 0, 0);
 }
 
-/* No stack for a trap of ring 0 can be used. From entry.S, on an IST stack. */
+/* Ends the process, as no stack for a trap of ring 0 can be used. Called on an IST stack. */
 void dune_bad_stack(void)
 {
 	for (;;)
@@ -82,7 +83,7 @@ static int page_fault_code(const struct dune_tf *tf, u64 address)
 	return tf->error & PF_PRESENT ? SEGV_ACCERR : SEGV_MAPERR;
 }
 
-/* Exceptions in the x87 status word and in MXCSR (APM volume 1, 4.2.2 and 6.2.2). */
+/* Exceptions in the x87 status word and in MXCSR (APM vol. 1, 4.2.2 and 6.2.2). */
 #define FPU_IE	0x01
 #define FPU_DE	0x02
 #define FPU_ZE	0x04
@@ -90,7 +91,7 @@ static int page_fault_code(const struct dune_tf *tf, u64 address)
 #define FPU_UE	0x10
 #define FPU_PE	0x20
 
-/* si_code of SIGFPE, from the exceptions that are both raised and unmasked. */
+/* Returns si_code of SIGFPE, from the exceptions that are both raised and unmasked. */
 static int fpe_code(u32 raised)
 {
 	if (raised & FPU_IE)

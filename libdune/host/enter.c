@@ -21,6 +21,7 @@ const char *dune_enter_error(void)
 	return dune_process.reason;
 }
 
+/* Records @text as the reason of the error. Returns @err. */
 static int refuse(int err, const char *text)
 {
 	dune_process.reason = text;
@@ -32,6 +33,7 @@ static bool have_1g_pages(void)
 	return cpuid(CPUID_EXTENDED, 0).edx & CPUID_EXTENDED_EDX_1G;
 }
 
+/* Sets up everything that threads share. Does nothing once that has succeeded. */
 static int init_process(const struct dune_config *cfg)
 {
 	struct dune_process *p = &dune_process;
@@ -51,10 +53,13 @@ static int init_process(const struct dune_config *cfg)
 	if (!p->root)
 		return -ENOMEM;
 	dune_idt_init();
+	p->entry[0] = dune_stubs;
+	p->entry[1] = dune_trap_table;
 	p->ready = 1;
 	return 0;
 }
 
+/* Fills the state in which the calling thread continues in the guest. */
 static void init_state(struct dune_thread *t)
 {
 	u64 fs = 0;
@@ -137,6 +142,7 @@ static bool differs(const struct dune_config *cfg)
 			    (cfg->arena && !dune_in_arena(cfg->arena)));
 }
 
+/* Returns 0, or an error with its reason if dune_enter() cannot use @cfg. */
 static int check(const struct dune_config *cfg)
 {
 	const char *error = config_error(cfg);
@@ -167,7 +173,7 @@ static const char *open_error(long err)
 	return "/dev/dune cannot be opened";
 }
 
-/* Set up the process, and make a block with a vCPU for the calling thread. */
+/* Sets up the process, and makes a block with a vCPU for the calling thread. */
 static int make_thread(const struct dune_config *cfg, struct dune_thread **made)
 {
 	struct dune_thread *t = NULL;
@@ -189,10 +195,12 @@ static int make_thread(const struct dune_config *cfg, struct dune_thread **made)
 	t->sighand = &dune_process.sighand;
 	init_state(t);
 	err = dune_pt_touch_core(dune_process.root);
-	if (err)
+	if (err) {
 		dune_device_close(dev);
-	else
-		err = dune_vcpu_open(t, dev);
+		dune_thread_free(t);
+		return refuse(err, "no memory or no granule for the first page table");
+	}
+	err = dune_vcpu_open(t, dev);
 	if (err) {
 		dune_thread_free(t);
 		return refuse(err, "no vCPU could be made");
@@ -206,7 +214,7 @@ static int make_thread(const struct dune_config *cfg, struct dune_thread **made)
 int dune_enter(const struct dune_config *cfg)
 {
 	static const struct dune_config defaults = { .size = sizeof(defaults) };
-	u32 *entering = &dune_process.entering.held;
+	u32 *entering = &dune_process.entering;
 	struct dune_thread *t = NULL;
 	int err;
 

@@ -37,7 +37,7 @@ dune_host_switch:
 1:	xorl	%eax, %eax
 	ret
 
-/* void dune_host_start(t): the host half from the top of its stack */
+/* void dune_host_start(t): starts the host half at the top of its stack */
 	.globl	dune_host_start
 	.hidden	dune_host_start
 dune_host_start:
@@ -98,8 +98,8 @@ dune_host_clone_insn:
 	call	dune_host_child
 
 /*
- * long dune_host_probe_read(p), long dune_host_probe_write(p): touch a byte in
- * user mode, as the program would. 0, or -1 if that raised a signal with a
+ * long dune_host_probe_read(p), long dune_host_probe_write(p): probe a byte in
+ * user mode, as the program would. They return 0, or -1 if that raised a signal with a
  * handler: then the host half's handler has moved RIP to dune_host_probe_fail.
  */
 	.globl	dune_host_probe_read, dune_host_probe_read_insn

@@ -4,7 +4,7 @@
  * mapping at the address, no right to it, a stack that must grow, an address
  * beyond the end of a file.
  *
- * The host half touches the address itself, in user mode. Either that succeeds,
+ * The host half probes the address itself, in user mode. Either that succeeds,
  * and the guest continues; or the kernel sends the signal that the program
  * should get, and the handler (signal.c) passes it to the guest.
  */
@@ -13,6 +13,7 @@
 /* If the same fault comes this often, the kernel does not resolve it. */
 #define MAX_REPEATS	1000
 
+/* Reads or writes the byte at @address. Returns 0, or -1 if that raised a signal. */
 static long probe(u64 address, u32 flags)
 {
 	if (flags & DUNE_FAULT_WRITE)
@@ -21,8 +22,8 @@ static long probe(u64 address, u32 flags)
 }
 
 /*
- * Touch without sending a signal to the program, even if the program blocks
- * SIGSEGV and SIGBUS: one that was pending stays pending (dune_host_send_held()).
+ * Does the same without sending a signal to the program, even if the program blocks
+ * SIGSEGV and SIGBUS. One that was pending stays pending (dune_host_send_held()).
  * All other signals that the program handles are blocked meanwhile, because the
  * mask that such a signal sets (signal.c) could block these two again.
  */
@@ -31,12 +32,12 @@ static long probe_silent(struct dune_thread *t, u64 address, u32 flags)
 	u64 handled = t->sighand->handled & ~PROBE_SIGNALS, set = PROBE_SIGNALS, old;
 	long ret;
 
-	WRITE_ONCE(t->touch_silent, 1);
+	WRITE_ONCE(t->silent_probe, 1);
 	sys4(__NR_rt_sigprocmask, SIG_BLOCK, (long)&handled, (long)&old, SIGSET_SIZE);
 	sys4(__NR_rt_sigprocmask, SIG_UNBLOCK, (long)&set, 0, SIGSET_SIZE);
 	ret = probe(address, flags);
 	sys4(__NR_rt_sigprocmask, SIG_SETMASK, (long)&old, 0, SIGSET_SIZE);
-	WRITE_ONCE(t->touch_silent, 0);
+	WRITE_ONCE(t->silent_probe, 0);
 	if (unlikely(t->held_set))
 		dune_host_send_held(t);
 	return ret;
@@ -55,8 +56,8 @@ bool dune_host_readable(struct dune_thread *t, const void *p, size_t n)
 }
 
 /*
- * The guest executes memory that can be read but not executed. No instruction of
- * the host half would fault in that way: send the signal that the kernel would have sent.
+ * Sends the signal of a guest that executes memory which can be read but not executed. The
+ * kernel would have sent it, but no instruction of the host half faults in that way.
  */
 static void exec_fault(u64 address)
 {
@@ -74,9 +75,9 @@ static void exec_fault(u64 address)
 }
 
 /*
- * A fault for which the host half found no reason. If the same fault comes again,
- * the program has still made progress if a system call was made in between:
- * its own, or the library's, which sets the signal mask for each handler.
+ * Counts how often the same fault comes without a reason that the host half can find, and
+ * ends a process that makes no progress. A system call in between is progress: the
+ * program's own, or the library's, which sets the signal mask for each handler.
  */
 static void count_repeats(struct dune_thread *t)
 {
@@ -97,8 +98,8 @@ static void count_repeats(struct dune_thread *t)
 }
 
 /*
- * The guest touches the gigabyte around @va, and guest-physical space is used up.
- * Where no memory is mapped, the fault is the same as on any processor.
+ * Prints that no granule is left for the gigabyte around @va, and dies, if @va is mapped.
+ * Where no memory is mapped, the guest gets the same page fault as on any processor.
  */
 void dune_host_no_granule(struct dune_thread *t, u64 va)
 {
@@ -117,7 +118,7 @@ void dune_host_no_granule(struct dune_thread *t, u64 va)
 	dune_host_die(SIGBUS);
 }
 
-/* Print that the arena has no page left for a page table, and die, if @va is mapped. */
+/* Prints that the arena has no page left for a page table, and dies, if @va is mapped. */
 void dune_host_no_pages(struct dune_thread *t, u64 va)
 {
 	struct dune_line line = { .n = 0 };
@@ -134,7 +135,7 @@ void dune_host_no_pages(struct dune_thread *t, u64 va)
 	dune_host_die(SIGBUS);
 }
 
-/* Tell the kernel of a granule that it does not know. One that is not assigned is fatal. */
+/* Tells the kernel of a granule that it does not know. One that is not assigned is fatal. */
 static void granule_fault(struct dune_thread *t)
 {
 	long err = dune_granule_tell(t->vcpu, t->run->fault_address);
@@ -146,7 +147,7 @@ static void granule_fault(struct dune_thread *t)
 		dune_host_fatal(t, "DUNE_MAP_GRANULE failed", SIGBUS);
 }
 
-/* The guest stopped with DUNE_EXIT_FAULT. */
+/* Handles DUNE_EXIT_FAULT. Afterwards the guest can run again. */
 void dune_host_fault(struct dune_thread *t)
 {
 	struct dune_run *run = t->run;

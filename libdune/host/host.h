@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * The functions that the files of the host half share, in the order of the story:
- * entering, the run loop, and its work between two runs.
+ * The functions that the files of the host half share, from dune_enter() to the run loop
+ * and its work between two runs. The C file describes each.
  */
 #ifndef LIBDUNE_HOST_H
 #define LIBDUNE_HOST_H
@@ -12,6 +12,8 @@
 #include "hypercall.h"
 #include "memory.h"
 #include "sigaction.h"
+#include "syscall.h"
+#include "thread.h"
 
 /* thread.c: blocks and run pages */
 struct dune_thread *dune_thread_new(void);

@@ -11,9 +11,7 @@
 #include "host.h"
 #include "special.h"
 
-#define NR_RESTART	__NR_restart_syscall
-
-/* End by a signal's default action, whatever action the program has set. */
+/* Ends the process by a signal's default action, whatever action the program has set. */
 void dune_host_die(int sig)
 {
 	struct ksigaction act = { .handler = SIG_DFL };
@@ -27,7 +25,7 @@ void dune_host_die(int sig)
 		sys3(__NR_exit_group, 128 + sig, 0, 0);
 }
 
-/* Print a message, with the state of @t's vCPU if there is one, and die. */
+/* Prints a message, with the state of @t's vCPU if there is one, and dies. */
 void dune_host_fatal(struct dune_thread *t, const char *what, int sig)
 {
 	struct dune_line line = { .n = 0 };
@@ -74,7 +72,7 @@ static bool can_interrupt(const struct dune_regs *r)
 	return at_forward(r) || (r->rflags & RFLAGS_IF);
 }
 
-/* The program's handler runs first; then the call is made again. */
+/* Sets up the registers so that the program's handler runs first, and then the call again. */
 static void again(struct dune_regs *r)
 {
 	if (at_forward(r)) {
@@ -98,6 +96,10 @@ static bool restarts(const struct dune_thread *t, u32 restart)
 		(t->queue[0].action.flags & SA_RESTART));
 }
 
+/*
+ * Makes the guest's call. Returns its result, or DUNE_AGAIN if a signal with a handler came
+ * before it and the guest can run the handler.
+ */
 static long guest_call(struct dune_thread *t, long nr, const struct dune_regs *r)
 {
 	if (!can_interrupt(r))
@@ -106,7 +108,7 @@ static long guest_call(struct dune_thread *t, long nr, const struct dune_regs *r
 				 r->r9);
 }
 
-/* Make a call that waits with the signal mask at @mask. */
+/* Makes a call that waits with the signal mask at @mask. */
 static long masked_call(struct dune_thread *t, long nr,
 			const struct dune_regs *r, u64 mask)
 {
@@ -122,7 +124,7 @@ static long masked_call(struct dune_thread *t, long nr,
 	return ret;
 }
 
-/* The first word of { address of the mask, its size } at @pair. */
+/* Returns the address of the mask, from { address, size } at @pair, or 0. */
 static u64 mask_in(struct dune_thread *t, u64 pair)
 {
 	const u64 *p = (const u64 *)pair;
@@ -148,13 +150,15 @@ static long new_cpu_call(struct dune_thread *t, long nr, const struct dune_regs 
 	return ret;
 }
 
-/* The words of special.h's column for this half. CALL is for all that it does not name. */
+/* The actions of special.h. CALL, which is 0, is for all calls that it does not name. */
 enum action {
 	CALL, REFUSE, MASK_RDI, MASK_R8, MASK_R10, MASK_IN_R9, NEW_CPU, EXEC
 };
 
 #define ACTION(arg, name, guest, host)	\
 	[__NR_##name] = (host),
+
+_Static_assert(EXEC < 256, "an action has no room in actions[]");
 
 static const u8 actions[SYSCALL_MAX] = {
 	SPECIAL_CALLS(ACTION, 0)
@@ -165,9 +169,11 @@ static long make_call(struct dune_thread *t, long nr, const struct dune_regs *r)
 {
 	enum action action = nr < SYSCALL_MAX ? actions[nr] : CALL;
 
-	if (likely(action == CALL))
-		return guest_call(t, nr, r);
 	switch (action) {
+	case CALL:
+		return guest_call(t, nr, r);
+	case REFUSE:
+		return -ENOSYS;
 	case MASK_RDI:
 		return masked_call(t, nr, r, r->rdi);
 	case MASK_R8:
@@ -180,11 +186,14 @@ static long make_call(struct dune_thread *t, long nr, const struct dune_regs *r)
 		return new_cpu_call(t, nr, r);
 	case EXEC:
 		return exec_call(t, nr, r);
-	default:	/* REFUSE */
-		return -ENOSYS;
 	}
+	__builtin_unreachable();
 }
 
+/*
+ * Carries out the system call in the registers. @restart: 0, or the error by which the kernel
+ * has interrupted it already (dune_run.restart).
+ */
 static void do_syscall(struct dune_thread *t, u32 restart)
 {
 	struct dune_regs *r = &t->run->regs;
@@ -201,7 +210,7 @@ static void do_syscall(struct dune_thread *t, u32 restart)
 			return;
 		}
 	} else if (restart == ERESTART_RESTARTBLOCK) {
-		ret = guest_call(t, NR_RESTART, r);
+		ret = guest_call(t, __NR_restart_syscall, r);
 		r->rax = ret == DUNE_AGAIN ? -EINTR : ret;
 		return;
 	}
@@ -216,11 +225,11 @@ static void no_threads(void)
 {
 	static const char line[] =
 		"dune: threads (CLONE_THREAD) are not supported yet\n";
-	static bool said;
+	static bool reported;
 
-	if (!said)
+	if (!reported)
 		sys3(__NR_write, 2, (long)line, sizeof(line) - 1);
-	said = true;
+	reported = true;
 }
 
 static void do_hostcall(struct dune_thread *t)
@@ -260,7 +269,7 @@ static void do_hostcall(struct dune_thread *t)
 	}
 }
 
-/* HLT waits for an interrupt, that is, for a signal. */
+/* Carries out HLT, which waits for an interrupt, that is, for a signal. */
 static void do_hlt(struct dune_thread *t)
 {
 	if (!(t->run->regs.rflags & RFLAGS_IF))
@@ -296,7 +305,7 @@ static void handle_exit(struct dune_thread *t)
 	}
 }
 
-/* The loop of the host half of @t, on its own stack. */
+/* Runs the vCPU of @t for ever. The caller is on the host half's stack. */
 void dune_host_loop(struct dune_thread *t)
 {
 	long err;

@@ -10,10 +10,12 @@
  * a vCPU of its own in the place of its parent's descriptor. This needs nothing
  * that the child may have given up or used up: a path, rights, a free descriptor.
  * The child starts in the guest with the parent's frame, in which the result is 0.
+ *
+ * common/lock.h describes how fork and vfork treat the library's locks.
  */
 #include "host.h"
 
-/* The new vCPU starts where the guest's frame is loaded. */
+/* Makes the new vCPU of @child start where @tf is loaded (guest/entry.S). */
 static void start_at(struct dune_thread *child, struct dune_tf *tf,
 		     const struct dune_clone *c)
 {
@@ -43,7 +45,7 @@ static struct dune_thread *new_block(struct dune_thread *t,
 		flags = dune_lock(&t->sighand->lock);
 		child->own_sighand = *t->sighand;
 		dune_unlock(&t->sighand->lock, flags);
-		child->own_sighand.lock.held = 0;
+		child->own_sighand.lock.holder = 0;
 		child->sighand = &child->own_sighand;
 	}
 	if (c->flags & CLONE_VFORK) {
@@ -61,6 +63,10 @@ static struct dune_thread *new_block(struct dune_thread *t,
 	return child;
 }
 
+/*
+ * Makes the system call. @stack: the top of the child's host stack, or 0 for a copy of this
+ * one. Returns its result in the parent, or DUNE_AGAIN; the child is in dune_host_child().
+ */
 static long do_clone(struct dune_thread *t, struct dune_clone *c, u64 stack)
 {
 	if (c->nr == __NR_clone3) {
@@ -75,23 +81,83 @@ static long do_clone(struct dune_thread *t, struct dune_clone *c, u64 stack)
 			       c->args.parent_tid, c->args.child_tid, 0);
 }
 
+/* Releases @l if @child, which is gone, holds it. */
+static void release_lock_of(const struct dune_thread *child, struct dune_lock *l)
+{
+	if (READ_ONCE(l->holder) == dune_lock_holder(child))
+		dune_unlock(l, 0);
+}
+
+/*
+ * Releases the locks that @child held when it was killed. @child shared memory with @t
+ * and is gone; so no other thread changes the data of these locks meanwhile.
+ */
+static void release_locks_of(const struct dune_thread *child, struct dune_thread *t)
+{
+	struct dune_sighand *sh = t->sighand;
+	int i;
+
+	for (i = 0; i < LOCKS; i++)
+		release_lock_of(child, &dune_process.locks[i]);
+	if (READ_ONCE(sh->lock.holder) == dune_lock_holder(child))
+		dune_undo_set_action(sh);
+	release_lock_of(child, &sh->lock);
+}
+
+/*
+ * Closes the vCPU of @child, which is gone, if the descriptors that it shared with @t
+ * (CLONE_FILES) still have it. A child that no longer shared them may have moved its vCPU to a
+ * number that is another file here: EPERM means a vCPU that this thread did not make.
+ */
+static void close_vcpu_of(const struct dune_thread *child, struct dune_thread *t)
+{
+	if (child->vcpu != t->vcpu &&
+	    sys3(__NR_ioctl, child->vcpu, DUNE_GET_STATE, (long)&t->state) == -EPERM)
+		sys3(__NR_close, child->vcpu, 0, 0);
+}
+
 static long clone_shared(struct dune_thread *t, struct dune_clone *c)
 {
-	struct dune_thread *child = new_block(t, c);
+	struct dune_thread *child;
 	long ret;
 
+	dune_page_complete();
+	child = new_block(t, c);
 	if (!child)
 		return -ENOMEM;
 	ret = do_clone(t, c, (u64)child + HOST_STACK_TOP);
+	if (c->flags & CLONE_VFORK)
+		release_locks_of(child, t);
 	if (c->flags & CLONE_SIGHAND)
 		dune_host_after_sharing(t);
+	if ((c->flags & CLONE_VFORK) && (c->flags & CLONE_FILES))
+		close_vcpu_of(child, t);
 	/*
-	 * Without CLONE_VFORK the child is using its block, and the parent
-	 * does not learn when that ends: the block is never freed.
+	 * Without CLONE_VFORK the child is using its block, and the parent does not learn when
+	 * that ends: the block is never freed, and with CLONE_FILES its vCPU stays open.
 	 */
 	if (ret < 0 || (c->flags & CLONE_VFORK))
 		dune_thread_free(child);
 	return ret;
+}
+
+/* Takes all locks that a child of @t will use: no other thread is changing their data. */
+static void lock_all(struct dune_thread *t)
+{
+	int i;
+
+	dune_lock(&t->sighand->lock);
+	for (i = 0; i < LOCKS; i++)
+		dune_lock(&dune_process.locks[i]);
+}
+
+static void unlock_all(struct dune_thread *t)
+{
+	int i;
+
+	for (i = LOCKS - 1; i >= 0; i--)
+		dune_unlock(&dune_process.locks[i], 0);
+	dune_unlock(&t->sighand->lock, 0);
 }
 
 static long clone_copied(struct dune_thread *t, struct dune_clone *c)
@@ -99,15 +165,17 @@ static long clone_copied(struct dune_thread *t, struct dune_clone *c)
 	struct dune_run *run = t->run;
 	long ret;
 
+	lock_all(t);
 	start_at(t, c->tf, c);
 	/* A signal may arrive in the child before it has a vCPU. */
 	WRITE_ONCE(t->run, NULL);
 	ret = do_clone(t, c, 0);
 	WRITE_ONCE(t->run, run);
+	unlock_all(t);
 	return ret;
 }
 
-/* HC_CLONE: the result of the call in the parent, or DUNE_AGAIN. */
+/* Carries out HC_CLONE. Returns the result of the call in the parent, or DUNE_AGAIN. */
 long dune_host_fork(struct dune_thread *t, struct dune_clone *c)
 {
 	long ret;
@@ -129,12 +197,13 @@ long dune_host_fork(struct dune_thread *t, struct dune_clone *c)
 }
 
 /*
- * The child is a copy of the process with one thread, which has not done anything
- * yet. No signal was queued when it was made (dune_host_clone()); one that is
+ * Prepares a child with a copy of memory, whose one thread @t has not done anything yet. No
+ * signal was queued when the child was made (dune_host_clone()). One that is
  * queued now was sent to the child itself.
  */
 static void start_process(struct dune_thread *t)
 {
+	unlock_all(t);
 	dune_thread_cover_others(t);
 	dune_process.threads = t;
 	t->next = NULL;
@@ -143,7 +212,7 @@ static void start_process(struct dune_thread *t)
 	dune_process.forks = 0;
 }
 
-/* A new process starts here. Its parent may share all memory but the stack. */
+/* The start of a new process, which may share all memory but the stack with its parent. */
 void dune_host_child(struct dune_thread *t)
 {
 	long err;

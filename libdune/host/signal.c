@@ -9,25 +9,29 @@
  * signal either. The kernel carries out default actions.
  *
  * SIGSEGV and SIGBUS always have the library's handler, for probes of memory
- * (fault.c); this file carries out their default action.
+ * (fault.c); this file carries out their default action. Any other signal has the
+ * library's handler without one of the program while a thread takes the program's handler
+ * away (guest/signal.c), and afterwards if that thread was a vfork child that was killed then.
  */
 #include "host.h"
 
 typedef void (*native_handler)(int sig, void *info, void *uc);
 
+/* Default actions other than the end of the process (signal(7)). */
+#define IGNORED_BY_DEFAULT	(sigbit(SIGCHLD) | sigbit(SIGCONT) |		\
+				 sigbit(SIGURG) | sigbit(SIGWINCH))
+#define STOPS_BY_DEFAULT	(sigbit(SIGTSTP) | sigbit(SIGTTIN) | sigbit(SIGTTOU))
+
+/* The order is that of dune_thread.held[]: hold() uses index 1 for SIGBUS. */
 static const int probe_signals[] = { SIGSEGV, SIGBUS };
 
-static void tell_kernel(int sig, const struct ksigaction *real)
-{
-	sys4(__NR_rt_sigaction, sig, (long)real, 0, SIGSET_SIZE);
-}
-
+/* Sets the kernel's action of @sig to the one that the library installs for @act. */
 static void install(int sig, const struct ksigaction *act)
 {
 	struct ksigaction real;
 
 	dune_real_action(sig, act, &real);
-	tell_kernel(sig, &real);
+	dune_tell_kernel(sig, &real);
 }
 
 static void import(int sig)
@@ -43,8 +47,8 @@ static void import(int sig)
 }
 
 /*
- * Take over the handlers that the process has now, which the module has reported
- * (dune_info), and SIGSEGV and SIGBUS in any case. Once.
+ * Takes over the handlers that the process has now, which the module has reported
+ * (dune_info), and SIGSEGV and SIGBUS in any case. Does nothing on later calls.
  */
 void dune_host_import(void)
 {
@@ -57,7 +61,7 @@ void dune_host_import(void)
 		import(__builtin_ctzll(handled) + 1);
 }
 
-/* Forget all handlers: the kernel has set them to SIG_DFL (CLONE_CLEAR_SIGHAND). */
+/* Forgets all handlers: the kernel has set them to SIG_DFL (CLONE_CLEAR_SIGHAND). */
 void dune_host_clear(struct dune_sighand *sh)
 {
 	const struct ksigaction dfl = { .handler = SIG_DFL };
@@ -72,8 +76,8 @@ void dune_host_clear(struct dune_sighand *sh)
 }
 
 /*
- * Before execve: a SIGSEGV or SIGBUS that the program ignores stays ignored in the
- * next program, although the kernel has the library's handler for it.
+ * Makes the kernel ignore SIGSEGV and SIGBUS before execve if the program ignores them, so
+ * that the next program does, too. Until now the kernel has the library's handler for them.
  */
 void dune_host_ignore_for_exec(struct dune_thread *t)
 {
@@ -82,11 +86,11 @@ void dune_host_ignore_for_exec(struct dune_thread *t)
 
 	for (i = 0; i < 2; i++) {
 		if (dune_action(t->sighand, probe_signals[i]).handler == SIG_IGN)
-			tell_kernel(probe_signals[i], &ign);
+			dune_tell_kernel(probe_signals[i], &ign);
 	}
 }
 
-/* Undo dune_host_ignore_for_exec(): there is no next program. */
+/* Undoes dune_host_ignore_for_exec() when execve has failed. */
 void dune_host_handle_again(struct dune_thread *t)
 {
 	struct ksigaction act;
@@ -100,10 +104,10 @@ void dune_host_handle_again(struct dune_thread *t)
 }
 
 /*
- * Repair the action of @sig after a child changed it in the kernel. @sh's lock is held, so
- * nobody else changes the record meanwhile.
+ * Repairs the action of @sig after a child changed it in the kernel. @sh's lock is held, so
+ * no other thread changes the record meanwhile.
  */
-static void after_sharing(struct dune_sighand *sh, int sig)
+static void repair_action(struct dune_sighand *sh, int sig)
 {
 	struct ksigaction act = dune_action(sh, sig), real;
 
@@ -119,9 +123,9 @@ static void after_sharing(struct dune_sighand *sh, int sig)
 }
 
 /*
- * A child with the same handlers (CLONE_SIGHAND) is gone. If it executed a program,
- * a SIGSEGV or SIGBUS that is ignored has no handler in the kernel now
- * (dune_host_ignore_for_exec()). If it died by a fault, that signal has its default
+ * Repairs the actions when a child with the same handlers (CLONE_SIGHAND) is gone. If it
+ * executed a program, a SIGSEGV or SIGBUS that is ignored has no handler in the kernel
+ * now (dune_host_ignore_for_exec()). If it died by a fault, that signal has its default
  * action there (dune_host_die()). Linux does the same if the signal was blocked or
  * ignored (force_sig_info_to_task()), and then the parent has the default action,
  * too. Only the library's handler for probes has to come back.
@@ -132,31 +136,45 @@ void dune_host_after_sharing(struct dune_thread *t)
 	u64 flags = dune_lock(&sh->lock), signals;
 
 	for (signals = sh->handled | PROBE_SIGNALS; signals; signals &= signals - 1)
-		after_sharing(sh, __builtin_ctzll(signals) + 1);
+		repair_action(sh, __builtin_ctzll(signals) + 1);
 	dune_unlock(&sh->lock, flags);
 }
 
-/* SA_RESETHAND, when the signal is taken and not when its handler runs. */
-static void reset(struct dune_sighand *sh, int sig, const struct ksigaction *taken)
+/*
+ * Resets the action if @taken has SA_RESETHAND, when the signal is taken and not when its
+ * handler runs.
+ */
+static void reset_if_asked(struct dune_sighand *sh, int sig, const struct ksigaction *taken)
 {
 	struct ksigaction real;
 
 	if (dune_reset_action(sh, sig, taken, &real))
-		tell_kernel(sig, &real);
+		dune_tell_kernel(sig, &real);
 }
 
-/* Run the handler of a thread that is not in guest mode. */
+/* Carries out @act, which is SIG_DFL or SIG_IGN. @fault: the signal is not ignored. */
+static void without_handler(int sig, const struct ksigaction *act, bool fault)
+{
+	if (!fault && (act->handler == SIG_IGN || (sigbit(sig) & IGNORED_BY_DEFAULT)))
+		return;
+	if (sigbit(sig) & STOPS_BY_DEFAULT)
+		sys3(__NR_kill, sys3(__NR_getpid, 0, 0, 0), SIGSTOP, 0);
+	else
+		dune_host_die(sig);
+}
+
+/* Runs the handler of a thread that is not in guest mode. */
 static void run_natively(int sig, struct ksiginfo *info, struct kucontext *uc)
 {
 	struct dune_sighand *sh = &dune_process.sighand;
 	struct ksigaction act = dune_action(sh, sig);
 	u64 mask = uc->sigmask | blocked_by(&act, sig);
 
-	if (act.handler == SIG_IGN && info->code <= 0)
+	if (!is_handler(&act)) {
+		without_handler(sig, &act, (sigbit(sig) & PROBE_SIGNALS) && info->code > 0);
 		return;
-	if (!is_handler(&act))
-		dune_host_die(sig);
-	reset(sh, sig, &act);
+	}
+	reset_if_asked(sh, sig, &act);
 	sys4(__NR_rt_sigprocmask, SIG_SETMASK, (long)&mask, 0, SIGSET_SIZE);
 	((native_handler)act.handler)(sig, info, uc);
 }
@@ -182,10 +200,10 @@ static bool in_probe(int sig, const struct ksiginfo *info, const struct kucontex
 }
 
 /*
- * The mask at the time of the signal. It is not the mask that will be restored if
- * a call like sigsuspend() had set another one for its duration.
+ * Returns the mask at the time of the signal. If a call like sigsuspend() had set it for its
+ * duration, that mask ends here; it is not the mask that will be restored.
  */
-static u64 mask_in_force(struct dune_thread *t, const struct kucontext *uc)
+static u64 take_mask(struct dune_thread *t, const struct kucontext *uc)
 {
 	if (t->nsig)
 		return t->mask;
@@ -197,12 +215,16 @@ static u64 mask_in_force(struct dune_thread *t, const struct kucontext *uc)
 	return uc->sigmask;
 }
 
+/*
+ * Puts the signal into the queue, and lets the host half continue with all handled signals
+ * blocked.
+ */
 static void queue(struct dune_thread *t, int sig, const struct ksigaction *act,
 		  const struct ksiginfo *info, struct kucontext *uc, bool fault)
 {
 	struct dune_sighand *sh = t->sighand;
 	struct dune_sigentry *e = &t->queue[t->nsig];
-	u64 mask = mask_in_force(t, uc);
+	u64 mask = take_mask(t, uc);
 
 	e->info = *info;
 	e->action = *act;
@@ -220,14 +242,14 @@ static void queue(struct dune_thread *t, int sig, const struct ksigaction *act,
 	 * itself (dune_signal_fault()).
 	 */
 	uc->sigmask |= t->nsig < DUNE_SIGQUEUE - 1 ? sh->handled | PROBE_SIGNALS : ~0ULL;
-	reset(sh, sig, act);
+	reset_if_asked(sh, sig, act);
 	if (t->run)
 		t->run->irq_vector = VEC_SIGNAL;
 }
 
 /*
- * A call that is about to start, or to start again, is made after the handler
- * instead. So is a probe, because the handler's mask may block the signal of the
+ * Postpones a call that is about to start, or to start again, until after the program's
+ * handler. Postpones a probe, too, because the handler's mask may block the signal of the
  * probe's fault, unless the guest cannot take an interrupt before the access.
  */
 static void abort_call(const struct dune_thread *t, struct kucontext *uc)
@@ -244,9 +266,8 @@ static void abort_call(const struct dune_thread *t, struct kucontext *uc)
 }
 
 /*
- * A process sent this signal while a silent probe has it unblocked: keep it. A
- * second one while the first is pending is lost, as always with these numbers
- * (signal(7)).
+ * Keeps a signal that a process sent while a silent probe has it unblocked. A second one
+ * while the first is pending is lost, as always with these numbers (signal(7)).
  */
 static void hold(struct dune_thread *t, int sig, const struct ksiginfo *info)
 {
@@ -256,7 +277,7 @@ static void hold(struct dune_thread *t, int sig, const struct ksiginfo *info)
 	t->held_set |= sigbit(sig);
 }
 
-/* The program's mask is set again: send to the kernel the signals that were kept. */
+/* Sends to the kernel the signals that were kept. The program's mask is set again. */
 void dune_host_send_held(struct dune_thread *t)
 {
 	u64 set = t->held_set;
@@ -274,7 +295,7 @@ void dune_host_send_held(struct dune_thread *t)
 	}
 }
 
-/* The handler that the kernel calls for all signals that the library installed. */
+/* The handler that the kernel calls for all signals that the library has installed it for. */
 void dune_host_handler(int sig, struct ksiginfo *info, struct kucontext *uc)
 {
 	struct dune_thread *t = (void *)((u64)uc & ~(BLOCK_SIZE - 1ULL));
@@ -286,23 +307,23 @@ void dune_host_handler(int sig, struct ksiginfo *info, struct kucontext *uc)
 		return;
 	}
 	act = dune_action(t->sighand, sig);
-	if (fault && t->touch_silent) {
+	if (fault && t->silent_probe) {
 		uc->mc.rip = (u64)dune_host_probe_fail;
 		return;
 	}
-	if (t->touch_silent && (sigbit(sig) & PROBE_SIGNALS)) {
+	if (t->silent_probe && (sigbit(sig) & PROBE_SIGNALS)) {
 		hold(t, sig, info);
 		return;
 	}
-	if (act.handler == SIG_IGN && !fault)
-		return;
-	if (!is_handler(&act)) {
+	if (!is_handler(&act) && fault) {
 		const struct ksigaction dfl = { .handler = SIG_DFL };
 
-		if (!fault)
-			dune_host_die(sig);
 		/* The probe faults again, now with the default action. */
-		tell_kernel(sig, &dfl);
+		dune_tell_kernel(sig, &dfl);
+		return;
+	}
+	if (!is_handler(&act)) {
+		without_handler(sig, &act, false);
 		return;
 	}
 	if (t->nsig >= DUNE_SIGQUEUE)

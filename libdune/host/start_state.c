@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * Segments, TSS and IDT, and the state in which a vCPU starts (APM volume 2,
+ * Segments, TSS and IDT, and the state in which a vCPU starts (APM vol. 2,
  * chapters 4 and 8; Linux's selectors).
  *
  * Each thread has its own GDT and TSS, in its block; all share one IDT. There is
@@ -22,10 +22,16 @@
 #define ATTR_TSS	0x8b
 #define TSS_LIMIT	(sizeof(struct dune_tss) - 1)
 
-#define GATE_INTERRUPT	0x8e00
-#define GATE_USER	0x6000		/* DPL 3 */
+/* The first half of a gate, without the address. */
+#define GATE_CODE	((u64)KERNEL_CS << 16)
+#define GATE_IST(n)	((u64)(n) << 32)
+#define GATE_INTERRUPT	(0x8e00ULL << 32)
+#define GATE_USER	(0x6000ULL << 32)	/* DPL 3 */
 
-/* The vDSO and libc may read the CPU from here; the answer may be out of date. */
+/*
+ * Sets the limit of the segment from which the vDSO and libc read their CPU. It may be out of
+ * date when they do, as on Linux.
+ */
 void dune_gdt_set_cpu(struct dune_thread *t)
 {
 	u64 limit = 0;
@@ -35,7 +41,7 @@ void dune_gdt_set_cpu(struct dune_thread *t)
 			      (limit & 0xf0000) << 32;
 }
 
-/* Fill the GDT and the TSS of a new block. */
+/* Fills the GDT and the TSS of a new block. */
 void dune_gdt_init(struct dune_thread *t)
 {
 	u64 tss = (u64)&t->tss;
@@ -55,25 +61,29 @@ void dune_gdt_init(struct dune_thread *t)
 	t->tss.iomap = sizeof(t->tss);
 }
 
-/* Fill the IDT of the process. Called once. */
+_Static_assert(VEC_GATES * STUB_SIZE <= STUBS_ALIGN, "the stubs need a larger alignment");
+
+/* Fills the IDT of the process. Called once. */
 void dune_idt_init(void)
 {
-	u64 *gate = dune_process.idt;
+	u64 *idt = dune_process.idt;
 	u64 stub = (u64)(dune_process.smap ? dune_stubs_smap : dune_stubs);
-	u64 type;
+	u64 gate = (stub & 0xffff) | GATE_CODE | GATE_IST(1) | GATE_INTERRUPT |
+		   (stub >> 16 & 0xffff) << 48;
 	int v;
 
-	for (v = 0; v < VEC_GATES; v++, stub += 16, gate += 2) {
-		type = GATE_INTERRUPT | (v == VEC_DF ? 2 : 1);
-		if (v == VEC_BP || v == VEC_OF)	/* ring 3 may execute INT3 and INTO */
-			type |= GATE_USER;
-		gate[0] = (stub & 0xffff) | KERNEL_CS << 16 | type << 32 |
-			  (stub >> 16 & 0xffff) << 48;
-		gate[1] = stub >> 32;
+	/* The stubs are aligned so that their addresses differ in bits 15:0 only. */
+	for (v = 0; v < VEC_GATES; v++, gate += STUB_SIZE) {
+		idt[2 * v] = gate;
+		idt[2 * v + 1] = stub >> 32;
 	}
+	idt[2 * VEC_DF] ^= GATE_IST(1) ^ GATE_IST(2);
+	/* ring 3 may execute INT3 and INTO */
+	idt[2 * VEC_BP] |= GATE_USER;
+	idt[2 * VEC_OF] |= GATE_USER;
 }
 
-/* Let GS, GDTR and TR of @s lead to the block of @t. */
+/* Makes GS, GDTR and TR of @s lead to the block of @t. */
 void dune_state_move(struct dune_thread *t, struct dune_state *s)
 {
 	s->gs.base = (u64)t;
@@ -82,7 +92,7 @@ void dune_state_move(struct dune_thread *t, struct dune_state *s)
 	s->tr = (struct dune_segment){ TSS_SEL, ATTR_TSS, TSS_LIMIT, (u64)&t->tss };
 }
 
-/* Fill @s for a start in ring 0. The caller adds CR3 and the FS base. */
+/* Fills @s for a start in ring 0. The caller adds CR3 and the FS base. */
 void dune_state_init(struct dune_thread *t, struct dune_state *s)
 {
 	memset(s, 0, sizeof(*s));

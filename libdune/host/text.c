@@ -8,14 +8,14 @@ static void put(struct dune_line *line, char c)
 		line->text[line->n++] = c;
 }
 
-/* Append @s to @line. Characters that have no room are lost. */
+/* Appends @s to @line. Characters that have no room are lost. */
 void dune_text(struct dune_line *line, const char *s)
 {
 	while (*s)
 		put(line, *s++);
 }
 
-/* Append @v in hexadecimal digits, as dune_text(). */
+/* Appends @v in hexadecimal digits, as dune_text(). */
 void dune_text_hex(struct dune_line *line, u64 v)
 {
 	int shift = 60;
@@ -27,7 +27,7 @@ void dune_text_hex(struct dune_line *line, u64 v)
 		put(line, "0123456789abcdef"[v >> shift & 15]);
 }
 
-/* Append @v in decimal digits, as dune_text(). */
+/* Appends @v in decimal digits, as dune_text(). */
 void dune_text_number(struct dune_line *line, u32 v)
 {
 	u32 unit = 1;
@@ -38,7 +38,7 @@ void dune_text_number(struct dune_line *line, u32 v)
 		put(line, '0' + v / unit % 10);
 }
 
-/* Write @line to stderr, whatever file that is now. */
+/* Writes @line to stderr, whatever file that is now. */
 void dune_text_print(const struct dune_line *line)
 {
 	sys3(__NR_write, 2, (long)line->text, line->n);

@@ -31,14 +31,15 @@ struct dune_thread *dune_thread_new(void)
 	t->altstack.flags = SS_DISABLE;
 	dune_gdt_init(t);
 
-	flags = dune_lock(&dune_process.lock);
+	flags = dune_lock(&dune_process.locks[LOCK_THREADS]);
 	t->next = dune_process.threads;
+	barrier();		/* the list is valid at each instruction (lock.h) */
 	dune_process.threads = t;
-	dune_unlock(&dune_process.lock, flags);
+	dune_unlock(&dune_process.locks[LOCK_THREADS], flags);
 	return t;
 }
 
-/* Add the counters of @run to those of closed vCPUs, before the page is unmapped. */
+/* Adds the counters of @run to those of closed vCPUs, before the page is unmapped. */
 static void keep_counters(const struct dune_run *run)
 {
 	int i;
@@ -53,10 +54,10 @@ static unsigned int run_pages(void)
 }
 
 /*
- * Map the run page of @vcpu. Returns its address or an error. The kernel chooses the
- * place, unless ring 3 must be kept from it: then it covers pages of the arena. After
- * fork the child has a hole in their place (VM_DONTCOPY), until it maps its own run page
- * there.
+ * Maps the run page of @vcpu. Returns its address or an error. The kernel chooses the
+ * place, unless there is a supervisor range: then the run page covers pages of the arena,
+ * where ring 3 cannot reach it. After fork the child has a hole in its place
+ * (VM_DONTCOPY), until it maps its own run page there.
  */
 long dune_run_map(struct dune_thread *t, int vcpu)
 {
@@ -74,7 +75,7 @@ long dune_run_map(struct dune_thread *t, int vcpu)
 }
 
 /*
- * Map private memory where @t's run page is or was, so that the arena has no hole
+ * Maps private memory where @t's run page is or was, so that the arena has no hole
  * there. Returns whether it is mapped: a limit of the process may not allow it.
  */
 static bool cover_run_place(const struct dune_thread *t, int rights)
@@ -85,7 +86,7 @@ static bool cover_run_place(const struct dune_thread *t, int rights)
 }
 
 /*
- * Unmap the run page @run, and give its place back to the arena. A limit on data may
+ * Unmaps the run page @run, and gives its place back to the arena. A limit on data may
  * not allow ordinary memory there. Then memory without access stays in the place, which
  * is not given back. Returns false where a limit on all memory does not allow that
  * either: the run page, or a hole, stays there. Only dune_run_map() of the same thread
@@ -93,22 +94,29 @@ static bool cover_run_place(const struct dune_thread *t, int rights)
  */
 bool dune_run_unmap(struct dune_thread *t, void *run)
 {
-	if (!t->run_place) {
+	void *place = t->run_place;
+
+	if (!place) {
 		sys3(__NR_munmap, (long)run, run_pages() * PAGE, 0);
 		return true;
 	}
 	if (!cover_run_place(t, PROT_READ | PROT_WRITE))
 		return cover_run_place(t, PROT_NONE);
-	dune_page_free(t->run_place, run_pages());
-	t->run_place = NULL;
+	/*
+	 * A child that another thread forks now must not cover a page that is given back
+	 * (dune_thread_cover_others()).
+	 */
+	WRITE_ONCE(t->run_place, NULL);
+	barrier();
+	dune_page_free(place, run_pages());
 	return true;
 }
 
 /*
- * In a child with memory of its own: the run pages of all threads but @t are not in
- * it (VM_DONTCOPY). In such a hole the kernel could place a mapping of the
- * program's. Nothing uses these places again: no access, which no limit on
- * data counts.
+ * Covers the holes in the arena of a child with memory of its own: it has no copy of the
+ * run pages of all threads but @t (VM_DONTCOPY), and the kernel could place mappings of
+ * the program in their places. Nothing uses these places again, so the memory there has
+ * no access, and no limit on data counts it.
  */
 void dune_thread_cover_others(const struct dune_thread *t)
 {
@@ -121,7 +129,7 @@ void dune_thread_cover_others(const struct dune_thread *t)
 }
 
 /*
- * Free a block, whose vCPU is closed or belongs to another process. Its counters stay.
+ * Frees a block, whose vCPU is closed or belongs to another process. Its counters stay.
  * A child that was killed while it started may have a run page that is not in t->run
  * yet. If the run page cannot be unmapped, the block stays in the list, so that
  * dune_thread_cover_others() knows of the page.
@@ -132,22 +140,22 @@ void dune_thread_free(struct dune_thread *t)
 	struct dune_run *run = t->run;
 	u64 flags;
 
-	flags = dune_lock(&dune_process.lock);
+	flags = dune_lock(&dune_process.locks[LOCK_THREADS]);
 	if (run)
 		keep_counters(run);
 	t->run = NULL;
-	dune_unlock(&dune_process.lock, flags);
+	dune_unlock(&dune_process.locks[LOCK_THREADS], flags);
 	if ((run || t->run_place) && !dune_run_unmap(t, run))
 		return;
 
-	flags = dune_lock(&dune_process.lock);
+	flags = dune_lock(&dune_process.locks[LOCK_THREADS]);
 	for (link = &dune_process.threads; *link; link = &(*link)->next) {
 		if (*link == t) {
 			*link = t->next;
 			break;
 		}
 	}
-	dune_unlock(&dune_process.lock, flags);
+	dune_unlock(&dune_process.locks[LOCK_THREADS], flags);
 	dune_page_free(t->pcid_generations, PCID_GENERATIONS_PAGES);
 	dune_page_free(t, BLOCK_SIZE / PAGE);
 }

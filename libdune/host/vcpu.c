@@ -7,7 +7,8 @@
 
 /*
  * Descriptors of vCPUs get numbers from here on, which programs do not expect. The
- * kernel's table has 64 at first, and no number may make it grow.
+ * kernel's table has 64 places at first, and a number from 64 on makes it grow; these are
+ * the last ones below that.
  */
 #define HIGH_FD		60
 
@@ -22,7 +23,7 @@ void dune_vcpu_inherit(int fd)
 	inherited = fd;
 }
 
-/* Give @fd a number from HIGH_FD on. Returns it, or @fd itself if there is none. */
+/* Gives @fd a number from HIGH_FD on. Returns it, or @fd itself if there is none. */
 static int move_high(int fd)
 {
 	long high = sys3(__NR_fcntl, fd, F_DUPFD_CLOEXEC, HIGH_FD);
@@ -33,6 +34,30 @@ static int move_high(int fd)
 	return high;
 }
 
+/*
+ * Fills @info, and chooses the instructions of its vendor. Returns 0, or an error if the
+ * module or the processor does not fit this library.
+ */
+static long read_info(int dev, struct dune_info *info)
+{
+	long err;
+
+	info->size = sizeof(*info);
+	err = sys3(__NR_ioctl, dev, DUNE_GET_INFO, (long)info);
+	if (err)
+		return err;
+	if (info->api_version != DUNE_API_VERSION)
+		return -EPROTO;
+	/* Without granules page tables hold addresses of the process, all of which must fit. */
+	if (!info->granules && info->address_bits < USER_BITS)
+		return -ENODEV;
+	return dune_calls_choose(info->vendor);
+}
+
+/*
+ * Fills dune_process.info once, and sets up what depends on it. Returns 0 or an error, with
+ * which the next call tries again.
+ */
 static long get_info(int dev)
 {
 	struct dune_info *info = &dune_process.info;
@@ -40,23 +65,16 @@ static long get_info(int dev)
 
 	if (info->size)
 		return 0;
-	info->size = sizeof(*info);
-	err = sys3(__NR_ioctl, dev, DUNE_GET_INFO, (long)info);
-	if (!err && info->api_version != DUNE_API_VERSION)
-		err = -EPROTO;
-	/* Then page tables hold addresses of the process, all of which must fit. */
-	if (!err && !info->granules && info->address_bits < USER_BITS)
-		err = -ENODEV;
-	if (!err)
-		err = dune_calls_choose(info->vendor);
-	if (err)
+	err = read_info(dev, info);
+	if (err) {
 		info->size = 0;
-	else
-		dune_granule_init(info->granules);
-	return err;
+		return err;
+	}
+	dune_granule_init(info->granules);
+	return 0;
 }
 
-/* Give the vCPU of @fd its run page, its granules and its state. Returns 0 or an error. */
+/* Gives the vCPU of @fd its run page, its granules and its state. Returns 0 or an error. */
 static long start_vcpu(struct dune_thread *t, int fd)
 {
 	long err, run = dune_run_map(t, fd);
@@ -76,6 +94,7 @@ static long start_vcpu(struct dune_thread *t, int fd)
 	return 0;
 }
 
+/* Makes a vCPU of @dev for @t. Returns 0 or an error. */
 static long make_vcpu(struct dune_thread *t, int dev)
 {
 	struct dune_create_vcpu create = {
@@ -88,15 +107,16 @@ static long make_vcpu(struct dune_thread *t, int dev)
 	if (fd < 0)
 		return fd;
 	err = start_vcpu(t, fd);
-	if (err)
+	if (err) {
 		sys3(__NR_close, fd, 0, 0);
-	else
-		t->vcpu = move_high(fd);
-	return err;
+		return err;
+	}
+	t->vcpu = move_high(fd);
+	return 0;
 }
 
 /*
- * Fill dune_process.info. Returns a descriptor for dune_vcpu_open(), which is the
+ * Fills dune_process.info. Returns a descriptor for dune_vcpu_open(), which is the
  * inherited one if there is one, or an error.
  */
 long dune_device_open(void)
@@ -115,7 +135,7 @@ long dune_device_open(void)
 	return err;
 }
 
-/* Close a descriptor of dune_device_open(), whose number another file may get. */
+/* Closes a descriptor of dune_device_open(), whose number another file may get. */
 void dune_device_close(long dev)
 {
 	if (dev == inherited)
@@ -124,7 +144,7 @@ void dune_device_close(long dev)
 }
 
 /*
- * Make the vCPU t->vcpu, which another process or program made, one of the calling
+ * Makes the vCPU t->vcpu, which another process or program made, one of the calling
  * thread. Returns 0 or an error.
  */
 long dune_vcpu_renew(struct dune_thread *t)
@@ -140,7 +160,7 @@ long dune_vcpu_renew(struct dune_thread *t)
 }
 
 /*
- * Give the calling thread a vCPU that starts with t->state and t->regs. @dev is the
+ * Gives the calling thread a vCPU that starts with t->state and t->regs. @dev is the
  * result of dune_device_open(); if it is an error, that is returned, else it is used or
  * closed. Returns 0 or an error.
  */

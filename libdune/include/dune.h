@@ -25,7 +25,7 @@
  *
  * The only interrupts of the guest are the process's signals. While RFLAGS.IF
  * is clear (in trap handlers, between dune_irq_save() and dune_irq_restore())
- * handlers of signals wait. The library uses vector DUNE_SIGNAL_VECTOR for
+ * handlers of signals wait. The library uses vector DUNE_VECTOR_SIGNAL for
  * them. In ring 0 it reserves the GS base for itself, and RFLAGS.IOPL, which
  * tells ring 0 (1) from ring 3 (0).
  *
@@ -36,6 +36,11 @@
  * call dune_enter() stay ordinary threads of Linux. More than one may call it:
  * they share page tables, trap handlers and the actions of signals, and each
  * has a TLB of its own, which only its own calls flush.
+ *
+ * A child that a thread in Dune mode makes by fork() is in Dune mode, too, with a copy of
+ * the page tables, handlers and pages; as always, only the thread that called
+ * fork() exists in it. A thread outside Dune mode may fork while others are in it, but
+ * its child must not call functions of the library.
  */
 #ifndef DUNE_H
 #define DUNE_H
@@ -55,7 +60,7 @@ extern "C" {
  * @flags:	DUNE_ENTER_*
  * @arena:	memory for page tables and thread blocks, 64 KB aligned, mapped
  *		readable and writable, zeroed; with NULL libdune finds its own
- *		(up to 256 MB, of which it uses what it touches)
+ *		(up to 256 MB, of which it uses what it accesses)
  * @arena_size:	bytes of @arena, 256 KB or more; 0 with NULL
  * @super_base:	start of the supervisor range, which ring 3 cannot reach, 1 GB
  *		aligned
@@ -83,7 +88,7 @@ struct dune_config {
 /*
  * With a supervisor range that holds all of ring 0's code, data and stacks:
  * CR4.SMEP and CR4.SMAP are set if the processor has them. Ring 0 then
- * executes no memory outside the range, and touches it by dune_copy() alone;
+ * executes no memory outside the range, and accesses it by dune_copy() alone;
  * anything else there is a page fault.
  */
 #define DUNE_ENTER_SMAP		(1U << 0)
@@ -110,11 +115,14 @@ struct dune_config {
  * valgrind, which interprets instructions). dune_enter_error() describes the
  * error in words.
  *
+ * Threads enter one after the other. So a signal's handler must not call this if it may
+ * have interrupted another call: it would wait for ever.
+ *
  * On AMD the time that this takes hardly depends on the number of mappings that
  * the process has. On Intel it grows with that number, because registering the
  * mmu notifier locks every mapping (5.6 million instructions with 10,000 mappings).
  * The same is true on AMD where the kernel flushes TLBs without interrupts
- * (INVLPGB, or below a hypervisor that does it).
+ * (INVLPGB, or under a hypervisor that flushes for it).
  */
 int dune_enter(const struct dune_config *cfg);
 
@@ -144,7 +152,7 @@ static inline int dune_active(void)
 /* dune_tf.vector of a system call from ring 3 (or a special one from ring 0) */
 #define DUNE_VECTOR_SYSCALL	256
 #define DUNE_VECTOR_PF		14	/* page fault; dune_cr2() is its address */
-#define DUNE_SIGNAL_VECTOR	32
+#define DUNE_VECTOR_SIGNAL	32
 #define DUNE_VECTORS		256
 
 /**
@@ -161,7 +169,8 @@ static inline int dune_active(void)
  * @rsp:	the stack pointer
  * @ss:		the stack segment
  *
- * The FPU's registers are not here: they are live.
+ * The FPU's registers are not in the frame: they still have the values of the interrupted
+ * code.
  */
 struct dune_tf {
 	uint64_t r15, r14, r13, r12, rbp, rbx, r11, r10, r9, r8;
@@ -212,13 +221,13 @@ typedef void (*dune_trap_fn)(struct dune_tf *tf);
 int dune_trap_set(unsigned int vector, dune_trap_fn fn, unsigned int flags);
 
 /*
- * Do as if there were no handler: send a signal, whose handler runs after the trap's
+ * Does as if there were no handler: sends a signal, whose handler runs after the trap's
  * handler has returned. This function returns: the caller must return after it. To be
  * called in a trap handler only.
  */
 void dune_trap_default(struct dune_tf *tf);
 
-/* The address of the last page fault. Read it first: the next one changes it. */
+/* Returns the address of the last page fault. Call it first: the next fault changes it. */
 static inline uint64_t dune_cr2(void)
 {
 	uint64_t v;
@@ -227,7 +236,7 @@ static inline uint64_t dune_cr2(void)
 	return v;
 }
 
-/* Interrupts off; the flags as they were, for dune_irq_restore(). */
+/* Turns interrupts off. Returns the flags as they were, for dune_irq_restore(). */
 static inline uint64_t dune_irq_save(void)
 {
 	uint64_t flags;
@@ -237,14 +246,14 @@ static inline uint64_t dune_irq_save(void)
 	return flags;
 }
 
-/* Interrupts as they were before dune_irq_save(). */
+/* Turns interrupts on if they were before dune_irq_save(), which returned @flags. */
 static inline void dune_irq_restore(uint64_t flags)
 {
 	if (flags & 0x200)
 		__asm__ volatile("sti" : : : "memory");
 }
 
-/* Interrupts on; handlers of signals that waited have run when this returns. */
+/* Turns interrupts on. Handlers of signals that waited have run when this returns. */
 static inline void dune_irq_enable(void)
 {
 	/* STI lets one more instruction come first. */
@@ -286,7 +295,7 @@ static inline void dune_irq_enable(void)
  */
 typedef void (*dune_syscall_fn)(struct dune_tf *tf);
 
-/* Install @fn, or with NULL the default, dune_syscall_pass(). All threads share one handler. */
+/* Installs @fn, or with NULL the default, dune_syscall_pass(). All threads share one handler. */
 void dune_syscall_set(dune_syscall_fn fn);
 
 /**
@@ -332,7 +341,7 @@ extern long (*dune_syscall_forward)(long nr, long a0, long a1, long a2,
 #define DUNE_AGAIN		(-512L)
 #define DUNE_SYSCALL_LENGTH	2	/* bytes of the syscall instruction */
 
-/* Store a result of dune_syscall_forward() in the frame. */
+/* Stores a result of dune_syscall_forward() in the frame. */
 static inline void dune_syscall_result(struct dune_tf *tf, long result)
 {
 	if (__builtin_expect(result == DUNE_AGAIN, 0))
@@ -357,13 +366,13 @@ static inline void dune_syscall_result(struct dune_tf *tf, long result)
  */
 long dune_ring3(const struct dune_tf *tf);
 
-/* End ring 3: dune_ring3() returns @value. In a handler of ring 3 only. */
+/* Ends ring 3: dune_ring3() returns @value. In a handler of ring 3 only. */
 void dune_ring3_leave(long value) __attribute__((noreturn));
 
 /* ---- system calls of the host ----------------------------------------- */
 
 /*
- * A system call straight from ring 0. Nothing is checked or emulated, so it is
+ * Makes a system call straight from ring 0. Nothing is checked or emulated, so it is
  * not for clone, fork, rt_sigaction, rt_sigreturn, sigaltstack or arch_prctl: for
  * these use the `syscall` instruction, as libc does. Returns the result or a
  * negative errno number. May block. Ring 0.
@@ -410,9 +419,9 @@ int dune_user_ok(const void *p, size_t n);
  * physical address bits (AMD), and others if it has fewer (most of Intel's):
  * dune_gpa() and dune_va() translate. With B bits a process can use memory in
  * 2^(B-30) - 1 different aligned gigabytes (63 with 36 bits). Each gigabyte
- * counts that the process touches or names in a call here, and none is ever given
+ * counts that the process accesses or names in a call here, and none is ever given
  * back. When they are used up, calls here fail with -ENOMEM, and a program that
- * touches memory in another gigabyte ends with a message, by SIGBUS.
+ * accesses memory in another gigabyte ends with a message, by SIGBUS.
  *
  * An entry holds for instructions of threads in Dune mode on this page table
  * only:
@@ -432,7 +441,8 @@ int dune_user_ok(const void *p, size_t n);
  *
  * Calls flush the calling thread's TLB. Entries of the root under other PCIDs of
  * this thread are flushed when these PCIDs are loaded next. Other threads must
- * flush their TLBs themselves. A program that changes an entry without a call
+ * flush their TLBs themselves, under each PCID that they use; dune_pt_load() with
+ * DUNE_PT_KEEP is no such flush. A program that changes an entry without a call
  * flushes it itself, under each PCID.
  *
  * Errors: -EINVAL (not a multiple of 4096, not a user address), -ENOMEM, and
@@ -463,7 +473,7 @@ typedef uint64_t dune_pte;
 /* rights that dune_pt_protect() sets; all other bits are kept */
 #define DUNE_PT_RIGHTS	(DUNE_PTE_P | DUNE_PTE_W | DUNE_PTE_U | DUNE_PTE_NX)
 
-/* The root that the calling thread runs on. */
+/* Returns the root that the calling thread runs on, or NULL outside the guest. */
 dune_pte *dune_pt_root(void);
 
 /*
@@ -495,22 +505,22 @@ uint64_t dune_va(uint64_t gpa);
 int dune_pt_map(dune_pte *root, uint64_t va, uint64_t len, uint64_t memory,
 		uint64_t rights);
 
-/* Make accesses fault with a page fault (error code bit 0 clear). */
+/* Makes accesses fault with a page fault (error code bit 0 clear). */
 int dune_pt_unmap(dune_pte *root, uint64_t va, uint64_t len);
 
 /*
- * Change rights. Where @rights has P, pages that were unmapped are mapped again
+ * Changes rights. Where @rights has P, pages that were unmapped are mapped again
  * to their old address. One page of 4 KB that is already split takes a short path
  * without the lock.
  */
 int dune_pt_protect(dune_pte *root, uint64_t va, uint64_t len, uint64_t rights);
 
-/* Split large pages below @size (4096 or 2 MB) in [va, va + len). */
+/* Splits large pages until none is larger than @size (4096 or 2 MB) in [va, va + len). */
 int dune_pt_split(dune_pte *root, uint64_t va, uint64_t len, uint64_t size);
 
 /*
- * Call @fn for every leaf entry of [va, va + len), large or small, present or
- * not, in order. When @fn returns another value than 0, stop and return that. @fn
+ * Calls @fn for every leaf entry of [va, va + len), large or small, present or not, in
+ * order. Stops when @fn returns another value than 0, and returns that. @fn
  * may change the entry (flush it then). The lock is not held. If this returns -ENOMEM,
  * @fn was called for all entries before the one that could not be made.
  */
@@ -527,7 +537,7 @@ int dune_pt_walk(dune_pte *root, uint64_t va, uint64_t len, dune_pt_fn fn,
  */
 dune_pte *dune_pt_entry(dune_pte *root, uint64_t va, uint64_t *size);
 
-/* Clear A and/or D (@bits) of an entry; returns which of them were set. No flush. */
+/* Clears A and/or D (@bits) of an entry. Returns which of them were set. Does not flush. */
 static inline uint64_t dune_pte_clear(dune_pte *entry, uint64_t bits)
 {
 	return __atomic_fetch_and(entry, ~bits, __ATOMIC_SEQ_CST) & bits;
@@ -540,34 +550,40 @@ static inline uint64_t dune_pte_clear(dune_pte *entry, uint64_t bits)
 dune_pte *dune_pt_clone(dune_pte *root);
 
 /*
- * Free a cloned root and its tables. The caller makes sure that no other thread runs on
+ * Frees a cloned root and its tables. The caller makes sure that no other thread runs on
  * @root or passes it to a call. Returns 0, -EBUSY if the calling thread runs on @root or
  * @root is the first page table, or -EPERM if @root is NULL.
  */
 int dune_pt_free(dune_pte *root);
 
 /*
- * Run on another root. @pcid: 0, or if the processor has PCIDs, 1 to 4095:
- * entries of other PCIDs stay in the TLB. The PCID's own entries are flushed unless
- * DUNE_PT_KEEP is or'ed in, the root is the one that the PCID was last loaded
- * with, and that root was changed only under this PCID since. For a thread that
- * uses PCIDs dune_pt_protect() of one page costs some 40 instructions more. The
- * thread's first call with a PCID other than 0 must not be in a handler that may have
- * interrupted dune_pt_protect(): the page's old rights could stay under that PCID.
+ * Makes the calling thread run on another root. @pcid is 0 or, if the processor has PCIDs,
+ * any number up to 4095; DUNE_PT_KEEP may be or'ed in.
+ *
+ * Entries of other PCIDs stay in the TLB. The PCID's own entries are flushed unless @pcid
+ * has DUNE_PT_KEEP, the root is the one that the PCID was last loaded with, and this
+ * thread has changed that root only under this PCID since. Changes by other threads may
+ * go unnoticed: after one, load the root without DUNE_PT_KEEP, or call dune_tlb_pcid().
+ *
+ * For a thread that uses PCIDs dune_pt_protect() of one page costs some 40 instructions
+ * more. The thread's first call with a PCID other than 0 must not be in a handler that may
+ * have interrupted dune_pt_protect(): the page's old rights could stay under that PCID.
+ *
  * Returns 0, -EINVAL if @root is NULL or not aligned or @pcid has other bits, -EOPNOTSUPP
- * if @pcid is not 0 and the processor has no PCIDs, or -ENOMEM or -EPERM (see above).
+ * if @pcid is not 0 or has DUNE_PT_KEEP and the processor has no PCIDs, or -ENOMEM or
+ * -EPERM (see above).
  */
 #define DUNE_PT_KEEP	(1U << 31)
 int dune_pt_load(dune_pte *root, unsigned int pcid);
 
 /* ---- TLB of the calling thread, under the PCID that is loaded ------------- */
 
-/* Flush the entry of the page at @va. Does nothing outside the guest. */
+/* Flushes the entry of the page at @va. Does nothing outside the guest. */
 void dune_tlb_page(uint64_t va);
-/* Flush all entries. Does nothing outside the guest. */
+/* Flushes all entries. Does nothing outside the guest. */
 void dune_tlb_all(void);
 /*
- * Flush all entries of @pcid. Returns 0, -EPERM outside the guest, -EINVAL if @pcid is
+ * Flushes all entries of @pcid. Returns 0, -EPERM outside the guest, -EINVAL if @pcid is
  * above 4095, or -EOPNOTSUPP if the processor lacks PCIDs or INVPCID.
  */
 int dune_tlb_pcid(unsigned int pcid);
@@ -581,7 +597,10 @@ int dune_tlb_pcid(unsigned int pcid);
  */
 void *dune_page_alloc(unsigned int count);
 
-/* @page and @count are those of one dune_page_alloc(). NULL or 0 does nothing. */
+/*
+ * Gives back the pages of one dune_page_alloc(), with its result and its @count. NULL or 0
+ * does nothing.
+ */
 void dune_page_free(void *page, unsigned int count);
 
 /* ---- counters ----------------------------------------------------------- */
@@ -605,7 +624,7 @@ struct dune_stats {
 	uint64_t reserved[4];
 };
 
-/* Fill @out. Before dune_enter() all is zero. */
+/* Fills @out. Before dune_enter() all is zero. */
 void dune_stats(struct dune_stats *out);
 
 #ifdef __cplusplus

@@ -13,15 +13,15 @@
 
 #include <dune.h>
 
-/* The number of the calling thread's descriptor; -1 before it entered. */
+/* Returns the number of the calling thread's descriptor, or -1 before it entered. */
 int dune_vcpu_fd(void);
 
-/* Move that descriptor to another number, and return this or an error. Ring 0. */
+/* Moves that descriptor to another number. Returns this number or an error. Ring 0. */
 long dune_vcpu_fd_move(void);
 
 /*
- * Before dune_enter(): @fd is the vCPU of the program that called execve, to
- * be renewed instead of opening /dev/dune.
+ * Makes dune_enter() renew the vCPU @fd, of the program that called execve, instead of
+ * opening /dev/dune. Called before dune_enter().
  */
 void dune_vcpu_inherit(int fd);
 
@@ -32,7 +32,7 @@ void dune_vcpu_inherit(int fd);
  */
 extern long (*dune_forward_tf)(struct dune_tf *tf, long nr);
 
-/* Where the arena that was given to dune_enter() ends now. */
+/* Returns where the arena that was given to dune_enter() ends now. */
 unsigned long dune_arena_end(void);
 
 #endif /* DUNE_RUNTIME_H */

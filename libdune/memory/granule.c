@@ -15,7 +15,9 @@
  *
  * A granule is never taken back: entries that cannot be found may lead to it.
  */
+#include "linux.h"
 #include "memory.h"
+#include "syscall.h"
 
 #define GIGABYTES	(1U << (USER_BITS - GB_SHIFT))
 
@@ -27,7 +29,8 @@ static u16 granule_of[GIGABYTES];
 /* The gigabyte of each granule in use. */
 static u32 gigabyte_of[GRANULES_MAX];
 
-static struct dune_lock lock;	/* of both tables and dune_process.granules_used */
+/* Protects both tables and dune_process.granules_used. */
+static struct dune_lock *const lock = &dune_process.locks[LOCK_GRANULES];
 
 /* Called once, before all other functions of this file. @granules: of dune_info. */
 void dune_granule_init(u32 granules)
@@ -44,9 +47,15 @@ void dune_granule_init(u32 granules)
  */
 static u32 assign(u64 gigabyte)
 {
-	u64 flags = dune_lock(&lock);
-	u32 n = granule_of[gigabyte];
+	u64 flags = dune_lock(lock);
+	u32 n, last = dune_process.granules_used - 1;
 
+	/*
+	 * A vfork child that was killed between the last two stores below has left the last
+	 * granule without the second one. Otherwise this changes nothing.
+	 */
+	WRITE_ONCE(granule_of[gigabyte_of[last]], last);
+	n = granule_of[gigabyte];
 	if (!n && dune_process.granules_used < dune_process.granules) {
 		n = dune_process.granules_used;
 		gigabyte_of[n] = gigabyte;
@@ -55,7 +64,7 @@ static u32 assign(u64 gigabyte)
 				 __ATOMIC_RELEASE);
 		WRITE_ONCE(granule_of[gigabyte], n);
 	}
-	dune_unlock(&lock, flags);
+	dune_unlock(lock, flags);
 	return n;
 }
 
@@ -76,7 +85,7 @@ u64 dune_granule_gpa(u64 va)
 	return n ? n << GB_SHIFT | (va & (GB - 1)) : NO_GPA;
 }
 
-/* The process's address of @gpa, which dune_granule_gpa() returned. */
+/* Returns the process's address of @gpa, which dune_granule_gpa() returned. */
 u64 dune_granule_va(u64 gpa)
 {
 	return (u64)gigabyte_of[(u16)(gpa >> GB_SHIFT)] << GB_SHIFT |
@@ -96,7 +105,7 @@ u64 dune_va(u64 gpa)
 	return to_va(gpa);
 }
 
-/* Tell the kernel of granule @n, in the host half. */
+/* Tells the kernel of granule @n, in the host half. Returns 0 or an error. */
 static long tell(int vcpu, u32 n)
 {
 	struct dune_granule g = {
@@ -108,7 +117,7 @@ static long tell(int vcpu, u32 n)
 	return sys3(__NR_ioctl, vcpu, DUNE_MAP_GRANULE, (long)&g);
 }
 
-/* Tell the kernel of all granules, for a new vCPU, in the host half. */
+/* Tells the kernel of all granules, for a new vCPU, in the host half. Returns 0 or an error. */
 long dune_granule_tell_all(int vcpu)
 {
 	u32 n, used = __atomic_load_n(&dune_process.granules_used,
@@ -121,9 +130,9 @@ long dune_granule_tell_all(int vcpu)
 }
 
 /*
- * In the host half: tell the kernel of the granule of @gpa, which the guest touched
- * before the kernel knew it. Returns -ENOENT if the granule is not assigned, which means
- * that a page-table entry is wrong.
+ * Tells the kernel of the granule of @gpa, which the guest accessed before the kernel knew
+ * it, in the host half. Returns 0, an error, or -ENOENT if the granule is not assigned,
+ * which means that a page-table entry is wrong.
  */
 long dune_granule_tell(int vcpu, u64 gpa)
 {
@@ -135,7 +144,10 @@ long dune_granule_tell(int vcpu, u64 gpa)
 	return tell(vcpu, n);
 }
 
-/* Both tables are used on the way into a page fault, and must not fault there. */
+/*
+ * Adds both tables to @root, as they are used on the way into a page fault and must not
+ * fault there. Returns 0 or -ENOMEM.
+ */
 int dune_granule_touch(dune_pte *root)
 {
 	if (!dune_process.granules)
@@ -143,8 +155,7 @@ int dune_granule_touch(dune_pte *root)
 	if (dune_pt_touch(root, (u64)granule_of) ||
 	    dune_pt_touch(root, (u64)granule_of + sizeof(granule_of) - 1) ||
 	    dune_pt_touch(root, (u64)gigabyte_of) ||
-	    dune_pt_touch(root, (u64)gigabyte_of + sizeof(gigabyte_of) - 1) ||
-	    dune_pt_touch(root, (u64)&lock))
+	    dune_pt_touch(root, (u64)gigabyte_of + sizeof(gigabyte_of) - 1))
 		return -ENOMEM;
 	return 0;
 }

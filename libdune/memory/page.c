@@ -8,11 +8,13 @@
  * costs no system call, and when that is used up a large mapping. Pages that are
  * given back go to a list, and are used again for the same number of pages.
  */
+#include "linux.h"
 #include "memory.h"
+#include "syscall.h"
 
 #define ARENA_SIZE	(256ULL << 20)
-/* Two addresses in two page tables, each of which may lack both upper levels, need this. */
-#define RESERVE_PAGES	8
+/* Two addresses in the first page table, which may lack both upper levels, need this. */
+#define RESERVE_PAGES	4
 #define RESERVE		(RESERVE_PAGES * PAGE)
 
 struct dune_piece {
@@ -27,7 +29,9 @@ struct dune_piece {
 static u8 first_chunk[5 * BLOCK_SIZE];
 
 static struct dune_arena *const arena = &dune_process.arena;
+static struct dune_lock *const arena_lock = &dune_process.locks[LOCK_ARENA];
 
+/* Sets @c to the whole pages of [base, base + size) from the first multiple of BLOCK_SIZE on. */
 static void set_chunk(struct dune_chunk *c, u64 base, u64 size)
 {
 	u64 start = (base + BLOCK_SIZE - 1) & ~(BLOCK_SIZE - 1ULL);
@@ -50,7 +54,7 @@ void dune_page_init(const struct dune_config *cfg)
 	arena->limit = cfg->arena_limit;
 	sys3(__NR_madvise, base, size, MADV_NOHUGEPAGE);
 	set_chunk(&arena->chunk[0], base, size);
-	arena->chunks = 2;		/* there will be no other chunk */
+	arena->complete = 1;
 }
 
 unsigned long dune_arena_end(void)
@@ -73,28 +77,20 @@ u64 dune_page_bytes(void)
 	return arena->bytes;
 }
 
-static long arena_call(long nr, long a0, long a1, long a2, long a3, long a4)
-{
-	if (dune_active())
-		return dune_hypercall(nr, a0, a1, a2, a3, a4, 0);
-	return sys6(nr, a0, a1, a2, a3, a4, 0);
-}
-
 /*
- * Map @size bytes at @at, where nothing may be mapped yet, or anywhere if @at is 0.
+ * Maps @size bytes. @fixed: MAP_FIXED or MAP_FIXED_NOREPLACE for the address @at, or 0 for any.
  * Returns the address or a negative errno number.
  */
-static long map(u64 at, u64 size)
+static long map(u64 at, u64 size, u64 fixed)
 {
-	u64 fixed = at ? MAP_FIXED_NOREPLACE : 0;
-
-	return arena_call(__NR_mmap, at, size, PROT_READ | PROT_WRITE,
+	return sys_any(__NR_mmap, at, size, PROT_READ | PROT_WRITE,
 			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | fixed, -1);
 }
 
 /*
- * Page tables come from the arena, and a fault on the way into a page fault would
- * end the program: so the arena is always in the page table that is loaded.
+ * Adds the arena to @root. Page tables come from the arena, and a fault on the way into a
+ * page fault would end the program, so each page table that is loaded has the arena.
+ * Returns 0 or -ENOMEM.
  */
 int dune_page_touch(dune_pte *root)
 {
@@ -115,52 +111,90 @@ int dune_page_touch(dune_pte *root)
 }
 
 /*
- * Map one more step of the caller's arena. It grows by small steps because its
+ * Maps one more step of the caller's arena. It grows by small steps because its
  * size counts against the limits of the process (RLIMIT_DATA, RLIMIT_AS). The
  * whole limit is in one gigabyte, which is in the page table already.
+ *
+ * A vfork child that was killed here may have mapped the step already: placing is then
+ * still the step's address. The step is mapped again, and replaces whatever is there. To use
+ * what is there would be wrong: it may be a mapping of the kernel's (the vDSO) that covers a
+ * part of the step, and the rest would be a hole in the arena.
  */
 static void grow_in_place(void)
 {
 	struct dune_chunk *c = &arena->chunk[0];
 	u64 at = c->base + c->size;
+	u64 fixed = READ_ONCE(arena->placing) == at ? MAP_FIXED : MAP_FIXED_NOREPLACE;
 
-	if (c->size >= arena->limit || map(at, ARENA_STEP) != (long)at)
+	if (c->size >= arena->limit)
 		return;
-	arena_call(__NR_madvise, at, ARENA_STEP, MADV_NOHUGEPAGE, 0, 0);
-	WRITE_ONCE(c->size, c->size + ARENA_STEP);
+	WRITE_ONCE(arena->placing, at);
+	barrier();
+	if (map(at, ARENA_STEP, fixed) == (long)at) {
+		sys_any(__NR_madvise, at, ARENA_STEP, MADV_NOHUGEPAGE, 0, 0);
+		WRITE_ONCE(c->size, c->size + ARENA_STEP);
+	}
+	barrier();
+	WRITE_ONCE(arena->placing, 0);
 }
 
-/* The pages after the first chunk, which only add_chunk() uses. */
+/* Takes the RESERVE_PAGES pages after the first chunk. Only map_chunk() calls this, once. */
 static void *take_reserve(void)
 {
-	u64 flags = dune_lock(&arena->lock);
+	u64 flags = dune_lock(arena_lock);
 
 	arena->bytes += RESERVE;
-	dune_unlock(&arena->lock, flags);
+	dune_unlock(arena_lock, flags);
 	return (void *)(arena->chunk[0].base + arena->chunk[0].size);
 }
 
-/* The second and last chunk. Its own tables come from the reserve. */
-static void add_chunk(void)
+/*
+ * Maps the second chunk. The page tables for it come from the reserve. Only the first page
+ * table is loaded anywhere (dune_page_complete()), so no other needs the chunk's entries.
+ */
+static void map_chunk(void)
 {
 	u64 size = ARENA_SIZE;
 	long at;
 
-	if (arena->chunks == 2)
-		return;
-	arena->chunks = 2;
 	/* RLIMIT_AS or RLIMIT_DATA may allow less. */
-	for (at = -1; is_error(at) && size >= ARENA_STEP; size /= 4)
-		at = map(0, size);
+	for (at = map(0, size, 0); is_error(at) && size > ARENA_STEP; at = map(0, size, 0))
+		size /= 4;
 	if (is_error(at))
 		return;
-	size *= 4;
 	/* Single pages are enough, and the kernel would have to clear a huge one. */
-	arena_call(__NR_madvise, at, size, MADV_NOHUGEPAGE, 0, 0);
+	sys_any(__NR_madvise, at, size, MADV_NOHUGEPAGE, 0, 0);
 	if (dune_pt_touch_reserved(at, at + size - 1, take_reserve(), RESERVE_PAGES))
-		arena_call(__NR_munmap, at, size, 0, 0, 0);
+		sys_any(__NR_munmap, at, size, 0, 0, 0);
 	else
 		set_chunk(&arena->chunk[1], at, size);
+}
+
+/* Adds the second and last chunk, unless that was tried before. LOCK_GROWING is held. */
+static void add_chunk(void)
+{
+	if (arena->complete)
+		return;
+	map_chunk();
+	barrier();
+	WRITE_ONCE(arena->complete, 1);
+}
+
+/*
+ * Adds the second chunk, whether the first one has pages left or not. The calling thread is
+ * about to do one of two things, after which map_chunk() could not run any more. It loads
+ * another page table than the first. Or, in the host half, it makes a child that shares
+ * memory: that could be killed in map_chunk(), which nobody can then continue.
+ */
+void dune_page_complete(void)
+{
+	u64 flags;
+
+	if (likely(READ_ONCE(arena->complete)))
+		return;
+	flags = dune_lock(&dune_process.locks[LOCK_GROWING]);
+	add_chunk();
+	dune_unlock(&dune_process.locks[LOCK_GROWING], flags);
 }
 
 static u64 arena_size(void)
@@ -175,7 +209,7 @@ static u64 arena_size(void)
  */
 static bool grow(u64 size)
 {
-	u64 flags = dune_lock(&arena->growing);
+	u64 flags = dune_lock(&dune_process.locks[LOCK_GROWING]);
 
 	if (arena_size() == size) {
 		if (arena->limit)
@@ -183,10 +217,11 @@ static bool grow(u64 size)
 		else
 			add_chunk();
 	}
-	dune_unlock(&arena->growing, flags);
+	dune_unlock(&dune_process.locks[LOCK_GROWING], flags);
 	return arena_size() != size;
 }
 
+/* Takes @count pages that were given back. Returns NULL if there are none. */
 static struct dune_piece *take_piece(u64 count)
 {
 	struct dune_piece **link, *p;
@@ -200,6 +235,7 @@ static struct dune_piece *take_piece(u64 count)
 	return NULL;
 }
 
+/* Takes @len bytes of @c that were never given out. Returns NULL if it has too few left. */
 static void *take_new(struct dune_chunk *c, u64 len)
 {
 	/* A thread's block is aligned to its size; all others to a page. */
@@ -223,7 +259,7 @@ void *dune_page_take(unsigned int count, bool *dirty)
 	void *page;
 
 	do {
-		flags = dune_lock(&arena->lock);
+		flags = dune_lock(arena_lock);
 		size = arena_size();
 		page = take_piece(count);
 		*dirty = page;
@@ -233,7 +269,7 @@ void *dune_page_take(unsigned int count, bool *dirty)
 			page = take_new(&arena->chunk[1], len);
 		if (page)
 			arena->bytes += len;
-		dune_unlock(&arena->lock, flags);
+		dune_unlock(arena_lock, flags);
 	} while (!page && len <= ARENA_SIZE && grow(size));
 	return page;
 }
@@ -259,10 +295,11 @@ void dune_page_free(void *page, unsigned int count)
 
 	if (!page || !count)
 		return;
-	flags = dune_lock(&arena->lock);
+	flags = dune_lock(arena_lock);
 	p->count = count;
 	p->next = arena->pieces;
+	barrier();		/* the list is valid at each instruction (lock.h) */
 	arena->pieces = p;
 	arena->bytes -= count * PAGE;
-	dune_unlock(&arena->lock, flags);
+	dune_unlock(arena_lock, flags);
 }

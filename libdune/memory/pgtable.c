@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * The calls on page tables of dune.h (APM volume 2, 5.3); table.c has the tables.
+ * The calls on page tables of dune.h (APM vol. 2, 5.3); table.c has the tables.
  *
  * The arguments of functions here are addresses of the process; entries hold
  * guest-physical addresses (granule.c).
@@ -8,28 +8,25 @@
  * A call that changes a range does either all of it or nothing: it first takes
  * every table that it will need (dune_table_prepare()), and cannot fail after that.
  *
- * One lock orders all changes of the tables' shape, but for entries of 0, which table.c
- * fills without it. Leaf entries change by compare-and-exchange, since the processor sets
- * A and D in them meanwhile.
+ * Changes of the tables' shape take LOCK_TABLES, except that table.c fills entries of 0
+ * without it. Leaf entries change by compare-and-exchange, since the processor sets A and
+ * D in them meanwhile.
  * Tables are freed with their root only, so reading them needs no lock.
  */
 #include "table.h"
+#include "thread.h"
 #include "tlb.h"
 
 /*
  * The word of a root that holds its generation, for PCIDs that keep their entries
  * (tlb.c). The upper half of a root maps no user address, and the processor ignores all
- * other bits of an entry whose P is clear (APM volume 2, 5.3).
+ * other bits of an entry whose P is clear (APM vol. 2, 5.3).
  */
 #define GENERATION	511
 
-/*
- * Orders all changes of the shape of all page tables. Leaf entries change, and entries of
- * 0 are filled, without it.
- */
-static struct dune_lock lock;
+static struct dune_lock *const lock = &dune_process.locks[LOCK_TABLES];
 
-/* @root is NULL before dune_enter(). */
+/* Returns -EPERM before dune_enter(), where @root is NULL, -EINVAL for a bad range, or 0. */
 static int check_range(const dune_pte *root, u64 va, u64 len)
 {
 	if (!root)
@@ -39,7 +36,10 @@ static int check_range(const dune_pte *root, u64 va, u64 len)
 	return 0;
 }
 
-/* Give @root a new generation, different from all previous generations of all roots. */
+/*
+ * Gives @root a new generation, different from all previous generations of all roots.
+ * Generations are even, since bit 0 of the word is P (GENERATION).
+ */
 static void new_generation(dune_pte *root)
 {
 	static u64 last;
@@ -54,8 +54,10 @@ u64 dune_pt_generation(const dune_pte *root)
 }
 
 /*
- * Give @root a new generation, and flush [va, va + len) if @root is loaded. Called after
- * each change of @root.
+ * Gives @root a new generation, and flushes [va, va + len) if @root is loaded. Called
+ * after each change of @root, except that dune_pt_protect() of one page by a thread
+ * without PCIDs flushes that page itself. Afterwards the loaded PCID counts as clean, also
+ * of changes that other threads have made meanwhile: this thread has to flush them (dune.h).
  */
 static void flush(dune_pte *root, u64 va, u64 len)
 {
@@ -75,7 +77,7 @@ static inline dune_pte with_rights(dune_pte v, u64 rights)
 	return (v & ~DUNE_PT_RIGHTS) | rights;
 }
 
-/* @rights: nothing but DUNE_PT_RIGHTS. */
+/* Sets the rights of leaf @e. @rights has no other bits than DUNE_PT_RIGHTS. */
 static inline void set_rights(dune_pte *e, u64 rights)
 {
 	dune_pte v = READ_ONCE(*e);
@@ -86,10 +88,10 @@ static inline void set_rights(dune_pte *e, u64 rights)
 }
 
 /*
- * Returns whether [memory, memory + len) has guest-physical addresses; granules are assigned
- * if need be.
+ * Assigns granules to [memory, memory + len). Returns whether all of it has guest-physical
+ * addresses now.
  */
-static bool all_reachable(u64 memory, u64 len)
+static bool assign_granules(u64 memory, u64 len)
 {
 	u64 at;
 
@@ -109,31 +111,33 @@ int dune_pt_map(dune_pte *root, u64 va, u64 len, u64 memory, u64 rights)
 
 	keep = DUNE_PT_RIGHTS | DUNE_PTE_USER1 | DUNE_PTE_USER2 | DUNE_PTE_USER3;
 	err = check_range(root, va, len);
-	if (!err)
-		err = check_range(root, memory, len);
-	if (!err && (rights & ~keep))
-		err = -EINVAL;
 	if (err)
 		return err;
-	if (!all_reachable(memory, len))
+	err = check_range(root, memory, len);
+	if (err)
+		return err;
+	if (rights & ~keep)
+		return -EINVAL;
+	if (!assign_granules(memory, len))
 		return -ENOMEM;
-	flags = dune_lock(&lock);
+	flags = dune_lock(lock);
 	err = dune_table_prepare(root, va, len, memory, level_size(2), &spare);
 	while (at < end && !err) {
-		e = dune_table_leaf_below(root, at, fit(at, memory, end - at), &level, &spare);
+		e = dune_table_leaf_below(root, at, largest_page(at, memory, end - at),
+					  &level, &spare);
 		__atomic_store_n(e, to_gpa(memory) | rights | (level ? DUNE_PTE_PS : 0),
 				 __ATOMIC_SEQ_CST);
 		at += level_size(level);
 		memory += level_size(level);
 	}
 	dune_table_release(&spare);
-	dune_unlock(&lock, flags);
+	dune_unlock(lock, flags);
 	if (!err)
 		flush(root, va, len);
 	return err;
 }
 
-/* The general case of dune_pt_protect(). */
+/* Does what dune_pt_protect() does, for any range and root. */
 static noinline int protect(dune_pte *root, u64 va, u64 len, u64 rights)
 {
 	u64 at = va, end = va + len, flags;
@@ -142,25 +146,26 @@ static noinline int protect(dune_pte *root, u64 va, u64 len, u64 rights)
 	int level, err;
 
 	err = check_range(root, va, len);
-	if (!err && (rights & ~DUNE_PT_RIGHTS))
-		err = -EINVAL;
 	if (err)
 		return err;
-	flags = dune_lock(&lock);
+	if (rights & ~DUNE_PT_RIGHTS)
+		return -EINVAL;
+	flags = dune_lock(lock);
 	err = dune_table_prepare(root, va, len, va, level_size(2), &spare);
 	while (at < end && !err) {
-		e = dune_table_leaf_below(root, at, fit(at, at, end - at), &level, &spare);
+		e = dune_table_leaf_below(root, at, largest_page(at, at, end - at),
+					  &level, &spare);
 		set_rights(e, rights);
 		at += level_size(level);
 	}
 	dune_table_release(&spare);
-	dune_unlock(&lock, flags);
+	dune_unlock(lock, flags);
 	if (!err)
 		flush(root, va, len);
 	return err;
 }
 
-/* The table of 4 KB pages around @va, if the entries lead that far. */
+/* Returns the table of 4 KB pages around @va, or NULL if the entries do not lead that far. */
 static dune_pte *find_last_table(dune_pte *root, u64 va)
 {
 	dune_pte v = READ_ONCE(root[level_index(va, 3)]);
@@ -175,15 +180,36 @@ static dune_pte *find_last_table(dune_pte *root, u64 va)
 }
 
 /*
- * The number of the page at @va, in a form in which other addresses have larger
- * numbers than all pages: the low 12 bits of @va, zero for a page, are on top.
+ * Rotates @va right by 12 bits. The result is the number of the page if @va is a page's
+ * address, and 2^52 or more otherwise, since the offset in the page comes to the top.
  */
 static inline u64 page_number(u64 va)
 {
 	return va >> 12 | va << 52;
 }
 
-/* One page of the first root, in another 2 MB than the previous one. */
+/* Returns dune_thread.last_table for @table, which maps the 2 MB around @va. */
+static inline u64 last_table_pack(u64 va, const dune_pte *table)
+{
+	return va >> 21 << LAST_TABLE_SHIFT | (u64)table >> 12;
+}
+
+/*
+ * Returns the number of the 2 MB that the table in @last maps. For NO_LAST_TABLE all bits
+ * are ones, since the shift copies the sign.
+ */
+static inline u64 last_table_key(u64 last)
+{
+	return (u64)((int64_t)last >> LAST_TABLE_SHIFT);
+}
+
+/* Returns the table in @last. Two shifts need no mask of 35 bits in a register. */
+static inline dune_pte *last_table_of(u64 last)
+{
+	return (dune_pte *)(last << (64 - LAST_TABLE_SHIFT) >> (64 - LAST_TABLE_SHIFT - 12));
+}
+
+/* Sets the rights of a page of the first root that is in other 2 MB than the previous one. */
 static noinline int protect_next(dune_pte *root, u64 va, u64 len, u64 rights)
 {
 	dune_pte *table = check_range(root, va, len) ? NULL : find_last_table(root, va);
@@ -192,7 +218,7 @@ static noinline int protect_next(dune_pte *root, u64 va, u64 len, u64 rights)
 	if (!table)
 		return protect(root, va, len, rights);
 	if (!t->pcid_generations)
-		WRITE_ONCE(t->last_table, va >> 21 << LAST_TABLE_SHIFT | (u64)table >> 12);
+		WRITE_ONCE(t->last_table, last_table_pack(va, table));
 	set_rights(&table[level_index(va, 0)], rights);
 	/* This is tested again: a handler may have used the first PCID meanwhile. */
 	if (READ_ONCE(t->pcid_generations)) {
@@ -205,12 +231,12 @@ static noinline int protect_next(dune_pte *root, u64 va, u64 len, u64 rights)
 }
 
 /*
- * One page is the hot path of programs that use faults as events, so each thread
- * remembers the last table that it used. Such a table lives as long as its root,
- * and the first root is never freed. A signal's handler may interrupt this and
- * use it, too: so the table and the 2 MB that it maps are one word (struct
- * dune_thread). A thread that uses PCIDs remembers no table: other PCIDs may hold the
- * page, too (flush()).
+ * A call for one page is the hot path of programs that use faults as events, so each
+ * thread remembers the last table that it used. Such a table lives as long as its root,
+ * and the first root is never freed. A signal's handler may interrupt this function and
+ * call it, too: so the table and the 2 MB that it maps are one word (struct
+ * dune_thread). A thread that uses PCIDs remembers no table, since the TLB may hold the
+ * page under other PCIDs, too (flush()).
  */
 int dune_pt_protect(dune_pte *root, u64 va, u64 len, u64 rights)
 {
@@ -226,10 +252,10 @@ int dune_pt_protect(dune_pte *root, u64 va, u64 len, u64 rights)
 	 * The test fails for NO_LAST_TABLE, whose key is -1, and for an address that is not
 	 * a page's, whose number is larger than every key.
 	 */
-	if (unlikely((u64)((int64_t)last >> LAST_TABLE_SHIFT) != number / ENTRIES))
+	if (unlikely(last_table_key(last) != number / PT_ENTRIES))
 		return protect_next(root, va, len, rights);
-	table = (dune_pte *)(last << (64 - LAST_TABLE_SHIFT) >> (64 - LAST_TABLE_SHIFT - 12));
-	set_rights(&table[number % ENTRIES], rights);
+	table = last_table_of(last);
+	set_rights(&table[number % PT_ENTRIES], rights);
 	invlpg(va);
 	return 0;
 }
@@ -246,18 +272,20 @@ int dune_pt_split(dune_pte *root, u64 va, u64 len, u64 size)
 	int level, err;
 
 	err = check_range(root, va, len);
-	if (!err && size != PAGE && size != level_size(1))
-		err = -EINVAL;
-	if (err || !len)
+	if (err)
 		return err;
+	if (size != PAGE && size != level_size(1))
+		return -EINVAL;
+	if (!len)
+		return 0;
 	at = va & ~(size - 1);
 	end = (va + len + size - 1) & ~(size - 1);
-	flags = dune_lock(&lock);
+	flags = dune_lock(lock);
 	err = dune_table_prepare(root, at, end - at, at, size, &spare);
 	for (; at < end && !err; at += size)
 		dune_table_leaf_below(root, at, size, &level, &spare);
 	dune_table_release(&spare);
-	dune_unlock(&lock, flags);
+	dune_unlock(lock, flags);
 	if (!err)
 		flush(root, va, len);
 	return err;
@@ -303,7 +331,7 @@ static void free_tables(dune_pte *t, int level)
 {
 	int i;
 
-	for (i = 0; level && i < ENTRIES; i++) {
+	for (i = 0; level && i < PT_ENTRIES; i++) {
 		if (is_table(t[i]))
 			free_tables(table_of(t[i]), level - 1);
 	}
@@ -318,7 +346,7 @@ static dune_pte *clone(const dune_pte *from, int level)
 
 	if (!to)
 		return NULL;
-	for (i = 0; i < ENTRIES; i++) {
+	for (i = 0; i < PT_ENTRIES; i++) {
 		dune_pte v = READ_ONCE(from[i]);
 
 		if (!level || !is_table(v)) {
@@ -342,9 +370,9 @@ dune_pte *dune_pt_clone(dune_pte *root)
 
 	if (!root)
 		return NULL;
-	flags = dune_lock(&lock);
-	copy = clone(root, TOP);
-	dune_unlock(&lock, flags);
+	flags = dune_lock(lock);
+	copy = clone(root, PT_TOP);
+	dune_unlock(lock, flags);
 	if (copy)
 		new_generation(copy);
 	return copy;
@@ -356,6 +384,6 @@ int dune_pt_free(dune_pte *root)
 		return -EPERM;
 	if (root == dune_pt_root() || root == dune_process.root)
 		return -EBUSY;
-	free_tables(root, TOP);
+	free_tables(root, PT_TOP);
 	return 0;
 }

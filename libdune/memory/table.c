@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
  * The tables of the guest's page tables, and the identity that fills them (APM
- * volume 2, 5.3).
+ * vol. 2, 5.3).
  *
  * The first page table maps every user address to itself; the process's own
  * mappings below it decide on rights and on whether an address is mapped. An entry of 0
@@ -13,7 +13,6 @@
  * Tables are freed with their root only, so reading them needs no lock. An entry of
  * 0 is filled by compare-and-exchange, and so needs none either.
  */
-#include "entry.h"
 #include "hostcall.h"
 #include "table.h"
 #include "tlb.h"
@@ -48,7 +47,7 @@ dune_pte *dune_table_new(void)
 	return t;
 }
 
-/* Give @t back to the arena. No entry may lead to it any more. */
+/* Gives @t back to the arena. No entry may lead to it any more. */
 void dune_table_free(dune_pte *t)
 {
 	__atomic_fetch_sub(&dune_process.tables, 1, __ATOMIC_RELAXED);
@@ -70,14 +69,14 @@ static dune_pte *take_table(struct spare *spare)
 	return t;
 }
 
-/* Give back the tables of @spare that were not needed. */
+/* Gives back the tables of @spare that were not needed. */
 void dune_table_release(struct spare *spare)
 {
 	while (spare->first)
 		dune_table_free(take_table(spare));
 }
 
-/* Put @count new tables into @spare. Returns 0, or -ENOMEM with none in it. */
+/* Puts @count new tables into @spare. Returns 0, or -ENOMEM with none in it. */
 static int reserve(struct spare *spare, u64 count)
 {
 	dune_pte *t;
@@ -100,15 +99,15 @@ u64 dune_pt_bytes(void)
 	return dune_process.tables * PAGE;
 }
 
-/* Record whether the processor has pages of 1 GB. Called once, before dune_pt_new(). */
+/* Records whether the processor has pages of 1 GB. Called once, before dune_pt_new(). */
 void dune_pt_init(bool have_1g)
 {
-	dune_process.no_1g = !have_1g;
+	dune_process.have_1g = have_1g;
 }
 
 /*
  * Returns an empty root, or NULL without memory. A new page that is read before it is
- * written costs two faults. So here and in gigabyte() the first access is a write.
+ * written costs two faults. So here and in gigabyte_entry() the first access is a write.
  */
 dune_pte *dune_pt_new(void)
 {
@@ -120,10 +119,10 @@ dune_pte *dune_pt_new(void)
 }
 
 /*
- * Make the identity entry for the 1 GB around @va: one page, or a table of pages of
- * 2 MB. Returns 0 if there is no memory or no granule is left.
+ * Returns the identity entry for the 1 GB around @va, which is a page, or leads to a new
+ * table of pages of 2 MB. Returns 0 if there is no memory or no granule is left.
  */
-static dune_pte identity(u64 va, struct spare *spare)
+static dune_pte make_identity(u64 va, struct spare *spare)
 {
 	u64 v = to_gpa(va & ~(level_size(2) - 1));
 	dune_pte *t;
@@ -134,20 +133,20 @@ static dune_pte identity(u64 va, struct spare *spare)
 	v |= DUNE_PTE_P | DUNE_PTE_W | DUNE_PTE_A | DUNE_PTE_D | DUNE_PTE_PS;
 	if (va - dune_process.super_base >= dune_process.super_size)
 		v |= DUNE_PTE_U;
-	if (!dune_process.no_1g)
+	if (dune_process.have_1g)
 		return v;
 	t = take_table(spare);
 	if (!t)
 		return 0;
 	/* Without unrolling most instructions would be the loop's own. */
 #pragma GCC unroll 8
-	for (i = 0; i < ENTRIES; i++)
+	for (i = 0; i < PT_ENTRIES; i++)
 		t[i] = v + i * level_size(1);
 	return link_to(t);
 }
 
-/* Set @e to @v if it is still 0; returns its value afterwards. */
-static dune_pte fill(dune_pte *e, dune_pte v)
+/* Sets @e to @v if it is still 0. Returns its value afterwards. */
+static dune_pte fill_if_zero(dune_pte *e, dune_pte v)
 {
 	dune_pte old = 0;
 
@@ -161,9 +160,9 @@ static dune_pte fill(dune_pte *e, dune_pte v)
  * Returns the entry of the 1 GB around @va, which is made if it is missing. Returns
  * NULL if there is no memory or no granule is left.
  */
-static dune_pte *gigabyte(dune_pte *root, u64 va, struct spare *spare)
+static dune_pte *gigabyte_entry(dune_pte *root, u64 va, struct spare *spare)
 {
-	dune_pte *e = &root[level_index(va, TOP)], *t;
+	dune_pte *e = &root[level_index(va, PT_TOP)], *t;
 	dune_pte v = READ_ONCE(*e), new;
 
 	if (!v) {
@@ -171,56 +170,57 @@ static dune_pte *gigabyte(dune_pte *root, u64 va, struct spare *spare)
 		if (!t)
 			return NULL;
 		WRITE_ONCE(t[0], 0);
-		v = fill(e, link_to(t));
+		v = fill_if_zero(e, link_to(t));
 		if (table_of(v) != t)
 			dune_table_free(t);
 	}
 	e = &table_of(v)[level_index(va, 2)];
 	if (!READ_ONCE(*e)) {
-		new = identity(va, spare);
+		new = make_identity(va, spare);
 		if (!new)
 			return NULL;
-		if (fill(e, new) != new && is_table(new))
+		if (fill_if_zero(e, new) != new && is_table(new))
 			dune_table_free(table_of(new));
 	}
 	return e;
 }
 
-/* Make sure that the identity entry of @va exists. Returns 0 or -ENOMEM. */
+/* Makes the identity entry of @va if it is missing. Returns 0 or -ENOMEM. */
 int dune_pt_touch(dune_pte *root, u64 va)
 {
-	return gigabyte(root, va, NULL) ? 0 : -ENOMEM;
+	return gigabyte_entry(root, va, NULL) ? 0 : -ENOMEM;
 }
 
 /*
- * The same for two addresses, in the first page table and in the one that is
- * loaded, with tables only of the @count @pages, since the arena has no others.
- * Unused ones are free afterwards. GS may have any value (dune_pf_early()).
+ * Makes the identity entries of @first and @last in the first page table, with tables only
+ * of the @count @pages, since the arena has no others. Unused ones are free afterwards. GS
+ * may have any value (dune_pf_early()). Returns 0 or -ENOMEM.
  */
 int dune_pt_touch_reserved(u64 first, u64 last, dune_pte *pages, u32 count)
 {
-	dune_pte *loaded = dune_active() ? table_of(read_cr3()) : dune_process.root;
 	struct spare spare = { NULL };
 	bool made;
 
 	__atomic_fetch_add(&dune_process.tables, count, __ATOMIC_RELAXED);
-	for (; count; count--, pages += ENTRIES) {
+	for (; count; count--, pages += PT_ENTRIES) {
 		pages[0] = (u64)spare.first;
 		spare.first = pages;
 	}
-	made = gigabyte(dune_process.root, first, &spare) &&
-	       gigabyte(dune_process.root, last, &spare) &&
-	       gigabyte(loaded, first, &spare) && gigabyte(loaded, last, &spare);
+	made = gigabyte_entry(dune_process.root, first, &spare) &&
+	       gigabyte_entry(dune_process.root, last, &spare);
 	dune_table_release(&spare);
 	return made ? 0 : -ENOMEM;
 }
 
-/* Add all memory that the entry of a page fault uses: it must not fault there. */
+/*
+ * Adds to @root all memory that the entry of a page fault uses, since it must not fault
+ * there. Returns 0 or -ENOMEM.
+ */
 int dune_pt_touch_core(dune_pte *root)
 {
-	if (dune_pt_touch(root, (u64)dune_stubs) ||
+	if (dune_pt_touch(root, (u64)dune_process.entry[0]) ||
+	    dune_pt_touch(root, (u64)dune_process.entry[1]) ||
 	    dune_pt_touch(root, (u64)&dune_process) ||
-	    dune_pt_touch(root, (u64)dune_trap_table) ||
 	    dune_page_touch(root) || dune_granule_touch(root))
 		return -ENOMEM;
 	return 0;
@@ -228,11 +228,11 @@ int dune_pt_touch_core(dune_pte *root)
 
 /*
  * Returns the leaf entry of @va and stores its level. Returns NULL without memory or
- * without a granule, as gigabyte() does.
+ * without a granule, as gigabyte_entry() does.
  */
 dune_pte *dune_table_leaf(dune_pte *root, u64 va, int *level, struct spare *spare)
 {
-	dune_pte *e = gigabyte(root, va, spare);
+	dune_pte *e = gigabyte_entry(root, va, spare);
 	dune_pte v;
 
 	for (*level = 2; e && *level; ) {
@@ -246,9 +246,9 @@ dune_pte *dune_table_leaf(dune_pte *root, u64 va, int *level, struct spare *spar
 }
 
 /*
- * A page fault on a page that is not present, on the IST stack. Returns true if
- * the page is present now, and the instruction can be repeated. Must not fault
- * or use GS.
+ * Handles a page fault on a page that is not present, on the IST stack: makes the leaf
+ * entry of @va if it is missing. Returns true if the page is present now, and the
+ * instruction can be repeated. Must not fault or use GS.
  */
 bool dune_pf_early(u64 va)
 {
@@ -264,7 +264,7 @@ bool dune_pf_early(u64 va)
 	return e && (READ_ONCE(*e) & DUNE_PTE_P);
 }
 
-/* Replace the leaf @e of @level by a table that maps the same. The lock is held. */
+/* Replaces the leaf @e of @level by a table that maps the same. The lock is held. */
 static void split(dune_pte *e, int level, struct spare *spare)
 {
 	dune_pte *t = take_table(spare);
@@ -275,7 +275,7 @@ static void split(dune_pte *e, int level, struct spare *spare)
 
 	do {
 		part = level == 1 ? v & ~DUNE_PTE_PS : v;
-		for (i = 0; i < ENTRIES; i++)
+		for (i = 0; i < PT_ENTRIES; i++)
 			t[i] = part + i * step;
 	} while (!__atomic_compare_exchange_n(e, &v, link_to(t), 0,
 					      __ATOMIC_SEQ_CST,
@@ -299,10 +299,10 @@ dune_pte *dune_table_leaf_below(dune_pte *root, u64 va, u64 size, int *level,
 	}
 }
 
-/* The level of @va's leaf; 2, with *@made false, if the leaf does not exist yet. */
-static int depth(dune_pte *root, u64 va, bool *made)
+/* Returns the level of @va's leaf, or 2 with *@made false if the leaf does not exist yet. */
+static int leaf_level(dune_pte *root, u64 va, bool *made)
 {
-	dune_pte v = READ_ONCE(root[level_index(va, TOP)]);
+	dune_pte v = READ_ONCE(root[level_index(va, PT_TOP)]);
 	int level = 2;
 
 	*made = false;
@@ -320,9 +320,9 @@ static int depth(dune_pte *root, u64 va, bool *made)
 }
 
 /*
- * Take into @spare all tables that the leaves of [va, va + len) need, if none is
- * to be larger than fit() and @limit. The lock is held. Tables are only ever added
- * to a root, so the count cannot be too small afterwards.
+ * Takes into @spare all tables that the leaves of [va, va + len) need, if none is
+ * to be larger than largest_page() and @limit. Returns 0, or -ENOMEM with none in it. The lock is
+ * held. Tables are only ever added to a root, so the count cannot be too small afterwards.
  */
 int dune_table_prepare(dune_pte *root, u64 va, u64 len, u64 memory, u64 limit,
 		       struct spare *spare)
@@ -335,17 +335,17 @@ int dune_table_prepare(dune_pte *root, u64 va, u64 len, u64 memory, u64 limit,
 	while (at < end) {
 		if (to_gpa(at) == NO_GPA)
 			return -ENOMEM;
-		if (!READ_ONCE(root[level_index(at, TOP)]) &&
-		    top != level_index(at, TOP)) {
-			top = level_index(at, TOP);
+		if (!READ_ONCE(root[level_index(at, PT_TOP)]) &&
+		    top != level_index(at, PT_TOP)) {
+			top = level_index(at, PT_TOP);
 			count++;
 		}
-		want = fit(at, memory + (at - va), end - at);
+		want = largest_page(at, memory + (at - va), end - at);
 		if (want > limit)
 			want = limit;
-		level = depth(root, at, &made);
+		level = leaf_level(root, at, &made);
 		if (level == 2 && (want < level_size(2) ||
-				   (!made && dune_process.no_1g))) {
+				   (!made && !dune_process.have_1g))) {
 			if (middle != at >> GB_SHIFT)
 				count++;
 			middle = at >> GB_SHIFT;

@@ -8,8 +8,8 @@
 
 #include "memory.h"
 
-#define ENTRIES		512
-#define TOP		3		/* level of the root; 0: pages of 4 KB */
+#define PT_ENTRIES		512
+#define PT_TOP		3		/* level of the root; 0: pages of 4 KB */
 
 /* Tables taken in advance, linked by their first word. */
 struct spare {
@@ -23,7 +23,7 @@ static inline u64 level_size(int level)
 
 static inline u64 level_index(u64 va, int level)
 {
-	return va >> (12 + 9 * level) & (ENTRIES - 1);
+	return va >> (12 + 9 * level) & (PT_ENTRIES - 1);
 }
 
 static inline dune_pte *table_of(dune_pte v)
@@ -37,8 +37,8 @@ static inline bool is_table(dune_pte v)
 	return (v & (DUNE_PTE_P | DUNE_PTE_PS)) == DUNE_PTE_P;
 }
 
-/* The largest page that may start at @va (and @memory) and has room in @len. */
-static inline u64 fit(u64 va, u64 memory, u64 len)
+/* Returns the size of the largest page that may map @va to @memory and has room in @len. */
+static inline u64 largest_page(u64 va, u64 memory, u64 len)
 {
 	u64 size = level_size(2);
 
@@ -52,14 +52,14 @@ dune_pte *dune_table_new(void);
 void dune_table_free(dune_pte *t);
 
 /*
- * For a call that changes a range: take every table that it needs, with the lock of
- * pgtable.c; after the change free those that were not needed.
+ * A call that changes a range first takes every table that it needs, with LOCK_TABLES
+ * held, and after the change releases those that were not needed.
  */
 int dune_table_prepare(dune_pte *root, u64 va, u64 len, u64 memory, u64 limit,
 		       struct spare *spare);
 void dune_table_release(struct spare *spare);
 
-/* The leaf entry of an address, whose identity entry is made if it is missing. */
+/* Return the leaf entry of @va, whose identity entry is made if it is missing. */
 dune_pte *dune_table_leaf(dune_pte *root, u64 va, int *level, struct spare *spare);
 dune_pte *dune_table_leaf_below(dune_pte *root, u64 va, u64 size, int *level,
 				struct spare *spare);

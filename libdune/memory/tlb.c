@@ -3,12 +3,13 @@
  * TLB control and the choice of the page table, for the calling thread.
  *
  * Entries of a PCID may stay in the TLB while another PCID is loaded, and then
- * INVLPG and a load of CR3 do not reach them (APM volume 2, 5.5.1). So a thread
+ * INVLPG and a load of CR3 do not reach them (APM vol. 2, 5.5.1). So a thread
  * that uses PCIDs notes for each PCID which generation of which root its entries belong
  * to (dune_pt_generation(), one number for both), and keeps them only for that generation.
  */
 #include "cpuid.h"
 #include "memory.h"
+#include "thread.h"
 #include "tlb.h"
 
 dune_pte *dune_pt_root(void)
@@ -23,7 +24,7 @@ static bool have_pcids(void)
 	return dune_process.info.features & DUNE_FEATURE_PCID;
 }
 
-/* Note that the entries of the loaded PCID are of the root's present generation. */
+/* Notes that the entries of the loaded PCID are of the root's present generation. */
 void dune_tlb_is_clean(void)
 {
 	struct dune_thread *t = dune_self();
@@ -33,7 +34,7 @@ void dune_tlb_is_clean(void)
 }
 
 /*
- * Allocate the thread's generations of PCIDs at its first use of one, and not earlier: without
+ * Allocates @t's generations of PCIDs at its first use of one, and not earlier: without
  * them dune_pt_protect() has a shorter path. Returns 0 or -ENOMEM.
  */
 static int use_pcids(struct dune_thread *t)
@@ -55,11 +56,13 @@ int dune_pt_load(dune_pte *root, unsigned int pcid)
 
 	if (!dune_active())
 		return -EPERM;
-	if (!root || ((u64)root & 0xfff) || (pcid & ~(CR3_PCID | DUNE_PT_KEEP)))
+	if (!root || ((u64)root & (PAGE - 1)) || (pcid & ~(CR3_PCID | DUNE_PT_KEEP)))
 		return -EINVAL;
 	if (pcid && !have_pcids())
 		return -EOPNOTSUPP;
 	t = dune_self();
+	if (root != dune_process.root)
+		dune_page_complete();
 	if ((pcid && use_pcids(t)) || dune_pt_touch_core(root))
 		return -ENOMEM;
 	cr3 = to_gpa((u64)root) | (pcid & CR3_PCID);

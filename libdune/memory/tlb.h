@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * The instructions on CR3 and the TLB (APM volume 2, 5.5). None of them causes an exit.
+ * The instructions on CR3 and the TLB (APM vol. 2, 5.5). None of them causes an exit.
  */
 #ifndef LIBDUNE_TLB_H
 #define LIBDUNE_TLB_H
 
-#include "linux.h"
+#include "compiler.h"
 
 #define CR3_PCID	0xfffULL
 #define CR3_KEEP	(1ULL << 63)	/* keep the entries of the PCID that is loaded */
 
 #define PCID_GENERATIONS_PAGES 8	/* a word for each PCID */
 
-/* INVPCID of all addresses under one PCID (SDM volume 2, "INVPCID"). */
+/* INVPCID of all addresses under one PCID (SDM vol. 2, "INVPCID"). */
 #define INVPCID_SINGLE	1
 
 ALWAYS_INLINE u64 read_cr3(void)

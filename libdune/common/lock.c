@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+/* Locks. lock.h describes their order, and how fork and vfork treat them. */
+#include "process.h"
+
+/*
+ * Returns the number of the calling thread. In the guest (@active) GDTR leads to the block,
+ * whatever GS is. In the host half the stack does. In dune_enter() there is no block yet,
+ * and the number of the program's stack is no block's.
+ */
+ALWAYS_INLINE u32 own_holder(bool active)
+{
+	struct {
+		u16 limit;
+		u64 base;
+	} __packed gdtr;
+
+	if (!active)
+		return dune_lock_holder(__builtin_frame_address(0));
+	__asm__ volatile("sgdt %0" : "=m" (gdtr));
+	return dune_lock_holder((void *)gdtr.base);
+}
+
+/* Asserts that @holder holds neither @l nor a lock that comes after it. */
+static void assert_order(const struct dune_lock *l, u32 holder)
+{
+	const struct dune_lock *first = dune_process.locks, *end = first + LOCKS;
+
+	if (l < first || l >= end) {		/* that of a struct dune_sighand */
+		if (READ_ONCE(l->holder) == holder)
+			__builtin_trap();
+		l = first;
+	}
+	for (; l < end; l++) {
+		if (unlikely(READ_ONCE(l->holder) == holder))
+			__builtin_trap();
+	}
+}
+
+u64 dune_lock(struct dune_lock *l)
+{
+	bool active = dune_active();
+	u64 flags = active ? dune_irq_save() : 0;
+	u32 holder = own_holder(active), nobody = 0;
+
+	assert_order(l, holder);
+	while (unlikely(!__atomic_compare_exchange_n(&l->holder, &nobody, holder, false,
+						     __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))) {
+		nobody = 0;
+		__builtin_ia32_pause();
+	}
+	return flags;
+}
+
+void dune_unlock(struct dune_lock *l, u64 flags)
+{
+	__atomic_store_n(&l->holder, 0, __ATOMIC_RELEASE);
+	dune_irq_restore(flags);
+}

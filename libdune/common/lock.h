@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * Locks. Both halves of the library take them, and so does dune_enter(). In the guest
+ * interrupts are off while a lock is held, so no handler of a signal runs then. The
+ * handler of the host half, which may interrupt a holder, takes no lock.
+ *
+ * The order. A thread takes first the lock of its struct dune_sighand, then locks of the
+ * process in the order of enum dune_lock_number; it may leave out any. dune_lock()
+ * asserts this.
+ *
+ * fork. The child has a copy of memory and of the locks, but not of the other threads. So
+ * the host half takes all locks before it makes the child, and afterwards both
+ * processes release theirs (host/process.c).
+ *
+ * vfork. A child that shares memory can be killed at any instruction, also while it
+ * holds a lock. When it is gone its parent releases what it held (host/process.c). For
+ * this a lock records its holder, and the holder's death between any two of its stores
+ * leaves data that the next holder can use:
+ *  - Lists and page tables change by one store, or one compare-and-exchange, each. Pages
+ *    that the child had taken from the arena are lost unless a list or a table already has
+ *    them, and dune_stats() may count them wrongly. A change of a range may be half made.
+ *  - A thread's records about its TLB are in its own block, and end with it.
+ *  - The actions of signals are repaired by the parent (dune_undo_set_action()).
+ *  - The next holder finishes the assignment of a granule, and a step by which the arena
+ *    grows in its place. Such a child never adds the arena's second chunk, since its
+ *    parent has done so (dune_page_complete()).
+ * If such a child was made without CLONE_VFORK, or if its parent was killed first, no
+ * process learns of its death, and a lock that it held stays held.
+ */
+#ifndef LIBDUNE_LOCK_H
+#define LIBDUNE_LOCK_H
+
+#include "compiler.h"
+#include "layout.h"
+
+struct dune_lock {
+	u32 holder;		/* 0, or the number of dune_lock_holder() */
+};
+
+/* The locks of the process, in dune_process.locks, and the data that they protect. */
+enum dune_lock_number {
+	LOCK_THREADS,		/* dune_process.threads and old_counters */
+	/*
+	 * The shape of all page tables (memory/pgtable.c). Leaf entries change, and
+	 * entries of 0 are filled, without it.
+	 */
+	LOCK_TABLES,
+	/*
+	 * The arena's chunks, and each chunk's base and size, which are read without
+	 * it. It is held for system calls.
+	 */
+	LOCK_GROWING,
+	LOCK_GRANULES,		/* the assignment of granules (memory/granule.c) */
+	LOCK_ARENA,		/* the arena's chunk[].used, pieces and bytes */
+	LOCKS
+};
+
+/*
+ * Takes @l, in the guest with interrupts off. Returns the flags for dune_unlock(). Outside
+ * the guest these are 0, with which dune_unlock() leaves interrupts alone. If the thread
+ * holds @l already, or a lock that comes after @l, an invalid instruction (UD2) ends
+ * it. GS may have any value, since dune_pf_early() calls this.
+ */
+u64 dune_lock(struct dune_lock *l);
+
+/* Releases @l. @flags: what dune_lock() returned. */
+void dune_unlock(struct dune_lock *l, u64 flags);
+
+/*
+ * Returns the number by which locks know the thread whose block, or whose stack in
+ * dune_enter(), is in the 64 KB at @p.
+ */
+static inline u32 dune_lock_holder(const void *p)
+{
+	return (u64)p / BLOCK_SIZE;
+}
+
+#endif /* LIBDUNE_LOCK_H */

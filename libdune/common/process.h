@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * The state of the process, which its threads in Dune mode share: what dune_enter() has set
+ * up, the arena, the locks, the actions of signals, and the list of threads.
+ */
+#ifndef LIBDUNE_PROCESS_H
+#define LIBDUNE_PROCESS_H
+
+#include <linux/dune.h>
+#include "address.h"
+#include "dune.h"
+#include "lock.h"
+#include "sigaction.h"
+
+/* A part of the arena, whose pages are given out from its start (memory/page.c). */
+struct dune_chunk {
+	u64 base, size, used;
+};
+
+/* The step by which an arena grows, and the unit of its limit. */
+#define ARENA_STEP	(1ULL << 20)
+
+struct dune_arena {
+	u32 complete;			/* there will be no other chunk */
+	struct dune_chunk chunk[2];
+	u64 limit;			/* to which the first chunk may grow, or 0 */
+	u64 placing;			/* where the first chunk is growing now, or 0 */
+	struct dune_piece *pieces;	/* pages that were given back */
+	u64 bytes;			/* of pages that are given out */
+};
+
+/*
+ * The process's state; a child of fork has its own copy, as of all memory. It is
+ * one page, since each page costs as much as ten system calls.
+ */
+struct dune_process {
+	u32 entered;			/* never read; its store maps this page (dune_enter()) */
+	u32 ready;			/* all that threads share is set up */
+	u32 imported;			/* the handlers from before dune_enter() are recorded */
+	u32 have_1g;			/* the processor has pages of 1 GB */
+	u32 smap;			/* CR4.SMAP is set; without it STAC may be #UD */
+	u32 vcpu_flags;			/* of DUNE_CREATE_VCPU */
+	/*
+	 * Set while a thread is in dune_enter(), outside the guest. A child of fork keeps its
+	 * copy: its only thread is in the guest and never waits for this.
+	 */
+	u32 entering;
+	struct dune_arena arena;
+	u64 tables;			/* pages in use as page tables */
+	struct dune_info info;
+	u32 granules;			/* 0, or info.granules (memory/granule.c) */
+	u32 granules_used;
+	u64 super_base, super_size;
+	u64 flags;			/* DUNE_ENTER_* */
+	const char *reason;		/* why the last dune_enter() failed */
+	dune_pte *root;			/* the first page table */
+	u64 idt[2 * VEC_GATES];
+	const void *entry[2];		/* code and table of guest/ for dune_pt_touch_core() */
+	struct dune_sighand sighand;
+	struct dune_lock locks[LOCKS];
+	struct dune_thread *threads;
+	u64 old_counters[DUNE_COUNT_MAX]; /* of vCPUs that were closed */
+	u64 signals, forks;		/* changed by atomic instructions */
+} __aligned(PAGE);
+
+_Static_assert(sizeof(struct dune_process) == PAGE, "more than a page");
+CHECK_OFFSET(struct dune_process, smap, P_SMAP);
+
+extern struct dune_process dune_process;
+
+#endif /* LIBDUNE_PROCESS_H */
