@@ -1,20 +1,23 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * dune-run: run a program in ring 3 of a virtual machine of its own, with
- * this runtime in ring 0, which passes its system calls on after checking
- * them (calls/check.c). Started by dunectl, and by itself for execve (load/exec.c).
+ * dune-run: run a program in ring 3 of a virtual machine of its own, with this
+ * runtime in ring 0, which checks the program's system calls and forwards them to the
+ * kernel (calls/check.c). dunectl starts it, and for execve it starts itself
+ * (load/exec.c).
  *
  * The folders are layers, the lowest first:
  *
  *	base/	strings, messages, dune-run's own system calls, copies from and to the
  *		program's memory; super_range.h: the addresses that every check is about
- *	own/	what the runtime has for itself: its mappings, the descriptors and files
- *		that it keeps from the program, the counters of --stats
+ *	own/	what the runtime keeps from the program: the guard region, sealed tables,
+ *		hidden descriptors, protected files, the counters of --stats
  *	load/	the program's file, image and stack; how one program becomes another
  *	calls/	the program's system calls: check.c with the table syscalls.def, and the
  *		functions that the table names
  *
  *   dune-run [--stats] [--stats=FILE] [--argv0=NAME] -- PATH ARGS...
+ *
+ * (--tree and --name are only for dune-run itself: load/exec.c.)
  *
  * The exit status is as in shells: 127 when there is no such program, 126 when it
  * cannot be executed, and else the program's own.
@@ -24,24 +27,27 @@
 #include "elf_image.h"
 #include "exec.h"
 #include "executable.h"
-#include "files.h"
+#include "guard_region.h"
 #include "hidden.h"
 #include "initial_stack.h"
-#include "mappings.h"
+#include "memcpy.h"
 #include "message.h"
-#include "own_syscall.h"
 #include "page.h"
 #include "program.h"
+#include "protected_files.h"
 #include "script.h"
+#include "seal.h"
 #include "stats.h"
 #include "super_range.h"
+#include "sys.h"
 #include "text.h"
 #include "vdso.h"
 
-#include <linux/mman.h>
+#include <asm/processor-flags.h>
 #include <asm/unistd.h>
 #include <linux/auxvec.h>
 #include <linux/fcntl.h>
+#include <linux/mman.h>
 #include <linux/prctl.h>
 
 _Static_assert(SUPER_BASE + GUARD_REGION_SIZE == DUNE_RUN_IMAGE,
@@ -101,30 +107,23 @@ static void parse(const struct initial_stack *s, struct options *o)
 }
 
 /*
- * --argv0: put NAME where PATH is, right before the other arguments, and PATH
- * before NAME, because /proc/self/cmdline shows the arguments in one piece. There
- * is enough room: both are before the other arguments already, with more words
- * around them.
+ * --argv0: put NAME where PATH is, right before the other arguments, and PATH before
+ * NAME, because /proc/self/cmdline shows the arguments in one piece. The strings of
+ * `--argv0=NAME ... -- PATH ARGS` lie next to each other. `PATH NAME` is shorter than
+ * `--argv0=NAME -- PATH` and ends at the same address, so it fits without touching ARGS.
  */
 static void replace_argv0(struct initial_stack *s, struct options *o)
 {
 	static char path[PATH_BYTES];
+	size_t path_bytes, name_bytes = text_len(o->argv0) + 1;
 	char *at = s->argv[o->first];
-	const char *end = path + sizeof(path);
-	size_t len = text_len(o->argv0) + 1, i;
 
-	text_append(path, end, at);
-	at += text_len(at) + 1 - len;
-	if (at > o->argv0)
-		for (i = len; i-- > 0; )
-			at[i] = o->argv0[i];
-	else
-		for (i = 0; i < len; i++)
-			at[i] = o->argv0[i];
+	path_bytes = text_append(path, path + sizeof(path), at) - path + 1;
+	at += text_len(at) + 1 - name_bytes;
+	memmove(at, o->argv0, name_bytes);
 	s->argv[o->first] = at;
-	at -= text_len(path) + 1;
-	for (i = 0; i <= text_len(path); i++)
-		at[i] = path[i];
+	at -= path_bytes;
+	memcpy(at, path, path_bytes);
 	o->name = at;
 }
 
@@ -138,11 +137,11 @@ static void open_self(const struct initial_stack *s)
 	if (fd < 0 && name)
 		fd = SYS4(__NR_openat, AT_FDCWD, *name, O_PATH | O_CLOEXEC, 0);
 	if (fd < 0)
-		die(126, "cannot open dune-run itself", text_errno(fd), "mount /proc");
+		die(126, "cannot open dune-run itself", errno_text(fd), "mount /proc");
 	hidden_add(HIDDEN_SELF, fd);
 }
 
-static void cannot_run(const char *path, long err)
+static void __attribute__((noreturn)) cannot_run(const char *path, long err)
 {
 	bool missing = err == -ENOENT || err == -ENOTDIR;
 	const char *advice = NULL;
@@ -154,7 +153,7 @@ static void cannot_run(const char *path, long err)
 	else if (err == -ENOEXEC)
 		advice =
 			"a program must be a 64-bit x86 program or #! script, and not on hugetlbfs";
-	die(missing ? 127 : 126, path, text_errno(err), advice);
+	die(missing ? 127 : 126, path, errno_text(err), advice);
 }
 
 static long open_program(const struct initial_stack *s, const struct options *o)
@@ -212,7 +211,7 @@ static void enter(void)
 	err = SYS6(__NR_mmap, ARENA_BASE, ARENA_SIZE, PROT_READ | PROT_WRITE,
 		   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
 	if (err < 0)
-		die(126, "no memory for the runtime", text_errno(err),
+		die(126, "no memory for the runtime", errno_text(err),
 		    "raise the limit on address space (ulimit -v)");
 	err = dune_enter(&config);
 	if (!err)
@@ -224,7 +223,7 @@ static void enter(void)
 			 "/dev/dune (docs/install.md)";
 	else if (err == -EPROTO)
 		advice = "load the dune.ko that belongs to this dune-run";
-	die(126, "/dev/dune", text_errno(err), advice);
+	die(126, "/dev/dune", errno_text(err), advice);
 }
 
 /*
@@ -241,12 +240,12 @@ static int prepare(u64 *stack, struct initial_stack *initial, struct options *op
 	stack_find(initial, stack);
 	parse(initial, options);
 	if (options->tree)
-		exec_resume(options->tree, &program);
+		program = exec_resume(options->tree);
 	else
 		open_self(initial);
 	if (options->stats)
 		stats_create(options->stats_file);
-	own_files_init();
+	protected_files_init();
 	if (program < 0)
 		program = open_program(initial, options);
 	if (options->argv0)
@@ -265,7 +264,7 @@ static int prepare(u64 *stack, struct initial_stack *initial, struct options *op
 	return program;
 }
 
-/* Load the program from the file @program. Nothing is read from the kernel's stack any more. */
+/* Load the program from the file @program. From here on nothing reads the kernel's stack. */
 static void load(int program, const struct initial_stack *initial, const struct options *options,
 		 struct dune_tf *tf)
 {
@@ -277,11 +276,11 @@ static void load(int program, const struct initial_stack *initial, const struct 
 		cannot_run(options->name, err);
 	SYS1(__NR_close, program);
 	tf->rip = image.entry;
-	tf->rflags = 0x202;
+	tf->rflags = X86_EFLAGS_IF | X86_EFLAGS_FIXED;
 	stack_describe(initial, &image);
 	err = areas_set(initial, &image);
 	if (err)
-		die(126, "cannot set the program's memory areas", text_errno(err),
+		die(126, "cannot set the program's memory areas", errno_text(err),
 		    "the kernel needs CONFIG_CHECKPOINT_RESTORE");
 	if (image.stack_executable)
 		SYS3(__NR_mprotect, PAGE_DOWN(tf->rsp), PAGE_BYTES,
@@ -306,6 +305,6 @@ void run_main(u64 *stack)
 	dune_syscall_set(check_syscall);
 	seal_rest();
 	err = dune_ring3(&tf);
-	die(126, "cannot start the program in ring 3", text_errno(err),
+	die(126, "cannot start the program in ring 3", errno_text(err),
 	    "report this with `dunectl check`");
 }

@@ -5,12 +5,25 @@
  */
 #include "memcpy.h"
 
+/* Copies in ascending order, on which memmove() relies. */
 void *memcpy(void *to, const void *from, size_t n)
 {
 	void *ret = to;
 
 	asm volatile("rep movsb" : "+D" (to), "+S" (from), "+c" (n) : : "memory");
 	return ret;
+}
+
+void *memmove(void *to, const void *from, size_t n)
+{
+	const char *source = from;
+	char *target = to;
+
+	if (target <= source)
+		return memcpy(to, from, n);
+	while (n-- > 0)
+		target[n] = source[n];
+	return to;
 }
 
 void *memset(void *to, int c, size_t n)

@@ -6,6 +6,7 @@
 #include <stddef.h>
 
 void *memcpy(void *to, const void *from, size_t n);
+void *memmove(void *to, const void *from, size_t n);
 void *memset(void *to, int c, size_t n);
 
 #endif /* DUNE_RUN_MEMCPY_H */

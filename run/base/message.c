@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /* The messages to people. A message is one line: the error, its object, and advice. */
 #include "message.h"
-#include "own_syscall.h"
+#include "sys.h"
 #include "text.h"
 
 #include <asm/unistd.h>
 
-const char *text_errno(long err)
+const char *errno_text(long err)
 {
 	static char other[32];
 	char *p;

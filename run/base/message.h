@@ -4,7 +4,7 @@
 #define DUNE_RUN_MESSAGE_H
 
 /* The message of an error, positive or negative; valid until the next call. */
-const char *text_errno(long err);
+const char *errno_text(long err);
 /* Print "dune-run: WHAT: DETAIL: ADVICE" to stderr; DETAIL and ADVICE may be NULL. */
 void message(const char *what, const char *detail, const char *advice);
 /*

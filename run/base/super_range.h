@@ -7,7 +7,7 @@
  * comparisons below. Two facts make them short:
  *
  * - The range begins with the guard region: GUARD_REGION_SIZE bytes that cannot be
- *   accessed (own/mappings.c). Reads and writes of the kernel in ascending order from
+ *   accessed (own/guard_region.c). Reads and writes of the kernel in ascending order from
  *   an address below the range stop there with EFAULT, and so do those of a structure
  *   shorter than the guard region: for these only the start of the object is checked.
  * - A mapping call whose result would lie in the range is undone (calls/mapping.c),
@@ -24,8 +24,9 @@
 #define SUPER_BASE	0x6d7500000000UL
 #define SUPER_SIZE	0x40000000UL
 
-/* What lies in the range. The image of dune-run follows the guard region. */
+/* The parts of the range. The image of dune-run follows the guard region. */
 #define GUARD_REGION_SIZE	0x100000UL
+extern char _end[];				/* the linker's: the end of the image */
 #define ARENA_BASE	(SUPER_BASE + 0x10000000UL)
 #define ARENA_SIZE	0x00100000UL	/* at first */
 #define ARENA_LIMIT	0x10000000UL

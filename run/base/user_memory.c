@@ -39,6 +39,40 @@ long user_write(u64 to, const void *from, u64 len)
 	return copy((void *)outside_nospec(to), from, len);
 }
 
+/* Returns 0 if the @len bytes at @from are zero, -E2BIG if not, or -EFAULT. */
+static long check_zeros(u64 from, u64 len)
+{
+	u64 done, part, i;
+	u8 bytes[64];
+
+	for (done = 0; done < len; done += part) {
+		part = len - done < sizeof(bytes) ? len - done : sizeof(bytes);
+		if (user_read(bytes, from + done, part))
+			return -EFAULT;
+		for (i = 0; i < part; i++) {
+			if (bytes[i])
+				return -E2BIG;
+		}
+	}
+	return 0;
+}
+
+long user_read_struct(void *to, u64 known, u64 least, u64 from, u64 size)
+{
+	long err;
+
+	if (size < least)
+		return -EINVAL;
+	if (size > PAGE_BYTES)
+		return -E2BIG;
+	if (size <= known)
+		return user_read(to, from, size);
+	err = check_zeros(from + known, size - known);
+	if (err)
+		return err;
+	return user_read(to, from, known);
+}
+
 long user_string(char *to, u64 from, u64 size)
 {
 	u64 done = 0;

@@ -13,6 +13,14 @@
 long user_read(void *to, u64 from, u64 len);
 long user_write(u64 to, const void *from, u64 len);
 /*
+ * Copy a structure of which the program has a version of @size bytes, and @to one of @known, as
+ * copy_struct_from_user() of the kernel does. The program's is at least @least bytes and at most
+ * a page; the rest of @to is not changed. Returns 0, -EINVAL or -E2BIG for the size, -E2BIG if
+ * a byte that @to does not have is not zero, or -EFAULT.
+ */
+long user_read_struct(void *to, u64 known, u64 least, u64 from, u64 size);
+
+/*
  * Copy a string with its NUL. Never touches the page after the one in which the
  * string ends. Returns its length, -EFAULT, or -ENAMETOOLONG when there is no
  * NUL in @size bytes.

@@ -100,7 +100,6 @@ void call_set_robust_list(struct dune_tf *tf);
 /* prctl.c */
 void call_prctl(struct dune_tf *tf);
 void call_arch_prctl(struct dune_tf *tf);
-void call_seccomp(struct dune_tf *tf);
 
 /* execve.c */
 void call_execve(struct dune_tf *tf);

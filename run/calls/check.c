@@ -2,8 +2,8 @@
 /*
  * Every system call of the program arrives here, in ring 0, from libdune's
  * system-call entry. syscalls.def describes its arguments and what becomes of it:
- * it is passed on to the kernel, to libdune or to a function of dune-run, or it
- * is refused.
+ * it is forwarded to the kernel, passed to libdune, made by a function of dune-run, or
+ * refused.
  */
 #include "check.h"
 #include "calls.h"
@@ -14,11 +14,11 @@
 
 /* How check_syscall() treats a number. */
 enum call_how {
-	CALL_UNKNOWN,	/* refused: syscalls.def lacks the number */
-	CALL_PLAIN,	/* passed on, nothing to check */
+	CALL_UNKNOWN,	/* 0, refused: syscalls.def lacks the number */
+	CALL_FORWARD,	/* forwarded, nothing to check */
+	CALL_FUNCTION,	/* its function is called, nothing to check before */
+	CALL_CHECK,	/* its arguments are checked; then as one of the two above */
 	CALL_DENY,	/* refused */
-	CALL_CHECK,	/* its arguments are checked; then its function, or passed on */
-	CALL_FUNCTION,	/* its function, no argument to check before */
 };
 
 /* One system call. The masks have bit i for argument i. */
@@ -34,6 +34,7 @@ struct call {
 	u16 error;	/* of CALL_DENY, positive */
 };
 
+/* The letters of syscalls.def, a bit for each. */
 #define KIND_V	0
 #define KIND_P	1
 #define KIND_B	2
@@ -46,6 +47,8 @@ struct call {
 #define KIND_A	(KIND_A6 | KIND_A8 | KIND_A12)
 #define KIND_ANY	255	/* every kind but KIND_V */
 
+#define KIND_SIZED	(KIND_B | KIND_R | KIND_A)	/* the next argument is its length */
+
 #define BIT_IF(kind, kinds, i)	((kind) & (kinds) ? 1 << (i) : 0)
 
 #define MASK(k, a, b, c, d, e, f)					\
@@ -53,25 +56,43 @@ struct call {
 	 BIT_IF(KIND_##c, k, 2) | BIT_IF(KIND_##d, k, 3) |		\
 	 BIT_IF(KIND_##e, k, 4) | BIT_IF(KIND_##f, k, 5))
 
-#define ENTRY(kind, function, a, b, c, d, e, f) {			\
+/*
+ * 0, after asserting what this file assumes about the arguments of a row. Bit 6 is after
+ * the last argument.
+ */
+#define ASSERTED(a, b, c, d, e, f)	(0 * sizeof(struct {		\
+	char unused;							\
+	_Static_assert(!(MASK(KIND_SIZED, a, b, c, d, e, f) << 1 &	\
+			 (MASK(KIND_ANY, a, b, c, d, e, f) | 1 << 6)),	\
+		       "a length is the next argument, and a value");	\
+	_Static_assert(MASK(KIND_N, a, b, c, d, e, f) < 3,		\
+		       "a row has one name, which is argument 0 or 1");	\
+	_Static_assert(!!MASK(KIND_B | KIND_R, a, b, c, d, e, f) +	\
+		       !!MASK(KIND_A6, a, b, c, d, e, f) +		\
+		       !!MASK(KIND_A8, a, b, c, d, e, f) +		\
+		       !!MASK(KIND_A12, a, b, c, d, e, f) < 2,		\
+		       "a row has items of one size");			\
+}))
+
+#define ENTRY(unchecked, function, a, b, c, d, e, f) {			\
 	.fn = function,							\
-	.how = MASK(KIND_ANY, a, b, c, d, e, f) ? CALL_CHECK : (kind),	\
-	.pointers = MASK(KIND_P | KIND_B | KIND_N | KIND_R | KIND_A,	\
-			 a, b, c, d, e, f),				\
-	.buffers = MASK(KIND_B | KIND_R | KIND_A, a, b, c, d, e, f),		\
+	.how = MASK(KIND_ANY, a, b, c, d, e, f) ? CALL_CHECK : (unchecked),	\
+	.pointers = MASK(KIND_P | KIND_N | KIND_SIZED, a, b, c, d, e, f),	\
+	.buffers = MASK(KIND_SIZED, a, b, c, d, e, f),			\
 	.descriptors = MASK(KIND_F, a, b, c, d, e, f),			\
 	.names = MASK(KIND_N, a, b, c, d, e, f),			\
 	.ranges = MASK(KIND_R, a, b, c, d, e, f),			\
-	.item = MASK(KIND_A6, a, b, c, d, e, f) ? 6 :			\
-		MASK(KIND_A8, a, b, c, d, e, f) ? 8 :			\
-		MASK(KIND_A12, a, b, c, d, e, f) ? 12 : 1,		\
+	.item = ASSERTED(a, b, c, d, e, f) +				\
+		(MASK(KIND_A6, a, b, c, d, e, f) ? 6 :			\
+		 MASK(KIND_A8, a, b, c, d, e, f) ? 8 :			\
+		 MASK(KIND_A12, a, b, c, d, e, f) ? 12 : 1),		\
 }
 
-#define PASS(nr, name, a, b, c, d, e, f)				\
-	[nr] = ENTRY(CALL_PLAIN, NULL, a, b, c, d, e, f),
-#define OWN(nr, name, a, b, c, d, e, f)					\
+#define FORWARD(nr, name, a, b, c, d, e, f)				\
+	[nr] = ENTRY(CALL_FORWARD, NULL, a, b, c, d, e, f),
+#define LIBDUNE(nr, name, a, b, c, d, e, f)				\
 	[nr] = ENTRY(CALL_FUNCTION, dune_syscall_pass, a, b, c, d, e, f),
-#define CALL(nr, name, function, a, b, c, d, e, f)			\
+#define FUNCTION(nr, name, function, a, b, c, d, e, f)			\
 	[nr] = ENTRY(CALL_FUNCTION, function, a, b, c, d, e, f),
 #define DENY(nr, name, err)						\
 	[nr] = { .how = CALL_DENY, .error = (err) },
@@ -159,7 +180,7 @@ static void make_named_call(const struct call *call, struct dune_tf *tf)
 	*name = old;
 }
 
-/* All calls that are not just passed on. Not inline, to keep check_syscall() short. */
+/* All calls that are not just forwarded. Not inline, to keep check_syscall() short. */
 static __attribute__((noinline)) void check_call(const struct call *call, struct dune_tf *tf)
 {
 	if (call->how == CALL_CHECK) {
@@ -188,7 +209,7 @@ void check_syscall(struct dune_tf *tf)
 	}
 	tf->rax = nr;
 	nr = index_nospec(nr, ARRAY_LEN(table));
-	if (likely(table[nr].how == CALL_PLAIN))
+	if (likely(table[nr].how == CALL_FORWARD))
 		dune_syscall_result(tf, forward(tf));
 	else
 		check_call(&table[nr], tf);

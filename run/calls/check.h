@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* Where the system calls of the program arrive. */
+/* The entrance of the program's system calls. */
 #ifndef DUNE_RUN_CHECK_H
 #define DUNE_RUN_CHECK_H
 

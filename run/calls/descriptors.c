@@ -34,7 +34,7 @@ void call_close_range(struct dune_tf *tf)
 		u64 stop = last + 1;	/* the next hidden one, or the end */
 		int i;
 
-		for (i = 0; i <= HIDDEN_VCPU; i++) {
+		for (i = 0; i < HIDDEN_COUNT; i++) {
 			int fd = hidden_fd(i);
 
 			if (fd >= 0 && (u64)fd >= first && (u64)fd < stop)

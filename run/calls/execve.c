@@ -10,9 +10,9 @@
 #include "calls.h"
 #include "exec.h"
 #include "executable.h"
-#include "own_syscall.h"
 #include "program.h"
 #include "script.h"
+#include "sys.h"
 #include "text.h"
 #include "user_memory.h"
 

@@ -1,29 +1,41 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
  * ioctl. Its number does not show whether the argument points to a structure with
- * pointers, so the numbers that may pass are listed one by one: a type all of
+ * pointers, so the numbers that are forwarded are listed one by one: a type all of
  * whose numbers are harmless today gets numbers with pointers in a future kernel.
  * A number in the list is flat for every driver that knows it: its argument is a
- * value, or a structure without pointers, shorter than the guard region (so that
- * the check of its start in syscalls.def was enough). The few with a pointer or a
- * descriptor inside are made with a copy. All others give ENOTTY, as from a driver
- * that does not have them.
+ * value, or a structure without pointers and descriptors, shorter than the guard
+ * region (so that the check of its start in syscalls.def was enough). The few numbers
+ * whose argument is a descriptor, or has a pointer or descriptors inside, are in
+ * call_ioctl(): the descriptors are checked, and a structure is checked and forwarded
+ * as a copy. All others give ENOTTY, as from a driver that does not have them.
  */
 #include "calls.h"
+#include "copy_pool.h"
 #include "hidden.h"
+#include "page.h"
 #include "super_range.h"
 #include "user_memory.h"
 
+#include <asm/ioctls.h>
+#include <asm/termbits.h>
 #include <linux/blkpg.h>
+#include <linux/cdrom.h>
 #include <linux/fiemap.h>
 #include <linux/fs.h>
+#include <linux/fuse.h>
+#include <linux/hdreg.h>
 #include <linux/if.h>
+#include <linux/if_tun.h>
 #include <linux/input.h>
 #include <linux/ioctl.h>
+#include <linux/kd.h>
 #include <linux/loop.h>
+#include <linux/nsfs.h>
 #include <linux/random.h>
 #include <linux/rtc.h>
 #include <linux/sockios.h>
+#include <linux/vt.h>
 #include <linux/watchdog.h>
 
 struct range {
@@ -36,54 +48,56 @@ struct range {
  * defined in Linux 6.1 and in all since.
  */
 static const struct range plain[] = {
-	{ 0x0001, 0x0002 },	/* FIBMAP, FIGETBSZ */
-	{ 0x0301, 0x0301 },	/* HDIO_GETGEO */
-	{ 0x125d, 0x1268 },	/* BLKROSET to BLKSSZGET: values */
-	{ 0x1277, 0x127f },	/* BLKDISCARD to BLKZEROOUT */
-	{ 0x4b2f, 0x4b33 },	/* consoles: KIOCSOUND to KDGKBTYPE */
-	{ 0x4b3a, 0x4b3b },	/* KDSETMODE, KDGETMODE */
-	{ 0x4b44, 0x4b49 },	/* KDGKBMODE to KDSKBSENT */
-	{ 0x4b62, 0x4b65 },	/* KDGKBMETA to KDSKBLED */
-	{ 0x4c01, 0x4c05 },	/* loop devices: LOOP_CLR_FD to LOOP_GET_STATUS64 */
-	{ 0x4c07, 0x4c09 },	/* LOOP_SET_CAPACITY to LOOP_SET_BLOCK_SIZE */
-	{ 0x4c80, 0x4c82 },	/* LOOP_CTL_* */
-	{ 0x5326, 0x5326 },	/* CDROM_DRIVE_STATUS */
-	{ 0x5401, 0x541d },	/* terminals: TCGETS to TIOCCONS */
-	{ 0x5420, 0x5425 },	/* TIOCPKT to TCSBRKP */
-	{ 0x5427, 0x5429 },	/* TIOCSBRK to TIOCGSID */
-	{ 0x5441, 0x5441 },	/* TIOCGPTPEER: opens the other end */
-	{ 0x5450, 0x5452 },	/* FIONCLEX, FIOCLEX, FIOASYNC */
-	{ 0x5456, 0x5457 },	/* TIOCGLCKTRMIOS, TIOCSLCKTRMIOS */
-	{ 0x5459, 0x5459 },	/* TIOCSERGETLSR */
-	{ 0x545c, 0x545d },	/* TIOCMIWAIT, TIOCGICOUNT */
-	{ 0x5460, 0x5460 },	/* FIOQSIZE */
-	{ 0x5600, 0x560f },	/* virtual terminals: VT_OPENQRY to VT_SETACTIVATE */
-	{ 0x7001, 0x7006 },	/* RTC_AIE_ON to RTC_PIE_OFF: values */
-	{ 0x8901, 0x8907 },	/* sockets: FIOSETOWN to SIOCGSTAMPNS */
+	{ FIBMAP, FIGETBSZ },
+	{ HDIO_GETGEO, HDIO_GETGEO },
+	{ BLKROSET, BLKSSZGET },		/* values */
+	{ BLKDISCARD, BLKZEROOUT },
+	{ KIOCSOUND, KDGKBTYPE },		/* consoles */
+	{ KDSETMODE, KDGETMODE },
+	{ KDGKBMODE, KDSKBSENT },
+	{ KDGKBMETA, KDSKBLED },
+	{ LOOP_CLR_FD, LOOP_GET_STATUS64 },
+	{ LOOP_SET_CAPACITY, LOOP_SET_BLOCK_SIZE },
+	{ LOOP_CTL_ADD, LOOP_CTL_GET_FREE },
+	{ CDROM_DRIVE_STATUS, CDROM_DRIVE_STATUS },
+	{ TCGETS, TIOCCONS },			/* terminals */
+	{ TIOCPKT, TCSBRKP },
+	{ TIOCSBRK, TIOCGSID },
+	{ TIOCGPTPEER, TIOCGPTPEER },		/* opens the other end */
+	{ FIONCLEX, FIOASYNC },			/* with FIOCLEX between them */
+	{ TIOCGLCKTRMIOS, TIOCSLCKTRMIOS },
+	{ TIOCSERGETLSR, TIOCSERGETLSR },
+	{ TIOCMIWAIT, TIOCGICOUNT },
+	{ FIOQSIZE, FIOQSIZE },
+	{ VT_OPENQRY, VT_SETACTIVATE },		/* virtual terminals */
+	{ RTC_AIE_ON, RTC_PIE_OFF },		/* values */
+	{ FIOSETOWN, SIOCGSTAMPNS_OLD },	/* sockets */
 	{ SIOCGIFNAME, SIOCSIFLINK },
 	{ SIOCGIFFLAGS, SIOCSIFMEM },
 	{ SIOCGIFMTU, SIOCGIFHWADDR },
 	{ SIOCGIFSLAVE, SIOCGIFSLAVE },
 	{ SIOCSIFSLAVE, SIOCGIFCOUNT },
 	{ SIOCGIFTXQLEN, SIOCSIFTXQLEN },
-	{ 0x894b, 0x894c },	/* SIOCOUTQNSD; SIOCGSKNS: returns a name space */
+	{ SIOCOUTQNSD, SIOCGSKNS },		/* SIOCGSKNS returns a name space */
 	{ SIOCDARP, SIOCSARP },
 	{ SIOCGIFMAP, SIOCSIFMAP },
-	{ 0xb701, 0xb704 },	/* name spaces: NS_GET_USERNS to NS_GET_OWNER_UID */
+	{ NS_GET_USERNS, NS_GET_OWNER_UID },	/* name spaces */
 };
 
-/* numbers that encode direction and size */
+/*
+ * Numbers that encode direction and size. Those that the uapi headers of Linux 6.1 lack
+ * have their names in comments: newer headers define the names.
+ */
 static const u32 singles[] = {
-	FICLONERANGE, FIDEDUPERANGE, FIFREEZE, FITHAW, FITRIM,
+	FIFREEZE, FITHAW, FITRIM,
 	FS_IOC_GETFLAGS, FS_IOC_SETFLAGS, FS_IOC_GETVERSION, FS_IOC_SETVERSION,
 	FS_IOC_FSGETXATTR, FS_IOC_FSSETXATTR,
 	FS_IOC_GETFSLABEL, FS_IOC_SETFSLABEL,
-	0x80111500,	/* FS_IOC_GETFSUUID, since 6.9 */
-	0x80811501,	/* FS_IOC_GETFSSYSFSPATH, since 6.9 */
-	0x80086603,	/* EXT4_IOC_GETVERSION */
-	0x40086604,	/* EXT4_IOC_SETVERSION */
-	BLKBSZGET, BLKBSZSET, BLKGETSIZE64,
-	0x80081280,	/* BLKGETDISKSEQ */
+	_IOR(0x15, 0, u8[17]),	/* FS_IOC_GETFSUUID, since 6.9 */
+	_IOR(0x15, 1, u8[129]),	/* FS_IOC_GETFSSYSFSPATH, since 6.9 */
+	_IOR('f', 3, long),	/* EXT4_IOC_GETVERSION */
+	_IOW('f', 4, long),	/* EXT4_IOC_SETVERSION */
+	BLKBSZGET, BLKBSZSET, BLKGETSIZE64, BLKGETDISKSEQ,
 	WDIOC_GETSUPPORT, WDIOC_GETSTATUS, WDIOC_GETBOOTSTATUS, WDIOC_GETTEMP,
 	WDIOC_SETOPTIONS, WDIOC_KEEPALIVE, WDIOC_SETTIMEOUT, WDIOC_GETTIMEOUT,
 	WDIOC_SETPRETIMEOUT, WDIOC_GETPRETIMEOUT, WDIOC_GETTIMELEFT,
@@ -93,33 +107,19 @@ static const u32 singles[] = {
 	EVIOCGVERSION, EVIOCGID, EVIOCGREP, EVIOCSREP, EVIOCGKEYCODE,
 	EVIOCGKEYCODE_V2, EVIOCSKEYCODE, EVIOCSKEYCODE_V2, EVIOCRMFF,
 	EVIOCGEFFECTS, EVIOCGRAB, EVIOCREVOKE, EVIOCSCLOCKID,
-	0x80045430,	/* TIOCGPTN */
-	0x40045431,	/* TIOCSPTLCK */
-	0x80045432,	/* TIOCGDEV */
-	0x80045438,	/* TIOCGPKT */
-	0x80045439,	/* TIOCGPTLCK */
-	0x80045440,	/* TIOCGEXCL */
-	0x802c542a,	/* TCGETS2 */
-	0x402c542b,	/* TCSETS2 */
-	0x402c542c,	/* TCSETSW2 */
-	0x402c542d,	/* TCSETSF2 */
-	0x40045436,	/* TIOCSIG */
+	TIOCGPTN, TIOCSPTLCK, TIOCGDEV, TIOCGPKT, TIOCGPTLCK, TIOCGEXCL,
+	TCGETS2, TCSETS2, TCSETSW2, TCSETSF2, TIOCSIG,
 	RNDGETENTCNT, RNDADDTOENTCNT, RNDZAPENTCNT, RNDCLEARPOOL, RNDRESEEDCRNG,
-	0x400454ca,	/* TUNSETIFF */
-	0x400454cb,	/* TUNSETPERSIST */
-	0x400454cc,	/* TUNSETOWNER */
-	0x400454ce,	/* TUNSETGROUP */
-	0x800454cf,	/* TUNGETFEATURES */
-	0x400454d0,	/* TUNSETOFFLOAD */
-	0x800454d2,	/* TUNGETIFF */
-	0x8004e500,	/* FUSE_DEV_IOC_CLONE */
-	0x80108907,	/* SIOCGSTAMPNS with 64-bit time */
-	0x80108906,	/* SIOCGSTAMP with 64-bit time */
-	0x80088a02,	/* EPIOCGPARAMS */
-	0x40088a01,	/* EPIOCSPARAMS */
-	0x8008b705,	/* NS_GET_MNTNS_ID, since 6.10 */
-	0x8004b706,	/* NS_GET_PID_FROM_PIDNS to NS_GET_TGID_IN_PIDNS, since 6.11 */
-	0x8004b707, 0x8004b708, 0x8004b709,
+	TUNSETIFF, TUNSETPERSIST, TUNSETOWNER, TUNSETGROUP, TUNGETFEATURES, TUNSETOFFLOAD,
+	TUNGETIFF,
+	SIOCGSTAMPNS_NEW, SIOCGSTAMP_NEW,
+	_IOR(0x8a, 2, u64),	/* EPIOCGPARAMS, since 6.9 */
+	_IOW(0x8a, 1, u64),	/* EPIOCSPARAMS, since 6.9 */
+	_IOR(NSIO, 5, u64),	/* NS_GET_MNTNS_ID, since 6.10 */
+	_IOR(NSIO, 6, int),	/* NS_GET_PID_FROM_PIDNS, since 6.11 */
+	_IOR(NSIO, 7, int),	/* NS_GET_TGID_FROM_PIDNS, since 6.11 */
+	_IOR(NSIO, 8, int),	/* NS_GET_PID_IN_PIDNS, since 6.11 */
+	_IOR(NSIO, 9, int),	/* NS_GET_TGID_IN_PIDNS, since 6.11 */
 };
 
 /*
@@ -164,7 +164,7 @@ static bool is_flat(u32 cmd)
 
 /*
  * A structure of at most 64 bytes with a pointer at a known offset: copy it in,
- * check the pointer, pass the copy on, copy it out.
+ * check the pointer, forward the call with the copy, copy it out.
  */
 static void forward_copy(struct dune_tf *tf, u32 size, u32 pointer, u64 reach)
 {
@@ -191,17 +191,59 @@ static void forward_fd(struct dune_tf *tf)
 		dune_syscall_result(tf, forward(tf));
 }
 
-static void forward_loop_config(struct dune_tf *tf)
+/*
+ * A structure that the kernel only reads, no longer than struct loop_config, with a
+ * descriptor in 32 bits at a known offset: copy it in, check the descriptor, forward the
+ * call with the copy.
+ */
+static void forward_with_fd(struct dune_tf *tf, u32 size, u32 descriptor)
 {
-	struct loop_config config;
+	u8 copy[sizeof(struct loop_config)] __attribute__((aligned(8)));
 
-	if (user_read(&config, ARG2(tf), sizeof(config)))
+	if (user_read(copy, ARG2(tf), size))
 		refuse(tf, EFAULT);
-	else if (is_hidden(config.fd))
+	else if (is_hidden(*(const u32 *)(copy + descriptor)))
 		refuse(tf, EBADF);
 	else
 		dune_syscall_result(tf, dune_syscall_forward(tf->rax, ARG0(tf), ARG1(tf),
-							     (u64)&config, 0, 0, 0));
+							     (u64)copy, 0, 0, 0));
+}
+
+/*
+ * FIDEDUPERANGE has a descriptor in each element of an array, to which the kernel writes
+ * the results. It takes no more than a page.
+ */
+static void forward_dedupe(struct dune_tf *tf)
+{
+	struct file_dedupe_range *copy;
+	u64 bytes, i;
+	long ret;
+
+	copy_pool_reset();
+	copy = copy_pool_get(PAGE_BYTES);
+	if (user_read(copy, ARG2(tf), sizeof(*copy))) {
+		refuse(tf, EFAULT);
+		return;
+	}
+	bytes = copy->dest_count * sizeof(copy->info[0]);
+	if (sizeof(*copy) + bytes > PAGE_BYTES) {
+		refuse(tf, ENOMEM);
+		return;
+	}
+	if (user_read(copy->info, ARG2(tf) + sizeof(*copy), bytes)) {
+		refuse(tf, EFAULT);
+		return;
+	}
+	for (i = 0; i < copy->dest_count; i++) {
+		if (is_hidden(copy->info[i].dest_fd)) {
+			refuse(tf, EBADF);
+			return;
+		}
+	}
+	ret = dune_syscall_forward(tf->rax, ARG0(tf), ARG1(tf), (u64)copy, 0, 0, 0);
+	if (ret >= 0 && user_write(ARG2(tf), copy, sizeof(*copy) + bytes))
+		ret = -EFAULT;
+	dune_syscall_result(tf, ret);
 }
 
 static void forward_reaching(struct dune_tf *tf, u64 reach)
@@ -222,8 +264,18 @@ void call_ioctl(struct dune_tf *tf)
 	case LOOP_CHANGE_FD:
 		forward_fd(tf);
 		return;
-	case 0x4c0a:	/* LOOP_CONFIGURE */
-		forward_loop_config(tf);
+	case FICLONERANGE:
+		forward_with_fd(tf, sizeof(struct file_clone_range),
+				offsetof(struct file_clone_range, src_fd));
+		return;
+	case FIDEDUPERANGE:
+		forward_dedupe(tf);
+		return;
+	case LOOP_CONFIGURE:
+		forward_with_fd(tf, sizeof(struct loop_config), offsetof(struct loop_config, fd));
+		return;
+	case FUSE_DEV_IOC_CLONE:
+		forward_with_fd(tf, sizeof(u32), 0);
 		return;
 	case FS_IOC_FIEMAP:
 		forward_reaching(tf, REACH_EXTENTS);

@@ -1,19 +1,24 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * May the program have a file? It is judged after it was opened, by what it is, so
- * that no name, link, mount or handle can hide it.
+ * Decides whether the program may use a file. The decision is made on the open descriptor,
+ * from the file's type and identity, so no name, link, mount or handle can disguise the
+ * file.
  */
-#include "files.h"
 #include "judge.h"
-#include "own_syscall.h"
+#include "protected_files.h"
+#include "sys.h"
 
 #include <asm/statfs.h>
 #include <asm/unistd.h>
 #include <linux/fcntl.h>
 #include <linux/magic.h>
+#include <linux/major.h>
 #include <linux/stat.h>
 
-#define MISC_MAJOR	10
+/* Majors that the header lacks, by the numbers of Linux's admin-guide/devices.txt */
+#define USB_SERIAL_MAJOR	188
+#define LOW_DENSITY_MAJOR	204	/* serial lines of other chips */
+#define HVC_MAJOR		229	/* consoles of hypervisors */
 
 /*
  * Character devices whose arguments contain no pointers, or which ioctl.c covers,
@@ -24,20 +29,20 @@
 static bool device_allowed(u32 major, u32 minor)
 {
 	switch (major) {
-	case 1:		/* null, zero, full, random, urandom, kmsg */
+	case MEM_MAJOR:	/* null, zero, full, random, urandom, kmsg */
 		return minor == 3 || minor == 5 || minor == 7 || minor == 8 ||
 		       minor == 9 || minor == 11;
-	case 2:		/* BSD terminals */
-	case 3:
-	case 4:		/* consoles and serial lines */
-	case 5:
-	case 7:		/* vcs */
-	case 13:	/* input */
-	case 136 ... 143:	/* pseudo terminals */
-	case 166:	/* USB modems */
-	case 188:	/* USB serial lines */
-	case 204:	/* serial lines of other chips */
-	case 229:	/* hypervisor consoles */
+	case PTY_MASTER_MAJOR:	/* BSD terminals */
+	case PTY_SLAVE_MAJOR:
+	case TTY_MAJOR:		/* consoles and serial lines */
+	case TTYAUX_MAJOR:
+	case VCS_MAJOR:
+	case INPUT_MAJOR:
+	case UNIX98_PTY_SLAVE_MAJOR ... UNIX98_PTY_SLAVE_MAJOR + UNIX98_PTY_MAJOR_COUNT - 1:
+	case USB_ACM_MAJOR:	/* modems */
+	case USB_SERIAL_MAJOR:
+	case LOW_DENSITY_MAJOR:
+	case HVC_MAJOR:
 		return true;
 	case MISC_MAJOR:
 		switch (minor) {
@@ -57,24 +62,19 @@ static bool device_allowed(u32 major, u32 minor)
 	return false;
 }
 
-/*
- * If the kernel refuses a call that is needed to judge the file (because of a
- * seccomp filter from before dune-run, or a security module), the program gets
- * the error of that call.
- */
 static long judge_regular(int fd, const struct stat *st, bool truncates)
 {
 	struct statfs fs;
 	long err;
 
-	if (unlikely(is_stats_memory(st)))
+	if (unlikely(is_stats_file(st)))
 		return -EACCES;
 	if (unlikely(is_running_file(st))) {
 		/*
-		 * A file that runs is not written, and the pages of dune-run's
-		 * file are the runtime's memory. Some kernels refuse to write
-		 * dune-run's file themselves; they do not know that the
-		 * program's file runs.
+		 * An executing file must not be written, and a write to dune-run's
+		 * file would change the runtime's memory. Some kernels refuse to
+		 * write dune-run's file, but no kernel knows that the program's
+		 * file is executing.
 		 */
 		long flags = SYS2(__NR_fcntl, fd, F_GETFL);
 

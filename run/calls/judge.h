@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* Judging files: may the program have them? */
+/* Judging: whether the program may use a file. */
 #ifndef DUNE_RUN_JUDGE_H
 #define DUNE_RUN_JUDGE_H
 
@@ -8,8 +8,11 @@
 #include <asm/stat.h>
 
 /*
- * May the program have the file that was opened as @fd, and truncate it? Stores
- * what it is in @st. Returns 0 or the error that the program gets.
+ * Whether the program may use the file that is open as @fd, and if @truncates also
+ * truncate it. Stores the file's properties in @st. Returns 0, or the error that the
+ * program gets. If the kernel refuses a call that is needed to judge the file (because of a
+ * seccomp filter from before dune-run, or a security module), that is the error of this
+ * call.
  */
 long judge(int fd, struct stat *st, bool truncates);
 

@@ -8,17 +8,16 @@
 #include "calls.h"
 #include "hidden.h"
 #include "mapping.h"
-#include "mappings.h"
 #include "message.h"
-#include "own_syscall.h"
 #include "page.h"
 #include "stats.h"
 #include "super_range.h"
+#include "sys.h"
 
-#include <linux/mman.h>
 #include <asm/shmbuf.h>
 #include <asm/unistd.h>
 #include <linux/ipc.h>
+#include <linux/mman.h>
 #include <linux/shm.h>
 
 #define HUGE_BYTES	(1UL << 21)
@@ -30,16 +29,18 @@
  */
 static volatile bool placing;
 
-static void in_the_way(void)
+static void __attribute__((noreturn)) cannot_unmap(long err)
 {
-	die(126, "cannot remove a mapping of the program from the supervisor range", NULL,
-	    "end the program that shares its memory, and report this");
+	die(126, "cannot remove a mapping of the program from the supervisor range",
+	    errno_text(err), "end the program that shares its memory, and report this");
 }
 
 static void unmap_between(u64 from, u64 to)
 {
-	if (SYS2(__NR_munmap, from, to - from))
-		in_the_way();
+	long err = SYS2(__NR_munmap, from, to - from);
+
+	if (err)
+		cannot_unmap(err);
 }
 
 /*
@@ -63,9 +64,12 @@ void mapping_after_vfork(void)
  */
 static long undo(u64 at, u64 len)
 {
-	if (SYS2(__NR_munmap, at, len) &&
-	    SYS2(__NR_munmap, at, (len + HUGE_BYTES - 1) & ~(HUGE_BYTES - 1)))
-		in_the_way();
+	long err = SYS2(__NR_munmap, at, len);
+
+	if (err)
+		err = SYS2(__NR_munmap, at, (len + HUGE_BYTES - 1) & ~(HUGE_BYTES - 1));
+	if (err)
+		cannot_unmap(err);
 	return -ENOMEM;
 }
 

@@ -6,8 +6,7 @@
  */
 #include "calls.h"
 #include "judge.h"
-#include "own_syscall.h"
-#include "page.h"
+#include "sys.h"
 #include "text.h"
 #include "user_memory.h"
 
@@ -20,22 +19,10 @@
 static long open_how(struct dune_tf *tf, u64 *flags)
 {
 	struct open_how how;
-	u64 size = ARG3(tf), at;
+	long err = user_read_struct(&how, sizeof(how), sizeof(how), ARG2(tf), ARG3(tf));
 
-	if (size < sizeof(how))
-		return -EINVAL;
-	if (size > PAGE_BYTES)
-		return -E2BIG;
-	if (user_read(&how, ARG2(tf), sizeof(how)))
-		return -EFAULT;
-	for (at = sizeof(how); at < size; at++) {
-		u8 rest;
-
-		if (user_read(&rest, ARG2(tf) + at, 1))
-			return -EFAULT;
-		if (rest)
-			return -E2BIG;	/* fields that are not known here */
-	}
+	if (err)
+		return err;
 	*flags = how.flags;
 	if (!(how.flags & O_PATH))
 		how.flags &= ~(u64)O_TRUNC;
@@ -76,7 +63,8 @@ static long truncate_judged(int fd, u64 length)
 	struct stat st = {};
 	long ret = judge(fd, &st, true);
 
-	if (!S_ISREG(st.st_mode))
+	/* The error of a file that is not regular. A failed fstat leaves st empty, and an error. */
+	if (!S_ISREG(st.st_mode) && (st.st_mode || !ret))
 		ret = -EINVAL;
 	if (!ret)
 		ret = SYS2(__NR_ftruncate, fd, length);

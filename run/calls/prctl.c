@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-/* What a process may set for itself: prctl, arch_prctl, seccomp. */
+/* The settings of a process: prctl, arch_prctl. */
 #include "calls.h"
 #include "super_range.h"
 
@@ -7,11 +7,11 @@
 #include <linux/prctl.h>
 
 /*
- * The options that pass only set values, or have a pointer that is checked here.
- * All others give the error of a kernel that does not have them. PR_SET_MM would
- * move what load/areas.c set up; system call user dispatch and seccomp would catch the
- * calls of the host half; the TSC cannot be made to fault, as the guest's CR4 is
- * fixed.
+ * The options that are forwarded take and return values, or have a pointer that is checked
+ * here. All others give the error of a kernel that does not have them. PR_SET_MM would
+ * move the areas that load/areas.c set up; system call user dispatch and seccomp would catch
+ * the calls of the host half; PR_SET_TSC would forbid RDTSC in ring 0 of the guest, too
+ * (docs/intercepts.md).
  */
 void call_prctl(struct dune_tf *tf)
 {
@@ -95,9 +95,8 @@ void call_prctl(struct dune_tf *tf)
 
 /*
  * The guest has FS and GS bases of its own, which libdune sets. CPUID cannot be
- * made to fault, as on a processor without that feature: the rule would hold for
- * the runtime, too, which executes CPUID in the same thread. (On AMD CPUID does
- * not exit; on Intel it always does, and the module carries it out.)
+ * made to fault, as on a processor without that feature: the rule would hold in both
+ * rings of the guest (docs/intercepts.md), and the runtime executes CPUID in ring 0.
  */
 void call_arch_prctl(struct dune_tf *tf)
 {
@@ -130,10 +129,4 @@ void call_arch_prctl(struct dune_tf *tf)
 		return;
 	}
 	refuse(tf, EINVAL);
-}
-
-/* As a kernel without seccomp: a filter would judge the host half's calls, too. */
-void call_seccomp(struct dune_tf *tf)
-{
-	refuse(tf, ENOSYS);
 }

@@ -3,9 +3,9 @@
 #include "calls.h"
 #include "hidden.h"
 #include "mapping.h"
-#include "own_syscall.h"
 #include "stats.h"
 #include "super_range.h"
+#include "sys.h"
 #include "user_memory.h"
 
 #include <asm/unistd.h>
@@ -43,7 +43,30 @@ static void restore_robust_list(const struct robust *list)
 		SYS2(__NR_set_robust_list, list->head, list->len);
 }
 
-/* Pass the call on to libdune; clone3 with @args, the copy that was checked. */
+/* The state that a parent restores after a vfork child, which runs in its memory. */
+struct parent {
+	struct robust robust;
+	struct hidden_table hidden;
+};
+
+/* Returns 0, or an error: then no child may share the memory. */
+static long before_vfork(struct parent *parent)
+{
+	long err = drop_robust_list(&parent->robust);
+
+	if (!err)
+		hidden_save(&parent->hidden);
+	return err;
+}
+
+static void after_vfork(const struct parent *parent)
+{
+	restore_robust_list(&parent->robust);
+	hidden_restore(&parent->hidden);
+	mapping_after_vfork();
+}
+
+/* Pass the call to libdune; clone3 with @args, the copy that was checked. */
 static void pass_clone(struct dune_tf *tf, const struct clone_args *args, u64 size)
 {
 	if (args)
@@ -64,8 +87,7 @@ static void make_child(struct dune_tf *tf, u64 flags, const struct clone_args *a
 		       u64 size)
 {
 	bool shares = flags & CLONE_VM, before = shares_parents_memory;
-	struct hidden_table files;
-	struct robust robust;
+	struct parent parent;
 	u64 rip = tf->rip;
 
 	if (flags & CLONE_THREAD) {
@@ -81,25 +103,21 @@ static void make_child(struct dune_tf *tf, u64 flags, const struct clone_args *a
 		return;
 	}
 	if (shares) {
-		long err = drop_robust_list(&robust);
+		long err = before_vfork(&parent);
 
 		if (err) {
 			refuse(tf, -err);
 			return;
 		}
-		hidden_save(&files);
 	} else {
 		stats_before_copy();
 	}
 	shares_parents_memory = shares;
 	pass_clone(tf, args, size);
-	if (shares) {
-		restore_robust_list(&robust);
-		hidden_restore(&files);
-		mapping_after_vfork();
-	} else {
+	if (shares)
+		after_vfork(&parent);
+	else
 		stats_after_copy();
-	}
 	shares_parents_memory = before;
 	if (tf->rip == rip && (long)tf->rax > 0)
 		stats_new_process();
@@ -120,18 +138,18 @@ void call_clone3(struct dune_tf *tf)
 {
 	struct clone_args args = {};
 	u64 size = ARG1(tf);
+	long err = user_read_struct(&args, sizeof(args), CLONE_ARGS_SIZE_VER0, ARG0(tf), size);
 
-	if (size < CLONE_ARGS_SIZE_VER0 || size > sizeof(args)) {
-		refuse(tf, size > sizeof(args) ? E2BIG : EINVAL);
+	if (err) {
+		refuse(tf, -err);
 		return;
 	}
-	if (user_read(&args, ARG0(tf), size) || in_super_range(args.pidfd) ||
-	    in_super_range(args.child_tid) || in_super_range(args.parent_tid) ||
-	    in_super_range(args.set_tid)) {
+	if (in_super_range(args.pidfd) || in_super_range(args.child_tid) ||
+	    in_super_range(args.parent_tid) || in_super_range(args.set_tid)) {
 		refuse(tf, EFAULT);
 		return;
 	}
-	make_child(tf, args.flags, &args, size);
+	make_child(tf, args.flags, &args, size < sizeof(args) ? size : sizeof(args));
 }
 
 void call_exit(struct dune_tf *tf)

@@ -14,7 +14,8 @@
 #define CONTROL_LIMIT	65536	/* above any net.core.optmem_max in use */
 #define BATCH		16	/* messages of one sendmmsg or recvmmsg */
 
-struct message {		/* struct user_msghdr */
+/* These structures of the kernel are not in its uapi headers. */
+struct user_msghdr {
 	u64 name;
 	s32 name_len;
 	u32 pad;
@@ -26,13 +27,13 @@ struct message {		/* struct user_msghdr */
 	u32 pad2;
 };
 
-struct batch_message {		/* struct mmsghdr */
-	struct message m;
+struct mmsghdr {
+	struct user_msghdr m;
 	u32 len;
 	u32 pad;
 };
 
-struct control {		/* struct cmsghdr */
+struct cmsghdr {
 	u64 len;
 	s32 level;
 	s32 type;
@@ -43,8 +44,8 @@ static bool sends_hidden(const u8 *control, u64 len)
 {
 	u64 at = 0;
 
-	while (len - at >= sizeof(struct control)) {
-		const struct control *c = (const void *)(control + at);
+	while (len - at >= sizeof(struct cmsghdr)) {
+		const struct cmsghdr *c = (const void *)(control + at);
 		u64 step;
 
 		if (c->len < sizeof(*c) || c->len > len - at)
@@ -72,7 +73,7 @@ static bool sends_hidden(const u8 *control, u64 len)
  * sends it from address 0 as from any other address, and a program with
  * CAP_SYS_RAWIO can have memory there.
  */
-static long take_message(struct message *m, bool sending)
+static long take_message(struct user_msghdr *m, bool sending)
 {
 	struct iovec *iov;
 	u64 i;
@@ -113,7 +114,7 @@ static long take_message(struct message *m, bool sending)
 
 void call_sendmsg(struct dune_tf *tf)
 {
-	struct message m;
+	struct user_msghdr m;
 	long err;
 
 	copy_pool_reset();
@@ -131,13 +132,13 @@ void call_sendmsg(struct dune_tf *tf)
 }
 
 /* The members that the kernel changes in a header when it receives. */
-static long give_message(u64 to, const struct message *m)
+static long give_message(u64 to, const struct user_msghdr *m)
 {
-	if (user_write(to + offsetof(struct message, name_len), &m->name_len,
+	if (user_write(to + offsetof(struct user_msghdr, name_len), &m->name_len,
 		       sizeof(m->name_len)) ||
-	    user_write(to + offsetof(struct message, control_len), &m->control_len,
+	    user_write(to + offsetof(struct user_msghdr, control_len), &m->control_len,
 		       sizeof(m->control_len)) ||
-	    user_write(to + offsetof(struct message, flags), &m->flags,
+	    user_write(to + offsetof(struct user_msghdr, flags), &m->flags,
 		       sizeof(m->flags)))
 		return -EFAULT;
 	return 0;
@@ -145,7 +146,7 @@ static long give_message(u64 to, const struct message *m)
 
 void call_recvmsg(struct dune_tf *tf)
 {
-	struct message m;
+	struct user_msghdr m;
 	long ret;
 
 	copy_pool_reset();
@@ -166,7 +167,7 @@ void call_recvmsg(struct dune_tf *tf)
  * Copy up to BATCH headers, as many as the pool holds: fewer messages than
  * asked for is an answer that both calls may give.
  */
-static long take_batch(struct batch_message *batch, u64 from, u64 count, bool sending)
+static long take_batch(struct mmsghdr *batch, u64 from, u64 count, bool sending)
 {
 	u64 i;
 
@@ -186,7 +187,7 @@ static long take_batch(struct batch_message *batch, u64 from, u64 count, bool se
 
 void call_sendmmsg(struct dune_tf *tf)
 {
-	struct batch_message batch[BATCH];
+	struct mmsghdr batch[BATCH];
 	long ret, i;
 
 	ret = take_batch(batch, ARG1(tf), (u32)ARG2(tf), true);
@@ -195,7 +196,7 @@ void call_sendmmsg(struct dune_tf *tf)
 					   ARG3(tf), 0, 0);
 	for (i = 0; i < ret; i++)
 		if (user_write(ARG1(tf) + i * sizeof(*batch) +
-			       offsetof(struct batch_message, len),
+			       offsetof(struct mmsghdr, len),
 			       &batch[i].len, sizeof(batch[i].len)))
 			ret = -EFAULT;
 	dune_syscall_result(tf, ret);
@@ -207,7 +208,7 @@ void call_sendmmsg(struct dune_tf *tf)
  */
 void call_recvmmsg(struct dune_tf *tf)
 {
-	struct batch_message batch[BATCH];
+	struct mmsghdr batch[BATCH];
 	long ret, i;
 
 	ret = take_batch(batch, ARG1(tf), (u32)ARG2(tf), false);
@@ -218,7 +219,7 @@ void call_recvmmsg(struct dune_tf *tf)
 		u64 to = ARG1(tf) + i * sizeof(*batch);
 
 		if (give_message(to, &batch[i].m) ||
-		    user_write(to + offsetof(struct batch_message, len),
+		    user_write(to + offsetof(struct mmsghdr, len),
 			       &batch[i].len, sizeof(batch[i].len)))
 			ret = -EFAULT;
 	}

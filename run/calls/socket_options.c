@@ -8,6 +8,7 @@
 #include "user_memory.h"
 
 #include <asm/socket.h>
+#include <linux/filter.h>
 #include <linux/icmpv6.h>
 #include <linux/if_packet.h>
 #include <linux/in.h>
@@ -116,16 +117,17 @@ static bool option_is_flat(int level, int name, bool set)
 	return false;
 }
 
-/* The classic filter of SO_ATTACH_FILTER: { u16 length, pointer }. */
+/* The classic filter of SO_ATTACH_FILTER. */
 static void attach_filter(struct dune_tf *tf)
 {
-	struct { u64 len; u64 filter; } program;
+	struct sock_fprog program;
 
 	if (ARG4(tf) != sizeof(program)) {
 		refuse(tf, EINVAL);
 		return;
 	}
-	if (user_read(&program, ARG3(tf), sizeof(program)) || in_super_range(program.filter)) {
+	if (user_read(&program, ARG3(tf), sizeof(program)) ||
+	    in_super_range((u64)program.filter)) {
 		refuse(tf, EFAULT);
 		return;
 	}

@@ -4,9 +4,9 @@
  * heap begins, and what /proc shows of them.
  */
 #include "areas.h"
-#include "mappings.h"
-#include "own_syscall.h"
 #include "page.h"
+#include "super_range.h"
+#include "sys.h"
 
 #include <asm/unistd.h>
 #include <linux/prctl.h>

@@ -6,14 +6,14 @@
 #include "areas.h"
 #include "elf_headers.h"
 #include "elf_image.h"
-#include "own_syscall.h"
 #include "page.h"
 #include "super_range.h"
+#include "sys.h"
 
-#include <linux/mman.h>
 #include <asm/unistd.h>
+#include <linux/mman.h>
 
-/* Where Linux puts position-independent programs: two thirds up. */
+/* Linux's base for position-independent programs: two thirds of the user addresses. */
 #define DYN_BASE	PAGE_DOWN(USER_END / 3 * 2)
 #define DYN_RANDOM_BITS	28	/* vm.mmap_rnd_bits' default and least */
 
@@ -91,7 +91,7 @@ static u64 random_base(void)
 	return (pages & ((1UL << DYN_RANDOM_BITS) - 1)) * PAGE_BYTES;
 }
 
-/* What the segments of an image take up, as the file has their addresses. */
+/* The addresses that the segments of an image take up, as they stand in the file. */
 struct extent {
 	u64 low, high;
 	u64 align;

@@ -6,9 +6,9 @@
 #include "elf_headers.h"
 #include "elf_image.h"
 #include "executable.h"
-#include "own_syscall.h"
 #include "page.h"
 #include "super_range.h"
+#include "sys.h"
 
 #include <asm/statfs.h>
 #include <asm/unistd.h>

@@ -5,26 +5,26 @@
  *
  *   dune-run --tree=LIST --name=NAME -- ARGV0 ARGS...
  *
- * LIST is "image,self,vcpu,memory,report,flags": numbers of open descriptors (no
- * memory and report without --stats), and 1 or 0: whether the report goes to a
+ * LIST is "image,self,stats,report,vcpu,to_file": numbers of open descriptors (no
+ * stats and report without --stats), and 1 or 0: whether the report goes to a
  * file. NAME is the file name that the kernel would use: AT_EXECFN, and the
  * process's name.
  */
 #include "exec.h"
-#include "files.h"
 #include "hidden.h"
-#include "own_syscall.h"
 #include "page.h"
+#include "protected_files.h"
 #include "script_words.h"
 #include "stats.h"
 #include "super_range.h"
+#include "sys.h"
 #include "text.h"
 #include "user_memory.h"
 
 #include <dune_runtime.h>
-#include <linux/mman.h>
 #include <asm/unistd.h>
 #include <linux/fcntl.h>
+#include <linux/mman.h>
 
 #define VECTOR_SMALL	1024	/* pointers kept without a mapping */
 #define VECTOR_LIMIT	(1UL << 20)	/* more cannot fit on a stack */
@@ -79,13 +79,14 @@ static void set_inherited(int fd, bool yes)
 		SYS3(__NR_fcntl, fd, F_SETFD, yes ? 0 : FD_CLOEXEC);
 }
 
+/* Let execve keep the descriptors of LIST open, or not. */
 static void inherit(int image, bool yes)
 {
+	int i;
+
 	set_inherited(image, yes);
-	set_inherited(hidden_fd(HIDDEN_SELF), yes);
-	set_inherited(hidden_fd(HIDDEN_VCPU), yes);
-	set_inherited(hidden_fd(HIDDEN_STATS), yes);
-	set_inherited(hidden_fd(HIDDEN_REPORT), yes);
+	for (i = 0; i < HIDDEN_COUNT; i++)
+		set_inherited(hidden_fd(i), yes);
 }
 
 static char *append_fd(char *p, const char *end, int fd)
@@ -99,15 +100,15 @@ static char *append_fd(char *p, const char *end, int fd)
 static void write_list(char *to, const char *end, int image)
 {
 	char *p = text_append(to, end, "--tree=");
+	int i;
 
 	p = append_fd(p, end, image);
-	p = append_fd(p, end, hidden_fd(HIDDEN_SELF));
-	p = append_fd(p, end, hidden_fd(HIDDEN_VCPU));
-	p = append_fd(p, end, hidden_fd(HIDDEN_STATS));
-	p = append_fd(p, end, hidden_fd(HIDDEN_REPORT));
+	for (i = 0; i < HIDDEN_COUNT; i++)
+		p = append_fd(p, end, hidden_fd(i));
 	text_number(p, end, stats_to_file());
 }
 
+/* The next number of @list; -1 if it is empty. */
 static int take_number(const char **list)
 {
 	u64 value;
@@ -120,23 +121,23 @@ static int take_number(const char **list)
 	return n;
 }
 
-void exec_resume(const char *list, int *image)
+int exec_resume(const char *list)
 {
-	int self, vcpu, memory, report, flags;
+	int image, fds[HIDDEN_COUNT], i;
+	bool to_file;
 
-	*image = take_number(&list);
-	self = take_number(&list);
-	vcpu = take_number(&list);
-	memory = take_number(&list);
-	report = take_number(&list);
-	flags = take_number(&list);
-	set_inherited(*image, false);
-	if (self >= 0)
-		hidden_add(HIDDEN_SELF, self);
-	if (vcpu >= 0)
-		dune_vcpu_inherit(vcpu);
-	if (memory >= 0)
-		stats_adopt(memory, report, flags & 1);
+	image = take_number(&list);
+	for (i = 0; i < HIDDEN_COUNT; i++)
+		fds[i] = take_number(&list);
+	to_file = take_number(&list) == 1;
+	set_inherited(image, false);
+	if (fds[HIDDEN_SELF] >= 0)
+		hidden_add(HIDDEN_SELF, fds[HIDDEN_SELF]);
+	if (fds[HIDDEN_VCPU] >= 0)
+		dune_vcpu_inherit(fds[HIDDEN_VCPU]);
+	if (fds[HIDDEN_STATS] >= 0)
+		stats_adopt(fds[HIDDEN_STATS], fds[HIDDEN_REPORT], to_file);
+	return image;
 }
 
 /* dune-run's argv and the program's environment, for execveat(). */
@@ -146,24 +147,50 @@ struct vectors {
 	u64 mapped;	/* bytes at VECTOR_BASE; 0: the vectors are in small_vector */
 };
 
+/* Find room for @words words, which may be at VECTOR_BASE. Returns the room or -errno. */
+static long allocate_vectors(struct vectors *v, u64 words)
+{
+	u64 bytes = 8 * words;
+
+	v->mapped = 0;
+	if (bytes <= sizeof(small_vector))
+		return (long)small_vector;
+	v->mapped = PAGE_UP(bytes);
+	return SYS6(__NR_mmap, VECTOR_BASE, v->mapped, PROT_READ | PROT_WRITE,
+		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+}
+
 static void free_vectors(const struct vectors *v)
 {
 	if (v->mapped)
 		SYS2(__NR_munmap, VECTOR_BASE, v->mapped);
 }
 
+/* Store the words that come before the program's arguments. */
+static void store_own_words(u64 *words)
+{
+	const char *end = name_option + sizeof(name_option);
+	unsigned int i;
+
+	text_append(text_append(name_option, end, "--name="), end, script.name);
+	words[0] = (u64)"dune-run";
+	words[1] = (u64)tree_option;
+	words[2] = (u64)name_option;
+	words[3] = (u64)"--";
+	for (i = 0; i < script.count; i++)
+		words[OWN_WORDS + i] = (u64)script.words[i];
+}
+
 /*
- * The words of argv are OWN_WORDS of dune-run's, those of scripts, the program's
- * arguments, of which the first is missing where there are words of scripts, and a
- * NULL. @argv and @envp are the program's vectors. 0 or -errno.
+ * Store in @v the vectors for execveat(), made of the program's @argv and @envp. The new
+ * argv is, in this order: OWN_WORDS words of dune-run's; the words of scripts, if any; the
+ * program's arguments, without the first if there are words of scripts; NULL. 0 or -errno.
  */
 static long make_vectors(struct vectors *v, u64 argv, u64 envp)
 {
-	const char *end = name_option + sizeof(name_option);
-	u64 *words = small_vector, *arguments;
-	long argc, envc, err;
-	unsigned int i;
-	u64 bytes;
+	long argc, envc, room, err;
+	u64 *arguments;
+	u64 before = OWN_WORDS + script.count;
 
 	argc = vector_length(argv);
 	if (argc < 0)
@@ -173,22 +200,14 @@ static long make_vectors(struct vectors *v, u64 argv, u64 envp)
 		return envc;
 
 	/* One word more for the name that a program without arguments gets, and two NULL. */
-	bytes = 8 * (OWN_WORDS + script.count + argc + 1 + 1 + envc + 1);
-	v->mapped = 0;
-	if (bytes > sizeof(small_vector)) {
-		bytes = PAGE_UP(bytes);
-		err = SYS6(__NR_mmap, VECTOR_BASE, bytes, PROT_READ | PROT_WRITE,
-			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
-		if (err < 0)
-			return err;
-		words = (u64 *)err;
-		v->mapped = bytes;
-	}
-	v->argv = words;
-	v->envp = words + OWN_WORDS + script.count + argc + 1 + 1;
+	room = allocate_vectors(v, before + argc + 1 + 1 + envc + 1);
+	if (room < 0)
+		return room;
+	v->argv = (u64 *)room;
+	v->envp = v->argv + before + argc + 1 + 1;
 
 	/* The last word of scripts, stored below, replaces the first argument. */
-	arguments = words + OWN_WORDS + script.count - (script.count && argc ? 1 : 0);
+	arguments = v->argv + before - (script.count && argc ? 1 : 0);
 	err = copy_vector(v->envp, envp, envc);
 	if (!err && argc > 0)
 		err = copy_vector(arguments, argv, argc);
@@ -199,14 +218,7 @@ static long make_vectors(struct vectors *v, u64 argv, u64 envp)
 	if (!script.count && argc == 0)
 		arguments[argc++] = (u64)"";	/* as the kernel since 5.18 */
 	arguments[argc] = 0;
-
-	text_append(text_append(name_option, end, "--name="), end, script.name);
-	words[0] = (u64)"dune-run";
-	words[1] = (u64)tree_option;
-	words[2] = (u64)name_option;
-	words[3] = (u64)"--";
-	for (i = 0; i < script.count; i++)
-		words[OWN_WORDS + i] = (u64)script.words[i];
+	store_own_words(v->argv);
 	return 0;
 }
 

@@ -11,7 +11,10 @@
  * with an error.
  */
 long exec_program(int fd, u64 argv, u64 envp);
-/* After execve: take over the descriptors of --tree=LIST; @image: the program's file. */
-void exec_resume(const char *list, int *image);
+/*
+ * After execve: take over the descriptors of --tree=LIST. Returns that of the program's
+ * file, or -1 if LIST has none.
+ */
+int exec_resume(const char *list);
 
 #endif /* DUNE_RUN_EXEC_H */

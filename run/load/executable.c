@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /* Opening a file to execute it, as the kernel does. */
 #include "executable.h"
-#include "own_syscall.h"
+#include "sys.h"
 #include "text.h"
 
 #include <asm/stat.h>

@@ -63,7 +63,7 @@ static u64 string_end(const char *s)
 	return (u64)s + text_len(s) + 1;
 }
 
-/* What areas_set() and stack_describe() need to know. */
+/* Note the addresses that areas_set() and stack_describe() need. */
 static void note(struct initial_stack *s)
 {
 	char **last = (char **)s->auxv - 2;

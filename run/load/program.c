@@ -4,10 +4,10 @@
  * natively. In the sandbox /proc/self/exe leads to dune-run; calls/check.c and
  * calls/self_exe.c put the name of the program's file in its place.
  */
-#include "files.h"
-#include "own_syscall.h"
 #include "page.h"
 #include "program.h"
+#include "protected_files.h"
+#include "sys.h"
 #include "text.h"
 #include "user_memory.h"
 
@@ -21,7 +21,7 @@ void program_set(int fd)
 	long n;
 
 	text_fd_name(link, sizeof(link), fd);
-	own_files_set_program(fd);
+	protected_files_set_program(fd);
 	n = SYS3(__NR_readlink, link, program, sizeof(program) - 1);
 	program[n > 0 ? n : 0] = 0;
 }

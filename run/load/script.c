@@ -5,9 +5,9 @@
  */
 #include "elf_image.h"
 #include "executable.h"
-#include "own_syscall.h"
 #include "script.h"
 #include "script_words.h"
+#include "sys.h"
 
 #include <asm/unistd.h>
 #include <linux/errno.h>
@@ -20,48 +20,49 @@ static bool is_blank(char c)
 	return c == ' ' || c == '\t';
 }
 
+static char *skip_blanks(char *p)
+{
+	while (is_blank(*p))
+		p++;
+	return p;
+}
+
+static char *skip_word(char *p)
+{
+	while (*p && !is_blank(*p))
+		p++;
+	return p;
+}
+
 /*
  * The line after "#!", as fs/binfmt_script.c reads it: an interpreter and at
- * most one argument, which goes to the end of the line.
+ * most one argument, which goes to the end of the line. @len is that of the head of the
+ * file, of which @line has room for one character more.
  */
 static long parse_script(char *line, long len, const char **interpreter,
 			 const char **argument)
 {
-	char *p, *end;
-	bool whole = false;
+	char *start = line + 2, *end, *p;
 
 	line[len] = 0;
-	for (end = line + 2; *end; end++) {
-		if (*end == '\n') {
-			whole = true;
-			break;
-		}
-	}
-	if (!whole && len == SCRIPT_HEAD - 1) {
-		/* The line is cut off. That is right only if the interpreter's name is complete. */
-		for (p = line + 2; is_blank(*p); p++)
-			;
-		while (*p && !is_blank(*p))
-			p++;
-		if (!is_blank(*p))
-			return -ENOEXEC;
-	}
-	while (end > line + 2 && is_blank(end[-1]))
+	for (end = start; *end && *end != '\n'; end++)
+		;
+	/* A line that is cut off is right only if the interpreter's name is complete. */
+	if (!*end && len == SCRIPT_HEAD - 1 && !is_blank(*skip_word(skip_blanks(start))))
+		return -ENOEXEC;
+	while (end > start && is_blank(end[-1]))
 		end--;
 	*end = 0;
-	for (p = line + 2; is_blank(*p); p++)
-		;
+
+	p = skip_blanks(start);
 	if (!*p)
 		return -ENOEXEC;
 	*interpreter = p;
 	*argument = NULL;
-	while (*p && !is_blank(*p))
-		p++;
+	p = skip_word(p);
 	if (*p) {
 		*p++ = 0;
-		while (is_blank(*p))
-			p++;
-		*argument = p;
+		*argument = skip_blanks(p);
 	}
 	return 0;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* "#!": what is executed in place of a script, between script.c and exec.c. */
+/* "#!": the program that is executed in place of a script, between script.c and exec.c. */
 #ifndef DUNE_RUN_SCRIPT_WORDS_H
 #define DUNE_RUN_SCRIPT_WORDS_H
 
@@ -8,7 +8,7 @@
 #define SCRIPT_DEPTH	5	/* as fs/exec.c */
 #define SCRIPT_HEAD	256	/* BINPRM_BUF_SIZE */
 
-/* What is executed: its name, and the words that scripts put before its arguments. */
+/* The program to execute: its name, and the words that scripts put before its arguments. */
 struct script {
 	char name[PATH_BYTES];		/* of the program or script, as it was called */
 	/* The first line of each script; last, the program's head. */

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * The hidden descriptors: the few of dune-run's that do not exist for the program.
- * Here are their numbers; the calls that could reach one are in calls/.
+ * The hidden descriptors: dune-run's descriptors, which the program must not see.
+ * Their numbers are here; the calls that could reach one are in calls/.
  */
 #include "hidden.h"
-#include "own_syscall.h"
+#include "sys.h"
 
 #include <dune_runtime.h>
 #include <asm/unistd.h>
@@ -28,8 +28,7 @@ int hidden_fd(enum hidden which)
 
 /*
  * A vfork child has a table of descriptors of its own, in which hidden ones may
- * move, but it uses its parent's memory. So the parent, which does not run
- * meanwhile, saves its record and restores it when the child is gone.
+ * move, but it uses its parent's memory, and so the parent's @table.
  */
 void hidden_save(struct hidden_table *to)
 {
@@ -45,7 +44,7 @@ bool is_hidden(u64 fd)
 {
 	int n = (int)fd;
 
-	_Static_assert(HIDDEN_OWNED == 3, "is_hidden() names each slot");
+	_Static_assert(HIDDEN_COUNT == 4, "is_hidden() names each one");
 	/* An absent descriptor is -1 in the table, and AT_FDCWD is negative, too. */
 	if (n < 0)
 		return false;
@@ -88,7 +87,7 @@ bool hidden_make_way(int fd)
 
 	if (fd == dune_vcpu_fd())
 		return dune_vcpu_fd_move() >= 0;
-	for (i = 0; i < HIDDEN_OWNED; i++)
+	for (i = 0; i < HIDDEN_VCPU; i++)
 		if (table.hidden[i] == fd)
 			return move_away(i, fd) >= 0;
 	return true;

@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/*
- * The hidden descriptors. Those before HIDDEN_OWNED have a slot in the table;
- * libdune has the vCPU's descriptor.
- */
+/* The hidden descriptors: dune-run's descriptors, which the program must not see. */
 #ifndef DUNE_RUN_HIDDEN_H
 #define DUNE_RUN_HIDDEN_H
 
 #include "types.h"
 
 enum hidden {
-	HIDDEN_SELF, HIDDEN_STATS, HIDDEN_REPORT, HIDDEN_OWNED, HIDDEN_VCPU = HIDDEN_OWNED
+	HIDDEN_SELF,	/* dune-run's file, for execve */
+	HIDDEN_STATS,	/* the counters of --stats */
+	HIDDEN_REPORT,	/* where their report goes */
+	HIDDEN_VCPU,	/* libdune keeps its number */
+	HIDDEN_COUNT
 };
 
-/* The numbers that hidden descriptors have in one table of descriptors. */
+/* The numbers of those before HIDDEN_VCPU, in one table of descriptors. */
 struct hidden_table {
-	int hidden[HIDDEN_OWNED];	/* -1: none */
+	int hidden[HIDDEN_VCPU];	/* -1: none */
 };
 
 /*
@@ -34,7 +35,10 @@ bool is_hidden(u64 fd);
  * Returns whether the number is free of one.
  */
 bool hidden_make_way(int fd);
-/* Save the numbers of hidden descriptors before a vfork child runs, and restore them after it. */
+/*
+ * Save the numbers of hidden descriptors before a vfork child runs, and restore them when
+ * it has ended. The parent is suspended in between, so the child alone changes them.
+ */
 void hidden_save(struct hidden_table *to);
 void hidden_restore(const struct hidden_table *from);
 

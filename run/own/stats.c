@@ -9,18 +9,18 @@
 #include "hidden.h"
 #include "memcpy.h"
 #include "message.h"
-#include "own_syscall.h"
 #include "page.h"
 #include "stats.h"
 #include "super_range.h"
+#include "sys.h"
 #include "text.h"
 
 #include <dune.h>
-#include <linux/mman.h>
 #include <asm/unistd.h>
+#include <linux/dune.h>
 #include <linux/fcntl.h>
 #include <linux/memfd.h>
-#include <linux/dune.h>
+#include <linux/mman.h>
 
 static const char * const keys[] = {
 	[DUNE_COUNT_EXITS] = "exits",
@@ -47,7 +47,7 @@ static struct sums *sums;
 static u64 counted[ARRAY_LEN(keys)];	/* of this process, in sums already */
 /* the parent's @counted while @counted is zero for a child's copy */
 static u64 saved[ARRAY_LEN(keys)];
-static bool is_file;
+static bool to_file;	/* the report goes to a file */
 
 static long map_sums(int fd)
 {
@@ -77,33 +77,33 @@ void stats_create(const char *file)
 	if (err >= 0)
 		err = SYS3(__NR_fcntl, fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
 	if (err < 0)
-		die(126, "no memory for --stats", text_errno(err), NULL);
+		die(126, "no memory for --stats", errno_text(err), NULL);
 	if (file)
 		report = SYS4(__NR_openat, AT_FDCWD, file,
 			      O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
 	else
 		report = SYS3(__NR_fcntl, 2, F_DUPFD_CLOEXEC, 3);
 	if (report < 0)
-		die(126, file ? file : "--stats: standard error", text_errno(report),
+		die(126, file ? file : "--stats: standard error", errno_text(report),
 		    "name a file that can be written");
 	hidden_add(HIDDEN_STATS, fd);
 	hidden_add(HIDDEN_REPORT, report);
-	is_file = file;
+	to_file = file;
 	sums->processes = 1;
 	sums->root = SYS0(__NR_getpid);
 }
 
-void stats_adopt(int memory, int report, bool to_file)
+void stats_adopt(int stats, int report, bool report_to_file)
 {
-	hidden_add(HIDDEN_STATS, memory);
+	hidden_add(HIDDEN_STATS, stats);
 	hidden_add(HIDDEN_REPORT, report);
-	is_file = to_file;
+	to_file = report_to_file;
 	map_sums(hidden_fd(HIDDEN_STATS));
 }
 
 bool stats_to_file(void)
 {
-	return is_file;
+	return to_file;
 }
 
 void stats_new_process(void)
@@ -149,7 +149,7 @@ static void report(void)
 	p = text_number(p, end, __atomic_load_n(&sums->processes, __ATOMIC_RELAXED));
 	p = text_append(p, end, "}\n");
 	/* sums only grow, so a shorter text never follows a longer one */
-	if (is_file)
+	if (to_file)
 		SYS4(__NR_pwrite64, fd, text, p - text, 0);
 	else
 		SYS3(__NR_write, fd, text, p - text);
@@ -174,6 +174,6 @@ void stats_end_process(void)
 
 void stats_report(void)
 {
-	if (sums && (is_file || (long)sums->root == SYS0(__NR_getpid)))
+	if (sums && (to_file || (long)sums->root == SYS0(__NR_getpid)))
 		report();
 }

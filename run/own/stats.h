@@ -8,10 +8,10 @@
 /* Begin to count; @file: where the report goes, NULL: to standard error. */
 void stats_create(const char *file);
 /*
- * Take over the descriptors that execve passed on (load/exec.c). If the page cannot be
- * mapped, the process counts nothing.
+ * Take over the descriptors that were open across execve (load/exec.c). If the page of
+ * @stats cannot be mapped, the process counts nothing.
  */
-void stats_adopt(int memory, int report, bool to_file);
+void stats_adopt(int stats, int report, bool report_to_file);
 /* Whether the report goes to a file. */
 bool stats_to_file(void);
 /* Whether the page at STATS_BASE is mapped. */

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * The files that the program must not write or map: dune-run's own, the program's (both
- * run), and the memory of --stats. A file is known by device and inode, whatever name
+ * The files that the program must not write or map: dune-run's and the program's, which are
+ * executing, and the memory of --stats. A file is known by device and inode, whatever name
  * leads to it.
  */
-#include "files.h"
 #include "hidden.h"
-#include "own_syscall.h"
+#include "protected_files.h"
+#include "sys.h"
 
 #include <asm/unistd.h>
 
@@ -23,6 +23,10 @@ static bool is_file(const struct stat *st, const struct identity *file)
 	return st->st_ino == file->inode && st->st_dev == file->device;
 }
 
+/*
+ * Without fstat (a seccomp filter from before dune-run may deny it) the file has no identity
+ * here, and judge() gives the program the error of fstat for every file.
+ */
 static void identify(struct identity *file, int fd)
 {
 	struct stat st;
@@ -33,7 +37,7 @@ static void identify(struct identity *file, int fd)
 	file->inode = st.st_ino;
 }
 
-void own_files_init(void)
+void protected_files_init(void)
 {
 	identify(&self_file, hidden_fd(HIDDEN_SELF));
 	if (hidden_fd(HIDDEN_STATS) >= 0)
@@ -47,12 +51,12 @@ bool is_dune_run(int fd)
 	return self_file.inode && SYS2(__NR_fstat, fd, &st) == 0 && is_file(&st, &self_file);
 }
 
-void own_files_set_program(int fd)
+void protected_files_set_program(int fd)
 {
 	identify(&program_file, fd);
 }
 
-bool is_stats_memory(const struct stat *st)
+bool is_stats_file(const struct stat *st)
 {
 	return is_file(st, &stats_file);
 }

@@ -3,7 +3,7 @@
  * System calls that dune-run makes for itself: ordinary ones before it enters
  * Dune mode, and hypercalls in ring 0 of the guest.
  */
-#include "own_syscall.h"
+#include "sys.h"
 
 #include <dune.h>
 

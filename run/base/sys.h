@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /* System calls of dune-run itself, before and after entering. */
-#ifndef DUNE_RUN_OWN_SYSCALL_H
-#define DUNE_RUN_OWN_SYSCALL_H
+#ifndef DUNE_RUN_SYS_H
+#define DUNE_RUN_SYS_H
 
 #include "types.h"
 
@@ -24,4 +24,4 @@ long sys(long nr, u64 a0, u64 a1, u64 a2, u64 a3, u64 a4, u64 a5);
 #define SYS6(nr, a, b, c, d, e, f)	\
 	sys(nr, (u64)(a), (u64)(b), (u64)(c), (u64)(d), (u64)(e), (u64)(f))
 
-#endif /* DUNE_RUN_OWN_SYSCALL_H */
+#endif /* DUNE_RUN_SYS_H */
