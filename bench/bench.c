@@ -2,6 +2,9 @@
 /* Medians, and the lines that all benchmarks print. */
 #include "bench.h"
 
+#include <sys/wait.h>
+#include <unistd.h>
+
 static int by_value(const void *a, const void *b)
 {
 	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
@@ -52,6 +55,29 @@ void figure_of(const char *id, const char *unit, double linux_, double dune, dou
 void figure(const char *id, double linux_, double dune, double exits)
 {
 	figure_of(id, unit(), linux_, dune, exits, 0);
+}
+
+void in_process(void (*measure)(void *result), void *result, size_t bytes)
+{
+	int channel[2], status;
+	pid_t child;
+
+	if (pipe(channel))
+		die("pipe");
+	child = fork();
+	if (child < 0)
+		die("fork");
+	if (!child) {
+		measure(result);
+		_exit(write(channel[1], result, bytes) != (ssize_t)bytes);
+	}
+	waitpid(child, &status, 0);
+	if (status || read(channel[0], result, bytes) != (ssize_t)bytes) {
+		fprintf(stderr, "a child process that measures has ended: status %#x\n", status);
+		exit(1);
+	}
+	close(channel[0]);
+	close(channel[1]);
 }
 
 void die(const char *what)

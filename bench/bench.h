@@ -45,11 +45,11 @@ uint64_t overhead(void);
 const char *unit(void);
 
 /* A figure that does not exist. */
-#define NONE NAN
+#define NO_FIGURE NAN
 
 /*
- * Print one measurement as a line of JSON: @linux_ and @dune in @unit, NONE where
- * Linux has no counterpart; @exits of the guest for one operation, NONE if they
+ * Print one measurement as a line of JSON: @linux_ and @dune in @unit, NO_FIGURE where
+ * Linux has no counterpart; @exits of the guest for one operation, NO_FIGURE if they
  * were not counted; @allowance: added to the limit that `make bench-check` computes
  * from Linux's figure.
  */
@@ -58,6 +58,13 @@ void figure_of(const char *id, const char *unit, double linux_, double dune, dou
 
 /* The same in ticks, without an allowance. */
 void figure(const char *id, double linux_, double dune, double exits);
+
+/*
+ * Call measure(result) in a child process, since a process cannot leave Dune mode or
+ * remove a seccomp filter, and copy the child's @bytes at @result back. If measure() ends
+ * the child, by die() for instance, this process exits with 1.
+ */
+void in_process(void (*measure)(void *result), void *result, size_t bytes);
 
 /* Print @what and errno's message, and exit with 1. */
 void die(const char *what) __attribute__((noreturn));

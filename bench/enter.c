@@ -7,13 +7,15 @@
 #include "bench.h"
 
 #include <dune.h>
+#include <errno.h>
 #include <sys/mman.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #define PROCESSES 31
 
-struct result {
+/* One entry into Dune mode, by a process with so many mappings more than it starts with. */
+struct entry {
+	uint64_t mappings;
 	uint64_t cost;
 	uint64_t table_bytes;
 };
@@ -31,65 +33,50 @@ static void map_many(unsigned int count)
 	}
 }
 
-static struct result enter_once(unsigned int mappings)
+static void measure(void *result)
 {
-	struct result result = { 0 };
-	int channel[2], status;
-	pid_t child;
+	struct entry *entry = result;
+	uint64_t nothing = overhead(), t;
+	struct dune_stats stats;
+	int err;
 
-	if (pipe(channel))
-		die("pipe");
-	child = fork();
-	if (!child) {
-		struct dune_stats stats;
-		uint64_t nothing = overhead(), t;
-		int err;
-
-		map_many(mappings);
-		t = now();
-		err = dune_enter(NULL);
-		result.cost = now() - t - nothing;
-		if (err)
-			_exit(1);
-		/* as in examples/hello.c */
-		puts("hello");
-		dune_stats(&stats);
-		result.table_bytes = stats.table_bytes;
-		_exit(write(channel[1], &result, sizeof(result)) != sizeof(result));
+	map_many(entry->mappings);
+	t = now();
+	err = dune_enter(NULL);
+	entry->cost = now() - t - nothing;
+	if (err) {
+		errno = -err;
+		die("dune_enter");
 	}
-	waitpid(child, &status, 0);
-	if (status || read(channel[0], &result, sizeof(result)) != sizeof(result)) {
-		fprintf(stderr, "a process could not enter Dune mode\n");
-		exit(1);
-	}
-	close(channel[0]);
-	close(channel[1]);
-	return result;
+	/* as in examples/hello.c */
+	puts("hello");
+	dune_stats(&stats);
+	entry->table_bytes = stats.table_bytes;
 }
 
-static struct result enter(unsigned int mappings)
+static struct entry enter(unsigned int mappings)
 {
+	struct entry entry = { .mappings = mappings };
 	uint64_t sample[PROCESSES];
-	struct result result;
 	int i;
 
 	for (i = 0; i < PROCESSES; i++) {
-		result = enter_once(mappings);
-		sample[i] = result.cost;
+		in_process(measure, &entry, sizeof(entry));
+		sample[i] = entry.cost;
 	}
-	result.cost = median(sample, PROCESSES);
-	return result;
+	entry.cost = median(sample, PROCESSES);
+	return entry;
 }
 
 int main(void)
 {
-	struct result few, many;
+	struct entry few, many;
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	few = enter(10);
 	many = enter(10000);
-	figure("enter", NONE, few.cost, NONE);
-	figure("enter_10000", few.cost, many.cost, NONE);
-	figure_of("memory_tables", "bytes", NONE, few.table_bytes, NONE, 0);
+	figure("enter", NO_FIGURE, few.cost, NO_FIGURE);
+	figure("enter_10000", few.cost, many.cost, NO_FIGURE);
+	figure_of("memory_tables", "bytes", NO_FIGURE, few.table_bytes, NO_FIGURE, 0);
 	return 0;
 }

@@ -6,6 +6,7 @@
  */
 #define _GNU_SOURCE
 #include "bench.h"
+#include "proc.h"
 
 #include <dune.h>
 #include <fcntl.h>
@@ -16,8 +17,6 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include "machine.h"
 
 /* So many that an error of 1 MB is one of 262 bytes for each; 4,096 is the limit. */
 #define VCPUS	4000
@@ -103,7 +102,7 @@ int main(void)
 	struct rlimit files = { VCPUS + 100, VCPUS + 100 };
 
 	setrlimit(RLIMIT_NOFILE, &files);
-	figure_of("memory_vcpu", "bytes", NONE, bytes_of_a_vcpu(), NONE, 0);
-	figure_of("processes", "processes", NONE, processes(), NONE, 0);
+	figure_of("memory_vcpu", "bytes", NO_FIGURE, bytes_of_a_vcpu(), NO_FIGURE, 0);
+	figure_of("processes", "processes", NO_FIGURE, processes(), NO_FIGURE, 0);
 	return 0;
 }

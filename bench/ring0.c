@@ -4,11 +4,11 @@
  * faults and mapping calls, first on Linux, then from ring 0.
  */
 #define _GNU_SOURCE
+#include "dune_mode.h"
+#include "exits.h"
 #include "ring0.h"
 
-#include <linux/dune.h>
 #include <signal.h>
-#include <string.h>
 #include <ucontext.h>
 #include <unistd.h>
 
@@ -85,37 +85,28 @@ static void trap_unprotect(struct dune_tf *tf)
 	dune_pt_protect(dune_pt_root(), (uint64_t)page, 4096, DUNE_PT_RW);
 }
 
-static uint64_t exits(void)
+/* Of a forbidden write, after which the handler steps over it. */
+static double exits_of_trap(void)
 {
-	struct dune_stats stats;
+	double count;
 
-	dune_stats(&stats);
-	return stats.counters[DUNE_COUNT_EXITS];
+	forbid_stores(page);
+	count = EXITS(store(page));
+	dune_trap_set(DUNE_VECTOR_PF, NULL, 0);
+	return count;
 }
 
-/* Exits for the host's interrupts, since the vCPU was made. */
-static uint64_t interrupts(void)
+/* Of a write that the handler permits, and of the protection before it. */
+static double exits_of_cycle(void)
 {
-	struct dune_stats stats;
+	double count;
 
-	dune_stats(&stats);
-	return stats.counters[DUNE_COUNT_INTERRUPT];
+	dune_trap_set(DUNE_VECTOR_PF, trap_unprotect, 0);
+	count = EXITS(dune_pt_protect(dune_pt_root(), (uint64_t)page, 4096, DUNE_PT_RO);
+		      *page = 1);
+	dune_trap_set(DUNE_VECTOR_PF, NULL, 0);
+	return count;
 }
-
-/*
- * The exits of one execution of a statement, from ROUNDS executions. Exits for
- * the host's interrupts are not counted. The counters are read once beforehand,
- * so that pages which only this code touches have their faults then.
- */
-#define EXITS(statement) ({						\
-	uint64_t before = exits() - interrupts();			\
-									\
-	before = exits() - interrupts();				\
-	int i;								\
-	for (i = 0; i < ROUNDS; i++)					\
-		statement;						\
-	(double)(exits() - interrupts() - before) / ROUNDS;		\
-})
 
 static void measure_dune(struct costs *c)
 {
@@ -132,28 +123,25 @@ static void measure_dune(struct costs *c)
 int main(void)
 {
 	struct costs on_linux, in_dune;
-	double call_exits, touch_exits;
+	double call_exits, touch_exits, trap_exits, cycle_exits;
 	char *fresh;
-	int err;
 
-	page = page_amid_others();
+	page = page_in_middle();
 	measure_linux(&on_linux);
-	err = dune_enter(NULL);
-	if (err) {
-		fprintf(stderr, "ring0: dune_enter: %s\n", strerror(-err));
-		return 1;
-	}
+	enter_dune_mode();
 	measure_dune(&in_dune);
 	call_exits = EXITS(dune_hypercall(SYS_getpid, 0, 0, 0, 0, 0, 0));
 	fresh = map(ROUNDS * 4096);
 	touch_exits = EXITS(fresh[i * 4096] = 1);
+	trap_exits = exits_of_trap();
+	cycle_exits = exits_of_cycle();
 
 	figure("getpid_ring0", on_linux.getpid, in_dune.getpid, call_exits);
 	figure("first_touch", on_linux.touch, in_dune.touch, touch_exits);
-	figure("trap", on_linux.trap, in_dune.trap, 0);
-	figure("protect_cycle", on_linux.cycle, in_dune.cycle, 0);
-	figure_of("mprotect", unit(), on_linux.mprotect, in_dune.mprotect, NONE,
+	figure("trap", on_linux.trap, in_dune.trap, trap_exits);
+	figure("protect_cycle", on_linux.cycle, in_dune.cycle, cycle_exits);
+	figure_of("mprotect", unit(), on_linux.mprotect, in_dune.mprotect, NO_FIGURE,
 		  in_dune.getpid);
-	figure("munmap_1g", on_linux.munmap, in_dune.munmap, NONE);
+	figure("munmap_1g", on_linux.munmap, in_dune.munmap, NO_FIGURE);
 	return 0;
 }

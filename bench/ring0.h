@@ -45,20 +45,26 @@ static inline uint64_t first_touch(void)
 	return MEASURE(fresh[i * 4096] = 1);
 }
 
+/* Make @page read-only: a handler steps over each store() there, until it is removed. */
+static inline void forbid_stores(char *page)
+{
+	dune_pt_protect(dune_pt_root(), (uint64_t)page, 4096, DUNE_PT_RO);
+	dune_trap_set(DUNE_VECTOR_PF, trap_step_over, 0);
+}
+
 /* A forbidden write to a present page among others. */
 static inline uint64_t trap_in_ring0(char *page)
 {
 	uint64_t cost;
 
-	dune_pt_protect(dune_pt_root(), (uint64_t)page, 4096, DUNE_PT_RO);
-	dune_trap_set(DUNE_VECTOR_PF, trap_step_over, 0);
+	forbid_stores(page);
 	cost = MEASURE(store(page));
 	dune_trap_set(DUNE_VECTOR_PF, NULL, 0);
 	return cost;
 }
 
 /* In the middle of 64 present pages. */
-static inline char *page_amid_others(void)
+static inline char *page_in_middle(void)
 {
 	char *page = map(64 * 4096) + 32 * 4096;
 	int i;

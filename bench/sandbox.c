@@ -58,8 +58,12 @@ static uint64_t run(char *const *argv, const char *file)
 			execv(argv[0], argv);
 		_exit(127);
 	}
-	if (child < 0 || waitpid(child, &status, 0) != child || status)
+	if (child < 0 || waitpid(child, &status, 0) != child)
 		die(argv[0]);
+	if (status) {
+		fprintf(stderr, "sandbox: %s ended with status %#x\n", argv[0], status);
+		exit(1);
+	}
 	return now() - start;
 }
 
@@ -89,6 +93,6 @@ int main(void)
 	natively = measure(gzip + 2, file);
 	sandboxed = measure(gzip, file);
 	unlink(file);
-	figure("gzip", natively, sandboxed, NONE);
+	figure("gzip", natively, sandboxed, NO_FIGURE);
 	return 0;
 }

@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * A system call on the slow path: DUNE_RUN returns and the host half executes
- * the call, as it does for a thread that seccomp, ptrace or the like watches. A
- * flag forces the slow path here, and the thread is not watched.
+ * System calls that cost more than others: those of a thread with a seccomp filter that
+ * permits them, and those that the host half makes (the slow path), as it does where
+ * ptrace, audit or a tracepoint watches the thread. A flag forces the slow path here, and the
+ * thread is not watched.
  */
 #define _GNU_SOURCE
-#include "bench.h"
+#include "dune_mode.h"
+#include "exits.h"
 
-#include <dune.h>
-#include <linux/dune.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -21,17 +24,41 @@ static void set_flags(uint32_t flags)
 	dune_hypercall(SYS_iopl, 0, 0, 0, 0, 0, 0);
 }
 
+/* Installs a filter that permits each call. */
+static void install_filter(void)
+{
+	struct sock_filter permit = BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
+	struct sock_fprog program = { .len = 1, .filter = &permit };
+
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
+	    prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program))
+		die("seccomp");
+}
+
+/* The cost of getpid() on Linux, with the filter. */
+static void measure_filtered(void *result)
+{
+	uint64_t *cost = result;
+
+	install_filter();
+	*cost = MEASURE(syscall(SYS_getpid));
+}
+
 int main(void)
 {
-	uint64_t on_linux = MEASURE(syscall(SYS_getpid)), slow;
+	uint64_t on_linux = MEASURE(syscall(SYS_getpid)), filtered_on_linux, slow, filtered;
+	double slow_exits, filtered_exits;
 
-	if (dune_enter(NULL)) {
-		fprintf(stderr, "slow: cannot enter Dune mode\n");
-		return 1;
-	}
+	in_process(measure_filtered, &filtered_on_linux, sizeof(filtered_on_linux));
+	enter_dune_mode();
 	set_flags(DUNE_RUN_SLOW_SYSCALL);
 	slow = MEASURE(syscall(SYS_getpid));
+	slow_exits = EXITS(syscall(SYS_getpid));
 	set_flags(0);
-	figure("getpid_slow", on_linux, slow, 1);
+	figure("getpid_slow", on_linux, slow, slow_exits);
+	install_filter();
+	filtered = MEASURE(syscall(SYS_getpid));
+	filtered_exits = EXITS(syscall(SYS_getpid));
+	figure("getpid_seccomp", filtered_on_linux, filtered, filtered_exits);
 	return 0;
 }

@@ -5,9 +5,8 @@
  * for each vendor; earlier calls are made at other places.
  */
 #define _GNU_SOURCE
-#include "bench.h"
+#include "dune_mode.h"
 
-#include <dune.h>
 #include <fcntl.h>
 #include <linux/dune.h>
 #include <sys/ioctl.h>
@@ -44,10 +43,7 @@ int main(void)
 	if (device < 0 || ioctl(device, DUNE_GET_INFO, &info))
 		die("/dev/dune");
 	close(device);
-	if (dune_enter(NULL)) {
-		fprintf(stderr, "switch: cannot enter Dune mode\n");
-		return 1;
-	}
+	enter_dune_mode();
 	for (really = 0; really < 2; really++) {
 		for (i = 0; i < 100; i++)
 			dune_hypercall(SYS_getpid, 0, 0, 0, 0, 0, 0);

@@ -4,10 +4,11 @@
  * unused address shows the same page of memory in every place that the program
  * touches; the handler maps it there by a page-table entry.
  *
- * Fails if a touched page faults more or less than once, or if the pages are not the
- * same memory.
+ * Prints "fault: ok" at the end. Fails (status 1) if a touched page faults more or less than
+ * once, or if the pages are not the same memory. Status 77: Dune is not available here.
  */
 #include <dune.h>
+#include <errno.h>
 #include <stdio.h>
 #include <sys/mman.h>
 
@@ -46,7 +47,12 @@ int main(void)
 		perror("fault: mmap");
 		return 1;
 	}
-	if (dune_enter(NULL)) {
+	err = dune_enter(NULL);
+	if (err == -ENOENT || err == -ENODEV) {
+		fprintf(stderr, "fault: SKIP: %s\n", dune_enter_error());
+		return 77;
+	}
+	if (err) {
 		fprintf(stderr, "fault: dune_enter: %s\n", dune_enter_error());
 		return 1;
 	}
@@ -69,5 +75,6 @@ int main(void)
 			expected);
 		return 1;
 	}
+	printf("fault: ok\n");
 	return 0;
 }

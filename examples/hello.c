@@ -4,10 +4,11 @@
  * in ring 0 of a guest of its own; printf() and all other functions work as
  * before, since their system calls reach the same kernel.
  *
- * Fails if dune_enter() fails, or if CS does not show ring 3 before it and ring 0
- * afterwards.
+ * Prints "hello: ok" at the end. Fails (status 1) if dune_enter() fails, or if CS does not
+ * show ring 3 before it and ring 0 afterwards. Status 77: Dune is not available here.
  */
 #include <dune.h>
+#include <errno.h>
 #include <stdio.h>
 
 static int ring(void)
@@ -21,9 +22,14 @@ static int ring(void)
 int main(void)
 {
 	struct dune_stats stats;
-	int before = ring();
+	int err, before = ring();
 
-	if (dune_enter(NULL)) {
+	err = dune_enter(NULL);
+	if (err == -ENOENT || err == -ENODEV) {
+		fprintf(stderr, "hello: SKIP: %s\n", dune_enter_error());
+		return 77;
+	}
+	if (err) {
 		fprintf(stderr, "hello: dune_enter: %s\n", dune_enter_error());
 		return 1;
 	}
@@ -35,5 +41,6 @@ int main(void)
 		fprintf(stderr, "hello: FAILED: expected ring 3, then 0\n");
 		return 1;
 	}
+	printf("hello: ok\n");
 	return 0;
 }
