@@ -13,10 +13,17 @@ GUEST_FLAGS := -static -no-pie -fno-pie -mgeneral-regs-only -mno-red-zone \
 	-fno-stack-protector -fcf-protection=none -pthread
 
 TAP := $(addprefix $(COMMON),tap.c tap.h)
-MACHINE := $(TAP) $(addprefix $(COMMON),machine.c machine.h modules.c modules.h \
-	tracing.c tracing.h x86.h)
+# Children with a time limit.
+CHILD := $(foreach part,child timing,$(addprefix $(COMMON)$(part),.c .h))
+# Seccomp filters.
+FILTER := $(addprefix $(COMMON),filter.c filter.h)
+# clone3() with structures of several sizes.
+CLONE3 := $(addprefix $(COMMON),clone3.c clone3.h)
+# The kernel log and whatever else tests of a kernel use; nothing of Dune's.
+KERNEL := $(TAP) $(CHILD) $(foreach part,klog proc cpu msr tracing modules other_tests, \
+	$(addprefix $(COMMON)$(part),.c .h)) $(COMMON)x86.h
 # A guest on the module's bare interface.
-GUEST := $(MACHINE) $(addprefix $(COMMON),guest.c guest.h guest_calls.h trap.S) \
+GUEST := $(KERNEL) $(addprefix $(COMMON),guest.c guest.h guest_calls.h trap.S) \
 	$(COMMON)../../include/uapi/linux/dune.h
 # A KVM machine, and Dune processes that run alongside it.
 VM := $(GUEST) $(addprefix $(COMMON),vm.c vm.h vm_guest.c workers.c workers.h registers.h)

@@ -23,8 +23,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define GB		(1UL << 30)
-
 _Static_assert(GUEST_CALL_DONE == (DUNE_HOSTCALL | 1), "guest_calls.h: not a hostcall");
 _Static_assert(GUEST_CALL_TRAP == (DUNE_HOSTCALL | 2), "guest_calls.h: not a hostcall");
 _Static_assert(GUEST_CALL_ASK == (DUNE_HOSTCALL | 3), "guest_calls.h: not a hostcall");
@@ -56,6 +54,8 @@ long raw_syscall(long nr, long a, long b, long c, long d, long e, long f)
 	return ret;
 }
 
+#define GRANULES_MAX	256
+
 /*
  * The gigabytes that granules were mapped to, in the order of granules. They
  * hold for all guests of the process; a child after fork has to map them again.
@@ -63,7 +63,7 @@ long raw_syscall(long nr, long a, long b, long c, long d, long e, long f)
 static struct {
 	int lock;
 	u32 used;
-	u64 place[256];
+	u64 place[GRANULES_MAX];
 } granules;
 
 static int map_granule(struct guest *g, u32 n)
@@ -89,7 +89,7 @@ u64 guest_gpa(struct guest *g, u64 address)
 	for (n = 0; n < granules.used && granules.place[n] != place; n++)
 		;
 	if (n == granules.used) {
-		if (n == 256 || n + 1 >= g->info.granules)
+		if (n == GRANULES_MAX || n + 1 >= g->info.granules)
 			bail("no granule left for %#lx", address);
 		granules.place[n] = place;
 		int err = map_granule(g, n);
@@ -354,6 +354,16 @@ int guest_run_to_exit(struct guest *g)
 		err = guest_run(g);
 	while (err == -EINTR || (!err && g->run->exit_reason == DUNE_EXIT_INTR));
 	return err;
+}
+
+void guest_first_exit(struct guest *g, u64 (*fn)(void *arg), u64 arg)
+{
+	int err;
+
+	guest_prepare(g, 0, fn, (void *)arg);
+	err = guest_run_to_exit(g);
+	if (err)
+		bail("DUNE_RUN: %s", strerror(-err));
 }
 
 void guest_prepare_code(struct guest *g, const void *rip)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
  * A guest without libdune: one vCPU on the bare interface of the module, with page
- * tables, descriptor tables and a loop that a page of code can hold. The
- * tests of the module use this and not libdune, so that a fault of the one
- * is not hidden by the other.
+ * tables, descriptor tables and a loop small enough to read at once. The tests
+ * of the module use this and not libdune, so that a bug in one cannot hide a bug
+ * in the other.
  *
  * A guest is a C function of the test itself: the address space is the same.
  */
@@ -127,6 +127,11 @@ enum guest_end guest_call3(struct guest *g, u64 (*fn)(void *arg), void *arg);
 int guest_run(struct guest *g);
 /* guest_run() until an exit other than DUNE_EXIT_INTR: 0 or -errno, never -EINTR. */
 int guest_run_to_exit(struct guest *g);
+/*
+ * guest_prepare() for ring 0 and guest_run_to_exit(): the exit is not served, as guest_resume()
+ * does. Bails out on an error.
+ */
+void guest_first_exit(struct guest *g, u64 (*fn)(void *arg), u64 arg);
 /* One DUNE_GET_STATE or DUNE_SET_STATE: 0 or -errno. */
 int guest_get_state(struct guest *g, struct dune_state *s);
 int guest_set_state(struct guest *g, struct dune_state *s);
@@ -206,36 +211,5 @@ void guest_hypercall_vmx(void);
 
 /* XCR0; 0 where Linux does not use XSAVE, and so nothing of AVX. */
 u64 read_xcr0(void);
-
-static inline u64 read_flags(void)
-{
-	u64 f;
-
-	asm volatile("pushfq; popq %0" : "=r"(f));
-	return f;
-}
-
-static inline void write_flags(u64 f)
-{
-	asm volatile("pushq %0; popfq" : : "r"(f) : "cc", "memory");
-}
-
-static inline u64 read_cr2(void)
-{
-	u64 v;
-
-	asm volatile("mov %%cr2, %0" : "=r"(v));
-	return v;
-}
-
-static inline void write_cr3(u64 v)
-{
-	asm volatile("mov %0, %%cr3" : : "r"(v) : "memory");
-}
-
-static inline void invlpg(const void *p)
-{
-	asm volatile("invlpg (%0)" : : "r"(p) : "memory");
-}
 
 #endif

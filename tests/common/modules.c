@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /* Loading and unloading: see modules.h. */
 #define _GNU_SOURCE
-#include "machine.h"
+#include "cpu.h"
 #include "modules.h"
+#include "proc.h"
 #include "tap.h"
-#include "x86.h"
+#include "timing.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,23 +17,6 @@
 #include <sys/utsname.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-static bool is_amd(void)
-{
-	static int amd = -1;
-
-	if (amd < 0) {
-		char text[4096] = "";
-		int fd = open("/proc/cpuinfo", O_RDONLY | O_CLOEXEC);
-
-		if (fd >= 0) {
-			(void)!read(fd, text, sizeof(text) - 1);
-			close(fd);
-		}
-		amd = !!strstr(text, " svm") || strstr(text, "AuthenticAMD");
-	}
-	return amd;
-}
 
 const char *kvm_vendor(void)
 {
@@ -52,7 +36,7 @@ bool kvm_is_loaded(void)
 	return module_is_loaded("kvm");
 }
 
-static int modprobe(const char *option, const char *module, const char *parameter)
+int modprobe(const char *option, const char *module, const char *parameter)
 {
 	int status, pid;
 
@@ -122,16 +106,34 @@ int kvm_unload(void)
 	return err ? err : module_unload("kvm");
 }
 
+const char *build_folder(void)
+{
+	const char *folder = getenv("DUNE_BUILD");
+
+	return folder && *folder ? folder : "build";
+}
+
+/* $NAME_KO, with the module's name in capitals. */
+static const char *chosen_file(const char *name)
+{
+	char variable[40];
+
+	snprintf(variable, sizeof(variable), "%s_KO", name);
+	for (char *p = variable; *p; p++)
+		*p = toupper(*p);
+	return getenv(variable);
+}
+
 const char *module_file(const char *name)
 {
 	static char path[400];
+	const char *chosen = chosen_file(name);
 	struct utsname uts;
 
-	if (getenv("DUNE_KO") && !strcmp(name, "dune"))
-		return getenv("DUNE_KO");
+	if (chosen)
+		return chosen;
 	uname(&uts);
-	snprintf(path, sizeof(path), "%s/kernel/%s/%s.ko",
-		 getenv("BUILD") ? getenv("BUILD") : "build", uts.release, name);
+	snprintf(path, sizeof(path), "%s/kernel/%s/%s.ko", build_folder(), uts.release, name);
 	return path;
 }
 
@@ -187,22 +189,11 @@ long module_users_left(const char *name)
 	return settled_users(name, 0, 4000);
 }
 
-int virtualization_is_on(int cpu)
+int dune_load_anew(void)
 {
-	char path[40];
-	uint64_t efer;
-	int fd;
+	int err = kvm_unload();
 
-	if (!is_amd())
-		return -1;
-	snprintf(path, sizeof(path), "/dev/cpu/%d/msr", cpu);
-	if (access(path, R_OK))
-		modprobe("-q", "msr", NULL);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return -1;
-	if (pread(fd, &efer, sizeof(efer), MSR_EFER) != sizeof(efer))
-		efer = 0;
-	close(fd);
-	return !!(efer & EFER_SVME);
+	if (!err)
+		err = dune_unload();
+	return err ? err : dune_load("");
 }

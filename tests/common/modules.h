@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* Loading and unloading the modules of KVM, Dune and FUSE, and their reference counts. */
+/* Loading and unloading kernel modules, and their reference counts. */
 #ifndef DUNE_TESTS_MODULES_H
 #define DUNE_TESTS_MODULES_H
 
@@ -10,7 +10,7 @@ bool kvm_exists(void);
 bool kvm_is_loaded(void);
 /* With a parameter of kvm.ko, or NULL. 0 or -errno. */
 int kvm_load(const char *parameter);
-/* kvm.ko alone, which turns nothing on. 0 or -errno. */
+/* kvm.ko alone, which enables no virtualization. 0 or -errno. */
 int kvm_load_common(void);
 /* kvm_amd or kvm_intel, and kvm. 0, or -errno of the first that stays. */
 int kvm_unload(void);
@@ -20,8 +20,17 @@ int kvm_unload_vendor(void);
 /* /dev/fuse. 0 or -errno. */
 int fuse_load(void);
 
+/* Run modprobe(8), with @parameter of @module, or NULL. 0 or -errno. */
+int modprobe(const char *option, const char *module, const char *parameter);
+
+/* The folder of all that is built: $DUNE_BUILD, or "build". */
+const char *build_folder(void);
+
 bool module_is_loaded(const char *name);
-/* The file of one of our modules for this kernel, below $BUILD. $DUNE_KO is another dune.ko. */
+/*
+ * The file of a module of this repository for this kernel: $DUNE_KO for "dune", and likewise
+ * for other names, or else the one in build_folder().
+ */
 const char *module_file(const char *name);
 /* With parameters of the module, "" for none. 0 or -errno; -EEXIST if it is loaded. */
 int module_insert(const char *name, const char *parameters);
@@ -57,6 +66,9 @@ static inline int dune_load(const char *parameters)
 	return module_load("dune", parameters);
 }
 
+/* KVM is unloaded, and dune.ko loaded anew, without parameters. 0 or -errno. */
+int dune_load_anew(void);
+
 static inline int dune_unload(void)
 {
 	return module_unload("dune");
@@ -66,11 +78,5 @@ static inline long dune_users_left(void)
 {
 	return module_users_left("dune");
 }
-
-/*
- * Whether @cpu has virtualization on: EFER.SVME on AMD. -1 where that cannot
- * be seen: Intel's bit is in CR4, which nothing shows.
- */
-int virtualization_is_on(int cpu);
 
 #endif

@@ -1,17 +1,32 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # One test program for each C file of a folder. Before the folder's makefile
-# includes this file it sets OUT, where the programs go; SHARED, the folder's
-# files that are linked into each program instead of being one; NEEDS, what else
-# each program is made from; and FLAGS, its own flags for the compiler.
-TESTS := $(patsubst %.c,$(OUT)/%.t,$(filter-out $(SHARED),$(wildcard *.c)))
+# includes this file it sets OUT, where the programs go; SHARED, C files that are
+# linked into each program; NEEDS, what else each program is made from; and FLAGS,
+# its own flags for the compiler.
+TESTS := $(patsubst %.c,$(OUT)/%.t,$(wildcard *.c))
+
+# The files that all programs have in common are compiled once.
+OBJ := $(O)/obj/tests/$(notdir $(OUT))
+SOURCES := $(filter %.c %.S,$(SHARED) $(NEEDS))
+OBJECTS := $(patsubst %,$(OBJ)/%.o,$(notdir $(SOURCES)))
+HEADERS := $(filter %.h,$(NEEDS))
+MAKEFILES := Makefile $(COMMON)flags.mk $(COMMON)programs.mk
+vpath %.c $(sort $(dir $(filter %.c,$(SOURCES))))
+vpath %.S $(sort $(dir $(filter %.S,$(SOURCES))))
 
 all: $(TESTS)
 
-$(OUT)/%.t: %.c $(SHARED) $(NEEDS) Makefile $(COMMON)flags.mk $(COMMON)programs.mk
+# Objects that only a pattern rule names would be deleted after each build.
+$(TESTS): $(OBJECTS) $(filter %.a,$(NEEDS)) $(HEADERS) $(MAKEFILES)
+$(OUT)/%.t: %.c
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS) $(FLAGS) $(filter %.c %.S %.a,$^) -o $@
+	$(CC) $(CFLAGS) $(FLAGS) $< $(filter %.o %.a,$^) -o $@
+
+$(OBJ)/%.o: % $(HEADERS) $(MAKEFILES)
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS) $(FLAGS) -c $< -o $@
 
 clean:
-	rm -rf $(OUT)
+	rm -rf $(OUT) $(OBJ)
 
 .PHONY: all clean

@@ -85,9 +85,13 @@ void bail(const char *fmt, ...)
 	exit(255);
 }
 
-void child_fails(const char *reason)
+void child_fails(const char *fmt, ...)
 {
-	diag("%s", reason);
+	va_list ap;
+
+	va_start(ap, fmt);
+	line("# ", fmt, ap, "");
+	va_end(ap);
 	_exit(1);
 }
 

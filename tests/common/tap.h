@@ -16,7 +16,10 @@
  */
 extern unsigned int tap_count, tap_failed;
 
-/* Printed before each name where a test runs in several circumstances: which one. */
+/*
+ * The circumstance in which a test now runs, printed before the name of each verdict; ""
+ * where there is only one.
+ */
 extern const char *tap_where;
 
 /* One verdict. Returns @good. */
@@ -38,7 +41,7 @@ void bail(const char *fmt, ...) PRINTF(1, 2) __attribute__((noreturn));
  * In a child that prints no verdicts: print why the parent's next verdict will be bad, and exit
  * with 1.
  */
-void child_fails(const char *reason) __attribute__((noreturn));
+void child_fails(const char *fmt, ...) PRINTF(1, 2) __attribute__((noreturn));
 
 /* The exit status of a child that finds that this machine cannot make its test. */
 #define CHILD_SKIPS	77

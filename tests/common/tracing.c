@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /* Writing to tracefs, and counting events: see tracing.h. */
 #define _GNU_SOURCE
-#include "machine.h"
 #include "tracing.h"
+#include "proc.h"
 
 #include <fcntl.h>
 #include <stdio.h>

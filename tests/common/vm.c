@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /* The host's side of the KVM guest: see vm.h. */
 #define _GNU_SOURCE
-#include "machine.h"
 #include "tap.h"
+#include "timing.h"
 #include "vm.h"
 #include "x86.h"
 
@@ -268,7 +268,10 @@ static int make_machine(unsigned int cpus)
 	vm = ioctl(kvm, KVM_CREATE_VM, 0);
 	if (vm < 0)
 		return -errno;
-	/* KVM wants a place for these on Intel, where the guest has nothing else. */
+	/*
+	 * On Intel KVM needs guest-physical pages for a TSS, at an address that the
+	 * guest does not use.
+	 */
 	if (ioctl(vm, KVM_SET_TSS_ADDR, 0xfffbd000) && errno != ENOTTY)
 		return -errno;
 	if (ioctl(vm, KVM_SET_USER_MEMORY_REGION, &image))
@@ -360,12 +363,10 @@ bool vm_moves(void)
 	bool good = nr_cpus;
 
 	for (unsigned int i = 0; i < nr_cpus; i++) {
-		unsigned long end = now_us() + 20000000;
 		uint64_t before = vm_cpus[i].round;
 
-		while (vm_cpus[i].round < before + 2 && !threads[i].failure && now_us() < end)
-			sleep_ms(1);
-		good &= vm_cpus[i].round >= before + 2 && !threads[i].failure;
+		good &= WAIT_FOR(vm_cpus[i].round >= before + 2 || threads[i].failure, 5);
+		good &= !threads[i].failure;
 	}
 	if (!good)
 		diag("KVM's guest: %s", vm_failure());

@@ -5,9 +5,10 @@
  * MSRs and memory, that a page replaced below it is the new one, and that
  * what it sends by port I/O arrives. So a disturbance of KVM shows here.
  *
- * The guest is C code of this very program (vm_guest.c): its physical memory
- * is the program's image, at the same addresses. So its linear addresses are
- * those of Dune's guests in the tests, on purpose.
+ * The guest is C code of this program (vm_guest.c): its physical memory is the
+ * program's image, at the same addresses. Its linear addresses are therefore those of
+ * Dune's guests in the tests, so that a TLB entry of one kind of guest would be used
+ * by the other.
  *
  * A process has at most one machine. A test that needs another one forks.
  */

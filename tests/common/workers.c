@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-/* See workers.h. */
+/* Processes in Dune mode that check themselves: see workers.h. */
 #define _GNU_SOURCE
+#include "child.h"
 #include "guest.h"
-#include "machine.h"
 #include "registers.h"
 #include "tap.h"
+#include "timing.h"
 #include "workers.h"
 
 #include <pthread.h>
@@ -173,25 +174,27 @@ static const char *workers_failure(void)
 	return "too slow";
 }
 
+static bool has_failed(struct worker *w)
+{
+	int status;
+
+	if (!w->failure && waitpid(w->pid, &status, WNOHANG) == w->pid && !w->failure) {
+		w->detail = status;
+		w->failure = ENDED;
+	}
+	return w->failure;
+}
+
 bool workers_move(void)
 {
 	bool good = true;
 
 	for (int i = 0; i < WORKERS; i++) {
 		struct worker *w = &workers[i];
-		unsigned long end = now_us() + 20000000;
 		u64 before = w->round;
 
-		while (w->round < before + 2 && !w->failure && now_us() < end) {
-			int status;
-
-			if (waitpid(w->pid, &status, WNOHANG) == w->pid && !w->failure) {
-				w->detail = status;
-				w->failure = ENDED;
-			}
-			sleep_ms(1);
-		}
-		good &= w->round >= before + 2 && !w->failure;
+		good &= WAIT_FOR(has_failed(w) || w->round >= before + 2, 5);
+		good &= !w->failure;
 	}
 	if (!good)
 		diag("Dune's workers: %s", workers_failure());
@@ -247,19 +250,19 @@ static void short_life(void *arg)
 
 	guest_open(&g);
 	if (guest_call(&g, some_calls, numbers) != GUEST_DONE || g.value)
-		_exit(1);
+		child_fails("the calls of a short Dune process failed");
 	switch ((long)arg) {
 	case 0:
 		guest_close(&g);
 		break;
 	case 1:
 		guest_call(&g, leave, NULL);
-		_exit(1);
+		child_fails("exit_group() by the guest returned");
 	case 2:
 		/* By signal, in the guest. */
 		ualarm(3000, 0);
 		guest_call(&g, forever, NULL);
-		_exit(1);
+		child_fails("a guest that never ends returned");
 	}
 }
 

@@ -62,6 +62,11 @@
 #define EFER_NX		(1UL << 11)
 #define EFER_SVME	(1UL << 12)	/* APM */
 
+/* The sizes of pages. */
+#define PAGE	4096UL
+#define MB2	(512 * PAGE)
+#define GB	(512 * MB2)
+
 /* Bits of a page-table entry (SDM vol. 3, 4.5; APM vol. 2, 5.4). */
 #define PTE_P		(1UL << 0)
 #define PTE_W		(1UL << 1)
@@ -112,6 +117,25 @@ static inline uint64_t rdmsr(uint32_t number)
 static inline void wrmsr(uint32_t number, uint64_t value)
 {
 	asm volatile("wrmsr" : : "c"(number), "a"((uint32_t)value), "d"((uint32_t)(value >> 32)));
+}
+
+/* For functions without a red zone (-mno-red-zone): it uses the stack. */
+static inline uint64_t read_flags(void)
+{
+	uint64_t f;
+
+	asm volatile("pushfq; popq %0" : "=r"(f));
+	return f;
+}
+
+static inline void write_cr3(uint64_t v)
+{
+	asm volatile("mov %0, %%cr3" : : "r"(v) : "memory");
+}
+
+static inline void invlpg(const void *p)
+{
+	asm volatile("invlpg (%0)" : : "r"(p) : "memory");
 }
 
 #endif

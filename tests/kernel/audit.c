@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * An audit rule for a system call logs it when a guest makes it. Rules are
- * set by netlink as auditctl does. Fails when the fast path makes a call of
- * an audited thread without the auditing entry and exit.
+ * An audit rule for a system call logs it when a guest makes it. Rules are set by
+ * netlink as auditctl does. Fails when a call of an audited thread is not logged with
+ * its arguments and its result, or when calls of new threads stay on the slow path
+ * under the rule "task, never".
  */
 #define _GNU_SOURCE
+#include "child.h"
 #include "guest.h"
-#include "machine.h"
 #include "tap.h"
+#include "timing.h"
 
 #include <errno.h>
 #include <linux/audit.h>
@@ -66,14 +68,15 @@ static u64 calls(void *arg)
 
 static int gate[2];
 
-static void child(void *arg)
+static void child(void)
 {
 	struct guest g;
 	char c;
 
 	(void)!read(gate[0], &c, 1);
 	guest_open(&g);
-	_exit(guest_call(&g, calls, NULL) == GUEST_DONE ? 0 : 1);
+	if (guest_call(&g, calls, NULL) != GUEST_DONE)
+		child_fails("the guest did not return");
 }
 
 static void fast_again(void *arg)
@@ -82,8 +85,10 @@ static void fast_again(void *arg)
 
 	guest_open(&g);
 	if (guest_call(&g, calls, NULL) != GUEST_DONE)
-		_exit(1);
-	_exit(g.run->counters[DUNE_COUNT_SYSCALL_FAST] == CALLS ? 0 : 2);
+		child_fails("the guest did not return");
+	if (g.run->counters[DUNE_COUNT_SYSCALL_FAST] != CALLS)
+		child_fails("%llu of %d calls were fast",
+			    (unsigned long long)g.run->counters[DUNE_COUNT_SYSCALL_FAST], CALLS);
 }
 
 /* A rule that logs the calls of getpriority by @pid. */
@@ -145,8 +150,10 @@ int main(void)
 		bail("pipe: %m");
 	/* Threads are audited that were made after audit was enabled. */
 	pid = fork();
-	if (!pid)
-		child(NULL);
+	if (!pid) {
+		child();
+		_exit(0);
+	}
 	log_getpriority(&rule, pid);
 	err = request(AUDIT_ADD_RULE, &rule, sizeof(rule));
 	ok(!err, "a rule that audits getpriority is added (%s)", strerror(-err));

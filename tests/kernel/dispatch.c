@@ -6,9 +6,10 @@
  * look at the selector.
  */
 #define _GNU_SOURCE
+#include "child.h"
 #include "guest.h"
-#include "machine.h"
 #include "tap.h"
+#include "timing.h"
 
 #include <signal.h>
 #include <sys/prctl.h>

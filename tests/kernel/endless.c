@@ -52,38 +52,37 @@ static void db_storm(void)
 	guest_resume(&g);
 }
 
+/* Call fn(arg) step by step, 1,000 at most; @steps counts them. */
+static enum guest_end step_through(u64 (*fn)(void *arg), void *arg, int *steps)
+{
+	enum guest_end end;
+
+	must_end_within(5000);
+	guest_prepare(&g, 0, fn, arg);
+	g.run->regs.rflags |= X86_EFLAGS_TF;
+	*steps = 0;
+	/* IRETQ of the handler continues the steps. */
+	do
+		end = guest_resume(&g);
+	while (end == GUEST_TRAP && g.frame->vector == X86_TRAP_DB && (*steps)++ < 1000);
+	return end;
+}
+
 static void single_step_all(void)
 {
-	must_end_within(5000);
-	guest_prepare(&g, 0, read_byte, &g);
-	g.run->regs.rflags |= X86_EFLAGS_TF;
-	int steps = 0;
+	int steps;
+	enum guest_end end = step_through(read_byte, &g, &steps);
 
-	for (;;) {
-		enum guest_end end = guest_resume(&g);
-
-		/* IRETQ of the handler continues the steps. */
-		if (end == GUEST_TRAP && g.frame->vector == X86_TRAP_DB && steps++ < 1000)
-			continue;
-		expect(end, end == GUEST_DONE && steps >= 5);
-	}
+	expect(end, end == GUEST_DONE && steps >= 5);
 }
 
 /* A step over a hypercall: one #DB after it and one result. */
 static void single_step_hypercall(void)
 {
-	must_end_within(5000);
-	guest_prepare(&g, 0, five_getpids, NULL);
-	g.run->regs.rflags |= X86_EFLAGS_TF;
-	int steps = 0;
+	int steps;
+	enum guest_end end = step_through(five_getpids, NULL, &steps);
 
-	for (;;) {
-		enum guest_end end = guest_resume(&g);
-
-		if (end == GUEST_TRAP && g.frame->vector == X86_TRAP_DB && steps++ < 1000)
-			continue;
-		expect(end, end == GUEST_DONE && (long)g.value == 5L * getpid());
-	}
+	expect(end, end == GUEST_DONE && (long)g.value == 5L * getpid());
 }
 
 /* #AC in ring 3. Its handler is the same loop in ring 0, where there is no #AC. */
@@ -140,13 +139,13 @@ static void irq_storm(void)
 		int err = guest_run(&g);
 
 		if (err && err != -EINTR)
-			_exit(1);
+			child_fails("DUNE_RUN failed");
 		if (!err && g.run->exit_reason == DUNE_EXIT_SHUTDOWN)
-			_exit(2);
+			child_fails("the guest ended in a shutdown");
 	}
 }
 
-/* The task priority decides on virtual interrupts; emulators stumble over that. */
+/* The task priority decides on virtual interrupts; emulators have errors there. */
 static void cr8_with_irq(void)
 {
 	CODE("\x44\x0f\x22\xc0");	/* mov %rax, %cr8; int3 */

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
  * The guest's FPU registers are the thread's: they are restored after a switch
- * to a thread that uses them too. Fails where the module enters the guest
- * without the registers loaded, which would also show another process's.
+ * to a thread that uses them too. Fails when the module enters the guest without
+ * loading them: the guest would then see another process's registers.
  *
  * A thread with a restartable sequence, which libc gives to each thread, returns
  * to user mode after each switch anyway, where the registers are loaded: the test
@@ -10,8 +10,8 @@
  */
 #define _GNU_SOURCE
 #include "guest.h"
-#include "machine.h"
 #include "tap.h"
+#include "timing.h"
 
 #include <sched.h>
 #include <signal.h>

@@ -6,9 +6,10 @@
  *
  * A batch is STATES states in one process; its number and FUZZ_SEED (1; 0: the
  * clock) determine every state of it. FUZZ_CHILDREN (240) batches are run,
- * from number FUZZ_FIRST (0) on, or as many as FUZZ_SECONDS allow. With
- * FUZZ_SAY=1 each is named before it begins, for a reader who sees the machine
- * die of it. "fuzz.t NUMBER" repeats one batch of FUZZ_SEED alone.
+ * from number FUZZ_FIRST (0) on, or as many as FUZZ_SECONDS allow.
+ * FUZZ_SAY=1 prints each batch's number before it begins, so that the log shows
+ * which batch crashed the machine. "fuzz.t NUMBER" repeats one batch of FUZZ_SEED
+ * alone. fuzz/states.c makes and runs one state; this file has the rest.
  *
  * Three kinds of processes:
  *  - main() counts the endings, and runs the healthy guest in each round;
@@ -21,10 +22,13 @@
  *    what a child leaves.
  */
 #define _GNU_SOURCE
+#include "child.h"
+#include "fuzz/states.h"
 #include "guest.h"
-#include "machine.h"
+#include "klog.h"
+#include "proc.h"
 #include "tap.h"
-#include "x86.h"
+#include "timing.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -36,7 +40,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -45,11 +48,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define REASONS	(DUNE_EXIT_UNKNOWN + 1)
-#define SEGMENTS	10	/* of struct dune_state, from cs on */
 #define STATES	200	/* in a batch */
-#define RUNS	6	/* of a state at most: one for each exit that allows another */
-#define CODE	128	/* bytes; zeroes follow */
 #define RENEW	64	/* batches in one set of namespaces */
 #define WARDENS	8	/* at most */
 
@@ -62,21 +61,16 @@
 /* A state that takes longer has blocked its signals: the child is killed. */
 #define STUCK_MS	60	/* for time_limit() */
 
-static u64 state;
+/* The exit status of a warden, and of the processes between it and the first one. */
+enum { WARDEN_DONE, WARDEN_HAS_MORE, WARDEN_KILLED, WARDEN_FOUND };
+
 static struct guest g;
 static u8 *code;
 
-/*
- * The counts of a child since it was started. The guest may overwrite them, as
- * any memory of its process: the warden adds up only counts that can be true.
- */
+/* The counts of a child since it was started, which the warden reads. */
 static struct shared {
 	u64 next;	/* the state to come, or STATES */
-	u64 states, runs, reasons[REASONS], errors, ioctls;
-	/* The last run of the last child, to be seen when it hangs. */
-	struct dune_state state;
-	struct dune_regs regs;
-	u8 code[CODE];
+	struct state_counts of;
 } *count;
 
 /* The sums over all children, which do not have them mapped (MADV_DONTFORK). */
@@ -88,339 +82,6 @@ static struct total {
 } *total;
 
 static u64 seed;
-
-/* The finalizer of splitmix64: neighbouring numbers become unrelated ones. */
-static u64 mix(u64 x)
-{
-	x += 0x9e3779b97f4a7c15;
-	x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9;
-	x = (x ^ x >> 27) * 0x94d049bb133111eb;
-	return x ^ x >> 31;
-}
-
-static u64 rnd(void)
-{
-	state ^= state << 13;
-	state ^= state >> 7;
-	state ^= state << 17;
-	return state * 0x2545f4914f6cdd1d;
-}
-
-/* @n up to 2^32. No division: it is a call in an emulator. */
-static u64 below(u64 n)
-{
-	return (rnd() >> 32) * n >> 32;
-}
-
-static bool chance(unsigned int one_in)
-{
-	return !below(one_in);
-}
-
-/* A number that a check may have missed. */
-static u64 value(void)
-{
-	static const u64 some[] = {
-		0, 1, 2, 0xfff, 0x1000, 0x7fffffff, 0x80000000, 0xffffffff, 0x100000000,
-		0x7fffffffffff,
-		0x800000000000, 0x7ffffffff000, 0xffff800000000000, 0xffff888000000000,
-		0xffffffff81000000,
-		0xffffffffff600000, 0xfffffe0000000000, 0x8000000000000000, ~0UL, 0x888000000000,
-	};
-
-	switch (below(7)) {
-	case 0:
-		return some[below(sizeof(some) / sizeof(some[0]))];
-	case 1:
-		return rnd();
-	case 2:
-		return 1UL << below(64);
-	case 3:
-		return (u64)g.mem + below(sizeof(*g.mem) + 4096);
-	case 4:
-		return (u64)code + below(4096);
-	case 5:
-		return guest_gpa(&g, (u64)g.mem) + below(sizeof(*g.mem) + 4096);
-	default:
-		return below(1 << below(20));
-	}
-}
-
-static void random_code(void)
-{
-#define P(text) { sizeof(text) - 1, text }
-	static const struct {
-		u8 length;
-		char bytes[3];
-	} pieces[] = {
-		P("\x0f\x01\xd9"),	/* vmmcall */
-		P("\x0f\x01\xc1"),	/* vmcall */
-		P("\xf4"),		/* hlt */
-		P("\x0f\x22\xd8"),	/* mov %rax, %cr3 */
-		P("\x0f\x22\xc0"),	/* mov %rax, %cr0 */
-		P("\x0f\x22\xe0"),	/* mov %rax, %cr4 */
-		P("\x0f\x30"),		/* wrmsr */
-		P("\x0f\x32"),		/* rdmsr */
-		P("\xcd\x80"),		/* int $0x80 */
-		P("\xcc"),		/* int3 */
-		P("\x0f\x0b"),		/* ud2 */
-		P("\xec"),		/* in (%dx), %al */
-		P("\xee"),		/* out %al, (%dx) */
-		P("\x0f\x01\xd8"),	/* vmrun */
-		P("\x0f\x01\xda"),	/* vmload */
-		P("\x0f\x01\xdd"),	/* clgi */
-		P("\x48\xcf"),		/* iretq */
-		P("\xfb"),		/* sti */
-		P("\xfa"),		/* cli */
-		P("\x9d"),		/* popfq */
-		P("\x9c"),		/* pushfq */
-		P("\x0f\x05"),		/* syscall */
-		P("\x48\x0f\x07"),	/* sysretq */
-		P("\x0f\x34"),		/* sysenter */
-		P("\x0f\x01\xf8"),	/* swapgs */
-		P("\x0f\x01\x17"),	/* lgdt (%rdi) */
-		P("\x0f\x01\x1f"),	/* lidt (%rdi) */
-		P("\x8e\xd8"),		/* mov %eax, %ds */
-		P("\x8e\xd0"),		/* mov %eax, %ss */
-		P("\x8e\xe0"),		/* mov %eax, %fs */
-		P("\x0f\xa2"),		/* cpuid */
-		P("\x0f\x31"),		/* rdtsc */
-		P("\x0f\x01\x3f"),	/* invlpg (%rdi) */
-		P("\x0f\x23\xf8"),	/* mov %rax, %dr7 */
-		P("\x0f\x01\xd1"),	/* xsetbv */
-		P("\x0f\x08"),		/* invd */
-		P("\x0f\x09"),		/* wbinvd */
-		P("\x0f\x00\xd0"),	/* lldt %ax */
-		P("\xff\x2f"),		/* ljmp *(%rdi) */
-		P("\xcb"),		/* lret */
-		P("\xf3\x90"),		/* pause */
-		P("\x50"),		/* push %rax */
-		P("\x58"),		/* pop %rax */
-		P("\x89\x07"),		/* mov %eax, (%rdi) */
-		P("\x8b\x07"),		/* mov (%rdi), %eax */
-		P("\x48\x94"),		/* xchg %rax, %rsp */
-		P("\x48\xab"),		/* stosq */
-		P("\xf3\x48\xab"),	/* rep stosq */
-		P("\x0f\xae\x07"),	/* fxsave (%rdi) */
-		P("\x0f\xae\x0f"),	/* fxrstor (%rdi) */
-		P("\xeb\xfe"),		/* 1: jmp 1b */
-		P("\xf1"),		/* icebp */
-		P("\x0f\x33"),		/* rdpmc */
-		P("\x0f\x01\xdf"),	/* invlpga */
-		P("\x0f\x20\xd8"),	/* mov %cr3, %rax */
-		P("\x0f"),		/* the first byte of a two-byte opcode */
-		P("\x31\xc0"),		/* xor %eax, %eax */
-		P("\xb0\x27"),		/* mov $39, %al */
-		P("\x48\xff\xc0"),	/* inc %rax */
-	};
-#undef P
-
-	for (int i = 0; i < CODE; i += 8)
-		*(u64 *)(code + i) = rnd();
-	/*
-	 * No VEX and EVEX prefixes: TCG ends with an assertion in its decoder
-	 * at some of them (PINSR with 256 bits), as any program could make it.
-	 */
-	for (int i = 0; i < CODE; i++)
-		if (code[i] == 0xc4 || code[i] == 0xc5 || code[i] == 0x62)
-			code[i] = 0x90;
-	for (int n = 0; n < CODE - 28;) {
-		u64 r = rnd();
-
-		if (!(r >> 30 & 3)) {
-			n += r >> 28 & 3;
-			continue;
-		}
-		unsigned int piece = (r >> 32) * (sizeof(pieces) / sizeof(pieces[0])) >> 32;
-
-		for (int i = 0; i < pieces[piece].length; i++)
-			code[n++] = pieces[piece].bytes[i];
-	}
-}
-
-static void random_segment(struct dune_segment *s)
-{
-	switch (below(4)) {
-	case 0:
-		s->selector = rnd();
-		break;
-	case 1:
-		s->attributes = rnd();
-		break;
-	case 2:
-		s->limit = value();
-		break;
-	default:
-		s->base = value();
-	}
-}
-
-static void random_state(struct dune_state *s)
-{
-	struct dune_segment *segments = &s->cs;
-	__u64 *msrs = &s->star;
-
-	*s = g.state;
-	for (u64 n = below(4); n; n--) {
-		switch (below(8)) {
-		case 0:
-			s->cpl = below(5);
-			break;
-		case 1:
-			s->cr3 = value();
-			break;
-		case 2:
-		case 3:
-			random_segment(&segments[below(SEGMENTS)]);
-			break;
-		case 4:
-			msrs[below(8)] = value();
-			break;
-		case 5:
-			s->idtr.limit = below(4096);
-			break;
-		case 6:
-			s->gdtr.limit = below(128);
-			break;
-		case 7:
-			if (chance(20))
-				s->reserved[below(8)] = value();
-		}
-	}
-}
-
-static void random_tables(void)
-{
-	struct guest_memory *m = g.mem;
-
-	switch (below(8)) {
-	case 0:
-		m->idt[below(512)] = chance(2) ? rnd() : value();
-		break;
-	case 1:
-		m->gdt[below(16)] = chance(2) ? rnd() : value();
-		break;
-	case 2:
-		m->pml4[below(512)] = value() | PTE_P | PTE_W;
-		break;
-	case 3:
-		m->pdpt[below(GUEST_PDPTS)][below(512)] = value() |
-			(chance(2) ? PTE_P | PTE_W | PTE_PS : 0);
-		break;
-	case 4:
-		m->tss.ist[0] = value();
-		break;
-	case 5:
-		((u8 *)&m->tss)[below(sizeof(m->tss))] = rnd();
-		break;
-	}
-}
-
-/*
- * Continue after the instruction whose exception trap.S reports, so that each
- * run of a state executes other code. The guest may have made that hypercall
- * itself, with any RDI.
- */
-static void skip_instruction(void)
-{
-	u64 offset = g.run->regs.rdi - (u64)g.mem;
-
-	if (offset <= sizeof(*g.mem) - sizeof(struct guest_frame))
-		((struct guest_frame *)((u8 *)g.mem + offset))->rip += 1 + below(3);
-}
-
-/* Whether another run of the same state can differ from the last one. */
-static bool can_continue(void)
-{
-	switch (g.run->exit_reason) {
-	case DUNE_EXIT_SYSCALL:
-		g.run->regs.rax = -ENOSYS;	/* not ours to make */
-		return true;
-	case DUNE_EXIT_HOSTCALL:
-		if (!chance(4))
-			skip_instruction();
-		return true;
-	case DUNE_EXIT_HLT:
-		return true;
-	case DUNE_EXIT_INTR:
-		return chance(3);
-	default:
-		return false;
-	}
-}
-
-static void random_run(void)
-{
-	struct dune_regs *r = &g.run->regs;
-	struct dune_state s;
-
-	random_code();
-	if (chance(3))
-		random_tables();
-	random_state(&s);
-	raw_syscall(SYS_ioctl, g.fd, DUNE_SET_STATE, (long)&s, 0, 0, 0);
-	for (int i = 0; i < 16; i++)
-		((u64 *)r)[i] = value();
-	/* Calls that end or stop the child find nothing new. */
-	if (chance(2))
-		r->rax = below(470);
-	r->rip = chance(10) ? value() : (u64)code + below(32);
-	r->rsp = chance(4) ? value() : (u64)g.mem->stack + 32768;
-	r->rflags = chance(2) ? 2 : rnd() & 0x3fffff;
-	g.run->flags = chance(20) ? rnd() : below(2);
-	g.run->irq_vector = chance(3) ? below(260) : 0;
-	count->state = s;
-	count->regs = *r;
-	memcpy(count->code, code, sizeof(count->code));
-	for (int i = 0; i < RUNS; i++) {
-		long err = guest_run(&g);
-
-		count->runs++;
-		if (err) {
-			count->errors++;
-			/* The guest has closed its own vCPU: no later state could run. */
-			if (err == -EBADF || err == -ENOTTY)
-				_exit(0);
-			break;
-		}
-		if (g.run->exit_reason < REASONS)
-			count->reasons[g.run->exit_reason]++;
-		if (!can_continue())
-			break;
-	}
-	g.run->flags = 0;
-	g.run->irq_vector = 0;
-	g.run->reserved0 = 0;
-	memset(g.run->reserved1, 0, sizeof(g.run->reserved1));
-}
-
-static void random_ioctl(void)
-{
-	static const unsigned int known[] = {
-		DUNE_GET_INFO, DUNE_CREATE_VCPU, DUNE_GET_STATE, DUNE_SET_STATE, DUNE_RUN,
-		DUNE_MAP_GRANULE, DUNE_RENEW_VCPU,
-	};
-	static u64 buffer[64];
-	unsigned int request = known[below(sizeof(known) / sizeof(known[0]))];
-	u64 argument = chance(4) ? value() : (u64)buffer;
-	int fd = chance(2) ? g.fd : g.dev;
-
-	for (int i = 0; i < 64; i++)
-		buffer[i] = chance(2) ? value() : 0;
-	if (!chance(3))
-		buffer[0] = (buffer[0] & ~0xffffffffUL) | (request >> 16 & 0x3fff);
-	if (chance(4))
-		request ^= 1U << below(32);
-	long ret = raw_syscall(SYS_ioctl, fd, request, argument, 0, 0, 0);
-
-	count->ioctls++;
-	if (ret > 2)
-		raw_syscall(SYS_close, ret, 0, 0, 0, 0, 0);
-	if (chance(20))
-		raw_syscall(SYS_mmap, 0, below(4) * 4096, below(8),
-			    chance(2) ? MAP_SHARED : MAP_PRIVATE, fd,
-			    below(3) * 4096);
-}
 
 static void tick(int sig)
 {
@@ -465,14 +126,10 @@ static void child(u64 own, u64 first)
 		_exit(1);
 	signal(SIGALRM, tick);
 	setitimer(ITIMER_REAL, &it, NULL);
+	states_begin(&g, code, &count->of);
 	for (u64 i = first; i < STATES; i++) {
 		count->next = i + 1;
-		state = mix(own ^ mix(i)) ?: 1;
-		if (chance(5))
-			random_ioctl();
-		else
-			random_run();
-		count->states++;
+		states_run(own ^ mix(i));
 	}
 	_exit(0);
 }
@@ -484,42 +141,29 @@ static void add(u64 *to, u64 n)
 
 static void add_up(void)
 {
-	bool sane = count->states <= STATES && count->runs <= STATES * RUNS &&
-		    count->errors <= STATES * RUNS && count->ioctls <= STATES;
+	const struct state_counts *c = &count->of;
+	bool sane = c->states <= STATES && c->runs <= STATES * STATE_RUNS &&
+		    c->errors <= STATES * STATE_RUNS && c->ioctls <= STATES;
 
 	for (int i = 0; i < REASONS; i++)
-		sane &= count->reasons[i] <= STATES * RUNS;
+		sane &= c->reasons[i] <= STATES * STATE_RUNS;
 	add(&total->processes, 1);
 	if (!sane) {
 		add(&total->scribbled, 1);
 		return;
 	}
-	add(&total->states, count->states);
-	add(&total->runs, count->runs);
-	add(&total->errors, count->errors);
-	add(&total->ioctls, count->ioctls);
+	add(&total->states, c->states);
+	add(&total->runs, c->runs);
+	add(&total->errors, c->errors);
+	add(&total->ioctls, c->ioctls);
 	for (int i = 0; i < REASONS; i++)
-		add(&total->reasons[i], count->reasons[i]);
+		add(&total->reasons[i], c->reasons[i]);
 }
 
 static void show(void)
 {
-	const struct dune_segment *segments = &count->state.cs;
-	char text[600];
-	int n = 0;
-
-	diag("before state %lu: cpl %u cr3 %#llx rip %#llx rsp %#llx rflags %#llx rax %#llx "
-	     "rcx %#llx rdx %#llx rdi %#llx",
-	     count->next, count->state.cpl, count->state.cr3, count->regs.rip, count->regs.rsp,
-	     count->regs.rflags, count->regs.rax, count->regs.rcx, count->regs.rdx,
-	     count->regs.rdi);
-	for (int i = 0; i < SEGMENTS; i++)
-		diag("segment %d: %#x %#x %#x %#llx", i, segments[i].selector,
-		     segments[i].attributes,
-		     segments[i].limit, segments[i].base);
-	for (int i = 0; i < CODE; i++)
-		n += snprintf(text + n, sizeof(text) - n, "%02x", count->code[i]);
-	diag("code %s", text);
+	diag("before state %lu:", count->next);
+	states_show(&count->of);
 }
 
 /* Waits while the child makes progress, and then kills it. */
@@ -546,7 +190,7 @@ static void await(int pid, u64 number)
 		diag("batch %lu: a process was killed, and ended after %lu us", number,
 		     now_us() - began);
 		show();
-		_exit(3);
+		_exit(WARDEN_FOUND);
 	}
 }
 
@@ -606,7 +250,7 @@ static int exit_status(int pid)
 	if (pid < 0)
 		bail("fork: %s", strerror(errno));
 	if (waitpid(pid, &status, 0) != pid || !WIFEXITED(status))
-		return 2;
+		return WARDEN_KILLED;
 	return WEXITSTATUS(status);
 }
 
@@ -618,7 +262,7 @@ static void namespaces(void)
 	int pid = fork();
 
 	if (!pid)
-		_exit(warden() ? 1 : 0);
+		_exit(warden() ? WARDEN_HAS_MORE : WARDEN_DONE);
 	_exit(exit_status(pid));
 }
 
@@ -633,8 +277,20 @@ static void wardens(void)
 		if (!pid)
 			namespaces();
 		status = exit_status(pid);
-	} while (status == 1);
+	} while (status == WARDEN_HAS_MORE);
 	_exit(status);
+}
+
+static const char *warden_end(int status)
+{
+	switch (WIFEXITED(status) ? WEXITSTATUS(status) : WARDEN_KILLED) {
+	case WARDEN_KILLED:
+		return "a signal ended it";
+	case WARDEN_FOUND:
+		return "SIGKILL did not end a guest at once";
+	default:
+		return "it has bailed out";
+	}
 }
 
 /* Wait until all wardens have ended. Returns whether they and the healthy guest did well. */
@@ -648,15 +304,16 @@ static bool watch(struct guest *health, int *pids, int n)
 		if (pid > 0) {
 			n--;
 			if (status) {
-				diag("a warden ended with %#x", status);
+				diag("a warden did not end well: %s", warden_end(status));
 				well = false;
 			}
 		} else {
 			sleep_ms(20);
 		}
-		if (guest_call(health, guest_return, (void *)round) != GUEST_DONE ||
-		    health->value != round) {
-			diag("the healthy guest: %s", guest_end_name(health, GUEST_EXIT));
+		enum guest_end end = guest_call(health, guest_return, (void *)round);
+
+		if (end != GUEST_DONE || health->value != round) {
+			diag("the healthy guest: %s", guest_end_name(health, end));
 			well = false;
 		}
 		if (!well)

@@ -6,9 +6,11 @@
  * memory without a granule, or to other memory than its granule's.
  */
 #define _GNU_SOURCE
+#include "child.h"
 #include "guest.h"
-#include "machine.h"
+#include "klog.h"
 #include "tap.h"
+#include "timing.h"
 #include "x86.h"
 
 #include <errno.h>
@@ -19,7 +21,6 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define GB	(1UL << 30)
 #define SLOT	300		/* of the guest's page table, for these tests */
 #define WINDOW(n) (0xffff000000000000 | (u64)SLOT << 39 | (u64)(n) << 21)
 #define FAR	0x300000000000UL
@@ -54,16 +55,6 @@ static u64 store(void *arg)
 static u64 jump(void *arg)
 {
 	return ((u64 (*)(void))arg)();
-}
-
-/* One exit of a call, without what guest_resume() does about it. */
-static void first_exit(struct guest *h, u64 (*fn)(void *arg), u64 arg)
-{
-	guest_prepare(h, 0, fn, (void *)arg);
-	int err = guest_run_to_exit(h);
-
-	if (err)
-		bail("DUNE_RUN: %s", strerror(-err));
 }
 
 static bool no_granule(struct guest *h, u32 flags, u64 address)
@@ -131,14 +122,15 @@ static void forked(void *arg)
 	 */
 	guest_open(&h);
 	h.mem->pml4[SLOT] = guest_gpa(&h, (u64)pdpt) | PTE_P | PTE_W | PTE_U;
-	first_exit(&h, guest_load, WINDOW(2));
+	guest_first_exit(&h, guest_load, WINDOW(2));
 	if (!no_granule(&h, 0, last))
-		_exit(1);
+		child_fails("the parent's last granule is mapped in the child");
 	/* In this process it may be another gigabyte. */
 	*page_at(FAR + 64 * GB) = 5;
 	if (map(&h, last, FAR + 64 * GB))
-		_exit(2);
-	_exit(guest_resume(&h) == GUEST_DONE && h.value == 5 ? 0 : 3);
+		child_fails("the child cannot map its own last granule");
+	if (guest_resume(&h) != GUEST_DONE || h.value != 5)
+		child_fails("the guest does not read the child's own last granule");
 }
 
 /* Windows to granule 0, the one @before the last, the last, and a table in @before. */
@@ -158,19 +150,19 @@ static void not_mapped(u64 before)
 {
 	struct dune_state s = g.state;
 
-	first_exit(&g, guest_load, WINDOW(0) + 0x5008);
+	guest_first_exit(&g, guest_load, WINDOW(0) + 0x5008);
 	ok(no_granule(&g, 0, 0x5008),
 	   "a read in granule 0 ends in DUNE_EXIT_FAULT with DUNE_FAULT_GUEST");
-	first_exit(&g, guest_load, WINDOW(1) + 0x5008);
+	guest_first_exit(&g, guest_load, WINDOW(1) + 0x5008);
 	ok(no_granule(&g, 0, before + 0x5008),
 	   "a read in a granule that is not mapped ends the run");
-	first_exit(&g, store, WINDOW(1));
+	guest_first_exit(&g, store, WINDOW(1));
 	ok(no_granule(&g, DUNE_FAULT_WRITE, before),
 	   "a write in a granule that is not mapped ends the run");
-	first_exit(&g, jump, WINDOW(1) + 0x10);
+	guest_first_exit(&g, jump, WINDOW(1) + 0x10);
 	ok(no_granule(&g, DUNE_FAULT_EXEC, before + 0x10),
 	   "an instruction fetch from a granule that is not mapped ends the run");
-	first_exit(&g, guest_load, WINDOW(3));
+	guest_first_exit(&g, guest_load, WINDOW(3));
 	ok(no_granule(&g, g.run->fault_flags & DUNE_FAULT_WRITE, before) &&
 	   (g.run->fault_flags & DUNE_FAULT_TABLE),
 	   "a page table in a granule that is not mapped ends the run");
@@ -187,7 +179,7 @@ static void not_mapped(u64 before)
 static void mapped_during_a_run(u64 before, u64 last)
 {
 	*page_at(FAR) = 4711;
-	first_exit(&g, guest_load, WINDOW(1));
+	guest_first_exit(&g, guest_load, WINDOW(1));
 	ok(!map(&g, before, FAR), "a granule is mapped after the guest's exit for it");
 	ok(guest_resume(&g) == GUEST_DONE && g.value == 4711,
 	   "the guest continues and reads the granule's memory");
@@ -196,7 +188,7 @@ static void mapped_during_a_run(u64 before, u64 last)
 	*page_at(FAR + 4096) = 0xc3;
 	ok(guest_call(&g, jump, (void *)(WINDOW(1) + 4096)) == GUEST_DONE,
 	   "the guest executes the granule's memory");
-	first_exit(&g, guest_load, WINDOW(1) + 0x100000);
+	guest_first_exit(&g, guest_load, WINDOW(1) + 0x100000);
 	ok(g.run->exit_reason == DUNE_EXIT_FAULT && g.run->fault_flags == 0 &&
 	   g.run->fault_address == FAR + 0x100000,
 	   "a fault where the process has no memory reports the process's address");

@@ -34,7 +34,7 @@ static enum guest_end run_with_cs(u16 attributes, const char *bytes, int len)
 	page = mmap((void *)0x10000000, 4096, PROT_READ | PROT_WRITE | PROT_EXEC,
 		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
 	if (page == MAP_FAILED)
-		_exit(80);
+		child_fails("mmap() of a page failed");
 	memset(page, 0x90, 4096);
 	memcpy(page + 16, bytes, len);
 	use_vmcall(page, 16 + len);
@@ -83,7 +83,7 @@ static void compat_16(void)
 
 /*
  * The limit of 4 GB cannot be one in bytes: a VM entry refuses the state (SDM vol. 3,
- * 28.3.1.2). VMRUN does not look at G.
+ * 27.3.1.2). VMRUN does not look at G.
  */
 static void compat_16_bytes(void)
 {
@@ -101,7 +101,7 @@ static void long_and_big(void)
 
 /*
  * VMRUN does not look at the type of CS (APM vol. 2, 15.5.1), and the code runs.
- * A VM entry refuses the state (SDM vol. 3, 28.3.1.2).
+ * A VM entry refuses the state (SDM vol. 3, 27.3.1.2).
  */
 static void not_code(void)
 {
@@ -112,7 +112,8 @@ static void not_code(void)
 
 /*
  * A state that the processor refuses: the exit reports it, the registers are
- * those that went in, and nothing of the host shows. A later good state runs.
+ * those that went in, and the state is that of a new vCPU: nothing of the host shows, and
+ * nothing of the state that was refused. A later good state runs.
  */
 static void refused_state(void)
 {
@@ -121,26 +122,26 @@ static void refused_state(void)
 
 	guest_prepare(&g, 0, guest_return, (void *)5);
 	s.cs.attributes = CS_LONG_AND_32BIT;
+	s.cr2 = 0x1234567000;
+	s.kernel_gs_base = 0x7f0012340000;
 	if (guest_set_state(&g, &s))
 		_exit(0);
 	before = g.run->regs;
 	int err = guest_run_to_exit(&g);
 
 	if (err || g.run->exit_reason != DUNE_EXIT_INVALID)
-		_exit(1);
+		child_fails("DUNE_RUN does not report DUNE_EXIT_INVALID");
 	if (g.run->regs.rip != before.rip || g.run->regs.rsp != before.rsp ||
 	    g.run->regs.rax != before.rax)
-		_exit(2);
+		child_fails("the refused run changed RIP, RSP or RAX");
 	guest_get_state(&g, &after);
-	/* Each shows the value that was set, or 0. */
-	u64 shown[] = { after.cr3, after.gdtr.base, after.idtr.base, after.gs.base, after.fs.base,
-			after.tr.base, after.lstar, after.kernel_gs_base };
-	u64 set[] = { s.cr3, s.gdtr.base, s.idtr.base, s.gs.base, s.fs.base,
-		      s.tr.base, s.lstar, s.kernel_gs_base };
+	u64 shown[] = { after.cr2, after.cr3, after.gdtr.base, after.idtr.base, after.gs.base,
+			after.fs.base, after.tr.base, after.star, after.lstar, after.sfmask,
+			after.kernel_gs_base, after.cs.attributes, after.cpl };
 
-	for (int i = 0; i < 8; i++) {
-		if (shown[i] && shown[i] != set[i])
-			_exit(3);
+	for (unsigned int i = 0; i < sizeof(shown) / sizeof(shown[0]); i++) {
+		if (shown[i])
+			child_fails("the state after a refusal is not that of a new vCPU");
 	}
 	enum guest_end end = guest_call(&g, guest_return, (void *)5);
 
@@ -220,7 +221,7 @@ static void task_gate(void)
 	expect(end, end == GUEST_TRAP && g.frame->vector == X86_TRAP_GP);
 }
 
-static u64 use_fpu_after_ts(void *arg)
+static u64 use_fpu(void *arg)
 {
 	asm volatile("fninit; fld1; fldpi; fdivp; fstp %%st(0); pxor %%xmm0, %%xmm0" : : :
 		     "memory");
@@ -229,7 +230,7 @@ static u64 use_fpu_after_ts(void *arg)
 
 static void fpu(void)
 {
-	enum guest_end end = guest_call(&g, use_fpu_after_ts, NULL);
+	enum guest_end end = guest_call(&g, use_fpu, NULL);
 
 	expect(end, end == GUEST_DONE);
 }

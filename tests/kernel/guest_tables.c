@@ -201,11 +201,11 @@ static void table_in_file(void)
 	u64 *p;
 
 	if (ftruncate(fd, 4096))
-		_exit(80);
+		child_fails("a file of one page cannot be made");
 	p = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	memcpy(p, g.mem->pml4, 4096);
 	if (ftruncate(fd, 0))
-		_exit(80);
+		child_fails("the file cannot be made empty");
 	with_cr3(named((u64)p));
 }
 
@@ -310,7 +310,7 @@ static void tables_absent(void)
 
 	/* The same bytes in a file: nothing of it is present in the new mapping. */
 	if (write(fd, m, sizeof(*m)) != sizeof(*m))
-		_exit(80);
+		child_fails("the tables cannot be written to a file");
 	mmap(m, sizeof(*m), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED, fd, 0);
 	enum guest_end end = guest_call(&g, ud2, NULL);
 

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * A process whose memory is locked for as long as the server of a FUSE file likes: a page
- * fault on such a file waits for the server with mmap_lock held. open() of /dev/dune must
- * not wait for this lock, since the kernel holds the lock of all misc devices meanwhile;
- * DUNE_CREATE_VCPU waits for it where the module joins an mmu notifier. Fails when open()
+ * A process whose mmap_lock a FUSE server can hold for any time: a page fault on a file
+ * of FUSE waits for the server with the lock held. open() of /dev/dune must not wait for
+ * this lock, since the kernel holds the lock of all misc devices meanwhile;
+ * DUNE_CREATE_VCPU waits for it when the module joins an mmu notifier. Fails when open()
  * waits, or when a thread that waits cannot be killed.
  */
 #define _GNU_SOURCE
+#include "child.h"
 #include "guest.h"
-#include "machine.h"
 #include "modules.h"
 #include "tap.h"
+#include "timing.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -123,9 +124,7 @@ static void *touch(void *page)
 
 static bool becomes(const volatile int *value)
 {
-	for (int i = 0; i < 1000 && !*value; i++)
-		sleep_ms(10);
-	return *value;
+	return WAIT_FOR(*value, 3);
 }
 
 /* In processes that share the memory, each of which can be killed alone. */
@@ -174,7 +173,7 @@ static void lock_memory(void *page)
 			return;
 		shared->answered = i;
 	}
-	_exit(1);
+	child_fails("no page fault of the thread kept the lock on the memory");
 }
 
 /* The process whose memory is locked. */
@@ -194,7 +193,7 @@ static void holder(void)
 	other = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (fd < 0 || page == MAP_FAILED || other == MAP_FAILED ||
 	    pthread_create(&thread, NULL, touch, page))
-		_exit(1);
+		child_fails("the file system cannot be used, or no thread made");
 	lock_memory(other);
 	dune = open("/dev/dune", O_RDWR);
 	shared->opened = dune < 0 ? -errno : dune;
@@ -247,18 +246,19 @@ static void locked(void)
 int main(void)
 {
 	struct guest g;
-	int err = 0;
+	int err;
 
 	begin(200);
 	shared = shared_alloc(sizeof(*shared));
-	if (guest_vcpu(&g))
-		bail("no vCPU");
+	err = guest_vcpu(&g);
+	if (err)
+		bail("no vCPU can be made: %s", strerror(-err));
 	guest_close(&g);
 	if (!guest_vmx) {
 		err = dune_unload();
 		if (!err)
 			err = dune_load("notify_flushes=1");
-		ok(!err, "the module is loaded with notify_flushes=1 (%d)", err);
+		ok(!err, "the module is loaded with notify_flushes=1 (%s)", strerror(-err));
 	}
 	if (!err)
 		locked();
@@ -267,7 +267,7 @@ int main(void)
 		err = dune_unload();
 		if (!err)
 			err = dune_load("");
-		ok(!err, "the module is loaded without notify_flushes again (%d)", err);
+		ok(!err, "the module is loaded without notify_flushes again (%s)", strerror(-err));
 	}
 	return done();
 }

@@ -5,7 +5,6 @@
  */
 #define _GNU_SOURCE
 #include "host.h"
-#include "machine.h"
 #include "tap.h"
 
 #include <asm/debugreg.h>

@@ -15,7 +15,7 @@
 
 static struct guest g;
 
-/* The guest's FPU registers are the thread's own: a change of modes stays on purpose. */
+/* The guest's FPU registers are the thread's own, so a change of modes must stay. */
 static void modes(void)
 {
 	struct host_run r;

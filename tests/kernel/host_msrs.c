@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * After each run the MSRs of system calls are the host's again, also where the
- * processor refuses the guest's state. Fails for each MSR that the module does not
- * switch back.
+ * After each run the MSRs of system calls have the host's values again, also when the
+ * processor refused the guest's state. Fails when the module does not restore one of
+ * them.
  */
 #define _GNU_SOURCE
 #include "host.h"
@@ -33,7 +33,7 @@ static void refused(void)
 	const char *other = host_difference(&before, &after);
 
 	ok(!other && !err && g.run->exit_reason == DUNE_EXIT_INVALID,
-	   "after a state that is refused all is the host's (%s, %d, exit %u)",
+	   "after a state that is refused every register has the host's value (%s, %d, exit %u)",
 	   other ? other : "no difference", err, g.run->exit_reason);
 }
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * After each run the segment state is the host's again: segment registers, LDTR, TR,
- * descriptor tables, the bases of FS and GS, also those that the thread set itself.
- * Fails for each that the module does not switch back, and where it restores a value
- * that is not the thread's.
+ * After each run the segment state has the host's values again: segment registers, LDTR,
+ * TR, descriptor tables, the bases of FS and GS, also those that the thread set itself.
+ * Fails when the module does not restore one of them, or restores a value that is not the
+ * thread's.
  */
 #define _GNU_SOURCE
 #include "host.h"

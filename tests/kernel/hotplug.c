@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
  * CPUs go off and on line while vCPUs run; the machine goes through a freeze
- * of all processes. Fails when a CPU that comes back has no SVM enabled (VMRUN
- * is #UD there), when a vCPU keeps tags or state of a CPU that left, or when a
- * frozen process keeps the machine from freezing.
+ * of all processes. Fails when virtualization is not enabled on a CPU that comes
+ * back (the entry faults there), when a vCPU keeps tags or state of a CPU that
+ * left, or when a process in Dune mode keeps the machine from freezing.
  */
 #define _GNU_SOURCE
+#include "child.h"
+#include "cpu.h"
 #include "guest.h"
-#include "machine.h"
+#include "klog.h"
+#include "proc.h"
 #include "tap.h"
+#include "timing.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -22,7 +26,8 @@
 
 #define WORKERS	4
 
-static volatile u64 *progress;	/* a counter of each worker, and whether it is well */
+/* Of each worker, 64 bytes apart: [0] its rounds, [1] 1 when its guest has ended, an error. */
+static volatile u64 *progress;
 
 static u64 work(void *arg)
 {
@@ -48,10 +53,10 @@ static void worker(volatile u64 *p)
 	struct guest g;
 
 	guest_open(&g);
-	guest_call(&g, work, (void *)p);
-	p[1] = 1;	/* it must never end */
-	diag("%s", guest_end_name(&g, GUEST_EXIT));
-	_exit(1);
+	enum guest_end end = guest_call(&g, work, (void *)p);
+
+	p[1] = 1;
+	child_fails("a guest that must never end has ended: %s", guest_end_name(&g, end));
 }
 
 static bool all_move(void)
@@ -62,9 +67,8 @@ static bool all_move(void)
 	for (int i = 0; i < WORKERS; i++)
 		before[i] = progress[i * 8];
 	for (int i = 0; i < WORKERS; i++) {
-		for (int ms = 0; progress[i * 8] == before[i] && ms < 30000; ms++)
-			sleep_ms(1);
-		good &= progress[i * 8] != before[i] && !progress[i * 8 + 1];
+		good &= WAIT_FOR(progress[i * 8] != before[i], 8);
+		good &= !progress[i * 8 + 1];
 	}
 	return good;
 }
@@ -141,7 +145,10 @@ static bool has_level(const char *level)
 	return strstr(text, level);
 }
 
-/* A test of suspend that comes back by itself after freezing, devices or CPUs. */
+/*
+ * One of the kernel's tests of suspend: it goes as far as @level (freezing of processes,
+ * devices, CPUs) and resumes at once.
+ */
 static void suspend_level(const char *level, bool by_devices)
 {
 	const char *how = suspend_state();
@@ -150,7 +157,7 @@ static void suspend_level(const char *level, bool by_devices)
 		skip("no pm_test or no suspend here", "suspend test: %s", level);
 		return;
 	}
-	/* The way to the processors goes by the devices, and virtio 9p does not come back. */
+	/* Suspend freezes devices before CPUs, and virtio 9p does not resume. */
 	if (by_devices && root_is_9p() && !env_number("HOTPLUG_SUSPEND", 0)) {
 		skip("the machine's files are on 9p (HOTPLUG_SUSPEND=1 to try, once)",
 		     "suspend test: %s", level);

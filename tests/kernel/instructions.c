@@ -187,7 +187,7 @@ static void run_instruction(void *arg)
 	page = mmap((void *)CODE_AT, 4096, PROT_READ | PROT_WRITE | PROT_EXEC,
 		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
 	if (page == MAP_FAILED)
-		_exit(80);
+		child_fails("mmap() of a page failed");
 	memset(page, 0xcc, 4096);
 	memcpy(page, i->bytes, i->len);
 	if (i->expected == EXPECT_OTHER_VENDOR)
@@ -246,10 +246,7 @@ static void run_instruction(void *arg)
 		good = here && g.frame->vector == i->vector;
 		break;
 	}
-	if (!good) {
-		diag("%s", guest_end_name(&g, end));
-		_exit(1);
-	}
+	expect(end, good);
 }
 
 int main(int argc, char **argv)

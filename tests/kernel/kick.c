@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * A change of memory gets the vCPUs out of the guest also where the kernel
+ * A change of memory makes the vCPUs leave the guest also where the kernel
  * interrupts no CPU for it: always on Intel, where the second level is a mirror
  * of the page table; on AMD where the kernel flushes TLBs by broadcast. No
  * emulator has that, so the module is loaded with its parameter for it. Fails
@@ -9,15 +9,18 @@
  * without need is kicked, or when a process can have more than 4,096 vCPUs.
  */
 #define _GNU_SOURCE
+#include "child.h"
+#include "cpu.h"
 #include "guest.h"
-#include "machine.h"
+#include "memory.h"
 #include "modules.h"
+#include "other_tests.h"
 #include "tap.h"
+#include "timing.h"
 #include "tracing.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <libgen.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,7 +36,7 @@ static volatile u64 spinning, stop;
 static volatile u8 *page;
 static int there;	/* the CPU of the guest */
 
-/* No system call and no fault: nothing but an interrupt ends it. */
+/* The loop makes no system call and does not fault, so only an interrupt can end it. */
 static u64 spin(void *arg)
 {
 	u64 sum = 0;
@@ -60,13 +63,11 @@ static int kicks(void)
 	return trace_count(" dune_kick: cpus=1 ");
 }
 
-static volatile u8 *map_page(void)
+/* A present page: its unmapping is a change. */
+static volatile u8 *touched_page(void)
 {
-	volatile u8 *p = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
-			      0);
+	volatile u8 *p = new_memory(4096);
 
-	if (p == MAP_FAILED)
-		bail("mmap: %m");
 	*p = 1;
 	return p;
 }
@@ -150,7 +151,7 @@ static void kicked(void)
 	int n, status;
 	pthread_t t;
 
-	page = map_page();
+	page = touched_page();
 	spinning = 0;
 	stop = 0;
 	pthread_create(&t, NULL, runner, &end);
@@ -179,7 +180,7 @@ static void kicked(void)
 	munmap((void *)page, 4096);
 	for (int i = 0; i < 500 && !(n = kicks()); i++) {
 		sleep_ms(1);
-		munmap((void *)map_page(), 4096);
+		munmap((void *)touched_page(), 4096);
 	}
 	ok(n > 0, "the process's own munmap() kicks its guest (%d)", n);
 	forked();
@@ -199,24 +200,27 @@ static void not_kicked(void)
 		return;
 	}
 	trace_clear();
-	munmap((void *)map_page(), 4096);
+	munmap((void *)touched_page(), 4096);
 	n = trace_count(" dune_kick: ");
 	trace_write("events/dune/dune_kick/enable", "0");
 	ok(!n, "a change of memory kicks no vCPU without the parameter (%d)", n);
 }
 
-/* The status is the first thing that is wrong. */
-static int limited(void)
+/*
+ * A kick looks at each vCPU of the process, of which there may therefore be 4,096. Where nothing
+ * is kicked, only RLIMIT_NOFILE limits them.
+ */
+static void too_many(void *arg)
 {
 	struct rlimit files = { 5000, 5000 };
 	struct dune_create_vcpu c = { .size = sizeof(c) };
 	int dune, fd, n;
 
 	if (setrlimit(RLIMIT_NOFILE, &files))
-		return 1;
+		child_fails("the limit on descriptors cannot be raised");
 	dune = open("/dev/dune", O_RDWR | O_CLOEXEC);
 	if (dune < 0)
-		return 2;
+		child_fails("/dev/dune cannot be opened");
 	for (n = 0; n < 4097; n++) {
 		int next = ioctl(dune, DUNE_CREATE_VCPU, &c);
 
@@ -224,54 +228,28 @@ static int limited(void)
 			break;
 		fd = next;
 	}
-	if (n != 4096 || errno != ENOSPC)
-		return 3;
-	/* Of the process, not of the open file. */
+	if (n != 4096 || errno != ENOSPC) {
+		diag("after %d vCPUs: %s", n, n > 4096 ? "no error" : strerror(errno));
+		child_fails("4,096 vCPUs cannot be made, or the next one is not ENOSPC");
+	}
+	/* The limit is the process's, not the open file's. */
 	close(dune);
 	dune = open("/dev/dune", O_RDWR | O_CLOEXEC);
 	if (ioctl(dune, DUNE_CREATE_VCPU, &c) >= 0 || errno != ENOSPC)
-		return 4;
+		child_fails("another open file of the device gives one more");
 	close(fd);
-	return ioctl(dune, DUNE_CREATE_VCPU, &c) < 0 ? 5 : 0;
+	if (ioctl(dune, DUNE_CREATE_VCPU, &c) < 0)
+		child_fails("a closed vCPU does not make room for another");
 }
 
 static void limit(void)
 {
-	fflush(stdout);
+	struct outcome o = in_child(too_many, NULL, 120);
 
-	int pid = fork();
-
-	if (!pid)
-		_exit(limited());
-	struct outcome o = wait_child(pid, 120);
-
-	ok(!o.code && !o.signal, "the 4,097th vCPU of a process is ENOSPC (%s)", outcome_text(o));
+	ok(!o.code, "the 4,097th vCPU of a process is ENOSPC (%s)", outcome_text(o));
 }
 
-/* The programs that change memory in every way, with this parameter. */
-static void coherent(const char *self)
-{
-	char command[500];
-	char *copy = strdup(self);
-
-	snprintf(command, sizeof(command),
-		 "for t in %s/memory_*.t; do $t | grep '^not ok' | sed \"s|^|# ${t##*/}: |\"; "
-		 "((bad |= PIPESTATUS[0])); done; exit $bad", dirname(copy));
-	fflush(stdout);
-
-	int pid = fork();
-
-	if (!pid) {
-		execlp("bash", "bash", "-c", command, NULL);
-		_exit(127);
-	}
-	struct outcome o = wait_child(pid, 300);
-
-	ok(!o.code, "memory_*.t pass with notify_flushes=1 (%s)", outcome_text(o));
-	free(copy);
-}
-
-int main(int argc, char **argv)
+int main(void)
 {
 	int err, here = usable_cpu(0);
 	bool traced;
@@ -280,8 +258,9 @@ int main(int argc, char **argv)
 	traced = trace_mount("events/dune");
 	there = usable_cpu(1);
 	pin_to(here);
-	if (guest_vcpu(&g))
-		bail("no vCPU");
+	err = guest_vcpu(&g);
+	if (err)
+		bail("no vCPU can be made: %s", strerror(-err));
 	if (!guest_vmx)
 		not_kicked();
 	guest_close(&g);
@@ -289,22 +268,23 @@ int main(int argc, char **argv)
 		err = dune_unload();
 		if (!err)
 			err = dune_load("notify_flushes=1");
-		if (!ok(!err, "the module is loaded with notify_flushes=1 (%d)", err))
+		if (!ok(!err, "the module is loaded with notify_flushes=1 (%s)", strerror(-err)))
 			return done();
 	}
 	limit();
 	if (here == there)
-		skip("one processor", "a munmap() on one processor, a guest on another");
+		skip("one CPU", "a munmap() on one CPU, a guest on another");
 	else if (!traced)
-		skip("no tracefs", "a munmap() on one processor, a guest on another");
+		skip("no tracefs", "a munmap() on one CPU, a guest on another");
 	else
 		kicked();
 	if (!guest_vmx) {
-		coherent(argv[0]);
+		/* The programs that change memory in every way, with this parameter. */
+		run_other_tests("kernel", "memory_*", "with notify_flushes=1");
 		err = dune_unload();
 		if (!err)
 			err = dune_load("");
-		ok(!err, "the module is loaded without notify_flushes again (%d)", err);
+		ok(!err, "the module is loaded without notify_flushes again (%s)", strerror(-err));
 	}
 	return done();
 }

@@ -1,15 +1,21 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * No resource is left over: exit_group while other threads run or sleep in
- * the guest, vCPUs that outlive their threads, module references, memory
- * over many cycles, unloading and loading. Fails when a reference is never
- * dropped (rmmod reports busy for ever) or not taken (rmmod crashes the machine).
+ * No resource is left over: exit_group while other threads run or sleep in the guest,
+ * vCPUs that outlive their threads, module references, memory over many cycles,
+ * unloading and loading. Fails when a reference to the module is never dropped (rmmod
+ * reports busy for ever) or not taken (rmmod crashes the machine), when memory is not
+ * given back, when a vCPU can be run or its run page mapped after its thread ended or
+ * by another process, when a process with threads in the guest does not end as it does
+ * natively, or when the module does not unload and load again.
  */
 #define _GNU_SOURCE
+#include "child.h"
 #include "guest.h"
-#include "machine.h"
+#include "klog.h"
 #include "modules.h"
+#include "proc.h"
 #include "tap.h"
+#include "timing.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -121,7 +127,7 @@ static void exit_from_guest(void *arg)
 	while (*ready < 2)
 		sleep_ms(1);
 	in_guest(guest_exit_group);
-	_exit(99);
+	child_fails("exit_group() by the guest returned");
 }
 
 static void unrun(void *arg)
@@ -198,7 +204,8 @@ static void passed_on(void)
 			    .msg_controllen = sizeof(control) };
 	int fd = -1;
 
-	ok(o.code == 0 && recvmsg(pair[0], &m, 0) == 1, "a vCPU is sent to another process");
+	ok(o.code == 0 && recvmsg(pair[0], &m, 0) == 1, "a vCPU is sent to another process (%s)",
+	   outcome_text(o));
 	if (CMSG_FIRSTHDR(&m))
 		memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&m)), sizeof(int));
 	ok(raw_syscall(SYS_ioctl, fd, DUNE_RUN, 0, 0, 0, 0) == -EPERM,
@@ -276,7 +283,7 @@ static void module(void)
 	ok(dune_unload() == -EWOULDBLOCK, "the module does not unload while the device is open");
 	close(dev);
 	if (access(dune_module(), R_OK))
-		bail("%s: %s (DUNE_KO or BUILD names another one)", dune_module(), strerror(errno));
+		bail("%s: %s (DUNE_KO or DUNE_BUILD names another one)", dune_module(), strerror(errno));
 	for (int i = 0; i < 3; i++) {
 		err = dune_unload();
 		if (!ok(!err && !dune_is_loaded(), "the module unloads (%s)", strerror(-err)))
@@ -305,8 +312,10 @@ int main(void)
 	begin(180);
 	klog_begin(&log);
 	ready = shared_alloc(4096);
+	if (!dune_is_loaded())
+		bail("the module is not loaded");
 	if (file_number(REFCNT) != 0)
-		bail("the module is not loaded, or in use by another");
+		bail("the module is in use by another process");
 	for (long i = 0; i < 6; i++) {
 		for (int round = 0; round < 3; round++) {
 			struct outcome o = in_child(threaded, (void *)i, 20);
@@ -320,7 +329,7 @@ int main(void)
 
 	ok(o.code == 0 && !o.hung, "exit_group by a guest (%s)", outcome_text(o));
 	o = in_child(unrun, NULL, 20);
-	ok(o.code == 0, "a process with vCPUs that never ran ends normally");
+	ok(o.code == 0, "a process with vCPUs that never ran ends normally (%s)", outcome_text(o));
 	ok(dune_users_left() == 0, "nothing holds the module after vCPUs that never ran");
 	outlived();
 	ok(dune_users_left() == 0,

@@ -5,8 +5,8 @@
  * after its process has got a copy.
  */
 #define _GNU_SOURCE
+#include "child.h"
 #include "memory.h"
-#include "machine.h"
 #include "tap.h"
 
 #include <sys/wait.h>

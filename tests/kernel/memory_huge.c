@@ -6,7 +6,7 @@
  */
 #define _GNU_SOURCE
 #include "memory.h"
-#include "machine.h"
+#include "proc.h"
 #include "tap.h"
 
 #include <errno.h>

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * Pages that the kernel moves (compaction), merges (KSM) or writes out (swap) of its
- * own accord. Fails when the guest still uses a page that the kernel took, or
- * writes to one that is shared.
+ * Pages that the kernel moves (compaction), merges (KSM) or writes to swap. Fails when
+ * the guest still uses a page that the kernel took, or writes to one that is shared.
  */
 #define _GNU_SOURCE
 #include "memory.h"
-#include "machine.h"
+#include "proc.h"
 #include "tap.h"
+#include "timing.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
@@ -17,10 +17,7 @@
 
 static struct guest g;
 
-/*
- * move_pages() to the same node still unmaps and remaps on machines with one;
- * compaction does too.
- */
+/* Compaction unmaps a page, moves it and maps it again. */
 static void by_compaction(u64 n)
 {
 	area[0] = n;
@@ -59,7 +56,7 @@ static void merged(void)
 #define ZRAM	"/sys/block/zram0/"
 #define SWAP	"/dev/dune-test-swap"
 
-/* Where pages can be written out to; needs swapon of util-linux. */
+/* A compressed disk in memory as swap space; needs util-linux's swapon. */
 static bool swap_on(void)
 {
 	return !system("modprobe -q zram num_devices=1 2>/dev/null") &&

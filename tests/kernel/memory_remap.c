@@ -5,8 +5,8 @@
  * the old page, or writes to a page after the call that took it away has returned.
  */
 #define _GNU_SOURCE
+#include "child.h"
 #include "memory.h"
-#include "machine.h"
 #include "tap.h"
 
 #include <errno.h>

@@ -2,13 +2,13 @@
 /*
  * PKRU, which also restricts the kernel's accesses to user memory: a guest that
  * loads it by XRSTOR, which CR4.PKE does not forbid, changes nothing outside.
- * Fails where the module leaves the guest's value in force after an exit, or
+ * Fails when the module leaves the guest's value in force after an exit, or
  * undoes what pkey_alloc() or mprotect() of execute-only memory has set.
  */
 #define _GNU_SOURCE
 #include "guest.h"
-#include "machine.h"
 #include "tap.h"
+#include "timing.h"
 
 #include <cpuid.h>
 #include <errno.h>

@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * A debugger sees and decides every system call of a guest: number,
- * arguments and results, also when it attaches while the guest runs, and
- * with PTRACE_SYSEMU. It reads and writes the memory, stops and kills the guest.
- * Fails when the module executes a traced thread's call in DUNE_RUN instead of
- * returning it to the host half.
+ * A debugger sees and decides every system call of a guest: number, arguments and
+ * results, also when it attaches while the guest runs, and with PTRACE_SYSEMU. It reads
+ * and writes the memory, stops and kills the guest. Fails when a call is made that the
+ * tracer did not see, or with another number, argument or result than the tracer left;
+ * when a tracer cannot attach to, stop, continue or kill a guest that spins or makes
+ * calls; or when the guest does not see what the tracer wrote to its memory. The module
+ * must return the calls of a traced thread to the host half.
  */
 #define _GNU_SOURCE
+#include "child.h"
 #include "guest.h"
-#include "machine.h"
 #include "tap.h"
+#include "timing.h"
 
 #include <errno.h>
 #include <signal.h>

@@ -8,9 +8,11 @@
  * kernel.
  */
 #define _GNU_SOURCE
+#include "child.h"
 #include "guest.h"
-#include "machine.h"
+#include "klog.h"
 #include "tap.h"
+#include "timing.h"
 #include "tracing.h"
 
 #include <errno.h>
@@ -42,13 +44,13 @@ static u64 spin(void *arg)
 	return 0;
 }
 
-static void *spin_in_guest(void *arg)
+__attribute__((noreturn)) static void *spin_in_guest(void *arg)
 {
 	struct guest g;
 
 	guest_open(&g);
 	guest_call(&g, spin, NULL);
-	_exit(1);
+	child_fails("a guest that spins returned");
 }
 
 static int spinners(void)
@@ -62,7 +64,6 @@ static int spinners(void)
 	for (int i = 1; i < SPINNERS; i++)
 		pthread_create(&t, NULL, spin_in_guest, NULL);
 	spin_in_guest(NULL);
-	_exit(1);
 }
 
 static bool trace_function(void)
@@ -103,7 +104,7 @@ int main(int argc, char **argv)
 	/* With restartable sequences each switch of threads is such work. */
 	if (argc == 1 && !setenv("GLIBC_TUNABLES", "glibc.pthread.rseq=0", 1))
 		execl("/proc/self/exe", argv[0], "again", NULL);
-	begin(600);
+	begin(400);
 	klog_begin(&log);
 	trace_mount("instances");
 	if ((mkdir(TRACING INSTANCE, 0700) && errno != EEXIST) ||
@@ -119,8 +120,7 @@ int main(int argc, char **argv)
 		limit = 10 * took;
 	spinning = shared_alloc(sizeof(*spinning));
 	guests = spinners();
-	for (int ms = 0; *(volatile int *)spinning < SPINNERS && ms < 60000; ms++)
-		sleep_ms(1);
+	WAIT_FOR(*(volatile int *)spinning >= SPINNERS, 15);
 	ok(*spinning == SPINNERS, "%d guests spin", *spinning);
 	ok(trace_function(), "a function is traced while guests run");
 	took = untrace(limit, &pid);

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * Resource limits hold for a guest: processor time, address space, files,
- * file size, stack, locked memory. Fails when time in the guest is not the
- * process's, or a fast call is made with other credentials than its own.
+ * Resource limits hold for a guest: processor time, address space, files, file size,
+ * stack, locked memory. Fails when time in the guest is not accounted to the process,
+ * when a call or a page fault of the guest goes beyond a limit or fails below one, or
+ * when the signal of a limit (SIGXCPU, SIGKILL, SIGXFSZ, SIGSEGV) does not come.
  */
 #define _GNU_SOURCE
+#include "child.h"
 #include "guest.h"
-#include "machine.h"
 #include "tap.h"
+#include "timing.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -63,9 +65,9 @@ static void address_space(void *arg)
 	guest_open(&g);
 	limit(RLIMIT_AS, 64UL << 20, 64UL << 20);
 	if (guest_call(&g, map, (void *)(1UL << 20)) != GUEST_DONE || (long)g.value < 0)
-		_exit(1);
+		child_fails("mmap() below the limit failed");
 	if (guest_call(&g, map, (void *)(128UL << 20)) != GUEST_DONE || (long)g.value != -ENOMEM)
-		_exit(2);
+		child_fails("mmap() beyond the limit is not ENOMEM");
 }
 
 static u64 open_many(void *arg)
@@ -85,7 +87,8 @@ static void files(void *arg)
 
 	guest_open(&g);
 	limit(RLIMIT_NOFILE, 20, 20);
-	_exit(guest_call(&g, open_many, NULL) == GUEST_DONE && (long)g.value == -EMFILE ? 0 : 1);
+	if (guest_call(&g, open_many, NULL) != GUEST_DONE || (long)g.value != -EMFILE)
+		child_fails("open() beyond the limit is not EMFILE");
 }
 
 static u64 grow_file(void *arg)
@@ -108,8 +111,10 @@ static void file_size(void *arg)
 	guest_open(&g);
 	signal(SIGXFSZ, on_signal);
 	limit(RLIMIT_FSIZE, 4096, 4096);
-	_exit(guest_call(&g, grow_file, (void *)(long)fd) == GUEST_DONE &&
-	      (long)g.value == -EFBIG && signalled ? 0 : 1);
+	if (guest_call(&g, grow_file, (void *)(long)fd) != GUEST_DONE || (long)g.value != -EFBIG)
+		child_fails("a write beyond the limit is not EFBIG");
+	if (!signalled)
+		child_fails("a write beyond the limit raised no SIGXFSZ");
 }
 
 static u64 touch_down(void *arg)
@@ -132,7 +137,10 @@ static void stack(void *arg)
 	guest_open(&g);
 	guest_prepare(&g, 0, touch_down, &here - (long)arg);
 	g.run->regs.rsp = ((u64)&here - 65536) & -16UL;
-	_exit(guest_resume(&g) == GUEST_DONE && g.value == 1 && g.faults ? 0 : 1);
+	if (guest_resume(&g) != GUEST_DONE || g.value != 1)
+		child_fails("the guest did not return");
+	if (!g.faults)
+		child_fails("the stack did not grow by a fault of the guest");
 }
 
 static u64 lock(void *arg)
@@ -148,8 +156,9 @@ static void locked(void *arg)
 	guest_open(&g);
 	limit(RLIMIT_MEMLOCK, 65536, 65536);
 	if (setresuid(65534, 65534, 65534))
-		_exit(3);
-	_exit(guest_call(&g, lock, p) == GUEST_DONE && (long)g.value == -ENOMEM ? 0 : 1);
+		child_fails("the process cannot become a user");
+	if (guest_call(&g, lock, p) != GUEST_DONE || (long)g.value != -ENOMEM)
+		child_fails("mlock() beyond the limit is not ENOMEM");
 }
 
 /* Time spent in the guest is accounted as the process's user or system time. */
@@ -170,14 +179,15 @@ static void accounted(void *arg)
 		int err = guest_run(&g);
 
 		if (err && err != -EINTR)
-			_exit(2);
+			child_fails("DUNE_RUN failed");
 	}
 	getrusage(RUSAGE_SELF, &r);
 
 	long ms = r.ru_utime.tv_sec * 1000 + r.ru_utime.tv_usec / 1000 +
 		  r.ru_stime.tv_sec * 1000 + r.ru_stime.tv_usec / 1000;
 
-	_exit(ms > 300 ? 0 : 1);
+	if (ms <= 300)
+		child_fails("%ld ms are accounted of a second in the guest", ms);
 }
 
 int main(void)

@@ -8,43 +8,22 @@
  * cannot read the new ones.
  */
 #define _GNU_SOURCE
-#include "guest.h"
-#include "machine.h"
+#include "memory.h"
+#include "proc.h"
 #include "tap.h"
+#include "timing.h"
 #include "x86.h"
 
 #include <errno.h>
-#include <pthread.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #define REGION		(1UL << 39)	/* no other mapping of the process is in it */
-#define ROUNDS		(env_number("ROOT_ROUNDS", 200))
 #define LINEAR		(300UL << 39 | 0xffffUL << 48)
 
 static struct guest g;
-static sigjmp_buf env;
-static volatile u64 expected, stale, reads;
-static volatile int stop, entered;
-
-static u64 symbol(const char *name)
-{
-	FILE *f = fopen("/proc/kallsyms", "r");
-	char line[512], found[256], type;
-	u64 address, result = 0;
-
-	while (f && !result && fgets(line, sizeof(line), f))
-		if (sscanf(line, "%lx %c %255s", &address, &type, found) == 3 &&
-		    !strcmp(found, name))
-			result = address;
-	if (f)
-		fclose(f);
-	return result;
-}
 
 extern const char root_load[];
 asm(".globl root_load\nroot_load: movb (%rax), %al\n\thlt\n");
@@ -69,7 +48,7 @@ static int is_present(u64 *entry, u64 gpa)
 
 static void kernel_half(void)
 {
-	const char *names[] = { "_text", "_printk", "dune_vcpu_create" };
+	const char *names[] = { "_text", "_printk", "vcpu_create" };
 	u64 *tables;
 
 	if (g.info.vendor != DUNE_VENDOR_SVM) {
@@ -84,7 +63,7 @@ static void kernel_half(void)
 	tables[512] = guest_gpa(&g, (u64)(tables + 1024)) | PTE_P | PTE_W;
 	guest_prepare_code(&g, NULL);
 	for (unsigned int i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		u64 address = symbol(names[i]) & 0xffffffffffffUL;
+		u64 address = kernel_address(names[i]) & 0xffffffffffffUL;
 
 		ok(address && is_present(tables + 1024, address) == 0,
 		   "the guest's walk finds no page at the kernel's %s", names[i]);
@@ -93,31 +72,13 @@ static void kernel_half(void)
 	   "the guest's walk finds no page at the start of the kernel's half");
 }
 
-static void caught(int sig)
+static volatile u64 *map_region(void)
 {
-	siglongjmp(env, sig);
-}
-
-/* The guest reads @p into @value: 0, or the signal that the process got for it. */
-static int read_by_guest(volatile u64 *p, u64 *value)
-{
-	int sig = sigsetjmp(env, 1);
-
-	if (sig)
-		return sig;
-	if (guest_call(&g, guest_load, (void *)p) != GUEST_DONE)
-		return -1;
-	*value = g.value;
-	return 0;
-}
-
-static volatile u64 *map_region(u64 at)
-{
-	void *p = mmap((void *)at, 4096, PROT_READ | PROT_WRITE,
+	void *p = mmap((void *)REGION, 4096, PROT_READ | PROT_WRITE,
 		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
 
-	if (p != (void *)at)
-		bail("mmap at %#lx: %s", at, strerror(errno));
+	if (p != (void *)REGION)
+		bail("mmap at %#lx: %s", REGION, strerror(errno));
 	return p;
 }
 
@@ -127,88 +88,42 @@ static void come_and_go(void)
 	u64 value = 0;
 
 	for (u64 n = 1; n <= 20; n++) {
-		volatile u64 *p = map_region(REGION);
+		volatile u64 *p = map_region();
 
 		if (n % 2)
 			*p = n;
-		seen &= !read_by_guest(p, &value) && value == (n % 2 ? n : 0);
+		seen &= !access_by(&g, guest_load, p, &value) && value == (n % 2 ? n : 0);
 		*p = n + 100;
-		touched &= !read_by_guest(p, &value) && value == n + 100;
+		touched &= !access_by(&g, guest_load, p, &value) && value == n + 100;
 		munmap((void *)p, 4096);
-		gone &= read_by_guest(p, &value) == SIGSEGV;
+		gone &= access_by(&g, guest_load, p, &value) == SIGSEGV;
 	}
 	ok(seen, "the guest reads what is in a new region of 512 GB");
 	ok(touched, "the guest reads what is written later to a region of 512 GB");
 	ok(gone, "the guest reads nothing of a region of 512 GB that is gone");
 }
 
-static u64 reader(void *arg)
+/* The only page of the region is unmapped, and with it the entry of the top level. */
+static void map_anew(u64 n)
 {
-	volatile u64 *p = arg;
-
-	entered = 1;
-	while (!stop) {
-		u64 least = __atomic_load_n(&expected, __ATOMIC_SEQ_CST);
-		u64 value = __atomic_load_n(p, __ATOMIC_SEQ_CST);
-
-		/* 0: mapped again, but not written yet */
-		if (value && value < least)
-			stale++;
-		reads++;
-	}
-	return 0;
-}
-
-static void *changer(void *arg)
-{
-	long rounds = ROUNDS;
-
-	while (!entered)
-		;
-	for (long n = 1; n <= rounds; n++) {
-		volatile u64 *p;
-
-		munmap(arg, 4096);
-		p = map_region((u64)arg);
-		*p = n;
-		__atomic_store_n(&expected, n, __ATOMIC_SEQ_CST);
-		for (volatile int i = 0; i < 3000; i++)
-			;
-	}
-	stop = 1;
-	return NULL;
+	munmap((void *)area, 4096);
+	*map_region() = n;
 }
 
 static void under_a_run(void)
 {
-	volatile u64 *p = map_region(REGION);
-	pthread_t thread;
-
-	pthread_create(&thread, NULL, changer, (void *)p);
-	while (!stop) {
-		if (!sigsetjmp(env, 1) && guest_call(&g, reader, (void *)p) != GUEST_DONE)
-			break;
-	}
-	pthread_join(thread, NULL);
-	ok(stop && reads && !stale,
-	   "a region of 512 GB that is mapped anew in a run: no stale data (%lu of %lu reads)",
-	   stale, reads);
-	munmap((void *)p, 4096);
+	area = map_region();
+	under_unmapping(&g, "a region of 512 GB that is mapped anew in a run", map_anew,
+			env_number("ROOT_ROUNDS", 200));
+	munmap((void *)area, 4096);
 }
 
 int main(void)
 {
-	struct sigaction sa = { .sa_handler = caught, .sa_flags = SA_NODEFER };
-	struct klog log;
-
-	begin(120);
-	klog_begin(&log);
-	guest_open(&g);
+	memory_begin(&g, 120);
 	guest_cover(&g, REGION);
-	sigaction(SIGSEGV, &sa, NULL);
 	kernel_half();
 	come_and_go();
 	under_a_run();
-	klog_end(&log);
-	return done();
+	return memory_end();
 }

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
  * The run page is data, however it is mapped: a function in it can be called neither by
- * the process nor by its guest. Fails where the mapping or its page-table entry is
+ * the process nor by its guest. Fails when the mapping or its page-table entry is
  * executable.
  */
 #define _GNU_SOURCE
+#include "child.h"
 #include "guest.h"
-#include "machine.h"
 #include "tap.h"
+#include "timing.h"
+#include "x86.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -18,7 +20,6 @@
 #include <sys/personality.h>
 #include <unistd.h>
 
-#define PAGE		4096
 #define CODE_OFFSET	2048	/* after struct dune_run */
 #define RETURNED	42
 
@@ -57,7 +58,7 @@ static void call_natively(void *arg)
 	void *page = map_run_page(arg);
 
 	if (page == MAP_FAILED)
-		_exit(1);
+		child_fails("the run page cannot be mapped");
 	_exit(put_function(page)((void *)RETURNED));
 }
 
@@ -66,7 +67,7 @@ static void make_executable(void *arg)
 	void *page = map_run_page(arg);
 
 	if (page == MAP_FAILED)
-		_exit(1);
+		child_fails("the run page cannot be mapped");
 	_exit(mprotect(page, PAGE, PROT_READ | PROT_EXEC) ? errno : 0);
 }
 
@@ -81,11 +82,12 @@ static void call_in_guest(void *arg)
 	personality(0);
 	if (guest_call(&g, put_function(g.run), (void *)RETURNED) == GUEST_DONE)
 		_exit(g.value);
-	_exit(1);
+	child_fails("the guest did not return from the call");
 }
 
 int main(void)
 {
+	begin(120);
 	for (unsigned int i = 0; i < sizeof(mappings) / sizeof(mappings[0]); i++) {
 		const struct mapping *mapping = &mappings[i];
 		struct outcome outcome = in_child(call_natively, (void *)mapping, 20);

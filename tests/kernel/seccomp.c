@@ -3,12 +3,14 @@
  * seccomp holds for the calls of a guest: filters made before the guest runs,
  * made by the guest, and put on the thread by another one while the guest runs;
  * strict mode. Fails when the fast path executes a call without running the
- * thread's filters.
+ * thread's filters, shows them another call, ignores their decision, or when calls of a
+ * thread with a filter take the slow path.
  */
 #define _GNU_SOURCE
+#include "child.h"
 #include "guest.h"
-#include "machine.h"
 #include "tap.h"
+#include "timing.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -18,8 +20,12 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <ucontext.h>
 #include <unistd.h>
 
@@ -31,6 +37,9 @@ static struct sock_filter code[] = {
 	BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),	/* [2]: the action */
 	BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
 };
+
+/* Allows getppid with the arguments of ordered_arguments(). */
+static const u64 ordered[] = { 0x1122334455667788, 2, 3ULL << 32, ~0ULL, 5, 6 };
 
 static long install(u32 action, unsigned int flags)
 {
@@ -66,7 +75,7 @@ static void errno_filter(void *arg)
 	if (guest_call(&g, getppids, (void *)10) != GUEST_DONE)
 		child_fails("the guest did not return");
 	if (g.value != (u64)-123)
-		child_fails("the guest has another result");
+		child_fails("the guest has another result: %ld", (long)g.value);
 }
 
 static void kill_filter(void *arg)
@@ -78,12 +87,11 @@ static void kill_filter(void *arg)
 
 static volatile int trapped;
 
+/* The signal interrupts DUNE_RUN's ioctl: the call's result is in the guest's registers. */
 static void sigsys(int sig, siginfo_t *info, void *context)
 {
-	ucontext_t *uc = context;
-
 	trapped = info->si_syscall;
-	uc->uc_mcontext.gregs[REG_RAX] = 777;
+	g.run->regs.rax = 777;
 }
 
 static void trap_filter(void *arg)
@@ -99,13 +107,133 @@ static void trap_filter(void *arg)
 		child_fails("the guest has another result, or SIGSYS another number");
 }
 
+/* Adds to @f a filter that ends with errno 100 + n if argument n is not ordered[n]. */
+static unsigned int compare_arguments(struct sock_filter *f)
+{
+	unsigned int n = 0;
+
+	for (unsigned int i = 0; i < 6; i++) {
+		for (unsigned int half = 0; half < 2; half++) {
+			u32 offset = offsetof(struct seccomp_data, args[i]) + 4 * half;
+			u32 value = ordered[i] >> (32 * half);
+
+			struct sock_filter compare[] = {
+				BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offset),
+				BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, value, 1, 0),
+				BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | (100 + i)),
+			};
+
+			memcpy(f + n, compare, sizeof(compare));
+			n += sizeof(compare) / sizeof(compare[0]);
+		}
+	}
+	return n;
+}
+
+static u64 ordered_arguments(void *arg)
+{
+	return hypercall(SYS_getppid, ordered[0], ordered[1], ordered[2], ordered[3], ordered[4],
+			 ordered[5]);
+}
+
+static void argument_filter(void *arg)
+{
+	struct sock_filter f[64] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, arch)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, AUDIT_ARCH_X86_64, 1, 0),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | 99),
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_getppid, 1, 0),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog p = { .filter = f };
+
+	begin_guest();
+	p.len = 6 + compare_arguments(f + 6);
+	f[p.len++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | 88);
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
+	    prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &p))
+		child_fails("the filter cannot be installed");
+	if (guest_call(&g, ordered_arguments, NULL) != GUEST_DONE)
+		child_fails("the guest did not return");
+	if (g.value != (u64)-88)
+		child_fails("the filter saw another argument");
+}
+
+/* The last of @n calls that a filter permits; none may take the slow path. */
+static void permitting_filter(void *arg)
+{
+	begin_guest();
+	if (install(SECCOMP_RET_ALLOW, 0))
+		child_fails("the filter cannot be installed");
+	g.slow = 0;
+	if (guest_call(&g, getppids, (void *)1000) != GUEST_DONE)
+		child_fails("the guest did not return");
+	if ((int)g.value != getppid())
+		child_fails("the guest has another result: %ld", (long)g.value);
+	/* An interrupt of the host half's makes a call slow. */
+	if (g.slow > 100)
+		child_fails("calls took the slow path");
+}
+
+/* Answers one call of the process with the filter whose @listener this is. */
+static int supervise(int listener)
+{
+	struct seccomp_notif request = { 0 };
+	struct seccomp_notif_resp answer = { .val = 4242 };
+
+	if (ioctl(listener, SECCOMP_IOCTL_NOTIF_RECV, &request) ||
+	    request.data.nr != SYS_getppid || request.data.args[5] != ordered[5])
+		return 1;
+	answer.id = request.id;
+	return ioctl(listener, SECCOMP_IOCTL_NOTIF_SEND, &answer) != 0;
+}
+
+static void notify_filter(void *arg)
+{
+	int listener, status;
+
+	begin_guest();
+	listener = install(SECCOMP_RET_USER_NOTIF, SECCOMP_FILTER_FLAG_NEW_LISTENER);
+	if (listener < 0)
+		child_fails("the filter cannot be installed");
+	pid_t pid = fork();
+
+	if (!pid)
+		_exit(supervise(listener));
+	if (guest_call(&g, ordered_arguments, NULL) != GUEST_DONE)
+		child_fails("the guest did not return");
+	if (waitpid(pid, &status, 0) != pid || status)
+		child_fails("the supervisor saw another call");
+	if (g.value != 4242)
+		child_fails("the guest has another result than the supervisor's");
+}
+
+/* The supervisor kills the process, whose call waits for its answer. */
+static void killed_notify(void *arg)
+{
+	struct seccomp_notif request = { 0 };
+	pid_t waiting = getpid();
+	int listener;
+
+	begin_guest();
+	listener = install(SECCOMP_RET_USER_NOTIF, SECCOMP_FILTER_FLAG_NEW_LISTENER);
+	if (listener < 0)
+		child_fails("the filter cannot be installed");
+	if (!fork()) {
+		ioctl(listener, SECCOMP_IOCTL_NOTIF_RECV, &request);
+		_exit(kill(waiting, SIGKILL));
+	}
+	guest_call(&g, getppids, (void *)1);
+}
+
 static void trace_filter(void *arg)
 {
 	begin_guest();
 	install(SECCOMP_RET_TRACE, 0);
 	guest_call(&g, getppids, (void *)1);
 	if (g.value != (u64)-ENOSYS)
-		child_fails("the guest has another result");
+		child_fails("the guest has another result: %ld", (long)g.value);
 }
 
 static u64 guest_installs(void *arg)
@@ -126,7 +254,7 @@ static void guest_filter(void *arg)
 	if (guest_call(&g, guest_installs, NULL) != GUEST_DONE)
 		child_fails("the guest did not return");
 	if (g.value != (u64)-77)
-		child_fails("the guest has another result");
+		child_fails("the guest has another result: %ld", (long)g.value);
 }
 
 static u64 guest_strict(void *arg)
@@ -212,6 +340,35 @@ static void kill_thread(void *arg)
 	guest_call(&g, kill_in_a_row, NULL);
 }
 
+static void *exits_later(void *arg)
+{
+	sleep_ms(500);
+	_exit(33);
+}
+
+/* The filter ends only the guest's thread. */
+static void kill_one_thread(void *arg)
+{
+	pthread_t t;
+
+	begin_guest();
+	pthread_create(&t, NULL, exits_later, NULL);
+	install(SECCOMP_RET_KILL_THREAD, 0);
+	guest_call(&g, kill_in_a_row, NULL);
+}
+
+static long module_references(void)
+{
+	FILE *f = fopen("/sys/module/dune/refcnt", "r");
+	long n = -1;
+
+	if (f && fscanf(f, "%ld", &n) != 1)
+		n = -1;
+	if (f)
+		fclose(f);
+	return n;
+}
+
 int main(void)
 {
 	struct outcome o;
@@ -227,8 +384,25 @@ int main(void)
 	o = in_child(kill_thread, NULL, 20);
 	ok(o.signal == SIGSYS, "a filter that kills the thread kills it by SIGSYS (%s)",
 	   outcome_text(o));
+	long before = module_references();
+
+	o = in_child(kill_one_thread, NULL, 20);
+	ok(o.code == 33, "a filter that kills the thread spares the process's other thread (%s)",
+	   outcome_text(o));
+	ok(before >= 0 && module_references() == before,
+	   "the killed thread leaves no reference to the module (%ld, before %ld)",
+	   module_references(), before);
 	o = in_child(trap_filter, NULL, 20);
 	ok(!o.code, "a filter that traps sends SIGSYS with the guest's number (%s)",
+	   outcome_text(o));
+	o = in_child(argument_filter, NULL, 20);
+	ok(!o.code, "a filter sees the call's architecture and arguments (%s)", outcome_text(o));
+	o = in_child(permitting_filter, NULL, 20);
+	ok(!o.code, "calls that a filter permits take the fast path (%s)", outcome_text(o));
+	o = in_child(notify_filter, NULL, 20);
+	ok(!o.code, "a supervisor's answer is the guest's result (%s)", outcome_text(o));
+	o = in_child(killed_notify, NULL, 20);
+	ok(o.signal == SIGKILL, "a call that waits for a supervisor can be killed (%s)",
 	   outcome_text(o));
 	o = in_child(trace_filter, NULL, 20);
 	ok(!o.code, "a filter that asks a tracer gives ENOSYS where there is none (%s)",

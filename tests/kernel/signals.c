@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * Signals reach a guest wherever it is: spinning with interrupts on or off
- * in both rings, asleep in a fast or slow call, in a fault, stopped. And
- * injected interrupts wait for IF. Fails (a child hangs, is killed, and that is
- * a verdict) when the loop around the guest forgets pending work.
+ * Signals reach a guest wherever it is: spinning with interrupts on or off in both
+ * rings, asleep in a fast or slow call, in a fault, stopped; and timers interrupt it.
+ * Fails when a signal is not delivered (the child then hangs, is killed, and counts as
+ * a failure), when a guest makes progress while it is stopped or none after SIGCONT, or
+ * when a timer does not interrupt the guest or ends it.
  */
 #define _GNU_SOURCE
+#include "child.h"
 #include "guest.h"
-#include "machine.h"
 #include "tap.h"
+#include "timing.h"
 #include "x86.h"
 
 #include <asm/processor-flags.h>
@@ -119,7 +121,7 @@ static void *missing_page(void)
 				       .mode = UFFDIO_REGISTER_MODE_MISSING };
 
 	if (fd < 0 || ioctl(fd, UFFDIO_API, &api) || ioctl(fd, UFFDIO_REGISTER, &reg))
-		_exit(70);
+		_exit(CHILD_SKIPS);
 	return p;
 }
 
@@ -162,8 +164,9 @@ static void place(enum where w)
 		break;
 	}
 	g.run->flags = w == CALLS_SLOW || w == READ_SLOW ? DUNE_RUN_SLOW_SYSCALL : 0;
-	guest_resume(&g);
-	_exit(71);
+	enum guest_end end = guest_resume(&g);
+
+	child_fails("%s: the run ended: %s", names[w], guest_end_name(&g, end));
 }
 
 static int start(enum where w)
@@ -175,8 +178,7 @@ static int start(enum where w)
 	pid = fork();
 	if (!pid)
 		place(w);
-	for (int i = 0; !shared->ready && i < 50000; i++)
-		sleep_ms(1);
+	WAIT_FOR(shared->ready, 13);
 	sleep_ms(5);
 	return pid;
 }
@@ -192,18 +194,17 @@ static void each_state(void)
 			kill(pid, sigs[s]);
 			struct outcome o = wait_child(pid, 10);
 
-			if (w == UFFD && o.code == 70)
+			if (w == UFFD && o.code == CHILD_SKIPS)
 				skip("no userfaultfd", "%s: signal %d", names[w], sigs[s]);
 			else
-				ok(o.signal == sigs[s] && !o.hung,
-				   "%s: signal %d ends it (%s%d, %d)", names[w],
-				   sigs[s], o.hung ? "hung, " : "", o.code, o.signal);
+				ok(o.signal == sigs[s], "%s: signal %d ends it (%s)", names[w],
+				   sigs[s], outcome_text(o));
 		}
 		int pid = start(w), status = 0;
 
 		kill(pid, SIGSTOP);
 		waitpid(pid, &status, WUNTRACED);
-		if (w == UFFD && WIFEXITED(status)) {
+		if (w == UFFD && WIFEXITED(status) && WEXITSTATUS(status) == CHILD_SKIPS) {
 			skip("no userfaultfd", "%s: stop", names[w]);
 			continue;
 		}
@@ -216,18 +217,16 @@ static void each_state(void)
 		kill(pid, SIGCONT);
 		waitpid(pid, &status, WCONTINUED);
 		ok(WIFCONTINUED(status), "%s: SIGCONT continues it", names[w]);
-		if (w != READ && w != READ_SLOW && w != UFFD) {
-			for (int i = 0; shared->count == count && i < 30000; i++)
-				sleep_ms(1);
-			ok(shared->count > count, "%s: it makes progress after SIGCONT", names[w]);
-		}
+		if (w != READ && w != READ_SLOW && w != UFFD)
+			ok(WAIT_FOR(shared->count > count, 8),
+			   "%s: it makes progress after SIGCONT", names[w]);
 		kill(pid, SIGSTOP);
 		waitpid(pid, &status, WUNTRACED);
 		kill(pid, SIGKILL);
 		struct outcome o = wait_child(pid, 10);
 
-		ok(o.signal == SIGKILL && !o.hung, "%s: SIGKILL ends it while it is stopped",
-		   names[w]);
+		ok(o.signal == SIGKILL, "%s: SIGKILL ends it while it is stopped (%s)", names[w],
+		   outcome_text(o));
 	}
 }
 
@@ -285,186 +284,14 @@ static void timers(void)
 	   handled);
 }
 
-volatile u64 irqs;
-static volatile u64 last_vector, flags_in_handler;
-
-static void on_trap(struct guest_frame *f)
-{
-	irqs++;
-	last_vector = f->vector;
-	flags_in_handler = read_flags();
-}
-
-static u64 with_interrupts(void *arg)
-{
-	u64 seen_off, seen_on;
-
-	irqs = 0;
-	for (volatile int i = 0; i < 2000; i++)
-		;
-	hypercall0(SYS_getpid);
-	seen_off = irqs;
-	asm volatile("sti; nop; nop" : : : "memory");
-	seen_on = irqs;
-	asm volatile("cli");
-	return seen_off << 8 | seen_on;
-}
-
-static u64 waits_for_irq(void *arg)
-{
-	irqs = 0;
-	asm volatile("sti");
-	while (!irqs)
-		;
-	asm volatile("cli");
-	return irqs;
-}
-
-static void kick(int sig)
-{
-	g.run->irq_vector = 0x60;	/* as libdune's handler does: from within the signal */
-}
-
-static u64 without_interrupts(void *arg)
-{
-	irqs = 0;
-	for (volatile int i = 0; i < 2000; i++)
-		;
-	hypercall0(SYS_getpid);
-	return irqs;
-}
-
-static u64 ring3_waits(void *arg)
-{
-	while (!irqs)
-		;
-	return irqs;
-}
-
-static u64 sleeps_with_if(void *arg)
-{
-	irqs = 0;
-	asm volatile("sti");
-	if (hypercall0(SYS_pause) != -EINTR)
-		return 99;
-	asm volatile("nop; cli" : : : "memory");
-	return irqs;
-}
-
-static u64 sti_shadow(void *arg)
-{
-	u64 at;
-
-	irqs = 0;
-	/*
-	 * STI keeps interrupts off for one more instruction (SDM vol. 2B, STI;
-	 * APM vol. 2, 15.21.5, interrupt shadow).
-	 */
-	asm volatile("sti; mov irqs(%%rip), %0; nop; cli" : "=r"(at) : : "memory");
-	return at << 8 | irqs;
-}
-
-/* A vector that waits in dune_run.irq_vector when the run begins. */
-static void pending_vectors(void)
-{
-	static const u32 vectors[] = { 32, 33, 0x60, 0x80, 255 };
-	enum guest_end end;
-
-	for (unsigned int i = 0; i < 5; i++) {
-		guest_prepare(&g, 0, with_interrupts, NULL);
-		g.run->irq_vector = vectors[i];
-		end = guest_resume(&g);
-		ok(end == GUEST_DONE && g.value == 1 && last_vector == vectors[i] &&
-		   g.run->irq_vector == X86_TRAP_DE,
-		   "vector %u waits for IF and then comes once (%s)", vectors[i],
-		   guest_end_name(&g, end));
-		ok(!(flags_in_handler & X86_EFLAGS_IF), "the handler of vector %u runs with IF off",
-		   vectors[i]);
-	}
-	/* IF is never set: the vector is still pending at the end, and a later run delivers it. */
-	guest_prepare(&g, 0, without_interrupts, NULL);
-	g.run->irq_vector = 0x61;
-	end = guest_resume(&g);
-	ok(end == GUEST_DONE && g.value == 0 && g.run->irq_vector == 0x61,
-	   "with IF off, a vector is still pending at the end (%s, %u)", guest_end_name(&g, end),
-	   g.run->irq_vector);
-	guest_prepare(&g, 0, with_interrupts, NULL);
-	end = guest_resume(&g);
-	ok(end == GUEST_DONE && g.value == 1 && last_vector == 0x61 && !g.run->irq_vector,
-	   "the next run delivers a vector that is still pending (%s)", guest_end_name(&g, end));
-
-	/* Ring 3 with IF: at once, in ring 0. */
-	irqs = 0;
-	guest_prepare(&g, 3, ring3_waits, NULL);
-	g.run->regs.rflags |= X86_EFLAGS_IF;
-	g.run->irq_vector = 0x62;
-	end = guest_resume(&g);
-	ok(end == GUEST_DONE && g.value == 1 && last_vector == 0x62,
-	   "a vector interrupts ring 3 at once (%s)", guest_end_name(&g, end));
-
-	guest_prepare(&g, 0, sti_shadow, NULL);
-	g.run->irq_vector = 0x63;
-	end = guest_resume(&g);
-	ok(end == GUEST_DONE && (g.value & 0xff) == 1,
-	   "an interrupt is delivered between STI and CLI with two instructions between them (%s)",
-	   guest_end_name(&g, end));
-	ok(g.value >> 8 == 0, "no interrupt is delivered in the shadow of STI (%lu)", g.value >> 8);
-}
-
-/* A signal's handler asks for the vector while the guest spins, or sleeps. */
-static void vectors_by_signal(void)
-{
-	struct sigaction sa = { .sa_handler = kick };
-	struct itimerval it = { .it_value = { 0, 20000 } };
-	enum guest_end end;
-	int err;
-
-	sigaction(SIGALRM, &sa, NULL);
-	guest_prepare(&g, 0, waits_for_irq, NULL);
-	setitimer(ITIMER_REAL, &it, NULL);
-	end = guest_resume(&g);
-	ok(end == GUEST_DONE && g.value == 1 && last_vector == 0x60,
-	   "a signal becomes an interrupt of the spinning guest (%s)", guest_end_name(&g, end));
-
-	/*
-	 * The same while it sleeps in a fast call: the call is interrupted,
-	 * then comes the interrupt. (A signal just before the call makes it a
-	 * slow one, with nothing interrupted yet.)
-	 */
-	it.it_interval.tv_usec = 30000;
-	guest_prepare(&g, 0, sleeps_with_if, NULL);
-	setitimer(ITIMER_REAL, &it, NULL);
-	err = guest_run_to_exit(&g);
-	ok(!err && g.run->exit_reason == DUNE_EXIT_SYSCALL &&
-	   (g.run->restart == ERESTARTNOHAND || g.run->restart == 0),
-	   "a signal interrupts pause in a fast call (restart %u)", g.run->restart);
-	it.it_interval.tv_usec = 0;
-	it.it_value.tv_usec = 0;
-	setitimer(ITIMER_REAL, &it, NULL);
-	g.run->regs.rax = -EINTR;
-	end = guest_resume(&g);
-	ok(end == GUEST_DONE && g.value >= 1, "the interrupt follows the interrupted pause (%s)",
-	   guest_end_name(&g, end));
-}
-
-static void injection(void)
-{
-	guest_trap_handler = on_trap;
-	pending_vectors();
-	vectors_by_signal();
-	guest_trap_handler = NULL;
-}
-
-int main(int argc, char **argv)
+int main(void)
 {
 	begin(220);
 	shared = shared_alloc(sizeof(*shared));
 	if (pipe(ends))
 		bail("pipe: %m");
-	if (argc < 2 || strcmp(argv[1], "injection"))
-		each_state();
+	each_state();
 	guest_open(&g);
 	timers();
-	injection();
 	return done();
 }

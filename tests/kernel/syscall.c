@@ -7,9 +7,9 @@
  */
 #define _GNU_SOURCE
 #include "guest.h"
-#include "machine.h"
 #include "request.h"
 #include "tap.h"
+#include "timing.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -154,30 +154,33 @@ static void compare(bool slow)
 	g.run->flags = 0;
 }
 
-/* A transfer through a pipe and a file, both ends in the guest. */
+/*
+ * A transfer through a pipe and a file, both ends in the guest. Returns 0, or what is wrong
+ * (const char *).
+ */
 static u64 transfer(void *arg)
 {
 	char *from = mmap(NULL, 65536, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	int p[2];
 
 	if (from == MAP_FAILED || pipe(p))
-		return 1;
+		return (u64)"mmap() or pipe() fails";
 	for (int i = 0; i < 32768; i++)
 		from[i] = i * 7;
 	if (write(p[1], from, 32768) != 32768 || read(p[0], from + 32768, 32768) != 32768)
-		return 2;
+		return (u64)"the pipe does not transfer all bytes";
 	if (memcmp(from, from + 32768, 32768))
-		return 3;
+		return (u64)"the pipe transfers other bytes";
 	close(p[1]);
 	if (read(p[0], from, 1))	/* end of file: the delayed fput ran */
-		return 4;
+		return (u64)"the pipe has no end";
 	close(p[0]);
 
 	int fd = memfd_create("x", 0);
 
 	if (write(fd, from, 32768) != 32768 || pread(fd, from + 32768, 100, 777) != 100 ||
 	    memcmp(from + 777, from + 32768, 100))
-		return 5;
+		return (u64)"the file has other bytes";
 	close(fd);
 	munmap(from, 65536);
 
@@ -185,7 +188,7 @@ static u64 transfer(void *arg)
 
 	if (stat("/dev/null", &st) || !S_ISCHR(st.st_mode) || stat("/nothing", &st) != -1 ||
 	    errno != ENOENT)
-		return 6;
+		return (u64)"stat() has another result";
 	return 0;
 }
 
@@ -240,6 +243,8 @@ int main(void)
 		ok(end == GUEST_DONE && g.value == 0, "%s: pipes, files and libc (%s)",
 		   slow ? "slow" : "fast",
 		   guest_end_name(&g, end));
+		if (end == GUEST_DONE && g.value)
+			diag("%s", (const char *)g.value);
 		end = guest_call(&g, registers_kept, NULL);
 		ok(end == GUEST_DONE && g.value == 0,
 		   "%s: a hypercall keeps all registers and flags (%s)",

@@ -6,8 +6,8 @@
  */
 #define _GNU_SOURCE
 #include "guest.h"
-#include "machine.h"
 #include "tap.h"
+#include "timing.h"
 
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -52,7 +52,7 @@ static void counters(void)
 			ok(slow_calls <= n / 10, "counters: nearly all calls are fast (%ld slow)",
 			   slow_calls);
 		ok(d[DUNE_COUNT_HOSTCALL] == 1,
-		   "counters: the guest's end is one message (%s calls)", slow ? "slow" : "fast");
+		   "counters: the guest's end is one hostcall (%s calls)", slow ? "slow" : "fast");
 
 		u64 sum = d[DUNE_COUNT_SYSCALL_FAST] + d[DUNE_COUNT_SYSCALL_SLOW] +
 			  d[DUNE_COUNT_FAULT] + d[DUNE_COUNT_INTERRUPT] +

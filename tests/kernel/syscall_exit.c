@@ -6,10 +6,11 @@
  * run its parent's vCPU.
  */
 #define _GNU_SOURCE
+#include "child.h"
 #include "guest.h"
-#include "machine.h"
 #include "request.h"
 #include "tap.h"
+#include "timing.h"
 
 #include <errno.h>
 #include <sys/syscall.h>
@@ -29,7 +30,7 @@ static void exiting(void *arg)
 
 	guest_open(&own);
 	guest_call(&own, guest_exits, arg);
-	_exit(1);
+	child_fails("exit_group() by the guest returned");
 }
 
 static void exit_group(void)

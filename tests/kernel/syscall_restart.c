@@ -7,9 +7,9 @@
  */
 #define _GNU_SOURCE
 #include "guest.h"
-#include "machine.h"
 #include "request.h"
 #include "tap.h"
+#include "timing.h"
 
 #include <errno.h>
 #include <linux/futex.h>

@@ -7,8 +7,8 @@
  */
 #define _GNU_SOURCE
 #include "guest.h"
-#include "machine.h"
 #include "tap.h"
+#include "timing.h"
 #include "uapi.h"
 #include "x86.h"
 
@@ -24,7 +24,7 @@ static struct guest g;
 
 static void layouts(void)
 {
-	ok(sizeof(struct dune_info) == 72, "struct dune_info has 72 bytes (%zu)",
+	ok(sizeof(struct dune_info) == 80, "struct dune_info has 80 bytes (%zu)",
 	   sizeof(struct dune_info));
 	ok(sizeof(struct dune_create_vcpu) == 24, "struct dune_create_vcpu has 24 bytes");
 	ok(sizeof(struct dune_segment) == 16, "struct dune_segment has 16 bytes");
@@ -35,7 +35,9 @@ static void layouts(void)
 	   offsetof(struct dune_run, fault_address) == 168 &&
 	   offsetof(struct dune_run, counters) == 264 && sizeof(struct dune_run) == 392,
 	   "struct dune_run has its members in place (%zu)", sizeof(struct dune_run));
-	ok(DUNE_GET_INFO == 0xc048de00 && DUNE_CREATE_VCPU == 0x4018de01 && DUNE_RUN == 0xde10,
+	ok(sizeof(struct dune_private) == 24 && DUNE_ADD_PRIVATE == 0xc018de15,
+	   "struct dune_private has 24 bytes");
+	ok(DUNE_GET_INFO == 0xc050de00 && DUNE_CREATE_VCPU == 0x4018de01 && DUNE_RUN == 0xde10,
 	   "request numbers are as published");
 }
 
@@ -81,6 +83,7 @@ static void info(void)
 	ok(info.vendor == DUNE_VENDOR_SVM ? !info.granules :
 	   info.granules >= 2 && (u64)info.granules << 30 <= 1UL << info.address_bits,
 	   "the number of granules is right for the vendor: %u", info.granules);
+	ok(!info.reserved, "the reserved field is zero");
 	ok(!(info.features & ~(DUNE_FEATURE_FAST_SYSCALL | DUNE_FEATURE_PCID | DUNE_FEATURE_SMEP |
 			       DUNE_FEATURE_SMAP)), "DUNE_GET_INFO reports no unknown feature");
 }
@@ -88,7 +91,7 @@ static void info(void)
 static void info_refused(void)
 {
 	struct dune_info info;
-	static const u32 sizes[] = { 0, 4, 56, 63, 65, 4096, 0xffffffff };
+	static const u32 sizes[] = { 0, 4, 72, 79, 81, 4096, 0xffffffff };
 
 	for (unsigned int i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
 		info.size = sizes[i];

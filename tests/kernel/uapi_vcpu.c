@@ -7,8 +7,8 @@
  */
 #define _GNU_SOURCE
 #include "guest.h"
-#include "machine.h"
 #include "tap.h"
+#include "timing.h"
 #include "uapi.h"
 
 #include <errno.h>

@@ -7,9 +7,12 @@
  * function that is gone, in one attempt of two or three, and the machine panics.
  */
 #define _GNU_SOURCE
-#include "machine.h"
+#include "child.h"
+#include "cpu.h"
 #include "modules.h"
+#include "proc.h"
 #include "tap.h"
+#include "timing.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -62,7 +65,7 @@ static void last_user(int cpu)
 	shared->opened = 1;
 	/* Without the module's line in the list of states, the wait below would end at once. */
 	if (vcpu < 0 || states < 0 || module_ends(states))
-		_exit(1);
+		child_fails("no vCPU, or the list of states cannot be read");
 	while (!shared->close)
 		;
 	close(vcpu);
@@ -128,7 +131,7 @@ int main(void)
 	here = usable_cpu(0);
 	there = usable_cpu(1);
 	if (here == there) {
-		skip("one processor", "unloading while a callback waits on another CPU");
+		skip("one CPU", "unloading while a callback waits on another CPU");
 		return done();
 	}
 	pin_to(here);
@@ -136,8 +139,9 @@ int main(void)
 	dune_unload();
 	for (n = 0; n < ATTEMPTS && !err; n++)
 		err = unloaded(there);
-	ok(!err, "unloading waits for callbacks on other CPUs (%d times, %d)", n, err);
+	ok(!err, "unloading waits for callbacks on other CPUs (%d times: %s)", n,
+	   strerror(-err));
 	err = dune_load("");
-	ok(!err, "the module is loaded again after the attempts (%d)", err);
+	ok(!err, "the module is loaded again after the attempts (%s)", strerror(-err));
 	return done();
 }

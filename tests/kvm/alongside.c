@@ -8,10 +8,14 @@
  * something. ALONGSIDE_SECONDS: how long each of the long parts takes.
  */
 #define _GNU_SOURCE
+#include "child.h"
+#include "cpu.h"
 #include "guest.h"
-#include "machine.h"
+#include "klog.h"
 #include "modules.h"
+#include "proc.h"
 #include "tap.h"
+#include "timing.h"
 #include "vm.h"
 #include "workers.h"
 
@@ -72,10 +76,10 @@ static void machines(void *arg)
 	do {
 		int err = vm_start(cpus);
 
-		if (err || !vm_moves()) {
-			diag("machine %d: %s", n, strerror(-err));
-			_exit(1);
-		}
+		if (err)
+			child_fails("machine %d cannot be made: %s", n, strerror(-err));
+		if (!vm_moves())
+			child_fails("machine %d does not run", n);
 		vm_stop();
 		n++;
 	} while (now_us() < end);
@@ -91,21 +95,21 @@ static void coming_and_going(void)
 		machines(NULL);
 		_exit(0);
 	}
-	bool good = true;
-	int status;
+	bool good = true, ended = false;
+	int status = 0;
 
-	while (!waitpid(pid, &status, WNOHANG) && good) {
+	while (good && !ended) {
 		good = workers_move();
 		for (unsigned int i = 0; i < 3; i++)
 			good &= worker_comes_and_goes(i);
+		ended = waitpid(pid, &status, WNOHANG) == pid;
 	}
-	if (!good)
+	if (!ended) {
 		kill(pid, SIGKILL);
-	int code = good && WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-
-	if (!good)
 		wait_child(pid, 20);
-	ok(!code, "KVM machines are made and ended while Dune processes run (%d)", code);
+	}
+	ok(ended && !status, "KVM machines are made and ended while Dune processes run (%s, %#x)",
+	   ended ? "wait status" : "killed before their end", status);
 	ok(good, "Dune processes run while KVM's machines are made and ended");
 }
 
@@ -146,11 +150,10 @@ static void hotplug(void)
 
 static void sandbox(void)
 {
-	const char *build = getenv("BUILD") ? getenv("BUILD") : "build";
 	char command[600];
 	int err;
 
-	snprintf(command, sizeof(command), "%s/libexec/dune-run", build);
+	snprintf(command, sizeof(command), "%s/libexec/dune-run", build_folder());
 	if (access(command, X_OK)) {
 		skip("dune-run is not built", "the sandbox while a KVM guest runs");
 		return;
@@ -161,7 +164,7 @@ static void sandbox(void)
 	snprintf(command, sizeof(command),
 		 "%s/libexec/dune-run -- "
 		 "/bin/sh -c 'ls -l /etc | wc -l >/dev/null || exit 9; exit 7'",
-		 build);
+		 build_folder());
 	int status = system(command);
 
 	ok(WIFEXITED(status) && WEXITSTATUS(status) == 7,

@@ -6,9 +6,10 @@
  * long.
  */
 #define _GNU_SOURCE
-#include "machine.h"
+#include "klog.h"
 #include "modules.h"
 #include "tap.h"
+#include "timing.h"
 #include "vm.h"
 
 #include <string.h>
@@ -46,7 +47,7 @@ int main(void)
 		err = vm_start(cpus);
 		good = !err && vm_moves();
 		if (!good)
-			diag("%s", strerror(-err));
+			diag("machine %d: %s", i, err ? strerror(-err) : "the guest does not run");
 		vm_stop();
 	}
 	ok(good, "20 KVM machines run, one after the other");

@@ -7,10 +7,14 @@
  * the host's system-call MSRs (Intel), or when it stops.
  */
 #define _GNU_SOURCE
+#include "child.h"
+#include "cpu.h"
 #include "guest.h"
-#include "machine.h"
+#include "klog.h"
 #include "modules.h"
+#include "msr.h"
 #include "tap.h"
+#include "timing.h"
 #include "x86.h"
 
 #include <fcntl.h>
@@ -49,28 +53,22 @@ static void spin(void)
 	pin_to(usable_cpu(0));
 	guest_open(&g);
 	guest_call(&g, work, (void *)g.state.lstar);
-	_exit(1);
+	child_fails("a guest that works without end returned");
 }
 
 static bool moves(void)
 {
 	u64 before = shared->round;
 
-	for (int ms = 0; shared->round < before + 100 && ms < 20000; ms++)
-		sleep_ms(1);
-	return shared->round >= before + 100;
+	return WAIT_FOR(shared->round >= before + 100, 5);
 }
 
 /* All ones where the processor has no such register, or no file shows it. */
 static u64 host_msr(u32 msr)
 {
 	u64 value = ~0UL;
-	char path[40];
-	int fd;
+	int fd = msr_open(usable_cpu(0), O_RDONLY);
 
-	virtualization_is_on(usable_cpu(0));	/* loads msr.ko */
-	snprintf(path, sizeof(path), "/dev/cpu/%d/msr", usable_cpu(0));
-	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return ~0UL;
 	if (pread(fd, &value, sizeof(value), msr) != sizeof(value))
@@ -88,7 +86,8 @@ static void check(const char *when)
 	ok(!shared->foreign, "the guest sees its own LSTAR when KVM %s (%#lx)", when,
 	   shared->foreign);
 	if (hsave == ~0UL)
-		skip("only AMD has and shows this register", "VM_HSAVE_PA when KVM %s", when);
+		skip(is_amd() ? "the register cannot be read by /dev/cpu/N/msr" :
+				"only AMD has this register", "VM_HSAVE_PA when KVM %s", when);
 	else
 		ok(hsave, "the guest is entered with a host save area when KVM %s (%#lx)", when,
 		   hsave);

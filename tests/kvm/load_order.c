@@ -6,10 +6,13 @@
  * leaves virtualization on.
  */
 #define _GNU_SOURCE
+#include "cpu.h"
 #include "guest.h"
-#include "machine.h"
+#include "klog.h"
 #include "modules.h"
+#include "msr.h"
 #include "tap.h"
+#include "timing.h"
 #include "vm.h"
 #include "workers.h"
 
@@ -35,7 +38,7 @@ static bool kvm_works(void)
 	bool good = !err && vm_moves();
 
 	if (!good)
-		diag("KVM: %s", strerror(-err));
+		diag("KVM: %s", err ? strerror(-err) : "the guest does not run");
 	vm_stop();
 	return good;
 }
@@ -48,8 +51,8 @@ static void is_off(const char *when)
 
 		last = cpu;
 		if (on < 0)
-			skip("only AMD shows this state (EFER.SVME)",
-			     "CPU %d: virtualization is off %s", cpu, when);
+			skip(virtualization_unknown_reason(), "CPU %d: virtualization is off %s",
+			     cpu, when);
 		else
 			ok(!on, "CPU %d: virtualization is off %s", cpu, when);
 	}
@@ -177,8 +180,13 @@ int main(void)
 		     "Dune's module and KVM's in every order");
 		return done();
 	}
-	if (kvm_unload() || dune_unload())
-		bail("the modules are in use");
+
+	int err = kvm_unload();
+
+	if (!err)
+		err = dune_unload();
+	if (err)
+		bail("a module cannot be unloaded: %s", strerror(-err));
 	is_off("before all");
 	all_orders(NULL);
 	under_kvm();

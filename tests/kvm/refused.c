@@ -8,10 +8,15 @@
  * no file shows or sets Intel's bit, which is in CR4.)
  */
 #define _GNU_SOURCE
+#include "child.h"
+#include "cpu.h"
 #include "guest.h"
-#include "machine.h"
+#include "klog.h"
 #include "modules.h"
+#include "msr.h"
+#include "proc.h"
 #include "tap.h"
+#include "timing.h"
 #include "x86.h"
 
 #include <fcntl.h>
@@ -57,7 +62,7 @@ static int start_guest(int i, int cpu)
 		bind_to(0, cpu);
 		guest_open(&g);
 		guest_call(&g, work, (void *)&rounds[i]);
-		_exit(1);
+		child_fails("a guest that works without end returned");
 	}
 	return pid;
 }
@@ -66,22 +71,17 @@ static bool moves(int i)
 {
 	u64 before = rounds[i];
 
-	for (int ms = 0; rounds[i] < before + 10 && ms < 20000; ms++)
-		sleep_ms(1);
-	return rounds[i] >= before + 10;
+	return WAIT_FOR(rounds[i] >= before + 10, 5);
 }
 
 static bool set_svme(int cpu, bool on)
 {
-	char path[40];
+	int fd = msr_open(cpu, O_RDWR);
 	u64 efer;
-
-	file_write("/sys/module/msr/parameters/allow_writes", "on");
-	snprintf(path, sizeof(path), "/dev/cpu/%d/msr", cpu);
-	int fd = open(path, O_RDWR | O_CLOEXEC);
 
 	if (fd < 0)
 		return false;
+	file_write("/sys/module/msr/parameters/allow_writes", "on");
 	bool good = pread(fd, &efer, sizeof(efer), MSR_EFER) == sizeof(efer);
 
 	efer = on ? efer | EFER_SVME : efer & ~(u64)EFER_SVME;
@@ -104,21 +104,37 @@ static bool log_has(int fd, const char *text)
 	return found;
 }
 
+/* The reason why this machine cannot make the test, or NULL. */
+static const char *missing(int here, int cpu)
+{
+	if (cpu == here)
+		return "one CPU";
+	if (!kvm_exists())
+		return "this kernel has no KVM for this processor";
+	if (virtualization_is_on(cpu) < 0)
+		return virtualization_unknown_reason();
+	return NULL;
+}
+
 int main(void)
 {
 	int here = usable_cpu(0), cpu = usable_cpu(1);
+	const char *reason = missing(here, cpu);
 	char text[100], online[60];
 	int pids[GUESTS];
 	struct klog log;
 
 	begin(240);
 	klog_begin(&log);
-	if (virtualization_is_on(cpu) < 0 || !kvm_exists() || cpu == here) {
-		skip("needs AMD, KVM and two CPUs", "a CPU that stays without virtualization");
+	if (reason) {
+		skip(reason, "a CPU that stays without virtualization");
 		return done();
 	}
-	if (kvm_unload() || dune_unload() || dune_load(""))
-		bail("the modules are in use, or missing");
+
+	int err = dune_load_anew();
+
+	if (err)
+		bail("KVM cannot be unloaded, or dune.ko not loaded anew: %s", strerror(-err));
 	rounds = shared_alloc(4096);
 	for (int i = 0; i < GUESTS; i++)
 		pids[i] = start_guest(i, cpu);

@@ -7,80 +7,19 @@
  * (suite.toml sets LIFETIME_CYCLES for kernel/lifetime.)
  */
 #define _GNU_SOURCE
-#include "machine.h"
+#include "klog.h"
 #include "modules.h"
+#include "other_tests.h"
 #include "tap.h"
+#include "timing.h"
 #include "vm.h"
 
-#include <glob.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-static const char *build(void)
-{
-	return getenv("BUILD") ? getenv("BUILD") : "build";
-}
-
-/*
- * Runs a test and prints the verdicts that failed. Returns whether it passed and had
- * a verdict that was not skipped.
- */
-static bool test_passes(const char *path, const char *name)
-{
-	char command[400], line[300];
-	unsigned int lines = 0, passed = 0;
-	FILE *f;
-
-	snprintf(command, sizeof(command), "%s 2>&1", path);
-	fflush(stdout);
-	f = popen(command, "r");
-	if (!f)
-		return false;
-	while (fgets(line, sizeof(line), f)) {
-		bool bad = !strncmp(line, "not ok", 6) || strstr(line, "Bail out");
-
-		passed += !strncmp(line, "ok ", 3) && !strstr(line, "# SKIP");
-		if (bad && lines++ < 10)
-			diag("%s: %s", name, line);
-	}
-	int status = pclose(f);
-
-	return WIFEXITED(status) && !WEXITSTATUS(status) && passed;
-}
-
-/* The tests whose names match the pattern. */
-static void matching_tests(const char *pattern, const char *state)
-{
-	char path[400];
-	glob_t found;
-
-	snprintf(path, sizeof(path), "%s/tests/kernel/%s.t", build(), pattern);
-	if (glob(path, 0, NULL, &found)) {
-		ok(false, "kernel/%s exists", pattern);
-		return;
-	}
-	for (size_t i = 0; i < found.gl_pathc; i++) {
-		const char *name = strrchr(found.gl_pathv[i], '/') + 1;
-
-		ok(test_passes(found.gl_pathv[i], name), "kernel/%s passes %s", name, state);
-	}
-	globfree(&found);
-}
 
 static void tests(const char *names, const char *state)
 {
-	char *copy, *rest;
-
-	if (getenv("STATES_TESTS"))
-		names = getenv("STATES_TESTS");
-	copy = strdup(names);
-	rest = copy;
-	for (char *name = strsep(&rest, " "); name; name = strsep(&rest, " "))
-		matching_tests(name, state);
-	free(copy);
+	run_other_tests("kernel", getenv("STATES_TESTS") ? getenv("STATES_TESTS") : names, state);
 }
 
 int main(void)
@@ -96,13 +35,15 @@ int main(void)
 	dune_load("");
 
 	ok(!kvm_load(NULL), "KVM is loaded");
-	tests("uapi_* renew syscall* signals memory_* host_* lifetime", "with KVM loaded");
+	tests("uapi_* renew syscall* signals injection memory_* host_* lifetime",
+	      "with KVM loaded");
 
 	int err = vm_start(vm_usable_cpus());
 
 	if (ok(!err, "a KVM guest runs (%s)", strerror(-err))) {
-		tests("syscall* signals memory_* instructions guest_tables endless own_process "
-		      "guest_state lifetime", "with a KVM guest running");
+		tests("syscall* signals injection memory_* instructions guest_tables endless "
+		      "own_memory own_process scribbled guest_state lifetime",
+		      "with a KVM guest running");
 		ok(vm_moves(), "the KVM guest keeps running after the tests");
 		vm_stop();
 	}

@@ -15,10 +15,8 @@
 #include <unistd.h>
 #include "rings.h"
 #include "tap.h"
+#include "x86.h"
 
-#define PAGE	4096UL
-#define MB2	(512 * PAGE)
-#define GB	(512 * MB2)
 #define ARENA	(1UL << 20)
 #define WINDOW	0x200000000000UL
 
@@ -127,7 +125,7 @@ static void test_full(void)
 
 	map((void *)(WINDOW / 2));
 	if (pipe(out))
-		exit(99);
+		bail("pipe: %m");
 	pid = fork();
 	if (!pid) {
 		dup2(out[1], 2);
@@ -140,7 +138,7 @@ static void test_full(void)
 	ok(WIFSIGNALED(status) && WTERMSIG(status) == SIGBUS,
 	   "an access without a page for its page table: SIGBUS (status 0x%x)", status);
 	if (read(out[0], text, sizeof(text) - 1) < 0)
-		exit(98);
+		bail("read: %m");
 	ok(strstr(text, "the arena is full") && strstr(text, "0x100000000000"),
 	   "the program prints that the arena is full, and the address: %.*s",
 	   (int)strcspn(text, "\n"), text);

@@ -11,9 +11,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include "tap.h"
+#include "x86.h"
 
 #define MB		(1UL << 20)
-#define GB		(1UL << 30)
 #define ARENA		((char *)0x200010000000UL)
 #define LIMIT		(8 * MB)
 #define FAR		0x300000000000UL
@@ -71,7 +71,7 @@ static void test_pages(void)
 	   "the arena is mapped up to its limit, and no further");
 }
 
-/* What the program has where the arena would grow stays as it is. */
+/* A mapping of the program at an address to which the arena would grow stays as it is. */
 __attribute__((noreturn)) static void test_obstacle(void)
 {
 	char *p = mmap(ARENA + 2 * MB, 4096, PROT_READ | PROT_WRITE,
@@ -99,7 +99,7 @@ int main(void)
 
 	if (mmap(ARENA, MB, PROT_READ | PROT_WRITE,
 		 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0) != ARENA)
-		return 1;
+		bail("the arena's place is in use");
 	test_config(config);
 	if (!fork()) {
 		enter(&config);

@@ -17,9 +17,6 @@
 #include "tap.h"
 #include "x86.h"
 
-#define PAGE	4096UL
-#define GB	(1UL << 30)
-
 static char arena[1 << 20] __attribute__((aligned(65536)));
 
 static int nothing(dune_pte *e, uint64_t va, uint64_t size, void *arg)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
  * Each program of examples/, and the attacks on the sandbox of examples/ring3.c.
- * Fails when one of them prints something else than it should or has another exit
- * status, or when an attack reaches what it is after.
+ * Fails when one of them prints something else than it should, has another exit
+ * status, or succeeds without its verdict, or when an attack reaches what it is after.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,12 +14,12 @@
 /* The build folder has examples/ and tests/. */
 static void example(const char *command, int code, const char *want)
 {
-	char self[256] = "", line[512], said[1024] = "";
+	char self[256] = "", line[512], said[1024] = "", verdict[32];
 	int status;
 	FILE *f;
 
 	if (readlink("/proc/self/exe", self, sizeof(self) - 1) < 0)
-		exit(99);
+		bail("/proc/self/exe: %m");
 	*strrchr(self, '/') = 0;
 	snprintf(line, sizeof(line), "exec %s/../../examples/%s 2>&1", self, command);
 	f = popen(line, "r");
@@ -29,6 +29,8 @@ static void example(const char *command, int code, const char *want)
 	is(WIFEXITED(status) ? WEXITSTATUS(status) : -1, code, command);
 	if (!ok(!!strstr(said, want), "%s: %s", command, want))
 		diag("printed: %s", said);
+	snprintf(verdict, sizeof(verdict), "\n%.*s: ok\n", (int)strcspn(command, " "), command);
+	is(!!strstr(said, verdict), !code, "%s: a verdict if it succeeds", command);
 }
 
 int main(void)

@@ -20,11 +20,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include "tap.h"
+#include "x86.h"
 
-#define PAGE	4096UL
-#define GB	(1UL << 30)
-
-/* Where nothing is: a place for one page in each gigabyte from here on. */
+/* Unused addresses: a place for one page in each gigabyte from here on. */
 #define FAR	0x100000000000UL
 
 static uint32_t granules;	/* dune_info.granules */
@@ -55,7 +53,7 @@ static struct end run(void (*fn)(void))
 	pid_t child;
 
 	if (pipe(channel))
-		exit(98);
+		bail("pipe: %m");
 	fflush(stdout);
 	child = fork();
 	if (!child) {

@@ -15,12 +15,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include "tap.h"
+#include "x86.h"
 
-#define PAGE	4096UL
-#define MB2	(512 * PAGE)
-#define GB	(512 * MB2)
-
-/* Where nothing is: a gigabyte whose addresses map to themselves. */
+/* Unused addresses: a gigabyte whose addresses map to themselves. */
 #define FAR	0x100000000000UL
 
 #define SMALL	8

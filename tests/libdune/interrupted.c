@@ -12,9 +12,6 @@
 #include "tap.h"
 #include "x86.h"
 
-#define PAGE	4096UL
-#define MB2	(512 * PAGE)
-
 /* Pages 0 to 3 of each of three tables of 4 KB pages. */
 #define TABLES	3
 #define PAGES	4

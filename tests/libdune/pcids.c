@@ -8,8 +8,7 @@
 #include <sys/mman.h>
 #include "rings.h"
 #include "tap.h"
-
-#define PAGE	4096UL
+#include "x86.h"
 
 static volatile int faults;
 static volatile char *page;

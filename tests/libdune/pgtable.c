@@ -12,10 +12,7 @@
 #include <unistd.h>
 #include "rings.h"
 #include "tap.h"
-
-#define PAGE	4096UL
-#define MB2	(512 * PAGE)
-#define GB	(512 * MB2)
+#include "x86.h"
 
 static volatile uint64_t fault_addr, fault_error;
 static volatile int faults;
@@ -48,7 +45,7 @@ static char *map(size_t size, void *at)
 		       (at ? MAP_FIXED : 0), -1, 0);
 
 	if (p == MAP_FAILED)
-		exit(99);
+		bail("mmap: %m");
 	return p;
 }
 

@@ -2,7 +2,8 @@
 /*
  * fork, vfork, clone, posix_spawn, popen, system, exec and exit codes, natively,
  * in ring 0 and in ring 3. Fails when a child does not run, does not share what it
- * should (or shares what it should not), or ends with another status.
+ * should (or shares what it should not), or ends with another status, when clone3() has
+ * another result than natively, or when a child leaves a file open that it did not open.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -16,6 +17,7 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include "clone3.h"
 #include "rings.h"
 #include "tap.h"
 
@@ -102,7 +104,7 @@ static void test_vfork(void)
 	pid = vfork();
 	if (!pid) {
 		execl("/bin/sh", "sh", "-c", "exit 45", NULL);
-		_exit(1);
+		child_fails("execl() failed");
 	}
 	is(WEXITSTATUS(wait_for(pid)), 45, "a child of vfork() executes a program");
 	pid = vfork();
@@ -208,9 +210,61 @@ static void test_clone(void)
 	errno = 0;
 	ok(syscall(SYS_clone3, NULL, 64) == -1 && errno == EFAULT,
 	   "clone3() with a bad pointer is EFAULT");
-	errno = 0;
-	ok(syscall(SYS_clone3, &args, 8) == -1 && errno == EINVAL,
-	   "clone3 with a size that is too small");
+}
+
+/* The results of try_clone3() before dune_enter(). */
+static long natively[CLONE3_CASES];
+
+static void test_clone3_sizes(void)
+{
+	struct clone3_result r;
+	unsigned int n;
+
+	for (n = 0; n < CLONE3_CASES; n++) {
+		r = try_clone3(n);
+		is(r.error, natively[n], "clone3() with a structure of %s: as natively", r.name);
+	}
+}
+
+static int count_files(void)
+{
+	int fd, n = 0;
+
+	for (fd = 0; fd < 256; fd++)
+		n += fcntl(fd, F_GETFD) >= 0;
+	return n;
+}
+
+static int exits(void *arg)
+{
+	_exit(open("/dev/null", O_RDONLY) < 0);
+}
+
+static int dies(void *arg)
+{
+	if (open("/dev/null", O_RDONLY) >= 0)
+		kill(getpid(), SIGKILL);
+	_exit(1);
+}
+
+static int executes(void *arg)
+{
+	if (open("/dev/null", O_RDONLY) >= 0)
+		execl("/bin/true", "true", NULL);
+	_exit(1);
+}
+
+/* A child that shares the descriptors leaves the one file that it opened. */
+static void test_shared_files(int (*child)(void *), int status, const char *what)
+{
+	static char stack[65536] __attribute__((aligned(16)));
+	int before = count_files(), after;
+	pid_t pid = clone(child, stack + sizeof(stack),
+			  CLONE_VM | CLONE_VFORK | CLONE_FILES | SIGCHLD, NULL);
+
+	is(wait_for(pid), status, "a child that shares descriptors %s", what);
+	after = count_files();
+	is(after - before, 1, "files that a child that %s leaves open", what);
 }
 
 static void test_exec_ignored(void)
@@ -220,14 +274,14 @@ static void test_exec_ignored(void)
 	if (!pid) {
 		signal(SIGSEGV, SIG_IGN);
 		execl("/bin/sh", "sh", "-c", "kill -SEGV $$; exit 6", NULL);
-		_exit(1);
+		child_fails("execl() failed");
 	}
 	is(WEXITSTATUS(wait_for(pid)), 6, "an ignored SIGSEGV survives exec");
 	pid = fork();
 	if (!pid) {
 		signal(SIGSEGV, handler);
 		execl("/bin/sh", "sh", "-c", "kill -SEGV $$; exit 6", NULL);
-		_exit(1);
+		child_fails("execl() failed");
 	}
 	is(WTERMSIG(wait_for(pid)), SIGSEGV, "a handled SIGSEGV is the default after exec");
 }
@@ -261,11 +315,19 @@ static void body(void)
 	test_spawn();
 	test_shell();
 	test_clone();
+	test_clone3_sizes();
+	test_shared_files(exits, 0, "exits");
+	test_shared_files(dies, SIGKILL, "is killed");
+	test_shared_files(executes, 0, "executes a program");
 	test_exec_ignored();
 	test_big();
 }
 
 int main(int argc, char **argv)
 {
+	unsigned int n;
+
+	for (n = 0; n < CLONE3_CASES; n++)
+		natively[n] = try_clone3(n).error;
 	return in_all_rings(argc, argv, body);
 }

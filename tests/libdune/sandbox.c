@@ -19,8 +19,6 @@
 #include "tap.h"
 #include "x86.h"
 
-#define PAGE	4096UL
-
 static __thread int mine = 4711;
 static volatile int count, ring, tls;
 static volatile unsigned int mxcsr;

@@ -17,7 +17,6 @@
 #include "tap.h"
 #include "x86.h"
 
-#define GB		(1UL << 30)
 #define USER_BASE	0x10000000UL
 #define USER_SIZE	0x10000UL
 

@@ -84,7 +84,7 @@ static void test_read(void)
 		while (*shared_count < 3)
 			usleep(1000);
 		if (write(p[1], "x", 1) != 1)
-			_exit(1);
+			child_fails("write() in the child failed");
 		_exit(0);
 	}
 	alarms_ms(50);
@@ -264,9 +264,9 @@ static void test_storm(void)
 	if (!pid) {
 		for (n = 0; n < 300; n++) {
 			if (kill(parent, SIGUSR1))
-				_exit(1);
+				child_fails("kill() of the parent failed");
 			if (write(p[1], "x", 1) != 1)
-				_exit(2);
+				child_fails("write() in the child failed");
 			if (n % 10 == 0)
 				usleep(1000);
 		}

@@ -11,8 +11,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 #include "tap.h"
+#include "x86.h"
 
-#define PAGE	4096UL
 #define ROUNDS	200
 
 static pthread_barrier_t both;

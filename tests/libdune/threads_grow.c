@@ -6,8 +6,6 @@
  */
 #include <dune.h>
 #include <errno.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stddef.h>
@@ -15,10 +13,10 @@
 #include <stdlib.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include "filter.h"
 #include "tap.h"
 
 #define MB	(1L << 20)
@@ -42,7 +40,7 @@ static void *second(void *arg)
 {
 	wait_for(&entered);
 	if (dune_enter(config))
-		_exit(1);
+		child_fails("the second thread cannot enter");
 	sched_yield();
 	asks = 1;		/* all memory that this thread uses is present now */
 	wait_for(&grows);
@@ -61,7 +59,7 @@ static void *watch(void *arg)
 
 	wait_for(&held);
 	if (ioctl(held, SECCOMP_IOCTL_NOTIF_RECV, &call))
-		_exit(2);
+		child_fails("the filter's listener cannot receive the call");
 	grows = 1;
 	while (asks < 2)
 		sched_yield();
@@ -69,24 +67,8 @@ static void *watch(void *arg)
 		usleep(1000);
 	answer.id = call.id;
 	if (ioctl(held, SECCOMP_IOCTL_NOTIF_SEND, &answer))
-		_exit(3);
+		child_fails("the filter's listener cannot answer the call");
 	return arg;
-}
-
-/* From here on the calling thread's mmap() waits for watch(). */
-static long filter_mmap(void)
-{
-	struct sock_filter code[] = {
-		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_mmap, 0, 1),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_USER_NOTIF),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-	};
-	struct sock_fprog program = { .len = 4, .filter = code };
-
-	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-	return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_NEW_LISTENER,
-		       &program);
 }
 
 /* Two threads in the guest, and the piece has nothing left for either. */
@@ -94,30 +76,33 @@ __attribute__((noreturn)) static void child(void)
 {
 	pthread_t thread;
 	void *mine = NULL;
-	long i, listener;
+	long i;
 
 	pthread_create(&thread, NULL, second, NULL);
 	pthread_create(&thread, NULL, watch, NULL);
 	if (dune_enter(config))
-		_exit(4);
+		child_fails("the first thread cannot enter");
 	entered = 1;
 	wait_for(&asks);
-	listener = filter_mmap();
-	if (listener < 0)
-		_exit(5);
-	held = listener;
+	/* From here on this thread's mmap() waits for watch(). */
+	held = filter_call(SYS_mmap, SECCOMP_RET_USER_NOTIF, SECCOMP_FILTER_FLAG_NEW_LISTENER);
 	for (i = 0; i < MANY && !grows; i++)
 		mine = dune_page_alloc(1);
 	if (!grows)
 		_exit(GREW);
 	wait_for(&has);
-	_exit(!mine ? 6 : !page ? 7 : 0);
+	if (!mine)
+		child_fails("the first thread got no page");
+	if (!page)
+		child_fails("the second thread got no page");
+	_exit(0);
 }
 
 static int run(void)
 {
 	int status = -1;
 
+	fflush(stdout);
 	if (!fork())
 		child();
 	wait(&status);
@@ -136,7 +121,7 @@ int main(int argc, char **argv)
 	own = run();
 	if (mmap(ARENA, MB, PROT_READ | PROT_WRITE,
 		 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0) != ARENA)
-		return 1;
+		bail("the arena's place is in use");
 	config = &growing;
 	in_place = run();
 	/*

@@ -7,8 +7,8 @@
 # dune:660, when a member of the group cannot run a program or another user can,
 # or when removal leaves the module. Compiling takes minutes in an emulator:
 # DKMS_TREE names a tree in which dkms has done it.
-BUILD=${BUILD:-$(cd "$(dirname "$0")/../.." && pwd)}
-packages=$BUILD/packages
+DUNE_BUILD=${DUNE_BUILD:-$(cd "$(dirname "$0")/../.." && pwd)}
+packages=$DUNE_BUILD/packages
 release=$(uname -r)
 export LC_ALL=C DEBIAN_FRONTEND=noninteractive
 . "$(dirname "$0")/tap.bash"
@@ -20,7 +20,7 @@ stranger() { setpriv --reuid 65534 --regid 65534 --clear-groups "$@"; }
 ls "$packages"/dune_*.deb "$packages"/dune-dkms_*.deb >/dev/null ||
 	bail "no packages: make deb"
 # The headers lie where the kernel was unpacked.
-for headers in "$BUILD"/machine/*/usr/src/linux-headers-"$release"; do
+for headers in "$DUNE_BUILD"/machine/*/usr/src/linux-headers-"$release"; do
 	[ -d "$headers" ] && ln -sfn "$headers" "/lib/modules/$release/build"
 done
 rmmod dune 2>/dev/null

@@ -4,7 +4,7 @@
 # output, other messages or another exit status in the sandbox. All but a few
 # are found on any Debian.
 
-. "$(dirname "$0")/lib.bash"
+. "$(dirname "$0")/lib/sandbox.bash"
 export D=$data
 
 # something to work on

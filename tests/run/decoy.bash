@@ -4,7 +4,7 @@
 # when the kernel touches the decoy or a hidden descriptor is found; and first, with
 # a runtime that lacks two checks, when the oracle finds nothing.
 
-. "$(dirname "$0")/lib.bash"
+. "$(dirname "$0")/lib/sandbox.bash"
 
 watch() {
 	"$here/decoy/watch" "$@" >"$top/out" 2>&1

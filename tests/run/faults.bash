@@ -3,7 +3,7 @@
 # Page faults that a program expects or brings upon itself (faults.c). Fails when the sandbox
 # shows a program something else than Linux does.
 
-. "$(dirname "$0")/lib.bash"
+. "$(dirname "$0")/lib/sandbox.bash"
 
 same "the same fault 3000 times, with progress; faults with their signal pending" "$bin/faults"
 same "children that unmap their code, their stack, everything" "$bin/faults" unmap

@@ -403,7 +403,7 @@ static void shared_deaths(void)
 	shared_death((struct death){ "blocked", SIGILL, true, count_signal });
 }
 
-/* Where all that can be read can be executed. */
+/* A system on which all memory that can be read can be executed. */
 static void read_implies_exec(void)
 {
 	int status = -1;

@@ -9,7 +9,7 @@
  * one stays in the supervisor range, or when the runtime does not work afterwards.
  */
 #define _GNU_SOURCE
-#include "lib.h"
+#include "hostile.h"
 #include "tap.h"
 
 #include <errno.h>

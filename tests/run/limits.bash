@@ -4,7 +4,7 @@
 # up where Linux does not, or when a program that uses up the guest-physical space
 # ends without a message.
 
-. "$(dirname "$0")/lib.bash"
+. "$(dirname "$0")/lib/sandbox.bash"
 
 same "fork with no descriptor free, and below a lower limit" "$bin/limits" descriptors
 

@@ -5,7 +5,7 @@
 # pointer, or whose name is that of an address, is a value (V) in the table
 # without a reason below. Needs no sandbox.
 
-. "$(dirname "$0")/lib.bash"
+. "$(dirname "$0")/lib/sandbox.bash"
 events=/sys/kernel/tracing/events/syscalls
 table=${TABLE:-$here/syscalls.def}
 
@@ -38,8 +38,8 @@ fi
 reasons >"$top/reasons"
 
 # One process for all: each call costs a few milliseconds in an emulated machine.
-sed -nE 's/^(PASS|OWN)\([0-9]+, ([a-z_0-9]+), (.*)\)$/\2, \3/p
-	s/^CALL\([0-9]+, ([a-z_0-9]+), [a-z_0-9]+, (.*)\)$/\1, \2/p' "$table" |
+sed -nE 's/^(FORWARD|LIBDUNE)\([0-9]+, ([a-z_0-9]+), (.*)\)$/\2, \3/p
+	s/^FUNCTION\([0-9]+, ([a-z_0-9]+), [a-z_0-9]+, (.*)\)$/\1, \2/p' "$table" |
 	awk -F ', ' -v events="$events" -v reasons="$top/reasons" -v unknown="$top/unknown" '
 	# Can an argument of this type and name be an address?
 	function may_be_address(type, name)

@@ -4,7 +4,7 @@
 # and in the sandbox. Fails when one of its tests has another outcome there. Tests
 # that need threads, which the sandbox does not have yet, are named below.
 
-. "$(dirname "$0")/lib.bash"
+. "$(dirname "$0")/lib/sandbox.bash"
 LIMIT=300
 
 if ! /usr/bin/python3 -c 'import test.test_json' 2>/dev/null; then

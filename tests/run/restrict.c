@@ -4,9 +4,9 @@
  * executable: by prctl(PR_SET_MDWE), or by a seccomp filter that is systemd's
  * of MemoryDenyWriteExecute=. Exit status 77: the kernel has no such thing.
  *
- * restrict fstatfs|late-fstatfs|getfl|robust PROGRAM ARGS: run a program below a seccomp
- * filter that denies one call with EPERM: fstatfs, fstatfs of a descriptor from
- * LATE on, fcntl(F_GETFL), get_robust_list.
+ * restrict fstatfs|late-fstatfs|getfl|robust|writable PROGRAM ARGS: run a program below a
+ * seccomp filter that denies one call with EPERM: fstatfs, fstatfs of a descriptor from
+ * LATE on, fcntl(F_GETFL), get_robust_list, mprotect(PROT_READ | PROT_WRITE).
  *
  * A helper of vdso.bash and hostile/denied.bash, not a test.
  */
@@ -92,6 +92,17 @@ static int deny_getfl(void)
 	return install(code, sizeof(code) / sizeof(code[0]));
 }
 
+static int deny_writable(void)
+{
+	static struct sock_filter code[] = {
+		LOAD(nr), IF(SYS_mprotect, 3),
+		LOAD(args[2]), IF(PROT_READ | PROT_WRITE, 1), RETURN(SECCOMP_RET_ERRNO | EPERM),
+		RETURN(SECCOMP_RET_ALLOW),
+	};
+
+	return install(code, sizeof(code) / sizeof(code[0]));
+}
+
 static int restrict_self(const char *how)
 {
 	if (!strcmp(how, "mdwe"))
@@ -104,6 +115,8 @@ static int restrict_self(const char *how)
 		return deny_getfl();
 	if (!strcmp(how, "robust"))
 		return deny(SYS_get_robust_list);
+	if (!strcmp(how, "writable"))
+		return deny_writable();
 	return filter();
 }
 

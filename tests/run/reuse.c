@@ -31,7 +31,7 @@
 static void fail(const char *what)
 {
 	printf("%s: %m\n", what);
-	exit(1);
+	exit(EXIT_FAILURE);
 }
 
 /* The counter of procfs is also that of pipes, on each CPU. */
@@ -136,8 +136,12 @@ int main(int argc, char **argv)
 	pid_t child;
 
 	setvbuf(stdout, NULL, _IONBF, 0);
-	if (argc != 2 || chdir(argv[1]))
-		fail("FOLDER");
+	if (argc != 2) {
+		puts("usage: reuse FOLDER");
+		return EXIT_FAILURE;
+	}
+	if (chdir(argv[1]))
+		fail(argv[1]);
 	if (strcmp(argv[1], ".")) {
 		CPU_ZERO(&cpus);
 		CPU_SET(sched_getcpu(), &cpus);
@@ -156,6 +160,8 @@ int main(int argc, char **argv)
 	if (umount2("t", MNT_DETACH))
 		fail("umount");
 	child = fork();
+	if (child < 0)
+		fail("fork");
 	if (!child) {
 		puts(open_memory(&st));
 		return 0;

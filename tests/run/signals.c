@@ -246,7 +246,7 @@ static void interrupted(void)
 
 	if (pipe(fd)) {
 		perror("pipe");
-		exit(1);
+		exit(EXIT_FAILURE);
 	}
 	count = 0;
 	handle(SIGALRM, simple, 0);
@@ -420,7 +420,7 @@ int main(int argc, char **argv)
 		if (!strcmp(argv[1], "abort"))
 			abort();
 		raise(atoi(argv[1]));
-		return 1;
+		return EXIT_FAILURE;	/* the signal has not ended the process */
 	}
 	faults();
 	stacks();

@@ -4,7 +4,7 @@
 # what cannot be started, and what /proc shows of it. Fails when a program is
 # started, or refused, in another way than natively.
 
-. "$(dirname "$0")/lib.bash"
+. "$(dirname "$0")/lib/sandbox.bash"
 export B=$bin D=$data
 
 same_failure "a static program's start" "$bin/static" one "two words" ""
@@ -67,43 +67,8 @@ same "/proc/self: cmdline, comm, exe, environ" bash -c '
 same "/proc/self/stat's heap and arguments lie where they should" "$bin/areas"
 same "a program that was moved" bash -c 'cp "$B/args" a; ./a 1; mv a b; ./b 2'
 
-# dune-run's own messages
-one dune "$DUNE_RUN" -- /nonexistent/program
-is "$(cat "$top/dune.status")" 127 "no such program: status 127"
-is "$(wc -l <"$top/dune.err")" 1 "no such program: one line on standard error"
-one dune "$DUNE_RUN" -- /etc/passwd
-is "$(cat "$top/dune.status")" 126 "no program: status 126"
-one dune "$DUNE_RUN" -- "$data/garbage"
-is "$(cat "$top/dune.status")" 126 "not a format: status 126"
-one dune "$DUNE_RUN"
-is "$(cat "$top/dune.status")" 126 "no argument: status 126"
-one dune "$DUNE_RUN" --frobnicate -- /bin/true
-is "$(cat "$top/dune.status")" 126 "unknown option: status 126"
+# the first program
 one dune "$DUNE_RUN" -- "$data/script" a
 is "$(head -1 "$top/dune.out")" "$data/script a" "a script as the first program"
-
-# --stats
-one dune "$DUNE_RUN" --stats="$top/stats" -- /bin/bash -c '/bin/true; (exit 3); exit 5'
-is "$(cat "$top/dune.status")" 5 "the exit status with --stats"
-wanted="exceptions exits faults hostcalls interrupts migrations other processes"
-wanted="$wanted syscalls_fast syscalls_slow tlb_flushes"
-is "$(perl -MJSON::PP -0777 -ne '$j = decode_json($_); print join " ", sort keys %$j' \
-	"$top/stats")" "$wanted" "--stats=FILE: one JSON object with the known keys"
-is "$(perl -MJSON::PP -0777 -ne 'print decode_json($_)->{processes}' "$top/stats")" 3 \
-	"--stats counts three processes"
-# A child by fork() must not subtract what its parent reported at an earlier vfork().
-one dune "$DUNE_RUN" --stats="$top/stats" -- /usr/bin/python3 -c '
-import os, subprocess
-for _ in range(20000): os.getppid()
-subprocess.run(["/bin/true"])
-if not os.fork(): os._exit(0)
-os.wait()'
-perl -MJSON::PP -0777 -ne '$j = decode_json($_);
-	$calls = $j->{syscalls_fast} + $j->{syscalls_slow};
-	exit !($calls >= 20000 && $calls < 1000000)' "$top/stats"
-ok $? "--stats keeps the counts of a process that calls vfork() and then fork()"
-one dune "$DUNE_RUN" --stats -- /bin/echo hello
-is "$(cat "$top/dune.out")" hello "--stats keeps to standard error"
-is "$(wc -l <"$top/dune.err")" 1 "--stats prints one line to standard error"
 
 finish

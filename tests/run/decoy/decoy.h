@@ -9,7 +9,7 @@
  *
  *	runtime.c	looks at the decoy after each system call
  *	attack/		the program in the sandbox: sequences of system calls
- *	watch.c		starts it, natively; watches for what else must not happen
+ *	watch/		starts it, natively; watches for what else must not happen
  */
 #ifndef DUNE_DECOY_H
 #define DUNE_DECOY_H
@@ -19,7 +19,7 @@
 
 #include "base/super_range.h"
 
-/* Where run/Makefile's dune-run has its image; here that is further up. */
+/* dune-run has its image at this address; dune-run-decoy has it further up (decoy.mk). */
 #define DECOY_BASE	(SUPER_BASE + GUARD_REGION_SIZE)
 #define DECOY_SIZE	0x1000000UL
 

@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # ioctls.bash FOLDER: the numbers of all ioctls that the uapi headers in FOLDER
-# (a kernel's headers package unpacked, or /usr) define, as C: { number }, ...
+# (a kernel's headers package unpacked, or /usr) define, as the elements of a C array:
+# one number a line, with a comma.
 # A header that does not compile alone, or a macro with arguments, is left out;
 # attack/ tries numbers without a definition, too.
 

@@ -15,8 +15,8 @@
 #include "decoy.h"
 #include "initial_stack.h"
 #include "message.h"
-#include "own_syscall.h"
 #include "page.h"
+#include "sys.h"
 #include "user_memory.h"
 
 #include <linux/mman.h>
@@ -44,7 +44,7 @@ void __wrap_stack_find(struct initial_stack *s, u64 *stack)
 	at = SYS6(__NR_mmap, DECOY_BASE, DECOY_SIZE, PROT_READ | PROT_WRITE,
 		  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
 	if (at < 0)
-		die(126, "no memory for the decoy", text_errno(at), NULL);
+		die(126, "no memory for the decoy", errno_text(at), NULL);
 	/* one page at a time, and a core dump brings in none */
 	SYS3(__NR_madvise, DECOY_BASE, DECOY_SIZE, MADV_NOHUGEPAGE);
 	SYS3(__NR_madvise, DECOY_BASE, DECOY_SIZE, MADV_DONTDUMP);
@@ -121,8 +121,11 @@ struct planted {
 	u64 address;
 };
 
-/* One that may return elsewhere, or with other registers, is left alone. */
-static bool is_changed(const struct dune_tf *tf)
+/*
+ * Whether the arguments of this call may be changed: not those of a call that may return
+ * elsewhere or with other registers, since restore() could not undo the change.
+ */
+static bool may_change(const struct dune_tf *tf)
 {
 	switch ((u32)tf->rax) {
 	case __NR_rt_sigreturn:
@@ -152,7 +155,7 @@ static void plant(struct dune_tf *tf, struct planted *p)
 
 	p->argument = NULL;
 	p->at = 0;
-	if (!record || !record->mix || !is_changed(tf))
+	if (!record || !record->mix || !may_change(tf))
 		return;
 	process = SYS0(__NR_getpid);
 	if (process == first_process)

@@ -4,7 +4,7 @@
 # makefile copies this script for each C file but kernel.c: table.t runs table.c. Fails when
 # an attempt gives anything but the expected error.
 
-. "$(dirname "$0")/../lib.bash"
+. "$(dirname "$0")/../lib/sandbox.bash"
 program=${0##*/}
 cd "$top" || exit 1
 "$DUNE_RUN" -- "$bin/hostile/${program%.t}"

@@ -1,27 +1,27 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# Filters from before the runtime deny what it asks the kernel (restrict.c). Fails when an error
-# of a call that the runtime itself makes counts as permission.
+# Seccomp filters that were installed before dune-run started deny calls that dune-run itself
+# makes (restrict.c). Fails when an error of such a call counts as permission.
 
-. "$(dirname "$0")/../lib.bash"
+. "$(dirname "$0")/../lib/sandbox.bash"
 
-# below CALL: a program in the sandbox, below a filter that denies CALL
-below() {
+# without CALL: a program in the sandbox, under a filter that denies CALL
+without() {
 	(cd "$top" && "$bin/restrict" "$1" "$DUNE_RUN" -- "${@:2}") 2>&1
 }
 cp /bin/sh "$top/sh"
 files='exec 3</dev/null 4<&3 5<&3 6<&3 7<&3 8<&3 9<&3'
-is "$(below late-fstatfs /bin/sh -c "$files; : </proc/self/mem && echo opened")" \
+is "$(without late-fstatfs /bin/sh -c "$files; : </proc/self/mem && echo opened")" \
 	"/bin/sh: 1: cannot open /proc/self/mem: Operation not permitted" \
 	"without fstatfs the memory of a process is not opened"
 advice="a program must be a 64-bit x86 program or #! script, and not on hugetlbfs"
-is "$(below fstatfs /bin/true)" \
+is "$(without fstatfs /bin/true)" \
 	"dune-run: /bin/true: Exec format error: $advice" \
 	"without fstatfs no program starts, which could be on hugetlbfs"
-is "$(below getfl ./sh -c ': >>./sh && echo opened')" \
+is "$(without getfl ./sh -c ': >>./sh && echo opened')" \
 	"./sh: 1: cannot create ./sh: Operation not permitted" \
 	"without F_GETFL the running program is not opened for writing"
-is "$(below robust "$bin/limits" forks)" \
+is "$(without robust "$bin/limits" forks)" \
 	"$(printf 'a filter: fork: 0xb00\na filter: vfork: 0xffffffff')" \
 	"without get_robust_list there is no vfork"
 finish

@@ -6,7 +6,7 @@
  * when /proc/self/exe is not the program.
  */
 #define _GNU_SOURCE
-#include "lib.h"
+#include "hostile.h"
 #include "tap.h"
 
 #include <errno.h>

@@ -3,7 +3,7 @@
 # Programs have the kernel attack the runtime: kernel.c, with --stats, and a copy of it that
 # tries to truncate itself. Fails when one of the attempts succeeds.
 
-. "$(dirname "$0")/../lib.bash"
+. "$(dirname "$0")/../lib/sandbox.bash"
 cp "$bin/hostile/kernel" "$top/program"
 (cd "$top" && "$DUNE_RUN" --stats="$top/stats" -- ./program) >"$top/tap"
 status=$?

@@ -7,7 +7,7 @@
  * runtime's memory or descriptors instead of giving the error that is expected.
  */
 #define _GNU_SOURCE
-#include "lib.h"
+#include "hostile.h"
 #include "tap.h"
 
 #include <dirent.h>

@@ -6,7 +6,7 @@
  * a mapping in the supervisor range, or when the runtime has a mapping outside of it.
  */
 #define _GNU_SOURCE
-#include "lib.h"
+#include "hostile.h"
 #include "tap.h"
 
 #include <errno.h>
@@ -16,11 +16,6 @@
 #include <sys/shm.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-
-static void do_read(void *p)
-{
-	(void)*(volatile char *)p;
-}
 
 static void do_write(void *p)
 {
@@ -69,7 +64,7 @@ static void test_direct(void)
 	for (i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
 		void *p = (void *)places[i];
 
-		ok(fault_of(do_read, p) == SIGSEGV && fault_address == p &&
+		ok(fault_of(read_byte, p) == SIGSEGV && fault_address == p &&
 		   fault_code == SEGV_MAPERR,
 		   "reading the runtime at %#lx: SIGSEGV, not mapped", places[i]);
 		ok(fault_of(do_write, p) == SIGSEGV && fault_address == p,

@@ -4,7 +4,7 @@
  * memory, for a signal or a system call, obey that value.
  */
 #define _GNU_SOURCE
-#include "lib.h"
+#include "hostile.h"
 #include "tap.h"
 
 #include <cpuid.h>

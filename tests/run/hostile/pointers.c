@@ -6,7 +6,7 @@
  * kernel reads other bytes than those that were checked.
  */
 #define _GNU_SOURCE
-#include "lib.h"
+#include "hostile.h"
 #include "tap.h"
 
 #include <errno.h>

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * A program in the sandbox makes processes. Fails when it gets a thread or a child that shares
- * its descriptors, which the runtime does not have yet, when a vfork child has its parent's
- * robust list, or when a child is not in the sandbox.
+ * A program in the sandbox makes processes. Fails when the runtime allows a thread or a child
+ * that shares descriptors (it supports neither yet), when a vfork child has its parent's robust
+ * list, or when a child is not in the sandbox.
  */
 #define _GNU_SOURCE
-#include "lib.h"
+#include "hostile.h"
 #include "tap.h"
 
 #include <errno.h>
@@ -16,11 +16,6 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-static void do_read(void *p)
-{
-	(void)*(volatile char *)p;
-}
 
 static char *shared;
 static char stack[65536];
@@ -60,7 +55,7 @@ static void test_processes(void)
 		_exit(call(SYS_open, (long)"/proc/self/mem", O_RDWR, 0, 0, 0, 0) == -EACCES &&
 		      call(SYS_read, 0, IMAGE, 1, 0, 0, 0) == -EFAULT &&
 		      outside_mappings() == 0 &&
-		      fault_of(do_read, (void *)IMAGE) == SIGSEGV ? 0 : 1);
+		      fault_of(read_byte, (void *)IMAGE) == SIGSEGV ? 0 : 1);
 	waitpid(child, &status, 0);
 	ok(status == 0, "a child is in the sandbox");
 }

@@ -3,7 +3,7 @@
 # Inode numbers that a file of procfs shares with the program's file (reuse.c). Fails when the
 # runtime takes a file of procfs with the numbers of the program's file for the program's file.
 
-. "$(dirname "$0")/../lib.bash"
+. "$(dirname "$0")/../lib/sandbox.bash"
 
 # Other processes of the machine may take a number: 10 attempts.
 for ((try = 0; try < 10; try++)); do

@@ -3,7 +3,7 @@
 # The pages of the runtime's tables. Fails when one of the tables is writable while a program
 # runs.
 
-. "$(dirname "$0")/../lib.bash"
+. "$(dirname "$0")/../lib/sandbox.bash"
 
 "$DUNE_RUN" -- /bin/cat /proc/self/maps >"$top/maps"
 for name in dune_hypercall dune_syscall_handler dune_trap_table; do

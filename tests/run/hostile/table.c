@@ -6,7 +6,7 @@
  */
 #define _GNU_SOURCE
 #include "kinds.h"
-#include "lib.h"
+#include "hostile.h"
 #include "tap.h"
 
 #include <errno.h>

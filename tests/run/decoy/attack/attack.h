@@ -21,11 +21,11 @@
 
 #include "decoy.h"
 #include "kinds.h"
+#include "x86.h"
 
 #include <stddef.h>
 #include <sys/uio.h>
 
-#define PAGE		4096UL
 #define LOW_SIZE	(16UL << 20)	/* the program's, right below the supervisor range */
 #define LOW_BASE	(SUPER_BASE - LOW_SIZE)
 #define POOL_SIZE	(1UL << 20)

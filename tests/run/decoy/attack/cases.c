@@ -5,7 +5,7 @@
  *	attack FIRST COUNT CALLS [NAME]	cases FIRST to FIRST + COUNT - 1, of at
  *					most CALLS calls; NAME: of this kind alone
  *
- * It runs as the first process of a process-ID name space (watch.c), so that
+ * It runs as the first process of a process-ID name space (watch/run.c), so that
  * kill(-1) after a case leaves no other process.
  */
 #define _GNU_SOURCE

@@ -83,7 +83,7 @@ void found(const char *what, const char *detail, u64 n)
  * gives no access (what is opened by way of it is judged), but dune-run's file
  * is not named that way either.
  */
-static void judge_descriptor(const char *name)
+static void check_descriptor(const char *name)
 {
 	static const char * const forbidden[] = {
 		"dune-run", "anon_inode:[dune-vcpu", "/memfd:dune-stats", "/mem$", "/kcore$",
@@ -131,7 +131,7 @@ void scan_descriptors(void)
 		for (at = 0; at < n; ) {
 			struct directory_entry *e = (void *)(entries + at);
 
-			judge_descriptor(e->name);
+			check_descriptor(e->name);
 			at += e->len;
 		}
 	}
@@ -163,7 +163,10 @@ void scan_mappings(void)
 	}
 }
 
-/* Natively it is EINVAL or EPERM, in the sandbox ENOSYS. */
+/*
+ * Reports @who if it runs natively: bpf() then fails with EINVAL or EPERM, and in the
+ * sandbox with ENOSYS.
+ */
 void check_confined(const char *who)
 {
 	if (raw(SYS_bpf, -1, 0, 0, 0, 0, 0) != -ENOSYS)

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+/*
+ * Another thread writes random numbers to the run page, or to the guest's tables, while
+ * the guest runs. Each runs in a child (isolated.h). Fails when the kernel reads a
+ * field of the run page twice and so uses another value than the one that it checked, or
+ * when wild tables affect more than their guest.
+ */
+#define _GNU_SOURCE
+#include "guest.h"
+#include "isolated.h"
+
+#include <pthread.h>
+#include <signal.h>
+
+static void *scribble(void *arg)
+{
+	volatile u64 *p = arg;
+	u64 x = 0x9e3779b97f4a7c15;
+
+	for (;;) {
+		for (int i = 0; i < 512; i++) {
+			x = next_random(x);
+			p[i] = x;
+		}
+	}
+	return NULL;
+}
+
+/* The run page changes at every moment; the kernel must read each field once. */
+static void scribbled_run_page(void)
+{
+	pthread_t t;
+
+	pthread_create(&t, NULL, scribble, g.run);
+	end_after(600);
+	for (;;) {
+		guest_set_state(&g, &g.state);
+		guest_run(&g);
+	}
+}
+
+static void *scribble_tables(void *arg)
+{
+	struct guest_memory *m = arg;
+	u64 x = 0x9e3779b97f4a7c15;
+
+	for (;;) {
+		x = next_random(x);
+		m->pdpt[x % GUEST_PDPTS][x >> 10 & 511] = x ^ x << 20;
+		m->gdt[x >> 20 & 15] = x * 3;
+		m->idt[x >> 24 & 511] = x * 5;
+	}
+	return NULL;
+}
+
+static void scribbled_tables(void)
+{
+	pthread_t t;
+
+	pthread_create(&t, NULL, scribble_tables, g.mem);
+	end_after(600);
+	for (;;) {
+		guest_prepare(&g, 0, ud2, NULL);
+		guest_run(&g);
+	}
+}
+
+static const struct isolated guests[] = {
+	/* Random calls with random arguments may end it in any way. */
+	{ "run page scribbled by a thread", scribbled_run_page, ANY_END },
+	{ "tables scribbled by a thread", scribbled_tables, SIGALRM },
+};
+
+int main(int argc, char **argv)
+{
+	return isolated_main(argc, argv, guests, sizeof(guests) / sizeof(guests[0]));
+}

@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+# The decoy (decoy.h): a build of dune-run for tests, one without two of its checks, the
+# program that attacks them, and the one that watches. Included by tests/run/Makefile,
+# in whose folder it runs.
+include ../../libdune/ring0.mk
+
+run_objects := $(wildcard $(O)/obj/run/*.o $(O)/obj/run/*/*.o)
+runtime_objects := $(OUT)/decoy/runtime.o
+control_objects := $(OUT)/decoy/runtime.o $(OUT)/decoy/control.o
+uapi := $(or $(lastword $(sort $(wildcard $(O)/machine/*/usr/src/linux-headers-*-common))),/usr)
+run_headers := ../../run/base/super_range.h ../../run/calls/syscalls.def
+decoy_flags := $(CFLAGS) -Wno-unused-result -Ilib -Idecoy -I../../run
+
+all: $(addprefix $(OUT)/decoy/,dune-run-decoy dune-run-control attack watch)
+
+$(OUT)/decoy/%.o: decoy/%.c decoy/decoy.h $(wildcard ../../run/*/*.h)
+	@mkdir -p $(@D)
+	$(CC) $(RING0_FLAGS) -Wno-unused-parameter \
+		-Idecoy -I../../run $(foreach layer,base own load calls,-I../../run/$(layer)) \
+		-I../../libdune/include -c -o $@ $<
+
+# link_runtime OBJECTS FLAGS: run/Makefile links dune-run's own objects with OBJECTS around
+# them. IMAGE is SUPER_BASE + 0x8000000: above the decoy and its log (decoy.h).
+link_runtime = $(if $(run_objects),,$(error build run/ in $(O) first: make build-run)) \
+	$(MAKE) -C ../../run O=$(O) PROGRAM=$@ IMAGE=0x6d7508000000 \
+	LIBS="$(1) $(O)/lib/libdune.a" \
+	EXTRA_LDFLAGS="-Wl,--wrap=check_syscall -Wl,--wrap=stack_find $(2)"
+
+$(OUT)/decoy/dune-run-decoy: $(runtime_objects) $(O)/lib/libdune.a $(run_objects)
+	$(call link_runtime,$(runtime_objects))
+
+$(OUT)/decoy/dune-run-control: $(control_objects) $(O)/lib/libdune.a $(run_objects)
+	$(call link_runtime,$(control_objects),-Wl$(comma)--wrap=call_iovec -Wl$(comma)--wrap=is_hidden)
+
+comma := ,
+
+$(OUT)/decoy/ioctls.h: decoy/ioctls.bash
+	@mkdir -p $(@D)
+	bash $< $(uapi) >$@.new && mv $@.new $@
+
+$(OUT)/decoy/attack: $(wildcard decoy/attack/*.[ch]) decoy/decoy.h lib/kinds.h $(run_headers) \
+		$(COMMON)x86.h $(OUT)/decoy/ioctls.h
+	@mkdir -p $(@D)
+	$(CC) $(decoy_flags) -I$(OUT)/decoy -o $@ $(filter %.c,$^)
+
+$(OUT)/decoy/watch: $(wildcard decoy/watch/*.[ch]) decoy/decoy.h lib/kinds.h $(run_headers)
+	@mkdir -p $(@D)
+	$(CC) $(decoy_flags) -o $@ $(filter %.c,$^)

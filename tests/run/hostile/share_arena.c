@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+/*
+ * Processes in the sandbox that share memory leave holes in the runtime's arena, where the kernel
+ * could place a mapping of the program. Fails when there is one.
+ */
+#define _GNU_SOURCE
+#include "hostile.h"
+#include "tap.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static struct {
+	volatile long result;
+} *shared;
+
+#define ARENA		(SUPER_BASE + 0x10000000UL)
+#define ARENA_END	(ARENA + 0x100000UL)	/* at first */
+
+/* The kernel could place a mapping of the program's in each. */
+static int holes_in_arena(void)
+{
+	unsigned long from, to, at = ARENA;
+	FILE *maps = fopen("/proc/self/maps", "r");
+	char line[512];
+	int holes = 0;
+
+	if (!maps)
+		child_fails("/proc/self/maps cannot be opened");
+	while (fgets(line, sizeof(line), maps)) {
+		if (sscanf(line, "%lx-%lx", &from, &to) != 2 || to <= at)
+			continue;
+		holes += from > at && at < ARENA_END;
+		at = to;
+	}
+	fclose(maps);
+	return holes + (at < ARENA_END);
+}
+
+/* In a process with memory of its own: what it finds. */
+static int holes_in_copy(void)
+{
+	int status = -1;
+	pid_t child = fork();
+
+	if (!child)
+		_exit(holes_in_arena());
+	waitpid(child, &status, 0);
+	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+static void test_holes(void)
+{
+	struct rlimit limit, low;
+	pid_t child;
+
+	shared->result = -1;
+	child = vfork();
+	if (!child) {
+		shared->result = holes_in_copy();
+		_exit(0);
+	}
+	waitpid(child, NULL, 0);
+	is(shared->result, 0, "the arena has no hole in a child of a vfork child");
+
+	/* with this limit the run page of the child that is gone stays */
+	getrlimit(RLIMIT_DATA, &limit);
+	low = limit;
+	low.rlim_cur = 4096;
+	child = vfork();
+	if (!child) {
+		prlimit(getppid(), RLIMIT_DATA, &low, NULL);
+		_exit(0);
+	}
+	waitpid(child, NULL, 0);
+	setrlimit(RLIMIT_DATA, &limit);
+	is(holes_in_copy(), 0,
+	   "the arena has no hole after a vfork child that lowered its parent's limit");
+}
+
+int main(void)
+{
+	shared = shared_page();
+	test_holes();
+	return done();
+}

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+/* For the programs that attack the runtime: see hostile.h. */
+#define _GNU_SOURCE
+#include "hostile.h"
+#include "tap.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+long call(long nr, long a, long b, long c, long d, long e, long f)
+{
+	long ret = syscall(nr, a, b, c, d, e, f);
+
+	return ret == -1 ? -errno : ret;
+}
+
+int find_descriptors(const char *what, int *fds, int max)
+{
+	DIR *d = opendir("/proc/self/fd");
+	struct dirent *e;
+	char path[300], link[300];
+	int found = 0;
+
+	while (d && found < max && (e = readdir(d))) {
+		ssize_t n;
+
+		snprintf(path, sizeof(path), "/proc/self/fd/%s", e->d_name);
+		n = readlink(path, link, sizeof(link) - 1);
+		if (n < 0)
+			continue;
+		link[n] = 0;
+		if (strstr(link, what))
+			fds[found++] = atoi(e->d_name);
+	}
+	if (d)
+		closedir(d);
+	return found;
+}
+
+int hidden_fd(void)
+{
+	int fds[16], n = find_descriptors("dune", fds, 16);
+
+	return n && fds[n - 1] > 2 ? fds[n - 1] : -1;
+}
+
+int outside_mappings(void)
+{
+	FILE *f = fopen("/proc/self/maps", "r");
+	unsigned long from;
+	char line[500];
+	int n = 0;
+
+	while (f && fgets(line, sizeof(line), f))
+		if (strstr(line, "dune") && !strstr(line, "hostile") &&
+		    sscanf(line, "%lx", &from) == 1 && from - SUPER_BASE >= SUPER_SIZE)
+			n++;
+	if (f)
+		fclose(f);
+	return n;
+}
+
+static sigjmp_buf fault_jump;
+volatile int fault_code;
+void *volatile fault_address;
+
+static void on_fault(int sig, siginfo_t *info, void *uc)
+{
+	fault_code = info->si_code;
+	fault_address = info->si_addr;
+	siglongjmp(fault_jump, sig);
+}
+
+int fault_of(void (*f)(void *), void *arg)
+{
+	static char other_stack[65536];
+	stack_t alt = { .ss_sp = other_stack, .ss_size = sizeof(other_stack) };
+	struct sigaction act = { .sa_sigaction = on_fault, .sa_flags = SA_SIGINFO | SA_ONSTACK };
+	int sig;
+
+	sigaltstack(&alt, NULL);
+	sigaction(SIGSEGV, &act, NULL);
+	sigaction(SIGBUS, &act, NULL);
+	sigaction(SIGILL, &act, NULL);
+	sig = sigsetjmp(fault_jump, 1);
+	if (!sig)
+		f(arg);
+	signal(SIGSEGV, SIG_DFL);
+	signal(SIGBUS, SIG_DFL);
+	signal(SIGILL, SIG_DFL);
+	return sig;
+}
+
+void read_byte(void *p)
+{
+	(void)*(volatile char *)p;
+}
+
+void leave_session(void)
+{
+	setsid();
+	signal(SIGPIPE, SIG_IGN);
+	signal(SIGALRM, SIG_IGN);
+}
+
+void *shared_page(void)
+{
+	void *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+	if (page == MAP_FAILED)
+		bail("mmap: %s", strerror(errno));
+	return page;
+}

@@ -1,0 +1,32 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT OR Apache-2.0
+# The counters of --stats. Fails when the output is not one JSON object with the known keys,
+# in the file or on standard error, when a process is not counted, or when --stats changes the
+# exit status.
+
+. "$(dirname "$0")/lib/sandbox.bash"
+
+one dune "$DUNE_RUN" --stats="$top/stats" -- /bin/bash -c '/bin/true; (exit 3); exit 5'
+is "$(cat "$top/dune.status")" 5 "the exit status with --stats"
+wanted="exceptions exits faults hostcalls interrupts migrations other processes"
+wanted="$wanted syscalls_fast syscalls_slow tlb_flushes"
+is "$(perl -MJSON::PP -0777 -ne '$j = decode_json($_); print join " ", sort keys %$j' \
+	"$top/stats")" "$wanted" "--stats=FILE: one JSON object with the known keys"
+is "$(perl -MJSON::PP -0777 -ne 'print decode_json($_)->{processes}' "$top/stats")" 3 \
+	"--stats counts three processes"
+# A child by fork() must not subtract what its parent reported at an earlier vfork().
+one dune "$DUNE_RUN" --stats="$top/stats" -- /usr/bin/python3 -c '
+import os, subprocess
+for _ in range(20000): os.getppid()
+subprocess.run(["/bin/true"])
+if not os.fork(): os._exit(0)
+os.wait()'
+perl -MJSON::PP -0777 -ne '$j = decode_json($_);
+	$calls = $j->{syscalls_fast} + $j->{syscalls_slow};
+	exit !($calls >= 20000 && $calls < 1000000)' "$top/stats"
+ok $? "--stats keeps the counts of a process that calls vfork() and then fork()"
+one dune "$DUNE_RUN" --stats -- /bin/echo hello
+is "$(cat "$top/dune.out")" hello "--stats keeps to standard error"
+is "$(wc -l <"$top/dune.err")" 1 "--stats prints one line to standard error"
+
+finish
