@@ -3,10 +3,10 @@
 # and a small makefile in each folder of C. All outputs go below build/.
 #
 #   make             builds everything; ./setup installs what that needs
-#   make test        runs all tests in emulated machines; ONLY=TEXT,TEXT: those whose name
-#                    contains one of these
-#   make test-all    the same on every kernel, booted in every mode (5 hours); resumes
-#                    where it was interrupted. PARTS="NAME NAME" runs some of its parts
+#   make test        runs the usual tests in emulated machines, on KERNELS="6.1 6.12";
+#                    ONLY=TEXT,TEXT: those whose name contains one of these
+#   make test-all    runs all tests on 6.1, 6.12 and newest, in every mode but debug (5 hours);
+#                    resumes where it was interrupted. PARTS="NAME NAME" runs some of its parts
 #   make list-parts  lists the names of these parts, and which have passed
 #   make fuzz        runs the module's fuzzer for HOURS=1, and resumes; findings are in build/fuzz
 #   make decoy       attacks the sandbox's checks for HOURS=1, and resumes; findings are in build/decoy
@@ -18,12 +18,13 @@
 #   make install     installs dunectl, dune-run, libdune with its headers, and the built
 #                    modules to $(DESTDIR)$(PREFIX)
 #   make uninstall   removes what make install installed
-#   make deb         makes the Debian packages dune-dkms (the module) and dune (dunectl, libdune)
+#   make deb         makes the Debian packages dune-dkms (the modules) and dune (dunectl, libdune)
 #                    in build/packages
-#   make module      dune.ko for the kernel that runs here
-#   make check-style checkpatch, clippy, rustfmt and shellcheck
-#   make clean       removes everything that was built, but not the kernels that were fetched
-#   make distclean   removes all of build/
+#   make module      builds the modules for the kernel that runs here
+#   make check-style runs checkpatch and rustfmt, and, if they are installed, clippy and shellcheck
+#   make clean       removes what was built; keeps fetched kernels, logs, figures, and what
+#                    make fuzz and make decoy found
+#   make distclean   removes these, too
 #   make help        prints this list
 #
 # O=DIR builds elsewhere; KERNEL=6.12 and MACHINE=vmx choose the machine of make demo.
@@ -37,8 +38,9 @@ PREFIX ?= /usr/local
 KERNELS ?= 6.1 6.12
 # The names are those of Series in tools/machine/src/kernel.rs.
 ALL_KERNELS := 6.1 6.12 newest
-# The modules that kernel/ builds, as in tools/machine/src/layout.rs, whose test
-# compares all lists, and packaging/dkms.conf.
+# The modules that kernel/ builds, in the order of loading, as in
+# tools/machine/src/layout.rs, whose test compares all lists, and packaging/dkms.conf.
+# packaging/Makefile reads this line.
 MODULES := dune
 # Their interfaces for programs.
 UAPI := $(wildcard include/uapi/linux/*.h)
@@ -55,9 +57,10 @@ parts := $(folders:%=build-%)
 
 export CARGO_TARGET_DIR := $(O)/cargo
 cargo := cargo build --quiet --locked --release
-# The agent is alone in an initramfs, so it is static. Only its own build may have
-# these flags.
-agent_flags := -C target-feature=+crt-static -C strip=symbols
+# The agent is alone in an initramfs, so it is static. A panic in any of its threads
+# must end process 1, and so the machine: otherwise the harness would wait for ever. Only
+# its own build may have these flags.
+agent_flags := -C target-feature=+crt-static -C strip=symbols -C panic=abort
 
 .PHONY: all
 all: tools kernels modules $(parts)
@@ -222,10 +225,16 @@ deb: all
 	@echo "  DEB      $(notdir $(O))/packages"
 	@$(MAKE) $(quiet) --no-print-directory -C packaging O=$(O) >/dev/null
 
+# The files and folders that the build and the tests write to $(O); with O=DIR that folder may
+# contain other people's files. parts/ has the records of make test-all.
+outputs := bin libexec lib obj kernel cargo tests examples bench packages parts
+kept := machine log fuzz decoy bench.json
+
 .PHONY: clean
 clean:
-	rm -rf $(filter-out $(machine),$(wildcard $(O)/*))
+	rm -rf $(addprefix $(O)/,$(outputs))
 
 .PHONY: distclean
-distclean:
-	rm -rf $(O)
+distclean: clean
+	rm -rf $(addprefix $(O)/,$(kept))
+	! test -d $(O) || rmdir --ignore-fail-on-non-empty $(O)

@@ -34,8 +34,10 @@ impl KernelLog {
     pub fn start(port: Port) -> Result<Self> {
         let open =
             || OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open("/dev/kmsg");
-        let log = KernelLog { source: Arc::new(Mutex::new(open()?)), port };
-        let (follower, waiting) = (log.clone(), log.source.lock().unwrap().try_clone()?);
+        let file = open()?;
+        let waiting = file.try_clone()?;
+        let log = KernelLog { source: Arc::new(Mutex::new(file)), port };
+        let follower = log.clone();
         thread::spawn(move || loop {
             let mut fds = [PollFd::new(waiting.as_fd(), PollFlags::POLLIN)];
             match poll(&mut fds, PollTimeout::NONE) {
@@ -84,7 +86,7 @@ impl KernelLog {
     }
 
     fn send(&self, batch: Vec<LogRecord>) {
-        // The harness has gone, so the log has no reader.
+        // An error means that the harness has gone, and then the log has no reader.
         let _ = self.port.send(&ToHarness::Log(batch));
     }
 }

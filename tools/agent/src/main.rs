@@ -8,8 +8,9 @@
 //! thread sends the kernel's log meanwhile (kernel_log.rs). The messages are
 //! those of dune-protocol.
 //!
-//! Process 1 must not die: a panic here panics the kernel. The harness notices
-//! that and reports it with the message on the console.
+//! Process 1 must not die: a panic in any thread aborts the process (panic=abort in the
+//! Makefile), and then the kernel panics. The harness notices that and reports it with the
+//! message on the console.
 
 mod kernel_log;
 mod modules;

@@ -103,7 +103,8 @@ impl Runner {
         }
     }
 
-    /// An error means that the program has just ended.
+    /// Sends a signal to the foreground process group of the program's terminal, or else to
+    /// the program's group. Ignores errors: the program may have just ended.
     pub fn signal(&self, signal: i32) {
         if let Some(running) = &*self.running() {
             let group = running.streams.foreground_group().unwrap_or(running.pid);

@@ -32,17 +32,20 @@ Examples:
 const RUN_NOTES: &str = "\
 Where it runs:
   The program runs on this computer if /dev/dune can be used, and otherwise in the
-  svm machine (AMD, emulated), which one line on stderr reports. There, arguments, directory,
-  environment, user, standard streams (pipes and a terminal), Ctrl-C and exit status
-  are the same as here. The working directory and each --write DIR are the real ones.
-  Everything else can be written to as well, but only in the machine's memory, and is
-  discarded at the end. The machine has no network.
+  svm machine (AMD, emulated); one line on stderr reports that. There, arguments,
+  directory, environment, user, standard streams (pipes and a terminal), Ctrl-C and
+  exit status are the same as here. The working directory and each --write DIR are
+  the real ones. Everything else can be written to as well, but only in the machine's
+  memory, and is discarded at the end. The machine has no network.
   In the vmx machine (--machine vmx) all files are copies, and all changes are
   discarded. It has the files of the Debian packages that the tests use and those of
   the working directory, which may have up to 1 GB.
+  --kernel, --model, --memory, --cpus and --write are for the machine. They have no
+  effect if the program runs on this computer; --machine svm forces the machine.
 
 Exit status:
   the program's own (also death by a signal)
+  2    an option of dunectl is wrong
   69   this computer lacks something (see dunectl check)
   125  dunectl or the machine failed
   126  the program was found but cannot be executed
@@ -65,9 +68,9 @@ pub enum Command {
     },
     /// Report what this computer has and lacks for Dune, and what to do about it
     ///
-    /// Prints one line for each finding. The exit status is 0 if programs run in
-    /// Dune mode on this computer itself, 1 if they run in the emulated machine,
-    /// and 2 if they do not run at all.
+    /// The report has one line for each finding. The exit status is 0 if programs
+    /// run in Dune mode on this computer itself, 1 if they run in the emulated
+    /// machine, and 2 if they do not run at all (or an option is wrong).
     Check,
 }
 
@@ -117,7 +120,7 @@ fn kernel_series() -> impl TypedValueParser<Value = Series> {
     PossibleValuesParser::new(Series::ALL.map(Series::name)).try_map(|name| name.parse::<Series>())
 }
 
-/// What both `run` and `machine` let the user choose about the machine.
+/// The choices about the machine that both `run` and `machine` offer.
 #[derive(Debug, Clone, Args)]
 pub struct MachineParts {
     /// Kernel of the emulated machine
@@ -135,7 +138,7 @@ pub struct MachineParts {
     #[arg(long, value_name = "MB", value_parser = clap::value_parser!(u32).range(256..))]
     pub memory: Option<u32>,
 
-    /// CPUs of the emulated machine. In svm several are numbered 1 to N: CPU 0 stays idle
+    /// CPUs of the emulated machine. If svm has several, their numbers are 1 to N; CPU 0 stays idle
     #[arg(long, value_name = "N", default_value_t = 1,
           value_parser = clap::value_parser!(u32).range(1..=16))]
     pub cpus: u32,
@@ -155,11 +158,11 @@ pub enum MachineCommand {
     /// Boot, run one command as root, and end
     ///
     /// Standard streams, directory, environment and exit status are the same as
-    /// here. dune.ko is loaded if it was built for the kernel. A BUG, WARNING, Oops
-    /// or stall in the kernel's log makes the run fail with status 125, as does an
-    /// error of dunectl or of the machine. Other statuses of its own are 69 (this
-    /// computer lacks something), 126 (the command cannot be executed) and 127 (it
-    /// was not found).
+    /// here. The project's modules are loaded if they were built for the kernel. A
+    /// BUG, WARNING, Oops or stall in the kernel's log makes the run fail with status
+    /// 125, as does an error of dunectl or of the machine. Other statuses of its own
+    /// are 2 (an option is wrong), 69 (this computer lacks something), 126 (the
+    /// command cannot be executed) and 127 (it was not found).
     Run(MachineRun),
     /// Boot and give a shell
     Shell(MachineOptions),
@@ -224,15 +227,15 @@ pub struct MachineOptions {
     #[arg(long = "append", value_name = "ARGUMENT")]
     pub kernel_arguments: Vec<String>,
 
-    /// A CPU feature to add, such as la57, or to remove, such as -pdpe1gb (repeatable)
+    /// A CPU feature to add (la57), to remove (-pdpe1gb) or to set (phys-bits=52); repeatable
     #[arg(long = "cpu-feature", value_name = "FEATURE", allow_hyphen_values = true)]
     pub cpu_features: Vec<String>,
 
-    /// Do not load dune.ko
+    /// Do not load the project's modules
     #[arg(long)]
     pub no_module: bool,
 
-    /// Boot a kernel of your own: DIR has boot/vmlinuz-* and lib/modules/*
+    /// Boot a kernel of your own: DIR has boot/vmlinuz-* and lib/modules/*, and gets an initramfs
     #[arg(long, value_name = "DIR")]
     pub kernel_from: Option<PathBuf>,
 }

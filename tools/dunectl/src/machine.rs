@@ -44,9 +44,7 @@ fn run_command(layout: &Layout, options: &MachineRun) -> Result<End> {
 /// Switches the machine off, and ends as the program did, unless the machine's kernel
 /// reported an error.
 pub fn end(machine: Machine, status: Status) -> Result<End> {
-    let report = machine.log().error_report();
-    machine.power_off()?;
-    match report {
+    match machine.power_off()?.error_report() {
         None => Ok(End::SameAs(status)),
         Some(report) => {
             eprintln!("dunectl: the program ended ({status}), but {report}");
@@ -129,7 +127,11 @@ fn config(layout: &Layout, options: &MachineOptions) -> Result<Config> {
     config.cpu_features = options.cpu_features.clone();
     config.shares = shares(&options.shares)?;
     if !options.no_module {
-        config.insmod = layout.modules_for(&config.kernel.release).unwrap_or_default();
+        match layout.modules_for(&config.kernel.release) {
+            Ok(modules) => config.insmod = modules,
+            // A machine is of use without them, and its kernel may be the user's own.
+            Err(e) => eprintln!("dunectl: booting without {}: {e}", modules_text()),
+        }
     }
     Ok(config)
 }

@@ -13,6 +13,7 @@
 //!   hangs.
 
 mod boot;
+mod file_list;
 mod images;
 mod packages;
 mod vmlinux;

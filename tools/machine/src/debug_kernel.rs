@@ -13,8 +13,9 @@ use std::process::Command;
 use crate::apt::Apt;
 use crate::error::{Context, Error, Result};
 use crate::host_command;
-use crate::kernel::{check_space, unpack, Kernel};
+use crate::kernel::{unpack, Kernel};
 use crate::layout::Layout;
+use crate::prepare::check_space;
 
 const SOURCE: &str = "linux-source-6.1";
 const OPTIONS: &str = include_str!("../debug.config");
@@ -81,7 +82,7 @@ fn fetch_source(layout: &Layout, root: &Path, say: &mut dyn FnMut(&str)) -> Resu
         unpack(&archive, work.path())?;
     }
     say("debug kernel: unpacking its source");
-    let archive = work.path().join("usr/src").join(SOURCE).with_extension("1.tar.xz");
+    let archive = work.path().join("usr/src").join(format!("{SOURCE}.tar.xz"));
     let mut tar = Command::new("tar");
     let output = host_command::output(tar.arg("-xJf").arg(&archive).arg("-C").arg(work.path()))?;
     host_command::stdout_of(output, "cannot unpack the kernel's source")?;

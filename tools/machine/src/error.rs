@@ -42,6 +42,10 @@ pub enum Error {
     #[error("the emulator ended unexpectedly:\n{0}")]
     Ended(String),
 
+    /// The connection to the agent broke while the emulator ran: the error and the output.
+    #[error("the connection to the agent broke: {0}")]
+    Connection(String),
+
     /// The agent in the machine reports a failure of its own.
     #[error("in the machine: {0}")]
     Agent(String),

@@ -5,42 +5,22 @@
 
 use std::collections::HashMap;
 use std::fs;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::cpio::Archive;
 use crate::error::{Context, Result};
-use crate::hash::fnv1a;
 use crate::host_command;
+use crate::kept::made_once;
 use crate::kernel::Kernel;
 use crate::machine_type::MachineType;
 
-/// Makes it once for each agent, whose hash is in its name. A date would not do:
-/// an older agent may have been installed, or copied, later.
+/// Makes it once for each agent.
 pub(crate) fn make(kernel: &Kernel, machine_type: &MachineType, agent: &Path) -> Result<PathBuf> {
     let agent = fs::read(agent).context(format!("reading {}", agent.display()))?;
-    let prefix = format!("initramfs-{machine_type}-");
-    let path = kernel.root.join(format!("{prefix}{:016x}.cpio", fnv1a(&agent)));
-    if path.exists() {
-        return Ok(path);
-    }
-    remove_old(&kernel.root, &prefix);
-    let archive = build(kernel, machine_type.initramfs_modules, &agent)?;
-    let mut file = tempfile::NamedTempFile::new_in(&kernel.root)
-        .context(format!("writing into {}", kernel.root.display()))?;
-    file.write_all(&archive).context("writing the initramfs")?;
-    file.persist(&path).map_err(|e| e.error).context("writing the initramfs")?;
-    Ok(path)
-}
-
-/// A machine that still uses one has it open.
-fn remove_old(folder: &Path, prefix: &str) {
-    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-        if entry.file_name().to_string_lossy().starts_with(prefix) {
-            let _ = fs::remove_file(entry.path());
-        }
-    }
+    made_once(&kernel.root, &format!("initramfs-{machine_type}-"), &agent, || {
+        build(kernel, machine_type.initramfs_modules, &agent)
+    })
 }
 
 fn build(kernel: &Kernel, modules: &[&str], agent: &[u8]) -> Result<Vec<u8>> {

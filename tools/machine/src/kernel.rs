@@ -7,7 +7,7 @@
 //! (foreign.rs). The folder appears complete or not at all.
 
 use std::fmt;
-use std::fs::{self, File};
+use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -18,6 +18,7 @@ use crate::error::{Context, Error, Result};
 use crate::foreign;
 use crate::host_command;
 use crate::layout::Layout;
+use crate::prepare;
 
 /// The size of a kernel and its headers when they are unpacked, and some more.
 const NEEDED_SPACE: u64 = 1 << 30;
@@ -201,14 +202,36 @@ impl Kernel {
 
 fn fetch(layout: &Layout, series: Series, say: &mut dyn FnMut(&str)) -> Result<()> {
     let machines = &layout.machines;
-    fs::create_dir_all(machines).context(format!("making {}", machines.display()))?;
-    let lock = File::create(machines.join("lock")).context("making the lock file")?;
-    lock.lock().context("waiting for another preparation of kernels")?;
-    if Kernel::find(layout, series).is_ok() {
-        return Ok(());
-    }
-    check_space(machines, NEEDED_SPACE)?;
+    let target = std::path::absolute(machines.join(series.name())).context("finding the cache")?;
+    let is_there = || Kernel::find(layout, series).is_ok();
+    prepare::once(machines, &target, NEEDED_SPACE, is_there, |work| {
+        let archives = download(machines, series, work, say)?;
+        say(&format!("kernel {series}: unpacking"));
+        let root = work.join("root");
+        for archive in &archives {
+            unpack(archive, &root)?;
+        }
+        move_to_old_places(&root)?;
+        let kernel = Kernel::at(&root, Some(series))?;
+        let output =
+            host_command::output(Command::new("depmod").arg("-b").arg(&root).arg(&kernel.release))?;
+        host_command::stdout_of(output, "depmod failed on the unpacked kernel")?;
+        point_headers_at(&root, &target)?;
+        if series.brings_tools() {
+            foreign::adopt(&root, &target)?;
+            foreign::name_in_headers(&root, &target)?;
+        }
+        Ok(root)
+    })
+}
 
+/// Downloads the packages of the newest kernel of a series below `work`.
+fn download(
+    machines: &Path,
+    series: Series,
+    work: &Path,
+    say: &mut dyn FnMut(&str),
+) -> Result<Vec<PathBuf>> {
     say(&format!("kernel {series}: reading the package lists"));
     let lists = machines.join("apt").join(series.debian());
     let apt = Apt::update(&lists, series.debian())?;
@@ -216,36 +239,15 @@ fn fetch(layout: &Layout, series: Series, say: &mut dyn FnMut(&str)) -> Result<(
     let bytes = headers.size + others.iter().map(|package| package.size).sum::<u64>();
     let tools = if series.brings_tools() { " and the tools that its headers need" } else { "" };
     say(&format!("kernel {series}: downloading {} ({} MB){tools}", others[0].name, bytes >> 20));
-    let work = tempfile::Builder::new()
-        .prefix(".fetch-")
-        .tempdir_in(machines)
-        .context(format!("making a folder in {}", machines.display()))?;
     let mut archives = Vec::new();
     if series.brings_tools() {
-        archives = apt.download_with_dependencies(&headers, &work.path().join("tools"))?;
+        archives = apt.download_with_dependencies(&headers, &work.join("tools"))?;
         others.retain(|package| !archives.iter().any(|path| is_of(path, package)));
     } else {
         others.push(headers);
     }
-    archives.extend(apt.download(&others, work.path())?);
-
-    say(&format!("kernel {series}: unpacking"));
-    let root = work.path().join("root");
-    for archive in &archives {
-        unpack(archive, &root)?;
-    }
-    let target = std::path::absolute(machines.join(series.name())).context("finding the cache")?;
-    move_to_old_places(&root)?;
-    let kernel = Kernel::at(&root, Some(series))?;
-    let output =
-        host_command::output(Command::new("depmod").arg("-b").arg(&root).arg(&kernel.release))?;
-    host_command::stdout_of(output, "depmod failed on the unpacked kernel")?;
-    point_headers_at(&root, &target)?;
-    if series.brings_tools() {
-        foreign::adopt(&root, &target)?;
-        foreign::name_in_headers(&root, &target)?;
-    }
-    fs::rename(&root, &target).context(format!("moving the kernel to {}", target.display()))
+    archives.extend(apt.download(&others, work)?);
+    Ok(archives)
 }
 
 const IMAGE: &str = "linux-image-";
@@ -316,21 +318,6 @@ fn move_to_old_places(root: &Path) -> Result<()> {
         let release = release.file_name().to_string_lossy().into_owned();
         let image = root.join("boot").join(format!("vmlinuz-{release}"));
         link(&format!("../lib/modules/{release}/vmlinuz"), &image)?;
-    }
-    Ok(())
-}
-
-/// Fails if fewer than `needed` bytes are free in a folder.
-pub(crate) fn check_space(folder: &Path, needed: u64) -> Result<()> {
-    let stat = nix::sys::statvfs::statvfs(folder).context("asking for free disk space")?;
-    let free = stat.blocks_available() * stat.fragment_size();
-    if free < needed {
-        return Err(Error::Environment(format!(
-            "{} MB are free in {}, and a kernel needs {} MB",
-            free >> 20,
-            folder.display(),
-            needed >> 20
-        )));
     }
     Ok(())
 }

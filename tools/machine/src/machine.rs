@@ -2,6 +2,7 @@
 //! A machine: it is booted, runs one program after the other, and is switched
 //! off.
 
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -92,7 +93,8 @@ pub struct Config {
     /// Whether to take the newest QEMU (newest_qemu.rs) instead of the installed
     /// one.
     pub newest_qemu: bool,
-    /// Features added to the CPU model ("la57"), or removed from it ("-pdpe1gb").
+    /// Features added to the CPU model ("la57"), removed from it ("-pdpe1gb"), or set to a
+    /// value ("phys-bits=52").
     pub cpu_features: Vec<String>,
     /// Folders in which writes reach the host, by absolute path without links.
     pub shares: Vec<PathBuf>,
@@ -177,9 +179,8 @@ impl Machine {
     pub fn boot(layout: &Layout, config: &Config) -> Result<Self> {
         match Self::boot_once(layout, config) {
             Err(Error::Panicked { log, early: true }) if config.cpus.count() > 1 => {
-                eprintln!(
-                    "the kernel panicked before it had loaded a module; booting once more\n{log}"
-                );
+                let what = "the kernel panicked before it had loaded a module; booting once more";
+                (config.say)(&format!("{what}\n{log}"));
                 Self::boot_once(layout, config)
             }
             result => result,
@@ -239,11 +240,12 @@ impl Machine {
         &self.log
     }
 
-    /// Writes all shared folders back and switches the machine off.
+    /// Writes all shared folders back and switches the machine off. Returns the whole log,
+    /// with the messages of the shutdown.
     ///
     /// # Errors
     ///
-    /// The machine did not switch off in time.
+    /// The machine did not switch off in time, or its kernel panicked meanwhile.
     pub fn power_off(mut self) -> Result<KernelLog> {
         self.end()?;
         Ok(self.log)
@@ -254,7 +256,8 @@ impl Machine {
     ///
     /// # Errors
     ///
-    /// The machine did not switch off in time, or the tracer failed.
+    /// The machine did not switch off in time, its kernel panicked meanwhile, or the tracer
+    /// failed.
     pub fn power_off_traced(mut self) -> Result<Vec<Step>> {
         self.end()?;
         self.emulator.steps()
@@ -264,9 +267,14 @@ impl Machine {
         const LIMIT: Duration = Duration::from_secs(60);
         self.send(&ToAgent::PowerOff)?;
         let deadline = Instant::now() + LIMIT;
-        while let Ok(message) = self.receive(Some(deadline)) {
-            if message.is_none() {
-                return Err(self.hung("switch off", LIMIT));
+        loop {
+            match self.receive(Some(deadline)) {
+                Ok(Some(_)) => {}
+                Ok(None) => return Err(self.hung("switch off", LIMIT)),
+                // A module's reboot notifier runs while the kernel switches off.
+                Err(e @ Error::Panicked { .. }) => return Err(e),
+                // The emulator closes the connection when it ends.
+                Err(_) => break,
             }
         }
         match self.emulator.process().wait(LIMIT) {
@@ -279,7 +287,7 @@ impl Machine {
     pub(crate) fn send(&mut self, message: &ToAgent) -> Result<()> {
         match self.connection.send(message) {
             Ok(()) => Ok(()),
-            Err(_) => Err(self.gone()),
+            Err(e) => Err(self.gone(&e)),
         }
     }
 
@@ -289,21 +297,27 @@ impl Machine {
             match self.connection.receive(deadline) {
                 Ok(Some(ToHarness::Log(records))) => self.log.extend(records),
                 Ok(message) => return Ok(message),
-                Err(_) => return Err(self.gone()),
+                Err(e) => return Err(self.gone(&e)),
             }
         }
     }
 
-    /// The emulator closed the connection: finds the reason.
-    pub(crate) fn gone(&mut self) -> Error {
-        self.emulator.process().wait(Duration::from_secs(2));
+    /// The reason why the connection broke with the error `e`: the kernel panicked, the
+    /// emulator ended, or else the error itself.
+    pub(crate) fn gone(&mut self, e: &io::Error) -> Error {
+        let has_ended = self.emulator.process().wait(Duration::from_secs(2)).is_some();
         let console = self.emulator.process().console();
         if console.contains("Kernel panic") {
             // A module from outside of the kernel's tree taints it.
             let early = console.contains("Not tainted");
             return Error::Panicked { log: end_of_console(&console), early };
         }
-        Error::Ended(format!("{}{}", self.messages(), self.tail()))
+        let text = format!("{}{}", self.messages(), self.tail());
+        if has_ended {
+            Error::Ended(text)
+        } else {
+            Error::Connection(format!("{e}\n{text}"))
+        }
     }
 
     /// The error of a machine that did not do something in time. The emulator reports where it
@@ -356,7 +370,78 @@ fn kernel_line(line: &str) -> Option<&str> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs::File;
+    use std::io::Write;
+    use std::process::Command;
+
     use super::*;
+    use crate::emulator::{memory_file, Channel, Process};
+
+    /// A process that stands for an emulator.
+    struct Stub(Process);
+
+    impl Emulator for Stub {
+        fn process(&mut self) -> &mut Process {
+            &mut self.0
+        }
+
+        fn interrupt(&mut self) {}
+
+        fn is_message(&self, _line: &str) -> bool {
+            true
+        }
+
+        fn steps(&mut self) -> Result<Vec<Step>> {
+            Ok(Vec::new())
+        }
+    }
+
+    /// A machine that switches off with these words on its console.
+    fn machine_that_ends(words: &str) -> Machine {
+        let mut console = memory_file(c"console").unwrap();
+        console.write_all(words.as_bytes()).unwrap();
+        let process = Process::start(Command::new("true"), "coreutils", console, Vec::new());
+        let (from_agent, agents_end) = nix::unistd::pipe().unwrap();
+        drop(agents_end);
+        let to_agent = memory_file(c"requests").unwrap();
+        let channel = Channel { from_agent: File::from(from_agent), to_agent, window: None };
+        Machine {
+            emulator: Box::new(Stub(process.unwrap())),
+            connection: Connection::new(channel).unwrap(),
+            log: KernelLog::default(),
+            boot_time: Duration::ZERO,
+        }
+    }
+
+    #[test]
+    fn a_panic_while_switching_off_is_an_error() {
+        assert!(machine_that_ends("[    2.0] reboot: Power down\n").power_off().is_ok());
+        let panic = "[    2.0] Kernel panic - not syncing: x\n";
+        match machine_that_ends(panic).power_off() {
+            Err(Error::Panicked { log, .. }) => assert!(log.contains("not syncing: x"), "{log}"),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_broken_connection_is_reported_with_its_error() {
+        let broken = io::Error::other("a frame of another build");
+        let ended = machine_that_ends("").gone(&broken);
+        assert!(matches!(ended, Error::Ended(_)), "{ended}");
+
+        let mut running = machine_that_ends("");
+        let process =
+            Process::start(sleep(), "coreutils", memory_file(c"console").unwrap(), Vec::new());
+        running.emulator = Box::new(Stub(process.unwrap()));
+        let error = running.gone(&broken).to_string();
+        assert!(error.contains("a frame of another build"), "{error}");
+    }
+
+    fn sleep() -> Command {
+        let mut command = Command::new("sleep");
+        command.arg("60");
+        command
+    }
 
     #[test]
     fn a_panic_is_shown_from_its_beginning() {

@@ -30,7 +30,7 @@ use crate::{bochs, qemu};
 pub struct MachineType {
     /// The type's name, as `--machine` takes it.
     pub name: &'static str,
-    /// Whose processors these are.
+    /// The vendor of the processors.
     pub vendor: &'static str,
     /// One line of help.
     pub summary: &'static str,

@@ -4,14 +4,14 @@
 //! `MACHINES/qemu-newest/` and never installed.
 
 use std::ffi::OsString;
-use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
 use crate::apt::{Apt, UNSTABLE};
 use crate::error::{Context, Result};
 use crate::foreign;
-use crate::kernel::{check_space, unpack};
+use crate::kernel::unpack;
 use crate::layout::Layout;
+use crate::prepare;
 
 const PACKAGE: &str = "qemu-system-x86";
 const PROGRAM: &str = "usr/bin/qemu-system-x86_64";
@@ -53,27 +53,24 @@ impl Qemu {
 }
 
 fn fetch(machines: &Path, root: &Path, say: fn(&str)) -> Result<()> {
-    fs::create_dir_all(machines).context(format!("making {}", machines.display()))?;
-    let lock = File::create(machines.join("lock")).context("making the lock file")?;
-    lock.lock().context("waiting for another preparation")?;
-    if root.exists() {
-        return Ok(());
-    }
-    check_space(machines, NEEDED_SPACE)?;
-    say(&format!("{PACKAGE}: reading the package lists of {UNSTABLE}"));
-    let apt = Apt::update(&machines.join("apt").join(UNSTABLE), UNSTABLE)?;
-    let package = apt.newest(PACKAGE, |_| true)?;
-    say(&format!("{PACKAGE}: downloading {} and its libraries", package.version));
-    let work = tempfile::Builder::new()
-        .prefix(".fetch-")
-        .tempdir_in(machines)
-        .context(format!("making a folder in {}", machines.display()))?;
-    let archives = apt.download_with_dependencies(&package, &work.path().join("packages"))?;
-    say(&format!("{PACKAGE}: unpacking"));
-    let new = work.path().join("root");
-    for archive in &archives {
-        unpack(archive, &new)?;
-    }
-    foreign::adopt(&new, root)?;
-    fs::rename(&new, root).context(format!("moving it to {}", root.display()))
+    prepare::once(
+        machines,
+        root,
+        NEEDED_SPACE,
+        || root.exists(),
+        |work| {
+            say(&format!("{PACKAGE}: reading the package lists of {UNSTABLE}"));
+            let apt = Apt::update(&machines.join("apt").join(UNSTABLE), UNSTABLE)?;
+            let package = apt.newest(PACKAGE, |_| true)?;
+            say(&format!("{PACKAGE}: downloading {} and its libraries", package.version));
+            let archives = apt.download_with_dependencies(&package, &work.join("packages"))?;
+            say(&format!("{PACKAGE}: unpacking"));
+            let new = work.join("root");
+            for archive in &archives {
+                unpack(archive, &new)?;
+            }
+            foreign::adopt(&new, root)?;
+            Ok(new)
+        },
+    )
 }

@@ -36,8 +36,8 @@ const KERNEL_ARGUMENTS: &str = "unknown_nmi_panic 8250.nr_uarts=1";
 /// QEMU's first CPU must not enter guests while others run: XRSTOR, on any CPU,
 /// clears a flag in the state of the *first* one without a lock
 /// (cpu_clear_ignne() in target/i386/tcg). The same word has the flag for being in
-/// a guest, so now and then a VMRUN or #VMEXIT of the first CPU is half undone,
-/// and the guest or the machine dies. Programs get as many CPUs as were asked for.
+/// a guest, so occasionally the flag change of a VMRUN or #VMEXIT on the first CPU is
+/// lost, and the guest or the machine dies. Programs get as many CPUs as were asked for.
 /// The first CPU is an additional one, for the kernel's own work.
 const SEVERAL_ARGUMENTS: &str = "isolcpus=0";
 
@@ -204,6 +204,7 @@ fn cpu(config: &Config) -> String {
     let model = config.cpu_model.as_deref().unwrap_or(config.machine_type.cpu_model);
     let features = config.cpu_features.iter().map(|feature| match feature.strip_prefix('-') {
         Some(absent) => format!(",-{absent}"),
+        None if feature.contains('=') => format!(",{feature}"),
         None => format!(",+{feature}"),
     });
     format!("{model},{FEATURES}{}", features.collect::<String>())

@@ -92,8 +92,7 @@ pub(crate) fn run(machine: &mut Machine, run: &mut Run) -> Result<Outcome> {
     let raw = kinds.raw.then(RawMode::enter).transpose().context("setting up the terminal")?;
     let mut session = Session {
         machine,
-        deadline: run.timeout.map(|limit| Instant::now() + limit),
-        timeout: run.timeout.unwrap_or_default(),
+        limit: run.timeout.map(Limit::from_now),
         input: InputState::new(&mut run.stdin),
         stdout: Sink::new(&mut run.stdout, Stream::Stdout),
         stderr: Sink::new(&mut run.stderr, Stream::Stderr),
@@ -113,10 +112,22 @@ pub(crate) fn run(machine: &mut Machine, run: &mut Run) -> Result<Outcome> {
     })
 }
 
+/// The end of the time that a program has.
+#[derive(Clone, Copy)]
+struct Limit {
+    deadline: Instant,
+    timeout: Duration,
+}
+
+impl Limit {
+    fn from_now(timeout: Duration) -> Self {
+        Limit { deadline: Instant::now() + timeout, timeout }
+    }
+}
+
 struct Session<'a> {
     machine: &'a mut Machine,
-    deadline: Option<Instant>,
-    timeout: Duration,
+    limit: Option<Limit>,
     input: InputState,
     stdout: Sink<'a>,
     stderr: Sink<'a>,
@@ -167,15 +178,17 @@ impl Session<'_> {
             if let Some(signals) = &self.signals {
                 fds.push(PollFd::new(signals.0.as_fd(), PollFlags::POLLIN));
             }
-            if wait(&mut fds, self.deadline).context("waiting for the machine")? == 0 {
-                let limit = self.timeout;
-                return Err(self.machine.hung("finish", limit));
+            let ready = wait(&mut fds, self.limit.map(|limit| limit.deadline));
+            if let (0, Some(limit)) = (ready.context("waiting for the machine")?, self.limit) {
+                return Err(self.machine.hung("finish", limit.timeout));
             }
             let ready = |index: usize| fds[index].any().unwrap_or(true);
             (ready(0), input.is_some_and(ready), signal.is_some_and(ready))
         };
-        if readable && self.machine.connection.fill().is_err() {
-            return Err(self.machine.gone());
+        if readable {
+            if let Err(e) = self.machine.connection.fill() {
+                return Err(self.machine.gone(&e));
+            }
         }
         if signal_ready {
             self.forward_signals()?;

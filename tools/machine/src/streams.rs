@@ -6,7 +6,7 @@ use std::io::{self, IsTerminal, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 
-use dune_protocol::{Input, Output, Terminal};
+use dune_protocol::{ErrorOutput, Input, Output, Terminal};
 use nix::libc::{winsize, TIOCGWINSZ};
 use nix::sys::termios::{cfmakeraw, tcgetattr, tcsetattr, SetArg, Termios};
 
@@ -43,7 +43,7 @@ pub enum OutputTo {
 pub(crate) struct Kinds {
     pub stdin: Input,
     pub stdout: Output,
-    pub stderr: Output,
+    pub stderr: ErrorOutput,
     pub terminal: Option<Terminal>,
     /// Whether keys go to the machine's terminal as they are pressed.
     pub raw: bool,
@@ -57,35 +57,31 @@ impl Kinds {
 
     /// The kinds of these streams.
     pub(crate) fn of(stdin: &InputFrom, stdout: &OutputTo, stderr: &OutputTo) -> Self {
-        let mut kinds = Kinds {
-            stdin: match stdin {
-                InputFrom::Null => Input::Null,
-                InputFrom::Bytes(_) => Input::Pipe,
-                InputFrom::Inherit if io::stdin().is_terminal() => Input::Terminal,
-                InputFrom::Inherit if is_null(io::stdin().as_fd()) => Input::Null,
-                InputFrom::Inherit => Input::Pipe,
-            },
-            stdout: output_kind(stdout, io::stdout().as_fd()),
-            stderr: output_kind(stderr, io::stderr().as_fd()),
-            terminal: None,
-            raw: false,
+        let input = match stdin {
+            InputFrom::Null => Input::Null,
+            InputFrom::Bytes(_) => Input::Pipe,
+            InputFrom::Inherit if io::stdin().is_terminal() => Input::Terminal,
+            InputFrom::Inherit if is_null(io::stdin().as_fd()) => Input::Null,
+            InputFrom::Inherit => Input::Pipe,
         };
+        let output = output_kind(stdout, io::stdout().as_fd());
+        let error = output_kind(stderr, io::stderr().as_fd());
+        let raw = input == Input::Terminal && output == Output::Terminal;
+        let has_terminal = input == Input::Terminal || [output, error].contains(&Output::Terminal);
         // 2>&1: only one pipe keeps the order of what is written to both.
-        if let (OutputTo::Inherit, OutputTo::Inherit, Output::Pipe, Output::Pipe) =
-            (stdout, stderr, kinds.stdout, kinds.stderr)
-        {
-            if same_file(io::stdout().as_fd(), io::stderr().as_fd()) {
-                kinds.stderr = Output::SameAsStdout;
+        let is_one_pipe = match (stdout, stderr, output, error) {
+            (OutputTo::Inherit, OutputTo::Inherit, Output::Pipe, Output::Pipe) => {
+                same_file(io::stdout().as_fd(), io::stderr().as_fd())
             }
+            _ => false,
+        };
+        Kinds {
+            stdin: input,
+            stdout: output,
+            stderr: if is_one_pipe { ErrorOutput::SameAsStdout } else { ErrorOutput::Own(error) },
+            terminal: has_terminal.then(|| terminal(raw)),
+            raw,
         }
-        kinds.raw = kinds.stdin == Input::Terminal && kinds.stdout == Output::Terminal;
-        if kinds.stdin == Input::Terminal
-            || kinds.stdout == Output::Terminal
-            || kinds.stderr == Output::Terminal
-        {
-            kinds.terminal = Some(terminal(kinds.raw));
-        }
-        kinds
     }
 }
 
@@ -153,7 +149,7 @@ fn terminal(raw: bool) -> Terminal {
         }
         .to_vec()
     });
-    Terminal { rows, columns, termios: termios.unwrap_or_default() }
+    Terminal { rows, columns, termios }
 }
 
 /// Puts standard input into raw mode until dropped.

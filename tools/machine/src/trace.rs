@@ -24,9 +24,8 @@ pub struct Trace {
 pub struct Step {
     /// Its linear address.
     pub address: u64,
-    /// Its bytes and those that follow it in memory. Empty, if they cannot be
-    /// read.
-    pub bytes: Vec<u8>,
+    /// Its bytes and those that follow it in memory. None, if they cannot be read.
+    pub bytes: Option<Vec<u8>>,
 }
 
 /// No x86 instruction is longer.
@@ -40,7 +39,8 @@ pub(crate) fn from_bochs(messages: &str) -> Vec<Step> {
         let (place, instruction) = rest.split_once(" (")?;
         let (_, address) = place.rsplit_once(':')?;
         let (_, bytes) = instruction.rsplit_once("; ")?;
-        Some(Step { address: u64::from_str_radix(address, 16).ok()?, bytes: from_hex(bytes)? })
+        let address = u64::from_str_radix(address, 16).ok()?;
+        Some(Step { address, bytes: Some(from_hex(bytes)?) })
     };
     messages.lines().filter_map(|line| step(line.trim_start_matches("<bochs:1> "))).collect()
 }
@@ -86,10 +86,10 @@ impl Debugger {
     }
 
     /// Reads at most to the end of the page: the next one may be unmapped.
-    fn code(&mut self, address: u64) -> Result<Vec<u8>> {
+    fn code(&mut self, address: u64) -> Result<Option<Vec<u8>>> {
         let length = LONGEST.min(4096 - address % 4096);
         let answer = self.ask(&format!("m{address:x},{length:x}"))?;
-        Ok(from_hex(&answer).unwrap_or_default())
+        Ok(from_hex(&answer))
     }
 
     fn ask(&mut self, packet: &str) -> Result<String> {
@@ -138,7 +138,7 @@ mod tests {
             (0).[1234568] [0x00000012345] 0010:ffffffffc0001000 (unk. ctxt): push rdi ; 57\n";
         let steps = from_bochs(text);
         assert_eq!(steps.len(), 2);
-        assert_eq!(steps[0], Step { address: 0x401234, bytes: vec![0x0f, 0x01, 0xc1] });
+        assert_eq!(steps[0], Step { address: 0x401234, bytes: Some(vec![0x0f, 0x01, 0xc1]) });
         assert_eq!(steps[1].address, 0xffff_ffff_c000_1000);
     }
 }

@@ -115,7 +115,7 @@ pub struct Program {
     /// The kind of its standard output.
     pub stdout: Output,
     /// The kind of its standard error.
-    pub stderr: Output,
+    pub stderr: ErrorOutput,
     /// Its terminal, if one of these streams is a terminal.
     pub terminal: Option<Terminal>,
 }
@@ -138,8 +138,8 @@ pub struct Terminal {
     pub rows: u16,
     /// The width of its window.
     pub columns: u16,
-    /// The bytes of the host terminal's `struct termios`, if there is one.
-    pub termios: Vec<u8>,
+    /// The bytes of the host terminal's `struct termios`. None, if they cannot be read.
+    pub termios: Option<Vec<u8>>,
 }
 
 /// The kind of a program's standard input.
@@ -154,7 +154,7 @@ pub enum Input {
     Terminal,
 }
 
-/// The kind of a program's standard output or error.
+/// The kind of a program's standard output, or of an error output of its own.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Output {
     /// /dev/null.
@@ -164,8 +164,21 @@ pub enum Output {
     Pipe,
     /// The program's terminal.
     Terminal,
-    /// Stderr's choice of the same pipe as stdout, so that the order is kept.
+}
+
+/// The kind of a program's standard error.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ErrorOutput {
+    /// One of its own.
+    Own(Output),
+    /// The same pipe as standard output's, so that the order is kept.
     SameAsStdout,
+}
+
+impl Default for ErrorOutput {
+    fn default() -> Self {
+        ErrorOutput::Own(Output::default())
+    }
 }
 
 /// One of a program's two streams of output.

@@ -55,7 +55,7 @@ struct Measured {
 }
 
 /// An object of build/bench.json.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 struct Figure {
     id: String,
     machine: String,
@@ -66,7 +66,7 @@ struct Figure {
     /// dune / linux
     ratio: Option<f64>,
     exits: Option<f64>,
-    target: String,
+    target: Option<String>,
     met: bool,
     /// Whether the target is this machine's own, and not the other machine's, which is
     /// shown for comparison.
@@ -93,7 +93,7 @@ impl Figure {
             dune,
             ratio: Some(dune / linux),
             exits: Some(1.0),
-            target: "≤ 1.1".to_owned(),
+            target: Some("≤ 1.1".to_owned()),
             met: true,
             binding: true,
             modelled_cycles: None,
@@ -155,7 +155,8 @@ pub fn check(context: &Context) -> Result<Verdict> {
         }
     }
     for figure in figures.iter().filter(|figure| figure.binding && !figure.met) {
-        let Figure { id, machine, kernel, dune, linux, target, .. } = figure;
+        let Figure { id, machine, kernel, dune, linux, .. } = figure;
+        let target = figure.target.as_deref().unwrap_or_default();
         let linux = linux.map(|linux| format!(", Linux {}", page::number(linux)));
         let linux = linux.unwrap_or_default();
         let dune = page::number(*dune);
@@ -250,31 +251,22 @@ fn measure(context: &Context, series: Series) -> Result<Vec<Figure>> {
     let mut machine = Machine::boot(&context.layout, &config)?;
     let mut figures = Vec::new();
     let mut add = |measured: Measured| {
-        let figure = judge(measured, machine_type, series);
+        let figure = figure_with_target(measured, machine_type, series);
         let mark = match (figure.met, figure.binding) {
             (true, _) => "met",
             (false, true) => "MISSED",
             (false, false) => "missed",
         };
-        let Figure { id, dune, target, .. } = &figure;
-        println!("{machine_name} {series}: {id:24} {dune:>10} {mark:6} ({target})");
+        let Figure { id, dune, .. } = &figure;
+        let target = figure.target.as_ref().map(|target| format!(" ({target})"));
+        let target = target.unwrap_or_default();
+        println!("{machine_name} {series}: {id:24} {dune:>10} {mark:6}{target}");
         figures.push(figure);
     };
     for program in programs(context)? {
-        let name = program.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let mut run = context.command([&program]);
-        run.timeout = Some(LIMIT * machine_type.time_factor);
-        let outcome = machine.run(&mut run)?;
-        let text = String::from_utf8_lossy(&outcome.stdout);
-        if !outcome.status.success() {
-            let stderr = String::from_utf8_lossy(&outcome.stderr);
-            bail!("{machine_name} {series} {name}: {}\n{text}{stderr}", outcome.status);
-        }
-        for line in text.lines().filter(|line| line.starts_with('{')) {
-            let measured: Measured = serde_json::from_str(line)
-                .with_context(|| format!("{name} printed no figure: {line}"))?;
-            add(measured);
-        }
+        let measured = run_program(context, &mut machine, &program);
+        let measured = measured.with_context(|| format!("{machine_name} {series}"))?;
+        measured.into_iter().for_each(&mut add);
     }
     let symbols = machine.run(&mut context.command(["cat", "/proc/kallsyms"]))?.stdout;
     if let Some(report) = machine.log().error_report() {
@@ -289,7 +281,26 @@ fn measure(context: &Context, series: Series) -> Result<Vec<Figure>> {
     Ok(figures)
 }
 
-fn judge(measured: Measured, machine_type: &MachineType, series: Series) -> Figure {
+/// The figures that a program prints.
+fn run_program(context: &Context, machine: &mut Machine, program: &Path) -> Result<Vec<Measured>> {
+    let name = program.file_name().unwrap_or_default().to_string_lossy();
+    let mut run = context.command([program]);
+    run.timeout = Some(LIMIT * context.machine_type().time_factor);
+    let outcome = machine.run(&mut run)?;
+    let text = String::from_utf8_lossy(&outcome.stdout);
+    if !outcome.status.success() {
+        let stderr = String::from_utf8_lossy(&outcome.stderr);
+        bail!("{name}: {}\n{text}{stderr}", outcome.status);
+    }
+    let lines = text.lines().filter(|line| line.starts_with('{'));
+    lines
+        .map(|line| {
+            serde_json::from_str(line).with_context(|| format!("{name} printed no figure: {line}"))
+        })
+        .collect()
+}
+
+fn figure_with_target(measured: Measured, machine_type: &MachineType, series: Series) -> Figure {
     let subject = Subject::of(&measured.id);
     let target = subject.and_then(|subject| subject.target(machine_type));
     let counts = measured.unit == "instructions";
@@ -298,7 +309,7 @@ fn judge(measured: Measured, machine_type: &MachineType, series: Series) -> Figu
         machine: machine_type.name.to_owned(),
         kernel: series.name().to_owned(),
         ratio: measured.linux.map(|linux| measured.dune / linux),
-        target: subject.zip(target).map(|(s, target)| target.text(s)).unwrap_or_default(),
+        target: subject.zip(target).map(|(subject, target)| target.text(subject)),
         // A figure without a target is only for information.
         met: target.is_none_or(|target| target.is_met(&measured)),
         binding: target.is_some_and(|target| target.binds(machine_type)),

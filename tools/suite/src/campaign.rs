@@ -28,7 +28,7 @@ pub fn folder(context: &Context, name: impl AsRef<Path>) -> Result<PathBuf> {
 
 /// One run of an attack.
 pub struct Attempt {
-    /// What it printed, on both streams, until it or the machine ended.
+    /// Its output, on both streams, until it or the machine ended.
     pub output: String,
     pub end: End,
 }

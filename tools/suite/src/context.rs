@@ -93,7 +93,7 @@ impl Context {
     /// The number of CPUs in a mode: its own, or else that of the command line, or
     /// else that of the default mode.
     pub fn cpus(&self, mode: &Mode) -> u32 {
-        mode.own_cpus.filter(|_| !mode.is_default()).or(self.options.cpus).unwrap_or(mode.cpus)
+        mode.own_cpus.filter(|_| !mode.is_default()).or(self.options.cpus).unwrap_or(mode.cpus())
     }
 
     /// Another CPU model than the machine type's: the mode's own, or else that of the
@@ -130,7 +130,7 @@ impl Context {
     pub fn command<S: Into<OsString>>(&self, argv: impl IntoIterator<Item = S>) -> Run {
         let mut run = Run::new(argv);
         run.program.directory = self.source.clone();
-        run.program.env.push(("BUILD".into(), self.build.clone().into()));
+        run.program.env.push(("DUNE_BUILD".into(), self.build.clone().into()));
         if let Some(factor) = self.machine_type().test_time_factor {
             run.program.env.push(("TEST_TIME_FACTOR".into(), factor.to_string().into()));
         }

@@ -33,10 +33,15 @@ const TWO_NODES: &str = "numa=fake=2";
 /// How many seconds a program of another project may take.
 const OTHERS_LIMIT: u32 = 240;
 
-/// How much of what programs print is kept.
+/// Of so many turns, in each of which every kernel is attacked, one also moves a wide
+/// mapping, and one also runs the programs of other projects.
+const WIDE_MOVE_TURNS: u32 = 6;
+const OTHERS_TURNS: u32 = 3;
+
+/// The lines of the programs' output that are kept.
 const LAST_LINES: usize = 15;
 
-/// What the command line asks for.
+/// The options of the command.
 #[derive(Debug, clap::Args)]
 pub struct DecoyOptions {
     /// Stop after this many hours
@@ -49,7 +54,7 @@ pub struct DecoyOptions {
     /// In trinity, stress-ng and CPython's tests, change one call of N
     #[arg(long, value_name = "N", default_value_t = 16)]
     mix: u32,
-    /// Run nothing but these programs, once on each kernel
+    /// Run only trinity, stress-ng and the tests of CPython, once on each kernel
     #[arg(long)]
     only_others: bool,
 }
@@ -87,7 +92,7 @@ pub fn run(context: &Context, kernels: &[Series], options: &DecoyOptions) -> Res
 
 impl Decoy<'_> {
     fn attack_until(&self, deadline: Instant, kernels: &[Series]) -> Result<()> {
-        for turn in 0.. {
+        for turn in 0u32.. {
             for &series in kernels {
                 let left = deadline.saturating_duration_since(Instant::now()).as_secs();
                 if left == 0 {
@@ -96,10 +101,10 @@ impl Decoy<'_> {
                 let state = self.folder.join(format!("{series}.state")).display().to_string();
                 let seconds = left.min(self.options.slice).to_string();
                 self.watch(series, &["--state", &state, "--seconds", &seconds])?;
-                if turn % 6 == 0 {
+                if turn % WIDE_MOVE_TURNS == 0 {
                     self.watch(series, &["--kind", "wide-move", "--cases", "1"])?;
                 }
-                if turn % 3 == 1 {
+                if turn % OTHERS_TURNS == 1 {
                     self.others(series)?;
                 }
             }

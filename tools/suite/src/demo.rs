@@ -61,8 +61,7 @@ pub fn run(context: &Context, series: Series) -> Result<Verdict> {
         flush();
         rows.push(compare(context, &mut machine, program)?);
     }
-    let report = machine.log().error_report();
-    machine.power_off()?;
+    let report = machine.power_off()?.error_report();
     println!();
     table::print(&rows);
     println!("\nDone in {} s.", begin.elapsed().as_secs());

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::{ensure, Context as _, Result};
-use dune_machine::{Kernel, Machine, Series};
+use dune_machine::{Kernel, Machine, Run, Series};
 
 use crate::campaign::{self, End};
 use crate::context::Context;
@@ -45,19 +45,20 @@ struct Progress {
 }
 
 impl Progress {
-    fn parse(text: &str) -> Self {
+    /// None, if a line is missing or has another form.
+    fn parse(text: &str) -> Option<Self> {
         let field = |name: &str| {
             let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
-            line.and_then(|number| number.trim().parse().ok()).unwrap_or(0)
+            line?.trim().parse().ok()
         };
-        Progress {
-            next: field("next"),
-            states: field("states"),
-            runs: field("runs"),
-            ioctls: field("ioctls"),
-            seconds: field("seconds"),
-            found: field("found"),
-        }
+        Some(Progress {
+            next: field("next")?,
+            states: field("states")?,
+            runs: field("runs")?,
+            ioctls: field("ioctls")?,
+            seconds: field("seconds")?,
+            found: field("found")?,
+        })
     }
 
     fn text(&self) -> String {
@@ -130,8 +131,10 @@ pub fn run(context: &Context, kernels: &[Series], hours: f64) -> Result<Verdict>
     for &series in kernels {
         let folder = campaign::folder(context, Path::new("fuzz").join(context.name_of(series)))?;
         let mut work = Work { context, series, seed, folder, progress: Progress::default() };
-        if let Some(text) = files::read(&work.progress_file())? {
-            work.progress = Progress::parse(&text);
+        let file = work.progress_file();
+        if let Some(text) = files::read(&file)? {
+            let broken = || format!("{} is broken: remove it to start anew", file.display());
+            work.progress = Progress::parse(&text).with_context(broken)?;
         }
         works.push(work);
     }
@@ -158,6 +161,22 @@ impl Work<'_> {
         self.folder.join(format!("progress-{}", self.seed))
     }
 
+    /// The fuzzer, which begins with the batch `first`.
+    fn fuzzer(&self, first: u64, seconds: u64) -> Run {
+        let mut run = self.context.command([self.context.build.join(PROGRAM)]);
+        for (name, value) in [
+            ("FUZZ_SEED", self.seed),
+            ("FUZZ_FIRST", first),
+            ("FUZZ_SECONDS", seconds),
+            ("FUZZ_SAY", 1),
+        ] {
+            run.program.env.push((name.into(), value.to_string().into()));
+        }
+        let limit = PIECE + Duration::from_secs(600);
+        run.timeout = Some(limit * self.context.machine_type().time_factor);
+        run
+    }
+
     /// Fuzzes in one machine until its time is over, it breaks, or the deadline
     /// comes. Returns the number of findings.
     fn boot_and_fuzz(&mut self, deadline: Instant) -> Result<u64> {
@@ -167,17 +186,7 @@ impl Work<'_> {
         while Instant::now() < end {
             let first = self.progress.next;
             let seconds = PIECE.min(end - Instant::now()).as_secs().max(1);
-            let mut run = self.context.command([self.context.build.join(PROGRAM)]);
-            for (name, value) in [
-                ("FUZZ_SEED", self.seed),
-                ("FUZZ_FIRST", first),
-                ("FUZZ_SECONDS", seconds),
-                ("FUZZ_SAY", 1),
-            ] {
-                run.program.env.push((name.into(), value.to_string().into()));
-            }
-            run.timeout =
-                Some((PIECE + Duration::from_secs(600)) * self.context.machine_type().time_factor);
+            let run = self.fuzzer(first, seconds);
             let begin = Instant::now();
             let file = self.folder.join("output");
             let attempt = campaign::attempt(self.context, &mut machine, run, &file)?;
@@ -280,7 +289,8 @@ mod tests {
         progress.add(&Counts::find(END).expect("END has them"), Duration::from_secs(2));
         assert_eq!((progress.next, progress.states, progress.runs), (7, 1400, 740));
         assert_eq!((progress.ioctls, progress.seconds), (111, 2));
-        assert_eq!(Progress::parse(&progress.text()), progress);
+        assert_eq!(Progress::parse(&progress.text()), Some(progress));
+        assert_eq!(Progress::parse("next 7\nfound none\n"), None);
     }
 
     #[test]

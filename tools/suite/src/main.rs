@@ -3,7 +3,8 @@
 //! command has a file: test.rs, fuzz.rs, decoy.rs, demo.rs, bench.rs, style.rs.
 //!
 //! Exit status: 0 if all is well, 1 if something failed, 2 if a machine failed, so
-//! that nothing is known, and 69 if this computer lacks something.
+//! that nothing is known, or if an option is wrong, and 69 if this computer lacks
+//! something.
 
 mod bench;
 mod campaign;
@@ -33,7 +34,7 @@ use crate::test::TestOptions;
     after_help = NOTES
 )]
 struct Cli {
-    /// The folder of the sources
+    /// The directory of the sources
     #[arg(long, default_value = ".")]
     source: PathBuf,
     #[command(flatten)]
@@ -46,17 +47,18 @@ const NOTES: &str = "\
 Exit status:
   0   all passed
   1   a test failed, or a target is missed
-  2   a machine failed: the result is unknown
+  2   a machine failed: the result is unknown; or an option is wrong
   69  this computer lacks something
 
 Examples:
   dune-suite test 6.1 --only kernel/syscall
   dune-suite test 6.1 --machine vmx --mode haswell
-  dune-suite test-all --dry-run";
+  dune-suite test-all 6.1 6.12 newest --dry-run";
 
 #[derive(Subcommand)]
 enum Command {
-    /// Run the usual tests
+    /// Run the tests of make test on these kernels; with --machine vmx, --mode or --only, the
+    /// tests of that machine, of that mode or with these names
     Test {
         #[command(flatten)]
         kernels: Kernels,
@@ -71,7 +73,8 @@ enum Command {
         #[arg(long)]
         dry_run: bool,
     },
-    /// Test every kernel in every mode, in parts; parts that passed are not run again
+    /// Run all tests on these kernels in every mode but debug, in parts; parts that passed are
+    /// not run again
     TestAll {
         #[command(flatten)]
         kernels: Kernels,
@@ -85,7 +88,8 @@ enum Command {
         #[arg(long)]
         dry_run: bool,
     },
-    /// Run the tests in the vmx machine, in the modes and on the kernels of tests/suite.toml
+    /// Run the tests in the vmx machine, in the modes and on the kernels that tests/suite.toml
+    /// has for this command (vmx_kernels)
     TestVmx {
         /// Run those of its tests whose name contains TEXT, or one of TEXT,TEXT..., in the
         /// default mode
@@ -121,7 +125,7 @@ enum Command {
     },
     /// Measure, and write docs/benchmarks.md, its plot and the table of README.md
     Bench {
-        /// Kernel series [default: all that tests/suite.toml tests in full]
+        /// Kernel series [default: all; of vmx those in full_kernels of tests/suite.toml]
         #[arg(value_name = "SERIES", value_parser = kernel_series())]
         kernels: Vec<Series>,
     },
@@ -144,8 +148,8 @@ enum Command {
     },
 }
 
-/// What a command found out. An error is a fourth result: this computer lacks something
-/// (69), or nothing is known (2).
+/// The result of a command that ran. A command that could not run returns an error: the
+/// exit status is 69 if this computer lacks something, and else 2.
 #[derive(Debug, PartialEq)]
 pub enum Verdict {
     /// All is well.
@@ -178,7 +182,8 @@ impl From<Verdict> for ExitCode {
 
 #[derive(clap::Args)]
 struct Kernels {
-    /// Kernel series
+    /// Kernel series, one or more. make test gives 6.1 and 6.12, and make test-all also gives
+    /// newest
     #[arg(value_name = "SERIES", default_values_t = Series::ALL, value_parser = kernel_series())]
     kernels: Vec<Series>,
 }

@@ -30,7 +30,7 @@ const KERNEL_ONLY: &str = "VOLATILE,PREFER_KERNEL_TYPES,ENOSYS,AVOID_EXTERNS,ARR
     MACRO_WITH_FLOW_CONTROL,MACRO_ARG_PRECEDENCE,STRING_FRAGMENTS,TYPECAST_INT_CONSTANT,\
     SPLIT_STRING";
 
-/// What a file is to checkpatch.
+/// The kinds of files that checkpatch distinguishes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Kernel,

@@ -38,8 +38,8 @@ pub struct Mode {
     pub since: Series,
     /// The number of CPUs that this row gives.
     pub own_cpus: Option<u32>,
-    /// The row's number of CPUs, or else that of the machine's default mode.
-    pub cpus: u32,
+    /// That of the machine's default mode.
+    default_cpus: u32,
     pub memory: u32,
     pub cpu_model: Option<String>,
     pub cpu_features: Vec<String>,
@@ -51,11 +51,20 @@ pub struct Mode {
     pub proof: Option<String>,
     pub tests: Selection,
     pub by_hand: bool,
-    /// The tests of make test, and the kernels on which it has the mode.
-    short: Option<(Selection, Option<Vec<Series>>)>,
-    full_kernels: Option<Vec<Series>>,
+    short: Option<Short>,
     /// The kernels on which make test-vmx runs `tests`.
     vmx_kernels: Vec<Series>,
+}
+
+/// The tests of a mode that make test runs.
+#[derive(Debug, Clone)]
+struct Short {
+    tests: Selection,
+    /// The kernels on which make test has the mode; None: all.
+    kernels: Option<Vec<Series>>,
+    /// The kernels on which make test-all runs all of the mode's tests, and on others those
+    /// of make test; None: all.
+    full_kernels: Option<Vec<Series>>,
 }
 
 /// Some of all tests.
@@ -140,8 +149,8 @@ impl Table {
     ) -> impl Iterator<Item = (&'a Mode, Vec<Series>)> {
         let of_machine = |one| self.modes.iter().filter(move |mode| mode.machine_type == one);
         MachineType::ALL.into_iter().flat_map(of_machine).filter_map(|mode| {
-            let (_, only) = mode.short.as_ref()?;
-            let on = |series: &&Series| only.as_ref().is_none_or(|only| only.contains(series));
+            let only = mode.short.as_ref()?.kernels.as_ref();
+            let on = |series: &&Series| only.is_none_or(|only| only.contains(series));
             Some((mode, kernels.iter().filter(on).copied().collect()))
         })
     }
@@ -157,8 +166,8 @@ impl Table {
         self.of(name).any(|test| test.own_boot)
     }
 
-    /// The entries of a selection that mean none of all tests. They are mistakes,
-    /// since a test would silently not run, or not as it should.
+    /// A report of each entry of a selection that matches no test. With such an entry, a
+    /// misspelled test would silently not run, or not as it should.
     pub fn without_tests(&self, selection: &Selection, all: &[String]) -> Vec<String> {
         let entries: Vec<(&str, &str)> = match selection {
             Selection::Usual => self.tests.iter().map(|one| (&*one.place, &*one.name)).collect(),
@@ -222,6 +231,11 @@ impl Test {
 }
 
 impl Mode {
+    /// The row's number of CPUs, or else that of the machine's default mode.
+    pub fn cpus(&self) -> u32 {
+        self.own_cpus.unwrap_or(self.default_cpus)
+    }
+
     fn is(&self, name: &str, machine_type: &MachineType) -> bool {
         self.name == name && self.machine_type == machine_type
     }
@@ -233,7 +247,8 @@ impl Mode {
 
     /// The kernels on which make test-all runs all of the mode's tests.
     pub fn full_kernels(&self) -> &[Series] {
-        self.full_kernels.as_deref().unwrap_or(&Series::ALL)
+        let short = self.short.as_ref();
+        short.and_then(|short| short.full_kernels.as_deref()).unwrap_or(&Series::ALL)
     }
 
     /// The tests of make test-all on this kernel.
@@ -247,7 +262,7 @@ impl Mode {
 
     /// The tests of make test.
     pub fn short_tests(&self) -> &Selection {
-        self.short.as_ref().map_or(&self.tests, |(tests, _)| tests)
+        self.short.as_ref().map_or(&self.tests, |short| &short.tests)
     }
 }
 
@@ -277,7 +292,7 @@ mod tests {
     fn missing_fields_come_from_the_default_mode() {
         let table = small();
         let pti = table.mode("pti", &SVM).unwrap();
-        assert_eq!((pti.cpus, pti.own_cpus, pti.proof.as_deref()), (4, Some(4), Some("true")));
+        assert_eq!((pti.cpus(), pti.own_cpus, pti.proof.as_deref()), (4, Some(4), Some("true")));
         assert_eq!(pti.memory, SVM.memory);
         assert!(table.mode("pti", &VMX).is_err());
         assert_eq!(table.modes(&SVM, Series::V6_1).len(), 1);

@@ -67,7 +67,7 @@ fn describe<'a>(jobs: impl IntoIterator<Item = &'a Job>) -> Result<Verdict> {
     Ok(Verdict::Passed)
 }
 
-/// The reader may stop once it knows enough.
+/// Writes to stdout. Ignores errors: a reader such as head may close the pipe early.
 fn print(text: &str) {
     use std::io::Write;
     let _ = std::io::stdout().write_all(text.as_bytes());

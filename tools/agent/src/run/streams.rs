@@ -10,11 +10,13 @@ use std::sync::mpsc::{channel, Receiver, Sender};
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
-use anyhow::{bail, Context, Result};
-use dune_protocol::{Input, Output, Program, Stream, Terminal, ToHarness, OUTPUT_CHUNK};
+use anyhow::{Context, Result};
+use dune_protocol::{
+    ErrorOutput, Input, Output, Program, Stream, Terminal, ToHarness, OUTPUT_CHUNK,
+};
 use nix::fcntl::{fcntl, FcntlArg, OFlag};
 use nix::libc::{termios, winsize, TIOCSWINSZ};
-use nix::pty::openpty;
+use nix::pty::{openpty, OpenptyResult};
 use nix::unistd::{pipe2, Pid};
 
 use crate::port::Port;
@@ -47,64 +49,78 @@ struct OutputPump {
 /// Makes the streams that a program is to have, and starts the threads that serve them.
 pub fn make(program: &Program, port: &Port) -> Result<(Streams, ChildStreams)> {
     let pty = program.terminal.as_ref().map(open_terminal).transpose()?;
-    let slave = || match &pty {
-        Some(pty) => Ok(pty.slave.try_clone()?),
-        None => bail!("a stream is to be a terminal, but there is none"),
-    };
-    let mut streams = Streams {
-        input: None,
-        input_is_terminal: program.stdin == Input::Terminal,
-        terminal: None,
-        outputs: Vec::new(),
-    };
-
-    let mut controlling = None;
-    let stdin = match program.stdin {
-        Input::Null => null()?,
-        Input::Terminal => {
-            controlling = Some(0);
-            slave()?
-        }
-        Input::Pipe => {
-            let (read, write) = pipe2(OFlag::O_CLOEXEC)?;
-            streams.input = Some(pump_input(File::from(write), port));
-            read
-        }
-    };
-    let mut output = |kind, stream| match kind {
-        Output::Null => null(),
-        Output::Terminal => {
-            controlling = controlling.or(Some(1 + stream as u32));
-            slave()
-        }
-        Output::SameAsStdout => bail!("stdout cannot be the same as itself"),
-        Output::Pipe => {
-            let (read, write) = pipe2(OFlag::O_CLOEXEC)?;
-            // Only for speed. The limit for unprivileged users does not apply.
-            let _ = fcntl(&write, FcntlArg::F_SETPIPE_SZ(1 << 20));
-            streams.outputs.push(pump_output(File::from(read), stream, port));
-            Ok(write)
-        }
-    };
-    let stdout = output(program.stdout, Stream::Stdout)?;
+    let mut maker = Maker { port, pty, controlling: None, outputs: Vec::new() };
+    let (stdin, input) = maker.input(program.stdin)?;
+    let stdout = maker.output(program.stdout, Stream::Stdout)?;
     let stderr = match program.stderr {
-        Output::SameAsStdout => stdout.try_clone()?,
-        kind => output(kind, Stream::Stderr)?,
+        ErrorOutput::SameAsStdout => stdout.try_clone()?,
+        ErrorOutput::Own(kind) => maker.output(kind, Stream::Stderr)?,
     };
-    if let Some(pty) = &pty {
-        let master = File::from(pty.master.try_clone()?);
-        streams.terminal = Some(master.try_clone()?);
-        if program.stdin == Input::Terminal {
-            streams.input = Some(pump_input(master.try_clone()?, port));
-        }
-        // The terminal's output must reach a terminal on the host.
-        let stream = match program.stdout {
-            Output::Terminal => Stream::Stdout,
-            _ => Stream::Stderr,
-        };
-        streams.outputs.push(pump_output(master, stream, port));
-    }
+    // The terminal's output must reach a terminal on the host.
+    let shown = match program.stdout {
+        Output::Terminal => Stream::Stdout,
+        _ => Stream::Stderr,
+    };
+    let terminal = maker.terminal(shown)?;
+    let Maker { controlling, outputs, .. } = maker;
+    let input_is_terminal = program.stdin == Input::Terminal;
+    let streams = Streams { input, input_is_terminal, terminal, outputs };
     Ok((streams, ChildStreams { stdin, stdout, stderr, terminal: controlling }))
+}
+
+/// The streams that make() has made so far.
+struct Maker<'a> {
+    port: &'a Port,
+    pty: Option<OpenptyResult>,
+    /// The first stream that is the terminal.
+    controlling: Option<u32>,
+    outputs: Vec<OutputPump>,
+}
+
+impl Maker<'_> {
+    fn pty(&self) -> Result<&OpenptyResult> {
+        self.pty.as_ref().context("a stream is to be a terminal, but there is none")
+    }
+
+    /// The program's standard input, and the channel to its other end.
+    fn input(&mut self, kind: Input) -> Result<(OwnedFd, Option<Sender<Vec<u8>>>)> {
+        let (read, write) = match kind {
+            Input::Null => return Ok((null()?, None)),
+            Input::Terminal => {
+                self.controlling = Some(0);
+                let pty = self.pty()?;
+                (pty.slave.try_clone()?, pty.master.try_clone()?)
+            }
+            Input::Pipe => pipe2(OFlag::O_CLOEXEC)?,
+        };
+        Ok((read, Some(pump_input(File::from(write), self.port))))
+    }
+
+    /// The program's end of an output.
+    fn output(&mut self, kind: Output, stream: Stream) -> Result<OwnedFd> {
+        match kind {
+            Output::Null => null(),
+            Output::Terminal => {
+                self.controlling = self.controlling.or(Some(1 + stream as u32));
+                Ok(self.pty()?.slave.try_clone()?)
+            }
+            Output::Pipe => {
+                let (read, write) = pipe2(OFlag::O_CLOEXEC)?;
+                // Only for speed. The limit for unprivileged users does not apply.
+                let _ = fcntl(&write, FcntlArg::F_SETPIPE_SZ(1 << 20));
+                self.outputs.push(pump_output(File::from(read), stream, self.port));
+                Ok(write)
+            }
+        }
+    }
+
+    /// The agent's end of the terminal, if there is one. Its output is sent as `stream`'s.
+    fn terminal(&mut self, stream: Stream) -> Result<Option<File>> {
+        let Some(pty) = &self.pty else { return Ok(None) };
+        let master = File::from(pty.master.try_clone()?);
+        self.outputs.push(pump_output(master.try_clone()?, stream, self.port));
+        Ok(Some(master))
+    }
 }
 
 impl Streams {
@@ -161,16 +177,17 @@ fn null() -> Result<OwnedFd> {
     Ok(null.context("opening /dev/null")?.into())
 }
 
-fn open_terminal(terminal: &Terminal) -> Result<nix::pty::OpenptyResult> {
+fn open_terminal(terminal: &Terminal) -> Result<OpenptyResult> {
     let pty = openpty(None, None).context("making a terminal")?;
     for fd in [&pty.master, &pty.slave] {
         fcntl(fd, FcntlArg::F_SETFD(nix::fcntl::FdFlag::FD_CLOEXEC))?;
     }
-    if terminal.termios.len() == size_of::<termios>() {
+    let bytes = terminal.termios.as_ref();
+    if let Some(bytes) = bytes.filter(|bytes| bytes.len() == size_of::<termios>()) {
         // SAFETY: the bytes are as many as a termios has, and any values of
         // its integer fields are valid; the kernel checks what they mean.
         unsafe {
-            let settings: termios = std::ptr::read_unaligned(terminal.termios.as_ptr().cast());
+            let settings: termios = std::ptr::read_unaligned(bytes.as_ptr().cast());
             libc::tcsetattr(pty.slave.as_raw_fd(), libc::TCSANOW, &settings);
         }
     }

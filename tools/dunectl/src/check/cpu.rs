@@ -12,7 +12,7 @@ use super::Finding;
 const NEEDED_BITS: u32 = 47;
 
 /// The MSRs in which the firmware forbids virtualization: VM_CR (APM 15.30.1)
-/// and IA32_FEATURE_CONTROL (SDM 25.7).
+/// and IA32_FEATURE_CONTROL (SDM 24.7).
 const VM_CR: u64 = 0xc001_0114;
 const VM_CR_SVMDIS: u64 = 1 << 4;
 const FEATURE_CONTROL: u64 = 0x3a;

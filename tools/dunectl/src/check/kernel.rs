@@ -44,19 +44,24 @@ fn lockdown() -> Finding {
     }
 }
 
-const SIGNED_ONLY: &str = "only signed modules load; dkms signs dune.ko with a key that the \
-     firmware must learn once: mokutil --import /var/lib/dkms/mok.pub";
+const SIGNED_ONLY: &str = "only signed modules load; dkms signs the modules with a key that \
+     the firmware must learn once: mokutil --import /var/lib/dkms/mok.pub";
 
 /// An EFI variable: four bytes of attributes, then one byte, where 1 means on.
 fn secure_boot() -> Finding {
     const VARIABLE: &str =
         "/sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c";
     let enforced = read("/sys/module/module/parameters/sig_enforce").trim() == "Y";
-    match std::fs::read(VARIABLE).unwrap_or_default().get(4) {
-        Some(1) => Finding::note("Secure Boot", format!("on: {SIGNED_ONLY}")),
+    match std::fs::read(VARIABLE) {
+        Ok(variable) if variable.get(4) == Some(&1) => {
+            Finding::note("Secure Boot", format!("on: {SIGNED_ONLY}"))
+        }
         _ if enforced => Finding::note("signatures", format!("enforced: {SIGNED_ONLY}")),
-        Some(_) => Finding::good("Secure Boot", "off"),
-        None => Finding::good("Secure Boot", "this computer did not boot by EFI"),
+        Ok(_) => Finding::good("Secure Boot", "off"),
+        Err(_) if !Path::new("/sys/firmware/efi").exists() => {
+            Finding::good("Secure Boot", "this computer did not boot by EFI")
+        }
+        Err(e) => Finding::note("Secure Boot", format!("unknown: {VARIABLE}: {e}")),
     }
 }
 
@@ -64,11 +69,13 @@ fn secure_boot() -> Finding {
 fn kvm() -> Finding {
     let users = |name: &str| {
         let module = Path::new("/sys/module").join(name);
-        module.exists().then(|| read(module.join("refcnt")).trim().parse().unwrap_or(0u32))
+        module.exists().then(|| read(module.join("refcnt")).trim().parse::<u32>().ok())
     };
     let machines = |users| match users {
-        0 => "no virtual machine runs",
-        _ => "virtual machines run",
+        Some(0) => "no virtual machine runs",
+        Some(_) => "virtual machines run",
+        // A KVM that is part of the kernel's image has no count.
+        None => "whether virtual machines run is unknown",
     };
     match users("kvm_amd").or(users("kvm_intel")) {
         Some(users) => Finding::good(
@@ -94,11 +101,11 @@ fn has_symbol(name: &str) -> bool {
 
 fn headers(release: &str) -> Finding {
     if Path::new("/lib/modules").join(release).join("build").exists() {
-        Finding::good("headers", "installed, to build dune.ko with")
+        Finding::good("headers", "installed, to build the modules with")
     } else {
         Finding::lacking(
             "headers",
-            format!("none to build dune.ko with: apt-get install linux-headers-{release}"),
+            format!("none to build the modules with: apt-get install linux-headers-{release}"),
         )
     }
 }

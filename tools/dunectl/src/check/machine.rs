@@ -35,20 +35,18 @@ fn agent(layout: &Layout) -> Finding {
 }
 
 fn memory() -> Finding {
-    let available = read("/proc/meminfo")
-        .lines()
-        .find_map(|line| {
-            line.strip_prefix("MemAvailable:")?.trim().strip_suffix(" kB")?.parse().ok()
-        })
-        .unwrap_or(0u64)
-        >> 10;
-    if available >= NEEDED_MEMORY {
-        Finding::good("memory", format!("{available} MB available"))
-    } else {
-        Finding::note(
+    let available = read("/proc/meminfo").lines().find_map(|line| {
+        line.strip_prefix("MemAvailable:")?.trim().strip_suffix(" kB")?.parse::<u64>().ok()
+    });
+    match available.map(|kilobytes| kilobytes >> 10) {
+        Some(megabytes) if megabytes >= NEEDED_MEMORY => {
+            Finding::good("memory", format!("{megabytes} MB available"))
+        }
+        Some(megabytes) => Finding::note(
             "memory",
-            format!("{available} MB available: reduce --memory, or free memory on this computer"),
-        )
+            format!("{megabytes} MB available: reduce --memory, or free memory on this computer"),
+        ),
+        None => Finding::note("memory", "unknown: /proc/meminfo has no line MemAvailable"),
     }
 }
 

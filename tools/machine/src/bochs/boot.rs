@@ -75,27 +75,42 @@ pub(super) fn write(
         vmlinux.relocate(random(vmlinux.moves(image.init_size()) + 1)? * ALIGNMENT)?;
     }
 
+    let low = low_memory(&image, flags, (ramdisk, initramfs.len() as u64), command_line)?;
+    let mut pieces = vec![(LOW, &low[..]), (ramdisk, initramfs)];
+    let kernel_pieces = without_gaps(&vmlinux.memory, ENTRIES - pieces.len());
+    pieces.extend(kernel_pieces.map(|(at, piece)| (base + at as u64, piece)));
+    write_pieces(disk, base + (vmlinux.entry - PHYSICAL_START), &pieces)
+}
+
+/// The memory from LOW on that the kernel expects. `ramdisk`: the initramfs's address and size.
+fn low_memory(
+    image: &BootImage,
+    flags: u8,
+    ramdisk: (u64, u64),
+    command_line: &str,
+) -> Result<Vec<u8>> {
     let mut low = vec![0; PAGE_TABLES + TABLES * PAGE];
     let (at, header) = image.header();
     low[at..at + header.len()].copy_from_slice(header);
     low[TYPE_OF_LOADER] = UNREGISTERED_LOADER;
     low[LOADFLAGS] |= flags;
-    put(&mut low, RAMDISK_IMAGE, ramdisk);
-    put(&mut low, RAMDISK_SIZE, initramfs.len() as u64);
+    put(&mut low, RAMDISK_IMAGE, ramdisk.0);
+    put(&mut low, RAMDISK_SIZE, ramdisk.1);
     put(&mut low, COMMAND_LINE_POINTER, LOW + COMMAND_LINE as u64);
     if command_line.len() >= PAGE {
         return Err(Error::Usage("too many arguments for the kernel".to_owned()));
     }
     low[COMMAND_LINE..COMMAND_LINE + command_line.len()].copy_from_slice(command_line.as_bytes());
     map_four_gigabytes(&mut low);
+    Ok(low)
+}
 
-    let mut pieces = vec![(LOW, &low[..]), (ramdisk, initramfs)];
-    let kernel_pieces = without_gaps(&vmlinux.memory, ENTRIES - pieces.len());
-    pieces.extend(kernel_pieces.map(|(at, piece)| (base + at as u64, piece)));
-
+/// Writes the boot sector, whose table names the pieces and their addresses in memory, and
+/// after it the pieces.
+fn write_pieces(disk: &File, entry_point: u64, pieces: &[(u64, &[u8])]) -> Result<()> {
     // SAFETY: the sector is 512 bytes that are never written to.
     let mut sector = unsafe { BOOT_SECTOR };
-    put(&mut sector, ENTRY, base + (vmlinux.entry - PHYSICAL_START));
+    put(&mut sector, ENTRY, entry_point);
     let mut next = 1;
     for (number, (address, piece)) in pieces.iter().enumerate() {
         let sectors = piece.len().div_ceil(SECTOR);
@@ -152,8 +167,8 @@ fn without_gaps(memory: &[u8], most: usize) -> impl Iterator<Item = (usize, &[u8
         }
     }
     while pieces.len() > most {
-        let (_, end) = pieces.pop().expect("there are more than some");
-        pieces.last_mut().expect("one is always allowed").1 = end;
+        let (_, end) = pieces.pop().expect("the loop runs only with pieces");
+        pieces.last_mut().expect("`most` is at least 1").1 = end;
     }
     pieces.into_iter().map(|(begin, end)| (begin, &memory[begin..end]))
 }

@@ -2,28 +2,29 @@
 //! The disks with copies of the host's files.
 //!
 //! - The base has all files of some Debian packages that are installed here and
-//!   of the packages that they depend on (packages.rs). It is made once for the
+//!   of the packages that they depend on (packages.rs, file_list.rs). It is made once for the
 //!   versions that are installed, and kept in `MACHINES/base/`.
 //! - The copies are made for one run and lie above the base: /etc, the kernel's
 //!   modules, the project's programs and the folders that the run asks for. Their
 //!   file has no name, so it ends with the run.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::Write;
 use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use super::file_list::FileList;
 use super::packages::{Package, Packages};
-use crate::error::{Context, Error, Result};
-use crate::hash::fnv1a;
+use crate::error::{Context, Result};
 use crate::host_command;
+use crate::kept::fnv1a;
 use crate::layout::Layout;
 use crate::machine::Config;
+use crate::prepare::check_space;
 
 /// Packages for the tests, the demo and users of a shell. Those that are
 /// installed are copied, with all essential packages.
@@ -61,15 +62,6 @@ const PACKAGES: [&str; 31] = [
     "xz-utils",
 ];
 
-/// Documentation is not copied: the user can read the host's.
-const NOT_COPIED: [&str; 5] = [
-    "/usr/share/doc/",
-    "/usr/share/info/",
-    "/usr/share/locale/",
-    "/usr/share/man/",
-    "/usr/share/lintian/",
-];
-
 /// Folders of modules that tests load. All modules take 400 MB.
 const MODULE_FOLDERS: [&str; 7] = [
     "kernel/arch",
@@ -81,12 +73,12 @@ const MODULE_FOLDERS: [&str; 7] = [
     "kernel/virt",
 ];
 
-/// A larger folder is not a working directory but a home.
-const LIMIT: u64 = 1 << 30;
-
 /// The disks are far larger than their file systems: in Bochs a seek takes longer
 /// the larger the part of the disk that it crosses.
 const DISK_SIZE: u64 = 100 << 30;
+
+/// Disk space for a base image while it is made, in bytes.
+const NEEDED_SPACE: u64 = 2 << 30;
 
 /// The version of the base image. It changes when base images are made differently.
 const FORMAT: u32 = 3;
@@ -105,7 +97,7 @@ pub(crate) fn prepare(layout: &Layout, say: &mut dyn FnMut(&str)) -> Result<Path
     if image.exists() {
         return Ok(image);
     }
-    crate::kernel::check_space(&folder, 2 << 30)?;
+    check_space(&folder, NEEDED_SPACE)?;
     say(&format!("copying the programs of {} packages into an image", closure.len()));
     let list = FileList::of_packages(&closure)?;
     let made = tempfile::NamedTempFile::new_in(&folder).context("making an image")?;
@@ -163,125 +155,6 @@ pub(super) fn copies(layout: &Layout, config: &Config) -> Result<File> {
     Ok(image)
 }
 
-/// Links that are in no package, such as awk's.
-const ALTERNATIVES: &str = "/etc/alternatives";
-
-/// The contents of an image: existing files by their paths, of which only the
-/// last part may be a link, and the links that lead to them.
-#[derive(Default)]
-struct FileList {
-    paths: BTreeSet<PathBuf>,
-    /// Real names of folders.
-    folders: HashMap<PathBuf, PathBuf>,
-    size: u64,
-}
-
-impl FileList {
-    /// Adds the commands that update-alternatives has made.
-    fn add_alternatives(&mut self) -> Result<()> {
-        for folder in ["/usr/bin", "/usr/sbin"] {
-            for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-                if fs::read_link(entry.path()).is_ok_and(|to| to.starts_with(ALTERNATIVES)) {
-                    self.add(&entry.path())?;
-                }
-            }
-        }
-        Ok(())
-    }
-
-    fn of_packages(packages: &BTreeSet<Package>) -> Result<Self> {
-        let names = packages.iter().map(|package| package.name.as_str());
-        let output = host_command::output(Command::new("dpkg-query").arg("-L").args(names))?;
-        let mut list = FileList::default();
-        for line in output.stdout.split(|&byte| byte == b'\n') {
-            let path = Path::new(OsStr::from_bytes(line));
-            let wanted = line.starts_with(b"/")
-                && line != b"/."
-                && !NOT_COPIED.iter().any(|prefix| line.starts_with(prefix.as_bytes()));
-            if wanted && path.symlink_metadata().is_ok() {
-                list.add(path)?;
-            }
-        }
-        for link in ["/bin", "/lib", "/lib32", "/lib64", "/sbin"].map(Path::new) {
-            if link.is_symlink() {
-                list.add(link)?;
-            }
-        }
-        Ok(list)
-    }
-
-    fn add(&mut self, path: &Path) -> Result<()> {
-        let path = std::path::absolute(path).context("finding a file")?;
-        let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else { return Ok(()) };
-        let real = self.real(folder);
-        let path = real.join(name);
-        if let Ok(data) = path.symlink_metadata() {
-            if self.paths.insert(path) {
-                self.size += data.len();
-            }
-        }
-        Ok(())
-    }
-
-    /// A folder's real name. The links on the way to it are copied, too.
-    fn real(&mut self, folder: &Path) -> PathBuf {
-        if let Some(real) = self.folders.get(folder) {
-            return real.clone();
-        }
-        let real = match (folder.parent(), folder.file_name()) {
-            (Some(parent), Some(name)) => {
-                let parent = self.real(parent);
-                let path = parent.join(name);
-                match (path.read_link(), path.exists()) {
-                    (Ok(target), true) => {
-                        self.paths.insert(path);
-                        self.real(&parent.join(target))
-                    }
-                    _ => path,
-                }
-            }
-            // "..", from a link.
-            (Some(parent), None) => {
-                let real = self.real(parent);
-                real.parent().unwrap_or(&real).to_owned()
-            }
-            (None, _) => PathBuf::from("/"),
-        };
-        self.folders.insert(folder.to_owned(), real.clone());
-        real
-    }
-
-    /// Adds a folder with everything below it on its file system, or a file.
-    fn add_tree(&mut self, top: &Path, left_out: &[PathBuf]) -> Result<()> {
-        let Ok(data) = top.metadata() else { return Ok(()) };
-        self.add(top)?;
-        let mut left = vec![top.to_owned()];
-        while let Some(folder) = left.pop() {
-            for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
-                let path = entry.path();
-                let Ok(own) = entry.metadata() else { continue };
-                if left_out.contains(&path) || own.dev() != data.dev() {
-                    continue;
-                }
-                if own.is_dir() {
-                    left.push(path.clone());
-                } else if !own.is_file() && !own.is_symlink() {
-                    continue;
-                }
-                self.add(&path)?;
-                if self.size > LIMIT {
-                    return Err(Error::Usage(format!(
-                        "{} is too large to be copied into the vmx machine (1 GB): run this in \
-                         a smaller folder",
-                        top.display()
-                    )));
-                }
-            }
-        }
-        Ok(())
-    }
-}
-
 /// Makes a file system of these files in `image`. It is read-only and not
 /// compressed: of all file systems of Debian's kernels, this one takes the least
 /// work to load its driver and to read.
@@ -324,39 +197,5 @@ fn inherit(command: &mut Command, file: &File) {
             -1 => Err(std::io::Error::last_os_error()),
             _ => Ok(()),
         });
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn folders_lose_their_links_and_files_keep_theirs() {
-        let folder = tempfile::tempdir().unwrap();
-        let real = folder.path().canonicalize().unwrap();
-        fs::create_dir(real.join("usr")).unwrap();
-        fs::write(real.join("usr/file"), "content").unwrap();
-        std::os::unix::fs::symlink("usr", real.join("link")).unwrap();
-        let mut list = FileList::default();
-        std::os::unix::fs::symlink("../usr/file", real.join("usr/same")).unwrap();
-        list.add(&real.join("link/../usr/file")).unwrap();
-        list.add(&real.join("link/same")).unwrap();
-        let paths: Vec<PathBuf> = list.paths.into_iter().collect();
-        let expected = [real.join("link"), real.join("usr/file"), real.join("usr/same")];
-        assert_eq!(paths, expected);
-    }
-
-    #[test]
-    fn an_excluded_folder_is_left_out() {
-        let folder = tempfile::tempdir().unwrap();
-        let top = folder.path().canonicalize().unwrap();
-        fs::create_dir_all(top.join("a/deep")).unwrap();
-        fs::create_dir(top.join("b")).unwrap();
-        fs::write(top.join("b/file"), "").unwrap();
-        let mut list = FileList::default();
-        list.add_tree(&top, &[top.join("a")]).unwrap();
-        let paths: Vec<PathBuf> = list.paths.into_iter().collect();
-        assert_eq!(paths, [top.clone(), top.join("b"), top.join("b/file")]);
     }
 }

@@ -4,12 +4,11 @@
 //! instruction-by-instruction emulator, that code takes a minute.
 
 use std::fs;
-use std::io::Write;
-use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::error::{Context, Error, Result};
 use crate::host_command;
+use crate::kept::made_once;
 use crate::kernel::Kernel;
 
 /// The address of a kernel that is not moved, physical and as linked
@@ -27,7 +26,10 @@ const KERNEL_MAP: u64 = 0xffff_ffff_8000_0000;
 
 const LOAD: u32 = 1;
 
-/// The boot protocol's header in a bzImage.
+/// The name of a kept kernel, before the hash of its boot image.
+const UNPACKED: &str = "vmlinux.unpacked-";
+
+/// A boot image (bzImage); the boot protocol's header is a part of it.
 pub(super) struct BootImage {
     bytes: Vec<u8>,
 }
@@ -96,7 +98,7 @@ impl BootImage {
 }
 
 impl Vmlinux {
-    /// Unpacks the kernel once; the result is kept in the kernel's folder.
+    /// Unpacks the kernel once for each boot image; the result is kept in the kernel's folder.
     pub(super) fn of(kernel: &Kernel, image: &BootImage) -> Result<Self> {
         let bytes = unpacked(kernel, image)?;
         parse(&bytes).ok_or_else(|| {
@@ -144,14 +146,13 @@ impl Vmlinux {
     }
 }
 
+/// The contents of the file with the unpacked kernel.
 fn unpacked(kernel: &Kernel, image: &BootImage) -> Result<Vec<u8>> {
-    let kept: PathBuf = kernel.root.join("vmlinux.unpacked");
-    let modified = |path: &Path| fs::metadata(path).and_then(|data| data.modified());
-    if let (Ok(made), Ok(wanted)) = (modified(&kept), modified(&kernel.image())) {
-        if made > wanted {
-            return fs::read(&kept).context(format!("reading {}", kept.display()));
-        }
-    }
+    let kept = made_once(&kernel.root, UNPACKED, &image.bytes, || unpack(kernel, image))?;
+    fs::read(&kept).context(format!("reading {}", kept.display()))
+}
+
+fn unpack(kernel: &Kernel, image: &BootImage) -> Result<Vec<u8>> {
     let unknown = || {
         Error::Kernel(format!("{} is compressed in an unknown format", kernel.image().display()))
     };
@@ -164,12 +165,7 @@ fn unpacked(kernel: &Kernel, image: &BootImage) -> Result<Vec<u8>> {
         _ => return Err(unknown()),
     };
     let output = host_command::filter(Command::new(program).args(arguments), payload)?;
-    let bytes = host_command::stdout_of(output, format!("{program} cannot unpack the kernel"))?;
-    let mut file = tempfile::NamedTempFile::new_in(&kernel.root)
-        .context(format!("writing into {}", kernel.root.display()))?;
-    file.write_all(&bytes).context("keeping the unpacked kernel")?;
-    file.persist(&kept).map_err(|e| e.error).context("keeping the unpacked kernel")?;
-    Ok(bytes)
+    host_command::stdout_of(output, format!("{program} cannot unpack the kernel"))
 }
 
 /// Parses an ELF file that is followed by its relocations.

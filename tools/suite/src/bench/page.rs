@@ -22,12 +22,12 @@ An instruction that switches worlds counts as one, so exits have a column of the
 This page, its plot and the table of figures in the README are written by `make bench`, which
 succeeds when it has measured; `make bench-check` fails if a target is missed.
 `build/bin/dune-suite bench 6.1 --machine vmx` measures one part anew, and
-`build/bin/dune-suite bench-page` writes the page from the figures that are there.
+`build/bin/dune-suite bench-page` writes the page from the figures in `build/bench.json`.
 
 The column \"Linux\" is the cost for the same process outside of Dune mode, unless a word in
 parentheses names another: ptrace, an ioctl of /dev/dune that does nothing, `enter`, or Dune without
 KVM. The slow path is forced by a flag (`DUNE_RUN_SLOW_SYSCALL`), so neither side of its row
-includes the cost of seccomp, ptrace, audit or a tracepoint itself.
+includes the cost of ptrace, audit or a tracepoint itself.
 ";
 
 /// The targets that are not Intel's own.
@@ -36,23 +36,28 @@ const INTEL_NOTE: &str =
 (a second page table, a VMCS that is loaded for each run).
 ";
 
-/// Counts from traces that were made once, on 6.1; they are not updated with the table.
+/// After Intel's table. The parts were counted by hand, and no figure of a run is among them.
 const INTEL_WHY: &str = "
-### Why Intel's figures differ
+### Why Intel's figures differ from AMD's
 
-The parts were counted in traces, once, on 6.1. The table above has the present sums.
+The parts of these figures were counted in traces, once, on 6.1, on 2026-11-21. The sums of that day
+differ a little from those of the table.
 
-- *One DUNE_RUN* (`roundtrip`) counted 1,527. Of these the return stack buffer took 83, saving and
-  restoring the host's state 95, the system-call MSRs there and back 93, and writing pending
-  values to the VMCS 48. (It counted 1,613 when each RDMSR and WRMSR was the kernel's function.)
+- *One DUNE_RUN* (`roundtrip`) executed 1,527 instructions, of which the return stack buffer took
+  83, saving and restoring the host's state 95, the system-call MSRs there and back 93, and writing
+  pending values to the VMCS 48. (It executed 1,613 when each RDMSR and WRMSR was the kernel's
+  function.)
 - *An exception and its handler* (`trap`): the frame that libdune builds is the whole cost. There is
   no exit.
-- *Entering* (`enter`) counted 148,000, and 57,000 on AMD. Of these, opening /dev/dune took 24,000,
-  making the vCPU 27,000, and 11 page faults for libdune's tables 3,000 each. The rest is nested
-  faults and Linux's own faults at the first touch, 1,500 to 11,000 each.
+- *Entering* (`enter`) executed 148,000 instructions (57,000 on AMD), of which opening /dev/dune
+  took 24,000, making the vCPU 27,000, and 11 page faults for libdune's tables 3,000 each. The rest
+  is nested faults and Linux's own faults at the first touch, 1,500 to 11,000 each.
 - *Entering with 10,000 mappings* (`enter_10000`): registering an mmu notifier, when /dev/dune is
   opened, locks every mapping of the process (`mm_take_all_locks()`).
 - *munmap() of 1 GB* with one page in it (`munmap_1g`) was not traced.
+
+[Decision 0052](decisions/0052-intel-has-targets-of-its-own.md) records why Intel has targets of its
+own.
 ";
 
 const COLUMNS: &str = "| figure | kernel | Linux | Dune | Dune / Linux | exits | target | met |
@@ -70,7 +75,7 @@ pub fn write(figures: &[Figure]) -> String {
             continue;
         }
         page += &format!("\n## {}\n\n", machine_type.vendor);
-        if of_it.iter().any(|figure| !figure.binding && !figure.target.is_empty()) {
+        if of_it.iter().any(|figure| !figure.binding && figure.target.is_some()) {
             page += &format!("{INTEL_NOTE}\n");
         }
         page += &table(&of_it);
@@ -107,15 +112,15 @@ fn name(figure: &Figure) -> String {
 
 fn cells(figure: &Figure) -> String {
     let optional = |value: Option<f64>| value.map(number).unwrap_or_default();
-    let baseline = Subject::of(&figure.id).map(|subject| subject.baseline);
+    let baseline = Subject::of(&figure.id).and_then(|subject| subject.baseline);
     let linux = match baseline {
-        None | Some(Baseline::Linux | Baseline::Nothing) => optional(figure.linux),
+        None | Some(Baseline::Linux) => optional(figure.linux),
         Some(other) => format!("{} ({})", optional(figure.linux), other.name()),
     };
-    let target = if figure.binding || figure.target.is_empty() {
-        figure.target.clone()
-    } else {
-        format!("({})", figure.target)
+    let target = match &figure.target {
+        None => String::new(),
+        Some(target) if figure.binding => target.clone(),
+        Some(target) => format!("({target})"),
     };
     let met = match (figure.met, figure.binding) {
         (true, _) => "yes",
@@ -201,6 +206,7 @@ pub fn ratio(value: f64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::targets::SUBJECTS;
     use super::*;
 
     #[test]
@@ -210,6 +216,16 @@ mod tests {
         assert_eq!(number(1.25), "1.25");
         assert_eq!(ratio(1.046), "1.05");
         assert_eq!(ratio(0.025), "1 / 40");
+    }
+
+    #[test]
+    fn the_page_in_the_tree_has_this_text_and_all_figures() {
+        let page = include_str!("../../../../docs/benchmarks.md");
+        assert!(page.starts_with(HEAD), "docs/benchmarks.md has another text: run make bench");
+        for subject in &SUBJECTS {
+            let id = format!("(`{}`)", subject.id);
+            assert!(page.contains(&id), "docs/benchmarks.md lacks {id}: run make bench");
+        }
     }
 
     #[test]

@@ -4,6 +4,7 @@
 
 use anyhow::{anyhow, Result};
 use dune_machine::MachineType;
+use plotters::coord::types::RangedCoordf64;
 use plotters::coord::Shift;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
@@ -13,7 +14,7 @@ use super::{page, Figure};
 
 /// Sizes in pixels.
 const WIDTH: u32 = 960;
-const HEAD: u32 = 100;
+const HEAD: u32 = 122;
 const FOOT: u32 = 56;
 const ROW: u32 = 46;
 const TITLES: u32 = 250;
@@ -26,9 +27,10 @@ const SCALE: (f64, f64) = (0.002, 20.0);
 const COLOURS: [RGBColor; 2] = [RGBColor(213, 94, 0), RGBColor(0, 114, 178)];
 const GREY: RGBColor = RGBColor(90, 90, 90);
 
-const NOTES: [&str; 2] = [
+const NOTES: [&str; 3] = [
     "Left of 1, Dune executes fewer instructions than Linux. Interception is compared with ptrace,",
     "DUNE_RUN with an ioctl that does nothing. Entering has no counterpart: see docs/benchmarks.md.",
+    "An exit counts as one instruction. Exceptions, and protect, fault, unprotect, have no exit.",
 ];
 
 /// The space above the first bar and below the last one, as a part of a row's height. The
@@ -40,9 +42,26 @@ pub fn draw(figures: &[Figure]) -> Result<String> {
     // The backend's error type borrows from `text`, so the drawing is a function of its own.
     let title = title(figures);
     draw_into(&mut text, figures, &title).map_err(|e| anyhow!("drawing the plot: {e}"))?;
-    // The title is for screen readers.
+    // The title and the description are for screen readers.
     let (tag, rest) = text.split_once('>').ok_or_else(|| anyhow!("the plot is no SVG"))?;
-    Ok(format!("{tag} role=\"img\">\n<title>{title}</title>{rest}\n"))
+    let description = NOTES.join(" ");
+    let rest = with_round_font_sizes(rest);
+    Ok(format!("{tag} role=\"img\">\n<title>{title}</title>\n<desc>{description}</desc>{rest}\n"))
+}
+
+/// plotters writes font sizes with up to 15 decimals: 16.935483870967744.
+fn with_round_font_sizes(svg: &str) -> String {
+    const SIZE: &str = "font-size=\"";
+    let mut parts = svg.split(SIZE);
+    let mut text = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        text += SIZE;
+        match part.split_once('"').map(|(size, rest)| (size.parse::<f64>(), rest)) {
+            Some((Ok(size), rest)) => text += &format!("{size:.1}\"{rest}"),
+            _ => text += part,
+        }
+    }
+    text
 }
 
 type Drawn<T = ()> = Result<T, Box<dyn std::error::Error>>;
@@ -51,13 +70,15 @@ fn draw_into(text: &mut String, figures: &[Figure], title: &str) -> Drawn {
     let subjects: Vec<&Subject> = SUBJECTS
         .iter()
         .filter(|subject| {
-            matches!(subject.baseline, Baseline::Linux | Baseline::Ptrace | Baseline::EmptyIoctl)
+            matches!(
+                subject.baseline,
+                Some(Baseline::Linux | Baseline::Ptrace | Baseline::EmptyIoctl)
+            )
         })
         .collect();
     let height = HEAD + ROW * subjects.len() as u32 + FOOT;
     let root = SVGBackend::with_string(text, (WIDTH, height)).into_drawing_area();
     root.fill(&WHITE)?;
-    let kernel = kernel(figures);
     head(&root, title)?;
 
     let rows = subjects.len() as f64;
@@ -81,34 +102,42 @@ fn draw_into(text: &mut String, figures: &[Figure], title: &str) -> Drawn {
         .x_desc("instructions, Dune / Linux")
         .draw()?;
 
-    let label = |horizontal, colour: &RGBColor| {
-        let style = ("sans-serif", 15).into_font().color(colour);
-        style.pos(Pos::new(horizontal, VPos::Center))
-    };
     for (row, subject) in subjects.iter().enumerate() {
-        let top = rows - row as f64;
-        let title = Text::new(subject.title, (-12, 0), label(HPos::Right, &BLACK));
-        chart.draw_series([EmptyElement::at((SCALE.0, top - 0.5)) + title])?;
-        let thickness = (1.0 - 2.0 * GAP) / MachineType::ALL.len() as f64;
-        for (place, (machine_type, colour)) in MachineType::ALL.iter().zip(&COLOURS).enumerate() {
-            let of_bar = |figure: &&Figure| {
-                figure.id == subject.id && figure.is_of(machine_type.name, kernel)
-            };
-            let Some(ratio) = figures.iter().find(of_bar).and_then(|figure| figure.ratio) else {
-                continue;
-            };
-            let high = top - GAP - thickness * place as f64;
-            let low = high - thickness * 0.9;
-            let end = ratio.clamp(SCALE.0, SCALE.1);
-            chart.draw_series([Rectangle::new([(1.0, high), (end, low)], colour.filled())])?;
-            let (side, offset) = if ratio < 1.0 { (HPos::Right, -6) } else { (HPos::Left, 6) };
-            let value = Text::new(page::ratio(ratio), (offset, 0), label(side, &GREY));
-            chart.draw_series([EmptyElement::at((end, (high + low) / 2.0)) + value])?;
-        }
+        bars(&mut chart, rows - row as f64, subject, figures)?;
     }
     let line = PathElement::new([(1.0, 0.0), (1.0, rows)], BLACK.stroke_width(2));
     chart.draw_series([line])?;
     root.present()?;
+    Ok(())
+}
+
+type Chart<'a, 'b> = ChartContext<'a, SVGBackend<'b>, Cartesian2d<LogCoord<f64>, RangedCoordf64>>;
+
+/// The row of a subject, which ends at `top`: its title, and a bar for each machine type that
+/// has its figure.
+fn bars(chart: &mut Chart, top: f64, subject: &Subject, figures: &[Figure]) -> Drawn {
+    let kernel = kernel(figures);
+    let label = |horizontal, colour: &RGBColor| {
+        let style = ("sans-serif", 15).into_font().color(colour);
+        style.pos(Pos::new(horizontal, VPos::Center))
+    };
+    let title = Text::new(subject.title, (-12, 0), label(HPos::Right, &BLACK));
+    chart.draw_series([EmptyElement::at((SCALE.0, top - 0.5)) + title])?;
+    let thickness = (1.0 - 2.0 * GAP) / MachineType::ALL.len() as f64;
+    for (place, (machine_type, colour)) in MachineType::ALL.iter().zip(&COLOURS).enumerate() {
+        let of_bar =
+            |figure: &&Figure| figure.id == subject.id && figure.is_of(machine_type.name, kernel);
+        let Some(ratio) = figures.iter().find(of_bar).and_then(|figure| figure.ratio) else {
+            continue;
+        };
+        let high = top - GAP - thickness * place as f64;
+        let low = high - thickness * 0.9;
+        let end = ratio.clamp(SCALE.0, SCALE.1);
+        chart.draw_series([Rectangle::new([(1.0, high), (end, low)], colour.filled())])?;
+        let (side, offset) = if ratio < 1.0 { (HPos::Right, -6) } else { (HPos::Left, 6) };
+        let value = Text::new(page::ratio(ratio), (offset, 0), label(side, &GREY));
+        chart.draw_series([EmptyElement::at((end, (high + low) / 2.0)) + value])?;
+    }
     Ok(())
 }
 
@@ -148,6 +177,8 @@ mod tests {
         let plot = draw(&figures).expect("it can be drawn");
         assert!(plot.starts_with("<svg "));
         assert!(plot.contains(" role=\"img\">\n<title>Instructions "), "{plot}");
+        assert!(plot.contains("</title>\n<desc>Left of 1, Dune "), "{plot}");
+        assert!(plot.contains(" font-size=\"16.9\""), "{plot}");
         for text in ["1.03", "1 / 62", "exception and handler", "AMD", "Linux 6.1"] {
             assert!(plot.contains(text), "{text}");
         }

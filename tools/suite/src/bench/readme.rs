@@ -5,6 +5,7 @@
 use anyhow::{Context as _, Result};
 use dune_machine::SVM;
 
+use super::targets::Subject;
 use super::{page, Figure};
 
 const BEGIN: &str = "<!-- written by make bench, from here -->\n";
@@ -45,15 +46,20 @@ pub fn update(readme: &str, figures: &[Figure]) -> Result<String> {
 fn table(figures: &[Figure]) -> Option<String> {
     let vendor = SVM.vendor;
     let mut text = format!(
-        "| instructions, {vendor}, Linux {KERNEL} | Linux | Dune | Dune / Linux |\n\
-         |---|--:|--:|--:|\n"
+        "| instructions, {vendor}, Linux {KERNEL} | Linux | Dune | Dune / Linux | exits |\n\
+         |---|--:|--:|--:|--:|\n"
     );
     for (id, title) in ROWS {
         let wanted = |figure: &&Figure| figure.id == id && figure.is_of(SVM.name, KERNEL);
         let figure = figures.iter().find(wanted)?;
         let (linux, dune) = (page::number(figure.linux?), page::number(figure.dune));
-        let ratio = page::ratio(figure.ratio?);
-        text += &format!("| {title} | {linux} | {dune} | {ratio} |\n");
+        let mut ratio = page::ratio(figure.ratio?);
+        let target = Subject::of(id).and_then(|subject| subject.target(&SVM)?.ratio());
+        if let Some(target) = target.filter(|_| !figure.met) {
+            ratio += &format!(" (target: {})", page::ratio(target));
+        }
+        let exits = page::number(figure.exits?);
+        text += &format!("| {title} | {linux} | {dune} | {ratio} | {exits} |\n");
     }
     Some(text)
 }
@@ -71,9 +77,17 @@ mod tests {
         let readme = format!("one\n\n{BEGIN}old\n{END}\nthree\n");
         let new = update(&readme, &all()).unwrap();
         assert!(new.starts_with("one\n") && new.ends_with("\nthree\n"), "{new}");
-        assert!(new.contains("| One getpid() from ring 0 | 360 | 372 | 1.03 |\n"), "{new}");
+        assert!(new.contains("| One getpid() from ring 0 | 360 | 372 | 1.03 | 1 |\n"), "{new}");
         assert!(!new.contains("old"), "{new}");
         assert_eq!(new, update(&new, &all()).unwrap());
+    }
+
+    #[test]
+    fn a_missed_target_is_named() {
+        let missed = Figure { met: false, ..Figure::example("intercept", 5500.0, 100.0) };
+        let figures: Vec<Figure> = all().into_iter().filter(|one| one.id != missed.id).collect();
+        let table = table(&[figures, vec![missed]].concat()).unwrap();
+        assert!(table.contains(" | 5,500 | 100 | 1 / 55 (target: 1 / 60) | 1 |\n"), "{table}");
     }
 
     #[test]

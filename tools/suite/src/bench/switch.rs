@@ -128,11 +128,13 @@ impl Instruction {
     }
 }
 
+/// An instruction whose bytes could not be read counts as a NOP.
 fn decode(steps: &[Step]) -> Result<Vec<Instruction>> {
     let mut file = tempfile::NamedTempFile::new().context("making a file for objdump")?;
     for step in steps {
+        let bytes = step.bytes.as_deref().unwrap_or_default();
         let mut slot = [0x90; SLOT];
-        slot[..step.bytes.len()].copy_from_slice(&step.bytes);
+        slot[..bytes.len()].copy_from_slice(bytes);
         file.write_all(&slot).context("writing for objdump")?;
     }
     let output = Command::new("objdump")
@@ -174,8 +176,8 @@ fn parse(line: &str) -> Option<(usize, Instruction)> {
 fn complete(steps: &[Step]) -> Result<Vec<Step>> {
     const VMMCALL: [u8; 3] = [0x0f, 0x01, 0xd9];
     let mut steps = steps.to_vec();
-    if let Some(first) = steps.first_mut().filter(|first| first.bytes.is_empty()) {
-        first.bytes = VMMCALL.to_vec();
+    if let Some(first) = steps.first_mut().filter(|first| first.bytes.is_none()) {
+        first.bytes = Some(VMMCALL.to_vec());
     }
     let decoded = decode(&steps)?;
     let enters = decoded.iter().position(|instruction| instruction.mnemonic == "vmrun");
@@ -184,7 +186,7 @@ fn complete(steps: &[Step]) -> Result<Vec<Step>> {
     let length = decoded[enters].length;
     let after = Step {
         address: steps[enters].address + length as u64,
-        bytes: steps[enters].bytes[length..].to_vec(),
+        bytes: steps[enters].bytes.as_ref().map(|bytes| bytes[length..].to_vec()),
     };
     let missing = &decode(std::slice::from_ref(&after))?[0];
     if steps[first].address == after.address + missing.length as u64 {

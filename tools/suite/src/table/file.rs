@@ -13,12 +13,12 @@ use serde::de::{self, Deserializer};
 use serde::Deserialize;
 use toml::Spanned;
 
-use super::{Entry, Mode, Selection, Table, Test, DEFAULT, FILE};
+use super::{Entry, Mode, Selection, Short, Table, Test, DEFAULT, FILE};
 
 const MOST_CPUS: u32 = 16;
 
 /// The variables that only the suite sets (context.rs).
-const SUITE_VARIABLES: [&str; 2] = ["BUILD", "TEST_TIME_FACTOR"];
+const SUITE_VARIABLES: [&str; 2] = ["DUNE_BUILD", "TEST_TIME_FACTOR"];
 
 /// The set of all tests, except those that run only where they are named.
 const ALL: &str = "all";
@@ -187,7 +187,7 @@ fn new_mode(
         machine_type,
         since: row.since.map_or(Series::ALL[0], |since| since.0),
         own_cpus: row.cpus.as_ref().map(|cpus| *cpus.as_ref()),
-        cpus: cpus.map_or(1, |cpus| *cpus.as_ref()),
+        default_cpus: default.cpus.as_ref().map_or(1, |cpus| *cpus.as_ref()),
         memory: memory.map_or(machine_type.memory, NonZeroU32::get),
         cpu_model: row.cpu_model.clone(),
         cpu_features: row.cpu_features.clone(),
@@ -199,8 +199,11 @@ fn new_mode(
         proof: proof.filter(|proof| !proof.is_empty()).cloned(),
         tests: sets.select(source, &row.tests)?,
         by_hand: row.by_hand,
-        short: short.map(|tests| (tests, series(&row.short_kernels))),
-        full_kernels: series(&row.full_kernels),
+        short: short.map(|tests| Short {
+            tests,
+            kernels: series(&row.short_kernels),
+            full_kernels: series(&row.full_kernels),
+        }),
         vmx_kernels: series(&row.vmx_kernels).unwrap_or_default(),
     })
 }
@@ -314,7 +317,7 @@ short_kernels = ["6.12"]
         assert_eq!(line("cpus = 4", "cpus ="), "tests/suite.toml:26:");
         assert_eq!(line("minutes = 30", "minutes = 0"), "tests/suite.toml:1:");
         assert_eq!(line("machines = [\"svm\"]\nenv", "machines = []\nenv"), "tests/suite.toml:4:");
-        assert_eq!(line("CYCLES", "BUILD"), "tests/suite.toml:4:");
+        assert_eq!(line("CYCLES", "DUNE_BUILD"), "tests/suite.toml:4:");
         let slow = "a/slow\"\nminutes = 60\nown_boot = true\nmachines = [\"svm\"]";
         assert_eq!(
             mistake(slow, "a/x\"\nmachines = [\"vmx\"]"),

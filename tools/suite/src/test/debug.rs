@@ -9,7 +9,7 @@ use dune_machine::{Kernel, Series};
 
 use crate::context::Context;
 
-/// Whose source it is built from.
+/// The series from whose source the debug kernel is built.
 pub const SERIES: Series = Series::V6_1;
 
 /// Finds the kernel or builds it, and builds the module for it.

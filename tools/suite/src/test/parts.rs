@@ -32,7 +32,7 @@ pub fn run(
     let mut tally = Tally::new();
     let mut resumed = Vec::new();
     for part in &parts {
-        let key = records.key(&part.job.release(context)?);
+        let key = records.key(part.job.release(context)?);
         let mut of_part = tally.of_part();
         if let Some(record) = records.find(&part.name, &key) {
             tally.line(&format!("PASSED  {}: before, with the same sources", part.name));
@@ -61,8 +61,8 @@ pub fn list(context: &Context, kernels: &[Series]) -> Result<Verdict> {
     for part in all(context, kernels) {
         // A kernel that was not fetched has passed nothing.
         let release = part.job.release(context);
-        let has_passed = |release: &str| records.find(&part.name, &records.key(release)).is_some();
-        let passed = release.is_ok_and(|release| has_passed(&release));
+        let has_passed = |release| records.find(&part.name, &records.key(release)).is_some();
+        let passed = release.is_ok_and(has_passed);
         let verdict = if passed { "  passed" } else { "" };
         text += &format!("{}{verdict}\n", part.name);
     }

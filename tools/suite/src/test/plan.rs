@@ -137,14 +137,16 @@ impl Job {
         }
     }
 
-    /// The release of its kernel; empty, if it has none or not one of Debian's.
-    pub fn release(&self, context: &Context) -> Result<String> {
+    /// The release of its kernel. None, if it boots none of Debian's kernels.
+    pub fn release(&self, context: &Context) -> Result<Option<String>> {
         match self {
             Job::Boot(boot) => match boot.kernel {
-                BootKernel::Series(series) => Ok(Kernel::find(&context.layout, series)?.release),
-                BootKernel::Debug => Ok(String::new()),
+                BootKernel::Series(series) => {
+                    Ok(Some(Kernel::find(&context.layout, series)?.release))
+                }
+                BootKernel::Debug => Ok(None),
             },
-            Job::Tools | Job::Harness => Ok(String::new()),
+            Job::Tools | Job::Harness => Ok(None),
         }
     }
 

@@ -9,6 +9,7 @@ use anyhow::{Context as _, Result};
 use dune_machine::{Config, Error, Machine, Outcome};
 
 use crate::context::Context;
+use crate::files;
 use crate::test::plan::Boot;
 use crate::test::tally::Tally;
 use crate::test::tap;
@@ -184,7 +185,7 @@ impl Runner<'_> {
                 let kernel = outcome.kernel_errors.as_deref().unwrap_or_default();
                 let text = [&outcome.stdout[..], &outcome.stderr[..], kernel.as_bytes()].concat();
                 write_log(&log, &text)?;
-                judge(&outcome, name, &log, self.tally);
+                add_results(&outcome, name, &log, self.tally);
                 self.machine = Some(machine);
             }
             Err(e) if !is_last && is_stale_code(context, &e) => {
@@ -210,14 +211,28 @@ impl Runner<'_> {
     /// Switches the machine off, if it is on, and keeps its kernel's log.
     fn power_off(&mut self) -> Result<()> {
         let Some(machine) = self.machine.take() else { return Ok(()) };
+        let Boot { name, context, .. } = self.boot;
+        let records = machine.log().records().len();
+        let so_far = machine.log().tail(usize::MAX);
+        let log = match machine.power_off() {
+            Ok(log) => {
+                if let Some(errors) = log.kernel_errors_since(records) {
+                    self.tally.failed(format!("{name}: while switching off: {errors}"));
+                }
+                log.tail(usize::MAX)
+            }
+            Err(e) if is_stale_code(context, &e) => {
+                self.tally.line(&format!("{name}: {STALE_CODE}, while it switched off"));
+                so_far
+            }
+            Err(e) => {
+                self.tally.machine_error(format!("{name}: while switching off: {e}"));
+                so_far
+            }
+        };
         let file = self.logs.join(KERNEL_LOG);
-        let mut log = fs::read_to_string(&file).unwrap_or_default();
-        log += &machine.log().tail(usize::MAX);
-        fs::write(file, log).context("writing the kernel's log")?;
-        if let Err(e) = machine.power_off() {
-            self.tally.machine_error(format!("{}: {e}", self.boot.name));
-        }
-        Ok(())
+        let earlier = files::read(&file)?.unwrap_or_default();
+        fs::write(file, earlier + &log).context("writing the kernel's log")
     }
 }
 
@@ -234,7 +249,8 @@ pub fn is_stale_code(context: &Context, error: &Error) -> bool {
     context.machine_type().may_run_stale_code && log.contains("int3: 0000 [#")
 }
 
-fn judge(outcome: &Outcome, name: &str, log: &Path, tally: &mut Tally) {
+/// Adds the results of a program that ended to the tally, and prints its line.
+fn add_results(outcome: &Outcome, name: &str, log: &Path, tally: &mut Tally) {
     let text = String::from_utf8_lossy(&outcome.stdout);
     let results = tap::parse(&text);
     let passed = results.passed;

@@ -23,10 +23,11 @@ pub struct Records {
 /// Everything that the result of a part depends on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Key {
-    /// The hash of the sources, committed or not.
-    tree: String,
-    /// The kernel's release, which identifies the build of "newest".
-    release: String,
+    /// The hash of the sources, committed or not. None, if git fails.
+    tree: Option<String>,
+    /// The kernel's release, which identifies the build of "newest". None, if the part
+    /// boots none of Debian's kernels.
+    release: Option<String>,
     /// The options of the environment that tests obey.
     options: Vec<Option<String>>,
 }
@@ -55,10 +56,9 @@ impl Records {
     }
 
     /// The key of a result with this kernel.
-    pub fn key(&self, release: &str) -> Key {
-        let tree = self.tree.clone().unwrap_or_default();
+    pub fn key(&self, release: Option<String>) -> Key {
         let options = OPTIONS.iter().map(|name| std::env::var(name).ok()).collect();
-        Key { tree, release: release.to_owned(), options }
+        Key { tree: self.tree.clone(), release, options }
     }
 
     /// The record of a part that passed with this key.
@@ -108,6 +108,10 @@ fn tree(source: &Path, build: &Path, folder: &Path) -> Option<String> {
 mod tests {
     use super::*;
 
+    fn release(text: &str) -> Option<String> {
+        Some(text.to_owned())
+    }
+
     /// A clone with one committed file, and its build folder.
     fn clone() -> tempfile::TempDir {
         let clone = tempfile::tempdir().expect("a folder can be made");
@@ -128,18 +132,18 @@ mod tests {
         let record =
             Record { passed: 3, skipped: BTreeMap::from([("no such thing".to_owned(), 2)]) };
         let records = open(&clone);
-        let key = records.key("6.1.0-1");
+        let key = records.key(release("6.1.0-1"));
         assert_eq!(records.find("part", &key), None);
         assert!(records.keep("part", &key, &record).expect("it can be kept"));
 
         let records = open(&clone);
-        assert_eq!(records.find("part", &records.key("6.1.0-1")), Some(record));
-        assert_eq!(records.find("other", &records.key("6.1.0-1")), None);
-        assert_eq!(records.find("part", &records.key("6.1.0-2")), None);
+        assert_eq!(records.find("part", &records.key(release("6.1.0-1"))), Some(record));
+        assert_eq!(records.find("other", &records.key(release("6.1.0-1"))), None);
+        assert_eq!(records.find("part", &records.key(release("6.1.0-2"))), None);
 
         fs::write(clone.path().join("file"), "two").expect("a file can be written");
         let records = open(&clone);
-        assert_eq!(records.find("part", &records.key("6.1.0-1")), None);
+        assert_eq!(records.find("part", &records.key(release("6.1.0-1"))), None);
     }
 
     #[test]
@@ -156,7 +160,7 @@ mod tests {
     fn a_part_during_which_the_sources_changed_is_not_kept() {
         let clone = clone();
         let records = open(&clone);
-        let key = records.key("");
+        let key = records.key(None);
         fs::write(clone.path().join("new"), "").expect("a file can be written");
         assert!(!records.keep("part", &key, &Record::default()).expect("that is no error"));
         assert_eq!(records.find("part", &key), None);
@@ -167,7 +171,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder can be made");
         fs::write(folder.path().join(".git"), "not a clone").expect("a file can be written");
         let records = open(&folder);
-        let key = records.key("");
+        let key = records.key(None);
         assert!(!records.keep("part", &key, &Record::default()).expect("that is no error"));
         assert_eq!(records.find("part", &key), None);
     }

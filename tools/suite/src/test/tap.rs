@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Reads TAP as `prove --verbose` passes it on. prove judges whether a program
+//! Reads TAP as `prove --verbose` passes it on. prove checks whether a program
 //! kept its plan and ended well. This file counts the single tests, and keeps the
 //! program's comments on those that fail.
 

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Files that are made once and kept. The name of each has a hash of what it was made
+//! from. A date would not do: an older source may have been installed, or copied, later.
+
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use crate::error::{Context, Result};
+
+/// The file in `folder` whose name is `prefix` and the hash of `source`. If it does not
+/// exist, it is written with what `make` returns, and replaces those of other sources.
+pub(crate) fn made_once(
+    folder: &Path,
+    prefix: &str,
+    source: &[u8],
+    make: impl FnOnce() -> Result<Vec<u8>>,
+) -> Result<PathBuf> {
+    let path = folder.join(format!("{prefix}{:016x}", fnv1a(source)));
+    if path.exists() {
+        return Ok(path);
+    }
+    let bytes = make()?;
+    remove_old(folder, prefix);
+    let describe = || format!("writing {}", path.display());
+    let mut file = tempfile::NamedTempFile::new_in(folder).context(describe())?;
+    file.write_all(&bytes).context(describe())?;
+    file.persist(&path).map_err(|e| e.error).context(describe())?;
+    Ok(path)
+}
+
+/// A machine that still uses one has it open.
+fn remove_old(folder: &Path, prefix: &str) {
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        if entry.file_name().to_string_lossy().starts_with(prefix) {
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+}
+
+/// FNV-1a, 64 bits: the same with every Rust release, since the files' names outlive
+/// the tool. (std leaves open how its DefaultHasher works.)
+pub(crate) fn fnv1a(bytes: &[u8]) -> u64 {
+    const OFFSET_BASIS: u64 = 0xcbf2_9ce4_8422_2325;
+    const PRIME: u64 = 0x0100_0000_01b3;
+    bytes.iter().fold(OFFSET_BASIS, |hash, &byte| (hash ^ u64::from(byte)).wrapping_mul(PRIME))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_made_once_for_each_source() {
+        let folder = tempfile::tempdir().expect("a folder can be made");
+        let file = |source: &str, result: &str| {
+            let make = || Ok(result.as_bytes().to_vec());
+            let path = made_once(folder.path(), "kept-", source.as_bytes(), make).unwrap();
+            (fs::read_to_string(&path).unwrap(), path)
+        };
+        let (first, old) = file("a", "1");
+        assert_eq!(first, "1");
+        assert_eq!(file("a", "2").0, "1");
+        assert_eq!(file("b", "3").0, "3");
+        assert!(!old.exists());
+    }
+
+    /// Vectors of the algorithm's authors.
+    #[test]
+    fn hashes_are_those_of_fnv1a() {
+        assert_eq!(fnv1a(b""), 0xcbf2_9ce4_8422_2325);
+        assert_eq!(fnv1a(b"a"), 0xaf63_dc4c_8601_ec8c);
+        assert_eq!(fnv1a(b"foobar"), 0x8594_4171_f739_67e8);
+    }
+}
