@@ -5,7 +5,7 @@
 #   make             builds everything; ./setup installs what that needs
 #   make test        runs the usual tests in emulated machines, on KERNELS="6.1 6.12";
 #                    ONLY=TEXT,TEXT: those whose name contains one of these
-#   make test-all    runs all tests on 6.1, 6.12 and newest, in every mode but debug (5 hours);
+#   make test-all    runs all tests on 6.1, 6.12 and newest, in every mode but debug (hours);
 #                    resumes where it was interrupted. PARTS="NAME NAME" runs some of its parts
 #   make list-parts  lists the names of these parts, and which have passed
 #   make fuzz        runs the module's fuzzer for HOURS=1, and resumes; findings are in build/fuzz
@@ -13,7 +13,7 @@
 #   make demo        runs real programs, natively and under dunectl run
 #   make bench       measures, and writes docs/benchmarks.md, its plot and the README's table
 #   make bench-check fails if a figure that was measured misses its target
-#   make test-vmx    runs the tests in the slow vmx machine (20 minutes); ONLY=TEXT,TEXT: some
+#   make test-vmx    runs the tests in the vmx machine, which is slow; ONLY=TEXT,TEXT: some
 #   make test-debug  runs the module's tests on a debug kernel; MACHINE=vmx ONLY=TEXT: in Bochs
 #   make install     installs dunectl, dune-run, libdune with its headers, and the built
 #                    modules to $(DESTDIR)$(PREFIX)
