@@ -89,7 +89,7 @@ static const struct intercept intercepts[] = {
 	{ INTERCEPT_RSM, SVM_EXIT_RSM, 1, ANSWER_UD },
 	{ INTERCEPT_TASK_SWITCH, SVM_EXIT_TASK_SWITCH, 1, ANSWER_GP },
 	{ INTERCEPT_FERR_FREEZE, SVM_EXIT_FERR_FREEZE, 1, ANSWER_NONE },
-	/* Virtualization itself, and the TLB tags of others. */
+	/* Virtualization itself, the TLB tags of others, and MCOMMIT, which EFER turns off. */
 	{ INTERCEPT_VMRUN, SVM_EXIT_VMRUN, 1, ANSWER_UD },
 	{ INTERCEPT_VMLOAD, SVM_EXIT_VMLOAD, 1, ANSWER_UD },
 	{ INTERCEPT_VMSAVE, SVM_EXIT_VMSAVE, 1, ANSWER_UD },
