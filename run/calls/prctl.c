@@ -26,7 +26,7 @@ void call_prctl(struct dune_tf *tf)
 	case PR_GET_CHILD_SUBREAPER:
 	case PR_GET_TID_ADDRESS:
 		if (in_super_range(ARG1(tf))) {
-			refuse(tf, EFAULT);
+			refuse(tf, -EFAULT);
 			return;
 		}
 		break;
@@ -66,28 +66,28 @@ void call_prctl(struct dune_tf *tf)
 		break;
 	case PR_SCHED_CORE:
 		if (in_super_range(ARG4(tf))) {
-			refuse(tf, EFAULT);
+			refuse(tf, -EFAULT);
 			return;
 		}
 		break;
 	case 0x41555856:	/* PR_GET_AUXV, since 6.4 */
 		if (meets_super_range(ARG1(tf), ARG2(tf))) {
-			refuse(tf, EFAULT);
+			refuse(tf, -EFAULT);
 			return;
 		}
 		break;
 	case PR_SET_VMA:
 		if (meets_super_range(ARG2(tf), ARG3(tf))) {
-			refuse(tf, ENOMEM);
+			refuse(tf, -ENOMEM);
 			return;
 		}
 		if (in_super_range(ARG4(tf))) {
-			refuse(tf, EFAULT);
+			refuse(tf, -EFAULT);
 			return;
 		}
 		break;
 	default:
-		refuse(tf, EINVAL);
+		refuse(tf, -EINVAL);
 		return;
 	}
 	dune_syscall_result(tf, forward(tf));
@@ -104,7 +104,7 @@ void call_arch_prctl(struct dune_tf *tf)
 	case ARCH_GET_FS:
 	case ARCH_GET_GS:
 		if (in_super_range(ARG1(tf))) {
-			refuse(tf, EFAULT);
+			refuse(tf, -EFAULT);
 			return;
 		}
 		dune_syscall_pass(tf);
@@ -117,16 +117,16 @@ void call_arch_prctl(struct dune_tf *tf)
 		dune_syscall_result(tf, 1);
 		return;
 	case ARCH_SET_CPUID:
-		refuse(tf, ENODEV);
+		refuse(tf, -ENODEV);
 		return;
 	case ARCH_GET_XCOMP_SUPP:
 	case ARCH_GET_XCOMP_PERM:
 		if (in_super_range(ARG1(tf))) {
-			refuse(tf, EFAULT);
+			refuse(tf, -EFAULT);
 			return;
 		}
 		dune_syscall_result(tf, forward(tf));
 		return;
 	}
-	refuse(tf, EINVAL);
+	refuse(tf, -EINVAL);
 }

@@ -119,12 +119,12 @@ void call_sendmsg(struct dune_tf *tf)
 
 	copy_pool_reset();
 	if (user_read(&m, ARG1(tf), sizeof(m))) {
-		refuse(tf, EFAULT);
+		refuse(tf, -EFAULT);
 		return;
 	}
 	err = take_message(&m, true);
 	if (err) {
-		refuse(tf, -err);
+		refuse(tf, err);
 		return;
 	}
 	dune_syscall_result(tf, dune_syscall_forward(tf->rax, ARG0(tf), (u64)&m, ARG2(tf),
@@ -151,7 +151,7 @@ void call_recvmsg(struct dune_tf *tf)
 
 	copy_pool_reset();
 	if (user_read(&m, ARG1(tf), sizeof(m))) {
-		refuse(tf, EFAULT);
+		refuse(tf, -EFAULT);
 		return;
 	}
 	ret = take_message(&m, false);

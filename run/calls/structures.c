@@ -30,7 +30,7 @@ void call_iovec(struct dune_tf *tf)
 	struct iovec *iov = few;
 
 	if (count > IOV_LIMIT) {
-		refuse(tf, EINVAL);
+		refuse(tf, -EINVAL);
 		return;
 	}
 	if (count > ARRAY_LEN(few)) {
@@ -38,12 +38,12 @@ void call_iovec(struct dune_tf *tf)
 		iov = copy_pool_get(count * sizeof(*iov));
 	}
 	if (user_read(iov, ARG1(tf), count * sizeof(*iov))) {
-		refuse(tf, EFAULT);
+		refuse(tf, -EFAULT);
 		return;
 	}
 	for (i = 0; i < count; i++) {
 		if (iov[i].iov_len && meets_super_range((u64)iov[i].iov_base, iov[i].iov_len)) {
-			refuse(tf, EFAULT);
+			refuse(tf, -EFAULT);
 			return;
 		}
 	}
@@ -63,7 +63,7 @@ void call_mq_notify(struct dune_tf *tf)
 	if (user_read(&event, ARG1(tf), sizeof(event)) ||
 	    (event.sigev_notify == SIGEV_THREAD &&
 	     in_super_range((u64)event.sigev_value.sival_ptr))) {
-		refuse(tf, EFAULT);
+		refuse(tf, -EFAULT);
 		return;
 	}
 	dune_syscall_result(tf, dune_syscall_forward(tf->rax, ARG0(tf), (u64)&event,
@@ -77,17 +77,17 @@ static void forward_waiters(struct dune_tf *tf, u64 count, u64 limit)
 
 	copy_pool_reset();
 	if (count > limit) {
-		refuse(tf, EINVAL);
+		refuse(tf, -EINVAL);
 		return;
 	}
 	waiters = copy_pool_get(count * sizeof(*waiters));
 	if (user_read(waiters, ARG0(tf), count * sizeof(*waiters))) {
-		refuse(tf, EFAULT);
+		refuse(tf, -EFAULT);
 		return;
 	}
 	for (i = 0; i < count; i++) {
 		if (in_super_range(waiters[i].uaddr)) {
-			refuse(tf, EFAULT);
+			refuse(tf, -EFAULT);
 			return;
 		}
 	}
