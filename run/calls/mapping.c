@@ -31,8 +31,8 @@ static volatile bool placing;
 
 static void __attribute__((noreturn)) cannot_unmap(long err)
 {
-	die(126, "cannot remove a mapping of the program from the supervisor range",
-	    errno_text(err), "end the program that shares its memory, and report this");
+	die(126, "cannot remove a mapping of the program from the supervisor range", NULL, err,
+	    "end the program that shares its memory, and report this (docs/security.md)");
 }
 
 static void unmap_between(u64 from, u64 to)

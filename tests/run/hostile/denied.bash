@@ -16,7 +16,7 @@ is "$(without late-fstatfs /bin/sh -c "$files; : </proc/self/mem && echo opened"
 	"without fstatfs the memory of a process is not opened"
 advice="a program must be a 64-bit x86 program or #! script, and not on hugetlbfs"
 is "$(without fstatfs /bin/true)" \
-	"dune-run: /bin/true: Exec format error: $advice" \
+	"dune-run: cannot run /bin/true: Exec format error: $advice" \
 	"without fstatfs no program starts, which could be on hugetlbfs"
 is "$(without getfl ./sh -c ': >>./sh && echo opened')" \
 	"./sh: 1: cannot create ./sh: Operation not permitted" \
