@@ -5,6 +5,7 @@
  */
 #define _GNU_SOURCE
 #include "hostile.h"
+#include "maps.h"
 #include "tap.h"
 
 #include <stdio.h>
@@ -17,26 +18,22 @@ static struct {
 	volatile long result;
 } *shared;
 
-#define ARENA		(SUPER_BASE + 0x10000000UL)
-#define ARENA_END	(ARENA + 0x100000UL)	/* at first */
+#define ARENA_END	(ARENA_BASE + ARENA_SIZE)	/* at first */
 
 /* The kernel could place a mapping of the program's in each. */
 static int holes_in_arena(void)
 {
-	unsigned long from, to, at = ARENA;
-	FILE *maps = fopen("/proc/self/maps", "r");
-	char line[512];
+	unsigned long at = ARENA_BASE;
+	FILE *mappings = open_mappings();
+	struct mapping m;
 	int holes = 0;
 
-	if (!maps)
-		child_fails("/proc/self/maps cannot be opened");
-	while (fgets(line, sizeof(line), maps)) {
-		if (sscanf(line, "%lx-%lx", &from, &to) != 2 || to <= at)
+	while (next_mapping(mappings, &m)) {
+		if (m.end <= at)
 			continue;
-		holes += from > at && at < ARENA_END;
-		at = to;
+		holes += m.start > at && at < ARENA_END;
+		at = m.end;
 	}
-	fclose(maps);
 	return holes + (at < ARENA_END);
 }
 

@@ -6,6 +6,7 @@
  */
 #define _GNU_SOURCE
 #include "hostile.h"
+#include "maps.h"
 #include "tap.h"
 
 #include <errno.h>
@@ -46,18 +47,12 @@ static void test_grandchild(void)
 /* Whether something is mapped where the runtime of this program has nothing. */
 static int mapped_in_super_range(void)
 {
-	unsigned long start;
-	char line[512];
-	FILE *maps = fopen("/proc/self/maps", "r");
+	FILE *mappings = open_mappings();
+	struct mapping m;
 	int n = 0;
 
-	if (!maps)
-		child_fails("/proc/self/maps cannot be opened");
-	while (fgets(line, sizeof(line), maps)) {
-		start = strtoul(line, NULL, 16);
-		n += start >= SUPER_BASE + 0x20000000 && start < SUPER_BASE + 0x40000000;
-	}
-	fclose(maps);
+	while (next_mapping(mappings, &m))
+		n += m.start >= VECTOR_BASE && in_super_range(m.start);
 	return n;
 }
 

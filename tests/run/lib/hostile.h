@@ -14,7 +14,7 @@
 /* Pages of the runtime that are mapped. */
 #define HEADER	(SUPER_BASE + GUARD_REGION_SIZE)	/* dune-run's ELF header */
 #define IMAGE	(HEADER + 0x1000)		/* its code */
-#define SPARE	(SUPER_BASE + 0x100ff000)	/* the last of the arena, until it grows */
+#define SPARE	(ARENA_BASE + ARENA_SIZE - 0x1000)	/* the last of the arena, until it grows */
 
 /* A system call: the result, or the negative error number. */
 long call(long nr, long a, long b, long c, long d, long e, long f);
