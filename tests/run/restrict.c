@@ -4,9 +4,10 @@
  * executable: by prctl(PR_SET_MDWE), or by a seccomp filter that is systemd's
  * of MemoryDenyWriteExecute=. Exit status 77: the kernel has no such thing.
  *
- * restrict fstatfs|late-fstatfs|getfl|robust|writable PROGRAM ARGS: run a program below a
- * seccomp filter that denies one call with EPERM: fstatfs, fstatfs of a descriptor from
- * LATE on, fcntl(F_GETFL), get_robust_list, mprotect(PROT_READ | PROT_WRITE).
+ * restrict fstatfs|late-fstatfs|late-fstat|getfl|robust|writable PROGRAM ARGS: run a program
+ * under a seccomp filter that denies one call with EPERM: fstatfs, fstatfs or fstat of a
+ * descriptor from LATE on, fcntl(F_GETFL), get_robust_list,
+ * mprotect(PROT_READ | PROT_WRITE). (libc itself calls newfstatat in place of fstat.)
  *
  * A helper of vdso.bash and hostile/denied.bash, not a test.
  */
@@ -70,10 +71,10 @@ static int deny(int nr)
 	return install(code, sizeof(code) / sizeof(code[0]));
 }
 
-static int deny_late_fstatfs(void)
+static int deny_late(int nr)
 {
-	static struct sock_filter code[] = {
-		LOAD(nr), IF(SYS_fstatfs, 3),
+	struct sock_filter code[] = {
+		LOAD(nr), IF(nr, 3),
 		LOAD(args[0]), IF_FROM(LATE, 1), RETURN(SECCOMP_RET_ERRNO | EPERM),
 		RETURN(SECCOMP_RET_ALLOW),
 	};
@@ -110,7 +111,9 @@ static int restrict_self(const char *how)
 	if (!strcmp(how, "fstatfs"))
 		return deny(SYS_fstatfs);
 	if (!strcmp(how, "late-fstatfs"))
-		return deny_late_fstatfs();
+		return deny_late(SYS_fstatfs);
+	if (!strcmp(how, "late-fstat"))
+		return deny_late(SYS_fstat);
 	if (!strcmp(how, "getfl"))
 		return deny_getfl();
 	if (!strcmp(how, "robust"))
