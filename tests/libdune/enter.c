@@ -23,6 +23,7 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+#include "rings.h"
 #include "tap.h"
 
 static volatile int count;
@@ -31,14 +32,6 @@ static volatile int handler_ring;
 static pthread_t thread;
 static volatile int stop;
 static int in_order = 1;
-
-static int ring(void)
-{
-	unsigned short cs;
-
-	__asm__ volatile("mov %%cs, %0" : "=r" (cs));
-	return cs & 3;
-}
 
 static void handler(int sig)
 {

@@ -6,6 +6,7 @@
  * other registers, or when it reaches memory that it was not given.
  */
 #define _GNU_SOURCE
+#include <asm/prctl.h>
 #include <asm/processor-flags.h>
 #include <errno.h>
 #include <setjmp.h>
@@ -20,7 +21,7 @@
 #include "x86.h"
 
 static __thread int mine = 4711;
-static volatile int count, ring, tls;
+static volatile int count, handler_ring, tls;
 static volatile unsigned int mxcsr;
 static volatile uintptr_t handler_sp, handler_cs;
 static char stack[4 * PAGE] __attribute__((aligned(4096)));
@@ -48,7 +49,8 @@ CODE(code_call, "movq %rbx, %rax; xorl %edi, %edi; xorl %esi, %esi; xorl %edx, %
 		"movl $8, %r10d; syscall; movq %rax, %rdi\n" LEAVE);
 /* A value on the x87 stack, all SSE exceptions unmasked, FS at the box */
 CODE(code_own, "fldz; movl $0x6000, -8(%rsp); ldmxcsr -8(%rsp)\n"
-	       "movl $0x1002, %edi; movq %rbx, %rsi; movl $158, %eax; syscall\n"
+	       "movl $" ASM_NUMBER(ARCH_SET_FS) ", %edi; movq %rbx, %rsi\n"
+	       SYSCALL(SYS_arch_prctl)
 	       "movl $1, (%rbx); 1: cmpl $2, (%rbx); jne 1b; movl %fs:0, %edi\n" LEAVE);
 CODE(code_end, ".balign 4096\n");
 
@@ -72,11 +74,10 @@ static long run(void *code, volatile void *rbx)
 
 static void look_here(void)
 {
-	unsigned short cs;
 	unsigned int word;
 
-	__asm__ volatile("mov %%cs, %0; stmxcsr %1" : "=r" (cs), "=m" (word));
-	ring = cs & 3;
+	__asm__ volatile("stmxcsr %0" : "=m" (word));
+	handler_ring = ring();
 	mxcsr = word;
 	tls = mine;
 }
@@ -160,7 +161,7 @@ static int on(const void *area, size_t size, uintptr_t p)
 
 static void trusted(const char *what)
 {
-	ok(count == 1 && ring == 0, "%s: the handler runs in ring 0", what);
+	ok(count == 1 && handler_ring == 0, "%s: the handler runs in ring 0", what);
 	is(handler_cs & 3, 3, "%s: the handler's frame is of ring 3", what);
 	ok(!on(stack, sizeof(stack), handler_sp), "%s: the handler runs on a stack of ring 0",
 	   what);
@@ -191,7 +192,7 @@ static void test_signals(void)
 	ok(tls == 4711 && mxcsr == 0x1f80, "ring 3's FS and MXCSR are gone after dune_ring3()");
 	count = 0;
 	raise(SIGUSR1);
-	ok(count == 1 && ring == 0 && handler_cs == 0x10, "a signal to ring 0 itself");
+	ok(count == 1 && handler_ring == 0 && handler_cs == DUNE_CS, "a signal to ring 0 itself");
 	install(SIGILL, step_over, 0);
 	count = 0;
 	is(run(code_ud, box), 55, "an exception of ring 3 becomes a signal");
