@@ -21,6 +21,10 @@
 /* A system call, unknown to Linux, that returns the sum of its arguments. */
 #define NR_SUM	4242
 
+/* The selectors of ring 3: the same as on Linux. */
+#define USER_CS	0x33
+#define USER_SS	0x2b
+
 static struct dune_tf seen;
 static volatile long calls;
 static char stack[65536] __attribute__((aligned(16)));
@@ -165,8 +169,8 @@ static void test_traps(void)
 	dune_trap_set(X86_TRAP_UD, skip2, 0);
 	is(run(code_ud), 0x77, "an exception of ring 3 is handled, and ring 3 continues");
 	is(traps, 1, "the handler of ring 3's exception ran once");
-	is(seen.cs, 0x33, "an exception of ring 3 shows its cs");
-	is(seen.ss, 0x2b, "an exception of ring 3 shows its ss");
+	is(seen.cs, USER_CS, "an exception of ring 3 shows its cs");
+	is(seen.ss, USER_SS, "an exception of ring 3 shows its ss");
 	dune_trap_set(X86_TRAP_UD, leave_trap, 0);
 	is(run(code_ud), -X86_TRAP_UD, "a trap handler may end ring 3");
 	dune_trap_set(X86_TRAP_UD, NULL, 0);

@@ -11,11 +11,12 @@
 #include <errno.h>
 #include <setjmp.h>
 #include <signal.h>
-#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <ucontext.h>
 #include <unistd.h>
+#include "child.h"
+#include "handler.h"
 #include "rings.h"
 #include "tap.h"
 #include "x86.h"
@@ -121,13 +122,6 @@ static void step_over(int sig, siginfo_t *info, void *uc)
 	((ucontext_t *)uc)->uc_mcontext.gregs[REG_RIP] += 2;
 }
 
-static void install(int sig, void (*fn)(int, siginfo_t *, void *), int flags)
-{
-	struct sigaction sa = { .sa_sigaction = fn, .sa_flags = SA_SIGINFO | flags };
-
-	sigaction(sig, &sa, NULL);
-}
-
 /* A signal comes as soon as ring 3 has written 1 into the box. */
 static pid_t send_when_ready(int sig)
 {
@@ -172,20 +166,20 @@ static void test_signals(void)
 {
 	int i;
 
-	install(SIGUSR1, go_on, 0);
+	handle(SIGUSR1, go_on, 0, 0);
 	is(run_with_signal(code_wait, SIGUSR1), X86_EFLAGS_DF + 77 + 88 + 99,
 	   "ring 3 continues with all its registers after a signal");
 	trusted("a signal");
-	install(SIGUSR1, leave, SA_NODEFER);
+	handle(SIGUSR1, leave, SA_NODEFER, 0);
 	for (i = 0; i < 3; i++)
 		is(run_with_signal(code_spin, SIGUSR1), -5, "dune_ring3_leave() from a handler");
 	trusted("the last");
-	install(SIGUSR1, jump, 0);
+	handle(SIGUSR1, jump, 0, 0);
 	if (!sigsetjmp(out, 1))
 		run_with_signal(code_spin, SIGUSR1);
 	trusted("siglongjmp() out of a handler");
 	waitpid(-1, NULL, 0);
-	install(SIGUSR1, go_on, 0);
+	handle(SIGUSR1, go_on, 0, 0);
 	is(run_with_signal(code_own, SIGUSR1), 2, "ring 3 with its own FS and MXCSR");
 	trusted("a signal then");
 	look_here();
@@ -193,7 +187,7 @@ static void test_signals(void)
 	count = 0;
 	raise(SIGUSR1);
 	ok(count == 1 && handler_ring == 0 && handler_cs == DUNE_CS, "a signal to ring 0 itself");
-	install(SIGILL, step_over, 0);
+	handle(SIGILL, step_over, 0, 0);
 	count = 0;
 	is(run(code_ud, box), 55, "an exception of ring 3 becomes a signal");
 	trusted("its signal");
@@ -221,7 +215,7 @@ static void test_altstack(void)
 	stack_t ss = { .ss_sp = alt, .ss_size = sizeof(alt) };
 
 	sigaltstack(&ss, NULL);
-	install(SIGUSR1, go_on, SA_ONSTACK);
+	handle(SIGUSR1, go_on, SA_ONSTACK, 0);
 	is(run_with_signal(code_wait, SIGUSR1), X86_EFLAGS_DF + 77 + 88 + 99,
 	   "ring 3 continues after a signal on an alternate stack");
 	trusted("a signal");
@@ -237,7 +231,7 @@ static void test_limits(void)
 	is(run(code_call, (void *)SYS_sigaltstack), -EPERM, "sigaltstack of ring 3: EPERM");
 	is(run(code_call, (void *)SYS_rt_sigreturn), -EPERM, "rt_sigreturn of ring 3: EPERM");
 	is(run(code_read, box), 2, "ring 3 reads memory that it was given");
-	install(SIGSEGV, leave, SA_NODEFER);
+	handle(SIGSEGV, leave, SA_NODEFER, 0);
 	is(run(code_read, &mine), -5, "ring 3 cannot read a global");
 	is(run(code_read, dune_pt_root()), -5, "ring 3 cannot read the page table");
 	is(run(code_read, (void *)look_here), -5, "ring 3 cannot read code of ring 0");
@@ -254,7 +248,7 @@ int main(void)
 {
 	struct dune_config cfg = { .size = sizeof(cfg), .super_size = 1UL << 47 };
 
-	box = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	box = shared_alloc(PAGE);
 	must_enter(&cfg);
 	grant(__start_ring3, __stop_ring3 - __start_ring3, DUNE_PT_RX);
 	grant(stack, sizeof(stack), DUNE_PT_RW);

@@ -132,13 +132,17 @@ GPR_ONLY static void pass_or_leave(struct dune_tf *tf)
 	dune_syscall_pass(tf);
 }
 
+#define SA_RESTORER	0x04000000	/* <asm/signal.h>, which libc replaces */
+
 struct kernel_action {
 	uint64_t handler, flags, restorer, mask;
 };
 
 static void signals(void)
 {
-	struct kernel_action act = { USER_BASE + 0x2000, 0x04000004, USER_BASE + 0x2080, 0 };
+	struct kernel_action act = {
+		USER_BASE + 0x2000, SA_RESTORER | SA_SIGINFO, USER_BASE + 0x2080, 0
+	};
 
 	dune_copy((void *)act.handler, code_handler, code_handler_end - code_handler);
 	dune_copy((void *)act.restorer, code_restorer, code_restorer_end - code_restorer);
