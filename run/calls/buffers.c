@@ -82,29 +82,30 @@ void call_move_pages(struct dune_tf *tf)
  * Two operations have structures that hold pointers. They are refused as if the kernel
  * was built without them.
  */
-void call_keyctl(struct dune_tf *tf)
+static long check_keyctl(const struct dune_tf *tf)
 {
 	switch ((u32)ARG0(tf)) {
 	case KEYCTL_CAPABILITIES:	/* clears all of the buffer */
-		if (meets_super_range(ARG1(tf), ARG2(tf))) {
-			refuse(tf, -EFAULT);
-			return;
-		}
-		break;
+		return meets_super_range(ARG1(tf), ARG2(tf)) ? -EFAULT : 0;
 	case KEYCTL_UPDATE:
 	case KEYCTL_DESCRIBE:
 	case KEYCTL_READ:
 	case KEYCTL_INSTANTIATE:
 	case KEYCTL_GET_SECURITY:
-		if (meets_super_range(ARG2(tf), ARG3(tf))) {
-			refuse(tf, -EFAULT);
-			return;
-		}
-		break;
+		return meets_super_range(ARG2(tf), ARG3(tf)) ? -EFAULT : 0;
 	case KEYCTL_INSTANTIATE_IOV:
 	case KEYCTL_DH_COMPUTE:
-		refuse(tf, -EOPNOTSUPP);
-		return;
+		return -EOPNOTSUPP;
 	}
-	dune_syscall_result(tf, forward(tf));
+	return 0;
+}
+
+void call_keyctl(struct dune_tf *tf)
+{
+	long err = check_keyctl(tf);
+
+	if (err)
+		refuse(tf, err);
+	else
+		dune_syscall_result(tf, forward(tf));
 }

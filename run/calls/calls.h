@@ -60,6 +60,9 @@ void call_newfstatat(struct dune_tf *tf);
 void call_statx(struct dune_tf *tf);
 
 /* structures.c */
+struct iovec;
+
+bool vector_meets_super_range(const struct iovec *v, u64 count);
 void call_iovec(struct dune_tf *tf);
 void call_mq_notify(struct dune_tf *tf);
 void call_futex_waitv(struct dune_tf *tf);

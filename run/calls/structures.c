@@ -19,13 +19,24 @@ _Static_assert(IOV_LIMIT * sizeof(struct iovec) <= COPY_POOL_BYTES,
 _Static_assert(FUTEX_WAITV_MAX * sizeof(struct futex_waitv) <= COPY_POOL_BYTES,
 	       "forward_waiters() needs no check of copy_pool_get()");
 
+/* Whether any byte of the buffers of @v, a copy, lies in the supervisor range. */
+bool vector_meets_super_range(const struct iovec *v, u64 count)
+{
+	u64 i;
+
+	for (i = 0; i < count; i++)
+		if (v[i].iov_len && meets_super_range((u64)v[i].iov_base, v[i].iov_len))
+			return true;
+	return false;
+}
+
 /*
  * readv, writev and their variants, and vmsplice: argument 1 is the pointer, argument 2
  * the count. Most arrays are small: these are copied to the stack, not to the pool.
  */
 void call_iovec(struct dune_tf *tf)
 {
-	u64 count = ARG2(tf), i;
+	u64 count = ARG2(tf);
 	struct iovec few[8];
 	struct iovec *iov = few;
 
@@ -37,15 +48,10 @@ void call_iovec(struct dune_tf *tf)
 		copy_pool_reset();
 		iov = copy_pool_get(count * sizeof(*iov));
 	}
-	if (user_read(iov, ARG1(tf), count * sizeof(*iov))) {
+	if (user_read(iov, ARG1(tf), count * sizeof(*iov)) ||
+	    vector_meets_super_range(iov, count)) {
 		refuse(tf, -EFAULT);
 		return;
-	}
-	for (i = 0; i < count; i++) {
-		if (iov[i].iov_len && meets_super_range((u64)iov[i].iov_base, iov[i].iov_len)) {
-			refuse(tf, -EFAULT);
-			return;
-		}
 	}
 	dune_syscall_result(tf, dune_syscall_forward(tf->rax, ARG0(tf), (u64)iov, count,
 						     ARG3(tf), ARG4(tf), ARG5(tf)));
