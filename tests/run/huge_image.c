@@ -9,6 +9,7 @@
  * not run.
  */
 #define _GNU_SOURCE
+#include "child.h"
 #include "hostile.h"
 #include "tap.h"
 #include "tiny_image.h"
@@ -90,7 +91,7 @@ static int new_file(const char *name, int flags, const struct tiny_image *image)
 /* Execute a file with the same stack: the error of execveat, or the status of wait(). */
 static int execute(int fd, char **argv, char **envp)
 {
-	int *err = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	int *err = shared_alloc(sizeof(*err));
 	int status = -1;
 	pid_t child = fork();
 

@@ -4,6 +4,7 @@
  * could place a mapping of the program. Fails when there is one.
  */
 #define _GNU_SOURCE
+#include "child.h"
 #include "hostile.h"
 #include "maps.h"
 #include "tap.h"
@@ -80,7 +81,7 @@ static void test_holes(void)
 
 int main(void)
 {
-	shared = shared_page();
+	shared = shared_alloc(sizeof(*shared));
 	test_holes();
 	return done();
 }

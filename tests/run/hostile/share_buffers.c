@@ -4,6 +4,7 @@
  * runtime copies. Fails when the copy for one replaces the checked copy of the other.
  */
 #define _GNU_SOURCE
+#include "child.h"
 #include "hostile.h"
 #include "tap.h"
 
@@ -80,7 +81,7 @@ static void test_buffers(void)
 
 int main(void)
 {
-	shared = shared_page();
+	shared = shared_alloc(sizeof(*shared));
 	test_buffers();
 	return done();
 }

@@ -5,6 +5,7 @@
  * when a mapping stays in the supervisor range that a killed vfork child began there.
  */
 #define _GNU_SOURCE
+#include "child.h"
 #include "hostile.h"
 #include "maps.h"
 #include "tap.h"
@@ -119,7 +120,7 @@ static void test_killed_mapping(void)
 
 int main(void)
 {
-	shared = shared_page();
+	shared = shared_alloc(sizeof(*shared));
 	test_grandchild();
 	test_killed_mapping();
 	return done();

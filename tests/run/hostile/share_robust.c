@@ -5,6 +5,7 @@
  * process with memory of its own cannot set one.
  */
 #define _GNU_SOURCE
+#include "child.h"
 #include "hostile.h"
 #include "tap.h"
 
@@ -85,7 +86,7 @@ static void test_robust_list(void)
 
 int main(void)
 {
-	shared = shared_page();
+	shared = shared_alloc(sizeof(*shared));
 	test_robust_list();
 	return done();
 }

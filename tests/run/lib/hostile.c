@@ -106,12 +106,3 @@ void leave_session(void)
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGALRM, SIG_IGN);
 }
-
-void *shared_page(void)
-{
-	void *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-
-	if (page == MAP_FAILED)
-		bail("mmap: %s", strerror(errno));
-	return page;
-}

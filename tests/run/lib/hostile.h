@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
  * For the programs that attack the runtime: where it is, system calls without
- * libc's errno, descriptors, faults, and memory for several processes.
+ * libc's errno, descriptors, mappings and faults.
  */
 #ifndef DUNE_TESTS_RUN_HOSTILE_H
 #define DUNE_TESTS_RUN_HOSTILE_H
@@ -45,8 +45,5 @@ extern void *volatile fault_address;
  * processes: a session of its own, and no SIGPIPE or SIGALRM.
  */
 void leave_session(void);
-
-/* A page of zeroes that this process shares with its children. */
-void *shared_page(void);
 
 #endif
