@@ -45,7 +45,7 @@ static void execute_with_low_base(char *self)
 	perror("execv");
 }
 
-/* The mappings of huge pages in the supervisor range. */
+/* Returns how many mappings of huge pages are in the supervisor range. */
 static int huge_in_range(void)
 {
 	FILE *mappings = open_mappings();
@@ -63,7 +63,10 @@ static int huge_in_range(void)
 	return n;
 }
 
-/* Until the kernel finds room in the supervisor range only, which is refused. */
+/*
+ * Uses up the room above the supervisor range. Returns the error of the first mapping for which
+ * the kernel finds room in the range only.
+ */
 static long fill(void)
 {
 	long at;

@@ -21,7 +21,7 @@ static struct {
 
 #define ARENA_END	(ARENA_BASE + ARENA_SIZE)	/* at first */
 
-/* The kernel could place a mapping of the program's in each. */
+/* Returns how many holes the arena has, in each of which the kernel could place a mapping. */
 static int holes_in_arena(void)
 {
 	unsigned long at = ARENA_BASE;
@@ -38,7 +38,7 @@ static int holes_in_arena(void)
 	return holes + (at < ARENA_END);
 }
 
-/* In a process with memory of its own: what it finds. */
+/* Returns how many a process with memory of its own finds. */
 static int holes_in_copy(void)
 {
 	int status = -1;
@@ -64,7 +64,7 @@ static void test_holes(void)
 	waitpid(child, NULL, 0);
 	is(shared->result, 0, "the arena has no hole in a child of a vfork child");
 
-	/* with this limit the run page of the child that is gone stays */
+	/* With this limit the parent cannot replace the run page of the child that has ended. */
 	getrlimit(RLIMIT_DATA, &limit);
 	low = limit;
 	low.rlim_cur = 4096;

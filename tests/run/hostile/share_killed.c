@@ -26,7 +26,7 @@ static struct {
 	volatile int found;
 } *shared;
 
-/* SIGKILL ends a wait for a vfork child: the child's own would live on. */
+/* SIGKILL ends the wait for a vfork child, so a vfork child of the child's would live on. */
 static void test_grandchild(void)
 {
 	int child = vfork();
@@ -58,9 +58,9 @@ static int mapped_in_super_range(void)
 }
 
 /*
- * All room is taken but that of the runtime. A vfork child is killed while the
- * kernel fills a mapping for it there: 1, and what the parent has there then; 0
- * if the kill came too early or too late.
+ * Takes all room but that of the runtime, and has a vfork child killed while the kernel
+ * fills a mapping for it there. Returns 1 and stores how many mappings the parent has
+ * there then, or returns 0 if the kill came too early or too late.
  */
 static int kill_in_mmap(int file, int delay, int *left)
 {
