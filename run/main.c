@@ -97,13 +97,14 @@ static void parse(const struct initial_stack *s, struct options *o)
 		    !take(arg, "--argv0=", &o->argv0) &&
 		    !take(arg, "--tree=", &o->tree) &&
 		    !take(arg, "--name=", &o->name))
-			die(126, "unknown option", arg, "see dune-run --help");
+			die(126, "there is no option", arg, 0, "see dune-run --help");
 		if (text_starts(arg, "--stats"))
 			o->stats = true;
 	}
 	o->first = i + 1;
 	if (o->first >= *s->argc)
-		die(126, "no program", NULL, "give it after --, see dune-run --help");
+		die(126, "no program is named", NULL, 0,
+		    "give its path after --, see dune-run --help");
 }
 
 /*
@@ -137,23 +138,36 @@ static void open_self(const struct initial_stack *s)
 	if (fd < 0 && name)
 		fd = SYS4(__NR_openat, AT_FDCWD, *name, O_PATH | O_CLOEXEC, 0);
 	if (fd < 0)
-		die(126, "cannot open dune-run itself", errno_text(fd), "mount /proc");
+		die(126, "cannot open dune-run's own file", NULL, fd, "mount /proc");
 	hidden_add(HIDDEN_SELF, fd);
+}
+
+static const char *run_advice(long err)
+{
+	switch (err) {
+	case -ENOENT:
+	case -ENOTDIR:
+		return "check the path of the program and of its dynamic loader";
+	case -EACCES:
+		return "a program must be an executable file that you may read";
+	case -ENOEXEC:
+		return "a program must be a 64-bit x86 program or #! script, and not on hugetlbfs";
+	case -ELIBBAD:
+		return "its dynamic loader must be a 64-bit x86 program, and not on hugetlbfs";
+	case -ELOOP:
+		return "shorten the chain of symbolic links or #! scripts";
+	case -ENOMEM:
+		return "raise the limit on address space (ulimit -v); if that does not help, link "
+		       "the program to addresses that dune-run does not use (docs/sandbox.md)";
+	}
+	return "check whether the program runs without the sandbox";
 }
 
 static void __attribute__((noreturn)) cannot_run(const char *path, long err)
 {
 	bool missing = err == -ENOENT || err == -ENOTDIR;
-	const char *advice = NULL;
 
-	if (missing)
-		advice = "check the path of the program and of its dynamic loader";
-	else if (err == -EACCES)
-		advice = "a program must be an executable file that you may read";
-	else if (err == -ENOEXEC)
-		advice =
-			"a program must be a 64-bit x86 program or #! script, and not on hugetlbfs";
-	die(missing ? 127 : 126, path, errno_text(err), advice);
+	die(missing ? 127 : 126, "cannot run", path, err, run_advice(err));
 }
 
 static long open_program(const struct initial_stack *s, const struct options *o)
@@ -205,25 +219,25 @@ static void enter(void)
 		.super_base = SUPER_BASE,
 		.super_size = SUPER_SIZE,
 	};
-	const char *advice = NULL;
+	const char *advice = "`dunectl check` shows what this computer lacks";
 	long err;
 
 	err = SYS6(__NR_mmap, ARENA_BASE, ARENA_SIZE, PROT_READ | PROT_WRITE,
 		   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
 	if (err < 0)
-		die(126, "no memory for the runtime", errno_text(err),
+		die(126, "cannot get memory for the runtime", NULL, err,
 		    "raise the limit on address space (ulimit -v)");
 	err = dune_enter(&config);
 	if (!err)
 		return;
 	if (err == -ENOENT || err == -ENODEV)
-		advice = "load dune.ko, or see `dunectl check`";
+		advice = "load dune.ko; `dunectl check` shows what this computer lacks";
 	else if (err == -EACCES)
 		advice = "join the group dune, or ask an administrator for access to "
 			 "/dev/dune (docs/install.md)";
 	else if (err == -EPROTO)
 		advice = "load the dune.ko that belongs to this dune-run";
-	die(126, "/dev/dune", errno_text(err), advice);
+	die(126, "cannot use /dev/dune", NULL, err, advice);
 }
 
 /*
@@ -280,8 +294,8 @@ static void load(int program, const struct initial_stack *initial, const struct 
 	stack_describe(initial, &image);
 	err = areas_set(initial, &image);
 	if (err)
-		die(126, "cannot set the program's memory areas", errno_text(err),
-		    "the kernel needs CONFIG_CHECKPOINT_RESTORE");
+		die(126, "cannot set the program's memory areas", NULL, err,
+		    "use a kernel that has CONFIG_CHECKPOINT_RESTORE");
 	if (image.stack_executable)
 		SYS3(__NR_mprotect, PAGE_DOWN(tf->rsp), PAGE_BYTES,
 		     PROT_READ | PROT_WRITE | PROT_EXEC | PROT_GROWSDOWN);
@@ -300,11 +314,11 @@ void run_main(u64 *stack)
 
 	/* From here on only user_memory.c touches memory of the program. */
 	if (tf.rip >= USER_END)
-		die(126, options.name, NULL, "its entry point is not a user address");
+		die(126, "cannot run", options.name, 0, "its entry point must be a user address");
 	enter();
 	dune_syscall_set(check_syscall);
 	seal_rest();
 	err = dune_ring3(&tf);
-	die(126, "cannot start the program in ring 3", errno_text(err),
-	    "report this with `dunectl check`");
+	die(126, "cannot start the program in ring 3", NULL, err,
+	    "report this with the output of `dunectl check`");
 }

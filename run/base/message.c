@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-/* The messages to people. A message is one line: the error, its object, and advice. */
+/* The messages to people. A message is one line: the problem and what to do. */
 #include "message.h"
 #include "sys.h"
 #include "text.h"
 
 #include <asm/unistd.h>
 
-const char *errno_text(long err)
+static const char *errno_text(long err)
 {
 	static char other[32];
 	char *p;
 
-	switch (err < 0 ? -err : err) {
+	switch (-err) {
 	case EPERM:
 		return "Operation not permitted";
 	case ENOENT:
@@ -20,6 +20,8 @@ const char *errno_text(long err)
 		return "Input/output error";
 	case ENXIO:
 		return "No such device or address";
+	case EBADF:
+		return "Bad file descriptor";
 	case ENOEXEC:
 		return "Exec format error";
 	case ENOMEM:
@@ -48,33 +50,35 @@ const char *errno_text(long err)
 		return "Accessing a corrupted shared library";
 	}
 	p = text_append(other, other + sizeof(other), "error ");
-	text_number(p, other + sizeof(other), err < 0 ? -err : err);
+	text_number(p, other + sizeof(other), -err);
 	return other;
 }
 
-void message(const char *what, const char *detail, const char *advice)
+void message(const char *problem, const char *object, long err, const char *advice)
 {
 	char line[PATH_BYTES + 512];
 	const char *end = line + sizeof(line);
 	char *p;
 
 	p = text_append(line, end, "dune-run: ");
-	p = text_append(p, end, what);
-	if (detail) {
-		p = text_append(p, end, ": ");
-		p = text_append(p, end, detail);
+	p = text_append(p, end, problem);
+	if (object) {
+		p = text_append(p, end, " ");
+		p = text_append(p, end, object);
 	}
-	if (advice) {
+	if (err) {
 		p = text_append(p, end, ": ");
-		p = text_append(p, end, advice);
+		p = text_append(p, end, errno_text(err));
 	}
+	p = text_append(p, end, ": ");
+	p = text_append(p, end, advice);
 	*p++ = '\n';
 	SYS3(__NR_write, 2, line, p - line);
 }
 
-void die(int status, const char *what, const char *detail, const char *advice)
+void die(int status, const char *problem, const char *object, long err, const char *advice)
 {
-	message(what, detail, advice);
+	message(problem, object, err, advice);
 	for (;;)
 		SYS1(__NR_exit_group, status);
 }

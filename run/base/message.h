@@ -3,15 +3,16 @@
 #ifndef DUNE_RUN_MESSAGE_H
 #define DUNE_RUN_MESSAGE_H
 
-/* The message of an error, positive or negative; valid until the next call. */
-const char *errno_text(long err);
-/* Print "dune-run: WHAT: DETAIL: ADVICE" to stderr; DETAIL and ADVICE may be NULL. */
-void message(const char *what, const char *detail, const char *advice);
+/*
+ * Print "dune-run: PROBLEM OBJECT: ERROR: ADVICE" to stderr. The object may be NULL, and the
+ * error (-errno) 0.
+ */
+void message(const char *problem, const char *object, long err, const char *advice);
 /*
  * Print the message as message() does, and end the process with @status. Works in user
  * mode and in ring 0.
  */
-void die(int status, const char *what, const char *detail, const char *advice)
+void die(int status, const char *problem, const char *object, long err, const char *advice)
 	__attribute__((noreturn));
 
 #endif /* DUNE_RUN_MESSAGE_H */

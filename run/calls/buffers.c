@@ -22,7 +22,7 @@ static bool sets_meet_super_range(const struct dune_tf *tf)
 void call_select(struct dune_tf *tf)
 {
 	if (sets_meet_super_range(tf))
-		refuse(tf, EFAULT);
+		refuse(tf, -EFAULT);
 	else
 		dune_syscall_result(tf, forward(tf));
 }
@@ -37,12 +37,12 @@ void call_pselect6(struct dune_tf *tf)
 	u64 mask[2];
 
 	if (sets_meet_super_range(tf)) {
-		refuse(tf, EFAULT);
+		refuse(tf, -EFAULT);
 		return;
 	}
 	if (theirs) {
 		if (user_read(mask, theirs, sizeof(mask)) || in_super_range(mask[0])) {
-			refuse(tf, EFAULT);
+			refuse(tf, -EFAULT);
 			return;
 		}
 		ARG5(tf) = (u64)mask;
@@ -55,7 +55,7 @@ void call_pselect6(struct dune_tf *tf)
 void call_mincore(struct dune_tf *tf)
 {
 	if (meets_super_range(ARG2(tf), ARG1(tf) / PAGE_BYTES + 1))
-		refuse(tf, EFAULT);
+		refuse(tf, -EFAULT);
 	else
 		dune_syscall_result(tf, forward(tf));
 }
@@ -73,7 +73,7 @@ void call_move_pages(struct dune_tf *tf)
 	if (meets_super_range(ARG2(tf), count * sizeof(u64)) ||
 	    meets_super_range(ARG3(tf), count * sizeof(int)) ||
 	    meets_super_range(ARG4(tf), count * sizeof(int)))
-		refuse(tf, EFAULT);
+		refuse(tf, -EFAULT);
 	else
 		dune_syscall_result(tf, forward(tf));
 }
@@ -82,29 +82,30 @@ void call_move_pages(struct dune_tf *tf)
  * Two operations have structures that hold pointers. They are refused as if the kernel
  * was built without them.
  */
-void call_keyctl(struct dune_tf *tf)
+static long check_keyctl(const struct dune_tf *tf)
 {
 	switch ((u32)ARG0(tf)) {
 	case KEYCTL_CAPABILITIES:	/* clears all of the buffer */
-		if (meets_super_range(ARG1(tf), ARG2(tf))) {
-			refuse(tf, EFAULT);
-			return;
-		}
-		break;
+		return meets_super_range(ARG1(tf), ARG2(tf)) ? -EFAULT : 0;
 	case KEYCTL_UPDATE:
 	case KEYCTL_DESCRIBE:
 	case KEYCTL_READ:
 	case KEYCTL_INSTANTIATE:
 	case KEYCTL_GET_SECURITY:
-		if (meets_super_range(ARG2(tf), ARG3(tf))) {
-			refuse(tf, EFAULT);
-			return;
-		}
-		break;
+		return meets_super_range(ARG2(tf), ARG3(tf)) ? -EFAULT : 0;
 	case KEYCTL_INSTANTIATE_IOV:
 	case KEYCTL_DH_COMPUTE:
-		refuse(tf, EOPNOTSUPP);
-		return;
+		return -EOPNOTSUPP;
 	}
-	dune_syscall_result(tf, forward(tf));
+	return 0;
+}
+
+void call_keyctl(struct dune_tf *tf)
+{
+	long err = check_keyctl(tf);
+
+	if (err)
+		refuse(tf, err);
+	else
+		dune_syscall_result(tf, forward(tf));
 }

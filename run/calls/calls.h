@@ -4,12 +4,13 @@
  * functions that syscalls.def names, by the file they are in. Each of these runs after
  * the checks of its line in the table, and ends in exactly one of these:
  *
- * - refuse(): dune-run found the error; @err is positive (EFAULT);
+ * - refuse(): dune-run found the error;
  * - dune_syscall_result(): @tf gets what the kernel returned, which may be
- *   DUNE_AGAIN, or a result or negative error in its place;
+ *   DUNE_AGAIN, or a result or an error in its place;
  * - dune_syscall_pass() or dune_syscall_clone3(): libdune stores the result.
  *
- * Other functions that can fail return a negative error.
+ * An error is a negative errno number (-EFAULT) everywhere; only the rows of syscalls.def
+ * have the positive number.
  */
 #ifndef DUNE_RUN_CALLS_H
 #define DUNE_RUN_CALLS_H
@@ -31,7 +32,7 @@
 
 /*
  * check.c. forward() makes the call of @tf as it is, and returns the kernel's value, for
- * dune_syscall_result().
+ * dune_syscall_result(). refuse() gives the program @err as the call's result.
  */
 long forward(struct dune_tf *tf);
 void refuse(struct dune_tf *tf, long err);
@@ -59,6 +60,9 @@ void call_newfstatat(struct dune_tf *tf);
 void call_statx(struct dune_tf *tf);
 
 /* structures.c */
+struct iovec;
+
+bool vector_meets_super_range(const struct iovec *v, u64 count);
 void call_iovec(struct dune_tf *tf);
 void call_mq_notify(struct dune_tf *tf);
 void call_futex_waitv(struct dune_tf *tf);

@@ -31,7 +31,7 @@ struct call {
 	u8 names;
 	u8 ranges;
 	u8 item;	/* bytes of what a buffer's length counts */
-	u16 error;	/* of CALL_DENY, positive */
+	s16 error;	/* of CALL_DENY */
 };
 
 /* The letters of syscalls.def, a bit for each. */
@@ -95,7 +95,7 @@ struct call {
 #define FUNCTION(nr, name, function, a, b, c, d, e, f)			\
 	[nr] = ENTRY(CALL_FUNCTION, function, a, b, c, d, e, f),
 #define DENY(nr, name, err)						\
-	[nr] = { .how = CALL_DENY, .error = (err) },
+	[nr] = { .how = CALL_DENY, .error = -(err) },
 
 static const struct call table[] = {
 #include "syscalls.def"
@@ -108,7 +108,7 @@ long forward(struct dune_tf *tf)
 
 void refuse(struct dune_tf *tf, long err)
 {
-	tf->rax = -err;
+	tf->rax = err;
 }
 
 /* Argument @i; a buffer's length is the argument after it. */
@@ -187,7 +187,7 @@ static __attribute__((noinline)) void check_call(const struct call *call, struct
 		long err = check_arguments(call, tf);
 
 		if (unlikely(err))
-			refuse(tf, -err);
+			refuse(tf, err);
 		else if (call->names)
 			make_named_call(call, tf);
 		else
@@ -195,7 +195,7 @@ static __attribute__((noinline)) void check_call(const struct call *call, struct
 	} else if (call->how == CALL_FUNCTION) {
 		call->fn(tf);
 	} else {
-		refuse(tf, call->how == CALL_DENY ? call->error : ENOSYS);
+		refuse(tf, call->how == CALL_DENY ? call->error : -ENOSYS);
 	}
 }
 
@@ -204,7 +204,7 @@ void check_syscall(struct dune_tf *tf)
 	u32 nr = (u32)tf->rax;
 
 	if (unlikely(nr >= ARRAY_LEN(table))) {
-		refuse(tf, ENOSYS);
+		refuse(tf, -ENOSYS);
 		return;
 	}
 	tf->rax = nr;

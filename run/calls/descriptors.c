@@ -12,7 +12,7 @@
 void call_dup2(struct dune_tf *tf)
 {
 	if (unlikely(is_hidden(ARG1(tf))) && !hidden_make_way(ARG1(tf))) {
-		refuse(tf, EBADF);
+		refuse(tf, -EBADF);
 		return;
 	}
 	dune_syscall_result(tf, forward(tf));

@@ -28,11 +28,11 @@ static void execute(struct dune_tf *tf, int dir, u64 path, u64 argv, u64 envp, u
 
 	n = user_string(name, path, sizeof(name));
 	if (n < 0) {
-		refuse(tf, -n);
+		refuse(tf, n);
 		return;
 	}
 	if (n == 0 && !(flags & AT_EMPTY_PATH)) {
-		refuse(tf, ENOENT);
+		refuse(tf, -ENOENT);
 		return;
 	}
 	is_relative = dir != AT_FDCWD && name[0] != '/';
@@ -40,12 +40,12 @@ static void execute(struct dune_tf *tf, int dir, u64 path, u64 argv, u64 envp, u
 		opened = program_name();
 	fd = executable_open(dir, opened, flags);
 	if (fd < 0) {
-		refuse(tf, -fd);
+		refuse(tf, fd);
 		return;
 	}
 	closes = is_relative && (SYS2(__NR_fcntl, dir, F_GETFD) & FD_CLOEXEC);
 	script_set_name(dir, name, closes);
-	refuse(tf, -exec_program(fd, argv, envp));
+	refuse(tf, exec_program(fd, argv, envp));
 }
 
 void call_execve(struct dune_tf *tf)
@@ -58,7 +58,7 @@ void call_execveat(struct dune_tf *tf)
 	u64 flags = ARG4(tf);
 
 	if (flags & ~(u64)(AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW)) {
-		refuse(tf, EINVAL);
+		refuse(tf, -EINVAL);
 		return;
 	}
 	execute(tf, ARG0(tf), ARG1(tf), ARG2(tf), ARG3(tf), flags);

@@ -173,7 +173,7 @@ static void forward_copy(struct dune_tf *tf, u32 size, u32 pointer, u64 reach)
 
 	if (user_read(copy, ARG2(tf), size) ||
 	    meets_super_range(*(u64 *)(copy + pointer), reach)) {
-		refuse(tf, EFAULT);
+		refuse(tf, -EFAULT);
 		return;
 	}
 	ret = dune_syscall_forward(tf->rax, ARG0(tf), ARG1(tf), (u64)copy, 0, 0, 0);
@@ -186,7 +186,7 @@ static void forward_copy(struct dune_tf *tf, u32 size, u32 pointer, u64 reach)
 static void forward_fd(struct dune_tf *tf)
 {
 	if (is_hidden(ARG2(tf)))
-		refuse(tf, EBADF);
+		refuse(tf, -EBADF);
 	else
 		dune_syscall_result(tf, forward(tf));
 }
@@ -201,9 +201,9 @@ static void forward_with_fd(struct dune_tf *tf, u32 size, u32 descriptor)
 	u8 copy[sizeof(struct loop_config)] __attribute__((aligned(8)));
 
 	if (user_read(copy, ARG2(tf), size))
-		refuse(tf, EFAULT);
+		refuse(tf, -EFAULT);
 	else if (is_hidden(*(const u32 *)(copy + descriptor)))
-		refuse(tf, EBADF);
+		refuse(tf, -EBADF);
 	else
 		dune_syscall_result(tf, dune_syscall_forward(tf->rax, ARG0(tf), ARG1(tf),
 							     (u64)copy, 0, 0, 0));
@@ -222,21 +222,21 @@ static void forward_dedupe(struct dune_tf *tf)
 	copy_pool_reset();
 	copy = copy_pool_get(PAGE_BYTES);
 	if (user_read(copy, ARG2(tf), sizeof(*copy))) {
-		refuse(tf, EFAULT);
+		refuse(tf, -EFAULT);
 		return;
 	}
 	bytes = copy->dest_count * sizeof(copy->info[0]);
 	if (sizeof(*copy) + bytes > PAGE_BYTES) {
-		refuse(tf, ENOMEM);
+		refuse(tf, -ENOMEM);
 		return;
 	}
 	if (user_read(copy->info, ARG2(tf) + sizeof(*copy), bytes)) {
-		refuse(tf, EFAULT);
+		refuse(tf, -EFAULT);
 		return;
 	}
 	for (i = 0; i < copy->dest_count; i++) {
 		if (is_hidden(copy->info[i].dest_fd)) {
-			refuse(tf, EBADF);
+			refuse(tf, -EBADF);
 			return;
 		}
 	}
@@ -249,7 +249,7 @@ static void forward_dedupe(struct dune_tf *tf)
 static void forward_reaching(struct dune_tf *tf, u64 reach)
 {
 	if (meets_super_range(ARG2(tf), reach))
-		refuse(tf, EFAULT);
+		refuse(tf, -EFAULT);
 	else
 		dune_syscall_result(tf, forward(tf));
 }
@@ -299,5 +299,5 @@ void call_ioctl(struct dune_tf *tf)
 	if (likely(is_flat(cmd)))
 		dune_syscall_result(tf, forward(tf));
 	else
-		refuse(tf, ENOTTY);
+		refuse(tf, -ENOTTY);
 }

@@ -31,8 +31,8 @@ static volatile bool placing;
 
 static void __attribute__((noreturn)) cannot_unmap(long err)
 {
-	die(126, "cannot remove a mapping of the program from the supervisor range",
-	    errno_text(err), "end the program that shares its memory, and report this");
+	die(126, "cannot remove a mapping of the program from the supervisor range", NULL, err,
+	    "end the program that shares its memory, and report this (docs/security.md)");
 }
 
 static void unmap_between(u64 from, u64 to)
@@ -79,16 +79,16 @@ void call_mmap(struct dune_tf *tf)
 	long ret;
 
 	if (!(flags & MAP_ANONYMOUS) && unlikely(is_hidden(ARG4(tf)))) {
-		refuse(tf, EBADF);
+		refuse(tf, -EBADF);
 		return;
 	}
 	if (unlikely(meets_super_range(addr, len))) {
 		if (flags & MAP_FIXED_NOREPLACE) {
-			refuse(tf, EEXIST);
+			refuse(tf, -EEXIST);
 			return;
 		}
 		if (flags & MAP_FIXED) {
-			refuse(tf, ENOMEM);
+			refuse(tf, -ENOMEM);
 			return;
 		}
 		addr = 0;
@@ -117,7 +117,7 @@ void call_munmap(struct dune_tf *tf)
 		return;
 	}
 	if (!len || (addr & (PAGE_BYTES - 1)) || __builtin_add_overflow(addr, len, &end)) {
-		refuse(tf, EINVAL);
+		refuse(tf, -EINVAL);
 		return;
 	}
 	if (end > SUPER_BASE + SUPER_SIZE)
@@ -139,13 +139,13 @@ void call_mremap(struct dune_tf *tf)
 	long ret;
 
 	if (unlikely(meets_super_range(addr, old_len))) {
-		refuse(tf, EFAULT);
+		refuse(tf, -EFAULT);
 		return;
 	}
 	if (unlikely(meets_super_range(addr, new_len)) ||
 	    ((ARG3(tf) & (MREMAP_FIXED | MREMAP_DONTUNMAP)) &&
 	     unlikely(meets_super_range(ARG4(tf), new_len)))) {
-		refuse(tf, (ARG3(tf) & MREMAP_FIXED) ? EINVAL : ENOMEM);
+		refuse(tf, (ARG3(tf) & MREMAP_FIXED) ? -EINVAL : -ENOMEM);
 		return;
 	}
 	placing = true;
@@ -218,7 +218,7 @@ void call_shmat(struct dune_tf *tf)
 	if (flags & SHM_RND)
 		addr = PAGE_DOWN(addr);
 	if ((addr & (PAGE_BYTES - 1)) || in_super_range(addr) || (!addr && (flags & SHM_REMAP)))
-		refuse(tf, EINVAL);
+		refuse(tf, -EINVAL);
 	else if (flags & SHM_REMAP)
 		dune_syscall_result(tf, attach_over(tf, addr));
 	else
@@ -228,7 +228,7 @@ void call_shmat(struct dune_tf *tf)
 void call_shmdt(struct dune_tf *tf)
 {
 	if (unlikely(in_super_range(ARG0(tf)))) {
-		refuse(tf, EINVAL);
+		refuse(tf, -EINVAL);
 		return;
 	}
 	dune_syscall_result(tf, forward(tf));
@@ -238,7 +238,7 @@ void call_shmdt(struct dune_tf *tf)
 void call_pkey_mprotect(struct dune_tf *tf)
 {
 	if ((int)ARG3(tf) != -1) {
-		refuse(tf, EINVAL);
+		refuse(tf, -EINVAL);
 		return;
 	}
 	dune_syscall_result(tf, dune_syscall_forward(__NR_mprotect, ARG0(tf), ARG1(tf),

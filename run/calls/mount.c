@@ -27,7 +27,7 @@ void call_mount(struct dune_tf *tf)
 		long n = user_string(type, name, sizeof(type));
 
 		if (n < 0 || type_refused(type)) {
-			refuse(tf, n == -EFAULT ? EFAULT : ENODEV);
+			refuse(tf, n == -EFAULT ? -EFAULT : -ENODEV);
 			return;
 		}
 		name = (u64)type;
@@ -42,7 +42,7 @@ void call_fsopen(struct dune_tf *tf)
 	long n = user_string(type, ARG0(tf), sizeof(type));
 
 	if (n < 0 || type_refused(type))
-		refuse(tf, n == -EFAULT ? EFAULT : ENODEV);
+		refuse(tf, n == -EFAULT ? -EFAULT : -ENODEV);
 	else
 		dune_syscall_result(tf, dune_syscall_forward(tf->rax, (u64)type, ARG1(tf),
 							     0, 0, 0, 0));

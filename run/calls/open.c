@@ -16,7 +16,7 @@
 #include <linux/stat.h>
 
 /* Make the call of openat2 without O_TRUNC, from a copy of its structure. */
-static long open_how(struct dune_tf *tf, u64 *flags)
+static long openat2_untruncated(struct dune_tf *tf, u64 *flags)
 {
 	struct open_how how;
 	long err = user_read_struct(&how, sizeof(how), sizeof(how), ARG2(tf), ARG3(tf));
@@ -33,7 +33,7 @@ static long open_how(struct dune_tf *tf, u64 *flags)
  * Open as the program asked, but without O_TRUNC: a file is judged before it is
  * truncated. Stores the program's flags in @flags.
  */
-static long open_whole(struct dune_tf *tf, u64 *flags)
+static long open_untruncated(struct dune_tf *tf, u64 *flags)
 {
 	switch (tf->rax) {
 	case __NR_open:
@@ -44,7 +44,7 @@ static long open_whole(struct dune_tf *tf, u64 *flags)
 		return dune_syscall_forward(__NR_open, ARG0(tf), O_CREAT | O_WRONLY, ARG1(tf),
 					    0, 0, 0);
 	case __NR_openat2:
-		return open_how(tf, flags);
+		return openat2_untruncated(tf, flags);
 	default:	/* openat, open_by_handle_at */
 		*flags = ARG2(tf);
 	}
@@ -101,7 +101,7 @@ void call_open(struct dune_tf *tf)
 {
 	struct stat st;
 	u64 flags = 0;
-	long fd = open_whole(tf, &flags);
+	long fd = open_untruncated(tf, &flags);
 
 	if (fd >= 0) {
 		long err = judge(fd, &st, flags & O_TRUNC);

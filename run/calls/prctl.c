@@ -13,7 +13,7 @@
  * the calls of the host half; PR_SET_TSC would forbid RDTSC in ring 0 of the guest, too
  * (docs/intercepts.md).
  */
-void call_prctl(struct dune_tf *tf)
+static long check_prctl(const struct dune_tf *tf)
 {
 	switch ((u32)ARG0(tf)) {
 	case PR_GET_PDEATHSIG:
@@ -25,11 +25,7 @@ void call_prctl(struct dune_tf *tf)
 	case PR_GET_TSC:
 	case PR_GET_CHILD_SUBREAPER:
 	case PR_GET_TID_ADDRESS:
-		if (in_super_range(ARG1(tf))) {
-			refuse(tf, EFAULT);
-			return;
-		}
-		break;
+		return in_super_range(ARG1(tf)) ? -EFAULT : 0;
 	case PR_SET_PDEATHSIG:
 	case PR_GET_DUMPABLE:
 	case PR_SET_DUMPABLE:
@@ -63,34 +59,27 @@ void call_prctl(struct dune_tf *tf)
 	case 66:	/* PR_GET_MDWE */
 	case 67:	/* PR_SET_MEMORY_MERGE, since 6.4 */
 	case 68:	/* PR_GET_MEMORY_MERGE */
-		break;
+		return 0;
 	case PR_SCHED_CORE:
-		if (in_super_range(ARG4(tf))) {
-			refuse(tf, EFAULT);
-			return;
-		}
-		break;
+		return in_super_range(ARG4(tf)) ? -EFAULT : 0;
 	case 0x41555856:	/* PR_GET_AUXV, since 6.4 */
-		if (meets_super_range(ARG1(tf), ARG2(tf))) {
-			refuse(tf, EFAULT);
-			return;
-		}
-		break;
+		return meets_super_range(ARG1(tf), ARG2(tf)) ? -EFAULT : 0;
 	case PR_SET_VMA:
-		if (meets_super_range(ARG2(tf), ARG3(tf))) {
-			refuse(tf, ENOMEM);
-			return;
-		}
-		if (in_super_range(ARG4(tf))) {
-			refuse(tf, EFAULT);
-			return;
-		}
-		break;
-	default:
-		refuse(tf, EINVAL);
-		return;
+		if (meets_super_range(ARG2(tf), ARG3(tf)))
+			return -ENOMEM;
+		return in_super_range(ARG4(tf)) ? -EFAULT : 0;
 	}
-	dune_syscall_result(tf, forward(tf));
+	return -EINVAL;
+}
+
+void call_prctl(struct dune_tf *tf)
+{
+	long err = check_prctl(tf);
+
+	if (err)
+		refuse(tf, err);
+	else
+		dune_syscall_result(tf, forward(tf));
 }
 
 /*
@@ -104,7 +93,7 @@ void call_arch_prctl(struct dune_tf *tf)
 	case ARCH_GET_FS:
 	case ARCH_GET_GS:
 		if (in_super_range(ARG1(tf))) {
-			refuse(tf, EFAULT);
+			refuse(tf, -EFAULT);
 			return;
 		}
 		dune_syscall_pass(tf);
@@ -117,16 +106,16 @@ void call_arch_prctl(struct dune_tf *tf)
 		dune_syscall_result(tf, 1);
 		return;
 	case ARCH_SET_CPUID:
-		refuse(tf, ENODEV);
+		refuse(tf, -ENODEV);
 		return;
 	case ARCH_GET_XCOMP_SUPP:
 	case ARCH_GET_XCOMP_PERM:
 		if (in_super_range(ARG1(tf))) {
-			refuse(tf, EFAULT);
+			refuse(tf, -EFAULT);
 			return;
 		}
 		dune_syscall_result(tf, forward(tf));
 		return;
 	}
-	refuse(tf, EINVAL);
+	refuse(tf, -EINVAL);
 }

@@ -95,18 +95,18 @@ static void make_child(struct dune_tf *tf, u64 flags, const struct clone_args *a
 		return;
 	}
 	if (flags & CLONE_FILES) {
-		refuse(tf, EINVAL);
+		refuse(tf, -EINVAL);
 		return;
 	}
 	if (shares && (before || !(flags & CLONE_VFORK))) {
-		refuse(tf, ENOSYS);
+		refuse(tf, -ENOSYS);
 		return;
 	}
 	if (shares) {
 		long err = before_vfork(&parent);
 
 		if (err) {
-			refuse(tf, -err);
+			refuse(tf, err);
 			return;
 		}
 	} else {
@@ -141,12 +141,12 @@ void call_clone3(struct dune_tf *tf)
 	long err = user_read_struct(&args, sizeof(args), CLONE_ARGS_SIZE_VER0, ARG0(tf), size);
 
 	if (err) {
-		refuse(tf, -err);
+		refuse(tf, err);
 		return;
 	}
 	if (in_super_range(args.pidfd) || in_super_range(args.child_tid) ||
 	    in_super_range(args.parent_tid) || in_super_range(args.set_tid)) {
-		refuse(tf, EFAULT);
+		refuse(tf, -EFAULT);
 		return;
 	}
 	make_child(tf, args.flags, &args, size < sizeof(args) ? size : sizeof(args));
@@ -178,7 +178,7 @@ void call_set_tid_address(struct dune_tf *tf)
 void call_set_robust_list(struct dune_tf *tf)
 {
 	if (shares_parents_memory) {
-		refuse(tf, ENOSYS);
+		refuse(tf, -ENOSYS);
 		return;
 	}
 	dune_syscall_result(tf, forward(tf));

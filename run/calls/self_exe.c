@@ -25,7 +25,7 @@ void call_readlink(struct dune_tf *tf)
 		if (n > (u64)size)
 			n = size;
 		if (user_write(buffer, program_name(), n))
-			refuse(tf, EFAULT);
+			refuse(tf, -EFAULT);
 		else
 			dune_syscall_result(tf, n);
 		return;

@@ -76,7 +76,6 @@ static bool sends_hidden(const u8 *control, u64 len)
 static long take_message(struct user_msghdr *m, bool sending)
 {
 	struct iovec *iov;
-	u64 i;
 
 	if (m->iov_len > IOV_LIMIT)
 		return -EMSGSIZE;
@@ -85,11 +84,9 @@ static long take_message(struct user_msghdr *m, bool sending)
 	iov = copy_pool_get(m->iov_len * sizeof(*iov));
 	if (!iov)
 		return -ENOBUFS;
-	if (user_read(iov, m->iov, m->iov_len * sizeof(*iov)))
+	if (user_read(iov, m->iov, m->iov_len * sizeof(*iov)) ||
+	    vector_meets_super_range(iov, m->iov_len))
 		return -EFAULT;
-	for (i = 0; i < m->iov_len; i++)
-		if (iov[i].iov_len && meets_super_range((u64)iov[i].iov_base, iov[i].iov_len))
-			return -EFAULT;
 	m->iov = (u64)iov;
 	if (!m->control_len)
 		return 0;
@@ -119,12 +116,12 @@ void call_sendmsg(struct dune_tf *tf)
 
 	copy_pool_reset();
 	if (user_read(&m, ARG1(tf), sizeof(m))) {
-		refuse(tf, EFAULT);
+		refuse(tf, -EFAULT);
 		return;
 	}
 	err = take_message(&m, true);
 	if (err) {
-		refuse(tf, -err);
+		refuse(tf, err);
 		return;
 	}
 	dune_syscall_result(tf, dune_syscall_forward(tf->rax, ARG0(tf), (u64)&m, ARG2(tf),
@@ -151,7 +148,7 @@ void call_recvmsg(struct dune_tf *tf)
 
 	copy_pool_reset();
 	if (user_read(&m, ARG1(tf), sizeof(m))) {
-		refuse(tf, EFAULT);
+		refuse(tf, -EFAULT);
 		return;
 	}
 	ret = take_message(&m, false);

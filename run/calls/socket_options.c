@@ -67,7 +67,7 @@ void call_socket(struct dune_tf *tf)
 		dune_syscall_result(tf, forward(tf));
 		return;
 	}
-	refuse(tf, EAFNOSUPPORT);
+	refuse(tf, -EAFNOSUPPORT);
 }
 
 /*
@@ -123,12 +123,12 @@ static void attach_filter(struct dune_tf *tf)
 	struct sock_fprog program;
 
 	if (ARG4(tf) != sizeof(program)) {
-		refuse(tf, EINVAL);
+		refuse(tf, -EINVAL);
 		return;
 	}
 	if (user_read(&program, ARG3(tf), sizeof(program)) ||
 	    in_super_range((u64)program.filter)) {
-		refuse(tf, EFAULT);
+		refuse(tf, -EFAULT);
 		return;
 	}
 	dune_syscall_result(tf, dune_syscall_forward(tf->rax, ARG0(tf), ARG1(tf), ARG2(tf),
@@ -142,7 +142,7 @@ void call_setsockopt(struct dune_tf *tf)
 	else if (option_is_flat(ARG1(tf), ARG2(tf), true))
 		dune_syscall_result(tf, forward(tf));
 	else
-		refuse(tf, ENOPROTOOPT);
+		refuse(tf, -ENOPROTOOPT);
 }
 
 void call_getsockopt(struct dune_tf *tf)
@@ -150,5 +150,5 @@ void call_getsockopt(struct dune_tf *tf)
 	if (option_is_flat(ARG1(tf), ARG2(tf), false))
 		dune_syscall_result(tf, forward(tf));
 	else
-		refuse(tf, ENOPROTOOPT);
+		refuse(tf, -ENOPROTOOPT);
 }

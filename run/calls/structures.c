@@ -19,33 +19,39 @@ _Static_assert(IOV_LIMIT * sizeof(struct iovec) <= COPY_POOL_BYTES,
 _Static_assert(FUTEX_WAITV_MAX * sizeof(struct futex_waitv) <= COPY_POOL_BYTES,
 	       "forward_waiters() needs no check of copy_pool_get()");
 
+/* Whether any byte of the buffers of @v, a copy, lies in the supervisor range. */
+bool vector_meets_super_range(const struct iovec *v, u64 count)
+{
+	u64 i;
+
+	for (i = 0; i < count; i++)
+		if (v[i].iov_len && meets_super_range((u64)v[i].iov_base, v[i].iov_len))
+			return true;
+	return false;
+}
+
 /*
  * readv, writev and their variants, and vmsplice: argument 1 is the pointer, argument 2
  * the count. Most arrays are small: these are copied to the stack, not to the pool.
  */
 void call_iovec(struct dune_tf *tf)
 {
-	u64 count = ARG2(tf), i;
+	u64 count = ARG2(tf);
 	struct iovec few[8];
 	struct iovec *iov = few;
 
 	if (count > IOV_LIMIT) {
-		refuse(tf, EINVAL);
+		refuse(tf, -EINVAL);
 		return;
 	}
 	if (count > ARRAY_LEN(few)) {
 		copy_pool_reset();
 		iov = copy_pool_get(count * sizeof(*iov));
 	}
-	if (user_read(iov, ARG1(tf), count * sizeof(*iov))) {
-		refuse(tf, EFAULT);
+	if (user_read(iov, ARG1(tf), count * sizeof(*iov)) ||
+	    vector_meets_super_range(iov, count)) {
+		refuse(tf, -EFAULT);
 		return;
-	}
-	for (i = 0; i < count; i++) {
-		if (iov[i].iov_len && meets_super_range((u64)iov[i].iov_base, iov[i].iov_len)) {
-			refuse(tf, EFAULT);
-			return;
-		}
 	}
 	dune_syscall_result(tf, dune_syscall_forward(tf->rax, ARG0(tf), (u64)iov, count,
 						     ARG3(tf), ARG4(tf), ARG5(tf)));
@@ -63,7 +69,7 @@ void call_mq_notify(struct dune_tf *tf)
 	if (user_read(&event, ARG1(tf), sizeof(event)) ||
 	    (event.sigev_notify == SIGEV_THREAD &&
 	     in_super_range((u64)event.sigev_value.sival_ptr))) {
-		refuse(tf, EFAULT);
+		refuse(tf, -EFAULT);
 		return;
 	}
 	dune_syscall_result(tf, dune_syscall_forward(tf->rax, ARG0(tf), (u64)&event,
@@ -77,17 +83,17 @@ static void forward_waiters(struct dune_tf *tf, u64 count, u64 limit)
 
 	copy_pool_reset();
 	if (count > limit) {
-		refuse(tf, EINVAL);
+		refuse(tf, -EINVAL);
 		return;
 	}
 	waiters = copy_pool_get(count * sizeof(*waiters));
 	if (user_read(waiters, ARG0(tf), count * sizeof(*waiters))) {
-		refuse(tf, EFAULT);
+		refuse(tf, -EFAULT);
 		return;
 	}
 	for (i = 0; i < count; i++) {
 		if (in_super_range(waiters[i].uaddr)) {
-			refuse(tf, EFAULT);
+			refuse(tf, -EFAULT);
 			return;
 		}
 	}

@@ -14,11 +14,17 @@
 #define BRK_RANDOM_PAGES	(0x02000000 / PAGE_BYTES)
 
 /*
- * If addresses are random, the kernel has put dune-run's own heap somewhere above its
- * bss, and otherwise right after it. This test costs nothing, needs no /proc, and
- * accounts for the boot options and the personality.
+ * PR_SET_MM takes no address below this one, which is the least for LSMs and
+ * vm.mmap_min_addr's default. The kernel itself puts an image of root's there.
  */
-bool addresses_are_random(void)
+#define MIN_ADDRESS		0x10000UL
+
+/*
+ * Whether the kernel gave this process random addresses: then it has put dune-run's own
+ * heap somewhere above its bss, and otherwise right after it. This test costs nothing,
+ * needs no /proc, and accounts for the boot options and the personality.
+ */
+static bool addresses_are_random(void)
 {
 	static int known = -1;
 
@@ -27,27 +33,36 @@ bool addresses_are_random(void)
 	return known;
 }
 
+u64 random_offset(u64 pages)
+{
+	u64 random = 0;
+
+	if (addresses_are_random())
+		SYS3(__NR_getrandom, &random, sizeof(random), 0);
+	return random % pages * PAGE_BYTES;
+}
+
+static u64 at_least(u64 address, u64 least)
+{
+	return address < least ? least : address;
+}
+
 static u64 heap_start(const struct image *image)
 {
-	u64 start = PAGE_UP(image->brk);
-	u64 pages = 0;
+	u64 start = at_least(PAGE_UP(image->brk), MIN_ADDRESS);
 
-	if (!addresses_are_random())
-		return start;
 	/* A static PIE, or a loader that is executed itself, lies among the mappings. */
-	if (image->is_dynamic && !image->has_interpreter)
-		start = PAGE_DOWN(USER_END / 3 * 2);
-	SYS3(__NR_getrandom, &pages, sizeof(pages), 0);
-	return start + pages % BRK_RANDOM_PAGES * PAGE_BYTES;
+	if (image->is_dynamic && !image->has_interpreter && addresses_are_random())
+		start = DYN_BASE;
+	return start + random_offset(BRK_RANDOM_PAGES);
 }
 
 long areas_set(const struct initial_stack *s, const struct image *image)
 {
 	struct prctl_mm_map map = {
-		.start_code = image->start_code,
-		.end_code = image->end_code,
-		.start_data = image->start_data,
-		.end_data = image->end_data,
+		.start_code = at_least(image->start_code, MIN_ADDRESS),
+		.start_data = at_least(image->start_data, MIN_ADDRESS),
+		.end_data = at_least(image->end_data, MIN_ADDRESS),
 		.start_stack = (u64)s->argc,
 		.auxv = (void *)s->auxv,
 		.auxv_size = (u64)s->auxv_end - (u64)s->auxv,
@@ -58,6 +73,7 @@ long areas_set(const struct initial_stack *s, const struct image *image)
 		.exe_fd = -1,
 	};
 
+	map.end_code = at_least(image->end_code, map.start_code + 1);
 	map.start_brk = heap_start(image);
 	map.brk = map.start_brk;
 	return SYS5(__NR_prctl, PR_SET_MM, PR_SET_MM_MAP, &map, sizeof(map), 0);

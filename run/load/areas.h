@@ -7,10 +7,11 @@
 #include "initial_stack.h"
 
 /*
- * Whether the kernel gave this process random addresses. To be called before areas_set(),
- * which moves the heap that it looks at.
+ * A random number of bytes: a whole number of pages, below @pages. 0 if the kernel gives
+ * this process no random addresses. To be called before areas_set(), which moves the
+ * heap that shows it.
  */
-bool addresses_are_random(void);
+u64 random_offset(u64 pages);
 /* Set the kernel's record of the program's heap, arguments and other areas. 0 or -errno. */
 long areas_set(const struct initial_stack *s, const struct image *image);
 

@@ -12,7 +12,7 @@
 struct elf {
 	Elf64_Ehdr header;
 	u64 bias;
-	char interpreter[PATH_BYTES];
+	char interpreter[PATH_BYTES];	/* of a program; "": none */
 	Elf64_Phdr headers[HEADERS_MAX];
 };
 

@@ -13,9 +13,7 @@
 #include <asm/unistd.h>
 #include <linux/mman.h>
 
-/* Linux's base for position-independent programs: two thirds of the user addresses. */
-#define DYN_BASE	PAGE_DOWN(USER_END / 3 * 2)
-#define DYN_RANDOM_BITS	28	/* vm.mmap_rnd_bits' default and least */
+#define DYN_RANDOM_PAGES	(1UL << 28)	/* vm.mmap_rnd_bits' default and least */
 
 static int segment_rights(const Elf64_Phdr *p)
 {
@@ -48,7 +46,7 @@ static long map_rest(const Elf64_Phdr *p, u64 bias)
 }
 
 /*
- * Map a part of the file in the room that reserve() made. The room is given up
+ * Map a part of the file in the reserved room. The room is given up
  * first, so the new mapping replaces nothing. If the kernel would map more than @len,
  * over something else, it returns EEXIST.
  */
@@ -81,16 +79,6 @@ static long map_segment(int fd, const Elf64_Phdr *p, u64 bias)
 	return map_rest(p, bias);
 }
 
-static u64 random_base(void)
-{
-	u64 pages = 0;
-
-	if (!addresses_are_random())
-		return 0;
-	SYS3(__NR_getrandom, &pages, sizeof(pages), 0);
-	return (pages & ((1UL << DYN_RANDOM_BITS) - 1)) * PAGE_BYTES;
-}
-
 /* The addresses that the segments of an image take up, as they stand in the file. */
 struct extent {
 	u64 low, high;
@@ -118,35 +106,41 @@ static struct extent extent_of(const struct elf *elf)
 }
 
 /*
- * Reserve room for all segments in one piece: at @base, or where the kernel chooses
- * (@base 0). Returns its aligned beginning, or -errno.
+ * Reserve @size bytes for all segments of an image, in one piece. @flags has
+ * MAP_FIXED_NOREPLACE, or the kernel chooses a place. The kernel does not know that the
+ * supervisor range is taken. Returns the beginning, which may be address 0, or -errno.
  */
-static long reserve(const struct extent *e, u64 base)
+static long reserve(u64 at, u64 size, int flags)
 {
-	int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
-	u64 size = e->high - e->low, reserved, start;
-	long room;
+	long room = SYS6(__NR_mmap, at, size, PROT_NONE,
+			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | flags, -1, 0);
 
-	if (base)
-		flags |= MAP_FIXED_NOREPLACE;
-
-	/* If the kernel chooses the place: more room, to align the image in it. */
-	reserved = base || e->align == PAGE_BYTES ? size : size + e->align;
-	room = SYS6(__NR_mmap, base, reserved, PROT_NONE, flags, -1, 0);
-	if (room < 0)
-		return room;
-	if ((base && (u64)room != base) || meets_super_range(room, reserved)) {
-		/* the kernel does not know that the supervisor range is taken */
-		SYS2(__NR_munmap, room, reserved);
-		return base ? -EEXIST : -ENOMEM;
+	if (room >= 0 && meets_super_range(room, size)) {
+		SYS2(__NR_munmap, room, size);
+		return -ENOMEM;
 	}
-	if (reserved == size)
-		return room;
+	return room;
+}
 
+static long reserve_at(const struct extent *e, u64 start)
+{
+	return reserve(start, e->high - e->low, MAP_FIXED_NOREPLACE);
+}
+
+/* The kernel aligns to pages only, so an image that wants more is aligned in a larger room. */
+static long reserve_anywhere(const struct extent *e)
+{
+	u64 size = e->high - e->low;
+	u64 more = e->align == PAGE_BYTES ? 0 : e->align;
+	long room = reserve(0, size + more, 0);
+	u64 start;
+
+	if (room < 0 || !more)
+		return room;
 	start = ((u64)room + e->align - 1) & ~(e->align - 1);
 	if (start != (u64)room)
 		SYS2(__NR_munmap, room, start - room);
-	SYS2(__NR_munmap, start + size, room + reserved - (start + size));
+	SYS2(__NR_munmap, start + size, room + more - start);
 	return start;
 }
 
@@ -176,17 +170,23 @@ static long map_segments(int fd, const struct elf *elf, u64 start)
 	return 0;
 }
 
-/* Map an image. @base: where to put an ET_DYN image, 0: the kernel chooses. */
-static long map_elf(int fd, struct elf *elf, u64 base)
+/*
+ * Map an image: one that is not position-independent where it was linked, a program with
+ * a loader at a random place, and a loader or a program without one where the kernel
+ * chooses.
+ */
+static long map_elf(int fd, struct elf *elf)
 {
 	struct extent extent = extent_of(elf);
 	long start;
 
 	if (elf->header.e_type == ET_EXEC)
-		base = extent.low;
+		start = reserve_at(&extent, extent.low);
+	else if (elf->interpreter[0])
+		start = reserve_at(&extent, (DYN_BASE + random_offset(DYN_RANDOM_PAGES)) &
+					    ~(extent.align - 1));
 	else
-		base &= ~(extent.align - 1);
-	start = reserve(&extent, base);
+		start = reserve_anywhere(&extent);
 	if (start < 0)
 		return start;
 	elf->bias = start - extent.low;
@@ -274,15 +274,12 @@ static void describe(const struct elf *elf, struct image *image)
 long elf_load(int fd, struct image *image)
 {
 	long err, loader;
-	u64 base = 0;
 
 	err = read_program(fd);
 	if (err)
 		return err;
 	image->has_interpreter = main_elf.interpreter[0];
-	if (main_elf.header.e_type == ET_DYN && image->has_interpreter)
-		base = DYN_BASE + random_base();
-	err = map_elf(fd, &main_elf, base);
+	err = map_elf(fd, &main_elf);
 	if (err)
 		return err;
 	describe(&main_elf, image);
@@ -293,7 +290,7 @@ long elf_load(int fd, struct image *image)
 	loader = open_interpreter(main_elf.interpreter);
 	if (loader < 0)
 		return loader;
-	err = map_elf(loader, &loader_elf, 0);
+	err = map_elf(loader, &loader_elf);
 	SYS1(__NR_close, loader);
 	if (err)
 		return err;

@@ -33,7 +33,7 @@ const char *program_name(void)
 
 bool names_program(u64 path)
 {
-	static const char prefix[8] = "/proc/";
+	static const char prefix[8] = "/proc/";		/* six characters are compared */
 	char name[32];
 	const char *rest;
 	u64 first = 0, pid;

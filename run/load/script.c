@@ -90,10 +90,6 @@ long follow_scripts(long fd)
 		char *head;
 		long n, err;
 
-		if (depth > SCRIPT_DEPTH) {
-			SYS1(__NR_close, fd);
-			return -ELOOP;
-		}
 		head = script.text[depth];
 		n = SYS4(__NR_pread64, fd, head, SCRIPT_HEAD - 1, 0);
 		if (n < 2 || head[0] != '#' || head[1] != '!') {

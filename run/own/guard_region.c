@@ -20,6 +20,6 @@ void map_guard_region(void)
 		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
 
 	if (at < 0)
-		die(126, "no memory for the runtime", errno_text(at),
+		die(126, "cannot get memory for the runtime", NULL, at,
 		    "raise the limit on address space (ulimit -v)");
 }

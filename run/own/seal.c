@@ -29,8 +29,8 @@ static void seal(u64 limit)
 			end = limit;
 		err = SYS3(__NR_mprotect, start, end - start, PROT_READ);
 		if (err < 0)
-			die(126, "cannot make the runtime's tables read-only", errno_text(err),
-			    NULL);
+			die(126, "cannot make the runtime's tables read-only", NULL, err,
+			    "permit mprotect() in the seccomp filter or security policy");
 	}
 }
 

@@ -77,15 +77,16 @@ void stats_create(const char *file)
 	if (err >= 0)
 		err = SYS3(__NR_fcntl, fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
 	if (err < 0)
-		die(126, "no memory for --stats", errno_text(err), NULL);
+		die(126, "cannot get memory for --stats", NULL, err,
+		    "raise the limits on address space and open files (ulimit -v, -n)");
 	if (file)
 		report = SYS4(__NR_openat, AT_FDCWD, file,
 			      O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
 	else
 		report = SYS3(__NR_fcntl, 2, F_DUPFD_CLOEXEC, 3);
 	if (report < 0)
-		die(126, file ? file : "--stats: standard error", errno_text(report),
-		    "name a file that can be written");
+		die(126, "cannot write the counters to", file ? file : "standard error", report,
+		    "give --stats=FILE with a file that can be written");
 	hidden_add(HIDDEN_STATS, fd);
 	hidden_add(HIDDEN_REPORT, report);
 	to_file = file;

@@ -13,7 +13,7 @@
 #define FILTERS	6
 #define LENGTH	4000	/* instructions of each; the kernel allows 4,096 */
 
-static int add(struct sock_filter *code, unsigned short len, unsigned int flags)
+int filter_install(struct sock_filter *code, unsigned short len, unsigned int flags)
 {
 	struct sock_fprog program = { .len = len, .filter = code };
 	int ret = -1;
@@ -34,7 +34,7 @@ int filter_call(long nr, unsigned int action, unsigned int flags)
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
 	};
 
-	return add(code, FILTER_LEN(code), flags);
+	return filter_install(code, FILTER_LEN(code), flags);
 }
 
 void filter_slowly(struct sock_filter *policy, unsigned short len, long nr)
@@ -52,7 +52,7 @@ void filter_slowly(struct sock_filter *policy, unsigned short len, long nr)
 	for (unsigned int i = FILTER_LEN(other_calls); i < LENGTH - 1; i++)
 		slow[i] = multiply;
 	slow[LENGTH - 1] = allow;
-	add(policy, len, 0);
+	filter_install(policy, len, 0);
 	for (int i = 0; i < FILTERS; i++)
-		add(slow, LENGTH, 0);
+		filter_install(slow, LENGTH, 0);
 }

@@ -9,8 +9,14 @@
 #define FILTER_LEN(code)	(sizeof(code) / sizeof((code)[0]))
 
 /*
+ * Installs a filter of @len instructions. @flags: SECCOMP_FILTER_FLAG_*. Returns 0, or the
+ * descriptor of the listener that a flag asks for.
+ */
+int filter_install(struct sock_filter *code, unsigned short len, unsigned int flags);
+
+/*
  * The filter's answer to calls of number @nr is @action (SECCOMP_RET_*), and it permits all others.
- * @flags: SECCOMP_FILTER_FLAG_*. Returns 0, or the descriptor of the listener that a flag asks for.
+ * Otherwise as filter_install().
  */
 int filter_call(long nr, unsigned int action, unsigned int flags);
 

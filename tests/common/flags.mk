@@ -15,6 +15,8 @@ GUEST_FLAGS := -static -no-pie -fno-pie -mgeneral-regs-only -mno-red-zone \
 TAP := $(addprefix $(COMMON),tap.c tap.h)
 # Children with a time limit.
 CHILD := $(foreach part,child timing,$(addprefix $(COMMON)$(part),.c .h))
+# The mappings of a process.
+MAPS := $(TAP) $(addprefix $(COMMON)maps,.c .h)
 # Seccomp filters.
 FILTER := $(addprefix $(COMMON),filter.c filter.h)
 # clone3() with structures of several sizes.

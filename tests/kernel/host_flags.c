@@ -5,6 +5,7 @@
  * does not have it, or when single-stepping the host half steps the guest.
  */
 #define _GNU_SOURCE
+#include "guest_calls.h"
 #include "host.h"
 #include "tap.h"
 
@@ -31,7 +32,7 @@ static void on_trap(int sig)
 static u64 set_flags(void *guest)
 {
 	asm volatile("pushq %0; popfq; mov %1, %%rax; xor %%edi, %%edi\n" HYPERCALL
-		     : : "i"(SET_FLAGS), "i"(DUNE_HOSTCALL | 1) : "rax", "rdi", "memory");
+		     : : "i"(SET_FLAGS), "i"(GUEST_CALL_DONE) : "rax", "rdi", "memory");
 	return 1;
 }
 

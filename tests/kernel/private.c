@@ -10,6 +10,7 @@
  */
 #define _GNU_SOURCE
 #include "child.h"
+#include "guest_calls.h"
 #include "klog.h"
 #include "private.h"
 #include "proc.h"
@@ -171,7 +172,7 @@ static void nowhere(void)
 		private_show(&g, gpa);
 		guest_first_exit(&g, guest_load, PRIVATE_AT);
 		/* A reserved bit of a page table is a page fault of the guest. */
-		ok(g.run->exit_reason == DUNE_EXIT_HOSTCALL ? g.run->regs.rax != 0x100000001 :
+		ok(g.run->exit_reason == DUNE_EXIT_HOSTCALL ? g.run->regs.rax != GUEST_CALL_DONE :
 		   no_memory_at(&g, gpa),
 		   "the guest reads nothing at guest-physical 2^%lu + 100 GB", bits[i]);
 	}

@@ -9,6 +9,7 @@
  */
 #define _GNU_SOURCE
 #include "cpu.h"
+#include "guest_calls.h"
 #include "klog.h"
 #include "private.h"
 #include "timing.h"
@@ -168,7 +169,7 @@ static enum guest_end serve(struct side *s)
 		} else {
 			s->g.value = run->regs.rdi;
 			return run->exit_reason == DUNE_EXIT_HOSTCALL &&
-			       run->regs.rax == (DUNE_HOSTCALL | 1) ? GUEST_DONE : GUEST_EXIT;
+			       run->regs.rax == GUEST_CALL_DONE ? GUEST_DONE : GUEST_EXIT;
 		}
 	}
 }

@@ -11,6 +11,8 @@
 #include <dune.h>
 #include "../../libdune/common/layout.h"
 #include "../../libdune/common/sigaction.h"
+#include "rings.h"
+#include "step.h"
 #include "tap.h"
 
 #define SIG	10
@@ -28,8 +30,7 @@ static bool equal(const struct ksigaction *a, const struct ksigaction *b)
 	       a->restorer == b->restorer && a->mask == b->mask;
 }
 
-__attribute__((target("general-regs-only")))
-static void on_step(struct dune_tf *tf)
+GPR_ONLY static void on_step(struct dune_tf *tf)
 {
 	struct ksigaction real;
 
@@ -44,13 +45,9 @@ static void on_step(struct dune_tf *tf)
 static void change_stepped(const struct ksigaction *to)
 {
 	steps = 0;
-	__asm__ volatile("lea -128(%%rsp), %%rsp; pushfq; orq %0, (%%rsp); popfq;"
-			 "lea 128(%%rsp), %%rsp"
-			 : : "i" (RFLAGS_TF) : "memory", "cc");
+	step_on();
 	dune_set_action(&sighand, SIG, to);
-	__asm__ volatile("lea -128(%%rsp), %%rsp; pushfq; andq %0, (%%rsp); popfq;"
-			 "lea 128(%%rsp), %%rsp"
-			 : : "i" (~(long)RFLAGS_TF) : "memory", "cc");
+	step_off();
 }
 
 /* Undoes the change from @from to @to at each instruction. Returns how often that fails. */
@@ -77,9 +74,8 @@ int main(void)
 	int mixed = 0, back = 0, lost = 0, kept = 0, wrong = 0, was_new = 0;
 	struct ksigaction now;
 
-	if (dune_enter(NULL))
-		bail("dune_enter: %s", dune_enter_error());
-	dune_trap_set(VEC_DB, on_step, 0);
+	must_enter(NULL);
+	dune_trap_set(X86_TRAP_DB, on_step, 0);
 	for (at_step = 1; ; at_step++) {
 		dune_set_action(&sighand, SIG, &old_action);
 		change_stepped(&new_action);

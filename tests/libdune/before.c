@@ -71,9 +71,10 @@ static void wrong(struct dune_config cfg, const char *what)
 
 	if (!cfg.size)
 		cfg.size = sizeof(cfg);
-	is(dune_enter(&cfg), -EINVAL, what);
+	is(dune_enter(&cfg), -EINVAL, "dune_enter() with a wrong configuration (%s): EINVAL",
+	   what);
 	why = dune_enter_error();
-	ok(why && strstr(why, what), "dune_enter_error: %s", why ? why : "NULL");
+	ok(why && strstr(why, what), "dune_enter_error() has the reason: %s", why ? why : "NULL");
 }
 
 static void test_configuration(void)

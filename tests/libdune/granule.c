@@ -180,7 +180,7 @@ static void translate(void)
 	dune_pte *e;
 
 	if (dune_va(dune_gpa(va + 5)) != va + 5 ||
-	    dune_gpa(1UL << 60) != ~0UL * !!granules + (1UL << 60) * !granules)
+	    dune_gpa(1UL << 60) != (granules ? ~0UL : 1UL << 60))
 		child_fails("dune_va() or dune_gpa() gives another address");
 	if (granules && (dune_gpa(va) == va || dune_va(4096) != ~0UL))
 		child_fails("with granules, an address is not translated");

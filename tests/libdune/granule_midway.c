@@ -9,6 +9,7 @@
 #include <dune.h>
 #include "../../libdune/common/layout.h"
 #include "../../libdune/common/process.h"
+#include "step.h"
 #include "tap.h"
 
 #define GRANULES	1000
@@ -41,13 +42,9 @@ static bool ends_before(u64 va)
 {
 	steps = 0;
 	if (!__builtin_setjmp(after_death)) {
-		__asm__ volatile("lea -128(%%rsp), %%rsp; pushfq; orq %0, (%%rsp); popfq;"
-				 "lea 128(%%rsp), %%rsp"
-				 : : "i" (RFLAGS_TF) : "memory", "cc");
+		step_on();
 		dune_granule_gpa(va);
-		__asm__ volatile("lea -128(%%rsp), %%rsp; pushfq; andq %0, (%%rsp); popfq;"
-				 "lea 128(%%rsp), %%rsp"
-				 : : "i" (~(long)RFLAGS_TF) : "memory", "cc");
+		step_off();
 	}
 	return steps < at_step;
 }

@@ -5,10 +5,10 @@
  * page gets them, or when the interrupted call leaves the calling thread's record
  * of the last table wrong, so that a later call changes another page.
  */
-#include <asm/processor-flags.h>
 #include <string.h>
 #include <sys/mman.h>
 #include "rings.h"
+#include "step.h"
 #include "tap.h"
 #include "x86.h"
 
@@ -37,13 +37,9 @@ GPR_ONLY static void on_step(struct dune_tf *tf)
 static void protect_stepped(uint64_t va)
 {
 	steps = 0;
-	__asm__ volatile("lea -128(%%rsp), %%rsp; pushfq; orq %0, (%%rsp); popfq;"
-			 "lea 128(%%rsp), %%rsp"
-			 : : "i" (X86_EFLAGS_TF) : "memory", "cc");
+	step_on();
 	dune_pt_protect(root, va, PAGE, DUNE_PT_RO);
-	__asm__ volatile("lea -128(%%rsp), %%rsp; pushfq; andq %0, (%%rsp); popfq;"
-			 "lea 128(%%rsp), %%rsp"
-			 : : "i" (~X86_EFLAGS_TF) : "memory", "cc");
+	step_off();
 }
 
 /* A bit for each of the pages that can be written. */

@@ -24,14 +24,6 @@
 extern char **environ;
 static volatile int shared;
 
-static int ring(void)
-{
-	unsigned short cs;
-
-	__asm__ volatile("mov %%cs, %0" : "=r" (cs));
-	return cs & 3;
-}
-
 static int wait_for(pid_t pid)
 {
 	int status = -1;

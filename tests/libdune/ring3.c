@@ -5,6 +5,7 @@
  * succeeds, or when a call or an exception changes a register that it should not.
  */
 #define _GNU_SOURCE
+#include <asm/prctl.h>
 #include <asm/processor-flags.h>
 #include <errno.h>
 #include <signal.h>
@@ -17,6 +18,13 @@
 #include "tap.h"
 #include "x86.h"
 
+/* A system call, unknown to Linux, that returns the sum of its arguments. */
+#define NR_SUM	4242
+
+/* The selectors of ring 3: the same as on Linux. */
+#define USER_CS	0x33
+#define USER_SS	0x2b
+
 static struct dune_tf seen;
 static volatile long calls;
 static char stack[65536] __attribute__((aligned(16)));
@@ -27,7 +35,7 @@ GPR_ONLY static void handler(struct dune_tf *tf)
 	calls++;
 	if (tf->rax == NR_LEAVE)
 		dune_ring3_leave(tf->rdi);
-	if (tf->rax == 4242) {
+	if (tf->rax == NR_SUM) {
 		tf->rax = tf->rdi + tf->rsi + tf->rdx + tf->r10 + tf->r8 + tf->r9;
 		return;
 	}
@@ -50,7 +58,7 @@ static long run(void *code)
 
 #define SET_FLAG(bit) "pushfq; orq $" ASM_BIT(bit) ", (%rsp); popfq\n"
 /* Returns the flag after a system call, and clears it. */
-#define KEEP_FLAG(bit) SET_FLAG(bit) "movl $39, %eax; syscall\n" \
+#define KEEP_FLAG(bit) SET_FLAG(bit) SYSCALL(SYS_getpid) \
 	"pushfq; popq %rdi; andq $" ASM_BIT(bit) ", %rdi; pushq $2; popfq\n"
 
 #define CODE(name, text) \
@@ -61,25 +69,26 @@ CODE(code_cs, "movq %cs, %rdi; andq $3, %rdi\n" LEAVE);
 CODE(code_flags, "pushfq; popq %rdi\n" LEAVE);
 CODE(code_popf, "pushfq; orq $(3 << " ASM_NUMBER(X86_EFLAGS_IOPL_BIT) "), (%rsp); popfq\n"
 		"pushfq; popq %rdi\n" LEAVE);
-CODE(code_sum, "movl $4242, %eax; movl $1, %edi; movl $2, %esi; movl $4, %edx\n"
+CODE(code_sum, "movl $" ASM_NUMBER(NR_SUM) ", %eax; movl $1, %edi; movl $2, %esi; movl $4, %edx\n"
 	       "movl $8, %r10d; movl $16, %r8d; movl $32, %r9d; syscall\n"
 	       "movq %rax, %rdi\n" LEAVE);
 /* 1 for each register that a system call must preserve and did not */
-CODE(code_keep, "movl $39, %eax; movq $-1, %rdi; movq $-2, %rsi; movq $-3, %rdx\n"
+CODE(code_keep, "movl $" ASM_NUMBER(SYS_getpid) ", %eax\n"
+		"movq $-1, %rdi; movq $-2, %rsi; movq $-3, %rdx\n"
 		"movq $-4, %r10; movq $-5, %r8; movq $-6, %r9; movq $-7, %r13\n"
 		"movq $-8, %r14; std; stc; syscall; sbbq %rcx, %rcx; movq %rsp, %r11\n"
 		"addq %rdi, %rsi; addq %rsi, %rdx; addq %rdx, %r10; addq %r10, %r8\n"
 		"addq %r8, %r9; addq %r9, %r13; addq %r13, %r14\n"
 		"leaq (%r14, %rcx), %rdi; addq %rbx, %rdi; addq %rbp, %rdi\n"
 		"addq %r12, %rdi; addq %r15, %rdi; cld\n" LEAVE);
-CODE(code_rcx, "movl $39, %eax; syscall; 1: pushfq; popq %rsi\n"
-	       "leaq 1b(%rip), %rdi; subq %rcx, %rdi; xorq %r11, %rsi; andq $0xff, %rsi; orq %rsi, %rdi\n"
-	       LEAVE);
+CODE(code_rcx, SYSCALL(SYS_getpid) "1: pushfq; popq %rsi\n"
+	       "leaq 1b(%rip), %rdi; subq %rcx, %rdi\n"
+	       "xorq %r11, %rsi; andq $0xff, %rsi; orq %rsi, %rdi\n" LEAVE);
 CODE(code_ud, "movl $1, %ebx; ud2; movq %rbx, %rdi\n" LEAVE);
-CODE(code_gs, "movq $0x1001, %rdi; leaq gs_data(%rip), %rsi; movl $158, %eax\n"
-	      "syscall; movq %gs:0, %rdi\n" LEAVE
+CODE(code_gs, "movq $" ASM_NUMBER(ARCH_SET_GS) ", %rdi; leaq gs_data(%rip), %rsi\n"
+	      SYSCALL(SYS_arch_prctl) "movq %gs:0, %rdi\n" LEAVE
 	      ".balign 8\ngs_data: .quad 0x6757\n");
-CODE(code_tf, SET_FLAG(X86_EFLAGS_TF_BIT) "nop; movl $39, %eax; syscall; nop\n"
+CODE(code_tf, SET_FLAG(X86_EFLAGS_TF_BIT) "nop\n" SYSCALL(SYS_getpid) "nop\n"
 	      "pushfq; andq $~" ASM_BIT(X86_EFLAGS_TF_BIT) ", (%rsp); popfq\n"
 	      "movq $5, %rdi\n" LEAVE);
 CODE(code_ac, KEEP_FLAG(X86_EFLAGS_AC_BIT) LEAVE);
@@ -160,10 +169,10 @@ static void test_traps(void)
 	dune_trap_set(X86_TRAP_UD, skip2, 0);
 	is(run(code_ud), 0x77, "an exception of ring 3 is handled, and ring 3 continues");
 	is(traps, 1, "the handler of ring 3's exception ran once");
-	is(seen.cs, 0x33, "an exception of ring 3 shows its cs");
-	is(seen.ss, 0x2b, "an exception of ring 3 shows its ss");
+	is(seen.cs, USER_CS, "an exception of ring 3 shows its cs");
+	is(seen.ss, USER_SS, "an exception of ring 3 shows its ss");
 	dune_trap_set(X86_TRAP_UD, leave_trap, 0);
-	is(run(code_ud), -6, "a trap handler may end ring 3");
+	is(run(code_ud), -X86_TRAP_UD, "a trap handler may end ring 3");
 	dune_trap_set(X86_TRAP_UD, NULL, 0);
 	traps = 0;
 	dune_trap_set(X86_TRAP_DB, step, 0);
@@ -201,7 +210,8 @@ static void test_memory(void)
 			DUNE_PTE_P | DUNE_PTE_W);
 	is(*(long *)secret, 31337, "ring 0 reads memory that is the supervisor's only");
 	dune_trap_set(DUNE_VECTOR_PF, leave_trap, 0);
-	is(run(code_secret), -14, "ring 3 cannot read memory that is the supervisor's only");
+	is(run(code_secret), -X86_TRAP_PF,
+	   "ring 3 cannot read memory that is the supervisor's only");
 	is(seen.error, 5, "the error code of ring 3's read: present, user");
 	dune_trap_set(DUNE_VECTOR_PF, NULL, 0);
 	is(death_of(code_secret), SIGSEGV, "ring 3's read without a handler is SIGSEGV");

@@ -6,21 +6,23 @@
  * other registers, or when it reaches memory that it was not given.
  */
 #define _GNU_SOURCE
+#include <asm/prctl.h>
 #include <asm/processor-flags.h>
 #include <errno.h>
 #include <setjmp.h>
 #include <signal.h>
-#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <ucontext.h>
 #include <unistd.h>
+#include "child.h"
+#include "handler.h"
 #include "rings.h"
 #include "tap.h"
 #include "x86.h"
 
 static __thread int mine = 4711;
-static volatile int count, ring, tls;
+static volatile int count, handler_ring, tls;
 static volatile unsigned int mxcsr;
 static volatile uintptr_t handler_sp, handler_cs;
 static char stack[4 * PAGE] __attribute__((aligned(4096)));
@@ -48,7 +50,8 @@ CODE(code_call, "movq %rbx, %rax; xorl %edi, %edi; xorl %esi, %esi; xorl %edx, %
 		"movl $8, %r10d; syscall; movq %rax, %rdi\n" LEAVE);
 /* A value on the x87 stack, all SSE exceptions unmasked, FS at the box */
 CODE(code_own, "fldz; movl $0x6000, -8(%rsp); ldmxcsr -8(%rsp)\n"
-	       "movl $0x1002, %edi; movq %rbx, %rsi; movl $158, %eax; syscall\n"
+	       "movl $" ASM_NUMBER(ARCH_SET_FS) ", %edi; movq %rbx, %rsi\n"
+	       SYSCALL(SYS_arch_prctl)
 	       "movl $1, (%rbx); 1: cmpl $2, (%rbx); jne 1b; movl %fs:0, %edi\n" LEAVE);
 CODE(code_end, ".balign 4096\n");
 
@@ -72,11 +75,10 @@ static long run(void *code, volatile void *rbx)
 
 static void look_here(void)
 {
-	unsigned short cs;
 	unsigned int word;
 
-	__asm__ volatile("mov %%cs, %0; stmxcsr %1" : "=r" (cs), "=m" (word));
-	ring = cs & 3;
+	__asm__ volatile("stmxcsr %0" : "=m" (word));
+	handler_ring = ring();
 	mxcsr = word;
 	tls = mine;
 }
@@ -120,13 +122,6 @@ static void step_over(int sig, siginfo_t *info, void *uc)
 	((ucontext_t *)uc)->uc_mcontext.gregs[REG_RIP] += 2;
 }
 
-static void install(int sig, void (*fn)(int, siginfo_t *, void *), int flags)
-{
-	struct sigaction sa = { .sa_sigaction = fn, .sa_flags = SA_SIGINFO | flags };
-
-	sigaction(sig, &sa, NULL);
-}
-
 /* A signal comes as soon as ring 3 has written 1 into the box. */
 static pid_t send_when_ready(int sig)
 {
@@ -160,7 +155,7 @@ static int on(const void *area, size_t size, uintptr_t p)
 
 static void trusted(const char *what)
 {
-	ok(count == 1 && ring == 0, "%s: the handler runs in ring 0", what);
+	ok(count == 1 && handler_ring == 0, "%s: the handler runs in ring 0", what);
 	is(handler_cs & 3, 3, "%s: the handler's frame is of ring 3", what);
 	ok(!on(stack, sizeof(stack), handler_sp), "%s: the handler runs on a stack of ring 0",
 	   what);
@@ -171,28 +166,28 @@ static void test_signals(void)
 {
 	int i;
 
-	install(SIGUSR1, go_on, 0);
+	handle(SIGUSR1, go_on, 0, 0);
 	is(run_with_signal(code_wait, SIGUSR1), X86_EFLAGS_DF + 77 + 88 + 99,
 	   "ring 3 continues with all its registers after a signal");
 	trusted("a signal");
-	install(SIGUSR1, leave, SA_NODEFER);
+	handle(SIGUSR1, leave, SA_NODEFER, 0);
 	for (i = 0; i < 3; i++)
 		is(run_with_signal(code_spin, SIGUSR1), -5, "dune_ring3_leave() from a handler");
 	trusted("the last");
-	install(SIGUSR1, jump, 0);
+	handle(SIGUSR1, jump, 0, 0);
 	if (!sigsetjmp(out, 1))
 		run_with_signal(code_spin, SIGUSR1);
 	trusted("siglongjmp() out of a handler");
 	waitpid(-1, NULL, 0);
-	install(SIGUSR1, go_on, 0);
+	handle(SIGUSR1, go_on, 0, 0);
 	is(run_with_signal(code_own, SIGUSR1), 2, "ring 3 with its own FS and MXCSR");
 	trusted("a signal then");
 	look_here();
 	ok(tls == 4711 && mxcsr == 0x1f80, "ring 3's FS and MXCSR are gone after dune_ring3()");
 	count = 0;
 	raise(SIGUSR1);
-	ok(count == 1 && ring == 0 && handler_cs == 0x10, "a signal to ring 0 itself");
-	install(SIGILL, step_over, 0);
+	ok(count == 1 && handler_ring == 0 && handler_cs == DUNE_CS, "a signal to ring 0 itself");
+	handle(SIGILL, step_over, 0, 0);
 	count = 0;
 	is(run(code_ud, box), 55, "an exception of ring 3 becomes a signal");
 	trusted("its signal");
@@ -220,7 +215,7 @@ static void test_altstack(void)
 	stack_t ss = { .ss_sp = alt, .ss_size = sizeof(alt) };
 
 	sigaltstack(&ss, NULL);
-	install(SIGUSR1, go_on, SA_ONSTACK);
+	handle(SIGUSR1, go_on, SA_ONSTACK, 0);
 	is(run_with_signal(code_wait, SIGUSR1), X86_EFLAGS_DF + 77 + 88 + 99,
 	   "ring 3 continues after a signal on an alternate stack");
 	trusted("a signal");
@@ -236,7 +231,7 @@ static void test_limits(void)
 	is(run(code_call, (void *)SYS_sigaltstack), -EPERM, "sigaltstack of ring 3: EPERM");
 	is(run(code_call, (void *)SYS_rt_sigreturn), -EPERM, "rt_sigreturn of ring 3: EPERM");
 	is(run(code_read, box), 2, "ring 3 reads memory that it was given");
-	install(SIGSEGV, leave, SA_NODEFER);
+	handle(SIGSEGV, leave, SA_NODEFER, 0);
 	is(run(code_read, &mine), -5, "ring 3 cannot read a global");
 	is(run(code_read, dune_pt_root()), -5, "ring 3 cannot read the page table");
 	is(run(code_read, (void *)look_here), -5, "ring 3 cannot read code of ring 0");
@@ -253,7 +248,7 @@ int main(void)
 {
 	struct dune_config cfg = { .size = sizeof(cfg), .super_size = 1UL << 47 };
 
-	box = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	box = shared_alloc(PAGE);
 	must_enter(&cfg);
 	grant(__start_ring3, __stop_ring3 - __start_ring3, DUNE_PT_RX);
 	grant(stack, sizeof(stack), DUNE_PT_RW);

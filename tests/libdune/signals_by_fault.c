@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/ucontext.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -182,7 +183,7 @@ static void by_bad_stack(void)
 {
 	handle(SIGUSR1, note, 0, 0);
 	__asm__ volatile("movq $4096, %%rsp; syscall"
-			 : : "a" (62L), "D" ((long)getpid()), "S" ((long)SIGUSR1));
+			 : : "a" ((long)SYS_kill), "D" ((long)getpid()), "S" ((long)SIGUSR1));
 }
 
 static void by_sent_segv(void) { raise(SIGSEGV); }

@@ -114,16 +114,16 @@ static long ring3(const void *code, size_t size)
 	__asm__(".pushsection .text\n" #name ": " text #name "_end: .popsection\n"); \
 	extern char name[], name##_end[]
 
-CODE(code_ac_call, PUSH_AC "popfq; movl $39, %eax; syscall\n"
+CODE(code_ac_call, PUSH_AC "popfq\n" SYSCALL(SYS_getpid)
 		   "pushfq; popq %rdi; " LEAVE);
 CODE(code_ac_trap, PUSH_AC "popfq; ud2\n"
 		   "pushfq; popq %rdi; " LEAVE);
-CODE(code_signal, "movl $39, %eax; syscall; movl %eax, %edi\n"
-		  "movl $10, %esi; movl $62, %eax; syscall\n"
+CODE(code_signal, SYSCALL(SYS_getpid) "movl %eax, %edi\n"
+		  "movl $" ASM_NUMBER(SIGUSR1) ", %esi\n" SYSCALL(SYS_kill)
 		  "movq 0x10000100, %rdi; " LEAVE);
 /* a handler and its restorer, at USER_BASE + 0x2000 and + 0x2080 */
 CODE(code_handler, "movq %rdi, 0x10000100; ret\n");
-CODE(code_restorer, "movl $15, %eax; syscall\n");
+CODE(code_restorer, SYSCALL(SYS_rt_sigreturn));
 
 GPR_ONLY static void pass_or_leave(struct dune_tf *tf)
 {
@@ -132,13 +132,17 @@ GPR_ONLY static void pass_or_leave(struct dune_tf *tf)
 	dune_syscall_pass(tf);
 }
 
+#define SA_RESTORER	0x04000000	/* <asm/signal.h>, which libc replaces */
+
 struct kernel_action {
 	uint64_t handler, flags, restorer, mask;
 };
 
 static void signals(void)
 {
-	struct kernel_action act = { USER_BASE + 0x2000, 0x04000004, USER_BASE + 0x2080, 0 };
+	struct kernel_action act = {
+		USER_BASE + 0x2000, SA_RESTORER | SA_SIGINFO, USER_BASE + 0x2080, 0
+	};
 
 	dune_copy((void *)act.handler, code_handler, code_handler_end - code_handler);
 	dune_copy((void *)act.restorer, code_restorer, code_restorer_end - code_restorer);

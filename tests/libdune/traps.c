@@ -6,6 +6,7 @@
  * become the signal that Linux would send.
  */
 #include <asm/processor-flags.h>
+#include <errno.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdio.h>
@@ -211,11 +212,14 @@ static void test_others(void)
 	is(count, 5, "each single step leads to the handler until it clears TF");
 	dune_trap_set(X86_TRAP_DB, NULL, 0);
 
-	is(dune_trap_set(X86_TRAP_NMI, skip2, 0), -22, "dune_trap_set for NMI: EINVAL");
-	is(dune_trap_set(X86_TRAP_DF, skip2, 0), -22, "dune_trap_set for double faults: EINVAL");
-	is(dune_trap_set(FIRST_EXTERNAL_VECTOR, skip2, 0), -22,
+	is(dune_trap_set(X86_TRAP_NMI, skip2, 0), -EINVAL,
+	   "dune_trap_set for NMI: EINVAL");
+	is(dune_trap_set(X86_TRAP_DF, skip2, 0), -EINVAL,
+	   "dune_trap_set for double faults: EINVAL");
+	is(dune_trap_set(FIRST_EXTERNAL_VECTOR, skip2, 0), -EINVAL,
 	   "dune_trap_set for interrupts: EINVAL");
-	is(dune_trap_set(X86_TRAP_UD, skip2, 2), -22, "dune_trap_set with an unknown flag: EINVAL");
+	is(dune_trap_set(X86_TRAP_UD, skip2, 2), -EINVAL,
+	   "dune_trap_set with an unknown flag: EINVAL");
 }
 
 static volatile int signals;

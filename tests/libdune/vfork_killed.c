@@ -11,6 +11,7 @@
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include "child.h"
 #include "tap.h"
 #include "x86.h"
 
@@ -129,9 +130,9 @@ int main(void)
 {
 	pid_t killer;
 
-	shared = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	shared = shared_alloc(sizeof(*shared));
 	memory = mmap(NULL, 2 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (shared == MAP_FAILED || memory == MAP_FAILED)
+	if (memory == MAP_FAILED)
 		bail("mmap");
 	killer = fork();
 	if (!killer)

@@ -6,7 +6,6 @@
  */
 #define _GNU_SOURCE
 #include <dune.h>
-#include <asm/processor-flags.h>
 #include <sched.h>
 #include <signal.h>
 #include <stddef.h>
@@ -16,6 +15,8 @@
 #include <unistd.h>
 #include "child.h"
 #include "filter.h"
+#include "rings.h"
+#include "step.h"
 #include "tap.h"
 #include "x86.h"
 
@@ -153,8 +154,7 @@ static volatile unsigned long address;
  * So a page that is cleared takes some 12 steps instead of 4,096, and a child can still die
  * in the middle.
  */
-__attribute__((target("general-regs-only")))
-static void halve_iterations(struct dune_tf *tf)
+GPR_ONLY static void halve_iterations(struct dune_tf *tf)
 {
 	const unsigned char *insn = (const unsigned char *)tf->rip;
 	unsigned long n = tf->rcx / 2;
@@ -165,8 +165,7 @@ static void halve_iterations(struct dune_tf *tf)
 	__asm__ volatile("rep stosb" : "+D" (tf->rdi), "+c" (n) : "a" (tf->rax) : "memory");
 }
 
-__attribute__((target("general-regs-only")))
-static void on_step(struct dune_tf *tf)
+GPR_ONLY static void on_step(struct dune_tf *tf)
 {
 	halve_iterations(tf);
 	if (++steps == at_step)
@@ -178,13 +177,9 @@ static int stepped(void *arg)
 	void (*call)(void) = arg;
 
 	steps = 0;
-	__asm__ volatile("lea -128(%%rsp), %%rsp; pushfq; orq %0, (%%rsp); popfq;"
-			 "lea 128(%%rsp), %%rsp"
-			 : : "i" (X86_EFLAGS_TF) : "memory", "cc");
+	step_on();
 	call();
-	__asm__ volatile("lea -128(%%rsp), %%rsp; pushfq; andq %0, (%%rsp); popfq;"
-			 "lea 128(%%rsp), %%rsp"
-			 : : "i" (~X86_EFLAGS_TF) : "memory", "cc");
+	step_off();
 	_exit(0);
 }
 

@@ -5,6 +5,8 @@
  * start.bash compares the output natively and in the sandbox, where it differs when
  * dune-run gave the kernel its own areas, or none.
  */
+#include "maps.h"
+
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,16 +18,14 @@ extern char __executable_start[], etext[], edata[], end[];
 
 static int named(const char *name, const void *address)
 {
-	FILE *f = fopen("/proc/self/maps", "r");
-	char line[500];
-	unsigned long from, to;
+	FILE *mappings = open_mappings();
+	struct mapping m;
 	int found = 0;
 
-	while (fgets(line, sizeof(line), f))
-		if (sscanf(line, "%lx-%lx", &from, &to) == 2 && (uintptr_t)address >= from &&
-		    (uintptr_t)address < to && strstr(line, name))
+	while (next_mapping(mappings, &m))
+		if ((uintptr_t)address >= m.start && (uintptr_t)address < m.end &&
+		    strstr(m.name, name))
 			found = 1;
-	fclose(f);
 	return found;
 }
 

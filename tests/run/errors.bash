@@ -1,22 +1,40 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# The errors that dune-run itself reports when it cannot start a program. Fails when its exit status is
-# not the one of docs/sandbox.md, or when the message is not one line.
+# The errors that dune-run itself reports when it cannot start a program. Fails when its exit
+# status is not the one of docs/sandbox.md, or when the message is not one line that names the
+# problem and what to do.
 
 . "$(dirname "$0")/lib/sandbox.bash"
 
-one dune "$DUNE_RUN" -- /nonexistent/program
-is "$(cat "$top/dune.status")" 127 "no such program: status 127"
-is "$(wc -l <"$top/dune.err")" 1 "no such program: one line on standard error"
-one dune "$DUNE_RUN" -- /etc/passwd
-is "$(cat "$top/dune.status")" 126 "no program: status 126"
+# error NAME STATUS MESSAGE ARGUMENT...: dune-run with these arguments ends so
+error() {
+	one dune "$DUNE_RUN" "${@:4}"
+	is "$(cat "$top/dune.status")" "$2" "$1: status $2"
+	is "$(cat "$top/dune.err")" "dune-run: $3" "$1: the message"
+}
+
 printf '\177ELFgarbage' >"$data/garbage"
 chmod +x "$data/garbage"
-one dune "$DUNE_RUN" -- "$data/garbage"
-is "$(cat "$top/dune.status")" 126 "not a format: status 126"
-one dune "$DUNE_RUN"
-is "$(cat "$top/dune.status")" 126 "no argument: status 126"
-one dune "$DUNE_RUN" --frobnicate -- /bin/true
-is "$(cat "$top/dune.status")" 126 "unknown option: status 126"
+printf '#!%s/loop\n' "$data" >"$data/loop"
+chmod +x "$data/loop"
+
+missing="check the path of the program and of its dynamic loader"
+rights="a program must be an executable file that you may read"
+format="a program must be a 64-bit x86 program or #! script, and not on hugetlbfs"
+report="give --stats=FILE with a file that can be written"
+chain="shorten the chain of symbolic links or #! scripts"
+error "no such program" 127 \
+	"cannot run /nonexistent/program: No such file or directory: $missing" \
+	-- /nonexistent/program
+error "no program" 126 "cannot run /etc/passwd: Permission denied: $rights" -- /etc/passwd
+error "no format" 126 "cannot run $data/garbage: Exec format error: $format" -- "$data/garbage"
+error "a script that interprets itself" 126 \
+	"cannot run $data/loop: Too many levels of symbolic links: $chain" -- "$data/loop"
+error "no argument" 126 "no program is named: give its path after --, see dune-run --help"
+error "unknown option" 126 "there is no option --frobnicate: see dune-run --help" \
+	--frobnicate -- /bin/true
+error "a report that cannot be written" 126 \
+	"cannot write the counters to /: Is a directory: $report" \
+	--stats=/ -- /bin/true
 
 finish

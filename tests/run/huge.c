@@ -10,6 +10,7 @@
  */
 #define _GNU_SOURCE
 #include "hostile.h"
+#include "maps.h"
 #include "tap.h"
 
 #include <errno.h>
@@ -44,28 +45,28 @@ static void execute_with_low_base(char *self)
 	perror("execv");
 }
 
-/* The mappings of huge pages in the supervisor range. */
+/* Returns how many mappings of huge pages are in the supervisor range. */
 static int huge_in_range(void)
 {
-	FILE *f = fopen("/proc/self/maps", "r");
-	unsigned long from, to;
-	char line[500];
+	FILE *mappings = open_mappings();
+	struct mapping m;
 	int n = 0;
 
-	while (f && fgets(line, sizeof(line), f)) {
-		if (!strstr(line, "/memfd:huge") && !strstr(line, "/anon_hugepage"))
+	while (next_mapping(mappings, &m)) {
+		if (!strstr(m.name, "/memfd:huge") && !strstr(m.name, "/anon_hugepage"))
 			continue;
-		if (sscanf(line, "%lx-%lx", &from, &to) != 2 || !meets_super_range(from, to - from))
+		if (!meets_super_range(m.start, m.end - m.start))
 			continue;
-		diag("%s", line);
+		diag("%lx-%lx %s", m.start, m.end, m.name);
 		n++;
 	}
-	if (f)
-		fclose(f);
 	return n;
 }
 
-/* Until the kernel finds room in the supervisor range only, which is refused. */
+/*
+ * Uses up the room above the supervisor range. Returns the error of the first mapping for which
+ * the kernel finds room in the range only.
+ */
 static long fill(void)
 {
 	long at;

@@ -9,11 +9,12 @@
  * not run.
  */
 #define _GNU_SOURCE
+#include "child.h"
 #include "hostile.h"
 #include "tap.h"
+#include "tiny_image.h"
 #include "x86.h"
 
-#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stddef.h>
@@ -33,14 +34,6 @@
 #define VECTORS		0x2000UL	/* more than they take */
 #define WORDS		24		/* in the environment, */
 #define WORD_BYTES	0x1f000UL	/* this long: 3 MB */
-#define RAN		7		/* exit status of the image */
-
-struct image {
-	Elf64_Ehdr h;
-	Elf64_Phdr p[2];
-	unsigned char code[16];
-	char interpreter[64];
-};
 
 /*
  * The addresses of the stack depend on nothing but its contents then, and the
@@ -68,39 +61,19 @@ static void execute_with_known_stack(void)
 	perror("execve");
 }
 
-/* One page at @start that exits; @interpreter: its loader, or NULL. */
-static void make_image(struct image *image, u64 start, const char *interpreter)
+/* Give the image @interpreter as its loader. */
+static void set_interpreter(struct tiny_image *image, const char *interpreter)
 {
-	static const unsigned char code[] = {
-		0xb8, 60, 0, 0, 0,		/* mov $__NR_exit, %eax */
-		0xbf, RAN, 0, 0, 0,		/* mov $RAN, %edi */
-		0x0f, 0x05,			/* syscall */
-	};
+	Elf64_Phdr *p = &image->segments[image->header.e_phnum++];
 
-	*image = (struct image) {
-		.h = {
-			.e_ident = ELFMAG "\x02\x01\x01", .e_type = ET_EXEC,
-			.e_machine = EM_X86_64, .e_version = 1,
-			.e_entry = start + offsetof(struct image, code),
-			.e_phoff = offsetof(struct image, p), .e_ehsize = sizeof(Elf64_Ehdr),
-			.e_phentsize = sizeof(Elf64_Phdr), .e_phnum = interpreter ? 2 : 1,
-		},
-		.p = {
-			{ .p_type = PT_LOAD, .p_flags = PF_R | PF_W | PF_X, .p_vaddr = start,
-			  .p_filesz = sizeof(*image), .p_memsz = sizeof(*image),
-			  .p_align = PAGE },
-			{ .p_type = PT_INTERP, .p_offset = offsetof(struct image, interpreter) },
-		},
-	};
-	memcpy(image->code, code, sizeof(code));
-	if (interpreter) {
-		strcpy(image->interpreter, interpreter);
-		image->p[1].p_filesz = strlen(interpreter) + 1;
-		image->p[1].p_memsz = image->p[1].p_filesz;
-	}
+	strcpy(image->interpreter, interpreter);
+	p->p_type = PT_INTERP;
+	p->p_offset = offsetof(struct tiny_image, interpreter);
+	p->p_filesz = strlen(interpreter) + 1;
+	p->p_memsz = p->p_filesz;
 }
 
-static int new_file(const char *name, int flags, const struct image *image)
+static int new_file(const char *name, int flags, const struct tiny_image *image)
 {
 	int fd = memfd_create(name, flags);
 	void *page;
@@ -118,7 +91,7 @@ static int new_file(const char *name, int flags, const struct image *image)
 /* Execute a file with the same stack: the error of execveat, or the status of wait(). */
 static int execute(int fd, char **argv, char **envp)
 {
-	int *err = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	int *err = shared_alloc(sizeof(*err));
 	int status = -1;
 	pid_t child = fork();
 
@@ -136,7 +109,7 @@ int main(int argc, char **argv, char **envp)
 	u64 vectors = (u64)(argv - 1), start = vectors & ~(HUGE - 1);
 	char *arguments[] = { argv[0], argv[1], NULL }, path[64];
 	int plain, huge, outer;
-	struct image image;
+	struct tiny_image image;
 
 	if (argc < 2) {
 		execute_with_known_stack();
@@ -144,24 +117,28 @@ int main(int argc, char **argv, char **envp)
 	}
 	if (vectors - start < STACK_ROOM || start + HUGE - vectors < VECTORS)
 		bail("the vectors are at %#lx", (unsigned long)vectors);
-	make_image(&image, start, NULL);
+	make_tiny_image(&image, start);
 	plain = new_file("plain", 0, &image);
 	huge = new_file("huge", MFD_HUGETLB, &image);
 	if (huge < 0) {
 		skip("no huge pages", "a program's file on hugetlbfs");
 		return done();
 	}
-	is(execute(plain, arguments, envp), RAN << 8, "an image in the 2 MB of the vectors runs");
+	is(execute(plain, arguments, envp), TINY_STATUS << 8,
+	   "an image in the 2 MB of the vectors runs");
 	is(execute(huge, arguments, envp), -ENOEXEC, "a program's file on hugetlbfs is refused");
 
 	snprintf(path, sizeof(path), "/proc/%d/fd/%d", getpid(), huge);
-	make_image(&image, start - HUGE, path);
+	make_tiny_image(&image, start - HUGE);
+	set_interpreter(&image, path);
 	outer = new_file("outer", 0, &image);
 	is(execute(outer, arguments, envp), -ELIBBAD, "a loader's file on hugetlbfs is refused");
 
 	snprintf(path, sizeof(path), "/proc/%d/fd/%d", getpid(), plain);
-	make_image(&image, start - HUGE, path);
+	make_tiny_image(&image, start - HUGE);
+	set_interpreter(&image, path);
 	outer = new_file("outer", 0, &image);
-	is(execute(outer, arguments, envp), RAN << 8, "the same loader in another file runs");
+	is(execute(outer, arguments, envp), TINY_STATUS << 8,
+	   "the same loader in another file runs");
 	return done();
 }

@@ -135,10 +135,9 @@ static void no_device(void)
 }
 
 /*
- * A child in its parent's memory leaves the parent a limit on data that no new
- * memory meets, so that the parent cannot put anything where the child's vCPU
- * was. Then many children with memory of their own, each with page tables of its
- * own, which must all be there.
+ * A vfork child lowers its parent's limit on data so far that the parent cannot map
+ * anything where the child's vCPU was. After four such children, children with memory of
+ * their own must find all of the runtime's page tables.
  */
 static void lowered(void)
 {

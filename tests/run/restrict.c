@@ -1,21 +1,27 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * restrict mdwe|filter PROGRAM ARGS: run a program that may not make memory
- * executable: by prctl(PR_SET_MDWE), or by a seccomp filter that is systemd's
- * of MemoryDenyWriteExecute=. Exit status 77: the kernel has no such thing.
+ * restrict HOW PROGRAM ARGS: run a program with a restriction, which is
  *
- * restrict fstatfs|late-fstatfs|getfl|robust|writable PROGRAM ARGS: run a program below a
- * seccomp filter that denies one call with EPERM: fstatfs, fstatfs of a descriptor from
- * LATE on, fcntl(F_GETFL), get_robust_list, mprotect(PROT_READ | PROT_WRITE).
+ *	mdwe		memory cannot be made executable, by prctl(PR_SET_MDWE). Exit status
+ *			77: the kernel does not have that
+ *	filter		the same by a seccomp filter: that of systemd's MemoryDenyWriteExecute=
+ *
+ * or a seccomp filter that denies one call with EPERM:
+ *
+ *	fstatfs, robust	fstatfs, get_robust_list
+ *	late-fstatfs, late-fstat	the call for descriptors from LATE on (libc itself calls
+ *			newfstatat in place of fstat)
+ *	getfl		fcntl(F_GETFL)
+ *	writable	mprotect(PROT_READ | PROT_WRITE)
  *
  * A helper of vdso.bash and hostile/denied.bash, not a test.
  */
 #define _GNU_SOURCE
+#include "filter.h"
+
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/audit.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
@@ -29,102 +35,79 @@
 
 #define LATE			8	/* no program that starts has as many files open */
 
+#define DENIED		(SECCOMP_RET_ERRNO | EPERM)
+
 #define LOAD(member)	BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, member))
 #define IF(value, skip)	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, value, 0, skip)
 #define IF_FROM(value, skip)	BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, value, 0, skip)
 #define HAS(bits)	BPF_STMT(BPF_ALU | BPF_AND | BPF_K, bits)
 #define RETURN(value)	BPF_STMT(BPF_RET | BPF_K, value)
 
-static int install(struct sock_filter *code, unsigned short len)
+static void deny_write_and_execute(void)
 {
-	struct sock_fprog program = { len, code };
-
-	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
-	       prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
-}
-
-static int filter(void)
-{
-	static struct sock_filter code[] = {
+	struct sock_filter code[] = {
 		LOAD(nr),
 		IF(SYS_mmap, 4),
 		LOAD(args[2]), HAS(PROT_WRITE | PROT_EXEC), IF(PROT_WRITE | PROT_EXEC, 1),
-		RETURN(SECCOMP_RET_ERRNO | EPERM),
+		RETURN(DENIED),
 		LOAD(nr),
 		IF(SYS_mprotect, 4),
 		LOAD(args[2]), HAS(PROT_EXEC), IF(PROT_EXEC, 1),
-		RETURN(SECCOMP_RET_ERRNO | EPERM),
+		RETURN(DENIED),
 		RETURN(SECCOMP_RET_ALLOW),
 	};
 
-	return install(code, sizeof(code) / sizeof(code[0]));
+	filter_install(code, FILTER_LEN(code), 0);
 }
 
-static int deny(int nr)
+/* Deny a call if the argument that @load loads fulfils @condition, which else skips one. */
+static void deny_if(int nr, struct sock_filter load, struct sock_filter condition)
 {
 	struct sock_filter code[] = {
-		LOAD(nr), IF(nr, 1), RETURN(SECCOMP_RET_ERRNO | EPERM),
+		LOAD(nr), IF(nr, 3),
+		load, condition, RETURN(DENIED),
 		RETURN(SECCOMP_RET_ALLOW),
 	};
 
-	return install(code, sizeof(code) / sizeof(code[0]));
+	filter_install(code, FILTER_LEN(code), 0);
 }
 
-static int deny_late_fstatfs(void)
+static void deny_late(int nr)
 {
-	static struct sock_filter code[] = {
-		LOAD(nr), IF(SYS_fstatfs, 3),
-		LOAD(args[0]), IF_FROM(LATE, 1), RETURN(SECCOMP_RET_ERRNO | EPERM),
-		RETURN(SECCOMP_RET_ALLOW),
-	};
-
-	return install(code, sizeof(code) / sizeof(code[0]));
+	deny_if(nr, (struct sock_filter)LOAD(args[0]), (struct sock_filter)IF_FROM(LATE, 1));
 }
 
-static int deny_getfl(void)
-{
-	static struct sock_filter code[] = {
-		LOAD(nr), IF(SYS_fcntl, 3),
-		LOAD(args[1]), IF(F_GETFL, 1), RETURN(SECCOMP_RET_ERRNO | EPERM),
-		RETURN(SECCOMP_RET_ALLOW),
-	};
-
-	return install(code, sizeof(code) / sizeof(code[0]));
-}
-
-static int deny_writable(void)
-{
-	static struct sock_filter code[] = {
-		LOAD(nr), IF(SYS_mprotect, 3),
-		LOAD(args[2]), IF(PROT_READ | PROT_WRITE, 1), RETURN(SECCOMP_RET_ERRNO | EPERM),
-		RETURN(SECCOMP_RET_ALLOW),
-	};
-
-	return install(code, sizeof(code) / sizeof(code[0]));
-}
-
-static int restrict_self(const char *how)
+/* Returns false if @how is unknown, or the kernel lacks it. */
+static bool restrict_self(const char *how)
 {
 	if (!strcmp(how, "mdwe"))
-		return prctl(SET_MDWE, REFUSE_EXEC_GAIN, 0, 0, 0);
-	if (!strcmp(how, "fstatfs"))
-		return deny(SYS_fstatfs);
-	if (!strcmp(how, "late-fstatfs"))
-		return deny_late_fstatfs();
-	if (!strcmp(how, "getfl"))
-		return deny_getfl();
-	if (!strcmp(how, "robust"))
-		return deny(SYS_get_robust_list);
-	if (!strcmp(how, "writable"))
-		return deny_writable();
-	return filter();
+		return !prctl(SET_MDWE, REFUSE_EXEC_GAIN, 0, 0, 0);
+	if (!strcmp(how, "filter"))
+		deny_write_and_execute();
+	else if (!strcmp(how, "fstatfs"))
+		filter_call(SYS_fstatfs, DENIED, 0);
+	else if (!strcmp(how, "robust"))
+		filter_call(SYS_get_robust_list, DENIED, 0);
+	else if (!strcmp(how, "late-fstatfs"))
+		deny_late(SYS_fstatfs);
+	else if (!strcmp(how, "late-fstat"))
+		deny_late(SYS_fstat);
+	else if (!strcmp(how, "getfl"))
+		deny_if(SYS_fcntl, (struct sock_filter)LOAD(args[1]),
+			(struct sock_filter)IF(F_GETFL, 1));
+	else if (!strcmp(how, "writable"))
+		deny_if(SYS_mprotect, (struct sock_filter)LOAD(args[2]),
+			(struct sock_filter)IF(PROT_READ | PROT_WRITE, 1));
+	else
+		return false;
+	return true;
 }
 
 int main(int argc, char **argv)
 {
 	if (argc < 3)
 		return 2;
-	if (restrict_self(argv[1]))
+	if (!restrict_self(argv[1]))
 		return 77;
 	execv(argv[2], argv + 2);
 	perror(argv[2]);

@@ -13,6 +13,8 @@
  * A helper of hostile/reuse.bash, which fails when open() succeeds.
  */
 #define _GNU_SOURCE
+#include "maps.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
@@ -80,29 +82,26 @@ static void start_at(const char *name, ino_t wanted)
 /* Replaces each mapping of the file by a copy of its content. */
 static void leave_file(const char *name)
 {
-	char line[500], rights[5];
-	unsigned long start, end;
-	FILE *f = fopen("/proc/self/maps", "r");
+	FILE *mappings = open_mappings();
+	struct mapping m;
 
-	while (f && fgets(line, sizeof(line), f)) {
-		if (!strstr(line, name) || sscanf(line, "%lx-%lx %4s", &start, &end, rights) != 3)
+	while (next_mapping(mappings, &m)) {
+		if (!strstr(m.name, name))
 			continue;
 
-		size_t size = end - start;
-		int prot = PROT_READ | (rights[1] == 'w' ? PROT_WRITE : 0) |
-			   (rights[2] == 'x' ? PROT_EXEC : 0);
+		size_t size = m.end - m.start;
+		int prot = PROT_READ | (m.rights[1] == 'w' ? PROT_WRITE : 0) |
+			   (m.rights[2] == 'x' ? PROT_EXEC : 0);
 		void *copy = mmap(NULL, size, PROT_READ | PROT_WRITE,
 				  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 		if (copy == MAP_FAILED)
 			fail("mmap");
-		memcpy(copy, (void *)start, size);
+		memcpy(copy, (void *)m.start, size);
 		mprotect(copy, size, prot);
-		if (mremap(copy, size, size, MREMAP_MAYMOVE | MREMAP_FIXED, start) == MAP_FAILED)
+		if (mremap(copy, size, size, MREMAP_MAYMOVE | MREMAP_FIXED, m.start) == MAP_FAILED)
 			fail("mremap");
 	}
-	if (f)
-		fclose(f);
 }
 
 /* The first process of a new PID name space, so its files in procfs are new. */

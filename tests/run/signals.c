@@ -82,6 +82,15 @@ static void timer_every(int usec)
 	setitimer(ITIMER_REAL, &t, NULL);
 }
 
+/* The signal that a statement raises, whose handler is jump_out(); 0: none. */
+#define SIGNAL_OF(statement) ({						\
+	int signal_ = sigsetjmp(jump, 1);				\
+									\
+	if (!signal_)							\
+		statement;						\
+	signal_;							\
+})
+
 static void faults(void)
 {
 	static const int signals[] = { SIGSEGV, SIGFPE, SIGILL, SIGTRAP, SIGBUS };
@@ -93,54 +102,30 @@ static void faults(void)
 	unlink(name);
 	for (i = 0; i < 5; i++)
 		handle(signals[i], jump_out, SA_SIGINFO | SA_NODEFER);
-	i = sigsetjmp(jump, 1);
-	if (!i)
-		*(volatile char *)8 = 1;
+	i = SIGNAL_OF(*(volatile char *)8 = 1);
 	printf("null write: signal %d code %d address %p\n", i, code, address);
-	i = sigsetjmp(jump, 1);
-	if (!i)
-		*page = 1;
+	i = SIGNAL_OF(*(volatile char *)page = 1);
 	printf("read-only write: signal %d code %d right address %d\n", i, code, address == page);
-	i = sigsetjmp(jump, 1);
-	if (!i)
-		((void (*)(void))page)();
+	i = SIGNAL_OF(((void (*)(void))page)());
 	printf("no-exec jump: signal %d code %d right address %d\n", i, code, address == page);
-	i = sigsetjmp(jump, 1);
-	if (!i)
-		__asm__ volatile("xor %%edx, %%edx; mov $1, %%eax; mov %%edx, %%ecx; div %%ecx"
-				 : : : "eax", "ecx", "edx");
+	i = SIGNAL_OF(__asm__ volatile("xor %%edx, %%edx; mov $1, %%eax; mov %%edx, %%ecx\n"
+				       "div %%ecx" : : : "eax", "ecx", "edx"));
 	printf("division: signal %d code %d\n", i, code);
-	i = sigsetjmp(jump, 1);
-	if (!i)
-		__asm__ volatile("ud2");
+	i = SIGNAL_OF(__asm__ volatile("ud2"));
 	printf("ud2: signal %d code %d\n", i, code);
-	i = sigsetjmp(jump, 1);
-	if (!i)
-		__asm__ volatile("int3");
+	i = SIGNAL_OF(__asm__ volatile("int3"));
 	printf("int3: signal %d code %d\n", i, code);
-	i = sigsetjmp(jump, 1);
-	if (!i)
-		__asm__ volatile("hlt");
+	i = SIGNAL_OF(__asm__ volatile("hlt"));
 	printf("hlt: signal %d code %d\n", i, code);
-	i = sigsetjmp(jump, 1);
-	if (!i)
-		__asm__ volatile("in %0, %%al" : : "i"(PORT_POST) : "eax");
+	i = SIGNAL_OF(__asm__ volatile("in %0, %%al" : : "i"(PORT_POST) : "eax"));
 	printf("in: signal %d code %d\n", i, code);
-	i = sigsetjmp(jump, 1);
-	if (!i)
-		__asm__ volatile("mov %%cr0, %%rax" : : : "rax");
+	i = SIGNAL_OF(__asm__ volatile("mov %%cr0, %%rax" : : : "rax"));
 	printf("cr0: signal %d code %d\n", i, code);
-	i = sigsetjmp(jump, 1);
-	if (!i)
-		*(volatile char *)0xdead000000000000 = 1;
+	i = SIGNAL_OF(*(volatile char *)0xdead000000000000 = 1);
 	printf("non-canonical: signal %d code %d address %p\n", i, code, address);
-	i = sigsetjmp(jump, 1);
-	if (!i)
-		*(volatile char *)0xffffffff81000000 = 1;
+	i = SIGNAL_OF(*(volatile char *)0xffffffff81000000 = 1);
 	printf("kernel: signal %d code %d address %p\n", i, code, address);
-	i = sigsetjmp(jump, 1);
-	if (!i)
-		*(volatile char *)file = 1;
+	i = SIGNAL_OF(*(volatile char *)file = 1);
 	printf("beyond the file: signal %d code %d right address %d\n", i, code, address == file);
 	for (i = 0; i < 5; i++)
 		signal(signals[i], SIG_DFL);

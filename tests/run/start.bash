@@ -15,6 +15,7 @@ same_failure "a name of its own" bash -c 'exec -a "some name" "$B/static" x'
 same_failure "an empty environment" env -i "$bin/static"
 same_failure "the loader by hand" /lib64/ld-linux-x86-64.so.2 "$bin/dynamic" x
 same_failure "an executable stack" "$bin/execstack"
+same "images at address 0 and with segments 30 TB apart" "$bin/images"
 same "many arguments" bash -c 'printf "%s\n" {1..3000} | xargs "$B/args"'
 same "a long argument" bash -c '"$B/args" "$(head -c 100000 /dev/zero | tr "\0" x)" | cksum'
 same "a large environment" bash -c '

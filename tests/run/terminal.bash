@@ -59,8 +59,13 @@ print("Ctrl-backslash", talk(sh + ["ulimit -c 0; echo ready; exec sleep 100"],
     [(b"ready", b"\x1c")]))
 print("end of file", talk(run + ["/bin/cat"], [(b"", b"line\n"), (b"line", b"\x04")]))
 X
-is "$(/usr/bin/python3 "$data/terminal.py" "$DUNE_RUN" --)" \
-	"$(/usr/bin/python3 "$data/terminal.py")" \
-	"a terminal: shell with job control, Ctrl-C, Ctrl-\\, end of file"
+wanted="shell 7
+Ctrl-C -2
+Ctrl-backslash -3
+end of file 0"
+is "$(/usr/bin/python3 "$data/terminal.py")" "$wanted" \
+	"natively: shell with job control, Ctrl-C, Ctrl-\\, end of file"
+is "$(/usr/bin/python3 "$data/terminal.py" "$DUNE_RUN" --)" "$wanted" \
+	"in the sandbox: shell with job control, Ctrl-C, Ctrl-\\, end of file"
 
 finish

@@ -1,23 +1,28 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# Time and CPU number where the vDSO cannot be written to (restrict.c). Fails when the sandbox
-# shows a program something else than Linux does, or a vDSO whose getcpu it could not replace.
+# Time and CPU number (vdso.c) where the vDSO cannot be written to (restrict.c). Fails when the
+# sandbox shows a program something else than Linux does, or a vDSO whose getcpu it could not
+# replace.
 
 . "$(dirname "$0")/lib/sandbox.bash"
 
 if "$bin/restrict" mdwe /bin/true; then
-	same "time and CPU after PR_SET_MDWE and execve" "$bin/restrict" mdwe "$bin/faults" vdso
+	same "time and CPU after PR_SET_MDWE and execve" "$bin/restrict" mdwe "$bin/vdso"
 else
 	skip "no PR_SET_MDWE in this kernel" "time and CPU after PR_SET_MDWE and execve"
 fi
-wanted=$("$bin/restrict" filter "$bin/faults" vdso)
-is "$("$bin/restrict" filter "$DUNE_RUN" -- "$bin/faults" vdso 2>&1)" "$wanted" \
+wanted="clock_gettime: 0
+getcpu: 0
+time: 1"
+is "$("$bin/restrict" filter "$bin/vdso" 2>&1)" "$wanted" \
+	"time and CPU under a filter against writable and executable memory, natively"
+is "$("$bin/restrict" filter "$DUNE_RUN" -- "$bin/vdso" 2>&1)" "$wanted" \
 	"time and CPU under a filter against writable and executable memory"
-is "$("$bin/restrict" filter "$DUNE_RUN" -- /bin/sh -c "$bin/faults vdso" 2>&1)" "$wanted" \
+is "$("$bin/restrict" filter "$DUNE_RUN" -- /bin/sh -c "$bin/vdso" 2>&1)" "$wanted" \
 	"time and CPU under that filter, after execve"
 is "$("$DUNE_RUN" -- "$bin/static" | grep -o '^vdso .')" "vdso 1" "a program has the vDSO"
 is "$("$bin/restrict" writable "$DUNE_RUN" -- "$bin/static" | grep -o '^vdso .')" "vdso 0" \
 	"a program has no vDSO if it cannot be made writable"
-is "$("$bin/restrict" writable "$DUNE_RUN" -- "$bin/faults" vdso 2>&1)" "$wanted" \
+is "$("$bin/restrict" writable "$DUNE_RUN" -- "$bin/vdso" 2>&1)" "$wanted" \
 	"time and CPU without the vDSO"
 finish

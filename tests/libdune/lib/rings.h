@@ -14,13 +14,24 @@
 /* Handlers without DUNE_TRAP_FPU, and all that they call. */
 #define GPR_ONLY __attribute__((target("general-regs-only")))
 
+/* The ring in which the caller runs. */
+static inline int ring(void)
+{
+	unsigned short cs;
+
+	__asm__ volatile("mov %%cs, %0" : "=r" (cs));
+	return cs & 3;
+}
+
 /* dune_enter(), without which there is nothing to test. NULL: the default. */
 void must_enter(const struct dune_config *cfg);
 
 /* The system call, unknown to Linux, by which ring 3 ends: its value is in RDI. */
 #define NR_LEAVE 0xd00d
+
 /* For assembly in strings. */
-#define LEAVE "movl $" ASM_NUMBER(NR_LEAVE) ", %eax; syscall\n"
+#define SYSCALL(nr) "movl $" ASM_NUMBER(nr) ", %eax; syscall\n"
+#define LEAVE SYSCALL(NR_LEAVE)
 
 /* Run a function in ring 3. Returns 42 if it returned. */
 long in_ring3(void (*fn)(void));

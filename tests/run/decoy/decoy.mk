@@ -39,7 +39,7 @@ $(OUT)/decoy/ioctls.h: decoy/ioctls.bash
 	bash $< $(uapi) >$@.new && mv $@.new $@
 
 $(OUT)/decoy/attack: $(wildcard decoy/attack/*.[ch]) decoy/decoy.h lib/kinds.h $(run_headers) \
-		$(COMMON)x86.h $(OUT)/decoy/ioctls.h
+		$(COMMON)x86.h $(MAPS) $(OUT)/decoy/ioctls.h
 	@mkdir -p $(@D)
 	$(CC) $(decoy_flags) -I$(OUT)/decoy -o $@ $(filter %.c,$^)
 

@@ -44,7 +44,7 @@ void __wrap_stack_find(struct initial_stack *s, u64 *stack)
 	at = SYS6(__NR_mmap, DECOY_BASE, DECOY_SIZE, PROT_READ | PROT_WRITE,
 		  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
 	if (at < 0)
-		die(126, "no memory for the decoy", errno_text(at), NULL);
+		die(126, "cannot get memory for the decoy", NULL, at, "raise `ulimit -v`");
 	/* one page at a time, and a core dump brings in none */
 	SYS3(__NR_madvise, DECOY_BASE, DECOY_SIZE, MADV_NOHUGEPAGE);
 	SYS3(__NR_madvise, DECOY_BASE, DECOY_SIZE, MADV_DONTDUMP);
@@ -82,7 +82,7 @@ static void report(const u64 *call, u64 result, u64 page)
 		}
 	}
 	if (!record) {
-		message("the decoy was touched", NULL, NULL);
+		message("the decoy was touched", NULL, 0, "start this by watch");
 		return;
 	}
 	touch.seed = record->seed;

@@ -7,16 +7,26 @@
 
 # without CALL: a program in the sandbox, under a filter that denies CALL
 without() {
-	(cd "$top" && "$bin/restrict" "$1" "$DUNE_RUN" -- "${@:2}") 2>&1
+	(cd "$top" && limited "$bin/restrict" "$1" "$DUNE_RUN" -- "${@:2}") 2>&1
 }
 cp /bin/sh "$top/sh"
+# Files that the program opens after these have numbers to which the late- filters apply.
 files='exec 3</dev/null 4<&3 5<&3 6<&3 7<&3 8<&3 9<&3'
+is "$(without late-fstat /bin/sh -c "$files; : </proc/self/mem && echo opened")" \
+	"/bin/sh: 1: cannot open /proc/self/mem: Operation not permitted" \
+	"without fstat the memory of a process is not opened"
+is "$(without late-fstat ./sh -c "$files; : >>./sh && echo opened")" \
+	"./sh: 1: cannot create ./sh: Operation not permitted" \
+	"without fstat the running program is not opened for writing"
+is "$(without late-fstat /bin/sh -c "/bin/true && echo executed")" \
+	"/bin/sh: 1: /bin/true: Bad file descriptor" \
+	"without fstat no other program is executed, which would run natively"
 is "$(without late-fstatfs /bin/sh -c "$files; : </proc/self/mem && echo opened")" \
 	"/bin/sh: 1: cannot open /proc/self/mem: Operation not permitted" \
 	"without fstatfs the memory of a process is not opened"
 advice="a program must be a 64-bit x86 program or #! script, and not on hugetlbfs"
 is "$(without fstatfs /bin/true)" \
-	"dune-run: /bin/true: Exec format error: $advice" \
+	"dune-run: cannot run /bin/true: Exec format error: $advice" \
 	"without fstatfs no program starts, which could be on hugetlbfs"
 is "$(without getfl ./sh -c ': >>./sh && echo opened')" \
 	"./sh: 1: cannot create ./sh: Operation not permitted" \

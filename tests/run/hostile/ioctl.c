@@ -1,24 +1,31 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
  * A program in the sandbox passes one of dune-run's descriptors to an ioctl, as its argument or
- * inside a structure. Fails when such an ioctl gives anything but EBADF, when one with a
- * descriptor of the program does, or when FIDEDUPERANGE does not return its results.
+ * inside a structure, or a structure with a pointer to the runtime's memory. Fails when the
+ * kernel sees such a descriptor or pointer, when an ioctl with a descriptor of the program's own
+ * is refused, or when FIDEDUPERANGE does not return its results.
  */
 #define _GNU_SOURCE
 #include "hostile.h"
 #include "tap.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/fs.h>
+#include <linux/input.h>
 #include <linux/loop.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #define FUSE_CLONE	0x8004e500L	/* FUSE_DEV_IOC_CLONE */
+#define PAGEMAP_SCAN	0xc0606610L	/* since 6.7: struct pm_scan_arg */
+#define PROCMAP_QUERY	0xc0686611L	/* since 6.11: struct procmap_query */
 
 /* No open descriptor. */
 #define CLOSED	700
@@ -92,6 +99,63 @@ static void test_dedupe(void)
 	   "FIDEDUPERANGE with more than a page: ENOMEM");
 }
 
+/* Structures with pointers, of files in /proc. The kernel would store where these lead. */
+static void test_pointers(void)
+{
+	unsigned long scan[12] = { sizeof(scan), 0, 0x10000, 0x7ffffffff000, 0, SPARE, 8, 0,
+				   0, 1 << 1, 0, 1 << 1 };
+	unsigned long query[13] = { sizeof(query), 0x10, (long)test_pointers };
+	int fd = open("/proc/self/pagemap", O_RDONLY);
+
+	is(call(SYS_ioctl, fd, PAGEMAP_SCAN, (long)scan, 0, 0, 0), -ENOTTY,
+	   "PAGEMAP_SCAN with a pointer to the runtime: ENOTTY");
+	close(fd);
+	fd = open("/proc/self/maps", O_RDONLY);
+	((unsigned int *)query)[20] = 64;	/* vma_name_size */
+	query[11] = SPARE;			/* vma_name_addr */
+	is(call(SYS_ioctl, fd, PROCMAP_QUERY, (long)query, 0, 0, 0), -ENOTTY,
+	   "PROCMAP_QUERY with a pointer to the runtime: ENOTTY");
+	close(fd);
+}
+
+/* Opens an input device that there is, or returns -1. */
+static int open_input(void)
+{
+	DIR *d = opendir("/dev/input");
+	struct dirent *e;
+	char path[300];
+	int fd = -1;
+
+	while (d && fd < 0 && (e = readdir(d))) {
+		if (strncmp(e->d_name, "event", 5))
+			continue;
+		snprintf(path, sizeof(path), "/dev/input/%s", e->d_name);
+		fd = open(path, O_RDWR);
+	}
+	if (d)
+		closedir(d);
+	return fd;
+}
+
+static void test_input(void)
+{
+	struct input_mask mask = { .type = EV_KEY, .codes_size = 8, .codes_ptr = SPARE };
+	int event = open_input();
+	char name[256] = "";
+
+	if (event < 0) {
+		skip("no input device", "EVIOCGMASK, EVIOCSFF and EVIOCGNAME");
+		return;
+	}
+	is(call(SYS_ioctl, event, EVIOCGMASK, (long)&mask, 0, 0, 0), -ENOTTY,
+	   "EVIOCGMASK with a pointer to the runtime: ENOTTY");
+	is(call(SYS_ioctl, event, EVIOCSFF, (long)name, 0, 0, 0), -ENOTTY,
+	   "EVIOCSFF, whose structure has a pointer: ENOTTY");
+	ok(call(SYS_ioctl, event, EVIOCGNAME(sizeof(name)), (long)name, 0, 0, 0) > 0,
+	   "EVIOCGNAME of a device succeeds");
+	close(event);
+}
+
 int main(void)
 {
 	char name[] = "/ioctl.XXXXXX";
@@ -110,5 +174,7 @@ int main(void)
 	test_arguments();
 	test_structures();
 	test_dedupe();
+	test_pointers();
+	test_input();
 	return done();
 }

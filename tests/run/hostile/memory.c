@@ -100,7 +100,7 @@ static void test_mappings(void)
 		 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	ok(p != MAP_FAILED && (unsigned long)p - SUPER_BASE >= SUPER_SIZE,
 	   "a hint into the supervisor range does not place a mapping there");
-	/* as where nothing is mapped; the runtime still works */
+	/* For the program nothing is mapped there. The runtime must still work afterwards. */
 	is(call(SYS_munmap, IMAGE & ~4095UL, 4096, 0, 0, 0, 0), 0,
 	   "munmap of the runtime's image: 0, and nothing is unmapped");
 	is(call(SYS_munmap, SUPER_BASE - 4096, 2 * SUPER_SIZE, 0, 0, 0, 0), 0,

@@ -6,6 +6,7 @@
  * kernel reads other bytes than those that were checked.
  */
 #define _GNU_SOURCE
+#include "child.h"
 #include "hostile.h"
 #include "tap.h"
 
@@ -17,7 +18,6 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -203,8 +203,7 @@ extern const char __ehdr_start[64];
  */
 static void test_race(void)
 {
-	struct iovec *v = mmap(NULL, 4096, PROT_READ | PROT_WRITE,
-			       MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	struct iovec *v = shared_alloc(sizeof(*v));
 	static char x[64] = "fine and public";
 	char got[sizeof(x)];
 	int fd[2], i, leaks = 0, fine = 0, refused = 0;

@@ -5,6 +5,7 @@
  * list, or when a child is not in the sandbox.
  */
 #define _GNU_SOURCE
+#include "child.h"
 #include "hostile.h"
 #include "tap.h"
 
@@ -12,7 +13,6 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
-#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -37,7 +37,7 @@ static void test_processes(void)
 	   errno == EINVAL, "descriptors cannot be shared with a child that runs at the same time");
 	is(call(SYS_unshare, 0, 0, 0, 0, 0, 0), 0, "unshare of nothing: 0");
 
-	shared = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	shared = shared_alloc(24);
 	child = vfork();
 	if (!child) {
 		shared[0] = 1;

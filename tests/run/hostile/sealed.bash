@@ -5,7 +5,7 @@
 
 . "$(dirname "$0")/../lib/sandbox.bash"
 
-"$DUNE_RUN" -- /bin/cat /proc/self/maps >"$top/maps"
+limited "$DUNE_RUN" -- /bin/cat /proc/self/maps >"$top/maps"
 for name in dune_hypercall dune_syscall_handler dune_trap_table; do
 	address=$(sed -n "s/ D $name\$//p" "$here/symbols")
 	[ "$address" ] || bail "dune-run has no symbol $name"

@@ -4,7 +4,9 @@
  * could place a mapping of the program. Fails when there is one.
  */
 #define _GNU_SOURCE
+#include "child.h"
 #include "hostile.h"
+#include "maps.h"
 #include "tap.h"
 
 #include <stdio.h>
@@ -17,30 +19,26 @@ static struct {
 	volatile long result;
 } *shared;
 
-#define ARENA		(SUPER_BASE + 0x10000000UL)
-#define ARENA_END	(ARENA + 0x100000UL)	/* at first */
+#define ARENA_END	(ARENA_BASE + ARENA_SIZE)	/* at first */
 
-/* The kernel could place a mapping of the program's in each. */
+/* Returns how many holes the arena has, in each of which the kernel could place a mapping. */
 static int holes_in_arena(void)
 {
-	unsigned long from, to, at = ARENA;
-	FILE *maps = fopen("/proc/self/maps", "r");
-	char line[512];
+	unsigned long at = ARENA_BASE;
+	FILE *mappings = open_mappings();
+	struct mapping m;
 	int holes = 0;
 
-	if (!maps)
-		child_fails("/proc/self/maps cannot be opened");
-	while (fgets(line, sizeof(line), maps)) {
-		if (sscanf(line, "%lx-%lx", &from, &to) != 2 || to <= at)
+	while (next_mapping(mappings, &m)) {
+		if (m.end <= at)
 			continue;
-		holes += from > at && at < ARENA_END;
-		at = to;
+		holes += m.start > at && at < ARENA_END;
+		at = m.end;
 	}
-	fclose(maps);
 	return holes + (at < ARENA_END);
 }
 
-/* In a process with memory of its own: what it finds. */
+/* Returns how many a process with memory of its own finds. */
 static int holes_in_copy(void)
 {
 	int status = -1;
@@ -66,7 +64,7 @@ static void test_holes(void)
 	waitpid(child, NULL, 0);
 	is(shared->result, 0, "the arena has no hole in a child of a vfork child");
 
-	/* with this limit the run page of the child that is gone stays */
+	/* With this limit the parent cannot replace the run page of the child that has ended. */
 	getrlimit(RLIMIT_DATA, &limit);
 	low = limit;
 	low.rlim_cur = 4096;
@@ -83,7 +81,7 @@ static void test_holes(void)
 
 int main(void)
 {
-	shared = shared_page();
+	shared = shared_alloc(sizeof(*shared));
 	test_holes();
 	return done();
 }

@@ -4,8 +4,10 @@
  * runtime copies. Fails when the copy for one replaces the checked copy of the other.
  */
 #define _GNU_SOURCE
+#include "child.h"
 #include "hostile.h"
 #include "tap.h"
+#include "timing.h"
 
 #include <errno.h>
 #include <sched.h>
@@ -61,17 +63,15 @@ static void test_buffers(void)
 		ok(errno == ENOSYS, "memory is not shared with a child that runs at the same time");
 		return;
 	}
-	while (!shared->ready)
-		usleep(1000);
+	if (!WAIT_FOR(shared->ready, 10))
+		bail("the child does not begin");
 	for (i = 0; i < 20; i++) {
 		usleep(10000);
 		sendmsg(pair[1], &bad, 0);
 	}
 	send(pair[1], "the first", 10, 0);
 	send(pair[1], "the second", 11, 0);
-	for (i = 0; i < 1000 && !shared->done; i++)
-		usleep(1000);
-	ok(shared->done && !strcmp(shared->buffer + 32, "the second"),
+	ok(WAIT_FOR(shared->done, 1) && !strcmp(shared->buffer + 32, "the second"),
 	   "memory is not shared with a child that runs at the same time");
 	diag("received %ld: %s, %s", shared->result, shared->buffer, shared->buffer + 32);
 	kill(child, SIGKILL);
@@ -80,7 +80,7 @@ static void test_buffers(void)
 
 int main(void)
 {
-	shared = shared_page();
+	shared = shared_alloc(sizeof(*shared));
 	test_buffers();
 	return done();
 }

@@ -7,6 +7,7 @@
  */
 #define _GNU_SOURCE
 #include "hostile.h"
+#include "maps.h"
 #include "tap.h"
 
 #include <signal.h>
@@ -21,7 +22,7 @@
 
 #define CHILDREN	40
 #define REGIONS		240	/* of 512 GB: the tables for one address in each fill the arena */
-#define ARENA_END	(SUPER_BASE + 0x10100000UL)	/* at first */
+#define ARENA_END	(ARENA_BASE + ARENA_SIZE)	/* at first */
 #define STEP		0x100000UL
 #define TOP		0x7ffffffff000UL	/* of a process's addresses */
 
@@ -44,18 +45,12 @@ static void move_mappings(char **argv)
 
 static bool something_is_in_step(void)
 {
-	unsigned long start;
-	char line[512];
-	FILE *maps = fopen("/proc/self/maps", "r");
+	FILE *mappings = open_mappings();
+	struct mapping m;
 	bool found = false;
 
-	if (!maps)
-		bail("/proc/self/maps cannot be opened");
-	while (fgets(line, sizeof(line), maps)) {
-		start = strtoul(line, NULL, 16);
-		found |= start >= ARENA_END && start < ARENA_END + STEP;
-	}
-	fclose(maps);
+	while (next_mapping(mappings, &m))
+		found |= m.start >= ARENA_END && m.start < ARENA_END + STEP;
 	return found;
 }
 

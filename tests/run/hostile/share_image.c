@@ -29,7 +29,11 @@ static int execute_at(int number)
 	return 1;
 }
 
-/* Has a vfork child move the descriptor away that the parent needs; execve. */
+/*
+ * Returns the exit status of a process that calls execve after its vfork child has put
+ * another file at the number of the descriptor that execve needs. @ours: whether the process
+ * has a file of its own at the next number.
+ */
 static int executed(int ours)
 {
 	int status, fds[4];

@@ -5,7 +5,9 @@
  * when a mapping stays in the supervisor range that a killed vfork child began there.
  */
 #define _GNU_SOURCE
+#include "child.h"
 #include "hostile.h"
+#include "maps.h"
 #include "tap.h"
 
 #include <errno.h>
@@ -24,7 +26,7 @@ static struct {
 	volatile int found;
 } *shared;
 
-/* SIGKILL ends a wait for a vfork child: the child's own would live on. */
+/* SIGKILL ends the wait for a vfork child, so a vfork child of the child's would live on. */
 static void test_grandchild(void)
 {
 	int child = vfork();
@@ -46,25 +48,19 @@ static void test_grandchild(void)
 /* Whether something is mapped where the runtime of this program has nothing. */
 static int mapped_in_super_range(void)
 {
-	unsigned long start;
-	char line[512];
-	FILE *maps = fopen("/proc/self/maps", "r");
+	FILE *mappings = open_mappings();
+	struct mapping m;
 	int n = 0;
 
-	if (!maps)
-		child_fails("/proc/self/maps cannot be opened");
-	while (fgets(line, sizeof(line), maps)) {
-		start = strtoul(line, NULL, 16);
-		n += start >= SUPER_BASE + 0x20000000 && start < SUPER_BASE + 0x40000000;
-	}
-	fclose(maps);
+	while (next_mapping(mappings, &m))
+		n += m.start >= VECTOR_BASE && in_super_range(m.start);
 	return n;
 }
 
 /*
- * All room is taken but that of the runtime. A vfork child is killed while the
- * kernel fills a mapping for it there: 1, and what the parent has there then; 0
- * if the kill came too early or too late.
+ * Takes all room but that of the runtime, and has a vfork child killed while the kernel
+ * fills a mapping for it there. Returns 1 and stores how many mappings the parent has
+ * there then, or returns 0 if the kill came too early or too late.
  */
 static int kill_in_mmap(int file, int delay, int *left)
 {
@@ -124,7 +120,7 @@ static void test_killed_mapping(void)
 
 int main(void)
 {
-	shared = shared_page();
+	shared = shared_alloc(sizeof(*shared));
 	test_grandchild();
 	test_killed_mapping();
 	return done();

@@ -5,8 +5,10 @@
  * process with memory of its own cannot set one.
  */
 #define _GNU_SOURCE
+#include "child.h"
 #include "hostile.h"
 #include "tap.h"
+#include "timing.h"
 
 #include <linux/futex.h>
 #include <signal.h>
@@ -24,15 +26,11 @@ static struct {
 static struct robust_list node;
 static struct robust_list_head head;
 
-/* The parent's death: does the kernel write by its list in memory that lives? */
-static void test_robust_list(void)
+/* The kernel must not write by the list of a process that dies, in memory that lives on. */
+static void test_death(void)
 {
-	void *volatile old_head;
-	size_t len = 0;
-	pid_t child;
-	int i;
+	pid_t child = fork();
 
-	child = fork();
 	if (!child) {
 		shared->word = syscall(SYS_gettid);
 		node.next = &head.list;
@@ -50,16 +48,21 @@ static void test_robust_list(void)
 		}
 		child_fails("the parent of the vfork child continued");
 	}
-	while (!shared->ready)
-		usleep(1000);
+	if (!WAIT_FOR(shared->ready, 10))
+		bail("the vfork child does not begin");
 	kill(child, SIGKILL);
 	waitpid(child, NULL, 0);
-	for (i = 0; i < 10000 && !shared->done; i++)
-		usleep(1000);
-	ok(shared->done && shared->word == (unsigned int)child,
+	ok(WAIT_FOR(shared->done, 10) && shared->word == (unsigned int)child,
 	   "no robust list is walked in memory that a vfork child still uses");
+}
 
-	child = fork();
+static void test_parent(void)
+{
+	void *volatile old_head;
+	size_t len = 0;
+	int status = -1;
+	pid_t child = fork();
+
 	if (!child) {
 		syscall(SYS_set_robust_list, &head, sizeof(head));
 		if (!vfork())
@@ -67,25 +70,33 @@ static void test_robust_list(void)
 		syscall(SYS_get_robust_list, 0, &old_head, &len);
 		_exit(old_head == &head && len == sizeof(head) ? 0 : 1);
 	}
-	waitpid(child, &i, 0);
-	ok(i == 0, "the parent of a vfork child has its robust list again afterwards");
+	waitpid(child, &status, 0);
+	is(status, 0, "the parent of a vfork child has its robust list again afterwards");
+}
 
-	child = vfork();
+static void test_own_memory(void)
+{
+	int status = -1;
+	pid_t child = vfork();
+
 	if (!child) {
 		child = fork();
 		if (!child)
 			_exit(syscall(SYS_set_robust_list, &head, sizeof(head)) ? 1 : 0);
-		waitpid(child, &i, 0);
-		shared->result = i;
+		waitpid(child, &status, 0);
+		shared->result = status;
 		_exit(0);
 	}
 	waitpid(child, NULL, 0);
-	ok(shared->result == 0, "a process with memory of its own may set a robust list");
+	is(shared->result, 0, "a process with memory of its own may set a robust list");
 }
 
 int main(void)
 {
-	shared = shared_page();
-	test_robust_list();
+	shared = shared_alloc(sizeof(*shared));
+	shared->result = -1;
+	test_death();
+	test_parent();
+	test_own_memory();
 	return done();
 }

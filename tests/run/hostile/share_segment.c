@@ -5,6 +5,7 @@
  * runtime.
  */
 #define _GNU_SOURCE
+#include "child.h"
 #include "hostile.h"
 #include "tap.h"
 
@@ -77,7 +78,7 @@ static void test_segment(void)
 
 int main(void)
 {
-	shared = shared_page();
+	shared = shared_alloc(sizeof(*shared));
 	test_segment();
 	return done();
 }

@@ -4,6 +4,7 @@
  * vCPU. Each way of sharing worked once. Fails when one of them gives the child the vCPU.
  */
 #define _GNU_SOURCE
+#include "child.h"
 #include "hostile.h"
 #include "tap.h"
 
@@ -48,7 +49,7 @@ static void test_vcpu(const char *name, int flags)
 
 int main(void)
 {
-	shared = shared_page();
+	shared = shared_alloc(sizeof(*shared));
 	test_vcpu("a vfork child with the parent's descriptors cannot map its vCPU",
 		  CLONE_VM | CLONE_VFORK | CLONE_FILES);
 	test_vcpu("a vfork child with copies of the parent's descriptors cannot map its vCPU",

@@ -2,6 +2,7 @@
 /* For the programs that attack the runtime: see hostile.h. */
 #define _GNU_SOURCE
 #include "hostile.h"
+#include "maps.h"
 #include "tap.h"
 
 #include <dirent.h>
@@ -53,17 +54,13 @@ int hidden_fd(void)
 
 int outside_mappings(void)
 {
-	FILE *f = fopen("/proc/self/maps", "r");
-	unsigned long from;
-	char line[500];
+	FILE *mappings = open_mappings();
+	struct mapping m;
 	int n = 0;
 
-	while (f && fgets(line, sizeof(line), f))
-		if (strstr(line, "dune") && !strstr(line, "hostile") &&
-		    sscanf(line, "%lx", &from) == 1 && from - SUPER_BASE >= SUPER_SIZE)
-			n++;
-	if (f)
-		fclose(f);
+	while (next_mapping(mappings, &m))
+		n += strstr(m.name, "dune") && !strstr(m.name, "hostile") &&
+		     !in_super_range(m.start);
 	return n;
 }
 
@@ -108,13 +105,4 @@ void leave_session(void)
 	setsid();
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGALRM, SIG_IGN);
-}
-
-void *shared_page(void)
-{
-	void *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-
-	if (page == MAP_FAILED)
-		bail("mmap: %s", strerror(errno));
-	return page;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
  * For the programs that attack the runtime: where it is, system calls without
- * libc's errno, descriptors, faults, and memory for several processes.
+ * libc's errno, descriptors, mappings and faults.
  */
 #ifndef DUNE_TESTS_RUN_HOSTILE_H
 #define DUNE_TESTS_RUN_HOSTILE_H
@@ -14,7 +14,7 @@
 /* Pages of the runtime that are mapped. */
 #define HEADER	(SUPER_BASE + GUARD_REGION_SIZE)	/* dune-run's ELF header */
 #define IMAGE	(HEADER + 0x1000)		/* its code */
-#define SPARE	(SUPER_BASE + 0x100ff000)	/* the last of the arena, until it grows */
+#define SPARE	(ARENA_BASE + ARENA_SIZE - 0x1000)	/* the last of the arena, until it grows */
 
 /* A system call: the result, or the negative error number. */
 long call(long nr, long a, long b, long c, long d, long e, long f);
@@ -45,8 +45,5 @@ extern void *volatile fault_address;
  * processes: a session of its own, and no SIGPIPE or SIGALRM.
  */
 void leave_session(void);
-
-/* A page of zeroes that this process shares with its children. */
-void *shared_page(void);
 
 #endif

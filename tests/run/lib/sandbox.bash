@@ -28,6 +28,12 @@ data=$top/data
 mkdir "$data"
 export HOME=$work
 
+# limited COMMAND...: run a command for $LIMIT seconds (240) of an idle machine at most; then
+# its status is 124
+limited() {
+	timeout -k 5 $((${LIMIT:-240} * TEST_TIME_FACTOR)) "$@"
+}
+
 # one KIND COMMAND...: one run of a command in an empty directory; its results
 # are in $top/KIND.*
 one() {
@@ -35,8 +41,7 @@ one() {
 	shift
 	rm -rf "$work"
 	mkdir "$work"
-	(cd "$work" && exec timeout -k 5 $((${LIMIT:-240} * TEST_TIME_FACTOR)) "$@") \
-		>"$top/$kind.out" 2>"$top/$kind.err" </dev/null
+	(cd "$work" && limited "$@") >"$top/$kind.out" 2>"$top/$kind.err" </dev/null
 	echo $? >"$top/$kind.status"
 }
 
@@ -80,13 +85,25 @@ same_failure() {
 	FAIL_FROM=256 same "$@"
 }
 
-# with_huge_pages COUNT PROGRAM: run a program of $bin, which prints its own verdicts,
-# in the sandbox while COUNT more huge pages are reserved; its exit status
+# alone PROGRAM OPTION...: run a copy of a program of $bin, which prints its own verdicts, in
+# the sandbox with these options of dune-run; its exit status
+alone() {
+	local program=$1 status
+	shift
+	mkdir -p "$top/$(dirname "$program")"
+	cp "$bin/$program" "$top/$program"
+	(cd "$top" && limited "$DUNE_RUN" "$@" -- "./$program")
+	status=$?
+	[ $status != 124 ] || bail "$program: out of time"
+	return $status
+}
+
+# with_huge_pages COUNT PROGRAM: alone() while COUNT more huge pages are reserved
 with_huge_pages() {
 	local reserved=/proc/sys/vm/nr_hugepages before status
 	before=$(cat $reserved)
 	echo $((before + $1)) >$reserved
-	(cd "$top" && "$DUNE_RUN" -- "$bin/$2")
+	(alone "$2")
 	status=$?
 	echo "$before" >$reserved
 	return $status

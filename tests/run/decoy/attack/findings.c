@@ -5,6 +5,7 @@
  */
 #define _GNU_SOURCE
 #include "attack.h"
+#include "maps.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -141,26 +142,26 @@ void scan_descriptors(void)
 /* All that lies in the supervisor range is the runtime's, and at the places known for that. */
 void scan_mappings(void)
 {
-	u64 from, to, decoy = 0;
-	char line[600];
-	FILE *f = fopen("/proc/self/maps", "r");
+	FILE *mappings = fopen("/proc/self/maps", "r");
+	struct mapping m;
+	u64 decoy = 0;
 
-	while (f && fgets(line, sizeof(line), f)) {
-		if (sscanf(line, "%lx-%lx", &from, &to) != 2 || !meets_super_range(from, to - from))
+	/* This process may have given up /proc, or all of its descriptors may be in use. */
+	if (!mappings)
+		return;
+	while (next_mapping(mappings, &m)) {
+		if (!meets_super_range(m.start, m.end - m.start))
 			continue;
-		if (from >= DECOY_BASE && to <= DECOY_BASE + DECOY_SIZE)
-			decoy += to - from;
-		else if (from == SUPER_BASE && to == SUPER_BASE + GUARD_REGION_SIZE &&
-			 strstr(line, " ---p "))
+		if (m.start >= DECOY_BASE && m.end <= DECOY_BASE + DECOY_SIZE)
+			decoy += m.end - m.start;
+		else if (m.start == SUPER_BASE && m.end == SUPER_BASE + GUARD_REGION_SIZE &&
+			 !strcmp(m.rights, "---p"))
 			continue;	/* the guard region */
-		else if (from < LOG_BASE || to > SUPER_BASE + SUPER_SIZE)
-			found("a mapping in the supervisor range:", line, 0);
+		else if (m.start < LOG_BASE || m.end > SUPER_BASE + SUPER_SIZE)
+			found("a mapping in the supervisor range:", m.name, m.start);
 	}
-	if (f) {
-		fclose(f);
-		if (decoy != DECOY_SIZE)
-			found("the decoy's mapping is not whole:", "bytes", decoy);
-	}
+	if (decoy != DECOY_SIZE)
+		found("the decoy's mapping is not whole:", "bytes", decoy);
 }
 
 /*
