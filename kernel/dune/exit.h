@@ -17,7 +17,9 @@ struct vcpu_hw;
 /*
  * The rule for what both vendors intercept: an instruction that the process could not execute as
  * an ordinary process raises the exception that it would raise there; an event that belongs to
- * the host alone is left to the host.
+ * the host alone is left to the host. AMD reports MONITOR, which a process cannot execute, by the
+ * same exit as MONITORX, which it can, and so for MWAIT and MWAITX: such an exit is answered as
+ * MONITORX and MWAITX are.
  *
  * Not intercepted, on purpose: MOV CR2, MOV CR3, INVLPG, INVPCID, the descriptor-table and
  * task-register instructions, SWAPGS and IRET act on the guest's own state, and are what a Dune
