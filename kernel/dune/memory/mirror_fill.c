@@ -62,7 +62,7 @@ static int entry_level(struct mirror *m, struct mirror_tree *tree, u64 gpa,
 	for (; level > 1; level--) {
 		u64 entry = *mirror_find_slot(m, tree, gpa, level, &at);
 
-		if (!entry || ept_is_leaf(entry, at))
+		if (!entry || level_is_leaf(entry, at))
 			break;
 	}
 	return level;
@@ -71,16 +71,16 @@ static int entry_level(struct mirror *m, struct mirror_tree *tree, u64 gpa,
 /* Returns an entry in EPT's format for @address. @level: the leaf's or a lower one. */
 static u64 make_entry(const struct leaf *leaf, u64 address, int level)
 {
-	u64 mask = ept_level_span(leaf->level) - 1;
+	u64 mask = level_span(leaf->level) - 1;
 	u64 frame = (leaf->entry & PTE_PFN_MASK & ~mask) | (address & mask);
-	u64 entry = (frame & ~(ept_level_span(level) - 1)) | VMX_EPT_IPAT_BIT | EPT_USED |
+	u64 entry = (frame & ~(level_span(level) - 1)) | VMX_EPT_IPAT_BIT | EPT_USED |
 		    walk_rights(leaf->entry, leaf->level, leaf->denied);
 
 	if (level == 1)
 		return entry;
 	if (mirror_machine.split_exec)
 		entry &= ~VMX_EPT_EXECUTABLE_MASK;
-	return entry | EPT_LARGE;
+	return entry | LEVEL_LARGE;
 }
 
 /*
@@ -107,22 +107,22 @@ static u64 *install(struct mirror *m, struct mirror_tree *tree, u64 gpa, int lev
 {
 	int at;
 	u64 *slot = mirror_find_slot(m, tree, gpa, level, &at);
-	bool same_size = at == level && ept_is_leaf(*slot, level);
+	bool same_size = at == level && level_is_leaf(*slot, level);
 
 	lockdep_assert_held(&m->lock);
 	if (same_size && *slot && may_extend(*slot, entry)) {
 		entry |= *slot & EPT_RIGHTS;
 	} else if (*slot) {
-		u64 start = gpa & ~(ept_level_span(level) - 1);
+		u64 start = gpa & ~(level_span(level) - 1);
 
-		mirror_drop(m, tree, start, start + ept_level_span(level));
+		mirror_drop(m, tree, start, start + level_span(level));
 		slot = mirror_find_slot(m, tree, gpa, level, &at);
 	}
 	for (; at > level; at--) {
 		u64 *table = take_spare(m);
 
 		ept_set_entry(slot, __pa(table) | EPT_RIGHTS | VMX_EPT_ACCESS_BIT);
-		slot = ept_slot(table, gpa, at - 1);
+		slot = level_slot(table, gpa, at - 1);
 	}
 	ept_set_entry(slot, entry);
 	return slot;
@@ -213,7 +213,7 @@ int mirror_fill(struct mirror *m, struct mirror_tree *tree, u64 address, u32 fla
 		return -EFAULT;
 	spin_lock(&m->lock);
 	level = entry_level(m, tree, gpa, &leaf, flags);
-	if (!is_outdated(m, sequence, address, ept_level_span(level)) &&
+	if (!is_outdated(m, sequence, address, level_span(level)) &&
 	    m->nr_spares >= SPARES_NEEDED) {
 		u64 *slot = install(m, tree, gpa, level,
 				    make_entry(&leaf, address, level));

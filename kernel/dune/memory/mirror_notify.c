@@ -6,8 +6,8 @@
 #include <linux/lockdep.h>
 #include <linux/mm.h>
 
-#include "dune/memory/mirror_internal.h"
 #include "virt/compat.h"
+#include "dune/memory/mirror_internal.h"
 
 /*
  * Returns whether the kernel may not announce the end of this change. change_protection() takes a
@@ -114,7 +114,7 @@ static bool age_page_in(struct mirror *m, struct mirror_tree *tree, u64 first, u
 	int level;
 	u64 gpa;
 
-	for (gpa = first; gpa < first + size; gpa = ept_level_end(gpa, level)) {
+	for (gpa = first; gpa < first + size; gpa = level_end(gpa, level)) {
 		u64 *slot = mirror_find_slot(m, tree, gpa, 1, &level);
 
 		if (!*slot || (mirror_machine.accessed && !(*slot & VMX_EPT_ACCESS_BIT)))

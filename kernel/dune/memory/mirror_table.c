@@ -24,8 +24,8 @@ u64 *mirror_find_slot(struct mirror *m, struct mirror_tree *tree, u64 gpa, int l
 
 	lockdep_assert_held(&m->lock);
 	for (*level = EPT_ROOT_LEVEL;; --*level) {
-		slot = ept_slot(table, gpa, *level);
-		if (*level == lowest || !*slot || ept_is_leaf(*slot, *level))
+		slot = level_slot(table, gpa, *level);
+		if (*level == lowest || !*slot || level_is_leaf(*slot, *level))
 			return slot;
 		table = ept_table_below(*slot);
 	}
@@ -81,14 +81,14 @@ static bool drop_below(struct mirror *m, u64 *table, int level, u64 start,
 	u64 next;
 
 	for (; left && start < end; start = next) {
-		u64 *slot = ept_slot(table, start, level);
+		u64 *slot = level_slot(table, start, level);
 		u64 entry = *slot;
 
-		next = min(end, ept_level_end(start, level));
+		next = min(end, level_end(start, level));
 		if (!entry)
 			continue;
 		left--;
-		if (!ept_is_leaf(entry, level)) {
+		if (!level_is_leaf(entry, level)) {
 			u64 *below = ept_table_below(entry);
 
 			dropped |= drop_below(m, below, level - 1, start, next);
