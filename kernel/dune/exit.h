@@ -9,7 +9,7 @@
 #include <linux/types.h>
 
 /* This also includes <asm/debugreg.h>, after what that header needs. */
-#include "virt/compat.h"
+#include "dune/compat.h"
 
 struct dune_vcpu;
 struct vcpu_hw;

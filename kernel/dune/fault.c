@@ -10,11 +10,11 @@
 #include <linux/mm.h>
 #include <linux/sched/task_stack.h>
 
+#include "dune/compat.h"
 #include "dune/fault.h"
 #include "dune/trace/trace.h"
 #include "dune/vcpu.h"
 #include "dune/vm.h"
-#include "virt/compat.h"
 
 static bool vma_allows(const struct vm_area_struct *vma, u32 flags)
 {

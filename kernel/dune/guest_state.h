@@ -14,7 +14,7 @@
 #include <asm/special_insns.h>
 #include <asm/vmx.h>
 
-#include "virt/compat.h"
+#include "dune/compat.h"
 
 /* <asm/vmx.h> has GUEST_CR0, a field of the VMCS. */
 #define DUNE_GUEST_CR0	(X86_CR0_PE | X86_CR0_MP | X86_CR0_ET | X86_CR0_NE | \

@@ -23,12 +23,12 @@
 #include <asm/pgtable.h>
 #include <asm/pkru.h>
 
+#include "dune/compat.h"
 #include "dune/hypercall.h"
 #include "dune/run.h"
 #include "dune/trace/trace.h"
 #include "dune/vcpu.h"
 #include "dune/vcpu_ops.h"
-#include "virt/compat.h"
 #include "virt/symbol.h"
 #include "virt/virt.h"
 #include "x86/linux/return_buffer.h"

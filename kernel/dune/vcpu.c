@@ -13,13 +13,13 @@
 #include <linux/slab.h>
 #include <linux/uaccess.h>
 
+#include "dune/compat.h"
 #include "dune/guest_state.h"
 #include "dune/info.h"
 #include "dune/run.h"
 #include "dune/vcpu.h"
 #include "dune/vcpu_ops.h"
 #include "dune/vm.h"
-#include "virt/compat.h"
 #include "x86/registers.h"
 
 /* The world switches use x86/registers.h on dune_run.regs. */

@@ -6,7 +6,7 @@
 #include <linux/lockdep.h>
 #include <linux/mm.h>
 
-#include "virt/compat.h"
+#include "dune/compat.h"
 #include "dune/memory/mirror_internal.h"
 
 /*

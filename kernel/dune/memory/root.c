@@ -29,8 +29,8 @@
 #include <linux/mm.h>
 #include <asm/mem_encrypt.h>
 
+#include "dune/compat.h"
 #include "dune/memory/root.h"
-#include "virt/compat.h"
 
 /*
  * Copies entry @i, below ROOT_ENTRIES, of the process's top level as it is now. Only the

@@ -26,8 +26,8 @@
 #include <linux/moduleparam.h>
 #include <linux/slab.h>
 
+#include "dune/compat.h"
 #include "dune/memory/shootdown.h"
-#include "virt/compat.h"
 #include "virt/symbol.h"
 
 static bool notify_flushes;

@@ -8,7 +8,7 @@
 #include <asm/pgtable.h>
 #include <asm/vmx.h>
 
-#include "virt/compat.h"
+#include "dune/compat.h"
 #include "dune/memory/level.h"
 #include "dune/memory/walk.h"
 

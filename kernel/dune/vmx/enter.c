@@ -16,9 +16,9 @@
 #include <asm/msr.h>
 #include <asm/trapnr.h>
 
+#include "dune/compat.h"
 #include "dune/vmx/kvm.h"
 #include "dune/vmx/vmx.h"
-#include "virt/compat.h"
 #include "x86/msr.h"
 
 /*

@@ -14,9 +14,9 @@
 #include <asm/nospec-branch.h>
 #include <asm/segment.h>
 
+#include "dune/compat.h"
 #include "dune/vmx/kvm.h"
 #include "dune/vmx/vmx.h"
-#include "virt/compat.h"
 #include "x86/msr.h"
 
 const u32 vmx_msr_numbers[VMX_MSRS] = {

@@ -24,8 +24,8 @@
 #include <asm/trapnr.h>
 #include <asm/tsc.h>
 
+#include "dune/compat.h"
 #include "dune/vmx/vmx.h"
-#include "virt/compat.h"
 
 enum word { WORD_PIN, WORD_CPU, WORD_CPU2, WORD_EXIT, WORD_ENTRY };
 

@@ -11,10 +11,10 @@
 #include <asm/cpufeature.h>
 #include <asm/msr.h>
 
+#include "dune/compat.h"
 #include "dune/memory/second_level.h"
 #include "dune/vcpu_ops.h"
 #include "dune/vmx/vmx.h"
-#include "virt/compat.h"
 #include "virt/vmx.h"
 
 /*
