@@ -2,7 +2,6 @@
 /*
  * Into an SVM guest and back: the work around the world switch (switch.S).
  */
-#include <linux/lockdep.h>
 #include <asm/desc.h>
 #include <asm/fpu/xcr.h>
 #include <asm/trapnr.h>
@@ -18,21 +17,6 @@ static u32 xcr0_low(void)
 
 	asm volatile("xgetbv" : "=a" (low), "=d" (high) : "c" (0));
 	return low;
-}
-
-/* Implements @load of struct vcpu_ops. */
-void svm_vcpu_load(struct dune_vcpu *vcpu, bool migrated)
-{
-	struct vcpu_hw *hw = vcpu->hw;
-
-	lockdep_assert_irqs_disabled();
-	svm_virt_reduce_speculation();
-	if (static_branch_unlikely(&virt_kvm_loaded)) {
-		svm_kvm_load(hw);
-		return;
-	}
-	hw->host_pa = svm_host_save();
-	svm_tag_load(hw, migrated);
 }
 
 /*

@@ -69,7 +69,6 @@ void svm_load_regs(struct dune_vcpu *vcpu);
 void svm_store_regs(struct dune_vcpu *vcpu);
 
 /* enter.c */
-void svm_vcpu_load(struct dune_vcpu *vcpu, bool migrated);
 bool svm_enter(struct dune_vcpu *vcpu, bool flush);
 
 /* exit.c */
@@ -79,6 +78,8 @@ int svm_handle_exit(struct dune_vcpu *vcpu);
 int svm_host_init(void);
 void svm_host_cleanup(void);
 u64 svm_host_save(void);
+void svm_vcpu_load(struct dune_vcpu *vcpu, bool migrated);
+void svm_vcpu_put(struct dune_vcpu *vcpu);
 /*
  * Some emulators let XSETBV pass in spite of the intercept (docs/emulators.md). There the
  * host's XCR0 is checked after each exit.
@@ -104,7 +105,7 @@ u8 svm_flush_command(void);
 int svm_kvm_init(void);
 void svm_kvm_cleanup(void);
 void svm_kvm_load(struct vcpu_hw *hw);
-void svm_vcpu_put(struct dune_vcpu *vcpu);
+void svm_kvm_put(void);
 
 /* intercepts.c */
 int svm_intercepts_init(void);

@@ -158,7 +158,7 @@ static __always_inline bool begin_entry(struct vcpu_hw *hw, const enum entry_way
 		vmptrld(&hw->vmcs_pa);
 		break;
 	case ENTRY_KVM_ON:
-		if (unlikely(!vmptrst(&hw->loan)))
+		if (unlikely(!vmptrst(&hw->loan.vmcs)))
 			return false;
 		vmptrld(&hw->vmcs_pa);
 		break;
@@ -185,8 +185,7 @@ static __always_inline void end_entry(struct vcpu_hw *hw, enum entry_way way)
 		break;
 	case ENTRY_KVM_ON:
 		vmx_clear(hw);
-		if (hw->loan != VMX_LOAN_NONE)
-			vmptrld(&hw->loan);
+		vmx_return_vmcs(hw);
 		break;
 	case ENTRY_BORROWED:
 		vmx_give_back(hw);

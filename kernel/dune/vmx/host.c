@@ -230,7 +230,7 @@ static void ibpb_if_kvm_has_vmcs(void)
 
 	if (static_branch_unlikely(&virt_kvm_loaded) &&
 	    __read_cr4() & X86_CR4_VMXE && vmptrst(&current_vmcs) &&
-	    current_vmcs != VMX_LOAN_NONE)
+	    current_vmcs != VMCS_NONE)
 		indirect_branch_prediction_barrier();
 }
 

@@ -261,6 +261,18 @@ void vmx_intercepts_cleanup(void)
 	free_page((unsigned long)msr_bitmap);
 }
 
+/* Implements @forbid of struct vcpu_ops. */
+void vmx_forbid(struct dune_vcpu *vcpu, bool notsc, bool nocpuid)
+{
+	struct vcpu_hw *hw = vcpu->hw;
+
+	hw->controls &= ~CPU_BASED_RDTSC_EXITING;
+	if (notsc)
+		hw->controls |= CPU_BASED_RDTSC_EXITING;
+	hw->pending |= VMX_PENDING_CONTROLS;
+	hw->no_cpuid = nocpuid;
+}
+
 /* The answers to exits for which the handler has no case. */
 static const u8 answers[] = {
 	/* Modes of the processor: fixed by the kernel. Includes LMSW, CLTS. */

@@ -111,18 +111,6 @@ static void vmx_set_root(struct dune_vcpu *vcpu, u64 root)
 	vcpu->hw->eptp = root;
 }
 
-/* Implements @forbid of struct vcpu_ops. */
-static void vmx_forbid(struct dune_vcpu *vcpu, bool notsc, bool nocpuid)
-{
-	struct vcpu_hw *hw = vcpu->hw;
-
-	hw->controls &= ~CPU_BASED_RDTSC_EXITING;
-	if (notsc)
-		hw->controls |= CPU_BASED_RDTSC_EXITING;
-	hw->pending |= VMX_PENDING_CONTROLS;
-	hw->no_cpuid = nocpuid;
-}
-
 const struct vcpu_ops vmx_vcpu_ops = {
 	.vendor = DUNE_VENDOR_VMX,
 	.efer = DUNE_GUEST_EFER,

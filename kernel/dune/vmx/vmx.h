@@ -134,6 +134,26 @@ struct vmx_host {
 	u16 ds, es, fs, gs, ldt;
 };
 
+/* VMPTRST reports this if no VMCS is current (SDM vol. 3, 31.3). */
+#define VMCS_NONE	(~0ULL)
+
+/* How an entry while KVM is loaded found virtualization. */
+enum vmx_found {
+	VMX_FOUND_ON,		/* CR4.VMXE is set, and the CPU is in VMX operation */
+	VMX_FOUND_OUTSIDE,	/* CR4.VMXE is set, but the CPU is outside of VMX operation */
+	VMX_FOUND_OFF,
+};
+
+/**
+ * struct vmx_loan - what an exit while KVM is loaded must restore
+ * @found:	how vmx_borrow() found virtualization
+ * @vmcs:	with VMX_FOUND_ON: physical address of the VMCS that was current, or VMCS_NONE
+ */
+struct vmx_loan {
+	enum vmx_found found;
+	u64 vmcs;
+};
+
 /**
  * struct vcpu_hw - the VT-x part of a vCPU
  * @vmcs:	one page; the processor's own while it is active on a CPU
@@ -166,7 +186,7 @@ struct vmx_host {
  * @cr2:	the guest's, while the host runs
  * @exit:	the reason of the last exit
  * @host:	the host's state around the current entry
- * @loan:	while KVM is loaded, what the exit must restore: VMX_LOAN_* or KVM's VMCS
+ * @loan:	what the exit must restore, while KVM is loaded
  * @guest_list:	with @lists_msrs, the guest's values of those MSRs that differ (SDM 25.8.2);
  *		aligned to 16 bytes, as the SDM demands: by the type, and because
  *		kmalloc() aligns an object of this size to at least as much
@@ -206,7 +226,7 @@ struct vcpu_hw {
 	u64 cr2;
 	struct vmx_exit exit;
 	struct vmx_host host;
-	u64 loan;
+	struct vmx_loan loan;
 	struct vmx_msr_entry guest_list[VMX_MSRS];
 	struct vmx_msr_entry host_list[VMX_MSRS];
 	struct dune_state state;
@@ -296,6 +316,7 @@ extern struct vmx_controls vmx_controls;
 extern u64 vmx_msr_bitmap;	/* physical address */
 int vmx_intercepts_init(void);
 void vmx_intercepts_cleanup(void);
+void vmx_forbid(struct dune_vcpu *vcpu, bool notsc, bool nocpuid);
 enum answer vmx_intercept_answer(u32 reason);
 
 /* switch.S; returns whether the entry failed without an exit */
