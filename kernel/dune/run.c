@@ -10,7 +10,7 @@
  * called it. FILL_TWO_RETURNS gives these two harmless entries. Within the run loop calls
  * and returns are balanced, and before the loop returns, return_buffer_fill()
  * (x86/linux/return_buffer.h) overwrites the whole buffer. The build checks in the finished
- * module that no path has more returns (returns.awk).
+ * module that no path has more returns (dune/returns.awk).
  */
 #include <linux/entry-common.h>
 #include <linux/file.h>
