@@ -75,6 +75,7 @@ void dune_set_action(struct dune_sighand *sh, int sig, const struct ksigaction *
 
 void dune_undo_set_action(struct dune_sighand *sh)
 {
+	dune_assert_held(&sh->lock);
 	if (!(sh->sequence & 1))
 		return;
 	write_action(sh, sh->changing, &sh->before);

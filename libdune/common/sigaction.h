@@ -57,7 +57,10 @@ struct ksigaction dune_action(const struct dune_sighand *sh, int sig);
 /* Records the program's action. @sh's lock is held, or no other thread uses @sh yet. */
 void dune_set_action(struct dune_sighand *sh, int sig, const struct ksigaction *act);
 
-/* Undoes the dune_set_action() in which a thread was killed, if one was. @sh's lock is held. */
+/*
+ * Undoes the dune_set_action() in which a thread was killed, if one was. That thread holds @sh's
+ * lock.
+ */
 void dune_undo_set_action(struct dune_sighand *sh);
 
 /*

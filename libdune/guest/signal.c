@@ -147,6 +147,7 @@ static long change_action(struct dune_sighand *sh, int sig,
 	struct ksigaction real_old = { 0 }, real, before = sh->action[sig];
 	long err;
 
+	dune_assert_held(&sh->lock);
 	if (act) {
 		/* Before the kernel is told: the host half's handler reads this. */
 		dune_set_action(sh, sig, act);

@@ -111,6 +111,7 @@ static void repair_action(struct dune_sighand *sh, int sig)
 {
 	struct ksigaction act = dune_action(sh, sig), real;
 
+	dune_assert_held(&sh->lock);
 	if (sys4(__NR_rt_sigaction, sig, 0, (long)&real, SIGSET_SIZE) ||
 	    real.handler == (u64)dune_host_handler)
 		return;

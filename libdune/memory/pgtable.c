@@ -338,12 +338,13 @@ static void free_tables(dune_pte *t, int level)
 	dune_table_free(t);
 }
 
-/* Returns a copy of a table of @level and of all below, or NULL. The lock is held. */
+/* Returns a copy of a table of @level and of all below, or NULL. LOCK_TABLES is held. */
 static dune_pte *clone(const dune_pte *from, int level)
 {
 	dune_pte *to = dune_table_new(), *sub;
 	int i;
 
+	dune_assert_held(lock);
 	if (!to)
 		return NULL;
 	for (i = 0; i < PT_ENTRIES; i++) {

@@ -20,6 +20,8 @@
 /* The bits of an entry that leads to a table. */
 #define TABLE		(DUNE_PTE_P | DUNE_PTE_W | DUNE_PTE_U | DUNE_PTE_A)
 
+static struct dune_lock *const tables_lock = &dune_process.locks[LOCK_TABLES];
+
 /* Returns an entry that leads to @t, which dune_table_new() made. */
 static inline dune_pte link_to(const dune_pte *t)
 {
@@ -264,7 +266,7 @@ bool dune_pf_early(u64 va)
 	return e && (READ_ONCE(*e) & DUNE_PTE_P);
 }
 
-/* Replaces the leaf @e of @level by a table that maps the same. The lock is held. */
+/* Replaces the leaf @e of @level by a table that maps the same. LOCK_TABLES is held. */
 static void split(dune_pte *e, int level, struct spare *spare)
 {
 	dune_pte *t = take_table(spare);
@@ -273,6 +275,7 @@ static void split(dune_pte *e, int level, struct spare *spare)
 	u64 part;
 	int i;
 
+	dune_assert_held(tables_lock);
 	do {
 		part = level == 1 ? v & ~DUNE_PTE_PS : v;
 		for (i = 0; i < PT_ENTRIES; i++)
@@ -284,7 +287,7 @@ static void split(dune_pte *e, int level, struct spare *spare)
 
 /*
  * Returns the leaf entry of @va, which is split until it maps no more than @size bytes,
- * by tables of dune_table_prepare(), and stores its level. The lock is held.
+ * by tables of dune_table_prepare(), and stores its level. LOCK_TABLES is held.
  */
 dune_pte *dune_table_leaf_below(dune_pte *root, u64 va, u64 size, int *level,
 				struct spare *spare)
@@ -321,8 +324,9 @@ static int leaf_level(dune_pte *root, u64 va, bool *made)
 
 /*
  * Takes into @spare all tables that the leaves of [va, va + len) need, if none is
- * to be larger than largest_page() and @limit. Returns 0, or -ENOMEM with none in it. The lock is
- * held. Tables are only ever added to a root, so the count cannot be too small afterwards.
+ * to be larger than largest_page() and @limit. Returns 0, or -ENOMEM with none in it.
+ * LOCK_TABLES is held. Tables are only ever added to a root, so the count cannot be too small
+ * afterwards.
  */
 int dune_table_prepare(dune_pte *root, u64 va, u64 len, u64 memory, u64 limit,
 		       struct spare *spare)
@@ -332,6 +336,7 @@ int dune_table_prepare(dune_pte *root, u64 va, u64 len, u64 memory, u64 limit,
 	int level;
 	bool made;
 
+	dune_assert_held(tables_lock);
 	while (at < end) {
 		if (to_gpa(at) == NO_GPA)
 			return -ENOMEM;
