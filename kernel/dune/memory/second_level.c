@@ -61,9 +61,8 @@ static int get_locked(struct second_level *space)
 }
 
 /*
- * Gets the mirror or the shootdown of current->mm. Returns 0, -ENOMEM, -EINTR for a fatal signal,
- * or -ERESTARTNOINTR: another signal has ended mm_take_all_locks(), and the system call is
- * restarted.
+ * Gets the mirror or the shootdown of current->mm. Returns as second_level_get() does: a signal
+ * that is not fatal ends mm_take_all_locks(), which get_locked() calls.
  */
 static int get_notified(struct second_level *space)
 {
@@ -76,7 +75,6 @@ static int get_notified(struct second_level *space)
 	return err == -EINTR ? -ERESTARTNOINTR : err;
 }
 
-/* Returns 0 or a negative errno for user mode, -ERESTARTNOINTR among them. */
 int second_level_get(struct second_level *space)
 {
 	int err;
@@ -192,7 +190,6 @@ static void remove_kick(struct second_level *space, struct kick_vcpu *kick)
 		kick_remove(&space->shootdown->kicks, kick);
 }
 
-/* Returns 0, -ENOMEM, or -ENOSPC: too many vCPUs to be kicked. */
 int second_level_add_vcpu(struct second_level *space,
 			  struct second_level_vcpu *vcpu)
 {

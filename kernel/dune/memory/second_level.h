@@ -95,7 +95,8 @@ unsigned int second_level_granules(void);
 
 /*
  * Fills in @space for the calling process, or gives up what it holds. Called in process
- * context; both may sleep.
+ * context; both may sleep. second_level_get() takes mmap_lock. It returns 0, -ENOMEM, -EINTR for a
+ * fatal signal, or -ERESTARTNOINTR: another signal has ended it, and the system call is restarted.
  */
 int second_level_get(struct second_level *space);
 void second_level_put(struct second_level *space);
@@ -114,8 +115,9 @@ static inline unsigned int second_level_private_pages(void)
 }
 
 /*
- * DUNE_ADD_PRIVATE, if second_level_private_pages() is not 0. @gpa: returns the address of the
- * first page. For the vCPU's thread; may sleep. Returns 0 or an error of private_add().
+ * DUNE_ADD_PRIVATE, if second_level_private_pages() is not 0. @pages: the number of pages of 4 KB.
+ * @gpa: returns the guest-physical address of the first one. For the vCPU's thread; may sleep.
+ * Returns 0 or an error of private_add().
  */
 int second_level_add_private(struct second_level_vcpu *vcpu, u64 pages, u64 *gpa);
 
@@ -127,7 +129,8 @@ bool second_level_fill_private(struct second_level_vcpu *vcpu, u64 gpa);
 
 /*
  * Adds a vCPU of the calling thread, or removes a vCPU that will not run any more. Called in
- * process context; both may sleep.
+ * process context; both may sleep. second_level_add_vcpu() returns 0, -ENOMEM, or -ENOSPC: there
+ * are KICK_VCPUS already.
  */
 int second_level_add_vcpu(struct second_level *space,
 			  struct second_level_vcpu *vcpu);

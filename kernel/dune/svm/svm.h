@@ -60,6 +60,11 @@ struct vcpu_hw {
 /* SVME must be set in a guest's EFER, too (APM 15.5.1). */
 #define SVM_GUEST_EFER	(DUNE_GUEST_EFER | EFER_SVME)
 
+/*
+ * The C files describe each function. Unless a line here allows more, they are for the vCPU's
+ * thread in process context, while its VMCB is not in a processor; none of them sleeps.
+ */
+
 /* state.c */
 void svm_fix_state(struct vmcb_save_area *save, u64 cr4);
 void svm_reset_state(struct vmcb *vmcb, u64 cr4);
@@ -68,13 +73,13 @@ void svm_set_state(struct dune_vcpu *vcpu, const struct dune_state *state);
 void svm_load_regs(struct dune_vcpu *vcpu);
 void svm_store_regs(struct dune_vcpu *vcpu);
 
-/* enter.c */
+/* enter.c: for interrupts off */
 bool svm_enter(struct dune_vcpu *vcpu, bool flush);
 
-/* exit.c */
+/* exit.c: for interrupts on; may sleep */
 int svm_handle_exit(struct dune_vcpu *vcpu);
 
-/* host.c */
+/* host.c: for interrupts off; init and cleanup are called at load and may sleep */
 int svm_host_init(void);
 void svm_host_cleanup(void);
 u64 svm_host_save(void);
@@ -101,20 +106,20 @@ void svm_tag_refused(void);
 void svm_tag_share(struct vcpu_hw *hw);
 u8 svm_flush_command(void);
 
-/* kvm.c: for interrupts off, except for init and cleanup */
+/* kvm.c: for interrupts off; init and cleanup are called at load and may sleep */
 int svm_kvm_init(void);
 void svm_kvm_cleanup(void);
 void svm_kvm_load(struct vcpu_hw *hw);
 void svm_kvm_put(void);
 
-/* intercepts.c */
+/* intercepts.c: init and cleanup are called at load and may sleep */
 int svm_intercepts_init(void);
 void svm_intercepts_cleanup(void);
 void svm_set_intercepts(struct vmcb_control_area *control);
 void svm_forbid(struct dune_vcpu *vcpu, bool notsc, bool nocpuid);
 enum answer svm_intercept_answer(u32 exit_code);
 
-/* switch.S */
+/* switch.S: for interrupts off */
 void svm_switch(u64 vmcb_pa, struct dune_regs *regs, u64 host_pa);
 
 #endif /* DUNE_SVM_SVM_H */

@@ -268,7 +268,12 @@ static __always_inline bool vmx_is_ready_with_kvm(const struct vcpu_hw *hw)
 	return hw->pending == VMX_PENDING_ACTIVATE;
 }
 
-/* vmcs.c */
+/*
+ * The C files describe each function. Unless a line here allows more, they are for the vCPU's
+ * thread in process context, with interrupts on; none of them sleeps.
+ */
+
+/* vmcs.c: for interrupts off, except for init, deactivate and make_current */
 void vmx_vmcs_init(void);
 void vmx_write_setup(const struct vcpu_hw *hw);
 void vmx_vmcs_cpu_off(void);
@@ -279,7 +284,7 @@ void vmx_release_current(struct vcpu_hw *hw, bool borrowed);
 void vmx_read_regs(struct vcpu_hw *hw);
 void vmx_read_last_regs(struct vcpu_hw *hw);
 
-/* state.c */
+/* state.c: vmx_write_state() is for interrupts off, with the VMCS current */
 void vmx_write_state(const struct dune_state *state);
 int vmx_get_state(struct dune_vcpu *vcpu, struct dune_state *state);
 void vmx_set_state(struct dune_vcpu *vcpu, const struct dune_state *state);
@@ -290,7 +295,7 @@ void vmx_store_regs(struct dune_vcpu *vcpu);
 /* pending.c: for interrupts off */
 void vmx_write_pending(struct vcpu_hw *hw);
 
-/* enter.c */
+/* enter.c: vmx_enter() is for interrupts off; init is called at load and may sleep */
 void vmx_enter_init(void);
 bool vmx_enter(struct dune_vcpu *vcpu, bool flush);
 
@@ -308,10 +313,10 @@ int vmx_set_msr(struct vcpu_hw *hw, u32 msr, u64 value);
 bool vmx_tag_take(struct vcpu_hw *hw);
 void vmx_tag_flush(const struct vcpu_hw *hw);
 
-/* exit.c */
+/* exit.c: may sleep */
 int vmx_handle_exit(struct dune_vcpu *vcpu);
 
-/* intercepts.c */
+/* intercepts.c: init and cleanup are called at load and may sleep */
 extern struct vmx_controls vmx_controls;
 extern u64 vmx_msr_bitmap;	/* physical address */
 int vmx_intercepts_init(void);
@@ -319,7 +324,7 @@ void vmx_intercepts_cleanup(void);
 void vmx_forbid(struct dune_vcpu *vcpu, bool notsc, bool nocpuid);
 enum answer vmx_intercept_answer(u32 reason);
 
-/* switch.S; returns whether the entry failed without an exit */
+/* switch.S: for interrupts off; returns whether the entry failed without an exit */
 bool vmx_switch(struct dune_regs *regs, bool launched, u64 *host_rsp);
 extern const char vmx_switch_exit[];
 
