@@ -74,8 +74,7 @@ static bool fill_second_level(struct dune_vcpu *vcpu, u64 address, u32 flags)
 	if (err != -EFAULT)
 		return !err;
 	resolved = fault_in_process(vcpu->vm->mm, address, flags);
-	return second_level_fill_after(&vcpu->second_level, address, flags,
-				       resolved);
+	return second_level_fill_after(&vcpu->second_level, address, flags, resolved);
 }
 
 /**

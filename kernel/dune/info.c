@@ -20,8 +20,7 @@ static u64 handled_signals(void)
 
 	spin_lock_irq(&current->sighand->siglock);
 	for (i = 0; i < _NSIG; i++) {
-		__sighandler_t handler =
-			current->sighand->action[i].sa.sa_handler;
+		__sighandler_t handler = current->sighand->action[i].sa.sa_handler;
 
 		if (handler != SIG_DFL && handler != SIG_IGN)
 			handled |= BIT_ULL(i);

@@ -76,8 +76,7 @@ struct vcpu_ops {
 	void (*destroy)(struct dune_vcpu *vcpu);
 	void (*set_root)(struct dune_vcpu *vcpu, u64 root);
 	int (*get_state)(struct dune_vcpu *vcpu, struct dune_state *state);
-	void (*set_state)(struct dune_vcpu *vcpu,
-			  const struct dune_state *state);
+	void (*set_state)(struct dune_vcpu *vcpu, const struct dune_state *state);
 	void (*forbid)(struct dune_vcpu *vcpu, bool notsc, bool nocpuid);
 	void (*load_regs)(struct dune_vcpu *vcpu);
 	void (*store_regs)(struct dune_vcpu *vcpu);

@@ -155,8 +155,7 @@ static void virt_resume(SYSCORE_ARGUMENT)
 }
 
 /* A syscore's shutdown would not do: in older kernels none is called before kexec. */
-static int virt_shutdown(struct notifier_block *notifier, unsigned long event,
-			 void *data)
+static int virt_shutdown(struct notifier_block *notifier, unsigned long event, void *data)
 {
 	on_each_cpu(virt_disable, NULL, 1);
 	return NOTIFY_DONE;

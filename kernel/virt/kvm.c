@@ -54,8 +54,7 @@ static void set_loaded(bool loaded)
 	}
 }
 
-static int module_event(struct notifier_block *notifier, unsigned long event,
-			void *data)
+static int module_event(struct notifier_block *notifier, unsigned long event, void *data)
 {
 	const struct module *module = data;
 

@@ -92,8 +92,7 @@ int mirror_add_vcpu(struct mirror *m, struct mirror_tree *tree, struct kick_vcpu
  * Takes @vcpu, which must not run again, off the mirror. With the tree's last one its entries
  * for memory of the process are dropped.
  */
-void mirror_remove_vcpu(struct mirror *m, struct mirror_tree *tree,
-			struct kick_vcpu *vcpu)
+void mirror_remove_vcpu(struct mirror *m, struct mirror_tree *tree, struct kick_vcpu *vcpu)
 {
 	mutex_lock(&tree->lock);
 	kick_remove(&m->kicks, vcpu);

@@ -44,8 +44,7 @@ int mirror_fill(struct mirror *mirror, struct mirror_tree *tree, u64 address, u3
  * context.
  */
 int mirror_add_vcpu(struct mirror *mirror, struct mirror_tree *tree, struct kick_vcpu *vcpu);
-void mirror_remove_vcpu(struct mirror *mirror, struct mirror_tree *tree,
-			struct kick_vcpu *vcpu);
+void mirror_remove_vcpu(struct mirror *mirror, struct mirror_tree *tree, struct kick_vcpu *vcpu);
 u64 mirror_generation(const struct mirror *mirror);
 
 #endif /* DUNE_MEMORY_MIRROR_H */

@@ -16,8 +16,7 @@
  * Returns the slot that decides about @gpa: that on level @lowest, or a higher one that is
  * empty or a leaf. @level returns its level. The lock is held.
  */
-u64 *mirror_find_slot(struct mirror *m, struct mirror_tree *tree, u64 gpa, int lowest,
-		      int *level)
+u64 *mirror_find_slot(struct mirror *m, struct mirror_tree *tree, u64 gpa, int lowest, int *level)
 {
 	u64 *table = tree->root;
 	u64 *slot;
@@ -73,8 +72,7 @@ void mirror_flush_vcpus(struct mirror *m)
  * drops all of it. Tables that become empty are unlinked, so that the size of a mirror follows
  * what is mapped. Returns whether anything was dropped.
  */
-static bool drop_below(struct mirror *m, u64 *table, int level, u64 start,
-		       u64 end)
+static bool drop_below(struct mirror *m, u64 *table, int level, u64 start, u64 end)
 {
 	unsigned long left = ept_entries(table);
 	bool dropped = false;

@@ -79,8 +79,8 @@ static int private_pm(struct notifier_block *notifier, unsigned long event, void
 static struct notifier_block private_pm_notifier = { .notifier_call = private_pm };
 
 /*
- * @mirrored: the second level is a mirror. @address_bits: width of a guest-physical address. Returns
- * 0 or a negative errno.
+ * @mirrored: the second level is a mirror. @address_bits: width of a guest-physical address, in
+ * bits. Returns 0 or a negative errno.
  */
 int __init private_init(bool mirrored, unsigned int address_bits)
 {

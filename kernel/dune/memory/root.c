@@ -114,7 +114,6 @@ void root_refresh(struct root *root)
 
 	lockdep_assert_irqs_disabled();
 	for (i = 0; i < ROOT_USER_ENTRIES; i += BITS_PER_LONG)
-		for (left = root->used[i / BITS_PER_LONG]; left;
-		     left &= left - 1)
+		for (left = root->used[i / BITS_PER_LONG]; left; left &= left - 1)
 			root_copy(root, i + __ffs(left));
 }

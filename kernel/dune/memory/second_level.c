@@ -11,8 +11,7 @@
 DEFINE_STATIC_KEY_FALSE(second_level_mirrored);
 DEFINE_STATIC_KEY_FALSE(second_level_kicks);
 
-void second_level_use_mirror(bool accessed_dirty, bool large_1g,
-			     unsigned int address_bits)
+void second_level_use_mirror(bool accessed_dirty, bool large_1g, unsigned int address_bits)
 {
 	mirror_init(accessed_dirty, large_1g, address_bits);
 	static_branch_enable(&second_level_mirrored);
@@ -106,8 +105,7 @@ void second_level_put(struct second_level *space)
 		shootdown_put(space->shootdown);
 }
 
-int second_level_map_granule(const struct second_level *space, u64 gpa,
-			     u64 address)
+int second_level_map_granule(const struct second_level *space, u64 gpa, u64 address)
 {
 	return mirror_map_granule(space->mirror, gpa, address);
 }
@@ -190,8 +188,7 @@ static void remove_kick(struct second_level *space, struct kick_vcpu *kick)
 		kick_remove(&space->shootdown->kicks, kick);
 }
 
-int second_level_add_vcpu(struct second_level *space,
-			  struct second_level_vcpu *vcpu)
+int second_level_add_vcpu(struct second_level *space, struct second_level_vcpu *vcpu)
 {
 	int err = add_kick(space, &vcpu->kick);
 

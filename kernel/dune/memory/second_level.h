@@ -80,8 +80,7 @@ struct second_level_vcpu {
  * accessed and dirty bits; @large_1g: EPT has pages of 1 GB. @address_bits: width of a
  * guest-physical address in bits, 36 or more.
  */
-void second_level_use_mirror(bool accessed_dirty, bool large_1g,
-			     unsigned int address_bits);
+void second_level_use_mirror(bool accessed_dirty, bool large_1g, unsigned int address_bits);
 int second_level_init(unsigned int address_bits);
 
 /*
@@ -105,8 +104,7 @@ void second_level_put(struct second_level *space);
  * DUNE_MAP_GRANULE, if second_level_granules() is not 0. Called in process context; may sleep.
  * Returns 0, -EINVAL, -EEXIST or -ENOMEM.
  */
-int second_level_map_granule(const struct second_level *space, u64 gpa,
-			     u64 address);
+int second_level_map_granule(const struct second_level *space, u64 gpa, u64 address);
 
 /* Returns dune_info.private_pages. */
 static inline unsigned int second_level_private_pages(void)
@@ -132,8 +130,7 @@ bool second_level_fill_private(struct second_level_vcpu *vcpu, u64 gpa);
  * process context; both may sleep. second_level_add_vcpu() returns 0, -ENOMEM, or -ENOSPC: there
  * are KICK_VCPUS already.
  */
-int second_level_add_vcpu(struct second_level *space,
-			  struct second_level_vcpu *vcpu);
+int second_level_add_vcpu(struct second_level *space, struct second_level_vcpu *vcpu);
 void second_level_remove_vcpu(struct second_level_vcpu *vcpu);
 
 /* Returns the value for the processor: nCR3, or the EPT pointer. For any context. */
@@ -215,8 +212,7 @@ static __always_inline void second_level_leave(struct second_level_vcpu *vcpu)
  * has more than PROCESS_BITS, or the process has given the granule no address.
  * @address is then unchanged, or @gpa. For any context.
  */
-static inline bool second_level_address(const struct second_level_vcpu *vcpu,
-					u64 gpa, u64 *address)
+static inline bool second_level_address(const struct second_level_vcpu *vcpu, u64 gpa, u64 *address)
 {
 	if (static_branch_unlikely(&second_level_mirrored))
 		return mirror_address(vcpu->space->mirror, gpa, address);
@@ -232,12 +228,10 @@ static inline bool second_level_address(const struct second_level_vcpu *vcpu,
  * Called in process context; may sleep. Returns 0 to enter the guest again, -ENOMEM, or
  * -EFAULT: the process's fault handler has to decide.
  */
-static inline int second_level_fill_before(struct second_level_vcpu *vcpu,
-					   u64 address, u32 flags)
+static inline int second_level_fill_before(struct second_level_vcpu *vcpu, u64 address, u32 flags)
 {
 	if (static_branch_unlikely(&second_level_mirrored))
-		return mirror_fill(vcpu->space->mirror, vcpu->space->tree, address,
-				   flags, true);
+		return mirror_fill(vcpu->space->mirror, vcpu->space->tree, address, flags, true);
 	return -EFAULT;
 }
 

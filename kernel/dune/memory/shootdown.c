@@ -50,8 +50,7 @@ static void shootdown_invalidate(struct mmu_notifier *notifier,
 	struct shootdown *shootdown = shootdown_of(notifier);
 	u64 generation = atomic64_inc_return(&shootdown->generation);
 
-	kick_all(&shootdown->kicks,
-		 generation + atomic64_read(&mm->context.tlb_gen));
+	kick_all(&shootdown->kicks, generation + atomic64_read(&mm->context.tlb_gen));
 }
 
 static void shootdown_free(struct mmu_notifier *notifier)
@@ -64,8 +63,7 @@ static void shootdown_free(struct mmu_notifier *notifier)
 
 static struct mmu_notifier *shootdown_alloc(struct mm_struct *mm)
 {
-	struct shootdown *shootdown = kzalloc(sizeof(*shootdown),
-					      GFP_KERNEL_ACCOUNT);
+	struct shootdown *shootdown = kzalloc(sizeof(*shootdown), GFP_KERNEL_ACCOUNT);
 
 	if (!shootdown)
 		return ERR_PTR(-ENOMEM);

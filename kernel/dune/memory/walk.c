@@ -111,7 +111,6 @@ void walk_around(const struct leaf *leaf, u64 *around)
 		around[i] = 0;
 		if (is_user_page(entry))
 			around[i] = (entry & PTE_PFN_MASK) | VMX_EPT_IPAT_BIT |
-				    VMX_EPT_DIRTY_BIT |
-				    walk_rights(entry, 1, leaf->denied);
+				    VMX_EPT_DIRTY_BIT | walk_rights(entry, 1, leaf->denied);
 	}
 }

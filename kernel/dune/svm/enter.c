@@ -24,8 +24,7 @@ static u32 xcr0_low(void)
  * MSR's number and value are loaded again after the switch: if they stayed in registers, the
  * compiler would save those registers at every entry.
  */
-static __always_inline void switch_with_own_tsc(struct vcpu_hw *hw,
-						struct dune_regs *regs)
+static __always_inline void switch_with_own_tsc(struct vcpu_hw *hw, struct dune_regs *regs)
 {
 	u32 msr = MSR_AMD64_TSC_RATIO;
 
@@ -41,8 +40,7 @@ static __always_inline void switch_with_own_tsc(struct vcpu_hw *hw,
  * are on. KVM leaves no TSC ratio when it turns virtualization off. Inline: returns are
  * counted, see run.c.
  */
-static __always_inline void switch_with_kvm(struct vcpu_hw *hw,
-					    struct dune_regs *regs)
+static __always_inline void switch_with_kvm(struct vcpu_hw *hw, struct dune_regs *regs)
 {
 	svm_virt_reduce_speculation();
 	if (likely(svm_virt_test_and_turn_on(hw->hsave))) {
@@ -66,8 +64,7 @@ static __always_inline void restore_host(const struct vcpu_hw *hw)
 		msr_write(MSR_IA32_XSS, svm_host_xss);
 	if (unlikely(hw->ldt))
 		asm volatile("lldt %0" : : "m" (hw->ldt));
-	if (static_branch_likely(&svm_check_xcr0) &&
-	    unlikely(xcr0_low() != (u32)svm_host_xcr0))
+	if (static_branch_likely(&svm_check_xcr0) && unlikely(xcr0_low() != (u32)svm_host_xcr0))
 		xsetbv(XCR_XFEATURE_ENABLED_MASK, svm_host_xcr0);
 	exit_restore_dr7();
 }
@@ -108,8 +105,7 @@ static __always_inline bool finish_exit(struct dune_vcpu *vcpu, struct vmcb *vmc
 }
 
 /* @kvm is a constant, so that each copy saves only the registers that it uses. */
-static __always_inline bool enter(struct dune_vcpu *vcpu, bool flush,
-				  const bool kvm)
+static __always_inline bool enter(struct dune_vcpu *vcpu, bool flush, const bool kvm)
 {
 	struct vcpu_hw *hw = vcpu->hw;
 	struct vmcb *vmcb = hw->vmcb;

@@ -119,8 +119,7 @@ static noinline int svm_handle_other(struct dune_vcpu *vcpu)
 	u32 code = control->exit_code;
 
 	/* After a refused entry the state is a new one, which has no event: svm_reset_state(). */
-	if (unlikely(control->exit_int_info & SVM_EXITINTINFO_VALID) &&
-	    code != (u32)SVM_EXIT_ERR)
+	if (unlikely(control->exit_int_info & SVM_EXITINTINFO_VALID) && code != (u32)SVM_EXIT_ERR)
 		svm_requeue_event(hw);
 
 	switch (code) {

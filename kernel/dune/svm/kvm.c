@@ -104,8 +104,7 @@ void svm_kvm_put(void)
 	lockdep_assert_irqs_disabled();
 	if (!this_cpu_read(left_entries))
 		return;
-	if (!(msr_read(MSR_EFER) & EFER_SVME) ||
-	    !msr_read(MSR_VM_HSAVE_PA) || flush_shared_asid())
+	if (!(msr_read(MSR_EFER) & EFER_SVME) || !msr_read(MSR_VM_HSAVE_PA) || flush_shared_asid())
 		this_cpu_write(left_entries, false);
 }
 

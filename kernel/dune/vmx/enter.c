@@ -35,8 +35,7 @@ static DEFINE_STATIC_KEY_FALSE(vmx_flushes_l1d);
 /* Decides whether entries flush the L1 data cache. Called at load; may sleep. */
 void vmx_enter_init(void)
 {
-	if (!boot_cpu_has_bug(X86_BUG_L1TF) || cpu_mitigations_off() ||
-	    !l1d_flush)
+	if (!boot_cpu_has_bug(X86_BUG_L1TF) || cpu_mitigations_off() || !l1d_flush)
 		return;
 	if (boot_cpu_has(X86_FEATURE_FLUSH_L1D))
 		static_branch_enable(&vmx_flushes_l1d);
@@ -97,11 +96,9 @@ static bool pass_host_event(const struct vmx_exit *exit)
 	switch (exit->reason) {
 	case EXIT_REASON_EXCEPTION_NMI:
 		/* NMIs are blocked until the handler's IRET (SDM 28.1). */
-		if ((exit->interruption & INTR_INFO_INTR_TYPE_MASK) ==
-		    INTR_TYPE_NMI_INTR)
+		if ((exit->interruption & INTR_INFO_INTR_TYPE_MASK) == INTR_TYPE_NMI_INTR)
 			asm volatile("int $2");
-		else if ((exit->interruption & INTR_INFO_VECTOR_MASK) ==
-			 X86_TRAP_MC)
+		else if ((exit->interruption & INTR_INFO_VECTOR_MASK) == X86_TRAP_MC)
 			exit_machine_check();
 		return false;
 	case VMX_REASON_MCE_AT_ENTRY:
@@ -144,8 +141,7 @@ static bool enter_slow(struct dune_vcpu *vcpu);
  * Makes the VMCS the current one, by @way. Returns false, with nothing to undo, if this way is not
  * possible on this CPU. @found_cr4: for ENTRY_KVM_OFF.
  */
-static __always_inline bool begin_entry(struct vcpu_hw *hw, const enum entry_way way,
-					u64 found_cr4)
+static __always_inline bool begin_entry(struct vcpu_hw *hw, const enum entry_way way, u64 found_cr4)
 {
 	switch (way) {
 	case ENTRY_OWN:
@@ -227,8 +223,7 @@ static __always_inline void restore_after_exit(const struct vcpu_hw *hw)
  * Inline: two returns lead from vmx_switch() to the run loop (run.c). The arguments are those of
  * begin_entry().
  */
-static __always_inline bool enter(struct dune_vcpu *vcpu, const enum entry_way way,
-				  u64 found_cr4)
+static __always_inline bool enter(struct dune_vcpu *vcpu, const enum entry_way way, u64 found_cr4)
 {
 	struct vcpu_hw *hw = vcpu->hw;
 
@@ -254,8 +249,7 @@ static __always_inline bool enter(struct dune_vcpu *vcpu, const enum entry_way w
 	/* Other bits describe some exits further (SDM 25.9.1), as of a guest in an enclave. */
 	hw->exit.reason = vmcs_read(VM_EXIT_REASON) & VMX_REASON_MASK;
 	if (way == ENTRY_OWN && unlikely(!hw->launched))
-		hw->launched = !(hw->exit.reason &
-				 VMX_EXIT_REASONS_FAILED_VMENTRY);
+		hw->launched = !(hw->exit.reason & VMX_EXIT_REASONS_FAILED_VMENTRY);
 	if (likely(hw->exit.reason == EXIT_REASON_VMCALL)) {
 		read_hypercall(hw);
 		end_entry(hw, way);

@@ -62,8 +62,7 @@ static int vmx_fault(struct dune_vcpu *vcpu)
 		flags |= DUNE_FAULT_WRITE;
 	if (info & EPT_VIOLATION_ACC_INSTR)
 		flags |= DUNE_FAULT_EXEC;
-	if ((info & EPT_VIOLATION_GVA_IS_VALID) &&
-	    !(info & EPT_VIOLATION_GVA_TRANSLATED))
+	if ((info & EPT_VIOLATION_GVA_IS_VALID) && !(info & EPT_VIOLATION_GVA_TRANSLATED))
 		flags |= DUNE_FAULT_TABLE | DUNE_FAULT_WRITE;
 	return fault_handle(vcpu, exit->gpa, flags);
 }
@@ -122,8 +121,7 @@ static int vmx_exception(struct dune_vcpu *vcpu)
 	}
 	vcpu_count(vcpu, DUNE_COUNT_OTHER);
 	/* A split lock: the kernel decides about it, as for any process. */
-	if (vector == X86_TRAP_AC && !hw->exit.checks_alignment &&
-	    exit_split_lock(rip))
+	if (vector == X86_TRAP_AC && !hw->exit.checks_alignment && exit_split_lock(rip))
 		return 0;
 	/* INT1 is a trap: the guest continues after it. */
 	if (type == INTR_TYPE_PRIV_SW_EXCEPTION)

@@ -55,8 +55,7 @@ static u64 tss_base(const struct desc_ptr *gdt)
 	asm volatile("str %0" : "=r" (tr));
 	tss = (void *)(gdt->address + tr);
 	/* The kernel may place it anywhere: without the cast bit 31 would be a sign. */
-	return tss->base0 | tss->base1 << 16 | (u64)tss->base2 << 24 |
-	       (u64)tss->base3 << 32;
+	return tss->base0 | tss->base1 << 16 | (u64)tss->base2 << 24 | (u64)tss->base3 << 32;
 }
 
 /* Writes the host fields that depend on this CPU into the current VMCS. */

@@ -178,8 +178,7 @@ static int choose_controls(void)
 		if (err)
 			return err;
 	}
-	if (boot_cpu_has(X86_FEATURE_SGX) &&
-	    !(words[WORD_CPU2] & SECONDARY_EXEC_ENCLS_EXITING)) {
+	if (boot_cpu_has(X86_FEATURE_SGX) && !(words[WORD_CPU2] & SECONDARY_EXEC_ENCLS_EXITING)) {
 		pr_err("this CPU's VT-x has SGX but no ENCLS exiting\n");
 		return -ENODEV;
 	}

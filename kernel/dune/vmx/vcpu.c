@@ -87,8 +87,7 @@ static int vmx_create(struct dune_vcpu *vcpu)
 	hw->controls = vmx_controls.cpu;
 	hw->cr4 = guest_cr4(vcpu->smap);
 	hw->rflags = X86_EFLAGS_FIXED;
-	hw->pending = VMX_PENDING_SETUP | VMX_PENDING_CONTROLS |
-		      VMX_PENDING_REGS;
+	hw->pending = VMX_PENDING_SETUP | VMX_PENDING_CONTROLS | VMX_PENDING_REGS;
 	vmx_reset_state(hw);
 	vcpu->hw = hw;
 	return 0;

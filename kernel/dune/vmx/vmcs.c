@@ -123,8 +123,7 @@ void vmx_vmcs_cpu_off(void)
 	struct vcpu_hw *hw, *next;
 
 	lockdep_assert_irqs_disabled();
-	list_for_each_entry_safe(hw, next, this_cpu_ptr(&active_vmcss),
-				 active) {
+	list_for_each_entry_safe(hw, next, this_cpu_ptr(&active_vmcss), active) {
 		if (hw->msrs_loaded)
 			vmx_restore_msrs(hw);
 		vmptrld(&hw->vmcs_pa);
