@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Common parts of both vendors' handlers of exits: exit.c.
+ * Common parts of both vendors' handlers of exits: exit.c, and fault.c for nested page faults.
  */
 #ifndef DUNE_EXIT_H
 #define DUNE_EXIT_H
@@ -37,6 +37,7 @@ enum answer {
 	ANSWER_UD,	/* #UD */
 };
 
+/* exit.c */
 void exit_init(void);
 
 int exit_answer(struct dune_vcpu *vcpu, enum answer answer,
@@ -45,6 +46,9 @@ int exit_answer(struct dune_vcpu *vcpu, enum answer answer,
 void exit_bus_lock(unsigned long rip);
 bool exit_split_lock(unsigned long rip);
 void exit_machine_check(void);
+
+/* fault.c */
+int fault_handle(struct dune_vcpu *vcpu, u64 gpa, u32 flags);
 
 /*
  * Restores the host's DR7, which an exit leaves cleared (APM 15.6, SDM 28.5.1). DR0 to DR3 still

@@ -11,7 +11,7 @@
 #include <linux/sched/task_stack.h>
 
 #include "dune/compat.h"
-#include "dune/fault.h"
+#include "dune/exit.h"
 #include "dune/trace/trace.h"
 #include "dune/vcpu.h"
 #include "dune/vm.h"

@@ -28,7 +28,7 @@
 #include "dune/guest_state.h"
 #include "dune/hypercall.h"
 #include "dune/memory/second_level.h"
-#include "dune/run.h"
+#include "dune/vcpu.h"
 #include "dune/vcpu_ops.h"
 #include "dune/vm.h"
 #include "virt/virt.h"

@@ -25,7 +25,6 @@
 
 #include "dune/compat.h"
 #include "dune/hypercall.h"
-#include "dune/run.h"
 #include "dune/trace/trace.h"
 #include "dune/vcpu.h"
 #include "dune/vcpu_ops.h"

@@ -17,10 +17,9 @@
 #include <linux/syscore_ops.h>
 
 #include "virt/compat.h"
-#include "virt/cpu.h"
+#include "virt/internal.h"
 #include "virt/tag.h"
 #include "virt/virt.h"
-#include "virt/virt_ops.h"
 
 /*
  * Both change only on the CPU itself, with interrupts off. virt_enabled: entries are

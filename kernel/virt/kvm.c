@@ -23,8 +23,7 @@
 #include <asm/reboot.h>
 
 #include "virt/compat.h"
-#include "virt/cpu.h"
-#include "virt/kvm.h"
+#include "virt/internal.h"
 #include "virt/virt.h"
 
 DEFINE_STATIC_KEY_FALSE(virt_kvm_loaded);

@@ -16,9 +16,9 @@
 #include <asm/processor.h>
 
 #include "virt/compat.h"
+#include "virt/internal.h"
 #include "virt/svm.h"
 #include "virt/tag.h"
-#include "virt/virt_ops.h"
 #include "x86/msr.h"
 #include "x86/svm/instructions.h"
 

@@ -2,7 +2,7 @@
 /*
  * The form that all page tables of x86 share, the process's own and those in EPT's format (SDM
  * vol. 3, 4.5 and 29.3.2): entries of 8 bytes, 512 in a table, levels of 9 bits of the address,
- * which are numbered from 1, and the bit of a large page.
+ * which are numbered from 1, and the bit of a large page. Also the width of a process's addresses.
  */
 #ifndef DUNE_MEMORY_LEVEL_H
 #define DUNE_MEMORY_LEVEL_H
@@ -12,6 +12,9 @@
 #include <asm/page.h>
 
 #define LEVEL_ENTRIES	512
+
+/* Guests use process addresses of 47 bits, whatever the kernel has. */
+#define PROCESS_BITS	47
 
 /* In an entry above level 1: it leads to a page, and not to a table. */
 #define LEVEL_LARGE	BIT_ULL(7)

@@ -63,7 +63,6 @@
 #include <linux/slab.h>
 #include <asm/cpufeature.h>
 
-#include "dune/memory/address.h"
 #include "dune/memory/mirror_internal.h"
 #include "dune/memory/walk.h"
 

@@ -24,8 +24,8 @@
 #include <linux/lockdep.h>
 #include <linux/sched.h>
 
-#include "dune/memory/address.h"
 #include "dune/memory/kick.h"
+#include "dune/memory/level.h"
 #include "dune/memory/mirror.h"
 #include "dune/memory/private.h"
 #include "dune/memory/root.h"

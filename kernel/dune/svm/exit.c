@@ -7,7 +7,6 @@
 #include <asm/irq_vectors.h>
 #include <asm/trapnr.h>
 
-#include "dune/fault.h"
 #include "dune/hypercall.h"
 #include "dune/svm/svm.h"
 #include "dune/trace/trace.h"

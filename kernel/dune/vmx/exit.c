@@ -7,7 +7,6 @@
 #include <asm/processor.h>
 #include <asm/trapnr.h>
 
-#include "dune/fault.h"
 #include "dune/hypercall.h"
 #include "dune/trace/trace.h"
 #include "dune/vmx/vmx.h"
@@ -96,13 +95,10 @@ static int vmx_wrmsr(struct dune_vcpu *vcpu)
 	const struct dune_regs *regs = &vcpu->run->regs;
 	u64 value = (u32)READ_ONCE(regs->rax) | READ_ONCE(regs->rdx) << 32;
 
-	if (vmx_set_msr(vcpu->hw, READ_ONCE(regs->rcx), value)) {
-		vcpu_count(vcpu, DUNE_COUNT_EXCEPTION);
-		vmx_inject(vcpu->hw, X86_TRAP_GP, true);
-	} else {
-		vcpu_count(vcpu, DUNE_COUNT_OTHER);
-		vmx_skip(vcpu->hw);
-	}
+	if (vmx_set_msr(vcpu->hw, READ_ONCE(regs->rcx), value))
+		return exit_answer(vcpu, ANSWER_GP, vmx_inject);
+	vcpu_count(vcpu, DUNE_COUNT_OTHER);
+	vmx_skip(vcpu->hw);
 	return 0;
 }
 

@@ -59,31 +59,19 @@ static u64 tss_base(const struct desc_ptr *gdt)
 }
 
 /* Writes the host fields that depend on this CPU into the current VMCS. */
-void vmx_host_write_cpu(struct vmx_host *host)
+void vmx_host_write_cpu(const struct vmx_host *host)
 {
 	struct desc_ptr gdt;
-	u64 value;
 
 	lockdep_assert_irqs_disabled();
 	native_store_gdt(&gdt);
 	vmcs_write(HOST_GDTR_BASE, gdt.address);
 	vmcs_write(HOST_IDTR_BASE, host->idt.address);
 	vmcs_write(HOST_TR_BASE, tss_base(&gdt));
-	rdmsrq(MSR_GS_BASE, value);
-	vmcs_write(HOST_GS_BASE, value);
-	rdmsrq(MSR_IA32_SYSENTER_CS, value);
-	vmcs_write(HOST_IA32_SYSENTER_CS, value);
-	rdmsrq(MSR_IA32_SYSENTER_ESP, value);
-	vmcs_write(HOST_IA32_SYSENTER_ESP, value);
-	rdmsrq(MSR_IA32_SYSENTER_EIP, value);
-	vmcs_write(HOST_IA32_SYSENTER_EIP, value);
-}
-
-/* Writes the host field that depends on this thread into the current VMCS. */
-void vmx_host_write(struct vmx_host *host)
-{
-	lockdep_assert_irqs_disabled();
-	vmcs_write(HOST_FS_BASE, host->fs_base);
+	vmcs_write(HOST_GS_BASE, msr_read(MSR_GS_BASE));
+	vmcs_write(HOST_IA32_SYSENTER_CS, msr_read(MSR_IA32_SYSENTER_CS));
+	vmcs_write(HOST_IA32_SYSENTER_ESP, msr_read(MSR_IA32_SYSENTER_ESP));
+	vmcs_write(HOST_IA32_SYSENTER_EIP, msr_read(MSR_IA32_SYSENTER_EIP));
 }
 
 /*

@@ -301,8 +301,7 @@ bool vmx_enter(struct dune_vcpu *vcpu, bool flush);
 
 /* host.c: the functions are for interrupts off, except for vmx_set_msr() */
 extern const u32 vmx_msr_numbers[VMX_MSRS];
-void vmx_host_write_cpu(struct vmx_host *host);
-void vmx_host_write(struct vmx_host *host);
+void vmx_host_write_cpu(const struct vmx_host *host);
 void vmx_restore_msrs(struct vcpu_hw *hw);
 void vmx_write_lists(struct vcpu_hw *hw);
 void vmx_vcpu_load(struct dune_vcpu *vcpu, bool migrated);
