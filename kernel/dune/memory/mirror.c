@@ -197,19 +197,23 @@ struct mmu_notifier *mirror_alloc(struct mm_struct *mm)
 /**
  * mirror_get() - the mirror of a process
  * @mm:		current->mm
+ * @found:	returns it, counted, if there is no error
  *
  * The first one of an mm costs a pass over its mappings (mm_take_all_locks()).
  *
- * Context: process, in a system call, with mmap_lock held for writing.
- * Return: the mirror, counted, or an ERR_PTR: -EINTR for a signal, -ENOMEM.
+ * Context: process, in a system call, with mmap_lock held for writing; may sleep.
+ * Return: 0, -ENOMEM, or -EINTR for a signal.
  */
-struct mirror *mirror_get(struct mm_struct *mm)
+int mirror_get(struct mm_struct *mm, struct mirror **found)
 {
 	struct mmu_notifier *notifier;
 
 	lockdep_assert_held_write(&mm->mmap_lock);
 	notifier = mmu_notifier_get_locked(&mirror_ops, mm);
-	return IS_ERR(notifier) ? ERR_CAST(notifier) : mirror_of(notifier);
+	if (IS_ERR(notifier))
+		return PTR_ERR(notifier);
+	*found = mirror_of(notifier);
+	return 0;
 }
 
 /*

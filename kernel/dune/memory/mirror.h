@@ -21,7 +21,7 @@ unsigned int mirror_granules(void);
  * One mirror. mirror_address() is for any context, the others are for process context and may
  * sleep.
  */
-struct mirror *mirror_get(struct mm_struct *mm);
+int mirror_get(struct mm_struct *mm, struct mirror **found);
 void mirror_put(struct mirror *mirror);
 int mirror_map_granule(struct mirror *mirror, u64 gpa, u64 address);
 bool mirror_address(struct mirror *mirror, u64 gpa, u64 *address);

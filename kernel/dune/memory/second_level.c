@@ -2,8 +2,6 @@
 /*
  * The second level of an address space and of a vCPU, of either kind: see second_level.h.
  */
-#include <linux/err.h>
-#include <linux/lockdep.h>
 #include <linux/mmap_lock.h>
 
 #include "dune/memory/second_level.h"
@@ -39,38 +37,22 @@ unsigned int second_level_granules(void)
 	return mirror_granules();
 }
 
-/* Does the work of get_notified(). mmap_lock is held for writing. */
-static int get_locked(struct second_level *space)
-{
-	lockdep_assert_held_write(&current->mm->mmap_lock);
-	if (static_branch_unlikely(&second_level_mirrored)) {
-		struct mirror *mirror = mirror_get(current->mm);
-
-		if (IS_ERR(mirror))
-			return PTR_ERR(mirror);
-		space->mirror = mirror;
-	} else {
-		struct shootdown *shootdown = shootdown_get(current->mm);
-
-		if (IS_ERR(shootdown))
-			return PTR_ERR(shootdown);
-		space->shootdown = shootdown;
-	}
-	return 0;
-}
-
 /*
  * Gets the mirror or the shootdown of current->mm. Returns as second_level_get() does: a signal
- * that is not fatal ends mm_take_all_locks(), which get_locked() calls.
+ * that is not fatal ends mm_take_all_locks(), which the first one of an mm costs.
  */
 static int get_notified(struct second_level *space)
 {
+	struct mm_struct *mm = current->mm;
 	int err;
 
-	if (mmap_write_lock_killable(current->mm))
+	if (mmap_write_lock_killable(mm))
 		return -EINTR;
-	err = get_locked(space);
-	mmap_write_unlock(current->mm);
+	if (static_branch_unlikely(&second_level_mirrored))
+		err = mirror_get(mm, &space->mirror);
+	else
+		err = shootdown_get(mm, &space->shootdown);
+	mmap_write_unlock(mm);
 	return err == -EINTR ? -ERESTARTNOINTR : err;
 }
 

@@ -96,19 +96,23 @@ bool shootdown_is_needed(void)
 /**
  * shootdown_get() - the struct shootdown of a process
  * @mm:		current->mm
+ * @found:	returns it, counted, if there is no error
  *
  * The first one of an mm costs a pass over its mappings (mm_take_all_locks()).
  *
- * Context: process, in a system call, with mmap_lock held for writing.
- * Return: counted, or an ERR_PTR: -EINTR for a signal, -ENOMEM.
+ * Context: process, in a system call, with mmap_lock held for writing; may sleep.
+ * Return: 0, -ENOMEM, or -EINTR for a signal.
  */
-struct shootdown *shootdown_get(struct mm_struct *mm)
+int shootdown_get(struct mm_struct *mm, struct shootdown **found)
 {
 	struct mmu_notifier *notifier;
 
 	lockdep_assert_held_write(&mm->mmap_lock);
 	notifier = mmu_notifier_get_locked(&shootdown_ops, mm);
-	return IS_ERR(notifier) ? ERR_CAST(notifier) : shootdown_of(notifier);
+	if (IS_ERR(notifier))
+		return PTR_ERR(notifier);
+	*found = shootdown_of(notifier);
+	return 0;
 }
 
 /*

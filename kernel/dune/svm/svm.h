@@ -36,8 +36,8 @@ struct dune_state;
  * @host_pa:	physical address of the page from which VMLOAD restores this CPU's host
  * @tag:	the ASID, while KVM is not loaded
  * @hsave:	while KVM is loaded: this CPU's host save area (VM_HSAVE_PA), in halves
- * @shares_asid: the ASID is one that KVM gives out, too
  * @ldt:	the host's LDTR selector, during an entry
+ * @shares_asid: the ASID is one that KVM gives out, too
  * @has_kvm_tsc_ratio: KVM has left its guest's TSC ratio in this CPU
  * @host_tsc_ratio: that ratio, during an entry
  *
