@@ -12,8 +12,7 @@
 #include "sigaction.h"
 #include "syscall.h"
 
-void dune_real_action(int sig, const struct ksigaction *act,
-		      struct ksigaction *real)
+void dune_real_action(int sig, const struct ksigaction *act, struct ksigaction *real)
 {
 	*real = *act;
 	if (!is_handler(act) && !(sigbit(sig) & PROBE_SIGNALS))

@@ -41,8 +41,7 @@ ALWAYS_INLINE u64 blocked_by(const struct ksigaction *act, int sig)
 }
 
 /* Stores in @real the action that the library installs for the program's @act. */
-void dune_real_action(int sig, const struct ksigaction *act,
-		      struct ksigaction *real);
+void dune_real_action(int sig, const struct ksigaction *act, struct ksigaction *real);
 
 /* Sets the kernel's action of @sig to @real. */
 void dune_tell_kernel(int sig, const struct ksigaction *real);

@@ -259,8 +259,7 @@ static void abort_call(const struct dune_thread *t, struct kucontext *uc)
 
 	if ((rip >= (u64)dune_host_abort_begin &&
 	     rip <= (u64)dune_host_abort_insn) ||
-	    (rip >= (u64)dune_host_clone_begin &&
-	     rip <= (u64)dune_host_clone_insn))
+	    (rip >= (u64)dune_host_clone_begin && rip <= (u64)dune_host_clone_insn))
 		uc->mc.rip = (u64)dune_host_abort;
 	if (at_probe(uc) && (t->run->regs.rflags & RFLAGS_IF))
 		uc->mc.rip = (u64)dune_host_probe_fail;

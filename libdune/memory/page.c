@@ -102,8 +102,7 @@ int dune_page_touch(dune_pte *root)
 
 		if (!c->size)
 			continue;
-		if (dune_pt_touch(root, c->base) ||
-		    dune_pt_touch(root, c->base + c->size - 1))
+		if (dune_pt_touch(root, c->base) || dune_pt_touch(root, c->base + c->size - 1))
 			return -ENOMEM;
 	}
 	if (arena->chunk[0].base - (u64)first_chunk < sizeof(first_chunk))

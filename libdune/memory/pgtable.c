@@ -153,8 +153,7 @@ static noinline int protect(dune_pte *root, u64 va, u64 len, u64 rights)
 	flags = dune_lock(lock);
 	err = dune_table_prepare(root, va, len, va, level_size(2), &spare);
 	while (at < end && !err) {
-		e = dune_table_leaf_below(root, at, largest_page(at, at, end - at),
-					  &level, &spare);
+		e = dune_table_leaf_below(root, at, largest_page(at, at, end - at), &level, &spare);
 		set_rights(e, rights);
 		at += level_size(level);
 	}

@@ -152,8 +152,7 @@ static dune_pte fill_if_zero(dune_pte *e, dune_pte v)
 {
 	dune_pte old = 0;
 
-	if (__atomic_compare_exchange_n(e, &old, v, 0, __ATOMIC_SEQ_CST,
-					__ATOMIC_SEQ_CST))
+	if (__atomic_compare_exchange_n(e, &old, v, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
 		return v;
 	return old;
 }
@@ -289,8 +288,7 @@ static void split(dune_pte *e, int level, struct spare *spare)
  * Returns the leaf entry of @va, which is split until it maps no more than @size bytes,
  * by tables of dune_table_prepare(), and stores its level. LOCK_TABLES is held.
  */
-dune_pte *dune_table_leaf_below(dune_pte *root, u64 va, u64 size, int *level,
-				struct spare *spare)
+dune_pte *dune_table_leaf_below(dune_pte *root, u64 va, u64 size, int *level, struct spare *spare)
 {
 	dune_pte *e;
 
@@ -328,8 +326,7 @@ static int leaf_level(dune_pte *root, u64 va, bool *made)
  * LOCK_TABLES is held. Tables are only ever added to a root, so the count cannot be too small
  * afterwards.
  */
-int dune_table_prepare(dune_pte *root, u64 va, u64 len, u64 memory, u64 limit,
-		       struct spare *spare)
+int dune_table_prepare(dune_pte *root, u64 va, u64 len, u64 memory, u64 limit, struct spare *spare)
 {
 	u64 at = va, end = va + len, top = ~0ULL, middle = ~0ULL, count = 0;
 	u64 want;
@@ -340,8 +337,7 @@ int dune_table_prepare(dune_pte *root, u64 va, u64 len, u64 memory, u64 limit,
 	while (at < end) {
 		if (to_gpa(at) == NO_GPA)
 			return -ENOMEM;
-		if (!READ_ONCE(root[level_index(at, PT_TOP)]) &&
-		    top != level_index(at, PT_TOP)) {
+		if (!READ_ONCE(root[level_index(at, PT_TOP)]) && top != level_index(at, PT_TOP)) {
 			top = level_index(at, PT_TOP);
 			count++;
 		}
@@ -349,8 +345,7 @@ int dune_table_prepare(dune_pte *root, u64 va, u64 len, u64 memory, u64 limit,
 		if (want > limit)
 			want = limit;
 		level = leaf_level(root, at, &made);
-		if (level == 2 && (want < level_size(2) ||
-				   (!made && !dune_process.have_1g))) {
+		if (level == 2 && (want < level_size(2) || (!made && !dune_process.have_1g))) {
 			if (middle != at >> GB_SHIFT)
 				count++;
 			middle = at >> GB_SHIFT;
