@@ -68,97 +68,32 @@
 
 struct mirror_machine mirror_machine __ro_after_init;
 
-/*
- * Adds @vcpu to those that a drop kicks, and its tree to those that have entries. Called in
- * process context; may sleep. Returns 0 or -ENOSPC.
+/**
+ * mirror_init() - learn about the machine
+ * @accessed_dirty: EPT has accessed and dirty bits
+ * @large_1g:	EPT has pages of 1 GB; every EPT here has pages of 2 MB
+ * @address_bits: width of a guest-physical address in bits, 36 or more
+ *
+ * Context: called once, at load.
  */
-int mirror_add_vcpu(struct mirror *m, struct mirror_tree *tree, struct kick_vcpu *vcpu)
+void mirror_init(bool accessed_dirty, bool large_1g, unsigned int address_bits)
 {
-	int err;
-
-	mutex_lock(&tree->lock);
-	err = kick_add(&m->kicks, vcpu);
-	if (!err && !tree->vcpus++) {
-		spin_lock(&m->lock);
-		list_add(&tree->link, &m->trees);
-		spin_unlock(&m->lock);
-	}
-	mutex_unlock(&tree->lock);
-	return err;
+	walk_init();
+	mirror_machine.accessed = accessed_dirty;
+	mirror_machine.max_level = large_1g ? 3 : 2;
+	mirror_machine.split_exec = boot_cpu_has_bug(X86_BUG_ITLB_MULTIHIT);
+	/*
+	 * No more granules than gigabytes of the process, plus granule 0, which no address
+	 * of the process has.
+	 */
+	mirror_machine.granules = address_bits > PROCESS_BITS ?
+		BIT(PROCESS_BITS - GRANULE_SHIFT) + 1 : BIT(address_bits - GRANULE_SHIFT);
 }
 
-/*
- * Takes @vcpu, which must not run again, off the mirror. With the tree's last one its entries
- * for memory of the process are dropped.
- */
-void mirror_remove_vcpu(struct mirror *m, struct mirror_tree *tree, struct kick_vcpu *vcpu)
+/* Returns dune_info.granules; 0 without mirrors. For any context. */
+unsigned int mirror_granules(void)
 {
-	mutex_lock(&tree->lock);
-	kick_remove(&m->kicks, vcpu);
-	if (!--tree->vcpus) {
-		mirror_drop_tree(m, tree);
-		spin_lock(&m->lock);
-		list_del(&tree->link);
-		spin_unlock(&m->lock);
-	}
-	mutex_unlock(&tree->lock);
-}
-
-/* Returns a tree without vCPUs, or NULL. */
-struct mirror_tree *mirror_tree_create(void)
-{
-	struct mirror_tree *tree = kzalloc(sizeof(*tree), GFP_KERNEL_ACCOUNT);
-
-	if (!tree)
-		return NULL;
-	mutex_init(&tree->lock);
-	tree->root = (u64 *)get_zeroed_page(GFP_KERNEL_ACCOUNT);
-	tree->low = (u64 *)get_zeroed_page(GFP_KERNEL_ACCOUNT);
-	if (!tree->root || !tree->low) {
-		mirror_tree_destroy(tree);
-		return NULL;
-	}
-	set_page_private(virt_to_page(tree->root), 0);
-	/* One entry more than it has, so that it never counts as empty. */
-	set_page_private(virt_to_page(tree->low), 1);
-	ept_set_entry(tree->root, __pa(tree->low) | EPT_RIGHTS | VMX_EPT_ACCESS_BIT);
-	return tree;
-}
-
-/* Frees a tree that has no vCPU, and so no table but these. */
-void mirror_tree_destroy(struct mirror_tree *tree)
-{
-	free_page((unsigned long)tree->low);
-	free_page((unsigned long)tree->root);
-	kfree(tree);
-}
-
-/* Returns the EPT pointer (SDM vol. 3, 25.6.11). */
-u64 mirror_tree_eptp(const struct mirror_tree *tree)
-{
-	return __pa(tree->root) | VMX_EPTP_MT_WB | VMX_EPTP_PWL_4 |
-	       (mirror_machine.accessed ? VMX_EPTP_AD_ENABLE_BIT : 0);
-}
-
-/*
- * Makes @entry the tree's entry for granule 0. No address of the process has that granule
- * (mirror_map_granule()), so the entry is never dropped.
- */
-void mirror_link_private(struct mirror *m, struct mirror_tree *tree, u64 entry)
-{
-	spin_lock(&m->lock);
-	ept_set_entry(tree->low, entry);
-	spin_unlock(&m->lock);
-}
-
-/*
- * Returns a count that changes when entries were dropped. A vCPU that is about to enter
- * the guest reads it after kick_enter(); if it has changed since the last entry, the vCPU
- * must flush its TLB (INVEPT of the EPTP).
- */
-u64 mirror_generation(const struct mirror *m)
-{
-	return READ_ONCE(m->generation);
+	return mirror_machine.granules;
 }
 
 /* Frees the mirror, which has no tree any more. Called by the notifier core; must not sleep. */
@@ -251,30 +186,95 @@ bool mirror_address(struct mirror *m, u64 gpa, u64 *address)
 	return granules_to_address(&m->granules, gpa, address);
 }
 
-/**
- * mirror_init() - learn about the machine
- * @accessed_dirty: EPT has accessed and dirty bits
- * @large_1g:	EPT has pages of 1 GB; every EPT here has pages of 2 MB
- * @address_bits: width of a guest-physical address in bits, 36 or more
- *
- * Context: called once, at load.
- */
-void mirror_init(bool accessed_dirty, bool large_1g, unsigned int address_bits)
+/* Returns a tree without vCPUs, or NULL. */
+struct mirror_tree *mirror_tree_create(void)
 {
-	walk_init();
-	mirror_machine.accessed = accessed_dirty;
-	mirror_machine.max_level = large_1g ? 3 : 2;
-	mirror_machine.split_exec = boot_cpu_has_bug(X86_BUG_ITLB_MULTIHIT);
-	/*
-	 * No more granules than gigabytes of the process, plus granule 0, which no address
-	 * of the process has.
-	 */
-	mirror_machine.granules = address_bits > PROCESS_BITS ?
-		BIT(PROCESS_BITS - GRANULE_SHIFT) + 1 : BIT(address_bits - GRANULE_SHIFT);
+	struct mirror_tree *tree = kzalloc(sizeof(*tree), GFP_KERNEL_ACCOUNT);
+
+	if (!tree)
+		return NULL;
+	mutex_init(&tree->lock);
+	tree->root = (u64 *)get_zeroed_page(GFP_KERNEL_ACCOUNT);
+	tree->low = (u64 *)get_zeroed_page(GFP_KERNEL_ACCOUNT);
+	if (!tree->root || !tree->low) {
+		mirror_tree_destroy(tree);
+		return NULL;
+	}
+	set_page_private(virt_to_page(tree->root), 0);
+	/* One entry more than it has, so that it never counts as empty. */
+	set_page_private(virt_to_page(tree->low), 1);
+	ept_set_entry(tree->root, __pa(tree->low) | EPT_RIGHTS | VMX_EPT_ACCESS_BIT);
+	return tree;
 }
 
-/* Returns dune_info.granules; 0 without mirrors. For any context. */
-unsigned int mirror_granules(void)
+/* Frees a tree that has no vCPU, and so no table but these. */
+void mirror_tree_destroy(struct mirror_tree *tree)
 {
-	return mirror_machine.granules;
+	free_page((unsigned long)tree->low);
+	free_page((unsigned long)tree->root);
+	kfree(tree);
+}
+
+/* Returns the EPT pointer (SDM vol. 3, 25.6.11). */
+u64 mirror_tree_eptp(const struct mirror_tree *tree)
+{
+	return __pa(tree->root) | VMX_EPTP_MT_WB | VMX_EPTP_PWL_4 |
+	       (mirror_machine.accessed ? VMX_EPTP_AD_ENABLE_BIT : 0);
+}
+
+/*
+ * Makes @entry the tree's entry for granule 0. No address of the process has that granule
+ * (mirror_map_granule()), so the entry is never dropped.
+ */
+void mirror_link_private(struct mirror *m, struct mirror_tree *tree, u64 entry)
+{
+	spin_lock(&m->lock);
+	ept_set_entry(tree->low, entry);
+	spin_unlock(&m->lock);
+}
+
+/*
+ * Adds @vcpu to those that a drop kicks, and its tree to those that have entries. Called in
+ * process context; may sleep. Returns 0 or -ENOSPC.
+ */
+int mirror_add_vcpu(struct mirror *m, struct mirror_tree *tree, struct kick_vcpu *vcpu)
+{
+	int err;
+
+	mutex_lock(&tree->lock);
+	err = kick_add(&m->kicks, vcpu);
+	if (!err && !tree->vcpus++) {
+		spin_lock(&m->lock);
+		list_add(&tree->link, &m->trees);
+		spin_unlock(&m->lock);
+	}
+	mutex_unlock(&tree->lock);
+	return err;
+}
+
+/*
+ * Takes @vcpu, which must not run again, off the mirror. With the tree's last one its entries
+ * for memory of the process are dropped.
+ */
+void mirror_remove_vcpu(struct mirror *m, struct mirror_tree *tree, struct kick_vcpu *vcpu)
+{
+	mutex_lock(&tree->lock);
+	kick_remove(&m->kicks, vcpu);
+	if (!--tree->vcpus) {
+		mirror_drop_tree(m, tree);
+		spin_lock(&m->lock);
+		list_del(&tree->link);
+		spin_unlock(&m->lock);
+	}
+	mutex_unlock(&tree->lock);
+}
+
+/*
+ * Returns a count that changes when entries were dropped. A vCPU that is about to enter
+ * the guest reads it after kick_enter(); if it has changed since the last entry, the vCPU
+ * must flush its TLB (INVEPT of the EPTP).
+ */
+u64 mirror_generation(const struct mirror *m)
+{
+	return READ_ONCE(m->generation);
 }
