@@ -84,7 +84,7 @@ static int vmx_create(struct dune_vcpu *vcpu)
 	*(u32 *)hw->vmcs = vmx_virt_revision;
 	hw->vmcs_pa = __pa(hw->vmcs);
 	hw->cpu = -1;
-	hw->controls = vmx_controls.cpu;
+	hw->controls = vmx_controls[VMX_CPU];
 	hw->cr4 = guest_cr4(vcpu->smap);
 	hw->rflags = X86_EFLAGS_FIXED;
 	hw->pending = VMX_PENDING_SETUP | VMX_PENDING_CONTROLS | VMX_PENDING_REGS;

@@ -19,6 +19,7 @@
 #include <linux/list.h>
 #include <asm/desc_defs.h>
 #include <asm/msr-index.h>
+#include <asm/trapnr.h>
 #include <asm/vmx.h>
 
 #include "dune/exit.h"
@@ -38,6 +39,19 @@ enum vmx_msr {
 	VMX_MSR_SFMASK,
 	VMX_MSRS
 };
+
+/* The VMCS's fields for controls: indices of vmx_controls[]. */
+enum vmx_control {
+	VMX_PIN,
+	VMX_CPU,	/* primary processor-based controls */
+	VMX_CPU2,	/* secondary ones */
+	VMX_EXIT,
+	VMX_ENTRY,
+	VMX_CONTROLS
+};
+
+/* The host handles #MC. The delivery of #DB and #AC could be without end: dune/exit.h. */
+#define VMX_EXCEPTIONS	(BIT(X86_TRAP_DB) | BIT(X86_TRAP_AC) | BIT(X86_TRAP_MC))
 
 /*
  * vcpu_hw.pending: what the next entry has to do before the world switch. Each bit but
@@ -232,23 +246,6 @@ struct vcpu_hw {
 	struct dune_state state;
 };
 
-/**
- * struct vmx_controls - the VMCS's control fields, the same for each vCPU
- * @pin:	pin-based controls
- * @cpu:	primary processor-based controls
- * @cpu2:	secondary processor-based controls
- * @exit:	VM-exit controls
- * @entry:	VM-entry controls
- * @exceptions:	exception bitmap
- * @timer:	of the preemption timer, in its units; only with
- *		PIN_BASED_VMX_PREEMPTION_TIMER
- */
-struct vmx_controls {
-	u32 pin, cpu, cpu2, exit, entry;
-	u32 exceptions;
-	u32 timer;
-};
-
 /*
  * Returns whether an entry has to borrow the CPU from KVM. While a VMCS that became active
  * before KVM was loaded is still active, virtualization on its CPU is still Dune's: KVM runs
@@ -316,7 +313,8 @@ void vmx_tag_flush(const struct vcpu_hw *hw);
 int vmx_handle_exit(struct dune_vcpu *vcpu);
 
 /* intercepts.c: init and cleanup are called at load and may sleep */
-extern struct vmx_controls vmx_controls;
+extern u32 vmx_controls[VMX_CONTROLS];	/* the same for each vCPU, but for vcpu_hw.controls */
+extern u32 vmx_timer;			/* of the preemption timer, in its units */
 extern u64 vmx_msr_bitmap;	/* physical address */
 int vmx_intercepts_init(void);
 void vmx_intercepts_cleanup(void);
