@@ -175,7 +175,7 @@ static __always_inline void run_enter(struct dune_vcpu *vcpu)
 		 */
 		rcu_note_context_switch(false);
 		local_irq_enable();
-		/* STI takes effect after the instruction that follows it. */
+		/* STI takes effect after the instruction that follows it (SDM vol. 2, STI). */
 		asm volatile("nop");
 		local_irq_disable();
 	}

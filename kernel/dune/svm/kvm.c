@@ -9,7 +9,7 @@
  *    of its threads is scheduled in until that thread has left its guest. No KVM thread
  *    is between these two while a Dune thread runs, so an entry uses KVM's page as it is.
  *  - ASIDs: svm_tag_share() and svm_kvm_put().
- *  - TSC_RATIO: KVM leaves its last guest's, and keeps a record of it.
+ *  - TSC_RATIO: KVM leaves its last guest's, and records it (current_tsc_ratio).
  */
 #include <linux/gfp.h>
 #include <linux/lockdep.h>

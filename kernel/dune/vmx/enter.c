@@ -200,7 +200,7 @@ static __always_inline void write_changed_host(struct vcpu_hw *hw)
 	if (unlikely(cr4 != hw->host.cr4))
 		vmcs_write(HOST_CR4, hw->host.cr4 = cr4);
 	/*
-	 * The exit makes LDTR null. An interrupt since the last exit may have loaded
+	 * The exit makes LDTR null (SDM 28.5.2). An interrupt since the last exit may have loaded
 	 * it, for another thread's modify_ldt(). It is read to a register: with a
 	 * variable in memory enter()'s call of enter_slow() would not be a jump (run.c).
 	 */

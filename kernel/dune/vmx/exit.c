@@ -119,7 +119,7 @@ static int vmx_exception(struct dune_vcpu *vcpu)
 	/* A split lock: the kernel decides about it, as for any process. */
 	if (vector == X86_TRAP_AC && !hw->exit.checks_alignment && exit_split_lock(rip))
 		return 0;
-	/* INT1 is a trap: the guest continues after it. */
+	/* INT1 is a trap (SDM vol. 2, INT1): the guest continues after it. */
 	if (type == INTR_TYPE_PRIV_SW_EXCEPTION)
 		vmx_skip(hw);
 	vmx_inject(hw, vector, vector == X86_TRAP_AC);

@@ -200,7 +200,7 @@ static void vmx_host_restore(struct vcpu_hw *hw)
 	hw->kernel_gs_base = msr_read(MSR_KERNEL_GS_BASE);
 	restore_segments(host);
 	msr_write(MSR_KERNEL_GS_BASE, host->kernel_gs_base);
-	/* The exit made the limits 0xffff, the TSS's 0x67: no I/O bitmap. */
+	/* The exit made the limits 0xffff, the TSS's 0x67: no I/O bitmap (SDM 28.5.2). */
 	load_fixmap_gdt(smp_processor_id());
 	load_idt(&host->idt);
 	invalidate_tss_limit();
