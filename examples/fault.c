@@ -41,8 +41,7 @@ int main(void)
 	volatile char *window = (volatile char *)WINDOW;
 	int err, i, sum = 0, expected = 0;
 
-	memory = mmap(NULL, PAGE, PROT_READ | PROT_WRITE,
-		      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	memory = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (memory == MAP_FAILED) {
 		perror("fault: mmap");
 		return 1;

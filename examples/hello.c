@@ -35,8 +35,7 @@ int main(void)
 	}
 	printf("hello: was in ring %d, now in ring %d\n", before, ring());
 	dune_stats(&stats);
-	printf("hello: page tables take %lu KB\n",
-	       (unsigned long)stats.table_bytes / 1024);
+	printf("hello: page tables take %lu KB\n", (unsigned long)stats.table_bytes / 1024);
 	if (before != 3 || ring() != 0 || !dune_active()) {
 		fprintf(stderr, "hello: FAILED: expected ring 3, then 0\n");
 		return 1;

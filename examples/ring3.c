@@ -66,8 +66,7 @@ static int allowed, denied, faults;
 /* Returns whether [p, p + n) is in the box. (dune_user_ok() does not know what was given.) */
 static int in_box(uint64_t p, uint64_t n)
 {
-	return p >= (uint64_t)&box && n <= sizeof(box) &&
-	       p - (uint64_t)&box <= sizeof(box) - n;
+	return p >= (uint64_t)&box && n <= sizeof(box) && p - (uint64_t)&box <= sizeof(box) - n;
 }
 
 /*

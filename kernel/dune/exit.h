@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Common parts of both vendors' handlers of exits: exit.c.
+ * Common parts of both vendors' handlers of exits: exit.c, and fault.c for nested page faults.
  */
 #ifndef DUNE_EXIT_H
 #define DUNE_EXIT_H
@@ -9,7 +9,7 @@
 #include <linux/types.h>
 
 /* This also includes <asm/debugreg.h>, after what that header needs. */
-#include "virt/compat.h"
+#include "dune/compat.h"
 
 struct dune_vcpu;
 struct vcpu_hw;
@@ -17,7 +17,9 @@ struct vcpu_hw;
 /*
  * The rule for what both vendors intercept: an instruction that the process could not execute as
  * an ordinary process raises the exception that it would raise there; an event that belongs to
- * the host alone is left to the host.
+ * the host alone is left to the host. AMD reports MONITOR, which a process cannot execute, by the
+ * same exit as MONITORX, which it can, and so for MWAIT and MWAITX: such an exit is answered as
+ * MONITORX and MWAITX are.
  *
  * Not intercepted, on purpose: MOV CR2, MOV CR3, INVLPG, INVPCID, the descriptor-table and
  * task-register instructions, SWAPGS and IRET act on the guest's own state, and are what a Dune
@@ -35,6 +37,7 @@ enum answer {
 	ANSWER_UD,	/* #UD */
 };
 
+/* exit.c */
 void exit_init(void);
 
 int exit_answer(struct dune_vcpu *vcpu, enum answer answer,
@@ -43,6 +46,9 @@ int exit_answer(struct dune_vcpu *vcpu, enum answer answer,
 void exit_bus_lock(unsigned long rip);
 bool exit_split_lock(unsigned long rip);
 void exit_machine_check(void);
+
+/* fault.c */
+int fault_handle(struct dune_vcpu *vcpu, u64 gpa, u32 flags);
 
 /*
  * Restores the host's DR7, which an exit leaves cleared (APM 15.6, SDM 28.5.1). DR0 to DR3 still

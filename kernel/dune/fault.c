@@ -10,11 +10,11 @@
 #include <linux/mm.h>
 #include <linux/sched/task_stack.h>
 
-#include "dune/fault.h"
+#include "dune/compat.h"
+#include "dune/exit.h"
 #include "dune/trace/trace.h"
 #include "dune/vcpu.h"
 #include "dune/vm.h"
-#include "virt/compat.h"
 
 static bool vma_allows(const struct vm_area_struct *vma, u32 flags)
 {
@@ -74,8 +74,7 @@ static bool fill_second_level(struct dune_vcpu *vcpu, u64 address, u32 flags)
 	if (err != -EFAULT)
 		return !err;
 	resolved = fault_in_process(vcpu->vm->mm, address, flags);
-	return second_level_fill_after(&vcpu->second_level, address, flags,
-				       resolved);
+	return second_level_fill_after(&vcpu->second_level, address, flags, resolved);
 }
 
 /**

@@ -14,7 +14,7 @@
 #include <asm/special_insns.h>
 #include <asm/vmx.h>
 
-#include "virt/compat.h"
+#include "dune/compat.h"
 
 /* <asm/vmx.h> has GUEST_CR0, a field of the VMCS. */
 #define DUNE_GUEST_CR0	(X86_CR0_PE | X86_CR0_MP | X86_CR0_ET | X86_CR0_NE | \
@@ -45,8 +45,7 @@
  */
 static inline bool guest_tr_is_valid(const struct dune_segment *tr)
 {
-	return (tr->attributes & (SEGMENT_P | SEGMENT_S | SEGMENT_TYPE)) ==
-	       BUSY_TSS;
+	return (tr->attributes & (SEGMENT_P | SEGMENT_S | SEGMENT_TYPE)) == BUSY_TSS;
 }
 
 /*
@@ -65,16 +64,14 @@ static inline unsigned int guest_address_bits(void)
 /* Returns a guest's CR4. With @smap (DUNE_VCPU_SMAP) it has SMEP and SMAP if the processor does. */
 static inline u64 guest_cr4(bool smap)
 {
-	u64 cr4 = X86_CR4_PAE | X86_CR4_PGE | X86_CR4_OSFXSR |
-		  X86_CR4_OSXMMEXCPT;
+	u64 cr4 = X86_CR4_PAE | X86_CR4_PGE | X86_CR4_OSFXSR | X86_CR4_OSXMMEXCPT;
 
 	/*
 	 * The host's bits for features that user mode may use here, and MCE: without
 	 * MCE a machine check, which comes to all CPUs, would shut the processor down,
 	 * whatever is intercepted.
 	 */
-	cr4 |= __read_cr4() & (X86_CR4_OSXSAVE | X86_CR4_FSGSBASE |
-			       X86_CR4_UMIP | X86_CR4_MCE);
+	cr4 |= __read_cr4() & (X86_CR4_OSXSAVE | X86_CR4_FSGSBASE | X86_CR4_UMIP | X86_CR4_MCE);
 	if (boot_cpu_has(X86_FEATURE_PCID))
 		cr4 |= X86_CR4_PCIDE;
 	if (smap && boot_cpu_has(X86_FEATURE_SMEP))

@@ -20,10 +20,10 @@
 #include <asm/syscall.h>
 #include <asm/unistd.h>
 
+#include "dune/compat.h"
 #include "dune/hypercall.h"
 #include "dune/trace/trace.h"
 #include "dune/vcpu.h"
-#include "virt/compat.h"
 #include "virt/symbol.h"
 
 /*

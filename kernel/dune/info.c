@@ -9,9 +9,9 @@
 
 #include "dune/guest_state.h"
 #include "dune/hypercall.h"
-#include "dune/info.h"
 #include "dune/memory/second_level.h"
 #include "dune/vcpu_ops.h"
+#include "dune/vm.h"
 
 static u64 handled_signals(void)
 {
@@ -20,8 +20,7 @@ static u64 handled_signals(void)
 
 	spin_lock_irq(&current->sighand->siglock);
 	for (i = 0; i < _NSIG; i++) {
-		__sighandler_t handler =
-			current->sighand->action[i].sa.sa_handler;
+		__sighandler_t handler = current->sighand->action[i].sa.sa_handler;
 
 		if (handler != SIG_DFL && handler != SIG_IGN)
 			handled |= BIT_ULL(i);

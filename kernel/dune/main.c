@@ -13,7 +13,7 @@
  * the tracepoints, and the two structures whose files user mode holds, struct dune_vm and
  * struct dune_vcpu. Inside the module, a function or variable that other files use begins with
  * the name of the file that defines it (vm_get() is in vm.c) or of the thing that the file is
- * about (granules_map()); those of virt/compat.h are about the kernel (kernel_uses_fred()). A
+ * about (granules_map()); those of compat.h are about the kernel (kernel_uses_fred()). A
  * vendor's begin with the vendor: svm_ and vmx_ in dune/, svm_virt_ and vmx_virt_ in virt/.
  * Instructions have the manual's names (vmsave()), and functions that stand in for Linux's have
  * Linux's (write_ibpb()).
@@ -28,7 +28,7 @@
 #include "dune/guest_state.h"
 #include "dune/hypercall.h"
 #include "dune/memory/second_level.h"
-#include "dune/run.h"
+#include "dune/vcpu.h"
 #include "dune/vcpu_ops.h"
 #include "dune/vm.h"
 #include "virt/virt.h"

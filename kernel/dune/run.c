@@ -10,7 +10,7 @@
  * called it. FILL_TWO_RETURNS gives these two harmless entries. Within the run loop calls
  * and returns are balanced, and before the loop returns, return_buffer_fill()
  * (x86/linux/return_buffer.h) overwrites the whole buffer. The build checks in the finished
- * module that no path has more returns (returns.awk).
+ * module that no path has more returns (dune/returns.awk).
  */
 #include <linux/entry-common.h>
 #include <linux/file.h>
@@ -23,12 +23,11 @@
 #include <asm/pgtable.h>
 #include <asm/pkru.h>
 
+#include "dune/compat.h"
 #include "dune/hypercall.h"
-#include "dune/run.h"
 #include "dune/trace/trace.h"
 #include "dune/vcpu.h"
 #include "dune/vcpu_ops.h"
-#include "virt/compat.h"
 #include "virt/symbol.h"
 #include "virt/virt.h"
 #include "x86/linux/return_buffer.h"
@@ -63,8 +62,7 @@ static bool run_load_fpu(void)
  */
 static int run_pending_work(unsigned long work)
 {
-	const unsigned long resched = _TIF_NEED_RESCHED |
-				      _TIF_NEED_RESCHED_LAZY;
+	const unsigned long resched = _TIF_NEED_RESCHED | _TIF_NEED_RESCHED_LAZY;
 
 	if (!(work & resched) || work & ~(resched | _TIF_NEED_FPU_LOAD))
 		return DUNE_EXIT_INTR;
@@ -135,8 +133,7 @@ static bool run_load(struct dune_vcpu *vcpu)
  */
 static void run_settle(struct dune_vcpu *vcpu)
 {
-	if (vcpu->cpu >= 0 && vcpu->cpu != raw_smp_processor_id() &&
-	    vcpu_ops->leave_cpu) {
+	if (vcpu->cpu >= 0 && vcpu->cpu != raw_smp_processor_id() && vcpu_ops->leave_cpu) {
 		vcpu_ops->leave_cpu(vcpu);
 		vcpu->cpu = -1;
 		return;
@@ -178,7 +175,7 @@ static __always_inline void run_enter(struct dune_vcpu *vcpu)
 		 */
 		rcu_note_context_switch(false);
 		local_irq_enable();
-		/* STI takes effect after the instruction that follows it. */
+		/* STI takes effect after the instruction that follows it (SDM vol. 2, STI). */
 		asm volatile("nop");
 		local_irq_disable();
 	}
@@ -200,8 +197,7 @@ static __always_inline void run_enter(struct dune_vcpu *vcpu)
 static __always_inline int run_loop(struct dune_vcpu *vcpu)
 {
 	const unsigned long all_work = EXIT_TO_USER_MODE_WORK |
-				       _TIF_USER_RETURN_NOTIFY |
-				       _TIF_NEED_FPU_LOAD;
+				       _TIF_USER_RETURN_NOTIFY | _TIF_NEED_FPU_LOAD;
 	unsigned long work = all_work & ~(_TIF_NOTIFY_RESUME | _TIF_RSEQ);
 	int reason;
 
@@ -210,8 +206,7 @@ static __always_inline int run_loop(struct dune_vcpu *vcpu)
 
 		local_irq_disable();
 		flags = READ_ONCE(current_thread_info()->flags) & work;
-		if (unlikely(flags) &&
-		    (flags != _TIF_NEED_FPU_LOAD || !run_load_fpu())) {
+		if (unlikely(flags) && (flags != _TIF_NEED_FPU_LOAD || !run_load_fpu())) {
 			local_irq_enable();
 			reason = run_pending_work(flags);
 			continue;
@@ -247,8 +242,7 @@ static bool reserved1_is_used(const struct dune_run *run)
  */
 static void run_forbid(struct dune_vcpu *vcpu)
 {
-	unsigned long flags = READ_ONCE(current_thread_info()->flags) &
-			      (_TIF_NOTSC | _TIF_NOCPUID);
+	unsigned long flags = READ_ONCE(current_thread_info()->flags) & (_TIF_NOTSC | _TIF_NOCPUID);
 
 	if (likely(flags == vcpu->forbidden))
 		return;
@@ -257,8 +251,7 @@ static void run_forbid(struct dune_vcpu *vcpu)
 }
 
 /* The thread is switched away from; the run queue is locked, and interrupts are off. */
-static void run_sched_out(struct preempt_notifier *notifier,
-			  struct task_struct *next)
+static void run_sched_out(struct preempt_notifier *notifier, struct task_struct *next)
 {
 	vcpu_ops->put(container_of(notifier, struct dune_vcpu, notifier));
 }
@@ -299,8 +292,7 @@ static long do_run(struct dune_vcpu *vcpu)
 
 	if (vector && (vector < FIRST_EXTERNAL_VECTOR || vector >= NR_VECTORS))
 		return -EINVAL;
-	if (flags & ~DUNE_RUN_SLOW_SYSCALL || READ_ONCE(run->reserved0) ||
-	    reserved1_is_used(run))
+	if (flags & ~DUNE_RUN_SLOW_SYSCALL || READ_ONCE(run->reserved0) || reserved1_is_used(run))
 		return -EINVAL;
 	if (vcpu->running)
 		return -EBUSY;

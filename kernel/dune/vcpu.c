@@ -13,13 +13,11 @@
 #include <linux/slab.h>
 #include <linux/uaccess.h>
 
+#include "dune/compat.h"
 #include "dune/guest_state.h"
-#include "dune/info.h"
-#include "dune/run.h"
 #include "dune/vcpu.h"
 #include "dune/vcpu_ops.h"
 #include "dune/vm.h"
-#include "virt/compat.h"
 #include "x86/registers.h"
 
 /* The world switches use x86/registers.h on dune_run.regs. */
@@ -33,14 +31,8 @@ CHECK_REG(RBX, rbx);
 CHECK_REG(RBP, rbp);
 CHECK_REG(RSI, rsi);
 CHECK_REG(RDI, rdi);
-CHECK_REG(R8, r8);
-CHECK_REG(R9, r9);
-CHECK_REG(R10, r10);
-CHECK_REG(R11, r11);
-CHECK_REG(R12, r12);
-CHECK_REG(R13, r13);
-CHECK_REG(R14, r14);
-CHECK_REG(R15, r15);
+CHECK_REG(R(8), r8);
+CHECK_REG(R(15), r15);
 
 /*
  * Carries out DUNE_GET_STATE. Unlike DUNE_SET_STATE this needs no test of vcpu->running: it

@@ -13,6 +13,7 @@
 #include "dune/memory/second_level.h"
 
 struct dune_vm;
+struct file;
 struct task_struct;
 struct vcpu_hw;
 
@@ -80,7 +81,13 @@ struct dune_vcpu {
 /* The flags of DUNE_CREATE_VCPU and DUNE_RENEW_VCPU that are known. */
 #define DUNE_VCPU_FLAGS	DUNE_VCPU_SMAP
 
+/* vcpu.c */
 int vcpu_create(struct dune_vm *vm, u32 flags);
+
+/* run.c */
+void run_init(void);
+void run_init_vcpu(struct dune_vcpu *vcpu);
+long run_vcpu(struct file *file, struct dune_vcpu *vcpu);
 
 /*
  * Counts an event for user mode. Called by the vCPU's thread. User mode can write to the counter,

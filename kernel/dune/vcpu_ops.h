@@ -2,10 +2,10 @@
 /*
  * One table for each vendor with the functions for vCPUs that the common code calls;
  * vcpu_ops.c chooses the table that fits the processor. The functions that a vendor calls are
- * in exit.h, fault.h and hypercall.h, and at load second_level_use_mirror(). Both sides use
+ * in exit.h and hypercall.h, and at load second_level_use_mirror(). Both sides use
  * struct dune_vcpu (vcpu.h). A vendor knows processors, not processes: no vendor's code looks at
  * a task, a file or a memory map. Turning virtualization on is another contract,
- * virt/virt_ops.h.
+ * virt/internal.h.
  */
 #ifndef DUNE_VCPU_OPS_H
 #define DUNE_VCPU_OPS_H
@@ -76,8 +76,7 @@ struct vcpu_ops {
 	void (*destroy)(struct dune_vcpu *vcpu);
 	void (*set_root)(struct dune_vcpu *vcpu, u64 root);
 	int (*get_state)(struct dune_vcpu *vcpu, struct dune_state *state);
-	void (*set_state)(struct dune_vcpu *vcpu,
-			  const struct dune_state *state);
+	void (*set_state)(struct dune_vcpu *vcpu, const struct dune_state *state);
 	void (*forbid)(struct dune_vcpu *vcpu, bool notsc, bool nocpuid);
 	void (*load_regs)(struct dune_vcpu *vcpu);
 	void (*store_regs)(struct dune_vcpu *vcpu);

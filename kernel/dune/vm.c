@@ -7,7 +7,6 @@
 #include <linux/slab.h>
 #include <linux/uaccess.h>
 
-#include "dune/info.h"
 #include "dune/vcpu.h"
 #include "dune/vm.h"
 

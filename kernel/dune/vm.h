@@ -36,9 +36,13 @@ struct dune_vm {
 
 extern const struct file_operations vm_fops;
 
+/* vm.c */
 struct dune_vm *vm_new(void);
 int vm_prepare(struct dune_vm *vm);
 void vm_get(struct dune_vm *vm);
 void vm_put(struct dune_vm *vm);
+
+/* info.c: DUNE_GET_INFO */
+long info_get(struct dune_info __user *argument);
 
 #endif /* DUNE_VM_H */

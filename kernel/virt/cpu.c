@@ -17,10 +17,9 @@
 #include <linux/syscore_ops.h>
 
 #include "virt/compat.h"
-#include "virt/cpu.h"
+#include "virt/internal.h"
 #include "virt/tag.h"
 #include "virt/virt.h"
-#include "virt/virt_ops.h"
 
 /*
  * Both change only on the CPU itself, with interrupts off. virt_enabled: entries are
@@ -155,8 +154,7 @@ static void virt_resume(SYSCORE_ARGUMENT)
 }
 
 /* A syscore's shutdown would not do: in older kernels none is called before kexec. */
-static int virt_shutdown(struct notifier_block *notifier, unsigned long event,
-			 void *data)
+static int virt_shutdown(struct notifier_block *notifier, unsigned long event, void *data)
 {
 	on_each_cpu(virt_disable, NULL, 1);
 	return NOTIFY_DONE;

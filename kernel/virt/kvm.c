@@ -23,8 +23,7 @@
 #include <asm/reboot.h>
 
 #include "virt/compat.h"
-#include "virt/cpu.h"
-#include "virt/kvm.h"
+#include "virt/internal.h"
 #include "virt/virt.h"
 
 DEFINE_STATIC_KEY_FALSE(virt_kvm_loaded);
@@ -54,8 +53,7 @@ static void set_loaded(bool loaded)
 	}
 }
 
-static int module_event(struct notifier_block *notifier, unsigned long event,
-			void *data)
+static int module_event(struct notifier_block *notifier, unsigned long event, void *data)
 {
 	const struct module *module = data;
 

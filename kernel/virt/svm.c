@@ -16,9 +16,9 @@
 #include <asm/processor.h>
 
 #include "virt/compat.h"
+#include "virt/internal.h"
 #include "virt/svm.h"
 #include "virt/tag.h"
-#include "virt/virt_ops.h"
 #include "x86/msr.h"
 #include "x86/svm/instructions.h"
 
@@ -134,8 +134,7 @@ void svm_virt_set_reduced_speculation(void)
 	rdmsrq(MSR_ZEN4_BP_CFG, value);
 	if (value & BIT_ULL(MSR_ZEN4_BP_CFG_BP_SPEC_REDUCE_BIT))
 		return;
-	wrmsrq(MSR_ZEN4_BP_CFG,
-	       value | BIT_ULL(MSR_ZEN4_BP_CFG_BP_SPEC_REDUCE_BIT));
+	wrmsrq(MSR_ZEN4_BP_CFG, value | BIT_ULL(MSR_ZEN4_BP_CFG_BP_SPEC_REDUCE_BIT));
 	this_cpu_write(reduced, true);
 }
 
@@ -147,8 +146,7 @@ static void clear_reduced_speculation(void)
 		return;
 	this_cpu_write(reduced, false);
 	rdmsrq(MSR_ZEN4_BP_CFG, value);
-	wrmsrq(MSR_ZEN4_BP_CFG,
-	       value & ~BIT_ULL(MSR_ZEN4_BP_CFG_BP_SPEC_REDUCE_BIT));
+	wrmsrq(MSR_ZEN4_BP_CFG, value & ~BIT_ULL(MSR_ZEN4_BP_CFG_BP_SPEC_REDUCE_BIT));
 }
 
 static int svm_virt_cpu_turn_on(void)

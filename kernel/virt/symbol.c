@@ -37,8 +37,7 @@ unsigned long symbol_find(const char *name)
 		return 0;
 	unregister_kprobe(&probe);
 	sprint_symbol(symbol, (unsigned long)probe.addr);
-	if (strncmp(symbol, name, length) ||
-	    sscanf(symbol + length, "+0x%lx", &offset) != 1)
+	if (strncmp(symbol, name, length) || sscanf(symbol + length, "+0x%lx", &offset) != 1)
 		return 0;
 	return (unsigned long)probe.addr - offset;
 }

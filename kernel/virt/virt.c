@@ -10,10 +10,8 @@
 #include <asm/processor.h>
 
 #include "virt/compat.h"
-#include "virt/cpu.h"
-#include "virt/kvm.h"
+#include "virt/internal.h"
 #include "virt/virt.h"
-#include "virt/virt_ops.h"
 
 const struct virt_ops *virt_ops __ro_after_init;
 

@@ -14,9 +14,9 @@
 #include <asm/tlbflush.h>
 
 #include "virt/compat.h"
+#include "virt/internal.h"
 #include "virt/symbol.h"
 #include "virt/tag.h"
-#include "virt/virt_ops.h"
 #include "virt/vmx.h"
 
 /*

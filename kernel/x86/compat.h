@@ -5,7 +5,7 @@
  * that other code is written for the newest. (One difference is elsewhere: CLEAR_DIVIDER in
  * mitigations.h is empty if the kernel does not name the bug.) Names that need more of the
  * kernel's headers than x86/ may include, and differences in the kernel's own functions, are
- * in virt/compat.h; macros that lead into the kernel are in linux/untrain.h.
+ * in virt/compat.h and dune/compat.h; macros that lead into the kernel are in linux/untrain.h.
  *
  * A feature of the kernel is seen by its macros: the version number does not tell what a
  * distribution has put into a kernel.

@@ -15,14 +15,7 @@
 #define REGS_RBP	40
 #define REGS_RSI	48
 #define REGS_RDI	56
-#define REGS_R8		64
-#define REGS_R9		72
-#define REGS_R10	80
-#define REGS_R11	88
-#define REGS_R12	96
-#define REGS_R13	104
-#define REGS_R14	112
-#define REGS_R15	120
+#define REGS_R(n)	(8 * (n))	/* R8 to R15 */
 
 #ifdef __ASSEMBLER__
 
@@ -31,14 +24,9 @@
 	mov	REGS_RBX(\regs), %rbx
 	mov	REGS_RBP(\regs), %rbp
 	mov	REGS_RSI(\regs), %rsi
-	mov	REGS_R8(\regs), %r8
-	mov	REGS_R9(\regs), %r9
-	mov	REGS_R10(\regs), %r10
-	mov	REGS_R11(\regs), %r11
-	mov	REGS_R12(\regs), %r12
-	mov	REGS_R13(\regs), %r13
-	mov	REGS_R14(\regs), %r14
-	mov	REGS_R15(\regs), %r15
+	.irp	n, 8, 9, 10, 11, 12, 13, 14, 15
+	mov	REGS_R(\n)(\regs), %r\n
+	.endr
 .endm
 
 .macro STORE_REGS regs
@@ -46,14 +34,9 @@
 	mov	%rbx, REGS_RBX(\regs)
 	mov	%rbp, REGS_RBP(\regs)
 	mov	%rsi, REGS_RSI(\regs)
-	mov	%r8, REGS_R8(\regs)
-	mov	%r9, REGS_R9(\regs)
-	mov	%r10, REGS_R10(\regs)
-	mov	%r11, REGS_R11(\regs)
-	mov	%r12, REGS_R12(\regs)
-	mov	%r13, REGS_R13(\regs)
-	mov	%r14, REGS_R14(\regs)
-	mov	%r15, REGS_R15(\regs)
+	.irp	n, 8, 9, 10, 11, 12, 13, 14, 15
+	mov	%r\n, REGS_R(\n)(\regs)
+	.endr
 .endm
 
 /*

@@ -12,8 +12,7 @@
 #include "sigaction.h"
 #include "syscall.h"
 
-void dune_real_action(int sig, const struct ksigaction *act,
-		      struct ksigaction *real)
+void dune_real_action(int sig, const struct ksigaction *act, struct ksigaction *real)
 {
 	*real = *act;
 	if (!is_handler(act) && !(sigbit(sig) & PROBE_SIGNALS))
@@ -75,6 +74,7 @@ void dune_set_action(struct dune_sighand *sh, int sig, const struct ksigaction *
 
 void dune_undo_set_action(struct dune_sighand *sh)
 {
+	dune_assert_held(&sh->lock);
 	if (!(sh->sequence & 1))
 		return;
 	write_action(sh, sh->changing, &sh->before);

@@ -41,8 +41,7 @@ ALWAYS_INLINE u64 blocked_by(const struct ksigaction *act, int sig)
 }
 
 /* Stores in @real the action that the library installs for the program's @act. */
-void dune_real_action(int sig, const struct ksigaction *act,
-		      struct ksigaction *real);
+void dune_real_action(int sig, const struct ksigaction *act, struct ksigaction *real);
 
 /* Sets the kernel's action of @sig to @real. */
 void dune_tell_kernel(int sig, const struct ksigaction *real);
@@ -57,7 +56,10 @@ struct ksigaction dune_action(const struct dune_sighand *sh, int sig);
 /* Records the program's action. @sh's lock is held, or no other thread uses @sh yet. */
 void dune_set_action(struct dune_sighand *sh, int sig, const struct ksigaction *act);
 
-/* Undoes the dune_set_action() in which a thread was killed, if one was. @sh's lock is held. */
+/*
+ * Undoes the dune_set_action() in which a thread was killed, if one was. That thread holds @sh's
+ * lock.
+ */
 void dune_undo_set_action(struct dune_sighand *sh);
 
 /*

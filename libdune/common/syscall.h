@@ -17,8 +17,7 @@ static inline bool is_error(long ret)
 }
 
 /* Makes a system call in user mode. Returns its result or a negative errno number. */
-ALWAYS_INLINE long sys6(long nr, long a0, long a1, long a2, long a3, long a4,
-			long a5)
+ALWAYS_INLINE long sys6(long nr, long a0, long a1, long a2, long a3, long a4, long a5)
 {
 	register long r10 __asm__("r10") = a3;
 	register long r8 __asm__("r8") = a4;

@@ -51,8 +51,7 @@ long dune_sys_sigaltstack(struct dune_tf *tf)
 
 	if (tf->rdi && dune_get_user(tf, &new, tf->rdi, sizeof(new)))
 		return -EFAULT;
-	old.flags = dune_altstack_flags(t, tf->rsp) |
-		    (old.flags & SS_AUTODISARM);
+	old.flags = dune_altstack_flags(t, tf->rsp) | (old.flags & SS_AUTODISARM);
 	old.pad = 0;
 	if (tf->rdi) {
 		err = dune_set_altstack(t, &new, tf->rsp);

@@ -31,7 +31,6 @@ long dune_sys_arch_prctl(struct dune_tf *tf)
 	case ARCH_GET_GS:
 		return put_base(tf, from_ring3(tf) ? rdmsr(MSR_KERNEL_GS_BASE) : 0);
 	default:
-		return dune_hypercall(__NR_arch_prctl, tf->rdi, tf->rsi, 0, 0,
-				      0, 0);
+		return dune_hypercall(__NR_arch_prctl, tf->rdi, tf->rsi, 0, 0, 0, 0);
 	}
 }

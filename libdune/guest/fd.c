@@ -47,8 +47,7 @@ long dune_vcpu_fd_move(void)
 	return t->vcpu;
 }
 
-static long close_range(const struct dune_thread *t, u32 first, u32 last,
-			u32 flags)
+static long close_range(const struct dune_thread *t, u32 first, u32 last, u32 flags)
 {
 	u32 hidden = t->vcpu;
 	long err = 0;

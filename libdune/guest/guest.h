@@ -53,8 +53,7 @@ struct dune_sigreturn {
 	u64 frame;		/* where it was found */
 };
 
-int dune_sigframe_push(struct dune_thread *t, struct dune_tf *tf,
-		       const struct dune_sigentry *e);
+int dune_sigframe_push(struct dune_thread *t, struct dune_tf *tf, const struct dune_sigentry *e);
 int dune_sigframe_read(struct dune_tf *tf, struct dune_sigreturn *sr);
 int dune_sigframe_restore(struct dune_thread *t, struct dune_tf *tf,
 			  const struct dune_sigreturn *sr);

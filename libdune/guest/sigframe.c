@@ -60,8 +60,7 @@ static bool writable(bool ring3, u64 at, u64 n)
 }
 
 /* Returns the top of the handler's stack. @sp: where it would be without an alternate one. */
-static u64 stack_for(const struct dune_thread *t, u64 sp,
-		     const struct dune_sigentry *e)
+static u64 stack_for(const struct dune_thread *t, u64 sp, const struct dune_sigentry *e)
 {
 	const struct kstack *alt = &t->altstack;
 
@@ -144,8 +143,7 @@ static void load_initial_state(u64 features, u32 mxcsr)
 }
 
 /* Makes @tf start the handler in ring 0, with none of the values that ring 3 has set. */
-static void go_to_ring0(struct dune_thread *t, struct dune_tf *tf,
-			struct ksigcontext *mc)
+static void go_to_ring0(struct dune_thread *t, struct dune_tf *tf, struct ksigcontext *mc)
 {
 	mc->reserved[0] = rdmsr(MSR_FS_BASE);
 	wrmsr(MSR_FS_BASE, t->ring0_fs);
@@ -170,11 +168,9 @@ static void go_to_ring3(struct dune_tf *tf, const struct ksigcontext *mc)
  * cannot be written or leaves the alternate stack, if the handler's address is not a
  * user address, or if the action has no restorer.
  */
-int dune_sigframe_push(struct dune_thread *t, struct dune_tf *tf,
-		       const struct dune_sigentry *e)
+int dune_sigframe_push(struct dune_thread *t, struct dune_tf *tf, const struct dune_sigentry *e)
 {
-	bool crosses = from_ring3(tf) &&
-		      !(dune_process.flags & DUNE_ENTER_RING3_SIGNALS);
+	bool crosses = from_ring3(tf) && !(dune_process.flags & DUNE_ENTER_RING3_SIGNALS);
 	u64 sp = (crosses ? t->leave_rsp : tf->rsp) - RED_ZONE;
 	u64 top = stack_for(t, sp, e);
 	u64 size = dune_fpu_size();
@@ -290,8 +286,7 @@ int dune_sigframe_restore(struct dune_thread *t, struct dune_tf *tf,
 	tf->rcx = mc->rcx;
 	tf->rsp = mc->rsp;
 	tf->rip = mc->rip;
-	tf->rflags = (tf->rflags & ~(u64)RFLAGS_USER) |
-		     (mc->rflags & RFLAGS_USER) | RFLAGS_IF;
+	tf->rflags = (tf->rflags & ~(u64)RFLAGS_USER) | (mc->rflags & RFLAGS_USER) | RFLAGS_IF;
 	if (!from_ring3(tf) && (mc->cs & 3))
 		go_to_ring3(tf, mc);
 	dune_set_altstack(t, &sr->uc.stack, tf->rsp);

@@ -20,16 +20,14 @@
 
 static long set_mask(int how, u64 set, u64 *old)
 {
-	return dune_hypercall(__NR_rt_sigprocmask, how, (long)&set, (long)old,
-			      SIGSET_SIZE, 0, 0);
+	return dune_hypercall(__NR_rt_sigprocmask, how, (long)&set, (long)old, SIGSET_SIZE, 0, 0);
 }
 
 /*
  * Pushes the frame of a SIGSEGV, as Linux does, in place of the frame for @lost, which could
  * not be written. Ends the process if that cannot be written either.
  */
-static void push_failed(struct dune_thread *t, struct dune_tf *tf,
-			const struct dune_sigentry *lost)
+static void push_failed(struct dune_thread *t, struct dune_tf *tf, const struct dune_sigentry *lost)
 {
 	struct dune_sigentry e = {
 		.info = { .signo = SIGSEGV, .code = SI_KERNEL },
@@ -147,6 +145,7 @@ static long change_action(struct dune_sighand *sh, int sig,
 	struct ksigaction real_old = { 0 }, real, before = sh->action[sig];
 	long err;
 
+	dune_assert_held(&sh->lock);
 	if (act) {
 		/* Before the kernel is told: the host half's handler reads this. */
 		dune_set_action(sh, sig, act);
@@ -182,8 +181,7 @@ long dune_sys_sigaction(struct dune_tf *tf)
 		return -EINVAL;
 	if (tf->rsi && dune_get_user(tf, &act, tf->rsi, sizeof(act)))
 		return -EFAULT;
-	if (sig < 1 || sig > NSIG ||
-	    (tf->rsi && (sigbit(sig) & UNBLOCKABLE)))
+	if (sig < 1 || sig > NSIG || (tf->rsi && (sigbit(sig) & UNBLOCKABLE)))
 		return -EINVAL;
 	act.flags &= SA_KNOWN;
 	act.mask &= ~UNBLOCKABLE;

@@ -20,8 +20,7 @@ dune_syscall_fn dune_syscall_handler __ro_after_start = dune_syscall_pass;
 
 void dune_syscall_set(dune_syscall_fn fn)
 {
-	__atomic_store_n(&dune_syscall_handler, fn ? fn : dune_syscall_pass,
-			 __ATOMIC_RELEASE);
+	__atomic_store_n(&dune_syscall_handler, fn ? fn : dune_syscall_pass, __ATOMIC_RELEASE);
 }
 
 int dune_syscall_special(uint32_t nr)
@@ -37,8 +36,7 @@ static long forward(struct dune_tf *tf, u64 nr)
 {
 	if (tf->rflags & RFLAGS_IF)
 		return dune_forward_tf(tf, nr);
-	return dune_hypercall(nr, tf->rdi, tf->rsi, tf->rdx, tf->r10, tf->r8,
-			      tf->r9);
+	return dune_hypercall(nr, tf->rdi, tf->rsi, tf->rdx, tf->r10, tf->r8, tf->r9);
 }
 
 /*
@@ -65,8 +63,7 @@ static bool belongs_to_ring0(const struct dune_tf *tf, u32 nr)
 {
 	return from_ring3(tf) &&
 	       !(dune_process.flags & DUNE_ENTER_RING3_SIGNALS) &&
-	       (nr == __NR_rt_sigaction || nr == __NR_rt_sigreturn ||
-		nr == __NR_sigaltstack);
+	       (nr == __NR_rt_sigaction || nr == __NR_rt_sigreturn || nr == __NR_sigaltstack);
 }
 
 void dune_syscall_pass(struct dune_tf *tf)

@@ -77,8 +77,7 @@ void dune_bad_stack(void)
 static int page_fault_code(const struct dune_tf *tf, u64 address)
 {
 	/* Ring 3 finds nothing mapped in the supervisor range. */
-	if (from_ring3(tf) &&
-	    address - dune_process.super_base < dune_process.super_size)
+	if (from_ring3(tf) && address - dune_process.super_base < dune_process.super_size)
 		return SEGV_MAPERR;
 	return tf->error & PF_PRESENT ? SEGV_ACCERR : SEGV_MAPERR;
 }

@@ -138,8 +138,7 @@ static bool differs(const struct dune_config *cfg)
 
 	return p->ready && (p->super_base != cfg->super_base ||
 			    p->super_size != cfg->super_size ||
-			    p->flags != cfg->flags ||
-			    (cfg->arena && !dune_in_arena(cfg->arena)));
+			    p->flags != cfg->flags || (cfg->arena && !dune_in_arena(cfg->arena)));
 }
 
 /* Returns 0, or an error with its reason if dune_enter() cannot use @cfg. */

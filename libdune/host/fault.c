@@ -51,8 +51,7 @@ bool dune_host_readable(struct dune_thread *t, const void *p, size_t n)
 {
 	u64 first = (u64)p, last = first + n - 1;
 
-	return last < USER_END && !probe_silent(t, first, 0) &&
-	       !probe_silent(t, last, 0);
+	return last < USER_END && !probe_silent(t, first, 0) && !probe_silent(t, last, 0);
 }
 
 /*
@@ -70,8 +69,7 @@ static void exec_fault(u64 address)
 	sys4(__NR_rt_sigprocmask, SIG_BLOCK, 0, (long)&blocked, SIGSET_SIZE);
 	if (blocked & sigbit(SIGSEGV))
 		dune_host_die(SIGSEGV);
-	sys4(__NR_rt_tgsigqueueinfo, pid, sys3(__NR_gettid, 0, 0, 0), SIGSEGV,
-	     (long)&info);
+	sys4(__NR_rt_tgsigqueueinfo, pid, sys3(__NR_gettid, 0, 0, 0), SIGSEGV, (long)&info);
 }
 
 /*
@@ -83,8 +81,7 @@ static void count_repeats(struct dune_thread *t)
 {
 	const struct dune_run *run = t->run;
 	u64 calls = run->counters[DUNE_COUNT_SYSCALL_FAST] +
-		    run->counters[DUNE_COUNT_SYSCALL_SLOW] +
-		    run->counters[DUNE_COUNT_HOSTCALL];
+		    run->counters[DUNE_COUNT_SYSCALL_SLOW] + run->counters[DUNE_COUNT_HOSTCALL];
 
 	if (t->fault_rip != run->regs.rip ||
 	    t->fault_address != run->fault_address || t->fault_calls != calls) {
@@ -141,8 +138,7 @@ static void granule_fault(struct dune_thread *t)
 	long err = dune_granule_tell(t->vcpu, t->run->fault_address);
 
 	if (err == -ENOENT)
-		dune_host_fatal(t, "a page-table entry leads to no memory of the process",
-				SIGSEGV);
+		dune_host_fatal(t, "a page-table entry leads to no memory of the process", SIGSEGV);
 	if (err)
 		dune_host_fatal(t, "DUNE_MAP_GRANULE failed", SIGBUS);
 }

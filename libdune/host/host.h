@@ -40,8 +40,7 @@ long dune_host_switch(struct dune_thread *t, struct dune_run *run);
 void dune_host_start(struct dune_thread *t) __noreturn;
 long dune_host_syscall(struct dune_thread *t, long nr, long a0, long a1,
 		       long a2, long a3, long a4, long a5);
-long dune_host_clone(struct dune_thread *t, long nr, long a0, long a1, long a2,
-		     long a3, long a4);
+long dune_host_clone(struct dune_thread *t, long nr, long a0, long a1, long a2, long a3, long a4);
 long dune_host_probe_read(const void *p);
 long dune_host_probe_write(void *p);
 extern const char dune_host_abort_begin[], dune_host_abort_insn[];

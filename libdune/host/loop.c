@@ -92,8 +92,7 @@ static void again(struct dune_regs *r)
 static bool restarts(const struct dune_thread *t, u32 restart)
 {
 	return restart == ERESTARTNOINTR ||
-	       (restart == ERESTARTSYS &&
-		(t->queue[0].action.flags & SA_RESTART));
+	       (restart == ERESTARTSYS && (t->queue[0].action.flags & SA_RESTART));
 }
 
 /*
@@ -104,13 +103,11 @@ static long guest_call(struct dune_thread *t, long nr, const struct dune_regs *r
 {
 	if (!can_interrupt(r))
 		return sys6(nr, r->rdi, r->rsi, r->rdx, r->r10, r->r8, r->r9);
-	return dune_host_syscall(t, nr, r->rdi, r->rsi, r->rdx, r->r10, r->r8,
-				 r->r9);
+	return dune_host_syscall(t, nr, r->rdi, r->rsi, r->rdx, r->r10, r->r8, r->r9);
 }
 
 /* Makes a call that waits with the signal mask at @mask. */
-static long masked_call(struct dune_thread *t, long nr,
-			const struct dune_regs *r, u64 mask)
+static long masked_call(struct dune_thread *t, long nr, const struct dune_regs *r, u64 mask)
 {
 	const u64 *set = (const u64 *)mask;
 	long ret;
@@ -223,8 +220,7 @@ static void do_syscall(struct dune_thread *t, u32 restart)
 
 static void no_threads(void)
 {
-	static const char line[] =
-		"dune: threads (CLONE_THREAD) are not supported yet\n";
+	static const char line[] = "dune: threads (CLONE_THREAD) are not supported yet\n";
 	static bool reported;
 
 	if (!reported)
@@ -246,8 +242,7 @@ static void do_hostcall(struct dune_thread *t)
 	case HC_DIE:
 		dune_host_die(r->rdi);
 	case HC_BAD_STACK:
-		dune_host_fatal(t, "no usable stack for a trap in ring 0",
-				SIGSEGV);
+		dune_host_fatal(t, "no usable stack for a trap in ring 0", SIGSEGV);
 	case HC_CLONE:
 		ret = dune_host_fork(t, (struct dune_clone *)r->rdi);
 		if (ret == DUNE_AGAIN)

@@ -16,8 +16,7 @@
 #include "host.h"
 
 /* Makes the new vCPU of @child start where @tf is loaded (guest/entry.S). */
-static void start_at(struct dune_thread *child, struct dune_tf *tf,
-		     const struct dune_clone *c)
+static void start_at(struct dune_thread *child, struct dune_tf *tf, const struct dune_clone *c)
 {
 	memset(&child->regs, 0, sizeof(child->regs));
 	child->regs.rip = (u64)dune_tf_resume;
@@ -30,8 +29,7 @@ static void start_at(struct dune_thread *child, struct dune_tf *tf,
 }
 
 /* Returns a block for a child that shares memory with @t, or NULL if the arena is full. */
-static struct dune_thread *new_block(struct dune_thread *t,
-				     const struct dune_clone *c)
+static struct dune_thread *new_block(struct dune_thread *t, const struct dune_clone *c)
 {
 	struct dune_thread *child = dune_thread_new();
 	struct dune_tf *tf;
@@ -74,8 +72,7 @@ static long do_clone(struct dune_thread *t, struct dune_clone *c, u64 stack)
 		c->args.tls = 0;
 		c->args.stack = stack ? stack - HOST_STACK_TOP : 0;
 		c->args.stack_size = stack ? HOST_STACK_TOP : 0;
-		return dune_host_clone(t, c->nr, (long)&c->args, c->args_size,
-				       0, 0, 0);
+		return dune_host_clone(t, c->nr, (long)&c->args, c->args_size, 0, 0, 0);
 	}
 	return dune_host_clone(t, c->nr, c->flags | c->args.exit_signal, stack,
 			       c->args.parent_tid, c->args.child_tid, 0);
@@ -230,7 +227,6 @@ void dune_host_child(struct dune_thread *t)
 	else
 		err = dune_vcpu_renew(t);
 	if (err)
-		dune_host_fatal(t, "a child could not enter guest mode",
-				SIGKILL);
+		dune_host_fatal(t, "a child could not enter guest mode", SIGKILL);
 	dune_host_start(t);
 }

@@ -111,6 +111,7 @@ static void repair_action(struct dune_sighand *sh, int sig)
 {
 	struct ksigaction act = dune_action(sh, sig), real;
 
+	dune_assert_held(&sh->lock);
 	if (sys4(__NR_rt_sigaction, sig, 0, (long)&real, SIGSET_SIZE) ||
 	    real.handler == (u64)dune_host_handler)
 		return;
@@ -258,8 +259,7 @@ static void abort_call(const struct dune_thread *t, struct kucontext *uc)
 
 	if ((rip >= (u64)dune_host_abort_begin &&
 	     rip <= (u64)dune_host_abort_insn) ||
-	    (rip >= (u64)dune_host_clone_begin &&
-	     rip <= (u64)dune_host_clone_insn))
+	    (rip >= (u64)dune_host_clone_begin && rip <= (u64)dune_host_clone_insn))
 		uc->mc.rip = (u64)dune_host_abort;
 	if (at_probe(uc) && (t->run->regs.rflags & RFLAGS_IF))
 		uc->mc.rip = (u64)dune_host_probe_fail;

@@ -37,8 +37,7 @@ void dune_gdt_set_cpu(struct dune_thread *t)
 	u64 limit = 0;
 
 	__asm__ volatile("lsl %1, %0" : "+r" (limit) : "r" ((u64)CPU_SEL) : "cc");
-	t->gdt[CPU_SEL / 8] = SEG_CPU | (limit & 0xffff) |
-			      (limit & 0xf0000) << 32;
+	t->gdt[CPU_SEL / 8] = SEG_CPU | (limit & 0xffff) | (limit & 0xf0000) << 32;
 }
 
 /* Fills the GDT and the TSS of a new block. */

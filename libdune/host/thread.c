@@ -39,11 +39,15 @@ struct dune_thread *dune_thread_new(void)
 	return t;
 }
 
-/* Adds the counters of @run to those of closed vCPUs, before the page is unmapped. */
+/*
+ * Adds the counters of @run to those of closed vCPUs, before the page is unmapped. LOCK_THREADS is
+ * held.
+ */
 static void keep_counters(const struct dune_run *run)
 {
 	int i;
 
+	dune_assert_held(&dune_process.locks[LOCK_THREADS]);
 	for (i = 0; i < DUNE_COUNT_MAX; i++)
 		dune_process.old_counters[i] += run->counters[i];
 }

@@ -60,8 +60,7 @@ static u32 assign(u64 gigabyte)
 		n = dune_process.granules_used;
 		gigabyte_of[n] = gigabyte;
 		/* The functions that tell the kernel take no lock. */
-		__atomic_store_n(&dune_process.granules_used, n + 1,
-				 __ATOMIC_RELEASE);
+		__atomic_store_n(&dune_process.granules_used, n + 1, __ATOMIC_RELEASE);
 		WRITE_ONCE(granule_of[gigabyte], n);
 	}
 	dune_unlock(lock, flags);
@@ -88,8 +87,7 @@ u64 dune_granule_gpa(u64 va)
 /* Returns the process's address of @gpa, which dune_granule_gpa() returned. */
 u64 dune_granule_va(u64 gpa)
 {
-	return (u64)gigabyte_of[(u16)(gpa >> GB_SHIFT)] << GB_SHIFT |
-	       (gpa & (GB - 1));
+	return (u64)gigabyte_of[(u16)(gpa >> GB_SHIFT)] << GB_SHIFT | (gpa & (GB - 1));
 }
 
 u64 dune_gpa(u64 va)
@@ -99,8 +97,7 @@ u64 dune_gpa(u64 va)
 
 u64 dune_va(u64 gpa)
 {
-	if (dune_process.granules &&
-	    (gpa < GB || gpa >> GB_SHIFT >= dune_process.granules_used))
+	if (dune_process.granules && (gpa < GB || gpa >> GB_SHIFT >= dune_process.granules_used))
 		return NO_GPA;
 	return to_va(gpa);
 }
@@ -120,8 +117,7 @@ static long tell(int vcpu, u32 n)
 /* Tells the kernel of all granules, for a new vCPU, in the host half. Returns 0 or an error. */
 long dune_granule_tell_all(int vcpu)
 {
-	u32 n, used = __atomic_load_n(&dune_process.granules_used,
-				      __ATOMIC_ACQUIRE);
+	u32 n, used = __atomic_load_n(&dune_process.granules_used, __ATOMIC_ACQUIRE);
 	long err = 0;
 
 	for (n = 1; n < used && !err; n++)
@@ -138,8 +134,7 @@ long dune_granule_tell(int vcpu, u64 gpa)
 {
 	u64 n = gpa >> GB_SHIFT;
 
-	if (!n || n >= __atomic_load_n(&dune_process.granules_used,
-				       __ATOMIC_ACQUIRE))
+	if (!n || n >= __atomic_load_n(&dune_process.granules_used, __ATOMIC_ACQUIRE))
 		return -ENOENT;
 	return tell(vcpu, n);
 }

@@ -30,6 +30,7 @@ static u8 first_chunk[5 * BLOCK_SIZE];
 
 static struct dune_arena *const arena = &dune_process.arena;
 static struct dune_lock *const arena_lock = &dune_process.locks[LOCK_ARENA];
+static struct dune_lock *const growing_lock = &dune_process.locks[LOCK_GROWING];
 
 /* Sets @c to the whole pages of [base, base + size) from the first multiple of BLOCK_SIZE on. */
 static void set_chunk(struct dune_chunk *c, u64 base, u64 size)
@@ -101,8 +102,7 @@ int dune_page_touch(dune_pte *root)
 
 		if (!c->size)
 			continue;
-		if (dune_pt_touch(root, c->base) ||
-		    dune_pt_touch(root, c->base + c->size - 1))
+		if (dune_pt_touch(root, c->base) || dune_pt_touch(root, c->base + c->size - 1))
 			return -ENOMEM;
 	}
 	if (arena->chunk[0].base - (u64)first_chunk < sizeof(first_chunk))
@@ -118,7 +118,7 @@ int dune_page_touch(dune_pte *root)
  * A vfork child that was killed here may have mapped the step already: placing is then
  * still the step's address. The step is mapped again, and replaces whatever is there. To use
  * what is there would be wrong: it may be a mapping of the kernel's (the vDSO) that covers a
- * part of the step, and the rest would be a hole in the arena.
+ * part of the step, and the rest would be a hole in the arena. LOCK_GROWING is held.
  */
 static void grow_in_place(void)
 {
@@ -126,6 +126,7 @@ static void grow_in_place(void)
 	u64 at = c->base + c->size;
 	u64 fixed = READ_ONCE(arena->placing) == at ? MAP_FIXED : MAP_FIXED_NOREPLACE;
 
+	dune_assert_held(growing_lock);
 	if (c->size >= arena->limit)
 		return;
 	WRITE_ONCE(arena->placing, at);
@@ -173,6 +174,7 @@ static void map_chunk(void)
 /* Adds the second and last chunk, unless that was tried before. LOCK_GROWING is held. */
 static void add_chunk(void)
 {
+	dune_assert_held(growing_lock);
 	if (arena->complete)
 		return;
 	map_chunk();
@@ -192,9 +194,9 @@ void dune_page_complete(void)
 
 	if (likely(READ_ONCE(arena->complete)))
 		return;
-	flags = dune_lock(&dune_process.locks[LOCK_GROWING]);
+	flags = dune_lock(growing_lock);
 	add_chunk();
-	dune_unlock(&dune_process.locks[LOCK_GROWING], flags);
+	dune_unlock(growing_lock, flags);
 }
 
 static u64 arena_size(void)
@@ -209,7 +211,7 @@ static u64 arena_size(void)
  */
 static bool grow(u64 size)
 {
-	u64 flags = dune_lock(&dune_process.locks[LOCK_GROWING]);
+	u64 flags = dune_lock(growing_lock);
 
 	if (arena_size() == size) {
 		if (arena->limit)
@@ -217,15 +219,16 @@ static bool grow(u64 size)
 		else
 			add_chunk();
 	}
-	dune_unlock(&dune_process.locks[LOCK_GROWING], flags);
+	dune_unlock(growing_lock, flags);
 	return arena_size() != size;
 }
 
-/* Takes @count pages that were given back. Returns NULL if there are none. */
+/* Takes @count pages that were given back. Returns NULL if there are none. LOCK_ARENA is held. */
 static struct dune_piece *take_piece(u64 count)
 {
 	struct dune_piece **link, *p;
 
+	dune_assert_held(arena_lock);
 	for (link = &arena->pieces; (p = *link); link = &p->next) {
 		if (p->count == count) {
 			*link = p->next;
@@ -235,13 +238,17 @@ static struct dune_piece *take_piece(u64 count)
 	return NULL;
 }
 
-/* Takes @len bytes of @c that were never given out. Returns NULL if it has too few left. */
+/*
+ * Takes @len bytes of @c that were never given out. Returns NULL if it has too few left.
+ * LOCK_ARENA is held.
+ */
 static void *take_new(struct dune_chunk *c, u64 len)
 {
 	/* A thread's block is aligned to its size; all others to a page. */
 	u64 align = len == BLOCK_SIZE ? BLOCK_SIZE : PAGE;
 	u64 start = (c->used + align - 1) & ~(align - 1);
 
+	dune_assert_held(arena_lock);
 	if (len > c->size || start > c->size - len)
 		return NULL;
 	c->used = start + len;

@@ -153,8 +153,7 @@ static noinline int protect(dune_pte *root, u64 va, u64 len, u64 rights)
 	flags = dune_lock(lock);
 	err = dune_table_prepare(root, va, len, va, level_size(2), &spare);
 	while (at < end && !err) {
-		e = dune_table_leaf_below(root, at, largest_page(at, at, end - at),
-					  &level, &spare);
+		e = dune_table_leaf_below(root, at, largest_page(at, at, end - at), &level, &spare);
 		set_rights(e, rights);
 		at += level_size(level);
 	}
@@ -338,12 +337,13 @@ static void free_tables(dune_pte *t, int level)
 	dune_table_free(t);
 }
 
-/* Returns a copy of a table of @level and of all below, or NULL. The lock is held. */
+/* Returns a copy of a table of @level and of all below, or NULL. LOCK_TABLES is held. */
 static dune_pte *clone(const dune_pte *from, int level)
 {
 	dune_pte *to = dune_table_new(), *sub;
 	int i;
 
+	dune_assert_held(lock);
 	if (!to)
 		return NULL;
 	for (i = 0; i < PT_ENTRIES; i++) {

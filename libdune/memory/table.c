@@ -20,6 +20,8 @@
 /* The bits of an entry that leads to a table. */
 #define TABLE		(DUNE_PTE_P | DUNE_PTE_W | DUNE_PTE_U | DUNE_PTE_A)
 
+static struct dune_lock *const tables_lock = &dune_process.locks[LOCK_TABLES];
+
 /* Returns an entry that leads to @t, which dune_table_new() made. */
 static inline dune_pte link_to(const dune_pte *t)
 {
@@ -150,8 +152,7 @@ static dune_pte fill_if_zero(dune_pte *e, dune_pte v)
 {
 	dune_pte old = 0;
 
-	if (__atomic_compare_exchange_n(e, &old, v, 0, __ATOMIC_SEQ_CST,
-					__ATOMIC_SEQ_CST))
+	if (__atomic_compare_exchange_n(e, &old, v, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
 		return v;
 	return old;
 }
@@ -264,7 +265,7 @@ bool dune_pf_early(u64 va)
 	return e && (READ_ONCE(*e) & DUNE_PTE_P);
 }
 
-/* Replaces the leaf @e of @level by a table that maps the same. The lock is held. */
+/* Replaces the leaf @e of @level by a table that maps the same. LOCK_TABLES is held. */
 static void split(dune_pte *e, int level, struct spare *spare)
 {
 	dune_pte *t = take_table(spare);
@@ -273,6 +274,7 @@ static void split(dune_pte *e, int level, struct spare *spare)
 	u64 part;
 	int i;
 
+	dune_assert_held(tables_lock);
 	do {
 		part = level == 1 ? v & ~DUNE_PTE_PS : v;
 		for (i = 0; i < PT_ENTRIES; i++)
@@ -284,10 +286,9 @@ static void split(dune_pte *e, int level, struct spare *spare)
 
 /*
  * Returns the leaf entry of @va, which is split until it maps no more than @size bytes,
- * by tables of dune_table_prepare(), and stores its level. The lock is held.
+ * by tables of dune_table_prepare(), and stores its level. LOCK_TABLES is held.
  */
-dune_pte *dune_table_leaf_below(dune_pte *root, u64 va, u64 size, int *level,
-				struct spare *spare)
+dune_pte *dune_table_leaf_below(dune_pte *root, u64 va, u64 size, int *level, struct spare *spare)
 {
 	dune_pte *e;
 
@@ -321,22 +322,22 @@ static int leaf_level(dune_pte *root, u64 va, bool *made)
 
 /*
  * Takes into @spare all tables that the leaves of [va, va + len) need, if none is
- * to be larger than largest_page() and @limit. Returns 0, or -ENOMEM with none in it. The lock is
- * held. Tables are only ever added to a root, so the count cannot be too small afterwards.
+ * to be larger than largest_page() and @limit. Returns 0, or -ENOMEM with none in it.
+ * LOCK_TABLES is held. Tables are only ever added to a root, so the count cannot be too small
+ * afterwards.
  */
-int dune_table_prepare(dune_pte *root, u64 va, u64 len, u64 memory, u64 limit,
-		       struct spare *spare)
+int dune_table_prepare(dune_pte *root, u64 va, u64 len, u64 memory, u64 limit, struct spare *spare)
 {
 	u64 at = va, end = va + len, top = ~0ULL, middle = ~0ULL, count = 0;
 	u64 want;
 	int level;
 	bool made;
 
+	dune_assert_held(tables_lock);
 	while (at < end) {
 		if (to_gpa(at) == NO_GPA)
 			return -ENOMEM;
-		if (!READ_ONCE(root[level_index(at, PT_TOP)]) &&
-		    top != level_index(at, PT_TOP)) {
+		if (!READ_ONCE(root[level_index(at, PT_TOP)]) && top != level_index(at, PT_TOP)) {
 			top = level_index(at, PT_TOP);
 			count++;
 		}
@@ -344,8 +345,7 @@ int dune_table_prepare(dune_pte *root, u64 va, u64 len, u64 memory, u64 limit,
 		if (want > limit)
 			want = limit;
 		level = leaf_level(root, at, &made);
-		if (level == 2 && (want < level_size(2) ||
-				   (!made && !dune_process.have_1g))) {
+		if (level == 2 && (want < level_size(2) || (!made && !dune_process.have_1g))) {
 			if (middle != at >> GB_SHIFT)
 				count++;
 			middle = at >> GB_SHIFT;

@@ -55,13 +55,11 @@ void dune_table_free(dune_pte *t);
  * A call that changes a range first takes every table that it needs, with LOCK_TABLES
  * held, and after the change releases those that were not needed.
  */
-int dune_table_prepare(dune_pte *root, u64 va, u64 len, u64 memory, u64 limit,
-		       struct spare *spare);
+int dune_table_prepare(dune_pte *root, u64 va, u64 len, u64 memory, u64 limit, struct spare *spare);
 void dune_table_release(struct spare *spare);
 
 /* Return the leaf entry of @va, whose identity entry is made if it is missing. */
 dune_pte *dune_table_leaf(dune_pte *root, u64 va, int *level, struct spare *spare);
-dune_pte *dune_table_leaf_below(dune_pte *root, u64 va, u64 size, int *level,
-				struct spare *spare);
+dune_pte *dune_table_leaf_below(dune_pte *root, u64 va, u64 size, int *level, struct spare *spare);
 
 #endif /* LIBDUNE_TABLE_H */

@@ -12,6 +12,7 @@
 #include "x86.h"
 
 #include <asm/processor-flags.h>
+#include <cpuid.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -30,6 +31,10 @@ enum expected {
 	 * CR0 (SDM vol. 3, 26.1.3), which it does not.
 	 */
 	EXPECT_NO_CHANGE,
+	/* AMD: nothing; TCG has no extension of MWAIT: #GP if RCX is not 0. Intel: #UD. */
+	EXPECT_NO_WAIT,
+	/* Nothing, in any ring; #UD if the processor does not have the instruction. */
+	EXPECT_NO_WAITX,
 	/* #UD: VMCALL on AMD, VMMCALL on Intel. */
 	EXPECT_OTHER_VENDOR,
 	/* #GP; an emulator may give the guest's own virtual task priority. */
@@ -117,11 +122,15 @@ static const struct instruction instructions[] = {
 	I("INVD", 0, EXPECT_GP_OR_UD, "\x0f\x08", 0, 0, 0),
 	I("WBINVD", 0, EXPECT_GP_OR_UD, "\x0f\x09", 0, 0, 0),
 	I("WBNOINVD", 0, EXPECT_GP_OR_UD, "\xf3\x0f\x09", 0, 0, 0),
-	I("MONITOR", 0, EXPECT_GP_OR_UD, "\x0f\x01\xc8", CODE_AT, 0, 0),
-	I("MWAIT", 0, EXPECT_GP_OR_UD, "\x0f\x01\xc9", 0, 0, 0),
-	I("MWAIT, wake on masked interrupts", 0, EXPECT_GP_OR_UD, "\x0f\x01\xc9", 0, 1, 0),
-	I("MONITORX", 0, EXPECT_GP_OR_UD, "\x0f\x01\xfa", CODE_AT, 0, 0),
-	I("MWAITX", 0, EXPECT_GP_OR_UD, "\x0f\x01\xfb", 0, 0, 0),
+	I("MONITOR", 0, EXPECT_NO_WAIT, "\x0f\x01\xc8", CODE_AT, 0, 0),
+	I("MWAIT", 0, EXPECT_NO_WAIT, "\x0f\x01\xc9", 0, 0, 0),
+	I("MWAIT, wake on masked interrupts", 0, EXPECT_NO_WAIT, "\x0f\x01\xc9", 0, 1, 0),
+	I("MONITOR", 3, EXPECT_GP_OR_UD, "\x0f\x01\xc8", CODE_AT, 0, 0),
+	I("MWAIT", 3, EXPECT_GP_OR_UD, "\x0f\x01\xc9", 0, 0, 0),
+	I("MONITORX", 0, EXPECT_NO_WAITX, "\x0f\x01\xfa", CODE_AT, 0, 0),
+	I("MWAITX", 0, EXPECT_NO_WAITX, "\x0f\x01\xfb", 0, 0, 0),
+	I("MONITORX", 3, EXPECT_NO_WAITX, "\x0f\x01\xfa", CODE_AT, 0, 0),
+	I("MWAITX", 3, EXPECT_NO_WAITX, "\x0f\x01\xfb", 0, 0, 0),
 	I("XSETBV", 0, EXPECT_HOST_XCR0, "\x0f\x01\xd1", 1, 0, 0),
 	I("XSETBV, the present value", 0, EXPECT_HOST_XCR0, "\x0f\x01\xd1", 7, 0, 0),
 	I("XSETBV", 3, EXPECT_GP_OR_UD, "\x0f\x01\xd1", 7, 0, 0),
@@ -177,6 +186,15 @@ static const struct instruction instructions[] = {
 	       "\xff\x2d\x00\x00\x00\x00\x00\x00\x00\x00\x30\x00", 0, 0, 0),
 };
 
+/* MONITORX and MWAITX, which every ring may execute (APM vol. 3, CPUID Fn8000_0001_ECX). */
+static bool has_mwaitx(void)
+{
+	unsigned int eax, ebx, ecx, edx;
+
+	__cpuid(0x80000001, eax, ebx, ecx, edx);
+	return ecx >> 29 & 1;
+}
+
 static void run_instruction(void *arg)
 {
 	const struct instruction *i = arg;
@@ -192,8 +210,11 @@ static void run_instruction(void *arg)
 	memcpy(page, i->bytes, i->len);
 	if (i->expected == EXPECT_OTHER_VENDOR)
 		page[2] = guest_vmx ? 0xd9 : 0xc1;
-	page[i->len] = 0xcd;			/* INT: in ring 3, #GP */
-	page[i->len + 1] = VECTOR_AFTER;
+	/* Else INT3 follows, as it does everywhere in the page. */
+	if (i->expected != EXPECT_NO_WAIT && i->expected != EXPECT_NO_WAITX) {
+		page[i->len] = 0xcd;		/* INT: in ring 3, #GP */
+		page[i->len + 1] = VECTOR_AFTER;
+	}
 	guest_prepare(&g, i->ring, NULL, NULL);
 	g.run->regs.rip = (u64)page;
 	g.run->regs.rax = i->rax;
@@ -210,9 +231,17 @@ static void run_instruction(void *arg)
 			     (after && g.frame->rip == (u64)page + i->len));
 	bool gp = here && g.frame->vector == X86_TRAP_GP;
 	bool ud = here && g.frame->vector == X86_TRAP_UD;
+	bool passed = trap && g.frame->vector == X86_TRAP_BP &&
+		      g.frame->rip == (u64)page + i->len + 1;
 	bool good = false;
 
 	switch (i->expected) {
+	case EXPECT_NO_WAIT:
+		good = guest_vmx ? ud : passed || (gp && i->rcx);
+		break;
+	case EXPECT_NO_WAITX:
+		good = has_mwaitx() ? passed : ud;
+		break;
 	case EXPECT_GP_OR_AFTER:
 		good = gp || (trap && g.frame->vector == VECTOR_AFTER);
 		break;

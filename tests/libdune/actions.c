@@ -37,7 +37,8 @@ GPR_ONLY static void on_step(struct dune_tf *tf)
 	(void)tf;
 	if (++steps != at_step)
 		return;
-	left = sighand;		/* if the thread were killed now */
+	left = sighand;		/* if the thread were killed now, with the lock */
+	left.lock.holder = 1;
 	seen = dune_action(&sighand, SIG);
 	reset = dune_reset_action(&sighand, SIG, &seen, &real);
 }

@@ -34,8 +34,7 @@ void granules_destroy(struct granules *granules)
  * its granule must then find the granule by its address. Readers keep what they found, so
  * nothing may fail between the two stores.
  */
-static int granules_add(struct granules *granules, unsigned long granule,
-			unsigned long gigabyte)
+static int granules_add(struct granules *granules, unsigned long granule, unsigned long gigabyte)
 {
 	int err;
 
@@ -76,8 +75,7 @@ int granules_map(struct granules *granules, u64 gpa, u64 address)
 	else if (a || g)
 		ret = -EEXIST;
 	else
-		ret = granules_add(granules, gpa >> GRANULE_SHIFT,
-				   address >> GRANULE_SHIFT);
+		ret = granules_add(granules, gpa >> GRANULE_SHIFT, address >> GRANULE_SHIFT);
 	mutex_unlock(&granules->lock);
 	return ret;
 }

@@ -63,47 +63,127 @@
 #include <linux/slab.h>
 #include <asm/cpufeature.h>
 
-#include "dune/memory/address.h"
 #include "dune/memory/mirror_internal.h"
 #include "dune/memory/walk.h"
 
 struct mirror_machine mirror_machine __ro_after_init;
 
-/*
- * Adds @vcpu to those that a drop kicks, and its tree to those that have entries. Called in
- * process context; may sleep. Returns 0 or -ENOSPC.
+/**
+ * mirror_init() - learn about the machine
+ * @accessed_dirty: EPT has accessed and dirty bits
+ * @large_1g:	EPT has pages of 1 GB; every EPT here has pages of 2 MB
+ * @address_bits: width of a guest-physical address in bits, 36 or more
+ *
+ * Context: called once, at load.
  */
-int mirror_add_vcpu(struct mirror *m, struct mirror_tree *tree, struct kick_vcpu *vcpu)
+void mirror_init(bool accessed_dirty, bool large_1g, unsigned int address_bits)
 {
-	int err;
+	walk_init();
+	mirror_machine.accessed = accessed_dirty;
+	mirror_machine.max_level = large_1g ? 3 : 2;
+	mirror_machine.split_exec = boot_cpu_has_bug(X86_BUG_ITLB_MULTIHIT);
+	/*
+	 * No more granules than gigabytes of the process, plus granule 0, which no address
+	 * of the process has.
+	 */
+	mirror_machine.granules = address_bits > PROCESS_BITS ?
+		BIT(PROCESS_BITS - GRANULE_SHIFT) + 1 : BIT(address_bits - GRANULE_SHIFT);
+}
 
-	mutex_lock(&tree->lock);
-	err = kick_add(&m->kicks, vcpu);
-	if (!err && !tree->vcpus++) {
-		spin_lock(&m->lock);
-		list_add(&tree->link, &m->trees);
-		spin_unlock(&m->lock);
-	}
-	mutex_unlock(&tree->lock);
-	return err;
+/* Returns dune_info.granules; 0 without mirrors. For any context. */
+unsigned int mirror_granules(void)
+{
+	return mirror_machine.granules;
+}
+
+/* Frees the mirror, which has no tree any more. Called by the notifier core; must not sleep. */
+void mirror_free(struct mmu_notifier *notifier)
+{
+	struct mirror *m = mirror_of(notifier);
+
+	mirror_free_tables(&m->spares);
+	granules_destroy(&m->granules);
+	kick_list_destroy(&m->kicks);
+	kfree(m);
 }
 
 /*
- * Takes @vcpu, which must not run again, off the mirror. With the tree's last one its entries
- * for memory of the process are dropped.
+ * Returns the notifier of an empty mirror for @mm, or ERR_PTR(-ENOMEM). Called by the notifier
+ * core for mirror_get(), with mmap_lock held for writing; may sleep.
  */
-void mirror_remove_vcpu(struct mirror *m, struct mirror_tree *tree,
-			struct kick_vcpu *vcpu)
+struct mmu_notifier *mirror_alloc(struct mm_struct *mm)
 {
-	mutex_lock(&tree->lock);
-	kick_remove(&m->kicks, vcpu);
-	if (!--tree->vcpus) {
-		mirror_drop_tree(m, tree);
-		spin_lock(&m->lock);
-		list_del(&tree->link);
-		spin_unlock(&m->lock);
+	struct mirror *m = kzalloc(sizeof(*m), GFP_KERNEL_ACCOUNT);
+
+	if (!m)
+		return ERR_PTR(-ENOMEM);
+	granules_init(&m->granules);
+	spin_lock_init(&m->lock);
+	INIT_LIST_HEAD(&m->trees);
+	INIT_LIST_HEAD(&m->doomed);
+	INIT_LIST_HEAD(&m->spares);
+	if (kick_list_init(&m->kicks)) {
+		mirror_free(&m->notifier);
+		return ERR_PTR(-ENOMEM);
 	}
-	mutex_unlock(&tree->lock);
+	return &m->notifier;
+}
+
+/**
+ * mirror_get() - the mirror of a process
+ * @mm:		current->mm
+ * @found:	returns it, counted, if there is no error
+ *
+ * The first one of an mm costs a pass over its mappings (mm_take_all_locks()).
+ *
+ * Context: process, in a system call, with mmap_lock held for writing; may sleep.
+ * Return: 0, -ENOMEM, or -EINTR for a signal.
+ */
+int mirror_get(struct mm_struct *mm, struct mirror **found)
+{
+	struct mmu_notifier *notifier;
+
+	lockdep_assert_held_write(&mm->mmap_lock);
+	notifier = mmu_notifier_get_locked(&mirror_ops, mm);
+	if (IS_ERR(notifier))
+		return PTR_ERR(notifier);
+	*found = mirror_of(notifier);
+	return 0;
+}
+
+/*
+ * Drops a reference; the caller's vCPUs were removed before. The last one frees the mirror
+ * after a grace period. Called in process context.
+ */
+void mirror_put(struct mirror *m)
+{
+	mmu_notifier_put(&m->notifier);
+}
+
+/**
+ * mirror_map_granule() - DUNE_MAP_GRANULE
+ * @m:		the mirror of current->mm
+ * @gpa:	guest-physical, see struct dune_granule
+ * @address:	of the process
+ *
+ * Context: process, may sleep.
+ * Return: 0, -EINVAL, -EEXIST or -ENOMEM.
+ */
+int mirror_map_granule(struct mirror *m, u64 gpa, u64 address)
+{
+	if ((gpa | address) & GRANULE_MASK || !gpa ||
+	    gpa >> GRANULE_SHIFT >= mirror_machine.granules || address >> PROCESS_BITS)
+		return -EINVAL;
+	return granules_map(&m->granules, gpa, address);
+}
+
+/*
+ * Finds the process's address of a guest-physical one. Returns false if the granule has none. For
+ * any context.
+ */
+bool mirror_address(struct mirror *m, u64 gpa, u64 *address)
+{
+	return granules_to_address(&m->granules, gpa, address);
 }
 
 /* Returns a tree without vCPUs, or NULL. */
@@ -154,6 +234,42 @@ void mirror_link_private(struct mirror *m, struct mirror_tree *tree, u64 entry)
 }
 
 /*
+ * Adds @vcpu to those that a drop kicks, and its tree to those that have entries. Called in
+ * process context; may sleep. Returns 0 or -ENOSPC.
+ */
+int mirror_add_vcpu(struct mirror *m, struct mirror_tree *tree, struct kick_vcpu *vcpu)
+{
+	int err;
+
+	mutex_lock(&tree->lock);
+	err = kick_add(&m->kicks, vcpu);
+	if (!err && !tree->vcpus++) {
+		spin_lock(&m->lock);
+		list_add(&tree->link, &m->trees);
+		spin_unlock(&m->lock);
+	}
+	mutex_unlock(&tree->lock);
+	return err;
+}
+
+/*
+ * Takes @vcpu, which must not run again, off the mirror. With the tree's last one its entries
+ * for memory of the process are dropped.
+ */
+void mirror_remove_vcpu(struct mirror *m, struct mirror_tree *tree, struct kick_vcpu *vcpu)
+{
+	mutex_lock(&tree->lock);
+	kick_remove(&m->kicks, vcpu);
+	if (!--tree->vcpus) {
+		mirror_drop_tree(m, tree);
+		spin_lock(&m->lock);
+		list_del(&tree->link);
+		spin_unlock(&m->lock);
+	}
+	mutex_unlock(&tree->lock);
+}
+
+/*
  * Returns a count that changes when entries were dropped. A vCPU that is about to enter
  * the guest reads it after kick_enter(); if it has changed since the last entry, the vCPU
  * must flush its TLB (INVEPT of the EPTP).
@@ -161,118 +277,4 @@ void mirror_link_private(struct mirror *m, struct mirror_tree *tree, u64 entry)
 u64 mirror_generation(const struct mirror *m)
 {
 	return READ_ONCE(m->generation);
-}
-
-/* Frees the mirror, which has no tree any more. Called by the notifier core; must not sleep. */
-void mirror_free(struct mmu_notifier *notifier)
-{
-	struct mirror *m = mirror_of(notifier);
-
-	mirror_free_tables(&m->spares);
-	granules_destroy(&m->granules);
-	kick_list_destroy(&m->kicks);
-	kfree(m);
-}
-
-/*
- * Returns the notifier of an empty mirror for @mm, or ERR_PTR(-ENOMEM). Called by the notifier
- * core for mirror_get(), with mmap_lock held for writing; may sleep.
- */
-struct mmu_notifier *mirror_alloc(struct mm_struct *mm)
-{
-	struct mirror *m = kzalloc(sizeof(*m), GFP_KERNEL_ACCOUNT);
-
-	if (!m)
-		return ERR_PTR(-ENOMEM);
-	granules_init(&m->granules);
-	spin_lock_init(&m->lock);
-	INIT_LIST_HEAD(&m->trees);
-	INIT_LIST_HEAD(&m->doomed);
-	INIT_LIST_HEAD(&m->spares);
-	if (kick_list_init(&m->kicks)) {
-		mirror_free(&m->notifier);
-		return ERR_PTR(-ENOMEM);
-	}
-	return &m->notifier;
-}
-
-/**
- * mirror_get() - the mirror of a process
- * @mm:		current->mm
- *
- * The first one of an mm costs a pass over its mappings (mm_take_all_locks()).
- *
- * Context: process, in a system call, with mmap_lock held for writing.
- * Return: the mirror, counted, or an ERR_PTR: -EINTR for a signal, -ENOMEM.
- */
-struct mirror *mirror_get(struct mm_struct *mm)
-{
-	struct mmu_notifier *notifier;
-
-	lockdep_assert_held_write(&mm->mmap_lock);
-	notifier = mmu_notifier_get_locked(&mirror_ops, mm);
-	return IS_ERR(notifier) ? ERR_CAST(notifier) : mirror_of(notifier);
-}
-
-/*
- * Drops a reference; the caller's vCPUs were removed before. The last one frees the mirror
- * after a grace period. Called in process context.
- */
-void mirror_put(struct mirror *m)
-{
-	mmu_notifier_put(&m->notifier);
-}
-
-/**
- * mirror_map_granule() - DUNE_MAP_GRANULE
- * @m:		the mirror of current->mm
- * @gpa:	guest-physical, see struct dune_granule
- * @address:	of the process
- *
- * Context: process, may sleep.
- * Return: 0, -EINVAL, -EEXIST or -ENOMEM.
- */
-int mirror_map_granule(struct mirror *m, u64 gpa, u64 address)
-{
-	if ((gpa | address) & GRANULE_MASK || !gpa ||
-	    gpa >> GRANULE_SHIFT >= mirror_machine.granules || address >> PROCESS_BITS)
-		return -EINVAL;
-	return granules_map(&m->granules, gpa, address);
-}
-
-/*
- * Finds the process's address of a guest-physical one. Returns false if the granule has none. For
- * any context.
- */
-bool mirror_address(struct mirror *m, u64 gpa, u64 *address)
-{
-	return granules_to_address(&m->granules, gpa, address);
-}
-
-/**
- * mirror_init() - learn about the machine
- * @accessed_dirty: EPT has accessed and dirty bits
- * @large_1g:	EPT has pages of 1 GB; every EPT here has pages of 2 MB
- * @address_bits: width of a guest-physical address in bits, 36 or more
- *
- * Context: called once, at load.
- */
-void mirror_init(bool accessed_dirty, bool large_1g, unsigned int address_bits)
-{
-	walk_init();
-	mirror_machine.accessed = accessed_dirty;
-	mirror_machine.max_level = large_1g ? 3 : 2;
-	mirror_machine.split_exec = boot_cpu_has_bug(X86_BUG_ITLB_MULTIHIT);
-	/*
-	 * No more granules than gigabytes of the process, plus granule 0, which no address
-	 * of the process has.
-	 */
-	mirror_machine.granules = address_bits > PROCESS_BITS ?
-		BIT(PROCESS_BITS - GRANULE_SHIFT) + 1 : BIT(address_bits - GRANULE_SHIFT);
-}
-
-/* Returns dune_info.granules; 0 without mirrors. For any context. */
-unsigned int mirror_granules(void)
-{
-	return mirror_machine.granules;
 }

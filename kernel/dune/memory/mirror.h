@@ -21,7 +21,7 @@ unsigned int mirror_granules(void);
  * One mirror. mirror_address() is for any context, the others are for process context and may
  * sleep.
  */
-struct mirror *mirror_get(struct mm_struct *mm);
+int mirror_get(struct mm_struct *mm, struct mirror **found);
 void mirror_put(struct mirror *mirror);
 int mirror_map_granule(struct mirror *mirror, u64 gpa, u64 address);
 bool mirror_address(struct mirror *mirror, u64 gpa, u64 *address);
@@ -44,8 +44,7 @@ int mirror_fill(struct mirror *mirror, struct mirror_tree *tree, u64 address, u3
  * context.
  */
 int mirror_add_vcpu(struct mirror *mirror, struct mirror_tree *tree, struct kick_vcpu *vcpu);
-void mirror_remove_vcpu(struct mirror *mirror, struct mirror_tree *tree,
-			struct kick_vcpu *vcpu);
+void mirror_remove_vcpu(struct mirror *mirror, struct mirror_tree *tree, struct kick_vcpu *vcpu);
 u64 mirror_generation(const struct mirror *mirror);
 
 #endif /* DUNE_MEMORY_MIRROR_H */

@@ -62,7 +62,7 @@ static int entry_level(struct mirror *m, struct mirror_tree *tree, u64 gpa,
 	for (; level > 1; level--) {
 		u64 entry = *mirror_find_slot(m, tree, gpa, level, &at);
 
-		if (!entry || ept_is_leaf(entry, at))
+		if (!entry || level_is_leaf(entry, at))
 			break;
 	}
 	return level;
@@ -71,16 +71,16 @@ static int entry_level(struct mirror *m, struct mirror_tree *tree, u64 gpa,
 /* Returns an entry in EPT's format for @address. @level: the leaf's or a lower one. */
 static u64 make_entry(const struct leaf *leaf, u64 address, int level)
 {
-	u64 mask = ept_level_span(leaf->level) - 1;
+	u64 mask = level_span(leaf->level) - 1;
 	u64 frame = (leaf->entry & PTE_PFN_MASK & ~mask) | (address & mask);
-	u64 entry = (frame & ~(ept_level_span(level) - 1)) | VMX_EPT_IPAT_BIT | EPT_USED |
+	u64 entry = (frame & ~(level_span(level) - 1)) | VMX_EPT_IPAT_BIT | EPT_USED |
 		    walk_rights(leaf->entry, leaf->level, leaf->denied);
 
 	if (level == 1)
 		return entry;
 	if (mirror_machine.split_exec)
 		entry &= ~VMX_EPT_EXECUTABLE_MASK;
-	return entry | EPT_LARGE;
+	return entry | LEVEL_LARGE;
 }
 
 /*
@@ -102,27 +102,26 @@ static bool may_extend(u64 old, u64 entry)
  * have been dropped. The process may have got it after our walk, which no notifier
  * announces, and another vCPU has seen it.
  */
-static u64 *install(struct mirror *m, struct mirror_tree *tree, u64 gpa, int level,
-		    u64 entry)
+static u64 *install(struct mirror *m, struct mirror_tree *tree, u64 gpa, int level, u64 entry)
 {
 	int at;
 	u64 *slot = mirror_find_slot(m, tree, gpa, level, &at);
-	bool same_size = at == level && ept_is_leaf(*slot, level);
+	bool same_size = at == level && level_is_leaf(*slot, level);
 
 	lockdep_assert_held(&m->lock);
 	if (same_size && *slot && may_extend(*slot, entry)) {
 		entry |= *slot & EPT_RIGHTS;
 	} else if (*slot) {
-		u64 start = gpa & ~(ept_level_span(level) - 1);
+		u64 start = gpa & ~(level_span(level) - 1);
 
-		mirror_drop(m, tree, start, start + ept_level_span(level));
+		mirror_drop(m, tree, start, start + level_span(level));
 		slot = mirror_find_slot(m, tree, gpa, level, &at);
 	}
 	for (; at > level; at--) {
 		u64 *table = take_spare(m);
 
 		ept_set_entry(slot, __pa(table) | EPT_RIGHTS | VMX_EPT_ACCESS_BIT);
-		slot = ept_slot(table, gpa, at - 1);
+		slot = level_slot(table, gpa, at - 1);
 	}
 	ept_set_entry(slot, entry);
 	return slot;
@@ -147,8 +146,7 @@ static void install_around(struct mirror *m, u64 *slot, const u64 *around)
  * Returns whether the kernel has taken anything back since @sequence was read, or is doing so
  * now in the @size bytes around @address. The lock is held.
  */
-static bool is_outdated(const struct mirror *m, unsigned long sequence,
-			u64 address, u64 size)
+static bool is_outdated(const struct mirror *m, unsigned long sequence, u64 address, u64 size)
 {
 	u64 start = address & ~(size - 1);
 
@@ -182,8 +180,7 @@ static u64 rights_for(u32 flags)
  * the kernel has taken something back meanwhile, or another fill has taken the spare tables.
  * -EFAULT: the process's page table does not allow the access. -ENOMEM: no memory for tables.
  */
-int mirror_fill(struct mirror *m, struct mirror_tree *tree, u64 address, u32 flags,
-		bool around)
+int mirror_fill(struct mirror *m, struct mirror_tree *tree, u64 address, u32 flags, bool around)
 {
 	unsigned long sequence;
 	u64 near[WALK_AROUND];
@@ -192,8 +189,7 @@ int mirror_fill(struct mirror *m, struct mirror_tree *tree, u64 address, u32 fla
 	bool found;
 	u64 gpa;
 
-	if (address >= TASK_SIZE_MAX ||
-	    !granules_to_gpa(&m->granules, address, &gpa))
+	if (address >= TASK_SIZE_MAX || !granules_to_gpa(&m->granules, address, &gpa))
 		return -EFAULT;
 	err = get_spares(m);
 	if (err)
@@ -208,18 +204,15 @@ int mirror_fill(struct mirror *m, struct mirror_tree *tree, u64 address, u32 fla
 	if (around)
 		walk_around(&leaf, near);
 	local_irq_enable();
-	if (!found || rights_for(flags) &
-		      ~walk_rights(leaf.entry, leaf.level, leaf.denied))
+	if (!found || rights_for(flags) & ~walk_rights(leaf.entry, leaf.level, leaf.denied))
 		return -EFAULT;
 	spin_lock(&m->lock);
 	level = entry_level(m, tree, gpa, &leaf, flags);
-	if (!is_outdated(m, sequence, address, ept_level_span(level)) &&
+	if (!is_outdated(m, sequence, address, level_span(level)) &&
 	    m->nr_spares >= SPARES_NEEDED) {
-		u64 *slot = install(m, tree, gpa, level,
-				    make_entry(&leaf, address, level));
+		u64 *slot = install(m, tree, gpa, level, make_entry(&leaf, address, level));
 
-		if (around &&
-		    !is_outdated(m, sequence, address, WALK_AROUND * PAGE_SIZE))
+		if (around && !is_outdated(m, sequence, address, WALK_AROUND * PAGE_SIZE))
 			install_around(m, slot, near);
 	}
 	spin_unlock(&m->lock);

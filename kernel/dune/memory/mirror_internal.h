@@ -99,8 +99,7 @@ struct mmu_notifier *mirror_alloc(struct mm_struct *mm);
 void mirror_free(struct mmu_notifier *notifier);
 
 /* mirror_table.c */
-u64 *mirror_find_slot(struct mirror *m, struct mirror_tree *tree, u64 gpa, int lowest,
-		      int *level);
+u64 *mirror_find_slot(struct mirror *m, struct mirror_tree *tree, u64 gpa, int lowest, int *level);
 void mirror_free_tables(struct list_head *list);
 void mirror_flush_vcpus(struct mirror *m);
 void mirror_drop(struct mirror *m, struct mirror_tree *tree, u64 start, u64 end);

@@ -6,8 +6,8 @@
 #include <linux/lockdep.h>
 #include <linux/mm.h>
 
+#include "dune/compat.h"
 #include "dune/memory/mirror_internal.h"
-#include "virt/compat.h"
 
 /*
  * Returns whether the kernel may not announce the end of this change. change_protection() takes a
@@ -69,8 +69,7 @@ static int mirror_invalidate_start(struct mmu_notifier *notifier,
 	}
 	m->unended += may_end_silently(range);
 	spin_unlock(&m->lock);
-	mirror_drop_addresses(m, range->start, range->end,
-			      mmu_notifier_range_blockable(range));
+	mirror_drop_addresses(m, range->start, range->end, mmu_notifier_range_blockable(range));
 	return 0;
 }
 
@@ -107,22 +106,20 @@ static void mirror_release(struct mmu_notifier *notifier, struct mm_struct *mm)
  * age_page() for the guests of one address space. @first: the page's guest-physical address. The
  * lock is held.
  */
-static bool age_page_in(struct mirror *m, struct mirror_tree *tree, u64 first, u64 size,
-			bool clear)
+static bool age_page_in(struct mirror *m, struct mirror_tree *tree, u64 first, u64 size, bool clear)
 {
 	bool young = false;
 	int level;
 	u64 gpa;
 
-	for (gpa = first; gpa < first + size; gpa = ept_level_end(gpa, level)) {
+	for (gpa = first; gpa < first + size; gpa = level_end(gpa, level)) {
 		u64 *slot = mirror_find_slot(m, tree, gpa, 1, &level);
 
 		if (!*slot || (mirror_machine.accessed && !(*slot & VMX_EPT_ACCESS_BIT)))
 			continue;
 		young = true;
 		if (clear && mirror_machine.accessed)
-			clear_bit(ilog2(VMX_EPT_ACCESS_BIT),
-				  (unsigned long *)slot);
+			clear_bit(ilog2(VMX_EPT_ACCESS_BIT), (unsigned long *)slot);
 	}
 	if (young && clear && !mirror_machine.accessed)
 		mirror_drop(m, tree, first, first + size);

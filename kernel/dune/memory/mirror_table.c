@@ -16,16 +16,15 @@
  * Returns the slot that decides about @gpa: that on level @lowest, or a higher one that is
  * empty or a leaf. @level returns its level. The lock is held.
  */
-u64 *mirror_find_slot(struct mirror *m, struct mirror_tree *tree, u64 gpa, int lowest,
-		      int *level)
+u64 *mirror_find_slot(struct mirror *m, struct mirror_tree *tree, u64 gpa, int lowest, int *level)
 {
 	u64 *table = tree->root;
 	u64 *slot;
 
 	lockdep_assert_held(&m->lock);
 	for (*level = EPT_ROOT_LEVEL;; --*level) {
-		slot = ept_slot(table, gpa, *level);
-		if (*level == lowest || !*slot || ept_is_leaf(*slot, *level))
+		slot = level_slot(table, gpa, *level);
+		if (*level == lowest || !*slot || level_is_leaf(*slot, *level))
 			return slot;
 		table = ept_table_below(*slot);
 	}
@@ -73,22 +72,21 @@ void mirror_flush_vcpus(struct mirror *m)
  * drops all of it. Tables that become empty are unlinked, so that the size of a mirror follows
  * what is mapped. Returns whether anything was dropped.
  */
-static bool drop_below(struct mirror *m, u64 *table, int level, u64 start,
-		       u64 end)
+static bool drop_below(struct mirror *m, u64 *table, int level, u64 start, u64 end)
 {
 	unsigned long left = ept_entries(table);
 	bool dropped = false;
 	u64 next;
 
 	for (; left && start < end; start = next) {
-		u64 *slot = ept_slot(table, start, level);
+		u64 *slot = level_slot(table, start, level);
 		u64 entry = *slot;
 
-		next = min(end, ept_level_end(start, level));
+		next = min(end, level_end(start, level));
 		if (!entry)
 			continue;
 		left--;
-		if (!ept_is_leaf(entry, level)) {
+		if (!level_is_leaf(entry, level)) {
 			u64 *below = ept_table_below(entry);
 
 			dropped |= drop_below(m, below, level - 1, start, next);

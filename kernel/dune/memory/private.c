@@ -44,7 +44,7 @@
 
 /* 256 MB: decision 0051 gives the reason. There is one directory, which covers 1 GB. */
 #define PRIVATE_MAX	65536
-static_assert(EPT_ENTRIES * EPT_ENTRIES >= PRIVATE_MAX);
+static_assert(LEVEL_ENTRIES * LEVEL_ENTRIES >= PRIVATE_MAX);
 
 u64 private_base __ro_after_init;
 unsigned int private_max __ro_after_init;
@@ -79,12 +79,12 @@ static int private_pm(struct notifier_block *notifier, unsigned long event, void
 static struct notifier_block private_pm_notifier = { .notifier_call = private_pm };
 
 /*
- * @ept: the second level is a mirror. @address_bits: width of a guest-physical address. Returns 0
- * or a negative errno.
+ * @mirrored: the second level is a mirror. @address_bits: width of a guest-physical address, in
+ * bits. Returns 0 or a negative errno.
  */
-int __init private_init(bool ept, unsigned int address_bits)
+int __init private_init(bool mirrored, unsigned int address_bits)
 {
-	if (ept) {
+	if (mirrored) {
 		table_bits = EPT_RIGHTS | VMX_EPT_ACCESS_BIT;
 		page_bits = EPT_RIGHTS | EPT_USED | VMX_EPT_IPAT_BIT |
 			    MTRR_TYPE_WRBACK << VMX_EPT_MT_EPTE_SHIFT;
@@ -94,7 +94,7 @@ int __init private_init(bool ept, unsigned int address_bits)
 				       _PAGE_ACCESSED | _PAGE_DIRTY);
 		page_bits = table_bits;
 		top_level = pgtable_l5_enabled() ? 5 : 4;
-		private_base = (u64)ROOT_ENTRIES << ept_level_shift(top_level);
+		private_base = (u64)ROOT_ENTRIES << level_shift(top_level);
 	}
 	if (!private_base || ilog2(private_base) < address_bits)
 		private_max = PRIVATE_MAX;
@@ -191,15 +191,15 @@ static void map_page(struct private_memory *private, struct list_head *fresh)
 	u64 n = private->count;
 	u64 *slot, *page;
 
-	if (!(n % EPT_ENTRIES)) {
+	if (!(n % LEVEL_ENTRIES)) {
 		private->table = take_page(private, fresh);
-		slot = &private->directory[n / EPT_ENTRIES];
+		slot = &private->directory[n / LEVEL_ENTRIES];
 		/* Guests may run: the table was cleared before they can reach it. */
 		smp_store_release(slot, __pa(private->table) | table_bits);
 	}
 	page = take_page(private, fresh);
 	/* The same holds for the page. */
-	smp_store_release(&private->table[n % EPT_ENTRIES], __pa(page) | page_bits);
+	smp_store_release(&private->table[n % LEVEL_ENTRIES], __pa(page) | page_bits);
 	/* Pairs with private_has(). */
 	smp_store_release(&private->count, n + 1);
 }
@@ -211,8 +211,8 @@ static void map_page(struct private_memory *private, struct list_head *fresh)
 static int add_locked(struct private_memory *private, u64 count)
 {
 	u64 end = private->count + count;
-	u64 tables = DIV_ROUND_UP(end, EPT_ENTRIES) -
-		     DIV_ROUND_UP(private->count, EPT_ENTRIES);
+	u64 tables = DIV_ROUND_UP(end, LEVEL_ENTRIES) -
+		     DIV_ROUND_UP(private->count, LEVEL_ENTRIES);
 	LIST_HEAD(fresh);
 	int err;
 

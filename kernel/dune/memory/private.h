@@ -41,7 +41,7 @@ extern u64 private_base;
 extern unsigned int private_max;
 
 /* private_init() is called at load, and private_cleanup() before the module is unloaded. */
-int private_init(bool ept, unsigned int address_bits);
+int private_init(bool mirrored, unsigned int address_bits);
 void private_cleanup(void);
 
 /* For process context; may sleep. */

@@ -29,8 +29,8 @@
 #include <linux/mm.h>
 #include <asm/mem_encrypt.h>
 
+#include "dune/compat.h"
 #include "dune/memory/root.h"
-#include "virt/compat.h"
 
 /*
  * Copies entry @i, below ROOT_ENTRIES, of the process's top level as it is now. Only the
@@ -42,6 +42,18 @@ void root_copy(struct root *root, unsigned int i)
 
 	WRITE_ONCE(root->table[i], entry);
 	__assign_bit(i, root->used, pgd_val(entry));
+}
+
+/*
+ * Returns whether one of eight entries is not empty. Most entries of a process's top level are
+ * empty: root_create() takes 1,100 instructions less if it tests eight of them at a time (GCC 12).
+ */
+static bool any_of_eight(const pgd_t *source)
+{
+	const u64 *e = (const u64 *)source;
+
+	return READ_ONCE(e[0]) | READ_ONCE(e[1]) | READ_ONCE(e[2]) | READ_ONCE(e[3]) |
+	       READ_ONCE(e[4]) | READ_ONCE(e[5]) | READ_ONCE(e[6]) | READ_ONCE(e[7]);
 }
 
 /**
@@ -57,10 +69,10 @@ void root_copy(struct root *root, unsigned int i)
  */
 int root_create(struct root *root, struct mm_struct *mm)
 {
-	const u64 *source = (const u64 *)kernel_user_page_table(mm->pgd);
+	const pgd_t *source = kernel_user_page_table(mm->pgd);
 	unsigned int i, j;
 
-	root->source = (const pgd_t *)source;
+	root->source = source;
 	root->table = (pgd_t *)get_zeroed_page(GFP_KERNEL_ACCOUNT);
 	if (!root->table)
 		return -ENOMEM;
@@ -68,20 +80,11 @@ int root_create(struct root *root, struct mm_struct *mm)
 		root_copy(root, 0);
 		return 0;
 	}
-	/*
-	 * Most entries are empty. Making a vCPU takes 214 instructions less if eight are tested
-	 * at a time than if four are (GCC 12).
-	 */
-	for (i = 0; i < ROOT_USER_ENTRIES; i += 8) {
-		if (likely(!(READ_ONCE(source[i]) | READ_ONCE(source[i + 1]) |
-			     READ_ONCE(source[i + 2]) | READ_ONCE(source[i + 3]) |
-			     READ_ONCE(source[i + 4]) | READ_ONCE(source[i + 5]) |
-			     READ_ONCE(source[i + 6]) | READ_ONCE(source[i + 7]))))
-			continue;
-		for (j = i; j < i + 8; j++)
-			if (READ_ONCE(source[j]))
-				root_copy(root, j);
-	}
+	for (i = 0; i < ROOT_USER_ENTRIES; i += 8)
+		if (unlikely(any_of_eight(&source[i])))
+			for (j = i; j < i + 8; j++)
+				if (pgd_val(READ_ONCE(source[j])))
+					root_copy(root, j);
 	return 0;
 }
 
@@ -111,7 +114,6 @@ void root_refresh(struct root *root)
 
 	lockdep_assert_irqs_disabled();
 	for (i = 0; i < ROOT_USER_ENTRIES; i += BITS_PER_LONG)
-		for (left = root->used[i / BITS_PER_LONG]; left;
-		     left &= left - 1)
+		for (left = root->used[i / BITS_PER_LONG]; left; left &= left - 1)
 			root_copy(root, i + __ffs(left));
 }

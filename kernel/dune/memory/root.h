@@ -57,8 +57,7 @@ static inline void root_fill(struct root *root, u64 address)
 {
 	unsigned int i = pgd_index(address);
 
-	if (unlikely(pgd_val(READ_ONCE(root->source[i])) !=
-		     pgd_val(root->table[i])))
+	if (unlikely(pgd_val(READ_ONCE(root->source[i])) != pgd_val(root->table[i])))
 		root_copy(root, i);
 }
 

@@ -2,8 +2,6 @@
 /*
  * The second level of an address space and of a vCPU, of either kind: see second_level.h.
  */
-#include <linux/err.h>
-#include <linux/lockdep.h>
 #include <linux/mmap_lock.h>
 
 #include "dune/memory/second_level.h"
@@ -11,8 +9,7 @@
 DEFINE_STATIC_KEY_FALSE(second_level_mirrored);
 DEFINE_STATIC_KEY_FALSE(second_level_kicks);
 
-void second_level_use_mirror(bool accessed_dirty, bool large_1g,
-			     unsigned int address_bits)
+void second_level_use_mirror(bool accessed_dirty, bool large_1g, unsigned int address_bits)
 {
 	mirror_init(accessed_dirty, large_1g, address_bits);
 	static_branch_enable(&second_level_mirrored);
@@ -40,43 +37,25 @@ unsigned int second_level_granules(void)
 	return mirror_granules();
 }
 
-/* Does the work of get_notified(). mmap_lock is held for writing. */
-static int get_locked(struct second_level *space)
-{
-	lockdep_assert_held_write(&current->mm->mmap_lock);
-	if (static_branch_unlikely(&second_level_mirrored)) {
-		struct mirror *mirror = mirror_get(current->mm);
-
-		if (IS_ERR(mirror))
-			return PTR_ERR(mirror);
-		space->mirror = mirror;
-	} else {
-		struct shootdown *shootdown = shootdown_get(current->mm);
-
-		if (IS_ERR(shootdown))
-			return PTR_ERR(shootdown);
-		space->shootdown = shootdown;
-	}
-	return 0;
-}
-
 /*
- * Gets the mirror or the shootdown of current->mm. Returns 0, -ENOMEM, -EINTR for a fatal signal,
- * or -ERESTARTNOINTR: another signal has ended mm_take_all_locks(), and the system call is
- * restarted.
+ * Gets the mirror or the shootdown of current->mm. Returns as second_level_get() does: a signal
+ * that is not fatal ends mm_take_all_locks(), which the first one of an mm costs.
  */
 static int get_notified(struct second_level *space)
 {
+	struct mm_struct *mm = current->mm;
 	int err;
 
-	if (mmap_write_lock_killable(current->mm))
+	if (mmap_write_lock_killable(mm))
 		return -EINTR;
-	err = get_locked(space);
-	mmap_write_unlock(current->mm);
+	if (static_branch_unlikely(&second_level_mirrored))
+		err = mirror_get(mm, &space->mirror);
+	else
+		err = shootdown_get(mm, &space->shootdown);
+	mmap_write_unlock(mm);
 	return err == -EINTR ? -ERESTARTNOINTR : err;
 }
 
-/* Returns 0 or a negative errno for user mode, -ERESTARTNOINTR among them. */
 int second_level_get(struct second_level *space)
 {
 	int err;
@@ -108,8 +87,7 @@ void second_level_put(struct second_level *space)
 		shootdown_put(space->shootdown);
 }
 
-int second_level_map_granule(const struct second_level *space, u64 gpa,
-			     u64 address)
+int second_level_map_granule(const struct second_level *space, u64 gpa, u64 address)
 {
 	return mirror_map_granule(space->mirror, gpa, address);
 }
@@ -192,9 +170,7 @@ static void remove_kick(struct second_level *space, struct kick_vcpu *kick)
 		kick_remove(&space->shootdown->kicks, kick);
 }
 
-/* Returns 0, -ENOMEM, or -ENOSPC: too many vCPUs to be kicked. */
-int second_level_add_vcpu(struct second_level *space,
-			  struct second_level_vcpu *vcpu)
+int second_level_add_vcpu(struct second_level *space, struct second_level_vcpu *vcpu)
 {
 	int err = add_kick(space, &vcpu->kick);
 

@@ -24,8 +24,8 @@
 #include <linux/lockdep.h>
 #include <linux/sched.h>
 
-#include "dune/memory/address.h"
 #include "dune/memory/kick.h"
+#include "dune/memory/level.h"
 #include "dune/memory/mirror.h"
 #include "dune/memory/private.h"
 #include "dune/memory/root.h"
@@ -80,8 +80,7 @@ struct second_level_vcpu {
  * accessed and dirty bits; @large_1g: EPT has pages of 1 GB. @address_bits: width of a
  * guest-physical address in bits, 36 or more.
  */
-void second_level_use_mirror(bool accessed_dirty, bool large_1g,
-			     unsigned int address_bits);
+void second_level_use_mirror(bool accessed_dirty, bool large_1g, unsigned int address_bits);
 int second_level_init(unsigned int address_bits);
 
 /*
@@ -95,7 +94,8 @@ unsigned int second_level_granules(void);
 
 /*
  * Fills in @space for the calling process, or gives up what it holds. Called in process
- * context; both may sleep.
+ * context; both may sleep. second_level_get() takes mmap_lock. It returns 0, -ENOMEM, -EINTR for a
+ * fatal signal, or -ERESTARTNOINTR: another signal has ended it, and the system call is restarted.
  */
 int second_level_get(struct second_level *space);
 void second_level_put(struct second_level *space);
@@ -104,8 +104,7 @@ void second_level_put(struct second_level *space);
  * DUNE_MAP_GRANULE, if second_level_granules() is not 0. Called in process context; may sleep.
  * Returns 0, -EINVAL, -EEXIST or -ENOMEM.
  */
-int second_level_map_granule(const struct second_level *space, u64 gpa,
-			     u64 address);
+int second_level_map_granule(const struct second_level *space, u64 gpa, u64 address);
 
 /* Returns dune_info.private_pages. */
 static inline unsigned int second_level_private_pages(void)
@@ -114,8 +113,9 @@ static inline unsigned int second_level_private_pages(void)
 }
 
 /*
- * DUNE_ADD_PRIVATE, if second_level_private_pages() is not 0. @gpa: returns the address of the
- * first page. For the vCPU's thread; may sleep. Returns 0 or an error of private_add().
+ * DUNE_ADD_PRIVATE, if second_level_private_pages() is not 0. @pages: the number of pages of 4 KB.
+ * @gpa: returns the guest-physical address of the first one. For the vCPU's thread; may sleep.
+ * Returns 0 or an error of private_add().
  */
 int second_level_add_private(struct second_level_vcpu *vcpu, u64 pages, u64 *gpa);
 
@@ -127,10 +127,10 @@ bool second_level_fill_private(struct second_level_vcpu *vcpu, u64 gpa);
 
 /*
  * Adds a vCPU of the calling thread, or removes a vCPU that will not run any more. Called in
- * process context; both may sleep.
+ * process context; both may sleep. second_level_add_vcpu() returns 0, -ENOMEM, or -ENOSPC: there
+ * are KICK_VCPUS already.
  */
-int second_level_add_vcpu(struct second_level *space,
-			  struct second_level_vcpu *vcpu);
+int second_level_add_vcpu(struct second_level *space, struct second_level_vcpu *vcpu);
 void second_level_remove_vcpu(struct second_level_vcpu *vcpu);
 
 /* Returns the value for the processor: nCR3, or the EPT pointer. For any context. */
@@ -212,8 +212,7 @@ static __always_inline void second_level_leave(struct second_level_vcpu *vcpu)
  * has more than PROCESS_BITS, or the process has given the granule no address.
  * @address is then unchanged, or @gpa. For any context.
  */
-static inline bool second_level_address(const struct second_level_vcpu *vcpu,
-					u64 gpa, u64 *address)
+static inline bool second_level_address(const struct second_level_vcpu *vcpu, u64 gpa, u64 *address)
 {
 	if (static_branch_unlikely(&second_level_mirrored))
 		return mirror_address(vcpu->space->mirror, gpa, address);
@@ -229,12 +228,10 @@ static inline bool second_level_address(const struct second_level_vcpu *vcpu,
  * Called in process context; may sleep. Returns 0 to enter the guest again, -ENOMEM, or
  * -EFAULT: the process's fault handler has to decide.
  */
-static inline int second_level_fill_before(struct second_level_vcpu *vcpu,
-					   u64 address, u32 flags)
+static inline int second_level_fill_before(struct second_level_vcpu *vcpu, u64 address, u32 flags)
 {
 	if (static_branch_unlikely(&second_level_mirrored))
-		return mirror_fill(vcpu->space->mirror, vcpu->space->tree, address,
-				   flags, true);
+		return mirror_fill(vcpu->space->mirror, vcpu->space->tree, address, flags, true);
 	return -EFAULT;
 }
 

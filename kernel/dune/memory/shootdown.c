@@ -26,8 +26,8 @@
 #include <linux/moduleparam.h>
 #include <linux/slab.h>
 
+#include "dune/compat.h"
 #include "dune/memory/shootdown.h"
-#include "virt/compat.h"
 #include "virt/symbol.h"
 
 static bool notify_flushes;
@@ -50,8 +50,7 @@ static void shootdown_invalidate(struct mmu_notifier *notifier,
 	struct shootdown *shootdown = shootdown_of(notifier);
 	u64 generation = atomic64_inc_return(&shootdown->generation);
 
-	kick_all(&shootdown->kicks,
-		 generation + atomic64_read(&mm->context.tlb_gen));
+	kick_all(&shootdown->kicks, generation + atomic64_read(&mm->context.tlb_gen));
 }
 
 static void shootdown_free(struct mmu_notifier *notifier)
@@ -64,8 +63,7 @@ static void shootdown_free(struct mmu_notifier *notifier)
 
 static struct mmu_notifier *shootdown_alloc(struct mm_struct *mm)
 {
-	struct shootdown *shootdown = kzalloc(sizeof(*shootdown),
-					      GFP_KERNEL_ACCOUNT);
+	struct shootdown *shootdown = kzalloc(sizeof(*shootdown), GFP_KERNEL_ACCOUNT);
 
 	if (!shootdown)
 		return ERR_PTR(-ENOMEM);
@@ -98,19 +96,23 @@ bool shootdown_is_needed(void)
 /**
  * shootdown_get() - the struct shootdown of a process
  * @mm:		current->mm
+ * @found:	returns it, counted, if there is no error
  *
  * The first one of an mm costs a pass over its mappings (mm_take_all_locks()).
  *
- * Context: process, in a system call, with mmap_lock held for writing.
- * Return: counted, or an ERR_PTR: -EINTR for a signal, -ENOMEM.
+ * Context: process, in a system call, with mmap_lock held for writing; may sleep.
+ * Return: 0, -ENOMEM, or -EINTR for a signal.
  */
-struct shootdown *shootdown_get(struct mm_struct *mm)
+int shootdown_get(struct mm_struct *mm, struct shootdown **found)
 {
 	struct mmu_notifier *notifier;
 
 	lockdep_assert_held_write(&mm->mmap_lock);
 	notifier = mmu_notifier_get_locked(&shootdown_ops, mm);
-	return IS_ERR(notifier) ? ERR_CAST(notifier) : shootdown_of(notifier);
+	if (IS_ERR(notifier))
+		return PTR_ERR(notifier);
+	*found = shootdown_of(notifier);
+	return 0;
 }
 
 /*

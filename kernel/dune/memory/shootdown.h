@@ -32,7 +32,7 @@ static inline u64 shootdown_generation(const struct shootdown *shootdown)
 }
 
 bool shootdown_is_needed(void);
-struct shootdown *shootdown_get(struct mm_struct *mm);
+int shootdown_get(struct mm_struct *mm, struct shootdown **found);
 void shootdown_put(struct shootdown *shootdown);
 
 #endif /* DUNE_MEMORY_SHOOTDOWN_H */

@@ -6,10 +6,11 @@
 #include <linux/mm.h>
 #include <asm/msr.h>
 #include <asm/pgtable.h>
+#include <asm/vmx.h>
 
-#include "dune/memory/ept.h"
+#include "dune/compat.h"
+#include "dune/memory/level.h"
 #include "dune/memory/walk.h"
-#include "virt/compat.h"
 
 /* A memory type of the PAT. UC is 0. */
 #define UC_MINUS	7
@@ -78,11 +79,11 @@ bool walk_page_table(const struct mm_struct *mm, u64 address, struct leaf *leaf)
 	lockdep_assert_irqs_disabled();
 	leaf->denied = 0;
 	for (;; level--) {
-		leaf->slot = ept_slot(table, address, level);
+		leaf->slot = level_slot(table, address, level);
 		entry = READ_ONCE(*leaf->slot);
 		if (!is_user_page(entry))
 			return false;
-		if (ept_is_leaf(entry, level))
+		if (level_is_leaf(entry, level))
 			break;
 		leaf->denied |= ~entry & _PAGE_RW;
 		leaf->denied |= level > 3 ? 0 : entry & _PAGE_NX;
@@ -110,7 +111,6 @@ void walk_around(const struct leaf *leaf, u64 *around)
 		around[i] = 0;
 		if (is_user_page(entry))
 			around[i] = (entry & PTE_PFN_MASK) | VMX_EPT_IPAT_BIT |
-				    VMX_EPT_DIRTY_BIT |
-				    walk_rights(entry, 1, leaf->denied);
+				    VMX_EPT_DIRTY_BIT | walk_rights(entry, 1, leaf->denied);
 	}
 }

@@ -2,7 +2,6 @@
 /*
  * Into an SVM guest and back: the work around the world switch (switch.S).
  */
-#include <linux/lockdep.h>
 #include <asm/desc.h>
 #include <asm/fpu/xcr.h>
 #include <asm/trapnr.h>
@@ -20,28 +19,12 @@ static u32 xcr0_low(void)
 	return low;
 }
 
-/* Implements @load of struct vcpu_ops. */
-void svm_vcpu_load(struct dune_vcpu *vcpu, bool migrated)
-{
-	struct vcpu_hw *hw = vcpu->hw;
-
-	lockdep_assert_irqs_disabled();
-	svm_virt_reduce_speculation();
-	if (static_branch_unlikely(&virt_kvm_loaded)) {
-		svm_kvm_load(hw);
-		return;
-	}
-	hw->host_pa = svm_host_save();
-	svm_tag_load(hw, migrated);
-}
-
 /*
  * KVM left its guest's TSC ratio in this CPU. The ratio would scale the TSC of our guest. The
  * MSR's number and value are loaded again after the switch: if they stayed in registers, the
  * compiler would save those registers at every entry.
  */
-static __always_inline void switch_with_own_tsc(struct vcpu_hw *hw,
-						struct dune_regs *regs)
+static __always_inline void switch_with_own_tsc(struct vcpu_hw *hw, struct dune_regs *regs)
 {
 	u32 msr = MSR_AMD64_TSC_RATIO;
 
@@ -57,8 +40,7 @@ static __always_inline void switch_with_own_tsc(struct vcpu_hw *hw,
  * are on. KVM leaves no TSC ratio when it turns virtualization off. Inline: returns are
  * counted, see run.c.
  */
-static __always_inline void switch_with_kvm(struct vcpu_hw *hw,
-					    struct dune_regs *regs)
+static __always_inline void switch_with_kvm(struct vcpu_hw *hw, struct dune_regs *regs)
 {
 	svm_virt_reduce_speculation();
 	if (likely(svm_virt_test_and_turn_on(hw->hsave))) {
@@ -82,8 +64,7 @@ static __always_inline void restore_host(const struct vcpu_hw *hw)
 		msr_write(MSR_IA32_XSS, svm_host_xss);
 	if (unlikely(hw->ldt))
 		asm volatile("lldt %0" : : "m" (hw->ldt));
-	if (static_branch_likely(&svm_check_xcr0) &&
-	    unlikely(xcr0_low() != (u32)svm_host_xcr0))
+	if (static_branch_likely(&svm_check_xcr0) && unlikely(xcr0_low() != (u32)svm_host_xcr0))
 		xsetbv(XCR_XFEATURE_ENABLED_MASK, svm_host_xcr0);
 	exit_restore_dr7();
 }
@@ -124,8 +105,7 @@ static __always_inline bool finish_exit(struct dune_vcpu *vcpu, struct vmcb *vmc
 }
 
 /* @kvm is a constant, so that each copy saves only the registers that it uses. */
-static __always_inline bool enter(struct dune_vcpu *vcpu, bool flush,
-				  const bool kvm)
+static __always_inline bool enter(struct dune_vcpu *vcpu, bool flush, const bool kvm)
 {
 	struct vcpu_hw *hw = vcpu->hw;
 	struct vmcb *vmcb = hw->vmcb;

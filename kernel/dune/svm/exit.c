@@ -7,7 +7,6 @@
 #include <asm/irq_vectors.h>
 #include <asm/trapnr.h>
 
-#include "dune/fault.h"
 #include "dune/hypercall.h"
 #include "dune/svm/svm.h"
 #include "dune/trace/trace.h"
@@ -119,8 +118,7 @@ static noinline int svm_handle_other(struct dune_vcpu *vcpu)
 	u32 code = control->exit_code;
 
 	/* After a refused entry the state is a new one, which has no event: svm_reset_state(). */
-	if (unlikely(control->exit_int_info & SVM_EXITINTINFO_VALID) &&
-	    code != (u32)SVM_EXIT_ERR)
+	if (unlikely(control->exit_int_info & SVM_EXITINTINFO_VALID) && code != (u32)SVM_EXIT_ERR)
 		svm_requeue_event(hw);
 
 	switch (code) {
@@ -154,6 +152,17 @@ static noinline int svm_handle_other(struct dune_vcpu *vcpu)
 		vcpu_count(vcpu, DUNE_COUNT_OTHER);
 		svm_skip(hw->vmcb, HLT_LENGTH);
 		return DUNE_EXIT_HLT;
+	case SVM_EXIT_MONITOR:
+	case SVM_EXIT_MWAIT:
+	case SVM_EXIT_MWAIT_COND:
+		/*
+		 * User mode may execute MONITORX and MWAITX, and the exit is the same as for
+		 * MONITOR and MWAIT, which only ring 0 may. A wait may end at any time (APM
+		 * vol. 3, MWAITX), so this one ends at once.
+		 */
+		vcpu_count(vcpu, DUNE_COUNT_OTHER);
+		svm_skip(hw->vmcb, MONITOR_LENGTH);
+		return 0;
 	case SVM_EXIT_SHUTDOWN:
 		vcpu_count(vcpu, DUNE_COUNT_OTHER);
 		/* The state is undefined now (APM 15.14.3). */

@@ -12,6 +12,7 @@
 
 #include "dune/svm/svm.h"
 #include "virt/svm.h"
+#include "virt/virt.h"
 
 DEFINE_STATIC_KEY_FALSE(svm_check_xcr0);
 u64 svm_host_xcr0 __ro_after_init;
@@ -61,4 +62,25 @@ u64 svm_host_save(void)
 	vmsave(pa);
 	memset(&host->save.ldtr, 0, sizeof(host->save.ldtr));
 	return pa;
+}
+
+/* Implements @load of struct vcpu_ops. */
+void svm_vcpu_load(struct dune_vcpu *vcpu, bool migrated)
+{
+	struct vcpu_hw *hw = vcpu->hw;
+
+	lockdep_assert_irqs_disabled();
+	svm_virt_reduce_speculation();
+	if (static_branch_unlikely(&virt_kvm_loaded)) {
+		svm_kvm_load(hw);
+		return;
+	}
+	hw->host_pa = svm_host_save();
+	svm_tag_load(hw, migrated);
+}
+
+/* Implements @put of struct vcpu_ops, which is called only while KVM is loaded. */
+void svm_vcpu_put(struct dune_vcpu *vcpu)
+{
+	svm_kvm_put();
 }

@@ -82,10 +82,11 @@ static const struct intercept intercepts[] = {
 	/* Caches are shared: writing them back costs everybody, INVD loses data. */
 	{ INTERCEPT_INVD, SVM_EXIT_INVD, 1, ANSWER_GP },
 	{ INTERCEPT_WBINVD, SVM_EXIT_WBINVD, 1, ANSWER_GP },
-	/* They could stop the CPU for long, or need what a guest does not have. */
-	{ INTERCEPT_MONITOR, SVM_EXIT_MONITOR, 1, ANSWER_UD },
-	{ INTERCEPT_MWAIT, SVM_EXIT_MWAIT, 1, ANSWER_UD },
-	{ INTERCEPT_MWAIT_COND, SVM_EXIT_MWAIT_COND, 1, ANSWER_UD },
+	/* They could stop the CPU for long: the handler carries them out as no operation. */
+	{ INTERCEPT_MONITOR, SVM_EXIT_MONITOR, 1, ANSWER_NONE },
+	{ INTERCEPT_MWAIT, SVM_EXIT_MWAIT, 1, ANSWER_NONE },
+	{ INTERCEPT_MWAIT_COND, SVM_EXIT_MWAIT_COND, 1, ANSWER_NONE },
+	/* They need what a guest does not have. */
 	{ INTERCEPT_RSM, SVM_EXIT_RSM, 1, ANSWER_UD },
 	{ INTERCEPT_TASK_SWITCH, SVM_EXIT_TASK_SWITCH, 1, ANSWER_GP },
 	{ INTERCEPT_FERR_FREEZE, SVM_EXIT_FERR_FREEZE, 1, ANSWER_NONE },

@@ -8,8 +8,8 @@
  *    VMRUN does not use, KVM keeps what VMLOAD must restore for it: from the time that one
  *    of its threads is scheduled in until that thread has left its guest. No KVM thread
  *    is between these two while a Dune thread runs, so an entry uses KVM's page as it is.
- *  - ASIDs: svm_tag_share() and svm_vcpu_put().
- *  - TSC_RATIO: KVM leaves its last guest's, and keeps a record of it.
+ *  - ASIDs: svm_tag_share() and svm_kvm_put().
+ *  - TSC_RATIO: KVM leaves its last guest's, and records it (current_tsc_ratio).
  */
 #include <linux/gfp.h>
 #include <linux/lockdep.h>
@@ -91,7 +91,7 @@ static bool flush_shared_asid(void)
 }
 
 /*
- * Implements @put of struct vcpu_ops.
+ * The thread is about to be switched away from, or to leave DUNE_RUN. Interrupts are off.
  *
  * KVM may give the shared ASID to one of its guests without a flush, as soon as another
  * thread runs here: no entries of our guest may be left under it. If KVM has
@@ -99,13 +99,12 @@ static bool flush_shared_asid(void)
  * flush everything when it has turned it on (svm_hardware_enable(), later
  * svm_enable_virtualization_cpu()). A flush that was refused is repeated the next time.
  */
-void svm_vcpu_put(struct dune_vcpu *vcpu)
+void svm_kvm_put(void)
 {
 	lockdep_assert_irqs_disabled();
 	if (!this_cpu_read(left_entries))
 		return;
-	if (!(msr_read(MSR_EFER) & EFER_SVME) ||
-	    !msr_read(MSR_VM_HSAVE_PA) || flush_shared_asid())
+	if (!(msr_read(MSR_EFER) & EFER_SVME) || !msr_read(MSR_VM_HSAVE_PA) || flush_shared_asid())
 		this_cpu_write(left_entries, false);
 }
 

@@ -138,8 +138,7 @@ void svm_load_regs(struct dune_vcpu *vcpu)
 	vmcb->control.int_ctl &= V_TPR_MASK;
 	vmcb->control.int_ctl |= V_INTR_MASKING_MASK;
 	if (vcpu->irq) {
-		vmcb->control.int_ctl |= V_IRQ_MASK | V_INTR_PRIO_MASK |
-					 V_IGN_TPR_MASK;
+		vmcb->control.int_ctl |= V_IRQ_MASK | V_INTR_PRIO_MASK | V_IGN_TPR_MASK;
 		vmcb->control.int_vector = vcpu->irq;
 	}
 }

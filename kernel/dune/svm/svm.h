@@ -36,8 +36,8 @@ struct dune_state;
  * @host_pa:	physical address of the page from which VMLOAD restores this CPU's host
  * @tag:	the ASID, while KVM is not loaded
  * @hsave:	while KVM is loaded: this CPU's host save area (VM_HSAVE_PA), in halves
- * @shares_asid: the ASID is one that KVM gives out, too
  * @ldt:	the host's LDTR selector, during an entry
+ * @shares_asid: the ASID is one that KVM gives out, too
  * @has_kvm_tsc_ratio: KVM has left its guest's TSC ratio in this CPU
  * @host_tsc_ratio: that ratio, during an entry
  *
@@ -60,6 +60,11 @@ struct vcpu_hw {
 /* SVME must be set in a guest's EFER, too (APM 15.5.1). */
 #define SVM_GUEST_EFER	(DUNE_GUEST_EFER | EFER_SVME)
 
+/*
+ * The C files describe each function. Unless a line here allows more, they are for the vCPU's
+ * thread in process context, while its VMCB is not in a processor; none of them sleeps.
+ */
+
 /* state.c */
 void svm_fix_state(struct vmcb_save_area *save, u64 cr4);
 void svm_reset_state(struct vmcb *vmcb, u64 cr4);
@@ -68,17 +73,18 @@ void svm_set_state(struct dune_vcpu *vcpu, const struct dune_state *state);
 void svm_load_regs(struct dune_vcpu *vcpu);
 void svm_store_regs(struct dune_vcpu *vcpu);
 
-/* enter.c */
-void svm_vcpu_load(struct dune_vcpu *vcpu, bool migrated);
+/* enter.c: for interrupts off */
 bool svm_enter(struct dune_vcpu *vcpu, bool flush);
 
-/* exit.c */
+/* exit.c: for interrupts on; may sleep */
 int svm_handle_exit(struct dune_vcpu *vcpu);
 
-/* host.c */
+/* host.c: for interrupts off; init and cleanup are called at load and may sleep */
 int svm_host_init(void);
 void svm_host_cleanup(void);
 u64 svm_host_save(void);
+void svm_vcpu_load(struct dune_vcpu *vcpu, bool migrated);
+void svm_vcpu_put(struct dune_vcpu *vcpu);
 /*
  * Some emulators let XSETBV pass in spite of the intercept (docs/emulators.md). There the
  * host's XCR0 is checked after each exit.
@@ -100,20 +106,20 @@ void svm_tag_refused(void);
 void svm_tag_share(struct vcpu_hw *hw);
 u8 svm_flush_command(void);
 
-/* kvm.c: for interrupts off, except for init and cleanup */
+/* kvm.c: for interrupts off; init and cleanup are called at load and may sleep */
 int svm_kvm_init(void);
 void svm_kvm_cleanup(void);
 void svm_kvm_load(struct vcpu_hw *hw);
-void svm_vcpu_put(struct dune_vcpu *vcpu);
+void svm_kvm_put(void);
 
-/* intercepts.c */
+/* intercepts.c: init and cleanup are called at load and may sleep */
 int svm_intercepts_init(void);
 void svm_intercepts_cleanup(void);
 void svm_set_intercepts(struct vmcb_control_area *control);
 void svm_forbid(struct dune_vcpu *vcpu, bool notsc, bool nocpuid);
 enum answer svm_intercept_answer(u32 exit_code);
 
-/* switch.S */
+/* switch.S: for interrupts off */
 void svm_switch(u64 vmcb_pa, struct dune_regs *regs, u64 host_pa);
 
 #endif /* DUNE_SVM_SVM_H */

@@ -22,9 +22,9 @@
  * V_INTR_MASKING it decides whether an interrupt of the host ends the guest (APM
  * 15.21.1).
  *
- * VMLOAD after each exit is necessary for TR: LTR refuses a busy TSS descriptor. FS, GS
- * and the system-call MSRs come with VMLOAD at no additional cost (APM 15.5.2). LDTR is
- * null after VMLOAD: the caller reloads it.
+ * VMLOAD after each exit is necessary for TR: LTR refuses a busy TSS descriptor (vol. 3,
+ * LTR). FS, GS and the system-call MSRs come with VMLOAD at no additional cost (APM
+ * 15.5.2). LDTR is null after VMLOAD: the caller reloads it.
  */
 SYM_FUNC_START(svm_switch)
 	push	%rbp

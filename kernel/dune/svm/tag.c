@@ -58,9 +58,9 @@ u8 svm_flush_command(void)
 }
 
 /*
- * While KVM is loaded, KVM hands out all ASIDs. It counts up from the lowest and flushes
- * only when it begins again, so all our vCPUs use the highest ASID. The next VMRUN flushes
- * KVM's entries under this ASID, and svm_vcpu_put() flushes those that our guest leaves.
+ * While KVM is loaded, KVM hands out all ASIDs. It counts up from the lowest and flushes only when
+ * it begins again (new_asid()), so all our vCPUs use the highest ASID. The next VMRUN flushes KVM's
+ * entries under this ASID, and svm_kvm_put() flushes those that our guest leaves.
  */
 void svm_tag_share(struct vcpu_hw *hw)
 {

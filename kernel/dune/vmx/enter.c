@@ -16,9 +16,9 @@
 #include <asm/msr.h>
 #include <asm/trapnr.h>
 
+#include "dune/compat.h"
 #include "dune/vmx/kvm.h"
 #include "dune/vmx/vmx.h"
-#include "virt/compat.h"
 #include "x86/msr.h"
 
 /*
@@ -35,8 +35,7 @@ static DEFINE_STATIC_KEY_FALSE(vmx_flushes_l1d);
 /* Decides whether entries flush the L1 data cache. Called at load; may sleep. */
 void vmx_enter_init(void)
 {
-	if (!boot_cpu_has_bug(X86_BUG_L1TF) || cpu_mitigations_off() ||
-	    !l1d_flush)
+	if (!boot_cpu_has_bug(X86_BUG_L1TF) || cpu_mitigations_off() || !l1d_flush)
 		return;
 	if (boot_cpu_has(X86_FEATURE_FLUSH_L1D))
 		static_branch_enable(&vmx_flushes_l1d);
@@ -97,11 +96,9 @@ static bool pass_host_event(const struct vmx_exit *exit)
 	switch (exit->reason) {
 	case EXIT_REASON_EXCEPTION_NMI:
 		/* NMIs are blocked until the handler's IRET (SDM 28.1). */
-		if ((exit->interruption & INTR_INFO_INTR_TYPE_MASK) ==
-		    INTR_TYPE_NMI_INTR)
+		if ((exit->interruption & INTR_INFO_INTR_TYPE_MASK) == INTR_TYPE_NMI_INTR)
 			asm volatile("int $2");
-		else if ((exit->interruption & INTR_INFO_VECTOR_MASK) ==
-			 X86_TRAP_MC)
+		else if ((exit->interruption & INTR_INFO_VECTOR_MASK) == X86_TRAP_MC)
 			exit_machine_check();
 		return false;
 	case VMX_REASON_MCE_AT_ENTRY:
@@ -144,8 +141,7 @@ static bool enter_slow(struct dune_vcpu *vcpu);
  * Makes the VMCS the current one, by @way. Returns false, with nothing to undo, if this way is not
  * possible on this CPU. @found_cr4: for ENTRY_KVM_OFF.
  */
-static __always_inline bool begin_entry(struct vcpu_hw *hw, const enum entry_way way,
-					u64 found_cr4)
+static __always_inline bool begin_entry(struct vcpu_hw *hw, const enum entry_way way, u64 found_cr4)
 {
 	switch (way) {
 	case ENTRY_OWN:
@@ -158,7 +154,7 @@ static __always_inline bool begin_entry(struct vcpu_hw *hw, const enum entry_way
 		vmptrld(&hw->vmcs_pa);
 		break;
 	case ENTRY_KVM_ON:
-		if (unlikely(!vmptrst(&hw->loan)))
+		if (unlikely(!vmptrst(&hw->loan.vmcs)))
 			return false;
 		vmptrld(&hw->vmcs_pa);
 		break;
@@ -185,8 +181,7 @@ static __always_inline void end_entry(struct vcpu_hw *hw, enum entry_way way)
 		break;
 	case ENTRY_KVM_ON:
 		vmx_clear(hw);
-		if (hw->loan != VMX_LOAN_NONE)
-			vmptrld(&hw->loan);
+		vmx_return_vmcs(hw);
 		break;
 	case ENTRY_BORROWED:
 		vmx_give_back(hw);
@@ -205,7 +200,7 @@ static __always_inline void write_changed_host(struct vcpu_hw *hw)
 	if (unlikely(cr4 != hw->host.cr4))
 		vmcs_write(HOST_CR4, hw->host.cr4 = cr4);
 	/*
-	 * The exit makes LDTR null. An interrupt since the last exit may have loaded
+	 * The exit makes LDTR null (SDM 28.5.2). An interrupt since the last exit may have loaded
 	 * it, for another thread's modify_ldt(). It is read to a register: with a
 	 * variable in memory enter()'s call of enter_slow() would not be a jump (run.c).
 	 */
@@ -228,8 +223,7 @@ static __always_inline void restore_after_exit(const struct vcpu_hw *hw)
  * Inline: two returns lead from vmx_switch() to the run loop (run.c). The arguments are those of
  * begin_entry().
  */
-static __always_inline bool enter(struct dune_vcpu *vcpu, const enum entry_way way,
-				  u64 found_cr4)
+static __always_inline bool enter(struct dune_vcpu *vcpu, const enum entry_way way, u64 found_cr4)
 {
 	struct vcpu_hw *hw = vcpu->hw;
 
@@ -255,8 +249,7 @@ static __always_inline bool enter(struct dune_vcpu *vcpu, const enum entry_way w
 	/* Other bits describe some exits further (SDM 25.9.1), as of a guest in an enclave. */
 	hw->exit.reason = vmcs_read(VM_EXIT_REASON) & VMX_REASON_MASK;
 	if (way == ENTRY_OWN && unlikely(!hw->launched))
-		hw->launched = !(hw->exit.reason &
-				 VMX_EXIT_REASONS_FAILED_VMENTRY);
+		hw->launched = !(hw->exit.reason & VMX_EXIT_REASONS_FAILED_VMENTRY);
 	if (likely(hw->exit.reason == EXIT_REASON_VMCALL)) {
 		read_hypercall(hw);
 		end_entry(hw, way);

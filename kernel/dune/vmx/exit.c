@@ -7,7 +7,6 @@
 #include <asm/processor.h>
 #include <asm/trapnr.h>
 
-#include "dune/fault.h"
 #include "dune/hypercall.h"
 #include "dune/trace/trace.h"
 #include "dune/vmx/vmx.h"
@@ -62,8 +61,7 @@ static int vmx_fault(struct dune_vcpu *vcpu)
 		flags |= DUNE_FAULT_WRITE;
 	if (info & EPT_VIOLATION_ACC_INSTR)
 		flags |= DUNE_FAULT_EXEC;
-	if ((info & EPT_VIOLATION_GVA_IS_VALID) &&
-	    !(info & EPT_VIOLATION_GVA_TRANSLATED))
+	if ((info & EPT_VIOLATION_GVA_IS_VALID) && !(info & EPT_VIOLATION_GVA_TRANSLATED))
 		flags |= DUNE_FAULT_TABLE | DUNE_FAULT_WRITE;
 	return fault_handle(vcpu, exit->gpa, flags);
 }
@@ -97,13 +95,10 @@ static int vmx_wrmsr(struct dune_vcpu *vcpu)
 	const struct dune_regs *regs = &vcpu->run->regs;
 	u64 value = (u32)READ_ONCE(regs->rax) | READ_ONCE(regs->rdx) << 32;
 
-	if (vmx_set_msr(vcpu->hw, READ_ONCE(regs->rcx), value)) {
-		vcpu_count(vcpu, DUNE_COUNT_EXCEPTION);
-		vmx_inject(vcpu->hw, X86_TRAP_GP, true);
-	} else {
-		vcpu_count(vcpu, DUNE_COUNT_OTHER);
-		vmx_skip(vcpu->hw);
-	}
+	if (vmx_set_msr(vcpu->hw, READ_ONCE(regs->rcx), value))
+		return exit_answer(vcpu, ANSWER_GP, vmx_inject);
+	vcpu_count(vcpu, DUNE_COUNT_OTHER);
+	vmx_skip(vcpu->hw);
 	return 0;
 }
 
@@ -122,10 +117,9 @@ static int vmx_exception(struct dune_vcpu *vcpu)
 	}
 	vcpu_count(vcpu, DUNE_COUNT_OTHER);
 	/* A split lock: the kernel decides about it, as for any process. */
-	if (vector == X86_TRAP_AC && !hw->exit.checks_alignment &&
-	    exit_split_lock(rip))
+	if (vector == X86_TRAP_AC && !hw->exit.checks_alignment && exit_split_lock(rip))
 		return 0;
-	/* INT1 is a trap: the guest continues after it. */
+	/* INT1 is a trap (SDM vol. 2, INT1): the guest continues after it. */
 	if (type == INTR_TYPE_PRIV_SW_EXCEPTION)
 		vmx_skip(hw);
 	vmx_inject(hw, vector, vector == X86_TRAP_AC);

@@ -14,9 +14,9 @@
 #include <asm/nospec-branch.h>
 #include <asm/segment.h>
 
+#include "dune/compat.h"
 #include "dune/vmx/kvm.h"
 #include "dune/vmx/vmx.h"
-#include "virt/compat.h"
 #include "x86/msr.h"
 
 const u32 vmx_msr_numbers[VMX_MSRS] = {
@@ -55,36 +55,23 @@ static u64 tss_base(const struct desc_ptr *gdt)
 	asm volatile("str %0" : "=r" (tr));
 	tss = (void *)(gdt->address + tr);
 	/* The kernel may place it anywhere: without the cast bit 31 would be a sign. */
-	return tss->base0 | tss->base1 << 16 | (u64)tss->base2 << 24 |
-	       (u64)tss->base3 << 32;
+	return tss->base0 | tss->base1 << 16 | (u64)tss->base2 << 24 | (u64)tss->base3 << 32;
 }
 
 /* Writes the host fields that depend on this CPU into the current VMCS. */
-void vmx_host_write_cpu(struct vmx_host *host)
+void vmx_host_write_cpu(const struct vmx_host *host)
 {
 	struct desc_ptr gdt;
-	u64 value;
 
 	lockdep_assert_irqs_disabled();
 	native_store_gdt(&gdt);
 	vmcs_write(HOST_GDTR_BASE, gdt.address);
 	vmcs_write(HOST_IDTR_BASE, host->idt.address);
 	vmcs_write(HOST_TR_BASE, tss_base(&gdt));
-	rdmsrq(MSR_GS_BASE, value);
-	vmcs_write(HOST_GS_BASE, value);
-	rdmsrq(MSR_IA32_SYSENTER_CS, value);
-	vmcs_write(HOST_IA32_SYSENTER_CS, value);
-	rdmsrq(MSR_IA32_SYSENTER_ESP, value);
-	vmcs_write(HOST_IA32_SYSENTER_ESP, value);
-	rdmsrq(MSR_IA32_SYSENTER_EIP, value);
-	vmcs_write(HOST_IA32_SYSENTER_EIP, value);
-}
-
-/* Writes the host field that depends on this thread into the current VMCS. */
-void vmx_host_write(struct vmx_host *host)
-{
-	lockdep_assert_irqs_disabled();
-	vmcs_write(HOST_FS_BASE, host->fs_base);
+	vmcs_write(HOST_GS_BASE, msr_read(MSR_GS_BASE));
+	vmcs_write(HOST_IA32_SYSENTER_CS, msr_read(MSR_IA32_SYSENTER_CS));
+	vmcs_write(HOST_IA32_SYSENTER_ESP, msr_read(MSR_IA32_SYSENTER_ESP));
+	vmcs_write(HOST_IA32_SYSENTER_EIP, msr_read(MSR_IA32_SYSENTER_EIP));
 }
 
 /*
@@ -213,7 +200,7 @@ static void vmx_host_restore(struct vcpu_hw *hw)
 	hw->kernel_gs_base = msr_read(MSR_KERNEL_GS_BASE);
 	restore_segments(host);
 	msr_write(MSR_KERNEL_GS_BASE, host->kernel_gs_base);
-	/* The exit made the limits 0xffff, the TSS's 0x67: no I/O bitmap. */
+	/* The exit made the limits 0xffff, the TSS's 0x67: no I/O bitmap (SDM 28.5.2). */
 	load_fixmap_gdt(smp_processor_id());
 	load_idt(&host->idt);
 	invalidate_tss_limit();
@@ -230,7 +217,7 @@ static void ibpb_if_kvm_has_vmcs(void)
 
 	if (static_branch_unlikely(&virt_kvm_loaded) &&
 	    __read_cr4() & X86_CR4_VMXE && vmptrst(&current_vmcs) &&
-	    current_vmcs != VMX_LOAN_NONE)
+	    current_vmcs != VMCS_NONE)
 		indirect_branch_prediction_barrier();
 }
 

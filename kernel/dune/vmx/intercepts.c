@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Everything that VT-x has to intercept and to allow, with the reasons: the controls in one
- * table (controls), the exceptions (EXCEPTIONS), the MSRs (msr_bitmap_init()), and in a second
+ * table (controls), the exceptions (VMX_EXCEPTIONS), the MSRs (msr_bitmap_init()), and in a second
  * table (answers) the exceptions that forbidden instructions raise. dune/exit.h has the rule.
  * (SDM 25.6 to 25.8, 26.1; exit reasons are in its appendix C.)
  *
@@ -24,10 +24,8 @@
 #include <asm/trapnr.h>
 #include <asm/tsc.h>
 
+#include "dune/compat.h"
 #include "dune/vmx/vmx.h"
-#include "virt/compat.h"
-
-enum word { WORD_PIN, WORD_CPU, WORD_CPU2, WORD_EXIT, WORD_ENTRY };
 
 enum need {
 	NEEDED,
@@ -37,83 +35,80 @@ enum need {
 
 struct control {
 	u32 bit;
-	u8 word;
+	u8 word;	/* enum vmx_control */
 	u8 need;
 	const char *name;
 };
 
 static const struct control controls[] = {
 	/* The host's own events: they end the guest, the host takes them. */
-	{ PIN_BASED_EXT_INTR_MASK, WORD_PIN, NEEDED, "external-interrupt exiting" },
-	{ PIN_BASED_NMI_EXITING, WORD_PIN, NEEDED, "NMI exiting" },
+	{ PIN_BASED_EXT_INTR_MASK, VMX_PIN, NEEDED, "external-interrupt exiting" },
+	{ PIN_BASED_NMI_EXITING, VMX_PIN, NEEDED, "NMI exiting" },
 	/*
 	 * At an entry with RFLAGS.IF clear, Bochs masks the host's interrupts until
 	 * the guest changes IF: a loop that does not would never end
 	 * (docs/emulators.md).
 	 */
-	{ PIN_BASED_VMX_PREEMPTION_TIMER, WORD_PIN, OPTIONAL, "preemption timer" },
+	{ PIN_BASED_VMX_PREEMPTION_TIMER, VMX_PIN, OPTIONAL, "preemption timer" },
 	/* The way to the kernel, besides VMCALL. */
-	{ CPU_BASED_HLT_EXITING, WORD_CPU, NEEDED, "HLT exiting" },
+	{ CPU_BASED_HLT_EXITING, VMX_CPU, NEEDED, "HLT exiting" },
 	/* The task priority, which means nothing here. */
-	{ CPU_BASED_CR8_LOAD_EXITING, WORD_CPU, NEEDED, "CR8-load exiting" },
-	{ CPU_BASED_CR8_STORE_EXITING, WORD_CPU, NEEDED, "CR8-store exiting" },
+	{ CPU_BASED_CR8_LOAD_EXITING, VMX_CPU, NEEDED, "CR8-load exiting" },
+	{ CPU_BASED_CR8_STORE_EXITING, VMX_CPU, NEEDED, "CR8-store exiting" },
 	/* Debug registers 0 to 3 are not switched: they hold the host's breakpoints. */
-	{ CPU_BASED_MOV_DR_EXITING, WORD_CPU, NEEDED, "MOV-DR exiting" },
+	{ CPU_BASED_MOV_DR_EXITING, VMX_CPU, NEEDED, "MOV-DR exiting" },
 	/* Devices and the machine. The bitmap permits the guest's own MSRs. */
-	{ CPU_BASED_UNCOND_IO_EXITING, WORD_CPU, NEEDED, "I/O exiting" },
-	{ CPU_BASED_USE_MSR_BITMAPS, WORD_CPU, NEEDED, "MSR bitmaps" },
-	{ CPU_BASED_RDPMC_EXITING, WORD_CPU, NEEDED, "RDPMC exiting" },
+	{ CPU_BASED_UNCOND_IO_EXITING, VMX_CPU, NEEDED, "I/O exiting" },
+	{ CPU_BASED_USE_MSR_BITMAPS, VMX_CPU, NEEDED, "MSR bitmaps" },
+	{ CPU_BASED_RDPMC_EXITING, VMX_CPU, NEEDED, "RDPMC exiting" },
 	/* Caches are shared: writing them back costs everybody. */
-	{ SECONDARY_EXEC_WBINVD_EXITING, WORD_CPU2, NEEDED, "WBINVD exiting" },
+	{ SECONDARY_EXEC_WBINVD_EXITING, VMX_CPU2, NEEDED, "WBINVD exiting" },
 	/* They could stop the CPU for long. */
-	{ CPU_BASED_MWAIT_EXITING, WORD_CPU, NEEDED, "MWAIT exiting" },
-	{ CPU_BASED_MONITOR_EXITING, WORD_CPU, NEEDED, "MONITOR exiting" },
+	{ CPU_BASED_MWAIT_EXITING, VMX_CPU, NEEDED, "MWAIT exiting" },
+	{ CPU_BASED_MONITOR_EXITING, VMX_CPU, NEEDED, "MONITOR exiting" },
 	/*
 	 * An enclave's page is not the guest's to manage. (ENCLV is #UD as long
 	 * as its control is 0.)
 	 */
-	{ SECONDARY_EXEC_ENCLS_EXITING, WORD_CPU2, OPTIONAL, "ENCLS exiting" },
+	{ SECONDARY_EXEC_ENCLS_EXITING, VMX_CPU2, OPTIONAL, "ENCLS exiting" },
 	/*
 	 * ENQCMDS sends work to a device in the name of an address space of the
 	 * guest's choice. It gets none to choose from (vmcs.c).
 	 */
-	{ SECONDARY_EXEC_PASID_TRANSLATION, WORD_CPU2, OPTIONAL, "PASID translation" },
+	{ SECONDARY_EXEC_PASID_TRANSLATION, VMX_CPU2, OPTIONAL, "PASID translation" },
 	/*
 	 * A locked access that crosses cache lines, if #AC does not catch it
 	 * (split_lock_detect=ratelimit:N): a trap, in every ring.
 	 */
-	{ SECONDARY_EXEC_BUS_LOCK_DETECTION, WORD_CPU2, OPTIONAL,
+	{ SECONDARY_EXEC_BUS_LOCK_DETECTION, VMX_CPU2, OPTIONAL,
 	  "bus-lock detection" },
 	/* The guest's own page table and its TLB. */
-	{ CPU_BASED_CR3_LOAD_EXITING, WORD_CPU, NEVER, "CR3-load exiting" },
-	{ CPU_BASED_CR3_STORE_EXITING, WORD_CPU, NEVER, "CR3-store exiting" },
-	{ CPU_BASED_INVLPG_EXITING, WORD_CPU, NEVER, "INVLPG exiting" },
-	{ SECONDARY_EXEC_ENABLE_INVPCID, WORD_CPU2, OPTIONAL, "INVPCID" },
+	{ CPU_BASED_CR3_LOAD_EXITING, VMX_CPU, NEVER, "CR3-load exiting" },
+	{ CPU_BASED_CR3_STORE_EXITING, VMX_CPU, NEVER, "CR3-store exiting" },
+	{ CPU_BASED_INVLPG_EXITING, VMX_CPU, NEVER, "INVLPG exiting" },
+	{ SECONDARY_EXEC_ENABLE_INVPCID, VMX_CPU2, OPTIONAL, "INVPCID" },
 	/* Allowed in user mode; without these controls they would raise #UD. */
-	{ SECONDARY_EXEC_ENABLE_RDTSCP, WORD_CPU2, OPTIONAL, "RDTSCP" },
-	{ SECONDARY_EXEC_ENABLE_USR_WAIT_PAUSE, WORD_CPU2, OPTIONAL, "TPAUSE" },
+	{ SECONDARY_EXEC_ENABLE_RDTSCP, VMX_CPU2, OPTIONAL, "RDTSCP" },
+	{ SECONDARY_EXEC_ENABLE_USR_WAIT_PAUSE, VMX_CPU2, OPTIONAL, "TPAUSE" },
 	/* Needed by every guest. */
-	{ CPU_BASED_ACTIVATE_SECONDARY_CONTROLS, WORD_CPU, NEEDED,
+	{ CPU_BASED_ACTIVATE_SECONDARY_CONTROLS, VMX_CPU, NEEDED,
 	  "secondary controls" },
-	{ SECONDARY_EXEC_ENABLE_EPT, WORD_CPU2, NEEDED, "EPT" },
-	{ SECONDARY_EXEC_ENABLE_VPID, WORD_CPU2, NEEDED, "VPID" },
-	{ VM_EXIT_HOST_ADDR_SPACE_SIZE, WORD_EXIT, NEEDED, "64-bit host" },
-	{ VM_ENTRY_IA32E_MODE, WORD_ENTRY, NEEDED, "64-bit guest" },
+	{ SECONDARY_EXEC_ENABLE_EPT, VMX_CPU2, NEEDED, "EPT" },
+	{ SECONDARY_EXEC_ENABLE_VPID, VMX_CPU2, NEEDED, "VPID" },
+	{ VM_EXIT_HOST_ADDR_SPACE_SIZE, VMX_EXIT, NEEDED, "64-bit host" },
+	{ VM_ENTRY_IA32E_MODE, VMX_ENTRY, NEEDED, "64-bit guest" },
 	/* DR7 and DEBUGCTL of the host do not act in the guest. */
-	{ VM_ENTRY_LOAD_DEBUG_CONTROLS, WORD_ENTRY, NEEDED, "debug controls" },
+	{ VM_ENTRY_LOAD_DEBUG_CONTROLS, VMX_ENTRY, NEEDED, "debug controls" },
 };
-
-/* The host handles #MC. The delivery of #DB and #AC could be without end: dune/exit.h. */
-#define EXCEPTIONS	(BIT(X86_TRAP_DB) | BIT(X86_TRAP_AC) | BIT(X86_TRAP_MC))
 
 /* The capability MSRs of each word, and those of processors that allow more choices. */
 static const u32 capability_msrs[][2] = {
-	[WORD_PIN] = { MSR_IA32_VMX_PINBASED_CTLS, MSR_IA32_VMX_TRUE_PINBASED_CTLS },
-	[WORD_CPU] = { MSR_IA32_VMX_PROCBASED_CTLS,
+	[VMX_PIN] = { MSR_IA32_VMX_PINBASED_CTLS, MSR_IA32_VMX_TRUE_PINBASED_CTLS },
+	[VMX_CPU] = { MSR_IA32_VMX_PROCBASED_CTLS,
 		  MSR_IA32_VMX_TRUE_PROCBASED_CTLS },
-	[WORD_CPU2] = { MSR_IA32_VMX_PROCBASED_CTLS2, MSR_IA32_VMX_PROCBASED_CTLS2 },
-	[WORD_EXIT] = { MSR_IA32_VMX_EXIT_CTLS, MSR_IA32_VMX_TRUE_EXIT_CTLS },
-	[WORD_ENTRY] = { MSR_IA32_VMX_ENTRY_CTLS, MSR_IA32_VMX_TRUE_ENTRY_CTLS },
+	[VMX_CPU2] = { MSR_IA32_VMX_PROCBASED_CTLS2, MSR_IA32_VMX_PROCBASED_CTLS2 },
+	[VMX_EXIT] = { MSR_IA32_VMX_EXIT_CTLS, MSR_IA32_VMX_TRUE_EXIT_CTLS },
+	[VMX_ENTRY] = { MSR_IA32_VMX_ENTRY_CTLS, MSR_IA32_VMX_TRUE_ENTRY_CTLS },
 };
 
 /*
@@ -123,7 +118,8 @@ static const u32 capability_msrs[][2] = {
  */
 #define TIMER_MS	4
 
-struct vmx_controls vmx_controls __ro_after_init;
+u32 vmx_controls[VMX_CONTROLS] __ro_after_init;
+u32 vmx_timer __ro_after_init;
 
 /* Returns TIMER_MS in units of the timer, which are 2^n of the TSC's (SDM appendix A.6). */
 static u32 timer_value(void)
@@ -157,47 +153,38 @@ static int choose(const struct control *control, u64 capability, u32 *word)
 	return -ENODEV;
 }
 
-/* Fills in vmx_controls. Returns -ENODEV, and reports it in one line, if a control is missing. */
+/* Fills in vmx_controls[]. Returns 0, or -ENODEV after a line in the log about what is missing. */
 static int choose_controls(void)
 {
-	u64 basic, capabilities[ARRAY_SIZE(capability_msrs)];
-	u32 words[ARRAY_SIZE(capability_msrs)];
+	u64 basic, capabilities[VMX_CONTROLS];
 	int i, err;
 
 	rdmsrq(MSR_IA32_VMX_BASIC, basic);
-	for (i = 0; i < ARRAY_SIZE(words); i++) {
+	for (i = 0; i < VMX_CONTROLS; i++) {
 		/* The secondary controls' MSR may not exist. */
 		if (rdmsrq_safe(capability_msrs[i][!!(basic & VMX_BASIC_TRUE_CTLS)],
 				&capabilities[i]))
 			capabilities[i] = 0;
-		words[i] = capabilities[i];
+		vmx_controls[i] = capabilities[i];
 	}
 	for (i = 0; i < ARRAY_SIZE(controls); i++) {
 		err = choose(&controls[i], capabilities[controls[i].word],
-			     &words[controls[i].word]);
+			     &vmx_controls[controls[i].word]);
 		if (err)
 			return err;
 	}
 	if (boot_cpu_has(X86_FEATURE_SGX) &&
-	    !(words[WORD_CPU2] & SECONDARY_EXEC_ENCLS_EXITING)) {
+	    !(vmx_controls[VMX_CPU2] & SECONDARY_EXEC_ENCLS_EXITING)) {
 		pr_err("this CPU's VT-x has SGX but no ENCLS exiting\n");
 		return -ENODEV;
 	}
 	/* The kernel's flag is not used: it is cleared if no IOMMU serves ENQCMD. */
 	if (cpuid_ecx(7) & BIT(X86_FEATURE_ENQCMD & 31) &&
-	    !(words[WORD_CPU2] & SECONDARY_EXEC_PASID_TRANSLATION)) {
+	    !(vmx_controls[VMX_CPU2] & SECONDARY_EXEC_PASID_TRANSLATION)) {
 		pr_err("this CPU has ENQCMDS but no PASID translation in VT-x\n");
 		return -ENODEV;
 	}
-	vmx_controls = (struct vmx_controls){
-		.pin = words[WORD_PIN],
-		.cpu = words[WORD_CPU],
-		.cpu2 = words[WORD_CPU2],
-		.exit = words[WORD_EXIT],
-		.entry = words[WORD_ENTRY],
-		.exceptions = EXCEPTIONS,
-		.timer = timer_value(),
-	};
+	vmx_timer = timer_value();
 	return 0;
 }
 
@@ -245,7 +232,7 @@ static int msr_bitmap_init(void)
 	return 0;
 }
 
-/* Fills in vmx_controls and makes the MSR bitmap. May sleep. Returns 0, -ENODEV or -ENOMEM. */
+/* Fills in vmx_controls[] and makes the MSR bitmap. May sleep. Returns 0, -ENODEV or -ENOMEM. */
 int vmx_intercepts_init(void)
 {
 	int err = choose_controls();
@@ -259,6 +246,18 @@ int vmx_intercepts_init(void)
 void vmx_intercepts_cleanup(void)
 {
 	free_page((unsigned long)msr_bitmap);
+}
+
+/* Implements @forbid of struct vcpu_ops. */
+void vmx_forbid(struct dune_vcpu *vcpu, bool notsc, bool nocpuid)
+{
+	struct vcpu_hw *hw = vcpu->hw;
+
+	hw->controls &= ~CPU_BASED_RDTSC_EXITING;
+	if (notsc)
+		hw->controls |= CPU_BASED_RDTSC_EXITING;
+	hw->pending |= VMX_PENDING_CONTROLS;
+	hw->no_cpuid = nocpuid;
 }
 
 /* The answers to exits for which the handler has no case. */
@@ -288,15 +287,8 @@ static const u8 answers[] = {
 	[EXIT_REASON_ENQCMD] = ANSWER_UD,
 	[EXIT_REASON_ENQCMDS] = ANSWER_UD,
 	/* Virtualization itself, and the TLB tags of others. */
-	[EXIT_REASON_VMCLEAR] = ANSWER_UD,
-	[EXIT_REASON_VMLAUNCH] = ANSWER_UD,
-	[EXIT_REASON_VMPTRLD] = ANSWER_UD,
-	[EXIT_REASON_VMPTRST] = ANSWER_UD,
-	[EXIT_REASON_VMREAD] = ANSWER_UD,
-	[EXIT_REASON_VMRESUME] = ANSWER_UD,
-	[EXIT_REASON_VMWRITE] = ANSWER_UD,
-	[EXIT_REASON_VMOFF] = ANSWER_UD,
-	[EXIT_REASON_VMON] = ANSWER_UD,
+	/* VMCLEAR, VMLAUNCH, VMPTRLD, VMPTRST, VMREAD, VMRESUME, VMWRITE, VMXOFF, VMXON */
+	[EXIT_REASON_VMCLEAR ... EXIT_REASON_VMON] = ANSWER_UD,
 	[EXIT_REASON_INVEPT] = ANSWER_UD,
 	[EXIT_REASON_INVVPID] = ANSWER_UD,
 	[EXIT_REASON_VMFUNC] = ANSWER_UD,

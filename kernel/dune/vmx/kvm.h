@@ -27,14 +27,6 @@
 #include "virt/vmx.h"
 
 /*
- * vcpu_hw.loan is the physical address of the VMCS that must be made current again, or, if no
- * VMCS must be, one of these values, which cannot be the address of a VMCS.
- */
-#define VMX_LOAN_OFF		0ULL	/* turn virtualization off */
-#define VMX_LOAN_OUTSIDE	1ULL	/* leave VMX operation, keep CR4.VMXE */
-#define VMX_LOAN_NONE		(~0ULL)	/* VMPTRST: no VMCS is current */
-
-/*
  * Makes our VMCS the current one, in any state in which KVM may have left this CPU. Interrupts
  * are off.
  * @fresh: the page of our VMCS is new, and its state undefined. Returns false if the
@@ -48,11 +40,13 @@ static inline bool vmx_borrow(struct vcpu_hw *hw, bool fresh)
 	u64 cr4 = __read_cr4();
 
 	if (!(cr4 & X86_CR4_VMXE)) {
-		hw->loan = VMX_LOAN_OFF;
+		hw->loan.found = VMX_FOUND_OFF;
 		if (!vmx_virt_turn_on(cr4))
 			return false;
-	} else if (!vmptrst(&hw->loan)) {
-		hw->loan = VMX_LOAN_OUTSIDE;
+	} else if (vmptrst(&hw->loan.vmcs)) {
+		hw->loan.found = VMX_FOUND_ON;
+	} else {
+		hw->loan.found = VMX_FOUND_OUTSIDE;
 		if (!vmxon(this_cpu_ptr(&vmx_virt_vmxon_pa)))
 			return false;
 	}
@@ -69,21 +63,27 @@ static __always_inline void vmx_clear(struct vcpu_hw *hw)
 	hw->pending |= VMX_PENDING_ACTIVATE;
 }
 
+/* Makes KVM's VMCS current again, if KVM had one. */
+static __always_inline void vmx_return_vmcs(const struct vcpu_hw *hw)
+{
+	if (hw->loan.vmcs != VMCS_NONE)
+		vmptrld(&hw->loan.vmcs);
+}
+
 /* The opposite of vmx_borrow(). */
 static inline void vmx_give_back(struct vcpu_hw *hw)
 {
 	vmx_clear(hw);
-	switch (hw->loan) {
-	case VMX_LOAN_OFF:
-		vmx_virt_turn_off();
+	switch (hw->loan.found) {
+	case VMX_FOUND_ON:
+		vmx_return_vmcs(hw);
 		break;
-	case VMX_LOAN_OUTSIDE:
+	case VMX_FOUND_OUTSIDE:
 		vmxoff();
 		break;
-	case VMX_LOAN_NONE:
+	case VMX_FOUND_OFF:
+		vmx_virt_turn_off();
 		break;
-	default:
-		vmptrld(&hw->loan);
 	}
 }
 

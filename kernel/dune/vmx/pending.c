@@ -42,7 +42,7 @@ static void write_fields(struct vcpu_hw *hw)
 		hw->host_rsp = 0;
 	}
 	if (pending & VMX_PENDING_HOST) {
-		vmx_host_write(&hw->host);
+		vmcs_write(HOST_FS_BASE, hw->host.fs_base);
 		if (vmx_tag_take(hw))
 			vmcs_write(VIRTUAL_PROCESSOR_ID, hw->tag.number);
 	}
@@ -53,8 +53,7 @@ static void write_fields(struct vcpu_hw *hw)
 	if (pending & VMX_PENDING_REGS)
 		write_regs(hw);
 	if (pending & VMX_PENDING_SKIP) {
-		vmcs_write(GUEST_RIP, vmcs_read(GUEST_RIP) +
-				      hw->exit.instruction_length);
+		vmcs_write(GUEST_RIP, vmcs_read(GUEST_RIP) + hw->exit.instruction_length);
 		vmcs_write(GUEST_INTERRUPTIBILITY_INFO, 0);
 	}
 	if (pending & VMX_PENDING_EVENT)

@@ -50,14 +50,12 @@ void vmx_write_state(const struct dune_state *state)
 
 	lockdep_assert_irqs_disabled();
 	for (i = 0; i < ARRAY_SIZE(segments); i++) {
-		const struct dune_segment *segment =
-			(const void *)state + segments[i].offset;
+		const struct dune_segment *segment = (const void *)state + segments[i].offset;
 		u32 ar = rights(segment->attributes);
 
 		/* The privilege level is that of SS. */
 		if (segments[i].rights == GUEST_SS_AR_BYTES)
-			ar = (ar & ~SEGMENT_DPL) |
-			     state->cpl << VMX_AR_DPL_SHIFT;
+			ar = (ar & ~SEGMENT_DPL) | state->cpl << VMX_AR_DPL_SHIFT;
 		write_segment(i, segment, ar);
 	}
 	vmcs_write(GUEST_GDTR_BASE, guest_canonical(state->gdtr.base));

@@ -11,10 +11,10 @@
 #include <asm/cpufeature.h>
 #include <asm/msr.h>
 
+#include "dune/compat.h"
 #include "dune/memory/second_level.h"
 #include "dune/vcpu_ops.h"
 #include "dune/vmx/vmx.h"
-#include "virt/compat.h"
 #include "virt/vmx.h"
 
 /*
@@ -84,11 +84,10 @@ static int vmx_create(struct dune_vcpu *vcpu)
 	*(u32 *)hw->vmcs = vmx_virt_revision;
 	hw->vmcs_pa = __pa(hw->vmcs);
 	hw->cpu = -1;
-	hw->controls = vmx_controls.cpu;
+	hw->controls = vmx_controls[VMX_CPU];
 	hw->cr4 = guest_cr4(vcpu->smap);
 	hw->rflags = X86_EFLAGS_FIXED;
-	hw->pending = VMX_PENDING_SETUP | VMX_PENDING_CONTROLS |
-		      VMX_PENDING_REGS;
+	hw->pending = VMX_PENDING_SETUP | VMX_PENDING_CONTROLS | VMX_PENDING_REGS;
 	vmx_reset_state(hw);
 	vcpu->hw = hw;
 	return 0;
@@ -109,18 +108,6 @@ static void vmx_destroy(struct dune_vcpu *vcpu)
 static void vmx_set_root(struct dune_vcpu *vcpu, u64 root)
 {
 	vcpu->hw->eptp = root;
-}
-
-/* Implements @forbid of struct vcpu_ops. */
-static void vmx_forbid(struct dune_vcpu *vcpu, bool notsc, bool nocpuid)
-{
-	struct vcpu_hw *hw = vcpu->hw;
-
-	hw->controls &= ~CPU_BASED_RDTSC_EXITING;
-	if (notsc)
-		hw->controls |= CPU_BASED_RDTSC_EXITING;
-	hw->pending |= VMX_PENDING_CONTROLS;
-	hw->no_cpuid = nocpuid;
 }
 
 const struct vcpu_ops vmx_vcpu_ops = {

@@ -50,23 +50,23 @@ void vmx_write_setup(const struct vcpu_hw *hw)
 	lockdep_assert_irqs_disabled();
 	for (i = 0; i < ARRAY_SIZE(zeroes); i++)
 		vmcs_write(zeroes[i], 0);
-	vmcs_write(PIN_BASED_VM_EXEC_CONTROL, vmx_controls.pin);
-	if (vmx_controls.pin & PIN_BASED_VMX_PREEMPTION_TIMER)
-		vmcs_write(VMX_PREEMPTION_TIMER_VALUE, vmx_controls.timer);
-	vmcs_write(SECONDARY_VM_EXEC_CONTROL, vmx_controls.cpu2);
-	vmcs_write(VM_EXIT_CONTROLS, vmx_controls.exit);
-	vmcs_write(VM_ENTRY_CONTROLS, vmx_controls.entry);
+	vmcs_write(PIN_BASED_VM_EXEC_CONTROL, vmx_controls[VMX_PIN]);
+	if (vmx_controls[VMX_PIN] & PIN_BASED_VMX_PREEMPTION_TIMER)
+		vmcs_write(VMX_PREEMPTION_TIMER_VALUE, vmx_timer);
+	vmcs_write(SECONDARY_VM_EXEC_CONTROL, vmx_controls[VMX_CPU2]);
+	vmcs_write(VM_EXIT_CONTROLS, vmx_controls[VMX_EXIT]);
+	vmcs_write(VM_ENTRY_CONTROLS, vmx_controls[VMX_ENTRY]);
 	vmcs_write(MSR_BITMAP, vmx_msr_bitmap);
 	vmcs_write(EPT_POINTER, hw->eptp);
 	vmcs_write(VMCS_LINK_POINTER, ~0ULL);
-	if (vmx_controls.cpu2 & SECONDARY_EXEC_ENCLS_EXITING)
+	if (vmx_controls[VMX_CPU2] & SECONDARY_EXEC_ENCLS_EXITING)
 		vmcs_write(ENCLS_EXITING_BITMAP, ~0ULL);
 	/* One directory for each half of the PASIDs; a page of zeroes has no entry. */
-	if (vmx_controls.cpu2 & SECONDARY_EXEC_PASID_TRANSLATION) {
+	if (vmx_controls[VMX_CPU2] & SECONDARY_EXEC_PASID_TRANSLATION) {
 		vmcs_write(LOW_PASID_DIRECTORY, page_to_phys(ZERO_PAGE(0)));
 		vmcs_write(HIGH_PASID_DIRECTORY, page_to_phys(ZERO_PAGE(0)));
 	}
-	vmcs_write(EXCEPTION_BITMAP, vmx_controls.exceptions);
+	vmcs_write(EXCEPTION_BITMAP, VMX_EXCEPTIONS);
 
 	/* The guest reads CR0 and CR4 from the shadows; to change a bit is an exit. */
 	vmcs_write(CR0_GUEST_HOST_MASK, ~0ULL);
@@ -123,8 +123,7 @@ void vmx_vmcs_cpu_off(void)
 	struct vcpu_hw *hw, *next;
 
 	lockdep_assert_irqs_disabled();
-	list_for_each_entry_safe(hw, next, this_cpu_ptr(&active_vmcss),
-				 active) {
+	list_for_each_entry_safe(hw, next, this_cpu_ptr(&active_vmcss), active) {
 		if (hw->msrs_loaded)
 			vmx_restore_msrs(hw);
 		vmptrld(&hw->vmcs_pa);

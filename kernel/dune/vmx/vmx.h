@@ -19,6 +19,7 @@
 #include <linux/list.h>
 #include <asm/desc_defs.h>
 #include <asm/msr-index.h>
+#include <asm/trapnr.h>
 #include <asm/vmx.h>
 
 #include "dune/exit.h"
@@ -38,6 +39,19 @@ enum vmx_msr {
 	VMX_MSR_SFMASK,
 	VMX_MSRS
 };
+
+/* The VMCS's fields for controls: indices of vmx_controls[]. */
+enum vmx_control {
+	VMX_PIN,
+	VMX_CPU,	/* primary processor-based controls */
+	VMX_CPU2,	/* secondary ones */
+	VMX_EXIT,
+	VMX_ENTRY,
+	VMX_CONTROLS
+};
+
+/* The host handles #MC. The delivery of #DB and #AC could be without end: dune/exit.h. */
+#define VMX_EXCEPTIONS	(BIT(X86_TRAP_DB) | BIT(X86_TRAP_AC) | BIT(X86_TRAP_MC))
 
 /*
  * vcpu_hw.pending: what the next entry has to do before the world switch. Each bit but
@@ -134,6 +148,26 @@ struct vmx_host {
 	u16 ds, es, fs, gs, ldt;
 };
 
+/* VMPTRST reports this if no VMCS is current (SDM vol. 3, 31.3). */
+#define VMCS_NONE	(~0ULL)
+
+/* How an entry while KVM is loaded found virtualization. */
+enum vmx_found {
+	VMX_FOUND_ON,		/* CR4.VMXE is set, and the CPU is in VMX operation */
+	VMX_FOUND_OUTSIDE,	/* CR4.VMXE is set, but the CPU is outside of VMX operation */
+	VMX_FOUND_OFF,
+};
+
+/**
+ * struct vmx_loan - what an exit while KVM is loaded must restore
+ * @found:	how vmx_borrow() found virtualization
+ * @vmcs:	with VMX_FOUND_ON: physical address of the VMCS that was current, or VMCS_NONE
+ */
+struct vmx_loan {
+	enum vmx_found found;
+	u64 vmcs;
+};
+
 /**
  * struct vcpu_hw - the VT-x part of a vCPU
  * @vmcs:	one page; the processor's own while it is active on a CPU
@@ -166,7 +200,7 @@ struct vmx_host {
  * @cr2:	the guest's, while the host runs
  * @exit:	the reason of the last exit
  * @host:	the host's state around the current entry
- * @loan:	while KVM is loaded, what the exit must restore: VMX_LOAN_* or KVM's VMCS
+ * @loan:	what the exit must restore, while KVM is loaded
  * @guest_list:	with @lists_msrs, the guest's values of those MSRs that differ (SDM 25.8.2);
  *		aligned to 16 bytes, as the SDM demands: by the type, and because
  *		kmalloc() aligns an object of this size to at least as much
@@ -206,27 +240,10 @@ struct vcpu_hw {
 	u64 cr2;
 	struct vmx_exit exit;
 	struct vmx_host host;
-	u64 loan;
+	struct vmx_loan loan;
 	struct vmx_msr_entry guest_list[VMX_MSRS];
 	struct vmx_msr_entry host_list[VMX_MSRS];
 	struct dune_state state;
-};
-
-/**
- * struct vmx_controls - the VMCS's control fields, the same for each vCPU
- * @pin:	pin-based controls
- * @cpu:	primary processor-based controls
- * @cpu2:	secondary processor-based controls
- * @exit:	VM-exit controls
- * @entry:	VM-entry controls
- * @exceptions:	exception bitmap
- * @timer:	of the preemption timer, in its units; only with
- *		PIN_BASED_VMX_PREEMPTION_TIMER
- */
-struct vmx_controls {
-	u32 pin, cpu, cpu2, exit, entry;
-	u32 exceptions;
-	u32 timer;
 };
 
 /*
@@ -248,7 +265,12 @@ static __always_inline bool vmx_is_ready_with_kvm(const struct vcpu_hw *hw)
 	return hw->pending == VMX_PENDING_ACTIVATE;
 }
 
-/* vmcs.c */
+/*
+ * The C files describe each function. Unless a line here allows more, they are for the vCPU's
+ * thread in process context, with interrupts on; none of them sleeps.
+ */
+
+/* vmcs.c: for interrupts off, except for init, deactivate and make_current */
 void vmx_vmcs_init(void);
 void vmx_write_setup(const struct vcpu_hw *hw);
 void vmx_vmcs_cpu_off(void);
@@ -259,7 +281,7 @@ void vmx_release_current(struct vcpu_hw *hw, bool borrowed);
 void vmx_read_regs(struct vcpu_hw *hw);
 void vmx_read_last_regs(struct vcpu_hw *hw);
 
-/* state.c */
+/* state.c: vmx_write_state() is for interrupts off, with the VMCS current */
 void vmx_write_state(const struct dune_state *state);
 int vmx_get_state(struct dune_vcpu *vcpu, struct dune_state *state);
 void vmx_set_state(struct dune_vcpu *vcpu, const struct dune_state *state);
@@ -270,14 +292,13 @@ void vmx_store_regs(struct dune_vcpu *vcpu);
 /* pending.c: for interrupts off */
 void vmx_write_pending(struct vcpu_hw *hw);
 
-/* enter.c */
+/* enter.c: vmx_enter() is for interrupts off; init is called at load and may sleep */
 void vmx_enter_init(void);
 bool vmx_enter(struct dune_vcpu *vcpu, bool flush);
 
 /* host.c: the functions are for interrupts off, except for vmx_set_msr() */
 extern const u32 vmx_msr_numbers[VMX_MSRS];
-void vmx_host_write_cpu(struct vmx_host *host);
-void vmx_host_write(struct vmx_host *host);
+void vmx_host_write_cpu(const struct vmx_host *host);
 void vmx_restore_msrs(struct vcpu_hw *hw);
 void vmx_write_lists(struct vcpu_hw *hw);
 void vmx_vcpu_load(struct dune_vcpu *vcpu, bool migrated);
@@ -288,17 +309,19 @@ int vmx_set_msr(struct vcpu_hw *hw, u32 msr, u64 value);
 bool vmx_tag_take(struct vcpu_hw *hw);
 void vmx_tag_flush(const struct vcpu_hw *hw);
 
-/* exit.c */
+/* exit.c: may sleep */
 int vmx_handle_exit(struct dune_vcpu *vcpu);
 
-/* intercepts.c */
-extern struct vmx_controls vmx_controls;
+/* intercepts.c: init and cleanup are called at load and may sleep */
+extern u32 vmx_controls[VMX_CONTROLS];	/* the same for each vCPU, but for vcpu_hw.controls */
+extern u32 vmx_timer;			/* of the preemption timer, in its units */
 extern u64 vmx_msr_bitmap;	/* physical address */
 int vmx_intercepts_init(void);
 void vmx_intercepts_cleanup(void);
+void vmx_forbid(struct dune_vcpu *vcpu, bool notsc, bool nocpuid);
 enum answer vmx_intercept_answer(u32 reason);
 
-/* switch.S; returns whether the entry failed without an exit */
+/* switch.S: for interrupts off; returns whether the entry failed without an exit */
 bool vmx_switch(struct dune_regs *regs, bool launched, u64 *host_rsp);
 extern const char vmx_switch_exit[];
 

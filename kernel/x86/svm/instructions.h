@@ -38,6 +38,7 @@
 #define VMMCALL_LENGTH		3
 #define HLT_LENGTH		1
 #define ICEBP_LENGTH		1
+#define MONITOR_LENGTH		3	/* also of MWAIT, MONITORX and MWAITX */
 
 static __always_inline void stgi(void)
 {

@@ -69,8 +69,7 @@ static inline void invept(unsigned long extent, u64 eptp)
 		u64 reserved;
 	} descriptor = { eptp, 0 };
 
-	asm volatile("invept %0, %1" : : "m" (descriptor), "r" (extent)
-		     : "cc", "memory");
+	asm volatile("invept %0, %1" : : "m" (descriptor), "r" (extent) : "cc", "memory");
 }
 
 #endif /* X86_VMX_INSTRUCTIONS_H */

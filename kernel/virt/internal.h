@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * One table for each vendor with the functions that the common code of virt/ calls; virt.c
- * chooses the table that fits the processor. Only virt/ includes this header.
+ * What the files of virt/ share: the table for each vendor with the functions that the common code
+ * calls, virtualization on each CPU (cpu.c), and KVM as it comes and goes (kvm.c). virt.c chooses
+ * the table that fits the processor. Only virt/ includes this header.
  */
-#ifndef VIRT_VIRT_OPS_H
-#define VIRT_VIRT_OPS_H
+#ifndef VIRT_INTERNAL_H
+#define VIRT_INTERNAL_H
+
+#include <linux/types.h>
 
 #include "virt/virt.h"
 
@@ -47,4 +50,35 @@ extern const struct virt_ops vmx_virt_ops;
 /* This processor's table; virt_init() sets it before anything else runs. */
 extern const struct virt_ops *virt_ops;
 
-#endif /* VIRT_VIRT_OPS_H */
+/* cpu.c */
+
+/*
+ * virt_cpus_start() turns virtualization on, on all CPUs, and virt_cpus_stop() turns it off. For
+ * process context; both may sleep. @cpu_off: as for virt_start(). Returns 0 or a negative errno.
+ */
+int virt_cpus_start(void (*cpu_off)(void));
+void virt_cpus_stop(void);
+
+/*
+ * Records in virt_kvm_loaded whether KVM is loaded, and gives virtualization to KVM or takes it
+ * back on all CPUs. For process context; may sleep.
+ */
+void virt_cpus_set_kvm(bool loaded);
+
+/*
+ * Turns virtualization off on this CPU while the kernel crashes or reboots by force. For any
+ * context, also an NMI.
+ */
+void virt_cpu_emergency(void);
+
+/* kvm.c */
+
+/*
+ * virt_kvm_start() watches for KVM, and virt_kvm_stop() stops that. The former is called before
+ * virt_cpus_start() turns virtualization on, the latter after it is off. For process context;
+ * both may sleep. Returns 0 or a negative errno.
+ */
+int virt_kvm_start(void);
+void virt_kvm_stop(void);
+
+#endif /* VIRT_INTERNAL_H */
