@@ -26,6 +26,13 @@ $(OBJ)/%.o: % $(HEADERS) $(MAKEFILES)
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) $(FLAGS) -c $< -o $@
 
+# The texts by which klog.c knows an error, each as a string of C: one list with the tools.
+$(OBJ)/klog.c.o: FLAGS += -I$(OBJ)
+$(OBJ)/klog.c.o: $(OBJ)/kernel_errors.h
+$(OBJ)/kernel_errors.h: $(COMMON)../../tools/machine/src/kernel_errors.txt $(MAKEFILES)
+	@mkdir -p $(@D)
+	sed -n '/^[^#]/s/.*/"&",/p' $< >$@
+
 clean:
 	rm -rf $(OUT) $(OBJ)
 
