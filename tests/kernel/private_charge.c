@@ -1,21 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * Private memory is charged, limited, and given back, however its process ends. Fails when
- * a page is not charged to the memory cgroup, or not counted as the process's (VmPTE); when
- * an address space gets more than dune_info.private_pages, or not so many; when a request
- * that did not get all its pages keeps some; when pages stay charged after exit, kill -9,
- * exec, close or the OOM killer, or a reference to the module stays; and when the computer
- * would hibernate with private pages, or never again.
+ * Private memory is charged to its process's memory cgroup, and given back however the process
+ * ends. Fails when a page is not charged, or not counted as the process's (VmPTE); when a request
+ * that did not get all its pages keeps some; when pages stay charged after exit, kill -9, exec,
+ * close or the OOM killer; and when a reference to the module stays.
  */
 #define _GNU_SOURCE
 #include "child.h"
-#include "klog.h"
 #include "modules.h"
 #include "private.h"
 #include "proc.h"
+#include "tap.h"
 #include "timing.h"
 
-#include <fcntl.h>
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/mount.h>
@@ -29,8 +27,6 @@
 #define SLACK	(2UL << 20)	/* what a process has besides */
 
 static volatile int *step;
-
-/* ---- charged ---- */
 
 static bool unified;	/* the cgroup is of version 2 */
 
@@ -173,7 +169,7 @@ static void too_much(void *arg)
 		child_fails("the next page is not added after the first one");
 }
 
-/* Whether there is one now. */
+/* Returns whether there is one now. */
 static bool make_group(void)
 {
 	char limit[24];
@@ -196,7 +192,7 @@ static bool make_group(void)
 
 static void in_a_group(void)
 {
-	for (enum how how = 0; how < BY_OOM; how++)
+	for (enum how how = 0; how <= BY_OOM; how++)
 		charged_until(how);
 	/* In version 2 there is always the OOM killer. */
 	if (unified) {
@@ -220,96 +216,17 @@ static void remove_group(void)
 	rmdir(ROOT);
 }
 
-/* ---- limited ---- */
-
-static void fill(void)
-{
-	u64 first, gpa;
-	struct guest g;
-	int err = 0;
-
-	guest_open(&g);
-
-	u64 max = g.info.private_pages, n;
-
-	private_add(&g, 1, &first);
-	/* Numbers that end within tables, at the end of one, and after it. */
-	for (n = 1; !err && n + 1021 <= max; n += 1021) {
-		err = private_add(&g, 1021, &gpa);
-		if (gpa != first + n * 4096)
-			err = -1;
-	}
-	is(err, 0, "an address space gets pages up to its limit");
-	is(private_add(&g, max - n + 1, &gpa), -ENOSPC, "one page more than the limit: ENOSPC");
-	is(private_add(&g, max - n, &gpa), 0, "the last pages");
-	is(private_add(&g, 1, &gpa), -ENOSPC, "one page more: ENOSPC");
-	private_show(&g, first + (max - 512) * 4096);
-	ok(guest_call(&g, guest_load, (void *)(PRIVATE_AT + 511 * 4096)) == GUEST_DONE &&
-	   !g.value, "the guest reads the last page");
-	guest_close(&g);
-}
-
-/* ---- hibernation ---- */
-
-/* Opening it is the first step of hibernation by a program, closing it the last. */
-static int snapshot_open(void)
-{
-	int fd = open("/dev/snapshot", O_RDONLY);
-
-	return fd < 0 ? -errno : fd;
-}
-
-static void hibernation(void)
-{
-	struct guest g, h;
-	int fd = snapshot_open();
-	u64 gpa;
-
-	if (fd < 0) {
-		skip(strerror(-fd), "hibernation with private memory");
-		return;
-	}
-	guest_open(&g);
-	is(private_add(&g, 1, &gpa), -EBUSY, "no page is added while the computer hibernates");
-	close(fd);
-	is(private_add(&g, 1, &gpa), 0, "a page is added after that");
-	is(snapshot_open(), -EBUSY, "the computer does not hibernate with private memory");
-	guest_open(&h);
-	private_add(&h, 1, &gpa);
-	guest_close(&g);
-	is(snapshot_open(), -EBUSY, "nor while there is another address space with some");
-	guest_close(&h);
-	fd = snapshot_open();
-	ok(fd >= 0, "it hibernates when all are gone (%d)", fd);
-	close(fd);
-}
-
 int main(void)
 {
 	struct guest g;
-	struct klog log;
-
-	begin(300);
-	klog_begin(&log);
-	step = shared_alloc(4096);
-	guest_open(&g);
-
-	bool exists = private_exists(&g), group;
+	bool exists = private_begin(&g, 300);
 
 	guest_close(&g);
-	if (!exists)
-		return done();
-	fill();
-	hibernation();
-	group = make_group();
-	if (group)
+	step = shared_alloc(4096);
+	if (exists && make_group()) {
 		in_a_group();
-	klog_end(&log);
-	/* The OOM killer's report looks like one of an error. */
-	if (group) {
-		charged_until(BY_OOM);
 		remove_group();
 	}
 	is(dune_users_left(), 0, "nobody uses the module any more");
-	return done();
+	return private_end();
 }
