@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # This makefile drives everything: cargo for the tools, Kbuild for the module,
-# and a small makefile in each folder of C. All outputs go below build/.
+# and a small makefile in each directory of C. All outputs go below build/.
 #
 #   make             builds everything; ./setup installs what that needs
 #   make test        runs the usual tests in emulated machines, on KERNELS="6.1 6.12";
@@ -50,10 +50,10 @@ override O := $(abspath $(O))
 bin := $(O)/bin
 libexec := $(O)/libexec
 machine := $(O)/machine
-# Each folder with a makefile has a target: build-tests builds tests/.
-folders := $(patsubst %/Makefile,%,$(wildcard libdune/Makefile run/Makefile \
+# Each directory with a makefile has a target: build-tests builds tests/.
+directories := $(patsubst %/Makefile,%,$(wildcard libdune/Makefile run/Makefile \
 	examples/Makefile tests/Makefile bench/Makefile))
-parts := $(folders:%=build-%)
+parts := $(directories:%=build-%)
 
 export CARGO_TARGET_DIR := $(O)/cargo
 cargo := cargo build --quiet --locked --release
@@ -225,8 +225,8 @@ deb: all
 	@echo "  DEB      $(notdir $(O))/packages"
 	@$(MAKE) $(quiet) --no-print-directory -C packaging O=$(O) >/dev/null
 
-# The files and folders that the build and the tests write to $(O); with O=DIR that folder may
-# contain other people's files. parts/ has the records of make test-all.
+# The files and directories that the build and the tests write to $(O); with O=DIR that directory
+# may contain files of other people. parts/ has the records of make test-all.
 outputs := bin libexec lib obj kernel cargo tests examples bench packages parts
 kept := machine log fuzz decoy bench.json
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# Variables for the makefiles of all test programs in C. COMMON is this folder.
+# Variables for the makefiles of all test programs in C. COMMON is this directory.
 COMMON := $(dir $(lastword $(MAKEFILE_LIST)))
 CC ?= gcc
 # Functions of guests, children and handlers have parameters that not all of them use.

@@ -106,11 +106,11 @@ int kvm_unload(void)
 	return err ? err : module_unload("kvm");
 }
 
-const char *build_folder(void)
+const char *build_directory(void)
 {
-	const char *folder = getenv("DUNE_BUILD");
+	const char *directory = getenv("DUNE_BUILD");
 
-	return folder && *folder ? folder : "build";
+	return directory && *directory ? directory : "build";
 }
 
 /* $NAME_KO, with the module's name in capitals. */
@@ -133,7 +133,7 @@ const char *module_file(const char *name)
 	if (chosen)
 		return chosen;
 	uname(&uts);
-	snprintf(path, sizeof(path), "%s/kernel/%s/%s.ko", build_folder(), uts.release, name);
+	snprintf(path, sizeof(path), "%s/kernel/%s/%s.ko", build_directory(), uts.release, name);
 	return path;
 }
 

@@ -23,13 +23,13 @@ int fuse_load(void);
 /* Run modprobe(8), with @parameter of @module, or NULL. 0 or -errno. */
 int modprobe(const char *option, const char *module, const char *parameter);
 
-/* The folder of all that is built: $DUNE_BUILD, or "build". */
-const char *build_folder(void);
+/* The directory of all that is built: $DUNE_BUILD, or "build". */
+const char *build_directory(void);
 
 bool module_is_loaded(const char *name);
 /*
  * The file of a module of this repository for this kernel: $DUNE_KO for "dune", and likewise
- * for other names, or else the one in build_folder().
+ * for other names, or else the one in build_directory().
  */
 const char *module_file(const char *name);
 /* With parameters of the module, "" for none. 0 or -errno; -EEXIST if it is loaded. */

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# One test program for each C file of a folder. Before the folder's makefile
+# One test program for each C file of a directory. Before the directory's makefile
 # includes this file it sets OUT, where the programs go; SHARED, C files that are
 # linked into each program; NEEDS, what else each program is made from; and FLAGS,
 # its own flags for the compiler.

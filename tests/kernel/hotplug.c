@@ -89,7 +89,7 @@ static bool root_is_9p(void)
 	static char text[16384];
 
 	read_file("/proc/mounts", text, sizeof(text));
-	/* An overlay does not show the device of its lower folder. */
+	/* An overlay does not show the device of its lower directory. */
 	return strstr(text, " 9p ") || strstr(text, "overlay / ");
 }
 

@@ -87,11 +87,11 @@ fn run_in_machine(layout: &Layout, options: &RunOptions) -> Result<End> {
 
     let machine_type = options.machine.unwrap_or(MachineType::DEFAULT);
     let mut config = config_of(layout, machine_type, &options.parts, None)?;
-    let mut folders = options.shares.clone();
+    let mut directories = options.shares.clone();
     if machine_type.shares_files() {
-        folders.push(run.program.directory.clone());
+        directories.push(run.program.directory.clone());
     }
-    config.shares = shares(&folders)?;
+    config.shares = shares(&directories)?;
     let release = &config.kernel.release;
     config.insmod = layout.modules_for(release)?;
 
@@ -106,8 +106,12 @@ fn run_in_machine(layout: &Layout, options: &RunOptions) -> Result<End> {
     machine::end(machine, outcome.status)
 }
 
-fn list(folders: &[std::path::PathBuf]) -> String {
-    folders.iter().map(|folder| folder.display().to_string()).collect::<Vec<_>>().join(", ")
+fn list(directories: &[std::path::PathBuf]) -> String {
+    directories
+        .iter()
+        .map(|directory| directory.display().to_string())
+        .collect::<Vec<_>>()
+        .join(", ")
 }
 
 /// "No such file or directory (os error 2)", without the number.

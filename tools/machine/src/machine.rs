@@ -96,9 +96,9 @@ pub struct Config {
     /// Features added to the CPU model ("la57"), removed from it ("-pdpe1gb"), or set to a
     /// value ("phys-bits=52").
     pub cpu_features: Vec<String>,
-    /// Folders in which writes reach the host, by absolute path without links.
+    /// Directories in which writes reach the host, by absolute path without links.
     pub shares: Vec<PathBuf>,
-    /// Folders that programs need, for a machine that has copies of the files.
+    /// Directories that programs need, for a machine that has copies of the files.
     pub copies: Vec<PathBuf>,
     /// Kernel modules to load, by their path on the host. Each makes a device of its own
     /// name.
@@ -146,7 +146,7 @@ impl Config {
     }
 
     fn setup(&self) -> Result<Setup> {
-        let absolute = |path: &PathBuf| std::path::absolute(path).context("finding a folder");
+        let absolute = |path: &PathBuf| std::path::absolute(path).context("finding a directory");
         let shares = self.shares_by_tag().map(|(tag, path)| Share { tag, path: path.to_owned() });
         Ok(Setup {
             hostname: nix::unistd::gethostname().context("finding the host name")?,
@@ -190,7 +190,7 @@ impl Machine {
     fn boot_once(layout: &Layout, config: &Config) -> Result<Self> {
         for share in &config.shares {
             if !share.is_dir() {
-                return Err(Error::Usage(format!("{} is not a folder", share.display())));
+                return Err(Error::Usage(format!("{} is not a directory", share.display())));
             }
         }
         let begin = Instant::now();
@@ -240,7 +240,7 @@ impl Machine {
         &self.log
     }
 
-    /// Writes all shared folders back and switches the machine off. Returns the whole log,
+    /// Writes all shared directories back and switches the machine off. Returns the whole log,
     /// with the messages of the shutdown.
     ///
     /// # Errors

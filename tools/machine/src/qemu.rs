@@ -180,11 +180,11 @@ fn accelerator(config: &Config) -> &'static [&'static str] {
 /// Users and modes are those of the host's files (security_model=none). A share
 /// may span file systems, and QEMU keeps their inode numbers distinct (remap).
 fn share(tag: &str, path: &Path, readonly: &str) -> [OsString; 4] {
-    let mut folder = OsString::from(format!("local,id={tag},path="));
-    folder.push(double_commas(path));
-    folder.push(format!(",security_model=none,readonly={readonly},multidevs=remap"));
+    let mut directory = OsString::from(format!("local,id={tag},path="));
+    directory.push(double_commas(path));
+    directory.push(format!(",security_model=none,readonly={readonly},multidevs=remap"));
     let device = format!("virtio-9p-pci,fsdev={tag},mount_tag={tag}");
-    ["-fsdev".into(), folder, "-device".into(), device.into()]
+    ["-fsdev".into(), directory, "-device".into(), device.into()]
 }
 
 /// A comma in a value of an option is written twice.
@@ -215,7 +215,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn commas_in_folder_names_are_doubled() {
+    fn commas_in_directory_names_are_doubled() {
         assert_eq!(double_commas(Path::new("/a,b")), "/a,,b");
     }
 }

@@ -275,7 +275,7 @@ fn measure(context: &Context, series: Series) -> Result<Vec<Figure>> {
     let steps = machine.power_off_traced()?;
     let symbols = String::from_utf8_lossy(&symbols);
     let listing = format!("switch-{machine_name}-{series}.txt");
-    fs::write(context.log_folder("bench")?.join(listing), switch::listing(&steps, &symbols)?)
+    fs::write(context.log_directory("bench")?.join(listing), switch::listing(&steps, &symbols)?)
         .context("writing the trace")?;
     switch::count(&steps, &symbols)?.into_iter().for_each(add);
     Ok(figures)
@@ -324,8 +324,9 @@ fn figure_with_target(measured: Measured, machine_type: &MachineType, series: Se
 }
 
 fn programs(context: &Context) -> Result<Vec<PathBuf>> {
-    let folder = context.build.join("bench");
-    let entries = fs::read_dir(&folder).with_context(|| format!("listing {}", folder.display()))?;
+    let directory = context.build.join("bench");
+    let entries =
+        fs::read_dir(&directory).with_context(|| format!("listing {}", directory.display()))?;
     let mut programs = Vec::new();
     for entry in entries {
         let path = entry?.path();
@@ -344,8 +345,8 @@ mod tests {
 
     #[test]
     fn only_a_missing_file_means_no_figures() {
-        let folder = tempfile::tempdir().expect("a folder can be made");
-        let file = folder.path().join("bench.json");
+        let directory = tempfile::tempdir().expect("a directory can be made");
+        let file = directory.path().join("bench.json");
         assert!(read(&file).expect("no file means no figures").is_empty());
         save(&file, &[Figure::example("open", 100.0, 50.0)]).expect("the file can be written");
         assert_eq!(read(&file).expect("the file can be read").len(), 1);
