@@ -55,9 +55,7 @@ pub fn mount_root(setup: &Setup) -> Result<()> {
         mount_9p(&share.tag, &target, SHARE_OPTIONS, MsFlags::empty())
             .with_context(|| format!("sharing {}", share.path.display()))?;
     }
-    if let Some(modules) = &setup.modules_root {
-        mount_modules(modules).context("the kernel's modules")?;
-    }
+    mount_modules(&setup.modules_root).context("the kernel's modules")?;
     for name in ["proc", "sys", "dev"] {
         let to = Path::new(ROOT).join(name);
         fs::create_dir_all(&to).ok();

@@ -12,7 +12,7 @@ use std::process::Command;
 
 use dune_machine::{Error, Layout, Machine, MachineType, Result, Run, Status};
 
-use crate::cli::RunOptions;
+use crate::cli::{RunOptions, StatsTo};
 use crate::exit::End;
 use crate::lookup;
 use crate::machine::{self, config_of, shares, COPIES};
@@ -66,13 +66,14 @@ fn run_here(layout: &Layout, options: &RunOptions) -> Result<End> {
 }
 
 fn stats_argument(options: &RunOptions) -> Option<OsString> {
-    let file = options.stats.as_ref()?;
-    if file == Path::new("-") {
-        return Some("--stats".into());
-    }
-    let mut argument = OsString::from("--stats=");
-    argument.push(file);
-    Some(argument)
+    Some(match options.stats.as_ref()? {
+        StatsTo::Stderr => "--stats".into(),
+        StatsTo::File(file) => {
+            let mut argument = OsString::from("--stats=");
+            argument.push(file);
+            argument
+        }
+    })
 }
 
 /// Runs the same command in the machine, which has a /dev/dune.

@@ -131,12 +131,14 @@ impl Config {
         }
     }
 
-    /// The kernel's command line, with `more` for this emulator.
-    pub(crate) fn command_line(&self, more: &[&str]) -> String {
-        let counting = if self.cpus.is_counting() { COUNTING_ARGUMENTS } else { "" };
+    /// The kernel's command line, with the arguments of this emulator, some of which a
+    /// configuration may not need.
+    pub(crate) fn command_line(&self, of_emulator: &[Option<&str>]) -> String {
+        let counting = self.cpus.is_counting().then_some(COUNTING_ARGUMENTS);
         let own = self.kernel_arguments.iter().map(String::as_str);
-        let all = [KERNEL_ARGUMENTS, counting].into_iter().chain(more.iter().copied()).chain(own);
-        all.filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
+        let of_all = [Some(KERNEL_ARGUMENTS), counting].into_iter().flatten();
+        let of_emulator = of_emulator.iter().copied().flatten();
+        of_all.chain(of_emulator).chain(own).collect::<Vec<_>>().join(" ")
     }
 
     /// The shares with their tags, which have a number instead of the path since
@@ -152,7 +154,7 @@ impl Config {
             hostname: nix::unistd::gethostname().context("finding the host name")?,
             root: self.machine_type.root,
             shares: shares.collect(),
-            modules_root: Some(absolute(&self.kernel.root)?),
+            modules_root: absolute(&self.kernel.root)?,
             insmod: self.insmod.iter().map(absolute).collect::<Result<_>>()?,
         })
     }

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Directories of MACHINES that are made once and kept: one that exists is complete.
+//! Directories and files in MACHINES that are made once and kept: one that exists is complete.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
 use crate::error::{Context, Error, Result};
 
-/// Makes the directory `target` of `machines`, unless `is_there`; another process may make it
-/// at the same time. `make` gets an empty directory for its work, needs `space` bytes there, and
-/// returns the directory that becomes `target`.
+/// Makes `target`, a directory or a file below `machines`, unless `is_there`; another process may
+/// make it at the same time. `make` gets an empty directory for its work, needs `space` bytes
+/// there, and returns what becomes `target`.
 pub(crate) fn once(
     machines: &Path,
     target: &Path,

@@ -140,9 +140,9 @@ fn arguments(config: &Config, initramfs: &Path) -> Vec<OsString> {
     add(&[word("-m"), format!("{}M", config.memory).as_ref()]);
     add(&[word("-kernel"), config.kernel.image().as_ref()]);
     add(&[word("-initrd"), initramfs.as_ref()]);
-    let several = if cpus > 1 { SEVERAL_ARGUMENTS } else { "" };
-    let counting = if config.cpus.is_counting() { COUNTING_ARGUMENTS } else { "" };
-    let kernel_arguments = config.command_line(&[KERNEL_ARGUMENTS, several, counting]);
+    let several = (cpus > 1).then_some(SEVERAL_ARGUMENTS);
+    let counting = config.cpus.is_counting().then_some(COUNTING_ARGUMENTS);
+    let kernel_arguments = config.command_line(&[Some(KERNEL_ARGUMENTS), several, counting]);
     add(&[word("-append"), kernel_arguments.as_ref()]);
 
     add(&["-serial", "chardev:console", "-device", "virtio-serial-pci"].map(OsStr::new));

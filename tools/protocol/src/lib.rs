@@ -65,7 +65,7 @@ pub struct Setup {
     /// Directories of the host in which writes reach the host.
     pub shares: Vec<Share>,
     /// A directory on the host that holds `lib/modules/RELEASE`.
-    pub modules_root: Option<PathBuf>,
+    pub modules_root: PathBuf,
     /// Modules to load, by their path on the host. Each makes a device of its own name,
     /// which every user may then use.
     pub insmod: Vec<PathBuf>,

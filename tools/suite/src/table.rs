@@ -48,6 +48,7 @@ pub struct Mode {
     pub newest_qemu: bool,
     pub second_factor: u32,
     pub boot_time_factor: u32,
+    /// None: nothing shows that a machine was really booted so.
     pub proof: Option<String>,
     pub tests: Selection,
     pub by_hand: bool,

@@ -9,7 +9,6 @@
 //!   file has no name, so it ends with the run.
 
 use std::collections::BTreeSet;
-use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::Write;
 use std::os::fd::AsRawFd;
@@ -24,7 +23,7 @@ use crate::host_command;
 use crate::kept::fnv1a;
 use crate::layout::Layout;
 use crate::machine::Config;
-use crate::prepare::check_space;
+use crate::prepare;
 
 /// Packages for the tests, the demo and users of a shell. Those that are
 /// installed are copied, with all essential packages.
@@ -93,23 +92,23 @@ pub(crate) fn prepare(layout: &Layout, say: &mut dyn FnMut(&str)) -> Result<Path
         return Ok(image);
     }
     fs::create_dir_all(&directory).context(format!("making {}", directory.display()))?;
-    let lock = File::create(directory.join("lock")).context("making the lock file")?;
-    lock.lock().context("waiting for another preparation of an image")?;
-    if image.exists() {
-        return Ok(image);
-    }
-    check_space(&directory, NEEDED_SPACE)?;
-    say(&format!("copying the programs of {} packages into an image", closure.len()));
-    let list = FileList::of_packages(&closure)?;
-    let made = tempfile::NamedTempFile::new_in(&directory).context("making an image")?;
-    fill(made.as_file(), &list)?;
-    for old in fs::read_dir(&directory).into_iter().flatten().flatten() {
-        // A machine that still uses it has it open.
-        if old.path().extension() == Some(OsStr::new("img")) {
-            let _ = fs::remove_file(old.path());
-        }
-    }
-    made.persist(&image).map_err(|e| e.error).context("keeping the image")?;
+    prepare::once(
+        &layout.machines,
+        &image,
+        NEEDED_SPACE,
+        || image.exists(),
+        |work| {
+            say(&format!("copying the programs of {} packages into an image", closure.len()));
+            let made = work.join("image");
+            let file = File::create(&made).context("making an image")?;
+            fill(&file, &FileList::of_packages(&closure)?)?;
+            // A machine that still uses an old one has it open.
+            for old in fs::read_dir(&directory).into_iter().flatten().flatten() {
+                let _ = fs::remove_file(old.path());
+            }
+            Ok(made)
+        },
+    )?;
     Ok(image)
 }
 
