@@ -5,20 +5,7 @@
 
 #include <stdbool.h>
 
-/* Whether this kernel has KVM's module for this processor. */
-bool kvm_exists(void);
-bool kvm_is_loaded(void);
-/* With a parameter of kvm.ko, or NULL. 0 or -errno. */
-int kvm_load(const char *parameter);
-/* kvm.ko alone, which enables no virtualization. 0 or -errno. */
-int kvm_load_common(void);
-/* kvm_amd or kvm_intel, and kvm. 0, or -errno of the first that stays. */
-int kvm_unload(void);
-/* Only kvm_amd or kvm_intel. */
-int kvm_unload_vendor(void);
-
-/* /dev/fuse. 0 or -errno. */
-int fuse_load(void);
+/* ---- any module ---- */
 
 /* Run modprobe(8), with @parameter of @module, or NULL. 0 or -errno. */
 int modprobe(const char *option, const char *module, const char *parameter);
@@ -39,13 +26,33 @@ int module_load(const char *name, const char *parameters);
 /* 0 or -errno, -EWOULDBLOCK while the module has users. */
 int module_unload(const char *name);
 
-/* Users of a module when they have settled down to @wanted; -1 without it. */
+/* The module's users (references to it) at this moment; -1 without the module. */
+long module_users_now(const char *name);
+/* Its users when they have settled down to @wanted; -1 without it. */
 long module_users(const char *name, long wanted);
 /* Its users when all have gone; the last fput of dead processes may come much later. */
 long module_users_left(const char *name);
-const char *kvm_vendor(void);
 
-/* The same of dune.ko. */
+/* ---- KVM, and fuse ---- */
+
+/* The module of KVM for this processor: kvm_amd or kvm_intel. */
+const char *kvm_vendor(void);
+/* Whether this kernel has KVM's module for this processor. */
+bool kvm_exists(void);
+bool kvm_is_loaded(void);
+/* With a parameter of kvm.ko, or NULL. 0 or -errno. */
+int kvm_load(const char *parameter);
+/* kvm.ko alone, which enables no virtualization. 0 or -errno. */
+int kvm_load_common(void);
+/* kvm_amd or kvm_intel, and kvm. 0, or -errno of the first that stays. */
+int kvm_unload(void);
+/* Only kvm_amd or kvm_intel. */
+int kvm_unload_vendor(void);
+/* The module fuse, for /dev/fuse. 0 or -errno. */
+int fuse_load(void);
+
+/* ---- dune.ko: the same as for any module ---- */
+
 static inline bool dune_is_loaded(void)
 {
 	return module_is_loaded("dune");
@@ -66,17 +73,22 @@ static inline int dune_load(const char *parameters)
 	return module_load("dune", parameters);
 }
 
-/* KVM is unloaded, and dune.ko loaded anew, without parameters. 0 or -errno. */
-int dune_load_anew(void);
-
 static inline int dune_unload(void)
 {
 	return module_unload("dune");
+}
+
+static inline long dune_users_now(void)
+{
+	return module_users_now("dune");
 }
 
 static inline long dune_users_left(void)
 {
 	return module_users_left("dune");
 }
+
+/* KVM is unloaded, and dune.ko loaded anew, without parameters. 0 or -errno. */
+int dune_load_anew(void);
 
 #endif
