@@ -6,6 +6,7 @@
  * close or the OOM killer; and when a reference to the module stays.
  */
 #define _GNU_SOURCE
+#include "cgroup.h"
 #include "child.h"
 #include "modules.h"
 #include "private.h"
@@ -16,54 +17,25 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
-#include <sys/mount.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-#define ROOT	"/tmp/dune-private"
-#define GROUP	ROOT "/group"
 #define LIMIT	(64UL << 20)
 #define PAGES	8192UL		/* 32 MB */
 #define SLACK	(2UL << 20)	/* what a process has besides */
 
 static volatile int *step;
 
-static bool unified;	/* the cgroup is of version 2 */
-
-static long charged(void)
-{
-	return file_number(unified ? GROUP "/memory.current" : GROUP "/memory.usage_in_bytes");
-}
-
-/* Have the kernel take back what it can. */
-static void empty_group(void)
-{
-	if (unified)
-		file_write(GROUP "/memory.reclaim", "67108864");
-	else
-		file_write(GROUP "/memory.force_empty", "1");
-}
-
 /* The charge when it has settled below @most. Pages are given back with the last descriptor. */
 static long charged_left(long most)
 {
-	long n = charged();
+	long n = cgroup_charge();
 
 	for (int ms = 0; n > most && ms < 10000; ms += 100) {
-		empty_group();
+		cgroup_empty();
 		sleep_ms(100);
-		n = charged();
+		n = cgroup_charge();
 	}
 	return n;
-}
-
-static void join_group(void)
-{
-	char pid[16];
-
-	snprintf(pid, sizeof(pid), "%d", getpid());
-	if (file_write(GROUP "/cgroup.procs", pid))
-		child_fails("the process cannot join the cgroup");
 }
 
 enum how { BY_EXIT, BY_KILL, BY_EXEC, BY_CLOSE, BY_OOM };
@@ -79,7 +51,7 @@ static void have_and_end(void *arg)
 	struct guest g;
 	u64 gpa;
 
-	join_group();
+	cgroup_join();
 	guest_open(&g);
 	if (private_add(&g, PAGES, &gpa))
 		child_fails("the pages are not added");
@@ -119,17 +91,17 @@ static void charged_until(enum how how)
 	long before, left;
 	int pid;
 
-	empty_group();
-	before = charged();
+	cgroup_empty();
+	before = cgroup_charge();
 	*step = 0;
 	pid = fork();
 	if (!pid)
 		have_and_end((void *)(long)how);
 	for (int ms = 0; !*step && ms < 20000; ms += 10)
 		sleep_ms(10);
-	ok(*step == 1 && charged() - before >= (long)(PAGES * 4096),
+	ok(*step == 1 && cgroup_charge() - before >= (long)(PAGES * 4096),
 	   "a process with private memory is charged for it (%ld KB)",
-	   (charged() - before) / 1024);
+	   (cgroup_charge() - before) / 1024);
 	*step = 2;
 	if (how == BY_EXEC || how == BY_CLOSE) {
 		left = charged_left(before + SLACK);
@@ -141,7 +113,7 @@ static void charged_until(enum how how)
 	struct outcome o = wait_child(pid, 60);
 
 	left = charged_left(before + SLACK);
-	ok(how == BY_EXIT ? !o.code && !o.signal : o.signal == SIGKILL,
+	ok(outcome_is(o, how == BY_EXIT ? 0 : SIGKILL),
 	   "the process ends by %s (%s)", how_names[how], outcome_text(o));
 	ok(left <= before + (long)SLACK, "after %s nothing is charged (%ld KB left)",
 	   how_names[how], (left - before) / 1024);
@@ -153,67 +125,42 @@ static void too_much(void *arg)
 	u64 first, second;
 	struct guest g;
 
-	join_group();
+	cgroup_join();
 	guest_open(&g);
 	if (private_add(&g, 1, &first))
 		child_fails("the first page is not added");
 
-	long before = charged();
+	long before = cgroup_charge();
 
 	if (private_add(&g, 3 * PAGES, &second) != -ENOMEM)
 		child_fails("more pages than the cgroup may have are not ENOMEM");
 	/* The kernel keeps some pages charged for each CPU. */
-	if (charged() > before + (long)SLACK)
-		child_fails("the cgroup stays charged with %ld KB", (charged() - before) / 1024);
+	if (cgroup_charge() > before + (long)SLACK)
+		child_fails("the cgroup stays charged with %ld KB",
+			    (cgroup_charge() - before) / 1024);
 	if (private_add(&g, 1, &second) || second != first + 4096)
 		child_fails("the next page is not added after the first one");
 }
 
-/* Returns whether there is one now. */
-static bool make_group(void)
+static void in_a_group(enum cgroups version)
 {
-	char limit[24];
-
-	mkdir(ROOT, 0700);
-	unified = mount("none", ROOT, "cgroup", 0, "memory");
-	if (unified && (mount("none", ROOT, "cgroup2", 0, NULL) ||
-			file_write(ROOT "/cgroup.subtree_control", "+memory"))) {
-		skip("this kernel has no memory cgroups", "private memory is charged");
-		umount(ROOT);
-		rmdir(ROOT);
-		return false;
-	}
-	snprintf(limit, sizeof(limit), "%lu", LIMIT);
-	ok(!mkdir(GROUP, 0700) &&
-	   !file_write(unified ? GROUP "/memory.max" : GROUP "/memory.limit_in_bytes", limit),
-	   "a cgroup is made");
-	return true;
-}
-
-static void in_a_group(void)
-{
+	ok(cgroup_make(LIMIT), "a cgroup is made");
 	for (enum how how = 0; how <= BY_OOM; how++)
 		charged_until(how);
 	/* In version 2 there is always the OOM killer. */
-	if (unified) {
+	if (version == CGROUPS_1) {
+		cgroup_set_oom_killer(false);
+
+		struct outcome o = in_child(too_much, NULL, 60);
+
+		ok(outcome_is(o, 0),
+		   "a request without memory: ENOMEM, and nothing was added (%s)",
+		   outcome_text(o));
+	} else {
 		skip("no memory cgroups of version 1", "a request without memory: ENOMEM");
-		return;
 	}
-	file_write(GROUP "/memory.oom_control", "1");
-
-	struct outcome o = in_child(too_much, NULL, 60);
-
-	ok(!o.code && !o.signal, "a request without memory: ENOMEM, and nothing was added (%s)",
-	   outcome_text(o));
-	file_write(GROUP "/memory.oom_control", "0");
-}
-
-static void remove_group(void)
-{
-	empty_group();
-	ok(!rmdir(GROUP), "the cgroup is removed");
-	umount(ROOT);
-	rmdir(ROOT);
+	cgroup_empty();
+	ok(cgroup_remove(), "the cgroup is removed");
 }
 
 int main(void)
@@ -223,9 +170,14 @@ int main(void)
 
 	guest_close(&g);
 	step = shared_alloc(4096);
-	if (exists && make_group()) {
-		in_a_group();
-		remove_group();
+	if (exists) {
+		enum cgroups version = cgroup_mount();
+
+		if (version == CGROUPS_NONE)
+			skip("this kernel has no memory cgroups", "private memory is charged");
+		else
+			in_a_group(version);
+		cgroup_unmount();
 	}
 	is(dune_users_left(), 0, "nobody uses the module any more");
 	return private_end();

@@ -101,7 +101,7 @@ static void a_child(void)
 {
 	struct outcome o = in_child(child, NULL, 20);
 
-	ok(!o.code && !o.signal,
+	ok(outcome_is(o, 0),
 	   "a child has nothing of it, and gets its own with a vCPU of its own (%s)",
 	   outcome_text(o));
 	guest_call(&g, count_secrets, (void *)PRIVATE_AT);
