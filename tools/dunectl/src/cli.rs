@@ -79,7 +79,8 @@ pub struct RunOptions {
     /// Print counters as one JSON object on stderr at the end (system calls, page faults,
     /// VM exits), or with =FILE write them to FILE
     #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true,
-          default_missing_value = STDERR, value_parser = OsStringValueParser::new().map(StatsTo::from))]
+          default_missing_value = STDERR,
+          value_parser = OsStringValueParser::new().map(StatsTo::from))]
     pub stats: Option<StatsTo>,
 
     /// Run in this emulated machine even if /dev/dune can be used

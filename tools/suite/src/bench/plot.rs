@@ -29,7 +29,7 @@ const GREY: RGBColor = RGBColor(90, 90, 90);
 
 const NOTES: [&str; 3] = [
     "Left of 1, Dune executes fewer instructions than Linux. Interception is compared with ptrace,",
-    "DUNE_RUN with an ioctl that does nothing. Entering has no counterpart: see docs/benchmarks.md.",
+    "DUNE_RUN with an ioctl that does nothing. Entering has no counterpart (docs/benchmarks.md).",
     "An exit counts as one instruction. Exceptions, and protect, fault, unprotect, have no exit.",
 ];
 
