@@ -4,7 +4,7 @@
 use dune_machine::MachineType;
 
 use super::targets::{Baseline, Subject};
-use super::{switch, Figure};
+use super::{switch, Figure, Judgement};
 
 const HEAD: &str = "# Benchmarks
 
@@ -52,7 +52,7 @@ pub fn write(figures: &[Figure]) -> String {
             continue;
         }
         page += &format!("\n## {}\n\n", machine_type.vendor);
-        if of_it.iter().any(|figure| !figure.binding && figure.target.is_some()) {
+        if of_it.iter().any(|figure| figure.judgement.is_some() && !figure.is_bound()) {
             page += &format!("{INTEL_NOTE}\n");
         }
         page += &table(&of_it);
@@ -91,15 +91,12 @@ fn cells(figure: &Figure) -> String {
         None | Some(Baseline::Linux) => optional(figure.linux),
         Some(other) => format!("{} ({})", optional(figure.linux), other.name()),
     };
-    let target = match &figure.target {
-        None => String::new(),
-        Some(target) if figure.binding => target.clone(),
-        Some(target) => format!("({target})"),
-    };
-    let met = match (figure.met, figure.binding) {
-        (true, _) => "yes",
-        (false, true) => "**no**",
-        (false, false) => "no",
+    let (target, met) = match &figure.judgement {
+        None => (String::new(), ""),
+        Some(Judgement { target, met: true, binding: true }) => (target.clone(), "yes"),
+        Some(Judgement { target, met: false, binding: true }) => (target.clone(), "**no**"),
+        Some(Judgement { target, met: true, binding: false }) => (format!("({target})"), "yes"),
+        Some(Judgement { target, met: false, binding: false }) => (format!("({target})"), "no"),
     };
     format!(
         " {linux} | {} | {} | {} | {target} | {met} |",
@@ -209,8 +206,7 @@ mod tests {
         let figure = |machine: &str, kernel: &str, met| Figure {
             machine: machine.to_owned(),
             kernel: kernel.to_owned(),
-            met,
-            ..Figure::example("getpid_ring0", 360.0, 372.0)
+            ..Figure::example("getpid_ring0", 360.0, 372.0).with_met(met)
         };
         let page = write(&[
             figure("svm", "6.1", true),
