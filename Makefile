@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # This makefile drives everything: cargo for the tools, Kbuild for the module,
-# and a small makefile in each folder of C. All outputs go below build/.
+# and a small makefile in each directory of C. All outputs go below build/.
 #
 #   make             builds everything; ./setup installs what that needs
 #   make test        runs the usual tests in emulated machines, on KERNELS="6.1 6.12";
@@ -9,7 +9,8 @@
 #                    resumes where it was interrupted. PARTS="NAME NAME" runs some of its parts
 #   make list-parts  lists the names of these parts, and which have passed
 #   make fuzz        runs the module's fuzzer for HOURS=1, and resumes; findings are in build/fuzz
-#   make decoy       attacks the sandbox's checks for HOURS=1, and resumes; findings are in build/decoy
+#   make decoy       attacks the sandbox's checks for HOURS=1, and resumes; findings are in
+#                    build/decoy
 #   make demo        runs real programs, natively and under dunectl run
 #   make bench       measures, and writes docs/benchmarks.md, its plot and the README's table
 #   make bench-check fails if a figure that was measured misses its target
@@ -50,10 +51,10 @@ override O := $(abspath $(O))
 bin := $(O)/bin
 libexec := $(O)/libexec
 machine := $(O)/machine
-# Each folder with a makefile has a target: build-tests builds tests/.
-folders := $(patsubst %/Makefile,%,$(wildcard libdune/Makefile run/Makefile \
+# Each directory with a makefile has a target: build-tests builds tests/.
+directories := $(patsubst %/Makefile,%,$(wildcard libdune/Makefile run/Makefile \
 	examples/Makefile tests/Makefile bench/Makefile))
-parts := $(folders:%=build-%)
+parts := $(directories:%=build-%)
 
 export CARGO_TARGET_DIR := $(O)/cargo
 cargo := cargo build --quiet --locked --release
@@ -109,7 +110,8 @@ module-%: kernels
 .PHONY: module
 module:
 	@test -e /lib/modules/$$(uname -r)/build || \
-		{ echo "no headers for $$(uname -r): install linux-headers-$$(uname -r)" >&2; exit 69; }
+		{ echo "no headers for $$(uname -r): install linux-headers-$$(uname -r)" >&2; \
+		exit 69; }
 	$(MAKE) -C kernel O=$(O) KDIR=/lib/modules/$$(uname -r)/build RELEASE=$$(uname -r)
 
 # ---- C ----
@@ -225,8 +227,8 @@ deb: all
 	@echo "  DEB      $(notdir $(O))/packages"
 	@$(MAKE) $(quiet) --no-print-directory -C packaging O=$(O) >/dev/null
 
-# The files and folders that the build and the tests write to $(O); with O=DIR that folder may
-# contain other people's files. parts/ has the records of make test-all.
+# The files and directories that the build and the tests write to $(O); with O=DIR that directory
+# may contain files of other people. parts/ has the records of make test-all.
 outputs := bin libexec lib obj kernel cargo tests examples bench packages parts
 kept := machine log fuzz decoy bench.json
 

@@ -71,7 +71,8 @@ void in_process(void (*measure)(void *result), void *result, size_t bytes)
 		measure(result);
 		_exit(write(channel[1], result, bytes) != (ssize_t)bytes);
 	}
-	waitpid(child, &status, 0);
+	if (waitpid(child, &status, 0) != child)
+		die("waitpid");
 	if (status || read(channel[0], result, bytes) != (ssize_t)bytes) {
 		fprintf(stderr, "a child process that measures has ended: status %#x\n", status);
 		exit(1);

@@ -10,6 +10,8 @@
 
 #include <libgen.h>
 #include <limits.h>
+#include <signal.h>
+#include <stdbool.h>
 #include <string.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
@@ -33,34 +35,53 @@ static uint64_t number_from(const char *command)
 	return value;
 }
 
+/* Waits until @child stops or ends. Returns whether it stopped; it must not end by an error. */
+static bool stopped(pid_t child)
+{
+	int status;
+
+	if (waitpid(child, &status, 0) != child)
+		die("waitpid");
+	if (WIFSTOPPED(status))
+		return true;
+	if (status) {
+		fprintf(stderr, "ring3: the traced process has ended: status %#x\n", status);
+		exit(1);
+	}
+	return false;
+}
+
 static uint64_t under_ptrace(void)
 {
 	uint64_t result = 0;
-	int channel[2], status, stops;
+	int channel[2], stops;
 	pid_t child;
 
 	if (pipe(channel))
 		die("pipe");
 	child = fork();
+	if (child < 0)
+		die("fork");
 	if (!child) {
-		ptrace(PTRACE_TRACEME, 0, NULL, NULL);
+		if (ptrace(PTRACE_TRACEME, 0, NULL, NULL))
+			die("PTRACE_TRACEME");
 		kill(getpid(), SIGSTOP);
 		result = measure();
 		_exit(write(channel[1], &result, sizeof(result)) != sizeof(result));
 	}
-	waitpid(child, &status, 0);
-	for (stops = 0; !WIFEXITED(status); stops++) {
+	for (stops = 0; stopped(child); stops++) {
 		struct user_regs_struct regs;
 
 		/* look which call it is, once for each, at its entry */
-		if (stops & 1)
-			ptrace(PTRACE_GETREGS, child, NULL, &regs);
-		ptrace(PTRACE_SYSCALL, child, NULL, NULL);
-		if (waitpid(child, &status, 0) < 0)
-			die("waitpid");
+		if (stops & 1 && ptrace(PTRACE_GETREGS, child, NULL, &regs))
+			die("PTRACE_GETREGS");
+		if (ptrace(PTRACE_SYSCALL, child, NULL, NULL))
+			die("PTRACE_SYSCALL");
 	}
 	if (read(channel[0], &result, sizeof(result)) != sizeof(result))
-		die("ptrace");
+		die("reading the traced process's result");
+	close(channel[0]);
+	close(channel[1]);
 	return result;
 }
 

@@ -28,6 +28,13 @@ const char *outcome_text(struct outcome o)
 	return text;
 }
 
+bool outcome_is(struct outcome o, int signal)
+{
+	if (o.hung)
+		return false;
+	return signal ? o.signal == signal : o.code == 0;
+}
+
 bool outcome_has(struct outcome o, int bits)
 {
 	return o.code >= 0 && o.code < 0x80 && (o.code & bits) == bits;

@@ -15,6 +15,9 @@ struct outcome {
 /* "exit status 3", "signal 11" or "killed after its time limit". Valid until the next call. */
 const char *outcome_text(struct outcome o);
 
+/* Whether @signal ended the child, or, for 0, the child exited with status 0. */
+bool outcome_is(struct outcome o, int signal);
+
 /*
  * Whether @o is an exit status with all of @bits, for a child that reports several verdicts as
  * bits 0 to 6. (bail() has bit 7.)

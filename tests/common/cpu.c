@@ -26,14 +26,19 @@ int usable_cpu(int n)
 	return last;
 }
 
-void pin_to(int cpu)
+void bind_to(int pid, int cpu)
 {
 	cpu_set_t one;
 
 	CPU_ZERO(&one);
 	CPU_SET(cpu, &one);
-	if (sched_setaffinity(0, sizeof(one), &one))
+	if (sched_setaffinity(pid, sizeof(one), &one))
 		bail("sched_setaffinity to CPU %d: %s", cpu, strerror(errno));
+}
+
+void pin_to(int cpu)
+{
+	bind_to(0, cpu);
 }
 
 bool is_amd(void)

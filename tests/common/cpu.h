@@ -11,6 +11,8 @@
  */
 int usable_cpu(int n);
 
+/* Let process @pid run on @cpu alone. */
+void bind_to(int pid, int cpu);
 /* Run on this CPU alone. */
 void pin_to(int cpu);
 

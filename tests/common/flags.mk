@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# Variables for the makefiles of all test programs in C. COMMON is this folder.
+# Variables for the makefiles of all test programs in C. COMMON is this directory.
 COMMON := $(dir $(lastword $(MAKEFILE_LIST)))
 CC ?= gcc
 # Functions of guests, children and handlers have parameters that not all of them use.
@@ -25,7 +25,7 @@ CLONE3 := $(addprefix $(COMMON),clone3.c clone3.h)
 KERNEL := $(TAP) $(CHILD) $(foreach part,klog proc cpu msr tracing modules other_tests, \
 	$(addprefix $(COMMON)$(part),.c .h)) $(COMMON)x86.h
 # A guest on the module's bare interface.
-GUEST := $(KERNEL) $(addprefix $(COMMON),guest.c guest.h guest_calls.h trap.S) \
-	$(COMMON)../../include/uapi/linux/dune.h
+GUEST := $(KERNEL) $(addprefix $(COMMON),guest.c guest.h guest_calls.h trap.S \
+	guest_memory.c guest_memory.h) $(COMMON)../../include/uapi/linux/dune.h
 # A KVM machine, and Dune processes that run alongside it.
 VM := $(GUEST) $(addprefix $(COMMON),vm.c vm.h vm_guest.c workers.c workers.h registers.h)

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * A guest without libdune: see guest.h. The loop uses no floating point register
- * (the guest's are the thread's own) and no libc between two runs.
+ * A guest without libdune (guest.h): its vCPU, its state, and the loop that runs it. Its tables
+ * are made in guest_memory.c. The loop uses no floating point register (the guest's are the
+ * thread's own) and no libc between two runs.
  */
 #define _GNU_SOURCE
 #include "guest.h"
 #include "guest_calls.h"
+#include "guest_memory.h"
 #include "tap.h"
 #include "x86.h"
 
@@ -17,7 +19,6 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/auxv.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -26,16 +27,6 @@
 _Static_assert(GUEST_CALL_DONE == (DUNE_HOSTCALL | 1), "guest_calls.h: not a hostcall");
 _Static_assert(GUEST_CALL_TRAP == (DUNE_HOSTCALL | 2), "guest_calls.h: not a hostcall");
 _Static_assert(GUEST_CALL_ASK == (DUNE_HOSTCALL | 3), "guest_calls.h: not a hostcall");
-
-/*
- * Descriptors of segments from 0 to the end of memory: present, accessed, code also to read and
- * data also to write (APM vol. 2, 4.7 and 4.8). The number at the end is the DPL.
- */
-#define DESC_CODE64_0	0x00af9b000000ffff	/* L */
-#define DESC_CODE64_3	0x00affb000000ffff	/* L */
-#define DESC_CODE32_3	0x00cffb000000ffff	/* D */
-#define DESC_DATA_0	0x00cf93000000ffff
-#define DESC_DATA_3	0x00cff3000000ffff
 
 void (*guest_trap_handler)(struct guest_frame *frame);
 bool guest_vmx;
@@ -54,161 +45,6 @@ long raw_syscall(long nr, long a, long b, long c, long d, long e, long f)
 	return ret;
 }
 
-#define GRANULES_MAX	256
-
-/*
- * The gigabytes that granules were mapped to, in the order of granules. They
- * hold for all guests of the process; a child after fork has to map them again.
- */
-static struct {
-	int lock;
-	u32 used;
-	u64 place[GRANULES_MAX];
-} granules;
-
-static int map_granule(struct guest *g, u32 n)
-{
-	struct dune_granule granule = {
-		.size = sizeof(granule),
-		.guest = (n + 1) * GB,
-		.address = granules.place[n],
-	};
-
-	return raw_syscall(SYS_ioctl, g->fd, DUNE_MAP_GRANULE, (long)&granule, 0, 0, 0);
-}
-
-u64 guest_gpa(struct guest *g, u64 address)
-{
-	u64 place = address & -GB;
-	u32 n;
-
-	if (!g->info.granules)
-		return address;
-	while (__atomic_exchange_n(&granules.lock, 1, __ATOMIC_ACQUIRE))
-		;
-	for (n = 0; n < granules.used && granules.place[n] != place; n++)
-		;
-	if (n == granules.used) {
-		if (n == GRANULES_MAX || n + 1 >= g->info.granules)
-			bail("no granule left for %#lx", address);
-		granules.place[n] = place;
-		int err = map_granule(g, n);
-
-		if (err)
-			bail("DUNE_MAP_GRANULE: %s", strerror(-err));
-		granules.used++;
-	}
-	__atomic_store_n(&granules.lock, 0, __ATOMIC_RELEASE);
-	return (n + 1) * GB + address % GB;
-}
-
-/* The regions where Linux puts programs: low, position independent, and on top. */
-static const u16 slots[GUEST_PDPTS] = { 0, 1, 170, 171, 252, 253, 254, 255 };
-
-/* CPUID: 1-GByte pages. */
-static bool large_pages(void)
-{
-	u32 eax, ebx, ecx, edx;
-
-	__cpuid(0x80000001, eax, ebx, ecx, edx);
-	return edx >> 26 & 1;
-}
-
-/* CPUID: OSXSAVE, without which XGETBV is not an instruction. */
-u64 read_xcr0(void)
-{
-	u32 eax, ebx, ecx, edx, low, high;
-
-	__cpuid(1, eax, ebx, ecx, edx);
-	if (!(ecx & bit_OSXSAVE))
-		return 0;
-	asm volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
-	return (u64)high << 32 | low;
-}
-
-/* The entry that maps the gigabyte around @address to itself. */
-static u64 identity(struct guest *g, u64 address)
-{
-	u64 page = guest_gpa(g, address & -GB) | PTE_P | PTE_W | PTE_U | PTE_PS | PTE_A | PTE_D;
-
-	if (large_pages())
-		return page;
-	if (g->pds == GUEST_PDS)
-		bail("no table left for %#lx", address);
-
-	u64 *pd = g->mem->pd[g->pds++];
-
-	for (u64 i = 0; i < 512; i++)
-		pd[i] = page + (i << 21);
-	return guest_gpa(g, (u64)pd) | PTE_P | PTE_W | PTE_U;
-}
-
-void guest_cover(struct guest *g, u64 address)
-{
-	for (int i = 0; i < GUEST_PDPTS; i++) {
-		u64 *entry = &g->mem->pdpt[i][address >> 30 & 511];
-
-		if (slots[i] == address >> 39 && !*entry)
-			*entry = identity(g, address);
-	}
-}
-
-static void cover_neighbours(struct guest *g, u64 address)
-{
-	guest_cover(g, address - GB);
-	guest_cover(g, address);
-	guest_cover(g, address + GB);
-}
-
-void guest_set_gate(struct guest *g, unsigned int vector, const void *handler, u64 ist, u64 ring)
-{
-	u64 at = (u64)handler;
-
-	g->mem->idt[vector * 2] = (at & 0xffff) | GUEST_CS0 << 16 | ist << 32 |
-				  (DESC_P | DESC_DPL(ring) | GATE_INTERRUPT) << 40 |
-				  (at >> 16 & 0xffff) << 48;
-	g->mem->idt[vector * 2 + 1] = at >> 32;
-}
-
-static void make_tables(struct guest *g)
-{
-	struct guest_memory *m = g->mem;
-	bool all = !g->info.granules && large_pages();
-
-	for (int i = 0; i < GUEST_PDPTS; i++) {
-		m->pml4[slots[i]] = guest_gpa(g, (u64)m->pdpt[i]) | PTE_P | PTE_W | PTE_U;
-		for (u64 j = 0; all && j < 512; j++)
-			m->pdpt[i][j] = identity(g, (u64)slots[i] << 39 | j << 30);
-	}
-	if (!all) {
-		guest_cover(g, 0);			/* text, data, heap */
-		cover_neighbours(g, (u64)m);		/* mappings */
-		cover_neighbours(g, (u64)__builtin_frame_address(0));
-		guest_cover(g, getauxval(AT_SYSINFO_EHDR));
-	}
-
-	m->gdt[GUEST_CS0 >> 3] = DESC_CODE64_0;
-	m->gdt[GUEST_SS0 >> 3] = DESC_DATA_0;
-	m->gdt[GUEST_CS32 >> 3] = DESC_CODE32_3;
-	m->gdt[GUEST_SS3 >> 3] = DESC_DATA_3;
-	m->gdt[GUEST_CS3 >> 3] = DESC_CODE64_3;
-
-	u64 tss = (u64)&m->tss;
-
-	m->gdt[GUEST_TR >> 3] = (sizeof(m->tss) - 1) | (tss & 0xffffff) << 16 |
-				(DESC_P | DESC_TSS_BUSY) << 40 | (tss >> 24 & 0xff) << 56;
-	m->gdt[(GUEST_TR >> 3) + 1] = tss >> 32;
-	m->tss.rsp[0] = (u64)m->trap_stack + sizeof(m->trap_stack);
-	m->tss.ist[0] = m->tss.rsp[0];
-	m->tss.iomap = sizeof(m->tss);
-
-	for (int v = 0; v < 256; v++) {
-		bool user = v == X86_TRAP_BP || v == X86_TRAP_OF || v >= IA32_SYSCALL_VECTOR;
-
-		guest_set_gate(g, v, guest_stubs + v * 16, 1, user ? 3 : 0);
-	}
-}
-
 static int map_vcpu(struct guest *g)
 {
 	g->run = mmap(NULL, g->info.run_size, PROT_READ | PROT_WRITE, MAP_SHARED, g->fd, 0);
@@ -216,13 +52,7 @@ static int map_vcpu(struct guest *g)
 		return -errno;
 	guest_vmx = g->info.vendor == DUNE_VENDOR_VMX;
 	guest_hypercall = guest_vmx ? guest_hypercall_vmx : guest_hypercall_svm;
-	for (u32 n = 0; n < granules.used; n++) {
-		int err = map_granule(g, n);
-
-		if (err)
-			return err;
-	}
-	return 0;
+	return guest_map_granules(g);
 }
 
 int guest_vcpu(struct guest *g)
@@ -257,7 +87,7 @@ static int make_guest(struct guest *g)
 		      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (g->mem == MAP_FAILED)
 		return -errno;
-	make_tables(g);
+	guest_make_tables(g);
 
 	struct dune_state *s = &g->state;
 	u64 fs = 0;
@@ -535,4 +365,16 @@ const char *guest_end_name(struct guest *g, enum guest_end end)
 		break;
 	}
 	return text;
+}
+
+/* CPUID: OSXSAVE, without which XGETBV is not an instruction. */
+u64 read_xcr0(void)
+{
+	u32 eax, ebx, ecx, edx, low, high;
+
+	__cpuid(1, eax, ebx, ecx, edx);
+	if (!(ecx & bit_OSXSAVE))
+		return 0;
+	asm volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+	return (u64)high << 32 | low;
 }

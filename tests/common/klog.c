@@ -5,6 +5,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -17,18 +19,44 @@ void klog_begin(struct klog *log)
 	lseek(log->fd, 0, SEEK_END);
 }
 
+/* Made of tools/machine/src/kernel_errors.txt, which describes them: tests/common/programs.mk. */
+static const char *const errors[] = {
+#include "kernel_errors.h"
+};
+
+static bool is_error(const char *message)
+{
+	for (unsigned int i = 0; i < sizeof(errors) / sizeof(errors[0]); i++) {
+		const char *text = errors[i];
+
+		if (text[0] == '^' ? !strncmp(message, text + 1, strlen(text + 1)) :
+		    !!strstr(message, text))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * A record is "PRIORITY,NUMBER,TIME,FLAGS;MESSAGE", and more lines, which are not the message.
+ * The kernel's own messages have priorities below 8; any program may write others.
+ */
+static void read_record(struct klog *log, char *record)
+{
+	char *message = strchr(record, ';');
+
+	log->lines++;
+	if (!message || atoi(record) >= 8 || log->has_error)
+		return;
+	message++;
+	message[strcspn(message, "\n")] = 0;
+	if (!is_error(message))
+		return;
+	log->has_error = true;
+	snprintf(log->first, sizeof(log->first), "%s", message);
+}
+
 void klog_read(struct klog *log)
 {
-	/*
-	 * A test is often run without the suite, which checks the whole log by a
-	 * list of its own (tools/machine/src/log.rs).
-	 */
-	static const char *const bad[] = {
-		"BUG", "WARNING", "Oops", "general protection", "Call Trace",
-		"self-detected", "blocked for more than", "lockup", "possible recursive",
-		"circular locking", "KASAN", "sleeping function", "scheduling while atomic",
-		"unchecked MSR", "Bad page", "bad pmd", "leak",
-	};
 	char buf[8192];
 	int n;
 
@@ -41,15 +69,7 @@ void klog_read(struct klog *log)
 		if (n <= 0)
 			return;
 		buf[n] = 0;
-		log->lines++;
-		for (unsigned int i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-			char *text = strchr(buf, ';');
-
-			if (!text || !strstr(text, bad[i]) || log->has_error)
-				continue;
-			log->has_error = true;
-			strncpy(log->first, text + 1, sizeof(log->first) - 1);
-		}
+		read_record(log, buf);
 	}
 }
 

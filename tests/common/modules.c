@@ -18,22 +18,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-const char *kvm_vendor(void)
-{
-	return is_amd() ? "kvm_amd" : "kvm_intel";
-}
-
 bool module_is_loaded(const char *name)
 {
 	char path[100];
 
 	snprintf(path, sizeof(path), "/sys/module/%s", name);
 	return !access(path, F_OK);
-}
-
-bool kvm_is_loaded(void)
-{
-	return module_is_loaded("kvm");
 }
 
 int modprobe(const char *option, const char *module, const char *parameter)
@@ -52,65 +42,11 @@ int modprobe(const char *option, const char *module, const char *parameter)
 	return WEXITSTATUS(status) ? -ENOENT : 0;
 }
 
-bool kvm_exists(void)
+const char *build_directory(void)
 {
-	return module_is_loaded(kvm_vendor()) || !modprobe("-qn", kvm_vendor(), NULL);
-}
+	const char *directory = getenv("DUNE_BUILD");
 
-int kvm_load(const char *parameter)
-{
-	int err = 0;
-
-	if (parameter)
-		err = modprobe("-q", "kvm", parameter);
-	if (!err)
-		err = modprobe("-q", kvm_vendor(), NULL);
-	for (int i = 0; !err && i < 200 && access("/dev/kvm", R_OK | W_OK); i++)
-		sleep_ms(5);
-	return err;
-}
-
-int fuse_load(void)
-{
-	return access("/dev/fuse", F_OK) ? modprobe("-q", "fuse", NULL) : 0;
-}
-
-int kvm_load_common(void)
-{
-	return modprobe("-q", "kvm", NULL);
-}
-
-/* The last close of a file of a dead process may come a little later. */
-int module_unload(const char *name)
-{
-	int err = 0;
-
-	for (int i = 0; i < 100; i++) {
-		err = syscall(SYS_delete_module, name, O_NONBLOCK) ? -errno : 0;
-		if (err != -EWOULDBLOCK)
-			break;
-		sleep_ms(5);
-	}
-	return err == -ENOENT ? 0 : err;
-}
-
-int kvm_unload_vendor(void)
-{
-	return module_unload(kvm_vendor());
-}
-
-int kvm_unload(void)
-{
-	int err = kvm_unload_vendor();
-
-	return err ? err : module_unload("kvm");
-}
-
-const char *build_folder(void)
-{
-	const char *folder = getenv("DUNE_BUILD");
-
-	return folder && *folder ? folder : "build";
+	return directory && *directory ? directory : "build";
 }
 
 /* $NAME_KO, with the module's name in capitals. */
@@ -133,7 +69,7 @@ const char *module_file(const char *name)
 	if (chosen)
 		return chosen;
 	uname(&uts);
-	snprintf(path, sizeof(path), "%s/kernel/%s/%s.ko", build_folder(), uts.release, name);
+	snprintf(path, sizeof(path), "%s/kernel/%s/%s.ko", build_directory(), uts.release, name);
 	return path;
 }
 
@@ -163,15 +99,35 @@ int module_load(const char *name, const char *parameters)
 	return err;
 }
 
+/* The last close of a file of a dead process may come a little later. */
+int module_unload(const char *name)
+{
+	int err = 0;
+
+	for (int i = 0; i < 100; i++) {
+		err = syscall(SYS_delete_module, name, O_NONBLOCK) ? -errno : 0;
+		if (err != -EWOULDBLOCK)
+			break;
+		sleep_ms(5);
+	}
+	return err == -ENOENT ? 0 : err;
+}
+
+long module_users_now(const char *name)
+{
+	char path[100];
+
+	snprintf(path, sizeof(path), "/sys/module/%s/refcnt", name);
+	return file_number(path);
+}
+
 /* Looks @times times, 5 ms apart. */
 static long settled_users(const char *name, long wanted, int times)
 {
-	char path[100];
 	long n = -1;
 
-	snprintf(path, sizeof(path), "/sys/module/%s/refcnt", name);
 	for (int i = 0; i < times; i++) {
-		n = file_number(path);
+		n = module_users_now(name);
 		if (n == wanted)
 			break;
 		sleep_ms(5);
@@ -188,6 +144,60 @@ long module_users_left(const char *name)
 {
 	return settled_users(name, 0, 4000);
 }
+
+/* ---- KVM, and fuse ---- */
+
+const char *kvm_vendor(void)
+{
+	return is_amd() ? "kvm_amd" : "kvm_intel";
+}
+
+bool kvm_exists(void)
+{
+	return module_is_loaded(kvm_vendor()) || !modprobe("-qn", kvm_vendor(), NULL);
+}
+
+bool kvm_is_loaded(void)
+{
+	return module_is_loaded("kvm");
+}
+
+int kvm_load(const char *parameter)
+{
+	int err = 0;
+
+	if (parameter)
+		err = modprobe("-q", "kvm", parameter);
+	if (!err)
+		err = modprobe("-q", kvm_vendor(), NULL);
+	for (int i = 0; !err && i < 200 && access("/dev/kvm", R_OK | W_OK); i++)
+		sleep_ms(5);
+	return err;
+}
+
+int kvm_load_common(void)
+{
+	return modprobe("-q", "kvm", NULL);
+}
+
+int kvm_unload_vendor(void)
+{
+	return module_unload(kvm_vendor());
+}
+
+int kvm_unload(void)
+{
+	int err = kvm_unload_vendor();
+
+	return err ? err : module_unload("kvm");
+}
+
+int fuse_load(void)
+{
+	return access("/dev/fuse", F_OK) ? modprobe("-q", "fuse", NULL) : 0;
+}
+
+/* ---- dune.ko ---- */
 
 int dune_load_anew(void)
 {

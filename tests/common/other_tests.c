@@ -44,31 +44,31 @@ static bool test_passes(const char *path, const char *name)
 	return WIFEXITED(status) && !WEXITSTATUS(status) && passed;
 }
 
-/* The tests of @folder whose names match the pattern. */
-static void matching_tests(const char *folder, const char *pattern, const char *state)
+/* The tests of @directory whose names match the pattern. */
+static void matching_tests(const char *directory, const char *pattern, const char *state)
 {
 	char path[400];
 	glob_t found;
 
-	snprintf(path, sizeof(path), "%s/tests/%s/%s.t", build_folder(), folder, pattern);
+	snprintf(path, sizeof(path), "%s/tests/%s/%s.t", build_directory(), directory, pattern);
 	if (glob(path, 0, NULL, &found)) {
-		ok(false, "%s/%s exists", folder, pattern);
+		ok(false, "%s/%s exists", directory, pattern);
 		return;
 	}
 	for (size_t i = 0; i < found.gl_pathc; i++) {
 		const char *name = strrchr(found.gl_pathv[i], '/') + 1;
 
-		ok(test_passes(found.gl_pathv[i], name), "%s/%s passes %s", folder, name,
+		ok(test_passes(found.gl_pathv[i], name), "%s/%s passes %s", directory, name,
 		   state);
 	}
 	globfree(&found);
 }
 
-void run_other_tests(const char *folder, const char *names, const char *state)
+void run_other_tests(const char *directory, const char *names, const char *state)
 {
 	char *copy = strdup(names), *rest = copy;
 
 	for (char *name = strsep(&rest, " "); name; name = strsep(&rest, " "))
-		matching_tests(folder, name, state);
+		matching_tests(directory, name, state);
 	free(copy);
 }

@@ -4,10 +4,10 @@
 #define DUNE_TESTS_OTHER_TESTS_H
 
 /*
- * Run the tests of tests/@folder whose names are in @names, with spaces between them; a name
+ * Run the tests of tests/@directory whose names are in @names, with spaces between them; a name
  * may be a pattern of glob(7). Each is one verdict: it passed, and not all of its own
  * verdicts were skipped. @state: the end of the verdict's text, such as "with KVM loaded".
  */
-void run_other_tests(const char *folder, const char *names, const char *state);
+void run_other_tests(const char *directory, const char *names, const char *state);
 
 #endif

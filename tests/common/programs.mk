@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# One test program for each C file of a folder. Before the folder's makefile
+# One test program for each C file of a directory. Before the directory's makefile
 # includes this file it sets OUT, where the programs go; SHARED, C files that are
 # linked into each program; NEEDS, what else each program is made from; and FLAGS,
 # its own flags for the compiler.
@@ -25,6 +25,13 @@ $(OUT)/%.t: %.c
 $(OBJ)/%.o: % $(HEADERS) $(MAKEFILES)
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) $(FLAGS) -c $< -o $@
+
+# The texts by which klog.c knows an error, each as a string of C: one list with the tools.
+$(OBJ)/klog.c.o: FLAGS += -I$(OBJ)
+$(OBJ)/klog.c.o: $(OBJ)/kernel_errors.h
+$(OBJ)/kernel_errors.h: $(COMMON)../../tools/machine/src/kernel_errors.txt $(MAKEFILES)
+	@mkdir -p $(@D)
+	sed -n '/^[^#]/s/.*/"&",/p' $< >$@
 
 clean:
 	rm -rf $(OUT) $(OBJ)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # Test programs in bash: NAME.bash becomes $(OUT)/NAME.t. They source tap.bash from
-# the folder in which they run.
+# the directory in which they run.
 COMMON := $(dir $(lastword $(MAKEFILE_LIST)))
 
 $(OUT)/%.t: %.bash

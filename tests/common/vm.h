@@ -45,7 +45,7 @@ enum vm_check {
 struct vm_cpu {
 	uint64_t pattern[VM_PAGES][512];
 	uint64_t stack[1024];
-	uint64_t alias_table[512];	/* maps vm_alias() to pattern 0 or 1 */
+	uint64_t alias_table[512];	/* maps VM_ALIAS to pattern 0 or 1 */
 	uint64_t pml4[512];
 	uint64_t pdpt[512];
 	uint64_t low[512];		/* the first 1 GB, 2 MB pages */

@@ -173,8 +173,8 @@ int main(void)
 
 	/*
 	 * Once enabled, audit watches every new thread, which takes the slow path
-	 * even after audit is disabled, unless a rule is "task, never". The tests
-	 * after this one want the fast path.
+	 * even after audit is disabled, unless a rule is "task, never". A test that
+	 * runs in this machine afterwards may need the fast path.
 	 */
 	struct audit_rule_data never = { .flags = AUDIT_FILTER_TASK, .action = AUDIT_NEVER };
 

@@ -9,6 +9,7 @@
  * runs without one.
  */
 #define _GNU_SOURCE
+#include "cpu.h"
 #include "guest.h"
 #include "tap.h"
 #include "timing.h"
@@ -53,16 +54,13 @@ static void use_register(int parent)
 int main(int argc, char **argv)
 {
 	struct timespec while_others_run = { 0, 2000000 };
-	cpu_set_t one;
 	struct guest g;
 	int parent = getpid();
 
 	if (argc == 1 && !setenv("GLIBC_TUNABLES", "glibc.pthread.rseq=0", 1))
 		execl("/proc/self/exe", argv[0], "again", NULL);
 	begin(60);
-	CPU_ZERO(&one);
-	CPU_SET(sched_getcpu(), &one);
-	sched_setaffinity(0, sizeof(one), &one);
+	pin_to(sched_getcpu());
 	int other = fork();
 
 	if (!other)

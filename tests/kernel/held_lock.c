@@ -39,7 +39,7 @@ static volatile struct {
 	int opened, creating, created, killed;
 	int relative;
 } *shared;
-static char folder[] = "/tmp/held_lock.XXXXXX";
+static char directory[] = "/tmp/held_lock.XXXXXX";
 static int dune = -1;
 
 /* The kernel tries a fault again whose READ has failed: the last time with the lock held. */
@@ -185,7 +185,7 @@ static void holder(void)
 	int fd, status;
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	snprintf(file, sizeof(file), "%s/file", folder);
+	snprintf(file, sizeof(file), "%s/file", directory);
 	fd = open(file, O_RDONLY);
 	page = mmap(NULL, 4096, PROT_READ, MAP_SHARED, fd, 0);
 	/* The end of a relative would wait for the server to flush its descriptor. */
@@ -212,7 +212,7 @@ static void locked(void)
 	fuse_load();
 	fuse = open("/dev/fuse", O_RDWR);
 	snprintf(options, sizeof(options), "fd=%d,rootmode=40000,user_id=0,group_id=0", fuse);
-	if (fuse < 0 || !mkdtemp(folder) || mount("fuse", folder, "fuse", 0, options)) {
+	if (fuse < 0 || !mkdtemp(directory) || mount("fuse", directory, "fuse", 0, options)) {
 		skip("no FUSE", "a process whose memory is locked");
 		return;
 	}
@@ -238,9 +238,9 @@ static void locked(void)
 	waitpid(of_holder, NULL, 0);
 	kill(of_server, SIGKILL);
 	waitpid(of_server, NULL, 0);
-	umount2(folder, MNT_DETACH);
+	umount2(directory, MNT_DETACH);
 	close(fuse);
-	rmdir(folder);
+	rmdir(directory);
 }
 
 int main(void)

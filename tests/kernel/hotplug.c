@@ -89,7 +89,7 @@ static bool root_is_9p(void)
 	static char text[16384];
 
 	read_file("/proc/mounts", text, sizeof(text));
-	/* An overlay does not show the device of its lower folder. */
+	/* An overlay does not show the device of its lower directory. */
 	return strstr(text, " 9p ") || strstr(text, "overlay / ");
 }
 
@@ -98,12 +98,14 @@ static void hotplug_rounds(int pid)
 	long rounds = env_number("HOTPLUG_ROUNDS", 6);
 	int cpu = usable_cpu(1);	/* the one that goes */
 	char online[60];
+	cpu_set_t all;
 
 	snprintf(online, sizeof(online), "/sys/devices/system/cpu/cpu%d/online", cpu);
 	if (cpu == usable_cpu(0) || access(online, W_OK)) {
 		skip("one CPU, or one that cannot go off line", "hotplug");
 		return;
 	}
+	sched_getaffinity(0, sizeof(all), &all);
 	for (long i = 0; i < rounds; i++) {
 		int err = file_write(online, "0");
 
@@ -116,15 +118,10 @@ static void hotplug_rounds(int pid)
 		ok(all_move(), "all guests keep running after CPU %d came back", cpu);
 
 		/* On the CPU that came back in particular. */
-		cpu_set_t one;
-
-		CPU_ZERO(&one);
-		CPU_SET(cpu, &one);
-		sched_setaffinity(pid, sizeof(one), &one);
+		bind_to(pid, cpu);
 		sleep_ms(10);
 		ok(all_move(), "the guest that runs on CPU %d only keeps running", cpu);
-		CPU_SET(usable_cpu(0), &one);
-		sched_setaffinity(pid, sizeof(one), &one);
+		sched_setaffinity(pid, sizeof(all), &all);
 	}
 }
 

@@ -113,9 +113,9 @@ static void changes(int before, int entry, const char *what)
 		skip("one CPU", "%s", what);
 		return;
 	}
-	for (int i = 0; i < 10 && !o.code && !o.hung && !o.signal; i++)
+	for (int i = 0; i < 10 && outcome_is(o, 0); i++)
 		o = in_child(one_round, &r, 20);
-	ok(!o.code && !o.hung && !o.signal, "%s (%s)", what, outcome_text(o));
+	ok(outcome_is(o, 0), "%s (%s)", what, outcome_text(o));
 }
 
 static u64 nap_and_call(void *arg)
@@ -161,7 +161,7 @@ int main(void)
 
 	struct outcome o = in_child(selectors, NULL, 20);
 
-	ok(!o.code && !o.signal, "ES and GS keep an LDT selector (%s)", outcome_text(o));
+	ok(outcome_is(o, 0), "ES and GS keep an LDT selector (%s)", outcome_text(o));
 	klog_end(&log);
 	return done();
 }

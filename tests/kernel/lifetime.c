@@ -30,8 +30,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define REFCNT	"/sys/module/dune/refcnt"
-
 static volatile int *ready;
 
 static u64 spin(void *arg)
@@ -213,7 +211,7 @@ static void passed_on(void)
 	void *p = mmap(NULL, 4096, PROT_READ, MAP_SHARED, fd, 0);
 
 	ok(p == MAP_FAILED, "a vCPU's descriptor in another process cannot map its run page");
-	ok(file_number(REFCNT) > 0, "a vCPU's descriptor in another process holds the module");
+	ok(dune_users_now() > 0, "a vCPU's descriptor in another process holds the module");
 	close(fd);
 	close(pair[0]);
 	close(pair[1]);
@@ -273,7 +271,7 @@ static void module(void)
 	int err;
 
 	guest_open(&g);
-	ok(file_number(REFCNT) > 0, "a vCPU holds the module");
+	ok(dune_users_now() > 0, "a vCPU holds the module");
 	ok(dune_unload() == -EWOULDBLOCK, "the module does not unload while a vCPU exists");
 	guest_close(&g);
 	ok(dune_users_left() == 0, "nothing holds the module once the vCPU is closed");
@@ -283,7 +281,8 @@ static void module(void)
 	ok(dune_unload() == -EWOULDBLOCK, "the module does not unload while the device is open");
 	close(dev);
 	if (access(dune_module(), R_OK))
-		bail("%s: %s (DUNE_KO or DUNE_BUILD names another one)", dune_module(), strerror(errno));
+		bail("%s: %s (DUNE_KO or DUNE_BUILD names another one)", dune_module(),
+		     strerror(errno));
 	for (int i = 0; i < 3; i++) {
 		err = dune_unload();
 		if (!ok(!err && !dune_is_loaded(), "the module unloads (%s)", strerror(-err)))
@@ -314,7 +313,7 @@ int main(void)
 	ready = shared_alloc(4096);
 	if (!dune_is_loaded())
 		bail("the module is not loaded");
-	if (file_number(REFCNT) != 0)
+	if (dune_users_now() != 0)
 		bail("the module is in use by another process");
 	for (long i = 0; i < 6; i++) {
 		for (int round = 0; round < 3; round++) {
@@ -327,7 +326,7 @@ int main(void)
 	}
 	struct outcome o = in_child(exit_from_guest, NULL, 20);
 
-	ok(o.code == 0 && !o.hung, "exit_group by a guest (%s)", outcome_text(o));
+	ok(outcome_is(o, 0), "exit_group by a guest (%s)", outcome_text(o));
 	o = in_child(unrun, NULL, 20);
 	ok(o.code == 0, "a process with vCPUs that never ran ends normally (%s)", outcome_text(o));
 	ok(dune_users_left() == 0, "nothing holds the module after vCPUs that never ran");

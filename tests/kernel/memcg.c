@@ -7,6 +7,7 @@
  * stays after it was removed.
  */
 #define _GNU_SOURCE
+#include "cgroup.h"
 #include "child.h"
 #include "guest.h"
 #include "klog.h"
@@ -17,13 +18,9 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/mount.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define ROOT	"/tmp/dune-memcg"
-#define GROUP	ROOT "/full"
 #define LIMIT	(48UL << 20)
 #define SIZE	(64UL << 20)
 #define ROUNDS	8
@@ -44,11 +41,8 @@ static u64 fill(void *arg)
 static void run_full(void *arg)
 {
 	struct guest g;
-	char pid[16];
 
-	snprintf(pid, sizeof(pid), "%d", getpid());
-	if (file_write(GROUP "/cgroup.procs", pid))
-		child_fails("the process cannot enter the cgroup");
+	cgroup_join();
 	guest_open(&g);
 	memory = mmap(NULL, SIZE, PROT_READ | PROT_WRITE,
 		      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -101,22 +95,19 @@ static long groups_settle(long wanted)
 int main(void)
 {
 	struct klog log;
-	char limit[24];
 	long before, after;
 	int good = 0;
 
 	begin(300);
 	klog_begin(&log);
-	mkdir(ROOT, 0700);
-	if (mount("none", ROOT, "cgroup", 0, "memory")) {
+	if (cgroup_mount() != CGROUPS_1) {
 		skip("this kernel has no memory cgroups of version 1", "faults in a full cgroup");
-		rmdir(ROOT);
+		cgroup_unmount();
 		return done();
 	}
 	before = groups();
-	snprintf(limit, sizeof(limit), "%lu", LIMIT);
-	ok(!mkdir(GROUP, 0700) && !file_write(GROUP "/memory.limit_in_bytes", limit) &&
-	   !file_write(GROUP "/memory.oom_control", "1"), "a cgroup without an OOM killer is made");
+	ok(cgroup_make(LIMIT) && !cgroup_set_oom_killer(false),
+	   "a cgroup without an OOM killer is made");
 	for (int i = 0; i < ROUNDS; i++) {
 		struct outcome end = in_child(run_full, NULL, 60);
 
@@ -126,13 +117,12 @@ int main(void)
 	}
 	ok(good == ROUNDS, "guests that fill the cgroup get DUNE_EXIT_FAULT (%d of %d)", good,
 	   ROUNDS);
-	file_write(GROUP "/memory.force_empty", "1");
-	ok(!rmdir(GROUP), "the cgroup is removed");
+	cgroup_empty();
+	ok(cgroup_remove(), "the cgroup is removed");
 	after = groups_settle(before);
 	ok(after <= before, "the cgroup is gone after it was removed (%ld cgroups, %ld before)",
 	   after, before);
-	umount(ROOT);
-	rmdir(ROOT);
+	cgroup_unmount();
 	klog_end(&log);
 	return done();
 }

@@ -9,6 +9,7 @@
 #define _GNU_SOURCE
 #include "guest.h"
 #include "isolated.h"
+#include "random.h"
 #include "tap.h"
 #include "x86.h"
 

@@ -10,12 +10,17 @@
 #define _GNU_SOURCE
 #include "cpu.h"
 #include "guest_calls.h"
-#include "klog.h"
 #include "private.h"
+#include "random.h"
+#include "tap.h"
 #include "timing.h"
+#include "x86.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -45,9 +50,7 @@ static volatile int stop, ready;
 
 static u64 random_number(struct side *s)
 {
-	s->seed ^= s->seed << 13;
-	s->seed ^= s->seed >> 7;
-	s->seed ^= s->seed << 17;
+	s->seed = next_random(s->seed);
 	return s->seed;
 }
 
@@ -243,15 +246,12 @@ int main(void)
 	unsigned long end, seconds = env_number("REGION_SECONDS", 10);
 	pthread_t threads[2];
 	struct guest g;
-	struct klog log;
+	bool exists = private_begin(&g, seconds + 120);
 
-	begin(seconds + 120);
-	klog_begin(&log);
-	guest_open(&g);
 	g_info = g.info;
 	guest_close(&g);
-	if (!private_exists(&g))
-		return done();
+	if (!exists)
+		return private_end();
 	for (int i = 0; i < 2; i++) {
 		sides[i].n = i;
 		sides[i].seed = 88172645463325252UL + i * 977;
@@ -267,6 +267,5 @@ int main(void)
 		pthread_join(threads[i], NULL);
 		verdict(&sides[i]);
 	}
-	klog_end(&log);
-	return done();
+	return private_end();
 }

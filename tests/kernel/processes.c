@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
  * PROCESSES (1000) processes have a guest each, all alive at once, and each does work
- * in its guest; and the memory that a vCPU costs the kernel. Fails when not all of them
- * get a vCPU or work at once, when a vCPU takes more than 64 KB, when memory or
+ * in its guest. Fails when not all of them get a vCPU or work at once, when memory or
  * references to the module stay after the processes have ended, or when vCPUs disturb
  * each other.
  */
@@ -19,9 +18,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -68,65 +65,6 @@ static void process(int start, int again)
 	_exit(0);
 }
 
-#define VCPUS	1000
-
-static int vcpus[2 * VCPUS];
-
-static bool make_vcpus(int dev, int from, int to)
-{
-	struct dune_create_vcpu create = { .size = sizeof(create) };
-
-	for (int i = from; i < to; i++) {
-		vcpus[i] = ioctl(dev, DUNE_CREATE_VCPU, &create);
-		if (vcpus[i] < 0) {
-			diag("vCPU %d: %s", i, strerror(errno));
-			return false;
-		}
-	}
-	return true;
-}
-
-static void close_vcpus(int from, int to)
-{
-	for (int i = from; i < to; i++)
-		close(vcpus[i]);
-}
-
-/* Kernel memory only: no run page is touched, no table made. */
-static void per_vcpu(void)
-{
-	struct rlimit files = { 4096, 4096 };
-	int dev = open("/dev/dune", O_RDWR);
-
-	setrlimit(RLIMIT_NOFILE, &files);
-	/* The first thousand fills the kernel's pools; the second is counted. */
-	bool made = make_vcpus(dev, 0, VCPUS);
-	long before = memory_available();
-
-	made = made && make_vcpus(dev, VCPUS, 2 * VCPUS);
-	long used = before - memory_available();
-
-	ok(made && used / VCPUS <= 64, "a vCPU takes %ld KB of kernel memory, 64 at most",
-	   used / VCPUS);
-	close_vcpus(0, 2 * VCPUS);
-
-	before = memory_available();
-	for (int i = 0; i < 4; i++) {
-		make_vcpus(dev, 0, VCPUS);
-		close_vcpus(0, VCPUS);
-	}
-	long after = memory_available();
-
-	if (kernel_has("kasan_poison"))
-		skip("KASAN keeps what is freed", "a vCPU gives its memory back");
-	else
-		/* A lost page for each would be 16 MB. */
-		ok(before - after < 4 * VCPUS * 2,
-		   "a vCPU gives its memory back (%ld KB available, after 4000 more %ld KB)",
-		   before, after);
-	close(dev);
-}
-
 /*
  * The first crowd of processes, Dune or not, leaves the kernel with larger
  * pools than it found (26 MB on 7.2): those pages are not counted.
@@ -157,11 +95,6 @@ static void fill_pools(long n)
 	close(gate[1]);
 	while (wait(NULL) > 0)
 		;
-}
-
-static int refcnt(void)
-{
-	return file_number("/sys/module/dune/refcnt");
 }
 
 /* Forks @n processes, which start and end when the gates are closed; returns how many it made. */
@@ -222,7 +155,7 @@ static struct crowd one_crowd(long n)
 	long working = memory_available();
 
 	c.done = shared->done;
-	c.counted = refcnt();
+	c.counted = dune_users_now();
 	close(again[1]);
 	wait_for(&shared->again, c.forks);
 	c.again = shared->again;
@@ -244,7 +177,6 @@ int main(void)
 	begin(400);
 	klog_begin(&log);
 	shared = shared_alloc(sizeof(*shared));
-	per_vcpu();
 	fill_pools(n);
 
 	/*
@@ -266,7 +198,7 @@ int main(void)
 	else
 		ok(c.lost < most, "memory is back after %d of these crowds (%ld KB are not)",
 		   crowds, c.lost);
-	ok(refcnt() == 0, "no reference to the module is left");
+	ok(dune_users_now() == 0, "no reference to the module is left");
 	klog_end(&log);
 	return done();
 }

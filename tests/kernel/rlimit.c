@@ -190,36 +190,35 @@ static void accounted(void *arg)
 		child_fails("%ld ms are accounted of a second in the guest", ms);
 }
 
+/* A child that runs fn(arg) exits with 0, or @signal ends it. */
+static const struct {
+	void (*fn)(void *arg);
+	long arg;
+	int signal;
+	const char *name;
+} cases[] = {
+	{ cpu_soft, 0, SIGXCPU,
+	  "SIGXCPU ends a guest that spins beyond the soft limit of RLIMIT_CPU" },
+	{ cpu_hard, 0, SIGKILL,
+	  "SIGKILL ends a guest that spins beyond the hard limit of RLIMIT_CPU" },
+	{ accounted, 0, 0, "time in the guest is accounted to the process" },
+	{ address_space, 0, 0,
+	  "an mmap() of the guest beyond RLIMIT_AS is ENOMEM, one below it succeeds" },
+	{ files, 0, 0, "an open() of the guest beyond RLIMIT_NOFILE is EMFILE" },
+	{ file_size, 0, 0, "a write of the guest beyond RLIMIT_FSIZE is EFBIG and raises SIGXFSZ" },
+	{ stack, 512L << 10, 0, "the stack grows below its limit" },
+	{ stack, 2L << 20, SIGSEGV,
+	  "SIGSEGV ends a guest whose stack grows beyond RLIMIT_STACK" },
+	{ locked, 0, 0, "an mlock() of the guest beyond RLIMIT_MEMLOCK is ENOMEM for a user" },
+};
+
 int main(void)
 {
-	struct outcome o;
-
 	begin(120);
-	o = in_child(cpu_soft, NULL, 30);
-	ok(o.signal == SIGXCPU,
-	   "SIGXCPU ends a guest that spins beyond the soft limit of RLIMIT_CPU (%s)",
-	   outcome_text(o));
-	o = in_child(cpu_hard, NULL, 30);
-	ok(o.signal == SIGKILL,
-	   "SIGKILL ends a guest that spins beyond the hard limit of RLIMIT_CPU (%s)",
-	   outcome_text(o));
-	o = in_child(accounted, NULL, 30);
-	ok(!o.code, "time in the guest is accounted to the process (%s)", outcome_text(o));
-	o = in_child(address_space, NULL, 20);
-	ok(!o.code, "an mmap() of the guest beyond RLIMIT_AS is ENOMEM, one below it succeeds (%s)",
-	   outcome_text(o));
-	o = in_child(files, NULL, 20);
-	ok(!o.code, "an open() of the guest beyond RLIMIT_NOFILE is EMFILE (%s)", outcome_text(o));
-	o = in_child(file_size, NULL, 20);
-	ok(!o.code, "a write of the guest beyond RLIMIT_FSIZE is EFBIG and raises SIGXFSZ (%s)",
-	   outcome_text(o));
-	o = in_child(stack, (void *)(512L << 10), 20);
-	ok(!o.code, "the stack grows below its limit (%s)", outcome_text(o));
-	o = in_child(stack, (void *)(2L << 20), 20);
-	ok(o.signal == SIGSEGV, "SIGSEGV ends a guest whose stack grows beyond RLIMIT_STACK (%s)",
-	   outcome_text(o));
-	o = in_child(locked, NULL, 20);
-	ok(!o.code, "an mlock() of the guest beyond RLIMIT_MEMLOCK is ENOMEM for a user (%s)",
-	   outcome_text(o));
+	for (unsigned int i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct outcome o = in_child(cases[i].fn, (void *)cases[i].arg, 30);
+
+		ok(outcome_is(o, cases[i].signal), "%s (%s)", cases[i].name, outcome_text(o));
+	}
 	return done();
 }

@@ -102,7 +102,7 @@ int main(void)
 			continue;	/* guest_open() chooses the rights itself */
 		outcome = in_child(call_in_guest, (void *)mapping, 20);
 		ok(outcome.signal == SIGSEGV,
-		   "a run page that is %s: the guest cannot call it, and the host half gets SIGSEGV (%s)",
+		   "a run page that is %s: a guest's call of it is a SIGSEGV of the host half (%s)",
 		   mapping->name, outcome_text(outcome));
 	}
 	return done();

@@ -8,6 +8,7 @@
 #define _GNU_SOURCE
 #include "guest.h"
 #include "isolated.h"
+#include "random.h"
 
 #include <pthread.h>
 #include <signal.h>

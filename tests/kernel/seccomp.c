@@ -9,6 +9,7 @@
 #define _GNU_SOURCE
 #include "child.h"
 #include "guest.h"
+#include "modules.h"
 #include "tap.h"
 #include "timing.h"
 
@@ -20,7 +21,6 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stddef.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
@@ -38,7 +38,7 @@ static struct sock_filter code[] = {
 	BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
 };
 
-/* Allows getppid with the arguments of ordered_arguments(). */
+/* The arguments of the call that ordered_arguments() makes. */
 static const u64 ordered[] = { 0x1122334455667788, 2, 3ULL << 32, ~0ULL, 5, 6 };
 
 static long install(u32 action, unsigned int flags)
@@ -160,7 +160,7 @@ static void argument_filter(void *arg)
 		child_fails("the filter saw another argument");
 }
 
-/* The last of @n calls that a filter permits; none may take the slow path. */
+/* Calls that a filter permits: none may take the slow path. */
 static void permitting_filter(void *arg)
 {
 	begin_guest();
@@ -357,64 +357,44 @@ static void kill_one_thread(void *arg)
 	guest_call(&g, kill_in_a_row, NULL);
 }
 
-static long module_references(void)
-{
-	FILE *f = fopen("/sys/module/dune/refcnt", "r");
-	long n = -1;
+/* A child that runs @fn exits with 0, or @signal ends it. */
+static const struct {
+	void (*fn)(void *arg);
+	int signal;
+	const char *name;
+} cases[] = {
+	{ errno_filter, 0, "a filter's errno is the guest's result" },
+	{ kill_filter, SIGSYS, "a filter that kills the process kills it by SIGSYS" },
+	{ kill_thread, SIGSYS, "a filter that kills the thread kills it by SIGSYS" },
+	{ trap_filter, 0, "a filter that traps sends SIGSYS with the guest's number" },
+	{ argument_filter, 0, "a filter sees the call's architecture and arguments" },
+	{ permitting_filter, 0, "calls that a filter permits take the fast path" },
+	{ notify_filter, 0, "a supervisor's answer is the guest's result" },
+	{ killed_notify, SIGKILL, "a call that waits for a supervisor can be killed" },
+	{ trace_filter, 0, "a filter that asks a tracer gives ENOSYS where there is none" },
+	{ guest_filter, 0, "a filter that the guest installs holds for its next call" },
+	{ tsync, 0, "a filter that another thread puts on a running guest (TSYNC) holds" },
+	{ strict_mode, SIGKILL, "strict mode kills at the guest's next call" },
+};
 
-	if (f && fscanf(f, "%ld", &n) != 1)
-		n = -1;
-	if (f)
-		fclose(f);
-	return n;
+static void one_thread_of_two(void)
+{
+	long before = dune_users_now(), after;
+	struct outcome o = in_child(kill_one_thread, NULL, 20);
+
+	ok(o.code == 33, "a filter that kills the thread spares the process's other thread (%s)",
+	   outcome_text(o));
+	after = module_users("dune", before);
+	ok(before >= 0 && after == before,
+	   "the killed thread leaves no reference to the module (%ld, before %ld)", after, before);
 }
 
-int main(void)
+static void allowed_in_strict_mode(void)
 {
 	struct outcome o;
 	int p[2];
 	char c = 0;
 
-	begin(90);
-	o = in_child(errno_filter, NULL, 20);
-	ok(!o.code, "a filter's errno is the guest's result (%s)", outcome_text(o));
-	o = in_child(kill_filter, NULL, 20);
-	ok(o.signal == SIGSYS, "a filter that kills the process kills it by SIGSYS (%s)",
-	   outcome_text(o));
-	o = in_child(kill_thread, NULL, 20);
-	ok(o.signal == SIGSYS, "a filter that kills the thread kills it by SIGSYS (%s)",
-	   outcome_text(o));
-	long before = module_references();
-
-	o = in_child(kill_one_thread, NULL, 20);
-	ok(o.code == 33, "a filter that kills the thread spares the process's other thread (%s)",
-	   outcome_text(o));
-	ok(before >= 0 && module_references() == before,
-	   "the killed thread leaves no reference to the module (%ld, before %ld)",
-	   module_references(), before);
-	o = in_child(trap_filter, NULL, 20);
-	ok(!o.code, "a filter that traps sends SIGSYS with the guest's number (%s)",
-	   outcome_text(o));
-	o = in_child(argument_filter, NULL, 20);
-	ok(!o.code, "a filter sees the call's architecture and arguments (%s)", outcome_text(o));
-	o = in_child(permitting_filter, NULL, 20);
-	ok(!o.code, "calls that a filter permits take the fast path (%s)", outcome_text(o));
-	o = in_child(notify_filter, NULL, 20);
-	ok(!o.code, "a supervisor's answer is the guest's result (%s)", outcome_text(o));
-	o = in_child(killed_notify, NULL, 20);
-	ok(o.signal == SIGKILL, "a call that waits for a supervisor can be killed (%s)",
-	   outcome_text(o));
-	o = in_child(trace_filter, NULL, 20);
-	ok(!o.code, "a filter that asks a tracer gives ENOSYS where there is none (%s)",
-	   outcome_text(o));
-	o = in_child(guest_filter, NULL, 20);
-	ok(!o.code, "a filter that the guest installs holds for its next call (%s)",
-	   outcome_text(o));
-	o = in_child(tsync, NULL, 30);
-	ok(!o.code, "a filter that another thread puts on a running guest (TSYNC) holds (%s)",
-	   outcome_text(o));
-	o = in_child(strict_mode, NULL, 20);
-	ok(o.signal == SIGKILL, "strict mode kills at the guest's next call (%s)", outcome_text(o));
 	if (pipe2(p, O_NONBLOCK))
 		bail("pipe: %m");
 	o = in_child(strict_allowed, (void *)(long)p[1], 20);
@@ -425,5 +405,17 @@ int main(void)
 	 * before the write.
 	 */
 	diag("the write %s", read(p[0], &c, 1) == 1 && c == 'x' ? "was made" : "came too late");
+}
+
+int main(void)
+{
+	begin(90);
+	for (unsigned int i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct outcome o = in_child(cases[i].fn, NULL, 30);
+
+		ok(outcome_is(o, cases[i].signal), "%s (%s)", cases[i].name, outcome_text(o));
+	}
+	one_thread_of_two();
+	allowed_in_strict_mode();
 	return done();
 }

@@ -153,7 +153,7 @@ int main(int argc, char **argv)
 		   "slab memory is back after %ld processes (%ld KB are not, round %d)", count,
 		   r.slab, rounds);
 	}
-	ok(file_number("/sys/module/dune/refcnt") == 0, "no reference to the module is left");
+	ok(dune_users_now() == 0, "no reference to the module is left");
 	klog_end(&log);
 	return done();
 }

@@ -38,7 +38,6 @@ static void handler(int sig)
 }
 
 struct blocking {
-	const char *name;
 	struct request request;
 	/* dune_run.restart of a fast call that a signal interrupts; 0: rax is -EINTR. */
 	int restart;
@@ -48,20 +47,20 @@ static struct timespec long_time = { 1000, 0 };
 static struct pollfd nothing_to_poll = { .fd = PIPE_IN, .events = POLLIN };
 
 static struct blocking blockings[] = {
-	{ "read of an empty pipe", { "", SYS_read, {PIPE_IN, M, 1}, 0 }, ERESTARTSYS },
-	{ "wait4", { "", SYS_wait4, {-1, 0, 0, 0}, 0 }, ERESTARTSYS },
-	{ "futex", { "", SYS_futex, {M + 1024, FUTEX_WAIT, 0, 0}, 0 }, ERESTARTSYS },
-	{ "futex with a timeout", { "", SYS_futex, {M + 1024, FUTEX_WAIT, 0, (long)&long_time}, 0 },
+	{ { "read of an empty pipe", SYS_read, {PIPE_IN, M, 1}, 0 }, ERESTARTSYS },
+	{ { "wait4", SYS_wait4, {-1, 0, 0, 0}, 0 }, ERESTARTSYS },
+	{ { "futex", SYS_futex, {M + 1024, FUTEX_WAIT, 0, 0}, 0 }, ERESTARTSYS },
+	{ { "futex with a timeout", SYS_futex, {M + 1024, FUTEX_WAIT, 0, (long)&long_time}, 0 },
 		ERESTART_RESTARTBLOCK },
-	{ "pause", { "", SYS_pause, {0}, 0 }, ERESTARTNOHAND },
-	{ "rt_sigsuspend", { "", SYS_rt_sigsuspend, {M + 1024, 8}, 0 }, ERESTARTNOHAND },
-	{ "nanosleep", { "", SYS_nanosleep, {(long)&long_time, M}, 0 }, ERESTART_RESTARTBLOCK },
-	{ "clock_nanosleep, absolute", { "", SYS_clock_nanosleep,
+	{ { "pause", SYS_pause, {0}, 0 }, ERESTARTNOHAND },
+	{ { "rt_sigsuspend", SYS_rt_sigsuspend, {M + 1024, 8}, 0 }, ERESTARTNOHAND },
+	{ { "nanosleep", SYS_nanosleep, {(long)&long_time, M}, 0 }, ERESTART_RESTARTBLOCK },
+	{ { "clock_nanosleep, absolute", SYS_clock_nanosleep,
 		{CLOCK_MONOTONIC, TIMER_ABSTIME, (long)&long_time, 0}, 0 }, ERESTARTNOHAND },
-	{ "poll", { "", SYS_poll, {(long)&nothing_to_poll, 1, 1000000}, 0 },
+	{ { "poll", SYS_poll, {(long)&nothing_to_poll, 1, 1000000}, 0 },
 		ERESTART_RESTARTBLOCK },
-	{ "ppoll", { "", SYS_ppoll, {(long)&nothing_to_poll, 1, 0, 0, 0}, 0 }, ERESTARTNOHAND },
-	{ "epoll_wait", { "", SYS_epoll_wait, {EPOLL, M, 1, -1}, 0 }, 0 },
+	{ { "ppoll", SYS_ppoll, {(long)&nothing_to_poll, 1, 0, 0, 0}, 0 }, ERESTARTNOHAND },
+	{ { "epoll_wait", SYS_epoll_wait, {EPOLL, M, 1, -1}, 0 }, 0 },
 };
 
 /* A signal every @ms: on a busy machine the first may come before the call. */
@@ -86,19 +85,19 @@ static void interrupt_call(struct blocking *b)
 	if (b->restart) {
 		ok(end == DUNE_EXIT_SYSCALL && (int)g.run->restart == b->restart &&
 		   signals >= 1,
-		   "%s, interrupted: restart %d (exit %d restart %u signals %d)", b->name,
+		   "%s, interrupted: restart %d (exit %d restart %u signals %d)", b->request.name,
 		   b->restart, end, g.run->restart, signals);
 		ok(g.run->regs.rax == (u64)b->request.nr,
 		   "%s, interrupted: RAX still has the number, to make the call again",
-		   b->name);
+		   b->request.name);
 		g.run->regs.rax = -EINTR;
 		end = until_syscall(&g);
 		ok(end == DUNE_EXIT_HOSTCALL && b->request.result == -EINTR,
 		   "%s, interrupted: the call ends with the host half's result (%ld)",
-		   b->name, b->request.result);
+		   b->request.name, b->request.result);
 	} else {
 		ok(end == DUNE_EXIT_HOSTCALL && b->request.result == -EINTR && signals >= 1,
-		   "%s, interrupted: EINTR (exit %d, %ld)", b->name, end,
+		   "%s, interrupted: EINTR (exit %d, %ld)", b->request.name, end,
 		   b->request.result);
 	}
 
@@ -112,14 +111,14 @@ static void interrupt_call(struct blocking *b)
 
 	ok(ge == GUEST_DONE && b->request.result == -EINTR && signals >= 1 &&
 	   g.restarts == 0,
-	   "%s, slow, interrupted: EINTR (%ld)", b->name, b->request.result);
+	   "%s, slow, interrupted: EINTR (%ld)", b->request.name, b->request.result);
 	g.run->flags = 0;
 }
 
 /* A signal without a handler (SIGWINCH, SIGCHLD) interrupts no call visibly. */
 static void ignored_signal(void)
 {
-	struct request r = { "", SYS_read, {PIPE_IN, M, 1}, 0 };
+	struct request r = { "read", SYS_read, {PIPE_IN, M, 1}, 0 };
 	int self = getpid();
 	int pid = fork();
 
@@ -141,7 +140,7 @@ static void ignored_signal(void)
 static void restarted_sleep(void)
 {
 	struct timespec half = { 0, 300000000 };
-	struct request sleep = { "", SYS_nanosleep, {(long)&half, 0}, 0 };
+	struct request sleep = { "nanosleep", SYS_nanosleep, {(long)&half, 0}, 0 };
 	struct sigaction ign = { .sa_handler = SIG_DFL };
 	int self = getpid();
 	int pid;

@@ -153,7 +153,7 @@ static void sandbox(void)
 	char command[600];
 	int err;
 
-	snprintf(command, sizeof(command), "%s/libexec/dune-run", build_folder());
+	snprintf(command, sizeof(command), "%s/libexec/dune-run", build_directory());
 	if (access(command, X_OK)) {
 		skip("dune-run is not built", "the sandbox while a KVM guest runs");
 		return;
@@ -164,7 +164,7 @@ static void sandbox(void)
 	snprintf(command, sizeof(command),
 		 "%s/libexec/dune-run -- "
 		 "/bin/sh -c 'ls -l /etc | wc -l >/dev/null || exit 9; exit 7'",
-		 build_folder());
+		 build_directory());
 	int status = system(command);
 
 	ok(WIFEXITED(status) && WEXITSTATUS(status) == 7,

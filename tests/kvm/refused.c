@@ -20,7 +20,6 @@
 #include "x86.h"
 
 #include <fcntl.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -42,15 +41,6 @@ static u64 work(void *arg)
 	return 0;
 }
 
-static void bind_to(int pid, int cpu)
-{
-	cpu_set_t one;
-
-	CPU_ZERO(&one);
-	CPU_SET(cpu, &one);
-	sched_setaffinity(pid, sizeof(one), &one);
-}
-
 static int start_guest(int i, int cpu)
 {
 	fflush(stdout);
@@ -59,7 +49,7 @@ static int start_guest(int i, int cpu)
 	if (!pid) {
 		struct guest g;
 
-		bind_to(0, cpu);
+		pin_to(cpu);
 		guest_open(&g);
 		guest_call(&g, work, (void *)&rounds[i]);
 		child_fails("a guest that works without end returned");
@@ -90,7 +80,7 @@ static bool set_svme(int cpu, bool on)
 	return good;
 }
 
-/* Does a line that was written since @fd was opened have @text? */
+/* Whether a line that was written since @fd was opened has @text. */
 static bool log_has(int fd, const char *text)
 {
 	char line[8192];
@@ -171,7 +161,6 @@ int main(void)
 	ok(moves(1), "the guest runs on CPU %d again", cpu);
 	kill(pids[1], SIGKILL);
 	ok(wait_child(pids[1], 20).signal == SIGKILL, "the running guest dies by SIGKILL");
-	klog_read(&log);
-	ok(!log.has_error, "the kernel log has no error %s", log.first);
+	klog_end(&log);
 	return done();
 }

@@ -11,7 +11,7 @@
 #include <unistd.h>
 #include "tap.h"
 
-/* The build folder has examples/ and tests/. */
+/* The build directory has examples/ and tests/. */
 static void example(const char *command, int code, const char *want)
 {
 	char self[256] = "", line[512], said[1024] = "", verdict[32];

@@ -6,7 +6,7 @@
  * tmpfs, at an inode number that procfs will reach; it leaves that file, unmounts the
  * tmpfs, and mounts procfs in its place.
  *
- *   reuse FOLDER
+ *   reuse DIRECTORY
  *
  * as root. Prints what open() returns for the memory of a process whose file in procfs
  * has both numbers, or "missed": another process took a number.
@@ -136,7 +136,7 @@ int main(int argc, char **argv)
 
 	setvbuf(stdout, NULL, _IONBF, 0);
 	if (argc != 2) {
-		puts("usage: reuse FOLDER");
+		puts("usage: reuse DIRECTORY");
 		return EXIT_FAILURE;
 	}
 	if (chdir(argv[1]))

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /* Random states: see states.h. */
 #include "states.h"
+#include "random.h"
 #include "tap.h"
 #include "x86.h"
 
@@ -35,9 +36,7 @@ u64 mix(u64 x)
 
 static u64 rnd(void)
 {
-	state ^= state << 13;
-	state ^= state >> 7;
-	state ^= state << 17;
+	state = next_random(state);
 	return state * 0x2545f4914f6cdd1d;
 }
 

@@ -47,12 +47,7 @@ void isolated_case(const char *name, void (*fn)(void *arg), void *arg, int signa
 	if (only && strcmp(only, name))
 		return;
 	o = in_child(fn, arg, 30);
-	if (signal == ANY_END)
-		good = !o.hung;
-	else if (signal)
-		good = o.signal == signal && !o.hung;
-	else
-		good = o.code == 0;
+	good = signal == ANY_END ? !o.hung : outcome_is(o, signal);
 	alive = healthy();
 	if (!alive)
 		diag("%s: the parent's own guest does not run any more", name);

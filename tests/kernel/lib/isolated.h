@@ -62,14 +62,6 @@ void go(u64 (*fn)(void *arg), void *arg);
 void loop_of(const char *bytes, int len, int ring, u64 flags);
 #define LOOP(bytes, ring, flags)	loop_of(bytes, sizeof(bytes) - 1, ring, flags)
 
-/* The number after @x in a pseudorandom sequence (xorshift64) without 0; in the guest, too. */
-static inline u64 next_random(u64 x)
-{
-	x ^= x << 13;
-	x ^= x >> 7;
-	return x ^ x << 17;
-}
-
 /* In the guest. */
 u64 ud2(void *arg);
 u64 read_byte(void *address);

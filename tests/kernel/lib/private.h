@@ -1,51 +1,43 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* For the tests of private memory (DUNE_ADD_PRIVATE): more of it, and a way to it in a guest. */
+/*
+ * For the tests of private memory (DUNE_ADD_PRIVATE), private_*.c: adding pages, a way to them in
+ * a guest, and secrets that a guest writes there.
+ */
 #ifndef DUNE_TESTS_PRIVATE_H
 #define DUNE_TESTS_PRIVATE_H
 
 #include "guest.h"
-#include "tap.h"
-#include "x86.h"
 
-#include <errno.h>
-#include <stdint.h>
-#include <string.h>
-#include <sys/ioctl.h>
-#include <sys/mman.h>
-
-/* The address at which private_show() puts it in the guest: no process has this address. */
+/* The address at which private_show() puts the pages in the guest: no process has this address. */
 #define PRIVATE_AT	0xffff800000000000UL
-#define PRIVATE_SLOT	256
 
-/* 0, with the guest-physical address in @gpa, or -errno. */
-static inline int private_add(struct guest *g, u64 pages, u64 *gpa)
-{
-	struct dune_private p = { .size = sizeof(p), .pages = pages };
-	int err = ioctl(g->fd, DUNE_ADD_PRIVATE, &p) ? -errno : 0;
+/*
+ * Call first: a watchdog of @seconds over the program, the kernel log, and @g. Returns whether the
+ * processor has private memory; without it, one verdict is skipped.
+ */
+bool private_begin(struct guest *g, unsigned int seconds);
+/* The verdict on the kernel log, and the plan; the exit status of main(). */
+int private_end(void);
 
-	*gpa = p.guest;
-	return err;
-}
-
+/* Add @pages to the address space of @g. 0, with the guest-physical address in @gpa, or -errno. */
+int private_add(struct guest *g, u64 pages, u64 *gpa);
 /* Let the guest's page table have the 2 MB at @gpa at PRIVATE_AT, for every access. */
-static inline void private_show(struct guest *g, u64 gpa)
-{
-	u64 *pdpt = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	u64 *pd = pdpt + 512;
+void private_show(struct guest *g, u64 gpa);
+/* Whether the last exit was for an access to @gpa, where no memory is. */
+bool private_missing(const struct guest *g, u64 gpa);
 
-	if (pdpt == MAP_FAILED)
-		bail("mmap: %s", strerror(errno));
-	pd[0] = gpa | PTE_P | PTE_W | PTE_U | PTE_PS;
-	pdpt[0] = guest_gpa(g, (u64)pd) | PTE_P | PTE_W | PTE_U;
-	g->mem->pml4[PRIVATE_SLOT] = guest_gpa(g, (u64)pdpt) | PTE_P | PTE_W | PTE_U;
-}
+/* ---- secrets, which functions of a guest write and count ---- */
 
-/* Skip all tests where the processor has no private memory: whether it has. */
-static inline bool private_exists(const struct guest *g)
-{
-	if (!g->info.private_pages)
-		skip("this processor's guest-physical addresses are too narrow", "private memory");
-	return g->info.private_pages;
-}
+#define SECRETS	64
+
+/* Determines the secrets. */
+extern volatile u64 secret_seed;
+
+/* A number that is nowhere in memory until this function makes it. */
+u64 secret(u64 n);
+/* In the guest: write SECRETS numbers to @page. */
+u64 keep_secrets(void *page);
+/* In the guest: how many of these numbers are still in @page. */
+u64 count_secrets(void *page);
 
 #endif

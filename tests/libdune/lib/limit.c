@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * The time limit of each program of this folder. main() runs in a child, and its parent, which
+ * The time limit of each program of this directory. main() runs in a child, and its parent, which
  * is never in Dune mode, waits for it: a limit inside the program, by a signal, would depend on
  * the library that is tested. The linker lets main() lead here (--wrap).
  */

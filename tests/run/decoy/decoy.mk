@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # The decoy (decoy.h): a build of dune-run for tests, one without two of its checks, the
 # program that attacks them, and the one that watches. Included by tests/run/Makefile,
-# in whose folder it runs.
+# in whose directory it runs.
 include ../../libdune/ring0.mk
 
 run_objects := $(wildcard $(O)/obj/run/*.o $(O)/obj/run/*/*.o)

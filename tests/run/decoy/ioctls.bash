@@ -1,25 +1,25 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# ioctls.bash FOLDER: the numbers of all ioctls that the uapi headers in FOLDER
+# ioctls.bash DIRECTORY: the numbers of all ioctls that the uapi headers in DIRECTORY
 # (a kernel's headers package unpacked, or /usr) define, as the elements of a C array:
 # one number a line, with a comma.
 # A header that does not compile alone, or a macro with arguments, is left out;
 # attack/ tries numbers without a definition, too.
 
-folder=$1
+directory=$1
 top=$(mktemp -d) || exit 1
 trap 'rm -rf "$top"' EXIT
 mkdir -p "$top/linux"
 : >"$top/linux/compiler_types.h"
 : >"$top/linux/compiler.h"
-if [ -d "$folder/include/uapi" ]; then
-	roots=("$folder/include/uapi" "$folder/arch/x86/include/uapi")
-	for generated in "${folder%-common}"-*/; do
+if [ -d "$directory/include/uapi" ]; then
+	roots=("$directory/include/uapi" "$directory/arch/x86/include/uapi")
+	for generated in "${directory%-common}"-*/; do
 		roots+=("$generated/include/generated/uapi")
 		roots+=("$generated/arch/x86/include/generated/uapi")
 	done
 else
-	roots=("$folder/include" "$folder/include/x86_64-linux-gnu")
+	roots=("$directory/include" "$directory/include/x86_64-linux-gnu")
 fi
 flags=(-w -D__user= -D__force= "-I$top")
 for root in "${roots[@]}"; do

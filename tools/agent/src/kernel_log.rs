@@ -113,10 +113,10 @@ mod tests {
 
     #[test]
     fn a_lasting_error_ends_the_reading() {
-        let folder = File::open("/").expect("the root folder can be opened");
-        let source = Arc::new(Mutex::new(folder));
+        let directory = File::open("/").expect("the root directory can be opened");
+        let source = Arc::new(Mutex::new(directory));
         let log = KernelLog { source, port: Port::new(io::sink()) };
-        let error = log.send_new().expect_err("a folder cannot be read");
+        let error = log.send_new().expect_err("a directory cannot be read");
         assert_eq!(error.raw_os_error(), Some(libc::EISDIR));
     }
 

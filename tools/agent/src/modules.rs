@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 use nix::errno::Errno;
 use nix::kmod::init_module;
 
-/// The initramfs's folder of modules. Sorted by name, each module comes after
+/// The initramfs's directory of modules. Sorted by name, each module comes after
 /// those that it depends on.
 const INITIAL: &str = "/modules";
 

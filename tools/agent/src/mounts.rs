@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The machine's file system. Its lowest layer is the host's root, read-only
 //! over 9p, or copies of the host's files on disks. An overlay in memory lies
-//! over it. The shared folders, in which writes reach the host, are mounted where
+//! over it. The shared directories, in which writes reach the host, are mounted where
 //! the host has them, and the kernel's own file systems on top.
 
 use std::fs::{self, DirBuilder, Permissions};
@@ -26,7 +26,7 @@ const ROOT: &str = "/root";
 /// be cached. msize is the most that virtio-9p can carry in one request.
 const LOWER_OPTIONS: &str = "trans=virtio,version=9p2000.L,msize=512000,cache=loose";
 
-/// Both sides write to a shared folder, so only mmap uses the page cache, which
+/// Both sides write to a shared directory, so only mmap uses the page cache, which
 /// it needs since programs must be able to map files there.
 const SHARE_OPTIONS: &str = "trans=virtio,version=9p2000.L,msize=512000,cache=mmap";
 
@@ -46,7 +46,7 @@ pub fn mount_root(setup: &Setup) -> Result<()> {
         Some(share) => mount_9p(&share.tag, ROOT, SHARE_OPTIONS, MsFlags::empty())?,
         None => mount_overlay(setup.root)?,
     }
-    // The outer of two nested folders must be mounted first.
+    // The outer of two nested directories must be mounted first.
     let mut shares: Vec<&Share> =
         setup.shares.iter().filter(|share| share.path != Path::new("/")).collect();
     shares.sort_by_key(|share| share.path.components().count());
@@ -55,9 +55,7 @@ pub fn mount_root(setup: &Setup) -> Result<()> {
         mount_9p(&share.tag, &target, SHARE_OPTIONS, MsFlags::empty())
             .with_context(|| format!("sharing {}", share.path.display()))?;
     }
-    if let Some(modules) = &setup.modules_root {
-        mount_modules(modules).context("the kernel's modules")?;
-    }
+    mount_modules(&setup.modules_root).context("the kernel's modules")?;
     for name in ["proc", "sys", "dev"] {
         let to = Path::new(ROOT).join(name);
         fs::create_dir_all(&to).ok();
@@ -74,9 +72,9 @@ fn mount_overlay(root: Root) -> Result<()> {
             LOWER.to_owned()
         }
         Root::Images => {
-            for (disk, folder) in IMAGE_DISKS.iter().zip([LOWER, COPIES]) {
+            for (disk, directory) in IMAGE_DISKS.iter().zip([LOWER, COPIES]) {
                 let (flags, from) = (MsFlags::MS_RDONLY, find_disk(disk)?);
-                mount_with(Some(from), Path::new(folder), Some("squashfs"), flags, "")?;
+                mount_with(Some(from), Path::new(directory), Some("squashfs"), flags, "")?;
             }
             format!("{COPIES}:{LOWER}")
         }
@@ -90,9 +88,9 @@ fn mount_overlay(root: Root) -> Result<()> {
 
 /// Waits for a disk.
 fn find_disk(address: &str) -> Result<PathBuf> {
-    let folder = format!("/sys/bus/scsi/devices/{address}/block");
+    let directory = format!("/sys/bus/scsi/devices/{address}/block");
     let disk = wait_for(DISK_LIMIT, || {
-        let entries = fs::read_dir(&folder).into_iter().flatten().flatten();
+        let entries = fs::read_dir(&directory).into_iter().flatten().flatten();
         let mut devices = entries.map(|entry| Path::new("/dev").join(entry.file_name()));
         devices.find(|device| device.exists())
     });
@@ -173,6 +171,7 @@ fn mount_with(
     flags: MsFlags,
     options: &str,
 ) -> Result<()> {
-    mount(source.as_deref(), target, kind, flags, Some(options))
-        .with_context(|| format!("mounting {} on {}", kind.unwrap_or("a folder"), target.display()))
+    mount(source.as_deref(), target, kind, flags, Some(options)).with_context(|| {
+        format!("mounting {} on {}", kind.unwrap_or("a directory"), target.display())
+    })
 }

@@ -4,7 +4,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use clap::builder::{OsStringValueParser, PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand};
 use dune_machine::{MachineType, Series};
 
@@ -79,8 +79,9 @@ pub struct RunOptions {
     /// Print counters as one JSON object on stderr at the end (system calls, page faults,
     /// VM exits), or with =FILE write them to FILE
     #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true,
-          default_missing_value = "-")]
-    pub stats: Option<PathBuf>,
+          default_missing_value = STDERR,
+          value_parser = OsStringValueParser::new().map(StatsTo::from))]
+    pub stats: Option<StatsTo>,
 
     /// Run in this emulated machine even if /dev/dune can be used
     #[arg(long, value_name = "MACHINE", conflicts_with = "no_machine",
@@ -106,6 +107,26 @@ pub struct RunOptions {
         value_name = "PROGRAM"
     )]
     pub command: Vec<OsString>,
+}
+
+/// The name of standard error, as in other commands.
+const STDERR: &str = "-";
+
+/// Where the counters of --stats are printed.
+#[derive(Debug, Clone)]
+pub enum StatsTo {
+    Stderr,
+    File(PathBuf),
+}
+
+impl From<OsString> for StatsTo {
+    fn from(name: OsString) -> Self {
+        if name == STDERR {
+            StatsTo::Stderr
+        } else {
+            StatsTo::File(name.into())
+        }
+    }
 }
 
 /// The names of the machine types, each with its line of help.

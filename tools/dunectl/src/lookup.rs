@@ -22,10 +22,10 @@ pub fn find(name: &OsStr, path: Option<OsString>) -> io::Result<PathBuf> {
     }
     let path = path.unwrap_or_else(|| DEFAULT_PATH.into());
     let mut error = io::Error::from_raw_os_error(libc::ENOENT);
-    for folder in path.as_bytes().split(|&byte| byte == b':') {
+    for directory in path.as_bytes().split(|&byte| byte == b':') {
         // An empty entry is the working directory.
-        let folder = if folder.is_empty() { b"." } else { folder };
-        let candidate = Path::new(OsStr::from_bytes(folder)).join(name);
+        let directory = if directory.is_empty() { b"." } else { directory };
+        let candidate = Path::new(OsStr::from_bytes(directory)).join(name);
         match executable(&candidate) {
             Ok(()) => return Ok(candidate),
             // Like execvp, continue, but remember that the file exists.
@@ -37,7 +37,7 @@ pub fn find(name: &OsStr, path: Option<OsString>) -> io::Result<PathBuf> {
 }
 
 fn executable(path: &Path) -> io::Result<()> {
-    // For a folder execve gives EACCES, although it has the x bit.
+    // For a directory execve gives EACCES, although it has the x bit.
     if std::fs::metadata(path)?.is_dir() {
         return Err(io::Error::from_raw_os_error(libc::EACCES));
     }

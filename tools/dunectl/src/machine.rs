@@ -160,12 +160,12 @@ pub fn config_of(
 }
 
 /// Absolute, without links and repetitions.
-pub fn shares(folders: &[PathBuf]) -> Result<Vec<PathBuf>> {
-    let mut shares = folders
+pub fn shares(directories: &[PathBuf]) -> Result<Vec<PathBuf>> {
+    let mut shares = directories
         .iter()
-        .map(|folder| {
-            let error = |e| Error::Usage(format!("cannot share {}: {e}", folder.display()));
-            fs::canonicalize(folder).map_err(error)
+        .map(|directory| {
+            let error = |e| Error::Usage(format!("cannot share {}: {e}", directory.display()));
+            fs::canonicalize(directory).map_err(error)
         })
         .collect::<Result<Vec<_>>>()?;
     shares.sort();

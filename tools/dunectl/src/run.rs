@@ -12,7 +12,7 @@ use std::process::Command;
 
 use dune_machine::{Error, Layout, Machine, MachineType, Result, Run, Status};
 
-use crate::cli::RunOptions;
+use crate::cli::{RunOptions, StatsTo};
 use crate::exit::End;
 use crate::lookup;
 use crate::machine::{self, config_of, shares, COPIES};
@@ -66,13 +66,14 @@ fn run_here(layout: &Layout, options: &RunOptions) -> Result<End> {
 }
 
 fn stats_argument(options: &RunOptions) -> Option<OsString> {
-    let file = options.stats.as_ref()?;
-    if file == Path::new("-") {
-        return Some("--stats".into());
-    }
-    let mut argument = OsString::from("--stats=");
-    argument.push(file);
-    Some(argument)
+    Some(match options.stats.as_ref()? {
+        StatsTo::Stderr => "--stats".into(),
+        StatsTo::File(file) => {
+            let mut argument = OsString::from("--stats=");
+            argument.push(file);
+            argument
+        }
+    })
 }
 
 /// Runs the same command in the machine, which has a /dev/dune.
@@ -87,11 +88,11 @@ fn run_in_machine(layout: &Layout, options: &RunOptions) -> Result<End> {
 
     let machine_type = options.machine.unwrap_or(MachineType::DEFAULT);
     let mut config = config_of(layout, machine_type, &options.parts, None)?;
-    let mut folders = options.shares.clone();
+    let mut directories = options.shares.clone();
     if machine_type.shares_files() {
-        folders.push(run.program.directory.clone());
+        directories.push(run.program.directory.clone());
     }
-    config.shares = shares(&folders)?;
+    config.shares = shares(&directories)?;
     let release = &config.kernel.release;
     config.insmod = layout.modules_for(release)?;
 
@@ -106,8 +107,12 @@ fn run_in_machine(layout: &Layout, options: &RunOptions) -> Result<End> {
     machine::end(machine, outcome.status)
 }
 
-fn list(folders: &[std::path::PathBuf]) -> String {
-    folders.iter().map(|folder| folder.display().to_string()).collect::<Vec<_>>().join(", ")
+fn list(directories: &[std::path::PathBuf]) -> String {
+    directories
+        .iter()
+        .map(|directory| directory.display().to_string())
+        .collect::<Vec<_>>()
+        .join(", ")
 }
 
 /// "No such file or directory (os error 2)", without the number.

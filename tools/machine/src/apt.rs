@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Looks up and downloads packages with apt, which has data of its own below the
-//! cache folder: the computer's sources, lists and packages stay as they are, and
+//! cache directory: the computer's sources, lists and packages stay as they are, and
 //! no right to change them is needed.
 //!
 //! No mirror is named here: the mirror of the computer's own sources serves the
@@ -36,14 +36,14 @@ pub(crate) struct Package {
 }
 
 impl Apt {
-    /// Sets up the data in `folder` and fetches the package lists of a release
+    /// Sets up the data in `directory` and fetches the package lists of a release
     /// ("bookworm") and of its backports.
-    pub(crate) fn update(folder: &Path, release: &str) -> Result<Self> {
+    pub(crate) fn update(directory: &Path, release: &str) -> Result<Self> {
         if !Path::new(KEYRING).exists() {
             let lacking = format!("{KEYRING} is missing: install debian-archive-keyring");
             return Err(Error::Environment(lacking));
         }
-        let apt = Self::set_up(folder, release)?;
+        let apt = Self::set_up(directory, release)?;
         let output = apt.run(Command::new("apt-get").arg("update").arg("-qq"))?;
         // apt-get update exits with 0 even if it reached no mirror.
         let reached = !apt.show("linux-image-amd64")?.is_empty();
@@ -56,24 +56,24 @@ impl Apt {
         Ok(apt)
     }
 
-    fn set_up(folder: &Path, release: &str) -> Result<Self> {
+    fn set_up(directory: &Path, release: &str) -> Result<Self> {
         for sub in ["etc/preferences.d", "state/lists/partial", "cache/archives/partial"] {
-            fs::create_dir_all(folder.join(sub))
-                .context(format!("making {}/{sub}", folder.display()))?;
+            fs::create_dir_all(directory.join(sub))
+                .context(format!("making {}/{sub}", directory.display()))?;
         }
         let sources: String = repositories(release)?
             .iter()
             .map(|(uri, suite)| format!("deb [signed-by={KEYRING}] {uri} {suite} main\n"))
             .collect();
-        let config = folder.join("apt.conf");
+        let config = directory.join("apt.conf");
         // A mirror may be weeks old; its lists are signed nevertheless.
         let expires = release != UNSTABLE;
-        let at = |name: &str| format!("\"{}\"", folder.join(name).display());
+        let at = |name: &str| format!("\"{}\"", directory.join(name).display());
         let write = |path: &Path, text: &str| {
             fs::write(path, text).context(format!("writing {}", path.display()))
         };
-        write(&folder.join("etc/sources.list"), &sources)?;
-        write(&folder.join("status"), "")?;
+        write(&directory.join("etc/sources.list"), &sources)?;
+        write(&directory.join("status"), "")?;
         write(
             &config,
             &format!(
@@ -125,31 +125,31 @@ impl Apt {
     }
 
     /// Downloads a package and all that it depends on, as if nothing were
-    /// installed, into `folder`.
+    /// installed, into `directory`.
     pub(crate) fn download_with_dependencies(
         &self,
         package: &Package,
-        folder: &Path,
+        directory: &Path,
     ) -> Result<Vec<PathBuf>> {
-        let partial = folder.join("partial");
+        let partial = directory.join("partial");
         fs::create_dir_all(&partial).context(format!("making {}", partial.display()))?;
         let output = self.run(
             Command::new("apt-get")
                 .args(["install", "--download-only", "--no-install-recommends", "-qq", "-y"])
                 .arg("-o")
-                .arg(format!("Dir::Cache::archives={}", folder.display()))
+                .arg(format!("Dir::Cache::archives={}", directory.display()))
                 .arg(format!("{}={}", package.name, package.version)),
         )?;
-        archives(&output, folder)
+        archives(&output, directory)
     }
 
-    /// Downloads packages into a folder and checks them against the signed lists.
-    pub(crate) fn download(&self, packages: &[Package], folder: &Path) -> Result<Vec<PathBuf>> {
+    /// Downloads packages into a directory and checks them against the signed lists.
+    pub(crate) fn download(&self, packages: &[Package], directory: &Path) -> Result<Vec<PathBuf>> {
         let names = packages.iter().map(|package| format!("{}={}", package.name, package.version));
         let output = self.run(
-            Command::new("apt-get").args(["download", "-qq"]).args(names).current_dir(folder),
+            Command::new("apt-get").args(["download", "-qq"]).args(names).current_dir(directory),
         )?;
-        archives(&output, folder)
+        archives(&output, directory)
     }
 
     fn run(&self, command: &mut Command) -> Result<Output> {
@@ -171,15 +171,15 @@ pub(crate) fn newest_of(
     })
 }
 
-/// The packages that apt-get has put into a folder.
-fn archives(output: &Output, folder: &Path) -> Result<Vec<PathBuf>> {
+/// The packages that apt-get has put into a directory.
+fn archives(output: &Output, directory: &Path) -> Result<Vec<PathBuf>> {
     if !output.status.success() {
         return Err(Error::Environment(format!(
             "cannot download packages: {}",
             last_line(&output.stderr)
         )));
     }
-    let entries = fs::read_dir(folder).context("listing downloaded packages")?;
+    let entries = fs::read_dir(directory).context("listing downloaded packages")?;
     Ok(entries
         .flatten()
         .map(|entry| entry.path())

@@ -151,9 +151,10 @@ fn check_config(config: &Config) -> Result<()> {
 fn boot_disk(config: &Config, initramfs: &Path) -> Result<File> {
     let disk = memory_file(c"boot")?;
     let initramfs = fs::read(initramfs).context(format!("reading {}", initramfs.display()))?;
-    let one = if config.cpus.count() == 1 { ONE_CPU_ARGUMENTS } else { "" };
-    let counting = if config.cpus.is_counting() { COUNTING_ARGUMENTS } else { "" };
-    let command_line = config.command_line(&[KERNEL_ARGUMENTS, PORTS_ARGUMENT, one, counting]);
+    let one = (config.cpus.count() == 1).then_some(ONE_CPU_ARGUMENTS);
+    let counting = config.cpus.is_counting().then_some(COUNTING_ARGUMENTS);
+    let always = [Some(KERNEL_ARGUMENTS), Some(PORTS_ARGUMENT)];
+    let command_line = config.command_line(&[always, [one, counting]].concat());
     boot::write(&disk, &config.kernel, &initramfs, &command_line, config.memory)?;
     Ok(disk)
 }

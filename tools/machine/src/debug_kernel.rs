@@ -32,7 +32,7 @@ impl Kernel {
     /// kernel does not build.
     pub fn prepare_debug(layout: &Layout, say: &mut dyn FnMut(&str)) -> Result<Self> {
         let root =
-            std::path::absolute(layout.machines.join("debug")).context("finding a folder")?;
+            std::path::absolute(layout.machines.join("debug")).context("finding a directory")?;
         let options = root.join("options");
         if fs::read_to_string(&options).is_ok_and(|built_with| built_with == OPTIONS) {
             return Self::at(&root, None);
@@ -75,7 +75,7 @@ fn fetch_source(layout: &Layout, root: &Path, say: &mut dyn FnMut(&str)) -> Resu
         return Ok(());
     }
     say("debug kernel: downloading its source (140 MB)");
-    let work = tempfile::tempdir_in(root).context("making a folder")?;
+    let work = tempfile::tempdir_in(root).context("making a directory")?;
     let apt = Apt::update(&layout.machines.join("apt/bookworm"), "bookworm")?;
     let package = apt.newest(SOURCE, |_| true)?;
     for archive in apt.download(&[package], work.path())? {
@@ -125,15 +125,15 @@ fn make(source: &Path, arguments: &[&str]) -> Result<()> {
 fn install(root: &Path, source: &Path) -> Result<()> {
     let release = fs::read_to_string(source.join("include/config/kernel.release"));
     let release = release.context("reading the kernel's release")?.trim().to_owned();
-    let folder = |name: &str| {
+    let directory = |name: &str| {
         let path = root.join(name);
         fs::create_dir_all(&path).context(format!("making {}", path.display())).map(|()| path)
     };
     make(source, &["modules_install", &format!("INSTALL_MOD_PATH={}", root.display())])?;
-    let headers = folder("usr/src")?.join(format!("linux-headers-{release}"));
+    let headers = directory("usr/src")?.join(format!("linux-headers-{release}"));
     let _ = fs::remove_file(&headers);
     symlink(source, headers).context("linking the headers")?;
-    let image = folder("boot")?.join(format!("vmlinuz-{release}"));
+    let image = directory("boot")?.join(format!("vmlinuz-{release}"));
     fs::copy(source.join("arch/x86/boot/bzImage"), image).context("copying the kernel")?;
     Ok(())
 }

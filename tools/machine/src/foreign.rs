@@ -3,8 +3,8 @@
 //! that the headers of its kernels need, and emulators (newest_qemu.rs).
 //!
 //! They are unpacked with the libraries that they depend on, and each is set to
-//! use the dynamic loader and the libraries of that folder. So they run like any
-//! other program, without privileges and without another root folder.
+//! use the dynamic loader and the libraries of that directory. So they run like any
+//! other program, without privileges and without another root directory.
 
 use std::fs::{self, File};
 use std::io::Read;
@@ -21,9 +21,9 @@ const PREFIX: &str = "x86_64-linux-gnu-";
 /// `root` holds the packages, and will be `target` when it is complete.
 pub(crate) fn adopt(root: &Path, target: &Path) -> Result<()> {
     let mut programs = Vec::new();
-    for folder in ["usr/bin", "usr/lib", "usr/libexec"].map(|folder| root.join(folder)) {
-        if folder.exists() {
-            find_programs(&folder, &mut programs)?;
+    for directory in ["usr/bin", "usr/lib", "usr/libexec"].map(|directory| root.join(directory)) {
+        if directory.exists() {
+            find_programs(&directory, &mut programs)?;
         }
     }
     let output = host_command::output(
@@ -53,8 +53,8 @@ pub(crate) fn name_in_headers(root: &Path, target: &Path) -> Result<()> {
     Ok(())
 }
 
-fn find_programs(folder: &Path, found: &mut Vec<PathBuf>) -> Result<()> {
-    let entries = fs::read_dir(folder).context(format!("listing {}", folder.display()))?;
+fn find_programs(directory: &Path, found: &mut Vec<PathBuf>) -> Result<()> {
+    let entries = fs::read_dir(directory).context(format!("listing {}", directory.display()))?;
     for entry in entries.flatten() {
         let path = entry.path();
         let Ok(kind) = entry.file_type() else { continue };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The initramfs: the agent as /init, and the modules that it needs to reach
-//! the host's files. It is kept in the kernel's folder and made again when the
+//! the host's files. It is kept in the kernel's directory and made again when the
 //! agent changes.
 
 use std::collections::HashMap;
@@ -41,15 +41,15 @@ fn build(kernel: &Kernel, modules: &[&str], agent: &[u8]) -> Result<Vec<u8>> {
 
 /// The files of these modules and of all they depend on, dependencies first.
 fn modules_in_order(kernel: &Kernel, modules: &[&str]) -> Result<Vec<PathBuf>> {
-    let folder = kernel.modules();
-    let file = folder.join("modules.dep");
+    let directory = kernel.modules();
+    let file = directory.join("modules.dep");
     let text = fs::read_to_string(&file).context(format!("reading {}", file.display()))?;
     let dependencies = parse_dependencies(&text);
     let mut order: Vec<PathBuf> = Vec::new();
     for &name in modules {
         // A module without a file is built in.
         for path in dependencies.get(name).into_iter().flatten() {
-            let path = folder.join(path);
+            let path = directory.join(path);
             if !order.contains(&path) {
                 order.push(path);
             }

@@ -8,30 +8,30 @@ use std::path::{Path, PathBuf};
 
 use crate::error::{Context, Result};
 
-/// The file in `folder` whose name is `prefix` and the hash of `source`. If it does not
+/// The file in `directory` whose name is `prefix` and the hash of `source`. If it does not
 /// exist, it is written with what `make` returns, and replaces those of other sources.
 pub(crate) fn made_once(
-    folder: &Path,
+    directory: &Path,
     prefix: &str,
     source: &[u8],
     make: impl FnOnce() -> Result<Vec<u8>>,
 ) -> Result<PathBuf> {
-    let path = folder.join(format!("{prefix}{:016x}", fnv1a(source)));
+    let path = directory.join(format!("{prefix}{:016x}", fnv1a(source)));
     if path.exists() {
         return Ok(path);
     }
     let bytes = make()?;
-    remove_old(folder, prefix);
+    remove_old(directory, prefix);
     let describe = || format!("writing {}", path.display());
-    let mut file = tempfile::NamedTempFile::new_in(folder).context(describe())?;
+    let mut file = tempfile::NamedTempFile::new_in(directory).context(describe())?;
     file.write_all(&bytes).context(describe())?;
     file.persist(&path).map_err(|e| e.error).context(describe())?;
     Ok(path)
 }
 
 /// A machine that still uses one has it open.
-fn remove_old(folder: &Path, prefix: &str) {
-    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+fn remove_old(directory: &Path, prefix: &str) {
+    for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
         if entry.file_name().to_string_lossy().starts_with(prefix) {
             let _ = fs::remove_file(entry.path());
         }
@@ -52,10 +52,10 @@ mod tests {
 
     #[test]
     fn a_file_is_made_once_for_each_source() {
-        let folder = tempfile::tempdir().expect("a folder can be made");
+        let directory = tempfile::tempdir().expect("a directory can be made");
         let file = |source: &str, result: &str| {
             let make = || Ok(result.as_bytes().to_vec());
-            let path = made_once(folder.path(), "kept-", source.as_bytes(), make).unwrap();
+            let path = made_once(directory.path(), "kept-", source.as_bytes(), make).unwrap();
             (fs::read_to_string(&path).unwrap(), path)
         };
         let (first, old) = file("a", "1");

@@ -4,7 +4,7 @@
 //! `MACHINES/SERIES/` has the contents of the packages linux-image, linux-headers
 //! and linux-kbuild of the newest kernel of that series. For a kernel of a newer
 //! release of Debian it also has the compiler and tools of that release
-//! (foreign.rs). The folder appears complete or not at all.
+//! (foreign.rs). The directory appears complete or not at all.
 
 use std::fmt;
 use std::fs;
@@ -119,7 +119,7 @@ pub struct Kernel {
     pub series: Option<Series>,
     /// The release, as `uname -r` prints it.
     pub release: String,
-    /// The folder in which its packages are unpacked.
+    /// The directory in which its packages are unpacked.
     pub root: PathBuf,
 }
 
@@ -173,7 +173,7 @@ impl Kernel {
     ///
     /// # Errors
     ///
-    /// The kernel's folder cannot be removed.
+    /// The kernel's directory cannot be removed.
     pub fn forget(layout: &Layout, series: Series) -> Result<()> {
         let root = layout.machines.join(series.name());
         match fs::remove_dir_all(&root) {
@@ -310,8 +310,8 @@ fn move_to_old_places(root: &Path) -> Result<()> {
     let link = |to: &str, from: &Path| {
         symlink(to, from).context(format!("making the link {}", from.display()))
     };
-    for folder in ["lib", "boot"] {
-        fs::create_dir_all(root.join(folder)).context("making a folder for a kernel")?;
+    for directory in ["lib", "boot"] {
+        fs::create_dir_all(root.join(directory)).context("making a directory for a kernel")?;
     }
     link("../usr/lib/modules", &root.join("lib/modules"))?;
     for release in releases.flatten() {
@@ -332,9 +332,9 @@ pub(crate) fn unpack(archive: &Path, root: &Path) -> Result<()> {
 /// where they are.
 fn point_headers_at(root: &Path, target: &Path) -> Result<()> {
     let new = format!("{}/usr/src/", target.display());
-    let folders = fs::read_dir(root.join("usr/src")).context("listing the headers")?;
-    for folder in folders.flatten() {
-        let makefile = folder.path().join("Makefile");
+    let directories = fs::read_dir(root.join("usr/src")).context("listing the headers")?;
+    for directory in directories.flatten() {
+        let makefile = directory.path().join("Makefile");
         let Ok(text) = fs::read_to_string(&makefile) else { continue };
         fs::write(&makefile, text.replace("/usr/src/", &new)).context("rewriting a Makefile")?;
     }

@@ -1,29 +1,29 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The places of the project's parts, in a build folder or installed.
+//! The places of the project's parts, in a build directory or installed.
 
 use std::env;
 use std::path::{Path, PathBuf};
 
 use crate::error::{Context, Error, Result};
 
-/// The build folder, for programs outside of it, such as tests.
+/// The build directory, for programs outside of it, such as tests.
 const BUILD_VARIABLE: &str = "DUNE_BUILD";
 
-/// Folders of a build folder that programs in a machine use.
+/// Directories of a build directory that programs in a machine use.
 const PARTS: [&str; 6] = ["bin", "libexec", "lib", "tests", "examples", "bench"];
 
 /// The project's kernel modules, in the order of loading. Each makes a device of its own
 /// name.
 pub const MODULES: &[&str] = &["dune"];
 
-/// The folders of the project's parts.
+/// The directories of the project's parts.
 #[derive(Debug, Clone)]
 pub struct Layout {
     /// Programs that are not for users: dune-agent, dune-run.
     pub libexec: PathBuf,
     /// `RELEASE/MODULE.ko` for each kernel that the modules were built for.
     pub modules: PathBuf,
-    /// Prepared kernels. This folder is written to.
+    /// Prepared kernels. This directory is written to.
     pub machines: PathBuf,
 }
 
@@ -45,7 +45,7 @@ impl Layout {
         Ok(Self::of_build(prefix))
     }
 
-    /// The folders of a build folder.
+    /// The directories of a build directory.
     pub fn of_build(build: &Path) -> Self {
         Layout {
             libexec: build.join("libexec"),
@@ -100,7 +100,7 @@ impl Layout {
         self.program("dune-run")
     }
 
-    /// The project's folders that are copied into a machine with copies of the
+    /// The project's directories that are copied into a machine with copies of the
     /// host's files.
     pub(crate) fn programs(&self) -> Vec<PathBuf> {
         let mut programs = vec![self.libexec.clone()];
@@ -110,7 +110,7 @@ impl Layout {
         programs
     }
 
-    /// Folders that are not copied, though they are in a folder that is.
+    /// Directories that are not copied, though they are in a directory that is.
     pub(crate) fn not_for_machines(&self) -> Vec<PathBuf> {
         let Some(build) = self.build() else { return vec![self.machines.clone()] };
         let entries = std::fs::read_dir(&build).into_iter().flatten().flatten();
@@ -118,7 +118,7 @@ impl Layout {
         others.map(|entry| entry.path()).collect()
     }
 
-    /// The build folder, unless the project is installed.
+    /// The build directory, unless the project is installed.
     fn build(&self) -> Option<PathBuf> {
         let build = self.machines.parent()?;
         (self.libexec.parent() == Some(build)).then(|| build.to_owned())

@@ -2,12 +2,12 @@
 //! Boots a Debian kernel in an emulator with the host's file system inside
 //! and runs programs there.
 //!
-//! - [`Layout`] knows where the parts are, in a build folder or installed.
+//! - [`Layout`] knows where the parts are, in a build directory or installed.
 //! - [`MachineType`] is one of the emulated computers, `svm` and `vmx`
 //!   (machine_type.rs, which also explains the words); [`Config`] is a machine of
 //!   that type with its kernel, CPUs and so on.
 //! - [`Kernel`] is a kernel from Debian's packages: [`Kernel::prepare`] fetches
-//!   it (apt.rs), unpacked below the cache folder and never installed.
+//!   it (apt.rs), unpacked below the cache directory and never installed.
 //! - [`Machine::boot`] makes the initramfs (initramfs.rs, cpio.rs), starts the
 //!   emulator (emulator.rs: qemu.rs, bochs.rs) and waits for the agent in the
 //!   machine (tools/agent), with which it exchanges messages (connection.rs).

@@ -3,40 +3,8 @@
 
 use dune_protocol::LogRecord;
 
-/// Beginnings of messages that report an error of the kernel.
-const ERROR_STARTS: [&str; 14] = [
-    "WARNING: ",
-    "------------[ cut here ]",
-    "BUG: ",
-    "kernel BUG at",
-    "Oops: ",
-    "general protection fault",
-    "stack segment",
-    "double fault",
-    "invalid opcode",
-    "unchecked MSR access error",
-    "Kernel panic",
-    "Bad page",
-    "INFO: task ",
-    "INFO: lockdep is turned off",
-];
-
-/// Other parts of such messages.
-const ERROR_PARTS: [&str; 13] = [
-    ": Oops: ",
-    " BUG: ",
-    "self-detected stall",
-    "detected stalls on CPUs",
-    "KASAN:",
-    "UBSAN:",
-    "KFENCE:",
-    "possible circular locking",
-    "possible recursive locking",
-    "inconsistent lock state",
-    "sleeping function called from invalid context",
-    "scheduling while atomic",
-    "refcount_t: ",
-];
+/// The texts of such messages; the file describes its format.
+const KERNEL_ERRORS: &str = include_str!("kernel_errors.txt");
 
 const FIRST_PROCESS: &str = "Run /init as init process";
 
@@ -97,13 +65,16 @@ impl KernelLog {
     }
 }
 
-/// Two kinds of harmless messages look similar: mitigations are announced as
-/// "Spectre V2 : WARNING: ...", and "traps: PROGRAM[PID] general protection fault"
-/// only reports the death of a program.
 fn is_kernel_error(record: &LogRecord) -> bool {
     record.is_kernel()
-        && (ERROR_STARTS.iter().any(|words| record.text.starts_with(words))
-            || ERROR_PARTS.iter().any(|words| record.text.contains(words)))
+        && error_texts().any(|text| match text.strip_prefix('^') {
+            Some(start) => record.text.starts_with(start),
+            None => record.text.contains(text),
+        })
+}
+
+fn error_texts() -> impl Iterator<Item = &'static str> {
+    KERNEL_ERRORS.lines().filter(|line| !line.is_empty() && !line.starts_with('#'))
 }
 
 #[cfg(test)]
@@ -123,6 +94,8 @@ mod tests {
             "watchdog: BUG: soft lockup - CPU#0 stuck for 22s!",
             "general protection fault, probably for non-canonical address 0x1: 0000 [#1] SMP",
             "rcu: INFO: rcu_preempt self-detected stall on CPU",
+            "BUG kmalloc-64 (Not tainted): Redzone overwritten",
+            "mm/pgtable-generic.c:50: bad pmd 0000000000000000(00000000000000ff)",
             "BUG: KASAN: slab-out-of-bounds in f+0x0/0x1",
         ] {
             assert!(log(&["fine", text]).kernel_errors().is_some(), "{text}");

@@ -96,9 +96,9 @@ pub struct Config {
     /// Features added to the CPU model ("la57"), removed from it ("-pdpe1gb"), or set to a
     /// value ("phys-bits=52").
     pub cpu_features: Vec<String>,
-    /// Folders in which writes reach the host, by absolute path without links.
+    /// Directories in which writes reach the host, by absolute path without links.
     pub shares: Vec<PathBuf>,
-    /// Folders that programs need, for a machine that has copies of the files.
+    /// Directories that programs need, for a machine that has copies of the files.
     pub copies: Vec<PathBuf>,
     /// Kernel modules to load, by their path on the host. Each makes a device of its own
     /// name.
@@ -131,12 +131,14 @@ impl Config {
         }
     }
 
-    /// The kernel's command line, with `more` for this emulator.
-    pub(crate) fn command_line(&self, more: &[&str]) -> String {
-        let counting = if self.cpus.is_counting() { COUNTING_ARGUMENTS } else { "" };
+    /// The kernel's command line, with the arguments of this emulator, some of which a
+    /// configuration may not need.
+    pub(crate) fn command_line(&self, of_emulator: &[Option<&str>]) -> String {
+        let counting = self.cpus.is_counting().then_some(COUNTING_ARGUMENTS);
         let own = self.kernel_arguments.iter().map(String::as_str);
-        let all = [KERNEL_ARGUMENTS, counting].into_iter().chain(more.iter().copied()).chain(own);
-        all.filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
+        let of_all = [Some(KERNEL_ARGUMENTS), counting].into_iter().flatten();
+        let of_emulator = of_emulator.iter().copied().flatten();
+        of_all.chain(of_emulator).chain(own).collect::<Vec<_>>().join(" ")
     }
 
     /// The shares with their tags, which have a number instead of the path since
@@ -146,13 +148,13 @@ impl Config {
     }
 
     fn setup(&self) -> Result<Setup> {
-        let absolute = |path: &PathBuf| std::path::absolute(path).context("finding a folder");
+        let absolute = |path: &PathBuf| std::path::absolute(path).context("finding a directory");
         let shares = self.shares_by_tag().map(|(tag, path)| Share { tag, path: path.to_owned() });
         Ok(Setup {
             hostname: nix::unistd::gethostname().context("finding the host name")?,
             root: self.machine_type.root,
             shares: shares.collect(),
-            modules_root: Some(absolute(&self.kernel.root)?),
+            modules_root: absolute(&self.kernel.root)?,
             insmod: self.insmod.iter().map(absolute).collect::<Result<_>>()?,
         })
     }
@@ -190,7 +192,7 @@ impl Machine {
     fn boot_once(layout: &Layout, config: &Config) -> Result<Self> {
         for share in &config.shares {
             if !share.is_dir() {
-                return Err(Error::Usage(format!("{} is not a folder", share.display())));
+                return Err(Error::Usage(format!("{} is not a directory", share.display())));
             }
         }
         let begin = Instant::now();
@@ -240,7 +242,7 @@ impl Machine {
         &self.log
     }
 
-    /// Writes all shared folders back and switches the machine off. Returns the whole log,
+    /// Writes all shared directories back and switches the machine off. Returns the whole log,
     /// with the messages of the shutdown.
     ///
     /// # Errors

@@ -128,7 +128,7 @@ impl MachineType {
         self.prepare.map_or(Ok(()), |prepare| prepare(layout, say).map(drop))
     }
 
-    /// Whether folders of the host can be written to from inside.
+    /// Whether directories of the host can be written to from inside.
     pub fn shares_files(&self) -> bool {
         self.root == Root::Shared
     }

@@ -43,10 +43,10 @@ impl Qemu {
     /// Arguments for its own firmware, which it uses instead of the installed one.
     pub(crate) fn arguments(&self) -> Vec<OsString> {
         let data = ["usr/share/qemu", "usr/share/seabios"];
-        data.iter().flat_map(|folder| ["-L".into(), self.root.join(folder).into()]).collect()
+        data.iter().flat_map(|directory| ["-L".into(), self.root.join(directory).into()]).collect()
     }
 
-    /// The variable that names the folder of its own plug-ins.
+    /// The variable that names the directory of its own plug-ins.
     pub(crate) fn environment(&self) -> (&'static str, PathBuf) {
         ("QEMU_MODULE_DIR", self.root.join("usr/lib/x86_64-linux-gnu/qemu"))
     }

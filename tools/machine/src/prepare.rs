@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Folders of MACHINES that are made once and kept: one that exists is complete.
+//! Directories and files in MACHINES that are made once and kept: one that exists is complete.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
 use crate::error::{Context, Error, Result};
 
-/// Makes the folder `target` of `machines`, unless `is_there`; another process may make it
-/// at the same time. `make` gets an empty folder for its work, needs `space` bytes there, and
-/// returns the folder that becomes `target`.
+/// Makes `target`, a directory or a file below `machines`, unless `is_there`; another process may
+/// make it at the same time. `make` gets an empty directory for its work, needs `space` bytes
+/// there, and returns what becomes `target`.
 pub(crate) fn once(
     machines: &Path,
     target: &Path,
@@ -26,20 +26,20 @@ pub(crate) fn once(
     let work = tempfile::Builder::new()
         .prefix(".fetch-")
         .tempdir_in(machines)
-        .context(format!("making a folder in {}", machines.display()))?;
+        .context(format!("making a directory in {}", machines.display()))?;
     let made = make(work.path())?;
     fs::rename(made, target).context(format!("moving it to {}", target.display()))
 }
 
-/// Fails if fewer than `needed` bytes are free in a folder.
-pub(crate) fn check_space(folder: &Path, needed: u64) -> Result<()> {
-    let stat = nix::sys::statvfs::statvfs(folder).context("asking for free disk space")?;
+/// Fails if fewer than `needed` bytes are free in a directory.
+pub(crate) fn check_space(directory: &Path, needed: u64) -> Result<()> {
+    let stat = nix::sys::statvfs::statvfs(directory).context("asking for free disk space")?;
     let free = stat.blocks_available() * stat.fragment_size();
     if free < needed {
         return Err(Error::Environment(format!(
             "{} MB are free in {}, and {} MB are needed",
             free >> 20,
-            folder.display(),
+            directory.display(),
             needed >> 20
         )));
     }
@@ -51,13 +51,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_folder_is_made_once_and_completely() {
+    fn a_directory_is_made_once_and_completely() {
         let machines = tempfile::tempdir().unwrap();
         let target = machines.path().join("it");
         let fails = |_: &Path| Err(Error::Environment("no network".to_owned()));
         let works = |work: &Path| {
             let made = work.join("made");
-            fs::create_dir(&made).context("making a folder").map(|()| made)
+            fs::create_dir(&made).context("making a directory").map(|()| made)
         };
         let once = |make: &dyn Fn(&Path) -> Result<PathBuf>| {
             super::once(machines.path(), &target, 1, || target.exists(), make)
@@ -67,6 +67,6 @@ mod tests {
         assert!(once(&fails).is_ok());
         assert!(once(&|_| panic!("it exists")).is_ok());
         let left = fs::read_dir(machines.path()).unwrap().count();
-        assert_eq!(left, 2, "the folder and the lock");
+        assert_eq!(left, 2, "the directory and the lock");
     }
 }

@@ -140,9 +140,9 @@ fn arguments(config: &Config, initramfs: &Path) -> Vec<OsString> {
     add(&[word("-m"), format!("{}M", config.memory).as_ref()]);
     add(&[word("-kernel"), config.kernel.image().as_ref()]);
     add(&[word("-initrd"), initramfs.as_ref()]);
-    let several = if cpus > 1 { SEVERAL_ARGUMENTS } else { "" };
-    let counting = if config.cpus.is_counting() { COUNTING_ARGUMENTS } else { "" };
-    let kernel_arguments = config.command_line(&[KERNEL_ARGUMENTS, several, counting]);
+    let several = (cpus > 1).then_some(SEVERAL_ARGUMENTS);
+    let counting = config.cpus.is_counting().then_some(COUNTING_ARGUMENTS);
+    let kernel_arguments = config.command_line(&[Some(KERNEL_ARGUMENTS), several, counting]);
     add(&[word("-append"), kernel_arguments.as_ref()]);
 
     add(&["-serial", "chardev:console", "-device", "virtio-serial-pci"].map(OsStr::new));
@@ -180,11 +180,11 @@ fn accelerator(config: &Config) -> &'static [&'static str] {
 /// Users and modes are those of the host's files (security_model=none). A share
 /// may span file systems, and QEMU keeps their inode numbers distinct (remap).
 fn share(tag: &str, path: &Path, readonly: &str) -> [OsString; 4] {
-    let mut folder = OsString::from(format!("local,id={tag},path="));
-    folder.push(double_commas(path));
-    folder.push(format!(",security_model=none,readonly={readonly},multidevs=remap"));
+    let mut directory = OsString::from(format!("local,id={tag},path="));
+    directory.push(double_commas(path));
+    directory.push(format!(",security_model=none,readonly={readonly},multidevs=remap"));
     let device = format!("virtio-9p-pci,fsdev={tag},mount_tag={tag}");
-    ["-fsdev".into(), folder, "-device".into(), device.into()]
+    ["-fsdev".into(), directory, "-device".into(), device.into()]
 }
 
 /// A comma in a value of an option is written twice.
@@ -215,7 +215,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn commas_in_folder_names_are_doubled() {
+    fn commas_in_directory_names_are_doubled() {
         assert_eq!(double_commas(Path::new("/a,b")), "/a,,b");
     }
 }

@@ -62,10 +62,10 @@ pub struct Setup {
     pub hostname: OsString,
     /// The source of its files.
     pub root: Root,
-    /// Folders of the host in which writes reach the host.
+    /// Directories of the host in which writes reach the host.
     pub shares: Vec<Share>,
-    /// A folder on the host that holds `lib/modules/RELEASE`.
-    pub modules_root: Option<PathBuf>,
+    /// A directory on the host that holds `lib/modules/RELEASE`.
+    pub modules_root: PathBuf,
     /// Modules to load, by their path on the host. Each makes a device of its own name,
     /// which every user may then use.
     pub insmod: Vec<PathBuf>,
@@ -86,7 +86,7 @@ pub enum Root {
 /// their names depend on the order in which the kernel finds them.
 pub const IMAGE_DISKS: [&str; 2] = ["0:0:1:0", "1:0:0:0"];
 
-/// A folder of the host that is mounted, writable, where it is on the host.
+/// A directory of the host that is mounted, writable, where it is on the host.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Share {
     /// Its 9p mount tag.

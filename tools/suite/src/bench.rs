@@ -7,8 +7,10 @@
 //!
 //! A program prints one line of JSON for each figure (struct Measured); its other
 //! lines are for readers. It measures Linux and Dune in the same run, and prints
-//! medians. One program, build/bench/switch, is traced instead (switch.rs).
+//! medians. One program, build/bench/switch, is traced instead (switch.rs). Each
+//! figure is judged by its target (figure.rs).
 
+mod figure;
 mod page;
 mod plot;
 mod readme;
@@ -22,19 +24,15 @@ use std::time::Duration;
 
 use anyhow::{bail, ensure, Context as _, Result};
 use dune_machine::{Cpus, Machine, MachineType, Series};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
 use crate::context::Context;
 use crate::files;
 use crate::Verdict;
-use targets::Subject;
+use figure::{Figure, Judgement};
 
 /// The longest that one program may take.
 const LIMIT: Duration = Duration::from_secs(20 * 60);
-
-/// Cycles of a world switch there and back, with which instructions and exits
-/// make a modelled number of cycles. This is the Dune paper's figure on Ivy Bridge.
-const MODEL_EXIT_CYCLES: f64 = 750.0;
 
 /// A line that a program prints.
 #[derive(Debug, Deserialize)]
@@ -52,54 +50,6 @@ struct Measured {
     /// The parts of the figure, in words.
     #[serde(default)]
     detail: Option<String>,
-}
-
-/// An object of build/bench.json.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-struct Figure {
-    id: String,
-    machine: String,
-    kernel: String,
-    unit: String,
-    linux: Option<f64>,
-    dune: f64,
-    /// dune / linux
-    ratio: Option<f64>,
-    exits: Option<f64>,
-    target: Option<String>,
-    met: bool,
-    /// Whether the target is this machine's own, and not the other machine's, which is
-    /// shown for comparison.
-    binding: bool,
-    /// Not measured but modelled: instructions + 750 for each exit.
-    modelled_cycles: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    detail: Option<String>,
-}
-
-impl Figure {
-    fn is_of(&self, machine: &str, kernel: &str) -> bool {
-        self.machine == machine && self.kernel == kernel
-    }
-
-    #[cfg(test)]
-    fn example(id: &str, linux: f64, dune: f64) -> Self {
-        Figure {
-            id: id.to_owned(),
-            machine: "svm".to_owned(),
-            kernel: "6.1".to_owned(),
-            unit: "instructions".to_owned(),
-            linux: Some(linux),
-            dune,
-            ratio: Some(dune / linux),
-            exits: Some(1.0),
-            target: Some("≤ 1.1".to_owned()),
-            met: true,
-            binding: true,
-            modelled_cycles: None,
-            detail: None,
-        }
-    }
 }
 
 /// Measures on these kernels; without any, on those for which the table has all tests
@@ -154,9 +104,8 @@ pub fn check(context: &Context) -> Result<Verdict> {
             wrong.extend(lacking.iter().map(|figure| format!("not measured: {figure}")));
         }
     }
-    for figure in figures.iter().filter(|figure| figure.binding && !figure.met) {
+    for (figure, target) in figures.iter().filter_map(|figure| Some((figure, figure.missed()?))) {
         let Figure { id, machine, kernel, dune, linux, .. } = figure;
-        let target = figure.target.as_deref().unwrap_or_default();
         let linux = linux.map(|linux| format!(", Linux {}", page::number(linux)));
         let linux = linux.unwrap_or_default();
         let dune = page::number(*dune);
@@ -188,9 +137,9 @@ fn write_page(context: &Context, figures: &[Figure]) -> Result<()> {
 }
 
 fn summary(figures: &[Figure]) -> String {
-    let binding = figures.iter().filter(|figure| figure.binding);
-    let (met, all) = binding.fold((0, 0), |(met, all), figure| (met + figure.met as u32, all + 1));
-    format!("{met} of {all} figures meet their targets")
+    let all = figures.iter().filter(|figure| figure.is_bound()).count();
+    let missed = figures.iter().filter(|figure| figure.missed().is_some()).count();
+    format!("{} of {all} figures meet their targets", all - missed)
 }
 
 /// The figures that this machine and kernel should have and that are not there.
@@ -251,16 +200,15 @@ fn measure(context: &Context, series: Series) -> Result<Vec<Figure>> {
     let mut machine = Machine::boot(&context.layout, &config)?;
     let mut figures = Vec::new();
     let mut add = |measured: Measured| {
-        let figure = figure_with_target(measured, machine_type, series);
-        let mark = match (figure.met, figure.binding) {
-            (true, _) => "met",
-            (false, true) => "MISSED",
-            (false, false) => "missed",
+        let figure = Figure::new(measured, machine_type, series);
+        let verdict = match &figure.judgement {
+            None => String::new(),
+            Some(Judgement { target, met: true, .. }) => format!("met    ({target})"),
+            Some(Judgement { target, binding: true, .. }) => format!("MISSED ({target})"),
+            Some(Judgement { target, binding: false, .. }) => format!("missed ({target})"),
         };
         let Figure { id, dune, .. } = &figure;
-        let target = figure.target.as_ref().map(|target| format!(" ({target})"));
-        let target = target.unwrap_or_default();
-        println!("{machine_name} {series}: {id:24} {dune:>10} {mark:6}{target}");
+        println!("{machine_name} {series}: {id:24} {dune:>10} {verdict}");
         figures.push(figure);
     };
     for program in programs(context)? {
@@ -275,7 +223,7 @@ fn measure(context: &Context, series: Series) -> Result<Vec<Figure>> {
     let steps = machine.power_off_traced()?;
     let symbols = String::from_utf8_lossy(&symbols);
     let listing = format!("switch-{machine_name}-{series}.txt");
-    fs::write(context.log_folder("bench")?.join(listing), switch::listing(&steps, &symbols)?)
+    fs::write(context.log_directory("bench")?.join(listing), switch::listing(&steps, &symbols)?)
         .context("writing the trace")?;
     switch::count(&steps, &symbols)?.into_iter().for_each(add);
     Ok(figures)
@@ -300,32 +248,10 @@ fn run_program(context: &Context, machine: &mut Machine, program: &Path) -> Resu
         .collect()
 }
 
-fn figure_with_target(measured: Measured, machine_type: &MachineType, series: Series) -> Figure {
-    let subject = Subject::of(&measured.id);
-    let target = subject.and_then(|subject| subject.target(machine_type));
-    let counts = measured.unit == "instructions";
-    let model = |exits: f64| measured.dune + MODEL_EXIT_CYCLES * exits;
-    Figure {
-        machine: machine_type.name.to_owned(),
-        kernel: series.name().to_owned(),
-        ratio: measured.linux.map(|linux| measured.dune / linux),
-        target: subject.zip(target).map(|(subject, target)| target.text(subject)),
-        // A figure without a target is only for information.
-        met: target.is_none_or(|target| target.is_met(&measured)),
-        binding: target.is_some_and(|target| target.binds(machine_type)),
-        modelled_cycles: measured.exits.filter(|_| counts).map(model),
-        id: measured.id,
-        unit: measured.unit,
-        linux: measured.linux,
-        dune: measured.dune,
-        exits: measured.exits,
-        detail: measured.detail,
-    }
-}
-
 fn programs(context: &Context) -> Result<Vec<PathBuf>> {
-    let folder = context.build.join("bench");
-    let entries = fs::read_dir(&folder).with_context(|| format!("listing {}", folder.display()))?;
+    let directory = context.build.join("bench");
+    let entries =
+        fs::read_dir(&directory).with_context(|| format!("listing {}", directory.display()))?;
     let mut programs = Vec::new();
     for entry in entries {
         let path = entry?.path();
@@ -344,8 +270,8 @@ mod tests {
 
     #[test]
     fn only_a_missing_file_means_no_figures() {
-        let folder = tempfile::tempdir().expect("a folder can be made");
-        let file = folder.path().join("bench.json");
+        let directory = tempfile::tempdir().expect("a directory can be made");
+        let file = directory.path().join("bench.json");
         assert!(read(&file).expect("no file means no figures").is_empty());
         save(&file, &[Figure::example("open", 100.0, 50.0)]).expect("the file can be written");
         assert_eq!(read(&file).expect("the file can be read").len(), 1);

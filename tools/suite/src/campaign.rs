@@ -19,11 +19,11 @@ pub fn deadline(hours: f64) -> Result<Instant> {
     Ok(Instant::now() + Duration::from_secs_f64(hours * 3600.0))
 }
 
-/// A folder of the build folder, which keeps what was tried and what was found.
-pub fn folder(context: &Context, name: impl AsRef<Path>) -> Result<PathBuf> {
-    let folder = context.build.join(name);
-    fs::create_dir_all(&folder).with_context(|| format!("making {}", folder.display()))?;
-    Ok(folder)
+/// A directory of the build directory, which keeps what was tried and what was found.
+pub fn directory(context: &Context, name: impl AsRef<Path>) -> Result<PathBuf> {
+    let directory = context.build.join(name);
+    fs::create_dir_all(&directory).with_context(|| format!("making {}", directory.display()))?;
+    Ok(directory)
 }
 
 /// One run of an attack.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The folders that dune-suite uses, and its machines.
+//! The directories that dune-suite uses, and its machines.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -41,11 +41,11 @@ fn parse_machine_type(text: &str) -> Result<&'static MachineType, String> {
 }
 
 impl Context {
-    /// Finds the folders, and reads the table of tests.
+    /// Finds the directories, and reads the table of tests.
     pub fn new(source: &Path, options: MachineOptions) -> Result<Self> {
         let source = source.canonicalize().context("finding the sources")?;
         let layout = Layout::find()?;
-        let build = layout.libexec.parent().context("finding the build folder")?.to_owned();
+        let build = layout.libexec.parent().context("finding the build directory")?.to_owned();
         let table = Rc::new(Table::read(&source)?);
         Ok(Context { source, build, layout, table, options })
     }
@@ -55,11 +55,12 @@ impl Context {
         self.build.join("bin/dunectl")
     }
 
-    /// The folder for logs of this kind.
-    pub fn log_folder(&self, kind: &str) -> Result<PathBuf> {
-        let folder = self.build.join("log").join(kind);
-        std::fs::create_dir_all(&folder).with_context(|| format!("making {}", folder.display()))?;
-        Ok(folder)
+    /// The directory for logs of this kind.
+    pub fn log_directory(&self, kind: &str) -> Result<PathBuf> {
+        let directory = self.build.join("log").join(kind);
+        std::fs::create_dir_all(&directory)
+            .with_context(|| format!("making {}", directory.display()))?;
+        Ok(directory)
     }
 
     /// The machine type that was chosen, or else the default one.
@@ -126,7 +127,7 @@ impl Context {
         Ok(config)
     }
 
-    /// A command in the machine, as root in the sources' folder.
+    /// A command in the machine, as root in the sources' directory.
     pub fn command<S: Into<OsString>>(&self, argv: impl IntoIterator<Item = S>) -> Run {
         let mut run = Run::new(argv);
         run.program.directory = self.source.clone();

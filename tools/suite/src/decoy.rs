@@ -22,7 +22,7 @@ use crate::files;
 use crate::test::tap;
 use crate::Verdict;
 
-/// The folder of the programs, and the script that runs those of other projects.
+/// The directory of the programs, and the script that runs those of other projects.
 const PROGRAMS: &str = "tests/run/decoy";
 const OTHERS: &str = "tests/run/decoy/others.bash";
 
@@ -62,13 +62,13 @@ pub struct DecoyOptions {
 struct Decoy<'a> {
     context: &'a Context,
     options: &'a DecoyOptions,
-    folder: PathBuf,
+    directory: PathBuf,
 }
 
 /// Attacks on these kernels in turn. Fails if something was found, now or before.
 pub fn run(context: &Context, kernels: &[Series], options: &DecoyOptions) -> Result<Verdict> {
     let deadline = campaign::deadline(options.hours)?;
-    let decoy = Decoy { context, options, folder: campaign::folder(context, "decoy")? };
+    let decoy = Decoy { context, options, directory: campaign::directory(context, "decoy")? };
     if options.only_others {
         for &series in kernels {
             decoy.others(series)?;
@@ -77,10 +77,10 @@ pub fn run(context: &Context, kernels: &[Series], options: &DecoyOptions) -> Res
         decoy.attack_until(deadline, kernels)?;
     }
     for series in kernels {
-        let state = files::read(&decoy.folder.join(format!("{series}.state")))?;
+        let state = files::read(&decoy.directory.join(format!("{series}.state")))?;
         println!("{series}: {}", state.unwrap_or_default().trim_end());
     }
-    let found = decoy.folder.join("found");
+    let found = decoy.directory.join("found");
     match files::read(&found)?.unwrap_or_default().lines().count() {
         0 => Ok(Verdict::Passed),
         lines => {
@@ -98,7 +98,7 @@ impl Decoy<'_> {
                 if left == 0 {
                     return Ok(());
                 }
-                let state = self.folder.join(format!("{series}.state")).display().to_string();
+                let state = self.directory.join(format!("{series}.state")).display().to_string();
                 let seconds = left.min(self.options.slice).to_string();
                 self.watch(series, &["--state", &state, "--seconds", &seconds])?;
                 if turn % WIDE_MOVE_TURNS == 0 {
@@ -133,7 +133,7 @@ impl Decoy<'_> {
         config.cpus = Cpus::Free(1);
         config.memory = MEMORY;
         config.kernel_arguments.push(TWO_NODES.to_owned());
-        config.shares = vec![self.folder.canonicalize().context("finding a folder")?];
+        config.shares = vec![self.directory.canonicalize().context("finding a directory")?];
         let mut machine = Machine::boot(&self.context.layout, &config)?;
 
         let program = self.context.build.join(PROGRAMS).join("watch");
@@ -141,7 +141,7 @@ impl Decoy<'_> {
         run.program.argv.extend(arguments.iter().map(Into::into));
         run.program.env.push(("VERBOSE".into(), "1".into()));
         run.timeout = Some(Duration::from_secs(2 * self.options.slice + 300));
-        let file = self.folder.join("output");
+        let file = self.directory.join("output");
         let attempt = campaign::attempt(self.context, &mut machine, run, &file)?;
         let output = &attempt.output;
         self.log(series, arguments, output)?;
@@ -181,7 +181,7 @@ impl Decoy<'_> {
     }
 
     fn log_file(&self, series: Series) -> PathBuf {
-        self.folder.join(format!("{series}.log"))
+        self.directory.join(format!("{series}.log"))
     }
 
     /// Keeps the output of a run: all lines of `watch` itself, and the last ones of the
@@ -198,7 +198,7 @@ impl Decoy<'_> {
     }
 
     fn append(&self, name: &str, text: &str) -> Result<()> {
-        let path = self.folder.join(name);
+        let path = self.directory.join(name);
         let file = OpenOptions::new().create(true).append(true).open(&path);
         file.and_then(|mut file| file.write_all(text.as_bytes()))
             .with_context(|| format!("writing {}", path.display()))

@@ -14,7 +14,7 @@ use serde::Deserialize;
 
 use crate::context::Context;
 use crate::Verdict;
-use programs::{Program, FOLDER, PREPARE, PROGRAMS};
+use programs::{Program, DIRECTORY, PREPARE, PROGRAMS};
 
 /// The longest that one program may take.
 const LIMIT: Duration = Duration::from_secs(120);
@@ -51,7 +51,7 @@ pub fn run(context: &Context, series: Series) -> Result<Verdict> {
     println!("Booting an emulated {vendor} machine with kernel {} ...", config.kernel.release);
     let mut machine = Machine::boot(&context.layout, &config)?;
     println!("Generating the programs' data (tree of files, 64 MB file) ...");
-    let outcome = machine.run(&mut in_folder(context, &["sh", "-ec", PREPARE], "/"))?;
+    let outcome = machine.run(&mut in_directory(context, &["sh", "-ec", PREPARE], "/"))?;
     if !outcome.status.success() {
         bail!("generating the data: {}", String::from_utf8_lossy(&outcome.stderr));
     }
@@ -73,10 +73,10 @@ pub fn run(context: &Context, series: Series) -> Result<Verdict> {
 }
 
 fn compare(context: &Context, machine: &mut Machine, program: &Program) -> Result<Row> {
-    let native = machine.run(&mut in_folder(context, program.argv, FOLDER))?;
+    let native = machine.run(&mut in_directory(context, program.argv, DIRECTORY))?;
     print!("{:.1} s, under dunectl run ", native.duration.as_secs_f32());
     flush();
-    let mut run = in_folder(context, &[], FOLDER);
+    let mut run = in_directory(context, &[], DIRECTORY);
     run.program.argv = vec![context.dunectl().into(), "run".into(), "--no-machine".into()];
     run.program.argv.push(format!("--stats={STATS}").into());
     run.program.argv.push("--".into());
@@ -88,8 +88,8 @@ fn compare(context: &Context, machine: &mut Machine, program: &Program) -> Resul
     if !differences.is_empty() {
         keep(context, program, &native, &dune)?;
     }
-    let stats = machine.run(&mut in_folder(context, &["cat", STATS], "/"))?;
-    machine.run(&mut in_folder(context, &["rm", "-f", STATS], "/"))?;
+    let stats = machine.run(&mut in_directory(context, &["cat", STATS], "/"))?;
+    machine.run(&mut in_directory(context, &["rm", "-f", STATS], "/"))?;
     Ok(Row {
         name: program.name,
         differences,
@@ -111,21 +111,21 @@ fn differences(native: &Outcome, dune: &Outcome) -> Vec<&'static str> {
 
 /// Keeps both outputs of a program that differed.
 fn keep(context: &Context, program: &Program, native: &Outcome, dune: &Outcome) -> Result<()> {
-    let folder = context.log_folder("demo")?;
+    let directory = context.log_directory("demo")?;
     for (kind, outcome) in [("native", native), ("dune", dune)] {
         let path = |stream: &str| -> PathBuf {
-            folder.join(format!("{}.{kind}.{stream}", program.argv[0].replace('/', "-")))
+            directory.join(format!("{}.{kind}.{stream}", program.argv[0].replace('/', "-")))
         };
         std::fs::write(path("stdout"), &outcome.stdout).context("keeping an output")?;
         std::fs::write(path("stderr"), &outcome.stderr).context("keeping an output")?;
     }
-    println!("        both outputs are in {}", folder.display());
+    println!("        both outputs are in {}", directory.display());
     Ok(())
 }
 
-fn in_folder(context: &Context, argv: &[&str], folder: &str) -> Run {
+fn in_directory(context: &Context, argv: &[&str], directory: &str) -> Run {
     let mut run = context.command(argv.iter().copied());
-    run.program.directory = folder.into();
+    run.program.directory = directory.into();
     run.timeout = Some(LIMIT * context.machine_type().time_factor);
     run
 }

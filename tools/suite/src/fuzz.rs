@@ -3,7 +3,7 @@
 //! continues where the last run ended or was interrupted.
 //!
 //! build/fuzz/KERNEL/ has, for each FUZZ_SEED, a file `progress-SEED` about all
-//! runs so far, and for each finding a folder with everything that is needed to
+//! runs so far, and for each finding a directory with everything that is needed to
 //! reproduce it: the output of fuzz.t (seed and batch), the kernel's log, fuzz.t
 //! and dune.ko themselves, and the command.
 
@@ -118,7 +118,7 @@ struct Work<'a> {
     context: &'a Context,
     series: Series,
     seed: u64,
-    folder: PathBuf,
+    directory: PathBuf,
     progress: Progress,
 }
 
@@ -129,8 +129,9 @@ pub fn run(context: &Context, kernels: &[Series], hours: f64) -> Result<Verdict>
     let seed = seed.map_or(Ok(1), |text| text.parse()).context("FUZZ_SEED is not a number")?;
     let mut works = Vec::new();
     for &series in kernels {
-        let folder = campaign::folder(context, Path::new("fuzz").join(context.name_of(series)))?;
-        let mut work = Work { context, series, seed, folder, progress: Progress::default() };
+        let directory =
+            campaign::directory(context, Path::new("fuzz").join(context.name_of(series)))?;
+        let mut work = Work { context, series, seed, directory, progress: Progress::default() };
         let file = work.progress_file();
         if let Some(text) = files::read(&file)? {
             let broken = || format!("{} is broken: remove it to start anew", file.display());
@@ -158,7 +159,7 @@ impl Work<'_> {
     }
 
     fn progress_file(&self) -> PathBuf {
-        self.folder.join(format!("progress-{}", self.seed))
+        self.directory.join(format!("progress-{}", self.seed))
     }
 
     /// The fuzzer, which begins with the batch `first`.
@@ -188,7 +189,7 @@ impl Work<'_> {
             let seconds = PIECE.min(end - Instant::now()).as_secs().max(1);
             let run = self.fuzzer(first, seconds);
             let begin = Instant::now();
-            let file = self.folder.join("output");
+            let file = self.directory.join("output");
             let attempt = campaign::attempt(self.context, &mut machine, run, &file)?;
             let output = &attempt.output;
             let counts = Counts::find(output);
@@ -225,21 +226,22 @@ impl Work<'_> {
 
     fn keep(&mut self, output: &str, log: &str, first: u64, kernel: &Kernel) -> Result<()> {
         self.progress.found += 1;
-        let folder = self.folder.join(format!("found-{}-{first}", self.seed));
-        fs::create_dir_all(&folder).with_context(|| format!("making {}", folder.display()))?;
+        let directory = self.directory.join(format!("found-{}-{first}", self.seed));
+        fs::create_dir_all(&directory)
+            .with_context(|| format!("making {}", directory.display()))?;
         let write = |name: &str, text: &str| {
-            fs::write(folder.join(name), text).with_context(|| format!("writing {name}"))
+            fs::write(directory.join(name), text).with_context(|| format!("writing {name}"))
         };
         // Thousands of batches passed, and the last of them may be the cause.
         write("output", &tap::last_lines(output, LAST_LINES).join("\n"))?;
         write("kernel.log", log)?;
-        fs::copy(self.context.build.join(PROGRAM), folder.join("fuzz.t")).context("fuzz.t")?;
+        fs::copy(self.context.build.join(PROGRAM), directory.join("fuzz.t")).context("fuzz.t")?;
         for module in self.context.layout.modules_for(&kernel.release)? {
             let name = module.file_name().unwrap_or_default();
-            fs::copy(&module, folder.join(name)).context("keeping the module")?;
+            fs::copy(&module, directory.join(name)).context("keeping the module")?;
         }
         let machine_type = self.context.machine_type();
-        let mut how = File::create(folder.join("README")).context("writing README")?;
+        let mut how = File::create(directory.join("README")).context("writing README")?;
         writeln!(
             how,
             "Linux {}. All batches from {first} to {}:\n  \
@@ -253,11 +255,11 @@ impl Work<'_> {
             self.series,
             self.seed,
             self.progress.next - first,
-            folder.join("fuzz.t").display(),
+            directory.join("fuzz.t").display(),
             self.seed,
         )
         .context("writing README")?;
-        println!("{}: FOUND something: {}", self.name(), folder.display());
+        println!("{}: FOUND something: {}", self.name(), directory.display());
         Ok(())
     }
 

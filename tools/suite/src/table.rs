@@ -48,6 +48,7 @@ pub struct Mode {
     pub newest_qemu: bool,
     pub second_factor: u32,
     pub boot_time_factor: u32,
+    /// None: nothing shows that a machine was really booted so.
     pub proof: Option<String>,
     pub tests: Selection,
     pub by_hand: bool,
@@ -77,7 +78,7 @@ pub enum Selection {
     All,
 }
 
-/// The name of a test or of a folder of tests, and where it is written.
+/// The name of a test or of a directory of tests, and where it is written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
     pub name: String,
@@ -85,7 +86,7 @@ pub struct Entry {
     pub place: String,
 }
 
-/// An entry of the file for a test, or for a folder of tests.
+/// An entry of the file for a test, or for a directory of tests.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Test {
@@ -215,7 +216,7 @@ impl Table {
 }
 
 /// Whether an entry of the table means this test: by the test's own name, or by that
-/// of its folder, which ends with a slash ("libdune/").
+/// of its directory, which ends with a slash ("libdune/").
 fn means(entry: &str, test: &str) -> bool {
     if entry.ends_with('/') {
         test.starts_with(entry)
@@ -300,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn tests_are_selected_by_sets_folders_and_names() {
+    fn tests_are_selected_by_sets_directories_and_names() {
         let table = small();
         let runs = |tests: &Selection, name| table.selects(tests, name, &SVM);
         let default = table.default_mode(&SVM);

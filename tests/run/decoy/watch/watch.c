@@ -28,7 +28,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-static char folder[PATH_MAX - 64], attacker[PATH_MAX];
+static char directory[PATH_MAX - 64], attacker[PATH_MAX];
 
 void fail(const char *what)
 {
@@ -192,12 +192,12 @@ static bool parse_arguments(int argc, char **argv, struct arguments *a, struct s
 /* All that has to exist before a program runs. */
 static void set_up(const struct arguments *a)
 {
-	ssize_t n = readlink("/proc/self/exe", folder, sizeof(folder) - 1);
+	ssize_t n = readlink("/proc/self/exe", directory, sizeof(directory) - 1);
 
-	folder[n > 0 ? n : 0] = 0;
-	*strrchr(folder, '/') = 0;
-	snprintf(attacker, sizeof(attacker), "%s/attack", folder);
-	snprintf(runner, sizeof(runner), "%s/%s", folder, a->runner);
+	directory[n > 0 ? n : 0] = 0;
+	*strrchr(directory, '/') = 0;
+	snprintf(attacker, sizeof(attacker), "%s/attack", directory);
+	snprintf(runner, sizeof(runner), "%s/%s", directory, a->runner);
 	give_device();
 	prepare_machine();
 	sensors_start();

@@ -34,10 +34,17 @@ pub struct ChildStreams {
 
 /// The agent's ends.
 pub struct Streams {
-    input: Option<Sender<Vec<u8>>>,
-    input_is_terminal: bool,
+    input: InputEnd,
     terminal: Option<File>,
     outputs: Vec<OutputPump>,
+}
+
+/// The channel to the thread that writes the program's input.
+enum InputEnd {
+    /// The input is /dev/null, or has ended.
+    Closed,
+    Pipe(Sender<Vec<u8>>),
+    Terminal(Sender<Vec<u8>>),
 }
 
 struct OutputPump {
@@ -63,8 +70,7 @@ pub fn make(program: &Program, port: &Port) -> Result<(Streams, ChildStreams)> {
     };
     let terminal = maker.terminal(shown)?;
     let Maker { controlling, outputs, .. } = maker;
-    let input_is_terminal = program.stdin == Input::Terminal;
-    let streams = Streams { input, input_is_terminal, terminal, outputs };
+    let streams = Streams { input, terminal, outputs };
     Ok((streams, ChildStreams { stdin, stdout, stderr, terminal: controlling }))
 }
 
@@ -83,17 +89,20 @@ impl Maker<'_> {
     }
 
     /// The program's standard input, and the channel to its other end.
-    fn input(&mut self, kind: Input) -> Result<(OwnedFd, Option<Sender<Vec<u8>>>)> {
-        let (read, write) = match kind {
-            Input::Null => return Ok((null()?, None)),
+    fn input(&mut self, kind: Input) -> Result<(OwnedFd, InputEnd)> {
+        Ok(match kind {
+            Input::Null => (null()?, InputEnd::Closed),
             Input::Terminal => {
                 self.controlling = Some(0);
                 let pty = self.pty()?;
-                (pty.slave.try_clone()?, pty.master.try_clone()?)
+                let (slave, master) = (pty.slave.try_clone()?, pty.master.try_clone()?);
+                (slave, InputEnd::Terminal(pump_input(master.into(), self.port)))
             }
-            Input::Pipe => pipe2(OFlag::O_CLOEXEC)?,
-        };
-        Ok((read, Some(pump_input(File::from(write), self.port))))
+            Input::Pipe => {
+                let (read, write) = pipe2(OFlag::O_CLOEXEC)?;
+                (read, InputEnd::Pipe(pump_input(write.into(), self.port)))
+            }
+        })
     }
 
     /// The program's end of an output.
@@ -126,7 +135,7 @@ impl Maker<'_> {
 impl Streams {
     /// Passes input on to the program.
     pub fn input(&self, bytes: Vec<u8>) {
-        if let Some(input) = &self.input {
+        if let InputEnd::Pipe(input) | InputEnd::Terminal(input) = &self.input {
             let _ = input.send(bytes);
         }
     }
@@ -134,12 +143,10 @@ impl Streams {
     /// Closes the program's input; a terminal gets its end-of-file character.
     pub fn input_end(&mut self) {
         const END_OF_FILE: u8 = 4; // VEOF as Linux sets it up
-        match (self.input.take(), &self.terminal) {
-            (Some(input), Some(_)) if self.input_is_terminal => {
-                let _ = input.send(vec![END_OF_FILE]);
-                self.input = Some(input);
-            }
-            _ => {}
+        if let InputEnd::Terminal(input) = &self.input {
+            let _ = input.send(vec![END_OF_FILE]);
+        } else {
+            self.input = InputEnd::Closed;
         }
     }
 

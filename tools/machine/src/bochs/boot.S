@@ -14,7 +14,7 @@
 	.set	MEMORY_MAP, 0x8000
 	.set	BOOT_PARAMS, 0x10000
 	.set	PAGE_TABLES, 0x12000
-	/* This word survives a reset: if it holds STARTED_MAGIC, the kernel has reset the machine. */
+	/* This word survives a reset: with STARTED_MAGIC, the kernel has reset the machine. */
 	.set	STARTED, 0x7000
 	.set	STARTED_MAGIC, 0x454e5544
 

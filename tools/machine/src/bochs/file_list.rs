@@ -23,7 +23,7 @@ const NOT_COPIED: [&str; 5] = [
     "/usr/share/lintian/",
 ];
 
-/// A larger folder is not a working directory but a home.
+/// A larger directory is not a working directory but a home.
 const LIMIT: u64 = 1 << 30;
 
 /// Links that are in no package, such as awk's.
@@ -34,16 +34,16 @@ const ALTERNATIVES: &str = "/etc/alternatives";
 #[derive(Default)]
 pub(super) struct FileList {
     pub(super) paths: BTreeSet<PathBuf>,
-    /// Real names of folders.
-    folders: HashMap<PathBuf, PathBuf>,
+    /// Real names of directories.
+    directories: HashMap<PathBuf, PathBuf>,
     size: u64,
 }
 
 impl FileList {
     /// Adds the commands that update-alternatives has made.
     pub(super) fn add_alternatives(&mut self) -> Result<()> {
-        for folder in ["/usr/bin", "/usr/sbin"] {
-            for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        for directory in ["/usr/bin", "/usr/sbin"] {
+            for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
                 if fs::read_link(entry.path()).is_ok_and(|to| to.starts_with(ALTERNATIVES)) {
                     self.add(&entry.path())?;
                 }
@@ -74,11 +74,13 @@ impl FileList {
         Ok(list)
     }
 
-    /// Adds a file or an empty folder.
+    /// Adds a file or an empty directory.
     pub(super) fn add(&mut self, path: &Path) -> Result<()> {
         let path = std::path::absolute(path).context("finding a file")?;
-        let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else { return Ok(()) };
-        let real = self.real(folder);
+        let (Some(directory), Some(name)) = (path.parent(), path.file_name()) else {
+            return Ok(());
+        };
+        let real = self.real(directory);
         let path = real.join(name);
         if let Ok(data) = path.symlink_metadata() {
             if self.paths.insert(path) {
@@ -88,12 +90,12 @@ impl FileList {
         Ok(())
     }
 
-    /// A folder's real name. The links on the way to it are copied, too.
-    fn real(&mut self, folder: &Path) -> PathBuf {
-        if let Some(real) = self.folders.get(folder) {
+    /// A directory's real name. The links on the way to it are copied, too.
+    fn real(&mut self, directory: &Path) -> PathBuf {
+        if let Some(real) = self.directories.get(directory) {
             return real.clone();
         }
-        let real = match (folder.parent(), folder.file_name()) {
+        let real = match (directory.parent(), directory.file_name()) {
             (Some(parent), Some(name)) => {
                 let parent = self.real(parent);
                 let path = parent.join(name);
@@ -112,17 +114,17 @@ impl FileList {
             }
             (None, _) => PathBuf::from("/"),
         };
-        self.folders.insert(folder.to_owned(), real.clone());
+        self.directories.insert(directory.to_owned(), real.clone());
         real
     }
 
-    /// Adds a folder with everything below it on its file system, or a file.
+    /// Adds a directory with everything below it on its file system, or a file.
     pub(super) fn add_tree(&mut self, top: &Path, left_out: &[PathBuf]) -> Result<()> {
         let Ok(data) = top.metadata() else { return Ok(()) };
         self.add(top)?;
         let mut left = vec![top.to_owned()];
-        while let Some(folder) = left.pop() {
-            for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
+        while let Some(directory) = left.pop() {
+            for entry in fs::read_dir(&directory).into_iter().flatten().flatten() {
                 let path = entry.path();
                 let Ok(own) = entry.metadata() else { continue };
                 if left_out.contains(&path) || own.dev() != data.dev() {
@@ -137,7 +139,7 @@ impl FileList {
                 if self.size > LIMIT {
                     return Err(Error::Usage(format!(
                         "{} is too large to be copied into the vmx machine (1 GB): run this in \
-                         a smaller folder",
+                         a smaller directory",
                         top.display()
                     )));
                 }
@@ -152,9 +154,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn folders_lose_their_links_and_files_keep_theirs() {
-        let folder = tempfile::tempdir().unwrap();
-        let real = folder.path().canonicalize().unwrap();
+    fn directories_lose_their_links_and_files_keep_theirs() {
+        let directory = tempfile::tempdir().unwrap();
+        let real = directory.path().canonicalize().unwrap();
         fs::create_dir(real.join("usr")).unwrap();
         fs::write(real.join("usr/file"), "content").unwrap();
         std::os::unix::fs::symlink("usr", real.join("link")).unwrap();
@@ -168,9 +170,9 @@ mod tests {
     }
 
     #[test]
-    fn an_excluded_folder_is_left_out() {
-        let folder = tempfile::tempdir().unwrap();
-        let top = folder.path().canonicalize().unwrap();
+    fn an_excluded_directory_is_left_out() {
+        let directory = tempfile::tempdir().unwrap();
+        let top = directory.path().canonicalize().unwrap();
         fs::create_dir_all(top.join("a/deep")).unwrap();
         fs::create_dir(top.join("b")).unwrap();
         fs::write(top.join("b/file"), "").unwrap();

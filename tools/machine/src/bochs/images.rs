@@ -5,11 +5,10 @@
 //!   of the packages that they depend on (packages.rs, file_list.rs). It is made once for the
 //!   versions that are installed, and kept in `MACHINES/base/`.
 //! - The copies are made for one run and lie above the base: /etc, the kernel's
-//!   modules, the project's programs and the folders that the run asks for. Their
+//!   modules, the project's programs and the directories that the run asks for. Their
 //!   file has no name, so it ends with the run.
 
 use std::collections::BTreeSet;
-use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::Write;
 use std::os::fd::AsRawFd;
@@ -24,7 +23,7 @@ use crate::host_command;
 use crate::kept::fnv1a;
 use crate::layout::Layout;
 use crate::machine::Config;
-use crate::prepare::check_space;
+use crate::prepare;
 
 /// Packages for the tests, the demo and users of a shell. Those that are
 /// installed are copied, with all essential packages.
@@ -62,8 +61,8 @@ const PACKAGES: [&str; 31] = [
     "xz-utils",
 ];
 
-/// Folders of modules that tests load. All modules take 400 MB.
-const MODULE_FOLDERS: [&str; 7] = [
+/// Directories of modules that tests load. All modules take 400 MB.
+const MODULE_DIRECTORIES: [&str; 7] = [
     "kernel/arch",
     "kernel/crypto",
     "kernel/drivers/block/zram",
@@ -86,29 +85,30 @@ const FORMAT: u32 = 3;
 /// Makes the base image if there is none for what is installed.
 pub(crate) fn prepare(layout: &Layout, say: &mut dyn FnMut(&str)) -> Result<PathBuf> {
     let closure = Packages::installed()?.closure(&PACKAGES);
-    let folder = std::path::absolute(layout.machines.join("base")).context("finding a folder")?;
-    let image = folder.join(format!("{:016x}.img", hash_of(&closure)));
+    let directory =
+        std::path::absolute(layout.machines.join("base")).context("finding a directory")?;
+    let image = directory.join(format!("{:016x}.img", hash_of(&closure)));
     if image.exists() {
         return Ok(image);
     }
-    fs::create_dir_all(&folder).context(format!("making {}", folder.display()))?;
-    let lock = File::create(folder.join("lock")).context("making the lock file")?;
-    lock.lock().context("waiting for another preparation of an image")?;
-    if image.exists() {
-        return Ok(image);
-    }
-    check_space(&folder, NEEDED_SPACE)?;
-    say(&format!("copying the programs of {} packages into an image", closure.len()));
-    let list = FileList::of_packages(&closure)?;
-    let made = tempfile::NamedTempFile::new_in(&folder).context("making an image")?;
-    fill(made.as_file(), &list)?;
-    for old in fs::read_dir(&folder).into_iter().flatten().flatten() {
-        // A machine that still uses it has it open.
-        if old.path().extension() == Some(OsStr::new("img")) {
-            let _ = fs::remove_file(old.path());
-        }
-    }
-    made.persist(&image).map_err(|e| e.error).context("keeping the image")?;
+    fs::create_dir_all(&directory).context(format!("making {}", directory.display()))?;
+    prepare::once(
+        &layout.machines,
+        &image,
+        NEEDED_SPACE,
+        || image.exists(),
+        |work| {
+            say(&format!("copying the programs of {} packages into an image", closure.len()));
+            let made = work.join("image");
+            let file = File::create(&made).context("making an image")?;
+            fill(&file, &FileList::of_packages(&closure)?)?;
+            // A machine that still uses an old one has it open.
+            for old in fs::read_dir(&directory).into_iter().flatten().flatten() {
+                let _ = fs::remove_file(old.path());
+            }
+            Ok(made)
+        },
+    )?;
     Ok(image)
 }
 
@@ -133,8 +133,8 @@ pub(super) fn copies(layout: &Layout, config: &Config) -> Result<File> {
             list.add(&entry.path())?;
         }
     }
-    for folder in MODULE_FOLDERS {
-        list.add_tree(&modules.join(folder), &[])?;
+    for directory in MODULE_DIRECTORIES {
+        list.add_tree(&modules.join(directory), &[])?;
     }
     for path in &config.insmod {
         list.add(path)?;
@@ -146,10 +146,10 @@ pub(super) fn copies(layout: &Layout, config: &Config) -> Result<File> {
         }
     }
     let left_out = layout.not_for_machines();
-    for folder in &config.copies {
-        list.add_tree(folder, &left_out)?;
+    for directory in &config.copies {
+        list.add_tree(directory, &left_out)?;
     }
-    fs::create_dir_all(&layout.machines).context("making a folder")?;
+    fs::create_dir_all(&layout.machines).context("making a directory")?;
     let image = tempfile::tempfile_in(&layout.machines).context("making an image")?;
     fill(&image, &list)?;
     Ok(image)

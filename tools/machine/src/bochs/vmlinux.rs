@@ -98,7 +98,7 @@ impl BootImage {
 }
 
 impl Vmlinux {
-    /// Unpacks the kernel once for each boot image; the result is kept in the kernel's folder.
+    /// Unpacks the kernel once for each boot image; the result is kept in the kernel's directory.
     pub(super) fn of(kernel: &Kernel, image: &BootImage) -> Result<Self> {
         let bytes = unpacked(kernel, image)?;
         parse(&bytes).ok_or_else(|| {

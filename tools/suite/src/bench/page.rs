@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! docs/benchmarks.md: a table for each vendor, and one of the world switch.
 
-use dune_machine::{MachineType, VMX};
+use dune_machine::MachineType;
 
 use super::targets::{Baseline, Subject};
-use super::{switch, Figure};
+use super::{switch, Figure, Judgement};
 
 const HEAD: &str = "# Benchmarks
 
@@ -33,31 +33,8 @@ includes the cost of ptrace, audit or a tracepoint itself.
 /// The targets that are not Intel's own.
 const INTEL_NOTE: &str =
     "A target in parentheses is AMD's, shown for comparison: Intel has a mechanism of its own there
-(a second page table, a VMCS that is loaded for each run).
-";
-
-/// After Intel's table. The parts were counted by hand, and no figure of a run is among them.
-const INTEL_WHY: &str = "
-### Why Intel's figures differ from AMD's
-
-The parts of these figures were counted in traces, once, on 6.1, on 2026-11-21. The sums of that day
-differ a little from those of the table.
-
-- *One DUNE_RUN* (`roundtrip`) executed 1,527 instructions, of which the return stack buffer took
-  83, saving and restoring the host's state 95, the system-call MSRs there and back 93, and writing
-  pending values to the VMCS 48. (It executed 1,613 when each RDMSR and WRMSR was the kernel's
-  function.)
-- *An exception and its handler* (`trap`): the frame that libdune builds is the whole cost. There is
-  no exit.
-- *Entering* (`enter`) executed 148,000 instructions (57,000 on AMD), of which opening /dev/dune
-  took 24,000, making the vCPU 27,000, and 11 page faults for libdune's tables 3,000 each. The rest
-  is nested faults and Linux's own faults at the first touch, 1,500 to 11,000 each.
-- *Entering with 10,000 mappings* (`enter_10000`): registering an mmu notifier, when /dev/dune is
-  opened, locks every mapping of the process (`mm_take_all_locks()`).
-- *munmap() of 1 GB* with one page in it (`munmap_1g`) was not traced.
-
-[Decision 0052](decisions/0052-intel-has-targets-of-its-own.md) records why Intel has targets of its
-own.
+(a second page table, a VMCS that is loaded for each run). [The parts of Intel's
+figures](intel-figures.md) are a page of their own.
 ";
 
 const COLUMNS: &str = "| figure | kernel | Linux | Dune | Dune / Linux | exits | target | met |
@@ -75,13 +52,10 @@ pub fn write(figures: &[Figure]) -> String {
             continue;
         }
         page += &format!("\n## {}\n\n", machine_type.vendor);
-        if of_it.iter().any(|figure| !figure.binding && figure.target.is_some()) {
+        if of_it.iter().any(|figure| figure.judgement.is_some() && !figure.is_bound()) {
             page += &format!("{INTEL_NOTE}\n");
         }
         page += &table(&of_it);
-        if *machine_type == VMX {
-            page += INTEL_WHY;
-        }
     }
     if !switches.is_empty() {
         page += &world_switch(&switches);
@@ -92,10 +66,10 @@ pub fn write(figures: &[Figure]) -> String {
 /// One row for each figure and kernel; the figure is named in its first row.
 fn table(figures: &[&Figure]) -> String {
     let mut text = COLUMNS.to_owned();
-    let mut named = "";
+    let mut named = None;
     for figure in figures {
-        let name = if figure.id == named { String::new() } else { name(figure) };
-        named = &figure.id;
+        let name = if named == Some(&figure.id) { String::new() } else { name(figure) };
+        named = Some(&figure.id);
         text += &format!("| {name} | {} |{}\n", figure.kernel, cells(figure));
     }
     text
@@ -117,15 +91,12 @@ fn cells(figure: &Figure) -> String {
         None | Some(Baseline::Linux) => optional(figure.linux),
         Some(other) => format!("{} ({})", optional(figure.linux), other.name()),
     };
-    let target = match &figure.target {
-        None => String::new(),
-        Some(target) if figure.binding => target.clone(),
-        Some(target) => format!("({target})"),
-    };
-    let met = match (figure.met, figure.binding) {
-        (true, _) => "yes",
-        (false, true) => "**no**",
-        (false, false) => "no",
+    let (target, met) = match &figure.judgement {
+        None => (String::new(), ""),
+        Some(Judgement { target, met: true, binding: true }) => (target.clone(), "yes"),
+        Some(Judgement { target, met: false, binding: true }) => (target.clone(), "**no**"),
+        Some(Judgement { target, met: true, binding: false }) => (format!("({target})"), "yes"),
+        Some(Judgement { target, met: false, binding: false }) => (format!("({target})"), "no"),
     };
     format!(
         " {linux} | {} | {} | {} | {target} | {met} |",
@@ -221,7 +192,9 @@ mod tests {
     #[test]
     fn the_page_in_the_tree_has_this_text_and_all_figures() {
         let page = include_str!("../../../../docs/benchmarks.md");
-        assert!(page.starts_with(HEAD), "docs/benchmarks.md has another text: run make bench");
+        let has_texts = page.starts_with(HEAD)
+            && [INTEL_NOTE, SWITCH_HEAD].iter().all(|text| page.contains(text));
+        assert!(has_texts, "docs/benchmarks.md has another text: run make bench");
         for subject in &SUBJECTS {
             let id = format!("(`{}`)", subject.id);
             assert!(page.contains(&id), "docs/benchmarks.md lacks {id}: run make bench");
@@ -233,8 +206,7 @@ mod tests {
         let figure = |machine: &str, kernel: &str, met| Figure {
             machine: machine.to_owned(),
             kernel: kernel.to_owned(),
-            met,
-            ..Figure::example("getpid_ring0", 360.0, 372.0)
+            ..Figure::example("getpid_ring0", 360.0, 372.0).with_met(met)
         };
         let page = write(&[
             figure("svm", "6.1", true),

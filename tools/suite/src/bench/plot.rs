@@ -2,7 +2,7 @@
 //! docs/benchmarks.svg: a bar for each figure that is compared with Linux's or
 //! ptrace's, from 1 (as much as there) to the ratio, on a logarithmic scale.
 
-use anyhow::{anyhow, Result};
+use anyhow::{anyhow, Context as _, Result};
 use dune_machine::MachineType;
 use plotters::coord::types::RangedCoordf64;
 use plotters::coord::Shift;
@@ -29,7 +29,7 @@ const GREY: RGBColor = RGBColor(90, 90, 90);
 
 const NOTES: [&str; 3] = [
     "Left of 1, Dune executes fewer instructions than Linux. Interception is compared with ptrace,",
-    "DUNE_RUN with an ioctl that does nothing. Entering has no counterpart: see docs/benchmarks.md.",
+    "DUNE_RUN with an ioctl that does nothing. Entering has no counterpart (docs/benchmarks.md).",
     "An exit counts as one instruction. Exceptions, and protect, fault, unprotect, have no exit.",
 ];
 
@@ -37,11 +37,15 @@ const NOTES: [&str; 3] = [
 /// bars share the rest.
 const GAP: f64 = 0.14;
 
+/// The plot of these figures. All bars are of one kernel: the first that was measured.
 pub fn draw(figures: &[Figure]) -> Result<String> {
+    let kernel = &figures.first().context("no figure was measured, so there is no plot")?.kernel;
+    let of_kernel: Vec<&Figure> =
+        figures.iter().filter(|figure| figure.kernel == *kernel).collect();
+    let title = format!("Instructions in emulators: Dune mode divided by Linux {kernel}");
     let mut text = String::new();
     // The backend's error type borrows from `text`, so the drawing is a function of its own.
-    let title = title(figures);
-    draw_into(&mut text, figures, &title).map_err(|e| anyhow!("drawing the plot: {e}"))?;
+    draw_into(&mut text, &of_kernel, &title).map_err(|e| anyhow!("drawing the plot: {e}"))?;
     // The title and the description are for screen readers.
     let (tag, rest) = text.split_once('>').ok_or_else(|| anyhow!("the plot is no SVG"))?;
     let description = NOTES.join(" ");
@@ -66,7 +70,7 @@ fn with_round_font_sizes(svg: &str) -> String {
 
 type Drawn<T = ()> = Result<T, Box<dyn std::error::Error>>;
 
-fn draw_into(text: &mut String, figures: &[Figure], title: &str) -> Drawn {
+fn draw_into(text: &mut String, figures: &[&Figure], title: &str) -> Drawn {
     let subjects: Vec<&Subject> = SUBJECTS
         .iter()
         .filter(|subject| {
@@ -115,8 +119,7 @@ type Chart<'a, 'b> = ChartContext<'a, SVGBackend<'b>, Cartesian2d<LogCoord<f64>,
 
 /// The row of a subject, which ends at `top`: its title, and a bar for each machine type that
 /// has its figure.
-fn bars(chart: &mut Chart, top: f64, subject: &Subject, figures: &[Figure]) -> Drawn {
-    let kernel = kernel(figures);
+fn bars(chart: &mut Chart, top: f64, subject: &Subject, figures: &[&Figure]) -> Drawn {
     let label = |horizontal, colour: &RGBColor| {
         let style = ("sans-serif", 15).into_font().color(colour);
         style.pos(Pos::new(horizontal, VPos::Center))
@@ -126,7 +129,7 @@ fn bars(chart: &mut Chart, top: f64, subject: &Subject, figures: &[Figure]) -> D
     let thickness = (1.0 - 2.0 * GAP) / MachineType::ALL.len() as f64;
     for (place, (machine_type, colour)) in MachineType::ALL.iter().zip(&COLOURS).enumerate() {
         let of_bar =
-            |figure: &&Figure| figure.id == subject.id && figure.is_of(machine_type.name, kernel);
+            |figure: &&&Figure| figure.id == subject.id && figure.machine == machine_type.name;
         let Some(ratio) = figures.iter().find(of_bar).and_then(|figure| figure.ratio) else {
             continue;
         };
@@ -139,15 +142,6 @@ fn bars(chart: &mut Chart, top: f64, subject: &Subject, figures: &[Figure]) -> D
         chart.draw_series([EmptyElement::at((end, (high + low) / 2.0)) + value])?;
     }
     Ok(())
-}
-
-/// All bars are of one kernel: the first that was measured.
-fn kernel(figures: &[Figure]) -> &str {
-    figures.first().map_or("", |figure| figure.kernel.as_str())
-}
-
-fn title(figures: &[Figure]) -> String {
-    format!("Instructions in emulators: Dune mode divided by Linux {}", kernel(figures))
 }
 
 /// The title, what the sides mean, and the colours.
@@ -183,5 +177,6 @@ mod tests {
             assert!(plot.contains(text), "{text}");
         }
         assert_eq!(plot, draw(&figures).expect("it can be drawn"));
+        assert!(draw(&[]).is_err());
     }
 }

@@ -55,7 +55,7 @@ fn table(figures: &[Figure]) -> Option<String> {
         let (linux, dune) = (page::number(figure.linux?), page::number(figure.dune));
         let mut ratio = page::ratio(figure.ratio?);
         let target = Subject::of(id).and_then(|subject| subject.target(&SVM)?.ratio());
-        if let Some(target) = target.filter(|_| !figure.met) {
+        if let Some(target) = target.filter(|_| figure.missed().is_some()) {
             ratio += &format!(" (target: {})", page::ratio(target));
         }
         let exits = page::number(figure.exits?);
@@ -84,7 +84,7 @@ mod tests {
 
     #[test]
     fn a_missed_target_is_named() {
-        let missed = Figure { met: false, ..Figure::example("intercept", 5500.0, 100.0) };
+        let missed = Figure::example("intercept", 5500.0, 100.0).with_met(false);
         let figures: Vec<Figure> = all().into_iter().filter(|one| one.id != missed.id).collect();
         let table = table(&[figures, vec![missed]].concat()).unwrap();
         assert!(table.contains(" | 5,500 | 100 | 1 / 55 (target: 1 / 60) | 1 |\n"), "{table}");

@@ -6,10 +6,10 @@ pub struct Program {
     pub argv: &'static [&'static str],
 }
 
-/// The folder of the demo. It is in memory, since otherwise 9p would be measured.
-pub const FOLDER: &str = "/dev/shm/demo";
+/// The directory of the demo. It is in memory, since otherwise 9p would be measured.
+pub const DIRECTORY: &str = "/dev/shm/demo";
 
-/// Fills FOLDER: a tree of 4,000 files, a file of 64 MB, JSON, SQL.
+/// Fills DIRECTORY: a tree of 4,000 files, a file of 64 MB, JSON, SQL.
 pub const PREPARE: &str = r#"
 mkdir -p /dev/shm/demo && cd /dev/shm/demo
 perl -e '

@@ -55,6 +55,8 @@ struct Row {
     second_factor: Option<NonZeroU32>,
     boot_time_factor: Option<NonZeroU32>,
     proof: Option<String>,
+    #[serde(default)]
+    unproved: bool,
     tests: Vec<Spanned<String>>,
     short_tests: Option<Vec<Spanned<String>>>,
     short_kernels: Option<Vec<ByName<Series>>>,
@@ -180,7 +182,11 @@ fn new_mode(
         return Err(source.wrong(wrong.span(), message));
     }
     let short = row.short_tests.as_ref().map(|tests| sets.select(source, tests)).transpose()?;
-    let proof = row.proof.as_ref().or(default.proof.as_ref());
+    if row.unproved && row.proof.is_some() {
+        let message = "a mode that is unproved has no proof";
+        return Err(source.wrong(spanned.span(), message));
+    }
+    let proof = row.proof.as_ref().or(default.proof.as_ref()).filter(|_| !row.unproved);
     let memory = row.memory.or(default.memory);
     Ok(Mode {
         name: row.name.clone(),
@@ -196,7 +202,7 @@ fn new_mode(
         newest_qemu: row.newest_qemu,
         second_factor: row.second_factor.map_or(1, NonZeroU32::get),
         boot_time_factor: row.boot_time_factor.map_or(1, NonZeroU32::get),
-        proof: proof.filter(|proof| !proof.is_empty()).cloned(),
+        proof: proof.cloned(),
         tests: sets.select(source, &row.tests)?,
         by_hand: row.by_hand,
         short: short.map(|tests| Short {
@@ -328,6 +334,7 @@ short_kernels = ["6.12"]
         assert_eq!(line("name = \"pti\"", "name = \"default\""), "tests/suite.toml:22:");
         assert_eq!(line("short_tests = [\"b/\"]", ""), "tests/suite.toml:22:");
         assert_eq!(line("cpus = 4", "vmx_kernels = [\"6.1\"]"), "tests/suite.toml:22:");
+        assert_eq!(line("cpus = 4", "proof = \"true\"\nunproved = true"), "tests/suite.toml:22:");
         assert_eq!(line("name = \"default\"", "name = \"other\""), "tests/suite.toml:");
     }
 }

@@ -41,11 +41,11 @@ pub struct Test {
 
 /// The tests of a boot. Those that need a boot of their own come last.
 pub fn tests(boot: &Boot) -> Result<Tests> {
-    let folder = boot.context.build.join("tests");
+    let directory = boot.context.build.join("tests");
     let mut programs = Vec::new();
-    find_programs(&folder, &mut programs)?;
+    find_programs(&directory, &mut programs)?;
     programs.sort();
-    let all: Vec<String> = programs.iter().map(|path| name_of(path, &folder)).collect();
+    let all: Vec<String> = programs.iter().map(|path| name_of(path, &directory)).collect();
     let chosen = programs.into_iter().zip(&all).filter(|(_, name)| boot.has(name));
     let mut chosen: Vec<Test> = chosen
         .map(|(program, name)| {
@@ -69,7 +69,7 @@ pub fn run(boot: &Boot, tally: &mut Tally) -> Result<()> {
         return Ok(());
     }
     let config = boot.context.machine_in(&boot.mode, boot.kernel()?)?;
-    let logs = boot.context.log_folder(&format!("test/{boot_name}"))?;
+    let logs = boot.context.log_directory(&format!("test/{boot_name}"))?;
     let _ = fs::remove_file(logs.join(KERNEL_LOG));
     tally.line(&format!("{boot_name}: booting {}", config.kernel.release));
     let mut runner = Runner { boot, config, logs, machine: None, is_proved: false, tally };
@@ -289,8 +289,9 @@ fn add_results(outcome: &Outcome, name: &str, log: &Path, tally: &mut Tally) {
     }
 }
 
-fn find_programs(folder: &Path, found: &mut Vec<PathBuf>) -> Result<()> {
-    let entries = fs::read_dir(folder).with_context(|| format!("listing {}", folder.display()))?;
+fn find_programs(directory: &Path, found: &mut Vec<PathBuf>) -> Result<()> {
+    let entries =
+        fs::read_dir(directory).with_context(|| format!("listing {}", directory.display()))?;
     for entry in entries {
         let path = entry?.path();
         if path.is_dir() {
@@ -303,8 +304,8 @@ fn find_programs(folder: &Path, found: &mut Vec<PathBuf>) -> Result<()> {
 }
 
 /// "kernel/syscall"
-fn name_of(path: &Path, folder: &Path) -> String {
-    path.strip_prefix(folder).unwrap_or(path).with_extension("").to_string_lossy().into_owned()
+fn name_of(path: &Path, directory: &Path) -> String {
+    path.strip_prefix(directory).unwrap_or(path).with_extension("").to_string_lossy().into_owned()
 }
 
 fn log_of(logs: &Path, name: &str) -> PathBuf {

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::context::{Context, OPTIONS};
 
 pub struct Records {
-    folder: PathBuf,
+    directory: PathBuf,
     source: PathBuf,
     build: PathBuf,
     /// None, if git fails: then nothing is recorded or found.
@@ -46,13 +46,14 @@ impl Records {
     }
 
     fn open_in(source: &Path, build: &Path) -> Result<Self> {
-        let folder = build.join("parts");
-        fs::create_dir_all(&folder).with_context(|| format!("making {}", folder.display()))?;
-        let tree = tree(source, build, &folder);
+        let directory = build.join("parts");
+        fs::create_dir_all(&directory)
+            .with_context(|| format!("making {}", directory.display()))?;
+        let tree = tree(source, build, &directory);
         if tree.is_none() {
             println!("git cannot identify the sources: no part will be resumed");
         }
-        Ok(Records { folder, source: source.to_owned(), build: build.to_owned(), tree })
+        Ok(Records { directory, source: source.to_owned(), build: build.to_owned(), tree })
     }
 
     /// The key of a result with this kernel.
@@ -64,7 +65,7 @@ impl Records {
     /// The record of a part that passed with this key.
     pub fn find(&self, name: &str, key: &Key) -> Option<Record> {
         self.tree.as_ref()?;
-        let text = fs::read(self.folder.join(name)).ok()?;
+        let text = fs::read(self.directory.join(name)).ok()?;
         let (kept, record): (Key, Record) = serde_json::from_slice(&text).ok()?;
         (kept == *key).then_some(record)
     }
@@ -72,22 +73,22 @@ impl Records {
     /// Keeps the record of a part that passed. If the sources changed meanwhile, it is
     /// not kept, and false is returned: tests read some sources while they run.
     pub fn keep(&self, name: &str, key: &Key, record: &Record) -> Result<bool> {
-        if self.tree.is_none() || tree(&self.source, &self.build, &self.folder) != self.tree {
+        if self.tree.is_none() || tree(&self.source, &self.build, &self.directory) != self.tree {
             return Ok(false);
         }
         // The file is written completely or not at all, also if this process is
         // interrupted.
-        let file = tempfile::NamedTempFile::new_in(&self.folder).context("making a record")?;
+        let file = tempfile::NamedTempFile::new_in(&self.directory).context("making a record")?;
         serde_json::to_writer(&file, &(key, record)).context("writing a record")?;
-        file.persist(self.folder.join(name)).context("keeping a record")?;
+        file.persist(self.directory.join(name)).context("keeping a record")?;
         Ok(true)
     }
 }
 
 /// git's hash of all files that it does not ignore, as they are now. It uses a
 /// temporary index, so that the clone's index stays as it is.
-fn tree(source: &Path, build: &Path, folder: &Path) -> Option<String> {
-    let temporary = tempfile::tempdir_in(folder).ok()?;
+fn tree(source: &Path, build: &Path, directory: &Path) -> Option<String> {
+    let temporary = tempfile::tempdir_in(directory).ok()?;
     // If O=DIR puts the build into the sources, git may not ignore it.
     let ignored = temporary.path().join("ignored");
     let build = build.strip_prefix(source).map(|build| format!("/{}\n", build.display()));
@@ -112,9 +113,9 @@ mod tests {
         Some(text.to_owned())
     }
 
-    /// A clone with one committed file, and its build folder.
+    /// A clone with one committed file, and its build directory.
     fn clone() -> tempfile::TempDir {
-        let clone = tempfile::tempdir().expect("a folder can be made");
+        let clone = tempfile::tempdir().expect("a directory can be made");
         let status = Command::new("git").args(["init", "-q"]).current_dir(clone.path()).status();
         assert!(status.expect("git runs").success());
         fs::write(clone.path().join("file"), "one").expect("a file can be written");
@@ -147,12 +148,13 @@ mod tests {
     }
 
     #[test]
-    fn a_build_folder_is_no_source_whether_git_ignores_it_or_not() {
+    fn a_build_directory_is_no_source_whether_git_ignores_it_or_not() {
         let clone = clone();
         let tree = open(&clone).tree;
         fs::write(clone.path().join("build/output"), "").expect("a file can be written");
         assert_eq!(open(&clone).tree, tree);
-        fs::write(clone.path().join(".git/info/exclude"), "/build/").expect("git has that folder");
+        fs::write(clone.path().join(".git/info/exclude"), "/build/")
+            .expect("git has that directory");
         assert_eq!(open(&clone).tree, tree);
     }
 
@@ -168,9 +170,9 @@ mod tests {
 
     #[test]
     fn without_git_nothing_is_resumed() {
-        let folder = tempfile::tempdir().expect("a folder can be made");
-        fs::write(folder.path().join(".git"), "not a clone").expect("a file can be written");
-        let records = open(&folder);
+        let directory = tempfile::tempdir().expect("a directory can be made");
+        fs::write(directory.path().join(".git"), "not a clone").expect("a file can be written");
+        let records = open(&directory);
         let key = records.key(None);
         assert!(!records.keep("part", &key, &Record::default()).expect("that is no error"));
         assert_eq!(records.find("part", &key), None);

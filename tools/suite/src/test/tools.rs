@@ -18,7 +18,7 @@ pub fn run(context: &Context, tally: &mut Tally) -> Result<()> {
         .output()
         .context("running cargo")?;
     let text = String::from_utf8_lossy(&output.stdout);
-    let log = context.log_folder("test")?.join("cargo.log");
+    let log = context.log_directory("test")?.join("cargo.log");
     let both = [&output.stdout[..], &output.stderr[..]].concat();
     std::fs::write(&log, both).context("writing cargo's log")?;
     let (passed, failed) = count(&text);

@@ -107,12 +107,13 @@ fn signal(pid: i32, signal: i32) {
 fn gone(pid: i32) -> Check {
     let begin = Instant::now();
     while begin.elapsed() < Duration::from_secs(10) {
-        let state = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        let state = fs::read_to_string(format!("/proc/{pid}/stat"));
         // A zombie only waits to be reaped by process 1.
-        if state.is_empty() || state.contains(") Z ") {
+        if state.is_ok_and(|state| !state.contains(") Z ")) {
+            std::thread::sleep(Duration::from_millis(20));
+        } else {
             return Ok(());
         }
-        std::thread::sleep(Duration::from_millis(20));
     }
     Err(format!("the emulator (pid {pid}) is still there"))
 }

@@ -159,8 +159,8 @@ fn quote(text: &str) -> String {
 }
 
 fn writes_reach_host(context: &Context) -> Check {
-    let folder = tempfile::tempdir().map_err(|e| e.to_string())?;
-    let shared = folder.path().join("with, comma");
+    let directory = tempfile::tempdir().map_err(|e| e.to_string())?;
+    let shared = directory.path().join("with, comma");
     fs::create_dir(&shared).map_err(|e| e.to_string())?;
     let path = shared.to_str().ok_or("a name that is not UTF-8")?;
     let script = format!(
@@ -173,7 +173,7 @@ fn writes_reach_host(context: &Context) -> Check {
     expect("bytes written", length, 8 << 20)?;
     let link = fs::read_link(shared.join("link")).map_err(|e| e.to_string())?;
     expect("the link", link.to_str(), Some("zeros"))?;
-    expect("outside", folder.path().join("outside").exists(), false)
+    expect("outside", directory.path().join("outside").exists(), false)
 }
 
 fn other_kernel(context: &Context) -> Check {
