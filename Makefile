@@ -9,7 +9,8 @@
 #                    resumes where it was interrupted. PARTS="NAME NAME" runs some of its parts
 #   make list-parts  lists the names of these parts, and which have passed
 #   make fuzz        runs the module's fuzzer for HOURS=1, and resumes; findings are in build/fuzz
-#   make decoy       attacks the sandbox's checks for HOURS=1, and resumes; findings are in build/decoy
+#   make decoy       attacks the sandbox's checks for HOURS=1, and resumes; findings are in
+#                    build/decoy
 #   make demo        runs real programs, natively and under dunectl run
 #   make bench       measures, and writes docs/benchmarks.md, its plot and the README's table
 #   make bench-check fails if a figure that was measured misses its target
