@@ -125,8 +125,8 @@ static noinline bool record_failed_entry(struct vcpu_hw *hw, u64 error)
 }
 
 /*
- * How an entry gets the CPU. enter() is inlined once for each value, so the compiler removes the
- * tests of @way.
+ * How an entry gets the CPU. Each place at which enter() is inlined has a constant value, so the
+ * compiler removes the tests of @way.
  */
 enum entry_way {
 	ENTRY_OWN,	/* KVM is not loaded: virt/ has virtualization on */

@@ -26,8 +26,10 @@ succeeds when it has measured; `make bench-check` fails if a target is missed.
 
 The column \"Linux\" is the cost for the same process outside of Dune mode, unless a word in
 parentheses names another: ptrace, an ioctl of /dev/dune that does nothing, `enter`, or Dune without
-KVM. The slow path is forced by a flag (`DUNE_RUN_SLOW_SYSCALL`), so neither side of its row
-includes the cost of ptrace, audit or a tracepoint itself.
+KVM. One program, `bench/with_kvm.c`, measures Dune with and without KVM, so a figure without KVM
+can differ a little from the same figure in its own row. The slow path is forced by a flag
+(`DUNE_RUN_SLOW_SYSCALL`), so neither side of its row includes the cost of ptrace, audit or a
+tracepoint itself.
 ";
 
 /// The targets that are not Intel's own.
