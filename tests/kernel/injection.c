@@ -3,8 +3,8 @@
  * Interrupts that the host half injects into a guest (dune_run.irq_vector), before a
  * run and from a signal's handler. Fails when a vector is delivered while IF is off or
  * in the shadow of STI, when it is lost or comes twice, when it does not interrupt
- * ring 3, or when a signal's vector does not reach a guest that spins or sleeps in a
- * call.
+ * ring 3, when a signal's vector does not reach a guest that spins or sleeps in a
+ * call, or when a refused entry loses the vector.
  */
 #define _GNU_SOURCE
 #include "guest.h"
@@ -181,6 +181,30 @@ static void vectors_by_signal(void)
 	   guest_end_name(&g, end));
 }
 
+/* An entry that the processor refuses delivers nothing, so the vector still waits. */
+static void vector_of_a_refused_entry(void)
+{
+	struct dune_state refused = g.state;
+	enum guest_end end;
+	int err;
+
+	refused.cs.attributes = CS_LONG_AND_32BIT;
+	guest_prepare(&g, 0, waits_for_irq, NULL);
+	g.run->regs.rflags |= X86_EFLAGS_IF;
+	g.run->irq_vector = 0x64;
+	guest_set_state(&g, &refused);
+	err = guest_run(&g);
+	ok(!err && g.run->exit_reason == DUNE_EXIT_INVALID, "the entry is refused (%d, exit %u)",
+	   err, g.run->exit_reason);
+	is(g.run->irq_vector, 0x64, "the vector of a refused entry still waits");
+	guest_set_state(&g, &g.state);
+	guest_prepare(&g, 0, waits_for_irq, NULL);
+	g.run->irq_vector = 0x64;
+	end = guest_resume(&g);
+	ok(end == GUEST_DONE && g.value == 1 && last_vector == 0x64,
+	   "it is delivered once the state is accepted (%s)", guest_end_name(&g, end));
+}
+
 int main(void)
 {
 	begin(220);
@@ -188,5 +212,6 @@ int main(void)
 	guest_trap_handler = on_trap;
 	pending_vectors();
 	vectors_by_signal();
+	vector_of_a_refused_entry();
 	return done();
 }

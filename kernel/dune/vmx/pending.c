@@ -87,13 +87,15 @@ static void set_window(struct vcpu_hw *hw, bool on)
 /*
  * Offers the interrupt that waits for the guest: injects it if the guest can take it now, and
  * otherwise opens the window, at which the guest leaves. @event: an event is being delivered,
- * and goes first (SDM 27.6). If the interrupt was withdrawn, closes the window.
+ * and goes first (SDM 27.6). If the interrupt was injected or withdrawn, closes the window.
  */
 static void offer_interrupt(struct vcpu_hw *hw, bool event)
 {
+	hw->injected_irq = 0;
 	if (hw->irq && !event && takes_interrupts()) {
 		vmcs_write(VM_ENTRY_INTR_INFO_FIELD, hw->irq |
 			   INTR_TYPE_EXT_INTR | INTR_INFO_VALID_MASK);
+		hw->injected_irq = hw->irq;
 		hw->irq = 0;
 	}
 	set_window(hw, hw->irq);
@@ -109,8 +111,8 @@ void vmx_write_pending(struct vcpu_hw *hw)
 	hw->pending = 0;
 	if (pending & VMX_PENDING_IRQ) {
 		offer_interrupt(hw, pending & VMX_PENDING_EVENT);
-		/* It is offered again before the next entry, until there is none. */
-		if (hw->controls & CPU_BASED_INTR_WINDOW_EXITING)
+		/* The next entry offers it again, or forgets which one this entry injects. */
+		if (hw->irq || hw->injected_irq)
 			hw->pending = VMX_PENDING_IRQ;
 	}
 }

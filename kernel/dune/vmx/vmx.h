@@ -183,6 +183,7 @@ struct vmx_loan {
  *		MOV SS still holds
  * @no_cpuid:	CPUID raises #GP: @forbid of struct vcpu_ops
  * @irq:	vector of an interrupt that waits for the guest, or 0
+ * @injected_irq: vector of an interrupt that this entry injects, or 0
  * @cpu:	the CPU on which the VMCS is active; -1: on none. Set on that CPU, and
  *		cleared there, with interrupts off
  * @active:	in that CPU's list of active VMCSs
@@ -224,6 +225,7 @@ struct vcpu_hw {
 	bool keeps_shadow;
 	bool no_cpuid;
 	u8 irq;
+	u8 injected_irq;
 	int cpu;
 	struct list_head active;
 	u64 eptp;
