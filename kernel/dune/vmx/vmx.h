@@ -84,6 +84,8 @@ enum vmx_control {
 				 EXIT_REASON_MCE_DURING_VMENTRY)
 /* Dune's own flag: VMCALL was executed outside of ring 0, so it is no hypercall. */
 #define VMX_REASON_OUTER_RING	BIT(16)
+/* Dune's own reason: the CPU refused VMXON, so the guest's state was not looked at. */
+#define VMX_REASON_CPU_REFUSED	(VMX_EXIT_REASONS_FAILED_VMENTRY | BIT(17))
 
 /**
  * struct vmx_exit - the reason of an exit, read while the VMCS was current
