@@ -36,7 +36,8 @@ struct call_registers {
  * @ioctl:	the registers of DUNE_RUN's ioctl that those of a call have replaced in
  *		task_pt_regs(), if @ioctl_saved (call_filtered() in hypercall.c)
  * @epoch:	run_epoch() when the host's state was last saved
- * @cpu:	CPU of the last entry, -1 before the first
+ * @cpu:	CPU of the last entry, the only one that may still hold something of the
+ *		vCPU; -1: none does, as before the first entry and after @leave_cpu
  * @fault_page:	guest-physical address of the last nested page fault, to recognize a
  *		repeated one
  * @forbidden:	_TIF_NOTSC and _TIF_NOCPUID of @task when the vendor was last told of them

@@ -35,7 +35,9 @@ struct dune_vcpu;
  * @destroy:	the opposite of @create
  * @set_root:	the second level's root: nCR3 or the EPT pointer
  * @get_state:	DUNE_GET_STATE: all but the general registers. Returns 0, or -EAGAIN if
- *		virtualization is off on this CPU, so that the state cannot be read
+ *		virtualization is off on this CPU or the CPU refuses to turn it on, so that
+ *		the state cannot be read. Afterwards no other CPU than the last entry's holds
+ *		anything of the vCPU
  * @set_state:	the same for DUNE_SET_STATE
  * @forbid:	RDTSC (@notsc) and CPUID (@nocpuid) are forbidden to the thread, or allowed
  *		again
@@ -47,8 +49,9 @@ struct dune_vcpu;
  *
  * A vCPU, with interrupts off:
  * @load:	the thread has been off the CPU since the last entry, and may be on
- *		another one (@migrated), or virtualization has changed here: save the
- *		host's state, take a new TLB tag. @enter always follows, and
+ *		another one (@migrated), or virtualization has changed on some CPU: save the
+ *		host's state, unless it is still saved, and see that the vCPU has a TLB tag
+ *		that is valid here. @enter always follows, and
  *		interrupts stay off until then
  * @put:	the thread is about to be switched away from, or to leave DUNE_RUN: undo
  *		what @load and @enter left changed

@@ -48,7 +48,7 @@ static enum cpuhp_state hotplug_state;
  */
 atomic64_t virt_epoch = ATOMIC64_INIT(0);
 
-/* Makes every run save the host's state again before its next entry (virt.h: virt_epoch). */
+/* Makes every run prepare again before its next entry (virt.h: virt_epoch). */
 static void advance_epoch(void)
 {
 	atomic64_inc(&virt_epoch);

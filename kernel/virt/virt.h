@@ -48,10 +48,11 @@ void virt_cleanup(void);
 DECLARE_STATIC_KEY_FALSE(virt_kvm_loaded);
 
 /*
- * Each change of a CPU's virtualization advances the epoch, on that CPU, with
- * interrupts off. A run that the change has interrupted compares the epoch before its
- * next entry, and then saves the host's state again. The epoch advances once more, in
- * process context, after virt_kvm_loaded was switched off, since the path of an entry
+ * Each change of a CPU's virtualization advances the epoch, on that CPU, with interrupts off. A
+ * run compares the epoch before its next entry. After a change it prepares again, as after a
+ * switch to another thread: it asks virt_is_enabled(), has the host's state saved if that state
+ * is not saved any more, and takes a new TLB tag if its own is not valid. The epoch advances once
+ * more, in process context, after virt_kvm_loaded was switched off, since the path of an entry
  * changes then.
  */
 extern atomic64_t virt_epoch;

@@ -245,7 +245,9 @@ struct dune_segment {
  * other state that the processor refuses to enter ends the next run with
  * DUNE_EXIT_INVALID.
  * DUNE_GET_STATE fails with EAGAIN while virtualization is off on the CPU of
- * the caller.
+ * the caller, or the CPU refuses to turn it on. DUNE_RUN waits there instead,
+ * with the state unchanged, until the CPU has it on, the thread runs on another
+ * CPU, or a signal ends the run.
  */
 struct dune_state {
 	__u32 size;

@@ -113,13 +113,25 @@ static bool pass_host_event(const struct vmx_exit *exit)
 }
 
 /*
- * Records that the processor refused the entry. @error: VM-instruction error, 0 without one.
- * Returns false: no interrupt of the host ended the guest.
+ * Records that the processor refused the entry. @error: VM-instruction error. Returns false: no
+ * interrupt of the host ended the guest.
  */
 static noinline bool record_failed_entry(struct vcpu_hw *hw, u64 error)
 {
 	hw->exit.reason = VMX_EXIT_REASONS_FAILED_VMENTRY;
 	hw->exit.qualification = error;
+	hw->exit.rip = 0;
+	return false;
+}
+
+/*
+ * Records that this CPU refused VMXON, before anything was written to the VMCS: the state and what
+ * is pending stay. Returns false: no interrupt of the host ended the guest.
+ */
+static noinline bool record_refusal(struct vcpu_hw *hw)
+{
+	hw->exit.reason = VMX_REASON_CPU_REFUSED;
+	hw->exit.qualification = 0;
 	hw->exit.rip = 0;
 	return false;
 }
@@ -228,7 +240,7 @@ static __always_inline bool enter(struct dune_vcpu *vcpu, const enum entry_way w
 	struct vcpu_hw *hw = vcpu->hw;
 
 	if (!begin_entry(hw, way, found_cr4))
-		return way == ENTRY_KVM_ON ? enter_slow(vcpu) : record_failed_entry(hw, 0);
+		return way == ENTRY_KVM_ON ? enter_slow(vcpu) : record_refusal(hw);
 	write_changed_host(hw);
 	if (unlikely(hw->cr2 != native_read_cr2()))
 		native_write_cr2(hw->cr2);
@@ -272,7 +284,7 @@ static noinline bool enter_slow(struct dune_vcpu *vcpu)
 	if (!vmx_is_with_kvm(hw))
 		return enter(vcpu, ENTRY_OWN, 0);
 	if (!vmx_borrow(hw, hw->pending & VMX_PENDING_SETUP))
-		return record_failed_entry(hw, 0);
+		return record_refusal(hw);
 	vmx_write_pending(hw);
 	return enter(vcpu, ENTRY_BORROWED, 0);
 }

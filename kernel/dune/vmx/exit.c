@@ -139,6 +139,10 @@ static noinline int vmx_handle_other(struct dune_vcpu *vcpu)
 		/* The host has already taken it: repeat the entry. */
 		if (reason == VMX_REASON_MCE_AT_ENTRY)
 			return 0;
+		if (reason == VMX_REASON_CPU_REFUSED) {
+			exit_cpu_refused();
+			return 0;
+		}
 		vmx_reset_state(hw);
 		return DUNE_EXIT_INVALID;
 	}

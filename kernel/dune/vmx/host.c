@@ -246,16 +246,18 @@ void vmx_vcpu_load(struct dune_vcpu *vcpu, bool migrated)
 void vmx_vcpu_put(struct dune_vcpu *vcpu)
 {
 	struct vcpu_hw *hw = vcpu->hw;
+	bool have_regs = true;
 
 	lockdep_assert_irqs_disabled();
 	if (hw->msrs_loaded)
 		vmx_restore_msrs(hw);
 	if (hw->switched) {
 		vmx_host_restore(hw);
-		vmx_read_last_regs(hw);
+		have_regs = vmx_read_last_regs(hw);
 		ibpb_if_kvm_has_vmcs();
 	}
-	if (hw->pending & VMX_PENDING_SKIP) {
+	/* Without the registers, the next entry does it in the VMCS. */
+	if (have_regs && hw->pending & VMX_PENDING_SKIP) {
 		hw->rip += hw->exit.instruction_length;
 		hw->keeps_shadow = false;
 		hw->pending &= ~VMX_PENDING_SKIP;

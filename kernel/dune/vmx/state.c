@@ -115,15 +115,15 @@ static void get_outside_vmcs(const struct vcpu_hw *hw, struct dune_state *state)
 int vmx_get_state(struct dune_vcpu *vcpu, struct dune_state *state)
 {
 	struct vcpu_hw *hw = vcpu->hw;
-	bool borrowed;
+	enum vmx_current how;
 
 	if (hw->pending & VMX_PENDING_STATE) {
 		*state = hw->state;
 	} else {
-		if (!vmx_make_current(hw, &borrowed))
+		if (!vmx_make_current(hw, &how))
 			return -EAGAIN;
 		read_state(state);
-		vmx_release_current(hw, borrowed);
+		vmx_release_current(hw, how);
 	}
 	get_outside_vmcs(hw, state);
 	return 0;

@@ -84,7 +84,10 @@ void vmx_write_setup(const struct vcpu_hw *hw)
 	vmcs_write(HOST_RIP, (unsigned long)vmx_switch_exit);
 }
 
-/* Makes the vCPU's VMCS active and current on this CPU. Interrupts are off. */
+/*
+ * Makes the vCPU's VMCS active and current on this CPU. Interrupts are off. The VMCS is active on
+ * no other CPU: the caller has had it cleared there.
+ */
 void vmx_activate(struct vcpu_hw *hw)
 {
 	lockdep_assert_irqs_disabled();
@@ -96,6 +99,7 @@ void vmx_activate(struct vcpu_hw *hw)
 		hw->cpu = smp_processor_id();
 		list_add(&hw->active, this_cpu_ptr(&active_vmcss));
 	}
+	WARN_ON_ONCE(hw->cpu != smp_processor_id());
 	vmptrld(&hw->vmcs_pa);
 	hw->pending &= ~VMX_PENDING_ACTIVATE;
 }
@@ -145,26 +149,48 @@ void vmx_deactivate(struct vcpu_hw *hw)
 }
 
 /*
- * Makes the VMCS current on this CPU. Interrupts are off. @borrowed: the CPU was borrowed
- * from KVM, so vmx_give_back() must follow. Returns false if this CPU refuses.
+ * Makes the VMCS current on this CPU. Interrupts are off. @how: for release_here(), which must
+ * follow. Returns false, with nothing to undo, if this CPU refuses.
  */
-static bool make_current_here(struct vcpu_hw *hw, bool *borrowed)
+static bool make_current_here(struct vcpu_hw *hw, enum vmx_current *how)
 {
 	lockdep_assert_irqs_disabled();
-	*borrowed = vmx_is_with_kvm(hw);
-	if (*borrowed)
+	if (vmx_is_with_kvm(hw)) {
+		*how = VMX_BORROWED;
 		return vmx_borrow(hw, false);
+	}
+	*how = hw->cpu < 0 ? VMX_ACTIVATED : VMX_WAS_ACTIVE;
 	vmx_activate(hw);
 	return true;
 }
 
 /*
+ * The opposite of make_current_here(). Only an entry may leave the VMCS active: run_load() has
+ * the VMCS cleared only on the CPU of the last entry.
+ */
+static void release_here(struct vcpu_hw *hw, enum vmx_current how)
+{
+	lockdep_assert_irqs_disabled();
+	switch (how) {
+	case VMX_WAS_ACTIVE:
+		break;
+	case VMX_ACTIVATED:
+		deactivate_here(hw);
+		hw->pending |= VMX_PENDING_ACTIVATE;
+		break;
+	case VMX_BORROWED:
+		vmx_give_back(hw);
+		break;
+	}
+}
+
+/*
  * Makes the VMCS current on the CPU on which this function returns. Called in process context,
- * with interrupts on. @borrowed: for vmx_release_current(). Returns true with interrupts off, and
+ * with interrupts on. @how: for vmx_release_current(). Returns true with interrupts off, and
  * then vmx_release_current() must follow; or false, with interrupts on, if virtualization is off
  * on this CPU or the CPU refuses.
  */
-bool vmx_make_current(struct vcpu_hw *hw, bool *borrowed)
+bool vmx_make_current(struct vcpu_hw *hw, enum vmx_current *how)
 {
 	for (;;) {
 		local_irq_disable();
@@ -173,18 +199,16 @@ bool vmx_make_current(struct vcpu_hw *hw, bool *borrowed)
 		local_irq_enable();
 		vmx_deactivate(hw);
 	}
-	if (virt_is_enabled() && make_current_here(hw, borrowed))
+	if (virt_is_enabled() && make_current_here(hw, how))
 		return true;
 	local_irq_enable();
 	return false;
 }
 
 /* The opposite of vmx_make_current(): interrupts are on again. */
-void vmx_release_current(struct vcpu_hw *hw, bool borrowed)
+void vmx_release_current(struct vcpu_hw *hw, enum vmx_current how)
 {
-	lockdep_assert_irqs_disabled();
-	if (borrowed)
-		vmx_give_back(hw);
+	release_here(hw, how);
 	local_irq_enable();
 }
 
@@ -200,35 +224,35 @@ void vmx_read_regs(struct vcpu_hw *hw)
 }
 
 /*
- * Reads the registers of the last exit. Interrupts are off. If the VMCS is active, it is
- * active on this CPU, the one of the last entry; later it may be active on another CPU. If
- * it is active on none, the registers were read when it was cleared, except after an
- * entry while KVM was loaded.
+ * Reads the registers of the last exit, for @put of struct vcpu_ops, on the CPU of the last
+ * entry. Interrupts are off. If the VMCS is active, it is active on this CPU. If the VMCS is
+ * active on none, the registers were read when it was cleared, unless VMX_PENDING_ACTIVATE is
+ * set. Returns false if the registers cannot be read now; the VMCS still has them.
  */
-void vmx_read_last_regs(struct vcpu_hw *hw)
+bool vmx_read_last_regs(struct vcpu_hw *hw)
 {
-	bool borrowed;
+	enum vmx_current how;
 
 	lockdep_assert_irqs_disabled();
 	if (hw->pending & VMX_PENDING_REGS)
-		return;
+		return true;
 	if (likely(hw->cpu >= 0)) {
 		vmptrld(&hw->vmcs_pa);
 		vmx_read_regs(hw);
-		return;
+		return true;
 	}
 	if (!(hw->pending & VMX_PENDING_ACTIVATE))
-		return;
+		return true;
 	/*
 	 * The CPU of the last entry has gone offline, and KVM has been unloaded. The
 	 * registers cannot be read; nor can they if this CPU refuses (below). If the run
 	 * ends here, user mode sees those that were read or written last.
 	 */
 	if (!vmx_is_with_kvm(hw) && !virt_is_enabled())
-		return;
-	if (!make_current_here(hw, &borrowed))
-		return;
+		return false;
+	if (!make_current_here(hw, &how))
+		return false;
 	vmx_read_regs(hw);
-	if (borrowed)
-		vmx_give_back(hw);
+	release_here(hw, how);
+	return true;
 }

@@ -69,8 +69,9 @@ enum vmx_control {
 #define VMX_PENDING_FLUSH	BIT(9)	/* what the TLB knows of the EPT */
 #define VMX_PENDING_MSRS	BIT(10)	/* vcpu_hw.guest_list and host_list, and their counts */
 /*
- * Set from the exit of an entry while KVM was loaded: the VMCS is active on no CPU, and has
- * the guest's registers, which are read when it is next current.
+ * Set when the VMCS is cleared after an entry while KVM is loaded, or after DUNE_GET_STATE
+ * (release_here()): the VMCS is active on no CPU, and has the guest's registers, which are read
+ * when it is next current.
  */
 #define VMX_PENDING_ACTIVATE	BIT(11)
 
@@ -83,6 +84,8 @@ enum vmx_control {
 				 EXIT_REASON_MCE_DURING_VMENTRY)
 /* Dune's own flag: VMCALL was executed outside of ring 0, so it is no hypercall. */
 #define VMX_REASON_OUTER_RING	BIT(16)
+/* Dune's own reason: the CPU refused VMXON, so the guest's state was not looked at. */
+#define VMX_REASON_CPU_REFUSED	(VMX_EXIT_REASONS_FAILED_VMENTRY | BIT(17))
 
 /**
  * struct vmx_exit - the reason of an exit, read while the VMCS was current
@@ -158,6 +161,13 @@ enum vmx_found {
 	VMX_FOUND_OFF,
 };
 
+/* How a VMCS was made current outside of an entry: what release_here() undoes. */
+enum vmx_current {
+	VMX_WAS_ACTIVE,		/* on this CPU, since the last entry: nothing to undo */
+	VMX_ACTIVATED,
+	VMX_BORROWED,		/* the CPU from KVM: vmx_borrow() */
+};
+
 /**
  * struct vmx_loan - what an exit while KVM is loaded must restore
  * @found:	how vmx_borrow() found virtualization
@@ -185,7 +195,8 @@ struct vmx_loan {
  * @irq:	vector of an interrupt that waits for the guest, or 0
  * @injected_irq: vector of an interrupt that this entry injects, or 0
  * @cpu:	the CPU on which the VMCS is active; -1: on none. Set on that CPU, and
- *		cleared there, with interrupts off
+ *		cleared there, with interrupts off. While interrupts are on, no other CPU than
+ *		dune_vcpu.cpu, so that run_load() knows where to have the VMCS cleared
  * @active:	in that CPU's list of active VMCSs
  * @eptp:	the second level's root
  * @tag:	the VPID
@@ -278,10 +289,10 @@ void vmx_write_setup(const struct vcpu_hw *hw);
 void vmx_vmcs_cpu_off(void);
 void vmx_activate(struct vcpu_hw *hw);
 void vmx_deactivate(struct vcpu_hw *hw);
-bool vmx_make_current(struct vcpu_hw *hw, bool *borrowed);
-void vmx_release_current(struct vcpu_hw *hw, bool borrowed);
+bool vmx_make_current(struct vcpu_hw *hw, enum vmx_current *how);
+void vmx_release_current(struct vcpu_hw *hw, enum vmx_current how);
 void vmx_read_regs(struct vcpu_hw *hw);
-void vmx_read_last_regs(struct vcpu_hw *hw);
+bool vmx_read_last_regs(struct vcpu_hw *hw);
 
 /* state.c: vmx_write_state() is for interrupts off, with the VMCS current */
 void vmx_write_state(const struct dune_state *state);
