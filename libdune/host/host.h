@@ -51,7 +51,7 @@ extern const char dune_host_probe_fail[];
 
 /* loop.c */
 void dune_host_loop(struct dune_thread *t) __noreturn;
-void dune_host_fatal(struct dune_thread *t, const char *what, int sig)
+void dune_host_fatal(struct dune_thread *t, const char *what, long err, int sig)
 	__noreturn;
 void dune_host_die(int sig) __noreturn;
 

@@ -227,6 +227,6 @@ void dune_host_child(struct dune_thread *t)
 	else
 		err = dune_vcpu_renew(t);
 	if (err)
-		dune_host_fatal(t, "a child could not enter guest mode", SIGKILL);
+		dune_host_fatal(t, "a child could not enter guest mode", err, SIGKILL);
 	dune_host_start(t);
 }
