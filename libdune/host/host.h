@@ -23,7 +23,7 @@ long dune_run_map(struct dune_thread *t, int vcpu);
 bool dune_run_unmap(struct dune_thread *t, void *run);
 
 /* vcpu.c */
-long dune_device_open(void);
+long dune_device_open(const char **why);
 void dune_device_close(long dev);
 long dune_vcpu_open(struct dune_thread *t, long dev);
 long dune_vcpu_renew(struct dune_thread *t);

@@ -212,6 +212,7 @@ static void start_process(struct dune_thread *t)
 /* The start of a new process, which may share all memory but the stack with its parent. */
 void dune_host_child(struct dune_thread *t)
 {
+	const char *why;
 	long err;
 
 	if (!(t->child_flags & CLONE_VM))
@@ -223,7 +224,7 @@ void dune_host_child(struct dune_thread *t)
 		t->child_tf->rsp = t->child_rsp;
 	/* A child that shares the parent's descriptors must not renew the parent's vCPU. */
 	if (t->child_flags & CLONE_FILES)
-		err = dune_vcpu_open(t, dune_device_open());
+		err = dune_vcpu_open(t, dune_device_open(&why));
 	else
 		err = dune_vcpu_renew(t);
 	if (err)
