@@ -71,7 +71,8 @@ static int in_box(uint64_t p, uint64_t n)
 
 /*
  * Uses neither FPU nor libc: the FPU's registers and the FS base, which is libc's
- * TLS, have ring 3's values. Nor dune_syscall_pass(), which checks nothing.
+ * TLS, have ring 3's values. It does not use dune_syscall_pass() either, which makes any
+ * call without a check.
  */
 __attribute__((target("general-regs-only"), no_stack_protector))
 static void on_syscall(struct dune_tf *tf)

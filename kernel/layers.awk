@@ -6,9 +6,8 @@
 # and do not know each other. Only second_level.h is for files outside of dune/memory/,
 # and virt/internal.h is for virt/ alone. The headers of Linux that x86/ may include have
 # no tasks, no memory to allocate and no messages.
-# x86/linux/ uses the kernel's thunks: it is for code that runs in Linux.
-# The modules, dune/ and guard/, do not know each other. The resident part of the latter,
-# guard/hv/, knows x86/, except for x86/linux/, and itself only.
+# x86/linux/ uses the kernel's thunks: it is for code that runs in Linux, and the rest of
+# x86/ does without it.
 
 function layer(file)
 {
@@ -21,14 +20,9 @@ function layer(file)
 		return 3
 	if (file ~ /^dune\/(svm|vmx)\//)
 		return 5
-	if (module(file))
+	if (file ~ /^dune\//)
 		return 4
 	wrong("has no layer: " file)
-}
-
-function module(file)
-{
-	return match(file, /^(dune|guard)\//) ? substr(file, 1, RLENGTH) : ""
 }
 
 function vendor(file)
@@ -50,17 +44,13 @@ function wrong(why)
 		wrong("includes upwards: " included)
 	if (vendor(FILENAME) && vendor(included) && vendor(FILENAME) != vendor(included))
 		wrong("includes the other vendor's " included)
-	if (module(FILENAME) && module(included) && module(FILENAME) != module(included))
-		wrong("includes the other module's " included)
-	if (included ~ /^dune\/memory\// && included !~ /second_level/ && FILENAME !~ /^dune\/memory\//)
+	if (included ~ /^dune\/memory\// && included != "dune/memory/second_level.h" && \
+	    FILENAME !~ /^dune\/memory\//)
 		wrong("includes past second_level.h: " included)
 	if (included == "virt/internal.h" && layer(FILENAME) != 2)
 		wrong("includes the private header of virt/")
-	if (FILENAME ~ /^guard\/hv\// && included !~ /^(x86|guard\/hv)\//)
-		wrong("the resident part cannot have " included)
-	if (FILENAME ~ /^(guard\/hv|x86)\// && FILENAME !~ /^x86\/linux\// && \
-	    included ~ /^x86\/linux\//)
-		wrong("the resident part cannot have the kernel's thunks")
+	if (FILENAME ~ /^x86\// && FILENAME !~ /^x86\/linux\// && included ~ /^x86\/linux\//)
+		wrong("x86/ cannot have the kernel's thunks")
 }
 
 /^#include <(asm|linux)\// && layer(FILENAME) == 1 && \

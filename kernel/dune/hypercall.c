@@ -94,8 +94,8 @@ bool hypercall_is_fast(void)
 	return have_dispatcher;
 }
 
-/* Returns whether a call of slow_calls[], in @frame, takes the slow path now. Part of is_slow(). */
-static bool is_slow_now(const struct pt_regs *frame, unsigned long nr)
+/* Returns whether the arguments in @frame of a call of slow_calls[] make it take the slow path. */
+static bool slow_by_arguments(const struct pt_regs *frame, unsigned long nr)
 {
 	unsigned int type;
 
@@ -121,9 +121,9 @@ static bool is_slow_now(const struct pt_regs *frame, unsigned long nr)
 }
 
 /* Not inlined: the hot path would compute the frame's address before it needs it. */
-static noinline bool is_slow_now_in(const struct dune_vcpu *vcpu, unsigned long nr)
+static noinline bool vcpu_slow_by_arguments(const struct dune_vcpu *vcpu, unsigned long nr)
 {
-	return is_slow_now(&vcpu->frame, nr);
+	return slow_by_arguments(&vcpu->frame, nr);
 }
 
 /*
@@ -132,7 +132,7 @@ static noinline bool is_slow_now_in(const struct dune_vcpu *vcpu, unsigned long 
  */
 static __always_inline bool is_slow(const struct dune_vcpu *vcpu, unsigned long nr)
 {
-	return unlikely(test_bit(nr, slow_bitmap)) && is_slow_now_in(vcpu, nr);
+	return unlikely(test_bit(nr, slow_bitmap)) && vcpu_slow_by_arguments(vcpu, nr);
 }
 
 /*
@@ -265,7 +265,7 @@ static bool call_filtered(struct dune_vcpu *vcpu, long *ret)
 	if (unlikely(nr >= NR_syscalls || READ_ONCE(current->ptrace)))
 		return false;
 	nr = array_index_nospec(nr, NR_syscalls);
-	if (unlikely(test_bit(nr, slow_bitmap)) && is_slow_now(regs, nr))
+	if (unlikely(test_bit(nr, slow_bitmap)) && slow_by_arguments(regs, nr))
 		return false;
 	*ret = static_call(hypercall_dispatcher)(regs, nr);
 	return true;

@@ -43,16 +43,10 @@ static int svm_virt_probe(void)
 	return 0;
 }
 
-/**
- * svm_virt_alloc_page() - a zeroed page for VMRUN, VMLOAD and VMSAVE
- * @gfp:	as for alloc_page()
- *
- * Never the first page of 2 MB: on hosts of SEV-SNP guests some processors treat such a
+/*
+ * The page is never the first one of 2 MB: on hosts of SEV-SNP guests some processors treat such a
  * page as part of a 2 MB page that belongs to an encrypted guest, and raise #PF (KVM:
  * snp_safe_alloc_page()). The second of two consecutive pages is never the first of 2 MB.
- *
- * Context: process, may sleep.
- * Return: the page, for free_page(); NULL without memory.
  */
 void *svm_virt_alloc_page(gfp_t gfp)
 {

@@ -13,7 +13,10 @@
 #include "virt/compat.h"
 #include "x86/msr.h"
 
-/* Returns a zeroed page for VMRUN, VMLOAD and VMSAVE, or NULL. */
+/*
+ * Returns a zeroed page for VMRUN, VMLOAD and VMSAVE, for free_page(), or NULL without memory. For
+ * process context; may sleep.
+ */
 void *svm_virt_alloc_page(gfp_t gfp);
 
 /*

@@ -54,7 +54,7 @@ static int vmx_virt_init(void)
 	int cpu;
 
 	if (!symbol_bind(vmx_virt_cr4_update, "cr4_update_irqsoff")) {
-		pr_err("the kernel's function that changes CR4 is not found: VT-x cannot be turned on (CONFIG_KPROBES?)\n");
+		pr_err("the kernel's function that changes CR4 is not found: VT-x cannot be turned on; boot a kernel with CONFIG_KPROBES\n");
 		return -EOPNOTSUPP;
 	}
 	rdmsrq(MSR_IA32_VMX_BASIC, basic);

@@ -20,13 +20,17 @@ struct dune_chunk {
 /* The step by which an arena grows, and the unit of its limit. */
 #define ARENA_STEP	(1ULL << 20)
 
+/* dune_page_init() sets all members before other threads can use the arena. */
 struct dune_arena {
+	/* LOCK_GROWING: these two, and each chunk's base and size. All are read without it, too. */
 	u32 complete;			/* there will be no other chunk */
-	struct dune_chunk chunk[2];
-	u64 limit;			/* to which the first chunk may grow, or 0 */
 	u64 placing;			/* where the first chunk is growing now, or 0 */
+	struct dune_chunk chunk[2];
+	/* LOCK_ARENA: these two, and each chunk's used. dune_stats() reads bytes without it. */
 	struct dune_piece *pieces;	/* pages that were given back */
 	u64 bytes;			/* of pages that are given out */
+	/* Does not change. */
+	u64 limit;			/* to which the first chunk may grow, or 0 */
 };
 
 /*
@@ -35,32 +39,42 @@ struct dune_arena {
  */
 struct dune_process {
 	u32 entered;			/* never read; its store maps this page (dune_enter()) */
-	u32 ready;			/* all that threads share is set up */
-	u32 imported;			/* the handlers from before dune_enter() are recorded */
-	u32 have_1g;			/* the processor has pages of 1 GB */
-	u32 smap;			/* CR4.SMAP is set; without it STAC may be #UD */
-	u32 vcpu_flags;			/* of DUNE_CREATE_VCPU */
 	/*
-	 * Set while a thread is in dune_enter(), outside the guest. A child of fork keeps its
-	 * copy: its only thread is in the guest and never waits for this.
+	 * Set by an atomic instruction while a thread is in dune_enter(), outside the guest:
+	 * the lock of all that is set up there. A child of fork keeps its copy: its only
+	 * thread is in the guest and never waits for this.
 	 */
 	u32 entering;
-	struct dune_arena arena;
-	u64 tables;			/* pages in use as page tables */
-	struct dune_info info;
+	u32 imported;			/* the handlers from before dune_enter() are recorded */
+	/*
+	 * Written while @entering is set, before the first thread is in the guest, and never
+	 * again: no lock to read these.
+	 */
+	u32 ready;			/* all that threads share is set up */
+	u32 smap;			/* CR4.SMAP is set; without it STAC may be #UD */
+	u32 have_1g;			/* the processor has pages of 1 GB */
+	u32 vcpu_flags;			/* of DUNE_CREATE_VCPU */
 	u32 granules;			/* 0, or info.granules (memory/granule.c) */
-	u32 granules_used;
+	struct dune_info info;
 	u64 super_base, super_size;
 	u64 flags;			/* DUNE_ENTER_* */
-	const char *reason;		/* why the last dune_enter() failed */
-	dune_pte *root;			/* the first page table */
+	dune_pte *root;			/* the first page table; its entries: LOCK_TABLES */
 	u64 idt[2 * VEC_GATES];
 	const void *entry[2];		/* code and table of guest/ for dune_pt_touch_core() */
-	struct dune_sighand sighand;
+	/* No lock: any thread in dune_enter() writes it, by one store. */
+	const char *reason;		/* why the last dune_enter() failed */
+	/* Changed by atomic instructions. */
+	u64 tables;			/* pages in use as page tables */
+	u64 signals, forks;
+	/* What each of these protects is in lock.h, and with the members. */
 	struct dune_lock locks[LOCKS];
+	struct dune_arena arena;	/* LOCK_ARENA and LOCK_GROWING */
+	struct dune_sighand sighand;	/* sighand.lock */
+	/* LOCK_GRANULES; read without it by __ATOMIC_ACQUIRE */
+	u32 granules_used;
+	/* LOCK_THREADS */
 	struct dune_thread *threads;
 	u64 old_counters[DUNE_COUNT_MAX]; /* of vCPUs that were closed */
-	u64 signals, forks;		/* changed by atomic instructions */
 } __aligned(PAGE);
 
 _Static_assert(sizeof(struct dune_process) == PAGE, "more than a page");

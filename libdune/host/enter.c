@@ -165,22 +165,16 @@ static bool is_processor(void)
 	return (cs & 3) == 3 || cs == KERNEL_CS;
 }
 
-static const char *open_error(long err)
-{
-	if (err == -EPROTO)
-		return "dune.ko is of another version than this library";
-	return "/dev/dune cannot be opened";
-}
-
 /* Sets up the process, and makes a block with a vCPU for the calling thread. */
 static int make_thread(const struct dune_config *cfg, struct dune_thread **made)
 {
 	struct dune_thread *t = NULL;
-	long dev = dune_device_open();
+	const char *why;
+	long dev = dune_device_open(&why);
 	int err;
 
 	if (dev < 0)
-		return refuse(dev, open_error(dev));
+		return refuse(dev, why);
 	err = init_process(cfg);
 	if (!err) {
 		t = dune_thread_new();

@@ -91,7 +91,7 @@ static void count_repeats(struct dune_thread *t)
 		t->fault_repeats = 0;
 	}
 	if (++t->fault_repeats > MAX_REPEATS)
-		dune_host_fatal(t, "a page fault that does not end", SIGSEGV);
+		dune_host_fatal(t, "a page fault that does not end", 0, SIGSEGV);
 }
 
 /*
@@ -138,9 +138,10 @@ static void granule_fault(struct dune_thread *t)
 	long err = dune_granule_tell(t->vcpu, t->run->fault_address);
 
 	if (err == -ENOENT)
-		dune_host_fatal(t, "a page-table entry leads to no memory of the process", SIGSEGV);
+		dune_host_fatal(t, "a page-table entry leads to no memory of the process", 0,
+				SIGSEGV);
 	if (err)
-		dune_host_fatal(t, "DUNE_MAP_GRANULE failed", SIGBUS);
+		dune_host_fatal(t, "DUNE_MAP_GRANULE failed", err, SIGBUS);
 }
 
 /* Handles DUNE_EXIT_FAULT. Afterwards the guest can run again. */

@@ -23,7 +23,7 @@ long dune_run_map(struct dune_thread *t, int vcpu);
 bool dune_run_unmap(struct dune_thread *t, void *run);
 
 /* vcpu.c */
-long dune_device_open(void);
+long dune_device_open(const char **why);
 void dune_device_close(long dev);
 long dune_vcpu_open(struct dune_thread *t, long dev);
 long dune_vcpu_renew(struct dune_thread *t);
@@ -51,7 +51,7 @@ extern const char dune_host_probe_fail[];
 
 /* loop.c */
 void dune_host_loop(struct dune_thread *t) __noreturn;
-void dune_host_fatal(struct dune_thread *t, const char *what, int sig)
+void dune_host_fatal(struct dune_thread *t, const char *what, long err, int sig)
 	__noreturn;
 void dune_host_die(int sig) __noreturn;
 

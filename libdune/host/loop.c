@@ -25,13 +25,21 @@ void dune_host_die(int sig)
 		sys3(__NR_exit_group, 128 + sig, 0, 0);
 }
 
-/* Prints a message, with the state of @t's vCPU if there is one, and dies. */
-void dune_host_fatal(struct dune_thread *t, const char *what, int sig)
+/*
+ * Prints a message, with the state of @t's vCPU if there is one, and dies of @sig. @err: the
+ * negative errno number of what failed, or 0.
+ */
+void dune_host_fatal(struct dune_thread *t, const char *what, long err, int sig)
 {
 	struct dune_line line = { .n = 0 };
 
 	dune_text(&line, "dune: ");
 	dune_text(&line, what);
+	if (err) {
+		dune_text(&line, " (error ");
+		dune_text_number(&line, -err);
+		dune_text(&line, ")");
+	}
 	if (t && t->run) {
 		dune_text(&line, " at rip ");
 		dune_text_hex(&line, t->run->regs.rip);
@@ -242,7 +250,7 @@ static void do_hostcall(struct dune_thread *t)
 	case HC_DIE:
 		dune_host_die(r->rdi);
 	case HC_BAD_STACK:
-		dune_host_fatal(t, "no usable stack for a trap in ring 0", SIGSEGV);
+		dune_host_fatal(t, "no usable stack for a trap in ring 0", 0, SIGSEGV);
 	case HC_CLONE:
 		ret = dune_host_fork(t, (struct dune_clone *)r->rdi);
 		if (ret == DUNE_AGAIN)
@@ -268,7 +276,7 @@ static void do_hostcall(struct dune_thread *t)
 static void do_hlt(struct dune_thread *t)
 {
 	if (!(t->run->regs.rflags & RFLAGS_IF))
-		dune_host_fatal(t, "HLT with interrupts off", SIGSEGV);
+		dune_host_fatal(t, "HLT with interrupts off", 0, SIGSEGV);
 	dune_host_syscall(t, __NR_ppoll, 0, 0, 0, 0, 0, 0);
 }
 
@@ -292,11 +300,11 @@ static void handle_exit(struct dune_thread *t)
 		do_hlt(t);
 		break;
 	case DUNE_EXIT_SHUTDOWN:
-		dune_host_fatal(t, "triple fault", SIGSEGV);
+		dune_host_fatal(t, "triple fault", 0, SIGSEGV);
 	case DUNE_EXIT_INVALID:
-		dune_host_fatal(t, "invalid guest state", SIGABRT);
+		dune_host_fatal(t, "invalid guest state", 0, SIGABRT);
 	default:
-		dune_host_fatal(t, "unexpected exit", SIGABRT);
+		dune_host_fatal(t, "unexpected exit", 0, SIGABRT);
 	}
 }
 
@@ -312,7 +320,7 @@ void dune_host_loop(struct dune_thread *t)
 			t->run->irq_vector = VEC_SIGNAL;
 		err = sys3(__NR_ioctl, t->vcpu, DUNE_RUN, 0);
 		if (err)
-			dune_host_fatal(t, "DUNE_RUN failed", SIGABRT);
+			dune_host_fatal(t, "DUNE_RUN failed", err, SIGABRT);
 		n = t->run->counters[DUNE_COUNT_MIGRATION];
 		if (unlikely(n != t->migrations)) {
 			t->migrations = n;

@@ -212,6 +212,7 @@ static void start_process(struct dune_thread *t)
 /* The start of a new process, which may share all memory but the stack with its parent. */
 void dune_host_child(struct dune_thread *t)
 {
+	const char *why;
 	long err;
 
 	if (!(t->child_flags & CLONE_VM))
@@ -223,10 +224,10 @@ void dune_host_child(struct dune_thread *t)
 		t->child_tf->rsp = t->child_rsp;
 	/* A child that shares the parent's descriptors must not renew the parent's vCPU. */
 	if (t->child_flags & CLONE_FILES)
-		err = dune_vcpu_open(t, dune_device_open());
+		err = dune_vcpu_open(t, dune_device_open(&why));
 	else
 		err = dune_vcpu_renew(t);
 	if (err)
-		dune_host_fatal(t, "a child could not enter guest mode", SIGKILL);
+		dune_host_fatal(t, "a child could not enter guest mode", err, SIGKILL);
 	dune_host_start(t);
 }

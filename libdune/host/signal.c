@@ -327,7 +327,7 @@ void dune_host_handler(int sig, struct ksiginfo *info, struct kucontext *uc)
 		return;
 	}
 	if (t->nsig >= DUNE_SIGQUEUE)
-		dune_host_fatal(t, "signal queue overrun", SIGABRT);
+		dune_host_fatal(t, "signal queue overrun", 0, SIGABRT);
 	queue(t, sig, &act, info, uc, fault);
 	if (fault)
 		uc->mc.rip = (u64)dune_host_probe_fail;

@@ -128,7 +128,8 @@ void dune_thread_cover_others(const struct dune_thread *t)
 
 	for (other = dune_process.threads; other; other = other->next) {
 		if (other != t && other->run_place && !cover_run_place(other, PROT_NONE))
-			dune_host_fatal(NULL, "a child could not fill holes in the arena", SIGKILL);
+			dune_host_fatal(NULL, "a child could not fill holes in the arena", 0,
+					SIGKILL);
 	}
 }
 

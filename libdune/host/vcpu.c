@@ -36,7 +36,7 @@ static int move_high(int fd)
 
 /*
  * Fills @info, and chooses the instructions of its vendor. Returns 0, or an error if the
- * module or the processor does not fit this library.
+ * module (-EPROTO) or the processor (-ENODEV) does not fit this library.
  */
 static long read_info(int dev, struct dune_info *info)
 {
@@ -44,6 +44,9 @@ static long read_info(int dev, struct dune_info *info)
 
 	info->size = sizeof(*info);
 	err = sys3(__NR_ioctl, dev, DUNE_GET_INFO, (long)info);
+	/* A version whose structure has another size does not know this request or this size. */
+	if (err == -ENOTTY || err == -EINVAL)
+		return -EPROTO;
 	if (err)
 		return err;
 	if (info->api_version != DUNE_API_VERSION)
@@ -115,22 +118,38 @@ static long make_vcpu(struct dune_thread *t, int dev)
 	return 0;
 }
 
+/* Returns a text about an error of get_info(). */
+static const char *info_error(long err)
+{
+	switch (err) {
+	case -EPROTO:
+		return "dune.ko is of another version than this library";
+	case -ENODEV:
+		return "guest-physical addresses of this processor have too few bits";
+	default:
+		return "DUNE_GET_INFO failed";
+	}
+}
+
 /*
  * Fills dune_process.info. Returns a descriptor for dune_vcpu_open(), which is the
- * inherited one if there is one, or an error.
+ * inherited one if there is one, or an error, with a text about it in *@why.
  */
-long dune_device_open(void)
+long dune_device_open(const char **why)
 {
 	long dev = inherited;
 	long err;
 
 	if (dev < 0)
 		dev = sys3(__NR_open, (long)"/dev/dune", O_RDWR | O_CLOEXEC, 0);
-	if (dev < 0)
+	if (dev < 0) {
+		*why = "/dev/dune cannot be opened";
 		return dev;
+	}
 	err = get_info(dev);
 	if (!err)
 		return dev;
+	*why = info_error(err);
 	dune_device_close(dev);
 	return err;
 }

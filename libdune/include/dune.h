@@ -112,8 +112,9 @@ struct dune_config {
  * -EINVAL (bad configuration), -EBUSY (the process was set up with another
  * configuration, by a call that succeeded or that failed after its configuration
  * was accepted), -EPROTO (a module of another version), -EOPNOTSUPP (under
- * valgrind, which interprets instructions). dune_enter_error() describes the
- * error in words.
+ * valgrind, which interprets instructions), or another error of open() or of
+ * DUNE_CREATE_VCPU (<linux/dune.h>): for instance -EMFILE, -ENFILE, -ENOSPC or
+ * -EINTR. dune_enter_error() describes the error in words.
  *
  * Threads enter one after the other. So a signal's handler must not call this if it may
  * have interrupted another call: it would wait for ever.

@@ -3,16 +3,22 @@
  * Calls before dune_enter(), wrong configurations, a second dune_enter(), and a
  * program that valgrind interprets. Fails when one of them crashes instead of
  * returning its documented error, or when dune_enter_error() does not name the
- * member of the configuration that is wrong.
+ * member of the configuration that is wrong, or what does not fit about the module.
  */
 #include <dune_runtime.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/dune.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include "child.h"
+#include "filter.h"
 #include "rings.h"
 #include "tap.h"
 #include "x86.h"
@@ -102,13 +108,87 @@ static void test_configuration(void)
 	ok(!dune_active(), "the process is not in Dune mode after the errors");
 }
 
+/* A module that is pretended: how it answers DUNE_GET_INFO, and what dune_enter() then returns. */
+struct module {
+	int error;		/* 0: it fills the structure, with @bits */
+	unsigned int bits;
+	int want;
+	const char *why;	/* a part of dune_enter_error() */
+};
+
+/* The listener of the filter of the thread that calls dune_enter(); -1: there is none yet. */
+static int listener = -1;
+
+/* Answers the first ioctl of the other thread as the module @arg does. */
+static void *answer(void *arg)
+{
+	const struct module *module = arg;
+	struct seccomp_notif call = { 0 };
+	struct seccomp_notif_resp response = { .error = -module->error };
+	struct dune_info *info;
+	int fd;
+
+	while ((fd = __atomic_load_n(&listener, __ATOMIC_ACQUIRE)) < 0)
+		usleep(1000);
+	if (ioctl(fd, SECCOMP_IOCTL_NOTIF_RECV, &call))
+		child_fails("SECCOMP_IOCTL_NOTIF_RECV: %m");
+	if (call.data.args[1] != DUNE_GET_INFO)
+		child_fails("dune_enter() does not start with DUNE_GET_INFO");
+	info = (struct dune_info *)call.data.args[2];
+	info->api_version = DUNE_API_VERSION;
+	info->vendor = DUNE_VENDOR_SVM;
+	info->address_bits = module->bits;
+	response.id = call.id;
+	if (ioctl(fd, SECCOMP_IOCTL_NOTIF_SEND, &response))
+		child_fails("SECCOMP_IOCTL_NOTIF_SEND: %m");
+	return NULL;
+}
+
+static void enter_on(void *arg)
+{
+	const struct module *module = arg;
+	pthread_t thread;
+	const char *why;
+	int err, fd;
+
+	if (pthread_create(&thread, NULL, answer, arg))
+		child_fails("pthread_create() failed");
+	fd = filter_call(SYS_ioctl, SECCOMP_RET_USER_NOTIF, SECCOMP_FILTER_FLAG_NEW_LISTENER);
+	__atomic_store_n(&listener, fd, __ATOMIC_RELEASE);
+	err = dune_enter(NULL);
+	if (err != module->want)
+		child_fails("dune_enter() returned %d, not %d", err, module->want);
+	why = dune_enter_error();
+	if (!why || !strstr(why, module->why))
+		child_fails("dune_enter_error(): %s", why ? why : "NULL");
+	_exit(0);
+}
+
+/* Modules and processors that do not fit, for each of which /dev/dune can be opened. */
+static void test_modules(void)
+{
+	static struct module modules[] = {
+		{ ENOTTY, 0, -EPROTO, "another version" },
+		{ EINVAL, 0, -EPROTO, "another version" },
+		{ EPERM, 0, -EPERM, "DUNE_GET_INFO failed" },
+		{ 0, 40, -ENODEV, "too few bits" },
+	};
+
+	for (unsigned int i = 0; i < sizeof(modules) / sizeof(modules[0]); i++) {
+		struct outcome o = in_child(enter_on, &modules[i], 10);
+
+		ok(outcome_is(o, 0), "DUNE_GET_INFO with error %d, %u bits: %s (%s)",
+		   modules[i].error, modules[i].bits, modules[i].why, outcome_text(o));
+	}
+}
+
 /* A descriptor that execve left, as a runtime hands it over, and that is no vCPU's. */
 static void test_inherited(void)
 {
 	int fd = open("/dev/null", O_RDONLY), next;
 
 	dune_vcpu_inherit(fd);
-	is(dune_enter(NULL), -ENOTTY, "an inherited descriptor that is no vCPU's");
+	is(dune_enter(NULL), -EPROTO, "an inherited descriptor that is no vCPU's: EPROTO");
 	is(fcntl(fd, F_GETFD), -1, "that descriptor is closed");
 	/* The same number: dune_enter() below must not take it for the one above. */
 	next = open("/dev/null", O_RDONLY);
@@ -173,6 +253,7 @@ int main(int argc, char **argv)
 	test_calls();
 	test_configuration();
 	test_valgrind();
+	test_modules();
 	test_inherited();
 	must_enter(&cfg);
 	ok(!dune_enter_error(), "dune_enter_error() is NULL after a success");

@@ -24,7 +24,8 @@
  * The structures that are arguments of an ioctl start with their size in
  * bytes. A size that the kernel does not know, an unknown flag or a non-zero
  * reserved field gives EINVAL; an argument that cannot be read or written
- * gives EFAULT.
+ * gives EFAULT. DUNE_GET_INFO and DUNE_GET_STATE read only the size, and write
+ * the whole structure.
  */
 #ifndef _UAPI_LINUX_DUNE_H
 #define _UAPI_LINUX_DUNE_H
@@ -204,7 +205,7 @@ struct dune_private {
  * @attributes:	as in a descriptor: bits 0-7 type, S, DPL, P; bits 8-11 AVL,
  *		L, D/B, G
  * @limit:	in bytes, already scaled by G
- * @base:	the processor makes it canonical: bits 63 to 48 become bit 47
+ * @base:	made canonical for the guest: bits 63 to 48 become bit 47
  */
 struct dune_segment {
 	__u16 selector;
@@ -243,7 +244,9 @@ struct dune_segment {
  * EFER belong to the kernel (struct dune_info shows them). @cpl above 3, and a
  * TR that is not a present, busy 64-bit TSS (attributes 0x8b), give EINVAL. Any
  * other state that the processor refuses to enter ends the next run with
- * DUNE_EXIT_INVALID.
+ * DUNE_EXIT_INVALID. On VT-x the addresses in @gdtr, @idtr, @lstar, @cstar,
+ * @kernel_gs_base, @sysenter_esp and @sysenter_eip are made canonical as
+ * dune_segment.base is, since the processor would refuse others.
  * DUNE_GET_STATE fails with EAGAIN while virtualization is off on the CPU of
  * the caller, or the CPU refuses to turn it on. DUNE_RUN waits there instead,
  * with the state unchanged, until the CPU has it on, the thread runs on another
@@ -315,7 +318,7 @@ enum dune_counter {
 	DUNE_COUNT_HOSTCALL,		/* DUNE_EXIT_HOSTCALL */
 	DUNE_COUNT_OTHER,		/* exits of any other kind */
 	DUNE_COUNT_TLB_FLUSH,		/* entries that flushed the vCPU's TLB tag */
-	DUNE_COUNT_MIGRATION,		/* entries on another CPU than the last one */
+	DUNE_COUNT_MIGRATION,		/* the first entry, and each on another CPU */
 	DUNE_COUNT_MAX = 16
 };
 
@@ -373,7 +376,8 @@ struct dune_run {
 #define DUNE_CREATE_VCPU	_IOW(DUNE_IOC_TYPE, 0x01, struct dune_create_vcpu)
 
 /*
- * on a vCPU; EPERM in a thread or a process other than the one that made it
+ * on a vCPU; EPERM in a thread or a process other than the one that made it.
+ * DUNE_RENEW_VCPU is the opposite: EPERM in the thread that made the vCPU.
  *
  * DUNE_RUN takes no argument (zero) and returns 0 with dune_run.exit_reason
  * set. EINVAL: unknown flags, non-zero reserved fields or a bad vector in
@@ -383,8 +387,7 @@ struct dune_run {
 #define DUNE_GET_STATE		_IOWR(DUNE_IOC_TYPE, 0x11, struct dune_state)
 #define DUNE_SET_STATE		_IOW(DUNE_IOC_TYPE, 0x12, struct dune_state)
 #define DUNE_MAP_GRANULE	_IOW(DUNE_IOC_TYPE, 0x13, struct dune_granule)
-#define DUNE_ADD_PRIVATE	_IOWR(DUNE_IOC_TYPE, 0x15, struct dune_private)
-/* only on a vCPU that the caller cannot run: struct dune_renew_vcpu */
 #define DUNE_RENEW_VCPU		_IOW(DUNE_IOC_TYPE, 0x14, struct dune_renew_vcpu)
+#define DUNE_ADD_PRIVATE	_IOWR(DUNE_IOC_TYPE, 0x15, struct dune_private)
 
 #endif /* _UAPI_LINUX_DUNE_H */
