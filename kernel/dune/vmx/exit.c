@@ -133,9 +133,6 @@ static noinline int vmx_handle_other(struct dune_vcpu *vcpu)
 
 	if (unlikely(reason & VMX_EXIT_REASONS_FAILED_VMENTRY)) {
 		vcpu_count(vcpu, DUNE_COUNT_OTHER);
-		/* Nothing was delivered: the interrupt still waits. */
-		if (hw->injected_irq)
-			hw->irq = hw->injected_irq;
 		/* The host has already taken it: repeat the entry. */
 		if (reason == VMX_REASON_MCE_AT_ENTRY)
 			return 0;
@@ -143,6 +140,9 @@ static noinline int vmx_handle_other(struct dune_vcpu *vcpu)
 			exit_cpu_refused();
 			return 0;
 		}
+		/* Nothing was delivered: the interrupt still waits. */
+		if (hw->injected_irq)
+			hw->irq = hw->injected_irq;
 		vmx_reset_state(hw);
 		return DUNE_EXIT_INVALID;
 	}
