@@ -11,7 +11,7 @@
 #include <dune.h>
 #include <fcntl.h>
 #include <linux/dune.h>
-#include <signal.h>
+#include <stdbool.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/resource.h>
@@ -52,8 +52,8 @@ static long bytes_of_a_vcpu(void)
 	return bytes;
 }
 
-/* Enters, allocates, computes and answers, then waits for the end. */
-static void live(int answers, int end)
+/* Enters, allocates, computes and answers, then waits for the end. Exit status 0: all went well. */
+static void live(int answer, int end)
 {
 	char *memory;
 	char byte;
@@ -64,36 +64,41 @@ static void live(int answers, int end)
 	memset(memory, getpid(), 100000);
 	byte = memory[99999] == (char)getpid();
 	free(memory);
-	if (write(answers, &byte, 1) == 1)
-		while (read(end, &byte, 1) < 0)
-			;
+	if (!byte || write(answer, &byte, 1) != 1)
+		_exit(1);
+	while (read(end, &byte, 1) < 0)
+		;
 	_exit(0);
 }
 
 static int processes(void)
 {
-	int answers[2], end[2], alive = 0, i;
+	int end[2], alive = 0, status, i;
+	bool answered = true;
 
-	if (pipe(answers) || pipe(end))
+	if (pipe(end))
 		die("pipe");
-	for (i = 0; i < WANTED; i++) {
-		char byte = 0;
-		pid_t child = fork();
+	for (i = 0; i < WANTED && answered; i++) {
+		int answer[2];
+		pid_t child;
+		char byte;
 
-		if (child < 0)
-			break;
+		if (pipe(answer))
+			die("pipe");
+		child = fork();
 		if (!child) {
-			close(answers[0]);
+			close(answer[0]);
 			close(end[1]);
-			live(answers[1], end[0]);
+			live(answer[1], end[0]);
 		}
-		if (read(answers[0], &byte, 1) != 1 || !byte)
-			break;
-		alive++;
+		/* Only this child can write, so its death without an answer ends the read. */
+		close(answer[1]);
+		answered = child > 0 && read(answer[0], &byte, 1) == 1;
+		close(answer[0]);
 	}
 	close(end[1]);
-	while (wait(NULL) > 0)
-		;
+	while (wait(&status) > 0)
+		alive += !status;
 	return alive;
 }
 

@@ -24,14 +24,26 @@ static uint64_t measure(void)
 	return MEASURE(syscall(SYS_getpid));
 }
 
+/* A command that ended by an error, or without the numbers that it should print. */
+static void __attribute__((noreturn)) command_failed(const char *command, int status)
+{
+	fprintf(stderr, "ring3: %s: its output is not as expected, status %#x\n", command, status);
+	exit(1);
+}
+
 /* The number that a command prints. */
 static uint64_t number_from(const char *command)
 {
 	FILE *pipe = popen(command, "r");
 	unsigned long value = 0;
+	int numbers, status;
 
-	if (!pipe || fscanf(pipe, "%lu", &value) != 1 || pclose(pipe) != 0)
+	if (!pipe)
 		die(command);
+	numbers = fscanf(pipe, "%lu", &value);
+	status = pclose(pipe);
+	if (numbers != 1 || status)
+		command_failed(command, status);
 	return value;
 }
 
@@ -102,6 +114,7 @@ static long exits_of_run(const char *runtime, const char *self, int calls)
 	char command[3 * PATH_MAX], text[8192];
 	long exits, interrupts;
 	size_t length;
+	int status;
 	FILE *pipe;
 
 	snprintf(command, sizeof(command), "%s --stats -- %s exits %d 2>&1",
@@ -113,8 +126,9 @@ static long exits_of_run(const char *runtime, const char *self, int calls)
 	text[length] = 0;
 	exits = value_of(text, "\"exits");
 	interrupts = value_of(text, "\"interrupts");
-	if (pclose(pipe) || exits < 0 || interrupts < 0)
-		die(command);
+	status = pclose(pipe);
+	if (status || exits < 0 || interrupts < 0)
+		command_failed(command, status);
 	return exits - interrupts;
 }
 

@@ -247,6 +247,7 @@ static void enter(void)
 static int prepare(u64 *stack, struct initial_stack *initial, struct options *options,
 		   struct dune_tf *tf)
 {
+	static char name[PATH_BYTES];	/* for messages after elf_load() */
 	int program = -1;
 	long err;
 
@@ -273,12 +274,17 @@ static int prepare(u64 *stack, struct initial_stack *initial, struct options *op
 	program_set(program);
 	set_name(options->name);
 	tf->rsp = stack_arrange(initial, options->first, options->name);
+	text_append(name, name + sizeof(name), options->name);
+	options->name = name;
 	vdso_patch(initial);
 	seal_tables();
 	return program;
 }
 
-/* Load the program from the file @program. From here on nothing reads the kernel's stack. */
+/*
+ * Load the program from the file @program. From here on nothing reads the stack that the
+ * kernel made: the program's image may replace it. stack_describe() alone writes to it.
+ */
 static void load(int program, const struct initial_stack *initial, const struct options *options,
 		 struct dune_tf *tf)
 {

@@ -124,7 +124,7 @@ static const u32 singles[] = {
 
 /*
  * Numbers whose size the program chooses (up to 16 KB), by direction, type and
- * number. These calls write as many bytes as the number contains.
+ * number. These calls read or write at most as many bytes as the number contains.
  */
 static const struct range sized[] = {
 	{ EVIOCGNAME(0), EVIOCGMTSLOTS(0) },	/* NAME, PHYS, UNIQ, PROP, MTSLOTS */

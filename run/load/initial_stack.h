@@ -28,10 +28,10 @@ void stack_drop_aux(const struct initial_stack *s, u64 type);
 /*
  * Make argv[drop] the first argument, and @name the program's name in the auxiliary
  * vector. Returns the stack pointer. Before elf_load(): from then on the vectors and
- * strings are the program's, and the runtime reads them no more.
+ * strings are the program's, and the runtime does not read them.
  */
 u64 stack_arrange(struct initial_stack *s, unsigned int drop, const char *name);
-/* Describe @image in the auxiliary vector. */
+/* Describe @image in the auxiliary vector, after elf_load(): this only writes. */
 void stack_describe(const struct initial_stack *s, const struct image *image);
 
 #endif /* DUNE_RUN_INITIAL_STACK_H */

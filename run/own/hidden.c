@@ -10,13 +10,6 @@
 #include <asm/unistd.h>
 #include <linux/fcntl.h>
 
-/*
- * Hidden descriptors get this number or a higher one. It is low enough that the
- * kernel's table stays small (a fork copies it up to the highest open number), and
- * high enough that few programs open so many files.
- */
-#define HIDDEN_FLOOR	1008
-
 static struct hidden_table table = { .hidden = { -1, -1, -1 } };
 
 int hidden_fd(enum hidden which)

@@ -5,6 +5,13 @@
 
 #include "types.h"
 
+/*
+ * The hidden descriptors except the vCPU's get this number or a higher one, while
+ * RLIMIT_NOFILE permits. It is low enough that the kernel's table stays small (a fork copies
+ * it up to the highest open number), and high enough that few programs open so many files.
+ */
+#define HIDDEN_FLOOR	1008
+
 enum hidden {
 	HIDDEN_SELF,	/* dune-run's file, for execve */
 	HIDDEN_STATS,	/* the counters of --stats */
@@ -19,8 +26,9 @@ struct hidden_table {
 };
 
 /*
- * Hide @fd, which is not the vCPU's. It keeps its number if that is HIDDEN_FLOOR or
- * above (after execve), or if no such number is free. Returns its number.
+ * Hide @fd, which is not the vCPU's. It keeps its number if that is HIDDEN_FLOOR or above
+ * (after execve). Otherwise it moves there, or where RLIMIT_NOFILE is lower, to a lower
+ * number; only if no number is free does it stay. Returns its number.
  */
 long hidden_add(enum hidden which, int fd);
 /* The number of the descriptor, or -1 if there is none. */

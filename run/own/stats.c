@@ -45,7 +45,7 @@ struct sums {
 
 static struct sums *sums;
 static u64 counted[ARRAY_LEN(keys)];	/* of this process, in sums already */
-/* the parent's @counted while @counted is zero for a child's copy */
+/* The parent's @counted while @counted is zero for a child's copy */
 static u64 saved[ARRAY_LEN(keys)];
 static bool to_file;	/* the report goes to a file */
 
@@ -138,7 +138,7 @@ static void report(void)
 	int fd = hidden_fd(HIDDEN_REPORT);
 	size_t i;
 
-	/* the last writer must have read the sums of all others */
+	/* The last writer must have read the sums of all others */
 	SYS3(__NR_fcntl, hidden_fd(HIDDEN_STATS), F_SETLKW, &lock);
 	for (i = 0; i < ARRAY_LEN(keys); i++) {
 		p = text_append(p, end, i ? ", \"" : "\"");
@@ -149,7 +149,7 @@ static void report(void)
 	p = text_append(p, end, ", \"processes\": ");
 	p = text_number(p, end, __atomic_load_n(&sums->processes, __ATOMIC_RELAXED));
 	p = text_append(p, end, "}\n");
-	/* sums only grow, so a shorter text never follows a longer one */
+	/* Sums only grow, so a shorter text never follows a longer one */
 	if (to_file)
 		SYS4(__NR_pwrite64, fd, text, p - text, 0);
 	else

@@ -26,7 +26,7 @@ bool module_is_loaded(const char *name)
 	return !access(path, F_OK);
 }
 
-int modprobe(const char *option, const char *module, const char *parameter)
+bool modprobe(const char *option, const char *module, const char *parameter)
 {
 	int status, pid;
 
@@ -37,9 +37,7 @@ int modprobe(const char *option, const char *module, const char *parameter)
 		execlp("modprobe", "modprobe", option, module, parameter, NULL);
 		_exit(127);
 	}
-	if (waitpid(pid, &status, 0) != pid || !WIFEXITED(status))
-		return -EIO;
-	return WEXITSTATUS(status) ? -ENOENT : 0;
+	return pid > 0 && waitpid(pid, &status, 0) == pid && !status;
 }
 
 const char *build_directory(void)
@@ -85,6 +83,17 @@ int module_insert(const char *name, const char *parameters)
 	return err;
 }
 
+/* Looks @times times, 5 ms apart. 0, or -ENODEV if it does not come. */
+static int wait_for_device(const char *device, int times)
+{
+	for (int i = 0; i < times; i++) {
+		if (!access(device, R_OK | W_OK))
+			return 0;
+		sleep_ms(5);
+	}
+	return -ENODEV;
+}
+
 int module_load(const char *name, const char *parameters)
 {
 	char device[100];
@@ -94,9 +103,7 @@ int module_load(const char *name, const char *parameters)
 		return 0;
 	err = module_insert(name, parameters);
 	snprintf(device, sizeof(device), "/dev/%s", name);
-	for (int i = 0; !err && i < 4000 && access(device, R_OK | W_OK); i++)
-		sleep_ms(5);
-	return err;
+	return err ? err : wait_for_device(device, 4000);
 }
 
 /* The last close of a file of a dead process may come a little later. */
@@ -154,7 +161,7 @@ const char *kvm_vendor(void)
 
 bool kvm_exists(void)
 {
-	return module_is_loaded(kvm_vendor()) || !modprobe("-qn", kvm_vendor(), NULL);
+	return module_is_loaded(kvm_vendor()) || modprobe("-qn", kvm_vendor(), NULL);
 }
 
 bool kvm_is_loaded(void)
@@ -164,20 +171,16 @@ bool kvm_is_loaded(void)
 
 int kvm_load(const char *parameter)
 {
-	int err = 0;
-
-	if (parameter)
-		err = modprobe("-q", "kvm", parameter);
-	if (!err)
-		err = modprobe("-q", kvm_vendor(), NULL);
-	for (int i = 0; !err && i < 200 && access("/dev/kvm", R_OK | W_OK); i++)
-		sleep_ms(5);
-	return err;
+	if (parameter && !modprobe("-q", "kvm", parameter))
+		return -EIO;
+	if (!modprobe("-q", kvm_vendor(), NULL))
+		return -EIO;
+	return wait_for_device("/dev/kvm", 200);
 }
 
 int kvm_load_common(void)
 {
-	return modprobe("-q", "kvm", NULL);
+	return modprobe("-q", "kvm", NULL) ? 0 : -EIO;
 }
 
 int kvm_unload_vendor(void)
@@ -194,7 +197,7 @@ int kvm_unload(void)
 
 int fuse_load(void)
 {
-	return access("/dev/fuse", F_OK) ? modprobe("-q", "fuse", NULL) : 0;
+	return !access("/dev/fuse", F_OK) || modprobe("-q", "fuse", NULL) ? 0 : -EIO;
 }
 
 /* ---- dune.ko ---- */

@@ -7,8 +7,8 @@
 
 /* ---- any module ---- */
 
-/* Run modprobe(8), with @parameter of @module, or NULL. 0 or -errno. */
-int modprobe(const char *option, const char *module, const char *parameter);
+/* Run modprobe(8), with @parameter of @module, or NULL. Returns whether it succeeded. */
+bool modprobe(const char *option, const char *module, const char *parameter);
 
 /* The directory of all that is built: $DUNE_BUILD, or "build". */
 const char *build_directory(void);
@@ -21,7 +21,7 @@ bool module_is_loaded(const char *name);
 const char *module_file(const char *name);
 /* With parameters of the module, "" for none. 0 or -errno; -EEXIST if it is loaded. */
 int module_insert(const char *name, const char *parameters);
-/* module_insert() if it is not loaded, and wait for the device of that name. */
+/* module_insert() if it is not loaded, and wait for the device of that name (-ENODEV: in vain). */
 int module_load(const char *name, const char *parameters);
 /* 0 or -errno, -EWOULDBLOCK while the module has users. */
 int module_unload(const char *name);
@@ -40,15 +40,18 @@ const char *kvm_vendor(void);
 /* Whether this kernel has KVM's module for this processor. */
 bool kvm_exists(void);
 bool kvm_is_loaded(void);
-/* With a parameter of kvm.ko, or NULL. 0 or -errno. */
+/*
+ * With a parameter of kvm.ko, or NULL. 0 or -errno: -EIO if modprobe fails, which prints the
+ * reason, and -ENODEV without /dev/kvm.
+ */
 int kvm_load(const char *parameter);
-/* kvm.ko alone, which enables no virtualization. 0 or -errno. */
+/* kvm.ko alone, which enables no virtualization. 0, or -EIO if modprobe fails. */
 int kvm_load_common(void);
 /* kvm_amd or kvm_intel, and kvm. 0, or -errno of the first that stays. */
 int kvm_unload(void);
 /* Only kvm_amd or kvm_intel. */
 int kvm_unload_vendor(void);
-/* The module fuse, for /dev/fuse. 0 or -errno. */
+/* The module fuse, for /dev/fuse. 0, or -EIO if modprobe fails. */
 int fuse_load(void);
 
 /* ---- dune.ko: the same as for any module ---- */

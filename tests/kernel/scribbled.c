@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
  * Another thread writes random numbers to the run page, or to the guest's tables, while
- * the guest runs. Each runs in a child (isolated.h). Fails when the kernel reads a
- * field of the run page twice and so uses another value than the one that it checked, or
- * when wild tables affect more than their guest.
+ * the guest runs. Each runs in a child (isolated.h). Fails when the kernel warns, crashes or
+ * hangs, or when the parent's own guest does not run afterwards. A field of the run page that
+ * the kernel reads twice is found only if the second value has such an effect.
  */
 #define _GNU_SOURCE
 #include "guest.h"

@@ -13,7 +13,7 @@
 
 #include "guest.h"
 
-#define ANY_END	(-1)	/* any signal, or exit status 0 */
+#define ANY_END	(-1)	/* any signal, or any exit status */
 
 /* ---- in the parent ---- */
 

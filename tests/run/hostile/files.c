@@ -100,10 +100,15 @@ static void test_nodes(void)
 	unlink("node");
 }
 
-static void test_hidden_descriptors(void)
+/* @what: a part of the descriptor's link in /proc. */
+static void test_hidden_descriptor(const char *what)
 {
-	int fd = hidden_fd(), n;
+	int fd = -1, n;
 	pid_t child;
+
+	if (find_descriptors(what, &fd, 1) != 1)
+		bail("no descriptor of %s", what);
+	diag("%s: descriptor %d", what, fd);
 
 	is(call(SYS_dup, fd, 0, 0, 0, 0, 0), -EBADF, "dup of a hidden descriptor: EBADF");
 	is(call(SYS_fcntl, fd, F_DUPFD, 3, 0, 0, 0), -EBADF,
@@ -146,7 +151,8 @@ int main(void)
 	}
 	is(call(SYS_open, (long)"/dev/dune", O_RDWR, 0, 0, 0, 0), -ENODEV,
 	   "open of /dev/dune: ENODEV");
-	test_hidden_descriptors();
+	test_hidden_descriptor("libexec/dune-run");
+	test_hidden_descriptor("dune-vcpu");
 	test_own_file();
 	return done();
 }

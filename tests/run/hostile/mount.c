@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * A program in the sandbox mounts file systems whose options name descriptors, or which would
- * have dune-run's own file interpreted by a native program. Fails when the kernel is asked for one
- * of them.
+ * A program in the sandbox mounts file systems whose options name descriptors or contain pointers,
+ * or which would have dune-run's own file interpreted by a native program. Fails when the kernel
+ * is asked for one of them.
  */
 #define _GNU_SOURCE
 #include "hostile.h"
@@ -28,6 +28,8 @@ int main(void)
 	test_mount("binfmt_misc", "which would interpret dune-run's own file natively");
 	test_mount("9p", "whose options name descriptors");
 	test_mount("coda", "whose data names descriptors");
+	test_mount("nfs", "whose data is full of pointers");
+	test_mount("nfs4", "whose data is full of pointers");
 	rmdir("mount");
 	return done();
 }

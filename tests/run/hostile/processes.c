@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * A program in the sandbox makes processes. Fails when the runtime allows a thread or a child
- * that shares descriptors (it supports neither yet), when a vfork child has its parent's robust
- * list, or when a child is not in the sandbox.
+ * A program in the sandbox makes processes. Fails when the runtime allows a thread, or a child
+ * that shares descriptors, or shares memory while its parent runs (it supports none of them),
+ * when a vfork child has its parent's robust list, or when a child is not in the sandbox.
  */
 #define _GNU_SOURCE
 #include "child.h"
@@ -35,6 +35,8 @@ static void test_processes(void)
 	   "threads are refused");
 	ok(clone(thread_body, stack + sizeof(stack), CLONE_FILES | SIGCHLD, NULL) == -1 &&
 	   errno == EINVAL, "descriptors cannot be shared with a child that runs at the same time");
+	ok(clone(thread_body, stack + sizeof(stack), CLONE_VM | SIGCHLD, NULL) == -1 &&
+	   errno == ENOSYS, "memory cannot be shared with a child that runs at the same time");
 	is(call(SYS_unshare, 0, 0, 0, 0, 0, 0), 0, "unshare of nothing: 0");
 
 	shared = shared_alloc(24);

@@ -39,7 +39,7 @@ pub enum End {
     Ended(Outcome),
     /// The machine died by a known fault of the emulator.
     StaleCode,
-    /// The machine died.
+    /// The machine died, which is a finding.
     Died(Error),
 }
 
@@ -61,7 +61,32 @@ pub fn attempt(
     let end = match result {
         Ok(outcome) => End::Ended(outcome),
         Err(e) if is_stale_code(context, &e) => End::StaleCode,
-        Err(e) => End::Died(e),
+        Err(e) if is_death(&e) => End::Died(e),
+        Err(e) => return Err(e.into()),
     };
     Ok(Attempt { output, end })
+}
+
+/// Whether the attack may have caused the error. Others come from this computer or the suite.
+fn is_death(error: &Error) -> bool {
+    matches!(
+        error,
+        Error::Panicked { .. }
+            | Error::Hung { .. }
+            | Error::Ended(_)
+            | Error::Connection(_)
+            | Error::Agent(_)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_is_a_death_and_a_full_disk_is_not() {
+        assert!(is_death(&Error::Panicked { log: String::new(), early: false }));
+        let full = Error::Environment("no room on the disk".to_owned());
+        assert!(!is_death(&full));
+    }
 }

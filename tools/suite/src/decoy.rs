@@ -38,6 +38,9 @@ const OTHERS_LIMIT: u32 = 240;
 const WIDE_MOVE_TURNS: u32 = 6;
 const OTHERS_TURNS: u32 = 3;
 
+/// How many cases `watch` runs before it writes its state (BATCH in watch.c).
+const BATCH: u64 = 48;
+
 /// The lines of the programs' output that are kept.
 const LAST_LINES: usize = 15;
 
@@ -77,7 +80,7 @@ pub fn run(context: &Context, kernels: &[Series], options: &DecoyOptions) -> Res
         decoy.attack_until(deadline, kernels)?;
     }
     for series in kernels {
-        let state = files::read(&decoy.directory.join(format!("{series}.state")))?;
+        let state = files::read(&decoy.state_file(*series))?;
         println!("{series}: {}", state.unwrap_or_default().trim_end());
     }
     let found = decoy.directory.join("found");
@@ -98,7 +101,7 @@ impl Decoy<'_> {
                 if left == 0 {
                     return Ok(());
                 }
-                let state = self.directory.join(format!("{series}.state")).display().to_string();
+                let state = self.state_file(series).display().to_string();
                 let seconds = left.min(self.options.slice).to_string();
                 self.watch(series, &["--state", &state, "--seconds", &seconds])?;
                 if turn % WIDE_MOVE_TURNS == 0 {
@@ -169,15 +172,34 @@ impl Decoy<'_> {
                 Ok(())
             }
             End::Died(e) => {
-                self.log(series, &["the machine died"], &e.to_string())?;
-                Err(e.into())
+                let text = e.to_string();
+                self.log(series, &["the machine died"], &text)?;
+                let first = text.lines().next().unwrap_or_default();
+                let attack = arguments.join(" ");
+                self.found(series, &format!("FOUND the end of the machine: {first} ({attack})"))?;
+                if arguments.contains(&"--state") {
+                    self.skip_batch(series)?;
+                }
+                Ok(())
             }
         }
+    }
+
+    /// `watch` did not come to the end of its batch, which the next run would repeat.
+    fn skip_batch(&self, series: Series) -> Result<()> {
+        let file = self.state_file(series);
+        let broken = || format!("{} is broken: remove it to start anew", file.display());
+        let state = files::read(&file)?.unwrap_or_else(|| NEW_STATE.to_owned());
+        files::write(&file, &after_batch(&state).with_context(broken)?)
     }
 
     fn found(&self, series: Series, line: &str) -> Result<()> {
         println!("{series}: {line}");
         self.append("found", &format!("{series}: {line}\n"))
+    }
+
+    fn state_file(&self, series: Series) -> PathBuf {
+        self.directory.join(format!("{series}.state"))
     }
 
     fn log_file(&self, series: Series) -> PathBuf {
@@ -203,6 +225,17 @@ impl Decoy<'_> {
         file.and_then(|mut file| file.write_all(text.as_bytes()))
             .with_context(|| format!("writing {}", path.display()))
     }
+}
+
+/// The state of `watch` before its first batch.
+const NEW_STATE: &str =
+    "next seed 1, cases 0, calls 0, succeeded 0, seconds 0, found 0, at exit 0\n";
+
+/// The state of `watch` after one more batch, whose counts are lost. None, if the state has
+/// another form.
+fn after_batch(state: &str) -> Option<String> {
+    let (seed, counts) = state.strip_prefix("next seed ")?.split_once(',')?;
+    Some(format!("next seed {},{counts}", seed.parse::<u64>().ok()? + BATCH))
 }
 
 /// The lines of `watch` about the whole run.
@@ -233,6 +266,14 @@ mod tests {
         let lines: Vec<&str> = summary(OUTPUT).collect();
         assert_eq!(lines.len(), 2);
         assert!(lines[1].starts_with("in all: 48 cases"));
+    }
+
+    #[test]
+    fn the_batch_that_ended_the_machine_is_skipped() {
+        let after = after_batch(NEW_STATE).expect("a state");
+        assert!(after.starts_with("next seed 49, cases 0, "));
+        assert!(after.ends_with(", at exit 0\n"));
+        assert_eq!(after_batch("something else"), None);
     }
 
     #[test]

@@ -114,7 +114,6 @@ void do_message(void);
 extern const char *own_path;	/* of this program */
 
 void nap(u64 microseconds);
-void do_race(void);
 void do_clone(void);
 void do_exec(void);
 void do_end(void);

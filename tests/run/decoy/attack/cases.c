@@ -53,7 +53,6 @@ static const struct {
 	{ "option", do_option, 1, true },
 	{ "message", do_message, 1, false },
 	{ "numa", do_numa, 2, false },
-	{ "race", do_race, 40, false },
 	{ "clone", do_clone, 20, false },
 	{ "exec", do_exec, 60, false },
 	{ "end", do_end, 40, false },

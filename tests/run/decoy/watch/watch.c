@@ -52,6 +52,9 @@ struct state {
 	u64 seed, cases, calls, succeeded, seconds, found, at_exit;
 };
 
+/* Cases between two writes of the state. tools/suite/src/decoy.rs has the same number. */
+#define BATCH	48
+
 #define STATE_FORMAT \
 	"next seed %lu, cases %lu, calls %lu, succeeded %lu, seconds %lu, found %lu, at exit %lu"
 
@@ -62,8 +65,10 @@ static void load(const char *path, struct state *s)
 	if (!f)
 		return;
 	if (fscanf(f, STATE_FORMAT, &s->seed, &s->cases, &s->calls, &s->succeeded, &s->seconds,
-		   &s->found, &s->at_exit) < 1)
-		printf("# %s: not a state\n", path);
+		   &s->found, &s->at_exit) != 7) {
+		printf("Bail out! %s is broken: remove it to start anew\n", path);
+		exit(2);
+	}
 	fclose(f);
 }
 
@@ -100,7 +105,7 @@ static void attack(struct state *s, const struct arguments *a)
 	if (a->cases)
 		last = s->seed + a->cases;
 	while (s->seed < last && (!a->seconds || now() - start < a->seconds)) {
-		u64 batch = 48, was = now(), old_found = found, old_exit = at_exit;
+		u64 batch = BATCH, was = now(), old_found = found, old_exit = at_exit;
 		u64 old_calls = record->calls, old_good = record->succeeded;
 		int status;
 
