@@ -58,22 +58,26 @@ static long read_info(int dev, struct dune_info *info)
 }
 
 /*
- * Fills dune_process.info once, and sets up what depends on it. Returns 0 or an error, with
- * which the next call tries again.
+ * Fills dune_process.info, and at the first time sets up what depends on it. Until the handlers
+ * that it reports are taken over (dune_host_import()), each call reads it anew: if dune_enter()
+ * failed, the program may have set others since. Returns 0 or an error, with which the next call
+ * tries again.
  */
 static long get_info(int dev)
 {
 	struct dune_info *info = &dune_process.info;
+	bool first = !info->size;
+	struct dune_info now;
 	long err;
 
-	if (info->size)
+	if (!first && dune_process.imported)
 		return 0;
-	err = read_info(dev, info);
-	if (err) {
-		info->size = 0;
+	err = read_info(dev, &now);
+	if (err)
 		return err;
-	}
-	dune_granule_init(info->granules);
+	*info = now;
+	if (first)
+		dune_granule_init(info->granules);
 	return 0;
 }
 

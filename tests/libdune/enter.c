@@ -79,10 +79,16 @@ static void test_failure(void)
 		if (dune_enter(NULL) != -EMFILE || ring() != 3)
 			child_fails("dune_enter() without descriptors is not EMFILE, in ring 3");
 		close(0);
+		if (dune_enter(NULL) != -EMFILE || ring() != 3)
+			child_fails("dune_enter() with one descriptor is not EMFILE, in ring 3");
+		signal(SIGUSR2, handler);
 		close(3);
 		close(4);
 		if (dune_enter(NULL) || ring())
 			child_fails("dune_enter() with three descriptors failed");
+		raise(SIGUSR2);
+		if (!count || handler_ring)
+			child_fails("a handler set after a failed dune_enter() is not taken over");
 		_exit(0);
 	}
 	waitpid(pid, &status, 0);
