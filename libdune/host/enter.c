@@ -104,7 +104,9 @@ static const char *config_error(const struct dune_config *cfg)
 		return "arena is not aligned to 64 KB";
 	if (arena && cfg->arena_size < ARENA_MIN)
 		return "arena_size is less than 256 KB";
-	if (cfg->arena_limit && (!arena || cfg->arena_limit < cfg->arena_size))
+	if (cfg->arena_limit && !arena)
+		return "arena_limit without arena";
+	if (cfg->arena_limit && cfg->arena_limit < cfg->arena_size)
 		return "arena_limit is less than arena_size";
 	if (cfg->arena_limit && ((cfg->arena_limit | cfg->arena_size) & (ARENA_STEP - 1)))
 		return "arena_size or arena_limit is not a multiple of 1 MB";
@@ -216,8 +218,12 @@ int dune_enter(const struct dune_config *cfg)
 	if (!is_processor())
 		return refuse(-EOPNOTSUPP,
 			      "the instructions are interpreted (by valgrind?), not executed");
-	if (dune_active())
-		return cfg ? check(cfg) : 0;
+	if (dune_active()) {
+		err = cfg ? check(cfg) : 0;
+		if (!err)
+			dune_process.reason = NULL;
+		return err;
+	}
 	/* One thread at a time. Others yield: the holder makes system calls. */
 	while (__atomic_exchange_n(entering, 1, __ATOMIC_ACQUIRE))
 		sys3(__NR_sched_yield, 0, 0, 0);

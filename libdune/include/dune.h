@@ -69,9 +69,10 @@ extern "C" {
  *		arena must be in the range. With base 0 and size 1 << 47 ring 3
  *		reaches only what dune_pt_protect() and dune_pt_map() give it
  *		with DUNE_PTE_U
- * @arena_limit: 0, or more than @arena_size: the number of bytes from @arena on
- *		that libdune may use, within one aligned gigabyte; libdune maps
- *		those above @arena_size when it needs them
+ * @arena_limit: 0, or the number of bytes from @arena on that libdune may use, at
+ *		least @arena_size, within one aligned gigabyte; libdune maps those
+ *		above @arena_size when it needs them. Both sizes are then multiples
+ *		of 1 MB
  * @reserved:	zero
  */
 struct dune_config {

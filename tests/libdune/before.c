@@ -239,6 +239,9 @@ static void test_twice(void)
 	cfg.arena_size = 0;
 	cfg.flags = DUNE_ENTER_RING3_SIGNALS;
 	is(dune_enter(&cfg), -EBUSY, "dune_enter() again with other flags: EBUSY");
+	cfg.flags = 0;
+	is(dune_enter(&cfg), 0, "dune_enter() again with the same configuration succeeds");
+	ok(!dune_enter_error(), "dune_enter_error() is NULL after that success");
 }
 
 int main(int argc, char **argv)
