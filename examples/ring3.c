@@ -23,17 +23,24 @@
 
 /* ---- the code that is not trusted, and its memory ---------------------- */
 
-/* In pages of their own; main() gives them to ring 3. */
+/*
+ * The code and the box begin at a page, and main() gives their pages to ring 3. The box fills its
+ * last page. After the code, the last page has code of the monitor, which ring 3 can
+ * therefore read and execute, with its own rights.
+ */
 #define UNTRUSTED	__attribute__((section("untrusted"), aligned(PAGE), noinline, \
 				       no_stack_protector))
 
-static struct {
+static struct box {
 	char stack[16 * PAGE];
 	char text[PAGE];
 	const volatile char *attack;	/* an address outside the box, which guest() reads */
 	volatile long *table;
 	long call, argument;
-} box __attribute__((aligned(PAGE)));
+} __attribute__((aligned(PAGE))) box;
+
+/* Otherwise ring 3 would be given data of the monitor that lies after it. */
+_Static_assert(sizeof(box) % PAGE == 0, "the box has whole pages");
 
 UNTRUSTED static void guest(void)
 {
