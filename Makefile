@@ -202,7 +202,8 @@ check-style: tools
 prefix = $(DESTDIR)$(PREFIX)
 
 .PHONY: install
-install: all install-files
+install: all
+	@$(MAKE) $(quiet) --no-print-directory install-files
 
 # Installs what was built, and builds nothing.
 .PHONY: install-files
