@@ -82,7 +82,7 @@ static inline void vm_flags_clear(struct vm_area_struct *vma, vm_flags_t flags)
 #define __NR_uretprobe		335
 #define __NR_uprobe		336
 
-/* Renamed in 5.15 and 6.9; this is the newest name. */
+/* Renamed in 6.9; this is the newer name. */
 #ifdef CONFIG_PAGE_TABLE_ISOLATION
 #define CONFIG_MITIGATION_PAGE_TABLE_ISOLATION	1
 #endif

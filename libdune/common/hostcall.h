@@ -18,7 +18,7 @@
 #define HC_NOP		(2 * DUNE_HOSTCALL)
 /* Die by signal rdi with its default action, core dump and all. */
 #define HC_DIE		(3 * DUNE_HOSTCALL)
-/* Print that a stack in ring 0 cannot be used, then do as for HC_DIE. */
+/* Print that a stack in ring 0 cannot be used, then die by SIGSEGV. */
 #define HC_BAD_STACK	(4 * DUNE_HOSTCALL)
 /* Make a process, by struct dune_clone in rdi; the result is that of clone(). */
 #define HC_CLONE	(5 * DUNE_HOSTCALL)

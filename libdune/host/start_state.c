@@ -77,7 +77,7 @@ void dune_idt_init(void)
 		idt[2 * v + 1] = stub >> 32;
 	}
 	idt[2 * VEC_DF] ^= GATE_IST(1) ^ GATE_IST(2);
-	/* ring 3 may execute INT3 and INTO */
+	/* Ring 3 may execute INT3 and INT 4. */
 	idt[2 * VEC_BP] |= GATE_USER;
 	idt[2 * VEC_OF] |= GATE_USER;
 }
