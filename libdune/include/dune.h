@@ -417,13 +417,13 @@ int dune_user_ok(const void *p, size_t n);
  * mprotect) below it decide which memory an address has.
  *
  * Only the entries and CR3, which the processor reads, hold guest-physical
- * addresses. These are the process's addresses if the processor has enough
- * physical address bits (AMD), and others if it has fewer (most of Intel's):
- * dune_gpa() and dune_va() translate. With B bits a process can use memory in
- * 2^(B-30) - 1 different aligned gigabytes (63 with 36 bits). Each gigabyte
- * counts that the process accesses or names in a call here, and none is ever given
- * back. When they are used up, calls here fail with -ENOMEM, and a program that
- * accesses memory in another gigabyte ends with a message, by SIGBUS.
+ * addresses. On AMD these are the process's addresses, and on Intel they are others:
+ * dune_gpa() and dune_va() translate. On Intel, with B physical address bits, a process
+ * can use memory in min(2^(B-30), 65536) - 1 different aligned gigabytes (63 with 36
+ * bits, 65535 with 46 or more). Each gigabyte counts that the process accesses or names
+ * in a call here, and none is ever given back. When they are used up, calls here fail
+ * with -ENOMEM, and a program that accesses memory in another gigabyte ends with a
+ * message, by SIGBUS.
  *
  * An entry holds for instructions of threads in Dune mode on this page table
  * only:
