@@ -85,7 +85,7 @@ void exit_machine_check(void)
  * exit_cpu_refused() - this CPU refused to turn virtualization on for an entry
  *
  * While KVM is loaded, an entry may have to turn virtualization on (virt/virt.h). The refusal
- * says nothing about the guest, so the run keeps the guest's state and waits, as run_settle()
+ * has nothing to do with the guest's state, so the run keeps that state and waits, as run_settle()
  * does when a CPU refuses while KVM is not loaded: the thread may be moved to another CPU, the
  * CPU may accept later, and a signal ends the run. DUNE_RUN does not return EAGAIN, as
  * DUNE_GET_STATE does: it may wait for as long as the guest may run, and then every program would

@@ -51,20 +51,22 @@ struct dune_vcpu;
  * @load:	the thread has been off the CPU since the last entry, and may be on
  *		another one (@migrated), or virtualization has changed on some CPU: save the
  *		host's state, unless it is still saved, and see that the vCPU has a TLB tag
- *		that is valid here. @enter always follows, and
- *		interrupts stay off until then
+ *		that is valid here. @enter always follows, and interrupts stay off until then
  * @put:	the thread is about to be switched away from, or to leave DUNE_RUN: undo
  *		what @load and @enter left changed
  * @enter:	into the guest and back; @flush: flush the vCPU's TLB tag first. On
  *		return every register that the kernel relies on has the host's value
- *		again, except those that @put restores. Returns whether an
- *		interrupt of the host, which is still pending, ended the guest
+ *		again, except those that @put restores. Returns whether an interrupt of the
+ *		host, which is still pending, ended the guest
  *
  * A vCPU, with interrupts on again:
- * @handle_exit: returns 0 to enter the guest again, or the DUNE_EXIT_* for user mode. A
- *		hypercall, the hot path, is alone in this function, so that the compiler saves
- *		no registers for the rest; it never interrupts the delivery of an event. The
- *		path has tracepoints; function tracing (notrace) would cost a NOP more
+ * @handle_exit: returns 0 to enter the guest again, or the DUNE_EXIT_* for user mode. The
+ *		function itself handles only hypercalls, which are the hot path, and calls
+ *		another one for all other exits: so the compiler saves no registers for those.
+ *		A hypercall never causes an exit while an event is delivered, so only the
+ *		other function looks for an event whose delivery was interrupted. Both
+ *		vendors' functions are notrace, because function tracing would cost one NOP
+ *		more in each call, and the path has tracepoints
  */
 struct vcpu_ops {
 	u32 vendor;

@@ -106,9 +106,9 @@ void dune_host_no_granule(struct dune_thread *t, u64 va)
 		return;
 	dune_text(&line, "dune: with ");
 	dune_text_number(&line, dune_process.info.address_bits);
-	dune_text(&line, " physical address bits of this processor, memory in at most ");
+	dune_text(&line, " physical address bits for guests, libdune can use memory in at most ");
 	dune_text_number(&line, dune_process.granules - 1);
-	dune_text(&line, " different gigabytes can be used, and ");
+	dune_text(&line, " different gigabytes, and ");
 	dune_text_hex(&line, va);
 	dune_text(&line, " is in one more: place mappings closer together\n");
 	dune_text_print(&line);

@@ -15,13 +15,27 @@
  * interrupts on or off, and from trap handlers. Each takes the locks that it
  * needs itself, and none blocks, unless its description tells otherwise.
  *
- * Before dune_enter(), dune_trap_set() and dune_syscall_set() work. Functions
- * that need the guest fail: with -EPERM, with NULL if they return a pointer,
- * or by doing nothing (dune_tlb_page(), dune_tlb_all()). Two groups of functions
- * do not check and end in a signal, before dune_enter() as in a thread outside
- * the guest: those that are a single instruction of ring 0 (dune_cr2(),
- * dune_irq_*(), dune_hypercall(), dune_syscall_forward()), and dune_pt_protect()
- * on a root that exists.
+ * Before dune_enter(), and later in a thread outside the guest, dune_trap_set(),
+ * dune_syscall_set() and dune_stats() work. Functions that need the guest fail:
+ * with -EPERM (dune_ring3(), dune_pt_load(), dune_tlb_pcid()), with NULL
+ * (dune_pt_root()), or by doing nothing (dune_tlb_page(), dune_tlb_all()).
+ *
+ * Functions on page tables need only a root. Before dune_enter() there is none,
+ * and with NULL they fail, with -EPERM or NULL; dune_page_alloc() returns NULL. Later,
+ * a thread outside the guest can pass them the root of a thread inside, and can use
+ * the arena: the calls succeed and change the table, but flush no TLB. Threads that
+ * run on the root must flush theirs, as after a change by any other thread. In a thread
+ * outside, a handler of a signal must not call these functions if it may have
+ * interrupted one.
+ *
+ * Some functions do not check. Outside the guest
+ *  - dune_cr2(), dune_irq_*(), dune_hypercall() and dune_syscall_forward(), which
+ *    use instructions of the guest, end in a signal;
+ *  - dune_pt_protect() and dune_pt_unmap() of one page of 4 KB of the first page
+ *    table end in a signal;
+ *  - dune_copy() copies, but ends in SIGSEGV if either side cannot be reached;
+ *  - dune_gpa() and dune_va() translate, but before dune_enter() they return the
+ *    address itself, which on Intel is wrong later.
  *
  * The only interrupts of the guest are the process's signals. While RFLAGS.IF
  * is clear (in trap handlers, between dune_irq_save() and dune_irq_restore())
@@ -417,13 +431,13 @@ int dune_user_ok(const void *p, size_t n);
  * mprotect) below it decide which memory an address has.
  *
  * Only the entries and CR3, which the processor reads, hold guest-physical
- * addresses. These are the process's addresses if the processor has enough
- * physical address bits (AMD), and others if it has fewer (most of Intel's):
- * dune_gpa() and dune_va() translate. With B bits a process can use memory in
- * 2^(B-30) - 1 different aligned gigabytes (63 with 36 bits). Each gigabyte
- * counts that the process accesses or names in a call here, and none is ever given
- * back. When they are used up, calls here fail with -ENOMEM, and a program that
- * accesses memory in another gigabyte ends with a message, by SIGBUS.
+ * addresses. On AMD these are the process's addresses, and on Intel they are others:
+ * dune_gpa() and dune_va() translate. On Intel, with B physical address bits, a process
+ * can use memory in min(2^(B-30), 65536) - 1 different aligned gigabytes (63 with 36
+ * bits, 65535 with 46 or more). Each gigabyte counts that the process accesses or names
+ * in a call here, and none is ever given back. When they are used up, calls here fail
+ * with -ENOMEM, and a program that accesses memory in another gigabyte ends with a
+ * message, by SIGBUS.
  *
  * An entry holds for instructions of threads in Dune mode on this page table
  * only:
@@ -448,8 +462,8 @@ int dune_user_ok(const void *p, size_t n);
  * flushes it itself, under each PCID.
  *
  * Errors: -EINVAL (not a multiple of 4096, not a user address), -ENOMEM, and
- * -EPERM outside the guest. A call that fails has changed nothing, and has kept
- * no memory.
+ * -EPERM if the root is NULL (dune_pt_load(): outside the guest). A call that
+ * fails has changed nothing, and has kept no memory.
  *
  * Where the first access to a gigabyte needs a page for its page table and the
  * arena has none, the program ends with a message, by SIGBUS.

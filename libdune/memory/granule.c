@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * Guest-physical addresses. Where the processor's physical addresses are as
- * wide as a process's, guest-physical addresses are the same as the process's, and
- * nothing here is used (memory.h). Elsewhere the guest-physical space is handed
- * out here, in granules of 1 GB, to the gigabytes of the address space that page
- * tables lead to (uapi: struct dune_granule).
+ * Guest-physical addresses. On AMD they are the process's own addresses, and nothing
+ * here is used (memory.h). On Intel the guest-physical space is handed out here, in
+ * granules of 1 GB, to the gigabytes of the address space that page tables lead to
+ * (uapi: struct dune_granule).
  *
  * These tables are the assignment; the kernel has a copy that can be late. A new
  * vCPU is told all granules (a child after fork has its parent's tables, while

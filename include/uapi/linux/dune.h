@@ -6,13 +6,14 @@
  * the process which opened it), DUNE_CREATE_VCPU makes a vCPU of the calling
  * thread, and DUNE_RUN runs that vCPU until something needs the host half.
  *
- * Guest-physical memory is the process's own address space. If the
- * processor's physical addresses are wide enough (dune_info.granules is 0),
- * a guest-physical address is the process's virtual address: a guest page
+ * Guest-physical memory is the process's own address space. On AMD the second
+ * level is the process's own page table (dune_info.granules is 0), and a
+ * guest-physical address is the process's virtual address: a guest page
  * table holds virtual addresses in the place of a machine's physical ones,
- * and CR3 is the virtual address of its root. Otherwise the guest-physical
- * space is smaller than the process's, and is handed out in granules of 1 GB,
- * each to an aligned gigabyte of the process (DUNE_MAP_GRANULE). User mode
+ * and CR3 is the virtual address of its root. On Intel, with any width of
+ * physical addresses, the guest-physical space is handed out in granules of
+ * 1 GB, each to an aligned gigabyte of the process (DUNE_MAP_GRANULE), since
+ * on most of Intel's processors it is smaller than the process's. User mode
  * keeps the list: a child made by fork() gives it to its own vCPU.
  *
  * At other guest-physical addresses an address space can have private memory

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Granules: the guest-physical space of a processor with few address bits is handed
- * out by the gigabyte to the parts of the address space that a program uses.
+ * Granules: the guest-physical space of a mirror is handed out by the gigabyte to the parts
+ * of the address space that a program uses. On a processor with few address bits that space
+ * is smaller than the process's; mirrors on other processors have granules, too.
  *
  * User space decides which gigabyte gets which granule. No assignment is ever taken back,
  * so a reader needs no lock: an assignment that it found stays valid.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * For processors whose guest-physical space is smaller than the process's: the map from
- * gigabytes of the one to gigabytes of the other (DUNE_MAP_GRANULE).
+ * The map from gigabytes of the guest-physical space to gigabytes of the process
+ * (DUNE_MAP_GRANULE), which every mirror has.
  */
 #ifndef DUNE_MEMORY_GRANULE_H
 #define DUNE_MEMORY_GRANULE_H

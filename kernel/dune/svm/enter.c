@@ -111,7 +111,10 @@ static __always_inline bool enter(struct dune_vcpu *vcpu, bool flush, const bool
 	struct vmcb *vmcb = hw->vmcb;
 	struct dune_regs *regs = &vcpu->run->regs;
 
-	/* A flush of all tags, asked for by a new ASID, includes this one. */
+	/*
+	 * A command that is set already flushes this ASID, too: it flushes all ASIDs
+	 * (svm_tag_load()), or the one that is shared with KVM (svm_tag_share()).
+	 */
 	if (unlikely(flush) && !vmcb->control.tlb_ctl)
 		svm_tag_flush(hw);
 	vmcb->save.rax = READ_ONCE(regs->rax);
