@@ -22,13 +22,14 @@
 
 #include "dune/compat.h"
 #include "dune/hypercall.h"
+#include "dune/stub.h"
 #include "dune/trace/trace.h"
 #include "dune/vcpu.h"
 #include "virt/symbol.h"
 
 /*
- * System calls that take the slow path: always, or, in the last group, with some arguments
- * (is_slow()).
+ * System calls that take the slow path: always, or, in the last two groups, if is_slow_now()
+ * says so.
  */
 static const u16 slow_calls[] = {
 	/* They read, replace or continue the thread's user registers, frame or stack. */
@@ -49,8 +50,10 @@ static const u16 slow_calls[] = {
 	 * started by it: all three are called without a run below them on the stack.
 	 */
 	__NR_reboot, __NR_kexec_load, __NR_kexec_file_load,
-	/* These are slow only with some arguments: is_slow(). */
-	__NR_ioctl, __NR_mmap, __NR_mprotect, __NR_pkey_mprotect,
+	/* These are slow only with some arguments, or on some vCPUs: is_slow_now(). */
+	__NR_ioctl, __NR_mmap, __NR_mprotect, __NR_pkey_mprotect, __NR_rt_sigaction,
+	/* It is never slow, but needs dispatch(). */
+	__NR_lseek,
 };
 
 static DECLARE_BITMAP(slow_bitmap, NR_syscalls) __ro_after_init;
@@ -94,8 +97,9 @@ bool hypercall_is_fast(void)
 	return have_dispatcher;
 }
 
-/* Returns whether a call of slow_calls[], in @frame, takes the slow path now. Part of is_slow(). */
-static bool is_slow_now(const struct pt_regs *frame, unsigned long nr)
+/* Returns whether a call of slow_calls[], in @frame, takes the slow path now. */
+static bool is_slow_now(const struct dune_vcpu *vcpu, const struct pt_regs *frame,
+			unsigned long nr)
 {
 	unsigned int type;
 
@@ -115,24 +119,40 @@ static bool is_slow_now(const struct pt_regs *frame, unsigned long nr)
 		/* The kernel makes memory execute-only by a key, which it denies in PKRU. */
 		return cpu_feature_enabled(X86_FEATURE_OSPKE) &&
 		       (frame->dx & (PROT_READ | PROT_WRITE | PROT_EXEC)) == PROT_EXEC;
+	case __NR_rt_sigaction:
+		/* leave() refuses it there. */
+		return vcpu->stub;
+	case __NR_lseek:
+		return false;
 	default:
 		return true;
 	}
 }
 
-/* Not inlined: the hot path would compute the frame's address before it needs it. */
-static noinline bool is_slow_now_in(const struct dune_vcpu *vcpu, unsigned long nr)
+/*
+ * Carries out the lseek() in @frame. Returns its result.
+ *
+ * On a vCPU it would put a run on the kernel stack below this one. It begins a run only if the
+ * thread's RIP is in the stub (stub_run()), and a run that the stub began has that RIP.
+ */
+static noinline long dispatch_lseek(const struct pt_regs *frame)
 {
-	return is_slow_now(&vcpu->frame, nr);
+	struct pt_regs *regs = task_pt_regs(current);
+	unsigned long ip = regs->ip;
+	long ret;
+
+	regs->ip = 0;
+	ret = static_call(hypercall_dispatcher)(frame, __NR_lseek);
+	regs->ip = ip;
+	return ret;
 }
 
-/*
- * Returns whether the call in @vcpu->frame takes the slow path whatever watches the thread.
- * @nr: its number, below NR_syscalls, also to speculation.
- */
-static __always_inline bool is_slow(const struct dune_vcpu *vcpu, unsigned long nr)
+/* Carries out the call of number @nr in @frame, which may be in slow_calls[]. */
+static __always_inline long dispatch(const struct pt_regs *frame, unsigned long nr)
 {
-	return unlikely(test_bit(nr, slow_bitmap)) && is_slow_now_in(vcpu, nr);
+	if (unlikely(nr == __NR_lseek))
+		return dispatch_lseek(frame);
+	return static_call(hypercall_dispatcher)(frame, nr);
 }
 
 /*
@@ -159,25 +179,45 @@ static bool is_restart(long ret)
 	return ret <= -ERESTARTSYS && ret >= -ERESTART_RESTARTBLOCK;
 }
 
-/**
- * hypercall_leave() - have the host half carry out the guest's hypercall
- * @vcpu:	of current; dune_run.regs.rax is valid, and RIP is that of the next
- *		instruction
- *
- * Context: process, interrupts on.
- * Return: DUNE_EXIT_SYSCALL or DUNE_EXIT_HOSTCALL.
+/*
+ * Has the host half carry out the hypercall in @vcpu->frame. On a vCPU that is bound to a stub,
+ * a call that stub_refuses() has its error as its result. Returns an exit reason, or 0 to enter
+ * the guest again.
  */
-int hypercall_leave(struct dune_vcpu *vcpu)
+static int leave(struct dune_vcpu *vcpu)
 {
-	unsigned long nr = READ_ONCE(vcpu->run->regs.rax);
+	unsigned long nr = vcpu->frame.orig_ax;
+	long err;
 
 	if (nr >= DUNE_HOSTCALL) {
 		vcpu_count(vcpu, DUNE_COUNT_HOSTCALL);
 		return DUNE_EXIT_HOSTCALL;
 	}
 	trace_dune_hypercall(nr);
+	err = vcpu->stub ? stub_refuses(&vcpu->frame) : 0;
+	if (unlikely(err)) {
+		vcpu->run->regs.rax = err;
+		return 0;
+	}
 	vcpu_count(vcpu, DUNE_COUNT_SYSCALL_SLOW);
 	return DUNE_EXIT_SYSCALL;
+}
+
+/**
+ * hypercall_leave() - have the host half carry out the guest's hypercall
+ * @vcpu:	of current; dune_run.regs.rax is valid, and RIP is that of the next
+ *		instruction
+ *
+ * Context: process, interrupts on.
+ * Return: DUNE_EXIT_SYSCALL or DUNE_EXIT_HOSTCALL; 0 to enter the guest again, if the call was
+ * refused.
+ */
+int hypercall_leave(struct dune_vcpu *vcpu)
+{
+	const struct dune_regs *regs = &vcpu->run->regs;
+
+	copy_arguments(&vcpu->frame, regs, READ_ONCE(regs->rax));
+	return leave(vcpu);
 }
 
 /*
@@ -265,9 +305,9 @@ static bool call_filtered(struct dune_vcpu *vcpu, long *ret)
 	if (unlikely(nr >= NR_syscalls || READ_ONCE(current->ptrace)))
 		return false;
 	nr = array_index_nospec(nr, NR_syscalls);
-	if (unlikely(test_bit(nr, slow_bitmap)) && is_slow_now(regs, nr))
+	if (unlikely(test_bit(nr, slow_bitmap)) && is_slow_now(vcpu, regs, nr))
 		return false;
-	*ret = static_call(hypercall_dispatcher)(regs, nr);
+	*ret = dispatch(regs, nr);
 	return true;
 }
 
@@ -287,12 +327,26 @@ static noinline int dispatch_watched(struct dune_vcpu *vcpu, unsigned long nr)
 {
 	long ret;
 
-	if (!have_filters || !only_seccomp() || is_slow(vcpu, nr) ||
+	if (!have_filters || !only_seccomp() ||
+	    (test_bit(nr, slow_bitmap) && is_slow_now(vcpu, &vcpu->frame, nr)) ||
 	    !call_filtered(vcpu, &ret))
-		return hypercall_leave(vcpu);
+		return leave(vcpu);
 	trace_dune_hypercall(nr);
 	vcpu_count(vcpu, DUNE_COUNT_SYSCALL_FAST);
 	return call_done(vcpu->run, ret);
+}
+
+/*
+ * Does what hypercall_dispatch() does for a call of slow_calls[]. Not inlined, which would make
+ * the hot path longer.
+ */
+static noinline int dispatch_listed(struct dune_vcpu *vcpu, unsigned long nr)
+{
+	if (is_slow_now(vcpu, &vcpu->frame, nr))
+		return leave(vcpu);
+	trace_dune_hypercall(nr);
+	vcpu_count(vcpu, DUNE_COUNT_SYSCALL_FAST);
+	return call_done(vcpu->run, dispatch(&vcpu->frame, nr));
 }
 
 /**
@@ -303,7 +357,7 @@ static noinline int dispatch_watched(struct dune_vcpu *vcpu, unsigned long nr)
  * No interrupt waits for the guest (hypercall_handle()).
  *
  * Context: process, interrupts on, may sleep for as long as a system call.
- * Return: 0 to enter the guest again, DUNE_EXIT_SYSCALL or DUNE_EXIT_HOSTCALL.
+ * Return: as hypercall_leave(), or 0 to enter the guest again after the call.
  */
 notrace int hypercall_dispatch(struct dune_vcpu *vcpu)
 {
@@ -312,15 +366,15 @@ notrace int hypercall_dispatch(struct dune_vcpu *vcpu)
 
 	copy_arguments(&vcpu->frame, &run->regs, nr);
 	if (unlikely(nr >= NR_syscalls))
-		return hypercall_leave(vcpu);
-	/* This is done before is_slow(), which uses the number as an index, too. */
+		return leave(vcpu);
+	/* This is done before slow_bitmap is tested, in which the number is an index, too. */
 	nr = array_index_nospec(nr, NR_syscalls);
 	if (unlikely(vcpu->slow))
-		return hypercall_leave(vcpu);
+		return leave(vcpu);
 	if (unlikely(READ_ONCE(current_thread_info()->syscall_work)))
 		return dispatch_watched(vcpu, nr);
-	if (is_slow(vcpu, nr))
-		return hypercall_leave(vcpu);
+	if (unlikely(test_bit(nr, slow_bitmap)))
+		return dispatch_listed(vcpu, nr);
 	trace_dune_hypercall(nr);
 	vcpu_count(vcpu, DUNE_COUNT_SYSCALL_FAST);
 	return call_done(run, static_call(hypercall_dispatcher)(&vcpu->frame, nr));
