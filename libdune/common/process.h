@@ -52,6 +52,7 @@ struct dune_process {
 	u32 granules_used;
 	u64 super_base, super_size;
 	u64 flags;			/* DUNE_ENTER_* */
+	void *stub;			/* the page of host/stub.c, or NULL */
 	const char *reason;		/* why the last dune_enter() failed */
 	dune_pte *root;			/* the first page table */
 	u64 idt[2 * VEC_GATES];

@@ -65,7 +65,7 @@ static bool at_forward(const struct dune_regs *r)
  * else if this hypercall ended now. SYSCALL cleared IF: the flags that count are
  * those to which its entry returns.
  */
-static bool can_interrupt(const struct dune_regs *r)
+bool dune_can_interrupt(const struct dune_regs *r)
 {
 	if (at_lstar(r))
 		return r->r11 & RFLAGS_IF;
@@ -101,7 +101,7 @@ static bool restarts(const struct dune_thread *t, u32 restart)
  */
 static long guest_call(struct dune_thread *t, long nr, const struct dune_regs *r)
 {
-	if (!can_interrupt(r))
+	if (!dune_can_interrupt(r))
 		return sys6(nr, r->rdi, r->rsi, r->rdx, r->r10, r->r8, r->r9);
 	return dune_host_syscall(t, nr, r->rdi, r->rsi, r->rdx, r->r10, r->r8, r->r9);
 }
@@ -202,7 +202,7 @@ static void do_syscall(struct dune_thread *t, u32 restart)
 			r->rax = -EINTR;
 			return;
 		}
-		if (can_interrupt(r)) {
+		if (dune_can_interrupt(r)) {
 			again(r);
 			return;
 		}
@@ -303,6 +303,7 @@ static void handle_exit(struct dune_thread *t)
 /* Runs the vCPU of @t for ever. The caller is on the host half's stack. */
 void dune_host_loop(struct dune_thread *t)
 {
+	const void *stub = dune_process.stub;
 	long err;
 	u64 n;
 
@@ -310,7 +311,8 @@ void dune_host_loop(struct dune_thread *t)
 		/* A signal that arrives after this test sets the vector itself. */
 		if (READ_ONCE(t->nsig))
 			t->run->irq_vector = VEC_SIGNAL;
-		err = sys3(__NR_ioctl, t->vcpu, DUNE_RUN, 0);
+		err = stub ? dune_host_run_stub(t->vcpu, stub) :
+			     sys3(__NR_ioctl, t->vcpu, DUNE_RUN, 0);
 		if (err)
 			dune_host_fatal(t, "DUNE_RUN failed", SIGABRT);
 		n = t->run->counters[DUNE_COUNT_MIGRATION];
