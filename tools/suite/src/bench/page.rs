@@ -35,8 +35,8 @@ tracepoint itself.
 /// The targets that are not Intel's own.
 const INTEL_NOTE: &str =
     "A target in parentheses is AMD's, shown for comparison: Intel has a mechanism of its own there
-(a second page table, a VMCS that is loaded for each run). [The parts of Intel's
-figures](intel-figures.md) are a page of their own.
+(a second page table, a VMCS that is loaded for each run). [Decision
+0052](decisions/0052-intel-has-targets-of-its-own.md) has the reasons.
 ";
 
 const COLUMNS: &str = "| figure | kernel | Linux | Dune | Dune / Linux | exits | target | met |
