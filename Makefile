@@ -13,7 +13,8 @@
 #                    build/decoy
 #   make demo        runs real programs, natively and under dunectl run
 #   make bench       measures, and writes docs/benchmarks.md, its plot and the README's table
-#   make bench-check fails if a figure that was measured misses its target
+#   make bench-check fails if a figure that was measured misses its target, and the miss is
+#                    not an accepted one
 #   make test-vmx    runs the tests in the vmx machine, which is slow; ONLY=TEXT,TEXT: some
 #   make test-debug  runs the module's tests on a debug kernel; MACHINE=vmx ONLY=TEXT: in Bochs
 #   make install     installs dunectl, dune-run, libdune with its headers, and the built
@@ -28,8 +29,8 @@
 #   make distclean   removes these, too
 #   make help        prints this list
 #
-# O=DIR builds elsewhere; KERNEL=6.12 and MACHINE=vmx choose the machine of make demo.
-# V=1 shows the commands.
+# O=DIR builds elsewhere; V=1 shows the commands. KERNEL=6.12 is for make demo, and
+# MACHINE=vmx for make demo and make test-debug.
 
 O ?= build
 PREFIX ?= /usr/local
