@@ -17,8 +17,8 @@
 #                    not an accepted one
 #   make test-vmx    runs the tests in the vmx machine, which is slow; ONLY=TEXT,TEXT: some
 #   make test-debug  runs the module's tests on a debug kernel; MACHINE=vmx ONLY=TEXT: in Bochs
-#   make install     installs dunectl, dune-run, libdune with its headers, and the built
-#                    modules to $(DESTDIR)$(PREFIX)
+#   make install     installs dunectl, dune-agent, dune-run, libdune with its headers, and
+#                    the built modules to $(DESTDIR)$(PREFIX)
 #   make uninstall   removes what make install installed
 #   make deb         makes the Debian packages dune-dkms (the modules) and dune (dunectl, libdune)
 #                    in build/packages
@@ -29,8 +29,9 @@
 #   make distclean   removes these, too
 #   make help        prints this list
 #
-# O=DIR builds elsewhere; V=1 shows the commands. KERNEL=6.12 is for make demo, and
-# MACHINE=vmx for make demo and make test-debug.
+# O=DIR builds elsewhere; V=1 shows the commands. KERNELS also chooses the kernels of make,
+# make fuzz, make decoy and, for AMD, make bench; KERNEL=6.12 that of make demo.
+# MACHINE=vmx is for make demo and make test-debug.
 
 O ?= build
 PREFIX ?= /usr/local

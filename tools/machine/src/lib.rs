@@ -60,7 +60,7 @@ mod trace;
 
 pub use error::{Error, Result};
 pub use kernel::{Kernel, Series};
-pub use layout::{Layout, MODULES};
+pub use layout::{modules_text, Layout, MODULES};
 pub use log::KernelLog;
 pub use machine::{Config, Cpus, Machine};
 pub use machine_type::{MachineType, SVM, VMX};

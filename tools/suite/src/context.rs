@@ -123,7 +123,7 @@ impl Context {
         config.boot_timeout *= mode.boot_time_factor;
         config.copies = vec![self.source.clone()];
         config.say = |message| println!("{message}");
-        config.insmod = self.layout.modules_for(&config.kernel.release)?;
+        config.insmod = config.kernel.project_modules(&self.layout)?;
         Ok(config)
     }
 

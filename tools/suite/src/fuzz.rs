@@ -236,7 +236,7 @@ impl Work<'_> {
         write("output", &tap::last_lines(output, LAST_LINES).join("\n"))?;
         write("kernel.log", log)?;
         fs::copy(self.context.build.join(PROGRAM), directory.join("fuzz.t")).context("fuzz.t")?;
-        for module in self.context.layout.modules_for(&kernel.release)? {
+        for module in kernel.project_modules(&self.context.layout)? {
             let name = module.file_name().unwrap_or_default();
             fs::copy(&module, directory.join(name)).context("keeping the module")?;
         }
