@@ -91,7 +91,9 @@ static inline long dune_users_left(void)
 	return module_users_left("dune");
 }
 
-/* KVM is unloaded, and dune.ko loaded anew, without parameters. 0 or -errno. */
-int dune_load_anew(void);
+/* Unload dune.ko if it is loaded, and load it. 0 or -errno of the first that fails. */
+int dune_reload(const char *parameters);
+/* Unload KVM, too, and load dune.ko without parameters. */
+int dune_load_without_kvm(void);
 
 #endif

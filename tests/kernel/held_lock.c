@@ -216,10 +216,10 @@ static void locked(void)
 		skip("no FUSE", "a process whose memory is locked");
 		return;
 	}
-	of_server = fork();
+	of_server = checked_fork();
 	if (!of_server)
 		server(fuse);
-	of_holder = fork();
+	of_holder = checked_fork();
 	if (!of_holder) {
 		close(fuse);
 		holder();
@@ -255,18 +255,14 @@ int main(void)
 		bail("no vCPU can be made: %s", strerror(-err));
 	guest_close(&g);
 	if (!guest_vmx) {
-		err = dune_unload();
-		if (!err)
-			err = dune_load("notify_flushes=1");
+		err = dune_reload("notify_flushes=1");
 		ok(!err, "the module is loaded with notify_flushes=1 (%s)", strerror(-err));
 	}
 	if (!err)
 		locked();
 	ok(!dune_users_left(), "nobody uses the module afterwards");
 	if (!guest_vmx) {
-		err = dune_unload();
-		if (!err)
-			err = dune_load("");
+		err = dune_reload("");
 		ok(!err, "the module is loaded without notify_flushes again (%s)", strerror(-err));
 	}
 	return done();

@@ -181,7 +181,7 @@ int main(void)
 	klog_begin(&log);
 	progress = shared_alloc(4096);
 	for (int i = 0; i < WORKERS; i++) {
-		pids[i] = fork();
+		pids[i] = checked_fork();
 		if (!pids[i])
 			worker(progress + i * 8);
 	}

@@ -139,7 +139,7 @@ static void owner(void *arg)
 static void by_a_tracer(void)
 {
 	struct place *place = shared_alloc(sizeof(*place));
-	int status, pid = fork();
+	int status, pid = checked_fork();
 
 	if (!pid)
 		owner(place);

@@ -197,7 +197,7 @@ static void notify_filter(void *arg)
 	listener = install(SECCOMP_RET_USER_NOTIF, SECCOMP_FILTER_FLAG_NEW_LISTENER);
 	if (listener < 0)
 		child_fails("the filter cannot be installed");
-	pid_t pid = fork();
+	pid_t pid = checked_fork();
 
 	if (!pid)
 		_exit(supervise(listener));

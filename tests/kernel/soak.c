@@ -50,7 +50,7 @@ static bool one(long n, volatile int *flag)
 	int status, pid;
 
 	*flag = 0;
-	pid = fork();
+	pid = checked_fork();
 	if (!pid) {
 		struct guest g;
 
@@ -100,7 +100,7 @@ static struct round soak(void)
 	r.memory = memory_available();
 	r.slab = file_key("/proc/meminfo", "SUnreclaim");
 	for (long i = 0; i < 2; i++) {
-		pids[i] = fork();
+		pids[i] = checked_fork();
 		if (!pids[i])
 			worker((void *)i);
 	}

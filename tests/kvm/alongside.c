@@ -89,7 +89,7 @@ static void machines(void *arg)
 static void coming_and_going(void)
 {
 	fflush(stdout);
-	int pid = fork();
+	int pid = checked_fork();
 
 	if (!pid) {
 		machines(NULL);

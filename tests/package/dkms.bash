@@ -5,8 +5,9 @@
 # kernel that runs; udev gives the device its rights. Fails when a package does
 # not install, when dkms does not build the module, when the device is not
 # dune:660, when a member of the group cannot run a program or another user can,
-# or when removal leaves the module. Compiling takes minutes in an emulator:
-# DKMS_TREE names a tree in which dkms has done it.
+# when an upgrade unloads the module for good or leaves the old one, or when removal
+# leaves the module. Compiling takes minutes in an emulator: DKMS_TREE names a tree in
+# which dkms has done it; the upgrade, which compiles once more, is then not tested.
 DUNE_BUILD=${DUNE_BUILD:-$(cd "$(dirname "$0")/../.." && pwd)}
 packages=$DUNE_BUILD/packages
 release=$(uname -r)
@@ -58,6 +59,17 @@ echo '#include <dune.h>
 #include <linux/dune.h>
 int main(void) { return DUNE_VENDOR_SVM ? 0 : 1; }' >/tmp/dune-header.c
 try "a program compiles with the installed headers" gcc -fsyntax-only /tmp/dune-header.c
+# A new module makes a new device.
+if [ -n "$DKMS_TREE" ]; then
+	skip "DKMS_TREE: dkms builds nothing" "an upgrade of dune-dkms loads the new module"
+else
+	old=$(stat -c %i /dev/dune)
+	try "dune-dkms is upgraded" dpkg -i "$packages"/dune-dkms_*.deb
+	try "udev settles after the upgrade" udevadm settle
+	is "$(stat -c %G:%a /dev/dune)" dune:660 "the module is loaded after the upgrade"
+	[ "$(stat -c %i /dev/dune)" != "$old" ]
+	ok $? "the module that is loaded after the upgrade is the new one"
+fi
 try "dune-dkms is removed" dpkg -r dune-dkms
 is "$(lsmod | grep -c '^dune ')" 0 "removing dune-dkms unloads the module"
 is "$(find "/lib/modules/$release/" -name 'dune.ko*')" "" \
