@@ -116,7 +116,6 @@ int main(void)
 		bail("the modules: %s", strerror(-err));
 	shared = shared_alloc(sizeof(*shared));
 	pin_to(usable_cpu(1));
-	fflush(stdout);
 	int pid = checked_fork();
 
 	if (!pid)

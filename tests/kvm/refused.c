@@ -43,7 +43,6 @@ static u64 work(void *arg)
 
 static int start_guest(int i, int cpu)
 {
-	fflush(stdout);
 	int pid = checked_fork();
 
 	if (!pid) {

@@ -236,7 +236,8 @@ pub const SUBJECTS: [Subject; 23] = [
         &[amd(Near { part: 0.05, most: 60_000.0 }).accepting(
             &Series::ALL,
             Near { part: 0.12, most: 65_000.0 },
-            "A process enters once, and the parts of the difference were not traced.",
+            "The difference is Linux's own mmap() of the run page, in a deeper tree of mappings
+  ([decision 0012](decisions/0012-run-page-is-mapped-from-the-descriptor.md)).",
         )],
     ),
     alone("memory_vcpu", "memory of a vCPU", &[amd(AtMostKb { most: 64 })]),
