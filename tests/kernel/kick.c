@@ -50,7 +50,6 @@ static void *runner(void *arg)
 	pin_to(there);
 	guest_open(&g);
 	*(enum guest_end *)arg = guest_call(&g, spin, NULL);
-	guest_close(&g);
 	return NULL;
 }
 
@@ -185,6 +184,7 @@ static void kicked(void)
 	stop = 1;
 	pthread_join(t, NULL);
 	ok(end == GUEST_DONE, "the guest continues after the kicks (%s)", guest_end_name(&g, end));
+	guest_close(&g);
 }
 
 /* With a vCPU, on AMD: the kernel's own interrupts are enough here. */

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use dune_protocol::{Setup, Share, ToAgent, ToHarness};
 
-use crate::connection::Connection;
+use crate::connection::{is_over, Connection};
 use crate::emulator::Emulator;
 use crate::error::{Context, Error, Result};
 use crate::initramfs;
@@ -271,8 +271,8 @@ impl Machine {
         let deadline = Instant::now() + LIMIT;
         loop {
             match self.receive(Some(deadline)) {
-                Ok(Some(_)) => {}
-                Ok(None) => return Err(self.hung("switch off", LIMIT)),
+                Ok(Some(_)) if !is_over(Some(deadline)) => {}
+                Ok(_) => return Err(self.hung("switch off", LIMIT)),
                 // A module's reboot notifier runs while the kernel switches off.
                 Err(e @ Error::Panicked { .. }) => return Err(e),
                 // The emulator closes the connection when it ends.
@@ -297,7 +297,12 @@ impl Machine {
     pub(crate) fn receive(&mut self, deadline: Option<Instant>) -> Result<Option<ToHarness>> {
         loop {
             match self.connection.receive(deadline) {
-                Ok(Some(ToHarness::Log(records))) => self.log.extend(records),
+                Ok(Some(ToHarness::Log(records))) => {
+                    self.log.extend(records);
+                    if is_over(deadline) {
+                        return Ok(None);
+                    }
+                }
                 Ok(message) => return Ok(message),
                 Err(e) => return Err(self.gone(&e)),
             }
@@ -376,6 +381,8 @@ mod tests {
     use std::io::Write;
     use std::process::Command;
 
+    use dune_protocol::{LogRecord, Stream};
+
     use super::*;
     use crate::emulator::{memory_file, Channel, Process};
 
@@ -437,6 +444,37 @@ mod tests {
         running.emulator = Box::new(Stub(process.unwrap()));
         let error = running.gone(&broken).to_string();
         assert!(error.contains("a frame of another build"), "{error}");
+    }
+
+    /// A machine whose agent sends this message without end.
+    fn machine_that_floods(message: ToHarness) -> Machine {
+        let mut machine = machine_that_ends("");
+        let (from_agent, agents_end) = nix::unistd::pipe().unwrap();
+        let to_agent = memory_file(c"requests").unwrap();
+        let channel = Channel { from_agent: File::from(from_agent), to_agent, window: None };
+        machine.connection = Connection::new(channel).unwrap();
+        std::thread::spawn(move || {
+            let mut agents_end = File::from(agents_end);
+            while dune_protocol::write_frame(&mut agents_end, &message).is_ok() {}
+        });
+        machine
+    }
+
+    #[test]
+    fn a_limit_holds_against_a_flood_of_the_kernels_log() {
+        let record = LogRecord { priority: 4, time: 0, text: "again".to_owned() };
+        let mut machine = machine_that_floods(ToHarness::Log(vec![record]));
+        let deadline = Instant::now() + Duration::from_millis(50);
+        assert!(matches!(machine.receive(Some(deadline)), Ok(None)));
+    }
+
+    #[test]
+    fn a_limit_holds_against_a_flood_of_output() {
+        let mut machine = machine_that_floods(ToHarness::Output(Stream::Stdout, vec![b'y'; 100]));
+        let mut run = Run::new(["yes"]);
+        run.timeout = Some(Duration::from_millis(50));
+        let error = machine.run(&mut run).unwrap_err();
+        assert!(matches!(error, Error::Hung { .. }), "{error}");
     }
 
     fn sleep() -> Command {
