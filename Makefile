@@ -207,7 +207,7 @@ prefix = $(DESTDIR)$(PREFIX)
 install: all
 	@$(MAKE) $(quiet) --no-print-directory install-files
 
-# Installs what was built, and builds nothing.
+# Installs what was built for KERNELS, and builds nothing. Modules of other kernels may be older.
 .PHONY: install-files
 install-files:
 	install -D $(bin)/dunectl $(prefix)/bin/dunectl
@@ -216,8 +216,10 @@ install-files:
 	install -D -m 644 $(O)/lib/libdune.a $(prefix)/lib/libdune.a
 	install -D -m 644 libdune/include/dune.h $(prefix)/include/dune.h
 	install -D -m 644 -t $(prefix)/include/linux $(UAPI)
-	cd $(O) && for module in $(MODULES:%=kernel/*/%.ko); do \
-		install -D -m 644 $$module $(prefix)/lib/dune/$$module || exit 1; done
+	for headers in $(KERNELS:%=$(machine)/%/usr/src/linux-headers-*-amd64); do \
+		release=$${headers##*/linux-headers-}; for module in $(MODULES:%=%.ko); do \
+		install -D -m 644 $(O)/kernel/$$release/$$module \
+			$(prefix)/lib/dune/kernel/$$release/$$module || exit 1; done; done
 
 .PHONY: uninstall
 uninstall:
