@@ -21,7 +21,10 @@ bool module_is_loaded(const char *name);
 const char *module_file(const char *name);
 /* With parameters of the module, "" for none. 0 or -errno; -EEXIST if it is loaded. */
 int module_insert(const char *name, const char *parameters);
-/* module_insert() if it is not loaded, and wait for the device of that name (-ENODEV: in vain). */
+/*
+ * module_insert() if it is not loaded, and wait for the device of that name (-ENODEV if it does not
+ * come).
+ */
 int module_load(const char *name, const char *parameters);
 /* 0 or -errno, -EWOULDBLOCK while the module has users. */
 int module_unload(const char *name);

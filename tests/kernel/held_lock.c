@@ -42,7 +42,10 @@ static volatile struct {
 static char directory[] = "/tmp/held_lock.XXXXXX";
 static int dune = -1;
 
-/* The kernel tries a fault again whose READ has failed: the last time with the lock held. */
+/*
+ * A READ that fails makes the kernel try the page fault again. The last attempt is made with the
+ * lock held.
+ */
 static int read_file(void)
 {
 	int number = ++shared->reads;

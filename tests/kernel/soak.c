@@ -59,7 +59,7 @@ static bool one(long n, volatile int *flag)
 		child_fails("a guest that never ends returned");
 	}
 	if (n % 4 != 1) {
-		/* A third of them is killed before the guest runs. */
+		/* A third of them are killed before the guest runs. */
 		if (n % 3)
 			while (!*flag && !waitpid(pid, &status, WNOHANG))
 				sched_yield();

@@ -22,8 +22,8 @@ use crate::trace::{Step, Trace};
 /// Lines of the log in a report of a failure.
 const TAIL: usize = 60;
 
-/// Every machine has these. They leave out what costs time in a boot and shows
-/// nothing. panic=-1 resets at once. The kernel's test of the timer would panic
+/// Every machine has these. They switch off what takes time at boot and is of no use to a
+/// test. panic=-1 resets at once. The kernel's test of the timer would panic
 /// where the host is so busy that the emulator delivers fewer than ten ticks in
 /// the time allowed.
 const KERNEL_ARGUMENTS: &str = "console=ttyS0,115200 quiet loglevel=4 panic=-1 tsc=reliable \

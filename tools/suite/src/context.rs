@@ -73,7 +73,7 @@ impl Context {
         self.options.machine.map_or(MachineType::ALL.to_vec(), |one| vec![one])
     }
 
-    /// The same, in this machine.
+    /// The same context, with this machine.
     pub fn in_machine(&self, machine_type: &'static MachineType) -> Self {
         let options = if machine_type == self.machine_type() {
             MachineOptions { machine: Some(machine_type), ..self.options.clone() }
