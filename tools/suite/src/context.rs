@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use anyhow::{Context as _, Result};
-use dune_machine::{Config, Cpus, Kernel, Layout, MachineType, Run, Series};
+use dune_machine::{cpu_model, Config, Cpus, Kernel, Layout, MachineType, Run, Series, MOST_CPUS};
 
 use crate::table::{Mode, Table};
 
@@ -29,10 +29,11 @@ pub struct MachineOptions {
     #[arg(long, global = true, value_parser = parse_machine_type)]
     machine: Option<&'static MachineType>,
     /// Another CPU model, by the emulator's name for it
-    #[arg(long, global = true, value_name = "NAME")]
+    #[arg(long, global = true, value_name = "NAME", value_parser = cpu_model)]
     model: Option<String>,
     /// The number of its CPUs (default: that of tests/suite.toml)
-    #[arg(long, global = true, value_name = "N")]
+    #[arg(long, global = true, value_name = "N",
+          value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_CPUS)))]
     cpus: Option<u32>,
 }
 
