@@ -13,11 +13,12 @@
 #                    build/decoy
 #   make demo        runs real programs, natively and under dunectl run
 #   make bench       measures, and writes docs/benchmarks.md, its plot and the README's table
-#   make bench-check fails if a figure that was measured misses its target
+#   make bench-check fails if a figure that was measured misses its target, and the miss is
+#                    not an accepted one
 #   make test-vmx    runs the tests in the vmx machine, which is slow; ONLY=TEXT,TEXT: some
 #   make test-debug  runs the module's tests on a debug kernel; MACHINE=vmx ONLY=TEXT: in Bochs
-#   make install     installs dunectl, dune-run, libdune with its headers, and the built
-#                    modules to $(DESTDIR)$(PREFIX)
+#   make install     installs dunectl, dune-agent, dune-run, libdune with its headers, and
+#                    the built modules to $(DESTDIR)$(PREFIX)
 #   make uninstall   removes what make install installed
 #   make deb         makes the Debian packages dune-dkms (the modules) and dune (dunectl, libdune)
 #                    in build/packages
@@ -28,8 +29,9 @@
 #   make distclean   removes these, too
 #   make help        prints this list
 #
-# O=DIR builds elsewhere; KERNEL=6.12 and MACHINE=vmx choose the machine of make demo.
-# V=1 shows the commands.
+# O=DIR builds elsewhere; V=1 shows the commands. KERNELS also chooses the kernels of make,
+# make fuzz, make decoy and, for AMD, make bench; KERNEL=6.12 that of make demo.
+# MACHINE=vmx is for make demo and make test-debug.
 
 O ?= build
 PREFIX ?= /usr/local
@@ -205,7 +207,7 @@ prefix = $(DESTDIR)$(PREFIX)
 install: all
 	@$(MAKE) $(quiet) --no-print-directory install-files
 
-# Installs what was built, and builds nothing.
+# Installs what was built for KERNELS, and builds nothing. Modules of other kernels may be older.
 .PHONY: install-files
 install-files:
 	install -D $(bin)/dunectl $(prefix)/bin/dunectl
@@ -214,8 +216,10 @@ install-files:
 	install -D -m 644 $(O)/lib/libdune.a $(prefix)/lib/libdune.a
 	install -D -m 644 libdune/include/dune.h $(prefix)/include/dune.h
 	install -D -m 644 -t $(prefix)/include/linux $(UAPI)
-	cd $(O) && for module in $(MODULES:%=kernel/*/%.ko); do \
-		install -D -m 644 $$module $(prefix)/lib/dune/$$module || exit 1; done
+	for headers in $(KERNELS:%=$(machine)/%/usr/src/linux-headers-*-amd64); do \
+		release=$${headers##*/linux-headers-}; for module in $(MODULES:%=%.ko); do \
+		install -D -m 644 $(O)/kernel/$$release/$$module \
+			$(prefix)/lib/dune/kernel/$$release/$$module || exit 1; done; done
 
 .PHONY: uninstall
 uninstall:

@@ -75,7 +75,7 @@ struct outcome wait_child(int pid, unsigned int seconds)
 	return o;
 }
 
-struct outcome in_child(void (*fn)(void *arg), void *arg, unsigned int seconds)
+int checked_fork(void)
 {
 	int pid;
 
@@ -83,6 +83,13 @@ struct outcome in_child(void (*fn)(void *arg), void *arg, unsigned int seconds)
 	pid = fork();
 	if (pid < 0)
 		bail("fork: %s", strerror(errno));
+	return pid;
+}
+
+struct outcome in_child(void (*fn)(void *arg), void *arg, unsigned int seconds)
+{
+	int pid = checked_fork();
+
 	if (!pid) {
 		fn(arg);
 		_exit(0);

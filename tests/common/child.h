@@ -24,6 +24,9 @@ bool outcome_is(struct outcome o, int signal);
  */
 bool outcome_has(struct outcome o, int bits);
 
+/* fork(), which bails out on an error: kill() of -1 would end every process of the machine. */
+int checked_fork(void);
+
 /*
  * Run fn(arg) in a forked child and wait @seconds for it at most. A child
  * that does not even die of SIGKILL ends the program: the kernel is broken.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-/* Seccomp filters that children install: see filter.h. */
+/* Seccomp filters: see filter.h. */
 #define _GNU_SOURCE
 #include "filter.h"
 #include "tap.h"

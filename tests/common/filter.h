@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* Seccomp filters that children of the tests install. A child that cannot do so fails. */
+/* Seccomp filters of a test or its children. A process that cannot install one exits with 1. */
 #ifndef DUNE_TESTS_FILTER_H
 #define DUNE_TESTS_FILTER_H
 

@@ -202,11 +202,16 @@ int fuse_load(void)
 
 /* ---- dune.ko ---- */
 
-int dune_load_anew(void)
+int dune_reload(const char *parameters)
+{
+	int err = dune_unload();
+
+	return err ? err : dune_load(parameters);
+}
+
+int dune_load_without_kvm(void)
 {
 	int err = kvm_unload();
 
-	if (!err)
-		err = dune_unload();
-	return err ? err : dune_load("");
+	return err ? err : dune_reload("");
 }

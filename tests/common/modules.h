@@ -21,7 +21,10 @@ bool module_is_loaded(const char *name);
 const char *module_file(const char *name);
 /* With parameters of the module, "" for none. 0 or -errno; -EEXIST if it is loaded. */
 int module_insert(const char *name, const char *parameters);
-/* module_insert() if it is not loaded, and wait for the device of that name (-ENODEV: in vain). */
+/*
+ * module_insert() if it is not loaded, and wait for the device of that name (-ENODEV if it does not
+ * come).
+ */
 int module_load(const char *name, const char *parameters);
 /* 0 or -errno, -EWOULDBLOCK while the module has users. */
 int module_unload(const char *name);
@@ -91,7 +94,9 @@ static inline long dune_users_left(void)
 	return module_users_left("dune");
 }
 
-/* KVM is unloaded, and dune.ko loaded anew, without parameters. 0 or -errno. */
-int dune_load_anew(void);
+/* Unload dune.ko if it is loaded, and load it. 0 or -errno of the first that fails. */
+int dune_reload(const char *parameters);
+/* Unload KVM, too, and load dune.ko without parameters. */
+int dune_load_without_kvm(void);
 
 #endif

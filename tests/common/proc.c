@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static int slurp(const char *path, char *buf, int size)
+int file_read(const char *path, char *buf, int size)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
 	int n, len = 0;
@@ -28,7 +28,7 @@ long file_number(const char *path)
 {
 	char buf[64];
 
-	return slurp(path, buf, sizeof(buf)) > 0 ? strtol(buf, NULL, 0) : -1;
+	return file_read(path, buf, sizeof(buf)) > 0 ? strtol(buf, NULL, 0) : -1;
 }
 
 long file_key(const char *path, const char *key)
@@ -36,7 +36,7 @@ long file_key(const char *path, const char *key)
 	static char buf[16384];
 	size_t n = strlen(key);
 
-	if (slurp(path, buf, sizeof(buf)) <= 0)
+	if (file_read(path, buf, sizeof(buf)) <= 0)
 		return -1;
 	for (char *p = buf; p; p = strchr(p, '\n')) {
 		if (*p == '\n')

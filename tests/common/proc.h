@@ -5,6 +5,11 @@
 
 #include <stdbool.h>
 
+/*
+ * Read a file of less than @size bytes into @buf, with a 0 at the end. Its length, or -errno if it
+ * cannot be opened.
+ */
+int file_read(const char *path, char *buf, int size);
 /* A number in a file of /proc or /sys; -1 without one. */
 long file_number(const char *path);
 /* A line "Key: number" of /proc/meminfo, /proc/self/status, ... */

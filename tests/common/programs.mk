@@ -14,7 +14,9 @@ MAKEFILES := Makefile $(COMMON)flags.mk $(COMMON)programs.mk
 vpath %.c $(sort $(dir $(filter %.c,$(SOURCES))))
 vpath %.S $(sort $(dir $(filter %.S,$(SOURCES))))
 
-all: $(TESTS)
+all: $(TESTS) remove-old
+
+include $(COMMON)remove_old.mk
 
 # Objects that only a pattern rule names would be deleted after each build.
 $(TESTS): $(OBJECTS) $(filter %.a,$(NEEDS)) $(HEADERS) $(MAKEFILES)

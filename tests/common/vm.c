@@ -20,6 +20,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#define CPUIDS	200	/* more than KVM supports */
+
 struct vm_cpu vm_cpus[VM_CPUS];
 struct vm_shared vm_shared;
 
@@ -40,7 +42,7 @@ struct thread {
 static struct thread threads[VM_CPUS];
 static unsigned int nr_cpus;
 static int kvm = -1, vm = -1;
-static volatile bool stop, replacing;
+static volatile bool stop;
 static pthread_t replacer;
 
 int vm_available(void)
@@ -112,10 +114,12 @@ static int set_registers(struct thread *t, struct vm_cpu *c)
 
 static int set_cpuid(struct thread *t, struct vm_cpu *c)
 {
-	struct kvm_cpuid2 *ids = calloc(1, sizeof(*ids) + 200 * sizeof(ids->entries[0]));
+	struct kvm_cpuid2 *ids = calloc(1, sizeof(*ids) + CPUIDS * sizeof(ids->entries[0]));
 	int err = 0;
 
-	ids->nent = 200;
+	if (!ids)
+		return -ENOMEM;
+	ids->nent = CPUIDS;
 	if (ioctl(kvm, KVM_GET_SUPPORTED_CPUID, ids) || ioctl(t->fd, KVM_SET_CPUID2, ids))
 		err = -errno;
 	c->has_tsc_aux = false;
@@ -214,10 +218,12 @@ static void *replace(void *arg)
 		uint64_t *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE,
 				      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
+		if (page == MAP_FAILED)
+			bail("mmap: %s", strerror(errno));
 		page[0] = n;
 		if (mremap(page, 4096, 4096, MREMAP_MAYMOVE | MREMAP_FIXED,
 			   vm_shared.stamp) == MAP_FAILED)
-			break;
+			bail("mremap: %s", strerror(errno));
 		vm_shared.published = n;
 		sleep_ms(5);
 	}
@@ -303,7 +309,8 @@ int vm_start(unsigned int cpus)
 		nr_cpus++;
 	}
 	vm_pin(true);
-	replacing = !pthread_create(&replacer, NULL, replace, NULL);
+	if (pthread_create(&replacer, NULL, replace, NULL))
+		bail("pthread_create");
 	return 0;
 }
 
@@ -316,9 +323,8 @@ void vm_stop(void)
 		pthread_kill(threads[i].thread, SIGUSR1);
 		pthread_join(threads[i].thread, NULL);
 	}
-	if (replacing)
+	if (nr_cpus)
 		pthread_join(replacer, NULL);
-	replacing = false;
 	for (unsigned int i = 0; i < VM_CPUS; i++) {
 		if (threads[i].run && threads[i].run != MAP_FAILED)
 			munmap(threads[i].run, threads[i].run_size);

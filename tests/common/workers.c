@@ -100,9 +100,11 @@ static void *replace(void *arg)
 		u64 *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE,
 				 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
+		if (page == MAP_FAILED)
+			child_fails("mmap: %m");
 		page[0] = n;
 		if (mremap(page, 4096, 4096, MREMAP_MAYMOVE | MREMAP_FIXED, stamp) == MAP_FAILED)
-			return NULL;
+			child_fails("mremap: %m");
 		w->published = n;
 		sleep_ms(5);
 	}
@@ -130,8 +132,11 @@ static void worker(struct worker *w)
 	running = &g;
 	signal(SIGSEGV, refused);
 	stamp = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (stamp == MAP_FAILED)
+		child_fails("mmap: %m");
 	guest_open(&g);
-	pthread_create(&t, NULL, replace, w);
+	if (pthread_create(&t, NULL, replace, w))
+		child_fails("pthread_create");
 	enum guest_end end = guest_call(&g, work, w);
 
 	diag("a Dune process ended: %s, failure %lu, %#lx", guest_end_name(&g, end),
@@ -144,10 +149,9 @@ void workers_start(void)
 	if (!workers)
 		workers = shared_alloc(4096);
 	memset(workers, 0, 4096);
-	fflush(stdout);
 	for (int i = 0; i < WORKERS; i++) {
 		/* The memory is shared: only the parent writes the number. */
-		int pid = fork();
+		int pid = checked_fork();
 
 		if (!pid)
 			worker(&workers[i]);

@@ -149,7 +149,7 @@ int main(void)
 	if (pipe(gate))
 		bail("pipe: %m");
 	/* Threads are audited that were made after audit was enabled. */
-	pid = fork();
+	pid = checked_fork();
 	if (!pid) {
 		child();
 		_exit(0);

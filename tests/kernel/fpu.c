@@ -9,6 +9,7 @@
  * runs without one.
  */
 #define _GNU_SOURCE
+#include "child.h"
 #include "cpu.h"
 #include "guest.h"
 #include "tap.h"
@@ -61,7 +62,7 @@ int main(int argc, char **argv)
 		execl("/proc/self/exe", argv[0], "again", NULL);
 	begin(60);
 	pin_to(sched_getcpu());
-	int other = fork();
+	int other = checked_fork();
 
 	if (!other)
 		use_register(parent);

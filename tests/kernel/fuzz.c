@@ -198,10 +198,8 @@ static void batch(u64 number)
 {
 	for (u64 first = 0; first < STATES;) {
 		memset(count, 0, sizeof(*count));
-		int pid = fork();
+		int pid = checked_fork();
 
-		if (pid < 0)
-			bail("fork: %s", strerror(errno));
 		if (!pid)
 			child(mix(mix(seed) ^ number), first);
 		await(pid, number);
@@ -259,7 +257,7 @@ static void namespaces(void)
 {
 	if (unshare(CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWNET | CLONE_NEWUTS))
 		bail("unshare: %s", strerror(errno));
-	int pid = fork();
+	int pid = checked_fork();
 
 	if (!pid)
 		_exit(warden() ? WARDEN_HAS_MORE : WARDEN_DONE);
@@ -272,7 +270,7 @@ static void wardens(void)
 	int status;
 
 	do {
-		int pid = fork();
+		int pid = checked_fork();
 
 		if (!pid)
 			namespaces();
@@ -353,9 +351,7 @@ int main(int argc, char **argv)
 	diag("FUZZ_SEED=%#lx FUZZ_FIRST=%lu", seed, first);
 	sched_getaffinity(0, sizeof(cpus), &cpus);
 	for (n = 0; n < CPU_COUNT(&cpus) && n < WARDENS && n < children; n++) {
-		pids[n] = fork();
-		if (pids[n] < 0)
-			bail("fork: %s", strerror(errno));
+		pids[n] = checked_fork();
 		if (!pids[n])
 			wardens();
 	}

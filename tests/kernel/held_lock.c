@@ -42,7 +42,10 @@ static volatile struct {
 static char directory[] = "/tmp/held_lock.XXXXXX";
 static int dune = -1;
 
-/* The kernel tries a fault again whose READ has failed: the last time with the lock held. */
+/*
+ * A READ that fails makes the kernel try the page fault again. The last attempt is made with the
+ * lock held.
+ */
 static int read_file(void)
 {
 	int number = ++shared->reads;
@@ -216,10 +219,10 @@ static void locked(void)
 		skip("no FUSE", "a process whose memory is locked");
 		return;
 	}
-	of_server = fork();
+	of_server = checked_fork();
 	if (!of_server)
 		server(fuse);
-	of_holder = fork();
+	of_holder = checked_fork();
 	if (!of_holder) {
 		close(fuse);
 		holder();
@@ -255,18 +258,14 @@ int main(void)
 		bail("no vCPU can be made: %s", strerror(-err));
 	guest_close(&g);
 	if (!guest_vmx) {
-		err = dune_unload();
-		if (!err)
-			err = dune_load("notify_flushes=1");
+		err = dune_reload("notify_flushes=1");
 		ok(!err, "the module is loaded with notify_flushes=1 (%s)", strerror(-err));
 	}
 	if (!err)
 		locked();
 	ok(!dune_users_left(), "nobody uses the module afterwards");
 	if (!guest_vmx) {
-		err = dune_unload();
-		if (!err)
-			err = dune_load("");
+		err = dune_reload("");
 		ok(!err, "the module is loaded without notify_flushes again (%s)", strerror(-err));
 	}
 	return done();

@@ -4,6 +4,7 @@
  * sets and those of perf. Fails when the module does not load them again.
  */
 #define _GNU_SOURCE
+#include "child.h"
 #include "host.h"
 #include "tap.h"
 
@@ -46,7 +47,7 @@ static void watched_child(void)
 
 static void by_tracer(void)
 {
-	int status, count = 0, pid = fork();
+	int status, count = 0, pid = checked_fork();
 
 	if (!pid)
 		watched_child();

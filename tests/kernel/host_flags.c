@@ -7,10 +7,10 @@
 #define _GNU_SOURCE
 #include "guest_calls.h"
 #include "host.h"
+#include "proc.h"
 #include "tap.h"
 
 #include <asm/processor-flags.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -54,12 +54,8 @@ static void flags(void)
 static bool steps_into_kernel(void)
 {
 	char version[6] = "";
-	int fd = open("/sys/class/dmi/id/bios_version", O_RDONLY);
 
-	if (fd >= 0) {
-		(void)!read(fd, version, 5);
-		close(fd);
-	}
+	file_read("/sys/class/dmi/id/bios_version", version, sizeof(version));
 	return !strcmp(version, "Bochs");
 }
 

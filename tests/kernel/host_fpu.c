@@ -6,6 +6,7 @@
  * process's shows.
  */
 #define _GNU_SOURCE
+#include "child.h"
 #include "host.h"
 #include "tap.h"
 
@@ -77,7 +78,7 @@ static void dirty(bool avx)
 static void registers(void)
 {
 	bool avx = read_xcr0() & 1 << 2;
-	int pid = fork();
+	int pid = checked_fork();
 
 	if (!pid)
 		dirty(avx);

@@ -79,7 +79,7 @@ int main(void)
 	host_begin(&g);
 	host_open_msrs();
 	bad = shared_alloc(4096);
-	pid = fork();
+	pid = checked_fork();
 	if (!pid)
 		neighbour(bad);
 	for (unsigned int i = 0; i < sizeof(loads) / sizeof(loads[0]); i++)

@@ -15,7 +15,6 @@
 #include "timing.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -73,22 +72,11 @@ static bool all_move(void)
 	return good;
 }
 
-static void read_file(const char *path, char *text, int size)
-{
-	int fd = open(path, O_RDONLY);
-
-	memset(text, 0, size);
-	if (fd < 0)
-		return;
-	(void)!read(fd, text, size - 1);
-	close(fd);
-}
-
 static bool root_is_9p(void)
 {
 	static char text[16384];
 
-	read_file("/proc/mounts", text, sizeof(text));
+	file_read("/proc/mounts", text, sizeof(text));
 	/* An overlay does not show the device of its lower directory. */
 	return strstr(text, " 9p ") || strstr(text, "overlay / ");
 }
@@ -128,17 +116,17 @@ static void hotplug_rounds(int pid)
 /* The state of /sys/power/state to ask for. Only suspend to memory takes CPUs down. */
 static const char *suspend_state(void)
 {
-	char text[64];
+	char text[64] = "";
 
-	read_file("/sys/power/state", text, sizeof(text));
+	file_read("/sys/power/state", text, sizeof(text));
 	return strstr(text, "mem") ? "mem" : strstr(text, "freeze") ? "freeze" : NULL;
 }
 
 static bool has_level(const char *level)
 {
-	char text[64];
+	char text[64] = "";
 
-	read_file("/sys/power/pm_test", text, sizeof(text));
+	file_read("/sys/power/pm_test", text, sizeof(text));
 	return strstr(text, level);
 }
 
@@ -181,7 +169,7 @@ int main(void)
 	klog_begin(&log);
 	progress = shared_alloc(4096);
 	for (int i = 0; i < WORKERS; i++) {
-		pids[i] = fork();
+		pids[i] = checked_fork();
 		if (!pids[i])
 			worker(progress + i * 8);
 	}

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * No resource is left over: exit_group while other threads run or sleep in the guest,
- * vCPUs that outlive their threads, module references, memory over many cycles,
- * unloading and loading. Fails when a reference to the module is never dropped (rmmod
- * reports busy for ever) or not taken (rmmod crashes the machine), when memory is not
- * given back, when a vCPU can be run or its run page mapped after its thread ended or
- * by another process, when a process with threads in the guest does not end as it does
+ * No resource is left over: exit_group while other threads run or sleep in the guest, vCPUs that
+ * never ran, memory over many cycles, unloading and loading. Fails when a reference to the module
+ * is never dropped (rmmod reports busy for ever) or not taken (rmmod crashes the machine), when
+ * memory is not given back, when a process with threads in the guest does not end as it does
  * natively, or when the module does not unload and load again.
  */
 #define _GNU_SOURCE
@@ -24,8 +22,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -136,87 +132,6 @@ static void unrun(void *arg)
 		guest_open(&g[i]);
 	for (int i = 0; i < 20; i += 2)
 		guest_close(&g[i]);
-}
-
-static void *make_and_leave(void *arg)
-{
-	guest_open(arg);
-	guest_call(arg, guest_return, (void *)1);
-	return NULL;
-}
-
-/* A vCPU whose thread has ended cannot be run by another. */
-static void outlived(void)
-{
-	struct guest g;
-	pthread_t t;
-
-	pthread_create(&t, NULL, make_and_leave, &g);
-	pthread_join(t, NULL);
-	ok(guest_run(&g) == -EPERM, "a vCPU whose thread has ended cannot be run");
-	int refused = 0;
-
-	for (int i = 0; i < 50; i++) {
-		struct guest h;
-
-		pthread_create(&t, NULL, make_and_leave, &h);
-		pthread_join(t, NULL);
-		refused += guest_run(&h) == -EPERM;
-		guest_close(&h);
-	}
-	ok(refused == 50,
-	   "vCPUs of threads that have ended cannot be run, one after the other (%d of 50)",
-	   refused);
-	guest_close(&g);
-}
-
-/* A descriptor passed to another process keeps the module, not the memory. */
-static void passed_on(void)
-{
-	int pair[2], pid;
-	char c = 0;
-
-	if (socketpair(AF_UNIX, SOCK_STREAM, 0, pair))
-		bail("socketpair: %m");
-	pid = fork();
-	if (!pid) {
-		struct guest g;
-		char control[CMSG_SPACE(sizeof(int))];
-		struct iovec iov = { &c, 1 };
-		struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control,
-				    .msg_controllen = sizeof(control) };
-		struct cmsghdr *cm = CMSG_FIRSTHDR(&m);
-
-		guest_open(&g);
-		guest_call(&g, guest_return, NULL);
-		cm->cmsg_level = SOL_SOCKET;
-		cm->cmsg_type = SCM_RIGHTS;
-		cm->cmsg_len = CMSG_LEN(sizeof(int));
-		memcpy(CMSG_DATA(cm), &g.fd, sizeof(int));
-		_exit(sendmsg(pair[1], &m, 0) != 1);
-	}
-	struct outcome o = wait_child(pid, 20);
-	char control[CMSG_SPACE(sizeof(int))];
-	struct iovec iov = { &c, 1 };
-	struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control,
-			    .msg_controllen = sizeof(control) };
-	int fd = -1;
-
-	ok(o.code == 0 && recvmsg(pair[0], &m, 0) == 1, "a vCPU is sent to another process (%s)",
-	   outcome_text(o));
-	if (CMSG_FIRSTHDR(&m))
-		memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&m)), sizeof(int));
-	ok(raw_syscall(SYS_ioctl, fd, DUNE_RUN, 0, 0, 0, 0) == -EPERM,
-	   "a vCPU's descriptor in another process cannot run the vCPU");
-	void *p = mmap(NULL, 4096, PROT_READ, MAP_SHARED, fd, 0);
-
-	ok(p == MAP_FAILED, "a vCPU's descriptor in another process cannot map its run page");
-	ok(dune_users_now() > 0, "a vCPU's descriptor in another process holds the module");
-	close(fd);
-	close(pair[0]);
-	close(pair[1]);
-	ok(dune_users_left() == 0,
-	   "nothing holds the module once the other process has closed the descriptor");
 }
 
 static void cycle(void *arg)
@@ -330,10 +245,6 @@ int main(void)
 	o = in_child(unrun, NULL, 20);
 	ok(o.code == 0, "a process with vCPUs that never ran ends normally (%s)", outcome_text(o));
 	ok(dune_users_left() == 0, "nothing holds the module after vCPUs that never ran");
-	outlived();
-	ok(dune_users_left() == 0,
-	   "nothing holds the module after vCPUs that outlived their threads");
-	passed_on();
 	leaks();
 	module();
 	klog_end(&log);

@@ -24,7 +24,7 @@ static void forked(void)
 	access_by(&g, guest_load, p, NULL);
 	if (pipe(to))
 		bail("pipe: %m");
-	pid = fork();
+	pid = checked_fork();
 	if (!pid) {
 		(void)!read(to[0], &c, 1);
 		_exit(p[0] == 1 ? 0 : 1);
@@ -37,7 +37,7 @@ static void forked(void)
 	   outcome_text(o));
 
 	p[0] = 5;
-	pid = fork();
+	pid = checked_fork();
 	if (!pid) {
 		p[0] = 6;
 		_exit(0);
@@ -61,7 +61,7 @@ static void by_fork(u64 n)
 		area[0] = n;
 		return;
 	}
-	pid = fork();
+	pid = checked_fork();
 	if (!pid) {
 		area[0] = 1;
 		_exit(0);

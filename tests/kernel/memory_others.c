@@ -38,7 +38,7 @@ static void other_process(void)
 	u64 *p = shared_alloc(4096);
 	int pid;
 
-	pid = fork();
+	pid = checked_fork();
 	if (!pid) {
 		sleep_ms(30);
 		p[0] = 9;
@@ -53,7 +53,7 @@ static void other_process(void)
 	volatile u64 *own = new_memory(4096);
 	int self = getpid();
 
-	pid = fork();
+	pid = checked_fork();
 	if (!pid) {
 		char path[40];
 		u64 nine = 9;

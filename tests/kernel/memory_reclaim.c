@@ -9,7 +9,6 @@
 #include "tap.h"
 #include "timing.h"
 
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -72,12 +71,9 @@ static void swap_off(void)
 
 static long swapped_out(void)
 {
-	char text[8192], *line;
-	int fd = open("/proc/vmstat", O_RDONLY);
-	int n = read(fd, text, sizeof(text) - 1);
+	char text[8192] = "", *line;
 
-	close(fd);
-	text[n > 0 ? n : 0] = 0;
+	file_read("/proc/vmstat", text, sizeof(text));
 	line = strstr(text, "pswpout ");
 	return line ? atol(line + 8) : 0;
 }

@@ -106,7 +106,9 @@ static void write_on(void *arg)
 		if (err == -EINTR || (!err && (own.run->exit_reason == DUNE_EXIT_INTR ||
 					       own.run->exit_reason == DUNE_EXIT_FAULT)))
 			continue;
-		break;
+		if (stop)
+			break;
+		child_fails("the guest ended early: error %d, exit %u", err, own.run->exit_reason);
 	}
 	pthread_join(t, NULL);
 	_exit(lost ? 1 : 0);

@@ -94,7 +94,7 @@ static void charged_until(enum how how)
 	cgroup_empty();
 	before = cgroup_charge();
 	*step = 0;
-	pid = fork();
+	pid = checked_fork();
 	if (!pid)
 		have_and_end((void *)(long)how);
 	for (int ms = 0; !*step && ms < 20000; ms += 10)

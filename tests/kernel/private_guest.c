@@ -78,7 +78,7 @@ static void use(void)
 	   g.value == PAGES * 0x1234000 + PAGES * (PAGES - 1) / 2,
 	   "the guest reads what it wrote in an earlier run");
 	ok(guest_call3(&g, sum, (void *)PRIVATE_AT) == GUEST_DONE && g.value,
-	   "ring 3 of the guest reads it, too");
+	   "ring 3 of the guest reads private memory, too");
 	ok(guest_call(&g, execute, (void *)PRIVATE_AT) == GUEST_DONE && g.value == 42,
 	   "the guest executes a page");
 	ok(guest_call(&g, move_tables, (void *)(PRIVATE_AT + 4096)) == GUEST_DONE &&
@@ -87,8 +87,9 @@ static void use(void)
 	guest_first_exit(&g, guest_load, PRIVATE_AT + PAGES * 4096);
 	ok(private_missing(&g, first + PAGES * 4096), "an access after the last page ends the run");
 	is(private_add(&g, 2, &more), 0, "two more pages are added");
-	ok(more == first + PAGES * 4096, "they follow the others");
-	ok(guest_resume(&g) == GUEST_DONE && !g.value, "the access is repeated, and finds a page");
+	ok(more == first + PAGES * 4096, "the pages that are added follow the others");
+	ok(guest_resume(&g) == GUEST_DONE && !g.value,
+	   "the guest repeats the access after the last page, and finds a page");
 	guest_first_exit(&g, guest_load, PRIVATE_AT + (PAGES + 2) * 4096);
 	ok(private_missing(&g, first + (PAGES + 2) * 4096),
 	   "an access after the new last page ends the run");

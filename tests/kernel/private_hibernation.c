@@ -35,15 +35,16 @@ static void hibernation(struct guest *g)
 	}
 	is(private_add(g, 1, &gpa), -EBUSY, "no page is added while the computer hibernates");
 	close(fd);
-	is(private_add(g, 1, &gpa), 0, "a page is added after that");
+	is(private_add(g, 1, &gpa), 0, "a page is added after the hibernation has ended");
 	is(snapshot_open(), -EBUSY, "the computer does not hibernate with private memory");
 	guest_open(&h);
 	private_add(&h, 1, &gpa);
 	guest_close(g);
-	is(snapshot_open(), -EBUSY, "nor while there is another address space with some");
+	is(snapshot_open(), -EBUSY,
+	   "the computer does not hibernate while another address space has private memory");
 	guest_close(&h);
 	fd = snapshot_open();
-	ok(fd >= 0, "it hibernates when all are gone (%d)", fd);
+	ok(fd >= 0, "the computer hibernates when no address space has private memory (%d)", fd);
 	close(fd);
 }
 

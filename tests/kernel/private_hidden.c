@@ -139,7 +139,7 @@ static void owner(void *arg)
 static void by_a_tracer(void)
 {
 	struct place *place = shared_alloc(sizeof(*place));
-	int status, pid = fork();
+	int status, pid = checked_fork();
 
 	if (!pid)
 		owner(place);
@@ -164,25 +164,15 @@ static void by_a_tracer(void)
 	ok(outcome_is(o, 0), "the child's secrets are unchanged (%s)", outcome_text(o));
 }
 
-static long maps(char *text, unsigned long size)
-{
-	int fd = open("/proc/self/maps", O_RDONLY);
-	long n = 0, more;
-
-	while ((more = read(fd, text + n, size - n)) > 0)
-		n += more;
-	close(fd);
-	return n;
-}
-
 static void in_maps(void)
 {
 	static char before[65536], after[65536];
-	long n = maps(before, sizeof(before));
+	int n = file_read("/proc/self/maps", before, sizeof(before));
 	u64 gpa;
 
 	private_add(&g, 4, &gpa);
-	ok(n == maps(after, sizeof(after)) && !memcmp(before, after, n),
+	ok(n > 0 && n == file_read("/proc/self/maps", after, sizeof(after)) &&
+	   !memcmp(before, after, n),
 	   "/proc/self/maps is the same before and after pages are added");
 }
 

@@ -38,11 +38,12 @@ static void another_address_space(void)
 	guest_first_exit(&h, guest_load, PRIVATE_AT);
 	ok(private_missing(&h, first),
 	   "another address space of the process has nothing at the same address");
-	is(private_add(&h, 1, &gpa), 0, "the other address space adds a page");
+	is(private_add(&h, 1, &gpa), 0, "another address space adds a page");
 	guest_first_exit(&h, guest_load, PRIVATE_AT + 4096);
-	ok(gpa == first && private_missing(&h, first + 4096), "it has one page, and no second one");
+	ok(gpa == first && private_missing(&h, first + 4096),
+	   "another address space has its one page, and no second one");
 	guest_call(&h, count_secrets, (void *)PRIVATE_AT);
-	is(h.value, 0, "the page has nothing of the first address space");
+	is(h.value, 0, "the other address space's page has nothing of the first one");
 	guest_call(&h, clear, (void *)PRIVATE_AT);
 	guest_close(&h);
 	guest_call(&g, count_secrets, (void *)PRIVATE_AT);

@@ -8,6 +8,7 @@
  * machine dies, within seconds. REGION_SECONDS is how long it runs.
  */
 #define _GNU_SOURCE
+#include "child.h"
 #include "cpu.h"
 #include "guest_calls.h"
 #include "private.h"
@@ -215,7 +216,7 @@ static void *runner(void *arg)
 
 static void fork_and_exec(void)
 {
-	int status, pid = fork();
+	int status, pid = checked_fork();
 
 	if (!pid)
 		_exit(0);

@@ -43,29 +43,33 @@ static void refused(void)
 
 	for (unsigned int i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
 		p.size = sizes[i];
-		is(call(g.fd, DUNE_ADD_PRIVATE, &p), -EINVAL, "size %u: EINVAL", sizes[i]);
+		is(call(g.fd, DUNE_ADD_PRIVATE, &p), -EINVAL,
+		   "DUNE_ADD_PRIVATE with size %u: EINVAL", sizes[i]);
 	}
 	p.size = sizeof(p);
 	p.flags = 1;
-	is(call(g.fd, DUNE_ADD_PRIVATE, &p), -EINVAL, "a flag: EINVAL");
+	is(call(g.fd, DUNE_ADD_PRIVATE, &p), -EINVAL, "DUNE_ADD_PRIVATE with a flag: EINVAL");
 	p.flags = 0;
-	is(call(g.dev, DUNE_ADD_PRIVATE, &p), -ENOTTY, "on the device: ENOTTY");
+	is(call(g.dev, DUNE_ADD_PRIVATE, &p), -ENOTTY, "DUNE_ADD_PRIVATE on the device: ENOTTY");
 	p.pages = 0;
-	is(call(g.fd, DUNE_ADD_PRIVATE, &p), -EINVAL, "no page: EINVAL");
+	is(call(g.fd, DUNE_ADD_PRIVATE, &p), -EINVAL, "DUNE_ADD_PRIVATE of no page: EINVAL");
 	p.pages = g.info.private_pages;
-	is(call(g.fd, DUNE_ADD_PRIVATE, &p), -ENOSPC, "more pages than are left: ENOSPC");
+	is(call(g.fd, DUNE_ADD_PRIVATE, &p), -ENOSPC,
+	   "DUNE_ADD_PRIVATE of more pages than are left: ENOSPC");
 	for (int bit = 32; bit < 64; bit += 5) {
 		p.pages = 1UL << bit;
-		is(call(g.fd, DUNE_ADD_PRIVATE, &p), -ENOSPC, "2^%d pages: ENOSPC", bit);
+		is(call(g.fd, DUNE_ADD_PRIVATE, &p), -ENOSPC,
+		   "DUNE_ADD_PRIVATE of 2^%d pages: ENOSPC", bit);
 	}
-	is(call(g.fd, DUNE_ADD_PRIVATE, NULL), -EFAULT, "at 0: EFAULT");
+	is(call(g.fd, DUNE_ADD_PRIVATE, NULL), -EFAULT, "DUNE_ADD_PRIVATE at 0: EFAULT");
 	edge = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	*edge = (struct dune_private){ .size = sizeof(p), .pages = 1 };
 	mprotect(edge, 4096, PROT_READ);
-	is(call(g.fd, DUNE_ADD_PRIVATE, edge), -EFAULT, "in read-only memory: EFAULT");
+	is(call(g.fd, DUNE_ADD_PRIVATE, edge), -EFAULT,
+	   "DUNE_ADD_PRIVATE in read-only memory: EFAULT");
 	munmap(edge, 4096);
-	is(private_add(&g, 1, &after), 0, "a page is added after all that");
-	ok(after == first + 4096, "what was refused has added nothing");
+	is(private_add(&g, 1, &after), 0, "a page is added after the refused requests");
+	ok(after == first + 4096, "the refused requests have added nothing");
 }
 
 /* Pages up to the limit, in an address space of its own. */
@@ -88,8 +92,8 @@ static void fill(void)
 	}
 	is(err, 0, "an address space gets pages up to its limit");
 	is(private_add(&h, max - n + 1, &gpa), -ENOSPC, "one page more than the limit: ENOSPC");
-	is(private_add(&h, max - n, &gpa), 0, "the last pages");
-	is(private_add(&h, 1, &gpa), -ENOSPC, "one page more: ENOSPC");
+	is(private_add(&h, max - n, &gpa), 0, "an address space gets its last pages");
+	is(private_add(&h, 1, &gpa), -ENOSPC, "one page more than the last one: ENOSPC");
 	private_show(&h, first + (max - 512) * 4096);
 	ok(guest_call(&h, guest_load, (void *)(PRIVATE_AT + 511 * 4096)) == GUEST_DONE &&
 	   !h.value, "the guest reads the last page");

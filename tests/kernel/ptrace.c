@@ -84,7 +84,7 @@ static int start(u64 (*fn)(void *arg))
 	shared->go = 0;
 	shared->running = 0;
 	shared->calls = 0;
-	pid = fork();
+	pid = checked_fork();
 	if (!pid) {
 		struct guest g;
 
@@ -101,7 +101,7 @@ static void every_call(void)
 {
 	struct guest g;
 	struct __ptrace_syscall_info info;
-	int entries = 0, exits = 0, in_order = 1, sig, pid = fork();
+	int entries = 0, exits = 0, in_order = 1, sig, pid = checked_fork();
 
 	if (!pid)
 		traced(&g);
@@ -267,7 +267,7 @@ static void control(void)
 
 	/* The end of a tracer kills its tracee (PTRACE_O_EXITKILL), also one that spins. */
 	pid = start(spin);
-	int tracer = fork();
+	int tracer = checked_fork();
 
 	if (!tracer) {
 		ptrace(PTRACE_SEIZE, pid, 0, PTRACE_O_EXITKILL);

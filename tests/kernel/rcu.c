@@ -55,7 +55,7 @@ __attribute__((noreturn)) static void *spin_in_guest(void *arg)
 
 static int spinners(void)
 {
-	int pid = fork();
+	int pid = checked_fork();
 	pthread_t t;
 
 	if (pid)
@@ -81,7 +81,7 @@ static unsigned long untrace(unsigned long limit, int *pid)
 	unsigned long start = now_us(), took;
 	int status;
 
-	*pid = fork();
+	*pid = checked_fork();
 	if (!*pid)
 		_exit(trace_write(INSTANCE "/current_tracer", "nop") ? 1 : 0);
 	do {

@@ -168,7 +168,7 @@ static void accounted(void *arg)
 	struct guest g;
 
 	guest_open(&g);
-	if (fork() == 0) {
+	if (!checked_fork()) {
 		sleep_ms(1000);
 		kill(getppid(), SIGUSR1);
 		_exit(0);

@@ -2,16 +2,28 @@
 /*
  * Another thread writes random numbers to the run page, or to the guest's tables, while
  * the guest runs. Each runs in a child (isolated.h). Fails when the kernel warns, crashes or
- * hangs, or when the parent's own guest does not run afterwards. A field of the run page that
- * the kernel reads twice is found only if the second value has such an effect.
+ * hangs, or when the parent's own guest does not run afterwards.
+ *
+ * A field that the kernel reads twice is found only if the second value has such an effect, and
+ * only if the thread runs between the two reads: on another CPU, or where the kernel can be
+ * preempted.
  */
 #define _GNU_SOURCE
 #include "guest.h"
 #include "isolated.h"
 #include "random.h"
+#include "tap.h"
 
 #include <pthread.h>
 #include <signal.h>
+
+static void start_thread(void *(*fn)(void *arg), void *arg)
+{
+	pthread_t t;
+
+	if (pthread_create(&t, NULL, fn, arg))
+		child_fails("a thread cannot be made");
+}
 
 static void *scribble(void *arg)
 {
@@ -27,12 +39,9 @@ static void *scribble(void *arg)
 	return NULL;
 }
 
-/* The run page changes at every moment; the kernel must read each field once. */
 static void scribbled_run_page(void)
 {
-	pthread_t t;
-
-	pthread_create(&t, NULL, scribble, g.run);
+	start_thread(scribble, g.run);
 	end_after(600);
 	for (;;) {
 		guest_set_state(&g, &g.state);
@@ -56,9 +65,7 @@ static void *scribble_tables(void *arg)
 
 static void scribbled_tables(void)
 {
-	pthread_t t;
-
-	pthread_create(&t, NULL, scribble_tables, g.mem);
+	start_thread(scribble_tables, g.mem);
 	end_after(600);
 	for (;;) {
 		guest_prepare(&g, 0, ud2, NULL);

@@ -8,6 +8,7 @@
  */
 #define _GNU_SOURCE
 #include "child.h"
+#include "filter.h"
 #include "guest.h"
 #include "modules.h"
 #include "tap.h"
@@ -16,8 +17,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/audit.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stddef.h>
@@ -30,24 +29,14 @@
 #include <unistd.h>
 
 static struct guest g;
-static struct sock_fprog prog;
-static struct sock_filter code[] = {
-	BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_getppid, 0, 1),
-	BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),	/* [2]: the action */
-	BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-};
 
 /* The arguments of the call that ordered_arguments() makes. */
 static const u64 ordered[] = { 0x1122334455667788, 2, 3ULL << 32, ~0ULL, 5, 6 };
 
-static long install(u32 action, unsigned int flags)
+/* The filter's answer to getppid() is @action. */
+static int install(u32 action, unsigned int flags)
 {
-	code[2].k = action;
-	prog.len = sizeof(code) / sizeof(code[0]);
-	prog.filter = code;
-	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-	return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, &prog);
+	return filter_call(SYS_getppid, action, flags);
 }
 
 static u64 getppids(void *arg)
@@ -70,8 +59,7 @@ static void begin_guest(void)
 static void errno_filter(void *arg)
 {
 	begin_guest();
-	if (install(SECCOMP_RET_ERRNO | 123, 0))
-		child_fails("the filter cannot be installed");
+	install(SECCOMP_RET_ERRNO | 123, 0);
 	if (guest_call(&g, getppids, (void *)10) != GUEST_DONE)
 		child_fails("the guest did not return");
 	if (g.value != (u64)-123)
@@ -146,14 +134,12 @@ static void argument_filter(void *arg)
 		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_getppid, 1, 0),
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
 	};
-	struct sock_fprog p = { .filter = f };
+	unsigned int len;
 
 	begin_guest();
-	p.len = 6 + compare_arguments(f + 6);
-	f[p.len++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | 88);
-	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
-	    prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &p))
-		child_fails("the filter cannot be installed");
+	len = 6 + compare_arguments(f + 6);
+	f[len++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | 88);
+	filter_install(f, len, 0);
 	if (guest_call(&g, ordered_arguments, NULL) != GUEST_DONE)
 		child_fails("the guest did not return");
 	if (g.value != (u64)-88)
@@ -164,8 +150,7 @@ static void argument_filter(void *arg)
 static void permitting_filter(void *arg)
 {
 	begin_guest();
-	if (install(SECCOMP_RET_ALLOW, 0))
-		child_fails("the filter cannot be installed");
+	install(SECCOMP_RET_ALLOW, 0);
 	g.slow = 0;
 	if (guest_call(&g, getppids, (void *)1000) != GUEST_DONE)
 		child_fails("the guest did not return");
@@ -195,9 +180,7 @@ static void notify_filter(void *arg)
 
 	begin_guest();
 	listener = install(SECCOMP_RET_USER_NOTIF, SECCOMP_FILTER_FLAG_NEW_LISTENER);
-	if (listener < 0)
-		child_fails("the filter cannot be installed");
-	pid_t pid = fork();
+	pid_t pid = checked_fork();
 
 	if (!pid)
 		_exit(supervise(listener));
@@ -218,9 +201,7 @@ static void killed_notify(void *arg)
 
 	begin_guest();
 	listener = install(SECCOMP_RET_USER_NOTIF, SECCOMP_FILTER_FLAG_NEW_LISTENER);
-	if (listener < 0)
-		child_fails("the filter cannot be installed");
-	if (!fork()) {
+	if (!checked_fork()) {
 		ioctl(listener, SECCOMP_IOCTL_NOTIF_RECV, &request);
 		_exit(kill(waiting, SIGKILL));
 	}
@@ -236,22 +217,27 @@ static void trace_filter(void *arg)
 		child_fails("the guest has another result: %ld", (long)g.value);
 }
 
-static u64 guest_installs(void *arg)
+static u64 guest_installs(void *program)
 {
 	if (hypercall(SYS_prctl, PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0, 0))
 		return 1;
-	if (hypercall3(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, (long)&prog))
+	if (hypercall3(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, (long)program))
 		return 2;
 	return hypercall0(SYS_getppid);
 }
 
 static void guest_filter(void *arg)
 {
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_getppid, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | 77),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog program = { .len = FILTER_LEN(code), .filter = code };
+
 	begin_guest();
-	code[2].k = SECCOMP_RET_ERRNO | 77;
-	prog.len = 4;
-	prog.filter = code;
-	if (guest_call(&g, guest_installs, NULL) != GUEST_DONE)
+	if (guest_call(&g, guest_installs, &program) != GUEST_DONE)
 		child_fails("the guest did not return");
 	if (g.value != (u64)-77)
 		child_fails("the guest has another result: %ld", (long)g.value);
@@ -308,7 +294,7 @@ static void *other_thread(void *arg)
 		sleep_ms(1);
 	sleep_ms(20);
 	if (install(SECCOMP_RET_ERRNO | 55, SECCOMP_FILTER_FLAG_TSYNC))
-		child_fails("the filter cannot be installed");
+		child_fails("a thread cannot have the filter");
 	__atomic_store_n(&filtered, 1, __ATOMIC_SEQ_CST);
 	return NULL;
 }

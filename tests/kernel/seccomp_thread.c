@@ -137,7 +137,7 @@ static bool one_process(int round)
 	if (pipe(ends))
 		bail("pipe: %m");
 
-	pid_t pid = fork();
+	pid_t pid = checked_fork();
 
 	if (!pid)
 		run_guest();

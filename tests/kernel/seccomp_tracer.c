@@ -122,7 +122,7 @@ static int trace_guest(const struct change *change)
 
 	memset(shared, 0, sizeof(*shared));
 
-	pid_t pid = fork();
+	pid_t pid = checked_fork();
 
 	if (!pid) {
 		run_guest(change);
@@ -160,7 +160,7 @@ int main(void)
 
 	begin(120);
 	shared = shared_alloc(sizeof(*shared));
-	victim = fork();
+	victim = checked_fork();
 	if (!victim)
 		wait_to_be_killed();
 

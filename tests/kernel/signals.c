@@ -175,7 +175,7 @@ static int start(enum where w)
 
 	shared->ready = 0;
 	shared->count = 0;
-	pid = fork();
+	pid = checked_fork();
 	if (!pid)
 		place(w);
 	WAIT_FOR(shared->ready, 13);

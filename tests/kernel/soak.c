@@ -50,7 +50,7 @@ static bool one(long n, volatile int *flag)
 	int status, pid;
 
 	*flag = 0;
-	pid = fork();
+	pid = checked_fork();
 	if (!pid) {
 		struct guest g;
 
@@ -58,10 +58,8 @@ static bool one(long n, volatile int *flag)
 		guest_call(&g, n % 4 == 1 ? execs : n % 4 == 2 ? sleeps : spin, (void *)flag);
 		child_fails("a guest that never ends returned");
 	}
-	if (pid < 0)
-		return false;
 	if (n % 4 != 1) {
-		/* A third of them is killed before the guest runs. */
+		/* A third of them are killed before the guest runs. */
 		if (n % 3)
 			while (!*flag && !waitpid(pid, &status, WNOHANG))
 				sched_yield();
@@ -100,7 +98,7 @@ static struct round soak(void)
 	r.memory = memory_available();
 	r.slab = file_key("/proc/meminfo", "SUnreclaim");
 	for (long i = 0; i < 2; i++) {
-		pids[i] = fork();
+		pids[i] = checked_fork();
 		if (!pids[i])
 			worker((void *)i);
 	}

@@ -55,7 +55,7 @@ static void fork_by_guest(void)
 
 	ok(reason == DUNE_EXIT_SYSCALL && g.run->regs.rax == SYS_fork && !g.run->restart,
 	   "fork is always slow (exit %d)", reason);
-	int pid = fork();
+	int pid = checked_fork();
 
 	if (!pid)
 		_exit(guest_run(&g) == -EPERM ? 5 : 6);

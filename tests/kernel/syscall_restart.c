@@ -6,6 +6,7 @@
  * sleep that is continued does not last as long as asked for.
  */
 #define _GNU_SOURCE
+#include "child.h"
 #include "guest.h"
 #include "request.h"
 #include "tap.h"
@@ -120,7 +121,7 @@ static void ignored_signal(void)
 {
 	struct request r = { "read", SYS_read, {PIPE_IN, M, 1}, 0 };
 	int self = getpid();
-	int pid = fork();
+	int pid = checked_fork();
 
 	if (!pid) {
 		sleep_ms(50);
@@ -146,7 +147,7 @@ static void restarted_sleep(void)
 	int pid;
 
 	sigaction(SIGWINCH, &ign, NULL);
-	pid = fork();
+	pid = checked_fork();
 	if (!pid) {
 		for (int i = 0; i < 5; i++) {
 			sleep_ms(30);
@@ -167,7 +168,7 @@ static void interrupted(void)
 {
 	struct sigaction sa = { .sa_handler = handler };
 	int epoll = epoll_create1(0);
-	int kid = fork();
+	int kid = checked_fork();
 
 	if (!kid) {
 		pause();

@@ -79,7 +79,7 @@ static void run_phase(int from, int to)
 /* A guest that makes calls in each phase. */
 static int start_guest(void)
 {
-	int pid = fork();
+	int pid = checked_fork();
 
 	if (!pid) {
 		struct guest g;
@@ -159,7 +159,7 @@ static void trace_ring3(void)
 	int pid;
 
 	shared->phase = 0;
-	pid = fork();
+	pid = checked_fork();
 	if (!pid) {
 		struct guest g;
 

@@ -83,7 +83,7 @@ static void last_user(int cpu)
 /* Other notifiers are made and freed meanwhile on this CPU. */
 static void others(void)
 {
-	int pid = fork();
+	int pid = checked_fork();
 
 	while (!pid) {
 		int dune = open("/dev/dune", O_RDWR);
@@ -104,7 +104,7 @@ static int unloaded(int cpu)
 	err = dune_load("notify_flushes=1");
 	if (err)
 		return err;
-	pid = fork();
+	pid = checked_fork();
 	if (!pid)
 		last_user(cpu);
 	while (!shared->opened)

@@ -68,7 +68,7 @@ static void together(void)
 }
 
 /* Machines one after the other: on 6.1 KVM turns virtualization on and off each time. */
-static void machines(void *arg)
+static void machines(void)
 {
 	unsigned long end = now_us() + limit;
 	int n = 0;
@@ -88,11 +88,10 @@ static void machines(void *arg)
 
 static void coming_and_going(void)
 {
-	fflush(stdout);
-	int pid = fork();
+	int pid = checked_fork();
 
 	if (!pid) {
-		machines(NULL);
+		machines();
 		_exit(0);
 	}
 	bool good = true, ended = false;

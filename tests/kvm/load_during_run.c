@@ -116,8 +116,7 @@ int main(void)
 		bail("the modules: %s", strerror(-err));
 	shared = shared_alloc(sizeof(*shared));
 	pin_to(usable_cpu(1));
-	fflush(stdout);
-	int pid = fork();
+	int pid = checked_fork();
 
 	if (!pid)
 		spin();

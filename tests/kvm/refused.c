@@ -43,8 +43,7 @@ static u64 work(void *arg)
 
 static int start_guest(int i, int cpu)
 {
-	fflush(stdout);
-	int pid = fork();
+	int pid = checked_fork();
 
 	if (!pid) {
 		struct guest g;
@@ -121,7 +120,7 @@ int main(void)
 		return done();
 	}
 
-	int err = dune_load_anew();
+	int err = dune_load_without_kvm();
 
 	if (err)
 		bail("KVM cannot be unloaded, or dune.ko not loaded anew: %s", strerror(-err));

@@ -9,15 +9,13 @@
 #include <dune.h>
 #include "../../libdune/common/layout.h"
 #include "../../libdune/common/process.h"
+#include "internals.h"
 #include "step.h"
 #include "tap.h"
 
 #define GRANULES	1000
 /* An address in each of many gigabytes. Nothing is mapped there. */
 #define ADDRESS(n)	(0x200000000000UL + (n) * GB)
-
-/* libdune/memory/memory.h, whose own includes only libdune's makefile finds */
-u64 dune_granule_gpa(u64 va);
 
 static int steps, at_step;
 static void *after_death[5];

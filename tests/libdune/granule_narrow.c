@@ -14,6 +14,7 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include "internals.h"
 #include "tap.h"
 #include "x86.h"
 
@@ -21,16 +22,6 @@
 #define FAR	0x100000000000UL
 
 #define SMALL	8
-
-/* libdune/memory/memory.h and host/host.h, which libc's headers do not go with */
-struct dune_thread *dune_thread_new(void);
-void dune_page_init(const struct dune_config *cfg);
-void dune_pt_init(int have_1g);
-dune_pte *dune_pt_new(void);
-int dune_pt_touch(dune_pte *root, uint64_t va);
-int dune_pt_touch_core(dune_pte *root);
-void dune_granule_init(uint32_t granules);
-long dune_granule_tell(int vcpu, uint64_t gpa);
 
 /* The walk that the processor makes, with our own record of granules. */
 static uint64_t walk(uint64_t cr3, uint64_t va, int *level)

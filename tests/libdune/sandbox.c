@@ -173,15 +173,16 @@ static void test_signals(void)
 	handle(SIGUSR1, leave, SA_NODEFER, 0);
 	for (i = 0; i < 3; i++)
 		is(run_with_signal(code_spin, SIGUSR1), -5, "dune_ring3_leave() from a handler");
-	trusted("the last");
+	trusted("dune_ring3_leave() from a handler");
 	handle(SIGUSR1, jump, 0, 0);
 	if (!sigsetjmp(out, 1))
 		run_with_signal(code_spin, SIGUSR1);
 	trusted("siglongjmp() out of a handler");
 	waitpid(-1, NULL, 0);
 	handle(SIGUSR1, go_on, 0, 0);
-	is(run_with_signal(code_own, SIGUSR1), 2, "ring 3 with its own FS and MXCSR");
-	trusted("a signal then");
+	is(run_with_signal(code_own, SIGUSR1), 2,
+	   "ring 3 returns after a signal with its own FS and MXCSR");
+	trusted("a signal while ring 3 has its own FS and MXCSR");
 	look_here();
 	ok(tls == 4711 && mxcsr == 0x1f80, "ring 3's FS and MXCSR are gone after dune_ring3()");
 	count = 0;
@@ -190,7 +191,7 @@ static void test_signals(void)
 	handle(SIGILL, step_over, 0, 0);
 	count = 0;
 	is(run(code_ud, box), 55, "an exception of ring 3 becomes a signal");
-	trusted("its signal");
+	trusted("the signal of an exception of ring 3");
 }
 
 static void use_fpu(struct dune_tf *tf)
@@ -204,7 +205,7 @@ static void test_fpu(void)
 	dune_trap_set(X86_TRAP_UD, use_fpu, DUNE_TRAP_FPU);
 	count = 0;
 	is(run(code_xmm, box), 0, "a handler with the FPU that wants the signal: registers");
-	trusted("its signal");
+	trusted("the signal of an exception whose handler has the FPU");
 	dune_trap_set(X86_TRAP_UD, NULL, 0);
 }
 

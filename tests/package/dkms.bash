@@ -5,8 +5,10 @@
 # kernel that runs; udev gives the device its rights. Fails when a package does
 # not install, when dkms does not build the module, when the device is not
 # dune:660, when a member of the group cannot run a program or another user can,
-# or when removal leaves the module. Compiling takes minutes in an emulator:
-# DKMS_TREE names a tree in which dkms has done it.
+# when an upgrade unloads a module for which there is no new one or leaves the old one
+# loaded, or when removal leaves the module. Compiling takes minutes in an emulator, so the
+# upgrade uses the tree in which dkms built the module before. DKMS_TREE names such a tree,
+# instead of the first compilation.
 DUNE_BUILD=${DUNE_BUILD:-$(cd "$(dirname "$0")/../.." && pwd)}
 packages=$DUNE_BUILD/packages
 release=$(uname -r)
@@ -36,14 +38,17 @@ done
 rmmod dune 2>/dev/null
 [ -d /run/udev ] || /lib/systemd/systemd-udevd --daemon || bail "no udev"
 
+# adopt TREE: dkms installs the module that it built in another tree
+adopt() {
+	cp -r "$1/." /var/lib/dkms/
+	ln -sfn "/usr/src/dune-$version" "/var/lib/dkms/dune/$version/source"
+	dkms install -m dune -v "$version" -k "$release"
+}
+
 [ -z "$DKMS_TREE" ] || touch /etc/dkms/no-autoinstall
 try "dune-dkms installs" dpkg -i "$packages"/dune-dkms_*.deb
-if [ -n "$DKMS_TREE" ]; then
-	version=$(dpkg-query -W -f '${Version}' dune-dkms)
-	cp -r "$DKMS_TREE/." /var/lib/dkms/
-	ln -sfn "/usr/src/dune-$version" "/var/lib/dkms/dune/$version/source"
-	try "dkms installs the module of DKMS_TREE" dkms install -m dune -v "$version" -k "$release"
-fi
+version=$(dpkg-query -W -f '${Version}' dune-dkms)
+[ -z "$DKMS_TREE" ] || try "dkms installs the module of DKMS_TREE" adopt "$DKMS_TREE"
 try "dkms has built and installed the module" is_installed
 try "modprobe loads the module that dkms installed" modprobe dune
 try "udev settles after the module was loaded" udevadm settle
@@ -58,6 +63,20 @@ echo '#include <dune.h>
 #include <linux/dune.h>
 int main(void) { return DUNE_VENDOR_SVM ? 0 : 1; }' >/tmp/dune-header.c
 try "a program compiles with the installed headers" gcc -fsyntax-only /tmp/dune-header.c
+# A new module makes a new device. While dkms may not build, the package has no new module.
+old=$(stat -c %i /dev/dune)
+tree=$(mktemp -d)
+cp -r /var/lib/dkms/. "$tree"
+touch /etc/dkms/no-autoinstall
+try "dune-dkms is upgraded" dpkg -i "$packages"/dune-dkms_*.deb
+is "$(stat -c %i /dev/dune)" "$old" "an upgrade without a new module leaves the old one loaded"
+try "dkms installs the new module" adopt "$tree"
+try "dune-dkms is configured after an upgrade" \
+	/var/lib/dpkg/info/dune-dkms.postinst configure "$version"
+try "udev settles after the upgrade" udevadm settle
+is "$(stat -c %G:%a /dev/dune)" dune:660 "a module is loaded after the upgrade"
+[ "$(stat -c %i /dev/dune)" != "$old" ]
+ok $? "the module that is loaded after the upgrade is the new one"
 try "dune-dkms is removed" dpkg -r dune-dkms
 is "$(lsmod | grep -c '^dune ')" 0 "removing dune-dkms unloads the module"
 is "$(find "/lib/modules/$release/" -name 'dune.ko*')" "" \

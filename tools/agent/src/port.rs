@@ -22,8 +22,8 @@ const PORT_LIMIT: Duration = Duration::from_secs(60);
 
 const SERIAL_LINE: &str = "/dev/ttyS1";
 
-/// How many bytes the UART collects before it raises an interrupt: one, that
-/// is, it waits for no more. Bochs's UART has a timer for the case that fewer bytes have
+/// How many bytes the UART collects before it raises an interrupt. The agent writes 1: the
+/// UART then raises one for each byte. Bochs's UART has a timer for the case that fewer bytes have
 /// come, which may expire after they were read; the kernel then reads a byte that
 /// was never sent.
 const TRIGGER: &str = "/sys/class/tty/ttyS1/rx_trig_bytes";

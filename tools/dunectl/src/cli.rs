@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use clap::builder::{OsStringValueParser, PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand};
-use dune_machine::{MachineType, Series};
+use dune_machine::{cpu_model, MachineType, Series, MOST_CPUS};
 
 /// Run unmodified Linux programs in Dune mode
 ///
@@ -152,7 +152,7 @@ pub struct MachineParts {
     /// CPU model of the emulated machine, by QEMU's or Bochs's name for it [default: EPYC
     /// in svm, corei7_ivy_bridge_3770k in vmx; corei7_haswell_4770 also has INVPCID and
     /// accessed and dirty bits in EPT]
-    #[arg(long, value_name = "NAME", value_parser = parse_model)]
+    #[arg(long, value_name = "NAME", value_parser = cpu_model)]
     pub model: Option<String>,
 
     /// Memory of the emulated machine in megabytes [default: 2048 in svm, 1024 in vmx]
@@ -161,17 +161,8 @@ pub struct MachineParts {
 
     /// CPUs of the emulated machine. If svm has several, their numbers are 1 to N; CPU 0 stays idle
     #[arg(long, value_name = "N", default_value_t = 1,
-          value_parser = clap::value_parser!(u32).range(1..=16))]
+          value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_CPUS)))]
     pub cpus: u32,
-}
-
-/// Checks a name that becomes part of a command line or a file of settings.
-fn parse_model(text: &str) -> Result<String, String> {
-    if text.chars().all(|c| c.is_ascii_alphanumeric() || "_-.".contains(c)) {
-        Ok(text.to_owned())
-    } else {
-        Err("a name has letters, digits, '_', '-' and '.'".to_owned())
-    }
 }
 
 #[derive(Debug, Subcommand)]

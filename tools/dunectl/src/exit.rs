@@ -3,14 +3,11 @@
 
 use std::process::ExitCode;
 
-use dune_machine::{Error, Status};
+use dune_machine::{Error, Status, UNAVAILABLE};
 use nix::sys::resource::{setrlimit, Resource};
 
 /// dunectl or the machine failed. env(1) and docker run use the same number.
 pub const FAILED: u8 = 125;
-
-/// This computer lacks something (EX_UNAVAILABLE of sysexits.h).
-pub const UNAVAILABLE: u8 = 69;
 
 /// A way to end that is not an error of dunectl.
 #[derive(Debug, Clone, Copy)]

@@ -8,7 +8,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use dune_machine::{
-    Config, Cpus, Error, Kernel, Layout, Machine, MachineType, Result, Run, Series, Status, MODULES,
+    modules_text, Config, Cpus, Error, Kernel, Layout, Machine, MachineType, Result, Run, Series,
+    Status,
 };
 
 use crate::cli::{MachineCommand, MachineOptions, MachineParts, MachineRun};
@@ -78,9 +79,9 @@ fn list(layout: &Layout) -> Result<End> {
     for series in Series::ALL {
         match Kernel::find(layout, series) {
             Ok(kernel) => {
-                let modules = match layout.modules_for(&kernel.release) {
-                    Ok(_) => format!("{} built", modules_text()),
-                    Err(_) => format!("no {}: run make", modules_text()),
+                let modules = match kernel.project_modules(layout) {
+                    Ok(_) => format!("with {}", modules_text()),
+                    Err(e) => e.to_string(),
                 };
                 println!("{series:6}  {:24}  {modules}", kernel.release);
             }
@@ -88,11 +89,6 @@ fn list(layout: &Layout) -> Result<End> {
         }
     }
     Ok(End::Code(0))
-}
-
-/// "dune.ko"
-pub fn modules_text() -> String {
-    MODULES.iter().map(|name| format!("{name}.ko")).collect::<Vec<_>>().join(" and ")
 }
 
 fn prepare(layout: &Layout, kernels: &[Series], update: bool) -> Result<End> {
@@ -127,10 +123,10 @@ fn config(layout: &Layout, options: &MachineOptions) -> Result<Config> {
     config.cpu_features = options.cpu_features.clone();
     config.shares = shares(&options.shares)?;
     if !options.no_module {
-        match layout.modules_for(&config.kernel.release) {
+        match config.kernel.project_modules(layout) {
             Ok(modules) => config.insmod = modules,
             // A machine is of use without them, and its kernel may be the user's own.
-            Err(e) => eprintln!("dunectl: booting without {}: {e}", modules_text()),
+            Err(e) => eprintln!("dunectl: booting without the project's modules: {e}"),
         }
     }
     Ok(config)

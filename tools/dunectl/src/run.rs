@@ -93,8 +93,8 @@ fn run_in_machine(layout: &Layout, options: &RunOptions) -> Result<End> {
         directories.push(run.program.directory.clone());
     }
     config.shares = shares(&directories)?;
+    config.insmod = config.kernel.project_modules(layout)?;
     let release = &config.kernel.release;
-    config.insmod = layout.modules_for(release)?;
 
     let fate = if machine_type.shares_files() {
         format!("changes outside of {} are discarded", list(&config.shares))

@@ -97,7 +97,12 @@ impl Connection {
             if wait(&mut fds, deadline)? == 0 {
                 return Ok(None);
             }
+            // A late reader gets what has arrived, once.
+            let is_last = is_over(deadline);
             self.fill()?;
+            if is_last {
+                return Ok(self.next());
+            }
         }
     }
 
@@ -147,6 +152,11 @@ impl AsFd for Connection {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.from.as_fd()
     }
+}
+
+/// Whether a deadline has come. wait() does not show that while something is ready.
+pub(crate) fn is_over(deadline: Option<Instant>) -> bool {
+    deadline.is_some_and(|deadline| Instant::now() >= deadline)
 }
 
 /// poll() until a deadline, also if signals arrive.

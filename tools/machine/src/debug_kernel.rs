@@ -15,10 +15,13 @@ use crate::error::{Context, Error, Result};
 use crate::host_command;
 use crate::kernel::{unpack, Kernel};
 use crate::layout::Layout;
-use crate::prepare::check_space;
+use crate::prepare::{self, check_space};
 
 const SOURCE: &str = "linux-source-6.1";
 const OPTIONS: &str = include_str!("../debug.config");
+
+/// The same for its source alone, unpacked, with the package.
+const SOURCE_SPACE: u64 = 2 << 30;
 
 /// Source and objects.
 const NEEDED_SPACE: u64 = 6 << 30;
@@ -70,23 +73,31 @@ impl Kernel {
 }
 
 fn fetch_source(layout: &Layout, root: &Path, say: &mut dyn FnMut(&str)) -> Result<()> {
+    let machines = &layout.machines;
     let source = root.join(SOURCE);
     if source.exists() {
         return Ok(());
     }
-    say("debug kernel: downloading its source (140 MB)");
-    let work = tempfile::tempdir_in(root).context("making a directory")?;
-    let apt = Apt::update(&layout.machines.join("apt/bookworm"), "bookworm")?;
-    let package = apt.newest(SOURCE, |_| true)?;
-    for archive in apt.download(&[package], work.path())? {
-        unpack(&archive, work.path())?;
-    }
-    say("debug kernel: unpacking its source");
-    let archive = work.path().join("usr/src").join(format!("{SOURCE}.tar.xz"));
-    let mut tar = Command::new("tar");
-    let output = host_command::output(tar.arg("-xJf").arg(&archive).arg("-C").arg(work.path()))?;
-    host_command::stdout_of(output, "cannot unpack the kernel's source")?;
-    fs::rename(work.path().join(SOURCE), source).context("moving the kernel's source")
+    prepare::once(
+        machines,
+        &source,
+        SOURCE_SPACE,
+        || source.exists(),
+        |work| {
+            say("debug kernel: downloading its source (140 MB)");
+            let apt = Apt::update(&machines.join("apt/bookworm"), "bookworm")?;
+            let package = apt.newest(SOURCE, |_| true)?;
+            for archive in apt.download(&[package], work)? {
+                unpack(&archive, work)?;
+            }
+            say("debug kernel: unpacking its source");
+            let archive = work.join("usr/src").join(format!("{SOURCE}.tar.xz"));
+            let mut tar = Command::new("tar");
+            let output = host_command::output(tar.arg("-xJf").arg(&archive).arg("-C").arg(work))?;
+            host_command::stdout_of(output, "cannot unpack the kernel's source")?;
+            Ok(work.join(SOURCE))
+        },
+    )
 }
 
 fn configure(source: &Path) -> Result<()> {

@@ -8,6 +8,9 @@ use std::time::Duration;
 /// The result of this library's functions.
 pub type Result<T> = std::result::Result<T, Error>;
 
+/// The exit status of a command for which this computer lacks something (EX_UNAVAILABLE).
+pub const UNAVAILABLE: u8 = 69;
+
 /// Why something failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The initramfs: the agent as /init, and the modules that it needs to reach
 //! the host's files. It is kept in the kernel's directory and made again when the
-//! agent changes.
+//! agent, the list of modules or the form of the archive changes.
 
 use std::collections::HashMap;
 use std::fs;
@@ -15,12 +15,22 @@ use crate::kept::made_once;
 use crate::kernel::Kernel;
 use crate::machine_type::MachineType;
 
-/// Makes it once for each agent.
+/// The form of the archive: to be advanced when build() changes.
+const FORMAT: &str = "1";
+
+/// Makes it once for each agent and list of modules.
 pub(crate) fn make(kernel: &Kernel, machine_type: &MachineType, agent: &Path) -> Result<PathBuf> {
     let agent = fs::read(agent).context(format!("reading {}", agent.display()))?;
-    made_once(&kernel.root, &format!("initramfs-{machine_type}-"), &agent, || {
-        build(kernel, machine_type.initramfs_modules, &agent)
+    let modules = machine_type.initramfs_modules;
+    let source = source(modules, &agent);
+    made_once(&kernel.root, &format!("initramfs-{machine_type}-"), &source, || {
+        build(kernel, modules, &agent)
     })
+}
+
+/// All that the archive is made of, except the kernel, whose directory has the archive.
+fn source(modules: &[&str], agent: &[u8]) -> Vec<u8> {
+    [FORMAT.as_bytes(), b"\n", modules.join(" ").as_bytes(), b"\n", agent].concat()
 }
 
 fn build(kernel: &Kernel, modules: &[&str], agent: &[u8]) -> Result<Vec<u8>> {
@@ -86,6 +96,13 @@ fn module_image(path: &Path) -> Result<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn another_list_of_modules_makes_another_initramfs() {
+        let one = source(&["9p", "overlay"], b"agent");
+        assert_ne!(one, source(&["overlay", "9p"], b"agent"));
+        assert_ne!(one, source(&["9p", "overlay"], b"new agent"));
+    }
 
     #[test]
     fn modules_come_after_their_dependencies() {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Files that are made once and kept. The name of each has a hash of what it was made
-//! from. A date would not do: an older source may have been installed, or copied, later.
+//! from. A date would not identify that: an older source may be installed, or copied, later.
 
 use std::fs;
 use std::io::Write;
@@ -21,19 +21,21 @@ pub(crate) fn made_once(
         return Ok(path);
     }
     let bytes = make()?;
-    remove_old(directory, prefix);
     let describe = || format!("writing {}", path.display());
     let mut file = tempfile::NamedTempFile::new_in(directory).context(describe())?;
     file.write_all(&bytes).context(describe())?;
     file.persist(&path).map_err(|e| e.error).context(describe())?;
+    remove_others(directory, prefix, &path);
     Ok(path)
 }
 
-/// A machine that still uses one has it open.
-fn remove_old(directory: &Path, prefix: &str) {
+/// Removes the files of other sources. A machine that runs has its file open. Another process
+/// may have made `kept` at the same time, and may not have opened it yet.
+fn remove_others(directory: &Path, prefix: &str, kept: &Path) {
     for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
-        if entry.file_name().to_string_lossy().starts_with(prefix) {
-            let _ = fs::remove_file(entry.path());
+        let path = entry.path();
+        if entry.file_name().to_string_lossy().starts_with(prefix) && path != kept {
+            let _ = fs::remove_file(path);
         }
     }
 }

@@ -2,9 +2,10 @@
 //! Kernels from Debian's packages, unpacked and never installed.
 //!
 //! `MACHINES/SERIES/` has the contents of the packages linux-image, linux-headers
-//! and linux-kbuild of the newest kernel of that series. For a kernel of a newer
-//! release of Debian it also has the compiler and tools of that release
-//! (foreign.rs). The directory appears complete or not at all.
+//! and linux-kbuild of the newest kernel of that series. (An installation has modules for the
+//! kernels of its build only, and prefers these.) For a kernel of a newer release of Debian
+//! the directory also has the compiler and tools of that release (foreign.rs). It appears
+//! complete or not at all.
 
 use std::fmt;
 use std::fs;
@@ -17,7 +18,7 @@ use crate::apt::{self, Apt, Package};
 use crate::error::{Context, Error, Result};
 use crate::foreign;
 use crate::host_command;
-use crate::layout::Layout;
+use crate::layout::{modules_text, Layout};
 use crate::prepare;
 
 /// The size of a kernel and its headers when they are unpacked, and some more.
@@ -184,6 +185,33 @@ impl Kernel {
         }
     }
 
+    /// The project's modules for this kernel, in the order of loading.
+    ///
+    /// # Errors
+    ///
+    /// One of them was not built or installed.
+    pub fn project_modules(&self, layout: &Layout) -> Result<Vec<PathBuf>> {
+        layout
+            .modules_for(&self.release)
+            .ok_or_else(|| Error::Environment(self.lacks_modules(layout)))
+    }
+
+    fn lacks_modules(&self, layout: &Layout) -> String {
+        let Kernel { release, .. } = self;
+        let files = modules_text();
+        match self.series {
+            None => format!("no {files} is built for {release}"),
+            Some(series) if layout.is_build() => {
+                format!("no {files} is built for {release}: run make KERNELS={series}")
+            }
+            Some(series) => format!(
+                "no {files} is installed for {release}: run `dunectl machine prepare --update \
+                 {series}`; if no kernel of {series} has it then, install newer packages \
+                 (docs/install.md)"
+            ),
+        }
+    }
+
     /// The bzImage.
     pub fn image(&self) -> PathBuf {
         self.root.join("boot").join(format!("vmlinuz-{}", self.release))
@@ -205,7 +233,7 @@ fn fetch(layout: &Layout, series: Series, say: &mut dyn FnMut(&str)) -> Result<(
     let target = std::path::absolute(machines.join(series.name())).context("finding the cache")?;
     let is_there = || Kernel::find(layout, series).is_ok();
     prepare::once(machines, &target, NEEDED_SPACE, is_there, |work| {
-        let archives = download(machines, series, work, say)?;
+        let archives = download(layout, series, work, say)?;
         say(&format!("kernel {series}: unpacking"));
         let root = work.join("root");
         for archive in &archives {
@@ -225,17 +253,17 @@ fn fetch(layout: &Layout, series: Series, say: &mut dyn FnMut(&str)) -> Result<(
     })
 }
 
-/// Downloads the packages of the newest kernel of a series below `work`.
+/// Downloads the packages of a series' kernel below `work`.
 fn download(
-    machines: &Path,
+    layout: &Layout,
     series: Series,
     work: &Path,
     say: &mut dyn FnMut(&str),
 ) -> Result<Vec<PathBuf>> {
     say(&format!("kernel {series}: reading the package lists"));
-    let lists = machines.join("apt").join(series.debian());
+    let lists = layout.machines.join("apt").join(series.debian());
     let apt = Apt::update(&lists, series.debian())?;
-    let Packages { headers, mut others } = packages_of(&apt, series)?;
+    let Packages { headers, mut others } = packages_of(&apt, series, &layout.installed_for())?;
     let bytes = headers.size + others.iter().map(|package| package.size).sum::<u64>();
     let tools = if series.brings_tools() { " and the tools that its headers need" } else { "" };
     say(&format!("kernel {series}: downloading {} ({} MB){tools}", others[0].name, bytes >> 20));
@@ -264,10 +292,24 @@ struct Packages {
     others: Vec<Package>,
 }
 
-/// The newest generic kernel of the series and what is needed to build modules
-/// for it. The package that names the newest kernel of a suite does not help,
-/// since a suite has older series as well for some time.
-fn packages_of(apt: &Apt, series: Series) -> Result<Packages> {
+/// The newest image of the series among the releases `preferred`; without one of them, the newest
+/// of all. The package that names the newest kernel of a suite does not help, since a
+/// suite has older series as well for some time.
+fn choose_image(images: Vec<Package>, series: Series, preferred: &[String]) -> Option<Package> {
+    // A meta-package ("linux-image-6.12-amd64") depends on an image.
+    let is_image = |package: &Package| {
+        series.has(&package.version) && !package.depends.iter().any(|name| name.starts_with(IMAGE))
+    };
+    let is_preferred = |package: &Package| {
+        let release = package.name.trim_start_matches(IMAGE);
+        is_image(package) && preferred.iter().any(|name| name == release)
+    };
+    apt::newest_of(images.clone(), is_preferred).or_else(|| apt::newest_of(images, is_image))
+}
+
+/// A generic kernel of the series (see `choose_image()`) and what is needed to build modules
+/// for it.
+fn packages_of(apt: &Apt, series: Series, preferred: &[String]) -> Result<Packages> {
     let depends = |package: &Package, prefix: &str, suffix: &str| {
         let found = package
             .depends
@@ -276,11 +318,8 @@ fn packages_of(apt: &Apt, series: Series) -> Result<Packages> {
             .cloned();
         found.ok_or_else(|| Error::Environment(format!("{} depends on no {prefix}*", package.name)))
     };
-    // A meta-package ("linux-image-6.12-amd64") depends on an image.
-    let is_image = |package: &Package| {
-        series.has(&package.version) && !package.depends.iter().any(|name| name.starts_with(IMAGE))
-    };
-    let image = apt::newest_of(apt.named(IMAGE, is_generic)?, is_image).ok_or_else(|| {
+    let images = apt.named(IMAGE, is_generic)?;
+    let image = choose_image(images, series, preferred).ok_or_else(|| {
         Error::Environment(format!("the mirror has no kernel {series} in {}", series.debian()))
     })?;
     let release = image.name.trim_start_matches(IMAGE);
@@ -370,6 +409,53 @@ mod tests {
         ] {
             assert!(!is_generic(other), "{other}");
         }
+    }
+
+    #[test]
+    fn a_kernel_with_modules_is_preferred() {
+        let image = |name: &str, version: &str, depends: &[&str]| Package {
+            name: format!("{IMAGE}{name}"),
+            version: version.to_owned(),
+            depends: depends.iter().map(|name| format!("{IMAGE}{name}")).collect(),
+            size: 0,
+        };
+        let images = [
+            image("6.1.0-5-amd64", "6.1.100-1", &[]),
+            image("6.1.0-6-amd64", "6.1.110-1", &[]),
+            image("6.1.0-7-amd64", "6.1.120-1", &[]),
+            image("6.1-amd64", "6.1.120-1", &["6.1.0-7-amd64"]),
+            image("6.12.9-amd64", "6.12.9-1", &[]),
+        ];
+        let chosen = |preferred: &[&str]| {
+            let preferred: Vec<String> = preferred.iter().map(|&name| name.to_owned()).collect();
+            choose_image(images.to_vec(), Series::V6_1, &preferred).map(|image| image.name)
+        };
+        let newest = Some("linux-image-6.1.0-7-amd64".to_owned());
+        assert_eq!(chosen(&[]), newest);
+        assert_eq!(chosen(&["6.1.0-4-amd64", "6.12.9-amd64"]), newest);
+        let with_modules = chosen(&["6.1.0-5-amd64", "6.1.0-6-amd64", "6.12.9-amd64"]);
+        assert_eq!(with_modules, Some("linux-image-6.1.0-6-amd64".to_owned()));
+    }
+
+    #[test]
+    fn missing_modules_have_a_remedy() {
+        let directory = tempfile::tempdir().expect("a directory can be made");
+        let build = Layout::of_build(directory.path());
+        let installation = Layout { libexec: "/usr/libexec/dune".into(), ..build.clone() };
+        let kernel = |series| Kernel {
+            series,
+            release: "6.12.9-amd64".to_owned(),
+            root: directory.path().to_owned(),
+        };
+        let text = |series, layout| {
+            let error = kernel(series).project_modules(layout).unwrap_err();
+            assert!(error.is_environment(), "{error}");
+            error.to_string()
+        };
+        assert!(text(Some(Series::V6_12), &build).ends_with(": run make KERNELS=6.12"));
+        let installed = text(Some(Series::V6_12), &installation);
+        assert!(installed.contains("`dunectl machine prepare --update 6.12`"), "{installed}");
+        assert!(text(None, &build).ends_with("is built for 6.12.9-amd64"));
     }
 
     #[test]

@@ -2,6 +2,7 @@
 //! The places of the project's parts, in a build directory or installed.
 
 use std::env;
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::error::{Context, Error, Result};
@@ -15,6 +16,11 @@ const PARTS: [&str; 6] = ["bin", "libexec", "lib", "tests", "examples", "bench"]
 /// The project's kernel modules, in the order of loading. Each makes a device of its own
 /// name.
 pub const MODULES: &[&str] = &["dune"];
+
+/// The modules' files, for messages: "dune.ko".
+pub fn modules_text() -> String {
+    MODULES.iter().map(|name| format!("{name}.ko")).collect::<Vec<_>>().join(" and ")
+}
 
 /// The directories of the project's parts.
 #[derive(Debug, Clone)]
@@ -68,18 +74,25 @@ impl Layout {
         path.exists().then_some(path)
     }
 
-    /// All of [`MODULES`] for this kernel, in the order of loading.
-    ///
-    /// # Errors
-    ///
-    /// One of them was not built.
-    pub fn modules_for(&self, release: &str) -> Result<Vec<PathBuf>> {
-        let built = |name: &&str| {
-            self.module(name, release).ok_or_else(|| {
-                Error::Environment(format!("{name}.ko is not built for {release}: run make"))
-            })
-        };
-        MODULES.iter().map(built).collect()
+    /// All of [`MODULES`] for this kernel, in the order of loading; None, if one is missing.
+    pub(crate) fn modules_for(&self, release: &str) -> Option<Vec<PathBuf>> {
+        MODULES.iter().map(|name| self.module(name, release)).collect()
+    }
+
+    /// The releases of the kernels for which all of [`MODULES`] are installed; none in a build
+    /// directory, where make builds modules for the newest kernels.
+    pub(crate) fn installed_for(&self) -> Vec<String> {
+        if self.is_build() {
+            return Vec::new();
+        }
+        let entries = fs::read_dir(&self.modules).into_iter().flatten().flatten();
+        let releases = entries.filter_map(|entry| entry.file_name().into_string().ok());
+        releases.filter(|release| self.modules_for(release).is_some()).collect()
+    }
+
+    /// Whether the parts are in a build directory, and not installed.
+    pub fn is_build(&self) -> bool {
+        self.build().is_some()
     }
 
     /// dune-agent.
@@ -113,7 +126,7 @@ impl Layout {
     /// Directories that are not copied, though they are in a directory that is.
     pub(crate) fn not_for_machines(&self) -> Vec<PathBuf> {
         let Some(build) = self.build() else { return vec![self.machines.clone()] };
-        let entries = std::fs::read_dir(&build).into_iter().flatten().flatten();
+        let entries = fs::read_dir(&build).into_iter().flatten().flatten();
         let others = entries.filter(|entry| !PARTS.iter().any(|part| entry.file_name() == *part));
         others.map(|entry| entry.path()).collect()
     }
@@ -129,7 +142,12 @@ impl Layout {
         if path.exists() {
             return Ok(path);
         }
-        Err(Error::Environment(format!("{} is missing: run make", path.display())))
+        let remedy = if self.is_build() {
+            "run make"
+        } else {
+            "install the package dune again, or run make install in the sources"
+        };
+        Err(Error::Environment(format!("{} is missing: {remedy}", path.display())))
     }
 }
 
@@ -161,6 +179,22 @@ mod tests {
         assert_eq!(sorted(built.map(|name| name.trim_end_matches(".o"))), listed, "kernel/Kbuild");
         assert_eq!(sorted(made), listed, "Makefile");
         assert_eq!(sorted(packaged), listed, "packaging/dkms.conf");
+    }
+
+    #[test]
+    fn an_installation_has_the_kernels_of_its_modules() {
+        let prefix = tempfile::tempdir().expect("a directory can be made");
+        let layout = Layout::of_installation(prefix.path());
+        for release in ["6.1.0-5-amd64", "6.1.0-6-amd64"] {
+            fs::create_dir_all(layout.modules.join(release)).expect("a directory can be made");
+        }
+        assert!(layout.installed_for().is_empty());
+        for name in MODULES {
+            let path = layout.modules.join("6.1.0-5-amd64").join(format!("{name}.ko"));
+            fs::write(path, "").expect("the file can be written");
+        }
+        assert_eq!(layout.installed_for(), ["6.1.0-5-amd64"]);
+        assert!(Layout::of_build(prefix.path()).installed_for().is_empty());
     }
 
     fn sorted<'a>(names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {

@@ -58,11 +58,11 @@ mod session;
 mod streams;
 mod trace;
 
-pub use error::{Error, Result};
+pub use error::{Error, Result, UNAVAILABLE};
 pub use kernel::{Kernel, Series};
-pub use layout::{Layout, MODULES};
+pub use layout::{modules_text, Layout, MODULES};
 pub use log::KernelLog;
-pub use machine::{Config, Cpus, Machine};
+pub use machine::{cpu_model, Config, Cpus, Machine, MOST_CPUS};
 pub use machine_type::{MachineType, SVM, VMX};
 pub use session::{Outcome, Run};
 pub use streams::{InputFrom, OutputTo};

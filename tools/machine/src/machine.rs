@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use dune_protocol::{Setup, Share, ToAgent, ToHarness};
 
-use crate::connection::Connection;
+use crate::connection::{is_over, Connection};
 use crate::emulator::Emulator;
 use crate::error::{Context, Error, Result};
 use crate::initramfs;
@@ -22,8 +22,8 @@ use crate::trace::{Step, Trace};
 /// Lines of the log in a report of a failure.
 const TAIL: usize = 60;
 
-/// Every machine has these. They leave out what costs time in a boot and shows
-/// nothing. panic=-1 resets at once. The kernel's test of the timer would panic
+/// Every machine has these. They switch off what takes time at boot and is of no use to a
+/// test. panic=-1 resets at once. The kernel's test of the timer would panic
 /// where the host is so busy that the emulator delivers fewer than ten ticks in
 /// the time allowed.
 const KERNEL_ARGUMENTS: &str = "console=ttyS0,115200 quiet loglevel=4 panic=-1 tsc=reliable \
@@ -32,6 +32,21 @@ const KERNEL_ARGUMENTS: &str = "console=ttyS0,115200 quiet loglevel=4 panic=-1 t
 
 /// Arguments of counting mode: every run must take the same path, so nothing is random.
 const COUNTING_ARGUMENTS: &str = "nokaslr norandmaps";
+
+/// The most CPUs that a user may ask for.
+pub const MOST_CPUS: u32 = 16;
+
+/// Checks the name of a CPU model, which becomes part of a command line or of a file of settings.
+///
+/// # Errors
+///
+/// The name has other characters than names have.
+pub fn cpu_model(name: &str) -> Result<String> {
+    if name.chars().all(|c| c.is_ascii_alphanumeric() || "_-.".contains(c)) {
+        return Ok(name.to_owned());
+    }
+    Err(Error::Usage("a name has letters, digits, '_', '-' and '.'".to_owned()))
+}
 
 /// The CPUs for programs.
 #[derive(Debug, Clone)]
@@ -271,8 +286,8 @@ impl Machine {
         let deadline = Instant::now() + LIMIT;
         loop {
             match self.receive(Some(deadline)) {
-                Ok(Some(_)) => {}
-                Ok(None) => return Err(self.hung("switch off", LIMIT)),
+                Ok(Some(_)) if !is_over(Some(deadline)) => {}
+                Ok(_) => return Err(self.hung("switch off", LIMIT)),
                 // A module's reboot notifier runs while the kernel switches off.
                 Err(e @ Error::Panicked { .. }) => return Err(e),
                 // The emulator closes the connection when it ends.
@@ -297,7 +312,12 @@ impl Machine {
     pub(crate) fn receive(&mut self, deadline: Option<Instant>) -> Result<Option<ToHarness>> {
         loop {
             match self.connection.receive(deadline) {
-                Ok(Some(ToHarness::Log(records))) => self.log.extend(records),
+                Ok(Some(ToHarness::Log(records))) => {
+                    self.log.extend(records);
+                    if is_over(deadline) {
+                        return Ok(None);
+                    }
+                }
                 Ok(message) => return Ok(message),
                 Err(e) => return Err(self.gone(&e)),
             }
@@ -376,6 +396,8 @@ mod tests {
     use std::io::Write;
     use std::process::Command;
 
+    use dune_protocol::{LogRecord, Stream};
+
     use super::*;
     use crate::emulator::{memory_file, Channel, Process};
 
@@ -426,6 +448,14 @@ mod tests {
     }
 
     #[test]
+    fn a_cpu_model_cannot_add_arguments() {
+        assert_eq!(cpu_model("corei7_haswell_4770").unwrap(), "corei7_haswell_4770");
+        for wrong in ["EPYC,+x", "EPYC -monitor", "a\nb"] {
+            assert!(cpu_model(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
     fn a_broken_connection_is_reported_with_its_error() {
         let broken = io::Error::other("a frame of another build");
         let ended = machine_that_ends("").gone(&broken);
@@ -437,6 +467,37 @@ mod tests {
         running.emulator = Box::new(Stub(process.unwrap()));
         let error = running.gone(&broken).to_string();
         assert!(error.contains("a frame of another build"), "{error}");
+    }
+
+    /// A machine whose agent sends this message without end.
+    fn machine_that_floods(message: ToHarness) -> Machine {
+        let mut machine = machine_that_ends("");
+        let (from_agent, agents_end) = nix::unistd::pipe().unwrap();
+        let to_agent = memory_file(c"requests").unwrap();
+        let channel = Channel { from_agent: File::from(from_agent), to_agent, window: None };
+        machine.connection = Connection::new(channel).unwrap();
+        std::thread::spawn(move || {
+            let mut agents_end = File::from(agents_end);
+            while dune_protocol::write_frame(&mut agents_end, &message).is_ok() {}
+        });
+        machine
+    }
+
+    #[test]
+    fn a_limit_holds_against_a_flood_of_the_kernels_log() {
+        let record = LogRecord { priority: 4, time: 0, text: "again".to_owned() };
+        let mut machine = machine_that_floods(ToHarness::Log(vec![record]));
+        let deadline = Instant::now() + Duration::from_millis(50);
+        assert!(matches!(machine.receive(Some(deadline)), Ok(None)));
+    }
+
+    #[test]
+    fn a_limit_holds_against_a_flood_of_output() {
+        let mut machine = machine_that_floods(ToHarness::Output(Stream::Stdout, vec![b'y'; 100]));
+        let mut run = Run::new(["yes"]);
+        run.timeout = Some(Duration::from_millis(50));
+        let error = machine.run(&mut run).unwrap_err();
+        assert!(matches!(error, Error::Hung { .. }), "{error}");
     }
 
     fn sleep() -> Command {

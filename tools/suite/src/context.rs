@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use anyhow::{Context as _, Result};
-use dune_machine::{Config, Cpus, Kernel, Layout, MachineType, Run, Series};
+use dune_machine::{cpu_model, Config, Cpus, Kernel, Layout, MachineType, Run, Series, MOST_CPUS};
 
 use crate::table::{Mode, Table};
 
@@ -29,10 +29,11 @@ pub struct MachineOptions {
     #[arg(long, global = true, value_parser = parse_machine_type)]
     machine: Option<&'static MachineType>,
     /// Another CPU model, by the emulator's name for it
-    #[arg(long, global = true, value_name = "NAME")]
+    #[arg(long, global = true, value_name = "NAME", value_parser = cpu_model)]
     model: Option<String>,
     /// The number of its CPUs (default: that of tests/suite.toml)
-    #[arg(long, global = true, value_name = "N")]
+    #[arg(long, global = true, value_name = "N",
+          value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_CPUS)))]
     cpus: Option<u32>,
 }
 
@@ -73,7 +74,7 @@ impl Context {
         self.options.machine.map_or(MachineType::ALL.to_vec(), |one| vec![one])
     }
 
-    /// The same, in this machine.
+    /// The same context, with this machine.
     pub fn in_machine(&self, machine_type: &'static MachineType) -> Self {
         let options = if machine_type == self.machine_type() {
             MachineOptions { machine: Some(machine_type), ..self.options.clone() }
@@ -123,7 +124,7 @@ impl Context {
         config.boot_timeout *= mode.boot_time_factor;
         config.copies = vec![self.source.clone()];
         config.say = |message| println!("{message}");
-        config.insmod = self.layout.modules_for(&config.kernel.release)?;
+        config.insmod = config.kernel.project_modules(&self.layout)?;
         Ok(config)
     }
 

@@ -236,27 +236,30 @@ impl Work<'_> {
         write("output", &tap::last_lines(output, LAST_LINES).join("\n"))?;
         write("kernel.log", log)?;
         fs::copy(self.context.build.join(PROGRAM), directory.join("fuzz.t")).context("fuzz.t")?;
-        for module in self.context.layout.modules_for(&kernel.release)? {
-            let name = module.file_name().unwrap_or_default();
-            fs::copy(&module, directory.join(name)).context("keeping the module")?;
+        let mut insmod = String::new();
+        for module in kernel.project_modules(&self.context.layout)? {
+            let copy = directory.join(module.file_name().unwrap_or_default());
+            fs::copy(&module, &copy).context("keeping the module")?;
+            insmod += &format!("insmod {}; ", copy.display());
         }
         let machine_type = self.context.machine_type();
+        let mode = self.context.table.default_mode(machine_type);
+        let seed = self.seed;
         let mut how = File::create(directory.join("README")).context("writing README")?;
         writeln!(
             how,
-            "Linux {}. All batches from {first} to {}:\n  \
-             dunectl machine run --machine {} --cpus {} --kernel {} -- \
-             env FUZZ_SEED={} FUZZ_FIRST={first} FUZZ_CHILDREN={} {}\n\
-             The last batches that `output` names, each alone: FUZZ_SEED={} fuzz.t NUMBER",
+            "Linux {}. All batches from {first} to {}, with the module that is kept here:\n  \
+             dunectl machine run --machine {machine_type} --cpus {} --memory {} --kernel {} \
+             --no-module -- sh -ec '{insmod}\n  \
+             FUZZ_SEED={seed} FUZZ_FIRST={first} FUZZ_CHILDREN={} {}'\n\
+             The last batches that `output` names, each alone: FUZZ_SEED={seed} fuzz.t NUMBER",
             kernel.release,
             self.progress.next,
-            machine_type,
-            self.context.cpus(self.context.table.default_mode(machine_type)),
+            self.context.cpus(mode),
+            mode.memory,
             self.series,
-            self.seed,
             self.progress.next - first,
             directory.join("fuzz.t").display(),
-            self.seed,
         )
         .context("writing README")?;
         println!("{}: FOUND something: {}", self.name(), directory.display());

@@ -22,7 +22,7 @@ use std::process::ExitCode;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Parser, Subcommand};
-use dune_machine::Series;
+use dune_machine::{Series, UNAVAILABLE};
 
 use crate::context::{Context, MachineOptions};
 use crate::decoy::DecoyOptions;
@@ -225,7 +225,11 @@ fn main() -> ExitCode {
         Err(e) => {
             eprintln!("dune-suite: {e:#}");
             let lacking = e.downcast_ref::<dune_machine::Error>();
-            ExitCode::from(if lacking.is_some_and(|e| e.is_environment()) { 69 } else { 2 })
+            ExitCode::from(if lacking.is_some_and(|e| e.is_environment()) {
+                UNAVAILABLE
+            } else {
+                2
+            })
         }
     }
 }

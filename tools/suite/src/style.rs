@@ -56,7 +56,7 @@ impl Kind {
         }
     }
 
-    /// The rules that are not for it. None: no rule is.
+    /// The rules from which it is excepted. None: it is excepted from all.
     fn ignored(self) -> Option<&'static str> {
         match self {
             Kind::Kernel => Some(IN_TREE_ONLY),

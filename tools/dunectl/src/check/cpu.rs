@@ -150,7 +150,7 @@ fn vm_cr(value: u64) -> Finding {
     }
 }
 
-/// If it is not locked, the kernel may enable VT-x, and does.
+/// If the firmware has not locked IA32_FEATURE_CONTROL, the kernel sets it, and enables VT-x.
 fn feature_control(value: u64) -> Finding {
     match (value & FEATURE_CONTROL_LOCK, value & FEATURE_CONTROL_VMX) {
         (0, _) => Finding::good("firmware", "leaves VT-x to the kernel"),

@@ -4,11 +4,10 @@
 use std::env;
 use std::ffi::OsStr;
 
-use dune_machine::{Kernel, Layout, Series};
+use dune_machine::{modules_text, Kernel, Layout, Series};
 
 use super::{read, Finding, Level};
 use crate::lookup;
-use crate::machine::modules_text;
 
 /// The machine's default, and some more for the emulator, in MB.
 const NEEDED_MEMORY: u64 = 2300;
@@ -61,21 +60,12 @@ fn kernels(layout: &Layout) -> Vec<Finding> {
 
 fn kernel(layout: &Layout, series: Series) -> Finding {
     let subject = format!("kernel {series}");
-    match Kernel::find(layout, series) {
-        Ok(kernel) if layout.modules_for(&kernel.release).is_ok() => {
-            Finding::good(subject, format!("{}, with {}", kernel.release, modules_text()))
-        }
-        Ok(kernel) => Finding::note(
-            subject,
-            format!(
-                "{}, but no {} for it: make KERNELS={series}, in the sources",
-                kernel.release,
-                modules_text()
-            ),
-        ),
-        Err(_) => Finding::note(
-            subject,
-            format!("not fetched (250 MB): make KERNELS={series}, in the sources"),
-        ),
+    let Ok(kernel) = Kernel::find(layout, series) else {
+        let command = if layout.is_build() { "make KERNELS=" } else { "dunectl machine prepare " };
+        return Finding::note(subject, format!("not fetched (250 MB): {command}{series}"));
+    };
+    match kernel.project_modules(layout) {
+        Ok(_) => Finding::good(subject, format!("{}, with {}", kernel.release, modules_text())),
+        Err(e) => Finding::note(subject, e.to_string()),
     }
 }

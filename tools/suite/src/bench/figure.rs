@@ -5,7 +5,7 @@
 use dune_machine::{MachineType, Series};
 use serde::{Deserialize, Serialize};
 
-use super::targets::Subject;
+use super::targets::{Outcome, Subject};
 use super::Measured;
 
 /// Cycles of a world switch there and back, with which instructions and exits
@@ -14,7 +14,7 @@ const MODEL_EXIT_CYCLES: f64 = 750.0;
 
 /// A figure of one machine and kernel.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(from = "Row", into = "Row")]
+#[serde(try_from = "Saved")]
 pub struct Figure {
     pub id: String,
     pub machine: String,
@@ -26,19 +26,22 @@ pub struct Figure {
     /// dune / linux
     pub ratio: Option<f64>,
     pub exits: Option<f64>,
+    /// Added to what the target permits.
+    pub allowance: f64,
     /// None: the figure has no target and is only for information.
     pub judgement: Option<Judgement>,
     /// Not measured but modelled: instructions + 750 for each exit.
     pub modelled_cycles: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
 }
 
 /// A figure's target, and whether the figure meets it.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize)]
 pub struct Judgement {
     /// The target, as the page has it.
     pub target: String,
-    pub met: bool,
+    pub outcome: Outcome,
     /// Whether the target is this machine's own, and not the other machine's, which is
     /// shown for comparison.
     pub binding: bool,
@@ -51,7 +54,7 @@ impl Figure {
             let target = subject.target(machine_type)?;
             Some(Judgement {
                 target: target.text(subject),
-                met: target.is_met(&measured),
+                outcome: target.judge(&measured, series),
                 binding: target.binds(machine_type),
             })
         });
@@ -68,6 +71,7 @@ impl Figure {
             linux: measured.linux,
             dune: measured.dune,
             exits: measured.exits,
+            allowance: measured.allowance,
             detail: measured.detail,
         }
     }
@@ -76,15 +80,10 @@ impl Figure {
         self.machine == machine && self.kernel == kernel
     }
 
-    /// Whether it has a target that is this machine's own.
-    pub fn is_bound(&self) -> bool {
-        self.judgement.as_ref().is_some_and(|judgement| judgement.binding)
-    }
-
-    /// The target of this machine's own that it misses.
-    pub fn missed(&self) -> Option<&str> {
+    /// How it compares with the target of this machine's own, if it has one.
+    pub fn outcome(&self) -> Option<Outcome> {
         let judgement = self.judgement.as_ref()?;
-        (judgement.binding && !judgement.met).then_some(&judgement.target)
+        judgement.binding.then_some(judgement.outcome)
     }
 
     #[cfg(test)]
@@ -99,94 +98,61 @@ impl Figure {
             dune,
             ratio: Some(dune / linux),
             exits: Some(1.0),
-            judgement: Some(Judgement { target, met: true, binding: true }),
+            allowance: 0.0,
+            judgement: Some(Judgement { target, outcome: Outcome::Met, binding: true }),
             modelled_cycles: None,
             detail: None,
         }
     }
 
     #[cfg(test)]
-    pub fn with_met(mut self, met: bool) -> Self {
-        self.judgement.as_mut().expect("an example has a target").met = met;
+    pub fn with(mut self, outcome: Outcome) -> Self {
+        self.judgement.as_mut().expect("an example has a target").outcome = outcome;
         self
     }
 }
 
-/// An object of build/bench.json. A figure without a target counts as met there.
-#[derive(Clone, Serialize, Deserialize)]
-struct Row {
-    id: String,
+/// What of an object in build/bench.json is read. The rest of the object follows from it and from
+/// the targets of today.
+#[derive(Deserialize)]
+struct Saved {
     machine: String,
     kernel: String,
-    unit: String,
-    linux: Option<f64>,
-    dune: f64,
-    ratio: Option<f64>,
-    exits: Option<f64>,
-    target: Option<String>,
-    met: bool,
-    binding: bool,
-    modelled_cycles: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    detail: Option<String>,
+    #[serde(flatten)]
+    measured: Measured,
 }
 
-impl From<Row> for Figure {
-    fn from(row: Row) -> Self {
-        let Row { met, binding, .. } = row;
-        Figure {
-            id: row.id,
-            machine: row.machine,
-            kernel: row.kernel,
-            unit: row.unit,
-            linux: row.linux,
-            dune: row.dune,
-            ratio: row.ratio,
-            exits: row.exits,
-            judgement: row.target.map(|target| Judgement { target, met, binding }),
-            modelled_cycles: row.modelled_cycles,
-            detail: row.detail,
-        }
-    }
-}
+impl TryFrom<Saved> for Figure {
+    type Error = dune_machine::Error;
 
-impl From<Figure> for Row {
-    fn from(figure: Figure) -> Self {
-        let (target, met, binding) = match figure.judgement {
-            Some(Judgement { target, met, binding }) => (Some(target), met, binding),
-            None => (None, true, false),
-        };
-        Row {
-            id: figure.id,
-            machine: figure.machine,
-            kernel: figure.kernel,
-            unit: figure.unit,
-            linux: figure.linux,
-            dune: figure.dune,
-            ratio: figure.ratio,
-            exits: figure.exits,
-            target,
-            met,
-            binding,
-            modelled_cycles: figure.modelled_cycles,
-            detail: figure.detail,
-        }
+    fn try_from(saved: Saved) -> Result<Self, Self::Error> {
+        Ok(Figure::new(saved.measured, saved.machine.parse()?, saved.kernel.parse()?))
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use dune_machine::SVM;
+
+    use super::super::targets::SUBJECTS;
     use super::*;
 
     #[test]
     fn a_figure_is_read_as_it_was_saved() {
-        let missed = Figure::example("open", 100.0, 150.0).with_met(false);
-        let without = Figure { judgement: None, ..missed.clone() };
-        for figure in [missed, without] {
+        let ids = SUBJECTS.iter().map(|subject| subject.id).chain(["of no subject"]);
+        for id in ids {
+            let measured = Measured {
+                id: id.to_owned(),
+                unit: "instructions".to_owned(),
+                linux: Some(100.0),
+                dune: 126.0,
+                exits: None,
+                allowance: 25.0,
+                detail: None,
+            };
+            let figure = Figure::new(measured, &SVM, Series::V6_1);
             let text = serde_json::to_string(&figure).expect("it can be saved");
             let again: Figure = serde_json::from_str(&text).expect("it can be read");
-            assert_eq!(again.missed(), figure.missed());
-            assert_eq!(again.is_bound(), figure.is_bound());
             assert_eq!(serde_json::to_string(&again).expect("it can be saved"), text);
         }
     }

@@ -5,7 +5,7 @@
 use anyhow::{Context as _, Result};
 use dune_machine::SVM;
 
-use super::targets::Subject;
+use super::targets::{Outcome, Subject};
 use super::{page, Figure};
 
 const BEGIN: &str = "<!-- written by make bench, from here -->\n";
@@ -54,8 +54,9 @@ fn table(figures: &[Figure]) -> Option<String> {
         let figure = figures.iter().find(wanted)?;
         let (linux, dune) = (page::number(figure.linux?), page::number(figure.dune));
         let mut ratio = page::ratio(figure.ratio?);
+        let missed = figure.outcome().is_some_and(|outcome| outcome != Outcome::Met);
         let target = Subject::of(id).and_then(|subject| subject.target(&SVM)?.ratio());
-        if let Some(target) = target.filter(|_| figure.missed().is_some()) {
+        if let Some(target) = target.filter(|_| missed) {
             ratio += &format!(" (target: {})", page::ratio(target));
         }
         let exits = page::number(figure.exits?);
@@ -84,7 +85,7 @@ mod tests {
 
     #[test]
     fn a_missed_target_is_named() {
-        let missed = Figure::example("intercept", 5500.0, 100.0).with_met(false);
+        let missed = Figure::example("intercept", 5500.0, 100.0).with(Outcome::Missed);
         let figures: Vec<Figure> = all().into_iter().filter(|one| one.id != missed.id).collect();
         let table = table(&[figures, vec![missed]].concat()).unwrap();
         assert!(table.contains(" | 5,500 | 100 | 1 / 55 (target: 1 / 60) | 1 |\n"), "{table}");

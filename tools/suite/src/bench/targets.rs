@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The figures, what each is compared with, and its target, which it has to reach.
+//! The figures, what each is compared with, its target, which it has to reach, and the misses that
+//! are accepted.
 
-use dune_machine::{MachineType, SVM, VMX};
+use dune_machine::{MachineType, Series, SVM, VMX};
+use serde::Serialize;
 
 use super::{page, Measured};
 
@@ -46,6 +48,26 @@ impl Baseline {
 pub struct Target {
     vendor: Vendor,
     rule: Rule,
+    accepted: Option<AcceptedMiss>,
+}
+
+/// A known miss. The figure still has to keep to `bound`, which leaves a few percent of room, so
+/// that make bench-check fails when the figure gets worse.
+struct AcceptedMiss {
+    kernels: &'static [Series],
+    bound: Rule,
+    /// A sentence for the page, in Markdown; its lines are indented by two.
+    reason: &'static str,
+}
+
+/// How a figure compares with its target.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Outcome {
+    Met,
+    /// The miss is a known one, and within its bound.
+    Accepted,
+    Missed,
 }
 
 /// The vendor whose target it is. Where Intel has no target of its own, AMD's is shown
@@ -149,7 +171,17 @@ pub const SUBJECTS: [Subject; 23] = [
     ),
     subject("getpid_ring3", "getpid() in the sandbox", Linux, &[amd(times_with_exit(1.6))]),
     subject("getpid_seccomp", "getpid() with a seccomp filter", Linux, &[amd(times(1.2))]),
-    subject("getpid_slow", "getpid() by the slow path", Linux, &[amd(times(3.0))]),
+    subject(
+        "getpid_slow",
+        "getpid() by the slow path",
+        Linux,
+        &[amd(times(3.0)).accepting(
+            &Series::ALL,
+            times(4.8),
+            "The call takes two full kernel entries, one of them an ioctl ([decision
+  0011](decisions/0011-slow-path-stays-at-two-system-calls.md)).",
+        )],
+    ),
     subject(
         "first_touch",
         "first touch of a page",
@@ -171,7 +203,17 @@ pub const SUBJECTS: [Subject; 23] = [
         Linux,
         &[amd(BaselineTimes { least: 120.0 })],
     ),
-    subject("intercept", "intercepted getpid()", Ptrace, &[amd(BaselineTimes { least: 60.0 })]),
+    subject(
+        "intercept",
+        "intercepted getpid()",
+        Ptrace,
+        &[amd(BaselineTimes { least: 60.0 }).accepting(
+            &[Series::V6_1],
+            BaselineTimes { least: 55.0 },
+            "ptrace executes fewer instructions on 6.1 than on 6.12, where as many instructions of
+  Dune meet the target.",
+        )],
+    ),
     subject("gzip", "gzip -6 of 4 MB in the sandbox", Linux, &[intel(times(1.01))]),
     subject(
         "mprotect",
@@ -191,7 +233,12 @@ pub const SUBJECTS: [Subject; 23] = [
         "enter_10000",
         "entering with 10,000 mappings",
         Enter,
-        &[amd(Near { part: 0.05, most: 60_000.0 })],
+        &[amd(Near { part: 0.05, most: 60_000.0 }).accepting(
+            &Series::ALL,
+            Near { part: 0.12, most: 65_000.0 },
+            "The difference is Linux's own mmap() of the run page, in a deeper tree of mappings
+  ([decision 0012](decisions/0012-run-page-is-mapped-from-the-descriptor.md)).",
+        )],
     ),
     alone("memory_vcpu", "memory of a vCPU", &[amd(AtMostKb { most: 64 })]),
     alone("memory_tables", "memory of page tables", &[amd(AtMostKb { most: 256 })]),
@@ -219,16 +266,17 @@ const fn alone(id: &'static str, title: &'static str, targets: &'static [Target]
 }
 
 const fn with_kvm(id: &'static str, title: &'static str) -> Subject {
-    const TARGETS: &[Target] = &[Target { vendor: Vendor::Both, rule: times(1.05) }];
+    const TARGETS: &[Target] =
+        &[Target { vendor: Vendor::Both, rule: times(1.05), accepted: None }];
     subject(id, title, NoKvm, TARGETS)
 }
 
 const fn amd(rule: Rule) -> Target {
-    Target { vendor: Vendor::Amd, rule }
+    Target { vendor: Vendor::Amd, rule, accepted: None }
 }
 
 const fn intel(rule: Rule) -> Target {
-    Target { vendor: Vendor::Intel, rule }
+    Target { vendor: Vendor::Intel, rule, accepted: None }
 }
 
 const fn times(most: f64) -> Rule {
@@ -265,6 +313,13 @@ impl Subject {
     pub fn target(&self, machine_type: &MachineType) -> Option<&'static Target> {
         self.targets.iter().find(|target| target.binds(machine_type)).or(self.targets.first())
     }
+
+    /// The bound and the reason of the miss that is accepted in this machine, for the page.
+    pub fn accepted_miss(&self, machine_type: &MachineType) -> Option<(String, &'static str)> {
+        let target = self.target(machine_type).filter(|target| target.binds(machine_type))?;
+        let miss = target.accepted.as_ref()?;
+        Some((miss.bound.text(self.baseline), miss.reason))
+    }
 }
 
 impl Target {
@@ -288,8 +343,25 @@ impl Target {
         }
     }
 
-    pub fn is_met(&self, measured: &Measured) -> bool {
-        self.rule.is_met(measured)
+    pub fn judge(&self, measured: &Measured, series: Series) -> Outcome {
+        let is_accepted =
+            |miss: &AcceptedMiss| miss.kernels.contains(&series) && miss.bound.is_met(measured);
+        if self.rule.is_met(measured) {
+            Outcome::Met
+        } else if self.accepted.as_ref().is_some_and(is_accepted) {
+            Outcome::Accepted
+        } else {
+            Outcome::Missed
+        }
+    }
+
+    const fn accepting(
+        self,
+        kernels: &'static [Series],
+        bound: Rule,
+        reason: &'static str,
+    ) -> Self {
+        Target { accepted: Some(AcceptedMiss { kernels, bound, reason }), ..self }
     }
 }
 
@@ -301,15 +373,18 @@ mod tests {
         Subject::of(id).unwrap().target(machine_type).unwrap()
     }
 
+    fn measured(id: &str, linux: Option<f64>, dune: f64, exits: Option<f64>) -> Measured {
+        let (id, unit) = (id.to_owned(), "instructions".to_owned());
+        Measured { id, unit, linux, dune, exits, allowance: 0.0, detail: None }
+    }
+
     fn met_in(
         machine_type: &MachineType,
         id: &str,
-        figures: (Option<f64>, f64, Option<f64>),
+        (linux, dune, exits): (Option<f64>, f64, Option<f64>),
     ) -> bool {
-        let (linux, dune, exits) = figures;
-        let (id, unit) = (id.to_owned(), "instructions".to_owned());
-        let measured = Measured { id, unit, linux, dune, exits, allowance: 0.0, detail: None };
-        target(&measured.id, machine_type).is_met(&measured)
+        let measured = measured(id, linux, dune, exits);
+        target(id, machine_type).judge(&measured, Series::V6_1) == Outcome::Met
     }
 
     fn met(id: &str, linux: Option<f64>, dune: f64, exits: Option<f64>) -> bool {
@@ -327,6 +402,19 @@ mod tests {
         assert!(met("processes", None, 1000.0, None));
         assert!(met("enter_10000", Some(50_000.0), 52_500.0, None));
         assert!(!met("enter_10000", Some(50_000.0), 52_501.0, None));
+    }
+
+    #[test]
+    fn a_miss_is_accepted_within_its_bound_and_on_its_kernels() {
+        let judge = |linux, dune, series| {
+            target("intercept", &SVM).judge(&measured("intercept", linux, dune, None), series)
+        };
+        assert_eq!(judge(Some(6000.0), 100.0, Series::V6_1), Outcome::Met);
+        assert_eq!(judge(Some(5999.0), 100.0, Series::V6_1), Outcome::Accepted);
+        assert_eq!(judge(Some(5500.0), 100.0, Series::V6_1), Outcome::Accepted);
+        assert_eq!(judge(Some(5499.0), 100.0, Series::V6_1), Outcome::Missed);
+        assert_eq!(judge(Some(5999.0), 100.0, Series::V6_12), Outcome::Missed);
+        assert_eq!(judge(None, 100.0, Series::V6_1), Outcome::Missed);
     }
 
     #[test]
@@ -362,8 +450,10 @@ mod tests {
     fn a_target_that_names_the_baseline_has_one() {
         for subject in SUBJECTS {
             for target in subject.targets {
-                let text = target.text(&subject);
-                assert!(!text.contains("no baseline"), "{}: {text}", subject.id);
+                let bound = target.accepted.as_ref().map(|miss| miss.bound.text(subject.baseline));
+                for text in [Some(target.text(&subject)), bound].into_iter().flatten() {
+                    assert!(!text.contains("no baseline"), "{}: {text}", subject.id);
+                }
             }
         }
     }

@@ -8,6 +8,7 @@ use dune_machine::{Kernel, MachineType, Series, VMX};
 
 use crate::context::Context;
 use crate::table::{Mode, Selection, DEFAULT};
+use crate::test::records::Booted;
 use crate::test::tally::Tally;
 use crate::test::{debug, harness, programs, tools};
 
@@ -137,17 +138,16 @@ impl Job {
         }
     }
 
-    /// The release of its kernel. None, if it boots none of Debian's kernels.
-    pub fn release(&self, context: &Context) -> Result<Option<String>> {
-        match self {
-            Job::Boot(boot) => match boot.kernel {
-                BootKernel::Series(series) => {
-                    Ok(Some(Kernel::find(&context.layout, series)?.release))
-                }
-                BootKernel::Debug => Ok(None),
-            },
-            Job::Tools | Job::Harness => Ok(None),
-        }
+    /// Its machine, for its record.
+    pub fn booted(&self, context: &Context) -> Result<Booted> {
+        let Job::Boot(boot) = self else { return Ok(Booted::default()) };
+        let release = match boot.kernel {
+            BootKernel::Series(series) => Some(Kernel::find(&context.layout, series)?.release),
+            BootKernel::Debug => None,
+        };
+        let Boot { context, mode, .. } = &**boot;
+        let cpu_model = context.cpu_model(mode).map(str::to_owned);
+        Ok(Booted { release, cpus: Some(context.cpus(mode)), cpu_model })
     }
 
     /// Describes the machine and the tests that run() would run.

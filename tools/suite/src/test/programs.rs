@@ -140,20 +140,15 @@ impl Runner<'_> {
         let mut machine = match Machine::boot(&context.layout, &self.config) {
             Ok(machine) => machine,
             Err(e) if e.is_environment() => return Err(e.into()),
-            Err(e) if !is_last && is_stale_code(context, &e) => {
-                self.tally.line(&format!("AGAIN   {test_name}: {STALE_CODE}, while it booted"));
-                return Ok(Attempt::Stale);
-            }
-            Err(e) => {
-                self.tally.machine_error(format!("{test_name}: {e}"));
-                self.tally.line(&format!("MACHINE {test_name}: does not boot"));
-                return Ok(Attempt::Broken);
-            }
+            Err(e) => return Ok(self.not_booted(test_name, &e, is_last)),
         };
         let proof = mode.proof.as_deref().filter(|_| !self.is_proved);
         if let Some(proof) = proof {
-            let outcome = machine.run(&mut context.command(["sh", "-c", proof]));
-            if !outcome.is_ok_and(|outcome| outcome.status.success()) {
+            let outcome = match machine.run(&mut context.command(["sh", "-c", proof])) {
+                Ok(outcome) => outcome,
+                Err(e) => return Ok(self.not_booted(test_name, &e, is_last)),
+            };
+            if !outcome.status.success() {
                 let message = "the machine is not booted as it should be";
                 self.tally.line(&format!("FAILED  {name}: {message}"));
                 self.tally.failed(format!("{name}: the mode's proof fails: {proof}"));
@@ -163,6 +158,17 @@ impl Runner<'_> {
         }
         self.is_proved = true;
         Ok(Attempt::Done(machine))
+    }
+
+    /// A machine that failed before a test could run in it.
+    fn not_booted<T>(&mut self, test_name: &str, e: &Error, is_last: bool) -> Attempt<T> {
+        if !is_last && is_stale_code(&self.boot.context, e) {
+            self.tally.line(&format!("AGAIN   {test_name}: {STALE_CODE}, while it booted"));
+            return Attempt::Stale;
+        }
+        self.tally.machine_error(format!("{test_name}: {e}"));
+        self.tally.line(&format!("MACHINE {test_name}: does not boot"));
+        Attempt::Broken
     }
 
     /// Runs a test in a machine, which is kept unless it broke.
