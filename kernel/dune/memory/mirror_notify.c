@@ -57,12 +57,14 @@ void mirror_settle(struct mirror *m)
 
 /*
  * Counts the invalidation, so that no entry is made in its range until its end, and then drops
- * those that exist.
+ * those that exist. If the lock's holder finds no entry at all, the vCPUs have flushed all that
+ * there were.
  */
 static int mirror_invalidate_start(struct mmu_notifier *notifier,
 				   const struct mmu_notifier_range *range)
 {
 	struct mirror *m = mirror_of(notifier);
+	bool empty;
 
 	spin_lock(&m->lock);
 	if (m->in_progress++) {
@@ -73,8 +75,11 @@ static int mirror_invalidate_start(struct mmu_notifier *notifier,
 		m->end = range->end;
 	}
 	m->unended += may_end_silently(range);
+	empty = !m->populated;
 	spin_unlock(&m->lock);
-	mirror_drop_addresses(m, range->start, range->end, mmu_notifier_range_blockable(range));
+	if (!empty)
+		mirror_drop_addresses(m, range->start, range->end,
+				      mmu_notifier_range_blockable(range));
 	return 0;
 }
 
