@@ -224,6 +224,15 @@ struct vmx_loan {
  * @host_list:	the same for the host's values
  * @state:	the state that DUNE_SET_STATE wants, until the next entry
  *
+ * Where the guest's RIP, RSP and RFLAGS are: vmx_load_regs() takes them from user mode to @rip,
+ * @rsp and @rflags, and sets VMX_PENDING_REGS. The next entry writes them to the VMCS, and from
+ * then on the VMCS has them. @put reads them again, or vmx_vmcs_cpu_off() before the VMCS is
+ * cleared, and vmx_store_regs() gives them to user mode. If the guest continues after the
+ * instruction of an exit, VMX_PENDING_SKIP has the next entry move RIP in the VMCS; if @put comes
+ * first, it moves @rip and sets VMX_PENDING_REGS. While VMX_PENDING_UNREAD is set only the VMCS
+ * has the registers; if it stays set after @put, the next entry uses them there, or
+ * vmx_wait_for_regs() reads them.
+ *
  * Only the vCPU's thread changes it, so there is no lock, with one exception: vmx_vmcs_cpu_off()
  * and deactivate_here() run on CPU @cpu with interrupts off, and change @cpu, @active,
  * @msrs_loaded, @rip, @rsp and @rflags. VMX_PENDING_REGS protects the registers
