@@ -4,12 +4,8 @@
  * switch each, are in svm/exit.c and vmx/exit.c; they call hypercall.c for a hypercall
  * and fault.c for a nested page fault.
  */
-#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
-
 #include <linux/lockdep.h>
-#include <linux/printk.h>
 #include <linux/ptrace.h>
-#include <linux/sched.h>
 #include <linux/static_call.h>
 #include <asm/cpu.h>
 #include <asm/cpufeature.h>
@@ -27,8 +23,8 @@ DEFINE_STATIC_CALL_NULL(exit_handle_bus_lock, handle_bus_lock);
 DEFINE_STATIC_CALL_RET0(exit_handle_split_lock, handle_guest_split_lock);
 
 /*
- * Looks up the kernel's answers to bus locks and split locks. One that is not found is not
- * called. Called once, at load; may sleep.
+ * Looks up the kernel's answers to bus locks and split locks. If the kernel has no such function,
+ * it is not called. Called once, at load; may sleep.
  */
 void __init exit_init(void)
 {
@@ -79,24 +75,6 @@ void exit_machine_check(void)
 	lockdep_assert_irqs_disabled();
 	if (IS_ENABLED(CONFIG_X86_MCE))
 		do_machine_check(&regs);
-}
-
-/**
- * exit_cpu_refused() - this CPU refused to turn virtualization on for an entry
- *
- * While KVM is loaded, an entry may have to turn virtualization on (virt/virt.h). The refusal
- * has nothing to do with the guest's state, so the run keeps that state and waits, as run_settle()
- * does when a CPU refuses while KVM is not loaded: the thread may be moved to another CPU, the
- * CPU may accept later, and a signal ends the run. DUNE_RUN does not return EAGAIN, as
- * DUNE_GET_STATE does: it may wait for as long as the guest may run, and then every program would
- * have to wait in its own loop.
- *
- * Context: process, interrupts on; sleeps until the next tick.
- */
-void exit_cpu_refused(void)
-{
-	pr_err_once("a CPU refuses to turn virtualization on while KVM is loaded: stop processor trace (perf's intel_pt); until then guests wait on that CPU\n");
-	schedule_timeout_uninterruptible(1);
 }
 
 /**

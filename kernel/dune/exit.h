@@ -46,7 +46,6 @@ int exit_answer(struct dune_vcpu *vcpu, enum answer answer,
 void exit_bus_lock(unsigned long rip);
 bool exit_split_lock(unsigned long rip);
 void exit_machine_check(void);
-void exit_cpu_refused(void);
 
 /* fault.c */
 int fault_handle(struct dune_vcpu *vcpu, u64 gpa, u32 flags);

@@ -138,8 +138,8 @@ static __always_inline bool is_slow(const struct dune_vcpu *vcpu, unsigned long 
 /*
  * All checks and the handler see only this copy of the arguments, so that a change of
  * the shared page meanwhile has no effect on them. A handler reads nothing else of the
- * frame (calls that do are slow), so nothing else is set: this is the hot path. One that
- * called set_call() would have two instructions more (GCC 12).
+ * frame (calls that do are slow), so nothing else is set: this is the hot path. With a call of
+ * set_call() it would have two instructions more (GCC 12).
  */
 static void copy_arguments(struct pt_regs *frame, const struct dune_regs *regs,
 			   unsigned long nr)
@@ -153,10 +153,22 @@ static void copy_arguments(struct pt_regs *frame, const struct dune_regs *regs,
 	frame->orig_ax = nr;
 }
 
+/*
+ * Returns whether a call that has returned @ret was interrupted by a signal. The kernel looks for
+ * these numbers only while a signal is pending (arch_do_signal_or_restart()). Without one they
+ * are results like any other: a seccomp filter may choose them (SECCOMP_RET_ERRNO).
+ */
 static bool is_restart(long ret)
 {
-	/* These are one range, except for ENOIOCTLCMD, which no system call returns. */
-	return ret <= -ERESTARTSYS && ret >= -ERESTART_RESTARTBLOCK;
+	return ret <= -ERESTARTSYS && ret >= -ERESTART_RESTARTBLOCK && ret != -ENOIOCTLCMD &&
+	       signal_pending(current);
+}
+
+/* The host half makes the call of the guest, which was traced. */
+static int leave_for_call(struct dune_vcpu *vcpu)
+{
+	vcpu_count(vcpu, DUNE_COUNT_SYSCALL_SLOW);
+	return DUNE_EXIT_SYSCALL;
 }
 
 /**
@@ -176,8 +188,7 @@ int hypercall_leave(struct dune_vcpu *vcpu)
 		return DUNE_EXIT_HOSTCALL;
 	}
 	trace_dune_hypercall(nr);
-	vcpu_count(vcpu, DUNE_COUNT_SYSCALL_SLOW);
-	return DUNE_EXIT_SYSCALL;
+	return leave_for_call(vcpu);
 }
 
 /*
@@ -287,10 +298,12 @@ static noinline int dispatch_watched(struct dune_vcpu *vcpu, unsigned long nr)
 {
 	long ret;
 
-	if (!have_filters || !only_seccomp() || is_slow(vcpu, nr) ||
-	    !call_filtered(vcpu, &ret))
+	if (!have_filters || !only_seccomp() || is_slow(vcpu, nr))
 		return hypercall_leave(vcpu);
+	/* Before the filters: a call that they refuse is a hypercall, too. */
 	trace_dune_hypercall(nr);
+	if (!call_filtered(vcpu, &ret))
+		return leave_for_call(vcpu);
 	vcpu_count(vcpu, DUNE_COUNT_SYSCALL_FAST);
 	return call_done(vcpu->run, ret);
 }

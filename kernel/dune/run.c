@@ -97,11 +97,11 @@ static void run_notify(struct dune_vcpu *vcpu)
 
 /*
  * The epoch has changed since the last entry, or this is the first entry of a run.
- * Interrupts stay off until after the entry that follows. After a switch the registers that
- * the guest's replace (FS and GS base, TR, system-call MSRs) may have other values: the vendor
- * saves them again, unless they are still saved (@load of struct vcpu_ops). Returns false if
- * run_settle() has to make entry possible first: another CPU still holds something of the vCPU,
- * or virtualization is off here.
+ * Interrupts stay off until after the entry that follows. After a switch of threads, the host's
+ * registers that an entry replaces (FS and GS base, TR, system-call MSRs) may have other values:
+ * the vendor saves them again, unless they are still saved (@load of struct vcpu_ops). Returns
+ * false if run_settle() has to make entry possible first: another CPU still holds something of the
+ * vCPU, or virtualization is off here.
  */
 static bool run_load(struct dune_vcpu *vcpu)
 {

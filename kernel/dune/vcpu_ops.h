@@ -50,8 +50,9 @@ struct dune_vcpu;
  * A vCPU, with interrupts off:
  * @load:	the thread has been off the CPU since the last entry, and may be on
  *		another one (@migrated), or virtualization has changed on some CPU: save the
- *		host's state, unless it is still saved, and see that the vCPU has a TLB tag
- *		that is valid here. @enter always follows, and interrupts stay off until then
+ *		host's state, unless it is still saved, and give the vCPU a TLB tag that is
+ *		valid here, if its own is not. @enter always follows, and interrupts stay
+ *		off until then
  * @put:	the thread is about to be switched away from, or to leave DUNE_RUN: undo
  *		what @load and @enter left changed
  * @enter:	into the guest and back; @flush: flush the vCPU's TLB tag first. On

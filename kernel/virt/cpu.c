@@ -54,7 +54,9 @@ static void advance_epoch(void)
 	atomic64_inc(&virt_epoch);
 }
 
-/* Returns 0 or a negative errno. Reports the reason in the log if it fails. */
+/*
+ * Returns 0 or a negative errno. Reports the reason in the log if it fails. Interrupts are off.
+ */
 static int virt_turn_on(void)
 {
 	int err = virt_ops->cpu_turn_on();
@@ -66,12 +68,12 @@ static int virt_turn_on(void)
 		pr_err("CPU %u: virtualization is in use by another hypervisor: unload it\n",
 		       smp_processor_id());
 	else
-		pr_err("CPU %u: the processor refuses to turn virtualization on (%d)\n",
+		pr_err("CPU %u refuses to turn virtualization on (%d): stop processor trace (perf's intel_pt)\n",
 		       smp_processor_id(), err);
 	return err;
 }
 
-/* Turns virtualization off if virt/ turned it on. */
+/* Turns virtualization off if virt/ turned it on. Interrupts are off. */
 static void virt_turn_off(void)
 {
 	if (!__this_cpu_read(virt_is_ours))
@@ -184,14 +186,14 @@ void virt_cpu_emergency(void)
 	virt_ops->cpu_emergency();
 }
 
-/* KVM is loaded: turns virtualization off, so that KVM can turn it on. */
+/* KVM is loaded: turns virtualization off, so that KVM can turn it on. Interrupts are off. */
 static void virt_give_to_kvm(void *unused)
 {
 	virt_turn_off();
 	advance_epoch();
 }
 
-/* KVM is gone: turns virtualization on again where entries are allowed. */
+/* KVM is gone: turns virtualization on again where entries are allowed. Interrupts are off. */
 static void virt_take_from_kvm(void *unused)
 {
 	if (__this_cpu_read(virt_enabled) && virt_turn_on())

@@ -63,7 +63,7 @@ DECLARE_PER_CPU(bool, virt_enabled);
 /*
  * Returns whether this CPU may enter guests. Interrupts are off. A CPU that goes offline or
  * shuts down is disabled while threads may still be on it. The run loop asks here after
- * each change of the epoch, and waits.
+ * each change of the epoch, and waits while the answer is no.
  */
 static inline bool virt_is_enabled(void)
 {

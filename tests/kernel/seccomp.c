@@ -3,8 +3,9 @@
  * seccomp holds for the calls of a guest: filters made before the guest runs,
  * made by the guest, and put on the thread by another one while the guest runs;
  * strict mode. Fails when the fast path executes a call without running the
- * thread's filters, shows them another call, ignores their decision, or when calls of a
- * thread with a filter take the slow path.
+ * thread's filters, shows them another call, ignores their decision, takes an errno of theirs
+ * for a call that a signal interrupted, or when calls of a thread with a filter take the slow
+ * path.
  */
 #define _GNU_SOURCE
 #include "child.h"
@@ -64,6 +65,20 @@ static void errno_filter(void *arg)
 		child_fails("the guest did not return");
 	if (g.value != (u64)-123)
 		child_fails("the guest has another result: %ld", (long)g.value);
+}
+
+/* No signal is pending: such a result is not a reason to make the call again. */
+static void restart_errno_filter(void *arg)
+{
+	begin_guest();
+	if (install(SECCOMP_RET_ERRNO | (long)arg, 0))
+		child_fails("the filter cannot be installed");
+	if (guest_call(&g, getppids, (void *)10) != GUEST_DONE)
+		child_fails("the guest did not return");
+	if (g.value != -(u64)arg)
+		child_fails("the guest has another result: %ld", (long)g.value);
+	if (g.restarts)
+		child_fails("a call that no signal interrupted was made again");
 }
 
 static void kill_filter(void *arg)
@@ -363,6 +378,17 @@ static const struct {
 	{ strict_mode, SIGKILL, "strict mode kills at the guest's next call" },
 };
 
+/* The numbers by which the kernel asks for a restart, and ENOIOCTLCMD, which is among them. */
+static void restart_numbers(void)
+{
+	for (long n = 512; n <= 516; n++) {
+		struct outcome o = in_child(restart_errno_filter, (void *)n, 30);
+
+		ok(outcome_is(o, 0), "a filter's errno %ld is the guest's result (%s)", n,
+		   outcome_text(o));
+	}
+}
+
 static void one_thread_of_two(void)
 {
 	long before = dune_users_now(), after;
@@ -401,6 +427,7 @@ int main(void)
 
 		ok(outcome_is(o, cases[i].signal), "%s (%s)", cases[i].name, outcome_text(o));
 	}
+	restart_numbers();
 	one_thread_of_two();
 	allowed_in_strict_mode();
 	return done();

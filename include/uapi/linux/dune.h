@@ -248,10 +248,11 @@ struct dune_segment {
  * DUNE_EXIT_INVALID. On VT-x the addresses in @gdtr, @idtr, @lstar, @cstar,
  * @kernel_gs_base, @sysenter_esp and @sysenter_eip are made canonical as
  * dune_segment.base is, since the processor would refuse others.
- * DUNE_GET_STATE fails with EAGAIN while virtualization is off on the CPU of
- * the caller, or the CPU refuses to turn it on. DUNE_RUN waits there instead,
- * with the state unchanged, until the CPU has it on, the thread runs on another
- * CPU, or a signal ends the run.
+ * On VT-x DUNE_GET_STATE can fail with EAGAIN, while virtualization is off on
+ * the CPU of the caller, or the CPU refuses to turn it on. DUNE_RUN waits there
+ * instead, with the state unchanged, until the CPU has it on, the thread runs on
+ * another CPU, or a signal ends the run. On VT-x, while KVM is loaded, a signal
+ * that is not fatal can end the run only when the registers can be read.
  */
 struct dune_state {
 	__u32 size;
@@ -283,7 +284,9 @@ struct dune_regs {
 #define DUNE_EXIT_INTR		1 /* the thread has work in user mode: run again */
 #define DUNE_EXIT_SYSCALL	2 /* execute the system call in regs, set rax */
 #define DUNE_EXIT_HOSTCALL	3 /* a hypercall to the host half itself */
-#define DUNE_EXIT_FAULT		4 /* the kernel did not get a page for the guest */
+#define DUNE_EXIT_FAULT		4 /* a nested page fault that the kernel did not
+				   * resolve: fault_address, fault_flags
+				   */
 #define DUNE_EXIT_HLT		5 /* HLT in ring 0; RIP is after it */
 #define DUNE_EXIT_SHUTDOWN	6 /* triple fault: the vCPU is dead */
 #define DUNE_EXIT_INVALID	7 /* the processor refused the state; regs are

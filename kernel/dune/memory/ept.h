@@ -35,6 +35,7 @@ static inline unsigned long ept_entries(u64 *table)
 	return page_private(virt_to_page(table));
 }
 
+/* The lock of the table's mirror is held, or nobody else has the table yet. */
 static inline void ept_set_entry(u64 *slot, u64 entry)
 {
 	struct page *table = virt_to_page(slot);

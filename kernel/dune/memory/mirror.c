@@ -42,7 +42,8 @@
  * Flushing. After entries were dropped, every vCPU must leave the guest and flush its TLB
  * (INVEPT) before it enters again, and the kernel must not continue before the vCPUs
  * have left. So mirror.generation is advanced, which each entry to the guest looks at, and
- * the vCPUs are kicked (kick.h). A page of the mirror itself is reused only after this.
+ * the vCPUs are kicked (kick.h). A page of the mirror itself is reused only after this. All of it
+ * is done before the lock is dropped, so a side that finds no entry need not flush.
  *
  * An entry that is added or gets more rights needs no flush: the processor caches no
  * entry that is not present, and an EPT violation invalidates those of its address
@@ -245,7 +246,8 @@ int mirror_add_vcpu(struct mirror *m, struct mirror_tree *tree, struct kick_vcpu
 	err = kick_add(&m->kicks, vcpu);
 	if (!err && !tree->vcpus++) {
 		spin_lock(&m->lock);
-		list_add(&tree->link, &m->trees);
+		tree->number = ++m->last_tree;
+		list_add_tail(&tree->link, &m->trees);
 		spin_unlock(&m->lock);
 	}
 	mutex_unlock(&tree->lock);

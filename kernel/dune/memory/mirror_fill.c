@@ -120,10 +120,10 @@ static u64 *install(struct mirror *m, struct mirror_tree *tree, u64 gpa, int lev
 	for (; at > level; at--) {
 		u64 *table = take_spare(m);
 
-		ept_set_entry(slot, __pa(table) | EPT_RIGHTS | VMX_EPT_ACCESS_BIT);
+		mirror_set_entry(m, slot, at, __pa(table) | EPT_RIGHTS | VMX_EPT_ACCESS_BIT);
 		slot = level_slot(table, gpa, at - 1);
 	}
-	ept_set_entry(slot, entry);
+	mirror_set_entry(m, slot, level, entry);
 	return slot;
 }
 

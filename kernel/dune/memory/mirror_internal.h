@@ -24,15 +24,18 @@
  * @kicks:	the vCPUs
  * @lock:	protects what follows, and the tables of all trees. Never taken with
  *		interrupts off: its holder waits for other CPUs to answer.
- * @trees:	those that have vCPUs, KICK_VCPUS at most
+ * @trees:	those that have vCPUs, KICK_VCPUS at most, in the order of their numbers
+ * @last_tree:	the number of the tree that was added last
+ * @populated:	the sum, over all trees, of the granules for which the tree has an entry
  * @generation:	advanced after entries have been dropped
  * @sequence:	advanced at the end of an invalidation
  * @in_progress: number of invalidations that have started and not ended
  * @start:	with @end: a range that contains all those in progress
  * @end:	the first address after that range
- * @unended:	how many of those in progress may have ended without an announcement: see
- *		mirror_settle()
- * @doomed:	tables that are empty and unlinked, until the vCPUs were kicked
+ * @unended:	those in progress whose end may not be announced, and which mirror_settle()
+ *		ends: their number
+ * @doomed:	tables that are unlinked, until the vCPUs were kicked; empty when the lock is
+ *		dropped
  * @spares:	empty tables
  * @nr_spares:	their number
  */
@@ -42,6 +45,8 @@ struct mirror {
 	struct kick_list kicks;
 	spinlock_t lock;	/* see @lock above */
 	struct list_head trees;
+	u64 last_tree;
+	unsigned long populated;
 	u64 generation;
 	unsigned long sequence;
 	unsigned long in_progress;
@@ -58,6 +63,7 @@ struct mirror {
  * @lock:	held while a vCPU is added or removed
  * @vcpus:	their number
  * @link:	in mirror.trees if there are vCPUs, under mirror.lock
+ * @number:	given when the tree gets its first vCPU; larger than those given before
  * @root:	of the EPT tables. A table counts its entries in page_private().
  * @low:	the table of the first 512 GB, which always exists. Its entry 0, for granule 0,
  *		leads to the address space's private memory.
@@ -66,6 +72,7 @@ struct mirror_tree {
 	struct mutex lock;	/* see @lock above */
 	unsigned int vcpus;
 	struct list_head link;
+	u64 number;
 	u64 *root;
 	u64 *low;
 };
@@ -99,6 +106,7 @@ struct mmu_notifier *mirror_alloc(struct mm_struct *mm);
 void mirror_free(struct mmu_notifier *notifier);
 
 /* mirror_table.c */
+void mirror_set_entry(struct mirror *m, u64 *slot, int level, u64 entry);
 u64 *mirror_find_slot(struct mirror *m, struct mirror_tree *tree, u64 gpa, int lowest, int *level);
 void mirror_free_tables(struct list_head *list);
 void mirror_flush_vcpus(struct mirror *m);

@@ -12,20 +12,25 @@
 /*
  * Returns whether the kernel may not announce the end of this change. change_protection() takes a
  * range that begins at address 0 for "no range yet", and announces no end of it (mm/mprotect.c,
- * 6.1 to 6.12). It always announces the end of a change in a hugetlb mapping.
+ * 6.1 to 6.12). It always announces the end of a change in a hugetlb mapping. So that no change
+ * ends twice, mirror_settle() ends each of these changes, and mirror_invalidate_end() none.
  */
 static bool may_end_silently(const struct mmu_notifier_range *range)
 {
 	return !range->start && range->event == MMU_NOTIFY_PROTECTION_VMA;
 }
 
-/* Records that @count invalidations have ended. The lock is held. */
+/*
+ * Records that @count invalidations have ended. The lock is held. Linux 6.7 announces the start of
+ * PAGEMAP_SCAN without mmap_lock. So the mirror may not exist yet at that start, and its end must
+ * not make the number wrap, after which no invalidation would count as in progress.
+ */
 static void end_invalidations(struct mirror *m, unsigned long count)
 {
 	lockdep_assert_held(&m->lock);
 	/* The page table was changed before this; pairs with mirror_fill(). */
 	smp_store_release(&m->sequence, m->sequence + 1);
-	m->in_progress -= count;
+	m->in_progress -= min(count, m->in_progress);
 }
 
 /**
@@ -52,12 +57,14 @@ void mirror_settle(struct mirror *m)
 
 /*
  * Counts the invalidation, so that no entry is made in its range until its end, and then drops
- * those that exist.
+ * those that exist. If the lock's holder finds no entry at all, the vCPUs have flushed all that
+ * there were.
  */
 static int mirror_invalidate_start(struct mmu_notifier *notifier,
 				   const struct mmu_notifier_range *range)
 {
 	struct mirror *m = mirror_of(notifier);
+	bool empty;
 
 	spin_lock(&m->lock);
 	if (m->in_progress++) {
@@ -68,8 +75,11 @@ static int mirror_invalidate_start(struct mmu_notifier *notifier,
 		m->end = range->end;
 	}
 	m->unended += may_end_silently(range);
+	empty = !m->populated;
 	spin_unlock(&m->lock);
-	mirror_drop_addresses(m, range->start, range->end, mmu_notifier_range_blockable(range));
+	if (!empty)
+		mirror_drop_addresses(m, range->start, range->end,
+				      mmu_notifier_range_blockable(range));
 	return 0;
 }
 
@@ -79,10 +89,10 @@ static void mirror_invalidate_end(struct mmu_notifier *notifier,
 {
 	struct mirror *m = mirror_of(notifier);
 
+	if (unlikely(may_end_silently(range)))
+		return;
 	spin_lock(&m->lock);
 	end_invalidations(m, 1);
-	if (unlikely(m->unended && may_end_silently(range)))
-		m->unended--;
 	spin_unlock(&m->lock);
 }
 

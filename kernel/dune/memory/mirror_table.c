@@ -12,6 +12,24 @@
 /* The number of empty tables that are kept for the next fills. */
 #define SPARES_KEPT	16
 
+/* The level on which one entry stands for a granule. */
+#define GRANULE_LEVEL	3
+
+/*
+ * The largest range of which each granule is looked for in each tree. drop_wide() looks at the
+ * whole trees, in which that many granules have one table.
+ */
+#define NARROW_RANGE	(LEVEL_ENTRIES * DUNE_GRANULE_SIZE)
+
+/* Sets an entry for memory of the process. @level: the slot's. The lock is held. */
+void mirror_set_entry(struct mirror *m, u64 *slot, int level, u64 entry)
+{
+	lockdep_assert_held(&m->lock);
+	if (level == GRANULE_LEVEL)
+		m->populated += !!entry - !!*slot;
+	ept_set_entry(slot, entry);
+}
+
 /*
  * Returns the slot that decides about @gpa: that on level @lowest, or a higher one that is
  * empty or a leaf. @level returns its level. The lock is held.
@@ -39,14 +57,22 @@ void mirror_free_tables(struct list_head *list)
 		__free_page(page);
 }
 
-/* The vCPUs were kicked, so none uses the doomed tables, which are empty, any more. */
+/*
+ * No vCPU uses the doomed tables any more. Keeps some of them, and frees the others. The lock is
+ * held.
+ */
 static void recycle_doomed(struct mirror *m)
 {
 	struct page *page, *next;
 
+	lockdep_assert_held(&m->lock);
 	list_for_each_entry_safe(page, next, &m->doomed, lru) {
 		if (m->nr_spares == SPARES_KEPT)
 			break;
+		if (page_private(page)) {
+			clear_page(page_address(page));
+			set_page_private(page, 0);
+		}
 		list_move(&page->lru, &m->spares);
 		m->nr_spares++;
 	}
@@ -70,7 +96,8 @@ void mirror_flush_vcpus(struct mirror *m)
 /*
  * Drops the entries from @start to @end in @table and below it. Dropping a part of a large page
  * drops all of it. Tables that become empty are unlinked, so that the size of a mirror follows
- * what is mapped. Returns whether anything was dropped.
+ * what is mapped. A table of level 1 that is dropped as a whole is unlinked with its entries:
+ * clearing them would be most of the work. Returns whether anything was dropped. The lock is held.
  */
 static bool drop_below(struct mirror *m, u64 *table, int level, u64 start, u64 end)
 {
@@ -89,12 +116,14 @@ static bool drop_below(struct mirror *m, u64 *table, int level, u64 start, u64 e
 		if (!level_is_leaf(entry, level)) {
 			u64 *below = ept_table_below(entry);
 
-			dropped |= drop_below(m, below, level - 1, start, next);
-			if (ept_entries(below))
-				continue;
+			if (level > 2 || next - start < level_span(level)) {
+				dropped |= drop_below(m, below, level - 1, start, next);
+				if (ept_entries(below))
+					continue;
+			}
 			list_add(&virt_to_page(below)->lru, &m->doomed);
 		}
-		ept_set_entry(slot, 0);
+		mirror_set_entry(m, slot, level, 0);
 		dropped = true;
 	}
 	return dropped;
@@ -108,41 +137,23 @@ void mirror_drop(struct mirror *m, struct mirror_tree *tree, u64 start, u64 end)
 		mirror_flush_vcpus(m);
 }
 
-/* Drops the entries of all trees for guest-physical addresses; the lock is held. */
-static void drop_from_all(struct mirror *m, u64 start, u64 end)
+/*
+ * Drops a tree's entries for guest-physical addresses of one granule. Returns whether anything was
+ * dropped. Most trees have no entry for the granule, and cost only this look. The lock is held.
+ */
+static bool drop_in_granule(struct mirror *m, struct mirror_tree *tree, u64 start, u64 end)
 {
-	struct mirror_tree *tree;
-	bool dropped = false;
+	int level;
 
-	lockdep_assert_held(&m->lock);
-	list_for_each_entry(tree, &m->trees, link)
-		dropped |= drop_below(m, tree->root, EPT_ROOT_LEVEL, start, end);
-	if (dropped)
-		mirror_flush_vcpus(m);
-}
-
-/* Drops all entries of a tree for memory of the process. May sleep. */
-void mirror_drop_tree(struct mirror *m, struct mirror_tree *tree)
-{
-	unsigned long index;
-	void *entry;
-
-	granules_for_each(&m->granules, index, entry, 0, ULONG_MAX) {
-		u64 start = granule_base(entry);
-
-		spin_lock(&m->lock);
-		mirror_drop(m, tree, start, start + DUNE_GRANULE_SIZE);
-		spin_unlock(&m->lock);
-		cond_resched();
-	}
+	return *mirror_find_slot(m, tree, start, GRANULE_LEVEL, &level) &&
+	       drop_below(m, tree->root, EPT_ROOT_LEVEL, start, end);
 }
 
 /*
- * Drops the entries for addresses of the process from all trees. @start and @end, which is not
- * included, are page-aligned. The lock is not held, and interrupts are on; sleeps only if
- * @may_sleep.
+ * Drops the entries for addresses of the process from all trees, if they lie in few granules: looks
+ * at each granule of the range in each tree. May sleep.
  */
-void mirror_drop_addresses(struct mirror *m, u64 start, u64 end, bool may_sleep)
+static void drop_narrow(struct mirror *m, u64 start, u64 end)
 {
 	unsigned long index;
 	void *entry;
@@ -151,12 +162,142 @@ void mirror_drop_addresses(struct mirror *m, u64 start, u64 end, bool may_sleep)
 			  (end - 1) >> GRANULE_SHIFT) {
 		u64 base = (u64)index << GRANULE_SHIFT;
 		u64 offset = granule_base(entry) - base;
+		struct mirror_tree *tree;
+		bool dropped = false;
 
 		spin_lock(&m->lock);
-		drop_from_all(m, offset + max(start, base),
-			      offset + min(end, base + DUNE_GRANULE_SIZE));
+		list_for_each_entry(tree, &m->trees, link)
+			dropped |= drop_in_granule(m, tree, offset + max(start, base),
+						   offset + min(end, base + DUNE_GRANULE_SIZE));
+		if (dropped)
+			mirror_flush_vcpus(m);
+		spin_unlock(&m->lock);
+		cond_resched();
+	}
+}
+
+/**
+ * struct place - how far a walk of the trees has come
+ * @tree:	the number of a tree; those with smaller numbers were visited
+ * @gpa:	the granule of that tree that is visited next
+ */
+struct place {
+	u64 tree;
+	u64 gpa;
+};
+
+/* Returns whether the tree has an entry for memory of the process. The lock is held. */
+static bool has_entries(const struct mirror_tree *tree)
+{
+	return ept_entries(tree->root) > 1 || ept_entries(tree->low) > 1 + !!*tree->low;
+}
+
+/*
+ * Drops the entries of one granule of a tree that are for addresses of the process from @start to
+ * @end. @gpa: of the granule; returns the next one that the tree may have an entry for. Returns
+ * whether anything was dropped. The lock is held.
+ */
+static bool drop_next(struct mirror *m, struct mirror_tree *tree, u64 *gpa, u64 start, u64 end)
+{
+	u64 first = *gpa, base;
+	int level;
+	u64 entry = *mirror_find_slot(m, tree, first, GRANULE_LEVEL, &level);
+
+	*gpa = level_end(first, level);
+	if (!entry || !granules_to_address(&m->granules, first, &base))
+		return false;
+	start = max(start, base);
+	end = min(end, base + DUNE_GRANULE_SIZE);
+	return drop_below(m, tree->root, EPT_ROOT_LEVEL, first + start - base, first + end - base);
+}
+
+/*
+ * Continues drop_wide() at @place, until it is done or another thread needs the CPU. Returns
+ * whether it is done. The lock is held.
+ */
+static bool drop_some(struct mirror *m, struct place *place, u64 start, u64 end, bool may_sleep)
+{
+	u64 last = (u64)mirror_machine.granules << GRANULE_SHIFT;
+	struct mirror_tree *tree;
+	bool dropped = false;
+	bool stop = false;
+
+	lockdep_assert_held(&m->lock);
+	list_for_each_entry(tree, &m->trees, link) {
+		if (tree->number < place->tree)
+			continue;
+		if (tree->number > place->tree)
+			*place = (struct place) { tree->number, DUNE_GRANULE_SIZE };
+		while (!stop && place->gpa < last && has_entries(tree)) {
+			dropped |= drop_next(m, tree, &place->gpa, start, end);
+			stop = may_sleep && need_resched();
+		}
+		if (stop)
+			break;
+	}
+	if (dropped)
+		mirror_flush_vcpus(m);
+	return !stop;
+}
+
+/*
+ * Drops the entries for addresses of the process from all trees, if they can lie in many granules:
+ * visits the granules for which a tree has an entry, and looks which addresses they are for. So the
+ * time depends on the size of the trees, and not on the number of granules in the range times that
+ * of the trees.
+ *
+ * The lock is dropped in between, after the vCPUs have flushed what was dropped. Trees are added
+ * and removed meanwhile, but no entry for the range is made, since the caller has counted its
+ * invalidation. So a tree that comes has none; a tree that goes has dropped its own; and what was
+ * visited has none when the walk continues after it, in the order of the trees' numbers.
+ */
+static void drop_wide(struct mirror *m, u64 start, u64 end, bool may_sleep)
+{
+	struct place place = { 0 };
+	bool done;
+
+	do {
+		spin_lock(&m->lock);
+		done = drop_some(m, &place, start, end, may_sleep);
 		spin_unlock(&m->lock);
 		if (may_sleep)
 			cond_resched();
+	} while (!done);
+}
+
+/*
+ * Drops the entries for addresses of the process from all trees. @start and @end, which is not
+ * included, are page-aligned. The invalidation was counted: no entry for these addresses is made.
+ * The lock is not held, and interrupts are on; sleeps only if @may_sleep.
+ *
+ * Only the OOM killer's thread, and the caller of process_mrelease(), must not sleep. They take the
+ * memory of a dying process, one mapping after the other. All entries are dropped for the first
+ * mapping, so that there are none for the others.
+ */
+void mirror_drop_addresses(struct mirror *m, u64 start, u64 end, bool may_sleep)
+{
+	if (!may_sleep)
+		drop_wide(m, 0, ULONG_MAX, false);
+	else if (end - start > NARROW_RANGE)
+		drop_wide(m, start, end, true);
+	else
+		drop_narrow(m, start, end);
+}
+
+/*
+ * Drops all entries for memory of the process from a tree without vCPUs. No vCPU is left that could
+ * use what a TLB has of the tree, and one that the tree gets later flushes at its first entry on
+ * each CPU (second_level_migrated()), so no vCPU is kicked. May sleep.
+ */
+void mirror_drop_tree(struct mirror *m, struct mirror_tree *tree)
+{
+	u64 gpa = DUNE_GRANULE_SIZE;
+
+	spin_lock(&m->lock);
+	while (has_entries(tree)) {
+		drop_next(m, tree, &gpa, 0, ULONG_MAX);
+		recycle_doomed(m);
+		cond_resched_lock(&m->lock);
 	}
+	spin_unlock(&m->lock);
 }

@@ -14,8 +14,9 @@
  * the entries were changed and before a page is freed (flush_tlb_mm_range() and
  * arch_tlbbatch_add_pending(); before 6.6 tlb_flush_mmu_tlbonly(), the *_notify() macros and
  * each end of an invalidation). shootdown_invalidate() then advances a count of this file's
- * own, so that the next entry flushes, and kicks the vCPUs. context.tlb_gen may be advanced only
- * after the call (fork() before 6.6: after the notifier calls for all mappings).
+ * own, so that the next entry flushes, and kicks the vCPUs. context.tlb_gen would not do: the
+ * kernel sometimes advances it only after this call (fork() before 6.6: after the calls for all
+ * mappings).
  *
  * The end of a change of rights at address 0 is not announced (mirror_settle()). That makes no
  * difference here, since the flush after such a change makes the call itself.

@@ -2,11 +2,11 @@
 /*
  * Into a VT-x guest and back: the work around the world switch (switch.S).
  *
- * vmx_enter() chooses the way (enum entry_way), each a copy of enter(): begin_entry() makes
- * the VMCS current, vmx_switch() runs the guest, read_exit() and read_hypercall() collect what
- * the handler needs, and end_entry() gives the CPU back. While KVM is loaded, enter_slow()
- * handles what the fast ways cannot. It calls enter() only with ENTRY_OWN or ENTRY_BORROWED, which
- * never call enter_slow(), so there is no recursion.
+ * vmx_enter() chooses the way (enum entry_way). There is a copy of enter() for each way:
+ * begin_entry() makes the VMCS current, vmx_switch() runs the guest, read_exit() and
+ * read_hypercall() collect what the handler needs, and end_entry() gives the CPU back. While KVM is
+ * loaded, enter_slow() handles what the fast ways cannot. It calls enter() only with ENTRY_OWN or
+ * ENTRY_BORROWED, which never call enter_slow(), so there is no recursion.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -189,14 +189,17 @@ static __always_inline void end_entry(struct vcpu_hw *hw, enum entry_way way)
 		break;
 	case ENTRY_KVM_OFF:
 		vmx_clear(hw);
+		hw->pending |= VMX_PENDING_UNREAD;
 		vmx_virt_turn_off();
 		break;
 	case ENTRY_KVM_ON:
 		vmx_clear(hw);
+		hw->pending |= VMX_PENDING_UNREAD;
 		vmx_return_vmcs(hw);
 		break;
 	case ENTRY_BORROWED:
 		vmx_give_back(hw);
+		hw->pending |= VMX_PENDING_UNREAD;
 		break;
 	}
 }

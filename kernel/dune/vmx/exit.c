@@ -3,6 +3,10 @@
  * The handler of a VT-x guest's exits: one switch. Forbidden instructions are answered from
  * the table in intercepts.c.
  */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <linux/printk.h>
+#include <linux/sched.h>
 #include <asm/cpufeature.h>
 #include <asm/processor.h>
 #include <asm/trapnr.h>
@@ -126,6 +130,21 @@ static int vmx_exception(struct dune_vcpu *vcpu)
 	return 0;
 }
 
+/*
+ * While KVM is loaded, an entry may have to turn virtualization on (virt/virt.h), and this CPU has
+ * refused. The refusal has nothing to do with the guest's state, so the run keeps that state and
+ * waits, as run_settle() does when a CPU refuses while KVM is not loaded. DUNE_RUN waits here, and
+ * does not return EAGAIN as DUNE_GET_STATE does: otherwise every program would need a loop that
+ * waits. Sleeps until the next tick.
+ */
+static int vmx_refused(const struct dune_vcpu *vcpu)
+{
+	pr_err_once("CPU %d refuses to turn virtualization on: stop processor trace (perf's intel_pt); until then guests wait on that CPU\n",
+		    vcpu->cpu);
+	schedule_timeout_uninterruptible(1);
+	return 0;
+}
+
 static noinline int vmx_handle_other(struct dune_vcpu *vcpu)
 {
 	struct vcpu_hw *hw = vcpu->hw;
@@ -136,10 +155,8 @@ static noinline int vmx_handle_other(struct dune_vcpu *vcpu)
 		/* The host has already taken it: repeat the entry. */
 		if (reason == VMX_REASON_MCE_AT_ENTRY)
 			return 0;
-		if (reason == VMX_REASON_CPU_REFUSED) {
-			exit_cpu_refused();
-			return 0;
-		}
+		if (reason == VMX_REASON_CPU_REFUSED)
+			return vmx_refused(vcpu);
 		/* Nothing was delivered: the interrupt still waits. */
 		if (hw->injected_irq)
 			hw->irq = hw->injected_irq;

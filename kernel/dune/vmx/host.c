@@ -76,7 +76,7 @@ void vmx_host_write_cpu(const struct vmx_host *host)
 
 /*
  * Saves the host's state, except for what is in the VMCS, before the first entry since the
- * thread runs on this CPU. Loads the guest's KERNEL_GS_BASE.
+ * thread runs on this CPU. Loads the guest's KERNEL_GS_BASE. Interrupts are off.
  */
 static void vmx_host_save(struct vcpu_hw *hw)
 {
@@ -100,7 +100,7 @@ static void vmx_host_save(struct vcpu_hw *hw)
 	hw->switched = true;
 }
 
-/* Loads the guest's system-call MSRs into the CPU. */
+/* Loads the guest's system-call MSRs into the CPU. Interrupts are off. */
 static void vmx_load_msrs(struct vcpu_hw *hw)
 {
 	int i;
@@ -126,7 +126,7 @@ void vmx_restore_msrs(struct vcpu_hw *hw)
 /*
  * The thread has been off the CPU, or KVM was loaded or unloaded. While KVM is loaded
  * the MSRs must have the host's values whenever interrupts are on: then the processor switches
- * them at each entry and exit, by lists.
+ * them at each entry and exit, by lists. Interrupts are off.
  */
 static void vmx_choose_msrs(struct vcpu_hw *hw)
 {
@@ -246,22 +246,14 @@ void vmx_vcpu_load(struct dune_vcpu *vcpu, bool migrated)
 void vmx_vcpu_put(struct dune_vcpu *vcpu)
 {
 	struct vcpu_hw *hw = vcpu->hw;
-	bool have_regs = true;
 
 	lockdep_assert_irqs_disabled();
 	if (hw->msrs_loaded)
 		vmx_restore_msrs(hw);
 	if (hw->switched) {
 		vmx_host_restore(hw);
-		have_regs = vmx_read_last_regs(hw);
+		vmx_read_last_regs(hw);
 		ibpb_if_kvm_has_vmcs();
-	}
-	/* Without the registers, the next entry does it in the VMCS. */
-	if (have_regs && hw->pending & VMX_PENDING_SKIP) {
-		hw->rip += hw->exit.instruction_length;
-		hw->keeps_shadow = false;
-		hw->pending &= ~VMX_PENDING_SKIP;
-		hw->pending |= VMX_PENDING_REGS;
 	}
 }
 

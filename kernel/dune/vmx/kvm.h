@@ -9,8 +9,7 @@
  *  - The current VMCS, which KVM relies on: it is made current again.
  *  - Our VMCS is cleared after each exit. KVM may leave VMX operation at any time that
  *    interrupts are on; an active VMCS would be lost (SDM 25.11.1), and Dune would not
- *    notice. So the guest's registers cannot simply be read later:
- *    VMX_PENDING_ACTIVATE.
+ *    notice. So the guest's registers cannot simply be read later: VMX_PENDING_UNREAD.
  *  - System-call MSRs. KVM 6.1 reads the host's values in an interrupt, when it turns
  *    virtualization on. The processor switches them (host.c).
  *

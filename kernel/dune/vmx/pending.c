@@ -27,7 +27,7 @@ static void write_event(struct vcpu_hw *hw)
 	vmcs_write(GUEST_PENDING_DBG_EXCEPTIONS, 0);
 }
 
-/* Writes everything but the interrupt, which waits if an event is delivered: offer_interrupt(). */
+/* Writes everything but the interrupt: offer_interrupt(). */
 static void write_fields(struct vcpu_hw *hw)
 {
 	u32 pending = hw->pending;
@@ -39,7 +39,6 @@ static void write_fields(struct vcpu_hw *hw)
 	if (pending & VMX_PENDING_CPU) {
 		vmx_host_write_cpu(&hw->host);
 		hw->tag.generation = 0;
-		hw->host_rsp = 0;
 	}
 	if (pending & VMX_PENDING_HOST) {
 		vmcs_write(HOST_FS_BASE, hw->host.fs_base);
@@ -62,9 +61,15 @@ static void write_fields(struct vcpu_hw *hw)
 		vmx_tag_flush(hw);
 }
 
+/*
+ * Returns whether the guest can take an interrupt at this entry. An event that is in the VMCS goes
+ * first (SDM 27.6): that of write_event(), or one that the last entry did not deliver, because a
+ * machine check ended that entry (SDM 27.8).
+ */
 static bool takes_interrupts(void)
 {
-	return vmcs_read(GUEST_RFLAGS) & X86_EFLAGS_IF &&
+	return !(vmcs_read(VM_ENTRY_INTR_INFO_FIELD) & INTR_INFO_VALID_MASK) &&
+	       vmcs_read(GUEST_RFLAGS) & X86_EFLAGS_IF &&
 	       !(vmcs_read(GUEST_INTERRUPTIBILITY_INFO) &
 		 (GUEST_INTR_STATE_STI | GUEST_INTR_STATE_MOV_SS));
 }
@@ -86,13 +91,13 @@ static void set_window(struct vcpu_hw *hw, bool on)
 
 /*
  * Offers the interrupt that waits for the guest: injects it if the guest can take it now, and
- * otherwise opens the window, at which the guest leaves. @event: an event is being delivered,
- * and goes first (SDM 27.6). If the interrupt was injected or withdrawn, closes the window.
+ * otherwise opens the window, at which the guest leaves. If the interrupt was injected or
+ * withdrawn, closes the window.
  */
-static void offer_interrupt(struct vcpu_hw *hw, bool event)
+static void offer_interrupt(struct vcpu_hw *hw)
 {
 	hw->injected_irq = 0;
-	if (hw->irq && !event && takes_interrupts()) {
+	if (hw->irq && takes_interrupts()) {
 		vmcs_write(VM_ENTRY_INTR_INFO_FIELD, hw->irq |
 			   INTR_TYPE_EXT_INTR | INTR_INFO_VALID_MASK);
 		hw->injected_irq = hw->irq;
@@ -110,7 +115,7 @@ void vmx_write_pending(struct vcpu_hw *hw)
 	write_fields(hw);
 	hw->pending = 0;
 	if (pending & VMX_PENDING_IRQ) {
-		offer_interrupt(hw, pending & VMX_PENDING_EVENT);
+		offer_interrupt(hw);
 		/* The next entry offers it again, or forgets which one this entry injects. */
 		if (hw->irq || hw->injected_irq)
 			hw->pending = VMX_PENDING_IRQ;

@@ -197,9 +197,11 @@ void vmx_load_regs(struct dune_vcpu *vcpu)
 /* Implements @store_regs of struct vcpu_ops. */
 void vmx_store_regs(struct dune_vcpu *vcpu)
 {
-	const struct vcpu_hw *hw = vcpu->hw;
+	struct vcpu_hw *hw = vcpu->hw;
 	struct dune_run *run = vcpu->run;
 
+	if (unlikely(hw->pending & VMX_PENDING_UNREAD))
+		vmx_wait_for_regs(hw);
 	run->regs.rip = hw->rip;
 	run->regs.rsp = hw->rsp;
 	run->regs.rflags = hw->rflags;

@@ -11,6 +11,7 @@
 #include <linux/lockdep.h>
 #include <linux/mm.h>
 #include <linux/percpu.h>
+#include <linux/sched/signal.h>
 #include <linux/smp.h>
 #include <asm/segment.h>
 #include <asm/special_insns.h>
@@ -224,35 +225,61 @@ void vmx_read_regs(struct vcpu_hw *hw)
 }
 
 /*
- * Reads the registers of the last exit, for @put of struct vcpu_ops, on the CPU of the last
- * entry. Interrupts are off. If the VMCS is active, it is active on this CPU. If the VMCS is
- * active on none, the registers were read when it was cleared, unless VMX_PENDING_ACTIVATE is
- * set. Returns false if the registers cannot be read now; the VMCS still has them.
+ * The registers of the last exit were read. If the guest continues after the instruction of that
+ * exit, moves them there.
  */
-bool vmx_read_last_regs(struct vcpu_hw *hw)
+static void have_last_regs(struct vcpu_hw *hw)
+{
+	hw->pending &= ~VMX_PENDING_UNREAD;
+	if (!(hw->pending & VMX_PENDING_SKIP))
+		return;
+	hw->rip += hw->exit.instruction_length;
+	hw->keeps_shadow = false;
+	hw->pending &= ~VMX_PENDING_SKIP;
+	hw->pending |= VMX_PENDING_REGS;
+}
+
+/*
+ * Reads the registers of the last exit, for @put of struct vcpu_ops, on the CPU of the last
+ * entry. Interrupts are off. If the VMCS is active, it is active on this CPU. If it is active on
+ * none and VMX_PENDING_UNREAD is not set, the registers were read when it was cleared. If they
+ * cannot be read now, VMX_PENDING_UNREAD stays set: this CPU refuses, or it has gone offline and
+ * KVM was unloaded.
+ */
+void vmx_read_last_regs(struct vcpu_hw *hw)
 {
 	enum vmx_current how;
 
 	lockdep_assert_irqs_disabled();
-	if (hw->pending & VMX_PENDING_REGS)
-		return true;
 	if (likely(hw->cpu >= 0)) {
 		vmptrld(&hw->vmcs_pa);
 		vmx_read_regs(hw);
-		return true;
+	} else if (hw->pending & VMX_PENDING_UNREAD) {
+		if (!vmx_is_with_kvm(hw) && !virt_is_enabled())
+			return;
+		if (!make_current_here(hw, &how))
+			return;
+		vmx_read_regs(hw);
+		release_here(hw, how);
 	}
-	if (!(hw->pending & VMX_PENDING_ACTIVATE))
-		return true;
-	/*
-	 * The CPU of the last entry has gone offline, and KVM has been unloaded. The
-	 * registers cannot be read; nor can they if this CPU refuses (below). If the run
-	 * ends here, user mode sees those that were read or written last.
-	 */
-	if (!vmx_is_with_kvm(hw) && !virt_is_enabled())
-		return false;
-	if (!make_current_here(hw, &how))
-		return false;
+	have_last_regs(hw);
+}
+
+/*
+ * The run ends, and the registers of its last exit were not read. User mode must not get others,
+ * so this waits until they can be read, here or on another CPU. If a fatal signal ends the wait,
+ * nobody uses them. Called in process context, after @put; sleeps.
+ */
+void vmx_wait_for_regs(struct vcpu_hw *hw)
+{
+	enum vmx_current how;
+
+	while (!vmx_make_current(hw, &how)) {
+		if (fatal_signal_pending(current))
+			return;
+		schedule_timeout_uninterruptible(1);
+	}
 	vmx_read_regs(hw);
-	release_here(hw, how);
-	return true;
+	vmx_release_current(hw, how);
+	have_last_regs(hw);
 }

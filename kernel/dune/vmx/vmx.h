@@ -54,8 +54,8 @@ enum vmx_control {
 #define VMX_EXCEPTIONS	(BIT(X86_TRAP_DB) | BIT(X86_TRAP_AC) | BIT(X86_TRAP_MC))
 
 /*
- * vcpu_hw.pending: what the next entry has to do before the world switch. Each bit but
- * VMX_PENDING_ACTIVATE is something to write into the VMCS.
+ * vcpu_hw.pending: what the next entry has to do before the world switch. Each bit but the last
+ * two is something to write into the VMCS.
  */
 #define VMX_PENDING_SETUP	BIT(0)	/* all fields that never change */
 #define VMX_PENDING_CPU		BIT(1)	/* host fields of this CPU */
@@ -70,10 +70,14 @@ enum vmx_control {
 #define VMX_PENDING_MSRS	BIT(10)	/* vcpu_hw.guest_list and host_list, and their counts */
 /*
  * Set when the VMCS is cleared after an entry while KVM is loaded, or after DUNE_GET_STATE
- * (release_here()): the VMCS is active on no CPU, and has the guest's registers, which are read
- * when it is next current.
+ * (release_here()): the VMCS is active on no CPU.
  */
 #define VMX_PENDING_ACTIVATE	BIT(11)
+/*
+ * Set when the VMCS is cleared after an entry while KVM is loaded: only the VMCS has the registers
+ * of that exit. They are read when the thread is switched away from, or the run ends.
+ */
+#define VMX_PENDING_UNREAD	BIT(12)
 
 /*
  * struct vmx_exit.reason: one of the SDM's exit reasons and the flag of a failed entry. A
@@ -204,7 +208,8 @@ struct vmx_loan {
  * @cr4:	the guest's, which never changes
  * @event:	to be injected, in the format of the VMCS
  * @event_error: the error code of @event
- * @rip:	the guest's registers, between @put and @load
+ * @rip:	the guest's registers, between @put and @load, unless VMX_PENDING_UNREAD is set.
+ *		While VMX_PENDING_REGS is set they are newer than those in the VMCS.
  * @rsp:	see @rip
  * @rflags:	see @rip
  * @msrs:	the guest's system-call MSRs; writes are intercepted
@@ -218,6 +223,15 @@ struct vmx_loan {
  *		kmalloc() aligns an object of this size to at least as much
  * @host_list:	the same for the host's values
  * @state:	the state that DUNE_SET_STATE wants, until the next entry
+ *
+ * Where the guest's RIP, RSP and RFLAGS are: vmx_load_regs() takes them from user mode to @rip,
+ * @rsp and @rflags, and sets VMX_PENDING_REGS. The next entry writes them to the VMCS, and from
+ * then on the VMCS has them. @put reads them again, or vmx_vmcs_cpu_off() before the VMCS is
+ * cleared, and vmx_store_regs() gives them to user mode. If the guest continues after the
+ * instruction of an exit, VMX_PENDING_SKIP has the next entry move RIP in the VMCS; if @put comes
+ * first, it moves @rip and sets VMX_PENDING_REGS. While VMX_PENDING_UNREAD is set only the VMCS
+ * has the registers; if it stays set after @put, the next entry uses them there, or
+ * vmx_wait_for_regs() reads them.
  *
  * Only the vCPU's thread changes it, so there is no lock, with one exception: vmx_vmcs_cpu_off()
  * and deactivate_here() run on CPU @cpu with interrupts off, and change @cpu, @active,
@@ -275,7 +289,7 @@ static __always_inline bool vmx_is_with_kvm(const struct vcpu_hw *hw)
  */
 static __always_inline bool vmx_is_ready_with_kvm(const struct vcpu_hw *hw)
 {
-	return hw->pending == VMX_PENDING_ACTIVATE;
+	return hw->pending == (VMX_PENDING_ACTIVATE | VMX_PENDING_UNREAD);
 }
 
 /*
@@ -283,7 +297,7 @@ static __always_inline bool vmx_is_ready_with_kvm(const struct vcpu_hw *hw)
  * thread in process context, with interrupts on; none of them sleeps.
  */
 
-/* vmcs.c: for interrupts off, except for init, deactivate and make_current */
+/* vmcs.c: for interrupts off, except for init, deactivate, make_current and wait_for_regs */
 void vmx_vmcs_init(void);
 void vmx_write_setup(const struct vcpu_hw *hw);
 void vmx_vmcs_cpu_off(void);
@@ -292,7 +306,8 @@ void vmx_deactivate(struct vcpu_hw *hw);
 bool vmx_make_current(struct vcpu_hw *hw, enum vmx_current *how);
 void vmx_release_current(struct vcpu_hw *hw, enum vmx_current how);
 void vmx_read_regs(struct vcpu_hw *hw);
-bool vmx_read_last_regs(struct vcpu_hw *hw);
+void vmx_read_last_regs(struct vcpu_hw *hw);
+void vmx_wait_for_regs(struct vcpu_hw *hw);
 
 /* state.c: vmx_write_state() is for interrupts off, with the VMCS current */
 void vmx_write_state(const struct dune_state *state);
