@@ -46,9 +46,9 @@ static long map_rest(const Elf64_Phdr *p, u64 bias)
 }
 
 /*
- * Map a part of the file in the reserved room. The room is given up
- * first, so the new mapping replaces nothing. If the kernel would map more than @len,
- * over something else, it returns EEXIST.
+ * Map a part of the file in the reserved room. The room is given up first, so the new mapping
+ * replaces nothing. If the kernel would map more than @len, over something else, it returns
+ * EEXIST.
  */
 static long map_file(int fd, u64 start, u64 len, int rights, u64 offset)
 {
@@ -77,32 +77,6 @@ static long map_segment(int fd, const Elf64_Phdr *p, u64 bias)
 		return ret < 0 ? ret : 0;
 	}
 	return map_rest(p, bias);
-}
-
-/* The addresses that the segments of an image take up, as they stand in the file. */
-struct extent {
-	u64 low, high;
-	u64 align;
-};
-
-static struct extent extent_of(const struct elf *elf)
-{
-	struct extent e = { .low = ~0UL, .high = 0, .align = PAGE_BYTES };
-	int i;
-
-	for (i = 0; i < elf->header.e_phnum; i++) {
-		const Elf64_Phdr *p = &elf->headers[i];
-
-		if (p->p_type != PT_LOAD)
-			continue;
-		if (PAGE_DOWN(p->p_vaddr) < e.low)
-			e.low = PAGE_DOWN(p->p_vaddr);
-		if (PAGE_UP(p->p_vaddr + p->p_memsz) > e.high)
-			e.high = PAGE_UP(p->p_vaddr + p->p_memsz);
-		if (p->p_align > e.align && !(p->p_align & (p->p_align - 1)))
-			e.align = p->p_align;
-	}
-	return e;
 }
 
 /*

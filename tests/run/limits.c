@@ -76,18 +76,20 @@ static void set_limit(int which, rlim_t value)
 	setrlimit(which, &limit);
 }
 
-/* No number below the limit is free: natively a fork needs none. */
+/* No number below the limit is free: natively neither a fork nor execve needs one. */
 static void descriptors(void)
 {
 	int last = -1, fd;
 
 	set_limit(RLIMIT_NOFILE, 1024);
-	while ((fd = open("/dev/null", O_RDONLY)) >= 0)
+	while ((fd = open("/dev/null", O_RDONLY | O_CLOEXEC)) >= 0)
 		last = fd;
 	printf("full: %s\n", strerror(errno));
 	forks("no free descriptor");
+	execs("no free descriptor");
 	set_limit(RLIMIT_NOFILE, 4);
 	forks("limit 4");
+	execs("limit 4");
 	set_limit(RLIMIT_NOFILE, 0);
 	forks("limit 0");
 	set_limit(RLIMIT_NOFILE, 1024);

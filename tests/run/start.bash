@@ -13,6 +13,9 @@ same_failure "a static position-independent program's start" "$bin/static-pie"
 same_failure "no arguments but a name" bash -c 'exec -a "" "$B/static"'
 same_failure "a name of its own" bash -c 'exec -a "some name" "$B/static" x'
 same_failure "an empty environment" env -i "$bin/static"
+# Newer kernels move the heap of such a program away from its image.
+same_failure "a static position-independent program's heap without random addresses" bash -c '
+	setarch -R "$B/static-pie" | grep -v "^heap after"'
 same_failure "the loader by hand" /lib64/ld-linux-x86-64.so.2 "$bin/dynamic" x
 same_failure "an executable stack" "$bin/execstack"
 same "images at address 0 and with segments 30 TB apart" "$bin/images"
@@ -47,6 +50,18 @@ chmod -x "$data/plain"
 same "a script" "$data/script" a b
 same "a script's one argument" "$data/arguments" a b
 same "a script for a script" "$data/twice" a
+# The kernel reads 256 bytes of a script: "#!", a name, and the newline or the end of the file.
+for length in 252 253 254; do
+	name=$bin/args
+	while ((${#name} < length)); do name=/$name; done
+	printf '#!%s\n' "$name" >"$data/name$length"
+	printf '#!%s' "$name" >"$data/end$length"
+	chmod +x "$data/name$length" "$data/end$length"
+	for f in name end; do
+		same_failure "a script whose interpreter's name has $length characters: $f" perl -e '
+			exec {"$ENV{D}/'$f$length'"} "x", "y"; print $!+0, "\n"'
+	done
+done
 same "a chain of as many scripts as the kernel follows" bash -c '"$D/deep5" a b'
 for f in loop deep6 missing empty noline garbage plain cut; do
 	same_failure "what cannot start: $f" bash -c '
@@ -60,6 +75,8 @@ same_failure "errno of execve: a directory, nothing, an empty name, a long one" 
 # the file that execveat means
 same_failure "fexecve" "$bin/fexecve" "$bin/args" a b
 same_failure "fexecve of a script" "$bin/fexecve" "$data/script" a b
+mkfifo "$data/fifo" && chmod +x "$data/fifo"
+LIMIT=20 same_failure "fexecve of a FIFO" "$bin/fexecve" "$data/fifo"
 
 # what /proc shows
 same "/proc/self: cmdline, comm, exe, environ" bash -c '
@@ -67,6 +84,16 @@ same "/proc/self: cmdline, comm, exe, environ" bash -c '
 	A=1 cat /proc/self/environ | tr "\0" "\n" | grep ^A='
 same "/proc/self/stat's heap and arguments lie where they should" "$bin/areas"
 same "a program that was moved" bash -c 'cp "$B/args" a; ./a 1; mv a b; ./b 2'
+
+# Random addresses for everything but the heap.
+random=/proc/sys/kernel/randomize_va_space
+before=$(cat $random)
+echo 1 >$random
+first=$("$DUNE_RUN" -- /bin/cat /proc/self/maps | head -1)
+second=$("$DUNE_RUN" -- /bin/cat /proc/self/maps | head -1)
+echo "$before" >$random
+[ "$first" != "$second" ]
+ok $? "a program lies at a random address with randomize_va_space=1"
 
 # the first program
 one dune "$DUNE_RUN" -- "$data/script" a
