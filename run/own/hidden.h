@@ -20,15 +20,15 @@ enum hidden {
 	HIDDEN_COUNT
 };
 
-/* The numbers of those before HIDDEN_VCPU, in one table of descriptors. */
+/* The numbers of a process's hidden descriptors, without the vCPU's, which libdune keeps. */
 struct hidden_table {
 	int hidden[HIDDEN_VCPU];	/* -1: none */
 };
 
 /*
  * Hide @fd, which is not the vCPU's. It keeps its number if that is HIDDEN_FLOOR or above
- * (after execve). Otherwise it moves there, or where RLIMIT_NOFILE is lower, to a lower
- * number; only if no number is free does it stay. Returns its number.
+ * (after execve). Otherwise it moves there, or to a lower number where RLIMIT_NOFILE is lower;
+ * it stays only if no number is free. Returns its number.
  */
 long hidden_add(enum hidden which, int fd);
 /* The number of the descriptor, or -1 if there is none. */
