@@ -33,10 +33,7 @@ struct hidden_table {
 long hidden_add(enum hidden which, int fd);
 /* The number of the descriptor, or -1 if there is none. */
 int hidden_fd(enum hidden which);
-/*
- * Whether @fd is one that the program must get EBADF for. Checks the low 32 bits, as
- * the kernel.
- */
+/* Whether the program must get EBADF for @fd, of which the low 32 bits count, as for the kernel. */
 bool is_hidden(u64 fd);
 /*
  * The program wants number @fd for itself: move a hidden descriptor away from it.
