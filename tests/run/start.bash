@@ -42,6 +42,9 @@ printf '#!%s/loop\n' "$data" >"$data/loop"
 printf '#!/nonexistent/interpreter\n' >"$data/missing"
 printf '#! \n' >"$data/empty"
 printf '#!/bin/sh' >"$data/noline"
+printf '#!' >"$data/noname"
+printf '#!%s a  ' "$bin/args" >"$data/blanks"
+printf '#!%s ' "$bin/args" >"$data/blank"
 printf '\177ELFgarbage' >"$data/garbage"
 printf 'no format at all\n' >"$data/plain"
 head -c 600 "$bin/dynamic" >"$data/cut"
@@ -49,6 +52,7 @@ chmod +x "$data"/*
 chmod -x "$data/plain"
 same "a script" "$data/script" a b
 same "a script's one argument" "$data/arguments" a b
+same "blanks at the end of a file without a newline" bash -c '"$D/blanks" b; "$D/blank" b'
 same "a script for a script" "$data/twice" a
 # The kernel reads 256 bytes of a script: "#!", a name, and the newline or the end of the file.
 for length in 252 253 254; do
@@ -56,14 +60,15 @@ for length in 252 253 254; do
 	while ((${#name} < length)); do name=/$name; done
 	printf '#!%s\n' "$name" >"$data/name$length"
 	printf '#!%s' "$name" >"$data/end$length"
-	chmod +x "$data/name$length" "$data/end$length"
-	for f in name end; do
+	printf '#!%s  cut off\n' "$name" >"$data/argument$length"
+	chmod +x "$data"/*$length
+	for f in name end argument; do
 		same_failure "a script whose interpreter's name has $length characters: $f" perl -e '
 			exec {"$ENV{D}/'$f$length'"} "x", "y"; print $!+0, "\n"'
 	done
 done
 same "a chain of as many scripts as the kernel follows" bash -c '"$D/deep5" a b'
-for f in loop deep6 missing empty noline garbage plain cut; do
+for f in loop deep6 missing empty noline noname garbage plain cut; do
 	same_failure "what cannot start: $f" bash -c '
 		"$D/'$f'" 2>&1 | sed "s/line [0-9]*: //"; echo ${PIPESTATUS[0]}'
 	same_failure "errno of execve: $f" perl -e 'exec {"$ENV{D}/'$f'"} "x"; print $!+0, " $!\n"'
@@ -75,6 +80,7 @@ same_failure "errno of execve: a directory, nothing, an empty name, a long one" 
 # the file that execveat means
 same_failure "fexecve" "$bin/fexecve" "$bin/args" a b
 same_failure "fexecve of a script" "$bin/fexecve" "$data/script" a b
+same_failure "fexecve of a script without an interpreter" "$bin/fexecve" "$data/empty"
 mkfifo "$data/fifo" && chmod +x "$data/fifo"
 LIMIT=20 same_failure "fexecve of a FIFO" "$bin/fexecve" "$data/fifo"
 
