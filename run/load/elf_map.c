@@ -82,7 +82,8 @@ static long map_segment(int fd, const Elf64_Phdr *p, u64 bias)
 /*
  * Reserve @size bytes for all segments of an image, in one piece. @flags has
  * MAP_FIXED_NOREPLACE, or the kernel chooses a place. The kernel does not know that the
- * supervisor range is taken. Returns the beginning, which may be address 0, or -errno.
+ * supervisor range is taken. Returns the beginning, which may be address 0, or -errno, which
+ * is -ENOMEM also if something is mapped at @at, for instance the guard region.
  */
 static long reserve(u64 at, u64 size, int flags)
 {
@@ -93,7 +94,7 @@ static long reserve(u64 at, u64 size, int flags)
 		SYS2(__NR_munmap, room, size);
 		return -ENOMEM;
 	}
-	return room;
+	return room == -EEXIST ? -ENOMEM : room;
 }
 
 static long reserve_at(const struct extent *e, u64 start)
