@@ -18,7 +18,7 @@ same_failure "a static position-independent program's heap without random addres
 	setarch -R "$B/static-pie" | grep -v "^heap after"'
 same_failure "the loader by hand" /lib64/ld-linux-x86-64.so.2 "$bin/dynamic" x
 same_failure "an executable stack" "$bin/execstack"
-same "images at address 0 and with segments 30 TB apart" "$bin/images"
+same "images at address 0, with segments 30 TB apart, and linked high" "$bin/images"
 same "many arguments" bash -c 'printf "%s\n" {1..3000} | xargs "$B/args"'
 same "a long argument" bash -c '"$B/args" "$(head -c 100000 /dev/zero | tr "\0" x)" | cksum'
 same "a large environment" bash -c '
@@ -97,6 +97,7 @@ before=$(cat $random)
 echo 1 >$random
 first=$("$DUNE_RUN" -- /bin/cat /proc/self/maps | head -1)
 second=$("$DUNE_RUN" -- /bin/cat /proc/self/maps | head -1)
+same "the heap follows the program with randomize_va_space=1" "$bin/areas" heap
 echo "$before" >$random
 [ "$first" != "$second" ]
 ok $? "a program lies at a random address with randomize_va_space=1"
