@@ -70,6 +70,8 @@ static const char usage[] =
 	"Runs a Linux program in a sandbox of Dune. Use `dunectl run` instead: it finds\n"
 	"the program, and a machine if this computer has no /dev/dune.\n";
 
+static const char files_advice[] = "raise the limit on open files (ulimit -n)";
+
 /* If @arg is @option with a value, store the value in @value. */
 static bool take(const char *arg, const char *option, const char **value)
 {
@@ -119,7 +121,7 @@ static void replace_argv0(struct initial_stack *s, struct options *o)
 	size_t path_bytes, name_bytes = text_len(o->argv0) + 1;
 	char *at = s->argv[o->first];
 
-	path_bytes = text_append(path, path + sizeof(path), at) - path + 1;
+	path_bytes = text_copy(path, sizeof(path), at) + 1;
 	at += text_len(at) + 1 - name_bytes;
 	memmove(at, o->argv0, name_bytes);
 	s->argv[o->first] = at;
@@ -138,7 +140,8 @@ static void open_self(const struct initial_stack *s)
 	if (fd < 0 && name)
 		fd = SYS4(__NR_openat, AT_FDCWD, *name, O_PATH | O_CLOEXEC, 0);
 	if (fd < 0)
-		die(126, "cannot open dune-run's own file", NULL, fd, "mount /proc");
+		die(126, "cannot open dune-run's own file", NULL, fd,
+		    fd == -EMFILE ? files_advice : "mount /proc");
 	hidden_add(HIDDEN_SELF, fd);
 }
 
@@ -154,6 +157,8 @@ static const char *run_advice(long err)
 		return "a program must be a 64-bit x86 program or #! script, and not on hugetlbfs";
 	case -ELIBBAD:
 		return "its dynamic loader must be a 64-bit x86 program, and not on hugetlbfs";
+	case -EMFILE:
+		return files_advice;
 	case -ELOOP:
 		return "shorten the chain of symbolic links or #! scripts";
 	case -ENOMEM:
@@ -222,8 +227,9 @@ static void enter(void)
 	const char *advice = "`dunectl check` shows what this computer lacks";
 	long err;
 
+	/* Only the vDSO can be there already (map_guard_region()), and it is hidden then. */
 	err = SYS6(__NR_mmap, ARENA_BASE, ARENA_SIZE, PROT_READ | PROT_WRITE,
-		   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+		   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
 	if (err < 0)
 		die(126, "cannot get memory for the runtime", NULL, err,
 		    "raise the limit on address space (ulimit -v)");
@@ -235,6 +241,8 @@ static void enter(void)
 	else if (err == -EACCES)
 		advice = "join the group dune, or ask an administrator for access to "
 			 "/dev/dune (docs/install.md)";
+	else if (err == -EMFILE)
+		advice = files_advice;
 	else if (err == -EPROTO)
 		advice = "load the dune.ko that belongs to this dune-run";
 	die(126, "cannot use /dev/dune", NULL, err, advice);
@@ -253,6 +261,7 @@ static int prepare(u64 *stack, struct initial_stack *initial, struct options *op
 
 	map_guard_region();
 	stack_find(initial, stack);
+	areas_init(initial);
 	parse(initial, options);
 	if (options->tree)
 		program = exec_resume(options->tree);
@@ -274,7 +283,7 @@ static int prepare(u64 *stack, struct initial_stack *initial, struct options *op
 	program_set(program);
 	set_name(options->name);
 	tf->rsp = stack_arrange(initial, options->first, options->name);
-	text_append(name, name + sizeof(name), options->name);
+	text_copy(name, sizeof(name), options->name);
 	options->name = name;
 	vdso_patch(initial);
 	seal_tables();

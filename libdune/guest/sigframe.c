@@ -212,8 +212,19 @@ int dune_sigframe_push(struct dune_thread *t, struct dune_tf *tf, const struct d
 }
 
 /*
+ * Returns whether ring 3 can continue with the segments of @uc. As Linux does, this ignores
+ * the privilege level in the selectors, and all of SS unless it is to be restored strictly.
+ */
+static bool user_segments(const struct kucontext *uc)
+{
+	return (uc->mc.cs | 3) == USER_CS &&
+	       (!(uc->flags & UC_STRICT_RESTORE_SS) || (uc->mc.ss | 3) == USER_SS);
+}
+
+/*
  * Copies the frame that rt_sigreturn restores to @sr. Returns -EFAULT if no frame can be
- * read there, or if ring 3 would continue at an address that is not a user address.
+ * read there, or if ring 3 would continue with other segments than its own or at an address
+ * that is not a user address.
  */
 int dune_sigframe_read(struct dune_tf *tf, struct dune_sigreturn *sr)
 {
@@ -222,6 +233,8 @@ int dune_sigframe_read(struct dune_tf *tf, struct dune_sigreturn *sr)
 
 	sr->frame = uc - 8;
 	if (dune_get_user(tf, &sr->uc, uc, sizeof(sr->uc)))
+		return -EFAULT;
+	if (from_ring3(tf) && !user_segments(&sr->uc))
 		return -EFAULT;
 	if (((tf->cs | sr->uc.mc.cs) & 3) && sr->uc.mc.rip >= USER_END)
 		return -EFAULT;

@@ -8,8 +8,8 @@
  *
  * - The range begins with the guard region: GUARD_REGION_SIZE bytes that cannot be
  *   accessed (own/guard_region.c). Reads and writes of the kernel in ascending order from
- *   an address below the range stop there with EFAULT, and so do those of a structure
- *   shorter than the guard region: for these only the start of the object is checked.
+ *   an address below the range stop there with EFAULT, and so do those of a structure no
+ *   longer than the guard region: for these only the start of the object is checked.
  * - A mapping call whose result would lie in the range is undone (calls/mapping.c),
  *   so the program never owns memory there.
  *

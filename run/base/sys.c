@@ -7,18 +7,23 @@
 
 #include <dune.h>
 
-long sys(long nr, u64 a0, u64 a1, u64 a2, u64 a3, u64 a4, u64 a5)
+static long native(long nr, u64 a0, u64 a1, u64 a2, u64 a3, u64 a4, u64 a5)
 {
 	register u64 r10 asm("r10") = a3;
 	register u64 r8 asm("r8") = a4;
 	register u64 r9 asm("r9") = a5;
 	long ret = nr;
 
-	if (dune_active())
-		return dune_hypercall(nr, a0, a1, a2, a3, a4, a5);
 	asm volatile("syscall"
 		     : "+a" (ret)
 		     : "D" (a0), "S" (a1), "d" (a2), "r" (r10), "r" (r8), "r" (r9)
 		     : "rcx", "r11", "memory");
 	return ret;
+}
+
+long sys(long nr, u64 a0, u64 a1, u64 a2, u64 a3, u64 a4, u64 a5)
+{
+	if (dune_active())
+		return dune_hypercall(nr, a0, a1, a2, a3, a4, a5);
+	return native(nr, a0, a1, a2, a3, a4, a5);
 }

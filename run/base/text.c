@@ -39,6 +39,11 @@ const char *text_last(const char *s, char c)
 	return last;
 }
 
+size_t text_copy(char *to, size_t size, const char *s)
+{
+	return text_append(to, to + size, s) - to;
+}
+
 char *text_append(char *to, const char *end, const char *s)
 {
 	while (*s && to + 1 < end)

@@ -14,6 +14,8 @@ bool text_equal(const char *a, const char *b);
 bool text_starts(const char *s, const char *prefix);
 /* The part of @s after the last @c, or all of it. */
 const char *text_last(const char *s, char c);
+/* Copy @s to @to, cut off so that it has at most @size bytes with its NUL. Returns its length. */
+size_t text_copy(char *to, size_t size, const char *s);
 /* Append @s at @to, cut off so that its NUL is before @end. Returns where the NUL is. */
 char *text_append(char *to, const char *end, const char *s);
 /* The same for @value as a decimal number. */

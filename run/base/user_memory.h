@@ -6,9 +6,8 @@
 #include "types.h"
 
 /*
- * Copy @len bytes from the program's address @from (user_write: to @to). Returns 0,
- * or -EFAULT for an address in the supervisor range or outside of user memory, or one that
- * faults. May sleep.
+ * Copy @len bytes from the program's address @from (user_write: to @to). Returns 0, or -EFAULT
+ * for an address that is in the supervisor range, is no user address, or faults. May sleep.
  */
 long user_read(void *to, u64 from, u64 len);
 long user_write(u64 to, const void *from, u64 len);
@@ -21,9 +20,8 @@ long user_write(u64 to, const void *from, u64 len);
 long user_read_struct(void *to, u64 known, u64 least, u64 from, u64 size);
 
 /*
- * Copy a string with its NUL. Never touches the page after the one in which the
- * string ends. Returns its length, -EFAULT, or -ENAMETOOLONG when there is no
- * NUL in @size bytes.
+ * Copy a string with its NUL. Never touches the page after the one in which the string ends.
+ * Returns its length, -EFAULT, or -ENAMETOOLONG if there is no NUL in @size bytes.
  */
 long user_string(char *to, u64 from, u64 size);
 

@@ -5,8 +5,8 @@
  * the checks of its line in the table, and ends in exactly one of these:
  *
  * - refuse(): dune-run found the error;
- * - dune_syscall_result(): @tf gets what the kernel returned, which may be
- *   DUNE_AGAIN, or a result or an error in its place;
+ * - dune_syscall_result(): @tf gets the kernel's result, which may be DUNE_AGAIN, or the
+ *   result that dune-run gives instead;
  * - dune_syscall_pass() or dune_syscall_clone3(): libdune stores the result.
  *
  * An error is a negative errno number (-EFAULT) everywhere; only the rows of syscalls.def
@@ -56,8 +56,7 @@ void call_close_range(struct dune_tf *tf);
 
 /* self_exe.c */
 void call_readlink(struct dune_tf *tf);
-void call_newfstatat(struct dune_tf *tf);
-void call_statx(struct dune_tf *tf);
+void call_at(struct dune_tf *tf);
 
 /* structures.c */
 struct iovec;

@@ -97,7 +97,7 @@ struct call {
 #define DENY(nr, name, err)						\
 	[nr] = { .how = CALL_DENY, .error = -(err) },
 
-static const struct call table[] = {
+static const struct call call_table[] = {
 #include "syscalls.def"
 };
 
@@ -203,14 +203,14 @@ void check_syscall(struct dune_tf *tf)
 {
 	u32 nr = (u32)tf->rax;
 
-	if (unlikely(nr >= ARRAY_LEN(table))) {
+	if (unlikely(nr >= ARRAY_LEN(call_table))) {
 		refuse(tf, -ENOSYS);
 		return;
 	}
 	tf->rax = nr;
-	nr = index_nospec(nr, ARRAY_LEN(table));
-	if (likely(table[nr].how == CALL_FORWARD))
+	nr = index_nospec(nr, ARRAY_LEN(call_table));
+	if (likely(call_table[nr].how == CALL_FORWARD))
 		dune_syscall_result(tf, forward(tf));
 	else
-		check_call(&table[nr], tf);
+		check_call(&call_table[nr], tf);
 }

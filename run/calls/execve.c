@@ -36,7 +36,7 @@ static void execute(struct dune_tf *tf, int dir, u64 path, u64 argv, u64 envp, u
 		return;
 	}
 	is_relative = dir != AT_FDCWD && name[0] != '/';
-	if (!is_relative && !(flags & AT_SYMLINK_NOFOLLOW) && names_program(path))
+	if (!is_relative && !(flags & AT_SYMLINK_NOFOLLOW) && is_own_exe(name))
 		opened = program_name();
 	fd = executable_open(dir, opened, flags);
 	if (fd < 0) {

@@ -43,45 +43,56 @@ struct range {
 	u32 last;
 };
 
+/* The numbers of one type from @from to @to. */
+#define RANGE(from, to) {						\
+	.first = (from),						\
+	.last = (to) + 0 * sizeof(struct {				\
+		char unused;						\
+		_Static_assert((from) <= (to), "an empty range");	\
+		_Static_assert(_IOC_TYPE(from) == _IOC_TYPE(to),	\
+			       "a range over several types");		\
+	}),								\
+}
+
 /*
  * Numbers from before sizes were part of them. Every number of a range is
  * defined in Linux 6.1 and in all since.
  */
 static const struct range plain[] = {
-	{ FIBMAP, FIGETBSZ },
-	{ HDIO_GETGEO, HDIO_GETGEO },
-	{ BLKROSET, BLKSSZGET },		/* values */
-	{ BLKDISCARD, BLKZEROOUT },
-	{ KIOCSOUND, KDGKBTYPE },		/* consoles */
-	{ KDSETMODE, KDGETMODE },
-	{ KDGKBMODE, KDSKBSENT },
-	{ KDGKBMETA, KDSKBLED },
-	{ LOOP_CLR_FD, LOOP_GET_STATUS64 },
-	{ LOOP_SET_CAPACITY, LOOP_SET_BLOCK_SIZE },
-	{ LOOP_CTL_ADD, LOOP_CTL_GET_FREE },
-	{ CDROM_DRIVE_STATUS, CDROM_DRIVE_STATUS },
-	{ TCGETS, TIOCCONS },			/* terminals */
-	{ TIOCPKT, TCSBRKP },
-	{ TIOCSBRK, TIOCGSID },
-	{ TIOCGPTPEER, TIOCGPTPEER },		/* opens the other end */
-	{ FIONCLEX, FIOASYNC },			/* with FIOCLEX between them */
-	{ TIOCGLCKTRMIOS, TIOCSLCKTRMIOS },
-	{ TIOCSERGETLSR, TIOCSERGETLSR },
-	{ TIOCMIWAIT, TIOCGICOUNT },
-	{ FIOQSIZE, FIOQSIZE },
-	{ VT_OPENQRY, VT_SETACTIVATE },		/* virtual terminals */
-	{ RTC_AIE_ON, RTC_PIE_OFF },		/* values */
-	{ FIOSETOWN, SIOCGSTAMPNS_OLD },	/* sockets */
-	{ SIOCGIFNAME, SIOCSIFLINK },
-	{ SIOCGIFFLAGS, SIOCSIFMEM },
-	{ SIOCGIFMTU, SIOCGIFHWADDR },
-	{ SIOCGIFSLAVE, SIOCGIFSLAVE },
-	{ SIOCSIFSLAVE, SIOCGIFCOUNT },
-	{ SIOCGIFTXQLEN, SIOCSIFTXQLEN },
-	{ SIOCOUTQNSD, SIOCGSKNS },		/* SIOCGSKNS returns a name space */
-	{ SIOCDARP, SIOCSARP },
-	{ SIOCGIFMAP, SIOCSIFMAP },
-	{ NS_GET_USERNS, NS_GET_OWNER_UID },	/* name spaces */
+	RANGE(FIBMAP, FIGETBSZ),
+	RANGE(HDIO_GETGEO, HDIO_GETGEO),
+	RANGE(BLKROSET, BLKSSZGET),		/* values */
+	RANGE(BLKDISCARD, BLKZEROOUT),
+	RANGE(KIOCSOUND, KDGKBTYPE),		/* consoles */
+	RANGE(KDSETMODE, KDGETMODE),
+	RANGE(KDGKBMODE, KDSKBSENT),
+	RANGE(KDGKBMETA, KDSKBLED),
+	RANGE(LOOP_CLR_FD, LOOP_GET_STATUS64),
+	RANGE(LOOP_SET_CAPACITY, LOOP_SET_BLOCK_SIZE),
+	RANGE(LOOP_CTL_ADD, LOOP_CTL_GET_FREE),
+	RANGE(CDROM_DRIVE_STATUS, CDROM_DRIVE_STATUS),
+	RANGE(TCGETS, TIOCCONS),		/* terminals */
+	RANGE(TIOCPKT, TCSBRKP),
+	RANGE(TIOCSBRK, TIOCGSID),
+	RANGE(TIOCGPTPEER, TIOCGPTPEER),	/* opens the other end */
+	RANGE(FIONCLEX, FIOASYNC),		/* with FIOCLEX between them */
+	RANGE(TIOCGLCKTRMIOS, TIOCSLCKTRMIOS),
+	RANGE(TIOCSERGETLSR, TIOCSERGETLSR),
+	RANGE(TIOCMIWAIT, TIOCGICOUNT),
+	RANGE(FIOQSIZE, FIOQSIZE),
+	RANGE(VT_OPENQRY, VT_SETACTIVATE),	/* virtual terminals */
+	RANGE(RTC_AIE_ON, RTC_PIE_OFF),		/* values */
+	RANGE(FIOSETOWN, SIOCGSTAMPNS_OLD),	/* sockets */
+	RANGE(SIOCGIFNAME, SIOCSIFLINK),
+	RANGE(SIOCGIFFLAGS, SIOCSIFMEM),
+	RANGE(SIOCGIFMTU, SIOCGIFHWADDR),
+	RANGE(SIOCGIFSLAVE, SIOCGIFSLAVE),
+	RANGE(SIOCSIFSLAVE, SIOCGIFCOUNT),
+	RANGE(SIOCGIFTXQLEN, SIOCSIFTXQLEN),
+	RANGE(SIOCOUTQNSD, SIOCGSKNS),		/* SIOCGSKNS returns a name space */
+	RANGE(SIOCDARP, SIOCSARP),
+	RANGE(SIOCGIFMAP, SIOCSIFMAP),
+	RANGE(NS_GET_USERNS, NS_GET_OWNER_UID),	/* name spaces */
 };
 
 /*
@@ -122,18 +133,20 @@ static const u32 singles[] = {
 	_IOR(NSIO, 9, int),	/* NS_GET_TGID_IN_PIDNS, since 6.11 */
 };
 
+/* PIDFD_GET_INFO, since 6.13, without its size. */
+#define PIDFD_INFO	_IOC(_IOC_READ | _IOC_WRITE, 0xff, 11, 0)
+
 /*
  * Numbers whose size the program chooses (up to 16 KB), by direction, type and
  * number. These calls read or write at most as many bytes as the number contains.
  */
 static const struct range sized[] = {
-	{ EVIOCGNAME(0), EVIOCGMTSLOTS(0) },	/* NAME, PHYS, UNIQ, PROP, MTSLOTS */
-	{ EVIOCGKEY(0), EVIOCGSW(0) },		/* KEY, LED, SND, SW */
-	{ EVIOCGBIT(0, 0), EVIOCGBIT(EV_MAX, 0) },
-	{ _IOC(_IOC_READ, 'E', 0x40, 0), _IOC(_IOC_READ, 'E', 0x7f, 0) },	/* EVIOCGABS */
-	{ _IOC(_IOC_WRITE, 'E', 0xc0, 0), _IOC(_IOC_WRITE, 'E', 0xff, 0) },	/* EVIOCSABS */
-	/* PIDFD_GET_INFO, since 6.13 */
-	{ _IOC(_IOC_READ | _IOC_WRITE, 0xff, 11, 0), _IOC(_IOC_READ | _IOC_WRITE, 0xff, 11, 0) },
+	RANGE(EVIOCGNAME(0), EVIOCGMTSLOTS(0)),	/* NAME, PHYS, UNIQ, PROP, MTSLOTS */
+	RANGE(EVIOCGKEY(0), EVIOCGSW(0)),		/* KEY, LED, SND, SW */
+	RANGE(EVIOCGBIT(0, 0), EVIOCGBIT(EV_MAX, 0)),
+	RANGE(_IOC(_IOC_READ, 'E', 0x40, 0), _IOC(_IOC_READ, 'E', 0x7f, 0)),	/* EVIOCGABS */
+	RANGE(_IOC(_IOC_WRITE, 'E', 0xc0, 0), _IOC(_IOC_WRITE, 'E', 0xff, 0)),	/* EVIOCSABS */
+	RANGE(PIDFD_INFO, PIDFD_INFO),
 };
 
 /* These read their number of items (32 bits) from memory. */
@@ -162,13 +175,21 @@ static bool is_flat(u32 cmd)
 	return in_ranges(sized, ARRAY_LEN(sized), cmd & ~(u32)(_IOC_SIZEMASK << _IOC_SIZESHIFT));
 }
 
+#define COPY_BYTES	sizeof(struct loop_config)	/* the largest structure below */
+
+/* Assert that a copy holds @type, and that its @member begins with an aligned @word. */
+#define ASSERT_FITS(type, member, word)					\
+	_Static_assert(sizeof(type) <= COPY_BYTES &&			\
+		       offsetof(type, member) % sizeof(word) == 0 &&	\
+		       offsetof(type, member) + sizeof(word) <= sizeof(type), #type)
+
 /*
- * A structure of at most 64 bytes with a pointer at a known offset: copy it in,
- * check the pointer, forward the call with the copy, copy it out.
+ * A structure with a pointer at a known offset: copy it in, check the pointer, forward the
+ * call with the copy, copy it out.
  */
 static void forward_copy(struct dune_tf *tf, u32 size, u32 pointer, u64 reach)
 {
-	u8 copy[64] __attribute__((aligned(8)));
+	u8 copy[COPY_BYTES] __attribute__((aligned(8)));
 	long ret;
 
 	if (user_read(copy, ARG2(tf), size) ||
@@ -182,6 +203,12 @@ static void forward_copy(struct dune_tf *tf, u32 size, u32 pointer, u64 reach)
 	dune_syscall_result(tf, ret);
 }
 
+#define FORWARD_COPY(tf, type, member, reach)				\
+do {									\
+	ASSERT_FITS(type, member, u64);					\
+	forward_copy(tf, sizeof(type), offsetof(type, member), reach);	\
+} while (0)
+
 /* The argument is a descriptor: the file to clone from, or of a loop device. */
 static void forward_fd(struct dune_tf *tf)
 {
@@ -192,13 +219,12 @@ static void forward_fd(struct dune_tf *tf)
 }
 
 /*
- * A structure that the kernel only reads, no longer than struct loop_config, with a
- * descriptor in 32 bits at a known offset: copy it in, check the descriptor, forward the
- * call with the copy.
+ * A structure that the kernel only reads, with a descriptor in 32 bits at a known offset:
+ * copy it in, check the descriptor, forward the call with the copy.
  */
 static void forward_with_fd(struct dune_tf *tf, u32 size, u32 descriptor)
 {
-	u8 copy[sizeof(struct loop_config)] __attribute__((aligned(8)));
+	u8 copy[COPY_BYTES] __attribute__((aligned(8)));
 
 	if (user_read(copy, ARG2(tf), size))
 		refuse(tf, -EFAULT);
@@ -208,6 +234,12 @@ static void forward_with_fd(struct dune_tf *tf, u32 size, u32 descriptor)
 		dune_syscall_result(tf, dune_syscall_forward(tf->rax, ARG0(tf), ARG1(tf),
 							     (u64)copy, 0, 0, 0));
 }
+
+#define FORWARD_WITH_FD(tf, type, member)				\
+do {									\
+	ASSERT_FITS(type, member, u32);					\
+	forward_with_fd(tf, sizeof(type), offsetof(type, member));	\
+} while (0)
 
 /*
  * FIDEDUPERANGE has a descriptor in each element of an array, to which the kernel writes
@@ -265,14 +297,13 @@ void call_ioctl(struct dune_tf *tf)
 		forward_fd(tf);
 		return;
 	case FICLONERANGE:
-		forward_with_fd(tf, sizeof(struct file_clone_range),
-				offsetof(struct file_clone_range, src_fd));
+		FORWARD_WITH_FD(tf, struct file_clone_range, src_fd);
 		return;
 	case FIDEDUPERANGE:
 		forward_dedupe(tf);
 		return;
 	case LOOP_CONFIGURE:
-		forward_with_fd(tf, sizeof(struct loop_config), offsetof(struct loop_config, fd));
+		FORWARD_WITH_FD(tf, struct loop_config, fd);
 		return;
 	case FUSE_DEV_IOC_CLONE:
 		forward_with_fd(tf, sizeof(u32), 0);
@@ -284,16 +315,13 @@ void call_ioctl(struct dune_tf *tf)
 		forward_reaching(tf, REACH_BYTES);
 		return;
 	case SIOCGIFCONF:
-		forward_copy(tf, sizeof(struct ifconf), offsetof(struct ifconf, ifc_ifcu),
-			     REACH_BYTES);
+		FORWARD_COPY(tf, struct ifconf, ifc_ifcu, REACH_BYTES);
 		return;
 	case SIOCETHTOOL:
-		forward_copy(tf, sizeof(struct ifreq), offsetof(struct ifreq, ifr_ifru),
-			     REACH_BYTES);
+		FORWARD_COPY(tf, struct ifreq, ifr_ifru, REACH_BYTES);
 		return;
 	case BLKPG:
-		forward_copy(tf, sizeof(struct blkpg_ioctl_arg),
-			     offsetof(struct blkpg_ioctl_arg, data), GUARD_REGION_SIZE);
+		FORWARD_COPY(tf, struct blkpg_ioctl_arg, data, GUARD_REGION_SIZE);
 		return;
 	}
 	if (likely(is_flat(cmd)))

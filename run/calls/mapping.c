@@ -156,7 +156,10 @@ void call_mremap(struct dune_tf *tf)
 	dune_syscall_result(tf, ret);
 }
 
-/* The heap begins below the supervisor range; one that would reach it does not grow. */
+/*
+ * The heap begins below the supervisor range (heap_start() of load/areas.c); one that would
+ * reach the range does not grow.
+ */
 void call_brk(struct dune_tf *tf)
 {
 	u64 wanted = ARG0(tf);

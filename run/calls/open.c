@@ -63,7 +63,7 @@ static long truncate_judged(int fd, u64 length)
 	struct stat st = {};
 	long ret = judge(fd, &st, true);
 
-	/* If the file is not regular. If fstat fails, st stays empty, and ret is its error. */
+	/* A file that is not regular. If fstat failed, st is empty, and ret is its error. */
 	if (!S_ISREG(st.st_mode) && (st.st_mode || !ret))
 		ret = -EINVAL;
 	if (!ret)

@@ -6,6 +6,13 @@
 #include <asm/prctl.h>
 #include <linux/prctl.h>
 
+/* Options that the uapi headers of Linux 6.1 lack */
+#define PR_SET_MDWE		65
+#define PR_GET_MDWE		66
+#define PR_SET_MEMORY_MERGE	67
+#define PR_GET_MEMORY_MERGE	68
+#define PR_GET_AUXV		0x41555856
+
 /*
  * The options that are forwarded take and return values, or have a pointer that is checked
  * here. All others give the error of a kernel that does not have them. PR_SET_MM would
@@ -55,14 +62,14 @@ static long check_prctl(const struct dune_tf *tf)
 	case PR_SET_IO_FLUSHER:
 	case PR_GET_IO_FLUSHER:
 	case PR_GET_SECCOMP:
-	case 65:	/* PR_SET_MDWE, since 6.3 */
-	case 66:	/* PR_GET_MDWE */
-	case 67:	/* PR_SET_MEMORY_MERGE, since 6.4 */
-	case 68:	/* PR_GET_MEMORY_MERGE */
+	case PR_SET_MDWE:
+	case PR_GET_MDWE:
+	case PR_SET_MEMORY_MERGE:
+	case PR_GET_MEMORY_MERGE:
 		return 0;
 	case PR_SCHED_CORE:
 		return in_super_range(ARG4(tf)) ? -EFAULT : 0;
-	case 0x41555856:	/* PR_GET_AUXV, since 6.4 */
+	case PR_GET_AUXV:
 		return meets_super_range(ARG1(tf), ARG2(tf)) ? -EFAULT : 0;
 	case PR_SET_VMA:
 		if (meets_super_range(ARG2(tf), ARG3(tf)))

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /* Making and ending processes. The checks are here; libdune does the work. */
 #include "calls.h"
+#include "exec.h"
 #include "hidden.h"
 #include "mapping.h"
 #include "stats.h"
@@ -63,6 +64,7 @@ static void after_vfork(const struct parent *parent)
 {
 	restore_robust_list(&parent->robust);
 	hidden_restore(&parent->hidden);
+	exec_free_vectors();
 	mapping_after_vfork();
 }
 

@@ -10,6 +10,9 @@
 
 #include <asm/unistd.h>
 #include <linux/fcntl.h>
+#include <linux/inotify.h>
+
+#define NR_FCHMODAT2	452	/* __NR_fchmodat2, since 6.6 */
 
 /* readlink and readlinkat: the arguments of the second are one further on */
 void call_readlink(struct dune_tf *tf)
@@ -33,22 +36,34 @@ void call_readlink(struct dune_tf *tf)
 	dune_syscall_result(tf, forward(tf));
 }
 
-static void forward_at(struct dune_tf *tf, u64 flags)
+/* Whether the call of @tf follows its name if that is a symbolic link, by its flags. */
+static bool follows(const struct dune_tf *tf)
+{
+	switch (tf->rax) {
+	case __NR_newfstatat:
+	case __NR_utimensat:
+	case NR_FCHMODAT2:
+		return !(ARG3(tf) & AT_SYMLINK_NOFOLLOW);
+	case __NR_statx:
+		return !(ARG2(tf) & AT_SYMLINK_NOFOLLOW);
+	case __NR_fchownat:
+		return !(ARG4(tf) & AT_SYMLINK_NOFOLLOW);
+	case __NR_inotify_add_watch:
+		return !(ARG2(tf) & IN_DONT_FOLLOW);
+	case __NR_linkat:
+	case __NR_name_to_handle_at:
+		return ARG4(tf) & AT_SYMLINK_FOLLOW;
+	}
+	return false;
+}
+
+/* The calls of follows(): argument 1 is the name. */
+void call_at(struct dune_tf *tf)
 {
 	u64 path = ARG1(tf);
 
-	if (!(flags & AT_SYMLINK_NOFOLLOW) && unlikely(names_program(path)))
+	if (follows(tf) && unlikely(names_program(path)))
 		path = (u64)program_name();
 	dune_syscall_result(tf, dune_syscall_forward(tf->rax, ARG0(tf), path, ARG2(tf),
 						     ARG3(tf), ARG4(tf), ARG5(tf)));
-}
-
-void call_newfstatat(struct dune_tf *tf)
-{
-	forward_at(tf, ARG3(tf));
-}
-
-void call_statx(struct dune_tf *tf)
-{
-	forward_at(tf, ARG2(tf));
 }

@@ -7,8 +7,10 @@
 #include "page.h"
 #include "super_range.h"
 #include "sys.h"
+#include "text.h"
 
 #include <asm/unistd.h>
+#include <linux/auxvec.h>
 #include <linux/prctl.h>
 
 #define BRK_RANDOM_PAGES	(0x02000000 / PAGE_BYTES)
@@ -19,27 +21,37 @@
  */
 #define MIN_ADDRESS		0x10000UL
 
-/*
- * Whether the kernel gave this process random addresses: then it has put dune-run's own
- * heap somewhere above its bss, and otherwise right after it. This test costs nothing,
- * needs no /proc, and accounts for the boot options and the personality.
- */
-static bool addresses_are_random(void)
-{
-	static int known = -1;
+static bool addresses_are_random;
 
-	if (known < 0)
-		known = SYS1(__NR_brk, 0) != (long)PAGE_UP((u64)_end);
-	return known;
+/*
+ * The string of AT_EXECFN is the highest one on the stack. Unless the addresses are random, only
+ * one word lies between it and the end of the user addresses. This test needs no /proc, and
+ * accounts for the boot options, the sysctl and the personality.
+ */
+void areas_init(const struct initial_stack *s)
+{
+	const u64 *name = stack_aux(s, AT_EXECFN);
+
+	addresses_are_random = !name ||
+		*name + text_len((const char *)*name) + 1 != USER_END - sizeof(u64);
 }
 
 u64 random_offset(u64 pages)
 {
 	u64 random = 0;
 
-	if (addresses_are_random())
+	if (addresses_are_random)
 		SYS3(__NR_getrandom, &random, sizeof(random), 0);
 	return random % pages * PAGE_BYTES;
+}
+
+/*
+ * The sysctl may make all addresses random but the heap's: then dune-run's own heap is right
+ * after its bss.
+ */
+static bool heap_is_random(void)
+{
+	return SYS1(__NR_brk, 0) != (long)PAGE_UP((u64)_end);
 }
 
 static u64 at_least(u64 address, u64 least)
@@ -51,10 +63,14 @@ static u64 heap_start(const struct image *image)
 {
 	u64 start = at_least(PAGE_UP(image->brk), MIN_ADDRESS);
 
-	/* A static PIE, or a loader that is executed itself, lies among the mappings. */
-	if (image->is_dynamic && !image->has_interpreter && addresses_are_random())
+	/*
+	 * A static PIE, or a loader that is executed itself, lies among the mappings. And
+	 * call_brk() relies on a heap that begins below the supervisor range.
+	 */
+	if ((image->is_dynamic && !image->has_interpreter) ||
+	    start + BRK_RANDOM_PAGES * PAGE_BYTES >= SUPER_BASE)
 		start = DYN_BASE;
-	return start + random_offset(BRK_RANDOM_PAGES);
+	return start + (heap_is_random() ? random_offset(BRK_RANDOM_PAGES) : 0);
 }
 
 long areas_set(const struct initial_stack *s, const struct image *image)

@@ -6,10 +6,11 @@
 #include "elf_image.h"
 #include "initial_stack.h"
 
+/* Find out whether addresses are random. Before stack_arrange(). */
+void areas_init(const struct initial_stack *s);
 /*
  * A random number of bytes: a whole number of pages, below @pages. 0 if the kernel gives
- * this process no random addresses. To be called before areas_set(), which moves the
- * heap that shows it.
+ * this process no random addresses.
  */
 u64 random_offset(u64 pages);
 /* Set the kernel's record of the program's heap, arguments and other areas. 0 or -errno. */

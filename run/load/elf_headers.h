@@ -16,11 +16,19 @@ struct elf {
 	Elf64_Phdr headers[HEADERS_MAX];
 };
 
+/* The addresses that the segments of an image take up, as they stand in the file. */
+struct extent {
+	u64 low, high;
+	u64 align;
+};
+
 /* Of elf_read.c: valid until it reads the next program, or the next loader. */
 extern struct elf main_elf, loader_elf;
 
 /* Read and check the program's headers into main_elf. 0 or -errno. */
 long read_program(int fd);
+/* The extent of an image that was read. */
+struct extent extent_of(const struct elf *elf);
 /* Open the loader and read its headers into loader_elf. A descriptor or -errno. */
 long open_interpreter(const char *name);
 

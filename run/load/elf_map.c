@@ -46,9 +46,9 @@ static long map_rest(const Elf64_Phdr *p, u64 bias)
 }
 
 /*
- * Map a part of the file in the reserved room. The room is given up
- * first, so the new mapping replaces nothing. If the kernel would map more than @len,
- * over something else, it returns EEXIST.
+ * Map a part of the file in the reserved room. The room is given up first, so the new mapping
+ * replaces nothing. If the kernel would map more than @len, over something else, it returns
+ * EEXIST.
  */
 static long map_file(int fd, u64 start, u64 len, int rights, u64 offset)
 {
@@ -79,36 +79,11 @@ static long map_segment(int fd, const Elf64_Phdr *p, u64 bias)
 	return map_rest(p, bias);
 }
 
-/* The addresses that the segments of an image take up, as they stand in the file. */
-struct extent {
-	u64 low, high;
-	u64 align;
-};
-
-static struct extent extent_of(const struct elf *elf)
-{
-	struct extent e = { .low = ~0UL, .high = 0, .align = PAGE_BYTES };
-	int i;
-
-	for (i = 0; i < elf->header.e_phnum; i++) {
-		const Elf64_Phdr *p = &elf->headers[i];
-
-		if (p->p_type != PT_LOAD)
-			continue;
-		if (PAGE_DOWN(p->p_vaddr) < e.low)
-			e.low = PAGE_DOWN(p->p_vaddr);
-		if (PAGE_UP(p->p_vaddr + p->p_memsz) > e.high)
-			e.high = PAGE_UP(p->p_vaddr + p->p_memsz);
-		if (p->p_align > e.align && !(p->p_align & (p->p_align - 1)))
-			e.align = p->p_align;
-	}
-	return e;
-}
-
 /*
  * Reserve @size bytes for all segments of an image, in one piece. @flags has
  * MAP_FIXED_NOREPLACE, or the kernel chooses a place. The kernel does not know that the
- * supervisor range is taken. Returns the beginning, which may be address 0, or -errno.
+ * supervisor range is taken. Returns the beginning, which may be address 0, or -errno, which
+ * is -ENOMEM also if something is mapped at @at, for instance the guard region.
  */
 static long reserve(u64 at, u64 size, int flags)
 {
@@ -119,7 +94,7 @@ static long reserve(u64 at, u64 size, int flags)
 		SYS2(__NR_munmap, room, size);
 		return -ENOMEM;
 	}
-	return room;
+	return room == -EEXIST ? -ENOMEM : room;
 }
 
 static long reserve_at(const struct extent *e, u64 start)

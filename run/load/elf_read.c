@@ -57,10 +57,9 @@ static long read_elf(int fd, struct elf *elf)
 	return read_all(fd, elf->headers, size, h->e_phoff) ? -ENOEXEC : 0;
 }
 
-/* Returns 0 if a program may have each segment at [vaddr, vaddr + memsz), or the error. */
-static long check_segments(const struct elf *elf)
+struct extent extent_of(const struct elf *elf)
 {
-	bool found = false;
+	struct extent e = { .low = ~0UL, .high = 0, .align = PAGE_BYTES };
 	int i;
 
 	for (i = 0; i < elf->header.e_phnum; i++) {
@@ -68,16 +67,42 @@ static long check_segments(const struct elf *elf)
 
 		if (p->p_type != PT_LOAD)
 			continue;
-		found = true;
+		if (PAGE_DOWN(p->p_vaddr) < e.low)
+			e.low = PAGE_DOWN(p->p_vaddr);
+		if (PAGE_UP(p->p_vaddr + p->p_memsz) > e.high)
+			e.high = PAGE_UP(p->p_vaddr + p->p_memsz);
+		if (p->p_align > e.align && !(p->p_align & (p->p_align - 1)))
+			e.align = p->p_align;
+	}
+	return e;
+}
+
+/*
+ * Returns 0 if a program may have each segment at [vaddr, vaddr + memsz), or the error. The
+ * loader reserves room for all segments in one piece, where the supervisor range cannot be.
+ */
+static long check_segments(const struct elf *elf)
+{
+	struct extent extent;
+	int i;
+
+	for (i = 0; i < elf->header.e_phnum; i++) {
+		const Elf64_Phdr *p = &elf->headers[i];
+
+		if (p->p_type != PT_LOAD)
+			continue;
 		if (p->p_filesz > p->p_memsz || p->p_memsz > USER_END ||
 		    p->p_vaddr > USER_END - p->p_memsz ||
 		    ((p->p_vaddr ^ p->p_offset) & (PAGE_BYTES - 1)))
 			return -EINVAL;
-		if (elf->header.e_type == ET_EXEC &&
-		    meets_super_range(PAGE_DOWN(p->p_vaddr), p->p_memsz + PAGE_BYTES))
-			return -ENOMEM;
 	}
-	return found ? 0 : -ENOEXEC;
+	extent = extent_of(elf);
+	if (extent.low > extent.high)
+		return -ENOEXEC;	/* there is no segment */
+	if (elf->header.e_type == ET_EXEC &&
+	    meets_super_range(extent.low, extent.high - extent.low))
+		return -ENOMEM;
+	return 0;
 }
 
 /* Copy the name in PT_INTERP to elf->interpreter, which is empty if there is none. */
@@ -121,6 +146,7 @@ long open_interpreter(const char *name)
 	err = read_elf(fd, &loader_elf);
 	if (!err)
 		err = check_segments(&loader_elf);
+	loader_elf.interpreter[0] = 0;		/* a loader's own is ignored */
 	if (err) {
 		SYS1(__NR_close, fd);
 		return -ELIBBAD;

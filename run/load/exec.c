@@ -144,26 +144,27 @@ int exec_resume(const char *list)
 struct vectors {
 	u64 *argv;
 	u64 *envp;
-	u64 mapped;	/* bytes at VECTOR_BASE; 0: the vectors are in small_vector */
 };
 
+static u64 vectors_mapped;	/* bytes at VECTOR_BASE */
+
 /* Find room for @words words, which may be at VECTOR_BASE. Returns the room or -errno. */
-static long allocate_vectors(struct vectors *v, u64 words)
+static long allocate_vectors(u64 words)
 {
 	u64 bytes = 8 * words;
 
-	v->mapped = 0;
 	if (bytes <= sizeof(small_vector))
 		return (long)small_vector;
-	v->mapped = PAGE_UP(bytes);
-	return SYS6(__NR_mmap, VECTOR_BASE, v->mapped, PROT_READ | PROT_WRITE,
+	vectors_mapped = PAGE_UP(bytes);
+	return SYS6(__NR_mmap, VECTOR_BASE, vectors_mapped, PROT_READ | PROT_WRITE,
 		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
 }
 
-static void free_vectors(const struct vectors *v)
+void exec_free_vectors(void)
 {
-	if (v->mapped)
-		SYS2(__NR_munmap, VECTOR_BASE, v->mapped);
+	if (vectors_mapped)
+		SYS2(__NR_munmap, VECTOR_BASE, vectors_mapped);
+	vectors_mapped = 0;
 }
 
 /* Store the words that come before the program's arguments. */
@@ -200,7 +201,7 @@ static long make_vectors(struct vectors *v, u64 argv, u64 envp)
 		return envc;
 
 	/* One word more for the name that a program without arguments gets, and two NULL. */
-	room = allocate_vectors(v, before + argc + 1 + 1 + envc + 1);
+	room = allocate_vectors(before + argc + 1 + 1 + envc + 1);
 	if (room < 0)
 		return room;
 	v->argv = (u64 *)room;
@@ -212,7 +213,7 @@ static long make_vectors(struct vectors *v, u64 argv, u64 envp)
 	if (!err && argc > 0)
 		err = copy_vector(arguments, argv, argc);
 	if (err) {
-		free_vectors(v);
+		exec_free_vectors();
 		return err;
 	}
 	if (!script.count && argc == 0)
@@ -236,7 +237,7 @@ static long become(int image, u64 argv, u64 envp)
 	if (err)
 		return err;
 	if (!is_dune_run(self)) {
-		free_vectors(&v);
+		exec_free_vectors();
 		return -EBADF;
 	}
 	write_list(tree_option, tree_option + sizeof(tree_option), image);
@@ -244,7 +245,7 @@ static long become(int image, u64 argv, u64 envp)
 	inherit(image, true);
 	err = SYS5(__NR_execveat, self, "", v.argv, v.envp, AT_EMPTY_PATH);
 	inherit(image, false);
-	free_vectors(&v);
+	exec_free_vectors();
 	return err;
 }
 

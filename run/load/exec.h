@@ -12,6 +12,11 @@
  */
 long exec_program(int fd, u64 argv, u64 envp);
 /*
+ * Unmap the copies of the vectors. Called in the parent when a vfork child has ended: if the
+ * child executed a program, they are still mapped in the parent's memory.
+ */
+void exec_free_vectors(void);
+/*
  * After execve: take over the descriptors of --tree=LIST. Returns that of the program's
  * file, or -1 if LIST has none.
  */

@@ -7,13 +7,36 @@
 #include <asm/stat.h>
 #include <asm/unistd.h>
 #include <linux/fcntl.h>
+#include <linux/resource.h>
 #include <linux/stat.h>
 
+/* Should it not be a file but a FIFO or a terminal, opening it has no effect. */
+#define TO_EXECUTE	(O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)
+
 /*
- * Open a file to execute it, with the errors of the kernel's open_exec(). The
- * right to execute is tested by name first, so that no device is opened for this,
- * and once more on the file that was opened, since the name may lead to another
- * file in the meantime.
+ * The kernel's execve needs no number of a descriptor, so it does not fail when the soft
+ * limit allows no more. Here the file gets a number that only the hard limit has to allow.
+ */
+static long open_beyond_limit(int dir, const char *path, u64 flags)
+{
+	struct rlimit64 limit, raised;
+	long fd = SYS4(__NR_openat, dir, path, flags, 0);
+
+	if (fd != -EMFILE || SYS4(__NR_prlimit64, 0, RLIMIT_NOFILE, NULL, &limit) < 0)
+		return fd;
+	raised = limit;
+	raised.rlim_cur = limit.rlim_max;
+	if (SYS4(__NR_prlimit64, 0, RLIMIT_NOFILE, &raised, NULL) < 0)
+		return fd;
+	fd = SYS4(__NR_openat, dir, path, flags, 0);
+	SYS4(__NR_prlimit64, 0, RLIMIT_NOFILE, &limit, NULL);
+	return fd;
+}
+
+/*
+ * Open a file to execute it, with the errors of the kernel's open_exec(). The right to
+ * execute is tested by name first, so that a device without it is not opened at all, and
+ * once more by the descriptor, since the name may lead to another file by then.
  */
 long executable_open(int dir, const char *path, u64 flags)
 {
@@ -28,10 +51,10 @@ long executable_open(int dir, const char *path, u64 flags)
 		char link[32];
 
 		text_fd_name(link, sizeof(link), dir);
-		fd = SYS4(__NR_openat, AT_FDCWD, link, O_RDONLY | O_CLOEXEC, 0);
+		fd = open_beyond_limit(AT_FDCWD, link, TO_EXECUTE);
 	} else {
-		fd = SYS4(__NR_openat, dir, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK |
-			  (flags & AT_SYMLINK_NOFOLLOW ? O_NOFOLLOW : 0), 0);
+		fd = open_beyond_limit(dir, path, TO_EXECUTE |
+				       (flags & AT_SYMLINK_NOFOLLOW ? O_NOFOLLOW : 0));
 	}
 	if (fd < 0)
 		return fd;

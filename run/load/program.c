@@ -31,22 +31,12 @@ const char *program_name(void)
 	return program;
 }
 
-bool names_program(u64 path)
+bool is_own_exe(const char *name)
 {
-	static const char prefix[8] = "/proc/";		/* six characters are compared */
-	char name[32];
 	const char *rest;
-	u64 first = 0, pid;
+	u64 pid;
 
 	if (!program[0])
-		return false;
-	if ((path & (PAGE_BYTES - 1)) <= PAGE_BYTES - sizeof(first)) {
-		if (user_read(&first, path, sizeof(first)))
-			return false;
-		if (likely((first ^ *(const u64 *)prefix) << 16))
-			return false;
-	}
-	if (user_string(name, path, sizeof(name)) < 0)
 		return false;
 	if (text_equal(name, "/proc/self/exe") ||
 	    text_equal(name, "/proc/thread-self/exe"))
@@ -54,4 +44,19 @@ bool names_program(u64 path)
 	return text_starts(name, "/proc/") &&
 	       text_to_number(name + 6, &rest, &pid) &&
 	       text_equal(rest, "/exe") && (long)pid == SYS0(__NR_getpid);
+}
+
+bool names_program(u64 path)
+{
+	static const char prefix[8] = "/proc/";		/* six characters are compared */
+	char name[32];
+	u64 first = 0;
+
+	if ((path & (PAGE_BYTES - 1)) <= PAGE_BYTES - sizeof(first)) {
+		if (user_read(&first, path, sizeof(first)))
+			return false;
+		if (likely((first ^ *(const u64 *)prefix) << 16))
+			return false;
+	}
+	return user_string(name, path, sizeof(name)) >= 0 && is_own_exe(name);
 }

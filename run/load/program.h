@@ -10,9 +10,11 @@ void program_set(int fd);
 /* Its name; empty if it is not known. */
 const char *program_name(void);
 /*
- * Whether the string at @path is /proc/self/exe in one of its forms, and the name of
- * the program's file is known.
+ * Whether @name is /proc/self/exe in one of its forms, and the name of the program's file is
+ * known.
  */
+bool is_own_exe(const char *name);
+/* The same for the string at the program's address @path. */
 bool names_program(u64 path);
 
 #endif /* DUNE_RUN_PROGRAM_H */

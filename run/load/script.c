@@ -35,28 +35,35 @@ static char *skip_word(char *p)
 }
 
 /*
- * The line after "#!", as fs/binfmt_script.c reads it: an interpreter and at
- * most one argument, which goes to the end of the line. @len is that of the head of the
- * file, of which @line has room for one character more.
+ * Read the line after "#!" as fs/binfmt_script.c does: an interpreter and at most one
+ * argument, which goes to the end of the line. @line is the head of the file, @len bytes
+ * and room for a NUL.
  */
 static long parse_script(char *line, long len, const char **interpreter,
 			 const char **argument)
 {
 	char *start = line + 2, *end, *p;
+	bool has_newline;
 
 	line[len] = 0;
 	for (end = start; *end && *end != '\n'; end++)
 		;
-	/* A line that is cut off is right only if the interpreter's name is complete. */
-	if (!*end && len == SCRIPT_HEAD - 1 && !is_blank(*skip_word(skip_blanks(start))))
-		return -ENOEXEC;
-	while (end > start && is_blank(end[-1]))
-		end--;
+	has_newline = *end;
+	if (end == line + SCRIPT_HEAD) {
+		/* A line that is cut off is right only if the interpreter's name is complete. */
+		if (skip_word(skip_blanks(start)) == end)
+			return -ENOEXEC;
+		end--;		/* the kernel puts its NUL there */
+	}
+	/* The kernel keeps the blanks at the end of a file that has no newline. */
+	if (*end)
+		while (end > start && is_blank(end[-1]))
+			end--;
 	*end = 0;
 
 	p = skip_blanks(start);
-	if (!*p)
-		return -ENOEXEC;
+	if (!*p)	/* without a newline the kernel opens "", which is the working directory */
+		return has_newline ? -ENOEXEC : -EACCES;
 	*interpreter = p;
 	*argument = NULL;
 	p = skip_word(p);
@@ -91,7 +98,7 @@ long follow_scripts(long fd)
 		long n, err;
 
 		head = script.text[depth];
-		n = SYS4(__NR_pread64, fd, head, SCRIPT_HEAD - 1, 0);
+		n = SYS4(__NR_pread64, fd, head, SCRIPT_HEAD, 0);
 		if (n < 2 || head[0] != '#' || head[1] != '!') {
 			err = n < 0 ? n : elf_probe(fd);
 			if (!err)
@@ -102,11 +109,11 @@ long follow_scripts(long fd)
 		SYS1(__NR_close, fd);
 		if (depth == SCRIPT_DEPTH)
 			return -ELOOP;
-		if (script.unreachable_name)
-			return -ENOENT;
 		err = parse_script(head, n, &interpreter, &argument);
 		if (err)
 			return err;
+		if (script.unreachable_name)
+			return -ENOENT;
 		if (!script.count) {
 			script.words[0] = script.name;
 			script.count = 1;
@@ -120,15 +127,15 @@ long follow_scripts(long fd)
 
 void script_set_name(int dir, const char *name, bool closes)
 {
-	char *p = script.name;
-	const char *end = p + sizeof(script.name);
+	const char *end = script.name + sizeof(script.name);
+	char *p;
 
 	script.unreachable_name = closes;
 	if (dir == AT_FDCWD || name[0] == '/') {
-		text_append(p, end, name);
+		text_copy(script.name, sizeof(script.name), name);
 		return;
 	}
-	p = text_number(text_append(p, end, "/dev/fd/"), end, dir);
+	p = text_number(text_append(script.name, end, "/dev/fd/"), end, dir);
 	if (name[0])
 		text_append(text_append(p, end, "/"), end, name);
 }

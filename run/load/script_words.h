@@ -12,7 +12,7 @@
 struct script {
 	char name[PATH_BYTES];		/* of the program or script, as it was called */
 	/* The first line of each script; last, the program's head. */
-	char text[SCRIPT_DEPTH + 1][SCRIPT_HEAD];
+	char text[SCRIPT_DEPTH + 1][SCRIPT_HEAD + 1];	/* each with a NUL */
 	const char *words[SCRIPT_DEPTH * 2 + 1];	/* before argv[1] */
 	unsigned int count;
 	bool unreachable_name;		/* @name ends with the old program */

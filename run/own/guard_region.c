@@ -11,8 +11,8 @@
 /*
  * The guard region is a mapping without rights, so a mapping whose place the kernel
  * chooses cannot reach from below into the range. The guard region replaces a vDSO
- * that the kernel has put there, which happens only with an odd limit on the stack
- * (vdso_patch() then hides the vDSO from the program).
+ * that the kernel has put there, which happens only with a limit on the stack of about
+ * 18.5 TiB (vdso_patch() then hides the vDSO from the program).
  */
 void map_guard_region(void)
 {

@@ -20,23 +20,20 @@ enum hidden {
 	HIDDEN_COUNT
 };
 
-/* The numbers of those before HIDDEN_VCPU, in one table of descriptors. */
+/* The numbers of a process's hidden descriptors, without the vCPU's, which libdune keeps. */
 struct hidden_table {
 	int hidden[HIDDEN_VCPU];	/* -1: none */
 };
 
 /*
  * Hide @fd, which is not the vCPU's. It keeps its number if that is HIDDEN_FLOOR or above
- * (after execve). Otherwise it moves there, or where RLIMIT_NOFILE is lower, to a lower
- * number; only if no number is free does it stay. Returns its number.
+ * (after execve). Otherwise it moves there, or to a lower number where RLIMIT_NOFILE is lower;
+ * it stays only if no number is free. Returns its number.
  */
 long hidden_add(enum hidden which, int fd);
 /* The number of the descriptor, or -1 if there is none. */
 int hidden_fd(enum hidden which);
-/*
- * Whether @fd is one that the program must get EBADF for. Checks the low 32 bits, as
- * the kernel.
- */
+/* Whether the program must get EBADF for @fd, of which the low 32 bits count, as for the kernel. */
 bool is_hidden(u64 fd);
 /*
  * The program wants number @fd for itself: move a hidden descriptor away from it.

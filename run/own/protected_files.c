@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * The files that the program must not write or map: dune-run's and the program's, which are
- * executing, and the memory of --stats. A file is known by device and inode, whatever name
- * leads to it.
+ * The files that the program must not write: dune-run's and its own, which are executing; and
+ * the memory of --stats, which it must not open at all. A file is known by device and inode,
+ * whatever name leads to it.
  */
 #include "hidden.h"
 #include "protected_files.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* The files that the program must not write or map, by any name. */
+/* The files that the program must not write, or not open at all, by any name. */
 #ifndef DUNE_RUN_PROTECTED_FILES_H
 #define DUNE_RUN_PROTECTED_FILES_H
 

@@ -44,7 +44,7 @@ struct sums {
 };
 
 static struct sums *sums;
-static u64 counted[ARRAY_LEN(keys)];	/* of this process, in sums already */
+static u64 counted[ARRAY_LEN(keys)];	/* what this process has already added to @sums */
 /* The parent's @counted while @counted is zero for a child's copy */
 static u64 saved[ARRAY_LEN(keys)];
 static bool to_file;	/* the report goes to a file */

@@ -3,7 +3,8 @@
  * dune_enter(): what it takes over from the process (handlers, the alternate
  * stack, threads), and what libc can do afterwards. Fails when a failed dune_enter()
  * leaves something changed, when a function of libc behaves differently in ring 0,
- * or when memory is still allocated after children have ended.
+ * when the message of a child that gets no vCPU lacks the error, or when memory is still
+ * allocated after children have ended.
  */
 #define _GNU_SOURCE
 #include <dune.h>
@@ -20,6 +21,7 @@
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -116,6 +118,47 @@ static void test_taken_over(void)
 	is(handler_ring, 3, "a native thread handles its signal in ring 3");
 	stop = 1;
 	is(pthread_join(thread, NULL), 0, "a native thread can be joined");
+}
+
+/*
+ * In a child that has no descriptor left: its own child, which shares the descriptors, cannot
+ * open a vCPU. The message of that is on stderr.
+ */
+__attribute__((noreturn)) static void exhausted(int err)
+{
+	int status = 0;
+	pid_t pid;
+
+	dup2(err, 2);
+	while (dup(0) >= 0)
+		;
+	pid = syscall(SYS_clone, CLONE_FILES | SIGCHLD, 0, 0, 0, 0);
+	if (!pid)
+		_exit(0);
+	waitpid(pid, &status, 0);
+	_exit(WIFSIGNALED(status) ? WTERMSIG(status) : 0);
+}
+
+static void test_message(void)
+{
+	char said[256] = "";
+	int fds[2], status;
+	pid_t pid;
+
+	if (pipe(fds))
+		bail("pipe: %m");
+	pid = fork();
+	if (!pid)
+		exhausted(fds[1]);
+	close(fds[1]);
+	waitpid(pid, &status, 0);
+	is(WEXITSTATUS(status), SIGKILL, "a child that gets no vCPU is killed");
+	/* 24 is EMFILE. */
+	if (!ok(read(fds[0], said, sizeof(said) - 1) > 0 &&
+		strstr(said, "a child could not enter guest mode (error 24)"),
+		"the message has the number of the error"))
+		diag("printed: %s", said);
+	close(fds[0]);
 }
 
 static void at_exit(void)
@@ -244,6 +287,7 @@ int main(void)
 	test_libc();
 	test_cpu();
 	test_backtrace();
+	test_message();
 	test_leaks();
 	return done();
 }

@@ -48,6 +48,8 @@ int main(int argc, char **argv)
 	       v[45] <= (uintptr_t)edata && v[46] >= (uintptr_t)&environ - 4096);
 	printf("stack %d\n", v[28] > (uintptr_t)&here && v[28] <= (uintptr_t)argv);
 	printf("brk %d\n", v[47] <= (uintptr_t)heap);
+	if (argc > 1)
+		printf("brk right after the program %d\n", v[47] - (uintptr_t)end < 4096);
 	printf("arguments %d %d\n", v[48] == (uintptr_t)argv[0],
 	       v[49] == (uintptr_t)argv[argc - 1] + strlen(argv[argc - 1]) + 1);
 	printf("environment %d\n", v[50] == (uintptr_t)environ[0]);

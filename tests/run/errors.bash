@@ -30,6 +30,24 @@ error "no program" 126 "cannot run /etc/passwd: Permission denied: $rights" -- /
 error "no format" 126 "cannot run $data/garbage: Exec format error: $format" -- "$data/garbage"
 error "a script that interprets itself" 126 \
 	"cannot run $data/loop: Too many levels of symbolic links: $chain" -- "$data/loop"
+# image TYPE: a program of this ELF type, with a loader and segments of 4 KB that are 30 TB apart
+image() {
+	perl -e 'my $loader = "/lib64/ld-linux-x86-64.so.2\0";
+		print pack("a16S2LQ3LS3x6", "\177ELF\2\1\1", $ARGV[0], 62, 1, 0, 64, 0, 0, 64, 56, 3),
+		pack("L2Q6", 3, 4, 64 + 3 * 56, 0, 0, length($loader), 0, 1),
+		(map { pack("L2Q6", 1, 5, 0, $_, $_, 0, 4096, 4096) } 90 << 40, 120 << 40), $loader' "$1"
+}
+image 2 >"$data/both"
+image 3 >"$data/large"
+chmod +x "$data/both" "$data/large"
+memory="raise the limit on address space (ulimit -v); if that does not help, link the program to"
+memory="$memory addresses that dune-run does not use (docs/sandbox.md)"
+error "a program on both sides of the supervisor range" 126 \
+	"cannot run $data/both: Cannot allocate memory: $memory" -- "$data/both"
+one dune "$DUNE_RUN" -- /usr/bin/perl -e 'exec {$ARGV[0]} "x"; print $!+0' "$data/both"
+is "$(cat "$top/dune.out")" 12 "execve of a program on both sides of the supervisor range: ENOMEM"
+error "a position-independent program that would reach into the supervisor range" 126 \
+	"cannot run $data/large: Cannot allocate memory: $memory" -- "$data/large"
 error "no argument" 126 "no program is named: give its path after --, see dune-run --help"
 error "unknown option" 126 "there is no option --frobnicate: see dune-run --help" \
 	--frobnicate -- /bin/true

@@ -14,7 +14,7 @@ extern char **environ;
 
 int main(int argc, char **argv)
 {
-	int fd = open(argv[1], O_RDONLY | O_CLOEXEC);
+	int fd = open(argv[1], O_RDONLY | O_CLOEXEC | O_NONBLOCK);	/* it may be a FIFO */
 
 	execveat(fd, "", argv + 1, environ, AT_EMPTY_PATH);
 	printf("close-on-exec: %d\n", errno);

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
  * Programs at unusual addresses: one that is linked at address 0, where root may map
- * memory, and one with segments 30 TB apart, which needs room next to the supervisor range.
- * Prints how each ends, and fails if one does not run. start.bash fails when the output
- * differs natively and in the sandbox.
+ * memory, one with segments 30 TB apart, which needs room next to the supervisor range, and
+ * one that is linked above that range. Prints how each ends, and fails if one does not run.
+ * start.bash fails when the output differs natively and in the sandbox.
  */
+#include "base/super_range.h"
 #include "tiny_image.h"
 
 #include <fcntl.h>
@@ -50,6 +51,25 @@ static void read_status_from(struct tiny_image *image, unsigned char address)
 	memcpy(image->code, code, sizeof(code));
 }
 
+/* The exit status is right if the heap can grow by a byte. */
+static void grow_heap(struct tiny_image *image)
+{
+	const unsigned char code[] = {
+		0xb8, SYS_brk, 0, 0, 0,				/* mov $SYS_brk, %eax */
+		0x31, 0xff,					/* xor %edi, %edi */
+		0x0f, 0x05,					/* syscall */
+		0x48, 0x8d, 0x78, 1,				/* lea 1(%rax), %rdi */
+		0xb8, SYS_brk, 0, 0, 0,				/* mov $SYS_brk, %eax */
+		0x0f, 0x05,					/* syscall */
+		0x29, 0xf8,					/* sub %edi, %eax */
+		0x8d, 0x78, TINY_STATUS,			/* lea TINY_STATUS(%rax), %edi */
+		0xb8, SYS_exit, 0, 0, 0,			/* mov $SYS_exit, %eax */
+		0x0f, 0x05,					/* syscall */
+	};
+
+	memcpy(image->code, code, sizeof(code));
+}
+
 int main(void)
 {
 	struct tiny_image image;
@@ -69,5 +89,9 @@ int main(void)
 		.p_vaddr = 30UL << 40, .p_align = 4096,
 	};
 	good &= runs(&image, "segments 30 TB apart");
+
+	make_tiny_image(&image, SUPER_BASE + (2UL << 40));
+	grow_heap(&image);
+	good &= runs(&image, "above the supervisor range, with a heap that grows");
 	return !good;
 }

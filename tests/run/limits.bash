@@ -6,7 +6,7 @@
 
 . "$(dirname "$0")/lib/sandbox.bash"
 
-same "fork with no descriptor free, and below a lower limit" "$bin/limits" descriptors
+same "fork and execve with no descriptor free, and below a lower limit" "$bin/limits" descriptors
 
 # a program that gives up root could not open the device again
 mode=$(stat -c %a /dev/dune)
@@ -18,7 +18,8 @@ same "fork and execve without /dev/dune: other namespace, other user, empty root
 	"$top/limits" no-device
 chmod "$mode" /dev/dune
 
-same "a program that may have 10 MB of data (RLIMIT_DATA) gets as much as natively" "$bin/limits" data
+same "a program that may have 10 MB of data (RLIMIT_DATA) gets as much as natively" \
+	"$bin/limits" data
 
 # VT-x has guest-physical addresses of as many bits as the processor's physical
 # ones: one for each gigabyte, and some for the program itself (libdune/include/dune.h)
@@ -37,5 +38,6 @@ if ((gigabytes < 5000)); then
 		"one gigabyte more than $bits physical address bits allow: SIGBUS, after a message"
 fi
 same "a thousand children by vfork" "$bin/limits" vfork-children
+same "a vfork child that executes with 5000 words" "$bin/limits" vectors
 same "children by vfork that lower their parent's RLIMIT_DATA" "$bin/limits" lowered
 finish

@@ -49,6 +49,8 @@ struct death {
 	void (*handler)(int sig);
 };
 
+static volatile int *volatile nowhere = (volatile int *)8;
+
 static int dies(void *arg)
 {
 	const struct death *death = arg;
@@ -60,7 +62,7 @@ static int dies(void *arg)
 	if (death->sig == SIGILL)
 		__asm__ volatile("ud2");
 	else
-		*(volatile int *)8 = 1;
+		*nowhere = 1;
 	return 0;
 }
 

@@ -8,6 +8,8 @@ export B=$bin
 
 same "signals, timers, waiting: a program's own view" "$bin/signals"
 
+same "segments, flags and FPU state of a frame that its handler has changed" "$bin/frames"
+
 # deaths: the status that a parent sees
 for how in fault overflow abort 9 15 11 6 31; do
 	same_failure "death: $how" perl -e '

@@ -36,6 +36,7 @@ static volatile int count, last, code;
 static volatile void *address;
 static volatile int on_alt, value;
 static sigjmp_buf jump;
+static volatile char *volatile nowhere = (volatile char *)8;
 
 static void simple(int sig)
 {
@@ -102,7 +103,7 @@ static void faults(void)
 	unlink(name);
 	for (i = 0; i < 5; i++)
 		handle(signals[i], jump_out, SA_SIGINFO | SA_NODEFER);
-	i = SIGNAL_OF(*(volatile char *)8 = 1);
+	i = SIGNAL_OF(*nowhere = 1);
 	printf("null write: signal %d code %d address %p\n", i, code, address);
 	i = SIGNAL_OF(*(volatile char *)page = 1);
 	printf("read-only write: signal %d code %d right address %d\n", i, code, address == page);
@@ -391,7 +392,7 @@ int main(int argc, char **argv)
 
 		setrlimit(RLIMIT_CORE, &none);
 		if (!strcmp(argv[1], "fault"))
-			*(volatile char *)8 = 1;
+			*nowhere = 1;
 		if (!strcmp(argv[1], "overflow"))
 			deep(1 << 30);
 		if (argc > 2)		/* from here on it only spins or sleeps */

@@ -13,9 +13,12 @@ same_failure "a static position-independent program's start" "$bin/static-pie"
 same_failure "no arguments but a name" bash -c 'exec -a "" "$B/static"'
 same_failure "a name of its own" bash -c 'exec -a "some name" "$B/static" x'
 same_failure "an empty environment" env -i "$bin/static"
+# Newer kernels move the heap of such a program away from its image.
+same_failure "a static position-independent program's heap without random addresses" bash -c '
+	setarch -R "$B/static-pie" | grep -v "^heap after"'
 same_failure "the loader by hand" /lib64/ld-linux-x86-64.so.2 "$bin/dynamic" x
 same_failure "an executable stack" "$bin/execstack"
-same "images at address 0 and with segments 30 TB apart" "$bin/images"
+same "images at address 0, with segments 30 TB apart, and linked high" "$bin/images"
 same "many arguments" bash -c 'printf "%s\n" {1..3000} | xargs "$B/args"'
 same "a long argument" bash -c '"$B/args" "$(head -c 100000 /dev/zero | tr "\0" x)" | cksum'
 same "a large environment" bash -c '
@@ -39,6 +42,9 @@ printf '#!%s/loop\n' "$data" >"$data/loop"
 printf '#!/nonexistent/interpreter\n' >"$data/missing"
 printf '#! \n' >"$data/empty"
 printf '#!/bin/sh' >"$data/noline"
+printf '#!' >"$data/noname"
+printf '#!%s a  ' "$bin/args" >"$data/blanks"
+printf '#!%s ' "$bin/args" >"$data/blank"
 printf '\177ELFgarbage' >"$data/garbage"
 printf 'no format at all\n' >"$data/plain"
 head -c 600 "$bin/dynamic" >"$data/cut"
@@ -46,9 +52,23 @@ chmod +x "$data"/*
 chmod -x "$data/plain"
 same "a script" "$data/script" a b
 same "a script's one argument" "$data/arguments" a b
+same "blanks at the end of a file without a newline" bash -c '"$D/blanks" b; "$D/blank" b'
 same "a script for a script" "$data/twice" a
+# The kernel reads 256 bytes of a script: "#!", a name, and the newline or the end of the file.
+for length in 252 253 254; do
+	name=$bin/args
+	while ((${#name} < length)); do name=/$name; done
+	printf '#!%s\n' "$name" >"$data/name$length"
+	printf '#!%s' "$name" >"$data/end$length"
+	printf '#!%s  cut off\n' "$name" >"$data/argument$length"
+	chmod +x "$data"/*$length
+	for f in name end argument; do
+		same_failure "a script whose interpreter's name has $length characters: $f" perl -e '
+			exec {"$ENV{D}/'$f$length'"} "x", "y"; print $!+0, "\n"'
+	done
+done
 same "a chain of as many scripts as the kernel follows" bash -c '"$D/deep5" a b'
-for f in loop deep6 missing empty noline garbage plain cut; do
+for f in loop deep6 missing empty noline noname garbage plain cut; do
 	same_failure "what cannot start: $f" bash -c '
 		"$D/'$f'" 2>&1 | sed "s/line [0-9]*: //"; echo ${PIPESTATUS[0]}'
 	same_failure "errno of execve: $f" perl -e 'exec {"$ENV{D}/'$f'"} "x"; print $!+0, " $!\n"'
@@ -60,6 +80,9 @@ same_failure "errno of execve: a directory, nothing, an empty name, a long one" 
 # the file that execveat means
 same_failure "fexecve" "$bin/fexecve" "$bin/args" a b
 same_failure "fexecve of a script" "$bin/fexecve" "$data/script" a b
+same_failure "fexecve of a script without an interpreter" "$bin/fexecve" "$data/empty"
+mkfifo "$data/fifo" && chmod +x "$data/fifo"
+LIMIT=20 same_failure "fexecve of a FIFO" "$bin/fexecve" "$data/fifo"
 
 # what /proc shows
 same "/proc/self: cmdline, comm, exe, environ" bash -c '
@@ -67,6 +90,17 @@ same "/proc/self: cmdline, comm, exe, environ" bash -c '
 	A=1 cat /proc/self/environ | tr "\0" "\n" | grep ^A='
 same "/proc/self/stat's heap and arguments lie where they should" "$bin/areas"
 same "a program that was moved" bash -c 'cp "$B/args" a; ./a 1; mv a b; ./b 2'
+
+# Random addresses for everything but the heap.
+random=/proc/sys/kernel/randomize_va_space
+before=$(cat $random)
+echo 1 >$random
+first=$("$DUNE_RUN" -- /bin/cat /proc/self/maps | head -1)
+second=$("$DUNE_RUN" -- /bin/cat /proc/self/maps | head -1)
+same "the heap follows the program with randomize_va_space=1" "$bin/areas" heap
+echo "$before" >$random
+[ "$first" != "$second" ]
+ok $? "a program lies at a random address with randomize_va_space=1"
 
 # the first program
 one dune "$DUNE_RUN" -- "$data/script" a

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# Time and CPU number (vdso.c) where the vDSO cannot be written to (restrict.c). Fails when the
-# sandbox shows a program something else than Linux does, or a vDSO whose getcpu it could not
-# replace.
+# Time and CPU number (vdso.c) where the vDSO cannot be written to (restrict.c), or lies in the
+# supervisor range. Fails when the sandbox shows a program something else than Linux does, or a
+# vDSO whose getcpu it could not replace.
 
 . "$(dirname "$0")/lib/sandbox.bash"
 
@@ -25,4 +25,14 @@ is "$("$bin/restrict" writable "$DUNE_RUN" -- "$bin/static" | grep -o '^vdso .')
 	"a program has no vDSO if it cannot be made writable"
 is "$("$bin/restrict" writable "$DUNE_RUN" -- "$bin/vdso" 2>&1)" "$wanted" \
 	"time and CPU without the vDSO"
+
+# Without random addresses the kernel puts the vDSO below the room that the stack may need, and
+# below 1 MB more. So a limit on the stack can put it, or only its data, into the supervisor
+# range (run/base/super_range.h), whose end is here, and to where the arena begins.
+top=0x7ffffffff000 arena=0x6d7510000000 end=0x6d7540000000
+for at in $((arena + 8192)) $((end)) $((end + 8192)) $((end + 16384)) $((end + 24576)); do
+	limit=$(((top - at) / 1024 - 1024))
+	is "$(setarch -R bash -c "ulimit -s $limit && exec $DUNE_RUN -- $bin/vdso" 2>&1)" "$wanted" \
+		"time and CPU where the vDSO ends at $(printf %#x $at)"
+done
 finish

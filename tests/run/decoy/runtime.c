@@ -30,8 +30,11 @@ void __wrap_stack_find(struct initial_stack *s, u64 *stack);
 
 static struct decoy_log *record;
 
-/* Processes in mlockall(), which brings in all memory and is no finding. */
-static u32 locking;
+/*
+ * mlockall() brings in all memory, which is no finding. A vfork child that is killed in it leaves
+ * this set, for its parent.
+ */
+static bool locking;
 
 /* The process that executed this image. */
 static u32 first_process;
@@ -205,24 +208,23 @@ static void checked(struct dune_tf *tf)
 	const u64 call[] = {
 		(u32)tf->rax, ARG0(tf), ARG1(tf), ARG2(tf), ARG3(tf), ARG4(tf), ARG5(tf),
 	};
-	bool locks = call[0] == __NR_mlockall;
 
 	if (record) {
 		__atomic_fetch_add(&record->calls, 1, __ATOMIC_RELAXED);
 		if (call[0] < CALLS_MAX)
 			__atomic_fetch_add(&record->by_number[call[0]], 1, __ATOMIC_RELAXED);
 	}
-	if (locks)
-		__atomic_fetch_add(&locking, 1, __ATOMIC_SEQ_CST);
+	if (call[0] == __NR_mlockall)
+		locking = true;
 	__real_check_syscall(tf);
-	if (locks) {
-		clean();
-		__atomic_fetch_sub(&locking, 1, __ATOMIC_SEQ_CST);
-	}
 	if (record && (long)tf->rax >= 0)
 		__atomic_fetch_add(&record->succeeded, 1, __ATOMIC_RELAXED);
-	if (likely(!__atomic_load_n(&locking, __ATOMIC_SEQ_CST)))
+	if (likely(!locking)) {
 		look(call, tf->rax);
+	} else {
+		clean();
+		locking = false;
+	}
 }
 
 void __wrap_check_syscall(struct dune_tf *tf)

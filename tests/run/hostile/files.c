@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
  * A program in the sandbox opens files that lead to memory or devices, and uses the runtime's
- * descriptors. Fails when it gets the memory of a process, /dev/dune or a device that it must not
- * have, when a hidden descriptor can be used, when the program loses a number of its own, or
- * when /proc/self/exe is not the program.
+ * descriptors, or handles of them. Fails when it gets the memory of a process, /dev/dune or a
+ * device that it must not have, when a hidden descriptor or such a handle can be used, when the
+ * program loses a number of its own, or when /proc/self/exe is not the program.
  */
 #define _GNU_SOURCE
 #include "hostile.h"
@@ -14,6 +14,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -129,6 +130,69 @@ static void test_hidden_descriptor(const char *what)
 	   "a child can be made after close_range() of all descriptors");
 }
 
+/* What a descriptor with O_PATH permits. */
+static void test_handle(const char *name, int fd, int error)
+{
+	char path[40];
+
+	ok(fd >= 0, "a handle (O_PATH) of %s", name);
+	is(call(SYS_ioctl, fd, FIONREAD, (long)path, 0, 0, 0), -EBADF,
+	   "ioctl of a handle of %s: EBADF", name);
+	is(call(SYS_mmap, 0, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0), -EBADF,
+	   "mmap of a handle of %s: EBADF", name);
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	is(call(SYS_open, (long)path, O_RDWR, 0, 0, 0, 0), -error,
+	   "open by a handle of %s: %s", name, strerrorname_np(error));
+	close(fd);
+}
+
+static void test_handles(void)
+{
+	char path[40];
+	int vcpu;
+
+	is(call(SYS_open, (long)"/dev/dune", O_PATH, 0, 0, 0, 0), -ENODEV,
+	   "open of /dev/dune with O_PATH: ENODEV");
+	test_handle("/dev/dune", call(SYS_open_tree, AT_FDCWD, (long)"/dev/dune", 0, 0, 0, 0),
+		    ENODEV);
+	if (find_descriptors("dune-vcpu", &vcpu, 1) != 1)
+		bail("the vCPU's descriptor cannot be seen in /proc");
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", vcpu);
+	test_handle("the vCPU", open(path, O_PATH), ENXIO);
+}
+
+/* Calls that follow /proc/self/exe must not reach dune-run's own file. */
+static void test_own_attributes(void)
+{
+	static const struct timespec times[2] = { { .tv_sec = 1 }, { .tv_sec = 2 } };
+	char self[200] = "", runtime[200] = "", path[40];
+	struct stat before, after, own;
+	int fd;
+
+	if (find_descriptors("libexec/dune-run", &fd, 1) != 1)
+		bail("dune-run's own file cannot be seen in /proc");
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	if (readlink("/proc/self/exe", self, sizeof(self) - 1) < 0 ||
+	    readlink(path, runtime, sizeof(runtime) - 1) < 0 || stat(runtime, &before))
+		bail("%s: %s", runtime, strerror(errno));
+	is(call(SYS_chmod, (long)"/proc/self/exe", 0711, 0, 0, 0, 0), 0,
+	   "chmod of /proc/self/exe: 0");
+	stat(self, &own);
+	is(own.st_mode & 07777, 0711, "chmod of /proc/self/exe changes the program");
+	is(call(SYS_utimensat, AT_FDCWD, (long)"/proc/self/exe", (long)times, 0, 0, 0), 0,
+	   "utimensat of /proc/self/exe: 0");
+	stat(self, &own);
+	is(own.st_mtime, 2, "utimensat of /proc/self/exe changes the program");
+	is(call(SYS_linkat, AT_FDCWD, (long)"/proc/self/exe", AT_FDCWD, (long)"exe",
+		AT_SYMLINK_FOLLOW, 0), 0, "linkat of /proc/self/exe: 0");
+	ok(!stat("exe", &after) && after.st_ino == own.st_ino,
+	   "linkat of /proc/self/exe makes a link to the program");
+	unlink("exe");
+	ok(!stat(runtime, &after) && after.st_mode == before.st_mode &&
+	   after.st_mtime == before.st_mtime && after.st_nlink == before.st_nlink,
+	   "dune-run's file is as before");
+}
+
 static void test_own_file(void)
 {
 	char self[200] = "";
@@ -153,6 +217,8 @@ int main(void)
 	   "open of /dev/dune: ENODEV");
 	test_hidden_descriptor("libexec/dune-run");
 	test_hidden_descriptor("dune-vcpu");
+	test_handles();
 	test_own_file();
+	test_own_attributes();
 	return done();
 }

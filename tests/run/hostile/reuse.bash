@@ -8,7 +8,7 @@
 # Other processes of the machine may take a number: 10 attempts.
 for ((try = 0; try < 10; try++)); do
 	mkdir "$top/reuse.$try"
-	result=$(limited "$DUNE_RUN" -- "$bin/reuse" "$top/reuse.$try" 2>&1)
+	result=$(limited "$DUNE_RUN" -- "$bin/hostile/reuse" "$top/reuse.$try" 2>&1)
 	[[ $result == missed* ]] || break
 done
 if [[ $result == missed* ]]; then

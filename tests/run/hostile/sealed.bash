@@ -6,8 +6,8 @@
 . "$(dirname "$0")/../lib/sandbox.bash"
 
 limited "$DUNE_RUN" -- /bin/cat /proc/self/maps >"$top/maps"
-for name in dune_hypercall dune_syscall_handler dune_trap_table; do
-	address=$(sed -n "s/ D $name\$//p" "$here/symbols")
+for name in call_table dune_hypercall dune_syscall_handler dune_trap_table; do
+	address=$(sed -n "s/ [Dd] $name\$//p" "$here/symbols")
 	[ "$address" ] || bail "dune-run has no symbol $name"
 	address=$((16#$address))
 	rights=

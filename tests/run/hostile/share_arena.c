@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
  * Processes in the sandbox that share memory leave holes in the runtime's arena, where the kernel
- * could place a mapping of the program. Fails when there is one.
+ * could place a mapping of the program, or copies that only one of them needed. Fails when there
+ * is a hole or a copy.
  */
 #define _GNU_SOURCE
 #include "child.h"
@@ -79,9 +80,37 @@ static void test_holes(void)
 	   "the arena has no hole after a vfork child that lowered its parent's limit");
 }
 
+#define WORDS	4000	/* more than run/load/exec.c keeps without a mapping */
+
+/* The vectors for execve, which the runtime maps in the memory of parent and child. */
+static void test_vectors(void)
+{
+	static char *words[WORDS + 1];
+	FILE *mappings;
+	struct mapping m;
+	int i, left, status = -1;
+	pid_t child;
+
+	for (i = 0; i < WORDS; i++)
+		words[i] = "x";
+	child = vfork();
+	if (!child) {
+		execve("/bin/true", words, words);
+		_exit(1);
+	}
+	waitpid(child, &status, 0);
+	is(status, 0, "a vfork child executes a program with thousands of arguments");
+	left = 0;
+	mappings = open_mappings();
+	while (next_mapping(mappings, &m))
+		left += m.start >= VECTOR_BASE && in_super_range(m.start);
+	is(left, 0, "the parent has no copy of these arguments afterwards");
+}
+
 int main(void)
 {
 	shared = shared_alloc(sizeof(*shared));
 	test_holes();
+	test_vectors();
 	return done();
 }

@@ -35,16 +35,19 @@ static int map_all_vcpus(void *unused)
 
 static void test_vcpu(const char *name, int flags)
 {
+	int status = -1;
 	pid_t child;
 
-	shared->result = 0;
+	shared->result = -1;
 	shared->found = -1;
 	child = clone(map_all_vcpus, stack + sizeof(stack), flags | SIGCHLD, NULL,
 		      NULL, NULL, NULL);
-	if (child > 0)
-		waitpid(child, NULL, 0);
-	ok(child < 0 ? errno == EINVAL || errno == ENOSYS :
-		       shared->found <= 1 && shared->result == 0, "%s", name);
+	if (child < 0) {
+		ok(errno == EINVAL || errno == ENOSYS, "%s", name);
+		return;
+	}
+	waitpid(child, &status, 0);
+	ok(status == 0 && shared->found == 1 && shared->result == 0, "%s", name);
 }
 
 int main(void)

@@ -10,7 +10,7 @@
 struct tiny_image {
 	Elf64_Ehdr header;
 	Elf64_Phdr segments[2];		/* header.e_phnum of them count */
-	unsigned char code[16];
+	unsigned char code[64];
 	char interpreter[64];
 };
 

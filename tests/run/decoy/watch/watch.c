@@ -26,6 +26,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/utsname.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static char directory[PATH_MAX - 64], attacker[PATH_MAX];
@@ -234,10 +235,14 @@ int main(int argc, char **argv)
 	if (!parse_arguments(argc, argv, &a, &state))
 		return 2;
 	set_up(&a);
-	if (optind < argc)
-		run(argv + optind, a.limit);
-	else
+	if (optind >= argc) {
 		attack(&state, &a);
+	} else {
+		int status = run(argv + optind, a.limit);
+
+		if (WIFEXITED(status) && WEXITSTATUS(status) >= 126)
+			finding("start", "%s does not start", argv[optind]);
+	}
 	report();
 	if (optind >= argc)
 		printf("in all: %lu cases, next seed %lu, %lu calls, %lu succeeded, %lu s, "

@@ -10,7 +10,7 @@
  *
  * as root. Prints what open() returns for the memory of a process whose file in procfs
  * has both numbers, or "missed": another process took a number.
- * A helper of hostile/reuse.bash, which fails when open() succeeds.
+ * A helper of reuse.bash, which fails when open() succeeds.
  */
 #define _GNU_SOURCE
 #include "maps.h"
