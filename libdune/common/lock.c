@@ -4,8 +4,8 @@
 
 /*
  * Returns the number of the calling thread. In the guest (@active) GDTR leads to the block,
- * whatever GS is. In the host half the stack does. In dune_enter() there is no block yet,
- * and the number of the program's stack is no block's.
+ * whatever GS is. In the host half the stack does. In dune_enter(), and in a thread that has not
+ * entered, there is no block: the number is that of the program's stack, which is no block's.
  */
 ALWAYS_INLINE u32 own_holder(bool active)
 {

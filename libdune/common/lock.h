@@ -67,8 +67,8 @@ u64 dune_lock(struct dune_lock *l);
 void dune_unlock(struct dune_lock *l, u64 flags);
 
 /*
- * Asserts that a thread holds @l: for functions whose caller takes the lock. It does not look which
- * thread, so that it costs two instructions.
+ * Asserts that some thread holds @l: for functions whose caller takes the lock. To find out
+ * which thread would cost more than these two instructions.
  */
 static inline void dune_assert_held(const struct dune_lock *l)
 {
@@ -77,8 +77,8 @@ static inline void dune_assert_held(const struct dune_lock *l)
 }
 
 /*
- * Returns the number by which locks know the thread whose block, or whose stack in
- * dune_enter(), is in the 64 KB at @p.
+ * Returns the number by which locks know the thread whose block, or whose stack if it has no
+ * block, is in the 64 KB at @p.
  */
 static inline u32 dune_lock_holder(const void *p)
 {

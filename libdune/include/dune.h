@@ -20,13 +20,15 @@
  * with -EPERM (dune_ring3(), dune_pt_load(), dune_tlb_pcid()), with NULL
  * (dune_pt_root()), or by doing nothing (dune_tlb_page(), dune_tlb_all()).
  *
- * Functions on page tables need only a root. Before dune_enter() there is none,
- * and with NULL they fail, with -EPERM or NULL; dune_page_alloc() returns NULL. Later,
- * a thread outside the guest can pass them the root of a thread inside, and can use
- * the arena: the calls succeed and change the table, but flush no TLB. Threads that
- * run on the root must flush theirs, as after a change by any other thread. In a thread
- * outside, a handler of a signal must not call these functions if it may have
- * interrupted one.
+ * Functions on page tables need only a root, and outside the guest dune_pt_root() returns
+ * NULL: with NULL they fail, with -EPERM or NULL. A thread outside that has the root of a
+ * thread inside can pass it to them: they change the table, but flush no TLB. Threads that
+ * run on the root must flush theirs, as after a change by any other thread. The arena can be
+ * used outside, too, once a thread has entered; before, dune_page_alloc() returns NULL.
+ *
+ * In a thread outside the guest, a handler of a signal must not call a function of the
+ * library if it may have interrupted one. Two threads outside, whose stacks share an aligned
+ * 64 KB, must not be in functions of the library at the same time.
  *
  * Some functions do not check. Outside the guest
  *  - dune_cr2(), dune_irq_*(), dune_hypercall() and dune_syscall_forward(), which
