@@ -6,17 +6,11 @@
 #include "bench.h"
 
 #include <dune.h>
-#include <errno.h>
 
 /* Enter Dune mode, or print the reason and exit. */
 static inline void enter_dune_mode(void)
 {
-	int err = dune_enter(NULL);
-
-	if (err) {
-		errno = -err;
-		die("dune_enter");
-	}
+	must_succeed(dune_enter(NULL), "dune_enter");
 }
 
 #endif /* BENCH_DUNE_MODE_H */

@@ -7,7 +7,6 @@
 #include "bench.h"
 
 #include <dune.h>
-#include <errno.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -44,10 +43,7 @@ static void measure(void *result)
 	t = now();
 	err = dune_enter(NULL);
 	entry->cost = now() - t - nothing;
-	if (err) {
-		errno = -err;
-		die("dune_enter");
-	}
+	must_succeed(err, "dune_enter");
 	/* as in examples/hello.c */
 	puts("hello");
 	dune_stats(&stats);
