@@ -32,9 +32,10 @@ static void __noreturn die(int sig)
 
 /*
  * Pushes the frame of a SIGSEGV, as Linux does, in place of the frame for @lost, which could
- * not be written. Ends the process if that cannot be written either.
+ * not be written. Returns the mask for its handler, in which @lost's action counts for nothing.
+ * Ends the process if that frame cannot be written either.
  */
-static void push_failed(struct dune_thread *t, struct dune_tf *tf, const struct dune_sigentry *lost)
+static u64 push_failed(struct dune_thread *t, struct dune_tf *tf, const struct dune_sigentry *lost)
 {
 	struct dune_sigentry e = {
 		.info = { .signo = SIGSEGV, .code = SI_KERNEL },
@@ -42,10 +43,14 @@ static void push_failed(struct dune_thread *t, struct dune_tf *tf, const struct 
 		.oldmask = lost->oldmask,
 		.trapno = VEC_PF,
 	};
+	struct ksigaction real;
 
 	if (lost->info.signo == SIGSEGV || !is_handler(&e.action) ||
 	    (lost->oldmask & sigbit(SIGSEGV)) || dune_sigframe_push(t, tf, &e))
 		die(SIGSEGV);
+	if (dune_reset_action(t->sighand, SIGSEGV, &e.action, &real))
+		dune_tell_kernel(SIGSEGV, &real);
+	return (lost->oldmask | blocked_by(&e.action, SIGSEGV)) & ~UNBLOCKABLE;
 }
 
 /*
@@ -68,6 +73,8 @@ void dune_signal_irq(struct dune_tf *tf)
 {
 	struct dune_thread *t = dune_self();
 	u32 i = 0, n = READ_ONCE(t->nsig);
+	bool failed = false;	/* the last frame is push_failed()'s */
+	u64 mask = 0;
 
 	if (!n)
 		return;
@@ -76,14 +83,15 @@ void dune_signal_irq(struct dune_tf *tf)
 	do {
 		n = READ_ONCE(t->nsig);
 		for (; i < n; i++) {
-			if (dune_sigframe_push(t, tf, &t->queue[i]))
-				push_failed(t, tf, &t->queue[i]);
+			failed = dune_sigframe_push(t, tf, &t->queue[i]);
+			if (failed)
+				mask = push_failed(t, tf, &t->queue[i]);
 		}
 		/* One instruction: a signal comes before it or after it. */
 	} while (!__sync_bool_compare_and_swap(&t->nsig, n, 0));
 	__atomic_fetch_add(&dune_process.signals, n, __ATOMIC_RELAXED);
 	/* From here on the next signal may arrive; its interrupt waits for IRET. */
-	if (set_mask(SIG_SETMASK, t->mask, NULL))
+	if (set_mask(SIG_SETMASK, failed ? mask : t->mask, NULL))
 		die(SIGSEGV);
 }
 
