@@ -47,6 +47,8 @@
  *
  * A program in ring 0 cannot use GS, make threads (clone() with CLONE_THREAD
  * gives ENOSYS), or use I/O ports, control registers and debug registers.
+ * clone() with CLONE_VFORK and without CLONE_VM gives EINVAL while the process has other
+ * threads, or children that share its memory, in Dune mode.
  *
  * A process may have threads that it made before it entered. Those that do not
  * call dune_enter() stay ordinary threads of Linux. More than one may call it:
