@@ -167,7 +167,7 @@ _Static_assert(EXEC < 256, "an action has no room in actions[]");
 
 static const u8 actions[SYSCALL_MAX] = {
 	SPECIAL_CALLS(ACTION, 0)
-	SLOW_CALLS(ACTION, 0)
+	HOST_CALLS(ACTION, 0)
 };
 
 static long make_call(struct dune_thread *t, long nr, const struct dune_regs *r)
