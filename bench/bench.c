@@ -2,7 +2,6 @@
 /* Medians, the lines that all benchmarks print, child processes that measure, and errors. */
 #include "bench.h"
 
-#include <errno.h>
 #include <libgen.h>
 #include <limits.h>
 #include <string.h>
@@ -128,12 +127,4 @@ void die(const char *what)
 {
 	perror(what);
 	exit(1);
-}
-
-void must_succeed(int err, const char *what)
-{
-	if (!err)
-		return;
-	errno = -err;
-	die(what);
 }

@@ -90,7 +90,4 @@ char *runtime_path(void);
 /* Print @what and errno's message, and exit with 1. */
 void die(const char *what) __attribute__((noreturn));
 
-/* die(), unless @err, 0 or -errno, is 0. */
-void must_succeed(int err, const char *what);
-
 #endif /* BENCH_H */

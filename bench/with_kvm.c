@@ -10,6 +10,8 @@
 #include "modules.h"
 #include "vm.h"
 
+#include <string.h>
+
 struct costs {
 	uint64_t getpid, touch, trap;
 };
@@ -38,6 +40,15 @@ static void must(bool good, const char *what)
 	if (good)
 		return;
 	fprintf(stderr, "with_kvm: %s\n", what);
+	exit(1);
+}
+
+/* @err: 0 or -errno. */
+static void must_succeed(int err, const char *what)
+{
+	if (!err)
+		return;
+	fprintf(stderr, "with_kvm: %s: %s\n", what, strerror(-err));
 	exit(1);
 }
 
