@@ -82,4 +82,20 @@ CHECK_OFFSET(struct dune_process, smap, P_SMAP);
 
 extern struct dune_process dune_process;
 
+/* The base is read after the size, since set_chunk() of memory/page.c writes it first. */
+static inline bool in_chunk(const struct dune_chunk *c, u64 at)
+{
+	u64 size = READ_ONCE(c->size);
+
+	return at - READ_ONCE(c->base) < size;
+}
+
+/* Returns whether @p is in the arena, in a page that is given out or not. */
+static inline bool dune_in_arena(const void *p)
+{
+	const struct dune_arena *arena = &dune_process.arena;
+
+	return in_chunk(&arena->chunk[0], (u64)p) || in_chunk(&arena->chunk[1], (u64)p);
+}
+
 #endif /* LIBDUNE_PROCESS_H */

@@ -329,3 +329,18 @@ void dune_host_loop(struct dune_thread *t)
 		handle_exit(t);
 	}
 }
+
+/*
+ * Starts the host half of a thread that has entered. The host half finds its block by its stack,
+ * so its handler must not run on another: the alternate stack is the guest half's from now on
+ * (guest/altstack.c). The program may have called dune_enter() on that stack, so the kernel
+ * would not have given it up before.
+ */
+void dune_host_begin(struct dune_thread *t)
+{
+	const struct kstack none = { .flags = SS_DISABLE };
+
+	if (!(t->altstack.flags & SS_DISABLE))
+		sys3(__NR_sigaltstack, (long)&none, 0, 0);
+	dune_host_loop(t);
+}

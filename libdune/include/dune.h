@@ -27,8 +27,7 @@
  * used outside, too, once a thread has entered; before, dune_page_alloc() returns NULL.
  *
  * In a thread outside the guest, a handler of a signal must not call a function of the
- * library if it may have interrupted one. Two threads outside, whose stacks share an aligned
- * 64 KB, must not be in functions of the library at the same time.
+ * library if it may have interrupted one.
  *
  * Some functions do not check. Outside the guest
  *  - dune_cr2(), dune_irq_*(), dune_hypercall() and dune_syscall_forward(), which

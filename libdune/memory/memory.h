@@ -14,7 +14,6 @@ void dune_page_init(const struct dune_config *cfg);
 int dune_page_touch(dune_pte *root);
 void *dune_page_take(unsigned int count, bool *dirty);
 void dune_page_complete(void);
-bool dune_in_arena(const void *p);
 u64 dune_page_bytes(void);
 
 /* table.c */

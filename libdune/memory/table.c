@@ -98,7 +98,7 @@ static int reserve(struct spare *spare, u64 count)
 /* Returns the bytes that are in use as page tables now. */
 u64 dune_pt_bytes(void)
 {
-	return dune_process.tables * PAGE;
+	return READ_ONCE(dune_process.tables) * PAGE;
 }
 
 /* Records whether the processor has pages of 1 GB. Called once, before dune_pt_new(). */

@@ -2,8 +2,7 @@
 /*
  * Threads that were made before one of them entered: each may enter, and has a
  * vCPU of its own. Fails when a fault or a signal of one thread arrives in another,
- * or is lost, or when the page-table calls of a thread that has not entered do not
- * behave as dune.h describes.
+ * or is lost.
  */
 #include <dune.h>
 #include <errno.h>
@@ -59,53 +58,14 @@ static void *work(void *arg)
 	return arg;
 }
 
-static pthread_barrier_t entered;
-static dune_pte *inside_root;
-
-/* What the calls of a thread outside return. */
-static struct {
-	dune_pte *root, *copy;
-	int without_root, load, split;
-} outside;
-
-/* Stays outside, while main() has entered. */
-static void *stay(void *arg)
-{
-	uint64_t va = (uint64_t)mmap(NULL, PAGE, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-	pthread_barrier_wait(&entered);
-	outside.root = dune_pt_root();
-	outside.without_root = dune_pt_unmap(outside.root, va, PAGE);
-	outside.load = dune_pt_load(inside_root, 0);
-	outside.split = dune_pt_split(inside_root, va, PAGE, PAGE);
-	outside.copy = dune_pt_clone(inside_root);
-	if (dune_pt_free(outside.copy))
-		bad = 5;
-	return arg;
-}
-
-static void test_outside(pthread_t thread)
-{
-	inside_root = dune_pt_root();
-	pthread_barrier_wait(&entered);
-	pthread_join(thread, NULL);
-	ok(!outside.root, "dune_pt_root() in a thread outside: NULL");
-	is(outside.without_root, -EPERM, "dune_pt_unmap() of that root in a thread outside: EPERM");
-	is(outside.load, -EPERM, "dune_pt_load() in a thread outside: EPERM");
-	is(outside.split, 0, "dune_pt_split() in a thread outside, with the root of one inside");
-	ok(outside.copy && bad == 0, "dune_pt_clone() and dune_pt_free() in a thread outside");
-}
-
 int main(void)
 {
 	struct dune_stats stats;
-	pthread_t other, third;
+	pthread_t other;
 	void *result;
 
 	signal(SIGUSR1, on_signal);
 	pthread_barrier_init(&both, NULL, 2);
-	pthread_barrier_init(&entered, NULL, 2);
-	pthread_create(&third, NULL, stay, NULL);
 	pthread_create(&other, NULL, work, (void *)1L);
 	work(NULL);
 	is(bad, 0, "two threads enter Dune mode and handle their faults");
@@ -117,6 +77,5 @@ int main(void)
 	is(stats.signals, 2 * ROUNDS / 10, "the signals of both threads are counted");
 	is(pthread_join(other, &result), 0, "the second thread ends");
 	is((long)result, 1, "the second thread ends with its result");
-	test_outside(third);
 	return done();
 }
