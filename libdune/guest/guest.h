@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
  * The functions that the files of the guest half share, from the entry to traps, system
- * calls and signals. All of them run in ring 0. The C file describes each.
+ * calls and signals. All of them run in ring 0, except that dune_trap_set() may call
+ * dune_fpu_size() before dune_enter(). The C file describes each.
  */
 #ifndef LIBDUNE_GUEST_H
 #define LIBDUNE_GUEST_H

@@ -13,7 +13,8 @@
  * virtual. "Ring 0" as a context means: only after dune_enter() returned 0, on
  * that thread. All functions may be called from any thread in Dune mode, with
  * interrupts on or off, and from trap handlers. Each takes the locks that it
- * needs itself, and none blocks, unless its description tells otherwise.
+ * needs itself. None blocks, unless its description tells otherwise, but one that
+ * needs a page may map memory by a system call.
  *
  * Before dune_enter(), and later in a thread outside the guest, dune_trap_set(),
  * dune_syscall_set() and dune_stats() work. Functions that need the guest fail:
@@ -49,8 +50,8 @@
  * clone() with CLONE_VFORK and without CLONE_VM gives EINVAL while the process has other
  * threads, or children that share its memory, in Dune mode.
  *
- * A process may have threads that it made before it entered. Those that do not
- * call dune_enter() stay ordinary threads of Linux. More than one may call it:
+ * Only threads outside the guest make threads, which are outside, too. A thread that does
+ * not call dune_enter() stays an ordinary thread of Linux. More than one may call it:
  * they share page tables, trap handlers and the actions of signals, and each
  * has a TLB of its own, which only its own calls flush.
  *

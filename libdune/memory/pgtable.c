@@ -9,9 +9,9 @@
  * every table that it will need (dune_table_prepare()), and cannot fail after that.
  *
  * Changes of the tables' shape take LOCK_TABLES, except that table.c fills entries of 0
- * without it. Leaf entries change by compare-and-exchange, since the processor sets A and
- * D in them meanwhile.
- * Tables are freed with their root only, so reading them needs no lock.
+ * without it. dune_pt_map() replaces a leaf by one store. The rights of a leaf change by
+ * compare-and-exchange, since the processor sets A and D in it meanwhile. Reading takes no
+ * lock (table.c).
  */
 #include "table.h"
 #include "thread.h"
