@@ -40,21 +40,17 @@ struct dune_lock {
 /* All threads outside the guest that have no block. The numbers of blocks are smaller. */
 #define HOLDER_OUTSIDE	(~0U)
 
-/* The locks of the process, in dune_process.locks, and the data that they protect. */
+/* The locks of the process, in dune_process.locks. process.h marks the members of each. */
 enum dune_lock_number {
-	LOCK_THREADS,		/* dune_process.threads and old_counters */
+	LOCK_THREADS,		/* the list of threads, and the counters of closed vCPUs */
 	/*
 	 * The shape of all page tables (memory/pgtable.c). Leaf entries change, and
 	 * entries of 0 are filled, without it.
 	 */
 	LOCK_TABLES,
-	/*
-	 * The arena's chunks, and each chunk's base and size, which are read without
-	 * it. It is held for system calls.
-	 */
-	LOCK_GROWING,
+	LOCK_GROWING,		/* the growth of the arena; it is held for system calls */
 	LOCK_GRANULES,		/* the assignment of granules (memory/granule.c) */
-	LOCK_ARENA,		/* the arena's chunk[].used, pieces and bytes */
+	LOCK_ARENA,		/* the pages of the arena that are given out */
 	LOCKS
 };
 

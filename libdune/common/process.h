@@ -66,8 +66,7 @@ struct dune_process {
 	/* Changed by atomic instructions. */
 	u64 tables;			/* pages in use as page tables */
 	u64 signals, forks;
-	/* What each of these protects is in lock.h, and with the members. */
-	struct dune_lock locks[LOCKS];
+	struct dune_lock locks[LOCKS];	/* LOCK_* of lock.h */
 	struct dune_arena arena;	/* LOCK_ARENA and LOCK_GROWING */
 	struct dune_sighand sighand;	/* sighand.lock */
 	/* LOCK_GRANULES; read without it by __ATOMIC_ACQUIRE */
