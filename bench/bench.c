@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-/* Medians, and the lines that all benchmarks print. */
+/* Medians, the lines that all benchmarks print, child processes that measure, and errors. */
 #include "bench.h"
 
+#include <libgen.h>
+#include <limits.h>
+#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -57,28 +60,67 @@ void figure(const char *id, double linux_, double dune, double exits)
 	figure_of(id, unit(), linux_, dune, exits, 0);
 }
 
-void in_process(void (*measure)(void *result), void *result, size_t bytes)
+struct child start_child(void (*measure)(void *result), void *result, size_t bytes)
 {
-	int channel[2], status;
-	pid_t child;
+	struct child child;
+	int channel[2];
 
 	if (pipe(channel))
 		die("pipe");
-	child = fork();
-	if (child < 0)
+	child.pid = fork();
+	if (child.pid < 0)
 		die("fork");
-	if (!child) {
+	if (!child.pid) {
 		measure(result);
 		_exit(write(channel[1], result, bytes) != (ssize_t)bytes);
 	}
-	if (waitpid(child, &status, 0) != child)
+	close(channel[1]);
+	child.output = channel[0];
+	return child;
+}
+
+int wait_for(const struct child *child)
+{
+	int status;
+
+	if (waitpid(child->pid, &status, 0) != child->pid)
 		die("waitpid");
-	if (status || read(channel[0], result, bytes) != (ssize_t)bytes) {
+	return status;
+}
+
+void finish_child(const struct child *child, int status, void *result, size_t bytes)
+{
+	if (status || read(child->output, result, bytes) != (ssize_t)bytes) {
 		fprintf(stderr, "a child process that measures has ended: status %#x\n", status);
 		exit(1);
 	}
-	close(channel[0]);
-	close(channel[1]);
+	close(child->output);
+}
+
+void in_process(void (*measure)(void *result), void *result, size_t bytes)
+{
+	struct child child = start_child(measure, result, bytes);
+
+	finish_child(&child, wait_for(&child), result, bytes);
+}
+
+char *own_path(void)
+{
+	static char path[PATH_MAX];
+
+	if (readlink("/proc/self/exe", path, sizeof(path) - 1) < 0)
+		die("/proc/self/exe");
+	return path;
+}
+
+char *runtime_path(void)
+{
+	static char path[PATH_MAX + 32];
+	char self[PATH_MAX];
+
+	strcpy(self, own_path());
+	snprintf(path, sizeof(path), "%s/libexec/dune-run", dirname(dirname(self)));
+	return path;
 }
 
 void die(const char *what)

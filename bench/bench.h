@@ -60,11 +60,32 @@ void figure_of(const char *id, const char *unit, double linux_, double dune, dou
 void figure(const char *id, double linux_, double dune, double exits);
 
 /*
- * Call measure(result) in a child process, since a process cannot leave Dune mode or
- * remove a seccomp filter, and copy the child's @bytes at @result back. If measure() ends
- * the child, by die() for instance, this process exits with 1.
+ * A child process that measures, since a process cannot leave Dune mode or remove a
+ * seccomp filter.
  */
+struct child {
+	int pid;
+	int output;	/* a pipe, from which its result is read */
+};
+
+/* Start a child that calls measure(result) and ends. */
+struct child start_child(void (*measure)(void *result), void *result, size_t bytes);
+
+/* Wait until @child stops, if it is traced, or ends. Returns its status. */
+int wait_for(const struct child *child);
+
+/*
+ * Copy the @bytes of the result of a child that has ended with @status to @result. If measure()
+ * ended the child, by die() for instance, this process exits with 1.
+ */
+void finish_child(const struct child *child, int status, void *result, size_t bytes);
+
+/* All three, for a child that is not traced. */
 void in_process(void (*measure)(void *result), void *result, size_t bytes);
+
+/* The paths of this program, and of dune-run of the same build. */
+char *own_path(void);
+char *runtime_path(void);
 
 /* Print @what and errno's message, and exit with 1. */
 void die(const char *what) __attribute__((noreturn));

@@ -4,10 +4,8 @@
  * memory of the tables afterwards. Each measurement has a process of its own.
  */
 #define _GNU_SOURCE
-#include "bench.h"
+#include "dune_mode.h"
 
-#include <dune.h>
-#include <errno.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -44,10 +42,7 @@ static void measure(void *result)
 	t = now();
 	err = dune_enter(NULL);
 	entry->cost = now() - t - nothing;
-	if (err) {
-		errno = -err;
-		die("dune_enter");
-	}
+	must_have_entered(err);
 	/* as in examples/hello.c */
 	puts("hello");
 	dune_stats(&stats);

@@ -8,10 +8,8 @@
 #define _GNU_SOURCE
 #include "bench.h"
 
-#include <libgen.h>
 #include <limits.h>
 #include <signal.h>
-#include <stdbool.h>
 #include <string.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
@@ -31,70 +29,60 @@ static void __attribute__((noreturn)) command_failed(const char *command, int st
 	exit(1);
 }
 
-/* The number that a command prints. */
-static uint64_t number_from(const char *command)
+/* Runs a command. Stores what it prints in @text, of @size bytes. */
+static void output_of(const char *command, char *text, size_t size)
 {
 	FILE *pipe = popen(command, "r");
-	unsigned long value = 0;
-	int numbers, status;
+	int status;
 
 	if (!pipe)
 		die(command);
-	numbers = fscanf(pipe, "%lu", &value);
+	text[fread(text, 1, size - 1, pipe)] = 0;
 	status = pclose(pipe);
-	if (numbers != 1 || status)
+	if (status)
 		command_failed(command, status);
+}
+
+/* The number that a command prints. */
+static uint64_t number_from(const char *command)
+{
+	unsigned long value;
+	char text[64];
+
+	output_of(command, text, sizeof(text));
+	if (sscanf(text, "%lu", &value) != 1)
+		command_failed(command, 0);
 	return value;
 }
 
-/* Waits until @child stops or ends. Returns whether it stopped; it must not end by an error. */
-static bool stopped(pid_t child)
+static void measure_traced(void *result)
 {
-	int status;
+	uint64_t *cost = result;
 
-	if (waitpid(child, &status, 0) != child)
-		die("waitpid");
-	if (WIFSTOPPED(status))
-		return true;
-	if (status) {
-		fprintf(stderr, "ring3: the traced process has ended: status %#x\n", status);
-		exit(1);
-	}
-	return false;
+	if (ptrace(PTRACE_TRACEME, 0, NULL, NULL))
+		die("PTRACE_TRACEME");
+	kill(getpid(), SIGSTOP);
+	*cost = measure();
 }
 
 static uint64_t under_ptrace(void)
 {
-	uint64_t result = 0;
-	int channel[2], stops;
-	pid_t child;
+	uint64_t cost;
+	struct child child = start_child(measure_traced, &cost, sizeof(cost));
+	int status = wait_for(&child), stops;
 
-	if (pipe(channel))
-		die("pipe");
-	child = fork();
-	if (child < 0)
-		die("fork");
-	if (!child) {
-		if (ptrace(PTRACE_TRACEME, 0, NULL, NULL))
-			die("PTRACE_TRACEME");
-		kill(getpid(), SIGSTOP);
-		result = measure();
-		_exit(write(channel[1], &result, sizeof(result)) != sizeof(result));
-	}
-	for (stops = 0; stopped(child); stops++) {
+	for (stops = 0; WIFSTOPPED(status); stops++) {
 		struct user_regs_struct regs;
 
 		/* look which call it is, once for each, at its entry */
-		if (stops & 1 && ptrace(PTRACE_GETREGS, child, NULL, &regs))
+		if (stops & 1 && ptrace(PTRACE_GETREGS, child.pid, NULL, &regs))
 			die("PTRACE_GETREGS");
-		if (ptrace(PTRACE_SYSCALL, child, NULL, NULL))
+		if (ptrace(PTRACE_SYSCALL, child.pid, NULL, NULL))
 			die("PTRACE_SYSCALL");
+		status = wait_for(&child);
 	}
-	if (read(channel[0], &result, sizeof(result)) != sizeof(result))
-		die("reading the traced process's result");
-	close(channel[0]);
-	close(channel[1]);
-	return result;
+	finish_child(&child, status, &cost, sizeof(cost));
+	return cost;
 }
 
 /* The number after a key in dune-run's statistics, or -1. */
@@ -113,22 +101,14 @@ static long exits_of_run(const char *runtime, const char *self, int calls)
 {
 	char command[3 * PATH_MAX], text[8192];
 	long exits, interrupts;
-	size_t length;
-	int status;
-	FILE *pipe;
 
 	snprintf(command, sizeof(command), "%s --stats -- %s exits %d 2>&1",
 		 runtime, self, calls);
-	pipe = popen(command, "r");
-	if (!pipe)
-		die(command);
-	length = fread(text, 1, sizeof(text) - 1, pipe);
-	text[length] = 0;
+	output_of(command, text, sizeof(text));
 	exits = value_of(text, "\"exits");
 	interrupts = value_of(text, "\"interrupts");
-	status = pclose(pipe);
-	if (status || exits < 0 || interrupts < 0)
-		command_failed(command, status);
+	if (exits < 0 || interrupts < 0)
+		command_failed(command, 0);
 	return exits - interrupts;
 }
 
@@ -142,7 +122,7 @@ static double exits_of_getpid(const char *runtime, const char *self)
 
 int main(int argc, char **argv)
 {
-	char self[PATH_MAX] = "", build[PATH_MAX], runtime[PATH_MAX + 32];
+	const char *self, *runtime;
 	char command[3 * PATH_MAX];
 	uint64_t natively, sandboxed, traced;
 	double exits;
@@ -158,11 +138,8 @@ int main(int argc, char **argv)
 			syscall(SYS_getpid);
 		return 0;
 	}
-	if (readlink("/proc/self/exe", self, sizeof(self) - 1) < 0)
-		die("/proc/self/exe");
-	strcpy(build, self);
-	snprintf(runtime, sizeof(runtime), "%s/libexec/dune-run", dirname(dirname(build)));
-
+	self = own_path();
+	runtime = runtime_path();
 	natively = measure();
 	traced = under_ptrace();
 	snprintf(command, sizeof(command), "%s -- %s measure", runtime, self);

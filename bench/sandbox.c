@@ -10,8 +10,6 @@
 
 #include <cpuid.h>
 #include <fcntl.h>
-#include <libgen.h>
-#include <limits.h>
 #include <stdbool.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -76,8 +74,8 @@ static uint64_t measure(char *const *argv, const char *file)
 
 int main(void)
 {
-	char self[PATH_MAX] = "", runtime[PATH_MAX + 32], file[] = "/tmp/gzip.XXXXXX";
-	char *gzip[] = { runtime, "--", "/bin/gzip", "-6c", NULL };
+	char *gzip[] = { runtime_path(), "--", "/bin/gzip", "-6c", NULL };
+	char file[] = "/tmp/gzip.XXXXXX";
 	uint64_t natively, sandboxed;
 	int fd;
 
@@ -87,9 +85,6 @@ int main(void)
 	if (fd < 0)
 		die(file);
 	write_file(fd);
-	if (readlink("/proc/self/exe", self, sizeof(self) - 1) < 0)
-		die("/proc/self/exe");
-	snprintf(runtime, sizeof(runtime), "%s/libexec/dune-run", dirname(dirname(self)));
 	natively = measure(gzip + 2, file);
 	sandboxed = measure(gzip, file);
 	unlink(file);

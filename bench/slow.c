@@ -8,10 +8,8 @@
 #define _GNU_SOURCE
 #include "dune_mode.h"
 #include "exits.h"
+#include "filter.h"
 
-#include <linux/filter.h>
-#include <linux/seccomp.h>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -24,15 +22,11 @@ static void set_flags(uint32_t flags)
 	dune_hypercall(SYS_iopl, 0, 0, 0, 0, 0, 0);
 }
 
-/* Installs a filter that permits each call. */
 static void install_filter(void)
 {
-	struct sock_filter permit = BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
-	struct sock_fprog program = { .len = 1, .filter = &permit };
+	struct sock_filter permit[] = { BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW) };
 
-	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
-	    prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program))
-		die("seccomp");
+	filter_install(permit, FILTER_LEN(permit), 0);
 }
 
 /* The cost of getpid() on Linux, with the filter. */

@@ -38,7 +38,7 @@ int main(void)
 {
 	struct dune_info info = { .size = sizeof(info) };
 	int device = open("/dev/dune", O_RDWR), really, i;
-	long pid = getpid();
+	long pid = getpid(), result = 0;
 
 	if (device < 0 || ioctl(device, DUNE_GET_INFO, &info))
 		die("/dev/dune");
@@ -48,9 +48,9 @@ int main(void)
 		for (i = 0; i < 100; i++)
 			dune_hypercall(SYS_getpid, 0, 0, 0, 0, 0, 0);
 		if (info.vendor == DUNE_VENDOR_VMX)
-			pid -= trace_vmx(really);
+			result = trace_vmx(really);
 		else
-			pid -= trace_svm(really);
+			result = trace_svm(really);
 	}
-	return pid + SYS_getpid != 0;
+	return result != pid;
 }

@@ -24,12 +24,11 @@
 /* ---- the code that is not trusted, and its memory ---------------------- */
 
 /*
- * The code and the box begin at a page, and main() gives their pages to ring 3. The box fills its
- * last page. After the code, the last page has code of the monitor, which ring 3 can
- * therefore read and execute, with its own rights.
+ * Ring 3 is given whole pages, so its code and its memory each fill theirs: otherwise it could
+ * read, and with its own rights execute, what the linker has placed after them.
  */
 #define UNTRUSTED	__attribute__((section("untrusted"), aligned(PAGE), noinline, \
-				       no_stack_protector))
+				       no_stack_protector, no_reorder))
 
 static struct box {
 	char stack[16 * PAGE];
@@ -38,9 +37,6 @@ static struct box {
 	volatile long *table;
 	long call, argument;
 } __attribute__((aligned(PAGE))) box;
-
-/* Otherwise ring 3 would be given data of the monitor that lies after it. */
-_Static_assert(sizeof(box) % PAGE == 0, "the box has whole pages");
 
 UNTRUSTED static void guest(void)
 {
@@ -62,6 +58,9 @@ UNTRUSTED static void guest(void)
 				 : "rcx", "r11", "memory");
 	__asm__ volatile("syscall" : : "a" (SYS_exit), "D" (ret));
 }
+
+/* Fills the last page; no_reorder keeps it after the code. */
+__asm__(".pushsection untrusted, \"ax\"; .balign 4096; .popsection");
 
 extern char __start_untrusted[], __stop_untrusted[];	/* the linker's */
 
@@ -117,10 +116,10 @@ static void on_fault(struct dune_tf *tf)
 	dune_ring3_leave(-EFAULT);
 }
 
+/* Fails if that is not whole pages. */
 static int give(const void *from, uint64_t size, uint64_t rights)
 {
-	return dune_pt_protect(dune_pt_root(), (uint64_t)from,
-			       (size + PAGE - 1) & ~(PAGE - 1), rights);
+	return dune_pt_protect(dune_pt_root(), (uint64_t)from, size, rights);
 }
 
 /* The accesses and calls that guest() tries, by the name on the command line. */

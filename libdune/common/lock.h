@@ -6,7 +6,7 @@
  *
  * The order. A thread takes first the lock of its struct dune_sighand, then locks of the
  * process in the order of enum dune_lock_number; it may leave out any. dune_lock()
- * asserts this.
+ * asserts this for threads that have a block.
  *
  * fork. The child has a copy of memory and of the locks, but not of the other threads. So
  * the host half takes all locks before it makes the child, and afterwards both
@@ -34,24 +34,23 @@
 #include "layout.h"
 
 struct dune_lock {
-	u32 holder;		/* 0, or the number of dune_lock_holder() */
+	u32 holder;		/* 0, dune_lock_holder() of a block, or HOLDER_OUTSIDE */
 };
 
-/* The locks of the process, in dune_process.locks, and the data that they protect. */
+/* All threads outside the guest that have no block. The numbers of blocks are smaller. */
+#define HOLDER_OUTSIDE	(~0U)
+
+/* The locks of the process, in dune_process.locks. process.h marks the members of each. */
 enum dune_lock_number {
-	LOCK_THREADS,		/* dune_process.threads and old_counters */
+	LOCK_THREADS,		/* the list of threads, and the counters of closed vCPUs */
 	/*
 	 * The shape of all page tables (memory/pgtable.c). Leaf entries change, and
 	 * entries of 0 are filled, without it.
 	 */
 	LOCK_TABLES,
-	/*
-	 * The arena's chunks, and each chunk's base and size, which are read without
-	 * it. It is held for system calls.
-	 */
-	LOCK_GROWING,
+	LOCK_GROWING,		/* the growth of the arena; it is held for system calls */
 	LOCK_GRANULES,		/* the assignment of granules (memory/granule.c) */
-	LOCK_ARENA,		/* the arena's chunk[].used, pieces and bytes */
+	LOCK_ARENA,		/* the pages of the arena that are given out */
 	LOCKS
 };
 
@@ -59,7 +58,7 @@ enum dune_lock_number {
  * Takes @l, in the guest with interrupts off. Returns the flags for dune_unlock(). Outside
  * the guest these are 0, with which dune_unlock() leaves interrupts alone. If the thread
  * holds @l already, or a lock that comes after @l, an invalid instruction (UD2) ends
- * it. GS may have any value, since dune_pf_early() calls this.
+ * it, unless it has no block. GS may have any value, since dune_pf_early() calls this.
  */
 u64 dune_lock(struct dune_lock *l);
 
@@ -76,10 +75,7 @@ static inline void dune_assert_held(const struct dune_lock *l)
 		__builtin_trap();
 }
 
-/*
- * Returns the number by which locks know the thread whose block, or whose stack in
- * dune_enter(), is in the 64 KB at @p.
- */
+/* Returns the number by which locks know the thread in whose block @p is. */
 static inline u32 dune_lock_holder(const void *p)
 {
 	return (u64)p / BLOCK_SIZE;

@@ -66,8 +66,7 @@ struct dune_process {
 	/* Changed by atomic instructions. */
 	u64 tables;			/* pages in use as page tables */
 	u64 signals, forks;
-	/* What each of these protects is in lock.h, and with the members. */
-	struct dune_lock locks[LOCKS];
+	struct dune_lock locks[LOCKS];	/* LOCK_* of lock.h */
 	struct dune_arena arena;	/* LOCK_ARENA and LOCK_GROWING */
 	struct dune_sighand sighand;	/* sighand.lock */
 	/* LOCK_GRANULES; read without it by __ATOMIC_ACQUIRE */
@@ -81,5 +80,21 @@ _Static_assert(sizeof(struct dune_process) == PAGE, "more than a page");
 CHECK_OFFSET(struct dune_process, smap, P_SMAP);
 
 extern struct dune_process dune_process;
+
+/* The base is read after the size, since set_chunk() of memory/page.c writes it first. */
+static inline bool in_chunk(const struct dune_chunk *c, u64 at)
+{
+	u64 size = READ_ONCE(c->size);
+
+	return at - READ_ONCE(c->base) < size;
+}
+
+/* Returns whether @p is in the arena, in a page that is given out or not. */
+static inline bool dune_in_arena(const void *p)
+{
+	const struct dune_arena *arena = &dune_process.arena;
+
+	return in_chunk(&arena->chunk[0], (u64)p) || in_chunk(&arena->chunk[1], (u64)p);
+}
 
 #endif /* LIBDUNE_PROCESS_H */

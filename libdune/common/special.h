@@ -52,13 +52,13 @@
 	X(arg, sched_setaffinity, dune_sys_by_host, NEW_CPU)
 
 /*
- * Calls that the module never makes for a guest, so that they arrive at the host
- * half, which does something about them:
+ * Calls that are special in the host half alone. The module never makes them for a guest
+ * (slow_calls[] of kernel/dune/hypercall.c), so each arrives there:
  *
  *	EXEC		makes the call; until it returns, the kernel ignores SIGSEGV and
  *			SIGBUS if the program ignores them
  */
-#define SLOW_CALLS(X, arg)						\
+#define HOST_CALLS(X, arg)						\
 	X(arg, execve, NULL, EXEC)					\
 	X(arg, execveat, NULL, EXEC)
 

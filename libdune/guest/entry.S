@@ -252,7 +252,7 @@ dune_tf_resume:
  * instruction (common/hypercall.c). RCX is the return address, R11 the flags;
  * interrupts are off (SFMASK).
  *
- * From ring 0 SYSCALL is made a hypercall without a stack or a frame. The flags
+ * A SYSCALL of ring 0 becomes one hypercall, without a stack or a frame. The flags
  * are restored from R11 through memory below the red zone.
  */
 .macro LSTAR vendor, hypercall

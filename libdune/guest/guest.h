@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
  * The functions that the files of the guest half share, from the entry to traps, system
- * calls and signals. All of them run in ring 0. The C file describes each.
+ * calls and signals. All of them run in ring 0, except that dune_trap_set() may call
+ * dune_fpu_size() before dune_enter(). The C file describes each.
  */
 #ifndef LIBDUNE_GUEST_H
 #define LIBDUNE_GUEST_H
@@ -24,10 +25,8 @@ ALWAYS_INLINE bool from_ring3(const struct dune_tf *tf)
 /* entry.S */
 long dune_ring3_enter(const struct dune_tf *tf);
 
-/* trap.c; the first is called by entry.S */
+/* trap.c, for entry.S */
 void dune_bad_stack(void) __noreturn;
-void dune_die(int sig) __noreturn;
-bool dune_trap_saves_fpu(u64 vector);
 
 /* syscall.c; the functions dune_sys_* below are those of special.h */
 extern dune_syscall_fn dune_syscall_handler;
@@ -43,7 +42,7 @@ void dune_fpu_save(void *area);
 
 /* signal.c */
 void dune_signal_irq(struct dune_tf *tf);
-void dune_signal_fault(struct dune_tf *tf, int sig, int code, u64 addr);
+void dune_signal_fault(struct dune_tf *tf, int sig, int code, u64 addr, bool fpu_saved);
 long dune_sys_sigaction(struct dune_tf *tf);
 long dune_sys_sigreturn(struct dune_tf *tf);
 

@@ -31,13 +31,3 @@ long dune_ring3(const struct dune_tf *from)
 	wrmsr(MSR_FS_BASE, t->ring0_fs);
 	return value;
 }
-
-int dune_user_ok(const void *p, size_t n)
-{
-	u64 at = (u64)p;
-
-	if (n > USER_END || at > USER_END - n)
-		return 0;
-	return at >= dune_process.super_base + dune_process.super_size ||
-	       at + n <= dune_process.super_base;
-}

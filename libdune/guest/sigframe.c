@@ -142,12 +142,11 @@ static void load_initial_state(u64 features, u32 mxcsr)
 		dune_fxrstor(image);
 }
 
-/* Makes @tf start the handler in ring 0, with none of the values that ring 3 has set. */
+/* Makes @tf start the handler in ring 0, with ring 0's FS base and flags. */
 static void go_to_ring0(struct dune_thread *t, struct dune_tf *tf, struct ksigcontext *mc)
 {
 	mc->reserved[0] = rdmsr(MSR_FS_BASE);
 	wrmsr(MSR_FS_BASE, t->ring0_fs);
-	load_initial_state(dune_fpu_features(), MXCSR_INITIAL);
 	tf->cs = KERNEL_CS;
 	tf->ss = KERNEL_SS;
 	tf->rflags = RFLAGS_RING0 | RFLAGS_IF;
@@ -196,6 +195,8 @@ int dune_sigframe_push(struct dune_thread *t, struct dune_tf *tf, const struct d
 	save_regs(&f->uc.mc, tf, e);
 	f->uc.mc.fpstate = fpu;
 	user_access_end();
+	/* As in Linux, each handler starts with a fresh FPU (fpu__clear_user_states()). */
+	load_initial_state(dune_fpu_features(), MXCSR_INITIAL);
 	if (t->altstack.flags & SS_AUTODISARM)
 		t->altstack = (struct kstack){ .flags = SS_DISABLE };
 

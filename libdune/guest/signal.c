@@ -23,11 +23,19 @@ static long set_mask(int how, u64 set, u64 *old)
 	return dune_hypercall(__NR_rt_sigprocmask, how, (long)&set, (long)old, SIGSET_SIZE, 0, 0);
 }
 
+/* Ends the process by the default action of a signal. */
+static void __noreturn die(int sig)
+{
+	for (;;)
+		dune_hypercall(HC_DIE, sig, 0, 0, 0, 0, 0);
+}
+
 /*
  * Pushes the frame of a SIGSEGV, as Linux does, in place of the frame for @lost, which could
- * not be written. Ends the process if that cannot be written either.
+ * not be written. Returns the mask for its handler, in which @lost's action counts for nothing.
+ * Ends the process if that frame cannot be written either.
  */
-static void push_failed(struct dune_thread *t, struct dune_tf *tf, const struct dune_sigentry *lost)
+static u64 push_failed(struct dune_thread *t, struct dune_tf *tf, const struct dune_sigentry *lost)
 {
 	struct dune_sigentry e = {
 		.info = { .signo = SIGSEGV, .code = SI_KERNEL },
@@ -35,10 +43,14 @@ static void push_failed(struct dune_thread *t, struct dune_tf *tf, const struct 
 		.oldmask = lost->oldmask,
 		.trapno = VEC_PF,
 	};
+	struct ksigaction real;
 
 	if (lost->info.signo == SIGSEGV || !is_handler(&e.action) ||
 	    (lost->oldmask & sigbit(SIGSEGV)) || dune_sigframe_push(t, tf, &e))
-		dune_die(SIGSEGV);
+		die(SIGSEGV);
+	if (dune_reset_action(t->sighand, SIGSEGV, &e.action, &real))
+		dune_tell_kernel(SIGSEGV, &real);
+	return (lost->oldmask | blocked_by(&e.action, SIGSEGV)) & ~UNBLOCKABLE;
 }
 
 /*
@@ -61,6 +73,8 @@ void dune_signal_irq(struct dune_tf *tf)
 {
 	struct dune_thread *t = dune_self();
 	u32 i = 0, n = READ_ONCE(t->nsig);
+	bool failed = false;	/* the last frame is push_failed()'s */
+	u64 mask = 0;
 
 	if (!n)
 		return;
@@ -69,23 +83,25 @@ void dune_signal_irq(struct dune_tf *tf)
 	do {
 		n = READ_ONCE(t->nsig);
 		for (; i < n; i++) {
-			if (dune_sigframe_push(t, tf, &t->queue[i]))
-				push_failed(t, tf, &t->queue[i]);
+			failed = dune_sigframe_push(t, tf, &t->queue[i]);
+			if (failed)
+				mask = push_failed(t, tf, &t->queue[i]);
 		}
 		/* One instruction: a signal comes before it or after it. */
 	} while (!__sync_bool_compare_and_swap(&t->nsig, n, 0));
 	__atomic_fetch_add(&dune_process.signals, n, __ATOMIC_RELAXED);
 	/* From here on the next signal may arrive; its interrupt waits for IRET. */
-	if (set_mask(SIG_SETMASK, t->mask, NULL))
-		dune_die(SIGSEGV);
+	if (set_mask(SIG_SETMASK, failed ? mask : t->mask, NULL))
+		die(SIGSEGV);
 }
 
 /*
  * Queues the signal for a fault in the guest itself, as the first, since it belongs to
  * the instruction at which all others arrived. The process dies where it would on Linux:
- * if the signal has its default action, or is ignored or blocked.
+ * if the signal has its default action, or is ignored or blocked. @fpu_saved: the FPU may
+ * have the values of a trap's handler, and gets the program's when that has returned.
  */
-void dune_signal_fault(struct dune_tf *tf, int sig, int code, u64 addr)
+void dune_signal_fault(struct dune_tf *tf, int sig, int code, u64 addr, bool fpu_saved)
 {
 	struct dune_thread *t = dune_self();
 	struct ksigaction act = dune_action(t->sighand, sig), real;
@@ -94,16 +110,16 @@ void dune_signal_fault(struct dune_tf *tf, int sig, int code, u64 addr)
 	u32 i;
 
 	if (!(tf->rflags & RFLAGS_IF))
-		dune_die(sig);
+		die(sig);
 	/* Block all signals: the queue must not grow while it is moved. */
 	if (set_mask(SIG_BLOCK, ~0ULL, &now))
-		dune_die(sig);
+		die(sig);
 	if (t->nsig)
 		now = e->oldmask;
 	else
 		t->mask = now;
 	if (!is_handler(&act) || (now & sigbit(sig)) || t->nsig >= DUNE_SIGQUEUE)
-		dune_die(sig);
+		die(sig);
 
 	block = blocked_by(&act, sig);
 	for (i = t->nsig; i > 0; i--) {
@@ -129,7 +145,7 @@ void dune_signal_fault(struct dune_tf *tf, int sig, int code, u64 addr)
 	 * 3's. In ring 0 this function runs on the stack where the frame has to
 	 * be: let the signal come as an interrupt.
 	 */
-	if (from_ring3(tf) && !dune_trap_saves_fpu(tf->vector))
+	if (from_ring3(tf) && !fpu_saved)
 		dune_signal_irq(tf);
 	else
 		dune_hypercall(HC_NOP, 0, 0, 0, 0, 0, 0);
@@ -213,6 +229,6 @@ long dune_sys_sigreturn(struct dune_tf *tf)
 	if (!dune_sigframe_restore(dune_self(), tf, &sr))
 		return 0;
 bad:
-	dune_signal_fault(tf, SIGSEGV, SI_KERNEL, 0);
+	dune_signal_fault(tf, SIGSEGV, SI_KERNEL, 0, false);
 	return 0;
 }

@@ -19,7 +19,7 @@ dune_trap_fn dune_trap_table[VEC_GATES] __ro_after_start = {
 
 /*
  * The handlers with DUNE_TRAP_FPU. One is stored here before with_fpu() is stored in
- * dune_trap_table.
+ * dune_trap_table, and stays when the vector gets another handler.
  */
 static dune_trap_fn fpu_handlers[32];
 
@@ -38,10 +38,14 @@ static void with_fpu(struct dune_tf *tf)
 		dune_fxrstor(area);
 }
 
-/* Returns whether ring 3's FPU registers are restored only when the handler returns. */
-bool dune_trap_saves_fpu(u64 vector)
+/*
+ * Returns whether the FPU's registers may be restored only when the handler returns. It looks
+ * whether the vector has ever had a handler with DUNE_TRAP_FPU: the one that runs may have
+ * been replaced in the table meanwhile, even by itself.
+ */
+static bool may_save_fpu(u64 vector)
 {
-	return vector < 32 && READ_ONCE(dune_trap_table[vector]) == with_fpu;
+	return vector < 32 && READ_ONCE(fpu_handlers[vector]);
 }
 
 int dune_trap_set(unsigned int vector, dune_trap_fn fn, unsigned int flags)
@@ -58,13 +62,6 @@ int dune_trap_set(unsigned int vector, dune_trap_fn fn, unsigned int flags)
 	}
 	__atomic_store_n(&dune_trap_table[vector], fn, __ATOMIC_RELEASE);
 	return 0;
-}
-
-/* Ends the process by the default action of a signal. */
-void dune_die(int sig)
-{
-	for (;;)
-		dune_hypercall(HC_DIE, sig, 0, 0, 0, 0, 0);
 }
 
 /* Ends the process, as no stack for a trap of ring 0 can be used. Called on an IST stack. */
@@ -123,6 +120,12 @@ static int x87_code(void)
 	return fpe_code(status & ~control & 0x3f);
 }
 
+/* Makes the signal for a fault, with the arguments of dune_signal_fault(). */
+static void raise_signal(struct dune_tf *tf, int sig, int code, u64 addr)
+{
+	dune_signal_fault(tf, sig, code, addr, may_save_fpu(tf->vector));
+}
+
 void dune_trap_default(struct dune_tf *tf)
 {
 	u64 cr2 = dune_cr2();
@@ -135,34 +138,34 @@ void dune_trap_default(struct dune_tf *tf)
 	}
 	switch (tf->vector) {
 	case VEC_DE:
-		dune_signal_fault(tf, SIGFPE, FPE_INTDIV, tf->rip);
+		raise_signal(tf, SIGFPE, FPE_INTDIV, tf->rip);
 		break;
 	case VEC_DB:
-		dune_signal_fault(tf, SIGTRAP, TRAP_TRACE, tf->rip);
+		raise_signal(tf, SIGTRAP, TRAP_TRACE, tf->rip);
 		break;
 	case VEC_BP:
-		dune_signal_fault(tf, SIGTRAP, SI_KERNEL, 0);
+		raise_signal(tf, SIGTRAP, SI_KERNEL, 0);
 		break;
 	case VEC_UD:
-		dune_signal_fault(tf, SIGILL, ILL_ILLOPN, tf->rip);
+		raise_signal(tf, SIGILL, ILL_ILLOPN, tf->rip);
 		break;
 	case VEC_NP:
 	case VEC_SS:
-		dune_signal_fault(tf, SIGBUS, SI_KERNEL, 0);
+		raise_signal(tf, SIGBUS, SI_KERNEL, 0);
 		break;
 	case VEC_PF:
-		dune_signal_fault(tf, SIGSEGV, page_fault_code(tf, cr2), cr2);
+		raise_signal(tf, SIGSEGV, page_fault_code(tf, cr2), cr2);
 		break;
 	case VEC_MF:
-		dune_signal_fault(tf, SIGFPE, x87_code(), tf->rip);
+		raise_signal(tf, SIGFPE, x87_code(), tf->rip);
 		break;
 	case VEC_AC:
-		dune_signal_fault(tf, SIGBUS, BUS_ADRALN, 0);
+		raise_signal(tf, SIGBUS, BUS_ADRALN, 0);
 		break;
 	case VEC_XM:
-		dune_signal_fault(tf, SIGFPE, sse_code(), tf->rip);
+		raise_signal(tf, SIGFPE, sse_code(), tf->rip);
 		break;
 	default:		/* #OF, #BR, #NM, #TS, #GP and vectors of future processors */
-		dune_signal_fault(tf, SIGSEGV, SI_KERNEL, 0);
+		raise_signal(tf, SIGSEGV, SI_KERNEL, 0);
 	}
 }

@@ -1,10 +1,20 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * Copies between the library and memory that the caller of a system call named. A
- * pointer of ring 3 must lead to user memory outside of the supervisor range
- * (dune_user_ok()); ring 0 may name any memory.
+ * Memory that the caller of a system call named: checks of pointers, and copies. A pointer of
+ * ring 3 must lead to user memory outside of the supervisor range; ring 0 may name any
+ * memory.
  */
 #include "guest.h"
+
+int dune_user_ok(const void *p, size_t n)
+{
+	u64 at = (u64)p;
+
+	if (n > USER_END || at > USER_END - n)
+		return 0;
+	return at >= dune_process.super_base + dune_process.super_size ||
+	       at + n <= dune_process.super_base;
+}
 
 /*
  * Copies @n bytes from @from in memory of the ring that @tf interrupted. Returns 0, or

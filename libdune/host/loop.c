@@ -167,7 +167,7 @@ _Static_assert(EXEC < 256, "an action has no room in actions[]");
 
 static const u8 actions[SYSCALL_MAX] = {
 	SPECIAL_CALLS(ACTION, 0)
-	SLOW_CALLS(ACTION, 0)
+	HOST_CALLS(ACTION, 0)
 };
 
 static long make_call(struct dune_thread *t, long nr, const struct dune_regs *r)
@@ -328,4 +328,19 @@ void dune_host_loop(struct dune_thread *t)
 		}
 		handle_exit(t);
 	}
+}
+
+/*
+ * Starts the host half of a thread that has entered. The host half finds its block by its stack,
+ * so its handler must not run on another: the alternate stack is the guest half's from now on
+ * (guest/altstack.c). The program may have called dune_enter() on that stack, so the kernel
+ * would not have given it up before.
+ */
+void dune_host_begin(struct dune_thread *t)
+{
+	const struct kstack none = { .flags = SS_DISABLE };
+
+	if (!(t->altstack.flags & SS_DISABLE))
+		sys3(__NR_sigaltstack, (long)&none, 0, 0);
+	dune_host_loop(t);
 }

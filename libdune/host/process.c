@@ -8,7 +8,8 @@
  * block. The parent frees that block when the kernel lets it continue, because
  * the child has executed another program or is dead by then. Either child makes
  * a vCPU of its own in the place of its parent's descriptor. This needs nothing
- * that the child may have given up or used up: a path, rights, a free descriptor.
+ * that the child may have given up or used up: a path, rights, a free descriptor. (A child with
+ * CLONE_FILES must leave its parent's descriptor alone, and opens the device.)
  * The child starts in the guest with the parent's frame, in which the result is 0.
  *
  * common/lock.h describes how fork and vfork treat the library's locks.
@@ -157,12 +158,20 @@ static void unlock_all(struct dune_thread *t)
 	dune_unlock(&t->sighand->lock, 0);
 }
 
+/*
+ * With CLONE_VFORK all locks are held until the child has executed a program or ended. That is
+ * refused if there are other blocks: their threads would wait, and the child may wait for them.
+ */
 static long clone_copied(struct dune_thread *t, struct dune_clone *c)
 {
 	struct dune_run *run = t->run;
 	long ret;
 
 	lock_all(t);
+	if ((c->flags & CLONE_VFORK) && (dune_process.threads != t || t->next)) {
+		unlock_all(t);
+		return -EINVAL;
+	}
 	start_at(t, c->tf, c);
 	/* A signal may arrive in the child before it has a vCPU. */
 	WRITE_ONCE(t->run, NULL);

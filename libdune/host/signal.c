@@ -9,9 +9,9 @@
  * signal either. The kernel carries out default actions.
  *
  * SIGSEGV and SIGBUS always have the library's handler, for probes of memory
- * (fault.c); this file carries out their default action. Any other signal has the
- * library's handler without one of the program while a thread takes the program's handler
- * away (guest/signal.c), and afterwards if that thread was a vfork child that was killed then.
+ * (fault.c); this file carries out their default action. Another signal can have the
+ * library's handler while the program has none: between the two steps of change_action()
+ * (guest/signal.c), and for good if a vfork child was killed between them.
  */
 #include "host.h"
 

@@ -13,20 +13,22 @@
  * virtual. "Ring 0" as a context means: only after dune_enter() returned 0, on
  * that thread. All functions may be called from any thread in Dune mode, with
  * interrupts on or off, and from trap handlers. Each takes the locks that it
- * needs itself, and none blocks, unless its description tells otherwise.
+ * needs itself. None blocks, unless its description tells otherwise, but one that
+ * needs a page may map memory by a system call.
  *
  * Before dune_enter(), and later in a thread outside the guest, dune_trap_set(),
  * dune_syscall_set() and dune_stats() work. Functions that need the guest fail:
  * with -EPERM (dune_ring3(), dune_pt_load(), dune_tlb_pcid()), with NULL
  * (dune_pt_root()), or by doing nothing (dune_tlb_page(), dune_tlb_all()).
  *
- * Functions on page tables need only a root. Before dune_enter() there is none,
- * and with NULL they fail, with -EPERM or NULL; dune_page_alloc() returns NULL. Later,
- * a thread outside the guest can pass them the root of a thread inside, and can use
- * the arena: the calls succeed and change the table, but flush no TLB. Threads that
- * run on the root must flush theirs, as after a change by any other thread. In a thread
- * outside, a handler of a signal must not call these functions if it may have
- * interrupted one.
+ * Functions on page tables need only a root, and outside the guest dune_pt_root() returns
+ * NULL: with NULL they fail, with -EPERM or NULL. A thread outside that has the root of a
+ * thread inside can pass it to them: they change the table, but flush no TLB. Threads that
+ * run on the root must flush theirs, as after a change by any other thread. The arena can be
+ * used outside, too, once a thread has entered; before, dune_page_alloc() returns NULL.
+ *
+ * In a thread outside the guest, a handler of a signal must not call a function of the
+ * library if it may have interrupted one.
  *
  * Some functions do not check. Outside the guest
  *  - dune_cr2(), dune_irq_*(), dune_hypercall() and dune_syscall_forward(), which
@@ -45,9 +47,11 @@
  *
  * A program in ring 0 cannot use GS, make threads (clone() with CLONE_THREAD
  * gives ENOSYS), or use I/O ports, control registers and debug registers.
+ * clone() with CLONE_VFORK and without CLONE_VM gives EINVAL while the process has other
+ * threads, or children that share its memory, in Dune mode.
  *
- * A process may have threads that it made before it entered. Those that do not
- * call dune_enter() stay ordinary threads of Linux. More than one may call it:
+ * Only threads outside the guest make threads, which are outside, too. A thread that does
+ * not call dune_enter() stays an ordinary thread of Linux. More than one may call it:
  * they share page tables, trap handlers and the actions of signals, and each
  * has a TLB of its own, which only its own calls flush.
  *

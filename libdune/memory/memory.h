@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * The functions of this folder for each other and for the other layers: pages of
- * the arena, page tables, guest-physical addresses, the TLB. Both halves call them,
- * unless a comment names one half.
+ * This header declares the functions that the files of this folder have for each other
+ * and for the layers above: pages of the arena, page tables, guest-physical addresses, the
+ * TLB. Both halves call them, unless a comment names one half.
  */
 #ifndef LIBDUNE_MEMORY_H
 #define LIBDUNE_MEMORY_H
@@ -14,7 +14,6 @@ void dune_page_init(const struct dune_config *cfg);
 int dune_page_touch(dune_pte *root);
 void *dune_page_take(unsigned int count, bool *dirty);
 void dune_page_complete(void);
-bool dune_in_arena(const void *p);
 u64 dune_page_bytes(void);
 
 /* table.c */

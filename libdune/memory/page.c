@@ -63,19 +63,10 @@ unsigned long dune_arena_end(void)
 	return arena->chunk[0].base + arena->chunk[0].size;
 }
 
-/* Returns whether @p is in the arena, in a page that is given out or not. */
-bool dune_in_arena(const void *p)
-{
-	u64 at = (u64)p;
-
-	return at - arena->chunk[0].base < arena->chunk[0].size ||
-	       at - arena->chunk[1].base < arena->chunk[1].size;
-}
-
 /* Returns the bytes that are given out now. */
 u64 dune_page_bytes(void)
 {
-	return arena->bytes;
+	return READ_ONCE(arena->bytes);
 }
 
 /*

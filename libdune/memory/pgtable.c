@@ -9,9 +9,9 @@
  * every table that it will need (dune_table_prepare()), and cannot fail after that.
  *
  * Changes of the tables' shape take LOCK_TABLES, except that table.c fills entries of 0
- * without it. Leaf entries change by compare-and-exchange, since the processor sets A and
- * D in them meanwhile.
- * Tables are freed with their root only, so reading them needs no lock.
+ * without it. dune_pt_map() replaces a leaf by one store. The rights of a leaf change by
+ * compare-and-exchange, since the processor sets A and D in it meanwhile. Reading takes no
+ * lock (table.c).
  */
 #include "table.h"
 #include "thread.h"
@@ -26,7 +26,12 @@
 
 static struct dune_lock *const lock = &dune_process.locks[LOCK_TABLES];
 
-/* Returns -EPERM before dune_enter(), where @root is NULL, -EINVAL for a bad range, or 0. */
+/*
+ * Returns -EPERM if @root is NULL, -EINVAL for a bad range, or 0. Outside the guest
+ * dune_pt_root() returns NULL. Functions here do not test more than this: in
+ * dune_pt_protect() a test of the ring would take an instruction of each call (protect_cycle:
+ * 147, and 145 without), and the others work on any root (tests/libdune/granule_narrow.c).
+ */
 static int check_range(const dune_pte *root, u64 va, u64 len)
 {
 	if (!root)

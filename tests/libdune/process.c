@@ -194,6 +194,15 @@ static void test_clone(void)
 	   "a child of clone(CLONE_VM | CLONE_VFORK) ends with its exit status");
 	is(shared, 77, "a child of clone(CLONE_VM | CLONE_VFORK) shares memory");
 
+	shared = 0;
+	pid = syscall(SYS_clone, CLONE_VFORK | SIGCHLD, 0, 0, 0, 0);
+	if (!pid) {
+		shared = 78;
+		_exit(14);
+	}
+	is(WEXITSTATUS(wait_for(pid)), 14, "a child of clone(CLONE_VFORK) ends with its status");
+	is(shared, 0, "a child of clone(CLONE_VFORK) does not share memory");
+
 	args.v[4] = SIGCHLD;	/* exit_signal */
 	pid = syscall(SYS_clone3, &args, 64);
 	if (!pid)

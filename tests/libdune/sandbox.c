@@ -200,13 +200,22 @@ static void use_fpu(struct dune_tf *tf)
 	dune_trap_default(tf);
 }
 
+static void use_fpu_once(struct dune_tf *tf)
+{
+	dune_trap_set(X86_TRAP_UD, NULL, 0);
+	use_fpu(tf);
+}
+
 static void test_fpu(void)
 {
 	dune_trap_set(X86_TRAP_UD, use_fpu, DUNE_TRAP_FPU);
 	count = 0;
 	is(run(code_xmm, box), 0, "a handler with the FPU that wants the signal: registers");
 	trusted("the signal of an exception whose handler has the FPU");
-	dune_trap_set(X86_TRAP_UD, NULL, 0);
+	dune_trap_set(X86_TRAP_UD, use_fpu_once, DUNE_TRAP_FPU);
+	count = 0;
+	is(run(code_xmm, box), 0, "a handler with the FPU that removes itself: registers");
+	trusted("the signal of an exception whose handler removes itself");
 }
 
 static char alt[65536];

@@ -178,6 +178,39 @@ static void test_fpu(void)
 		skip("no XSAVE", "the signal frame's fpstate has its magic");
 }
 
+#define MXCSR_INITIAL	0x1f80U
+#define MXCSR_TO_ZERO	0x7f80U		/* rounds to zero */
+
+static volatile unsigned int handler_mxcsr, handler_tags;
+
+static void look_at_fpu(int sig, siginfo_t *info, void *uc)
+{
+	unsigned int mxcsr, environment[7];
+
+	note(sig, info, uc);
+	__asm__ volatile("stmxcsr %0; fnstenv %1; fldenv %1" : "=m" (mxcsr), "=m" (environment));
+	handler_mxcsr = mxcsr;
+	handler_tags = environment[2] & 0xffff;
+}
+
+static void test_fresh_fpu(void)
+{
+	unsigned int to_zero = MXCSR_TO_ZERO, initial = MXCSR_INITIAL, after;
+	long pid = getpid(), r;
+
+	handle(SIGUSR1, look_at_fpu, 0, 0);
+	__asm__ volatile("ldmxcsr %2; fld1\n"
+			 "syscall\n"
+			 "stmxcsr %1; ldmxcsr %3; fstp %%st(0)"
+			 : "=a" (r), "=m" (after)
+			 : "m" (to_zero), "m" (initial), "D" (pid), "S" ((long)SIGUSR1),
+			   "0" ((long)SYS_kill)
+			 : "rcx", "r11", "memory", "st");
+	is(handler_mxcsr, MXCSR_INITIAL, "a handler starts with the initial MXCSR");
+	is(handler_tags, 0xffff, "a handler starts with an empty x87 stack");
+	is(after, MXCSR_TO_ZERO, "MXCSR is restored after the handler");
+}
+
 static char alt[65536];
 static volatile uintptr_t handler_sp;
 static sigjmp_buf out;
@@ -268,6 +301,7 @@ static void body(void)
 	test_nested();
 	test_flags();
 	test_fpu();
+	test_fresh_fpu();
 	test_altstack();
 	test_timer();
 }

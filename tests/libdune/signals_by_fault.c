@@ -2,8 +2,8 @@
 /*
  * Signals that the program's own faults raise, natively, in ring 0 and in ring 3: what
  * their handlers see, and the death of a process that handles no such signal. Fails when
- * the signal, its si_code, its address or the registers in the frame differ from what
- * Linux gives natively, or when a process dies of another signal, or not.
+ * the signal, its si_code, its address, its mask or the registers in the frame differ from
+ * what Linux gives natively, or when a process dies of another signal, or not.
  */
 #define _GNU_SOURCE
 #include <signal.h>
@@ -110,6 +110,48 @@ static void test_sigbus(void)
 	munmap(p, 4096);
 	close(fd);
 	unlink(name);
+}
+
+static char alt[65536];
+
+/* The frame is of code whose stack pointer is kept in RBX. */
+static void back_on_stack(int sig, siginfo_t *info, void *uc)
+{
+	ucontext_t *u = uc;
+
+	note(sig, info, uc);
+	u->uc_mcontext.gregs[REG_RSP] = u->uc_mcontext.gregs[REG_RBX];
+}
+
+/*
+ * The frame of a SIGUSR1 cannot be written: a SIGSEGV takes its place. Not in ring 0, whose
+ * system calls need a stack.
+ */
+static void test_lost(void)
+{
+	stack_t ss = { .ss_sp = alt, .ss_size = sizeof(alt) }, none = { .ss_flags = SS_DISABLE };
+	struct sigaction now;
+	long r;
+
+	sigaltstack(&ss, NULL);
+	handle(SIGUSR1, note, 0, SIGUSR2);
+	handle(SIGSEGV, back_on_stack, SA_ONSTACK | SA_RESETHAND, SIGHUP);
+	handled_clear();
+	__asm__ volatile("movq %%rsp, %%rbx; movq $4096, %%rsp; syscall; movq %%rbx, %%rsp"
+			 : "=a" (r)
+			 : "0" ((long)SYS_kill), "D" ((long)getpid()), "S" ((long)SIGUSR1)
+			 : "rbx", "rcx", "r11", "memory");
+	is(handled.count, 1, "one handler runs for a signal without a stack");
+	is(handled.info.si_signo, SIGSEGV, "a signal without a stack becomes SIGSEGV");
+	ok(sigismember(&handled.mask, SIGSEGV) && sigismember(&handled.mask, SIGHUP),
+	   "the mask of SIGSEGV's action is set");
+	ok(!sigismember(&handled.mask, SIGUSR1) && !sigismember(&handled.mask, SIGUSR2),
+	   "the mask of the lost signal's action is not set");
+	sigaction(SIGSEGV, NULL, &now);
+	ok(now.sa_handler == SIG_DFL, "SA_RESETHAND of SIGSEGV counts");
+	sigaltstack(&none, NULL);
+	signal(SIGUSR1, SIG_DFL);
+	signal(SIGSEGV, SIG_DFL);
 }
 
 static int status_of(void (*fn)(void))
@@ -223,6 +265,8 @@ static void body(void)
 {
 	test_faults();
 	test_sigbus();
+	if (ring())
+		test_lost();
 	test_deaths();
 }
 

@@ -15,7 +15,7 @@ rows() {
 	}" "$here/special.h"
 }
 rows SPECIAL_CALLS >"$top/special"
-{ rows SLOW_CALLS; grep ' REFUSE$' "$top/special"; } | cut -d ' ' -f 1 | sort >"$top/must-be-slow"
+{ rows HOST_CALLS; grep ' REFUSE$' "$top/special"; } | cut -d ' ' -f 1 | sort >"$top/must-be-slow"
 cut -d ' ' -f 1 "$top/special" | sort >"$top/names"
 sed -n '/slow_calls\[\] = {/,/^}/p' "$here/module-hypercall.c" | grep -o '__NR_[a-z_0-9]*' |
 	cut -c 6- | sort >"$top/slow"
