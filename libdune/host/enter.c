@@ -110,7 +110,7 @@ static const char *config_error(const struct dune_config *cfg)
 		return "arena_limit is less than arena_size";
 	if (cfg->arena_limit && ((cfg->arena_limit | cfg->arena_size) & (ARENA_STEP - 1)))
 		return "arena_size or arena_limit is not a multiple of 1 MB";
-	if (cfg->arena_limit && arena / GB != (arena + cfg->arena_limit - 1) / GB)
+	if (cfg->arena_limit > GB - arena % GB)
 		return "arena_limit ends in another gigabyte than the arena begins";
 	if (cfg->arena_size > USER_TOP || arena > USER_TOP - cfg->arena_size)
 		return "arena ends above the addresses of a process";
