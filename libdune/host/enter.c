@@ -126,7 +126,7 @@ static const char *config_error(const struct dune_config *cfg)
 	if (!in_range(cfg, &dune_process, sizeof(dune_process)) ||
 	    !in_range(cfg, dune_trap_table, sizeof(dune_trap_table)))
 		return "the supervisor range leaves out data of libdune";
-	/* The library maps the second part of its own arena anywhere above its data. */
+	/* The library's own arena: a part of its data, and a mapping (map_in_range()). */
 	if (arena ? !in_range(cfg, cfg->arena, arena_end(cfg) - arena) :
 		    cfg->super_base + cfg->super_size != USER_TOP)
 		return "the supervisor range leaves out a part of the arena";

@@ -150,6 +150,24 @@ static void *take_reserve(void)
 }
 
 /*
+ * Maps @size bytes for the second chunk, in the supervisor range if there is one. The range
+ * of a process without an arena of its own ends at 2^47 (config_error() in host/enter.c), and
+ * the kernel places mappings near that end. With its other layout (ADDR_COMPAT_LAYOUT) it
+ * starts at a third of the addresses, which may be below the range; the middle of the range is
+ * then free. Returns the address or a negative errno number.
+ */
+static long map_in_range(u64 size)
+{
+	const struct dune_process *p = &dune_process;
+	long at = map(0, size, 0);
+
+	if (is_error(at) || !p->super_size || (u64)at >= p->super_base)
+		return at;
+	sys_any(__NR_munmap, at, size, 0, 0, 0);
+	return map((p->super_base + p->super_size / 2) & ~(GB - 1), size, MAP_FIXED_NOREPLACE);
+}
+
+/*
  * Maps the second chunk. The page tables for it come from the reserve. Only the first page
  * table is loaded anywhere (dune_page_complete()), so no other needs the chunk's entries.
  */
@@ -159,8 +177,11 @@ static void map_chunk(void)
 	long at;
 
 	/* RLIMIT_AS or RLIMIT_DATA may allow less. */
-	for (at = map(0, size, 0); is_error(at) && size > ARENA_STEP; at = map(0, size, 0))
+	at = map_in_range(size);
+	while (is_error(at) && size > ARENA_STEP) {
 		size /= 4;
+		at = map_in_range(size);
+	}
 	if (is_error(at))
 		return;
 	/* Single pages are enough, and the kernel would have to clear a huge one. */
