@@ -73,6 +73,7 @@
 #define IST_RFLAGS		48
 #define IST_RSP			56
 #define IST_SS			64
+#define IST_IRET_SIZE		40	/* the bytes from RIP on, which IRET loads */
 
 /* Bytes below RSP that a function may use without moving RSP (System V ABI, 3.2.2). */
 #define RED_ZONE		128
