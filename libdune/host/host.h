@@ -79,6 +79,7 @@ void dune_host_ignore_for_exec(struct dune_thread *t);
 void dune_host_handle_again(struct dune_thread *t);
 void dune_host_after_sharing(struct dune_thread *t);
 void dune_host_send_held(struct dune_thread *t);
+void dune_host_exec_fault(struct dune_thread *t);
 
 /* process.c */
 long dune_host_fork(struct dune_thread *t, struct dune_clone *c);
