@@ -18,6 +18,7 @@
 /* thread.c: blocks and run pages */
 struct dune_thread *dune_thread_new(void);
 void dune_thread_free(struct dune_thread *t);
+void dune_thread_exit(struct dune_thread *t, long status) __noreturn;
 void dune_thread_cover_others(const struct dune_thread *t);
 long dune_run_map(struct dune_thread *t, int vcpu);
 bool dune_run_unmap(struct dune_thread *t, void *run);

@@ -49,7 +49,8 @@
  * A process may have threads that it made before it entered. Those that do not
  * call dune_enter() stay ordinary threads of Linux. More than one may call it:
  * they share page tables, trap handlers and the actions of signals, and each
- * has a TLB of its own, which only its own calls flush.
+ * has a TLB of its own, which only its own calls flush. A thread that ends gives back
+ * its vCPU and its memory; the process's first thread does so with the process.
  *
  * A child that a thread in Dune mode makes by fork() is in Dune mode, too, with a copy of
  * the page tables, handlers and pages; as always, only the thread that called

@@ -12,6 +12,8 @@
 /* page.c */
 void dune_page_init(const struct dune_config *cfg);
 int dune_page_touch(dune_pte *root);
+/* in the host half, as dune_unlock_and_exit() */
+void dune_page_free_and_exit(void *page, unsigned int count, long status) __noreturn;
 void *dune_page_take(unsigned int count, bool *dirty);
 void dune_page_complete(void);
 bool dune_in_arena(const void *p);

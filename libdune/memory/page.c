@@ -316,18 +316,32 @@ void *dune_page_alloc(unsigned int count)
 	return page;
 }
 
-void dune_page_free(void *page, unsigned int count)
+/* Puts @count pages at @p into the list of pieces. LOCK_ARENA is held. */
+static void give_back(struct dune_piece *p, unsigned int count)
 {
-	struct dune_piece *p = page;
-	u64 flags;
-
-	if (!page || !count)
-		return;
-	flags = dune_lock(arena_lock);
+	dune_assert_held(arena_lock);
 	p->count = count;
 	p->next = arena->pieces;
 	barrier();		/* the list is valid at each instruction (lock.h) */
 	arena->pieces = p;
 	arena->bytes -= count * PAGE;
+}
+
+void dune_page_free(void *page, unsigned int count)
+{
+	u64 flags;
+
+	if (!page || !count)
+		return;
+	flags = dune_lock(arena_lock);
+	give_back(page, count);
 	dune_unlock(arena_lock, flags);
+}
+
+/* Frees the pages that have the calling thread's stack, and ends the thread. */
+void dune_page_free_and_exit(void *page, unsigned int count, long status)
+{
+	dune_lock(arena_lock);
+	give_back(page, count);
+	dune_unlock_and_exit(arena_lock, status);
 }
