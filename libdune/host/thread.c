@@ -179,7 +179,11 @@ void dune_thread_free(struct dune_thread *t)
  */
 void dune_thread_exit(struct dune_thread *t, long status)
 {
-	sys3(__NR_close, t->vcpu, 0, 0);
+	int vcpu = t->vcpu;
+
+	/* A file of another thread may get the number, which must not be hidden then. */
+	WRITE_ONCE(t->vcpu, -1);
+	sys3(__NR_close, vcpu, 0, 0);
 	if (remove_thread(t))
 		dune_page_free_and_exit(t, BLOCK_SIZE / PAGE, status);
 	sys3(__NR_exit, status, 0, 0);
