@@ -53,8 +53,6 @@ static int init_process(const struct dune_config *cfg)
 	if (!p->root)
 		return -ENOMEM;
 	dune_idt_init();
-	p->entry[0] = dune_stubs;
-	p->entry[1] = dune_trap_table;
 	p->ready = 1;
 	return 0;
 }

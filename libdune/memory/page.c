@@ -100,13 +100,11 @@ int dune_page_touch(dune_pte *root)
 	for (i = 0; i < 2; i++) {
 		struct dune_chunk *c = &arena->chunk[i];
 
-		if (!c->size)
-			continue;
-		if (dune_pt_touch(root, c->base) || dune_pt_touch(root, c->base + c->size - 1))
+		if (dune_pt_touch(root, (void *)c->base, c->size))
 			return -ENOMEM;
 	}
 	if (arena->chunk[0].base - (u64)first_chunk < sizeof(first_chunk))
-		return dune_pt_touch(root, (u64)first_chunk + sizeof(first_chunk) - 1);
+		return dune_pt_touch(root, first_chunk, sizeof(first_chunk));
 	return 0;
 }
 
