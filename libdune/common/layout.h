@@ -73,6 +73,7 @@
 #define IST_RFLAGS		48
 #define IST_RSP			56
 #define IST_SS			64
+#define IST_IRET_SIZE		40	/* the bytes from RIP on, which IRET loads */
 
 /* Bytes below RSP that a function may use without moving RSP (System V ABI, 3.2.2). */
 #define RED_ZONE		128
@@ -121,8 +122,10 @@
 #define STUB_SIZE		16
 #define STUBS_ALIGN		1024
 
-/* The bit of #PF's error code that is set if the page is present. */
-#define PF_PRESENT		1
+/* Bits of #PF's error code */
+#define PF_PRESENT		1	/* the page is present */
+#define PF_USER			4	/* the access was ring 3's */
+#define PF_INSTR		16	/* it was a fetch of an instruction */
 
 /*
  * The exceptions with an error code (APM vol. 2, 8.4): #DF, #TS, #NP, #SS, #GP, #PF,

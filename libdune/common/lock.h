@@ -66,6 +66,12 @@ u64 dune_lock(struct dune_lock *l);
 void dune_unlock(struct dune_lock *l, u64 flags);
 
 /*
+ * Releases @l outside the guest and ends the calling thread, by exit(@status). From the release
+ * on another thread may use the stack, so no signal may have a handler in this thread.
+ */
+void dune_unlock_and_exit(struct dune_lock *l, long status) __noreturn;
+
+/*
  * Asserts that a thread holds @l: for functions whose caller takes the lock. It does not look which
  * thread, so that it costs two instructions.
  */

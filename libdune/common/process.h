@@ -60,7 +60,6 @@ struct dune_process {
 	u64 flags;			/* DUNE_ENTER_* */
 	dune_pte *root;			/* the first page table; its entries: LOCK_TABLES */
 	u64 idt[2 * VEC_GATES];
-	const void *entry[2];		/* code and table of guest/ for dune_pt_touch_core() */
 	/* No lock: any thread in dune_enter() writes it, by one store. */
 	const char *reason;		/* why the last dune_enter() failed */
 	/* Changed by atomic instructions. */

@@ -57,9 +57,11 @@
  *
  *	EXEC		makes the call; until it returns, the kernel ignores SIGSEGV and
  *			SIGBUS if the program ignores them
+ *	EXIT		makes the call, and gives back the thread's vCPU and block
  */
 #define HOST_CALLS(X, arg)						\
 	X(arg, execve, NULL, EXEC)					\
-	X(arg, execveat, NULL, EXEC)
+	X(arg, execveat, NULL, EXEC)					\
+	X(arg, exit, NULL, EXIT)
 
 #endif /* LIBDUNE_SPECIAL_H */

@@ -79,7 +79,9 @@ struct dune_thread {
 
 	struct dune_run *run;		/* NULL while there is no vCPU */
 	void *run_place;		/* pages of the arena that *run covers */
-	int vcpu;			/* its file descriptor */
+	int vcpu;			/* its file descriptor; next_vcpu() reads that of others */
+	/* The same in threads with one table of descriptors: NULL, or a vfork child's block. */
+	const struct dune_thread *files;
 	u32 fault_repeats;		/* how often the same fault came without progress */
 	u64 fault_rip, fault_address, fault_calls;
 	u64 migrations;			/* counter when the GDT's CPU was right */

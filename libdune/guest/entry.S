@@ -12,6 +12,8 @@
  * lowered by a step while a frame is still on it. Two steps are enough for a
  * stack in a part of the address space that is not in the page table yet
  * (dune_pf_early() adds it); a third means that the stack is not usable.
+ * The fault of a write changes CR2, so a frame that is itself a page fault's is
+ * dropped when the stack was added, and the program's instruction faults again.
  *
  * NMI, machine checks and interrupts of devices never reach the guest.
  */
@@ -205,6 +207,17 @@ not_present:
 	popq	%rcx
 	popq	%rax
 	jz	trap
+	addq	$16, %rsp
+	cmpw	$(IST1_TOP - IST_IRET_SIZE), %sp	/* blocks are aligned to 64 KB */
+	jne	2f
+1:	iretq
+/* The fault interrupted PUSH_FRAME of from_ring0, with the frame to be moved at RSI. */
+2:	cmpq	$VEC_PF, IST_VECTOR(%rsi)
+	jne	1b
+	addq	$IST1_STEP, %gs:T_IST1
+	movq	%rsi, %rsp
+	popq	%rsi
+	popq	%rdi
 	addq	$16, %rsp
 	iretq
 

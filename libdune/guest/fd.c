@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * The vCPU's file descriptor belongs to the library: closing it would end the
+ * The file descriptors of vCPUs belong to the library: closing one would end the
  * program. Programs do close descriptors that they never opened (between fork
- * and exec, for example), so close(), dup2(), dup3() and close_range() treat this
- * one as if it were not open; all other calls see it.
+ * and exec, for example), so close(), dup2(), dup3() and close_range() treat those of
+ * all threads as if they were not open; all other calls see them. The number of the
+ * caller's own vCPU can be the target of dup2() and dup3(): the vCPU moves away. That of
+ * another thread's cannot (EBADF), since that thread may be using the number. A descriptor
+ * that another thread makes or moves at the same time is not hidden yet.
  */
 #include "guest.h"
 
 #define CLOSE_RANGE_CLOEXEC	4
+#define NO_FD			(~0U)
 
 static long hc3(long nr, long a0, long a1, long a2)
 {
@@ -26,7 +30,7 @@ static long move_away(struct dune_thread *t)
 		fd = hc3(__NR_fcntl, t->vcpu, F_DUPFD_CLOEXEC, 3);
 	if (fd < 0)
 		return fd;
-	t->vcpu = fd;
+	WRITE_ONCE(t->vcpu, fd);
 	return 0;
 }
 
@@ -47,18 +51,46 @@ long dune_vcpu_fd_move(void)
 	return t->vcpu;
 }
 
+/*
+ * Returns the lowest descriptor of a vCPU from @first on, in the caller's table of
+ * descriptors, or NO_FD.
+ */
+static u32 next_vcpu(const struct dune_thread *t, u32 first)
+{
+	u64 flags = dune_lock(&dune_process.locks[LOCK_THREADS]);
+	const struct dune_thread *other;
+	u32 fd, next = NO_FD;
+
+	for (other = dune_process.threads; other; other = other->next) {
+		fd = READ_ONCE(other->vcpu);	/* -1, which is NO_FD, without a vCPU */
+		if (other->files == t->files && fd >= first && fd < next)
+			next = fd;
+	}
+	dune_unlock(&dune_process.locks[LOCK_THREADS], flags);
+	return next;
+}
+
+static bool is_vcpu(const struct dune_thread *t, u32 fd)
+{
+	return fd != NO_FD && next_vcpu(t, fd) == fd;
+}
+
 static long close_range(const struct dune_thread *t, u32 first, u32 last, u32 flags)
 {
-	u32 hidden = t->vcpu;
+	u32 hidden = next_vcpu(t, first);
 	long err = 0;
 
-	if (hidden < first || hidden > last || (flags & CLOSE_RANGE_CLOEXEC))
+	if (first > last || (flags & CLOSE_RANGE_CLOEXEC))
 		return hc3(__NR_close_range, first, last, flags);
-	if (first < hidden)
-		err = hc3(__NR_close_range, first, hidden - 1, flags);
-	if (!err && hidden < last)
-		err = hc3(__NR_close_range, hidden + 1, last, flags);
-	return err;
+	while (hidden <= last && hidden != NO_FD) {
+		if (first < hidden)
+			err = hc3(__NR_close_range, first, hidden - 1, flags);
+		if (err)
+			return err;
+		first = hidden + 1;
+		hidden = next_vcpu(t, first);
+	}
+	return first <= last ? hc3(__NR_close_range, first, last, flags) : 0;
 }
 
 /* Makes dup2() or dup3() to the number that the vCPU has, which moves away first. */
@@ -80,13 +112,13 @@ static long dup_to_vcpu(struct dune_thread *t, const struct dune_tf *tf)
 long dune_sys_fd(struct dune_tf *tf)
 {
 	struct dune_thread *t = dune_self();
-	u32 nr = tf->rax, fd = tf->rdi;
+	u32 nr = tf->rax, fd = tf->rdi, to = tf->rsi;
 
 	if (nr == __NR_close_range)
-		return close_range(t, fd, tf->rsi, tf->rdx);
-	if (fd == (u32)t->vcpu)
+		return close_range(t, fd, to, tf->rdx);
+	if (is_vcpu(t, fd))
 		return -EBADF;
-	if (nr != __NR_close && (u32)tf->rsi == (u32)t->vcpu)
-		return dup_to_vcpu(t, tf);
+	if (nr != __NR_close && is_vcpu(t, to))
+		return to == (u32)t->vcpu ? dup_to_vcpu(t, tf) : -EBADF;
 	return hc3(nr, tf->rdi, tf->rsi, tf->rdx);
 }

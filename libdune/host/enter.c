@@ -53,8 +53,6 @@ static int init_process(const struct dune_config *cfg)
 	if (!p->root)
 		return -ENOMEM;
 	dune_idt_init();
-	p->entry[0] = dune_stubs;
-	p->entry[1] = dune_trap_table;
 	p->ready = 1;
 	return 0;
 }
@@ -110,7 +108,7 @@ static const char *config_error(const struct dune_config *cfg)
 		return "arena_limit is less than arena_size";
 	if (cfg->arena_limit && ((cfg->arena_limit | cfg->arena_size) & (ARENA_STEP - 1)))
 		return "arena_size or arena_limit is not a multiple of 1 MB";
-	if (cfg->arena_limit && arena / GB != (arena + cfg->arena_limit - 1) / GB)
+	if (cfg->arena_limit > GB - arena % GB)
 		return "arena_limit ends in another gigabyte than the arena begins";
 	if (cfg->arena_size > USER_TOP || arena > USER_TOP - cfg->arena_size)
 		return "arena ends above the addresses of a process";
@@ -126,7 +124,7 @@ static const char *config_error(const struct dune_config *cfg)
 	if (!in_range(cfg, &dune_process, sizeof(dune_process)) ||
 	    !in_range(cfg, dune_trap_table, sizeof(dune_trap_table)))
 		return "the supervisor range leaves out data of libdune";
-	/* The library maps the second part of its own arena anywhere above its data. */
+	/* The library's own arena: a part of its data, and a mapping (map_in_range()). */
 	if (arena ? !in_range(cfg, cfg->arena, arena_end(cfg) - arena) :
 		    cfg->super_base + cfg->super_size != USER_TOP)
 		return "the supervisor range leaves out a part of the arena";

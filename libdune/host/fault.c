@@ -55,24 +55,6 @@ bool dune_host_readable(struct dune_thread *t, const void *p, size_t n)
 }
 
 /*
- * Sends the signal of a guest that executes memory which can be read but not executed. The
- * kernel would have sent it, but no instruction of the host half faults in that way.
- */
-static void exec_fault(u64 address)
-{
-	struct ksiginfo info = {
-		.signo = SIGSEGV, .code = SEGV_ACCERR, .addr = address
-	};
-	long pid = sys3(__NR_getpid, 0, 0, 0);
-	u64 blocked = 0;
-
-	sys4(__NR_rt_sigprocmask, SIG_BLOCK, 0, (long)&blocked, SIGSET_SIZE);
-	if (blocked & sigbit(SIGSEGV))
-		dune_host_die(SIGSEGV);
-	sys4(__NR_rt_tgsigqueueinfo, pid, sys3(__NR_gettid, 0, 0, 0), SIGSEGV, (long)&info);
-}
-
-/*
  * Counts how often the same fault comes without a reason that the host half can find, and
  * ends a process that makes no progress. A system call in between is progress: the
  * program's own, or the library's, which sets the signal mask for each handler.
@@ -168,7 +150,7 @@ void dune_host_fault(struct dune_thread *t)
 	if (!probe(run->fault_address, run->fault_flags)) {
 		count_repeats(t);
 		if (run->fault_flags & DUNE_FAULT_EXEC)
-			exec_fault(run->fault_address);
+			dune_host_exec_fault(t);
 		else
 			return;
 	}

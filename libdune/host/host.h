@@ -18,6 +18,7 @@
 /* thread.c: blocks and run pages */
 struct dune_thread *dune_thread_new(void);
 void dune_thread_free(struct dune_thread *t);
+void dune_thread_exit(struct dune_thread *t, long status) __noreturn;
 void dune_thread_cover_others(const struct dune_thread *t);
 long dune_run_map(struct dune_thread *t, int vcpu);
 bool dune_run_unmap(struct dune_thread *t, void *run);
@@ -80,6 +81,7 @@ void dune_host_ignore_for_exec(struct dune_thread *t);
 void dune_host_handle_again(struct dune_thread *t);
 void dune_host_after_sharing(struct dune_thread *t);
 void dune_host_send_held(struct dune_thread *t);
+void dune_host_exec_fault(struct dune_thread *t);
 
 /* process.c */
 long dune_host_fork(struct dune_thread *t, struct dune_clone *c);

@@ -147,6 +147,24 @@ static long exec_call(struct dune_thread *t, long nr, const struct dune_regs *r)
 	return ret;
 }
 
+/*
+ * Ends the thread, unless a signal came before that whose handler the guest can run: then this
+ * returns DUNE_AGAIN. A process's first thread keeps its block: all that it has ends with the
+ * process, and the block of a vfork child is freed by its parent.
+ */
+static long exit_call(struct dune_thread *t, long nr, const struct dune_regs *r)
+{
+	u64 all = ~0ULL;
+
+	if (sys3(__NR_gettid, 0, 0, 0) == sys3(__NR_getpid, 0, 0, 0))
+		return guest_call(t, nr, r);
+	sys4(__NR_rt_sigprocmask, SIG_SETMASK, (long)&all, 0, SIGSET_SIZE);
+	/* The guest half sets the mask when it has taken the queued signals. */
+	if (READ_ONCE(t->nsig) && can_interrupt(r))
+		return DUNE_AGAIN;
+	dune_thread_exit(t, r->rdi);
+}
+
 static long new_cpu_call(struct dune_thread *t, long nr, const struct dune_regs *r)
 {
 	long ret = guest_call(t, nr, r);
@@ -157,13 +175,13 @@ static long new_cpu_call(struct dune_thread *t, long nr, const struct dune_regs 
 
 /* The actions of special.h. CALL, which is 0, is for all calls that it does not name. */
 enum action {
-	CALL, REFUSE, MASK_RDI, MASK_R8, MASK_R10, MASK_IN_R9, NEW_CPU, EXEC
+	CALL, REFUSE, MASK_RDI, MASK_R8, MASK_R10, MASK_IN_R9, NEW_CPU, EXEC, EXIT
 };
 
 #define ACTION(arg, name, guest, host)	\
 	[__NR_##name] = (host),
 
-_Static_assert(EXEC < 256, "an action has no room in actions[]");
+_Static_assert(EXIT < 256, "an action has no room in actions[]");
 
 static const u8 actions[SYSCALL_MAX] = {
 	SPECIAL_CALLS(ACTION, 0)
@@ -191,6 +209,8 @@ static long make_call(struct dune_thread *t, long nr, const struct dune_regs *r)
 		return new_cpu_call(t, nr, r);
 	case EXEC:
 		return exec_call(t, nr, r);
+	case EXIT:
+		return exit_call(t, nr, r);
 	}
 	__builtin_unreachable();
 }

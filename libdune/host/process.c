@@ -52,6 +52,7 @@ static struct dune_thread *new_block(struct dune_thread *t, const struct dune_cl
 		child->leave_rsp = t->leave_rsp;
 	}
 	child->ring0_fs = t->ring0_fs;
+	child->files = c->flags & CLONE_FILES ? t->files : child;
 	child->vcpu = t->vcpu;		/* the parent's, to renew */
 	child->state = t->state;
 	child->root = t->root;

@@ -295,6 +295,35 @@ void dune_host_send_held(struct dune_thread *t)
 	}
 }
 
+/*
+ * Queues the signal of a guest that executes memory which can be read but not executed. The
+ * kernel would have sent it, but no instruction of the host half faults in that way. The process
+ * dies where it would on Linux, and if interrupts are off (guest/signal.c). If a signal was queued
+ * first, that one is handled first; then the guest faults again.
+ */
+void dune_host_exec_fault(struct dune_thread *t)
+{
+	u64 address = t->run->fault_address, all = ~0ULL;
+	const struct ksiginfo info = {
+		.signo = SIGSEGV, .code = SEGV_ACCERR, .addr = address
+	};
+	struct kucontext uc = {
+		.mc = { .trapno = VEC_PF, .err = PF_PRESENT | PF_USER | PF_INSTR, .cr2 = address }
+	};
+	struct ksigaction act;
+
+	if (!(t->run->regs.rflags & RFLAGS_IF))
+		dune_host_die(SIGSEGV);
+	sys4(__NR_rt_sigprocmask, SIG_SETMASK, (long)&all, (long)&uc.sigmask, SIGSET_SIZE);
+	if (!t->nsig) {
+		act = dune_action(t->sighand, SIGSEGV);
+		if (!is_handler(&act) || (uc.sigmask & sigbit(SIGSEGV)))
+			dune_host_die(SIGSEGV);
+		queue(t, SIGSEGV, &act, &info, &uc, true);
+	}
+	sys4(__NR_rt_sigprocmask, SIG_SETMASK, (long)&uc.sigmask, 0, SIGSET_SIZE);
+}
+
 /* The handler that the kernel calls for all signals that the library has installed it for. */
 void dune_host_handler(int sig, struct ksiginfo *info, struct kucontext *uc)
 {

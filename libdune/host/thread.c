@@ -134,12 +134,13 @@ void dune_thread_cover_others(const struct dune_thread *t)
 }
 
 /*
- * Frees a block, whose vCPU is closed or belongs to another process. Its counters stay.
- * A child that was killed while it started may have a run page that is not in t->run
- * yet. If the run page cannot be unmapped, the block stays in the list, so that
- * dune_thread_cover_others() knows of the page.
+ * Takes a block, whose vCPU is closed or belongs to another process, out of the list, and
+ * frees all of it but the block itself. Its counters stay. A child that was killed while it
+ * started may have a run page that is not in t->run yet. If the run page cannot be unmapped,
+ * this returns false, and the block stays in the list, so that dune_thread_cover_others()
+ * knows of the page.
  */
-void dune_thread_free(struct dune_thread *t)
+static bool remove_thread(struct dune_thread *t)
 {
 	struct dune_thread **link;
 	struct dune_run *run = t->run;
@@ -151,7 +152,7 @@ void dune_thread_free(struct dune_thread *t)
 	t->run = NULL;
 	dune_unlock(&dune_process.locks[LOCK_THREADS], flags);
 	if ((run || t->run_place) && !dune_run_unmap(t, run))
-		return;
+		return false;
 
 	flags = dune_lock(&dune_process.locks[LOCK_THREADS]);
 	for (link = &dune_process.threads; *link; link = &(*link)->next) {
@@ -162,5 +163,29 @@ void dune_thread_free(struct dune_thread *t)
 	}
 	dune_unlock(&dune_process.locks[LOCK_THREADS], flags);
 	dune_page_free(t->pcid_generations, PCID_GENERATIONS_PAGES);
-	dune_page_free(t, BLOCK_SIZE / PAGE);
+	return true;
+}
+
+/* Frees a block, if its run page can be unmapped (remove_thread()). */
+void dune_thread_free(struct dune_thread *t)
+{
+	if (remove_thread(t))
+		dune_page_free(t, BLOCK_SIZE / PAGE);
+}
+
+/*
+ * Ends the calling thread, which gives back its vCPU and its block @t. All signals are blocked,
+ * since their handler would run on the block's stack and needs the run page.
+ */
+void dune_thread_exit(struct dune_thread *t, long status)
+{
+	int vcpu = t->vcpu;
+
+	/* A file of another thread may get the number, which must not be hidden then. */
+	WRITE_ONCE(t->vcpu, -1);
+	sys3(__NR_close, vcpu, 0, 0);
+	if (remove_thread(t))
+		dune_page_free_and_exit(t, BLOCK_SIZE / PAGE, status);
+	sys3(__NR_exit, status, 0, 0);
+	__builtin_unreachable();
 }

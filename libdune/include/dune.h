@@ -53,7 +53,8 @@
  * Only threads outside the guest make threads, which are outside, too. A thread that does
  * not call dune_enter() stays an ordinary thread of Linux. More than one may call it:
  * they share page tables, trap handlers and the actions of signals, and each
- * has a TLB of its own, which only its own calls flush.
+ * has a TLB of its own, which only its own calls flush. A thread that ends gives back
+ * its vCPU and its memory; the process's first thread does so with the process.
  *
  * A child that a thread in Dune mode makes by fork() is in Dune mode, too, with a copy of
  * the page tables, handlers and pages; as always, only the thread that called

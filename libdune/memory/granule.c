@@ -146,10 +146,8 @@ int dune_granule_touch(dune_pte *root)
 {
 	if (!dune_process.granules)
 		return 0;
-	if (dune_pt_touch(root, (u64)granule_of) ||
-	    dune_pt_touch(root, (u64)granule_of + sizeof(granule_of) - 1) ||
-	    dune_pt_touch(root, (u64)gigabyte_of) ||
-	    dune_pt_touch(root, (u64)gigabyte_of + sizeof(gigabyte_of) - 1))
+	if (dune_pt_touch(root, granule_of, sizeof(granule_of)) ||
+	    dune_pt_touch(root, gigabyte_of, sizeof(gigabyte_of)))
 		return -ENOMEM;
 	return 0;
 }

@@ -12,6 +12,8 @@
 /* page.c */
 void dune_page_init(const struct dune_config *cfg);
 int dune_page_touch(dune_pte *root);
+/* in the host half, as dune_unlock_and_exit() */
+void dune_page_free_and_exit(void *page, unsigned int count, long status) __noreturn;
 void *dune_page_take(unsigned int count, bool *dirty);
 void dune_page_complete(void);
 u64 dune_page_bytes(void);
@@ -19,7 +21,7 @@ u64 dune_page_bytes(void);
 /* table.c */
 void dune_pt_init(bool have_1g);
 dune_pte *dune_pt_new(void);
-int dune_pt_touch(dune_pte *root, u64 va);
+int dune_pt_touch(dune_pte *root, const void *p, u64 size);
 int dune_pt_touch_reserved(u64 first, u64 last, dune_pte *pages, u32 count);
 int dune_pt_touch_core(dune_pte *root);
 u64 dune_pt_bytes(void);

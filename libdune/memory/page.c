@@ -91,13 +91,11 @@ int dune_page_touch(dune_pte *root)
 	for (i = 0; i < 2; i++) {
 		struct dune_chunk *c = &arena->chunk[i];
 
-		if (!c->size)
-			continue;
-		if (dune_pt_touch(root, c->base) || dune_pt_touch(root, c->base + c->size - 1))
+		if (dune_pt_touch(root, (void *)c->base, c->size))
 			return -ENOMEM;
 	}
 	if (arena->chunk[0].base - (u64)first_chunk < sizeof(first_chunk))
-		return dune_pt_touch(root, (u64)first_chunk + sizeof(first_chunk) - 1);
+		return dune_pt_touch(root, first_chunk, sizeof(first_chunk));
 	return 0;
 }
 
@@ -141,6 +139,24 @@ static void *take_reserve(void)
 }
 
 /*
+ * Maps @size bytes for the second chunk, in the supervisor range if there is one. The range
+ * of a process without an arena of its own ends at 2^47 (config_error() in host/enter.c), and
+ * the kernel places mappings near that end. With its other layout (ADDR_COMPAT_LAYOUT) it
+ * starts at a third of the addresses, which may be below the range; the middle of the range is
+ * then free. Returns the address or a negative errno number.
+ */
+static long map_in_range(u64 size)
+{
+	const struct dune_process *p = &dune_process;
+	long at = map(0, size, 0);
+
+	if (is_error(at) || !p->super_size || (u64)at >= p->super_base)
+		return at;
+	sys_any(__NR_munmap, at, size, 0, 0, 0);
+	return map((p->super_base + p->super_size / 2) & ~(GB - 1), size, MAP_FIXED_NOREPLACE);
+}
+
+/*
  * Maps the second chunk. The page tables for it come from the reserve. Only the first page
  * table is loaded anywhere (dune_page_complete()), so no other needs the chunk's entries.
  */
@@ -150,8 +166,11 @@ static void map_chunk(void)
 	long at;
 
 	/* RLIMIT_AS or RLIMIT_DATA may allow less. */
-	for (at = map(0, size, 0); is_error(at) && size > ARENA_STEP; at = map(0, size, 0))
+	at = map_in_range(size);
+	while (is_error(at) && size > ARENA_STEP) {
 		size /= 4;
+		at = map_in_range(size);
+	}
 	if (is_error(at))
 		return;
 	/* Single pages are enough, and the kernel would have to clear a huge one. */
@@ -286,18 +305,32 @@ void *dune_page_alloc(unsigned int count)
 	return page;
 }
 
-void dune_page_free(void *page, unsigned int count)
+/* Puts @count pages at @p into the list of pieces. LOCK_ARENA is held. */
+static void give_back(struct dune_piece *p, unsigned int count)
 {
-	struct dune_piece *p = page;
-	u64 flags;
-
-	if (!page || !count)
-		return;
-	flags = dune_lock(arena_lock);
+	dune_assert_held(arena_lock);
 	p->count = count;
 	p->next = arena->pieces;
 	barrier();		/* the list is valid at each instruction (lock.h) */
 	arena->pieces = p;
 	arena->bytes -= count * PAGE;
+}
+
+void dune_page_free(void *page, unsigned int count)
+{
+	u64 flags;
+
+	if (!page || !count)
+		return;
+	flags = dune_lock(arena_lock);
+	give_back(page, count);
 	dune_unlock(arena_lock, flags);
+}
+
+/* Frees the pages that have the calling thread's stack, and ends the thread. */
+void dune_page_free_and_exit(void *page, unsigned int count, long status)
+{
+	dune_lock(arena_lock);
+	give_back(page, count);
+	dune_unlock_and_exit(arena_lock, status);
 }

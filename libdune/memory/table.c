@@ -186,10 +186,16 @@ static dune_pte *gigabyte_entry(dune_pte *root, u64 va, struct spare *spare)
 	return e;
 }
 
-/* Makes the identity entry of @va if it is missing. Returns 0 or -ENOMEM. */
-int dune_pt_touch(dune_pte *root, u64 va)
+/* Makes the identity entries of [p, p + size) that are missing. Returns 0 or -ENOMEM. */
+int dune_pt_touch(dune_pte *root, const void *p, u64 size)
 {
-	return gigabyte_entry(root, va, NULL) ? 0 : -ENOMEM;
+	u64 va = (u64)p, end = va + size;
+
+	for (; va < end; va = (va | (GB - 1)) + 1) {
+		if (!gigabyte_entry(root, va, NULL))
+			return -ENOMEM;
+	}
+	return 0;
 }
 
 /*
@@ -213,15 +219,21 @@ int dune_pt_touch_reserved(u64 first, u64 last, dune_pte *pages, u32 count)
 	return made ? 0 : -ENOMEM;
 }
 
+/* The linker's names of the ends of two sections: the library's code, and __ro_after_start. */
+#define HIDDEN __attribute__((visibility("hidden")))
+extern const char __start_dune_code[] HIDDEN, __stop_dune_code[] HIDDEN;
+extern const char __start_dune_ro_after_start[] HIDDEN, __stop_dune_ro_after_start[] HIDDEN;
+
 /*
  * Adds to @root all memory that the entry of a page fault uses, since it must not fault
- * there. Returns 0 or -ENOMEM.
+ * there. A border of two gigabytes may lie anywhere in the program. Returns 0 or -ENOMEM.
  */
 int dune_pt_touch_core(dune_pte *root)
 {
-	if (dune_pt_touch(root, (u64)dune_process.entry[0]) ||
-	    dune_pt_touch(root, (u64)dune_process.entry[1]) ||
-	    dune_pt_touch(root, (u64)&dune_process) ||
+	if (dune_pt_touch(root, __start_dune_code, __stop_dune_code - __start_dune_code) ||
+	    dune_pt_touch(root, __start_dune_ro_after_start,
+			  __stop_dune_ro_after_start - __start_dune_ro_after_start) ||
+	    dune_pt_touch(root, &dune_process, sizeof(dune_process)) ||
 	    dune_page_touch(root) || dune_granule_touch(root))
 		return -ENOMEM;
 	return 0;

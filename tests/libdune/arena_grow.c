@@ -34,6 +34,8 @@ static void test_config(struct dune_config config)
 	is(dune_enter(&config), -EINVAL, "an arena's limit that is no multiple of 1 MB: EINVAL");
 	config.arena_limit = 2 * GB;
 	is(dune_enter(&config), -EINVAL, "an arena's limit in another gigabyte: EINVAL");
+	config.arena_limit = -MB;
+	is(dune_enter(&config), -EINVAL, "an arena whose end exceeds 64 bits: EINVAL");
 }
 
 /* More than 2 MB of page tables where pages of 1 GB are missing. */

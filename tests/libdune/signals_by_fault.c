@@ -85,6 +85,12 @@ static void test_faults(void)
 	is(handled.info.si_signo, SIGSEGV, "jump to a page that cannot be executed");
 	is(handled.info.si_code, SEGV_ACCERR, "jump to a page that cannot be executed: si_code");
 	ok(handled.info.si_addr == ro, "jump to a page that cannot be executed: si_addr");
+	is(handled.uc.uc_mcontext.gregs[REG_TRAPNO], 14,
+	   "jump to a page that cannot be executed: trap number");
+	is(handled.uc.uc_mcontext.gregs[REG_ERR], 0x15,
+	   "jump to a page that cannot be executed: error code");
+	is(handled.uc.uc_mcontext.gregs[REG_CR2], (long)ro,
+	   "jump to a page that cannot be executed: cr2");
 	signal(SIGSEGV, SIG_DFL);
 	signal(SIGILL, SIG_DFL);
 	signal(SIGFPE, SIG_DFL);

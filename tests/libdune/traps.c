@@ -289,6 +289,41 @@ static void test_new_stack(void)
 	dune_trap_set(X86_TRAP_UD, NULL, 0);
 }
 
+#define BORDER	0x124000000000UL	/* of two gigabytes */
+
+static char watched[PAGE] __attribute__((aligned(4096)));
+static uint64_t first_cr2;
+
+GPR_ONLY static void unprotect(struct dune_tf *tf)
+{
+	(void)tf;
+	if (!count++)
+		first_cr2 = dune_cr2();
+	dune_pt_protect(dune_pt_root(), (uint64_t)watched, PAGE, DUNE_PT_RW);
+}
+
+/*
+ * The frame of a page fault comes to lie across the border of two gigabytes, of which the
+ * lower one was never used.
+ */
+static void test_new_stack_of_page_fault(void)
+{
+	char *stack = mmap((void *)(BORDER - 65536), 2 * 65536, PROT_READ | PROT_WRITE,
+			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+	char *top = stack + 65536 + 192;
+
+	*(volatile char *)top = 1;
+	dune_pt_protect(dune_pt_root(), (uint64_t)watched, PAGE, DUNE_PT_RO);
+	count = 0;
+	dune_trap_set(X86_TRAP_PF, unprotect, 0);
+	__asm__ volatile("movq %%rsp, %%rbx; movq %0, %%rsp; movb $1, 7(%1)\n"
+			 "movq %%rbx, %%rsp"
+			 : : "r" (top), "r" (watched) : "rbx", "memory");
+	dune_trap_set(X86_TRAP_PF, NULL, 0);
+	is(count, 1, "a page fault whose frame faults reaches its handler once");
+	is(first_cr2, (long)watched + 7, "the handler gets the address of its own fault");
+}
+
 static jmp_buf landing;
 
 GPR_ONLY static void jump(struct dune_tf *tf)
@@ -331,6 +366,7 @@ int main(void)
 	test_default();
 	test_libc();
 	test_new_stack();
+	test_new_stack_of_page_fault();
 	test_longjmp();
 	return done();
 }
