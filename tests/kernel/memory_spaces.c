@@ -21,7 +21,8 @@
 #include <unistd.h>
 
 #define SPACES	3
-#define FAR	0x300000000000UL
+/* In the first terabyte, which guests' tables can map (guest_memory.c). */
+#define FAR	(256 * GB)
 #define SIZE	(600 * GB)
 #define CHANGED	(550 * GB)	/* the part of SIZE that is changed */
 
