@@ -70,7 +70,7 @@ static dune_pte *test_root(int have_1g, int *used)
 	is(dune_va(dune_gpa((uint64_t)root)), (uint64_t)root,
 	   "dune_va() is the inverse of dune_gpa()");
 	dune_pt_touch_core(root);
-	dune_pt_touch(root, FAR + 12345);
+	dune_pt_touch(root, (const void *)(FAR + 12345), 1);
 	*used = dune_gpa(FAR) / GB;
 	ok(*used >= 2 && *used <= 4, "granules of the library itself: %d", *used - 1);
 	ok(leads(root, FAR + 12345, FAR + 12345, 1 + have_1g),

@@ -14,7 +14,7 @@ struct dune_thread *dune_thread_new(void);
 void dune_page_init(const struct dune_config *cfg);
 void dune_pt_init(bool have_1g);
 dune_pte *dune_pt_new(void);
-int dune_pt_touch(dune_pte *root, uint64_t va);
+int dune_pt_touch(dune_pte *root, const void *p, uint64_t size);
 int dune_pt_touch_core(dune_pte *root);
 void dune_granule_init(uint32_t granules);
 uint64_t dune_granule_gpa(uint64_t va);
