@@ -98,13 +98,16 @@ dune_host_clone_insn:
 	call	dune_host_child
 
 /*
- * long dune_host_probe_read(p), long dune_host_probe_write(p): probe a byte in
- * user mode, as the program would. They return 0, or -1 if that raised a signal with a
- * handler: then the host half's handler has moved RIP to dune_host_probe_fail.
+ * long dune_host_probe_read(p, nsig), long dune_host_probe_write(p, nsig): probe a byte in
+ * user mode, as the program would, if *nsig is 0. They return 0, or -1 if that raised a signal
+ * with a handler (the host half's handler has moved RIP to dune_host_probe_fail) or if a signal
+ * was queued. A signal that comes between the test of *nsig and the probe moves RIP, too.
  */
 	.globl	dune_host_probe_read, dune_host_probe_read_insn
 	.hidden	dune_host_probe_read, dune_host_probe_read_insn
 dune_host_probe_read:
+	cmpl	$0, (%rsi)
+	jne	dune_host_probe_fail
 dune_host_probe_read_insn:
 	movb	(%rdi), %al
 	xorl	%eax, %eax
@@ -114,6 +117,8 @@ dune_host_probe_read_insn:
 	.hidden	dune_host_probe_write, dune_host_probe_write_insn
 	.hidden	dune_host_probe_fail
 dune_host_probe_write:
+	cmpl	$0, (%rsi)
+	jne	dune_host_probe_fail
 dune_host_probe_write_insn:
 	lock orb $0, (%rdi)
 	xorl	%eax, %eax

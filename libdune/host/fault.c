@@ -13,12 +13,18 @@
 /* If the same fault comes this often, the kernel does not resolve it. */
 #define MAX_REPEATS	1000
 
-/* Reads or writes the byte at @address. Returns 0, or -1 if that raised a signal. */
-static long probe(u64 address, u32 flags)
+/* For probes that do not depend on the signals that are queued. */
+static const u32 no_signals;
+
+/*
+ * Reads or writes the byte at @address, if *@nsig is 0 immediately before. Returns 0, or -1 if
+ * *@nsig is not 0 or that raised a signal.
+ */
+static long probe(u64 address, u32 flags, const u32 *nsig)
 {
 	if (flags & DUNE_FAULT_WRITE)
-		return dune_host_probe_write((void *)address);
-	return dune_host_probe_read((const void *)address);
+		return dune_host_probe_write((void *)address, nsig);
+	return dune_host_probe_read((const void *)address, nsig);
 }
 
 /*
@@ -35,7 +41,7 @@ static long probe_silent(struct dune_thread *t, u64 address, u32 flags)
 	WRITE_ONCE(t->silent_probe, 1);
 	sys4(__NR_rt_sigprocmask, SIG_BLOCK, (long)&handled, (long)&old, SIGSET_SIZE);
 	sys4(__NR_rt_sigprocmask, SIG_UNBLOCK, (long)&set, 0, SIGSET_SIZE);
-	ret = probe(address, flags);
+	ret = probe(address, flags, &no_signals);
 	sys4(__NR_rt_sigprocmask, SIG_SETMASK, (long)&old, 0, SIGSET_SIZE);
 	WRITE_ONCE(t->silent_probe, 0);
 	if (unlikely(t->held_set))
@@ -131,6 +137,7 @@ void dune_host_fault(struct dune_thread *t)
 {
 	struct dune_run *run = t->run;
 	u64 fixup = dune_fixup(run->regs.rip);
+	bool takes_signals = run->regs.rflags & RFLAGS_IF;
 
 	if (run->fault_flags & DUNE_FAULT_GUEST) {
 		count_repeats(t);
@@ -138,7 +145,7 @@ void dune_host_fault(struct dune_thread *t)
 		return;
 	}
 	/* A queued signal is handled first; then the guest faults again. */
-	if (READ_ONCE(t->nsig) && (run->regs.rflags & RFLAGS_IF))
+	if (READ_ONCE(t->nsig) && takes_signals)
 		return;
 	if (fixup) {
 		if (probe_silent(t, run->fault_address, run->fault_flags))
@@ -147,7 +154,7 @@ void dune_host_fault(struct dune_thread *t)
 			count_repeats(t);
 		return;
 	}
-	if (!probe(run->fault_address, run->fault_flags)) {
+	if (!probe(run->fault_address, run->fault_flags, takes_signals ? &t->nsig : &no_signals)) {
 		count_repeats(t);
 		if (run->fault_flags & DUNE_FAULT_EXEC)
 			dune_host_exec_fault(t);
@@ -155,6 +162,6 @@ void dune_host_fault(struct dune_thread *t)
 			return;
 	}
 	/* Ring 0 with interrupts off can neither take a signal nor continue. */
-	if (READ_ONCE(t->nsig) && !(run->regs.rflags & RFLAGS_IF))
+	if (READ_ONCE(t->nsig) && !takes_signals)
 		dune_host_die(t->queue[t->nsig - 1].info.signo);
 }

@@ -42,8 +42,8 @@ void dune_host_start(struct dune_thread *t) __noreturn;
 long dune_host_syscall(struct dune_thread *t, long nr, long a0, long a1,
 		       long a2, long a3, long a4, long a5);
 long dune_host_clone(struct dune_thread *t, long nr, long a0, long a1, long a2, long a3, long a4);
-long dune_host_probe_read(const void *p);
-long dune_host_probe_write(void *p);
+long dune_host_probe_read(const void *p, const u32 *nsig);
+long dune_host_probe_write(void *p, const u32 *nsig);
 extern const char dune_host_abort_begin[], dune_host_abort_insn[];
 extern const char dune_host_abort_done[], dune_host_abort[];
 extern const char dune_host_clone_begin[], dune_host_clone_insn[];

@@ -186,6 +186,15 @@ static bool at_probe(const struct kucontext *uc)
 	       uc->mc.rip == (u64)dune_host_probe_write_insn;
 }
 
+/* Returns whether a probe is about to begin, and has perhaps already tested for signals. */
+static bool before_probe(const struct kucontext *uc)
+{
+	u64 rip = uc->mc.rip;
+
+	return (rip >= (u64)dune_host_probe_read && rip <= (u64)dune_host_probe_read_insn) ||
+	       (rip >= (u64)dune_host_probe_write && rip <= (u64)dune_host_probe_write_insn);
+}
+
 /*
  * Returns whether the signal is the fault of one of the probes of fault.c, which have
  * the address in RDI. A positive code alone does not tell: signals of timers,
@@ -261,7 +270,7 @@ static void abort_call(const struct dune_thread *t, struct kucontext *uc)
 	     rip <= (u64)dune_host_abort_insn) ||
 	    (rip >= (u64)dune_host_clone_begin && rip <= (u64)dune_host_clone_insn))
 		uc->mc.rip = (u64)dune_host_abort;
-	if (at_probe(uc) && (t->run->regs.rflags & RFLAGS_IF))
+	if (before_probe(uc) && (t->run->regs.rflags & RFLAGS_IF))
 		uc->mc.rip = (u64)dune_host_probe_fail;
 }
 

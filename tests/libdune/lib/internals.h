@@ -19,5 +19,7 @@ int dune_pt_touch_core(dune_pte *root);
 void dune_granule_init(uint32_t granules);
 uint64_t dune_granule_gpa(uint64_t va);
 long dune_granule_tell(int vcpu, uint64_t gpa);
+long dune_host_probe_read(const void *p, const uint32_t *nsig);
+long dune_host_probe_write(void *p, const uint32_t *nsig);
 
 #endif
