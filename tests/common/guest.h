@@ -144,6 +144,8 @@ const char *guest_end_name(struct guest *g, enum guest_end end);
  * one, for which a granule is mapped.
  */
 u64 guest_gpa(struct guest *g, u64 address);
+/* Choose the number of the first granule that is used, 1 until then. No guest exists. */
+void guest_granules_from(u32 first);
 
 /*
  * Let the guest's page table lead to the gigabyte around @address. guest_open()

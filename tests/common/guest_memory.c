@@ -17,20 +17,28 @@
 #define GRANULES_MAX	256
 
 /*
- * The gigabytes that granules were mapped to, in the order of granules. They
- * hold for all guests of the process; a child after fork has to map them again.
+ * The gigabytes that granules were mapped to, in the order of granules, of which @first is the
+ * number of the first. They hold for all guests of the process; a child after fork has to map them
+ * again.
  */
 static struct {
 	int lock;
+	u32 first;
 	u32 used;
 	u64 place[GRANULES_MAX];
-} granules;
+} granules = { .first = 1 };
+
+void guest_granules_from(u32 first)
+{
+	granules.first = first;
+	granules.used = 0;
+}
 
 static int map_granule(struct guest *g, u32 n)
 {
 	struct dune_granule granule = {
 		.size = sizeof(granule),
-		.guest = (n + 1) * GB,
+		.guest = (granules.first + n) * GB,
 		.address = granules.place[n],
 	};
 
@@ -60,7 +68,7 @@ u64 guest_gpa(struct guest *g, u64 address)
 	for (n = 0; n < granules.used && granules.place[n] != place; n++)
 		;
 	if (n == granules.used) {
-		if (n == GRANULES_MAX || n + 1 >= g->info.granules)
+		if (n == GRANULES_MAX || granules.first + n >= g->info.granules)
 			bail("no granule left for %#lx", address);
 		granules.place[n] = place;
 		int err = map_granule(g, n);
@@ -70,7 +78,7 @@ u64 guest_gpa(struct guest *g, u64 address)
 		granules.used++;
 	}
 	__atomic_store_n(&granules.lock, 0, __ATOMIC_RELEASE);
-	return (n + 1) * GB + address % GB;
+	return (granules.first + n) * GB + address % GB;
 }
 
 /* The regions where Linux puts programs: low, position independent, and on top. */

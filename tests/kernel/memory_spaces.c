@@ -2,10 +2,10 @@
 /*
  * Several address spaces of one process, and changes of its memory. Fails when a guest reads what
  * the process no longer has: after a change of a range of many gigabytes, in any address space, or
- * with a new vCPU of an address space that had none for a while. Also fails when memory outside of
- * the range is dropped for good, and on Intel when such a change looks at each gigabyte of its
- * range by itself (then it kicks the vCPUs once for each of them), or when closing a vCPU kicks
- * others.
+ * with a new vCPU of an address space that had none for a while. On Intel also fails when such a
+ * change drops memory outside of its range, or looks at each gigabyte of its range by itself (then
+ * it kicks the vCPUs once for each of them), or when closing a vCPU kicks others. The kernel may do
+ * both at any time for reasons of its own, so each of these verdicts needs one of several rounds.
  */
 #define _GNU_SOURCE
 #include "guest.h"
@@ -15,6 +15,8 @@
 #include "x86.h"
 
 #include <errno.h>
+#include <limits.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
@@ -29,6 +31,9 @@
 /* The pages that are used; the last one is not changed. */
 static const u64 places[] = { 0, GB, 300 * GB + 8 * 4096, SIZE - 4096 };
 #define PLACES	(sizeof(places) / sizeof(places[0]))
+
+/* How often a verdict on what the kernel may disturb is tried. */
+#define ROUNDS	8
 
 static struct guest guests[SPACES];
 
@@ -62,69 +67,108 @@ static int wrong_words(const u64 *want)
 	return wrong;
 }
 
+static int min_of(int a, int b)
+{
+	return a < b ? a : b;
+}
+
 static void fill(const u64 *values)
 {
 	for (unsigned int i = 0; i < PLACES; i++)
 		*word(i) = values[i];
 }
 
-/* Kicks are counted from here to kicks_end(). No other process has a vCPU. */
-static void kicks_begin(void)
+/* Events of a name are counted from here to events_end(). No other process has a vCPU. */
+static void events_begin(const char *name)
 {
-	trace_write("events/dune/dune_kick/enable", "1");
+	char file[64];
+
+	snprintf(file, sizeof(file), "events/dune/%s/enable", name);
+	trace_write(file, "1");
 	trace_clear();
 }
 
-static int kicks_end(void)
+static int events_end(const char *name)
 {
-	int n = trace_count(" dune_kick: ");
+	char text[64];
+	int n;
 
-	trace_write("events/dune/dune_kick/enable", "0");
+	snprintf(text, sizeof(text), " %s: ", name);
+	n = trace_count(text);
+	trace_write("events/dune/enable", "0");
 	return n;
 }
 
 static void wide_change(bool traced)
 {
 	static const u64 old[PLACES] = { 11, 12, 13, 14 }, kept[PLACES] = { 0, 0, 0, 14 };
-	int kicks, err;
+	int kicks = INT_MAX, faults = INT_MAX, wrong = 0, stale = 0, err = 0;
 
-	fill(old);
-	ok(!wrong_words(old), "each address space reads the process's memory");
-	if (traced)
-		kicks_begin();
-	err = madvise((void *)FAR, CHANGED, MADV_DONTNEED);
-	kicks = traced ? kicks_end() : 0;
-	ok(!err && !wrong_words(kept),
-	   "after a change of 550 GB none reads what the process no longer has");
-	if (!traced)
-		skip("no kicks to count", "one kick for 550 GB");
-	else
-		ok(kicks == 1, "the change kicks the vCPUs once (%d)", kicks);
+	for (int round = 0; round < ROUNDS && (kicks != 1 || faults); round++) {
+		fill(old);
+		wrong += wrong_words(old);
+		events_begin("dune_kick");
+		err |= madvise((void *)FAR, CHANGED, MADV_DONTNEED);
+		kicks = min_of(kicks, events_end("dune_kick"));
+		events_begin("dune_fault");
+		guest_call(&guests[0], guest_load, (void *)word(PLACES - 1));
+		faults = min_of(faults, events_end("dune_fault"));
+		stale += wrong_words(kept);
+	}
+	ok(!wrong, "each address space reads the process's memory");
+	ok(!err && !stale, "after a change of 550 GB none reads what the process no longer has");
+	if (!traced) {
+		skip("no events to count", "one kick for 550 GB");
+		skip("no events to count", "memory outside of the range stays");
+		return;
+	}
+	ok(kicks == 1, "the change kicks the vCPUs once (%d)", kicks);
+	ok(!faults, "memory outside of the range stays (%d faults)", faults);
+}
+
+/* Closes the vCPU of @g. Returns how many kicks there were. */
+static int close_vcpu(struct guest *g)
+{
+	munmap(g->run, g->info.run_size);
+	events_begin("dune_kick");
+	close(g->fd);
+	return events_end("dune_kick");
+}
+
+static bool open_vcpu(struct guest *g)
+{
+	struct dune_create_vcpu c = { .size = sizeof(c) };
+	int dev = g->dev, fd = ioctl(dev, DUNE_CREATE_VCPU, &c);
+	bool opened = fd >= 0 && !guest_adopt(g, fd);
+
+	g->dev = dev;
+	cover(g);
+	return opened;
 }
 
 /* The last vCPU of an address space is closed, the memory changes, and then there is another. */
 static void no_vcpu_for_a_while(bool traced)
 {
 	static const u64 old[PLACES] = { 21, 22, 23, 24 }, fresh[PLACES] = { 31, 32, 33, 34 };
-	struct dune_create_vcpu c = { .size = sizeof(c) };
-	struct guest *g = &guests[1];
-	int dev = g->dev, kicks, fd;
+	int kicks = INT_MAX, wrong = 0, stale = 0;
+	bool opened = true;
 
-	fill(old);
-	ok(!wrong_words(old), "each address space reads new memory");
-	munmap(g->run, g->info.run_size);
+	for (int round = 0; round < ROUNDS && opened && kicks; round++) {
+		fill(old);
+		wrong += wrong_words(old);
+		kicks = min_of(kicks, close_vcpu(&guests[1]));
+		madvise((void *)FAR, SIZE, MADV_DONTNEED);
+		fill(fresh);
+		opened = open_vcpu(&guests[1]);
+		stale += opened && wrong_words(fresh);
+	}
+	ok(!wrong, "each address space reads new memory");
 	if (traced)
-		kicks_begin();
-	close(g->fd);
-	kicks = traced ? kicks_end() : 0;
-	ok(!kicks, "closing the only vCPU of an address space kicks no other (%d)", kicks);
-	madvise((void *)FAR, SIZE, MADV_DONTNEED);
-	fill(fresh);
-	fd = ioctl(dev, DUNE_CREATE_VCPU, &c);
-	ok(fd >= 0 && !guest_adopt(g, fd), "the address space gets another vCPU");
-	g->dev = dev;
-	cover(g);
-	ok(!wrong_words(fresh), "the new vCPU reads what the process has now");
+		ok(!kicks, "closing the only vCPU of an address space kicks no other (%d)", kicks);
+	else
+		skip("no events to count", "closing a vCPU kicks no other");
+	ok(opened, "the address space gets another vCPU");
+	ok(!stale, "the new vCPU reads what the process has now");
 }
 
 int main(void)

@@ -16,8 +16,8 @@
 #define GRANULE_LEVEL	3
 
 /*
- * The largest range of which each granule is looked for in each tree. drop_wide() looks at the
- * whole trees, in which that many granules have one table.
+ * The largest range of which each granule is looked for in each tree. For a larger one, a visit of
+ * the entries that each tree has, drop_wide(), is taken to be less work.
  */
 #define NARROW_RANGE	(LEVEL_ENTRIES * DUNE_GRANULE_SIZE)
 
@@ -129,11 +129,24 @@ static bool drop_below(struct mirror *m, u64 *table, int level, u64 start, u64 e
 	return dropped;
 }
 
-/* Drops a tree's entries for guest-physical addresses; the lock is held. */
-void mirror_drop(struct mirror *m, struct mirror_tree *tree, u64 start, u64 end)
+/*
+ * Drops a tree's entries from @start to @end, guest-physical addresses of one granule. Returns
+ * whether anything was dropped. Granule 0 is for private memory, whose tables are not this file's.
+ * The lock is held.
+ */
+static bool drop_from(struct mirror *m, struct mirror_tree *tree, u64 start, u64 end)
 {
 	lockdep_assert_held(&m->lock);
-	if (drop_below(m, tree->root, EPT_ROOT_LEVEL, start, end))
+	if (WARN_ON_ONCE(start < DUNE_GRANULE_SIZE || start >= end ||
+			 end > round_down(start, DUNE_GRANULE_SIZE) + DUNE_GRANULE_SIZE))
+		return false;
+	return drop_below(m, tree->root, EPT_ROOT_LEVEL, start, end);
+}
+
+/* Drops a tree's entries for guest-physical addresses of one granule. The lock is held. */
+void mirror_drop(struct mirror *m, struct mirror_tree *tree, u64 start, u64 end)
+{
+	if (drop_from(m, tree, start, end))
 		mirror_flush_vcpus(m);
 }
 
@@ -146,7 +159,7 @@ static bool drop_in_granule(struct mirror *m, struct mirror_tree *tree, u64 star
 	int level;
 
 	return *mirror_find_slot(m, tree, start, GRANULE_LEVEL, &level) &&
-	       drop_below(m, tree->root, EPT_ROOT_LEVEL, start, end);
+	       drop_from(m, tree, start, end);
 }
 
 /*
@@ -208,7 +221,7 @@ static bool drop_next(struct mirror *m, struct mirror_tree *tree, u64 *gpa, u64 
 		return false;
 	start = max(start, base);
 	end = min(end, base + DUNE_GRANULE_SIZE);
-	return drop_below(m, tree->root, EPT_ROOT_LEVEL, first + start - base, first + end - base);
+	return start < end && drop_from(m, tree, first + start - base, first + end - base);
 }
 
 /*
