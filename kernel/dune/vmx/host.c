@@ -255,6 +255,9 @@ void vmx_vcpu_put(struct dune_vcpu *vcpu)
 		vmx_read_last_regs(hw);
 		ibpb_if_kvm_has_vmcs();
 	}
+	/* Also if an earlier @put read them: the exit was handled, perhaps skipped, after it. */
+	if (!(hw->pending & VMX_PENDING_UNREAD))
+		vmx_skip_in_regs(hw);
 }
 
 /**

@@ -177,6 +177,8 @@ void vmx_load_regs(struct dune_vcpu *vcpu)
 	u64 rflags = guest_rflags(READ_ONCE(regs->rflags));
 	u64 rip = READ_ONCE(regs->rip);
 
+	/* The length of an instruction is added to the RIP of its exit only. */
+	WARN_ON_ONCE(hw->pending & VMX_PENDING_SKIP);
 	/* A shadow of STI or MOV SS belongs to the instruction at RIP. */
 	hw->keeps_shadow = !(hw->pending & VMX_PENDING_REGS) &&
 			   rip == hw->rip && rflags == hw->rflags;

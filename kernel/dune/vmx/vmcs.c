@@ -225,12 +225,11 @@ void vmx_read_regs(struct vcpu_hw *hw)
 }
 
 /*
- * The registers of the last exit were read. If the guest continues after the instruction of that
- * exit, moves them there.
+ * If the guest continues after the instruction of its last exit, moves its registers there, which
+ * were read: VMX_PENDING_UNREAD is not set.
  */
-static void have_last_regs(struct vcpu_hw *hw)
+void vmx_skip_in_regs(struct vcpu_hw *hw)
 {
-	hw->pending &= ~VMX_PENDING_UNREAD;
 	if (!(hw->pending & VMX_PENDING_SKIP))
 		return;
 	hw->rip += hw->exit.instruction_length;
@@ -262,7 +261,7 @@ void vmx_read_last_regs(struct vcpu_hw *hw)
 		vmx_read_regs(hw);
 		release_here(hw, how);
 	}
-	have_last_regs(hw);
+	hw->pending &= ~VMX_PENDING_UNREAD;
 }
 
 /*
@@ -281,5 +280,6 @@ void vmx_wait_for_regs(struct vcpu_hw *hw)
 	}
 	vmx_read_regs(hw);
 	vmx_release_current(hw, how);
-	have_last_regs(hw);
+	hw->pending &= ~VMX_PENDING_UNREAD;
+	vmx_skip_in_regs(hw);
 }

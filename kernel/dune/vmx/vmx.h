@@ -307,6 +307,7 @@ bool vmx_make_current(struct vcpu_hw *hw, enum vmx_current *how);
 void vmx_release_current(struct vcpu_hw *hw, enum vmx_current how);
 void vmx_read_regs(struct vcpu_hw *hw);
 void vmx_read_last_regs(struct vcpu_hw *hw);
+void vmx_skip_in_regs(struct vcpu_hw *hw);
 void vmx_wait_for_regs(struct vcpu_hw *hw);
 
 /* state.c: vmx_write_state() is for interrupts off, with the VMCS current */
