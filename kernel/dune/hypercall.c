@@ -164,7 +164,7 @@ static bool is_restart(long ret)
 	       signal_pending(current);
 }
 
-/* The host half makes the call of the guest, which was traced. */
+/* Has the host half make the guest's call, whose tracepoint was passed. */
 static int leave_for_call(struct dune_vcpu *vcpu)
 {
 	vcpu_count(vcpu, DUNE_COUNT_SYSCALL_SLOW);

@@ -251,8 +251,9 @@ struct dune_segment {
  * On VT-x DUNE_GET_STATE can fail with EAGAIN, while virtualization is off on
  * the CPU of the caller, or the CPU refuses to turn it on. DUNE_RUN waits there
  * instead, with the state unchanged, until the CPU has it on, the thread runs on
- * another CPU, or a signal ends the run. On VT-x, while KVM is loaded, a signal
- * that is not fatal can end the run only when the registers can be read.
+ * another CPU, or a signal ends the run. On VT-x a signal that is not fatal can
+ * end the run only when the guest's RIP, RSP and RFLAGS can be read: the CPU must
+ * have virtualization on, or turn it on, unless they were read before.
  */
 struct dune_state {
 	__u32 size;

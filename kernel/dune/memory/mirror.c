@@ -42,8 +42,9 @@
  * Flushing. After entries were dropped, every vCPU must leave the guest and flush its TLB
  * (INVEPT) before it enters again, and the kernel must not continue before the vCPUs
  * have left. So mirror.generation is advanced, which each entry to the guest looks at, and
- * the vCPUs are kicked (kick.h). A page of the mirror itself is reused only after this. All of it
- * is done before the lock is dropped, so a side that finds no entry need not flush.
+ * the vCPUs are kicked (kick.h). A page of the mirror itself is reused only after this, unless
+ * its tree has no vCPU (mirror_drop_tree()). All of it is done before the lock is dropped, so a
+ * side that finds no entry need not flush.
  *
  * An entry that is added or gets more rights needs no flush: the processor caches no
  * entry that is not present, and an EPT violation invalidates those of its address

@@ -21,9 +21,10 @@ static bool may_end_silently(const struct mmu_notifier_range *range)
 }
 
 /*
- * Records that @count invalidations have ended. The lock is held. Linux 6.7 announces the start of
- * PAGEMAP_SCAN without mmap_lock. So the mirror may not exist yet at that start, and its end must
- * not make the number wrap, after which no invalidation would count as in progress.
+ * Records that @count invalidations have ended. The lock is held. The number must not wrap, after
+ * which no invalidation would count as in progress: Linux 6.7 announces the start of PAGEMAP_SCAN
+ * without mmap_lock (CVE-2024-26617, mended in 6.8), so a mirror may get an end without a start.
+ * Such an end may still take away another one's count: this prevents the worst only.
  */
 static void end_invalidations(struct mirror *m, unsigned long count)
 {

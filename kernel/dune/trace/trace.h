@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Tracepoints: entry, exit, nested page fault and hypercall of a vCPU, and a kick of
- * all vCPUs that are in the guest. That of a hypercall comes before the thread's seccomp filters,
- * which may refuse the call; sys_enter of Linux comes after them.
+ * all vCPUs that are in the guest. The tracepoint of a hypercall comes before the thread's
+ * seccomp filters, which may refuse the call; sys_enter of Linux comes after them.
  */
 #undef TRACE_SYSTEM
 #define TRACE_SYSTEM dune

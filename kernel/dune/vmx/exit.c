@@ -139,7 +139,7 @@ static int vmx_exception(struct dune_vcpu *vcpu)
  */
 static int vmx_refused(const struct dune_vcpu *vcpu)
 {
-	pr_err_once("CPU %d refuses to turn virtualization on: stop processor trace (perf's intel_pt); until then guests wait on that CPU\n",
+	pr_err_once("CPU %u refuses to turn virtualization on: stop processor trace (perf's intel_pt); until then guests wait on that CPU\n",
 		    vcpu->cpu);
 	schedule_timeout_uninterruptible(1);
 	return 0;
