@@ -91,6 +91,17 @@ same "/proc/self: cmdline, comm, exe, environ" bash -c '
 same "/proc/self/stat's heap and arguments lie where they should" "$bin/areas"
 same "a program that was moved" bash -c 'cp "$B/args" a; ./a 1; mv a b; ./b 2'
 
+same_failure "a writer that waits for a reader of a FIFO still waits after execve" perl -e '
+	my $fifo = "$ENV{D}/fifo";
+	my $writer = fork;
+	if (!$writer) { open my $f, ">", $fifo; syswrite STDOUT, "woken\n"; exit }
+	sleep 1;
+	exec {$fifo} "x"; syswrite STDOUT, $!+0 . "\n";
+	sleep 1;
+	kill 9, $writer; waitpid $writer, 0'
+same_failure "execveat of the working directory" perl -e '
+	my ($execveat, $at_fdcwd, $empty, $at_empty_path) = (322, -100, "", 0x1000);
+	syscall $execveat, $at_fdcwd, $empty, 0, 0, $at_empty_path; print $!+0, "\n"'
 # Random addresses for everything but the heap.
 random=/proc/sys/kernel/randomize_va_space
 before=$(cat $random)
