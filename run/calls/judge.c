@@ -20,6 +20,24 @@
 #define LOW_DENSITY_MAJOR	204	/* serial lines of other chips */
 #define HVC_MAJOR		229	/* consoles of hypervisors */
 
+/* Minors of MEM_MAJOR and, from 130 on, of MISC_MAJOR, by the same numbers */
+#define NULL_MINOR		3
+#define ZERO_MINOR		5
+#define FULL_MINOR		7
+#define RANDOM_MINOR		8
+#define URANDOM_MINOR		9
+#define KMSG_MINOR		11
+#define WATCHDOG_MINOR		130
+#define RTC_MINOR		135
+#define NVRAM_MINOR		144
+#define HWRNG_MINOR		183
+#define TUN_MINOR		200
+#define FUSE_MINOR		229
+#define BTRFS_CONTROL_MINOR	234
+#define AUTOFS_MINOR		235
+#define LOOP_CONTROL_MINOR	237
+#define RFKILL_MINOR		242
+
 /*
  * Character devices whose arguments contain no pointers, or which ioctl.c covers,
  * and which cannot reach memory of a process by themselves. All others look like
@@ -29,9 +47,17 @@
 static bool device_allowed(u32 major, u32 minor)
 {
 	switch (major) {
-	case MEM_MAJOR:	/* null, zero, full, random, urandom, kmsg */
-		return minor == 3 || minor == 5 || minor == 7 || minor == 8 ||
-		       minor == 9 || minor == 11;
+	case MEM_MAJOR:
+		switch (minor) {
+		case NULL_MINOR:
+		case ZERO_MINOR:
+		case FULL_MINOR:
+		case RANDOM_MINOR:
+		case URANDOM_MINOR:
+		case KMSG_MINOR:
+			return true;
+		}
+		return false;
 	case PTY_MASTER_MAJOR:	/* BSD terminals */
 	case PTY_SLAVE_MAJOR:
 	case TTY_MAJOR:		/* consoles and serial lines */
@@ -46,16 +72,16 @@ static bool device_allowed(u32 major, u32 minor)
 		return true;
 	case MISC_MAJOR:
 		switch (minor) {
-		case 130:	/* watchdog */
-		case 135:	/* rtc */
-		case 144:	/* nvram */
-		case 183:	/* hwrng */
-		case 200:	/* tun */
-		case 229:	/* fuse */
-		case 234:	/* btrfs-control */
-		case 235:	/* autofs */
-		case 237:	/* loop-control */
-		case 242:	/* rfkill */
+		case WATCHDOG_MINOR:
+		case RTC_MINOR:
+		case NVRAM_MINOR:
+		case HWRNG_MINOR:
+		case TUN_MINOR:
+		case FUSE_MINOR:
+		case BTRFS_CONTROL_MINOR:
+		case AUTOFS_MINOR:
+		case LOOP_CONTROL_MINOR:
+		case RFKILL_MINOR:
 			return true;
 		}
 	}

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-/* The calls that name a type of file system: some types are refused. */
+/*
+ * The calls that name a type of file system: some types are refused. mount follows both of
+ * its names: a file mounted on /proc/self/exe must cover the program's file, not dune-run's.
+ */
 #include "calls.h"
+#include "program.h"
 #include "text.h"
 #include "user_memory.h"
 
@@ -32,7 +36,8 @@ void call_mount(struct dune_tf *tf)
 		}
 		name = (u64)type;
 	}
-	dune_syscall_result(tf, dune_syscall_forward(tf->rax, ARG0(tf), ARG1(tf), name,
+	dune_syscall_result(tf, dune_syscall_forward(tf->rax, ARG0(tf),
+						     followed_name(ARG1(tf)), name,
 						     ARG3(tf), ARG4(tf), 0));
 }
 

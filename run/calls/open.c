@@ -6,6 +6,7 @@
  */
 #include "calls.h"
 #include "judge.h"
+#include "program.h"
 #include "sys.h"
 #include "text.h"
 #include "user_memory.h"
@@ -15,10 +16,17 @@
 #include <linux/openat2.h>
 #include <linux/stat.h>
 
+/* The name to open with @flags at the program's address @path. */
+static u64 opened_name(u64 path, u64 flags)
+{
+	return flags & O_NOFOLLOW ? path : followed_name(path);
+}
+
 /* Make the call of openat2 without O_TRUNC, from a copy of its structure. */
 static long openat2_untruncated(struct dune_tf *tf, u64 *flags)
 {
 	struct open_how how;
+	u64 name;
 	long err = user_read_struct(&how, sizeof(how), sizeof(how), ARG2(tf), ARG3(tf));
 
 	if (err)
@@ -26,7 +34,9 @@ static long openat2_untruncated(struct dune_tf *tf, u64 *flags)
 	*flags = how.flags;
 	if (!(how.flags & O_PATH))
 		how.flags &= ~(u64)O_TRUNC;
-	return dune_syscall_forward(tf->rax, ARG0(tf), ARG1(tf), (u64)&how, sizeof(how), 0, 0);
+	/* With any flag in resolve the kernel does not follow /proc/self/exe. */
+	name = how.resolve ? ARG1(tf) : opened_name(ARG1(tf), how.flags);
+	return dune_syscall_forward(tf->rax, ARG0(tf), name, (u64)&how, sizeof(how), 0, 0);
 }
 
 /*
@@ -35,10 +45,16 @@ static long openat2_untruncated(struct dune_tf *tf, u64 *flags)
  */
 static long open_untruncated(struct dune_tf *tf, u64 *flags)
 {
+	u64 name;
+
 	switch (tf->rax) {
 	case __NR_open:
 		*flags = ARG1(tf);
-		break;
+		name = opened_name(ARG0(tf), *flags);
+		if (likely(name == ARG0(tf) && !(*flags & O_TRUNC)))
+			return forward(tf);
+		return dune_syscall_forward(tf->rax, name, *flags & ~(u64)O_TRUNC, ARG2(tf),
+					    0, 0, 0);
 	case __NR_creat:
 		*flags = O_CREAT | O_WRONLY | O_TRUNC;
 		return dune_syscall_forward(__NR_open, ARG0(tf), O_CREAT | O_WRONLY, ARG1(tf),
@@ -47,14 +63,14 @@ static long open_untruncated(struct dune_tf *tf, u64 *flags)
 		return openat2_untruncated(tf, flags);
 	default:	/* openat, open_by_handle_at */
 		*flags = ARG2(tf);
+		name = ARG1(tf);
+		if (tf->rax == __NR_openat)
+			name = opened_name(name, *flags);
+		if (likely(name == ARG1(tf) && !(*flags & O_TRUNC)))
+			return forward(tf);
+		return dune_syscall_forward(tf->rax, ARG0(tf), name, *flags & ~(u64)O_TRUNC,
+					    ARG3(tf), 0, 0);
 	}
-	if (likely(!(*flags & O_TRUNC)))
-		return forward(tf);
-	if (tf->rax == __NR_open)
-		return dune_syscall_forward(tf->rax, ARG0(tf), *flags & ~(u64)O_TRUNC, ARG2(tf),
-					    0, 0, 0);
-	return dune_syscall_forward(tf->rax, ARG0(tf), ARG1(tf), *flags & ~(u64)O_TRUNC,
-				    ARG3(tf), 0, 0);
 }
 
 /* Truncate by a descriptor, so that it is the file that was judged. Closes @fd. */

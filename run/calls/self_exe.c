@@ -42,9 +42,11 @@ static bool follows(const struct dune_tf *tf)
 	switch (tf->rax) {
 	case __NR_newfstatat:
 	case __NR_utimensat:
+	case __NR_faccessat2:
 	case NR_FCHMODAT2:
 		return !(ARG3(tf) & AT_SYMLINK_NOFOLLOW);
 	case __NR_statx:
+	case __NR_open_tree:
 		return !(ARG2(tf) & AT_SYMLINK_NOFOLLOW);
 	case __NR_fchownat:
 		return !(ARG4(tf) & AT_SYMLINK_NOFOLLOW);
@@ -60,10 +62,8 @@ static bool follows(const struct dune_tf *tf)
 /* The calls of follows(): argument 1 is the name. */
 void call_at(struct dune_tf *tf)
 {
-	u64 path = ARG1(tf);
+	u64 path = follows(tf) ? followed_name(ARG1(tf)) : ARG1(tf);
 
-	if (follows(tf) && unlikely(names_program(path)))
-		path = (u64)program_name();
 	dune_syscall_result(tf, dune_syscall_forward(tf->rax, ARG0(tf), path, ARG2(tf),
 						     ARG3(tf), ARG4(tf), ARG5(tf)));
 }

@@ -10,7 +10,7 @@
 #include <linux/resource.h>
 #include <linux/stat.h>
 
-/* Should it not be a file but a FIFO or a terminal, opening it has no effect. */
+/* The name may lead to a FIFO or a terminal by now: do not wait for it. */
 #define TO_EXECUTE	(O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)
 
 /*
@@ -34,17 +34,22 @@ static long open_beyond_limit(int dir, const char *path, u64 flags)
 }
 
 /*
- * Open a file to execute it, with the errors of the kernel's open_exec(). The right to
- * execute is tested by name first, so that a device without it is not opened at all, and
- * once more by the descriptor, since the name may lead to another file by then.
+ * Open a file to execute it, with the errors of the kernel's open_exec(). That it is a regular
+ * file and may be executed is tested by name first, since opening a device or a FIFO has
+ * effects, and once more by the descriptor, since the name may lead to another file by then.
  */
 long executable_open(int dir, const char *path, u64 flags)
 {
 	struct stat st;
 	long fd, err;
 
-	err = SYS4(__NR_faccessat2, dir, path, 1,
-		   AT_EACCESS | (flags & (AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW)));
+	flags &= AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW;
+	err = SYS4(__NR_newfstatat, dir, path, &st, flags);
+	if (err)
+		return err;
+	if (!S_ISREG(st.st_mode))
+		return S_ISLNK(st.st_mode) ? -ELOOP : -EACCES;
+	err = SYS4(__NR_faccessat2, dir, path, 1, AT_EACCESS | flags);
 	if (err)
 		return err;
 	if ((flags & AT_EMPTY_PATH) && !path[0]) {

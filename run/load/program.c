@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
  * The file of the program that runs, which /proc/self/exe would name if the program ran
- * natively. In the sandbox /proc/self/exe leads to dune-run; calls/check.c and
- * calls/self_exe.c put the name of the program's file in its place.
+ * natively. In the sandbox /proc/self/exe leads to dune-run; calls/ puts the name of the
+ * program's file in its place.
  */
 #include "page.h"
 #include "program.h"
@@ -59,4 +59,9 @@ bool names_program(u64 path)
 			return false;
 	}
 	return user_string(name, path, sizeof(name)) >= 0 && is_own_exe(name);
+}
+
+u64 followed_name(u64 path)
+{
+	return unlikely(names_program(path)) ? (u64)program_name() : path;
 }

@@ -16,5 +16,10 @@ const char *program_name(void);
 bool is_own_exe(const char *name);
 /* The same for the string at the program's address @path. */
 bool names_program(u64 path);
+/*
+ * What to pass to a call that follows the name at the program's address @path: the name of
+ * the program's file in place of /proc/self/exe.
+ */
+u64 followed_name(u64 path);
 
 #endif /* DUNE_RUN_PROGRAM_H */

@@ -43,27 +43,30 @@ static long parse_script(char *line, long len, const char **interpreter,
 			 const char **argument)
 {
 	char *start = line + 2, *end, *p;
-	bool has_newline;
+	bool trims;
 
 	line[len] = 0;
 	for (end = start; *end && *end != '\n'; end++)
 		;
-	has_newline = *end;
 	if (end == line + SCRIPT_HEAD) {
 		/* A line that is cut off is right only if the interpreter's name is complete. */
 		if (skip_word(skip_blanks(start)) == end)
 			return -ENOEXEC;
 		end--;		/* the kernel puts its NUL there */
 	}
-	/* The kernel keeps the blanks at the end of a file that has no newline. */
-	if (*end)
+	/*
+	 * The kernel keeps the blanks at the end of a file that has no newline, unless they
+	 * are the last that it reads.
+	 */
+	trims = *end || end == line + SCRIPT_HEAD - 1;
+	if (trims)
 		while (end > start && is_blank(end[-1]))
 			end--;
 	*end = 0;
 
 	p = skip_blanks(start);
-	if (!*p)	/* without a newline the kernel opens "", which is the working directory */
-		return has_newline ? -ENOEXEC : -EACCES;
+	if (!*p)	/* in the other case the kernel opens "", which is the working directory */
+		return trims ? -ENOEXEC : -EACCES;
 	*interpreter = p;
 	*argument = NULL;
 	p = skip_word(p);
@@ -110,10 +113,10 @@ long follow_scripts(long fd)
 		if (depth == SCRIPT_DEPTH)
 			return -ELOOP;
 		err = parse_script(head, n, &interpreter, &argument);
+		if (err != -ENOEXEC && script.unreachable_name)
+			return -ENOENT;
 		if (err)
 			return err;
-		if (script.unreachable_name)
-			return -ENOENT;
 		if (!script.count) {
 			script.words[0] = script.name;
 			script.count = 1;

@@ -33,9 +33,11 @@ error "a script that interprets itself" 126 \
 # image TYPE: a program of this ELF type, with a loader and segments of 4 KB that are 30 TB apart
 image() {
 	perl -e 'my $loader = "/lib64/ld-linux-x86-64.so.2\0";
-		print pack("a16S2LQ3LS3x6", "\177ELF\2\1\1", $ARGV[0], 62, 1, 0, 64, 0, 0, 64, 56, 3),
+		print pack("a16S2LQ3LS3x6", "\177ELF\2\1\1", $ARGV[0], 62, 1, 0, 64, 0, 0,
+			64, 56, 3),
 		pack("L2Q6", 3, 4, 64 + 3 * 56, 0, 0, length($loader), 0, 1),
-		(map { pack("L2Q6", 1, 5, 0, $_, $_, 0, 4096, 4096) } 90 << 40, 120 << 40), $loader' "$1"
+		(map { pack("L2Q6", 1, 5, 0, $_, $_, 0, 4096, 4096) } 90 << 40, 120 << 40),
+		$loader' "$1"
 }
 image 2 >"$data/both"
 image 3 >"$data/large"

@@ -38,6 +38,5 @@ if ((gigabytes < 5000)); then
 		"one gigabyte more than $bits physical address bits allow: SIGBUS, after a message"
 fi
 same "a thousand children by vfork" "$bin/limits" vfork-children
-same "a vfork child that executes with 5000 words" "$bin/limits" vectors
 same "children by vfork that lower their parent's RLIMIT_DATA" "$bin/limits" lowered
 finish

@@ -6,9 +6,6 @@
  * used up.
  */
 #define _GNU_SOURCE
-#include "base/super_range.h"
-#include "maps.h"
-
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
@@ -223,38 +220,6 @@ static void vfork_children(void)
 	printf("%d vforks, %d wrong\n", i, bad);
 }
 
-static bool is_mapped(unsigned long address)
-{
-	FILE *mappings = open_mappings();
-	bool found = false;
-	struct mapping m;
-
-	while (next_mapping(mappings, &m))
-		found |= m.start <= address && m.end > address;
-	return found;
-}
-
-/*
- * A vfork child executes with more words than fit into the runtime's own table. The parent
- * must not keep the mapping to which the runtime copied them.
- */
-static void vectors(void)
-{
-	static char *words[5001], *argv[] = { "limits", "exit", "19", NULL };
-	pid_t pid;
-	int i;
-
-	for (i = 0; i < 5000; i++)
-		words[i] = "a=b";
-	pid = vfork();
-	if (!pid) {
-		execve("/proc/self/exe", argv, words);
-		_exit(errno);
-	}
-	printf("vfork and execve: %#x\n", child_of(pid));
-	printf("copy of the words: %d\n", is_mapped(VECTOR_BASE));
-}
-
 int main(int argc, char **argv)
 {
 	const char *what = argc > 1 ? argv[1] : "";
@@ -276,8 +241,6 @@ int main(int argc, char **argv)
 		lowered();
 	if (!strcmp(what, "forks"))
 		forks("a filter");
-	if (!strcmp(what, "vectors"))
-		vectors();
 	if (!strcmp(what, "vfork-children"))
 		vfork_children();
 	return 0;

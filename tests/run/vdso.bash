@@ -32,7 +32,7 @@ is "$("$bin/restrict" writable "$DUNE_RUN" -- "$bin/vdso" 2>&1)" "$wanted" \
 top=0x7ffffffff000 arena=0x6d7510000000 end=0x6d7540000000
 for at in $((arena + 8192)) $((end)) $((end + 8192)) $((end + 16384)) $((end + 24576)); do
 	limit=$(((top - at) / 1024 - 1024))
-	is "$(setarch -R bash -c "ulimit -s $limit && exec $DUNE_RUN -- $bin/vdso" 2>&1)" "$wanted" \
-		"time and CPU where the vDSO ends at $(printf %#x $at)"
+	is "$(setarch -R bash -c "ulimit -s $limit && exec $DUNE_RUN -- $bin/vdso" 2>&1)" \
+		"$wanted" "time and CPU where the vDSO ends at $(printf %#x $at)"
 done
 finish

@@ -11,6 +11,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/openat2.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -193,6 +194,63 @@ static void test_own_attributes(void)
 	   "dune-run's file is as before");
 }
 
+static bool is_link(int fd)
+{
+	struct stat st;
+
+	return fd >= 0 && !fstatat(fd, "", &st, AT_EMPTY_PATH) && S_ISLNK(st.st_mode);
+}
+
+/* Calls that do not follow /proc/self/exe must get the link. */
+static void test_own_link(void)
+{
+	struct open_how how = { .flags = O_RDONLY, .resolve = RESOLVE_NO_SYMLINKS };
+	long exe = (long)"/proc/self/exe";
+	int fd;
+
+	is(call(SYS_open, exe, O_RDONLY | O_NOFOLLOW, 0, 0, 0, 0), -ELOOP,
+	   "open of /proc/self/exe with O_NOFOLLOW: ELOOP");
+	is(call(SYS_openat, AT_FDCWD, exe, O_RDONLY | O_NOFOLLOW, 0, 0, 0), -ELOOP,
+	   "openat of /proc/self/exe with O_NOFOLLOW: ELOOP");
+	is(call(SYS_openat2, AT_FDCWD, exe, (long)&how, sizeof(how), 0, 0), -ELOOP,
+	   "openat2 of /proc/self/exe with RESOLVE_NO_SYMLINKS: ELOOP");
+	fd = call(SYS_open, exe, O_PATH | O_NOFOLLOW, 0, 0, 0, 0);
+	ok(is_link(fd), "open of /proc/self/exe with O_PATH and O_NOFOLLOW gives the link");
+	close(fd);
+	fd = call(SYS_open_tree, AT_FDCWD, exe, AT_SYMLINK_NOFOLLOW, 0, 0, 0);
+	ok(is_link(fd), "open_tree of /proc/self/exe with AT_SYMLINK_NOFOLLOW gives the link");
+	close(fd);
+}
+
+static bool is_program(int fd)
+{
+	struct stat opened, program;
+
+	return fd >= 0 && !fstat(fd, &opened) && !stat("/proc/self/exe", &program) &&
+	       opened.st_dev == program.st_dev && opened.st_ino == program.st_ino;
+}
+
+/* Calls that follow it get the program, by each way to open it. */
+static void test_own_program(void)
+{
+	struct open_how how = { .flags = O_RDONLY };
+	long exe = (long)"/proc/self/exe";
+	int fd;
+
+	fd = call(SYS_open, exe, O_RDONLY, 0, 0, 0, 0);
+	ok(is_program(fd), "open of /proc/self/exe gives the program");
+	close(fd);
+	fd = call(SYS_openat, AT_FDCWD, exe, O_RDONLY, 0, 0, 0);
+	ok(is_program(fd), "openat of /proc/self/exe gives the program");
+	close(fd);
+	fd = call(SYS_openat2, AT_FDCWD, exe, (long)&how, sizeof(how), 0, 0);
+	ok(is_program(fd), "openat2 of /proc/self/exe gives the program");
+	close(fd);
+	fd = call(SYS_open_tree, AT_FDCWD, exe, 0, 0, 0, 0);
+	ok(is_program(fd), "open_tree of /proc/self/exe gives the program");
+	close(fd);
+}
+
 static void test_own_file(void)
 {
 	char self[200] = "";
@@ -219,6 +277,8 @@ int main(void)
 	test_hidden_descriptor("dune-vcpu");
 	test_handles();
 	test_own_file();
+	test_own_link();
+	test_own_program();
 	test_own_attributes();
 	return done();
 }
