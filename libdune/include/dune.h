@@ -47,14 +47,17 @@
  *
  * A program in ring 0 cannot use GS, make threads (clone() with CLONE_THREAD
  * gives ENOSYS), or use I/O ports, control registers and debug registers.
- * clone() with CLONE_VFORK and without CLONE_VM gives EINVAL while the process has other
- * threads, or children that share its memory, in Dune mode.
+ * clone() with CLONE_VFORK and CLONE_PARENT_SETTID and without CLONE_VM stores the child's
+ * number when the child has executed a program or ended, and not before. A child of clone()
+ * with CLONE_FILES and without CLONE_VM shares descriptors with its parent, but neither
+ * knows the other's vCPU: one that closes descriptors which it has not opened can end the other.
  *
  * Only threads outside the guest make threads, which are outside, too. A thread that does
  * not call dune_enter() stays an ordinary thread of Linux. More than one may call it:
  * they share page tables, trap handlers and the actions of signals, and each
  * has a TLB of its own, which only its own calls flush. A thread that ends gives back
- * its vCPU and its memory; the process's first thread does so with the process.
+ * its vCPU and the library's memory for it, but no pages or roots that it allocated; the
+ * process's first thread does so with the process.
  *
  * A child that a thread in Dune mode makes by fork() is in Dune mode, too, with a copy of
  * the page tables, handlers and pages; as always, only the thread that called
