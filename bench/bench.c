@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-/* Medians, the lines that all benchmarks print, child processes that measure, and errors. */
+/*
+ * Medians, the lines that all benchmarks print, child processes that measure, paths of this
+ * program and of dune-run, and errors.
+ */
 #include "bench.h"
 
 #include <libgen.h>

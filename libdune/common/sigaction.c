@@ -18,7 +18,7 @@ void dune_real_action(int sig, const struct ksigaction *act, struct ksigaction *
 	if (!is_handler(act) && !(sigbit(sig) & PROBE_SIGNALS))
 		return;
 	real->handler = (u64)dune_host_handler;
-	/* For threads outside: one in Dune mode has no alternate stack in the kernel. */
+	/* SA_ONSTACK is for threads outside: the kernel has no alternate stack of others. */
 	real->flags = (act->flags & (SA_NOCLDSTOP | SA_NOCLDWAIT | SA_ONSTACK | SA_RESTART)) |
 		      SA_SIGINFO | SA_RESTORER;
 	real->restorer = (u64)dune_host_restorer;

@@ -26,7 +26,7 @@
 #define LIBDUNE_SPECIAL_H
 
 #define SPECIAL_CALLS(X, arg)						\
-	/* descriptors, of which the vCPU's is hidden */		\
+	/* descriptors, of which those of vCPUs are hidden */		\
 	X(arg, close, dune_sys_fd, CALL)				\
 	X(arg, dup2, dune_sys_fd, CALL)					\
 	X(arg, dup3, dune_sys_fd, CALL)					\

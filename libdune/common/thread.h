@@ -80,8 +80,13 @@ struct dune_thread {
 	struct dune_run *run;		/* NULL while there is no vCPU */
 	void *run_place;		/* pages of the arena that *run covers */
 	int vcpu;			/* its file descriptor; next_vcpu() reads that of others */
-	/* The same in threads with one table of descriptors: NULL, or a vfork child's block. */
+	/*
+	 * Equal in threads that share a table of descriptors: NULL, but in a vfork child
+	 * without CLONE_FILES its own block. unshare() is not noticed.
+	 */
 	const struct dune_thread *files;
+	u32 copying;			/* clone() copies memory; *run is not in the copy */
+	u32 copied;			/* lock.h: not 0 when the copy is complete */
 	u32 fault_repeats;		/* how often the same fault came without progress */
 	u64 fault_rip, fault_address, fault_calls;
 	u64 migrations;			/* counter when the GDT's CPU was right */

@@ -7,6 +7,11 @@
  * caller's own vCPU can be the target of dup2() and dup3(): the vCPU moves away. That of
  * another thread's cannot (EBADF), since that thread may be using the number. A descriptor
  * that another thread makes or moves at the same time is not hidden yet.
+ *
+ * Two limits. A child of clone() with CLONE_FILES and without CLONE_VM shares the table of
+ * descriptors, but it and its parent do not know each other's vCPUs. And when a thread has left
+ * the common table (unshare(), CLOSE_RANGE_UNSHARE), the numbers of the others' vCPUs are
+ * still hidden from it, and its own from them.
  */
 #include "guest.h"
 

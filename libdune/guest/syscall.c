@@ -2,7 +2,7 @@
 /*
  * System calls in the guest. Most are passed on to the kernel by one hypercall.
  * Those in the table of special.h concern the caller's registers, signal frames
- * or the library's own descriptor: the functions that it names do them (fd.c,
+ * or the descriptors of vCPUs: the functions that it names do them (fd.c,
  * signal.c, process.c, arch_prctl.c), or the host half does.
  */
 #include "guest.h"

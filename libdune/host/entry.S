@@ -33,7 +33,7 @@ dune_host_switch:
 	movq	%rax, RUN_RIP(%rsi)
 	movq	$(RFLAGS_RING0 | RFLAGS_IF), RUN_RFLAGS(%rsi)
 	leaq	HOST_STACK_TOP(%rdi), %rsp
-	call	dune_host_begin
+	call	dune_host_enter
 1:	xorl	%eax, %eax
 	ret
 

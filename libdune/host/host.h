@@ -51,7 +51,7 @@ extern const char dune_host_probe_read_insn[], dune_host_probe_write_insn[];
 extern const char dune_host_probe_fail[];
 
 /* loop.c; the first is called by entry.S */
-void dune_host_begin(struct dune_thread *t) __noreturn;
+void dune_host_enter(struct dune_thread *t) __noreturn;
 void dune_host_loop(struct dune_thread *t) __noreturn;
 void dune_host_fatal(struct dune_thread *t, const char *what, long err, int sig)
 	__noreturn;

@@ -356,7 +356,7 @@ void dune_host_loop(struct dune_thread *t)
  * (guest/altstack.c). The program may have called dune_enter() on that stack, so the kernel
  * would not have given it up before.
  */
-void dune_host_begin(struct dune_thread *t)
+void dune_host_enter(struct dune_thread *t)
 {
 	const struct kstack none = { .flags = SS_DISABLE };
 

@@ -21,11 +21,12 @@
  * with -EPERM (dune_ring3(), dune_pt_load(), dune_tlb_pcid()), with NULL
  * (dune_pt_root()), or by doing nothing (dune_tlb_page(), dune_tlb_all()).
  *
- * Functions on page tables need only a root, and outside the guest dune_pt_root() returns
- * NULL: with NULL they fail, with -EPERM or NULL. A thread outside that has the root of a
- * thread inside can pass it to them: they change the table, but flush no TLB. Threads that
- * run on the root must flush theirs, as after a change by any other thread. The arena can be
- * used outside, too, once a thread has entered; before, dune_page_alloc() returns NULL.
+ * All functions on page tables but dune_pt_load() work outside the guest, too, with the root
+ * of a thread inside. (One page by dune_pt_protect() or dune_pt_unmap(): see below.) They
+ * change the table, but flush no TLB: threads that run on the root must flush theirs, as after
+ * a change by any other thread. Outside the guest dune_pt_root() returns NULL, and with NULL
+ * these functions fail, with -EPERM or NULL. The arena can be used outside, too, once a
+ * thread has entered; before, dune_page_alloc() returns NULL.
  *
  * In a thread outside the guest, a handler of a signal must not call a function of the
  * library if it may have interrupted one.
@@ -47,14 +48,17 @@
  *
  * A program in ring 0 cannot use GS, make threads (clone() with CLONE_THREAD
  * gives ENOSYS), or use I/O ports, control registers and debug registers.
- * clone() with CLONE_VFORK and without CLONE_VM gives EINVAL while the process has other
- * threads, or children that share its memory, in Dune mode.
+ * clone() with CLONE_VFORK and CLONE_PARENT_SETTID and without CLONE_VM stores the child's
+ * number when the child has executed a program or ended, and not before. A child of clone()
+ * with CLONE_FILES and without CLONE_VM shares descriptors with its parent, but neither
+ * knows the other's vCPU: one that closes descriptors which it has not opened can end the other.
  *
  * Only threads outside the guest make threads, which are outside, too. A thread that does
  * not call dune_enter() stays an ordinary thread of Linux. More than one may call it:
  * they share page tables, trap handlers and the actions of signals, and each
  * has a TLB of its own, which only its own calls flush. A thread that ends gives back
- * its vCPU and its memory; the process's first thread does so with the process.
+ * its vCPU and the library's memory for it, but no pages or roots that it allocated; the
+ * process's first thread does so with the process.
  *
  * A child that a thread in Dune mode makes by fork() is in Dune mode, too, with a copy of
  * the page tables, handlers and pages; as always, only the thread that called
@@ -468,7 +472,8 @@ int dune_user_ok(const void *p, size_t n);
  *
  * Errors: -EINVAL (not a multiple of 4096, not a user address), -ENOMEM, and
  * -EPERM if the root is NULL (dune_pt_load(): outside the guest). A call that
- * fails has changed nothing, and has kept no memory.
+ * fails has changed nothing, and has kept no memory, except dune_pt_load(), which with -ENOMEM
+ * may keep memory that its next call needs.
  *
  * Where the first access to a gigabyte needs a page for its page table and the
  * arena has none, the program ends with a message, by SIGBUS.

@@ -8,6 +8,7 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <spawn.h>
@@ -177,6 +178,51 @@ static int cloned(void *arg)
 	return 12;
 }
 
+/* clone(CLONE_VFORK) without CLONE_VM: the parent waits, but the child has its own memory. */
+static void test_vfork_copied(void)
+{
+	int fd = -1, p[2];
+	pid_t tid = 0;
+	struct pollfd in;
+	long pid;
+
+	if (pipe(p))
+		bail("pipe: %s", strerror(errno));
+	pid = syscall(SYS_clone, CLONE_VFORK | CLONE_PARENT_SETTID | SIGCHLD, 0, &tid, 0, 0);
+	if (!pid) {
+		usleep(50000);
+		_exit(write(p[1], "x", 1) != 1);
+	}
+	in = (struct pollfd){ .fd = p[0], .events = POLLIN };
+	is(poll(&in, 1, 0), 1, "clone(CLONE_VFORK) returns when its child has ended");
+	is(tid, pid, "clone(CLONE_VFORK | CLONE_PARENT_SETTID) stores the child's number");
+	is(wait_for(pid), 0, "that child ends with its exit status");
+
+	pid = syscall(SYS_clone, CLONE_VFORK | CLONE_PARENT_SETTID | SIGCHLD, 0, 1, 0, 0);
+	if (!pid)
+		_exit(15);
+	is(WEXITSTATUS(wait_for(pid)), 15, "CLONE_PARENT_SETTID with a bad pointer is no error");
+
+	pid = syscall(SYS_clone, CLONE_VFORK | CLONE_PIDFD | SIGCHLD, 0, &fd, 0, 0);
+	if (!pid)
+		_exit(16);
+	in = (struct pollfd){ .fd = fd, .events = POLLIN };
+	ok(fd > 0 && poll(&in, 1, 5000) == 1, "clone(CLONE_VFORK | CLONE_PIDFD) gives a pidfd");
+	is(WEXITSTATUS(wait_for(pid)), 16, "that child ends with its exit status");
+	close(fd);
+	close(p[0]);
+	close(p[1]);
+
+	pid = vfork();
+	if (!pid) {
+		pid = syscall(SYS_clone, CLONE_VFORK | SIGCHLD, 0, 0, 0, 0);
+		if (!pid)
+			_exit(17);
+		_exit(pid < 0 ? 1 : WEXITSTATUS(wait_for(pid)) + 1);
+	}
+	is(WEXITSTATUS(wait_for(pid)), 18, "a vfork child has a child by clone(CLONE_VFORK)");
+}
+
 static void test_clone(void)
 {
 	static char stack[65536] __attribute__((aligned(16)));
@@ -202,6 +248,7 @@ static void test_clone(void)
 	}
 	is(WEXITSTATUS(wait_for(pid)), 14, "a child of clone(CLONE_VFORK) ends with its status");
 	is(shared, 0, "a child of clone(CLONE_VFORK) does not share memory");
+	test_vfork_copied();
 
 	args.v[4] = SIGCHLD;	/* exit_signal */
 	pid = syscall(SYS_clone3, &args, 64);

@@ -2,7 +2,8 @@
 /*
  * Threads that stay outside the guest, in a process with threads inside. Fails when one of
  * them cannot use the library as dune.h describes, when a handler of its signals does not run
- * on its alternate stack, or when a call that would make other threads wait is not refused.
+ * on its alternate stack, or when it waits
+ * for a child for which another thread waits.
  */
 #define _GNU_SOURCE
 #include <dune.h>
@@ -36,23 +37,46 @@ static void *enter(void *arg)
 	return arg;
 }
 
+static void start(pthread_t *thread, void *(*fn)(void *), void *arg)
+{
+	if (pthread_create(thread, NULL, fn, arg))
+		bail("a thread cannot be made");
+}
+
 static void start_inside(void)
 {
 	pthread_t thread;
 
-	pthread_create(&thread, NULL, enter, NULL);
+	start(&thread, enter, NULL);
 	pthread_barrier_wait(&ready);
 }
 
 /* ---- threads whose stacks share 64 KB ----------------------------------- */
 
+/* Of each thread with a small stack, the number of the 64 KB that have this stack. */
+static uintptr_t stacks[SMALL];
+
 static void *allocate(void *arg)
 {
+	uintptr_t *stack = arg;
 	int i;
+
+	*stack = (uintptr_t)__builtin_frame_address(0) / 65536;
 
 	for (i = 0; i < CALLS; i++)
 		dune_page_free(dune_page_alloc(1), 1);
-	return arg;
+	return NULL;
+}
+
+static bool two_are_equal(void)
+{
+	int i, j;
+
+	for (i = 0; i < SMALL; i++)
+		for (j = 0; j < i; j++)
+			if (stacks[i] == stacks[j])
+				return true;
+	return false;
 }
 
 static void small_stacks(void *arg)
@@ -63,12 +87,15 @@ static void small_stacks(void *arg)
 
 	start_inside();
 	pthread_attr_init(&attr);
-	pthread_attr_setstacksize(&attr, PTHREAD_STACK_MIN);
+	if (pthread_attr_setstacksize(&attr, PTHREAD_STACK_MIN))
+		child_fails("a stack cannot be small");
 	for (i = 0; i < SMALL; i++)
-		if (pthread_create(&small[i], &attr, allocate, arg))
+		if (pthread_create(&small[i], &attr, allocate, &stacks[i]))
 			child_fails("a thread cannot be made");
 	for (i = 0; i < SMALL; i++)
 		pthread_join(small[i], NULL);
+	if (!two_are_equal())
+		child_fails("no two stacks share 64 KB");
 }
 
 /* ---- alternate stacks --------------------------------------------------- */
@@ -137,22 +164,81 @@ static void test_outside(pthread_t thread)
 	is(outside.free, 0, "dune_pt_free() outside");
 }
 
-/* Two threads are inside. The one that does not call this would wait for the child. */
-static void test_vfork_alone(void)
-{
-	long pid = syscall(SYS_clone, CLONE_VFORK | SIGCHLD, 0, 0, 0, 0);
+/* ---- another thread, while one waits in clone() with CLONE_VFORK ---------- */
 
-	if (!pid)
-		_exit(0);
-	ok(pid == -1 && errno == EINVAL,
-	   "clone() with CLONE_VFORK and without CLONE_VM, and two threads: EINVAL");
-	if (pid > 0)
-		waitpid(pid, NULL, 0);
+/* The other thread uses the library when the child has written to a pipe, and then answers. */
+struct user {
+	bool inside;
+	int begin[2], end[2];
+	struct dune_stats stats;
+};
+
+static void *use_meanwhile(void *arg)
+{
+	struct user *u = arg;
+	char byte;
+
+	if (u->inside && dune_enter(NULL))
+		bail("dune_enter: %s", dune_enter_error());
+	pthread_barrier_wait(&ready);
+	if (read(u->begin[0], &byte, 1) != 1)
+		bail("read() failed");
+	dune_page_free(dune_page_alloc(1), 1);
+	signal(SIGUSR2, note_sp);
+	dune_stats(&u->stats);
+	if (write(u->end[1], &byte, 1) != 1)
+		bail("write() failed");
+	pause();
+	return NULL;
+}
+
+static void start_user(struct user *u)
+{
+	pthread_t thread;
+
+	if (pipe(u->begin) || pipe(u->end))
+		bail("pipe() failed");
+	start(&thread, use_meanwhile, u);
+	pthread_barrier_wait(&ready);
+}
+
+static uint64_t sum_of(const struct dune_stats *s)
+{
+	uint64_t sum = 0;
+	int i;
+
+	for (i = 0; i < 16; i++)
+		sum += s->counters[i];
+	return sum;
+}
+
+/* The child ends when the other thread has used the library, or by SIGALRM. */
+static void test_vfork(struct user *u, const char *where)
+{
+	struct dune_stats before;
+	int status = -1;
+	char byte = 0;
+	long pid;
+
+	dune_stats(&before);
+	pid = syscall(SYS_clone, CLONE_VFORK | SIGCHLD, 0, 0, 0, 0);
+	if (!pid) {
+		alarm(20);
+		if (write(u->begin[1], &byte, 1) != 1 ||
+		    read(u->end[0], &byte, 1) != 1)
+			child_fails("a pipe failed");
+		_exit(7);
+	}
+	waitpid(pid, &status, 0);
+	is(status, 7 << 8, "a thread %s uses the library while one waits for its child", where);
+	ok(sum_of(&u->stats) >= sum_of(&before),
+	   "dune_stats() %s counts the thread that waits", where);
 }
 
 int main(void)
 {
 	struct sigaction on_alt = { .sa_handler = note_sp, .sa_flags = SA_ONSTACK };
+	static struct user users[] = { { .inside = false }, { .inside = true } };
 	static char alt[ALT];
 	pthread_t thread;
 
@@ -162,10 +248,13 @@ int main(void)
 	sigaction(SIGUSR1, &on_alt, NULL);
 	use_altstack(alt);
 	start_inside();
-	pthread_create(&thread, NULL, stay, NULL);
+	start_user(&users[0]);
+	start_user(&users[1]);
+	start(&thread, stay, NULL);
 	must_enter(NULL);
 	ok(handled_on(alt), "the alternate stack from before dune_enter() is used");
 	test_outside(thread);
-	test_vfork_alone();
+	test_vfork(&users[0], "outside");
+	test_vfork(&users[1], "inside");
 	return done();
 }

@@ -9,6 +9,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include "child.h"
@@ -60,14 +61,26 @@ static int change_tables(void)
 	return !copy || dune_pt_free(copy) ? 5 : 0;
 }
 
-/* The child: it is killed in one of these calls. @arg: which. */
+/* Makes a child with a copy of memory, and waits until that has ended. */
+static int copy_memory(void)
+{
+	long pid = syscall(SYS_clone, CLONE_VFORK | SIGCHLD, 0, 0, 0, 0);
+
+	if (!pid)
+		_exit(0);
+	return waitpid(pid, NULL, 0) == pid ? 0 : 6;
+}
+
+/* The calls in one of which the child is killed. The child's argument leads to one of them. */
+static int (*calls[])(void) = { change_action, change_tables, copy_memory };
+
 static int work(void *arg)
 {
-	int (*call)(void) = arg ? change_action : change_tables;
+	int (**call)(void) = arg;
 
 	shared->victim = getpid();
 	for (;;)
-		call();
+		(*call)();
 	return 0;
 }
 
@@ -137,9 +150,10 @@ int main(void)
 	killer = fork();
 	if (!killer)
 		kill_victims();
-	test(CLONE_SIGHAND, (void *)1L, "in rt_sigaction() of actions that both share");
-	test(0, (void *)1L, "in rt_sigaction()");
-	test(0, NULL, "while it changes page tables");
+	test(CLONE_SIGHAND, &calls[0], "in rt_sigaction() of actions that both share");
+	test(0, &calls[0], "in rt_sigaction()");
+	test(0, &calls[1], "while it changes page tables");
+	test(0, &calls[2], "in clone() with CLONE_VFORK");
 	kill(killer, SIGKILL);
 	return done();
 }

@@ -3,7 +3,8 @@
  * Counters: the kernel's, from the page that each vCPU shares with the process,
  * and the library's own. Any thread may ask for them, from outside, too.
  */
-#include "guest.h"
+#include "memory.h"
+#include "thread.h"
 
 _Static_assert(sizeof(((struct dune_stats *)0)->counters) == DUNE_COUNT_MAX * sizeof(u64),
 	       "dune.h has another number of counters");
