@@ -40,7 +40,6 @@ struct dune_clone {
 	struct kclone_args args;
 	u64 child_rsp;		/* 0: the caller's */
 	u64 fs_base;		/* of the child */
-	u64 late_tid;		/* where the parent stores the child's number, or 0 */
 };
 
 #endif /* LIBDUNE_HOSTCALL_H */

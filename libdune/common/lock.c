@@ -2,7 +2,6 @@
 /* Locks. lock.h describes their order, and how fork and vfork treat them. */
 #include <asm/unistd_64.h>
 #include "process.h"
-#include "thread.h"
 
 /*
  * Returns the number of the calling thread. In the guest (@active) GDTR leads to the block,
@@ -42,25 +41,16 @@ static void assert_order(const struct dune_lock *l, u32 holder)
 	}
 }
 
-/* Returns whether @holder is the mark of a copier that no longer needs the lock (lock.h). */
-static bool has_copied(u64 holder)
-{
-	const struct dune_thread *t = (void *)((u32)holder * (u64)BLOCK_SIZE);
-
-	return holder >> 32 && READ_ONCE(t->copied);
-}
-
 u64 dune_lock(struct dune_lock *l)
 {
 	bool active = dune_active();
 	u64 flags = active ? dune_irq_save() : 0;
-	u64 holder = own_holder(active), before = 0;
+	u32 holder = own_holder(active), nobody = 0;
 
 	assert_order(l, holder);
-	while (unlikely(!__atomic_compare_exchange_n(&l->holder, &before, holder, false,
+	while (unlikely(!__atomic_compare_exchange_n(&l->holder, &nobody, holder, false,
 						     __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))) {
-		if (!has_copied(before))
-			before = 0;
+		nobody = 0;
 		__builtin_ia32_pause();
 	}
 	return flags;
@@ -74,7 +64,7 @@ void dune_unlock(struct dune_lock *l, u64 flags)
 
 void dune_unlock_and_exit(struct dune_lock *l, long status)
 {
-	__asm__ volatile("movq $0, %0; syscall; ud2"
+	__asm__ volatile("movl $0, %0; syscall; ud2"
 			 : "=m" (l->holder)
 			 : "a" (__NR_exit), "D" (status)
 			 : "rcx", "r11", "memory");

@@ -10,13 +10,7 @@
  *
  * fork. The child has a copy of memory and of the locks, but not of the other threads. So
  * the host half takes all locks before it makes the child, and afterwards both
- * processes release theirs (host/process.c). With CLONE_VFORK and without CLONE_VM the
- * parent waits in the kernel until the child has executed a program or ended, but needs the
- * locks only until the copy of memory is complete. So it marks its locks as a copier's
- * (dune_lock_copier()), and the kernel stores the child's number in the parent's block when
- * the copy is complete. From then on a thread that wants such a lock takes it from the parent,
- * which later releases those that nobody has taken. The mark is different for each call, so
- * that a thread cannot take a lock because of a call that is over.
+ * processes release theirs (host/process.c).
  *
  * vfork. A child that shares memory can be killed at any instruction, also while it
  * holds a lock. When it is gone its parent releases what it held (host/process.c). For
@@ -40,8 +34,7 @@
 #include "layout.h"
 
 struct dune_lock {
-	/* 0, dune_lock_holder() or dune_lock_copier() of a block, or HOLDER_OUTSIDE */
-	u64 holder;
+	u32 holder;		/* 0, dune_lock_holder() of a block, or HOLDER_OUTSIDE */
 };
 
 /* All threads outside the guest that have no block. The numbers of blocks are smaller. */
@@ -92,12 +85,6 @@ static inline void dune_assert_held(const struct dune_lock *l)
 static inline u32 dune_lock_holder(const void *p)
 {
 	return (u64)p / BLOCK_SIZE;
-}
-
-/* Returns the mark of a copier whose block has @p. @call is the number of its call, never 0. */
-static inline u64 dune_lock_copier(const void *p, u32 call)
-{
-	return (u64)call << 32 | dune_lock_holder(p);
 }
 
 #endif /* LIBDUNE_LOCK_H */

@@ -65,7 +65,6 @@ struct dune_process {
 	/* Changed by atomic instructions. */
 	u64 tables;			/* pages in use as page tables */
 	u64 signals, forks;
-	u32 copiers;			/* calls that dune_lock_copier() has marked */
 	struct dune_lock locks[LOCKS];	/* LOCK_* of lock.h */
 	struct dune_arena arena;	/* LOCK_ARENA and LOCK_GROWING */
 	struct dune_sighand sighand;	/* sighand.lock */

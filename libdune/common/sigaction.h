@@ -19,10 +19,10 @@
 struct dune_sighand {
 	struct dune_lock lock;		/* orders calls of rt_sigaction() */
 	u32 sequence;			/* odd while action[changing] is written */
-	int changing;
 	u64 handled;			/* signals with a handler; changed by atomic instructions */
 	struct ksigaction action[NSIG + 1];
 	struct ksigaction before;	/* action[changing] until then */
+	int changing;
 };
 
 /* host/signal.c and host/entry.S: the handler that the kernel calls, and its return */

@@ -85,8 +85,6 @@ struct dune_thread {
 	 * without CLONE_FILES its own block. unshare() is not noticed.
 	 */
 	const struct dune_thread *files;
-	u32 copying;			/* clone() copies memory; *run is not in the copy */
-	u32 copied;			/* lock.h: not 0 when the copy is complete */
 	u32 fault_repeats;		/* how often the same fault came without progress */
 	u64 fault_rip, fault_address, fault_calls;
 	u64 migrations;			/* counter when the GDT's CPU was right */

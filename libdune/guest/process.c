@@ -79,18 +79,8 @@ static long parse(struct dune_tf *tf, struct dune_clone *c)
 	return 0;
 }
 
-static long call_host(const struct dune_tf *tf, struct dune_clone *c)
-{
-	if (tf->rflags & RFLAGS_IF)
-		return dune_syscall_forward(HC_CLONE, (long)c, 0, 0, 0, 0, 0);
-	return dune_hypercall(HC_CLONE, (long)c, 0, 0, 0, 0, 0);
-}
-
 static long make_child(struct dune_tf *tf, struct dune_clone *c)
 {
-	long ret;
-	u32 tid;
-
 	if (c->flags & CLONE_THREAD) {
 		dune_hypercall(HC_NO_THREADS, 0, 0, 0, 0, 0, 0);
 		return -ENOSYS;
@@ -103,12 +93,9 @@ static long make_child(struct dune_tf *tf, struct dune_clone *c)
 	} else {
 		c->fs_base = rdmsr(MSR_FS_BASE);
 	}
-	ret = call_host(tf, c);
-	tid = ret;
-	/* As in the kernel, the call succeeds if the number cannot be stored. */
-	if (ret > 0 && c->late_tid)
-		dune_put_user(tf, c->late_tid, &tid, sizeof(tid));
-	return ret;
+	if (tf->rflags & RFLAGS_IF)
+		return dune_syscall_forward(HC_CLONE, (long)c, 0, 0, 0, 0, 0);
+	return dune_hypercall(HC_CLONE, (long)c, 0, 0, 0, 0, 0);
 }
 
 /* Carries out fork(), vfork(), clone() and clone3(). */

@@ -80,20 +80,11 @@ static long do_clone(struct dune_thread *t, struct dune_clone *c, u64 stack)
 			       c->args.parent_tid, c->args.child_tid, 0);
 }
 
-/* Releases @l if @holder still has it. Another thread may take it from a copier (lock.h). */
-static void release_lock(struct dune_lock *l, u64 holder)
-{
-	__atomic_compare_exchange_n(&l->holder, &holder, 0, false, __ATOMIC_RELEASE,
-				    __ATOMIC_RELAXED);
-}
-
 /* Releases @l if @child, which is gone, holds it. */
 static void release_lock_of(const struct dune_thread *child, struct dune_lock *l)
 {
-	u64 holder = READ_ONCE(l->holder);
-
-	if ((u32)holder == dune_lock_holder(child))
-		release_lock(l, holder);
+	if (READ_ONCE(l->holder) == dune_lock_holder(child))
+		dune_unlock(l, 0);
 }
 
 /*
@@ -168,77 +159,22 @@ static void unlock_all(struct dune_thread *t)
 	dune_unlock(&t->sighand->lock, 0);
 }
 
-/* Marks all locks, which @t holds, as a copier's (lock.h). Returns the mark. */
-static u64 mark_all(struct dune_thread *t)
-{
-	u32 call;
-	u64 mark;
-	int i;
-
-	do {
-		call = __atomic_add_fetch(&dune_process.copiers, 1, __ATOMIC_RELAXED);
-	} while (!call);
-	mark = dune_lock_copier(t, call);
-	WRITE_ONCE(t->copied, 0);
-	WRITE_ONCE(t->sighand->lock.holder, mark);
-	for (i = 0; i < LOCKS; i++)
-		WRITE_ONCE(dune_process.locks[i].holder, mark);
-	return mark;
-}
-
-/* Releases the locks that still have @mark. */
-static void unlock_marked(struct dune_thread *t, u64 mark)
-{
-	int i;
-
-	for (i = LOCKS - 1; i >= 0; i--)
-		release_lock(&dune_process.locks[i], mark);
-	release_lock(&t->sighand->lock, mark);
-}
-
 /*
- * Lets the kernel store the child's number in t->copied. If the caller has another place for
- * the number, the guest half stores it there when the call has returned.
+ * With CLONE_VFORK all locks are held until the child has executed a program or ended, because the
+ * parent waits in the kernel for that long (dune.h has the consequence).
  */
-static void ask_when_copied(struct dune_thread *t, struct dune_clone *c)
-{
-	u64 both = CLONE_PIDFD | CLONE_PARENT_SETTID;
-
-	if (c->nr == __NR_clone && (c->flags & CLONE_PIDFD)) {
-		/* clone() has one argument for both places, and refuses to have both. */
-		if ((c->flags & both) == both)
-			return;
-		c->nr = __NR_clone3;
-		c->args_size = sizeof(c->args);
-		c->args.pidfd = c->args.parent_tid;
-		if (c->flags & CLONE_PARENT)
-			c->args.exit_signal = 0;	/* clone() ignores it */
-	}
-	if (c->flags & CLONE_PARENT_SETTID)
-		c->late_tid = c->args.parent_tid;
-	c->flags |= CLONE_PARENT_SETTID;
-	c->args.parent_tid = (u64)&t->copied;
-}
-
 static long clone_copied(struct dune_thread *t, struct dune_clone *c)
 {
-	u64 mark = 0;
+	struct dune_run *run = t->run;
 	long ret;
 
 	lock_all(t);
-	if (c->flags & CLONE_VFORK) {
-		ask_when_copied(t, c);
-		mark = mark_all(t);
-	}
 	start_at(t, c->tf, c);
 	/* A signal may arrive in the child before it has a vCPU. */
-	WRITE_ONCE(t->copying, 1);
+	WRITE_ONCE(t->run, NULL);
 	ret = do_clone(t, c, 0);
-	WRITE_ONCE(t->copying, 0);
-	if (mark)
-		unlock_marked(t, mark);
-	else
-		unlock_all(t);
+	WRITE_ONCE(t->run, run);
+	unlock_all(t);
 	return ret;
 }
 
@@ -270,9 +206,6 @@ long dune_host_fork(struct dune_thread *t, struct dune_clone *c)
  */
 static void start_process(struct dune_thread *t)
 {
-	t->run = NULL;		/* the child has no copy of it */
-	barrier();
-	WRITE_ONCE(t->copying, 0);
 	unlock_all(t);
 	dune_thread_cover_others(t);
 	dune_process.threads = t;

@@ -253,7 +253,7 @@ static void queue(struct dune_thread *t, int sig, const struct ksigaction *act,
 	 */
 	uc->sigmask |= t->nsig < DUNE_SIGQUEUE - 1 ? sh->handled | PROBE_SIGNALS : ~0ULL;
 	reset_if_asked(sh, sig, act);
-	if (t->run && !READ_ONCE(t->copying))
+	if (t->run)
 		t->run->irq_vector = VEC_SIGNAL;
 }
 

@@ -48,10 +48,11 @@
  *
  * A program in ring 0 cannot use GS, make threads (clone() with CLONE_THREAD
  * gives ENOSYS), or use I/O ports, control registers and debug registers.
- * clone() with CLONE_VFORK and CLONE_PARENT_SETTID and without CLONE_VM stores the child's
- * number when the child has executed a program or ended, and not before. A child of clone()
- * with CLONE_FILES and without CLONE_VM shares descriptors with its parent, but neither
- * knows the other's vCPU: one that closes descriptors which it has not opened can end the other.
+ * clone() with CLONE_VFORK and without CLONE_VM makes other threads that change signal
+ * actions, or allocate, change or count pages, wait until the child has executed a program or
+ * ended. A child of clone() with CLONE_FILES and without CLONE_VM shares descriptors with its
+ * parent, but neither knows the other's vCPU: one that closes descriptors which it has not
+ * opened can end the other.
  *
  * Only threads outside the guest make threads, which are outside, too. A thread that does
  * not call dune_enter() stays an ordinary thread of Linux. More than one may call it:

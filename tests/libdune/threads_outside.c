@@ -1,19 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
  * Threads that stay outside the guest, in a process with threads inside. Fails when one of
- * them cannot use the library as dune.h describes, when a handler of its signals does not run
- * on its alternate stack, or when it waits
- * for a child for which another thread waits.
+ * them cannot use the library as dune.h describes, or when a handler of its signals does not run
+ * on its alternate stack.
  */
 #define _GNU_SOURCE
 #include <dune.h>
 #include <errno.h>
 #include <limits.h>
 #include <pthread.h>
-#include <sched.h>
 #include <signal.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include "child.h"
@@ -164,81 +161,9 @@ static void test_outside(pthread_t thread)
 	is(outside.free, 0, "dune_pt_free() outside");
 }
 
-/* ---- another thread, while one waits in clone() with CLONE_VFORK ---------- */
-
-/* The other thread uses the library when the child has written to a pipe, and then answers. */
-struct user {
-	bool inside;
-	int begin[2], end[2];
-	struct dune_stats stats;
-};
-
-static void *use_meanwhile(void *arg)
-{
-	struct user *u = arg;
-	char byte;
-
-	if (u->inside && dune_enter(NULL))
-		bail("dune_enter: %s", dune_enter_error());
-	pthread_barrier_wait(&ready);
-	if (read(u->begin[0], &byte, 1) != 1)
-		bail("read() failed");
-	dune_page_free(dune_page_alloc(1), 1);
-	signal(SIGUSR2, note_sp);
-	dune_stats(&u->stats);
-	if (write(u->end[1], &byte, 1) != 1)
-		bail("write() failed");
-	pause();
-	return NULL;
-}
-
-static void start_user(struct user *u)
-{
-	pthread_t thread;
-
-	if (pipe(u->begin) || pipe(u->end))
-		bail("pipe() failed");
-	start(&thread, use_meanwhile, u);
-	pthread_barrier_wait(&ready);
-}
-
-static uint64_t sum_of(const struct dune_stats *s)
-{
-	uint64_t sum = 0;
-	int i;
-
-	for (i = 0; i < 16; i++)
-		sum += s->counters[i];
-	return sum;
-}
-
-/* The child ends when the other thread has used the library, or by SIGALRM. */
-static void test_vfork(struct user *u, const char *where)
-{
-	struct dune_stats before;
-	int status = -1;
-	char byte = 0;
-	long pid;
-
-	dune_stats(&before);
-	pid = syscall(SYS_clone, CLONE_VFORK | SIGCHLD, 0, 0, 0, 0);
-	if (!pid) {
-		alarm(20);
-		if (write(u->begin[1], &byte, 1) != 1 ||
-		    read(u->end[0], &byte, 1) != 1)
-			child_fails("a pipe failed");
-		_exit(7);
-	}
-	waitpid(pid, &status, 0);
-	is(status, 7 << 8, "a thread %s uses the library while one waits for its child", where);
-	ok(sum_of(&u->stats) >= sum_of(&before),
-	   "dune_stats() %s counts the thread that waits", where);
-}
-
 int main(void)
 {
 	struct sigaction on_alt = { .sa_handler = note_sp, .sa_flags = SA_ONSTACK };
-	static struct user users[] = { { .inside = false }, { .inside = true } };
 	static char alt[ALT];
 	pthread_t thread;
 
@@ -248,13 +173,9 @@ int main(void)
 	sigaction(SIGUSR1, &on_alt, NULL);
 	use_altstack(alt);
 	start_inside();
-	start_user(&users[0]);
-	start_user(&users[1]);
 	start(&thread, stay, NULL);
 	must_enter(NULL);
 	ok(handled_on(alt), "the alternate stack from before dune_enter() is used");
 	test_outside(thread);
-	test_vfork(&users[0], "outside");
-	test_vfork(&users[1], "inside");
 	return done();
 }
