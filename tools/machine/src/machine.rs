@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use dune_protocol::{Setup, Share, ToAgent, ToHarness};
 
-use crate::connection::{is_over, Connection};
+use crate::connection::Connection;
 use crate::emulator::Emulator;
 use crate::error::{Context, Error, Result};
 use crate::initramfs;
@@ -286,8 +286,8 @@ impl Machine {
         let deadline = Instant::now() + LIMIT;
         loop {
             match self.receive(Some(deadline)) {
-                Ok(Some(_)) if !is_over(Some(deadline)) => {}
-                Ok(_) => return Err(self.hung("switch off", LIMIT)),
+                Ok(Some(_)) => {}
+                Ok(None) => return Err(self.hung("switch off", LIMIT)),
                 // A module's reboot notifier runs while the kernel switches off.
                 Err(e @ Error::Panicked { .. }) => return Err(e),
                 // The emulator closes the connection when it ends.
@@ -312,12 +312,7 @@ impl Machine {
     pub(crate) fn receive(&mut self, deadline: Option<Instant>) -> Result<Option<ToHarness>> {
         loop {
             match self.connection.receive(deadline) {
-                Ok(Some(ToHarness::Log(records))) => {
-                    self.log.extend(records);
-                    if is_over(deadline) {
-                        return Ok(None);
-                    }
-                }
+                Ok(Some(ToHarness::Log(records))) => self.log.extend(records),
                 Ok(message) => return Ok(message),
                 Err(e) => return Err(self.gone(&e)),
             }

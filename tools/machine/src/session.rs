@@ -12,7 +12,7 @@ use nix::poll::{PollFd, PollFlags};
 use nix::sys::signal::{raise, SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 
-use crate::connection::{is_over, wait};
+use crate::connection::wait;
 use crate::error::{Context, Error, Result};
 use crate::machine::Machine;
 use crate::program;
@@ -151,11 +151,6 @@ impl Session<'_> {
                     ToHarness::Failed(reason) => return Err(Error::Agent(reason)),
                     ToHarness::Log(records) => self.machine.log.extend(records),
                     ToHarness::Listening | ToHarness::Ready | ToHarness::LineRead(_) => {}
-                }
-            }
-            if let Some(Limit { deadline, timeout }) = self.limit {
-                if is_over(Some(deadline)) {
-                    return Err(self.machine.hung("finish", timeout));
                 }
             }
             self.wait()?;

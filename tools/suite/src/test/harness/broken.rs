@@ -4,7 +4,7 @@
 //! machine counts as a failure of the machine, too.
 
 use std::fs;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read};
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command};
 use std::time::{Duration, Instant};
@@ -19,6 +19,7 @@ const FAILED: i32 = 125;
 /// Checks each way in which a machine can fail.
 pub fn run(context: &Context, tally: &mut Tally) {
     tally.check("harness: a hung program", hung(context));
+    tally.check("harness: a program that never stops printing", endless(context));
     tally.check("harness: a hung machine shows what it was doing", busy(context));
     tally.check("harness: a panic", panic(context));
     tally.check("harness: SIGINT reaches the program", interrupt(context));
@@ -40,6 +41,25 @@ fn hung(context: &Context) -> Check {
     let output = output_of(machine_run(context, &["--timeout", "3"], "sleep 1000"), b"")?;
     expect("status", output.status.code(), Some(FAILED))?;
     expect_in("the report", &output.stderr, "did not finish within 3 seconds")
+}
+
+/// A program that prints faster than its output is read: more of it is always ready, and the
+/// limit holds nevertheless.
+fn endless(context: &Context) -> Check {
+    let mut child = start(machine_run(context, &["--timeout", "2"], "yes"))?;
+    let mut stdout = child.stdout.take().ok_or("no pipe")?;
+    let mut buffer = [0; 4096];
+    let mut begin = None;
+    while stdout.read(&mut buffer).map_err(|e| e.to_string())? > 0 {
+        if begin.get_or_insert_with(Instant::now).elapsed() > Duration::from_secs(60) {
+            let _ = child.kill().and_then(|()| child.wait());
+            return Err("it still prints after 60 seconds".to_owned());
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let output = child.wait_with_output().map_err(|e| e.to_string())?;
+    expect("status", output.status.code(), Some(FAILED))?;
+    expect_in("the report", &output.stderr, "did not finish within 2 seconds")
 }
 
 /// A program that is busy: the NMI that is sent to a hung machine must show it.
