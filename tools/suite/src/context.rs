@@ -144,3 +144,36 @@ impl Context {
         run
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+    use std::rc::Rc;
+
+    use clap::Parser;
+    use dune_machine::Layout;
+
+    use super::{Context, MachineOptions};
+    use crate::table::Table;
+
+    #[derive(Parser)]
+    struct Cli {
+        #[command(flatten)]
+        options: MachineOptions,
+    }
+
+    impl Context {
+        /// The sources' own table, with this build directory.
+        pub fn for_test(build: &Path, options: &[&str]) -> Self {
+            let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+            let arguments = ["dune-suite"].iter().chain(options);
+            Context {
+                table: Rc::new(Table::read(&source).expect("tests/suite.toml is right")),
+                layout: Layout::of_build(build),
+                build: build.to_owned(),
+                options: Cli::parse_from(arguments).options,
+                source,
+            }
+        }
+    }
+}
