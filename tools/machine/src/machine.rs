@@ -33,21 +33,6 @@ const KERNEL_ARGUMENTS: &str = "console=ttyS0,115200 quiet loglevel=4 panic=-1 t
 /// Arguments of counting mode: every run must take the same path, so nothing is random.
 const COUNTING_ARGUMENTS: &str = "nokaslr norandmaps";
 
-/// The most CPUs that a user may ask for.
-pub const MOST_CPUS: u32 = 16;
-
-/// Checks the name of a CPU model, which becomes part of a command line or of a file of settings.
-///
-/// # Errors
-///
-/// The name has other characters than names have.
-pub fn cpu_model(name: &str) -> Result<String> {
-    if name.chars().all(|c| c.is_ascii_alphanumeric() || "_-.".contains(c)) {
-        return Ok(name.to_owned());
-    }
-    Err(Error::Usage("a name has letters, digits, '_', '-' and '.'".to_owned()))
-}
-
 /// The CPUs for programs.
 #[derive(Debug, Clone)]
 pub enum Cpus {
@@ -439,14 +424,6 @@ mod tests {
         match machine_that_ends(panic).power_off() {
             Err(Error::Panicked { log, .. }) => assert!(log.contains("not syncing: x"), "{log}"),
             other => panic!("{other:?}"),
-        }
-    }
-
-    #[test]
-    fn a_cpu_model_cannot_add_arguments() {
-        assert_eq!(cpu_model("corei7_haswell_4770").unwrap(), "corei7_haswell_4770");
-        for wrong in ["EPYC,+x", "EPYC -monitor", "a\nb"] {
-            assert!(cpu_model(wrong).is_err(), "{wrong}");
         }
     }
 
