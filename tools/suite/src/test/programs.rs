@@ -142,12 +142,14 @@ impl Runner<'_> {
             Ok(booted) => booted,
             Err(e) if e.is_environment() => return Err(e.into()),
             Err(e) if !is_last && is_stale_code(context, &e) => {
-                self.tally.line(&format!("AGAIN   {test_name}: {STALE_CODE}, while it booted"));
+                self.tally.line(&format!("AGAIN   {test_name}: {STALE_CODE}, before it ran"));
                 return Ok(Attempt::Stale);
             }
             Err(e) => {
                 self.tally.machine_error(format!("{test_name}: {e}"));
-                self.tally.line(&format!("MACHINE {test_name}: does not boot"));
+                self.tally.line(&format!(
+                    "MACHINE {test_name}: does not boot, or dies in the mode's proof"
+                ));
                 return Ok(Attempt::Broken);
             }
         };

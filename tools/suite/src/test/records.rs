@@ -31,7 +31,8 @@ pub struct Key {
     options: Vec<Option<String>>,
 }
 
-/// What the sources do not decide about the machine of a part.
+/// What the sources do not decide about the machine of a part, except the emulator's version,
+/// which is not recorded.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MachineKey {
     /// The kernel's release, which identifies the build of "newest".
