@@ -376,10 +376,11 @@ mod tests {
     use std::io::Write;
     use std::process::Command;
 
-    use dune_protocol::{LogRecord, Stream};
+    use dune_protocol::{LogRecord, Status, Stream};
 
     use super::*;
     use crate::emulator::{memory_file, Channel, Process};
+    use crate::streams::OutputTo;
 
     /// A process that stands for an emulator.
     struct Stub(Process);
@@ -470,6 +471,43 @@ mod tests {
         run.timeout = Some(Duration::from_millis(50));
         let error = machine.run(&mut run).unwrap_err();
         assert!(matches!(error, Error::Hung { .. }), "{error}");
+    }
+
+    /// The destination of the output of a program that ends while this writer blocks.
+    struct SlowSink {
+        agents_end: File,
+        time: Duration,
+    }
+
+    impl Write for SlowSink {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            let exited = ToHarness::Exited { status: Status::Exited(3), nanoseconds: 1 };
+            dune_protocol::write_frame(&mut self.agents_end, &exited)?;
+            std::thread::sleep(self.time);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_program_that_ended_while_its_output_was_written_is_not_hung() {
+        let mut machine = machine_that_ends("");
+        let (from_agent, agents_end) = nix::unistd::pipe().unwrap();
+        let to_agent = memory_file(c"requests").unwrap();
+        let channel = Channel { from_agent: File::from(from_agent), to_agent, window: None };
+        machine.connection = Connection::new(channel).unwrap();
+        let mut agents_end = File::from(agents_end);
+        let output = ToHarness::Output(Stream::Stdout, b"y".to_vec());
+        dune_protocol::write_frame(&mut agents_end, &output).unwrap();
+        let limit = Duration::from_secs(1);
+        let mut run = Run::new(["yes"]);
+        run.timeout = Some(limit);
+        run.stdout = OutputTo::Write(Box::new(SlowSink { agents_end, time: limit }));
+        let outcome = machine.run(&mut run).unwrap();
+        assert!(matches!(outcome.status, Status::Exited(3)), "{}", outcome.status);
     }
 
     fn sleep() -> Command {
