@@ -19,9 +19,12 @@ pub fn kernel_series() -> impl TypedValueParser<Value = Series> {
     PossibleValuesParser::new(Series::ALL.map(Series::name)).try_map(|name| name.parse::<Series>())
 }
 
+/// The most CPUs that a machine may have.
+pub const MOST_CPUS: u32 = 16;
+
 /// A number of CPUs.
 pub fn cpus() -> impl TypedValueParser<Value = u32> {
-    clap::value_parser!(u32).range(1..=16)
+    clap::value_parser!(u32).range(1..=i64::from(MOST_CPUS))
 }
 
 /// The emulator's name for a CPU model, which becomes part of a command line (QEMU) or of a
@@ -29,7 +32,7 @@ pub fn cpus() -> impl TypedValueParser<Value = u32> {
 ///
 /// # Errors
 ///
-/// The text has other characters than such names.
+/// The name is empty, or has a character that is not a letter, a digit, '_', '-' or '.'.
 pub fn cpu_model(text: &str) -> Result<String, String> {
     let fits = |c: char| c.is_ascii_alphanumeric() || "_-.".contains(c);
     if !text.is_empty() && text.chars().all(fits) {

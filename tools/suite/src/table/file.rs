@@ -8,14 +8,12 @@ use std::num::{NonZeroU32, NonZeroU64};
 use std::ops::Range;
 
 use anyhow::{anyhow, bail, Result};
-use dune_machine::{MachineType, Series, VMX};
+use dune_machine::{options, MachineType, Series, VMX};
 use serde::de::{self, Deserializer};
 use serde::Deserialize;
 use toml::Spanned;
 
 use super::{Entry, Mode, Selection, Short, Table, Test, DEFAULT, FILE};
-
-const MOST_CPUS: u32 = 16;
 
 /// The variables that only the suite sets (context.rs).
 const SUITE_VARIABLES: [&str; 2] = ["DUNE_BUILD", "TEST_TIME_FACTOR"];
@@ -177,8 +175,8 @@ fn new_mode(
         return Err(source.wrong(spanned.span(), message));
     }
     let cpus = row.cpus.as_ref().or(default.cpus.as_ref());
-    if let Some(wrong) = cpus.filter(|cpus| !(1..=MOST_CPUS).contains(cpus.as_ref())) {
-        let message = format!("a machine has 1 to {MOST_CPUS} CPUs");
+    if let Some(wrong) = cpus.filter(|cpus| !(1..=options::MOST_CPUS).contains(cpus.as_ref())) {
+        let message = format!("a machine has 1 to {} CPUs", options::MOST_CPUS);
         return Err(source.wrong(wrong.span(), message));
     }
     let short = row.short_tests.as_ref().map(|tests| sets.select(source, tests)).transpose()?;
