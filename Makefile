@@ -17,8 +17,8 @@
 #                    not an accepted one
 #   make test-vmx    runs the tests in the vmx machine, which is slow; ONLY=TEXT,TEXT: some
 #   make test-debug  runs the module's tests on a debug kernel; MACHINE=vmx ONLY=TEXT: in Bochs
-#   make install     installs dunectl, dune-agent, dune-run, libdune with its headers, and
-#                    the built modules to $(DESTDIR)$(PREFIX)
+#   make install     installs dunectl, dune-agent, dune-run, libdune with its headers, and the
+#                    modules of KERNELS to $(DESTDIR)$(PREFIX), where it removes older modules
 #   make uninstall   removes what make install installed
 #   make deb         makes the Debian packages dune-dkms (the modules) and dune (dunectl, libdune)
 #                    in build/packages
@@ -30,8 +30,8 @@
 #   make help        prints this list
 #
 # O=DIR builds elsewhere; V=1 shows the commands. KERNELS also chooses the kernels of make,
-# make fuzz, make decoy and, for AMD, make bench; KERNEL=6.12 that of make demo.
-# MACHINE=vmx is for make demo and make test-debug.
+# make install, make deb, make fuzz, make decoy and, for AMD, make bench; KERNEL=6.12 that of
+# make demo. MACHINE=vmx is for make demo and make test-debug.
 
 O ?= build
 PREFIX ?= /usr/local
@@ -207,7 +207,8 @@ prefix = $(DESTDIR)$(PREFIX)
 install: all
 	@$(MAKE) $(quiet) --no-print-directory install-files
 
-# Installs what was built for KERNELS, and builds nothing. Modules of other kernels may be older.
+# Installs what was built for KERNELS, and builds nothing. Modules of other kernels may be older
+# than the programs: those in $(O) are not installed, and those in the prefix are removed.
 .PHONY: install-files
 install-files:
 	install -D $(bin)/dunectl $(prefix)/bin/dunectl
@@ -216,6 +217,7 @@ install-files:
 	install -D -m 644 $(O)/lib/libdune.a $(prefix)/lib/libdune.a
 	install -D -m 644 libdune/include/dune.h $(prefix)/include/dune.h
 	install -D -m 644 -t $(prefix)/include/linux $(UAPI)
+	rm -rf $(prefix)/lib/dune/kernel
 	for headers in $(KERNELS:%=$(machine)/%/usr/src/linux-headers-*-amd64); do \
 		release=$${headers##*/linux-headers-}; for module in $(MODULES:%=%.ko); do \
 		install -D -m 644 $(O)/kernel/$$release/$$module \

@@ -14,9 +14,7 @@ MAKEFILES := Makefile $(COMMON)flags.mk $(COMMON)programs.mk
 vpath %.c $(sort $(dir $(filter %.c,$(SOURCES))))
 vpath %.S $(sort $(dir $(filter %.S,$(SOURCES))))
 
-all: $(TESTS) remove-old
-
-include $(COMMON)remove_old.mk
+all: $(TESTS)
 
 # Objects that only a pattern rule names would be deleted after each build.
 $(TESTS): $(OBJECTS) $(filter %.a,$(NEEDS)) $(HEADERS) $(MAKEFILES)
@@ -34,6 +32,8 @@ $(OBJ)/klog.c.o: $(OBJ)/kernel_errors.h
 $(OBJ)/kernel_errors.h: $(COMMON)../../tools/machine/src/kernel_errors.txt $(MAKEFILES)
 	@mkdir -p $(@D)
 	sed -n '/^[^#]/s/.*/"&",/p' $< >$@
+
+include $(COMMON)remove_old.mk
 
 clean:
 	rm -rf $(OUT) $(OBJ)

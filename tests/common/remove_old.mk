@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# The suite runs each *.t below the build directory: removes from OUT those whose source was
-# renamed or removed. Before a makefile includes this file it sets TESTS.
-.PHONY: remove-old
+# Removes the test programs below OUT that do not match TESTS (names, or patterns with %).
+# Their sources were renamed or removed, and the suite would continue to run the old
+# programs as tests of today's sources.
+all: remove-old
 remove-old:
-	@for test in $(filter-out $(TESTS),$(shell find $(OUT) -name '*.t' 2>/dev/null)); do \
-		rm $$test; done
+	@rm -f $(filter-out $(TESTS),$(shell test ! -d $(OUT) || find $(OUT) -name '*.t'))
+
+.PHONY: all remove-old

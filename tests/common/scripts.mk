@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # Test programs in bash: NAME.bash becomes $(OUT)/NAME.t. They source tap.bash from
-# the directory in which they run.
+# the directory in which they run. Before the directory's makefile includes this file it
+# sets OUT, where the programs go, and TESTS, all of its test programs.
 COMMON := $(dir $(lastword $(MAKEFILE_LIST)))
 
 $(OUT)/%.t: %.bash
@@ -11,3 +12,5 @@ $(OUT)/%.t: %.bash
 $(OUT)/tap.bash: $(COMMON)tap.bash
 	@mkdir -p $(@D)
 	cp $< $@
+
+include $(COMMON)remove_old.mk

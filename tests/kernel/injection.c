@@ -202,7 +202,8 @@ static void vector_of_a_refused_entry(void)
 	g.run->irq_vector = 0x64;
 	end = guest_resume(&g);
 	ok(end == GUEST_DONE && g.value == 1 && last_vector == 0x64,
-	   "it is delivered once the state is accepted (%s)", guest_end_name(&g, end));
+	   "the vector of a refused entry is delivered once the state is accepted (%s)",
+	   guest_end_name(&g, end));
 }
 
 int main(void)

@@ -27,7 +27,10 @@ static void *make_and_leave(void *arg)
 	return NULL;
 }
 
-/* The next thread may get the memory of the one before it, and so what the module knows it by. */
+/*
+ * Closing a vCPU releases the task_struct of its thread. The task_struct of a later thread may then
+ * have that address, by which the module identifies a vCPU's thread.
+ */
 static void threads(void)
 {
 	int refused = 0;

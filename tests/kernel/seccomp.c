@@ -71,8 +71,7 @@ static void errno_filter(void *arg)
 static void restart_errno_filter(void *arg)
 {
 	begin_guest();
-	if (install(SECCOMP_RET_ERRNO | (long)arg, 0))
-		child_fails("the filter cannot be installed");
+	install(SECCOMP_RET_ERRNO | (long)arg, 0);
 	if (guest_call(&g, getppids, (void *)10) != GUEST_DONE)
 		child_fails("the guest did not return");
 	if (g.value != -(u64)arg)

@@ -35,14 +35,14 @@ int main(void)
 	dune_load("");
 
 	ok(!kvm_load(NULL), "KVM is loaded");
-	tests("uapi_* renew syscall* signals injection memory_* host_* lifetime",
+	tests("uapi_* renew syscall* signals injection memory_* host_* lifetime outlived",
 	      "with KVM loaded");
 
 	int err = vm_start(vm_usable_cpus());
 
 	if (ok(!err, "a KVM guest runs (%s)", strerror(-err))) {
 		tests("syscall* signals injection memory_* instructions guest_tables endless "
-		      "own_memory own_process scribbled guest_state lifetime",
+		      "own_memory own_process scribbled guest_state lifetime outlived",
 		      "with a KVM guest running");
 		ok(vm_moves(), "the KVM guest keeps running after the tests");
 		vm_stop();

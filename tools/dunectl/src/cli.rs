@@ -4,9 +4,9 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::builder::{OsStringValueParser, PossibleValue, PossibleValuesParser, TypedValueParser};
+use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand};
-use dune_machine::{cpu_model, MachineType, Series, MOST_CPUS};
+use dune_machine::{options, MachineType, Series};
 
 /// Run unmodified Linux programs in Dune mode
 ///
@@ -85,7 +85,7 @@ pub struct RunOptions {
 
     /// Run in this emulated machine even if /dev/dune can be used
     #[arg(long, value_name = "MACHINE", conflicts_with = "no_machine",
-          value_parser = machine_types())]
+          value_parser = options::machine_type())]
     pub machine: Option<&'static MachineType>,
 
     /// Never run in an emulated machine; fail without /dev/dune
@@ -129,30 +129,18 @@ impl From<OsString> for StatsTo {
     }
 }
 
-/// The names of the machine types, each with its line of help.
-fn machine_types() -> impl TypedValueParser<Value = &'static MachineType> {
-    let value = |one: &MachineType| PossibleValue::new(one.name).help(one.summary);
-    PossibleValuesParser::new(MachineType::ALL.map(value))
-        .try_map(|name| name.parse::<&'static MachineType>())
-}
-
-/// The names of the kernel series.
-fn kernel_series() -> impl TypedValueParser<Value = Series> {
-    PossibleValuesParser::new(Series::ALL.map(Series::name)).try_map(|name| name.parse::<Series>())
-}
-
 /// The choices about the machine that both `run` and `machine` offer.
 #[derive(Debug, Clone, Args)]
 pub struct MachineParts {
     /// Kernel of the emulated machine
     #[arg(long, value_name = "SERIES", default_value_t = Series::DEFAULT,
-          value_parser = kernel_series())]
+          value_parser = options::kernel_series())]
     pub kernel: Series,
 
     /// CPU model of the emulated machine, by QEMU's or Bochs's name for it [default: EPYC
     /// in svm, corei7_ivy_bridge_3770k in vmx; corei7_haswell_4770 also has INVPCID and
     /// accessed and dirty bits in EPT]
-    #[arg(long, value_name = "NAME", value_parser = cpu_model)]
+    #[arg(long, value_name = "NAME", value_parser = options::cpu_model)]
     pub model: Option<String>,
 
     /// Memory of the emulated machine in megabytes [default: 2048 in svm, 1024 in vmx]
@@ -161,7 +149,7 @@ pub struct MachineParts {
 
     /// CPUs of the emulated machine. If svm has several, their numbers are 1 to N; CPU 0 stays idle
     #[arg(long, value_name = "N", default_value_t = 1,
-          value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_CPUS)))]
+          value_parser = options::cpus())]
     pub cpus: u32,
 }
 
@@ -186,7 +174,7 @@ pub enum MachineCommand {
     Prepare {
         /// The kernels
         #[arg(value_name = "SERIES", default_values_t = Series::USUAL,
-              value_parser = kernel_series())]
+              value_parser = options::kernel_series())]
         kernels: Vec<Series>,
         /// Fetch them again, for a newer build of the same series
         #[arg(long)]
@@ -221,7 +209,7 @@ pub struct MachineRun {
 pub struct MachineOptions {
     /// The type of machine
     #[arg(long, value_name = "MACHINE", default_value = MachineType::DEFAULT.name,
-          value_parser = machine_types())]
+          value_parser = options::machine_type())]
     pub machine: &'static MachineType,
 
     #[command(flatten)]

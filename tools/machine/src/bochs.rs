@@ -19,8 +19,8 @@ mod packages;
 mod vmlinux;
 
 use std::ffi::CStr;
-use std::fs::{self, File};
-use std::io::Write;
+use std::fs::File;
+use std::io::{Read, Write};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::Path;
 use std::process::Command;
@@ -86,7 +86,7 @@ pub(crate) struct Bochs {
 pub(crate) fn start(
     layout: &Layout,
     config: &Config,
-    initramfs: &Path,
+    initramfs: &File,
 ) -> Result<(Box<dyn Emulator>, Channel)> {
     check_files(&FILES)?;
     check_config(config)?;
@@ -148,14 +148,15 @@ fn check_config(config: &Config) -> Result<()> {
 }
 
 /// The disk with the kernel, its command line and the initramfs.
-fn boot_disk(config: &Config, initramfs: &Path) -> Result<File> {
+fn boot_disk(config: &Config, mut initramfs: &File) -> Result<File> {
     let disk = memory_file(c"boot")?;
-    let initramfs = fs::read(initramfs).context(format!("reading {}", initramfs.display()))?;
+    let mut archive = Vec::new();
+    initramfs.read_to_end(&mut archive).context("reading the initramfs")?;
     let one = (config.cpus.count() == 1).then_some(ONE_CPU_ARGUMENTS);
     let counting = config.cpus.is_counting().then_some(COUNTING_ARGUMENTS);
     let always = [Some(KERNEL_ARGUMENTS), Some(PORTS_ARGUMENT)];
     let command_line = config.command_line(&[always, [one, counting]].concat());
-    boot::write(&disk, &config.kernel, &initramfs, &command_line, config.memory)?;
+    boot::write(&disk, &config.kernel, &archive, &command_line, config.memory)?;
     Ok(disk)
 }
 

@@ -27,7 +27,7 @@ pub(crate) struct Connection {
     messages: VecDeque<ToHarness>,
 }
 
-/// A machine that does not read for this long is dead.
+/// A machine that reads nothing for this long is dead, even if it sends.
 const SEND_LIMIT: Duration = Duration::from_secs(120);
 
 impl Connection {
@@ -47,20 +47,22 @@ impl Connection {
         let mut frame = Vec::new();
         write_frame(&mut frame, message)?;
         let mut left = &frame[..];
+        let mut deadline = Instant::now() + SEND_LIMIT;
         while !left.is_empty() {
             let now = left.len().min(self.window.unwrap_or(usize::MAX));
             if now == 0 {
-                self.wait_to_send(PollFlags::empty())?;
+                self.wait_to_send(PollFlags::empty(), deadline)?;
                 continue;
             }
             match self.to.write(&left[..now]) {
                 Ok(n) => {
                     left = &left[n..];
+                    deadline = Instant::now() + SEND_LIMIT;
                     self.window = self.window.map(|window| window - n);
                 }
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
-                    self.wait_to_send(PollFlags::POLLOUT)?;
+                    self.wait_to_send(PollFlags::POLLOUT, deadline)?;
                 }
                 Err(e) => return Err(e),
             }
@@ -69,13 +71,13 @@ impl Connection {
     }
 
     /// Waits until the line to the agent is ready, or something has arrived.
-    fn wait_to_send(&mut self, flags: PollFlags) -> io::Result<()> {
+    fn wait_to_send(&mut self, flags: PollFlags, deadline: Instant) -> io::Result<()> {
         let readable = {
             let mut fds = [
                 PollFd::new(self.to.as_fd(), flags),
                 PollFd::new(self.from.as_fd(), PollFlags::POLLIN),
             ];
-            if wait(&mut fds, Some(Instant::now() + SEND_LIMIT))? == 0 {
+            if wait(&mut fds, Some(deadline))? == 0 {
                 return Err(io::ErrorKind::TimedOut.into());
             }
             fds[1].any().unwrap_or(true)
@@ -97,12 +99,7 @@ impl Connection {
             if wait(&mut fds, deadline)? == 0 {
                 return Ok(None);
             }
-            // A late reader gets what has arrived, once.
-            let is_last = is_over(deadline);
             self.fill()?;
-            if is_last {
-                return Ok(self.next());
-            }
         }
     }
 
@@ -154,26 +151,24 @@ impl AsFd for Connection {
     }
 }
 
-/// Whether a deadline has come. wait() does not show that while something is ready.
-pub(crate) fn is_over(deadline: Option<Instant>) -> bool {
-    deadline.is_some_and(|deadline| Instant::now() >= deadline)
-}
-
-/// poll() until a deadline, also if signals arrive.
+/// poll() until a deadline, also if signals arrive. At the deadline it returns 0 even if
+/// something is ready: no limit of time would end a machine that never stops sending.
 pub(crate) fn wait(fds: &mut [PollFd], deadline: Option<Instant>) -> io::Result<i32> {
     loop {
         let timeout = match deadline {
             None => PollTimeout::NONE,
             Some(deadline) => {
                 let left = deadline.saturating_duration_since(Instant::now());
+                if left.is_zero() {
+                    return Ok(0);
+                }
                 // Rounded up, or the last millisecond would be spent spinning.
                 PollTimeout::try_from(left + Duration::from_millis(1)).unwrap_or(PollTimeout::MAX)
             }
         };
         match poll(fds, timeout) {
-            Ok(0) if deadline.is_some_and(|deadline| Instant::now() < deadline) => {}
+            Ok(0) | Err(Errno::EINTR) => {}
             Ok(n) => return Ok(n),
-            Err(Errno::EINTR) => {}
             Err(e) => return Err(e.into()),
         }
     }
@@ -217,5 +212,15 @@ mod tests {
             other => panic!("{other:?}"),
         }
         assert!(!connection.has_next(), "LineRead is not passed on");
+    }
+
+    #[test]
+    fn deadlines_hold_though_something_is_always_ready() {
+        let zeros = File::open("/dev/zero").unwrap();
+        let wait = |deadline| {
+            wait(&mut [PollFd::new(zeros.as_fd(), PollFlags::POLLIN)], Some(deadline)).unwrap()
+        };
+        assert_eq!(wait(Instant::now() + SEND_LIMIT), 1);
+        assert_eq!(wait(Instant::now()), 0);
     }
 }

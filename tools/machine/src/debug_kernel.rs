@@ -20,11 +20,11 @@ use crate::prepare::{self, check_space};
 const SOURCE: &str = "linux-source-6.1";
 const OPTIONS: &str = include_str!("../debug.config");
 
-/// The same for its source alone, unpacked, with the package.
-const SOURCE_SPACE: u64 = 2 << 30;
-
-/// Source and objects.
+/// Disk space for source and objects, in bytes.
 const NEEDED_SPACE: u64 = 6 << 30;
+
+/// Disk space for the source alone, packed and unpacked, in bytes.
+const SOURCE_SPACE: u64 = 2 << 30;
 
 impl Kernel {
     /// Finds the kernel or builds it. `say` gets progress messages.
@@ -73,11 +73,11 @@ impl Kernel {
 }
 
 fn fetch_source(layout: &Layout, root: &Path, say: &mut dyn FnMut(&str)) -> Result<()> {
-    let machines = &layout.machines;
     let source = root.join(SOURCE);
     if source.exists() {
         return Ok(());
     }
+    let machines = &layout.machines;
     prepare::once(
         machines,
         &source,
@@ -147,4 +147,35 @@ fn install(root: &Path, source: &Path) -> Result<()> {
     let image = directory("boot")?.join(format!("vmlinuz-{release}"));
     fs::copy(source.join("arch/x86/boot/bzImage"), image).context("copying the kernel")?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+    use std::thread;
+    use std::time::Duration;
+
+    use super::*;
+
+    /// Another process that fetches the source holds the lock of all preparations.
+    #[test]
+    fn the_source_is_not_fetched_while_another_process_does() {
+        let build = tempfile::tempdir().unwrap();
+        let layout = Layout::of_build(build.path());
+        let source = layout.machines.join("debug").join(SOURCE);
+        fs::create_dir_all(&layout.machines).unwrap();
+        let lock = File::create(layout.machines.join("lock")).unwrap();
+        lock.lock().unwrap();
+        thread::scope(|scope| {
+            let found = scope.spawn(|| {
+                let mut say = |message: &str| panic!("{message}");
+                Kernel::source_file(&layout, "Makefile", &mut say)
+            });
+            // If the thread begins later, the test shows nothing, and passes.
+            thread::sleep(Duration::from_millis(300));
+            fs::create_dir_all(&source).unwrap();
+            lock.unlock().unwrap();
+            assert_eq!(found.join().unwrap().unwrap(), source.join("Makefile"));
+        });
+    }
 }

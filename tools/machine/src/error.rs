@@ -8,9 +8,6 @@ use std::time::Duration;
 /// The result of this library's functions.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// The exit status of a command for which this computer lacks something (EX_UNAVAILABLE).
-pub const UNAVAILABLE: u8 = 69;
-
 /// Why something failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -74,6 +71,10 @@ pub enum Error {
         source: io::Error,
     },
 }
+
+/// The exit status of a command if the computer lacks something (EX_UNAVAILABLE of
+/// sysexits.h).
+pub const UNAVAILABLE: u8 = 69;
 
 impl Error {
     /// Whether the computer lacks something, and no code is at fault.

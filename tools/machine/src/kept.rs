@@ -2,40 +2,42 @@
 //! Files that are made once and kept. The name of each has a hash of what it was made
 //! from. A date would not identify that: an older source may be installed, or copied, later.
 
-use std::fs;
-use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::io::{Seek, Write};
+use std::path::Path;
 
 use crate::error::{Context, Result};
 
-/// The file in `directory` whose name is `prefix` and the hash of `source`. If it does not
-/// exist, it is written with what `make` returns, and replaces those of other sources.
+/// Opens the file in `directory` whose name is `prefix` and the hash of `source`. If it does
+/// not exist, it is written with what `make` returns, and replaces those of other sources.
+/// It is returned open, since another process may replace it at any time.
 pub(crate) fn made_once(
     directory: &Path,
     prefix: &str,
     source: &[u8],
     make: impl FnOnce() -> Result<Vec<u8>>,
-) -> Result<PathBuf> {
-    let path = directory.join(format!("{prefix}{:016x}", fnv1a(source)));
-    if path.exists() {
-        return Ok(path);
+) -> Result<File> {
+    let name = format!("{prefix}{:016x}", fnv1a(source));
+    let path = directory.join(&name);
+    if let Ok(file) = File::open(&path) {
+        return Ok(file);
     }
     let bytes = make()?;
     let describe = || format!("writing {}", path.display());
     let mut file = tempfile::NamedTempFile::new_in(directory).context(describe())?;
     file.write_all(&bytes).context(describe())?;
-    file.persist(&path).map_err(|e| e.error).context(describe())?;
-    remove_others(directory, prefix, &path);
-    Ok(path)
+    let mut file = file.persist(&path).map_err(|e| e.error).context(describe())?;
+    file.rewind().context(describe())?;
+    remove_others(directory, prefix, name.as_ref());
+    Ok(file)
 }
 
-/// Removes the files of other sources. A machine that runs has its file open. Another process
-/// may have made `kept` at the same time, and may not have opened it yet.
-fn remove_others(directory: &Path, prefix: &str, kept: &Path) {
+fn remove_others(directory: &Path, prefix: &str, kept: &OsStr) {
     for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
-        let path = entry.path();
-        if entry.file_name().to_string_lossy().starts_with(prefix) && path != kept {
-            let _ = fs::remove_file(path);
+        let name = entry.file_name();
+        if name != kept && name.to_string_lossy().starts_with(prefix) {
+            let _ = fs::remove_file(entry.path());
         }
     }
 }
@@ -50,21 +52,45 @@ pub(crate) fn fnv1a(bytes: &[u8]) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Read;
+
     use super::*;
+
+    fn text(mut file: File) -> String {
+        let mut text = String::new();
+        file.read_to_string(&mut text).unwrap();
+        text
+    }
 
     #[test]
     fn a_file_is_made_once_for_each_source() {
         let directory = tempfile::tempdir().expect("a directory can be made");
         let file = |source: &str, result: &str| {
             let make = || Ok(result.as_bytes().to_vec());
-            let path = made_once(directory.path(), "kept-", source.as_bytes(), make).unwrap();
-            (fs::read_to_string(&path).unwrap(), path)
+            text(made_once(directory.path(), "kept-", source.as_bytes(), make).unwrap())
         };
-        let (first, old) = file("a", "1");
-        assert_eq!(first, "1");
-        assert_eq!(file("a", "2").0, "1");
-        assert_eq!(file("b", "3").0, "3");
-        assert!(!old.exists());
+        assert_eq!(file("a", "1"), "1");
+        assert_eq!(file("a", "2"), "1");
+        assert_eq!(file("b", "3"), "3");
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_file_stays_usable_while_others_replace_it() {
+        let directory = tempfile::tempdir().expect("a directory can be made");
+        let file = |source: &[u8], make: &mut dyn FnMut()| {
+            made_once(directory.path(), "kept-", source, || {
+                make();
+                Ok(source.to_vec())
+            })
+            .unwrap()
+        };
+        let mut first = None;
+        let second = file(b"a", &mut || first = Some(file(b"a", &mut || ())));
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1);
+        file(b"b", &mut || ());
+        assert_eq!(text(first.expect("it was made")), "a");
+        assert_eq!(text(second), "a");
     }
 
     /// Vectors of the algorithm's authors.

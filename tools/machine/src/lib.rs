@@ -14,6 +14,8 @@
 //! - [`Machine::run`] runs a [`Run`], a [`Program`] with its streams (session.rs),
 //!   and returns an [`Outcome`]: exit status, output, duration.
 //! - [`KernelLog`] is the kernel's log, and finds the kernel's errors in it.
+//! - [`options`] has the options that choose a machine, for the command lines of dunectl and
+//!   dune-suite.
 //!
 //! ```no_run
 //! use dune_machine::{Config, Kernel, Layout, Machine, Run, Series, SVM};
@@ -51,6 +53,7 @@ mod log;
 mod machine;
 mod machine_type;
 mod newest_qemu;
+pub mod options;
 mod prepare;
 mod program;
 mod qemu;
@@ -62,7 +65,7 @@ pub use error::{Error, Result, UNAVAILABLE};
 pub use kernel::{Kernel, Series};
 pub use layout::{modules_text, Layout, MODULES};
 pub use log::KernelLog;
-pub use machine::{cpu_model, Config, Cpus, Machine, MOST_CPUS};
+pub use machine::{Config, Cpus, Machine};
 pub use machine_type::{MachineType, SVM, VMX};
 pub use session::{Outcome, Run};
 pub use streams::{InputFrom, OutputTo};

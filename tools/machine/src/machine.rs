@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use dune_protocol::{Setup, Share, ToAgent, ToHarness};
 
-use crate::connection::{is_over, Connection};
+use crate::connection::Connection;
 use crate::emulator::Emulator;
 use crate::error::{Context, Error, Result};
 use crate::initramfs;
@@ -32,21 +32,6 @@ const KERNEL_ARGUMENTS: &str = "console=ttyS0,115200 quiet loglevel=4 panic=-1 t
 
 /// Arguments of counting mode: every run must take the same path, so nothing is random.
 const COUNTING_ARGUMENTS: &str = "nokaslr norandmaps";
-
-/// The most CPUs that a user may ask for.
-pub const MOST_CPUS: u32 = 16;
-
-/// Checks the name of a CPU model, which becomes part of a command line or of a file of settings.
-///
-/// # Errors
-///
-/// The name has other characters than names have.
-pub fn cpu_model(name: &str) -> Result<String> {
-    if name.chars().all(|c| c.is_ascii_alphanumeric() || "_-.".contains(c)) {
-        return Ok(name.to_owned());
-    }
-    Err(Error::Usage("a name has letters, digits, '_', '-' and '.'".to_owned()))
-}
 
 /// The CPUs for programs.
 #[derive(Debug, Clone)]
@@ -286,8 +271,8 @@ impl Machine {
         let deadline = Instant::now() + LIMIT;
         loop {
             match self.receive(Some(deadline)) {
-                Ok(Some(_)) if !is_over(Some(deadline)) => {}
-                Ok(_) => return Err(self.hung("switch off", LIMIT)),
+                Ok(Some(_)) => {}
+                Ok(None) => return Err(self.hung("switch off", LIMIT)),
                 // A module's reboot notifier runs while the kernel switches off.
                 Err(e @ Error::Panicked { .. }) => return Err(e),
                 // The emulator closes the connection when it ends.
@@ -312,12 +297,7 @@ impl Machine {
     pub(crate) fn receive(&mut self, deadline: Option<Instant>) -> Result<Option<ToHarness>> {
         loop {
             match self.connection.receive(deadline) {
-                Ok(Some(ToHarness::Log(records))) => {
-                    self.log.extend(records);
-                    if is_over(deadline) {
-                        return Ok(None);
-                    }
-                }
+                Ok(Some(ToHarness::Log(records))) => self.log.extend(records),
                 Ok(message) => return Ok(message),
                 Err(e) => return Err(self.gone(&e)),
             }
@@ -396,10 +376,11 @@ mod tests {
     use std::io::Write;
     use std::process::Command;
 
-    use dune_protocol::{LogRecord, Stream};
+    use dune_protocol::{LogRecord, Status, Stream};
 
     use super::*;
     use crate::emulator::{memory_file, Channel, Process};
+    use crate::streams::OutputTo;
 
     /// A process that stands for an emulator.
     struct Stub(Process);
@@ -448,14 +429,6 @@ mod tests {
     }
 
     #[test]
-    fn a_cpu_model_cannot_add_arguments() {
-        assert_eq!(cpu_model("corei7_haswell_4770").unwrap(), "corei7_haswell_4770");
-        for wrong in ["EPYC,+x", "EPYC -monitor", "a\nb"] {
-            assert!(cpu_model(wrong).is_err(), "{wrong}");
-        }
-    }
-
-    #[test]
     fn a_broken_connection_is_reported_with_its_error() {
         let broken = io::Error::other("a frame of another build");
         let ended = machine_that_ends("").gone(&broken);
@@ -498,6 +471,43 @@ mod tests {
         run.timeout = Some(Duration::from_millis(50));
         let error = machine.run(&mut run).unwrap_err();
         assert!(matches!(error, Error::Hung { .. }), "{error}");
+    }
+
+    /// The destination of the output of a program that ends while this writer blocks.
+    struct SlowSink {
+        agents_end: File,
+        time: Duration,
+    }
+
+    impl Write for SlowSink {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            let exited = ToHarness::Exited { status: Status::Exited(3), nanoseconds: 1 };
+            dune_protocol::write_frame(&mut self.agents_end, &exited)?;
+            std::thread::sleep(self.time);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_program_that_ended_while_its_output_was_written_is_not_hung() {
+        let mut machine = machine_that_ends("");
+        let (from_agent, agents_end) = nix::unistd::pipe().unwrap();
+        let to_agent = memory_file(c"requests").unwrap();
+        let channel = Channel { from_agent: File::from(from_agent), to_agent, window: None };
+        machine.connection = Connection::new(channel).unwrap();
+        let mut agents_end = File::from(agents_end);
+        let output = ToHarness::Output(Stream::Stdout, b"y".to_vec());
+        dune_protocol::write_frame(&mut agents_end, &output).unwrap();
+        let limit = Duration::from_secs(1);
+        let mut run = Run::new(["yes"]);
+        run.timeout = Some(limit);
+        run.stdout = OutputTo::Write(Box::new(SlowSink { agents_end, time: limit }));
+        let outcome = machine.run(&mut run).unwrap();
+        assert!(matches!(outcome.status, Status::Exited(3)), "{}", outcome.status);
     }
 
     fn sleep() -> Command {

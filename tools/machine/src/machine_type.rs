@@ -14,7 +14,8 @@
 //! - The *harness* is this library: the host's side of a machine.
 
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::fs::File;
+use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -58,7 +59,7 @@ pub struct MachineType {
 }
 
 /// Starts the emulator with this initramfs.
-type Start = fn(&Layout, &Config, &Path) -> Result<(Box<dyn Emulator>, Channel)>;
+type Start = fn(&Layout, &Config, &File) -> Result<(Box<dyn Emulator>, Channel)>;
 
 /// Gets progress messages.
 type Say<'a> = &'a mut dyn FnMut(&str);

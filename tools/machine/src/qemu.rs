@@ -55,23 +55,25 @@ pub(crate) struct Qemu {
 pub(crate) fn start(
     layout: &Layout,
     config: &Config,
-    initramfs: &Path,
+    initramfs: &File,
 ) -> Result<(Box<dyn Emulator>, Channel)> {
     let pair = || UnixStream::pair().context("making a socket pair");
     let copied = "copying a file descriptor";
     let (port, port_there) = pair()?;
     let (monitor, monitor_there) = pair()?;
     let console = memory_file(c"console")?;
+    let initramfs = initramfs.try_clone().context(copied)?;
 
     let mut command = program(layout, config)?;
-    command.args(arguments(config, initramfs));
+    let initramfs_path = format!("/proc/self/fd/{}", initramfs.as_raw_fd());
+    command.args(arguments(config, initramfs_path.as_ref()));
     command.args(["-chardev", &format!("socket,id=agent,fd={}", port_there.as_raw_fd())]);
     command.args(["-chardev", &format!("socket,id=monitor,fd={}", monitor_there.as_raw_fd())]);
     let console_there = console.try_clone().context(copied)?;
     let path = format!("file,id=console,path=/proc/self/fd/{}", console_there.as_raw_fd());
     command.args(["-chardev", &path]);
     let mut inherited: Vec<OwnedFd> =
-        vec![port_there.into(), monitor_there.into(), console_there.into()];
+        vec![port_there.into(), monitor_there.into(), console_there.into(), initramfs.into()];
     let mut debugger = None;
     if config.cpus.trace().is_some() {
         let (here, there) = pair()?;

@@ -12,7 +12,7 @@ use nix::poll::{PollFd, PollFlags};
 use nix::sys::signal::{raise, SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 
-use crate::connection::{is_over, wait};
+use crate::connection::wait;
 use crate::error::{Context, Error, Result};
 use crate::machine::Machine;
 use crate::program;
@@ -138,6 +138,7 @@ struct Session<'a> {
 
 impl Session<'_> {
     fn serve(&mut self) -> Result<(Status, Duration)> {
+        let mut is_over = None;
         loop {
             while let Some(message) = self.machine.connection.next() {
                 match message {
@@ -153,26 +154,25 @@ impl Session<'_> {
                     ToHarness::Listening | ToHarness::Ready | ToHarness::LineRead(_) => {}
                 }
             }
-            if let Some(Limit { deadline, timeout }) = self.limit {
-                if is_over(Some(deadline)) {
-                    return Err(self.machine.hung("finish", timeout));
-                }
+            if let Some(Limit { timeout, .. }) = is_over {
+                return Err(self.machine.hung("finish", timeout));
             }
-            self.wait()?;
+            is_over = self.wait()?;
         }
     }
 
-    /// Waits for the machine, for input and for signals, and handles input and
-    /// signals.
-    fn wait(&mut self) -> Result<()> {
+    /// Waits for the machine, for input and for signals, and handles input and signals.
+    /// Returns the limit once its time has come. What has arrived until then is still read:
+    /// while a sink blocked for longer than the limit, the program may have ended in time.
+    fn wait(&mut self) -> Result<Option<Limit>> {
         while let Some(message) = self.input.take_bytes() {
             self.machine.send(&message)?;
         }
         // A message may have arrived while that was sent.
         if self.machine.connection.has_next() {
-            return Ok(());
+            return Ok(None);
         }
-        let (readable, input_ready, signal_ready) = {
+        let (over, readable, input_ready, signal_ready) = {
             let stdin = io::stdin();
             let mut fds = vec![PollFd::new(self.machine.connection.as_fd(), PollFlags::POLLIN)];
             let input = self.input.wants_reading().then_some(fds.len());
@@ -184,13 +184,12 @@ impl Session<'_> {
                 fds.push(PollFd::new(signals.0.as_fd(), PollFlags::POLLIN));
             }
             let ready = wait(&mut fds, self.limit.map(|limit| limit.deadline));
-            if let (0, Some(limit)) = (ready.context("waiting for the machine")?, self.limit) {
-                return Err(self.machine.hung("finish", limit.timeout));
-            }
+            let over = self.limit.filter(|_| matches!(ready, Ok(0)));
+            ready.context("waiting for the machine")?;
             let ready = |index: usize| fds[index].any().unwrap_or(true);
-            (ready(0), input.is_some_and(ready), signal.is_some_and(ready))
+            (over, ready(0), input.is_some_and(ready), signal.is_some_and(ready))
         };
-        if readable {
+        if readable || over.is_some() {
             if let Err(e) = self.machine.connection.fill() {
                 return Err(self.machine.gone(&e));
             }
@@ -202,7 +201,7 @@ impl Session<'_> {
             let message = self.input.read();
             self.machine.send(&message)?;
         }
-        Ok(())
+        Ok(over)
     }
 
     fn output(&mut self, stream: Stream, bytes: &[u8]) -> Result<()> {

@@ -121,9 +121,11 @@ fn missed_text(figure: &Figure) -> String {
     let Figure { id, machine, kernel, dune, linux, judgement, .. } = figure;
     let linux = linux.map(|linux| format!(", Linux {}", page::number(linux))).unwrap_or_default();
     let target = judgement.as_ref().map_or("", |judgement| &judgement.target);
-    let machine_type = machine.parse::<&MachineType>().ok();
-    let accepted = machine_type
-        .and_then(|machine_type| Subject::of(id)?.accepted_miss(machine_type))
+    let accepted = machine
+        .parse::<&MachineType>()
+        .ok()
+        .zip(kernel.parse::<Series>().ok())
+        .and_then(|(machine_type, series)| Subject::of(id)?.accepted_miss(machine_type, series))
         .map(|(bound, _)| format!(" (accepted: {bound})"))
         .unwrap_or_default();
     let dune = page::number(*dune);
@@ -218,7 +220,12 @@ fn measure(context: &Context, series: Series) -> Result<Vec<Figure>> {
             Some(Judgement { target, outcome: Outcome::Missed, binding: true }) => {
                 format!("MISSED ({target})")
             }
-            Some(Judgement { target, .. }) => format!("missed ({target})"),
+            Some(Judgement { target, outcome: Outcome::Accepted, binding: true }) => {
+                format!("missed ({target}), as is accepted")
+            }
+            Some(Judgement { target, binding: false, .. }) => {
+                format!("missed ({target}), the target of another machine")
+            }
         };
         let Figure { id, dune, .. } = &figure;
         println!("{machine_name} {series}: {id:24} {dune:>10} {verdict}");
@@ -290,5 +297,15 @@ mod tests {
         assert_eq!(read(&file).expect("the file can be read").len(), 1);
         fs::write(&file, "[{").expect("the file can be written");
         assert!(read(&file).is_err());
+    }
+
+    #[test]
+    fn a_miss_names_the_bound_that_holds_for_its_kernel() {
+        let on = |kernel: &str| {
+            let figure = Figure::example("intercept", 5400.0, 100.0).with(Outcome::Missed);
+            missed_text(&Figure { kernel: kernel.to_owned(), ..figure })
+        };
+        assert!(on("6.1").ends_with("(accepted: ptrace / Dune ≥ 55)"), "{}", on("6.1"));
+        assert!(!on("6.12").contains("accepted"), "{}", on("6.12"));
     }
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use anyhow::{Context as _, Result};
-use dune_machine::{cpu_model, Config, Cpus, Kernel, Layout, MachineType, Run, Series, MOST_CPUS};
+use dune_machine::{options, Config, Cpus, Kernel, Layout, MachineType, Run, Series};
 
 use crate::table::{Mode, Table};
 
@@ -25,20 +25,15 @@ pub struct Context {
 /// The options of the command line for the machine.
 #[derive(Debug, Clone, clap::Args)]
 pub struct MachineOptions {
-    /// The machine type: svm or vmx (default: svm; for bench and test-all: both)
-    #[arg(long, global = true, value_parser = parse_machine_type)]
+    /// The machine type (default: svm; for bench and test-all: both)
+    #[arg(long, global = true, value_name = "MACHINE", value_parser = options::machine_type())]
     machine: Option<&'static MachineType>,
     /// Another CPU model, by the emulator's name for it
-    #[arg(long, global = true, value_name = "NAME", value_parser = cpu_model)]
+    #[arg(long, global = true, value_name = "NAME", value_parser = options::cpu_model)]
     model: Option<String>,
     /// The number of its CPUs (default: that of tests/suite.toml)
-    #[arg(long, global = true, value_name = "N",
-          value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_CPUS)))]
+    #[arg(long, global = true, value_name = "N", value_parser = options::cpus())]
     cpus: Option<u32>,
-}
-
-fn parse_machine_type(text: &str) -> Result<&'static MachineType, String> {
-    text.parse().map_err(|e: dune_machine::Error| e.to_string())
 }
 
 impl Context {
@@ -142,5 +137,45 @@ impl Context {
             }
         }
         run
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+    use std::rc::Rc;
+
+    use clap::Parser;
+    use dune_machine::Layout;
+
+    use super::{Context, MachineOptions};
+    use crate::table::Table;
+
+    #[derive(Parser)]
+    struct Cli {
+        #[command(flatten)]
+        options: MachineOptions,
+    }
+
+    impl Context {
+        /// The sources' own table, with this build directory.
+        pub fn for_test(build: &Path, options: &[&str]) -> Self {
+            let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+            let arguments = ["dune-suite"].iter().chain(options);
+            Context {
+                table: Rc::new(Table::read(&source).expect("tests/suite.toml is right")),
+                layout: Layout::of_build(build),
+                build: build.to_owned(),
+                options: Cli::parse_from(arguments).options,
+                source,
+            }
+        }
+    }
+
+    #[test]
+    fn options_of_an_impossible_machine_are_refused() {
+        for wrong in [["--cpus", "0"], ["--cpus", "17"], ["--model", "a,b"], ["--machine", "tdx"]] {
+            assert!(Cli::try_parse_from(["dune-suite"].iter().chain(&wrong)).is_err(), "{wrong:?}");
+        }
     }
 }

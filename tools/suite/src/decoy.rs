@@ -262,6 +262,12 @@ mod tests {
         in all: 48 cases, next seed 49, 7 calls, 1 succeeded, 5 s, 0 found\n";
 
     #[test]
+    fn a_batch_is_as_long_as_in_watch_c() {
+        let watch = include_str!("../../../tests/run/decoy/watch/watch.c");
+        assert!(watch.contains(&format!("#define BATCH\t{BATCH}\n")));
+    }
+
+    #[test]
     fn the_summary_is_two_lines() {
         let lines: Vec<&str> = summary(OUTPUT).collect();
         assert_eq!(lines.len(), 2);

@@ -7,13 +7,13 @@
 //! reproduce it: the output of fuzz.t (seed and batch), the kernel's log, fuzz.t
 //! and dune.ko themselves, and the command.
 
-use std::fs::{self, File};
-use std::io::Write;
+use std::fs;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::{ensure, Context as _, Result};
-use dune_machine::{Kernel, Machine, Run, Series};
+use dune_machine::{Config, Machine, Run, Series};
 
 use crate::campaign::{self, End};
 use crate::context::Context;
@@ -212,7 +212,7 @@ impl Work<'_> {
                 End::Died(e) => (Some(e.to_string()), true),
             };
             if let Some(log) = &finding {
-                self.keep(output, log, first, &config.kernel)?;
+                self.keep(output, log, first, &config)?;
             }
             files::write(&self.progress_file(), &self.progress.text())?;
             self.report();
@@ -224,7 +224,7 @@ impl Work<'_> {
         Ok(0)
     }
 
-    fn keep(&mut self, output: &str, log: &str, first: u64, kernel: &Kernel) -> Result<()> {
+    fn keep(&mut self, output: &str, log: &str, first: u64, config: &Config) -> Result<()> {
         self.progress.found += 1;
         let directory = self.directory.join(format!("found-{}-{first}", self.seed));
         fs::create_dir_all(&directory)
@@ -236,32 +236,12 @@ impl Work<'_> {
         write("output", &tap::last_lines(output, LAST_LINES).join("\n"))?;
         write("kernel.log", log)?;
         fs::copy(self.context.build.join(PROGRAM), directory.join("fuzz.t")).context("fuzz.t")?;
-        let mut insmod = String::new();
-        for module in kernel.project_modules(&self.context.layout)? {
-            let copy = directory.join(module.file_name().unwrap_or_default());
-            fs::copy(&module, &copy).context("keeping the module")?;
-            insmod += &format!("insmod {}; ", copy.display());
+        for module in &config.insmod {
+            let name = module.file_name().unwrap_or_default();
+            fs::copy(module, directory.join(name)).context("keeping the module")?;
         }
-        let machine_type = self.context.machine_type();
-        let mode = self.context.table.default_mode(machine_type);
-        let seed = self.seed;
-        let mut how = File::create(directory.join("README")).context("writing README")?;
-        writeln!(
-            how,
-            "Linux {}. All batches from {first} to {}, with the module that is kept here:\n  \
-             dunectl machine run --machine {machine_type} --cpus {} --memory {} --kernel {} \
-             --no-module -- sh -ec '{insmod}\n  \
-             FUZZ_SEED={seed} FUZZ_FIRST={first} FUZZ_CHILDREN={} {}'\n\
-             The last batches that `output` names, each alone: FUZZ_SEED={seed} fuzz.t NUMBER",
-            kernel.release,
-            self.progress.next,
-            self.context.cpus(mode),
-            mode.memory,
-            self.series,
-            self.progress.next - first,
-            directory.join("fuzz.t").display(),
-        )
-        .context("writing README")?;
+        let batches = first..self.progress.next;
+        write("README", &how_to_repeat(config, self.seed, batches))?;
         println!("{}: FOUND something: {}", self.name(), directory.display());
         Ok(())
     }
@@ -279,8 +259,35 @@ impl Work<'_> {
     }
 }
 
+/// The command that runs these batches again, in a machine of this configuration, with the
+/// fuzzer and the modules that are kept with the finding.
+fn how_to_repeat(config: &Config, seed: u64, batches: Range<u64>) -> String {
+    let Config { machine_type, kernel, memory, .. } = config;
+    let Range { start, end } = batches;
+    let cpus = config.cpus.count();
+    let series = kernel.series.map(|series| format!(" --kernel {series}"));
+    let model = config.cpu_model.as_ref().map(|model| format!(" --model {model}"));
+    let names = config.insmod.iter().filter_map(|module| module.file_name());
+    let insmod: String = names.map(|name| format!("insmod {} && ", name.display())).collect();
+    let factor = machine_type.test_time_factor.map(|factor| format!("TEST_TIME_FACTOR={factor} "));
+    format!(
+        "Linux {}. In this directory, all batches from {start} to {end}:\n  \
+         dunectl machine run --machine {machine_type}{}{} --cpus {cpus} --memory {memory} \
+         --no-module -- \
+         sh -c '{insmod}{}FUZZ_SEED={seed} FUZZ_FIRST={start} FUZZ_CHILDREN={} ./fuzz.t'\n\
+         The last batches that `output` names, each alone: FUZZ_SEED={seed} ./fuzz.t NUMBER\n",
+        kernel.release,
+        series.unwrap_or_default(),
+        model.unwrap_or_default(),
+        factor.unwrap_or_default(),
+        end - start,
+    )
+}
+
 #[cfg(test)]
 mod tests {
+    use dune_machine::{Cpus, Kernel, SVM};
+
     use super::*;
 
     const END: &str = "# FUZZ_SEED=0x1 FUZZ_FIRST=4\n# batch 4\n# batch 5\n# batch 6\n\
@@ -311,5 +318,24 @@ mod tests {
         assert_eq!((progress.next, progress.states), (7, 0));
         progress.skip_named("", Duration::ZERO);
         assert_eq!(progress.next, 8);
+    }
+
+    #[test]
+    fn a_finding_is_repeated_with_its_own_module_and_machine() {
+        let kernel = Kernel {
+            series: Some(Series::V6_12),
+            release: "6.12.9".to_owned(),
+            root: PathBuf::from("/k"),
+        };
+        let mut config = Config::new(&SVM, kernel);
+        config.cpus = Cpus::Free(2);
+        config.memory = 3072;
+        config.cpu_model = Some("EPYC-Milan".to_owned());
+        config.insmod = vec![PathBuf::from("/build/kernel/6.12.9/dune.ko")];
+        let text = how_to_repeat(&config, 5, 10..14);
+        let command = "  dunectl machine run --machine svm --kernel 6.12 --model EPYC-Milan \
+                       --cpus 2 --memory 3072 --no-module -- sh -c 'insmod dune.ko && \
+                       FUZZ_SEED=5 FUZZ_FIRST=10 FUZZ_CHILDREN=4 ./fuzz.t'";
+        assert_eq!(text.lines().nth(1), Some(command));
     }
 }

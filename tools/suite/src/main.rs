@@ -20,9 +20,8 @@ mod test;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Parser, Subcommand};
-use dune_machine::{Series, UNAVAILABLE};
+use dune_machine::{options, Series, UNAVAILABLE};
 
 use crate::context::{Context, MachineOptions};
 use crate::decoy::DecoyOptions;
@@ -126,7 +125,7 @@ enum Command {
     /// Measure, and write docs/benchmarks.md, its plot and the table of README.md
     Bench {
         /// Kernel series [default: all; of vmx those in full_kernels of tests/suite.toml]
-        #[arg(value_name = "SERIES", value_parser = kernel_series())]
+        #[arg(value_name = "SERIES", value_parser = options::kernel_series())]
         kernels: Vec<Series>,
     },
     /// Check the figures that bench saved against their targets
@@ -143,7 +142,7 @@ enum Command {
     Demo {
         /// Kernel series
         #[arg(long, value_name = "SERIES", default_value_t = Series::DEFAULT,
-              value_parser = kernel_series())]
+              value_parser = options::kernel_series())]
         kernel: Series,
     },
 }
@@ -184,13 +183,9 @@ impl From<Verdict> for ExitCode {
 struct Kernels {
     /// Kernel series, one or more. make test gives 6.1 and 6.12, and make test-all also gives
     /// newest
-    #[arg(value_name = "SERIES", default_values_t = Series::ALL, value_parser = kernel_series())]
+    #[arg(value_name = "SERIES", default_values_t = Series::ALL,
+          value_parser = options::kernel_series())]
     kernels: Vec<Series>,
-}
-
-/// The names of the kernel series.
-fn kernel_series() -> impl TypedValueParser<Value = Series> {
-    PossibleValuesParser::new(Series::ALL.map(Series::name)).try_map(|name| name.parse::<Series>())
 }
 
 fn main() -> ExitCode {
@@ -225,11 +220,8 @@ fn main() -> ExitCode {
         Err(e) => {
             eprintln!("dune-suite: {e:#}");
             let lacking = e.downcast_ref::<dune_machine::Error>();
-            ExitCode::from(if lacking.is_some_and(|e| e.is_environment()) {
-                UNAVAILABLE
-            } else {
-                2
-            })
+            let is_lacking = lacking.is_some_and(|e| e.is_environment());
+            ExitCode::from(if is_lacking { UNAVAILABLE } else { 2 })
         }
     }
 }

@@ -4,6 +4,7 @@
 //! instruction-by-instruction emulator, that code takes a minute.
 
 use std::fs;
+use std::io::Read;
 use std::process::Command;
 
 use crate::error::{Context, Error, Result};
@@ -148,8 +149,10 @@ impl Vmlinux {
 
 /// The contents of the file with the unpacked kernel.
 fn unpacked(kernel: &Kernel, image: &BootImage) -> Result<Vec<u8>> {
-    let kept = made_once(&kernel.root, UNPACKED, &image.bytes, || unpack(kernel, image))?;
-    fs::read(&kept).context(format!("reading {}", kept.display()))
+    let mut kept = made_once(&kernel.root, UNPACKED, &image.bytes, || unpack(kernel, image))?;
+    let mut bytes = Vec::new();
+    kept.read_to_end(&mut bytes).context("reading the unpacked kernel")?;
+    Ok(bytes)
 }
 
 fn unpack(kernel: &Kernel, image: &BootImage) -> Result<Vec<u8>> {

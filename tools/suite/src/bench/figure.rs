@@ -112,8 +112,8 @@ impl Figure {
     }
 }
 
-/// What of an object in build/bench.json is read. The rest of the object follows from it and from
-/// the targets of today.
+/// The fields of an object in build/bench.json that are read. The others are computed from them and
+/// from today's targets.
 #[derive(Deserialize)]
 struct Saved {
     machine: String,

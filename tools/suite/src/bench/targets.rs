@@ -314,10 +314,15 @@ impl Subject {
         self.targets.iter().find(|target| target.binds(machine_type)).or(self.targets.first())
     }
 
-    /// The bound and the reason of the miss that is accepted in this machine, for the page.
-    pub fn accepted_miss(&self, machine_type: &MachineType) -> Option<(String, &'static str)> {
+    /// The bound and the reason of the miss that is accepted in this machine on this kernel, for
+    /// people.
+    pub fn accepted_miss(
+        &self,
+        machine_type: &MachineType,
+        series: Series,
+    ) -> Option<(String, &'static str)> {
         let target = self.target(machine_type).filter(|target| target.binds(machine_type))?;
-        let miss = target.accepted.as_ref()?;
+        let miss = target.accepted.as_ref().filter(|miss| miss.kernels.contains(&series))?;
         Some((miss.bound.text(self.baseline), miss.reason))
     }
 }

@@ -8,14 +8,12 @@ use std::num::{NonZeroU32, NonZeroU64};
 use std::ops::Range;
 
 use anyhow::{anyhow, bail, Result};
-use dune_machine::{MachineType, Series, VMX};
+use dune_machine::{options, MachineType, Series, VMX};
 use serde::de::{self, Deserializer};
 use serde::Deserialize;
 use toml::Spanned;
 
-use super::{Entry, Mode, Selection, Short, Table, Test, DEFAULT, FILE};
-
-const MOST_CPUS: u32 = 16;
+use super::{means, Entry, Mode, Selection, Short, Table, Test, DEFAULT, FILE};
 
 /// The variables that only the suite sets (context.rs).
 const SUITE_VARIABLES: [&str; 2] = ["DUNE_BUILD", "TEST_TIME_FACTOR"];
@@ -143,11 +141,16 @@ pub fn parse(text: &str) -> Result<Table> {
 
 /// A mode that names a test has a machine in which the test runs.
 fn check_machines(sets: &Sets, source: &Source, row: &Row, tests: &[Test]) -> Result<()> {
-    let Selection::Named(entries) = sets.select(source, &row.tests)? else { return Ok(()) };
-    for Entry { name, place } in entries {
-        let test = tests.iter().find(|test| test.name == name);
-        if test.is_some_and(|test| !row.machines.iter().any(|one| test.runs_in(one.0))) {
-            bail!("{place}: {name} runs in no machine of the mode \"{}\"", row.name);
+    for entries in [Some(&row.tests), row.short_tests.as_ref()].into_iter().flatten() {
+        let Selection::Named(entries) = sets.select(source, entries)? else { continue };
+        for Entry { name, place } in entries {
+            let runs_in = |one: &ByName<&'static MachineType>| {
+                let mut of_it = tests.iter().filter(|test| means(&test.name, &name));
+                of_it.all(|test| test.runs_in(one.0))
+            };
+            if !row.machines.iter().any(runs_in) {
+                bail!("{place}: {name} runs in no machine of the mode \"{}\"", row.name);
+            }
         }
     }
     Ok(())
@@ -177,8 +180,8 @@ fn new_mode(
         return Err(source.wrong(spanned.span(), message));
     }
     let cpus = row.cpus.as_ref().or(default.cpus.as_ref());
-    if let Some(wrong) = cpus.filter(|cpus| !(1..=MOST_CPUS).contains(cpus.as_ref())) {
-        let message = format!("a machine has 1 to {MOST_CPUS} CPUs");
+    if let Some(wrong) = cpus.filter(|cpus| !(1..=options::MOST_CPUS).contains(cpus.as_ref())) {
+        let message = format!("a machine has 1 to {} CPUs", options::MOST_CPUS);
         return Err(source.wrong(wrong.span(), message));
     }
     let short = row.short_tests.as_ref().map(|tests| sets.select(source, tests)).transpose()?;
@@ -328,6 +331,18 @@ short_kernels = ["6.12"]
         assert_eq!(
             mistake(slow, "a/x\"\nmachines = [\"vmx\"]"),
             "tests/suite.toml:3: a/x runs in no machine of the mode \"pti\""
+        );
+        assert_eq!(
+            mistake("name = \"odd/\"", "name = \"odd/\"\nmachines = [\"vmx\"]"),
+            "tests/suite.toml:28: odd/ runs in no machine of the mode \"pti\""
+        );
+        let short = "short_tests = [\"b/\"]\nshort_kernels = [\"6.12\"]";
+        assert_eq!(
+            mistake(
+                short,
+                "short_tests = [\"c/y\"]\n[[test]]\nname = \"c/\"\nmachines = [\"vmx\"]"
+            ),
+            "tests/suite.toml:28: c/y runs in no machine of the mode \"pti\""
         );
         assert_eq!(line("\"a/x\"", "\"a\""), "tests/suite.toml:3:");
         assert_eq!(line("name = \"odd/\"", "name = \"a/slow\""), "tests/suite.toml:10:");

@@ -32,7 +32,7 @@ pub fn run(
     let mut tally = Tally::new();
     let mut resumed = Vec::new();
     for part in &parts {
-        let key = records.key(part.job.booted(context)?);
+        let key = records.key(part.job.machine()?);
         let mut of_part = tally.of_part();
         if let Some(record) = records.find(&part.name, &key) {
             tally.line(&format!("PASSED  {}: before, with the same sources", part.name));
@@ -60,9 +60,9 @@ pub fn list(context: &Context, kernels: &[Series]) -> Result<Verdict> {
     let mut text = String::new();
     for part in all(context, kernels) {
         // A kernel that was not fetched has passed nothing.
-        let booted = part.job.booted(context);
-        let has_passed = |booted| records.find(&part.name, &records.key(booted)).is_some();
-        let passed = booted.is_ok_and(has_passed);
+        let machine = part.job.machine();
+        let has_passed = |machine| records.find(&part.name, &records.key(machine)).is_some();
+        let passed = machine.is_ok_and(has_passed);
         let verdict = if passed { "  passed" } else { "" };
         text += &format!("{}{verdict}\n", part.name);
     }

@@ -8,7 +8,7 @@ use dune_machine::{Kernel, MachineType, Series, VMX};
 
 use crate::context::Context;
 use crate::table::{Mode, Selection, DEFAULT};
-use crate::test::records::Booted;
+use crate::test::records::MachineKey;
 use crate::test::tally::Tally;
 use crate::test::{debug, harness, programs, tools};
 
@@ -138,16 +138,12 @@ impl Job {
         }
     }
 
-    /// Its machine, for its record.
-    pub fn booted(&self, context: &Context) -> Result<Booted> {
-        let Job::Boot(boot) = self else { return Ok(Booted::default()) };
-        let release = match boot.kernel {
-            BootKernel::Series(series) => Some(Kernel::find(&context.layout, series)?.release),
-            BootKernel::Debug => None,
-        };
-        let Boot { context, mode, .. } = &**boot;
-        let cpu_model = context.cpu_model(mode).map(str::to_owned);
-        Ok(Booted { release, cpus: Some(context.cpus(mode)), cpu_model })
+    /// The machine of a mode with one of Debian's kernels, for the key of its record.
+    pub fn machine(&self) -> Result<Option<MachineKey>> {
+        match self {
+            Job::Boot(boot) => boot.machine(),
+            Job::Tools | Job::Harness => Ok(None),
+        }
     }
 
     /// Describes the machine and the tests that run() would run.
@@ -182,6 +178,16 @@ impl Boot {
             BootKernel::Series(series) => Ok(Kernel::find(&self.context.layout, series)?),
             BootKernel::Debug => debug::prepare(&self.context),
         }
+    }
+
+    fn machine(&self) -> Result<Option<MachineKey>> {
+        let Boot { context, mode, .. } = self;
+        let BootKernel::Series(series) = self.kernel else { return Ok(None) };
+        Ok(Some(MachineKey {
+            release: Kernel::find(&context.layout, series)?.release,
+            cpus: context.cpus(mode),
+            cpu_model: context.cpu_model(mode).map(str::to_owned),
+        }))
     }
 
     /// Whether a test is to run.
@@ -244,5 +250,33 @@ impl Boot {
             add(&format!("{}: {minutes} min{env}{alone}", test.name));
         }
         Ok(text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn the_machine_of_a_part_has_the_options_of_the_command_line() {
+        let build = tempfile::tempdir().unwrap();
+        let boot = build.path().join("machine/6.1/boot");
+        fs::create_dir_all(&boot).unwrap();
+        fs::write(boot.join("vmlinuz-6.1.0-1"), "").unwrap();
+        let machine = |options: &[&str]| {
+            let context = Context::for_test(build.path(), options);
+            let jobs = make_test_all(&context, &[Series::V6_1]);
+            let found = jobs.iter().find(|(name, _)| name == "6.1");
+            let (_, job) = found.expect("6.1 is the default mode of svm");
+            job.machine().unwrap().expect("it boots a kernel")
+        };
+        let usual = machine(&[]);
+        assert_eq!((usual.release.as_str(), usual.cpus), ("6.1.0-1", 2));
+        assert_eq!(usual, machine(&["--cpus", "2"]));
+        assert_eq!(machine(&["--cpus", "1"]), MachineKey { cpus: 1, ..usual.clone() });
+        let model = Some("phenom".to_owned());
+        assert_eq!(machine(&["--model", "phenom"]), MachineKey { cpu_model: model, ..usual });
     }
 }

@@ -137,38 +137,32 @@ impl Runner<'_> {
     /// Boots the machine for a test. The first time, the mode's proof has to succeed.
     fn boot(&mut self, test_name: &str, is_last: bool) -> Result<Attempt<Machine>> {
         let Boot { name, context, mode, .. } = self.boot;
-        let mut machine = match Machine::boot(&context.layout, &self.config) {
-            Ok(machine) => machine,
-            Err(e) if e.is_environment() => return Err(e.into()),
-            Err(e) => return Ok(self.not_booted(test_name, &e, is_last)),
-        };
         let proof = mode.proof.as_deref().filter(|_| !self.is_proved);
-        if let Some(proof) = proof {
-            let outcome = match machine.run(&mut context.command(["sh", "-c", proof])) {
-                Ok(outcome) => outcome,
-                Err(e) => return Ok(self.not_booted(test_name, &e, is_last)),
-            };
-            if !outcome.status.success() {
-                let message = "the machine is not booted as it should be";
-                self.tally.line(&format!("FAILED  {name}: {message}"));
-                self.tally.failed(format!("{name}: the mode's proof fails: {proof}"));
-                self.machine = Some(machine);
+        let (machine, is_proved) = match boot_and_prove(context, &self.config, proof) {
+            Ok(booted) => booted,
+            Err(e) if e.is_environment() => return Err(e.into()),
+            Err(e) if !is_last && is_stale_code(context, &e) => {
+                self.tally.line(&format!("AGAIN   {test_name}: {STALE_CODE}, before it ran"));
+                return Ok(Attempt::Stale);
+            }
+            Err(e) => {
+                self.tally.machine_error(format!("{test_name}: {e}"));
+                self.tally.line(&format!(
+                    "MACHINE {test_name}: does not boot, or dies in the mode's proof"
+                ));
                 return Ok(Attempt::Broken);
             }
+        };
+        if !is_proved {
+            let message = "the machine is not booted as it should be";
+            self.tally.line(&format!("FAILED  {name}: {message}"));
+            let proof = proof.unwrap_or_default();
+            self.tally.failed(format!("{name}: the mode's proof fails: {proof}"));
+            self.machine = Some(machine);
+            return Ok(Attempt::Broken);
         }
         self.is_proved = true;
         Ok(Attempt::Done(machine))
-    }
-
-    /// A machine that failed before a test could run in it.
-    fn not_booted<T>(&mut self, test_name: &str, e: &Error, is_last: bool) -> Attempt<T> {
-        if !is_last && is_stale_code(&self.boot.context, e) {
-            self.tally.line(&format!("AGAIN   {test_name}: {STALE_CODE}, while it booted"));
-            return Attempt::Stale;
-        }
-        self.tally.machine_error(format!("{test_name}: {e}"));
-        self.tally.line(&format!("MACHINE {test_name}: does not boot"));
-        Attempt::Broken
     }
 
     /// Runs a test in a machine, which is kept unless it broke.
@@ -240,6 +234,21 @@ impl Runner<'_> {
         let earlier = files::read(&file)?.unwrap_or_default();
         fs::write(file, earlier + &log).context("writing the kernel's log")
     }
+}
+
+/// Boots a machine, and runs the mode's proof in it as a part of booting. The result has
+/// false if the proof failed. A machine that dies in the proof is an error.
+fn boot_and_prove(
+    context: &Context,
+    config: &Config,
+    proof: Option<&str>,
+) -> dune_machine::Result<(Machine, bool)> {
+    let mut machine = Machine::boot(&context.layout, config)?;
+    let Some(proof) = proof else { return Ok((machine, true)) };
+    let mut run = context.command(["sh", "-c", proof]);
+    run.timeout = Some(config.boot_timeout);
+    let outcome = machine.run(&mut run)?;
+    Ok((machine, outcome.status.success()))
 }
 
 fn write_log(log: &Path, text: &[u8]) -> Result<()> {

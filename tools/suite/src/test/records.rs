@@ -23,22 +23,23 @@ pub struct Records {
 /// Everything that the result of a part depends on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Key {
-    /// The hash of the sources, committed or not. None, if git fails. (What is built comes from
-    /// these sources: make builds it first.)
+    /// The hash of the sources, committed or not. None, if git fails.
     tree: Option<String>,
-    booted: Booted,
+    /// The machine of a mode with one of Debian's kernels. None for the other parts.
+    machine: Option<MachineKey>,
     /// The options of the environment that tests obey.
     options: Vec<Option<String>>,
 }
 
-/// The machine of a part. The sources determine the rest of it.
-#[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Booted {
-    /// The kernel's release, which identifies the build of "newest". None, if the part
-    /// boots none of Debian's kernels.
-    pub release: Option<String>,
-    /// The number of CPUs and their model, which options of the command line may change.
-    pub cpus: Option<u32>,
+/// What the sources do not decide about the machine of a part, except the emulator's version,
+/// which is not recorded.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MachineKey {
+    /// The kernel's release, which identifies the build of "newest".
+    pub release: String,
+    /// The number of CPUs, which `--cpus` may have set.
+    pub cpus: u32,
+    /// The CPU model of the mode or of `--model`.
     pub cpu_model: Option<String>,
 }
 
@@ -67,9 +68,9 @@ impl Records {
     }
 
     /// The key of a result in this machine.
-    pub fn key(&self, booted: Booted) -> Key {
+    pub fn key(&self, machine: Option<MachineKey>) -> Key {
         let options = OPTIONS.iter().map(|name| std::env::var(name).ok()).collect();
-        Key { tree: self.tree.clone(), booted, options }
+        Key { tree: self.tree.clone(), machine, options }
     }
 
     /// The record of a part that passed with this key.
@@ -119,8 +120,8 @@ fn tree(source: &Path, build: &Path, directory: &Path) -> Option<String> {
 mod tests {
     use super::*;
 
-    fn release(text: &str) -> Booted {
-        Booted { release: Some(text.to_owned()), cpus: Some(2), cpu_model: None }
+    fn release(text: &str) -> Option<MachineKey> {
+        Some(MachineKey { release: text.to_owned(), cpus: 2, cpu_model: None })
     }
 
     /// A clone with one committed file, and its build directory.
@@ -138,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_is_resumed_with_the_same_sources_and_machine_only() {
+    fn a_part_is_resumed_with_the_same_sources_and_kernel_only() {
         let clone = clone();
         let record =
             Record { passed: 3, skipped: BTreeMap::from([("no such thing".to_owned(), 2)]) };
@@ -151,10 +152,6 @@ mod tests {
         assert_eq!(records.find("part", &records.key(release("6.1.0-1"))), Some(record));
         assert_eq!(records.find("other", &records.key(release("6.1.0-1"))), None);
         assert_eq!(records.find("part", &records.key(release("6.1.0-2"))), None);
-        let one_cpu = Booted { cpus: Some(1), ..release("6.1.0-1") };
-        assert_eq!(records.find("part", &records.key(one_cpu)), None);
-        let other = Booted { cpu_model: Some("phenom".to_owned()), ..release("6.1.0-1") };
-        assert_eq!(records.find("part", &records.key(other)), None);
 
         fs::write(clone.path().join("file"), "two").expect("a file can be written");
         let records = open(&clone);
@@ -176,7 +173,7 @@ mod tests {
     fn a_part_during_which_the_sources_changed_is_not_kept() {
         let clone = clone();
         let records = open(&clone);
-        let key = records.key(Booted::default());
+        let key = records.key(None);
         fs::write(clone.path().join("new"), "").expect("a file can be written");
         assert!(!records.keep("part", &key, &Record::default()).expect("that is no error"));
         assert_eq!(records.find("part", &key), None);
@@ -187,7 +184,7 @@ mod tests {
         let directory = tempfile::tempdir().expect("a directory can be made");
         fs::write(directory.path().join(".git"), "not a clone").expect("a file can be written");
         let records = open(&directory);
-        let key = records.key(Booted::default());
+        let key = records.key(None);
         assert!(!records.keep("part", &key, &Record::default()).expect("that is no error"));
         assert_eq!(records.find("part", &key), None);
     }
