@@ -4,8 +4,9 @@
  * the process no longer has: after a change of a range of many gigabytes, in any address space, or
  * with a new vCPU of an address space that had none for a while. On Intel also fails when such a
  * change drops memory outside of its range, or looks at each gigabyte of its range by itself (then
- * it kicks the vCPUs once for each of them), or when closing a vCPU kicks others. The kernel may do
- * both at any time for reasons of its own, so each of these verdicts needs one of several rounds.
+ * it kicks the vCPUs once for each one that has pages), or when closing a vCPU kicks others. The
+ * kernel may kick and drop at any time for reasons of its own, and a change kicks again when it was
+ * preempted, so each of these verdicts needs one of several rounds.
  */
 #define _GNU_SOURCE
 #include "guest.h"
@@ -28,23 +29,23 @@
 #define SIZE	(600 * GB)
 #define CHANGED	(550 * GB)	/* the part of SIZE that is changed */
 
-/* The pages that are used; the last one is not changed. */
+/* The pages that are used, each in another gigabyte; the last one is not changed. */
 static const u64 places[] = { 0, GB, 300 * GB + 8 * 4096, SIZE - 4096 };
-#define PLACES	(sizeof(places) / sizeof(places[0]))
+#define PLACES	(int)(sizeof(places) / sizeof(places[0]))
 
 /* How often a verdict on what the kernel may disturb is tried. */
 #define ROUNDS	8
 
 static struct guest guests[SPACES];
 
-static volatile u64 *word(unsigned int place)
+static volatile u64 *word(int place)
 {
 	return (volatile u64 *)(FAR + places[place]);
 }
 
 static void cover(struct guest *g)
 {
-	for (unsigned int i = 0; i < PLACES; i++)
+	for (int i = 0; i < PLACES; i++)
 		guest_cover(g, FAR + places[i]);
 }
 
@@ -54,12 +55,12 @@ static int wrong_words(const u64 *want)
 	int wrong = 0;
 
 	for (unsigned int s = 0; s < SPACES; s++) {
-		for (unsigned int i = 0; i < PLACES; i++) {
+		for (int i = 0; i < PLACES; i++) {
 			enum guest_end end = guest_call(&guests[s], guest_load, (void *)word(i));
 
 			if (end == GUEST_DONE && guests[s].value == want[i])
 				continue;
-			diag("address space %u, place %u: %s, %#lx", s, i,
+			diag("address space %u, place %d: %s, %#lx", s, i,
 			     guest_end_name(&guests[s], end), guests[s].value);
 			wrong++;
 		}
@@ -74,7 +75,7 @@ static int min_of(int a, int b)
 
 static void fill(const u64 *values)
 {
-	for (unsigned int i = 0; i < PLACES; i++)
+	for (int i = 0; i < PLACES; i++)
 		*word(i) = values[i];
 }
 
@@ -104,7 +105,7 @@ static void wide_change(bool traced)
 	static const u64 old[PLACES] = { 11, 12, 13, 14 }, kept[PLACES] = { 0, 0, 0, 14 };
 	int kicks = INT_MAX, faults = INT_MAX, wrong = 0, stale = 0, err = 0;
 
-	for (int round = 0; round < ROUNDS && (kicks != 1 || faults); round++) {
+	for (int round = 0; round < ROUNDS && (kicks >= PLACES - 1 || faults); round++) {
 		fill(old);
 		wrong += wrong_words(old);
 		events_begin("dune_kick");
@@ -118,11 +119,12 @@ static void wide_change(bool traced)
 	ok(!wrong, "each address space reads the process's memory");
 	ok(!err && !stale, "after a change of 550 GB none reads what the process no longer has");
 	if (!traced) {
-		skip("no events to count", "one kick for 550 GB");
+		skip("no events to count", "fewer kicks than gigabytes");
 		skip("no events to count", "memory outside of the range stays");
 		return;
 	}
-	ok(kicks == 1, "the change kicks the vCPUs once (%d)", kicks);
+	ok(kicks >= 0 && kicks < PLACES - 1,
+	   "the change kicks the vCPUs less often than for each gigabyte (%d)", kicks);
 	ok(!faults, "memory outside of the range stays (%d faults)", faults);
 }
 
