@@ -219,9 +219,12 @@ int dune_pt_touch_reserved(u64 first, u64 last, dune_pte *pages, u32 count)
 	return made ? 0 : -ENOMEM;
 }
 
-/* The linker's names of the ends of two sections: the library's code, and __ro_after_start. */
+/*
+ * The linker's names of the ends of the image's headers and code, of which the library's code is
+ * a part, and of the section of __ro_after_start.
+ */
 #define HIDDEN __attribute__((visibility("hidden")))
-extern const char __start_dune_code[] HIDDEN, __stop_dune_code[] HIDDEN;
+extern const char __executable_start[] HIDDEN, etext[] HIDDEN;
 extern const char __start_dune_ro_after_start[] HIDDEN, __stop_dune_ro_after_start[] HIDDEN;
 
 /*
@@ -230,7 +233,7 @@ extern const char __start_dune_ro_after_start[] HIDDEN, __stop_dune_ro_after_sta
  */
 int dune_pt_touch_core(dune_pte *root)
 {
-	if (dune_pt_touch(root, __start_dune_code, __stop_dune_code - __start_dune_code) ||
+	if (dune_pt_touch(root, __executable_start, etext - __executable_start) ||
 	    dune_pt_touch(root, __start_dune_ro_after_start,
 			  __stop_dune_ro_after_start - __start_dune_ro_after_start) ||
 	    dune_pt_touch(root, &dune_process, sizeof(dune_process)) ||
