@@ -224,7 +224,7 @@ int dune_pt_touch_reserved(u64 first, u64 last, dune_pte *pages, u32 count)
  * a part, and of the section of __ro_after_start.
  */
 #define HIDDEN __attribute__((visibility("hidden")))
-extern const char __executable_start[] HIDDEN, etext[] HIDDEN;
+extern const char __executable_start[] HIDDEN, _etext[] HIDDEN;
 extern const char __start_dune_ro_after_start[] HIDDEN, __stop_dune_ro_after_start[] HIDDEN;
 
 /*
@@ -233,7 +233,7 @@ extern const char __start_dune_ro_after_start[] HIDDEN, __stop_dune_ro_after_sta
  */
 int dune_pt_touch_core(dune_pte *root)
 {
-	if (dune_pt_touch(root, __executable_start, etext - __executable_start) ||
+	if (dune_pt_touch(root, __executable_start, _etext - __executable_start) ||
 	    dune_pt_touch(root, __start_dune_ro_after_start,
 			  __stop_dune_ro_after_start - __start_dune_ro_after_start) ||
 	    dune_pt_touch(root, &dune_process, sizeof(dune_process)) ||

@@ -13,6 +13,8 @@ int main(void)
 	static const uint32_t none, one = 1;
 	char *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
+	if (page == MAP_FAILED)
+		bail("mmap() failed");
 	*page = 7;
 	is(dune_host_probe_read(page, &none), 0, "a probe reads memory that may be read");
 	is(dune_host_probe_write(page, &none), 0, "a probe writes memory that may be written");

@@ -59,7 +59,6 @@ static void *allocate(void *arg)
 	int i;
 
 	*stack = (uintptr_t)__builtin_frame_address(0) / 65536;
-
 	for (i = 0; i < CALLS; i++)
 		dune_page_free(dune_page_alloc(1), 1);
 	return NULL;
