@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * Private memory stays when the process changes memory far below its other mappings, and all of
+ * Private memory stays when the process changes memory far below some of its mappings, and all of
  * these have granules beyond the first 512 GB of guest-physical space: there private memory is the
  * only content of the first table. Fails when the change takes private memory away, or the kernel's
  * log has an error.

@@ -289,6 +289,9 @@ static void drop_wide(struct mirror *m, u64 start, u64 end, bool may_sleep)
  */
 void mirror_drop_addresses(struct mirror *m, u64 start, u64 end, bool may_sleep)
 {
+	/* Linux 6.7 announces empty ranges (PAGEMAP_SCAN). */
+	if (start >= end)
+		return;
 	if (!may_sleep)
 		drop_wide(m, 0, ULONG_MAX, false);
 	else if (end - start > NARROW_RANGE)
