@@ -76,6 +76,7 @@ void call_keyctl(struct dune_tf *tf);
 
 /* mount.c */
 void call_mount(struct dune_tf *tf);
+void call_umount2(struct dune_tf *tf);
 void call_fsopen(struct dune_tf *tf);
 
 /* socket_messages.c */

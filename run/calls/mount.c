@@ -8,6 +8,8 @@
 #include "text.h"
 #include "user_memory.h"
 
+#define UMOUNT_NOFOLLOW	8	/* <sys/mount.h>; no header of the kernel for programs has it */
+
 /*
  * File systems that are refused as if the kernel was built without them. The
  * binary mount data of NFS is full of pointers. Mount options of 9p (trans=fd) and
@@ -39,6 +41,14 @@ void call_mount(struct dune_tf *tf)
 	dune_syscall_result(tf, dune_syscall_forward(tf->rax, ARG0(tf),
 						     followed_name(ARG1(tf)), name,
 						     ARG3(tf), ARG4(tf), 0));
+}
+
+/* Takes away what mount has put on the program's file. */
+void call_umount2(struct dune_tf *tf)
+{
+	u64 name = ARG1(tf) & UMOUNT_NOFOLLOW ? ARG0(tf) : followed_name(ARG0(tf));
+
+	dune_syscall_result(tf, dune_syscall_forward(tf->rax, name, ARG1(tf), 0, 0, 0, 0));
 }
 
 void call_fsopen(struct dune_tf *tf)

@@ -46,6 +46,9 @@ static void test_target(const char *program)
 	is(call(SYS_mount, (long)"file", (long)"/proc/self/exe", 0, MS_BIND, 0, 0), 0,
 	   "mount of a file on /proc/self/exe: 0");
 	ok(is_file(program, &file), "the file covers the program");
+	is(call(SYS_umount2, (long)"/proc/self/exe", 0, 0, 0, 0, 0), 0,
+	   "umount2 of /proc/self/exe: 0");
+	ok(!is_file(program, &file), "nothing covers the program");
 	close(fd);
 }
 
