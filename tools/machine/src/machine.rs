@@ -442,17 +442,24 @@ mod tests {
         assert!(error.contains("a frame of another build"), "{error}");
     }
 
-    /// A machine whose agent sends this message without end.
-    fn machine_that_floods(message: ToHarness) -> Machine {
+    /// A machine, and the end of the line at which its agent would write.
+    fn machine_and_agents_end() -> (Machine, File) {
         let mut machine = machine_that_ends("");
         let (from_agent, agents_end) = nix::unistd::pipe().unwrap();
         let to_agent = memory_file(c"requests").unwrap();
         let channel = Channel { from_agent: File::from(from_agent), to_agent, window: None };
         machine.connection = Connection::new(channel).unwrap();
-        std::thread::spawn(move || {
-            let mut agents_end = File::from(agents_end);
-            while dune_protocol::write_frame(&mut agents_end, &message).is_ok() {}
-        });
+        (machine, File::from(agents_end))
+    }
+
+    /// A machine whose agent sends this message without end.
+    fn machine_that_floods(message: ToHarness) -> Machine {
+        let (machine, mut agents_end) = machine_and_agents_end();
+        std::thread::spawn(
+            move || {
+                while dune_protocol::write_frame(&mut agents_end, &message).is_ok() {}
+            },
+        );
         machine
     }
 
@@ -494,12 +501,7 @@ mod tests {
 
     #[test]
     fn a_program_that_ended_while_its_output_was_written_is_not_hung() {
-        let mut machine = machine_that_ends("");
-        let (from_agent, agents_end) = nix::unistd::pipe().unwrap();
-        let to_agent = memory_file(c"requests").unwrap();
-        let channel = Channel { from_agent: File::from(from_agent), to_agent, window: None };
-        machine.connection = Connection::new(channel).unwrap();
-        let mut agents_end = File::from(agents_end);
+        let (mut machine, mut agents_end) = machine_and_agents_end();
         let output = ToHarness::Output(Stream::Stdout, b"y".to_vec());
         dune_protocol::write_frame(&mut agents_end, &output).unwrap();
         let limit = Duration::from_secs(1);
