@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The run loop, DUNE_RUN: enter the guest, handle the exit, and enter again, until
- * something needs user mode. The vendors enter the processor and know why the guest was
+ * The run loop of DUNE_RUN and of the stub: enter the guest, handle the exit, and enter again,
+ * until something needs user mode. The vendors enter the processor and know why the guest was
  * left (vcpu_ops.h); page faults are in fault.c and hypercalls in hypercall.c.
  *
  * Returns are counted here, since a guest may have left kernel addresses in the return
@@ -284,6 +284,7 @@ static void run_put(struct dune_vcpu *vcpu)
 	vcpu->notified = false;
 }
 
+/* Returns the exit reason or a negative errno. */
 static long do_run(struct dune_vcpu *vcpu)
 {
 	struct dune_run *run = vcpu->run;
@@ -318,12 +319,13 @@ static long do_run(struct dune_vcpu *vcpu)
 	run->exit_reason = reason;
 	vcpu->running = false;
 	return_buffer_fill();
-	return 0;
+	return reason;
 }
 
 /*
- * Carries out DUNE_RUN on the vCPU's @file. For the vCPU's thread, in process context; may
- * sleep for as long as the guest runs. Returns 0, -EINVAL or -EBUSY.
+ * Runs the vCPU of @file. For the vCPU's thread, in process context; may sleep for as long as
+ * the guest runs. Returns the exit reason, which user mode cannot change in between as it can
+ * dune_run.exit_reason; -EINVAL or -EBUSY.
  *
  * The run takes a reference of its own: a process with one thread enters an ioctl
  * without one, and the guest may close its own vCPU by a hypercall.
