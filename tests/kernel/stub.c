@@ -9,6 +9,7 @@
 #define _GNU_SOURCE
 #include "child.h"
 #include "by_stub.h"
+#include "rseq.h"
 #include "tap.h"
 #include "timing.h"
 #include "uapi.h"
@@ -551,7 +552,7 @@ int main(void)
 	struct outcome o;
 
 	begin(120);
-	stub_drop_rseq();
+	rseq_drop();
 	stub = stub_open(&g);
 	calls(0, "in the module", 0);
 	calls(DUNE_RUN_SLOW_SYSCALL, "in the stub", CALLS);

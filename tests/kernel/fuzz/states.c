@@ -3,6 +3,7 @@
 #include "states.h"
 #include "by_stub.h"
 #include "random.h"
+#include "rseq.h"
 #include "tap.h"
 #include "x86.h"
 
@@ -366,7 +367,7 @@ static void make_stub(void)
 {
 	if (stub)
 		return;
-	stub_drop_rseq();
+	rseq_drop();
 	stub = mmap(NULL, 4096, PROT_READ, MAP_SHARED, g->fd, DUNE_STUB_OFFSET);
 	if (stub == MAP_FAILED || stub_bind(g, stub))
 		stub = NULL;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /* The stub: see by_stub.h. */
-#define _GNU_SOURCE
 #include "by_stub.h"
 #include "guest_calls.h"
 #include "tap.h"
@@ -9,24 +8,6 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
-#include <sys/rseq.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
-#define RSEQ_SIZE	32	/* as libc registers it */
-
-void stub_drop_rseq(void)
-{
-	char *area = (char *)__builtin_thread_pointer() + __rseq_offset;
-
-	static bool dropped;
-
-	if (dropped || !__rseq_size)
-		return;
-	dropped = true;
-	if (syscall(SYS_rseq, area, RSEQ_SIZE, RSEQ_FLAG_UNREGISTER, RSEQ_SIG))
-		bail("rseq: %s", strerror(errno));
-}
 
 char *stub_map(struct guest *g)
 {

@@ -5,11 +5,6 @@
 
 #include "guest.h"
 
-/*
- * Unregister the restartable sequences that libc has registered for the calling thread: with
- * them no stub runs a vCPU. Its children have none either.
- */
-void stub_drop_rseq(void);
 /* Map a stub from @g's vCPU, at an address of the kernel's choice. Bails out on an error. */
 char *stub_map(struct guest *g);
 /* Bind @g's vCPU to the stub at @stub: 0 or -errno. */
