@@ -194,12 +194,16 @@ static __always_inline bool is_restart(long ret)
  */
 static int leave_for_call(struct dune_vcpu *vcpu)
 {
-	long err = vcpu->stub ? stub_refuses(&vcpu->frame) : 0;
+	unsigned long nr = vcpu->frame.orig_ax;
+	bool listed = nr >= NR_syscalls ||
+		      test_bit(array_index_nospec(nr, NR_syscalls), slow_bitmap);
+	long err = listed && vcpu->stub ? stub_refuses(&vcpu->frame) : 0;
 
 	if (unlikely(err)) {
 		vcpu->run->regs.rax = err;
 		return 0;
 	}
+	vcpu->resumable = !listed;
 	vcpu_count(vcpu, DUNE_COUNT_SYSCALL_SLOW);
 	return DUNE_EXIT_SYSCALL;
 }

@@ -23,7 +23,7 @@
 #include "dune/vcpu.h"
 
 /* stub_code.S */
-extern const u8 stub_code[], stub_code_entered[], stub_code_end[];
+extern const u8 stub_code[], stub_code_end[];
 
 /* The one page that all processes map, read-only, filled with INT3 after the code. */
 static void *stub_page __ro_after_init;
@@ -69,7 +69,8 @@ static bool uses(const struct task_struct *process, const struct mm_struct *mm)
  * not made, because its parent was (copy_process()). At the end of the memory itself nobody uses
  * it.
  *
- * An mmap() of the stub that fails midway, and an mremap() of it, get here, too.
+ * An mmap() of the stub that fails midway gets here, too, and so does an mremap() that has moved
+ * it, before it releases the lock.
  */
 static void stub_close(struct vm_area_struct *vma)
 {
@@ -83,11 +84,6 @@ static void stub_close(struct vm_area_struct *vma)
 		if (!(p->flags & PF_KTHREAD) && uses(p, mm))
 			send_sig(SIGKILL, p, 1);
 	rcu_read_unlock();
-}
-
-static int stub_mremap(struct vm_area_struct *vma)
-{
-	return -EINVAL;
 }
 
 static int stub_mprotect(struct vm_area_struct *vma, unsigned long start, unsigned long end,
@@ -107,7 +103,6 @@ static vm_fault_t stub_fault(struct vm_fault *vmf)
 /* The mapping is one page, so it cannot be split. */
 static const struct vm_operations_struct stub_vm_ops = {
 	.close = stub_close,
-	.mremap = stub_mremap,
 	.mprotect = stub_mprotect,
 	.fault = stub_fault,
 };
@@ -178,14 +173,13 @@ static bool is_plain_call(struct dune_run *run)
 }
 
 /**
- * stub_run() - run the vCPU for the stub, which has called lseek()
+ * stub_run() - lseek() of a vCPU: run it for the stub
  * @file:	the vCPU's
- * @vcpu:	of current
  * @result:	of the guest's call that the stub has made, if there was one
  * @whence:	DUNE_STUB_RESULT if there was one
  *
  * Only the instruction in the stub gets here with its RIP: not an lseek() elsewhere, and not one
- * that a guest makes (dispatch() in hypercall.c), which would begin a run within a run.
+ * that a guest makes (dispatch_listed() in hypercall.c), which would begin a run within a run.
  *
  * A thread with a restartable sequence has told the kernel an address to continue at whenever
  * it is interrupted in the sequence, and the sequence may be the stub.
@@ -194,19 +188,20 @@ static bool is_plain_call(struct dune_run *run)
  * Return: the thread's RAX in user mode: the number of the call at DUNE_STUB_CALL; 0 or a
  * negative errno at DUNE_STUB_LEAVE. -EPERM without another RIP if the caller is not the stub.
  */
-loff_t stub_run(struct file *file, struct dune_vcpu *vcpu, u64 result, int whence)
+loff_t stub_run(struct file *file, loff_t result, int whence)
 {
+	struct dune_vcpu *vcpu = file->private_data;
 	struct pt_regs *regs = task_pt_regs(current);
 	const struct pt_regs *call = &vcpu->frame;
 	struct dune_run *run = vcpu->run;
+	bool has_result = whence == DUNE_STUB_RESULT;
 	long reason;
 
-	if (!vcpu->stub ||
-	    regs->ip != vcpu->stub + (stub_code_entered - stub_code))
+	if (!vcpu_is_mine(vcpu) || !vcpu->stub || regs->ip != vcpu->stub + STUB_ENTERED)
 		return -EPERM;
-	if (whence == DUNE_STUB_RESULT)
+	if (has_result)
 		WRITE_ONCE(run->regs.rax, result);
-	reason = unlikely(kernel_has_rseq(current)) ? -EPERM : run_vcpu(file, vcpu);
+	reason = unlikely(kernel_has_rseq(current)) ? -EPERM : run_vcpu(file, vcpu, has_result);
 	if (reason != DUNE_EXIT_SYSCALL || unlikely(!is_plain_call(run))) {
 		go_to(regs, vcpu->stub + DUNE_STUB_LEAVE);
 		return min(reason, 0L);

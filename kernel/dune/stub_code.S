@@ -11,14 +11,16 @@
 #include <linux/linkage.h>
 #include <asm/unistd.h>
 
+#include "dune/stub.h"
+
 	.section .rodata, "a"
-	.globl	stub_code, stub_code_entered, stub_code_end
+	.globl	stub_code, stub_code_end
 
 stub_code:
 	.org	stub_code + DUNE_STUB_ENTER
 1:	movl	$__NR_lseek, %eax
 	syscall
-stub_code_entered:
+	.org	stub_code + STUB_ENTERED, 0xcc
 	ud2
 
 	.org	stub_code + DUNE_STUB_CALL, 0xcc

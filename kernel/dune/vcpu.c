@@ -119,12 +119,6 @@ static noinline long vcpu_add_private(struct dune_vcpu *vcpu,
 	return err ?: put_user(gpa, &argument->guest);
 }
 
-/* Returns whether the vCPU belongs to the calling thread, and to the process that it is in. */
-static bool vcpu_is_mine(const struct dune_vcpu *vcpu)
-{
-	return current == vcpu->task && current->mm == vcpu->vm->mm;
-}
-
 static int vcpu_mmap(struct file *file, struct vm_area_struct *vma)
 {
 	struct dune_vcpu *vcpu = file->private_data;
@@ -161,13 +155,6 @@ static noinline long vcpu_set_stub(struct dune_vcpu *vcpu,
 	if (stub.size != sizeof(stub) || stub.flags)
 		return -EINVAL;
 	return stub_bind(vcpu, stub.address);
-}
-
-static loff_t vcpu_llseek(struct file *file, loff_t offset, int whence)
-{
-	struct dune_vcpu *vcpu = file->private_data;
-
-	return vcpu_is_mine(vcpu) ? stub_run(file, vcpu, offset, whence) : -EPERM;
 }
 
 static void vcpu_free(struct dune_vcpu *vcpu)
@@ -322,7 +309,7 @@ static long vcpu_ioctl(struct file *file, unsigned int request,
 		return -EPERM;
 	switch (request) {
 	case DUNE_RUN:
-		return argument ? -EINVAL : min(run_vcpu(file, vcpu), 0L);
+		return argument ? -EINVAL : min(run_vcpu(file, vcpu, false), 0L);
 	case DUNE_GET_STATE:
 		return vcpu_get_state(vcpu, (void __user *)argument);
 	case DUNE_SET_STATE:
@@ -343,5 +330,5 @@ static const struct file_operations vcpu_fops = {
 	.release = vcpu_release,
 	.unlocked_ioctl = vcpu_ioctl,
 	.mmap = vcpu_mmap,
-	.llseek = vcpu_llseek,
+	.llseek = stub_run,
 };

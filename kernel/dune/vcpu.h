@@ -11,8 +11,8 @@
 #include <linux/ptrace.h>
 
 #include "dune/memory/second_level.h"
+#include "dune/vm.h"
 
-struct dune_vm;
 struct file;
 struct task_struct;
 struct vcpu_hw;
@@ -50,7 +50,9 @@ struct call_registers {
  * @ioctl_saved: @ioctl is valid; only during a run
  * @mapped:	@run was mapped, and cannot be mapped again: a descriptor that gets
  *		out of the runtime's hands gives no access to it
- * @running:	DUNE_RUN is on the stack of @task: no second one may nest
+ * @running:	a run is on the stack of @task: no second one may nest
+ * @resumable:	the last run ended for a call after which the next one may resume it
+ *		(run_vcpu())
  *
  * Only @task changes it, in mmap(), runs and ioctls, so there is no lock.
  * @second_level.kick has rules of its own (kick.h). The members that the run loop needs with
@@ -79,6 +81,7 @@ struct dune_vcpu {
 	bool ioctl_saved;
 	bool mapped;
 	bool running;
+	bool resumable;
 };
 
 /* The flags of DUNE_CREATE_VCPU and DUNE_RENEW_VCPU that are known. */
@@ -90,7 +93,13 @@ int vcpu_create(struct dune_vm *vm, u32 flags);
 /* run.c */
 void run_init(void);
 void run_init_vcpu(struct dune_vcpu *vcpu);
-long run_vcpu(struct file *file, struct dune_vcpu *vcpu);
+long run_vcpu(struct file *file, struct dune_vcpu *vcpu, bool resume);
+
+/* Returns whether @vcpu belongs to the calling thread, and to the process that it is in. */
+static inline bool vcpu_is_mine(const struct dune_vcpu *vcpu)
+{
+	return current == vcpu->task && current->mm == vcpu->vm->mm;
+}
 
 /*
  * Counts an event for user mode. Called by the vCPU's thread. User mode can write to the counter,

@@ -9,6 +9,7 @@
 #define _GNU_SOURCE
 #include "child.h"
 #include "by_stub.h"
+#include "filter.h"
 #include "rseq.h"
 #include "tap.h"
 #include "timing.h"
@@ -36,6 +37,9 @@ static struct guest g;
 static char *stub;
 
 #define CALLS	20
+
+/* The offset of the instruction after the stub's lseek(). */
+#define ENTERED	7
 
 /* Counts the results that are not @arg. */
 static u64 getppids(void *arg)
@@ -198,10 +202,54 @@ static u64 seek(void *fd)
 	return hypercall3(SYS_lseek, (long)fd, 0, 0);
 }
 
+/* Skips the UD2 after a system call that entering_syscall() makes. */
+static void leave_stub(int sig, siginfo_t *info, void *context)
+{
+	greg_t *r = ((ucontext_t *)context)->uc_mcontext.gregs;
+
+	if (r[REG_RIP] == (greg_t)(stub + ENTERED))
+		r[REG_RIP] = (greg_t)(stub + DUNE_STUB_LEAVE);
+}
+
+/* Makes a system call by the instruction with which the stub enters. Returns its result. */
+static long entering_syscall(long nr, long a, long b, long c)
+{
+	struct sigaction sa = { .sa_sigaction = leave_stub, .sa_flags = SA_SIGINFO }, old;
+	long ret = nr;
+
+	sigaction(SIGILL, &sa, &old);
+	asm volatile("call *%[syscall]"
+		     : "+a"(ret)
+		     : [syscall] "r"(stub + ENTERED - 2), "D"(a), "S"(b), "d"(c)
+		     : "rcx", "r11", "memory", "cc");
+	sigaction(SIGILL, &old, NULL);
+	return ret;
+}
+
+/* In a child: its guest makes an lseek() of another vCPU in the module, after a filter. */
+static void nested_filtered(void *arg)
+{
+	static struct guest mine, other;
+	enum guest_end end;
+
+	stub = stub_open(&mine);
+	guest_open(&other);
+	if (stub_bind(&other, stub))
+		child_fails("a second vCPU cannot be bound to the stub");
+	guest_prepare(&other, 0, guest_return, (void *)1);
+	filter_call(SYS_getppid, SECCOMP_RET_ERRNO | 77, 0);
+	end = stub_call(&mine, stub, seek, (void *)(long)other.fd);
+	if (end != GUEST_DONE || mine.value != (u64)-EPERM || other.run->exit_reason ||
+	    mine.run->counters[DUNE_COUNT_SYSCALL_SLOW])
+		child_fails("%s, %ld", guest_end_name(&mine, end), mine.value);
+}
+
 static void nested(void)
 {
 	static struct guest other;
 	enum guest_end end;
+	struct outcome o;
+	long ret;
 
 	guest_open(&other);
 	if (stub_bind(&other, stub))
@@ -218,6 +266,14 @@ static void nested(void)
 	end = guest_call(&g, seek, (void *)(long)other.fd);
 	ok(end == GUEST_DONE && g.value == (u64)-EPERM && !other.run->exit_reason,
 	   "nor does it in a run by DUNE_RUN (%s)", guest_end_name(&g, end));
+	guest_prepare(&g, 0, seek, (void *)(long)other.fd);
+	ret = entering_syscall(SYS_ioctl, g.fd, DUNE_RUN, 0);
+	ok(!ret && g.run->exit_reason == DUNE_EXIT_HOSTCALL && g.run->regs.rdi == (u64)-EPERM &&
+	   !other.run->exit_reason,
+	   "nor does it in a DUNE_RUN that has the RIP of the stub's lseek() (%ld, %lld)", ret,
+	   g.run->regs.rdi);
+	o = in_child(nested_filtered, NULL, 20);
+	ok(!o.code, "nor does it with a seccomp filter (%s)", outcome_text(o));
 	end = stub_call(&g, stub, seek, (void *)(long)g.fd);
 	ok(end == GUEST_DONE && g.value == (u64)-EPERM,
 	   "a guest's lseek() does not run its own vCPU (%s)", guest_end_name(&g, end));

@@ -22,6 +22,7 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/shm.h>
 #include <sys/syscall.h>
@@ -35,7 +36,7 @@ static char *stub;
 #define ROOM	(64 * 4096)
 
 /* Shared with the children. */
-static volatile unsigned long *executed, *replaced, *after;
+static volatile unsigned long *executed, *replaced, *after, *sharer;
 
 /* mov $1, %eax; ret */
 static const unsigned char other_code[] = { 0xb8, 1, 0, 0, 0, 0xc3 };
@@ -150,6 +151,35 @@ static long unmap_in_other_process(void)
 	return 0;
 }
 
+/* A child of vfork(), whose parent waits. */
+static long unmap_in_vfork_child(void)
+{
+	pid_t pid = vfork();
+
+	if (!pid) {
+		raw_syscall(SYS_munmap, (long)stub, 4096, 0, 0, 0, 0);
+		raw_syscall(SYS_exit, 0, 0, 0, 0, 0, 0);
+	}
+	sleep_ms(300);
+	return 0;
+}
+
+static int live_in_process(void *arg)
+{
+	for (;;)
+		pause();
+	return 0;
+}
+
+/* Another process that shares the memory is killed, too: main() looks for it. */
+static long unmap_beside_other_process(void)
+{
+	static char stack[65536] __attribute__((aligned(16)));
+
+	*sharer = clone(live_in_process, stack + sizeof(stack), CLONE_VM | SIGCHLD, NULL);
+	return munmap(stub, 4096);
+}
+
 static const struct attack {
 	const char *name;
 	long (*fn)(void);
@@ -163,6 +193,8 @@ static const struct attack {
 	{ "shmat() over it", attach_over },
 	{ "remap_file_pages()", remap_pages },
 	{ "munmap() by another process with the same memory", unmap_in_other_process },
+	{ "munmap() by a child of vfork()", unmap_in_vfork_child },
+	{ "munmap() beside another process with the same memory", unmap_beside_other_process },
 };
 
 static void prepare(void)
@@ -331,11 +363,15 @@ int main(void)
 {
 	volatile unsigned long *shared = shared_alloc(4096);
 	struct outcome o;
+	int status = 0;
 
 	begin(120);
+	/* The sharer becomes a child of this process when its parent has died. */
+	prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
 	executed = shared;
 	replaced = shared + 1;
 	after = shared + 2;
+	sharer = shared + 3;
 	for (unsigned int i = 0; i < sizeof(killing) / sizeof(killing[0]); i++) {
 		*after = 0;
 		*replaced = 0;
@@ -346,6 +382,9 @@ int main(void)
 		   "%s kills, and nothing is executed in its place (%s, after %lu, %lu)",
 		   killing[i].name, outcome_text(o), *after, *replaced);
 	}
+	ok(*sharer && WAIT_FOR(waitpid(*sharer, &status, WNOHANG) == (pid_t)*sharer, 5) &&
+	   WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL,
+	   "the other process is killed, too (%lu, status %#x)", *sharer, status);
 	for (unsigned int i = 0; i < sizeof(harmless) / sizeof(harmless[0]); i++) {
 		*replaced = 0;
 		o = in_child(live_on, (void *)&harmless[i], 20);

@@ -224,8 +224,12 @@ struct dune_private {
  * exception: if dune_run.restart is not 0, or dune_run.irq_vector was not taken. Then, and for
  * all other exits, it lets the thread continue at DUNE_STUB_LEAVE, with RAX 0 and dune_run as
  * DUNE_RUN leaves it, or with RAX a negative errno, which is one of DUNE_RUN's, or -EPERM if the
- * thread has registered restartable sequences (rseq). RBX, RBP, RSP and R12 to R15 are kept. A
- * signal handler may move a thread from DUNE_STUB_CALL to DUNE_STUB_LEAVE: the call is not made.
+ * thread has registered restartable sequences (rseq). RBX, RBP, RSP and R12 to R15 are kept.
+ *
+ * What user mode changes in dune_run between DUNE_STUB_CALL and the lseek() after it may have no
+ * effect, except for dune_run.irq_vector. A signal handler that returns there must leave the bases
+ * of FS and GS as they were. It may instead move the thread from DUNE_STUB_CALL to
+ * DUNE_STUB_LEAVE: then the call is not made.
  *
  * The page is mapped by mmap() of a vCPU's descriptor at offset DUNE_STUB_OFFSET, by the
  * vCPU's thread, one page, MAP_SHARED and without PROT_WRITE (EINVAL). It can be read and
