@@ -48,7 +48,7 @@ static u64 prctls(void *arg)
 	return wrong;
 }
 
-static u64 yields(void *arg)
+static u64 sleeps(void *arg)
 {
 	u64 wrong = 0;
 
@@ -152,7 +152,7 @@ static void make_probe(void)
 
 int main(void)
 {
-	static struct timespec short_time = { .tv_nsec = 1000 };
+	static struct timespec short_time = { .tv_nsec = 2000000 };
 
 	begin(120);
 	rseq_drop();
@@ -170,7 +170,7 @@ int main(void)
 	loads("calls that change nothing", getppids, (void *)(long)getppid(), 1, 3);
 	loads("calls of the module's list", prctls, (void *)(long)prctl(PR_GET_DUMPABLE), CALLS,
 	      CALLS + 3);
-	loads("calls that switch threads", yields, &short_time, CALLS, 2 * CALLS + 3);
+	loads("calls that switch threads", sleeps, &short_time, CALLS, 2 * CALLS + 3);
 	with_handler(run_none);
 	loads("calls that are followed by a handler", kills, (void *)(long)getpid(), 1, 3);
 	with_handler(run_other);
