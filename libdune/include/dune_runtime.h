@@ -28,7 +28,7 @@ void dune_vcpu_inherit(int fd);
 /*
  * Makes dune_enter() run vCPUs by a stub of the module's (struct dune_stub in <linux/dune.h>), by
  * which the program cannot make the calls that concern code in user mode. Called before
- * dune_enter().
+ * dune_enter(), in a process that has one thread and makes no other.
  */
 void dune_stub_use(void);
 

@@ -135,31 +135,30 @@ static long remap_pages(void)
 	return syscall(SYS_remap_file_pages, stub, 4096, 0, 0, 0);
 }
 
-static int unmap_in_process(void *arg)
+static int map_in_process(void *arg)
 {
-	munmap(stub, 4096);
+	map_memory_over();
+	sleep_ms(200);
 	_exit(0);
 }
 
 /* Another process that shares the memory, as a child of vfork() does. */
-static long unmap_in_other_process(void)
+static long map_in_other_process(void)
 {
 	static char stack[65536] __attribute__((aligned(16)));
 
-	clone(unmap_in_process, stack + sizeof(stack), CLONE_VM | SIGCHLD, NULL);
+	clone(map_in_process, stack + sizeof(stack), CLONE_VM | SIGCHLD, NULL);
 	sleep_ms(300);
 	return 0;
 }
 
 /* A child of vfork(), whose parent waits. */
-static long unmap_in_vfork_child(void)
+static long map_in_vfork_child(void)
 {
 	pid_t pid = vfork();
 
-	if (!pid) {
-		raw_syscall(SYS_munmap, (long)stub, 4096, 0, 0, 0, 0);
-		raw_syscall(SYS_exit, 0, 0, 0, 0, 0, 0);
-	}
+	if (!pid)
+		map_in_process(NULL);
 	sleep_ms(300);
 	return 0;
 }
@@ -192,8 +191,8 @@ static const struct attack {
 	{ "mremap() away", move_away },
 	{ "shmat() over it", attach_over },
 	{ "remap_file_pages()", remap_pages },
-	{ "munmap() by another process with the same memory", unmap_in_other_process },
-	{ "munmap() by a child of vfork()", unmap_in_vfork_child },
+	{ "memory mapped by another process with the same memory", map_in_other_process },
+	{ "memory mapped by a child of vfork()", map_in_vfork_child },
 	{ "munmap() beside another process with the same memory", unmap_beside_other_process },
 };
 
@@ -378,13 +377,15 @@ int main(void)
 		o = in_child(be_killed, (void *)&killing[i], 20);
 		/* A thread may get SIGSEGV before SIGKILL, where nothing is mapped in between. */
 		ok((o.signal == SIGKILL || o.signal == SIGSEGV) &&
-		   (!*after || killing[i].fn == unmap_in_other_process) && !*replaced,
+		   (!*after || killing[i].fn == map_in_other_process) && !*replaced,
 		   "%s kills, and nothing is executed in its place (%s, after %lu, %lu)",
 		   killing[i].name, outcome_text(o), *after, *replaced);
 	}
 	ok(*sharer && WAIT_FOR(waitpid(*sharer, &status, WNOHANG) == (pid_t)*sharer, 5) &&
 	   WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL,
 	   "the other process is killed, too (%lu, status %#x)", *sharer, status);
+	if (*sharer && !status)
+		kill(*sharer, SIGKILL);
 	for (unsigned int i = 0; i < sizeof(harmless) / sizeof(harmless[0]); i++) {
 		*replaced = 0;
 		o = in_child(live_on, (void *)&harmless[i], 20);
