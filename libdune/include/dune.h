@@ -51,10 +51,11 @@
  * Until the child of clone() with CLONE_VFORK and without CLONE_VM has executed a program or
  * ended, the library's locks are held. Other threads, and children that share memory, wait,
  * and run no handlers in Dune mode, when they enter Dune mode or end, make a child, close
- * descriptors or replace them by dup2(), change signal actions, call dune_stats(), or need or
- * change pages. If the child waits for one of them, both wait for ever. A child of clone()
- * with CLONE_FILES and without CLONE_VM shares descriptors with its parent, but neither knows
- * the other's vCPU: one that closes descriptors which it has not opened can end the other.
+ * descriptors (also by close_range()), call dup2() or dup3(), read or change signal actions,
+ * call dune_stats(), or need or change pages. If the child waits for one of them, both wait for
+ * ever. A child of clone() with CLONE_FILES and without CLONE_VM shares descriptors with its
+ * parent, but neither knows the other's vCPU: one that closes descriptors which it has not
+ * opened can end the other.
  *
  * Only threads outside the guest make threads, which are outside, too. A thread that does
  * not call dune_enter() stays an ordinary thread of Linux. More than one may call it:
