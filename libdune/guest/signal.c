@@ -30,6 +30,12 @@ static void __noreturn die(int sig)
 		dune_hypercall(HC_DIE, sig, 0, 0, 0, 0, 0);
 }
 
+/* Returns the mask in which the handler of @e runs. */
+static u64 handler_mask(const struct dune_sigentry *e)
+{
+	return (e->oldmask | blocked_by(&e->action, e->info.signo)) & ~UNBLOCKABLE;
+}
+
 /*
  * Pushes the frame of a SIGSEGV, as Linux does, in place of the frame for @lost, which could
  * not be written. Returns the mask for its handler, in which @lost's action counts for nothing.
@@ -50,7 +56,7 @@ static u64 push_failed(struct dune_thread *t, struct dune_tf *tf, const struct d
 		die(SIGSEGV);
 	if (dune_reset_action(t->sighand, SIGSEGV, &e.action, &real))
 		dune_tell_kernel(SIGSEGV, &real);
-	return (lost->oldmask | blocked_by(&e.action, SIGSEGV)) & ~UNBLOCKABLE;
+	return handler_mask(&e);
 }
 
 /*
@@ -73,8 +79,8 @@ void dune_signal_irq(struct dune_tf *tf)
 {
 	struct dune_thread *t = dune_self();
 	u32 i = 0, n = READ_ONCE(t->nsig);
-	bool failed = false;	/* the last frame is push_failed()'s */
-	u64 mask = 0;
+	bool failed = false;	/* a frame is push_failed()'s */
+	u64 mask = 0;		/* if failed: that of the last handler */
 
 	if (!n)
 		return;
@@ -83,9 +89,17 @@ void dune_signal_irq(struct dune_tf *tf)
 	do {
 		n = READ_ONCE(t->nsig);
 		for (; i < n; i++) {
-			failed = dune_sigframe_push(t, tf, &t->queue[i]);
+			struct dune_sigentry *e = &t->queue[i];
+
+			/* Its mask was made of the actions of older entries, also of a lost one. */
 			if (failed)
-				mask = push_failed(t, tf, &t->queue[i]);
+				e->oldmask = mask;
+			if (dune_sigframe_push(t, tf, e)) {
+				mask = push_failed(t, tf, e);
+				failed = true;
+			} else if (failed) {
+				mask = handler_mask(e);
+			}
 		}
 		/* One instruction: a signal comes before it or after it. */
 	} while (!__sync_bool_compare_and_swap(&t->nsig, n, 0));
