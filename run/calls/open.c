@@ -20,17 +20,21 @@
  * The name to open with @flags at the program's address @path. /proc/self/exe always exists, but
  * the name of the program's file, which takes its place, may be gone. The kernel must not make a
  * new file then, so O_CREAT is removed from @flags. With O_EXCL or O_DIRECTORY as well the kernel
- * opens no existing file: the link itself gives the native error. With O_PATH it makes no file.
+ * opens no existing file: the link itself gives the native error. With O_PATH it does not look at
+ * these three (openat2 gives EINVAL).
  */
 static u64 opened_name(u64 path, u64 *flags)
 {
 	u64 name;
 
-	if (*flags & O_NOFOLLOW ||
-	    ((*flags & O_CREAT) && (*flags & (O_EXCL | O_DIRECTORY))))
+	if (*flags & O_NOFOLLOW)
+		return path;
+	if (*flags & O_PATH)
+		return followed_name(path);
+	if ((*flags & O_CREAT) && (*flags & (O_EXCL | O_DIRECTORY)))
 		return path;
 	name = followed_name(path);
-	if (unlikely(name != path) && !(*flags & O_PATH))
+	if (unlikely(name != path))
 		*flags &= ~(u64)O_CREAT;
 	return name;
 }

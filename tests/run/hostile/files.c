@@ -300,6 +300,9 @@ static void test_own_program_created(void)
 	fd = call(SYS_openat2, AT_FDCWD, exe, (long)&how, sizeof(how), 0, 0);
 	ok(is_program(fd), "openat2 of /proc/self/exe with O_CREAT gives the program");
 	close(fd);
+	fd = call(SYS_open, exe, O_PATH | O_CREAT | O_EXCL, 0, 0, 0, 0);
+	ok(is_program(fd), "open of /proc/self/exe with O_PATH, O_CREAT and O_EXCL does, too");
+	close(fd);
 	how.mode = 010000;
 	is(call(SYS_openat2, AT_FDCWD, exe, (long)&how, sizeof(how), 0, 0), -EINVAL,
 	   "openat2 of /proc/self/exe with O_CREAT and a wrong mode: EINVAL");
