@@ -7,9 +7,11 @@
  * From the moment that a signal is queued until the last hypercall of
  * dune_signal_irq() the host blocks all handled signals, SIGSEGV and SIGBUS. So
  * the queue grows only by a fault of the guest and by signals to which another
- * thread has given a handler in the meantime. Each entry's oldmask is the mask in which
- * its handler was interrupted, so it contains the masks of all older entries. A fault can
- * therefore be put first: its mask is or'ed into all later ones.
+ * thread has given a handler in the meantime. Each entry's oldmask is the mask
+ * that is restored when its handler returns: that of the code, or of the older entry's
+ * handler, which it interrupts. So it contains what the actions of all older entries block. A
+ * fault can therefore be put first: what its action blocks is or'ed into all later masks. If a
+ * frame is lost, dune_signal_irq() makes the masks after it anew.
  */
 #include "guest.h"
 
@@ -91,7 +93,7 @@ void dune_signal_irq(struct dune_tf *tf)
 		for (; i < n; i++) {
 			struct dune_sigentry *e = &t->queue[i];
 
-			/* Its mask was made of the actions of older entries, also of a lost one. */
+			/* Until now its oldmask had what the lost signal's action blocks. */
 			if (failed)
 				e->oldmask = mask;
 			if (dune_sigframe_push(t, tf, e)) {

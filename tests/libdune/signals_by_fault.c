@@ -173,8 +173,9 @@ static void note_own_mask(int sig, siginfo_t *info, void *uc)
 /*
  * The frame of a SIGUSR1 cannot be written, and a SIGUSR2 waits, too. Linux then starts the handler
  * of SIGSEGV, and at once interrupts it by that of SIGUSR2. Natively both signals wait because they
- * are blocked. In ring 0 they wait for interrupts, since what it handles is blocked; SIGUSR2 gets
- * its handler after the other signal was sent.
+ * are blocked. In ring 0 both are queued while interrupts are off. Once SIGUSR1 is queued, the host
+ * blocks all signals that have a handler. So SIGUSR2 gets its handler only after that; otherwise it
+ * would not be queued.
  */
 static void test_lost_before_another(void)
 {
