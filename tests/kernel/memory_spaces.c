@@ -6,8 +6,9 @@
  * change drops memory outside of its range, or looks at each gigabyte of its range by itself (then
  * it kicks the vCPUs once for each one that has pages), or when closing a vCPU kicks others. The
  * kernel may kick and drop at any time for reasons of its own, and a change kicks again when it was
- * preempted, so each of these verdicts needs one of several rounds. What is counted are events of
- * the trace: also fails when it shows none for a change and a fault that certainly happened.
+ * preempted, so each of these verdicts needs one of several rounds. The test counts events
+ * of the trace, so it also fails when the trace shows none for a change and a fault that certainly
+ * happened.
  */
 #define _GNU_SOURCE
 #include "guest.h"
@@ -101,7 +102,7 @@ static int events_end(const char *name)
 	return n;
 }
 
-/* The verdicts on what the trace does not have are worth nothing if it has no events at all. */
+/* Verdicts that nothing was traced are worth nothing if tracing does not work. */
 static void trace_shows_events(void)
 {
 	int kicks, faults;

@@ -43,7 +43,7 @@ impl Limit {
         Limit { begin: Instant::now(), time, is_over: false }
     }
 
-    /// How long it has lasted so far.
+    /// The time since it began.
     pub(crate) fn elapsed(&self) -> Duration {
         self.begin.elapsed()
     }
@@ -170,11 +170,11 @@ impl AsFd for Connection {
     }
 }
 
-/// poll() until something is ready, also if signals arrive. Returns the limit's time once the limit
-/// is over. What arrived until then must still be read: this process may have been stopped, or may
-/// have waited for a slow reader of its output. So the first call after the limit looks at what is
-/// ready. Later calls with the same limit do not: a machine that never stops sending would
-/// otherwise never end.
+/// poll() until something is ready, also if signals arrive: then it returns `None`. It returns the
+/// limit's time once the limit is over. What arrived until then must still be read: this process
+/// may have been stopped, or may have waited for a slow reader of its output. So the first call
+/// after the limit looks at what is ready. Later calls with the same limit do not: a machine that
+/// never stops sending would otherwise never end.
 pub(crate) fn wait(
     fds: &mut [PollFd],
     mut limit: Option<&mut Limit>,
