@@ -336,7 +336,7 @@ static bool call_filtered(struct dune_vcpu *vcpu, long *ret)
 /* Returns the exit reason of a call that has returned @ret, or 0 to enter the guest again. */
 static __always_inline int call_done(struct dune_run *run, long ret)
 {
-	if (unlikely(is_restart(ret))) {
+	if (is_restart(ret)) {
 		run->restart = -ret;
 		return DUNE_EXIT_SYSCALL;
 	}

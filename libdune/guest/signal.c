@@ -7,9 +7,11 @@
  * From the moment that a signal is queued until the last hypercall of
  * dune_signal_irq() the host blocks all handled signals, SIGSEGV and SIGBUS. So
  * the queue grows only by a fault of the guest and by signals to which another
- * thread has given a handler in the meantime. Each entry's oldmask is the mask in which
- * its handler was interrupted, so it contains the masks of all older entries. A fault can
- * therefore be put first: its mask is or'ed into all later ones.
+ * thread has given a handler in the meantime. Each entry's oldmask is the mask
+ * that is restored when its handler returns: that of the code, or of the older entry's
+ * handler, which it interrupts. So it contains what the actions of all older entries block. A
+ * fault can therefore be put first: what its action blocks is or'ed into all later masks. If a
+ * frame is lost, dune_signal_irq() makes the masks after it anew.
  */
 #include "guest.h"
 
@@ -28,6 +30,12 @@ static void __noreturn die(int sig)
 {
 	for (;;)
 		dune_hypercall(HC_DIE, sig, 0, 0, 0, 0, 0);
+}
+
+/* Returns the mask in which the handler of @e runs. */
+static u64 handler_mask(const struct dune_sigentry *e)
+{
+	return (e->oldmask | blocked_by(&e->action, e->info.signo)) & ~UNBLOCKABLE;
 }
 
 /*
@@ -50,7 +58,7 @@ static u64 push_failed(struct dune_thread *t, struct dune_tf *tf, const struct d
 		die(SIGSEGV);
 	if (dune_reset_action(t->sighand, SIGSEGV, &e.action, &real))
 		dune_tell_kernel(SIGSEGV, &real);
-	return (lost->oldmask | blocked_by(&e.action, SIGSEGV)) & ~UNBLOCKABLE;
+	return handler_mask(&e);
 }
 
 /*
@@ -73,8 +81,8 @@ void dune_signal_irq(struct dune_tf *tf)
 {
 	struct dune_thread *t = dune_self();
 	u32 i = 0, n = READ_ONCE(t->nsig);
-	bool failed = false;	/* the last frame is push_failed()'s */
-	u64 mask = 0;
+	bool failed = false;	/* a frame is push_failed()'s */
+	u64 mask = 0;		/* if failed: that of the last handler */
 
 	if (!n)
 		return;
@@ -83,9 +91,17 @@ void dune_signal_irq(struct dune_tf *tf)
 	do {
 		n = READ_ONCE(t->nsig);
 		for (; i < n; i++) {
-			failed = dune_sigframe_push(t, tf, &t->queue[i]);
+			struct dune_sigentry *e = &t->queue[i];
+
+			/* Until now its oldmask had what the lost signal's action blocks. */
 			if (failed)
-				mask = push_failed(t, tf, &t->queue[i]);
+				e->oldmask = mask;
+			if (dune_sigframe_push(t, tf, e)) {
+				mask = push_failed(t, tf, e);
+				failed = true;
+			} else if (failed) {
+				mask = handler_mask(e);
+			}
 		}
 		/* One instruction: a signal comes before it or after it. */
 	} while (!__sync_bool_compare_and_swap(&t->nsig, n, 0));

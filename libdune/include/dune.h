@@ -49,12 +49,14 @@
  * A program in ring 0 cannot use GS, make threads (clone() with CLONE_THREAD
  * gives ENOSYS), or use I/O ports, control registers and debug registers.
  * Until the child of clone() with CLONE_VFORK and without CLONE_VM has executed a program or
- * ended, the library's locks are held. Other threads, and children that share memory, wait,
- * and run no handlers in Dune mode, when they enter Dune mode or end, make a child, close
- * descriptors or replace them by dup2(), change signal actions, call dune_stats(), or need or
- * change pages. If the child waits for one of them, both wait for ever. A child of clone()
- * with CLONE_FILES and without CLONE_VM shares descriptors with its parent, but neither knows
- * the other's vCPU: one that closes descriptors which it has not opened can end the other.
+ * ended, the library's locks are held. Any other thread then waits when it enters Dune mode,
+ * calls dune_stats(), or needs or changes pages. In Dune mode a thread, or a child that shares
+ * memory, also waits when it ends, makes a child, closes descriptors (also by close_range()),
+ * calls dup2() or dup3(), or reads or changes signal actions that it shares. A thread that
+ * waits in Dune mode runs no handler. If the child waits for one of them, both wait for ever. A
+ * child of clone() with CLONE_FILES and without CLONE_VM shares descriptors with its
+ * parent, but neither knows the other's vCPU: one that closes descriptors which it has not
+ * opened can end the other.
  *
  * Only threads outside the guest make threads, which are outside, too. A thread that does
  * not call dune_enter() stays an ordinary thread of Linux. More than one may call it:

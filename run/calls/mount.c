@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * The calls that name a type of file system: some types are refused. mount follows both of
- * its names: a file mounted on /proc/self/exe must cover the program's file, not dune-run's.
+ * The calls that name a type of file system, of which some are refused, and umount2. mount
+ * follows both of its names: a file mounted on /proc/self/exe must cover the program's file,
+ * not dune-run's.
  */
 #include "calls.h"
 #include "program.h"

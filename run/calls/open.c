@@ -16,10 +16,27 @@
 #include <linux/openat2.h>
 #include <linux/stat.h>
 
-/* The name to open with @flags at the program's address @path. */
-static u64 opened_name(u64 path, u64 flags)
+/*
+ * The name to open with @flags at the program's address @path. /proc/self/exe always exists, but
+ * the name of the program's file, which takes its place, may be gone. The kernel must not make a
+ * new file then, so O_CREAT is removed from @flags. With O_EXCL or O_DIRECTORY as well the kernel
+ * opens no existing file: the link itself gives the native error. With O_PATH it does not look at
+ * these three (openat2 gives EINVAL).
+ */
+static u64 opened_name(u64 path, u64 *flags)
 {
-	return flags & O_NOFOLLOW ? path : followed_name(path);
+	u64 name;
+
+	if (*flags & O_NOFOLLOW)
+		return path;
+	if (*flags & O_PATH)
+		return followed_name(path);
+	if ((*flags & O_CREAT) && (*flags & (O_EXCL | O_DIRECTORY)))
+		return path;
+	name = followed_name(path);
+	if (unlikely(name != path))
+		*flags &= ~(u64)O_CREAT;
+	return name;
 }
 
 /* Make the call of openat2 without O_TRUNC, from a copy of its structure. */
@@ -32,10 +49,12 @@ static long openat2_untruncated(struct dune_tf *tf, u64 *flags)
 	if (err)
 		return err;
 	*flags = how.flags;
-	if (!(how.flags & O_PATH))
-		how.flags &= ~(u64)O_TRUNC;
 	/* With any flag in resolve the kernel does not follow /proc/self/exe. */
-	name = how.resolve ? ARG1(tf) : opened_name(ARG1(tf), how.flags);
+	name = how.resolve ? ARG1(tf) : opened_name(ARG1(tf), flags);
+	/* Without O_CREAT the kernel takes no mode. */
+	if ((how.flags & O_CREAT) && !(*flags & O_CREAT))
+		how.mode &= ~(u64)07777;
+	how.flags = *flags & O_PATH ? *flags : *flags & ~(u64)O_TRUNC;
 	return dune_syscall_forward(tf->rax, ARG0(tf), name, (u64)&how, sizeof(how), 0, 0);
 }
 
@@ -50,14 +69,15 @@ static long open_untruncated(struct dune_tf *tf, u64 *flags)
 	switch (tf->rax) {
 	case __NR_open:
 		*flags = ARG1(tf);
-		name = opened_name(ARG0(tf), *flags);
+		name = opened_name(ARG0(tf), flags);
 		if (likely(name == ARG0(tf) && !(*flags & O_TRUNC)))
 			return forward(tf);
 		return dune_syscall_forward(tf->rax, name, *flags & ~(u64)O_TRUNC, ARG2(tf),
 					    0, 0, 0);
 	case __NR_creat:
 		*flags = O_CREAT | O_WRONLY | O_TRUNC;
-		return dune_syscall_forward(__NR_open, ARG0(tf), O_CREAT | O_WRONLY, ARG1(tf),
+		name = opened_name(ARG0(tf), flags);
+		return dune_syscall_forward(__NR_open, name, *flags & ~(u64)O_TRUNC, ARG1(tf),
 					    0, 0, 0);
 	case __NR_openat2:
 		return openat2_untruncated(tf, flags);
@@ -65,7 +85,7 @@ static long open_untruncated(struct dune_tf *tf, u64 *flags)
 		*flags = ARG2(tf);
 		name = ARG1(tf);
 		if (tf->rax == __NR_openat)
-			name = opened_name(name, *flags);
+			name = opened_name(name, flags);
 		if (likely(name == ARG1(tf) && !(*flags & O_TRUNC)))
 			return forward(tf);
 		return dune_syscall_forward(tf->rax, ARG0(tf), name, *flags & ~(u64)O_TRUNC,

@@ -6,7 +6,9 @@
  * change drops memory outside of its range, or looks at each gigabyte of its range by itself (then
  * it kicks the vCPUs once for each one that has pages), or when closing a vCPU kicks others. The
  * kernel may kick and drop at any time for reasons of its own, and a change kicks again when it was
- * preempted, so each of these verdicts needs one of several rounds.
+ * preempted, so each of these verdicts needs one of several rounds. The test counts events
+ * of the trace, so it also fails when the trace shows none for a change and a fault that certainly
+ * happened.
  */
 #define _GNU_SOURCE
 #include "guest.h"
@@ -100,6 +102,22 @@ static int events_end(const char *name)
 	return n;
 }
 
+/* Verdicts that nothing was traced are worth nothing if tracing does not work. */
+static void trace_shows_events(void)
+{
+	int kicks, faults;
+
+	*word(0) = 1;
+	guest_call(&guests[0], guest_load, (void *)word(0));
+	events_begin("dune_kick");
+	madvise((void *)word(0), 4096, MADV_DONTNEED);
+	kicks = events_end("dune_kick");
+	events_begin("dune_fault");
+	guest_call(&guests[0], guest_load, (void *)word(0));
+	faults = events_end("dune_fault");
+	ok(kicks > 0 && faults > 0, "a change and a fault are traced (%d, %d)", kicks, faults);
+}
+
 static void wide_change(bool traced)
 {
 	static const u64 old[PLACES] = { 11, 12, 13, 14 }, kept[PLACES] = { 0, 0, 0, 14 };
@@ -186,6 +204,10 @@ int main(void)
 		cover(&guests[s]);
 	}
 	traced = guests[0].info.granules && trace_mount("events/dune");
+	if (traced)
+		trace_shows_events();
+	else
+		skip("no events to count", "a change and a fault are traced");
 	wide_change(traced);
 	no_vcpu_for_a_while(traced);
 	for (unsigned int s = 0; s < SPACES; s++)

@@ -7,6 +7,7 @@
  */
 #define _GNU_SOURCE
 #include <signal.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -160,6 +161,64 @@ static void test_lost(void)
 	signal(SIGSEGV, SIG_DFL);
 }
 
+static sigset_t mask_before_end;
+
+/* Is interrupted by the handler of SIGUSR2 before its first instruction. */
+static void note_own_mask(int sig, siginfo_t *info, void *uc)
+{
+	note(sig, info, uc);
+	mask_before_end = handled.mask;
+}
+
+/*
+ * The frame of a SIGUSR1 cannot be written, and a SIGUSR2 waits, too. Linux then starts the handler
+ * of SIGSEGV, and at once interrupts it by that of SIGUSR2. Natively both signals wait because they
+ * are blocked. In ring 0 both are queued while interrupts are off. Once SIGUSR1 is queued, the host
+ * blocks all signals that have a handler. So SIGUSR2 gets its handler only after that; otherwise it
+ * would not be queued.
+ */
+static void test_lost_before_another(void)
+{
+	char *gone = mmap(NULL, sizeof(alt), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	stack_t ss = { .ss_sp = gone, .ss_size = sizeof(alt) }, none = { .ss_flags = SS_DISABLE };
+	bool native = ring();
+	sigset_t both, before;
+	uint64_t flags = 0;
+
+	sigemptyset(&both);
+	sigaddset(&both, SIGUSR1);
+	sigaddset(&both, SIGUSR2);
+	sigaltstack(&ss, NULL);
+	handle(SIGSEGV, note_own_mask, 0, SIGHUP);
+	handle(SIGUSR1, note, SA_ONSTACK, 0);
+	signal(SIGUSR2, SIG_DFL);
+	handled_clear();
+	if (native)
+		sigprocmask(SIG_BLOCK, &both, &before);
+	else
+		flags = dune_irq_save();
+	raise(SIGUSR1);
+	handle(SIGUSR2, note, 0, 0);
+	raise(SIGUSR2);
+	if (native)
+		sigprocmask(SIG_SETMASK, &before, NULL);
+	else
+		dune_irq_restore(flags);
+	is(handled.orders, 2, "two handlers run for a lost signal and another one");
+	is(handled.order[0], SIGUSR2, "the other signal interrupts the handler of SIGSEGV");
+	ok(sigismember(&mask_before_end, SIGSEGV) && sigismember(&mask_before_end, SIGHUP),
+	   "that handler continues with the mask of SIGSEGV's action");
+	ok(!sigismember(&mask_before_end, SIGUSR1) && !sigismember(&mask_before_end, SIGUSR2),
+	   "that mask has nothing of the lost signal's action");
+	sigaltstack(&none, NULL);
+	munmap(gone, sizeof(alt));
+	signal(SIGUSR1, SIG_DFL);
+	signal(SIGUSR2, SIG_DFL);
+	signal(SIGSEGV, SIG_DFL);
+}
+
+static bool is_native;
+
 static int status_of(void (*fn)(void))
 {
 	int status;
@@ -273,10 +332,14 @@ static void body(void)
 	test_sigbus();
 	if (ring())
 		test_lost();
+	/* In ring 3 nothing makes two signals wait at once. */
+	if (!ring() || is_native)
+		test_lost_before_another();
 	test_deaths();
 }
 
 int main(int argc, char **argv)
 {
+	is_native = argc > 1;
 	return in_all_rings(argc, argv, body);
 }

@@ -6,7 +6,8 @@
 # not install, when dkms does not build the module, when the device is not
 # dune:660, when a member of the group cannot run a program or another user can,
 # when an upgrade unloads a module for which there is no new one or leaves the old one
-# loaded, or when removal leaves the module. Compiling takes minutes in an emulator, so the
+# loaded, or when removal leaves the module (also one that is loaded and whose file is gone, as
+# after an upgrade without a new one). Compiling takes minutes in an emulator, so the
 # upgrade uses the tree in which dkms built the module before. DKMS_TREE names such a tree,
 # instead of the first compilation.
 DUNE_BUILD=${DUNE_BUILD:-$(cd "$(dirname "$0")/../.." && pwd)}
@@ -67,6 +68,8 @@ try "a program compiles with the installed headers" gcc -fsyntax-only /tmp/dune-
 old=$(stat -c %i /dev/dune)
 tree=$(mktemp -d)
 cp -r /var/lib/dkms/. "$tree"
+# By this link dkms knows that it has installed the module; with it, adopt would do nothing.
+rm "$tree/dune/kernel-$release-x86_64"
 touch /etc/dkms/no-autoinstall
 try "dune-dkms is upgraded" dpkg -i "$packages"/dune-dkms_*.deb
 is "$(stat -c %i /dev/dune)" "$old" "an upgrade without a new module leaves the old one loaded"
@@ -81,5 +84,11 @@ try "dune-dkms is removed" dpkg -r dune-dkms
 is "$(lsmod | grep -c '^dune ')" 0 "removing dune-dkms unloads the module"
 is "$(find "/lib/modules/$release/" -name 'dune.ko*')" "" \
 	"removing dune-dkms removes the module from the disk"
+try "a module without a file is loaded" \
+	insmod "$tree/dune/$version/$release/x86_64/module"/dune.ko*
+try "dune-dkms installs while a module without a file is loaded" \
+	dpkg -i "$packages"/dune-dkms_*.deb
+try "dune-dkms is removed again" dpkg -r dune-dkms
+is "$(lsmod | grep -c '^dune ')" 0 "removing dune-dkms unloads a module whose file is gone"
 try "dune is removed" dpkg -r dune
 finish

@@ -289,7 +289,7 @@ static void drop_wide(struct mirror *m, u64 start, u64 end, bool may_sleep)
  */
 void mirror_drop_addresses(struct mirror *m, u64 start, u64 end, bool may_sleep)
 {
-	/* Linux 6.7 announces empty ranges (PAGEMAP_SCAN). */
+	/* Linux 6.7, and no later one, announces empty ranges (PAGEMAP_SCAN). */
 	if (start >= end)
 		return;
 	if (!may_sleep)

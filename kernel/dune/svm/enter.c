@@ -64,8 +64,7 @@ static __always_inline void restore_host(const struct vcpu_hw *hw)
 		msr_write(MSR_IA32_XSS, svm_host_xss);
 	if (unlikely(hw->ldt))
 		asm volatile("lldt %0" : : "m" (hw->ldt));
-	/* In line where the check is needed: a processor without a hypervisor jumps over it. */
-	if (static_branch_likely(&svm_check_xcr0) && unlikely(xcr0_low() != (u32)svm_host_xcr0))
+	if (static_branch_unlikely(&svm_check_xcr0) && unlikely(xcr0_low() != (u32)svm_host_xcr0))
 		xsetbv(XCR_XFEATURE_ENABLED_MASK, svm_host_xcr0);
 	exit_restore_dr7();
 }

@@ -254,6 +254,67 @@ static void test_own_program(void)
 	close(fd);
 }
 
+static bool exists(const char *name)
+{
+	return !access(name, F_OK);
+}
+
+/* /proc/self/exe exists also if its file has another name: no call makes a file of the old name. */
+static void test_own_name_gone(void)
+{
+	struct open_how how = { .flags = O_RDONLY | O_CREAT, .mode = 0600 };
+	char self[200] = "", away[210];
+	long exe = (long)"/proc/self/exe";
+
+	if (readlink("/proc/self/exe", self, sizeof(self) - 1) < 0)
+		bail("/proc/self/exe: %s", strerror(errno));
+	snprintf(away, sizeof(away), "%s.away", self);
+	if (rename(self, away))
+		bail("%s: %s", self, strerror(errno));
+	is(call(SYS_open, exe, O_RDONLY | O_CREAT, 0600, 0, 0, 0), -ENOENT,
+	   "open of /proc/self/exe with O_CREAT finds no file");
+	ok(!exists(self), "open with O_CREAT makes no file");
+	is(call(SYS_open, exe, O_RDONLY | O_CREAT | O_EXCL, 0600, 0, 0, 0), -EEXIST,
+	   "open of /proc/self/exe with O_CREAT and O_EXCL: EEXIST");
+	ok(!exists(self), "open with O_EXCL makes no file");
+	is(call(SYS_openat, AT_FDCWD, exe, O_RDONLY | O_CREAT, 0600, 0, 0), -ENOENT,
+	   "openat of /proc/self/exe with O_CREAT finds no file");
+	ok(!exists(self), "openat with O_CREAT makes no file");
+	is(call(SYS_openat2, AT_FDCWD, exe, (long)&how, sizeof(how), 0, 0), -ENOENT,
+	   "openat2 of /proc/self/exe with O_CREAT finds no file");
+	ok(!exists(self), "openat2 with O_CREAT makes no file");
+	is(call(SYS_creat, exe, 0600, 0, 0, 0, 0), -ENOENT,
+	   "creat of /proc/self/exe finds no file");
+	ok(!exists(self), "creat makes no file");
+	if (rename(away, self))
+		bail("%s: %s", away, strerror(errno));
+}
+
+/* While its file has its name, O_CREAT has no effect. */
+static void test_own_program_created(void)
+{
+	struct open_how how = { .flags = O_RDONLY | O_CREAT, .mode = 0600 };
+	long exe = (long)"/proc/self/exe";
+	int fd;
+
+	fd = call(SYS_open, exe, O_RDONLY | O_CREAT, 0600, 0, 0, 0);
+	ok(is_program(fd), "open of /proc/self/exe with O_CREAT gives the program");
+	close(fd);
+	fd = call(SYS_openat2, AT_FDCWD, exe, (long)&how, sizeof(how), 0, 0);
+	ok(is_program(fd), "openat2 of /proc/self/exe with O_CREAT gives the program");
+	close(fd);
+	fd = call(SYS_open, exe, O_PATH | O_CREAT | O_EXCL, 0, 0, 0, 0);
+	ok(is_program(fd), "open of /proc/self/exe with O_PATH, O_CREAT and O_EXCL does, too");
+	close(fd);
+	how.mode = 010000;
+	is(call(SYS_openat2, AT_FDCWD, exe, (long)&how, sizeof(how), 0, 0), -EINVAL,
+	   "openat2 of /proc/self/exe with O_CREAT and a wrong mode: EINVAL");
+	is(call(SYS_open, exe, O_RDWR | O_CREAT, 0600, 0, 0, 0), -ETXTBSY,
+	   "open of /proc/self/exe to write, with O_CREAT: ETXTBSY");
+	is(call(SYS_creat, exe, 0600, 0, 0, 0, 0), -ETXTBSY, "creat of /proc/self/exe: ETXTBSY");
+	is(call(SYS_acct, exe, 0, 0, 0, 0, 0), -ENOSYS, "acct: ENOSYS");
+}
+
 static void test_own_file(void)
 {
 	char self[200] = "";
@@ -282,6 +343,8 @@ int main(void)
 	test_own_file();
 	test_own_link();
 	test_own_program();
+	test_own_program_created();
+	test_own_name_gone();
 	test_own_attributes();
 	return done();
 }

@@ -30,6 +30,25 @@ pub(crate) struct Connection {
 /// A machine that reads nothing for this long is dead, even if it sends.
 const SEND_LIMIT: Duration = Duration::from_secs(120);
 
+/// A limit of time, for several calls of [`wait`].
+pub(crate) struct Limit {
+    begin: Instant,
+    time: Duration,
+    /// Whether wait() has looked once after the limit.
+    is_over: bool,
+}
+
+impl Limit {
+    pub(crate) fn new(time: Duration) -> Self {
+        Limit { begin: Instant::now(), time, is_over: false }
+    }
+
+    /// The time since it began.
+    pub(crate) fn elapsed(&self) -> Duration {
+        self.begin.elapsed()
+    }
+}
+
 impl Connection {
     /// A connection over these files, which do not block from now on.
     pub(crate) fn new(channel: Channel) -> Result<Self> {
@@ -47,22 +66,22 @@ impl Connection {
         let mut frame = Vec::new();
         write_frame(&mut frame, message)?;
         let mut left = &frame[..];
-        let mut deadline = Instant::now() + SEND_LIMIT;
+        let mut limit = Limit::new(SEND_LIMIT);
         while !left.is_empty() {
             let now = left.len().min(self.window.unwrap_or(usize::MAX));
             if now == 0 {
-                self.wait_to_send(PollFlags::empty(), deadline)?;
+                self.wait_to_send(PollFlags::empty(), &mut limit)?;
                 continue;
             }
             match self.to.write(&left[..now]) {
                 Ok(n) => {
                     left = &left[n..];
-                    deadline = Instant::now() + SEND_LIMIT;
+                    limit = Limit::new(SEND_LIMIT);
                     self.window = self.window.map(|window| window - n);
                 }
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
-                    self.wait_to_send(PollFlags::POLLOUT, deadline)?;
+                    self.wait_to_send(PollFlags::POLLOUT, &mut limit)?;
                 }
                 Err(e) => return Err(e),
             }
@@ -71,13 +90,13 @@ impl Connection {
     }
 
     /// Waits until the line to the agent is ready, or something has arrived.
-    fn wait_to_send(&mut self, flags: PollFlags, deadline: Instant) -> io::Result<()> {
+    fn wait_to_send(&mut self, flags: PollFlags, limit: &mut Limit) -> io::Result<()> {
         let readable = {
             let mut fds = [
                 PollFd::new(self.to.as_fd(), flags),
                 PollFd::new(self.from.as_fd(), PollFlags::POLLIN),
             ];
-            if wait(&mut fds, Some(deadline))? == 0 {
+            if wait(&mut fds, Some(limit))?.is_some() {
                 return Err(io::ErrorKind::TimedOut.into());
             }
             fds[1].any().unwrap_or(true)
@@ -89,14 +108,14 @@ impl Connection {
         }
     }
 
-    /// The next message; `None` at the deadline.
-    pub(crate) fn receive(&mut self, deadline: Option<Instant>) -> io::Result<Option<ToHarness>> {
+    /// The next message; `None` once the limit is over.
+    pub(crate) fn receive(&mut self, limit: &mut Limit) -> io::Result<Option<ToHarness>> {
         loop {
             if let Some(message) = self.next() {
                 return Ok(Some(message));
             }
             let mut fds = [PollFd::new(self.from.as_fd(), PollFlags::POLLIN)];
-            if wait(&mut fds, deadline)? == 0 {
+            if wait(&mut fds, Some(limit))?.is_some() {
                 return Ok(None);
             }
             self.fill()?;
@@ -151,24 +170,29 @@ impl AsFd for Connection {
     }
 }
 
-/// poll() until a deadline, also if signals arrive. At the deadline it returns 0 even if
-/// something is ready: no limit of time would end a machine that never stops sending.
-pub(crate) fn wait(fds: &mut [PollFd], deadline: Option<Instant>) -> io::Result<i32> {
+/// poll() until something is ready, also if signals arrive: then it returns `None`. It returns the
+/// limit's time once the limit is over. What arrived until then must still be read: this process
+/// may have been stopped, or may have waited for a slow reader of its output. So the first call
+/// after the limit looks at what is ready. Later calls with the same limit do not: a machine that
+/// never stops sending would otherwise never end.
+pub(crate) fn wait(
+    fds: &mut [PollFd],
+    mut limit: Option<&mut Limit>,
+) -> io::Result<Option<Duration>> {
     loop {
-        let timeout = match deadline {
+        let timeout = match &mut limit {
             None => PollTimeout::NONE,
-            Some(deadline) => {
-                let left = deadline.saturating_duration_since(Instant::now());
-                if left.is_zero() {
-                    return Ok(0);
-                }
+            Some(limit) if limit.is_over => return Ok(Some(limit.time)),
+            Some(limit) => {
+                let left = limit.time.saturating_sub(limit.elapsed());
+                limit.is_over = left.is_zero();
                 // Rounded up, or the last millisecond would be spent spinning.
                 PollTimeout::try_from(left + Duration::from_millis(1)).unwrap_or(PollTimeout::MAX)
             }
         };
         match poll(fds, timeout) {
             Ok(0) | Err(Errno::EINTR) => {}
-            Ok(n) => return Ok(n),
+            Ok(_) => return Ok(None),
             Err(e) => return Err(e.into()),
         }
     }
@@ -215,12 +239,40 @@ mod tests {
     }
 
     #[test]
-    fn deadlines_hold_though_something_is_always_ready() {
+    fn a_limit_holds_though_something_is_always_ready() {
         let zeros = File::open("/dev/zero").unwrap();
-        let wait = |deadline| {
-            wait(&mut [PollFd::new(zeros.as_fd(), PollFlags::POLLIN)], Some(deadline)).unwrap()
+        let wait = |limit: &mut Limit| {
+            wait(&mut [PollFd::new(zeros.as_fd(), PollFlags::POLLIN)], Some(limit)).unwrap()
         };
-        assert_eq!(wait(Instant::now() + SEND_LIMIT), 1);
-        assert_eq!(wait(Instant::now()), 0);
+        let mut limit = Limit::new(SEND_LIMIT);
+        assert_eq!([wait(&mut limit), wait(&mut limit)], [None, None]);
+        let mut limit = Limit::new(Duration::ZERO);
+        assert_eq!([wait(&mut limit), wait(&mut limit)], [None, Some(Duration::ZERO)]);
+    }
+
+    #[test]
+    fn what_arrived_before_the_limit_was_over_is_received_after_it() {
+        let (from_agent, answers) = pipe().unwrap();
+        let to_agent = File::open("/dev/null").unwrap();
+        let channel = Channel { from_agent: from_agent.into(), to_agent, window: None };
+        let mut connection = Connection::new(channel).unwrap();
+        write_frame(&mut File::from(answers), &ToHarness::Ready).unwrap();
+        let mut limit = Limit::new(Duration::ZERO);
+        assert!(matches!(connection.receive(&mut limit), Ok(Some(ToHarness::Ready))));
+        assert!(matches!(connection.receive(&mut limit), Ok(None)));
+    }
+
+    /// The window opens while this process does not run.
+    #[test]
+    fn a_window_that_opened_before_the_limit_was_over_is_used() {
+        let [(_line, to_agent), (from_agent, answers)] = [(); 2].map(|()| pipe().unwrap());
+        let channel =
+            Channel { from_agent: from_agent.into(), to_agent: to_agent.into(), window: Some(0) };
+        let mut connection = Connection::new(channel).unwrap();
+        write_frame(&mut File::from(answers), &ToHarness::LineRead(1)).unwrap();
+        let mut limit = Limit::new(Duration::ZERO);
+        connection.wait_to_send(PollFlags::empty(), &mut limit).unwrap();
+        assert_eq!(connection.window, Some(1));
+        assert!(connection.wait_to_send(PollFlags::empty(), &mut limit).is_err());
     }
 }

@@ -4,11 +4,11 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use dune_protocol::{Setup, Share, ToAgent, ToHarness};
 
-use crate::connection::Connection;
+use crate::connection::{Connection, Limit};
 use crate::emulator::Emulator;
 use crate::error::{Context, Error, Result};
 use crate::initramfs;
@@ -195,7 +195,7 @@ impl Machine {
                 return Err(Error::Usage(format!("{} is not a directory", share.display())));
             }
         }
-        let begin = Instant::now();
+        let mut limit = Limit::new(config.boot_timeout);
         let initramfs = initramfs::make(&config.kernel, config.machine_type, &layout.agent()?)?;
         let setup = config.setup()?;
         let (emulator, channel) = (config.machine_type.start)(layout, config, &initramfs)?;
@@ -205,9 +205,8 @@ impl Machine {
             log: KernelLog::default(),
             boot_time: Duration::ZERO,
         };
-        let deadline = begin + config.boot_timeout;
         loop {
-            match machine.receive(Some(deadline))? {
+            match machine.receive(&mut limit)? {
                 Some(ToHarness::Listening) => machine.send(&ToAgent::Setup(setup.clone()))?,
                 Some(ToHarness::Ready) => break,
                 Some(ToHarness::Failed(reason)) => {
@@ -218,7 +217,7 @@ impl Machine {
                 None => return Err(machine.hung("boot", config.boot_timeout)),
             }
         }
-        machine.boot_time = begin.elapsed();
+        machine.boot_time = limit.elapsed();
         Ok(machine)
     }
 
@@ -268,9 +267,9 @@ impl Machine {
     fn end(&mut self) -> Result<()> {
         const LIMIT: Duration = Duration::from_secs(60);
         self.send(&ToAgent::PowerOff)?;
-        let deadline = Instant::now() + LIMIT;
+        let mut limit = Limit::new(LIMIT);
         loop {
-            match self.receive(Some(deadline)) {
+            match self.receive(&mut limit) {
                 Ok(Some(_)) => {}
                 Ok(None) => return Err(self.hung("switch off", LIMIT)),
                 // A module's reboot notifier runs while the kernel switches off.
@@ -293,10 +292,10 @@ impl Machine {
         }
     }
 
-    /// The next message except those for the log; `None` at the deadline.
-    pub(crate) fn receive(&mut self, deadline: Option<Instant>) -> Result<Option<ToHarness>> {
+    /// The next message except those for the log; `None` once the limit is over.
+    pub(crate) fn receive(&mut self, limit: &mut Limit) -> Result<Option<ToHarness>> {
         loop {
-            match self.connection.receive(deadline) {
+            match self.connection.receive(limit) {
                 Ok(Some(ToHarness::Log(records))) => self.log.extend(records),
                 Ok(message) => return Ok(message),
                 Err(e) => return Err(self.gone(&e)),
@@ -467,8 +466,8 @@ mod tests {
     fn a_limit_holds_against_a_flood_of_the_kernels_log() {
         let record = LogRecord { priority: 4, time: 0, text: "again".to_owned() };
         let mut machine = machine_that_floods(ToHarness::Log(vec![record]));
-        let deadline = Instant::now() + Duration::from_millis(50);
-        assert!(matches!(machine.receive(Some(deadline)), Ok(None)));
+        let mut limit = Limit::new(Duration::from_millis(50));
+        assert!(matches!(machine.receive(&mut limit), Ok(None)));
     }
 
     #[test]

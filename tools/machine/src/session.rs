@@ -4,7 +4,7 @@
 use std::ffi::OsString;
 use std::io::{self, Write};
 use std::os::fd::AsFd;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use dune_protocol::{LogRecord, Program, Status, Stream, ToAgent, ToHarness, INPUT_WINDOW};
 use nix::errno::Errno;
@@ -12,7 +12,7 @@ use nix::poll::{PollFd, PollFlags};
 use nix::sys::signal::{raise, SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 
-use crate::connection::wait;
+use crate::connection::{wait, Limit};
 use crate::error::{Context, Error, Result};
 use crate::machine::Machine;
 use crate::program;
@@ -92,7 +92,7 @@ pub(crate) fn run(machine: &mut Machine, run: &mut Run) -> Result<Outcome> {
     let raw = kinds.raw.then(RawMode::enter).transpose().context("setting up the terminal")?;
     let mut session = Session {
         machine,
-        limit: run.timeout.map(Limit::from_now),
+        limit: run.timeout.map(Limit::new),
         input: InputState::new(&mut run.stdin),
         stdout: Sink::new(&mut run.stdout, Stream::Stdout),
         stderr: Sink::new(&mut run.stderr, Stream::Stderr),
@@ -112,19 +112,6 @@ pub(crate) fn run(machine: &mut Machine, run: &mut Run) -> Result<Outcome> {
     })
 }
 
-/// The end of the time that a program has.
-#[derive(Clone, Copy)]
-struct Limit {
-    deadline: Instant,
-    timeout: Duration,
-}
-
-impl Limit {
-    fn from_now(timeout: Duration) -> Self {
-        Limit { deadline: Instant::now() + timeout, timeout }
-    }
-}
-
 struct Session<'a> {
     machine: &'a mut Machine,
     limit: Option<Limit>,
@@ -138,7 +125,6 @@ struct Session<'a> {
 
 impl Session<'_> {
     fn serve(&mut self) -> Result<(Status, Duration)> {
-        let mut is_over = None;
         loop {
             while let Some(message) = self.machine.connection.next() {
                 match message {
@@ -154,25 +140,20 @@ impl Session<'_> {
                     ToHarness::Listening | ToHarness::Ready | ToHarness::LineRead(_) => {}
                 }
             }
-            if let Some(Limit { timeout, .. }) = is_over {
-                return Err(self.machine.hung("finish", timeout));
-            }
-            is_over = self.wait()?;
+            self.wait()?;
         }
     }
 
     /// Waits for the machine, for input and for signals, and handles input and signals.
-    /// Returns the limit once its time has come. What has arrived until then is still read:
-    /// while a sink blocked for longer than the limit, the program may have ended in time.
-    fn wait(&mut self) -> Result<Option<Limit>> {
+    fn wait(&mut self) -> Result<()> {
         while let Some(message) = self.input.take_bytes() {
             self.machine.send(&message)?;
         }
         // A message may have arrived while that was sent.
         if self.machine.connection.has_next() {
-            return Ok(None);
+            return Ok(());
         }
-        let (over, readable, input_ready, signal_ready) = {
+        let (readable, input_ready, signal_ready) = {
             let stdin = io::stdin();
             let mut fds = vec![PollFd::new(self.machine.connection.as_fd(), PollFlags::POLLIN)];
             let input = self.input.wants_reading().then_some(fds.len());
@@ -183,13 +164,14 @@ impl Session<'_> {
             if let Some(signals) = &self.signals {
                 fds.push(PollFd::new(signals.0.as_fd(), PollFlags::POLLIN));
             }
-            let ready = wait(&mut fds, self.limit.map(|limit| limit.deadline));
-            let over = self.limit.filter(|_| matches!(ready, Ok(0)));
-            ready.context("waiting for the machine")?;
+            let over = wait(&mut fds, self.limit.as_mut()).context("waiting for the machine")?;
+            if let Some(limit) = over {
+                return Err(self.machine.hung("finish", limit));
+            }
             let ready = |index: usize| fds[index].any().unwrap_or(true);
-            (over, ready(0), input.is_some_and(ready), signal.is_some_and(ready))
+            (ready(0), input.is_some_and(ready), signal.is_some_and(ready))
         };
-        if readable || over.is_some() {
+        if readable {
             if let Err(e) = self.machine.connection.fill() {
                 return Err(self.machine.gone(&e));
             }
@@ -201,7 +183,7 @@ impl Session<'_> {
             let message = self.input.read();
             self.machine.send(&message)?;
         }
-        Ok(over)
+        Ok(())
     }
 
     fn output(&mut self, stream: Stream, bytes: &[u8]) -> Result<()> {
