@@ -137,7 +137,7 @@ static long remap_pages(void)
 
 static int map_in_process(void *arg)
 {
-	map_memory_over();
+	map_file_over();
 	sleep_ms(200);
 	_exit(0);
 }
@@ -191,8 +191,8 @@ static const struct attack {
 	{ "mremap() away", move_away },
 	{ "shmat() over it", attach_over },
 	{ "remap_file_pages()", remap_pages },
-	{ "memory mapped by another process with the same memory", map_in_other_process },
-	{ "memory mapped by a child of vfork()", map_in_vfork_child },
+	{ "a file mapped by another process with the same memory", map_in_other_process },
+	{ "a file mapped by a child of vfork()", map_in_vfork_child },
 	{ "munmap() beside another process with the same memory", unmap_beside_other_process },
 };
 
