@@ -43,6 +43,7 @@
 #include "text.h"
 #include "vdso.h"
 
+#include <dune_runtime.h>
 #include <asm/processor-flags.h>
 #include <asm/unistd.h>
 #include <linux/auxvec.h>
@@ -233,6 +234,7 @@ static void enter(void)
 	if (err < 0)
 		die(126, "cannot get memory for the runtime", NULL, err,
 		    "raise the limit on address space (ulimit -v)");
+	dune_stub_use();
 	err = dune_enter(&config);
 	if (!err)
 		return;

@@ -77,6 +77,15 @@ static inline void vm_flags_clear(struct vm_area_struct *vma, vm_flags_t flags)
 #define has_io_uring(task)		false
 #endif
 
+/* Whether the thread has registered restartable sequences. The member is a structure since 6.19. */
+#ifndef CONFIG_RSEQ
+#define kernel_has_rseq(task)		false
+#elif defined(HAVE_RSEQ_DATA)
+#define kernel_has_rseq(task)		((task)->rseq.usrptr)
+#else
+#define kernel_has_rseq(task)		((task)->rseq)
+#endif
+
 /* Since 6.6, 6.11 and 6.18; a newer kernel's own definition is the same. */
 #define __NR_map_shadow_stack	453
 #define __NR_uretprobe		335

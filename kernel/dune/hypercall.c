@@ -22,13 +22,14 @@
 
 #include "dune/compat.h"
 #include "dune/hypercall.h"
+#include "dune/stub.h"
 #include "dune/trace/trace.h"
 #include "dune/vcpu.h"
 #include "virt/symbol.h"
 
 /*
- * System calls that take the slow path: always, or, in the last group, with some arguments
- * (is_slow()).
+ * System calls that take the slow path: always, or, in the last two groups, if is_slow_now()
+ * says so.
  */
 static const u16 slow_calls[] = {
 	/* They read, replace or continue the thread's user registers, frame or stack. */
@@ -49,8 +50,10 @@ static const u16 slow_calls[] = {
 	 * started by it: all three are called without a run below them on the stack.
 	 */
 	__NR_reboot, __NR_kexec_load, __NR_kexec_file_load,
-	/* These are slow only with some arguments: is_slow(). */
-	__NR_ioctl, __NR_mmap, __NR_mprotect, __NR_pkey_mprotect,
+	/* These are slow only with some arguments, or on some vCPUs: is_slow_now(). */
+	__NR_ioctl, __NR_mmap, __NR_mprotect, __NR_pkey_mprotect, __NR_rt_sigaction,
+	/* It is never slow, but needs dispatch_listed(). */
+	__NR_lseek,
 };
 
 static DECLARE_BITMAP(slow_bitmap, NR_syscalls) __ro_after_init;
@@ -94,8 +97,9 @@ bool hypercall_is_fast(void)
 	return have_dispatcher;
 }
 
-/* Returns whether the arguments in @frame of a call of slow_calls[] make it take the slow path. */
-static bool slow_by_arguments(const struct pt_regs *frame, unsigned long nr)
+/* Returns whether a call of slow_calls[], in @frame, takes the slow path now. */
+static bool is_slow_now(const struct dune_vcpu *vcpu, const struct pt_regs *frame,
+			unsigned long nr)
 {
 	unsigned int type;
 
@@ -115,24 +119,41 @@ static bool slow_by_arguments(const struct pt_regs *frame, unsigned long nr)
 		/* The kernel makes memory execute-only by a key, which it denies in PKRU. */
 		return cpu_feature_enabled(X86_FEATURE_OSPKE) &&
 		       (frame->dx & (PROT_READ | PROT_WRITE | PROT_EXEC)) == PROT_EXEC;
+	case __NR_rt_sigaction:
+		/* leave_for_call() refuses it there. */
+		return vcpu->stub;
+	case __NR_lseek:
+		return false;
 	default:
 		return true;
 	}
 }
 
-/* Not inlined: the hot path would compute the frame's address before it needs it. */
-static noinline bool vcpu_slow_by_arguments(const struct dune_vcpu *vcpu, unsigned long nr)
+/* Returns whether the call of number @nr in @vcpu->frame takes the slow path now. */
+static __always_inline bool is_slow(const struct dune_vcpu *vcpu, unsigned long nr)
 {
-	return slow_by_arguments(&vcpu->frame, nr);
+	return unlikely(test_bit(nr, slow_bitmap)) && is_slow_now(vcpu, &vcpu->frame, nr);
 }
 
 /*
- * Returns whether the call in @vcpu->frame takes the slow path whatever watches the thread.
- * @nr: its number, below NR_syscalls, also to speculation.
+ * Carries out the call of slow_calls[] in @frame, of number @nr, which is not slow. Returns its
+ * result.
+ *
+ * An lseek() of a vCPU would put a run on the kernel stack below this one. It begins a run only if
+ * the thread's RIP is in the stub (stub_run()), and a run that the stub began has that RIP. So
+ * RIP is another one meanwhile.
  */
-static __always_inline bool is_slow(const struct dune_vcpu *vcpu, unsigned long nr)
+static noinline long dispatch_listed(const struct pt_regs *frame, unsigned long nr)
 {
-	return unlikely(test_bit(nr, slow_bitmap)) && vcpu_slow_by_arguments(vcpu, nr);
+	struct pt_regs *regs = task_pt_regs(current);
+	unsigned long ip = regs->ip;
+	long ret;
+
+	if (nr == __NR_lseek)
+		regs->ip = 0;
+	ret = static_call(hypercall_dispatcher)(frame, nr);
+	regs->ip = ip;
+	return ret;
 }
 
 /*
@@ -166,11 +187,38 @@ static __always_inline bool is_restart(long ret)
 	       ret != -ENOIOCTLCMD && signal_pending(current);
 }
 
-/* Has the host half make the guest's call, whose tracepoint was passed. */
+/*
+ * Has the host half, or the stub, make the call in @vcpu->frame, whose tracepoint was passed. On a
+ * vCPU that is bound to a stub, a call that stub_refuses() has its error as its result. Returns an
+ * exit reason, or 0 to enter the guest again.
+ */
 static int leave_for_call(struct dune_vcpu *vcpu)
 {
+	unsigned long nr = vcpu->frame.orig_ax;
+	bool listed = nr >= NR_syscalls ||
+		      test_bit(array_index_nospec(nr, NR_syscalls), slow_bitmap);
+	long err = listed && vcpu->stub ? stub_refuses(&vcpu->frame) : 0;
+
+	if (unlikely(err)) {
+		vcpu->run->regs.rax = err;
+		return 0;
+	}
+	vcpu->resumable = !listed;
 	vcpu_count(vcpu, DUNE_COUNT_SYSCALL_SLOW);
 	return DUNE_EXIT_SYSCALL;
+}
+
+/* Has the host half carry out the hypercall in @vcpu->frame. Returns as hypercall_leave(). */
+static int leave(struct dune_vcpu *vcpu)
+{
+	unsigned long nr = vcpu->frame.orig_ax;
+
+	if (nr >= DUNE_HOSTCALL) {
+		vcpu_count(vcpu, DUNE_COUNT_HOSTCALL);
+		return DUNE_EXIT_HOSTCALL;
+	}
+	trace_dune_hypercall(nr);
+	return leave_for_call(vcpu);
 }
 
 /**
@@ -179,18 +227,15 @@ static int leave_for_call(struct dune_vcpu *vcpu)
  *		instruction
  *
  * Context: process, interrupts on.
- * Return: DUNE_EXIT_SYSCALL or DUNE_EXIT_HOSTCALL.
+ * Return: DUNE_EXIT_SYSCALL or DUNE_EXIT_HOSTCALL; 0 to enter the guest again, if the call was
+ * refused.
  */
 int hypercall_leave(struct dune_vcpu *vcpu)
 {
-	unsigned long nr = READ_ONCE(vcpu->run->regs.rax);
+	const struct dune_regs *regs = &vcpu->run->regs;
 
-	if (nr >= DUNE_HOSTCALL) {
-		vcpu_count(vcpu, DUNE_COUNT_HOSTCALL);
-		return DUNE_EXIT_HOSTCALL;
-	}
-	trace_dune_hypercall(nr);
-	return leave_for_call(vcpu);
+	copy_arguments(&vcpu->frame, regs, READ_ONCE(regs->rax));
+	return leave(vcpu);
 }
 
 /*
@@ -278,8 +323,12 @@ static bool call_filtered(struct dune_vcpu *vcpu, long *ret)
 	if (unlikely(nr >= NR_syscalls || READ_ONCE(current->ptrace)))
 		return false;
 	nr = array_index_nospec(nr, NR_syscalls);
-	if (unlikely(test_bit(nr, slow_bitmap)) && slow_by_arguments(regs, nr))
-		return false;
+	if (unlikely(test_bit(nr, slow_bitmap))) {
+		if (is_slow_now(vcpu, regs, nr))
+			return false;
+		*ret = dispatch_listed(regs, nr);
+		return true;
+	}
 	*ret = static_call(hypercall_dispatcher)(regs, nr);
 	return true;
 }
@@ -301,13 +350,23 @@ static noinline int dispatch_watched(struct dune_vcpu *vcpu, unsigned long nr)
 	long ret;
 
 	if (!have_filters || !only_seccomp() || is_slow(vcpu, nr))
-		return hypercall_leave(vcpu);
+		return leave(vcpu);
 	/* Before the filters: a call that they refuse is a hypercall, too. */
 	trace_dune_hypercall(nr);
 	if (!call_filtered(vcpu, &ret))
 		return leave_for_call(vcpu);
 	vcpu_count(vcpu, DUNE_COUNT_SYSCALL_FAST);
 	return call_done(vcpu->run, ret);
+}
+
+/* Does what hypercall_dispatch() does for a call of slow_calls[], off the hot path. */
+static noinline int call_listed(struct dune_vcpu *vcpu, unsigned long nr)
+{
+	if (is_slow_now(vcpu, &vcpu->frame, nr))
+		return leave(vcpu);
+	trace_dune_hypercall(nr);
+	vcpu_count(vcpu, DUNE_COUNT_SYSCALL_FAST);
+	return call_done(vcpu->run, dispatch_listed(&vcpu->frame, nr));
 }
 
 /**
@@ -318,7 +377,7 @@ static noinline int dispatch_watched(struct dune_vcpu *vcpu, unsigned long nr)
  * No interrupt waits for the guest (hypercall_handle()).
  *
  * Context: process, interrupts on, may sleep for as long as a system call.
- * Return: 0 to enter the guest again, DUNE_EXIT_SYSCALL or DUNE_EXIT_HOSTCALL.
+ * Return: as hypercall_leave(), or 0 to enter the guest again after the call.
  */
 notrace int hypercall_dispatch(struct dune_vcpu *vcpu)
 {
@@ -327,15 +386,15 @@ notrace int hypercall_dispatch(struct dune_vcpu *vcpu)
 
 	copy_arguments(&vcpu->frame, &run->regs, nr);
 	if (unlikely(nr >= NR_syscalls))
-		return hypercall_leave(vcpu);
-	/* This is done before is_slow(), which uses the number as an index, too. */
+		return leave(vcpu);
+	/* This is done before slow_bitmap is tested, in which the number is an index, too. */
 	nr = array_index_nospec(nr, NR_syscalls);
 	if (unlikely(vcpu->slow))
-		return hypercall_leave(vcpu);
+		return leave(vcpu);
 	if (unlikely(READ_ONCE(current_thread_info()->syscall_work)))
 		return dispatch_watched(vcpu, nr);
-	if (is_slow(vcpu, nr))
-		return hypercall_leave(vcpu);
+	if (unlikely(test_bit(nr, slow_bitmap)))
+		return call_listed(vcpu, nr);
 	trace_dune_hypercall(nr);
 	vcpu_count(vcpu, DUNE_COUNT_SYSCALL_FAST);
 	return call_done(run, static_call(hypercall_dispatcher)(&vcpu->frame, nr));

@@ -4,10 +4,10 @@
  * exceptions of its own by way of the virtualization hardware.
  *
  * This file starts and stops the parts. The story continues in vm.c (an open file), vcpu.c
- * (its vCPUs), run.c (the run loop), and in exit.c, fault.c and hypercall.c (the work
- * after an exit). The memory that a guest sees is in memory/. vcpu_ops.h declares the
- * vendors' parts, svm/ and vmx/. Below all of this are virt/, which owns the CPUs'
- * virtualization, and x86/.
+ * (its vCPUs), stub.c (how user mode runs them without DUNE_RUN), run.c (the run loop), and in
+ * exit.c, fault.c and hypercall.c (the work after an exit). The memory that a guest sees is in
+ * memory/. vcpu_ops.h declares the vendors' parts, svm/ and vmx/. Below all of this are virt/,
+ * which owns the CPUs' virtualization, and x86/.
  *
  * Names: the prefix dune_ is for what user mode or Linux sees: the interface of <linux/dune.h>,
  * the tracepoints, and the two structures whose files user mode holds, struct dune_vm and
@@ -28,6 +28,7 @@
 #include "dune/guest_state.h"
 #include "dune/hypercall.h"
 #include "dune/memory/second_level.h"
+#include "dune/stub.h"
 #include "dune/vcpu.h"
 #include "dune/vcpu_ops.h"
 #include "dune/vm.h"
@@ -49,6 +50,7 @@ static void dune_stop(void)
 	if (vcpu_ops->needs_put)
 		preempt_notifier_dec();
 	virt_stop();
+	stub_cleanup();
 	second_level_cleanup();
 	vcpu_ops_cleanup();
 	virt_cleanup();
@@ -67,10 +69,13 @@ static int __init dune_load(void)
 	err = second_level_init(guest_address_bits());
 	if (err)
 		goto cleanup_ops;
+	err = stub_init();
+	if (err)
+		goto cleanup_second_level;
 	exit_init();
 	err = virt_start(vcpu_ops->cpu_off);
 	if (err)
-		goto cleanup_second_level;
+		goto cleanup_stub;
 	if (vcpu_ops->needs_put)
 		preempt_notifier_inc();
 	run_init();
@@ -80,6 +85,8 @@ static int __init dune_load(void)
 		dune_stop();
 	return err;
 
+cleanup_stub:
+	stub_cleanup();
 cleanup_second_level:
 	second_level_cleanup();
 cleanup_ops:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The run loop, DUNE_RUN: enter the guest, handle the exit, and enter again, until
- * something needs user mode. The vendors enter the processor and know why the guest was
+ * The run loop of DUNE_RUN and of the stub: enter the guest, handle the exit, and enter again,
+ * until something needs user mode. The vendors enter the processor and know why the guest was
  * left (vcpu_ops.h); page faults are in fault.c and hypercalls in hypercall.c.
  *
  * Returns are counted here, since a guest may have left kernel addresses in the return
@@ -84,6 +84,9 @@ static u64 run_epoch(void)
 /* run_epoch() never returns this. */
 #define EPOCH_NONE	U64_MAX
 
+/* The vCPU that was last loaded on this CPU, for comparisons only: it may be gone. */
+static DEFINE_PER_CPU(const struct dune_vcpu *, run_loaded);
+
 /* Has run_sched_out() called from now on until the end of the run. */
 static void run_notify(struct dune_vcpu *vcpu)
 {
@@ -119,6 +122,7 @@ static bool run_load(struct dune_vcpu *vcpu)
 	}
 	vcpu->epoch = run_epoch();
 	vcpu->cpu = cpu;
+	this_cpu_write(run_loaded, vcpu);
 	run_notify(vcpu);
 	static_call(vcpu_load)(vcpu, migrated);
 	return true;
@@ -282,33 +286,64 @@ static void run_put(struct dune_vcpu *vcpu)
 	local_irq_enable();
 	preempt_notifier_unregister(&vcpu->notifier);
 	vcpu->notified = false;
+	vcpu->resumable = false;
 }
 
-static long do_run(struct dune_vcpu *vcpu)
+/*
+ * Returns whether a run may resume the last one: the thread has only made the guest's call in
+ * between, which is none of slow_calls[] (hypercall.c), as if the call had been dispatched. So
+ * what is looked up once for each run need not be looked up again. Nothing was put, and no other
+ * vCPU was loaded on this CPU since, so what @load of struct vcpu_ops has saved is still valid,
+ * unless run_epoch() has changed. (If the thread comes to another CPU now, it changes.)
+ */
+static bool can_resume(const struct dune_vcpu *vcpu)
+{
+	return vcpu->resumable && this_cpu_read(run_loaded) == vcpu;
+}
+
+/* Looks at what a run that resumes none needs. Returns 0, -EINVAL or -EBUSY. */
+static __always_inline long run_begin(struct dune_vcpu *vcpu)
 {
 	struct dune_run *run = vcpu->run;
 	u32 flags = READ_ONCE(run->flags);
-	u32 vector = READ_ONCE(run->irq_vector);
-	int reason;
 
-	if (vector && (vector < FIRST_EXTERNAL_VECTOR || vector >= NR_VECTORS))
-		return -EINVAL;
 	if (flags & ~DUNE_RUN_SLOW_SYSCALL || READ_ONCE(run->reserved0) || reserved1_is_used(run))
 		return -EINVAL;
 	if (vcpu->running)
 		return -EBUSY;
-	vcpu->running = true;
-	vcpu->irq = vector;
 	vcpu->slow = flags & DUNE_RUN_SLOW_SYSCALL || !hypercall_is_fast();
 	/*
 	 * The host half may have changed registers that @load of struct vcpu_ops
 	 * saves: the first entry calls it.
 	 */
 	vcpu->epoch = EPOCH_NONE;
+	return 0;
+}
+
+/* Returns the exit reason or a negative errno; run_vcpu() has its arguments. */
+static long do_run(struct dune_vcpu *vcpu, bool resume)
+{
+	struct dune_run *run = vcpu->run;
+	u32 vector = READ_ONCE(run->irq_vector);
+	int reason;
+
+	if (vector && (vector < FIRST_EXTERNAL_VECTOR || vector >= NR_VECTORS))
+		return -EINVAL;
+	resume = resume && can_resume(vcpu);
+	if (!resume) {
+		long err = run_begin(vcpu);
+
+		if (err)
+			return err;
+	}
+	vcpu->running = true;
+	vcpu->resumable = false;
+	vcpu->irq = vector;
 	run->restart = 0;
 	vcpu->pkru = read_pkru();
 	run_forbid(vcpu);
-	static_call(vcpu_load_regs)(vcpu);
+	if (!resume || vector)
+		static_call(vcpu_load_regs)(vcpu);
 	reason = run_loop(vcpu);
 	if (vcpu->notified)
 		run_put(vcpu);
@@ -318,22 +353,27 @@ static long do_run(struct dune_vcpu *vcpu)
 	run->exit_reason = reason;
 	vcpu->running = false;
 	return_buffer_fill();
-	return 0;
+	return reason;
 }
 
 /*
- * Carries out DUNE_RUN on the vCPU's @file. For the vCPU's thread, in process context; may
- * sleep for as long as the guest runs. Returns 0, -EINVAL or -EBUSY.
+ * Runs the vCPU of @file. For the vCPU's thread, in process context; may sleep for as long as
+ * the guest runs. Returns the exit reason, which user mode cannot change in between as it can
+ * dune_run.exit_reason; -EINVAL or -EBUSY.
+ *
+ * @resume: the thread has made the call by which the last run ended, and RAX has its result. If
+ * nothing else has changed since (can_resume()), the run needs less: the guest's other registers
+ * and dune_run.flags are then as the last run left them, whatever user mode has written there.
  *
  * The run takes a reference of its own: a process with one thread enters an ioctl
  * without one, and the guest may close its own vCPU by a hypercall.
  */
-long run_vcpu(struct file *file, struct dune_vcpu *vcpu)
+long run_vcpu(struct file *file, struct dune_vcpu *vcpu, bool resume)
 {
 	long ret;
 
 	get_file(file);
-	ret = do_run(vcpu);
+	ret = do_run(vcpu, resume);
 	fput(file);
 	return ret;
 }

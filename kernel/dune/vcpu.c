@@ -2,7 +2,7 @@
 /*
  * A vCPU is a file: made by a thread, used by that thread, gone with its last reference.
  * This file has the operations on that file, and makes and renews it. The most
- * frequent operation, DUNE_RUN, is in run.c.
+ * frequent operation, a run, is in run.c, and the way in which a stub calls it in stub.c.
  */
 #include <linux/anon_inodes.h>
 #include <linux/fdtable.h>
@@ -15,6 +15,7 @@
 
 #include "dune/compat.h"
 #include "dune/guest_state.h"
+#include "dune/stub.h"
 #include "dune/vcpu.h"
 #include "dune/vcpu_ops.h"
 #include "dune/vm.h"
@@ -118,12 +119,6 @@ static noinline long vcpu_add_private(struct dune_vcpu *vcpu,
 	return err ?: put_user(gpa, &argument->guest);
 }
 
-/* Returns whether the vCPU belongs to the calling thread, and to the process that it is in. */
-static bool vcpu_is_mine(const struct dune_vcpu *vcpu)
-{
-	return current == vcpu->task && current->mm == vcpu->vm->mm;
-}
-
 static int vcpu_mmap(struct file *file, struct vm_area_struct *vma)
 {
 	struct dune_vcpu *vcpu = file->private_data;
@@ -131,8 +126,11 @@ static int vcpu_mmap(struct file *file, struct vm_area_struct *vma)
 
 	if (!vcpu_is_mine(vcpu))
 		return -EPERM;
-	if (vma->vm_pgoff || vma->vm_end - vma->vm_start != PAGE_SIZE ||
-	    !(vma->vm_flags & VM_SHARED))
+	if (vma->vm_end - vma->vm_start != PAGE_SIZE)
+		return -EINVAL;
+	if (vma->vm_pgoff == DUNE_STUB_OFFSET >> PAGE_SHIFT)
+		return stub_mmap(vma);
+	if (vma->vm_pgoff || !(vma->vm_flags & VM_SHARED))
 		return -EINVAL;
 	if (vcpu->mapped)
 		return -EBUSY;
@@ -144,6 +142,19 @@ static int vcpu_mmap(struct file *file, struct vm_area_struct *vma)
 	err = vm_insert_page(vma, vma->vm_start, virt_to_page(vcpu->run));
 	vcpu->mapped = !err;
 	return err;
+}
+
+/* Carries out DUNE_SET_STUB. Not inline, for the same reason as vcpu_map_granule(). */
+static noinline long vcpu_set_stub(struct dune_vcpu *vcpu,
+				   const struct dune_stub __user *argument)
+{
+	struct dune_stub stub;
+
+	if (copy_from_user(&stub, argument, sizeof(stub)))
+		return -EFAULT;
+	if (stub.size != sizeof(stub) || stub.flags)
+		return -EINVAL;
+	return stub_bind(vcpu, stub.address);
 }
 
 static void vcpu_free(struct dune_vcpu *vcpu)
@@ -298,7 +309,7 @@ static long vcpu_ioctl(struct file *file, unsigned int request,
 		return -EPERM;
 	switch (request) {
 	case DUNE_RUN:
-		return argument ? -EINVAL : run_vcpu(file, vcpu);
+		return argument ? -EINVAL : min(run_vcpu(file, vcpu, false), 0L);
 	case DUNE_GET_STATE:
 		return vcpu_get_state(vcpu, (void __user *)argument);
 	case DUNE_SET_STATE:
@@ -307,6 +318,8 @@ static long vcpu_ioctl(struct file *file, unsigned int request,
 		return vcpu_map_granule(vcpu, (void __user *)argument);
 	case DUNE_ADD_PRIVATE:
 		return vcpu_add_private(vcpu, (void __user *)argument);
+	case DUNE_SET_STUB:
+		return vcpu_set_stub(vcpu, (void __user *)argument);
 	default:
 		return -ENOTTY;
 	}
@@ -317,5 +330,5 @@ static const struct file_operations vcpu_fops = {
 	.release = vcpu_release,
 	.unlocked_ioctl = vcpu_ioctl,
 	.mmap = vcpu_mmap,
-	.llseek = noop_llseek,
+	.llseek = stub_run,
 };

@@ -11,8 +11,8 @@
 #include <linux/ptrace.h>
 
 #include "dune/memory/second_level.h"
+#include "dune/vm.h"
 
-struct dune_vm;
 struct file;
 struct task_struct;
 struct vcpu_hw;
@@ -33,11 +33,12 @@ struct call_registers {
  * @second_level: leads to the process's memory and to private memory
  * @notifier:	tells the vendor when @task is switched away from in a run
  * @frame:	arguments of the system call that is being dispatched
- * @ioctl:	the registers of DUNE_RUN's ioctl that those of a call have replaced in
- *		task_pt_regs(), if @ioctl_saved (call_filtered() in hypercall.c)
+ * @ioctl:	the registers of the run's ioctl or lseek() that those of a call have replaced
+ *		in task_pt_regs(), if @ioctl_saved (call_filtered() in hypercall.c)
  * @epoch:	run_epoch() when the host's state was last saved
  * @cpu:	CPU of the last entry, the only one that may still hold something of the
  *		vCPU; -1: none does, as before the first entry and after @leave_cpu
+ * @stub:	address of the stub to which it is bound (stub.c), or 0; once set, it never changes
  * @fault_page:	guest-physical address of the last nested page fault, to recognize a
  *		repeated one
  * @forbidden:	_TIF_NOTSC and _TIF_NOCPUID of @task when the vendor was last told of them
@@ -49,9 +50,11 @@ struct call_registers {
  * @ioctl_saved: @ioctl is valid; only during a run
  * @mapped:	@run was mapped, and cannot be mapped again: a descriptor that gets
  *		out of the runtime's hands gives no access to it
- * @running:	DUNE_RUN is on the stack of @task: no second one may nest
+ * @running:	a run is on the stack of @task: no second one may nest
+ * @resumable:	the last run ended for a call after which the next one may resume it
+ *		(run_vcpu())
  *
- * Only @task changes it, in mmap(), DUNE_RUN and the state calls, so there is no lock.
+ * Only @task changes it, in mmap(), runs and ioctls, so there is no lock.
  * @second_level.kick has rules of its own (kick.h). The members that the run loop needs with
  * interrupts off are used only there. Any task may drop the last reference; no thread uses
  * the vCPU then.
@@ -66,6 +69,7 @@ struct dune_vcpu {
 	struct pt_regs frame;
 	struct call_registers ioctl;
 	u64 epoch;
+	unsigned long stub;
 	u64 fault_page;
 	unsigned long forbidden;
 	int cpu;
@@ -77,6 +81,7 @@ struct dune_vcpu {
 	bool ioctl_saved;
 	bool mapped;
 	bool running;
+	bool resumable;
 };
 
 /* The flags of DUNE_CREATE_VCPU and DUNE_RENEW_VCPU that are known. */
@@ -88,7 +93,13 @@ int vcpu_create(struct dune_vm *vm, u32 flags);
 /* run.c */
 void run_init(void);
 void run_init_vcpu(struct dune_vcpu *vcpu);
-long run_vcpu(struct file *file, struct dune_vcpu *vcpu);
+long run_vcpu(struct file *file, struct dune_vcpu *vcpu, bool resume);
+
+/* Returns whether @vcpu belongs to the calling thread, and to the process that it is in. */
+static inline bool vcpu_is_mine(const struct dune_vcpu *vcpu)
+{
+	return current == vcpu->task && current->mm == vcpu->vm->mm;
+}
 
 /*
  * Counts an event for user mode. Called by the vCPU's thread. User mode can write to the counter,

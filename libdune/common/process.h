@@ -58,6 +58,7 @@ struct dune_process {
 	struct dune_info info;
 	u64 super_base, super_size;
 	u64 flags;			/* DUNE_ENTER_* */
+	void *stub;			/* the page of host/stub.c, or NULL */
 	dune_pte *root;			/* the first page table; its entries: LOCK_TABLES */
 	u64 idt[2 * VEC_GATES];
 	/* No lock: any thread in dune_enter() writes it, by one store. */

@@ -10,6 +10,8 @@
  * reorders neither stores with stores nor loads with loads (APM vol. 2, 7.2).
  */
 #include "sigaction.h"
+#include "hostcall.h"
+#include "process.h"
 #include "syscall.h"
 
 void dune_real_action(int sig, const struct ksigaction *act, struct ksigaction *real)
@@ -25,9 +27,17 @@ void dune_real_action(int sig, const struct ksigaction *act, struct ksigaction *
 	real->mask = ~0ULL;
 }
 
+long dune_kernel_action(int sig, const struct ksigaction *real, struct ksigaction *old)
+{
+	if (dune_process.stub && dune_active())
+		return dune_hypercall(HC_SYSCALL(__NR_rt_sigaction), sig, (long)real, (long)old,
+				      SIGSET_SIZE, 0, 0);
+	return sys_any(__NR_rt_sigaction, sig, (long)real, (long)old, SIGSET_SIZE, 0);
+}
+
 void dune_tell_kernel(int sig, const struct ksigaction *real)
 {
-	sys_any(__NR_rt_sigaction, sig, (long)real, 0, SIGSET_SIZE, 0);
+	dune_kernel_action(sig, real, NULL);
 }
 
 /* Returns whether the action of @sig was being written when @sequence was read. */

@@ -43,7 +43,14 @@ ALWAYS_INLINE u64 blocked_by(const struct ksigaction *act, int sig)
 /* Stores in @real the action that the library installs for the program's @act. */
 void dune_real_action(int sig, const struct ksigaction *act, struct ksigaction *real);
 
-/* Sets the kernel's action of @sig to @real. */
+/*
+ * Sets the kernel's action of @sig to @real, if that is not NULL, and stores the one before in
+ * @old, if that is not NULL. With a stub the module refuses this call to the guest half, which
+ * asks the host half for it. Returns 0 or an error.
+ */
+long dune_kernel_action(int sig, const struct ksigaction *real, struct ksigaction *old);
+
+/* The same, where the call cannot fail. */
 void dune_tell_kernel(int sig, const struct ksigaction *real);
 
 /*

@@ -183,8 +183,7 @@ static long change_action(struct dune_sighand *sh, int sig,
 		dune_set_action(sh, sig, act);
 		dune_real_action(sig, act, &real);
 	}
-	err = dune_hypercall(__NR_rt_sigaction, sig, act ? (long)&real : 0,
-			     (long)&real_old, SIGSET_SIZE, 0, 0);
+	err = dune_kernel_action(sig, act ? &real : NULL, &real_old);
 	/* The library's record is the old action if the kernel has the library's handler. */
 	if (real_old.handler == (u64)dune_host_handler)
 		*old = before;

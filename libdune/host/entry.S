@@ -44,6 +44,17 @@ dune_host_start:
 	leaq	HOST_STACK_TOP(%rdi), %rsp
 	call	dune_host_loop
 
+/* long dune_host_run_stub(vcpu, stub): runs @vcpu by the stub, whose contract is in dune.h */
+	.globl	dune_host_run_stub
+	.hidden	dune_host_run_stub
+dune_host_run_stub:
+	pushq	%rbx
+	movl	%edi, %ebx
+	xorl	%edx, %edx
+	call	*%rsi
+	popq	%rbx
+	ret
+
 /* long dune_host_syscall(t, nr, a0, a1, a2, a3, a4, a5) */
 	.globl	dune_host_syscall, dune_host_abort_begin, dune_host_abort_insn
 	.globl	dune_host_abort_done, dune_host_abort

@@ -29,6 +29,9 @@ void dune_device_close(long dev);
 long dune_vcpu_open(struct dune_thread *t, long dev);
 long dune_vcpu_renew(struct dune_thread *t);
 
+/* stub.c */
+long dune_stub_start(int vcpu);
+
 /* start_state.c */
 void dune_gdt_init(struct dune_thread *t);
 void dune_gdt_set_cpu(struct dune_thread *t);
@@ -39,6 +42,7 @@ void dune_state_move(struct dune_thread *t, struct dune_state *s);
 /* entry.S */
 long dune_host_switch(struct dune_thread *t, struct dune_run *run);
 void dune_host_start(struct dune_thread *t) __noreturn;
+long dune_host_run_stub(int vcpu, const void *stub);
 long dune_host_syscall(struct dune_thread *t, long nr, long a0, long a1,
 		       long a2, long a3, long a4, long a5);
 long dune_host_clone(struct dune_thread *t, long nr, long a0, long a1, long a2, long a3, long a4);
@@ -52,6 +56,7 @@ extern const char dune_host_probe_fail[];
 
 /* loop.c; the first is called by entry.S */
 void dune_host_enter(struct dune_thread *t) __noreturn;
+bool dune_can_interrupt(const struct dune_regs *r);
 void dune_host_loop(struct dune_thread *t) __noreturn;
 void dune_host_fatal(struct dune_thread *t, const char *what, long err, int sig)
 	__noreturn;

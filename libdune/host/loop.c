@@ -73,7 +73,7 @@ static bool at_forward(const struct dune_regs *r)
  * else if this hypercall ended now. SYSCALL cleared IF: the flags that count are
  * those to which its entry returns.
  */
-static bool can_interrupt(const struct dune_regs *r)
+bool dune_can_interrupt(const struct dune_regs *r)
 {
 	if (at_lstar(r))
 		return r->r11 & RFLAGS_IF;
@@ -109,7 +109,7 @@ static bool restarts(const struct dune_thread *t, u32 restart)
  */
 static long guest_call(struct dune_thread *t, long nr, const struct dune_regs *r)
 {
-	if (!can_interrupt(r))
+	if (!dune_can_interrupt(r))
 		return sys6(nr, r->rdi, r->rsi, r->rdx, r->r10, r->r8, r->r9);
 	return dune_host_syscall(t, nr, r->rdi, r->rsi, r->rdx, r->r10, r->r8, r->r9);
 }
@@ -160,7 +160,7 @@ static long exit_call(struct dune_thread *t, long nr, const struct dune_regs *r)
 		return guest_call(t, nr, r);
 	sys4(__NR_rt_sigprocmask, SIG_SETMASK, (long)&all, 0, SIGSET_SIZE);
 	/* The guest half sets the mask when it has taken the queued signals. */
-	if (READ_ONCE(t->nsig) && can_interrupt(r))
+	if (READ_ONCE(t->nsig) && dune_can_interrupt(r))
 		return DUNE_AGAIN;
 	dune_thread_exit(t, r->rdi);
 }
@@ -230,7 +230,7 @@ static void do_syscall(struct dune_thread *t, u32 restart)
 			r->rax = -EINTR;
 			return;
 		}
-		if (can_interrupt(r)) {
+		if (dune_can_interrupt(r)) {
 			again(r);
 			return;
 		}
@@ -331,6 +331,7 @@ static void handle_exit(struct dune_thread *t)
 /* Runs the vCPU of @t for ever. The caller is on the host half's stack. */
 void dune_host_loop(struct dune_thread *t)
 {
+	const void *stub = dune_process.stub;
 	long err;
 	u64 n;
 
@@ -338,7 +339,8 @@ void dune_host_loop(struct dune_thread *t)
 		/* A signal that arrives after this test sets the vector itself. */
 		if (READ_ONCE(t->nsig))
 			t->run->irq_vector = VEC_SIGNAL;
-		err = sys3(__NR_ioctl, t->vcpu, DUNE_RUN, 0);
+		err = stub ? dune_host_run_stub(t->vcpu, stub) :
+			     sys3(__NR_ioctl, t->vcpu, DUNE_RUN, 0);
 		if (err)
 			dune_host_fatal(t, "DUNE_RUN failed", err, SIGABRT);
 		n = t->run->counters[DUNE_COUNT_MIGRATION];

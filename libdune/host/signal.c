@@ -264,12 +264,17 @@ static void queue(struct dune_thread *t, int sig, const struct ksigaction *act,
  */
 static void abort_call(const struct dune_thread *t, struct kucontext *uc)
 {
-	u64 rip = uc->mc.rip;
+	u64 rip = uc->mc.rip, stub = (u64)dune_process.stub;
 
 	if ((rip >= (u64)dune_host_abort_begin &&
 	     rip <= (u64)dune_host_abort_insn) ||
 	    (rip >= (u64)dune_host_clone_begin && rip <= (u64)dune_host_clone_insn))
 		uc->mc.rip = (u64)dune_host_abort;
+	/* The stub returns 0 to dune_host_loop(), where the call is found in the run page. */
+	if (stub && rip == stub + DUNE_STUB_CALL && dune_can_interrupt(&t->run->regs)) {
+		uc->mc.rip = stub + DUNE_STUB_LEAVE;
+		uc->mc.rax = 0;
+	}
 	if (before_probe(uc) && (t->run->regs.rflags & RFLAGS_IF))
 		uc->mc.rip = (u64)dune_host_probe_fail;
 }

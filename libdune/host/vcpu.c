@@ -81,7 +81,7 @@ static long get_info(int dev)
 	return 0;
 }
 
-/* Gives the vCPU of @fd its run page, its granules and its state. Returns 0 or an error. */
+/* Gives the vCPU of @fd run page, granules, stub and state. Returns 0 or an error. */
 static long start_vcpu(struct dune_thread *t, int fd)
 {
 	long err, run = dune_run_map(t, fd);
@@ -89,6 +89,8 @@ static long start_vcpu(struct dune_thread *t, int fd)
 	if (is_error(run))
 		return run;
 	err = dune_granule_tell_all(fd);
+	if (!err)
+		err = dune_stub_start(fd);
 	if (!err)
 		err = sys3(__NR_ioctl, fd, DUNE_SET_STATE, (long)&t->state);
 	if (err) {

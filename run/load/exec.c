@@ -243,7 +243,9 @@ static long become(int image, u64 argv, u64 envp)
 	write_list(tree_option, tree_option + sizeof(tree_option), image);
 	stats_end_process();
 	inherit(image, true);
-	err = SYS5(__NR_execveat, self, "", v.argv, v.envp, AT_EMPTY_PATH);
+	/* main.c makes this call before dune_enter(), for a script. */
+	err = SYS5(dune_active() ? DUNE_BY_HOST(__NR_execveat) : __NR_execveat, self, "", v.argv,
+		   v.envp, AT_EMPTY_PATH);
 	inherit(image, false);
 	exec_free_vectors();
 	return err;

@@ -19,6 +19,8 @@ CHILD := $(foreach part,child timing,$(addprefix $(COMMON)$(part),.c .h))
 MAPS := $(TAP) $(addprefix $(COMMON)maps,.c .h)
 # Seccomp filters.
 FILTER := $(addprefix $(COMMON),filter.c filter.h)
+# Restartable sequences.
+RSEQ := $(addprefix $(COMMON),rseq.c rseq.h)
 # clone3() with structures of several sizes.
 CLONE3 := $(addprefix $(COMMON),clone3.c clone3.h)
 # The kernel log and whatever else tests of a kernel use; nothing of Dune's.

@@ -31,10 +31,18 @@
 #ifndef _UAPI_LINUX_DUNE_H
 #define _UAPI_LINUX_DUNE_H
 
+#define DUNE_API_VERSION	4
+
+/* struct dune_stub describes these. */
+#define DUNE_STUB_OFFSET	0x1000
+#define DUNE_STUB_ENTER		0
+#define DUNE_STUB_CALL		16
+#define DUNE_STUB_LEAVE		48
+#define DUNE_STUB_RESULT	1
+
+#ifndef __ASSEMBLER__
 #include <linux/ioctl.h>
 #include <linux/types.h>
-
-#define DUNE_API_VERSION	3
 
 /* dune_info.vendor */
 #define DUNE_VENDOR_SVM		1
@@ -200,6 +208,61 @@ struct dune_private {
 	__u64 guest;
 };
 
+/*
+ * The stub is a page of code of the module's, for a process whose other code cannot be trusted
+ * with what DUNE_RUN leaves to user mode. It is a function that runs a vCPU:
+ *
+ *	DUNE_STUB_ENTER:  lseek(EDI, RSI, EDX)	enters the guest
+ *			  UD2			what lseek() returns is never used
+ *	DUNE_STUB_CALL:	  SYSCALL		the guest's call, with its number and arguments
+ *			  and then as from DUNE_STUB_ENTER, with lseek(EBX, the result,
+ *			  DUNE_STUB_RESULT)
+ *	DUNE_STUB_LEAVE:  RET
+ *
+ * A caller sets EDI and EBX to the vCPU's descriptor and EDX to 0. The module lets the thread
+ * continue at DUNE_STUB_CALL where DUNE_RUN would return with DUNE_EXIT_SYSCALL, with one
+ * exception: if dune_run.restart is not 0, or dune_run.irq_vector was not taken. Then, and for
+ * all other exits, it lets the thread continue at DUNE_STUB_LEAVE, with RAX 0 and dune_run as
+ * DUNE_RUN leaves it, or with RAX a negative errno, which is one of DUNE_RUN's, or -EPERM if the
+ * thread has registered restartable sequences (rseq). RBX, RBP, RSP and R12 to R15 are kept.
+ *
+ * What user mode changes in dune_run between DUNE_STUB_CALL and the lseek() after it may have no
+ * effect, except for dune_run.irq_vector. A signal handler that returns there must leave the bases
+ * of FS and GS as they were. It may instead move the thread from DUNE_STUB_CALL to
+ * DUNE_STUB_LEAVE: then the call is not made.
+ *
+ * The page is mapped by mmap() of a vCPU's descriptor at offset DUNE_STUB_OFFSET, by the
+ * vCPU's thread, one page, MAP_SHARED and without PROT_WRITE (EINVAL). It can be read and
+ * executed. mprotect() fails with EACCES; nobody can write the page, and a child does not
+ * inherit it. SIGKILL ends all processes that share the memory if the page is unmapped or
+ * replaced, and if mremap() moves it.
+ *
+ * DUNE_SET_STUB binds a vCPU to the stub at an address. Several vCPUs may be bound to one. From
+ * then on the module refuses calls of the guest with which it could direct a thread of the
+ * process in user mode:
+ *
+ *	rt_sigaction, sigaltstack, rt_sigreturn, rseq, clone, clone3, fork, vfork, execve,
+ *	execveat, ptrace, prctl(PR_SET_SYSCALL_USER_DISPATCH), ioctl of Dune's	EPERM
+ *	numbers that the kernel does not have					ENOSYS
+ *
+ * What the runtime itself needs of these it asks its host half for by a message (DUNE_HOSTCALL).
+ */
+
+/**
+ * struct dune_stub - argument of DUNE_SET_STUB
+ * @size:	sizeof(struct dune_stub)
+ * @flags:	zero
+ * @address:	of the stub
+ *
+ * EINVAL if no stub begins at @address, EBUSY if the vCPU is bound already or is in a run, and
+ * EINTR if a fatal signal ends the wait for the lock of the process's memory.
+ */
+struct dune_stub {
+	__u32 size;
+	__u32 flags;
+	__u64 address;
+};
+
 /**
  * struct dune_segment - a segment register with its hidden part
  * @selector:	visible selector
@@ -299,7 +362,8 @@ struct dune_regs {
  * A hypercall (VMMCALL or VMCALL, ring 0 only; #UD elsewhere) with RAX below
  * 2^32 is a system call: number in RAX, arguments in RDI, RSI, RDX, R10, R8,
  * R9, result in RAX, no other register changed. With a bit of the upper half
- * of RAX set it is a message to the host half: DUNE_EXIT_HOSTCALL.
+ * of RAX set it is a message to the host half: DUNE_EXIT_HOSTCALL. (A vCPU that is bound to a
+ * stub refuses some calls.)
  */
 #define DUNE_HOSTCALL		(1ULL << 32)
 
@@ -394,5 +458,7 @@ struct dune_run {
 #define DUNE_MAP_GRANULE	_IOW(DUNE_IOC_TYPE, 0x13, struct dune_granule)
 #define DUNE_RENEW_VCPU		_IOW(DUNE_IOC_TYPE, 0x14, struct dune_renew_vcpu)
 #define DUNE_ADD_PRIVATE	_IOWR(DUNE_IOC_TYPE, 0x15, struct dune_private)
+#define DUNE_SET_STUB		_IOW(DUNE_IOC_TYPE, 0x16, struct dune_stub)
 
+#endif /* __ASSEMBLER__ */
 #endif /* _UAPI_LINUX_DUNE_H */

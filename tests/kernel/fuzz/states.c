@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /* Random states: see states.h. */
 #include "states.h"
+#include "by_stub.h"
 #include "random.h"
+#include "rseq.h"
 #include "tap.h"
 #include "x86.h"
 
@@ -18,6 +20,7 @@ static struct guest *g;
 static u8 *code;
 static struct state_counts *counts;
 static u64 state;	/* of the random numbers */
+static void *stub;	/* of the process's vCPU, or NULL */
 
 void states_begin(struct guest *guest, u8 *page, struct state_counts *c)
 {
@@ -309,7 +312,8 @@ static void random_run(void)
 	counts->regs = *r;
 	memcpy(counts->code, code, sizeof(counts->code));
 	for (int i = 0; i < STATE_RUNS; i++) {
-		long err = guest_run(g);
+		/* The calls of the guest that leave it for DUNE_RUN are then made. */
+		long err = stub && chance(2) ? stub_enter(stub, g->fd) : guest_run(g);
 
 		counts->runs++;
 		if (err) {
@@ -334,7 +338,7 @@ static void random_ioctl(void)
 {
 	static const unsigned int known[] = {
 		DUNE_GET_INFO, DUNE_CREATE_VCPU, DUNE_GET_STATE, DUNE_SET_STATE, DUNE_RUN,
-		DUNE_MAP_GRANULE, DUNE_ADD_PRIVATE, DUNE_RENEW_VCPU,
+		DUNE_MAP_GRANULE, DUNE_ADD_PRIVATE, DUNE_RENEW_VCPU, DUNE_SET_STUB,
 	};
 	static u64 buffer[64];
 	unsigned int request = known[below(sizeof(known) / sizeof(known[0]))];
@@ -358,9 +362,22 @@ static void random_ioctl(void)
 			    below(3) * 4096);
 }
 
+/* Binds the vCPU to a stub, which also refuses some of the guest's calls from then on. */
+static void make_stub(void)
+{
+	if (stub)
+		return;
+	rseq_drop();
+	stub = mmap(NULL, 4096, PROT_READ, MAP_SHARED, g->fd, DUNE_STUB_OFFSET);
+	if (stub == MAP_FAILED || stub_bind(g, stub))
+		stub = NULL;
+}
+
 void states_run(u64 seed)
 {
 	state = mix(seed) ?: 1;
+	if (chance(40))
+		make_stub();
 	if (chance(5))
 		random_ioctl();
 	else

@@ -17,6 +17,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
@@ -121,6 +122,8 @@ static void test_hidden_descriptor(const char *what)
 	is(call(SYS_ioctl, fd, 0xde10, 0, 0, 0, 0), -EBADF, "ioctl of a hidden descriptor: EBADF");
 	is(call(SYS_dup2, 0, fd, 0, 0, 0, 0), fd,
 	   "dup2 to the number of a hidden descriptor: the number");
+	/* This call leaves the guest, and comes back by the vCPU's new number. */
+	is(call(SYS_prctl, PR_GET_DUMPABLE, 0, 0, 0, 0, 0), 1, "a call that the stub makes");
 	is(call(SYS_close, fd, 0, 0, 0, 0, 0), 0,
 	   "close of a number that a hidden descriptor had: 0");
 	is(call(SYS_close_range, 3, ~0U, 0, 0, 0, 0), 0, "close_range of all descriptors: 0");

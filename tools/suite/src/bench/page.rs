@@ -31,7 +31,9 @@ parentheses names another: ptrace, an ioctl of /dev/dune that does nothing, `ent
 KVM. One program, `bench/with_kvm.c`, measures Dune with and without KVM, so a figure without KVM
 can differ a little from the same figure in its own row. The slow path is forced by a flag
 (`DUNE_RUN_SLOW_SYSCALL`), so neither side of its row includes the cost of ptrace, audit or a
-tracepoint itself.
+tracepoint itself. `getpid_slow` is the slow path of a program that uses libdune, whose host half
+makes the call. `getpid_native` is the slow path of the sandbox, where the stub makes the call
+([decision 0054](decisions/0054-stub-page-and-closed-list.md)).
 ";
 
 /// The targets that are not Intel's own.

@@ -162,7 +162,7 @@ use Baseline::{EmptyIoctl, Enter, Linux, NoKvm, Ptrace};
 use Rule::{AtLeast, AtMost, AtMostKb, BaselineTimes, Near, TimesBaseline};
 
 /// The subjects in the page's order.
-pub const SUBJECTS: [Subject; 23] = [
+pub const SUBJECTS: [Subject; 24] = [
     subject(
         "getpid_ring0",
         "getpid() from ring 0",
@@ -182,6 +182,7 @@ pub const SUBJECTS: [Subject; 23] = [
   0011](decisions/0011-slow-path-stays-at-two-system-calls.md)).",
         )],
     ),
+    subject("getpid_native", "getpid() by the stub", Linux, &[amd(times(3.5))]),
     subject(
         "first_touch",
         "first touch of a page",
@@ -440,6 +441,7 @@ mod tests {
         };
         assert_eq!(text("getpid_ring0", &SVM), "≤ 1.1 × Linux, 1 exit");
         assert_eq!(text("getpid_slow", &SVM), "≤ 3 × Linux");
+        assert_eq!(text("getpid_native", &SVM), "≤ 3.5 × Linux");
         assert_eq!(text("trap", &SVM), "≤ 100; Linux / Dune ≥ 40");
         assert_eq!(text("trap", &VMX), "≤ 100");
         assert_eq!(text("intercept", &SVM), "ptrace / Dune ≥ 60");

@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The stub: a page of code through which user mode runs a vCPU (<linux/dune.h> has its
+ * contract). It keeps nothing in memory: the kernel decides where the thread continues, and
+ * passes everything else in registers.
+ *
+ * Three things make it fit for a process whose other code is not trusted. The page defends
+ * itself: only the end of the process takes it away. A run begins and ends at places
+ * that only this file chooses. And the guest cannot make the calls by which the kernel itself
+ * would direct the thread somewhere else (stub_refuses()).
+ */
+#include <linux/file.h>
+#include <linux/mm.h>
+#include <linux/prctl.h>
+#include <linux/ptrace.h>
+#include <linux/sched/mm.h>
+#include <linux/sched/signal.h>
+#include <asm/syscall.h>
+#include <asm/unistd.h>
+
+#include "dune/compat.h"
+#include "dune/stub.h"
+#include "dune/vcpu.h"
+
+/* stub_code.S */
+extern const u8 stub_code[], stub_code_end[];
+
+/* The one page that all processes map, read-only, filled with INT3 after the code. */
+static void *stub_page __ro_after_init;
+
+/* Makes the page. Called once, at load; may sleep. Returns 0 or -ENOMEM. */
+int __init stub_init(void)
+{
+	stub_page = (void *)__get_free_page(GFP_KERNEL);
+	if (!stub_page)
+		return -ENOMEM;
+	memset(stub_page, 0xcc, PAGE_SIZE);
+	memcpy(stub_page, stub_code, stub_code_end - stub_code);
+	return 0;
+}
+
+/* Frees the page, which is mapped nowhere: a mapping has a file of this module. */
+void stub_cleanup(void)
+{
+	free_page((unsigned long)stub_page);
+}
+
+static bool uses(const struct task_struct *process, const struct mm_struct *mm)
+{
+	const struct task_struct *t;
+
+	for_each_thread(process, t) {
+		const struct mm_struct *used = READ_ONCE(t->mm);
+
+		if (used)
+			return used == mm;
+	}
+	return false;
+}
+
+/*
+ * The stub is being unmapped. Code that runs there, or will return there, must not continue with
+ * what is mapped in its place. So all processes that share this memory get SIGKILL. The lock of
+ * the memory is held, and no mapping can take the place before it is released: a thread that
+ * executes the stub then faults. It finds the signal when that fault is handled, and if the lock
+ * is held for reading only (munmap()), SIGSEGV may come first.
+ *
+ * A process that is being made (CLONE_VM) is in the list before its parent can be killed, or is
+ * not made, because its parent was (copy_process()). At the end of the memory itself nobody uses
+ * it.
+ *
+ * An mmap() of the stub that fails midway gets here, too, and so does an mremap() that has moved
+ * it, before it releases the lock.
+ */
+static void stub_close(struct vm_area_struct *vma)
+{
+	struct mm_struct *mm = vma->vm_mm;
+	struct task_struct *p;
+
+	if (!atomic_read(&mm->mm_users))
+		return;
+	rcu_read_lock();
+	for_each_process(p)
+		if (!(p->flags & PF_KTHREAD) && uses(p, mm))
+			send_sig(SIGKILL, p, 1);
+	rcu_read_unlock();
+}
+
+static int stub_mprotect(struct vm_area_struct *vma, unsigned long start, unsigned long end,
+			 unsigned long flags)
+{
+	return -EACCES;
+}
+
+/* Also called after madvise(MADV_DONTNEED), which takes away the entry only. */
+static vm_fault_t stub_fault(struct vm_fault *vmf)
+{
+	vmf->page = virt_to_page(stub_page);
+	get_page(vmf->page);
+	return 0;
+}
+
+/* The mapping is one page, so it cannot be split. */
+static const struct vm_operations_struct stub_vm_ops = {
+	.close = stub_close,
+	.mprotect = stub_mprotect,
+	.fault = stub_fault,
+};
+
+/*
+ * Makes @vma, of one page, the stub. Without VM_MAYWRITE no access writes there, not even a
+ * tracer's (FOLL_FORCE). VM_IO keeps get_user_pages() out, and madvise(MADV_DOFORK), which would
+ * undo VM_DONTCOPY. The right to execute is added here because mmap() refuses it for anonymous
+ * inodes since 6.16. Returns 0 or a negative errno.
+ */
+int stub_mmap(struct vm_area_struct *vma)
+{
+	if (!(vma->vm_flags & VM_SHARED) || vma->vm_flags & VM_WRITE)
+		return -EINVAL;
+	vm_flags_clear(vma, VM_MAYWRITE);
+	vm_flags_set(vma, VM_READ | VM_EXEC | VM_MAYEXEC | VM_IO | VM_DONTEXPAND | VM_DONTCOPY);
+	vma->vm_page_prot = vm_get_page_prot(vma->vm_flags);
+	vma->vm_ops = &stub_vm_ops;
+	return 0;
+}
+
+static bool is_stub(struct mm_struct *mm, unsigned long address)
+{
+	struct vm_area_struct *vma = vma_lookup(mm, address);
+
+	return vma && vma->vm_start == address && vma->vm_ops == &stub_vm_ops;
+}
+
+/*
+ * Binds @vcpu, of current, to the stub at @address. May sleep. Returns 0, -EINVAL, -EBUSY or
+ * -EINTR.
+ */
+long stub_bind(struct dune_vcpu *vcpu, unsigned long address)
+{
+	struct mm_struct *mm = current->mm;
+	bool found;
+
+	if (vcpu->running || vcpu->stub)
+		return -EBUSY;
+	if (mmap_read_lock_killable(mm))
+		return -EINTR;
+	found = is_stub(mm, address);
+	mmap_read_unlock(mm);
+	if (!found)
+		return -EINVAL;
+	vcpu->stub = address;
+	return 0;
+}
+
+/*
+ * Sets where the thread continues in user mode. SYSRET, which is faster than IRET, needs RIP in
+ * RCX, too.
+ */
+static void go_to(struct pt_regs *regs, unsigned long ip)
+{
+	regs->ip = ip;
+	regs->cx = ip;
+}
+
+/*
+ * Whether user mode can make the guest's call, by which the run has ended, at once: not if a
+ * signal has interrupted the call already, and not if the guest has not taken its interrupt,
+ * because the call might then wait although a signal should interrupt it.
+ */
+static bool is_plain_call(struct dune_run *run)
+{
+	return !READ_ONCE(run->restart) && !READ_ONCE(run->irq_vector);
+}
+
+/**
+ * stub_run() - lseek() of a vCPU: run it for the stub
+ * @file:	the vCPU's
+ * @result:	of the guest's call that the stub has made, if there was one
+ * @whence:	DUNE_STUB_RESULT if there was one
+ *
+ * Only the instruction in the stub gets here with its RIP: not an lseek() elsewhere, and not one
+ * that a guest makes (dispatch_listed() in hypercall.c), which would begin a run within a run.
+ *
+ * A thread with a restartable sequence has told the kernel an address to continue at whenever
+ * it is interrupted in the sequence, and the sequence may be the stub.
+ *
+ * Context: process, in lseek(); may sleep for as long as the guest runs.
+ * Return: the thread's RAX in user mode: the number of the call at DUNE_STUB_CALL; 0 or a
+ * negative errno at DUNE_STUB_LEAVE. -EPERM without another RIP if the caller is not the stub.
+ */
+loff_t stub_run(struct file *file, loff_t result, int whence)
+{
+	struct dune_vcpu *vcpu = file->private_data;
+	struct pt_regs *regs = task_pt_regs(current);
+	const struct pt_regs *call = &vcpu->frame;
+	struct dune_run *run = vcpu->run;
+	bool has_result = whence == DUNE_STUB_RESULT;
+	long reason;
+
+	if (!vcpu_is_mine(vcpu) || !vcpu->stub || regs->ip != vcpu->stub + STUB_ENTERED)
+		return -EPERM;
+	if (has_result)
+		WRITE_ONCE(run->regs.rax, result);
+	reason = unlikely(kernel_has_rseq(current)) ? -EPERM : run_vcpu(file, vcpu, has_result);
+	if (reason != DUNE_EXIT_SYSCALL || unlikely(!is_plain_call(run))) {
+		go_to(regs, vcpu->stub + DUNE_STUB_LEAVE);
+		return min(reason, 0L);
+	}
+	regs->di = call->di;
+	regs->si = call->si;
+	regs->dx = call->dx;
+	regs->r10 = call->r10;
+	regs->r8 = call->r8;
+	regs->r9 = call->r9;
+	go_to(regs, vcpu->stub + DUNE_STUB_CALL);
+	return call->orig_ax;
+}
+
+/**
+ * stub_refuses() - whether a guest may make a call, on a vCPU that is bound to a stub
+ * @call:	its number and arguments, in memory of the kernel
+ *
+ * The calls that are refused can make the kernel direct the thread, or another one of the
+ * process, to an address of the caller's choice in user mode. Any other call ends where it was
+ * made, and changes the process's memory at most, in which the stub keeps nothing.
+ *
+ * Return: 0, or the negative errno that the guest gets.
+ */
+long stub_refuses(const struct pt_regs *call)
+{
+	switch (call->orig_ax) {
+	/* They set where a signal handler begins, on which stack, and where it returns to. */
+	case __NR_rt_sigaction:
+	case __NR_sigaltstack:
+	case __NR_rt_sigreturn:
+	/* It sets where an interrupted sequence of instructions continues. */
+	case __NR_rseq:
+	/* The child continues after the stub's instruction, on a stack of the caller's choice. */
+	case __NR_clone:
+	case __NR_clone3:
+	case __NR_fork:
+	case __NR_vfork:
+	/* Another program would run natively. */
+	case __NR_execve:
+	case __NR_execveat:
+	/* It sets the registers of a thread in user mode. */
+	case __NR_ptrace:
+		return -EPERM;
+	case __NR_prctl:
+		/* It makes calls signals, except in a range of code of the caller's choice. */
+		return (int)call->di == PR_SET_SYSCALL_USER_DISPATCH ? -EPERM : 0;
+	case __NR_ioctl:
+		/* They set the registers of a guest, and make vCPUs without a stub. */
+		return _IOC_TYPE((unsigned int)call->si) == DUNE_IOC_TYPE ? -EPERM : 0;
+	default:
+		/* The native entry knows more numbers, those of the x32 ABI. */
+		return call->orig_ax < NR_syscalls ? 0 : -ENOSYS;
+	}
+}

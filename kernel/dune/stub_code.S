@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The code of the stub, which runs in user mode (stub.c, which copies it to a page of its own;
+ * <linux/dune.h> has its contract). It is data of the module.
+ *
+ * What lseek() returns is never used where it falls through: if the descriptor is not a vCPU's,
+ * that is a number which the program may have chosen. stub_run() moves the thread to one of the
+ * two places after UD2.
+ */
+#include <linux/dune.h>
+#include <linux/linkage.h>
+#include <asm/unistd.h>
+
+#include "dune/stub.h"
+
+	.section .rodata, "a"
+	.globl	stub_code, stub_code_end
+
+stub_code:
+	.org	stub_code + DUNE_STUB_ENTER
+1:	movl	$__NR_lseek, %eax
+	syscall
+	.org	stub_code + STUB_ENTERED, 0xcc
+	ud2
+
+	.org	stub_code + DUNE_STUB_CALL, 0xcc
+	syscall
+	movq	%rax, %rsi
+	movl	%ebx, %edi
+	movl	$DUNE_STUB_RESULT, %edx
+	jmp	1b
+
+	.org	stub_code + DUNE_STUB_LEAVE, 0xcc
+	ret
+	int3
+stub_code_end:
