@@ -115,7 +115,7 @@ static noinline long vcpu_add_private(struct dune_vcpu *vcpu,
 	/* Pages whose address cannot be returned would be lost. */
 	if (put_user(0, &argument->guest))
 		return -EFAULT;
-	err = second_level_add_private(&vcpu->second_level, private.pages, &gpa);
+	err = second_level_add_private(&vcpu->second_level, private.pages, NULL, &gpa);
 	return err ?: put_user(gpa, &argument->guest);
 }
 
