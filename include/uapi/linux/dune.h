@@ -266,14 +266,15 @@ struct dune_private {
  *    user mode, without changing it, so that the kernel grows a stack or sends the signal for
  *    the access; the result is 0. Other numbers from DUNE_PROBE_READ on have the result -ENOSYS.
  *  - For a signal that the guest wants, it sets the kernel's action by a privileged rt_sigaction:
- *    the handler at DUNE_STUB_SIGNAL, SA_SIGINFO, SA_ONSTACK, and a mask of all signals. By a
- *    privileged sigaltstack it gives the kernel a stack, on which each frame begins at the top,
- *    since RSP is 0 in the stub. The handler enters the guest by lseek(EBX, the address of the
- *    frame's struct ucontext, DUNE_STUB_FRAME), and never returns. The module fills in
- *    dune_run.signal and sets dune_run.irq_vector to dune_stub.irq_vector. All signals are blocked
- *    until the guest sets another mask (rt_sigprocmask), so the next frame comes after that. A
- *    probe that faults while its signal is blocked ends the process. The FPU registers are in
- *    their initial state. The guest loads those of before from the frame.
+ *    the handler at DUNE_STUB_SIGNAL, SA_SIGINFO, SA_ONSTACK, SA_RESTORER (the kernel demands it;
+ *    the restorer is never used), and a mask of all signals. By a privileged sigaltstack it gives
+ *    the kernel a stack, on which each frame begins at the top, since RSP is 0 in the stub. The
+ *    handler enters the guest by lseek(EBX, the address of the frame's struct ucontext,
+ *    DUNE_STUB_FRAME), and never returns. The module fills in dune_run.signal and sets
+ *    dune_run.irq_vector to dune_stub.irq_vector. All signals are blocked until the guest sets
+ *    another mask (rt_sigprocmask), so the next frame comes after that. A probe that faults while
+ *    its signal is blocked ends the process. The FPU registers are in their initial state. The
+ *    guest loads those of before from the frame.
  *  - dune_run.signal.again is set to 1 if a signal came before a call or a probe was made, or if
  *    the call has to be made again after the signal. RAX is then the number, or that of
  *    restart_syscall if the kernel would continue the call by it (rt_sigreturn, which is not used
