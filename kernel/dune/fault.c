@@ -5,15 +5,18 @@
  * other. An access that the process may make is resolved here. Everything else (no
  * mapping, a stack to grow, a forbidden access, SIGBUS, no memory) goes to the host half,
  * which accesses the address in user mode: then the kernel itself grows the stack or
- * sends the signal, with the right siginfo.
+ * sends the signal, with the right siginfo. Without a host half (DUNE_STUB_EVENTS) the guest gets
+ * #PF, and asks for that access.
  */
 #include <linux/mm.h>
 #include <linux/sched/task_stack.h>
+#include <asm/trap_pf.h>
 
 #include "dune/compat.h"
 #include "dune/exit.h"
 #include "dune/trace/trace.h"
 #include "dune/vcpu.h"
+#include "dune/vcpu_ops.h"
 #include "dune/vm.h"
 
 static bool vma_allows(const struct vm_area_struct *vma, u32 flags)
@@ -77,6 +80,20 @@ static bool fill_second_level(struct dune_vcpu *vcpu, u64 address, u32 flags)
 	return second_level_fill_after(&vcpu->second_level, address, flags, resolved);
 }
 
+/* Raises #PF in the guest if there is no host half. Returns as fault_handle(). */
+static int raise_unresolved(struct dune_vcpu *vcpu, u64 address, u32 flags)
+{
+	u32 error = X86_PF_PROT | DUNE_PF_NESTED;
+
+	if (!vcpu->events)
+		return DUNE_EXIT_FAULT;
+	if (flags & DUNE_FAULT_WRITE)
+		error |= X86_PF_WRITE;
+	if (flags & DUNE_FAULT_EXEC)
+		error |= X86_PF_INSTR;
+	return vcpu_ops->raise_fault(vcpu, address, error) ? 0 : DUNE_EXIT_FAULT;
+}
+
 /**
  * fault_handle() - resolve a nested page fault
  * @vcpu:	of current
@@ -111,5 +128,5 @@ int fault_handle(struct dune_vcpu *vcpu, u64 gpa, u32 flags)
 		return 0;
 	vcpu->run->fault_address = address;
 	vcpu->run->fault_flags = flags;
-	return DUNE_EXIT_FAULT;
+	return raise_unresolved(vcpu, address, flags);
 }

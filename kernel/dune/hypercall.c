@@ -21,6 +21,7 @@
 #include <asm/unistd.h>
 
 #include "dune/compat.h"
+#include "dune/event.h"
 #include "dune/hypercall.h"
 #include "dune/stub.h"
 #include "dune/trace/trace.h"
@@ -214,6 +215,10 @@ static int leave(struct dune_vcpu *vcpu)
 	unsigned long nr = vcpu->frame.orig_ax;
 
 	if (nr >= DUNE_HOSTCALL) {
+		if (vcpu->events && nr > DUNE_PROBE_READ && nr != DUNE_PROBE_WRITE) {
+			vcpu->run->regs.rax = -ENOSYS;
+			return 0;
+		}
 		vcpu_count(vcpu, DUNE_COUNT_HOSTCALL);
 		return DUNE_EXIT_HOSTCALL;
 	}
@@ -226,14 +231,20 @@ static int leave(struct dune_vcpu *vcpu)
  * @vcpu:	of current; dune_run.regs.rax is valid, and RIP is that of the next
  *		instruction
  *
+ * Without a host half the guest itself decides about the call, after its interrupt.
+ *
  * Context: process, interrupts on.
  * Return: DUNE_EXIT_SYSCALL or DUNE_EXIT_HOSTCALL; 0 to enter the guest again, if the call was
- * refused.
+ * refused or the guest decides.
  */
 int hypercall_leave(struct dune_vcpu *vcpu)
 {
 	const struct dune_regs *regs = &vcpu->run->regs;
 
+	if (vcpu->events) {
+		event_call_again(vcpu);
+		return 0;
+	}
 	copy_arguments(&vcpu->frame, regs, READ_ONCE(regs->rax));
 	return leave(vcpu);
 }

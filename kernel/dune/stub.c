@@ -19,6 +19,7 @@
 #include <asm/unistd.h>
 
 #include "dune/compat.h"
+#include "dune/event.h"
 #include "dune/stub.h"
 #include "dune/vcpu.h"
 
@@ -199,6 +200,8 @@ loff_t stub_run(struct file *file, loff_t result, int whence)
 
 	if (!vcpu_is_mine(vcpu) || !vcpu->stub || regs->ip != vcpu->stub + STUB_ENTERED)
 		return -EPERM;
+	if (vcpu->events)
+		return event_run(file, vcpu, result, whence);
 	if (has_result)
 		WRITE_ONCE(run->regs.rax, result);
 	reason = unlikely(kernel_has_rseq(current)) ? -EPERM : run_vcpu(file, vcpu, has_result);

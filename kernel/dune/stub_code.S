@@ -25,12 +25,31 @@ stub_code:
 
 	.org	stub_code + DUNE_STUB_CALL, 0xcc
 	syscall
-	movq	%rax, %rsi
+2:	movq	%rax, %rsi
 	movl	%ebx, %edi
 	movl	$DUNE_STUB_RESULT, %edx
 	jmp	1b
 
 	.org	stub_code + DUNE_STUB_LEAVE, 0xcc
 	ret
+
+	/*
+	 * The handler of signals, and the places that probe an address, are for DUNE_STUB_EVENTS
+	 * (event.c, which knows the lengths of these instructions). RDX is the address of the
+	 * frame's struct ucontext. When an address is probed, RAX is 0.
+	 */
+	.org	stub_code + DUNE_STUB_SIGNAL, 0xcc
+	movl	%ebx, %edi
+	movq	%rdx, %rsi
+	movl	$DUNE_STUB_FRAME, %edx
+	jmp	1b
+
+	.org	stub_code + DUNE_STUB_READ, 0xcc
+	testb	%al, (%rdi)
+	jmp	2b
+
+	.org	stub_code + DUNE_STUB_WRITE, 0xcc
+	lock orb $0, (%rdi)
+	jmp	2b
 	int3
 stub_code_end:

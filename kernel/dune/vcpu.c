@@ -14,6 +14,7 @@
 #include <linux/uaccess.h>
 
 #include "dune/compat.h"
+#include "dune/event.h"
 #include "dune/guest_state.h"
 #include "dune/stub.h"
 #include "dune/vcpu.h"
@@ -115,7 +116,7 @@ static noinline long vcpu_add_private(struct dune_vcpu *vcpu,
 	/* Pages whose address cannot be returned would be lost. */
 	if (put_user(0, &argument->guest))
 		return -EFAULT;
-	err = second_level_add_private(&vcpu->second_level, private.pages, &gpa);
+	err = second_level_add_private(&vcpu->second_level, private.pages, NULL, &gpa);
 	return err ?: put_user(gpa, &argument->guest);
 }
 
@@ -146,15 +147,29 @@ static int vcpu_mmap(struct file *file, struct vm_area_struct *vma)
 
 /* Carries out DUNE_SET_STUB. Not inline, for the same reason as vcpu_map_granule(). */
 static noinline long vcpu_set_stub(struct dune_vcpu *vcpu,
-				   const struct dune_stub __user *argument)
+				   struct dune_stub __user *argument)
 {
 	struct dune_stub stub;
+	u64 gpa;
+	long err;
 
 	if (copy_from_user(&stub, argument, sizeof(stub)))
 		return -EFAULT;
-	if (stub.size != sizeof(stub) || stub.flags)
+	if (stub.size != sizeof(stub) || stub.flags & ~DUNE_STUB_EVENTS || stub.reserved)
 		return -EINVAL;
-	return stub_bind(vcpu, stub.address);
+	if (!(stub.flags & DUNE_STUB_EVENTS))
+		return stub.irq_vector ? -EINVAL : stub_bind(vcpu, stub.address);
+	/* A run page whose address cannot be returned would be lost. */
+	if (put_user(0, &argument->run))
+		return -EFAULT;
+	err = stub_bind(vcpu, stub.address);
+	if (err)
+		return err;
+	err = event_bind(vcpu, &stub, &gpa);
+	if (!err)
+		return put_user(gpa, &argument->run);
+	vcpu->stub = 0;
+	return err;
 }
 
 static void vcpu_free(struct dune_vcpu *vcpu)
@@ -309,7 +324,9 @@ static long vcpu_ioctl(struct file *file, unsigned int request,
 		return -EPERM;
 	switch (request) {
 	case DUNE_RUN:
-		return argument ? -EINVAL : min(run_vcpu(file, vcpu, false), 0L);
+		if (argument || vcpu->events)
+			return -EINVAL;
+		return min(run_vcpu(file, vcpu, false), 0L);
 	case DUNE_GET_STATE:
 		return vcpu_get_state(vcpu, (void __user *)argument);
 	case DUNE_SET_STATE:

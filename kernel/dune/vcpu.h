@@ -42,14 +42,18 @@ struct call_registers {
  * @fault_page:	guest-physical address of the last nested page fault, to recognize a
  *		repeated one
  * @forbidden:	_TIF_NOTSC and _TIF_NOCPUID of @task when the vendor was last told of them
- * @pkru:	of @task at the start of this run
+ * @pkru:	of @task at the start of this run, or of the last one
  * @irq:	vector of an interrupt for the guest at the start of this run, or 0
+ * @signal_vector: vector of the interrupt for a signal, if @events
+ * @events:	it is bound with DUNE_STUB_EVENTS (event.c); once set, it never changes
+ * @calling:	with @events: the guest waits for the result of the call in @frame, which the
+ *		stub makes
  * @smap:	SMEP and SMAP are in its CR4 (DUNE_VCPU_SMAP); never changes
  * @slow:	this run sends every system call to the host half
  * @notified:	@notifier is registered
  * @ioctl_saved: @ioctl is valid; only during a run
- * @mapped:	@run was mapped, and cannot be mapped again: a descriptor that gets
- *		out of the runtime's hands gives no access to it
+ * @mapped:	@run was mapped or is private memory, and cannot be mapped again: a descriptor
+ *		that gets out of the runtime's hands gives no access to it
  * @running:	a run is on the stack of @task: no second one may nest
  * @resumable:	the last run ended for a call after which the next one may resume it
  *		(run_vcpu())
@@ -75,6 +79,9 @@ struct dune_vcpu {
 	int cpu;
 	u32 pkru;
 	u8 irq;
+	u8 signal_vector;
+	bool events;
+	bool calling;
 	bool smap;
 	bool slow;
 	bool notified;

@@ -68,6 +68,9 @@ struct dune_vcpu;
  *		other function looks for an event whose delivery was interrupted. Both
  *		vendors' functions are notrace, because function tracing would cost one NOP
  *		more in each call, and the path has tracepoints
+ * @raise_fault: for a nested page fault, in @handle_exit: raises #PF in the guest, with @address in
+ *		CR2 and an error code of @error and U/S. Returns false, and raises nothing, if the
+ *		fault came while an event was being delivered: that event comes first
  */
 struct vcpu_ops {
 	u32 vendor;
@@ -93,6 +96,7 @@ struct vcpu_ops {
 	bool (*enter)(struct dune_vcpu *vcpu, bool flush);
 
 	int (*handle_exit)(struct dune_vcpu *vcpu);
+	bool (*raise_fault)(struct dune_vcpu *vcpu, u64 address, u32 error);
 };
 
 extern const struct vcpu_ops svm_vcpu_ops;

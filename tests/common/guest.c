@@ -30,6 +30,7 @@ _Static_assert(GUEST_CALL_ASK == (DUNE_HOSTCALL | 3), "guest_calls.h: not a host
 
 void (*guest_trap_handler)(struct guest_frame *frame);
 bool guest_vmx;
+bool guest_hides_run;
 void (*guest_hypercall)(void) = guest_hypercall_svm;
 
 long raw_syscall(long nr, long a, long b, long c, long d, long e, long f)
@@ -47,7 +48,12 @@ long raw_syscall(long nr, long a, long b, long c, long d, long e, long f)
 
 static int map_vcpu(struct guest *g)
 {
-	g->run = mmap(NULL, g->info.run_size, PROT_READ | PROT_WRITE, MAP_SHARED, g->fd, 0);
+	if (guest_hides_run)
+		g->run = mmap(NULL, g->info.run_size, PROT_READ | PROT_WRITE,
+			      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	else
+		g->run = mmap(NULL, g->info.run_size, PROT_READ | PROT_WRITE, MAP_SHARED,
+			      g->fd, 0);
 	if (g->run == MAP_FAILED)
 		return -errno;
 	guest_vmx = g->info.vendor == DUNE_VENDOR_VMX;

@@ -159,6 +159,12 @@ long raw_syscall(long nr, long a, long b, long c, long d, long e, long f);
 /* Whether the processor is Intel's. Valid after the first guest_vcpu(). */
 extern bool guest_vmx;
 
+/*
+ * Set before a vCPU is made: its run page is not mapped, and guest.run is a page from which
+ * DUNE_SET_STUB takes the first registers (DUNE_STUB_EVENTS).
+ */
+extern bool guest_hides_run;
+
 /* ---- called inside the guest ---- */
 
 /*

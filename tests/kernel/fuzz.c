@@ -382,7 +382,9 @@ int main(int argc, char **argv)
 		   total->reasons[DUNE_EXIT_SHUTDOWN] + total->reasons[DUNE_EXIT_FAULT] > 0 &&
 		   total->scribbled <= total->processes / 2, "the random states were really run");
 	klog_end(&log);
-	ok(log.lines <= 20, "the kernel log hardly grew (%u lines)", log.lines);
+	/* The module reports some of the processes that it kills, but few in an hour. */
+	ok(log.lines <= 20 + (now_us() - began) / 60000000,
+	   "the kernel log hardly grew (%u lines)", log.lines);
 	guest_close(&health);
 	return done();
 }

@@ -38,7 +38,11 @@
 #define DUNE_STUB_ENTER		0
 #define DUNE_STUB_CALL		16
 #define DUNE_STUB_LEAVE		48
+#define DUNE_STUB_SIGNAL	64
+#define DUNE_STUB_READ		80
+#define DUNE_STUB_WRITE		96
 #define DUNE_STUB_RESULT	1
+#define DUNE_STUB_FRAME		2
 
 #ifndef __ASSEMBLER__
 #include <linux/ioctl.h>
@@ -246,21 +250,82 @@ struct dune_private {
  *	numbers that the kernel does not have					ENOSYS
  *
  * What the runtime itself needs of these it asks its host half for by a message (DUNE_HOSTCALL).
+ *
+ * With DUNE_STUB_EVENTS there is no host half. The thread never continues at DUNE_STUB_LEAVE, and
+ * DUNE_RUN fails with EINVAL. Ring 0 of the guest does what is left to do:
+ *
+ *  - If the thread has work in user mode, it continues at DUNE_STUB_ENTER, and enters again.
+ *  - A nested fault that the kernel did not resolve raises #PF in the guest, at the instruction
+ *    that made the access. The error code has DUNE_PF_NESTED and P, and also W/R for a write, I/D
+ *    for a fetch, and U/S for ring 3. CR2 and dune_run.fault_address are the process's address.
+ *    With DUNE_FAULT_GUEST in dune_run.fault_flags they are the guest-physical address. Neither
+ *    has to be the linear address with which the guest made the access.
+ *  - A hypercall with RAX = DUNE_HOSTCALL | number is that call, which the stub makes. It is a
+ *    privileged call: none is refused. A process that such a call makes (fork, clone) has no stub
+ *    and dies. With RAX = DUNE_PROBE_READ or DUNE_PROBE_WRITE the stub accesses the byte at RDI in
+ *    user mode, without changing it, so that the kernel grows a stack or sends the signal for
+ *    the access; the result is 0. Other numbers from DUNE_PROBE_READ on have the result -ENOSYS.
+ *  - For a signal that the guest wants, it sets the kernel's action by a privileged rt_sigaction:
+ *    the handler at DUNE_STUB_SIGNAL, SA_SIGINFO, SA_ONSTACK, SA_RESTORER (the kernel demands it;
+ *    the restorer is never used), and a mask of all signals. By a privileged sigaltstack it gives
+ *    the kernel a stack, on which each frame begins at the top, since RSP is 0 in the stub. The
+ *    handler enters the guest by lseek(EBX, the address of the frame's struct ucontext,
+ *    DUNE_STUB_FRAME), and never returns. The module fills in dune_run.signal and sets
+ *    dune_run.irq_vector to dune_stub.irq_vector. All signals are blocked until the guest sets
+ *    another mask (rt_sigprocmask), so the next frame comes after that. A probe that faults while
+ *    its signal is blocked ends the process. The FPU registers are in their initial state. The
+ *    guest loads those of before from the frame.
+ *  - dune_run.signal.again is set to 1 if a signal came before a call or a probe was made, or if
+ *    the call has to be made again after the signal. RAX is then the number, or that of
+ *    restart_syscall if the kernel would continue the call by it (rt_sigreturn, which is not used
+ *    here, would let it fail with EINTR). SA_RESTART in the kernel's action decides about it, as
+ *    for any program. While the guest has not taken the interrupt of dune_run.irq_vector, each
+ *    hypercall ends so, and is not made. The guest sets the field to 0.
+ *  - The process is killed if the guest halts, shuts down or is left for an unexpected reason
+ *    (DUNE_EXIT_HLT and the following), if a nested fault that the kernel did not resolve comes
+ *    while an event is delivered, if a signal's frame cannot be read, and where DUNE_RUN or the
+ *    stub would fail.
  */
+
+/* dune_stub.flags */
+#define DUNE_STUB_EVENTS	(1U << 0)
+
+/* In the error code of #PF: the second level did not permit the access (DUNE_STUB_EVENTS). */
+#define DUNE_PF_NESTED		(1U << 14)
+
+/* The order of the first sixteen is that of the instruction encoding. */
+struct dune_regs {
+	__u64 rax, rcx, rdx, rbx, rsp, rbp, rsi, rdi;
+	__u64 r8, r9, r10, r11, r12, r13, r14, r15;
+	__u64 rip, rflags;
+};
 
 /**
  * struct dune_stub - argument of DUNE_SET_STUB
  * @size:	sizeof(struct dune_stub)
- * @flags:	zero
+ * @flags:	0 or DUNE_STUB_EVENTS
  * @address:	of the stub
+ * @irq_vector:	with DUNE_STUB_EVENTS: the interrupt (32 to 255) by which the guest learns of
+ *		a signal; else zero
+ * @reserved:	zero
+ * @run:	out, with DUNE_STUB_EVENTS: the guest-physical address of struct dune_run. Its page
+ *		is now private memory of the address space (DUNE_ADD_PRIVATE), and mmap() of it
+ *		fails with EBUSY
+ * @regs:	with DUNE_STUB_EVENTS: the registers with which the guest begins
  *
  * EINVAL if no stub begins at @address, EBUSY if the vCPU is bound already or is in a run, and
- * EINTR if a fatal signal ends the wait for the lock of the process's memory.
+ * EINTR if a fatal signal ends the wait for the lock of the process's memory. With
+ * DUNE_STUB_EVENTS also EBUSY if struct dune_run was mapped before, and the errors of
+ * DUNE_ADD_PRIVATE.
  */
 struct dune_stub {
 	__u32 size;
 	__u32 flags;
 	__u64 address;
+	__u32 irq_vector;
+	__u32 reserved;
+	__u64 run;
+	struct dune_regs regs;
 };
 
 /**
@@ -336,13 +401,6 @@ struct dune_state {
 	__u64 reserved[8];
 };
 
-/* The order of the first sixteen is that of the instruction encoding. */
-struct dune_regs {
-	__u64 rax, rcx, rdx, rbx, rsp, rbp, rsi, rdi;
-	__u64 r8, r9, r10, r11, r12, r13, r14, r15;
-	__u64 rip, rflags;
-};
-
 /* dune_run.exit_reason */
 #define DUNE_EXIT_NONE		0 /* never run */
 #define DUNE_EXIT_INTR		1 /* the thread has work in user mode: run again */
@@ -366,6 +424,8 @@ struct dune_regs {
  * stub refuses some calls.)
  */
 #define DUNE_HOSTCALL		(1ULL << 32)
+#define DUNE_PROBE_READ		(2ULL << 32)
+#define DUNE_PROBE_WRITE	(3ULL << 32)
 
 /* dune_run.flags */
 #define DUNE_RUN_SLOW_SYSCALL	(1U << 0) /* every system call exits */
@@ -389,6 +449,31 @@ enum dune_counter {
 	DUNE_COUNT_TLB_FLUSH,		/* entries that flushed the vCPU's TLB tag */
 	DUNE_COUNT_MIGRATION,		/* the first entry, and each on another CPU */
 	DUNE_COUNT_MAX = 16
+};
+
+/**
+ * struct dune_signal - a signal that the thread has taken (DUNE_STUB_EVENTS)
+ * @info:	siginfo_t
+ * @mask:	of the thread, before the signal (uc_sigmask)
+ * @trap:	uc_mcontext.trapno, .err and .cr2, which describe the thread's last exception
+ * @error:	see @trap
+ * @cr2:	see @trap
+ * @fpstate:	uc_mcontext.fpstate: the address of the FPU registers as XSAVE has written them
+ * @again:	1: the last hypercall was not made, or has to be made again; the guest clears it
+ * @reserved:	zero
+ *
+ * All but @again are values from the frame, which lies in the process's memory: the program may
+ * have changed them.
+ */
+struct dune_signal {
+	__u64 info[16];
+	__u64 mask;
+	__u64 trap;
+	__u64 error;
+	__u64 cr2;
+	__u64 fpstate;
+	__u32 again;
+	__u32 reserved;
 };
 
 /**
@@ -416,6 +501,7 @@ enum dune_counter {
  *		violation, 0 after other exits
  * @reserved1:	zero
  * @counters:	running counts since the vCPU was made, by enum dune_counter
+ * @signal:	out, with DUNE_STUB_EVENTS: the last signal
  *
  * mmap() of the vCPU's file descriptor at offset 0 with MAP_SHARED, by the
  * thread that made the vCPU (others: EPERM), once (then EBUSY, even after it was
@@ -436,6 +522,7 @@ struct dune_run {
 	__u64 hw_info2;
 	__u64 reserved1[8];
 	__u64 counters[DUNE_COUNT_MAX];
+	struct dune_signal signal;
 };
 
 #define DUNE_IOC_TYPE		0xDE
@@ -458,7 +545,7 @@ struct dune_run {
 #define DUNE_MAP_GRANULE	_IOW(DUNE_IOC_TYPE, 0x13, struct dune_granule)
 #define DUNE_RENEW_VCPU		_IOW(DUNE_IOC_TYPE, 0x14, struct dune_renew_vcpu)
 #define DUNE_ADD_PRIVATE	_IOWR(DUNE_IOC_TYPE, 0x15, struct dune_private)
-#define DUNE_SET_STUB		_IOW(DUNE_IOC_TYPE, 0x16, struct dune_stub)
+#define DUNE_SET_STUB		_IOWR(DUNE_IOC_TYPE, 0x16, struct dune_stub)
 
 #endif /* __ASSEMBLER__ */
 #endif /* _UAPI_LINUX_DUNE_H */

@@ -204,13 +204,22 @@ static void map_page(struct private_memory *private, struct list_head *fresh)
 	smp_store_release(&private->count, n + 1);
 }
 
-/*
- * Adds @count pages, with the tables that they need. The lock is held. All that can fail comes
- * first, so that nothing was added if it fails. Returns 0, -ENOMEM, -EBUSY or -EINTR.
- */
-static int add_locked(struct private_memory *private, u64 count)
+/* Adds @page, of which the caller keeps its own reference, to @list. */
+static void share_page(struct private_memory *private, struct list_head *list, struct page *page)
 {
-	u64 end = private->count + count;
+	get_page(page);
+	list_add_tail(&page->lru, list);
+	mm_inc_nr_ptes(private->mm);
+}
+
+/*
+ * Adds @count zeroed pages and then @shared, if it is not NULL, with the tables that they need. The
+ * lock is held. All that can fail comes first, so that nothing was added if it fails. Returns 0,
+ * -ENOMEM, -EBUSY or -EINTR.
+ */
+static int add_locked(struct private_memory *private, u64 count, struct page *shared)
+{
+	u64 end = private->count + count + !!shared;
 	u64 tables = DIV_ROUND_UP(end, LEVEL_ENTRIES) -
 		     DIV_ROUND_UP(private->count, LEVEL_ENTRIES);
 	LIST_HEAD(fresh);
@@ -226,6 +235,8 @@ static int add_locked(struct private_memory *private, u64 count)
 		free_pages_of(private, &fresh);
 		return err;
 	}
+	if (shared)
+		share_page(private, &fresh, shared);
 	if (!private->top)
 		make_directory(private, &fresh);
 	while (private->count < end)
@@ -236,7 +247,9 @@ static int add_locked(struct private_memory *private, u64 count)
 /**
  * private_add() - add pages to the private memory of an address space
  * @private:	of the calling process
- * @count:	the number of pages
+ * @count:	the number of zeroed pages
+ * @shared:	another page, which gets a further reference and follows them, or NULL. No mapping
+ *		uses its page.lru
  * @gpa:	returns the guest-physical address of the first one
  *
  * The pages are contiguous in guest-physical addresses, from the end of those that were added
@@ -246,16 +259,19 @@ static int add_locked(struct private_memory *private, u64 count)
  * Return: 0; -EINVAL for no page; -ENOSPC for more than private_max in all; -ENOMEM; -EBUSY
  * while the computer hibernates; -EINTR for a fatal signal.
  */
-int private_add(struct private_memory *private, u64 count, u64 *gpa)
+int private_add(struct private_memory *private, u64 count, struct page *shared, u64 *gpa)
 {
+	u64 left;
 	int err;
 
-	if (!count)
+	if (!count && !shared)
 		return -EINVAL;
 	if (mutex_lock_killable(&private->lock))
 		return -EINTR;
 	*gpa = private_base + (private->count << PAGE_SHIFT);
-	err = count > private_max - private->count ? -ENOSPC : add_locked(private, count);
+	left = private_max - private->count;
+	err = count > left || count + !!shared > left ? -ENOSPC :
+	      add_locked(private, count, shared);
 	mutex_unlock(&private->lock);
 	return err;
 }

@@ -47,7 +47,7 @@ void private_cleanup(void);
 /* For process context; may sleep. */
 struct private_memory *private_create(struct mm_struct *mm);
 void private_destroy(struct private_memory *private);
-int private_add(struct private_memory *private, u64 count, u64 *gpa);
+int private_add(struct private_memory *private, u64 count, struct page *shared, u64 *gpa);
 
 /* Returns whether a guest-physical address is that of a page. For any context. */
 static inline bool private_has(const struct private_memory *private, u64 gpa)

@@ -123,14 +123,15 @@ static struct private_memory *get_private(struct second_level *space)
 	return private;
 }
 
-int second_level_add_private(struct second_level_vcpu *vcpu, u64 pages, u64 *gpa)
+int second_level_add_private(struct second_level_vcpu *vcpu, u64 count, struct page *shared,
+			     u64 *gpa)
 {
 	struct private_memory *private = get_private(vcpu->space);
 	int err;
 
 	if (!private)
 		return -ENOMEM;
-	err = private_add(private, pages, gpa);
+	err = private_add(private, count, shared, gpa);
 	if (!err)
 		link_private(vcpu, private->top);
 	return err;

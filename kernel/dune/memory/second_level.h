@@ -113,11 +113,12 @@ static inline unsigned int second_level_private_pages(void)
 }
 
 /*
- * DUNE_ADD_PRIVATE, if second_level_private_pages() is not 0. @pages: the number of pages of 4 KB.
- * @gpa: returns the guest-physical address of the first one. For the vCPU's thread; may sleep.
- * Returns 0 or an error of private_add().
+ * Adds @count pages of 4 KB to private memory, and then @shared, if it is not NULL; for
+ * second_level_private_pages() other than 0. @gpa: returns the guest-physical address of the first
+ * one. For the vCPU's thread; may sleep. Returns 0 or an error of private_add().
  */
-int second_level_add_private(struct second_level_vcpu *vcpu, u64 pages, u64 *gpa);
+int second_level_add_private(struct second_level_vcpu *vcpu, u64 count, struct page *shared,
+			     u64 *gpa);
 
 /*
  * A nested page fault at a guest-physical address that stands for no address of the process.

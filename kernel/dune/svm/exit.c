@@ -5,6 +5,7 @@
  */
 #include <asm/cpufeature.h>
 #include <asm/irq_vectors.h>
+#include <asm/trap_pf.h>
 #include <asm/trapnr.h>
 
 #include "dune/hypercall.h"
@@ -75,6 +76,22 @@ static __always_inline int svm_hypercall(struct dune_vcpu *vcpu)
 		return exit_answer(vcpu, ANSWER_UD, svm_inject);
 	svm_skip(vmcb, VMMCALL_LENGTH);
 	return hypercall_handle(vcpu, vmcb->control.int_ctl & V_IRQ_MASK);
+}
+
+/* Implements @raise_fault of struct vcpu_ops. */
+bool svm_raise_fault(struct dune_vcpu *vcpu, u64 address, u32 error)
+{
+	struct vmcb *vmcb = vcpu->hw->vmcb;
+
+	if (vmcb->control.exit_int_info & SVM_EXITINTINFO_VALID)
+		return false;
+	if (vmcb->save.cpl == 3)
+		error |= X86_PF_USER;
+	svm_inject(vcpu->hw, X86_TRAP_PF, true);
+	vmcb->control.event_inj_err = error;
+	vmcb->save.cr2 = address;
+	vmcb->control.clean &= ~SVM_CLEAN_CR2;
+	return true;
 }
 
 static int svm_fault(struct dune_vcpu *vcpu)

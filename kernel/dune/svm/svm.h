@@ -78,6 +78,7 @@ bool svm_enter(struct dune_vcpu *vcpu, bool flush);
 
 /* exit.c: for interrupts on; may sleep */
 int svm_handle_exit(struct dune_vcpu *vcpu);
+bool svm_raise_fault(struct dune_vcpu *vcpu, u64 address, u32 error);
 
 /* host.c: for interrupts off; init and cleanup are called at load and may sleep */
 int svm_host_init(void);

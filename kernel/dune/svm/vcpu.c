@@ -108,4 +108,5 @@ const struct vcpu_ops svm_vcpu_ops = {
 	.put = svm_vcpu_put,
 	.enter = svm_enter,
 	.handle_exit = svm_handle_exit,
+	.raise_fault = svm_raise_fault,
 };

@@ -50,6 +50,19 @@ static void vmx_requeue_event(struct vcpu_hw *hw)
 	}
 }
 
+/* Implements @raise_fault of struct vcpu_ops. write_event() adds U/S to the error code. */
+bool vmx_raise_fault(struct dune_vcpu *vcpu, u64 address, u32 error)
+{
+	struct vcpu_hw *hw = vcpu->hw;
+
+	if (hw->exit.vectoring & VECTORING_INFO_VALID_MASK)
+		return false;
+	vmx_inject(hw, X86_TRAP_PF, true);
+	hw->event_error = error;
+	hw->cr2 = address;
+	return true;
+}
+
 /*
  * A walk of the guest's page table counts as a write, as it does on SVM: the processor
  * sets bits in the entries. With accessed and dirty bits in EPT the walk needs the right

@@ -4,6 +4,8 @@
  * functions are for interrupts off.
  */
 #include <linux/lockdep.h>
+#include <asm/trap_pf.h>
+#include <asm/trapnr.h>
 
 #include "dune/vmx/vmx.h"
 
@@ -18,9 +20,18 @@ static void write_regs(struct vcpu_hw *hw)
 	}
 }
 
-/* Injects vcpu_hw.event. Its delivery ends the shadow of the previous instruction. */
+/*
+ * Injects vcpu_hw.event. Its delivery ends the shadow of the previous instruction. The ring is read
+ * here for vmx_raise_fault(), since the VMCS is current here.
+ */
 static void write_event(struct vcpu_hw *hw)
 {
+	const u32 fault = X86_TRAP_PF | INTR_TYPE_HARD_EXCEPTION | INTR_INFO_DELIVER_CODE_MASK |
+			  INTR_INFO_VALID_MASK;
+
+	if (hw->event == fault && hw->event_error & DUNE_PF_NESTED &&
+	    VMX_AR_DPL(vmcs_read(GUEST_SS_AR_BYTES)) == 3)
+		hw->event_error |= X86_PF_USER;
 	vmcs_write(VM_ENTRY_INTR_INFO_FIELD, hw->event);
 	vmcs_write(VM_ENTRY_EXCEPTION_ERROR_CODE, hw->event_error);
 	vmcs_write(GUEST_INTERRUPTIBILITY_INFO, 0);

@@ -130,4 +130,5 @@ const struct vcpu_ops vmx_vcpu_ops = {
 	.put = vmx_vcpu_put,
 	.enter = vmx_enter,
 	.handle_exit = vmx_handle_exit,
+	.raise_fault = vmx_raise_fault,
 };

@@ -340,6 +340,7 @@ void vmx_tag_flush(const struct vcpu_hw *hw);
 
 /* exit.c: may sleep */
 int vmx_handle_exit(struct dune_vcpu *vcpu);
+bool vmx_raise_fault(struct dune_vcpu *vcpu, u64 address, u32 error);
 
 /* intercepts.c: init and cleanup are called at load and may sleep */
 extern u32 vmx_controls[VMX_CONTROLS];	/* the same for each vCPU, but for vcpu_hw.controls */

@@ -21,6 +21,7 @@
 #define SVM_CLEAN_INTERCEPTS	BIT(0)
 #define SVM_CLEAN_INTR		BIT(3)	/* int_ctl and the virtual interrupt */
 #define SVM_CLEAN_DEBUG		BIT(6)	/* DR6 and DR7 */
+#define SVM_CLEAN_CR2		BIT(9)
 #define SVM_CLEAN_ALL		GENMASK(9, 0)
 
 /* EXITINFO1 of a nested page fault: a page fault's error code, and more (APM 15.25.6). */

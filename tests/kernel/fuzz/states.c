@@ -2,12 +2,14 @@
 /* Random states: see states.h. */
 #include "states.h"
 #include "by_stub.h"
+#include "private.h"
 #include "random.h"
 #include "rseq.h"
 #include "tap.h"
 #include "x86.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -373,9 +375,72 @@ static void make_stub(void)
 		stub = NULL;
 }
 
+/* Calls and faults of the guest then lead back into it, and one signal enters it by its frame. */
+static void catch_by_stub(char *at)
+{
+	static const int caught[] = { SIGALRM, SIGSEGV, SIGBUS, SIGILL, SIGFPE };
+	stack_t stack = { .ss_sp = g->mem->stack, .ss_size = 32768 };
+	struct sigaction sa = {
+		.sa_sigaction = (void *)(at + DUNE_STUB_SIGNAL),
+		.sa_flags = SA_SIGINFO | SA_ONSTACK,
+	};
+
+	sigfillset(&sa.sa_mask);
+	sigaltstack(&stack, NULL);
+	/* A guest that spins after the timer's signal is stuck, which takes much time. */
+	for (unsigned int i = chance(8) ? 0 : 1; i < sizeof(caught) / sizeof(caught[0]); i++)
+		sigaction(caught[i], &sa, NULL);
+}
+
+/*
+ * Runs a state without a host half (DUNE_STUB_EVENTS), on a vCPU of its own, whose run page the
+ * guest can write. Only the end of the process ends it.
+ */
+static void run_to_the_end(void)
+{
+	struct dune_create_vcpu create = { .size = sizeof(create) };
+	struct dune_stub argument = { .size = sizeof(argument), .flags = DUNE_STUB_EVENTS };
+	u64 *r = (u64 *)&argument.regs;
+	struct dune_state s;
+	char *at;
+	int fd;
+
+	rseq_drop();
+	fd = raw_syscall(SYS_ioctl, g->dev, DUNE_CREATE_VCPU, (long)&create, 0, 0, 0);
+	at = mmap(NULL, 4096, PROT_READ, MAP_SHARED, fd, DUNE_STUB_OFFSET);
+	if (fd < 0 || at == MAP_FAILED)
+		return;
+	random_code();
+	random_state(&s);
+	raw_syscall(SYS_ioctl, fd, DUNE_SET_STATE, (long)&s, 0, 0, 0);
+	argument.address = (u64)at;
+	argument.irq_vector = 32 + below(224);
+	for (int i = 0; i < 16; i++)
+		r[i] = chance(3) ? PRIVATE_AT + below(sizeof(struct dune_run)) : value();
+	if (chance(2))
+		argument.regs.rax = below(470) | (chance(2) ? DUNE_HOSTCALL : 0);
+	else if (chance(3))
+		argument.regs.rax = chance(2) ? DUNE_PROBE_READ : DUNE_PROBE_WRITE;
+	argument.regs.rip = (u64)code + below(32);
+	argument.regs.rsp = chance(4) ? value() : (u64)g->mem->stack + 65536;
+	argument.regs.rflags = chance(2) ? 2 : rnd() & 0x3fffff;
+	counts->state = s;
+	counts->regs = argument.regs;
+	memcpy(counts->code, code, sizeof(counts->code));
+	if (raw_syscall(SYS_ioctl, fd, DUNE_SET_STUB, (long)&argument, 0, 0, 0))
+		return;
+	private_show(g, argument.run & -(2UL << 20));
+	catch_by_stub(at);
+	counts->runs++;
+	counts->states++;
+	stub_enter(at, fd);
+}
+
 void states_run(u64 seed)
 {
 	state = mix(seed) ?: 1;
+	if (chance(100))
+		run_to_the_end();
 	if (chance(40))
 		make_stub();
 	if (chance(5))

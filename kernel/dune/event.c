@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * A vCPU whose thread has no host half (DUNE_STUB_EVENTS in <linux/dune.h>): the stub is all that
+ * the thread executes in user mode. What a host half would do is done by ring 0 of the guest, to
+ * which the module passes faults (fault.c) and signals.
+ *
+ * A signal's frame is in memory that the program can change. So everything that is taken from it
+ * is a value for the guest. What the module itself needs to know, it has in struct dune_vcpu:
+ * whether the guest waits for the result of a call, and of which one.
+ */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <linux/mm.h>
+#include <linux/printk.h>
+#include <linux/ptrace.h>
+#include <linux/ratelimit.h>
+#include <linux/sched/signal.h>
+#include <linux/uaccess.h>
+#include <asm/pkru.h>
+#include <asm/sigframe.h>
+#include <asm/unistd.h>
+
+#include "dune/compat.h"
+#include "dune/event.h"
+#include "dune/vcpu.h"
+
+/* The length of SYSCALL, and of the instructions that probe: stub_code.S. */
+#define SYSCALL_LENGTH	2
+#define READ_LENGTH	2
+#define WRITE_LENGTH	4
+
+/**
+ * event_bind() - make the guest do the host half's work
+ * @vcpu:	of current, which is bound to a stub
+ * @argument:	of DUNE_SET_STUB
+ * @gpa:	returns the guest-physical address of the run page
+ *
+ * Context: process, may sleep.
+ * Return: 0, or a negative errno; then nothing was changed.
+ */
+long event_bind(struct dune_vcpu *vcpu, const struct dune_stub *argument, u64 *gpa)
+{
+	u32 vector = argument->irq_vector;
+	int err;
+
+	if (vector < FIRST_EXTERNAL_VECTOR || vector >= NR_VECTORS)
+		return -EINVAL;
+	if (!second_level_private_pages())
+		return -ENOTTY;
+	if (vcpu->mapped)
+		return -EBUSY;
+	err = second_level_add_private(&vcpu->second_level, 0, virt_to_page(vcpu->run), gpa);
+	if (err)
+		return err;
+	vcpu->run->regs = argument->regs;
+	vcpu->mapped = true;
+	vcpu->pkru = read_pkru();
+	vcpu->signal_vector = vector;
+	vcpu->events = true;
+	return 0;
+}
+
+/* Lets the thread continue at @place of the stub. It has no stack there: stub_code.S. */
+static void continue_at(const struct dune_vcpu *vcpu, struct pt_regs *regs, unsigned long place)
+{
+	regs->ip = vcpu->stub + place;
+	regs->cx = regs->ip;
+	regs->sp = 0;
+}
+
+/*
+ * Ends the process, since its guest cannot continue. Returns what lseek() returns to nobody. Any
+ * user can do this to a process of their own again and again, so the log gets few lines.
+ */
+static loff_t kill_process(long reason)
+{
+	static DEFINE_RATELIMIT_STATE(lines, 600 * HZ, 5);
+
+	if (__ratelimit(&lines))
+		pr_info("%s[%d] is killed: its guest cannot continue (%ld)\n", current->comm,
+			task_pid_nr(current), reason);
+	send_sig(SIGKILL, current, 1);
+	return -EPERM;
+}
+
+/*
+ * A signal has come while the guest waits for the call or the probe in @vcpu->frame. @context, of
+ * the signal's frame, tells what became of it. Any content of the frame has no other effect than
+ * a wrong result, which the program has made for itself.
+ */
+static void take_interrupted_call(struct dune_vcpu *vcpu, const struct sigcontext *context)
+{
+	struct dune_run *run = vcpu->run;
+
+	switch (context->ip - vcpu->stub) {
+	case DUNE_STUB_CALL:
+	case DUNE_STUB_READ:
+	case DUNE_STUB_WRITE:
+		WRITE_ONCE(run->regs.rax, context->ax == __NR_restart_syscall ?
+					  __NR_restart_syscall : vcpu->frame.orig_ax);
+		event_call_again(vcpu);
+		break;
+	case DUNE_STUB_CALL + SYSCALL_LENGTH:
+	case DUNE_STUB_READ + READ_LENGTH:
+	case DUNE_STUB_WRITE + WRITE_LENGTH:
+		WRITE_ONCE(run->regs.rax, context->ax);
+		break;
+	default:
+		WRITE_ONCE(run->regs.rax, context->si);
+		break;
+	}
+}
+
+/*
+ * Passes the signal with the frame of @uc to the guest. @calling: the guest waits for the result of
+ * a call. Returns false if the frame cannot be read.
+ *
+ * The kernel has set PKRU to its initial value for a handler. The value that the thread had is
+ * valid again: the kernel's accesses to user memory obey it.
+ */
+static noinline bool take_signal(struct dune_vcpu *vcpu, const struct ucontext __user *uc,
+				 bool calling)
+{
+	struct dune_signal *signal = &vcpu->run->signal;
+	const struct sigcontext *context;
+	struct rt_sigframe frame;
+
+	if (cpu_feature_enabled(X86_FEATURE_OSPKE))
+		write_pkru(vcpu->pkru);
+	if (copy_from_user(&frame, container_of(uc, struct rt_sigframe, uc), sizeof(frame)))
+		return false;
+	context = &frame.uc.uc_mcontext;
+	static_assert(sizeof(signal->info) == sizeof(frame.info));
+	memcpy(signal->info, &frame.info, sizeof(signal->info));
+	signal->mask = frame.uc.uc_sigmask.sig[0];
+	signal->trap = context->trapno;
+	signal->error = context->err;
+	signal->cr2 = context->cr2;
+	signal->fpstate = (u64)context->fpstate;
+	WRITE_ONCE(vcpu->run->irq_vector, vcpu->signal_vector);
+	if (calling)
+		take_interrupted_call(vcpu, context);
+	return true;
+}
+
+/*
+ * Takes what the stub passes to lseek(), and runs the vCPU. Returns the exit reason or a negative
+ * errno.
+ */
+static long take_and_run(struct file *file, struct dune_vcpu *vcpu, u64 value, int whence)
+{
+	bool has_result = whence == DUNE_STUB_RESULT && vcpu->calling;
+	bool calling = vcpu->calling;
+
+	vcpu->calling = false;
+	if (has_result)
+		WRITE_ONCE(vcpu->run->regs.rax, value);
+	else if (unlikely(whence == DUNE_STUB_FRAME) &&
+		 !take_signal(vcpu, (const void __user *)value, calling))
+		return -EFAULT;
+	if (unlikely(kernel_has_rseq(current)))
+		return -EPERM;
+	return run_vcpu(file, vcpu, has_result);
+}
+
+/*
+ * Lets the thread make the call in @vcpu->frame, or the probe. Returns the thread's RAX.
+ *
+ * If a signal has interrupted the call in the module already, the thread looks as if the call had
+ * been made at DUNE_STUB_CALL. The kernel, on its way to user mode, then lets it fail with EINTR
+ * or be made again, as any call (arch_do_signal_or_restart()).
+ */
+static long make_call(struct dune_vcpu *vcpu, struct pt_regs *regs)
+{
+	const struct pt_regs *call = &vcpu->frame;
+	unsigned long nr = call->orig_ax;
+	u32 restart;
+
+	vcpu->calling = true;
+	regs->di = call->di;
+	if (unlikely(nr >= DUNE_PROBE_READ)) {
+		continue_at(vcpu, regs, nr == DUNE_PROBE_READ ? DUNE_STUB_READ : DUNE_STUB_WRITE);
+		return 0;
+	}
+	regs->si = call->si;
+	regs->dx = call->dx;
+	regs->r10 = call->r10;
+	regs->r8 = call->r8;
+	regs->r9 = call->r9;
+	restart = READ_ONCE(vcpu->run->restart);
+	if (unlikely(restart)) {
+		regs->orig_ax = (u32)nr;
+		continue_at(vcpu, regs, DUNE_STUB_CALL + SYSCALL_LENGTH);
+		return -(long)restart;
+	}
+	continue_at(vcpu, regs, DUNE_STUB_CALL);
+	return (u32)nr;
+}
+
+/**
+ * event_run() - run a vCPU that is bound with DUNE_STUB_EVENTS
+ * @file:	the vCPU's
+ * @vcpu:	of current
+ * @value:	a result or the address of a frame, by @whence
+ * @whence:	DUNE_STUB_RESULT, DUNE_STUB_FRAME, or another number
+ *
+ * Context: as stub_run(), which calls it.
+ * Return: the thread's RAX in user mode.
+ */
+loff_t event_run(struct file *file, struct dune_vcpu *vcpu, u64 value, int whence)
+{
+	struct pt_regs *regs = task_pt_regs(current);
+	long reason = take_and_run(file, vcpu, value, whence);
+
+	switch (reason) {
+	case DUNE_EXIT_SYSCALL:
+	case DUNE_EXIT_HOSTCALL:
+		return make_call(vcpu, regs);
+	case DUNE_EXIT_INTR:
+		regs->di = regs->bx;
+		regs->dx = 0;
+		continue_at(vcpu, regs, DUNE_STUB_ENTER);
+		return 0;
+	default:
+		return kill_process(reason);
+	}
+}

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * For the tests of vCPUs without a host half (DUNE_STUB_EVENTS). Their guest never comes back to
+ * user mode: it runs in a child process, leaves its results in shared memory, and ends the process.
+ */
+#ifndef DUNE_TESTS_BY_EVENTS_H
+#define DUNE_TESTS_BY_EVENTS_H
+
+#include "by_stub.h"
+#include "guest.h"
+
+#include <signal.h>
+
+/* The interrupt by which the guest learns of a signal. */
+#define EVENT_VECTOR	0x40
+
+/* The run page, at the address where the guest has it. For the guest. */
+extern struct dune_run *event_run;
+/* Of the child. */
+extern struct guest event_guest;
+extern char *event_stub;
+
+/*
+ * The guest's handlers, which may be NULL: of an interrupt for a signal, and of an exception. The
+ * former is called after the FPU registers were loaded from the signal's frame.
+ */
+extern void (*event_on_signal)(const struct dune_signal *signal);
+/* Whether the FPU registers are loaded; true at first. */
+extern bool event_keeps_fpu;
+extern void (*event_on_fault)(struct guest_frame *frame, u64 cr2);
+
+/* A descriptor to which event_open() writes the stub's address; 0: none. */
+extern int event_on_open;
+
+/* In a child: make event_guest and its stub, not bound yet. */
+void event_open(void);
+/* DUNE_SET_STUB with @flags and @vector: 0 or -errno. */
+long event_bind(struct dune_stub *argument, u32 flags, u32 vector);
+/* event_open(), bind, and run fn(arg) in ring @ring; its result is the process's exit status. */
+void event_start(unsigned int ring, u64 (*fn)(void *arg), void *arg) __attribute__((noreturn));
+
+/* ---- called inside the guest, in ring 0 */
+
+/* A call by the stub, refused or not. */
+static inline long privileged(long nr, long a, long b, long c, long d)
+{
+	return hypercall(DUNE_HOSTCALL | nr, a, b, c, d, 0, 0);
+}
+
+/* Set the kernel's action of signal @nr to the stub, with more flags, by a privileged call. */
+long event_catch(int nr, u64 flags);
+/* Make an alternate stack for frames. Returns its lowest address. */
+char *event_stack(void);
+/* Whether the last hypercall was not made or must be made again. Clears the mark. */
+bool event_again(void);
+/* Take the interrupts that wait. */
+void event_take(void);
+/* Set the thread's mask of blocked signals, as a guest does after it has taken a signal. */
+void event_unblock(u64 mask);
+
+#endif

@@ -1,0 +1,397 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+/*
+ * A vCPU without a host half (DUNE_STUB_EVENTS): nested faults are raised in the guest, calls by
+ * the guest's ring 0 that the stub makes for it, what ends the process, and the interface. Fails
+ * when one of these rules of dune.h does not hold.
+ */
+#define _GNU_SOURCE
+#include "by_events.h"
+#include "child.h"
+#include "klog.h"
+#include "private.h"
+#include "tap.h"
+#include "timing.h"
+#include "x86.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define ERROR_P		(1 << 0)
+#define ERROR_W		(1 << 1)
+#define ERROR_U		(1 << 2)
+#define ERROR_I		(1 << 4)
+
+/* What children leave for the parent. */
+static struct shared {
+	long count;
+	u64 vector, error, cr2, rip, address, flags;
+	long result[64];
+	bool again[64];
+} *shared;
+
+/* ---- faults */
+
+/* The instruction after an access; the code of the three accesses is below. */
+extern const char fault_read[], fault_write[], fault_fetch[], after_fault[];
+
+asm("	.globl	fault_read, fault_write, fault_fetch, after_fault\n"
+"fault_read:	movb	(%rdi), %al\n"
+"after_fault:	ret\n"
+"fault_write:	movb	$1, (%rdi)\n"
+"	ret\n"
+"fault_fetch:	jmp	*%rdi\n");
+
+static void record_fault(struct guest_frame *frame, u64 cr2)
+{
+	shared->count++;
+	shared->vector = frame->vector;
+	shared->error = frame->error;
+	shared->cr2 = cr2;
+	shared->rip = frame->rip;
+	shared->address = event_run->fault_address;
+	shared->flags = event_run->fault_flags;
+	frame->rip = (u64)after_fault;
+}
+
+static const struct access {
+	const char *name;
+	const void *code;
+	unsigned int ring;
+	bool private;	/* at a guest-physical address where no private memory is */
+	u64 error;
+} accesses[] = {
+	{ "a read", fault_read, 0, false, 0 },
+	{ "a write", fault_write, 0, false, ERROR_W },
+	{ "a fetch", fault_fetch, 0, false, ERROR_I },
+	{ "a read in ring 3", fault_read, 3, false, ERROR_U },
+	{ "a write in ring 3", fault_write, 3, false, ERROR_U | ERROR_W },
+	{ "a fetch in ring 3", fault_fetch, 3, false, ERROR_U | ERROR_I },
+	{ "a read of no private memory", fault_read, 0, true, 0 },
+	{ "a write in ring 3 to no private memory", fault_write, 3, true, ERROR_U | ERROR_W },
+};
+
+static void *hole;
+
+static u64 make_access(void *arg)
+{
+	const struct access *a = arg;
+	u64 to = a->private ? PRIVATE_AT + (1 << 20) : (u64)hole, ignored;
+
+	asm volatile("call *%[code]" : "=a"(ignored) : [code] "r"(a->code), "D"(to) : "memory");
+	return 0;
+}
+
+static void access_in_child(void *arg)
+{
+	const struct access *a = arg;
+
+	event_on_fault = record_fault;
+	event_start(a->ring, make_access, arg);
+}
+
+static void faults(void)
+{
+	for (unsigned int i = 0; i < sizeof(accesses) / sizeof(accesses[0]); i++) {
+		const struct access *a = &accesses[i];
+		struct outcome o;
+		u64 rip, flags = 0;
+
+		memset(shared, 0, sizeof(*shared));
+		o = in_child(access_in_child, (void *)a, 20);
+		rip = a->code == fault_fetch ? (u64)hole : (u64)a->code;
+		if (a->error & ERROR_W)
+			flags |= DUNE_FAULT_WRITE;
+		if (a->error & ERROR_I)
+			flags |= DUNE_FAULT_EXEC;
+		if (a->private)
+			flags |= DUNE_FAULT_GUEST;
+		ok(!o.code && shared->count == 1 && shared->vector == X86_TRAP_PF &&
+		   shared->error == (a->error | ERROR_P | DUNE_PF_NESTED) &&
+		   shared->rip == rip && shared->address == shared->cr2 &&
+		   (a->private ? shared->cr2 % (2 << 20) == 1 << 20 :
+				 shared->cr2 == (u64)hole) && shared->flags == flags,
+		   "%s where nothing is raises #PF (%s, %ld times, error %#lx, CR2 %#lx, flags %#lx)",
+		   a->name, outcome_text(o), shared->count, shared->error, shared->cr2,
+		   shared->flags);
+	}
+}
+
+/* ---- calls by the guest's ring 0 */
+
+static const struct call {
+	const char *name;
+	long nr, arg[4];
+	long wanted;	/* of the privileged call */
+} calls[] = {
+	{ "rt_sigaction", SYS_rt_sigaction, { 100, 0, 0, 8 }, -EINVAL },
+	{ "sigaltstack", SYS_sigaltstack, { 1 }, -EFAULT },
+	{ "rseq", SYS_rseq, { 0, 1 }, -EINVAL },
+	{ "clone", SYS_clone, { CLONE_THREAD }, -EINVAL },
+	{ "clone3", SYS_clone3, { 0, 64 }, -EFAULT },
+	{ "execve", SYS_execve, { (long)"/nowhere" }, -ENOENT },
+	{ "execveat", SYS_execveat, { AT_FDCWD, (long)"/nowhere" }, -ENOENT },
+	{ "ptrace", SYS_ptrace, { PTRACE_CONT, -1 }, -ESRCH },
+	{ "prctl(PR_SET_SYSCALL_USER_DISPATCH)", SYS_prctl,
+	  { PR_SET_SYSCALL_USER_DISPATCH, PR_SYS_DISPATCH_OFF }, 0 },
+	{ "DUNE_RUN", SYS_ioctl, { 0, DUNE_RUN }, -EINVAL },
+};
+
+#define CALLS	((int)(sizeof(calls) / sizeof(calls[0])))
+
+static u64 make_calls(void *arg)
+{
+	for (int i = 0; i < CALLS; i++) {
+		const struct call *c = &calls[i];
+		long first = c->nr == SYS_ioctl ? event_guest.fd : c->arg[0];
+
+		shared->result[i] = hypercall3(c->nr, first, c->arg[1], c->arg[2]);
+		shared->result[i + 32] = privileged(c->nr, first, c->arg[1], c->arg[2],
+						    c->arg[3]);
+	}
+	shared->result[24] = hypercall0(DUNE_HOSTCALL | SYS_getppid);
+	shared->result[25] = hypercall0(DUNE_PROBE_READ | 1);
+	shared->result[26] = hypercall0(DUNE_PROBE_WRITE + 1);
+	shared->result[27] = hypercall0(-1);
+	shared->result[28] = hypercall0(DUNE_HOSTCALL | 0xffffffff);
+	shared->result[29] = hypercall0(5000);
+	shared->count = event_again();
+	return 0;
+}
+
+static void calls_in_child(void *arg)
+{
+	event_start(0, make_calls, arg);
+}
+
+/* A hypercall is #UD in ring 3, whatever its number is. */
+static u64 call_in_ring3(void *arg)
+{
+	return hypercall0(DUNE_HOSTCALL | SYS_getppid) == 0;
+}
+
+static void skip_hypercall(struct guest_frame *frame, u64 cr2)
+{
+	shared->vector = frame->vector;
+	frame->rip += 3;
+	frame->rax = 0;
+}
+
+static void ring3_in_child(void *arg)
+{
+	event_on_fault = skip_hypercall;
+	event_start(3, call_in_ring3, arg);
+}
+
+static void privileged_calls(void)
+{
+	struct outcome o;
+
+	memset(shared, 0, sizeof(*shared));
+	o = in_child(calls_in_child, NULL, 20);
+	ok(!o.code && !shared->count, "a guest makes calls (%s)", outcome_text(o));
+	for (int i = 0; i < CALLS; i++)
+		ok(shared->result[i] == -EPERM && shared->result[i + 32] == calls[i].wanted,
+		   "%s is refused, and made as a privileged call (%ld, %ld)", calls[i].name,
+		   shared->result[i], shared->result[i + 32]);
+	is(shared->result[24], getpid(), "a privileged call has its result");
+	ok(shared->result[25] == -ENOSYS && shared->result[26] == -ENOSYS &&
+	   shared->result[27] == -ENOSYS && shared->result[28] == -ENOSYS &&
+	   shared->result[29] == -ENOSYS,
+	   "other numbers give ENOSYS (%ld, %ld, %ld, %ld, %ld)", shared->result[25],
+	   shared->result[26], shared->result[27], shared->result[28], shared->result[29]);
+	o = in_child(ring3_in_child, NULL, 20);
+	ok(o.code == 1 && shared->vector == X86_TRAP_UD,
+	   "a privileged call in ring 3 is #UD (%s, vector %lu)", outcome_text(o), shared->vector);
+}
+
+/* ---- what ends the process */
+
+static u64 halt(void *arg)
+{
+	asm volatile("hlt");
+	return 0;
+}
+
+static u64 shut_down(void *arg)
+{
+	struct { u16 limit; u64 base; } __attribute__((packed)) none = { 0 };
+
+	asm volatile("lidt %0\n ud2" : : "m"(none));
+	return 0;
+}
+
+/* The stack of the exception is where nothing is. */
+static u64 fault_in_delivery(void *arg)
+{
+	event_guest.mem->tss.ist[0] = (u64)hole + 4096;
+	asm volatile("ud2");
+	return 0;
+}
+
+static u64 bad_flags(void *arg)
+{
+	event_run->flags = ~0U;
+	privileged(SYS_getppid, 0, 0, 0, 0);
+	return 0;
+}
+
+static u64 with_rseq(void *arg)
+{
+	static u64 area[8] __attribute__((aligned(32)));
+
+	privileged(SYS_rseq, (long)area, 32, 0, 0x53053053);
+	return 0;
+}
+
+static const struct ending {
+	const char *name;
+	u64 (*fn)(void *arg);
+} endings[] = {
+	{ "HLT", halt },
+	{ "a triple fault", shut_down },
+	{ "a fault while an exception is delivered", fault_in_delivery },
+	{ "a flag that the run page does not have", bad_flags },
+	{ "rseq", with_rseq },
+	{ "a state that the processor refuses", NULL },
+};
+
+static void end_in_child(void *arg)
+{
+	const struct ending *e = arg;
+
+	event_start(0, e->fn, NULL);
+}
+
+static void refused_in_child(void *arg)
+{
+	struct dune_stub argument;
+	struct dune_state s;
+
+	event_open();
+	guest_prepare(&event_guest, 0, guest_return, NULL);
+	s = event_guest.state;
+	s.cs.attributes = CS_LONG_AND_32BIT;
+	if (guest_set_state(&event_guest, &s) ||
+	    event_bind(&argument, DUNE_STUB_EVENTS, EVENT_VECTOR))
+		child_fails("no guest");
+	stub_enter(event_stub, event_guest.fd);
+}
+
+static void ends(void)
+{
+	for (unsigned int i = 0; i < sizeof(endings) / sizeof(endings[0]); i++) {
+		const struct ending *e = &endings[i];
+		struct outcome o = in_child(e->fn ? end_in_child : refused_in_child, (void *)e, 20);
+
+		ok(o.signal == SIGKILL, "%s kills the process (%s)", e->name, outcome_text(o));
+	}
+}
+
+/* ---- the interface */
+
+static void interface_in_child(void *arg)
+{
+	struct dune_stub argument;
+	int at = 0;
+
+	event_open();
+	guest_prepare(&event_guest, 0, guest_return, NULL);
+	shared->result[at++] = event_bind(&argument, DUNE_STUB_EVENTS, 31);
+	shared->result[at++] = event_bind(&argument, DUNE_STUB_EVENTS, 256);
+	shared->result[at++] = event_bind(&argument, DUNE_STUB_EVENTS, 0);
+	shared->result[at++] = event_bind(&argument, 2, EVENT_VECTOR);
+	shared->result[at++] = event_bind(&argument, 0, EVENT_VECTOR);
+	event_stub += 4096;
+	shared->result[at++] = event_bind(&argument, DUNE_STUB_EVENTS, EVENT_VECTOR);
+	event_stub -= 4096;
+	argument.reserved = 1;
+	argument.address = (u64)event_stub;
+	shared->result[at++] = ioctl(event_guest.fd, DUNE_SET_STUB, &argument) ? -errno : 0;
+	/* None of these has bound it. */
+	shared->result[at++] = event_bind(&argument, DUNE_STUB_EVENTS, EVENT_VECTOR);
+	shared->address = argument.run;
+	shared->result[at++] = event_bind(&argument, DUNE_STUB_EVENTS, EVENT_VECTOR);
+	shared->result[at++] = event_bind(&argument, 0, 0);
+	shared->result[at++] = guest_run(&event_guest);
+	shared->result[at++] = mmap(NULL, 4096, PROT_READ, MAP_SHARED, event_guest.fd, 0) ==
+			       MAP_FAILED ? -errno : 0;
+	_exit(0);
+}
+
+static void mapped_in_child(void *arg)
+{
+	struct dune_stub argument;
+
+	event_open();
+	guest_prepare(&event_guest, 0, guest_return, NULL);
+	mmap(NULL, 4096, PROT_READ, MAP_SHARED, event_guest.fd, 0);
+	shared->result[0] = event_bind(&argument, DUNE_STUB_EVENTS, EVENT_VECTOR);
+	/* It was not bound at all, also not to the stub. */
+	shared->result[1] = event_bind(&argument, 0, 0);
+	_exit(0);
+}
+
+static void interface(void)
+{
+	static const struct {
+		const char *name;
+		long wanted;
+	} steps[] = {
+		{ "a vector below 32", -EINVAL }, { "a vector above 255", -EINVAL },
+		{ "no vector", -EINVAL }, { "an unknown flag", -EINVAL },
+		{ "a vector without the flag", -EINVAL }, { "no stub there", -EINVAL },
+		{ "a reserved field", -EINVAL }, { "the right argument", 0 },
+		{ "the same again", -EBUSY }, { "binding without the flag", -EBUSY },
+		{ "DUNE_RUN", -EINVAL }, { "mmap() of the run page", -EBUSY },
+	};
+	struct outcome o;
+
+	memset(shared, 0, sizeof(*shared));
+	o = in_child(interface_in_child, NULL, 20);
+	ok(!o.code && !(shared->address & 4095),
+	   "DUNE_SET_STUB returns the place of the run page (%s, %#lx)", outcome_text(o),
+	   shared->address);
+	for (unsigned int i = 0; i < sizeof(steps) / sizeof(steps[0]); i++)
+		is(shared->result[i], steps[i].wanted, "DUNE_STUB_EVENTS: %s", steps[i].name);
+	o = in_child(mapped_in_child, NULL, 20);
+	ok(!o.code && shared->result[0] == -EBUSY && !shared->result[1],
+	   "a run page that was mapped cannot be hidden (%ld, then %ld)", shared->result[0],
+	   shared->result[1]);
+}
+
+static void probe_machine(void *arg)
+{
+	event_start(0, guest_return, NULL);
+}
+
+int main(void)
+{
+	struct outcome o;
+	struct klog log;
+
+	begin(120);
+	klog_begin(&log);
+	shared = shared_alloc(sizeof(*shared));
+	hole = mmap(NULL, 8192, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	o = in_child(probe_machine, NULL, 20);
+	if (o.code == CHILD_SKIPS) {
+		skip("this processor's guest-physical addresses are too narrow", "run pages");
+		return done();
+	}
+	ok(!o.code, "a guest runs without a host half (%s)", outcome_text(o));
+	interface();
+	faults();
+	privileged_calls();
+	ends();
+	klog_end(&log);
+	return done();
+}
