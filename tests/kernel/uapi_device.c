@@ -33,10 +33,13 @@ static void layouts(void)
 	ok(sizeof(struct dune_regs) == 144, "struct dune_regs has 144 bytes");
 	ok(offsetof(struct dune_run, flags) == 144 &&
 	   offsetof(struct dune_run, fault_address) == 168 &&
-	   offsetof(struct dune_run, counters) == 264 && sizeof(struct dune_run) == 392,
+	   offsetof(struct dune_run, counters) == 264 &&
+	   offsetof(struct dune_run, signal) == 392 && sizeof(struct dune_run) == 568,
 	   "struct dune_run has its members in place (%zu)", sizeof(struct dune_run));
 	ok(sizeof(struct dune_private) == 24 && DUNE_ADD_PRIVATE == 0xc018de15,
 	   "struct dune_private has 24 bytes");
+	ok(sizeof(struct dune_stub) == 176 && DUNE_SET_STUB == 0xc0b0de16,
+	   "struct dune_stub has 176 bytes (%zu)", sizeof(struct dune_stub));
 	ok(DUNE_GET_INFO == 0xc050de00 && DUNE_CREATE_VCPU == 0x4018de01 && DUNE_RUN == 0xde10,
 	   "request numbers are as published");
 }
