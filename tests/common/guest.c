@@ -270,6 +270,21 @@ static long serve(struct guest *g)
 	return raw_syscall(nr, r->rdi, r->rsi, r->rdx, r->r10, r->r8, r->r9);
 }
 
+enum guest_end guest_hostcall(struct guest *g)
+{
+	g->value = g->run->regs.rdi;
+	switch (g->run->regs.rax) {
+	case GUEST_CALL_DONE:
+		return GUEST_DONE;
+	case GUEST_CALL_TRAP:
+		g->frame = (struct guest_frame *)g->value;
+		return GUEST_TRAP;
+	case GUEST_CALL_ASK:
+		return GUEST_ASK;
+	}
+	return GUEST_EXIT;
+}
+
 enum guest_end guest_resume(struct guest *g)
 {
 	struct dune_run *run = g->run;
@@ -293,17 +308,7 @@ enum guest_end guest_resume(struct guest *g)
 			touch(run);
 			break;
 		case DUNE_EXIT_HOSTCALL:
-			g->value = run->regs.rdi;
-			switch (run->regs.rax) {
-			case GUEST_CALL_DONE:
-				return GUEST_DONE;
-			case GUEST_CALL_TRAP:
-				g->frame = (struct guest_frame *)g->value;
-				return GUEST_TRAP;
-			case GUEST_CALL_ASK:
-				return GUEST_ASK;
-			}
-			return GUEST_EXIT;
+			return guest_hostcall(g);
 		default:
 			return GUEST_EXIT;
 		}

@@ -109,3 +109,16 @@ int file_write(const char *path, const char *text)
 	close(fd);
 	return err;
 }
+
+bool proc_sleeps(int pid)
+{
+	char path[40], text[400];
+	const char *state;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+	if (file_read(path, text, sizeof(text)) < 0)
+		return false;
+	/* The name, in parentheses, may have any character. */
+	state = strrchr(text, ')');
+	return state && state[2] == 'S';
+}

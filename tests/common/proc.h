@@ -23,4 +23,7 @@ unsigned long kernel_address(const char *symbol);
 /* Write a string to a file; 0 or -errno. */
 int file_write(const char *path, const char *text);
 
+/* Whether @pid sleeps in a way that a signal ends. */
+bool proc_sleeps(int pid);
+
 #endif

@@ -482,7 +482,7 @@ static void interface(void)
 	guest_close(&fresh);
 }
 
-/* ---- who watches a call */
+/* ---- calls of a thread that a filter or a tracer watches */
 
 static void errno_filter(void *arg)
 {

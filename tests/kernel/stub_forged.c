@@ -111,18 +111,6 @@ static void call_in_child(void *arg)
 
 /* ---- the tracer */
 
-static bool sleeps(int pid)
-{
-	char path[40], text[400];
-	const char *state;
-
-	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
-	if (file_read(path, text, sizeof(text)) < 0)
-		return false;
-	state = strrchr(text, ')');
-	return state && state[2] == 'S';
-}
-
 /* Moves the thread to @place in the stub, with @rsi and @rdx. */
 static void move(int pid, char *place, u64 rsi, u64 rdx)
 {
@@ -248,7 +236,7 @@ static void in_calls(long nr, const char *how)
 		const struct place *p = &places[i];
 		u64 before = shared->results;
 
-		if (!WAIT_FOR(sleeps(pid), 5))
+		if (!WAIT_FOR(proc_sleeps(pid), 5))
 			bail("the call does not sleep");
 		make_frame((u64)stub + p->offset, p->ax);
 		forge(pid, (void *)&shared->frame, stub);
@@ -302,11 +290,6 @@ static void unreadable(void)
 	ok(o.signal == SIGKILL, "and so does one in the kernel's memory (%s)", outcome_text(o));
 }
 
-static void probe_machine(void *arg)
-{
-	event_start(0, guest_return, NULL);
-}
-
 int main(void)
 {
 	struct klog log;
@@ -314,10 +297,8 @@ int main(void)
 	begin(120);
 	klog_begin(&log);
 	shared = shared_alloc(sizeof(*shared));
-	if (in_child(probe_machine, NULL, 20).code == CHILD_SKIPS) {
-		skip("this processor's guest-physical addresses are too narrow", "run pages");
+	if (!event_vcpus())
 		return done();
-	}
 	in_calls(SYS_nanosleep, "call");
 	in_calls(DUNE_HOSTCALL | SYS_nanosleep, "privileged call");
 	in_plain_code();

@@ -127,23 +127,11 @@ static void in_guest(void *arg)
 
 /* ---- both */
 
-static bool sleeps(int pid)
-{
-	char path[40], text[400];
-	const char *state;
-
-	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
-	if (file_read(path, text, sizeof(text)) < 0)
-		return false;
-	state = strrchr(text, ')');
-	return state && state[2] == 'S';
-}
-
 /* Waits until the child sleeps in its call: it sleeps nowhere else for so long. */
 static bool is_in_call(int pid)
 {
 	for (int i = 0; i < 6; i++) {
-		if (!sleeps(pid))
+		if (!proc_sleeps(pid))
 			return false;
 		sleep_ms(2);
 	}
@@ -224,11 +212,6 @@ static void stop(const struct request *r, bool slow, const char *what)
 	   outcome_text(o), shared->rax, now_us() - before);
 }
 
-static void probe_machine(void *arg)
-{
-	event_start(0, guest_return, NULL);
-}
-
 int main(void)
 {
 	struct request sleep = { "nanosleep", SYS_nanosleep, { (long)&half, 0 }, 0 };
@@ -239,10 +222,8 @@ int main(void)
 	begin(120);
 	klog_begin(&log);
 	shared = shared_alloc(sizeof(*shared));
-	if (in_child(probe_machine, NULL, 20).code == CHILD_SKIPS) {
-		skip("this processor's guest-physical addresses are too narrow", "run pages");
+	if (!event_vcpus())
 		return done();
-	}
 	open_pipe();
 	fd = epoll_create1(0);
 	dup2(fd, EPOLL);

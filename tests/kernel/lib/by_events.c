@@ -2,6 +2,7 @@
 /* A vCPU without a host half: see by_events.h. */
 #define _GNU_SOURCE
 #include "by_events.h"
+#include "child.h"
 #include "private.h"
 #include "rseq.h"
 #include "tap.h"
@@ -120,6 +121,19 @@ void event_start(unsigned int ring, u64 (*fn)(void *arg), void *arg)
 		     : : [stub] "r"(event_stub + DUNE_STUB_ENTER), "b"(event_guest.fd),
 			 "D"(event_guest.fd), "d"(0) : "memory");
 	__builtin_unreachable();
+}
+
+static void start_and_end(void *arg)
+{
+	event_start(0, guest_return, NULL);
+}
+
+bool event_vcpus(void)
+{
+	if (in_child(start_and_end, NULL, 20).code != CHILD_SKIPS)
+		return true;
+	skip("this processor's guest-physical addresses are too narrow", "run pages");
+	return false;
 }
 
 struct kernel_action {

@@ -32,6 +32,9 @@ extern void (*event_on_fault)(struct guest_frame *frame, u64 cr2);
 /* A descriptor to which event_open() writes the stub's address; 0: none. */
 extern int event_on_open;
 
+/* Whether this machine can have such a vCPU. If not, reports that as skipped. */
+bool event_vcpus(void);
+
 /* In a child: make event_guest and its stub, not bound yet. */
 void event_open(void);
 /* DUNE_SET_STUB with @flags and @vector: 0 or -errno. */

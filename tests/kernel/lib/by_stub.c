@@ -70,18 +70,7 @@ enum guest_end stub_resume(struct guest *g, const void *stub)
 		}
 		if (run->exit_reason != DUNE_EXIT_HOSTCALL)
 			return GUEST_EXIT;
-		g->value = run->regs.rdi;
-		switch (run->regs.rax) {
-		case GUEST_CALL_DONE:
-			return GUEST_DONE;
-		case GUEST_CALL_TRAP:
-			g->frame = (struct guest_frame *)g->value;
-			return GUEST_TRAP;
-		case GUEST_CALL_ASK:
-			return GUEST_ASK;
-		default:
-			return GUEST_EXIT;
-		}
+		return guest_hostcall(g);
 	}
 }
 
