@@ -2,6 +2,7 @@
 /*
  * The second level of an address space and of a vCPU, of either kind: see second_level.h.
  */
+#include <linux/mm.h>
 #include <linux/mmap_lock.h>
 
 #include "dune/memory/second_level.h"
