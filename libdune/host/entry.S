@@ -44,7 +44,10 @@ dune_host_start:
 	leaq	HOST_STACK_TOP(%rdi), %rsp
 	call	dune_host_loop
 
-/* long dune_host_run_stub(vcpu, stub): runs @vcpu by the stub, whose contract is in dune.h */
+/*
+ * long dune_host_run_stub(vcpu, stub): runs @vcpu by the stub, whose contract is in
+ * <linux/dune.h>
+ */
 	.globl	dune_host_run_stub
 	.hidden	dune_host_run_stub
 dune_host_run_stub:

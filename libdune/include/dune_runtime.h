@@ -26,15 +26,15 @@ long dune_vcpu_fd_move(void);
 void dune_vcpu_inherit(int fd);
 
 /*
- * Makes dune_enter() run vCPUs by a stub of the module's (struct dune_stub in <linux/dune.h>), by
+ * Makes dune_enter() run vCPUs by the stub (struct dune_stub in <linux/dune.h>), by
  * which the program cannot make the calls that concern code in user mode. Called before
  * dune_enter(), in a process that has one thread and makes no other.
  */
 void dune_stub_use(void);
 
 /*
- * With this number, dune_hypercall() has the host half make the call @nr, also if the stub
- * refuses it to the guest. Such a call is the runtime's own, never the program's.
+ * With this number, dune_hypercall() has the host half make the call @nr, even if the
+ * module refuses it to the guest. Such a call is the runtime's own, never the program's.
  */
 #define DUNE_BY_HOST(nr)	(1UL << 32 | (nr))
 

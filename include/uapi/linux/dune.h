@@ -213,7 +213,7 @@ struct dune_private {
 };
 
 /*
- * The stub is a page of code of the module's, for a process whose other code cannot be trusted
+ * The stub is a page of the module's code, for a process whose other code cannot be trusted
  * with what DUNE_RUN leaves to user mode. It is a function that runs a vCPU:
  *
  *	DUNE_STUB_ENTER:  lseek(EDI, RSI, EDX)	enters the guest
@@ -420,8 +420,9 @@ struct dune_state {
  * A hypercall (VMMCALL or VMCALL, ring 0 only; #UD elsewhere) with RAX below
  * 2^32 is a system call: number in RAX, arguments in RDI, RSI, RDX, R10, R8,
  * R9, result in RAX, no other register changed. With a bit of the upper half
- * of RAX set it is a message to the host half: DUNE_EXIT_HOSTCALL. (A vCPU that is bound to a
- * stub refuses some calls.)
+ * of RAX set it is a message to the host half: DUNE_EXIT_HOSTCALL. (If the vCPU is
+ * bound to a stub, the module refuses some calls; see struct dune_stub, also for
+ * messages where there is no host half.)
  */
 #define DUNE_HOSTCALL		(1ULL << 32)
 #define DUNE_PROBE_READ		(2ULL << 32)

@@ -375,10 +375,10 @@ static void make_stub(void)
 		stub = NULL;
 }
 
-/* Calls and faults of the guest then lead back into it, and one signal enters it by its frame. */
+/* The first of these signals enters the guest by the stub. All are blocked from then on. */
 static void catch_by_stub(char *at)
 {
-	static const int caught[] = { SIGALRM, SIGSEGV, SIGBUS, SIGILL, SIGFPE };
+	static const int caught[] = { SIGSEGV, SIGBUS, SIGILL, SIGFPE };
 	stack_t stack = { .ss_sp = g->mem->stack, .ss_size = 32768 };
 	struct sigaction sa = {
 		.sa_sigaction = (void *)(at + DUNE_STUB_SIGNAL),
@@ -387,8 +387,7 @@ static void catch_by_stub(char *at)
 
 	sigfillset(&sa.sa_mask);
 	sigaltstack(&stack, NULL);
-	/* A guest that spins after the timer's signal is stuck, which takes much time. */
-	for (unsigned int i = chance(8) ? 0 : 1; i < sizeof(caught) / sizeof(caught[0]); i++)
+	for (unsigned int i = 0; i < sizeof(caught) / sizeof(caught[0]); i++)
 		sigaction(caught[i], &sa, NULL);
 }
 

@@ -20,13 +20,14 @@ extern struct dune_run *event_run;
 extern struct guest event_guest;
 extern char *event_stub;
 
+/* Whether the FPU registers are loaded from a signal's frame; true at first. */
+extern bool event_keeps_fpu;
+
 /*
  * The guest's handlers, which may be NULL: of an interrupt for a signal, and of an exception. The
- * former is called after the FPU registers were loaded from the signal's frame.
+ * former is called after the FPU registers were loaded.
  */
 extern void (*event_on_signal)(const struct dune_signal *signal);
-/* Whether the FPU registers are loaded; true at first. */
-extern bool event_keeps_fpu;
 extern void (*event_on_fault)(struct guest_frame *frame, u64 cr2);
 
 /* A descriptor to which event_open() writes the stub's address; 0: none. */
