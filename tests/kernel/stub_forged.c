@@ -45,7 +45,6 @@ _Static_assert(offsetof(struct frame, info) == 8 + 304, "not the kernel's struct
 static volatile struct shared {
 	struct frame frame;
 	bool started;
-	bool stop;
 	u64 spins;
 	u64 changes;	/* of RAX, or a mark without a call */
 	u64 taken;	/* interrupts */
@@ -72,25 +71,24 @@ static void take_signal(const struct dune_signal *signal)
 
 static long number;
 
-static u64 wait_for_calls(void *arg)
+static u64 __attribute__((noreturn)) wait_for_calls(void *arg)
 {
 	event_run->flags = DUNE_RUN_SLOW_SYSCALL;
 	privileged(SYS_getppid, 0, 0, 0, 0);
-	while (!shared->stop) {
+	for (;;) {
 		shared->started = true;
 		shared->result = hypercall3(number, (long)&long_time, 0, 0);
 		shared->again = event_again();
 		event_take();
 		shared->results++;
 	}
-	return 0;
 }
 
 #define PATTERN	0x123456789abcdef0UL
 
-static u64 spin(void *arg)
+static u64 __attribute__((noreturn)) spin(void *arg)
 {
-	while (!shared->stop) {
+	for (;;) {
 		u64 n = 10000, rax = PATTERN;
 
 		asm volatile("sti\n1: cmp %2, %0\n jne 2f\n dec %1\n jnz 1b\n2: cli"
@@ -99,7 +97,6 @@ static u64 spin(void *arg)
 		shared->spins++;
 		shared->started = true;
 	}
-	return 0;
 }
 
 static void call_in_child(void *arg)
@@ -189,7 +186,6 @@ static void end(int pid, const char *what)
 {
 	struct outcome o;
 
-	shared->stop = true;
 	ptrace(PTRACE_INTERRUPT, pid, 0, 0);
 	if (waitpid(pid, NULL, __WALL) == pid)
 		ptrace(PTRACE_DETACH, pid, 0, 0);
