@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * Processes that a program in the sandbox makes: a child that ends at once, and /bin/true. Natively
- * and under dune-run, this program does the same. It waits for each child, so the work of the child
- * and of its parent is counted.
+ * Children of a program in the sandbox: one that ends at once, and true. Natively and under
+ * dune-run, this program does the same, with as many mappings and pages as a shell has. It waits
+ * for each child, so the work of the child and of its parent is counted.
+ *
+ * The files of true and dune-run are copied to memory: while the processor waits for a file of
+ * another computer, counting mode counts the time.
  *
  * Runs itself with an argument to be measured.
  */
@@ -12,6 +15,7 @@
 #include <limits.h>
 #include <spawn.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -32,15 +36,47 @@ static void make_child(void)
 	end_of(child);
 }
 
+#define FILES "/dev/shm/dune-bench/"
+
+static void copy_files(void)
+{
+	char command[2 * PATH_MAX];
+
+	snprintf(command, sizeof(command),
+		 "mkdir -p " FILES " && cp -L /bin/true /lib64/ld-linux-x86-64.so.2 "
+		 "/lib/x86_64-linux-gnu/libc.so.6 %s " FILES, runtime_path());
+	if (system(command))
+		die(command);
+}
+
 static void spawn_true(void)
 {
-	static char path[] = "/bin/true";
-	char *argv[] = { path, NULL }, *environment[] = { NULL };
+	static char linker[] = FILES "ld-linux-x86-64.so.2";
+	char *argv[] = { linker, "--library-path", FILES, FILES "true", NULL };
+	char *environment[] = { NULL };
 	pid_t child;
 
-	if (posix_spawn(&child, path, NULL, NULL, argv, environment))
-		die(path);
+	if (posix_spawn(&child, linker, NULL, NULL, argv, environment))
+		die(linker);
 	end_of(child);
+}
+
+#define AREAS		24
+#define AREA_PAGES	16
+
+/* Maps as much memory as a shell, in areas that the kernel does not merge, and touches it. */
+static void grow(void)
+{
+	size_t size = AREA_PAGES * 4096;
+	char *at;
+	int i;
+
+	for (i = 0; i < AREAS; i++) {
+		at = mmap(NULL, 2 * size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		if (at == MAP_FAILED || mprotect(at, size, PROT_READ | PROT_WRITE))
+			die("mmap");
+		memset(at, 1, size);
+	}
 }
 
 static const struct {
@@ -61,9 +97,12 @@ int main(int argc, char **argv)
 	char command[3 * PATH_MAX];
 	unsigned int i;
 
+	grow();
+	if (argc < 2)
+		copy_files();
 	for (i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
 		if (argc < 2) {
-			snprintf(command, sizeof(command), "%s -- %s %s", runtime_path(),
+			snprintf(command, sizeof(command), FILES "dune-run -- %s %s",
 				 own_path(), kinds[i].id);
 			figure(kinds[i].id, measure(kinds[i].make), number_from(command),
 			       NO_FIGURE);
