@@ -67,8 +67,9 @@ static bool uses(const struct task_struct *process, const struct mm_struct *mm)
  * is held for reading only (munmap()), SIGSEGV may come first.
  *
  * A process that is being made (CLONE_VM) is in the list before its parent can be killed, or is
- * not made, because its parent was (copy_process()). At the end of the memory itself nobody uses
- * it.
+ * not made, because its parent was (copy_process()). The main thread of a process may have ended
+ * before its other threads, so the signal goes to the process and not to that thread. At the end
+ * of the memory itself nobody uses it.
  *
  * An mmap() of the stub that fails midway gets here, too, and so does an mremap() that has moved
  * it, before it releases the lock.
@@ -83,7 +84,7 @@ static void stub_close(struct vm_area_struct *vma)
 	rcu_read_lock();
 	for_each_process(p)
 		if (!(p->flags & PF_KTHREAD) && uses(p, mm))
-			send_sig(SIGKILL, p, 1);
+			kill_pid(task_tgid(p), SIGKILL, 1);
 	rcu_read_unlock();
 }
 
