@@ -16,7 +16,9 @@
 #include <linux/ratelimit.h>
 #include <linux/sched/signal.h>
 #include <linux/uaccess.h>
+#include <asm/fpu/types.h>
 #include <asm/pkru.h>
+#include <asm/processor.h>
 #include <asm/sigframe.h>
 #include <asm/unistd.h>
 
@@ -28,6 +30,24 @@
 #define SYSCALL_LENGTH	2
 #define READ_LENGTH	2
 #define WRITE_LENGTH	4
+
+/*
+ * The place of PKRU in the FPU registers as XSAVE writes them to memory, not compacted, which the
+ * processor reports (SDM vol. 1, 13.4.3; APM vol. 2, 11.5.7).
+ */
+#define CPUID_XSAVE	0xd
+static unsigned int pkru_offset __ro_after_init;
+
+/* Called once, at load. */
+void __init event_init(void)
+{
+	u32 eax, ebx, ecx, edx;
+
+	if (!cpu_feature_enabled(X86_FEATURE_OSPKE))
+		return;
+	cpuid_count(CPUID_XSAVE, XFEATURE_PKRU, &eax, &ebx, &ecx, &edx);
+	pkru_offset = ebx;
+}
 
 /**
  * event_bind() - make the guest do the host half's work
@@ -84,14 +104,35 @@ static loff_t kill_process(long reason)
 }
 
 /*
+ * Sets PKRU to the value that the thread had when its call was interrupted. The call may have
+ * changed it (pkey_alloc(), or mprotect() to execute-only memory), so only the frame has the value:
+ * among the FPU registers at @fpstate. It is a value of the program, which decides about the
+ * program's memory. Where the frame has none, the last value that the module knows stays.
+ */
+static void take_pkru(const void __user *fpstate)
+{
+	const struct xregs_state __user *registers = fpstate;
+	u64 features;
+	u32 pkru;
+
+	if (!cpu_feature_enabled(X86_FEATURE_OSPKE) ||
+	    get_user(features, &registers->header.xfeatures) ||
+	    get_user(pkru, (const u32 __user *)(fpstate + pkru_offset)))
+		return;
+	/* XSAVE may leave out a register that has its initial value, 0. */
+	write_pkru(features & XFEATURE_MASK_PKRU ? pkru : 0);
+}
+
+/*
  * A signal has come while the guest waits for the call or the probe in @vcpu->frame. @context, of
- * the signal's frame, tells what became of it. Any content of the frame has no other effect than
- * a wrong result, which the program has made for itself.
+ * the signal's frame, tells what became of it. A forged frame can only give the call a wrong
+ * result, and the thread a PKRU of the program's choice.
  */
 static void take_interrupted_call(struct dune_vcpu *vcpu, const struct sigcontext *context)
 {
 	struct dune_run *run = vcpu->run;
 
+	take_pkru((const void __user *)context->fpstate);
 	switch (context->ip - vcpu->stub) {
 	case DUNE_STUB_CALL:
 	case DUNE_STUB_READ:
@@ -116,7 +157,8 @@ static void take_interrupted_call(struct dune_vcpu *vcpu, const struct sigcontex
  * a call. Returns false if the frame cannot be read.
  *
  * The kernel has set PKRU to its initial value for a handler. The value that the thread had is
- * valid again: the kernel's accesses to user memory obey it.
+ * valid again: the kernel's accesses to user memory obey it. Only a call in the stub can have
+ * changed it since the last run began: take_pkru().
  */
 static noinline bool take_signal(struct dune_vcpu *vcpu, const struct ucontext __user *uc,
 				 bool calling)

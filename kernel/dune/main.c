@@ -24,6 +24,7 @@
 #include <linux/module.h>
 #include <linux/preempt.h>
 
+#include "dune/event.h"
 #include "dune/exit.h"
 #include "dune/guest_state.h"
 #include "dune/hypercall.h"
@@ -73,6 +74,7 @@ static int __init dune_load(void)
 	if (err)
 		goto cleanup_second_level;
 	exit_init();
+	event_init();
 	err = virt_start(vcpu_ops->cpu_off);
 	if (err)
 		goto cleanup_stub;

@@ -21,6 +21,7 @@
 #include <stddef.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/ptrace.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
@@ -123,6 +124,119 @@ static void keys(void)
 		   shared->result[1] == 8,
 		   "a signal does not change the thread's PKRU (%s, %ld, %ld)", outcome_text(o),
 		   shared->result[0], shared->result[1]);
+}
+
+/* Both of these are calls that change PKRU, and during which the tracer sends a signal. */
+
+static u64 allocate_key(void *page)
+{
+	event_stack();
+	event_catch(SIGNAL, 0);
+	shared->result[0] = hypercall0(SYS_pkey_alloc);
+	shared->result[1] = event_again();
+	event_take();
+	if (hypercall(SYS_pkey_mprotect, (long)page, 4096, PROT_READ | PROT_WRITE,
+		      shared->result[0], 0, 0))
+		return 1;
+	shared->result[2] = hypercall3(SYS_getrandom, (long)page, 8, 0);
+	return 0;
+}
+
+static u64 make_execute_only(void *page)
+{
+	event_stack();
+	event_catch(SIGNAL, 0);
+	shared->result[0] = hypercall3(SYS_mprotect, (long)page, 4096, PROT_EXEC);
+	shared->result[1] = event_again();
+	event_take();
+	/* The call reads a mask from the page. */
+	shared->result[2] = hypercall(SYS_rt_sigprocmask, SIG_BLOCK, (long)page, 0, 8, 0, 0);
+	return 0;
+}
+
+static void wrpkru(u32 value)
+{
+	asm volatile(".byte 0x0f, 0x01, 0xef" : : "a"(value), "c"(0), "d"(0) : "memory");
+}
+
+static const struct keyed_call {
+	const char *name;
+	long nr;
+	u64 (*fn)(void *page);
+	bool permits;	/* all keys are permitted at first */
+	long wanted;	/* of the call after it */
+} keyed_calls[] = {
+	{ "pkey_alloc()", SYS_pkey_alloc, allocate_key, false, 8 },
+	{ "mprotect() to execute-only memory", SYS_mprotect, make_execute_only, true, -EFAULT },
+};
+
+static void keyed_child(const struct keyed_call *k)
+{
+	void *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	int key = syscall(SYS_pkey_alloc, 0, 0);
+
+	if (key < 0)
+		_exit(CHILD_SKIPS);
+	syscall(SYS_pkey_free, key);
+	wrpkru(k->permits ? 0 : 0x55555554);
+	ptrace(PTRACE_TRACEME, 0, 0, 0);
+	raise(SIGSTOP);
+	event_on_signal = take_signal;
+	event_start(0, k->fn, page);
+}
+
+/*
+ * Sends the signal when @pid, which has set its action, begins a call of number @nr. Returns the
+ * status with which @pid has ended.
+ */
+static int signal_in_call(int pid, long nr)
+{
+	struct __ptrace_syscall_info info;
+	int status, signal = 0;
+	bool catches = false, sent = false;
+
+	waitpid(pid, &status, 0);
+	ptrace(PTRACE_SETOPTIONS, pid, 0, PTRACE_O_TRACESYSGOOD | PTRACE_O_EXITKILL);
+	while (WIFSTOPPED(status)) {
+		ptrace(PTRACE_SYSCALL, pid, 0, signal);
+		if (waitpid(pid, &status, 0) != pid || !WIFSTOPPED(status))
+			break;
+		signal = 0;
+		if (WSTOPSIG(status) != (SIGTRAP | 0x80)) {
+			signal = WSTOPSIG(status);
+			continue;
+		}
+		ptrace(PTRACE_GET_SYSCALL_INFO, pid, sizeof(info), &info);
+		if (info.op != PTRACE_SYSCALL_INFO_ENTRY)
+			continue;
+		if (info.entry.nr == SYS_rt_sigaction && info.entry.args[0] == SIGNAL)
+			catches = true;
+		if (catches && !sent && info.entry.nr == (u64)nr)
+			sent = !kill(pid, SIGNAL);
+	}
+	return status;
+}
+
+static void keys_in_calls(void)
+{
+	for (unsigned int i = 0; i < sizeof(keyed_calls) / sizeof(keyed_calls[0]); i++) {
+		const struct keyed_call *k = &keyed_calls[i];
+		int pid, status;
+
+		memset((void *)shared, 0, sizeof(*shared));
+		pid = checked_fork();
+		if (!pid)
+			keyed_child(k);
+		status = signal_in_call(pid, k->nr);
+		if (WIFEXITED(status) && WEXITSTATUS(status) == CHILD_SKIPS) {
+			skip("no protection keys", "PKRU, changed by %s", k->name);
+			continue;
+		}
+		ok(!status && shared->taken == 1 && shared->result[0] >= 0 &&
+		   !shared->result[1] && shared->result[2] == k->wanted,
+		   "a signal during %s leaves what it has done to PKRU (%#x, %lu taken, %ld, %ld)",
+		   k->name, status, shared->taken, shared->result[0], shared->result[2]);
+	}
 }
 
 static void once_in_child(void *arg)
@@ -315,6 +429,7 @@ int main(void)
 		return done();
 	one_signal();
 	keys();
+	keys_in_calls();
 	stormy(NULL, "signals at any place change nothing");
 	event_keeps_fpu = false;
 	stormy(forge_frames, "overwritten frames give wrong results at most");
