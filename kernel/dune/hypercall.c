@@ -51,12 +51,13 @@ static const u16 slow_calls[] = {
 	 * started by it: all three are called without a run below them on the stack.
 	 */
 	__NR_reboot, __NR_kexec_load, __NR_kexec_file_load,
-	/* These are slow only with some arguments, or on some vCPUs: is_slow_now(). */
-	__NR_ioctl, __NR_mmap, __NR_mprotect, __NR_pkey_mprotect, __NR_rt_sigaction,
+	/* These are slow only with some arguments: is_slow_now(). */
+	__NR_ioctl, __NR_mmap, __NR_mprotect, __NR_pkey_mprotect,
 	/* It is never slow, but needs dispatch_listed(). */
 	__NR_lseek,
 };
 
+/* The numbers of slow_calls[], and those of which stub_refuses() may refuse calls. */
 static DECLARE_BITMAP(slow_bitmap, NR_syscalls) __ro_after_init;
 
 /*
@@ -86,6 +87,7 @@ void __init hypercall_init(void)
 	for (i = 0; i < ARRAY_SIZE(slow_calls); i++)
 		if (slow_calls[i] < NR_syscalls)
 			__set_bit(slow_calls[i], slow_bitmap);
+	stub_add_refused(slow_bitmap);
 	have_dispatcher = symbol_bind(hypercall_dispatcher, "x64_sys_call");
 	if (!have_dispatcher)
 		pr_info("no system-call dispatcher found: all calls take the slow path\n");
@@ -98,12 +100,17 @@ bool hypercall_is_fast(void)
 	return have_dispatcher;
 }
 
-/* Returns whether a call of slow_calls[], in @frame, takes the slow path now. */
+/*
+ * Returns whether a call of slow_bitmap, in @frame, takes the slow path now. A call that
+ * stub_refuses() must, since leave_for_call() is the place where it is refused.
+ */
 static bool is_slow_now(const struct dune_vcpu *vcpu, const struct pt_regs *frame,
 			unsigned long nr)
 {
 	unsigned int type;
 
+	if (vcpu->stub && stub_refuses(frame))
+		return true;
 	switch (nr) {
 	case __NR_ioctl:
 		/*
@@ -121,8 +128,7 @@ static bool is_slow_now(const struct dune_vcpu *vcpu, const struct pt_regs *fram
 		return cpu_feature_enabled(X86_FEATURE_OSPKE) &&
 		       (frame->dx & (PROT_READ | PROT_WRITE | PROT_EXEC)) == PROT_EXEC;
 	case __NR_rt_sigaction:
-		/* leave_for_call() refuses it there. */
-		return vcpu->stub;
+		/* It is in slow_bitmap only because stub_refuses() may refuse it. */
 	case __NR_lseek:
 		return false;
 	default:
@@ -137,7 +143,7 @@ static __always_inline bool is_slow(const struct dune_vcpu *vcpu, unsigned long 
 }
 
 /*
- * Carries out the call of slow_calls[] in @frame, of number @nr, which is not slow. Returns its
+ * Carries out the call of slow_bitmap in @frame, of number @nr, which is not slow. Returns its
  * result.
  *
  * An lseek() of a vCPU would put a run on the kernel stack below this one. It begins a run only if
@@ -370,7 +376,7 @@ static noinline int dispatch_watched(struct dune_vcpu *vcpu, unsigned long nr)
 	return call_done(vcpu->run, ret);
 }
 
-/* Does what hypercall_dispatch() does for a call of slow_calls[], off the hot path. */
+/* Does what hypercall_dispatch() does for a call of slow_bitmap, off the hot path. */
 static noinline int call_listed(struct dune_vcpu *vcpu, unsigned long nr)
 {
 	if (is_slow_now(vcpu, &vcpu->frame, nr))

@@ -9,8 +9,10 @@
  * that only this file chooses. And the guest cannot make the calls by which the kernel itself
  * would direct the thread somewhere else (stub_refuses()).
  */
+#include <linux/bitmap.h>
 #include <linux/file.h>
 #include <linux/mm.h>
+#include <linux/nospec.h>
 #include <linux/prctl.h>
 #include <linux/ptrace.h>
 #include <linux/sched/mm.h>
@@ -220,36 +222,62 @@ loff_t stub_run(struct file *file, loff_t result, int whence)
 	return call->orig_ax;
 }
 
+/*
+ * The closed list: calls that can make the kernel direct the thread, or another one of the
+ * process, to an address of the caller's choice in user mode. Any other call ends where it was
+ * made, and changes the process's memory at most, in which the stub keeps nothing.
+ */
+static const u16 closed_list[] = {
+	/* They set where a signal handler begins, on which stack, and where it returns to. */
+	__NR_rt_sigaction, __NR_sigaltstack, __NR_rt_sigreturn,
+	/* It sets where an interrupted sequence of instructions continues. */
+	__NR_rseq,
+	/* The child continues after the stub's instruction, on a stack of the caller's choice. */
+	__NR_clone, __NR_clone3, __NR_fork, __NR_vfork,
+	/* Another program would run natively. */
+	__NR_execve, __NR_execveat,
+	/* It sets the registers of a thread in user mode. */
+	__NR_ptrace,
+	/* These are refused with some arguments: stub_refuses(). */
+	__NR_prctl, __NR_ioctl,
+};
+
+/* The numbers of closed_list[]. */
+static DECLARE_BITMAP(closed_bitmap, NR_syscalls) __ro_after_init;
+
+/*
+ * Adds the numbers of which stub_refuses() may refuse calls to @calls, a bitmap of NR_syscalls
+ * bits. Called once, at load.
+ */
+void __init stub_add_refused(unsigned long *calls)
+{
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(closed_list); i++)
+		if (closed_list[i] < NR_syscalls)
+			__set_bit(closed_list[i], closed_bitmap);
+	bitmap_or(calls, calls, closed_bitmap, NR_syscalls);
+}
+
 /**
  * stub_refuses() - whether a guest may make a call, on a vCPU that is bound to a stub
  * @call:	its number and arguments, in memory of the kernel
  *
- * The calls that are refused can make the kernel direct the thread, or another one of the
- * process, to an address of the caller's choice in user mode. Any other call ends where it was
- * made, and changes the process's memory at most, in which the stub keeps nothing.
+ * hypercall.c asks about the numbers that it has from stub_add_refused() and about those that the
+ * kernel does not have, and about no others. So a number must be in closed_list[] to be refused.
  *
  * Return: 0, or the negative errno that the guest gets.
  */
 long stub_refuses(const struct pt_regs *call)
 {
-	switch (call->orig_ax) {
-	/* They set where a signal handler begins, on which stack, and where it returns to. */
-	case __NR_rt_sigaction:
-	case __NR_sigaltstack:
-	case __NR_rt_sigreturn:
-	/* It sets where an interrupted sequence of instructions continues. */
-	case __NR_rseq:
-	/* The child continues after the stub's instruction, on a stack of the caller's choice. */
-	case __NR_clone:
-	case __NR_clone3:
-	case __NR_fork:
-	case __NR_vfork:
-	/* Another program would run natively. */
-	case __NR_execve:
-	case __NR_execveat:
-	/* It sets the registers of a thread in user mode. */
-	case __NR_ptrace:
-		return -EPERM;
+	unsigned long nr = call->orig_ax;
+
+	/* The native entry knows more numbers, those of the x32 ABI. */
+	if (nr >= NR_syscalls)
+		return -ENOSYS;
+	if (!test_bit(array_index_nospec(nr, NR_syscalls), closed_bitmap))
+		return 0;
+	switch (nr) {
 	case __NR_prctl:
 		/* It makes calls signals, except in a range of code of the caller's choice. */
 		return (int)call->di == PR_SET_SYSCALL_USER_DISPATCH ? -EPERM : 0;
@@ -257,7 +285,6 @@ long stub_refuses(const struct pt_regs *call)
 		/* They set the registers of a guest, and make vCPUs without a stub. */
 		return _IOC_TYPE((unsigned int)call->si) == DUNE_IOC_TYPE ? -EPERM : 0;
 	default:
-		/* The native entry knows more numbers, those of the x32 ABI. */
-		return call->orig_ax < NR_syscalls ? 0 : -ENOSYS;
+		return -EPERM;
 	}
 }
