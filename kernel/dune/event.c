@@ -24,6 +24,7 @@
 
 #include "dune/compat.h"
 #include "dune/event.h"
+#include "dune/stub.h"
 #include "dune/vcpu.h"
 
 /* The length of SYSCALL, and of the instructions that probe: stub_code.S. */
@@ -83,8 +84,7 @@ long event_bind(struct dune_vcpu *vcpu, const struct dune_stub *argument, u64 *g
 /* Lets the thread continue at @place of the stub. It has no stack there: stub_code.S. */
 static void continue_at(const struct dune_vcpu *vcpu, struct pt_regs *regs, unsigned long place)
 {
-	regs->ip = vcpu->stub + place;
-	regs->cx = regs->ip;
+	stub_go_to(vcpu, regs, place);
 	regs->sp = 0;
 }
 
@@ -214,21 +214,15 @@ static long take_and_run(struct file *file, struct dune_vcpu *vcpu, u64 value, i
  */
 static long make_call(struct dune_vcpu *vcpu, struct pt_regs *regs)
 {
-	const struct pt_regs *call = &vcpu->frame;
-	unsigned long nr = call->orig_ax;
+	unsigned long nr = vcpu->frame.orig_ax;
 	u32 restart;
 
 	vcpu->calling = true;
-	regs->di = call->di;
+	stub_load_call(vcpu, regs);
 	if (unlikely(nr >= DUNE_PROBE_READ)) {
 		continue_at(vcpu, regs, nr == DUNE_PROBE_READ ? DUNE_STUB_READ : DUNE_STUB_WRITE);
 		return 0;
 	}
-	regs->si = call->si;
-	regs->dx = call->dx;
-	regs->r10 = call->r10;
-	regs->r8 = call->r8;
-	regs->r9 = call->r9;
 	restart = READ_ONCE(vcpu->run->restart);
 	if (unlikely(restart)) {
 		regs->orig_ax = (u32)nr;

@@ -157,16 +157,6 @@ long stub_bind(struct dune_vcpu *vcpu, unsigned long address)
 }
 
 /*
- * Sets where the thread continues in user mode. SYSRET, which is faster than IRET, needs RIP in
- * RCX, too.
- */
-static void go_to(struct pt_regs *regs, unsigned long ip)
-{
-	regs->ip = ip;
-	regs->cx = ip;
-}
-
-/*
  * Whether user mode can make the guest's call, by which the run has ended, at once: not if a
  * signal has interrupted the call already, and not if the guest has not taken its interrupt,
  * because the call might then wait although a signal should interrupt it.
@@ -196,7 +186,6 @@ loff_t stub_run(struct file *file, loff_t result, int whence)
 {
 	struct dune_vcpu *vcpu = file->private_data;
 	struct pt_regs *regs = task_pt_regs(current);
-	const struct pt_regs *call = &vcpu->frame;
 	struct dune_run *run = vcpu->run;
 	bool has_result = whence == DUNE_STUB_RESULT;
 	long reason;
@@ -209,17 +198,12 @@ loff_t stub_run(struct file *file, loff_t result, int whence)
 		WRITE_ONCE(run->regs.rax, result);
 	reason = unlikely(kernel_has_rseq(current)) ? -EPERM : run_vcpu(file, vcpu, has_result);
 	if (reason != DUNE_EXIT_SYSCALL || unlikely(!is_plain_call(run))) {
-		go_to(regs, vcpu->stub + DUNE_STUB_LEAVE);
+		stub_go_to(vcpu, regs, DUNE_STUB_LEAVE);
 		return min(reason, 0L);
 	}
-	regs->di = call->di;
-	regs->si = call->si;
-	regs->dx = call->dx;
-	regs->r10 = call->r10;
-	regs->r8 = call->r8;
-	regs->r9 = call->r9;
-	go_to(regs, vcpu->stub + DUNE_STUB_CALL);
-	return call->orig_ax;
+	stub_load_call(vcpu, regs);
+	stub_go_to(vcpu, regs, DUNE_STUB_CALL);
+	return vcpu->frame.orig_ax;
 }
 
 /*
