@@ -52,7 +52,7 @@ void __init event_init(void)
 
 /**
  * event_bind() - make the guest do the host half's work
- * @vcpu:	of current, which is bound to a stub
+ * @vcpu:	of current, which can be bound to the stub
  * @argument:	of DUNE_SET_STUB
  * @gpa:	returns the guest-physical address of the run page
  *

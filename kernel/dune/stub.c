@@ -136,10 +136,10 @@ static bool is_stub(struct mm_struct *mm, unsigned long address)
 }
 
 /*
- * Binds @vcpu, of current, to the stub at @address. May sleep. Returns 0, -EINVAL, -EBUSY or
- * -EINTR.
+ * Whether @vcpu, of current, can be bound to the stub at @address. May sleep. Returns 0, -EINVAL,
+ * -EBUSY or -EINTR.
  */
-long stub_bind(struct dune_vcpu *vcpu, unsigned long address)
+long stub_can_bind(const struct dune_vcpu *vcpu, unsigned long address)
 {
 	struct mm_struct *mm = current->mm;
 	bool found;
@@ -150,10 +150,7 @@ long stub_bind(struct dune_vcpu *vcpu, unsigned long address)
 		return -EINTR;
 	found = is_stub(mm, address);
 	mmap_read_unlock(mm);
-	if (!found)
-		return -EINVAL;
-	vcpu->stub = address;
-	return 0;
+	return found ? 0 : -EINVAL;
 }
 
 /*

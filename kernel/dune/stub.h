@@ -22,7 +22,7 @@ int stub_init(void);
 void stub_cleanup(void);
 
 int stub_mmap(struct vm_area_struct *vma);
-long stub_bind(struct dune_vcpu *vcpu, unsigned long address);
+long stub_can_bind(const struct dune_vcpu *vcpu, unsigned long address);
 loff_t stub_run(struct file *file, loff_t result, int whence);
 void stub_add_refused(unsigned long *calls);
 long stub_refuses(const struct pt_regs *call);
