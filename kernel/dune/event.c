@@ -89,8 +89,8 @@ static void continue_at(const struct dune_vcpu *vcpu, struct pt_regs *regs, unsi
 }
 
 /*
- * Ends the process, since its guest cannot continue. Returns what lseek() returns to nobody. Any
- * user can do this to a process of their own again and again, so the log gets few lines.
+ * Ends the process, since its guest cannot continue. The return value is not used. Any user can do
+ * this to a process of their own again and again, so the log gets few lines.
  */
 static loff_t kill_process(long reason)
 {

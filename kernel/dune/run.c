@@ -301,7 +301,10 @@ static bool can_resume(const struct dune_vcpu *vcpu)
 	return vcpu->resumable && this_cpu_read(run_loaded) == vcpu;
 }
 
-/* Looks at what a run that resumes none needs. Returns 0, -EINVAL or -EBUSY. */
+/*
+ * Checks and sets up what a run needs that does not resume the last one. Returns 0, -EINVAL or
+ * -EBUSY.
+ */
 static __always_inline long run_begin(struct dune_vcpu *vcpu)
 {
 	struct dune_run *run = vcpu->run;
