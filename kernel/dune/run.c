@@ -295,6 +295,10 @@ static void run_put(struct dune_vcpu *vcpu)
  * what is looked up once for each run need not be looked up again. Nothing was put, and no other
  * vCPU was loaded on this CPU since, so what @load of struct vcpu_ops has saved is still valid,
  * unless run_epoch() has changed. (If the thread comes to another CPU now, it changes.)
+ *
+ * That the thread has made the call is a claim of user mode (EDX in the stub). A false one has one
+ * effect on the host's registers: after an exit the thread has the bases of FS and GS that it had
+ * when they were last saved.
  */
 static bool can_resume(const struct dune_vcpu *vcpu)
 {

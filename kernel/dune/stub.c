@@ -113,9 +113,10 @@ static const struct vm_operations_struct stub_vm_ops = {
 
 /*
  * Makes @vma, of one page, the stub. Without VM_MAYWRITE no access writes there, not even a
- * tracer's (FOLL_FORCE). VM_IO keeps get_user_pages() out, and madvise(MADV_DOFORK), which would
- * undo VM_DONTCOPY. The right to execute is added here because mmap() refuses it for anonymous
- * inodes since 6.16. Returns 0 or a negative errno.
+ * tracer's (FOLL_FORCE). VM_IO keeps get_user_pages() out (but not its fast variant where it only
+ * reads, which does no harm), and madvise(MADV_DOFORK), which would undo VM_DONTCOPY. The right to
+ * execute is added here because mmap() refuses it for anonymous inodes since 6.16. Returns 0 or a
+ * negative errno.
  */
 int stub_mmap(struct vm_area_struct *vma)
 {
