@@ -27,11 +27,6 @@
 #include "dune/stub.h"
 #include "dune/vcpu.h"
 
-/* The length of SYSCALL, and of the instructions that probe: stub_code.S. */
-#define SYSCALL_LENGTH	2
-#define READ_LENGTH	2
-#define WRITE_LENGTH	4
-
 /*
  * The place of PKRU in the FPU registers as XSAVE writes them to memory, not compacted, which the
  * processor reports (SDM vol. 1, 13.4.3; APM vol. 2, 11.5.7).
@@ -141,9 +136,9 @@ static void take_interrupted_call(struct dune_vcpu *vcpu, const struct sigcontex
 					  __NR_restart_syscall : vcpu->frame.orig_ax);
 		event_call_again(vcpu);
 		break;
-	case DUNE_STUB_CALL + SYSCALL_LENGTH:
-	case DUNE_STUB_READ + READ_LENGTH:
-	case DUNE_STUB_WRITE + WRITE_LENGTH:
+	case DUNE_STUB_CALL + STUB_CALL_LENGTH:
+	case DUNE_STUB_READ + STUB_READ_LENGTH:
+	case DUNE_STUB_WRITE + STUB_WRITE_LENGTH:
 		WRITE_ONCE(run->regs.rax, context->ax);
 		break;
 	default:
@@ -226,7 +221,7 @@ static long make_call(struct dune_vcpu *vcpu, struct pt_regs *regs)
 	restart = READ_ONCE(vcpu->run->restart);
 	if (unlikely(restart)) {
 		regs->orig_ax = (u32)nr;
-		continue_at(vcpu, regs, DUNE_STUB_CALL + SYSCALL_LENGTH);
+		continue_at(vcpu, regs, DUNE_STUB_CALL + STUB_CALL_LENGTH);
 		return -(long)restart;
 	}
 	continue_at(vcpu, regs, DUNE_STUB_CALL);

@@ -8,6 +8,11 @@
 /* The offset in the stub of the instruction after its SYSCALL for lseek(). */
 #define STUB_ENTERED	7
 
+/* The lengths of the instructions that make a call or probe an address; stub_code.S checks them. */
+#define STUB_CALL_LENGTH	2
+#define STUB_READ_LENGTH	2
+#define STUB_WRITE_LENGTH	4
+
 #ifndef __ASSEMBLER__
 #include <linux/compiler.h>
 #include <linux/ptrace.h>
