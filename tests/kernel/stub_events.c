@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
  * A vCPU without a host half (DUNE_STUB_EVENTS): nested faults are raised in the guest, calls by
- * the guest's ring 0 that the stub makes for it, what ends the process, and the interface. Fails
- * when one of these rules of dune.h does not hold.
+ * the guest's ring 0 that the stub makes for it, processes that these make, what ends the process,
+ * and the interface. Fails when one of these rules of dune.h does not hold.
  */
 #define _GNU_SOURCE
 #include "by_events.h"
@@ -23,6 +23,7 @@
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define ERROR_P		(1 << 0)
@@ -213,6 +214,77 @@ static void privileged_calls(void)
 	   "a privileged call in ring 3 is #UD (%s, vector %lu)", outcome_text(o), shared->vector);
 }
 
+/* ---- processes that the guest makes */
+
+static const struct making {
+	const char *name;
+	long nr;
+	u64 flags;
+	bool catches;	/* SIGILL */
+	bool framed;	/* the kernel writes a frame on the parent's alternate stack */
+	int signal;	/* that ends the child */
+} makings[] = {
+	{ "fork()", SYS_fork, 0, false, false, SIGSEGV },
+	{ "clone()", SYS_clone, SIGCHLD, false, false, SIGSEGV },
+	{ "vfork()", SYS_vfork, 0, false, false, SIGILL },
+	{ "vfork() with a handler", SYS_vfork, 0, true, true, SIGILL },
+	{ "clone(CLONE_VM)", SYS_clone, CLONE_VM | SIGCHLD, false, false, SIGILL },
+};
+
+static u64 make_process(void *arg)
+{
+	const struct making *m = arg;
+	char *stack = event_stack();
+	static int status;
+
+	if (m->catches)
+		event_catch(SIGILL, 0);
+	shared->result[0] = privileged(m->nr, m->flags, 0, 0, 0);
+	shared->result[1] = hypercall(SYS_wait4, -1, (long)&status, __WALL, 0, 0, 0);
+	shared->result[2] = status;
+	for (int i = 0; i < EVENT_STACK_SIZE; i++)
+		shared->count += stack[i] != 0;
+	return 0;
+}
+
+static void make_in_child(void *arg)
+{
+	event_start(0, make_process, arg);
+}
+
+static u64 make_thread(void *arg)
+{
+	privileged(SYS_clone, CLONE_VM | CLONE_SIGHAND | CLONE_THREAD, 0, 0, 0);
+	for (;;)
+		privileged(SYS_pause, 0, 0, 0, 0);
+	return 0;
+}
+
+static void thread_in_child(void *arg)
+{
+	event_start(0, make_thread, NULL);
+}
+
+static void processes(void)
+{
+	struct outcome o;
+
+	for (unsigned int i = 0; i < sizeof(makings) / sizeof(makings[0]); i++) {
+		const struct making *m = &makings[i];
+
+		memset(shared, 0, sizeof(*shared));
+		o = in_child(make_in_child, (void *)m, 20);
+		ok(!o.code && shared->result[0] > 0 && shared->result[1] == shared->result[0] &&
+		   WTERMSIG(shared->result[2]) == m->signal && !shared->count == !m->framed,
+		   "the process that %s makes dies, and its parent goes on (%s, %ld, %ld, status %#lx, %ld bytes)",
+		   m->name, outcome_text(o), shared->result[0], shared->result[1],
+		   shared->result[2], shared->count);
+	}
+	o = in_child(thread_in_child, NULL, 20);
+	ok(o.signal == SIGILL, "a thread that the guest makes ends the process (%s)",
+	   outcome_text(o));
+}
+
 /* ---- what ends the process */
 
 static u64 halt(void *arg)
@@ -391,6 +463,7 @@ int main(void)
 	interface();
 	faults();
 	privileged_calls();
+	processes();
 	ends();
 	klog_end(&log);
 	return done();

@@ -17,7 +17,6 @@
 #include <unistd.h>
 
 #define LARGE_PAGE	(2UL << 20)
-#define STACK_SIZE	65536
 
 struct dune_run *event_run;
 struct guest event_guest;
@@ -158,8 +157,8 @@ long event_catch(int nr, u64 flags)
 
 char *event_stack(void)
 {
-	static char stack[STACK_SIZE] __attribute__((aligned(64)));
-	static stack_t alternate = { .ss_sp = stack, .ss_size = STACK_SIZE };
+	static char stack[EVENT_STACK_SIZE] __attribute__((aligned(64)));
+	static stack_t alternate = { .ss_sp = stack, .ss_size = EVENT_STACK_SIZE };
 
 	privileged(SYS_sigaltstack, (long)&alternate, 0, 0, 0);
 	return stack;

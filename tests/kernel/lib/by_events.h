@@ -14,6 +14,8 @@
 /* The interrupt by which the guest learns of a signal. */
 #define EVENT_VECTOR	0x40
 
+#define EVENT_STACK_SIZE	65536
+
 /* The run page, at the address where the guest has it. For the guest. */
 extern struct dune_run *event_run;
 /* Of the child. */
@@ -53,7 +55,7 @@ static inline long privileged(long nr, long a, long b, long c, long d)
 
 /* Set the kernel's action of signal @nr to the stub, with more flags, by a privileged call. */
 long event_catch(int nr, u64 flags);
-/* Make an alternate stack for frames. Returns its lowest address. */
+/* Make an alternate stack for frames, of EVENT_STACK_SIZE bytes. Returns its lowest address. */
 char *event_stack(void);
 /* Whether the last hypercall was not made or must be made again. Clears the mark. */
 bool event_again(void);
