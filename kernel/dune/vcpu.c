@@ -159,7 +159,8 @@ static noinline long vcpu_set_stub(struct dune_vcpu *vcpu,
 	if (stub.size != sizeof(stub) || stub.flags & ~DUNE_STUB_EVENTS || stub.reserved)
 		return -EINVAL;
 	events = stub.flags & DUNE_STUB_EVENTS;
-	if (!events && stub.irq_vector)
+	if (!events &&
+	    (stub.irq_vector || stub.run || memchr_inv(&stub.regs, 0, sizeof(stub.regs))))
 		return -EINVAL;
 	/* A run page whose address cannot be returned would be lost. */
 	if (events && put_user(0, &argument->run))

@@ -475,6 +475,12 @@ static void interface(void)
 	s.size--;
 	is(call(fresh.fd, DUNE_SET_STUB, &s), -EINVAL, "a wrong size");
 	s.size++;
+	s.run = 1;
+	is(call(fresh.fd, DUNE_SET_STUB, &s), -EINVAL, "a run page without DUNE_STUB_EVENTS");
+	s.run = 0;
+	s.regs.rflags = 1UL << 40;
+	is(call(fresh.fd, DUNE_SET_STUB, &s), -EINVAL, "registers without DUNE_STUB_EVENTS");
+	s.regs.rflags = 0;
 	is(call(fresh.fd, DUNE_SET_STUB, &s), 0, "a vCPU is bound to its stub");
 	is(call(fresh.fd, DUNE_SET_STUB, &s), -EBUSY, "and not bound again");
 	ok(stub_call(&fresh, page, guest_return, (void *)6) == GUEST_DONE && fresh.value == 6,

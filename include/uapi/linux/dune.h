@@ -315,8 +315,9 @@ struct dune_regs {
  * @reserved:	zero
  * @run:	out, with DUNE_STUB_EVENTS: the guest-physical address of struct dune_run. Its page
  *		is now private memory of the address space (DUNE_ADD_PRIVATE), and mmap() of it
- *		fails with EBUSY
- * @regs:	with DUNE_STUB_EVENTS: the registers with which the guest begins
+ *		fails with EBUSY. It is not given back with the vCPU: an address space can have
+ *		dune_info.private_pages of such vCPUs in all. Without the flag: in, zero
+ * @regs:	with DUNE_STUB_EVENTS: the registers with which the guest begins; else zero
  *
  * EINVAL if no stub begins at @address, EBUSY if the vCPU is bound already or is in a run, and
  * EINTR if a fatal signal ends the wait for the lock of the process's memory. With

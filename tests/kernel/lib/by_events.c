@@ -40,8 +40,12 @@ long event_bind(struct dune_stub *argument, u32 flags, u32 vector)
 {
 	*argument = (struct dune_stub) {
 		.size = sizeof(*argument), .flags = flags, .address = (u64)event_stub,
-		.irq_vector = vector, .run = 1, .regs = event_guest.run->regs,
+		.irq_vector = vector,
 	};
+	if (flags & DUNE_STUB_EVENTS) {
+		argument->run = 1;
+		argument->regs = event_guest.run->regs;
+	}
 	return ioctl(event_guest.fd, DUNE_SET_STUB, argument) ? -errno : 0;
 }
 
