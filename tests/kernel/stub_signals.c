@@ -47,15 +47,11 @@ static volatile struct shared {
 
 /* ---- in the guest */
 
-/* The kernel's struct rt_sigframe: a return address, struct ucontext, siginfo_t. */
-#define CONTEXT_SIZE	304
-#define FRAME_SIZE	(8 + CONTEXT_SIZE + 128)
-
 static void take_signal(const struct dune_signal *signal)
 {
 	/* The frame is below the FPU registers, at 8 less than a multiple of 16. */
 	if (!shared->frame)
-		shared->frame = (signal->fpstate - FRAME_SIZE) & -16UL;
+		shared->frame = (signal->fpstate - sizeof(struct event_frame)) & -16UL;
 	shared->mask = signal->mask;
 	shared->taken++;
 	event_unblock(0);
@@ -327,10 +323,12 @@ static void send_signals(void)
 	_exit(0);
 }
 
+#define WORDS	(sizeof(struct event_frame) / 8)
+
 /* Writes numbers that are likely to do harm over a part of the frame. */
 static void forge_frames(void)
 {
-	static u64 forged[FRAME_SIZE / 8];
+	static u64 forged[WORDS];
 	u64 seed = 5, stub = (u64)event_stub;
 
 	pin_to(usable_cpu(1));
@@ -342,7 +340,7 @@ static void forge_frames(void)
 			sched_yield();
 			continue;
 		}
-		for (u64 i = 0; i < FRAME_SIZE / 8; i++) {
+		for (u64 i = 0; i < WORDS; i++) {
 			static const u8 places[] = {
 				DUNE_STUB_ENTER, DUNE_STUB_CALL, DUNE_STUB_CALL + 2,
 				DUNE_STUB_CALL + 5, DUNE_STUB_READ, DUNE_STUB_WRITE,
@@ -356,8 +354,8 @@ static void forge_frames(void)
 				forged[i] = seed >> 56;
 		}
 		seed = next_random(seed);
-		at = seed % (FRAME_SIZE / 8);
-		count = 1 + (seed >> 20) % (FRAME_SIZE / 8 - at);
+		at = seed % WORDS;
+		count = 1 + (seed >> 20) % (WORDS - at);
 		from.iov_len = count * 8;
 		to.iov_len = count * 8;
 		to.iov_base = (void *)(shared->frame + at * 8);
