@@ -26,24 +26,8 @@
 #include <time.h>
 #include <unistd.h>
 
-/* The kernel's frame of a signal. */
-struct frame {
-	u64 pretcode;
-	struct {
-		u64 flags, link;
-		u64 stack[3];
-		u64 r8, r9, r10, r11, r12, r13, r14, r15;
-		u64 di, si, bp, bx, dx, ax, cx, sp, ip, eflags;
-		u64 segments, err, trapno, oldmask, cr2, fpstate, reserved[8];
-		u64 mask;
-	} uc;
-	u64 info[16];
-};
-
-_Static_assert(offsetof(struct frame, info) == 8 + 304, "not the kernel's struct rt_sigframe");
-
 static volatile struct shared {
-	struct frame frame;
+	struct event_frame frame;
 	bool started;
 	u64 spins;
 	u64 changes;	/* of RAX, or a mark without a call */
@@ -128,13 +112,13 @@ static void move(int pid, char *place, u64 rsi, u64 rdx)
 /* To the handler of signals, with the frame at @frame. */
 static void forge(int pid, const void *frame, char *stub)
 {
-	move(pid, stub + DUNE_STUB_SIGNAL, 0, (u64)frame + offsetof(struct frame, uc));
+	move(pid, stub + DUNE_STUB_SIGNAL, 0, (u64)frame + offsetof(struct event_frame, uc));
 }
 
 static void make_frame(u64 ip, u64 ax)
 {
 	static u64 n;
-	volatile struct frame *f = &shared->frame;
+	volatile struct event_frame *f = &shared->frame;
 
 	memset((void *)f, 0, sizeof(*f));
 	n++;
@@ -153,7 +137,7 @@ static void make_frame(u64 ip, u64 ax)
 
 static bool is_copied(void)
 {
-	volatile struct frame *f = &shared->frame;
+	volatile struct event_frame *f = &shared->frame;
 
 	return shared->mask == f->uc.mask && shared->trap == f->uc.trapno &&
 	       shared->error == f->uc.err && shared->cr2 == f->uc.cr2 &&

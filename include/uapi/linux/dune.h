@@ -261,10 +261,15 @@ struct dune_private {
  *    With DUNE_FAULT_GUEST in dune_run.fault_flags they are the guest-physical address. Neither
  *    has to be the linear address with which the guest made the access.
  *  - A hypercall with RAX = DUNE_HOSTCALL | number is that call, which the stub makes. It is a
- *    privileged call: none is refused. A process that such a call makes (fork, clone) has no stub
- *    and dies. With RAX = DUNE_PROBE_READ or DUNE_PROBE_WRITE the stub accesses the byte at RDI in
- *    user mode, without changing it, so that the kernel grows a stack or sends the signal for
- *    the access; the result is 0. Other numbers from DUNE_PROBE_READ on have the result -ENOSYS.
+ *    privileged call: none is refused. A process that such a call makes cannot run the vCPU, and
+ *    dies of a signal. With a copy of the memory (fork, clone) it does not have the stub either.
+ *    If it shares the memory (vfork, CLONE_VM), it executes the stub, and UD2 follows lseek(). If
+ *    the guest has an action for SIGILL, the kernel then first writes a frame on the alternate
+ *    stack that the child has, which with vfork is the parent's. With CLONE_THREAD no process is
+ *    made, and the calling process dies of its new thread.
+ *  - With RAX = DUNE_PROBE_READ or DUNE_PROBE_WRITE the stub accesses the byte at RDI in user mode,
+ *    without changing it, so that the kernel grows a stack or sends the signal for the access;
+ *    the result is 0. Other numbers from DUNE_PROBE_READ on have the result -ENOSYS.
  *  - For a signal that the guest wants, it sets the kernel's action by a privileged rt_sigaction:
  *    the handler at DUNE_STUB_SIGNAL, SA_SIGINFO, SA_ONSTACK, SA_RESTORER (the kernel demands it;
  *    the restorer is never used), and a mask of all signals. By a privileged sigaltstack it gives
@@ -310,8 +315,9 @@ struct dune_regs {
  * @reserved:	zero
  * @run:	out, with DUNE_STUB_EVENTS: the guest-physical address of struct dune_run. Its page
  *		is now private memory of the address space (DUNE_ADD_PRIVATE), and mmap() of it
- *		fails with EBUSY
- * @regs:	with DUNE_STUB_EVENTS: the registers with which the guest begins
+ *		fails with EBUSY. It is not given back with the vCPU: an address space can have
+ *		dune_info.private_pages of such vCPUs in all. Without the flag: in, zero
+ * @regs:	with DUNE_STUB_EVENTS: the registers with which the guest begins; else zero
  *
  * EINVAL if no stub begins at @address, EBUSY if the vCPU is bound already or is in a run, and
  * EINTR if a fatal signal ends the wait for the lock of the process's memory. With
