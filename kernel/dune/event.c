@@ -20,12 +20,13 @@
 #include <asm/sigframe.h>
 #include <asm/unistd.h>
 
+#include "dune/child.h"
 #include "dune/compat.h"
 #include "dune/event.h"
+#include "dune/stub.h"
 #include "dune/vcpu.h"
 
-/* The length of SYSCALL, and of the instructions that probe: stub_code.S. */
-#define SYSCALL_LENGTH	2
+/* The length of the instructions that probe: stub_code.S. */
 #define READ_LENGTH	2
 #define WRITE_LENGTH	4
 
@@ -49,9 +50,10 @@ long event_bind(struct dune_vcpu *vcpu, const struct dune_stub *argument, u64 *g
 		return -ENOTTY;
 	if (vcpu->mapped)
 		return -EBUSY;
-	err = second_level_add_private(&vcpu->second_level, 0, virt_to_page(vcpu->run), gpa);
+	err = second_level_add_private(&vcpu->second_level, 0, NULL, virt_to_page(vcpu->run), gpa);
 	if (err)
 		return err;
+	vcpu->run_gpa = *gpa;
 	vcpu->run->regs = argument->regs;
 	vcpu->mapped = true;
 	vcpu->pkru = read_pkru();
@@ -212,6 +214,10 @@ loff_t event_run(struct file *file, struct dune_vcpu *vcpu, u64 value, int whenc
 	struct pt_regs *regs = task_pt_regs(current);
 	long reason = take_and_run(file, vcpu, value, whence);
 
+	if (reason == DUNE_EXIT_HOSTCALL && unlikely(vcpu->frame.orig_ax > DUNE_PROBE_WRITE)) {
+		child_serve(vcpu);
+		reason = DUNE_EXIT_INTR;
+	}
 	switch (reason) {
 	case DUNE_EXIT_SYSCALL:
 	case DUNE_EXIT_HOSTCALL:

@@ -215,7 +215,8 @@ static int leave(struct dune_vcpu *vcpu)
 	unsigned long nr = vcpu->frame.orig_ax;
 
 	if (nr >= DUNE_HOSTCALL) {
-		if (vcpu->events && nr > DUNE_PROBE_READ && nr != DUNE_PROBE_WRITE) {
+		if (vcpu->events && nr > DUNE_PROBE_READ && nr != DUNE_PROBE_WRITE &&
+		    nr != DUNE_MAKE_CHILD && nr != DUNE_MAKE_SHARED_CHILD) {
 			vcpu->run->regs.rax = -ENOSYS;
 			return 0;
 		}

@@ -11,6 +11,9 @@
 #ifndef __ASSEMBLER__
 #include <linux/types.h>
 
+/* The length of SYSCALL. */
+#define SYSCALL_LENGTH	2
+
 struct dune_vcpu;
 struct file;
 struct pt_regs;
@@ -23,6 +26,12 @@ int stub_mmap(struct vm_area_struct *vma);
 long stub_bind(struct dune_vcpu *vcpu, unsigned long address);
 loff_t stub_run(struct file *file, loff_t result, int whence);
 long stub_refuses(const struct pt_regs *call);
+
+/* For child.c. */
+bool stub_enters(const struct dune_vcpu *vcpu);
+void stub_enter_again(const struct dune_vcpu *vcpu);
+struct file *stub_take_child(unsigned long address);
+bool stub_put_child(unsigned long address, struct file *child);
 
 #endif /* __ASSEMBLER__ */
 #endif /* DUNE_STUB_H */

@@ -81,6 +81,24 @@ int granules_map(struct granules *granules, u64 gpa, u64 address)
 	return ret;
 }
 
+/*
+ * Gives @to all that @from has, which may grow meanwhile. Called in process context; may sleep.
+ * Returns 0 or an error of granules_map().
+ */
+int granules_copy(struct granules *to, struct granules *from)
+{
+	unsigned long index;
+	void *entry;
+	int err = 0;
+
+	granules_for_each(from, index, entry, 0, ULONG_MAX) {
+		err = granules_map(to, granule_base(entry), (u64)index << GRANULE_SHIFT);
+		if (err)
+			break;
+	}
+	return err;
+}
+
 static u64 within(u64 number, u64 offset)
 {
 	return number << GRANULE_SHIFT | (offset & GRANULE_MASK);

@@ -180,6 +180,15 @@ int mirror_map_granule(struct mirror *m, u64 gpa, u64 address)
 }
 
 /*
+ * Gives the mirror of a child process the granules of its parent's mirror. May sleep. Returns 0,
+ * -EEXIST or -ENOMEM.
+ */
+int mirror_copy_granules(struct mirror *to, struct mirror *from)
+{
+	return granules_copy(&to->granules, &from->granules);
+}
+
+/*
  * Finds the process's address of a guest-physical one. Returns false if the granule has none. For
  * any context.
  */

@@ -24,6 +24,7 @@ unsigned int mirror_granules(void);
 int mirror_get(struct mm_struct *mm, struct mirror **found);
 void mirror_put(struct mirror *mirror);
 int mirror_map_granule(struct mirror *mirror, u64 gpa, u64 address);
+int mirror_copy_granules(struct mirror *to, struct mirror *from);
 bool mirror_address(struct mirror *mirror, u64 gpa, u64 *address);
 
 /*
