@@ -275,10 +275,10 @@ struct dune_private {
  *    has to be the linear address with which the guest made the access.
  *  - A hypercall with RAX = DUNE_HOSTCALL | number is that call, which the stub makes. It is a
  *    privileged call: none is refused. A child that such a call makes needs a vCPU
- *    (DUNE_MAKE_CHILD, below). With RAX = DUNE_PROBE_READ or DUNE_PROBE_WRITE the stub accesses the
- *    byte at RDI in user mode, without changing it, so that the kernel grows a stack or sends the
- *    signal for the access; the result is 0. Other numbers from DUNE_PROBE_READ on have the result
- *    -ENOSYS, but for the two below.
+ *    (DUNE_MAKE_CHILD, below). With RAX = DUNE_PROBE_READ or DUNE_PROBE_WRITE the stub accesses
+ *    the byte at RDI in user mode, without changing it, so that the kernel grows a stack or sends
+ *    the signal for the access; the result is 0. Other numbers from DUNE_PROBE_READ on have the
+ *    result -ENOSYS, but for those below.
  *  - For a signal that the guest wants, it sets the kernel's action by a privileged rt_sigaction:
  *    the handler at DUNE_STUB_SIGNAL, SA_SIGINFO, SA_ONSTACK, SA_RESTORER (the kernel demands it;
  *    the restorer is never used), and a mask of all signals. By a privileged sigaltstack it gives
@@ -294,7 +294,13 @@ struct dune_private {
  *    restart_syscall if the kernel would continue the call by it (rt_sigreturn, which is not used
  *    here, would let it fail with EINTR). SA_RESTART in the kernel's action decides about it, as
  *    for any program. While the guest has not taken the interrupt of dune_run.irq_vector, each
- *    hypercall ends so, and is not made. The guest sets the field to 0.
+ *    system call ends so, and is not made, and so does each probe while dune_run.signal.waiting is
+ *    1. The guest sets the former field to 0, and the latter when it has read the signal.
+ *  - A hypercall with RAX = DUNE_HOSTCALL_NOW | number is a privileged call that is made in any
+ *    case: for calls of the runtime's own. It must not wait for anything, since a signal that has
+ *    come does not interrupt it.
+ *  - A hypercall with RAX = DUNE_STUB_MOVE makes the stub use the descriptor RDI, which is of the
+ *    same vCPU, from now on. The result is 0.
  *  - The process is killed if the guest halts, shuts down or is left for an unexpected reason
  *    (DUNE_EXIT_HLT and the following), if a nested fault that the kernel did not resolve comes
  *    while an event is delivered, if a signal's frame cannot be read, and where DUNE_RUN or the
@@ -476,6 +482,8 @@ struct dune_state {
 #define DUNE_PROBE_WRITE	(3ULL << 32)
 #define DUNE_MAKE_CHILD		(4ULL << 32)
 #define DUNE_MAKE_SHARED_CHILD	(5ULL << 32)
+#define DUNE_HOSTCALL_NOW	(6ULL << 32)
+#define DUNE_STUB_MOVE		(7ULL << 32)
 
 /* dune_run.flags */
 #define DUNE_RUN_SLOW_SYSCALL	(1U << 0) /* every system call exits */
@@ -510,10 +518,10 @@ enum dune_counter {
  * @cr2:	see @trap
  * @fpstate:	uc_mcontext.fpstate: the address of the FPU registers as XSAVE has written them
  * @again:	1: the last hypercall was not made, or has to be made again; the guest clears it
- * @reserved:	zero
+ * @waiting:	1: the guest has not read this signal yet; the guest clears it
  *
- * All but @again are values from the frame, which lies in the process's memory: the program may
- * have changed them.
+ * All but @again and @waiting are values from the frame, which lies in the process's memory: the
+ * program may have changed them.
  */
 struct dune_signal {
 	__u64 info[16];
@@ -523,7 +531,7 @@ struct dune_signal {
 	__u64 cr2;
 	__u64 fpstate;
 	__u32 again;
-	__u32 reserved;
+	__u32 waiting;
 };
 
 /**
