@@ -55,12 +55,12 @@ static int copy_state(struct dune_vcpu *child, struct dune_vcpu *parent)
 }
 
 /*
- * Returns a vCPU with a copy of @parent's private memory, or an ERR_PTR(). Its run page is where
- * @parent has its own.
+ * Returns a vCPU with a copy of @parent's private memory and granules, or an ERR_PTR(). Its run
+ * page is where @parent has its own.
  */
 static struct dune_vcpu *make_copy(struct dune_vcpu *parent)
 {
-	struct dune_vm *vm = vm_new_child(parent->vm);
+	struct dune_vm *vm = vm_new_child();
 	struct dune_vcpu *child;
 	int err;
 
@@ -70,8 +70,8 @@ static struct dune_vcpu *make_copy(struct dune_vcpu *parent)
 	vm_put(vm);
 	if (IS_ERR(child))
 		return child;
-	err = second_level_copy_private(&vm->second_level, &parent->vm->second_level,
-					virt_to_page(parent->run), virt_to_page(child->run));
+	err = second_level_copy(&vm->second_level, &parent->vm->second_level,
+				virt_to_page(parent->run), virt_to_page(child->run));
 	if (err) {
 		vcpu_free(child);
 		return ERR_PTR(err);
@@ -208,7 +208,7 @@ static int bear(struct dune_vcpu *child)
 {
 	int err = 0;
 
-	if (child->vm->parent)
+	if (child->vm->unborn)
 		err = vm_settle(child->vm);
 	if (!err && !child->second_level.space)
 		err = vcpu_join(child);

@@ -45,17 +45,15 @@ int vm_prepare(struct dune_vm *vm)
 }
 
 /*
- * Returns a new address space for a child process that does not exist yet, or ERR_PTR(-ENOMEM).
- * Called in the process of @parent; may sleep.
+ * Returns a new address space for a child of the calling process that does not exist yet, or
+ * ERR_PTR(-ENOMEM). May sleep.
  */
-struct dune_vm *vm_new_child(struct dune_vm *parent)
+struct dune_vm *vm_new_child(void)
 {
 	struct dune_vm *vm = vm_new();
 
-	if (IS_ERR(vm))
-		return vm;
-	vm_get(parent);
-	vm->parent = parent;
+	if (!IS_ERR(vm))
+		vm->unborn = true;
 	return vm;
 }
 
@@ -66,7 +64,6 @@ struct dune_vm *vm_new_child(struct dune_vm *parent)
 int vm_settle(struct dune_vm *vm)
 {
 	struct mm_struct *mm = current->mm;
-	struct dune_vm *parent = vm->parent;
 	int err;
 
 	second_level_move_private(&vm->second_level, mm);
@@ -75,12 +72,10 @@ int vm_settle(struct dune_vm *vm)
 	vm->mm = mm;
 	err = vm_prepare(vm);
 	if (!err)
-		err = second_level_inherit(&vm->second_level, &parent->second_level);
-	if (err)
-		return err;
-	vm->parent = NULL;
-	vm_put(parent);
-	return 0;
+		err = second_level_inherit(&vm->second_level);
+	if (!err)
+		vm->unborn = false;
+	return err;
 }
 
 static int vm_open(struct inode *inode, struct file *file)
@@ -98,8 +93,6 @@ static void vm_free(struct kref *kref)
 	struct dune_vm *vm = container_of(kref, struct dune_vm, kref);
 
 	second_level_put(&vm->second_level);
-	if (vm->parent)
-		vm_put(vm->parent);
 	mmdrop(vm->mm);
 	kfree(vm);
 }

@@ -21,7 +21,7 @@ struct mm_struct;
  *		runs only while current->mm is this mm, so the page table that the
  *		processor walks is always the live one.
  *		That of a child process is its parent's until vm_settle().
- * @parent:	that of the parent process, until vm_settle(), for its granules; or NULL
+ * @unborn:	that of a child process, until vm_settle()
  * @lock:	protects @prepared, and @second_level until @prepared is set
  * @prepared:	vm_prepare() has called second_level_get()
  * @second_level: leads guests to the memory of @mm, and to private memory. Not prepared by
@@ -31,7 +31,7 @@ struct mm_struct;
 struct dune_vm {
 	struct kref kref;
 	struct mm_struct *mm;
-	struct dune_vm *parent;
+	bool unborn;
 	struct mutex lock;	/* see @lock above */
 	bool prepared;
 	struct second_level second_level;
@@ -41,7 +41,7 @@ extern const struct file_operations vm_fops;
 
 /* vm.c */
 struct dune_vm *vm_new(void);
-struct dune_vm *vm_new_child(struct dune_vm *parent);
+struct dune_vm *vm_new_child(void);
 int vm_settle(struct dune_vm *vm);
 int vm_prepare(struct dune_vm *vm);
 void vm_get(struct dune_vm *vm);

@@ -2,14 +2,16 @@
 /*
  * Children of a vCPU without a host half (DUNE_MAKE_CHILD, DUNE_MAKE_SHARED_CHILD). Fails when a
  * child by fork has not a copy of its parent's private memory, registers and state, or shares a
- * page with it that is not sealed; when a guest writes a sealed page; when a child by vfork has
- * other private memory than its parent; when a child gets a descriptor that it should not have, or
- * needs one; when another process than the child for which it was made enters an unborn vCPU; and
- * when a signal that comes while a child begins ends it.
+ * page with it that is not sealed; when a child has a granule that its parent got later; when a
+ * guest writes a sealed page; when a child by vfork has other private memory than its parent; when
+ * a child gets a descriptor that it should not have, or needs one; when another process than the
+ * child for which it was made enters an unborn vCPU; and when a signal that comes while a child
+ * begins ends it.
  */
 #define _GNU_SOURCE
 #include "by_fork.h"
 #include "child.h"
+#include "cpu.h"
 #include "klog.h"
 #include "private.h"
 #include "tap.h"
@@ -156,6 +158,67 @@ static u64 generations(void *arg)
 				child_exit(102);
 	}
 	return 0;
+}
+
+/* ---- granules */
+
+#define FAR	0x300000000000UL	/* nothing is here */
+
+static long map_granule(u64 guest, u64 address)
+{
+	static struct dune_granule granule;
+
+	granule = (struct dune_granule) {
+		.size = sizeof(granule), .guest = guest, .address = address,
+	};
+	return privileged(SYS_ioctl, event_guest.fd, DUNE_MAP_GRANULE, (long)&granule, 0);
+}
+
+/* Lets no child run before its parent, the caller, waits. */
+static long run_before_child(long cpu)
+{
+	static const struct sched_param first = { .sched_priority = 1 };
+	static u64 cpus[16];
+
+	cpus[cpu / 64] = 1UL << cpu % 64;
+	if (hypercall3(SYS_sched_setaffinity, 0, sizeof(cpus), (long)cpus) < 0)
+		return -1;
+	return hypercall3(SYS_sched_setscheduler, 0, SCHED_FIFO | SCHED_RESET_ON_FORK,
+			  (long)&first);
+}
+
+/* A child has its parent's granules, but for one that is mapped before the child has entered. */
+static u64 later_granule(void *arg)
+{
+	u64 last = (event_guest.info.granules - 1) * DUNE_GRANULE_SIZE;
+	u64 before = last - DUNE_GRANULE_SIZE;
+	long pid;
+
+	if (!event_guest.info.granules)
+		return CHILD_SKIPS;
+	if (map_granule(before, FAR) || run_before_child((long)arg))
+		return 1;
+	pid = child_fork(SIGCHLD);
+	if (!pid) {
+		if (map_granule(before, FAR + 2 * DUNE_GRANULE_SIZE) != -EEXIST)
+			child_exit(2);
+		child_exit(map_granule(last, FAR + 3 * DUNE_GRANULE_SIZE) ? 3 : 0);
+	}
+	shared->result[0] = map_granule(last, FAR + DUNE_GRANULE_SIZE);
+	shared->result[1] = child_wait(pid);
+	return shared->result[0] || shared->result[1];
+}
+
+static void granules(void)
+{
+	struct outcome o = outcome_of(later_granule, (void *)(long)usable_cpu(0));
+
+	if (o.code == CHILD_SKIPS)
+		skip("this processor needs no granules", "a child's granules");
+	else
+		ok(!o.code, "a child has the granules of the time when its vCPU was made "
+		   "(%s; parent's %ld, child's status %#lx)", outcome_text(o),
+		   (long)shared->result[0], shared->result[1]);
 }
 
 /* ---- sealed pages */
@@ -595,6 +658,7 @@ int main(void)
 	run_guest("a child has a copy of private memory", copy, NULL);
 	run_guest("a child has its parent's registers", registers, NULL);
 	run_guest("12 generations have copies of copies", generations, (void *)12);
+	granules();
 	run_guest("sealed pages are read and executed, and not written", sealed, NULL);
 	run_guest("a request of sealed pages is checked", sealed_interface, NULL);
 	run_guest("40 children share private memory", share, (void *)40);

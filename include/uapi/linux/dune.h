@@ -313,8 +313,9 @@ struct dune_private {
  * guest begins, and RAX = one of
  *
  *	DUNE_MAKE_CHILD		for a child with a copy of the memory. It gets an address space of
- *				its own, with a copy of the private memory at the same addresses.
- *				Sealed pages are not copied but shared.
+ *				its own, with a copy of the private memory at the same addresses
+ *				(sealed pages are not copied but shared), and with the granules that
+ *				the caller's process has now.
  *	DUNE_MAKE_SHARED_CHILD	for a child or thread with the same memory (CLONE_VM). It gets
  *				another vCPU of the same address space.
  *

@@ -179,13 +179,16 @@ int mirror_map_granule(struct mirror *m, u64 gpa, u64 address)
 	return granules_map(&m->granules, gpa, address);
 }
 
-/*
- * Gives the mirror of a child process the granules of its parent's mirror. May sleep. Returns 0,
- * -EEXIST or -ENOMEM.
- */
-int mirror_copy_granules(struct mirror *to, struct mirror *from)
+/* Returns the granules that the mirror has now, for granules_free(), or NULL. May sleep. */
+struct granules *mirror_clone_granules(struct mirror *m)
 {
-	return granules_copy(&to->granules, &from->granules);
+	return granules_clone(&m->granules);
+}
+
+/* Adds the granules of @from. May sleep. Returns 0, -EEXIST or -ENOMEM. */
+int mirror_add_granules(struct mirror *m, struct granules *from)
+{
+	return granules_copy(&m->granules, from);
 }
 
 /*

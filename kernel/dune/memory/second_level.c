@@ -5,6 +5,7 @@
 #include <linux/mm.h>
 #include <linux/mmap_lock.h>
 
+#include "dune/memory/granule.h"
 #include "dune/memory/second_level.h"
 
 DEFINE_STATIC_KEY_FALSE(second_level_mirrored);
@@ -84,6 +85,7 @@ void second_level_put(struct second_level *space)
 	}
 	if (space->private)
 		private_destroy(space->private);
+	granules_free(space->inherited);
 	if (space->shootdown)
 		shootdown_put(space->shootdown);
 }
@@ -154,15 +156,18 @@ bool second_level_fill_private(struct second_level_vcpu *vcpu, u64 gpa, u32 flag
 	return true;
 }
 
-int second_level_copy_private(struct second_level *to, const struct second_level *from,
-			      const struct page *from_run, struct page *run)
+int second_level_copy(struct second_level *to, const struct second_level *from,
+		      const struct page *from_run, struct page *run)
 {
 	struct private_memory *copy = private_copy(from->private, from_run, run);
 
 	if (IS_ERR(copy))
 		return PTR_ERR(copy);
 	to->private = copy;
-	return 0;
+	if (!from->mirror)
+		return 0;
+	to->inherited = mirror_clone_granules(from->mirror);
+	return to->inherited ? 0 : -ENOMEM;
 }
 
 void second_level_move_private(struct second_level *space, struct mm_struct *mm)
@@ -180,9 +185,15 @@ struct page *second_level_take_run(struct second_level *space, u64 *gpa)
 	return private_take_run(space->private, gpa);
 }
 
-int second_level_inherit(struct second_level *to, const struct second_level *from)
+int second_level_inherit(struct second_level *space)
 {
-	return from->mirror ? mirror_copy_granules(to->mirror, from->mirror) : 0;
+	int err = space->inherited ? mirror_add_granules(space->mirror, space->inherited) : 0;
+
+	if (err)
+		return err;
+	granules_free(space->inherited);
+	space->inherited = NULL;
+	return 0;
 }
 
 /* Adds a vCPU to those that are kicked, if changes of memory kick vCPUs. */

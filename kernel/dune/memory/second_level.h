@@ -43,15 +43,19 @@ DECLARE_STATIC_KEY_FALSE(second_level_kicks);
  * @shootdown:	if it is shared and the kernel flushes TLBs without interrupts: kicks
  *		the vCPUs; else NULL
  * @private:	memory of the address space alone; NULL before the first page is added
+ * @inherited:	the granules that the mirror gets by second_level_inherit(); NULL afterwards, and
+ *		if there are none
  *
  * Between second_level_get() and second_level_put() only @private changes, once, without a lock
- * (second_level_add_private()). @tree and @private have locks of their own.
+ * (second_level_add_private()), and @inherited before the first vCPU is added. @tree and @private
+ * have locks of their own.
  */
 struct second_level {
 	struct mirror *mirror;
 	struct mirror_tree *tree;
 	struct shootdown *shootdown;
 	struct private_memory *private;
+	struct granules *inherited;
 };
 
 /**
@@ -122,17 +126,19 @@ int second_level_add_private(struct second_level_vcpu *vcpu, u64 count,
 			     const void __user *sealed, struct page *shared, u64 *gpa);
 
 /*
- * For an address space whose process does not exist yet. second_level_copy_private() gives it a
- * copy of the private memory of @from, which has some, with @run in the place of @from_run; it may
- * sleep, and returns 0 or an error of private_copy(). When the process exists, which has @mm, the
- * other two are called in it: second_level_move_private() counts the pages for it, and
- * second_level_inherit() gives its mirror, if there is one, the granules of @from. The latter may
- * sleep, and returns 0, -ENOMEM, or -EEXIST if the process has given some of them other addresses.
+ * For an address space whose process does not exist yet. second_level_copy() gives it a copy of
+ * the private memory of @from, which has some, with @run in the place of @from_run, and the
+ * granules that @from has now: what its process assigns later is not the child's. It may sleep, and
+ * returns 0 or an error of private_copy(). When the process exists, which has @mm, the other two
+ * are called in it: second_level_move_private() counts the pages for it, and, after
+ * second_level_get(), second_level_inherit() gives the granules to its mirror, if there is one. The
+ * latter may sleep, and returns 0, -ENOMEM, or -EEXIST if the process has given some of them other
+ * addresses.
  */
-int second_level_copy_private(struct second_level *to, const struct second_level *from,
-			      const struct page *from_run, struct page *run);
+int second_level_copy(struct second_level *to, const struct second_level *from,
+		      const struct page *from_run, struct page *run);
 void second_level_move_private(struct second_level *space, struct mm_struct *mm);
-int second_level_inherit(struct second_level *to, const struct second_level *from);
+int second_level_inherit(struct second_level *space);
 
 /*
  * A run page that is private memory, at @gpa, is left when its vCPU is gone, and taken for another
