@@ -296,9 +296,10 @@ struct dune_private {
  *    for any program. While the guest has not taken the interrupt of dune_run.irq_vector, each
  *    system call ends so, and is not made, and so does each probe while dune_run.signal.waiting is
  *    1. The guest sets the former field to 0, and the latter when it has read the signal.
- *  - A hypercall with RAX = DUNE_HOSTCALL_NOW | number is a privileged call that is made in any
- *    case: for calls of the runtime's own. It must not wait for anything, since a signal that has
- *    come does not interrupt it.
+ *  - A hypercall with RAX = DUNE_HOSTCALL_NOW | number is a privileged call that is made although
+ *    the interrupt waits: for calls of the runtime's own. It must not wait for anything, since a
+ *    signal that has come does not interrupt it. If none has come, one can still come before the
+ *    call, as described above.
  *  - A hypercall with RAX = DUNE_STUB_MOVE makes the stub use the descriptor RDI, which is of the
  *    same vCPU, from now on. The result is 0.
  *  - The process is killed if the guest halts, shuts down or is left for an unexpected reason

@@ -414,6 +414,20 @@ static u8 *put_hypercall(u8 *at)
 	return at + 3;
 }
 
+/* RAX of a hypercall that a guest without a host half can make. */
+static u64 message(void)
+{
+	static const u64 calls[] = { 0, DUNE_HOSTCALL, DUNE_HOSTCALL_NOW };
+	static const u64 others[] = {
+		DUNE_PROBE_READ, DUNE_PROBE_WRITE, DUNE_MAKE_CHILD, DUNE_MAKE_SHARED_CHILD,
+		DUNE_STUB_MOVE,
+	};
+
+	if (chance(3))
+		return others[below(sizeof(others) / sizeof(others[0]))];
+	return calls[below(sizeof(calls) / sizeof(calls[0]))] | below(470);
+}
+
 /*
  * Puts code before the random code that makes a vCPU for a child, and then a child, which begins in
  * the random code. It may be of the wrong kind, and begin somewhere else.
@@ -462,10 +476,10 @@ static void run_to_the_end(void)
 	argument.irq_vector = 32 + below(224);
 	for (int i = 0; i < 16; i++)
 		r[i] = chance(3) ? PRIVATE_AT + below(sizeof(struct dune_run)) : value();
-	if (chance(2))
-		argument.regs.rax = below(470) | (chance(2) ? DUNE_HOSTCALL : 0);
-	else if (chance(3))
-		argument.regs.rax = chance(2) ? DUNE_PROBE_READ : DUNE_PROBE_WRITE;
+	if (!chance(3))
+		argument.regs.rax = message();
+	if (argument.regs.rax == DUNE_STUB_MOVE && !chance(3))
+		argument.regs.rdi = chance(2) ? fd : g->fd;
 	argument.regs.rip = (u64)code + below(32);
 	if (chance(3)) {
 		put_fork();
