@@ -3,6 +3,7 @@
  * Medians, the lines that all benchmarks print, child processes that measure, paths of this
  * program and of dune-run, and errors.
  */
+#define _GNU_SOURCE
 #include "bench.h"
 
 #include <libgen.h>
@@ -130,4 +131,34 @@ void die(const char *what)
 {
 	perror(what);
 	exit(1);
+}
+
+void command_failed(const char *command, int status)
+{
+	fprintf(stderr, "%s: its output is not as expected, status %#x\n", command, status);
+	exit(1);
+}
+
+void output_of(const char *command, char *text, size_t size)
+{
+	FILE *pipe = popen(command, "r");
+	int status;
+
+	if (!pipe)
+		die(command);
+	text[fread(text, 1, size - 1, pipe)] = 0;
+	status = pclose(pipe);
+	if (status)
+		command_failed(command, status);
+}
+
+uint64_t number_from(const char *command)
+{
+	unsigned long value;
+	char text[64];
+
+	output_of(command, text, sizeof(text));
+	if (sscanf(text, "%lu", &value) != 1)
+		command_failed(command, 0);
+	return value;
 }

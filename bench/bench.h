@@ -87,6 +87,15 @@ void in_process(void (*measure)(void *result), void *result, size_t bytes);
 char *own_path(void);
 char *runtime_path(void);
 
+/* Runs a command, and stores what it prints in @text, of @size bytes. */
+void output_of(const char *command, char *text, size_t size);
+
+/* Runs a command, and returns the number that it prints. */
+uint64_t number_from(const char *command);
+
+/* A command ended by an error, or without the numbers that it should print: exits with 1. */
+void command_failed(const char *command, int status) __attribute__((noreturn));
+
 /* Print @what and errno's message, and exit with 1. */
 void die(const char *what) __attribute__((noreturn));
 

@@ -22,39 +22,6 @@ static uint64_t measure(void)
 	return MEASURE(syscall(SYS_getpid));
 }
 
-/* A command that ended by an error, or without the numbers that it should print. */
-static void __attribute__((noreturn)) command_failed(const char *command, int status)
-{
-	fprintf(stderr, "ring3: %s: its output is not as expected, status %#x\n", command, status);
-	exit(1);
-}
-
-/* Runs a command. Stores what it prints in @text, of @size bytes. */
-static void output_of(const char *command, char *text, size_t size)
-{
-	FILE *pipe = popen(command, "r");
-	int status;
-
-	if (!pipe)
-		die(command);
-	text[fread(text, 1, size - 1, pipe)] = 0;
-	status = pclose(pipe);
-	if (status)
-		command_failed(command, status);
-}
-
-/* The number that a command prints. */
-static uint64_t number_from(const char *command)
-{
-	unsigned long value;
-	char text[64];
-
-	output_of(command, text, sizeof(text));
-	if (sscanf(text, "%lu", &value) != 1)
-		command_failed(command, 0);
-	return value;
-}
-
 static void measure_traced(void *result)
 {
 	uint64_t *cost = result;

@@ -167,7 +167,7 @@ struct file *child_of_fork(unsigned long stub)
 	struct file *file, *child = NULL;
 	struct dune_vcpu *vcpu;
 
-	if (regs->ip != stub + DUNE_STUB_CALL + SYSCALL_LENGTH)
+	if (regs->ip != stub + DUNE_STUB_CALL + STUB_CALL_LENGTH)
 		return NULL;
 	file = fget(regs->bx);
 	if (!file)

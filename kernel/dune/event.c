@@ -16,7 +16,9 @@
 #include <linux/ratelimit.h>
 #include <linux/sched/signal.h>
 #include <linux/uaccess.h>
+#include <asm/fpu/types.h>
 #include <asm/pkru.h>
+#include <asm/processor.h>
 #include <asm/sigframe.h>
 #include <asm/unistd.h>
 
@@ -26,13 +28,27 @@
 #include "dune/stub.h"
 #include "dune/vcpu.h"
 
-/* The length of the instructions that probe: stub_code.S. */
-#define READ_LENGTH	2
-#define WRITE_LENGTH	4
+/*
+ * The place of PKRU in the FPU registers as XSAVE writes them to memory, not compacted, which the
+ * processor reports (SDM vol. 1, 13.4.3; APM vol. 2, 11.5.7).
+ */
+#define CPUID_XSAVE	0xd
+static unsigned int pkru_offset __ro_after_init;
+
+/* Called once, at load. */
+void __init event_init(void)
+{
+	u32 eax, ebx, ecx, edx;
+
+	if (!cpu_feature_enabled(X86_FEATURE_OSPKE))
+		return;
+	cpuid_count(CPUID_XSAVE, XFEATURE_PKRU, &eax, &ebx, &ecx, &edx);
+	pkru_offset = ebx;
+}
 
 /**
  * event_bind() - make the guest do the host half's work
- * @vcpu:	of current, which is bound to a stub
+ * @vcpu:	of current, which can be bound to the stub
  * @argument:	of DUNE_SET_STUB
  * @gpa:	returns the guest-physical address of the run page
  *
@@ -65,14 +81,13 @@ long event_bind(struct dune_vcpu *vcpu, const struct dune_stub *argument, u64 *g
 /* Lets the thread continue at @place of the stub. It has no stack there: stub_code.S. */
 static void continue_at(const struct dune_vcpu *vcpu, struct pt_regs *regs, unsigned long place)
 {
-	regs->ip = vcpu->stub + place;
-	regs->cx = regs->ip;
+	stub_go_to(vcpu, regs, place);
 	regs->sp = 0;
 }
 
 /*
- * Ends the process, since its guest cannot continue. Returns what lseek() returns to nobody. Any
- * user can do this to a process of their own again and again, so the log gets few lines.
+ * Ends the process, since its guest cannot continue. The return value is not used. Any user can do
+ * this to a process of their own again and again, so the log gets few lines.
  */
 static loff_t kill_process(long reason)
 {
@@ -86,14 +101,35 @@ static loff_t kill_process(long reason)
 }
 
 /*
+ * Sets PKRU to the value that the thread had when its call was interrupted. The call may have
+ * changed it (pkey_alloc(), or mprotect() to execute-only memory), so only the frame has the value:
+ * among the FPU registers at @fpstate. It is a value of the program, which decides about the
+ * program's memory. Where the frame has none, the last value that the module knows stays.
+ */
+static void take_pkru(const void __user *fpstate)
+{
+	const struct xregs_state __user *registers = fpstate;
+	u64 features;
+	u32 pkru;
+
+	if (!cpu_feature_enabled(X86_FEATURE_OSPKE) ||
+	    get_user(features, &registers->header.xfeatures) ||
+	    get_user(pkru, (const u32 __user *)(fpstate + pkru_offset)))
+		return;
+	/* XSAVE may leave out a register that has its initial value, 0. */
+	write_pkru(features & XFEATURE_MASK_PKRU ? pkru : 0);
+}
+
+/*
  * A signal has come while the guest waits for the call or the probe in @vcpu->frame. @context, of
- * the signal's frame, tells what became of it. Any content of the frame has no other effect than
- * a wrong result, which the program has made for itself.
+ * the signal's frame, tells what became of it. A forged frame can only give the call a wrong
+ * result, and the thread a PKRU of the program's choice.
  */
 static void take_interrupted_call(struct dune_vcpu *vcpu, const struct sigcontext *context)
 {
 	struct dune_run *run = vcpu->run;
 
+	take_pkru((const void __user *)context->fpstate);
 	switch (context->ip - vcpu->stub) {
 	case DUNE_STUB_CALL:
 	case DUNE_STUB_READ:
@@ -102,9 +138,9 @@ static void take_interrupted_call(struct dune_vcpu *vcpu, const struct sigcontex
 					  __NR_restart_syscall : vcpu->frame.orig_ax);
 		event_call_again(vcpu);
 		break;
-	case DUNE_STUB_CALL + SYSCALL_LENGTH:
-	case DUNE_STUB_READ + READ_LENGTH:
-	case DUNE_STUB_WRITE + WRITE_LENGTH:
+	case DUNE_STUB_CALL + STUB_CALL_LENGTH:
+	case DUNE_STUB_READ + STUB_READ_LENGTH:
+	case DUNE_STUB_WRITE + STUB_WRITE_LENGTH:
 		WRITE_ONCE(run->regs.rax, context->ax);
 		break;
 	default:
@@ -118,7 +154,8 @@ static void take_interrupted_call(struct dune_vcpu *vcpu, const struct sigcontex
  * a call. Returns false if the frame cannot be read.
  *
  * The kernel has set PKRU to its initial value for a handler. The value that the thread had is
- * valid again: the kernel's accesses to user memory obey it.
+ * valid again: the kernel's accesses to user memory obey it. Only a call in the stub can have
+ * changed it since the last run began: take_pkru().
  */
 static noinline bool take_signal(struct dune_vcpu *vcpu, const struct ucontext __user *uc,
 				 bool calling)
@@ -175,25 +212,19 @@ static long take_and_run(struct file *file, struct dune_vcpu *vcpu, u64 value, i
  */
 static long make_call(struct dune_vcpu *vcpu, struct pt_regs *regs)
 {
-	const struct pt_regs *call = &vcpu->frame;
-	unsigned long nr = call->orig_ax;
+	unsigned long nr = vcpu->frame.orig_ax;
 	u32 restart;
 
 	vcpu->calling = true;
-	regs->di = call->di;
+	stub_load_call(vcpu, regs);
 	if (nr == DUNE_PROBE_READ || nr == DUNE_PROBE_WRITE) {
 		continue_at(vcpu, regs, nr == DUNE_PROBE_READ ? DUNE_STUB_READ : DUNE_STUB_WRITE);
 		return 0;
 	}
-	regs->si = call->si;
-	regs->dx = call->dx;
-	regs->r10 = call->r10;
-	regs->r8 = call->r8;
-	regs->r9 = call->r9;
 	restart = READ_ONCE(vcpu->run->restart);
 	if (unlikely(restart)) {
 		regs->orig_ax = (u32)nr;
-		continue_at(vcpu, regs, DUNE_STUB_CALL + SYSCALL_LENGTH);
+		continue_at(vcpu, regs, DUNE_STUB_CALL + STUB_CALL_LENGTH);
 		return -(long)restart;
 	}
 	continue_at(vcpu, regs, DUNE_STUB_CALL);

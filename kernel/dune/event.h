@@ -12,6 +12,7 @@
 struct dune_stub;
 struct file;
 
+void event_init(void);
 long event_bind(struct dune_vcpu *vcpu, const struct dune_stub *argument, u64 *gpa);
 loff_t event_run(struct file *file, struct dune_vcpu *vcpu, u64 value, int whence);
 

@@ -1,12 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A hypercall is a system call, or a message to the host half (DUNE_HOSTCALL), which ends
- * the run. A system call is dispatched here, in the kernel, on the fast path, after the
- * thread's seccomp filters, if there are any, have permitted it; on the slow path the host
- * half executes a real SYSCALL instruction. A call takes the slow path while anything else
- * watches or restricts the thread (ptrace, audit, tracepoints, user dispatch), so that all
- * of these decide exactly as for any process. A call that depends on the frame with which
- * user mode entered the kernel always takes the slow path.
+ * A hypercall is a system call, or has a number from DUNE_HOSTCALL on, which ends the run.
+ *
+ * A system call is dispatched here, in the kernel, on the fast path, after the thread's seccomp
+ * filters, if there are any, have permitted it. On the slow path the run ends, and a real SYSCALL
+ * instruction is executed in user mode: by the host half, or by the stub if the vCPU is bound to
+ * one (stub.c). A call takes the slow path while anything else watches or restricts the thread
+ * (ptrace, audit, tracepoints, user dispatch), so that all of these decide exactly as for any
+ * process. A call that depends on the frame with which user mode entered the kernel always takes
+ * the slow path. So does a call that a stub refuses, which has an error there and is not made.
+ *
+ * A number from DUNE_HOSTCALL on is a message to the host half. Without a host half
+ * (DUNE_STUB_EVENTS) it is a request to the stub: a privileged call, which the stub makes even if
+ * it would be refused, or a probe of an address (event.c). What the host half decides about an
+ * interrupted call, the guest then decides itself.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -51,12 +58,13 @@ static const u16 slow_calls[] = {
 	 * started by it: all three are called without a run below them on the stack.
 	 */
 	__NR_reboot, __NR_kexec_load, __NR_kexec_file_load,
-	/* These are slow only with some arguments, or on some vCPUs: is_slow_now(). */
-	__NR_ioctl, __NR_mmap, __NR_mprotect, __NR_pkey_mprotect, __NR_rt_sigaction,
+	/* These are slow only with some arguments: is_slow_now(). */
+	__NR_ioctl, __NR_mmap, __NR_mprotect, __NR_pkey_mprotect,
 	/* It is never slow, but needs dispatch_listed(). */
 	__NR_lseek,
 };
 
+/* The numbers of slow_calls[], and those of which stub_refuses() may refuse calls. */
 static DECLARE_BITMAP(slow_bitmap, NR_syscalls) __ro_after_init;
 
 /*
@@ -86,6 +94,7 @@ void __init hypercall_init(void)
 	for (i = 0; i < ARRAY_SIZE(slow_calls); i++)
 		if (slow_calls[i] < NR_syscalls)
 			__set_bit(slow_calls[i], slow_bitmap);
+	stub_add_refused(slow_bitmap);
 	have_dispatcher = symbol_bind(hypercall_dispatcher, "x64_sys_call");
 	if (!have_dispatcher)
 		pr_info("no system-call dispatcher found: all calls take the slow path\n");
@@ -98,12 +107,17 @@ bool hypercall_is_fast(void)
 	return have_dispatcher;
 }
 
-/* Returns whether a call of slow_calls[], in @frame, takes the slow path now. */
+/*
+ * Returns whether a call of slow_bitmap, in @frame, takes the slow path now. A call that
+ * stub_refuses() must, since leave_for_call() is the place where it is refused.
+ */
 static bool is_slow_now(const struct dune_vcpu *vcpu, const struct pt_regs *frame,
 			unsigned long nr)
 {
 	unsigned int type;
 
+	if (vcpu->stub && stub_refuses(frame))
+		return true;
 	switch (nr) {
 	case __NR_ioctl:
 		/*
@@ -121,8 +135,7 @@ static bool is_slow_now(const struct dune_vcpu *vcpu, const struct pt_regs *fram
 		return cpu_feature_enabled(X86_FEATURE_OSPKE) &&
 		       (frame->dx & (PROT_READ | PROT_WRITE | PROT_EXEC)) == PROT_EXEC;
 	case __NR_rt_sigaction:
-		/* leave_for_call() refuses it there. */
-		return vcpu->stub;
+		/* It is in slow_bitmap only because stub_refuses() may refuse it. */
 	case __NR_lseek:
 		return false;
 	default:
@@ -137,7 +150,7 @@ static __always_inline bool is_slow(const struct dune_vcpu *vcpu, unsigned long 
 }
 
 /*
- * Carries out the call of slow_calls[] in @frame, of number @nr, which is not slow. Returns its
+ * Carries out the call of slow_bitmap in @frame, of number @nr, which is not slow. Returns its
  * result.
  *
  * An lseek() of a vCPU would put a run on the kernel stack below this one. It begins a run only if
@@ -189,7 +202,7 @@ static __always_inline bool is_restart(long ret)
 }
 
 /*
- * Has the host half, or the stub, make the call in @vcpu->frame, whose tracepoint was passed. On a
+ * Has the host half, or the stub, make the call in @vcpu->frame, after trace_dune_hypercall(). On a
  * vCPU that is bound to a stub, a call that stub_refuses() has its error as its result. Returns an
  * exit reason, or 0 to enter the guest again.
  */
@@ -209,7 +222,10 @@ static int leave_for_call(struct dune_vcpu *vcpu)
 	return DUNE_EXIT_SYSCALL;
 }
 
-/* Has the host half carry out the hypercall in @vcpu->frame. Returns as hypercall_leave(). */
+/*
+ * Has the host half, or the stub, carry out the hypercall in @vcpu->frame. Returns as
+ * hypercall_leave().
+ */
 static int leave(struct dune_vcpu *vcpu)
 {
 	unsigned long nr = vcpu->frame.orig_ax;
@@ -227,11 +243,12 @@ static int leave(struct dune_vcpu *vcpu)
 }
 
 /**
- * hypercall_leave() - have the host half carry out the guest's hypercall
+ * hypercall_leave() - do not carry out the guest's hypercall here, since its interrupt waits
  * @vcpu:	of current; dune_run.regs.rax is valid, and RIP is that of the next
  *		instruction
  *
- * Without a host half the guest itself decides about the call, after its interrupt.
+ * The host half carries it out instead. Without a host half the guest itself decides about it,
+ * after its interrupt.
  *
  * Context: process, interrupts on.
  * Return: DUNE_EXIT_SYSCALL or DUNE_EXIT_HOSTCALL; 0 to enter the guest again, if the call was
@@ -290,8 +307,8 @@ static __always_inline void set_call(struct pt_regs *regs, struct call_registers
 }
 
 /*
- * Puts the ioctl's registers back, which call_filtered() has replaced during the run. Called by
- * the vCPU's thread if @vcpu->ioctl_saved.
+ * Puts the registers of the ioctl or lseek() back, which call_filtered() has replaced during the
+ * run. Called by the vCPU's thread if @vcpu->ioctl_saved.
  */
 void hypercall_restore_ioctl(struct dune_vcpu *vcpu)
 {
@@ -301,19 +318,20 @@ void hypercall_restore_ioctl(struct dune_vcpu *vcpu)
 
 /*
  * Carries out the call in @vcpu->frame for a thread with seccomp filters. Stores the result at
- * @ret. Returns false if the host half has to make the call.
+ * @ret. Returns false if the host half or the stub has to make the call.
  *
  * The filters read the registers with which the thread has entered the kernel. These are the
- * registers of DUNE_RUN's ioctl. The first call saves them, and calls take their place until the
- * run ends (hypercall_restore_ioctl()). A filter that checks the instruction pointer sees that of
- * the ioctl. RAX is -ENOSYS from the thread's entry on, until the ioctl's result replaces it.
+ * registers of DUNE_RUN's ioctl, or of the stub's lseek(). The first call saves them, and calls
+ * take their place until the run ends (hypercall_restore_ioctl()). A filter that checks the
+ * instruction pointer sees that of the ioctl or lseek(). RAX is -ENOSYS from the thread's entry on,
+ * until its result replaces it.
  *
  * A filter may ask a tracer (SECCOMP_RET_TRACE) that came after only_seccomp(). The tracer may
  * change the call, and may be gone again afterwards. The kernel's function has then run the
  * filters on the changed call, and as in Linux that call is made, not the old one. So its number
  * and its arguments are checked here as those of the old call were before. If the changed call
- * cannot be made here, or the tracer is still there, the host half makes the old call anew: the
- * filters run again, and a tracer sees the call as any other.
+ * cannot be made here, or the tracer is still there, the host half or the stub makes the old call
+ * anew: the filters run again, and a tracer sees the call as any other.
  */
 static bool call_filtered(struct dune_vcpu *vcpu, long *ret)
 {
@@ -370,7 +388,7 @@ static noinline int dispatch_watched(struct dune_vcpu *vcpu, unsigned long nr)
 	return call_done(vcpu->run, ret);
 }
 
-/* Does what hypercall_dispatch() does for a call of slow_calls[], off the hot path. */
+/* Does what hypercall_dispatch() does for a call of slow_bitmap, off the hot path. */
 static noinline int call_listed(struct dune_vcpu *vcpu, unsigned long nr)
 {
 	if (is_slow_now(vcpu, &vcpu->frame, nr))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Hypercalls, which are system calls or messages to the host half: hypercall.c.
+ * Hypercalls, which are system calls, or for the host half or the stub: hypercall.c.
  */
 #ifndef DUNE_HYPERCALL_H
 #define DUNE_HYPERCALL_H
@@ -18,9 +18,9 @@ void hypercall_restore_ioctl(struct dune_vcpu *vcpu);
 
 /*
  * Carries out the guest's hypercall; context and result are those of hypercall_dispatch(). If an
- * interrupt waits for the guest, the host half has already taken a signal. A call that is
- * dispatched here could sleep although that signal should interrupt it, so the host half makes
- * the call.
+ * interrupt waits for the guest, the thread has already taken a signal. A call that is dispatched
+ * here could sleep although that signal should interrupt it, so the host half decides about the
+ * call, or the guest if there is no host half.
  */
 static __always_inline int hypercall_handle(struct dune_vcpu *vcpu, bool interrupt_waits)
 {

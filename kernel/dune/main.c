@@ -4,10 +4,10 @@
  * exceptions of its own by way of the virtualization hardware.
  *
  * This file starts and stops the parts. The story continues in vm.c (an open file), vcpu.c
- * (its vCPUs), stub.c (how user mode runs them without DUNE_RUN), run.c (the run loop), and in
- * exit.c, fault.c and hypercall.c (the work after an exit). The memory that a guest sees is in
- * memory/. vcpu_ops.h declares the vendors' parts, svm/ and vmx/. Below all of this are virt/,
- * which owns the CPUs' virtualization, and x86/.
+ * (its vCPUs), stub.c (how user mode runs them without DUNE_RUN), event.c (the same without a host
+ * half), run.c (the run loop), and in exit.c, fault.c and hypercall.c (the work after an exit). The
+ * memory that a guest sees is in memory/. vcpu_ops.h declares the vendors' parts, svm/ and vmx/.
+ * Below all of this are virt/, which owns the CPUs' virtualization, and x86/.
  *
  * Names: the prefix dune_ is for what user mode or Linux sees: the interface of <linux/dune.h>,
  * the tracepoints, and the two structures whose files user mode holds, struct dune_vm and
@@ -24,6 +24,7 @@
 #include <linux/module.h>
 #include <linux/preempt.h>
 
+#include "dune/event.h"
 #include "dune/exit.h"
 #include "dune/guest_state.h"
 #include "dune/hypercall.h"
@@ -73,6 +74,7 @@ static int __init dune_load(void)
 	if (err)
 		goto cleanup_second_level;
 	exit_init();
+	event_init();
 	err = virt_start(vcpu_ops->cpu_off);
 	if (err)
 		goto cleanup_stub;

@@ -291,17 +291,24 @@ static void run_put(struct dune_vcpu *vcpu)
 
 /*
  * Returns whether a run may resume the last one: the thread has only made the guest's call in
- * between, which is none of slow_calls[] (hypercall.c), as if the call had been dispatched. So
+ * between, which is none of slow_bitmap (hypercall.c), as if the call had been dispatched. So
  * what is looked up once for each run need not be looked up again. Nothing was put, and no other
  * vCPU was loaded on this CPU since, so what @load of struct vcpu_ops has saved is still valid,
  * unless run_epoch() has changed. (If the thread comes to another CPU now, it changes.)
+ *
+ * That the thread has made the call is a claim of user mode (EDX in the stub). A false one has one
+ * effect on the host's registers: after an exit the thread has the bases of FS and GS that it had
+ * when they were last saved.
  */
 static bool can_resume(const struct dune_vcpu *vcpu)
 {
 	return vcpu->resumable && this_cpu_read(run_loaded) == vcpu;
 }
 
-/* Looks at what a run that resumes none needs. Returns 0, -EINVAL or -EBUSY. */
+/*
+ * Checks and sets up what a run needs that does not resume the last one. Returns 0, -EINVAL or
+ * -EBUSY.
+ */
 static __always_inline long run_begin(struct dune_vcpu *vcpu)
 {
 	struct dune_run *run = vcpu->run;

@@ -10,9 +10,11 @@
  * would direct the thread somewhere else (stub_refuses()).
  */
 #include <linux/anon_inodes.h>
+#include <linux/bitmap.h>
 #include <linux/file.h>
 #include <linux/mm.h>
 #include <linux/module.h>
+#include <linux/nospec.h>
 #include <linux/prctl.h>
 #include <linux/ptrace.h>
 #include <linux/sched/mm.h>
@@ -79,8 +81,9 @@ static void stub_open(struct vm_area_struct *vma)
  * is held for reading only (munmap()), SIGSEGV may come first.
  *
  * A process that is being made (CLONE_VM) is in the list before its parent can be killed, or is
- * not made, because its parent was (copy_process()). At the end of the memory itself nobody uses
- * it.
+ * not made, because its parent was (copy_process()). The main thread of a process may have ended
+ * before its other threads, so the signal goes to the process and not to that thread. At the end
+ * of the memory itself nobody uses it.
  *
  * An mmap() of the stub that fails midway and a fork that fails get here, too, and so does an
  * mremap() that has moved it, before it releases the lock.
@@ -97,7 +100,7 @@ static void stub_close(struct vm_area_struct *vma)
 	rcu_read_lock();
 	for_each_process(p)
 		if (!(p->flags & PF_KTHREAD) && uses(p, mm))
-			send_sig(SIGKILL, p, 1);
+			kill_pid(task_tgid(p), SIGKILL, 1);
 	rcu_read_unlock();
 }
 
@@ -128,9 +131,9 @@ static const struct file_operations stub_fops = { .owner = THIS_MODULE };
 
 /*
  * Makes @vma, of one page, the stub. Without VM_MAYWRITE no access writes there, not even a
- * tracer's (FOLL_FORCE). VM_IO keeps get_user_pages() out. A child inherits the mapping.
- * The right to execute is added here because mmap() refuses it for anonymous
- * inodes since 6.16. Returns 0 or a negative errno.
+ * tracer's (FOLL_FORCE). VM_IO keeps get_user_pages() out (but not its fast variant where it only
+ * reads, which does no harm). A child inherits the mapping. The right to execute is added here
+ * because mmap() refuses it for anonymous inodes since 6.16. Returns 0 or a negative errno.
  */
 int stub_mmap(struct vm_area_struct *vma)
 {
@@ -196,10 +199,10 @@ bool stub_put_child(unsigned long address, struct file *child)
 }
 
 /*
- * Binds @vcpu, of current, to the stub at @address. May sleep. Returns 0, -EINVAL, -EBUSY or
- * -EINTR.
+ * Whether @vcpu, of current, can be bound to the stub at @address. May sleep. Returns 0, -EINVAL,
+ * -EBUSY or -EINTR.
  */
-long stub_bind(struct dune_vcpu *vcpu, unsigned long address)
+long stub_can_bind(const struct dune_vcpu *vcpu, unsigned long address)
 {
 	struct mm_struct *mm = current->mm;
 	bool found;
@@ -210,20 +213,7 @@ long stub_bind(struct dune_vcpu *vcpu, unsigned long address)
 		return -EINTR;
 	found = find_stub(mm, address);
 	mmap_read_unlock(mm);
-	if (!found)
-		return -EINVAL;
-	vcpu->stub = address;
-	return 0;
-}
-
-/*
- * Sets where the thread continues in user mode. SYSRET, which is faster than IRET, needs RIP in
- * RCX, too.
- */
-static void go_to(struct pt_regs *regs, unsigned long ip)
-{
-	regs->ip = ip;
-	regs->cx = ip;
+	return found ? 0 : -EINVAL;
 }
 
 /*
@@ -250,7 +240,7 @@ bool stub_enters(const struct dune_vcpu *vcpu)
 /* Lets the thread, which is in the stub's lseek(), call it again with the same arguments. */
 void stub_enter_again(const struct dune_vcpu *vcpu)
 {
-	go_to(task_pt_regs(current), vcpu->stub + DUNE_STUB_ENTER);
+	stub_go_to(vcpu, task_pt_regs(current), DUNE_STUB_ENTER);
 }
 
 /**
@@ -270,7 +260,6 @@ loff_t stub_run(struct file *file, loff_t result, int whence)
 {
 	struct dune_vcpu *vcpu = file->private_data;
 	struct pt_regs *regs = task_pt_regs(current);
-	const struct pt_regs *call = &vcpu->frame;
 	struct dune_run *run = vcpu->run;
 	bool has_result = whence == DUNE_STUB_RESULT;
 	long reason;
@@ -285,49 +274,70 @@ loff_t stub_run(struct file *file, loff_t result, int whence)
 		WRITE_ONCE(run->regs.rax, result);
 	reason = unlikely(kernel_has_rseq(current)) ? -EPERM : run_vcpu(file, vcpu, has_result);
 	if (reason != DUNE_EXIT_SYSCALL || unlikely(!is_plain_call(run))) {
-		go_to(regs, vcpu->stub + DUNE_STUB_LEAVE);
+		stub_go_to(vcpu, regs, DUNE_STUB_LEAVE);
 		return min(reason, 0L);
 	}
-	regs->di = call->di;
-	regs->si = call->si;
-	regs->dx = call->dx;
-	regs->r10 = call->r10;
-	regs->r8 = call->r8;
-	regs->r9 = call->r9;
-	go_to(regs, vcpu->stub + DUNE_STUB_CALL);
-	return call->orig_ax;
+	stub_load_call(vcpu, regs);
+	stub_go_to(vcpu, regs, DUNE_STUB_CALL);
+	return vcpu->frame.orig_ax;
+}
+
+/*
+ * The closed list: calls that can make the kernel direct the thread, or another one of the
+ * process, to an address of the caller's choice in user mode. Any other call ends where it was
+ * made, and changes the process's memory at most, in which the stub keeps nothing.
+ */
+static const u16 closed_list[] = {
+	/* They set where a signal handler begins, on which stack, and where it returns to. */
+	__NR_rt_sigaction, __NR_sigaltstack, __NR_rt_sigreturn,
+	/* It sets where an interrupted sequence of instructions continues. */
+	__NR_rseq,
+	/* The child continues after the stub's instruction, on a stack of the caller's choice. */
+	__NR_clone, __NR_clone3, __NR_fork, __NR_vfork,
+	/* Another program would run natively. */
+	__NR_execve, __NR_execveat,
+	/* It sets the registers of a thread in user mode. */
+	__NR_ptrace,
+	/* These are refused with some arguments: stub_refuses(). */
+	__NR_prctl, __NR_ioctl,
+};
+
+/* The numbers of closed_list[]. */
+static DECLARE_BITMAP(closed_bitmap, NR_syscalls) __ro_after_init;
+
+/*
+ * Adds the numbers of which stub_refuses() may refuse calls to @calls, a bitmap of NR_syscalls
+ * bits. Called once, at load.
+ */
+void __init stub_add_refused(unsigned long *calls)
+{
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(closed_list); i++)
+		if (closed_list[i] < NR_syscalls)
+			__set_bit(closed_list[i], closed_bitmap);
+	bitmap_or(calls, calls, closed_bitmap, NR_syscalls);
 }
 
 /**
  * stub_refuses() - whether a guest may make a call, on a vCPU that is bound to a stub
  * @call:	its number and arguments, in memory of the kernel
  *
- * The calls that are refused can make the kernel direct the thread, or another one of the
- * process, to an address of the caller's choice in user mode. Any other call ends where it was
- * made, and changes the process's memory at most, in which the stub keeps nothing.
+ * hypercall.c asks about the numbers that it has from stub_add_refused() and about those that the
+ * kernel does not have, and about no others. So a number must be in closed_list[] to be refused.
  *
  * Return: 0, or the negative errno that the guest gets.
  */
 long stub_refuses(const struct pt_regs *call)
 {
-	switch (call->orig_ax) {
-	/* They set where a signal handler begins, on which stack, and where it returns to. */
-	case __NR_rt_sigaction:
-	case __NR_sigaltstack:
-	case __NR_rt_sigreturn:
-	/* It sets where an interrupted sequence of instructions continues. */
-	case __NR_rseq:
-	/* The child continues after the stub's instruction, on a stack of the caller's choice. */
-	case __NR_clone:
-	case __NR_clone3:
-	case __NR_fork:
-	case __NR_vfork:
-	/* Another program would run natively. */
-	case __NR_execve:
-	case __NR_execveat:
-	/* It sets the registers of a thread in user mode. */
-	case __NR_ptrace:
-		return -EPERM;
+	unsigned long nr = call->orig_ax;
+
+	/* The native entry knows more numbers, those of the x32 ABI. */
+	if (nr >= NR_syscalls)
+		return -ENOSYS;
+	if (!test_bit(array_index_nospec(nr, NR_syscalls), closed_bitmap))
+		return 0;
+	switch (nr) {
 	case __NR_prctl:
 		/* It makes calls signals, except in a range of code of the caller's choice. */
 		return (int)call->di == PR_SET_SYSCALL_USER_DISPATCH ? -EPERM : 0;
@@ -335,7 +345,6 @@ long stub_refuses(const struct pt_regs *call)
 		/* They set the registers of a guest, and make vCPUs without a stub. */
 		return _IOC_TYPE((unsigned int)call->si) == DUNE_IOC_TYPE ? -EPERM : 0;
 	default:
-		/* The native entry knows more numbers, those of the x32 ABI. */
-		return call->orig_ax < NR_syscalls ? 0 : -ENOSYS;
+		return -EPERM;
 	}
 }

@@ -13,6 +13,13 @@
 
 #include "dune/stub.h"
 
+/* The instruction since the label 9 has @length bytes. */
+.macro CHECK_LENGTH length:req
+	.if . - 9b - \length
+	.error "an instruction of the stub has another length than stub.h says"
+	.endif
+.endm
+
 	.section .rodata, "a"
 	.globl	stub_code, stub_code_end
 
@@ -24,7 +31,8 @@ stub_code:
 	ud2
 
 	.org	stub_code + DUNE_STUB_CALL, 0xcc
-	syscall
+9:	syscall
+	CHECK_LENGTH STUB_CALL_LENGTH
 2:	movq	%rax, %rsi
 	movl	%ebx, %edi
 	movl	$DUNE_STUB_RESULT, %edx
@@ -35,8 +43,8 @@ stub_code:
 
 	/*
 	 * The handler of signals, and the places that probe an address, are for DUNE_STUB_EVENTS
-	 * (event.c, which knows the lengths of these instructions). RDX is the address of the
-	 * frame's struct ucontext. When an address is probed, RAX is 0.
+	 * (event.c). RDX is the address of the frame's struct ucontext. When an address is
+	 * probed, RAX is 0.
 	 */
 	.org	stub_code + DUNE_STUB_SIGNAL, 0xcc
 	movl	%ebx, %edi
@@ -45,11 +53,13 @@ stub_code:
 	jmp	1b
 
 	.org	stub_code + DUNE_STUB_READ, 0xcc
-	testb	%al, (%rdi)
+9:	testb	%al, (%rdi)
+	CHECK_LENGTH STUB_READ_LENGTH
 	jmp	2b
 
 	.org	stub_code + DUNE_STUB_WRITE, 0xcc
-	lock orb $0, (%rdi)
+9:	lock orb $0, (%rdi)
+	CHECK_LENGTH STUB_WRITE_LENGTH
 	jmp	2b
 	int3
 stub_code_end:

@@ -152,6 +152,7 @@ static noinline long vcpu_set_stub(struct dune_vcpu *vcpu,
 				   struct dune_stub __user *argument)
 {
 	struct dune_stub stub;
+	bool events;
 	u64 gpa;
 	long err;
 
@@ -159,19 +160,20 @@ static noinline long vcpu_set_stub(struct dune_vcpu *vcpu,
 		return -EFAULT;
 	if (stub.size != sizeof(stub) || stub.flags & ~DUNE_STUB_EVENTS || stub.reserved)
 		return -EINVAL;
-	if (!(stub.flags & DUNE_STUB_EVENTS))
-		return stub.irq_vector ? -EINVAL : stub_bind(vcpu, stub.address);
+	events = stub.flags & DUNE_STUB_EVENTS;
+	if (!events &&
+	    (stub.irq_vector || stub.run || memchr_inv(&stub.regs, 0, sizeof(stub.regs))))
+		return -EINVAL;
 	/* A run page whose address cannot be returned would be lost. */
-	if (put_user(0, &argument->run))
+	if (events && put_user(0, &argument->run))
 		return -EFAULT;
-	err = stub_bind(vcpu, stub.address);
+	err = stub_can_bind(vcpu, stub.address);
+	if (!err && events)
+		err = event_bind(vcpu, &stub, &gpa);
 	if (err)
 		return err;
-	err = event_bind(vcpu, &stub, &gpa);
-	if (!err)
-		return put_user(gpa, &argument->run);
-	vcpu->stub = 0;
-	return err;
+	vcpu->stub = stub.address;
+	return events ? put_user(gpa, &argument->run) : 0;
 }
 
 /* Frees a vCPU that will not run any more, and has no file or is losing it. May sleep. */

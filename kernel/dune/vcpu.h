@@ -52,7 +52,7 @@ struct call_registers {
  * @calling:	with @events: the guest waits for the result of the call in @frame, which the
  *		stub makes
  * @smap:	SMEP and SMAP are in its CR4 (DUNE_VCPU_SMAP); never changes
- * @slow:	this run sends every system call to the host half
+ * @slow:	user mode makes every system call of this run
  * @notified:	@notifier is registered
  * @ioctl_saved: @ioctl is valid; only during a run
  * @mapped:	@run was mapped or is private memory, and cannot be mapped again: a descriptor

@@ -41,8 +41,8 @@ struct dune_vcpu;
  * @set_state:	the same for DUNE_SET_STATE
  * @forbid:	RDTSC (@notsc) and CPUID (@nocpuid) are forbidden to the thread, or allowed
  *		again
- * @load_regs:	copy registers from dune_run.regs to the hardware part, once for each
- *		DUNE_RUN
+ * @load_regs:	copy registers from dune_run.regs to the hardware part, when a run begins. A run
+ *		that resumes the last one, and has no interrupt, does not call it (run_vcpu())
  * @store_regs:	copy them back
  * @leave_cpu:	the thread has come to another CPU than the last entry's: take back
  *		what that CPU still holds. May be NULL

@@ -54,8 +54,8 @@
 /*
  * Calls that are special in the host half alone. The module never makes them for a guest
  * (slow_calls[] of kernel/dune/hypercall.c), so each arrives there. With a stub (host/stub.c) only
- * those of HC_SYSCALL() do: the stub makes exit() itself, which a process with one thread can do
- * without, and the module refuses the others.
+ * those of HC_SYSCALL() do. The stub makes exit() without EXIT's other work, since the process has
+ * only this thread, and the module refuses the others.
  *
  *	EXEC		makes the call; until it returns, the kernel ignores SIGSEGV and
  *			SIGBUS if the program ignores them

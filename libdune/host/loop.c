@@ -341,7 +341,7 @@ void dune_host_loop(struct dune_thread *t)
 			t->run->irq_vector = VEC_SIGNAL;
 		err = sys3(__NR_ioctl, t->vcpu, DUNE_RUN, 0);
 		if (err)
-			dune_host_fatal(t, "DUNE_RUN failed", err, SIGABRT);
+			dune_host_fatal(t, "the vCPU cannot run", err, SIGABRT);
 		n = t->run->counters[DUNE_COUNT_MIGRATION];
 		if (unlikely(n != t->migrations)) {
 			t->migrations = n;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * The calls that name a type of file system, of which some are refused, and umount2. mount
+ * The calls that name a type of file system, some of which are refused, and umount2. mount
  * follows both of its names: a file mounted on /proc/self/exe must cover the program's file,
  * not dune-run's.
  */

@@ -20,8 +20,9 @@
  * The name to open with @flags at the program's address @path. /proc/self/exe always exists, but
  * the name of the program's file, which takes its place, may be gone. The kernel must not make a
  * new file then, so O_CREAT is removed from @flags. With O_EXCL or O_DIRECTORY as well the kernel
- * opens no existing file: the link itself gives the native error. With O_PATH it does not look at
- * these three (openat2 gives EINVAL).
+ * opens no existing file: the link itself gives the native error. With O_PATH, open() ignores
+ * O_CREAT and O_EXCL (openat2() gives EINVAL), and O_DIRECTORY is about the file to which the
+ * link leads.
  */
 static u64 opened_name(u64 path, u64 *flags)
 {

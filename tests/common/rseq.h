@@ -5,7 +5,7 @@
 /*
  * Unregisters the restartable sequences that libc has registered for the calling thread: with
  * them no stub runs a vCPU (struct dune_stub in <linux/dune.h>). Its children have none either. A
- * second call does nothing.
+ * second call of the process does nothing.
  */
 void rseq_drop(void);
 

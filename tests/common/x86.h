@@ -80,6 +80,7 @@
 /* Bits of a page fault's error code (SDM vol. 3, 4.7; APM vol. 2, 8.4.2). */
 #define X86_PF_PROT	(1UL << 0)	/* the page is present */
 #define X86_PF_WRITE	(1UL << 1)
+#define X86_PF_USER	(1UL << 2)
 #define X86_PF_RSVD	(1UL << 3)	/* a reserved bit is set in a page table */
 #define X86_PF_INSTR	(1UL << 4)
 

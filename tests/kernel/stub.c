@@ -63,7 +63,7 @@ static void calls(u32 flags, const char *how, unsigned int slow)
 
 	g.run->flags = flags;
 	end = stub_call(&g, stub, getppids, (void *)(long)getppid());
-	ok(end == GUEST_DONE && !g.value && slow_calls() - before >= slow,
+	ok(end == GUEST_DONE && !g.value && slow_calls() - before == slow,
 	   "calls %s have their results (%s, %lu slow)", how, guest_end_name(&g, end),
 	   slow_calls() - before);
 	g.run->flags = 0;
@@ -458,12 +458,18 @@ static void interface(void)
 	s.address = (u64)fresh.run;
 	is(call(fresh.fd, DUNE_SET_STUB, &s), -EINVAL, "another mapping of the vCPU");
 	s.address = (u64)page;
-	s.flags = 1;
+	s.flags = 2;
 	is(call(fresh.fd, DUNE_SET_STUB, &s), -EINVAL, "an unknown flag");
 	s.flags = 0;
 	s.size--;
 	is(call(fresh.fd, DUNE_SET_STUB, &s), -EINVAL, "a wrong size");
 	s.size++;
+	s.run = 1;
+	is(call(fresh.fd, DUNE_SET_STUB, &s), -EINVAL, "a run page without DUNE_STUB_EVENTS");
+	s.run = 0;
+	s.regs.rflags = 1UL << 40;
+	is(call(fresh.fd, DUNE_SET_STUB, &s), -EINVAL, "registers without DUNE_STUB_EVENTS");
+	s.regs.rflags = 0;
 	is(call(fresh.fd, DUNE_SET_STUB, &s), 0, "a vCPU is bound to its stub");
 	is(call(fresh.fd, DUNE_SET_STUB, &s), -EBUSY, "and not bound again");
 	ok(stub_call(&fresh, page, guest_return, (void *)6) == GUEST_DONE && fresh.value == 6,

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
  * A vCPU without a host half (DUNE_STUB_EVENTS): nested faults are raised in the guest, calls by
- * the guest's ring 0 that the stub makes for it, the stub's descriptor, what ends the process, and
- * the interface. Fails when one of these rules of dune.h does not hold.
+ * the guest's ring 0 that the stub makes for it, the stub's descriptor, processes that the guest
+ * makes, what ends the process, and the interface. Fails when one of these rules of dune.h does not
+ * hold.
  */
 #define _GNU_SOURCE
 #include "by_events.h"
@@ -23,12 +24,8 @@
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
-
-#define ERROR_P		(1 << 0)
-#define ERROR_W		(1 << 1)
-#define ERROR_U		(1 << 2)
-#define ERROR_I		(1 << 4)
 
 /* What children leave for the parent. */
 static struct shared {
@@ -70,13 +67,14 @@ static const struct access {
 	u64 error;
 } accesses[] = {
 	{ "a read", fault_read, 0, false, 0 },
-	{ "a write", fault_write, 0, false, ERROR_W },
-	{ "a fetch", fault_fetch, 0, false, ERROR_I },
-	{ "a read in ring 3", fault_read, 3, false, ERROR_U },
-	{ "a write in ring 3", fault_write, 3, false, ERROR_U | ERROR_W },
-	{ "a fetch in ring 3", fault_fetch, 3, false, ERROR_U | ERROR_I },
+	{ "a write", fault_write, 0, false, X86_PF_WRITE },
+	{ "a fetch", fault_fetch, 0, false, X86_PF_INSTR },
+	{ "a read in ring 3", fault_read, 3, false, X86_PF_USER },
+	{ "a write in ring 3", fault_write, 3, false, X86_PF_USER | X86_PF_WRITE },
+	{ "a fetch in ring 3", fault_fetch, 3, false, X86_PF_USER | X86_PF_INSTR },
 	{ "a read of no private memory", fault_read, 0, true, 0 },
-	{ "a write in ring 3 to no private memory", fault_write, 3, true, ERROR_U | ERROR_W },
+	{ "a write in ring 3 to no private memory", fault_write, 3, true,
+	  X86_PF_USER | X86_PF_WRITE },
 };
 
 static void *hole;
@@ -108,14 +106,14 @@ static void faults(void)
 		memset(shared, 0, sizeof(*shared));
 		o = in_child(access_in_child, (void *)a, 20);
 		rip = a->code == fault_fetch ? (u64)hole : (u64)a->code;
-		if (a->error & ERROR_W)
+		if (a->error & X86_PF_WRITE)
 			flags |= DUNE_FAULT_WRITE;
-		if (a->error & ERROR_I)
+		if (a->error & X86_PF_INSTR)
 			flags |= DUNE_FAULT_EXEC;
 		if (a->private)
 			flags |= DUNE_FAULT_GUEST;
 		ok(!o.code && shared->count == 1 && shared->vector == X86_TRAP_PF &&
-		   shared->error == (a->error | ERROR_P | DUNE_PF_NESTED) &&
+		   shared->error == (a->error | X86_PF_PROT | DUNE_PF_NESTED) &&
 		   shared->rip == rip && shared->address == shared->cr2 &&
 		   (a->private ? shared->cr2 % (2 << 20) == 1 << 20 :
 				 shared->cr2 == (u64)hole) && shared->flags == flags,
@@ -258,6 +256,77 @@ static void descriptor(void)
 		   "descriptor %ld, which is none of a vCPU, ends the process (%s)", fd,
 		   outcome_text(o));
 	}
+}
+
+/* ---- processes that the guest makes */
+
+static const struct making {
+	const char *name;
+	long nr;
+	u64 flags;
+	bool catches;	/* SIGILL */
+	bool framed;	/* the kernel writes a frame on the parent's alternate stack */
+	int signal;	/* that ends the child */
+} makings[] = {
+	{ "fork()", SYS_fork, 0, false, false, SIGILL },
+	{ "clone()", SYS_clone, SIGCHLD, false, false, SIGILL },
+	{ "vfork()", SYS_vfork, 0, false, false, SIGILL },
+	{ "vfork() with a handler", SYS_vfork, 0, true, true, SIGILL },
+	{ "clone(CLONE_VM)", SYS_clone, CLONE_VM | SIGCHLD, false, false, SIGILL },
+};
+
+static u64 make_process(void *arg)
+{
+	const struct making *m = arg;
+	char *stack = event_stack();
+	static int status;
+
+	if (m->catches)
+		event_catch(SIGILL, 0);
+	shared->result[0] = privileged(m->nr, m->flags, 0, 0, 0);
+	shared->result[1] = hypercall(SYS_wait4, -1, (long)&status, __WALL, 0, 0, 0);
+	shared->result[2] = status;
+	for (int i = 0; i < EVENT_STACK_SIZE; i++)
+		shared->count += stack[i] != 0;
+	return 0;
+}
+
+static void make_in_child(void *arg)
+{
+	event_start(0, make_process, arg);
+}
+
+static u64 make_thread(void *arg)
+{
+	privileged(SYS_clone, CLONE_VM | CLONE_SIGHAND | CLONE_THREAD, 0, 0, 0);
+	for (;;)
+		privileged(SYS_pause, 0, 0, 0, 0);
+	return 0;
+}
+
+static void thread_in_child(void *arg)
+{
+	event_start(0, make_thread, NULL);
+}
+
+static void processes(void)
+{
+	struct outcome o;
+
+	for (unsigned int i = 0; i < sizeof(makings) / sizeof(makings[0]); i++) {
+		const struct making *m = &makings[i];
+
+		memset(shared, 0, sizeof(*shared));
+		o = in_child(make_in_child, (void *)m, 20);
+		ok(!o.code && shared->result[0] > 0 && shared->result[1] == shared->result[0] &&
+		   WTERMSIG(shared->result[2]) == m->signal && !shared->count == !m->framed,
+		   "the process that %s makes dies, and its parent goes on (%s, %ld, %ld, status %#lx, %ld bytes)",
+		   m->name, outcome_text(o), shared->result[0], shared->result[1],
+		   shared->result[2], shared->count);
+	}
+	o = in_child(thread_in_child, NULL, 20);
+	ok(o.signal == SIGILL, "a thread that the guest makes ends the process (%s)",
+	   outcome_text(o));
 }
 
 /* ---- what ends the process */
@@ -415,30 +484,21 @@ static void interface(void)
 	   shared->result[1]);
 }
 
-static void probe_machine(void *arg)
-{
-	event_start(0, guest_return, NULL);
-}
-
 int main(void)
 {
-	struct outcome o;
 	struct klog log;
 
 	begin(120);
 	klog_begin(&log);
 	shared = shared_alloc(sizeof(*shared));
 	hole = mmap(NULL, 8192, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	o = in_child(probe_machine, NULL, 20);
-	if (o.code == CHILD_SKIPS) {
-		skip("this processor's guest-physical addresses are too narrow", "run pages");
+	if (!event_vcpus())
 		return done();
-	}
-	ok(!o.code, "a guest runs without a host half (%s)", outcome_text(o));
 	interface();
 	faults();
 	privileged_calls();
 	descriptor();
+	processes();
 	ends();
 	klog_end(&log);
 	return done();

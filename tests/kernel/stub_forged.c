@@ -26,26 +26,9 @@
 #include <time.h>
 #include <unistd.h>
 
-/* The kernel's frame of a signal. */
-struct frame {
-	u64 pretcode;
-	struct {
-		u64 flags, link;
-		u64 stack[3];
-		u64 r8, r9, r10, r11, r12, r13, r14, r15;
-		u64 di, si, bp, bx, dx, ax, cx, sp, ip, eflags;
-		u64 segments, err, trapno, oldmask, cr2, fpstate, reserved[8];
-		u64 mask;
-	} uc;
-	u64 info[16];
-};
-
-_Static_assert(offsetof(struct frame, info) == 8 + 304, "not the kernel's struct rt_sigframe");
-
 static volatile struct shared {
-	struct frame frame;
+	struct event_frame frame;
 	bool started;
-	bool stop;
 	u64 spins;
 	u64 changes;	/* of RAX, or a mark without a call */
 	u64 taken;	/* interrupts */
@@ -72,25 +55,24 @@ static void take_signal(const struct dune_signal *signal)
 
 static long number;
 
-static u64 wait_for_calls(void *arg)
+static u64 __attribute__((noreturn)) wait_for_calls(void *arg)
 {
 	event_run->flags = DUNE_RUN_SLOW_SYSCALL;
 	privileged(SYS_getppid, 0, 0, 0, 0);
-	while (!shared->stop) {
+	for (;;) {
 		shared->started = true;
 		shared->result = hypercall3(number, (long)&long_time, 0, 0);
 		shared->again = event_again();
 		event_take();
 		shared->results++;
 	}
-	return 0;
 }
 
 #define PATTERN	0x123456789abcdef0UL
 
-static u64 spin(void *arg)
+static u64 __attribute__((noreturn)) spin(void *arg)
 {
-	while (!shared->stop) {
+	for (;;) {
 		u64 n = 10000, rax = PATTERN;
 
 		asm volatile("sti\n1: cmp %2, %0\n jne 2f\n dec %1\n jnz 1b\n2: cli"
@@ -99,7 +81,6 @@ static u64 spin(void *arg)
 		shared->spins++;
 		shared->started = true;
 	}
-	return 0;
 }
 
 static void call_in_child(void *arg)
@@ -131,13 +112,13 @@ static void move(int pid, char *place, u64 rsi, u64 rdx)
 /* To the handler of signals, with the frame at @frame. */
 static void forge(int pid, const void *frame, char *stub)
 {
-	move(pid, stub + DUNE_STUB_SIGNAL, 0, (u64)frame + offsetof(struct frame, uc));
+	move(pid, stub + DUNE_STUB_SIGNAL, 0, (u64)frame + offsetof(struct event_frame, uc));
 }
 
 static void make_frame(u64 ip, u64 ax)
 {
 	static u64 n;
-	volatile struct frame *f = &shared->frame;
+	volatile struct event_frame *f = &shared->frame;
 
 	memset((void *)f, 0, sizeof(*f));
 	n++;
@@ -156,7 +137,7 @@ static void make_frame(u64 ip, u64 ax)
 
 static bool is_copied(void)
 {
-	volatile struct frame *f = &shared->frame;
+	volatile struct event_frame *f = &shared->frame;
 
 	return shared->mask == f->uc.mask && shared->trap == f->uc.trapno &&
 	       shared->error == f->uc.err && shared->cr2 == f->uc.cr2 &&
@@ -189,7 +170,6 @@ static void end(int pid, const char *what)
 {
 	struct outcome o;
 
-	shared->stop = true;
 	ptrace(PTRACE_INTERRUPT, pid, 0, 0);
 	if (waitpid(pid, NULL, __WALL) == pid)
 		ptrace(PTRACE_DETACH, pid, 0, 0);

@@ -174,6 +174,26 @@ static long unmap_beside_other_process(void)
 	return munmap(stub, 4096);
 }
 
+static void *map_after_main(void *main_thread)
+{
+	pthread_join(*(pthread_t *)main_thread, NULL);
+	map_file_over();
+	*after = 1;
+	sleep_ms(200);
+	_exit(0);
+}
+
+/* The main thread has ended, and another one takes the stub away. */
+static long map_without_main(void)
+{
+	static pthread_t main_thread;
+	pthread_t thread;
+
+	main_thread = pthread_self();
+	pthread_create(&thread, NULL, map_after_main, &main_thread);
+	return syscall(SYS_exit, 0);
+}
+
 static const struct attack {
 	const char *name;
 	long (*fn)(void);
@@ -188,6 +208,7 @@ static const struct attack {
 	{ "a file mapped by another process with the same memory", map_in_other_process },
 	{ "a file mapped by a child of vfork()", map_in_vfork_child },
 	{ "munmap() beside another process with the same memory", unmap_beside_other_process },
+	{ "a file mapped after the main thread has ended", map_without_main },
 };
 
 static void prepare(void)

@@ -2,8 +2,9 @@
 /*
  * Signals of a vCPU without a host half (DUNE_STUB_EVENTS): a storm of them, during calls in the
  * module and in the stub, probes and plain code; and the same while another process overwrites
- * the frames. Fails when a call has a wrong result, when a signal gets lost or changes a register
- * of the guest, or when a forged frame does more than give a call a wrong result.
+ * the frames. Fails when a call has a wrong result, when a signal gets lost, comes twice or changes
+ * a register of the guest or its thread's PKRU, or when a forged frame does more than give a call
+ * a wrong result.
  */
 #define _GNU_SOURCE
 #include "by_events.h"
@@ -21,6 +22,7 @@
 #include <stddef.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/ptrace.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
@@ -38,21 +40,18 @@ static volatile struct shared {
 	u64 wrong;	/* results of calls */
 	u64 lost;	/* what no frame may change: the guest's registers, a mark of no call */
 	u64 mask;	/* of the last signal */
+	bool enough;	/* no more signals */
 	bool stop;
 	long result[8];
 } *shared;
 
 /* ---- in the guest */
 
-/* The kernel's struct rt_sigframe: a return address, struct ucontext, siginfo_t. */
-#define CONTEXT_SIZE	304
-#define FRAME_SIZE	(8 + CONTEXT_SIZE + 128)
-
 static void take_signal(const struct dune_signal *signal)
 {
 	/* The frame is below the FPU registers, at 8 less than a multiple of 16. */
 	if (!shared->frame)
-		shared->frame = (signal->fpstate - FRAME_SIZE) & -16UL;
+		shared->frame = (signal->fpstate - sizeof(struct event_frame)) & -16UL;
 	shared->mask = signal->mask;
 	shared->taken++;
 	event_unblock(0);
@@ -146,6 +145,119 @@ static void keys(void)
 		   shared->result[0], shared->result[1]);
 }
 
+/* Both of these are calls that change PKRU, and during which the tracer sends a signal. */
+
+static u64 allocate_key(void *page)
+{
+	event_stack();
+	event_catch(SIGNAL, 0);
+	shared->result[0] = hypercall0(SYS_pkey_alloc);
+	shared->result[1] = event_again();
+	event_take();
+	if (hypercall(SYS_pkey_mprotect, (long)page, 4096, PROT_READ | PROT_WRITE,
+		      shared->result[0], 0, 0))
+		return 1;
+	shared->result[2] = hypercall3(SYS_getrandom, (long)page, 8, 0);
+	return 0;
+}
+
+static u64 make_execute_only(void *page)
+{
+	event_stack();
+	event_catch(SIGNAL, 0);
+	shared->result[0] = hypercall3(SYS_mprotect, (long)page, 4096, PROT_EXEC);
+	shared->result[1] = event_again();
+	event_take();
+	/* The call reads a mask from the page. */
+	shared->result[2] = hypercall(SYS_rt_sigprocmask, SIG_BLOCK, (long)page, 0, 8, 0, 0);
+	return 0;
+}
+
+static void wrpkru(u32 value)
+{
+	asm volatile(".byte 0x0f, 0x01, 0xef" : : "a"(value), "c"(0), "d"(0) : "memory");
+}
+
+static const struct keyed_call {
+	const char *name;
+	long nr;
+	u64 (*fn)(void *page);
+	bool permits;	/* all keys are permitted at first */
+	long wanted;	/* of the call after it */
+} keyed_calls[] = {
+	{ "pkey_alloc()", SYS_pkey_alloc, allocate_key, false, 8 },
+	{ "mprotect() to execute-only memory", SYS_mprotect, make_execute_only, true, -EFAULT },
+};
+
+static void keyed_child(const struct keyed_call *k)
+{
+	void *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	int key = syscall(SYS_pkey_alloc, 0, 0);
+
+	if (key < 0)
+		_exit(CHILD_SKIPS);
+	syscall(SYS_pkey_free, key);
+	wrpkru(k->permits ? 0 : 0x55555554);
+	ptrace(PTRACE_TRACEME, 0, 0, 0);
+	raise(SIGSTOP);
+	event_on_signal = take_signal;
+	event_start(0, k->fn, page);
+}
+
+/*
+ * Sends the signal when @pid, which has set its action, begins a call of number @nr. Returns the
+ * status with which @pid has ended.
+ */
+static int signal_in_call(int pid, long nr)
+{
+	struct __ptrace_syscall_info info;
+	int status, signal = 0;
+	bool catches = false, sent = false;
+
+	waitpid(pid, &status, 0);
+	ptrace(PTRACE_SETOPTIONS, pid, 0, PTRACE_O_TRACESYSGOOD | PTRACE_O_EXITKILL);
+	while (WIFSTOPPED(status)) {
+		ptrace(PTRACE_SYSCALL, pid, 0, signal);
+		if (waitpid(pid, &status, 0) != pid || !WIFSTOPPED(status))
+			break;
+		signal = 0;
+		if (WSTOPSIG(status) != (SIGTRAP | 0x80)) {
+			signal = WSTOPSIG(status);
+			continue;
+		}
+		ptrace(PTRACE_GET_SYSCALL_INFO, pid, sizeof(info), &info);
+		if (info.op != PTRACE_SYSCALL_INFO_ENTRY)
+			continue;
+		if (info.entry.nr == SYS_rt_sigaction && info.entry.args[0] == SIGNAL)
+			catches = true;
+		if (catches && !sent && info.entry.nr == (u64)nr)
+			sent = !kill(pid, SIGNAL);
+	}
+	return status;
+}
+
+static void keys_in_calls(void)
+{
+	for (unsigned int i = 0; i < sizeof(keyed_calls) / sizeof(keyed_calls[0]); i++) {
+		const struct keyed_call *k = &keyed_calls[i];
+		int pid, status;
+
+		memset((void *)shared, 0, sizeof(*shared));
+		pid = checked_fork();
+		if (!pid)
+			keyed_child(k);
+		status = signal_in_call(pid, k->nr);
+		if (WIFEXITED(status) && WEXITSTATUS(status) == CHILD_SKIPS) {
+			skip("no protection keys", "PKRU, changed by %s", k->name);
+			continue;
+		}
+		ok(!status && shared->taken == 1 && shared->result[0] >= 0 &&
+		   !shared->result[1] && shared->result[2] == k->wanted,
+		   "a signal during %s leaves what it has done to PKRU (%#x, %lu taken, %ld, %ld)",
+		   k->name, status, shared->taken, shared->result[0], shared->result[2]);
+	}
+}
+
 static void once_in_child(void *arg)
 {
 	event_on_signal = take_signal;
@@ -212,23 +324,39 @@ static void storm_in_child(void *arg)
 
 /* ---- other processes */
 
+/*
+ * Each signal is sent when the guest has taken the one before, since two that are pending at once
+ * would become one. Exits with 1 if the guest does not take one.
+ */
 static void send_signals(void)
 {
+	unsigned long limit = time_limit(5) * 1000000UL;
+
 	pin_to(usable_cpu(1));
-	while (!shared->stop) {
-		/* Not while the last one is pending: each is then counted once. */
-		if (!kill(shared->pid, SIGNAL))
-			shared->sent++;
-		for (int i = 0; i < 20 && !shared->stop; i++)
+	while (!shared->enough) {
+		u64 before = shared->taken;
+		unsigned long start = now_us();
+
+		if (kill(shared->pid, SIGNAL))
+			_exit(2);
+		shared->sent++;
+		while (shared->taken == before) {
+			if (now_us() - start > limit)
+				_exit(1);
+			sched_yield();
+		}
+		for (int i = 0; i < 20 && !shared->enough; i++)
 			sched_yield();
 	}
 	_exit(0);
 }
 
+#define WORDS	(sizeof(struct event_frame) / 8)
+
 /* Writes numbers that are likely to do harm over a part of the frame. */
 static void forge_frames(void)
 {
-	static u64 forged[FRAME_SIZE / 8];
+	static u64 forged[WORDS];
 	u64 seed = 5, stub = (u64)event_stub;
 
 	pin_to(usable_cpu(1));
@@ -240,7 +368,7 @@ static void forge_frames(void)
 			sched_yield();
 			continue;
 		}
-		for (u64 i = 0; i < FRAME_SIZE / 8; i++) {
+		for (u64 i = 0; i < WORDS; i++) {
 			static const u8 places[] = {
 				DUNE_STUB_ENTER, DUNE_STUB_CALL, DUNE_STUB_CALL + 2,
 				DUNE_STUB_CALL + 5, DUNE_STUB_READ, DUNE_STUB_WRITE,
@@ -254,8 +382,8 @@ static void forge_frames(void)
 				forged[i] = seed >> 56;
 		}
 		seed = next_random(seed);
-		at = seed % (FRAME_SIZE / 8);
-		count = 1 + (seed >> 20) % (FRAME_SIZE / 8 - at);
+		at = seed % WORDS;
+		count = 1 + (seed >> 20) % (WORDS - at);
 		from.iov_len = count * 8;
 		to.iov_len = count * 8;
 		to.iov_base = (void *)(shared->frame + at * 8);
@@ -272,10 +400,10 @@ static bool has_ended(int pid)
 	return waitid(P_PID, pid, &info, WEXITED | WNOHANG | WNOWAIT) || info.si_pid;
 }
 
-static bool stormy(void (*helper)(void), const char *what)
+static void stormy(void (*helper)(void), const char *what)
 {
 	unsigned long end;
-	struct outcome o;
+	struct outcome o, sending;
 	int forger = 0;
 	int sender;
 	int child;
@@ -295,20 +423,23 @@ static bool stormy(void (*helper)(void), const char *what)
 			helper();
 	}
 	end = now_us() + SECONDS * 1000000UL;
-	while (now_us() < end && !has_ended(child))
+	while (now_us() < end && !has_ended(child) && !has_ended(sender))
 		sleep_ms(20);
+	shared->enough = true;
+	sending = wait_child(sender, 20);
 	shared->stop = true;
 	o = wait_child(child, 20);
-	waitpid(sender, NULL, 0);
 	if (forger)
 		waitpid(forger, NULL, 0);
 	diag("%lu signals sent, %lu taken, %lu overwritten; %lu calls, %lu made again, %lu wrong",
 	     shared->sent, shared->taken, shared->forged, shared->calls, shared->again,
 	     shared->wrong);
-	return ok(!o.code && shared->taken > 20 && !shared->lost &&
-		  (helper ? shared->forged : !shared->wrong),
-		  "%s (%s, %lu signals, %lu wrong results, %lu changes)", what, outcome_text(o),
-		  shared->taken, shared->wrong, shared->lost);
+	ok(!sending.code && shared->taken == shared->sent && shared->taken > 20,
+	   "%s: each signal is taken once (%s, %lu of %lu)", what, outcome_text(sending),
+	   shared->taken, shared->sent);
+	ok(!o.code && !shared->lost && (helper ? shared->forged : !shared->wrong),
+	   "%s: nothing else happens (%s, %lu wrong results, %lu changes)", what,
+	   outcome_text(o), shared->wrong, shared->lost);
 }
 
 static void one_signal(void)
@@ -356,9 +487,10 @@ int main(void)
 		return done();
 	one_signal();
 	keys();
-	stormy(NULL, "signals at any place change nothing");
+	keys_in_calls();
+	stormy(NULL, "signals at any place");
 	event_keeps_fpu = false;
-	stormy(forge_frames, "overwritten frames give wrong results at most");
+	stormy(forge_frames, "overwritten frames");
 	klog_end(&log);
 	return done();
 }

@@ -226,7 +226,7 @@ struct dune_private {
 };
 
 /*
- * The stub is a page of code of the module's, for a process whose other code cannot be trusted
+ * The stub is a page of the module's code, for a process whose other code cannot be trusted
  * with what DUNE_RUN leaves to user mode. It is a function that runs a vCPU:
  *
  *	DUNE_STUB_ENTER:  lseek(EDI, RSI, EDX)	enters the guest
@@ -340,7 +340,9 @@ struct dune_private {
  * descriptor's place, close-on-exec, and lets the stub begin anew. This needs no free descriptor,
  * no path and no right. A child that shares its parent's table of descriptors (CLONE_FILES)
  * gets the lowest free number, in RBX. A child for which no vCPU was made, or one of the
- * other kind, and one for which there is no memory or number, dies of SIGILL.
+ * other kind, and one for which there is no memory or number, dies of SIGILL; so does the calling
+ * process if the child is its thread. If the guest has an action for SIGILL, the kernel then
+ * first writes a frame on the alternate stack that the child has, which with vfork is the parent's.
  */
 
 /* dune_stub.flags */
@@ -366,8 +368,10 @@ struct dune_regs {
  * @reserved:	zero
  * @run:	out, with DUNE_STUB_EVENTS: the guest-physical address of struct dune_run. Its page
  *		is now private memory of the address space (DUNE_ADD_PRIVATE), and mmap() of it
- *		fails with EBUSY
- * @regs:	with DUNE_STUB_EVENTS: the registers with which the guest begins
+ *		fails with EBUSY. It is not given back with the vCPU, and only
+ *		DUNE_MAKE_SHARED_CHILD uses it again: an address space can have
+ *		dune_info.private_pages of such vCPUs in all. Without the flag: in, zero
+ * @regs:	with DUNE_STUB_EVENTS: the registers with which the guest begins; else zero
  *
  * EINVAL if no stub begins at @address, EBUSY if the vCPU is bound already or is in a run, and
  * EINTR if a fatal signal ends the wait for the lock of the process's memory. With
@@ -476,8 +480,9 @@ struct dune_state {
  * A hypercall (VMMCALL or VMCALL, ring 0 only; #UD elsewhere) with RAX below
  * 2^32 is a system call: number in RAX, arguments in RDI, RSI, RDX, R10, R8,
  * R9, result in RAX, no other register changed. With a bit of the upper half
- * of RAX set it is a message to the host half: DUNE_EXIT_HOSTCALL. (A vCPU that is bound to a
- * stub refuses some calls.)
+ * of RAX set it is a message to the host half: DUNE_EXIT_HOSTCALL. (If the vCPU is
+ * bound to a stub, the module refuses some calls; see struct dune_stub, also for
+ * messages where there is no host half.)
  */
 #define DUNE_HOSTCALL		(1ULL << 32)
 #define DUNE_PROBE_READ		(2ULL << 32)

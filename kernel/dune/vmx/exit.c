@@ -58,6 +58,7 @@ bool vmx_raise_fault(struct dune_vcpu *vcpu, u64 address, u32 error)
 	if (hw->exit.vectoring & VECTORING_INFO_VALID_MASK)
 		return false;
 	vmx_inject(hw, X86_TRAP_PF, true);
+	hw->pending |= VMX_PENDING_RING;
 	hw->event_error = error;
 	hw->cr2 = address;
 	return true;

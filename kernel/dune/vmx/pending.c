@@ -5,7 +5,6 @@
  */
 #include <linux/lockdep.h>
 #include <asm/trap_pf.h>
-#include <asm/trapnr.h>
 
 #include "dune/vmx/vmx.h"
 
@@ -26,10 +25,7 @@ static void write_regs(struct vcpu_hw *hw)
  */
 static void write_event(struct vcpu_hw *hw)
 {
-	const u32 fault = X86_TRAP_PF | INTR_TYPE_HARD_EXCEPTION | INTR_INFO_DELIVER_CODE_MASK |
-			  INTR_INFO_VALID_MASK;
-
-	if (hw->event == fault && hw->event_error & DUNE_PF_NESTED &&
+	if (hw->pending & VMX_PENDING_RING &&
 	    VMX_AR_DPL(vmcs_read(GUEST_SS_AR_BYTES)) == 3)
 		hw->event_error |= X86_PF_USER;
 	vmcs_write(VM_ENTRY_INTR_INFO_FIELD, hw->event);

@@ -145,7 +145,7 @@ void vmx_set_state(struct dune_vcpu *vcpu, const struct dune_state *state)
 	hw->msrs[VMX_MSR_SFMASK] = (u32)state->sfmask;
 	hw->kernel_gs_base = guest_canonical(state->kernel_gs_base);
 	hw->cr2 = state->cr2;
-	hw->pending &= ~(VMX_PENDING_EVENT | VMX_PENDING_SKIP);
+	hw->pending &= ~(VMX_PENDING_EVENT | VMX_PENDING_RING | VMX_PENDING_SKIP);
 	hw->pending |= VMX_PENDING_STATE | VMX_PENDING_MSRS;
 }
 
@@ -165,7 +165,7 @@ void vmx_reset_state(struct vcpu_hw *hw)
 	memset(&hw->state, 0, sizeof(hw->state));
 	hw->state.tr.attributes = BUSY_TSS;
 	memset(hw->msrs, 0, sizeof(hw->msrs));
-	hw->pending &= ~(VMX_PENDING_EVENT | VMX_PENDING_SKIP);
+	hw->pending &= ~(VMX_PENDING_EVENT | VMX_PENDING_RING | VMX_PENDING_SKIP);
 	hw->pending |= VMX_PENDING_STATE | VMX_PENDING_MSRS;
 }
 

@@ -55,7 +55,7 @@ enum vmx_control {
 
 /*
  * vcpu_hw.pending: what the next entry has to do before the world switch. Each bit but the last
- * two is something to write into the VMCS.
+ * three is something to write into the VMCS.
  */
 #define VMX_PENDING_SETUP	BIT(0)	/* all fields that never change */
 #define VMX_PENDING_CPU		BIT(1)	/* host fields of this CPU */
@@ -69,15 +69,20 @@ enum vmx_control {
 #define VMX_PENDING_FLUSH	BIT(9)	/* what the TLB knows of the EPT */
 #define VMX_PENDING_MSRS	BIT(10)	/* vcpu_hw.guest_list and host_list, and their counts */
 /*
+ * Set with VMX_PENDING_EVENT for #PF of vmx_raise_fault(): the error code still needs U/S, which
+ * the guest's ring decides.
+ */
+#define VMX_PENDING_RING	BIT(11)
+/*
  * Set when the VMCS is cleared after an entry while KVM is loaded, or after DUNE_GET_STATE
  * (release_here()): the VMCS is active on no CPU.
  */
-#define VMX_PENDING_ACTIVATE	BIT(11)
+#define VMX_PENDING_ACTIVATE	BIT(12)
 /*
  * Set when the VMCS is cleared after an entry while KVM is loaded: only the VMCS has the registers
  * of that exit. They are read when the thread is switched away from, or the run ends.
  */
-#define VMX_PENDING_UNREAD	BIT(12)
+#define VMX_PENDING_UNREAD	BIT(13)
 
 /*
  * struct vmx_exit.reason: one of the SDM's exit reasons and the flag of a failed entry. A

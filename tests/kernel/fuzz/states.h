@@ -26,7 +26,10 @@ struct state_counts {
 
 /* The guest that takes the states, a page for their code, and where to count. */
 void states_begin(struct guest *guest, u8 *page, struct state_counts *c);
-/* Make the state that @seed determines and run it; ends the process if that closed the vCPU. */
+/*
+ * Make the state that @seed determines and run it. Ends the process if that closed the vCPU, or if
+ * the state runs without a host half.
+ */
 void states_run(u64 seed);
 /* Print the last run. */
 void states_show(const struct state_counts *c);

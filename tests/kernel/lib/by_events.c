@@ -17,7 +17,6 @@
 #include <unistd.h>
 
 #define LARGE_PAGE	(2UL << 20)
-#define STACK_SIZE	65536
 
 struct dune_run *event_run;
 struct guest event_guest;
@@ -41,8 +40,12 @@ long event_bind(struct dune_stub *argument, u32 flags, u32 vector)
 {
 	*argument = (struct dune_stub) {
 		.size = sizeof(*argument), .flags = flags, .address = (u64)event_stub,
-		.irq_vector = vector, .run = 1, .regs = event_guest.run->regs,
+		.irq_vector = vector,
 	};
+	if (flags & DUNE_STUB_EVENTS) {
+		argument->run = 1;
+		argument->regs = event_guest.run->regs;
+	}
 	return ioctl(event_guest.fd, DUNE_SET_STUB, argument) ? -errno : 0;
 }
 
@@ -159,8 +162,8 @@ long event_catch(int nr, u64 flags)
 
 char *event_stack(void)
 {
-	static char stack[STACK_SIZE] __attribute__((aligned(64)));
-	static stack_t alternate = { .ss_sp = stack, .ss_size = STACK_SIZE };
+	static char stack[EVENT_STACK_SIZE] __attribute__((aligned(64)));
+	static stack_t alternate = { .ss_sp = stack, .ss_size = EVENT_STACK_SIZE };
 
 	privileged(SYS_sigaltstack, (long)&alternate, 0, 0, 0);
 	return stack;

@@ -14,19 +14,38 @@
 /* The interrupt by which the guest learns of a signal. */
 #define EVENT_VECTOR	0x40
 
+#define EVENT_STACK_SIZE	65536
+
+/* The kernel's frame of a signal, struct rt_sigframe. */
+struct event_frame {
+	u64 pretcode;
+	struct {
+		u64 flags, link;
+		u64 stack[3];
+		u64 r8, r9, r10, r11, r12, r13, r14, r15;
+		u64 di, si, bp, bx, dx, ax, cx, sp, ip, eflags;
+		u64 segments, err, trapno, oldmask, cr2, fpstate, reserved[8];
+		u64 mask;
+	} uc;
+	u64 info[16];
+};
+
+_Static_assert(sizeof(struct event_frame) == 8 + 304 + 128, "not the kernel's frame");
+
 /* The run page, at the address where the guest has it. For the guest. */
 extern struct dune_run *event_run;
 /* Of the child. */
 extern struct guest event_guest;
 extern char *event_stub;
 
+/* Whether the FPU registers are loaded from a signal's frame; true at first. */
+extern bool event_keeps_fpu;
+
 /*
  * The guest's handlers, which may be NULL: of an interrupt for a signal, and of an exception. The
- * former is called after the FPU registers were loaded from the signal's frame.
+ * former is called after the FPU registers were loaded.
  */
 extern void (*event_on_signal)(const struct dune_signal *signal);
-/* Whether the FPU registers are loaded; true at first. */
-extern bool event_keeps_fpu;
 extern void (*event_on_fault)(struct guest_frame *frame, u64 cr2);
 
 /* A descriptor to which event_open() writes the stub's address; 0: none. */
@@ -52,7 +71,7 @@ static inline long privileged(long nr, long a, long b, long c, long d)
 
 /* Set the kernel's action of signal @nr to the stub, with more flags, by a privileged call. */
 long event_catch(int nr, u64 flags);
-/* Make an alternate stack for frames. Returns its lowest address. */
+/* Make an alternate stack for frames, of EVENT_STACK_SIZE bytes. Returns its lowest address. */
 char *event_stack(void);
 /* Whether the last hypercall was not made or must be made again. Clears the mark. */
 bool event_again(void);

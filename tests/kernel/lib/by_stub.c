@@ -56,8 +56,6 @@ enum guest_end stub_resume(struct guest *g, const void *stub)
 
 	for (;;) {
 		g->error = stub_enter(stub, g->fd);
-		if (g->error == -EINTR)
-			continue;
 		if (g->error)
 			return GUEST_ERROR;
 		if (run->exit_reason == DUNE_EXIT_FAULT) {

@@ -170,8 +170,8 @@ impl AsFd for Connection {
     }
 }
 
-/// poll() until something is ready, also if signals arrive: then it returns `None`. It returns the
-/// limit's time once the limit is over. What arrived until then must still be read: this process
+/// Polls until something is ready, and then returns `None`; a signal does not end the wait. Once
+/// the limit is over, it returns the limit's time. What arrived until then must still be read: this process
 /// may have been stopped, or may have waited for a slow reader of its output. So the first call
 /// after the limit looks at what is ready. Later calls with the same limit do not: a machine that
 /// never stops sending would otherwise never end.

@@ -26,7 +26,7 @@ pub enum Error {
 
     /// The machine was too slow.
     #[error(
-        "the machine did not {action} within {} seconds; the end of its log:\n{log}",
+        "the machine did not {action} within {} seconds; from its log:\n{log}",
         .limit.as_secs()
     )]
     Hung {
@@ -34,7 +34,7 @@ pub enum Error {
         action: &'static str,
         /// How long that was waited for.
         limit: Duration,
-        /// The end of its log.
+        /// The first error in its log, and the end.
         log: String,
     },
 

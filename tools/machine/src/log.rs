@@ -31,8 +31,7 @@ impl KernelLog {
     /// describes).
     pub fn kernel_errors_since(&self, first: usize) -> Option<String> {
         const FOLLOWING: usize = 40;
-        let begun = self.records.iter().position(|record| record.text.starts_with(FIRST_PROCESS));
-        let first = first.max(begun.unwrap_or(0));
+        let first = first.max(self.first_process());
         let mut found = String::new();
         let mut until = 0;
         for (number, record) in self.records.iter().enumerate().skip(first) {
@@ -60,9 +59,32 @@ impl KernelLog {
 
     /// The last lines.
     pub fn tail(&self, lines: usize) -> String {
-        let first = self.records.len().saturating_sub(lines);
-        self.records[first..].iter().map(|record| format!("{record}\n")).collect()
+        text_of(&self.records[self.records.len().saturating_sub(lines)..])
     }
+
+    /// The last lines, and before them as many from the first error on: a processor that
+    /// does not go on is reported again and again, and the first report tells most.
+    pub fn excerpt(&self, lines: usize) -> String {
+        let records = &self.records;
+        let end = records.len().saturating_sub(lines);
+        let begun = self.first_process();
+        let error = records.iter().skip(begun).position(is_kernel_error).map(|n| begun + n);
+        let (first, until) = error.map_or((end, end), |n| (n.min(end), end.min(n + lines)));
+        let mut text = text_of(&records[first..until]);
+        if until < end {
+            text += "[...]\n";
+        }
+        text + &text_of(&records[end..])
+    }
+
+    fn first_process(&self) -> usize {
+        let begun = self.records.iter().position(|record| record.text.starts_with(FIRST_PROCESS));
+        begun.unwrap_or(0)
+    }
+}
+
+fn text_of(records: &[LogRecord]) -> String {
+    records.iter().map(|record| format!("{record}\n")).collect()
 }
 
 fn is_kernel_error(record: &LogRecord) -> bool {
@@ -115,6 +137,22 @@ mod tests {
         let all = ["WARNING: CPU: 0 PID: 0 at x.c:1 f", FIRST_PROCESS, "fine"];
         assert_eq!(log(&all).kernel_errors(), None);
         assert!(log(&[FIRST_PROCESS, "fine", all[0]]).kernel_errors().is_some());
+    }
+
+    #[test]
+    fn an_excerpt_has_the_first_error_and_the_end() {
+        let texts_of = |texts: &[&str]| -> Vec<String> {
+            let excerpt = log(texts).excerpt(2);
+            excerpt.lines().map(|line| line.rsplit("] ").next().unwrap().to_owned()).collect()
+        };
+        assert_eq!(
+            texts_of(&["1", "BUG: 2", "3", "4", "5", "6"]),
+            ["BUG: 2", "3", "[...]", "5", "6"]
+        );
+        assert_eq!(texts_of(&["1", "BUG: 2", "3", "4"]), ["BUG: 2", "3", "4"]);
+        assert_eq!(texts_of(&["1", "2", "BUG: 3"]), ["2", "BUG: 3"]);
+        assert_eq!(texts_of(&["1", "2", "3"]), ["2", "3"]);
+        assert_eq!(texts_of(&["1"]), ["1"]);
     }
 
     #[test]

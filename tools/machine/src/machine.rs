@@ -210,8 +210,8 @@ impl Machine {
                 Some(ToHarness::Listening) => machine.send(&ToAgent::Setup(setup.clone()))?,
                 Some(ToHarness::Ready) => break,
                 Some(ToHarness::Failed(reason)) => {
-                    let tail = machine.tail();
-                    return Err(Error::Agent(format!("{reason}\n{tail}")));
+                    let log = machine.log_excerpt();
+                    return Err(Error::Agent(format!("{reason}\n{log}")));
                 }
                 Some(_) => {}
                 None => return Err(machine.hung("boot", config.boot_timeout)),
@@ -313,7 +313,7 @@ impl Machine {
             let early = console.contains("Not tainted");
             return Error::Panicked { log: end_of_console(&console), early };
         }
-        let text = format!("{}{}", self.messages(), self.tail());
+        let text = format!("{}{}", self.messages(), self.log_excerpt());
         if has_ended {
             Error::Ended(text)
         } else {
@@ -325,7 +325,7 @@ impl Machine {
     /// hangs, and is killed.
     pub(crate) fn hung(&mut self, action: &'static str, limit: Duration) -> Error {
         self.emulator.interrupt();
-        let log = format!("{}{}", self.tail(), self.messages());
+        let log = format!("{}{}", self.log_excerpt(), self.messages());
         self.emulator.process().kill();
         Error::Hung { action, limit, log }
     }
@@ -337,10 +337,10 @@ impl Machine {
         lines.map(|line| format!("{line}\n")).collect()
     }
 
-    /// The end of the log, and of the console, which may have more.
-    fn tail(&mut self) -> String {
+    /// An excerpt of the log, and the end of the console, which may have more.
+    fn log_excerpt(&mut self) -> String {
         let console = end_of_console(&self.emulator.process().console());
-        format!("{}{console}\n", self.log.tail(TAIL / 2))
+        format!("{}{console}\n", self.log.excerpt(TAIL / 2))
     }
 }
 

@@ -162,7 +162,7 @@ use Baseline::{EmptyIoctl, Enter, Linux, NoKvm, Ptrace};
 use Rule::{AtLeast, AtMost, AtMostKb, BaselineTimes, Near, TimesBaseline};
 
 /// The subjects in the page's order.
-pub const SUBJECTS: [Subject; 24] = [
+pub const SUBJECTS: [Subject; 26] = [
     subject(
         "getpid_ring0",
         "getpid() from ring 0",
@@ -215,6 +215,8 @@ pub const SUBJECTS: [Subject; 24] = [
   Dune meet the target.",
         )],
     ),
+    subject("fork", "fork(), exit and wait in the sandbox", Linux, &[both(times(1.25))]),
+    subject("spawn", "/bin/true as a child in the sandbox", Linux, &[both(times(1.25))]),
     subject("gzip", "gzip -6 of 4 MB in the sandbox", Linux, &[intel(times(1.01))]),
     subject(
         "mprotect",
@@ -267,9 +269,12 @@ const fn alone(id: &'static str, title: &'static str, targets: &'static [Target]
 }
 
 const fn with_kvm(id: &'static str, title: &'static str) -> Subject {
-    const TARGETS: &[Target] =
-        &[Target { vendor: Vendor::Both, rule: times(1.05), accepted: None }];
+    const TARGETS: &[Target] = &[both(times(1.05))];
     subject(id, title, NoKvm, TARGETS)
+}
+
+const fn both(rule: Rule) -> Target {
+    Target { vendor: Vendor::Both, rule, accepted: None }
 }
 
 const fn amd(rule: Rule) -> Target {
