@@ -22,6 +22,7 @@
 #include <asm/sigframe.h>
 #include <asm/unistd.h>
 
+#include "dune/child.h"
 #include "dune/compat.h"
 #include "dune/event.h"
 #include "dune/stub.h"
@@ -65,9 +66,10 @@ long event_bind(struct dune_vcpu *vcpu, const struct dune_stub *argument, u64 *g
 		return -ENOTTY;
 	if (vcpu->mapped)
 		return -EBUSY;
-	err = second_level_add_private(&vcpu->second_level, 0, virt_to_page(vcpu->run), gpa);
+	err = second_level_add_private(&vcpu->second_level, 0, NULL, virt_to_page(vcpu->run), gpa);
 	if (err)
 		return err;
+	vcpu->run_gpa = *gpa;
 	vcpu->run->regs = argument->regs;
 	vcpu->mapped = true;
 	vcpu->pkru = read_pkru();
@@ -174,6 +176,7 @@ static noinline bool take_signal(struct dune_vcpu *vcpu, const struct ucontext _
 	signal->error = context->err;
 	signal->cr2 = context->cr2;
 	signal->fpstate = (u64)context->fpstate;
+	WRITE_ONCE(signal->waiting, 1);
 	WRITE_ONCE(vcpu->run->irq_vector, vcpu->signal_vector);
 	if (calling)
 		take_interrupted_call(vcpu, context);
@@ -214,7 +217,7 @@ static long make_call(struct dune_vcpu *vcpu, struct pt_regs *regs)
 
 	vcpu->calling = true;
 	stub_load_call(vcpu, regs);
-	if (unlikely(nr >= DUNE_PROBE_READ)) {
+	if (nr == DUNE_PROBE_READ || nr == DUNE_PROBE_WRITE) {
 		continue_at(vcpu, regs, nr == DUNE_PROBE_READ ? DUNE_STUB_READ : DUNE_STUB_WRITE);
 		return 0;
 	}
@@ -226,6 +229,40 @@ static long make_call(struct dune_vcpu *vcpu, struct pt_regs *regs)
 	}
 	continue_at(vcpu, regs, DUNE_STUB_CALL);
 	return (u32)nr;
+}
+
+/* Lets the thread enter the guest again. Returns the thread's RAX. */
+static long enter_again(const struct dune_vcpu *vcpu, struct pt_regs *regs)
+{
+	regs->di = regs->bx;
+	regs->dx = 0;
+	continue_at(vcpu, regs, DUNE_STUB_ENTER);
+	return 0;
+}
+
+/* Carries out the hypercall in @vcpu->frame, if it takes no call in user mode, and returns true. */
+static bool serve(struct dune_vcpu *vcpu, struct pt_regs *regs)
+{
+	const struct pt_regs *call = &vcpu->frame;
+
+	switch (call->orig_ax) {
+	case DUNE_PROBE_READ:
+	case DUNE_PROBE_WRITE:
+		if (!READ_ONCE(vcpu->run->signal.waiting))
+			return false;
+		event_call_again(vcpu);
+		return true;
+	case DUNE_MAKE_CHILD:
+	case DUNE_MAKE_SHARED_CHILD:
+		child_serve(vcpu);
+		return true;
+	case DUNE_STUB_MOVE:
+		regs->bx = (u32)call->di;
+		vcpu->run->regs.rax = 0;
+		return true;
+	default:
+		return false;
+	}
 }
 
 /**
@@ -244,14 +281,14 @@ loff_t event_run(struct file *file, struct dune_vcpu *vcpu, u64 value, int whenc
 	long reason = take_and_run(file, vcpu, value, whence);
 
 	switch (reason) {
-	case DUNE_EXIT_SYSCALL:
 	case DUNE_EXIT_HOSTCALL:
+		if (!serve(vcpu, regs))
+			return make_call(vcpu, regs);
+		return enter_again(vcpu, regs);
+	case DUNE_EXIT_SYSCALL:
 		return make_call(vcpu, regs);
 	case DUNE_EXIT_INTR:
-		regs->di = regs->bx;
-		regs->dx = 0;
-		continue_at(vcpu, regs, DUNE_STUB_ENTER);
-		return 0;
+		return enter_again(vcpu, regs);
 	default:
 		return kill_process(reason);
 	}

@@ -121,7 +121,7 @@ int fault_handle(struct dune_vcpu *vcpu, u64 gpa, u32 flags)
 	if (likely(second_level_address(&vcpu->second_level, gpa, &address))) {
 		resolved = fill_second_level(vcpu, address, flags);
 	} else {
-		resolved = second_level_fill_private(&vcpu->second_level, gpa);
+		resolved = second_level_fill_private(&vcpu->second_level, gpa, flags);
 		flags |= DUNE_FAULT_GUEST;
 	}
 	if (likely(resolved))

@@ -231,7 +231,7 @@ static int leave(struct dune_vcpu *vcpu)
 	unsigned long nr = vcpu->frame.orig_ax;
 
 	if (nr >= DUNE_HOSTCALL) {
-		if (vcpu->events && nr > DUNE_PROBE_READ && nr != DUNE_PROBE_WRITE) {
+		if (vcpu->events && nr > DUNE_PROBE_READ && !event_knows(nr)) {
 			vcpu->run->regs.rax = -ENOSYS;
 			return 0;
 		}
@@ -258,11 +258,11 @@ int hypercall_leave(struct dune_vcpu *vcpu)
 {
 	const struct dune_regs *regs = &vcpu->run->regs;
 
-	if (vcpu->events) {
+	copy_arguments(&vcpu->frame, regs, READ_ONCE(regs->rax));
+	if (vcpu->events && event_is_call(vcpu->frame.orig_ax)) {
 		event_call_again(vcpu);
 		return 0;
 	}
-	copy_arguments(&vcpu->frame, regs, READ_ONCE(regs->rax));
 	return leave(vcpu);
 }
 

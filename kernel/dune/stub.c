@@ -9,9 +9,11 @@
  * that only this file chooses. And the guest cannot make the calls by which the kernel itself
  * would direct the thread somewhere else (stub_refuses()).
  */
+#include <linux/anon_inodes.h>
 #include <linux/bitmap.h>
 #include <linux/file.h>
 #include <linux/mm.h>
+#include <linux/module.h>
 #include <linux/nospec.h>
 #include <linux/prctl.h>
 #include <linux/ptrace.h>
@@ -20,6 +22,7 @@
 #include <asm/syscall.h>
 #include <asm/unistd.h>
 
+#include "dune/child.h"
 #include "dune/compat.h"
 #include "dune/event.h"
 #include "dune/stub.h"
@@ -62,6 +65,15 @@ static bool uses(const struct task_struct *process, const struct mm_struct *mm)
 }
 
 /*
+ * The mapping is copied for a child, which gets the vCPU that the calling thread has made for it.
+ * An mremap() of the stub gets here, too.
+ */
+static void stub_open(struct vm_area_struct *vma)
+{
+	vma->vm_private_data = vma->vm_mm == current->mm ? NULL : child_of_fork(vma->vm_start);
+}
+
+/*
  * The stub is being unmapped. Code that runs there, or will return there, must not continue with
  * what is mapped in its place. So all processes that share this memory get SIGKILL. The lock of
  * the memory is held, and no mapping can take the place before it is released: a thread that
@@ -73,14 +85,16 @@ static bool uses(const struct task_struct *process, const struct mm_struct *mm)
  * before its other threads, so the signal goes to the process and not to that thread. At the end
  * of the memory itself nobody uses it.
  *
- * An mmap() of the stub that fails midway gets here, too, and so does an mremap() that has moved
- * it, before it releases the lock.
+ * An mmap() of the stub that fails midway and a fork that fails get here, too, and so does an
+ * mremap() that has moved it, before it releases the lock.
  */
 static void stub_close(struct vm_area_struct *vma)
 {
 	struct mm_struct *mm = vma->vm_mm;
 	struct task_struct *p;
 
+	if (vma->vm_private_data)
+		fput(vma->vm_private_data);
 	if (!atomic_read(&mm->mm_users))
 		return;
 	rcu_read_lock();
@@ -106,34 +120,82 @@ static vm_fault_t stub_fault(struct vm_fault *vmf)
 
 /* The mapping is one page, so it cannot be split. */
 static const struct vm_operations_struct stub_vm_ops = {
+	.open = stub_open,
 	.close = stub_close,
 	.mprotect = stub_mprotect,
 	.fault = stub_fault,
 };
 
+/* A mapping of the stub has a file of its own: a child inherits it, and must not inherit a vCPU. */
+static const struct file_operations stub_fops = { .owner = THIS_MODULE };
+
 /*
  * Makes @vma, of one page, the stub. Without VM_MAYWRITE no access writes there, not even a
  * tracer's (FOLL_FORCE). VM_IO keeps get_user_pages() out (but not its fast variant where it only
- * reads, which does no harm), and madvise(MADV_DOFORK), which would undo VM_DONTCOPY. The right to
- * execute is added here because mmap() refuses it for anonymous inodes since 6.16. Returns 0 or a
- * negative errno.
+ * reads, which does no harm). A child inherits the mapping. The right to execute is added here
+ * because mmap() refuses it for anonymous inodes since 6.16. Returns 0 or a negative errno.
  */
 int stub_mmap(struct vm_area_struct *vma)
 {
+	struct file *file;
+
 	if (!(vma->vm_flags & VM_SHARED) || vma->vm_flags & VM_WRITE)
 		return -EINVAL;
+	file = anon_inode_getfile("[dune-stub]", &stub_fops, NULL, O_RDONLY);
+	if (IS_ERR(file))
+		return PTR_ERR(file);
+	vma_set_file(vma, file);
+	fput(file);
 	vm_flags_clear(vma, VM_MAYWRITE);
-	vm_flags_set(vma, VM_READ | VM_EXEC | VM_MAYEXEC | VM_IO | VM_DONTEXPAND | VM_DONTCOPY);
+	vm_flags_set(vma, VM_READ | VM_EXEC | VM_MAYEXEC | VM_IO | VM_DONTEXPAND);
 	vma->vm_page_prot = vm_get_page_prot(vma->vm_flags);
 	vma->vm_ops = &stub_vm_ops;
 	return 0;
 }
 
-static bool is_stub(struct mm_struct *mm, unsigned long address)
+/* Returns the mapping of the stub at @address, or NULL. mmap_lock is held. */
+static struct vm_area_struct *find_stub(struct mm_struct *mm, unsigned long address)
 {
 	struct vm_area_struct *vma = vma_lookup(mm, address);
 
-	return vma && vma->vm_start == address && vma->vm_ops == &stub_vm_ops;
+	return vma && vma->vm_start == address && vma->vm_ops == &stub_vm_ops ? vma : NULL;
+}
+
+/*
+ * Takes the file out of the mapping of the stub at @address, if @child is NULL, or puts @child
+ * there, if there is none. Returns what the caller then has: NULL if there is no file, @child if it
+ * was not put there. May sleep; a fatal signal ends the wait for the lock.
+ */
+static struct file *exchange_child(unsigned long address, struct file *child)
+{
+	struct mm_struct *mm = current->mm;
+	struct vm_area_struct *vma;
+	struct file *old = child;
+
+	if (mmap_write_lock_killable(mm))
+		return child;
+	vma = find_stub(mm, address);
+	if (vma && !(child && vma->vm_private_data)) {
+		old = vma->vm_private_data;
+		vma->vm_private_data = child;
+	}
+	mmap_write_unlock(mm);
+	return old;
+}
+
+/*
+ * Returns the file of the unborn vCPU that fork has put into the stub at @address, with the
+ * reference to it, or NULL. May sleep.
+ */
+struct file *stub_take_child(unsigned long address)
+{
+	return exchange_child(address, NULL);
+}
+
+/* Puts it back, with the reference. Returns whether it is there again. May sleep. */
+bool stub_put_child(unsigned long address, struct file *child)
+{
+	return !exchange_child(address, child);
 }
 
 /*
@@ -149,7 +211,7 @@ long stub_can_bind(const struct dune_vcpu *vcpu, unsigned long address)
 		return -EBUSY;
 	if (mmap_read_lock_killable(mm))
 		return -EINTR;
-	found = is_stub(mm, address);
+	found = find_stub(mm, address);
 	mmap_read_unlock(mm);
 	return found ? 0 : -EINVAL;
 }
@@ -164,14 +226,28 @@ static bool is_plain_call(struct dune_run *run)
 	return !READ_ONCE(run->restart) && !READ_ONCE(run->irq_vector);
 }
 
+/*
+ * Returns whether the calling thread is in the lseek() of the stub to which @vcpu is bound. Only
+ * that instruction gets here with its RIP: not an lseek() elsewhere, and not one that a guest makes
+ * (dispatch_listed() in hypercall.c), which would begin a run within a run.
+ */
+bool stub_enters(const struct dune_vcpu *vcpu)
+{
+	return vcpu->stub &&
+	       task_pt_regs(current)->ip == vcpu->stub + STUB_ENTERED;
+}
+
+/* Lets the thread, which is in the stub's lseek(), call it again with the same arguments. */
+void stub_enter_again(const struct dune_vcpu *vcpu)
+{
+	stub_go_to(vcpu, task_pt_regs(current), DUNE_STUB_ENTER);
+}
+
 /**
  * stub_run() - lseek() of a vCPU: run it for the stub
  * @file:	the vCPU's
  * @result:	of the guest's call that the stub has made, if there was one
  * @whence:	DUNE_STUB_RESULT if there was one
- *
- * Only the instruction in the stub gets here with its RIP: not an lseek() elsewhere, and not one
- * that a guest makes (dispatch_listed() in hypercall.c), which would begin a run within a run.
  *
  * A thread with a restartable sequence has told the kernel an address to continue at whenever
  * it is interrupted in the sequence, and the sequence may be the stub.
@@ -188,7 +264,9 @@ loff_t stub_run(struct file *file, loff_t result, int whence)
 	bool has_result = whence == DUNE_STUB_RESULT;
 	long reason;
 
-	if (!vcpu_is_mine(vcpu) || !vcpu->stub || regs->ip != vcpu->stub + STUB_ENTERED)
+	if (unlikely(!vcpu_is_mine(vcpu)))
+		return child_enter(file, vcpu);
+	if (!stub_enters(vcpu))
 		return -EPERM;
 	if (vcpu->events)
 		return event_run(file, vcpu, result, whence);

@@ -32,6 +32,12 @@ loff_t stub_run(struct file *file, loff_t result, int whence);
 void stub_add_refused(unsigned long *calls);
 long stub_refuses(const struct pt_regs *call);
 
+/* For child.c. */
+bool stub_enters(const struct dune_vcpu *vcpu);
+void stub_enter_again(const struct dune_vcpu *vcpu);
+struct file *stub_take_child(unsigned long address);
+bool stub_put_child(unsigned long address, struct file *child);
+
 /*
  * Lets the thread, whose registers are @regs, continue at @place of the stub. SYSRET, which is
  * faster than IRET, needs RIP in RCX, too. Inline, as the next function: the path of a slow call.

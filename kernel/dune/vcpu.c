@@ -111,12 +111,14 @@ static noinline long vcpu_add_private(struct dune_vcpu *vcpu,
 		return -ENOTTY;
 	if (copy_from_user(&private, argument, sizeof(private)))
 		return -EFAULT;
-	if (private.size != sizeof(private) || private.flags)
+	if (private.size != sizeof(private) || private.flags & ~DUNE_PRIVATE_SEALED ||
+	    !private.address != !private.flags)
 		return -EINVAL;
 	/* Pages whose address cannot be returned would be lost. */
 	if (put_user(0, &argument->guest))
 		return -EFAULT;
-	err = second_level_add_private(&vcpu->second_level, private.pages, NULL, &gpa);
+	err = second_level_add_private(&vcpu->second_level, private.pages,
+				       (const void __user *)private.address, NULL, &gpa);
 	return err ?: put_user(gpa, &argument->guest);
 }
 
@@ -174,64 +176,107 @@ static noinline long vcpu_set_stub(struct dune_vcpu *vcpu,
 	return events ? put_user(gpa, &argument->run) : 0;
 }
 
-static void vcpu_free(struct dune_vcpu *vcpu)
+/* Frees a vCPU that will not run any more, and has no file or is losing it. May sleep. */
+void vcpu_free(struct dune_vcpu *vcpu)
 {
+	if (vcpu->child)
+		fput(vcpu->child);
+	if (vcpu->hw)
+		vcpu_ops->destroy(vcpu);
 	second_level_remove_vcpu(&vcpu->second_level);
-	free_page((unsigned long)vcpu->run);
-	put_task_struct(vcpu->task);
+	if (vcpu->run_gpa)
+		second_level_leave_run(&vcpu->vm->second_level, vcpu->run_gpa);
+	if (vcpu->run)
+		free_page((unsigned long)vcpu->run);
+	if (vcpu->task)
+		put_task_struct(vcpu->task);
 	vm_put(vcpu->vm);
 	kfree(vcpu);
 }
 
 static int vcpu_release(struct inode *inode, struct file *file)
 {
-	struct dune_vcpu *vcpu = file->private_data;
-
-	vcpu_ops->destroy(vcpu);
-	vcpu_free(vcpu);
+	vcpu_free(file->private_data);
 	return 0;
 }
 
 static const struct file_operations vcpu_fops;
 
-/* Returns an open vCPU of the calling thread, or an ERR_PTR(). */
-static struct file *vcpu_open(struct dune_vm *vm, u32 flags)
+/* Returns the vCPU of @file, or NULL if it is another kind of file. For any context. */
+struct dune_vcpu *vcpu_of(const struct file *file)
 {
-	int err = vm_prepare(vm);
-	struct dune_vcpu *vcpu;
-	struct file *file;
+	return file->f_op == &vcpu_fops ? file->private_data : NULL;
+}
 
-	if (err)
-		return ERR_PTR(err);
-	vcpu = kzalloc(sizeof(*vcpu), GFP_KERNEL_ACCOUNT);
-	if (!vcpu)
-		return ERR_PTR(-ENOMEM);
-	err = second_level_add_vcpu(&vm->second_level, &vcpu->second_level);
-	if (err) {
+/*
+ * Returns a vCPU without a thread, a file and a second level, or ERR_PTR(-ENOMEM). @run: its run
+ * page, a reference to which is taken over in any case; or NULL for a new one. Called in process
+ * context; may sleep.
+ */
+struct dune_vcpu *vcpu_alloc(struct dune_vm *vm, bool smap, struct page *run)
+{
+	struct dune_vcpu *vcpu = kzalloc(sizeof(*vcpu), GFP_KERNEL_ACCOUNT);
+
+	if (!run)
+		run = alloc_page(GFP_KERNEL_ACCOUNT | __GFP_ZERO);
+	if (!run || !vcpu) {
+		if (run)
+			__free_page(run);
 		kfree(vcpu);
-		return ERR_PTR(err);
+		return ERR_PTR(-ENOMEM);
 	}
 	vm_get(vm);
 	vcpu->vm = vm;
-	vcpu->task = get_task_struct(current);
-	vcpu->smap = flags & DUNE_VCPU_SMAP;
+	vcpu->smap = smap;
+	vcpu->run = page_address(run);
 	run_init_vcpu(vcpu);
-	err = -ENOMEM;
-	vcpu->run = (void *)get_zeroed_page(GFP_KERNEL_ACCOUNT);
-	if (!vcpu->run)
-		goto free;
-	err = vcpu_ops->create(vcpu);
-	if (err)
-		goto free;
-	vcpu_ops->set_root(vcpu, second_level_root(&vcpu->second_level));
-	file = anon_inode_getfile("[dune-vcpu]", &vcpu_fops, vcpu, O_RDWR);
-	if (!IS_ERR(file))
-		return file;
-	err = PTR_ERR(file);
-	vcpu_ops->destroy(vcpu);
-free:
-	vcpu_free(vcpu);
-	return ERR_PTR(err);
+	if (vcpu_ops->create(vcpu)) {
+		vcpu_free(vcpu);
+		return ERR_PTR(-ENOMEM);
+	}
+	return vcpu;
+}
+
+/*
+ * Gives the vCPU the second level of its address space, that of the calling process. May sleep.
+ * Returns 0 or a negative errno.
+ */
+int vcpu_join(struct dune_vcpu *vcpu)
+{
+	int err = vm_prepare(vcpu->vm);
+
+	if (!err)
+		err = second_level_add_vcpu(&vcpu->vm->second_level, &vcpu->second_level);
+	if (!err)
+		vcpu_ops->set_root(vcpu, second_level_root(&vcpu->second_level));
+	return err;
+}
+
+/* Returns a file for @vcpu, or an ERR_PTR() after vcpu_free(). May sleep. */
+struct file *vcpu_file(struct dune_vcpu *vcpu)
+{
+	struct file *file = anon_inode_getfile("[dune-vcpu]", &vcpu_fops, vcpu, O_RDWR);
+
+	if (IS_ERR(file))
+		vcpu_free(vcpu);
+	return file;
+}
+
+/* Returns an open vCPU of the calling thread, or an ERR_PTR(). */
+static struct file *vcpu_open(struct dune_vm *vm, u32 flags)
+{
+	struct dune_vcpu *vcpu = vcpu_alloc(vm, flags & DUNE_VCPU_SMAP, NULL);
+	int err;
+
+	if (IS_ERR(vcpu))
+		return ERR_CAST(vcpu);
+	err = vcpu_join(vcpu);
+	if (err) {
+		vcpu_free(vcpu);
+		return ERR_PTR(err);
+	}
+	vcpu->task = get_task_struct(current);
+	return vcpu_file(vcpu);
 }
 
 /*
@@ -264,7 +309,7 @@ int vcpu_create(struct dune_vm *vm, u32 flags)
  * any system call of a process with one thread. The last reference is dropped on the
  * way to user mode at the earliest (fput()), so @old lives until then.
  */
-static int replace_file(unsigned int fd, struct file *old, struct file *file)
+int vcpu_replace_file(unsigned int fd, struct file *old, struct file *file)
 {
 	struct files_struct *files = current->files;
 	struct fdtable *fdt;
@@ -304,7 +349,7 @@ static noinline long vcpu_renew(struct file *old,
 	vm_put(vm);
 	if (IS_ERR(file))
 		return PTR_ERR(file);
-	err = replace_file(renew.fd, old, file);
+	err = vcpu_replace_file(renew.fd, old, file);
 	if (err)
 		fput(file);
 	return err;

@@ -26,7 +26,9 @@ struct call_registers {
  * struct dune_vcpu - a virtual processor of one thread
  * @vm:		its address space
  * @task:	the only thread that may run it; a counted reference, so that no
- *		later task can be mistaken for it
+ *		later task can be mistaken for it. NULL while it is unborn (child.c)
+ * @child:	the file of an unborn vCPU, for the next child of @task; or NULL. Exchanged, since
+ *		@task and a child that shares its memory may take it
  * @run:	the page shared with user mode. Everything in it can change at any
  *		time: read a value once, then check it, then use it.
  * @hw:		the vendor's part
@@ -39,6 +41,7 @@ struct call_registers {
  * @cpu:	CPU of the last entry, the only one that may still hold something of the
  *		vCPU; -1: none does, as before the first entry and after @leave_cpu
  * @stub:	address of the stub to which it is bound (stub.c), or 0; once set, it never changes
+ * @run_gpa:	guest-physical address of @run, if it is private memory; else 0
  * @fault_page:	guest-physical address of the last nested page fault, to recognize a
  *		repeated one
  * @forbidden:	_TIF_NOTSC and _TIF_NOCPUID of @task when the vendor was last told of them
@@ -58,7 +61,8 @@ struct call_registers {
  * @resumable:	the last run ended for a call after which the next one may resume it
  *		(run_vcpu())
  *
- * Only @task changes it, in mmap(), runs and ioctls, so there is no lock.
+ * Only @task changes it, in mmap(), runs and ioctls, so there is no lock. An unborn vCPU is changed
+ * by the side that has taken it from where it was stored.
  * @second_level.kick has rules of its own (kick.h). The members that the run loop needs with
  * interrupts off are used only there. Any task may drop the last reference; no thread uses
  * the vCPU then.
@@ -66,6 +70,7 @@ struct call_registers {
 struct dune_vcpu {
 	struct dune_vm *vm;
 	struct task_struct *task;
+	struct file *child;
 	struct dune_run *run;
 	struct vcpu_hw *hw;
 	struct second_level_vcpu second_level;
@@ -74,6 +79,7 @@ struct dune_vcpu {
 	struct call_registers ioctl;
 	u64 epoch;
 	unsigned long stub;
+	u64 run_gpa;
 	u64 fault_page;
 	unsigned long forbidden;
 	int cpu;
@@ -96,6 +102,12 @@ struct dune_vcpu {
 
 /* vcpu.c */
 int vcpu_create(struct dune_vm *vm, u32 flags);
+struct dune_vcpu *vcpu_alloc(struct dune_vm *vm, bool smap, struct page *run);
+int vcpu_join(struct dune_vcpu *vcpu);
+void vcpu_free(struct dune_vcpu *vcpu);
+struct file *vcpu_file(struct dune_vcpu *vcpu);
+struct dune_vcpu *vcpu_of(const struct file *file);
+int vcpu_replace_file(unsigned int fd, struct file *old, struct file *file);
 
 /* run.c */
 void run_init(void);

@@ -44,6 +44,40 @@ int vm_prepare(struct dune_vm *vm)
 	return err;
 }
 
+/*
+ * Returns a new address space for a child of the calling process that does not exist yet, or
+ * ERR_PTR(-ENOMEM). May sleep.
+ */
+struct dune_vm *vm_new_child(void)
+{
+	struct dune_vm *vm = vm_new();
+
+	if (!IS_ERR(vm))
+		vm->unborn = true;
+	return vm;
+}
+
+/*
+ * Makes @vm, of vm_new_child(), the address space of the calling process, which is the child. May
+ * sleep. Returns 0 or a negative errno; with -ERESTARTNOINTR it can be called again.
+ */
+int vm_settle(struct dune_vm *vm)
+{
+	struct mm_struct *mm = current->mm;
+	int err;
+
+	second_level_move_private(&vm->second_level, mm);
+	mmgrab(mm);
+	mmdrop(vm->mm);
+	vm->mm = mm;
+	err = vm_prepare(vm);
+	if (!err)
+		err = second_level_inherit(&vm->second_level);
+	if (!err)
+		vm->unborn = false;
+	return err;
+}
+
 static int vm_open(struct inode *inode, struct file *file)
 {
 	struct dune_vm *vm = vm_new();
@@ -58,8 +92,7 @@ static void vm_free(struct kref *kref)
 {
 	struct dune_vm *vm = container_of(kref, struct dune_vm, kref);
 
-	if (vm->prepared)
-		second_level_put(&vm->second_level);
+	second_level_put(&vm->second_level);
 	mmdrop(vm->mm);
 	kfree(vm);
 }

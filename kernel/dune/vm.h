@@ -15,11 +15,13 @@
 struct mm_struct;
 
 /**
- * struct dune_vm - the address space of the process that opened /dev/dune
+ * struct dune_vm - an address space, that of the process that opened /dev/dune or of a child
  * @kref:	one for the file, one for each vCPU
  * @mm:		held by mmgrab(): the structure stays, its pages may go. A vCPU
  *		runs only while current->mm is this mm, so the page table that the
  *		processor walks is always the live one.
+ *		That of a child process is its parent's until vm_settle().
+ * @unborn:	that of a child process, until vm_settle()
  * @lock:	protects @prepared, and @second_level until @prepared is set
  * @prepared:	vm_prepare() has called second_level_get()
  * @second_level: leads guests to the memory of @mm, and to private memory. Not prepared by
@@ -29,6 +31,7 @@ struct mm_struct;
 struct dune_vm {
 	struct kref kref;
 	struct mm_struct *mm;
+	bool unborn;
 	struct mutex lock;	/* see @lock above */
 	bool prepared;
 	struct second_level second_level;
@@ -38,6 +41,8 @@ extern const struct file_operations vm_fops;
 
 /* vm.c */
 struct dune_vm *vm_new(void);
+struct dune_vm *vm_new_child(void);
+int vm_settle(struct dune_vm *vm);
 int vm_prepare(struct dune_vm *vm);
 void vm_get(struct dune_vm *vm);
 void vm_put(struct dune_vm *vm);

@@ -11,8 +11,10 @@
 
 /* guest/entry.S: the code for each vector, and where a new vCPU starts */
 extern const char dune_stubs[], dune_stubs_smap[], dune_tf_resume[];
+/* guest/entry.S: the first two for a process without a host half */
+extern const char dune_stubs_alone[], dune_stubs_alone_smap[];
 
 /* guest/trap.c: the handler of each vector */
-extern dune_trap_fn dune_trap_table[VEC_GATES];
+extern dune_trap_fn dune_trap_table[VEC_HANDLERS];
 
 #endif /* LIBDUNE_ENTRY_H */

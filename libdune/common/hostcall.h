@@ -12,8 +12,7 @@
 #include "dune_runtime.h"
 #include "linux.h"
 
-#define HC_SYSCALL(nr)	DUNE_BY_HOST(nr)
-_Static_assert(DUNE_BY_HOST(0) == DUNE_HOSTCALL, "DUNE_BY_HOST() is not a hostcall");
+#define HC_SYSCALL(nr)	(DUNE_HOSTCALL | (nr))
 
 /* Run again, which raises the signal interrupt if signals are queued. */
 #define HC_NOP		(2 * DUNE_HOSTCALL)

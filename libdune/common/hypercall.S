@@ -4,6 +4,7 @@
  * hypercall.c chooses between them.
  */
 #include "layout.h"
+#include <asm/unistd_64.h>
 
 	.text
 
@@ -16,6 +17,17 @@
 	movq	%r8, %r10
 	movq	%r9, %r8
 	movq	8(%rsp), %r9
+.endm
+
+/* Moves the number and the arguments of dune_forward_tf() there. */
+.macro TF_REGS
+	movq	%rsi, %rax
+	movq	TF_RSI(%rdi), %rsi
+	movq	TF_RDX(%rdi), %rdx
+	movq	TF_R10(%rdi), %r10
+	movq	TF_R8(%rdi), %r8
+	movq	TF_R9(%rdi), %r9
+	movq	TF_RDI(%rdi), %rdi
 .endm
 
 /*
@@ -49,13 +61,7 @@ dune_forward_call_\vendor:
 	.hidden	dune_forward_tf_\vendor, dune_forward_tf_call_\vendor
 	.balign	16
 dune_forward_tf_\vendor:
-	movq	%rsi, %rax
-	movq	TF_RSI(%rdi), %rsi
-	movq	TF_RDX(%rdi), %rdx
-	movq	TF_R10(%rdi), %r10
-	movq	TF_R8(%rdi), %r8
-	movq	TF_R9(%rdi), %r9
-	movq	TF_RDI(%rdi), %rdi
+	TF_REGS
 	\hypercall
 dune_forward_tf_call_\vendor:
 	ret
@@ -63,5 +69,68 @@ dune_forward_tf_call_\vendor:
 
 	HYPERCALLS svm, vmmcall
 	HYPERCALLS vmx, vmcall
+
+/*
+ * The same for a process without a host half, where the module can answer that a signal comes
+ * before the call (struct dune_signal in <linux/dune.h>).
+ *
+ * A call of the library's own is then made in any case. The program's is not: the result is
+ * DUNE_AGAIN, and dune_is_again() tells it from a result of that value. A call that the kernel
+ * would continue by restart_syscall() is not made again, as in host/loop.c.
+ */
+.macro SIGNAL_COMES_FIRST to
+	movq	%gs:T_RUN, %rcx
+	cmpl	$0, RUN_AGAIN(%rcx)
+	jne	\to
+.endm
+
+.macro ALONE vendor, hypercall
+	.globl	dune_alone_call_\vendor
+	.hidden	dune_alone_call_\vendor
+	.balign	16
+dune_alone_call_\vendor:
+	movq	%rdi, %r11
+	CALL_REGS
+	\hypercall
+	SIGNAL_COMES_FIRST 1f
+	ret
+1:	movl	$0, RUN_AGAIN(%rcx)
+	movl	%r11d, %eax
+	movq	$HOSTCALL_NOW, %rcx
+	orq	%rcx, %rax
+	\hypercall
+	ret
+
+	.globl	dune_alone_forward_\vendor
+	.hidden	dune_alone_forward_\vendor
+	.balign	16
+dune_alone_forward_\vendor:
+	CALL_REGS
+	\hypercall
+	SIGNAL_COMES_FIRST dune_alone_again
+	ret
+
+	.globl	dune_alone_forward_tf_\vendor
+	.hidden	dune_alone_forward_tf_\vendor
+	.balign	16
+dune_alone_forward_tf_\vendor:
+	TF_REGS
+	\hypercall
+	SIGNAL_COMES_FIRST dune_alone_again
+	ret
+.endm
+
+	ALONE svm, vmmcall
+	ALONE vmx, vmcall
+
+dune_alone_again:
+	movl	$0, RUN_AGAIN(%rcx)
+	cmpl	$__NR_restart_syscall, %eax
+	je	1f
+	movl	$1, %gs:T_AGAIN
+	movq	$DUNE_AGAIN_RESULT, %rax
+	ret
+1:	movq	$EINTR_RESULT, %rax
+	ret
 
 	.section .note.GNU-stack, "", @progbits

@@ -41,7 +41,11 @@
 #define T_NSIG			32
 #define T_TSS			36
 #define T_IST1			(T_TSS + 36)
+#define T_AGAIN			140
 #define T_LEAVE_RSP		144
+#define T_RUN			312
+#define T_VCPU			328
+#define T_REGS			0x7b38
 
 /* struct dune_tf */
 #define TF_R11			48
@@ -80,6 +84,7 @@
 
 /* struct dune_process */
 #define P_SMAP			16
+#define P_STUB			136
 
 /* struct dune_run, whose first member is struct dune_regs */
 #define RUN_RBX			24
@@ -91,6 +96,7 @@
 #define RUN_R15			120
 #define RUN_RIP			128
 #define RUN_RFLAGS		136
+#define RUN_AGAIN		560	/* of struct dune_signal in it */
 
 /* Selectors: the same as Linux uses, since programs can see them. */
 #define KERNEL_CS		0x10
@@ -98,6 +104,8 @@
 #define USER_CS			0x33
 #define USER_SS			0x2b
 #define TSS_SEL			0x40
+#define CPU_SEL			0x7b
+#define SEG_CPU			0x0040f50000000000	/* the descriptor, without its limit */
 
 /* Vectors (APM vol. 2, 8.2) */
 #define VEC_DE			0	/* division */
@@ -117,6 +125,9 @@
 #define VEC_SIGNAL		32
 #define VEC_SYSCALL		256
 #define VEC_GATES		33
+/* No vector: a page fault of the second level, which has a handler of its own (guest/entry.S). */
+#define VEC_NESTED		33
+#define VEC_HANDLERS		34
 
 /* The stubs of the gates are in one aligned piece (guest/entry.S). */
 #define STUB_SIZE		16
@@ -126,6 +137,7 @@
 #define PF_PRESENT		1	/* the page is present */
 #define PF_USER			4	/* the access was ring 3's */
 #define PF_INSTR		16	/* it was a fetch of an instruction */
+#define PF_NESTED		0x4000	/* the second level did not permit it: DUNE_PF_NESTED */
 
 /*
  * The exceptions with an error code (APM vol. 2, 8.4): #DF, #TS, #NP, #SS, #GP, #PF,
@@ -169,7 +181,12 @@
 /* VMMCALL and VMCALL have this many bytes. */
 #define HYPERCALL_LENGTH	3
 
+#define HOSTCALL_NOW		0x600000000	/* DUNE_HOSTCALL_NOW */
+#define MAKE_CHILD		0x400000000	/* DUNE_MAKE_CHILD */
+#define MAKE_SHARED_CHILD	0x500000000
+
 #define DUNE_AGAIN_RESULT	(-512)
 #define EFAULT_RESULT		(-14)
+#define EINTR_RESULT		(-4)
 
 #endif /* LIBDUNE_LAYOUT_H */

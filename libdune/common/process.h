@@ -58,7 +58,10 @@ struct dune_process {
 	struct dune_info info;
 	u64 super_base, super_size;
 	u64 flags;			/* DUNE_ENTER_* */
-	void *stub;			/* the page of host/stub.c, or NULL */
+	void *stub;			/* the page of host/stub.c, or NULL: there is a host half */
+	/* The handler of signals that the library installs in the kernel, with its flags. */
+	u64 handler, restorer, handler_flags;
+	u64 private_gpa;		/* where private memory begins, or NO_GPA */
 	dune_pte *root;			/* the first page table; its entries: LOCK_TABLES */
 	u64 idt[2 * VEC_GATES];
 	/* No lock: any thread in dune_enter() writes it, by one store. */
@@ -78,6 +81,7 @@ struct dune_process {
 
 _Static_assert(sizeof(struct dune_process) == PAGE, "more than a page");
 CHECK_OFFSET(struct dune_process, smap, P_SMAP);
+CHECK_OFFSET(struct dune_process, stub, P_STUB);
 
 extern struct dune_process dune_process;
 

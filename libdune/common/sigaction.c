@@ -10,8 +10,8 @@
  * reorders neither stores with stores nor loads with loads (APM vol. 2, 7.2).
  */
 #include "sigaction.h"
-#include "hostcall.h"
 #include "process.h"
+#include "services.h"
 #include "syscall.h"
 
 void dune_real_action(int sig, const struct ksigaction *act, struct ksigaction *real)
@@ -19,20 +19,20 @@ void dune_real_action(int sig, const struct ksigaction *act, struct ksigaction *
 	*real = *act;
 	if (!is_handler(act) && !(sigbit(sig) & PROBE_SIGNALS))
 		return;
-	real->handler = (u64)dune_host_handler;
+	real->handler = dune_process.handler;
 	/* SA_ONSTACK is for threads outside: the kernel has no alternate stack of others. */
 	real->flags = (act->flags & (SA_NOCLDSTOP | SA_NOCLDWAIT | SA_ONSTACK | SA_RESTART)) |
-		      SA_SIGINFO | SA_RESTORER;
-	real->restorer = (u64)dune_host_restorer;
+		      dune_process.handler_flags | SA_SIGINFO | SA_RESTORER;
+	real->restorer = dune_process.restorer;
 	real->mask = ~0ULL;
 }
 
 long dune_kernel_action(int sig, const struct ksigaction *real, struct ksigaction *old)
 {
-	if (dune_process.stub && dune_active())
-		return dune_hypercall(HC_SYSCALL(__NR_rt_sigaction), sig, (long)real, (long)old,
-				      SIGSET_SIZE, 0, 0);
-	return sys_any(__NR_rt_sigaction, sig, (long)real, (long)old, SIGSET_SIZE, 0);
+	if (dune_active())
+		return dune_services->call(__NR_rt_sigaction, sig, (long)real, (long)old,
+					   SIGSET_SIZE);
+	return sys4(__NR_rt_sigaction, sig, (long)real, (long)old, SIGSET_SIZE);
 }
 
 void dune_tell_kernel(int sig, const struct ksigaction *real)

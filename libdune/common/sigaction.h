@@ -16,6 +16,8 @@
  * The actions that the program set with rt_sigaction(). Only the functions below write
  * them, or read them without the lock, which the host half's handler does not take.
  */
+struct dune_thread;
+
 struct dune_sighand {
 	struct dune_lock lock;		/* orders calls of rt_sigaction() */
 	u32 sequence;			/* odd while action[changing] is written */
@@ -45,8 +47,7 @@ void dune_real_action(int sig, const struct ksigaction *act, struct ksigaction *
 
 /*
  * Sets the kernel's action of @sig to @real, if that is not NULL, and stores the one before in
- * @old, if that is not NULL. With a stub the module refuses this call to the guest half, which
- * asks the host half for it. Returns 0 or an error.
+ * @old, if that is not NULL. Returns 0 or an error.
  */
 long dune_kernel_action(int sig, const struct ksigaction *real, struct ksigaction *old);
 
@@ -76,6 +77,13 @@ void dune_undo_set_action(struct dune_sighand *sh);
  */
 bool dune_reset_action(struct dune_sighand *sh, int sig, const struct ksigaction *taken,
 		       struct ksigaction *real);
+
+/* actions.c */
+void dune_actions_import(void);
+void dune_actions_clear(struct dune_sighand *sh);
+void dune_actions_ignore_for_exec(struct dune_thread *t);
+void dune_actions_handle_again(struct dune_thread *t);
+void dune_actions_repair(struct dune_thread *t);
 
 /* The signals that always have the library's handler, for probes of memory (host/fault.c). */
 #define PROBE_SIGNALS	(sigbit(SIGSEGV) | sigbit(SIGBUS))

@@ -43,13 +43,13 @@
 	/* the guest's own FS and GS bases */				\
 	X(arg, arch_prctl, dune_sys_arch_prctl, CALL)			\
 	/* calls that the host half has to know of */			\
-	X(arg, rt_sigsuspend, dune_sys_by_host, MASK_RDI)		\
-	X(arg, ppoll, dune_sys_by_host, MASK_R10)			\
-	X(arg, epoll_pwait, dune_sys_by_host, MASK_R8)			\
-	X(arg, epoll_pwait2, dune_sys_by_host, MASK_R8)			\
-	X(arg, pselect6, dune_sys_by_host, MASK_IN_R9)			\
-	X(arg, io_pgetevents, dune_sys_by_host, MASK_IN_R9)		\
-	X(arg, sched_setaffinity, dune_sys_by_host, NEW_CPU)
+	X(arg, rt_sigsuspend, dune_sys_service, MASK_RDI)		\
+	X(arg, ppoll, dune_sys_service, MASK_R10)			\
+	X(arg, epoll_pwait, dune_sys_service, MASK_R8)			\
+	X(arg, epoll_pwait2, dune_sys_service, MASK_R8)			\
+	X(arg, pselect6, dune_sys_service, MASK_IN_R9)			\
+	X(arg, io_pgetevents, dune_sys_service, MASK_IN_R9)		\
+	X(arg, sched_setaffinity, dune_sys_service, NEW_CPU)
 
 /*
  * Calls that are special in the host half alone. The module never makes them for a guest

@@ -58,7 +58,7 @@ struct dune_thread {
 	u64 scratch;
 	u32 nsig;			/* entries of queue[] in use */
 	struct dune_tss tss;
-	u32 pad;
+	u32 call_again;			/* the last DUNE_AGAIN is no result: dune_is_again() */
 	u64 leave_rsp;			/* dune_ring3()'s, for dune_ring3_leave() */
 	u64 gdt[16];
 
@@ -95,6 +95,7 @@ struct dune_thread {
 	u32 temp_mask_on;
 	u32 silent_probe;		/* a probe runs whose fault sends no signal */
 	u64 held_set;			/* SIGSEGV and SIGBUS that came during such a probe */
+	u64 frames, frames_end;		/* without a host half: the kernel's stack for signals */
 	struct kstack altstack;
 	struct dune_thread *next;	/* dune_process.threads */
 
@@ -123,11 +124,15 @@ CHECK_OFFSET(struct dune_thread, user_rsp, T_USER_RSP);
 CHECK_OFFSET(struct dune_thread, scratch, T_SCRATCH);
 CHECK_OFFSET(struct dune_thread, nsig, T_NSIG);
 CHECK_OFFSET(struct dune_thread, tss, T_TSS);
+CHECK_OFFSET(struct dune_thread, call_again, T_AGAIN);
+CHECK_OFFSET(struct dune_thread, run, T_RUN);
+CHECK_OFFSET(struct dune_thread, vcpu, T_VCPU);
 CHECK_OFFSET(struct dune_thread, tss.ist[0], T_IST1);
 CHECK_OFFSET(struct dune_thread, leave_rsp, T_LEAVE_RSP);
 CHECK_OFFSET(struct dune_thread, ist, IST_BOTTOM);
 CHECK_OFFSET(struct dune_thread, own_sighand, IST1_TOP);
 CHECK_OFFSET(struct dune_thread, state, HOST_STACK_TOP);
+CHECK_OFFSET(struct dune_thread, regs, T_REGS);
 CHECK_OFFSET(struct dune_thread, ring0_stack, RING0_STACK_BOTTOM);
 _Static_assert(sizeof(struct dune_thread) == BLOCK_SIZE, "a block has another size");
 
@@ -158,9 +163,19 @@ CHECK_OFFSET(struct dune_regs, r14, RUN_R14);
 CHECK_OFFSET(struct dune_regs, r15, RUN_R15);
 CHECK_OFFSET(struct dune_regs, rip, RUN_RIP);
 CHECK_OFFSET(struct dune_regs, rflags, RUN_RFLAGS);
+CHECK_OFFSET(struct dune_run, signal.again, RUN_AGAIN);
 
+_Static_assert(PF_NESTED == DUNE_PF_NESTED, "PF_NESTED is not DUNE_PF_NESTED");
+_Static_assert(HOSTCALL_NOW == DUNE_HOSTCALL_NOW, "HOSTCALL_NOW is not DUNE_HOSTCALL_NOW");
 _Static_assert(-EFAULT == EFAULT_RESULT, "EFAULT_RESULT is not -EFAULT");
+_Static_assert(-EINTR == EINTR_RESULT, "EINTR_RESULT is not -EINTR");
 _Static_assert((DUNE_AGAIN) == (DUNE_AGAIN_RESULT), "DUNE_AGAIN_RESULT is not DUNE_AGAIN");
+
+/* Sets the limit of the segment whose limit is CPU and node; __getcpu() of the vDSO reads it. */
+static inline void dune_gdt_set_limit(struct dune_thread *t, u64 limit)
+{
+	t->gdt[CPU_SEL / 8] = SEG_CPU | (limit & 0xffff) | (limit & 0xf0000) << 32;
+}
 
 /* Returns the block of the calling thread, which is in the guest. */
 ALWAYS_INLINE struct dune_thread *dune_self(void)

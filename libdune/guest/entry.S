@@ -85,7 +85,7 @@
  * AC set, and no handler may run with it. (From ring 3 AC is cleared with the
  * other flags.)
  */
-.macro STUBS name, clac
+.macro STUBS name, clac, page_fault=page_fault
 	.globl	\name
 	.hidden	\name
 	.balign	STUBS_ALIGN
@@ -99,7 +99,7 @@
 	.endif
 	pushq	$vector
 	.if	vector == VEC_PF
-	jmp	page_fault
+	jmp	\page_fault
 	.elseif	vector == VEC_SIGNAL
 	jmp	signal
 	.elseif vector == VEC_DB
@@ -115,6 +115,8 @@
 
 	STUBS	dune_stubs
 	STUBS	dune_stubs_smap, clac
+	STUBS	dune_stubs_alone, page_fault=page_fault_alone
+	STUBS	dune_stubs_alone_smap, clac, page_fault_alone
 
 	.balign	16
 page_fault:
@@ -179,11 +181,8 @@ return_ring3:
 	swapgs
 	iretq
 
-/*
- * A page fault on a page that is not present. A page table is filled when it is needed. If
- * that is the only reason, it is filled here, on the IST stack and with any GS base.
- */
-not_present:
+/* Calls dune_pf_early(). The zero flag is its result. */
+.macro CALL_PF_EARLY
 	pushq	%rax
 	pushq	%rcx
 	pushq	%rdx
@@ -206,6 +205,14 @@ not_present:
 	popq	%rdx
 	popq	%rcx
 	popq	%rax
+.endm
+
+/*
+ * A page fault on a page that is not present. A page table is filled when it is needed. If
+ * that is the only reason, it is filled here, on the IST stack and with any GS base.
+ */
+not_present:
+	CALL_PF_EARLY
 	jz	trap
 	addq	$16, %rsp
 	cmpw	$(IST1_TOP - IST_IRET_SIZE), %sp	/* blocks are aligned to 64 KB */
@@ -220,6 +227,26 @@ not_present:
 	popq	%rdi
 	addq	$16, %rsp
 	iretq
+
+/*
+ * The same page fault without a host half: it can come from the second level, which has a handler
+ * of its own. And the hypercalls of dune_pf_early() need ring 0's GS there.
+ */
+page_fault_alone:
+	testb	$(PF_NESTED >> 8), (IST_ERROR - IST_VECTOR + 1)(%rsp)
+	jnz	3f
+	testb	$PF_PRESENT, (IST_ERROR - IST_VECTOR)(%rsp)
+	jnz	trap
+	testb	$3, (IST_CS - IST_VECTOR)(%rsp)
+	jz	not_present
+	swapgs
+	CALL_PF_EARLY
+	swapgs
+	jz	trap
+	addq	$16, %rsp
+	iretq
+3:	movb	$VEC_NESTED, (%rsp)
+	jmp	trap
 
 /*
  * A single step. SFMASK clears TF, so a step over SYSCALL ends after the call and

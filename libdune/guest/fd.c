@@ -46,7 +46,7 @@ static long move_away(struct dune_thread *t)
 		fd = hc3(__NR_fcntl, t->vcpu, F_DUPFD_CLOEXEC, 3);
 	if (fd < 0)
 		return fd;
-	WRITE_ONCE(t->vcpu, fd);
+	dune_services->move(fd);
 	return 0;
 }
 

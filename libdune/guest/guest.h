@@ -13,6 +13,7 @@
 #include "hypercall.h"
 #include "memory.h"
 #include "msr.h"
+#include "services.h"
 #include "sigaction.h"
 #include "thread.h"
 

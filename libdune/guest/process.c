@@ -82,7 +82,7 @@ static long parse(struct dune_tf *tf, struct dune_clone *c)
 static long make_child(struct dune_tf *tf, struct dune_clone *c)
 {
 	if (c->flags & CLONE_THREAD) {
-		dune_hypercall(HC_NO_THREADS, 0, 0, 0, 0, 0, 0);
+		dune_services->no_threads();
 		return -ENOSYS;
 	}
 	if (c->flags & CLONE_SETTLS) {
@@ -93,9 +93,7 @@ static long make_child(struct dune_tf *tf, struct dune_clone *c)
 	} else {
 		c->fs_base = rdmsr(MSR_FS_BASE);
 	}
-	if (tf->rflags & RFLAGS_IF)
-		return dune_syscall_forward(HC_CLONE, (long)c, 0, 0, 0, 0, 0);
-	return dune_hypercall(HC_CLONE, (long)c, 0, 0, 0, 0, 0);
+	return dune_services->make_child(tf, c);
 }
 
 /* Carries out fork(), vfork(), clone() and clone3(). */
@@ -108,6 +106,11 @@ long dune_sys_clone(struct dune_tf *tf)
 	c.tf = tf;
 	err = parse(tf, &c);
 	return err ? err : make_child(tf, &c);
+}
+
+long dune_execveat(long fd, const char *name, const u64 *argv, const u64 *envp, long flags)
+{
+	return dune_services->execute(fd, (long)name, (long)argv, (long)envp, flags);
 }
 
 void dune_syscall_clone3(struct dune_tf *tf, const void *args, size_t size)

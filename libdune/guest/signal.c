@@ -25,13 +25,6 @@ static long set_mask(int how, u64 set, u64 *old)
 	return dune_hypercall(__NR_rt_sigprocmask, how, (long)&set, (long)old, SIGSET_SIZE, 0, 0);
 }
 
-/* Ends the process by the default action of a signal. */
-static void __noreturn die(int sig)
-{
-	for (;;)
-		dune_hypercall(HC_DIE, sig, 0, 0, 0, 0, 0);
-}
-
 /* Returns the mask in which the handler of @e runs. */
 static u64 handler_mask(const struct dune_sigentry *e)
 {
@@ -55,7 +48,7 @@ static u64 push_failed(struct dune_thread *t, struct dune_tf *tf, const struct d
 
 	if (lost->info.signo == SIGSEGV || !is_handler(&e.action) ||
 	    (lost->oldmask & sigbit(SIGSEGV)) || dune_sigframe_push(t, tf, &e))
-		die(SIGSEGV);
+		dune_services->die(SIGSEGV);
 	if (dune_reset_action(t->sighand, SIGSEGV, &e.action, &real))
 		dune_tell_kernel(SIGSEGV, &real);
 	return handler_mask(&e);
@@ -108,7 +101,7 @@ void dune_signal_irq(struct dune_tf *tf)
 	__atomic_fetch_add(&dune_process.signals, n, __ATOMIC_RELAXED);
 	/* From here on the next signal may arrive; its interrupt waits for IRET. */
 	if (set_mask(SIG_SETMASK, failed ? mask : t->mask, NULL))
-		die(SIGSEGV);
+		dune_services->die(SIGSEGV);
 }
 
 /*
@@ -126,16 +119,18 @@ void dune_signal_fault(struct dune_tf *tf, int sig, int code, u64 addr, bool fpu
 	u32 i;
 
 	if (!(tf->rflags & RFLAGS_IF))
-		die(sig);
+		dune_services->die(sig);
 	/* Block all signals: the queue must not grow while it is moved. */
-	if (set_mask(SIG_BLOCK, ~0ULL, &now))
-		die(sig);
+	do {
+		if (set_mask(SIG_BLOCK, ~0ULL, &now))
+			dune_services->die(sig);
+	} while (dune_services->settle(t));
 	if (t->nsig)
 		now = e->oldmask;
 	else
 		t->mask = now;
 	if (!is_handler(&act) || (now & sigbit(sig)) || t->nsig >= DUNE_SIGQUEUE)
-		die(sig);
+		dune_services->die(sig);
 
 	block = blocked_by(&act, sig);
 	for (i = t->nsig; i > 0; i--) {
@@ -164,7 +159,7 @@ void dune_signal_fault(struct dune_tf *tf, int sig, int code, u64 addr, bool fpu
 	if (from_ring3(tf) && !fpu_saved)
 		dune_signal_irq(tf);
 	else
-		dune_hypercall(HC_NOP, 0, 0, 0, 0, 0, 0);
+		dune_services->interrupt();
 }
 
 /*
@@ -185,7 +180,7 @@ static long change_action(struct dune_sighand *sh, int sig,
 	}
 	err = dune_kernel_action(sig, act ? &real : NULL, &real_old);
 	/* The library's record is the old action if the kernel has the library's handler. */
-	if (real_old.handler == (u64)dune_host_handler)
+	if (real_old.handler == dune_process.handler)
 		*old = before;
 	else
 		*old = real_old;
@@ -237,10 +232,11 @@ long dune_sys_sigreturn(struct dune_tf *tf)
 	/* A signal that is queued has to be handled before this mask is set. */
 	err = dune_syscall_forward(__NR_rt_sigprocmask, SIG_SETMASK,
 				   (long)&sr.uc.sigmask, 0, SIGSET_SIZE, 0, 0);
-	if (err == DUNE_AGAIN) {
+	if (err == DUNE_AGAIN && dune_is_again()) {
 		tf->rip -= DUNE_SYSCALL_LENGTH;
 		return 0;
 	}
+	dune_services->settle(dune_self());
 	if (!dune_sigframe_restore(dune_self(), tf, &sr))
 		return 0;
 bad:

@@ -3,7 +3,7 @@
  * System calls in the guest. Most are passed on to the kernel by one hypercall.
  * Those in the table of special.h concern the caller's registers, signal frames
  * or the descriptors of vCPUs: the functions that it names do them (fd.c,
- * signal.c, process.c, arch_prctl.c), or the host half does.
+ * signal.c, process.c, arch_prctl.c), or the services do (common/services.h).
  */
 #include "guest.h"
 #include "special.h"
@@ -23,29 +23,24 @@ void dune_syscall_set(dune_syscall_fn fn)
 	__atomic_store_n(&dune_syscall_handler, fn ? fn : dune_syscall_pass, __ATOMIC_RELEASE);
 }
 
+int dune_is_again(void)
+{
+	struct dune_thread *t = dune_self();
+	bool again = t->call_again;
+
+	t->call_again = 0;
+	return again;
+}
+
 int dune_syscall_special(uint32_t nr)
 {
 	return nr < SYSCALL_MAX && (dune_special[nr / 64] >> (nr % 64) & 1);
 }
 
-/*
- * Makes the call of number @nr with the frame's arguments. Ring 0 with interrupts off cannot
- * run a handler now, so it must not wait for one either.
- */
-static long forward(struct dune_tf *tf, u64 nr)
+/* Carries out a call that needs more than one hypercall outside of guest/. */
+static long dune_sys_service(struct dune_tf *tf)
 {
-	if (tf->rflags & RFLAGS_IF)
-		return dune_forward_tf(tf, nr);
-	return dune_hypercall(nr, tf->rdi, tf->rsi, tf->rdx, tf->r10, tf->r8, tf->r9);
-}
-
-/*
- * Lets the host half make the call, which has to know a mask that holds while the call waits,
- * or that the CPU may be another one.
- */
-static long dune_sys_by_host(struct dune_tf *tf)
-{
-	return forward(tf, HC_SYSCALL((u32)tf->rax));
+	return dune_services->special(tf);
 }
 
 #define IF_CALLED(tf, name, guest, host) nr == __NR_##name ? guest(tf) :

@@ -13,7 +13,7 @@
 		dune_trap_default, dune_trap_default, dune_trap_default, \
 		dune_trap_default, dune_trap_default
 
-dune_trap_fn dune_trap_table[VEC_GATES] __ro_after_start = {
+dune_trap_fn dune_trap_table[VEC_HANDLERS] __ro_after_start = {
 	DFL8, DFL8, DFL8, DFL8, dune_signal_irq
 };
 
@@ -67,8 +67,7 @@ int dune_trap_set(unsigned int vector, dune_trap_fn fn, unsigned int flags)
 /* Ends the process, as no stack for a trap of ring 0 can be used. Called on an IST stack. */
 void dune_bad_stack(void)
 {
-	for (;;)
-		dune_hypercall(HC_BAD_STACK, 0, 0, 0, 0, 0, 0);
+	dune_services->bad_stack();
 }
 
 static int page_fault_code(const struct dune_tf *tf, u64 address)

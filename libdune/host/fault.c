@@ -92,13 +92,7 @@ void dune_host_no_granule(struct dune_thread *t, u64 va)
 
 	if (!dune_host_readable(t, (const void *)va, 1))
 		return;
-	dune_text(&line, "dune: with ");
-	dune_text_number(&line, dune_process.info.address_bits);
-	dune_text(&line, " physical address bits for guests, libdune can use memory in at most ");
-	dune_text_number(&line, dune_process.granules - 1);
-	dune_text(&line, " different gigabytes, and ");
-	dune_text_hex(&line, va);
-	dune_text(&line, " is in one more: place mappings closer together\n");
+	dune_text_no_granule(&line, va);
 	dune_text_print(&line);
 	dune_host_die(SIGBUS);
 }
@@ -110,12 +104,7 @@ void dune_host_no_pages(struct dune_thread *t, u64 va)
 
 	if (!dune_host_readable(t, (const void *)va, 1))
 		return;
-	dune_text(&line, "dune: the arena is full (");
-	dune_text_number(&line, dune_page_bytes() / 1024);
-	dune_text(&line, " KB in use), and the first access to the gigabyte around ");
-	dune_text_hex(&line, va);
-	dune_text(&line, " takes a page for its page table: split fewer large pages, ");
-	dune_text(&line, "or give dune_enter() a larger arena\n");
+	dune_text_no_pages(&line, va);
 	dune_text_print(&line);
 	dune_host_die(SIGBUS);
 }

@@ -12,7 +12,9 @@
 #include "hypercall.h"
 #include "memory.h"
 #include "sigaction.h"
+#include "services.h"
 #include "syscall.h"
+#include "text.h"
 #include "thread.h"
 
 /* thread.c: blocks and run pages */
@@ -30,7 +32,9 @@ long dune_vcpu_open(struct dune_thread *t, long dev);
 long dune_vcpu_renew(struct dune_thread *t);
 
 /* stub.c */
-long dune_stub_start(int vcpu);
+bool dune_stub_wanted(void);
+long dune_stub_map(int vcpu);
+long dune_stub_start(struct dune_thread *t);
 
 /* start_state.c */
 void dune_gdt_init(struct dune_thread *t);
@@ -42,7 +46,7 @@ void dune_state_move(struct dune_thread *t, struct dune_state *s);
 /* entry.S */
 long dune_host_switch(struct dune_thread *t, struct dune_run *run);
 void dune_host_start(struct dune_thread *t) __noreturn;
-long dune_host_run_stub(int vcpu, const void *stub);
+long dune_host_leave(struct dune_thread *t);
 long dune_host_syscall(struct dune_thread *t, long nr, long a0, long a1,
 		       long a2, long a3, long a4, long a5);
 long dune_host_clone(struct dune_thread *t, long nr, long a0, long a1, long a2, long a3, long a4);
@@ -62,17 +66,6 @@ void dune_host_fatal(struct dune_thread *t, const char *what, long err, int sig)
 	__noreturn;
 void dune_host_die(int sig) __noreturn;
 
-/* text.c */
-struct dune_line {
-	char text[256];
-	u32 n;
-};
-
-void dune_text(struct dune_line *line, const char *s);
-void dune_text_hex(struct dune_line *line, u64 v);
-void dune_text_number(struct dune_line *line, u32 v);
-void dune_text_print(const struct dune_line *line);
-
 /* fault.c */
 void dune_host_fault(struct dune_thread *t);
 void dune_host_no_granule(struct dune_thread *t, u64 va);
@@ -80,11 +73,6 @@ void dune_host_no_pages(struct dune_thread *t, u64 va);
 bool dune_host_readable(struct dune_thread *t, const void *p, size_t n);
 
 /* signal.c; dune_host_handler() is in sigaction.h */
-void dune_host_import(void);
-void dune_host_clear(struct dune_sighand *sh);
-void dune_host_ignore_for_exec(struct dune_thread *t);
-void dune_host_handle_again(struct dune_thread *t);
-void dune_host_after_sharing(struct dune_thread *t);
 void dune_host_send_held(struct dune_thread *t);
 void dune_host_exec_fault(struct dune_thread *t);
 

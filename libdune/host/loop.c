@@ -81,10 +81,11 @@ bool dune_can_interrupt(const struct dune_regs *r)
 }
 
 /* Sets up the registers so that the program's handler runs first, and then the call again. */
-static void again(struct dune_regs *r)
+static void again(struct dune_thread *t, struct dune_regs *r)
 {
 	if (at_forward(r)) {
 		r->rax = DUNE_AGAIN;
+		t->call_again = 1;
 	} else if (at_lstar(r)) {
 		r->rax = (u32)r->rax;
 		r->rcx -= DUNE_SYSCALL_LENGTH;
@@ -141,9 +142,9 @@ static long exec_call(struct dune_thread *t, long nr, const struct dune_regs *r)
 {
 	long ret;
 
-	dune_host_ignore_for_exec(t);
+	dune_actions_ignore_for_exec(t);
 	ret = guest_call(t, nr, r);
-	dune_host_handle_again(t);
+	dune_actions_handle_again(t);
 	return ret;
 }
 
@@ -231,7 +232,7 @@ static void do_syscall(struct dune_thread *t, u32 restart)
 			return;
 		}
 		if (dune_can_interrupt(r)) {
-			again(r);
+			again(t, r);
 			return;
 		}
 	} else if (restart == ERESTART_RESTARTBLOCK) {
@@ -241,7 +242,7 @@ static void do_syscall(struct dune_thread *t, u32 restart)
 	}
 	ret = make_call(t, nr, r);
 	if (ret == DUNE_AGAIN)
-		again(r);
+		again(t, r);
 	else
 		r->rax = ret;
 }
@@ -274,7 +275,7 @@ static void do_hostcall(struct dune_thread *t)
 	case HC_CLONE:
 		ret = dune_host_fork(t, (struct dune_clone *)r->rdi);
 		if (ret == DUNE_AGAIN)
-			again(r);
+			again(t, r);
 		else
 			r->rax = ret;
 		break;
@@ -331,7 +332,6 @@ static void handle_exit(struct dune_thread *t)
 /* Runs the vCPU of @t for ever. The caller is on the host half's stack. */
 void dune_host_loop(struct dune_thread *t)
 {
-	const void *stub = dune_process.stub;
 	long err;
 	u64 n;
 
@@ -339,8 +339,7 @@ void dune_host_loop(struct dune_thread *t)
 		/* A signal that arrives after this test sets the vector itself. */
 		if (READ_ONCE(t->nsig))
 			t->run->irq_vector = VEC_SIGNAL;
-		err = stub ? dune_host_run_stub(t->vcpu, stub) :
-			     sys3(__NR_ioctl, t->vcpu, DUNE_RUN, 0);
+		err = sys3(__NR_ioctl, t->vcpu, DUNE_RUN, 0);
 		if (err)
 			dune_host_fatal(t, "the vCPU cannot run", err, SIGABRT);
 		n = t->run->counters[DUNE_COUNT_MIGRATION];

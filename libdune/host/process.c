@@ -128,7 +128,7 @@ static long clone_shared(struct dune_thread *t, struct dune_clone *c)
 	if (c->flags & CLONE_VFORK)
 		release_locks_of(child, t);
 	if (c->flags & CLONE_SIGHAND)
-		dune_host_after_sharing(t);
+		dune_actions_repair(t);
 	if ((c->flags & CLONE_VFORK) && (c->flags & CLONE_FILES))
 		close_vcpu_of(child, t);
 	/*
@@ -224,7 +224,7 @@ void dune_host_child(struct dune_thread *t)
 	if (!(t->child_flags & CLONE_VM))
 		start_process(t);
 	if (t->child_flags & CLONE_CLEAR_SIGHAND)
-		dune_host_clear(t->sighand);
+		dune_actions_clear(t->sighand);
 	t->child_tf->rax = 0;
 	if (t->child_rsp)
 		t->child_tf->rsp = t->child_rsp;

@@ -25,122 +25,6 @@ typedef void (*native_handler)(int sig, void *info, void *uc);
 /* The order is that of dune_thread.held[]: hold() uses index 1 for SIGBUS. */
 static const int probe_signals[] = { SIGSEGV, SIGBUS };
 
-/* Sets the kernel's action of @sig to the one that the library installs for @act. */
-static void install(int sig, const struct ksigaction *act)
-{
-	struct ksigaction real;
-
-	dune_real_action(sig, act, &real);
-	dune_tell_kernel(sig, &real);
-}
-
-static void import(int sig)
-{
-	struct dune_sighand *sh = &dune_process.sighand;
-	struct ksigaction act;
-
-	if (sys4(__NR_rt_sigaction, sig, 0, (long)&act, SIGSET_SIZE))
-		return;
-	dune_set_action(sh, sig, &act);
-	if (is_handler(&act) || (sigbit(sig) & PROBE_SIGNALS))
-		install(sig, &act);
-}
-
-/*
- * Takes over the handlers that the process has now, which the module has reported
- * (dune_info), and SIGSEGV and SIGBUS in any case. Does nothing on later calls.
- */
-void dune_host_import(void)
-{
-	u64 handled = dune_process.info.handled_signals | PROBE_SIGNALS;
-
-	if (dune_process.imported)
-		return;
-	dune_process.imported = 1;
-	for (; handled; handled &= handled - 1)
-		import(__builtin_ctzll(handled) + 1);
-}
-
-/* Forgets all handlers: the kernel has set them to SIG_DFL (CLONE_CLEAR_SIGHAND). */
-void dune_host_clear(struct dune_sighand *sh)
-{
-	const struct ksigaction dfl = { .handler = SIG_DFL };
-	int sig;
-
-	for (sig = 1; sig <= NSIG; sig++) {
-		if (is_handler(&sh->action[sig]))
-			dune_set_action(sh, sig, &dfl);
-	}
-	install(SIGSEGV, &sh->action[SIGSEGV]);
-	install(SIGBUS, &sh->action[SIGBUS]);
-}
-
-/*
- * Makes the kernel ignore SIGSEGV and SIGBUS before execve if the program ignores them, so
- * that the next program does, too. Until now the kernel has the library's handler for them.
- */
-void dune_host_ignore_for_exec(struct dune_thread *t)
-{
-	const struct ksigaction ign = { .handler = SIG_IGN };
-	int i;
-
-	for (i = 0; i < 2; i++) {
-		if (dune_action(t->sighand, probe_signals[i]).handler == SIG_IGN)
-			dune_tell_kernel(probe_signals[i], &ign);
-	}
-}
-
-/* Undoes dune_host_ignore_for_exec() when execve has failed. */
-void dune_host_handle_again(struct dune_thread *t)
-{
-	struct ksigaction act;
-	int i;
-
-	for (i = 0; i < 2; i++) {
-		act = dune_action(t->sighand, probe_signals[i]);
-		if (act.handler == SIG_IGN)
-			install(probe_signals[i], &act);
-	}
-}
-
-/*
- * Repairs the action of @sig after a child changed it in the kernel. @sh's lock is held, so
- * no other thread changes the record meanwhile.
- */
-static void repair_action(struct dune_sighand *sh, int sig)
-{
-	struct ksigaction act = dune_action(sh, sig), real;
-
-	dune_assert_held(&sh->lock);
-	if (sys4(__NR_rt_sigaction, sig, 0, (long)&real, SIGSET_SIZE) ||
-	    real.handler == (u64)dune_host_handler)
-		return;
-	if (real.handler == SIG_DFL && act.handler != SIG_DFL) {
-		act.handler = SIG_DFL;
-		dune_set_action(sh, sig, &act);
-	}
-	if (sigbit(sig) & PROBE_SIGNALS)
-		install(sig, &act);
-}
-
-/*
- * Repairs the actions when a child with the same handlers (CLONE_SIGHAND) is gone. If it
- * executed a program, a SIGSEGV or SIGBUS that is ignored has no handler in the kernel
- * now (dune_host_ignore_for_exec()). If it died by a fault, that signal has its default
- * action there (dune_host_die()). Linux does the same if the signal was blocked or
- * ignored (force_sig_info_to_task()), and then the parent has the default action,
- * too. Only the library's handler for probes has to come back.
- */
-void dune_host_after_sharing(struct dune_thread *t)
-{
-	struct dune_sighand *sh = t->sighand;
-	u64 flags = dune_lock(&sh->lock), signals;
-
-	for (signals = sh->handled | PROBE_SIGNALS; signals; signals &= signals - 1)
-		repair_action(sh, __builtin_ctzll(signals) + 1);
-	dune_unlock(&sh->lock, flags);
-}
-
 /*
  * Resets the action if @taken has SA_RESETHAND, when the signal is taken and not when its
  * handler runs.
@@ -264,17 +148,12 @@ static void queue(struct dune_thread *t, int sig, const struct ksigaction *act,
  */
 static void abort_call(const struct dune_thread *t, struct kucontext *uc)
 {
-	u64 rip = uc->mc.rip, stub = (u64)dune_process.stub;
+	u64 rip = uc->mc.rip;
 
 	if ((rip >= (u64)dune_host_abort_begin &&
 	     rip <= (u64)dune_host_abort_insn) ||
 	    (rip >= (u64)dune_host_clone_begin && rip <= (u64)dune_host_clone_insn))
 		uc->mc.rip = (u64)dune_host_abort;
-	/* The stub returns 0 to dune_host_loop(), where the call is found in the run page. */
-	if (stub && rip == stub + DUNE_STUB_CALL && dune_can_interrupt(&t->run->regs)) {
-		uc->mc.rip = stub + DUNE_STUB_LEAVE;
-		uc->mc.rax = 0;
-	}
 	if (before_probe(uc) && (t->run->regs.rflags & RFLAGS_IF))
 		uc->mc.rip = (u64)dune_host_probe_fail;
 }

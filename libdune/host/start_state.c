@@ -12,10 +12,7 @@
 #define SEG_KERNEL_DATA	0x00cf93000000ffffULL
 #define SEG_USER_DATA	0x00cff3000000ffffULL
 #define SEG_USER_CODE	0x00affb000000ffffULL
-#define SEG_CPU		0x0040f50000000000ULL	/* limit: CPU and node */
 #define SEG_TSS		0x00008b0000000000ULL
-
-#define CPU_SEL		0x7b		/* __getcpu() of the vDSO reads its limit */
 
 #define ATTR_CODE	0xa9b
 #define ATTR_DATA	0xc93
@@ -37,7 +34,7 @@ void dune_gdt_set_cpu(struct dune_thread *t)
 	u64 limit = 0;
 
 	__asm__ volatile("lsl %1, %0" : "+r" (limit) : "r" ((u64)CPU_SEL) : "cc");
-	t->gdt[CPU_SEL / 8] = SEG_CPU | (limit & 0xffff) | (limit & 0xf0000) << 32;
+	dune_gdt_set_limit(t, limit);
 }
 
 /* Fills the GDT and the TSS of a new block. */
@@ -66,7 +63,9 @@ _Static_assert(VEC_GATES * STUB_SIZE <= STUBS_ALIGN, "the stubs need a larger al
 void dune_idt_init(void)
 {
 	u64 *idt = dune_process.idt;
-	u64 stub = (u64)(dune_process.smap ? dune_stubs_smap : dune_stubs);
+	bool alone = dune_stub_wanted();
+	u64 stub = (u64)(dune_process.smap ? (alone ? dune_stubs_alone_smap : dune_stubs_smap) :
+					     (alone ? dune_stubs_alone : dune_stubs));
 	u64 gate = (stub & 0xffff) | GATE_CODE | GATE_IST(1) | GATE_INTERRUPT |
 		   (stub >> 16 & 0xffff) << 48;
 	int v;

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * The stub (struct dune_stub in <linux/dune.h>) of a runtime that asks for it by
- * dune_stub_use(): one page of the arena, which all vCPUs of the process use. dune_host_loop()
- * calls it instead of DUNE_RUN.
+ * How a process loses its host half (dune_stub_use()). Its threads execute the stub from then on
+ * (struct dune_stub in <linux/dune.h>), a page of the module's in the arena, and no other code in
+ * user mode. What the host half does for others, ring 0 does (alone/).
  */
+#include "cpuid.h"
 #include "host.h"
+
+/* The stack of signal frames: siginfo, ucontext, and what the kernel aligns. */
+#define FRAME_SIZE	1024
 
 static bool wanted;
 
@@ -13,36 +17,77 @@ void dune_stub_use(void)
 	wanted = true;
 }
 
-static long bind(int vcpu)
+bool dune_stub_wanted(void)
 {
-	struct dune_stub stub = {
-		.size = sizeof(stub),
-		.address = (u64)dune_process.stub,
-	};
-
-	return sys3(__NR_ioctl, vcpu, DUNE_SET_STUB, (long)&stub);
+	return wanted;
 }
 
 /*
- * Binds a new vCPU of the calling thread to the process's stub, if a stub is wanted. The page is
- * mapped already if the memory is that of a parent, which waits. In a child with a copy of the
- * memory its place is a hole, as in dune_run_map(). Returns 0 or an error; the page then stays
- * mapped, because unmapping it ends the process.
+ * Maps the stub by @vcpu. The page is never given back, because unmapping it ends the process.
+ * Returns 0 or an error.
  */
-long dune_stub_start(int vcpu)
+long dune_stub_map(int vcpu)
 {
-	long at, err;
+	void *stub = dune_process.stub ?: dune_page_alloc(1);
+	long at;
 
-	if (!wanted)
-		return 0;
-	if (!dune_process.stub)
-		dune_process.stub = dune_page_alloc(1);
-	if (!dune_process.stub)
+	if (!stub)
 		return -ENOMEM;
-	err = bind(vcpu);
-	if (err != -EINVAL)
+	at = sys6(__NR_mmap, (long)stub, PAGE, PROT_READ, MAP_SHARED | MAP_FIXED, vcpu,
+		  DUNE_STUB_OFFSET);
+	if (is_error(at))
+		return at;
+	dune_process.stub = stub;
+	dune_process.handler = (u64)stub + DUNE_STUB_SIGNAL;
+	dune_process.handler_flags = SA_ONSTACK;
+	/* The kernel wants one. Nothing returns there. */
+	dune_process.restorer = (u64)stub + DUNE_STUB_SIGNAL;
+	return 0;
+}
+
+/* Gives the kernel a stack for signal frames. Returns 0 or an error. */
+static long make_frames(struct dune_thread *t)
+{
+	u64 state = dune_process.info.xcr0 ? cpuid(CPUID_XSTATE, 0).ebx : 512;
+	u64 pages = (state + FRAME_SIZE + PAGE - 1) / PAGE;
+	struct kstack stack = { .size = pages * PAGE };
+
+	t->frames = (u64)dune_page_alloc(pages);
+	if (!t->frames)
+		return -ENOMEM;
+	stack.sp = t->frames;
+	t->frames_end = t->frames + stack.size;
+	return sys3(__NR_sigaltstack, (long)&stack, 0, 0);
+}
+
+/*
+ * Binds @t's vCPU to the stub, which continues in the guest with t->regs. All signals are blocked
+ * from here on until t->mask is set there: a handler would begin in the stub. Returns 0 or an
+ * error. Called by dune_host_leave().
+ */
+long dune_stub_start(struct dune_thread *t)
+{
+	struct dune_stub stub = {
+		.size = sizeof(stub),
+		.flags = DUNE_STUB_EVENTS,
+		.address = (u64)dune_process.stub,
+		.irq_vector = VEC_SIGNAL,
+		.regs = t->regs,
+	};
+	u64 all = ~0ULL;
+	long err;
+
+	sys4(__NR_rt_sigprocmask, SIG_SETMASK, (long)&all, (long)&t->mask, SIGSET_SIZE);
+	err = make_frames(t);
+	if (!err)
+		err = sys3(__NR_ioctl, t->vcpu, DUNE_SET_STUB, (long)&stub);
+	if (!err)
+		err = dune_private_show(stub.run);
+	if (err) {
+		sys4(__NR_rt_sigprocmask, SIG_SETMASK, (long)&t->mask, 0, SIGSET_SIZE);
 		return err;
-	at = sys6(__NR_mmap, (long)dune_process.stub, PAGE, PROT_READ, MAP_SHARED | MAP_FIXED,
-		  vcpu, DUNE_STUB_OFFSET);
-	return is_error(at) ? at : bind(vcpu);
+	}
+	dune_actions_import();
+	t->run = dune_private_at(stub.run);
+	return 0;
 }

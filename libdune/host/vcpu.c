@@ -81,18 +81,27 @@ static long get_info(int dev)
 	return 0;
 }
 
-/* Gives the vCPU of @fd run page, granules, stub and state. Returns 0 or an error. */
+/* Gives the vCPU of @fd granules and state. Returns 0 or an error. */
+static long prepare(struct dune_thread *t, int fd)
+{
+	long err = dune_granule_tell_all(fd);
+
+	return err ? err : sys3(__NR_ioctl, fd, DUNE_SET_STATE, (long)&t->state);
+}
+
+/* Gives the vCPU of @fd its run page or the stub, granules and state. Returns 0 or an error. */
 static long start_vcpu(struct dune_thread *t, int fd)
 {
-	long err, run = dune_run_map(t, fd);
+	long err, run;
 
+	if (dune_stub_wanted()) {
+		err = dune_stub_map(fd);
+		return err ? err : prepare(t, fd);
+	}
+	run = dune_run_map(t, fd);
 	if (is_error(run))
 		return run;
-	err = dune_granule_tell_all(fd);
-	if (!err)
-		err = dune_stub_start(fd);
-	if (!err)
-		err = sys3(__NR_ioctl, fd, DUNE_SET_STATE, (long)&t->state);
+	err = prepare(t, fd);
 	if (err) {
 		dune_run_unmap(t, (void *)run);
 		return err;

@@ -371,10 +371,16 @@ extern long (*dune_syscall_forward)(long nr, long a0, long a1, long a2,
 #define DUNE_AGAIN		(-512L)
 #define DUNE_SYSCALL_LENGTH	2	/* bytes of the syscall instruction */
 
+/*
+ * Returns whether the last DUNE_AGAIN of dune_syscall_forward() means that, and is not the result
+ * of the call (a seccomp filter can choose any). Asked a second time it returns 0.
+ */
+int dune_is_again(void);
+
 /* Stores a result of dune_syscall_forward() in the frame. */
 static inline void dune_syscall_result(struct dune_tf *tf, long result)
 {
-	if (__builtin_expect(result == DUNE_AGAIN, 0))
+	if (__builtin_expect(result == DUNE_AGAIN, 0) && dune_is_again())
 		tf->rip -= DUNE_SYSCALL_LENGTH;	/* rax is still the number */
 	else
 		tf->rax = (uint64_t)result;

@@ -26,17 +26,19 @@ long dune_vcpu_fd_move(void);
 void dune_vcpu_inherit(int fd);
 
 /*
- * Makes dune_enter() run vCPUs by the stub (struct dune_stub in <linux/dune.h>), by
- * which the program cannot make the calls that concern code in user mode. Called before
- * dune_enter(), in a process that has one thread and makes no other.
+ * Makes dune_enter() run the vCPU by a stub of the module's (struct dune_stub in <linux/dune.h>),
+ * as the only code that the process executes in user mode from then on. Ring 0 of such a process
+ * does not enable interrupts, and executes no SYSCALL, and its configuration has
+ * DUNE_ENTER_RING3_SIGNALS; ring 3 receives the signals. Called before dune_enter().
  */
 void dune_stub_use(void);
 
 /*
- * With this number, dune_hypercall() has the host half make the call @nr, even if the
- * module refuses it to the guest. Such a call is the runtime's own, never the program's.
+ * execveat() for a runtime that executes itself, in ring 0. As dune_syscall_forward() it can return
+ * DUNE_AGAIN.
  */
-#define DUNE_BY_HOST(nr)	(1UL << 32 | (nr))
+long dune_execveat(long fd, const char *name, const uint64_t *argv, const uint64_t *envp,
+		   long flags);
 
 /*
  * dune_syscall_forward() with all arguments from the frame, but for the number

@@ -101,15 +101,22 @@ u64 dune_va(u64 gpa)
 	return to_va(gpa);
 }
 
-/* Tells the kernel of granule @n, in the host half. Returns 0 or an error. */
-static long tell(int vcpu, u32 n)
+/* Fills in how the kernel is told of granule @n. */
+static void describe(u32 n, struct dune_granule *g)
 {
-	struct dune_granule g = {
-		.size = sizeof(g),
+	*g = (struct dune_granule) {
+		.size = sizeof(*g),
 		.guest = (u64)n << GB_SHIFT,
 		.address = (u64)gigabyte_of[n] << GB_SHIFT,
 	};
+}
 
+/* Tells the kernel of granule @n, in the host half. Returns 0 or an error. */
+static long tell(int vcpu, u32 n)
+{
+	struct dune_granule g;
+
+	describe(n, &g);
 	return sys3(__NR_ioctl, vcpu, DUNE_MAP_GRANULE, (long)&g);
 }
 
@@ -122,6 +129,20 @@ long dune_granule_tell_all(int vcpu)
 	for (n = 1; n < used && !err; n++)
 		err = tell(vcpu, n);
 	return err;
+}
+
+/*
+ * Fills in how the kernel is told of the granule of @gpa, which the guest accessed before the
+ * kernel knew it. Returns 0, or -ENOENT if the granule is not assigned.
+ */
+long dune_granule_describe(u64 gpa, struct dune_granule *g)
+{
+	u64 n = gpa >> GB_SHIFT;
+
+	if (!n || n >= __atomic_load_n(&dune_process.granules_used, __ATOMIC_ACQUIRE))
+		return -ENOENT;
+	describe(n, g);
+	return 0;
 }
 
 /*

@@ -8,6 +8,7 @@
 #define LIBDUNE_MEMORY_H
 
 #include "process.h"
+#include "text.h"
 
 /* page.c */
 void dune_page_init(const struct dune_config *cfg);
@@ -34,6 +35,15 @@ u64 dune_pt_generation(const dune_pte *root);
 /* tlb.c, in the guest half */
 void dune_tlb_is_clean(void);
 
+/* message.c */
+void dune_text_no_granule(struct dune_line *line, u64 va);
+void dune_text_no_pages(struct dune_line *line, u64 va);
+
+/* private.c: private memory, which the process itself cannot reach */
+int dune_private_touch(dune_pte *root);
+int dune_private_show(u64 gpa);
+void *dune_private_at(u64 gpa);
+
 /* granule.c: guest-physical addresses if they are not the process's own */
 #define NO_GPA		(~0ULL)
 
@@ -41,6 +51,7 @@ void dune_granule_init(u32 granules);
 u64 dune_granule_gpa(u64 va);
 u64 dune_granule_va(u64 gpa);
 int dune_granule_touch(dune_pte *root);
+long dune_granule_describe(u64 gpa, struct dune_granule *g);
 /* in the host half */
 long dune_granule_tell_all(int vcpu);
 long dune_granule_tell(int vcpu, u64 gpa);

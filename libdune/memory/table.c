@@ -13,20 +13,11 @@
  * Tables are freed with their root only, so reading them needs no lock. An entry of
  * 0 is filled by compare-and-exchange, and so needs none either.
  */
-#include "hostcall.h"
+#include "services.h"
 #include "table.h"
 #include "tlb.h"
 
-/* The bits of an entry that leads to a table. */
-#define TABLE		(DUNE_PTE_P | DUNE_PTE_W | DUNE_PTE_U | DUNE_PTE_A)
-
 static struct dune_lock *const tables_lock = &dune_process.locks[LOCK_TABLES];
-
-/* Returns an entry that leads to @t, which dune_table_new() made. */
-static inline dune_pte link_to(const dune_pte *t)
-{
-	return to_gpa((u64)t) | TABLE;
-}
 
 /*
  * Returns a table without entries, or NULL if the arena is full or no granule is left
@@ -237,7 +228,7 @@ int dune_pt_touch_core(dune_pte *root)
 	    dune_pt_touch(root, __start_dune_ro_after_start,
 			  __stop_dune_ro_after_start - __start_dune_ro_after_start) ||
 	    dune_pt_touch(root, &dune_process, sizeof(dune_process)) ||
-	    dune_page_touch(root) || dune_granule_touch(root))
+	    dune_page_touch(root) || dune_granule_touch(root) || dune_private_touch(root))
 		return -ENOMEM;
 	return 0;
 }
@@ -264,7 +255,8 @@ dune_pte *dune_table_leaf(dune_pte *root, u64 va, int *level, struct spare *spar
 /*
  * Handles a page fault on a page that is not present, on the IST stack: makes the leaf
  * entry of @va if it is missing. Returns true if the page is present now, and the
- * instruction can be repeated. Must not fault or use GS.
+ * instruction can be repeated. Must not fault. GS is used only if the process has no host half,
+ * where entry.S has made it ring 0's.
  */
 bool dune_pf_early(u64 va)
 {
@@ -274,9 +266,10 @@ bool dune_pf_early(u64 va)
 	if (unlikely(va >= USER_END))
 		return false;
 	e = dune_table_leaf(root, va, &level, NULL);
-	if (!e)
-		dune_hypercall(to_gpa(va) == NO_GPA ? HC_NO_GRANULE : HC_NO_PAGES,
-			       va, 0, 0, 0, 0, 0);
+	if (!e && to_gpa(va) == NO_GPA)
+		dune_services->no_granule(va);
+	else if (!e)
+		dune_services->no_pages(va);
 	return e && (READ_ONCE(*e) & DUNE_PTE_P);
 }
 

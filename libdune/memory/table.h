@@ -37,6 +37,12 @@ static inline bool is_table(dune_pte v)
 	return (v & (DUNE_PTE_P | DUNE_PTE_PS)) == DUNE_PTE_P;
 }
 
+/* Returns an entry that leads to @t, which dune_table_new() made. */
+static inline dune_pte link_to(const dune_pte *t)
+{
+	return to_gpa((u64)t) | DUNE_PTE_P | DUNE_PTE_W | DUNE_PTE_U | DUNE_PTE_A;
+}
+
 /* Returns the size of the largest page that may map @va to @memory and has room in @len. */
 static inline u64 largest_page(u64 va, u64 memory, u64 len)
 {

@@ -45,7 +45,7 @@ static void execute(struct dune_tf *tf, int dir, u64 path, u64 argv, u64 envp, u
 	}
 	closes = is_relative && (SYS2(__NR_fcntl, dir, F_GETFD) & FD_CLOEXEC);
 	script_set_name(dir, name, closes);
-	refuse(tf, exec_program(fd, argv, envp));
+	dune_syscall_result(tf, exec_program(fd, argv, envp));
 }
 
 void call_execve(struct dune_tf *tf)

@@ -17,7 +17,7 @@
  * The options that are forwarded take and return values, or have a pointer that is checked
  * here. All others give the error of a kernel that does not have them. PR_SET_MM would
  * move the areas that load/areas.c set up; system call user dispatch and seccomp would catch
- * the calls of the host half; PR_SET_TSC would forbid RDTSC in ring 0 of the guest, too
+ * the runtime's own calls; PR_SET_TSC would forbid RDTSC in ring 0 of the guest, too
  * (docs/intercepts.md).
  */
 static long check_prctl(const struct dune_tf *tf)

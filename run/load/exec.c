@@ -244,8 +244,10 @@ static long become(int image, u64 argv, u64 envp)
 	stats_end_process();
 	inherit(image, true);
 	/* main.c makes this call before dune_enter(), for a script. */
-	err = SYS5(dune_active() ? DUNE_BY_HOST(__NR_execveat) : __NR_execveat, self, "", v.argv,
-		   v.envp, AT_EMPTY_PATH);
+	if (dune_active())
+		err = dune_execveat(self, "", v.argv, v.envp, AT_EMPTY_PATH);
+	else
+		err = SYS5(__NR_execveat, self, "", v.argv, v.envp, AT_EMPTY_PATH);
 	inherit(image, false);
 	exec_free_vectors();
 	return err;

@@ -304,19 +304,8 @@ static void wrong_descriptors(void)
 	};
 
 	for (unsigned int i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
-		/* The child's own stub is at the same address. */
-		int pid = fork();
-
-		if (!pid) {
-			static struct guest child;
-
-			guest_open(&child);
-			if (mmap(stub, 4096, PROT_READ, MAP_SHARED | MAP_FIXED, child.fd,
-				 DUNE_STUB_OFFSET) != stub)
-				child_fails("mmap: %m");
-			enter_with((void *)(long)wrong[i].fd);
-		}
-		o = wait_child(pid, 20);
+		/* The child has inherited the stub. */
+		o = in_child(enter_with, (void *)(long)wrong[i].fd, 20);
 		ok(o.signal == SIGILL, "UD2 follows lseek() of %s (%s)", wrong[i].name,
 		   outcome_text(o));
 	}

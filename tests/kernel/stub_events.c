@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
  * A vCPU without a host half (DUNE_STUB_EVENTS): nested faults are raised in the guest, calls by
- * the guest's ring 0 that the stub makes for it, processes that these make, what ends the process,
- * and the interface. Fails when one of these rules of dune.h does not hold.
+ * the guest's ring 0 that the stub makes for it, the stub's descriptor, processes that the guest
+ * makes, what ends the process, and the interface. Fails when one of these rules of dune.h does not
+ * hold.
  */
 #define _GNU_SOURCE
 #include "by_events.h"
@@ -210,6 +211,53 @@ static void privileged_calls(void)
 	   "a privileged call in ring 3 is #UD (%s, vector %lu)", outcome_text(o), shared->vector);
 }
 
+/* ---- the stub's descriptor */
+
+static u64 move(void *arg)
+{
+	shared->result[0] = hypercall3(SYS_dup, event_guest.fd, 0, 0);
+	shared->result[1] = hypercall3(DUNE_STUB_MOVE, shared->result[0], 0, 0);
+	shared->result[2] = hypercall3(SYS_close, event_guest.fd, 0, 0);
+	shared->result[3] = privileged(SYS_getppid, 0, 0, 0, 0);
+	return 0;
+}
+
+static void move_in_child(void *arg)
+{
+	event_start(0, move, NULL);
+}
+
+static u64 move_to_other_file(void *arg)
+{
+	hypercall3(DUNE_STUB_MOVE, (long)arg, 0, 0);
+	shared->count = 1;
+	return 0;
+}
+
+static void move_away_in_child(void *arg)
+{
+	event_start(0, move_to_other_file, arg);
+}
+
+static void descriptor(void)
+{
+	struct outcome o;
+
+	memset(shared, 0, sizeof(*shared));
+	o = in_child(move_in_child, NULL, 20);
+	ok(!o.code && shared->result[0] > 0 && !shared->result[1] && !shared->result[2] &&
+	   shared->result[3] == getpid(),
+	   "the stub uses another descriptor of the vCPU (%s, %ld, %ld, %ld, %ld)",
+	   outcome_text(o), shared->result[0], shared->result[1], shared->result[2],
+	   shared->result[3]);
+	for (long fd = -1; fd <= 0; fd++) {
+		o = in_child(move_away_in_child, (void *)fd, 20);
+		ok(o.signal == SIGILL && !shared->count,
+		   "descriptor %ld, which is none of a vCPU, ends the process (%s)", fd,
+		   outcome_text(o));
+	}
+}
+
 /* ---- processes that the guest makes */
 
 static const struct making {
@@ -220,8 +268,8 @@ static const struct making {
 	bool framed;	/* the kernel writes a frame on the parent's alternate stack */
 	int signal;	/* that ends the child */
 } makings[] = {
-	{ "fork()", SYS_fork, 0, false, false, SIGSEGV },
-	{ "clone()", SYS_clone, SIGCHLD, false, false, SIGSEGV },
+	{ "fork()", SYS_fork, 0, false, false, SIGILL },
+	{ "clone()", SYS_clone, SIGCHLD, false, false, SIGILL },
 	{ "vfork()", SYS_vfork, 0, false, false, SIGILL },
 	{ "vfork() with a handler", SYS_vfork, 0, true, true, SIGILL },
 	{ "clone(CLONE_VM)", SYS_clone, CLONE_VM | SIGCHLD, false, false, SIGILL },
@@ -449,6 +497,7 @@ int main(void)
 	interface();
 	faults();
 	privileged_calls();
+	descriptor();
 	processes();
 	ends();
 	klog_end(&log);

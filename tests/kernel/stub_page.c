@@ -3,11 +3,11 @@
  * The stub's page defends itself, in a process one of whose threads executes it all the time.
  * A call that unmaps it, or maps something else in its place, kills all processes that share the
  * memory before they can execute that. No call makes it writable or writes it. A call that only
- * takes its entry out of the page table does no harm. A child does not have it. Fails when a
- * thread executes other code at the stub's address, when such a process lives on, or when a call
- * that must fail succeeds: without VM_IO, without VM_DONTCOPY, and without .close, .mprotect or
- * .fault of the mapping. (With VM_MAYWRITE nothing fails, since VM_SHARED and
- * .mprotect keep writers out, too.)
+ * takes its entry out of the page table does no harm. A child inherits it. Fails when a thread
+ * executes other code at the stub's address, when such a process lives on, when a child does not
+ * execute the stub or ends its parent, or when a call that must fail succeeds: without VM_IO, with
+ * VM_DONTCOPY, and without .close, .mprotect or .fault of the mapping. (With VM_MAYWRITE nothing
+ * fails, since VM_SHARED and .mprotect keep writers out, too.)
  */
 #define _GNU_SOURCE
 #include "child.h"
@@ -130,11 +130,6 @@ static long attach_over(void)
 	return (long)shmat(id, stub, SHM_REMAP | SHM_EXEC);
 }
 
-static long remap_pages(void)
-{
-	return syscall(SYS_remap_file_pages, stub, 4096, 0, 0, 0);
-}
-
 static int map_in_process(void *arg)
 {
 	map_file_over();
@@ -210,7 +205,6 @@ static const struct attack {
 	{ "mremap() of another page over it", move_over },
 	{ "mremap() away", move_away },
 	{ "shmat() over it", attach_over },
-	{ "remap_file_pages()", remap_pages },
 	{ "a file mapped by another process with the same memory", map_in_other_process },
 	{ "a file mapped by a child of vfork()", map_in_vfork_child },
 	{ "munmap() beside another process with the same memory", unmap_beside_other_process },
@@ -319,15 +313,28 @@ static int split(void)
 	return fails_with(munmap(stub + 64, 64), EINVAL, "munmap of a part");
 }
 
-/* A child does not inherit it; where it was, there is nothing. */
+static int remap_pages(void)
+{
+	return fails_with(syscall(SYS_remap_file_pages, stub, 4096, 0, 0, 0), ENODEV,
+			  "remap_file_pages");
+}
+
+/* A child inherits it, and ends alone if it takes it away. */
 static int make_child(void)
 {
-	unsigned char resident;
 	int status, pid = fork();
 
 	if (!pid)
-		_exit(mincore(stub, 4096, &resident) == -1 && errno == ENOMEM ? 0 : 1);
-	return waitpid(pid, &status, 0) != pid || status;
+		_exit(execute());
+	if (waitpid(pid, &status, 0) != pid || status)
+		return 1;
+	pid = fork();
+	if (!pid) {
+		munmap(stub, 4096);
+		_exit(0);
+	}
+	return waitpid(pid, &status, 0) != pid || !WIFSIGNALED(status) ||
+	       WTERMSIG(status) != SIGKILL;
 }
 
 static int trace(void)
@@ -356,6 +363,7 @@ static const struct harmless {
 	{ "mremap() that grows it", grow },
 	{ "mremap() that duplicates it", duplicate },
 	{ "munmap() of a part", split },
+	{ "remap_file_pages()", remap_pages },
 	{ "fork()", make_child },
 	{ "PTRACE_POKETEXT", trace },
 };

@@ -81,6 +81,27 @@ static u64 once(void *arg)
 	return 0;
 }
 
+/* Calls and probes while the signal's interrupt waits, before the guest has read it, and after. */
+static u64 meanwhile(void *arg)
+{
+	static u8 byte;
+
+	event_stack();
+	event_catch(SIGNAL, 0);
+	hypercall3(SYS_kill, hypercall0(SYS_getpid), SIGNAL, 0);
+	shared->result[0] = hypercall0(DUNE_HOSTCALL_NOW | SYS_getppid);
+	shared->result[1] = event_again();
+	shared->result[2] = hypercall3(DUNE_PROBE_WRITE, (long)&byte, 0, 0);
+	shared->result[3] = event_again();
+	__atomic_store_n(&event_run->signal.waiting, 0, __ATOMIC_RELAXED);
+	shared->result[4] = hypercall3(DUNE_PROBE_WRITE, (long)&byte, 0, 0);
+	shared->result[5] = event_again();
+	shared->result[6] = hypercall0(SYS_getppid);
+	shared->result[7] = event_again();
+	event_take();
+	return 0;
+}
+
 /*
  * A page with a protection key that the thread may access: the kernel's accesses obey PKRU, which
  * a signal's delivery sets to its first value. The guest has no such instructions.
@@ -243,6 +264,12 @@ static void once_in_child(void *arg)
 	event_start(0, once, NULL);
 }
 
+static void meanwhile_in_child(void *arg)
+{
+	event_on_signal = take_signal;
+	event_start(0, meanwhile, NULL);
+}
+
 static long until_made(long nr, long argument)
 {
 	long result;
@@ -275,6 +302,7 @@ static u64 storm(void *arg)
 		event_run->flags = seed & 1 ? DUNE_RUN_SLOW_SYSCALL : 0;
 		shared->wrong += until_made(SYS_getpid, 0) != shared->pid;
 		shared->wrong += until_made(DUNE_HOSTCALL | SYS_getpid, 0) != shared->pid;
+		shared->wrong += until_made(DUNE_HOSTCALL_NOW | SYS_getpid, 0) != shared->pid;
 		shared->wrong += until_made(DUNE_PROBE_WRITE, (long)&byte) != 0;
 		shared->wrong += until_made(DUNE_PROBE_READ, (long)&byte) != 0;
 		shared->wrong += until_made(SYS_close, -1) != -EBADF;
@@ -433,6 +461,19 @@ static void one_signal(void)
 	   shared->result[7]);
 	ok(shared->mask == 1UL << (SIGUSR2 - 1) && !shared->wrong,
 	   "the guest gets the mask, and the FPU registers (%#lx)", shared->mask);
+
+	memset((void *)shared, 0, sizeof(*shared));
+	o = in_child(meanwhile_in_child, NULL, 20);
+	ok(!o.code && shared->result[0] == ppid && !shared->result[1],
+	   "a call with DUNE_HOSTCALL_NOW is made meanwhile (%s, %ld)", outcome_text(o),
+	   shared->result[0]);
+	ok(shared->result[2] == (long)DUNE_PROBE_WRITE && shared->result[3] == 1 &&
+	   !shared->result[4] && !shared->result[5],
+	   "a probe is made when the guest has read the signal (%#lx, %ld)", shared->result[2],
+	   shared->result[4]);
+	ok(shared->result[6] == SYS_getppid && shared->result[7] == 1 && shared->taken == 1,
+	   "the signal's interrupt still waits then (%ld, %lu)", shared->result[6],
+	   shared->taken);
 }
 
 int main(void)

@@ -220,6 +220,14 @@ static void vfork_children(void)
 	printf("%d vforks, %d wrong\n", i, bad);
 }
 
+/* The result of a call that a filter answers (restrict.c). */
+static void odd(void)
+{
+	long ret = syscall(SYS_getppid);
+
+	printf("getppid: %ld, %d\n", ret, ret == -1 ? errno : 0);
+}
+
 int main(int argc, char **argv)
 {
 	const char *what = argc > 1 ? argv[1] : "";
@@ -241,6 +249,8 @@ int main(int argc, char **argv)
 		lowered();
 	if (!strcmp(what, "forks"))
 		forks("a filter");
+	if (!strcmp(what, "odd"))
+		odd();
 	if (!strcmp(what, "vfork-children"))
 		vfork_children();
 	return 0;

@@ -14,6 +14,9 @@
  *	getfl		fcntl(F_GETFL)
  *	writable	mprotect(PROT_READ | PROT_WRITE)
  *
+ * or, for "odd", a filter that answers getppid() with 512, a number that the kernel uses for calls
+ * that it makes again.
+ *
  * A helper of vdso.bash and hostile/denied.bash, not a test.
  */
 #define _GNU_SOURCE
@@ -88,6 +91,8 @@ static bool restrict_self(const char *how)
 		filter_call(SYS_fstatfs, DENIED, 0);
 	else if (!strcmp(how, "robust"))
 		filter_call(SYS_get_robust_list, DENIED, 0);
+	else if (!strcmp(how, "odd"))
+		filter_call(SYS_getppid, SECCOMP_RET_ERRNO | 512, 0);
 	else if (!strcmp(how, "late-fstatfs"))
 		deny_late(SYS_fstatfs);
 	else if (!strcmp(how, "late-fstat"))

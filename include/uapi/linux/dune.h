@@ -178,12 +178,17 @@ struct dune_granule {
 	__u64 address;
 };
 
+/* dune_private.flags */
+#define DUNE_PRIVATE_SEALED	(1U << 0)
+
 /**
  * struct dune_private - argument of DUNE_ADD_PRIVATE
  * @size:	sizeof(struct dune_private)
- * @flags:	zero
+ * @flags:	0 or DUNE_PRIVATE_SEALED
  * @pages:	in: the number of pages of 4 KB, not 0
  * @guest:	out: the guest-physical address of the first one
+ * @address:	in, with DUNE_PRIVATE_SEALED: the contents of the pages, in memory of the process;
+ *		else zero
  *
  * Adds zeroed pages to the private memory of the vCPU's address space. They are
  * contiguous in guest-physical addresses and follow those that were added
@@ -197,11 +202,18 @@ struct dune_granule {
  * vCPUs are closed. The computer does not hibernate while an address space has
  * such pages.
  *
+ * With DUNE_PRIVATE_SEALED the pages have the contents of the process's memory
+ * at @address instead, and no guest can write them: a write is a nested fault
+ * that is not resolved. The processor itself writes guest page tables, so these
+ * cannot be in sealed pages, and it writes a segment descriptor whose accessed
+ * bit is clear. DUNE_MAKE_CHILD copies all other pages and shares sealed ones,
+ * which are charged once, to the cgroup of the process that added them.
+ *
  * The ioctl fails with ENOTTY if dune_info.private_pages is 0, with EINVAL for
- * no pages, with ENOSPC if the address space would have more than
- * dune_info.private_pages, with ENOMEM, with EBUSY while the computer
- * hibernates, and with EINTR for a fatal signal. If it fails, nothing was
- * added, with one exception: if another thread unmaps the argument during the
+ * no pages and for an @address that does not fit to @flags, with ENOSPC if the
+ * address space would have more than dune_info.private_pages, with ENOMEM, with
+ * EBUSY while the computer hibernates, and with EINTR for a fatal signal. If it
+ * fails, nothing was added, with one exception: if another thread unmaps the argument during the
  * call, EFAULT can mean that the pages were added and their address was not
  * returned.
  */
@@ -210,6 +222,7 @@ struct dune_private {
 	__u32 flags;
 	__u64 pages;
 	__u64 guest;
+	__u64 address;
 };
 
 /*
@@ -237,8 +250,8 @@ struct dune_private {
  *
  * The page is mapped by mmap() of a vCPU's descriptor at offset DUNE_STUB_OFFSET, by the
  * vCPU's thread, one page, MAP_SHARED and without PROT_WRITE (EINVAL). It can be read and
- * executed. mprotect() fails with EACCES; nobody can write the page, and a child does not
- * inherit it. SIGKILL ends all processes that share the memory if the page is unmapped or
+ * executed. mprotect() fails with EACCES, and nobody can write the page. A child with a copy of the
+ * memory inherits it. SIGKILL ends all processes that share the memory if the page is unmapped or
  * replaced, and if mremap() moves it.
  *
  * DUNE_SET_STUB binds a vCPU to the stub at an address. Several vCPUs may be bound to one. From
@@ -261,15 +274,11 @@ struct dune_private {
  *    With DUNE_FAULT_GUEST in dune_run.fault_flags they are the guest-physical address. Neither
  *    has to be the linear address with which the guest made the access.
  *  - A hypercall with RAX = DUNE_HOSTCALL | number is that call, which the stub makes. It is a
- *    privileged call: none is refused. A process that such a call makes cannot run the vCPU, and
- *    dies of a signal. With a copy of the memory (fork, clone) it does not have the stub either.
- *    If it shares the memory (vfork, CLONE_VM), it executes the stub, and UD2 follows lseek(). If
- *    the guest has an action for SIGILL, the kernel then first writes a frame on the alternate
- *    stack that the child has, which with vfork is the parent's. With CLONE_THREAD no process is
- *    made, and the calling process dies of its new thread.
- *  - With RAX = DUNE_PROBE_READ or DUNE_PROBE_WRITE the stub accesses the byte at RDI in user mode,
- *    without changing it, so that the kernel grows a stack or sends the signal for the access;
- *    the result is 0. Other numbers from DUNE_PROBE_READ on have the result -ENOSYS.
+ *    privileged call: none is refused. A child that such a call makes needs a vCPU
+ *    (DUNE_MAKE_CHILD, below). With RAX = DUNE_PROBE_READ or DUNE_PROBE_WRITE the stub accesses
+ *    the byte at RDI in user mode, without changing it, so that the kernel grows a stack or sends
+ *    the signal for the access; the result is 0. Other numbers from DUNE_PROBE_READ on have the
+ *    result -ENOSYS, but for those below.
  *  - For a signal that the guest wants, it sets the kernel's action by a privileged rt_sigaction:
  *    the handler at DUNE_STUB_SIGNAL, SA_SIGINFO, SA_ONSTACK, SA_RESTORER (the kernel demands it;
  *    the restorer is never used), and a mask of all signals. By a privileged sigaltstack it gives
@@ -285,11 +294,55 @@ struct dune_private {
  *    restart_syscall if the kernel would continue the call by it (rt_sigreturn, which is not used
  *    here, would let it fail with EINTR). SA_RESTART in the kernel's action decides about it, as
  *    for any program. While the guest has not taken the interrupt of dune_run.irq_vector, each
- *    hypercall ends so, and is not made. The guest sets the field to 0.
+ *    system call ends so, and is not made, and so does each probe while dune_run.signal.waiting is
+ *    1. The guest sets the former field to 0, and the latter when it has read the signal.
+ *  - A hypercall with RAX = DUNE_HOSTCALL_NOW | number is a privileged call that is made although
+ *    the interrupt waits: for calls of the runtime's own. It must not wait for anything, since a
+ *    signal that has come does not interrupt it. If none has come, one can still come before the
+ *    call, as described above.
+ *  - A hypercall with RAX = DUNE_STUB_MOVE makes the stub use the descriptor RDI, which is of the
+ *    same vCPU, from now on. The result is 0.
  *  - The process is killed if the guest halts, shuts down or is left for an unexpected reason
  *    (DUNE_EXIT_HLT and the following), if a nested fault that the kernel did not resolve comes
  *    while an event is delivered, if a signal's frame cannot be read, and where DUNE_RUN or the
  *    stub would fail.
+ */
+
+/*
+ * Children of a guest without a host half. Before a privileged clone, clone3, fork or vfork, ring 0
+ * of the guest makes a vCPU for the child, by a hypercall with RDI = the RIP with which the child's
+ * guest begins, and RAX = one of
+ *
+ *	DUNE_MAKE_CHILD		for a child with a copy of the memory. It gets an address space of
+ *				its own, with a copy of the private memory at the same addresses
+ *				(sealed pages are not copied but shared), and with the granules that
+ *				the caller's process has now.
+ *	DUNE_MAKE_SHARED_CHILD	for a child or thread with the same memory (CLONE_VM). It gets
+ *				another vCPU of the same address space.
+ *
+ * The result is 0, or -ENOMEM, -ENOSPC, -ENFILE, -EAGAIN, -EBUSY or -EINTR as from
+ * DUNE_CREATE_VCPU, DUNE_GET_STATE and DUNE_ADD_PRIVATE. No descriptor is made. The vCPU has
+ * the registers and the state of the caller's, but RIP, and RAX 0, which is also the result of the
+ * call that makes the child. dune_run has the caller's flags. After DUNE_MAKE_CHILD, dune_run
+ * is at the same guest-physical address as the caller's. After DUNE_MAKE_SHARED_CHILD, it is
+ * at another one, which RDI contains; the page may have been that of a vCPU that is gone.
+ *
+ * The vCPU is for the next child of the calling thread, and replaces one that was made before and
+ * not used:
+ *
+ *  - DUNE_MAKE_CHILD: the fork itself takes it, so the caller may continue at once. If the
+ *    fork fails after that, it is gone.
+ *  - DUNE_MAKE_SHARED_CHILD: the child takes it at its first lseek(). Until then the caller must
+ *    make no other: it waits in CLONE_VFORK, or by its own means.
+ *
+ * After the call the child is in the stub, with RBX as its parent's. Its first lseek() finds that
+ * the descriptor is its parent's, binds the vCPU that was made to the child, puts it in the
+ * descriptor's place, close-on-exec, and lets the stub begin anew. This needs no free descriptor,
+ * no path and no right. A child that shares its parent's table of descriptors (CLONE_FILES)
+ * gets the lowest free number, in RBX. A child for which no vCPU was made, or one of the
+ * other kind, and one for which there is no memory or number, dies of SIGILL; so does the calling
+ * process if the child is its thread. If the guest has an action for SIGILL, the kernel then
+ * first writes a frame on the alternate stack that the child has, which with vfork is the parent's.
  */
 
 /* dune_stub.flags */
@@ -315,7 +368,8 @@ struct dune_regs {
  * @reserved:	zero
  * @run:	out, with DUNE_STUB_EVENTS: the guest-physical address of struct dune_run. Its page
  *		is now private memory of the address space (DUNE_ADD_PRIVATE), and mmap() of it
- *		fails with EBUSY. It is not given back with the vCPU: an address space can have
+ *		fails with EBUSY. It is not given back with the vCPU, and only
+ *		DUNE_MAKE_SHARED_CHILD uses it again: an address space can have
  *		dune_info.private_pages of such vCPUs in all. Without the flag: in, zero
  * @regs:	with DUNE_STUB_EVENTS: the registers with which the guest begins; else zero
  *
@@ -433,6 +487,10 @@ struct dune_state {
 #define DUNE_HOSTCALL		(1ULL << 32)
 #define DUNE_PROBE_READ		(2ULL << 32)
 #define DUNE_PROBE_WRITE	(3ULL << 32)
+#define DUNE_MAKE_CHILD		(4ULL << 32)
+#define DUNE_MAKE_SHARED_CHILD	(5ULL << 32)
+#define DUNE_HOSTCALL_NOW	(6ULL << 32)
+#define DUNE_STUB_MOVE		(7ULL << 32)
 
 /* dune_run.flags */
 #define DUNE_RUN_SLOW_SYSCALL	(1U << 0) /* every system call exits */
@@ -467,10 +525,10 @@ enum dune_counter {
  * @cr2:	see @trap
  * @fpstate:	uc_mcontext.fpstate: the address of the FPU registers as XSAVE has written them
  * @again:	1: the last hypercall was not made, or has to be made again; the guest clears it
- * @reserved:	zero
+ * @waiting:	1: the guest has not read this signal yet; the guest clears it
  *
- * All but @again are values from the frame, which lies in the process's memory: the program may
- * have changed them.
+ * All but @again and @waiting are values from the frame, which lies in the process's memory: the
+ * program may have changed them.
  */
 struct dune_signal {
 	__u64 info[16];
@@ -480,7 +538,7 @@ struct dune_signal {
 	__u64 cr2;
 	__u64 fpstate;
 	__u32 again;
-	__u32 reserved;
+	__u32 waiting;
 };
 
 /**

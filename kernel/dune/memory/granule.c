@@ -8,6 +8,7 @@
  * so a reader needs no lock: an assignment that it found stays valid.
  */
 #include <linux/lockdep.h>
+#include <linux/slab.h>
 
 #include "dune/memory/granule.h"
 
@@ -79,6 +80,46 @@ int granules_map(struct granules *granules, u64 gpa, u64 address)
 		ret = granules_add(granules, gpa >> GRANULE_SHIFT, address >> GRANULE_SHIFT);
 	mutex_unlock(&granules->lock);
 	return ret;
+}
+
+/* Returns a copy of @from, which may grow meanwhile, or NULL without memory. May sleep. */
+struct granules *granules_clone(struct granules *from)
+{
+	struct granules *clone = kmalloc(sizeof(*clone), GFP_KERNEL_ACCOUNT);
+
+	if (!clone)
+		return NULL;
+	granules_init(clone);
+	if (!granules_copy(clone, from))
+		return clone;
+	granules_free(clone);
+	return NULL;
+}
+
+/* Frees a map of granules_clone(), or nothing if @granules is NULL. Does not sleep. */
+void granules_free(struct granules *granules)
+{
+	if (granules)
+		granules_destroy(granules);
+	kfree(granules);
+}
+
+/*
+ * Gives @to all that @from has, which may grow meanwhile. Called in process context; may sleep.
+ * Returns 0 or an error of granules_map().
+ */
+int granules_copy(struct granules *to, struct granules *from)
+{
+	unsigned long index;
+	void *entry;
+	int err = 0;
+
+	granules_for_each(from, index, entry, 0, ULONG_MAX) {
+		err = granules_map(to, granule_base(entry), (u64)index << GRANULE_SHIFT);
+		if (err)
+			break;
+	}
+	return err;
 }
 
 static u64 within(u64 number, u64 offset)

@@ -32,6 +32,9 @@ struct granules {
 void granules_init(struct granules *granules);
 void granules_destroy(struct granules *granules);
 int granules_map(struct granules *granules, u64 gpa, u64 address);
+int granules_copy(struct granules *to, struct granules *from);
+struct granules *granules_clone(struct granules *from);
+void granules_free(struct granules *granules);
 bool granules_to_address(struct granules *granules, u64 gpa, u64 *address);
 bool granules_to_gpa(struct granules *granules, u64 address, u64 *gpa);
 

@@ -179,6 +179,18 @@ int mirror_map_granule(struct mirror *m, u64 gpa, u64 address)
 	return granules_map(&m->granules, gpa, address);
 }
 
+/* Returns the granules that the mirror has now, for granules_free(), or NULL. May sleep. */
+struct granules *mirror_clone_granules(struct mirror *m)
+{
+	return granules_clone(&m->granules);
+}
+
+/* Adds the granules of @from. May sleep. Returns 0, -EEXIST or -ENOMEM. */
+int mirror_add_granules(struct mirror *m, struct granules *from)
+{
+	return granules_copy(&m->granules, from);
+}
+
 /*
  * Finds the process's address of a guest-physical one. Returns false if the granule has none. For
  * any context.

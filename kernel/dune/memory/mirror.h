@@ -8,6 +8,7 @@
 
 #include <linux/types.h>
 
+struct granules;
 struct kick_vcpu;
 struct mirror;
 struct mirror_tree;
@@ -24,6 +25,8 @@ unsigned int mirror_granules(void);
 int mirror_get(struct mm_struct *mm, struct mirror **found);
 void mirror_put(struct mirror *mirror);
 int mirror_map_granule(struct mirror *mirror, u64 gpa, u64 address);
+struct granules *mirror_clone_granules(struct mirror *mirror);
+int mirror_add_granules(struct mirror *mirror, struct granules *from);
 bool mirror_address(struct mirror *mirror, u64 gpa, u64 *address);
 
 /*

@@ -23,6 +23,9 @@
  * The pages are charged to the memory cgroup of the process that adds them. They are not in
  * its RSS, by which the OOM killer chooses. So they are counted as page tables of the process:
  * the OOM killer adds these to the RSS, and /proc/PID/status shows them as VmPTE.
+ *
+ * A child process gets a copy (private_copy()). Sealed pages are not copied: no guest can write
+ * them, so all copies share them, by reference.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -52,6 +55,9 @@ unsigned int private_max __ro_after_init;
 /* The bits of an entry that leads to a table, and of one that leads to a page. */
 static u64 table_bits __ro_after_init;
 static u64 page_bits __ro_after_init;
+/* In an entry that leads to a page: it is not sealed. Both formats have the same bit. */
+#define WRITABLE	_PAGE_RW
+static_assert(WRITABLE == VMX_EPT_WRITABLE_MASK);
 /* The level of the table into which struct private_memory's @top is written. */
 static int top_level __ro_after_init;
 
@@ -115,93 +121,97 @@ struct private_memory *private_create(struct mm_struct *mm)
 		return NULL;
 	mutex_init(&private->lock);
 	private->mm = mm;
-	INIT_LIST_HEAD(&private->pages);
+	INIT_LIST_HEAD(&private->tables);
+	INIT_LIST_HEAD(&private->idle);
 	return private;
 }
 
-/* Frees the pages on @list, which is not valid afterwards, and takes them off the count. */
-static void free_pages_of(struct private_memory *private, struct list_head *list)
+/* Returns the entry of page @n, which was added. */
+static u64 entry_of(const struct private_memory *private, u64 n)
+{
+	const u64 *table = phys_to_virt(private->directory[n / LEVEL_ENTRIES] & PTE_PFN_MASK);
+
+	return table[n % LEVEL_ENTRIES];
+}
+
+static struct page *page_of(u64 entry)
+{
+	return pfn_to_page((entry & PTE_PFN_MASK) >> PAGE_SHIFT);
+}
+
+/* Gives up a page that @private has counted. */
+static void drop_page(struct private_memory *private, struct page *page)
+{
+	__free_page(page);
+	mm_dec_nr_ptes(private->mm);
+	cond_resched();
+}
+
+/* Gives up the pages on @list, which is not valid afterwards. */
+static void drop_list(struct private_memory *private, struct list_head *list)
 {
 	struct page *page, *next;
 
-	list_for_each_entry_safe(page, next, list, lru) {
-		__free_page(page);
-		mm_dec_nr_ptes(private->mm);
-		cond_resched();
-	}
+	list_for_each_entry_safe(page, next, list, lru)
+		drop_page(private, page);
 }
 
 /* Frees it with all pages; no vCPU of the address space exists any more. */
 void private_destroy(struct private_memory *private)
 {
-	free_pages_of(private, &private->pages);
+	u64 n;
+
+	for (n = 0; n < private->count; n++)
+		drop_page(private, page_of(entry_of(private, n)));
+	drop_list(private, &private->tables);
 	if (private->top)
 		atomic_dec(&private_users);
 	kfree(private);
 }
 
 /*
- * Adds @count zeroed pages to @list, and counts them. Returns 0, -ENOMEM, or -EINTR for a fatal
- * signal; the pages that were added are then still on @list.
+ * Returns a new page, which is counted: with the contents at @source, which is an address in the
+ * kernel or, with __user, in the process, or zeroed if both are NULL. Returns ERR_PTR(-ENOMEM),
+ * ERR_PTR(-EFAULT), or ERR_PTR(-EINTR) for a fatal signal.
  */
-static int alloc_pages_for(struct private_memory *private, struct list_head *list, u64 count)
+static struct page *new_page(struct private_memory *private, void *source,
+			     const void __user *user)
+{
+	struct page *page;
+
+	if (fatal_signal_pending(current))
+		return ERR_PTR(-EINTR);
+	cond_resched();
+	page = alloc_page(GFP_KERNEL_ACCOUNT | (source || user ? 0 : __GFP_ZERO));
+	if (!page)
+		return ERR_PTR(-ENOMEM);
+	mm_inc_nr_ptes(private->mm);
+	if (source)
+		copy_page(page_address(page), source);
+	if (user && copy_from_user(page_address(page), user, PAGE_SIZE)) {
+		drop_page(private, page);
+		return ERR_PTR(-EFAULT);
+	}
+	return page;
+}
+
+/*
+ * Adds @count pages to @list, with the contents at @user, or zeroed if @user is NULL. Returns 0 or
+ * an error of new_page(); the pages that were added are then still on @list.
+ */
+static int new_pages(struct private_memory *private, struct list_head *list, u64 count,
+		     const void __user *user)
 {
 	for (; count; count--) {
-		struct page *page = alloc_page(GFP_KERNEL_ACCOUNT | __GFP_ZERO);
+		struct page *page = new_page(private, NULL, user);
 
-		if (!page)
-			return -ENOMEM;
+		if (IS_ERR(page))
+			return PTR_ERR(page);
 		list_add_tail(&page->lru, list);
-		mm_inc_nr_ptes(private->mm);
-		if (fatal_signal_pending(current))
-			return -EINTR;
-		cond_resched();
+		if (user)
+			user += PAGE_SIZE;
 	}
 	return 0;
-}
-
-/* Moves the next page of @fresh to those of @private. Returns the page's address. */
-static u64 *take_page(struct private_memory *private, struct list_head *fresh)
-{
-	struct page *page = list_first_entry(fresh, struct page, lru);
-
-	list_move_tail(&page->lru, &private->pages);
-	return page_address(page);
-}
-
-/* Makes the directory, and tables up to the level below the top, each with one entry. */
-static void make_directory(struct private_memory *private, struct list_head *fresh)
-{
-	u64 *table = take_page(private, fresh);
-	int level;
-
-	private->directory = table;
-	for (level = 3; level < top_level; level++) {
-		u64 *above = take_page(private, fresh);
-
-		*above = __pa(table) | table_bits;
-		table = above;
-	}
-	private->top = __pa(table) | table_bits;
-}
-
-/* Maps the next page of @fresh, after a new table if the last one is full. The lock is held. */
-static void map_page(struct private_memory *private, struct list_head *fresh)
-{
-	u64 n = private->count;
-	u64 *slot, *page;
-
-	if (!(n % LEVEL_ENTRIES)) {
-		private->table = take_page(private, fresh);
-		slot = &private->directory[n / LEVEL_ENTRIES];
-		/* Guests may run: the table was cleared before they can reach it. */
-		smp_store_release(slot, __pa(private->table) | table_bits);
-	}
-	page = take_page(private, fresh);
-	/* The same holds for the page. */
-	smp_store_release(&private->table[n % LEVEL_ENTRIES], __pa(page) | page_bits);
-	/* Pairs with private_has(). */
-	smp_store_release(&private->count, n + 1);
 }
 
 /* Adds @page, of which the caller keeps its own reference, to @list. */
@@ -212,66 +222,256 @@ static void share_page(struct private_memory *private, struct list_head *list, s
 	mm_inc_nr_ptes(private->mm);
 }
 
-/*
- * Adds @count zeroed pages and then @shared, if it is not NULL, with the tables that they need. The
- * lock is held. All that can fail comes first, so that nothing was added if it fails. Returns 0,
- * -ENOMEM, -EBUSY or -EINTR.
- */
-static int add_locked(struct private_memory *private, u64 count, struct page *shared)
+/* Returns the number of tables that @private needs for @count more pages. */
+static u64 tables_for(const struct private_memory *private, u64 count)
 {
-	u64 end = private->count + count + !!shared;
-	u64 tables = DIV_ROUND_UP(end, LEVEL_ENTRIES) -
+	u64 tables = DIV_ROUND_UP(private->count + count, LEVEL_ENTRIES) -
 		     DIV_ROUND_UP(private->count, LEVEL_ENTRIES);
-	LIST_HEAD(fresh);
+
+	return private->top ? tables : tables + top_level - 2;
+}
+
+/* Moves the next table of @fresh to those of @private. Returns its address. */
+static u64 *take_table(struct private_memory *private, struct list_head *fresh)
+{
+	struct page *page = list_first_entry(fresh, struct page, lru);
+
+	list_move_tail(&page->lru, &private->tables);
+	return page_address(page);
+}
+
+/*
+ * Makes the directory, and tables up to the level below the top, each with one entry, if there are
+ * none yet. Returns 0, or -EBUSY while the computer hibernates.
+ */
+static int make_directory(struct private_memory *private, struct list_head *fresh)
+{
+	u64 *table;
+	int level;
+
+	if (private->top)
+		return 0;
+	if (!atomic_inc_unless_negative(&private_users))
+		return -EBUSY;
+	table = take_table(private, fresh);
+	private->directory = table;
+	for (level = 3; level < top_level; level++) {
+		u64 *above = take_table(private, fresh);
+
+		*above = __pa(table) | table_bits;
+		table = above;
+	}
+	private->top = __pa(table) | table_bits;
+	return 0;
+}
+
+/*
+ * Maps @page, which is counted, after a table of @fresh if the last one is full. @bits: of the
+ * entry. The lock is held.
+ */
+static void map_page(struct private_memory *private, struct list_head *fresh, struct page *page,
+		     u64 bits)
+{
+	u64 n = private->count;
+	u64 *slot;
+
+	if (!(n % LEVEL_ENTRIES)) {
+		private->table = take_table(private, fresh);
+		slot = &private->directory[n / LEVEL_ENTRIES];
+		/* Guests may run: the table was cleared before they can reach it. */
+		smp_store_release(slot, __pa(private->table) | table_bits);
+	}
+	/* The same holds for the page. */
+	smp_store_release(&private->table[n % LEVEL_ENTRIES], page_to_phys(page) | bits);
+	/* Pairs with private_has(). */
+	smp_store_release(&private->count, n + 1);
+}
+
+/*
+ * Adds the pages on @pages, which are @count, with the tables that they need. @bits: of their
+ * entries. The lock is held. All that can fail comes first, so that nothing was added if it fails.
+ * Returns 0, -ENOSPC, -EBUSY or an error of new_page().
+ */
+static int add_locked(struct private_memory *private, struct list_head *pages, u64 count, u64 bits)
+{
+	struct page *page, *next;
+	LIST_HEAD(tables);
 	int err;
 
 	lockdep_assert_held(&private->lock);
-	if (!private->top)
-		tables += top_level - 2;
-	err = alloc_pages_for(private, &fresh, tables + count);
-	if (!err && !private->top && !atomic_inc_unless_negative(&private_users))
-		err = -EBUSY;
+	if (count > private_max - private->count)
+		return -ENOSPC;
+	err = new_pages(private, &tables, tables_for(private, count), NULL);
+	err = err ?: make_directory(private, &tables);
 	if (err) {
-		free_pages_of(private, &fresh);
+		drop_list(private, &tables);
 		return err;
 	}
-	if (shared)
-		share_page(private, &fresh, shared);
-	if (!private->top)
-		make_directory(private, &fresh);
-	while (private->count < end)
-		map_page(private, &fresh);
+	list_for_each_entry_safe(page, next, pages, lru)
+		map_page(private, &tables, page, bits);
 	return 0;
 }
 
 /**
  * private_add() - add pages to the private memory of an address space
  * @private:	of the calling process
- * @count:	the number of zeroed pages
- * @shared:	another page, which gets a further reference and follows them, or NULL. No mapping
+ * @count:	the number of pages
+ * @sealed:	NULL: the pages are zeroed. Else they get the contents of the process's memory at
+ *		this address, and no guest can write them
+ * @shared:	another page, which gets a further reference and follows them, or NULL. Nobody else
  *		uses its page.lru
  * @gpa:	returns the guest-physical address of the first one
  *
  * The pages are contiguous in guest-physical addresses, from the end of those that were added
- * before. If it fails, nothing was added.
+ * before. If it fails, nothing was added. The lock is not held while the process's memory is read:
+ * that may take as long as the server of a FUSE file wants.
  *
  * Context: process, may sleep.
  * Return: 0; -EINVAL for no page; -ENOSPC for more than private_max in all; -ENOMEM; -EBUSY
- * while the computer hibernates; -EINTR for a fatal signal.
+ * while the computer hibernates; -EINTR for a fatal signal; -EFAULT.
  */
-int private_add(struct private_memory *private, u64 count, struct page *shared, u64 *gpa)
+int private_add(struct private_memory *private, u64 count, const void __user *sealed,
+		struct page *shared, u64 *gpa)
 {
-	u64 left;
+	LIST_HEAD(pages);
 	int err;
 
 	if (!count && !shared)
 		return -EINVAL;
-	if (mutex_lock_killable(&private->lock))
-		return -EINTR;
-	*gpa = private_base + (private->count << PAGE_SHIFT);
-	left = private_max - private->count;
-	err = count > left || count + !!shared > left ? -ENOSPC :
-	      add_locked(private, count, shared);
-	mutex_unlock(&private->lock);
+	/* add_locked() decides; this saves the work. */
+	if (count > private_max - READ_ONCE(private->count))
+		return -ENOSPC;
+	err = new_pages(private, &pages, count, sealed);
+	if (!err && shared)
+		share_page(private, &pages, shared);
+	if (!err)
+		err = mutex_lock_killable(&private->lock);
+	if (!err) {
+		*gpa = private_base + (private->count << PAGE_SHIFT);
+		err = add_locked(private, &pages, count + !!shared,
+				 sealed ? page_bits & ~WRITABLE : page_bits);
+		mutex_unlock(&private->lock);
+	}
+	if (err)
+		drop_list(private, &pages);
 	return err;
+}
+
+/*
+ * Adds to @to, which is empty, what @from has: sealed pages by reference, others as copies, and
+ * @run in the place of @from_run. The lock of @from is held. Returns 0, -EBUSY or an error of
+ * new_page(), after which some pages were added.
+ */
+static int copy_locked(struct private_memory *to, const struct private_memory *from,
+		       const struct page *from_run, struct page *run)
+{
+	LIST_HEAD(tables);
+	int err;
+	u64 n;
+
+	lockdep_assert_held(&from->lock);
+	err = new_pages(to, &tables, tables_for(to, from->count), NULL);
+	err = err ?: make_directory(to, &tables);
+	for (n = 0; n < from->count && !err; n++) {
+		u64 entry = entry_of(from, n);
+		struct page *page = page_of(entry);
+
+		if (entry & WRITABLE && page != from_run) {
+			page = new_page(to, page_address(page), NULL);
+			err = PTR_ERR_OR_ZERO(page);
+			if (err)
+				break;
+		} else {
+			page = page == from_run ? run : page;
+			get_page(page);
+			mm_inc_nr_ptes(to->mm);
+		}
+		map_page(to, &tables, page, entry & WRITABLE ? page_bits : page_bits & ~WRITABLE);
+	}
+	drop_list(to, &tables);
+	return err;
+}
+
+/**
+ * private_copy() - make a copy for an address space that no guest uses yet
+ * @from:	of the calling process, with pages
+ * @from_run:	the run page of the vCPU that has the copy made
+ * @run:	the run page that takes its place, if @from has it
+ *
+ * The pages are counted for the calling process until private_move(). Other guests that write
+ * pages of @from meanwhile may have some of their writes in the copy, and others not.
+ *
+ * Context: process, may sleep.
+ * Return: the copy, or an ERR_PTR() of -ENOMEM, -EBUSY, or -EINTR for a fatal signal.
+ */
+struct private_memory *private_copy(struct private_memory *from, const struct page *from_run,
+				    struct page *run)
+{
+	struct private_memory *to = private_create(current->mm);
+	int err = -EINTR;
+
+	if (!to)
+		return ERR_PTR(-ENOMEM);
+	if (!mutex_lock_killable(&from->lock)) {
+		err = copy_locked(to, from, from_run, run);
+		mutex_unlock(&from->lock);
+	}
+	if (!err)
+		return to;
+	private_destroy(to);
+	return ERR_PTR(err);
+}
+
+/* Counts the pages for @mm from now on. No guest uses them yet. */
+void private_move(struct private_memory *private, struct mm_struct *mm)
+{
+	u64 pages = private->count + DIV_ROUND_UP(private->count, LEVEL_ENTRIES) + top_level - 2;
+	long bytes = pages * PTRS_PER_PTE * sizeof(pte_t);
+
+	/* As mm_inc_nr_ptes(), for all of them. */
+	atomic_long_sub(bytes, &private->mm->pgtables_bytes);
+	atomic_long_add(bytes, &mm->pgtables_bytes);
+	private->mm = mm;
+}
+
+/* Returns whether a guest may access a page that exists, or write to it. For any context. */
+bool private_permits(const struct private_memory *private, u64 gpa, bool write)
+{
+	return !write || entry_of(private, (gpa - private_base) >> PAGE_SHIFT) & WRITABLE;
+}
+
+/*
+ * The vCPU whose run page is private memory at @gpa is gone. The page stays where it is, for
+ * another vCPU of the address space (private_take_run()). May sleep.
+ */
+void private_leave_run(struct private_memory *private, u64 gpa)
+{
+	struct page *page = page_of(entry_of(private, (gpa - private_base) >> PAGE_SHIFT));
+
+	mutex_lock(&private->lock);
+	set_page_private(page, gpa);
+	list_add(&page->lru, &private->idle);
+	mutex_unlock(&private->lock);
+}
+
+/*
+ * Returns a cleared page of private memory that was left, with a reference for the caller, or
+ * NULL. @gpa: returns where it is. May sleep.
+ */
+struct page *private_take_run(struct private_memory *private, u64 *gpa)
+{
+	struct page *page;
+
+	mutex_lock(&private->lock);
+	page = list_first_entry_or_null(&private->idle, struct page, lru);
+	if (page) {
+		list_del(&page->lru);
+		*gpa = page_private(page);
+		set_page_private(page, 0);
+		get_page(page);
+	}
+	mutex_unlock(&private->lock);
+	if (page)
+		clear_page(page_address(page));
+	return page;
 }

@@ -16,7 +16,9 @@
  * struct private_memory - the private memory of one address space
  * @lock:	held while pages are added; protects all but @mm
  * @mm:		of the address space, which holds a reference
- * @pages:	all pages and tables, by page.lru
+ * @tables:	all tables, by page.lru
+ * @idle:	pages that were run pages of vCPUs that are gone, by page.lru; page.private is
+ *		their guest-physical address
  * @top:	the entry that leads to the tables; 0 until there are pages. For the top level of
  *		a vCPU (root.h), or for the table @low of a struct mirror_tree
  * @directory:	the table of level 2, with an entry for each 2 MB
@@ -29,7 +31,8 @@
 struct private_memory {
 	struct mutex lock;	/* see @lock above */
 	struct mm_struct *mm;
-	struct list_head pages;
+	struct list_head tables;
+	struct list_head idle;
 	u64 top;
 	u64 *directory;
 	u64 *table;
@@ -47,7 +50,14 @@ void private_cleanup(void);
 /* For process context; may sleep. */
 struct private_memory *private_create(struct mm_struct *mm);
 void private_destroy(struct private_memory *private);
-int private_add(struct private_memory *private, u64 count, struct page *shared, u64 *gpa);
+int private_add(struct private_memory *private, u64 count, const void __user *sealed,
+		struct page *shared, u64 *gpa);
+struct private_memory *private_copy(struct private_memory *from, const struct page *from_run,
+				    struct page *run);
+void private_move(struct private_memory *private, struct mm_struct *mm);
+bool private_permits(const struct private_memory *private, u64 gpa, bool write);
+void private_leave_run(struct private_memory *private, u64 gpa);
+struct page *private_take_run(struct private_memory *private, u64 *gpa);
 
 /* Returns whether a guest-physical address is that of a page. For any context. */
 static inline bool private_has(const struct private_memory *private, u64 gpa)

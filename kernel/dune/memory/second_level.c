@@ -5,6 +5,7 @@
 #include <linux/mm.h>
 #include <linux/mmap_lock.h>
 
+#include "dune/memory/granule.h"
 #include "dune/memory/second_level.h"
 
 DEFINE_STATIC_KEY_FALSE(second_level_mirrored);
@@ -84,6 +85,7 @@ void second_level_put(struct second_level *space)
 	}
 	if (space->private)
 		private_destroy(space->private);
+	granules_free(space->inherited);
 	if (space->shootdown)
 		shootdown_put(space->shootdown);
 }
@@ -124,33 +126,74 @@ static struct private_memory *get_private(struct second_level *space)
 	return private;
 }
 
-int second_level_add_private(struct second_level_vcpu *vcpu, u64 count, struct page *shared,
-			     u64 *gpa)
+int second_level_add_private(struct second_level_vcpu *vcpu, u64 count,
+			     const void __user *sealed, struct page *shared, u64 *gpa)
 {
 	struct private_memory *private = get_private(vcpu->space);
 	int err;
 
 	if (!private)
 		return -ENOMEM;
-	err = private_add(private, count, shared, gpa);
+	err = private_add(private, count, sealed, shared, gpa);
 	if (!err)
 		link_private(vcpu, private->top);
 	return err;
 }
 
 /*
- * A guest may access a page of private memory in any way. So a fault there means that another
- * vCPU's thread has added the page since the access, or that this vCPU's top level has no link
- * yet.
+ * A guest may access a page of private memory in any way, unless it is sealed. So any other fault
+ * there means that another vCPU's thread has added the page since the access, or that this vCPU's
+ * top level has no link yet.
  */
-bool second_level_fill_private(struct second_level_vcpu *vcpu, u64 gpa)
+bool second_level_fill_private(struct second_level_vcpu *vcpu, u64 gpa, u32 flags)
 {
 	struct private_memory *private = READ_ONCE(vcpu->space->private);
 
-	if (!private || !private_has(private, gpa))
+	if (!private || !private_has(private, gpa) ||
+	    !private_permits(private, gpa, flags & DUNE_FAULT_WRITE))
 		return false;
 	link_private(vcpu, private->top);
 	return true;
+}
+
+int second_level_copy(struct second_level *to, const struct second_level *from,
+		      const struct page *from_run, struct page *run)
+{
+	struct private_memory *copy = private_copy(from->private, from_run, run);
+
+	if (IS_ERR(copy))
+		return PTR_ERR(copy);
+	to->private = copy;
+	if (!from->mirror)
+		return 0;
+	to->inherited = mirror_clone_granules(from->mirror);
+	return to->inherited ? 0 : -ENOMEM;
+}
+
+void second_level_move_private(struct second_level *space, struct mm_struct *mm)
+{
+	private_move(space->private, mm);
+}
+
+void second_level_leave_run(struct second_level *space, u64 gpa)
+{
+	private_leave_run(space->private, gpa);
+}
+
+struct page *second_level_take_run(struct second_level *space, u64 *gpa)
+{
+	return private_take_run(space->private, gpa);
+}
+
+int second_level_inherit(struct second_level *space)
+{
+	int err = space->inherited ? mirror_add_granules(space->mirror, space->inherited) : 0;
+
+	if (err)
+		return err;
+	granules_free(space->inherited);
+	space->inherited = NULL;
+	return 0;
 }
 
 /* Adds a vCPU to those that are kicked, if changes of memory kick vCPUs. */
@@ -174,21 +217,28 @@ static void remove_kick(struct second_level *space, struct kick_vcpu *kick)
 
 int second_level_add_vcpu(struct second_level *space, struct second_level_vcpu *vcpu)
 {
+	struct private_memory *private = READ_ONCE(space->private);
 	int err = add_kick(space, &vcpu->kick);
 
 	if (err)
 		return err;
-	vcpu->space = space;
-	if (space->mirror)
-		return 0;
-	err = root_create(&vcpu->root, current->mm);
-	if (err)
+	if (!space->mirror)
+		err = root_create(&vcpu->root, current->mm);
+	if (err) {
 		remove_kick(space, &vcpu->kick);
-	return err;
+		return err;
+	}
+	vcpu->space = space;
+	/* Pairs with private_has(): then there is a top. */
+	if (private && smp_load_acquire(&private->count))
+		link_private(vcpu, private->top);
+	return 0;
 }
 
 void second_level_remove_vcpu(struct second_level_vcpu *vcpu)
 {
+	if (!vcpu->space)
+		return;
 	root_destroy(&vcpu->root);
 	remove_kick(vcpu->space, &vcpu->kick);
 }

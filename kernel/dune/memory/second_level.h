@@ -43,20 +43,24 @@ DECLARE_STATIC_KEY_FALSE(second_level_kicks);
  * @shootdown:	if it is shared and the kernel flushes TLBs without interrupts: kicks
  *		the vCPUs; else NULL
  * @private:	memory of the address space alone; NULL before the first page is added
+ * @inherited:	the granules that the mirror gets by second_level_inherit(); NULL afterwards, and
+ *		if there are none
  *
  * Between second_level_get() and second_level_put() only @private changes, once, without a lock
- * (second_level_add_private()). @tree and @private have locks of their own.
+ * (second_level_add_private()), and @inherited before the first vCPU is added. @tree and @private
+ * have locks of their own.
  */
 struct second_level {
 	struct mirror *mirror;
 	struct mirror_tree *tree;
 	struct shootdown *shootdown;
 	struct private_memory *private;
+	struct granules *inherited;
 };
 
 /**
  * struct second_level_vcpu - the second level of one vCPU
- * @space:	that of its address space
+ * @space:	that of its address space; NULL until second_level_add_vcpu()
  * @root:	if it is shared: the vCPU's top level
  * @kick:	gets the vCPU out of the guest after a change of the memory
  * @tlb_gen:	the count of changes for which the TLB tag is known to be clean: see
@@ -113,23 +117,47 @@ static inline unsigned int second_level_private_pages(void)
 }
 
 /*
- * Adds @count pages of 4 KB to private memory, and then @shared, if it is not NULL; for
- * second_level_private_pages() other than 0. @gpa: returns the guest-physical address of the first
- * one. For the vCPU's thread; may sleep. Returns 0 or an error of private_add().
+ * Adds @count pages of 4 KB to private memory, zeroed or with the contents at @sealed, and then
+ * @shared, if it is not NULL; for second_level_private_pages() other than 0. @gpa: returns the
+ * guest-physical address of the first one. For the vCPU's thread; may sleep. Returns 0 or an error
+ * of private_add(), which describes the arguments.
  */
-int second_level_add_private(struct second_level_vcpu *vcpu, u64 count, struct page *shared,
-			     u64 *gpa);
+int second_level_add_private(struct second_level_vcpu *vcpu, u64 count,
+			     const void __user *sealed, struct page *shared, u64 *gpa);
 
 /*
- * A nested page fault at a guest-physical address that stands for no address of the process.
- * Returns whether the guest may try again. For the vCPU's thread, in process context.
+ * For an address space whose process does not exist yet. second_level_copy() gives it a copy of
+ * the private memory of @from, which has some, with @run in the place of @from_run, and the
+ * granules that @from has now: what its process assigns later is not the child's. It may sleep, and
+ * returns 0 or an error of private_copy(). When the process exists, which has @mm, the other two
+ * are called in it: second_level_move_private() counts the pages for it, and, after
+ * second_level_get(), second_level_inherit() gives the granules to its mirror, if there is one. The
+ * latter may sleep, and returns 0, -ENOMEM, or -EEXIST if the process has given some of them other
+ * addresses.
  */
-bool second_level_fill_private(struct second_level_vcpu *vcpu, u64 gpa);
+int second_level_copy(struct second_level *to, const struct second_level *from,
+		      const struct page *from_run, struct page *run);
+void second_level_move_private(struct second_level *space, struct mm_struct *mm);
+int second_level_inherit(struct second_level *space);
 
 /*
- * Adds a vCPU of the calling thread, or removes a vCPU that will not run any more. Called in
- * process context; both may sleep. second_level_add_vcpu() returns 0, -ENOMEM, or -ENOSPC: there
- * are KICK_VCPUS already.
+ * A run page that is private memory, at @gpa, is left when its vCPU is gone, and taken for another
+ * vCPU of the address space: see private_leave_run() and private_take_run(). Both may sleep.
+ */
+void second_level_leave_run(struct second_level *space, u64 gpa);
+struct page *second_level_take_run(struct second_level *space, u64 *gpa);
+
+/*
+ * A nested page fault, with DUNE_FAULT_* in @flags, at a guest-physical address that stands for no
+ * address of the process. Returns whether the guest may try again. For the vCPU's thread, in
+ * process context.
+ */
+bool second_level_fill_private(struct second_level_vcpu *vcpu, u64 gpa, u32 flags);
+
+/*
+ * Adds a vCPU of the calling process, or removes a vCPU that will not run any more, if it was
+ * added. Called in process context; both may sleep. second_level_add_vcpu() returns 0, -ENOMEM, or
+ * -ENOSPC: there are KICK_VCPUS already.
  */
 int second_level_add_vcpu(struct second_level *space, struct second_level_vcpu *vcpu);
 void second_level_remove_vcpu(struct second_level_vcpu *vcpu);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /* Random states: see states.h. */
+#define _GNU_SOURCE
 #include "states.h"
 #include "by_stub.h"
 #include "private.h"
@@ -9,10 +10,12 @@
 #include "x86.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -353,6 +356,11 @@ static void random_ioctl(void)
 		buffer[0] = (buffer[0] & ~0xffffffffUL) | (request >> 16 & 0x3fff);
 	if (chance(4))
 		request ^= 1U << below(32);
+	if (request == DUNE_ADD_PRIVATE && chance(2)) {
+		buffer[0] = sizeof(struct dune_private) | (u64)DUNE_PRIVATE_SEALED << 32;
+		buffer[1] = below(20);
+		buffer[3] = value();
+	}
 	long ret = raw_syscall(SYS_ioctl, fd, request, argument, 0, 0, 0);
 
 	counts->ioctls++;
@@ -391,6 +399,57 @@ static void catch_by_stub(char *at)
 		sigaction(caught[i], &sa, NULL);
 }
 
+static u8 *put_mov(u8 *at, u8 opcode, u64 value)
+{
+	*at++ = 0x48;
+	*at++ = opcode;
+	memcpy(at, &value, 8);
+	return at + 8;
+}
+
+static u8 *put_hypercall(u8 *at)
+{
+	memcpy(at, guest_vmx ? "\x0f\x01\xc1" : "\x0f\x01\xd9", 3);
+	return at + 3;
+}
+
+/* RAX of a hypercall that a guest without a host half can make. */
+static u64 message(void)
+{
+	static const u64 calls[] = { 0, DUNE_HOSTCALL, DUNE_HOSTCALL_NOW };
+	static const u64 others[] = {
+		DUNE_PROBE_READ, DUNE_PROBE_WRITE, DUNE_MAKE_CHILD, DUNE_MAKE_SHARED_CHILD,
+		DUNE_STUB_MOVE,
+	};
+
+	if (chance(3))
+		return others[below(sizeof(others) / sizeof(others[0]))];
+	return calls[below(sizeof(calls) / sizeof(calls[0]))] | below(470);
+}
+
+/*
+ * Puts code before the random code that makes a vCPU for a child, and then a child, which begins in
+ * the random code. It may be of the wrong kind, and begin somewhere else.
+ */
+static void put_fork(void)
+{
+	static const u64 flags[] = {
+		SIGCHLD, CLONE_VM | CLONE_VFORK | SIGCHLD, CLONE_FILES | SIGCHLD, CLONE_VM,
+		CLONE_VM | CLONE_SIGHAND | CLONE_THREAD | CLONE_FILES,
+	};
+	static const struct rlimit limit = { 40, 40 };
+	u8 *at = code;
+
+	setrlimit(RLIMIT_NPROC, &limit);
+	at = put_mov(at, 0xb8, chance(3) ? DUNE_MAKE_SHARED_CHILD : DUNE_MAKE_CHILD);
+	at = put_mov(at, 0xbf, chance(20) ? value() : (u64)code + 64 + below(32));
+	at = put_hypercall(at);
+	at = put_mov(at, 0xb8, DUNE_HOSTCALL | SYS_clone);
+	at = put_mov(at, 0xbf, flags[below(sizeof(flags) / sizeof(flags[0]))]);
+	at = put_mov(at, 0xbe, chance(4) ? value() : 0);
+	put_hypercall(at);
+}
+
 /*
  * Runs a state without a host half (DUNE_STUB_EVENTS), on a vCPU of its own, whose run page the
  * guest can write. Only the end of the process ends it.
@@ -423,11 +482,15 @@ static void run_to_the_end(void)
 	argument.irq_vector = 32 + below(224);
 	for (int i = 0; i < 16; i++)
 		r[i] = chance(3) ? PRIVATE_AT + below(sizeof(struct dune_run)) : value();
-	if (chance(2))
-		argument.regs.rax = below(470) | (chance(2) ? DUNE_HOSTCALL : 0);
-	else if (chance(3))
-		argument.regs.rax = chance(2) ? DUNE_PROBE_READ : DUNE_PROBE_WRITE;
+	if (!chance(3))
+		argument.regs.rax = message();
+	if (argument.regs.rax == DUNE_STUB_MOVE && !chance(3))
+		argument.regs.rdi = chance(2) ? fd : g->fd;
 	argument.regs.rip = (u64)code + below(32);
+	if (chance(3)) {
+		put_fork();
+		argument.regs.rip = (u64)code;
+	}
 	argument.regs.rsp = chance(4) ? value() : (u64)g->mem->stack + 65536;
 	argument.regs.rflags = chance(2) ? 2 : rnd() & 0x3fffff;
 	counts->state = s;

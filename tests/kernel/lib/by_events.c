@@ -63,6 +63,7 @@ static void on_trap(struct guest_frame *frame)
 	u64 cr2;
 
 	if (frame->vector == EVENT_VECTOR) {
+		__atomic_store_n(&event_run->signal.waiting, 0, __ATOMIC_RELAXED);
 		if (event_keeps_fpu)
 			load_fpu(event_run->signal.fpstate);
 		if (event_on_signal)

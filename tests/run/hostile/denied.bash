@@ -34,4 +34,6 @@ is "$(without getfl ./sh -c ': >>./sh && echo opened')" \
 is "$(without robust "$bin/limits" forks)" \
 	"$(printf 'a filter: fork: 0xb00\na filter: vfork: 0xffffffff')" \
 	"without get_robust_list there is no vfork"
+is "$(LIMIT=20 without odd "$bin/limits" odd)" "getppid: -1, 512" \
+	"a result of -512 is not taken for a call to be made again"
 finish

@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The vCPU of a child process or thread, for a guest without a host half (event.c). The guest makes
+ * it by a hypercall, before it makes the child by a call in the stub (<linux/dune.h> has the
+ * contract). Until the child has entered it, the vCPU is unborn: it has no thread.
+ *
+ * An unborn vCPU has no descriptor, so no process can be given one. This is where it is meanwhile:
+ *  - in its maker, as dune_vcpu.child, until the maker's thread has made the child;
+ *  - then, if the child has a copy of the memory, in the child's mapping of the stub, where the
+ *    fork itself puts it (stub.c), so that no other process can have it. It goes with the mapping
+ *    if the child dies before it has entered.
+ *
+ * The child executes nothing but the stub. Its first lseek() names its maker's vCPU, which is not
+ * its own. This makes the unborn vCPU the thread's own, and puts it in the descriptor's place.
+ * The child needs no path, no right and no free descriptor.
+ */
+#include <linux/err.h>
+#include <linux/fdtable.h>
+#include <linux/file.h>
+#include <linux/mm.h>
+#include <linux/sched.h>
+#include <linux/sched/task.h>
+#include <linux/sched/task_stack.h>
+
+#include "dune/child.h"
+#include "dune/stub.h"
+#include "dune/vcpu.h"
+#include "dune/vcpu_ops.h"
+#include "dune/vm.h"
+
+/* Returns whether the child that will enter @child has its own copy of @parent's memory. */
+static bool has_copy(const struct dune_vcpu *child, const struct dune_vcpu *parent)
+{
+	return child->vm != parent->vm;
+}
+
+/* Gives @child the state of @parent, which is not in a run. Returns 0 or -EAGAIN. */
+static int copy_state(struct dune_vcpu *child, struct dune_vcpu *parent)
+{
+	struct dune_state state = { .size = sizeof(state) };
+	int err = vcpu_ops->get_state(parent, &state);
+
+	if (err)
+		return err;
+	vcpu_ops->set_state(child, &state);
+	child->run->regs = parent->run->regs;
+	child->run->regs.rax = 0;
+	child->run->flags = parent->run->flags;
+	child->stub = parent->stub;
+	child->pkru = parent->pkru;
+	child->signal_vector = parent->signal_vector;
+	child->events = parent->events;
+	child->mapped = parent->mapped;
+	return 0;
+}
+
+/*
+ * Returns a vCPU with a copy of @parent's private memory and granules, or an ERR_PTR(). Its run
+ * page is where @parent has its own.
+ */
+static struct dune_vcpu *make_copy(struct dune_vcpu *parent)
+{
+	struct dune_vm *vm = vm_new_child();
+	struct dune_vcpu *child;
+	int err;
+
+	if (IS_ERR(vm))
+		return ERR_CAST(vm);
+	child = vcpu_alloc(vm, parent->smap, NULL);
+	vm_put(vm);
+	if (IS_ERR(child))
+		return child;
+	err = second_level_copy(&vm->second_level, &parent->vm->second_level,
+				virt_to_page(parent->run), virt_to_page(child->run));
+	if (err) {
+		vcpu_free(child);
+		return ERR_PTR(err);
+	}
+	child->run_gpa = parent->run_gpa;
+	return child;
+}
+
+/* Returns a vCPU of @parent's address space, or an ERR_PTR(). */
+static struct dune_vcpu *make_shared(struct dune_vcpu *parent)
+{
+	struct second_level *space = &parent->vm->second_level;
+	struct dune_vcpu *child;
+	u64 gpa = 0;
+	struct page *run = second_level_take_run(space, &gpa);
+	int err;
+
+	child = vcpu_alloc(parent->vm, parent->smap, run);
+	if (IS_ERR(child)) {
+		if (run)
+			second_level_leave_run(space, gpa);
+		return child;
+	}
+	child->run_gpa = gpa;
+	err = run ? 0 : second_level_add_private(&parent->second_level, 0, NULL,
+						 virt_to_page(child->run), &child->run_gpa);
+	if (!err)
+		err = vcpu_join(child);
+	if (!err)
+		return child;
+	vcpu_free(child);
+	return ERR_PTR(err);
+}
+
+/* Returns the file of a new unborn vCPU, or an ERR_PTR(). */
+static struct file *make(struct dune_vcpu *parent, bool shared, u64 rip)
+{
+	struct dune_vcpu *child = shared ? make_shared(parent) : make_copy(parent);
+	int err;
+
+	if (IS_ERR(child))
+		return ERR_CAST(child);
+	err = copy_state(child, parent);
+	if (err) {
+		vcpu_free(child);
+		return ERR_PTR(err);
+	}
+	child->run->regs.rip = rip;
+	if (shared)
+		child->run->regs.rdi = child->run_gpa;
+	return vcpu_file(child);
+}
+
+/*
+ * Carries out the hypercall in @vcpu->frame, by which the run has ended: it makes an unborn vCPU.
+ * The thread must then go to user mode, where the kernel closes the file of an earlier one, before
+ * it enters the guest again. For the vCPU's thread; may sleep.
+ */
+void child_serve(struct dune_vcpu *vcpu)
+{
+	bool shared = vcpu->frame.orig_ax == DUNE_MAKE_SHARED_CHILD;
+	struct file *file = make(vcpu, shared, vcpu->frame.di), *old;
+
+	vcpu->run->regs.rax = PTR_ERR_OR_ZERO(file);
+	if (IS_ERR(file))
+		return;
+	old = xchg(&vcpu->child, file);
+	if (old)
+		fput(old);
+}
+
+/*
+ * Takes the unborn vCPU from @parent, if it is of the kind: @copy as has_copy(). One of the other
+ * kind is lost. Returns its file, to which the caller gets a reference, or NULL.
+ */
+static struct file *take(struct dune_vcpu *parent, bool copy)
+{
+	struct file *file = xchg(&parent->child, NULL);
+
+	if (!file || has_copy(vcpu_of(file), parent) == copy)
+		return file;
+	fput(file);
+	return NULL;
+}
+
+/*
+ * The calling thread is in a fork, which copies the mapping of @stub. Returns the file of the
+ * unborn vCPU that it has made for the child, or NULL. Does not sleep.
+ */
+struct file *child_of_fork(unsigned long stub)
+{
+	const struct pt_regs *regs = task_pt_regs(current);
+	struct file *file, *child = NULL;
+	struct dune_vcpu *vcpu;
+
+	if (regs->ip != stub + DUNE_STUB_CALL + STUB_CALL_LENGTH)
+		return NULL;
+	file = fget(regs->bx);
+	if (!file)
+		return NULL;
+	vcpu = vcpu_of(file);
+	if (vcpu && vcpu->task == current && vcpu->stub == stub)
+		child = take(vcpu, true);
+	fput(file);
+	return child;
+}
+
+/*
+ * Puts @file, of the thread's vCPU, in the place of @old, its maker's. If the maker has the same
+ * table of descriptors, @file gets another number, which the stub finds in the thread's registers.
+ * Returns 0, and then takes over the reference to @file, or a negative errno.
+ */
+static int place(struct file *old, const struct dune_vcpu *parent, struct file *file)
+{
+	struct pt_regs *regs = task_pt_regs(current);
+	int fd;
+
+	if (READ_ONCE(parent->task->files) != current->files)
+		return vcpu_replace_file(regs->bx, old, file);
+	fd = get_unused_fd_flags(O_CLOEXEC);
+	if (fd < 0)
+		return fd;
+	fd_install(fd, file);
+	regs->bx = fd;
+	regs->di = fd;
+	return 0;
+}
+
+/*
+ * Makes the calling thread the thread of @child, which it has taken. Returns 0 or a negative errno;
+ * with -ERESTARTNOINTR it can be called again.
+ */
+static int bear(struct dune_vcpu *child)
+{
+	int err = 0;
+
+	if (child->vm->unborn)
+		err = vm_settle(child->vm);
+	if (!err && !child->second_level.space)
+		err = vcpu_join(child);
+	if (!err)
+		child->task = get_task_struct(current);
+	return err;
+}
+
+/**
+ * child_enter() - the first lseek() of a child
+ * @file:	of its maker's vCPU
+ * @parent:	this vCPU, which is not of the calling thread
+ *
+ * The stub then calls lseek() again with the same arguments, for the thread's own vCPU. If a signal
+ * or a tracer has interrupted this one, the kernel restarts it. If it fails, the stub ends the
+ * child.
+ *
+ * Context: process, in lseek(); may sleep.
+ * Return: 0, and the thread continues at DUNE_STUB_ENTER; a negative errno, -EPERM if there is no
+ * unborn vCPU for the caller, or if the caller is not the stub.
+ */
+loff_t child_enter(struct file *file, struct dune_vcpu *parent)
+{
+	bool copy = current->mm != parent->vm->mm;
+	struct file *child;
+	int err;
+
+	if (!stub_enters(parent))
+		return -EPERM;
+	child = copy ? stub_take_child(parent->stub) : take(parent, false);
+	if (!child)
+		return -EPERM;
+	err = bear(vcpu_of(child));
+	if (!err)
+		err = place(file, parent, child);
+	if (!err) {
+		stub_enter_again(parent);
+		return 0;
+	}
+	if (err != -ERESTARTNOINTR || !stub_put_child(parent->stub, child))
+		fput(child);
+	return err;
+}

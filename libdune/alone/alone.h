@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * The functions that the files of this folder share. All of it runs in ring 0, with interrupts off,
+ * in a process without a host half (dune_stub_use()): the thread executes nothing in user mode but
+ * the stub of the module (DUNE_STUB_EVENTS in <linux/dune.h>). Interrupts are on only while ring 3
+ * runs, and ring 0 makes no SYSCALL. services.c has the table of what guest/ calls here.
+ *
+ * A signal comes in two steps. The module stores it in the run page, with the kernel's mask set to
+ * all signals, and an interrupt waits for ring 3. Ring 0 reads it (dune_alone_collect()) when that
+ * interrupt comes, or earlier where it needs the FPU registers of the program, which the kernel has
+ * put into the signal's frame. From there on it is in the queue, as with a host half, and the
+ * interrupt delivers it.
+ */
+#ifndef LIBDUNE_ALONE_H
+#define LIBDUNE_ALONE_H
+
+#include "copy.h"
+#include "guest.h"
+#include "text.h"
+
+/* What the module reports of a signal. The values come from memory of the process. */
+struct dune_event {
+	struct ksiginfo info;
+	u64 mask;
+	u64 trapno, error, cr2;
+};
+
+/* Makes a call of the library's own that a guest may not make (struct dune_services, @call). */
+static inline long call(long nr, long a0, long a1, long a2, long a3)
+{
+	return dune_hypercall(DUNE_HOSTCALL_NOW | nr, a0, a1, a2, a3, 0, 0);
+}
+
+static inline void set_mask(u64 set, u64 *old)
+{
+	dune_hypercall(__NR_rt_sigprocmask, SIG_SETMASK, (long)&set, (long)old, SIGSET_SIZE, 0, 0);
+}
+
+/* signal.c */
+bool dune_alone_take(struct dune_thread *t, struct dune_event *e);
+void dune_alone_queue(struct dune_thread *t, const struct dune_event *e, bool fault);
+bool dune_alone_collect(struct dune_thread *t);
+void dune_alone_signal(struct dune_tf *tf);
+
+/* fault.c */
+void dune_alone_fault(struct dune_tf *tf);
+bool dune_alone_readable(struct dune_thread *t, u64 address);
+
+/* process.c */
+long dune_alone_make_child(const struct dune_tf *tf, struct dune_clone *c);
+long dune_alone_execute(long fd, long name, long argv, long envp, long flags);
+
+/* special.c */
+long dune_alone_special(struct dune_tf *tf);
+void dune_alone_look_at_cpu(struct dune_thread *t);
+
+/* end.c */
+void dune_alone_die(int sig) __noreturn;
+void dune_alone_fatal(const char *what, long err, int sig) __noreturn;
+
+#endif /* LIBDUNE_ALONE_H */

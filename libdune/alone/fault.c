@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+/*
+ * Page faults of the second level without a host half: the kernel has not resolved the access, and
+ * the module has raised #PF (DUNE_PF_NESTED). As in host/fault.c, the address is probed in user
+ * mode, here by the stub: either that succeeds, and the guest continues; or the kernel sends the
+ * signal that the program should get.
+ */
+#include "alone.h"
+
+/* If the same fault comes this often, the kernel does not resolve it. */
+#define MAX_REPEATS	1000
+
+/* Returns whether @e is the signal of a probe of @address: see in_probe() in host/signal.c. */
+static bool is_fault(const struct dune_event *e, u64 address)
+{
+	return (sigbit(e->info.signo) & PROBE_SIGNALS) && e->info.code > 0 &&
+	       (address >= USER_END || (e->info.addr ^ address) < PAGE);
+}
+
+/* Probes @address. Returns false if a signal came first, or by the probe. */
+static bool probe(u64 address, u32 flags)
+{
+	long nr = flags & DUNE_FAULT_WRITE ? DUNE_PROBE_WRITE : DUNE_PROBE_READ;
+
+	return dune_syscall_forward(nr, address, 0, 0, 0, 0, 0) != DUNE_AGAIN || !dune_is_again();
+}
+
+/* Sends to the kernel a signal that came during a silent probe. Its mask is set again. */
+static void send_held(struct dune_thread *t)
+{
+	static const int signals[] = { SIGSEGV, SIGBUS };
+	u64 set = t->held_set;
+	int i;
+
+	t->held_set = 0;
+	for (i = 0; i < 2; i++) {
+		if (set & sigbit(signals[i]))
+			dune_hypercall(__NR_rt_tgsigqueueinfo,
+				       dune_hypercall(__NR_getpid, 0, 0, 0, 0, 0, 0),
+				       dune_hypercall(__NR_gettid, 0, 0, 0, 0, 0, 0),
+				       signals[i], (long)&t->held[i], 0, 0);
+	}
+}
+
+/* Keeps such a signal. A second one with its number is lost, as always (signal(7)). */
+static void hold(struct dune_thread *t, const struct dune_event *e)
+{
+	u64 bit = sigbit(e->info.signo);
+
+	if (!(bit & PROBE_SIGNALS) || (t->held_set & bit))
+		return;
+	t->held[e->info.signo == SIGBUS] = e->info;
+	t->held_set |= bit;
+}
+
+/*
+ * The signal of a silent probe is not for the program, so its interrupt must not stay either: the
+ * module would refuse the program's next call because of it. The call after this ends the run, and
+ * the next run has no interrupt.
+ */
+static void drop_interrupt(struct dune_thread *t)
+{
+	if (!t->nsig)
+		WRITE_ONCE(t->run->irq_vector, 0);
+}
+
+/*
+ * Probes @address without sending a signal to the program, even if the program blocks SIGSEGV and
+ * SIGBUS. One that was pending stays pending. First all signals are blocked: one that came before
+ * goes into the queue, with the mask that it found.
+ */
+static bool probe_silent(struct dune_thread *t, u64 address, u32 flags)
+{
+	struct dune_event e;
+	bool made, done;
+	u64 old;
+
+	do {
+		set_mask(~0ULL, &old);
+	} while (dune_alone_collect(t));
+	do {
+		set_mask(~PROBE_SIGNALS, NULL);
+		made = probe(address, flags);
+		done = made;
+		if (dune_alone_take(t, &e)) {
+			if (is_fault(&e, address))
+				done = true;
+			else
+				hold(t, &e);
+		}
+	} while (!done);
+	drop_interrupt(t);
+	call(__NR_rt_sigprocmask, SIG_SETMASK, (long)&old, 0, SIGSET_SIZE);
+	if (unlikely(t->held_set))
+		send_held(t);
+	return made;
+}
+
+/* Returns whether user mode can read the byte at @address. Sends no signal. */
+bool dune_alone_readable(struct dune_thread *t, u64 address)
+{
+	return address < USER_END && probe_silent(t, address, 0);
+}
+
+/* Returns a number that grows with each system call. */
+static u64 calls_made(const struct dune_thread *t)
+{
+	const __u64 *n = t->run->counters;
+
+	return n[DUNE_COUNT_SYSCALL_FAST] + n[DUNE_COUNT_SYSCALL_SLOW] + n[DUNE_COUNT_HOSTCALL];
+}
+
+/*
+ * Counts how often the same fault comes without a reason that the probe shows, and ends a process
+ * that makes no progress. A system call between two faults is progress.
+ */
+static void count_repeats(struct dune_thread *t, const struct dune_tf *tf, u64 address,
+			  bool progress)
+{
+	if (progress || t->fault_rip != tf->rip || t->fault_address != address) {
+		t->fault_rip = tf->rip;
+		t->fault_address = address;
+		t->fault_repeats = 0;
+	}
+	if (++t->fault_repeats > MAX_REPEATS)
+		dune_alone_fatal("a page fault that does not end", 0, SIGSEGV);
+}
+
+/* Tells the kernel of a granule that it does not know. */
+static void granule_fault(struct dune_thread *t, u64 gpa)
+{
+	struct dune_granule g;
+	long err = dune_granule_describe(gpa, &g);
+
+	if (err)
+		dune_alone_fatal("a page-table entry leads to no memory of the process", 0,
+				 SIGSEGV);
+	err = call(__NR_ioctl, t->vcpu, DUNE_MAP_GRANULE, (long)&g, 0);
+	if (err)
+		dune_alone_fatal("DUNE_MAP_GRANULE failed", err, SIGBUS);
+}
+
+/*
+ * A fault of ring 3: the program gets the signal, if there is one. Returns whether the program can
+ * access the memory.
+ */
+static bool program_fault(struct dune_thread *t, struct dune_tf *tf, u64 address, u32 flags)
+{
+	struct dune_event e;
+
+	if (!probe(address, flags)) {
+		/* Another signal is delivered first; then the program faults again. */
+		if (dune_alone_take(t, &e))
+			dune_alone_queue(t, &e, is_fault(&e, address));
+		return false;
+	}
+	if (!(flags & DUNE_FAULT_EXEC))
+		return true;
+	/* Memory that can be read but not executed: no instruction of the stub faults so. */
+	tf->error = PF_PRESENT | PF_USER | PF_INSTR;
+	dune_signal_fault(tf, SIGSEGV, SEGV_ACCERR, address, false);
+	return false;
+}
+
+/* A fault of ring 0, which can neither take a signal nor continue without an answer. */
+static bool own_fault(struct dune_thread *t, struct dune_tf *tf, u64 address, u32 flags)
+{
+	u64 fixup;
+
+	if (probe_silent(t, address, flags))
+		return true;
+	fixup = dune_fixup(tf->rip);
+	if (!fixup)
+		dune_alone_die(SIGSEGV);
+	tf->rip = fixup;
+	return false;
+}
+
+/* The handler of VEC_NESTED. */
+void dune_alone_fault(struct dune_tf *tf)
+{
+	struct dune_thread *t = dune_self();
+	u64 address = READ_ONCE(t->run->fault_address);
+	u32 flags = READ_ONCE(t->run->fault_flags);
+	bool progress = calls_made(t) != t->fault_calls, repeats = true;
+
+	tf->vector = VEC_PF;
+	tf->error &= ~(u64)PF_NESTED;
+	dune_alone_look_at_cpu(t);
+	if (flags & DUNE_FAULT_GUEST)
+		granule_fault(t, address);
+	else if (from_ring3(tf))
+		repeats = program_fault(t, tf, address, flags);
+	else
+		repeats = own_fault(t, tf, address, flags);
+	if (repeats)
+		count_repeats(t, tf, address, progress);
+	t->fault_calls = calls_made(t);
+}

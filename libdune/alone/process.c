@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+/*
+ * fork, vfork, clone and execve without a host half. The module makes the child's vCPU before the
+ * child (struct dune_stub in <linux/dune.h>); the child enters it by the stub, at an address in
+ * child.S, with the registers and the state of its parent.
+ *
+ * A child with memory of its own has a copy of its parent's block. A child that shares memory
+ * (vfork, posix_spawn) uses its parent's block itself, since the parent waits meanwhile. It starts
+ * below its parent on the ring-0 stack. The parent has a copy of the members that the child
+ * changes, and puts them back. Such a child makes no other child that shares memory.
+ */
+#include "process.h"
+#include "alone.h"
+#include "child.h"
+
+/* A child that shares memory needs this much of the ring-0 stack. */
+#define CHILD_STACK	(12 * 1024)
+
+/* Describes to the module the call that makes the child. It needs no stack in user mode. */
+static void describe(struct dune_child *child, struct dune_clone *c)
+{
+	child->c = c;
+	child->nr = DUNE_HOSTCALL | c->nr;
+	if (c->nr == __NR_clone3) {
+		c->args.flags = c->flags;
+		c->args.tls = 0;
+		c->args.stack = 0;
+		c->args.stack_size = 0;
+		child->args[0] = (u64)&c->args;
+		child->args[1] = c->args_size;
+		return;
+	}
+	child->args[0] = c->flags | c->args.exit_signal;
+	child->args[2] = c->args.parent_tid;
+	child->args[3] = c->args.child_tid;
+}
+
+/* The first of a child, whose frame is @tf: it continues after its parent's call, with result 0. */
+static void start(struct dune_thread *t, struct dune_tf *tf, const struct dune_clone *c)
+{
+	wrmsr(MSR_FS_BASE, c->fs_base);
+	if (c->flags & CLONE_CLEAR_SIGHAND)
+		dune_actions_clear(t->sighand);
+	tf->rax = 0;
+	if (c->child_rsp)
+		tf->rsp = c->child_rsp;
+}
+
+static void lock_all(struct dune_thread *t)
+{
+	int i;
+
+	dune_lock(&t->sighand->lock);
+	for (i = 0; i < LOCKS; i++)
+		dune_lock(&dune_process.locks[i]);
+}
+
+static void unlock_all(struct dune_thread *t)
+{
+	int i;
+
+	for (i = LOCKS - 1; i >= 0; i--)
+		dune_unlock(&dune_process.locks[i], 0);
+	dune_unlock(&t->sighand->lock, 0);
+}
+
+/* The start of a child with a copy of the memory. Returns its frame. Called by child.S. */
+struct dune_tf *dune_child_copied(struct dune_child *child)
+{
+	struct dune_thread *t = dune_self();
+
+	unlock_all(t);
+	dune_process.threads = t;
+	t->next = NULL;
+	memset(dune_process.old_counters, 0, sizeof(dune_process.old_counters));
+	dune_process.signals = 0;
+	dune_process.forks = 0;
+	t->migrations = 0;
+	start(t, child->c->tf, child->c);
+	return child->c->tf;
+}
+
+/*
+ * The start of a child that shares memory, with its frame to be at @tf, below which is its stack.
+ * @run: the guest-physical address of its run page. Called by child.S.
+ */
+void dune_child_shared(struct dune_child *child, u64 run, struct dune_tf *tf)
+{
+	const struct dune_clone *c = child->c;
+	struct dune_thread *t = dune_self();
+	int i;
+
+	for (i = 0; i < DUNE_COUNT_MAX; i++)
+		dune_process.old_counters[i] += t->run->counters[i];
+	child->run = dune_private_at(run);
+	t->run = child->run;
+	t->migrations = 0;
+	t->ring0_top = (u64)(tf + 1);
+	if (!(c->flags & CLONE_SIGHAND)) {
+		child->sighand = *t->sighand;
+		child->sighand.lock.holder = 0;
+		t->sighand = &child->sighand;
+	}
+	*tf = *c->tf;
+	start(t, tf, c);
+}
+
+/* Releases @l if the child, which is gone and had the same block, holds it. */
+static void release(struct dune_thread *t, struct dune_lock *l)
+{
+	if (READ_ONCE(l->holder) == dune_lock_holder(t))
+		dune_unlock(l, 0);
+}
+
+/* Puts back what a child that shared memory has changed. It is gone. */
+static void after_shared(struct dune_thread *t, const struct dune_child *child)
+{
+	struct dune_sighand *sh = t->sighand;
+	int i;
+
+	for (i = 0; i < LOCKS; i++)
+		release(t, &dune_process.locks[i]);
+	if (READ_ONCE(sh->lock.holder) == dune_lock_holder(t))
+		dune_undo_set_action(sh);
+	release(t, &sh->lock);
+	for (i = 0; i < DUNE_COUNT_MAX; i++)
+		dune_process.old_counters[i] = child->old_counters[i] +
+					       (child->run ? child->run->counters[i] : 0);
+	if (child->c->flags & CLONE_SIGHAND)
+		dune_actions_repair(t);
+}
+
+static long make_shared(struct dune_thread *t, struct dune_child *child)
+{
+	u8 members[IST_BOTTOM];
+	long ret;
+
+	/* The parent of a child that shares memory waits only until that child is gone. */
+	if (!(child->c->flags & CLONE_VFORK) ||
+	    t->ring0_top != (u64)t + RING0_STACK_TOP)
+		return -ENOSYS;
+	if ((u64)__builtin_frame_address(0) < (u64)t + RING0_STACK_BOTTOM + CHILD_STACK)
+		return -EAGAIN;
+	dune_page_complete();
+	memcpy(members, t, sizeof(members));
+	memcpy(child->old_counters, dune_process.old_counters, sizeof(child->old_counters));
+	ret = dune_calls->alone_clone(MAKE_SHARED_CHILD, child);
+	memcpy(t, members, sizeof(members));
+	after_shared(t, child);
+	return ret;
+}
+
+static long make_copied(struct dune_thread *t, struct dune_child *child)
+{
+	long ret;
+
+	lock_all(t);
+	ret = dune_calls->alone_clone(MAKE_CHILD, child);
+	unlock_all(t);
+	return ret;
+}
+
+/* Implements @make_child of struct dune_services. */
+long dune_alone_make_child(const struct dune_tf *tf, struct dune_clone *c)
+{
+	struct dune_thread *t = dune_self();
+	struct dune_child child;
+	long ret;
+
+	(void)tf;
+	memset(&child, 0, sizeof(child));
+	describe(&child, c);
+	if (c->flags & CLONE_VM)
+		ret = make_shared(t, &child);
+	else
+		ret = make_copied(t, &child);
+	/* In C the parent alone comes here. */
+	if (child.again) {
+		t->call_again = 1;
+		return DUNE_AGAIN;
+	}
+	if (ret > 0)
+		__atomic_fetch_add(&dune_process.forks, 1, __ATOMIC_RELAXED);
+	return ret;
+}
+
+/* Implements @execute of struct dune_services. */
+long dune_alone_execute(long fd, long name, long argv, long envp, long flags)
+{
+	struct dune_thread *t = dune_self();
+	long ret;
+
+	dune_actions_ignore_for_exec(t);
+	ret = dune_syscall_forward(DUNE_HOSTCALL | __NR_execveat, fd, name, argv, envp, flags, 0);
+	dune_actions_handle_again(t);
+	return ret;
+}

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+/* The services (common/services.h) of a process without a host half. */
+#include "alone.h"
+
+static long own_call(long nr, long a0, long a1, long a2, long a3)
+{
+	return call(nr, a0, a1, a2, a3);
+}
+
+static void move(int fd)
+{
+	struct dune_thread *t = dune_self();
+
+	dune_hypercall(DUNE_STUB_MOVE, fd, 0, 0, 0, 0, 0);
+	WRITE_ONCE(t->vcpu, fd);
+}
+
+/* Such a process has no handlers of traps that save FPU registers, nor signals of ring 0. */
+static void interrupt(void)
+{
+	dune_alone_fatal("a signal for ring 0", 0, SIGABRT);
+}
+
+static void no_threads(void)
+{
+	static const char line[] = "dune: threads (CLONE_THREAD) are not supported yet\n";
+	static bool reported;
+
+	if (!reported)
+		dune_hypercall(__NR_write, 2, (long)line, sizeof(line) - 1, 0, 0, 0);
+	reported = true;
+}
+
+static void no_granule(u64 va)
+{
+	struct dune_line line = { .n = 0 };
+
+	if (!dune_alone_readable(dune_self(), va))
+		return;
+	dune_text_no_granule(&line, va);
+	dune_text_print(&line);
+	dune_alone_die(SIGBUS);
+}
+
+static void no_pages(u64 va)
+{
+	struct dune_line line = { .n = 0 };
+
+	if (!dune_alone_readable(dune_self(), va))
+		return;
+	dune_text_no_pages(&line, va);
+	dune_text_print(&line);
+	dune_alone_die(SIGBUS);
+}
+
+static void __noreturn bad_stack(void)
+{
+	dune_alone_fatal("no usable stack for a trap in ring 0", 0, SIGSEGV);
+}
+
+const struct dune_services dune_alone = {
+	.call = own_call,
+	.special = dune_alone_special,
+	.make_child = dune_alone_make_child,
+	.execute = dune_alone_execute,
+	.move = move,
+	.settle = dune_alone_collect,
+	.interrupt = interrupt,
+	.signal = dune_alone_signal,
+	.fault = dune_alone_fault,
+	.no_threads = no_threads,
+	.no_granule = no_granule,
+	.no_pages = no_pages,
+	.die = dune_alone_die,
+	.bad_stack = bad_stack,
+};

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+/*
+ * The special calls (common/special.h) for which guest/ has no function of its own: calls that wait
+ * with another mask of signals, and those after which the CPU may be another one.
+ */
+#include "alone.h"
+#include "special.h"
+
+/* The actions of special.h. CALL, which is 0, is for all calls that it does not name. */
+enum action {
+	CALL, REFUSE, MASK_RDI, MASK_R8, MASK_R10, MASK_IN_R9, NEW_CPU
+};
+
+#define ACTION(arg, name, guest, host)	\
+	[__NR_##name] = (host),
+
+static const u8 actions[SYSCALL_MAX] = {
+	SPECIAL_CALLS(ACTION, 0)
+};
+
+/* Tells the vDSO and libc the CPU, if the thread has come to another one. */
+void dune_alone_look_at_cpu(struct dune_thread *t)
+{
+	u64 n = t->run->counters[DUNE_COUNT_MIGRATION];
+	u32 cpu = 0, node = 0;
+
+	if (likely(n == t->migrations))
+		return;
+	t->migrations = n;
+	dune_hypercall(__NR_getcpu, (long)&cpu, (long)&node, 0, 0, 0, 0);
+	dune_gdt_set_limit(t, node << 12 | cpu);
+}
+
+/*
+ * Makes a call that waits with the signal mask at @at, or with its own if that is NULL or cannot be
+ * read. A signal that has interrupted the call found the mask of the call.
+ */
+static long masked_call(struct dune_tf *tf, u64 at)
+{
+	struct dune_thread *t = dune_self();
+	u64 mask;
+	bool is_masked = at && !dune_copy(&mask, (const void *)at, sizeof(mask));
+	long ret = dune_forward_tf(tf, (u32)tf->rax);
+
+	if (is_masked && ret == -EINTR) {
+		t->temp_mask = mask & ~UNBLOCKABLE;
+		t->temp_mask_on = 1;
+		dune_alone_collect(t);
+		t->temp_mask_on = 0;
+	}
+	return ret;
+}
+
+/* Returns the address of the mask, from { address, size } at @pair, or 0. */
+static u64 mask_in(u64 pair)
+{
+	u64 p[2];
+
+	return pair && !dune_copy(p, (const void *)pair, sizeof(p)) ? p[0] : 0;
+}
+
+/* Implements @special of struct dune_services. */
+long dune_alone_special(struct dune_tf *tf)
+{
+	u32 nr = tf->rax;
+	long ret;
+
+	switch ((enum action)actions[nr]) {
+	case MASK_RDI:
+		return masked_call(tf, tf->rdi);
+	case MASK_R8:
+		return masked_call(tf, tf->r8);
+	case MASK_R10:
+		return masked_call(tf, tf->r10);
+	case MASK_IN_R9:
+		return masked_call(tf, mask_in(tf->r9));
+	default:
+		ret = dune_forward_tf(tf, nr);
+		dune_alone_look_at_cpu(dune_self());
+		return ret;
+	}
+}

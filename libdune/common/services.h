@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * What ring 0 cannot do by one hypercall. With a host half it asks that one (guest/by_host.c). In
+ * a process that has none (dune_stub_use()), ring 0 does it by itself (alone/). dune_enter()
+ * chooses one of the two.
+ *
+ * @call:	makes a system call of the library's own, which a guest may not make if a
+ *		stub runs it, and which waits for nothing
+ * @special:	carries out a call of special.h that is neither guest/'s nor one hypercall.
+ *		Returns its result, or DUNE_AGAIN
+ * @make_child:	makes the process that the second argument describes, for the call in the frame.
+ *		Returns clone()'s result, 0 in a child that returns from here, or DUNE_AGAIN
+ * @execute:	the same as @special, for the runtime's execveat() of itself
+ * @move:	the vCPU's descriptor is @fd from now on; the old number stays open
+ * @settle:	if a signal has come that is not in the queue, puts it there or, if it has no
+ *		handler, carries out its action, and returns true. Afterwards the FPU registers
+ *		are those of the program
+ * @interrupt:	has the queued signals delivered, when the handler of the frame has returned
+ * @signal:	the handler of the signal interrupt
+ * @fault:	the handler of page faults of the second level (VEC_NESTED)
+ * @no_threads:	prints once that threads are not supported
+ * @no_granule:	no granule is left for the address. If memory is mapped there, prints a
+ *		message, and dies by SIGBUS. Called by dune_pf_early()
+ * @no_pages:	the arena has no page left for a page table for the address; does the same
+ * @die:	ends the process by the signal's default action, core dump and all
+ * @bad_stack:	prints that a stack in ring 0 cannot be used, and dies by SIGSEGV
+ */
+#ifndef LIBDUNE_SERVICES_H
+#define LIBDUNE_SERVICES_H
+
+#include "compiler.h"
+#include "dune.h"
+
+struct dune_clone;
+struct dune_thread;
+
+struct dune_services {
+	long (*call)(long nr, long a0, long a1, long a2, long a3);
+	long (*special)(struct dune_tf *tf);
+	long (*make_child)(const struct dune_tf *tf, struct dune_clone *c);
+	long (*execute)(long fd, long name, long argv, long envp, long flags);
+	void (*move)(int fd);
+	bool (*settle)(struct dune_thread *t);
+	void (*interrupt)(void);
+	void (*signal)(struct dune_tf *tf);
+	void (*fault)(struct dune_tf *tf);
+	void (*no_threads)(void);
+	void (*no_granule)(u64 va);
+	void (*no_pages)(u64 va);
+	void (*die)(int sig) __noreturn;
+	void (*bad_stack)(void) __noreturn;
+};
+
+extern const struct dune_services dune_by_host, dune_alone;
+extern const struct dune_services *dune_services;
+
+#endif /* LIBDUNE_SERVICES_H */

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+/*
+ * The services of a host half (services.h): each is a hostcall or a hypercall, which host/loop.c
+ * answers.
+ */
+#include "guest.h"
+
+const struct dune_services *dune_services __ro_after_start = &dune_by_host;
+
+static long call(long nr, long a0, long a1, long a2, long a3)
+{
+	return dune_hypercall(nr, a0, a1, a2, a3, 0, 0);
+}
+
+/*
+ * Makes the call of number @nr with the frame's arguments. Ring 0 with interrupts off cannot
+ * run a handler now, so it must not wait for one either.
+ */
+static long forward(struct dune_tf *tf, u64 nr)
+{
+	if (tf->rflags & RFLAGS_IF)
+		return dune_forward_tf(tf, nr);
+	return dune_hypercall(nr, tf->rdi, tf->rsi, tf->rdx, tf->r10, tf->r8, tf->r9);
+}
+
+/*
+ * The host half makes the call, which has to know a mask that holds while the call waits,
+ * or that the CPU may be another one.
+ */
+static long special(struct dune_tf *tf)
+{
+	return forward(tf, HC_SYSCALL((u32)tf->rax));
+}
+
+static long make_child(const struct dune_tf *tf, struct dune_clone *c)
+{
+	if (tf->rflags & RFLAGS_IF)
+		return dune_syscall_forward(HC_CLONE, (long)c, 0, 0, 0, 0, 0);
+	return dune_hypercall(HC_CLONE, (long)c, 0, 0, 0, 0, 0);
+}
+
+static long execute(long fd, long name, long argv, long envp, long flags)
+{
+	return dune_hypercall(__NR_execveat, fd, name, argv, envp, flags, 0);
+}
+
+static void move(int fd)
+{
+	WRITE_ONCE(dune_self()->vcpu, fd);
+}
+
+/* The host half has queued all signals, and changes no FPU register. */
+static bool settle(struct dune_thread *t)
+{
+	(void)t;
+	return false;
+}
+
+static void interrupt(void)
+{
+	dune_hypercall(HC_NOP, 0, 0, 0, 0, 0, 0);
+}
+
+static void no_threads(void)
+{
+	dune_hypercall(HC_NO_THREADS, 0, 0, 0, 0, 0, 0);
+}
+
+static void no_granule(u64 va)
+{
+	dune_hypercall(HC_NO_GRANULE, va, 0, 0, 0, 0, 0);
+}
+
+static void no_pages(u64 va)
+{
+	dune_hypercall(HC_NO_PAGES, va, 0, 0, 0, 0, 0);
+}
+
+static void __noreturn die(int sig)
+{
+	for (;;)
+		dune_hypercall(HC_DIE, sig, 0, 0, 0, 0, 0);
+}
+
+static void __noreturn bad_stack(void)
+{
+	for (;;)
+		dune_hypercall(HC_BAD_STACK, 0, 0, 0, 0, 0, 0);
+}
+
+const struct dune_services dune_by_host = {
+	.call = call,
+	.special = special,
+	.make_child = make_child,
+	.execute = execute,
+	.move = move,
+	.settle = settle,
+	.interrupt = interrupt,
+	.signal = dune_signal_irq,
+	.fault = dune_trap_default,
+	.no_threads = no_threads,
+	.no_granule = no_granule,
+	.no_pages = no_pages,
+	.die = die,
+	.bad_stack = bad_stack,
+};

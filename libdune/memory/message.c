@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+/* Messages about memory that the library cannot use. */
+#include "memory.h"
+
+/* No granule is left for the gigabyte around @va. */
+void dune_text_no_granule(struct dune_line *line, u64 va)
+{
+	dune_text(line, "dune: with ");
+	dune_text_number(line, dune_process.info.address_bits);
+	dune_text(line, " physical address bits for guests, libdune can use memory in at most ");
+	dune_text_number(line, dune_process.granules - 1);
+	dune_text(line, " different gigabytes, and ");
+	dune_text_hex(line, va);
+	dune_text(line, " is in one more: place mappings closer together\n");
+}
+
+/* The arena has no page left for a page table for the gigabyte around @va. */
+void dune_text_no_pages(struct dune_line *line, u64 va)
+{
+	dune_text(line, "dune: the arena is full (");
+	dune_text_number(line, dune_page_bytes() / 1024);
+	dune_text(line, " KB in use), and the first access to the gigabyte around ");
+	dune_text_hex(line, va);
+	dune_text(line, " takes a page for its page table: split fewer large pages, ");
+	dune_text(line, "or give dune_enter() a larger arena\n");
+}
