@@ -55,10 +55,11 @@ struct dune_process {
 	u32 have_1g;			/* the processor has pages of 1 GB */
 	u32 vcpu_flags;			/* of DUNE_CREATE_VCPU */
 	u32 granules;			/* 0, or info.granules (memory/granule.c) */
+	u32 alone;			/* there is no host half; written by dune_stub_use() */
 	struct dune_info info;
 	u64 super_base, super_size;
 	u64 flags;			/* DUNE_ENTER_* */
-	void *stub;			/* the page of host/stub.c, or NULL: there is a host half */
+	void *stub;			/* the page of host/stub.c, or NULL */
 	/* The handler of signals that the library installs in the kernel, with its flags. */
 	u64 handler, restorer, handler_flags;
 	u64 private_gpa;		/* where private memory begins, or NO_GPA */

@@ -32,6 +32,15 @@ int dune_is_again(void)
 	return again;
 }
 
+/* Not inlined: callers would have to keep the result in a register for it, on the hot path. */
+void dune_syscall_again(struct dune_tf *tf)
+{
+	if (dune_is_again())
+		tf->rip -= DUNE_SYSCALL_LENGTH;	/* rax is still the number */
+	else
+		tf->rax = DUNE_AGAIN;
+}
+
 int dune_syscall_special(uint32_t nr)
 {
 	return nr < SYSCALL_MAX && (dune_special[nr / 64] >> (nr % 64) & 1);

@@ -64,7 +64,7 @@ static int init_process(const struct dune_config *cfg)
 	p->root = dune_pt_new();
 	if (!p->root)
 		return -ENOMEM;
-	if (dune_stub_wanted())
+	if (dune_process.alone)
 		go_alone();
 	dune_idt_init();
 	p->ready = 1;
@@ -212,7 +212,7 @@ static int make_thread(const struct dune_config *cfg, struct dune_thread **made)
 		dune_thread_free(t);
 		return refuse(err, "no vCPU could be made");
 	}
-	if (!dune_stub_wanted())
+	if (!dune_process.alone)
 		dune_actions_import();
 	dune_process.reason = NULL;
 	*made = t;
@@ -261,7 +261,7 @@ int dune_enter(const struct dune_config *cfg)
 	__atomic_store_n(entering, 0, __ATOMIC_RELEASE);
 	if (err)
 		return err;
-	if (dune_stub_wanted())
+	if (dune_process.alone)
 		return start_alone(t);
 	dune_host_switch(t, t->run);
 	/* Handlers wait until ring 3 runs. */

@@ -32,7 +32,6 @@ long dune_vcpu_open(struct dune_thread *t, long dev);
 long dune_vcpu_renew(struct dune_thread *t);
 
 /* stub.c */
-bool dune_stub_wanted(void);
 long dune_stub_map(int vcpu);
 long dune_stub_start(struct dune_thread *t);
 

@@ -63,7 +63,7 @@ _Static_assert(VEC_GATES * STUB_SIZE <= STUBS_ALIGN, "the stubs need a larger al
 void dune_idt_init(void)
 {
 	u64 *idt = dune_process.idt;
-	bool alone = dune_stub_wanted();
+	bool alone = dune_process.alone;
 	u64 stub = (u64)(dune_process.smap ? (alone ? dune_stubs_alone_smap : dune_stubs_smap) :
 					     (alone ? dune_stubs_alone : dune_stubs));
 	u64 gate = (stub & 0xffff) | GATE_CODE | GATE_IST(1) | GATE_INTERRUPT |

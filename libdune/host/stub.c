@@ -10,16 +10,9 @@
 /* The stack of signal frames: siginfo, ucontext, and what the kernel aligns. */
 #define FRAME_SIZE	1024
 
-static bool wanted;
-
 void dune_stub_use(void)
 {
-	wanted = true;
-}
-
-bool dune_stub_wanted(void)
-{
-	return wanted;
+	dune_process.alone = 1;
 }
 
 /*

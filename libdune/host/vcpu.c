@@ -94,7 +94,7 @@ static long start_vcpu(struct dune_thread *t, int fd)
 {
 	long err, run;
 
-	if (dune_stub_wanted()) {
+	if (dune_process.alone) {
 		err = dune_stub_map(fd);
 		return err ? err : prepare(t, fd);
 	}

@@ -377,11 +377,14 @@ extern long (*dune_syscall_forward)(long nr, long a0, long a1, long a2,
  */
 int dune_is_again(void);
 
+/* dune_syscall_result() of DUNE_AGAIN. */
+void dune_syscall_again(struct dune_tf *tf);
+
 /* Stores a result of dune_syscall_forward() in the frame. */
 static inline void dune_syscall_result(struct dune_tf *tf, long result)
 {
-	if (__builtin_expect(result == DUNE_AGAIN, 0) && dune_is_again())
-		tf->rip -= DUNE_SYSCALL_LENGTH;	/* rax is still the number */
+	if (__builtin_expect(result == DUNE_AGAIN, 0))
+		dune_syscall_again(tf);
 	else
 		tf->rax = (uint64_t)result;
 }
