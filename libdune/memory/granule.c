@@ -23,10 +23,19 @@
 /* The most that a u16 can count: 64 TB, half of all addresses. */
 #define GRANULES_MAX	(1U << 16)
 
-/* The granule of each gigabyte of the process, or 0, which is no granule's number. */
-static u16 granule_of[GIGABYTES];
+/*
+ * While this many granules or fewer are handed out (number 0, which is no granule of the process,
+ * counts as one), the granule of a gigabyte is looked for in gigabyte_of, and granule_of is not
+ * used. Most programs need no more, so they touch one page of both tables. In granule_of each
+ * gigabyte would touch a page of its own, if it is far from the others, and twice, as the page is
+ * read before it is written.
+ */
+#define FEW		16
+
 /* The gigabyte of each granule in use. */
 static u32 gigabyte_of[GRANULES_MAX];
+/* The granule of each gigabyte of the process, or 0. */
+static u16 granule_of[GIGABYTES];
 
 /* Protects both tables and dune_process.granules_used. */
 static struct dune_lock *const lock = &dune_process.locks[LOCK_GRANULES];
@@ -40,6 +49,46 @@ void dune_granule_init(u32 granules)
 	dune_process.granules_used = 1;
 }
 
+/* Returns the granule of gigabyte @gigabyte, or 0. Without the lock it may miss a new one. */
+static u32 find(u64 gigabyte)
+{
+	u32 n, used = __atomic_load_n(&dune_process.granules_used, __ATOMIC_ACQUIRE);
+
+	if (used > FEW)
+		return READ_ONCE(granule_of[gigabyte]);
+	for (n = 1; n < used; n++) {
+		if (gigabyte_of[n] == gigabyte)
+			return n;
+	}
+	return 0;
+}
+
+/* Stores the granules up to number @last in granule_of. The lock is held. */
+static void fill_granule_of(u32 last)
+{
+	u32 n;
+
+	dune_assert_held(lock);
+	for (n = 1; n <= last; n++)
+		WRITE_ONCE(granule_of[gigabyte_of[n]], n);
+}
+
+/* Hands the next granule out to @gigabyte, and returns it. The lock is held. */
+static u32 hand_out(u64 gigabyte)
+{
+	u32 n = dune_process.granules_used;
+
+	dune_assert_held(lock);
+	gigabyte_of[n] = gigabyte;
+	if (n == FEW)
+		fill_granule_of(n - 1);
+	/* find(), and the functions that tell the kernel, take no lock. */
+	__atomic_store_n(&dune_process.granules_used, n + 1, __ATOMIC_RELEASE);
+	if (n >= FEW)
+		WRITE_ONCE(granule_of[gigabyte], n);
+	return n;
+}
+
 /*
  * Returns the granule of gigabyte @gigabyte, and assigns one if it has none. Returns 0 if
  * no granule is left.
@@ -47,21 +96,17 @@ void dune_granule_init(u32 granules)
 static u32 assign(u64 gigabyte)
 {
 	u64 flags = dune_lock(lock);
-	u32 n, last = dune_process.granules_used - 1;
+	u32 n, used = dune_process.granules_used;
 
 	/*
-	 * A vfork child that was killed between the last two stores below has left the last
-	 * granule without the second one. Otherwise this changes nothing.
+	 * A vfork child that was killed between the last two stores of hand_out() has left the
+	 * last granule without the second one. Otherwise this changes nothing.
 	 */
-	WRITE_ONCE(granule_of[gigabyte_of[last]], last);
-	n = granule_of[gigabyte];
-	if (!n && dune_process.granules_used < dune_process.granules) {
-		n = dune_process.granules_used;
-		gigabyte_of[n] = gigabyte;
-		/* The functions that tell the kernel take no lock. */
-		__atomic_store_n(&dune_process.granules_used, n + 1, __ATOMIC_RELEASE);
-		WRITE_ONCE(granule_of[gigabyte], n);
-	}
+	if (used > FEW)
+		WRITE_ONCE(granule_of[gigabyte_of[used - 1]], used - 1);
+	n = find(gigabyte);
+	if (!n && used < dune_process.granules)
+		n = hand_out(gigabyte);
 	dune_unlock(lock, flags);
 	return n;
 }
@@ -77,7 +122,7 @@ u64 dune_granule_gpa(u64 va)
 
 	if (gigabyte >= GIGABYTES)
 		return NO_GPA;
-	n = READ_ONCE(granule_of[gigabyte]);
+	n = find(gigabyte);
 	if (unlikely(!n))
 		n = assign(gigabyte);
 	return n ? n << GB_SHIFT | (va & (GB - 1)) : NO_GPA;
