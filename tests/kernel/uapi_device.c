@@ -36,8 +36,8 @@ static void layouts(void)
 	   offsetof(struct dune_run, counters) == 264 &&
 	   offsetof(struct dune_run, signal) == 392 && sizeof(struct dune_run) == 568,
 	   "struct dune_run has its members in place (%zu)", sizeof(struct dune_run));
-	ok(sizeof(struct dune_private) == 24 && DUNE_ADD_PRIVATE == 0xc018de15,
-	   "struct dune_private has 24 bytes");
+	ok(sizeof(struct dune_private) == 32 && DUNE_ADD_PRIVATE == 0xc020de15,
+	   "struct dune_private has 32 bytes");
 	ok(sizeof(struct dune_stub) == 176 && DUNE_SET_STUB == 0xc0b0de16,
 	   "struct dune_stub has 176 bytes (%zu)", sizeof(struct dune_stub));
 	ok(DUNE_GET_INFO == 0xc050de00 && DUNE_CREATE_VCPU == 0x4018de01 && DUNE_RUN == 0xde10,
