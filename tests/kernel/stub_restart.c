@@ -20,6 +20,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -82,10 +83,11 @@ static void handler(int sig, siginfo_t *info, void *context)
 	_exit(0);
 }
 
-/* There is a child to wait for. */
+/* There is a child to wait for. It ends with its parent: prove waits for all that could print. */
 static void make_child(void)
 {
 	if (!checked_fork()) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		sleep_ms(time_limit(10000));
 		_exit(0);
 	}
