@@ -230,10 +230,13 @@ static bool is_plain_call(struct dune_run *run)
  * Returns whether the calling thread is in the lseek() of the stub to which @vcpu is bound. Only
  * that instruction gets here with its RIP: not an lseek() elsewhere, and not one that a guest makes
  * (dispatch_listed() in hypercall.c), which would begin a run within a run.
+ *
+ * A tracer can set this RIP in a 32-bit call (INT 0x80). Seccomp filters would then take the
+ * guest's calls for 32-bit ones.
  */
 bool stub_enters(const struct dune_vcpu *vcpu)
 {
-	return vcpu->stub &&
+	return vcpu->stub && !in_ia32_syscall() &&
 	       task_pt_regs(current)->ip == vcpu->stub + STUB_ENTERED;
 }
 

@@ -39,7 +39,7 @@ static long masked_call(struct dune_tf *tf, u64 at)
 {
 	struct dune_thread *t = dune_self();
 	u64 mask;
-	bool is_masked = at && !dune_copy(&mask, (const void *)at, sizeof(mask));
+	bool is_masked = at && !dune_get_user(tf, &mask, at, sizeof(mask));
 	long ret = dune_forward_tf(tf, (u32)tf->rax);
 
 	if (is_masked && ret == -EINTR) {
@@ -51,12 +51,12 @@ static long masked_call(struct dune_tf *tf, u64 at)
 	return ret;
 }
 
-/* Returns the address of the mask, from { address, size } at @pair, or 0. */
-static u64 mask_in(u64 pair)
+/* Returns the address of the mask, from { address, size } at @pair of the program, or 0. */
+static u64 mask_in(const struct dune_tf *tf, u64 pair)
 {
 	u64 p[2];
 
-	return pair && !dune_copy(p, (const void *)pair, sizeof(p)) ? p[0] : 0;
+	return pair && !dune_get_user(tf, p, pair, sizeof(p)) ? p[0] : 0;
 }
 
 /* Implements @special of struct dune_services. */
@@ -73,7 +73,7 @@ long dune_alone_special(struct dune_tf *tf)
 	case MASK_R10:
 		return masked_call(tf, tf->r10);
 	case MASK_IN_R9:
-		return masked_call(tf, mask_in(tf->r9));
+		return masked_call(tf, mask_in(tf, tf->r9));
 	default:
 		ret = dune_forward_tf(tf, nr);
 		dune_alone_look_at_cpu(dune_self());

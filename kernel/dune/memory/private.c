@@ -122,6 +122,7 @@ struct private_memory *private_create(struct mm_struct *mm)
 	mutex_init(&private->lock);
 	private->mm = mm;
 	INIT_LIST_HEAD(&private->tables);
+	spin_lock_init(&private->idle_lock);
 	INIT_LIST_HEAD(&private->idle);
 	return private;
 }
@@ -442,16 +443,17 @@ bool private_permits(const struct private_memory *private, u64 gpa, bool write)
 
 /*
  * The vCPU whose run page is private memory at @gpa is gone. The page stays where it is, for
- * another vCPU of the address space (private_take_run()). May sleep.
+ * another vCPU of the address space (private_take_run()). Does not sleep: the end of a vCPU must
+ * not wait for another process, which holds @private->lock while it copies.
  */
 void private_leave_run(struct private_memory *private, u64 gpa)
 {
 	struct page *page = page_of(entry_of(private, (gpa - private_base) >> PAGE_SHIFT));
 
-	mutex_lock(&private->lock);
+	spin_lock(&private->idle_lock);
 	set_page_private(page, gpa);
 	list_add(&page->lru, &private->idle);
-	mutex_unlock(&private->lock);
+	spin_unlock(&private->idle_lock);
 }
 
 /*
@@ -462,7 +464,7 @@ struct page *private_take_run(struct private_memory *private, u64 *gpa)
 {
 	struct page *page;
 
-	mutex_lock(&private->lock);
+	spin_lock(&private->idle_lock);
 	page = list_first_entry_or_null(&private->idle, struct page, lru);
 	if (page) {
 		list_del(&page->lru);
@@ -470,7 +472,7 @@ struct page *private_take_run(struct private_memory *private, u64 *gpa)
 		set_page_private(page, 0);
 		get_page(page);
 	}
-	mutex_unlock(&private->lock);
+	spin_unlock(&private->idle_lock);
 	if (page)
 		clear_page(page_address(page));
 	return page;

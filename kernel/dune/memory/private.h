@@ -14,9 +14,10 @@
 
 /**
  * struct private_memory - the private memory of one address space
- * @lock:	held while pages are added; protects all but @mm
+ * @lock:	held while pages are added; protects all but @mm and @idle
  * @mm:		of the address space, which holds a reference
  * @tables:	all tables, by page.lru
+ * @idle_lock:	held for a few instructions; protects @idle alone
  * @idle:	pages that were run pages of vCPUs that are gone, by page.lru; page.private is
  *		their guest-physical address
  * @top:	the entry that leads to the tables; 0 until there are pages. For the top level of
@@ -32,6 +33,7 @@ struct private_memory {
 	struct mutex lock;	/* see @lock above */
 	struct mm_struct *mm;
 	struct list_head tables;
+	spinlock_t idle_lock;	/* see @idle_lock above */
 	struct list_head idle;
 	u64 top;
 	u64 *directory;
