@@ -15,7 +15,7 @@
  * A granule is never taken back: entries that cannot be found may lead to it.
  */
 #include "linux.h"
-#include "memory.h"
+#include "place.h"
 #include "syscall.h"
 
 #define GIGABYTES	(1U << (USER_BITS - GB_SHIFT))
@@ -46,8 +46,14 @@ void dune_granule_init(u32 granules)
  */
 static u32 assign(u64 gigabyte)
 {
-	u64 flags = dune_lock(lock);
-	u32 n, last = dune_process.granules_used - 1;
+	u64 flags;
+	u32 n, last;
+
+	dune_page_need(&granule_of[0]);
+	dune_page_need(&gigabyte_of[0]);
+	dune_page_need(&gigabyte_of[READ_ONCE(dune_process.granules_used)]);
+	flags = dune_lock(lock);
+	last = dune_process.granules_used - 1;
 
 	/*
 	 * A vfork child that was killed between the last two stores below has left the last
@@ -77,6 +83,7 @@ u64 dune_granule_gpa(u64 va)
 
 	if (gigabyte >= GIGABYTES)
 		return NO_GPA;
+	dune_page_need(&granule_of[gigabyte]);
 	n = READ_ONCE(granule_of[gigabyte]);
 	if (unlikely(!n))
 		n = assign(gigabyte);
