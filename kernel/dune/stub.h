@@ -15,6 +15,7 @@
 #define SYSCALL_LENGTH	2
 
 struct dune_vcpu;
+struct dune_vm;
 struct file;
 struct pt_regs;
 struct vm_area_struct;
@@ -22,7 +23,7 @@ struct vm_area_struct;
 int stub_init(void);
 void stub_cleanup(void);
 
-int stub_mmap(struct vm_area_struct *vma);
+int stub_mmap(struct vm_area_struct *vma, struct dune_vm *vm);
 long stub_bind(struct dune_vcpu *vcpu, unsigned long address);
 loff_t stub_run(struct file *file, loff_t result, int whence);
 long stub_refuses(const struct pt_regs *call);
