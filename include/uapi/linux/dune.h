@@ -180,11 +180,12 @@ struct dune_granule {
 
 /* dune_private.flags */
 #define DUNE_PRIVATE_SEALED	(1U << 0)
+#define DUNE_PRIVATE_SHOWN	(1U << 1)
 
 /**
  * struct dune_private - argument of DUNE_ADD_PRIVATE
  * @size:	sizeof(struct dune_private)
- * @flags:	0 or DUNE_PRIVATE_SEALED
+ * @flags:	0, DUNE_PRIVATE_SEALED or DUNE_PRIVATE_SHOWN
  * @pages:	in: the number of pages of 4 KB, not 0
  * @guest:	out: the guest-physical address of the first one
  * @address:	in, with DUNE_PRIVATE_SEALED: the contents of the pages, in memory of the process;
@@ -209,9 +210,15 @@ struct dune_granule {
  * bit is clear. DUNE_MAKE_CHILD copies all other pages and shares sealed ones,
  * which are charged once, to the cgroup of the process that added them.
  *
+ * With DUNE_PRIVATE_SHOWN the pages are the window of the address space: the process can read
+ * them, and so can the kernel for it, in the mapping of the stub (struct dune_stub). Nobody but
+ * the guests can write them. So what a guest passes to a system call there is what the kernel
+ * reads. An address space has one window at most.
+ *
  * The ioctl fails with ENOTTY if dune_info.private_pages is 0, with EINVAL for
- * no pages and for an @address that does not fit to @flags, with ENOSPC if the
- * address space would have more than dune_info.private_pages, with ENOMEM, with
+ * no pages, for both flags and for an @address that does not fit to @flags, with EEXIST for a
+ * second window, with ENOSPC if the address space would have more than
+ * dune_info.private_pages, with ENOMEM, with
  * EBUSY while the computer hibernates, and with EINTR for a fatal signal. If it
  * fails, nothing was added, with one exception: if another thread unmaps the argument during the
  * call, EFAULT can mean that the pages were added and their address was not
@@ -249,17 +256,22 @@ struct dune_private {
  * DUNE_STUB_LEAVE: then the call is not made.
  *
  * The page is mapped by mmap() of a vCPU's descriptor at offset DUNE_STUB_OFFSET, by the
- * vCPU's thread, one page, MAP_SHARED and without PROT_WRITE (EINVAL). It can be read and
- * executed. mprotect() fails with EACCES, and nobody can write the page. A child with a copy of the
- * memory inherits it. SIGKILL ends all processes that share the memory if the page is unmapped or
- * replaced, and if mremap() moves it.
+ * vCPU's thread, MAP_SHARED and without PROT_WRITE (EINVAL). The mapping may have more pages than
+ * one: those after the stub are the pages of the window that the vCPU's address space has or gets
+ * (DUNE_PRIVATE_SHOWN), in their order. An access to a page that the window does not have is a
+ * SIGBUS. The mapping can be read and executed. mprotect() fails with EACCES, nobody can write the
+ * mapping, and no part of it can be unmapped or changed by itself (EINVAL). A child with a copy of
+ * the memory inherits it, with the window of its own address space (DUNE_MAKE_CHILD), or else
+ * without a window. SIGKILL ends all processes that share the memory if the mapping is unmapped or
+ * replaced, and if mremap() moves it. Until then it keeps private memory.
  *
  * DUNE_SET_STUB binds a vCPU to the stub at an address. Several vCPUs may be bound to one. From
  * then on the module refuses calls of the guest with which it could direct a thread of the
  * process in user mode:
  *
  *	rt_sigaction, sigaltstack, rt_sigreturn, rseq, clone, clone3, fork, vfork, execve,
- *	execveat, ptrace, prctl(PR_SET_SYSCALL_USER_DISPATCH), ioctl of Dune's	EPERM
+ *	execveat, ptrace, prctl(PR_SET_SYSCALL_USER_DISPATCH), prctl(PR_SET_MM),
+ *	ioctl of Dune's								EPERM
  *	numbers that the kernel does not have					ENOSYS
  *
  * What the runtime itself needs of these it asks its host half for by a message (DUNE_HOSTCALL).
@@ -300,6 +312,13 @@ struct dune_private {
  *    the interrupt waits: for calls of the runtime's own. It must not wait for anything, since a
  *    signal that has come does not interrupt it. If none has come, one can still come before the
  *    call, as described above.
+ *  - A hypercall with RAX = DUNE_ADD_PAGES adds RDI zeroed pages to private memory, as
+ *    DUNE_ADD_PRIVATE does. The result is the guest-physical address of the first one, or an error
+ *    of DUNE_ADD_PRIVATE. Neither is in memory, where the program could change it.
+ *  - Of privileged calls of execve and execveat only one is made: execveat() with AT_EMPTY_PATH of
+ *    a descriptor of the file that the process executes (/proc/self/exe), from a table of
+ *    descriptors that no other task uses. Any other has the result -EPERM. The name, which is "",
+ *    has to be in the window.
  *  - A hypercall with RAX = DUNE_STUB_MOVE makes the stub use the descriptor RDI, which is of the
  *    same vCPU, from now on. The result is 0.
  *  - The process is killed if the guest halts, shuts down or is left for an unexpected reason
@@ -491,6 +510,7 @@ struct dune_state {
 #define DUNE_MAKE_SHARED_CHILD	(5ULL << 32)
 #define DUNE_HOSTCALL_NOW	(6ULL << 32)
 #define DUNE_STUB_MOVE		(7ULL << 32)
+#define DUNE_ADD_PAGES		(8ULL << 32)
 
 /* dune_run.flags */
 #define DUNE_RUN_SLOW_SYSCALL	(1U << 0) /* every system call exits */

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * Copies for the kernel. In a process without a host half (dune_stub_use()) ring 0's own memory is
+ * private: the kernel cannot read or write it. Whatever ring 0 passes to a system call by a pointer
+ * is therefore a copy, in one of two places:
+ *
+ *	window	private memory, too, but the process can read it, at the addresses after the
+ *		stub (DUNE_PRIVATE_SHOWN in <linux/dune.h>). Ring 0 alone can write it. For what
+ *		the kernel reads and nobody may change before it does: all that decides what runs
+ *		natively, what is opened or executed, or which memory the guest has.
+ *	scratch	ordinary memory of the process, which ring 3 does not reach. The kernel can write it
+ *		there, so a system call that the program makes could change it, too. For results of
+ *		the kernel, and for arguments that change only the result of the program's own
+ *		call. What the kernel has written there is a value of the program's: it is copied
+ *		to ring 0's memory first, and then looked at.
+ *
+ * Each copy has two addresses: that at which ring 0 accesses it, which the functions return, and
+ * that which the kernel gets, dune_kernel_at(). For scratch both are the same.
+ *
+ * Both places are stacks: what was taken last is given back first. A system call of the program
+ * begins with the same stacks as the one before.
+ *
+ * Only ring 0 of such a process calls these functions. A thread has copies of its own. A child with
+ * a copy of the memory has its own, too, with the same contents at the same addresses. A vfork
+ * child has its parent's, above what its parent has taken.
+ */
+#ifndef DUNE_COPIES_H
+#define DUNE_COPIES_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define DUNE_WINDOW_SIZE	(3 * 4096)
+#define DUNE_SCRATCH_SIZE	(48 * 4096)
+
+/*
+ * Both return @size bytes, aligned to 16, with any contents; or NULL if fewer are left. After the
+ * entry, 8 KB of the window are always left for a call of the program, and 4 KB of scratch for
+ * libdune while the runtime has taken up to DUNE_SCRATCH_SIZE - 4 KB.
+ */
+void *dune_window_get(size_t size);
+void *dune_scratch_get(size_t size);
+
+/* dune_copies_release() gives back all that was taken after the dune_copies_mark(). */
+uint64_t dune_copies_mark(void);
+void dune_copies_release(uint64_t mark);
+
+/*
+ * Returns the address by which the kernel finds @copy, which is anywhere in a copy; 0 for NULL. An
+ * address of the program's is returned as it is.
+ */
+uint64_t dune_kernel_at(const void *copy);
+
+#endif /* DUNE_COPIES_H */
