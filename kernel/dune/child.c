@@ -85,6 +85,7 @@ static struct dune_vcpu *make_shared(struct dune_vcpu *parent)
 {
 	struct second_level *space = &parent->vm->second_level;
 	struct dune_vcpu *child;
+	struct private_pages pages = {};
 	u64 gpa = 0;
 	struct page *run = second_level_take_run(space, &gpa);
 	int err;
@@ -96,8 +97,8 @@ static struct dune_vcpu *make_shared(struct dune_vcpu *parent)
 		return child;
 	}
 	child->run_gpa = gpa;
-	err = run ? 0 : second_level_add_private(&parent->second_level, 0, NULL,
-						 virt_to_page(child->run), &child->run_gpa);
+	pages.shared = virt_to_page(child->run);
+	err = run ? 0 : second_level_add_private(&parent->second_level, &pages, &child->run_gpa);
 	if (!err)
 		err = vcpu_join(child);
 	if (!err)

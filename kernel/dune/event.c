@@ -10,6 +10,9 @@
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
+#include <linux/fcntl.h>
+#include <linux/fdtable.h>
+#include <linux/file.h>
 #include <linux/mm.h>
 #include <linux/printk.h>
 #include <linux/ptrace.h>
@@ -57,6 +60,7 @@ void __init event_init(void)
  */
 long event_bind(struct dune_vcpu *vcpu, const struct dune_stub *argument, u64 *gpa)
 {
+	struct private_pages run = { .shared = virt_to_page(vcpu->run) };
 	u32 vector = argument->irq_vector;
 	int err;
 
@@ -66,7 +70,7 @@ long event_bind(struct dune_vcpu *vcpu, const struct dune_stub *argument, u64 *g
 		return -ENOTTY;
 	if (vcpu->mapped)
 		return -EBUSY;
-	err = second_level_add_private(&vcpu->second_level, 0, NULL, virt_to_page(vcpu->run), gpa);
+	err = second_level_add_private(&vcpu->second_level, &run, gpa);
 	if (err)
 		return err;
 	vcpu->run_gpa = *gpa;
@@ -240,6 +244,52 @@ static long enter_again(const struct dune_vcpu *vcpu, struct pt_regs *regs)
 	return 0;
 }
 
+/*
+ * Returns whether @fd is of the file that the process executes itself. The kernel's calls that
+ * would tell the guest so write their results to memory of the process. While no other task uses
+ * the table of descriptors, @fd stays that file until the calling thread is in execveat().
+ */
+static bool is_own_program(unsigned int fd)
+{
+	struct file *file, *own;
+	bool is_own;
+
+	if (atomic_read(&current->files->count) != 1)
+		return false;
+	file = fget_raw(fd);
+	if (!file)
+		return false;
+	rcu_read_lock();
+	own = rcu_dereference(current->mm->exe_file);
+	is_own = own && file_inode(own) == file_inode(file);
+	rcu_read_unlock();
+	fput(file);
+	return is_own;
+}
+
+/* Returns whether the privileged @call would execute another program than the process executes. */
+static bool executes_other(const struct pt_regs *call)
+{
+	switch ((u32)call->orig_ax) {
+	case __NR_execve:
+		return true;
+	case __NR_execveat:
+		return !(call->r8 & AT_EMPTY_PATH) || !is_own_program(call->di);
+	default:
+		return false;
+	}
+}
+
+/* Carries out DUNE_ADD_PAGES. Returns the result. */
+static long add_private_pages(struct dune_vcpu *vcpu, u64 count)
+{
+	struct private_pages pages = { .count = count };
+	u64 gpa;
+	int err = second_level_add_private(&vcpu->second_level, &pages, &gpa);
+
+	return err ?: (long)gpa;
+}
+
 /* Carries out the hypercall in @vcpu->frame, if it takes no call in user mode, and returns true. */
 static bool serve(struct dune_vcpu *vcpu, struct pt_regs *regs)
 {
@@ -260,8 +310,14 @@ static bool serve(struct dune_vcpu *vcpu, struct pt_regs *regs)
 		regs->bx = (u32)call->di;
 		vcpu->run->regs.rax = 0;
 		return true;
+	case DUNE_ADD_PAGES:
+		vcpu->run->regs.rax = add_private_pages(vcpu, call->di);
+		return true;
 	default:
-		return false;
+		if (!executes_other(call))
+			return false;
+		vcpu->run->regs.rax = -EPERM;
+		return true;
 	}
 }
 

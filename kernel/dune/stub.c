@@ -8,6 +8,9 @@
  * itself: only the end of the process takes it away. A run begins and ends at places
  * that only this file chooses. And the guest cannot make the calls by which the kernel itself
  * would direct the thread somewhere else (stub_refuses()).
+ *
+ * After the stub, the same mapping shows the window of an address space: pages of private memory
+ * that the process can read and only guests can write.
  */
 #include <linux/anon_inodes.h>
 #include <linux/bitmap.h>
@@ -27,6 +30,7 @@
 #include "dune/event.h"
 #include "dune/stub.h"
 #include "dune/vcpu.h"
+#include "dune/vm.h"
 
 /* stub_code.S */
 extern const u8 stub_code[], stub_code_end[];
@@ -65,12 +69,24 @@ static bool uses(const struct task_struct *process, const struct mm_struct *mm)
 }
 
 /*
- * The mapping is copied for a child, which gets the vCPU that the calling thread has made for it.
+ * The mapping is copied for a child, which gets the vCPU that the calling thread has made for it,
+ * and the window of that vCPU's address space. Without a vCPU it has no window: the entries of the
+ * parent's mapping are not copied, since stub_fault() can make them (vma_needs_copy() in Linux).
  * An mremap() of the stub gets here, too.
  */
 static void stub_open(struct vm_area_struct *vma)
 {
-	vma->vm_private_data = vma->vm_mm == current->mm ? NULL : child_of_fork(vma->vm_start);
+	struct file *child = NULL;
+	struct dune_vm *vm = NULL;
+
+	if (vma->vm_mm != current->mm)
+		child = child_of_fork(vma->vm_start);
+	if (child) {
+		vm = vcpu_of(child)->vm;
+		vm_get(vm);
+		vm->child = child;
+	}
+	vma->vm_private_data = vm;
 }
 
 /*
@@ -90,11 +106,17 @@ static void stub_open(struct vm_area_struct *vma)
  */
 static void stub_close(struct vm_area_struct *vma)
 {
+	struct dune_vm *vm = vma->vm_private_data;
 	struct mm_struct *mm = vma->vm_mm;
 	struct task_struct *p;
 
-	if (vma->vm_private_data)
-		fput(vma->vm_private_data);
+	if (vm) {
+		struct file *child = xchg(&vm->child, NULL);
+
+		if (child)
+			fput(child);
+		vm_put(vm);
+	}
 	if (!atomic_read(&mm->mm_users))
 		return;
 	rcu_read_lock();
@@ -104,24 +126,46 @@ static void stub_close(struct vm_area_struct *vma)
 	rcu_read_unlock();
 }
 
+/*
+ * The mapping is one piece: no part of it can be unmapped, moved or given other properties by
+ * itself.
+ */
+static int stub_may_split(struct vm_area_struct *vma, unsigned long address)
+{
+	return -EINVAL;
+}
+
 static int stub_mprotect(struct vm_area_struct *vma, unsigned long start, unsigned long end,
 			 unsigned long flags)
 {
 	return -EACCES;
 }
 
-/* Also called after madvise(MADV_DONTNEED), which takes away the entry only. */
+/*
+ * Also called after madvise(MADV_DONTNEED), which takes away entries only. The mapping's reference
+ * to the address space keeps the pages of the window.
+ */
 static vm_fault_t stub_fault(struct vm_fault *vmf)
 {
-	vmf->page = virt_to_page(stub_page);
-	get_page(vmf->page);
+	u64 n = vmf->pgoff - vmf->vma->vm_pgoff;
+	const struct dune_vm *vm = vmf->vma->vm_private_data;
+	struct page *page = NULL;
+
+	if (!n)
+		page = virt_to_page(stub_page);
+	else if (vm)
+		page = second_level_shown(&vm->second_level, n - 1);
+	if (!page)
+		return VM_FAULT_SIGBUS;
+	get_page(page);
+	vmf->page = page;
 	return 0;
 }
 
-/* The mapping is one page, so it cannot be split. */
 static const struct vm_operations_struct stub_vm_ops = {
 	.open = stub_open,
 	.close = stub_close,
+	.may_split = stub_may_split,
 	.mprotect = stub_mprotect,
 	.fault = stub_fault,
 };
@@ -130,12 +174,13 @@ static const struct vm_operations_struct stub_vm_ops = {
 static const struct file_operations stub_fops = { .owner = THIS_MODULE };
 
 /*
- * Makes @vma, of one page, the stub. Without VM_MAYWRITE no access writes there, not even a
- * tracer's (FOLL_FORCE). VM_IO keeps get_user_pages() out (but not its fast variant where it only
- * reads, which does no harm). A child inherits the mapping. The right to execute is added here
- * because mmap() refuses it for anonymous inodes since 6.16. Returns 0 or a negative errno.
+ * Makes @vma the stub, and the window of @vm after it. Without VM_MAYWRITE no access writes there,
+ * not even a tracer's (FOLL_FORCE). VM_IO keeps get_user_pages() out, but for its fast variant,
+ * which gets a reference to a page and no right to write it. Without VM_PFNMAP a fork copies no
+ * entries. A child inherits the mapping. The right to execute is added here because mmap() refuses
+ * it for anonymous inodes since 6.16. Returns 0 or a negative errno.
  */
-int stub_mmap(struct vm_area_struct *vma)
+int stub_mmap(struct vm_area_struct *vma, struct dune_vm *vm)
 {
 	struct file *file;
 
@@ -150,6 +195,8 @@ int stub_mmap(struct vm_area_struct *vma)
 	vm_flags_set(vma, VM_READ | VM_EXEC | VM_MAYEXEC | VM_IO | VM_DONTEXPAND);
 	vma->vm_page_prot = vm_get_page_prot(vma->vm_flags);
 	vma->vm_ops = &stub_vm_ops;
+	vm_get(vm);
+	vma->vm_private_data = vm;
 	return 0;
 }
 
@@ -162,23 +209,23 @@ static struct vm_area_struct *find_stub(struct mm_struct *mm, unsigned long addr
 }
 
 /*
- * Takes the file out of the mapping of the stub at @address, if @child is NULL, or puts @child
- * there, if there is none. Returns what the caller then has: NULL if there is no file, @child if it
- * was not put there. May sleep; a fatal signal ends the wait for the lock.
+ * Takes the file of the unborn vCPU from the mapping of the stub at @address, if @child is NULL, or
+ * puts @child there, if there is none. Returns what the caller then has: NULL if there is no file,
+ * @child if it was not put there. May sleep; a fatal signal ends the wait for the lock.
  */
 static struct file *exchange_child(unsigned long address, struct file *child)
 {
 	struct mm_struct *mm = current->mm;
 	struct vm_area_struct *vma;
 	struct file *old = child;
+	struct dune_vm *vm;
 
 	if (mmap_write_lock_killable(mm))
 		return child;
 	vma = find_stub(mm, address);
-	if (vma && !(child && vma->vm_private_data)) {
-		old = vma->vm_private_data;
-		vma->vm_private_data = child;
-	}
+	vm = vma ? vma->vm_private_data : NULL;
+	if (vm && !(child && vm->child))
+		old = xchg(&vm->child, child);
 	mmap_write_unlock(mm);
 	return old;
 }
@@ -342,8 +389,14 @@ long stub_refuses(const struct pt_regs *call)
 		return 0;
 	switch (nr) {
 	case __NR_prctl:
+		switch ((int)call->di) {
 		/* It makes calls signals, except in a range of code of the caller's choice. */
-		return (int)call->di == PR_SET_SYSCALL_USER_DISPATCH ? -EPERM : 0;
+		case PR_SET_SYSCALL_USER_DISPATCH:
+		/* It changes which file the process executes (event.c). */
+		case PR_SET_MM:
+			return -EPERM;
+		}
+		return 0;
 	case __NR_ioctl:
 		/* They set the registers of a guest, and make vCPUs without a stub. */
 		return _IOC_TYPE((unsigned int)call->si) == DUNE_IOC_TYPE ? -EPERM : 0;

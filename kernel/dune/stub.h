@@ -20,13 +20,14 @@
 
 #include "dune/vcpu.h"
 
+struct dune_vm;
 struct file;
 struct vm_area_struct;
 
 int stub_init(void);
 void stub_cleanup(void);
 
-int stub_mmap(struct vm_area_struct *vma);
+int stub_mmap(struct vm_area_struct *vma, struct dune_vm *vm);
 long stub_can_bind(const struct dune_vcpu *vcpu, unsigned long address);
 loff_t stub_run(struct file *file, loff_t result, int whence);
 void stub_add_refused(unsigned long *calls);

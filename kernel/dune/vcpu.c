@@ -103,6 +103,7 @@ vcpu_map_granule(struct dune_vcpu *vcpu,
 static noinline long vcpu_add_private(struct dune_vcpu *vcpu,
 				      struct dune_private __user *argument)
 {
+	struct private_pages pages = {};
 	struct dune_private private;
 	u64 gpa;
 	int err;
@@ -111,14 +112,17 @@ static noinline long vcpu_add_private(struct dune_vcpu *vcpu,
 		return -ENOTTY;
 	if (copy_from_user(&private, argument, sizeof(private)))
 		return -EFAULT;
-	if (private.size != sizeof(private) || private.flags & ~DUNE_PRIVATE_SEALED ||
-	    !private.address != !private.flags)
+	/* No more than one flag: DUNE_PRIVATE_SHOWN is the largest. */
+	if (private.size != sizeof(private) || private.flags > DUNE_PRIVATE_SHOWN ||
+	    !private.address != !(private.flags & DUNE_PRIVATE_SEALED))
 		return -EINVAL;
 	/* Pages whose address cannot be returned would be lost. */
 	if (put_user(0, &argument->guest))
 		return -EFAULT;
-	err = second_level_add_private(&vcpu->second_level, private.pages,
-				       (const void __user *)private.address, NULL, &gpa);
+	pages.count = private.pages;
+	pages.sealed = (const void __user *)private.address;
+	pages.shown = private.flags & DUNE_PRIVATE_SHOWN;
+	err = second_level_add_private(&vcpu->second_level, &pages, &gpa);
 	return err ?: put_user(gpa, &argument->guest);
 }
 
@@ -129,11 +133,10 @@ static int vcpu_mmap(struct file *file, struct vm_area_struct *vma)
 
 	if (!vcpu_is_mine(vcpu))
 		return -EPERM;
-	if (vma->vm_end - vma->vm_start != PAGE_SIZE)
-		return -EINVAL;
 	if (vma->vm_pgoff == DUNE_STUB_OFFSET >> PAGE_SHIFT)
-		return stub_mmap(vma);
-	if (vma->vm_pgoff || !(vma->vm_flags & VM_SHARED))
+		return stub_mmap(vma, vcpu->vm);
+	if (vma->vm_pgoff || vma->vm_end - vma->vm_start != PAGE_SIZE ||
+	    !(vma->vm_flags & VM_SHARED))
 		return -EINVAL;
 	if (vcpu->mapped)
 		return -EBUSY;

@@ -24,6 +24,8 @@ struct mm_struct;
  * @unborn:	that of a child process, until vm_settle()
  * @lock:	protects @prepared, and @second_level until @prepared is set
  * @prepared:	vm_prepare() has called second_level_get()
+ * @child:	the file of the vCPU that the process's first thread will enter, while it is in a
+ *		mapping of the stub that a fork has made (stub.c); or NULL. Exchanged
  * @second_level: leads guests to the memory of @mm, and to private memory. Not prepared by
  *		open(): misc_open() holds the lock of all misc devices then, and the lock of
  *		@mm may be held until the server of a FUSE file replies.
@@ -34,6 +36,7 @@ struct dune_vm {
 	bool unborn;
 	struct mutex lock;	/* see @lock above */
 	bool prepared;
+	struct file *child;
 	struct second_level second_level;
 };
 

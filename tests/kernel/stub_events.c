@@ -135,8 +135,6 @@ static const struct call {
 	{ "rseq", SYS_rseq, { 0, 1 }, -EINVAL },
 	{ "clone", SYS_clone, { CLONE_THREAD }, -EINVAL },
 	{ "clone3", SYS_clone3, { 0, 64 }, -EFAULT },
-	{ "execve", SYS_execve, { (long)"/nowhere" }, -ENOENT },
-	{ "execveat", SYS_execveat, { AT_FDCWD, (long)"/nowhere" }, -ENOENT },
 	{ "ptrace", SYS_ptrace, { PTRACE_CONT, -1 }, -ESRCH },
 	{ "prctl(PR_SET_SYSCALL_USER_DISPATCH)", SYS_prctl,
 	  { PR_SET_SYSCALL_USER_DISPATCH, PR_SYS_DISPATCH_OFF }, 0 },

@@ -26,6 +26,9 @@
  *
  * A child process gets a copy (private_copy()). Sealed pages are not copied: no guest can write
  * them, so all copies share them, by reference.
+ *
+ * One exception to what is said above: the process can read the pages of the window, where it has
+ * mapped a stub (stub.c).
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -313,14 +316,32 @@ static int add_locked(struct private_memory *private, struct list_head *pages, u
 	return 0;
 }
 
+/* Adds @pages, as private_add(). The lock is held. */
+static int add_what(struct private_memory *private, const struct private_pages *what,
+		    struct list_head *pages, u64 *gpa)
+{
+	u64 first = private->count;
+	int err;
+
+	if (what->shown && private->shown)
+		return -EEXIST;
+	err = add_locked(private, pages, what->count + !!what->shared,
+			 what->sealed ? page_bits & ~WRITABLE : page_bits);
+	if (err)
+		return err;
+	*gpa = private_base + (first << PAGE_SHIFT);
+	if (what->shown) {
+		private->window = first;
+		/* Pairs with private_shown(). */
+		smp_store_release(&private->shown, what->count);
+	}
+	return 0;
+}
+
 /**
  * private_add() - add pages to the private memory of an address space
  * @private:	of the calling process
- * @count:	the number of pages
- * @sealed:	NULL: the pages are zeroed. Else they get the contents of the process's memory at
- *		this address, and no guest can write them
- * @shared:	another page, which gets a further reference and follows them, or NULL. Nobody else
- *		uses its page.lru
+ * @what:	the pages
  * @gpa:	returns the guest-physical address of the first one
  *
  * The pages are contiguous in guest-physical addresses, from the end of those that were added
@@ -328,34 +349,43 @@ static int add_locked(struct private_memory *private, struct list_head *pages, u
  * that may take as long as the server of a FUSE file wants.
  *
  * Context: process, may sleep.
- * Return: 0; -EINVAL for no page; -ENOSPC for more than private_max in all; -ENOMEM; -EBUSY
- * while the computer hibernates; -EINTR for a fatal signal; -EFAULT.
+ * Return: 0; -EINVAL for no page; -ENOSPC for more than private_max in all; -EEXIST for a second
+ * window; -ENOMEM; -EBUSY while the computer hibernates; -EINTR for a fatal signal; -EFAULT.
  */
-int private_add(struct private_memory *private, u64 count, const void __user *sealed,
-		struct page *shared, u64 *gpa)
+int private_add(struct private_memory *private, const struct private_pages *what, u64 *gpa)
 {
 	LIST_HEAD(pages);
 	int err;
 
-	if (!count && !shared)
+	if (!what->count && !what->shared)
 		return -EINVAL;
 	/* add_locked() decides; this saves the work. */
-	if (count > private_max - READ_ONCE(private->count))
+	if (what->count > private_max - READ_ONCE(private->count))
 		return -ENOSPC;
-	err = new_pages(private, &pages, count, sealed);
-	if (!err && shared)
-		share_page(private, &pages, shared);
+	err = new_pages(private, &pages, what->count, what->sealed);
+	if (!err && what->shared)
+		share_page(private, &pages, what->shared);
 	if (!err)
 		err = mutex_lock_killable(&private->lock);
 	if (!err) {
-		*gpa = private_base + (private->count << PAGE_SHIFT);
-		err = add_locked(private, &pages, count + !!shared,
-				 sealed ? page_bits & ~WRITABLE : page_bits);
+		err = add_what(private, what, &pages, gpa);
 		mutex_unlock(&private->lock);
 	}
 	if (err)
 		drop_list(private, &pages);
 	return err;
+}
+
+/*
+ * Returns page @n of the window, or NULL. The caller has a reference to the address space. For any
+ * context.
+ */
+struct page *private_shown(const struct private_memory *private, u64 n)
+{
+	/* Pairs with add_what(): the entries and @window are valid. */
+	if (n >= smp_load_acquire(&private->shown))
+		return NULL;
+	return page_of(entry_of(private, private->window + n));
 }
 
 /*
@@ -390,6 +420,8 @@ static int copy_locked(struct private_memory *to, const struct private_memory *f
 		map_page(to, &tables, page, entry & WRITABLE ? page_bits : page_bits & ~WRITABLE);
 	}
 	drop_list(to, &tables);
+	to->window = from->window;
+	to->shown = from->shown;
 	return err;
 }
 

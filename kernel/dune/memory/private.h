@@ -13,6 +13,22 @@
 #include <linux/types.h>
 
 /**
+ * struct private_pages - pages to be added to private memory
+ * @count:	how many
+ * @sealed:	NULL: they are zeroed. Else they get the contents of the process's memory at this
+ *		address, and no guest can write them
+ * @shown:	they are the window
+ * @shared:	another page, which gets a further reference and follows them, or NULL. Nobody else
+ *		uses its page.lru
+ */
+struct private_pages {
+	u64 count;
+	const void __user *sealed;
+	bool shown;
+	struct page *shared;
+};
+
+/**
  * struct private_memory - the private memory of one address space
  * @lock:	held while pages are added; protects all but @mm and @idle
  * @mm:		of the address space, which holds a reference
@@ -25,9 +41,11 @@
  * @directory:	the table of level 2, with an entry for each 2 MB
  * @table:	the table of level 1 that was added last
  * @count:	pages that were added
+ * @shown:	pages of the window; 0: there is none
+ * @window:	the number of its first page
  *
  * All that was added stays until private_destroy(). So @top and @count can be read without the
- * lock, @count first.
+ * lock, @count first, and so can @window, after @shown.
  */
 struct private_memory {
 	struct mutex lock;	/* see @lock above */
@@ -39,6 +57,8 @@ struct private_memory {
 	u64 *directory;
 	u64 *table;
 	u64 count;
+	u64 shown;
+	u64 window;
 };
 
 /* Set by private_init(): the first guest-physical address, and the number of pages at most. */
@@ -52,8 +72,8 @@ void private_cleanup(void);
 /* For process context; may sleep. */
 struct private_memory *private_create(struct mm_struct *mm);
 void private_destroy(struct private_memory *private);
-int private_add(struct private_memory *private, u64 count, const void __user *sealed,
-		struct page *shared, u64 *gpa);
+int private_add(struct private_memory *private, const struct private_pages *what, u64 *gpa);
+struct page *private_shown(const struct private_memory *private, u64 n);
 struct private_memory *private_copy(struct private_memory *from, const struct page *from_run,
 				    struct page *run);
 void private_move(struct private_memory *private, struct mm_struct *mm);

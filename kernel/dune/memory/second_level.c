@@ -126,15 +126,15 @@ static struct private_memory *get_private(struct second_level *space)
 	return private;
 }
 
-int second_level_add_private(struct second_level_vcpu *vcpu, u64 count,
-			     const void __user *sealed, struct page *shared, u64 *gpa)
+int second_level_add_private(struct second_level_vcpu *vcpu, const struct private_pages *what,
+			     u64 *gpa)
 {
 	struct private_memory *private = get_private(vcpu->space);
 	int err;
 
 	if (!private)
 		return -ENOMEM;
-	err = private_add(private, count, sealed, shared, gpa);
+	err = private_add(private, what, gpa);
 	if (!err)
 		link_private(vcpu, private->top);
 	return err;

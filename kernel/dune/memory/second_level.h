@@ -117,13 +117,20 @@ static inline unsigned int second_level_private_pages(void)
 }
 
 /*
- * Adds @count pages of 4 KB to private memory, zeroed or with the contents at @sealed, and then
- * @shared, if it is not NULL; for second_level_private_pages() other than 0. @gpa: returns the
- * guest-physical address of the first one. For the vCPU's thread; may sleep. Returns 0 or an error
- * of private_add(), which describes the arguments.
+ * Adds pages of 4 KB to private memory; for second_level_private_pages() other than 0. @gpa:
+ * returns the guest-physical address of the first one. For the vCPU's thread; may sleep. Returns 0
+ * or an error of private_add().
  */
-int second_level_add_private(struct second_level_vcpu *vcpu, u64 count,
-			     const void __user *sealed, struct page *shared, u64 *gpa);
+int second_level_add_private(struct second_level_vcpu *vcpu, const struct private_pages *what,
+			     u64 *gpa);
+
+/* Returns page @n of the window of @space, or NULL: see private_shown(). */
+static inline struct page *second_level_shown(const struct second_level *space, u64 n)
+{
+	const struct private_memory *private = READ_ONCE(space->private);
+
+	return private ? private_shown(private, n) : NULL;
+}
 
 /*
  * For an address space whose process does not exist yet. second_level_copy() gives it a copy of

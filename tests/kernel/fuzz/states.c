@@ -357,9 +357,11 @@ static void random_ioctl(void)
 	if (chance(4))
 		request ^= 1U << below(32);
 	if (request == DUNE_ADD_PRIVATE && chance(2)) {
-		buffer[0] = sizeof(struct dune_private) | (u64)DUNE_PRIVATE_SEALED << 32;
+		u64 flag = chance(4) ? DUNE_PRIVATE_SHOWN : DUNE_PRIVATE_SEALED;
+
+		buffer[0] = sizeof(struct dune_private) | flag << 32;
 		buffer[1] = below(20);
-		buffer[3] = value();
+		buffer[3] = flag == DUNE_PRIVATE_SHOWN ? 0 : value();
 	}
 	long ret = raw_syscall(SYS_ioctl, fd, request, argument, 0, 0, 0);
 
@@ -378,7 +380,7 @@ static void make_stub(void)
 	if (stub)
 		return;
 	rseq_drop();
-	stub = mmap(NULL, 4096, PROT_READ, MAP_SHARED, g->fd, DUNE_STUB_OFFSET);
+	stub = mmap(NULL, (1 + below(4)) * 4096, PROT_READ, MAP_SHARED, g->fd, DUNE_STUB_OFFSET);
 	if (stub == MAP_FAILED || stub_bind(g, stub))
 		stub = NULL;
 }
@@ -419,7 +421,7 @@ static u64 message(void)
 	static const u64 calls[] = { 0, DUNE_HOSTCALL, DUNE_HOSTCALL_NOW };
 	static const u64 others[] = {
 		DUNE_PROBE_READ, DUNE_PROBE_WRITE, DUNE_MAKE_CHILD, DUNE_MAKE_SHARED_CHILD,
-		DUNE_STUB_MOVE,
+		DUNE_STUB_MOVE, DUNE_ADD_PAGES,
 	};
 
 	if (chance(3))
@@ -469,7 +471,7 @@ static void run_to_the_end(void)
 	if (fd < 0)
 		return;
 	if (!at)
-		at = mmap(NULL, 4096, PROT_READ, MAP_SHARED, fd, DUNE_STUB_OFFSET);
+		at = mmap(NULL, (1 + below(4)) * 4096, PROT_READ, MAP_SHARED, fd, DUNE_STUB_OFFSET);
 	if (at == MAP_FAILED) {
 		at = NULL;
 		raw_syscall(SYS_close, fd, 0, 0, 0, 0, 0);
@@ -486,6 +488,8 @@ static void run_to_the_end(void)
 		argument.regs.rax = message();
 	if (argument.regs.rax == DUNE_STUB_MOVE && !chance(3))
 		argument.regs.rdi = chance(2) ? fd : g->fd;
+	if (argument.regs.rax == DUNE_ADD_PAGES && !chance(3))
+		argument.regs.rdi = below(20);
 	argument.regs.rip = (u64)code + below(32);
 	if (chance(3)) {
 		put_fork();

@@ -5,6 +5,9 @@
 
 #include "guest.h"
 
+/* How many pages stub_map() maps: 1, or more for a window after the stub. */
+extern unsigned int stub_pages;
+
 /* Map a stub from @g's vCPU, at an address of the kernel's choice. Bails out on an error. */
 char *stub_map(struct guest *g);
 /* Bind @g's vCPU to the stub at @stub: 0 or -errno. */
