@@ -105,9 +105,20 @@ static void parse(const struct initial_stack *s, struct options *o)
 			o->stats = true;
 	}
 	o->first = i + 1;
-	if (o->first >= *s->argc)
-		die(126, "no program is named", NULL, 0,
-		    "give its path after --, see dune-run --help");
+}
+
+/*
+ * Take over what the dune-run that has executed this one has passed on. Returns the descriptor of
+ * the program's file, or -1.
+ */
+static int resume(struct initial_stack *s, const struct options *o)
+{
+	int count = -1, program = exec_resume(o->tree, &count);
+
+	if (!stack_take_arguments(s, count))
+		die(126, "arguments are missing after --tree", NULL, 0,
+		    "let dune-run alone use --tree");
+	return program;
 }
 
 /*
@@ -266,9 +277,12 @@ static int prepare(u64 *stack, struct initial_stack *initial, struct options *op
 	areas_init(initial);
 	parse(initial, options);
 	if (options->tree)
-		program = exec_resume(options->tree);
+		program = resume(initial, options);
 	else
 		open_self(initial);
+	if (options->first >= *initial->argc)
+		die(126, "no program is named", NULL, 0,
+		    "give its path after --, see dune-run --help");
 	if (options->stats)
 		stats_create(options->stats_file);
 	protected_files_init();
@@ -333,6 +347,7 @@ void run_main(u64 *stack)
 	if (tf.rip >= USER_END)
 		die(126, "cannot run", options.name, 0, "its entry point must be a user address");
 	enter();
+	program_show();
 	dune_syscall_set(check_syscall);
 	seal_rest();
 	err = dune_ring3(&tf);

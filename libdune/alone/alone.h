@@ -15,6 +15,7 @@
 #define LIBDUNE_ALONE_H
 
 #include "copy.h"
+#include "dune_copies.h"
 #include "guest.h"
 #include "text.h"
 
@@ -25,15 +26,24 @@ struct dune_event {
 	u64 trapno, error, cr2;
 };
 
-/* Makes a call of the library's own that a guest may not make (struct dune_services, @call). */
+/* Makes a call of the library's own that a guest may not make, and that waits for nothing. */
 static inline long call(long nr, long a0, long a1, long a2, long a3)
 {
 	return dune_hypercall(DUNE_HOSTCALL_NOW | nr, a0, a1, a2, a3, 0, 0);
 }
 
+/* copies.c */
+u64 dune_alone_show(const void *p, u64 size);
+void *dune_alone_result(u64 size);
+long dune_alone_action(int sig, const struct ksigaction *real, struct ksigaction *old);
+long dune_alone_mask(int how, u64 set, u64 *old);
+long dune_alone_forward_mask(u64 set);
+void dune_alone_force_mask(u64 set);
+void dune_alone_print(const char *text, u64 size);
+
 static inline void set_mask(u64 set, u64 *old)
 {
-	dune_hypercall(__NR_rt_sigprocmask, SIG_SETMASK, (long)&set, (long)old, SIGSET_SIZE, 0, 0);
+	dune_alone_mask(SIG_SETMASK, set, old);
 }
 
 /* signal.c */

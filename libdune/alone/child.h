@@ -13,6 +13,7 @@
 struct dune_child {
 	u64 nr, args[4];		/* the call that makes it */
 	u64 again;			/* a signal came before that call */
+	u64 mark;			/* of copies, before them */
 	struct dune_clone *c;
 	/* of one that shares memory */
 	struct dune_run *run;

@@ -6,12 +6,11 @@
 void dune_alone_die(int sig)
 {
 	const struct ksigaction act = { .handler = SIG_DFL };
-	u64 set = ~sigbit(sig);
 
-	call(__NR_rt_sigaction, sig, (long)&act, 0, SIGSET_SIZE);
+	dune_alone_action(sig, &act, NULL);
 	call(__NR_tgkill, dune_hypercall(__NR_getpid, 0, 0, 0, 0, 0, 0),
 	     dune_hypercall(__NR_gettid, 0, 0, 0, 0, 0, 0), sig, 0);
-	call(__NR_rt_sigprocmask, SIG_SETMASK, (long)&set, 0, SIGSET_SIZE);
+	dune_alone_force_mask(~sigbit(sig));
 	for (;;)
 		call(__NR_exit_group, 128 + sig, 0, 0, 0);
 }

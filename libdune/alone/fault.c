@@ -29,7 +29,7 @@ static bool probe(u64 address, u32 flags)
 static void send_held(struct dune_thread *t)
 {
 	static const int signals[] = { SIGSEGV, SIGBUS };
-	u64 set = t->held_set;
+	u64 set = t->held_set, mark = dune_copies_mark();
 	int i;
 
 	t->held_set = 0;
@@ -37,8 +37,9 @@ static void send_held(struct dune_thread *t)
 		if (set & sigbit(signals[i]))
 			dune_hypercall(__NR_rt_tgsigqueueinfo,
 				       dune_hypercall(__NR_getpid, 0, 0, 0, 0, 0, 0),
-				       dune_hypercall(__NR_gettid, 0, 0, 0, 0, 0, 0),
-				       signals[i], (long)&t->held[i], 0, 0);
+				       dune_hypercall(__NR_gettid, 0, 0, 0, 0, 0, 0), signals[i],
+				       dune_alone_show(&t->held[i], sizeof(t->held[i])), 0, 0);
+		dune_copies_release(mark);
 	}
 }
 
@@ -90,7 +91,7 @@ static bool probe_silent(struct dune_thread *t, u64 address, u32 flags)
 		}
 	} while (!done);
 	drop_interrupt(t);
-	call(__NR_rt_sigprocmask, SIG_SETMASK, (long)&old, 0, SIGSET_SIZE);
+	dune_alone_force_mask(old);
 	if (unlikely(t->held_set))
 		send_held(t);
 	return made;
@@ -129,13 +130,15 @@ static void count_repeats(struct dune_thread *t, const struct dune_tf *tf, u64 a
 /* Tells the kernel of a granule that it does not know. */
 static void granule_fault(struct dune_thread *t, u64 gpa)
 {
+	u64 mark = dune_copies_mark();
 	struct dune_granule g;
 	long err = dune_granule_describe(gpa, &g);
 
 	if (err)
 		dune_alone_fatal("a page-table entry leads to no memory of the process", 0,
 				 SIGSEGV);
-	err = call(__NR_ioctl, t->vcpu, DUNE_MAP_GRANULE, (long)&g, 0);
+	err = call(__NR_ioctl, t->vcpu, DUNE_MAP_GRANULE, dune_alone_show(&g, sizeof(g)), 0);
+	dune_copies_release(mark);
 	if (err)
 		dune_alone_fatal("DUNE_MAP_GRANULE failed", err, SIGBUS);
 }

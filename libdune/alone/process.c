@@ -26,7 +26,7 @@ static void describe(struct dune_child *child, struct dune_clone *c)
 		c->args.tls = 0;
 		c->args.stack = 0;
 		c->args.stack_size = 0;
-		child->args[0] = (u64)&c->args;
+		child->args[0] = dune_alone_show(&c->args, sizeof(c->args));
 		child->args[1] = c->args_size;
 		return;
 	}
@@ -36,8 +36,11 @@ static void describe(struct dune_child *child, struct dune_clone *c)
 }
 
 /* The first of a child, whose frame is @tf: it continues after its parent's call, with result 0. */
-static void start(struct dune_thread *t, struct dune_tf *tf, const struct dune_clone *c)
+static void start(struct dune_thread *t, struct dune_tf *tf, const struct dune_child *child)
 {
+	const struct dune_clone *c = child->c;
+
+	dune_copies_release(child->mark);
 	wrmsr(MSR_FS_BASE, c->fs_base);
 	if (c->flags & CLONE_CLEAR_SIGHAND)
 		dune_actions_clear(t->sighand);
@@ -76,7 +79,7 @@ struct dune_tf *dune_child_copied(struct dune_child *child)
 	dune_process.signals = 0;
 	dune_process.forks = 0;
 	t->migrations = 0;
-	start(t, child->c->tf, child->c);
+	start(t, child->c->tf, child);
 	return child->c->tf;
 }
 
@@ -102,7 +105,7 @@ void dune_child_shared(struct dune_child *child, u64 run, struct dune_tf *tf)
 		t->sighand = &child->sighand;
 	}
 	*tf = *c->tf;
-	start(t, tf, c);
+	start(t, tf, child);
 }
 
 /* Releases @l if the child, which is gone and had the same block, holds it. */
@@ -169,12 +172,14 @@ long dune_alone_make_child(const struct dune_tf *tf, struct dune_clone *c)
 
 	(void)tf;
 	memset(&child, 0, sizeof(child));
+	child.mark = dune_copies_mark();
 	describe(&child, c);
 	if (c->flags & CLONE_VM)
 		ret = make_shared(t, &child);
 	else
 		ret = make_copied(t, &child);
 	/* In C the parent alone comes here. */
+	dune_copies_release(child.mark);
 	if (child.again) {
 		t->call_again = 1;
 		return DUNE_AGAIN;

@@ -2,11 +2,6 @@
 /* The services (common/services.h) of a process without a host half. */
 #include "alone.h"
 
-static long own_call(long nr, long a0, long a1, long a2, long a3)
-{
-	return call(nr, a0, a1, a2, a3);
-}
-
 static void move(int fd)
 {
 	struct dune_thread *t = dune_self();
@@ -27,7 +22,7 @@ static void no_threads(void)
 	static bool reported;
 
 	if (!reported)
-		dune_hypercall(__NR_write, 2, (long)line, sizeof(line) - 1, 0, 0, 0);
+		dune_alone_print(line, sizeof(line) - 1);
 	reported = true;
 }
 
@@ -59,7 +54,10 @@ static void __noreturn bad_stack(void)
 }
 
 const struct dune_services dune_alone = {
-	.call = own_call,
+	.action = dune_alone_action,
+	.mask = dune_alone_mask,
+	.forward_mask = dune_alone_forward_mask,
+	.print = dune_alone_print,
 	.special = dune_alone_special,
 	.make_child = dune_alone_make_child,
 	.execute = dune_alone_execute,

@@ -22,13 +22,18 @@ static const u8 actions[SYSCALL_MAX] = {
 void dune_alone_look_at_cpu(struct dune_thread *t)
 {
 	u64 n = t->run->counters[DUNE_COUNT_MIGRATION];
-	u32 cpu = 0, node = 0;
+	u64 mark;
+	u32 *cpu, *node;
 
 	if (likely(n == t->migrations))
 		return;
 	t->migrations = n;
-	dune_hypercall(__NR_getcpu, (long)&cpu, (long)&node, 0, 0, 0, 0);
-	dune_gdt_set_limit(t, node << 12 | cpu);
+	mark = dune_copies_mark();
+	cpu = dune_alone_result(sizeof(*cpu));
+	node = dune_alone_result(sizeof(*node));
+	dune_hypercall(__NR_getcpu, (long)cpu, (long)node, 0, 0, 0, 0);
+	dune_gdt_set_limit(t, *node << 12 | *cpu);
+	dune_copies_release(mark);
 }
 
 /*

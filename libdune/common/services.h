@@ -4,8 +4,11 @@
  * a process that has none (dune_stub_use()), ring 0 does it by itself (alone/). dune_enter()
  * chooses one of the two.
  *
- * @call:	makes a system call of the library's own, which a guest may not make if a
- *		stub runs it, and which waits for nothing
+ * @action:	rt_sigaction() of the kernel: sets @real and stores the old action in @old, if they
+ *		are not NULL
+ * @mask:	rt_sigprocmask(), which stores the old mask in @old, if it is not NULL
+ * @forward_mask: the same with SIG_SETMASK, as dune_syscall_forward()
+ * @print:	writes to stderr, whatever file that is now
  * @special:	carries out a call of special.h that is neither guest/'s nor one hypercall.
  *		Returns its result, or DUNE_AGAIN
  * @make_child:	makes the process that the second argument describes, for the call in the frame.
@@ -32,10 +35,14 @@
 #include "dune.h"
 
 struct dune_clone;
+struct ksigaction;
 struct dune_thread;
 
 struct dune_services {
-	long (*call)(long nr, long a0, long a1, long a2, long a3);
+	long (*action)(int sig, const struct ksigaction *real, struct ksigaction *old);
+	long (*mask)(int how, u64 set, u64 *old);
+	long (*forward_mask)(u64 set);
+	void (*print)(const char *text, u64 size);
 	long (*special)(struct dune_tf *tf);
 	long (*make_child)(const struct dune_tf *tf, struct dune_clone *c);
 	long (*execute)(long fd, long name, long argv, long envp, long flags);

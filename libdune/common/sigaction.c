@@ -30,8 +30,7 @@ void dune_real_action(int sig, const struct ksigaction *act, struct ksigaction *
 long dune_kernel_action(int sig, const struct ksigaction *real, struct ksigaction *old)
 {
 	if (dune_active())
-		return dune_services->call(__NR_rt_sigaction, sig, (long)real, (long)old,
-					   SIGSET_SIZE);
+		return dune_services->action(sig, real, old);
 	return sys4(__NR_rt_sigaction, sig, (long)real, (long)old, SIGSET_SIZE);
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /* Messages, put together without libc. */
+#include "services.h"
 #include "syscall.h"
 #include "text.h"
 
@@ -42,5 +43,8 @@ void dune_text_number(struct dune_line *line, u32 v)
 /* Writes @line to stderr, whatever file that is now. */
 void dune_text_print(const struct dune_line *line)
 {
-	sys_any(__NR_write, 2, (long)line->text, line->n, 0, 0);
+	if (dune_active())
+		dune_services->print(line->text, line->n);
+	else
+		sys3(__NR_write, 2, (long)line->text, line->n);
 }

@@ -51,6 +51,16 @@ struct dune_tss {
 	u16 iomap;
 } __packed;
 
+/* Memory for copies for the kernel (dune_copies.h), without a host half. */
+struct dune_copies {
+	u8 *window, *scratch;		/* where ring 0 has them */
+	u64 window_shown;		/* where the process has the window */
+	u32 window_used, scratch_used;
+};
+
+void *dune_own_window(u64 size);
+void *dune_own_scratch(u64 size);
+
 struct dune_thread {
 	struct dune_thread *self;
 	u64 ring0_top;
@@ -96,6 +106,7 @@ struct dune_thread {
 	u32 silent_probe;		/* a probe runs whose fault sends no signal */
 	u64 held_set;			/* SIGSEGV and SIGBUS that came during such a probe */
 	u64 frames, frames_end;		/* without a host half: the kernel's stack for signals */
+	struct dune_copies copies;	/* without a host half */
 	struct kstack altstack;
 	struct dune_thread *next;	/* dune_process.threads */
 

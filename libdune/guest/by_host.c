@@ -7,9 +7,25 @@
 
 const struct dune_services *dune_services __ro_after_start = &dune_by_host;
 
-static long call(long nr, long a0, long a1, long a2, long a3)
+static long action(int sig, const struct ksigaction *real, struct ksigaction *old)
 {
-	return dune_hypercall(nr, a0, a1, a2, a3, 0, 0);
+	return dune_hypercall(__NR_rt_sigaction, sig, (long)real, (long)old, SIGSET_SIZE, 0, 0);
+}
+
+static long mask(int how, u64 set, u64 *old)
+{
+	return dune_hypercall(__NR_rt_sigprocmask, how, (long)&set, (long)old, SIGSET_SIZE, 0, 0);
+}
+
+static long forward_mask(u64 set)
+{
+	return dune_syscall_forward(__NR_rt_sigprocmask, SIG_SETMASK, (long)&set, 0, SIGSET_SIZE,
+				    0, 0);
+}
+
+static void print(const char *text, u64 size)
+{
+	dune_hypercall(__NR_write, 2, (long)text, size, 0, 0, 0);
 }
 
 /*
@@ -89,7 +105,10 @@ static void __noreturn bad_stack(void)
 }
 
 const struct dune_services dune_by_host = {
-	.call = call,
+	.action = action,
+	.mask = mask,
+	.forward_mask = forward_mask,
+	.print = print,
 	.special = special,
 	.make_child = make_child,
 	.execute = execute,

@@ -108,9 +108,9 @@ long dune_sys_clone(struct dune_tf *tf)
 	return err ? err : make_child(tf, &c);
 }
 
-long dune_execveat(long fd, const char *name, const u64 *argv, const u64 *envp, long flags)
+long dune_execveat(long fd, u64 name, u64 argv, u64 envp, long flags)
 {
-	return dune_services->execute(fd, (long)name, (long)argv, (long)envp, flags);
+	return dune_services->execute(fd, name, argv, envp, flags);
 }
 
 void dune_syscall_clone3(struct dune_tf *tf, const void *args, size_t size)

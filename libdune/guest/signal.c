@@ -22,7 +22,7 @@
 
 static long set_mask(int how, u64 set, u64 *old)
 {
-	return dune_hypercall(__NR_rt_sigprocmask, how, (long)&set, (long)old, SIGSET_SIZE, 0, 0);
+	return dune_services->mask(how, set, old);
 }
 
 /* Returns the mask in which the handler of @e runs. */
@@ -230,8 +230,7 @@ long dune_sys_sigreturn(struct dune_tf *tf)
 		goto bad;
 	sr.uc.sigmask &= ~UNBLOCKABLE;
 	/* A signal that is queued has to be handled before this mask is set. */
-	err = dune_syscall_forward(__NR_rt_sigprocmask, SIG_SETMASK,
-				   (long)&sr.uc.sigmask, 0, SIGSET_SIZE, 0, 0);
+	err = dune_services->forward_mask(sr.uc.sigmask);
 	if (err == DUNE_AGAIN && dune_is_again()) {
 		tf->rip -= DUNE_SYSCALL_LENGTH;
 		return 0;

@@ -229,7 +229,7 @@ static int start_alone(struct dune_thread *t)
 
 	if (err)
 		return refuse(err, "the module does not run a vCPU by its stub");
-	dune_hypercall(__NR_rt_sigprocmask, SIG_SETMASK, (long)&t->mask, 0, SIGSET_SIZE, 0, 0);
+	dune_services->mask(SIG_SETMASK, t->mask, NULL);
 	return 0;
 }
 

@@ -18,11 +18,11 @@
  * that which the kernel gets, dune_kernel_at(). For scratch both are the same.
  *
  * Both places are stacks: what was taken last is given back first. A system call of the program
- * begins with the same stacks as the one before.
+ * leaves both as it has found them.
  *
- * Only ring 0 of such a process calls these functions. A thread has copies of its own. A child with
- * a copy of the memory has its own, too, with the same contents at the same addresses. A vfork
- * child has its parent's, above what its parent has taken.
+ * Only ring 0 of such a process calls these functions, after dune_enter(). A thread has copies of
+ * its own. A child with a copy of the memory has its own, too, with the same contents at the same
+ * addresses. A vfork child has its parent's, above what its parent has taken.
  */
 #ifndef DUNE_COPIES_H
 #define DUNE_COPIES_H
@@ -30,13 +30,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define DUNE_WINDOW_SIZE	(3 * 4096)
+#define DUNE_WINDOW_SIZE	(4 * 4096)
 #define DUNE_SCRATCH_SIZE	(48 * 4096)
 
+/* Of each place, the library keeps this much for calls of its own. */
+#define DUNE_COPIES_RESERVE	1024
+
 /*
- * Both return @size bytes, aligned to 16, with any contents; or NULL if fewer are left. After the
- * entry, 8 KB of the window are always left for a call of the program, and 4 KB of scratch for
- * libdune while the runtime has taken up to DUNE_SCRATCH_SIZE - 4 KB.
+ * Both return @size bytes, aligned to 16, with any contents; or NULL if fewer are left.
  */
 void *dune_window_get(size_t size);
 void *dune_scratch_get(size_t size);
@@ -46,9 +47,15 @@ uint64_t dune_copies_mark(void);
 void dune_copies_release(uint64_t mark);
 
 /*
- * Returns the address by which the kernel finds @copy, which is anywhere in a copy; 0 for NULL. An
- * address of the program's is returned as it is.
+ * Returns the address by which the kernel finds @copy, which is anywhere in a copy. Any other
+ * address is returned as it is: one of the program's, or NULL.
  */
 uint64_t dune_kernel_at(const void *copy);
+
+/*
+ * Copies @size bytes at @from to the window. Returns the address that the kernel gets, or 0 if
+ * fewer are left.
+ */
+uint64_t dune_show(const void *from, size_t size);
 
 #endif /* DUNE_COPIES_H */

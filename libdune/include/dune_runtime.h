@@ -34,11 +34,10 @@ void dune_vcpu_inherit(int fd);
 void dune_stub_use(void);
 
 /*
- * execveat() for a runtime that executes itself, in ring 0. As dune_syscall_forward() it can return
- * DUNE_AGAIN.
+ * execveat() for a runtime that executes itself, in ring 0. @name, @argv and @envp are where the
+ * kernel finds them (dune_copies.h). As dune_syscall_forward() it can return DUNE_AGAIN.
  */
-long dune_execveat(long fd, const char *name, const uint64_t *argv, const uint64_t *envp,
-		   long flags);
+long dune_execveat(long fd, uint64_t name, uint64_t argv, uint64_t envp, long flags);
 
 /*
  * dune_syscall_forward() with all arguments from the frame, but for the number

@@ -73,7 +73,7 @@ void message(const char *problem, const char *object, long err, const char *advi
 	p = text_append(p, end, ": ");
 	p = text_append(p, end, advice);
 	*p++ = '\n';
-	SYS3(__NR_write, 2, line, p - line);
+	sys_write(2, line, p - line);
 }
 
 void die(int status, const char *problem, const char *object, long err, const char *advice)

@@ -5,13 +5,32 @@
 
 #include "types.h"
 
+#include <asm/stat.h>
+#include <asm/statfs.h>
 #include <linux/errno.h>
+
+struct flock;
+struct rlimit64;
 
 /*
  * Make a system call: natively before dune_enter(), as a hypercall after it. Returns the
- * kernel's value, or -errno.
+ * kernel's value, or -errno. After dune_enter() no argument is an address of the runtime's own
+ * memory: the functions below, and those of copies.h, pass copies.
  */
 long sys(long nr, u64 a0, u64 a1, u64 a2, u64 a3, u64 a4, u64 a5);
+
+/* The calls of their names with memory of the runtime. */
+long sys_openat(int dir, const char *name, u64 flags, u64 mode);
+long sys_fstatat(int dir, const char *name, struct stat *st, u64 flags);
+long sys_faccessat2(int dir, const char *name, u64 mode, u64 flags);
+long sys_fstat(int fd, struct stat *st);
+long sys_fstatfs(int fd, struct statfs *fs);
+long sys_pread(int fd, void *to, u64 len, u64 at);
+long sys_pwrite(int fd, const void *from, u64 len, u64 at);
+long sys_write(int fd, const void *from, u64 len);
+long sys_lock(int fd, const struct flock *lock);	/* fcntl(F_SETLKW) */
+/* prlimit64() of this process; @to or @old may be NULL. */
+long sys_rlimit(int resource, const struct rlimit64 *to, struct rlimit64 *old);
 
 #define SYS0(nr)		sys(nr, 0, 0, 0, 0, 0, 0)
 #define SYS1(nr, a)		sys(nr, (u64)(a), 0, 0, 0, 0, 0)

@@ -4,6 +4,7 @@
  * argument, or not in its unit.
  */
 #include "calls.h"
+#include "copies.h"
 #include "page.h"
 #include "super_range.h"
 #include "user_memory.h"
@@ -45,7 +46,7 @@ void call_pselect6(struct dune_tf *tf)
 			refuse(tf, -EFAULT);
 			return;
 		}
-		ARG5(tf) = (u64)mask;
+		ARG5(tf) = scratched(mask, sizeof(mask));
 	}
 	dune_syscall_pass(tf);
 	ARG5(tf) = theirs;

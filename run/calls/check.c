@@ -7,6 +7,7 @@
  */
 #include "check.h"
 #include "calls.h"
+#include "copies.h"
 #include "hidden.h"
 #include "nospec.h"
 #include "program.h"
@@ -157,10 +158,19 @@ static long check_arguments(const struct call *call, const struct dune_tf *tf)
 	return 0;
 }
 
+/* Calls a function, and gives back the copies that it has made. */
+static void call_function(const struct call *call, struct dune_tf *tf)
+{
+	u64 mark = dune_copies_mark();
+
+	call->fn(tf);
+	dune_copies_release(mark);
+}
+
 static inline void make_call(const struct call *call, struct dune_tf *tf)
 {
 	if (call->fn)
-		call->fn(tf);
+		call_function(call, tf);
 	else
 		dune_syscall_result(tf, forward(tf));
 }
@@ -175,7 +185,7 @@ static void make_named_call(const struct call *call, struct dune_tf *tf)
 		make_call(call, tf);
 		return;
 	}
-	*name = (u64)program_name();
+	*name = program_shown();
 	make_call(call, tf);
 	*name = old;
 }
@@ -193,7 +203,7 @@ static __attribute__((noinline)) void check_call(const struct call *call, struct
 		else
 			make_call(call, tf);
 	} else if (call->how == CALL_FUNCTION) {
-		call->fn(tf);
+		call_function(call, tf);
 	} else {
 		refuse(tf, call->how == CALL_DENY ? call->error : -ENOSYS);
 	}

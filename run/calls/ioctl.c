@@ -11,7 +11,7 @@
  * as a copy. All others give ENOTTY, as from a driver that does not have them.
  */
 #include "calls.h"
-#include "copy_pool.h"
+#include "copies.h"
 #include "hidden.h"
 #include "page.h"
 #include "super_range.h"
@@ -190,6 +190,7 @@ static bool is_flat(u32 cmd)
 static void forward_copy(struct dune_tf *tf, u32 size, u32 pointer, u64 reach)
 {
 	u8 copy[COPY_BYTES] __attribute__((aligned(8)));
+	u64 passed;
 	long ret;
 
 	if (user_read(copy, ARG2(tf), size) ||
@@ -197,8 +198,9 @@ static void forward_copy(struct dune_tf *tf, u32 size, u32 pointer, u64 reach)
 		refuse(tf, -EFAULT);
 		return;
 	}
-	ret = dune_syscall_forward(tf->rax, ARG0(tf), ARG1(tf), (u64)copy, 0, 0, 0);
-	if (ret >= 0 && user_write(ARG2(tf), copy, size))
+	passed = scratched(copy, size);
+	ret = dune_syscall_forward(tf->rax, ARG0(tf), ARG1(tf), passed, 0, 0, 0);
+	if (ret >= 0 && user_write(ARG2(tf), (const void *)passed, size))
 		ret = -EFAULT;
 	dune_syscall_result(tf, ret);
 }
@@ -232,7 +234,7 @@ static void forward_with_fd(struct dune_tf *tf, u32 size, u32 descriptor)
 		refuse(tf, -EBADF);
 	else
 		dune_syscall_result(tf, dune_syscall_forward(tf->rax, ARG0(tf), ARG1(tf),
-							     (u64)copy, 0, 0, 0));
+							     scratched(copy, size), 0, 0, 0));
 }
 
 #define FORWARD_WITH_FD(tf, type, member)				\
@@ -248,16 +250,17 @@ do {									\
 static void forward_dedupe(struct dune_tf *tf)
 {
 	struct file_dedupe_range *copy;
-	u64 bytes, i;
+	u64 count, bytes, i;
 	long ret;
 
-	copy_pool_reset();
-	copy = copy_pool_get(PAGE_BYTES);
+	copy = dune_scratch_get(PAGE_BYTES);
 	if (user_read(copy, ARG2(tf), sizeof(*copy))) {
 		refuse(tf, -EFAULT);
 		return;
 	}
-	bytes = copy->dest_count * sizeof(copy->info[0]);
+	/* In the scratch it may change: it is read once. */
+	count = *(volatile u16 *)&copy->dest_count;
+	bytes = count * sizeof(copy->info[0]);
 	if (sizeof(*copy) + bytes > PAGE_BYTES) {
 		refuse(tf, -ENOMEM);
 		return;
@@ -266,7 +269,7 @@ static void forward_dedupe(struct dune_tf *tf)
 		refuse(tf, -EFAULT);
 		return;
 	}
-	for (i = 0; i < copy->dest_count; i++) {
+	for (i = 0; i < count; i++) {
 		if (is_hidden(copy->info[i].dest_fd)) {
 			refuse(tf, -EBADF);
 			return;

@@ -120,7 +120,7 @@ static long judge_regular(int fd, const struct stat *st, bool truncates)
 	if (likely((u64)st->st_size < 1UL << 32 &&
 		   ((st->st_mode & 07777) != 0600 || st->st_blocks)))
 		return 0;
-	err = SYS2(__NR_fstatfs, fd, &fs);
+	err = sys_fstatfs(fd, &fs);
 	if (err < 0)
 		return err;
 	if (fs.f_type != PROC_SUPER_MAGIC)
@@ -140,7 +140,7 @@ long judge(int fd, struct stat *st, bool truncates)
 {
 	long err;
 
-	err = SYS2(__NR_fstat, fd, st);
+	err = sys_fstat(fd, st);
 	if (err < 0)
 		return err;
 	if (S_ISREG(st->st_mode))

@@ -6,6 +6,7 @@
  * when the address space below the stack is full, or on a hint) is undone.
  */
 #include "calls.h"
+#include "copies.h"
 #include "hidden.h"
 #include "mapping.h"
 #include "message.h"
@@ -199,11 +200,14 @@ static long attach_over(struct dune_tf *tf, u64 addr)
 {
 	struct shmid64_ds segment;
 	long at = attach(tf, 0), ret;
-	u64 size;
+	u64 room, size;
 
 	if (at < 0)
 		return at;
-	ret = SYS3(__NR_shmctl, ARG0(tf), IPC_STAT, &segment);
+	room = result_room(&segment, sizeof(segment));
+	ret = SYS3(__NR_shmctl, ARG0(tf), IPC_STAT, room);
+	if (ret >= 0)
+		take_result(&segment, room, sizeof(segment));
 	size = PAGE_UP(segment.shm_segsz);
 	if (ret >= 0 && meets_super_range(addr, size))
 		ret = -EINVAL;

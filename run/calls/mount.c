@@ -5,6 +5,7 @@
  * not dune-run's.
  */
 #include "calls.h"
+#include "copies.h"
 #include "program.h"
 #include "text.h"
 #include "user_memory.h"
@@ -37,7 +38,7 @@ void call_mount(struct dune_tf *tf)
 			refuse(tf, n == -EFAULT ? -EFAULT : -ENODEV);
 			return;
 		}
-		name = (u64)type;
+		name = shown(type, n + 1);
 	}
 	dune_syscall_result(tf, dune_syscall_forward(tf->rax, ARG0(tf),
 						     followed_name(ARG1(tf)), name,
@@ -60,6 +61,6 @@ void call_fsopen(struct dune_tf *tf)
 	if (n < 0 || type_refused(type))
 		refuse(tf, n == -EFAULT ? -EFAULT : -ENODEV);
 	else
-		dune_syscall_result(tf, dune_syscall_forward(tf->rax, (u64)type, ARG1(tf),
+		dune_syscall_result(tf, dune_syscall_forward(tf->rax, shown(type, n + 1), ARG1(tf),
 							     0, 0, 0, 0));
 }

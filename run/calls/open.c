@@ -5,6 +5,7 @@
  * of descriptors in between: process.c refuses CLONE_FILES.
  */
 #include "calls.h"
+#include "copies.h"
 #include "judge.h"
 #include "program.h"
 #include "sys.h"
@@ -56,7 +57,8 @@ static long openat2_untruncated(struct dune_tf *tf, u64 *flags)
 	if ((how.flags & O_CREAT) && !(*flags & O_CREAT))
 		how.mode &= ~(u64)07777;
 	how.flags = *flags & O_PATH ? *flags : *flags & ~(u64)O_TRUNC;
-	return dune_syscall_forward(tf->rax, ARG0(tf), name, (u64)&how, sizeof(how), 0, 0);
+	return dune_syscall_forward(tf->rax, ARG0(tf), name, shown(&how, sizeof(how)), sizeof(how),
+				    0, 0);
 }
 
 /*
@@ -129,7 +131,7 @@ static long truncate_opened(int fd, u64 flags, const struct stat *st)
 	if (!st->st_size)
 		return 0;
 	text_fd_name(link, sizeof(link), fd);
-	other = SYS4(__NR_openat, AT_FDCWD, link, TO_TRUNCATE, 0);
+	other = sys_openat(AT_FDCWD, link, TO_TRUNCATE, 0);
 	return other < 0 ? other : truncate_judged(other, 0);
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /* Making and ending processes. The checks are here; libdune does the work. */
 #include "calls.h"
+#include "copies.h"
 #include "exec.h"
 #include "hidden.h"
 #include "mapping.h"
@@ -31,8 +32,11 @@ struct robust {
 /* Returns 0, or the error because of which the kernel may still have the list. */
 static long drop_robust_list(struct robust *list)
 {
-	long err = SYS3(__NR_get_robust_list, 0, &list->head, &list->len);
+	u64 room = result_room(list, sizeof(*list));
+	long err = SYS3(__NR_get_robust_list, 0, room, room + offsetof(struct robust, len));
 
+	if (!err)
+		take_result(list, room, sizeof(*list));
 	if (err || !list->head)
 		return err;
 	return SYS2(__NR_set_robust_list, 0, list->len);

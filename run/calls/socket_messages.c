@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /* Messages of sockets: headers with their vectors and control data. */
 #include "calls.h"
-#include "copy_pool.h"
+#include "copies.h"
 #include "hidden.h"
 #include "super_range.h"
 #include "user_memory.h"
@@ -39,26 +39,29 @@ struct cmsghdr {
 	s32 type;
 };
 
-/* A hidden descriptor sent to oneself would come back under a new number. */
+/*
+ * A hidden descriptor sent to oneself would come back under a new number. @control is in the
+ * scratch, where it may change: each length is read once.
+ */
 static bool sends_hidden(const u8 *control, u64 len)
 {
 	u64 at = 0;
 
 	while (len - at >= sizeof(struct cmsghdr)) {
 		const struct cmsghdr *c = (const void *)(control + at);
-		u64 step;
+		u64 bytes = *(const volatile u64 *)&c->len, step;
 
-		if (c->len < sizeof(*c) || c->len > len - at)
+		if (bytes < sizeof(*c) || bytes > len - at)
 			return false;	/* the kernel refuses it */
 		if (c->level == SOL_SOCKET && c->type == SCM_RIGHTS) {
 			const int *fds = (const int *)(c + 1);
-			u64 n = (c->len - sizeof(*c)) / sizeof(int);
+			u64 n = (bytes - sizeof(*c)) / sizeof(int);
 
 			while (n--)
 				if (is_hidden(fds[n]))
 					return true;
 		}
-		step = (c->len + 7) & ~7UL;
+		step = (bytes + 7) & ~7UL;
 		if (step > len - at)
 			return false;
 		at += step;
@@ -67,9 +70,9 @@ static bool sends_hidden(const u8 *control, u64 len)
 }
 
 /*
- * Check the header in @m, which is a copy, and give it copies of what it
+ * Check the header in @m, which is a copy, and give it copies in the scratch of what it
  * points to: the vector, and for sending the control data. -ENOBUFS when the
- * pool is full. Only the length decides whether there is control data: the kernel
+ * scratch is full. Only the length decides whether there is control data: the kernel
  * sends it from address 0 as from any other address, and a program with
  * CAP_SYS_RAWIO can have memory there.
  */
@@ -81,7 +84,7 @@ static long take_message(struct user_msghdr *m, bool sending)
 		return -EMSGSIZE;
 	if (m->name && in_super_range(m->name))
 		return -EFAULT;
-	iov = copy_pool_get(m->iov_len * sizeof(*iov));
+	iov = dune_scratch_get(m->iov_len * sizeof(*iov));
 	if (!iov)
 		return -ENOBUFS;
 	if (user_read(iov, m->iov, m->iov_len * sizeof(*iov)) ||
@@ -97,7 +100,7 @@ static long take_message(struct user_msghdr *m, bool sending)
 
 		if (m->control_len > CONTROL_LIMIT)
 			return -ENOBUFS;
-		control = copy_pool_get(m->control_len);
+		control = dune_scratch_get(m->control_len);
 		if (!control)
 			return -ENOBUFS;
 		if (user_read(control, m->control, m->control_len))
@@ -114,7 +117,6 @@ void call_sendmsg(struct dune_tf *tf)
 	struct user_msghdr m;
 	long err;
 
-	copy_pool_reset();
 	if (user_read(&m, ARG1(tf), sizeof(m))) {
 		refuse(tf, -EFAULT);
 		return;
@@ -124,8 +126,8 @@ void call_sendmsg(struct dune_tf *tf)
 		refuse(tf, err);
 		return;
 	}
-	dune_syscall_result(tf, dune_syscall_forward(tf->rax, ARG0(tf), (u64)&m, ARG2(tf),
-						     0, 0, 0));
+	dune_syscall_result(tf, dune_syscall_forward(tf->rax, ARG0(tf), scratched(&m, sizeof(m)),
+						     ARG2(tf), 0, 0, 0));
 }
 
 /* The members that the kernel changes in a header when it receives. */
@@ -144,16 +146,19 @@ static long give_message(u64 to, const struct user_msghdr *m)
 void call_recvmsg(struct dune_tf *tf)
 {
 	struct user_msghdr m;
+	u64 copy;
 	long ret;
 
-	copy_pool_reset();
 	if (user_read(&m, ARG1(tf), sizeof(m))) {
 		refuse(tf, -EFAULT);
 		return;
 	}
 	ret = take_message(&m, false);
 	if (!ret) {
-		ret = dune_syscall_forward(tf->rax, ARG0(tf), (u64)&m, ARG2(tf), 0, 0, 0);
+		copy = scratched(&m, sizeof(m));
+		ret = dune_syscall_forward(tf->rax, ARG0(tf), copy, ARG2(tf), 0, 0, 0);
+		if (ret >= 0)
+			take_result(&m, copy, sizeof(m));
 		if (ret >= 0 && give_message(ARG1(tf), &m))
 			ret = -EFAULT;
 	}
@@ -161,14 +166,30 @@ void call_recvmsg(struct dune_tf *tf)
 }
 
 /*
- * Copy up to BATCH headers, as many as the pool holds: fewer messages than
+ * Make the call with a copy of the @count headers of @batch, which then has the results. Returns
+ * -ENOBUFS if there is no room.
+ */
+static long forward_batch(struct dune_tf *tf, struct mmsghdr *batch, u64 count, u64 timeout)
+{
+	u64 bytes = count * sizeof(*batch), copy = scratched(batch, bytes);
+	long ret;
+
+	if (copy == NOWHERE)
+		return -ENOBUFS;
+	ret = dune_syscall_forward(tf->rax, ARG0(tf), copy, count, ARG3(tf), timeout, 0);
+	if (ret >= 0)
+		take_result(batch, copy, bytes);
+	return ret;
+}
+
+/*
+ * Copy up to BATCH headers, as many as the scratch holds: fewer messages than
  * asked for is an answer that both calls may give.
  */
 static long take_batch(struct mmsghdr *batch, u64 from, u64 count, bool sending)
 {
 	u64 i;
 
-	copy_pool_reset();
 	if (count > BATCH)
 		count = BATCH;
 	for (i = 0; i < count; i++) {
@@ -189,8 +210,7 @@ void call_sendmmsg(struct dune_tf *tf)
 
 	ret = take_batch(batch, ARG1(tf), (u32)ARG2(tf), true);
 	if (ret >= 0)
-		ret = dune_syscall_forward(tf->rax, ARG0(tf), (u64)batch, ret,
-					   ARG3(tf), 0, 0);
+		ret = forward_batch(tf, batch, ret, 0);
 	for (i = 0; i < ret; i++)
 		if (user_write(ARG1(tf) + i * sizeof(*batch) +
 			       offsetof(struct mmsghdr, len),
@@ -210,8 +230,7 @@ void call_recvmmsg(struct dune_tf *tf)
 
 	ret = take_batch(batch, ARG1(tf), (u32)ARG2(tf), false);
 	if (ret >= 0)
-		ret = dune_syscall_forward(tf->rax, ARG0(tf), (u64)batch, ret,
-					   ARG3(tf), ARG4(tf), 0);
+		ret = forward_batch(tf, batch, ret, ARG4(tf));
 	for (i = 0; i < ret; i++) {
 		u64 to = ARG1(tf) + i * sizeof(*batch);
 

@@ -4,6 +4,7 @@
  * which are not checked here looks like one that the kernel was built without.
  */
 #include "calls.h"
+#include "copies.h"
 #include "super_range.h"
 #include "user_memory.h"
 
@@ -132,7 +133,8 @@ static void attach_filter(struct dune_tf *tf)
 		return;
 	}
 	dune_syscall_result(tf, dune_syscall_forward(tf->rax, ARG0(tf), ARG1(tf), ARG2(tf),
-						     (u64)&program, sizeof(program), 0));
+						     scratched(&program, sizeof(program)),
+						     sizeof(program), 0));
 }
 
 void call_setsockopt(struct dune_tf *tf)

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * Calls whose structures hold pointers. The structure is copied into memory of the
- * runtime, the pointers in the copy are checked, and the kernel gets the copy. So the
+ * Calls whose structures hold pointers. The structure is copied into the scratch
+ * (<dune_copies.h>), the pointers in the copy are checked, and the kernel gets the copy. So the
  * kernel reads what was checked, whichever process writes to the program's memory.
  * (Messages of sockets are in socket_messages.c.)
  */
 #include "calls.h"
-#include "copy_pool.h"
+#include "copies.h"
 #include "super_range.h"
 #include "user_memory.h"
 
@@ -14,10 +14,11 @@
 #include <linux/futex.h>
 #include <linux/uio.h>
 
-_Static_assert(IOV_LIMIT * sizeof(struct iovec) <= COPY_POOL_BYTES,
-	       "call_iovec() needs no check of copy_pool_get()");
-_Static_assert(FUTEX_WAITV_MAX * sizeof(struct futex_waitv) <= COPY_POOL_BYTES,
-	       "forward_waiters() needs no check of copy_pool_get()");
+_Static_assert(IOV_LIMIT * sizeof(struct iovec) <= DUNE_SCRATCH_SIZE - DUNE_COPIES_RESERVE,
+	       "call_iovec() needs no check of dune_scratch_get()");
+_Static_assert(FUTEX_WAITV_MAX * sizeof(struct futex_waitv) <=
+	       DUNE_SCRATCH_SIZE - DUNE_COPIES_RESERVE,
+	       "forward_waiters() needs no check of dune_scratch_get()");
 
 /* Whether any byte of the buffers of @v, a copy, lies in the supervisor range. */
 bool vector_meets_super_range(const struct iovec *v, u64 count)
@@ -32,22 +33,18 @@ bool vector_meets_super_range(const struct iovec *v, u64 count)
 
 /*
  * readv, writev and their variants, and vmsplice: argument 1 is the pointer, argument 2
- * the count. Most arrays are small: these are copied to the stack, not to the pool.
+ * the count.
  */
 void call_iovec(struct dune_tf *tf)
 {
 	u64 count = ARG2(tf);
-	struct iovec few[8];
-	struct iovec *iov = few;
+	struct iovec *iov;
 
 	if (count > IOV_LIMIT) {
 		refuse(tf, -EINVAL);
 		return;
 	}
-	if (count > ARRAY_LEN(few)) {
-		copy_pool_reset();
-		iov = copy_pool_get(count * sizeof(*iov));
-	}
+	iov = dune_scratch_get(count * sizeof(*iov));
 	if (user_read(iov, ARG1(tf), count * sizeof(*iov)) ||
 	    vector_meets_super_range(iov, count)) {
 		refuse(tf, -EFAULT);
@@ -72,7 +69,8 @@ void call_mq_notify(struct dune_tf *tf)
 		refuse(tf, -EFAULT);
 		return;
 	}
-	dune_syscall_result(tf, dune_syscall_forward(tf->rax, ARG0(tf), (u64)&event,
+	dune_syscall_result(tf, dune_syscall_forward(tf->rax, ARG0(tf),
+						     scratched(&event, sizeof(event)),
 						     0, 0, 0, 0));
 }
 
@@ -81,12 +79,11 @@ static void forward_waiters(struct dune_tf *tf, u64 count, u64 limit)
 	struct futex_waitv *waiters;
 	u64 i;
 
-	copy_pool_reset();
 	if (count > limit) {
 		refuse(tf, -EINVAL);
 		return;
 	}
-	waiters = copy_pool_get(count * sizeof(*waiters));
+	waiters = dune_scratch_get(count * sizeof(*waiters));
 	if (user_read(waiters, ARG0(tf), count * sizeof(*waiters))) {
 		refuse(tf, -EFAULT);
 		return;

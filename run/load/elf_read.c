@@ -20,7 +20,7 @@ struct elf main_elf, loader_elf;
 
 static long read_all(int fd, void *to, u64 len, u64 at)
 {
-	long n = SYS4(__NR_pread64, fd, to, len, at);
+	long n = sys_pread(fd, to, len, at);
 
 	if (n < 0)
 		return n;
@@ -37,7 +37,7 @@ static bool maps_as_asked(int fd)
 {
 	struct statfs fs;
 
-	return SYS2(__NR_fstatfs, fd, &fs) == 0 && fs.f_type != HUGETLBFS_MAGIC;
+	return sys_fstatfs(fd, &fs) == 0 && fs.f_type != HUGETLBFS_MAGIC;
 }
 
 static long read_elf(int fd, struct elf *elf)

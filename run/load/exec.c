@@ -3,13 +3,18 @@
  * One program becomes another: dune-run executes itself, with the open file of the new
  * program and a list of what it needs to know:
  *
- *   dune-run --tree=LIST --name=NAME -- ARGV0 ARGS...
+ *   dune-run --tree=LIST --name=NAME --
  *
- * LIST is "image,self,stats,report,vcpu,to_file": numbers of open descriptors (no
- * stats and report without --stats), and 1 or 0: whether the report goes to a
- * file. NAME is the file name that the kernel would use: AT_EXECFN, and the
+ * LIST is "image,self,stats,report,vcpu,to_file,count": numbers of open descriptors (no
+ * stats and report without --stats); 1 or 0: whether the report goes to a file; and how many
+ * arguments the program has. NAME is the file name that the kernel would use: AT_EXECFN, and the
  * process's name.
+ *
+ * These words decide what runs natively, so they are in the window (<dune_copies.h>). The program's
+ * arguments, of which there may be many, are not: the kernel gets them as the first words of the
+ * environment, and the new dune-run takes them from there.
  */
+#include "copies.h"
 #include "exec.h"
 #include "hidden.h"
 #include "page.h"
@@ -26,14 +31,11 @@
 #include <linux/fcntl.h>
 #include <linux/mman.h>
 
-#define VECTOR_SMALL	1024	/* pointers kept without a mapping */
+#define WORDS_IN_SCRATCH	(16 * 1024UL)	/* bytes; more words get a mapping */
 #define VECTOR_LIMIT	(1UL << 20)	/* more cannot fit on a stack */
-
-static u64 small_vector[2 * VECTOR_SMALL];
 
 /* dune-run's own arguments; see the beginning of this file. */
 #define OWN_WORDS	4
-static char tree_option[64], name_option[PATH_BYTES + 8];
 
 /* The number of pointers before the NULL; 0 if there is no vector. */
 static long vector_length(u64 from)
@@ -97,7 +99,7 @@ static char *append_fd(char *p, const char *end, int fd)
 }
 
 /* The --tree option; see the beginning of this file. */
-static void write_list(char *to, const char *end, int image)
+static void write_list(char *to, const char *end, int image, long count)
 {
 	char *p = text_append(to, end, "--tree=");
 	int i;
@@ -105,7 +107,8 @@ static void write_list(char *to, const char *end, int image)
 	p = append_fd(p, end, image);
 	for (i = 0; i < HIDDEN_COUNT; i++)
 		p = append_fd(p, end, hidden_fd(i));
-	text_number(p, end, stats_to_file());
+	p = append_fd(p, end, stats_to_file());
+	text_number(p, end, count);
 }
 
 /* The next number of @list; -1 if it is empty. */
@@ -121,7 +124,7 @@ static int take_number(const char **list)
 	return n;
 }
 
-int exec_resume(const char *list)
+int exec_resume(const char *list, int *count)
 {
 	int image, fds[HIDDEN_COUNT], i;
 	bool to_file;
@@ -130,6 +133,7 @@ int exec_resume(const char *list)
 	for (i = 0; i < HIDDEN_COUNT; i++)
 		fds[i] = take_number(&list);
 	to_file = take_number(&list) == 1;
+	*count = take_number(&list);
 	set_inherited(image, false);
 	if (fds[HIDDEN_SELF] >= 0)
 		hidden_add(HIDDEN_SELF, fds[HIDDEN_SELF]);
@@ -140,21 +144,25 @@ int exec_resume(const char *list)
 	return image;
 }
 
-/* dune-run's argv and the program's environment, for execveat(). */
+/* What execveat() gets, where the kernel finds it. */
 struct vectors {
-	u64 *argv;
-	u64 *envp;
+	u64 argv;	/* dune-run's own arguments */
+	u64 envp;	/* the program's arguments, and then its environment */
 };
 
 static u64 vectors_mapped;	/* bytes at VECTOR_BASE */
 
-/* Find room for @words words, which may be at VECTOR_BASE. Returns the room or -errno. */
-static long allocate_vectors(u64 words)
+/*
+ * Find room for @words words, in the scratch or at VECTOR_BASE, which is ordinary memory of the
+ * process, too. Returns the room or -errno.
+ */
+static long allocate_words(u64 words)
 {
 	u64 bytes = 8 * words;
+	void *room = dune_active() && bytes <= WORDS_IN_SCRATCH ? dune_scratch_get(bytes) : NULL;
 
-	if (bytes <= sizeof(small_vector))
-		return (long)small_vector;
+	if (room)
+		return (long)room;
 	vectors_mapped = PAGE_UP(bytes);
 	return SYS6(__NR_mmap, VECTOR_BASE, vectors_mapped, PROT_READ | PROT_WRITE,
 		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
@@ -167,31 +175,16 @@ void exec_free_vectors(void)
 	vectors_mapped = 0;
 }
 
-/* Store the words that come before the program's arguments. */
-static void store_own_words(u64 *words)
-{
-	const char *end = name_option + sizeof(name_option);
-	unsigned int i;
-
-	text_append(text_append(name_option, end, "--name="), end, script.name);
-	words[0] = (u64)"dune-run";
-	words[1] = (u64)tree_option;
-	words[2] = (u64)name_option;
-	words[3] = (u64)"--";
-	for (i = 0; i < script.count; i++)
-		words[OWN_WORDS + i] = (u64)script.words[i];
-}
-
 /*
- * Store in @v the vectors for execveat(), made of the program's @argv and @envp. The new
- * argv is, in this order: OWN_WORDS words of dune-run's; the words of scripts, if any; the
- * program's arguments, without the first if there are words of scripts; NULL. 0 or -errno.
+ * Store in @v the words of the program's @argv and @envp, of which the kernel makes the environment
+ * of the new dune-run: the words of scripts, if any; the program's arguments, without the first if
+ * there are words of scripts; its environment; NULL. Returns the number of arguments, or -errno.
  */
-static long make_vectors(struct vectors *v, u64 argv, u64 envp)
+static long make_words(struct vectors *v, u64 argv, u64 envp)
 {
 	long argc, envc, room, err;
-	u64 *arguments;
-	u64 before = OWN_WORDS + script.count;
+	u64 *words, *arguments;
+	unsigned int i;
 
 	argc = vector_length(argv);
 	if (argc < 0)
@@ -200,27 +193,48 @@ static long make_vectors(struct vectors *v, u64 argv, u64 envp)
 	if (envc < 0)
 		return envc;
 
-	/* One word more for the name that a program without arguments gets, and two NULL. */
-	room = allocate_vectors(before + argc + 1 + 1 + envc + 1);
+	/* One word more for the name that a program without arguments gets. */
+	room = allocate_words(script.count + argc + 1 + envc + 1);
 	if (room < 0)
 		return room;
-	v->argv = (u64 *)room;
-	v->envp = v->argv + before + argc + 1 + 1;
+	words = (u64 *)room;
+	v->envp = room;
 
-	/* The last word of scripts, stored below, replaces the first argument. */
-	arguments = v->argv + before - (script.count && argc ? 1 : 0);
-	err = copy_vector(v->envp, envp, envc);
-	if (!err && argc > 0)
-		err = copy_vector(arguments, argv, argc);
+	/* The last word of scripts replaces the first argument. */
+	arguments = words + script.count - (script.count && argc ? 1 : 0);
+	err = argc ? copy_vector(arguments, argv, argc) : 0;
+	if (!script.count && argc == 0)
+		arguments[argc++] = scratched_string("");	/* as the kernel since 5.18 */
+	if (!err)
+		err = copy_vector(arguments + argc, envp, envc);
 	if (err) {
 		exec_free_vectors();
 		return err;
 	}
-	if (!script.count && argc == 0)
-		arguments[argc++] = (u64)"";	/* as the kernel since 5.18 */
-	arguments[argc] = 0;
-	store_own_words(v->argv);
-	return 0;
+	for (i = 0; i < script.count; i++)
+		words[i] = scratched_string(script.words[i]);
+	return arguments + argc - words;
+}
+
+/* dune-run's own arguments; see the beginning of this file. Before dune_enter() they stay here. */
+static struct {
+	char list[64], name[PATH_BYTES + 8];
+	u64 words[OWN_WORDS + 1];
+} own;
+
+/* Store in @v dune-run's own arguments. */
+static void make_own_words(struct vectors *v, int image, long count)
+{
+	const char *end = own.name + sizeof(own.name);
+
+	write_list(own.list, own.list + sizeof(own.list), image, count);
+	text_append(text_append(own.name, end, "--name="), end, script.name);
+	own.words[0] = shown_string("dune-run");
+	own.words[1] = shown_string(own.list);
+	own.words[2] = shown_string(own.name);
+	own.words[3] = shown_string("--");
+	own.words[OWN_WORDS] = 0;
+	v->argv = shown(own.words, sizeof(own.words));
 }
 
 /*
@@ -231,21 +245,21 @@ static long become(int image, u64 argv, u64 envp)
 {
 	int self = hidden_fd(HIDDEN_SELF);
 	struct vectors v;
-	long err;
+	long count, err;
 
-	err = make_vectors(&v, argv, envp);
-	if (err)
-		return err;
+	count = make_words(&v, argv, envp);
+	if (count < 0)
+		return count;
 	if (!is_dune_run(self)) {
 		exec_free_vectors();
 		return -EBADF;
 	}
-	write_list(tree_option, tree_option + sizeof(tree_option), image);
+	make_own_words(&v, image, count);
 	stats_end_process();
 	inherit(image, true);
 	/* main.c makes this call before dune_enter(), for a script. */
 	if (dune_active())
-		err = dune_execveat(self, "", v.argv, v.envp, AT_EMPTY_PATH);
+		err = dune_execveat(self, shown_string(""), v.argv, v.envp, AT_EMPTY_PATH);
 	else
 		err = SYS5(__NR_execveat, self, "", v.argv, v.envp, AT_EMPTY_PATH);
 	inherit(image, false);

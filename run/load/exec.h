@@ -18,8 +18,8 @@ long exec_program(int fd, u64 argv, u64 envp);
 void exec_free_vectors(void);
 /*
  * After execve: take over the descriptors of --tree=LIST. Returns that of the program's
- * file, or -1 if LIST has none.
+ * file, or -1 if LIST has none. Stores the number of the program's arguments in @count.
  */
-int exec_resume(const char *list);
+int exec_resume(const char *list, int *count);
 
 #endif /* DUNE_RUN_EXEC_H */

@@ -20,16 +20,16 @@
 static long open_beyond_limit(int dir, const char *path, u64 flags)
 {
 	struct rlimit64 limit, raised;
-	long fd = SYS4(__NR_openat, dir, path, flags, 0);
+	long fd = sys_openat(dir, path, flags, 0);
 
-	if (fd != -EMFILE || SYS4(__NR_prlimit64, 0, RLIMIT_NOFILE, NULL, &limit) < 0)
+	if (fd != -EMFILE || sys_rlimit(RLIMIT_NOFILE, NULL, &limit) < 0)
 		return fd;
 	raised = limit;
 	raised.rlim_cur = limit.rlim_max;
-	if (SYS4(__NR_prlimit64, 0, RLIMIT_NOFILE, &raised, NULL) < 0)
+	if (sys_rlimit(RLIMIT_NOFILE, &raised, NULL) < 0)
 		return fd;
-	fd = SYS4(__NR_openat, dir, path, flags, 0);
-	SYS4(__NR_prlimit64, 0, RLIMIT_NOFILE, &limit, NULL);
+	fd = sys_openat(dir, path, flags, 0);
+	sys_rlimit(RLIMIT_NOFILE, &limit, NULL);
 	return fd;
 }
 
@@ -44,12 +44,12 @@ long executable_open(int dir, const char *path, u64 flags)
 	long fd, err;
 
 	flags &= AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW;
-	err = SYS4(__NR_newfstatat, dir, path, &st, flags);
+	err = sys_fstatat(dir, path, &st, flags);
 	if (err)
 		return err;
 	if (!S_ISREG(st.st_mode))
 		return S_ISLNK(st.st_mode) ? -ELOOP : -EACCES;
-	err = SYS4(__NR_faccessat2, dir, path, 1, AT_EACCESS | flags);
+	err = sys_faccessat2(dir, path, 1, AT_EACCESS | flags);
 	if (err)
 		return err;
 	if ((flags & AT_EMPTY_PATH) && !path[0]) {
@@ -63,11 +63,11 @@ long executable_open(int dir, const char *path, u64 flags)
 	}
 	if (fd < 0)
 		return fd;
-	err = SYS2(__NR_fstat, fd, &st);
+	err = sys_fstat(fd, &st);
 	if (!err && !S_ISREG(st.st_mode))
 		err = -EACCES;
 	if (!err)
-		err = SYS4(__NR_faccessat2, fd, "", 1, AT_EACCESS | AT_EMPTY_PATH);
+		err = sys_faccessat2(fd, "", 1, AT_EACCESS | AT_EMPTY_PATH);
 	if (err) {
 		SYS1(__NR_close, fd);
 		return err;

@@ -29,6 +29,24 @@ void stack_find(struct initial_stack *s, u64 *stack)
 	s->auxv_end = p + 2;
 }
 
+/* The words move down by one, over the NULL of argv. The last one leaves room for another NULL. */
+bool stack_take_arguments(struct initial_stack *s, int count)
+{
+	int i;
+
+	for (i = 0; i < count; i++)
+		if (!s->envp[i])
+			return false;
+	if (count < 1)
+		return true;
+	for (i = 0; i < count; i++)
+		s->envp[i - 1] = s->envp[i];
+	s->envp[count - 1] = NULL;
+	s->envp += count;
+	*s->argc += count;
+	return true;
+}
+
 u64 *stack_aux(const struct initial_stack *s, u64 type)
 {
 	u64 *p;

@@ -21,6 +21,11 @@ struct initial_stack {
 
 /* Find the vectors on the stack that the kernel made. */
 void stack_find(struct initial_stack *s, u64 *stack);
+/*
+ * Make the first @count words of the environment arguments, after those that are there. Returns
+ * false if there are fewer.
+ */
+bool stack_take_arguments(struct initial_stack *s, int count);
 /* The value of an auxiliary entry, for reading and writing; NULL: none. */
 u64 *stack_aux(const struct initial_stack *s, u64 type);
 /* Remove an auxiliary entry for something that the sandbox does not have. */

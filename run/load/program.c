@@ -4,6 +4,7 @@
  * natively. In the sandbox /proc/self/exe leads to dune-run; calls/ puts the name of the
  * program's file in its place.
  */
+#include "copies.h"
 #include "page.h"
 #include "program.h"
 #include "protected_files.h"
@@ -14,6 +15,7 @@
 #include <asm/unistd.h>
 
 static char program[PATH_BYTES];
+static u64 shown_at;	/* a copy in the window, which is never given back */
 
 void program_set(int fd)
 {
@@ -29,6 +31,16 @@ void program_set(int fd)
 const char *program_name(void)
 {
 	return program;
+}
+
+void program_show(void)
+{
+	shown_at = shown_string(program);
+}
+
+u64 program_shown(void)
+{
+	return shown_at;
 }
 
 bool is_own_exe(const char *name)
@@ -63,5 +75,5 @@ bool names_program(u64 path)
 
 u64 followed_name(u64 path)
 {
-	return unlikely(names_program(path)) ? (u64)program_name() : path;
+	return unlikely(names_program(path)) ? program_shown() : path;
 }

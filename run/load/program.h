@@ -9,6 +9,10 @@
 void program_set(int fd);
 /* Its name; empty if it is not known. */
 const char *program_name(void);
+/* Show the name to the kernel. To be called once, after dune_enter(). */
+void program_show(void);
+/* Where the kernel finds it then. */
+u64 program_shown(void);
 /*
  * Whether @name is /proc/self/exe in one of its forms, and the name of the program's file is
  * known.

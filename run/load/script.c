@@ -101,7 +101,7 @@ long follow_scripts(long fd)
 		long n, err;
 
 		head = script.text[depth];
-		n = SYS4(__NR_pread64, fd, head, SCRIPT_HEAD, 0);
+		n = sys_pread(fd, head, SCRIPT_HEAD, 0);
 		if (n < 2 || head[0] != '#' || head[1] != '!') {
 			err = n < 0 ? n : elf_probe(fd);
 			if (!err)

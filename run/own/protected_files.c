@@ -31,7 +31,7 @@ static void identify(struct identity *file, int fd)
 {
 	struct stat st;
 
-	if (SYS2(__NR_fstat, fd, &st) < 0)
+	if (sys_fstat(fd, &st) < 0)
 		return;
 	file->device = st.st_dev;
 	file->inode = st.st_ino;
@@ -48,7 +48,7 @@ bool is_dune_run(int fd)
 {
 	struct stat st;
 
-	return self_file.inode && SYS2(__NR_fstat, fd, &st) == 0 && is_file(&st, &self_file);
+	return self_file.inode && sys_fstat(fd, &st) == 0 && is_file(&st, &self_file);
 }
 
 void protected_files_set_program(int fd)

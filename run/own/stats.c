@@ -139,7 +139,7 @@ static void report(void)
 	size_t i;
 
 	/* The last writer must have read the sums of all others */
-	SYS3(__NR_fcntl, hidden_fd(HIDDEN_STATS), F_SETLKW, &lock);
+	sys_lock(hidden_fd(HIDDEN_STATS), &lock);
 	for (i = 0; i < ARRAY_LEN(keys); i++) {
 		p = text_append(p, end, i ? ", \"" : "\"");
 		p = text_append(p, end, keys[i]);
@@ -151,11 +151,11 @@ static void report(void)
 	p = text_append(p, end, "}\n");
 	/* Sums only grow, so a shorter text never follows a longer one */
 	if (to_file)
-		SYS4(__NR_pwrite64, fd, text, p - text, 0);
+		sys_pwrite(fd, text, p - text, 0);
 	else
-		SYS3(__NR_write, fd, text, p - text);
+		sys_write(fd, text, p - text);
 	lock.l_type = F_UNLCK;
-	SYS3(__NR_fcntl, hidden_fd(HIDDEN_STATS), F_SETLKW, &lock);
+	sys_lock(hidden_fd(HIDDEN_STATS), &lock);
 }
 
 void stats_end_process(void)

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * Copies for the kernel, which cannot read the runtime's own memory once the program runs
+ * (<dune_copies.h>, which says what belongs into the window and what into the scratch). These
+ * functions also work before dune_enter(), where the kernel gets the runtime's memory itself.
+ */
+#ifndef DUNE_RUN_COPIES_H
+#define DUNE_RUN_COPIES_H
+
+#include "types.h"
+
+#include <dune_copies.h>
+
+/* dune_copies_mark() and dune_copies_release(). */
+u64 copies_mark(void);
+void copies_release(u64 mark);
+
+/* Where the kernel finds nothing: what the functions below return if there is no room. */
+#define NOWHERE		(~0UL - 0xfff)
+
+/*
+ * What the kernel gets for @len bytes at @p, or for the string @s, which it reads: a copy in the
+ * window.
+ */
+u64 shown(const void *p, u64 len);
+u64 shown_string(const char *s);
+/* The same for a copy in the scratch. */
+u64 scratched(const void *p, u64 len);
+u64 scratched_string(const char *s);
+
+/*
+ * What the kernel gets for @len bytes at @p, to which it writes: room in the scratch. After a call
+ * that did not fail take_result() copies from there to @p.
+ */
+u64 result_room(void *p, u64 len);
+void take_result(void *p, u64 room, u64 len);
+
+#endif /* DUNE_RUN_COPIES_H */

@@ -1,0 +1,115 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT OR Apache-2.0
+# No system call of a process in the sandbox has an argument that is an address of the runtime's
+# own memory (its image, stacks, blocks and tables): what the runtime passes by a pointer is in the
+# window or in the scratch (libdune/include/dune_copies.h). The tracepoint of all system calls
+# shows them. Fails when a call has another address of the supervisor range, and when no call has
+# one in the window or in the scratch: then the trace shows nothing.
+
+. "$(dirname "$0")/lib/sandbox.bash"
+
+tracing=/sys/kernel/tracing
+[ -e $tracing/trace ] || mount -t tracefs tracefs $tracing 2>/dev/null
+instance=$tracing/instances/own_addresses
+event=$instance/events/raw_syscalls
+if ! mkdir $instance 2>/dev/null || [ ! -e $event ]; then
+	echo "1..0 # SKIP no trace of system calls"
+	exit 0
+fi
+trap 'echo 0 >$event/enable; rmdir $instance; rm -rf "$top"
+	[ ! -w /dev/dune ] || chmod "$device_mode" /dev/dune' EXIT
+
+# judge NAME: read the trace. A process passes its own memory natively until it enters.
+cat >"$top/judge.pl" <<'X'
+my ($first) = @ARGV;
+my ($base, $size) = (hex("6d7500000000"), 1 << 30);
+my ($set_stub, $scratch) = ("c0b0de16", 48 * 4096);
+my (%state, $stub, $window_end, %seen, %bad, $calls);
+$state{$first} = "native";
+while (<STDIN>) {
+	/-(\d+)\s+\[\d+\]/ or next;
+	my $pid = $1;
+	if (/sys_exit: NR (59|322) = 0/) {
+		$state{$pid} = "native";
+	}
+	/sys_enter: NR (\d+) \(([^)]*)\)/ or next;
+	my ($nr, @args) = ($1, split(/, /, $2));
+	if ($nr == 9 && $args[3] eq "11" && $args[5] eq "1000") {
+		$stub = hex($args[0]);
+		$window_end = $stub + hex($args[1]);
+	}
+	my $state = $state{$pid} // "entered";
+	$state{$pid} = "bound" if $nr == 16 && $args[1] eq $set_stub;
+	$state{$pid} = "entered" if $nr == 8 && $state eq "bound";
+	next if $state ne "entered";
+	$calls++;
+	# lseek() is the stub's own; exit() has no address; the others name places, of which
+	# nothing is read.
+	next if grep { $nr == $_ } 8, 60, 231, 9, 10, 11, 25, 26, 28;
+	for (@args) {
+		my $at = hex($_);
+		next if $at < $base || $at >= $base + $size;
+		if ($at >= $stub + 4096 && $at < $window_end) {
+			$seen{window}++;
+		} elsif ($at >= $window_end && $at < $window_end + $scratch) {
+			$seen{scratch}++;
+		} elsif ($at < $base + 0x20000000 || $at >= $base + 0x30000000) {
+			$bad{"call $nr of address $_"}++;
+		}
+	}
+}
+printf "%d calls, %d addresses in the window, %d in the scratch\n", $calls, $seen{window},
+	$seen{scratch};
+print "$_: $bad{$_} times\n" for sort keys %bad;
+X
+
+# clean NAME COMMAND...: run a command in the sandbox, and judge its calls
+clean() {
+	local name=$1 first program
+	program=$(type -P "$2")
+	shift 2
+	rm -rf "$work"
+	mkdir "$work"
+	echo >$instance/trace
+	cat $instance/trace_pipe >"$top/trace" &
+	reader=$!
+	(
+		cd "$work" || exit
+		echo "$BASHPID" >"$top/first"
+		echo "$BASHPID" >$instance/set_event_pid
+		exec timeout -k 5 $((240 * TEST_TIME_FACTOR)) "$DUNE_RUN" -- "$program" "$@"
+	) >"$top/out" 2>&1 </dev/null
+	status=$?
+	sleep 1
+	kill $reader
+	wait $reader 2>/dev/null
+	first=$(cat "$top/first")
+	perl "$top/judge.pl" "$first" <"$top/trace" >"$top/verdict"
+	sed 's/^/# /' "$top/verdict"
+	is "$(tail -n +2 "$top/verdict")" "" "$name: no address of the runtime's memory"
+	grep -Eq ', [1-9][0-9]* addresses in the window, [1-9][0-9]* in the' "$top/verdict"
+	ok $? "$name: the trace shows copies (status $status)"
+}
+
+echo 1 >$instance/options/event-fork
+echo 16384 >$instance/buffer_size_kb
+echo 1 >$event/enable
+
+printf '#!/bin/sh\necho "$@"\n' >"$top/script"
+chmod +x "$top/script"
+clean "a shell" bash -c "
+	ls -l / >list; cat list | sort | wc -l; (exit 3); $top/script a b; : >list; echo x >>list
+	perl -e 'exec \"/bin/true\", map { \"x\" x 9 } 1 .. 5000'"
+clean "signals" "$bin/signals"
+clean "clone3" "$bin/clone3"
+clean "a descriptor that is executed" "$bin/fexecve"
+clean "arrays" "$bin/hostile/arrays"
+clean "ioctls" "$bin/hostile/ioctl"
+clean "files" "$bin/hostile/files"
+clean "children" "$bin/hostile/processes"
+clean "messages" perl -e '
+	use Socket; use IO::Select;
+	socketpair(A, B, AF_UNIX, SOCK_STREAM, 0); syswrite(A, "x"); sysread(B, $x, 1);
+	IO::Select->new(\*A)->can_write(1); select(undef, undef, undef, 0.01);
+	exec "/nowhere"; '
+finish
