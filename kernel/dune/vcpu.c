@@ -114,13 +114,15 @@ static noinline long vcpu_add_private(struct dune_vcpu *vcpu,
 		return -EFAULT;
 	/* No more than one flag: DUNE_PRIVATE_SHOWN is the largest. */
 	if (private.size != sizeof(private) || private.flags > DUNE_PRIVATE_SHOWN ||
-	    !private.address != !(private.flags & DUNE_PRIVATE_SEALED))
+	    (private.flags == DUNE_PRIVATE_SEALED && !private.address) ||
+	    (private.flags == DUNE_PRIVATE_SHOWN && private.address))
 		return -EINVAL;
 	/* Pages whose address cannot be returned would be lost. */
 	if (put_user(0, &argument->guest))
 		return -EFAULT;
 	pages.count = private.pages;
-	pages.sealed = (const void __user *)private.address;
+	pages.contents = (const void __user *)private.address;
+	pages.sealed = private.flags & DUNE_PRIVATE_SEALED;
 	pages.shown = private.flags & DUNE_PRIVATE_SHOWN;
 	err = second_level_add_private(&vcpu->second_level, &pages, &gpa);
 	return err ?: put_user(gpa, &argument->guest);

@@ -10,6 +10,7 @@
 #include "guest_calls.h"
 #include "private.h"
 #include "tap.h"
+#include "uapi.h"
 #include "x86.h"
 
 #include <sys/mman.h>
@@ -95,6 +96,26 @@ static void use(void)
 	   "an access after the new last page ends the run");
 }
 
+/* Pages with contents that the guest may change. */
+static void contents(void)
+{
+	static const struct { u64 words[1024]; } page __attribute__((aligned(4096))) = {
+		{ [0] = 5, [511] = 7, [1023] = 11 }
+	};
+	struct dune_private p = {
+		.size = sizeof(p), .pages = 2, .address = (u64)&page,
+	};
+	char *at;
+
+	is(call(g.fd, DUNE_ADD_PRIVATE, &p), 0, "two pages with contents are added");
+	at = (char *)PRIVATE_AT + (p.guest - first);
+	ok(guest_call(&g, guest_load, at) == GUEST_DONE && g.value == 5,
+	   "the guest reads the first page's first word");
+	ok(guest_call(&g, guest_load, at + 8184) == GUEST_DONE && g.value == 11,
+	   "the guest reads the second page's last word");
+	ok(guest_call(&g, keep_secrets, at) == GUEST_DONE, "the guest writes them");
+}
+
 /* Addresses that no part of a guest-physical space has: the run ends, at this address. */
 static void nowhere(void)
 {
@@ -143,6 +164,7 @@ int main(void)
 		use();
 		nowhere();
 		same_number();
+		contents();
 	}
 	guest_close(&g);
 	return private_end();

@@ -283,7 +283,7 @@ static u64 sealed_interface(void *arg)
 		long wanted;
 	} bad[] = {
 		{ DUNE_PRIVATE_SEALED, 0, 1, -EINVAL },
-		{ 0, 4096, 1, -EINVAL },
+		{ 0, 0x10, 1, -EFAULT },
 		{ DUNE_PRIVATE_SHOWN, 4096, 1, -EINVAL },
 		{ 4, 0, 1, -EINVAL },
 		{ DUNE_PRIVATE_SEALED, 0x10, 1, -EFAULT },

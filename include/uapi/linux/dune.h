@@ -188,10 +188,10 @@ struct dune_granule {
  * @flags:	0, DUNE_PRIVATE_SEALED or DUNE_PRIVATE_SHOWN
  * @pages:	in: the number of pages of 4 KB, not 0
  * @guest:	out: the guest-physical address of the first one
- * @address:	in, with DUNE_PRIVATE_SEALED: the contents of the pages, in memory of the process;
- *		else zero
+ * @address:	in: the contents of the pages, in memory of the process, or zero if they are to be
+ *		zeroed; not zero with DUNE_PRIVATE_SEALED, and zero with DUNE_PRIVATE_SHOWN
  *
- * Adds zeroed pages to the private memory of the vCPU's address space. They are
+ * Adds pages to the private memory of the vCPU's address space. They are
  * contiguous in guest-physical addresses and follow those that were added
  * before. All vCPUs of the address space reach them, for every kind of access.
  * Nothing else does: the pages are in no mapping, so no address of the process
@@ -203,9 +203,8 @@ struct dune_granule {
  * vCPUs are closed. The computer does not hibernate while an address space has
  * such pages.
  *
- * With DUNE_PRIVATE_SEALED the pages have the contents of the process's memory
- * at @address instead, and no guest can write them: a write is a nested fault
- * that is not resolved. The processor itself writes guest page tables, so these
+ * With DUNE_PRIVATE_SEALED no guest can write the pages: a write is a nested
+ * fault that is not resolved. The processor itself writes guest page tables, so these
  * cannot be in sealed pages, and it writes a segment descriptor whose accessed
  * bit is clear. DUNE_MAKE_CHILD copies all other pages and shares sealed ones,
  * which are charged once, to the cgroup of the process that added them.

@@ -362,7 +362,7 @@ int private_add(struct private_memory *private, const struct private_pages *what
 	/* add_locked() decides; this saves the work. */
 	if (what->count > private_max - READ_ONCE(private->count))
 		return -ENOSPC;
-	err = new_pages(private, &pages, what->count, what->sealed);
+	err = new_pages(private, &pages, what->count, what->contents);
 	if (!err && what->shared)
 		share_page(private, &pages, what->shared);
 	if (!err)

@@ -15,15 +15,16 @@
 /**
  * struct private_pages - pages to be added to private memory
  * @count:	how many
- * @sealed:	NULL: they are zeroed. Else they get the contents of the process's memory at this
- *		address, and no guest can write them
+ * @contents:	of them, in memory of the process; NULL: they are zeroed
+ * @sealed:	no guest can write them
  * @shown:	they are the window
  * @shared:	another page, which gets a further reference and follows them, or NULL. Nobody else
  *		uses its page.lru
  */
 struct private_pages {
 	u64 count;
-	const void __user *sealed;
+	const void __user *contents;
+	bool sealed;
 	bool shown;
 	struct page *shared;
 };
