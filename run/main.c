@@ -5,12 +5,15 @@
  * kernel (calls/check.c). dunectl starts it, and for execve it starts itself
  * (load/exec.c).
  *
+ * All of the runtime is in private memory, at linear addresses where only ring 0 reaches it
+ * (dune_runtime.h). The kernel starts a small native program, which puts it there (start/).
+ *
  * The folders are layers, the lowest first:
  *
  *	base/	strings, messages, dune-run's own system calls, copies from and to the
  *		program's memory; super_range.h: the addresses that every check is about
- *	own/	what the runtime keeps from the program: the guard region, sealed tables,
- *		hidden descriptors, protected files, the counters of --stats
+ *	own/	what the runtime keeps from the program: hidden descriptors, protected
+ *		files, the counters of --stats
  *	load/	the program's file, image and stack; how one program becomes another
  *	calls/	the program's system calls: check.c with the table syscalls.def, and the
  *		functions that the table names
@@ -24,10 +27,10 @@
  */
 #include "areas.h"
 #include "check.h"
+#include "copies.h"
 #include "elf_image.h"
 #include "exec.h"
 #include "executable.h"
-#include "guard_region.h"
 #include "hidden.h"
 #include "initial_stack.h"
 #include "memcpy.h"
@@ -36,7 +39,6 @@
 #include "program.h"
 #include "protected_files.h"
 #include "script.h"
-#include "seal.h"
 #include "stats.h"
 #include "super_range.h"
 #include "sys.h"
@@ -51,12 +53,6 @@
 #include <linux/mman.h>
 #include <linux/prctl.h>
 
-_Static_assert(SUPER_BASE + GUARD_REGION_SIZE == DUNE_RUN_IMAGE,
-	       "run/Makefile links dune-run right after the guard region");
-
-/* From entry.S: @stack is as the kernel made it. */
-void run_main(u64 *stack) __attribute__((noreturn));
-
 struct options {
 	const char *argv0;
 	const char *name;
@@ -65,11 +61,6 @@ struct options {
 	bool stats;
 	unsigned int first;	/* index of the argument after "--" */
 };
-
-static const char usage[] =
-	"usage: dune-run [--stats] [--stats=FILE] [--argv0=NAME] -- PATH ARGS...\n"
-	"Runs a Linux program in a sandbox of Dune. Use `dunectl run` instead: it finds\n"
-	"the program, and a machine if this computer has no /dev/dune.\n";
 
 static const char files_advice[] = "raise the limit on open files (ulimit -n)";
 
@@ -91,10 +82,6 @@ static void parse(const struct initial_stack *s, struct options *o)
 
 		if (text_equal(arg, "--"))
 			break;
-		if (text_equal(arg, "--help")) {
-			SYS3(__NR_write, 1, usage, sizeof(usage) - 1);
-			SYS1(__NR_exit_group, 0);
-		}
 		if (!text_equal(arg, "--stats") &&
 		    !take(arg, "--stats=", &o->stats_file) &&
 		    !take(arg, "--argv0=", &o->argv0) &&
@@ -148,9 +135,9 @@ static void open_self(const struct initial_stack *s)
 	u64 *name = stack_aux(s, AT_EXECFN);
 	long fd;
 
-	fd = SYS4(__NR_openat, AT_FDCWD, "/proc/self/exe", O_PATH | O_CLOEXEC, 0);
+	fd = sys_openat(AT_FDCWD, "/proc/self/exe", O_PATH | O_CLOEXEC, 0);
 	if (fd < 0 && name)
-		fd = SYS4(__NR_openat, AT_FDCWD, *name, O_PATH | O_CLOEXEC, 0);
+		fd = sys_openat(AT_FDCWD, (const char *)*name, O_PATH | O_CLOEXEC, 0);
 	if (fd < 0)
 		die(126, "cannot open dune-run's own file", NULL, fd,
 		    fd == -EMFILE ? files_advice : "mount /proc");
@@ -195,7 +182,7 @@ static long open_program(const struct initial_stack *s, const struct options *o)
 
 	if (fd < 0)
 		cannot_run(path, fd);
-	if (SYS4(__NR_pread64, fd, head, 2, 0) == 2 && head[0] == '#' && head[1] == '!') {
+	if (sys_pread(fd, head, 2, 0) == 2 && head[0] == '#' && head[1] == '!') {
 		script_set_name(AT_FDCWD, path, false);
 		if (o->argv0)
 			s->argv[o->first] = (char *)o->argv0;
@@ -216,65 +203,31 @@ static void set_name(const char *name)
 {
 	const char *last = text_last(name, '/');
 	char mine[16] = "";
+	u64 mark = copies_mark(), room = result_room(mine, sizeof(mine));
 
 	if (text_starts(name, "/dev/fd/") && last == name + 8) {
-		SYS2(__NR_prctl, PR_GET_NAME, mine);
+		SYS2(__NR_prctl, PR_GET_NAME, room);
+		take_result(mine, room, sizeof(mine));
 		if (mine[0] > '9')
 			last = text_last(program_name(), '/');
 	}
-	SYS2(__NR_prctl, PR_SET_NAME, last);
-}
-
-static void enter(void)
-{
-	struct dune_config config = {
-		.size = sizeof(config),
-		.arena = (void *)ARENA_BASE,
-		.arena_size = ARENA_SIZE,
-		.arena_limit = ARENA_LIMIT,
-		.flags = DUNE_ENTER_SMAP | DUNE_ENTER_RING3_SIGNALS,
-		.super_base = SUPER_BASE,
-		.super_size = SUPER_SIZE,
-	};
-	const char *advice = "`dunectl check` shows what this computer lacks";
-	long err;
-
-	/* Only the vDSO can be there already (map_guard_region()), and it is hidden then. */
-	err = SYS6(__NR_mmap, ARENA_BASE, ARENA_SIZE, PROT_READ | PROT_WRITE,
-		   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
-	if (err < 0)
-		die(126, "cannot get memory for the runtime", NULL, err,
-		    "raise the limit on address space (ulimit -v)");
-	dune_stub_use();
-	err = dune_enter(&config);
-	if (!err)
-		return;
-	if (err == -ENOENT || err == -ENODEV)
-		advice = "load dune.ko; `dunectl check` shows what this computer lacks";
-	else if (err == -EACCES)
-		advice = "join the group dune, or ask an administrator for access to "
-			 "/dev/dune (docs/install.md)";
-	else if (err == -EMFILE)
-		advice = files_advice;
-	else if (err == -EPROTO)
-		advice = "load the dune.ko that belongs to this dune-run";
-	die(126, "cannot use /dev/dune", NULL, err, advice);
+	SYS2(__NR_prctl, PR_SET_NAME, shown_string(last));
+	copies_release(mark);
 }
 
 /*
  * Everything for which the stack must be as the kernel made it. Sets the program's stack
  * pointer, and returns the descriptor of its file.
  */
-static int prepare(u64 *stack, struct initial_stack *initial, struct options *options,
-		   struct dune_tf *tf)
+static int prepare(const struct dune_start *start, struct initial_stack *initial,
+		   struct options *options, struct dune_tf *tf)
 {
 	static char name[PATH_BYTES];	/* for messages after elf_load() */
 	int program = -1;
 	long err;
 
-	map_guard_region();
-	stack_find(initial, stack);
-	areas_init(initial);
+	stack_find(initial, start->stack);
+	areas_init(initial, start->image_end);
 	parse(initial, options);
 	if (options->tree)
 		program = resume(initial, options);
@@ -302,7 +255,6 @@ static int prepare(u64 *stack, struct initial_stack *initial, struct options *op
 	text_copy(name, sizeof(name), options->name);
 	options->name = name;
 	vdso_patch(initial);
-	seal_tables();
 	return program;
 }
 
@@ -332,7 +284,7 @@ static void load(int program, const struct initial_stack *initial, const struct 
 		     PROT_READ | PROT_WRITE | PROT_EXEC | PROT_GROWSDOWN);
 }
 
-void run_main(u64 *stack)
+void dune_runtime_main(const struct dune_start *start)
 {
 	struct options options = {};
 	struct initial_stack initial;
@@ -340,16 +292,16 @@ void run_main(u64 *stack)
 	int program;
 	long err;
 
-	program = prepare(stack, &initial, &options, &tf);
+	super_base = start->stub;
+	SYS2(__NR_munmap, start->image, start->image_end - start->image);
+	program = prepare(start, &initial, &options, &tf);
 	load(program, &initial, &options, &tf);
-
-	/* From here on only user_memory.c touches memory of the program. */
 	if (tf.rip >= USER_END)
 		die(126, "cannot run", options.name, 0, "its entry point must be a user address");
-	enter();
 	program_show();
+	/* From here on only user_memory.c touches memory of the program. */
+	dune_runtime_close();
 	dune_syscall_set(check_syscall);
-	seal_rest();
 	err = dune_ring3(&tf);
 	die(126, "cannot start the program in ring 3", NULL, err,
 	    "report this with the output of `dunectl check`");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
  * The functions that the files of this folder share. All of it runs in ring 0, with interrupts off,
- * in a process without a host half (dune_stub_use()): the thread executes nothing in user mode but
+ * in a process without a host half (dune_runtime.h): the thread executes nothing in user mode but
  * the stub of the module (DUNE_STUB_EVENTS in <linux/dune.h>). Interrupts are on only while ring 3
  * runs, and ring 0 makes no SYSCALL. services.c has the table of what guest/ calls here.
  *
@@ -63,6 +63,11 @@ long dune_alone_execute(long fd, long name, long argv, long envp, long flags);
 /* special.c */
 long dune_alone_special(struct dune_tf *tf);
 void dune_alone_look_at_cpu(struct dune_thread *t);
+
+/* calls.c: the functions that make hypercalls, of the processor's vendor; child.S has the last */
+struct dune_child;
+extern long (*dune_alone_clone)(long make, struct dune_child *child);
+int dune_alone_choose_calls(u32 vendor);
 
 /* end.c */
 void dune_alone_die(int sig) __noreturn;

@@ -39,7 +39,8 @@ long dune_alone_action(int sig, const struct ksigaction *real, struct ksigaction
 {
 	u64 mark = dune_copies_mark(), shown = real ? dune_alone_show(real, sizeof(*real)) : 0;
 	struct ksigaction *result = old ? dune_alone_result(sizeof(*old)) : NULL;
-	long err = call(__NR_rt_sigaction, sig, shown, (long)result, SIGSET_SIZE);
+	long err = call(__NR_rt_sigaction, sig, shown,
+			result ? dune_kernel_at(result) : 0, SIGSET_SIZE);
 
 	if (old && !err)
 		*old = *result;
@@ -52,7 +53,8 @@ long dune_alone_mask(int how, u64 set, u64 *old)
 {
 	u64 mark = dune_copies_mark(), shown = dune_alone_show(&set, sizeof(set));
 	u64 *result = old ? dune_alone_result(sizeof(*old)) : NULL;
-	long err = dune_hypercall(__NR_rt_sigprocmask, how, shown, (long)result, SIGSET_SIZE, 0, 0);
+	long err = dune_hypercall(__NR_rt_sigprocmask, how, shown,
+				  result ? dune_kernel_at(result) : 0, SIGSET_SIZE, 0, 0);
 
 	if (old && !err)
 		*old = *result;

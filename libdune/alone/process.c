@@ -12,6 +12,7 @@
 #include "process.h"
 #include "alone.h"
 #include "child.h"
+#include "place.h"
 
 /* A child that shares memory needs this much of the ring-0 stack. */
 #define CHILD_STACK	(12 * 1024)
@@ -95,7 +96,7 @@ void dune_child_shared(struct dune_child *child, u64 run, struct dune_tf *tf)
 
 	for (i = 0; i < DUNE_COUNT_MAX; i++)
 		dune_process.old_counters[i] += t->run->counters[i];
-	child->run = dune_private_at(run);
+	child->run = table_at(run);
 	t->run = child->run;
 	t->migrations = 0;
 	t->ring0_top = (u64)(tf + 1);
@@ -144,10 +145,9 @@ static long make_shared(struct dune_thread *t, struct dune_child *child)
 		return -ENOSYS;
 	if ((u64)__builtin_frame_address(0) < (u64)t + RING0_STACK_BOTTOM + CHILD_STACK)
 		return -EAGAIN;
-	dune_page_complete();
 	memcpy(members, t, sizeof(members));
 	memcpy(child->old_counters, dune_process.old_counters, sizeof(child->old_counters));
-	ret = dune_calls->alone_clone(MAKE_SHARED_CHILD, child);
+	ret = dune_alone_clone(MAKE_SHARED_CHILD, child);
 	memcpy(t, members, sizeof(members));
 	after_shared(t, child);
 	return ret;
@@ -158,7 +158,7 @@ static long make_copied(struct dune_thread *t, struct dune_child *child)
 	long ret;
 
 	lock_all(t);
-	ret = dune_calls->alone_clone(MAKE_CHILD, child);
+	ret = dune_alone_clone(MAKE_CHILD, child);
 	unlock_all(t);
 	return ret;
 }

@@ -53,7 +53,7 @@ static void __noreturn bad_stack(void)
 	dune_alone_fatal("no usable stack for a trap in ring 0", 0, SIGSEGV);
 }
 
-const struct dune_services dune_alone = {
+static const struct dune_services alone = {
 	.action = dune_alone_action,
 	.mask = dune_alone_mask,
 	.forward_mask = dune_alone_forward_mask,
@@ -72,3 +72,5 @@ const struct dune_services dune_alone = {
 	.die = dune_alone_die,
 	.bad_stack = bad_stack,
 };
+
+const struct dune_services *const dune_services = &alone;

@@ -31,7 +31,7 @@ void dune_alone_look_at_cpu(struct dune_thread *t)
 	mark = dune_copies_mark();
 	cpu = dune_alone_result(sizeof(*cpu));
 	node = dune_alone_result(sizeof(*node));
-	dune_hypercall(__NR_getcpu, (long)cpu, (long)node, 0, 0, 0, 0);
+	dune_hypercall(__NR_getcpu, dune_kernel_at(cpu), dune_kernel_at(node), 0, 0, 0, 0);
 	dune_gdt_set_limit(t, *node << 12 | *cpu);
 	dune_copies_release(mark);
 }

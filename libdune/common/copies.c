@@ -73,9 +73,11 @@ void dune_copies_release(uint64_t mark)
 uint64_t dune_kernel_at(const void *copy)
 {
 	const struct dune_copies *c = &dune_self()->copies;
-	u64 at = (u64)copy - (u64)c->window;
+	u64 in_window = (u64)copy - (u64)c->window, in_scratch = (u64)copy - (u64)c->scratch;
 
-	return at < DUNE_WINDOW_SIZE ? c->window_shown + at : (u64)copy;
+	if (in_scratch < DUNE_SCRATCH_SIZE)
+		return c->scratch_shown + in_scratch;
+	return in_window < DUNE_WINDOW_SIZE ? c->window_shown + in_window : (u64)copy;
 }
 
 uint64_t dune_show(const void *from, size_t size)

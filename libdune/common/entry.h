@@ -11,6 +11,7 @@
 
 /* guest/entry.S: the code for each vector, and where a new vCPU starts */
 extern const char dune_stubs[], dune_stubs_smap[], dune_tf_resume[];
+extern const char dune_lstar_svm[], dune_lstar_vmx[];
 /* guest/entry.S: the first two for a process without a host half */
 extern const char dune_stubs_alone[], dune_stubs_alone_smap[];
 

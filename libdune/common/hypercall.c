@@ -23,10 +23,8 @@
 	extern const char dune_lstar_end_##vendor[];			\
 	extern const char dune_forward_call_##vendor[];			\
 	extern const char dune_forward_tf_call_##vendor[];		\
-	dune_call_fn dune_hypercall_##vendor, dune_forward_##vendor,	\
-		     dune_alone_call_##vendor, dune_alone_forward_##vendor; \
-	dune_call_tf_fn dune_forward_tf_##vendor, dune_alone_forward_tf_##vendor; \
-	long dune_alone_clone_##vendor(long make, struct dune_child *child)
+	dune_call_fn dune_hypercall_##vendor, dune_forward_##vendor;	\
+	dune_call_tf_fn dune_forward_tf_##vendor
 
 #define CALLS(vendor) {							\
 	.lstar = dune_lstar_##vendor,					\
@@ -35,10 +33,6 @@
 	.lstar_end = dune_lstar_end_##vendor,				\
 	.forward_call = dune_forward_call_##vendor,			\
 	.forward_tf_call = dune_forward_tf_call_##vendor,		\
-	.alone = dune_alone_call_##vendor,				\
-	.alone_forward = dune_alone_forward_##vendor,			\
-	.alone_forward_tf = dune_alone_forward_tf_##vendor,		\
-	.alone_clone = dune_alone_clone_##vendor,			\
 }
 
 DECLARE(svm);
@@ -56,13 +50,6 @@ long (*dune_hypercall)(long nr, long a0, long a1, long a2, long a3, long a4,
 long (*dune_syscall_forward)(long nr, long a0, long a1, long a2, long a3, long a4,
 			     long a5) __ro_after_start = dune_forward_svm;
 long (*dune_forward_tf)(struct dune_tf *tf, long nr) __ro_after_start = dune_forward_tf_svm;
-
-void dune_calls_choose_alone(void)
-{
-	dune_hypercall = dune_calls->alone;
-	dune_syscall_forward = dune_calls->alone_forward;
-	dune_forward_tf = dune_calls->alone_forward_tf;
-}
 
 /*
  * Chooses the code for the vendor of dune_info, before the first entry. Returns -EPROTO

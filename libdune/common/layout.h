@@ -84,7 +84,6 @@
 
 /* struct dune_process */
 #define P_SMAP			16
-#define P_STUB			144
 
 /* struct dune_run, whose first member is struct dune_regs */
 #define RUN_RBX			24

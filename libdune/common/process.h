@@ -33,6 +33,13 @@ struct dune_arena {
 	u64 limit;			/* to which the first chunk may grow, or 0 */
 };
 
+/* The pages of a runtime in private memory (private/pages.c): LOCK_ARENA. */
+struct dune_own_pages {
+	struct dune_piece *pieces;	/* that were given back */
+	u64 next, spare;		/* guest-physical address and number of new ones */
+	u64 bytes;			/* of pages that are given out */
+};
+
 /*
  * The process's state; a child of fork has its own copy, as of all memory. It is
  * one page, since each page costs as much as ten system calls.
@@ -55,11 +62,10 @@ struct dune_process {
 	u32 have_1g;			/* the processor has pages of 1 GB */
 	u32 vcpu_flags;			/* of DUNE_CREATE_VCPU */
 	u32 granules;			/* 0, or info.granules (memory/granule.c) */
-	u32 alone;			/* there is no host half; written by dune_stub_use() */
 	struct dune_info info;
 	u64 super_base, super_size;
 	u64 flags;			/* DUNE_ENTER_* */
-	void *stub;			/* the page of host/stub.c, or NULL */
+	void *stub;			/* dune_runtime.h; NULL: there is a host half */
 	/* The handler of signals that the library installs in the kernel, with its flags. */
 	u64 handler, restorer, handler_flags;
 	u64 private_gpa;		/* where private memory begins, or NO_GPA */
@@ -71,7 +77,10 @@ struct dune_process {
 	u64 tables;			/* pages in use as page tables */
 	u64 signals, forks;
 	struct dune_lock locks[LOCKS];	/* LOCK_* of lock.h */
-	struct dune_arena arena;	/* LOCK_ARENA and LOCK_GROWING */
+	union {
+		struct dune_arena arena;	/* LOCK_ARENA and LOCK_GROWING */
+		struct dune_own_pages own;
+	};
 	struct dune_sighand sighand;	/* sighand.lock */
 	/* LOCK_GRANULES; read without it by __ATOMIC_ACQUIRE */
 	u32 granules_used;
@@ -82,7 +91,6 @@ struct dune_process {
 
 _Static_assert(sizeof(struct dune_process) == PAGE, "more than a page");
 CHECK_OFFSET(struct dune_process, smap, P_SMAP);
-CHECK_OFFSET(struct dune_process, stub, P_STUB);
 
 extern struct dune_process dune_process;
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
  * What ring 0 cannot do by one hypercall. With a host half it asks that one (guest/by_host.c). In
- * a process that has none (dune_stub_use()), ring 0 does it by itself (alone/). dune_enter()
- * chooses one of the two.
+ * a process that has none, a runtime in private memory, ring 0 does it by itself (alone/). Each has
+ * its library, with one of the two.
  *
  * @action:	rt_sigaction() of the kernel: sets @real and stores the old action in @old, if they
  *		are not NULL
@@ -58,7 +58,6 @@ struct dune_services {
 	void (*bad_stack)(void) __noreturn;
 };
 
-extern const struct dune_services dune_by_host, dune_alone;
-extern const struct dune_services *dune_services;
+extern const struct dune_services *const dune_services;
 
 #endif /* LIBDUNE_SERVICES_H */

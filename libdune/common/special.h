@@ -53,7 +53,7 @@
 
 /*
  * Calls that are special in the host half alone. The module never makes them for a guest
- * (slow_calls[] of kernel/dune/hypercall.c), so each arrives there. With a stub (host/stub.c) only
+ * (slow_calls[] of kernel/dune/hypercall.c), so each arrives there. Without a host half only
  * those of HC_SYSCALL() do. The stub makes exit() without EXIT's other work, since the process has
  * only this thread, and the module refuses the others.
  *

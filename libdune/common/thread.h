@@ -54,7 +54,7 @@ struct dune_tss {
 /* Memory for copies for the kernel (dune_copies.h), without a host half. */
 struct dune_copies {
 	u8 *window, *scratch;		/* where ring 0 has them */
-	u64 window_shown;		/* where the process has the window */
+	u64 window_shown, scratch_shown; /* where the process has them */
 	u32 window_used, scratch_used;
 };
 

@@ -5,8 +5,6 @@
  */
 #include "guest.h"
 
-const struct dune_services *dune_services __ro_after_start = &dune_by_host;
-
 static long action(int sig, const struct ksigaction *real, struct ksigaction *old)
 {
 	return dune_hypercall(__NR_rt_sigaction, sig, (long)real, (long)old, SIGSET_SIZE, 0, 0);
@@ -104,7 +102,7 @@ static void __noreturn bad_stack(void)
 		dune_hypercall(HC_BAD_STACK, 0, 0, 0, 0, 0, 0);
 }
 
-const struct dune_services dune_by_host = {
+static const struct dune_services by_host = {
 	.action = action,
 	.mask = mask,
 	.forward_mask = forward_mask,
@@ -123,3 +121,5 @@ const struct dune_services dune_by_host = {
 	.die = die,
 	.bad_stack = bad_stack,
 };
+
+const struct dune_services *const dune_services = &by_host;

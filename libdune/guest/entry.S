@@ -239,6 +239,12 @@ page_fault_alone:
 	jnz	trap
 	testb	$3, (IST_CS - IST_VECTOR)(%rsp)
 	jz	not_present
+	/* Ring 3 has nothing in the upper half. */
+	pushq	%rax
+	movq	%cr2, %rax
+	testq	%rax, %rax
+	popq	%rax
+	js	trap
 	swapgs
 	CALL_PF_EARLY
 	swapgs

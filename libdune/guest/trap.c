@@ -70,11 +70,23 @@ void dune_bad_stack(void)
 	dune_services->bad_stack();
 }
 
-static int page_fault_code(const struct dune_tf *tf, u64 address)
+/* Returns whether only ring 0 may have something at @address. */
+static bool is_ring0s(u64 address)
 {
-	/* Ring 3 finds nothing mapped in the supervisor range. */
-	if (from_ring3(tf) && address - dune_process.super_base < dune_process.super_size)
+	return address >= USER_TOP ||
+	       address - dune_process.super_base < dune_process.super_size;
+}
+
+/*
+ * Ring 3 finds nothing mapped where ring 0 has something, and as on Linux the error code shows for
+ * each address of the upper half that it is protected.
+ */
+static int page_fault_code(struct dune_tf *tf, u64 address)
+{
+	if (from_ring3(tf) && is_ring0s(address)) {
+		tf->error |= PF_PRESENT;
 		return SEGV_MAPERR;
+	}
 	return tf->error & PF_PRESENT ? SEGV_ACCERR : SEGV_MAPERR;
 }
 

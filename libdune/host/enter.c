@@ -33,15 +33,6 @@ static bool have_1g_pages(void)
 	return cpuid(CPUID_EXTENDED, 0).edx & CPUID_EXTENDED_EDX_1G;
 }
 
-/* Chooses how ring 0 does without a host half. */
-static void go_alone(void)
-{
-	dune_calls_choose_alone();
-	dune_services = &dune_alone;
-	dune_trap_table[VEC_SIGNAL] = dune_alone.signal;
-	dune_trap_table[VEC_NESTED] = dune_alone.fault;
-}
-
 /* Sets up everything that threads share. Does nothing once that has succeeded. */
 static int init_process(const struct dune_config *cfg)
 {
@@ -53,7 +44,6 @@ static int init_process(const struct dune_config *cfg)
 	p->super_base = cfg->super_base;
 	p->super_size = cfg->super_size;
 	p->flags = cfg->flags;
-	p->private_gpa = NO_GPA;
 	p->handler = (u64)dune_host_handler;
 	p->restorer = (u64)dune_host_restorer;
 	if (cfg->flags & DUNE_ENTER_SMAP) {
@@ -64,9 +54,7 @@ static int init_process(const struct dune_config *cfg)
 	p->root = dune_pt_new();
 	if (!p->root)
 		return -ENOMEM;
-	if (dune_process.alone)
-		go_alone();
-	dune_idt_init();
+	dune_idt_init(p->smap ? dune_stubs_smap : dune_stubs);
 	p->ready = 1;
 	return 0;
 }
@@ -212,24 +200,9 @@ static int make_thread(const struct dune_config *cfg, struct dune_thread **made)
 		dune_thread_free(t);
 		return refuse(err, "no vCPU could be made");
 	}
-	if (!dune_process.alone)
-		dune_actions_import();
+	dune_actions_import();
 	dune_process.reason = NULL;
 	*made = t;
-	return 0;
-}
-
-/*
- * Continues in the guest without a host half. Interrupts stay off, since handlers wait until ring 3
- * runs: only such a runtime can be without one. Returns 0 or an error.
- */
-static int start_alone(struct dune_thread *t)
-{
-	long err = dune_host_leave(t);
-
-	if (err)
-		return refuse(err, "the module does not run a vCPU by its stub");
-	dune_services->mask(SIG_SETMASK, t->mask, NULL);
 	return 0;
 }
 
@@ -261,8 +234,6 @@ int dune_enter(const struct dune_config *cfg)
 	__atomic_store_n(entering, 0, __ATOMIC_RELEASE);
 	if (err)
 		return err;
-	if (dune_process.alone)
-		return start_alone(t);
 	dune_host_switch(t, t->run);
 	/* Handlers wait until ring 3 runs. */
 	if (dune_process.flags & DUNE_ENTER_RING3_SIGNALS)

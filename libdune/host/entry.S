@@ -44,36 +44,6 @@ dune_host_start:
 	leaq	HOST_STACK_TOP(%rdi), %rsp
 	call	dune_host_loop
 
-/*
- * long dune_host_leave(t): the caller continues in the guest, where this returns 0 with interrupts
- * off; the thread of Linux continues in the stub, and never comes back. If that fails, this returns
- * an error in user mode.
- */
-	.globl	dune_host_leave
-	.hidden	dune_host_leave
-dune_host_leave:
-	movq	%rbx, (T_REGS + RUN_RBX)(%rdi)
-	movq	%rbp, (T_REGS + RUN_RBP)(%rdi)
-	movq	%r12, (T_REGS + RUN_R12)(%rdi)
-	movq	%r13, (T_REGS + RUN_R13)(%rdi)
-	movq	%r14, (T_REGS + RUN_R14)(%rdi)
-	movq	%r15, (T_REGS + RUN_R15)(%rdi)
-	movq	%rsp, (T_REGS + RUN_RSP)(%rdi)
-	leaq	1f(%rip), %rax
-	movq	%rax, (T_REGS + RUN_RIP)(%rdi)
-	movq	$RFLAGS_RING0, (T_REGS + RUN_RFLAGS)(%rdi)
-	pushq	%rdi
-	call	dune_stub_start
-	popq	%rdi
-	testq	%rax, %rax
-	jnz	2f
-	movl	T_VCPU(%rdi), %ebx
-	movl	%ebx, %edi
-	xorl	%edx, %edx
-	jmp	*(dune_process + P_STUB)(%rip)
-1:	xorl	%eax, %eax
-2:	ret
-
 /* long dune_host_syscall(t, nr, a0, a1, a2, a3, a4, a5) */
 	.globl	dune_host_syscall, dune_host_abort_begin, dune_host_abort_insn
 	.globl	dune_host_abort_done, dune_host_abort

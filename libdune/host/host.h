@@ -13,6 +13,7 @@
 #include "memory.h"
 #include "sigaction.h"
 #include "services.h"
+#include "start_state.h"
 #include "syscall.h"
 #include "text.h"
 #include "thread.h"
@@ -31,21 +32,9 @@ void dune_device_close(long dev);
 long dune_vcpu_open(struct dune_thread *t, long dev);
 long dune_vcpu_renew(struct dune_thread *t);
 
-/* stub.c */
-long dune_stub_map(int vcpu);
-long dune_stub_start(struct dune_thread *t);
-
-/* start_state.c */
-void dune_gdt_init(struct dune_thread *t);
-void dune_gdt_set_cpu(struct dune_thread *t);
-void dune_idt_init(void);
-void dune_state_init(struct dune_thread *t, struct dune_state *s);
-void dune_state_move(struct dune_thread *t, struct dune_state *s);
-
 /* entry.S */
 long dune_host_switch(struct dune_thread *t, struct dune_run *run);
 void dune_host_start(struct dune_thread *t) __noreturn;
-long dune_host_leave(struct dune_thread *t);
 long dune_host_syscall(struct dune_thread *t, long nr, long a0, long a1,
 		       long a2, long a3, long a4, long a5);
 long dune_host_clone(struct dune_thread *t, long nr, long a0, long a1, long a2, long a3, long a4);

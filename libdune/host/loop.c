@@ -170,7 +170,7 @@ static long new_cpu_call(struct dune_thread *t, long nr, const struct dune_regs 
 {
 	long ret = guest_call(t, nr, r);
 
-	dune_gdt_set_cpu(t);
+	dune_gdt_set_limit(t, dune_gdt_cpu());
 	return ret;
 }
 
@@ -345,7 +345,7 @@ void dune_host_loop(struct dune_thread *t)
 		n = t->run->counters[DUNE_COUNT_MIGRATION];
 		if (unlikely(n != t->migrations)) {
 			t->migrations = n;
-			dune_gdt_set_cpu(t);
+			dune_gdt_set_limit(t, dune_gdt_cpu());
 		}
 		handle_exit(t);
 	}

@@ -30,6 +30,7 @@ struct dune_thread *dune_thread_new(void)
 	t->last_table = NO_LAST_TABLE;
 	t->altstack.flags = SS_DISABLE;
 	dune_gdt_init(t);
+	dune_gdt_set_limit(t, dune_gdt_cpu());
 
 	flags = dune_lock(&dune_process.locks[LOCK_THREADS]);
 	t->next = dune_process.threads;

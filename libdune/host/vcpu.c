@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * The device and the vCPUs that come from it, by DUNE_CREATE_VCPU or in the place of one
- * that the program inherited by execve. All of this runs outside the guest, as thread.c.
+ * The device and the vCPUs that come from it. All of this runs outside the guest, as thread.c.
  */
 #include "host.h"
 
@@ -11,17 +10,6 @@
  * the last ones below that.
  */
 #define HIGH_FD		60
-
-/*
- * The descriptor of the vCPU that the program inherited by execve and that dune_enter()
- * renews, or -1. Set before dune_enter(), and -1 again once it is used or closed.
- */
-static int inherited = -1;
-
-void dune_vcpu_inherit(int fd)
-{
-	inherited = fd;
-}
 
 /* Gives @fd a number from HIGH_FD on. Returns it, or @fd itself if there is none. */
 static int move_high(int fd)
@@ -89,16 +77,11 @@ static long prepare(struct dune_thread *t, int fd)
 	return err ? err : sys3(__NR_ioctl, fd, DUNE_SET_STATE, (long)&t->state);
 }
 
-/* Gives the vCPU of @fd its run page or the stub, granules and state. Returns 0 or an error. */
+/* Gives the vCPU of @fd its run page, granules and state. Returns 0 or an error. */
 static long start_vcpu(struct dune_thread *t, int fd)
 {
-	long err, run;
+	long run = dune_run_map(t, fd), err;
 
-	if (dune_process.alone) {
-		err = dune_stub_map(fd);
-		return err ? err : prepare(t, fd);
-	}
-	run = dune_run_map(t, fd);
 	if (is_error(run))
 		return run;
 	err = prepare(t, fd);
@@ -147,16 +130,14 @@ static const char *info_error(long err)
 }
 
 /*
- * Fills dune_process.info. Returns a descriptor for dune_vcpu_open(), which is the
- * inherited one if there is one, or an error, with a text about it in *@why.
+ * Fills dune_process.info. Returns a descriptor for dune_vcpu_open(), or an error, with a text
+ * about it in *@why.
  */
 long dune_device_open(const char **why)
 {
-	long dev = inherited;
+	long dev = sys3(__NR_open, (long)"/dev/dune", O_RDWR | O_CLOEXEC, 0);
 	long err;
 
-	if (dev < 0)
-		dev = sys3(__NR_open, (long)"/dev/dune", O_RDWR | O_CLOEXEC, 0);
 	if (dev < 0) {
 		*why = "/dev/dune cannot be opened";
 		return dev;
@@ -172,8 +153,6 @@ long dune_device_open(const char **why)
 /* Closes a descriptor of dune_device_open(), whose number another file may get. */
 void dune_device_close(long dev)
 {
-	if (dev == inherited)
-		inherited = -1;
 	sys3(__NR_close, dev, 0, 0);
 }
 
@@ -204,14 +183,6 @@ long dune_vcpu_open(struct dune_thread *t, long dev)
 
 	if (dev < 0)
 		return dev;
-	if (dev == inherited) {
-		t->vcpu = dev;
-		inherited = -1;
-		err = dune_vcpu_renew(t);
-		if (err)
-			sys3(__NR_close, dev, 0, 0);
-		return err;
-	}
 	err = make_vcpu(t, dev);
 	dune_device_close(dev);
 	return err;

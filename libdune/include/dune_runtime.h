@@ -1,37 +1,30 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * The functions beyond dune.h for a runtime that keeps the vCPU's file descriptor
- * from its program, as dune-run does (run/). The runtime is linked with the library
- * of the same tree: unlike dune.h this header is not installed.
+ * The functions beyond dune.h for a runtime in private memory, as dune-run is (run/). The runtime
+ * is one image with the library of the same tree (libdune-runtime.a): unlike dune.h this header is
+ * not installed.
  *
- * Such a runtime is one image with the library. The library's variables that do
- * not change after the start are in the section dune_ro_after_start, which a
- * linker script can put into a part that is made read-only (run/sealed.ld).
+ * The image is linked to the upper half of the linear addresses, where only ring 0 of the guest
+ * finds it. No address of the process leads to it: nothing that the kernel does for the program
+ * reaches it. A native program starts the runtime (run/start/): it adds the image to the private
+ * memory of an address space, with page tables for it, and enters the guest there. The process then
+ * has no host half. Its thread executes the stub of the module (struct dune_stub in <linux/dune.h>)
+ * in user mode, and nothing else.
+ *
+ * Ring 0 of such a process does not enable interrupts, and executes no SYSCALL; ring 3 receives
+ * the signals. What the kernel reads or writes for ring 0 has to be at an address of the process.
  */
 #ifndef DUNE_RUNTIME_H
 #define DUNE_RUNTIME_H
 
 #include <dune.h>
+#include <linux/dune.h>
 
 /* Returns the number of the calling thread's descriptor, or -1 before it entered. */
 int dune_vcpu_fd(void);
 
 /* Moves that descriptor to another number. Returns this number or an error. Ring 0. */
 long dune_vcpu_fd_move(void);
-
-/*
- * Makes dune_enter() renew the vCPU @fd, of the program that called execve, instead of
- * opening /dev/dune. Called before dune_enter().
- */
-void dune_vcpu_inherit(int fd);
-
-/*
- * Makes dune_enter() run the vCPU by a stub of the module's (struct dune_stub in <linux/dune.h>),
- * as the only code that the process executes in user mode from then on. Ring 0 of such a process
- * does not enable interrupts, and executes no SYSCALL, and its configuration has
- * DUNE_ENTER_RING3_SIGNALS; ring 3 receives the signals. Called before dune_enter().
- */
-void dune_stub_use(void);
 
 /*
  * execveat() for a runtime that executes itself, in ring 0. @name, @argv and @envp are where the
@@ -46,7 +39,60 @@ long dune_execveat(long fd, uint64_t name, uint64_t argv, uint64_t envp, long fl
  */
 extern long (*dune_forward_tf)(struct dune_tf *tf, long nr);
 
-/* Returns where the arena that was given to dune_enter() ends now. */
-unsigned long dune_arena_end(void);
+/* The pages of the image that each process has from the start, by their rights. */
+struct dune_image_part {
+	uint64_t start, end;		/* linear addresses, multiples of a page */
+	uint64_t rights;		/* DUNE_PTE_W, DUNE_PTE_NX */
+};
+
+/* What the native start reads at the beginning of the image. */
+struct dune_image_head {
+	/*
+	 * Sealed: the parts of constants and of code, one after the other, from the beginning of
+	 * the image. Then the part with initial contents, and those that are zero.
+	 */
+	struct dune_image_part constants, code, data, zero[3];
+	uint64_t end;			/* of the image */
+	uint64_t start;			/* of struct dune_start, in @data */
+	uint64_t lstar[2];		/* dune_state.lstar for DUNE_VENDOR_SVM and _VMX */
+	struct dune_state state;	/* without @cr3 and @lstar */
+	struct dune_regs regs;
+};
+
+/* What the native start has made. It is in the image's data. */
+struct dune_start {
+	struct dune_info info;
+	uint64_t private_gpa;		/* the first of private memory, a multiple of 1 GB */
+	uint64_t root;			/* guest-physical address of the page table */
+	uint64_t spare, spares;		/* guest-physical address and number of unused pages */
+	uint64_t window, run;		/* guest-physical: dune_copies.h, struct dune_run */
+	uint64_t stub;			/* in the process, followed by the window */
+	uint64_t scratch;
+	uint64_t frames, frames_end;	/* the kernel's stack for signals */
+	uint64_t mask;			/* of signals; all are blocked now */
+	uint64_t ignored;		/* bit n - 1: signal n is ignored, of SIGSEGV and SIGBUS */
+	uint64_t cpu;			/* the limit of Linux's segment of the CPU */
+	uint64_t tables;		/* pages in use as page tables */
+	uint32_t have_1g;		/* the processor has pages of 1 GB */
+	int vcpu;
+	uint64_t image, image_end;	/* of the native start, to be unmapped by the runtime */
+	uint64_t *stack;		/* as the kernel made it */
+};
+
+/*
+ * The runtime, which the library calls in ring 0 when it is set up, with interrupts off. RFLAGS.AC
+ * is set, so that the runtime can access memory of the process by ordinary instructions, until it
+ * calls dune_runtime_close().
+ */
+void dune_runtime_main(const struct dune_start *start) __attribute__((noreturn));
+
+/*
+ * Gives back the pages of @size bytes of .bss at @p, both multiples of a page, which are zero when
+ * they are used again: each page of a process is copied for its children.
+ */
+void dune_runtime_forget(void *p, size_t size);
+
+/* From here on only dune_copy() reaches memory of the process. */
+void dune_runtime_close(void);
 
 #endif /* DUNE_RUNTIME_H */

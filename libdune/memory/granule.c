@@ -15,7 +15,7 @@
  * A granule is never taken back: entries that cannot be found may lead to it.
  */
 #include "linux.h"
-#include "memory.h"
+#include "place.h"
 #include "syscall.h"
 
 #define GIGABYTES	(1U << (USER_BITS - GB_SHIFT))
@@ -54,8 +54,10 @@ static u32 find(u64 gigabyte)
 {
 	u32 n, used = __atomic_load_n(&dune_process.granules_used, __ATOMIC_ACQUIRE);
 
-	if (used > FEW)
+	if (used > FEW) {
+		dune_page_need(&granule_of[gigabyte]);
 		return READ_ONCE(granule_of[gigabyte]);
+	}
 	for (n = 1; n < used; n++) {
 		if (gigabyte_of[n] == gigabyte)
 			return n;
@@ -69,8 +71,10 @@ static void fill_granule_of(u32 last)
 	u32 n;
 
 	dune_assert_held(lock);
-	for (n = 1; n <= last; n++)
+	for (n = 1; n <= last; n++) {
+		dune_page_need(&granule_of[gigabyte_of[n]]);
 		WRITE_ONCE(granule_of[gigabyte_of[n]], n);
+	}
 }
 
 /* Hands the next granule out to @gigabyte, and returns it. The lock is held. */
@@ -79,6 +83,9 @@ static u32 hand_out(u64 gigabyte)
 	u32 n = dune_process.granules_used;
 
 	dune_assert_held(lock);
+	dune_page_need(&gigabyte_of[n]);
+	if (n >= FEW)
+		dune_page_need(&granule_of[gigabyte]);
 	gigabyte_of[n] = gigabyte;
 	if (n == FEW)
 		fill_granule_of(n - 1);

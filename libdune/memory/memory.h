@@ -10,21 +10,27 @@
 #include "process.h"
 #include "text.h"
 
-/* page.c */
+/*
+ * The page allocator has two implementations, of which a program is linked with one: arena/page.c
+ * for a program in ring 0, private/pages.c for a runtime in private memory. Returns @count pages in
+ * one piece, or NULL if there are none. They are zero, or *@dirty is set and they were used before.
+ */
+void *dune_page_take(unsigned int count, bool *dirty);
+/* Returns the bytes that are given out now. */
+u64 dune_page_bytes(void);
+
+/* arena/page.c alone */
 void dune_page_init(const struct dune_config *cfg);
 int dune_page_touch(dune_pte *root);
 /* in the host half, as dune_unlock_and_exit() */
 void dune_page_free_and_exit(void *page, unsigned int count, long status) __noreturn;
-void *dune_page_take(unsigned int count, bool *dirty);
 void dune_page_complete(void);
-u64 dune_page_bytes(void);
 
 /* table.c */
 void dune_pt_init(bool have_1g);
 dune_pte *dune_pt_new(void);
 int dune_pt_touch(dune_pte *root, const void *p, u64 size);
 int dune_pt_touch_reserved(u64 first, u64 last, dune_pte *pages, u32 count);
-int dune_pt_touch_core(dune_pte *root);
 u64 dune_pt_bytes(void);
 /* in the guest half, on the way into a page fault (guest/entry.S) */
 bool dune_pf_early(u64 va);
@@ -39,10 +45,8 @@ void dune_tlb_is_clean(void);
 void dune_text_no_granule(struct dune_line *line, u64 va);
 void dune_text_no_pages(struct dune_line *line, u64 va);
 
-/* private.c: private memory, which the process itself cannot reach */
-int dune_private_touch(dune_pte *root);
-int dune_private_show(u64 gpa);
-void *dune_private_at(u64 gpa);
+/* arena/core.c */
+int dune_pt_touch_core(dune_pte *root);
 
 /* granule.c: guest-physical addresses if they are not the process's own */
 #define NO_GPA		(~0ULL)

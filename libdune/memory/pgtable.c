@@ -363,7 +363,7 @@ static dune_pte *clone(const dune_pte *from, int level)
 			free_tables(to, level);
 			return NULL;
 		}
-		to[i] = to_gpa((u64)sub) | (v & ~DUNE_PTE_ADDR);
+		to[i] = table_gpa(sub) | (v & ~DUNE_PTE_ADDR);
 	}
 	return to;
 }

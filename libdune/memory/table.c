@@ -32,7 +32,7 @@ dune_pte *dune_table_new(void)
 		return NULL;
 	if (dirty)
 		memset(t, 0, PAGE);
-	if (to_gpa((u64)t) == NO_GPA) {
+	if (table_gpa(t) == NO_GPA) {
 		dune_page_free(t, 1);
 		return NULL;
 	}
@@ -211,29 +211,6 @@ int dune_pt_touch_reserved(u64 first, u64 last, dune_pte *pages, u32 count)
 }
 
 /*
- * The linker's names of the ends of the image's headers and code, of which the library's code is
- * a part, and of the section of __ro_after_start.
- */
-#define HIDDEN __attribute__((visibility("hidden")))
-extern const char __executable_start[] HIDDEN, _etext[] HIDDEN;
-extern const char __start_dune_ro_after_start[] HIDDEN, __stop_dune_ro_after_start[] HIDDEN;
-
-/*
- * Adds to @root all memory that the entry of a page fault uses, since it must not fault
- * there. A border of two gigabytes may lie anywhere in the program. Returns 0 or -ENOMEM.
- */
-int dune_pt_touch_core(dune_pte *root)
-{
-	if (dune_pt_touch(root, __executable_start, _etext - __executable_start) ||
-	    dune_pt_touch(root, __start_dune_ro_after_start,
-			  __stop_dune_ro_after_start - __start_dune_ro_after_start) ||
-	    dune_pt_touch(root, &dune_process, sizeof(dune_process)) ||
-	    dune_page_touch(root) || dune_granule_touch(root) || dune_private_touch(root))
-		return -ENOMEM;
-	return 0;
-}
-
-/*
  * Returns the leaf entry of @va and stores its level. Returns NULL without memory or
  * without a granule, as gigabyte_entry() does.
  */
@@ -264,7 +241,7 @@ bool dune_pf_early(u64 va)
 	int level;
 
 	if (unlikely(va >= USER_END))
-		return false;
+		return dune_page_upper(va);
 	e = dune_table_leaf(root, va, &level, NULL);
 	if (!e && to_gpa(va) == NO_GPA)
 		dune_services->no_granule(va);

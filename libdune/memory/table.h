@@ -6,7 +6,7 @@
 #ifndef LIBDUNE_TABLE_H
 #define LIBDUNE_TABLE_H
 
-#include "memory.h"
+#include "place.h"
 
 #define PT_ENTRIES		512
 #define PT_TOP		3		/* level of the root; 0: pages of 4 KB */
@@ -28,7 +28,7 @@ static inline u64 level_index(u64 va, int level)
 
 static inline dune_pte *table_of(dune_pte v)
 {
-	return (dune_pte *)to_va(v & DUNE_PTE_ADDR);
+	return table_at(v & DUNE_PTE_ADDR);
 }
 
 /* Returns whether an entry above level 0 leads to a table. */
@@ -40,7 +40,7 @@ static inline bool is_table(dune_pte v)
 /* Returns an entry that leads to @t, which dune_table_new() made. */
 static inline dune_pte link_to(const dune_pte *t)
 {
-	return to_gpa((u64)t) | DUNE_PTE_P | DUNE_PTE_W | DUNE_PTE_U | DUNE_PTE_A;
+	return table_gpa(t) | DUNE_PTE_P | DUNE_PTE_W | DUNE_PTE_U | DUNE_PTE_A;
 }
 
 /* Returns the size of the largest page that may map @va to @memory and has room in @len. */

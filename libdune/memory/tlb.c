@@ -8,7 +8,7 @@
  * to (dune_pt_generation(), one number for both), and keeps them only for that generation.
  */
 #include "cpuid.h"
-#include "memory.h"
+#include "place.h"
 #include "thread.h"
 #include "tlb.h"
 
@@ -65,7 +65,7 @@ int dune_pt_load(dune_pte *root, unsigned int pcid)
 		dune_page_complete();
 	if ((pcid && use_pcids(t)) || dune_pt_touch_core(root))
 		return -ENOMEM;
-	cr3 = to_gpa((u64)root) | (pcid & CR3_PCID);
+	cr3 = table_gpa(root) | (pcid & CR3_PCID);
 	flags = dune_irq_save();	/* a handler finds all or nothing */
 	if ((pcid & DUNE_PT_KEEP) &&
 	    t->pcid_generations[pcid & CR3_PCID] == dune_pt_generation(root))

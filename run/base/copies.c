@@ -8,19 +8,16 @@
 
 u64 copies_mark(void)
 {
-	return dune_active() ? dune_copies_mark() : 0;
+	return dune_copies_mark();
 }
 
 void copies_release(u64 mark)
 {
-	if (dune_active())
-		dune_copies_release(mark);
+	dune_copies_release(mark);
 }
 
 u64 shown(const void *p, u64 len)
 {
-	if (!dune_active())
-		return (u64)p;
 	return dune_show(p, len) ?: NOWHERE;
 }
 
@@ -33,13 +30,11 @@ u64 scratched(const void *p, u64 len)
 {
 	void *copy;
 
-	if (!dune_active())
-		return (u64)p;
 	copy = dune_scratch_get(len);
 	if (!copy)
 		return NOWHERE;
 	memcpy(copy, p, len);
-	return (u64)copy;
+	return dune_kernel_at(copy);
 }
 
 u64 scratched_string(const char *s)
@@ -49,13 +44,12 @@ u64 scratched_string(const char *s)
 
 u64 result_room(void *p, u64 len)
 {
-	if (!dune_active())
-		return (u64)p;
-	return (u64)dune_scratch_get(len) ?: NOWHERE;
+	void *room = dune_scratch_get(len);
+
+	return room ? dune_kernel_at(room) : NOWHERE;
 }
 
 void take_result(void *p, u64 room, u64 len)
 {
-	if (room != (u64)p)
-		memcpy(p, (const void *)room, len);
+	dune_copy(p, (const void *)room, len);
 }

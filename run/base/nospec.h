@@ -29,7 +29,7 @@ static inline u64 outside_nospec(u64 p)
 	u64 mask;
 
 	__asm__ ("cmp %1, %2; sbb %0, %0"
-		 : "=r" (mask) : "r" (SUPER_SIZE), "r" (p - SUPER_BASE) : "cc");
+		 : "=r" (mask) : "r" (SUPER_SIZE), "r" (p - super_base) : "cc");
 	return p & ~mask;
 }
 

@@ -1,42 +1,35 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * The supervisor range (struct dune_config): one aligned gigabyte of the address
- * space, in which dune-run and everything that it allocates live. Its entry in the
- * guest's page table is for the supervisor only: the program in ring 3 cannot touch it.
- * The checks keep the kernel from touching it on the program's behalf, by the two
- * comparisons below. Two facts make them short:
+ * The supervisor range: what the runtime has in the process's own memory. It is one range of pages,
+ * all of them mapped:
  *
- * - The range begins with the guard region: GUARD_REGION_SIZE bytes that cannot be
- *   accessed (own/guard_region.c). Reads and writes of the kernel in ascending order from
- *   an address below the range stop there with EFAULT, and so do those of a structure no
- *   longer than the guard region: for these only the start of the object is checked.
- * - A mapping call whose result would lie in the range is undone (calls/mapping.c),
- *   so the program never owns memory there.
+ *	the stub, one page of the module's, by which the thread runs its guest, and the window
+ *	the scratch
+ *	the kernel's stack for signals
  *
- * (A granule, struct dune_granule, is something else: a gigabyte of guest-physical
- * space.)
+ * Nothing there decides what the runtime does or what runs natively: nobody but the runtime writes
+ * the first two, and what is in the others may be forged (<dune_copies.h>, docs/security.md). The
+ * checks keep the program away from the range nevertheless, by the two comparisons below, so that
+ * it finds nothing there. The kernel's own accesses in ascending order from below stop at the stub
+ * when they write.
  */
 #ifndef DUNE_RUN_SUPER_RANGE_H
 #define DUNE_RUN_SUPER_RANGE_H
 
 #include "types.h"
 
-#define SUPER_BASE	0x6d7500000000UL
-#define SUPER_SIZE	0x40000000UL
+#define STUB_SIZE	0x5000UL	/* with DUNE_WINDOW_SIZE */
+#define SCRATCH_SIZE	0x30000UL	/* DUNE_SCRATCH_SIZE */
+#define FRAMES_SIZE	0xb000UL
+#define SUPER_SIZE	0x40000UL
 
-/* The parts of the range. The image of dune-run follows the guard region. */
-#define GUARD_REGION_SIZE	0x100000UL
-extern char _end[];				/* the linker's: the end of the image */
-#define ARENA_BASE	(SUPER_BASE + 0x10000000UL)
-#define ARENA_SIZE	0x00100000UL	/* at first */
-#define ARENA_LIMIT	0x10000000UL
-#define VECTOR_BASE	(SUPER_BASE + 0x20000000UL)	/* load/exec.c: argv, envp */
-#define STATS_BASE	(SUPER_BASE + 0x30000000UL)
+/* Where it is, which the native start decides (start/start.c). */
+extern u64 super_base;
 
 /* Does the object that starts at @p begin in the supervisor range? */
 static inline bool in_super_range(u64 p)
 {
-	return p - SUPER_BASE < SUPER_SIZE;
+	return p - super_base < SUPER_SIZE;
 }
 
 /* Does any byte of [p, p + len) lie in the supervisor range? Right for any values. */
@@ -44,7 +37,7 @@ static inline bool meets_super_range(u64 p, u64 len)
 {
 	if (in_super_range(p))
 		return true;
-	return p < SUPER_BASE && len > SUPER_BASE - p;
+	return p < super_base && len > super_base - p;
 }
 
 #endif /* DUNE_RUN_SUPER_RANGE_H */

@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-/*
- * System calls that dune-run makes for itself: ordinary ones before it enters
- * Dune mode, and hypercalls in ring 0 of the guest.
- */
+/* System calls that dune-run makes for itself. (start/sys.c has those of the native start.) */
 #include "copies.h"
 #include "sys.h"
 
@@ -11,25 +8,9 @@
 #include <linux/fcntl.h>
 #include <linux/resource.h>
 
-static long native(long nr, u64 a0, u64 a1, u64 a2, u64 a3, u64 a4, u64 a5)
-{
-	register u64 r10 asm("r10") = a3;
-	register u64 r8 asm("r8") = a4;
-	register u64 r9 asm("r9") = a5;
-	long ret = nr;
-
-	asm volatile("syscall"
-		     : "+a" (ret)
-		     : "D" (a0), "S" (a1), "d" (a2), "r" (r10), "r" (r8), "r" (r9)
-		     : "rcx", "r11", "memory");
-	return ret;
-}
-
 long sys(long nr, u64 a0, u64 a1, u64 a2, u64 a3, u64 a4, u64 a5)
 {
-	if (dune_active())
-		return dune_hypercall(nr, a0, a1, a2, a3, a4, a5);
-	return native(nr, a0, a1, a2, a3, a4, a5);
+	return dune_hypercall(nr, a0, a1, a2, a3, a4, a5);
 }
 
 /* A call whose argument @name is shown to the kernel, and whose result is at @to, if not NULL. */
@@ -58,6 +39,11 @@ long sys_fstatat(int dir, const char *name, struct stat *st, u64 flags)
 long sys_faccessat2(int dir, const char *name, u64 mode, u64 flags)
 {
 	return sys_named(__NR_faccessat2, dir, name, NULL, 0, mode, flags);
+}
+
+long sys_readlink(const char *name, void *to, u64 len)
+{
+	return sys_named(__NR_readlinkat, AT_FDCWD, name, to, len, 0, len);
 }
 
 /* A call whose argument 1 is where it stores up to @len bytes, which go to @to. */

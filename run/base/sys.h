@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* System calls of dune-run itself, before and after entering. */
+/* System calls of dune-run itself. */
 #ifndef DUNE_RUN_SYS_H
 #define DUNE_RUN_SYS_H
 
@@ -13,9 +13,9 @@ struct flock;
 struct rlimit64;
 
 /*
- * Make a system call: natively before dune_enter(), as a hypercall after it. Returns the
- * kernel's value, or -errno. After dune_enter() no argument is an address of the runtime's own
- * memory: the functions below, and those of copies.h, pass copies.
+ * Make a system call, in ring 0 by a hypercall. Returns the kernel's value, or -errno. No argument
+ * is an address of the runtime's own memory: the functions below, and those of copies.h, pass
+ * copies.
  */
 long sys(long nr, u64 a0, u64 a1, u64 a2, u64 a3, u64 a4, u64 a5);
 
@@ -23,6 +23,7 @@ long sys(long nr, u64 a0, u64 a1, u64 a2, u64 a3, u64 a4, u64 a5);
 long sys_openat(int dir, const char *name, u64 flags, u64 mode);
 long sys_fstatat(int dir, const char *name, struct stat *st, u64 flags);
 long sys_faccessat2(int dir, const char *name, u64 mode, u64 flags);
+long sys_readlink(const char *name, void *to, u64 len);
 long sys_fstat(int fd, struct stat *st);
 long sys_fstatfs(int fd, struct statfs *fs);
 long sys_pread(int fd, void *to, u64 len, u64 at);

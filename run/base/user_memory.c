@@ -3,7 +3,6 @@
  * Copies from and to the program's memory, from ring 0. The range is checked here;
  * dune_copy() survives faults.
  */
-#include "memcpy.h"
 #include "nospec.h"
 #include "page.h"
 #include "user_memory.h"
@@ -11,14 +10,7 @@
 #include <dune.h>
 #include <linux/errno.h>
 
-/* Before entering there is no program whose memory could fault. */
-static long copy(void *to, const void *from, u64 len)
-{
-	if (likely(dune_active()))
-		return dune_copy(to, from, len);
-	memcpy(to, from, len);
-	return 0;
-}
+u64 super_base;
 
 static bool bad_range(u64 p, u64 len)
 {
@@ -29,14 +21,14 @@ long user_read(void *to, u64 from, u64 len)
 {
 	if (unlikely(bad_range(from, len)))
 		return -EFAULT;
-	return copy(to, (const void *)outside_nospec(from), len);
+	return dune_copy(to, (const void *)outside_nospec(from), len);
 }
 
 long user_write(u64 to, const void *from, u64 len)
 {
 	if (unlikely(bad_range(to, len)))
 		return -EFAULT;
-	return copy((void *)outside_nospec(to), from, len);
+	return dune_copy((void *)outside_nospec(to), from, len);
 }
 
 /* Returns 0 if the @len bytes at @from are zero, -E2BIG if not, or -EFAULT. */

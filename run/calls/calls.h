@@ -41,7 +41,6 @@ void refuse(struct dune_tf *tf, long err);
 void call_mmap(struct dune_tf *tf);
 void call_munmap(struct dune_tf *tf);
 void call_mremap(struct dune_tf *tf);
-void call_brk(struct dune_tf *tf);
 void call_shmat(struct dune_tf *tf);
 void call_shmdt(struct dune_tf *tf);
 void call_pkey_mprotect(struct dune_tf *tf);

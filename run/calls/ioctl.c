@@ -275,7 +275,7 @@ static void forward_dedupe(struct dune_tf *tf)
 			return;
 		}
 	}
-	ret = dune_syscall_forward(tf->rax, ARG0(tf), ARG1(tf), (u64)copy, 0, 0, 0);
+	ret = dune_syscall_forward(tf->rax, ARG0(tf), ARG1(tf), dune_kernel_at(copy), 0, 0, 0);
 	if (ret >= 0 && user_write(ARG2(tf), copy, sizeof(*copy) + bytes))
 		ret = -EFAULT;
 	dune_syscall_result(tf, ret);
@@ -324,7 +324,7 @@ void call_ioctl(struct dune_tf *tf)
 		FORWARD_COPY(tf, struct ifreq, ifr_ifru, REACH_BYTES);
 		return;
 	case BLKPG:
-		FORWARD_COPY(tf, struct blkpg_ioctl_arg, data, GUARD_REGION_SIZE);
+		FORWARD_COPY(tf, struct blkpg_ioctl_arg, data, 1 << 20);
 		return;
 	}
 	if (likely(is_flat(cmd)))

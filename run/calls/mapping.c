@@ -1,17 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * Calls that change mappings. The program may change its address space freely,
- * except in the supervisor range: a request that names the range is refused
- * (munmap leaves it out), and a mapping that the kernel chooses to put there (only
- * when the address space below the stack is full, or on a hint) is undone.
+ * Calls that change mappings. The program may change its address space freely, except for what the
+ * runtime has mapped there, the supervisor range: a request that names it is refused (munmap leaves
+ * it out). Without these checks the program could do no more than end itself: the module kills a
+ * process that takes the stub away, and what lies beside the stub decides nothing. All of the
+ * range is mapped, so the kernel itself places nothing there.
  */
 #include "calls.h"
 #include "copies.h"
 #include "hidden.h"
-#include "mapping.h"
-#include "message.h"
 #include "page.h"
-#include "stats.h"
 #include "super_range.h"
 #include "sys.h"
 
@@ -21,63 +19,9 @@
 #include <linux/mman.h>
 #include <linux/shm.h>
 
-#define HUGE_BYTES	(1UL << 21)
-
-/*
- * Set while the kernel may be putting a mapping into the supervisor range. If a vfork
- * child is killed before undo(), the flag stays set, and the parent has to remove the
- * mapping.
- */
-static volatile bool placing;
-
-static void __attribute__((noreturn)) cannot_unmap(long err)
-{
-	die(126, "cannot remove a mapping of the program from the supervisor range", NULL, err,
-	    "end the program that shares its memory, and report this (docs/security.md)");
-}
-
-static void unmap_between(u64 from, u64 to)
-{
-	long err = SYS2(__NR_munmap, from, to - from);
-
-	if (err)
-		cannot_unmap(err);
-}
-
-/*
- * Unmap everything but the runtime's own mappings. Between the first and the last page
- * of the arena libdune leaves no room for a mapping (docs/sandbox.md has the exception).
- */
-void mapping_after_vfork(void)
-{
-	if (likely(!placing))
-		return;
-	placing = false;
-	unmap_between(PAGE_UP((u64)_end), ARENA_BASE);
-	unmap_between(dune_arena_end(), STATS_BASE);
-	unmap_between(STATS_BASE + (stats_mapped() ? PAGE_BYTES : 0), SUPER_BASE + SUPER_SIZE);
-}
-
-/*
- * Give up [at, at + len), which the kernel has put into the supervisor range. Where its
- * pages are huge, the kernel has rounded the length up to 2 MB (a page of 1 GB
- * does not fit into the supervisor range together with the guard region).
- */
-static long undo(u64 at, u64 len)
-{
-	long err = SYS2(__NR_munmap, at, len);
-
-	if (err)
-		err = SYS2(__NR_munmap, at, (len + HUGE_BYTES - 1) & ~(HUGE_BYTES - 1));
-	if (err)
-		cannot_unmap(err);
-	return -ENOMEM;
-}
-
 void call_mmap(struct dune_tf *tf)
 {
 	u64 addr = ARG0(tf), len = ARG1(tf), flags = ARG3(tf);
-	long ret;
 
 	if (!(flags & MAP_ANONYMOUS) && unlikely(is_hidden(ARG4(tf)))) {
 		refuse(tf, -EBADF);
@@ -94,13 +38,8 @@ void call_mmap(struct dune_tf *tf)
 		}
 		addr = 0;
 	}
-	placing = true;
-	ret = dune_syscall_forward(tf->rax, addr, len, ARG2(tf), flags,
-				   ARG4(tf), ARG5(tf));
-	if (ret >= 0 && unlikely(meets_super_range(ret, len)))
-		ret = undo(ret, len);
-	placing = false;
-	dune_syscall_result(tf, ret);
+	dune_syscall_result(tf, dune_syscall_forward(tf->rax, addr, len, ARG2(tf), flags,
+						     ARG4(tf), ARG5(tf)));
 }
 
 /*
@@ -121,75 +60,40 @@ void call_munmap(struct dune_tf *tf)
 		refuse(tf, -EINVAL);
 		return;
 	}
-	if (end > SUPER_BASE + SUPER_SIZE)
-		ret = SYS2(__NR_munmap, SUPER_BASE + SUPER_SIZE,
-			   end - (SUPER_BASE + SUPER_SIZE));
-	if (!ret && addr < SUPER_BASE)
-		ret = SYS2(__NR_munmap, addr, SUPER_BASE - addr);
+	if (end > super_base + SUPER_SIZE)
+		ret = SYS2(__NR_munmap, super_base + SUPER_SIZE,
+			   end - (super_base + SUPER_SIZE));
+	if (!ret && addr < super_base)
+		ret = SYS2(__NR_munmap, addr, super_base - addr);
 	dune_syscall_result(tf, ret);
 }
 
-/*
- * The old range is checked for both lengths, since it may grow in place to the
- * new one. A moved mapping that lands in the supervisor range is unmapped and lost; the
- * kernel puts one there only when there is no other room.
- */
 void call_mremap(struct dune_tf *tf)
 {
-	u64 addr = ARG0(tf), old_len = ARG1(tf), new_len = ARG2(tf);
-	long ret;
+	u64 addr = ARG0(tf);
 
-	if (unlikely(meets_super_range(addr, old_len))) {
+	if (unlikely(meets_super_range(addr, ARG1(tf)))) {
 		refuse(tf, -EFAULT);
 		return;
 	}
-	if (unlikely(meets_super_range(addr, new_len)) ||
-	    ((ARG3(tf) & (MREMAP_FIXED | MREMAP_DONTUNMAP)) &&
-	     unlikely(meets_super_range(ARG4(tf), new_len)))) {
-		refuse(tf, (ARG3(tf) & MREMAP_FIXED) ? -EINVAL : -ENOMEM);
+	if ((ARG3(tf) & MREMAP_FIXED) && unlikely(meets_super_range(ARG4(tf), ARG2(tf)))) {
+		refuse(tf, -EINVAL);
 		return;
 	}
-	placing = true;
-	ret = forward(tf);
-	if (ret >= 0 && unlikely(meets_super_range(ret, new_len)))
-		ret = undo(ret, new_len);
-	placing = false;
-	dune_syscall_result(tf, ret);
-}
-
-/*
- * The heap begins below the supervisor range (heap_start() of load/areas.c); one that would
- * reach the range does not grow.
- */
-void call_brk(struct dune_tf *tf)
-{
-	u64 wanted = ARG0(tf);
-
-	if (unlikely(wanted >= SUPER_BASE))
-		wanted = 0;
-	dune_syscall_result(tf, dune_syscall_forward(tf->rax, wanted, 0, 0, 0, 0, 0));
+	dune_syscall_result(tf, forward(tf));
 }
 
 /*
  * Only the kernel knows the size of the segment, and a size that was read before
  * attaching may be that of another segment, because numbers are reused. So the
  * kernel is never asked to replace a mapping. Without SHM_REMAP it attaches only
- * where nothing is mapped, and a segment that starts below the supervisor range cannot
- * reach into it, because the guard region is mapped (map_guard_region()).
+ * where nothing is mapped, so a segment that starts below the supervisor range cannot
+ * reach into it.
  */
 static long attach(struct dune_tf *tf, u64 addr)
 {
-	long at;
-
-	placing = true;
-	at = dune_syscall_forward(tf->rax, ARG0(tf), addr,
-				  ARG2(tf) & ~(u64)(SHM_REMAP | SHM_RND), 0, 0, 0);
-	if (at >= 0 && unlikely(in_super_range(at))) {
-		SYS1(__NR_shmdt, at);
-		at = -ENOMEM;
-	}
-	placing = false;
-	return at;
+	return dune_syscall_forward(tf->rax, ARG0(tf), addr,
+				    ARG2(tf) & ~(u64)(SHM_REMAP | SHM_RND), 0, 0, 0);
 }
 
 /*

@@ -4,7 +4,6 @@
 #include "copies.h"
 #include "exec.h"
 #include "hidden.h"
-#include "mapping.h"
 #include "stats.h"
 #include "super_range.h"
 #include "sys.h"
@@ -69,7 +68,6 @@ static void after_vfork(const struct parent *parent)
 	restore_robust_list(&parent->robust);
 	hidden_restore(&parent->hidden);
 	exec_free_vectors();
-	mapping_after_vfork();
 }
 
 /* Pass the call to libdune; clone3 with @args, the copy that was checked. */

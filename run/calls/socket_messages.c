@@ -90,7 +90,7 @@ static long take_message(struct user_msghdr *m, bool sending)
 	if (user_read(iov, m->iov, m->iov_len * sizeof(*iov)) ||
 	    vector_meets_super_range(iov, m->iov_len))
 		return -EFAULT;
-	m->iov = (u64)iov;
+	m->iov = dune_kernel_at(iov);
 	if (!m->control_len)
 		return 0;
 	if (meets_super_range(m->control, m->control_len))
@@ -107,7 +107,7 @@ static long take_message(struct user_msghdr *m, bool sending)
 			return -EFAULT;
 		if (sends_hidden(control, m->control_len))
 			return -EBADF;
-		m->control = (u64)control;
+		m->control = dune_kernel_at(control);
 	}
 	return 0;
 }

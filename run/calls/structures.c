@@ -50,7 +50,7 @@ void call_iovec(struct dune_tf *tf)
 		refuse(tf, -EFAULT);
 		return;
 	}
-	dune_syscall_result(tf, dune_syscall_forward(tf->rax, ARG0(tf), (u64)iov, count,
+	dune_syscall_result(tf, dune_syscall_forward(tf->rax, ARG0(tf), dune_kernel_at(iov), count,
 						     ARG3(tf), ARG4(tf), ARG5(tf)));
 }
 
@@ -94,7 +94,7 @@ static void forward_waiters(struct dune_tf *tf, u64 count, u64 limit)
 			return;
 		}
 	}
-	dune_syscall_result(tf, dune_syscall_forward(tf->rax, (u64)waiters, ARG1(tf),
+	dune_syscall_result(tf, dune_syscall_forward(tf->rax, dune_kernel_at(waiters), ARG1(tf),
 						     ARG2(tf), ARG3(tf), ARG4(tf), ARG5(tf)));
 }
 

@@ -4,13 +4,14 @@
  * heap begins, and what /proc shows of them.
  */
 #include "areas.h"
+#include "copies.h"
 #include "page.h"
-#include "super_range.h"
 #include "sys.h"
 #include "text.h"
 
 #include <asm/unistd.h>
 #include <linux/auxvec.h>
+#include <linux/dune.h>
 #include <linux/prctl.h>
 
 #define BRK_RANDOM_PAGES	(0x02000000 / PAGE_BYTES)
@@ -21,37 +22,37 @@
  */
 #define MIN_ADDRESS		0x10000UL
 
-static bool addresses_are_random;
+static bool addresses_are_random, heap_is_random;
 
 /*
  * The string of AT_EXECFN is the highest one on the stack. Unless the addresses are random, only
  * one word lies between it and the end of the user addresses. This test needs no /proc, and
  * accounts for the boot options, the sysctl and the personality.
  */
-void areas_init(const struct initial_stack *s)
+void areas_init(const struct initial_stack *s, u64 image_end)
 {
 	const u64 *name = stack_aux(s, AT_EXECFN);
 
 	addresses_are_random = !name ||
 		*name + text_len((const char *)*name) + 1 != USER_END - sizeof(u64);
+	/*
+	 * The sysctl may make all addresses random but the heap's: then dune-run's own heap is
+	 * right after its native image.
+	 */
+	heap_is_random = SYS1(__NR_brk, 0) != (long)image_end;
 }
 
 u64 random_offset(u64 pages)
 {
-	u64 random = 0;
+	u64 mark = copies_mark(), random = 0, room;
 
-	if (addresses_are_random)
-		SYS3(__NR_getrandom, &random, sizeof(random), 0);
+	if (addresses_are_random) {
+		room = result_room(&random, sizeof(random));
+		SYS3(__NR_getrandom, room, sizeof(random), 0);
+		take_result(&random, room, sizeof(random));
+		copies_release(mark);
+	}
 	return random % pages * PAGE_BYTES;
-}
-
-/*
- * The sysctl may make all addresses random but the heap's: then dune-run's own heap is right
- * after its bss.
- */
-static bool heap_is_random(void)
-{
-	return SYS1(__NR_brk, 0) != (long)PAGE_UP((u64)_end);
 }
 
 static u64 at_least(u64 address, u64 least)
@@ -63,14 +64,10 @@ static u64 heap_start(const struct image *image)
 {
 	u64 start = at_least(PAGE_UP(image->brk), MIN_ADDRESS);
 
-	/*
-	 * A static PIE, or a loader that is executed itself, lies among the mappings. And
-	 * call_brk() relies on a heap that begins below the supervisor range.
-	 */
-	if ((image->is_dynamic && !image->has_interpreter) ||
-	    start + BRK_RANDOM_PAGES * PAGE_BYTES >= SUPER_BASE)
+	/* A static PIE, or a loader that is executed itself, lies among the mappings. */
+	if (image->is_dynamic && !image->has_interpreter)
 		start = DYN_BASE;
-	return start + (heap_is_random() ? random_offset(BRK_RANDOM_PAGES) : 0);
+	return start + (heap_is_random ? random_offset(BRK_RANDOM_PAGES) : 0);
 }
 
 long areas_set(const struct initial_stack *s, const struct image *image)
@@ -88,9 +85,14 @@ long areas_set(const struct initial_stack *s, const struct image *image)
 		.env_end = s->env_end,
 		.exe_fd = -1,
 	};
+	u64 mark = copies_mark();
+	long err;
 
 	map.end_code = at_least(image->end_code, map.start_code + 1);
 	map.start_brk = heap_start(image);
 	map.brk = map.start_brk;
-	return SYS5(__NR_prctl, PR_SET_MM, PR_SET_MM_MAP, &map, sizeof(map), 0);
+	err = SYS5(DUNE_HOSTCALL | __NR_prctl, PR_SET_MM, PR_SET_MM_MAP, shown(&map, sizeof(map)),
+		   sizeof(map), 0);
+	copies_release(mark);
+	return err;
 }

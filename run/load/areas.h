@@ -6,8 +6,11 @@
 #include "elf_image.h"
 #include "initial_stack.h"
 
-/* Find out whether addresses are random. Before stack_arrange(). */
-void areas_init(const struct initial_stack *s);
+/*
+ * Find out whether addresses are random. @image_end: of dune-run's native image. Before
+ * stack_arrange().
+ */
+void areas_init(const struct initial_stack *s, u64 image_end);
 /*
  * A random number of bytes: a whole number of pages, below @pages. 0 if the kernel gives
  * this process no random addresses.

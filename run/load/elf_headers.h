@@ -12,9 +12,9 @@
 struct elf {
 	Elf64_Ehdr header;
 	u64 bias;
+	Elf64_Phdr headers[HEADERS_MAX];	/* few, so that one page has all that is used */
 	char interpreter[PATH_BYTES];	/* of a program; "": none */
-	Elf64_Phdr headers[HEADERS_MAX];
-};
+} __attribute__((aligned(4096)));
 
 /* The addresses that the segments of an image take up, as they stand in the file. */
 struct extent {
@@ -24,6 +24,8 @@ struct extent {
 
 /* Of elf_read.c: valid until it reads the next program, or the next loader. */
 extern struct elf main_elf, loader_elf;
+/* Give up what they take. */
+void forget_headers(void);
 
 /* Read and check the program's headers into main_elf. 0 or -errno. */
 long read_program(int fd);

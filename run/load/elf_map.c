@@ -246,7 +246,7 @@ static void describe(const struct elf *elf, struct image *image)
 	image->is_dynamic = elf->header.e_type == ET_DYN;
 }
 
-long elf_load(int fd, struct image *image)
+static long map_all(int fd, struct image *image)
 {
 	long err, loader;
 
@@ -272,4 +272,12 @@ long elf_load(int fd, struct image *image)
 	image->interpreter_base = loader_elf.bias;
 	image->entry = loader_elf.bias + loader_elf.header.e_entry;
 	return 0;
+}
+
+long elf_load(int fd, struct image *image)
+{
+	long err = map_all(fd, image);
+
+	forget_headers();
+	return err;
 }

@@ -10,6 +10,7 @@
 #include "super_range.h"
 #include "sys.h"
 
+#include <dune_runtime.h>
 #include <asm/statfs.h>
 #include <asm/unistd.h>
 #include <linux/fcntl.h>
@@ -17,6 +18,12 @@
 
 /* Too large for a stack; a process loads or probes one program at a time. */
 struct elf main_elf, loader_elf;
+
+void forget_headers(void)
+{
+	dune_runtime_forget(&main_elf, sizeof(main_elf));
+	dune_runtime_forget(&loader_elf, sizeof(loader_elf));
+}
 
 static long read_all(int fd, void *to, u64 len, u64 at)
 {

@@ -62,16 +62,31 @@ static long vector_length(u64 from)
 	return -E2BIG;
 }
 
-static long copy_vector(u64 *to, u64 from, u64 count)
+/* Store @word in memory of the process at @to, and return where the next one goes. */
+static u64 put_word(u64 to, u64 word)
 {
-	u64 i;
+	dune_copy((void *)to, &word, sizeof(word));
+	return to + sizeof(word);
+}
 
-	to[count] = 0;
-	if (count && user_read(to, from, 8 * count))
-		return -EFAULT;
-	for (i = 0; i < count; i++)
-		if (in_super_range(to[i]))
+/* Copy @count words and a NULL from the program's vector @from to memory of the process at @to. */
+static long copy_vector(u64 to, u64 from, u64 count)
+{
+	u64 part[32], n, i;
+
+	for (; count; count -= n) {
+		n = count < ARRAY_LEN(part) ? count : ARRAY_LEN(part);
+		if (user_read(part, from, 8 * n))
 			return -EFAULT;
+		for (i = 0; i < n; i++)
+			if (in_super_range(part[i]))
+				return -EFAULT;
+		if (dune_copy((void *)to, part, 8 * n))
+			return -EFAULT;
+		from += 8 * n;
+		to += 8 * n;
+	}
+	put_word(to, 0);
 	return 0;
 }
 
@@ -137,8 +152,6 @@ int exec_resume(const char *list, int *count)
 	set_inherited(image, false);
 	if (fds[HIDDEN_SELF] >= 0)
 		hidden_add(HIDDEN_SELF, fds[HIDDEN_SELF]);
-	if (fds[HIDDEN_VCPU] >= 0)
-		dune_vcpu_inherit(fds[HIDDEN_VCPU]);
 	if (fds[HIDDEN_STATS] >= 0)
 		stats_adopt(fds[HIDDEN_STATS], fds[HIDDEN_REPORT], to_file);
 	return image;
@@ -150,29 +163,34 @@ struct vectors {
 	u64 envp;	/* the program's arguments, and then its environment */
 };
 
-static u64 vectors_mapped;	/* bytes at VECTOR_BASE */
+static u64 vectors, vectors_size;	/* a mapping for the words, or 0 */
 
 /*
- * Find room for @words words, in the scratch or at VECTOR_BASE, which is ordinary memory of the
+ * Find room for @words words, in the scratch or in a mapping, which is ordinary memory of the
  * process, too. Returns the room or -errno.
  */
 static long allocate_words(u64 words)
 {
 	u64 bytes = 8 * words;
-	void *room = dune_active() && bytes <= WORDS_IN_SCRATCH ? dune_scratch_get(bytes) : NULL;
+	void *room = bytes <= WORDS_IN_SCRATCH ? dune_scratch_get(bytes) : NULL;
+	long at;
 
 	if (room)
-		return (long)room;
-	vectors_mapped = PAGE_UP(bytes);
-	return SYS6(__NR_mmap, VECTOR_BASE, vectors_mapped, PROT_READ | PROT_WRITE,
-		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+		return dune_kernel_at(room);
+	at = SYS6(__NR_mmap, 0, PAGE_UP(bytes), PROT_READ | PROT_WRITE,
+		  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (at < 0)
+		return at;
+	vectors = at;
+	vectors_size = PAGE_UP(bytes);
+	return at;
 }
 
 void exec_free_vectors(void)
 {
-	if (vectors_mapped)
-		SYS2(__NR_munmap, VECTOR_BASE, vectors_mapped);
-	vectors_mapped = 0;
+	if (vectors)
+		SYS2(__NR_munmap, vectors, vectors_size);
+	vectors = 0;
 }
 
 /*
@@ -183,8 +201,8 @@ void exec_free_vectors(void)
 static long make_words(struct vectors *v, u64 argv, u64 envp)
 {
 	long argc, envc, room, err;
-	u64 *words, *arguments;
 	unsigned int i;
+	u64 to;
 
 	argc = vector_length(argv);
 	if (argc < 0)
@@ -197,26 +215,29 @@ static long make_words(struct vectors *v, u64 argv, u64 envp)
 	room = allocate_words(script.count + argc + 1 + envc + 1);
 	if (room < 0)
 		return room;
-	words = (u64 *)room;
 	v->envp = room;
-
-	/* The last word of scripts replaces the first argument. */
-	arguments = words + script.count - (script.count && argc ? 1 : 0);
-	err = argc ? copy_vector(arguments, argv, argc) : 0;
+	to = room;
+	for (i = 0; i < script.count; i++)
+		to = put_word(to, scratched_string(script.words[i]));
 	if (!script.count && argc == 0)
-		arguments[argc++] = scratched_string("");	/* as the kernel since 5.18 */
+		to = put_word(to, scratched_string(""));	/* as the kernel since 5.18 */
+	/* The last word of scripts replaces the first argument. */
+	if (script.count && argc) {
+		argv += 8;
+		argc--;
+	}
+	err = argc ? copy_vector(to, argv, argc) : 0;
+	to += 8 * argc;
 	if (!err)
-		err = copy_vector(arguments + argc, envp, envc);
+		err = copy_vector(to, envp, envc);
 	if (err) {
 		exec_free_vectors();
 		return err;
 	}
-	for (i = 0; i < script.count; i++)
-		words[i] = scratched_string(script.words[i]);
-	return arguments + argc - words;
+	return (to - room) / 8;
 }
 
-/* dune-run's own arguments; see the beginning of this file. Before dune_enter() they stay here. */
+/* dune-run's own arguments; see the beginning of this file. */
 static struct {
 	char list[64], name[PATH_BYTES + 8];
 	u64 words[OWN_WORDS + 1];
@@ -257,11 +278,7 @@ static long become(int image, u64 argv, u64 envp)
 	make_own_words(&v, image, count);
 	stats_end_process();
 	inherit(image, true);
-	/* main.c makes this call before dune_enter(), for a script. */
-	if (dune_active())
-		err = dune_execveat(self, shown_string(""), v.argv, v.envp, AT_EMPTY_PATH);
-	else
-		err = SYS5(__NR_execveat, self, "", v.argv, v.envp, AT_EMPTY_PATH);
+	err = dune_execveat(self, shown_string(""), v.argv, v.envp, AT_EMPTY_PATH);
 	inherit(image, false);
 	exec_free_vectors();
 	return err;

@@ -24,7 +24,7 @@ void program_set(int fd)
 
 	text_fd_name(link, sizeof(link), fd);
 	protected_files_set_program(fd);
-	n = SYS3(__NR_readlink, link, program, sizeof(program) - 1);
+	n = sys_readlink(link, program, sizeof(program) - 1);
 	program[n > 0 ? n : 0] = 0;
 }
 

@@ -3,7 +3,6 @@
 #include "initial_stack.h"
 #include "memcpy.h"
 #include "page.h"
-#include "super_range.h"
 #include "sys.h"
 #include "text.h"
 #include "vdso.h"
@@ -12,8 +11,6 @@
 #include <linux/auxvec.h>
 #include <linux/elf.h>
 #include <linux/mman.h>
-
-#define DATA_BYTES	0x10000UL	/* more than any kernel's vDSO has before its image */
 
 /*
  * Find the vDSO's symbol @name by the tables of its dynamic section. Returns its address,
@@ -84,22 +81,11 @@ static bool replace_getcpu(u64 vdso)
 	return !SYS3(__NR_mprotect, vdso, mapped_bytes(vdso), PROT_READ | PROT_EXEC);
 }
 
-/*
- * Whether the kernel has put a part of the vDSO into the supervisor range: its image, which
- * may be replaced already (map_guard_region()), or the data right before the image, which
- * the time functions read in ring 3.
- */
-static bool is_in_super_range(u64 vdso)
-{
-	return meets_super_range(vdso - DATA_BYTES, DATA_BYTES + 1) ||
-	       meets_super_range(vdso, mapped_bytes(vdso));
-}
-
 void vdso_patch(const struct initial_stack *s)
 {
 	u64 *vdso = stack_aux(s, AT_SYSINFO_EHDR);
 
 	/* Without a vDSO, libc makes system calls. */
-	if (vdso && (is_in_super_range(*vdso) || !replace_getcpu(*vdso)))
+	if (vdso && !replace_getcpu(*vdso))
 		stack_drop_aux(s, AT_SYSINFO_EHDR);
 }

@@ -1,17 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * --stats: the counters of all vCPUs of a tree of processes. A page that the
- * processes share holds the sums; each process adds its own when it ends or
- * becomes another program (the counts of a process that is killed are lost).
- * The first process prints them at its end; into a file, each process writes
- * the sums so far.
+ * --stats: the counters of all vCPUs of a tree of processes. A file in memory that the processes
+ * share holds the sums; each process adds its own when it ends or becomes another program (the
+ * counts of a process that is killed are lost). The first process prints them at its end; into a
+ * file, each process writes the sums so far. The file is locked while its sums change.
  */
+#include "copies.h"
 #include "hidden.h"
 #include "memcpy.h"
 #include "message.h"
-#include "page.h"
 #include "stats.h"
-#include "super_range.h"
 #include "sys.h"
 #include "text.h"
 
@@ -20,7 +18,6 @@
 #include <linux/dune.h>
 #include <linux/fcntl.h>
 #include <linux/memfd.h>
-#include <linux/mman.h>
 
 static const char * const keys[] = {
 	[DUNE_COUNT_EXITS] = "exits",
@@ -43,45 +40,62 @@ struct sums {
 	u64 root;		/* process number of the first */
 };
 
-static struct sums *sums;
-static u64 counted[ARRAY_LEN(keys)];	/* what this process has already added to @sums */
+static bool is_counting;
+static u64 counted[ARRAY_LEN(keys)];	/* what this process has already added to the sums */
 /* The parent's @counted while @counted is zero for a child's copy */
 static u64 saved[ARRAY_LEN(keys)];
 static bool to_file;	/* the report goes to a file */
 
-static long map_sums(int fd)
+static void lock(int type)
 {
-	long ret = SYS6(__NR_mmap, STATS_BASE, PAGE_BYTES, PROT_READ | PROT_WRITE,
-			MAP_SHARED | MAP_FIXED, fd, 0);
+	struct flock lock = { .l_type = type };
 
-	if (ret >= 0)
-		sums = (struct sums *)ret;
-	return ret;
+	sys_lock(hidden_fd(HIDDEN_STATS), &lock);
 }
 
-bool stats_mapped(void)
+static void write_sums(const struct sums *sums)
 {
-	return !!sums;
+	sys_pwrite(hidden_fd(HIDDEN_STATS), sums, sizeof(*sums), 0);
+}
+
+/* Lock the file, and read it. Returns false, without a lock, if nothing is counted. */
+static bool lock_sums(struct sums *sums)
+{
+	if (!is_counting)
+		return false;
+	lock(F_WRLCK);
+	if (sys_pread(hidden_fd(HIDDEN_STATS), sums, sizeof(*sums), 0) == sizeof(*sums))
+		return true;
+	lock(F_UNLCK);
+	return false;
+}
+
+static long make_file(void)
+{
+	u64 mark = copies_mark();
+	long fd = SYS2(__NR_memfd_create, shown_string("dune-stats"),
+		       MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	long err;
+
+	copies_release(mark);
+	if (fd < 0)
+		return fd;
+	err = SYS2(__NR_ftruncate, fd, sizeof(struct sums));
+	if (err >= 0)
+		err = SYS3(__NR_fcntl, fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
+	return err < 0 ? err : fd;
 }
 
 void stats_create(const char *file)
 {
-	long fd, report, err;
+	struct sums sums = { .processes = 1, .root = SYS0(__NR_getpid) };
+	long fd = make_file(), report;
 
-	fd = SYS2(__NR_memfd_create, "dune-stats", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	err = fd;
-	if (err >= 0)
-		err = SYS2(__NR_ftruncate, fd, PAGE_BYTES);
-	if (err >= 0)
-		err = map_sums(fd);
-	if (err >= 0)
-		err = SYS3(__NR_fcntl, fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
-	if (err < 0)
-		die(126, "cannot get memory for --stats", NULL, err,
+	if (fd < 0)
+		die(126, "cannot get memory for --stats", NULL, fd,
 		    "raise the limits on address space and open files (ulimit -v, -n)");
 	if (file)
-		report = SYS4(__NR_openat, AT_FDCWD, file,
-			      O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+		report = sys_openat(AT_FDCWD, file, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
 	else
 		report = SYS3(__NR_fcntl, 2, F_DUPFD_CLOEXEC, 3);
 	if (report < 0)
@@ -90,8 +104,8 @@ void stats_create(const char *file)
 	hidden_add(HIDDEN_STATS, fd);
 	hidden_add(HIDDEN_REPORT, report);
 	to_file = file;
-	sums->processes = 1;
-	sums->root = SYS0(__NR_getpid);
+	is_counting = true;
+	write_sums(&sums);
 }
 
 void stats_adopt(int stats, int report, bool report_to_file)
@@ -99,7 +113,7 @@ void stats_adopt(int stats, int report, bool report_to_file)
 	hidden_add(HIDDEN_STATS, stats);
 	hidden_add(HIDDEN_REPORT, report);
 	to_file = report_to_file;
-	map_sums(hidden_fd(HIDDEN_STATS));
+	is_counting = true;
 }
 
 bool stats_to_file(void)
@@ -109,8 +123,13 @@ bool stats_to_file(void)
 
 void stats_new_process(void)
 {
-	if (sums)
-		__atomic_fetch_add(&sums->processes, 1, __ATOMIC_RELAXED);
+	struct sums sums;
+
+	if (!lock_sums(&sums))
+		return;
+	sums.processes++;
+	write_sums(&sums);
+	lock(F_UNLCK);
 }
 
 /*
@@ -129,52 +148,55 @@ void stats_after_copy(void)
 	memcpy(counted, saved, sizeof(counted));
 }
 
-static void report(void)
+static void report(const struct sums *sums)
 {
 	char text[1024];
 	const char *end = text + sizeof(text);
 	char *p = text_append(text, end, "{");
-	struct flock lock = { .l_type = F_WRLCK };
 	int fd = hidden_fd(HIDDEN_REPORT);
 	size_t i;
 
-	/* The last writer must have read the sums of all others */
-	sys_lock(hidden_fd(HIDDEN_STATS), &lock);
 	for (i = 0; i < ARRAY_LEN(keys); i++) {
 		p = text_append(p, end, i ? ", \"" : "\"");
 		p = text_append(p, end, keys[i]);
 		p = text_append(p, end, "\": ");
-		p = text_number(p, end, __atomic_load_n(&sums->counters[i], __ATOMIC_RELAXED));
+		p = text_number(p, end, sums->counters[i]);
 	}
 	p = text_append(p, end, ", \"processes\": ");
-	p = text_number(p, end, __atomic_load_n(&sums->processes, __ATOMIC_RELAXED));
+	p = text_number(p, end, sums->processes);
 	p = text_append(p, end, "}\n");
 	/* Sums only grow, so a shorter text never follows a longer one */
 	if (to_file)
 		sys_pwrite(fd, text, p - text, 0);
 	else
 		sys_write(fd, text, p - text);
-	lock.l_type = F_UNLCK;
-	sys_lock(hidden_fd(HIDDEN_STATS), &lock);
 }
 
 void stats_end_process(void)
 {
 	struct dune_stats mine;
+	struct sums sums;
 	size_t i;
 
-	if (!sums)
+	if (!lock_sums(&sums))
 		return;
 	dune_stats(&mine);
 	for (i = 0; i < ARRAY_LEN(keys); i++) {
-		__atomic_fetch_add(&sums->counters[i], mine.counters[i] - counted[i],
-				   __ATOMIC_RELAXED);
+		sums.counters[i] += mine.counters[i] - counted[i];
 		counted[i] = mine.counters[i];
 	}
+	write_sums(&sums);
+	lock(F_UNLCK);
 }
 
+/* The last writer must have read the sums of all others, so the file stays locked meanwhile. */
 void stats_report(void)
 {
-	if (sums && (to_file || (long)sums->root == SYS0(__NR_getpid)))
-		report();
+	struct sums sums;
+
+	if (!lock_sums(&sums))
+		return;
+	if (to_file || (long)sums.root == SYS0(__NR_getpid))
+		report(&sums);
+	lock(F_UNLCK);
 }

@@ -7,15 +7,10 @@
 
 /* Begin to count; @file: where the report goes, NULL: to standard error. */
 void stats_create(const char *file);
-/*
- * Take over the descriptors that were open across execve (load/exec.c). If the page of
- * @stats cannot be mapped, the process counts nothing.
- */
+/* Take over the descriptors that were open across execve (load/exec.c). */
 void stats_adopt(int stats, int report, bool report_to_file);
 /* Whether the report goes to a file. */
 bool stats_to_file(void);
-/* Whether the page at STATS_BASE is mapped. */
-bool stats_mapped(void);
 /* Count one process more: to be called in the parent, after a fork. */
 void stats_new_process(void);
 /* To be called before and after a fork() that copies this process's memory. */

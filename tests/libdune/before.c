@@ -5,7 +5,6 @@
  * returning its documented error, or when dune_enter_error() does not name the
  * member of the configuration that is wrong, or what does not fit about the module.
  */
-#include <dune_runtime.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/dune.h>
@@ -182,19 +181,6 @@ static void test_modules(void)
 	}
 }
 
-/* A descriptor that execve left, as a runtime hands it over, and that is no vCPU's. */
-static void test_inherited(void)
-{
-	int fd = open("/dev/null", O_RDONLY), next;
-
-	dune_vcpu_inherit(fd);
-	is(dune_enter(NULL), -EPROTO, "an inherited descriptor that is no vCPU's: EPROTO");
-	is(fcntl(fd, F_GETFD), -1, "that descriptor is closed");
-	/* The same number: dune_enter() below must not take it for the one above. */
-	next = open("/dev/null", O_RDONLY);
-	is(next, fd, "the next file gets its number");
-}
-
 /* Run this program again as "enter", by another way. */
 static int status_of(const char *how)
 {
@@ -257,7 +243,6 @@ int main(int argc, char **argv)
 	test_configuration();
 	test_valgrind();
 	test_modules();
-	test_inherited();
 	must_enter(&cfg);
 	ok(!dune_enter_error(), "dune_enter_error() is NULL after a success");
 	test_twice();

@@ -42,14 +42,10 @@ image() {
 image 2 >"$data/both"
 image 3 >"$data/large"
 chmod +x "$data/both" "$data/large"
-memory="raise the limit on address space (ulimit -v); if that does not help, link the program to"
-memory="$memory addresses that dune-run does not use (docs/sandbox.md)"
-error "a program on both sides of the supervisor range" 126 \
-	"cannot run $data/both: Cannot allocate memory: $memory" -- "$data/both"
-one dune "$DUNE_RUN" -- /usr/bin/perl -e 'exec {$ARGV[0]} "x"; print $!+0' "$data/both"
-is "$(cat "$top/dune.out")" 12 "execve of a program on both sides of the supervisor range: ENOMEM"
-error "a position-independent program that would reach into the supervisor range" 126 \
-	"cannot run $data/large: Cannot allocate memory: $memory" -- "$data/large"
+# Natively both end in the loader, which finds nothing to link.
+ends='system { $ARGV[0] } "x"; print $?'
+same "a program with segments 30 TB apart" perl -e "$ends" "$data/both"
+same "a position-independent program of 30 TB" perl -e "$ends" "$data/large"
 error "no argument" 126 "no program is named: give its path after --, see dune-run --help"
 error "unknown option" 126 "there is no option --frobnicate: see dune-run --help" \
 	--frobnicate -- /bin/true

@@ -1,10 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # No system call of a process in the sandbox has an argument that is an address of the runtime's
-# own memory (its image, stacks, blocks and tables): what the runtime passes by a pointer is in the
-# window or in the scratch (libdune/include/dune_copies.h). The tracepoint of all system calls
-# shows them. Fails when a call has another address of the supervisor range, and when no call has
-# one in the window or in the scratch: then the trace shows nothing.
+# own memory, which is private: what the runtime passes by a pointer is in the window or in the
+# scratch (libdune/include/dune_copies.h). The tracepoint of all system calls shows them. Fails when
+# a call has an address of the upper half or of the native start, which is unmapped, and when no
+# call has one in the window or in the scratch: then the trace shows nothing.
 
 . "$(dirname "$0")/lib/sandbox.bash"
 
@@ -22,9 +22,10 @@ trap 'echo 0 >$event/enable; rmdir $instance; rm -rf "$top"
 # judge NAME: read the trace. A process passes its own memory natively until it enters.
 cat >"$top/judge.pl" <<'X'
 my ($first) = @ARGV;
-my ($base, $size) = (hex("6d7500000000"), 1 << 30);
-my ($set_stub, $scratch) = ("c0b0de16", 48 * 4096);
-my (%state, $stub, $window_end, %seen, %bad, $calls);
+my ($native, $native_end) = (hex("6d7500100000"), hex("6d7500200000"));
+my $size = 5 * 4096 + 48 * 4096;
+my $set_stub = "c0b0de16";
+my (%state, %stubs, %seen, %bad, $calls);
 $state{$first} = "native";
 while (<STDIN>) {
 	/-(\d+)\s+\[\d+\]/ or next;
@@ -35,8 +36,7 @@ while (<STDIN>) {
 	/sys_enter: NR (\d+) \(([^)]*)\)/ or next;
 	my ($nr, @args) = ($1, split(/, /, $2));
 	if ($nr == 9 && $args[3] eq "11" && $args[5] eq "1000") {
-		$stub = hex($args[0]);
-		$window_end = $stub + hex($args[1]);
+		$stubs{hex($args[0])} = 1;
 	}
 	my $state = $state{$pid} // "entered";
 	$state{$pid} = "bound" if $nr == 16 && $args[1] eq $set_stub;
@@ -48,13 +48,15 @@ while (<STDIN>) {
 	next if grep { $nr == $_ } 8, 60, 231, 9, 10, 11, 25, 26, 28;
 	for (@args) {
 		my $at = hex($_);
-		next if $at < $base || $at >= $base + $size;
-		if ($at >= $stub + 4096 && $at < $window_end) {
-			$seen{window}++;
-		} elsif ($at >= $window_end && $at < $window_end + $scratch) {
-			$seen{scratch}++;
-		} elsif ($at < $base + 0x20000000 || $at >= $base + 0x30000000) {
+		# small negative numbers are no addresses
+		if (($at >= 1 << 63 && $at < hex("ffff900000000000")) ||
+		    ($at >= $native && $at < $native_end)) {
 			$bad{"call $nr of address $_"}++;
+			next;
+		}
+		for my $stub (keys %stubs) {
+			next if $at < $stub + 4096 || $at >= $stub + $size;
+			$seen{$at < $stub + 5 * 4096 ? "window" : "scratch"}++;
 		}
 	}
 }

@@ -27,10 +27,9 @@ is "$("$bin/restrict" writable "$DUNE_RUN" -- "$bin/vdso" 2>&1)" "$wanted" \
 	"time and CPU without the vDSO"
 
 # Without random addresses the kernel puts the vDSO below the room that the stack may need, and
-# below 1 MB more. So a limit on the stack can put it, or only its data, into the supervisor
-# range (run/base/super_range.h), whose end is here, and to where the arena begins.
-top=0x7ffffffff000 arena=0x6d7510000000 end=0x6d7540000000
-for at in $((arena + 8192)) $((end)) $((end + 8192)) $((end + 16384)) $((end + 24576)); do
+# below 1 MB more. Where that room is small, the runtime's mappings are in it (run/start/start.c).
+top=0x7ffffffff000
+for at in $((top - (130 << 20))) $((top - (200 << 20))) $((top - (1 << 40))) 0x6d7540000000; do
 	limit=$(((top - at) / 1024 - 1024))
 	is "$(setarch -R bash -c "ulimit -s $limit && exec $DUNE_RUN -- $bin/vdso" 2>&1)" \
 		"$wanted" "time and CPU where the vDSO ends at $(printf %#x $at)"

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
  * The oracle for the sandbox's checks, docs/sandbox.md "How the checks are
- * tested". A build of dune-run for tests (runtime.c) maps a decoy in the
- * supervisor range: memory that nothing uses, right after the guard region. The
- * checks refuse an address in the decoy as they refuse one in the runtime. A page
- * of the decoy that becomes present was therefore touched by the kernel on the
- * program's behalf, and a check was bypassed.
+ * tested". In a build of dune-run for tests (runtime.c) the supervisor range is
+ * another one: a decoy, which is memory that nothing uses, after some pages that nobody can access,
+ * in the place of the stub. The checks refuse an address in the decoy as they refuse one in the
+ * range that dune-run has. A page of the decoy that becomes present was therefore touched by the
+ * kernel on the program's behalf, and a check was bypassed.
  *
  *	runtime.c	looks at the decoy after each system call
  *	attack/		the program in the sandbox: sequences of system calls
@@ -19,9 +19,9 @@
 
 #include "base/super_range.h"
 
-/* dune-run has its image at this address; dune-run-decoy has it further up (decoy.mk). */
-#define DECOY_BASE	(SUPER_BASE + GUARD_REGION_SIZE)
-#define DECOY_SIZE	0x1000000UL
+#define SUPER_BASE	0x6d7500000000UL
+#define DECOY_BASE	(SUPER_BASE + STUB_SIZE)
+#define DECOY_SIZE	(SUPER_SIZE - STUB_SIZE)
 
 #define LOG_BASE	(SUPER_BASE + 0x4000000UL)
 #define LOG_SIZE	0x10000UL

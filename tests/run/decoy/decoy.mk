@@ -17,19 +17,19 @@ $(OUT)/decoy/%.o: decoy/%.c decoy/decoy.h $(wildcard ../../run/*/*.h)
 	@mkdir -p $(@D)
 	$(CC) $(RING0_FLAGS) -Wno-unused-parameter \
 		-Idecoy -I../../run $(foreach layer,base own load calls,-I../../run/$(layer)) \
-		-I../../libdune/include -c -o $@ $<
+		-I../../libdune/include -I../../include/uapi -c -o $@ $<
 
 # link_runtime OBJECTS FLAGS: run/Makefile links dune-run's own objects with OBJECTS around
-# them. IMAGE is SUPER_BASE + 0x8000000: above the decoy and its log (decoy.h).
+# them.
 link_runtime = $(if $(run_objects),,$(error build run/ in $(O) first: make build-run)) \
-	$(MAKE) -C ../../run O=$(O) PROGRAM=$@ IMAGE=0x6d7508000000 \
-	LIBS="$(1) $(O)/lib/libdune.a" \
+	$(MAKE) -C ../../run O=$(O) PROGRAM=$@ \
+	LIBS="$(1) $(O)/lib/libdune-runtime.a" \
 	EXTRA_LDFLAGS="-Wl,--wrap=check_syscall -Wl,--wrap=stack_find $(2)"
 
-$(OUT)/decoy/dune-run-decoy: $(runtime_objects) $(O)/lib/libdune.a $(run_objects)
+$(OUT)/decoy/dune-run-decoy: $(runtime_objects) $(O)/lib/libdune-runtime.a $(run_objects)
 	$(call link_runtime,$(runtime_objects))
 
-$(OUT)/decoy/dune-run-control: $(control_objects) $(O)/lib/libdune.a $(run_objects)
+$(OUT)/decoy/dune-run-control: $(control_objects) $(O)/lib/libdune-runtime.a $(run_objects)
 	$(call link_runtime,$(control_objects),-Wl$(comma)--wrap=call_iovec -Wl$(comma)--wrap=is_hidden)
 
 comma := ,

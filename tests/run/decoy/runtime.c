@@ -12,6 +12,7 @@
  */
 #include "calls.h"
 #include "check.h"
+#include "copies.h"
 #include "decoy.h"
 #include "initial_stack.h"
 #include "message.h"
@@ -28,6 +29,12 @@ void __wrap_check_syscall(struct dune_tf *tf);
 void __real_stack_find(struct initial_stack *s, u64 *stack);
 void __wrap_stack_find(struct initial_stack *s, u64 *stack);
 
+/* libdune/private/place.h */
+void dune_private_map(u64 to, u64 from, u64 size);
+
+/* Where ring 0 finds the log: after the scratch. */
+#define LOG_AT	0xffff8000401c0000UL
+
 static struct decoy_log *record;
 
 /*
@@ -41,11 +48,14 @@ static u32 first_process;
 
 void __wrap_stack_find(struct initial_stack *s, u64 *stack)
 {
-	long fd = SYS4(__NR_openat, AT_FDCWD, LOG_FILE, O_RDWR | O_CLOEXEC, 0);
+	long fd = sys_openat(AT_FDCWD, LOG_FILE, O_RDWR | O_CLOEXEC, 0);
 	long at;
 
-	at = SYS6(__NR_mmap, DECOY_BASE, DECOY_SIZE, PROT_READ | PROT_WRITE,
+	super_base = SUPER_BASE;
+	at = SYS6(__NR_mmap, SUPER_BASE, SUPER_SIZE, PROT_NONE,
 		  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+	if (at >= 0)
+		at = SYS3(__NR_mprotect, DECOY_BASE, DECOY_SIZE, PROT_READ | PROT_WRITE);
 	if (at < 0)
 		die(126, "cannot get memory for the decoy", NULL, at, "raise `ulimit -v`");
 	/* one page at a time, and a core dump brings in none */
@@ -54,8 +64,10 @@ void __wrap_stack_find(struct initial_stack *s, u64 *stack)
 	if (fd >= 0) {
 		at = SYS6(__NR_mmap, LOG_BASE, LOG_SIZE, PROT_READ | PROT_WRITE,
 			  MAP_SHARED | MAP_FIXED, fd, 0);
-		if (at >= 0)
-			record = (struct decoy_log *)at;
+		if (at >= 0) {
+			dune_private_map(LOG_AT, LOG_BASE, LOG_SIZE);
+			record = (struct decoy_log *)LOG_AT;
+		}
 		SYS1(__NR_close, fd);
 	}
 	first_process = SYS0(__NR_getpid);
@@ -71,16 +83,18 @@ static void clean(void)
 static void report(const u64 *call, u64 result, u64 page)
 {
 	struct touch touch = { .process = SYS0(__NR_getpid), .nr = call[0], .result = result };
-	const u64 *word = (const u64 *)page;
+	u64 words[PAGE_BYTES / sizeof(u64)] = {};
 	u64 i, n;
 
 	for (i = 0; i < ARRAY_LEN(touch.args); i++)
 		touch.args[i] = call[1 + i];
 	touch.address = page;
-	for (i = 0; page && i < PAGE_BYTES / sizeof(*word); i++) {
-		if (word[i]) {
-			touch.address = (u64)(word + i);
-			touch.word = word[i];
+	if (page)
+		dune_copy(words, (const void *)page, sizeof(words));
+	for (i = 0; page && i < ARRAY_LEN(words); i++) {
+		if (words[i]) {
+			touch.address = page + i * sizeof(u64);
+			touch.word = words[i];
 			break;
 		}
 	}
@@ -96,20 +110,20 @@ static void report(const u64 *call, u64 result, u64 page)
 
 static void look(const u64 *call, u64 result)
 {
-	u8 present[DECOY_SIZE / PAGE_BYTES] __attribute__((aligned(8)));
-	const u64 *eight = (const u64 *)present;
-	u64 i;
+	u8 present[DECOY_SIZE / PAGE_BYTES] = {};
+	u64 mark = copies_mark(), room = result_room(present, sizeof(present)), i;
+	long err = SYS3(__NR_mincore, DECOY_BASE, DECOY_SIZE, room);
 
-	if (SYS3(__NR_mincore, DECOY_BASE, DECOY_SIZE, present) == -ENOMEM) {
+	take_result(present, room, sizeof(present));
+	copies_release(mark);
+	if (err == -ENOMEM) {
 		report(call, result, 0);
 		return;
 	}
-	for (i = 0; i < sizeof(present) / sizeof(*eight); i++) {
-		u64 page = DECOY_BASE + i * sizeof(*eight) * PAGE_BYTES;
-
-		if (likely(!eight[i]))
+	for (i = 0; i < sizeof(present); i++) {
+		if (likely(!present[i]))
 			continue;
-		report(call, result, page + __builtin_ctzl(eight[i]) / 8 * PAGE_BYTES);
+		report(call, result, DECOY_BASE + i * PAGE_BYTES);
 		clean();
 		return;
 	}

@@ -216,7 +216,7 @@ static void test_race(void)
 	child = fork();
 	if (!child)
 		for (;;) {
-			*(void *volatile *)&v->iov_base = (void *)HEADER;
+			*(void *volatile *)&v->iov_base = (void *)IMAGE;
 			*(void *volatile *)&v->iov_base = x;
 		}
 	/* While the child does not run, the vector is the same in each call. */

@@ -56,8 +56,8 @@ static void test_processes(void)
 	if (!child)
 		_exit(call(SYS_open, (long)"/proc/self/mem", O_RDWR, 0, 0, 0, 0) == -EACCES &&
 		      call(SYS_read, 0, IMAGE, 1, 0, 0, 0) == -EFAULT &&
-		      outside_mappings() == 0 &&
-		      fault_of(read_byte, (void *)IMAGE) == SIGSEGV ? 0 : 1);
+		      other_mappings() == 0 &&
+		      fault_of(read_byte, (void *)RUNTIME) == SIGSEGV ? 0 : 1);
 	waitpid(child, &status, 0);
 	ok(status == 0, "a child is in the sandbox");
 }

@@ -11,10 +11,16 @@
 
 #include "base/super_range.h"
 
-/* Pages of the runtime that are mapped. */
-#define HEADER	(SUPER_BASE + GUARD_REGION_SIZE)	/* dune-run's ELF header */
-#define IMAGE	(HEADER + 0x1000)		/* its code */
-#define SPARE	(ARENA_BASE + ARENA_SIZE - 0x1000)	/* the last of the arena, until it grows */
+/*
+ * Where the supervisor range is in this process: the stub, and what lies beside it. super_base of
+ * run/base/super_range.h; natively 0.
+ */
+#define SUPER_BASE	super_base
+#define IMAGE		(super_base + 0x1000)		/* a page of the window */
+#define SPARE		(super_base + STUB_SIZE)	/* of the scratch */
+
+/* Where the image of the runtime is, in private memory (libdune/private/place.h). */
+#define RUNTIME		0xffff800040000000UL
 
 /* A system call: the result, or the negative error number. */
 long call(long nr, long a, long b, long c, long d, long e, long f);
@@ -29,15 +35,18 @@ int find_descriptors(const char *what, int *fds, int max);
 int hidden_fd(void);
 
 /*
- * How many mappings of the runtime's files lie outside of the supervisor range. All that it
- * maps must lie inside, the vCPU's page first. The path of the program has to have "hostile".
+ * How many mappings of the runtime's files there are besides the stub's. The path of the program
+ * has to have "hostile".
  */
-int outside_mappings(void);
+int other_mappings(void);
 
-/* The signal that f(arg) ends with (0: none), and the signal's code and address. */
+/*
+ * The signal that f(arg) ends with (0: none), and the signal's code and address, and the error code
+ * of the page fault.
+ */
 int fault_of(void (*f)(void *), void *arg);
 void read_byte(void *p);	/* the most common @f */
-extern volatile int fault_code;
+extern volatile int fault_code, fault_error;
 extern void *volatile fault_address;
 
 /*

@@ -139,7 +139,9 @@ void scan_descriptors(void)
 	RAW(SYS_close, dir, 0, 0);
 }
 
-/* All that lies in the supervisor range is the runtime's, and at the places known for that. */
+u64 super_base = SUPER_BASE;
+
+/* In the supervisor range are the decoy, and before it pages without access. */
 void scan_mappings(void)
 {
 	FILE *mappings = fopen("/proc/self/maps", "r");
@@ -154,10 +156,7 @@ void scan_mappings(void)
 			continue;
 		if (m.start >= DECOY_BASE && m.end <= DECOY_BASE + DECOY_SIZE)
 			decoy += m.end - m.start;
-		else if (m.start == SUPER_BASE && m.end == SUPER_BASE + GUARD_REGION_SIZE &&
-			 !strcmp(m.rights, "---p"))
-			continue;	/* the guard region */
-		else if (m.start < LOG_BASE || m.end > SUPER_BASE + SUPER_SIZE)
+		else if (m.start != SUPER_BASE || m.end != DECOY_BASE || strcmp(m.rights, "---p"))
 			found("a mapping in the supervisor range:", m.name, m.start);
 	}
 	if (decoy != DECOY_SIZE)

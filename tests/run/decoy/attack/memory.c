@@ -14,7 +14,7 @@
  */
 void wide_move(void)
 {
-	u64 count = GUARD_REGION_SIZE / 4 + 4096, i;
+	u64 count = SUPER_SIZE / 4 + 4096, i;
 	void **pages = mmap(NULL, 8 * count, PROT_READ | PROT_WRITE,
 			    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	int *nodes = mmap(NULL, 4 * count, PROT_READ | PROT_WRITE,

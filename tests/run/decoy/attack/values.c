@@ -56,7 +56,7 @@ u64 number(void)
 {
 	static const u64 known[] = {
 		0, 1, 2, 3, 4, 6, 7, 8, 9, 12, 16, 24, 32, 48, 64, 96, 128, 256, 512, 1000, 1024,
-		4096, 65536, GUARD_REGION_SIZE, GUARD_REGION_SIZE / 4 + 1, 2 * GUARD_REGION_SIZE,
+		4096, 65536, SUPER_SIZE, SUPER_SIZE / 4 + 1, 2 * SUPER_SIZE,
 		0x7fffffff, 0x80000000, 0xffffffff, -1UL, -2UL, -100UL, 1UL << 32, 1UL << 63,
 	};
 

@@ -6,7 +6,9 @@
  * Each thread has its own GDT and TSS, in its block; all share one IDT. There is
  * no 32-bit code segment: ring 3 cannot leave 64-bit mode.
  */
-#include "host.h"
+#include "hypercall.h"
+#include "process.h"
+#include "start_state.h"
 
 #define SEG_KERNEL_CODE	0x00af9b000000ffffULL
 #define SEG_KERNEL_DATA	0x00cf93000000ffffULL
@@ -14,30 +16,12 @@
 #define SEG_USER_CODE	0x00affb000000ffffULL
 #define SEG_TSS		0x00008b0000000000ULL
 
-#define ATTR_CODE	0xa9b
-#define ATTR_DATA	0xc93
-#define ATTR_TSS	0x8b
-#define TSS_LIMIT	(sizeof(struct dune_tss) - 1)
-
 /* The first half of a gate, without the address. */
 #define GATE_CODE	((u64)KERNEL_CS << 16)
 #define GATE_IST(n)	((u64)(n) << 32)
 #define GATE_INTERRUPT	(0x8e00ULL << 32)
 #define GATE_USER	(0x6000ULL << 32)	/* DPL 3 */
 
-/*
- * Sets the limit of the segment from which the vDSO and libc read their CPU. It may be out of
- * date when they do, as on Linux.
- */
-void dune_gdt_set_cpu(struct dune_thread *t)
-{
-	u64 limit = 0;
-
-	__asm__ volatile("lsl %1, %0" : "+r" (limit) : "r" ((u64)CPU_SEL) : "cc");
-	dune_gdt_set_limit(t, limit);
-}
-
-/* Fills the GDT and the TSS of a new block. */
 void dune_gdt_init(struct dune_thread *t)
 {
 	u64 tss = (u64)&t->tss;
@@ -49,7 +33,6 @@ void dune_gdt_init(struct dune_thread *t)
 	t->gdt[TSS_SEL / 8] = SEG_TSS | TSS_LIMIT | (tss & 0xffffff) << 16 |
 			      (tss >> 24 & 0xff) << 56;
 	t->gdt[TSS_SEL / 8 + 1] = tss >> 32;
-	dune_gdt_set_cpu(t);
 
 	t->tss.rsp[0] = t->ring0_top;
 	t->tss.ist[0] = (u64)t + IST1_TOP;
@@ -59,13 +42,10 @@ void dune_gdt_init(struct dune_thread *t)
 
 _Static_assert(VEC_GATES * STUB_SIZE <= STUBS_ALIGN, "the stubs need a larger alignment");
 
-/* Fills the IDT of the process. Called once. */
-void dune_idt_init(void)
+void dune_idt_init(const char *stubs)
 {
 	u64 *idt = dune_process.idt;
-	bool alone = dune_process.alone;
-	u64 stub = (u64)(dune_process.smap ? (alone ? dune_stubs_alone_smap : dune_stubs_smap) :
-					     (alone ? dune_stubs_alone : dune_stubs));
+	u64 stub = (u64)stubs;
 	u64 gate = (stub & 0xffff) | GATE_CODE | GATE_IST(1) | GATE_INTERRUPT |
 		   (stub >> 16 & 0xffff) << 48;
 	int v;
@@ -81,27 +61,24 @@ void dune_idt_init(void)
 	idt[2 * VEC_OF] |= GATE_USER;
 }
 
-/* Makes GS, GDTR and TR of @s lead to the block of @t. */
 void dune_state_move(struct dune_thread *t, struct dune_state *s)
 {
 	s->gs.base = (u64)t;
 	s->gdtr.base = (u64)t->gdt;
 	s->gdtr.limit = sizeof(t->gdt) - 1;
-	s->tr = (struct dune_segment){ TSS_SEL, ATTR_TSS, TSS_LIMIT, (u64)&t->tss };
+	s->tr = (struct dune_segment){ TSS_SEL, SEG_ATTR_TSS, TSS_LIMIT, (u64)&t->tss };
 }
 
-/* Fills @s for a start in ring 0. The caller adds CR3 and the FS base. */
 void dune_state_init(struct dune_thread *t, struct dune_state *s)
 {
 	memset(s, 0, sizeof(*s));
 	s->size = sizeof(*s);
 	dune_state_move(t, s);
-	s->cs = (struct dune_segment){ KERNEL_CS, ATTR_CODE, ~0U, 0 };
-	s->ss = (struct dune_segment){ KERNEL_SS, ATTR_DATA, ~0U, 0 };
+	s->cs = (struct dune_segment){ KERNEL_CS, SEG_ATTR_CODE, ~0U, 0 };
+	s->ss = (struct dune_segment){ KERNEL_SS, SEG_ATTR_DATA, ~0U, 0 };
 	s->idtr.base = (u64)dune_process.idt;
 	s->idtr.limit = sizeof(dune_process.idt) - 1;
-	/* SYSRET adds 16 for CS and 8 for SS, and sets their RPL */
-	s->star = (u64)((USER_SS - 8) | 3) << 48 | (u64)KERNEL_CS << 32;
+	s->star = STAR;
 	s->lstar = (u64)dune_calls->lstar;
 	s->sfmask = SFMASK;
 }

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+/*
+ * The start of a runtime in private memory: what the native start reads (struct dune_image_head),
+ * and the first function that ring 0 executes.
+ */
+#include <dune_runtime.h>
+#include "place.h"
+#include "alone.h"
+#include "start_state.h"
+
+/* The linker's names of the parts of the image (run/image.ld). */
+#define HIDDEN __attribute__((visibility("hidden")))
+extern const u8 dune_constants_end[] HIDDEN, dune_code_end[] HIDDEN, dune_data_end[] HIDDEN;
+extern const u8 dune_small_start[] HIDDEN, dune_small_end[] HIDDEN, dune_image_end[] HIDDEN;
+
+struct dune_process dune_process __attribute__((section("dune_early.process")));
+static struct dune_start dune_start __attribute__((section("dune_early.start")));
+static struct dune_thread first_block
+	__attribute__((section(".bss.dune_block"))) __aligned(BLOCK_SIZE);
+
+/* The ring-0 stack that each process uses. */
+#define STACK_PAGES	2
+
+static void __noreturn start(void);
+
+const struct dune_image_head dune_image_head __attribute__((section("dune_head"), used)) = {
+	.constants = { IMAGE_BASE, (u64)dune_constants_end, DUNE_PTE_NX },
+	.code = { (u64)dune_constants_end, (u64)dune_code_end, 0 },
+	.data = { (u64)dune_code_end, (u64)dune_data_end, DUNE_PTE_W | DUNE_PTE_NX },
+	.zero = {
+		{ (u64)dune_small_start, (u64)dune_small_end, DUNE_PTE_W | DUNE_PTE_NX },
+		{ (u64)&first_block, (u64)&first_block + PAGE, DUNE_PTE_W | DUNE_PTE_NX },
+		{ (u64)&first_block + RING0_STACK_TOP - STACK_PAGES * PAGE,
+		  (u64)&first_block + RING0_STACK_TOP, DUNE_PTE_W | DUNE_PTE_NX },
+	},
+	.end = (u64)dune_image_end,
+	.start = (u64)&dune_start,
+	.lstar = { (u64)dune_lstar_svm, (u64)dune_lstar_vmx },
+	.state = {
+		.size = sizeof(struct dune_state),
+		.cs = { KERNEL_CS, SEG_ATTR_CODE, ~0U, 0 },
+		.ss = { KERNEL_SS, SEG_ATTR_DATA, ~0U, 0 },
+		.gs = { .base = (u64)&first_block },
+		.tr = { TSS_SEL, SEG_ATTR_TSS, TSS_LIMIT, (u64)&first_block.tss },
+		.gdtr = { .base = (u64)first_block.gdt, .limit = sizeof(first_block.gdt) - 1 },
+		.idtr = { .base = (u64)dune_process.idt, .limit = sizeof(dune_process.idt) - 1 },
+		.star = STAR,
+		.sfmask = SFMASK,
+	},
+	.regs = {
+		.rip = (u64)start,
+		/* as after the CALL of a function */
+		.rsp = (u64)&first_block + RING0_STACK_TOP - 8,
+		.rflags = RFLAGS_RING0,
+	},
+};
+
+static void init_block(struct dune_thread *t)
+{
+	t->self = t;
+	t->ring0_top = (u64)t + RING0_STACK_TOP;
+	t->last_table = NO_LAST_TABLE;
+	t->altstack.flags = SS_DISABLE;
+	dune_gdt_init(t);
+}
+
+/*
+ * Records the actions of the signals that have a handler in the kernel already (run/start/): a
+ * process that has executed a program has no others.
+ */
+static void import(const struct dune_start *s)
+{
+	struct dune_sighand *sh = &dune_process.sighand;
+	const struct ksigaction ign = { .handler = SIG_IGN };
+
+	dune_process.imported = 1;
+	if (s->ignored & sigbit(SIGSEGV))
+		dune_set_action(sh, SIGSEGV, &ign);
+	if (s->ignored & sigbit(SIGBUS))
+		dune_set_action(sh, SIGBUS, &ign);
+}
+
+static void init_process(const struct dune_start *s)
+{
+	struct dune_process *p = &dune_process;
+
+	p->info = s->info;
+	dune_granule_init(s->info.granules);
+	p->have_1g = s->have_1g;
+	p->private_gpa = s->private_gpa;
+	p->root = table_at(s->root);
+	dune_idt_init(s->info.features & DUNE_FEATURE_SMAP ? dune_stubs_alone_smap :
+							     dune_stubs_alone);
+	p->flags = DUNE_ENTER_SMAP | DUNE_ENTER_RING3_SIGNALS;
+	p->stub = (void *)s->stub;
+	p->handler = s->stub + DUNE_STUB_SIGNAL;
+	p->handler_flags = SA_ONSTACK;
+	/* The kernel wants one. Nothing returns there. */
+	p->restorer = p->handler;
+	p->own.next = s->spare;
+	p->own.spare = s->spares;
+	p->tables = s->tables;
+	dune_trap_table[VEC_SIGNAL] = dune_services->signal;
+	dune_trap_table[VEC_NESTED] = dune_services->fault;
+	p->ready = 1;
+}
+
+static void init_thread(struct dune_thread *t, const struct dune_start *s)
+{
+	t->vcpu = s->vcpu;
+	t->root = dune_process.root;
+	t->run = table_at(s->run);
+	t->sighand = &dune_process.sighand;
+	t->frames = s->frames;
+	t->frames_end = s->frames_end;
+	t->copies.window = table_at(s->window);
+	t->copies.window_shown = s->stub + PAGE;
+	t->copies.scratch = (u8 *)SCRATCH_AT;
+	t->copies.scratch_shown = s->scratch;
+	dune_private_map(SCRATCH_AT, s->scratch, DUNE_SCRATCH_SIZE);
+	dune_gdt_set_limit(t, s->cpu);
+	t->migrations = t->run->counters[DUNE_COUNT_MIGRATION];
+	dune_process.threads = t;
+}
+
+void dune_runtime_close(void)
+{
+	if (!(dune_process.info.features & DUNE_FEATURE_SMAP))
+		return;
+	__asm__ volatile("clac" : : : "memory", "cc");
+	dune_process.smap = 1;
+}
+
+/*
+ * Memory of the process can be accessed from here on. dune_process.smap is still 0, so that
+ * copy.S leaves AC as it is, while the entries of exceptions clear it and IRET restores it.
+ */
+static void open_memory(void)
+{
+	if (dune_process.info.features & DUNE_FEATURE_SMAP)
+		__asm__ volatile("stac" : : : "memory", "cc");
+}
+
+/* Ring 0 begins here, at the top of the ring-0 stack. */
+static void __noreturn start(void)
+{
+	const struct dune_start *s = &dune_start;
+	struct dune_thread *t = &first_block;
+
+	init_block(t);
+	init_process(s);
+	init_thread(t, s);
+	import(s);
+	if (dune_alone_choose_calls(s->info.vendor))
+		__builtin_trap();
+	dune_services->mask(SIG_SETMASK, s->mask, NULL);
+	open_memory();
+	dune_runtime_main(s);
+}

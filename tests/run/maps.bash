@@ -1,0 +1,31 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT OR Apache-2.0
+# What of the sandbox a program can see in its own address space: /proc/self/maps has the mappings
+# that it has natively, in the same order, and the stub's (run/base/super_range.h). Fails when
+# anything else of the runtime is mapped.
+
+. "$(dirname "$0")/lib/sandbox.bash"
+
+# mappings FILE: size, rights, offset and name of each, without the supervisor range
+mappings() {
+	perl -ne '
+		my ($start, $end, $rights, $offset, $name) =
+			/^(\w+)-(\w+) (\S+) (\S+) \S+ \S+\s*(.*)/ or die;
+		if ($name =~ /dune-stub/) { $stub = $end; next }
+		if (defined $stub && $start eq $stub) { $stub = ""; next }
+		my $size = $name eq "[stack]" ? "any" : hex($end) - hex($start);
+		print "$size $rights $offset $name\n"' "$1"
+}
+
+for program in maps maps-static maps-static-pie; do
+	one native "$bin/$program"
+	one dune "$DUNE_RUN" -- "$bin/$program"
+	is "$(mappings "$top/dune.out")" "$(mappings "$top/native.out")" \
+		"$program: the mappings are those that it has natively"
+	is "$(grep -c dune "$top/dune.out")" 1 "$program: of the sandbox the stub alone has a name"
+done
+one native setarch -R "$bin/maps-static"
+one dune /usr/bin/setarch -R "$DUNE_RUN" -- "$bin/maps-static"
+is "$(grep -m 2 maps-static "$top/dune.out")" "$(grep -m 2 maps-static "$top/native.out")" \
+	"without random addresses a static program is where it is natively"
+finish
