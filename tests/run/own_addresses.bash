@@ -3,7 +3,7 @@
 # No system call of a process in the sandbox has an argument that is an address of the runtime's
 # own memory, which is private: what the runtime passes by a pointer is in the window or in the
 # scratch (libdune/include/dune_copies.h). The tracepoint of all system calls shows them. Fails when
-# a call has an address of the upper half or of the native start, which is unmapped, and when no
+# a call has an address of private memory or of the native start, which is unmapped, and when no
 # call has one in the window or in the scratch: then the trace shows nothing.
 
 . "$(dirname "$0")/lib/sandbox.bash"
@@ -48,8 +48,8 @@ while (<STDIN>) {
 	next if grep { $nr == $_ } 8, 60, 231, 9, 10, 11, 25, 26, 28;
 	for (@args) {
 		my $at = hex($_);
-		# small negative numbers are no addresses
-		if (($at >= 1 << 63 && $at < hex("ffff900000000000")) ||
+		# private memory, and what lies beyond it
+		if (($at >= hex("ffff800000000000") && $at < hex("ffff900000000000")) ||
 		    ($at >= $native && $at < $native_end)) {
 			$bad{"call $nr of address $_"}++;
 			next;
