@@ -43,13 +43,14 @@ while (<STDIN>) {
 	$state{$pid} = "entered" if $nr == 8 && $state eq "bound";
 	next if $state ne "entered";
 	$calls++;
-	# lseek() is the stub's own; exit() has no address; the others name places, of which
+	# lseek() is the stub's own. close() and exit() have no address: what is in the registers
+	# is the program's (ld.so leaves a negative number). The others name places, of which
 	# nothing is read.
-	next if grep { $nr == $_ } 8, 60, 231, 9, 10, 11, 25, 26, 28;
+	next if grep { $nr == $_ } 8, 3, 60, 231, 9, 10, 11, 25, 26, 28;
 	for (@args) {
 		my $at = hex($_);
-		# private memory, and what lies beyond it
-		if (($at >= hex("ffff800000000000") && $at < hex("ffff900000000000")) ||
+		# private memory, and the runtime's image in the next gigabyte
+		if (($at >= hex("ffff800000000000") && $at < hex("ffff800080000000")) ||
 		    ($at >= $native && $at < $native_end)) {
 			$bad{"call $nr of address $_"}++;
 			next;
