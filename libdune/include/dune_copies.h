@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Copies for the kernel. In a process without a host half (dune_stub_use()) ring 0's own memory is
- * private: the kernel cannot read or write it. Whatever ring 0 passes to a system call by a pointer
- * is therefore a copy, in one of two places:
+ * Copies for the kernel, which cannot read or write the memory of a runtime in private memory
+ * (dune_runtime.h). Whatever such a runtime passes to a system call by a pointer is therefore a
+ * copy, in one of two places:
  *
  *	window	private memory, too, but the process can read it, at the addresses after the
  *		stub (DUNE_PRIVATE_SHOWN in <linux/dune.h>). Ring 0 alone can write it. For what
@@ -15,14 +15,14 @@
  *		to ring 0's memory first, and then looked at.
  *
  * Each copy has two addresses: that at which ring 0 accesses it, which the functions return, and
- * that which the kernel gets, dune_kernel_at(). For scratch both are the same.
+ * that which the kernel gets, dune_kernel_at().
  *
  * Both places are stacks: what was taken last is given back first. A system call of the program
  * leaves both as it has found them.
  *
- * Only ring 0 of such a process calls these functions, after dune_enter(). A thread has copies of
- * its own. A child with a copy of the memory has its own, too, with the same contents at the same
- * addresses. A vfork child has its parent's, above what its parent has taken.
+ * Only such a runtime calls these functions. A thread has copies of its own. A child with a copy
+ * of the memory has its own, too, with the same contents at the same addresses. A vfork child has
+ * its parent's, above what its parent has taken.
  */
 #ifndef DUNE_COPIES_H
 #define DUNE_COPIES_H
