@@ -3,7 +3,7 @@
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::rc::Rc;
+use std::sync::Arc;
 
 use anyhow::{Context as _, Result};
 use dune_machine::{options, Config, Cpus, Kernel, Layout, MachineType, Run, Series};
@@ -18,7 +18,7 @@ pub struct Context {
     pub source: PathBuf,
     pub build: PathBuf,
     pub layout: Layout,
-    pub table: Rc<Table>,
+    pub table: Arc<Table>,
     pub options: MachineOptions,
 }
 
@@ -42,7 +42,7 @@ impl Context {
         let source = source.canonicalize().context("finding the sources")?;
         let layout = Layout::find()?;
         let build = layout.libexec.parent().context("finding the build directory")?.to_owned();
-        let table = Rc::new(Table::read(&source)?);
+        let table = Arc::new(Table::read(&source)?);
         Ok(Context { source, build, layout, table, options })
     }
 
@@ -143,7 +143,7 @@ impl Context {
 #[cfg(test)]
 mod tests {
     use std::path::Path;
-    use std::rc::Rc;
+    use std::sync::Arc;
 
     use clap::Parser;
     use dune_machine::Layout;
@@ -163,7 +163,7 @@ mod tests {
             let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
             let arguments = ["dune-suite"].iter().chain(options);
             Context {
-                table: Rc::new(Table::read(&source).expect("tests/suite.toml is right")),
+                table: Arc::new(Table::read(&source).expect("tests/suite.toml is right")),
                 layout: Layout::of_build(build),
                 build: build.to_owned(),
                 options: Cli::parse_from(arguments).options,

@@ -98,6 +98,8 @@ struct Test {
     minutes: Option<NonZeroU64>,
     /// The machine types in which it runs; None: all.
     machines: Option<Vec<ByName<&'static MachineType>>>,
+    /// The kernels on which make test runs it; None: all.
+    short_kernels: Option<Vec<ByName<Series>>>,
     /// Variables for the program, over the suite's own.
     #[serde(default)]
     env: BTreeMap<String, String>,
@@ -197,6 +199,12 @@ impl Table {
             Selection::Named(entries) => entries.iter().any(|entry| means(&entry.name, name)),
             Selection::All => true,
         }
+    }
+
+    /// Whether make test runs a test on this kernel, if its mode has the test.
+    pub fn is_short_on(&self, series: Series, name: &str) -> bool {
+        let mut only = self.of(name).filter_map(|test| test.short_kernels.as_ref());
+        only.all(|kernels| kernels.contains(&ByName(series)))
     }
 
     /// The longest that a test may take.
@@ -330,6 +338,14 @@ mod tests {
         let env: Vec<_> = table.env("a/slow").collect();
         assert_eq!(env, [(&"CYCLES".to_owned(), &"9".to_owned())]);
         assert_eq!(table.env("a/x").count(), 0);
+    }
+
+    #[test]
+    fn make_test_runs_some_tests_on_some_kernels() {
+        let table = small();
+        let on = |series| table.is_short_on(series, "a/slow");
+        assert!(on(Series::V6_12) && !on(Series::V6_1));
+        assert!(table.is_short_on(Series::V6_1, "a/x"));
     }
 
     #[test]

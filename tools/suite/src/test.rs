@@ -14,8 +14,11 @@ mod tally;
 pub mod tap;
 mod tools;
 
+use std::panic::resume_unwind;
+use std::thread;
+
 use anyhow::Result;
-use dune_machine::Series;
+use dune_machine::{MachineType, Series};
 
 use crate::context::Context;
 use crate::Verdict;
@@ -55,10 +58,31 @@ fn run_jobs(context: &Context, jobs: &[Job], dry_run: bool) -> Result<Verdict> {
         return describe(jobs);
     }
     let mut tally = Tally::new();
-    for job in jobs {
+    for job in jobs.iter().filter(|job| job.machine_type().is_none()) {
         job.run(context, &mut tally)?;
     }
+    for (part, result) in run_machines(context, jobs, &tally) {
+        result?;
+        tally.add(part);
+    }
     Ok(tally.close())
+}
+
+/// Runs the boots of each machine type in turn, and those of different types at the same time:
+/// Bochs has one thread, and QEMU is busy with one most of the time, so that two processors
+/// are enough for both.
+fn run_machines(context: &Context, jobs: &[Job], tally: &Tally) -> Vec<(Tally, Result<()>)> {
+    let run_one = |machine_type| {
+        let mut part = tally.of_part();
+        let mut of_type = jobs.iter().filter(|job| job.machine_type() == Some(machine_type));
+        let result = of_type.try_for_each(|job| job.run(context, &mut part));
+        (part, result)
+    };
+    thread::scope(|scope| {
+        let threads = MachineType::ALL.map(|one| scope.spawn(move || run_one(one)));
+        let joined = threads.map(|thread| thread.join());
+        joined.map(|result| result.unwrap_or_else(|panic| resume_unwind(panic))).into()
+    })
 }
 
 fn describe<'a>(jobs: impl IntoIterator<Item = &'a Job>) -> Result<Verdict> {

@@ -283,6 +283,7 @@ name = "a/slow"
 minutes = 60
 own_boot = true
 machines = ["svm"]
+short_kernels = ["6.12"]
 env = { CYCLES = "9" }
 [[test]]
 name = "odd/"
@@ -317,15 +318,18 @@ short_kernels = ["6.12"]
         let line = |from, to| mistake(from, to).split(' ').next().map(str::to_owned).unwrap();
         assert_eq!(
             mistake("[\"few\"]", "[\"fwe\"]"),
-            "tests/suite.toml:19: there is no set \"fwe\"; there are: few, all"
+            "tests/suite.toml:20: there is no set \"fwe\"; there are: few, all"
         );
-        assert_eq!(line("only_named", "only_nmaed"), "tests/suite.toml:12:");
-        assert_eq!(line("since = \"6.12\"", "since = \"6.2\""), "tests/suite.toml:25:");
-        assert_eq!(line("[\"svm\"]\nsince", "[\"tdx\"]\nsince"), "tests/suite.toml:24:");
-        assert_eq!(line("cpus = 4", "cpus = 17"), "tests/suite.toml:26:");
-        assert_eq!(line("cpus = 4", "cpus ="), "tests/suite.toml:26:");
+        assert_eq!(line("only_named", "only_nmaed"), "tests/suite.toml:13:");
+        assert_eq!(line("since = \"6.12\"", "since = \"6.2\""), "tests/suite.toml:26:");
+        assert_eq!(line("[\"svm\"]\nsince", "[\"tdx\"]\nsince"), "tests/suite.toml:25:");
+        assert_eq!(line("cpus = 4", "cpus = 17"), "tests/suite.toml:27:");
+        assert_eq!(line("cpus = 4", "cpus ="), "tests/suite.toml:27:");
         assert_eq!(line("minutes = 30", "minutes = 0"), "tests/suite.toml:1:");
-        assert_eq!(line("machines = [\"svm\"]\nenv", "machines = []\nenv"), "tests/suite.toml:4:");
+        assert_eq!(
+            line("machines = [\"svm\"]\nshort", "machines = []\nshort"),
+            "tests/suite.toml:4:"
+        );
         assert_eq!(line("CYCLES", "DUNE_BUILD"), "tests/suite.toml:4:");
         let slow = "a/slow\"\nminutes = 60\nown_boot = true\nmachines = [\"svm\"]";
         assert_eq!(
@@ -334,7 +338,7 @@ short_kernels = ["6.12"]
         );
         assert_eq!(
             mistake("name = \"odd/\"", "name = \"odd/\"\nmachines = [\"vmx\"]"),
-            "tests/suite.toml:28: odd/ runs in no machine of the mode \"pti\""
+            "tests/suite.toml:29: odd/ runs in no machine of the mode \"pti\""
         );
         let short = "short_tests = [\"b/\"]\nshort_kernels = [\"6.12\"]";
         assert_eq!(
@@ -342,14 +346,14 @@ short_kernels = ["6.12"]
                 short,
                 "short_tests = [\"c/y\"]\n[[test]]\nname = \"c/\"\nmachines = [\"vmx\"]"
             ),
-            "tests/suite.toml:28: c/y runs in no machine of the mode \"pti\""
+            "tests/suite.toml:29: c/y runs in no machine of the mode \"pti\""
         );
         assert_eq!(line("\"a/x\"", "\"a\""), "tests/suite.toml:3:");
-        assert_eq!(line("name = \"odd/\"", "name = \"a/slow\""), "tests/suite.toml:10:");
-        assert_eq!(line("name = \"pti\"", "name = \"default\""), "tests/suite.toml:22:");
-        assert_eq!(line("short_tests = [\"b/\"]", ""), "tests/suite.toml:22:");
-        assert_eq!(line("cpus = 4", "vmx_kernels = [\"6.1\"]"), "tests/suite.toml:22:");
-        assert_eq!(line("cpus = 4", "proof = \"true\"\nunproved = true"), "tests/suite.toml:22:");
+        assert_eq!(line("name = \"odd/\"", "name = \"a/slow\""), "tests/suite.toml:11:");
+        assert_eq!(line("name = \"pti\"", "name = \"default\""), "tests/suite.toml:23:");
+        assert_eq!(line("short_tests = [\"b/\"]", ""), "tests/suite.toml:23:");
+        assert_eq!(line("cpus = 4", "vmx_kernels = [\"6.1\"]"), "tests/suite.toml:23:");
+        assert_eq!(line("cpus = 4", "proof = \"true\"\nunproved = true"), "tests/suite.toml:23:");
         assert_eq!(line("name = \"default\"", "name = \"other\""), "tests/suite.toml:");
     }
 }

@@ -31,6 +31,8 @@ pub struct Boot {
     pub mode: Mode,
     kernel: BootKernel,
     pub tests: Selection,
+    /// Whether tests are left out that make test does not run on this kernel.
+    is_short: bool,
     /// If there are any, only tests whose names contain one of these texts run.
     only: Option<Vec<String>>,
 }
@@ -49,7 +51,10 @@ pub fn make_test(context: &Context, kernels: &[Series], only: Option<&str>) -> V
     if only.is_none() && machine_type.is_default() {
         let mut jobs = vec![Job::Tools, Job::Harness];
         for (mode, kernels) in context.table.short(kernels) {
-            let boot = |&series| Boot::new(context, mode, series, mode.short_tests());
+            let boot = |&series| Boot {
+                is_short: true,
+                ..Boot::new(context, mode, series, mode.short_tests())
+            };
             jobs.extend(kernels.iter().map(boot).map(Job::from));
         }
         return jobs;
@@ -138,6 +143,14 @@ impl Job {
         }
     }
 
+    /// The type of the machine that it boots, if it boots one of its own.
+    pub fn machine_type(&self) -> Option<&'static MachineType> {
+        match self {
+            Job::Boot(boot) => Some(boot.mode.machine_type),
+            Job::Tools | Job::Harness => None,
+        }
+    }
+
     /// The machine of a mode with one of Debian's kernels, for the key of its record.
     pub fn machine(&self) -> Result<Option<MachineKey>> {
         match self {
@@ -164,7 +177,8 @@ impl Boot {
             name => format!("{}-{name}", context.name_of(series)),
         };
         let (mode, tests) = (mode.clone(), tests.clone());
-        Boot { name, context, mode, kernel: BootKernel::Series(series), tests, only: None }
+        let kernel = BootKernel::Series(series);
+        Boot { name, context, mode, kernel, tests, is_short: false, only: None }
     }
 
     fn only(mut self, only: Option<&str>) -> Self {
@@ -193,8 +207,14 @@ impl Boot {
     /// Whether a test is to run.
     pub fn has(&self, test: &str) -> bool {
         let only = self.only.as_ref();
+        let table = &self.context.table;
+        let is_left_out = match self.kernel {
+            BootKernel::Series(series) if self.is_short => !table.is_short_on(series, test),
+            _ => false,
+        };
         only.is_none_or(|texts| texts.iter().any(|text| test.contains(text)))
-            && self.context.table.selects(&self.tests, test, self.mode.machine_type)
+            && table.selects(&self.tests, test, self.mode.machine_type)
+            && !is_left_out
     }
 
     /// Texts of `only` that select no test here, or else mistakes in the table. With

@@ -298,7 +298,7 @@ fn add_results(outcome: &Outcome, name: &str, log: &Path, tally: &mut Tally) {
         tally.skipped(reason);
     }
     for failure in failed {
-        tally.line(&format!("        {}", failure.verdict));
+        tally.line(&format!("        {name}: {}", failure.verdict));
         let message = format!("{name}: {} (see {})", failure.verdict, log.display());
         tally.failed_because(message, failure.why);
     }
