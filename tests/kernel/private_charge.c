@@ -25,19 +25,6 @@
 
 static volatile int *step;
 
-/* The charge when it has settled below @most. Pages are given back with the last descriptor. */
-static long charged_left(long most)
-{
-	long n = cgroup_charge();
-
-	for (int ms = 0; n > most && ms < 10000; ms += 100) {
-		cgroup_empty();
-		sleep_ms(100);
-		n = cgroup_charge();
-	}
-	return n;
-}
-
 enum how { BY_EXIT, BY_KILL, BY_EXEC, BY_CLOSE, BY_OOM };
 
 static const char *const how_names[] = {
@@ -105,7 +92,7 @@ static void charged_until(enum how how)
 	   (cgroup_charge() - before) / 1024);
 	*step = 2;
 	if (how == BY_EXEC || how == BY_CLOSE) {
-		left = charged_left(before + SLACK);
+		left = cgroup_charge_below(before + SLACK);
 		ok(left <= before + (long)SLACK, "after %s it is charged no more (%ld KB left)",
 		   how_names[how], (left - before) / 1024);
 		kill(pid, SIGKILL);
@@ -113,7 +100,7 @@ static void charged_until(enum how how)
 
 	struct outcome o = wait_child(pid, 60);
 
-	left = charged_left(before + SLACK);
+	left = cgroup_charge_below(before + SLACK);
 	ok(outcome_is(o, how == BY_EXIT ? 0 : SIGKILL),
 	   "the process ends by %s (%s)", how_names[how], outcome_text(o));
 	ok(left <= before + (long)SLACK, "after %s nothing is charged (%ld KB left)",

@@ -42,18 +42,6 @@ static volatile struct shared {
 static bool cgroups;
 static long before;
 
-static long charged_left(long most)
-{
-	long n = cgroup_charge();
-
-	for (int ms = 0; n > most && ms < 10000; ms += 100) {
-		cgroup_empty();
-		sleep_ms(100);
-		n = cgroup_charge();
-	}
-	return n;
-}
-
 static void begin_case(void)
 {
 	memset((void *)shared, 0, sizeof(*shared));
@@ -72,7 +60,7 @@ static void end_case(const char *name, struct outcome o)
 	   shared->failed);
 	is(dune_users_left(), 0, "%s: no reference to the module is left", name);
 	if (cgroups) {
-		left = charged_left(before + SLACK) - before;
+		left = cgroup_charge_below(before + SLACK) - before;
 		ok(left <= SLACK, "%s: nothing is charged (%ld KB)", name, left / 1024);
 	}
 }
@@ -271,7 +259,7 @@ static void watch_outlived(int pid)
 	users = module_users("dune", users_of_one);
 	is(users, users_of_one, "the last one has as many references as one process");
 	if (cgroups) {
-		charge = charged_left(before + most) - before;
+		charge = cgroup_charge_below(before + most) - before;
 		ok(charge <= most, "the memory of one is charged (%ld KB)", charge / 1024);
 	}
 	shared->go = true;
@@ -364,7 +352,7 @@ static void watch_sealed(int pid)
 
 	ok(WAIT_FOR(shared->ready, 60), "ten children of a process with sealed pages begin");
 	if (cgroups) {
-		charge = charged_left(before + 2 * all) - before;
+		charge = cgroup_charge_below(before + 2 * all) - before;
 		ok(charge >= all && charge <= 2 * all, "they take no memory for the pages: "
 		   "%ld KB are charged, and %ld KB are sealed", charge / 1024, all / 1024);
 	}

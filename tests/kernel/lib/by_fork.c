@@ -25,6 +25,22 @@ long child_clone(long nr, u64 flags)
 }
 
 /*
+ * Makes a child that begins at the label 2, and then the process for it. The parent goes on at the
+ * label 3.
+ */
+#define MAKE_AND_CLONE			\
+	"lea 2f(%%rip), %%rdi\n"	\
+	HYPERCALL			\
+	"test %%rax, %%rax\n"		\
+	"jnz 3f\n"			\
+	"mov %[call], %%rax\n"		\
+	"mov %[flags], %%rdi\n"		\
+	"xor %%esi, %%esi\n"		\
+	"xor %%edx, %%edx\n"		\
+	HYPERCALL			\
+	"jmp 3f\n"
+
+/*
  * The child begins at 2, in the function that is the hypercall instruction: with its return address
  * on the stack. Nothing that the compiler keeps on the stack changes between the two calls.
  */
@@ -34,16 +50,7 @@ static long make_and_clone(u64 flags)
 	register long r8 asm("r8") = 0;
 	long rax = DUNE_MAKE_CHILD, rdi, rsi, rdx;
 
-	asm volatile("lea 2f(%%rip), %%rdi\n"
-		     HYPERCALL
-		     "test %%rax, %%rax\n"
-		     "jnz 3f\n"
-		     "mov %[call], %%rax\n"
-		     "mov %[flags], %%rdi\n"
-		     "xor %%esi, %%esi\n"
-		     "xor %%edx, %%edx\n"
-		     HYPERCALL
-		     "jmp 3f\n"
+	asm volatile(MAKE_AND_CLONE
 		     "2: add $8, %%rsp\n"
 		     "3:\n"
 		     : "+a"(rax), "=&D"(rdi), "=&S"(rsi), "=&d"(rdx), "+r"(r10), "+r"(r8)
@@ -87,16 +94,7 @@ long child_share(u64 flags, u64 (*fn)(void *arg), void *arg)
 	register struct shared_child *c asm("r12") = (void *)(top - 64);
 
 	*c = (struct shared_child) { fn, arg };
-	asm volatile("lea 2f(%%rip), %%rdi\n"
-		     HYPERCALL
-		     "test %%rax, %%rax\n"
-		     "jnz 3f\n"
-		     "mov %[call], %%rax\n"
-		     "mov %[flags], %%rdi\n"
-		     "xor %%esi, %%esi\n"
-		     "xor %%edx, %%edx\n"
-		     HYPERCALL
-		     "jmp 3f\n"
+	asm volatile(MAKE_AND_CLONE
 		     "2: mov %%r12, %%rsp\n"
 		     "mov %%rdi, %%rsi\n"
 		     "mov %%r12, %%rdi\n"

@@ -3,6 +3,7 @@
 #include "cgroup.h"
 #include "proc.h"
 #include "tap.h"
+#include "timing.h"
 
 #include <stdio.h>
 #include <sys/mount.h>
@@ -59,6 +60,18 @@ long cgroup_charge(void)
 {
 	return file_number(version == CGROUPS_1 ? GROUP "/memory.usage_in_bytes" :
 						  GROUP "/memory.current");
+}
+
+long cgroup_charge_below(long most)
+{
+	long n = cgroup_charge();
+
+	for (int ms = 0; n > most && ms < 10000; ms += 100) {
+		cgroup_empty();
+		sleep_ms(100);
+		n = cgroup_charge();
+	}
+	return n;
 }
 
 int cgroup_set_oom_killer(bool on)

@@ -21,6 +21,8 @@ bool cgroup_remove(void);
 void cgroup_empty(void);
 /* The bytes that it is charged with. */
 long cgroup_charge(void);
+/* The same, after waiting for up to 10 s until it is at most @most: pages are given back late. */
+long cgroup_charge_below(long most);
 /* Version 1: whether the OOM killer ends processes of the cgroup, or they wait. 0 or -errno. */
 int cgroup_set_oom_killer(bool on);
 
