@@ -235,9 +235,15 @@ long dune_sys_sigreturn(struct dune_tf *tf)
 		tf->rip -= DUNE_SYSCALL_LENGTH;
 		return 0;
 	}
-	dune_services->settle(dune_self());
-	if (!dune_sigframe_restore(dune_self(), tf, &sr))
-		return 0;
+	/*
+	 * The registers of a signal that comes before the frame's FPU registers are loaded may be
+	 * the ending handler's. settle() loads those, and then the frame's are loaded again.
+	 */
+	do {
+		if (dune_sigframe_restore(dune_self(), tf, &sr))
+			goto bad;
+	} while (dune_services->settle(dune_self()));
+	return 0;
 bad:
 	dune_signal_fault(tf, SIGSEGV, SI_KERNEL, 0, false);
 	return 0;

@@ -131,6 +131,17 @@ static int x87_code(void)
 	return fpe_code(status & ~control & 0x3f);
 }
 
+/* Returns @code(). The FPU registers are the program's only while no signal waits. */
+static int settled_code(int (*code)(void))
+{
+	int ret;
+
+	do
+		ret = code();
+	while (dune_services->settle(dune_self()));
+	return ret;
+}
+
 /* Makes the signal for a fault, with the arguments of dune_signal_fault(). */
 static void raise_signal(struct dune_tf *tf, int sig, int code, u64 addr)
 {
@@ -168,13 +179,13 @@ void dune_trap_default(struct dune_tf *tf)
 		raise_signal(tf, SIGSEGV, page_fault_code(tf, cr2), cr2);
 		break;
 	case VEC_MF:
-		raise_signal(tf, SIGFPE, x87_code(), tf->rip);
+		raise_signal(tf, SIGFPE, settled_code(x87_code), tf->rip);
 		break;
 	case VEC_AC:
 		raise_signal(tf, SIGBUS, BUS_ADRALN, 0);
 		break;
 	case VEC_XM:
-		raise_signal(tf, SIGFPE, sse_code(), tf->rip);
+		raise_signal(tf, SIGFPE, settled_code(sse_code), tf->rip);
 		break;
 	default:		/* #OF, #BR, #NM, #TS, #GP and vectors of future processors */
 		raise_signal(tf, SIGSEGV, SI_KERNEL, 0);
