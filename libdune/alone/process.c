@@ -68,20 +68,40 @@ static void unlock_all(struct dune_thread *t)
 	dune_unlock(&t->sighand->lock, 0);
 }
 
+/*
+ * Makes a process with memory of its own of the copy of a child that shared memory: its ring-0
+ * stack and its actions are no longer below and beside those of a parent. Returns the frame, which
+ * was at @tf.
+ */
+static struct dune_tf *stand_alone(struct dune_thread *t, const struct dune_tf *tf)
+{
+	struct dune_tf *top = (struct dune_tf *)((u64)t + RING0_STACK_TOP) - 1;
+
+	*top = *tf;
+	t->ring0_top = (u64)(top + 1);
+	if (t->sighand != &dune_process.sighand) {
+		dune_process.sighand = *t->sighand;
+		t->sighand = &dune_process.sighand;
+	}
+	return top;
+}
+
 /* The start of a child with a copy of the memory. Returns its frame. Called by child.S. */
 struct dune_tf *dune_child_copied(struct dune_child *child)
 {
 	struct dune_thread *t = dune_self();
+	struct dune_tf *tf;
 
 	unlock_all(t);
+	tf = stand_alone(t, child->c->tf);
 	dune_process.threads = t;
 	t->next = NULL;
 	memset(dune_process.old_counters, 0, sizeof(dune_process.old_counters));
 	dune_process.signals = 0;
 	dune_process.forks = 0;
 	t->migrations = 0;
-	start(t, child->c->tf, child);
-	return child->c->tf;
+	start(t, tf, child);
+	return tf;
 }
 
 /*

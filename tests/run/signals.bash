@@ -10,6 +10,10 @@ same "signals, timers, waiting: a program's own view" "$bin/signals"
 
 same "segments, flags and FPU state of a frame that its handler has changed" "$bin/frames"
 
+same "FPU registers while two signals come" "$bin/fpu_under_signals"
+
+same "processes that a child that shares memory has made" "$bin/generations"
+
 # deaths: the status that a parent sees
 for how in fault overflow abort 9 15 11 6 31; do
 	same_failure "death: $how" perl -e '
