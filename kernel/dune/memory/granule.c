@@ -85,7 +85,7 @@ int granules_map(struct granules *granules, u64 gpa, u64 address)
 /* Returns a copy of @from, which may grow meanwhile, or NULL without memory. May sleep. */
 struct granules *granules_clone(struct granules *from)
 {
-	struct granules *clone = kmalloc(sizeof(*clone), GFP_KERNEL_ACCOUNT);
+	struct granules *clone = kzalloc(sizeof(*clone), GFP_KERNEL_ACCOUNT);
 
 	if (!clone)
 		return NULL;
