@@ -20,13 +20,7 @@ void dune_alone_fatal(const char *what, long err, int sig)
 {
 	struct dune_line line = { .n = 0 };
 
-	dune_text(&line, "dune: ");
-	dune_text(&line, what);
-	if (err) {
-		dune_text(&line, " (error ");
-		dune_text_number(&line, -err);
-		dune_text(&line, ")");
-	}
+	dune_text_error(&line, what, err);
 	dune_text(&line, "\n");
 	dune_text_print(&line);
 	dune_alone_die(sig);

@@ -6,16 +6,7 @@
  * signal that the program should get.
  */
 #include "alone.h"
-
-/* If the same fault comes this often, the kernel does not resolve it. */
-#define MAX_REPEATS	1000
-
-/* Returns whether @e is the signal of a probe of @address: see in_probe() in host/signal.c. */
-static bool is_fault(const struct dune_event *e, u64 address)
-{
-	return (sigbit(e->info.signo) & PROBE_SIGNALS) && e->info.code > 0 &&
-	       (address >= USER_END || (e->info.addr ^ address) < PAGE);
-}
+#include "probe.h"
 
 /* Probes @address. Returns false if a signal came first, or by the probe. */
 static bool probe(u64 address, u32 flags)
@@ -28,30 +19,20 @@ static bool probe(u64 address, u32 flags)
 /* Sends to the kernel a signal that came during a silent probe. Its mask is set again. */
 static void send_held(struct dune_thread *t)
 {
-	static const int signals[] = { SIGSEGV, SIGBUS };
 	u64 set = t->held_set, mark = dune_copies_mark();
 	int i;
 
 	t->held_set = 0;
 	for (i = 0; i < 2; i++) {
-		if (set & sigbit(signals[i]))
+		int sig = dune_probe_signals[i];
+
+		if (set & sigbit(sig))
 			dune_hypercall(__NR_rt_tgsigqueueinfo,
 				       dune_hypercall(__NR_getpid, 0, 0, 0, 0, 0, 0),
-				       dune_hypercall(__NR_gettid, 0, 0, 0, 0, 0, 0), signals[i],
+				       dune_hypercall(__NR_gettid, 0, 0, 0, 0, 0, 0), sig,
 				       dune_alone_show(&t->held[i], sizeof(t->held[i])), 0, 0);
 		dune_copies_release(mark);
 	}
-}
-
-/* Keeps such a signal. A second one with its number is lost, as always (signal(7)). */
-static void hold(struct dune_thread *t, const struct dune_event *e)
-{
-	u64 bit = sigbit(e->info.signo);
-
-	if (!(bit & PROBE_SIGNALS) || (t->held_set & bit))
-		return;
-	t->held[e->info.signo == SIGBUS] = e->info;
-	t->held_set |= bit;
 }
 
 /*
@@ -84,10 +65,10 @@ static bool probe_silent(struct dune_thread *t, u64 address, u32 flags)
 		made = probe(address, flags);
 		done = made;
 		if (dune_alone_take(t, &e)) {
-			if (is_fault(&e, address))
+			if (is_probe_fault(&e.info, address))
 				done = true;
-			else
-				hold(t, &e);
+			else if (sigbit(e.info.signo) & PROBE_SIGNALS)
+				dune_probe_hold(t, &e.info);
 		}
 	} while (!done);
 	drop_interrupt(t);
@@ -109,22 +90,6 @@ static u64 calls_made(const struct dune_thread *t)
 	const __u64 *n = t->run->counters;
 
 	return n[DUNE_COUNT_SYSCALL_FAST] + n[DUNE_COUNT_SYSCALL_SLOW] + n[DUNE_COUNT_HOSTCALL];
-}
-
-/*
- * Counts how often the same fault comes without a reason that the probe shows, and ends a process
- * that makes no progress. A system call between two faults is progress.
- */
-static void count_repeats(struct dune_thread *t, const struct dune_tf *tf, u64 address,
-			  bool progress)
-{
-	if (progress || t->fault_rip != tf->rip || t->fault_address != address) {
-		t->fault_rip = tf->rip;
-		t->fault_address = address;
-		t->fault_repeats = 0;
-	}
-	if (++t->fault_repeats > MAX_REPEATS)
-		dune_alone_fatal("a page fault that does not end", 0, SIGSEGV);
 }
 
 /* Tells the kernel of a granule that it does not know. */
@@ -154,7 +119,7 @@ static bool program_fault(struct dune_thread *t, struct dune_tf *tf, u64 address
 	if (!probe(address, flags)) {
 		/* Another signal is delivered first; then the program faults again. */
 		if (dune_alone_take(t, &e))
-			dune_alone_queue(t, &e, is_fault(&e, address));
+			dune_alone_queue(t, &e, is_probe_fault(&e.info, address));
 		return false;
 	}
 	if (!(flags & DUNE_FAULT_EXEC))
@@ -185,7 +150,8 @@ void dune_alone_fault(struct dune_tf *tf)
 	struct dune_thread *t = dune_self();
 	u64 address = READ_ONCE(t->run->fault_address);
 	u32 flags = READ_ONCE(t->run->fault_flags);
-	bool progress = calls_made(t) != t->fault_calls, repeats = true;
+	u64 calls = calls_made(t);
+	bool repeats = true;
 
 	tf->vector = VEC_PF;
 	tf->error &= ~(u64)PF_NESTED;
@@ -196,7 +162,8 @@ void dune_alone_fault(struct dune_tf *tf)
 		repeats = program_fault(t, tf, address, flags);
 	else
 		repeats = own_fault(t, tf, address, flags);
-	if (repeats)
-		count_repeats(t, tf, address, progress);
+	if (repeats && !dune_probe_repeat(t, tf->rip, address, calls))
+		dune_alone_fatal("a page fault that does not end", 0, SIGSEGV);
+	/* The calls of this function are no progress of the program. */
 	t->fault_calls = calls_made(t);
 }

@@ -12,6 +12,7 @@
 #include "process.h"
 #include "alone.h"
 #include "child.h"
+#include "fork.h"
 #include "place.h"
 
 /* A child that shares memory needs this much of the ring-0 stack. */
@@ -50,24 +51,6 @@ static void start(struct dune_thread *t, struct dune_tf *tf, const struct dune_c
 		tf->rsp = c->child_rsp;
 }
 
-static void lock_all(struct dune_thread *t)
-{
-	int i;
-
-	dune_lock(&t->sighand->lock);
-	for (i = 0; i < LOCKS; i++)
-		dune_lock(&dune_process.locks[i]);
-}
-
-static void unlock_all(struct dune_thread *t)
-{
-	int i;
-
-	for (i = LOCKS - 1; i >= 0; i--)
-		dune_unlock(&dune_process.locks[i], 0);
-	dune_unlock(&t->sighand->lock, 0);
-}
-
 /*
  * Makes a process with memory of its own of the copy of a child that shared memory: its ring-0
  * stack and its actions are no longer below and beside those of a parent. Returns the frame, which
@@ -92,13 +75,9 @@ struct dune_tf *dune_child_copied(struct dune_child *child)
 	struct dune_thread *t = dune_self();
 	struct dune_tf *tf;
 
-	unlock_all(t);
+	dune_fork_unlock(t);
 	tf = stand_alone(t, child->c->tf);
-	dune_process.threads = t;
-	t->next = NULL;
-	memset(dune_process.old_counters, 0, sizeof(dune_process.old_counters));
-	dune_process.signals = 0;
-	dune_process.forks = 0;
+	dune_fork_begin(t);
 	t->migrations = 0;
 	start(t, tf, child);
 	return tf;
@@ -129,24 +108,12 @@ void dune_child_shared(struct dune_child *child, u64 run, struct dune_tf *tf)
 	start(t, tf, child);
 }
 
-/* Releases @l if the child, which is gone and had the same block, holds it. */
-static void release(struct dune_thread *t, struct dune_lock *l)
-{
-	if (READ_ONCE(l->holder) == dune_lock_holder(t))
-		dune_unlock(l, 0);
-}
-
 /* Puts back what a child that shared memory has changed. It is gone. */
 static void after_shared(struct dune_thread *t, const struct dune_child *child)
 {
-	struct dune_sighand *sh = t->sighand;
 	int i;
 
-	for (i = 0; i < LOCKS; i++)
-		release(t, &dune_process.locks[i]);
-	if (READ_ONCE(sh->lock.holder) == dune_lock_holder(t))
-		dune_undo_set_action(sh);
-	release(t, &sh->lock);
+	dune_fork_release(t, t);
 	for (i = 0; i < DUNE_COUNT_MAX; i++)
 		dune_process.old_counters[i] = child->old_counters[i] +
 					       (child->run ? child->run->counters[i] : 0);
@@ -177,9 +144,9 @@ static long make_copied(struct dune_thread *t, struct dune_child *child)
 {
 	long ret;
 
-	lock_all(t);
+	dune_fork_lock(t);
 	ret = dune_alone_clone(MAKE_CHILD, child);
-	unlock_all(t);
+	dune_fork_unlock(t);
 	return ret;
 }
 

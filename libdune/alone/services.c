@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /* The services (common/services.h) of a process without a host half. */
 #include "alone.h"
+#include "fork.h"
 
 static void move(int fd)
 {
@@ -16,36 +17,26 @@ static void interrupt(void)
 	dune_alone_fatal("a signal for ring 0", 0, SIGABRT);
 }
 
-static void no_threads(void)
+/* Prints what @text says of @va, and dies, if memory is mapped there. */
+static void unusable(u64 va, void (*text)(struct dune_line *line, u64 va))
 {
-	static const char line[] = "dune: threads (CLONE_THREAD) are not supported yet\n";
-	static bool reported;
+	struct dune_line line = { .n = 0 };
 
-	if (!reported)
-		dune_alone_print(line, sizeof(line) - 1);
-	reported = true;
+	if (!dune_alone_readable(dune_self(), va))
+		return;
+	text(&line, va);
+	dune_text_print(&line);
+	dune_alone_die(SIGBUS);
 }
 
 static void no_granule(u64 va)
 {
-	struct dune_line line = { .n = 0 };
-
-	if (!dune_alone_readable(dune_self(), va))
-		return;
-	dune_text_no_granule(&line, va);
-	dune_text_print(&line);
-	dune_alone_die(SIGBUS);
+	unusable(va, dune_text_no_granule);
 }
 
 static void no_pages(u64 va)
 {
-	struct dune_line line = { .n = 0 };
-
-	if (!dune_alone_readable(dune_self(), va))
-		return;
-	dune_text_no_pages(&line, va);
-	dune_text_print(&line);
-	dune_alone_die(SIGBUS);
+	unusable(va, dune_text_no_pages);
 }
 
 static void __noreturn bad_stack(void)
@@ -64,9 +55,7 @@ static const struct dune_services alone = {
 	.move = move,
 	.settle = dune_alone_collect,
 	.interrupt = interrupt,
-	.signal = dune_alone_signal,
-	.fault = dune_alone_fault,
-	.no_threads = no_threads,
+	.no_threads = dune_fork_no_threads,
 	.no_granule = no_granule,
 	.no_pages = no_pages,
 	.die = dune_alone_die,

@@ -6,11 +6,6 @@
  */
 #include "alone.h"
 
-/* Default actions other than the end of the process (signal(7)). */
-#define IGNORED_BY_DEFAULT	(sigbit(SIGCHLD) | sigbit(SIGCONT) |		\
-				 sigbit(SIGURG) | sigbit(SIGWINCH))
-#define STOPS_BY_DEFAULT	(sigbit(SIGTSTP) | sigbit(SIGTTIN) | sigbit(SIGTTOU))
-
 /*
  * Loads the FPU registers that the kernel has saved in the signal's frame. The frame is in memory
  * of the process. So its address is checked: at another one, the registers would show the
@@ -59,13 +54,16 @@ static void without_handler(const struct dune_thread *t, const struct dune_event
 
 	if (!t->nsig)
 		set_mask(e->mask, NULL);
-	if (!fault && (act->handler == SIG_IGN || (sigbit(sig) & IGNORED_BY_DEFAULT)))
-		return;
-	if (!fault && (sigbit(sig) & STOPS_BY_DEFAULT))
+	switch (dune_disposition(sig, act, fault)) {
+	case SIGNAL_IGNORED:
+		break;
+	case SIGNAL_STOPS:
 		dune_hypercall(__NR_kill, dune_hypercall(__NR_getpid, 0, 0, 0, 0, 0, 0), SIGSTOP, 0,
 			       0, 0, 0);
-	else
+		break;
+	case SIGNAL_ENDS:
 		dune_alone_die(sig);
+	}
 }
 
 /*

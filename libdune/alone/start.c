@@ -100,8 +100,8 @@ static void init_process(const struct dune_start *s)
 	p->own.next = s->spare;
 	p->own.spare = s->spares;
 	p->tables = s->tables;
-	dune_trap_table[VEC_SIGNAL] = dune_services->signal;
-	dune_trap_table[VEC_NESTED] = dune_services->fault;
+	dune_trap_table[VEC_SIGNAL] = dune_alone_signal;
+	dune_trap_table[VEC_NESTED] = dune_alone_fault;
 	p->ready = 1;
 }
 

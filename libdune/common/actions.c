@@ -4,11 +4,10 @@
  * another program, or has shared its actions with a child. SIGSEGV and SIGBUS always have the
  * library's handler, for probes of memory.
  */
+#include "probe.h"
 #include "process.h"
 #include "sigaction.h"
 #include "thread.h"
-
-static const int probe_signals[] = { SIGSEGV, SIGBUS };
 
 /* Sets the kernel's action of @sig to the one that the library installs for @act. */
 static void install(int sig, const struct ksigaction *act)
@@ -70,8 +69,8 @@ void dune_actions_ignore_for_exec(struct dune_thread *t)
 	int i;
 
 	for (i = 0; i < 2; i++) {
-		if (dune_action(t->sighand, probe_signals[i]).handler == SIG_IGN)
-			dune_tell_kernel(probe_signals[i], &ign);
+		if (dune_action(t->sighand, dune_probe_signals[i]).handler == SIG_IGN)
+			dune_tell_kernel(dune_probe_signals[i], &ign);
 	}
 }
 
@@ -82,9 +81,9 @@ void dune_actions_handle_again(struct dune_thread *t)
 	int i;
 
 	for (i = 0; i < 2; i++) {
-		act = dune_action(t->sighand, probe_signals[i]);
+		act = dune_action(t->sighand, dune_probe_signals[i]);
 		if (act.handler == SIG_IGN)
-			install(probe_signals[i], &act);
+			install(dune_probe_signals[i], &act);
 	}
 }
 

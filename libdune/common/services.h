@@ -19,8 +19,6 @@
  *		handler, carries out its action, and returns true. Afterwards the FPU registers
  *		are those of the program
  * @interrupt:	has the queued signals delivered, when the handler of the frame has returned
- * @signal:	the handler of the signal interrupt
- * @fault:	the handler of page faults of the second level (VEC_NESTED)
  * @no_threads:	prints once that threads are not supported
  * @no_granule:	no granule is left for the address. If memory is mapped there, prints a
  *		message, and dies by SIGBUS. Called by dune_pf_early()
@@ -49,8 +47,6 @@ struct dune_services {
 	void (*move)(int fd);
 	bool (*settle)(struct dune_thread *t);
 	void (*interrupt)(void);
-	void (*signal)(struct dune_tf *tf);
-	void (*fault)(struct dune_tf *tf);
 	void (*no_threads)(void);
 	void (*no_granule)(u64 va);
 	void (*no_pages)(u64 va);

@@ -12,12 +12,12 @@
 #include "linux.h"
 #include "lock.h"
 
+struct dune_thread;
+
 /*
  * The actions that the program set with rt_sigaction(). Only the functions below write
  * them, or read them without the lock, which the host half's handler does not take.
  */
-struct dune_thread;
-
 struct dune_sighand {
 	struct dune_lock lock;		/* orders calls of rt_sigaction() */
 	u32 sequence;			/* odd while action[changing] is written */
@@ -40,6 +40,24 @@ ALWAYS_INLINE bool is_handler(const struct ksigaction *act)
 ALWAYS_INLINE u64 blocked_by(const struct ksigaction *act, int sig)
 {
 	return act->mask | (act->flags & SA_NODEFER ? 0 : sigbit(sig));
+}
+
+/* What becomes of a process that has no handler of a signal. */
+enum dune_disposition { SIGNAL_IGNORED, SIGNAL_STOPS, SIGNAL_ENDS };
+
+/*
+ * Returns what the signal does whose action is @act, SIG_DFL or SIG_IGN (signal(7)). @fault: it is
+ * that of an access, which is not ignored.
+ */
+ALWAYS_INLINE enum dune_disposition dune_disposition(int sig, const struct ksigaction *act,
+						     bool fault)
+{
+	const u64 ignored = sigbit(SIGCHLD) | sigbit(SIGCONT) | sigbit(SIGURG) | sigbit(SIGWINCH);
+	const u64 stops = sigbit(SIGTSTP) | sigbit(SIGTTIN) | sigbit(SIGTTOU);
+
+	if (!fault && (act->handler == SIG_IGN || (sigbit(sig) & ignored)))
+		return SIGNAL_IGNORED;
+	return sigbit(sig) & stops ? SIGNAL_STOPS : SIGNAL_ENDS;
 }
 
 /* Stores in @real the action that the library installs for the program's @act. */
@@ -85,7 +103,7 @@ void dune_actions_ignore_for_exec(struct dune_thread *t);
 void dune_actions_handle_again(struct dune_thread *t);
 void dune_actions_repair(struct dune_thread *t);
 
-/* The signals that always have the library's handler, for probes of memory (host/fault.c). */
+/* The signals that always have the library's handler, for probes of memory (probe.h). */
 #define PROBE_SIGNALS	(sigbit(SIGSEGV) | sigbit(SIGBUS))
 #define UNBLOCKABLE	(sigbit(SIGKILL) | sigbit(SIGSTOP))
 

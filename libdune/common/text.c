@@ -40,6 +40,18 @@ void dune_text_number(struct dune_line *line, u32 v)
 		put(line, '0' + v / unit % 10);
 }
 
+/* Appends "dune: ", @what, and the number of the error @err, a negative errno, if it is not 0. */
+void dune_text_error(struct dune_line *line, const char *what, long err)
+{
+	dune_text(line, "dune: ");
+	dune_text(line, what);
+	if (err) {
+		dune_text(line, " (error ");
+		dune_text_number(line, -err);
+		dune_text(line, ")");
+	}
+}
+
 /* Writes @line to stderr, whatever file that is now. */
 void dune_text_print(const struct dune_line *line)
 {

@@ -13,6 +13,7 @@ struct dune_line {
 void dune_text(struct dune_line *line, const char *s);
 void dune_text_hex(struct dune_line *line, u64 v);
 void dune_text_number(struct dune_line *line, u32 v);
+void dune_text_error(struct dune_line *line, const char *what, long err);
 void dune_text_print(const struct dune_line *line);
 
 #endif /* LIBDUNE_TEXT_H */

@@ -9,9 +9,7 @@
  * should get, and the handler (signal.c) passes it to the guest.
  */
 #include "host.h"
-
-/* If the same fault comes this often, the kernel does not resolve it. */
-#define MAX_REPEATS	1000
+#include "probe.h"
 
 /* For probes that do not depend on the signals that are queued. */
 static const u32 no_signals;
@@ -60,26 +58,27 @@ bool dune_host_readable(struct dune_thread *t, const void *p, size_t n)
 	return last < USER_END && !probe_silent(t, first, 0) && !probe_silent(t, last, 0);
 }
 
-/*
- * Counts how often the same fault comes without a reason that the host half can find, and
- * ends a process that makes no progress. A system call in between is progress: the
- * program's own, or the library's, which sets the signal mask for each handler.
- */
+/* Ends a process whose faults of one kind do not end: see dune_probe_repeat(). */
 static void count_repeats(struct dune_thread *t)
 {
 	const struct dune_run *run = t->run;
 	u64 calls = run->counters[DUNE_COUNT_SYSCALL_FAST] +
 		    run->counters[DUNE_COUNT_SYSCALL_SLOW] + run->counters[DUNE_COUNT_HOSTCALL];
 
-	if (t->fault_rip != run->regs.rip ||
-	    t->fault_address != run->fault_address || t->fault_calls != calls) {
-		t->fault_rip = run->regs.rip;
-		t->fault_address = run->fault_address;
-		t->fault_calls = calls;
-		t->fault_repeats = 0;
-	}
-	if (++t->fault_repeats > MAX_REPEATS)
+	if (!dune_probe_repeat(t, run->regs.rip, run->fault_address, calls))
 		dune_host_fatal(t, "a page fault that does not end", 0, SIGSEGV);
+}
+
+/* Prints what @text says of @va, and dies, if memory is mapped there. */
+static void unusable(struct dune_thread *t, u64 va, void (*text)(struct dune_line *line, u64 va))
+{
+	struct dune_line line = { .n = 0 };
+
+	if (!dune_host_readable(t, (const void *)va, 1))
+		return;
+	text(&line, va);
+	dune_text_print(&line);
+	dune_host_die(SIGBUS);
 }
 
 /*
@@ -88,25 +87,13 @@ static void count_repeats(struct dune_thread *t)
  */
 void dune_host_no_granule(struct dune_thread *t, u64 va)
 {
-	struct dune_line line = { .n = 0 };
-
-	if (!dune_host_readable(t, (const void *)va, 1))
-		return;
-	dune_text_no_granule(&line, va);
-	dune_text_print(&line);
-	dune_host_die(SIGBUS);
+	unusable(t, va, dune_text_no_granule);
 }
 
 /* Prints that the arena has no page left for a page table, and dies, if @va is mapped. */
 void dune_host_no_pages(struct dune_thread *t, u64 va)
 {
-	struct dune_line line = { .n = 0 };
-
-	if (!dune_host_readable(t, (const void *)va, 1))
-		return;
-	dune_text_no_pages(&line, va);
-	dune_text_print(&line);
-	dune_host_die(SIGBUS);
+	unusable(t, va, dune_text_no_pages);
 }
 
 /* Tells the kernel of a granule that it does not know. One that is not assigned is fatal. */

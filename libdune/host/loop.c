@@ -8,6 +8,7 @@
  * The host half uses neither FPU registers nor libc: the guest's FPU registers
  * and TLS are live while it runs.
  */
+#include "fork.h"
 #include "host.h"
 #include "special.h"
 
@@ -33,13 +34,7 @@ void dune_host_fatal(struct dune_thread *t, const char *what, long err, int sig)
 {
 	struct dune_line line = { .n = 0 };
 
-	dune_text(&line, "dune: ");
-	dune_text(&line, what);
-	if (err) {
-		dune_text(&line, " (error ");
-		dune_text_number(&line, -err);
-		dune_text(&line, ")");
-	}
+	dune_text_error(&line, what, err);
 	if (t && t->run) {
 		dune_text(&line, " at rip ");
 		dune_text_hex(&line, t->run->regs.rip);
@@ -247,16 +242,6 @@ static void do_syscall(struct dune_thread *t, u32 restart)
 		r->rax = ret;
 }
 
-static void no_threads(void)
-{
-	static const char line[] = "dune: threads (CLONE_THREAD) are not supported yet\n";
-	static bool reported;
-
-	if (!reported)
-		sys3(__NR_write, 2, (long)line, sizeof(line) - 1);
-	reported = true;
-}
-
 static void do_hostcall(struct dune_thread *t)
 {
 	struct dune_regs *r = &t->run->regs;
@@ -280,7 +265,7 @@ static void do_hostcall(struct dune_thread *t)
 			r->rax = ret;
 		break;
 	case HC_NO_THREADS:
-		no_threads();
+		dune_fork_no_threads();
 		break;
 	case HC_NO_GRANULE:
 		dune_host_no_granule(t, r->rdi);

@@ -14,6 +14,7 @@
  *
  * common/lock.h describes how fork and vfork treat the library's locks.
  */
+#include "fork.h"
 #include "host.h"
 
 /* Makes the new vCPU of @child start where @tf is loaded (guest/entry.S). */
@@ -80,29 +81,6 @@ static long do_clone(struct dune_thread *t, struct dune_clone *c, u64 stack)
 			       c->args.parent_tid, c->args.child_tid, 0);
 }
 
-/* Releases @l if @child, which is gone, holds it. */
-static void release_lock_of(const struct dune_thread *child, struct dune_lock *l)
-{
-	if (READ_ONCE(l->holder) == dune_lock_holder(child))
-		dune_unlock(l, 0);
-}
-
-/*
- * Releases the locks that @child held when it was killed. @child shared memory with @t
- * and is gone; so no other thread changes the data of these locks meanwhile.
- */
-static void release_locks_of(const struct dune_thread *child, struct dune_thread *t)
-{
-	struct dune_sighand *sh = t->sighand;
-	int i;
-
-	for (i = 0; i < LOCKS; i++)
-		release_lock_of(child, &dune_process.locks[i]);
-	if (READ_ONCE(sh->lock.holder) == dune_lock_holder(child))
-		dune_undo_set_action(sh);
-	release_lock_of(child, &sh->lock);
-}
-
 /*
  * Closes the vCPU of @child, which is gone, if the descriptors that it shared with @t
  * (CLONE_FILES) still have it. A child that no longer shared them may have moved its vCPU to a
@@ -126,7 +104,7 @@ static long clone_shared(struct dune_thread *t, struct dune_clone *c)
 		return -ENOMEM;
 	ret = do_clone(t, c, (u64)child + HOST_STACK_TOP);
 	if (c->flags & CLONE_VFORK)
-		release_locks_of(child, t);
+		dune_fork_release(child, t);
 	if (c->flags & CLONE_SIGHAND)
 		dune_actions_repair(t);
 	if ((c->flags & CLONE_VFORK) && (c->flags & CLONE_FILES))
@@ -140,25 +118,6 @@ static long clone_shared(struct dune_thread *t, struct dune_clone *c)
 	return ret;
 }
 
-/* Takes all locks that a child of @t will use: no other thread is changing their data. */
-static void lock_all(struct dune_thread *t)
-{
-	int i;
-
-	dune_lock(&t->sighand->lock);
-	for (i = 0; i < LOCKS; i++)
-		dune_lock(&dune_process.locks[i]);
-}
-
-static void unlock_all(struct dune_thread *t)
-{
-	int i;
-
-	for (i = LOCKS - 1; i >= 0; i--)
-		dune_unlock(&dune_process.locks[i], 0);
-	dune_unlock(&t->sighand->lock, 0);
-}
-
 /*
  * With CLONE_VFORK all locks are held until the child has executed a program or ended, because the
  * parent waits in the kernel for that long (dune.h has the consequence).
@@ -168,13 +127,13 @@ static long clone_copied(struct dune_thread *t, struct dune_clone *c)
 	struct dune_run *run = t->run;
 	long ret;
 
-	lock_all(t);
+	dune_fork_lock(t);
 	start_at(t, c->tf, c);
 	/* A signal may arrive in the child before it has a vCPU. */
 	WRITE_ONCE(t->run, NULL);
 	ret = do_clone(t, c, 0);
 	WRITE_ONCE(t->run, run);
-	unlock_all(t);
+	dune_fork_unlock(t);
 	return ret;
 }
 
@@ -206,13 +165,9 @@ long dune_host_fork(struct dune_thread *t, struct dune_clone *c)
  */
 static void start_process(struct dune_thread *t)
 {
-	unlock_all(t);
+	dune_fork_unlock(t);
 	dune_thread_cover_others(t);
-	dune_process.threads = t;
-	t->next = NULL;
-	memset(dune_process.old_counters, 0, sizeof(dune_process.old_counters));
-	dune_process.signals = 0;
-	dune_process.forks = 0;
+	dune_fork_begin(t);
 }
 
 /* The start of a new process, which may share all memory but the stack with its parent. */

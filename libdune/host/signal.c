@@ -14,16 +14,9 @@
  * (guest/signal.c), and for good if a vfork child was killed between them.
  */
 #include "host.h"
+#include "probe.h"
 
 typedef void (*native_handler)(int sig, void *info, void *uc);
-
-/* Default actions other than the end of the process (signal(7)). */
-#define IGNORED_BY_DEFAULT	(sigbit(SIGCHLD) | sigbit(SIGCONT) |		\
-				 sigbit(SIGURG) | sigbit(SIGWINCH))
-#define STOPS_BY_DEFAULT	(sigbit(SIGTSTP) | sigbit(SIGTTIN) | sigbit(SIGTTOU))
-
-/* The order is that of dune_thread.held[]: hold() uses index 1 for SIGBUS. */
-static const int probe_signals[] = { SIGSEGV, SIGBUS };
 
 /*
  * Resets the action if @taken has SA_RESETHAND, when the signal is taken and not when its
@@ -40,12 +33,15 @@ static void reset_if_asked(struct dune_sighand *sh, int sig, const struct ksigac
 /* Carries out @act, which is SIG_DFL or SIG_IGN. @fault: the signal is not ignored. */
 static void without_handler(int sig, const struct ksigaction *act, bool fault)
 {
-	if (!fault && (act->handler == SIG_IGN || (sigbit(sig) & IGNORED_BY_DEFAULT)))
-		return;
-	if (sigbit(sig) & STOPS_BY_DEFAULT)
+	switch (dune_disposition(sig, act, fault)) {
+	case SIGNAL_IGNORED:
+		break;
+	case SIGNAL_STOPS:
 		sys3(__NR_kill, sys3(__NR_getpid, 0, 0, 0), SIGSTOP, 0);
-	else
+		break;
+	case SIGNAL_ENDS:
 		dune_host_die(sig);
+	}
 }
 
 /* Runs the handler of a thread that is not in guest mode. */
@@ -79,18 +75,11 @@ static bool before_probe(const struct kucontext *uc)
 	       (rip >= (u64)dune_host_probe_write && rip <= (u64)dune_host_probe_write_insn);
 }
 
-/*
- * Returns whether the signal is the fault of one of the probes of fault.c, which have
- * the address in RDI. A positive code alone does not tell: signals of timers,
- * children and files have one, too. Beyond the end of user space every probe
- * faults, and if the address is not canonical its signal does not contain it.
- */
-static bool in_probe(int sig, const struct ksiginfo *info, const struct kucontext *uc)
+/* Returns whether the signal is the fault of one of the probes of fault.c. */
+static bool in_probe(const struct ksiginfo *info, const struct kucontext *uc)
 {
-	u64 address = uc->mc.rdi;
-
-	return at_probe(uc) && (sigbit(sig) & PROBE_SIGNALS) && info->code > 0 &&
-	       (address >= USER_END || (info->addr ^ address) < PAGE);
+	/* They have the address in RDI. */
+	return at_probe(uc) && is_probe_fault(info, uc->mc.rdi);
 }
 
 /*
@@ -158,18 +147,6 @@ static void abort_call(const struct dune_thread *t, struct kucontext *uc)
 		uc->mc.rip = (u64)dune_host_probe_fail;
 }
 
-/*
- * Keeps a signal that a process sent while a silent probe has it unblocked. A second one
- * while the first is pending is lost, as always with these numbers (signal(7)).
- */
-static void hold(struct dune_thread *t, int sig, const struct ksiginfo *info)
-{
-	if (t->held_set & sigbit(sig))
-		return;
-	t->held[sig == SIGBUS] = *info;
-	t->held_set |= sigbit(sig);
-}
-
 /* Sends to the kernel the signals that were kept. The program's mask is set again. */
 void dune_host_send_held(struct dune_thread *t)
 {
@@ -179,11 +156,11 @@ void dune_host_send_held(struct dune_thread *t)
 
 	t->held_set = 0;
 	for (i = 0; i < 2; i++) {
-		if (!(set & sigbit(probe_signals[i])))
+		if (!(set & sigbit(dune_probe_signals[i])))
 			continue;
 		info = t->held[i];
 		sys4(__NR_rt_tgsigqueueinfo, sys3(__NR_getpid, 0, 0, 0),
-		     sys3(__NR_gettid, 0, 0, 0), probe_signals[i],
+		     sys3(__NR_gettid, 0, 0, 0), dune_probe_signals[i],
 		     (long)&info);
 	}
 }
@@ -222,7 +199,7 @@ void dune_host_handler(int sig, struct ksiginfo *info, struct kucontext *uc)
 {
 	struct dune_thread *t = (void *)((u64)uc & ~(BLOCK_SIZE - 1ULL));
 	struct ksigaction act;
-	bool fault = in_probe(sig, info, uc);
+	bool fault = in_probe(info, uc);
 
 	if (!dune_in_arena(uc)) {
 		run_natively(sig, info, uc);
@@ -234,7 +211,7 @@ void dune_host_handler(int sig, struct ksiginfo *info, struct kucontext *uc)
 		return;
 	}
 	if (t->silent_probe && (sigbit(sig) & PROBE_SIGNALS)) {
-		hold(t, sig, info);
+		dune_probe_hold(t, info);
 		return;
 	}
 	if (!is_handler(&act) && fault) {

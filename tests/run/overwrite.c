@@ -119,11 +119,13 @@ static void overwrite(pid_t pid, const struct range *r)
 	process_vm_writev(pid, &from, 1, &to, 1, 0);
 }
 
+enum place { UNKNOWN, IN_STUB, OUTSIDE };
+
 /*
- * Returns whether the thread, if it is in a system call or stopped, came from the stub. While it
- * executes, the kernel does not report where.
+ * Returns where the thread is in user mode, if it is in a system call or stopped. While it
+ * executes, the kernel does not report that.
  */
-static bool is_in_stub(pid_t pid, unsigned long stub)
+static enum place place_of(pid_t pid, unsigned long stub)
 {
 	char name[64], line[512] = "", *ip;
 	unsigned long address;
@@ -132,18 +134,20 @@ static bool is_in_stub(pid_t pid, unsigned long stub)
 	snprintf(name, sizeof(name), "/proc/%d/syscall", pid);
 	call = fopen(name, "r");
 	if (!call)
-		return true;
+		return UNKNOWN;
 	if (!fgets(line, sizeof(line), call))
 		line[0] = 0;
 	fclose(call);
 	ip = strrchr(line, ' ');
 	if (!ip)
-		return true;		/* "running", or dead */
+		return UNKNOWN;		/* "running", or dead */
 	address = strtoul(ip, NULL, 16);
-	if (address - stub < PAGE || !address)
-		return true;
+	if (!address)
+		return UNKNOWN;
+	if (address - stub < PAGE)
+		return IN_STUB;
 	printf("# %d is at %#lx: %s", pid, address, line);
-	return false;
+	return OUTSIDE;
 }
 
 static pid_t start(const char *run, const char *self)
@@ -184,6 +188,7 @@ int main(int argc, char **argv)
 	srand(getpid());
 	for (end = time(NULL) + atoi(argv[1]); time(NULL) < end; rounds++) {
 		pid_t pid = start(argv[2], argv[0]);
+		enum place place;
 		bool gone = false;
 		int i;
 
@@ -196,8 +201,9 @@ int main(int argc, char **argv)
 			overwrite(pid, &ranges[rand() % n]);
 			written++;
 			usleep(rand() % 2000);
-			seen++;
-			outside += !is_in_stub(pid, stub);
+			place = place_of(pid, stub);
+			seen += place != UNKNOWN;
+			outside += place == OUTSIDE;
 			gone = waitpid(pid, NULL, WNOHANG) == pid;
 		}
 		died += gone;
