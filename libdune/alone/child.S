@@ -21,7 +21,7 @@
 dune_alone_clone_\vendor:
 	pushq	%rbx
 	pushq	%rbp
-	pushq	%r12
+	pushq	%r12			/* aligns the stack for dune_child_copied() */
 	movq	%gs:T_RUN, %rbp
 	movq	%rsi, %rbx
 	movq	%rdi, %rax

@@ -18,7 +18,7 @@
 /* A child that shares memory needs this much of the ring-0 stack. */
 #define CHILD_STACK	(12 * 1024)
 
-/* Describes to the module the call that makes the child. It needs no stack in user mode. */
+/* Fills in the call by which child.S makes the child. The child needs no stack in user mode. */
 static void describe(struct dune_child *child, struct dune_clone *c)
 {
 	child->c = c;
@@ -37,7 +37,10 @@ static void describe(struct dune_child *child, struct dune_clone *c)
 	child->args[3] = c->args.child_tid;
 }
 
-/* The first of a child, whose frame is @tf: it continues after its parent's call, with result 0. */
+/*
+ * What each child does first. @tf: its frame, with which it continues after its parent's call, with
+ * the result 0.
+ */
 static void start(struct dune_thread *t, struct dune_tf *tf, const struct dune_child *child)
 {
 	const struct dune_clone *c = child->c;

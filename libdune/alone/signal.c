@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
  * Signals without a host half: from the run page to the queue (alone.h), from where
- * guest/signal.c delivers them. The kernel's handler of each signal is in the stub, which never
- * returns from it, so all signals stay blocked until guest/signal.c sets the mask.
+ * guest/signal.c delivers them. The kernel's handler of each signal is in the stub and never
+ * returns, so all signals stay blocked until guest/signal.c sets the mask.
  */
 #include "alone.h"
 
@@ -44,8 +44,9 @@ bool dune_alone_take(struct dune_thread *t, struct dune_event *e)
 }
 
 /*
- * Carries out the default action of a signal without a handler. SIGSEGV and SIGBUS always come
- * here, and another signal between the two steps of change_action() (guest/signal.c).
+ * Carries out the default action of a signal for which the program has no handler, while the kernel
+ * has the library's: always for SIGSEGV and SIGBUS, and for any other signal between the two steps
+ * of change_action() (guest/signal.c).
  */
 static void without_handler(const struct dune_thread *t, const struct dune_event *e,
 			    const struct ksigaction *act, bool fault)

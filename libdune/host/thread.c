@@ -80,8 +80,8 @@ long dune_run_map(struct dune_thread *t, int vcpu)
 }
 
 /*
- * Maps private memory where @t's run page is or was, so that the arena has no hole
- * there. Returns whether it is mapped: a limit of the process may not allow it.
+ * Maps ordinary memory (MAP_PRIVATE) where @t's run page is or was, so that the arena has no
+ * hole there. Returns whether it is mapped: a limit of the process may not allow it.
  */
 static bool cover_run_place(const struct dune_thread *t, int rights)
 {
