@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * The page allocator: pages of the arena. Page tables (table.c), the blocks of
- * threads (host/thread.c) and the pages that the program asks for come from here.
+ * The page allocator of a program in ring 0: pages of the arena. Page tables (table.c), the
+ * blocks of threads (host/thread.c) and the pages that the program asks for come from
+ * here. (private/pages.c is the same for a runtime in private memory.)
  *
  * The arena is the memory that the caller of dune_enter() gave, which may grow in
  * its place. Without that it is a small piece of the program's own .bss, which

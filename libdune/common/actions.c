@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * The kernel's actions of signals, where more than one changes: when a process enters, executes
- * another program, or has shared its actions with a child. SIGSEGV and SIGBUS always have the
- * library's handler, for probes of memory.
+ * The kernel's actions of signals, where more than one changes: when a program enters (a runtime's
+ * are in alone/start.c), when a process executes another program, or has shared its actions with a
+ * child. SIGSEGV and SIGBUS always have the library's handler, for probes of memory.
  */
 #include "probe.h"
 #include "process.h"
@@ -110,7 +110,7 @@ static void repair_action(struct dune_sighand *sh, int sig)
  * Repairs the actions when a child with the same handlers (CLONE_SIGHAND) is gone. If it
  * executed a program, a SIGSEGV or SIGBUS that is ignored has no handler in the kernel
  * now (dune_actions_ignore_for_exec()). If it died by a fault, that signal has its default
- * action there (dune_host_die()). Linux does the same if the signal was blocked or
+ * action there (@die of services.h). Linux does the same if the signal was blocked or
  * ignored (force_sig_info_to_task()), and then the parent has the default action,
  * too. Only the library's handler for probes has to come back.
  */

@@ -20,8 +20,8 @@ typedef uint8_t u8;
 #define __noreturn	__attribute__((noreturn))
 
 /*
- * A variable that a runtime writes only while it starts. A runtime that is one image with
- * the library may then make it read-only (dune_runtime.h).
+ * A variable that is written only while the process is set up, or by dune.h's functions that
+ * install handlers. Each page table of a program has this section (arena/core.c).
  */
 #define __ro_after_start __attribute__((section("dune_ro_after_start")))
 #define noinline	__attribute__((noinline))

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-/* Copies for the kernel: see dune_copies.h. run/start/start.c makes their memory. */
+/* Copies for the kernel: see dune_copies.h. alone/start.c records where their memory is. */
 #include "dune_copies.h"
 #include "thread.h"
 

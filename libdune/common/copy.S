@@ -4,8 +4,8 @@
  * library's memcpy() and memset(), which must not fault.
  *
  * For each instruction that may fault there is a place at which execution continues
- * with -EFAULT (fixup.c). The guest half goes there after an exception in the guest, and
- * the host half after a fault of the process's mappings.
+ * with -EFAULT (fixup.c): after an exception in the guest (guest/trap.c), and after a fault of
+ * the process's mappings (host/fault.c or, without a host half, alone/fault.c).
  *
  * Where SMAP is on, RFLAGS.AC is set around the instruction, so that it may reach pages
  * of ring 3.

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Hostcalls: the requests of the guest half to the host half. A hostcall is a
- * hypercall with a bit of the upper half of RAX set; host/loop.c answers it.
+ * Hostcalls: the requests of the guest half to the host half, for services (guest/by_host.c).
+ * A hostcall is a hypercall with a bit of the upper half of RAX set; host/loop.c answers it.
+ * (Without a host half the module and the stub answer the numbers that <linux/dune.h> has
+ * for that case.)
  *
  * DUNE_HOSTCALL | number of a system call: the host half makes that call.
  */
@@ -32,6 +34,7 @@
 /* The arena has no page left for a page table for address rdi. Do as for HC_NO_GRANULE. */
 #define HC_NO_PAGES	(8 * DUNE_HOSTCALL)
 
+/* A child that @make_child of services.h is to make, with a host half or without one. */
 struct dune_clone {
 	struct dune_tf *tf;	/* the caller; the child starts with its copy */
 	long nr;		/* clone or clone3 to call, with: */

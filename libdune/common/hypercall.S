@@ -33,7 +33,7 @@
 /*
  * long dune_hypercall(nr, a0, a1, a2, a3, a4, a5)
  *
- * dune_syscall_forward() has the same arguments, and is for the program's own call: the
+ * dune_syscall_forward() has the same arguments, and is for the program's own call: a
  * host half tells the two apart by the address of the hypercall.
  *
  * long dune_forward_tf(struct dune_tf *tf, nr) is dune_syscall_forward() with the
@@ -71,8 +71,8 @@ dune_forward_tf_call_\vendor:
 	HYPERCALLS vmx, vmcall
 
 /*
- * The same for a process without a host half, where the module can answer that a signal comes
- * before the call (struct dune_signal in <linux/dune.h>).
+ * The same for a process without a host half (alone/calls.c chooses them), where the module can
+ * answer that a signal comes before the call (struct dune_signal in <linux/dune.h>).
  *
  * A call of the library's own is then made in any case. The program's is not: the result is
  * DUNE_AGAIN, and dune_is_again() tells it from a result of that value. A call that the kernel

@@ -41,8 +41,8 @@ DECLARE(vmx);
 static const struct dune_calls svm = CALLS(svm), vmx = CALLS(vmx);
 
 /*
- * AMD's is chosen at first, so that nothing is written on AMD: a page that is never written
- * needs no copy of its own.
+ * AMD's is chosen at first, so that a program writes nothing here on AMD: a page that is never
+ * written needs no copy of its own. (alone/calls.c chooses other functions for a runtime.)
  */
 const struct dune_calls *dune_calls __ro_after_start = &svm;
 long (*dune_hypercall)(long nr, long a0, long a1, long a2, long a3, long a4,

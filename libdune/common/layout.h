@@ -8,12 +8,12 @@
  *	0x0000	the members that are used all the time, with TSS and GDT
  *	0x0400	IST stack for exceptions, three levels of 0x400
  *	0x1000	actions of signals, for some children
- *	0x1858	stack of the host half
+ *	0x1858	stack of the host half, if there is one
  *	0x7a00	the members that are used less often
  *	0x8000	ring-0 stack of the guest half, 32 KB
  *
- * So a thread that does little accesses only two pages. The host half finds its block
- * by masking RSP, the guest half by GS.
+ * So a thread that does little accesses only two pages. The guest half finds its block
+ * by GS, the host half by masking RSP.
  */
 #ifndef LIBDUNE_LAYOUT_H
 #define LIBDUNE_LAYOUT_H

@@ -9,21 +9,23 @@
  * asserts this for threads that have a block.
  *
  * fork. The child has a copy of memory and of the locks, but not of the other threads. So
- * the host half takes all locks before it makes the child, and afterwards both
- * processes release theirs (host/process.c).
+ * the parent takes all locks before it makes the child, and afterwards both processes
+ * release theirs (host/process.c, and alone/process.c without a host half).
  *
  * vfork. A child that shares memory can be killed at any instruction, also while it
- * holds a lock. When it is gone its parent releases what it held (host/process.c). For
- * this a lock records its holder, and the holder's death between any two of its stores
- * leaves data that the next holder can use:
+ * holds a lock. When the child is gone, its parent releases what the child held (in the same
+ * files). For this a lock records the block of its holder. With a host half the child has a block
+ * of its own. Without one it uses its parent's, but the parent waits, and holds no lock. The
+ * holder's death between any two of its stores leaves data that the next holder can use:
  *  - Lists and page tables change by one store, or one compare-and-exchange, each. Pages
  *    that the child had taken from the arena are lost unless a list or a table already has
  *    them, and dune_stats() may count them wrongly. A change of a range may be half made.
- *  - A thread's records about its TLB are in its own block, and end with it.
+ *  - A thread's records about its TLB are in its block. The child's own block ends with the child;
+ *    into a block that both use, the parent puts its own records back.
  *  - The actions of signals are repaired by the parent (dune_undo_set_action()).
  *  - The next holder finishes the assignment of a granule, and a step by which the arena
- *    grows in its place. Such a child never adds the arena's second chunk, since its
- *    parent has done so (dune_page_complete()).
+ *    of a program grows in its place. Such a child never adds the arena's second chunk,
+ *    since its parent has done so (dune_page_complete()).
  * If such a child was made without CLONE_VFORK, or if its parent was killed first, no
  * process learns of its death, and a lock that it held stays held.
  */

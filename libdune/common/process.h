@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * The state of the process, which its threads in Dune mode share: what dune_enter() has set
- * up, the arena, the locks, the actions of signals, and the list of threads.
+ * The state of the process, which its threads in Dune mode share: what dune_enter() or, in a
+ * runtime, alone/start.c has set up, the pages, the locks, the actions of signals, and the list of
+ * threads.
  */
 #ifndef LIBDUNE_PROCESS_H
 #define LIBDUNE_PROCESS_H
@@ -12,7 +13,7 @@
 #include "lock.h"
 #include "sigaction.h"
 
-/* A part of the arena, whose pages are given out from its start (memory/page.c). */
+/* A part of the arena, whose pages are given out from its start (arena/page.c). */
 struct dune_chunk {
 	u64 base, size, used;
 };
@@ -52,10 +53,11 @@ struct dune_process {
 	 * thread is in the guest and never waits for this.
 	 */
 	u32 entering;
-	u32 imported;			/* the handlers from before dune_enter() are recorded */
+	u32 imported;			/* the actions from before the start are recorded */
 	/*
-	 * Written while @entering is set, before the first thread is in the guest, and never
-	 * again: no lock to read these.
+	 * Written before the first thread is in the guest, while @entering is set, and never
+	 * again: no lock to read these. A runtime has one thread, which writes them in ring 0,
+	 * and @smap last (dune_runtime_close()).
 	 */
 	u32 ready;			/* all that threads share is set up */
 	u32 smap;			/* CR4.SMAP is set; without it STAC may be #UD */
@@ -94,7 +96,7 @@ CHECK_OFFSET(struct dune_process, smap, P_SMAP);
 
 extern struct dune_process dune_process;
 
-/* The base is read after the size, since set_chunk() of memory/page.c writes it first. */
+/* The base is read after the size, since set_chunk() of arena/page.c writes it first. */
 static inline bool in_chunk(const struct dune_chunk *c, u64 at)
 {
 	u64 size = READ_ONCE(c->size);

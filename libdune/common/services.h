@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * What ring 0 cannot do by one hypercall. With a host half it asks that one (guest/by_host.c). In
- * a process that has none, a runtime in private memory, ring 0 does it by itself (alone/). Each has
- * its library, with one of the two.
+ * The services: what ring 0 cannot do by one hypercall. This table is where the ways of the two
+ * kinds of program part. In a program in ring 0 (libdune.a) the host half does this work, and
+ * guest/by_host.c asks it. A runtime in private memory (libdune-runtime.a) has no host half: ring 0
+ * itself does the work (alone/). Each library has one of the two tables.
  *
  * @action:	rt_sigaction() of the kernel: sets @real and stores the old action in @old, if they
  *		are not NULL
@@ -22,7 +23,7 @@
  * @no_threads:	prints once that threads are not supported
  * @no_granule:	no granule is left for the address. If memory is mapped there, prints a
  *		message, and dies by SIGBUS. Called by dune_pf_early()
- * @no_pages:	the arena has no page left for a page table for the address; does the same
+ * @no_pages:	no page is left for a page table for the address; does the same
  * @die:	ends the process by the signal's default action, core dump and all
  * @bad_stack:	prints that a stack in ring 0 cannot be used, and dies by SIGSEGV
  */

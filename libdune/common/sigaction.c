@@ -2,12 +2,15 @@
 /*
  * Actions of signals: see sigaction.h.
  *
- * The host half's handler reads them while any code, of its own thread or of
+ * A host half's handler reads them while any code, of its own thread or of
  * another, may be changing them, and waits for nothing: its own thread continues
  * only after it. So the old action stays readable until the new one is complete, and
  * a count shows the reader which of the two to take (Linux calls it a latch).
  * Writers take the lock. All of this needs only compiler barriers: the processor
  * reorders neither stores with stores nor loads with loads (APM vol. 2, 7.2).
+ *
+ * Without a host half nothing reads during a change. There the old action is needed when a
+ * vfork child was killed in one (dune_undo_set_action()).
  */
 #include "sigaction.h"
 #include "process.h"
@@ -20,7 +23,10 @@ void dune_real_action(int sig, const struct ksigaction *act, struct ksigaction *
 	if (!is_handler(act) && !(sigbit(sig) & PROBE_SIGNALS))
 		return;
 	real->handler = dune_process.handler;
-	/* SA_ONSTACK is for threads outside: the kernel has no alternate stack of others. */
+	/*
+	 * The program's SA_ONSTACK is for threads outside. Of the others the kernel has no
+	 * alternate stack, or it has the library's (@handler_flags).
+	 */
 	real->flags = (act->flags & (SA_NOCLDSTOP | SA_NOCLDWAIT | SA_ONSTACK | SA_RESTART)) |
 		      dune_process.handler_flags | SA_SIGINFO | SA_RESTORER;
 	real->restorer = dune_process.restorer;

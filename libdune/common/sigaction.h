@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
  * The program's actions of signals (struct dune_sighand), and the actions that the
- * library installs in the kernel in their place. Both halves install them: the
- * guest half for rt_sigaction(), the host half for the actions from before
- * dune_enter(). For SA_RESETHAND the host half does when it queues a signal, and the
- * guest half when it queues one for a fault in the guest.
+ * library installs in the kernel in their place. It installs them for rt_sigaction()
+ * (guest/signal.c); for the actions from before dune_enter() (actions.c; of a runtime
+ * the native start does so, and alone/start.c records them); and for SA_RESETHAND when a
+ * signal is queued (host/signal.c or alone/signal.c; guest/signal.c for a fault in the
+ * guest).
  */
 #ifndef LIBDUNE_SIGACTION_H
 #define LIBDUNE_SIGACTION_H
@@ -27,7 +28,10 @@ struct dune_sighand {
 	int changing;
 };
 
-/* host/signal.c and host/entry.S: the handler that the kernel calls, and its return */
+/*
+ * host/signal.c and host/entry.S: the handler that the kernel calls if there is a host half, and
+ * its return. Without a host half the handler is in the stub, and nothing returns from it.
+ */
 void dune_host_handler(int sig, struct ksiginfo *info, struct kucontext *uc);
 void dune_host_restorer(void);
 

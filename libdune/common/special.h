@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
  * The special system calls: those that the kernel cannot simply make for the guest,
- * with the work of each half of the library for them. All other calls are one
- * hypercall, which the module carries out (entry.S).
+ * with the library's work for them. All other calls are one hypercall, which the module
+ * carries out (entry.S).
  *
  *	X(arg, name, guest, host)
  *
@@ -10,8 +10,9 @@
  * with interrupts off, on the thread's ring-0 stack, and returns the result, a negative
  * errno number, or DUNE_AGAIN. (That of rt_sigreturn has replaced the frame; its result is
  * not used.)
- * @host: the action of host/loop.c when the call alone arrives there, by
- * HC_SYSCALL(), or because something watches the thread:
+ * @host: the action of the part of the library that makes the call itself. With a host half that is
+ * host/loop.c: the call arrives there by HC_SYSCALL(), or because something watches the thread.
+ * Without one it is alone/special.c, which gets the calls of dune_sys_service() only:
  *
  *	CALL		makes the call
  *	REFUSE		ENOSYS: a child or a return needs the caller's frame
@@ -42,7 +43,7 @@
 	X(arg, vfork, dune_sys_clone, REFUSE)				\
 	/* the guest's own FS and GS bases */				\
 	X(arg, arch_prctl, dune_sys_arch_prctl, CALL)			\
-	/* calls that the host half has to know of */			\
+	/* with a mask or to another CPU: @special of services.h */	\
 	X(arg, rt_sigsuspend, dune_sys_service, MASK_RDI)		\
 	X(arg, ppoll, dune_sys_service, MASK_R10)			\
 	X(arg, epoll_pwait, dune_sys_service, MASK_R8)			\
@@ -52,10 +53,10 @@
 	X(arg, sched_setaffinity, dune_sys_service, NEW_CPU)
 
 /*
- * Calls that are special in the host half alone. The module never makes them for a guest
- * (slow_calls[] of kernel/dune/hypercall.c), so each arrives there. Without a host half only
- * those of HC_SYSCALL() do. The stub makes exit() without EXIT's other work, since the process has
- * only this thread, and the module refuses the others.
+ * Calls that are special in host/loop.c alone. The module never makes them for a guest
+ * (slow_calls[] of kernel/dune/hypercall.c), so each arrives there. Without a host half they are
+ * not special: the stub makes exit(), which needs nothing else since the process has only this
+ * thread, and the module refuses the others. (dune_execveat() is the way of a runtime.)
  *
  *	EXEC		makes the call; until it returns, the kernel ignores SIGSEGV and
  *			SIGBUS if the program ignores them

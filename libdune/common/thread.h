@@ -3,10 +3,12 @@
  * The block of a thread in Dune mode: all of the library's state of this thread, with its
  * stacks. layout.h has a map of it.
  *
- * A thread's block is used by its guest half, its host half and its signal
- * handler in the host half. They never run at the same time: the guest half
- * does not run while the host half does, and the handler returns before either
- * continues. So the block needs no lock, only compiler barriers.
+ * A thread's block is used by its guest half and, if it has one, by its host half
+ * and the host half's signal handler. They never run at the same time: the guest
+ * half does not run while the host half does, and the handler returns before either
+ * continues. Without a host half no signal interrupts ring 0, and a vfork child that
+ * uses the block keeps its parent waiting. So the block needs no lock, only compiler
+ * barriers.
  */
 #ifndef LIBDUNE_THREAD_H
 #define LIBDUNE_THREAD_H
@@ -19,11 +21,12 @@
 #include "sigaction.h"
 
 /*
- * A signal on its way from the host half's handler to the program's. While one
- * is queued, the host blocks all signals that have handlers. So the queue holds
- * that one, any signals to which another thread gives a handler in the meantime,
- * and a fault that the guest half puts first. When only one place is left, all
- * signals are blocked.
+ * A signal on its way to the program's handler: host/signal.c or, without a host half,
+ * alone/signal.c puts it into the queue, and guest/signal.c delivers it. While one is
+ * queued, the kernel blocks all signals that have handlers. So the queue holds that one,
+ * any signals to which another thread gives a handler in the meantime, and a fault
+ * that the guest half puts first. When only one place is left, all signals are
+ * blocked. (Without a host half all are blocked from the first one on.)
  */
 struct dune_sigentry {
 	struct ksiginfo info;
@@ -103,7 +106,7 @@ struct dune_thread {
 	u64 mask;			/* while nsig is not 0: what the guest half will set */
 	u64 temp_mask;			/* of sigsuspend() and similar calls */
 	u32 temp_mask_on;
-	u32 silent_probe;		/* a probe runs whose fault sends no signal */
+	u32 silent_probe;		/* host/fault.c: a probe runs whose fault sends no signal */
 	u64 held_set;			/* SIGSEGV and SIGBUS that came during such a probe */
 	u64 frames, frames_end;		/* without a host half: the kernel's stack for signals */
 	struct dune_copies copies;	/* without a host half */
@@ -115,7 +118,7 @@ struct dune_thread {
 	struct dune_sighand own_sighand; /* of a child that shares memory only */
 	u8 host_stack[HOST_STACK_TOP - IST1_TOP - sizeof(struct dune_sighand)];
 
-	/* how a new vCPU starts: that of dune_enter(), or a child's (host/process.c) */
+	/* with a host half, how a new vCPU starts: dune_enter()'s, or a child's (host/process.c) */
 	struct dune_state state;
 	struct dune_regs regs;
 	struct dune_tf *child_tf;	/* gets rax = 0 and child_rsp */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * The services of a host half (services.h): each is a hostcall or a hypercall, which host/loop.c
- * answers.
+ * The services (common/services.h) of a program in ring 0: each is a system call by hypercall, or
+ * a hostcall, which host/loop.c answers.
  */
 #include "guest.h"
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * fork, vfork, clone and clone3 in the guest. All of them become one request to
- * the host half (struct dune_clone, host/process.c).
+ * fork, vfork, clone and clone3 in the guest. Each of them becomes a struct dune_clone, of which
+ * a service makes the child (@make_child of services.h): host/process.c or, without a host half,
+ * alone/process.c.
  */
 #include "guest.h"
 

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * Signals in the guest half: the signals that the host half has queued
- * (host/signal.c) become frames on the program's stack (sigframe.c), and so do
+ * Signals in the guest half: the signals that host/signal.c or, without a host half,
+ * alone/signal.c has queued become frames on the program's stack (sigframe.c), and so do
  * faults in the guest. And the system calls about handlers.
  *
  * From the moment that a signal is queued until the last hypercall of
- * dune_signal_irq() the host blocks all handled signals, SIGSEGV and SIGBUS. So
- * the queue grows only by a fault of the guest and by signals to which another
- * thread has given a handler in the meantime. Each entry's oldmask is the mask
- * that is restored when its handler returns: that of the code, or of the older entry's
- * handler, which it interrupts. So it contains what the actions of all older entries block. A
- * fault can therefore be put first: what its action blocks is or'ed into all later masks. If a
- * frame is lost, dune_signal_irq() makes the masks after it anew.
+ * dune_signal_irq() the kernel blocks all handled signals, SIGSEGV and SIGBUS; without a
+ * host half it blocks all signals. So the queue grows only by a fault of the guest and by
+ * signals to which another thread has given a handler in the meantime. Each entry's
+ * oldmask is the mask that is restored when its handler returns: that of the code, or of
+ * the older entry's handler, which it interrupts. So it contains what the actions of all
+ * older entries block. A fault can therefore be put first: what its action blocks is or'ed
+ * into all later masks. If a frame is lost, dune_signal_irq() makes the masks after it anew.
  */
 #include "guest.h"
 
@@ -174,7 +174,7 @@ static long change_action(struct dune_sighand *sh, int sig,
 
 	dune_assert_held(&sh->lock);
 	if (act) {
-		/* Before the kernel is told: the host half's handler reads this. */
+		/* Before the kernel is told: a signal that comes at once is queued with this. */
 		dune_set_action(sh, sig, act);
 		dune_real_action(sig, act, &real);
 	}

@@ -2,8 +2,8 @@
 /*
  * System calls in the guest. Most are passed on to the kernel by one hypercall.
  * Those in the table of special.h concern the caller's registers, signal frames
- * or the descriptors of vCPUs: the functions that it names do them (fd.c,
- * signal.c, process.c, arch_prctl.c), or the services do (common/services.h).
+ * or the descriptors of vCPUs: the functions that it names carry them out (fd.c,
+ * signal.c, altstack.c, process.c, arch_prctl.c), or a service (common/services.h).
  */
 #include "guest.h"
 #include "special.h"

@@ -47,7 +47,7 @@ static long read_info(int dev, struct dune_info *info)
 
 /*
  * Fills dune_process.info, and at the first time sets up what depends on it. Until the handlers
- * that it reports are taken over (dune_host_import()), each call reads it anew: if dune_enter()
+ * that it reports are taken over (dune_actions_import()), each call reads it anew: if dune_enter()
  * failed, the program may have set others since. Returns 0 or an error, with which the next call
  * tries again.
  */

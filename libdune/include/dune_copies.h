@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Copies for the kernel, which cannot read or write the memory of a runtime in private memory
- * (dune_runtime.h). Whatever such a runtime passes to a system call by a pointer is therefore a
- * copy, in one of two places:
+ * Copies for the kernel. The memory of a runtime (dune_runtime.h) is private: the kernel cannot
+ * read or write it. Whatever ring 0 passes to a system call by a pointer is therefore a copy, in
+ * one of two places:
  *
  *	window	private memory, too, but the process can read it, at the addresses after the
  *		stub (DUNE_PRIVATE_SHOWN in <linux/dune.h>). Ring 0 alone can write it. For what
@@ -20,9 +20,9 @@
  * Both places are stacks: what was taken last is given back first. A system call of the program
  * leaves both as it has found them.
  *
- * Only such a runtime calls these functions. A thread has copies of its own. A child with a copy
- * of the memory has its own, too, with the same contents at the same addresses. A vfork child has
- * its parent's, above what its parent has taken.
+ * Only a runtime, and the library in it, call these functions. A thread has copies of its own. A
+ * child with a copy of the memory has its own, too, with the same contents at the same addresses. A
+ * vfork child has its parent's, above what its parent has taken.
  */
 #ifndef DUNE_COPIES_H
 #define DUNE_COPIES_H

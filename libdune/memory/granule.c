@@ -5,12 +5,13 @@
  * granules of 1 GB, to the gigabytes of the address space that page tables lead to
  * (uapi: struct dune_granule).
  *
- * These tables are the assignment; the kernel has a copy that can be late. A new
- * vCPU is told all granules (a child after fork has its parent's tables, while
- * the kernel has none for it). The kernel is told of a granule that was assigned
- * later when it reports the first access as a fault. So assigning one takes no
- * system call, and can be done anywhere: in ring 0 on the way into a page fault,
- * in the host half, before there is a vCPU.
+ * These tables are the assignment; the kernel has a copy that can be late. A vCPU that a
+ * host half makes is told all granules (a child after fork has its parent's tables,
+ * while the kernel has none for it). Without a host half the module gives a child the
+ * granules that it knows of the parent (DUNE_MAKE_CHILD). The kernel is told of any other
+ * granule when it reports the first access as a fault. So assigning one takes no system
+ * call, and can be done anywhere: in ring 0 on the way into a page fault, in the host
+ * half, before there is a vCPU.
  *
  * A granule is never taken back: entries that cannot be found may lead to it.
  */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
  * This header declares the functions that the files of this folder have for each other
- * and for the layers above: pages of the arena, page tables, guest-physical addresses, the
- * TLB. Both halves call them, unless a comment names one half.
+ * and for the layers above: pages, page tables, guest-physical addresses, the TLB. Both
+ * halves call them, unless a comment names one half.
  */
 #ifndef LIBDUNE_MEMORY_H
 #define LIBDUNE_MEMORY_H

@@ -14,7 +14,7 @@ void dune_text_no_granule(struct dune_line *line, u64 va)
 	dune_text(line, " is in one more: place mappings closer together\n");
 }
 
-/* The arena has no page left for a page table for the gigabyte around @va. */
+/* No page is left for a page table for the gigabyte around @va. */
 void dune_text_no_pages(struct dune_line *line, u64 va)
 {
 	dune_text(line, "dune: the arena is full (");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * Counters: the kernel's, from the page that each vCPU shares with the process,
- * and the library's own. Any thread may ask for them, from outside, too.
+ * Counters: the kernel's, from the page that the kernel shares with each vCPU's thread (struct
+ * dune_run), and the library's own. Any thread may ask for them, from outside, too.
  */
 #include "memory.h"
 #include "thread.h"

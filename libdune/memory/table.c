@@ -20,8 +20,7 @@
 static struct dune_lock *const tables_lock = &dune_process.locks[LOCK_TABLES];
 
 /*
- * Returns a table without entries, or NULL if the arena is full or no granule is left
- * for it.
+ * Returns a table without entries, or NULL if no page is left, or no granule for it.
  */
 dune_pte *dune_table_new(void)
 {
@@ -40,7 +39,7 @@ dune_pte *dune_table_new(void)
 	return t;
 }
 
-/* Gives @t back to the arena. No entry may lead to it any more. */
+/* Gives @t back. No entry may lead to it any more. */
 void dune_table_free(dune_pte *t)
 {
 	__atomic_fetch_sub(&dune_process.tables, 1, __ATOMIC_RELAXED);
