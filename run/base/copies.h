@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Copies for the kernel, which cannot read the runtime's own memory once the program runs
- * (<dune_copies.h>, which says what belongs into the window and what into the scratch). These
- * functions also work before dune_enter(), where the kernel gets the runtime's memory itself.
+ * Copies for the kernel, which cannot read the runtime's own memory. <dune_copies.h> describes what
+ * belongs into the window and what into the scratch.
  */
 #ifndef DUNE_RUN_COPIES_H
 #define DUNE_RUN_COPIES_H

@@ -63,7 +63,7 @@ void call_mincore(struct dune_tf *tf)
 
 /*
  * Three arrays of equally many items. The kernel does not write the status in
- * ascending order, so the guard region does not protect from it.
+ * ascending order, so a check of its start would not be enough.
  */
 void call_move_pages(struct dune_tf *tf)
 {

@@ -4,11 +4,11 @@
  * pointers, so the numbers that are forwarded are listed one by one: a type all of
  * whose numbers are harmless today gets numbers with pointers in a future kernel.
  * A number in the list is flat for every driver that knows it: its argument is a
- * value, or a structure without pointers and descriptors, shorter than the guard
- * region (so that the check of its start in syscalls.def was enough). The few numbers
- * whose argument is a descriptor, or has a pointer or descriptors inside, are in
- * call_ioctl(): the descriptors are checked, and a structure is checked and forwarded
- * as a copy. All others give ENOTTY, as from a driver that does not have them.
+ * value, or a structure without pointers and descriptors, whose start is checked as
+ * that of any pointer (P in syscalls.def). The few numbers whose argument is a
+ * descriptor, or has a pointer or descriptors inside, are in call_ioctl(): the
+ * descriptors are checked, and a structure is checked and forwarded as a copy. All others
+ * give ENOTTY, as from a driver that does not have them.
  */
 #include "calls.h"
 #include "copies.h"

@@ -81,9 +81,9 @@ static long map_segment(int fd, const Elf64_Phdr *p, u64 bias)
 
 /*
  * Reserve @size bytes for all segments of an image, in one piece. @flags has
- * MAP_FIXED_NOREPLACE, or the kernel chooses a place. The kernel does not know that the
- * supervisor range is taken. Returns the beginning, which may be address 0, or -errno, which
- * is -ENOMEM also if something is mapped at @at, for instance the guard region.
+ * MAP_FIXED_NOREPLACE, or the kernel chooses a place. Returns the beginning, which may be
+ * address 0, or -errno, which is -ENOMEM also if something is mapped at @at, for instance
+ * the supervisor range.
  */
 static long reserve(u64 at, u64 size, int flags)
 {

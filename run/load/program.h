@@ -9,7 +9,7 @@
 void program_set(int fd);
 /* Its name; empty if it is not known. */
 const char *program_name(void);
-/* Show the name to the kernel. To be called once, after dune_enter(). */
+/* Show the name to the kernel, for good. To be called once, when the program is loaded. */
 void program_show(void);
 /* Where the kernel finds it then. */
 u64 program_shown(void);

@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #define BELOW	65536		/* bytes of the arrays that are the program's */
-#define MANY	600000		/* items of 4 bytes reach beyond the guard region */
+#define MANY	600000		/* items of 4 bytes reach beyond the supervisor range */
 
 static void test_arrays(void)
 {

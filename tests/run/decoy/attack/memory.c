@@ -9,8 +9,7 @@
 /*
  * move_pages() stores the status of a page that it cannot move at once, and of
  * those before it only when they were moved: the first store may be as far up
- * as there are pages. Wide enough to jump over the guard region, this takes
- * memory.
+ * as there are pages. Wide enough to jump over the stub, this takes memory.
  */
 void wide_move(void)
 {
