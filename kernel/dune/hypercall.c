@@ -10,10 +10,10 @@
  * process. A call that depends on the frame with which user mode entered the kernel always takes
  * the slow path. So does a call that a stub refuses, which has an error there and is not made.
  *
- * A number from DUNE_HOSTCALL on is a message to the host half. Without a host half
- * (DUNE_STUB_EVENTS) it is a request to the stub: a privileged call, which the stub makes even if
- * it would be refused, or a probe of an address (event.c). What the host half decides about an
- * interrupted call, the guest then decides itself.
+ * A number from DUNE_HOSTCALL on is a message to the host half. Without a host half it is a request
+ * (event.c): the stub makes a privileged call, which is not refused, or probes an address; or the
+ * module itself makes a child's vCPU, adds private memory, or has the stub use another descriptor.
+ * What the host half decides about an interrupted call, the guest then decides itself.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 

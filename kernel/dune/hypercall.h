@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Hypercalls, which are system calls, or for the host half or the stub: hypercall.c.
+ * Hypercalls: system calls, messages to the host half, and requests to the module or the stub:
+ * hypercall.c.
  */
 #ifndef DUNE_HYPERCALL_H
 #define DUNE_HYPERCALL_H

@@ -5,9 +5,10 @@
  *
  * This file starts and stops the parts. The story continues in vm.c (an open file), vcpu.c
  * (its vCPUs), stub.c (how user mode runs them without DUNE_RUN), event.c (the same without a host
- * half), run.c (the run loop), and in exit.c, fault.c and hypercall.c (the work after an exit). The
- * memory that a guest sees is in memory/. vcpu_ops.h declares the vendors' parts, svm/ and vmx/.
- * Below all of this are virt/, which owns the CPUs' virtualization, and x86/.
+ * half), child.c (the vCPUs of its children), run.c (the run loop), and in exit.c, fault.c and
+ * hypercall.c (the work after an exit). The memory that a guest sees is in memory/. vcpu_ops.h
+ * declares the vendors' parts, svm/ and vmx/. Below all of this are virt/, which owns the CPUs'
+ * virtualization, and x86/.
  *
  * Names: the prefix dune_ is for what user mode or Linux sees: the interface of <linux/dune.h>,
  * the tracepoints, and the two structures whose files user mode holds, struct dune_vm and

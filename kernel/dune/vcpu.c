@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A vCPU is a file: made by a thread, used by that thread, gone with its last reference.
- * This file has the operations on that file, and makes and renews it. The most
- * frequent operation, a run, is in run.c, and the way in which a stub calls it in stub.c.
+ * A vCPU is a file, which is gone with its last reference. One thread uses it: the one that made
+ * it, or the child for which it was made (child.c). This file has the operations on that file, and
+ * makes and renews it. The most frequent operation, a run, is in run.c, and the way in which a stub
+ * calls it in stub.c.
  */
 #include <linux/anon_inodes.h>
 #include <linux/fdtable.h>
@@ -310,7 +311,7 @@ int vcpu_create(struct dune_vm *vm, u32 flags)
  * has a number; @file has none. Returns 0, and then takes over the reference to @file, or
  * -EBADF if @old is not at @fd.
  *
- * The ioctl that calls this may use @old without a reference of its own, as may
+ * The ioctl or lseek() that calls this may use @old without a reference of its own, as may
  * any system call of a process with one thread. The last reference is dropped on the
  * way to user mode at the earliest (fput()), so @old lives until then.
  */

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 WITH Linux-syscall-note */
 /*
- * The interface between dune.ko and the host half of libdune.
+ * The interface between dune.ko and libdune.
  *
  * It has the shape of KVM's: an open /dev/dune is an address space (that of
  * the process which opened it), DUNE_CREATE_VCPU makes a vCPU of the calling
- * thread, and DUNE_RUN runs that vCPU until something needs the host half.
+ * thread, and DUNE_RUN runs that vCPU until something needs libdune's part in user
+ * mode, the host half. A process can have a stub in place of the host half
+ * (struct dune_stub).
  *
  * Guest-physical memory is the process's own address space. On AMD the second
  * level is the process's own page table (dune_info.granules is 0), and a
@@ -13,8 +15,9 @@
  * and CR3 is the virtual address of its root. On Intel, with any width of
  * physical addresses, the guest-physical space is handed out in granules of
  * 1 GB, each to an aligned gigabyte of the process (DUNE_MAP_GRANULE), since
- * on most of Intel's processors it is smaller than the process's. User mode
- * keeps the list: a child made by fork() gives it to its own vCPU.
+ * on most of Intel's processors it is smaller than the process's. The process
+ * keeps the list: a child made by fork() gives it to its own vCPU, but for one whose
+ * vCPU was made by DUNE_MAKE_CHILD, which has the granules already.
  *
  * At other guest-physical addresses an address space can have private memory
  * (DUNE_ADD_PRIVATE), which only its own guests can reach. Each open /dev/dune
@@ -214,14 +217,12 @@ struct dune_granule {
  * the guests can write them. So what a guest passes to a system call there is what the kernel
  * reads. An address space has one window at most.
  *
- * The ioctl fails with ENOTTY if dune_info.private_pages is 0, with EINVAL for
- * no pages, for both flags and for an @address that does not fit to @flags, with EEXIST for a
- * second window, with ENOSPC if the address space would have more than
- * dune_info.private_pages, with ENOMEM, with
- * EBUSY while the computer hibernates, and with EINTR for a fatal signal. If it
- * fails, nothing was added, with one exception: if another thread unmaps the argument during the
- * call, EFAULT can mean that the pages were added and their address was not
- * returned.
+ * The ioctl fails with ENOTTY if dune_info.private_pages is 0, with EINVAL for no pages, for both
+ * flags and for an @address that does not fit to @flags, with EEXIST for a second window, with
+ * ENOSPC if the address space would have more than dune_info.private_pages, with ENOMEM, with EBUSY
+ * while the computer hibernates, and with EINTR for a fatal signal. If it fails, nothing was added,
+ * with one exception: if another thread unmaps the argument during the call, EFAULT can mean that
+ * the pages were added and their address was not returned.
  */
 struct dune_private {
 	__u32 size;
