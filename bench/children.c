@@ -12,6 +12,7 @@
 #define _GNU_SOURCE
 #include "bench.h"
 
+#include <errno.h>
 #include <limits.h>
 #include <spawn.h>
 #include <string.h>
@@ -23,8 +24,12 @@ static void end_of(pid_t child)
 {
 	int status;
 
-	if (child < 0 || waitpid(child, &status, 0) != child || status)
+	if (child < 0 || waitpid(child, &status, 0) != child)
 		die("the child");
+	if (status) {
+		fprintf(stderr, "the child has ended: status %#x\n", status);
+		exit(1);
+	}
 }
 
 static void make_child(void)
@@ -41,12 +46,14 @@ static void make_child(void)
 static void copy_files(void)
 {
 	char command[2 * PATH_MAX];
+	int status;
 
 	snprintf(command, sizeof(command),
 		 "mkdir -p " FILES " && cp -L /bin/true /lib64/ld-linux-x86-64.so.2 "
 		 "/lib/x86_64-linux-gnu/libc.so.6 %s " FILES, runtime_path());
-	if (system(command))
-		die(command);
+	status = system(command);
+	if (status)
+		command_failed(command, status);
 }
 
 static void spawn_true(void)
@@ -56,7 +63,9 @@ static void spawn_true(void)
 	char *environment[] = { NULL };
 	pid_t child;
 
-	if (posix_spawn(&child, linker, NULL, NULL, argv, environment))
+	/* Returns the error, and does not set errno. */
+	errno = posix_spawn(&child, linker, NULL, NULL, argv, environment);
+	if (errno)
 		die(linker);
 	end_of(child);
 }
