@@ -2,8 +2,8 @@
 /*
  * A system call that the module does not make for a guest, by the stub (struct dune_stub in
  * <linux/dune.h>), as in the sandbox: it is executed in user mode, and the guest gets its result.
- * The guest is that of the module's tests, in ring 0, so the sandbox's way from ring 3 and its check
- * are not measured. A flag forces this path, as in slow.c.
+ * The guest is that of the module's tests, in ring 0, so the sandbox's way from ring 3 and its
+ * check are not measured. A flag forces this path, as in slow.c.
  */
 #define _GNU_SOURCE
 #include "bench.h"

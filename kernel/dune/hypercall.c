@@ -37,7 +37,7 @@
 
 /*
  * System calls that take the slow path: always, or, in the last two groups, if is_slow_now()
- * says so.
+ * returns true.
  */
 static const u16 slow_calls[] = {
 	/* They read, replace or continue the thread's user registers, frame or stack. */

@@ -16,7 +16,7 @@
 /* The instruction since the label 9 has @length bytes. */
 .macro CHECK_LENGTH length:req
 	.if . - 9b - \length
-	.error "an instruction of the stub has another length than stub.h says"
+	.error "an instruction of the stub has another length than in stub.h"
 	.endif
 .endm
 

@@ -318,7 +318,7 @@ static void processes(void)
 		o = in_child(make_in_child, (void *)m, 20);
 		ok(!o.code && shared->result[0] > 0 && shared->result[1] == shared->result[0] &&
 		   WTERMSIG(shared->result[2]) == m->signal && !shared->count == !m->framed,
-		   "the process that %s makes dies, and its parent goes on (%s, %ld, %ld, status %#lx, %ld bytes)",
+		   "the process that %s makes dies, its parent continues (%s, %ld, %ld, %#lx, %ld bytes)",
 		   m->name, outcome_text(o), shared->result[0], shared->result[1],
 		   shared->result[2], shared->count);
 	}

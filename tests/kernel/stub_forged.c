@@ -3,7 +3,7 @@
  * The frame of a signal lies in the process's memory, and a guest without a host half
  * (DUNE_STUB_EVENTS) learns from it what became of its call. A tracer moves the thread to
  * DUNE_STUB_SIGNAL with a frame of its own. Fails when a frame gives a guest that makes a call
- * anything else than what dune.h says, when a frame changes a register of a guest that makes
+ * anything else than what dune.h describes, when a frame changes a register of a guest that makes
  * none, or when the process survives a frame that cannot be read.
  */
 #define _GNU_SOURCE
@@ -175,7 +175,7 @@ static void end(int pid, const char *what)
 		ptrace(PTRACE_DETACH, pid, 0, 0);
 	kill(pid, SIGKILL);
 	o = wait_child(pid, 10);
-	ok(o.signal == SIGKILL, "%s: the process goes on until it is killed (%s)", what,
+	ok(o.signal == SIGKILL, "%s: the process continues until it is killed (%s)", what,
 	   outcome_text(o));
 }
 

@@ -6,7 +6,7 @@
  * anybody but a guest can write the window, or can take a part of it away or put something else
  * in its place; when a child with a copy of the memory reads its parent's window, or a child of
  * vfork another one than its parent's; when a window outlives its mapping; and when ring 0 adds
- * pages, or executes a program, in another way than <linux/dune.h> says.
+ * pages, or executes a program, in another way than <linux/dune.h> describes.
  */
 #define _GNU_SOURCE
 #include "by_fork.h"

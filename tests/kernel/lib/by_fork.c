@@ -25,8 +25,8 @@ long child_clone(long nr, u64 flags)
 }
 
 /*
- * Makes a child that begins at the label 2, and then the process for it. The parent goes on at the
- * label 3.
+ * Makes a child that begins at the label 2, and then the process for it. The parent continues at
+ * the label 3.
  */
 #define MAKE_AND_CLONE			\
 	"lea 2f(%%rip), %%rdi\n"	\

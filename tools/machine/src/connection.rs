@@ -171,10 +171,10 @@ impl AsFd for Connection {
 }
 
 /// Polls until something is ready, and then returns `None`; a signal does not end the wait. Once
-/// the limit is over, it returns the limit's time. What arrived until then must still be read: this process
-/// may have been stopped, or may have waited for a slow reader of its output. So the first call
-/// after the limit looks at what is ready. Later calls with the same limit do not: a machine that
-/// never stops sending would otherwise never end.
+/// the limit is over, it returns the limit's time. What arrived until then must still be read: this
+/// process may have been stopped, or may have waited for a slow reader of its output. So the first
+/// call after the limit looks at what is ready. Later calls with the same limit do not: a machine
+/// that never stops sending would otherwise never end.
 pub(crate) fn wait(
     fds: &mut [PollFd],
     mut limit: Option<&mut Limit>,

@@ -63,7 +63,7 @@ impl KernelLog {
     }
 
     /// The last lines, and before them as many from the first error on: a processor that
-    /// does not go on is reported again and again, and the first report tells most.
+    /// does not continue is reported again and again, and the first report tells most.
     pub fn excerpt(&self, lines: usize) -> String {
         let records = &self.records;
         let end = records.len().saturating_sub(lines);

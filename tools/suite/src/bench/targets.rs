@@ -81,7 +81,7 @@ enum Vendor {
 
 enum Rule {
     /// Dune's figure is at most `most` times the baseline's, plus the program's allowance,
-    /// and it has exactly this many exits. `plus` says what the allowance is.
+    /// and it has exactly this many exits. `plus` describes the allowance.
     TimesBaseline { most: f64, exits: Option<u32>, plus: Option<&'static str> },
     /// The baseline's figure is at least `least` times Dune's.
     BaselineTimes { least: f64 },
