@@ -8,7 +8,7 @@
 
 . "$(dirname "$0")/lib/sandbox.bash"
 
-# rows LIST: the names in a list of special.h, with what the host half does
+# rows LIST: the names in a list of special.h, with their actions in its column @host
 rows() {
 	sed -n "/^#define $1(/,/[^\\\\]\$/ {
 		s/^\tX(arg, \([a-z_0-9]*\), [a-zA-Z_0-9]*, \([A-Z_]*\).*/\1 \2/p
