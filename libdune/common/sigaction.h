@@ -17,7 +17,7 @@ struct dune_thread;
 
 /*
  * The actions that the program set with rt_sigaction(). Only the functions below write
- * them, or read them without the lock, which the host half's handler does not take.
+ * them, or read them without the lock, which code that queues a signal does not take.
  */
 struct dune_sighand {
 	struct dune_lock lock;		/* orders calls of rt_sigaction() */

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /* Messages about memory that the library cannot use. */
 #include "memory.h"
+#include "place.h"
 
 /* No granule is left for the gigabyte around @va. */
 void dune_text_no_granule(struct dune_line *line, u64 va)
@@ -17,10 +18,9 @@ void dune_text_no_granule(struct dune_line *line, u64 va)
 /* No page is left for a page table for the gigabyte around @va. */
 void dune_text_no_pages(struct dune_line *line, u64 va)
 {
-	dune_text(line, "dune: the arena is full (");
+	dune_text(line, "dune: " PAGES_OF " is full (");
 	dune_text_number(line, dune_page_bytes() / 1024);
 	dune_text(line, " KB in use), and the first access to the gigabyte around ");
 	dune_text_hex(line, va);
-	dune_text(line, " takes a page for its page table: split fewer large pages, ");
-	dune_text(line, "or give dune_enter() a larger arena\n");
+	dune_text(line, " takes a page for its page table: " PAGES_ADVICE "\n");
 }

@@ -54,11 +54,14 @@ static void *take_new(u64 count)
 		if (at < 0)
 			return NULL;
 		own->next = at;
+		barrier();
 		own->spare = count > STEP ? count : STEP;
 	}
 	at = own->next;
-	own->next += count * PAGE;
+	/* All pages that are spare have been added, at each instruction (lock.h). */
 	own->spare -= count;
+	barrier();
+	own->next += count * PAGE;
 	return table_at(at);
 }
 

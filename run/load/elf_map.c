@@ -7,7 +7,6 @@
 #include "elf_headers.h"
 #include "elf_image.h"
 #include "page.h"
-#include "super_range.h"
 #include "sys.h"
 
 #include <asm/unistd.h>
@@ -90,10 +89,6 @@ static long reserve(u64 at, u64 size, int flags)
 	long room = SYS6(__NR_mmap, at, size, PROT_NONE,
 			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | flags, -1, 0);
 
-	if (room >= 0 && meets_super_range(room, size)) {
-		SYS2(__NR_munmap, room, size);
-		return -ENOMEM;
-	}
 	return room == -EEXIST ? -ENOMEM : room;
 }
 
