@@ -7,55 +7,65 @@
  */
 #define _GNU_SOURCE
 #include "bench.h"
-#include "by_stub.h"
-#include "guest.h"
-#include "rseq.h"
+#include "by_events.h"
+#include "child.h"
 
 #include <sys/syscall.h>
 #include <unistd.h>
 
-static uint64_t sample[ROUNDS], nothing[ROUNDS];
-static uint64_t exits_before, exits_after;
-static struct guest g;
+/* What the guest leaves for the parent: it ends with its process. */
+static struct shared {
+	uint64_t sample[ROUNDS], nothing[ROUNDS];
+	uint64_t exits;
+} *shared;
 
 static uint64_t exits(void)
 {
-	return g.run->counters[DUNE_COUNT_EXITS] - g.run->counters[DUNE_COUNT_INTERRUPT];
+	return event_run->counters[DUNE_COUNT_EXITS] - event_run->counters[DUNE_COUNT_INTERRUPT];
 }
 
 /* In the guest. */
-static u64 make_calls(void *unused)
+static void make_calls(void)
 {
-	uint64_t t;
+	uint64_t before, t;
 	int i;
 
 	for (i = 0; i < ROUNDS; i++) {
 		t = now();
-		nothing[i] = now() - t;
+		shared->nothing[i] = now() - t;
 	}
-	exits_before = exits();
+	before = exits();
 	for (i = 0; i < ROUNDS; i++) {
 		t = now();
 		hypercall0(SYS_getpid);
-		sample[i] = now() - t;
+		shared->sample[i] = now() - t;
 	}
-	exits_after = exits();
+	shared->exits = exits() - before;
+}
+
+static u64 measure(void *unused)
+{
+	event_slow(true);
+	/* The first time, pages of the program are read that the guest does not have yet. */
+	make_calls();
+	make_calls();
 	return 0;
+}
+
+static void measure_in_child(void *unused)
+{
+	event_start(0, measure, NULL);
 }
 
 int main(void)
 {
 	uint64_t on_linux = MEASURE(syscall(SYS_getpid));
-	char *stub;
 
-	rseq_drop();
-	stub = stub_open(&g);
-	g.run->flags = DUNE_RUN_SLOW_SYSCALL;
-	/* The first time, pages of the program are read that the guest does not have yet. */
-	if (stub_call(&g, stub, make_calls, NULL) != GUEST_DONE ||
-	    stub_call(&g, stub, make_calls, NULL) != GUEST_DONE)
-		die("a run by the stub");
-	figure("getpid_native", on_linux, median(sample, ROUNDS) - median(nothing, ROUNDS),
-	       (double)(exits_after - exits_before) / ROUNDS);
+	shared = shared_alloc(sizeof(*shared));
+	if (in_child(measure_in_child, NULL, 60).code)
+		die("a guest that runs by the stub");
+	figure("getpid_native", on_linux,
+	       median(shared->sample, ROUNDS) - median(shared->nothing, ROUNDS),
+	       (double)shared->exits / ROUNDS);
 	return 0;
 }

@@ -270,7 +270,8 @@ static long serve(struct guest *g)
 	return raw_syscall(nr, r->rdi, r->rsi, r->rdx, r->r10, r->r8, r->r9);
 }
 
-enum guest_end guest_hostcall(struct guest *g)
+/* After DUNE_EXIT_HOSTCALL: what the guest says by it, with g->value, and g->frame of a trap. */
+static enum guest_end guest_hostcall(struct guest *g)
 {
 	g->value = g->run->regs.rdi;
 	switch (g->run->regs.rax) {

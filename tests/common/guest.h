@@ -119,8 +119,6 @@ void guest_prepare(struct guest *g, unsigned int ring, u64 (*fn)(void *arg), voi
 void guest_prepare_code(struct guest *g, const void *rip);
 /* Run the guest and serve its system calls and faults, until one of enum guest_end. */
 enum guest_end guest_resume(struct guest *g);
-/* After DUNE_EXIT_HOSTCALL: what the guest says by it, with g->value, and g->frame of a trap. */
-enum guest_end guest_hostcall(struct guest *g);
 /* guest_prepare() for ring 0 and guest_resume(). */
 enum guest_end guest_call(struct guest *g, u64 (*fn)(void *arg), void *arg);
 /* The same in ring 3. */

@@ -515,17 +515,17 @@ static void enter_stolen(void *arg)
 {
 	int pidfd = syscall(SYS_pidfd_open, shared->pid, 0);
 	int fd = syscall(SYS_pidfd_getfd, pidfd, shared->vcpu, 0);
+	struct dune_stub argument;
 
 	if (fd < 0)
 		child_fails("pidfd_getfd: %m");
 	event_open();
-	if (stub_bind(&event_guest, event_stub))
+	if (event_bind(&argument, DUNE_STUB_EVENTS, EVENT_VECTOR))
 		child_fails("no stub");
 	/* This descriptor is the vCPU's. Another file has no such request (ENOTTY). */
 	if (!ioctl(fd, DUNE_RUN, 0) || errno != EPERM)
 		child_fails("DUNE_RUN: %m");
 	stub_enter(event_stub, fd);
-	_exit(0);
 }
 
 /* Another process gets the maker's descriptor, and has a stub at the same place. */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * The stub's page defends itself, in a process one of whose threads executes it all the time.
- * A call that unmaps it, or maps something else in its place, kills all processes that share the
+ * The stub's page defends itself, in a process one of whose threads always runs a guest by it. A
+ * call that unmaps it, or maps something else in its place, kills all processes that share the
  * memory before they can execute that. No call makes it writable or writes it. A call that only
  * takes its entry out of the page table does no harm. A child inherits it. Fails when a thread
  * executes other code at the stub's address, when such a process lives on, when a child does not
@@ -11,7 +11,7 @@
  */
 #define _GNU_SOURCE
 #include "child.h"
-#include "by_stub.h"
+#include "by_events.h"
 #include "tap.h"
 #include "timing.h"
 
@@ -28,9 +28,9 @@
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
+#include <ucontext.h>
 #include <unistd.h>
 
-static struct guest g;
 static char *stub;
 
 #define ROOM	(64 * 4096)
@@ -38,32 +38,68 @@ static char *stub;
 /* Shared with the children. */
 static volatile unsigned long *executed, *replaced, *after, *sharer;
 
-/* mov $1, %eax; ret */
-static const unsigned char other_code[] = { 0xb8, 1, 0, 0, 0, 0xc3 };
+/* movabs $replaced, %rax; lock incq (%rax); mov $1, %eax; ret. put_other_code() has the address. */
+static const unsigned char other_code[] = {
+	0x48, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0xf0, 0x48, 0xff, 0x00, 0xb8, 1, 0, 0, 0, 0xc3,
+};
 
-/* Calls the RET at DUNE_STUB_LEAVE: returns its own RAX, or 1 if other_code is there. */
+/* Returns from the stub, instead of its UD2. */
+static void leave_stub(int sig, siginfo_t *info, void *context)
+{
+	greg_t *r = ((ucontext_t *)context)->uc_mcontext.gregs;
+
+	r[REG_RIP] = *(greg_t *)r[REG_RSP];
+	r[REG_RSP] += 8;
+	r[REG_RAX] = r[REG_RAX] != -EBADF;
+}
+
+/* Calls DUNE_STUB_ENTER without a descriptor: returns 0, or 1 if other_code is there. */
 static long execute(void)
 {
-	long ret = 0;
+	struct sigaction sa = { .sa_sigaction = leave_stub, .sa_flags = SA_SIGINFO }, old;
+	long ret, rdi = -1;
 
-	asm volatile("call *%1" : "+a"(ret) : "r"(stub + DUNE_STUB_LEAVE) : "memory");
+	sigaction(SIGILL, &sa, &old);
+	asm volatile("call *%[stub]"
+		     : "=a"(ret), "+D"(rdi)
+		     : [stub] "r"(stub + DUNE_STUB_ENTER), "S"(0), "d"(0)
+		     : "rcx", "r11", "memory", "cc");
+	sigaction(SIGILL, &old, NULL);
 	return ret;
 }
 
-static void *execute_always(void *arg)
+/* In the guest. Each call is made in the stub, which is where a page is replaced, too. */
+static u64 execute_always(void *ppid)
 {
+	event_slow(true);
 	for (;;) {
-		if (execute())
+		if (hypercall0(SYS_getppid) != (long)ppid)
 			(*replaced)++;
 		(*executed)++;
 	}
-	return NULL;
+	return 0;
+}
+
+/* A thread that runs a guest by the stub, in the middle of @room. */
+static void *run_guest(void *room)
+{
+	event_open();
+	event_stub = mmap((char *)room + ROOM / 2, 4096, PROT_READ, MAP_SHARED | MAP_FIXED,
+			  event_guest.fd, DUNE_STUB_OFFSET);
+	if (event_stub == MAP_FAILED)
+		child_fails("mmap of the stub: %m");
+	stub = event_stub;
+	event_enter(0, execute_always, (void *)(long)getppid());
 }
 
 static void put_other_code(char *page)
 {
+	volatile unsigned long *counter = replaced;
+	char *code = page + 4096 - sizeof(other_code);
+
 	memset(page, 0x90, 4096);
-	memcpy(page + 4096 - sizeof(other_code), other_code, sizeof(other_code));
+	memcpy(code, other_code, sizeof(other_code));
+	memcpy(code + 2, &counter, sizeof(counter));
 }
 
 static char *other_page(void)
@@ -217,18 +253,13 @@ static void prepare(void)
 	char *room;
 
 	*executed = 0;
-	guest_open(&g);
 	/* Around the stub there is nothing that the threads need. */
 	room = mmap(NULL, ROOM, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	stub = mmap(room + ROOM / 2, 4096, PROT_READ, MAP_SHARED | MAP_FIXED, g.fd,
-		    DUNE_STUB_OFFSET);
-	if (stub == MAP_FAILED)
-		child_fails("mmap of the stub: %m");
-	if (execute())
-		child_fails("the stub does not return");
-	pthread_create(&thread, NULL, execute_always, NULL);
+	pthread_create(&thread, NULL, run_guest, room);
 	if (!WAIT_FOR(*executed > 1000, 5))
 		child_fails("the thread does not execute the stub");
+	if (execute())
+		child_fails("the stub is not executed");
 }
 
 static void be_killed(void *arg)
@@ -269,13 +300,13 @@ static int write_by_mem(void)
 {
 	int fd = open("/proc/self/mem", O_RDWR);
 
-	return fails_with(pwrite(fd, other_code, 6, (long)stub + DUNE_STUB_LEAVE), EIO,
+	return fails_with(pwrite(fd, other_code, 6, (long)stub + DUNE_STUB_CALL), EIO,
 			  "/proc/self/mem");
 }
 
 static int write_by_vm(void)
 {
-	struct iovec from = { (void *)other_code, 6 }, to = { stub + DUNE_STUB_LEAVE, 6 };
+	struct iovec from = { (void *)other_code, 6 }, to = { stub + DUNE_STUB_CALL, 6 };
 
 	return fails_with(process_vm_writev(getpid(), &from, 1, &to, 1, 0), EFAULT,
 			  "process_vm_writev");
@@ -344,7 +375,7 @@ static int trace(void)
 	if (!tracer) {
 		if (ptrace(PTRACE_ATTACH, pid, 0, 0) || waitpid(pid, &status, 0) != pid)
 			_exit(77);
-		bad = ptrace(PTRACE_POKETEXT, pid, stub + DUNE_STUB_LEAVE, 0x90909090) != -1;
+		bad = ptrace(PTRACE_POKETEXT, pid, stub + DUNE_STUB_CALL, 0x90909090) != -1;
 		ptrace(PTRACE_DETACH, pid, 0, 0);
 		_exit(bad);
 	}
@@ -394,6 +425,8 @@ int main(void)
 	int status = 0;
 
 	begin(120);
+	if (!event_vcpus())
+		return done();
 	/* The sharer becomes a child of this process when its parent has died. */
 	prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
 	executed = shared;

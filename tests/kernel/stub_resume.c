@@ -3,16 +3,15 @@
  * After a call that the stub has made, the run resumes the one before it and does not load the
  * vCPU again. It does load the vCPU if something may have changed since: after a call that changes
  * what is looked up once for each run, after another vCPU was loaded, when the thread was switched
- * away from, and at DUNE_STUB_ENTER. Fails when a run loads the vCPU where it need not, or
+ * away from, and after a signal. Fails when a run loads the vCPU where it need not, or
  * continues with the old state where it must load it; then the guest would use a TLB tag that
  * another one has, and user mode would get the old base of GS. The loads are counted by a probe
  * on svm_vcpu_load(). VT-x loads the vCPU in each run.
  */
 #define _GNU_SOURCE
-#include "by_stub.h"
+#include "by_events.h"
 #include "child.h"
 #include "cpu.h"
-#include "rseq.h"
 #include "tap.h"
 #include "timing.h"
 #include "tracing.h"
@@ -20,120 +19,168 @@
 #include <asm/prctl.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #define CALLS	20
 
-static struct guest g, other;
-static char *stub;
+/* Loads of each guest: for its first run, and after event_slow(). */
+#define OTHER_LOADS	2
+
+/* What children leave for the parent. */
+static volatile struct shared {
+	u64 wrong;	/* results */
+	u64 handled;	/* signals, or runs of the second vCPU */
+	u64 base;
+} *shared;
+
 static bool counts;	/* the probe exists */
+static int guest_cpu;
 
 static u64 getppids(void *arg)
 {
-	u64 wrong = 0;
-
 	for (int i = 0; i < CALLS; i++)
-		wrong += hypercall0(SYS_getppid) != (long)arg;
-	return wrong;
+		shared->wrong += hypercall0(SYS_getppid) != (long)arg;
+	return 0;
 }
 
 static u64 prctls(void *arg)
 {
-	u64 wrong = 0;
-
 	for (int i = 0; i < CALLS; i++)
-		wrong += hypercall3(SYS_prctl, PR_GET_DUMPABLE, 0, 0) != (long)arg;
-	return wrong;
+		shared->wrong += hypercall3(SYS_prctl, PR_GET_DUMPABLE, 0, 0) != (long)arg;
+	return 0;
 }
 
 static u64 sleeps(void *arg)
 {
-	u64 wrong = 0;
+	static struct timespec short_time = { .tv_nsec = 2000000 };
 
 	for (int i = 0; i < CALLS; i++)
-		wrong += hypercall3(SYS_nanosleep, (long)arg, 0, 0) != 0;
-	return wrong;
+		shared->wrong += hypercall3(SYS_nanosleep, (long)&short_time, 0, 0) != 0;
+	return 0;
+}
+
+static void take_signal(const struct dune_signal *signal)
+{
+	shared->handled++;
+	event_unblock(0);
 }
 
 /* The signal comes before the call returns to the stub. */
 static u64 kills(void *arg)
 {
-	u64 wrong = 0;
+	long pid = hypercall0(SYS_getpid);
 
-	for (int i = 0; i < CALLS; i++)
-		wrong += hypercall3(SYS_kill, (long)arg, SIGUSR1, 0) != 0;
-	return wrong;
+	for (int i = 0; i < CALLS; i++) {
+		shared->wrong += hypercall3(SYS_kill, pid, SIGUSR1, 0) != 0 || event_again();
+		event_take();
+	}
+	return 0;
 }
 
-static volatile int handled;
-
-static void run_other(int sig)
-{
-	guest_prepare(&other, 0, guest_return, (void *)1);
-	if (guest_resume(&other) == GUEST_DONE)
-		handled++;
-}
-
-static void run_none(int sig)
-{
-	handled++;
-}
+static int first, second;	/* copies of the descriptors of both vCPUs */
 
 /*
- * Runs fn(arg) by the stub. The vCPU is loaded at least @least times and at most @most times, where
- * the host's own interrupts may add some switches.
+ * The stub continues with the second vCPU, whose guest has the stub continue with the first one.
+ * The loads for the second one's privileged calls do not depend on what is tested.
  */
-static void loads(const char *name, u64 (*fn)(void *arg), void *arg, int least, int most)
+static u64 swaps(void *arg)
 {
-	enum guest_end end = GUEST_ERROR;
-	bool good = false;
-	int n = 0;
-
-	for (int i = 0; i < 5 && !good; i++) {
-		handled = 0;
-		trace_clear();
-		end = stub_call(&g, stub, fn, arg);
-		n = counts ? trace_count("loaded") : least;
-		good = end == GUEST_DONE && !g.value && n >= least && n <= most;
-	}
-	ok(good, "%s: %d to %d loads (%s, value %lu, %d)", name, least, most,
-	   guest_end_name(&g, end), g.value, n);
+	for (int i = 0; i < CALLS; i++)
+		shared->wrong += hypercall3(SYS_dup2, second, event_guest.fd, 0) !=
+				 event_guest.fd;
+	return 0;
 }
 
-static void with_handler(void (*handler)(int sig))
+static u64 swap_back(void *arg)
 {
-	struct sigaction sa = { .sa_handler = handler };
-
-	sigaction(SIGUSR1, &sa, NULL);
+	for (;;) {
+		shared->handled++;
+		privileged(SYS_dup2, first, event_guest.fd, 0, 0);
+	}
+	return 0;
 }
 
 static u64 set_gs(void *arg)
 {
-	long err = hypercall3(SYS_arch_prctl, ARCH_SET_GS, (long)arg, 0);
+	static u64 base;
 
+	shared->wrong += hypercall3(SYS_arch_prctl, ARCH_SET_GS, (long)arg, 0) != 0;
 	/* Exits after which a saved base would be loaded. */
-	return (u64)err + getppids((void *)(long)-1) - CALLS;
+	for (int i = 0; i < CALLS; i++)
+		hypercall0(SYS_getppid);
+	hypercall3(SYS_arch_prctl, ARCH_GET_GS, (long)&base, 0);
+	shared->base = base;
+	return 0;
 }
 
-static void gs_base(void)
-{
-	unsigned long base = 0;
-	enum guest_end end = stub_call(&g, stub, set_gs, (void *)0x12345000);
+static struct subject {
+	const char *name;
+	u64 (*fn)(void *arg);
+	void *arg;
+	int least, most;	/* loads; the host's own interrupts may add some switches */
+	u64 handled;
+} subjects[] = {
+	{ "calls that change nothing", getppids, NULL, 0, 2, 0 },
+	{ "calls of the module's list", prctls, NULL, CALLS, CALLS + 3, 0 },
+	{ "calls that switch threads", sleeps, NULL, CALLS, 2 * CALLS + 3, 0 },
+	{ "calls that a signal follows", kills, NULL, CALLS, CALLS + 3, CALLS },
+	{ "calls after which another vCPU runs", swaps, NULL, 2 * CALLS, 2 * CALLS + 3, CALLS },
+	{ "arch_prctl()", set_gs, (void *)0x12345000, 2, 4, 0 },
+};
 
-	syscall(SYS_arch_prctl, ARCH_GET_GS, &base);
-	syscall(SYS_arch_prctl, ARCH_SET_GS, 0);
-	ok(end == GUEST_DONE && !g.value && base == 0x12345000,
-	   "arch_prctl() in the stub sets the base of GS (%s, value %lu, %#lx)",
-	   guest_end_name(&g, end), g.value, base);
+static u64 body(void *subject)
+{
+	const struct subject *s = subject;
+
+	if (s->fn == kills) {
+		event_stack();
+		event_catch(SIGUSR1, 0);
+	}
+	event_slow(true);
+	return s->fn(s->arg);
 }
 
-/* What user mode writes to the run page meanwhile does not direct the guest. */
-static void write_rip(int sig)
+static void body_in_child(void *arg)
 {
-	handled++;
-	g.run->regs.rip = 0x1000;
+	struct subject *s = arg;
+
+	pin_to(guest_cpu);
+	if (s->fn == getppids)
+		s->arg = (void *)(long)getppid();
+	if (s->fn == prctls)
+		s->arg = (void *)(long)prctl(PR_GET_DUMPABLE);
+	event_on_signal = take_signal;
+	event_open();
+	if (s->fn == swaps) {
+		second = event_second(swap_back, NULL);
+		first = dup(event_guest.fd);
+	}
+	event_enter(0, body, s);
+}
+
+static void loads(struct subject *s)
+{
+	struct outcome o = { .code = -1 };
+	bool good = false;
+	int n = 0;
+
+	for (int i = 0; i < 5 && !good; i++) {
+		memset((void *)shared, 0, sizeof(*shared));
+		trace_clear();
+		o = in_child(body_in_child, s, 20);
+		n = counts ? trace_count("loaded") - OTHER_LOADS : s->least;
+		/* The two privileged calls before event_slow(). */
+		if (counts && s->fn == kills)
+			n -= 2;
+		good = !o.code && !shared->wrong && n >= s->least && n <= s->most;
+	}
+	ok(good, "%s: %d to %d loads (%s, %lu wrong, %d)", s->name, s->least, s->most,
+	   outcome_text(o), shared->wrong, n);
+	if (s->handled)
+		is(shared->handled, s->handled, "which comes each time");
 }
 
 static void remove_probe(void)
@@ -152,38 +199,21 @@ static void make_probe(void)
 
 int main(void)
 {
-	static struct timespec short_time = { .tv_nsec = 2000000 };
-
 	begin(120);
-	rseq_drop();
-	stub = stub_open(&g);
-	guest_open(&other);
-	pin_to(usable_cpu(0));
-	g.run->flags = DUNE_RUN_SLOW_SYSCALL;
-	if (guest_vmx) {
+	shared = shared_alloc(sizeof(*shared));
+	if (!event_vcpus())
+		return done();
+	guest_cpu = usable_cpu(0);
+	pin_to(usable_cpu(1));
+	if (!is_amd()) {
 		skip("VT-x loads the vCPU in each run", "loads of the vCPU");
 	} else {
 		make_probe();
 		if (!counts)
 			skip("no kprobe events here", "loads of the vCPU");
 	}
-	loads("calls that change nothing", getppids, (void *)(long)getppid(), 1, 3);
-	loads("calls of the module's list", prctls, (void *)(long)prctl(PR_GET_DUMPABLE), CALLS,
-	      CALLS + 3);
-	loads("calls that switch threads", sleeps, &short_time, CALLS, 2 * CALLS + 3);
-	with_handler(run_none);
-	loads("calls that are followed by a handler", kills, (void *)(long)getpid(), 1, 3);
-	with_handler(run_other);
-	loads("calls that are followed by a run of another vCPU", kills, (void *)(long)getpid(),
-	      2 * CALLS, 2 * CALLS + 3);
-	is(handled, CALLS, "which came each time");
-	gs_base();
-	if (guest_vmx) {
-		skip("VT-x reads the registers in each run", "the run page's registers");
-	} else {
-		with_handler(write_rip);
-		loads("calls during which the run page is written", kills, (void *)(long)getpid(),
-		      1, 3);
-	}
+	for (unsigned int i = 0; i < sizeof(subjects) / sizeof(subjects[0]); i++)
+		loads(&subjects[i]);
+	is(shared->base, 0x12345000, "arch_prctl() in the stub sets the base of GS");
 	return done();
 }

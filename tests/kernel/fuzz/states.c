@@ -25,7 +25,6 @@ static struct guest *g;
 static u8 *code;
 static struct state_counts *counts;
 static u64 state;	/* of the random numbers */
-static void *stub;	/* of the process's vCPU, or NULL */
 
 void states_begin(struct guest *guest, u8 *page, struct state_counts *c)
 {
@@ -317,8 +316,7 @@ static void random_run(void)
 	counts->regs = *r;
 	memcpy(counts->code, code, sizeof(counts->code));
 	for (int i = 0; i < STATE_RUNS; i++) {
-		/* The calls of the guest that leave it for DUNE_RUN are then made. */
-		long err = stub && chance(2) ? stub_enter(stub, g->fd) : guest_run(g);
+		long err = guest_run(g);
 
 		counts->runs++;
 		if (err) {
@@ -372,17 +370,6 @@ static void random_ioctl(void)
 		raw_syscall(SYS_mmap, 0, below(4) * 4096, below(8),
 			    chance(2) ? MAP_SHARED : MAP_PRIVATE, fd,
 			    below(3) * 4096);
-}
-
-/* Binds the vCPU to a stub, which also refuses some of the guest's calls from then on. */
-static void make_stub(void)
-{
-	if (stub)
-		return;
-	rseq_drop();
-	stub = mmap(NULL, (1 + below(4)) * 4096, PROT_READ, MAP_SHARED, g->fd, DUNE_STUB_OFFSET);
-	if (stub == MAP_FAILED || stub_bind(g, stub))
-		stub = NULL;
 }
 
 /* The first of these signals enters the guest by the stub. All are blocked from then on. */
@@ -516,8 +503,6 @@ void states_run(u64 seed)
 	state = mix(seed) ?: 1;
 	if (chance(100))
 		run_to_the_end();
-	if (chance(40))
-		make_stub();
 	if (chance(5))
 		random_ioctl();
 	else

@@ -100,12 +100,32 @@ static u64 body_and_exit0(void *arg)
 	return 0;
 }
 
-void event_start(unsigned int ring, u64 (*fn)(void *arg), void *arg)
+int event_second(u64 (*fn)(void *arg), void *arg)
+{
+	static char stack[65536] __attribute__((aligned(64)));
+	struct dune_create_vcpu create = { .size = sizeof(create) };
+	struct guest second = event_guest;
+	struct dune_stub argument = {
+		.size = sizeof(argument), .flags = DUNE_STUB_EVENTS, .address = (u64)event_stub,
+		.irq_vector = EVENT_VECTOR,
+		.regs = {
+			.rip = (u64)guest_start0, .rbx = (u64)fn, .rdi = (u64)arg,
+			.rsp = (u64)stack + sizeof(stack), .rflags = X86_EFLAGS_FIXED,
+		},
+	};
+
+	second.fd = ioctl(event_guest.dev, DUNE_CREATE_VCPU, &create);
+	if (second.fd < 0 || guest_set_state(&second, &second.state) ||
+	    ioctl(second.fd, DUNE_SET_STUB, &argument))
+		child_fails("no second vCPU: %s", strerror(errno));
+	return second.fd;
+}
+
+void event_enter(unsigned int ring, u64 (*fn)(void *arg), void *arg)
 {
 	struct dune_stub argument;
 	long err;
 
-	event_open();
 	guest_trap_handler = on_trap;
 	body = fn;
 	guest_prepare(&event_guest, ring, ring ? body_and_exit : body_and_exit0, arg);
@@ -121,10 +141,13 @@ void event_start(unsigned int ring, u64 (*fn)(void *arg), void *arg)
 		child_fails("DUNE_SET_STUB: %s", strerror(-err));
 	private_show(&event_guest, argument.run & -LARGE_PAGE);
 	event_run = (void *)(PRIVATE_AT + argument.run % LARGE_PAGE);
-	asm volatile("jmp *%[stub]"
-		     : : [stub] "r"(event_stub + DUNE_STUB_ENTER), "b"(event_guest.fd),
-			 "D"(event_guest.fd), "d"(0) : "memory");
-	__builtin_unreachable();
+	stub_enter(event_stub, event_guest.fd);
+}
+
+void event_start(unsigned int ring, u64 (*fn)(void *arg), void *arg)
+{
+	event_open();
+	event_enter(ring, fn, arg);
 }
 
 static void start_and_end(void *arg)
@@ -148,6 +171,13 @@ struct kernel_action {
 };
 
 #define SA_RESTORER	0x04000000
+
+/* The flags are read when a run begins. One begins after a privileged call. */
+void event_slow(bool slow)
+{
+	event_run->flags = slow ? DUNE_RUN_SLOW_SYSCALL : 0;
+	privileged(SYS_getpid, 0, 0, 0, 0);
+}
 
 long event_catch(int nr, u64 flags)
 {

@@ -58,7 +58,17 @@ bool event_vcpus(void);
 void event_open(void);
 /* DUNE_SET_STUB with @flags and @vector: 0 or -errno. */
 long event_bind(struct dune_stub *argument, u32 flags, u32 vector);
-/* event_open(), bind, and run fn(arg) in ring @ring; its result is the process's exit status. */
+/*
+ * After event_open(): make another vCPU of the same address space and bind it to event_stub. In
+ * ring 0 it begins with fn(arg), which must not return. Returns its descriptor.
+ */
+int event_second(u64 (*fn)(void *arg), void *arg);
+/*
+ * After event_open(): bind event_guest to event_stub, and run fn(arg) in ring @ring. Its result is
+ * the process's exit status.
+ */
+void event_enter(unsigned int ring, u64 (*fn)(void *arg), void *arg) __attribute__((noreturn));
+/* Both event_open() and event_enter(). */
 void event_start(unsigned int ring, u64 (*fn)(void *arg), void *arg) __attribute__((noreturn));
 
 /* ---- called inside the guest, in ring 0 */
@@ -69,6 +79,8 @@ static inline long privileged(long nr, long a, long b, long c, long d)
 	return hypercall(DUNE_HOSTCALL | nr, a, b, c, d, 0, 0);
 }
 
+/* Let user mode make every system call from now on (DUNE_RUN_SLOW_SYSCALL), or not. */
+void event_slow(bool slow);
 /* Set the kernel's action of signal @nr to the stub, with more flags, by a privileged call. */
 long event_catch(int nr, u64 flags);
 /* Make an alternate stack for frames, of EVENT_STACK_SIZE bytes. Returns its lowest address. */

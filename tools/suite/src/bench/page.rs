@@ -33,9 +33,8 @@ can differ a little from the same figure in its own row. The slow path is forced
 (`DUNE_RUN_SLOW_SYSCALL`), so neither side of its row includes the cost of ptrace, audit or a
 tracepoint itself. `getpid_slow` is the slow path of a program that uses libdune, whose host half
 makes the call. In `getpid_native` the stub makes the call, as in the sandbox ([decision
-0054](decisions/0054-stub-page-and-closed-list.md)), but for a guest in ring 0 that has a host half:
-in the sandbox the way from ring 3 and the check come on top, as in `getpid_ring3`, and about 50
-instructions because there is no host half.
+0054](decisions/0054-stub-page-and-closed-list.md)), but for a guest in ring 0: in the sandbox the
+way from ring 3 and the check come on top, as in `getpid_ring3`.
 ";
 
 /// The targets that are not Intel's own.
