@@ -49,7 +49,6 @@ static int copy_state(struct dune_vcpu *child, struct dune_vcpu *parent)
 	child->stub = parent->stub;
 	child->pkru = parent->pkru;
 	child->signal_vector = parent->signal_vector;
-	child->events = parent->events;
 	child->mapped = parent->mapped;
 	return 0;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A vCPU whose thread has no host half (DUNE_STUB_EVENTS in <linux/dune.h>): the stub is all that
+ * A vCPU whose thread has no host half (struct dune_stub in <linux/dune.h>): the stub is all that
  * the thread executes in user mode. What a host half would do is done by ring 0 of the guest, to
  * which the module passes faults (fault.c) and signals.
  *
@@ -78,7 +78,6 @@ long event_bind(struct dune_vcpu *vcpu, const struct dune_stub *argument, u64 *g
 	vcpu->mapped = true;
 	vcpu->pkru = read_pkru();
 	vcpu->signal_vector = vector;
-	vcpu->events = true;
 	return 0;
 }
 
@@ -189,7 +188,8 @@ static noinline bool take_signal(struct dune_vcpu *vcpu, const struct ucontext _
 
 /*
  * Takes what the stub passes to lseek(), and runs the vCPU. Returns the exit reason or a negative
- * errno.
+ * errno: -EPERM for a thread with a restartable sequence. It has told the kernel an address to
+ * continue at whenever it is interrupted in the sequence, and the sequence may be the stub.
  */
 static long take_and_run(struct file *file, struct dune_vcpu *vcpu, u64 value, int whence)
 {
@@ -322,7 +322,7 @@ static bool serve(struct dune_vcpu *vcpu, struct pt_regs *regs)
 }
 
 /**
- * event_run() - run a vCPU that is bound with DUNE_STUB_EVENTS
+ * event_run() - run a vCPU that is bound to the stub
  * @file:	the vCPU's
  * @vcpu:	of current
  * @value:	a result or the address of a frame, by @whence

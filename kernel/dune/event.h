@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A vCPU whose thread has no host half (DUNE_STUB_EVENTS): event.c.
+ * A vCPU whose thread has no host half, since it is bound to the stub: event.c.
  */
 #ifndef DUNE_EVENT_H
 #define DUNE_EVENT_H

@@ -5,8 +5,8 @@
  * other. An access that the process may make is resolved here. Everything else (no
  * mapping, a stack to grow, a forbidden access, SIGBUS, no memory) goes to the host half,
  * which accesses the address in user mode: then the kernel itself grows the stack or
- * sends the signal, with the right siginfo. Without a host half (DUNE_STUB_EVENTS) the guest gets
- * #PF, and asks for that access.
+ * sends the signal, with the right siginfo. Without a host half (event.c) the guest gets #PF, and
+ * asks for that access.
  */
 #include <linux/mm.h>
 #include <linux/sched/task_stack.h>
@@ -85,7 +85,7 @@ static int raise_unresolved(struct dune_vcpu *vcpu, u64 address, u32 flags)
 {
 	u32 error = X86_PF_PROT | DUNE_PF_NESTED;
 
-	if (!vcpu->events)
+	if (!vcpu->stub)
 		return DUNE_EXIT_FAULT;
 	if (flags & DUNE_FAULT_WRITE)
 		error |= X86_PF_WRITE;

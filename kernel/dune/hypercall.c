@@ -10,10 +10,11 @@
  * process. A call that depends on the frame with which user mode entered the kernel always takes
  * the slow path. So does a call that a stub refuses, which has an error there and is not made.
  *
- * A number from DUNE_HOSTCALL on is a message to the host half. Without a host half it is a request
- * (event.c): the stub makes a privileged call, which is not refused, or probes an address; or the
- * module itself makes a child's vCPU, adds private memory, or has the stub use another descriptor.
- * What the host half decides about an interrupted call, the guest then decides itself.
+ * A number from DUNE_HOSTCALL on is a message to the host half. A vCPU that is bound to the stub has
+ * none, and there it is a request (event.c): the stub makes a privileged call, which is not
+ * refused, or probes an address; or the module itself makes a child's vCPU, adds private memory, or
+ * has the stub use another descriptor. What the host half decides about an interrupted call, the
+ * guest then decides itself.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -231,7 +232,7 @@ static int leave(struct dune_vcpu *vcpu)
 	unsigned long nr = vcpu->frame.orig_ax;
 
 	if (nr >= DUNE_HOSTCALL) {
-		if (vcpu->events && nr > DUNE_PROBE_READ && !event_knows(nr)) {
+		if (vcpu->stub && nr > DUNE_PROBE_READ && !event_knows(nr)) {
 			vcpu->run->regs.rax = -ENOSYS;
 			return 0;
 		}
@@ -259,7 +260,7 @@ int hypercall_leave(struct dune_vcpu *vcpu)
 	const struct dune_regs *regs = &vcpu->run->regs;
 
 	copy_arguments(&vcpu->frame, regs, READ_ONCE(regs->rax));
-	if (vcpu->events && event_is_call(vcpu->frame.orig_ax)) {
+	if (vcpu->stub && event_is_call(vcpu->frame.orig_ax)) {
 		event_call_again(vcpu);
 		return 0;
 	}

@@ -370,7 +370,7 @@ static long do_run(struct dune_vcpu *vcpu, bool resume)
  *
  * @resume: the thread has made the call by which the last run ended, and RAX has its result. If
  * nothing else has changed since (can_resume()), the run needs less: the guest's other registers
- * and dune_run.flags are then as the last run left them, whatever user mode has written there.
+ * and dune_run.flags are then as the last run left them, whatever another guest has written there.
  *
  * The run takes a reference of its own: a process with one thread enters an ioctl
  * without one, and the guest may close its own vCPU by a hypercall.

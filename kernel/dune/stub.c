@@ -264,16 +264,6 @@ long stub_can_bind(const struct dune_vcpu *vcpu, unsigned long address)
 }
 
 /*
- * Whether user mode can make the guest's call, by which the run has ended, at once: not if a
- * signal has interrupted the call already, and not if the guest has not taken its interrupt,
- * because the call might then wait although a signal should interrupt it.
- */
-static bool is_plain_call(struct dune_run *run)
-{
-	return !READ_ONCE(run->restart) && !READ_ONCE(run->irq_vector);
-}
-
-/*
  * Returns whether the calling thread is in the lseek() of the stub to which @vcpu is bound. Only
  * that instruction gets here with its RIP: not an lseek() elsewhere, and not one that a guest makes
  * (dispatch_listed() in hypercall.c), which would begin a run within a run.
@@ -296,40 +286,21 @@ void stub_enter_again(const struct dune_vcpu *vcpu)
 /**
  * stub_run() - lseek() of a vCPU: run it for the stub
  * @file:	the vCPU's
- * @result:	of the guest's call that the stub has made, if there was one
- * @whence:	DUNE_STUB_RESULT if there was one
- *
- * A thread with a restartable sequence has told the kernel an address to continue at whenever
- * it is interrupted in the sequence, and the sequence may be the stub.
+ * @value:	a result or the address of a frame, by @whence
+ * @whence:	DUNE_STUB_RESULT, DUNE_STUB_FRAME, or another number
  *
  * Context: process, in lseek(); may sleep for as long as the guest runs.
- * Return: the thread's RAX in user mode: the number of the call at DUNE_STUB_CALL; 0 or a
- * negative errno at DUNE_STUB_LEAVE. -EPERM without another RIP if the caller is not the stub.
+ * Return: the thread's RAX in user mode; -EPERM without another RIP if the caller is not the stub.
  */
-loff_t stub_run(struct file *file, loff_t result, int whence)
+loff_t stub_run(struct file *file, loff_t value, int whence)
 {
 	struct dune_vcpu *vcpu = file->private_data;
-	struct pt_regs *regs = task_pt_regs(current);
-	struct dune_run *run = vcpu->run;
-	bool has_result = whence == DUNE_STUB_RESULT;
-	long reason;
 
 	if (unlikely(!vcpu_is_mine(vcpu)))
 		return child_enter(file, vcpu);
 	if (!stub_enters(vcpu))
 		return -EPERM;
-	if (vcpu->events)
-		return event_run(file, vcpu, result, whence);
-	if (has_result)
-		WRITE_ONCE(run->regs.rax, result);
-	reason = unlikely(kernel_has_rseq(current)) ? -EPERM : run_vcpu(file, vcpu, has_result);
-	if (reason != DUNE_EXIT_SYSCALL || unlikely(!is_plain_call(run))) {
-		stub_go_to(vcpu, regs, DUNE_STUB_LEAVE);
-		return min(reason, 0L);
-	}
-	stub_load_call(vcpu, regs);
-	stub_go_to(vcpu, regs, DUNE_STUB_CALL);
-	return vcpu->frame.orig_ax;
+	return event_run(file, vcpu, value, whence);
 }
 
 /*

@@ -4,8 +4,8 @@
  * <linux/dune.h> has its contract). It is data of the module.
  *
  * What lseek() returns is never used where it falls through: if the descriptor is not a vCPU's,
- * that is a number which the program may have chosen. stub_run() moves the thread to one of the
- * two places after UD2.
+ * that is a number which the program may have chosen. event_run() moves the thread to one of the
+ * places after UD2, or back to the first one.
  */
 #include <linux/dune.h>
 #include <linux/linkage.h>
@@ -38,13 +38,9 @@ stub_code:
 	movl	$DUNE_STUB_RESULT, %edx
 	jmp	1b
 
-	.org	stub_code + DUNE_STUB_LEAVE, 0xcc
-	ret
-
 	/*
-	 * The handler of signals, and the places that probe an address, are for DUNE_STUB_EVENTS
-	 * (event.c). RDX is the address of the frame's struct ucontext. When an address is
-	 * probed, RAX is 0.
+	 * The handler of signals, and the places that probe an address. RDX is the address of the
+	 * frame's struct ucontext. When an address is probed, RAX is 0.
 	 */
 	.org	stub_code + DUNE_STUB_SIGNAL, 0xcc
 	movl	%ebx, %edi

@@ -158,28 +158,21 @@ static noinline long vcpu_set_stub(struct dune_vcpu *vcpu,
 				   struct dune_stub __user *argument)
 {
 	struct dune_stub stub;
-	bool events;
 	u64 gpa;
 	long err;
 
 	if (copy_from_user(&stub, argument, sizeof(stub)))
 		return -EFAULT;
-	if (stub.size != sizeof(stub) || stub.flags & ~DUNE_STUB_EVENTS || stub.reserved)
-		return -EINVAL;
-	events = stub.flags & DUNE_STUB_EVENTS;
-	if (!events &&
-	    (stub.irq_vector || stub.run || memchr_inv(&stub.regs, 0, sizeof(stub.regs))))
+	if (stub.size != sizeof(stub) || stub.flags || stub.reserved)
 		return -EINVAL;
 	/* A run page whose address cannot be returned would be lost. */
-	if (events && put_user(0, &argument->run))
+	if (put_user(0, &argument->run))
 		return -EFAULT;
-	err = stub_can_bind(vcpu, stub.address);
-	if (!err && events)
-		err = event_bind(vcpu, &stub, &gpa);
+	err = stub_can_bind(vcpu, stub.address) ?: event_bind(vcpu, &stub, &gpa);
 	if (err)
 		return err;
 	vcpu->stub = stub.address;
-	return events ? put_user(gpa, &argument->run) : 0;
+	return put_user(gpa, &argument->run);
 }
 
 /* Frees a vCPU that will not run any more, and has no file or is losing it. May sleep. */
@@ -377,7 +370,7 @@ static long vcpu_ioctl(struct file *file, unsigned int request,
 		return -EPERM;
 	switch (request) {
 	case DUNE_RUN:
-		if (argument || vcpu->events)
+		if (argument || vcpu->stub)
 			return -EINVAL;
 		return min(run_vcpu(file, vcpu, false), 0L);
 	case DUNE_GET_STATE:

@@ -40,16 +40,16 @@ struct call_registers {
  * @epoch:	run_epoch() when the host's state was last saved
  * @cpu:	CPU of the last entry, the only one that may still hold something of the
  *		vCPU; -1: none does, as before the first entry and after @leave_cpu
- * @stub:	address of the stub to which it is bound (stub.c), or 0; once set, it never changes
+ * @stub:	address of the stub to which it is bound (stub.c, event.c), or 0; once set, it never
+ *		changes
  * @run_gpa:	guest-physical address of @run, if it is private memory; else 0
  * @fault_page:	guest-physical address of the last nested page fault, to recognize a
  *		repeated one
  * @forbidden:	_TIF_NOTSC and _TIF_NOCPUID of @task when the vendor was last told of them
  * @pkru:	of @task at the start of this run, or of the last one
  * @irq:	vector of an interrupt for the guest at the start of this run, or 0
- * @signal_vector: vector of the interrupt for a signal, if @events
- * @events:	it is bound with DUNE_STUB_EVENTS (event.c); once set, it never changes
- * @calling:	with @events: the guest waits for the result of the call in @frame, which the
+ * @signal_vector: vector of the interrupt for a signal, with @stub
+ * @calling:	with @stub: the guest waits for the result of the call in @frame, which the
  *		stub makes
  * @smap:	SMEP and SMAP are in its CR4 (DUNE_VCPU_SMAP); never changes
  * @slow:	user mode makes every system call of this run
@@ -86,7 +86,6 @@ struct dune_vcpu {
 	u32 pkru;
 	u8 irq;
 	u8 signal_vector;
-	bool events;
 	bool calling;
 	bool smap;
 	bool slow;

@@ -352,7 +352,6 @@ static void __attribute__((noreturn)) enter(const struct dune_start *s)
 	struct dune_state state = h->state;
 	struct dune_stub stub = {
 		.size = sizeof(stub),
-		.flags = DUNE_STUB_EVENTS,
 		.address = s->stub,
 		.irq_vector = DUNE_VECTOR_SIGNAL,
 		.regs = h->regs,

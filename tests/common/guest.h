@@ -161,7 +161,7 @@ extern bool guest_vmx;
 
 /*
  * Set before a vCPU is made: its run page is not mapped, and guest.run is a page from which
- * DUNE_SET_STUB takes the first registers (DUNE_STUB_EVENTS).
+ * DUNE_SET_STUB takes the first registers.
  */
 extern bool guest_hides_run;
 

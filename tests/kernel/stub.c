@@ -366,7 +366,7 @@ static void unbound(void)
 
 static void interface(void)
 {
-	struct dune_stub s = { .size = sizeof(s), .flags = DUNE_STUB_EVENTS };
+	struct dune_stub s = { .size = sizeof(s) };
 	static struct guest fresh;
 	char *page;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
  * The frame of a signal lies in the process's memory, and a guest without a host half
- * (DUNE_STUB_EVENTS) learns from it what became of its call. A tracer moves the thread to
+ * (struct dune_stub) learns from it what became of its call. A tracer moves the thread to
  * DUNE_STUB_SIGNAL with a frame of its own. Fails when a frame gives a guest that makes a call
  * anything else than what dune.h describes, when a frame changes a register of a guest that makes
  * none, or when the process survives a frame that cannot be read.

@@ -520,7 +520,7 @@ static void enter_stolen(void *arg)
 	if (fd < 0)
 		child_fails("pidfd_getfd: %m");
 	event_open();
-	if (event_bind(&argument, DUNE_STUB_EVENTS, EVENT_VECTOR))
+	if (event_bind(&argument, 0, EVENT_VECTOR))
 		child_fails("no stub");
 	/* This descriptor is the vCPU's. Another file has no such request (ENOTTY). */
 	if (!ioctl(fd, DUNE_RUN, 0) || errno != EPERM)

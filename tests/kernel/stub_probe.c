@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * A guest without a host half (DUNE_STUB_EVENTS) asks the stub to probe an address that a nested
+ * A guest without a host half (struct dune_stub) asks the stub to probe an address that a nested
  * fault has reported: the kernel grows a stack, or sends the signal that the same access gets
  * natively, with the same siginfo and the same description of the exception. Fails when one of
  * these differs, when a probe changes the byte, or when the guest does not get the signal.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * A signal interrupts a call of a guest without a host half (DUNE_STUB_EVENTS), in the module and
+ * A signal interrupts a call of a guest without a host half (struct dune_stub), in the module and
  * in the stub, with SA_RESTART and without. Fails when the guest is told anything else than what
  * the same call does natively: to make the call again, or its result. Also fails when a stop, for
  * which there is no handler, ends a call or shortens a sleep.

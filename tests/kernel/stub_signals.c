@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * Signals of a vCPU without a host half (DUNE_STUB_EVENTS): a storm of them, during calls in the
+ * Signals of a vCPU without a host half (struct dune_stub): a storm of them, during calls in the
  * module and in the stub, probes and plain code; and the same while another process overwrites
  * the frames. Fails when a call has a wrong result, when a signal gets lost, comes twice or changes
  * a register of the guest or its thread's PKRU, or when a forged frame does more than give a call

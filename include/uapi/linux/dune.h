@@ -40,7 +40,6 @@
 #define DUNE_STUB_OFFSET	0x1000
 #define DUNE_STUB_ENTER		0
 #define DUNE_STUB_CALL		16
-#define DUNE_STUB_LEAVE		48
 #define DUNE_STUB_SIGNAL	64
 #define DUNE_STUB_READ		80
 #define DUNE_STUB_WRITE		96
@@ -234,26 +233,17 @@ struct dune_private {
 
 /*
  * The stub is a page of the module's code, for a process whose other code cannot be trusted
- * with what DUNE_RUN leaves to user mode. It is a function that runs a vCPU:
+ * with what DUNE_RUN leaves to user mode. It runs a vCPU:
  *
  *	DUNE_STUB_ENTER:  lseek(EDI, RSI, EDX)	enters the guest
  *			  UD2			what lseek() returns is never used
  *	DUNE_STUB_CALL:	  SYSCALL		the guest's call, with its number and arguments
  *			  and then as from DUNE_STUB_ENTER, with lseek(EBX, the result,
  *			  DUNE_STUB_RESULT)
- *	DUNE_STUB_LEAVE:  RET
  *
- * A caller sets EDI and EBX to the vCPU's descriptor and EDX to 0. The module lets the thread
- * continue at DUNE_STUB_CALL where DUNE_RUN would return with DUNE_EXIT_SYSCALL, with one
- * exception: if dune_run.restart is not 0, or dune_run.irq_vector was not taken. Then, and for
- * all other exits, it lets the thread continue at DUNE_STUB_LEAVE, with RAX 0 and dune_run as
- * DUNE_RUN leaves it, or with RAX a negative errno, which is one of DUNE_RUN's, or -EPERM if the
- * thread has registered restartable sequences (rseq). RBX, RBP, RSP and R12 to R15 are kept.
- *
- * What user mode changes in dune_run between DUNE_STUB_CALL and the lseek() after it may have no
- * effect, except for dune_run.irq_vector. A signal handler that returns there must leave the bases
- * of FS and GS as they were. It may instead move the thread from DUNE_STUB_CALL to
- * DUNE_STUB_LEAVE: then the call is not made.
+ * The thread jumps to DUNE_STUB_ENTER with the vCPU's descriptor in EDI and EBX, and 0 in EDX.
+ * From then on it executes nothing but the stub in user mode, and there is no host half. The
+ * module lets it continue at DUNE_STUB_CALL where DUNE_RUN would return with DUNE_EXIT_SYSCALL.
  *
  * The page is mapped by mmap() of a vCPU's descriptor at offset DUNE_STUB_OFFSET, by the
  * vCPU's thread, MAP_SHARED and without PROT_WRITE (EINVAL). The mapping may have more pages than
@@ -274,10 +264,7 @@ struct dune_private {
  *	ioctl of Dune's								EPERM
  *	numbers that the kernel does not have					ENOSYS
  *
- * What the runtime itself needs of these it asks its host half for by a message (DUNE_HOSTCALL).
- *
- * With DUNE_STUB_EVENTS there is no host half. The thread never continues at DUNE_STUB_LEAVE, and
- * DUNE_RUN fails with EINVAL. Ring 0 of the guest does what is left to do:
+ * DUNE_RUN of such a vCPU fails with EINVAL. Ring 0 of the guest does what a host half would do:
  *
  *  - If the thread has work in user mode, it continues at DUNE_STUB_ENTER, and enters again.
  *  - A nested fault that the kernel did not resolve raises #PF in the guest, at the instruction
@@ -323,8 +310,8 @@ struct dune_private {
  *    same vCPU, from now on. The result is 0.
  *  - The process is killed if the guest halts, shuts down or is left for an unexpected reason
  *    (DUNE_EXIT_HLT and the following), if a nested fault that the kernel did not resolve comes
- *    while an event is delivered, if a signal's frame cannot be read, and where DUNE_RUN or the
- *    stub would fail.
+ *    while an event is delivered, if a signal's frame cannot be read, where DUNE_RUN would fail,
+ *    and if the thread has registered restartable sequences (rseq).
  */
 
 /*
@@ -364,10 +351,7 @@ struct dune_private {
  * first writes a frame on the alternate stack that the child has, which with vfork is the parent's.
  */
 
-/* dune_stub.flags */
-#define DUNE_STUB_EVENTS	(1U << 0)
-
-/* In the error code of #PF: the second level did not permit the access (DUNE_STUB_EVENTS). */
+/* In the error code of #PF: the second level did not permit the access (struct dune_stub). */
 #define DUNE_PF_NESTED		(1U << 14)
 
 /* The order of the first sixteen is that of the instruction encoding. */
@@ -380,22 +364,19 @@ struct dune_regs {
 /**
  * struct dune_stub - argument of DUNE_SET_STUB
  * @size:	sizeof(struct dune_stub)
- * @flags:	0 or DUNE_STUB_EVENTS
+ * @flags:	zero
  * @address:	of the stub
- * @irq_vector:	with DUNE_STUB_EVENTS: the interrupt (32 to 255) by which the guest learns of
- *		a signal; else zero
+ * @irq_vector:	the interrupt (32 to 255) by which the guest learns of a signal
  * @reserved:	zero
- * @run:	out, with DUNE_STUB_EVENTS: the guest-physical address of struct dune_run. Its page
- *		is now private memory of the address space (DUNE_ADD_PRIVATE), and mmap() of it
- *		fails with EBUSY. It is not given back with the vCPU, and only
- *		DUNE_MAKE_SHARED_CHILD uses it again: an address space can have
- *		dune_info.private_pages of such vCPUs in all. Without the flag: in, zero
- * @regs:	with DUNE_STUB_EVENTS: the registers with which the guest begins; else zero
+ * @run:	out: the guest-physical address of struct dune_run. Its page is now private memory
+ *		of the address space (DUNE_ADD_PRIVATE), and mmap() of it fails with EBUSY. It is
+ *		not given back with the vCPU, and only DUNE_MAKE_SHARED_CHILD uses it again: an
+ *		address space can have dune_info.private_pages of such vCPUs in all
+ * @regs:	the registers with which the guest begins
  *
- * EINVAL if no stub begins at @address, EBUSY if the vCPU is bound already or is in a run, and
- * EINTR if a fatal signal ends the wait for the lock of the process's memory. With
- * DUNE_STUB_EVENTS also EBUSY if struct dune_run was mapped before, and the errors of
- * DUNE_ADD_PRIVATE.
+ * EINVAL if no stub begins at @address, EBUSY if the vCPU is bound already or is in a run, or if
+ * struct dune_run was mapped before, EINTR if a fatal signal ends the wait for the lock of the
+ * process's memory, and the errors of DUNE_ADD_PRIVATE.
  */
 struct dune_stub {
 	__u32 size;
@@ -500,8 +481,8 @@ struct dune_state {
  * 2^32 is a system call: number in RAX, arguments in RDI, RSI, RDX, R10, R8,
  * R9, result in RAX, no other register changed. With a bit of the upper half
  * of RAX set it is a message to the host half: DUNE_EXIT_HOSTCALL. (If the vCPU is
- * bound to a stub, the module refuses some calls; see struct dune_stub, also for
- * messages where there is no host half.)
+ * bound to a stub, there is no host half, and the module refuses some calls: see struct
+ * dune_stub, also for what messages are there.)
  */
 #define DUNE_HOSTCALL		(1ULL << 32)
 #define DUNE_PROBE_READ		(2ULL << 32)
@@ -537,7 +518,7 @@ enum dune_counter {
 };
 
 /**
- * struct dune_signal - a signal that the thread has taken (DUNE_STUB_EVENTS)
+ * struct dune_signal - a signal that the thread of a vCPU with a stub has taken (struct dune_stub)
  * @info:	siginfo_t
  * @mask:	of the thread, before the signal (uc_sigmask)
  * @trap:	uc_mcontext.trapno, .err and .cr2, which describe the thread's last exception
@@ -586,7 +567,7 @@ struct dune_signal {
  *		violation, 0 after other exits
  * @reserved1:	zero
  * @counters:	running counts since the vCPU was made, by enum dune_counter
- * @signal:	out, with DUNE_STUB_EVENTS: the last signal
+ * @signal:	out, if the vCPU is bound to a stub: the last signal
  *
  * mmap() of the vCPU's file descriptor at offset 0 with MAP_SHARED, by the
  * thread that made the vCPU (others: EPERM), once (then EBUSY, even after it was

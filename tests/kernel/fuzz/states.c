@@ -440,13 +440,13 @@ static void put_fork(void)
 }
 
 /*
- * Runs a state without a host half (DUNE_STUB_EVENTS), on a vCPU of its own, whose run page the
+ * Runs a state without a host half (struct dune_stub), on a vCPU of its own, whose run page the
  * guest can write. Only the end of the process ends it.
  */
 static void run_to_the_end(void)
 {
 	struct dune_create_vcpu create = { .size = sizeof(create) };
-	struct dune_stub argument = { .size = sizeof(argument), .flags = DUNE_STUB_EVENTS };
+	struct dune_stub argument = { .size = sizeof(argument) };
 	u64 *r = (u64 *)&argument.regs;
 	/* Mapped once: the end of the mapping would be the end of the process. */
 	static char *at;

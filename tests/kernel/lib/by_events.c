@@ -40,12 +40,8 @@ long event_bind(struct dune_stub *argument, u32 flags, u32 vector)
 {
 	*argument = (struct dune_stub) {
 		.size = sizeof(*argument), .flags = flags, .address = (u64)event_stub,
-		.irq_vector = vector,
+		.irq_vector = vector, .run = 1, .regs = event_guest.run->regs,
 	};
-	if (flags & DUNE_STUB_EVENTS) {
-		argument->run = 1;
-		argument->regs = event_guest.run->regs;
-	}
 	return ioctl(event_guest.fd, DUNE_SET_STUB, argument) ? -errno : 0;
 }
 
@@ -106,8 +102,7 @@ int event_second(u64 (*fn)(void *arg), void *arg)
 	struct dune_create_vcpu create = { .size = sizeof(create) };
 	struct guest second = event_guest;
 	struct dune_stub argument = {
-		.size = sizeof(argument), .flags = DUNE_STUB_EVENTS, .address = (u64)event_stub,
-		.irq_vector = EVENT_VECTOR,
+		.size = sizeof(argument), .address = (u64)event_stub, .irq_vector = EVENT_VECTOR,
 		.regs = {
 			.rip = (u64)guest_start0, .rbx = (u64)fn, .rdi = (u64)arg,
 			.rsp = (u64)stack + sizeof(stack), .rflags = X86_EFLAGS_FIXED,
@@ -134,7 +129,7 @@ void event_enter(unsigned int ring, u64 (*fn)(void *arg), void *arg)
 	/* The interrupt uses the current stack, or from ring 3 one that no exception uses. */
 	guest_set_gate(&event_guest, EVENT_VECTOR, guest_stubs + EVENT_VECTOR * 16, 0, 0);
 	event_guest.mem->tss.rsp[0] = (u64)event_guest.mem->trap_stack + 4096;
-	err = event_bind(&argument, DUNE_STUB_EVENTS, EVENT_VECTOR);
+	err = event_bind(&argument, 0, EVENT_VECTOR);
 	if (err == -ENOTTY)
 		_exit(CHILD_SKIPS);
 	if (err)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * For the tests of vCPUs without a host half (DUNE_STUB_EVENTS). Their guest never comes back to
+ * For the tests of vCPUs without a host half (struct dune_stub). Their guest never comes back to
  * user mode: it runs in a child process, leaves its results in shared memory, and ends the process.
  */
 #ifndef DUNE_TESTS_BY_EVENTS_H
