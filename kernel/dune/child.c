@@ -75,7 +75,6 @@ static struct dune_vcpu *make_copy(struct dune_vcpu *parent)
 		vcpu_free(child);
 		return ERR_PTR(err);
 	}
-	child->run_gpa = parent->run_gpa;
 	return child;
 }
 
@@ -83,21 +82,18 @@ static struct dune_vcpu *make_copy(struct dune_vcpu *parent)
 static struct dune_vcpu *make_shared(struct dune_vcpu *parent)
 {
 	struct second_level *space = &parent->vm->second_level;
-	struct dune_vcpu *child;
+	struct page *run = second_level_take_run(space);
+	struct dune_vcpu *child = vcpu_alloc(parent->vm, parent->smap, run);
 	struct private_pages pages = {};
-	u64 gpa = 0;
-	struct page *run = second_level_take_run(space, &gpa);
-	int err;
+	int err = 0;
+	u64 gpa;
 
-	child = vcpu_alloc(parent->vm, parent->smap, run);
-	if (IS_ERR(child)) {
-		if (run)
-			second_level_leave_run(space, gpa);
+	if (IS_ERR(child))
 		return child;
+	if (!run) {
+		pages.shared = virt_to_page(child->run);
+		err = second_level_add_private(&parent->second_level, &pages, &gpa);
 	}
-	child->run_gpa = gpa;
-	pages.shared = virt_to_page(child->run);
-	err = run ? 0 : second_level_add_private(&parent->second_level, &pages, &child->run_gpa);
 	if (!err)
 		err = vcpu_join(child);
 	if (!err)
@@ -121,7 +117,7 @@ static struct file *make(struct dune_vcpu *parent, bool shared, u64 rip)
 	}
 	child->run->regs.rip = rip;
 	if (shared)
-		child->run->regs.rdi = child->run_gpa;
+		child->run->regs.rdi = private_run_gpa(virt_to_page(child->run));
 	return vcpu_file(child);
 }
 

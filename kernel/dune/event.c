@@ -73,7 +73,6 @@ long event_bind(struct dune_vcpu *vcpu, const struct dune_stub *argument, u64 *g
 	err = second_level_add_private(&vcpu->second_level, &run, gpa);
 	if (err)
 		return err;
-	vcpu->run_gpa = *gpa;
 	vcpu->run->regs = argument->regs;
 	vcpu->mapped = true;
 	vcpu->pkru = read_pkru();

@@ -175,6 +175,13 @@ static noinline long vcpu_set_stub(struct dune_vcpu *vcpu,
 	return put_user(gpa, &argument->run);
 }
 
+/* Gives up a vCPU's reference to its run page. */
+static void drop_run(struct dune_vm *vm, struct page *run)
+{
+	second_level_leave_run(&vm->second_level, run);
+	__free_page(run);
+}
+
 /* Frees a vCPU that will not run any more, and has no file or is losing it. May sleep. */
 void vcpu_free(struct dune_vcpu *vcpu)
 {
@@ -183,10 +190,7 @@ void vcpu_free(struct dune_vcpu *vcpu)
 	if (vcpu->hw)
 		vcpu_ops->destroy(vcpu);
 	second_level_remove_vcpu(&vcpu->second_level);
-	if (vcpu->run_gpa)
-		second_level_leave_run(&vcpu->vm->second_level, vcpu->run_gpa);
-	if (vcpu->run)
-		free_page((unsigned long)vcpu->run);
+	drop_run(vcpu->vm, virt_to_page(vcpu->run));
 	if (vcpu->task)
 		put_task_struct(vcpu->task);
 	vm_put(vcpu->vm);
@@ -220,7 +224,7 @@ struct dune_vcpu *vcpu_alloc(struct dune_vm *vm, bool smap, struct page *run)
 		run = alloc_page(GFP_KERNEL_ACCOUNT | __GFP_ZERO);
 	if (!run || !vcpu) {
 		if (run)
-			__free_page(run);
+			drop_run(vm, run);
 		kfree(vcpu);
 		return ERR_PTR(-ENOMEM);
 	}

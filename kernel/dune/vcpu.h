@@ -42,7 +42,6 @@ struct call_registers {
  *		vCPU; -1: none does, as before the first entry and after @leave_cpu
  * @stub:	address of the stub to which it is bound (stub.c, event.c), or 0; once set, it never
  *		changes
- * @run_gpa:	guest-physical address of @run, if it is private memory; else 0
  * @fault_page:	guest-physical address of the last nested page fault, to recognize a
  *		repeated one
  * @forbidden:	_TIF_NOTSC and _TIF_NOCPUID of @task when the vendor was last told of them
@@ -79,7 +78,6 @@ struct dune_vcpu {
 	struct call_registers ioctl;
 	u64 epoch;
 	unsigned long stub;
-	u64 run_gpa;
 	u64 fault_page;
 	unsigned long forbidden;
 	int cpu;

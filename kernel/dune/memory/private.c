@@ -58,6 +58,11 @@ unsigned int private_max __ro_after_init;
 /* The bits of an entry that leads to a table, and of one that leads to a page. */
 static u64 table_bits __ro_after_init;
 static u64 page_bits __ro_after_init;
+/*
+ * In page.private of a run page that is private memory, or was that of a vCPU that is gone: the
+ * other bits are its guest-physical address, which can be 0. Other pages have 0 there.
+ */
+#define RUN_PAGE	1
 /* In an entry that leads to a page: it is not sealed. Both formats have the same bit. */
 #define WRITABLE	_PAGE_RW
 static_assert(WRITABLE == VMX_EPT_WRITABLE_MASK);
@@ -146,6 +151,7 @@ static struct page *page_of(u64 entry)
 /* Gives up a page that @private has counted. */
 static void drop_page(struct private_memory *private, struct page *page)
 {
+	set_page_private(page, 0);
 	__free_page(page);
 	mm_dec_nr_ptes(private->mm);
 	cond_resched();
@@ -330,6 +336,8 @@ static int add_what(struct private_memory *private, const struct private_pages *
 	if (err)
 		return err;
 	*gpa = private_base + (first << PAGE_SHIFT);
+	if (what->shared)
+		set_page_private(what->shared, (*gpa + (what->count << PAGE_SHIFT)) | RUN_PAGE);
 	if (what->shown) {
 		private->window = first;
 		/* Pairs with private_shown(). */
@@ -342,7 +350,7 @@ static int add_what(struct private_memory *private, const struct private_pages *
  * private_add() - add pages to the private memory of an address space
  * @private:	of the calling process
  * @what:	the pages
- * @gpa:	returns the guest-physical address of the first one
+ * @gpa:	returns the guest-physical address of the first one; undefined if it fails
  *
  * The pages are contiguous in guest-physical addresses, from the end of those that were added
  * before. If it fails, nothing was added. The lock is not held while the process's memory is read:
@@ -449,10 +457,12 @@ struct private_memory *private_copy(struct private_memory *from, const struct pa
 		err = copy_locked(to, from, from_run, run);
 		mutex_unlock(&from->lock);
 	}
-	if (!err)
-		return to;
-	private_destroy(to);
-	return ERR_PTR(err);
+	if (err) {
+		private_destroy(to);
+		return ERR_PTR(err);
+	}
+	set_page_private(run, page_private(from_run));
+	return to;
 }
 
 /* Counts the pages for @mm from now on. No guest uses them yet. */
@@ -473,26 +483,30 @@ bool private_permits(const struct private_memory *private, u64 gpa, bool write)
 	return !write || entry_of(private, (gpa - private_base) >> PAGE_SHIFT) & WRITABLE;
 }
 
+/* Returns the guest-physical address of a run page that is private memory. For any context. */
+u64 private_run_gpa(const struct page *run)
+{
+	return page_private(run) & PAGE_MASK;
+}
+
 /*
- * The vCPU whose run page is private memory at @gpa is gone. The page stays where it is, for
+ * The vCPU with the run page @run is gone. If @run is private memory, it stays where it is, for
  * another vCPU of the address space (private_take_run()). Does not sleep: the end of a vCPU must
  * not wait for another process, which holds @private->lock while it copies.
  */
-void private_leave_run(struct private_memory *private, u64 gpa)
+void private_leave_run(struct private_memory *private, struct page *run)
 {
-	struct page *page = page_of(entry_of(private, (gpa - private_base) >> PAGE_SHIFT));
-
+	if (!page_private(run))
+		return;
 	spin_lock(&private->idle_lock);
-	set_page_private(page, gpa);
-	list_add(&page->lru, &private->idle);
+	list_add(&run->lru, &private->idle);
 	spin_unlock(&private->idle_lock);
 }
 
 /*
- * Returns a cleared page of private memory that was left, with a reference for the caller, or
- * NULL. @gpa: returns where it is. May sleep.
+ * Returns a cleared run page that was left, with a reference for the caller, or NULL. May sleep.
  */
-struct page *private_take_run(struct private_memory *private, u64 *gpa)
+struct page *private_take_run(struct private_memory *private)
 {
 	struct page *page;
 
@@ -500,8 +514,6 @@ struct page *private_take_run(struct private_memory *private, u64 *gpa)
 	page = list_first_entry_or_null(&private->idle, struct page, lru);
 	if (page) {
 		list_del(&page->lru);
-		*gpa = page_private(page);
-		set_page_private(page, 0);
 		get_page(page);
 	}
 	spin_unlock(&private->idle_lock);

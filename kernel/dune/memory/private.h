@@ -18,8 +18,8 @@
  * @contents:	of them, in memory of the process; NULL: they are zeroed
  * @sealed:	no guest can write them
  * @shown:	they are the window
- * @shared:	another page, which gets a further reference and follows them, or NULL. Nobody else
- *		uses its page.lru
+ * @shared:	a run page, which gets a further reference and follows them, or NULL. Nobody else
+ *		uses its page.lru and page.private
  */
 struct private_pages {
 	u64 count;
@@ -35,8 +35,7 @@ struct private_pages {
  * @mm:		of the address space, which holds a reference
  * @tables:	all tables, by page.lru
  * @idle_lock:	held for a few instructions; protects @idle alone
- * @idle:	pages that were run pages of vCPUs that are gone, by page.lru; page.private is
- *		their guest-physical address
+ * @idle:	pages that were run pages of vCPUs that are gone, by page.lru
  * @top:	the entry that leads to the tables; 0 until there are pages. For the top level of
  *		a vCPU (root.h), or for the table @low of a struct mirror_tree
  * @directory:	the table of level 2, with an entry for each 2 MB
@@ -79,8 +78,9 @@ struct private_memory *private_copy(struct private_memory *from, const struct pa
 				    struct page *run);
 void private_move(struct private_memory *private, struct mm_struct *mm);
 bool private_permits(const struct private_memory *private, u64 gpa, bool write);
-void private_leave_run(struct private_memory *private, u64 gpa);
-struct page *private_take_run(struct private_memory *private, u64 *gpa);
+u64 private_run_gpa(const struct page *run);
+void private_leave_run(struct private_memory *private, struct page *run);
+struct page *private_take_run(struct private_memory *private);
 
 /* Returns whether a guest-physical address is that of a page. For any context. */
 static inline bool private_has(const struct private_memory *private, u64 gpa)

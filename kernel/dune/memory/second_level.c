@@ -175,14 +175,14 @@ void second_level_move_private(struct second_level *space, struct mm_struct *mm)
 	private_move(space->private, mm);
 }
 
-void second_level_leave_run(struct second_level *space, u64 gpa)
+void second_level_leave_run(struct second_level *space, struct page *run)
 {
-	private_leave_run(space->private, gpa);
+	private_leave_run(space->private, run);
 }
 
-struct page *second_level_take_run(struct second_level *space, u64 *gpa)
+struct page *second_level_take_run(struct second_level *space)
 {
-	return private_take_run(space->private, gpa);
+	return private_take_run(space->private);
 }
 
 int second_level_inherit(struct second_level *space)

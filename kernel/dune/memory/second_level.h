@@ -148,11 +148,12 @@ void second_level_move_private(struct second_level *space, struct mm_struct *mm)
 int second_level_inherit(struct second_level *space);
 
 /*
- * A run page that is private memory, at @gpa, is left when its vCPU is gone, and taken for another
- * vCPU of the address space: see private_leave_run() and private_take_run(). Both may sleep.
+ * A run page that is private memory is left when its vCPU is gone, and taken for another vCPU of
+ * the address space: see private_leave_run(), which ignores other run pages, and
+ * private_take_run(), which may sleep.
  */
-void second_level_leave_run(struct second_level *space, u64 gpa);
-struct page *second_level_take_run(struct second_level *space, u64 *gpa);
+void second_level_leave_run(struct second_level *space, struct page *run);
+struct page *second_level_take_run(struct second_level *space);
 
 /*
  * A nested page fault, with DUNE_FAULT_* in @flags, at a guest-physical address that stands for no
