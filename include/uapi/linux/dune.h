@@ -330,7 +330,8 @@ struct dune_private {
  * DUNE_CREATE_VCPU, DUNE_GET_STATE and DUNE_ADD_PRIVATE. No descriptor is made. The vCPU has
  * the registers and the state of the caller's, but RIP, and RAX 0, which is also the result of the
  * call that makes the child. dune_run has the caller's flags. After DUNE_MAKE_CHILD, dune_run
- * is at the same guest-physical address as the caller's. After DUNE_MAKE_SHARED_CHILD, it is
+ * is at the same guest-physical address as the caller's, and pages that are, or were, dune_run of
+ * other vCPUs are zeroed and used again. After DUNE_MAKE_SHARED_CHILD, it is
  * at another one, which RDI contains; the page may have been that of a vCPU that is gone.
  *
  * The vCPU is for the next child of the calling thread, and replaces one that was made before and

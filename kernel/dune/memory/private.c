@@ -397,6 +397,32 @@ struct page *private_shown(const struct private_memory *private, u64 n)
 }
 
 /*
+ * Returns the page of @to for the page of @from to which @entry leads, counted, or an error of
+ * new_page(). A run page other than @from_run is of no vCPU in @to, and waits there to be used.
+ */
+static struct page *copy_of(struct private_memory *to, u64 entry, const struct page *from_run,
+			    struct page *run)
+{
+	struct page *page = page_of(entry), *idle;
+
+	if (page == from_run) {
+		page = run;
+	} else if (page_private(page)) {
+		idle = new_page(to, NULL, NULL);
+		if (!IS_ERR(idle)) {
+			set_page_private(idle, page_private(page));
+			list_add(&idle->lru, &to->idle);
+		}
+		return idle;
+	} else if (entry & WRITABLE) {
+		return new_page(to, page_address(page), NULL);
+	}
+	get_page(page);
+	mm_inc_nr_ptes(to->mm);
+	return page;
+}
+
+/*
  * Adds to @to, which is empty, what @from has: sealed pages by reference, others as copies, and
  * @run in the place of @from_run. The lock of @from is held. Returns 0, -EBUSY or an error of
  * new_page(), after which some pages were added.
@@ -413,18 +439,11 @@ static int copy_locked(struct private_memory *to, const struct private_memory *f
 	err = err ?: make_directory(to, &tables);
 	for (n = 0; n < from->count && !err; n++) {
 		u64 entry = entry_of(from, n);
-		struct page *page = page_of(entry);
+		struct page *page = copy_of(to, entry, from_run, run);
 
-		if (entry & WRITABLE && page != from_run) {
-			page = new_page(to, page_address(page), NULL);
-			err = PTR_ERR_OR_ZERO(page);
-			if (err)
-				break;
-		} else {
-			page = page == from_run ? run : page;
-			get_page(page);
-			mm_inc_nr_ptes(to->mm);
-		}
+		err = PTR_ERR_OR_ZERO(page);
+		if (err)
+			break;
 		map_page(to, &tables, page, entry & WRITABLE ? page_bits : page_bits & ~WRITABLE);
 	}
 	drop_list(to, &tables);
