@@ -103,6 +103,9 @@ static void stub_open(struct vm_area_struct *vma)
  *
  * An mmap() of the stub that fails midway and a fork that fails get here, too, and so does an
  * mremap() that has moved it, before it releases the lock.
+ *
+ * This looks at all processes, and nothing ends it early. So a memory has one stub at most
+ * (stub_mmap()): a process cannot have itself looked for again and again.
  */
 static void stub_close(struct vm_area_struct *vma)
 {
@@ -173,6 +176,18 @@ static const struct vm_operations_struct stub_vm_ops = {
 /* A mapping of the stub has a file of its own: a child inherits it, and must not inherit a vCPU. */
 static const struct file_operations stub_fops = { .owner = THIS_MODULE };
 
+/* Returns whether @mm has a stub. mmap_lock is held. */
+static bool has_stub(struct mm_struct *mm)
+{
+	VMA_ITERATOR(vmi, mm, 0);
+	struct vm_area_struct *vma;
+
+	for_each_vma(vmi, vma)
+		if (vma->vm_ops == &stub_vm_ops)
+			return true;
+	return false;
+}
+
 /*
  * Makes @vma the stub, and the window of @vm after it. Without VM_MAYWRITE no access writes there,
  * not even a tracer's (FOLL_FORCE). VM_IO keeps get_user_pages() out, but for its fast variant,
@@ -186,6 +201,8 @@ int stub_mmap(struct vm_area_struct *vma, struct dune_vm *vm)
 
 	if (!(vma->vm_flags & VM_SHARED) || vma->vm_flags & VM_WRITE)
 		return -EINVAL;
+	if (has_stub(vma->vm_mm))
+		return -EBUSY;
 	file = anon_inode_getfile("[dune-stub]", &stub_fops, NULL, O_RDONLY);
 	if (IS_ERR(file))
 		return PTR_ERR(file);

@@ -5,9 +5,10 @@
  * memory before they can execute that. No call makes it writable or writes it. A call that only
  * takes its entry out of the page table does no harm. A child inherits it. Fails when a thread
  * executes other code at the stub's address, when such a process lives on, when a child does not
- * execute the stub or ends its parent, or when a call that must fail succeeds: without VM_IO, with
- * VM_DONTCOPY, and without .close, .mprotect or .fault of the mapping. (With VM_MAYWRITE nothing
- * fails, since VM_SHARED and .mprotect keep writers out, too.)
+ * execute the stub or ends its parent, or when a call that must fail succeeds, such as a second
+ * mapping of a stub in the same memory: without VM_IO, with VM_DONTCOPY, and without .close,
+ * .mprotect or .fault of the mapping. (With VM_MAYWRITE nothing fails, since VM_SHARED and
+ * .mprotect keep writers out, too.)
  */
 #define _GNU_SOURCE
 #include "child.h"
@@ -350,6 +351,34 @@ static int remap_pages(void)
 			  "remap_file_pages");
 }
 
+/*
+ * A memory has one stub. The end of a mapping looks at all processes: many of them, unmapped at
+ * once, kept a killed process alive for minutes.
+ */
+static int map_another(void)
+{
+	return fails_with((long)mmap(NULL, 4096, PROT_READ, MAP_SHARED, g.fd, DUNE_STUB_OFFSET),
+			  EBUSY, "mmap");
+}
+
+static int map_another_vcpu(void)
+{
+	static struct guest other;
+
+	guest_open(&other);
+	return fails_with((long)mmap(NULL, 4096, PROT_READ, MAP_SHARED, other.fd,
+				     DUNE_STUB_OFFSET), EBUSY, "mmap");
+}
+
+static int map_another_in_child(void)
+{
+	int status, pid = fork();
+
+	if (!pid)
+		_exit(map_another_vcpu());
+	return waitpid(pid, &status, 0) != pid || status;
+}
+
 /* A child inherits it, and ends alone if it takes it away. */
 static int make_child(void)
 {
@@ -395,6 +424,9 @@ static const struct harmless {
 	{ "mremap() that duplicates it", duplicate },
 	{ "munmap() of a part", split },
 	{ "remap_file_pages()", remap_pages },
+	{ "mmap() of a second one", map_another },
+	{ "mmap() of a second one by another vCPU", map_another_vcpu },
+	{ "mmap() of a second one by a child", map_another_in_child },
 	{ "fork()", make_child },
 	{ "PTRACE_POKETEXT", trace },
 };

@@ -246,14 +246,15 @@ struct dune_private {
  * module lets it continue at DUNE_STUB_CALL where DUNE_RUN would return with DUNE_EXIT_SYSCALL.
  *
  * The page is mapped by mmap() of a vCPU's descriptor at offset DUNE_STUB_OFFSET, by the
- * vCPU's thread, MAP_SHARED and without PROT_WRITE (EINVAL). The mapping may have more pages than
- * one: those after the stub are the pages of the window that the vCPU's address space has or gets
- * (DUNE_PRIVATE_SHOWN), in their order. An access to a page that the window does not have is a
- * SIGBUS. The mapping can be read and executed. mprotect() fails with EACCES, nobody can write the
- * mapping, and no part of it can be unmapped or changed by itself (EINVAL). A child with a copy of
- * the memory inherits it, with the window of its own address space (DUNE_MAKE_CHILD), or else
- * without a window. SIGKILL ends all processes that share the memory if the mapping is unmapped or
- * replaced, and if mremap() moves it. Until then it keeps private memory.
+ * vCPU's thread, MAP_SHARED and without PROT_WRITE (EINVAL), once for each memory: EBUSY if the
+ * memory has a stub. The mapping may have more pages than one: those after the stub are the pages
+ * of the window that the vCPU's address space has or gets (DUNE_PRIVATE_SHOWN), in their order. An
+ * access to a page that the window does not have is a SIGBUS. The mapping can be read and executed.
+ * mprotect() fails with EACCES, nobody can write the mapping, and no part of it can be unmapped or
+ * changed by itself (EINVAL). A child with a copy of the memory inherits it, with the window of its
+ * own address space (DUNE_MAKE_CHILD), or else without a window. SIGKILL ends all processes that
+ * share the memory if the mapping is unmapped or replaced, and if mremap() moves it. Until then it
+ * keeps private memory.
  *
  * DUNE_SET_STUB binds a vCPU to the stub at an address. Several vCPUs may be bound to one. From
  * then on the module refuses calls of the guest with which it could direct a thread of the

@@ -372,6 +372,19 @@ static void random_ioctl(void)
 			    below(3) * 4096);
 }
 
+/* Returns the process's stub, which @fd maps if there is none yet, or NULL. */
+static char *stub_page(int fd)
+{
+	static char *page;
+
+	if (page)
+		return page;
+	page = mmap(NULL, (1 + below(4)) * 4096, PROT_READ, MAP_SHARED, fd, DUNE_STUB_OFFSET);
+	if (page == MAP_FAILED)
+		page = NULL;
+	return page;
+}
+
 /* The first of these signals enters the guest by the stub. All are blocked from then on. */
 static void catch_by_stub(char *at)
 {
@@ -448,19 +461,16 @@ static void run_to_the_end(void)
 	struct dune_create_vcpu create = { .size = sizeof(create) };
 	struct dune_stub argument = { .size = sizeof(argument) };
 	u64 *r = (u64 *)&argument.regs;
-	/* Mapped once: the end of the mapping would be the end of the process. */
-	static char *at;
 	struct dune_state s;
+	char *at;
 	int fd;
 
 	rseq_drop();
 	fd = raw_syscall(SYS_ioctl, g->dev, DUNE_CREATE_VCPU, (long)&create, 0, 0, 0);
 	if (fd < 0)
 		return;
-	if (!at)
-		at = mmap(NULL, (1 + below(4)) * 4096, PROT_READ, MAP_SHARED, fd, DUNE_STUB_OFFSET);
-	if (at == MAP_FAILED) {
-		at = NULL;
+	at = stub_page(fd);
+	if (!at) {
 		raw_syscall(SYS_close, fd, 0, 0, 0, 0, 0);
 		return;
 	}

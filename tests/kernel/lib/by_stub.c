@@ -11,8 +11,11 @@ unsigned int stub_pages = 1;
 
 char *stub_map(struct guest *g)
 {
-	char *stub = mmap(NULL, stub_pages * 4096, PROT_READ, MAP_SHARED, g->fd, DUNE_STUB_OFFSET);
+	static char *stub;
 
+	if (stub)
+		return stub;
+	stub = mmap(NULL, stub_pages * 4096, PROT_READ, MAP_SHARED, g->fd, DUNE_STUB_OFFSET);
 	if (stub == MAP_FAILED)
 		bail("mmap of the stub: %s", strerror(errno));
 	return stub;
