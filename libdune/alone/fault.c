@@ -49,7 +49,9 @@ static void drop_interrupt(struct dune_thread *t)
 /*
  * Probes @address without sending a signal to the program, even if the program blocks SIGSEGV and
  * SIGBUS. One that was pending stays pending. First all signals are blocked: one that came before
- * goes into the queue, with the mask that it found.
+ * goes into the queue, with the mask that it found. After a probe they are blocked again, before
+ * this looks for a signal: another process can send SIGSEGV at any time, and one that came after
+ * the look would be lost, or would find the mask of the probe.
  */
 static bool probe_silent(struct dune_thread *t, u64 address, u32 flags)
 {
@@ -63,6 +65,7 @@ static bool probe_silent(struct dune_thread *t, u64 address, u32 flags)
 	do {
 		set_mask(~PROBE_SIGNALS, NULL);
 		made = probe(address, flags);
+		set_mask(~0ULL, NULL);
 		done = made;
 		if (dune_alone_take(t, &e)) {
 			if (is_probe_fault(&e.info, address))

@@ -10,6 +10,8 @@ same "children that unmap their code, their stack, everything" "$bin/unmap"
 same "thousands of faults of the runtime's own while signals come" \
 	"$bin/faults_under_signals" timer
 same "faults while other processes send SIGSEGV and SIGBUS" "$bin/faults_under_signals" sent
+same "faults of the runtime's own while other processes send SIGSEGV and SIGBUS" \
+	"$bin/faults_under_signals" own
 same "children that share their parent's handlers" "$bin/shared_handlers"
 same "fork where all memory that can be read can be executed" "$bin/read_implies_exec"
 finish

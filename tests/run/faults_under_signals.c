@@ -2,9 +2,10 @@
 /*
  * faults_under_signals timer: the runtime's own faults, while a timer's signals come.
  * faults_under_signals sent: a program's faults, while others send it the same signals.
+ * faults_under_signals own: the runtime's own faults, while others send the program such signals.
  *
  * Prints what happened. faults.bash fails when that differs between the native run and the one
- * in the sandbox: a call fails, or a signal is lost or looks like another.
+ * in the sandbox: a call fails, or a signal is lost, looks like another or finds another mask.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -70,7 +71,7 @@ static void under_timer(const sigset_t *mask)
 	       read);
 }
 
-static volatile long count, odd;
+static volatile long count, odd, masked;
 static volatile long *sent, *lost;	/* SIGSEGV and SIGBUS: shared with their senders */
 
 static void of_others(int sig, siginfo_t *info, void *context)
@@ -85,6 +86,7 @@ static void of_others(int sig, siginfo_t *info, void *context)
 	} else {
 		sent[sig == SIGBUS]++;
 		odd += info->si_code != SI_USER;
+		masked += *(unsigned long *)&uc->uc_sigmask != 0;
 	}
 }
 
@@ -104,11 +106,36 @@ static void send(pid_t to, int bus)
 	}
 }
 
+static void own_fault(void)
+{
+	__asm__ volatile("ud2");
+}
+
+/* Where nothing is, the runtime has the fault before the kernel has it. */
+static void fault_of_runtime(void)
+{
+	count += writev(1, (void *)4096, 1) == -1 && errno == EFAULT;
+}
+
+static const struct faulting {
+	const char *name;
+	void (*fault)(void);
+	long faults, signals;	/* of each kind, at least */
+} kinds[] = {
+	{ "sent", own_fault, 20000, 50 },
+	{ "own", fault_of_runtime, 5000, 1000 },
+};
+
+static int enough(int bus, long signals)
+{
+	return sent[bus] + lost[bus] >= signals || lost[bus] > 2;
+}
+
 /*
  * Two processes send SIGSEGV and SIGBUS, whose handlers let both in again, to
  * one that has faults of its own: none is lost, and no signal looks like another.
  */
-static void under_signals(void)
+static void under_signals(const struct faulting *k)
 {
 	struct sigaction sa = { .sa_sigaction = of_others, .sa_flags = SA_SIGINFO | SA_NODEFER };
 	pid_t me = getpid(), sender[2];
@@ -124,23 +151,26 @@ static void under_signals(void)
 		if (!sender[i])
 			send(me, i);
 	}
-	for (i = 0; i < 20000 || sent[0] + lost[0] < 50 || sent[1] + lost[1] < 50; i++)
-		__asm__ volatile("ud2");
+	for (i = 0; i < k->faults || !enough(0, k->signals) || !enough(1, k->signals); i++)
+		k->fault();
 	for (i = 0; i < 2; i++) {
 		kill(sender[i], SIGKILL);
 		waitpid(sender[i], NULL, 0);
 	}
-	printf("faults while signals are sent: all %s, %ld odd, %ld lost\n",
-	       count >= 20000 ? "came" : "did not come", odd, lost[0] + lost[1]);
+	printf("faults (%s) while signals are sent: all %s, %ld odd, %ld lost, %ld other masks\n",
+	       k->name, count >= k->faults ? "came" : "did not come", odd, lost[0] + lost[1],
+	       masked);
 }
 
 int main(int argc, char **argv)
 {
 	sigset_t mask;
 
-	if (argc > 1 && !strcmp(argv[1], "sent")) {
-		under_signals();
-		return 0;
+	for (unsigned int i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+		if (argc > 1 && !strcmp(argv[1], kinds[i].name)) {
+			under_signals(&kinds[i]);
+			return 0;
+		}
 	}
 	sigemptyset(&mask);
 	under_timer(&mask);
