@@ -17,6 +17,7 @@
 #include <netinet/tcp.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -128,6 +129,44 @@ static void test_structures(int null)
 	   "ARCH_GET_FS with a word in the runtime: EFAULT");
 	is(call(SYS_fcntl, null, F_GETLK, IMAGE, 0, 0, 0), -EFAULT,
 	   "F_GETLK with a structure in the runtime: EFAULT");
+}
+
+/*
+ * Masks in the upper half of addresses, where ring 0 has private memory: the runtime must not read
+ * them there. The call itself decides about the error, which comes before it waits.
+ */
+static void test_masks(void)
+{
+	static const unsigned long where[] = {
+		0xffff800000000000, 0xffff800000100000, 0xffff880000000000, 0xfffffffffffff000,
+	};
+	static const struct timespec soon = { 0, 1000000 };
+	int epoll = epoll_create1(0);
+	struct epoll_event event;
+
+	for (unsigned int i = 0; i < sizeof(where) / sizeof(where[0]); i++) {
+		unsigned long at = where[i], pair[2] = { at, 8 };
+		const struct {
+			const char *name;
+			long nr, arg[6];
+		} calls[] = {
+			{ "rt_sigsuspend", SYS_rt_sigsuspend, { at, 8 } },
+			{ "ppoll", SYS_ppoll, { 0, 0, (long)&soon, at, 8 } },
+			{ "epoll_pwait", SYS_epoll_pwait, { epoll, (long)&event, 1, 1, at, 8 } },
+			{ "epoll_pwait2", SYS_epoll_pwait2,
+			  { epoll, (long)&event, 1, (long)&soon, at, 8 } },
+			{ "pselect6", SYS_pselect6, { 0, 0, 0, 0, (long)&soon, (long)pair } },
+			{ "pselect6 with the pair", SYS_pselect6, { 0, 0, 0, 0, (long)&soon, at } },
+		};
+
+		for (unsigned int n = 0; n < sizeof(calls) / sizeof(calls[0]); n++) {
+			const long *a = calls[n].arg;
+
+			is(call(calls[n].nr, a[0], a[1], a[2], a[3], a[4], a[5]), -EFAULT,
+			   "%s at %#lx: EFAULT", calls[n].name, at);
+		}
+	}
+	close(epoll);
 }
 
 static void test_commands(int null)
@@ -246,6 +285,7 @@ int main(void)
 	test_vectors(null);
 	test_messages(null);
 	test_structures(null);
+	test_masks();
 	test_commands(null);
 	test_execve();
 	test_tcp_options();
