@@ -14,7 +14,11 @@ mappings() {
 		if ($name =~ /dune-stub/) { $stub = $end; next }
 		if (defined $stub && $start eq $stub) { $stub = ""; next }
 		my $size = $name eq "[stack]" ? "any" : hex($end) - hex($start);
-		print "$size $rights $offset $name\n"' "$1"
+		my $line = "$size $rights $offset $name\n";
+		# its place among the others is a known difference (docs/sandbox.md)
+		if ($name =~ /^\[(vdso|vvar)/) { $vdso .= $line; next }
+		print $line;
+		END { print $vdso }' "$1"
 }
 
 for program in maps maps-static maps-static-pie; do
