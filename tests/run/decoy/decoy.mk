@@ -7,9 +7,11 @@ include ../../libdune/ring0.mk
 run_objects := $(wildcard $(O)/obj/run/*.o $(O)/obj/run/*/*.o)
 runtime_objects := $(OUT)/decoy/runtime.o
 control_objects := $(OUT)/decoy/runtime.o $(OUT)/decoy/control.o
+wrap_decoy := -Wl,--wrap=check_syscall -Wl,--wrap=stack_find
+wrap_control := $(wrap_decoy) -Wl,--wrap=call_iovec -Wl,--wrap=is_hidden
 uapi := $(or $(lastword $(sort $(wildcard $(O)/machine/*/usr/src/linux-headers-*-common))),/usr)
 run_headers := ../../run/base/super_range.h ../../run/calls/syscalls.def
-decoy_flags := $(CFLAGS) -Wno-unused-result -Ilib -Idecoy -I../../run
+decoy_flags := $(CFLAGS) -Wno-unused-result -Ilib -Idecoy -Iunchecked -I../../run
 
 all: $(addprefix $(OUT)/decoy/,dune-run-decoy dune-run-control attack watch)
 
@@ -24,25 +26,25 @@ $(OUT)/decoy/%.o: decoy/%.c decoy/decoy.h $(wildcard ../../run/*/*.h)
 link_runtime = $(if $(run_objects),,$(error build run/ in $(O) first: make build-run)) \
 	$(MAKE) -C ../../run O=$(O) PROGRAM=$@ \
 	LIBS="$(1) $(O)/lib/libdune-runtime.a" \
-	EXTRA_LDFLAGS="-Wl,--wrap=check_syscall -Wl,--wrap=stack_find $(2)"
+	EXTRA_LDFLAGS="$(2)"
 
 $(OUT)/decoy/dune-run-decoy: $(runtime_objects) $(O)/lib/libdune-runtime.a $(run_objects)
-	$(call link_runtime,$(runtime_objects))
+	$(call link_runtime,$(runtime_objects),$(wrap_decoy))
 
 $(OUT)/decoy/dune-run-control: $(control_objects) $(O)/lib/libdune-runtime.a $(run_objects)
-	$(call link_runtime,$(control_objects),-Wl$(comma)--wrap=call_iovec -Wl$(comma)--wrap=is_hidden)
-
-comma := ,
+	$(call link_runtime,$(control_objects),$(wrap_control))
 
 $(OUT)/decoy/ioctls.h: decoy/ioctls.bash
 	@mkdir -p $(@D)
 	bash $< $(uapi) >$@.new && mv $@.new $@
 
-$(OUT)/decoy/attack: $(wildcard decoy/attack/*.[ch]) decoy/decoy.h lib/kinds.h $(run_headers) \
+both_headers := decoy/decoy.h unchecked/unchecked.h lib/kinds.h $(run_headers)
+
+$(OUT)/decoy/attack: $(wildcard decoy/attack/*.[ch]) $(both_headers) \
 		$(COMMON)x86.h $(MAPS) $(OUT)/decoy/ioctls.h
 	@mkdir -p $(@D)
 	$(CC) $(decoy_flags) -I$(OUT)/decoy -o $@ $(filter %.c,$^)
 
-$(OUT)/decoy/watch: $(wildcard decoy/watch/*.[ch]) decoy/decoy.h lib/kinds.h $(run_headers)
+$(OUT)/decoy/watch: $(wildcard decoy/watch/*.[ch]) $(both_headers)
 	@mkdir -p $(@D)
 	$(CC) $(decoy_flags) -o $@ $(filter %.c,$^)

@@ -5,6 +5,10 @@
  * addresses in the decoy or right below it wherever a word may be one. It knows
  * kinds of calls, but nothing of what run/ checks.
  *
+ * In the sandbox without checks (../unchecked/unchecked.h) there is no decoy: super_base is that of
+ * the real supervisor range, and addresses of the runtime in private memory come as often. Many
+ * calls are raw.
+ *
  *	cases.c		the cases, one process each: read this first
  *	values.c	values that the seed chooses: numbers, addresses, structures, names
  *	files.c		descriptors of all kinds
@@ -21,13 +25,14 @@
 
 #include "decoy.h"
 #include "kinds.h"
+#include "unchecked.h"
 #include "x86.h"
 
 #include <stddef.h>
 #include <sys/uio.h>
 
 #define LOW_SIZE	(16UL << 20)	/* the program's, right below the supervisor range */
-#define LOW_BASE	(SUPER_BASE - LOW_SIZE)
+#define LOW_BASE	(super_base - LOW_SIZE)
 #define POOL_SIZE	(1UL << 20)
 
 /* values.c */
@@ -65,6 +70,18 @@ void do_fanotify(void);
 
 /* findings.c */
 
+/* The runtime is the one without checks. */
+extern bool unchecked;
+
+static inline u64 decoy_base(void)
+{
+	return super_base + STUB_SIZE;
+}
+
+/* Sets super_base and @unchecked. */
+void find_range(void);
+/* Looks for memory of the runtime without checks in what calls have returned. */
+void scan_memory(void);
 /* The numbers of devices that must not be in reach, before any case runs. */
 void find_devices(void);
 /* The seed that the following findings are of. */

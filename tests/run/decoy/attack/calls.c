@@ -54,6 +54,11 @@ long call(u64 nr, u64 a, u64 b, u64 c, u64 d, u64 e, u64 f)
 		return 0;
 	if ((nr == SYS_dup2 || nr == SYS_dup3) && (u32)b <= 2)
 		return 0;
+	/* MADV_HWPOISON, MADV_SOFT_OFFLINE: root may take the stub's page from all processes */
+	if (unchecked && nr == SYS_madvise && (c == 100 || c == 101))
+		return 0;
+	if (unchecked && one_in(2))
+		nr |= RAW_BIT;
 	ret = syscall(nr, a, b, c, d, e, f);
 	if (ret > 2 && ret < 2000)
 		keep(ret);

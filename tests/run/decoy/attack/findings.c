@@ -17,6 +17,26 @@
 
 static u64 current_seed;
 
+u64 super_base = SUPER_BASE;
+bool unchecked;
+
+void find_range(void)
+{
+	FILE *mappings = fopen("/proc/self/maps", "r");
+	struct mapping m;
+
+	unchecked = raw(RAW_BIT | SYS_getpid, 0, 0, 0, 0, 0, 0) > 0;
+	while (unchecked && mappings && next_mapping(mappings, &m))
+		if (strstr(m.name, "[dune-stub]"))
+			super_base = m.start;
+}
+
+void scan_memory(void)
+{
+	if (unchecked && has_secret(pool, POOL_SIZE))
+		found("the runtime's memory was read:", "", 0);
+}
+
 /* Numbers, for a node of a device can be made anywhere; filled in at the start. */
 static struct {
 	const char *name;
@@ -125,8 +145,12 @@ struct directory_entry {	/* struct linux_dirent64 */
 
 void scan_descriptors(void)
 {
-	long dir = RAW(SYS_open, "/proc/self/fd", O_RDONLY | O_DIRECTORY, 0), n, at;
 	char entries[1024] __attribute__((aligned(8)));
+	long dir, n, at;
+
+	if (unchecked)
+		return;
+	dir = RAW(SYS_open, "/proc/self/fd", O_RDONLY | O_DIRECTORY, 0);
 
 	while (dir >= 0 && (n = RAW(SYS_getdents64, dir, entries, sizeof(entries))) > 0) {
 		for (at = 0; at < n; ) {
@@ -139,12 +163,10 @@ void scan_descriptors(void)
 	RAW(SYS_close, dir, 0, 0);
 }
 
-u64 super_base = SUPER_BASE;
-
 /* In the supervisor range are the decoy, and before it pages without access. */
 void scan_mappings(void)
 {
-	FILE *mappings = fopen("/proc/self/maps", "r");
+	FILE *mappings = unchecked ? NULL : fopen("/proc/self/maps", "r");
 	struct mapping m;
 	u64 decoy = 0;
 
@@ -154,9 +176,9 @@ void scan_mappings(void)
 	while (next_mapping(mappings, &m)) {
 		if (!meets_super_range(m.start, m.end - m.start))
 			continue;
-		if (m.start >= DECOY_BASE && m.end <= DECOY_BASE + DECOY_SIZE)
+		if (m.start >= decoy_base() && m.end <= decoy_base() + DECOY_SIZE)
 			decoy += m.end - m.start;
-		else if (m.start != SUPER_BASE || m.end != DECOY_BASE || strcmp(m.rights, "---p"))
+		else if (m.start != super_base || m.end != decoy_base() || strcmp(m.rights, "---p"))
 			found("a mapping in the supervisor range:", m.name, m.start);
 	}
 	if (decoy != DECOY_SIZE)
@@ -169,6 +191,6 @@ void scan_mappings(void)
  */
 void check_confined(const char *who)
 {
-	if (raw(SYS_bpf, -1, 0, 0, 0, 0, 0) != -ENOSYS)
+	if (!unchecked && raw(SYS_bpf, -1, 0, 0, 0, 0, 0) != -ENOSYS)
 		found("runs natively:", who, getpid());
 }

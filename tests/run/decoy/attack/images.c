@@ -13,8 +13,8 @@
 
 static u64 stack_place(void)
 {
-	return one_in(2) ? in_decoy() & ~15UL : one_in(2) ? SUPER_BASE - 16 * below(64) :
-	       DECOY_BASE + 16 * below(300);
+	return one_in(2) ? in_decoy() & ~15UL : one_in(2) ? super_base - 16 * below(64) :
+	       decoy_base() + 16 * below(300);
 }
 
 /* Signals whose frame would lie in the decoy; a return from one that lies there. */
@@ -27,7 +27,7 @@ void do_signal(void)
 	pid_t pid;
 
 	if (one_in(3)) {
-		alt.ss_sp = (void *)(SUPER_BASE - below(LOW_SIZE));
+		alt.ss_sp = (void *)(super_base - below(LOW_SIZE));
 		alt.ss_size = 2 * LOW_SIZE;
 	}
 	pid = fork();
@@ -69,7 +69,7 @@ static void any_segment(Elf64_Phdr *p, u64 base)
 		p->p_vaddr = in_decoy() & ~(PAGE - 1);
 		break;
 	case 1:
-		p->p_vaddr = SUPER_BASE - PAGE * (1 + below(600));
+		p->p_vaddr = super_base - PAGE * (1 + below(600));
 		break;
 	case 2:
 		p->p_vaddr = PICK(spans);

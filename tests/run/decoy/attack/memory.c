@@ -31,7 +31,7 @@ void wide_move(void)
 			memory[PAGE * i] = 1;
 	}
 	/* the last ones are not there: an error to store */
-	call(SYS_move_pages, 0, count, (u64)pages, (u64)nodes, SUPER_BASE - PAGE, 2);
+	call(SYS_move_pages, 0, count, (u64)pages, (u64)nodes, super_base - PAGE, 2);
 }
 
 void do_numa(void)

@@ -69,8 +69,8 @@ void do_message(void)
 	switch (below(4)) {
 	case 0:
 		/* the last of them at the range's edge */
-		memcpy((void *)(SUPER_BASE - 64), m, 64);
-		m = (void *)(SUPER_BASE - 64);
+		memcpy((void *)(super_base - 64), m, 64);
+		m = (void *)(super_base - 64);
 		break;
 	case 1:
 		write(file(), m, 64);

@@ -36,11 +36,32 @@ bool one_in(u64 n)
 	return below(n) == 0;
 }
 
+/* An address of the runtime without checks: of the process or of private memory; or any other. */
+static u64 in_runtime(void)
+{
+	/* libdune/private/place.h: private memory, the image, the scratch */
+	static const u64 places[] = {
+		0xffff800000000000UL, 0xffff800040000000UL, 0xffff800040180000UL,
+	};
+
+	switch (below(6)) {
+	case 0:
+		return PICK(places) + (below(1UL << 20) & ~7UL);
+	case 1:
+		return one_in(2) ? any() : any() >> 17;
+	case 2:
+		return super_base + below(STUB_SIZE);
+	}
+	return super_base + (below(SUPER_SIZE) & (one_in(2) ? ~4095UL : ~7UL));
+}
+
 u64 in_decoy(void)
 {
 	static const u64 near[] = { 0, 8, 16, 64, 2048, 4088, 4096, 8192, 65536 };
 
-	return DECOY_BASE + (one_in(4) ? below(DECOY_SIZE) & ~7UL : PICK(near));
+	if (unchecked)
+		return in_runtime();
+	return decoy_base() + (one_in(4) ? below(DECOY_SIZE) & ~7UL : PICK(near));
 }
 
 u64 below_range(void)
@@ -49,7 +70,7 @@ u64 below_range(void)
 		1, 4, 8, 12, 16, 24, 32, 48, 56, 64, 128, 256, 1024, 4096, 65536,
 	};
 
-	return SUPER_BASE - (one_in(4) ? below(LOW_SIZE) & ~3UL : PICK(near));
+	return super_base - (one_in(4) ? below(LOW_SIZE) & ~3UL : PICK(near));
 }
 
 u64 number(void)
@@ -133,9 +154,9 @@ u64 buffer(void)
 
 	fill(to, n);
 	if (one_in(8)) {
-		u64 at = SUPER_BASE - 8 * (1 + below(n));
+		u64 at = super_base - 8 * (1 + below(n));
 
-		memcpy((void *)at, to, SUPER_BASE - at);
+		memcpy((void *)at, to, super_base - at);
 		return at;
 	}
 	return (u64)to;

@@ -61,6 +61,13 @@ static int remove_one(const char *path, const struct stat *st, int type, struct 
 	return 0;
 }
 
+static int see_one(const char *path, const struct stat *st, int type, struct FTW *where)
+{
+	if (type == FTW_F && S_ISREG(st->st_mode))
+		see_file(path);
+	return 0;
+}
+
 /* Not by a program: that would be seen as one that runs natively. */
 void clean_up(void)
 {
@@ -70,8 +77,11 @@ void clean_up(void)
 
 	while (d && (e = readdir(d))) {
 		snprintf(path, sizeof(path), "/tmp/%s", e->d_name);
-		if (!strncmp(e->d_name, "attack-", 7))
-			nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
+		if (strncmp(e->d_name, "attack-", 7))
+			continue;
+		if (unchecked)
+			nftw(path, see_one, 16, FTW_PHYS);
+		nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
 	}
 	if (d)
 		closedir(d);
@@ -101,7 +111,7 @@ static const int dropped[] = {
 	CAP_SYS_PACCT, CAP_WAKE_ALARM, CAP_MKNOD,
 };
 
-static void become(char **argv, int out)
+static void become(char **argv, int out, int confined)
 {
 	static char *full[64];
 	size_t i;
@@ -117,6 +127,8 @@ static void become(char **argv, int out)
 	full[1] = "--";
 	for (i = 0; argv[i] && i < 60; i++)
 		full[2 + i] = argv[i];
+	if (unchecked && !unfiltered)
+		native_confine(confined);
 	execv(runner, full);
 	_exit(127);
 }
@@ -132,11 +144,11 @@ u64 now(void)
 int run(char **argv, u64 limit)
 {
 	u64 until = now() + limit;
-	int out[2], status = 0;
-	struct pollfd wait[2];
+	int out[2], confined[2], status = 0;
+	struct pollfd wait[3];
 	pid_t pid;
 
-	if (pipe2(out, O_CLOEXEC | O_NONBLOCK))
+	if (pipe2(out, O_CLOEXEC | O_NONBLOCK) || pipe2(confined, O_CLOEXEC))
 		fail("pipe");
 	fflush(stdout);
 	pid = syscall(SYS_clone, CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWIPC |
@@ -145,22 +157,30 @@ int run(char **argv, u64 limit)
 		fail("clone");
 	if (pid == 0) {
 		fcntl(out[1], F_SETFL, 0);
-		become(argv, out[1]);
+		become(argv, out[1], confined[1]);
 	}
 	close(out[1]);
+	close(confined[1]);
+	if (unchecked && !unfiltered)
+		native_listen(pid, confined[0]);
+	close(confined[0]);
 	wait[0] = (struct pollfd){ .fd = executions, .events = POLLIN };
 	wait[1] = (struct pollfd){ .fd = out[0], .events = POLLIN };
+	wait[2] = (struct pollfd){ .fd = native_calls, .events = POLLIN };
 	while (waitpid(pid, &status, WNOHANG) == 0) {
 		if (now() >= until) {
 			/* with the first process of the name space all end */
 			kill(pid, SIGKILL);
 		}
-		poll(wait, 2, 500);
+		poll(wait, 3, 500);
+		see_native();
 		see_executions();
 		see_output(out[0]);
 	}
 	see_output(out[0]);
 	close(out[0]);
+	if (native_calls >= 0)
+		close(native_calls);
 	see_executions();
 	see_touches();
 	see_faults();

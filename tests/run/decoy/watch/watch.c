@@ -9,11 +9,14 @@
  * - findings of attack/ itself (descriptors in reach, mappings in the supervisor range).
  *
  *	watch [--state FILE] [--seconds N] [--seed N] [--cases N] [--calls N]
- *	      [--kind NAME] [--limit SECONDS] [--runner NAME] [--mix N] [-- PROGRAM ARGS...]
+ *	      [--kind NAME] [--limit SECONDS] [--runner NAME] [--mix N] [--unchecked]
+ *	      [--unfiltered] [-- PROGRAM ARGS...]
  *
  * Without PROGRAM: cases of attack/, from the number in FILE on, until the
  * time is over or N cases were run. With --mix one of N calls is changed first
- * (runtime.c). Exit status 1: a touch, a fault, a native execution or a finding;
+ * (runtime.c). With --unchecked the runner is one without checks (../unchecked/): what its
+ * processes execute natively is watched, too, and what they report; with --unfiltered only the
+ * latter. Exit status 1: a touch, a fault, a native execution or a finding;
  * the first ones of each kind are printed as FOUND lines.
  */
 #define _GNU_SOURCE
@@ -150,7 +153,8 @@ static bool parse_arguments(int argc, char **argv, struct arguments *a, struct s
 		{ "state", 1, NULL, 's' }, { "seconds", 1, NULL, 't' }, { "seed", 1, NULL, 'n' },
 		{ "cases", 1, NULL, 'c' }, { "calls", 1, NULL, 'm' }, { "kind", 1, NULL, 'k' },
 		{ "limit", 1, NULL, 'l' }, { "runner", 1, NULL, 'r' },
-		{ "mix", 1, NULL, 'x' }, { NULL, 0, NULL, 0 },
+		{ "mix", 1, NULL, 'x' }, { "unchecked", 0, NULL, 'u' },
+		{ "unfiltered", 0, NULL, 'f' }, { NULL, 0, NULL, 0 },
 	};
 	u64 *number;
 	int o;
@@ -179,6 +183,12 @@ static bool parse_arguments(int argc, char **argv, struct arguments *a, struct s
 			break;
 		case 'r':
 			a->runner = optarg;
+			break;
+		case 'u':
+			unchecked = true;
+			break;
+		case 'f':
+			unfiltered = true;
 			break;
 		case 'x':
 			number = &a->mix;
@@ -240,8 +250,9 @@ int main(int argc, char **argv)
 	} else {
 		int status = run(argv + optind, a.limit);
 
-		if (WIFEXITED(status) && WEXITSTATUS(status) >= 126)
+		if (!unchecked && WIFEXITED(status) && WEXITSTATUS(status) >= 126)
 			finding("start", "%s does not start", argv[optind]);
+		clean_up();
 	}
 	report();
 	if (optind >= argc)

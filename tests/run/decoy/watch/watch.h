@@ -5,6 +5,7 @@
  *	watch.c		the command: read this first; the cases of attack/ in batches
  *	run.c		the machine around a program, and one run of one
  *	sensors.c	what must not happen: how it is noticed, counted and printed
+ *	native.c	the same for the sandbox without checks (../unchecked/unchecked.h)
  */
 #ifndef DUNE_DECOY_WATCH_H
 #define DUNE_DECOY_WATCH_H
@@ -12,6 +13,7 @@
 #include "decoy.h"
 
 #include <limits.h>
+#include <sys/types.h>
 
 /* The log that dune-run-decoy writes to. */
 extern struct decoy_log *record;
@@ -42,6 +44,19 @@ void see_output(int fd);
 /* After it has ended: touches of the decoy, and faults in it. */
 void see_touches(void);
 void see_faults(void);
+
+/* native.c */
+
+extern bool unchecked;		/* the runtime has no checks: the following are used */
+extern bool unfiltered;		/* their calls take the paths of a process without a filter */
+extern int native_calls;	/* readable when a process has made a call natively */
+/* Call in the child that executes dune-run next, with a pipe to the watcher; and in the watcher. */
+void native_confine(int out);
+void native_listen(pid_t pid, int in);
+/* While the program runs. */
+void see_native(void);
+/* After it has ended, for each file that it has left. */
+void see_file(const char *path);
 
 /* run.c */
 

@@ -1,0 +1,64 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT OR Apache-2.0
+# The structure of the sandbox without its checks (unchecked/unchecked.h). Fails when a process runs
+# natively what is not the stub, when a byte of the runtime changes or is found in the program's
+# memory or files, when ring 0 executes anything else, or when the kernel reports an error or keeps
+# a reference to the module. First, with a runtime that permits each of these, when the oracles do
+# not find it.
+
+. "$(dirname "$0")/lib/sandbox.bash"
+
+[ "$(id -u)" = 0 ] || bail "root has to run this: it installs a filter and watches executions"
+dmesg --clear
+
+# watch ARGUMENTS...: its findings and counts; adds to $calls
+calls=0
+watch() {
+	"$here/decoy/watch" --unchecked "$@" >"$top/out" 2>&1
+	local status=$?
+	grep -E '^(Linux|FOUND|Bail|#)' "$top/out" | cut -c 1-600 | head -30 |
+		sed 's/^\([^#]\)/# \1/'
+	calls=$((calls + $(sed -n 's/^# counts: calls=\([0-9]*\) .*/\1/p' "$top/out")))
+	return $status
+}
+
+# finds ROW TEXT NAME: what the control permits is found
+finds() {
+	watch --runner dune-run-unchecked-control -- "$here/decoy/pitfalls" 1 "control_$1" >/dev/null
+	grep -q "^FOUND .*$2" "$top/out"
+	ok $? "control: $3 is found"
+}
+
+finds native "runs natively: call .* of i386" "native code of the program"
+finds write "memory has changed" "a change of the runtime's data"
+finds code "code has changed" "a change of the runtime's code"
+finds read "memory was read" "the runtime's secret in the program's memory"
+finds file "memory is in /tmp" "the runtime's secret in a file"
+finds jump "ring 0 was elsewhere" "ring 0 at an address of the program"
+
+watch --runner dune-run-unchecked --seed "${DECOY_SEED:-1}" --cases 30 --calls 700
+ok $? "30 cases of generated calls"
+ok $((calls < 5000)) "they make 5,000 calls at least"
+watch --runner dune-run-unchecked --unfiltered --seed "$((${DECOY_SEED:-1} + 30))" --cases 15 \
+	--calls 700
+ok $? "15 more without a seccomp filter"
+watch --runner dune-run-unchecked --limit 1000 -- "$here/decoy/pitfalls" "${DECOY_SEED:-1}"
+ok $? "known pitfalls of an isolation in one process"
+watch --runner dune-run-unchecked --limit 1000 -- "$BASH" -c "
+	for program in '$bin'/hostile/*; do
+		timeout 20 \$program
+	done"
+ok $? "the hostile programs"
+"$bin/overwrite" 10 "$here/decoy/dune-run-unchecked" >"$top/result" 2>&1
+grep '^#' "$top/result"
+is "$(grep -v '^#' "$top/result")" "in the stub" \
+	"random bytes over all writable memory, from outside"
+
+is "$(dmesg | grep -E 'BUG|WARNING|Oops|general protection')" "" "the kernel reports no error"
+for ((i = 0; i < 100; i++)); do
+	references=$(cat /sys/module/dune/refcnt)
+	[ "$references" = 0 ] && break
+	sleep 0.1
+done
+is "$references" 0 "nothing keeps the module"
+finish

@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+# The sandbox without its checks (unchecked.h): two builds of dune-run for tests, and a program that
+# attacks them. Included by tests/run/Makefile after decoy/decoy.mk, beside whose programs they
+# are.
+unchecked := $(OUT)/decoy/unchecked
+unchecked_objects := $(unchecked)/runtime.o
+unchecked_control := $(unchecked)/runtime.o $(unchecked)/control.o
+wrap_unchecked := -Wl,--wrap=check_syscall -Wl,--wrap=is_hidden
+
+all: $(addprefix $(OUT)/decoy/,dune-run-unchecked dune-run-unchecked-control pitfalls)
+
+$(unchecked)/%.o: unchecked/%.c unchecked/unchecked.h $(wildcard ../../run/*/*.h)
+	@mkdir -p $(@D)
+	$(CC) $(RING0_FLAGS) -Wno-unused-parameter \
+		-Iunchecked -I../../run $(foreach layer,base own load calls,-I../../run/$(layer)) \
+		-I../../libdune/include -I../../include/uapi -c -o $@ $<
+
+$(OUT)/decoy/dune-run-unchecked: $(unchecked_objects) $(O)/lib/libdune-runtime.a $(run_objects)
+	$(call link_runtime,$(unchecked_objects),$(wrap_unchecked))
+
+$(OUT)/decoy/dune-run-unchecked-control: $(unchecked_control) $(O)/lib/libdune-runtime.a \
+		$(run_objects)
+	$(call link_runtime,$(unchecked_control),$(wrap_unchecked))
+
+$(OUT)/decoy/pitfalls: unchecked/pitfalls.c unchecked/unchecked.h $(MAPS)
+	@mkdir -p $(@D)
+	$(CC) $(decoy_flags) -Iunchecked -o $@ $(filter %.c,$^)
