@@ -8,9 +8,9 @@
  *		stub (DUNE_PRIVATE_SHOWN in <linux/dune.h>). Ring 0 alone can write it. For what
  *		the kernel reads and nobody may change before it does: all that decides what runs
  *		natively, what is opened or executed, or which memory the guest has.
- *	scratch	ordinary memory of the process, which ring 3 does not reach. The kernel can write it
- *		there, so a system call that the program makes could change it, too. For results of
- *		the kernel, and for arguments that change only the result of the program's own
+ *	scratch	ordinary memory of the process. Ring 3 can write it between two system calls, and
+ *		the kernel at any time, so a system call of another process could change it, too.
+ *		For results of the kernel, and for arguments that change only the result of the program's own
  *		call. What the kernel has written there is a value of the program's: it is copied
  *		to ring 0's memory first, and then looked at.
  *

@@ -9,9 +9,9 @@
  *
  * Nothing there decides what the runtime does or what runs natively: nobody but the runtime writes
  * the first two, and what is in the others may be forged (<dune_copies.h>, docs/security.md). The
- * checks keep the program away from the range nevertheless, by the two comparisons below, so that
- * it finds nothing there. The kernel's own accesses in ascending order from below stop at the stub
- * when they write.
+ * checks keep the program's system calls away from the range nevertheless, by the two comparisons
+ * below. Ring 3 itself can access it. The kernel's own accesses in ascending order from below stop
+ * at the stub when they write.
  */
 #ifndef DUNE_RUN_SUPER_RANGE_H
 #define DUNE_RUN_SUPER_RANGE_H
