@@ -10,9 +10,9 @@
  *		natively, what is opened or executed, or which memory the guest has.
  *	scratch	ordinary memory of the process. Ring 3 can write it between two system calls, and
  *		the kernel at any time, so a system call of another process could change it, too.
- *		For results of the kernel, and for arguments that change only the result of the program's own
- *		call. What the kernel has written there is a value of the program's: it is copied
- *		to ring 0's memory first, and then looked at.
+ *		For results of the kernel, and for arguments that change only the result of the
+ *		program's own call. What the kernel has written there is a value of the program's:
+ *		it is copied to ring 0's memory first, and then looked at.
  *
  * Each copy has two addresses: that at which ring 0 accesses it, which the functions return, and
  * that which the kernel gets, dune_kernel_at().
