@@ -10,8 +10,8 @@
  * process. A call that depends on the frame with which user mode entered the kernel always takes
  * the slow path. So does a call that a stub refuses, which has an error there and is not made.
  *
- * A number from DUNE_HOSTCALL on is a message to the host half. A vCPU that is bound to the stub has
- * none, and there it is a request (event.c): the stub makes a privileged call, which is not
+ * A number from DUNE_HOSTCALL on is a message to the host half. A vCPU that is bound to the stub
+ * has none, and there it is a request (event.c): the stub makes a privileged call, which is not
  * refused, or probes an address; or the module itself makes a child's vCPU, adds private memory, or
  * has the stub use another descriptor. What the host half decides about an interrupted call, the
  * guest then decides itself.

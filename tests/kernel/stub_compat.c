@@ -6,7 +6,7 @@
  * not, since this test would then prove nothing.
  */
 #define _GNU_SOURCE
-#include "by_stub.h"
+#include "by_events.h"
 #include "child.h"
 #include "filter.h"
 #include "rseq.h"
@@ -32,14 +32,12 @@ static volatile struct shared {
 	long native, value;
 } *shared;
 
-static struct guest g;
-static char *stub;
-
-static u64 call_when_told(void *nr)
+static u64 call_when_told(void *arg)
 {
 	while (!shared->go)
 		asm volatile("pause");
-	return hypercall0((long)nr);
+	shared->value = hypercall0(SYS_getppid);
+	return hypercall3(SYS_exit_group, 0, 0, 0);
 }
 
 static void deny_getppid(void)
@@ -56,30 +54,28 @@ static void deny_getppid(void)
 	filter_install(code, FILTER_LEN(code), 0);
 }
 
-/* Both make lseek(fd, 0, 0) outside of the stub, whose RET at DUNE_STUB_LEAVE returns from them. */
-static long lseek_32(int fd)
+/* Both make lseek(fd, 0, 0) outside of the stub. */
+static void lseek_32(int fd)
 {
-	long ret = LSEEK_32;
+	long rax = LSEEK_32;
 
-	asm volatile("call 1f\n jmp 2f\n 1: int $0x80\n ret\n 2:"
-		     : "+a"(ret) : "b"((long)fd), "c"(0L), "d"(0L), "D"((long)fd)
+	asm volatile("int $0x80"
+		     : "+a"(rax) : "b"((long)fd), "c"(0L), "d"(0L), "D"((long)fd)
 		     : "rsi", "r8", "r9", "r10", "r11", "memory", "cc");
-	return ret;
 }
 
-static long lseek_64(int fd)
+static void lseek_64(int fd)
 {
-	long ret = SYS_lseek, rdi = fd, rsi = 0, rdx = 0;
+	long rax = SYS_lseek, rdi = fd, rsi = 0, rdx = 0;
 
-	asm volatile("call 1f\n jmp 2f\n 1: syscall\n ret\n 2:"
-		     : "+a"(ret), "+D"(rdi), "+S"(rsi), "+d"(rdx) : "b"((long)fd)
+	asm volatile("syscall"
+		     : "+a"(rax), "+D"(rdi), "+S"(rsi), "+d"(rdx) : "b"((long)fd)
 		     : "rcx", "r8", "r9", "r10", "r11", "memory", "cc");
-	return ret;
 }
 
 static const struct attack {
 	const char *name;
-	long (*lseek)(int fd);
+	void (*lseek)(int fd);
 	unsigned long nr;
 	int signal;	/* of the UD2 after the stub's lseek(), if that fails */
 	long value;	/* of the guest's call */
@@ -91,22 +87,17 @@ static const struct attack {
 static void be_traced(void *arg)
 {
 	const struct attack *a = arg;
-	long ret;
+	int fd;
 
-	rseq_drop();
-	stub = stub_open(&g);
+	event_open();
+	fd = event_second(call_when_told, NULL);
 	deny_getppid();
 	shared->native = raw_syscall(SYS_getppid, 0, 0, 0, 0, 0, 0);
-	guest_prepare(&g, 0, call_when_told, (void *)SYS_getppid);
-	shared->stub = (u64)stub;
+	shared->stub = (u64)event_stub;
 	ptrace(PTRACE_TRACEME, 0, 0, 0);
 	raise(SIGSTOP);
-	ret = a->lseek(g.fd);
-	while (!ret && g.run->exit_reason == DUNE_EXIT_INTR)
-		ret = stub_enter(stub, g.fd);
-	if (!ret && guest_hostcall(&g) == GUEST_DONE)
-		shared->value = g.value;
-	_exit(0);
+	a->lseek(fd);
+	_exit(1);
 }
 
 static void trace(int pid, const struct attack *a)

@@ -35,7 +35,7 @@ static long second_vcpu(void)
 {
 	static struct dune_create_vcpu create = { .size = sizeof(create) };
 	static struct dune_stub argument = {
-		.size = sizeof(argument), .flags = DUNE_STUB_EVENTS, .irq_vector = EVENT_VECTOR,
+		.size = sizeof(argument), .irq_vector = EVENT_VECTOR,
 	};
 	long fd = privileged(SYS_ioctl, event_guest.dev, DUNE_CREATE_VCPU, (long)&create, 0), err;
 

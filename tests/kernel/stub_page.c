@@ -84,11 +84,8 @@ static u64 execute_always(void *ppid)
 /* A thread that runs a guest by the stub, in the middle of @room. */
 static void *run_guest(void *room)
 {
+	stub_place = (char *)room + ROOM / 2;
 	event_open();
-	event_stub = mmap((char *)room + ROOM / 2, 4096, PROT_READ, MAP_SHARED | MAP_FIXED,
-			  event_guest.fd, DUNE_STUB_OFFSET);
-	if (event_stub == MAP_FAILED)
-		child_fails("mmap of the stub: %m");
 	stub = event_stub;
 	event_enter(0, execute_always, (void *)(long)getppid());
 }
@@ -357,12 +354,6 @@ static int remap_pages(void)
  */
 static int map_another(void)
 {
-	return fails_with((long)mmap(NULL, 4096, PROT_READ, MAP_SHARED, g.fd, DUNE_STUB_OFFSET),
-			  EBUSY, "mmap");
-}
-
-static int map_another_vcpu(void)
-{
 	static struct guest other;
 
 	guest_open(&other);
@@ -375,7 +366,7 @@ static int map_another_in_child(void)
 	int status, pid = fork();
 
 	if (!pid)
-		_exit(map_another_vcpu());
+		_exit(map_another());
 	return waitpid(pid, &status, 0) != pid || status;
 }
 
@@ -425,7 +416,6 @@ static const struct harmless {
 	{ "munmap() of a part", split },
 	{ "remap_file_pages()", remap_pages },
 	{ "mmap() of a second one", map_another },
-	{ "mmap() of a second one by another vCPU", map_another_vcpu },
 	{ "mmap() of a second one by a child", map_another_in_child },
 	{ "fork()", make_child },
 	{ "PTRACE_POKETEXT", trace },

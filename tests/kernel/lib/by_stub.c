@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 
 unsigned int stub_pages = 1;
+void *stub_place;
 
 char *stub_map(struct guest *g)
 {
@@ -15,7 +16,8 @@ char *stub_map(struct guest *g)
 
 	if (stub)
 		return stub;
-	stub = mmap(NULL, stub_pages * 4096, PROT_READ, MAP_SHARED, g->fd, DUNE_STUB_OFFSET);
+	stub = mmap(stub_place, stub_pages * 4096, PROT_READ,
+		    MAP_SHARED | (stub_place ? MAP_FIXED : 0), g->fd, DUNE_STUB_OFFSET);
 	if (stub == MAP_FAILED)
 		bail("mmap of the stub: %s", strerror(errno));
 	return stub;

@@ -7,10 +7,12 @@
 
 /* How many pages stub_map() maps: 1, or more for a window after the stub. */
 extern unsigned int stub_pages;
+/* Where it maps them, in place of what is there; NULL: at an address of the kernel's choice. */
+extern void *stub_place;
 
 /*
  * The stub of this process: the one that it has mapped or inherited, or else one that is mapped now
- * from @g's vCPU, at an address of the kernel's choice. Bails out on an error.
+ * from @g's vCPU. Bails out on an error.
  */
 char *stub_map(struct guest *g);
 /* Enter the vCPU @fd by @stub. Only the end of the process ends it. */
