@@ -293,6 +293,7 @@ void dune_runtime_main(const struct dune_start *start)
 	long err;
 
 	super_base = start->stub;
+	dune_runtime_refuse(super_base, SUPER_SIZE);
 	SYS2(__NR_munmap, start->image, start->image_end - start->image);
 	program = prepare(start, &initial, &options, &tf);
 	load(program, &initial, &options, &tf);

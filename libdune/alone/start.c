@@ -123,6 +123,12 @@ static void init_thread(struct dune_thread *t, const struct dune_start *s)
 	dune_process.threads = t;
 }
 
+void dune_runtime_refuse(u64 base, size_t size)
+{
+	dune_process.super_base = base;
+	dune_process.super_size = size;
+}
+
 void dune_runtime_close(void)
 {
 	if (!(dune_process.info.features & DUNE_FEATURE_SMAP))

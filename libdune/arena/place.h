@@ -25,6 +25,12 @@ static inline void *table_at(u64 gpa)
 #define PAGES_OF	"the arena"
 #define PAGES_ADVICE	"split fewer large pages, or give dune_enter() a larger arena"
 
+/* Only ring 0 reaches a gigabyte of the supervisor range. */
+static inline bool is_ring0s_gigabyte(u64 va)
+{
+	return va - dune_process.super_base < dune_process.super_size;
+}
+
 /* Nothing of a program is above the addresses of a process. */
 static inline bool dune_page_upper(u64 va)
 {

@@ -92,6 +92,12 @@ void dune_runtime_main(const struct dune_start *start) __attribute__((noreturn))
  */
 void dune_runtime_forget(void *p, size_t size);
 
+/*
+ * The library accesses nothing between @base and @base + @size for the program, whatever the
+ * program's pointers, stack pointer or frames of signals say.
+ */
+void dune_runtime_refuse(uint64_t base, size_t size);
+
 /* From here on only dune_copy() reaches memory of the process. */
 void dune_runtime_close(void);
 

@@ -123,7 +123,7 @@ static dune_pte make_identity(u64 va, struct spare *spare)
 	if (unlikely(v == NO_GPA))
 		return 0;
 	v |= DUNE_PTE_P | DUNE_PTE_W | DUNE_PTE_A | DUNE_PTE_D | DUNE_PTE_PS;
-	if (va - dune_process.super_base >= dune_process.super_size)
+	if (!is_ring0s_gigabyte(va))
 		v |= DUNE_PTE_U;
 	if (dune_process.have_1g)
 		return v;

@@ -37,6 +37,13 @@ static inline void *table_at(u64 gpa)
 	return (void *)(gpa - dune_process.private_gpa + PRIVATE_BASE);
 }
 
+/* The supervisor range is ring 3's, too, like all memory of the process. */
+static inline bool is_ring0s_gigabyte(u64 va)
+{
+	(void)va;
+	return false;
+}
+
 /* Maps @size bytes of the process's memory at @from to @to, for ring 0; both in whole pages. */
 void dune_private_map(u64 to, u64 from, u64 size);
 /* Adds the page of .bss around @va, which a page fault has named. Returns whether it is there. */

@@ -52,6 +52,7 @@ void __wrap_stack_find(struct initial_stack *s, u64 *stack)
 	long at;
 
 	super_base = SUPER_BASE;
+	dune_runtime_refuse(SUPER_BASE, SUPER_SIZE);
 	at = SYS6(__NR_mmap, SUPER_BASE, SUPER_SIZE, PROT_NONE,
 		  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
 	if (at >= 0)
