@@ -238,7 +238,7 @@ pub const SUBJECTS: [Subject; 26] = [
         Enter,
         &[amd(Near { part: 0.05, most: 60_000.0 }).accepting(
             &Series::ALL,
-            Near { part: 0.12, most: 65_000.0 },
+            Near { part: 0.13, most: 65_000.0 },
             "The difference is Linux's own mmap() of the run page, in a deeper tree of mappings
   ([decision 0012](decisions/0012-run-page-is-mapped-from-the-descriptor.md)).",
         )],
