@@ -11,6 +11,7 @@
 #define _GNU_SOURCE
 #include "by_fork.h"
 #include "child.h"
+#include "filter.h"
 #include "klog.h"
 #include "modules.h"
 #include "private.h"
@@ -19,12 +20,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/io_uring.h>
 #include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/shm.h>
 #include <sys/syscall.h>
@@ -424,6 +427,37 @@ static u64 execute_with_others(void *arg)
 	return child_signal(pid) != SIGKILL || ret != -EPERM;
 }
 
+/* The supervisor of a filter could have the thread itself replace the descriptor. */
+static u64 execute_filtered(void *arg)
+{
+	static struct sock_filter code[] = { BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW) };
+	static struct sock_fprog program = { FILTER_LEN(code), code };
+	long ret;
+
+	if (hypercall(SYS_prctl, PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0, 0) ||
+	    hypercall3(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, (long)&program))
+		return 1;
+	ret = execute(own_file, "", AT_EMPTY_PATH);
+	shared->value[0] = ret;
+	if (ret != -EPERM)
+		return 2;
+	/* A child's thread has the filter from its beginning. */
+	if (!child_fork(SIGCHLD))
+		child_exit(execute(own_file, "", AT_EMPTY_PATH) == -EPERM ? 0 : 3);
+	return child_wait(-1);
+}
+
+/* So could a request of io_uring. */
+static u64 execute_with_ring(void *arg)
+{
+	static struct io_uring_params params;
+	long ring = hypercall3(SYS_io_uring_setup, 1, (long)&params, 0);
+
+	if (ring < 0)
+		return ring == -ENOSYS || ring == -EPERM ? CHILD_SKIPS : 1;
+	return execute(own_file, "", AT_EMPTY_PATH) == -EPERM ? 0 : 2;
+}
+
 static u64 execute_own(void *arg)
 {
 	return execute(own_file, "", AT_EMPTY_PATH) ? 5 : 6;
@@ -443,6 +477,10 @@ static void run_guest(const char *name, u64 (*fn)(void *arg), int code)
 
 	memset((void *)shared, 0, sizeof(*shared));
 	o = in_child(start, fn, 30);
+	if (o.code == CHILD_SKIPS) {
+		skip("this kernel has no io_uring", "%s", name);
+		return;
+	}
 	ok(o.code == code, "%s (%s, %#lx, %#lx)", name, outcome_text(o), shared->value[0],
 	   shared->value[1]);
 }
@@ -502,6 +540,8 @@ int main(int argc, char **argv)
 	run_guest("ring 0 adds pages without memory", add_pages, 0);
 	run_guest("ring 0 executes no other program", execute_others, 0);
 	run_guest("nor its own, if another process has its descriptors", execute_with_others, 0);
+	run_guest("nor if it has a filter that was added", execute_filtered, 0);
+	run_guest("nor if it has used io_uring", execute_with_ring, 0);
 	run_guest("it executes its own program", execute_own, 42);
 	guest_open(&g);
 	stub = map_window(&g, ROOM);

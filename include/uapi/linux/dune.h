@@ -305,8 +305,9 @@ struct dune_private {
  *    of DUNE_ADD_PRIVATE. Neither is in memory, where the program could change it.
  *  - Of privileged calls of execve and execveat only one is made: execveat() with AT_EMPTY_PATH of
  *    a descriptor of the file that the process executes (/proc/self/exe), from a table of
- *    descriptors that no other task uses. Any other has the result -EPERM. The name, which is "",
- *    has to be in the window.
+ *    descriptors that no other task uses, by a thread that has used no io_uring and has no more
+ *    seccomp filters than when the vCPU, or that of the parent, was bound. Any other has the result
+ *    -EPERM. The module does not look at the name: ring 0 has to pass "", from the window.
  *  - A hypercall with RAX = DUNE_STUB_MOVE makes the stub use the descriptor RDI, which is of the
  *    same vCPU, from now on. The result is 0.
  *  - The process is killed if the guest halts, shuts down or is left for an unexpected reason
