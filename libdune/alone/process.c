@@ -147,6 +147,8 @@ static long make_copied(struct dune_thread *t, struct dune_child *child)
 {
 	long ret;
 
+	/* While LOCK_ARENA is held, no page of this stack can be added. */
+	dune_page_need((u8 *)__builtin_frame_address(0) - PAGE);
 	dune_fork_lock(t);
 	ret = dune_alone_clone(MAKE_CHILD, child);
 	dune_fork_unlock(t);

@@ -92,7 +92,6 @@ static void init_process(const struct dune_start *s)
 	dune_idt_init(s->info.features & DUNE_FEATURE_SMAP ? dune_stubs_alone_smap :
 							     dune_stubs_alone);
 	p->flags = DUNE_ENTER_SMAP | DUNE_ENTER_RING3_SIGNALS;
-	p->stub = (void *)s->stub;
 	p->handler = s->stub + DUNE_STUB_SIGNAL;
 	p->handler_flags = SA_ONSTACK;
 	/* The kernel wants one. Nothing returns there. */

@@ -67,7 +67,6 @@ struct dune_process {
 	struct dune_info info;
 	u64 super_base, super_size;
 	u64 flags;			/* DUNE_ENTER_* */
-	void *stub;			/* dune_runtime.h; NULL: there is a host half */
 	/* The handler of signals that the library installs in the kernel, with its flags. */
 	u64 handler, restorer, handler_flags;
 	u64 private_gpa;		/* where private memory begins, or NO_GPA */

@@ -14,7 +14,6 @@
  * still hidden from it, and its own from them.
  */
 #include "guest.h"
-#include "hostcall.h"
 
 #define CLOSE_RANGE_CLOEXEC	4
 #define NO_FD			(~0U)
@@ -22,16 +21,6 @@
 static long hc3(long nr, long a0, long a1, long a2)
 {
 	return dune_hypercall(nr, a0, a1, a2, 0, 0, 0);
-}
-
-/*
- * Makes a call that takes its old number from the vCPU, which has moved. The stub enters the guest
- * with the number with which the host half has called it. So the host half makes the call, and
- * calls the stub with the new number.
- */
-static long take_number(long nr, long a0, long a1, long a2)
-{
-	return hc3(dune_process.stub ? (long)HC_SYSCALL(nr) : nr, a0, a1, a2);
 }
 
 /*
@@ -63,7 +52,7 @@ long dune_vcpu_fd_move(void)
 
 	if (err)
 		return err;
-	take_number(__NR_close, old, 0, 0);
+	hc3(__NR_close, old, 0, 0);
 	return t->vcpu;
 }
 
@@ -117,10 +106,10 @@ static long dup_to_vcpu(struct dune_thread *t, const struct dune_tf *tf)
 
 	if (ret)
 		return ret;
-	ret = take_number((u32)tf->rax, tf->rdi, tf->rsi, tf->rdx);
+	ret = hc3((u32)tf->rax, tf->rdi, tf->rsi, tf->rdx);
 	/* A call that failed has left the vCPU at the old number, too. */
 	if (ret < 0)
-		take_number(__NR_close, old, 0, 0);
+		hc3(__NR_close, old, 0, 0);
 	return ret;
 }
 

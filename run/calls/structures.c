@@ -2,7 +2,8 @@
 /*
  * Calls whose structures hold pointers. The structure is copied into the scratch
  * (<dune_copies.h>), the pointers in the copy are checked, and the kernel gets the copy. So the
- * kernel reads what was checked, whichever process writes to the program's memory.
+ * program cannot change it between the check and the call. Another process can, if it may write the
+ * memory of this one: docs/security.md has what that gains.
  * (Messages of sockets are in socket_messages.c.)
  */
 #include "calls.h"

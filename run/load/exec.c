@@ -18,7 +18,6 @@
 #include "exec.h"
 #include "hidden.h"
 #include "page.h"
-#include "protected_files.h"
 #include "script_words.h"
 #include "stats.h"
 #include "super_range.h"
@@ -271,10 +270,6 @@ static long become(int image, u64 argv, u64 envp)
 	count = make_words(&v, argv, envp);
 	if (count < 0)
 		return count;
-	if (!is_dune_run(self)) {
-		exec_free_vectors();
-		return -EBADF;
-	}
 	make_own_words(&v, image, count);
 	stats_end_process();
 	inherit(image, true);

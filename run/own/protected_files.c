@@ -44,13 +44,6 @@ void protected_files_init(void)
 		identify(&stats_file, hidden_fd(HIDDEN_STATS));
 }
 
-bool is_dune_run(int fd)
-{
-	struct stat st;
-
-	return self_file.inode && sys_fstat(fd, &st) == 0 && is_file(&st, &self_file);
-}
-
 void protected_files_set_program(int fd)
 {
 	identify(&program_file, fd);

@@ -9,8 +9,6 @@
 
 /* To be called when the hidden descriptors have their numbers. */
 void protected_files_init(void);
-/* Whether this descriptor is still open, on dune-run's own file. */
-bool is_dune_run(int fd);
 /* Record which file the program is. */
 void protected_files_set_program(int fd);
 /* Whether the file is the memory that holds the counters of --stats. */
