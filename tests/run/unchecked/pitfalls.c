@@ -274,6 +274,13 @@ static void row_proc_mem(void)
 	}
 }
 
+/* Looks for the runtime's secret in what the row @name has read. */
+static void report_secret(const char *name)
+{
+	if (has_secret(buffer, sizeof(buffer)))
+		dprintf(2, "FOUND the runtime's memory was read: %s\n", name);
+}
+
 static void row_process_vm(void)
 {
 	unsigned int i;
@@ -1075,8 +1082,12 @@ static void row_ring3(void)
 	for (i = 0; i < COUNT(private_memory); i++) {
 		if (!fork())
 			((void (*)(void))private_memory[i])();
-		if (!fork())
-			memcpy(buffer, (void *)private_memory[i], sizeof(buffer));
+		if (!fork()) {
+			/* A page that is not there ends the child. */
+			memcpy(buffer, (void *)private_memory[i], PAGE);
+			report_secret("ring3");
+			_exit(0);
+		}
 		if (!fork())
 			memset((void *)private_memory[i], 0xcd, PAGE);
 	}
@@ -1168,8 +1179,7 @@ static void make_row(unsigned int i)
 		setpgid(0, 0);
 		srand(seed * 1000 + i);
 		rows[i].make();
-		if (has_secret(buffer, sizeof(buffer)))
-			dprintf(2, "FOUND the runtime's memory was read: %s\n", rows[i].name);
+		report_secret(rows[i].name);
 		_exit(0);
 	}
 	while (!waitpid(pid, &status, WNOHANG) && (u64)time(NULL) < until)
