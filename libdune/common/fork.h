@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* What a child changes in its process, whoever makes it (host/process.c, alone/process.c). */
+/* What both ways of making a child share (host/process.c, alone/process.c). */
 #ifndef LIBDUNE_FORK_H
 #define LIBDUNE_FORK_H
 

@@ -52,7 +52,7 @@ enum dune_lock_number {
 	LOCK_TABLES,
 	LOCK_GROWING,		/* the growth of the arena; it is held for system calls */
 	LOCK_GRANULES,		/* the assignment of granules (memory/granule.c) */
-	LOCK_ARENA,		/* the pages of the arena that are given out */
+	LOCK_ARENA,		/* the pages of the library's memory that are given out */
 	LOCKS
 };
 

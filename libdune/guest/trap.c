@@ -70,7 +70,10 @@ void dune_bad_stack(void)
 	dune_services->bad_stack();
 }
 
-/* Returns whether only ring 0 may have something at @address. */
+/*
+ * Returns whether only ring 0 may have something at @address: in the upper half, or in the
+ * supervisor range. (In a runtime, ring 3 reaches the latter. The module's stub is there.)
+ */
 static bool is_ring0s(u64 address)
 {
 	return address >= USER_TOP ||

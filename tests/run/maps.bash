@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# What of the sandbox a program can see in its own address space: /proc/self/maps has the mappings
+# A program looks at its own address space in the sandbox: /proc/self/maps has the mappings
 # that it has natively, in the same order, and the stub's (run/base/super_range.h). Fails when
 # anything else of the runtime is mapped.
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
  * A program in the sandbox without checks: the known ways out of an isolation within one process,
- * a row each. Each row is a child, which may die of it or go on, with any result. The watcher sees
- * what must not happen (unchecked.h). Any executable memory here is full of INT 0x80, so that
+ * a row each. Each row is a child, which may die of it or continue, with any result. The watcher
+ * sees what must not happen (unchecked.h). Any executable memory here is full of INT 0x80, so that
  * native code would make a call.
  *
  *	pitfalls [SEED [ROW]]	all rows, or those whose name begins with ROW; the random choices
