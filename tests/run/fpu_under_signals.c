@@ -14,7 +14,7 @@
 #include <ucontext.h>
 #include <unistd.h>
 
-#define SIGNALS		12000
+#define SIGNALS		3000
 #define MXCSR_INITIAL	0x1f80
 #define ROUND_UP	0x4000
 #define CONTROL_INITIAL	0x37f
