@@ -55,9 +55,9 @@ static void start(struct dune_thread *t, struct dune_tf *tf, const struct dune_c
 }
 
 /*
- * Makes a process with memory of its own of the copy of a child that shared memory: its ring-0
- * stack and its actions are no longer below and beside those of a parent. Returns the frame, which
- * was at @tf.
+ * For a process with memory of its own, whose parent shared the memory of the parent's parent. The
+ * ring-0 stack begins at its top again, and the actions are those of dune_process. Returns the
+ * frame, which was at @tf.
  */
 static struct dune_tf *stand_alone(struct dune_thread *t, const struct dune_tf *tf)
 {

@@ -2,8 +2,8 @@
 /*
  * The native start of dune-run, which the kernel executes: it puts the runtime's image into private
  * memory, and enters it there, in ring 0 of the guest (main.c). All else that dune-run does, it
- * does there, and first it unmaps this program. So of dune-run only the stub is left in the
- * process, with what lies beside it (super_range.h).
+ * does there, and first it unmaps this program. So of dune-run only the supervisor range
+ * is left in the process (super_range.h).
  *
  * Private memory in the order of its pages: the sealed part of the image (constants, code); the
  * page tables; the data; pages that are zero, some of them spare; the window (dune_copies.h); the

@@ -12,7 +12,7 @@
 #include "base/super_range.h"
 
 /*
- * Where the supervisor range is in this process: the stub, and what lies beside it. super_base of
+ * Where the supervisor range is in this process, which begins with the stub. super_base of
  * run/base/super_range.h; natively 0.
  */
 #define SUPER_BASE	super_base
