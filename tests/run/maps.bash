@@ -26,7 +26,8 @@ for program in maps maps-static maps-static-pie; do
 	one dune "$DUNE_RUN" -- "$bin/$program"
 	is "$(mappings "$top/dune.out")" "$(mappings "$top/native.out")" \
 		"$program: the mappings are those that it has natively"
-	is "$(grep -c dune "$top/dune.out")" 1 "$program: of the sandbox the stub alone has a name"
+	is "$(grep -vF "$bin/" "$top/dune.out" | grep -c dune)" 1 \
+		"$program: of the sandbox the stub alone has a name"
 done
 one native setarch -R "$bin/maps-static"
 one dune /usr/bin/setarch -R "$DUNE_RUN" -- "$bin/maps-static"

@@ -18,9 +18,11 @@ is "$(without late-fstat /bin/sh -c "$files; : </proc/self/mem && echo opened")"
 is "$(without late-fstat ./sh -c "$files; : >>./sh && echo opened")" \
 	"./sh: 1: cannot create ./sh: Operation not permitted" \
 	"without fstat the running program is not opened for writing"
-is "$(without late-fstat /bin/sh -c "/bin/true && echo executed")" \
-	"/bin/sh: 1: /bin/true: Bad file descriptor" \
-	"without fstat no other program is executed, which would run natively"
+is "$(without late-fstat /bin/sh -c "$files; /bin/true && echo executed")" \
+	"/bin/sh: 1: /bin/true: Operation not permitted" \
+	"without fstat of its file no other program is executed"
+is "$(without late-fstat /bin/sh -c "grep -c dune-stub /proc/self/maps; exit")" 1 \
+	"without fstat of dune-run's file another program is executed in the sandbox, too"
 is "$(without late-fstatfs /bin/sh -c "$files; : </proc/self/mem && echo opened")" \
 	"/bin/sh: 1: cannot open /proc/self/mem: Operation not permitted" \
 	"without fstatfs the memory of a process is not opened"
