@@ -248,12 +248,13 @@ static long enter_again(const struct dune_vcpu *vcpu, struct pt_regs *regs)
  * Returns whether the calling thread's table of descriptors stays as it is until the thread is in
  * its next system call: no other task uses it, and the thread itself does no work in between that
  * another task can give it. The supervisor of a seccomp filter can have a thread that waits for it
- * replace a descriptor (SECCOMP_IOCTL_NOTIF_ADDFD), and io_uring makes its requests in the thread
- * that returns to user mode. Filters from before the vCPU was bound are not the guest's.
+ * replace a descriptor (SECCOMP_IOCTL_NOTIF_ADDFD). Filters from before the vCPU was bound are not
+ * the guest's. Requests of io_uring, which the thread would make on its way to user mode, are
+ * refused to the guest (stub.c).
  */
 static bool keeps_descriptors(const struct dune_vcpu *vcpu)
 {
-	return atomic_read(&current->files->count) == 1 && !has_io_uring(current) &&
+	return atomic_read(&current->files->count) == 1 &&
 	       seccomp_filters(current) == vcpu->filters;
 }
 

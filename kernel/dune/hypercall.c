@@ -117,7 +117,7 @@ static bool is_slow_now(const struct dune_vcpu *vcpu, const struct pt_regs *fram
 {
 	unsigned int type;
 
-	if (vcpu->stub && stub_refuses(frame))
+	if (vcpu->stub && stub_refuses(vcpu, frame))
 		return true;
 	switch (nr) {
 	case __NR_ioctl:
@@ -136,7 +136,9 @@ static bool is_slow_now(const struct dune_vcpu *vcpu, const struct pt_regs *fram
 		return cpu_feature_enabled(X86_FEATURE_OSPKE) &&
 		       (frame->dx & (PROT_READ | PROT_WRITE | PROT_EXEC)) == PROT_EXEC;
 	case __NR_rt_sigaction:
-		/* It is in slow_bitmap only because stub_refuses() may refuse it. */
+	case __NR_madvise:
+	case __NR_process_madvise:
+		/* They are in slow_bitmap only because stub_refuses() may refuse them. */
 	case __NR_lseek:
 		return false;
 	default:
@@ -212,7 +214,7 @@ static int leave_for_call(struct dune_vcpu *vcpu)
 	unsigned long nr = vcpu->frame.orig_ax;
 	bool listed = nr >= NR_syscalls ||
 		      test_bit(array_index_nospec(nr, NR_syscalls), slow_bitmap);
-	long err = listed && vcpu->stub ? stub_refuses(&vcpu->frame) : 0;
+	long err = listed && vcpu->stub ? stub_refuses(vcpu, &vcpu->frame) : 0;
 
 	if (unlikely(err)) {
 		vcpu->run->regs.rax = err;

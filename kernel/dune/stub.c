@@ -16,6 +16,7 @@
 #include <linux/bitmap.h>
 #include <linux/file.h>
 #include <linux/mm.h>
+#include <linux/mman.h>
 #include <linux/module.h>
 #include <linux/nospec.h>
 #include <linux/prctl.h>
@@ -336,8 +337,10 @@ static const u16 closed_list[] = {
 	__NR_execve, __NR_execveat,
 	/* It sets the registers of a thread in user mode. */
 	__NR_ptrace,
+	/* Its requests are calls that pass no list. */
+	__NR_io_uring_setup, __NR_io_uring_enter, __NR_io_uring_register,
 	/* These are refused with some arguments: stub_refuses(). */
-	__NR_prctl, __NR_ioctl,
+	__NR_prctl, __NR_ioctl, __NR_madvise, __NR_process_madvise,
 };
 
 /* The numbers of closed_list[]. */
@@ -357,8 +360,23 @@ void __init stub_add_refused(unsigned long *calls)
 	bitmap_or(calls, calls, closed_bitmap, NR_syscalls);
 }
 
+/* The bits of an address that the kernel looks at. The others may be a tag (LAM_U57). */
+#define UNTAGGED	GENMASK_ULL(56, 0)
+
+/*
+ * Returns whether the madvise() in @call could keep the stub of @vcpu from children. Such a child
+ * would continue with what is in the stub's place, and a stack above grows into it. The mapping is
+ * one piece, so the call must name all of it (stub_may_split()).
+ */
+static bool keeps_from_children(const struct dune_vcpu *vcpu, const struct pt_regs *call)
+{
+	return (int)call->dx == MADV_DONTFORK &&
+	       ((vcpu->stub - call->di) & UNTAGGED) < PAGE_ALIGN(call->si);
+}
+
 /**
- * stub_refuses() - whether a guest may make a call, on a vCPU that is bound to a stub
+ * stub_refuses() - whether a guest may make a call
+ * @vcpu:	is bound to a stub
  * @call:	its number and arguments, in memory of the kernel
  *
  * hypercall.c asks about the numbers that it has from stub_add_refused() and about those that the
@@ -366,7 +384,7 @@ void __init stub_add_refused(unsigned long *calls)
  *
  * Return: 0, or the negative errno that the guest gets.
  */
-long stub_refuses(const struct pt_regs *call)
+long stub_refuses(const struct dune_vcpu *vcpu, const struct pt_regs *call)
 {
 	unsigned long nr = call->orig_ax;
 
@@ -388,6 +406,11 @@ long stub_refuses(const struct pt_regs *call)
 	case __NR_ioctl:
 		/* They set the registers of a guest, and make vCPUs without a stub. */
 		return _IOC_TYPE((unsigned int)call->si) == DUNE_IOC_TYPE ? -EPERM : 0;
+	case __NR_madvise:
+		return keeps_from_children(vcpu, call) ? -EPERM : 0;
+	case __NR_process_madvise:
+		/* The ranges are in memory that can change, so it is refused for all. */
+		return (int)call->r10 == MADV_DONTFORK ? -EPERM : 0;
 	default:
 		return -EPERM;
 	}

@@ -31,7 +31,7 @@ int stub_mmap(struct vm_area_struct *vma, struct dune_vm *vm);
 long stub_can_bind(const struct dune_vcpu *vcpu, unsigned long address);
 loff_t stub_run(struct file *file, loff_t value, int whence);
 void stub_add_refused(unsigned long *calls);
-long stub_refuses(const struct pt_regs *call);
+long stub_refuses(const struct dune_vcpu *vcpu, const struct pt_regs *call);
 
 /* For child.c. */
 bool stub_enters(const struct dune_vcpu *vcpu);

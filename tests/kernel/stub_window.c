@@ -5,8 +5,9 @@
  * guest has written; when a page is shown that is not of the window of this address space; when
  * anybody but a guest can write the window, or can take a part of it away or put something else
  * in its place; when a child with a copy of the memory reads its parent's window, or a child of
- * vfork another one than its parent's; when a window outlives its mapping; and when ring 0 adds
- * pages, or executes a program, in another way than <linux/dune.h> describes.
+ * vfork another one than its parent's; when a window outlives its mapping; when ring 0 adds pages,
+ * or executes a program, in another way than <linux/dune.h> describes; and when a guest can use
+ * io_uring or can keep the stub from children.
  */
 #define _GNU_SOURCE
 #include "by_fork.h"
@@ -447,15 +448,44 @@ static u64 execute_filtered(void *arg)
 	return child_wait(-1);
 }
 
-/* So could a request of io_uring. */
-static u64 execute_with_ring(void *arg)
+/* So could a request of io_uring. One could also keep the stub from children. */
+static u64 use_ring(void *arg)
 {
 	static struct io_uring_params params;
-	long ring = hypercall3(SYS_io_uring_setup, 1, (long)&params, 0);
 
-	if (ring < 0)
-		return ring == -ENOSYS || ring == -EPERM ? CHILD_SKIPS : 1;
-	return execute(own_file, "", AT_EMPTY_PATH) == -EPERM ? 0 : 2;
+	shared->value[0] = hypercall3(SYS_io_uring_setup, 1, (long)&params, 0);
+	shared->value[1] = hypercall(SYS_io_uring_enter, own_file, 0, 0, 0, 0, 0);
+	return shared->value[0] != (u64)-EPERM || shared->value[1] != (u64)-EPERM ||
+	       hypercall(SYS_io_uring_register, own_file, 0, 0, 0, 0, 0) != -EPERM;
+}
+
+static long keep_from_children(u64 start, u64 bytes)
+{
+	return hypercall3(SYS_madvise, start, bytes, MADV_DONTFORK);
+}
+
+/* A child without the stub would continue with what is in its place. */
+static u64 keep_stub(void *arg)
+{
+	u64 mapping = (u64)event_stub, end = mapping + (1 + PAGES) * 4096;
+	struct iovec range = { event_stub, (1 + PAGES) * 4096 };
+	int self = hypercall3(SYS_pidfd_open, hypercall0(SYS_getpid), 0, 0);
+
+	shared->value[0] = keep_from_children(mapping, end - mapping);
+	if (shared->value[0] != (u64)-EPERM ||
+	    keep_from_children(mapping, end - mapping - 1) != -EPERM ||
+	    keep_from_children(mapping - 4096, 4096 + end - mapping) != -EPERM ||
+	    keep_from_children(0, -4096UL) != -EPERM ||
+	    keep_from_children(mapping | 1UL << 57, end - mapping) != -EPERM)
+		return 1;
+	if (hypercall(SYS_process_madvise, self, (long)&range, 1, MADV_DONTFORK, 0, 0) != -EPERM)
+		return 2;
+	/* What is beside the stub is the program's. */
+	shared->value[0] = keep_from_children(end, 4096);
+	shared->value[1] = keep_from_children(mapping - 4096, 4096);
+	if (shared->value[0] == (u64)-EPERM || shared->value[1] == (u64)-EPERM)
+		return 3;
+	return hypercall3(SYS_madvise, mapping, end - mapping, MADV_NORMAL) ? 4 : 0;
 }
 
 static u64 execute_own(void *arg)
@@ -477,10 +507,6 @@ static void run_guest(const char *name, u64 (*fn)(void *arg), int code)
 
 	memset((void *)shared, 0, sizeof(*shared));
 	o = in_child(start, fn, 30);
-	if (o.code == CHILD_SKIPS) {
-		skip("this kernel has no io_uring", "%s", name);
-		return;
-	}
 	ok(o.code == code, "%s (%s, %#lx, %#lx)", name, outcome_text(o), shared->value[0],
 	   shared->value[1]);
 }
@@ -541,7 +567,8 @@ int main(int argc, char **argv)
 	run_guest("ring 0 executes no other program", execute_others, 0);
 	run_guest("nor its own, if another process has its descriptors", execute_with_others, 0);
 	run_guest("nor if it has a filter that was added", execute_filtered, 0);
-	run_guest("nor if it has used io_uring", execute_with_ring, 0);
+	run_guest("it uses no io_uring", use_ring, 0);
+	run_guest("it cannot keep the stub from children", keep_stub, 0);
 	run_guest("it executes its own program", execute_own, 42);
 	guest_open(&g);
 	stub = map_window(&g, ROOM);

@@ -262,7 +262,8 @@ struct dune_private {
  *
  *	rt_sigaction, sigaltstack, rt_sigreturn, rseq, clone, clone3, fork, vfork, execve,
  *	execveat, ptrace, prctl(PR_SET_SYSCALL_USER_DISPATCH), prctl(PR_SET_MM),
- *	ioctl of Dune's								EPERM
+ *	ioctl of Dune's, io_uring_setup, io_uring_enter, io_uring_register,
+ *	madvise(MADV_DONTFORK) of the stub, process_madvise(MADV_DONTFORK)	EPERM
  *	numbers that the kernel does not have					ENOSYS
  *
  * DUNE_RUN of such a vCPU fails with EINVAL. Ring 0 of the guest does what a host half would do:
@@ -305,9 +306,9 @@ struct dune_private {
  *    of DUNE_ADD_PRIVATE. Neither is in memory, where the program could change it.
  *  - Of privileged calls of execve and execveat only one is made: execveat() with AT_EMPTY_PATH of
  *    a descriptor of the file that the process executes (/proc/self/exe), from a table of
- *    descriptors that no other task uses, by a thread that has used no io_uring and has no more
- *    seccomp filters than when the vCPU, or that of the parent, was bound. Any other has the result
- *    -EPERM. The module does not look at the name: ring 0 has to pass "", from the window.
+ *    descriptors that no other task uses, by a thread that has no more seccomp filters than when
+ *    the vCPU, or that of the parent, was bound. Any other has the result -EPERM. The module does
+ *    not look at the name: ring 0 has to pass "", from the window.
  *  - A hypercall with RAX = DUNE_STUB_MOVE makes the stub use the descriptor RDI, which is of the
  *    same vCPU, from now on. The result is 0.
  *  - The process is killed if the guest halts, shuts down or is left for an unexpected reason
