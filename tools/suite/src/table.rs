@@ -103,6 +103,9 @@ struct Test {
     /// Variables for the program, over the suite's own.
     #[serde(default)]
     env: BTreeMap<String, String>,
+    /// Variables for the program in make test, over `env`.
+    #[serde(default)]
+    short_env: BTreeMap<String, String>,
     /// The line where it is written, as that of an Entry.
     #[serde(skip)]
     place: String,
@@ -213,9 +216,11 @@ impl Table {
         Duration::from_secs(60 * own.unwrap_or(self.minutes).get()) * machine_type.time_factor
     }
 
-    /// The variables that a test has of its own.
-    pub fn env<'a>(&'a self, name: &'a str) -> impl Iterator<Item = (&'a String, &'a String)> {
-        self.of(name).flat_map(|test| &test.env)
+    /// The variables that a test has of its own; `is_short`: in make test.
+    pub fn env<'a>(&'a self, name: &'a str, is_short: bool) -> BTreeMap<&'a str, &'a str> {
+        let usual = self.of(name).flat_map(|test| &test.env);
+        let short = self.of(name).filter(|_| is_short).flat_map(|test| &test.short_env);
+        usual.chain(short).map(|(name, value)| (name.as_str(), value.as_str())).collect()
     }
 
     fn of<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a Test> {
@@ -335,9 +340,9 @@ mod tests {
         let runs = |name, machine_type| table.selects(&Selection::Usual, name, machine_type);
         assert!(runs("a/slow", &SVM) && !runs("a/slow", &VMX) && runs("a/x", &VMX));
         assert!(!table.selects(&Selection::All, "a/slow", &VMX));
-        let env: Vec<_> = table.env("a/slow").collect();
-        assert_eq!(env, [(&"CYCLES".to_owned(), &"9".to_owned())]);
-        assert_eq!(table.env("a/x").count(), 0);
+        assert_eq!(table.env("a/slow", false), BTreeMap::from([("CYCLES", "9"), ("SEED", "1")]));
+        assert_eq!(table.env("a/slow", true), BTreeMap::from([("CYCLES", "2"), ("SEED", "1")]));
+        assert!(table.env("a/x", true).is_empty());
     }
 
     #[test]

@@ -125,7 +125,9 @@ pub fn parse(text: &str) -> Result<Table> {
         if test.machines.as_ref().is_some_and(Vec::is_empty) {
             bail!("{place}: {} runs in no machine", test.name);
         }
-        if let Some(name) = SUITE_VARIABLES.iter().find(|name| test.env.contains_key(**name)) {
+        let has =
+            |name: &&&str| [&test.env, &test.short_env].iter().any(|env| env.contains_key(**name));
+        if let Some(name) = SUITE_VARIABLES.iter().find(has) {
             bail!("{place}: only the suite sets {name}");
         }
         if tests.iter().any(|other| other.name == test.name) {
@@ -284,7 +286,8 @@ minutes = 60
 own_boot = true
 machines = ["svm"]
 short_kernels = ["6.12"]
-env = { CYCLES = "9" }
+env = { CYCLES = "9", SEED = "1" }
+short_env = { CYCLES = "2" }
 [[test]]
 name = "odd/"
 only_named = true
@@ -318,19 +321,20 @@ short_kernels = ["6.12"]
         let line = |from, to| mistake(from, to).split(' ').next().map(str::to_owned).unwrap();
         assert_eq!(
             mistake("[\"few\"]", "[\"fwe\"]"),
-            "tests/suite.toml:20: there is no set \"fwe\"; there are: few, all"
+            "tests/suite.toml:21: there is no set \"fwe\"; there are: few, all"
         );
-        assert_eq!(line("only_named", "only_nmaed"), "tests/suite.toml:13:");
-        assert_eq!(line("since = \"6.12\"", "since = \"6.2\""), "tests/suite.toml:26:");
-        assert_eq!(line("[\"svm\"]\nsince", "[\"tdx\"]\nsince"), "tests/suite.toml:25:");
-        assert_eq!(line("cpus = 4", "cpus = 17"), "tests/suite.toml:27:");
-        assert_eq!(line("cpus = 4", "cpus ="), "tests/suite.toml:27:");
+        assert_eq!(line("only_named", "only_nmaed"), "tests/suite.toml:14:");
+        assert_eq!(line("since = \"6.12\"", "since = \"6.2\""), "tests/suite.toml:27:");
+        assert_eq!(line("[\"svm\"]\nsince", "[\"tdx\"]\nsince"), "tests/suite.toml:26:");
+        assert_eq!(line("cpus = 4", "cpus = 17"), "tests/suite.toml:28:");
+        assert_eq!(line("cpus = 4", "cpus ="), "tests/suite.toml:28:");
         assert_eq!(line("minutes = 30", "minutes = 0"), "tests/suite.toml:1:");
         assert_eq!(
             line("machines = [\"svm\"]\nshort", "machines = []\nshort"),
             "tests/suite.toml:4:"
         );
-        assert_eq!(line("CYCLES", "DUNE_BUILD"), "tests/suite.toml:4:");
+        assert_eq!(line("env = { CYCLES", "env = { DUNE_BUILD"), "tests/suite.toml:4:");
+        assert_eq!(line("short_env = { CYCLES", "short_env = { DUNE_BUILD"), "tests/suite.toml:4:");
         let slow = "a/slow\"\nminutes = 60\nown_boot = true\nmachines = [\"svm\"]";
         assert_eq!(
             mistake(slow, "a/x\"\nmachines = [\"vmx\"]"),
@@ -338,7 +342,7 @@ short_kernels = ["6.12"]
         );
         assert_eq!(
             mistake("name = \"odd/\"", "name = \"odd/\"\nmachines = [\"vmx\"]"),
-            "tests/suite.toml:29: odd/ runs in no machine of the mode \"pti\""
+            "tests/suite.toml:30: odd/ runs in no machine of the mode \"pti\""
         );
         let short = "short_tests = [\"b/\"]\nshort_kernels = [\"6.12\"]";
         assert_eq!(
@@ -346,14 +350,14 @@ short_kernels = ["6.12"]
                 short,
                 "short_tests = [\"c/y\"]\n[[test]]\nname = \"c/\"\nmachines = [\"vmx\"]"
             ),
-            "tests/suite.toml:29: c/y runs in no machine of the mode \"pti\""
+            "tests/suite.toml:30: c/y runs in no machine of the mode \"pti\""
         );
         assert_eq!(line("\"a/x\"", "\"a\""), "tests/suite.toml:3:");
-        assert_eq!(line("name = \"odd/\"", "name = \"a/slow\""), "tests/suite.toml:11:");
-        assert_eq!(line("name = \"pti\"", "name = \"default\""), "tests/suite.toml:23:");
-        assert_eq!(line("short_tests = [\"b/\"]", ""), "tests/suite.toml:23:");
-        assert_eq!(line("cpus = 4", "vmx_kernels = [\"6.1\"]"), "tests/suite.toml:23:");
-        assert_eq!(line("cpus = 4", "proof = \"true\"\nunproved = true"), "tests/suite.toml:23:");
+        assert_eq!(line("name = \"odd/\"", "name = \"a/slow\""), "tests/suite.toml:12:");
+        assert_eq!(line("name = \"pti\"", "name = \"default\""), "tests/suite.toml:24:");
+        assert_eq!(line("short_tests = [\"b/\"]", ""), "tests/suite.toml:24:");
+        assert_eq!(line("cpus = 4", "vmx_kernels = [\"6.1\"]"), "tests/suite.toml:24:");
+        assert_eq!(line("cpus = 4", "proof = \"true\"\nunproved = true"), "tests/suite.toml:24:");
         assert_eq!(line("name = \"default\"", "name = \"other\""), "tests/suite.toml:");
     }
 }

@@ -3,6 +3,8 @@
 //! choose from tests/suite.toml (../table.rs): a list of jobs, which can be
 //! run or printed (--dry-run).
 
+use std::collections::BTreeMap;
+
 use anyhow::{bail, ensure, Result};
 use dune_machine::{Kernel, MachineType, Series, VMX};
 
@@ -31,7 +33,8 @@ pub struct Boot {
     pub mode: Mode,
     kernel: BootKernel,
     pub tests: Selection,
-    /// Whether tests are left out that make test does not run on this kernel.
+    /// Whether it is of make test: without the tests that make test does not run on this kernel,
+    /// and with its variables for the others.
     is_short: bool,
     /// If there are any, only tests whose names contain one of these texts run.
     only: Option<Vec<String>>,
@@ -49,15 +52,18 @@ pub fn make_test(context: &Context, kernels: &[Series], only: Option<&str>) -> V
     }
     let machine_type = context.machine_type();
     if only.is_none() && machine_type.is_default() {
-        let mut jobs = vec![Job::Tools, Job::Harness];
+        let mut boots = Vec::new();
         for (mode, kernels) in context.table.short(kernels) {
             let boot = |&series| Boot {
                 is_short: true,
                 ..Boot::new(context, mode, series, mode.short_tests())
             };
-            jobs.extend(kernels.iter().map(boot).map(Job::from));
+            boots.extend(kernels.iter().map(boot));
         }
-        return jobs;
+        // The default modes take longest. Two machines run at once, so the short ones come last.
+        boots.sort_by_key(|boot| !boot.mode.is_default());
+        let own = [Job::Tools, Job::Harness];
+        return own.into_iter().chain(boots.into_iter().map(Job::from)).collect();
     }
     let mode = context.table.default_mode(machine_type);
     let boot = |&series| {
@@ -143,12 +149,9 @@ impl Job {
         }
     }
 
-    /// The type of the machine that it boots, if it boots one of its own.
-    pub fn machine_type(&self) -> Option<&'static MachineType> {
-        match self {
-            Job::Boot(boot) => Some(boot.mode.machine_type),
-            Job::Tools | Job::Harness => None,
-        }
+    /// Whether it is a boot of a machine.
+    pub fn boots(&self) -> bool {
+        matches!(self, Job::Boot(_))
     }
 
     /// The machine of a mode with one of Debian's kernels, for the key of its record.
@@ -217,6 +220,11 @@ impl Boot {
             && !is_left_out
     }
 
+    /// The variables that a test has of its own here.
+    pub fn env<'a>(&'a self, test: &'a str) -> BTreeMap<&'a str, &'a str> {
+        self.context.table.env(test, self.is_short)
+    }
+
     /// Texts of `only` that select no test here, or else mistakes in the table. With
     /// `only`, the table is not checked, since perhaps no other tests were built.
     pub fn mistakes(&self, tests: &[String]) -> Vec<String> {
@@ -264,7 +272,7 @@ impl Boot {
         }
         for test in &found.chosen {
             let minutes = self.context.table.limit(&test.name, mode.machine_type).as_secs() / 60;
-            let env = self.context.table.env(&test.name);
+            let env = self.env(&test.name).into_iter();
             let env: String = env.map(|(name, value)| format!(", {name}={value}")).collect();
             let alone = if test.own_boot { ", in a boot of its own" } else { "" };
             add(&format!("{}: {minutes} min{env}{alone}", test.name));

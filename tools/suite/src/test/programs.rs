@@ -177,7 +177,7 @@ impl Runner<'_> {
         let log = log_of(&self.logs, &test.name);
         let mut run = context.command(["prove", "--verbose", "--norc", "--nocolor", "--merge"]);
         run.program.argv.push(test.program.clone().into());
-        let env = context.table.env(&test.name);
+        let env = self.boot.env(&test.name).into_iter();
         run.program.env.extend(env.map(|(name, value)| (name.into(), value.into())));
         run.timeout = Some(context.table.limit(&test.name, context.machine_type()));
         match machine.run(&mut run) {
