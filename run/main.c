@@ -203,7 +203,7 @@ static void set_name(const char *name)
 {
 	const char *last = text_last(name, '/');
 	char mine[16] = "";
-	u64 mark = copies_mark(), room = result_room(mine, sizeof(mine));
+	u64 mark = copies_mark(), room = result_room(sizeof(mine));
 
 	if (text_starts(name, "/dev/fd/") && last == name + 8) {
 		SYS2(__NR_prctl, PR_GET_NAME, room);

@@ -279,21 +279,25 @@ static bool is_own_program(unsigned int fd)
 }
 
 /*
- * Returns whether the privileged call of @vcpu could execute another program than the process
- * executes. The name of execveat() is not looked at: ring 0 takes an empty one from the window.
+ * Returns the error of the privileged call of @vcpu if it could execute another program than the
+ * process executes, or else 0. The name of execveat() is not looked at: ring 0 takes an empty one
+ * from the window. The x32 ABI has an execve with a number of its own.
  */
-static bool executes_other(const struct dune_vcpu *vcpu)
+static long refuses_privileged(const struct dune_vcpu *vcpu)
 {
 	const struct pt_regs *call = &vcpu->frame;
 
+	if ((u32)call->orig_ax >= NR_syscalls)
+		return -ENOSYS;
 	switch ((u32)call->orig_ax) {
 	case __NR_execve:
-		return true;
+		return -EPERM;
 	case __NR_execveat:
-		return !(call->r8 & AT_EMPTY_PATH) || !keeps_descriptors(vcpu) ||
-		       !is_own_program(call->di);
+		if (call->r8 & AT_EMPTY_PATH && keeps_descriptors(vcpu) && is_own_program(call->di))
+			return 0;
+		return -EPERM;
 	default:
-		return false;
+		return 0;
 	}
 }
 
@@ -311,6 +315,7 @@ static long add_private_pages(struct dune_vcpu *vcpu, u64 count)
 static bool serve(struct dune_vcpu *vcpu, struct pt_regs *regs)
 {
 	const struct pt_regs *call = &vcpu->frame;
+	long err;
 
 	switch (call->orig_ax) {
 	case DUNE_PROBE_READ:
@@ -331,9 +336,10 @@ static bool serve(struct dune_vcpu *vcpu, struct pt_regs *regs)
 		vcpu->run->regs.rax = add_private_pages(vcpu, call->di);
 		return true;
 	default:
-		if (!executes_other(vcpu))
+		err = refuses_privileged(vcpu);
+		if (!err)
 			return false;
-		vcpu->run->regs.rax = -EPERM;
+		vcpu->run->regs.rax = err;
 		return true;
 	}
 }

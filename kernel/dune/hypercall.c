@@ -11,10 +11,10 @@
  * the slow path. So does a call that a stub refuses, which has an error there and is not made.
  *
  * A number from DUNE_HOSTCALL on is a message to the host half. A vCPU that is bound to the stub
- * has none, and there it is a request (event.c): the stub makes a privileged call, which is not
- * refused, or probes an address; or the module itself makes a child's vCPU, adds private memory, or
- * has the stub use another descriptor. What the host half decides about an interrupted call, the
- * guest then decides itself.
+ * has none, and there it is a request (event.c): the stub makes a privileged call, which may be one
+ * that the guest is refused otherwise, or probes an address; or the module itself makes a child's
+ * vCPU, adds private memory, or has the stub use another descriptor. What the host half decides
+ * about an interrupted call, the guest then decides itself.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 

@@ -42,7 +42,7 @@ u64 scratched_string(const char *s)
 	return scratched(s, text_len(s) + 1);
 }
 
-u64 result_room(void *p, u64 len)
+u64 result_room(u64 len)
 {
 	void *room = dune_scratch_get(len);
 

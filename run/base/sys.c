@@ -17,7 +17,7 @@ long sys(long nr, u64 a0, u64 a1, u64 a2, u64 a3, u64 a4, u64 a5)
 static long sys_named(long nr, int dir, const char *name, void *to, u64 len, u64 a2, u64 a3)
 {
 	u64 mark = copies_mark();
-	u64 room = to ? result_room(to, len) : a2;
+	u64 room = to ? result_room(len) : a2;
 	long ret = SYS4(nr, dir, shown_string(name), room, a3);
 
 	if (to && ret >= 0)
@@ -41,15 +41,20 @@ long sys_faccessat2(int dir, const char *name, u64 mode, u64 flags)
 	return sys_named(__NR_faccessat2, dir, name, NULL, 0, mode, flags);
 }
 
+long count_within(long ret, u64 most)
+{
+	return ret > (long)most ? -EIO : ret;
+}
+
 long sys_readlink(const char *name, void *to, u64 len)
 {
-	return sys_named(__NR_readlinkat, AT_FDCWD, name, to, len, 0, len);
+	return count_within(sys_named(__NR_readlinkat, AT_FDCWD, name, to, len, 0, len), len);
 }
 
 /* A call whose argument 1 is where it stores up to @len bytes, which go to @to. */
 static long sys_to(long nr, int fd, void *to, u64 len, u64 a2, u64 a3)
 {
-	u64 mark = copies_mark(), room = result_room(to, len);
+	u64 mark = copies_mark(), room = result_room(len);
 	long ret = SYS4(nr, fd, room, a2, a3);
 
 	if (ret >= 0)
@@ -70,7 +75,7 @@ long sys_fstatfs(int fd, struct statfs *fs)
 
 long sys_pread(int fd, void *to, u64 len, u64 at)
 {
-	return sys_to(__NR_pread64, fd, to, len, len, at);
+	return count_within(sys_to(__NR_pread64, fd, to, len, len, at), len);
 }
 
 /* A call whose argument 1 is @len bytes that the kernel reads. */
@@ -105,7 +110,7 @@ long sys_lock(int fd, const struct flock *lock)
 long sys_rlimit(int resource, const struct rlimit64 *to, struct rlimit64 *old)
 {
 	u64 mark = copies_mark();
-	u64 room = old ? result_room(old, sizeof(*old)) : 0;
+	u64 room = old ? result_room(sizeof(*old)) : 0;
 	long ret = SYS4(__NR_prlimit64, 0, resource, to ? shown(to, sizeof(*to)) : 0, room);
 
 	if (old && ret >= 0)

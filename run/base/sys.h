@@ -19,6 +19,12 @@ struct rlimit64;
  */
 long sys(long nr, u64 a0, u64 a1, u64 a2, u64 a3, u64 a4, u64 a5);
 
+/*
+ * Returns @ret, the result of a call, if it is an error or a count that the call can have; or else
+ * -EIO. The supervisor of a seccomp filter can give a call any result.
+ */
+long count_within(long ret, u64 most);
+
 /* The calls of their names with memory of the runtime. */
 long sys_openat(int dir, const char *name, u64 flags, u64 mode);
 long sys_fstatat(int dir, const char *name, struct stat *st, u64 flags);

@@ -254,6 +254,10 @@ static void forward_dedupe(struct dune_tf *tf)
 	long ret;
 
 	copy = dune_scratch_get(PAGE_BYTES);
+	if (!copy) {
+		refuse(tf, -ENOMEM);
+		return;
+	}
 	if (user_read(copy, ARG2(tf), sizeof(*copy))) {
 		refuse(tf, -EFAULT);
 		return;

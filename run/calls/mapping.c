@@ -102,13 +102,13 @@ static long attach(struct dune_tf *tf, u64 addr)
  */
 static long attach_over(struct dune_tf *tf, u64 addr)
 {
-	struct shmid64_ds segment;
+	struct shmid64_ds segment = {};
 	long at = attach(tf, 0), ret;
 	u64 room, size;
 
 	if (at < 0)
 		return at;
-	room = result_room(&segment, sizeof(segment));
+	room = result_room(sizeof(segment));
 	ret = SYS3(__NR_shmctl, ARG0(tf), IPC_STAT, room);
 	if (ret >= 0)
 		take_result(&segment, room, sizeof(segment));

@@ -31,7 +31,7 @@ struct robust {
 /* Returns 0, or the error because of which the kernel may still have the list. */
 static long drop_robust_list(struct robust *list)
 {
-	u64 room = result_room(list, sizeof(*list));
+	u64 room = result_room(sizeof(*list));
 	long err = SYS3(__NR_get_robust_list, 0, room, room + offsetof(struct robust, len));
 
 	if (!err)

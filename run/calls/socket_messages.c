@@ -4,6 +4,7 @@
 #include "copies.h"
 #include "hidden.h"
 #include "super_range.h"
+#include "sys.h"
 #include "user_memory.h"
 
 #include <asm/socket.h>
@@ -177,6 +178,7 @@ static long forward_batch(struct dune_tf *tf, struct mmsghdr *batch, u64 count, 
 	if (copy == NOWHERE)
 		return -ENOBUFS;
 	ret = dune_syscall_forward(tf->rax, ARG0(tf), copy, count, ARG3(tf), timeout, 0);
+	ret = count_within(ret, count);
 	if (ret >= 0)
 		take_result(batch, copy, bytes);
 	return ret;

@@ -47,7 +47,7 @@ u64 random_offset(u64 pages)
 	u64 mark = copies_mark(), random = 0, room;
 
 	if (addresses_are_random) {
-		room = result_room(&random, sizeof(random));
+		room = result_room(sizeof(random));
 		SYS3(__NR_getrandom, room, sizeof(random), 0);
 		take_result(&random, room, sizeof(random));
 		copies_release(mark);

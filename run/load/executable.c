@@ -10,7 +10,7 @@
 #include <linux/resource.h>
 #include <linux/stat.h>
 
-/* The name may lead to a FIFO or a terminal by now: do not wait for it. */
+/* The name may lead to a FIFO or a terminal: do not wait for it. */
 #define TO_EXECUTE	(O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)
 
 /*

@@ -393,6 +393,10 @@ static long execute(long fd, const char *name, long flags)
 
 static int own_file, other_file;
 
+#define X32		0x40000000	/* <asm/unistd.h>: __X32_SYSCALL_BIT */
+#define X32_EXECVE	520
+#define X32_EXECVEAT	545
+
 static u64 execute_others(void *arg)
 {
 	static char *argv[] = { "false", NULL };
@@ -409,6 +413,9 @@ static u64 execute_others(void *arg)
 		      AT_EMPTY_PATH, 0) != -EPERM ||
 	    hypercall3(DUNE_HOSTCALL_NOW | SYS_execve, (long)"/bin/false", (long)argv, 0) != -EPERM)
 		return 4;
+	if (privileged(X32 | X32_EXECVE, (long)"/bin/false", (long)argv, 0, 0) != -ENOSYS ||
+	    privileged(X32 | X32_EXECVEAT, other_file, (long)"", (long)argv, 0) != -ENOSYS)
+		return 5;
 	return 0;
 }
 

@@ -15,7 +15,7 @@
  *	writable	mprotect(PROT_READ | PROT_WRITE)
  *
  * or, for "odd", a filter that answers getppid() with 512, a number that the kernel uses for calls
- * that it makes again.
+ * that it makes again; or, for "long", one whose supervisor answers readlinkat() with a megabyte.
  *
  * A helper of vdso.bash and hostile/denied.bash, not a test.
  */
@@ -24,10 +24,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -80,6 +82,32 @@ static void deny_late(int nr)
 	deny_if(nr, (struct sock_filter)LOAD(args[0]), (struct sock_filter)IF_FROM(LATE, 1));
 }
 
+/* The supervisor of the filter with @listener, until its parent ends. */
+static void answer(int listener)
+{
+	struct seccomp_notif call = { 0 };
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	while (!ioctl(listener, SECCOMP_IOCTL_NOTIF_RECV, &call)) {
+		struct seccomp_notif_resp result = { .id = call.id, .val = 1 << 20 };
+
+		ioctl(listener, SECCOMP_IOCTL_NOTIF_SEND, &result);
+		memset(&call, 0, sizeof(call));
+	}
+	_exit(0);
+}
+
+/* The process itself has a child that answers its calls. */
+static void forge_lengths(void)
+{
+	int listener = filter_call(SYS_readlinkat, SECCOMP_RET_USER_NOTIF,
+				   SECCOMP_FILTER_FLAG_NEW_LISTENER);
+
+	if (!fork())
+		answer(listener);
+	close(listener);
+}
+
 /* Returns false if @how is unknown, or the kernel lacks it. */
 static bool restrict_self(const char *how)
 {
@@ -93,6 +121,8 @@ static bool restrict_self(const char *how)
 		filter_call(SYS_get_robust_list, DENIED, 0);
 	else if (!strcmp(how, "odd"))
 		filter_call(SYS_getppid, SECCOMP_RET_ERRNO | 512, 0);
+	else if (!strcmp(how, "long"))
+		forge_lengths();
 	else if (!strcmp(how, "late-fstatfs"))
 		deny_late(SYS_fstatfs);
 	else if (!strcmp(how, "late-fstat"))

@@ -275,8 +275,9 @@ struct dune_private {
  *    With DUNE_FAULT_GUEST in dune_run.fault_flags they are the guest-physical address. Neither
  *    has to be the linear address with which the guest made the access.
  *  - A hypercall with RAX = DUNE_HOSTCALL | number is that call, which the stub makes. It is a
- *    privileged call: none is refused. A child that such a call makes needs a vCPU
- *    (DUNE_MAKE_CHILD, below). With RAX = DUNE_PROBE_READ or DUNE_PROBE_WRITE the stub accesses
+ *    privileged call: none is refused but some of execve and execveat (below), and numbers that the
+ *    kernel does not have (ENOSYS). A child that such a call makes needs a vCPU (DUNE_MAKE_CHILD,
+ *    below). With RAX = DUNE_PROBE_READ or DUNE_PROBE_WRITE the stub accesses
  *    the byte at RDI in user mode, without changing it, so that the kernel grows a stack or sends
  *    the signal for the access; the result is 0. Other numbers from DUNE_PROBE_READ on have the
  *    result -ENOSYS, but for those below.

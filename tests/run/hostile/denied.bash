@@ -38,4 +38,6 @@ is "$(without robust "$bin/limits" forks)" \
 	"without get_robust_list there is no vfork"
 is "$(LIMIT=20 without odd "$bin/limits" odd)" "getppid: -1, 512" \
 	"a result of -512 is not taken for a call to be made again"
+is "$(without long /bin/echo written)" "written" \
+	"a result beyond the buffer is not taken for the length of a name"
 finish
