@@ -4,11 +4,11 @@
  * exceptions of its own by way of the virtualization hardware.
  *
  * This file starts and stops the parts. The story continues in vm.c (an open file), vcpu.c
- * (its vCPUs), stub.c (how user mode runs them without DUNE_RUN), event.c (the same without a host
- * half), child.c (the vCPUs of its children), run.c (the run loop), and in exit.c, fault.c and
- * hypercall.c (the work after an exit). The memory that a guest sees is in memory/. vcpu_ops.h
- * declares the vendors' parts, svm/ and vmx/. Below all of this are virt/, which owns the CPUs'
- * virtualization, and x86/.
+ * (its vCPUs), stub.c (the page through which a thread without a host half runs them), event.c
+ * (what the module does in place of that half), child.c (the vCPUs of its children), run.c (the run
+ * loop), and in exit.c, fault.c and hypercall.c (the work after an exit). The memory that a guest
+ * sees is in memory/. vcpu_ops.h declares the vendors' parts, svm/ and vmx/. Below all of this are
+ * virt/, which owns the CPUs' virtualization, and x86/.
  *
  * Names: the prefix dune_ is for what user mode or Linux sees: the interface of <linux/dune.h>,
  * the tracepoints, and the two structures whose files user mode holds, struct dune_vm and

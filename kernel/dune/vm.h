@@ -25,7 +25,8 @@ struct mm_struct;
  * @lock:	protects @prepared, and @second_level until @prepared is set
  * @prepared:	vm_prepare() has called second_level_get()
  * @child:	the file of the vCPU that the process's first thread will enter, while it is in a
- *		mapping of the stub that a fork has made (stub.c); or NULL. Changed by xchg() only
+ *		mapping of the stub that a fork has made (stub.c); or NULL. Changed by xchg() once
+ *		a mapping refers to the vm
  * @second_level: leads guests to the memory of @mm, and to private memory. Not prepared by
  *		open(): misc_open() holds the lock of all misc devices then, and the lock of
  *		@mm may be held until the server of a FUSE file replies.

@@ -9,7 +9,7 @@
 /*
  * Loads the FPU registers that the kernel has saved in the signal's frame. The frame is in memory
  * of the process. So its address is checked: at another one, the registers would show the
- * program what is there. A damaged frame ends the process.
+ * program other memory. A damaged frame ends the process.
  */
 static void restore_fpu(const struct dune_thread *t, u64 at)
 {

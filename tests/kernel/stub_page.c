@@ -200,7 +200,7 @@ static int live_in_process(void *arg)
 }
 
 /* Another process that shares the memory is killed, too: main() looks for it. */
-static long unmap_beside_other_process(void)
+static long unmap_with_other_process(void)
 {
 	static char stack[65536] __attribute__((aligned(16)));
 
@@ -241,7 +241,7 @@ static const struct attack {
 	{ "shmat() over it", attach_over },
 	{ "a file mapped by another process with the same memory", map_in_other_process },
 	{ "a file mapped by a child of vfork()", map_in_vfork_child },
-	{ "munmap() beside another process with the same memory", unmap_beside_other_process },
+	{ "munmap() while another process has the same memory", unmap_with_other_process },
 	{ "a file mapped after the main thread has ended", map_without_main },
 };
 

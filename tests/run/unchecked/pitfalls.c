@@ -1085,7 +1085,7 @@ static void row_ring3(void)
 		if (!fork()) {
 			/* A page that is not there ends the child. */
 			memcpy(buffer, (void *)private_memory[i], PAGE);
-			report_secret("ring3");
+			dprintf(2, "FOUND ring 3 reads %#lx\n", private_memory[i]);
 			_exit(0);
 		}
 		if (!fork())

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # The sandbox without its checks (unchecked.h): two builds of dune-run for tests, and a program that
-# attacks them. Included by tests/run/Makefile after decoy/decoy.mk, beside whose programs they
-# are.
+# attacks them. They are in the folder of decoy's programs. Included by tests/run/Makefile after
+# decoy/decoy.mk.
 unchecked := $(OUT)/decoy/unchecked
 unchecked_objects := $(unchecked)/runtime.o
 unchecked_control := $(unchecked)/runtime.o $(unchecked)/control.o
