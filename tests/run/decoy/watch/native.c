@@ -56,7 +56,7 @@ static struct sock_filter filter[] = {
 	IF(START_HIGH, 0, 4),
 	LOAD(instruction_pointer),
 	BPF_STMT(BPF_ALU | BPF_SUB | BPF_K, START_LOW),
-	BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, START_SIZE, 9, 0),
+	BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, START_SIZE, 1, 0),
 	RETURN(SECCOMP_RET_ALLOW),
 	LOAD(instruction_pointer),
 	BPF_STMT(BPF_ALU | BPF_AND | BPF_K, 0xfff),
