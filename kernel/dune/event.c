@@ -2,7 +2,8 @@
 /*
  * A vCPU whose thread has no host half (struct dune_stub in <linux/dune.h>): the stub is all that
  * the thread executes in user mode. What a host half would do is done by ring 0 of the guest, to
- * which the module passes faults (fault.c) and signals.
+ * which the module passes faults (fault.c) and signals. Ring 0 makes privileged calls: those that
+ * ring 3 is refused (stub.c), but execve only of the program that the process executes.
  *
  * A signal's frame is in memory that the program can change. So everything that is taken from it
  * is a value for the guest. What the module itself needs to know, it has in struct dune_vcpu:

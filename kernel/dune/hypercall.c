@@ -65,8 +65,11 @@ static const u16 slow_calls[] = {
 	__NR_lseek,
 };
 
-/* The numbers of slow_calls[], and those of which stub_refuses() may refuse calls. */
+/* The numbers of slow_calls[]. */
 static DECLARE_BITMAP(slow_bitmap, NR_syscalls) __ro_after_init;
+
+/* These, and the numbers of which stub_refuses() may refuse calls. */
+static DECLARE_BITMAP(listed_bitmap, NR_syscalls) __ro_after_init;
 
 /*
  * The dispatcher of do_syscall_64(), which is not exported. The call is patched at load
@@ -85,7 +88,7 @@ DEFINE_STATIC_CALL_NULL(hypercall_filters, SECCOMP_FILTERS);
 static bool have_filters __ro_after_init;
 
 /*
- * Fills in slow_bitmap, and looks up the kernel's functions. Called once, at load; may
+ * Fills in the bitmaps, and looks up the kernel's functions. Called once, at load; may
  * sleep.
  */
 void __init hypercall_init(void)
@@ -95,7 +98,8 @@ void __init hypercall_init(void)
 	for (i = 0; i < ARRAY_SIZE(slow_calls); i++)
 		if (slow_calls[i] < NR_syscalls)
 			__set_bit(slow_calls[i], slow_bitmap);
-	stub_add_refused(slow_bitmap);
+	bitmap_copy(listed_bitmap, slow_bitmap, NR_syscalls);
+	stub_add_refused(listed_bitmap);
 	have_dispatcher = symbol_bind(hypercall_dispatcher, "x64_sys_call");
 	if (!have_dispatcher)
 		pr_info("no system-call dispatcher found: all calls take the slow path\n");
@@ -109,7 +113,7 @@ bool hypercall_is_fast(void)
 }
 
 /*
- * Returns whether a call of slow_bitmap, in @frame, takes the slow path now. A call that
+ * Returns whether a call of listed_bitmap, in @frame, takes the slow path now. A call that
  * stub_refuses() must, since leave_for_call() is the place where it is refused.
  */
 static bool is_slow_now(const struct dune_vcpu *vcpu, const struct pt_regs *frame,
@@ -119,6 +123,8 @@ static bool is_slow_now(const struct dune_vcpu *vcpu, const struct pt_regs *fram
 
 	if (vcpu->stub && stub_refuses(vcpu, frame))
 		return true;
+	if (!test_bit(nr, slow_bitmap))
+		return false;
 	switch (nr) {
 	case __NR_ioctl:
 		/*
@@ -135,10 +141,6 @@ static bool is_slow_now(const struct dune_vcpu *vcpu, const struct pt_regs *fram
 		/* The kernel makes memory execute-only by a key, which it denies in PKRU. */
 		return cpu_feature_enabled(X86_FEATURE_OSPKE) &&
 		       (frame->dx & (PROT_READ | PROT_WRITE | PROT_EXEC)) == PROT_EXEC;
-	case __NR_rt_sigaction:
-	case __NR_madvise:
-	case __NR_process_madvise:
-		/* They are in slow_bitmap only because stub_refuses() may refuse them. */
 	case __NR_lseek:
 		return false;
 	default:
@@ -149,11 +151,11 @@ static bool is_slow_now(const struct dune_vcpu *vcpu, const struct pt_regs *fram
 /* Returns whether the call of number @nr in @vcpu->frame takes the slow path now. */
 static __always_inline bool is_slow(const struct dune_vcpu *vcpu, unsigned long nr)
 {
-	return unlikely(test_bit(nr, slow_bitmap)) && is_slow_now(vcpu, &vcpu->frame, nr);
+	return unlikely(test_bit(nr, listed_bitmap)) && is_slow_now(vcpu, &vcpu->frame, nr);
 }
 
 /*
- * Carries out the call of slow_bitmap in @frame, of number @nr, which is not slow. Returns its
+ * Carries out the call of listed_bitmap in @frame, of number @nr, which is not slow. Returns its
  * result.
  *
  * An lseek() of a vCPU would put a run on the kernel stack below this one. It begins a run only if
@@ -213,7 +215,7 @@ static int leave_for_call(struct dune_vcpu *vcpu)
 {
 	unsigned long nr = vcpu->frame.orig_ax;
 	bool listed = nr >= NR_syscalls ||
-		      test_bit(array_index_nospec(nr, NR_syscalls), slow_bitmap);
+		      test_bit(array_index_nospec(nr, NR_syscalls), listed_bitmap);
 	long err = listed && vcpu->stub ? stub_refuses(vcpu, &vcpu->frame) : 0;
 
 	if (unlikely(err)) {
@@ -355,7 +357,7 @@ static bool call_filtered(struct dune_vcpu *vcpu, long *ret)
 	if (unlikely(nr >= NR_syscalls || READ_ONCE(current->ptrace)))
 		return false;
 	nr = array_index_nospec(nr, NR_syscalls);
-	if (unlikely(test_bit(nr, slow_bitmap))) {
+	if (unlikely(test_bit(nr, listed_bitmap))) {
 		if (is_slow_now(vcpu, regs, nr))
 			return false;
 		*ret = dispatch_listed(regs, nr);
@@ -391,7 +393,7 @@ static noinline int dispatch_watched(struct dune_vcpu *vcpu, unsigned long nr)
 	return call_done(vcpu->run, ret);
 }
 
-/* Does what hypercall_dispatch() does for a call of slow_bitmap, off the hot path. */
+/* Does what hypercall_dispatch() does for a call of listed_bitmap, off the hot path. */
 static noinline int call_listed(struct dune_vcpu *vcpu, unsigned long nr)
 {
 	if (is_slow_now(vcpu, &vcpu->frame, nr))
@@ -419,13 +421,13 @@ notrace int hypercall_dispatch(struct dune_vcpu *vcpu)
 	copy_arguments(&vcpu->frame, &run->regs, nr);
 	if (unlikely(nr >= NR_syscalls))
 		return leave(vcpu);
-	/* This is done before slow_bitmap is tested, in which the number is an index, too. */
+	/* This is done before listed_bitmap is tested, in which the number is an index, too. */
 	nr = array_index_nospec(nr, NR_syscalls);
 	if (unlikely(vcpu->slow))
 		return leave(vcpu);
 	if (unlikely(READ_ONCE(current_thread_info()->syscall_work)))
 		return dispatch_watched(vcpu, nr);
-	if (unlikely(test_bit(nr, slow_bitmap)))
+	if (unlikely(test_bit(nr, listed_bitmap)))
 		return call_listed(vcpu, nr);
 	trace_dune_hypercall(nr);
 	vcpu_count(vcpu, DUNE_COUNT_SYSCALL_FAST);

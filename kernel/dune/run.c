@@ -291,7 +291,7 @@ static void run_put(struct dune_vcpu *vcpu)
 
 /*
  * Returns whether a run may resume the last one: the thread has only made the guest's call in
- * between, which is none of slow_bitmap (hypercall.c), as if the call had been dispatched. So
+ * between, which is none of listed_bitmap (hypercall.c), as if the call had been dispatched. So
  * what is looked up once for each run need not be looked up again. Nothing was put, and no other
  * vCPU was loaded on this CPU since, so what @load of struct vcpu_ops has saved is still valid,
  * unless run_epoch() has changed. (If the thread comes to another CPU now, it changes.)

@@ -2,9 +2,9 @@
 /*
  * Calls that change mappings. The program may change its address space freely, except for what the
  * runtime has mapped there, the supervisor range: a request that names it is refused (munmap leaves
- * it out). Without these checks the program could do no more than end itself: the module kills a
- * process that takes the stub away, and nothing else in the range decides anything. All of the
- * range is mapped, so the kernel itself places nothing there.
+ * it out). Without these checks the program could end itself, since the module kills a process that
+ * takes the stub away, or change the results of its own calls in the scratch. Nothing else in the
+ * range decides anything. All of the range is mapped, so the kernel itself places nothing there.
  */
 #include "calls.h"
 #include "copies.h"

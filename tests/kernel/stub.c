@@ -263,10 +263,10 @@ static void wrong_descriptors(void)
 
 static u64 argument[32];
 
-/* The first argument of ioctl is the vCPU's descriptor. */
+/* The first argument of ioctl is the vCPU's descriptor, that of madvise the stub's address. */
 static const struct attempt {
 	const char *name;
-	long nr, arg[3];
+	long nr, arg[4];
 	long error;
 } attempts[] = {
 	{ "rt_sigaction", SYS_rt_sigaction, { SIGUSR1 }, -EPERM },
@@ -288,6 +288,12 @@ static const struct attempt {
 	  { PR_SET_SYSCALL_USER_DISPATCH | 1L << 32, PR_SYS_DISPATCH_OFF }, -EPERM },
 	{ "DUNE_GET_STATE", SYS_ioctl, { 0, DUNE_GET_STATE, (long)argument }, -EPERM },
 	{ "DUNE_RUN", SYS_ioctl, { 0, DUNE_RUN }, -EPERM },
+	{ "io_uring_setup", SYS_io_uring_setup, { 1, (long)argument }, -EPERM },
+	{ "io_uring_enter", SYS_io_uring_enter, { -1 }, -EPERM },
+	{ "io_uring_register", SYS_io_uring_register, { -1 }, -EPERM },
+	{ "madvise(MADV_DONTFORK) of the stub", SYS_madvise, { 0, 4096, MADV_DONTFORK }, -EPERM },
+	{ "process_madvise(MADV_DONTFORK)", SYS_process_madvise,
+	  { -1, (long)argument, 1, MADV_DONTFORK }, -EPERM },
 	{ "x32's rt_sigaction", X32 | 512, { 0 }, -ENOSYS },
 	{ "a number without a call", 5000, { 0 }, -ENOSYS },
 };
@@ -295,6 +301,17 @@ static const struct attempt {
 #define ATTEMPTS	((int)(sizeof(attempts) / sizeof(attempts[0])))
 
 enum how { FAST, SLOW, WAITING, WAYS };
+
+static long make_attempt(const struct attempt *a)
+{
+	long first = a->arg[0];
+
+	if (a->nr == SYS_ioctl)
+		first = event_guest.fd;
+	if (a->nr == SYS_madvise)
+		first = (long)event_stub;
+	return hypercall(a->nr, first, a->arg[1], a->arg[2], a->arg[3], 0, 0);
+}
 
 static u64 attempt(void *way)
 {
@@ -309,10 +326,7 @@ static u64 attempt(void *way)
 		hypercall3(SYS_kill, hypercall0(SYS_getpid), SIGUSR1, 0);
 	}
 	for (int i = 0; i < ATTEMPTS; i++) {
-		const struct attempt *a = &attempts[i];
-
-		shared->result[i] = hypercall3(a->nr, a->nr == SYS_ioctl ? event_guest.fd :
-					       a->arg[0], a->arg[1], a->arg[2]);
+		shared->result[i] = make_attempt(&attempts[i]);
 		shared->again[i] = event_again();
 	}
 	return 0;
@@ -343,23 +357,36 @@ static void refused(enum how how)
 	}
 }
 
-/* A size of 0 is wrong. */
-static u64 set_wrong_action(void *arg)
+/* Calls that take the slow path, if they do, because a stub may refuse them. */
+static const struct attempt made[] = {
+	{ "rt_sigaction", SYS_rt_sigaction, { SIGUSR1 }, -EINVAL },
+	{ "io_uring_enter", SYS_io_uring_enter, { -1 }, -EBADF },
+	{ "io_uring_register", SYS_io_uring_register, { -1 }, -EBADF },
+	{ "madvise(MADV_DONTFORK)", SYS_madvise, { 0, 4096, MADV_DONTFORK }, -ENOMEM },
+	{ "process_madvise(MADV_DONTFORK)", SYS_process_madvise,
+	  { -1, (long)argument, 0, MADV_DONTFORK }, -EBADF },
+};
+
+static u64 make(void *attempt)
 {
-	return hypercall3(SYS_rt_sigaction, SIGUSR1, 0, 0);
+	return make_attempt(attempt);
 }
 
-/* Without a stub nothing of this is refused. */
+/* Without a stub nothing of this is refused, and the module dispatches it. */
 static void unbound(void)
 {
 	static struct guest other;
-	enum guest_end end;
 
 	guest_open(&other);
-	end = guest_call(&other, set_wrong_action, NULL);
-	ok(end == GUEST_DONE && other.value == (u64)-EINVAL,
-	   "rt_sigaction without a stub is made (%s, %ld)", guest_end_name(&other, end),
-	   other.value);
+	for (unsigned int i = 0; i < sizeof(made) / sizeof(made[0]); i++) {
+		u64 before = other.run->counters[DUNE_COUNT_SYSCALL_SLOW];
+		enum guest_end end = guest_call(&other, make, (void *)&made[i]);
+
+		ok(end == GUEST_DONE && other.value == (u64)made[i].error &&
+		   other.run->counters[DUNE_COUNT_SYSCALL_SLOW] == before,
+		   "%s without a stub is made in the module (%s, %ld)", made[i].name,
+		   guest_end_name(&other, end), other.value);
+	}
 	guest_close(&other);
 }
 

@@ -487,7 +487,7 @@ static u64 keep_stub(void *arg)
 		return 1;
 	if (hypercall(SYS_process_madvise, self, (long)&range, 1, MADV_DONTFORK, 0, 0) != -EPERM)
 		return 2;
-	/* What is beside the stub is the program's. */
+	/* What is next to the stub is the program's. */
 	shared->value[0] = keep_from_children(end, 4096);
 	shared->value[1] = keep_from_children(mapping - 4096, 4096);
 	if (shared->value[0] == (u64)-EPERM || shared->value[1] == (u64)-EPERM)
@@ -574,9 +574,9 @@ int main(int argc, char **argv)
 	run_guest("ring 0 executes no other program", execute_others, 0);
 	run_guest("nor its own, if another process has its descriptors", execute_with_others, 0);
 	run_guest("nor if it has a filter that was added", execute_filtered, 0);
-	run_guest("it uses no io_uring", use_ring, 0);
-	run_guest("it cannot keep the stub from children", keep_stub, 0);
-	run_guest("it executes its own program", execute_own, 42);
+	run_guest("a guest cannot use io_uring", use_ring, 0);
+	run_guest("nor keep the stub from children", keep_stub, 0);
+	run_guest("ring 0 executes its own program", execute_own, 42);
 	guest_open(&g);
 	stub = map_window(&g, ROOM);
 	window = stub + 4096;

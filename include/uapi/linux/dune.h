@@ -257,8 +257,9 @@ struct dune_private {
  * keeps private memory.
  *
  * DUNE_SET_STUB binds a vCPU to the stub at an address. Several vCPUs may be bound to one. From
- * then on the module refuses calls of the guest with which it could direct a thread of the
- * process in user mode:
+ * then on the module refuses calls of the guest with which it could direct a thread of the process
+ * in user mode. (It does not see the requests of io_uring in a ring that was made before: a process
+ * that runs untrusted code must have none.)
  *
  *	rt_sigaction, sigaltstack, rt_sigreturn, rseq, clone, clone3, fork, vfork, execve,
  *	execveat, ptrace, prctl(PR_SET_SYSCALL_USER_DISPATCH), prctl(PR_SET_MM),
@@ -275,12 +276,12 @@ struct dune_private {
  *    With DUNE_FAULT_GUEST in dune_run.fault_flags they are the guest-physical address. Neither
  *    has to be the linear address with which the guest made the access.
  *  - A hypercall with RAX = DUNE_HOSTCALL | number is that call, which the stub makes. It is a
- *    privileged call: none is refused but some of execve and execveat (below), and numbers that the
- *    kernel does not have (ENOSYS). A child that such a call makes needs a vCPU (DUNE_MAKE_CHILD,
- *    below). With RAX = DUNE_PROBE_READ or DUNE_PROBE_WRITE the stub accesses
- *    the byte at RDI in user mode, without changing it, so that the kernel grows a stack or sends
- *    the signal for the access; the result is 0. Other numbers from DUNE_PROBE_READ on have the
- *    result -ENOSYS, but for those below.
+ *    privileged call: none is refused but execve, execveat other than as below, and numbers that
+ *    the kernel does not have (ENOSYS). A child that such a call makes needs a vCPU
+ *    (DUNE_MAKE_CHILD, below). With RAX = DUNE_PROBE_READ or DUNE_PROBE_WRITE the stub accesses the
+ *    byte at RDI in user mode, without changing it, so that the kernel grows a stack or sends the
+ *    signal for the access; the result is 0. Other numbers from DUNE_PROBE_READ on have the result
+ *    -ENOSYS, but for those below.
  *  - For a signal that the guest wants, it sets the kernel's action by a privileged rt_sigaction:
  *    the handler at DUNE_STUB_SIGNAL, SA_SIGINFO, SA_ONSTACK, SA_RESTORER (the kernel demands it;
  *    the restorer is never used), and a mask of all signals. By a privileged sigaltstack it gives
@@ -308,8 +309,8 @@ struct dune_private {
  *  - Of privileged calls of execve and execveat only one is made: execveat() with AT_EMPTY_PATH of
  *    a descriptor of the file that the process executes (/proc/self/exe), from a table of
  *    descriptors that no other task uses, by a thread that has no more seccomp filters than when
- *    the vCPU, or that of the parent, was bound. Any other has the result -EPERM. The module does
- *    not look at the name: ring 0 has to pass "", from the window.
+ *    the vCPU, or that of the ancestor which called DUNE_SET_STUB, was bound. Any other has the
+ *    result -EPERM. The module does not look at the name: ring 0 has to pass "", from the window.
  *  - A hypercall with RAX = DUNE_STUB_MOVE makes the stub use the descriptor RDI, which is of the
  *    same vCPU, from now on. The result is 0.
  *  - The process is killed if the guest halts, shuts down or is left for an unexpected reason
