@@ -3,7 +3,7 @@
 //! serial console, and two ends of a connection to the agent. There are two
 //! emulators, qemu.rs and bochs.rs.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, Read, Seek};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::process::CommandExt;
@@ -40,6 +40,9 @@ pub(crate) struct Channel {
     /// How many bytes may be in flight to the agent, where that is limited.
     pub window: Option<usize>,
 }
+
+/// A tenth of the usual share of a processor, if others want all of it.
+const NICE: i32 = 10;
 
 /// The emulator's process.
 pub(crate) struct Process {
@@ -80,6 +83,15 @@ impl Process {
             _ => Error::Io { action: format!("starting {program}"), source: e },
         })?;
         Ok(Process { child, ended: None, console, messages })
+    }
+
+    /// Lets all ordinary processes run first. Where the kernel schedules sessions as groups
+    /// (CONFIG_SCHED_AUTOGROUP), the session's own priority counts.
+    pub(crate) fn run_after_others(&self) {
+        let pid = self.child.id();
+        // SAFETY: the call takes no pointer.
+        unsafe { libc::setpriority(libc::PRIO_PROCESS, pid, NICE) };
+        let _ = fs::write(format!("/proc/{pid}/autogroup"), NICE.to_string());
     }
 
     /// The output of the serial console.

@@ -15,12 +15,10 @@ pub mod tap;
 mod tools;
 
 use std::panic::resume_unwind;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::thread;
 
 use anyhow::Result;
-use dune_machine::Series;
+use dune_machine::{MachineType, Series};
 
 use crate::context::Context;
 use crate::Verdict;
@@ -60,7 +58,7 @@ fn run_jobs(context: &Context, jobs: &[Job], dry_run: bool) -> Result<Verdict> {
         return describe(jobs);
     }
     let mut tally = Tally::new();
-    for job in jobs.iter().filter(|job| !job.boots()) {
+    for job in jobs.iter().filter(|job| job.machine_type().is_none()) {
         job.run(context, &mut tally)?;
     }
     for (part, result) in run_machines(context, jobs, &tally) {
@@ -70,29 +68,18 @@ fn run_jobs(context: &Context, jobs: &[Job], dry_run: bool) -> Result<Verdict> {
     Ok(tally.close())
 }
 
-/// How many machines run at the same time. Bochs has one thread, and QEMU is busy with one most of
-/// the time, so that two processors are enough for both.
-const MACHINES: usize = 2;
-
-/// Runs the boots, each as soon as one of the machines before it has ended. After an error no
-/// other boot begins.
+/// Runs the boots of each machine type in turn, and those of different types at the same time.
+/// QEMU is busy with one thread most of the time, so two processors are enough for it and Bochs.
+/// They are too few for two machines of QEMU: each test then took three times as long.
 fn run_machines(context: &Context, jobs: &[Job], tally: &Tally) -> Vec<(Tally, Result<()>)> {
-    let waiting = Mutex::new(jobs.iter().filter(|job| job.boots()));
-    let next = || waiting.lock().unwrap_or_else(PoisonError::into_inner).next();
-    let has_failed = AtomicBool::new(false);
-    let run_some = || {
+    let run_one = |machine_type| {
         let mut part = tally.of_part();
-        while let Some(job) = next().filter(|_| !has_failed.load(Ordering::Relaxed)) {
-            let result = job.run(context, &mut part);
-            if result.is_err() {
-                has_failed.store(true, Ordering::Relaxed);
-                return (part, result);
-            }
-        }
-        (part, Ok(()))
+        let mut of_type = jobs.iter().filter(|job| job.machine_type() == Some(machine_type));
+        let result = of_type.try_for_each(|job| job.run(context, &mut part));
+        (part, result)
     };
     thread::scope(|scope| {
-        let threads = [(); MACHINES].map(|()| scope.spawn(run_some));
+        let threads = MachineType::ALL.map(|one| scope.spawn(move || run_one(one)));
         let joined = threads.map(|thread| thread.join());
         joined.map(|result| result.unwrap_or_else(|panic| resume_unwind(panic))).into()
     })

@@ -52,18 +52,15 @@ pub fn make_test(context: &Context, kernels: &[Series], only: Option<&str>) -> V
     }
     let machine_type = context.machine_type();
     if only.is_none() && machine_type.is_default() {
-        let mut boots = Vec::new();
+        let mut jobs = vec![Job::Tools, Job::Harness];
         for (mode, kernels) in context.table.short(kernels) {
             let boot = |&series| Boot {
                 is_short: true,
                 ..Boot::new(context, mode, series, mode.short_tests())
             };
-            boots.extend(kernels.iter().map(boot));
+            jobs.extend(kernels.iter().map(boot).map(Job::from));
         }
-        // The default modes take longest. Two machines run at once, so the short ones come last.
-        boots.sort_by_key(|boot| !boot.mode.is_default());
-        let own = [Job::Tools, Job::Harness];
-        return own.into_iter().chain(boots.into_iter().map(Job::from)).collect();
+        return jobs;
     }
     let mode = context.table.default_mode(machine_type);
     let boot = |&series| {
@@ -149,9 +146,12 @@ impl Job {
         }
     }
 
-    /// Whether it is a boot of a machine.
-    pub fn boots(&self) -> bool {
-        matches!(self, Job::Boot(_))
+    /// The type of the machine that it boots, if it boots one of its own.
+    pub fn machine_type(&self) -> Option<&'static MachineType> {
+        match self {
+            Job::Boot(boot) => Some(boot.mode.machine_type),
+            Job::Tools | Job::Harness => None,
+        }
     }
 
     /// The machine of a mode with one of Debian's kernels, for the key of its record.
