@@ -168,13 +168,14 @@ static bool drop_in_granule(struct mirror *m, struct mirror_tree *tree, u64 star
  */
 static void drop_narrow(struct mirror *m, u64 start, u64 end)
 {
-	unsigned long index;
-	void *entry;
+	struct granule_walk walk = {
+		.first = start >> GRANULE_SHIFT,
+		.last = (end - 1) >> GRANULE_SHIFT,
+	};
 
-	granules_for_each(&m->granules, index, entry, start >> GRANULE_SHIFT,
-			  (end - 1) >> GRANULE_SHIFT) {
-		u64 base = (u64)index << GRANULE_SHIFT;
-		u64 offset = granule_base(entry) - base;
+	while (granules_next(&m->granules, &walk)) {
+		u64 base = (u64)walk.gigabyte << GRANULE_SHIFT;
+		u64 offset = walk.gpa - base;
 		struct mirror_tree *tree;
 		bool dropped = false;
 
