@@ -238,11 +238,12 @@ struct vmx_loan {
  * Where the guest's RIP, RSP and RFLAGS are: vmx_load_regs() takes them from user mode to @rip,
  * @rsp and @rflags, and sets VMX_PENDING_REGS. The next entry writes them to the VMCS, and from
  * then on the VMCS has them. @put reads them again, or vmx_vmcs_cpu_off() before the VMCS is
- * cleared, and vmx_store_regs() gives them to user mode. If the guest continues after the
- * instruction of an exit, VMX_PENDING_SKIP has the next entry move RIP in the VMCS; if @put comes
- * first, it moves @rip and sets VMX_PENDING_REGS. While VMX_PENDING_UNREAD is set only the VMCS
- * has the registers; if it stays set after @put, the next entry uses them there, or
- * vmx_wait_for_regs() reads them.
+ * cleared, and vmx_store_regs() gives them to user mode. A run that resumes the last one
+ * (can_resume() in run.c) does not take them from there: the VMCS still has them, in its page in
+ * memory after it was cleared (SDM 25.11.1). If the guest continues after the instruction of an
+ * exit, VMX_PENDING_SKIP has the next entry move RIP in the VMCS; if @put comes first, it moves
+ * @rip and sets VMX_PENDING_REGS. While VMX_PENDING_UNREAD is set only the VMCS has the registers;
+ * if it stays set after @put, the next entry uses them there, or vmx_wait_for_regs() reads them.
  *
  * Only the vCPU's thread changes it, so there is no lock, with one exception: vmx_vmcs_cpu_off()
  * and deactivate_here() run on CPU @cpu with interrupts off, and change @cpu, @active,
