@@ -190,6 +190,12 @@ static int make_thread(const struct dune_config *cfg, struct dune_thread **made)
 	t->sighand = &dune_process.sighand;
 	init_state(t);
 	err = dune_pt_touch_core(dune_process.root);
+	/*
+	 * The guest first uses the caller's stack. There its entries would cost a page fault, and
+	 * on Intel two nested faults and an exit to user mode for its granule.
+	 */
+	if (!err)
+		err = dune_pt_touch(dune_process.root, __builtin_frame_address(0), 1);
 	if (err) {
 		dune_device_close(dev);
 		dune_thread_free(t);
