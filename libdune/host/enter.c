@@ -214,7 +214,8 @@ static int make_thread(const struct dune_config *cfg, struct dune_thread **made)
 
 int dune_enter(const struct dune_config *cfg)
 {
-	static const struct dune_config defaults = { .size = sizeof(defaults) };
+	/* On the stack: an entry reads no constants, whose page may not be mapped yet. */
+	struct dune_config defaults = { .size = sizeof(defaults) };
 	u32 *entering = &dune_process.entering;
 	struct dune_thread *t = NULL;
 	int err;
