@@ -125,12 +125,16 @@ static void list_msrs(struct vcpu_hw *hw)
 	hw->listed = n;
 }
 
+/* Reads the halves of a value from memory: shifts would cost two instructions more for each. */
 static void write_msrs(const struct vmx_msr_entry *list, unsigned int count)
 {
 	const struct vmx_msr_entry *end = list + count;
 
-	for (; list < end; list++)
-		msr_write(list->index, list->value);
+	for (; list < end; list++) {
+		const u32 *halves = (const u32 *)&list->value;
+
+		msr_write_halves(list->index, halves[0], halves[1]);
+	}
 }
 
 /* Loads the guest's system-call MSRs into the CPU. Interrupts are off. */
@@ -152,10 +156,14 @@ void vmx_restore_msrs(struct vcpu_hw *hw)
  * The thread has been off the CPU, or KVM was loaded or unloaded. While KVM is loaded
  * the MSRs must have the host's values whenever interrupts are on: then the processor switches
  * them at each entry and exit, by lists. Interrupts are off.
+ *
+ * The kernel patches the branches on virt_kvm_loaded one after the other, so the entry that follows
+ * may decide otherwise. Both ways of switching are right in either: KVM runs no code yet, or none
+ * any more, and virt_epoch advances after the last branch was patched (virt_cpus_set_kvm()).
  */
 static void vmx_choose_msrs(struct vcpu_hw *hw)
 {
-	bool lists = static_key_enabled(&virt_kvm_loaded);
+	bool lists = static_branch_unlikely(&virt_kvm_loaded);
 
 	/* vmx_set_state() and vmx_reset_state() have changed them, while the CPU had the host's. */
 	if (hw->pending & VMX_PENDING_MSRS && !hw->msrs_loaded)
@@ -221,7 +229,7 @@ static void vmx_host_restore(struct vcpu_hw *hw)
 	msr_write(MSR_KERNEL_GS_BASE, host->kernel_gs_base);
 	/* The exit made the limits 0xffff, the TSS's 0x67: no I/O bitmap (SDM 28.5.2). */
 	native_load_gdt(&host->gdt);
-	load_idt(&host->idt);
+	native_load_idt(&host->idt);
 	invalidate_tss_limit();
 }
 
