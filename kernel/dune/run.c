@@ -278,7 +278,10 @@ void run_init_vcpu(struct dune_vcpu *vcpu)
 	preempt_notifier_init(&vcpu->notifier, &run_preempt_ops);
 }
 
-/* Ends a run: the vendor restores what entries left changed. */
+/*
+ * Ends a run: the vendor restores what entries left changed. If the next run resumes this one, its
+ * first entry loads the vCPU again.
+ */
 static void run_put(struct dune_vcpu *vcpu)
 {
 	local_irq_disable();
@@ -286,19 +289,35 @@ static void run_put(struct dune_vcpu *vcpu)
 	local_irq_enable();
 	preempt_notifier_unregister(&vcpu->notifier);
 	vcpu->notified = false;
-	vcpu->resumable = false;
+	vcpu->epoch = EPOCH_NONE;
 }
 
 /*
  * Returns whether a run may resume the last one: the thread has only made the guest's call in
  * between, which is none of listed_bitmap (hypercall.c), as if the call had been dispatched. So
- * what is looked up once for each run need not be looked up again. Nothing was put, and no other
- * vCPU was loaded on this CPU since, so what @load of struct vcpu_ops has saved is still valid,
- * unless run_epoch() has changed. (If the thread comes to another CPU now, it changes.)
+ * what is looked up once for each run need not be looked up again, and the hardware part still has
+ * the guest's registers (@put of struct vcpu_ops). If the last run was put, the epoch is
+ * EPOCH_NONE, and so the first entry loads the vCPU. Otherwise no other vCPU was loaded on this CPU
+ * since, so what @load has saved is still valid, unless run_epoch() has changed. (If the thread
+ * comes to another CPU now, it changes.)
+ *
+ * What may have happened since the last run:
+ *  - The thread has come to another CPU. If this vCPU was the last one there, too, in an earlier
+ *    stay, the run resumes: the epoch has changed, and run_load() takes back what the other CPU
+ *    still holds.
+ *  - Virtualization was turned off and on here: hotplug, suspend, hibernation, KVM was loaded or
+ *    unloaded. The epoch has changed, and the guest's registers are in memory: a VMCB is there
+ *    anyway, and a VMCS was cleared before (@cpu_off of struct vcpu_ops). A kernel that kexec
+ *    starts has no runs of this one.
+ *  - KVM has run guests here. While KVM is loaded, each run is put.
+ *  - A signal has come. Its handler begins another run (DUNE_STUB_FRAME), which does not resume.
+ *  - An entry has failed, or the run has ended for anything but a call: only leave_for_call() sets
+ *    @resumable, and the beginning of each run clears it.
+ *  - A new vCPU has the address of the one that was loaded: its first run does not resume.
  *
  * That the thread has made the call is a claim of user mode (EDX in the stub). A false one has one
- * effect on the host's registers: after an exit the thread has the bases of FS and GS that it had
- * when they were last saved.
+ * effect on the host's registers, if the last run was not put: after an exit the thread has the
+ * bases of FS and GS that it had when they were last saved.
  */
 static bool can_resume(const struct dune_vcpu *vcpu)
 {

@@ -54,7 +54,7 @@ struct dune_vcpu;
  *		valid here, if its own is not. @enter always follows, and interrupts stay
  *		off until then
  * @put:	the thread is about to be switched away from, or to leave DUNE_RUN: undo
- *		what @load and @enter left changed
+ *		what @load and @enter left changed. The hardware part keeps the guest's registers
  * @enter:	into the guest and back; @flush: flush the vCPU's TLB tag first. On
  *		return every register that the kernel relies on has the host's value
  *		again, except those that @put restores. Returns whether an interrupt of the

@@ -38,13 +38,11 @@
 DECLARE(svm);
 DECLARE(vmx);
 
-static const struct dune_calls svm = CALLS(svm), vmx = CALLS(vmx);
-
 /*
- * AMD's is chosen at first, so that a program writes nothing here on AMD: a page that is never
+ * AMD's are chosen at first, so that a program writes nothing here on AMD: a page that is never
  * written needs no copy of its own. (alone/calls.c chooses other functions for a runtime.)
  */
-const struct dune_calls *dune_calls __ro_after_start = &svm;
+struct dune_calls dune_calls __ro_after_start = CALLS(svm);
 long (*dune_hypercall)(long nr, long a0, long a1, long a2, long a3, long a4,
 		       long a5) __ro_after_start = dune_hypercall_svm;
 long (*dune_syscall_forward)(long nr, long a0, long a1, long a2, long a3, long a4,
@@ -61,7 +59,7 @@ int dune_calls_choose(u32 vendor)
 	case DUNE_VENDOR_SVM:
 		return 0;
 	case DUNE_VENDOR_VMX:
-		dune_calls = &vmx;
+		dune_calls = (struct dune_calls)CALLS(vmx);
 		dune_hypercall = dune_hypercall_vmx;
 		dune_syscall_forward = dune_forward_vmx;
 		dune_forward_tf = dune_forward_tf_vmx;

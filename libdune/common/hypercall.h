@@ -15,7 +15,7 @@ struct dune_calls {
 	const char *forward_call, *forward_tf_call;
 };
 
-extern const struct dune_calls *dune_calls;
+extern struct dune_calls dune_calls;
 int dune_calls_choose(u32 vendor);
 
 #endif /* LIBDUNE_HYPERCALL_H */

@@ -42,6 +42,12 @@ struct dune_own_pages {
 };
 
 /*
+ * The gigabytes of the granules below this number are in dune_process (memory/granule.c). Most
+ * programs need no more.
+ */
+#define FEW_GRANULES	16
+
+/*
  * The process's state; a child of fork has its own copy, as of all memory. It is
  * one page, since each page costs as much as ten system calls.
  */
@@ -85,6 +91,8 @@ struct dune_process {
 	struct dune_sighand sighand;	/* sighand.lock */
 	/* LOCK_GRANULES; read without it by __ATOMIC_ACQUIRE */
 	u32 granules_used;
+	/* By the granule's number; written before granules_used counts it. */
+	u32 few_gigabytes[FEW_GRANULES];
 	/* LOCK_THREADS */
 	struct dune_thread *threads;
 	u64 old_counters[DUNE_COUNT_MAX]; /* of vCPUs that were closed */

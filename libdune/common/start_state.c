@@ -79,6 +79,6 @@ void dune_state_init(struct dune_thread *t, struct dune_state *s)
 	s->idtr.base = (u64)dune_process.idt;
 	s->idtr.limit = sizeof(dune_process.idt) - 1;
 	s->star = STAR;
-	s->lstar = (u64)dune_calls->lstar;
+	s->lstar = (u64)dune_calls.lstar;
 	s->sfmask = SFMASK;
 }

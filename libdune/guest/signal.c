@@ -60,9 +60,9 @@ static u64 push_failed(struct dune_thread *t, struct dune_tf *tf, const struct d
  */
 static void finish_lstar(struct dune_tf *tf)
 {
-	u64 popf = (u64)dune_calls->lstar_popf;
+	u64 popf = (u64)dune_calls.lstar_popf;
 
-	if (tf->rip < popf || tf->rip >= (u64)dune_calls->lstar_end)
+	if (tf->rip < popf || tf->rip >= (u64)dune_calls.lstar_end)
 		return;
 	if (tf->rip == popf)
 		tf->rsp += RED_ZONE;

@@ -190,6 +190,12 @@ static int make_thread(const struct dune_config *cfg, struct dune_thread **made)
 	t->sighand = &dune_process.sighand;
 	init_state(t);
 	err = dune_pt_touch_core(dune_process.root);
+	/*
+	 * The guest first uses the caller's stack. There its entries would cost a page fault, and
+	 * on Intel two nested faults and an exit to user mode for its granule.
+	 */
+	if (!err)
+		err = dune_pt_touch(dune_process.root, __builtin_frame_address(0), 1);
 	if (err) {
 		dune_device_close(dev);
 		dune_thread_free(t);
@@ -208,9 +214,11 @@ static int make_thread(const struct dune_config *cfg, struct dune_thread **made)
 
 int dune_enter(const struct dune_config *cfg)
 {
-	static const struct dune_config defaults = { .size = sizeof(defaults) };
+	/* On the stack: an entry reads no constants, whose page may not be mapped yet. */
+	struct dune_config defaults = { .size = sizeof(defaults) };
 	u32 *entering = &dune_process.entering;
 	struct dune_thread *t = NULL;
+	bool mask;
 	int err;
 
 	/* Written before anything in this page is read: one page fault. */
@@ -234,9 +242,11 @@ int dune_enter(const struct dune_config *cfg)
 	__atomic_store_n(entering, 0, __ATOMIC_RELEASE);
 	if (err)
 		return err;
+	/* Read here: on Intel the guest's first access to this page is a nested fault. */
+	mask = dune_process.flags & DUNE_ENTER_RING3_SIGNALS;
 	dune_host_switch(t, t->run);
 	/* Handlers wait until ring 3 runs. */
-	if (dune_process.flags & DUNE_ENTER_RING3_SIGNALS)
+	if (mask)
 		dune_irq_save();
 	return 0;
 }

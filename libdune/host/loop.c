@@ -54,13 +54,13 @@ void dune_host_fatal(struct dune_thread *t, const char *what, long err, int sig)
 
 static bool at_lstar(const struct dune_regs *r)
 {
-	return r->rip == (u64)dune_calls->lstar_call;
+	return r->rip == (u64)dune_calls.lstar_call;
 }
 
 static bool at_forward(const struct dune_regs *r)
 {
-	return r->rip == (u64)dune_calls->forward_call ||
-	       r->rip == (u64)dune_calls->forward_tf_call;
+	return r->rip == (u64)dune_calls.forward_call ||
+	       r->rip == (u64)dune_calls.forward_tf_call;
 }
 
 /*

@@ -153,7 +153,7 @@ long dune_host_fork(struct dune_thread *t, struct dune_clone *c)
 	if (ret > 0)
 		__atomic_fetch_add(&dune_process.forks, 1, __ATOMIC_RELAXED);
 	/* With interrupts off no handler can run before a second try. */
-	if (ret == DUNE_AGAIN && t->run->regs.rip != (u64)dune_calls->forward_call)
+	if (ret == DUNE_AGAIN && t->run->regs.rip != (u64)dune_calls.forward_call)
 		ret = -EAGAIN;
 	return ret;
 }

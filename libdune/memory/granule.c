@@ -25,15 +25,14 @@
 #define GRANULES_MAX	(1U << 16)
 
 /*
- * While this many granules or fewer are handed out (number 0, which is no granule of the process,
- * counts as one), the granule of a gigabyte is looked for in gigabyte_of, and granule_of is not
- * used. Most programs need no more, so they touch one page of both tables. In granule_of each
- * gigabyte would touch a page of its own, if it is far from the others, and twice, as the page is
- * read before it is written.
+ * While FEW_GRANULES or fewer are handed out (number 0, which is no granule of the process, counts
+ * as one), the granule of a gigabyte is looked for in dune_process.few_gigabytes, and neither table
+ * is used. So most programs touch no page of the two. In granule_of each gigabyte would touch a
+ * page of its own, if it is far from the others, and twice, as the page is read before it is
+ * written.
  */
-#define FEW		16
 
-/* The gigabyte of each granule in use. */
+/* The gigabyte of each granule in use from FEW_GRANULES on: gigabyte(). */
 static u32 gigabyte_of[GRANULES_MAX];
 /* The granule of each gigabyte of the process, or 0. */
 static u16 granule_of[GIGABYTES];
@@ -50,17 +49,23 @@ void dune_granule_init(u32 granules)
 	dune_process.granules_used = 1;
 }
 
-/* Returns the granule of gigabyte @gigabyte, or 0. Without the lock it may miss a new one. */
-static u32 find(u64 gigabyte)
+/* Returns the place of the gigabyte of granule @n. */
+static u32 *gigabyte(u32 n)
+{
+	return n < FEW_GRANULES ? &dune_process.few_gigabytes[n] : &gigabyte_of[n];
+}
+
+/* Returns the granule of gigabyte number @number, or 0. Without the lock it may miss a new one. */
+static u32 find(u64 number)
 {
 	u32 n, used = __atomic_load_n(&dune_process.granules_used, __ATOMIC_ACQUIRE);
 
-	if (used > FEW) {
-		dune_page_need(&granule_of[gigabyte]);
-		return READ_ONCE(granule_of[gigabyte]);
+	if (used > FEW_GRANULES) {
+		dune_page_need(&granule_of[number]);
+		return READ_ONCE(granule_of[number]);
 	}
 	for (n = 1; n < used; n++) {
-		if (gigabyte_of[n] == gigabyte)
+		if (dune_process.few_gigabytes[n] == number)
 			return n;
 	}
 	return 0;
@@ -73,35 +78,36 @@ static void fill_granule_of(u32 last)
 
 	dune_assert_held(lock);
 	for (n = 1; n <= last; n++) {
-		dune_page_need(&granule_of[gigabyte_of[n]]);
-		WRITE_ONCE(granule_of[gigabyte_of[n]], n);
+		dune_page_need(&granule_of[*gigabyte(n)]);
+		WRITE_ONCE(granule_of[*gigabyte(n)], n);
 	}
 }
 
-/* Hands the next granule out to @gigabyte, and returns it. The lock is held. */
-static u32 hand_out(u64 gigabyte)
+/* Hands the next granule out to gigabyte number @number, and returns it. The lock is held. */
+static u32 hand_out(u64 number)
 {
 	u32 n = dune_process.granules_used;
 
 	dune_assert_held(lock);
-	dune_page_need(&gigabyte_of[n]);
-	if (n >= FEW)
-		dune_page_need(&granule_of[gigabyte]);
-	gigabyte_of[n] = gigabyte;
-	if (n == FEW)
+	if (n >= FEW_GRANULES) {
+		dune_page_need(&gigabyte_of[n]);
+		dune_page_need(&granule_of[number]);
+	}
+	*gigabyte(n) = number;
+	if (n == FEW_GRANULES)
 		fill_granule_of(n - 1);
 	/* find(), and the functions that tell the kernel, take no lock. */
 	__atomic_store_n(&dune_process.granules_used, n + 1, __ATOMIC_RELEASE);
-	if (n >= FEW)
-		WRITE_ONCE(granule_of[gigabyte], n);
+	if (n >= FEW_GRANULES)
+		WRITE_ONCE(granule_of[number], n);
 	return n;
 }
 
 /*
- * Returns the granule of gigabyte @gigabyte, and assigns one if it has none. Returns 0 if
+ * Returns the granule of gigabyte number @number, and assigns one if it has none. Returns 0 if
  * no granule is left.
  */
-static u32 assign(u64 gigabyte)
+static u32 assign(u64 number)
 {
 	u64 flags = dune_lock(lock);
 	u32 n, used = dune_process.granules_used;
@@ -110,11 +116,11 @@ static u32 assign(u64 gigabyte)
 	 * A vfork child that was killed between the last two stores of hand_out() has left the
 	 * last granule without the second one. Otherwise this changes nothing.
 	 */
-	if (used > FEW)
-		WRITE_ONCE(granule_of[gigabyte_of[used - 1]], used - 1);
-	n = find(gigabyte);
+	if (used > FEW_GRANULES)
+		WRITE_ONCE(granule_of[*gigabyte(used - 1)], used - 1);
+	n = find(number);
 	if (!n && used < dune_process.granules)
-		n = hand_out(gigabyte);
+		n = hand_out(number);
 	dune_unlock(lock, flags);
 	return n;
 }
@@ -125,21 +131,21 @@ static u32 assign(u64 gigabyte)
  */
 u64 dune_granule_gpa(u64 va)
 {
-	u64 gigabyte = va >> GB_SHIFT;
+	u64 number = va >> GB_SHIFT;
 	u64 n;
 
-	if (gigabyte >= GIGABYTES)
+	if (number >= GIGABYTES)
 		return NO_GPA;
-	n = find(gigabyte);
+	n = find(number);
 	if (unlikely(!n))
-		n = assign(gigabyte);
+		n = assign(number);
 	return n ? n << GB_SHIFT | (va & (GB - 1)) : NO_GPA;
 }
 
 /* Returns the process's address of @gpa, which dune_granule_gpa() returned. */
 u64 dune_granule_va(u64 gpa)
 {
-	return (u64)gigabyte_of[(u16)(gpa >> GB_SHIFT)] << GB_SHIFT | (gpa & (GB - 1));
+	return (u64)*gigabyte((u16)(gpa >> GB_SHIFT)) << GB_SHIFT | (gpa & (GB - 1));
 }
 
 u64 dune_gpa(u64 va)
@@ -160,7 +166,7 @@ static void describe(u32 n, struct dune_granule *g)
 	*g = (struct dune_granule) {
 		.size = sizeof(*g),
 		.guest = (u64)n << GB_SHIFT,
-		.address = (u64)gigabyte_of[n] << GB_SHIFT,
+		.address = (u64)*gigabyte(n) << GB_SHIFT,
 	};
 }
 

@@ -215,7 +215,7 @@ static void shared_by_threads(u64 last)
 	   "the parent's last granule is unchanged after the child mapped its own");
 }
 
-/* Map all granules that are left and have a window, with one page in each. */
+/* Map all granules that are left and have a window, with one page in each, and unmap the pages. */
 static void all_others(u64 before)
 {
 	u64 end = before < 500 * GB ? before : 500 * GB;
@@ -230,6 +230,14 @@ static void all_others(u64 before)
 		bad += guest_call(&g, guest_load, (void *)WINDOW(at / GB)) != GUEST_DONE ||
 			g.value != at;
 	ok(!bad, "all other granules lead to their own memory");
+	bad = 0;
+	for (u64 at = 32 * GB; at < end; at += GB)
+		munmap((void *)(FAR + at), 4096);
+	for (u64 at = 32 * GB; at < end; at += GB) {
+		guest_first_exit(&g, guest_load, WINDOW(at / GB));
+		bad += g.run->exit_reason != DUNE_EXIT_FAULT || g.run->fault_address != FAR + at;
+	}
+	ok(!bad, "a page that is unmapped is gone from each of them");
 }
 
 static void granules(void)

@@ -35,6 +35,34 @@ static void rights(void)
 	ok(access_by(&g, guest_load, p, NULL) == SIGSEGV, "a read of an unmapped page is SIGSEGV");
 }
 
+#define PAGES	16
+
+/*
+ * A fault also makes the entries of the pages around its own, most of which have the same rights.
+ * Here each neighbour has others than the page before it.
+ */
+static void neighbours(void)
+{
+	char *memory = new_memory(2 * PAGES * 4096), *p;
+	bool refused = true, written = true;
+	u64 v;
+	int i;
+
+	p = (char *)(((u64)memory + PAGES * 4096 - 1) & -(u64)(PAGES * 4096));
+	for (i = 0; i < PAGES; i++)
+		p[i * 4096] = i;
+	for (i = 1; i < PAGES; i += 2)
+		mprotect(p + i * 4096, 4096, PROT_READ);
+	ok(access_by(&g, guest_load, p, &v) == 0 && !v, "the guest reads a page");
+	for (i = 1; i < PAGES; i += 2)
+		refused &= access_by(&g, store, p + i * 4096, NULL) == SIGSEGV;
+	ok(refused, "it cannot write the read-only pages around it");
+	for (i = 0; i < PAGES; i += 2)
+		written &= access_by(&g, store, p + i * 4096, NULL) == 0;
+	ok(written, "it can write the others");
+	munmap(memory, 2 * PAGES * 4096);
+}
+
 /* The zero page first, then a page of its own: the guest must not keep the zero page. */
 static void zero_page(void)
 {
@@ -90,6 +118,7 @@ int main(void)
 {
 	memory_begin(&g, 60);
 	rights();
+	neighbours();
 	zero_page();
 	address_zero();
 	area = new_memory(4096);

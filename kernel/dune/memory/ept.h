@@ -2,7 +2,7 @@
 /*
  * Page tables in EPT's format (SDM vol. 3, 29.3.2), as the files of a mirror use them. level.h has
  * what they have in common with the process's own. A table counts its entries that are not 0, in
- * page_private(): all entries are set by ept_set_entry().
+ * page_private(): all entries are set by ept_set_entry(), or are counted by ept_count_entries().
  */
 #ifndef DUNE_MEMORY_EPT_H
 #define DUNE_MEMORY_EPT_H
@@ -42,6 +42,14 @@ static inline void ept_set_entry(u64 *slot, u64 entry)
 
 	set_page_private(table, page_private(table) + !!entry - !!*slot);
 	WRITE_ONCE(*slot, entry);
+}
+
+/* Counts @added entries of the table of @slot, which were 0. The same holds for the lock. */
+static inline void ept_count_entries(u64 *slot, unsigned int added)
+{
+	struct page *table = virt_to_page(slot);
+
+	set_page_private(table, page_private(table) + added);
 }
 
 #endif /* DUNE_MEMORY_EPT_H */

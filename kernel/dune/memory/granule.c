@@ -28,19 +28,11 @@ void granules_destroy(struct granules *granules)
 	xa_destroy(&granules->to_address);
 }
 
-/*
- * Adds an assignment. Both arguments are numbers: of a granule and of a gigabyte of the
- * process. The lock is held. Returns 0 or -ENOMEM.
- *
- * The way from the gigabyte to the granule is stored first: a reader that finds an address by
- * its granule must then find the granule by its address. Readers keep what they found, so
- * nothing may fail between the two stores.
- */
-static int granules_add(struct granules *granules, unsigned long granule, unsigned long gigabyte)
+/* Adds an assignment to the xarrays: granules_add(). */
+static int add_to_xarrays(struct granules *granules, unsigned long granule, unsigned long gigabyte)
 {
 	int err;
 
-	lockdep_assert_held(&granules->lock);
 	err = xa_reserve(&granules->to_address, granule, GFP_KERNEL_ACCOUNT);
 	if (err)
 		return err;
@@ -51,6 +43,34 @@ static int granules_add(struct granules *granules, unsigned long granule, unsign
 	else
 		xa_store(&granules->to_address, granule, xa_mk_value(gigabyte), 0);
 	return err;
+}
+
+/*
+ * Adds an assignment. Both arguments are numbers: of a granule and of a gigabyte of the
+ * process. The lock is held. Returns 0 or -ENOMEM.
+ *
+ * A reader that finds an address by its granule must then find the granule by its address. So one
+ * store adds both ways to @few, and the way from the gigabyte to the granule is stored first in the
+ * xarrays. Readers keep what they found, so nothing may fail between the two stores.
+ */
+static int granules_add(struct granules *granules, unsigned long granule, unsigned long gigabyte)
+{
+	unsigned int n = granules->nr_few;
+
+	lockdep_assert_held(&granules->lock);
+	if (n == GRANULES_FEW)
+		return add_to_xarrays(granules, granule, gigabyte);
+	granules->few[n] = (u64)granule << 32 | gigabyte;
+	/* Pairs with few_of(). */
+	smp_store_release(&granules->nr_few, n + 1);
+	return 0;
+}
+
+/* Returns how many pairs @few has. They stay as they are. For any context. */
+static unsigned int few_of(const struct granules *granules)
+{
+	/* Pairs with granules_add(): the pairs are valid. */
+	return smp_load_acquire(&granules->nr_few);
 }
 
 /**
@@ -110,21 +130,62 @@ void granules_free(struct granules *granules)
  */
 int granules_copy(struct granules *to, struct granules *from)
 {
-	unsigned long index;
-	void *entry;
+	struct granule_walk walk = { .last = ULONG_MAX };
 	int err = 0;
 
-	granules_for_each(from, index, entry, 0, ULONG_MAX) {
-		err = granules_map(to, granule_base(entry), (u64)index << GRANULE_SHIFT);
-		if (err)
-			break;
-	}
+	while (!err && granules_next(from, &walk))
+		err = granules_map(to, walk.gpa, (u64)walk.gigabyte << GRANULE_SHIFT);
 	return err;
+}
+
+/*
+ * Finds the next gigabyte from @walk->first to @walk->last that has a granule, in any order.
+ * Returns false if there is none. What is added meanwhile may be missed. For any context.
+ */
+bool granules_next(struct granules *granules, struct granule_walk *walk)
+{
+	unsigned int few = few_of(granules);
+	void *entry;
+
+	while (walk->nr_few < few) {
+		u64 pair = granules->few[walk->nr_few++];
+
+		if ((u32)pair < walk->first || (u32)pair > walk->last)
+			continue;
+		walk->gigabyte = (u32)pair;
+		walk->gpa = pair >> 32 << GRANULE_SHIFT;
+		return true;
+	}
+	if (few < GRANULES_FEW || walk->first > walk->last)
+		return false;
+	walk->gigabyte = walk->first;
+	entry = xa_find(&granules->to_gpa, &walk->gigabyte, walk->last, XA_PRESENT);
+	if (!entry)
+		return false;
+	walk->first = walk->gigabyte + 1;
+	walk->gpa = (u64)xa_to_value(entry) << GRANULE_SHIFT;
+	return true;
 }
 
 static u64 within(u64 number, u64 offset)
 {
 	return number << GRANULE_SHIFT | (offset & GRANULE_MASK);
+}
+
+/*
+ * Finds the pair whose half at @shift is @number: the granule's at 32, the gigabyte's at 0. Returns
+ * false if @few has none.
+ */
+static bool find_few(const struct granules *granules, int shift, u64 number, u64 *pair)
+{
+	unsigned int i, few = few_of(granules);
+
+	for (i = 0; i < few; i++) {
+		*pair = granules->few[i];
+		if ((u32)(*pair >> shift) == number)
+			return true;
+	}
+	return false;
 }
 
 /* Returns false if the granule has no address. For any context. */
@@ -135,10 +196,12 @@ bool granules_to_address(struct granules *granules, u64 gpa, u64 *address)
 	void *entry;
 
 	if (unlikely(last >> 32 != granule || !last)) {
-		entry = xa_load(&granules->to_address, granule);
-		if (!entry)
-			return false;
-		last = granule << 32 | xa_to_value(entry);
+		if (!find_few(granules, 32, granule, &last)) {
+			entry = xa_load(&granules->to_address, granule);
+			if (!entry)
+				return false;
+			last = granule << 32 | xa_to_value(entry);
+		}
 		WRITE_ONCE(granules->last, last);
 	}
 	*address = within((u32)last, gpa);
@@ -153,10 +216,12 @@ bool granules_to_gpa(struct granules *granules, u64 address, u64 *gpa)
 	void *entry;
 
 	if (unlikely((u32)last != gigabyte || !last)) {
-		entry = xa_load(&granules->to_gpa, gigabyte);
-		if (!entry)
-			return false;
-		last = (u64)xa_to_value(entry) << 32 | gigabyte;
+		if (!find_few(granules, 0, gigabyte, &last)) {
+			entry = xa_load(&granules->to_gpa, gigabyte);
+			if (!entry)
+				return false;
+			last = (u64)xa_to_value(entry) << 32 | gigabyte;
+		}
 		WRITE_ONCE(granules->last, last);
 	}
 	*gpa = within(last >> 32, address);

@@ -9,16 +9,16 @@
 #include "dune/memory/mirror_internal.h"
 #include "dune/memory/walk.h"
 
-/* Tables that one fill may need. */
-#define SPARES_NEEDED	(EPT_ROOT_LEVEL - 1)
+/* The most tables that one fill may need. */
+#define SPARES_MAX	(EPT_ROOT_LEVEL - 1)
 
 /*
- * Allocates spare tables until there are enough for one fill; a fill of another thread may take
- * them first. The lock is not held; may sleep. Returns 0 or -ENOMEM.
+ * Allocates spare tables until there are @needed; a fill of another thread may take them first. The
+ * lock is not held; may sleep. Returns 0 or -ENOMEM.
  */
-static int get_spares(struct mirror *m)
+static int get_spares(struct mirror *m, unsigned int needed)
 {
-	while (READ_ONCE(m->nr_spares) < SPARES_NEEDED) {
+	while (READ_ONCE(m->nr_spares) < needed) {
 		struct page *page = alloc_page(GFP_KERNEL_ACCOUNT | __GFP_ZERO);
 
 		if (!page)
@@ -94,22 +94,28 @@ static bool may_extend(u64 old, u64 entry)
 }
 
 /*
- * Puts @entry into its slot, and returns the slot. The lock is held, and there are
- * SPARES_NEEDED spares. A table or a page of another size in the way is dropped, so that all
- * vCPUs flush, before its place is used: a TLB must never have a page in two sizes.
+ * Puts @entry into its slot, and returns the slot, or NULL if there are fewer spare tables than it
+ * needs; @needed returns their number. The lock is held. A table or a page of another size in the
+ * way is dropped, so that all vCPUs flush, before its place is used: a TLB must never have a page
+ * in two sizes. The drop may unlink the tables above as well.
  *
  * A right that the old entry has is kept: if the process had lost it, the entry would
  * have been dropped. The process may have got it after our walk, which no notifier
  * announces, and another vCPU has seen it.
  */
-static u64 *install(struct mirror *m, struct mirror_tree *tree, u64 gpa, int level, u64 entry)
+static u64 *install(struct mirror *m, struct mirror_tree *tree, u64 gpa, int level, u64 entry,
+		    unsigned int *needed)
 {
 	int at;
 	u64 *slot = mirror_find_slot(m, tree, gpa, level, &at);
-	bool same_size = at == level && level_is_leaf(*slot, level);
+	bool extends = *slot && at == level && level_is_leaf(*slot, level) &&
+		       may_extend(*slot, entry);
 
 	lockdep_assert_held(&m->lock);
-	if (same_size && *slot && may_extend(*slot, entry)) {
+	*needed = extends ? 0 : *slot ? SPARES_MAX : at - level;
+	if (m->nr_spares < *needed)
+		return NULL;
+	if (extends) {
 		entry |= *slot & EPT_RIGHTS;
 	} else if (*slot) {
 		u64 start = gpa & ~(level_span(level) - 1);
@@ -134,12 +140,16 @@ static u64 *install(struct mirror *m, struct mirror_tree *tree, u64 gpa, int lev
 static void install_around(struct mirror *m, u64 *slot, const u64 *around)
 {
 	u64 *first = PTR_ALIGN_DOWN(slot, WALK_AROUND * sizeof(u64));
-	int i;
+	unsigned int i, added = 0;
 
 	lockdep_assert_held(&m->lock);
-	for (i = 0; i < WALK_AROUND; i++)
-		if (around[i] && !first[i])
-			ept_set_entry(&first[i], around[i]);
+	for (i = 0; i < WALK_AROUND; i++) {
+		if (!around[i] || first[i])
+			continue;
+		WRITE_ONCE(first[i], around[i]);
+		added++;
+	}
+	ept_count_entries(first, added);
 }
 
 /*
@@ -164,6 +174,48 @@ static u64 rights_for(u32 flags)
 	       (flags & DUNE_FAULT_EXEC ? VMX_EPT_EXECUTABLE_MASK : 0);
 }
 
+/*
+ * Does what mirror_fill() does, for @gpa of @address, once, with the spare tables that there are.
+ * Returns 0 or -EFAULT as mirror_fill(), or the number of spare tables that it needs, and then the
+ * entry was not made.
+ */
+static int try_fill(struct mirror *m, struct mirror_tree *tree, u64 gpa, u64 address, u32 flags,
+		    bool around)
+{
+	unsigned int needed = 0;
+	unsigned long sequence;
+	u64 near[WALK_AROUND];
+	struct leaf leaf;
+	u64 *slot = NULL;
+	bool permitted;
+	int level;
+
+	if (unlikely(READ_ONCE(m->unended)))
+		mirror_settle(m);
+	/* The sequence is read before the walk; pairs with mirror_invalidate_end(). */
+	sequence = smp_load_acquire(&m->sequence);
+	local_irq_disable();
+	permitted = walk_page_table(m->notifier.mm, address, &leaf) &&
+		    !(rights_for(flags) & ~walk_rights(leaf.entry, leaf.level, leaf.denied));
+	around &= permitted && leaf.level == 1;
+	if (around)
+		walk_around(&leaf, near);
+	local_irq_enable();
+	if (!permitted)
+		return -EFAULT;
+	spin_lock(&m->lock);
+	level = entry_level(m, tree, gpa, &leaf, flags);
+	if (!is_outdated(m, sequence, address, level_span(level)))
+		slot = install(m, tree, gpa, level, make_entry(&leaf, address, level), &needed);
+	if (slot) {
+		needed = 0;
+		if (around && !is_outdated(m, sequence, address, WALK_AROUND * PAGE_SIZE))
+			install_around(m, slot, near);
+	}
+	spin_unlock(&m->lock);
+	return needed;
+}
+
 /**
  * mirror_fill() - make the entry for an address
  * @m:		the mirror of current->mm
@@ -175,46 +227,25 @@ static u64 rights_for(u32 flags)
  * At most faults the process has the page already, so this is called first. Only if
  * it fails is the process's fault handler called, and then this again.
  *
+ * Most fills need no table. Those that need some allocate them without the lock, and then begin
+ * again, since the kernel may have taken something back meanwhile.
+ *
  * Context: process, interrupts on, may sleep.
  * Return: 0 to enter the guest again: the entry was made, or the fault comes again, because
- * the kernel has taken something back meanwhile, or another fill has taken the spare tables.
- * -EFAULT: the process's page table does not allow the access. -ENOMEM: no memory for tables.
+ * the kernel has taken something back meanwhile. -EFAULT: the process's page table does not allow
+ * the access. -ENOMEM: no memory for tables.
  */
 int mirror_fill(struct mirror *m, struct mirror_tree *tree, u64 address, u32 flags, bool around)
 {
-	unsigned long sequence;
-	u64 near[WALK_AROUND];
-	struct leaf leaf;
-	int level, err;
-	bool found;
+	int err, needed;
 	u64 gpa;
 
 	if (address >= TASK_SIZE_MAX || !granules_to_gpa(&m->granules, address, &gpa))
 		return -EFAULT;
-	err = get_spares(m);
-	if (err)
-		return err;
-	if (unlikely(READ_ONCE(m->unended)))
-		mirror_settle(m);
-	/* The sequence is read before the walk; pairs with mirror_invalidate_end(). */
-	sequence = smp_load_acquire(&m->sequence);
-	local_irq_disable();
-	found = walk_page_table(m->notifier.mm, address, &leaf);
-	around &= found && leaf.level == 1;
-	if (around)
-		walk_around(&leaf, near);
-	local_irq_enable();
-	if (!found || rights_for(flags) & ~walk_rights(leaf.entry, leaf.level, leaf.denied))
-		return -EFAULT;
-	spin_lock(&m->lock);
-	level = entry_level(m, tree, gpa, &leaf, flags);
-	if (!is_outdated(m, sequence, address, level_span(level)) &&
-	    m->nr_spares >= SPARES_NEEDED) {
-		u64 *slot = install(m, tree, gpa, level, make_entry(&leaf, address, level));
-
-		if (around && !is_outdated(m, sequence, address, WALK_AROUND * PAGE_SIZE))
-			install_around(m, slot, near);
+	while ((needed = try_fill(m, tree, gpa, address, flags, around)) > 0) {
+		err = get_spares(m, needed);
+		if (err)
+			return err;
 	}
-	spin_unlock(&m->lock);
-	return 0;
+	return needed;
 }

@@ -34,6 +34,7 @@
  * @end:	the first address after that range
  * @unended:	those in progress whose end may not be announced, and which mirror_settle()
  *		ends: their number
+ * @ended:	the process ends: an invalidation of all addresses is in progress and never ends
  * @doomed:	tables that are unlinked, until the vCPUs were kicked; empty when the lock is
  *		dropped
  * @spares:	empty tables
@@ -53,6 +54,7 @@ struct mirror {
 	unsigned long start;
 	unsigned long end;
 	unsigned long unended;
+	bool ended;
 	struct list_head doomed;
 	struct list_head spares;
 	unsigned int nr_spares;

@@ -106,6 +106,7 @@ static void mirror_release(struct mmu_notifier *notifier, struct mm_struct *mm)
 	struct mirror *m = mirror_of(notifier);
 
 	spin_lock(&m->lock);
+	m->ended = true;
 	m->in_progress++;
 	m->start = 0;
 	m->end = ULONG_MAX;

@@ -58,8 +58,8 @@ void mirror_free_tables(struct list_head *list)
 }
 
 /*
- * No vCPU uses the doomed tables any more. Keeps some of them, and frees the others. The lock is
- * held.
+ * No vCPU uses the doomed tables any more. Keeps some of them, unless the process ends and no entry
+ * is made any more, and frees the others. The lock is held.
  */
 static void recycle_doomed(struct mirror *m)
 {
@@ -67,7 +67,7 @@ static void recycle_doomed(struct mirror *m)
 
 	lockdep_assert_held(&m->lock);
 	list_for_each_entry_safe(page, next, &m->doomed, lru) {
-		if (m->nr_spares == SPARES_KEPT)
+		if (m->ended || m->nr_spares == SPARES_KEPT)
 			break;
 		if (page_private(page)) {
 			clear_page(page_address(page));
@@ -94,6 +94,22 @@ void mirror_flush_vcpus(struct mirror *m)
 }
 
 /*
+ * Returns the slot of the first entry of @table that is not 0, from that for @start to that for
+ * @last, or the latter. Most tables have few entries, so most of the work of a drop is done here.
+ */
+static u64 *first_entry(u64 *table, int level, u64 start, u64 last)
+{
+	u64 *slot = level_slot(table, start, level), *end = level_slot(table, last, level);
+
+	while (end - slot >= 8 && !(slot[0] | slot[1] | slot[2] | slot[3] |
+				    slot[4] | slot[5] | slot[6] | slot[7]))
+		slot += 8;
+	while (slot < end && !*slot)
+		slot++;
+	return slot;
+}
+
+/*
  * Drops the entries from @start to @end in @table and below it. Dropping a part of a large page
  * drops all of it. Tables that become empty are unlinked, so that the size of a mirror follows
  * what is mapped. A table of level 1 that is dropped as a whole is unlinked with its entries:
@@ -106,12 +122,15 @@ static bool drop_below(struct mirror *m, u64 *table, int level, u64 start, u64 e
 	u64 next;
 
 	for (; left && start < end; start = next) {
-		u64 *slot = level_slot(table, start, level);
+		u64 *slot = first_entry(table, level, start, end - 1);
+		u64 skipped = slot - level_slot(table, start, level);
 		u64 entry = *slot;
 
+		if (skipped)
+			start = level_end(start, level) + (skipped - 1) * level_span(level);
 		next = min(end, level_end(start, level));
 		if (!entry)
-			continue;
+			break;
 		left--;
 		if (!level_is_leaf(entry, level)) {
 			u64 *below = ept_table_below(entry);
@@ -168,13 +187,14 @@ static bool drop_in_granule(struct mirror *m, struct mirror_tree *tree, u64 star
  */
 static void drop_narrow(struct mirror *m, u64 start, u64 end)
 {
-	unsigned long index;
-	void *entry;
+	struct granule_walk walk = {
+		.first = start >> GRANULE_SHIFT,
+		.last = (end - 1) >> GRANULE_SHIFT,
+	};
 
-	granules_for_each(&m->granules, index, entry, start >> GRANULE_SHIFT,
-			  (end - 1) >> GRANULE_SHIFT) {
-		u64 base = (u64)index << GRANULE_SHIFT;
-		u64 offset = granule_base(entry) - base;
+	while (granules_next(&m->granules, &walk)) {
+		u64 base = (u64)walk.gigabyte << GRANULE_SHIFT;
+		u64 offset = walk.gpa - base;
 		struct mirror_tree *tree;
 		bool dropped = false;
 

@@ -42,8 +42,12 @@ static bool is_user_page(u64 entry)
 	return !(~entry & (_PAGE_PRESENT | _PAGE_USER));
 }
 
+/* The bits of an entry on level 1 by which walk_rights() decides. */
+#define RIGHTS_BITS	(_PAGE_RW | _PAGE_DIRTY | _PAGE_NX | _PAGE_PWT | _PAGE_PCD | _PAGE_PAT)
+
 /*
- * Returns the rights and the memory type of an entry in EPT's format.
+ * Returns the rights and the memory type of an entry in EPT's format. On level 1 it uses no other
+ * bits of the entry than RIGHTS_BITS.
  *
  * The accessed bit makes no difference: on x86 no fault sets it for a read
  * (ptep_set_access_flags()); that is left to the processor.
@@ -102,6 +106,7 @@ bool walk_page_table(const struct mm_struct *mm, u64 address, struct leaf *leaf)
 void walk_around(const struct leaf *leaf, u64 *around)
 {
 	const u64 *first = PTR_ALIGN_DOWN(leaf->slot, WALK_AROUND * sizeof(u64));
+	u64 rights = walk_rights(leaf->entry, 1, leaf->denied), last = leaf->entry;
 	int i;
 
 	lockdep_assert_irqs_disabled();
@@ -109,8 +114,13 @@ void walk_around(const struct leaf *leaf, u64 *around)
 		u64 entry = READ_ONCE(first[i]);
 
 		around[i] = 0;
-		if (is_user_page(entry))
-			around[i] = (entry & PTE_PFN_MASK) | VMX_EPT_IPAT_BIT |
-				    VMX_EPT_DIRTY_BIT | walk_rights(entry, 1, leaf->denied);
+		if (!is_user_page(entry))
+			continue;
+		/* Most neighbours have the same rights. */
+		if ((entry ^ last) & RIGHTS_BITS) {
+			rights = walk_rights(entry, 1, leaf->denied);
+			last = entry;
+		}
+		around[i] = (entry & PTE_PFN_MASK) | VMX_EPT_IPAT_BIT | VMX_EPT_DIRTY_BIT | rights;
 	}
 }

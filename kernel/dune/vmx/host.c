@@ -90,6 +90,7 @@ static void vmx_host_save(struct vcpu_hw *hw)
 	savesegment(fs, host->fs);
 	savesegment(gs, host->gs);
 	store_ldt(host->ldt);
+	native_store_gdt(&host->gdt);
 	store_idt(&host->idt);
 	if (boot_cpu_has(X86_FEATURE_FSGSBASE))
 		host->fs_base = rdfsbase();
@@ -100,26 +101,54 @@ static void vmx_host_save(struct vcpu_hw *hw)
 	hw->switched = true;
 }
 
+/*
+ * Fills the lists of those MSRs whose values differ. Called when the guest's values have changed:
+ * while the CPU has them, vmx_restore_msrs() must find each that is not the host's. Where the
+ * values change without a call of this function, the CPU has the host's until the next @load of
+ * struct vcpu_ops, which calls it. So vmx_vmcs_cpu_off(), in an interrupt in between, does not use
+ * the old lists, nor does the processor: VMX_PENDING_MSRS is set. Interrupts are off.
+ */
+static void list_msrs(struct vcpu_hw *hw)
+{
+	unsigned int i, n = 0;
+
+	lockdep_assert_irqs_disabled();
+	for (i = 0; i < VMX_MSRS; i++) {
+		if (hw->msrs[i] == host_msrs[i])
+			continue;
+		hw->guest_list[n].index = vmx_msr_numbers[i];
+		hw->guest_list[n].value = hw->msrs[i];
+		hw->host_list[n].index = vmx_msr_numbers[i];
+		hw->host_list[n].value = host_msrs[i];
+		n++;
+	}
+	hw->listed = n;
+}
+
+/* Reads the halves of a value from memory: shifts would cost two instructions more for each. */
+static void write_msrs(const struct vmx_msr_entry *list, unsigned int count)
+{
+	const struct vmx_msr_entry *end = list + count;
+
+	for (; list < end; list++) {
+		const u32 *halves = (const u32 *)&list->value;
+
+		msr_write_halves(list->index, halves[0], halves[1]);
+	}
+}
+
 /* Loads the guest's system-call MSRs into the CPU. Interrupts are off. */
 static void vmx_load_msrs(struct vcpu_hw *hw)
 {
-	int i;
-
-	for (i = 0; i < VMX_MSRS; i++)
-		if (hw->msrs[i] != host_msrs[i])
-			msr_write(vmx_msr_numbers[i], hw->msrs[i]);
+	write_msrs(hw->guest_list, hw->listed);
 	hw->msrs_loaded = true;
 }
 
 /* Restores the host's system-call MSRs. */
 void vmx_restore_msrs(struct vcpu_hw *hw)
 {
-	int i;
-
 	lockdep_assert_irqs_disabled();
-	for (i = 0; i < VMX_MSRS; i++)
-		if (hw->msrs[i] != host_msrs[i])
-			msr_write(vmx_msr_numbers[i], host_msrs[i]);
+	write_msrs(hw->host_list, hw->listed);
 	hw->msrs_loaded = false;
 }
 
@@ -127,11 +156,18 @@ void vmx_restore_msrs(struct vcpu_hw *hw)
  * The thread has been off the CPU, or KVM was loaded or unloaded. While KVM is loaded
  * the MSRs must have the host's values whenever interrupts are on: then the processor switches
  * them at each entry and exit, by lists. Interrupts are off.
+ *
+ * The kernel patches the branches on virt_kvm_loaded one after the other, so the entry that follows
+ * may decide otherwise. Both ways of switching are right in either: KVM runs no code yet, or none
+ * any more, and virt_epoch advances after the last branch was patched (virt_cpus_set_kvm()).
  */
 static void vmx_choose_msrs(struct vcpu_hw *hw)
 {
-	bool lists = static_key_enabled(&virt_kvm_loaded);
+	bool lists = static_branch_unlikely(&virt_kvm_loaded);
 
+	/* vmx_set_state() and vmx_reset_state() have changed them, while the CPU had the host's. */
+	if (hw->pending & VMX_PENDING_MSRS && !hw->msrs_loaded)
+		list_msrs(hw);
 	if (lists != hw->lists_msrs) {
 		hw->lists_msrs = lists;
 		hw->pending |= VMX_PENDING_MSRS;
@@ -144,21 +180,12 @@ static void vmx_choose_msrs(struct vcpu_hw *hw)
 	}
 }
 
-/* Writes the lists of the MSRs that differ, and their addresses into the current VMCS. */
+/* Writes the addresses and the lengths of the lists into the current VMCS. */
 void vmx_write_lists(struct vcpu_hw *hw)
 {
-	int i, n = 0;
+	unsigned int n = hw->lists_msrs ? hw->listed : 0;
 
 	lockdep_assert_irqs_disabled();
-	for (i = 0; i < VMX_MSRS && hw->lists_msrs; i++) {
-		if (hw->msrs[i] == host_msrs[i])
-			continue;
-		hw->guest_list[n].index = vmx_msr_numbers[i];
-		hw->guest_list[n].value = hw->msrs[i];
-		hw->host_list[n].index = vmx_msr_numbers[i];
-		hw->host_list[n].value = host_msrs[i];
-		n++;
-	}
 	vmcs_write(VM_ENTRY_MSR_LOAD_ADDR, __pa(hw->guest_list));
 	vmcs_write(VM_ENTRY_MSR_LOAD_COUNT, n);
 	vmcs_write(VM_EXIT_MSR_LOAD_ADDR, __pa(hw->host_list));
@@ -201,8 +228,8 @@ static void vmx_host_restore(struct vcpu_hw *hw)
 	restore_segments(host);
 	msr_write(MSR_KERNEL_GS_BASE, host->kernel_gs_base);
 	/* The exit made the limits 0xffff, the TSS's 0x67: no I/O bitmap (SDM 28.5.2). */
-	load_fixmap_gdt(smp_processor_id());
-	load_idt(&host->idt);
+	native_load_gdt(&host->gdt);
+	native_load_idt(&host->idt);
 	invalidate_tss_limit();
 }
 
@@ -211,14 +238,18 @@ static void vmx_host_restore(struct vcpu_hw *hw)
  * kernel of a KVM guest runs in the same mode as Dune's guest, and other mitigations
  * do not tell them apart. If KVM has no VMCS on this CPU, no IBPB is needed.
  */
-static void ibpb_if_kvm_has_vmcs(void)
+static noinline void ibpb_if_vmcs(void)
 {
 	u64 current_vmcs;
 
-	if (static_branch_unlikely(&virt_kvm_loaded) &&
-	    __read_cr4() & X86_CR4_VMXE && vmptrst(&current_vmcs) &&
-	    current_vmcs != VMCS_NONE)
+	if (__read_cr4() & X86_CR4_VMXE && vmptrst(&current_vmcs) && current_vmcs != VMCS_NONE)
 		indirect_branch_prediction_barrier();
+}
+
+static __always_inline void ibpb_if_kvm_has_vmcs(void)
+{
+	if (static_branch_unlikely(&virt_kvm_loaded))
+		ibpb_if_vmcs();
 }
 
 /* Implements @load of struct vcpu_ops. */
@@ -286,6 +317,7 @@ int vmx_set_msr(struct vcpu_hw *hw, u32 msr, u64 value)
 	err = wrmsrq_safe(msr, value);
 	if (!err) {
 		hw->msrs[i] = value;
+		list_msrs(hw);
 		hw->pending |= VMX_PENDING_MSRS;
 	}
 	/* The value that was found is that of the host or of a KVM guest. */

@@ -67,7 +67,7 @@ enum vmx_control {
 #define VMX_PENDING_EVENT	BIT(7)	/* vcpu_hw.event */
 #define VMX_PENDING_IRQ		BIT(8)	/* vcpu_hw.irq, or the window for it */
 #define VMX_PENDING_FLUSH	BIT(9)	/* what the TLB knows of the EPT */
-#define VMX_PENDING_MSRS	BIT(10)	/* vcpu_hw.guest_list and host_list, and their counts */
+#define VMX_PENDING_MSRS	BIT(10)	/* the places of vcpu_hw.guest_list and host_list */
 /*
  * Set with VMX_PENDING_EVENT for #PF of vmx_raise_fault(): the error code still needs U/S, which
  * the guest's ring decides.
@@ -143,6 +143,8 @@ static inline u64 vmx_exit_gpa(const struct vmx_exit *exit)
  * @debugctl:	cleared by an exit, restored by restore_after_exit()
  * @fs_base:	for the VMCS's host field
  * @kernel_gs_base: restored by vmx_host_restore(), as all that follow
+ * @gdt:	GDTR. A CPU has the same one from before its first user thread on, also after it
+ *		was off line or suspended
  * @idt:	IDTR, whose base is also a host field of the VMCS
  * @ds:		selectors
  * @es:		see @ds
@@ -156,6 +158,7 @@ struct vmx_host {
 	u64 debugctl;
 	u64 fs_base;
 	u64 kernel_gs_base;
+	struct desc_ptr gdt;
 	struct desc_ptr idt;
 	u16 ds, es, fs, gs, ldt;
 };
@@ -223,7 +226,10 @@ struct vmx_loan {
  * @exit:	the reason of the last exit
  * @host:	the host's state around the current entry
  * @loan:	what the exit must restore, while KVM is loaded
- * @guest_list:	with @lists_msrs, the guest's values of those MSRs that differ (SDM 25.8.2);
+ * @listed:	the number of MSRs in the lists that follow
+ * @guest_list:	the guest's values of those MSRs that differ, for the processor with @lists_msrs
+ *		(SDM 25.8.2), and otherwise for vmx_load_msrs(). If VMX_PENDING_MSRS is set and
+ *		@msrs_loaded is not, @load of struct vcpu_ops fills both lists anew. The list is
  *		aligned to 16 bytes, as the SDM demands: by the type, and because
  *		kmalloc() aligns an object of this size to at least as much
  * @host_list:	the same for the host's values
@@ -232,11 +238,12 @@ struct vmx_loan {
  * Where the guest's RIP, RSP and RFLAGS are: vmx_load_regs() takes them from user mode to @rip,
  * @rsp and @rflags, and sets VMX_PENDING_REGS. The next entry writes them to the VMCS, and from
  * then on the VMCS has them. @put reads them again, or vmx_vmcs_cpu_off() before the VMCS is
- * cleared, and vmx_store_regs() gives them to user mode. If the guest continues after the
- * instruction of an exit, VMX_PENDING_SKIP has the next entry move RIP in the VMCS; if @put comes
- * first, it moves @rip and sets VMX_PENDING_REGS. While VMX_PENDING_UNREAD is set only the VMCS
- * has the registers; if it stays set after @put, the next entry uses them there, or
- * vmx_wait_for_regs() reads them.
+ * cleared, and vmx_store_regs() gives them to user mode. A run that resumes the last one
+ * (can_resume() in run.c) does not take them from there: the VMCS still has them, in its page in
+ * memory after it was cleared (SDM 25.11.1). If the guest continues after the instruction of an
+ * exit, VMX_PENDING_SKIP has the next entry move RIP in the VMCS; if @put comes first, it moves
+ * @rip and sets VMX_PENDING_REGS. While VMX_PENDING_UNREAD is set only the VMCS has the registers;
+ * if it stays set after @put, the next entry uses them there, or vmx_wait_for_regs() reads them.
  *
  * Only the vCPU's thread changes it, so there is no lock, with one exception: vmx_vmcs_cpu_off()
  * and deactivate_here() run on CPU @cpu with interrupts off, and change @cpu, @active,
@@ -273,6 +280,7 @@ struct vcpu_hw {
 	struct vmx_exit exit;
 	struct vmx_host host;
 	struct vmx_loan loan;
+	unsigned int listed;
 	struct vmx_msr_entry guest_list[VMX_MSRS];
 	struct vmx_msr_entry host_list[VMX_MSRS];
 	struct dune_state state;
