@@ -44,6 +44,8 @@ watch --runner dune-run-unchecked --unfiltered --seed "$((${DECOY_SEED:-1} + 30)
 ok $? "15 more without a seccomp filter"
 watch --runner dune-run-unchecked --limit 1000 -- "$here/decoy/pitfalls" "${DECOY_SEED:-1}"
 ok $? "known pitfalls of an isolation in one process"
+watch --runner dune-run-unchecked --unfiltered --limit 100 -- "$here/decoy/pitfalls" 1 replaced
+ok $? "the file to execute is replaced by the supervisor of a filter"
 watch --runner dune-run-unchecked --limit 1000 -- "$BASH" -c "
 	for program in '$bin'/hostile/*; do
 		timeout 20 \$program

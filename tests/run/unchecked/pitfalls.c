@@ -801,6 +801,44 @@ static void execute_raw(unsigned int i)
 static void row_clone(void) { try(clone_raw, 12); }
 static void row_execute(void) { try(execute_raw, 8); }
 
+/*
+ * The supervisor of a seccomp filter replaces the descriptor of the file that is executed, before
+ * the kernel looks at it. This works only where the process has no other filter with a listener.
+ */
+static void row_replaced_execution(void)
+{
+	struct sock_filter f[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_execveat, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_USER_NOTIF),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog p = { COUNT(f), f };
+	struct seccomp_notif_addfd replace = { .flags = SECCOMP_ADDFD_FLAG_SETFD };
+	struct seccomp_notif_resp answer = { .flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE };
+	struct seccomp_notif call = { 0 };
+	int listener;
+
+	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+	listener = RAW(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_NEW_LISTENER, &p);
+	if (listener < 0)
+		return;
+	if (!fork()) {
+		execl("/bin/true", "true", NULL);
+		_exit(1);
+	}
+	if (RAW(SYS_ioctl, listener, SECCOMP_IOCTL_NOTIF_RECV, &call))
+		return;
+	replace.id = call.id;
+	replace.srcfd = open("/bin/true", O_RDONLY);
+	replace.newfd = call.data.args[0];
+	RAW(SYS_ioctl, listener, SECCOMP_IOCTL_NOTIF_ADDFD, &replace);
+	answer.id = call.id;
+	RAW(SYS_ioctl, listener, SECCOMP_IOCTL_NOTIF_SEND, &answer);
+	while (waitpid(-1, NULL, 0) > 0)
+		;
+}
+
 static void row_robust_list(void)
 {
 	u64 list[3], entry[2];
@@ -1091,6 +1129,7 @@ static const struct {
 	ROW(unmap), ROW(mprotect), ROW(mremap), ROW(madvise), ROW(shmat),
 	ROW(other_mapping_calls), ROW(unmap_everything), ROW(io_uring), ROW(aio),
 	ROW(userfaultfd), ROW(ptrace), ROW(vcpu), ROW(vcpu_received), ROW(clone), ROW(execute),
+	ROW(replaced_execution),
 	ROW(robust_list), ROW(rseq), ROW(prctl), ROW(arch_prctl), ROW(ldt), ROW(personality),
 	ROW(seccomp), ROW(limits), ROW(namespaces), ROW(core), ROW(numbers), ROW(ring3),
 	ROW(control_native), ROW(control_read), ROW(control_write), ROW(control_code),
