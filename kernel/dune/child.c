@@ -47,7 +47,6 @@ static int copy_state(struct dune_vcpu *child, struct dune_vcpu *parent)
 	child->run->regs.rax = 0;
 	child->run->flags = parent->run->flags;
 	child->stub = parent->stub;
-	child->filters = parent->filters;
 	child->pkru = parent->pkru;
 	child->signal_vector = parent->signal_vector;
 	child->mapped = parent->mapped;

@@ -77,13 +77,6 @@ static inline void vm_flags_clear(struct vm_area_struct *vma, vm_flags_t flags)
 #define has_io_uring(task)		false
 #endif
 
-/* How many seccomp filters the thread has. They can only become more. */
-#ifdef CONFIG_SECCOMP_FILTER
-#define seccomp_filters(task)		atomic_read(&(task)->seccomp.filter_count)
-#else
-#define seccomp_filters(task)		0
-#endif
-
 /* Whether the thread has registered restartable sequences. The member is a structure since 6.19. */
 #ifndef CONFIG_RSEQ
 #define kernel_has_rseq(task)		false

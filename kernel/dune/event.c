@@ -10,10 +10,6 @@
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
-#include <linux/fcntl.h>
-#include <linux/fdtable.h>
-#include <linux/file.h>
-#include <linux/mm.h>
 #include <linux/printk.h>
 #include <linux/ptrace.h>
 #include <linux/ratelimit.h>
@@ -77,7 +73,6 @@ long event_bind(struct dune_vcpu *vcpu, const struct dune_stub *argument, u64 *g
 	vcpu->mapped = true;
 	vcpu->pkru = read_pkru();
 	vcpu->signal_vector = vector;
-	vcpu->filters = seccomp_filters(current);
 	return 0;
 }
 
@@ -244,58 +239,6 @@ static long enter_again(const struct dune_vcpu *vcpu, struct pt_regs *regs)
 	return 0;
 }
 
-/*
- * Returns whether the calling thread's table of descriptors stays as it is until the thread is in
- * its next system call: no other task uses it, and the thread itself does no work in between that
- * another task can give it. The supervisor of a seccomp filter can have a thread that waits for it
- * replace a descriptor (SECCOMP_IOCTL_NOTIF_ADDFD), and io_uring makes its requests in the thread
- * that returns to user mode. Filters from before the vCPU was bound are not the guest's.
- */
-static bool keeps_descriptors(const struct dune_vcpu *vcpu)
-{
-	return atomic_read(&current->files->count) == 1 && !has_io_uring(current) &&
-	       seccomp_filters(current) == vcpu->filters;
-}
-
-/*
- * Returns whether @fd is of the file that the process executes itself. The kernel's calls that
- * would tell the guest so write their results to memory of the process.
- */
-static bool is_own_program(unsigned int fd)
-{
-	struct file *file, *own;
-	bool is_own;
-
-	file = fget_raw(fd);
-	if (!file)
-		return false;
-	rcu_read_lock();
-	own = rcu_dereference(current->mm->exe_file);
-	is_own = own && file_inode(own) == file_inode(file);
-	rcu_read_unlock();
-	fput(file);
-	return is_own;
-}
-
-/*
- * Returns whether the privileged call of @vcpu could execute another program than the process
- * executes. The name of execveat() is not looked at: ring 0 takes an empty one from the window.
- */
-static bool executes_other(const struct dune_vcpu *vcpu)
-{
-	const struct pt_regs *call = &vcpu->frame;
-
-	switch ((u32)call->orig_ax) {
-	case __NR_execve:
-		return true;
-	case __NR_execveat:
-		return !(call->r8 & AT_EMPTY_PATH) || !keeps_descriptors(vcpu) ||
-		       !is_own_program(call->di);
-	default:
-		return false;
-	}
-}
-
 /* Carries out DUNE_ADD_PAGES. Returns the result. */
 static long add_private_pages(struct dune_vcpu *vcpu, u64 count)
 {
@@ -330,10 +273,7 @@ static bool serve(struct dune_vcpu *vcpu, struct pt_regs *regs)
 		vcpu->run->regs.rax = add_private_pages(vcpu, call->di);
 		return true;
 	default:
-		if (!executes_other(vcpu))
-			return false;
-		vcpu->run->regs.rax = -EPERM;
-		return true;
+		return false;
 	}
 }
 

@@ -263,6 +263,29 @@ bool stub_put_child(unsigned long address, struct file *child)
 }
 
 /*
+ * Returns 1 if the thread is in a system call that a stub of the module's has made for a guest, 0
+ * if not, or -EINTR for a fatal signal. May sleep.
+ *
+ * If the stub is being unmapped, the lock is free again after stub_close(). The process then has a
+ * fatal signal, and whatever it executes is not begun.
+ */
+int stub_calls(void)
+{
+	unsigned long stub = task_pt_regs(current)->ip - DUNE_STUB_CALL - STUB_CALL_LENGTH;
+	struct mm_struct *mm = current->mm;
+	bool found;
+
+	if (likely(!PAGE_ALIGNED(stub)) || !mm)
+		return 0;
+	/* munmap() calls stub_close() when it holds the lock for reading. */
+	if (mmap_write_lock_killable(mm))
+		return -EINTR;
+	found = find_stub(mm, stub);
+	mmap_write_unlock(mm);
+	return fatal_signal_pending(current) ? -EINTR : found;
+}
+
+/*
  * Whether @vcpu, of current, can be bound to the stub at @address. May sleep. Returns 0, -EINVAL,
  * -EBUSY or -EINTR.
  */

@@ -303,11 +303,9 @@ struct dune_private {
  *  - A hypercall with RAX = DUNE_ADD_PAGES adds RDI zeroed pages to private memory, as
  *    DUNE_ADD_PRIVATE does. The result is the guest-physical address of the first one, or an error
  *    of DUNE_ADD_PRIVATE. Neither is in memory, where the program could change it.
- *  - Of privileged calls of execve and execveat only one is made: execveat() with AT_EMPTY_PATH of
- *    a descriptor of the file that the process executes (/proc/self/exe), from a table of
- *    descriptors that no other task uses, by a thread that has used no io_uring and has no more
- *    seccomp filters than when the vCPU, or that of the parent, was bound. Any other has the result
- *    -EPERM. The module does not look at the name: ring 0 has to pass "", from the window.
+ *  - A privileged execve or execveat executes the file that the process executes already
+ *    (/proc/self/exe), by whatever name or descriptor. For another file, which can be the
+ *    interpreter of a script, the result is -EPERM.
  *  - A hypercall with RAX = DUNE_STUB_MOVE makes the stub use the descriptor RDI, which is of the
  *    same vCPU, from now on. The result is 0.
  *  - The process is killed if the guest halts, shuts down or is left for an unexpected reason
