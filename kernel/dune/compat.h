@@ -86,6 +86,9 @@ static inline void vm_flags_clear(struct vm_area_struct *vma, vm_flags_t flags)
 #define kernel_has_rseq(task)		((task)->rseq)
 #endif
 
+/* MM_CONTEXT_HAS_VSYSCALL in mm_context_t.flags; since 6.4 that macro is the number of the bit. */
+#define MM_HAS_VSYSCALL		2
+
 /* Since 6.6, 6.11 and 6.18; a newer kernel's own definition is the same. */
 #define __NR_map_shadow_stack	453
 #define __NR_uretprobe		335

@@ -272,6 +272,9 @@ static bool serve(struct dune_vcpu *vcpu, struct pt_regs *regs)
 	case DUNE_ADD_PAGES:
 		vcpu->run->regs.rax = add_private_pages(vcpu, call->di);
 		return true;
+	case DUNE_FIND_VDSO:
+		vcpu->run->regs.rax = (unsigned long)current->mm->context.vdso;
+		return true;
 	default:
 		return false;
 	}

@@ -263,26 +263,28 @@ bool stub_put_child(unsigned long address, struct file *child)
 }
 
 /*
- * Returns 1 if the thread is in a system call that a stub of the module's has made for a guest, 0
- * if not, or -EINTR for a fatal signal. May sleep.
+ * Returns the size of the stub's mapping if the thread is in a system call that a stub of the
+ * module's has made for a guest, 0 if not, or -EINTR for a fatal signal. May sleep.
  *
  * If the stub is being unmapped, the lock is free again after stub_close(). The process then has a
  * fatal signal, and whatever it executes is not begun.
  */
-int stub_calls(void)
+long stub_calls(void)
 {
 	unsigned long stub = task_pt_regs(current)->ip - DUNE_STUB_CALL - STUB_CALL_LENGTH;
 	struct mm_struct *mm = current->mm;
-	bool found;
+	const struct vm_area_struct *vma;
+	long size;
 
 	if (likely(!PAGE_ALIGNED(stub)) || !mm)
 		return 0;
 	/* munmap() calls stub_close() when it holds the lock for reading. */
 	if (mmap_write_lock_killable(mm))
 		return -EINTR;
-	found = find_stub(mm, stub);
+	vma = find_stub(mm, stub);
+	size = vma ? vma->vm_end - vma->vm_start : 0;
 	mmap_write_unlock(mm);
-	return fatal_signal_pending(current) ? -EINTR : found;
+	return fatal_signal_pending(current) ? -EINTR : size;
 }
 
 /*

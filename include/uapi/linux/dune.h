@@ -34,7 +34,7 @@
 #ifndef _UAPI_LINUX_DUNE_H
 #define _UAPI_LINUX_DUNE_H
 
-#define DUNE_API_VERSION	4
+#define DUNE_API_VERSION	5
 
 /* struct dune_stub describes these. */
 #define DUNE_STUB_OFFSET	0x1000
@@ -305,7 +305,19 @@ struct dune_private {
  *    of DUNE_ADD_PRIVATE. Neither is in memory, where the program could change it.
  *  - A privileged execve or execveat executes the file that the process executes already
  *    (/proc/self/exe), by whatever name or descriptor. For another file, which can be the
- *    interpreter of a script, the result is -EPERM.
+ *    interpreter of a script, the result is -EPERM. If the vCPU was bound with DUNE_STUB_TEMPLATE,
+ *    nothing of the file is mapped or executed. The module makes a vCPU as the bound one was then,
+ *    with its private memory, in place of the thread's, whose descriptor in RBX has to stay open at
+ *    execve (EPERM if it is not the thread's vCPU; without it afterwards, the process ends). The
+ *    stub has another address, below the stack. The mapping is as long as before, and memory of the
+ *    process follows it, up to R9 bytes from the stub on, which are whole pages (EINVAL). There is
+ *    no vDSO yet. The thread enters the guest by the stub. The guest begins with the registers of
+ *    dune_stub.regs, but for RDI: the address of the stub; RSI: that of the strings of arguments
+ *    and then of the environment; RDX: the number of the former and, in the upper half, of the
+ *    latter; RCX: the address of the name that AT_EXECFN has; R8: AT_SECURE; R9: the descriptor.
+ *    All else that the kernel makes for a new program it has made, but for what it puts below the
+ *    strings. The vCPU's children have the same template.
+ *  - A hypercall with RAX = DUNE_FIND_VDSO has the address of the vDSO as its result, or 0.
  *  - A hypercall with RAX = DUNE_STUB_MOVE makes the stub use the descriptor RDI, which is of the
  *    same vCPU, from now on. The result is 0.
  *  - The process is killed if the guest halts, shuts down or is left for an unexpected reason
@@ -362,10 +374,13 @@ struct dune_regs {
 	__u64 rip, rflags;
 };
 
+/* dune_stub.flags */
+#define DUNE_STUB_TEMPLATE		(1U << 0)
+
 /**
  * struct dune_stub - argument of DUNE_SET_STUB
  * @size:	sizeof(struct dune_stub)
- * @flags:	zero
+ * @flags:	zero or DUNE_STUB_TEMPLATE
  * @address:	of the stub
  * @irq_vector:	the interrupt (32 to 255) by which the guest learns of a signal
  * @reserved:	zero
@@ -377,7 +392,8 @@ struct dune_regs {
  *
  * EINVAL if no stub begins at @address, EBUSY if the vCPU is bound already or is in a run, or if
  * struct dune_run was mapped before, EINTR if a fatal signal ends the wait for the lock of the
- * process's memory, and the errors of DUNE_ADD_PRIVATE.
+ * process's memory, and the errors of DUNE_ADD_PRIVATE. With DUNE_STUB_TEMPLATE also those of
+ * DUNE_MAKE_CHILD, and EEXIST if the address space has a template; the vCPU cannot be bound then.
  */
 struct dune_stub {
 	__u32 size;
@@ -493,6 +509,7 @@ struct dune_state {
 #define DUNE_HOSTCALL_NOW	(6ULL << 32)
 #define DUNE_STUB_MOVE		(7ULL << 32)
 #define DUNE_ADD_PAGES		(8ULL << 32)
+#define DUNE_FIND_VDSO		(9ULL << 32)
 
 /* dune_run.flags */
 #define DUNE_RUN_SLOW_SYSCALL	(1U << 0) /* every system call exits */
