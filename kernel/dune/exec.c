@@ -5,9 +5,9 @@
  * the kernel asks before its own ones: it sees the file that is really executed, whatever was done
  * to the name, to the descriptor or to an interpreter until then.
  *
- * Of that file nothing is used either, if the process has a template: a vCPU as the first one of the
- * process tree was when it was bound. A copy of it begins in the new memory, in which nothing runs
- * natively but the stub.
+ * Of that file nothing is used either, if the process has a template: a vCPU as the first one of
+ * the process tree was when it was bound. A copy of it begins in the new memory, in which nothing
+ * runs natively but the stub.
  */
 #include <linux/binfmts.h>
 #include <linux/dune.h>

@@ -82,7 +82,7 @@ struct dune_start {
 	uint64_t image, image_end;	/* of the native start, to be unmapped by the runtime */
 	uint64_t *stack;		/* as the kernel made it */
 	/* In a process that was executed, where @stack is NULL and there is no vDSO: */
-	uint64_t strings;		/* of @argc arguments, and then of @envc words of environment */
+	uint64_t strings;		/* @argc arguments, and then @envc of the environment */
 	uint32_t argc, envc;
 	uint64_t name;			/* as AT_EXECFN */
 	uint64_t secure;		/* as AT_SECURE */

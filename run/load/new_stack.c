@@ -18,8 +18,8 @@
 #include <linux/dune.h>
 
 #define LARGE_PAGE	(2UL << 20)
-#define VDSO_ROOM	(8 * PAGE_BYTES)	/* more than it has */
-#define STACK_MAPPED	0x10000UL		/* the kernel maps more than this below the strings */
+#define VDSO_ROOM	(8 * PAGE_BYTES) /* more than it has */
+#define STACK_MAPPED	0x10000UL	/* less than the kernel maps below the strings */
 
 /*
  * Returns where the kernel would map the vDSO: above the stack, in the same 2 MB, or, since Linux

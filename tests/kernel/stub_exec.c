@@ -37,63 +37,63 @@
  * data.
  */
 asm(".section .rodata\n"
-    ".balign 4096\n"
-    ".globl exec_code\n"
-    "exec_code:\n"
-    "	test %rdi, %rdi\n"
-    "	jnz 1f\n"
-    "	mov %r12, %cr3\n"
-    "	jmp *%r13\n"
-    "1:	lea exec_code+4096(%rip), %rbp\n"
-    "	lea 4096(%rbp), %rsp\n"
-    "	mov %rdi, 0x40(%rbp)\n"
-    "	mov %rsi, 0x48(%rbp)\n"
-    "	mov %rdx, 0x50(%rbp)\n"
-    "	mov %rcx, 0x58(%rbp)\n"
-    "	mov %r8, 0x60(%rbp)\n"
-    "	mov %r9, 0x68(%rbp)\n"
-    "	mov %r9, %rbx\n"
-    "	mov $101, %edi\n"
-    "	cmpq $0x55aa, (%rbp)\n"
-    "	jne 9f\n"
-    "	movq $0, (%rbp)\n"
-    "	mov $102, %edi\n"
-    "	movabs $0x900000000, %rax\n"		/* DUNE_FIND_VDSO */
-    "	call 8f\n"
-    "	test %rax, %rax\n"
-    "	jnz 9f\n"
-    "	mov $42, %edi\n"
-    "	cmpl $1, 0x50(%rbp)\n"
-    "	je 9f\n"
-    "	mov $1, %eax\n"				/* write() of the strings */
-    "	mov 0x10(%rbp), %rdi\n"
-    "	mov 0x48(%rbp), %rsi\n"
-    "	mov $12, %edx\n"
-    "	call 8f\n"
-    "	mov $72, %eax\n"			/* fcntl(F_SETFD) of the vCPU */
-    "	mov %rbx, %rdi\n"
-    "	mov $2, %esi\n"
-    "	xor %edx, %edx\n"
-    "	call 8f\n"
-    "	movabs $0x100000142, %rax\n"		/* execveat() */
-    "	mov 0x18(%rbp), %rdi\n"
-    "	mov 0x48(%rbp), %rsi\n"
-    "	add $3, %rsi\n"				/* "" */
-    "	xor %edx, %edx\n"
-    "	xor %r10d, %r10d\n"
-    "	mov $0x1000, %r8d\n"
-    "	mov $0x10000, %r9d\n"
-    "	call 8f\n"
-    "	mov $103, %edi\n"
-    "9:	mov $231, %eax\n"
-    "	call 8f\n"
-    "8:	cmpq $1, 8(%rbp)\n"
-    "	jne 7f\n"
-    "	vmmcall\n"
-    "	ret\n"
-    "7:	vmcall\n"
-    "	ret\n"
-    ".text\n");
+	".balign 4096\n"
+	".globl exec_code\n"
+	"exec_code:\n"
+	"	test %rdi, %rdi\n"
+	"	jnz 1f\n"
+	"	mov %r12, %cr3\n"
+	"	jmp *%r13\n"
+	"1:	lea exec_code+4096(%rip), %rbp\n"
+	"	lea 4096(%rbp), %rsp\n"
+	"	mov %rdi, 0x40(%rbp)\n"
+	"	mov %rsi, 0x48(%rbp)\n"
+	"	mov %rdx, 0x50(%rbp)\n"
+	"	mov %rcx, 0x58(%rbp)\n"
+	"	mov %r8, 0x60(%rbp)\n"
+	"	mov %r9, 0x68(%rbp)\n"
+	"	mov %r9, %rbx\n"
+	"	mov $101, %edi\n"
+	"	cmpq $0x55aa, (%rbp)\n"
+	"	jne 9f\n"
+	"	movq $0, (%rbp)\n"
+	"	mov $102, %edi\n"
+	"	movabs $0x900000000, %rax\n"		/* DUNE_FIND_VDSO */
+	"	call 8f\n"
+	"	test %rax, %rax\n"
+	"	jnz 9f\n"
+	"	mov $42, %edi\n"
+	"	cmpl $1, 0x50(%rbp)\n"
+	"	je 9f\n"
+	"	mov $1, %eax\n"				/* write() of the strings */
+	"	mov 0x10(%rbp), %rdi\n"
+	"	mov 0x48(%rbp), %rsi\n"
+	"	mov $12, %edx\n"
+	"	call 8f\n"
+	"	mov $72, %eax\n"			/* fcntl(F_SETFD) of the vCPU */
+	"	mov %rbx, %rdi\n"
+	"	mov $2, %esi\n"
+	"	xor %edx, %edx\n"
+	"	call 8f\n"
+	"	movabs $0x100000142, %rax\n"		/* execveat() */
+	"	mov 0x18(%rbp), %rdi\n"
+	"	mov 0x48(%rbp), %rsi\n"
+	"	add $3, %rsi\n"				/* "" */
+	"	xor %edx, %edx\n"
+	"	xor %r10d, %r10d\n"
+	"	mov $0x1000, %r8d\n"
+	"	mov $0x10000, %r9d\n"
+	"	call 8f\n"
+	"	mov $103, %edi\n"
+	"9:	mov $231, %eax\n"
+	"	call 8f\n"
+	"8:	cmpq $1, 8(%rbp)\n"
+	"	jne 7f\n"
+	"	vmmcall\n"
+	"	ret\n"
+	"7:	vmcall\n"
+	"	ret\n"
+	".text\n");
 extern const char exec_code[];
 
 static struct made {
@@ -183,7 +183,7 @@ static u64 become_as_child(void *arg)
 {
 	if (!child_fork(SIGCHLD))
 		child_exit(become(arg));
-	return child_wait(-1) == 42 ? 0 : 1;
+	return child_wait(-1) == 42 << 8 ? 0 : 1;
 }
 
 /* The kernel cannot map that much. */
