@@ -162,7 +162,7 @@ use Baseline::{EmptyIoctl, Enter, Linux, NoKvm, Ptrace};
 use Rule::{AtLeast, AtMost, AtMostKb, BaselineTimes, Near, TimesBaseline};
 
 /// The subjects in the page's order.
-pub const SUBJECTS: [Subject; 26] = [
+pub const SUBJECTS: [Subject; 28] = [
     subject(
         "getpid_ring0",
         "getpid() from ring 0",
@@ -226,6 +226,12 @@ pub const SUBJECTS: [Subject; 26] = [
     ),
     subject("munmap_1g", "munmap() of 1 GB", Linux, &[amd(times(1.1))]),
     subject(
+        "region_512g",
+        "mmap(), touch and munmap() of 512 GB in the sandbox",
+        Linux,
+        &[both(times(1.1))],
+    ),
+    subject(
         "roundtrip",
         "DUNE_RUN: into a guest and back",
         EmptyIoctl,
@@ -238,12 +244,17 @@ pub const SUBJECTS: [Subject; 26] = [
         Enter,
         &[amd(Near { part: 0.05, most: 60_000.0 }).accepting(
             &Series::ALL,
-            Near { part: 0.13, most: 65_000.0 },
+            Near { part: 0.13, most: 58_000.0 },
             "The difference is Linux's own mmap() of the run page, in a deeper tree of mappings
   ([decision 0012](decisions/0012-run-page-is-mapped-from-the-descriptor.md)).",
         )],
     ),
     alone("memory_vcpu", "memory of a vCPU", &[amd(AtMostKb { most: 64 })]),
+    alone(
+        "memory_private",
+        "private memory of a program in the sandbox",
+        &[both(AtMostKb { most: 192 })],
+    ),
     alone("memory_tables", "memory of page tables", &[amd(AtMostKb { most: 256 })]),
     alone("processes", "processes at once", &[amd(AtLeast { least: 1000.0 })]),
     with_kvm("getpid_ring0_kvm_idle", "getpid() from ring 0, KVM loaded"),
