@@ -35,6 +35,7 @@
 #include "initial_stack.h"
 #include "memcpy.h"
 #include "message.h"
+#include "new_stack.h"
 #include "page.h"
 #include "program.h"
 #include "protected_files.h"
@@ -78,7 +79,7 @@ static void parse(const struct initial_stack *s, struct options *o)
 	unsigned int i;
 
 	for (i = 1; i < *s->argc; i++) {
-		const char *arg = s->argv[i];
+		const char *arg = stack_string(s->argv + i);
 
 		if (text_equal(arg, "--"))
 			break;
@@ -118,7 +119,7 @@ static void replace_argv0(struct initial_stack *s, struct options *o)
 {
 	static char path[PATH_BYTES];
 	size_t path_bytes, name_bytes = text_len(o->argv0) + 1;
-	char *at = s->argv[o->first];
+	char *at = stack_string(s->argv + o->first);
 
 	path_bytes = text_copy(path, sizeof(path), at) + 1;
 	at += text_len(at) + 1 - name_bytes;
@@ -176,7 +177,7 @@ static void __attribute__((noreturn)) cannot_run(const char *path, long err)
 
 static long open_program(const struct initial_stack *s, const struct options *o)
 {
-	const char *path = s->argv[o->first];
+	const char *path = stack_string(s->argv + o->first);
 	long fd = executable_open(AT_FDCWD, path, 0);
 	char head[2];
 
@@ -224,10 +225,17 @@ static int prepare(const struct dune_start *start, struct initial_stack *initial
 {
 	static char name[PATH_BYTES];	/* for messages after elf_load() */
 	int program = -1;
+	u64 *execfn;
 	long err;
 
-	stack_find(initial, start->stack);
-	areas_init(initial, start->image_end);
+	if (start->stack) {
+		stack_find(initial, start->stack);
+		execfn = stack_aux(initial, AT_EXECFN);
+		areas_init(execfn ? *execfn : 0, start->heap_is_random);
+	} else {
+		areas_init(start->name, start->heap_is_random);
+		stack_find(initial, new_stack(start));
+	}
 	parse(initial, options);
 	if (options->tree)
 		program = resume(initial, options);
@@ -244,7 +252,7 @@ static int prepare(const struct dune_start *start, struct initial_stack *initial
 	if (options->argv0)
 		replace_argv0(initial, options);
 	if (!options->name)
-		options->name = initial->argv[options->first];
+		options->name = stack_string(initial->argv + options->first);
 
 	err = elf_probe(program);
 	if (err)
@@ -294,7 +302,10 @@ void dune_runtime_main(const struct dune_start *start)
 
 	super_base = start->stub;
 	dune_runtime_refuse(super_base, SUPER_SIZE);
-	SYS2(__NR_munmap, start->image, start->image_end - start->image);
+	if (start->image)
+		SYS2(__NR_munmap, start->image, start->image_end - start->image);
+	/* The program's cores have what they have natively. */
+	SYS3(__NR_madvise, start->scratch, SUPER_SIZE - STUB_SIZE, MADV_DONTDUMP);
 	program = prepare(start, &initial, &options, &tf);
 	load(program, &initial, &options, &tf);
 	if (tf.rip >= USER_END)

@@ -47,7 +47,6 @@ static int copy_state(struct dune_vcpu *child, struct dune_vcpu *parent)
 	child->run->regs.rax = 0;
 	child->run->flags = parent->run->flags;
 	child->stub = parent->stub;
-	child->filters = parent->filters;
 	child->pkru = parent->pkru;
 	child->signal_vector = parent->signal_vector;
 	child->mapped = parent->mapped;
@@ -66,6 +65,8 @@ static struct dune_vcpu *make_copy(struct dune_vcpu *parent)
 
 	if (IS_ERR(vm))
 		return ERR_CAST(vm);
+	if (parent->vm->template)
+		vm->template = get_file(parent->vm->template);
 	child = vcpu_alloc(vm, parent->smap, NULL);
 	vm_put(vm);
 	if (IS_ERR(child))
@@ -141,6 +142,37 @@ void child_serve(struct dune_vcpu *vcpu)
 }
 
 /*
+ * Makes an unborn vCPU from @vcpu as it is now, before its first run: the template of what the
+ * process executes. Returns 0 or a negative errno. May sleep.
+ */
+int child_make_template(struct dune_vcpu *vcpu)
+{
+	struct file *file = make(vcpu, false, vcpu->run->regs.rip);
+
+	if (IS_ERR(file))
+		return PTR_ERR(file);
+	if (!cmpxchg(&vcpu->vm->template, NULL, file))
+		return 0;
+	fput(file);
+	return -EEXIST;
+}
+
+/*
+ * Returns the file of a new unborn vCPU like the template of @vm, and with the same template, or an
+ * ERR_PTR(). Several processes may do this at the same time: nothing changes the template. May
+ * sleep.
+ */
+struct file *child_of_template(struct dune_vm *vm)
+{
+	struct dune_vcpu *template = vcpu_of(vm->template);
+	struct file *file = make(template, false, template->run->regs.rip);
+
+	if (!IS_ERR(file))
+		vcpu_of(file)->vm->template = get_file(vm->template);
+	return file;
+}
+
+/*
  * Takes the unborn vCPU from @parent, if it is of the kind: @copy as has_copy(). One of the other
  * kind is lost. Returns its file, to which the caller gets a reference, or NULL.
  */
@@ -201,7 +233,7 @@ static int place(struct file *old, const struct dune_vcpu *parent, struct file *
  * Makes the calling thread the thread of @child, which it has taken. Returns 0 or a negative errno;
  * with -ERESTARTNOINTR it can be called again.
  */
-static int bear(struct dune_vcpu *child)
+int child_bear(struct dune_vcpu *child)
 {
 	int err = 0;
 
@@ -238,7 +270,7 @@ loff_t child_enter(struct file *file, struct dune_vcpu *parent)
 	child = copy ? stub_take_child(parent->stub) : take(parent, false);
 	if (!child)
 		return -EPERM;
-	err = bear(vcpu_of(child));
+	err = child_bear(vcpu_of(child));
 	if (!err)
 		err = place(file, parent, child);
 	if (!err) {

@@ -10,6 +10,8 @@
 #include <linux/entry-common.h>
 #include <linux/mm.h>
 #include <linux/mmu_notifier.h>
+#include <linux/security.h>
+#include <linux/string.h>
 #include <asm/cpufeature.h>
 #include <asm/processor.h>
 /* In 6.1 <asm/debugreg.h> uses per-CPU variables without including what they need. */
@@ -77,13 +79,6 @@ static inline void vm_flags_clear(struct vm_area_struct *vma, vm_flags_t flags)
 #define has_io_uring(task)		false
 #endif
 
-/* How many seccomp filters the thread has. They can only become more. */
-#ifdef CONFIG_SECCOMP_FILTER
-#define seccomp_filters(task)		atomic_read(&(task)->seccomp.filter_count)
-#else
-#define seccomp_filters(task)		0
-#endif
-
 /* Whether the thread has registered restartable sequences. The member is a structure since 6.19. */
 #ifndef CONFIG_RSEQ
 #define kernel_has_rseq(task)		false
@@ -92,6 +87,28 @@ static inline void vm_flags_clear(struct vm_area_struct *vma, vm_flags_t flags)
 #else
 #define kernel_has_rseq(task)		((task)->rseq)
 #endif
+
+/* What security modules know the calling thread as. Since 6.13 each of them has its own member. */
+struct lsm_id {
+#ifdef HAVE_LSM_PROP
+	struct lsm_prop prop;
+#else
+	u32 secid;
+#endif
+};
+
+static inline void lsm_current_id(struct lsm_id *id)
+{
+	memset(id, 0, sizeof(*id));
+#ifdef HAVE_LSM_PROP
+	security_current_getlsmprop_subj(&id->prop);
+#else
+	security_current_getsecid_subj(&id->secid);
+#endif
+}
+
+/* MM_CONTEXT_HAS_VSYSCALL in mm_context_t.flags; since 6.4 that macro is the number of the bit. */
+#define MM_HAS_VSYSCALL		2
 
 /* Since 6.6, 6.11 and 6.18; a newer kernel's own definition is the same. */
 #define __NR_map_shadow_stack	453

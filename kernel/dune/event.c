@@ -11,10 +11,6 @@
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
-#include <linux/fcntl.h>
-#include <linux/fdtable.h>
-#include <linux/file.h>
-#include <linux/mm.h>
 #include <linux/printk.h>
 #include <linux/ptrace.h>
 #include <linux/ratelimit.h>
@@ -78,7 +74,6 @@ long event_bind(struct dune_vcpu *vcpu, const struct dune_stub *argument, u64 *g
 	vcpu->mapped = true;
 	vcpu->pkru = read_pkru();
 	vcpu->signal_vector = vector;
-	vcpu->filters = seccomp_filters(current);
 	return 0;
 }
 
@@ -245,63 +240,6 @@ static long enter_again(const struct dune_vcpu *vcpu, struct pt_regs *regs)
 	return 0;
 }
 
-/*
- * Returns whether the calling thread's table of descriptors stays as it is until the thread is in
- * its next system call: no other task uses it, and the thread itself does no work in between that
- * another task can give it. The supervisor of a seccomp filter can have a thread that waits for it
- * replace a descriptor (SECCOMP_IOCTL_NOTIF_ADDFD). Filters from before the vCPU was bound are not
- * the guest's. Requests of io_uring, which the thread would make on its way to user mode, are
- * refused to the guest (stub.c).
- */
-static bool keeps_descriptors(const struct dune_vcpu *vcpu)
-{
-	return atomic_read(&current->files->count) == 1 &&
-	       seccomp_filters(current) == vcpu->filters;
-}
-
-/*
- * Returns whether @fd is of the file that the process executes itself. The kernel's calls that
- * would tell the guest so write their results to memory of the process.
- */
-static bool is_own_program(unsigned int fd)
-{
-	struct file *file, *own;
-	bool is_own;
-
-	file = fget_raw(fd);
-	if (!file)
-		return false;
-	rcu_read_lock();
-	own = rcu_dereference(current->mm->exe_file);
-	is_own = own && file_inode(own) == file_inode(file);
-	rcu_read_unlock();
-	fput(file);
-	return is_own;
-}
-
-/*
- * Returns the error of the privileged call of @vcpu if it could execute another program than the
- * process executes, or else 0. The name of execveat() is not looked at: ring 0 takes an empty one
- * from the window. The x32 ABI has an execve with a number of its own.
- */
-static long refuses_privileged(const struct dune_vcpu *vcpu)
-{
-	const struct pt_regs *call = &vcpu->frame;
-
-	if ((u32)call->orig_ax >= NR_syscalls)
-		return -ENOSYS;
-	switch ((u32)call->orig_ax) {
-	case __NR_execve:
-		return -EPERM;
-	case __NR_execveat:
-		if (call->r8 & AT_EMPTY_PATH && keeps_descriptors(vcpu) && is_own_program(call->di))
-			return 0;
-		return -EPERM;
-	default:
-		return 0;
-	}
-}
-
 /* Carries out DUNE_ADD_PAGES. Returns the result. */
 static long add_private_pages(struct dune_vcpu *vcpu, u64 count)
 {
@@ -316,7 +254,6 @@ static long add_private_pages(struct dune_vcpu *vcpu, u64 count)
 static bool serve(struct dune_vcpu *vcpu, struct pt_regs *regs)
 {
 	const struct pt_regs *call = &vcpu->frame;
-	long err;
 
 	switch (call->orig_ax) {
 	case DUNE_PROBE_READ:
@@ -336,11 +273,14 @@ static bool serve(struct dune_vcpu *vcpu, struct pt_regs *regs)
 	case DUNE_ADD_PAGES:
 		vcpu->run->regs.rax = add_private_pages(vcpu, call->di);
 		return true;
+	case DUNE_FIND_VDSO:
+		vcpu->run->regs.rax = (unsigned long)current->mm->context.vdso;
+		return true;
 	default:
-		err = refuses_privileged(vcpu);
-		if (!err)
+		/* The native entry knows more numbers, those of the x32 ABI. */
+		if ((u32)call->orig_ax < NR_syscalls)
 			return false;
-		vcpu->run->regs.rax = err;
+		vcpu->run->regs.rax = -ENOSYS;
 		return true;
 	}
 }

@@ -5,10 +5,10 @@
  *
  * This file starts and stops the parts. The story continues in vm.c (an open file), vcpu.c
  * (its vCPUs), stub.c (the page through which a thread without a host half runs them), event.c
- * (what the module does in place of that half), child.c (the vCPUs of its children), run.c (the run
- * loop), and in exit.c, fault.c and hypercall.c (the work after an exit). The memory that a guest
- * sees is in memory/. vcpu_ops.h declares the vendors' parts, svm/ and vmx/. Below all of this are
- * virt/, which owns the CPUs' virtualization, and x86/.
+ * (what the module does in place of that half), child.c (the vCPUs of its children), exec.c (what
+ * such a thread executes), run.c (the run loop), and in exit.c, fault.c and hypercall.c (the work
+ * after an exit). The memory that a guest sees is in memory/. vcpu_ops.h declares the vendors'
+ * parts, svm/ and vmx/. Below all of this are virt/, which owns the CPUs' virtualization, and x86/.
  *
  * Names: the prefix dune_ is for what user mode or Linux sees: the interface of <linux/dune.h>,
  * the tracepoints, and the two structures whose files user mode holds, struct dune_vm and
@@ -26,6 +26,7 @@
 #include <linux/preempt.h>
 
 #include "dune/event.h"
+#include "dune/exec.h"
 #include "dune/exit.h"
 #include "dune/guest_state.h"
 #include "dune/hypercall.h"
@@ -49,6 +50,7 @@ static struct miscdevice dune_device = {
 /* The opposite of dune_load(), for all but the device. */
 static void dune_stop(void)
 {
+	exec_cleanup();
 	if (vcpu_ops->needs_put)
 		preempt_notifier_dec();
 	virt_stop();
@@ -83,6 +85,7 @@ static int __init dune_load(void)
 		preempt_notifier_inc();
 	run_init();
 	hypercall_init();
+	exec_init();
 	err = misc_register(&dune_device);
 	if (err)
 		dune_stop();

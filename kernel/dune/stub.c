@@ -264,6 +264,31 @@ bool stub_put_child(unsigned long address, struct file *child)
 }
 
 /*
+ * Returns the size of the stub's mapping if the thread is in a system call that a stub of the
+ * module's has made for a guest, 0 if not, or -EINTR for a fatal signal. May sleep.
+ *
+ * If the stub is being unmapped, the lock is free again after stub_close(). The process then has a
+ * fatal signal, and whatever it executes is not begun.
+ */
+long stub_calls(void)
+{
+	unsigned long stub = task_pt_regs(current)->ip - DUNE_STUB_CALL - STUB_CALL_LENGTH;
+	struct mm_struct *mm = current->mm;
+	const struct vm_area_struct *vma;
+	long size;
+
+	if (likely(!PAGE_ALIGNED(stub)) || !mm)
+		return 0;
+	/* munmap() calls stub_close() when it holds the lock for reading. */
+	if (mmap_write_lock_killable(mm))
+		return -EINTR;
+	vma = find_stub(mm, stub);
+	size = vma ? vma->vm_end - vma->vm_start : 0;
+	mmap_write_unlock(mm);
+	return fatal_signal_pending(current) ? -EINTR : size;
+}
+
+/*
  * Whether @vcpu, of current, can be bound to the stub at @address. May sleep. Returns 0, -EINVAL,
  * -EBUSY or -EINTR.
  */

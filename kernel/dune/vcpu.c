@@ -14,6 +14,7 @@
 #include <linux/slab.h>
 #include <linux/uaccess.h>
 
+#include "dune/child.h"
 #include "dune/compat.h"
 #include "dune/event.h"
 #include "dune/guest_state.h"
@@ -163,12 +164,14 @@ static noinline long vcpu_set_stub(struct dune_vcpu *vcpu,
 
 	if (copy_from_user(&stub, argument, sizeof(stub)))
 		return -EFAULT;
-	if (stub.size != sizeof(stub) || stub.flags || stub.reserved)
+	if (stub.size != sizeof(stub) || stub.flags & ~DUNE_STUB_TEMPLATE || stub.reserved)
 		return -EINVAL;
 	/* A run page whose address cannot be returned would be lost. */
 	if (put_user(0, &argument->run))
 		return -EFAULT;
 	err = stub_can_bind(vcpu, stub.address) ?: event_bind(vcpu, &stub, &gpa);
+	if (!err && stub.flags & DUNE_STUB_TEMPLATE)
+		err = child_make_template(vcpu);
 	if (err)
 		return err;
 	vcpu->stub = stub.address;

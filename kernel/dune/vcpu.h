@@ -42,8 +42,6 @@ struct call_registers {
  *		vCPU; -1: none does, as before the first entry and after @leave_cpu
  * @stub:	address of the stub to which it is bound (stub.c, event.c), or 0; once set, it never
  *		changes
- * @filters:	with @stub: how many seccomp filters the thread had that called DUNE_SET_STUB for
- *		the vCPU or for an ancestor's; never changes
  * @fault_page:	guest-physical address of the last nested page fault, to recognize a
  *		repeated one
  * @forbidden:	_TIF_NOTSC and _TIF_NOCPUID of @task when the vendor was last told of them
@@ -84,7 +82,6 @@ struct dune_vcpu {
 	unsigned long forbidden;
 	int cpu;
 	u32 pkru;
-	int filters;
 	u8 irq;
 	u8 signal_vector;
 	bool calling;

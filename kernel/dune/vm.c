@@ -3,6 +3,7 @@
  * An open /dev/dune is an address space: that of the process that opened it.
  * The address space's vCPUs (vcpu.c) keep it alive after the file is closed.
  */
+#include <linux/file.h>
 #include <linux/sched/mm.h>
 #include <linux/slab.h>
 #include <linux/uaccess.h>
@@ -92,6 +93,8 @@ static void vm_free(struct kref *kref)
 {
 	struct dune_vm *vm = container_of(kref, struct dune_vm, kref);
 
+	if (vm->template)
+		fput(vm->template);
 	second_level_put(&vm->second_level);
 	mmdrop(vm->mm);
 	kfree(vm);

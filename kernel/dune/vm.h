@@ -27,6 +27,8 @@ struct mm_struct;
  * @child:	the file of the vCPU that the process's first thread will enter, while it is in a
  *		mapping of the stub that a fork has made (stub.c); or NULL. Changed by xchg() once
  *		a mapping refers to the vm
+ * @template:	the file of a vCPU that no thread enters: what the process executes begins with a
+ *		copy of it (exec.c). Children inherit it. NULL, until it is set once
  * @second_level: leads guests to the memory of @mm, and to private memory. Not prepared by
  *		open(): misc_open() holds the lock of all misc devices then, and the lock of
  *		@mm may be held until the server of a FUSE file replies.
@@ -38,6 +40,7 @@ struct dune_vm {
 	struct mutex lock;	/* see @lock above */
 	bool prepared;
 	struct file *child;
+	struct file *template;
 	struct second_level second_level;
 };
 

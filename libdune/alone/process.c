@@ -188,7 +188,8 @@ long dune_alone_execute(long fd, long name, long argv, long envp, long flags)
 	long ret;
 
 	dune_actions_ignore_for_exec(t);
-	ret = dune_syscall_forward(DUNE_HOSTCALL | __NR_execveat, fd, name, argv, envp, flags, 0);
+	ret = dune_syscall_forward(DUNE_HOSTCALL | __NR_execveat, fd, name, argv, envp, flags,
+				   dune_process.super_size);
 	dune_actions_handle_again(t);
 	return ret;
 }

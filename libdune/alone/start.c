@@ -21,7 +21,7 @@ static struct dune_thread first_block
 /* The ring-0 stack that each process uses. */
 #define STACK_PAGES	2
 
-static void __noreturn start(void);
+static void __noreturn start(u64 stub, u64 strings, u64 counts, u64 name, u64 secure, u64 vcpu);
 
 const struct dune_image_head dune_image_head __attribute__((section("dune_head"), used)) = {
 	.constants = { IMAGE_BASE, (u64)dune_constants_end, DUNE_PTE_NX },
@@ -65,19 +65,36 @@ static void init_block(struct dune_thread *t)
 }
 
 /*
- * Records the actions of the signals that have a handler in the kernel already (run/start/): a
- * process that has executed a program has no others.
+ * Gives the kernel the handlers of the signals that probes of memory raise, and the stack for them.
+ * A process that has executed a program has no others. Signals are blocked meanwhile: a call would
+ * not be made while one waits. Before, none has a handler.
  */
-static void import(const struct dune_start *s)
+static void take_signals(struct dune_thread *t)
 {
-	struct dune_sighand *sh = &dune_process.sighand;
-	const struct ksigaction ign = { .handler = SIG_IGN };
+	static const int probes[] = { SIGSEGV, SIGBUS };
+	const struct ksigaction ign = { .handler = SIG_IGN }, action = {
+		dune_process.handler, SA_SIGINFO | SA_ONSTACK | SA_RESTORER,
+		dune_process.restorer, ~0ULL,
+	};
+	u64 mark = dune_copies_mark(), mask = 0, i;
+	struct ksigaction old;
+	struct {
+		u64 sp, flags, size;
+	} stack = { t->frames, 0, t->frames_end - t->frames };
+	long err;
 
+	set_mask(~0ULL, &mask);
+	err = call(__NR_sigaltstack, dune_alone_show(&stack, sizeof(stack)), 0, 0, 0);
+	dune_copies_release(mark);
+	for (i = 0; i < sizeof(probes) / sizeof(probes[0]) && !err; i++) {
+		err = dune_alone_action(probes[i], &action, &old);
+		if (!err && old.handler == SIG_IGN)
+			dune_set_action(&dune_process.sighand, probes[i], &ign);
+	}
+	if (err)
+		dune_alone_fatal("the kernel refuses a handler of signals", err, SIGABRT);
 	dune_process.imported = 1;
-	if (s->ignored & sigbit(SIGSEGV))
-		dune_set_action(sh, SIGSEGV, &ign);
-	if (s->ignored & sigbit(SIGBUS))
-		dune_set_action(sh, SIGBUS, &ign);
+	set_mask(mask, NULL);
 }
 
 static void init_process(const struct dune_start *s)
@@ -117,8 +134,6 @@ static void init_thread(struct dune_thread *t, const struct dune_start *s)
 	t->copies.scratch = (u8 *)SCRATCH_AT;
 	t->copies.scratch_shown = s->scratch;
 	dune_private_map(SCRATCH_AT, s->scratch, DUNE_SCRATCH_SIZE);
-	dune_gdt_set_limit(t, s->cpu);
-	t->migrations = t->run->counters[DUNE_COUNT_MIGRATION];
 	dune_process.threads = t;
 }
 
@@ -146,19 +161,44 @@ static void open_memory(void)
 		__asm__ volatile("stac" : : : "memory", "cc");
 }
 
-/* Ring 0 begins here, at the top of the ring-0 stack. */
-static void __noreturn start(void)
+/* Sets what is another one than in the first process, after an execve. */
+static void begin_again(struct dune_start *s, u64 stub)
 {
-	const struct dune_start *s = &dune_start;
+	s->scratch += stub - s->stub;
+	s->frames += stub - s->stub;
+	s->frames_end += stub - s->stub;
+	s->stub = stub;
+	s->image = 0;
+	s->image_end = 0;
+	s->stack = NULL;
+}
+
+/*
+ * Ring 0 begins here, at the top of the ring-0 stack. The arguments are those of an execve, as
+ * <linux/dune.h> lists them (DUNE_STUB_TEMPLATE); in the first process they are 0.
+ */
+static void __noreturn start(u64 stub, u64 strings, u64 counts, u64 name, u64 secure, u64 vcpu)
+{
+	struct dune_start *s = &dune_start;
 	struct dune_thread *t = &first_block;
 
+	if (stub) {
+		begin_again(s, stub);
+		s->strings = strings;
+		s->argc = (u32)counts;
+		s->envc = counts >> 32;
+		s->name = name;
+		s->secure = secure;
+		s->vcpu = vcpu;
+	}
 	init_block(t);
 	init_process(s);
 	init_thread(t, s);
-	import(s);
 	if (dune_alone_choose_calls(s->info.vendor))
 		__builtin_trap();
-	dune_services->mask(SIG_SETMASK, s->mask, NULL);
+	take_signals(t);
+	t->migrations = -1;
+	dune_alone_look_at_cpu(t);
 	open_memory();
 	dune_runtime_main(s);
 }

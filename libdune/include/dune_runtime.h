@@ -59,7 +59,13 @@ struct dune_image_head {
 	struct dune_regs regs;
 };
 
-/* What the native start has made. It is in the image's data. */
+#define DUNE_AUXV_WORDS	64
+
+/*
+ * What the native start has made. It is in the image's data. The module keeps a copy of all private
+ * memory as it is then (DUNE_STUB_TEMPLATE), with which the process begins after an execve. There
+ * is no native start then, and the library sets the members that are other ones.
+ */
 struct dune_start {
 	struct dune_info info;
 	uint64_t private_gpa;		/* the first of private memory, a multiple of 1 GB */
@@ -69,14 +75,22 @@ struct dune_start {
 	uint64_t stub;			/* in the process, followed by the window */
 	uint64_t scratch;
 	uint64_t frames, frames_end;	/* the kernel's stack for signals */
-	uint64_t mask;			/* of signals; all are blocked now */
-	uint64_t ignored;		/* bit n - 1: signal n is ignored, of SIGSEGV and SIGBUS */
-	uint64_t cpu;			/* the limit of Linux's segment of the CPU */
 	uint64_t tables;		/* pages in use as page tables */
 	uint32_t have_1g;		/* the processor has pages of 1 GB */
 	int vcpu;
+	/* In the first process of a tree: */
 	uint64_t image, image_end;	/* of the native start, to be unmapped by the runtime */
 	uint64_t *stack;		/* as the kernel made it */
+	/* In a process that was executed, where @stack is NULL and there is no vDSO: */
+	uint64_t strings;		/* @argc arguments, and then @envc of the environment */
+	uint32_t argc, envc;
+	uint64_t name;			/* as AT_EXECFN */
+	uint64_t secure;		/* as AT_SECURE */
+	/* What the kernel gave the first process of the tree: */
+	uint64_t auxv[DUNE_AUXV_WORDS];
+	char platform[16];		/* as AT_PLATFORM */
+	uint32_t heap_is_random;
+	uint32_t vdso_is_above;		/* its place was above the stack */
 };
 
 /*

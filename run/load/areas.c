@@ -29,17 +29,16 @@ static bool addresses_are_random, heap_is_random;
  * one word lies between it and the end of the user addresses. This test needs no /proc, and
  * accounts for the boot options, the sysctl and the personality.
  */
-void areas_init(const struct initial_stack *s, u64 image_end)
+void areas_init(u64 name, bool heap)
 {
-	const u64 *name = stack_aux(s, AT_EXECFN);
-
 	addresses_are_random = !name ||
-		*name + text_len((const char *)*name) + 1 != USER_END - sizeof(u64);
-	/*
-	 * The sysctl may make all addresses random but the heap's: then dune-run's own heap is
-	 * right after its native image.
-	 */
-	heap_is_random = SYS1(__NR_brk, 0) != (long)image_end;
+		name + text_len((const char *)name) + 1 != USER_END - sizeof(u64);
+	heap_is_random = heap;
+}
+
+bool areas_are_random(void)
+{
+	return addresses_are_random;
 }
 
 u64 random_offset(u64 pages)

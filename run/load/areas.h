@@ -7,10 +7,12 @@
 #include "initial_stack.h"
 
 /*
- * Find out whether addresses are random. @image_end: of dune-run's native image. Before
- * stack_arrange().
+ * Find out whether addresses are random. @name: of AT_EXECFN, or 0; @heap: so is the heap's, if any
+ * are. Before stack_arrange().
  */
-void areas_init(const struct initial_stack *s, u64 image_end);
+void areas_init(u64 name, bool heap);
+/* Whether the kernel gives this process random addresses. */
+bool areas_are_random(void);
 /*
  * A random number of bytes: a whole number of pages, below @pages. 0 if the kernel gives
  * this process no random addresses.

@@ -86,10 +86,10 @@ static void note(struct initial_stack *s)
 {
 	char **last = (char **)s->auxv - 2;
 
-	s->arg_start = (u64)s->argv[0];
-	s->arg_end = string_end(s->argv[*s->argc - 1]);
-	s->env_start = s->envp[0] ? (u64)s->envp[0] : s->arg_end;
-	s->env_end = s->envp[0] ? string_end(*last) : s->env_start;
+	s->arg_start = (u64)stack_string(s->argv);
+	s->arg_end = string_end(stack_string(s->argv + *s->argc - 1));
+	s->env_start = (u64)stack_string(s->envp) ?: s->arg_end;
+	s->env_end = s->envp[0] ? string_end(stack_string(last)) : s->env_start;
 	s->program_headers = stack_aux(s, AT_PHDR);
 	s->header_count = stack_aux(s, AT_PHNUM);
 	s->interpreter_base = stack_aux(s, AT_BASE);

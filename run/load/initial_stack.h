@@ -4,6 +4,7 @@
 #define DUNE_RUN_INITIAL_STACK_H
 
 #include "elf_image.h"
+#include "page.h"
 #include "types.h"
 
 struct initial_stack {
@@ -18,6 +19,17 @@ struct initial_stack {
 	/* values in the auxiliary vector; NULL: none */
 	u64 *program_headers, *header_count, *interpreter_base, *program_entry;
 };
+
+/*
+ * A string of the program's, whose address is read at @word. Another process might write the stack
+ * meanwhile: so the address is read once, and is never one of ring 0.
+ */
+static inline char *stack_string(char *const *word)
+{
+	char *p = *(char *const volatile *)word;
+
+	return (u64)p < USER_END ? p : NULL;
+}
 
 /* Find the vectors on the stack that the kernel made. */
 void stack_find(struct initial_stack *s, u64 *stack);

@@ -9,6 +9,7 @@
 
 #include <asm/unistd.h>
 #include <linux/auxvec.h>
+#include <linux/dune.h>
 #include <linux/elf.h>
 #include <linux/mman.h>
 
@@ -74,6 +75,9 @@ static bool replace_getcpu(u64 vdso)
 
 	if (getcpu <= 0)
 		return getcpu == 0;
+	/* The vDSO's tables are memory of the process. */
+	if ((u64)getcpu >= USER_END - sizeof(code))
+		return false;
 	/* The mapping cannot be split, so all of it is writable for a moment. */
 	if (SYS3(__NR_mprotect, vdso, mapped_bytes(vdso), PROT_READ | PROT_WRITE) < 0)
 		return false;
@@ -83,9 +87,9 @@ static bool replace_getcpu(u64 vdso)
 
 void vdso_patch(const struct initial_stack *s)
 {
-	u64 *vdso = stack_aux(s, AT_SYSINFO_EHDR);
+	u64 vdso = SYS0(DUNE_FIND_VDSO);
 
 	/* Without a vDSO, libc makes system calls. */
-	if (vdso && !replace_getcpu(*vdso))
+	if (vdso && !replace_getcpu(vdso))
 		stack_drop_aux(s, AT_SYSINFO_EHDR);
 }

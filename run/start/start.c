@@ -8,6 +8,9 @@
  * Private memory in the order of its pages: the sealed part of the image (constants, code); the
  * page tables; the data; pages that are zero, some of them spare; the window (dune_copies.h); the
  * page of struct dune_run.
+ *
+ * This is the start of the first process of a tree only. A program that is executed later begins
+ * with a copy of this private memory, which the module has kept (DUNE_STUB_TEMPLATE).
  */
 #include "memcpy.h"
 #include "message.h"
@@ -18,8 +21,8 @@
 
 #include <dune_copies.h>
 #include <dune_runtime.h>
-#include <asm/signal.h>
 #include <asm/unistd.h>
+#include <linux/auxvec.h>
 #include <linux/fcntl.h>
 #include <linux/mman.h>
 #include <linux/resource.h>
@@ -104,35 +107,16 @@ static long check(long err)
 	return err;
 }
 
-/* Returns the vCPU's descriptor of @list (load/exec.c), or -1. */
-static int vcpu_of_tree(const char *list)
-{
-	int commas = 4;
-	u64 fd;
-
-	for (; *list && commas; list++)
-		commas -= *list == ',';
-	return text_to_number(list, &list, &fd) ? (int)fd : -1;
-}
-
-/* --help, and the vCPU of the program before: its descriptor, or -1. */
-static int parse(const u64 *stack)
+static void help(const u64 *stack)
 {
 	const char *const *argv = (const void *)(stack + 1);
-	int vcpu = -1;
 	u64 i;
 
-	for (i = 1; i < *stack; i++) {
-		if (text_equal(argv[i], "--"))
-			break;
+	for (i = 1; i < *stack && !text_equal(argv[i], "--"); i++)
 		if (text_equal(argv[i], "--help")) {
 			SYS3(__NR_write, 1, usage, sizeof(usage) - 1);
 			SYS1(__NR_exit_group, 0);
 		}
-		if (text_starts(argv[i], "--tree="))
-			vcpu = vcpu_of_tree(argv[i] + 7);
-	}
-	return vcpu;
 }
 
 /* Gives @fd a number from HIGH_FD on. Returns it, or @fd itself if there is none. */
@@ -162,23 +146,12 @@ static void get_info(int fd, struct dune_info *info)
 		    "guest-physical addresses of this processor have too few bits");
 }
 
-/*
- * Makes a vCPU: a new one, or one in the place of @inherited. Returns its descriptor, and what the
- * module reports in @info.
- */
-static int make_vcpu(int inherited, struct dune_info *info)
+/* Makes a vCPU. Returns its descriptor, and what the module reports in @info. */
+static int make_vcpu(struct dune_info *info)
 {
 	struct dune_create_vcpu create = { .size = sizeof(create), .flags = DUNE_VCPU_SMAP };
-	struct dune_renew_vcpu renew = {
-		.size = sizeof(renew), .flags = DUNE_VCPU_SMAP, .fd = inherited,
-	};
 	int device, vcpu;
 
-	if (inherited >= 0) {
-		get_info(inherited, info);
-		check(SYS3(__NR_ioctl, inherited, DUNE_RENEW_VCPU, &renew));
-		return inherited;
-	}
 	device = check(SYS4(__NR_openat, AT_FDCWD, "/dev/dune", O_RDWR | O_CLOEXEC, 0));
 	get_info(device, info);
 	vcpu = move_high(check(SYS3(__NR_ioctl, device, DUNE_CREATE_VCPU, &create)));
@@ -309,40 +282,27 @@ static void make_mappings(struct dune_start *s)
 	s->scratch = s->stub + STUB_SIZE;
 	s->frames = s->scratch + SCRATCH_SIZE;
 	s->frames_end = s->stub + SUPER_SIZE;
-	/* The program's cores have what they have natively. */
-	SYS3(__NR_madvise, s->scratch, SUPER_SIZE - STUB_SIZE, MADV_DONTDUMP);
 }
 
-/*
- * Gives the kernel the stack for signals, and the handlers of the signals that probes of memory
- * raise. All signals are blocked from here on until the runtime sets the mask: a handler begins in
- * the stub.
- */
-static void take_signals(struct dune_start *s)
+/* Keeps what the kernel tells the process, for those that are executed later. */
+static void keep_auxv(struct dune_start *s)
 {
-	static const int probes[] = { SIGSEGV, SIGBUS };
-	u64 all = ~0UL;
-	struct {
-		u64 sp;
-		u64 flags;
-		u64 size;
-	} stack = { s->frames, 0, s->frames_end - s->frames };
-	struct {
-		u64 handler, flags, restorer, mask;
-	} old, action = {
-		/* The kernel wants a restorer. Nothing returns there. */
-		s->stub + DUNE_STUB_SIGNAL, SA_SIGINFO | SA_ONSTACK | SA_RESTORER,
-		s->stub + DUNE_STUB_SIGNAL, all,
-	};
-	u64 i;
+	const u64 *from = s->stack + *s->stack + 2;
+	u64 i = 0;
 
-	SYS4(__NR_rt_sigprocmask, SIG_SETMASK, &all, &s->mask, sizeof(all));
-	check(SYS3(__NR_sigaltstack, &stack, NULL, 0));
-	for (i = 0; i < ARRAY_LEN(probes); i++) {
-		check(SYS4(__NR_rt_sigaction, probes[i], &action, &old, sizeof(all)));
-		if (old.handler == 1)		/* SIG_IGN */
-			s->ignored |= 1UL << (probes[i] - 1);
+	while (*from++)
+		;
+	for (; from[0] != AT_NULL && i < DUNE_AUXV_WORDS - 2; from += 2, i += 2) {
+		s->auxv[i] = from[0];
+		s->auxv[i + 1] = from[1];
+		if (from[0] == AT_PLATFORM)
+			text_copy(s->platform, sizeof(s->platform), (const char *)from[1]);
+		if (from[0] == AT_SYSINFO_EHDR)
+			s->vdso_is_above = from[1] > (u64)s->stack;
 	}
+	s->auxv[i] = AT_NULL;
+	/* The sysctl may make all addresses random but the heap's. */
+	s->heap_is_random = SYS1(__NR_brk, 0) != (long)s->image_end;
 }
 
 /* Binds the vCPU to the stub, and enters the image. */
@@ -352,6 +312,7 @@ static void __attribute__((noreturn)) enter(const struct dune_start *s)
 	struct dune_state state = h->state;
 	struct dune_stub stub = {
 		.size = sizeof(stub),
+		.flags = DUNE_STUB_TEMPLATE,
 		.address = s->stub,
 		.irq_vector = DUNE_VECTOR_SIGNAL,
 		.regs = h->regs,
@@ -375,12 +336,11 @@ void start_main(u64 *stack)
 		.image_end = PAGE_UP((u64)_end),
 		.stack = stack,
 	};
-	int inherited = parse(stack);
 
-	start.vcpu = make_vcpu(inherited, &start.info);
-	asm volatile("lsl %1, %0" : "+r" (start.cpu) : "r" (0x7bUL) : "cc");
+	help(stack);
+	keep_auxv(&start);
+	start.vcpu = make_vcpu(&start.info);
 	make_mappings(&start);
-	take_signals(&start);
 	make_memory(&start);
 	enter(&start);
 }

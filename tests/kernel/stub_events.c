@@ -422,7 +422,7 @@ static void interface_in_child(void *arg)
 	shared->result[at++] = event_bind(&argument, 0, 31);
 	shared->result[at++] = event_bind(&argument, 0, 256);
 	shared->result[at++] = event_bind(&argument, 0, 0);
-	shared->result[at++] = event_bind(&argument, 1, EVENT_VECTOR);
+	shared->result[at++] = event_bind(&argument, DUNE_STUB_TEMPLATE << 1, EVENT_VECTOR);
 	event_stub += 4096;
 	shared->result[at++] = event_bind(&argument, 0, EVENT_VECTOR);
 	event_stub -= 4096;

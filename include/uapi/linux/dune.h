@@ -34,7 +34,7 @@
 #ifndef _UAPI_LINUX_DUNE_H
 #define _UAPI_LINUX_DUNE_H
 
-#define DUNE_API_VERSION	4
+#define DUNE_API_VERSION	5
 
 /* struct dune_stub describes these. */
 #define DUNE_STUB_OFFSET	0x1000
@@ -306,11 +306,23 @@ struct dune_private {
  *  - A hypercall with RAX = DUNE_ADD_PAGES adds RDI zeroed pages to private memory, as
  *    DUNE_ADD_PRIVATE does. The result is the guest-physical address of the first one, or an error
  *    of DUNE_ADD_PRIVATE. Neither is in memory, where the program could change it.
- *  - Of privileged calls of execve and execveat only one is made: execveat() with AT_EMPTY_PATH of
- *    a descriptor of the file that the process executes (/proc/self/exe), from a table of
- *    descriptors that no other task uses, by a thread that has no more seccomp filters than when
- *    the vCPU, or that of the ancestor which called DUNE_SET_STUB, was bound. Any other has the
- *    result -EPERM. The module does not look at the name: ring 0 has to pass "", from the window.
+ *  - A privileged execve or execveat executes the file that the process executes already
+ *    (/proc/self/exe), by whatever name or descriptor. For another file, which can be the
+ *    interpreter of a script, the result is -EPERM. If the vCPU was bound with DUNE_STUB_TEMPLATE,
+ *    nothing of the file is mapped or executed. The module makes a vCPU as the bound one was then,
+ *    with its private memory, in place of the thread's, whose descriptor in RBX has to stay open at
+ *    execve (EPERM if it is not the thread's vCPU; without it afterwards, the process ends). The
+ *    stub has another address, below the stack. The mapping is as long as before, and memory of the
+ *    process follows it, up to R9 bytes from the stub on, which are whole pages (EINVAL). There is
+ *    no vDSO yet. The thread enters the guest by the stub. The guest begins with the registers of
+ *    dune_stub.regs, but for RDI: the address of the stub; RSI: that of the strings of arguments
+ *    and then of the environment; RDX: the number of the former and, in the upper half, of the
+ *    latter; RCX: the address of the name that AT_EXECFN has; R8: AT_SECURE; R9: the descriptor.
+ *    All else that the kernel makes for a new program it has made, but for what it puts below the
+ *    strings. The process is killed instead if the file would give it rights that a plain file
+ *    does not give: it is set-uid or set-gid for somebody else, has capabilities, or changes what
+ *    security modules know the process as. The vCPU's children have the same template.
+ *  - A hypercall with RAX = DUNE_FIND_VDSO has the address of the vDSO as its result, or 0.
  *  - A hypercall with RAX = DUNE_STUB_MOVE makes the stub use the descriptor RDI, which is of the
  *    same vCPU, from now on. The result is 0.
  *  - The process is killed if the guest halts, shuts down or is left for an unexpected reason
@@ -367,10 +379,13 @@ struct dune_regs {
 	__u64 rip, rflags;
 };
 
+/* dune_stub.flags */
+#define DUNE_STUB_TEMPLATE		(1U << 0)
+
 /**
  * struct dune_stub - argument of DUNE_SET_STUB
  * @size:	sizeof(struct dune_stub)
- * @flags:	zero
+ * @flags:	zero or DUNE_STUB_TEMPLATE
  * @address:	of the stub
  * @irq_vector:	the interrupt (32 to 255) by which the guest learns of a signal
  * @reserved:	zero
@@ -382,7 +397,8 @@ struct dune_regs {
  *
  * EINVAL if no stub begins at @address, EBUSY if the vCPU is bound already or is in a run, or if
  * struct dune_run was mapped before, EINTR if a fatal signal ends the wait for the lock of the
- * process's memory, and the errors of DUNE_ADD_PRIVATE.
+ * process's memory, and the errors of DUNE_ADD_PRIVATE. With DUNE_STUB_TEMPLATE also those of
+ * DUNE_MAKE_CHILD, and EEXIST if the address space has a template; the vCPU cannot be bound then.
  */
 struct dune_stub {
 	__u32 size;
@@ -498,6 +514,7 @@ struct dune_state {
 #define DUNE_HOSTCALL_NOW	(6ULL << 32)
 #define DUNE_STUB_MOVE		(7ULL << 32)
 #define DUNE_ADD_PAGES		(8ULL << 32)
+#define DUNE_FIND_VDSO		(9ULL << 32)
 
 /* dune_run.flags */
 #define DUNE_RUN_SLOW_SYSCALL	(1U << 0) /* every system call exits */

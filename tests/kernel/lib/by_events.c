@@ -23,6 +23,8 @@ struct guest event_guest;
 char *event_stub;
 bool event_keeps_fpu = true;
 int event_on_open;
+void (*event_before_bind)(void);
+u32 event_flags;
 void (*event_on_signal)(const struct dune_signal *signal);
 void (*event_on_fault)(struct guest_frame *frame, u64 cr2);
 
@@ -129,7 +131,9 @@ void event_enter(unsigned int ring, u64 (*fn)(void *arg), void *arg)
 	/* The interrupt uses the current stack, or from ring 3 one that no exception uses. */
 	guest_set_gate(&event_guest, EVENT_VECTOR, guest_stubs + EVENT_VECTOR * 16, 0, 0);
 	event_guest.mem->tss.rsp[0] = (u64)event_guest.mem->trap_stack + 4096;
-	err = event_bind(&argument, 0, EVENT_VECTOR);
+	if (event_before_bind)
+		event_before_bind();
+	err = event_bind(&argument, event_flags, EVENT_VECTOR);
 	if (err == -ENOTTY)
 		_exit(CHILD_SKIPS);
 	if (err)

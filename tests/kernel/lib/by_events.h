@@ -48,6 +48,10 @@ extern bool event_keeps_fpu;
 extern void (*event_on_signal)(const struct dune_signal *signal);
 extern void (*event_on_fault)(struct guest_frame *frame, u64 cr2);
 
+/* Called before the vCPU is bound, with these flags; NULL and 0 at first. */
+extern void (*event_before_bind)(void);
+extern u32 event_flags;
+
 /* A descriptor to which event_open() writes the stub's address; 0: none. */
 extern int event_on_open;
 

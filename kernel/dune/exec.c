@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * execve() by a guest without a host half (event.c). A thread that executes nothing but the stub in
+ * user mode must not begin to execute another program there. So the module is a binary format that
+ * the kernel asks before its own ones: it sees the file that is really executed, whatever was done
+ * to the name, to the descriptor or to an interpreter until then.
+ *
+ * Of that file nothing is used either, if the process has a template: a vCPU as the first one of
+ * the process tree was when it was bound. A copy of it begins in the new memory, in which nothing
+ * runs natively but the stub.
+ */
+#include <linux/binfmts.h>
+#include <linux/cred.h>
+#include <linux/dune.h>
+#include <linux/elf.h>
+#include <linux/err.h>
+#include <linux/file.h>
+#include <linux/mman.h>
+#include <linux/module.h>
+#include <linux/personality.h>
+#include <linux/ptrace.h>
+#include <linux/random.h>
+#include <linux/securebits.h>
+#include <linux/sched/signal.h>
+#include <linux/string.h>
+#include <asm/pkru.h>
+
+#include "dune/child.h"
+#include "dune/compat.h"
+#include "dune/exec.h"
+#include "dune/stub.h"
+#include "dune/vcpu.h"
+#include "dune/vm.h"
+
+/* The kernel leaves 128 MB below the stack at least. */
+#define STACK_ROOM	(126UL << 20)
+
+/* Returns whether @file is the one that the process executes. */
+static bool is_own_program(const struct file *file)
+{
+	const struct file *own;
+	bool is_own;
+
+	rcu_read_lock();
+	own = rcu_dereference(current->mm->exe_file);
+	is_own = own && file_inode(own) == file_inode(file);
+	rcu_read_unlock();
+	return is_own;
+}
+
+static unsigned long stack_top(void)
+{
+	unsigned long top = STACK_TOP;
+
+	if (current->flags & PF_RANDOMIZE)
+		top -= (get_random_long() & STACK_RND_MASK) << PAGE_SHIFT;
+	return top;
+}
+
+/*
+ * Gives the new memory what does not depend on the file, as the kernel's own format for ELF does.
+ * @old: flags of the task, and @binfmt, from before. Core dumps are made by that format.
+ */
+static int make_memory(struct linux_binprm *bprm, unsigned long old, struct linux_binfmt *binfmt)
+{
+	current->personality &= ~READ_IMPLIES_EXEC;
+	if (!(current->personality & ADDR_NO_RANDOMIZE))
+		current->flags |= old & PF_RANDOMIZE;
+	current->mm->context.flags = MM_HAS_VSYSCALL;
+	setup_new_exec(bprm);
+	set_binfmt(binfmt);
+	return setup_arg_pages(bprm, stack_top(), EXSTACK_DISABLE_X);
+}
+
+/*
+ * Makes @file's vCPU that of the thread. On Intel a signal that is pending, also work for the thread
+ * or a request to freeze, interrupts this (mm_take_all_locks()). The thread does that work later.
+ */
+static int bear(struct file *file)
+{
+	bool signal = false, work = false;
+	int err;
+
+	do {
+		signal |= test_and_clear_thread_flag(TIF_SIGPENDING);
+		work |= test_and_clear_thread_flag(TIF_NOTIFY_SIGNAL);
+		err = child_bear(vcpu_of(file));
+	} while (err == -ERESTARTNOINTR && !fatal_signal_pending(current));
+	if (signal)
+		set_thread_flag(TIF_SIGPENDING);
+	if (work)
+		set_thread_flag(TIF_NOTIFY_SIGNAL);
+	return err;
+}
+
+/*
+ * Maps the stub of @file's vCPU, @stub bytes with the window, and memory of the process after it:
+ * @size bytes in all. It is in the room that the kernel leaves for the stack to grow, if that is
+ * large enough. Returns the address or a negative errno.
+ */
+static long map_stub(struct linux_binprm *bprm, struct file *file, unsigned long stub,
+		     unsigned long size)
+{
+	unsigned long at = 0;
+
+	if (bprm->rlim_stack.rlim_cur <= STACK_ROOM / 2)
+		at = (bprm->p & PAGE_MASK) - STACK_ROOM;
+	at = vm_mmap(NULL, at, size, PROT_READ | PROT_WRITE,
+		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, 0);
+	if (IS_ERR_VALUE(at))
+		return at;
+	return vm_mmap(file, at, stub, PROT_READ, MAP_SHARED | MAP_FIXED, DUNE_STUB_OFFSET);
+}
+
+/* Sets the registers with which the thread enters the guest at the stub, and those of the guest. */
+static void set_registers(struct linux_binprm *bprm, struct dune_vcpu *vcpu, unsigned int fd)
+{
+	struct dune_regs *guest = &vcpu->run->regs;
+	struct pt_regs *regs = task_pt_regs(current);
+
+	guest->rdi = vcpu->stub;
+	guest->rsi = bprm->p;
+	guest->rdx = bprm->argc | (u64)bprm->envc << 32;
+	guest->rcx = bprm->exec;
+	guest->r8 = bprm->secureexec;
+	guest->r9 = fd;
+	ELF_PLAT_INIT(regs, 0);
+	start_thread(regs, vcpu->stub + DUNE_STUB_ENTER, 0);
+	regs->bx = fd;
+	regs->di = fd;
+}
+
+/* Who the thread is for the kernel, before it executes a file. */
+struct subject {
+	const struct cred *cred;
+	struct lsm_id id;
+};
+
+/*
+ * Returns whether the file has given the thread rights that a plain file would not have given to
+ * @old. A template must not have them, since it is not the file: a process can choose which file it
+ * is said to execute (PR_SET_MM_MAP needs no privilege in a user namespace of one's own).
+ */
+static bool has_gained(const struct subject *old)
+{
+	const struct cred *was = old->cred, *cred = current_cred();
+	kuid_t root = make_kuid(was->user_ns, 0);
+	struct lsm_id id;
+
+	if (!uid_eq(cred->euid, was->euid) && !uid_eq(cred->euid, was->uid))
+		return true;
+	if (!gid_eq(cred->egid, was->egid) && !gid_eq(cred->egid, was->gid))
+		return true;
+	/* Any file gives root all capabilities that are not dropped for ever. */
+	if ((!uid_eq(was->uid, root) && !uid_eq(was->euid, root)) || issecure(SECURE_NOROOT))
+		if (!cap_issubset(cred->cap_permitted, was->cap_permitted))
+			return true;
+	lsm_current_id(&id);
+	return memcmp(&id, &old->id, sizeof(id));
+}
+
+/* Passes the kernel's point of no return. */
+static int begin(struct linux_binprm *bprm)
+{
+	struct subject old = { .cred = get_current_cred() };
+	int err;
+
+	lsm_current_id(&old.id);
+	err = begin_new_exec(bprm);
+	if (!err && has_gained(&old))
+		err = -EPERM;
+	put_cred(old.cred);
+	return err;
+}
+
+/*
+ * Replaces what the process executes by a copy of its template. @old: the file of the thread's
+ * vCPU. @stub: the size of the stub's mapping. After begin() an error ends the process.
+ * Nothing is read from memory of the process.
+ */
+static int become(struct linux_binprm *bprm, struct file *old, unsigned long stub)
+{
+	unsigned long fd = task_pt_regs(current)->bx, size = task_pt_regs(current)->r9, at;
+	struct linux_binfmt *binfmt = current->mm->binfmt;
+	unsigned long flags = current->flags;
+	struct file *file;
+	int err;
+
+	if (!PAGE_ALIGNED(size) || size < stub)
+		return -EINVAL;
+	file = child_of_template(vcpu_of(old)->vm);
+	if (IS_ERR(file))
+		return PTR_ERR(file);
+	err = begin(bprm);
+	if (!err)
+		err = make_memory(bprm, flags, binfmt);
+	if (!err)
+		err = bear(file);
+	if (err)
+		goto drop;
+	at = map_stub(bprm, file, stub, size);
+	err = IS_ERR_VALUE(at) ? (long)at : vcpu_replace_file(fd, old, file);
+	if (err)
+		goto drop;
+	vcpu_of(file)->stub = at;
+	vcpu_of(file)->pkru = read_pkru();
+	finalize_exec(bprm);
+	set_registers(bprm, vcpu_of(file), fd);
+	return 0;
+drop:
+	fput(file);
+	return err;
+}
+
+/*
+ * The thread executes its own file by a stub. A vCPU that was bound without a template begins
+ * natively, by the kernel's own format.
+ */
+static int load_own(struct linux_binprm *bprm, unsigned long stub)
+{
+	struct file *file = fget(task_pt_regs(current)->bx);
+	struct dune_vcpu *vcpu = file ? vcpu_of(file) : NULL;
+	int err = -EPERM;
+
+	if (vcpu && vcpu_is_mine(vcpu))
+		err = vcpu->vm->template ? become(bprm, file, stub) : -ENOEXEC;
+	if (file)
+		fput(file);
+	return err;
+}
+
+/*
+ * The kernel asks about each file that any process executes, and for a script or the like also
+ * about its interpreter. ENOEXEC means that the other formats are asked. The calls of a stub are
+ * recognized by the mapping that the thread executes, since nothing else is certain: another
+ * process may change the descriptors.
+ */
+static int load(struct linux_binprm *bprm)
+{
+	long stub = stub_calls();
+
+	if (likely(!stub))
+		return -ENOEXEC;
+	if (stub < 0)
+		return stub;
+	return is_own_program(bprm->file) ? load_own(bprm, stub) : -EPERM;
+}
+
+static struct linux_binfmt format = { .module = THIS_MODULE, .load_binary = load };
+
+/* exec_init() is called at load, and exec_cleanup() before the module is unloaded. */
+void __init exec_init(void)
+{
+	insert_binfmt(&format);
+}
+
+void exec_cleanup(void)
+{
+	unregister_binfmt(&format);
+}

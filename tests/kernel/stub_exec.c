@@ -1,0 +1,364 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+/*
+ * execve by a guest whose vCPU was bound with DUNE_STUB_TEMPLATE. Fails when the process does not
+ * begin in the guest with the private memory and the registers that <linux/dune.h> describes; when
+ * it has something else in its memory; when another file is executed, or wrong arguments are
+ * accepted; when a child cannot do the same; when a process that cannot begin is not killed, or
+ * leaves something; and when a process gets the rights of the file that it says it executes.
+ */
+#define _GNU_SOURCE
+#include "by_fork.h"
+#include "child.h"
+#include "klog.h"
+#include "maps.h"
+#include "modules.h"
+#include "private.h"
+#include "tap.h"
+#include "timing.h"
+#include "x86.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <sched.h>
+#include <signal.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#define LARGE_PAGE	(2UL << 20)
+#define ROOM		(16 * 4096UL)	/* what the process has at the stub and after it */
+#define PATTERN		0x55aa
+
+/*
+ * The guest's code, at PRIVATE_AT + code_at. In the first process (RDI is 0) it only changes to the
+ * page table R12 and continues at R13. Otherwise it tells the pipe what it has found, and executes
+ * the program again, with no arguments. In a third process it ends. RBP: the page after it, struct
+ * data.
+ */
+asm(".section .rodata\n"
+	".balign 4096\n"
+	".globl exec_code\n"
+	"exec_code:\n"
+	"	test %rdi, %rdi\n"
+	"	jnz 1f\n"
+	"	mov %r12, %cr3\n"
+	"	jmp *%r13\n"
+	"1:	lea exec_code+4096(%rip), %rbp\n"
+	"	lea 4096(%rbp), %rsp\n"
+	"	mov %rdi, 0x40(%rbp)\n"
+	"	mov %rsi, 0x48(%rbp)\n"
+	"	mov %rdx, 0x50(%rbp)\n"
+	"	mov %rcx, 0x58(%rbp)\n"
+	"	mov %r8, 0x60(%rbp)\n"
+	"	mov %r9, 0x68(%rbp)\n"
+	"	mov %r9, %rbx\n"
+	"	mov $101, %edi\n"
+	"	cmpq $0x55aa, (%rbp)\n"
+	"	jne 9f\n"
+	"	movq $0, (%rbp)\n"
+	"	mov $102, %edi\n"
+	"	movabs $0x900000000, %rax\n"		/* DUNE_FIND_VDSO */
+	"	call 8f\n"
+	"	test %rax, %rax\n"
+	"	jnz 9f\n"
+	"	mov $42, %edi\n"
+	"	cmpl $1, 0x50(%rbp)\n"
+	"	je 9f\n"
+	"	mov $1, %eax\n"				/* write() of the strings */
+	"	mov 0x10(%rbp), %rdi\n"
+	"	mov 0x48(%rbp), %rsi\n"
+	"	mov $12, %edx\n"
+	"	call 8f\n"
+	"	mov $72, %eax\n"			/* fcntl(F_SETFD) of the vCPU */
+	"	mov %rbx, %rdi\n"
+	"	mov $2, %esi\n"
+	"	xor %edx, %edx\n"
+	"	call 8f\n"
+	"	movabs $0x100000142, %rax\n"		/* execveat() */
+	"	mov 0x18(%rbp), %rdi\n"
+	"	mov 0x48(%rbp), %rsi\n"
+	"	add $3, %rsi\n"				/* "" */
+	"	xor %edx, %edx\n"
+	"	xor %r10d, %r10d\n"
+	"	mov $0x1000, %r8d\n"
+	"	mov $0x10000, %r9d\n"
+	"	call 8f\n"
+	"	mov $103, %edi\n"
+	"9:	mov $231, %eax\n"
+	"	call 8f\n"
+	"8:	cmpq $1, 8(%rbp)\n"
+	"	jne 7f\n"
+	"	vmmcall\n"
+	"	ret\n"
+	"7:	vmcall\n"
+	"	ret\n"
+	".text\n");
+extern const char exec_code[];
+
+static struct made {
+	struct {
+		u64 pattern, vendor, pipe, own_file;
+		u64 zero[508];
+	} data;
+	u64 pml4[512], pdpt[512], pd[512];
+} made __attribute__((aligned(4096)));
+
+_Static_assert(PATTERN == 0x55aa && ROOM == 0x10000, "exec_code has the same");
+
+static int own_file, other_file, to_parent;
+
+/* Puts the code, its data and a page table for them into private memory. */
+static void make_private(void)
+{
+	struct dune_private code = {
+		.size = sizeof(code), .flags = DUNE_PRIVATE_SEALED, .pages = 1,
+		.address = (u64)exec_code,
+	}, other = {
+		.size = sizeof(other), .pages = sizeof(made) / 4096, .address = (u64)&made,
+	};
+	struct dune_state state = event_guest.state;
+	struct dune_regs *regs = &event_guest.run->regs;
+	u64 at;
+
+	if (ioctl(event_guest.fd, DUNE_ADD_PRIVATE, &code))
+		child_fails("DUNE_ADD_PRIVATE: %s", strerror(errno));
+	at = code.guest + 4096;
+	made.data.pattern = PATTERN;
+	made.data.vendor = event_guest.info.vendor;
+	made.data.pipe = to_parent;
+	made.data.own_file = own_file;
+	state.cr3 = at + offsetof(struct made, pml4);
+	made.pml4[PRIVATE_AT >> 39 & 511] = (at + offsetof(struct made, pdpt)) | PTE_P | PTE_W;
+	made.pdpt[0] = (at + offsetof(struct made, pd)) | PTE_P | PTE_W;
+	made.pd[0] = (code.guest & -LARGE_PAGE) | PTE_P | PTE_W | PTE_PS;
+	if (ioctl(event_guest.fd, DUNE_ADD_PRIVATE, &other) || other.guest != at)
+		child_fails("DUNE_ADD_PRIVATE: %s", strerror(errno));
+	private_show(&event_guest, code.guest & -LARGE_PAGE);
+	regs->r12 = event_guest.state.cr3;
+	regs->r13 = regs->rip;
+	regs->rip = PRIVATE_AT + code.guest % LARGE_PAGE;
+	regs->rdi = 0;
+	if (guest_set_state(&event_guest, &state))
+		child_fails("DUNE_SET_STATE: %s", strerror(errno));
+}
+
+static void start(void *fn)
+{
+	own_file = open("/proc/self/exe", O_PATH);
+	other_file = open("/bin/false", O_RDONLY);
+	event_before_bind = make_private;
+	event_flags = DUNE_STUB_TEMPLATE;
+	event_start(0, (u64 (*)(void *))fn, NULL);
+}
+
+/* ---- a process that says it executes another file */
+
+#define PRIVILEGED_FILE	"/tmp/dune-stub-exec"
+#define USER		1000
+
+/* Replaces the mappings of this program by anonymous memory with the same contents. */
+static void leave_file(void)
+{
+	struct mapping maps[16], *m = maps;
+	FILE *list = open_mappings();
+	char own[256];
+	ssize_t length = readlink("/proc/self/exe", own, sizeof(own) - 1);
+
+	if (length < 0)
+		child_fails("readlink: %s", strerror(errno));
+	own[length] = 0;
+	while (next_mapping(list, m))
+		if (!strcmp(m->name, own) && ++m == maps + 16)
+			child_fails("this program has too many mappings");
+	while (m-- > maps) {
+		unsigned long size = m->end - m->start;
+		int rights = PROT_READ | (m->rights[1] == 'w' ? PROT_WRITE : 0) |
+			     (m->rights[2] == 'x' ? PROT_EXEC : 0);
+		void *copy = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+				  -1, 0);
+
+		if (copy == MAP_FAILED || !memcpy(copy, (void *)m->start, size) ||
+		    mprotect(copy, size, rights) ||
+		    mremap(copy, size, size, MREMAP_MAYMOVE | MREMAP_FIXED, m->start) == MAP_FAILED)
+			child_fails("replacing a mapping: %s", strerror(errno));
+	}
+}
+
+/* In a user namespace of its own, with the memory of its parent. */
+static int take_file(void *arg)
+{
+	struct prctl_mm_map map = {
+		.start_code = 1UL << 28, .end_code = (1UL << 28) + 1,
+		.start_data = 1UL << 28, .end_data = (1UL << 28) + 1,
+		.start_brk = 1UL << 28, .brk = 1UL << 28, .start_stack = 1UL << 28,
+		.arg_start = 1UL << 28, .arg_end = 1UL << 28,
+		.env_start = 1UL << 28, .env_end = 1UL << 28, .exe_fd = own_file,
+	};
+
+	return prctl(PR_SET_MM, PR_SET_MM_MAP, &map, sizeof(map), 0) ? errno : 0;
+}
+
+static void start_as_user(void *fn)
+{
+	static char stack[65536];
+	int pid, status;
+
+	if (setresgid(USER, USER, USER) || setresuid(USER, USER, USER) ||
+	    prctl(PR_SET_DUMPABLE, 1))
+		child_fails("becoming another user: %s", strerror(errno));
+	own_file = open(PRIVILEGED_FILE, O_RDONLY);
+	leave_file();
+	pid = clone(take_file, stack + sizeof(stack), CLONE_VM | CLONE_NEWUSER | SIGCHLD, NULL);
+	if (pid < 0 || waitpid(pid, &status, 0) != pid || status)
+		child_fails("PR_SET_MM_MAP: status %x, %s", status, strerror(errno));
+	event_before_bind = make_private;
+	event_flags = DUNE_STUB_TEMPLATE;
+	event_start(0, (u64 (*)(void *))fn, NULL);
+}
+
+/* ---- in the guest */
+
+static long execute(int fd, u64 room)
+{
+	static char *argv[] = { "one", "two", NULL }, *envp[] = { "env", NULL };
+
+	return hypercall(DUNE_HOSTCALL | SYS_execveat, fd, (long)"", (long)argv, (long)envp,
+			 AT_EMPTY_PATH, room);
+}
+
+static long keep_vcpu(void)
+{
+	return hypercall3(SYS_fcntl, event_guest.fd, F_SETFD, 0);
+}
+
+static u64 become(void *arg)
+{
+	if (execute(other_file, ROOM) != -EPERM)
+		return 1;
+	if (execute(own_file, ROOM + 1) != -EINVAL || execute(own_file, 0) != -EINVAL)
+		return 2;
+	/* The changes of the first process are not in the template. */
+	*(volatile u64 *)(PRIVATE_AT + 4096) = 1;
+	keep_vcpu();
+	return 10 - execute(own_file, ROOM);
+}
+
+static u64 become_as_child(void *arg)
+{
+	if (!child_fork(SIGCHLD))
+		child_exit(become(arg));
+	return child_wait(-1) == 42 << 8 ? 0 : 1;
+}
+
+/* The kernel cannot map that much. */
+static u64 need_too_much(void *arg)
+{
+	keep_vcpu();
+	return 10 - execute(own_file, 1UL << 47);
+}
+
+static u64 close_vcpu(void *arg)
+{
+	return 10 - execute(own_file, ROOM);
+}
+
+/* ---- the cases */
+
+static struct outcome run(void (*begin)(void *fn), u64 (*fn)(void *arg), char *strings)
+{
+	struct outcome o;
+	int ends[2];
+
+	if (pipe(ends))
+		bail("pipe: %s", strerror(errno));
+	to_parent = ends[1];
+	o = in_child(begin, (void *)fn, 30);
+	close(ends[1]);
+	memset(strings, 0, 12);
+	if (read(ends[0], strings, 12) < 0)
+		bail("read: %s", strerror(errno));
+	close(ends[0]);
+	return o;
+}
+
+static void begins(const char *name, u64 (*fn)(void *arg), int code)
+{
+	char strings[12];
+	struct outcome o = run(start, fn, strings);
+
+	ok(o.code == code, "%s (%s)", name, outcome_text(o));
+	ok(!memcmp(strings, "one\0two\0env", 12), "and has its arguments");
+	is(dune_users_left(), 0, "and leaves no reference to the module");
+}
+
+static void is_killed(const char *name, u64 (*fn)(void *arg))
+{
+	char strings[12];
+	struct outcome o = run(start, fn, strings);
+
+	ok(o.signal == SIGSEGV, "%s (%s)", name, outcome_text(o));
+	is(dune_users_left(), 0, "and leaves no reference to the module");
+}
+
+static u64 become_file(void *arg)
+{
+	keep_vcpu();
+	return 10 - execute(own_file, ROOM);
+}
+
+/*
+ * A process of a user who executes a file of root's: with @mode, the owner and group @id, and, if
+ * @capable, a capability.
+ */
+static void gets_rights(const char *name, int signal, mode_t mode, int id, bool capable)
+{
+	struct vfs_cap_data caps = {
+		.magic_etc = VFS_CAP_REVISION_2 | VFS_CAP_FLAGS_EFFECTIVE,
+		.data[0].permitted = 1 << CAP_NET_RAW,
+	};
+	int fd = open(PRIVILEGED_FILE, O_CREAT | O_TRUNC | O_RDWR, 0700);
+	char strings[12];
+	struct outcome o;
+
+	if (fd < 0 || write(fd, "none", 4) != 4 || fchown(fd, id, id) || fchmod(fd, mode) ||
+	    (capable && fsetxattr(fd, "security.capability", &caps, sizeof(caps), 0)))
+		bail("%s: %s", PRIVILEGED_FILE, strerror(errno));
+	close(fd);
+	o = run(start_as_user, become_file, strings);
+	ok(signal ? o.signal == signal : o.code == 42, "%s (%s)", name, outcome_text(o));
+	ok(!strings[0] == !!signal, "and %s", signal ? "executes nothing" : "executes the template");
+	is(dune_users_left(), 0, "and leaves no reference to the module");
+	unlink(PRIVILEGED_FILE);
+}
+
+int main(void)
+{
+	struct klog log;
+
+	begin(120);
+	klog_begin(&log);
+	if (!event_vcpus())
+		return done();
+	begins("a guest executes its program twice", become, 42);
+	begins("so does a child of a guest", become_as_child, 0);
+	is_killed("a process without its memory is killed", need_too_much);
+	is_killed("so is one without its descriptor", close_vcpu);
+	if (chmod("/dev/dune", 0666))
+		bail("/dev/dune: %s", strerror(errno));
+	gets_rights("a user executes a plain file of root's", 0, 0755, 0, false);
+	gets_rights("he is killed if it is set-uid", SIGSEGV, 04755, 0, false);
+	gets_rights("or set-gid", SIGSEGV, 02755, 0, false);
+	gets_rights("or has a capability", SIGSEGV, 0755, 0, true);
+	gets_rights("but not if it is set-uid for himself", 0, 04755, USER, false);
+	klog_end(&log);
+	return done();
+}
