@@ -73,8 +73,8 @@ static int make_memory(struct linux_binprm *bprm, unsigned long old, struct linu
 }
 
 /*
- * Makes @file's vCPU that of the thread. On Intel a signal that is pending, also work for the thread
- * or a request to freeze, interrupts this (mm_take_all_locks()). The thread does that work later.
+ * Makes @file's vCPU that of the thread. On Intel a pending signal, also work for the thread or a
+ * request to freeze, interrupts this (mm_take_all_locks()). The thread does that work later.
  */
 static int bear(struct file *file)
 {

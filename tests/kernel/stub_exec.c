@@ -3,8 +3,9 @@
  * execve by a guest whose vCPU was bound with DUNE_STUB_TEMPLATE. Fails when the process does not
  * begin in the guest with the private memory and the registers that <linux/dune.h> describes; when
  * it has something else in its memory; when another file is executed, or wrong arguments are
- * accepted; when a child cannot do the same; when a process that cannot begin is not killed, or
- * leaves something; and when a process gets the rights of the file that it says it executes.
+ * accepted; when a child, or a process with a signal, cannot do the same; when a process that
+ * cannot begin is not killed, or leaves something; and when a process gets the rights of the file
+ * that it says it executes.
  */
 #define _GNU_SOURCE
 #include "by_fork.h"
@@ -20,6 +21,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/capability.h>
+#include <linux/userfaultfd.h>
 #include <sched.h>
 #include <signal.h>
 #include <stddef.h>
@@ -160,6 +162,38 @@ static void start(void *fn)
 	event_start(0, (u64 (*)(void *))fn, NULL);
 }
 
+/* ---- a process with a signal that it gets while the kernel reads its arguments */
+
+static char *second_word = "two";
+
+/* In another process: sends the signal when the kernel reads the word, and then shows the word. */
+static void serve_word(int fd, char *at)
+{
+	static char page[4096] __attribute__((aligned(4096))) = "two";
+	struct uffdio_copy copy = { .dst = (u64)at, .src = (u64)page, .len = sizeof(page) };
+	struct uffd_msg message;
+
+	_exit(read(fd, &message, sizeof(message)) != sizeof(message) ||
+	      message.event != UFFD_EVENT_PAGEFAULT || kill(getppid(), SIGWINCH) ||
+	      ioctl(fd, UFFDIO_COPY, &copy));
+}
+
+static void start_with_signal(void *fn)
+{
+	struct uffdio_api api = { .api = UFFD_API };
+	struct uffdio_register range = { .mode = UFFDIO_REGISTER_MODE_MISSING };
+	int fd = syscall(SYS_userfaultfd, O_CLOEXEC);
+
+	second_word = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	range.range.start = (u64)second_word;
+	range.range.len = 4096;
+	if (fd < 0 || ioctl(fd, UFFDIO_API, &api) || ioctl(fd, UFFDIO_REGISTER, &range))
+		child_fails("userfaultfd: %s", strerror(errno));
+	if (!checked_fork())
+		serve_word(fd, second_word);
+	start(fn);
+}
+
 /* ---- a process that says it executes another file */
 
 #define PRIVILEGED_FILE	"/tmp/dune-stub-exec"
@@ -188,7 +222,8 @@ static void leave_file(void)
 
 		if (copy == MAP_FAILED || !memcpy(copy, (void *)m->start, size) ||
 		    mprotect(copy, size, rights) ||
-		    mremap(copy, size, size, MREMAP_MAYMOVE | MREMAP_FIXED, m->start) == MAP_FAILED)
+		    mremap(copy, size, size, MREMAP_MAYMOVE | MREMAP_FIXED, m->start) ==
+		    MAP_FAILED)
 			child_fails("replacing a mapping: %s", strerror(errno));
 	}
 }
@@ -229,8 +264,9 @@ static void start_as_user(void *fn)
 
 static long execute(int fd, u64 room)
 {
-	static char *argv[] = { "one", "two", NULL }, *envp[] = { "env", NULL };
+	static char *argv[] = { "one", NULL, NULL }, *envp[] = { "env", NULL };
 
+	argv[1] = second_word;
 	return hypercall(DUNE_HOSTCALL | SYS_execveat, fd, (long)"", (long)argv, (long)envp,
 			 AT_EMPTY_PATH, room);
 }
@@ -248,6 +284,16 @@ static u64 become(void *arg)
 		return 2;
 	/* The changes of the first process are not in the template. */
 	*(volatile u64 *)(PRIVATE_AT + 4096) = 1;
+	keep_vcpu();
+	return 10 - execute(own_file, ROOM);
+}
+
+/* Nothing has caught the signal when the guest begins again, so it is ignored then. */
+static u64 become_with_signal(void *arg)
+{
+	event_stack();
+	if (event_catch(SIGWINCH, 0))
+		return 1;
 	keep_vcpu();
 	return 10 - execute(own_file, ROOM);
 }
@@ -290,10 +336,10 @@ static struct outcome run(void (*begin)(void *fn), u64 (*fn)(void *arg), char *s
 	return o;
 }
 
-static void begins(const char *name, u64 (*fn)(void *arg), int code)
+static void begins(const char *name, void (*begin)(void *fn), u64 (*fn)(void *arg), int code)
 {
 	char strings[12];
-	struct outcome o = run(start, fn, strings);
+	struct outcome o = run(begin, fn, strings);
 
 	ok(o.code == code, "%s (%s)", name, outcome_text(o));
 	ok(!memcmp(strings, "one\0two\0env", 12), "and has its arguments");
@@ -335,7 +381,7 @@ static void gets_rights(const char *name, int signal, mode_t mode, int id, bool 
 	close(fd);
 	o = run(start_as_user, become_file, strings);
 	ok(signal ? o.signal == signal : o.code == 42, "%s (%s)", name, outcome_text(o));
-	ok(!strings[0] == !!signal, "and %s", signal ? "executes nothing" : "executes the template");
+	ok(!strings[0] == !!signal, "and executes %s", signal ? "nothing" : "the template");
 	is(dune_users_left(), 0, "and leaves no reference to the module");
 	unlink(PRIVILEGED_FILE);
 }
@@ -348,8 +394,9 @@ int main(void)
 	klog_begin(&log);
 	if (!event_vcpus())
 		return done();
-	begins("a guest executes its program twice", become, 42);
-	begins("so does a child of a guest", become_as_child, 0);
+	begins("a guest executes its program twice", start, become, 42);
+	begins("so does a child of a guest", start, become_as_child, 0);
+	begins("so does one with a signal", start_with_signal, become_with_signal, 42);
 	is_killed("a process without its memory is killed", need_too_much);
 	is_killed("so is one without its descriptor", close_vcpu);
 	if (chmod("/dev/dune", 0666))
