@@ -289,8 +289,8 @@ long stub_calls(void)
 }
 
 /*
- * Whether @vcpu, of current, can be bound to the stub at @address. May sleep. Returns 0, -EINVAL,
- * -EBUSY or -EINTR.
+ * Checks that @vcpu, of current, can be bound to the stub at @address. May sleep. Returns 0,
+ * -EINVAL, -EBUSY or -EINTR.
  */
 long stub_can_bind(const struct dune_vcpu *vcpu, unsigned long address)
 {

@@ -4,8 +4,9 @@
  * vcpu_ops.c chooses the table that fits the processor. The functions that a vendor calls are
  * in exit.h and hypercall.h, and at load second_level_use_mirror(). Both sides use
  * struct dune_vcpu (vcpu.h). A vendor knows processors, not processes: no vendor's code looks at
- * a task, a file or a memory map. Turning virtualization on is another contract,
- * virt/internal.h.
+ * a file or a memory map, nor at a task, with one exception: a thread that waits for its registers
+ * (vmx_wait_for_regs()) stops when it has a fatal signal. Turning virtualization on is another
+ * contract, virt/internal.h.
  */
 #ifndef DUNE_VCPU_OPS_H
 #define DUNE_VCPU_OPS_H

@@ -57,8 +57,9 @@ void tag_take(struct tag *tag);
 
 /*
  * Returns whether @tag, which was taken on this CPU, is still valid. Interrupts are off. A
- * generation ends only while another thread runs on the CPU, or while the CPU is off. So a
- * caller needs to check only after a context switch.
+ * generation ends while another thread runs on the CPU, while the CPU is off, or when the CPU's
+ * virtualization is turned on, which advances virt_epoch. So a caller needs to check only after a
+ * context switch and after a change of the epoch.
  */
 static inline bool tag_is_valid(const struct tag *tag)
 {

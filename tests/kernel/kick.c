@@ -2,7 +2,7 @@
 /*
  * A change of memory makes the vCPUs leave the guest also where the kernel
  * interrupts no CPU for it: always on Intel, where the second level is a mirror
- * of the page table; on AMD where the kernel flushes TLBs by broadcast. No
+ * of the page table; on AMD where TLBs are flushed without interrupts. No
  * emulator has that, so the module is loaded with its parameter for it. Fails
  * when a change of memory does not kick the vCPU, when the kick comes before
  * tlb_gen is advanced, when it reaches vCPUs of another process, or when a process is

@@ -47,8 +47,12 @@ static void refused(void)
 		   "DUNE_ADD_PRIVATE with size %u: EINVAL", sizes[i]);
 	}
 	p.size = sizeof(p);
-	p.flags = 1;
-	is(call(g.fd, DUNE_ADD_PRIVATE, &p), -EINVAL, "DUNE_ADD_PRIVATE with a flag: EINVAL");
+	p.flags = 4;
+	is(call(g.fd, DUNE_ADD_PRIVATE, &p), -EINVAL,
+	   "DUNE_ADD_PRIVATE with an unknown flag: EINVAL");
+	p.flags = DUNE_PRIVATE_SEALED;
+	is(call(g.fd, DUNE_ADD_PRIVATE, &p), -EINVAL,
+	   "DUNE_ADD_PRIVATE of sealed pages without contents: EINVAL");
 	p.flags = 0;
 	is(call(g.dev, DUNE_ADD_PRIVATE, &p), -ENOTTY, "DUNE_ADD_PRIVATE on the device: ENOTTY");
 	p.pages = 0;

@@ -141,7 +141,7 @@ static void executed(void)
 	ok(outcome_has(o, 8), "after exec the old vCPU's descriptor becomes a new one's");
 	o = in_child(exec_child, NULL, 20);
 	ok(outcome_has(o, 6),
-	   "after fork and exec the parent's descriptors run and make no vCPU: EPERM (%s)",
+	   "after fork and exec the parent's descriptors neither run nor make a vCPU: EPERM (%s)",
 	   outcome_text(o));
 }
 

@@ -76,7 +76,7 @@ static void remove_probe(void)
 
 static void count_flushes(void)
 {
-	/* A CPU begins anew when the module is loaded. While KVM is loaded, it has the tags. */
+	/* A CPU begins anew when the module is loaded. While KVM is loaded, KVM has the tags. */
 	int err = dune_load_without_kvm();
 
 	if (err)

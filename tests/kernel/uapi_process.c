@@ -66,7 +66,6 @@ static void child(void *arg)
 	bits |= (call(g.dev, DUNE_CREATE_VCPU, &c) == -EPERM) << 3;
 	/* The run page is VM_DONTCOPY: the child does not have it. */
 	bits |= (syscall(SYS_mincore, g.run, 4096, &c) < 0 && errno == ENOMEM) << 4;
-	/* Mapping the parent's run page anew may work, but does not let the child run the vCPU. */
 	if (!guest_try_open(&own)) {
 		bits |= 1 << 5;
 		bits |= (guest_call(&own, return_42, NULL) == GUEST_DONE && own.value == 42) << 6;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
  * The number of a process's vCPUs. A kick looks at each of them, so a process may have 4,096 where
- * a change of memory kicks vCPUs: on Intel, and on AMD where the kernel flushes TLBs by broadcast,
+ * a change of memory kicks vCPUs: on Intel, and on AMD where TLBs are flushed without interrupts,
  * for which the module has a parameter (kernel/kick). Elsewhere only RLIMIT_NOFILE limits
  * them. Fails when 4,096 cannot be made, when one more can, also by another open file of the
  * device, or when a closed vCPU makes no room.

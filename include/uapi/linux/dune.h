@@ -15,9 +15,13 @@
  * and CR3 is the virtual address of its root. On Intel, with any width of
  * physical addresses, the guest-physical space is handed out in granules of
  * 1 GB, each to an aligned gigabyte of the process (DUNE_MAP_GRANULE), since
- * on most of Intel's processors it is smaller than the process's. The process
- * keeps the list: a child made by fork() gives it to its own vCPU, but for one whose
- * vCPU was made by DUNE_MAKE_CHILD, which has the granules already.
+ * on most of Intel's processors it is smaller than the process's. The list of
+ * granules belongs to an address space, and fork() does not copy it: a child
+ * maps its parent's granules again for its own vCPU. Only a vCPU made by
+ * DUNE_MAKE_CHILD has them from the beginning.
+ *
+ * A vCPU belongs to one thread, which alone runs it: the thread that made it, or the child for
+ * which it was made (DUNE_MAKE_CHILD). This is what "the vCPU's thread" means below.
  *
  * At other guest-physical addresses an address space can have private memory
  * (DUNE_ADD_PRIVATE), which only its own guests can reach. Each open /dev/dune
@@ -195,14 +199,14 @@ struct dune_granule {
  *
  * Adds pages to the private memory of the vCPU's address space. They are
  * contiguous in guest-physical addresses and follow those that were added
- * before. All vCPUs of the address space reach them, for every kind of access.
- * Nothing else does: the pages are in no mapping, so no address of the process
- * leads to them, and no other address space has them, even if the same process
- * opened it. A guest can write and execute them even in a process for which
+ * before. All vCPUs of the address space reach them. If the flags below do not say
+ * otherwise, they do so for every kind of access, and nothing else does: the pages
+ * are in no mapping, so no address of the process leads to them, and no other
+ * address space has them, even if the same process opened it. A guest can write and execute them even in a process for which
  * PR_SET_MDWE forbids such mappings. The pages are charged to the caller's memory
  * cgroup, and counted as page tables of the process (VmPTE). They are freed with
- * the address space, when its last descriptor and the last descriptor of its
- * vCPUs are closed. The computer does not hibernate while an address space has
+ * the address space: when its last descriptor and the last descriptor of its
+ * vCPUs are closed, and the stub, if one of its vCPUs maps it, is unmapped. The computer does not hibernate while an address space has
  * such pages.
  *
  * With DUNE_PRIVATE_SEALED no guest can write the pages: a write is a nested
@@ -245,16 +249,21 @@ struct dune_private {
  * From then on it executes nothing but the stub in user mode, and there is no host half. The
  * module lets it continue at DUNE_STUB_CALL where DUNE_RUN would return with DUNE_EXIT_SYSCALL.
  *
- * The page is mapped by mmap() of a vCPU's descriptor at offset DUNE_STUB_OFFSET, by the
- * vCPU's thread, MAP_SHARED and without PROT_WRITE (EINVAL), once for each memory: EBUSY if the
- * memory has a stub. The mapping may have more pages than one: those after the stub are the pages
- * of the window that the vCPU's address space has or gets (DUNE_PRIVATE_SHOWN), in their order. An
- * access to a page that the window does not have is a SIGBUS. The mapping can be read and executed.
- * mprotect() fails with EACCES, nobody can write the mapping, and no part of it can be unmapped or
- * changed by itself (EINVAL). A child with a copy of the memory inherits it, with the window of its
- * own address space (DUNE_MAKE_CHILD), or else without a window. SIGKILL ends all processes that
- * share the memory if the mapping is unmapped or replaced, and if mremap() moves it. Until then it
- * keeps private memory.
+ * The page is mapped by mmap() of a vCPU's descriptor at offset DUNE_STUB_OFFSET:
+ *
+ *  - The vCPU's thread maps it, MAP_SHARED and without PROT_WRITE. Else mmap() fails with EPERM or
+ *    EINVAL.
+ *  - A process's memory has one stub. A second mmap() fails with EBUSY.
+ *  - The mapping may have more pages than one. Those after the stub are the pages of the window
+ *    that the vCPU's address space has or gets (DUNE_PRIVATE_SHOWN), in their order. An access to a
+ *    page that the window does not have is a SIGBUS.
+ *  - The mapping can be read and executed. Nobody can write it, and mprotect() fails with EACCES.
+ *  - No part of the mapping can be unmapped or changed by itself: EINVAL.
+ *  - If the whole mapping is unmapped, replaced, or moved by mremap(), SIGKILL ends all processes
+ *    that share the memory.
+ *  - A child with a copy of the memory inherits the mapping, with the window of its own address
+ *    space (DUNE_MAKE_CHILD), or else without a window.
+ *  - The mapping keeps the address space of the vCPU, with its private memory, until it is unmapped.
  *
  * DUNE_SET_STUB binds a vCPU to the stub at an address. Several vCPUs may be bound to one. From
  * then on the module refuses calls of the guest with which it could direct a thread of the process
@@ -263,7 +272,7 @@ struct dune_private {
  *
  *	rt_sigaction, sigaltstack, rt_sigreturn, rseq, clone, clone3, fork, vfork, execve,
  *	execveat, ptrace, prctl(PR_SET_SYSCALL_USER_DISPATCH), prctl(PR_SET_MM),
- *	ioctl of Dune's, io_uring_setup, io_uring_enter, io_uring_register,
+ *	ioctls of this file, io_uring_setup, io_uring_enter, io_uring_register,
  *	madvise(MADV_DONTFORK) of the stub, process_madvise(MADV_DONTFORK)	EPERM
  *	numbers that the kernel does not have					ENOSYS
  *
@@ -290,17 +299,26 @@ struct dune_private {
  *    DUNE_STUB_FRAME), and never returns. The module fills in dune_run.signal and sets
  *    dune_run.irq_vector to dune_stub.irq_vector. All signals are blocked until the guest sets
  *    another mask (rt_sigprocmask), so the next frame comes after that. A probe that faults while
- *    its signal is blocked ends the process. The FPU registers are in their initial state. The
- *    guest loads those of before from the frame.
- *  - dune_run.signal.again is set to 1 if a signal came before a call or a probe was made, or if
- *    the call has to be made again after the signal. RAX is then the number, or that of
- *    restart_syscall if the kernel would continue the call by it (rt_sigreturn, which is not used
- *    here, would let it fail with EINTR). SA_RESTART in the kernel's action decides about it, as
- *    for any program. While the guest has not taken the interrupt of dune_run.irq_vector, each
- *    system call ends so, and is not made, and so does each probe while dune_run.signal.waiting is
- *    1. The guest sets the former field to 0, and the latter when it has read the signal.
+ *    its signal is blocked ends the process. The FPU registers are in their initial state. Those
+ *    that the thread had before the signal are in the frame, from which the guest loads them.
+ *  - A signal can come in a system call or a probe of the guest, or before it. What the guest finds
+ *    after it:
+ *
+ *	what happened				RAX			dune_run.signal.again
+ *	the call has ended			its result		0
+ *	the call was interrupted, and the
+ *	  action is without SA_RESTART, or
+ *	  the kernel never restarts it		-EINTR			0
+ *	the kernel restarts the call		as before the call	1
+ *	the kernel continues the call		__NR_restart_syscall	1
+ *	the call or the probe was not made	as before the call	1
+ *
+ *    The guest sets the field to 0, and decides itself whether it makes the call again. A call is
+ *    not made as long as an interrupt waits in dune_run.irq_vector, and a probe is not made as long
+ *    as dune_run.signal.waiting is 1. The processor takes the interrupt away when it delivers it;
+ *    the guest sets dune_run.signal.waiting to 0 when it has read dune_run.signal.
  *  - A hypercall with RAX = DUNE_HOSTCALL_NOW | number is a privileged call that is made although
- *    the interrupt waits: for calls of the runtime's own. It must not wait for anything, since a
+ *    the interrupt waits, for calls that the runtime makes for itself. It must not wait for anything, since a
  *    signal that has come does not interrupt it. If none has come, one can still come before the
  *    call, as described above.
  *  - A hypercall with RAX = DUNE_ADD_PAGES adds RDI zeroed pages to private memory, as
@@ -399,6 +417,8 @@ struct dune_regs {
  * struct dune_run was mapped before, EINTR if a fatal signal ends the wait for the lock of the
  * process's memory, and the errors of DUNE_ADD_PRIVATE. With DUNE_STUB_TEMPLATE also those of
  * DUNE_MAKE_CHILD, and EEXIST if the address space has a template; the vCPU cannot be bound then.
+ * If another thread unmaps the argument during the call, EFAULT can mean that the vCPU was bound and
+ * @run was not returned.
  */
 struct dune_stub {
 	__u32 size;
@@ -593,7 +613,7 @@ struct dune_signal {
  * @signal:	out, if the vCPU is bound to a stub: the last signal
  *
  * mmap() of the vCPU's file descriptor at offset 0 with MAP_SHARED, by the
- * thread that made the vCPU (others: EPERM), once (then EBUSY, even after it was
+ * vCPU's thread (others: EPERM), once (then EBUSY, even after it was
  * unmapped: a descriptor that was stolen gives no second mapping). A child does
  * not inherit the mapping (VM_DONTCOPY), unless madvise(MADV_DOFORK) was called.
  */
@@ -621,8 +641,8 @@ struct dune_run {
 #define DUNE_CREATE_VCPU	_IOW(DUNE_IOC_TYPE, 0x01, struct dune_create_vcpu)
 
 /*
- * on a vCPU; EPERM in a thread or a process other than the one that made it.
- * DUNE_RENEW_VCPU is the opposite: EPERM in the thread that made the vCPU.
+ * on a vCPU; EPERM in another thread or process than the vCPU's thread.
+ * DUNE_RENEW_VCPU is the opposite: EPERM in the vCPU's thread.
  *
  * DUNE_RUN takes no argument (zero) and returns 0 with dune_run.exit_reason
  * set. EINVAL: unknown flags, non-zero reserved fields or a bad vector in

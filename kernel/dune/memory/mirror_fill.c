@@ -192,7 +192,7 @@ static int try_fill(struct mirror *m, struct mirror_tree *tree, u64 gpa, u64 add
 
 	if (unlikely(READ_ONCE(m->unended)))
 		mirror_settle(m);
-	/* The sequence is read before the walk; pairs with mirror_invalidate_end(). */
+	/* The sequence is read before the walk; pairs with the release in end_invalidations(). */
 	sequence = smp_load_acquire(&m->sequence);
 	local_irq_disable();
 	permitted = walk_page_table(m->notifier.mm, address, &leaf) &&

@@ -29,7 +29,7 @@ static bool may_end_silently(const struct mmu_notifier_range *range)
 static void end_invalidations(struct mirror *m, unsigned long count)
 {
 	lockdep_assert_held(&m->lock);
-	/* The page table was changed before this; pairs with mirror_fill(). */
+	/* The page table was changed before this; pairs with the acquire in try_fill(). */
 	smp_store_release(&m->sequence, m->sequence + 1);
 	m->in_progress -= min(count, m->in_progress);
 }

@@ -293,7 +293,7 @@ static void map_page(struct private_memory *private, struct list_head *fresh, st
 	}
 	/* The same holds for the page. */
 	smp_store_release(&private->table[n % LEVEL_ENTRIES], page_to_phys(page) | bits);
-	/* Pairs with private_has(). */
+	/* Pairs with the acquires in private_has() and second_level_add_vcpu(). */
 	smp_store_release(&private->count, n + 1);
 }
 

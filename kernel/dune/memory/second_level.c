@@ -229,7 +229,7 @@ int second_level_add_vcpu(struct second_level *space, struct second_level_vcpu *
 		return err;
 	}
 	vcpu->space = space;
-	/* Pairs with private_has(): then there is a top. */
+	/* Pairs with the release in map_page() (private.c): with a page there is a top. */
 	if (private && smp_load_acquire(&private->count))
 		link_private(vcpu, private->top);
 	return 0;

@@ -78,13 +78,17 @@ struct second_level_vcpu {
 };
 
 /*
- * Both are called at load and may sleep. second_level_init() decides whether changes of memory
- * kick vCPUs; to learn that, it looks a function of the kernel up (symbol_find()). It returns 0 or
- * a negative errno. Before it, VT-x calls second_level_use_mirror(): @accessed_dirty: EPT has
- * accessed and dirty bits; @large_1g: EPT has pages of 1 GB. @address_bits: width of a
- * guest-physical address in bits, 36 or more.
+ * Makes mirrors the kind of second level. VT-x calls it at load, before second_level_init().
+ * @accessed_dirty: EPT has accessed and dirty bits; @large_1g: EPT has pages of 1 GB;
+ * @address_bits: width of a guest-physical address in bits, 36 or more. May sleep.
  */
 void second_level_use_mirror(bool accessed_dirty, bool large_1g, unsigned int address_bits);
+
+/*
+ * Decides whether changes of memory kick vCPUs. To learn that, it looks a function of the kernel up
+ * (symbol_find()). @address_bits: as above. Called at load; may sleep. Returns 0 or a negative
+ * errno.
+ */
 int second_level_init(unsigned int address_bits);
 
 /*
@@ -124,6 +128,12 @@ static inline unsigned int second_level_private_pages(void)
 int second_level_add_private(struct second_level_vcpu *vcpu, const struct private_pages *what,
 			     u64 *gpa);
 
+/* Returns the guest-physical address of a run page that is private memory. For any context. */
+static inline u64 second_level_run_gpa(const struct page *run)
+{
+	return private_run_gpa(run);
+}
+
 /* Returns page @n of the window of @space, or NULL: see private_shown(). */
 static inline struct page *second_level_shown(const struct second_level *space, u64 n)
 {
@@ -133,18 +143,25 @@ static inline struct page *second_level_shown(const struct second_level *space, 
 }
 
 /*
- * For an address space whose process does not exist yet. second_level_copy() gives it a copy of
- * the private memory of @from, which has some, with @run in the place of @from_run, and the
- * granules that @from has now: what its process assigns later is not the child's. It may sleep, and
- * returns 0 or an error of private_copy(). When the process exists, which has @mm, the other two
- * are called in it: second_level_move_private() counts the pages for it, and, after
- * second_level_get(), second_level_inherit() gives the granules to its mirror, if there is one. The
- * latter may sleep, and returns 0, -ENOMEM, or -EEXIST if the process has given some of them other
- * addresses.
+ * Fills in @to, the address space of a process that does not exist yet. It gets a copy of the
+ * private memory of @from, with the page @run in the place of @from_run, and the granules that
+ * @from has now. @from must have private memory. May sleep. Returns 0 or an error of
+ * private_copy().
  */
 int second_level_copy(struct second_level *to, const struct second_level *from,
 		      const struct page *from_run, struct page *run);
+
+/*
+ * Counts the pages that second_level_copy() has made for the memory @mm of their process. Called in
+ * that process when it exists. Does not sleep.
+ */
 void second_level_move_private(struct second_level *space, struct mm_struct *mm);
+
+/*
+ * Gives the granules that second_level_copy() has taken to the mirror of @space, if there is one.
+ * Called after second_level_get(), in the process of @space. May sleep. Returns 0, -ENOMEM, or
+ * -EEXIST if the process has given some of these granules other addresses.
+ */
 int second_level_inherit(struct second_level *space);
 
 /*

@@ -28,7 +28,7 @@ static void take_asid(struct vcpu_hw *hw)
 	hw->vmcb->control.clean = 0;
 }
 
-/* Gives the vCPU a valid ASID after a context switch; see tag_is_valid(). */
+/* Gives the vCPU a valid ASID. Called when its ASID may have ended: see tag_is_valid(). */
 void svm_tag_load(struct vcpu_hw *hw, bool migrated)
 {
 	lockdep_assert_irqs_disabled();

@@ -42,7 +42,7 @@ static void learn_host_msrs(void)
 
 	for (i = 0; i < VMX_MSRS; i++)
 		host_msrs[i] = msr_read(vmx_msr_numbers[i]);
-	/* Pairs with the one in vmx_host_save(). */
+	/* Pairs with the acquire in vmx_host_save(). */
 	smp_store_release(&host_msrs_known, true);
 }
 
@@ -82,7 +82,7 @@ static void vmx_host_save(struct vcpu_hw *hw)
 {
 	struct vmx_host *host = &hw->host;
 
-	/* Pairs with the one in learn_host_msrs(). */
+	/* Pairs with the release in learn_host_msrs(). */
 	if (unlikely(!smp_load_acquire(&host_msrs_known)))
 		learn_host_msrs();
 	savesegment(ds, host->ds);

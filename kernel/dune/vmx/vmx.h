@@ -54,8 +54,8 @@ enum vmx_control {
 #define VMX_EXCEPTIONS	(BIT(X86_TRAP_DB) | BIT(X86_TRAP_AC) | BIT(X86_TRAP_MC))
 
 /*
- * vcpu_hw.pending: what the next entry has to do before the world switch. Each bit but the last
- * three is something to write into the VMCS.
+ * vcpu_hw.pending: what has to be done before the next world switch, except for VMX_PENDING_UNREAD.
+ * The first nine bits and VMX_PENDING_MSRS are each something to write into the VMCS.
  */
 #define VMX_PENDING_SETUP	BIT(0)	/* all fields that never change */
 #define VMX_PENDING_CPU		BIT(1)	/* host fields of this CPU */
@@ -66,7 +66,7 @@ enum vmx_control {
 #define VMX_PENDING_SKIP	BIT(6)	/* RIP: to the next instruction */
 #define VMX_PENDING_EVENT	BIT(7)	/* vcpu_hw.event */
 #define VMX_PENDING_IRQ		BIT(8)	/* vcpu_hw.irq, or the window for it */
-#define VMX_PENDING_FLUSH	BIT(9)	/* what the TLB knows of the EPT */
+#define VMX_PENDING_FLUSH	BIT(9)	/* INVEPT: what the TLB knows of the EPT */
 #define VMX_PENDING_MSRS	BIT(10)	/* the places of vcpu_hw.guest_list and host_list */
 /*
  * Set with VMX_PENDING_EVENT for #PF of vmx_raise_fault(): the error code still needs U/S, which
@@ -80,7 +80,8 @@ enum vmx_control {
 #define VMX_PENDING_ACTIVATE	BIT(12)
 /*
  * Set when the VMCS is cleared after an entry while KVM is loaded: only the VMCS has the registers
- * of that exit. They are read when the thread is switched away from, or the run ends.
+ * of that exit. They are read when the thread is switched away from, or the run ends. An entry
+ * clears the bit, since the VMCS has them already.
  */
 #define VMX_PENDING_UNREAD	BIT(13)
 
