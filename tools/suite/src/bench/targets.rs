@@ -162,7 +162,7 @@ use Baseline::{EmptyIoctl, Enter, Linux, NoKvm, Ptrace};
 use Rule::{AtLeast, AtMost, AtMostKb, BaselineTimes, Near, TimesBaseline};
 
 /// The subjects in the page's order.
-pub const SUBJECTS: [Subject; 28] = [
+pub const SUBJECTS: [Subject; 29] = [
     subject(
         "getpid_ring0",
         "getpid() from ring 0",
@@ -255,6 +255,7 @@ pub const SUBJECTS: [Subject; 28] = [
         "private memory of a program in the sandbox",
         &[both(AtMostKb { most: 192 })],
     ),
+    alone("memory_template", "what the first program of a sandbox has in addition", &[]),
     alone("memory_tables", "memory of page tables", &[amd(AtMostKb { most: 256 })]),
     alone("processes", "processes at once", &[amd(AtLeast { least: 1000.0 })]),
     with_kvm("getpid_ring0_kvm_idle", "getpid() from ring 0, KVM loaded"),
