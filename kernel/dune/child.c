@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The vCPU of a child process or thread, for a guest without a host half (event.c). The guest makes
+ * The vCPU of a child process or thread, for a guest without a host half (alone.c). The guest makes
  * it by a hypercall, before it makes the child by a call in the stub (<linux/dune.h> has the
  * contract). Until the child has entered it, the vCPU is unborn: it has no thread.
  *

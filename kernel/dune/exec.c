@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * execve() by a guest without a host half (event.c). A thread that executes nothing but the stub in
+ * execve() by a guest without a host half (alone.c). A thread that executes nothing but the stub in
  * user mode must not begin to execute another program there. So the module is a binary format that
  * the kernel asks before its own ones: it sees the file that is really executed, whatever was done
  * to the name, to the descriptor or to an interpreter until then.

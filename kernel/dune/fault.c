@@ -5,7 +5,7 @@
  * other. An access that the process may make is resolved here. Everything else (no
  * mapping, a stack to grow, a forbidden access, SIGBUS, no memory) goes to the host half,
  * which accesses the address in user mode: then the kernel itself grows the stack or
- * sends the signal, with the right siginfo. Without a host half (event.c) the guest gets #PF, and
+ * sends the signal, with the right siginfo. Without a host half (alone.c) the guest gets #PF, and
  * asks for that access.
  */
 #include <linux/mm.h>

@@ -12,7 +12,7 @@
  * the slow path. So does a call that a stub refuses, which has an error there and is not made.
  *
  * A number from DUNE_HOSTCALL on is a message to the host half. A vCPU that is bound to the stub
- * has none, and there it is a request (event.c): the stub makes a privileged call, which may be one
+ * has none, and there it is a request (alone.c): the stub makes a privileged call, which may be one
  * that the guest is refused otherwise, or probes an address; or the module itself makes a child's
  * vCPU, adds private memory, or has the stub use another descriptor. What the host half decides
  * about an interrupted call, the guest then decides itself.
@@ -29,8 +29,8 @@
 #include <asm/syscall.h>
 #include <asm/unistd.h>
 
+#include "dune/alone.h"
 #include "dune/compat.h"
-#include "dune/event.h"
 #include "dune/hypercall.h"
 #include "dune/stub.h"
 #include "dune/trace/trace.h"
@@ -237,7 +237,7 @@ static int leave(struct dune_vcpu *vcpu)
 	unsigned long nr = vcpu->frame.orig_ax;
 
 	if (nr >= DUNE_HOSTCALL) {
-		if (vcpu->stub && nr > DUNE_PROBE_READ && !event_knows(nr)) {
+		if (vcpu->stub && nr > DUNE_PROBE_READ && !alone_knows(nr)) {
 			vcpu->run->regs.rax = -ENOSYS;
 			return 0;
 		}
@@ -265,8 +265,8 @@ int hypercall_leave(struct dune_vcpu *vcpu)
 	const struct dune_regs *regs = &vcpu->run->regs;
 
 	copy_arguments(&vcpu->frame, regs, READ_ONCE(regs->rax));
-	if (vcpu->stub && event_is_call(vcpu->frame.orig_ax)) {
-		event_call_again(vcpu);
+	if (vcpu->stub && alone_is_call(vcpu->frame.orig_ax)) {
+		alone_call_again(vcpu);
 		return 0;
 	}
 	return leave(vcpu);

@@ -4,7 +4,7 @@
  * exceptions of its own by way of the virtualization hardware.
  *
  * This file starts and stops the parts. The story continues in vm.c (an open file), vcpu.c
- * (its vCPUs), stub.c (the page through which a thread without a host half runs them), event.c
+ * (its vCPUs), stub.c (the page through which a thread without a host half runs them), alone.c
  * (what the module does in place of that half), child.c (the vCPUs of its children), exec.c (what
  * such a thread executes), run.c (the run loop), and in exit.c, fault.c and hypercall.c (the work
  * after an exit). The memory that a guest sees is in memory/. vcpu_ops.h declares the vendors'
@@ -25,7 +25,7 @@
 #include <linux/module.h>
 #include <linux/preempt.h>
 
-#include "dune/event.h"
+#include "dune/alone.h"
 #include "dune/exec.h"
 #include "dune/exit.h"
 #include "dune/guest_state.h"
@@ -77,7 +77,7 @@ static int __init dune_load(void)
 	if (err)
 		goto cleanup_second_level;
 	exit_init();
-	event_init();
+	alone_init();
 	err = virt_start(vcpu_ops->cpu_off);
 	if (err)
 		goto cleanup_stub;

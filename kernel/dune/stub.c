@@ -26,9 +26,9 @@
 #include <asm/syscall.h>
 #include <asm/unistd.h>
 
+#include "dune/alone.h"
 #include "dune/child.h"
 #include "dune/compat.h"
-#include "dune/event.h"
 #include "dune/stub.h"
 #include "dune/vcpu.h"
 #include "dune/vm.h"
@@ -343,7 +343,7 @@ loff_t stub_run(struct file *file, loff_t value, int whence)
 		return child_enter(file, vcpu);
 	if (!stub_enters(vcpu))
 		return -EPERM;
-	return event_run(file, vcpu, value, whence);
+	return alone_run(file, vcpu, value, whence);
 }
 
 /*
@@ -423,7 +423,7 @@ long stub_refuses(const struct dune_vcpu *vcpu, const struct pt_regs *call)
 		switch ((int)call->di) {
 		/* It makes calls signals, except in a range of code of the caller's choice. */
 		case PR_SET_SYSCALL_USER_DISPATCH:
-		/* It changes which file the process executes (event.c). */
+		/* It changes which file the process executes (exec.c). */
 		case PR_SET_MM:
 			return -EPERM;
 		}

@@ -14,9 +14,9 @@
 #include <linux/slab.h>
 #include <linux/uaccess.h>
 
+#include "dune/alone.h"
 #include "dune/child.h"
 #include "dune/compat.h"
-#include "dune/event.h"
 #include "dune/guest_state.h"
 #include "dune/stub.h"
 #include "dune/vcpu.h"
@@ -169,7 +169,7 @@ static noinline long vcpu_set_stub(struct dune_vcpu *vcpu,
 	/* A run page whose address cannot be returned would be lost. */
 	if (put_user(0, &argument->run))
 		return -EFAULT;
-	err = stub_can_bind(vcpu, stub.address) ?: event_bind(vcpu, &stub, &gpa);
+	err = stub_can_bind(vcpu, stub.address) ?: alone_bind(vcpu, &stub, &gpa);
 	if (!err && stub.flags & DUNE_STUB_TEMPLATE)
 		err = child_make_template(vcpu);
 	if (err)

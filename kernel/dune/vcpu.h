@@ -40,7 +40,7 @@ struct call_registers {
  * @epoch:	run_epoch() when the host's state was last saved
  * @cpu:	CPU of the last entry, the only one that may still hold something of the
  *		vCPU; -1: none does, as before the first entry and after @leave_cpu
- * @stub:	address of the stub to which it is bound (stub.c, event.c), or 0; once set, it never
+ * @stub:	address of the stub to which it is bound (stub.c, alone.c), or 0; once set, it never
  *		changes
  * @fault_page:	guest-physical address of the last nested page fault, to recognize a
  *		repeated one

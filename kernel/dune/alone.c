@@ -22,9 +22,9 @@
 #include <asm/sigframe.h>
 #include <asm/unistd.h>
 
+#include "dune/alone.h"
 #include "dune/child.h"
 #include "dune/compat.h"
-#include "dune/event.h"
 #include "dune/stub.h"
 #include "dune/vcpu.h"
 
@@ -36,7 +36,7 @@
 static unsigned int pkru_offset __ro_after_init;
 
 /* Called once, at load. */
-void __init event_init(void)
+void __init alone_init(void)
 {
 	u32 eax, ebx, ecx, edx;
 
@@ -47,7 +47,7 @@ void __init event_init(void)
 }
 
 /**
- * event_bind() - make the guest do the host half's work
+ * alone_bind() - make the guest do the host half's work
  * @vcpu:	of current, which can be bound to the stub
  * @argument:	of DUNE_SET_STUB
  * @gpa:	returns the guest-physical address of the run page
@@ -55,7 +55,7 @@ void __init event_init(void)
  * Context: process, may sleep.
  * Return: 0, or a negative errno; then nothing was changed.
  */
-long event_bind(struct dune_vcpu *vcpu, const struct dune_stub *argument, u64 *gpa)
+long alone_bind(struct dune_vcpu *vcpu, const struct dune_stub *argument, u64 *gpa)
 {
 	struct private_pages run = { .shared = virt_to_page(vcpu->run) };
 	u32 vector = argument->irq_vector;
@@ -135,7 +135,7 @@ static void take_interrupted_call(struct dune_vcpu *vcpu, const struct sigcontex
 	case DUNE_STUB_WRITE:
 		WRITE_ONCE(run->regs.rax, context->ax == __NR_restart_syscall ?
 					  __NR_restart_syscall : vcpu->frame.orig_ax);
-		event_call_again(vcpu);
+		alone_call_again(vcpu);
 		break;
 	case DUNE_STUB_CALL + STUB_CALL_LENGTH:
 	case DUNE_STUB_READ + STUB_READ_LENGTH:
@@ -260,7 +260,7 @@ static bool serve(struct dune_vcpu *vcpu, struct pt_regs *regs)
 	case DUNE_PROBE_WRITE:
 		if (!READ_ONCE(vcpu->run->signal.waiting))
 			return false;
-		event_call_again(vcpu);
+		alone_call_again(vcpu);
 		return true;
 	case DUNE_MAKE_CHILD:
 	case DUNE_MAKE_SHARED_CHILD:
@@ -286,7 +286,7 @@ static bool serve(struct dune_vcpu *vcpu, struct pt_regs *regs)
 }
 
 /**
- * event_run() - run a vCPU that is bound to the stub
+ * alone_run() - run a vCPU that is bound to the stub
  * @file:	the vCPU's
  * @vcpu:	of current
  * @value:	a result or the address of a frame, by @whence
@@ -295,7 +295,7 @@ static bool serve(struct dune_vcpu *vcpu, struct pt_regs *regs)
  * Context: as stub_run(), which calls it.
  * Return: the thread's RAX in user mode.
  */
-loff_t event_run(struct file *file, struct dune_vcpu *vcpu, u64 value, int whence)
+loff_t alone_run(struct file *file, struct dune_vcpu *vcpu, u64 value, int whence)
 {
 	struct pt_regs *regs = task_pt_regs(current);
 	long reason = take_and_run(file, vcpu, value, whence);
