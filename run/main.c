@@ -78,7 +78,7 @@ static void parse(const struct initial_stack *s, struct options *o)
 {
 	unsigned int i;
 
-	for (i = 1; i < *s->argc; i++) {
+	for (i = 1; i < s->args; i++) {
 		const char *arg = stack_string(s->argv + i);
 
 		if (text_equal(arg, "--"))
@@ -234,14 +234,14 @@ static int prepare(const struct dune_start *start, struct initial_stack *initial
 		areas_init(execfn ? *execfn : 0, start->heap_is_random);
 	} else {
 		areas_init(start->name, start->heap_is_random);
-		stack_find(initial, new_stack(start));
+		new_stack(start, initial);
 	}
 	parse(initial, options);
 	if (options->tree)
 		program = resume(initial, options);
 	else
 		open_self(initial);
-	if (options->first >= *initial->argc)
+	if (options->first >= initial->args)
 		die(126, "no program is named", NULL, 0,
 		    "give its path after --, see dune-run --help");
 	if (options->stats)

@@ -13,20 +13,27 @@
 #define AT_RSEQ_FEATURE_SIZE	27
 #define AT_RSEQ_ALIGN		28
 
+void stack_set(struct initial_stack *s, u64 *stack, u64 args, u64 variables, u64 entries)
+{
+	s->argc = stack;
+	s->args = args;
+	s->argv = (char **)(stack + 1);
+	s->variables = variables;
+	s->envp = s->argv + args + 1;
+	s->auxv = (u64 *)(s->envp + variables + 1);
+	s->auxv_end = s->auxv + 2 * entries;
+}
+
 void stack_find(struct initial_stack *s, u64 *stack)
 {
-	u64 *p = stack + 1;
+	u64 args = *stack, variables = 0, entries = 1;
+	const u64 *p = stack + 1 + args + 1;
 
-	s->argc = stack;
-	s->argv = (char **)p;
-	p += *stack + 1;
-	s->envp = (char **)p;
-	while (*p)
-		p++;
-	s->auxv = ++p;
-	while (p[0] != AT_NULL)
-		p += 2;
-	s->auxv_end = p + 2;
+	for (; *p; p++)
+		variables++;
+	for (p++; *p != AT_NULL; p += 2)
+		entries++;
+	stack_set(s, stack, args, variables, entries);
 }
 
 /* The words move down by one, over the NULL of argv. The last one leaves room for another NULL. */
@@ -34,16 +41,16 @@ bool stack_take_arguments(struct initial_stack *s, int count)
 {
 	int i;
 
-	for (i = 0; i < count; i++)
-		if (!s->envp[i])
-			return false;
 	if (count < 1)
 		return true;
+	if ((u64)count > s->variables)
+		return false;
 	for (i = 0; i < count; i++)
 		s->envp[i - 1] = s->envp[i];
 	s->envp[count - 1] = NULL;
 	s->envp += count;
-	*s->argc += count;
+	s->variables -= count;
+	s->args += count;
 	return true;
 }
 
@@ -51,7 +58,7 @@ u64 *stack_aux(const struct initial_stack *s, u64 type)
 {
 	u64 *p;
 
-	for (p = s->auxv; p[0] != AT_NULL; p += 2)
+	for (p = s->auxv; p < s->auxv_end; p += 2)
 		if (p[0] == type)
 			return p + 1;
 	return NULL;
@@ -84,12 +91,11 @@ static u64 string_end(const char *s)
 /* Note the addresses that areas_set() and stack_describe() need. */
 static void note(struct initial_stack *s)
 {
-	char **last = (char **)s->auxv - 2;
-
 	s->arg_start = (u64)stack_string(s->argv);
-	s->arg_end = string_end(stack_string(s->argv + *s->argc - 1));
-	s->env_start = (u64)stack_string(s->envp) ?: s->arg_end;
-	s->env_end = s->envp[0] ? string_end(stack_string(last)) : s->env_start;
+	s->arg_end = string_end(stack_string(s->argv + s->args - 1));
+	s->env_start = s->variables ? (u64)stack_string(s->envp) : s->arg_end;
+	s->env_end = s->variables ? string_end(stack_string(s->envp + s->variables - 1)) :
+				    s->env_start;
 	s->program_headers = stack_aux(s, AT_PHDR);
 	s->header_count = stack_aux(s, AT_PHNUM);
 	s->interpreter_base = stack_aux(s, AT_BASE);
@@ -103,7 +109,6 @@ static void note(struct initial_stack *s)
  */
 u64 stack_arrange(struct initial_stack *s, unsigned int drop, const char *name)
 {
-	u64 count = *s->argc - drop;
 	u64 *sp = s->argc + drop;
 
 	if ((u64)sp & 15) {
@@ -116,7 +121,8 @@ u64 stack_arrange(struct initial_stack *s, unsigned int drop, const char *name)
 		s->auxv_end--;
 		s->envp--;
 	}
-	*sp = count;
+	s->args -= drop;
+	*sp = s->args;
 	s->argc = sp;
 	s->argv = (char **)(sp + 1);
 

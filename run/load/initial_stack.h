@@ -7,9 +7,15 @@
 #include "page.h"
 #include "types.h"
 
+/*
+ * Another process might write the stack before the program begins. So all addresses and counts
+ * that the runtime uses are here, and none is read from the stack again.
+ */
 struct initial_stack {
-	u64 *argc;		/* what the kernel put on the stack */
+	u64 *argc;		/* where the program finds the number of its arguments */
+	u64 args;		/* their number */
 	char **argv;
+	u64 variables;		/* number of the environment's variables */
 	char **envp;
 	u64 *auxv;
 	u64 *auxv_end;		/* after AT_NULL */
@@ -31,7 +37,9 @@ static inline char *stack_string(char *const *word)
 	return (u64)p < USER_END ? p : NULL;
 }
 
-/* Find the vectors on the stack that the kernel made. */
+/* Note where the vectors of @stack are. @entries: of the auxiliary vector, with AT_NULL. */
+void stack_set(struct initial_stack *s, u64 *stack, u64 args, u64 variables, u64 entries);
+/* Find the vectors on the stack that the kernel made for the first process of the tree. */
 void stack_find(struct initial_stack *s, u64 *stack);
 /*
  * Make the first @count words of the environment arguments, after those that are there. Returns

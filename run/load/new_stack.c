@@ -90,7 +90,7 @@ static u64 put_words(u64 **to, u64 p, u32 count)
 	return p;
 }
 
-u64 *new_stack(const struct dune_start *start)
+void new_stack(const struct dune_start *start, struct initial_stack *stack)
 {
 	u64 words = 1 + start->argc + 1 + start->envc + 1, mark = copies_mark();
 	u64 i, at, *sp, *to;
@@ -127,5 +127,5 @@ u64 *new_stack(const struct dune_start *start)
 	}
 	*to++ = AT_NULL;
 	*to = 0;
-	return sp;
+	stack_set(stack, sp, start->argc, start->envc, i / 2 + 1);
 }

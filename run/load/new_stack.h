@@ -3,14 +3,14 @@
 #ifndef DUNE_RUN_NEW_STACK_H
 #define DUNE_RUN_NEW_STACK_H
 
-#include "types.h"
+#include "initial_stack.h"
 
 #include <dune_runtime.h>
 
 /*
  * Maps the vDSO, and puts below the strings what the kernel's format for ELF would put there.
- * After areas_init(). Returns the stack, at the number of arguments.
+ * After areas_init(). Fills in @stack.
  */
-u64 *new_stack(const struct dune_start *start);
+void new_stack(const struct dune_start *start, struct initial_stack *stack);
 
 #endif /* DUNE_RUN_NEW_STACK_H */
