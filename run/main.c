@@ -138,7 +138,7 @@ static void open_self(const struct initial_stack *s)
 
 	fd = sys_openat(AT_FDCWD, "/proc/self/exe", O_PATH | O_CLOEXEC, 0);
 	if (fd < 0 && name)
-		fd = sys_openat(AT_FDCWD, (const char *)*name, O_PATH | O_CLOEXEC, 0);
+		fd = sys_openat(AT_FDCWD, stack_string((char **)name), O_PATH | O_CLOEXEC, 0);
 	if (fd < 0)
 		die(126, "cannot open dune-run's own file", NULL, fd,
 		    fd == -EMFILE ? files_advice : "mount /proc");
