@@ -262,7 +262,7 @@ static int prepare(const struct dune_start *start, struct initial_stack *initial
 	tf->rsp = stack_arrange(initial, options->first, options->name);
 	text_copy(name, sizeof(name), options->name);
 	options->name = name;
-	vdso_patch(initial);
+	vdso_patch(start, initial);
 	return program;
 }
 

@@ -91,6 +91,8 @@ struct dune_start {
 	char platform[16];		/* as AT_PLATFORM */
 	uint32_t heap_is_random;
 	uint32_t vdso_is_above;		/* its place was above the stack */
+	uint32_t vdso_bytes;		/* of its mapping; 0: its tables are not known */
+	uint32_t vdso_getcpu;		/* offset of this function in it; 0: it has none */
 };
 
 /*

@@ -5,10 +5,12 @@
 
 #include "initial_stack.h"
 
+#include <dune_runtime.h>
+
 /*
  * Make the vDSO fit for the guest, or hide it from the program. To be called before
  * elf_load(), while the vectors are still the kernel's.
  */
-void vdso_patch(const struct initial_stack *s);
+void vdso_patch(const struct dune_start *start, const struct initial_stack *s);
 
 #endif /* DUNE_RUN_VDSO_H */

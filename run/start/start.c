@@ -18,6 +18,7 @@
 #include "super_range.h"
 #include "sys.h"
 #include "text.h"
+#include "vdso_tables.h"
 
 #include <dune_copies.h>
 #include <dune_runtime.h>
@@ -297,8 +298,10 @@ static void keep_auxv(struct dune_start *s)
 		s->auxv[i + 1] = from[1];
 		if (from[0] == AT_PLATFORM)
 			text_copy(s->platform, sizeof(s->platform), (const char *)from[1]);
-		if (from[0] == AT_SYSINFO_EHDR)
+		if (from[0] == AT_SYSINFO_EHDR) {
 			s->vdso_is_above = from[1] > (u64)s->stack;
+			vdso_find(from[1], s);
+		}
 	}
 	s->auxv[i] = AT_NULL;
 	/* The sysctl may make all addresses random but the heap's. */

@@ -338,8 +338,8 @@ struct dune_private {
  *    latter; RCX: the address of the name that AT_EXECFN has; R8: AT_SECURE; R9: the descriptor.
  *    All else that the kernel makes for a new program it has made, but for what it puts below the
  *    strings. The process is killed instead if the file would give it rights that a plain file
- *    does not give: it is set-uid or set-gid for somebody else, has capabilities, or changes what
- *    security modules know the process as. The vCPU's children have the same template.
+ *    does not give: it is set-uid or set-gid for somebody else, has capabilities, or changes the
+ *    identifier by which security modules know the process (TOMOYO has none). The vCPU's children have the same template.
  *  - A hypercall with RAX = DUNE_FIND_VDSO has the address of the vDSO as its result, or 0.
  *  - A hypercall with RAX = DUNE_STUB_MOVE makes the stub use the descriptor RDI, which is of the
  *    same vCPU, from now on. The result is 0.
