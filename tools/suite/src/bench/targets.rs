@@ -6,6 +6,8 @@ use dune_machine::{MachineType, Series, SVM, VMX};
 use serde::Serialize;
 
 use super::{page, Measured};
+use Baseline::{EmptyIoctl, Enter, Linux, NoKvm, Ptrace};
+use Rule::{AtLeast, AtMost, AtMostKb, BaselineTimes, Near, TimesBaseline};
 
 /// A figure that the programs of bench/ print.
 pub struct Subject {
@@ -157,9 +159,6 @@ impl Rule {
         }
     }
 }
-
-use Baseline::{EmptyIoctl, Enter, Linux, NoKvm, Ptrace};
-use Rule::{AtLeast, AtMost, AtMostKb, BaselineTimes, Near, TimesBaseline};
 
 /// The subjects in the page's order.
 pub const SUBJECTS: [Subject; 28] = [
