@@ -13,7 +13,7 @@
 #                    build/decoy
 #   make demo        runs real programs, natively and under dunectl run
 #   make bench       measures, and writes docs/benchmarks.md, its plot and the README's table
-#   make bench-check fails if a figure that was measured misses its target, and the miss is
+#   make bench-check fails if a figure was not measured, or misses its target and the miss is
 #                    not an accepted one
 #   make test-vmx    runs the tests in the vmx machine, which is slow; ONLY=TEXT,TEXT: some
 #   make test-debug  runs the module's tests on a debug kernel; MACHINE=vmx ONLY=TEXT: in Bochs
@@ -42,8 +42,8 @@ KERNELS ?= 6.1 6.12
 # The names are those of Series in tools/machine/src/kernel.rs.
 ALL_KERNELS := 6.1 6.12 newest
 # The modules that kernel/ builds, in the order of loading, as in
-# tools/machine/src/layout.rs, whose test compares all lists, and packaging/dkms.conf.
-# packaging/Makefile reads this line.
+# tools/machine/src/layout.rs and packaging/dkms.conf. A test in layout.rs compares the names in
+# all lists, but not their order. packaging/Makefile reads this line.
 MODULES := dune
 # Their interfaces for programs.
 UAPI := $(wildcard include/uapi/linux/*.h)
@@ -53,9 +53,8 @@ override O := $(abspath $(O))
 bin := $(O)/bin
 libexec := $(O)/libexec
 machine := $(O)/machine
-# Each directory with a makefile has a target: build-tests builds tests/.
-directories := $(patsubst %/Makefile,%,$(wildcard libdune/Makefile run/Makefile \
-	examples/Makefile tests/Makefile bench/Makefile))
+# Each of these directories has a target: build-tests builds tests/.
+directories := libdune run examples tests bench
 parts := $(directories:%=build-%)
 
 export CARGO_TARGET_DIR := $(O)/cargo

@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * For the tests of private memory (DUNE_ADD_PRIVATE), private_*.c: adding pages, a way to them in
- * a guest, and secrets that a guest writes there.
+ * For the tests of private memory (DUNE_ADD_PRIVATE), private_*.c: adding pages, and secrets that a
+ * guest writes there. The way to them in a guest is private_show().
  */
 #ifndef DUNE_TESTS_PRIVATE_H
 #define DUNE_TESTS_PRIVATE_H
 
 #include "guest.h"
-
-/* The address at which private_show() puts the pages in the guest: no process has this address. */
-#define PRIVATE_AT	0xffff800000000000UL
+#include "private_show.h"
 
 /*
  * Call first: a watchdog of @seconds over the program, the kernel log, and @g. Returns whether the
@@ -21,8 +19,6 @@ int private_end(void);
 
 /* Add @pages to the address space of @g. 0, with the guest-physical address in @gpa, or -errno. */
 int private_add(struct guest *g, u64 pages, u64 *gpa);
-/* Let the guest's page table have the 2 MB at @gpa at PRIVATE_AT, for every access. */
-void private_show(struct guest *g, u64 gpa);
 /* Whether the last exit was for an access to @gpa, where no memory is. */
 bool private_missing(const struct guest *g, u64 gpa);
 

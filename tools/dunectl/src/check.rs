@@ -56,8 +56,9 @@ pub fn run() -> Result<End> {
     restore_sigpipe();
     let layout = Layout::find()?;
     println!("To run programs in Dune mode on this computer itself:");
-    let mut here = cpu::findings(&read("/proc/cpuinfo"), cpu::guest_address_bits());
-    here.extend(kernel::findings(&layout));
+    let cpuinfo = read("/proc/cpuinfo");
+    let mut here = cpu::findings(&cpuinfo, cpu::guest_address_bits());
+    here.extend(kernel::findings(&layout, cpu::is_amd(&cpuinfo)));
     print(&here);
     println!("To run them in the emulated machine instead:");
     let emulated = machine::findings(&layout);

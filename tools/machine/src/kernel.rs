@@ -31,9 +31,9 @@ pub enum Series {
     V6_1,
     /// The kernel of Debian 12's backports.
     V6_12,
-    /// The kernel of Debian 13's backports.
+    /// Once the kernel of Debian 13's backports, as long as the mirror has it.
     V7_2,
-    /// The newest kernel of all.
+    /// The kernel that Debian 13's backports have now.
     Newest,
 }
 

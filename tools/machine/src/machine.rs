@@ -252,8 +252,8 @@ impl Machine {
         Ok(self.log)
     }
 
-    /// The same, and returns what was traced (Cpus::Counting): nothing, if the
-    /// machine never reached the beginning of the trace.
+    /// The same, and returns what was traced (Cpus::Counting). If the machine never reached the
+    /// beginning of the trace, that is nothing in Bochs, and in QEMU the tracer has failed.
     ///
     /// # Errors
     ///

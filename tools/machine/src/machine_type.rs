@@ -90,7 +90,7 @@ pub static SVM: MachineType = MachineType {
     start: qemu::start,
 };
 
-/// Intel VT-x, by Bochs, which emulates some 60 million instructions a second. The
+/// Intel VT-x, by Bochs, which emulates some 50 million instructions a second. The
 /// CPU model has the microarchitecture of the Dune paper.
 pub static VMX: MachineType = MachineType {
     name: "vmx",

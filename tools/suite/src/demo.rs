@@ -28,8 +28,8 @@ struct Stats {
     exits: u64,
     syscalls_fast: u64,
     syscalls_slow: u64,
-    /// Calls that the runtime makes for the program in user mode: fork, execve,
-    /// signals.
+    /// Hypercalls with a number from DUNE_HOSTCALL on, which are the runtime's: privileged calls
+    /// (fork, execve, exit), and what no system call can do, such as a probe of an address.
     hostcalls: u64,
     faults: u64,
 }

@@ -7,9 +7,11 @@ use std::os::unix::fs::FileExt;
 
 use super::Finding;
 
-/// The address bits that AMD needs, where a guest-physical address is the process's: 47
-/// (docs/architecture.md, Memory).
-const NEEDED_BITS: u32 = 47;
+/// The address bits that the sandbox needs on AMD, where a guest-physical address is the process's.
+/// Private memory lies above all of these: from 2^47 on, or from 2^48 if the kernel's page tables
+/// have five levels (docs/architecture.md, Memory).
+const NEEDED_BITS: u32 = 48;
+const NEEDED_BITS_5_LEVELS: u32 = 49;
 
 /// The MSRs in which the firmware forbids virtualization: VM_CR (APM 15.30.1)
 /// and IA32_FEATURE_CONTROL (SDM 24.7).
@@ -38,6 +40,15 @@ impl<'a> Cpu<'a> {
     fn has(&self, flag: &str) -> bool {
         self.has_in("flags", flag)
     }
+
+    fn is_amd(&self) -> bool {
+        matches!(self.field("vendor_id"), Some("AuthenticAMD" | "HygonGenuine"))
+    }
+}
+
+/// Whether the processor has AMD's virtualization, if it has any.
+pub fn is_amd(cpuinfo: &str) -> bool {
+    Cpu { text: cpuinfo }.is_amd()
 }
 
 /// The width of a guest-physical address. /proc/cpuinfo shows less where memory
@@ -62,7 +73,7 @@ fn guest_bits(eax: u32) -> u32 {
 pub fn findings(cpuinfo: &str, bits: u32) -> Vec<Finding> {
     let cpu = Cpu { text: cpuinfo };
     let model = cpu.field("model name").unwrap_or("unknown");
-    let amd = matches!(cpu.field("vendor_id"), Some("AuthenticAMD" | "HygonGenuine"));
+    let amd = cpu.is_amd();
     if amd && cpu.has("svm") {
         let mut findings = vec![Finding::good("processor", format!("{model}, with AMD-V (SVM)"))];
         findings.extend(read_msr(VM_CR).map(vm_cr));
@@ -90,20 +101,29 @@ pub fn findings(cpuinfo: &str, bits: u32) -> Vec<Finding> {
 }
 
 fn svm(cpu: &Cpu, bits: u32) -> Vec<Finding> {
-    vec![
+    // The kernel shows the flag only if its page tables have five levels.
+    let wanted = if cpu.has("la57") { NEEDED_BITS_5_LEVELS } else { NEEDED_BITS };
+    let mut findings = vec![
         needed(cpu.has("npt"), "nested paging", "flag npt"),
-        if bits >= NEEDED_BITS {
+        if bits >= wanted {
             Finding::good("addresses", format!("{bits} bits guest-physical"))
         } else {
             Finding::lacking(
                 "addresses",
                 format!(
-                    "{bits} bits guest-physical, of {NEEDED_BITS}; in QEMU, add phys-bits=48 to \
+                    "{bits} bits guest-physical, of {wanted}; in QEMU, add phys-bits={wanted} to \
                      -cpu"
                 ),
             )
         },
-    ]
+    ];
+    if cpu.has_in("bugs", "tlb_mmatch") {
+        findings.push(Finding::lacking(
+            "erratum 383",
+            "AMD family 10h, on which a guest could stop the computer: dune.ko does not load",
+        ));
+    }
+    findings
 }
 
 fn vmx(cpu: &Cpu, bits: u32) -> Vec<Finding> {
@@ -199,6 +219,22 @@ mod tests {
     fn narrow_addresses_are_found() {
         let text = "vendor_id\t: AuthenticAMD\nflags\t\t: svm npt pdpe1gb\n";
         assert_eq!(lacking(text, 40), ["addresses"]);
+        assert_eq!(lacking(text, 47), ["addresses"]);
+        assert!(lacking(text, 48).is_empty());
+    }
+
+    #[test]
+    fn five_levels_need_one_more_address_bit() {
+        let text = "vendor_id\t: AuthenticAMD\nflags\t\t: svm npt la57\n";
+        assert_eq!(lacking(text, 48), ["addresses"]);
+        assert!(lacking(text, 49).is_empty());
+    }
+
+    #[test]
+    fn erratum_383_is_found() {
+        let of = |bugs| format!("vendor_id : AuthenticAMD\nflags : svm npt\nbugs : {bugs}\n");
+        assert_eq!(lacking(&of("tlb_mmatch fxsave_leak"), 48), ["erratum 383"]);
+        assert!(lacking(&of("fxsave_leak"), 48).is_empty());
     }
 
     /// An EPYC with SME: the kernel shows 43 bits physical.

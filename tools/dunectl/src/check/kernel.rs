@@ -10,12 +10,13 @@ use nix::unistd::{Gid, Group};
 use super::{read, Finding};
 use crate::run::{open_device, DEVICE};
 
-/// The findings on the running kernel and the modules.
-pub fn findings(layout: &Layout) -> Vec<Finding> {
+/// The findings on the running kernel and the modules. What they need differs a little by vendor.
+pub fn findings(layout: &Layout, amd: bool) -> Vec<Finding> {
     let release = read("/proc/sys/kernel/osrelease").trim().to_owned();
     let is_loaded = |name: &str| Path::new("/sys/module").join(name).exists();
     let loaded = MODULES.iter().all(|name| is_loaded(name));
-    let mut findings = vec![version(&release), lockdown(), secure_boot(), kvm(), kprobes()];
+    let mut findings =
+        vec![version(&release), lockdown(), secure_boot(), kvm(), kprobes(has_kprobes(), amd)];
     if !loaded {
         findings.push(headers(&release));
     }
@@ -86,13 +87,22 @@ fn kvm() -> Finding {
     }
 }
 
-/// The fast path of system calls looks a symbol up by a kprobe.
-fn kprobes() -> Finding {
-    if Path::new("/sys/kernel/debug/kprobes").exists() || has_symbol("register_kprobe") {
-        Finding::good("kprobes", "yes: system calls take the fast path")
-    } else {
-        Finding::note("kprobes", "none: system calls take the slow path")
+/// The module looks functions of the kernel up by a kprobe: the dispatcher of system calls, without
+/// which they take the slow path, and on Intel the function that changes CR4, without which the
+/// module does not load.
+fn kprobes(has: bool, amd: bool) -> Finding {
+    match (has, amd) {
+        (true, _) => Finding::good("kprobes", "yes: system calls take the fast path"),
+        (false, true) => Finding::note("kprobes", "none: system calls take the slow path"),
+        (false, false) => Finding::lacking(
+            "kprobes",
+            "none: on Intel dune.ko does not load; boot a kernel with CONFIG_KPROBES",
+        ),
     }
+}
+
+fn has_kprobes() -> bool {
+    Path::new("/sys/kernel/debug/kprobes").exists() || has_symbol("register_kprobe")
 }
 
 fn has_symbol(name: &str) -> bool {
@@ -185,5 +195,19 @@ fn runtime(layout: &Layout) -> Finding {
     match layout.runtime() {
         Ok(path) => Finding::good("runtime", path.display().to_string()),
         Err(e) => Finding::lacking("runtime", e.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::check::Level;
+
+    #[test]
+    fn only_intel_cannot_do_without_kprobes() {
+        assert_eq!(kprobes(true, true).level, Level::Good);
+        assert_eq!(kprobes(true, false).level, Level::Good);
+        assert_eq!(kprobes(false, true).level, Level::Note);
+        assert_eq!(kprobes(false, false).level, Level::Lacking);
     }
 }

@@ -22,7 +22,8 @@ An instruction that switches worlds counts as one, so exits have a column of the
 This page, its plot and the table of figures in the README are written by `make bench`, which
 succeeds when it has measured. `make bench-check` fails if a figure misses its target, unless the
 miss is accepted: the column *met* then has \"no (accepted)\", and the figure has to keep to the
-bound that is listed below the table.
+bound that is listed below the table. A bold **no** is a miss that is not accepted. A plain \"no\" is
+a miss of a target in parentheses, which does not count.
 `build/bin/dune-suite bench 6.1 --machine vmx` measures one part anew, and
 `build/bin/dune-suite bench-page` writes the page from the figures in `build/bench.json`.
 

@@ -18,8 +18,8 @@ use super::{means, Entry, Mode, Selection, Short, Table, Test, DEFAULT, FILE};
 /// The variables that only the suite sets (context.rs).
 const SUITE_VARIABLES: [&str; 2] = ["DUNE_BUILD", "TEST_TIME_FACTOR"];
 
-/// The set of all tests, except those that run only where they are named.
-const ALL: &str = "all";
+/// The name of the set of all tests, except those that run only where they are named.
+const USUAL: &str = "usual";
 
 /// The file as it is written.
 #[derive(Deserialize)]
@@ -228,7 +228,7 @@ impl<'a> Sets<'a> {
         written: &'a BTreeMap<Spanned<String>, Vec<Spanned<String>>>,
     ) -> Result<Self> {
         for (name, tests) in written {
-            if name.as_ref() == ALL || name.as_ref().contains('/') {
+            if name.as_ref() == USUAL || name.as_ref().contains('/') {
                 let message = format!("a set cannot be named \"{}\"", name.as_ref());
                 return Err(source.wrong(name.span(), message));
             }
@@ -257,12 +257,12 @@ impl<'a> Sets<'a> {
         };
         for entry in entries {
             match entry.as_ref().as_str() {
-                ALL => return Ok(Selection::Usual),
+                USUAL => return Ok(Selection::Usual),
                 name if name.contains('/') => add(entry),
                 name => match self.0.get(name) {
                     Some(tests) => tests.iter().for_each(&mut add),
                     None => {
-                        let known: Vec<_> = self.0.keys().copied().chain([ALL]).collect();
+                        let known: Vec<_> = self.0.keys().copied().chain([USUAL]).collect();
                         let message = format!("there is no set \"{name}\"; there are: ");
                         return Err(source.wrong(entry.span(), message + &known.join(", ")));
                     }
@@ -296,7 +296,7 @@ name = "default"
 machines = ["svm", "vmx"]
 cpus = 2
 proof = "true"
-tests = ["all"]
+tests = ["usual"]
 short_tests = ["few"]
 full_kernels = ["6.1"]
 vmx_kernels = ["6.1"]
@@ -321,7 +321,7 @@ short_kernels = ["6.12"]
         let line = |from, to| mistake(from, to).split(' ').next().map(str::to_owned).unwrap();
         assert_eq!(
             mistake("[\"few\"]", "[\"fwe\"]"),
-            "tests/suite.toml:21: there is no set \"fwe\"; there are: few, all"
+            "tests/suite.toml:21: there is no set \"fwe\"; there are: few, usual"
         );
         assert_eq!(line("only_named", "only_nmaed"), "tests/suite.toml:14:");
         assert_eq!(line("since = \"6.12\"", "since = \"6.2\""), "tests/suite.toml:27:");

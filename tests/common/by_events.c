@@ -3,7 +3,7 @@
 #define _GNU_SOURCE
 #include "by_events.h"
 #include "child.h"
-#include "private.h"
+#include "private_show.h"
 #include "rseq.h"
 #include "tap.h"
 #include "x86.h"

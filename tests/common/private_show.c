@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-/* Private memory in a guest's page table: see private.h. bench/ uses this function, too. */
-#include "private.h"
+/* Private memory in a guest's page table: see private_show.h. */
+#include "private_show.h"
 #include "tap.h"
 #include "x86.h"
 
