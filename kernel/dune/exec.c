@@ -58,7 +58,8 @@ static unsigned long stack_top(void)
 }
 
 /*
- * Gives the new memory what does not depend on the file, as the kernel's own format for ELF does.
+ * Gives the new memory what does not depend on the file, as the kernel's own format for ELF does,
+ * and gives up the locks that begin_new_exec() has taken, also if it fails.
  * @old: flags of the task, and @binfmt, from before. Core dumps are made by that format.
  */
 static int make_memory(struct linux_binprm *bprm, unsigned long old, struct linux_binfmt *binfmt)
@@ -159,14 +160,21 @@ static bool has_gained(const struct subject *old)
 	return memcmp(&id, &old->id, sizeof(id));
 }
 
-/* Passes the kernel's point of no return. */
+/*
+ * Passes the kernel's point of no return, after which the process has new memory. begin_new_exec()
+ * takes locks of the process that make_memory() gives up, so nothing comes between them.
+ */
 static int begin(struct linux_binprm *bprm)
 {
+	struct linux_binfmt *binfmt = current->mm->binfmt;
 	struct subject old = { .cred = get_current_cred() };
+	unsigned long flags = current->flags;
 	int err;
 
 	lsm_current_id(&old.id);
 	err = begin_new_exec(bprm);
+	if (!err)
+		err = make_memory(bprm, flags, binfmt);
 	if (!err && has_gained(&old))
 		err = -EPERM;
 	put_cred(old.cred);
@@ -181,8 +189,6 @@ static int begin(struct linux_binprm *bprm)
 static int become(struct linux_binprm *bprm, struct file *old, unsigned long stub)
 {
 	unsigned long fd = task_pt_regs(current)->bx, size = task_pt_regs(current)->r9, at;
-	struct linux_binfmt *binfmt = current->mm->binfmt;
-	unsigned long flags = current->flags;
 	struct file *file;
 	int err;
 
@@ -192,8 +198,6 @@ static int become(struct linux_binprm *bprm, struct file *old, unsigned long stu
 	if (IS_ERR(file))
 		return PTR_ERR(file);
 	err = begin(bprm);
-	if (!err)
-		err = make_memory(bprm, flags, binfmt);
 	if (!err)
 		err = bear(file);
 	if (err)
@@ -243,7 +247,10 @@ static int load(struct linux_binprm *bprm)
 		return -ENOEXEC;
 	if (stub < 0)
 		return stub;
-	return is_own_program(bprm->file) ? load_own(bprm, stub) : -EPERM;
+	/* The kernel opens files for an interpreter that the process itself must not open. */
+	if (bprm->interp != bprm->filename || !is_own_program(bprm->file))
+		return -EPERM;
+	return load_own(bprm, stub);
 }
 
 static struct linux_binfmt format = { .module = THIS_MODULE, .load_binary = load };

@@ -4,8 +4,8 @@
  * begin in the guest with the private memory and the registers that <linux/dune.h> describes; when
  * it has something else in its memory; when another file is executed, or wrong arguments are
  * accepted; when a child, or a process with a signal, cannot do the same; when a process that
- * cannot begin is not killed, or leaves something; and when a process gets the rights of the file
- * that it says it executes.
+ * cannot begin is not killed, or leaves something, or a lock held; and when a process gets the
+ * rights of the file that it says it executes, or what the kernel opens for an interpreter.
  */
 #define _GNU_SOURCE
 #include "by_fork.h"
@@ -13,6 +13,7 @@
 #include "klog.h"
 #include "maps.h"
 #include "modules.h"
+#include "proc.h"
 #include "private.h"
 #include "tap.h"
 #include "timing.h"
@@ -26,6 +27,7 @@
 #include <signal.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
@@ -197,6 +199,8 @@ static void start_with_signal(void *fn)
 /* ---- a process that says it executes another file */
 
 #define PRIVILEGED_FILE	"/tmp/dune-stub-exec"
+#define MATCHED_FILE	"/tmp/dune-stub-exec-matched"
+#define MISC		"/proc/sys/fs/binfmt_misc"
 #define USER		1000
 
 /* Replaces the mappings of this program by anonymous memory with the same contents. */
@@ -319,15 +323,36 @@ static u64 close_vcpu(void *arg)
 
 /* ---- the cases */
 
+/* Reads what needs the locks that an execve takes. */
+static void read_about(void *pid)
+{
+	static const char *const names[] = { "stat", "io", "syscall", "maps" };
+	char path[64], text[4096];
+
+	for (unsigned int i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		snprintf(path, sizeof(path), "/proc/%d/%s", *(int *)pid, names[i]);
+		file_read(path, text, sizeof(text));
+	}
+}
+
 static struct outcome run(void (*begin)(void *fn), u64 (*fn)(void *arg), char *strings)
 {
 	struct outcome o;
-	int ends[2];
+	siginfo_t end;
+	int ends[2], pid;
 
 	if (pipe(ends))
 		bail("pipe: %s", strerror(errno));
 	to_parent = ends[1];
-	o = in_child(begin, (void *)fn, 30);
+	pid = checked_fork();
+	if (!pid) {
+		begin((void *)fn);
+		_exit(1);
+	}
+	waitid(P_PID, pid, &end, WEXITED | WNOWAIT);
+	o = in_child(read_about, &pid, 10);
+	ok(outcome_is(o, 0), "a process that has ended holds no lock (%s)", outcome_text(o));
+	o = wait_child(pid, 30);
 	close(ends[1]);
 	memset(strings, 0, 12);
 	if (read(ends[0], strings, 12) < 0)
@@ -361,6 +386,15 @@ static u64 become_file(void *arg)
 	return 10 - execute(own_file, ROOM);
 }
 
+static u64 become_matched(void *arg)
+{
+	static char *argv[] = { "one", NULL }, *envp[] = { NULL };
+
+	keep_vcpu();
+	return 10 - hypercall(DUNE_HOSTCALL | SYS_execveat, AT_FDCWD, (long)MATCHED_FILE,
+			      (long)argv, (long)envp, 0, ROOM);
+}
+
 /*
  * A process of a user who executes a file of root's: with @mode, the owner and group @id, and, if
  * @capable, a capability.
@@ -386,6 +420,35 @@ static void gets_rights(const char *name, int signal, mode_t mode, int id, bool 
 	unlink(PRIVILEGED_FILE);
 }
 
+/*
+ * The process says that it executes the interpreter of a handler (binfmt_misc) for which the kernel
+ * opens files (flag O). binfmt_misc is asked first if it is loaded after this module.
+ */
+static void is_no_interpreter(void)
+{
+	static const char handler[] = ":dune-test:M::\\x01dune::" PRIVILEGED_FILE ":O",
+		refused[] = "a user does not become an interpreter";
+	int fd = open(MATCHED_FILE, O_CREAT | O_TRUNC | O_RDWR, 0700);
+	char strings[12];
+	struct outcome o;
+
+	if (fd < 0 || write(fd, "\1dune", 5) != 5 || fchmod(fd, 0711))
+		bail("%s: %s", MATCHED_FILE, strerror(errno));
+	close(fd);
+	if (system("modprobe binfmt_misc; mountpoint -q " MISC
+		   " || mount -t binfmt_misc none " MISC) ||
+	    file_write(MISC "/register", handler)) {
+		skip("no binfmt_misc", refused);
+		return;
+	}
+	close(open(PRIVILEGED_FILE, O_CREAT | O_RDWR, 0755));
+	o = run(start_as_user, become_matched, strings);
+	ok(o.code == 10 + EPERM, "%s (%s)", refused, outcome_text(o));
+	file_write(MISC "/dune-test", "-1");
+	unlink(PRIVILEGED_FILE);
+	unlink(MATCHED_FILE);
+}
+
 int main(void)
 {
 	struct klog log;
@@ -406,6 +469,7 @@ int main(void)
 	gets_rights("or set-gid", SIGSEGV, 02755, 0, false);
 	gets_rights("or has a capability", SIGSEGV, 0755, 0, true);
 	gets_rights("but not if it is set-uid for himself", 0, 04755, USER, false);
+	is_no_interpreter();
 	klog_end(&log);
 	return done();
 }
