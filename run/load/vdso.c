@@ -57,7 +57,7 @@ static u64 mapped_bytes(u64 vdso)
 /*
  * The vDSO's getcpu reads the limit of a segment that Linux keeps in its own
  * descriptor table (arch/x86/include/asm/segment.h, vdso_read_cpunode). The guest has a
- * table of its own, with a copy that may be out of date (libdune's dune_gdt_set_cpu()):
+ * table of its own, with a copy that may be out of date (libdune's dune_gdt_set_limit()):
  * replace getcpu by a system call. The time functions read the TSC and need no change.
  *
  * Returns false if the program must not use the vDSO: getcpu could not be replaced, or
