@@ -61,7 +61,6 @@
 #define SEGV_MAPERR	1
 #define SEGV_ACCERR	2
 #define BUS_ADRALN	1
-#define TRAP_BRKPT	1
 #define TRAP_TRACE	2
 
 /* Results of calls that a signal interrupted. Programs see them only in dune_run.restart. */

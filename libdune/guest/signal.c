@@ -223,14 +223,14 @@ long dune_sys_sigaction(struct dune_tf *tf)
 /* Carries out rt_sigreturn(), whose result is the frame itself. */
 long dune_sys_sigreturn(struct dune_tf *tf)
 {
-	struct dune_sigreturn sr;
+	struct kucontext uc;
 	long err;
 
-	if (dune_sigframe_read(tf, &sr))
+	if (dune_sigframe_read(tf, &uc))
 		goto bad;
-	sr.uc.sigmask &= ~UNBLOCKABLE;
+	uc.sigmask &= ~UNBLOCKABLE;
 	/* A signal that is queued has to be handled before this mask is set. */
-	err = dune_services->forward_mask(sr.uc.sigmask);
+	err = dune_services->forward_mask(uc.sigmask);
 	if (err == DUNE_AGAIN && dune_is_again()) {
 		tf->rip -= DUNE_SYSCALL_LENGTH;
 		return 0;
@@ -240,7 +240,7 @@ long dune_sys_sigreturn(struct dune_tf *tf)
 	 * the ending handler's. settle() loads those, and then the frame's are loaded again.
 	 */
 	do {
-		if (dune_sigframe_restore(dune_self(), tf, &sr))
+		if (dune_sigframe_restore(dune_self(), tf, &uc))
 			goto bad;
 	} while (dune_services->settle(dune_self()));
 	return 0;
