@@ -169,16 +169,6 @@ static long new_cpu_call(struct dune_thread *t, long nr, const struct dune_regs 
 	return ret;
 }
 
-/* The actions of special.h. CALL, which is 0, is for all calls that it does not name. */
-enum action {
-	CALL, REFUSE, MASK_RDI, MASK_R8, MASK_R10, MASK_IN_R9, NEW_CPU, EXEC, EXIT
-};
-
-#define ACTION(arg, name, guest, host)	\
-	[__NR_##name] = (host),
-
-_Static_assert(EXIT < 256, "an action has no room in actions[]");
-
 static const u8 actions[SYSCALL_MAX] = {
 	SPECIAL_CALLS(ACTION, 0)
 	HOST_CALLS(ACTION, 0)

@@ -42,8 +42,8 @@ u64 dune_pt_generation(const dune_pte *root);
 void dune_tlb_is_clean(void);
 
 /* message.c */
-void dune_text_no_granule(struct dune_line *line, u64 va);
-void dune_text_no_pages(struct dune_line *line, u64 va);
+void dune_print_no_granule(u64 va);
+void dune_print_no_pages(u64 va);
 
 /* arena/core.c */
 int dune_pt_touch_core(dune_pte *root);
