@@ -66,7 +66,6 @@
 /* Results of calls that a signal interrupted. Programs see them only in dune_run.restart. */
 #define ERESTARTSYS		512
 #define ERESTARTNOINTR		513
-#define ERESTARTNOHAND		514
 #define ERESTART_RESTARTBLOCK	516
 
 #define CLONE_VM		0x00000100

@@ -33,7 +33,7 @@ enum action {
 
 _Static_assert(EXIT < 256, "an action has no room in a byte");
 
-/* An X of the tables below: a table of the actions by the number of the call has a byte for each. */
+/* The X for a table of the actions by the number of the call, which has a byte for each. */
 #define ACTION(arg, name, guest, host)	\
 	[__NR_##name] = (host),
 
