@@ -48,13 +48,17 @@
  *
  * A program in ring 0 cannot use GS, make threads (clone() with CLONE_THREAD
  * gives ENOSYS), or use I/O ports, control registers and debug registers.
+ *
  * Until the child of clone() with CLONE_VFORK and without CLONE_VM has executed a program or
- * ended, the library's locks are held. Any other thread then waits when it enters Dune mode,
- * calls dune_stats(), or needs or changes pages. In Dune mode a thread, or a child that shares
- * memory, also waits when it ends, makes a child, closes descriptors (also by close_range()),
- * calls dup2() or dup3(), or reads or changes signal actions that it shares. A thread that
- * waits in Dune mode runs no handler. If the child waits for one of them, both wait for ever. A
- * child of clone() with CLONE_FILES and without CLONE_VM shares descriptors with its
+ * ended, the library's locks are held. Meanwhile these wait:
+ *  - any other thread that enters Dune mode, calls dune_stats(), or needs or changes pages;
+ *  - in Dune mode, a thread, or a child that shares memory, that ends, makes a child, closes
+ *    descriptors (also by close_range()), calls dup2() or dup3(), or reads or changes signal
+ *    actions that it shares.
+ * A thread that waits in Dune mode runs no handler. If the child waits for one of them, both wait
+ * for ever.
+ *
+ * A child of clone() with CLONE_FILES and without CLONE_VM shares descriptors with its
  * parent, but neither knows the other's vCPU: one that closes descriptors which it has not
  * opened can end the other.
  *

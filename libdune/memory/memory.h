@@ -2,7 +2,8 @@
 /*
  * This header declares the functions that the files of this folder have for each other
  * and for the layers above: pages, page tables, guest-physical addresses, the TLB. Both
- * halves call them, unless a comment names one half.
+ * halves call them, unless a comment names one half. The C file describes those that have no
+ * comment here.
  */
 #ifndef LIBDUNE_MEMORY_H
 #define LIBDUNE_MEMORY_H
