@@ -8,7 +8,7 @@
  * All of the runtime is in private memory, at linear addresses where only ring 0 reaches it
  * (dune_runtime.h). The kernel starts a small native program, which puts it there (start/).
  *
- * The folders are layers, the lowest first:
+ * The folders are layers, the lowest first; start/, which needs base/ alone, is the native program.
  *
  *	base/	strings, messages, dune-run's own system calls, copies from and to the
  *		program's memory; super_range.h: the addresses that every check is about

@@ -3,7 +3,8 @@
  * The functions that the files of this folder share. All of it runs in ring 0, with interrupts off,
  * in a process without a host half (dune_runtime.h): the thread executes nothing in user mode but
  * the stub of the module (struct dune_stub in <linux/dune.h>). Interrupts are on only while ring 3
- * runs, and ring 0 makes no SYSCALL. services.c has the table of what guest/ calls here.
+ * runs, and ring 0 makes no SYSCALL. services.c has the table of what guest/ calls here. The C file
+ * describes each function.
  *
  * A signal comes in two steps. The module stores it in the run page, with the kernel's mask set to
  * all signals, and an interrupt waits for ring 3. Ring 0 reads it (dune_alone_collect()) when that

@@ -17,26 +17,20 @@ static void interrupt(void)
 	dune_alone_fatal("a signal for ring 0", 0, SIGABRT);
 }
 
-/* Prints what @text says of @va, and dies, if memory is mapped there. */
-static void unusable(u64 va, void (*text)(struct dune_line *line, u64 va))
-{
-	struct dune_line line = { .n = 0 };
-
-	if (!dune_alone_readable(dune_self(), va))
-		return;
-	text(&line, va);
-	dune_text_print(&line);
-	dune_alone_die(SIGBUS);
-}
-
 static void no_granule(u64 va)
 {
-	unusable(va, dune_text_no_granule);
+	if (!dune_alone_readable(dune_self(), va))
+		return;
+	dune_print_no_granule(va);
+	dune_alone_die(SIGBUS);
 }
 
 static void no_pages(u64 va)
 {
-	unusable(va, dune_text_no_pages);
+	if (!dune_alone_readable(dune_self(), va))
+		return;
+	dune_print_no_pages(va);
+	dune_alone_die(SIGBUS);
 }
 
 static void __noreturn bad_stack(void)

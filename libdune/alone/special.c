@@ -6,14 +6,6 @@
 #include "alone.h"
 #include "special.h"
 
-/* The actions of special.h. CALL, which is 0, is for all calls that it does not name. */
-enum action {
-	CALL, REFUSE, MASK_RDI, MASK_R8, MASK_R10, MASK_IN_R9, NEW_CPU
-};
-
-#define ACTION(arg, name, guest, host)	\
-	[__NR_##name] = (host),
-
 static const u8 actions[SYSCALL_MAX] = {
 	SPECIAL_CALLS(ACTION, 0)
 };

@@ -59,11 +59,6 @@ void dune_page_init(const struct dune_config *cfg)
 	arena->complete = 1;
 }
 
-unsigned long dune_arena_end(void)
-{
-	return arena->chunk[0].base + arena->chunk[0].size;
-}
-
 /* Returns the bytes that are given out now. */
 u64 dune_page_bytes(void)
 {
@@ -77,7 +72,7 @@ u64 dune_page_bytes(void)
 static long map(u64 at, u64 size, u64 fixed)
 {
 	return sys_any(__NR_mmap, at, size, PROT_READ | PROT_WRITE,
-			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | fixed, -1);
+		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | fixed, -1);
 }
 
 /*

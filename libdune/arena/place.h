@@ -21,7 +21,7 @@ static inline void *table_at(u64 gpa)
 	return (void *)to_va(gpa);
 }
 
-/* For dune_text_no_pages(): what has no page left, and what helps. */
+/* For dune_print_no_pages(): what has no page left, and what helps. */
 #define PAGES_OF	"the arena"
 #define PAGES_ADVICE	"split fewer large pages, or give dune_enter() a larger arena"
 

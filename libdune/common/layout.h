@@ -44,7 +44,6 @@
 #define T_AGAIN			140
 #define T_LEAVE_RSP		144
 #define T_RUN			312
-#define T_VCPU			328
 #define T_REGS			0x7b38
 
 /* struct dune_tf */

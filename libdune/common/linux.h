@@ -61,13 +61,11 @@
 #define SEGV_MAPERR	1
 #define SEGV_ACCERR	2
 #define BUS_ADRALN	1
-#define TRAP_BRKPT	1
 #define TRAP_TRACE	2
 
 /* Results of calls that a signal interrupted. Programs see them only in dune_run.restart. */
 #define ERESTARTSYS		512
 #define ERESTARTNOINTR		513
-#define ERESTARTNOHAND		514
 #define ERESTART_RESTARTBLOCK	516
 
 #define CLONE_VM		0x00000100

@@ -26,6 +26,17 @@
 #ifndef LIBDUNE_SPECIAL_H
 #define LIBDUNE_SPECIAL_H
 
+/* The actions. CALL, which is 0, is for all calls that a table does not name. */
+enum action {
+	CALL, REFUSE, MASK_RDI, MASK_R8, MASK_R10, MASK_IN_R9, NEW_CPU, EXEC, EXIT
+};
+
+_Static_assert(EXIT < 256, "an action has no room in a byte");
+
+/* The X for a table of the actions by the number of the call, which has a byte for each. */
+#define ACTION(arg, name, guest, host)	\
+	[__NR_##name] = (host),
+
 #define SPECIAL_CALLS(X, arg)						\
 	/* descriptors, of which those of vCPUs are hidden */		\
 	X(arg, close, dune_sys_fd, CALL)				\

@@ -140,7 +140,6 @@ CHECK_OFFSET(struct dune_thread, nsig, T_NSIG);
 CHECK_OFFSET(struct dune_thread, tss, T_TSS);
 CHECK_OFFSET(struct dune_thread, call_again, T_AGAIN);
 CHECK_OFFSET(struct dune_thread, run, T_RUN);
-CHECK_OFFSET(struct dune_thread, vcpu, T_VCPU);
 CHECK_OFFSET(struct dune_thread, tss.ist[0], T_IST1);
 CHECK_OFFSET(struct dune_thread, leave_rsp, T_LEAVE_RSP);
 CHECK_OFFSET(struct dune_thread, ist, IST_BOTTOM);

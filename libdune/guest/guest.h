@@ -48,15 +48,9 @@ long dune_sys_sigaction(struct dune_tf *tf);
 long dune_sys_sigreturn(struct dune_tf *tf);
 
 /* sigframe.c */
-struct dune_sigreturn {
-	struct kucontext uc;
-	u64 frame;		/* where it was found */
-};
-
 int dune_sigframe_push(struct dune_thread *t, struct dune_tf *tf, const struct dune_sigentry *e);
-int dune_sigframe_read(struct dune_tf *tf, struct dune_sigreturn *sr);
-int dune_sigframe_restore(struct dune_thread *t, struct dune_tf *tf,
-			  const struct dune_sigreturn *sr);
+int dune_sigframe_read(struct dune_tf *tf, struct kucontext *uc);
+int dune_sigframe_restore(struct dune_thread *t, struct dune_tf *tf, const struct kucontext *uc);
 
 /* user.c */
 long dune_get_user(const struct dune_tf *tf, void *to, u64 from, size_t n);

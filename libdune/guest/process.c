@@ -9,7 +9,10 @@
 #define CLONE_ARGS_SIZE_VER0	64
 #define CSIGNAL			0xffULL
 
-/* Returns 0 if [from, end) has only zeros, -E2BIG if not, or -EFAULT. */
+/*
+ * Returns 0 if [from, end) has only zeros, -E2BIG if not, or -EFAULT. (check_zeros() of
+ * run/base/user_memory.c does the same with a check of the range.)
+ */
 static long check_zeros(const char *from, const char *end)
 {
 	char part[64];

@@ -223,21 +223,18 @@ static bool user_segments(const struct kucontext *uc)
 }
 
 /*
- * Copies the frame that rt_sigreturn restores to @sr. Returns -EFAULT if no frame can be
+ * Copies what rt_sigreturn restores of the frame to @uc. Returns -EFAULT if no frame can be
  * read there, or if ring 3 would continue with other segments than its own or at an address
  * that is not a user address.
  */
-int dune_sigframe_read(struct dune_tf *tf, struct dune_sigreturn *sr)
+int dune_sigframe_read(struct dune_tf *tf, struct kucontext *uc)
 {
 	/* The handler's RET has popped the restorer's address. */
-	u64 uc = tf->rsp;
-
-	sr->frame = uc - 8;
-	if (dune_get_user(tf, &sr->uc, uc, sizeof(sr->uc)))
+	if (dune_get_user(tf, uc, tf->rsp, sizeof(*uc)))
 		return -EFAULT;
-	if (from_ring3(tf) && !user_segments(&sr->uc))
+	if (from_ring3(tf) && !user_segments(uc))
 		return -EFAULT;
-	if (((tf->cs | sr->uc.mc.cs) & 3) && sr->uc.mc.rip >= USER_END)
+	if (((tf->cs | uc->mc.cs) & 3) && uc->mc.rip >= USER_END)
 		return -EFAULT;
 	return 0;
 }
@@ -272,13 +269,12 @@ static long restore_fpu(const struct dune_tf *tf, u64 at)
 }
 
 /*
- * Loads @tf, the FPU and the alternate stack from @sr. Returns -EFAULT if the FPU's state
+ * Loads @tf, the FPU and the alternate stack from @uc. Returns -EFAULT if the FPU's state
  * cannot be read or is bad.
  */
-int dune_sigframe_restore(struct dune_thread *t, struct dune_tf *tf,
-			  const struct dune_sigreturn *sr)
+int dune_sigframe_restore(struct dune_thread *t, struct dune_tf *tf, const struct kucontext *uc)
 {
-	const struct ksigcontext *mc = &sr->uc.mc;
+	const struct ksigcontext *mc = &uc->mc;
 	long err = restore_fpu(tf, mc->fpstate);
 
 	if (err)
@@ -303,6 +299,6 @@ int dune_sigframe_restore(struct dune_thread *t, struct dune_tf *tf,
 	tf->rflags = (tf->rflags & ~(u64)RFLAGS_USER) | (mc->rflags & RFLAGS_USER) | RFLAGS_IF;
 	if (!from_ring3(tf) && (mc->cs & 3))
 		go_to_ring3(tf, mc);
-	dune_set_altstack(t, &sr->uc.stack, tf->rsp);
+	dune_set_altstack(t, &uc->stack, tf->rsp);
 	return 0;
 }

@@ -7,11 +7,13 @@
  * From the moment that a signal is queued until the last hypercall of
  * dune_signal_irq() the kernel blocks all handled signals, SIGSEGV and SIGBUS; without a
  * host half it blocks all signals. So the queue grows only by a fault of the guest and by
- * signals to which another thread has given a handler in the meantime. Each entry's
- * oldmask is the mask that is restored when its handler returns: that of the code, or of
- * the older entry's handler, which it interrupts. So it contains what the actions of all
- * older entries block. A fault can therefore be put first: what its action blocks is or'ed
- * into all later masks. If a frame is lost, dune_signal_irq() makes the masks after it anew.
+ * signals to which another thread has given a handler in the meantime.
+ *
+ * The invariant of the queue: each entry's oldmask contains all that the actions of the older
+ * entries block. For it is the mask that is restored when the entry's handler returns: that of the
+ * code, or of the older entry's handler, which it interrupts. Two things follow. If a fault is put
+ * first in the queue, what its action blocks is or'ed into all later masks. And if a frame is lost,
+ * dune_signal_irq() makes the masks after it anew.
  */
 #include "guest.h"
 
@@ -223,14 +225,14 @@ long dune_sys_sigaction(struct dune_tf *tf)
 /* Carries out rt_sigreturn(), whose result is the frame itself. */
 long dune_sys_sigreturn(struct dune_tf *tf)
 {
-	struct dune_sigreturn sr;
+	struct kucontext uc;
 	long err;
 
-	if (dune_sigframe_read(tf, &sr))
+	if (dune_sigframe_read(tf, &uc))
 		goto bad;
-	sr.uc.sigmask &= ~UNBLOCKABLE;
+	uc.sigmask &= ~UNBLOCKABLE;
 	/* A signal that is queued has to be handled before this mask is set. */
-	err = dune_services->forward_mask(sr.uc.sigmask);
+	err = dune_services->forward_mask(uc.sigmask);
 	if (err == DUNE_AGAIN && dune_is_again()) {
 		tf->rip -= DUNE_SYSCALL_LENGTH;
 		return 0;
@@ -240,7 +242,7 @@ long dune_sys_sigreturn(struct dune_tf *tf)
 	 * the ending handler's. settle() loads those, and then the frame's are loaded again.
 	 */
 	do {
-		if (dune_sigframe_restore(dune_self(), tf, &sr))
+		if (dune_sigframe_restore(dune_self(), tf, &uc))
 			goto bad;
 	} while (dune_services->settle(dune_self()));
 	return 0;

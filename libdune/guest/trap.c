@@ -57,7 +57,7 @@ int dune_trap_set(unsigned int vector, dune_trap_fn fn, unsigned int flags)
 		fn = dune_trap_default;
 	} else if (flags & DUNE_TRAP_FPU) {
 		dune_fpu_size();	/* CPUID now, not in the trap */
-		fpu_handlers[vector] = fn;
+		WRITE_ONCE(fpu_handlers[vector], fn);
 		fn = with_fpu;
 	}
 	__atomic_store_n(&dune_trap_table[vector], fn, __ATOMIC_RELEASE);
@@ -71,22 +71,22 @@ void dune_bad_stack(void)
 }
 
 /*
- * Returns whether only ring 0 may have something at @address: in the upper half, or in the
- * supervisor range. (In a runtime, ring 3 reaches the latter. The module's stub is there.)
+ * Returns whether a fault of ring 3 at @address has to look as if nothing were mapped there: in the
+ * upper half, and in the supervisor range.
  */
-static bool is_ring0s(u64 address)
+static bool looks_unmapped(u64 address)
 {
 	return address >= USER_TOP ||
 	       address - dune_process.super_base < dune_process.super_size;
 }
 
 /*
- * Ring 3 finds nothing mapped where ring 0 has something, and as on Linux the error code shows for
- * each address of the upper half that it is protected.
+ * Where ring 3 is to find nothing mapped, the error code shows, as Linux does for each address of
+ * the upper half, that the address is protected.
  */
 static int page_fault_code(struct dune_tf *tf, u64 address)
 {
-	if (from_ring3(tf) && is_ring0s(address)) {
+	if (from_ring3(tf) && looks_unmapped(address)) {
 		tf->error |= PF_PRESENT;
 		return SEGV_MAPERR;
 	}

@@ -218,7 +218,7 @@ int dune_enter(const struct dune_config *cfg)
 	struct dune_config defaults = { .size = sizeof(defaults) };
 	u32 *entering = &dune_process.entering;
 	struct dune_thread *t = NULL;
-	bool mask;
+	bool ring3_signals;
 	int err;
 
 	/* Written before anything in this page is read: one page fault. */
@@ -243,10 +243,10 @@ int dune_enter(const struct dune_config *cfg)
 	if (err)
 		return err;
 	/* Read here: on Intel the guest's first access to this page is a nested fault. */
-	mask = dune_process.flags & DUNE_ENTER_RING3_SIGNALS;
+	ring3_signals = dune_process.flags & DUNE_ENTER_RING3_SIGNALS;
 	dune_host_switch(t, t->run);
 	/* Handlers wait until ring 3 runs. */
-	if (mask)
+	if (ring3_signals)
 		dune_irq_save();
 	return 0;
 }

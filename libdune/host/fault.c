@@ -69,31 +69,25 @@ static void count_repeats(struct dune_thread *t)
 		dune_host_fatal(t, "a page fault that does not end", 0, SIGSEGV);
 }
 
-/* Prints what @text says of @va, and dies, if memory is mapped there. */
-static void unusable(struct dune_thread *t, u64 va, void (*text)(struct dune_line *line, u64 va))
-{
-	struct dune_line line = { .n = 0 };
-
-	if (!dune_host_readable(t, (const void *)va, 1))
-		return;
-	text(&line, va);
-	dune_text_print(&line);
-	dune_host_die(SIGBUS);
-}
-
 /*
  * Prints that no granule is left for the gigabyte around @va, and dies, if @va is mapped.
  * Where no memory is mapped, the guest gets the same page fault as on any processor.
  */
 void dune_host_no_granule(struct dune_thread *t, u64 va)
 {
-	unusable(t, va, dune_text_no_granule);
+	if (!dune_host_readable(t, (const void *)va, 1))
+		return;
+	dune_print_no_granule(va);
+	dune_host_die(SIGBUS);
 }
 
 /* Prints that the arena has no page left for a page table, and dies, if @va is mapped. */
 void dune_host_no_pages(struct dune_thread *t, u64 va)
 {
-	unusable(t, va, dune_text_no_pages);
+	if (!dune_host_readable(t, (const void *)va, 1))
+		return;
+	dune_print_no_pages(va);
+	dune_host_die(SIGBUS);
 }
 
 /* Tells the kernel of a granule that it does not know. One that is not assigned is fatal. */

@@ -48,7 +48,6 @@ extern const char dune_host_probe_fail[];
 
 /* loop.c; the first is called by entry.S */
 void dune_host_enter(struct dune_thread *t) __noreturn;
-bool dune_can_interrupt(const struct dune_regs *r);
 void dune_host_loop(struct dune_thread *t) __noreturn;
 void dune_host_fatal(struct dune_thread *t, const char *what, long err, int sig)
 	__noreturn;

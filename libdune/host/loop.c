@@ -68,7 +68,7 @@ static bool at_forward(const struct dune_regs *r)
  * else if this hypercall ended now. SYSCALL cleared IF: the flags that count are
  * those to which its entry returns.
  */
-bool dune_can_interrupt(const struct dune_regs *r)
+static bool can_interrupt(const struct dune_regs *r)
 {
 	if (at_lstar(r))
 		return r->r11 & RFLAGS_IF;
@@ -91,7 +91,8 @@ static void again(struct dune_thread *t, struct dune_regs *r)
 
 /*
  * The kernel interrupted a call for a signal, and a handler of the program waits.
- * Returns whether the call is restarted after the handler (signal(7)).
+ * Returns whether the call is restarted after the handler (signal(7)). With ERESTARTNOHAND and
+ * ERESTART_RESTARTBLOCK it is not.
  */
 static bool restarts(const struct dune_thread *t, u32 restart)
 {
@@ -105,7 +106,7 @@ static bool restarts(const struct dune_thread *t, u32 restart)
  */
 static long guest_call(struct dune_thread *t, long nr, const struct dune_regs *r)
 {
-	if (!dune_can_interrupt(r))
+	if (!can_interrupt(r))
 		return sys6(nr, r->rdi, r->rsi, r->rdx, r->r10, r->r8, r->r9);
 	return dune_host_syscall(t, nr, r->rdi, r->rsi, r->rdx, r->r10, r->r8, r->r9);
 }
@@ -156,7 +157,7 @@ static long exit_call(struct dune_thread *t, long nr, const struct dune_regs *r)
 		return guest_call(t, nr, r);
 	sys4(__NR_rt_sigprocmask, SIG_SETMASK, (long)&all, 0, SIGSET_SIZE);
 	/* The guest half sets the mask when it has taken the queued signals. */
-	if (READ_ONCE(t->nsig) && dune_can_interrupt(r))
+	if (READ_ONCE(t->nsig) && can_interrupt(r))
 		return DUNE_AGAIN;
 	dune_thread_exit(t, r->rdi);
 }
@@ -168,16 +169,6 @@ static long new_cpu_call(struct dune_thread *t, long nr, const struct dune_regs 
 	dune_gdt_set_limit(t, dune_gdt_cpu());
 	return ret;
 }
-
-/* The actions of special.h. CALL, which is 0, is for all calls that it does not name. */
-enum action {
-	CALL, REFUSE, MASK_RDI, MASK_R8, MASK_R10, MASK_IN_R9, NEW_CPU, EXEC, EXIT
-};
-
-#define ACTION(arg, name, guest, host)	\
-	[__NR_##name] = (host),
-
-_Static_assert(EXIT < 256, "an action has no room in actions[]");
 
 static const u8 actions[SYSCALL_MAX] = {
 	SPECIAL_CALLS(ACTION, 0)
@@ -226,7 +217,7 @@ static void do_syscall(struct dune_thread *t, u32 restart)
 			r->rax = -EINTR;
 			return;
 		}
-		if (dune_can_interrupt(r)) {
+		if (can_interrupt(r)) {
 			again(t, r);
 			return;
 		}

@@ -48,13 +48,17 @@
  *
  * A program in ring 0 cannot use GS, make threads (clone() with CLONE_THREAD
  * gives ENOSYS), or use I/O ports, control registers and debug registers.
+ *
  * Until the child of clone() with CLONE_VFORK and without CLONE_VM has executed a program or
- * ended, the library's locks are held. Any other thread then waits when it enters Dune mode,
- * calls dune_stats(), or needs or changes pages. In Dune mode a thread, or a child that shares
- * memory, also waits when it ends, makes a child, closes descriptors (also by close_range()),
- * calls dup2() or dup3(), or reads or changes signal actions that it shares. A thread that
- * waits in Dune mode runs no handler. If the child waits for one of them, both wait for ever. A
- * child of clone() with CLONE_FILES and without CLONE_VM shares descriptors with its
+ * ended, the library's locks are held. Meanwhile these wait:
+ *  - any other thread that enters Dune mode, calls dune_stats(), or needs or changes pages;
+ *  - in Dune mode, a thread, or a child that shares memory, that ends, makes a child, closes
+ *    descriptors (also by close_range()), calls dup2() or dup3(), or reads or changes signal
+ *    actions that it shares.
+ * A thread that waits in Dune mode runs no handler. If the child waits for one of them, both wait
+ * for ever.
+ *
+ * A child of clone() with CLONE_FILES and without CLONE_VM shares descriptors with its
  * parent, but neither knows the other's vCPU: one that closes descriptors which it has not
  * opened can end the other.
  *
@@ -217,8 +221,8 @@ typedef void (*dune_trap_fn)(struct dune_tf *tf);
  * nothing is saved, and the handler and everything that it calls must be
  * compiled with -mgeneral-regs-only.
  *
- * The cost of a page fault whose handler only returns, in instructions: 65 for a
- * write to a page without DUNE_PTE_W, 205 if DUNE_PTE_P is clear (the library
+ * The cost of a page fault whose handler only returns, in instructions: 63 on AMD and 64 on Intel
+ * for a write to a page without DUNE_PTE_W, 205 if DUNE_PTE_P is clear (the library
  * first looks whether the address was merely not used before); with this flag,
  * 140 more. So clear W rather than P if the event allows it.
  */

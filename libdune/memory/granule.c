@@ -170,23 +170,23 @@ static void describe(u32 n, struct dune_granule *g)
 	};
 }
 
-/* Tells the kernel of granule @n, in the host half. Returns 0 or an error. */
-static long tell(int vcpu, u32 n)
+/* Tells the kernel of a granule, in the host half. Returns 0 or an error. */
+static long tell(int vcpu, const struct dune_granule *g)
 {
-	struct dune_granule g;
-
-	describe(n, &g);
-	return sys3(__NR_ioctl, vcpu, DUNE_MAP_GRANULE, (long)&g);
+	return sys3(__NR_ioctl, vcpu, DUNE_MAP_GRANULE, (long)g);
 }
 
 /* Tells the kernel of all granules, for a new vCPU, in the host half. Returns 0 or an error. */
 long dune_granule_tell_all(int vcpu)
 {
 	u32 n, used = __atomic_load_n(&dune_process.granules_used, __ATOMIC_ACQUIRE);
+	struct dune_granule g;
 	long err = 0;
 
-	for (n = 1; n < used && !err; n++)
-		err = tell(vcpu, n);
+	for (n = 1; n < used && !err; n++) {
+		describe(n, &g);
+		err = tell(vcpu, &g);
+	}
 	return err;
 }
 
@@ -211,11 +211,10 @@ long dune_granule_describe(u64 gpa, struct dune_granule *g)
  */
 long dune_granule_tell(int vcpu, u64 gpa)
 {
-	u64 n = gpa >> GB_SHIFT;
+	struct dune_granule g;
+	long err = dune_granule_describe(gpa, &g);
 
-	if (!n || n >= __atomic_load_n(&dune_process.granules_used, __ATOMIC_ACQUIRE))
-		return -ENOENT;
-	return tell(vcpu, n);
+	return err ?: tell(vcpu, &g);
 }
 
 /*

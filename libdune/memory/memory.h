@@ -2,7 +2,8 @@
 /*
  * This header declares the functions that the files of this folder have for each other
  * and for the layers above: pages, page tables, guest-physical addresses, the TLB. Both
- * halves call them, unless a comment names one half.
+ * halves call them, unless a comment names one half. The C file describes those that have no
+ * comment here.
  */
 #ifndef LIBDUNE_MEMORY_H
 #define LIBDUNE_MEMORY_H
@@ -42,8 +43,8 @@ u64 dune_pt_generation(const dune_pte *root);
 void dune_tlb_is_clean(void);
 
 /* message.c */
-void dune_text_no_granule(struct dune_line *line, u64 va);
-void dune_text_no_pages(struct dune_line *line, u64 va);
+void dune_print_no_granule(u64 va);
+void dune_print_no_pages(u64 va);
 
 /* arena/core.c */
 int dune_pt_touch_core(dune_pte *root);

@@ -43,7 +43,10 @@ static void *take_piece(void)
 	return p;
 }
 
-/* Takes @count pages that were never given out, or NULL. LOCK_ARENA is held. */
+/*
+ * Takes @count pages that were never given out, or NULL. LOCK_ARENA is held. Pages that are spare,
+ * but too few, are lost: this does not happen, since a runtime takes single pages only.
+ */
 static void *take_new(u64 count)
 {
 	long at;

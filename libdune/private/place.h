@@ -21,7 +21,7 @@
 #define IMAGE_BASE	(PRIVATE_BASE + GB)
 #define SCRATCH_AT	(IMAGE_BASE + 0x180000)
 
-/* For dune_text_no_pages(): what has no page left, and what helps. */
+/* For dune_print_no_pages(): what has no page left, and what helps. */
 #define PAGES_OF	"private memory"
 #define PAGES_ADVICE	"raise the limit of the memory cgroup"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
  * Copies for the kernel, which cannot read the runtime's own memory. <dune_copies.h> describes what
- * belongs into the window and what into the scratch.
+ * belongs in the window and what in the scratch.
  */
 #ifndef DUNE_RUN_COPIES_H
 #define DUNE_RUN_COPIES_H

@@ -7,11 +7,12 @@
  *	the scratch
  *	the kernel's stack for signals
  *
- * Nothing there decides what the runtime does or what runs natively: nobody but the runtime writes
- * the first two, and what is in the others may be forged (<dune_copies.h>, docs/security.md). The
- * checks keep the program's system calls away from the range nevertheless, by the two comparisons
- * below. Ring 3 itself can access it. The kernel's own accesses in ascending order from below stop
- * at the stub when they write.
+ * Nothing there decides what the runtime does or what runs natively. Nobody but the runtime writes
+ * the window, and nobody at all the stub. What is in the scratch and on the stack for signals may
+ * be forged (<dune_copies.h>, docs/security.md). The checks keep the program's system calls away
+ * from the range nevertheless, by the two comparisons below. Ring 3 itself can read all of the
+ * range, and write the scratch and the stack for signals. The kernel's own accesses in ascending
+ * order from below stop at the stub when they write.
  */
 #ifndef DUNE_RUN_SUPER_RANGE_H
 #define DUNE_RUN_SUPER_RANGE_H

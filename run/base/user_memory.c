@@ -10,6 +10,7 @@
 #include <dune.h>
 #include <linux/errno.h>
 
+/* Set by main.c. */
 u64 super_base;
 
 static bool bad_range(u64 p, u64 len)
@@ -31,7 +32,10 @@ long user_write(u64 to, const void *from, u64 len)
 	return dune_copy((void *)outside_nospec(to), from, len);
 }
 
-/* Returns 0 if the @len bytes at @from are zero, -E2BIG if not, or -EFAULT. */
+/*
+ * Returns 0 if the @len bytes at @from are zero, -E2BIG if not, or -EFAULT. (check_zeros() of
+ * libdune/guest/process.c does the same without the check of the range.)
+ */
 static long check_zeros(u64 from, u64 len)
 {
 	u64 done, part, i;

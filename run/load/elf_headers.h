@@ -12,7 +12,7 @@
 struct elf {
 	Elf64_Ehdr header;
 	u64 bias;
-	Elf64_Phdr headers[HEADERS_MAX];	/* few, so that one page has all that is used */
+	Elf64_Phdr headers[HEADERS_MAX];	/* mostly few are used: one page has all */
 	char interpreter[PATH_BYTES];	/* of a program; "": none */
 } __attribute__((aligned(4096)));
 

@@ -162,7 +162,7 @@ struct vectors {
 	u64 envp;	/* the program's arguments, and then its environment */
 };
 
-static u64 vectors, vectors_size;	/* a mapping for the words, or 0 */
+static u64 mapping, mapping_size;	/* a mapping for the words, or 0 */
 
 /*
  * Find room for @words words, in the scratch or in a mapping, which is ordinary memory of the
@@ -180,16 +180,16 @@ static long allocate_words(u64 words)
 		  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (at < 0)
 		return at;
-	vectors = at;
-	vectors_size = PAGE_UP(bytes);
+	mapping = at;
+	mapping_size = PAGE_UP(bytes);
 	return at;
 }
 
 void exec_free_vectors(void)
 {
-	if (vectors)
-		SYS2(__NR_munmap, vectors, vectors_size);
-	vectors = 0;
+	if (mapping)
+		SYS2(__NR_munmap, mapping, mapping_size);
+	mapping = 0;
 }
 
 /*
@@ -240,21 +240,21 @@ static long make_words(struct vectors *v, u64 argv, u64 envp)
 static struct {
 	char list[64], name[PATH_BYTES + 8];
 	u64 words[OWN_WORDS + 1];
-} own;
+} own_args;
 
 /* Store in @v dune-run's own arguments. */
 static void make_own_words(struct vectors *v, int image, long count)
 {
-	const char *end = own.name + sizeof(own.name);
+	const char *end = own_args.name + sizeof(own_args.name);
 
-	write_list(own.list, own.list + sizeof(own.list), image, count);
-	text_append(text_append(own.name, end, "--name="), end, script.name);
-	own.words[0] = shown_string("dune-run");
-	own.words[1] = shown_string(own.list);
-	own.words[2] = shown_string(own.name);
-	own.words[3] = shown_string("--");
-	own.words[OWN_WORDS] = 0;
-	v->argv = shown(own.words, sizeof(own.words));
+	write_list(own_args.list, own_args.list + sizeof(own_args.list), image, count);
+	text_append(text_append(own_args.name, end, "--name="), end, script.name);
+	own_args.words[0] = shown_string("dune-run");
+	own_args.words[1] = shown_string(own_args.list);
+	own_args.words[2] = shown_string(own_args.name);
+	own_args.words[3] = shown_string("--");
+	own_args.words[OWN_WORDS] = 0;
+	v->argv = shown(own_args.words, sizeof(own_args.words));
 }
 
 /*

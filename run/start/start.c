@@ -28,7 +28,11 @@
 #include <linux/mman.h>
 #include <linux/resource.h>
 
-/* The number that the vCPU's descriptor gets: HIGH_FD of libdune/host/vcpu.c has the reason. */
+/*
+ * The number that the vCPU's descriptor gets: HIGH_FD of libdune/host/vcpu.c has the reason. Like
+ * move_high(), get_info() and have_1g_pages() below, it is a copy of what host/ has, since this
+ * program is not linked with libdune.
+ */
 #define HIGH_FD		60
 
 /* The linear addresses of libdune/private/place.h */

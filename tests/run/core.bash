@@ -8,8 +8,7 @@
 image=$DUNE_RUN.bin
 [ -r "$image" ] || bail "no $image"
 
-pattern=$(cat /proc/sys/kernel/core_pattern)
-echo "$top/core" >/proc/sys/kernel/core_pattern
+setting /proc/sys/kernel/core_pattern "$top/core"
 ulimit -c unlimited
 
 # found: how many of the pieces of the image a core has; one for each 256 bytes with many values
@@ -34,5 +33,4 @@ rm -f "$top/core"
 /usr/bin/perl -e 'open my $f, "<:raw", $ARGV[0]; local $/; my $x = <$f>; kill SEGV => $$' "$image"
 [ "$(found "$top/core")" != "0 of many" ]
 ok $? "the same search finds the image in a process that has read it"
-echo "$pattern" >/proc/sys/kernel/core_pattern
 finish

@@ -111,14 +111,12 @@ same "/proc/self/stat's heap and arguments lie where they should" "$bin/areas"
 same "a program that was moved" bash -c 'cp "$B/args" a; ./a 1; mv a b; ./b 2'
 
 # Random addresses for everything but the heap.
-random=/proc/sys/kernel/randomize_va_space
-before=$(cat $random)
-echo 1 >$random
+setting /proc/sys/kernel/randomize_va_space 1
 first=$(limited "$DUNE_RUN" -- /bin/cat /proc/self/maps | head -1)
 second=$(limited "$DUNE_RUN" -- /bin/cat /proc/self/maps | head -1)
 equal "$bin/areas" heap
 follows=$?
-echo "$before" >$random
+put_back
 ok $follows "the heap follows the program with randomize_va_space=1"
 [ "$first" != "$second" ]
 ok $? "a program lies at a random address with randomize_va_space=1"

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * The oracle for the sandbox's checks, docs/sandbox.md "How the checks are
- * tested". In a build of dune-run for tests (runtime.c) the supervisor range is
- * another one: a decoy, which is memory that nothing uses, after some pages that nobody can access,
- * in the place of the stub. The checks refuse an address in the decoy as they refuse one in the
- * range that dune-run has. A page of the decoy that becomes present was therefore touched by the
- * kernel on the program's behalf, and a check was bypassed.
+ * The oracle for the sandbox's checks, docs/sandbox.md "How the checks are tested". A build of
+ * dune-run for tests (runtime.c) tells its checks of another supervisor range, the decoy. This is
+ * memory that nothing uses, after some pages in the place of the stub that nobody can access. The
+ * checks refuse each address in it. So if a page of the decoy becomes present, the kernel has
+ * touched it on the program's behalf, and a check was bypassed.
  *
  *	runtime.c	looks at the decoy after each system call
  *	attack/		the program in the sandbox: sequences of system calls

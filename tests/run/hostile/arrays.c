@@ -27,7 +27,7 @@ static void test_arrays(void)
 	int i, written = 0;
 
 	if (below == MAP_FAILED || !pages)
-		bail("memory below the runtime: %s", strerror(errno));
+		bail("memory below the supervisor range: %s", strerror(errno));
 	memset(below, 0x55, BELOW);
 	is(call(SYS_move_pages, 0, MANY, (long)pages, 0, at, 0), -EFAULT,
 	   "move_pages with a status that reaches into the supervisor range: EFAULT");

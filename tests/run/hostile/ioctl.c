@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
  * A program in the sandbox passes one of dune-run's descriptors to an ioctl, as its argument or
- * inside a structure, or a structure with a pointer to the runtime's memory. Fails when the
+ * inside a structure, or a structure with a pointer to the supervisor range. Fails when the
  * kernel sees such a descriptor or pointer, when an ioctl with a descriptor of the program's own
  * is refused, or when FIDEDUPERANGE does not return its results.
  */
@@ -67,8 +67,8 @@ static void test_structures(void)
 	   "LOOP_CONFIGURE of a hidden descriptor: EBADF");
 	is(ioctl_of_file(FUSE_CLONE, &device), -EBADF,
 	   "FUSE_DEV_IOC_CLONE of a hidden descriptor: EBADF");
-	is(ioctl_of_file(FICLONERANGE, (void *)IMAGE), -EFAULT,
-	   "FICLONERANGE with its structure in the runtime: EFAULT");
+	is(ioctl_of_file(FICLONERANGE, (void *)WINDOW), -EFAULT,
+	   "FICLONERANGE with its structure in the supervisor range: EFAULT");
 	is(ioctl_of_file(FUSE_CLONE, (void *)(SUPER_BASE - 2)), -EFAULT,
 	   "FUSE_DEV_IOC_CLONE with its number reaching into the supervisor range: EFAULT");
 }
@@ -108,13 +108,13 @@ static void test_pointers(void)
 	int fd = open("/proc/self/pagemap", O_RDONLY);
 
 	is(call(SYS_ioctl, fd, PAGEMAP_SCAN, (long)scan, 0, 0, 0), -ENOTTY,
-	   "PAGEMAP_SCAN with a pointer to the runtime: ENOTTY");
+	   "PAGEMAP_SCAN with a pointer to the supervisor range: ENOTTY");
 	close(fd);
 	fd = open("/proc/self/maps", O_RDONLY);
 	((unsigned int *)query)[20] = 64;	/* vma_name_size */
 	query[11] = SPARE;			/* vma_name_addr */
 	is(call(SYS_ioctl, fd, PROCMAP_QUERY, (long)query, 0, 0, 0), -ENOTTY,
-	   "PROCMAP_QUERY with a pointer to the runtime: ENOTTY");
+	   "PROCMAP_QUERY with a pointer to the supervisor range: ENOTTY");
 	close(fd);
 }
 
@@ -148,7 +148,7 @@ static void test_input(void)
 		return;
 	}
 	is(call(SYS_ioctl, event, EVIOCGMASK, (long)&mask, 0, 0, 0), -ENOTTY,
-	   "EVIOCGMASK with a pointer to the runtime: ENOTTY");
+	   "EVIOCGMASK with a pointer to the supervisor range: ENOTTY");
 	is(call(SYS_ioctl, event, EVIOCSFF, (long)name, 0, 0, 0), -ENOTTY,
 	   "EVIOCSFF, whose structure has a pointer: ENOTTY");
 	ok(call(SYS_ioctl, event, EVIOCGNAME(sizeof(name)), (long)name, 0, 0, 0) > 0,

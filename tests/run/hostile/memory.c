@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * A program in the sandbox accesses the runtime's memory itself, or maps something else there.
- * Fails when an access does not end with the expected signal, when a system call does not take
- * the runtime's stack, when a hypercall works in ring 3, when a call places, moves or removes
- * a mapping in the supervisor range, or when the runtime has a mapping outside of it.
+ * A program in the sandbox accesses the runtime's memory itself, and maps something else in the
+ * supervisor range. Fails when an access does not end with the expected signal, when a system call
+ * does not take the runtime's stack, when a hypercall works in ring 3, when a call places, moves or
+ * removes a mapping in the supervisor range, or when the runtime has a mapping outside of it.
  */
 #define _GNU_SOURCE
 #include "hostile.h"
@@ -56,11 +56,11 @@ static long getpid_on_stack(unsigned long sp)
 
 static void test_direct(void)
 {
-	/* the beginning of private memory; constants, code and data of the runtime; the end */
+	/* the beginning of private memory; the runtime; its scratch; the end */
 	static const unsigned long places[] = {
-		0xffff800000000000, 0xffff900000000000, RUNTIME, RUNTIME + 0xa000,
-		RUNTIME + 0x100000, ~0UL
+		0xffff800000000000, 0xffff900000000000, RUNTIME, RUNTIME + RUNTIME_SCRATCH, ~0UL
 	};
+	unsigned long at, open = 0;
 	size_t i;
 
 	for (i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
@@ -74,11 +74,14 @@ static void test_direct(void)
 		ok(fault_of(do_exec, p) == SIGSEGV && fault_address == p,
 		   "executing the runtime at %#lx: SIGSEGV", places[i]);
 	}
+	for (at = RUNTIME; at < RUNTIME + RUNTIME_SCRATCH + SCRATCH_SIZE; at += 4096)
+		open += fault_of(read_byte, (void *)at) != SIGSEGV || fault_address != (void *)at;
+	is(open, 0, "reading each page of the runtime and of its scratch: SIGSEGV");
 	ok(fault_of(do_stack, (void *)(RUNTIME + 64)) == SIGSEGV, "a push to the runtime: SIGSEGV");
 	is(getpid_on_stack(RUNTIME + 64), getpid(),
 	   "getpid() with the stack pointer in the runtime: the process's number");
 	ok(fault_of(do_write, (void *)super_base) == SIGSEGV, "writing the stub: SIGSEGV");
-	ok(fault_of(do_write, (void *)IMAGE) == SIGSEGV, "writing the window: SIGSEGV");
+	ok(fault_of(do_write, (void *)WINDOW) == SIGSEGV, "writing the window: SIGSEGV");
 	ok(fault_of(do_vmmcall, NULL) == SIGILL, "AMD's hypercall from ring 3: SIGILL");
 	ok(fault_of(do_vmcall, NULL) == SIGILL, "Intel's hypercall from ring 3: SIGILL");
 }
@@ -90,22 +93,22 @@ static void test_mappings(void)
 	int id;
 
 	ok(other_mappings() == 0, "nothing of the runtime is mapped but the stub");
-	is(call(SYS_mmap, IMAGE, 4096, PROT_READ | PROT_WRITE,
+	is(call(SYS_mmap, WINDOW, 4096, PROT_READ | PROT_WRITE,
 		MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0), -ENOMEM,
-	   "mmap over the runtime: ENOMEM");
+	   "mmap over the window: ENOMEM");
 	is(call(SYS_mmap, SUPER_BASE - 4096, 8192, PROT_READ,
 		MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0), -ENOMEM,
 	   "mmap that begins below the supervisor range and reaches into it: ENOMEM");
-	is(call(SYS_mmap, IMAGE, 4096, PROT_READ,
+	is(call(SYS_mmap, WINDOW, 4096, PROT_READ,
 		MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0), -EEXIST,
-	   "mmap over the runtime with MAP_FIXED_NOREPLACE: EEXIST");
+	   "mmap over the window with MAP_FIXED_NOREPLACE: EEXIST");
 	p = mmap((void *)(SUPER_BASE + SUPER_SIZE / 2), 4096, PROT_READ,
 		 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	ok(p != MAP_FAILED && (unsigned long)p - SUPER_BASE >= SUPER_SIZE,
 	   "a hint into the supervisor range does not place a mapping there");
 	/* For the program nothing is mapped there. The runtime must still work afterwards. */
-	is(call(SYS_munmap, IMAGE & ~4095UL, 4096, 0, 0, 0, 0), 0,
-	   "munmap of the runtime's image: 0, and nothing is unmapped");
+	is(call(SYS_munmap, WINDOW, 4096, 0, 0, 0, 0), 0,
+	   "munmap of the window: 0, and nothing is unmapped");
 	is(call(SYS_munmap, SUPER_BASE - 4096, 2 * SUPER_SIZE, 0, 0, 0, 0), 0,
 	   "munmap around the supervisor range: 0");
 	is(call(SYS_munmap, SUPER_BASE, SUPER_SIZE, 0, 0, 0, 0), 0,
@@ -119,20 +122,19 @@ static void test_mappings(void)
 	   "munmap of 2^63 bytes: EINVAL");
 	is(call(SYS_munmap, SUPER_BASE + 4096, -8192UL, 0, 0, 0, 0), -EINVAL,
 	   "munmap over the end of the address space: EINVAL");
-	is(call(SYS_mremap, IMAGE, 4096, 4096, MREMAP_MAYMOVE, 0, 0), -EFAULT,
-	   "mremap of the runtime: EFAULT");
-	is(call(SYS_mremap, (long)own, 4096, 4096, MREMAP_MAYMOVE | MREMAP_FIXED, IMAGE, 0),
-	   -EINVAL, "mremap onto the runtime: EINVAL");
+	is(call(SYS_mremap, WINDOW, 4096, 4096, MREMAP_MAYMOVE, 0, 0), -EFAULT,
+	   "mremap of the window: EFAULT");
+	is(call(SYS_mremap, (long)own, 4096, 4096, MREMAP_MAYMOVE | MREMAP_FIXED, WINDOW, 0),
+	   -EINVAL, "mremap onto the window: EINVAL");
 	id = shmget(IPC_PRIVATE, 3 * 4096, IPC_CREAT | 0600);
-	is(call(SYS_shmat, id, IMAGE & ~4095UL, 0, 0, 0, 0), -EINVAL,
-	   "shmat at the runtime's image: EINVAL");
+	is(call(SYS_shmat, id, WINDOW, 0, 0, 0, 0), -EINVAL, "shmat at the window: EINVAL");
 	is(call(SYS_shmat, id, SUPER_BASE - 4096, SHM_REMAP, 0, 0, 0), -EINVAL,
 	   "shmat that reaches into the supervisor range: EINVAL");
 	shmctl(id, IPC_RMID, NULL);
 	is(call(SYS_pkey_mprotect, (long)own, 4096, PROT_READ, 1, 0, 0), -EINVAL,
 	   "pkey_mprotect with key 1: EINVAL");
-	is(call(SYS_prctl, PR_SET_MM, PR_SET_MM_START_BRK, IMAGE, 0, 0, 0), -EINVAL,
-	   "PR_SET_MM_START_BRK in the runtime: EINVAL");
+	is(call(SYS_prctl, PR_SET_MM, PR_SET_MM_START_BRK, WINDOW, 0, 0, 0), -EINVAL,
+	   "PR_SET_MM_START_BRK in the window: EINVAL");
 }
 
 int main(void)

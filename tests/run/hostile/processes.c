@@ -55,7 +55,7 @@ static void test_processes(void)
 	child = fork();
 	if (!child)
 		_exit(call(SYS_open, (long)"/proc/self/mem", O_RDWR, 0, 0, 0, 0) == -EACCES &&
-		      call(SYS_read, 0, IMAGE, 1, 0, 0, 0) == -EFAULT &&
+		      call(SYS_read, 0, WINDOW, 1, 0, 0, 0) == -EFAULT &&
 		      other_mappings() == 0 &&
 		      fault_of(read_byte, (void *)RUNTIME) == SIGSEGV ? 0 : 1);
 	waitpid(child, &status, 0);

@@ -31,7 +31,7 @@ static int next_id(int id)
 	return index < 64 ? sequence << 15 | index : (sequence + 1) << 15;
 }
 
-__attribute__((noreturn)) static void attach_over_runtime(void)
+__attribute__((noreturn)) static void attach_over_range(void)
 {
 	for (;;) {
 		void *at = shmat(shared->found, (void *)(SUPER_BASE - 4096),
@@ -55,7 +55,7 @@ static void test_segment(void)
 	shared->found = next_id(id);
 	child = fork();
 	if (!child)
-		attach_over_runtime();
+		attach_over_range();
 	for (round = 0; round < ROUNDS && !shared->result; round++) {
 		usleep(round * 7 % 1000);
 		kill(child, SIGSTOP);
@@ -73,7 +73,7 @@ static void test_segment(void)
 	kill(child, SIGKILL);
 	waitpid(child, NULL, 0);
 	ok(hits > ROUNDS / 2 && !shared->result,
-	   "no segment is attached over the runtime, whenever it is made");
+	   "no segment is attached over the supervisor range, whenever it is made");
 }
 
 int main(void)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
  * A program in the sandbox makes every system call of syscalls.def, with each pointer in the
- * runtime and each descriptor one of the runtime's, and calls that the table lacks. Fails when
- * such a call gives anything but the expected error.
+ * supervisor range and each descriptor one of the runtime's, and calls that the table lacks. Fails
+ * when such a call gives anything but the expected error.
  */
 #define _GNU_SOURCE
 #include "kinds.h"
@@ -44,19 +44,19 @@ static void test_table(void)
 				args[k] = hidden;
 				want = -EBADF;
 			} else {
-				args[k] = IMAGE;
+				args[k] = WINDOW;
 			}
 			if (k < 5 && has_length(t->args[k]))
 				args[k + 1] = 64;
 			got = call(t->nr, args[0], args[1], args[2], args[3], args[4], args[5]);
 			is(got, want, "%s with argument %d %s: %s", t->name, k,
-			   t->args[k] == F ? "a hidden descriptor" : "in the runtime",
+			   t->args[k] == F ? "a hidden descriptor" : "in the supervisor range",
 			   strerrorname_np(-want));
 
 			/* a buffer that begins outside of the supervisor range */
 			if (k < 5 && has_length(t->args[k])) {
 				args[k] = SUPER_BASE - 4096;
-				args[k + 1] = 0x102000;
+				args[k + 1] = SUPER_SIZE + 0x2000;
 				got = call(t->nr, args[0], args[1], args[2], args[3], args[4],
 					   args[5]);
 				is(got, want,

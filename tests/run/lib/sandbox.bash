@@ -21,8 +21,23 @@ export LC_ALL=C TZ=UTC
 device_mode=$(stat -c %a /dev/dune 2>/dev/null)
 [ ! -w /dev/dune ] || chmod 666 /dev/dune
 
+# setting FILE VALUE: change a setting of the kernel, until put_back or the end of this script
+saved=()
+setting() {
+	saved+=("$1" "$(cat "$1")")
+	echo "$2" >"$1"
+}
+
+put_back() {
+	local i
+	for ((i = ${#saved[@]} - 2; i >= 0; i -= 2)); do
+		echo "${saved[i + 1]}" >"${saved[i]}"
+	done
+	saved=()
+}
+
 top=$(mktemp -d) || exit 1
-trap 'rm -rf "$top"; [ ! -w /dev/dune ] || chmod "$device_mode" /dev/dune' EXIT
+trap 'put_back; rm -rf "$top"; [ ! -w /dev/dune ] || chmod "$device_mode" /dev/dune' EXIT
 work=$top/work
 data=$top/data
 mkdir "$data"
@@ -100,12 +115,11 @@ alone() {
 
 # with_huge_pages COUNT PROGRAM: alone() while COUNT more huge pages are reserved
 with_huge_pages() {
-	local reserved=/proc/sys/vm/nr_hugepages before status
-	before=$(cat $reserved)
-	echo $((before + $1)) >$reserved
+	local reserved=/proc/sys/vm/nr_hugepages status
+	setting $reserved $(($(cat $reserved) + $1))
 	(alone "$2")
 	status=$?
-	echo "$before" >$reserved
+	put_back
 	return $status
 }
 

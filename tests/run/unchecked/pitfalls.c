@@ -52,6 +52,8 @@
 #define PAGE		4096UL
 #define SLED_SIZE	(1UL << 20)
 #define ROW_SECONDS	3
+#define ATTACK_SECONDS	12	/* for rows in which another process attacks one */
+#define ACTIONS		20
 #define SA_RESTORER	0x04000000UL
 #define RANGES		64
 #define COUNT(array)	(sizeof(array) / sizeof((array)[0]))
@@ -72,9 +74,12 @@ static const u64 private_memory[] = {
 	0xffff800040020000UL, 0xffff800040180000UL,
 };
 
-/* How many raw calls this row has made, and how many succeeded, in all of its processes. */
+/*
+ * How many raw calls this row has made, and how many succeeded, and how many rounds of
+ * use_runtime() ended, in all of its processes. (The row "overwritten" overwrites them, too.)
+ */
 static struct {
-	u64 made, succeeded;
+	u64 made, succeeded, rounds;
 } *counts;
 
 /* A raw call: the module alone decides about it. */
@@ -91,16 +96,17 @@ static long raw(long nr, long a, long b, long c, long d, long e, long f)
 #define RAW6(nr, a, b, c, d, e, f) \
 	raw(nr, (long)(a), (long)(b), (long)(c), (long)(d), (long)(e), (long)(f))
 
+#define TARGETS	12
+
 /* One of the addresses that are attacked. */
 static u64 target(unsigned int i)
 {
 	const u64 parts[] = { STUB, WINDOW, SCRATCH, FRAMES, STUB + PAGE / 2, FRAMES + PAGE };
 
-	i %= COUNT(parts) + COUNT(private_memory);
+	_Static_assert(COUNT(parts) + COUNT(private_memory) == TARGETS, "TARGETS");
+	i %= TARGETS;
 	return i < COUNT(parts) ? parts[i] : private_memory[i - COUNT(parts)];
 }
-
-#define TARGETS	12
 
 static void fill_sled(char *at, size_t size)
 {
@@ -149,7 +155,7 @@ static void use_runtime(void)
 	static const struct timespec moment = { 0, 1000 };
 	struct sigaction act = { .sa_handler = tick };
 	char *p;
-	pid_t pid;
+	pid_t pid, shares;
 
 	sigaction(SIGUSR1, &act, NULL);
 	kill(getpid(), SIGUSR1);
@@ -166,10 +172,15 @@ static void use_runtime(void)
 			execl("/bin/true", "true", NULL);
 		_exit(0);
 	}
-	if (!vfork())
+	shares = vfork();
+	if (!shares)
 		_exit(0);
-	while (waitpid(-1, NULL, 0) > 0)
-		;
+	/* Not for any child: one that attacks this process lives as long as this process does. */
+	if (pid > 0)
+		waitpid(pid, NULL, 0);
+	if (shares > 0)
+		waitpid(shares, NULL, 0);
+	counts->rounds++;
 }
 
 static void work(int times)
@@ -177,6 +188,26 @@ static void work(int times)
 	keep_ticking(SIGALRM, 700);
 	while (times--)
 		use_runtime();
+}
+
+/*
+ * The same for a process that another one attacks: most of all, it changes actions of signals and
+ * takes the signals, since the kernel's copy of an action decides where the thread continues.
+ */
+static void work_attacked(int times)
+{
+	unsigned int i;
+
+	keep_ticking(SIGALRM, 700);
+	while (times--) {
+		for (i = 0; i < ACTIONS; i++) {
+			struct sigaction act = { .sa_handler = i & 1 ? tick : SIG_IGN };
+
+			sigaction(SIGUSR2, &act, NULL);
+			kill(getpid(), SIGUSR2);
+		}
+		use_runtime();
+	}
 }
 
 /* ---- signals --------------------------------------------------------------------- */
@@ -316,8 +347,25 @@ static int find_writable(pid_t pid, struct iovec *ranges)
 	return n;
 }
 
+/* A new process for each attempt, since the attacked one dies of many of them; until killed. */
+static void repeat(void (*attempt)(void))
+{
+	for (;;) {
+		unsigned int choice = rand();
+		pid_t pid = fork();
+
+		if (!pid) {
+			srand(choice);
+			attempt();
+			_exit(0);
+		}
+		if (pid > 0)
+			waitpid(pid, NULL, 0);
+	}
+}
+
 /* A child writes all writable memory of its parent, which works. */
-static void row_overwritten(void)
+static void overwrite_all(void)
 {
 	pid_t parent = getpid();
 	struct iovec ranges[RANGES];
@@ -326,7 +374,7 @@ static void row_overwritten(void)
 
 	prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY);
 	if (fork()) {
-		work(1000);
+		work_attacked(1000);
 		return;
 	}
 	while (getppid() == parent) {
@@ -342,7 +390,10 @@ static void row_overwritten(void)
 	}
 }
 
-/* The same for the scratch and the frames alone, so that the parent lives longer. */
+/*
+ * The same for the scratch and the frames alone, so that the parent lives longer. The copies that
+ * are used most are at the beginning.
+ */
 static void overwrite_part(u64 at, u64 size)
 {
 	pid_t parent = getpid();
@@ -350,31 +401,32 @@ static void overwrite_part(u64 at, u64 size)
 
 	prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY);
 	if (fork()) {
-		work(1000);
+		work_attacked(1000);
 		return;
 	}
 	while (getppid() == parent) {
 		struct iovec from = { words, 8 + rand() % 500 };
-		struct iovec to = { (char *)at + rand() % (size - 512) / 8 * 8, from.iov_len };
+		u64 offset = rand() % (rand() & 1 ? 256 : size - 512) / 8 * 8;
+		struct iovec to = { (char *)at + offset, from.iov_len };
 
 		random_words(words, 64);
 		RAW6(SYS_process_vm_writev, parent, &from, 1, &to, 1, 0);
 	}
 }
 
-static void row_overwritten_scratch(void)
+static void overwrite_scratch(void)
 {
 	overwrite_part(SCRATCH, rand() & 1 ? 4096 : SCRATCH_SIZE);
 }
 
-static void row_overwritten_frames(void)
+static void overwrite_frames(void)
 {
 	/* the last frame begins at the end of the stack */
 	overwrite_part(FRAMES + FRAMES_SIZE - 4096, 4096);
 }
 
 /* Shared memory in the place of the scratch, the frames or both, which a child changes. */
-static void row_shared(void)
+static void share_part(void)
 {
 	u64 at = rand() & 1 ? SCRATCH : FRAMES, end = FRAMES + FRAMES_SIZE;
 	int fd = memfd_create("shared", MFD_ALLOW_SEALING);
@@ -389,7 +441,7 @@ static void row_shared(void)
 	RAW6(SYS_mmap, at, end - at, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_SHARED | MAP_FIXED, fd,
 	     0);
 	if (fork()) {
-		work(1000);
+		work_attacked(1000);
 		return;
 	}
 	while (getppid() == parent) {
@@ -402,6 +454,11 @@ static void row_shared(void)
 			fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW);
 	}
 }
+
+static void row_overwritten(void) { repeat(overwrite_all); }
+static void row_overwritten_scratch(void) { repeat(overwrite_scratch); }
+static void row_overwritten_frames(void) { repeat(overwrite_frames); }
+static void row_shared(void) { repeat(share_part); }
 
 static void row_vmsplice(void)
 {
@@ -607,7 +664,7 @@ static void row_userfaultfd(void)
 	}
 	for (i = 0; i < 200; i++) {
 		madvise((void *)parts[2 + i % 2], sizes[2 + i % 2], MADV_DONTNEED);
-		work(1);
+		work_attacked(1);
 	}
 }
 
@@ -1050,7 +1107,10 @@ static void row_numbers(void)
 	}
 }
 
-/* Code that changes the segment, and jumps to where ring 0 is. */
+/*
+ * Ring 3 jumps to private memory, reads and writes it, and tries the instructions that enter ring 0
+ * or the host in other ways than SYSCALL.
+ */
 static void row_ring3(void)
 {
 	unsigned int i;
@@ -1117,21 +1177,24 @@ static void row_control_file(void)
 
 /* ---- the rows -------------------------------------------------------------------- */
 
-#define ROW(name)	{ #name, row_##name }
+#define ROW(name)		{ #name, row_##name, ROW_SECONDS }
+#define ATTACKED_ROW(name)	{ #name, row_##name, ATTACK_SECONDS }
 
 static const struct {
 	const char *name;
 	void (*make)(void);
+	unsigned int seconds;
 } rows[] = {
 	ROW(sigreturn), ROW(sigaction), ROW(sigaltstack), ROW(siginfo), ROW(sigmask),
-	ROW(proc_mem), ROW(process_vm), ROW(overwritten), ROW(overwritten_scratch),
-	ROW(overwritten_frames), ROW(shared), ROW(vmsplice), ROW(map_over), ROW(map_over_all),
+	ROW(proc_mem), ROW(process_vm), ATTACKED_ROW(overwritten),
+	ATTACKED_ROW(overwritten_scratch), ATTACKED_ROW(overwritten_frames),
+	ATTACKED_ROW(shared), ROW(vmsplice), ROW(map_over), ROW(map_over_all),
 	ROW(unmap), ROW(mprotect), ROW(mremap), ROW(madvise), ROW(shmat),
 	ROW(other_mapping_calls), ROW(unmap_everything), ROW(io_uring), ROW(aio),
-	ROW(userfaultfd), ROW(ptrace), ROW(vcpu), ROW(vcpu_received), ROW(clone), ROW(execute),
-	ROW(replaced_execution),
-	ROW(robust_list), ROW(rseq), ROW(prctl), ROW(arch_prctl), ROW(ldt), ROW(personality),
-	ROW(seccomp), ROW(limits), ROW(namespaces), ROW(core), ROW(numbers), ROW(ring3),
+	ATTACKED_ROW(userfaultfd), ROW(ptrace), ROW(vcpu), ROW(vcpu_received), ROW(clone),
+	ROW(execute), ROW(replaced_execution), ROW(robust_list), ROW(rseq), ROW(prctl),
+	ROW(arch_prctl), ROW(ldt), ROW(personality), ROW(seccomp), ROW(limits), ROW(namespaces),
+	ROW(core), ROW(numbers), ROW(ring3),
 	ROW(control_native), ROW(control_read), ROW(control_write), ROW(control_code),
 	ROW(control_jump), ROW(control_file),
 };
@@ -1148,7 +1211,7 @@ static void find_range(void)
 
 static void make_row(unsigned int i)
 {
-	u64 until = time(NULL) + ROW_SECONDS;
+	u64 until = time(NULL) + rows[i].seconds;
 	pid_t pid = fork();
 	int status = 0;
 
@@ -1165,10 +1228,9 @@ static void make_row(unsigned int i)
 	kill(-1, SIGKILL);
 	while (waitpid(-1, NULL, 0) > 0)
 		;
-	printf("row %s: status 0x%x, %lu of %lu raw calls succeeded\n", rows[i].name, status,
-	       counts->succeeded, counts->made);
-	counts->succeeded = 0;
-	counts->made = 0;
+	printf("row %s: status 0x%x, %lu of %lu raw calls succeeded, %lu rounds\n", rows[i].name,
+	       status, counts->succeeded, counts->made, counts->rounds);
+	memset(counts, 0, sizeof(*counts));
 	fflush(stdout);
 }
 

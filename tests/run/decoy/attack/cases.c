@@ -3,7 +3,8 @@
  * The cases: a process for each, which makes the calls of one kind.
  *
  *	attack FIRST COUNT CALLS [NAME]	cases FIRST to FIRST + COUNT - 1, of at
- *					most CALLS calls; NAME: of this kind alone
+ *					most CALLS calls; NAME: of this kind alone, or
+ *					wide-move: no case, but wide_move() of memory.c
  *
  * It runs as the first process of a process-ID name space (watch/run.c), so that
  * kill(-1) after a case leaves no other process.
@@ -38,7 +39,10 @@ static void do_mixed(void)
 	all[below(ARRAY_LEN(all))]();
 }
 
-/* @cost: how many plain calls one of these is. */
+/*
+ * @cost: how many plain calls one of these is. A kind with two rows gets twice as many cases: there
+ * are more ioctls than anything else.
+ */
 static const struct {
 	const char *name;
 	void (*step)(void);
