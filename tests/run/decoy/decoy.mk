@@ -7,7 +7,7 @@ include ../../libdune/ring0.mk
 run_objects := $(wildcard $(O)/obj/run/*.o $(O)/obj/run/*/*.o)
 runtime_objects := $(OUT)/decoy/runtime.o
 control_objects := $(OUT)/decoy/runtime.o $(OUT)/decoy/control.o
-wrap_decoy := -Wl,--wrap=check_syscall -Wl,--wrap=stack_find
+wrap_decoy := -Wl,--wrap=check_syscall -Wl,--wrap=areas_init
 wrap_control := $(wrap_decoy) -Wl,--wrap=call_iovec -Wl,--wrap=is_hidden
 uapi := $(or $(lastword $(sort $(wildcard $(O)/machine/*/usr/src/linux-headers-*-common))),/usr)
 run_headers := ../../run/base/super_range.h ../../run/calls/syscalls.def

@@ -10,11 +10,11 @@
  * is harmless and is not seen. decoy.bash and watch fail when a page of the decoy is
  * present after a system call.
  */
+#include "areas.h"
 #include "calls.h"
 #include "check.h"
 #include "copies.h"
 #include "decoy.h"
-#include "initial_stack.h"
 #include "message.h"
 #include "page.h"
 #include "sys.h"
@@ -26,8 +26,8 @@
 
 void __real_check_syscall(struct dune_tf *tf);
 void __wrap_check_syscall(struct dune_tf *tf);
-void __real_stack_find(struct initial_stack *s, u64 *stack);
-void __wrap_stack_find(struct initial_stack *s, u64 *stack);
+void __real_areas_init(u64 name, bool heap);
+void __wrap_areas_init(u64 name, bool heap);
 
 /* libdune/private/place.h */
 void dune_private_map(u64 to, u64 from, u64 size);
@@ -46,7 +46,7 @@ static bool locking;
 /* The process that executed this image. */
 static u32 first_process;
 
-void __wrap_stack_find(struct initial_stack *s, u64 *stack)
+void __wrap_areas_init(u64 name, bool heap)
 {
 	long fd = sys_openat(AT_FDCWD, LOG_FILE, O_RDWR | O_CLOEXEC, 0);
 	long at;
@@ -72,7 +72,7 @@ void __wrap_stack_find(struct initial_stack *s, u64 *stack)
 		SYS1(__NR_close, fd);
 	}
 	first_process = SYS0(__NR_getpid);
-	__real_stack_find(s, stack);
+	__real_areas_init(name, heap);
 }
 
 static void clean(void)

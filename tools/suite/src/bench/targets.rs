@@ -237,8 +237,8 @@ pub const SUBJECTS: [Subject; 29] = [
         "/bin/true as a child in the sandbox",
         Linux,
         &[
-            amd(times(1.25)).accepting(&Series::ALL, times(1.7), SPAWN_REASON),
-            intel(times(1.25)).accepting(&[Series::V6_1], times(1.95), SPAWN_REASON),
+            amd(times(1.25)).accepting(&Series::ALL, times(1.55), SPAWN_REASON),
+            intel(times(1.25)).accepting(&[Series::V6_1], times(1.77), SPAWN_REASON),
         ],
     ),
     subject("gzip", "gzip -6 of 4 MB in the sandbox", Linux, &[intel(times(1.01))]),
