@@ -197,17 +197,16 @@ struct dune_granule {
  * @address:	in: the contents of the pages, in memory of the process, or zero if they are to be
  *		zeroed; not zero with DUNE_PRIVATE_SEALED, and zero with DUNE_PRIVATE_SHOWN
  *
- * Adds pages to the private memory of the vCPU's address space. They are
- * contiguous in guest-physical addresses and follow those that were added
- * before. All vCPUs of the address space reach them. If the flags below do not say
- * otherwise, they do so for every kind of access, and nothing else does: the pages
- * are in no mapping, so no address of the process leads to them, and no other
- * address space has them, even if the same process opened it. A guest can write and execute them even in a process for which
- * PR_SET_MDWE forbids such mappings. The pages are charged to the caller's memory
- * cgroup, and counted as page tables of the process (VmPTE). They are freed with
- * the address space: when its last descriptor and the last descriptor of its
- * vCPUs are closed, and the stub, if one of its vCPUs maps it, is unmapped. The computer does not hibernate while an address space has
- * such pages.
+ * Adds pages to the private memory of the vCPU's address space. They are contiguous in
+ * guest-physical addresses and follow those that were added before. All vCPUs of the address
+ * space reach them. If the flags below do not say otherwise, they do so for every kind of
+ * access, and nothing else does: the pages are in no mapping, so no address of the process leads
+ * to them, and no other address space has them, even if the same process opened it. A guest can
+ * write and execute them even in a process for which PR_SET_MDWE forbids such mappings. The
+ * pages are charged to the caller's memory cgroup, and counted as page tables of the process
+ * (VmPTE). They are freed with the address space: when its last descriptor and the last
+ * descriptor of its vCPUs are closed, and the stub, if one of its vCPUs maps it, is unmapped.
+ * The computer does not hibernate while an address space has such pages.
  *
  * With DUNE_PRIVATE_SEALED no guest can write the pages: a write is a nested
  * fault that is not resolved. The processor itself writes guest page tables, so these
@@ -263,7 +262,8 @@ struct dune_private {
  *    that share the memory.
  *  - A child with a copy of the memory inherits the mapping, with the window of its own address
  *    space (DUNE_MAKE_CHILD), or else without a window.
- *  - The mapping keeps the address space of the vCPU, with its private memory, until it is unmapped.
+ *  - The mapping keeps the address space of the vCPU, with its private memory, until it is
+ *    unmapped.
  *
  * DUNE_SET_STUB binds a vCPU to the stub at an address. Several vCPUs may be bound to one. From
  * then on the module refuses calls of the guest with which it could direct a thread of the process
@@ -317,10 +317,10 @@ struct dune_private {
  *    not made as long as an interrupt waits in dune_run.irq_vector, and a probe is not made as long
  *    as dune_run.signal.waiting is 1. The processor takes the interrupt away when it delivers it;
  *    the guest sets dune_run.signal.waiting to 0 when it has read dune_run.signal.
- *  - A hypercall with RAX = DUNE_HOSTCALL_NOW | number is a privileged call that is made although
- *    the interrupt waits, for calls that the runtime makes for itself. It must not wait for anything, since a
- *    signal that has come does not interrupt it. If none has come, one can still come before the
- *    call, as described above.
+ *  - A hypercall with RAX = DUNE_HOSTCALL_NOW | number is a privileged call that is made
+ *    although the interrupt waits, for calls that the runtime makes for itself. It must not wait
+ *    for anything, since a signal that has come does not interrupt it. If none has come, one can
+ *    still come before the call, as described above.
  *  - A hypercall with RAX = DUNE_ADD_PAGES adds RDI zeroed pages to private memory, as
  *    DUNE_ADD_PRIVATE does. The result is the guest-physical address of the first one, or an error
  *    of DUNE_ADD_PRIVATE. Neither is in memory, where the program could change it.
@@ -336,10 +336,11 @@ struct dune_private {
  *    dune_stub.regs, but for RDI: the address of the stub; RSI: that of the strings of arguments
  *    and then of the environment; RDX: the number of the former and, in the upper half, of the
  *    latter; RCX: the address of the name that AT_EXECFN has; R8: AT_SECURE; R9: the descriptor.
- *    All else that the kernel makes for a new program it has made, but for what it puts below the
- *    strings. The process is killed instead if the file would give it rights that a plain file
- *    does not give: it is set-uid or set-gid for somebody else, has capabilities, or changes the
- *    identifier by which security modules know the process (TOMOYO has none). The vCPU's children have the same template.
+ *    All else that the kernel makes for a new program it has made, but for what it puts below
+ *    the strings. The process is killed instead if the file would give it rights that a plain
+ *    file does not give: it is set-uid or set-gid for somebody else, has capabilities, or
+ *    changes the identifier by which security modules know the process (TOMOYO has none). The
+ *    vCPU's children have the same template.
  *  - A hypercall with RAX = DUNE_FIND_VDSO has the address of the vDSO as its result, or 0.
  *  - A hypercall with RAX = DUNE_STUB_MOVE makes the stub use the descriptor RDI, which is of the
  *    same vCPU, from now on. The result is 0.
@@ -416,9 +417,9 @@ struct dune_regs {
  * EINVAL if no stub begins at @address, EBUSY if the vCPU is bound already or is in a run, or if
  * struct dune_run was mapped before, EINTR if a fatal signal ends the wait for the lock of the
  * process's memory, and the errors of DUNE_ADD_PRIVATE. With DUNE_STUB_TEMPLATE also those of
- * DUNE_MAKE_CHILD, and EEXIST if the address space has a template; the vCPU cannot be bound then.
- * If another thread unmaps the argument during the call, EFAULT can mean that the vCPU was bound and
- * @run was not returned.
+ * DUNE_MAKE_CHILD, and EEXIST if the address space has a template; the vCPU cannot be bound
+ * then. If another thread unmaps the argument during the call, EFAULT can mean that the vCPU was
+ * bound and @run was not returned.
  */
 struct dune_stub {
 	__u32 size;
