@@ -396,8 +396,8 @@ static u64 become_matched(void *arg)
 }
 
 /*
- * A process of a user who executes a file of root's: with @mode, the owner and group @id, and, if
- * @capable, a capability.
+ * A user's process says that it executes a file, and executes it. The file has @mode, the owner and
+ * the group @id, and a capability if @capable.
  */
 static void gets_rights(const char *name, int signal, mode_t mode, int id, bool capable)
 {

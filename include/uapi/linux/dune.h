@@ -325,8 +325,8 @@ struct dune_private {
  *    DUNE_ADD_PRIVATE does. The result is the guest-physical address of the first one, or an error
  *    of DUNE_ADD_PRIVATE. Neither is in memory, where the program could change it.
  *  - A privileged execve or execveat executes the file that the process executes already
- *    (/proc/self/exe), by whatever name or descriptor. For another file, which can be the
- *    interpreter of a script, the result is -EPERM. If the vCPU was bound with DUNE_STUB_TEMPLATE,
+ *    (/proc/self/exe), by whatever name or descriptor. For another file, and for a file that needs an
+ *    interpreter, the result is -EPERM. If the vCPU was bound with DUNE_STUB_TEMPLATE,
  *    nothing of the file is mapped or executed. The module makes a vCPU as the bound one was then,
  *    with its private memory, in place of the thread's, whose descriptor in RBX has to stay open at
  *    execve (EPERM if it is not the thread's vCPU; without it afterwards, the process ends). The
