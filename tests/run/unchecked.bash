@@ -56,6 +56,12 @@ watch --runner dune-run-unchecked --limit 1000 -- "$BASH" -c "
 		timeout 20 \$program
 	done"
 ok $? "the hostile programs"
+limited "$here/decoy/dune-run-unchecked" -- "$here/decoy/executed" \
+	"$(cat "$here/decoy/executed.address")" >"$top/result" 2>&1
+status=$?
+grep -E '^(#|FOUND|dune-run:)' "$top/result" | head | sed 's/^\([^#]\)/# \1/'
+ok $((status || $(grep -cE '^(FOUND|dune-run:)' "$top/result"))) \
+	"another process writes what executes a program"
 "$bin/overwrite" 10 "$here/decoy/dune-run-unchecked" >"$top/result" 2>&1
 grep '^#' "$top/result"
 is "$(grep -v '^#' "$top/result")" "in the stub" \

@@ -7,7 +7,8 @@ unchecked_objects := $(unchecked)/runtime.o
 unchecked_control := $(unchecked)/runtime.o $(unchecked)/control.o
 wrap_unchecked := -Wl,--wrap=check_syscall -Wl,--wrap=is_hidden
 
-all: $(addprefix $(OUT)/decoy/,dune-run-unchecked dune-run-unchecked-control pitfalls)
+all: $(addprefix $(OUT)/decoy/,dune-run-unchecked dune-run-unchecked-control pitfalls executed \
+	executed.address)
 
 $(unchecked)/%.o: unchecked/%.c unchecked/unchecked.h $(wildcard ../../run/*/*.h)
 	@mkdir -p $(@D)
@@ -25,3 +26,12 @@ $(OUT)/decoy/dune-run-unchecked-control: $(unchecked_control) $(O)/lib/libdune-r
 $(OUT)/decoy/pitfalls: unchecked/pitfalls.c unchecked/unchecked.h $(MAPS)
 	@mkdir -p $(@D)
 	$(CC) $(decoy_flags) -Iunchecked -o $@ $(filter %.c,$^)
+
+$(OUT)/decoy/executed: unchecked/executed.c
+	@mkdir -p $(@D)
+	$(CC) $(decoy_flags) -static -o $@ $<
+
+# Where ring 0 has its descriptor table
+$(OUT)/decoy/executed.address: $(OUT)/decoy/dune-run-unchecked
+	nm $<.image | sed -n 's/^\([0-9a-f]*\) . first_block$$/0x\1/p' >$@.new
+	test -s $@.new && mv $@.new $@
