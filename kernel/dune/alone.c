@@ -187,7 +187,7 @@ static noinline bool take_signal(struct dune_vcpu *vcpu, const struct ucontext _
  * errno: -EPERM for a thread with a restartable sequence. It has told the kernel an address to
  * continue at whenever it is interrupted in the sequence, and the sequence may be the stub.
  */
-static long take_and_run(struct file *file, struct dune_vcpu *vcpu, u64 value, int whence)
+static long take_and_run(struct dune_vcpu *vcpu, u64 value, int whence)
 {
 	bool has_result = whence == DUNE_STUB_RESULT && vcpu->calling;
 	bool calling = vcpu->calling;
@@ -200,7 +200,7 @@ static long take_and_run(struct file *file, struct dune_vcpu *vcpu, u64 value, i
 		return -EFAULT;
 	if (unlikely(kernel_has_rseq(current)))
 		return -EPERM;
-	return run_vcpu(file, vcpu, has_result);
+	return run_vcpu(vcpu, has_result);
 }
 
 /*
@@ -287,18 +287,17 @@ static bool serve(struct dune_vcpu *vcpu, struct pt_regs *regs)
 
 /**
  * alone_run() - run a vCPU that is bound to the stub
- * @file:	the vCPU's
- * @vcpu:	of current
+ * @vcpu:	of current; the caller has a reference to its file
  * @value:	a result or the address of a frame, by @whence
  * @whence:	DUNE_STUB_RESULT, DUNE_STUB_FRAME, or another number
  *
  * Context: as stub_run(), which calls it.
  * Return: the thread's RAX in user mode.
  */
-loff_t alone_run(struct file *file, struct dune_vcpu *vcpu, u64 value, int whence)
+loff_t alone_run(struct dune_vcpu *vcpu, u64 value, int whence)
 {
 	struct pt_regs *regs = task_pt_regs(current);
-	long reason = take_and_run(file, vcpu, value, whence);
+	long reason = take_and_run(vcpu, value, whence);
 
 	switch (reason) {
 	case DUNE_EXIT_HOSTCALL:

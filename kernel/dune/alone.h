@@ -14,7 +14,7 @@ struct file;
 
 void alone_init(void);
 long alone_bind(struct dune_vcpu *vcpu, const struct dune_stub *argument, u64 *gpa);
-loff_t alone_run(struct file *file, struct dune_vcpu *vcpu, u64 value, int whence);
+loff_t alone_run(struct dune_vcpu *vcpu, u64 value, int whence);
 
 /* Returns whether hypercall @nr, DUNE_PROBE_READ or more, is one that a guest may make. */
 static inline bool alone_knows(unsigned long nr)

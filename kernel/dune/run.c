@@ -346,8 +346,20 @@ static __always_inline long run_begin(struct dune_vcpu *vcpu)
 	return 0;
 }
 
-/* Returns the exit reason or a negative errno; run_vcpu() has its arguments. */
-static long do_run(struct dune_vcpu *vcpu, bool resume)
+/*
+ * Runs @vcpu. For the vCPU's thread, in process context; may sleep for as long as the guest runs.
+ * Returns the exit reason, which user mode cannot change in between as it can
+ * dune_run.exit_reason; -EINVAL or -EBUSY.
+ *
+ * @resume: the thread has made the call by which the last run ended, and RAX has its result. If
+ * nothing else has changed since (can_resume()), the run needs less: the guest's other registers
+ * and dune_run.flags are then as the last run left them, whatever another guest has written there.
+ *
+ * The caller has taken a reference to the vCPU's file, and keeps it for as long as it uses @vcpu.
+ * The system call has none if the process has one thread (fdget()): the guest may close its own
+ * vCPU by a hypercall, and another process that inherited the descriptor may close the last one.
+ */
+long run_vcpu(struct dune_vcpu *vcpu, bool resume)
 {
 	struct dune_run *run = vcpu->run;
 	u32 vector = READ_ONCE(run->irq_vector);
@@ -380,26 +392,4 @@ static long do_run(struct dune_vcpu *vcpu, bool resume)
 	vcpu->running = false;
 	return_buffer_fill();
 	return reason;
-}
-
-/*
- * Runs the vCPU of @file. For the vCPU's thread, in process context; may sleep for as long as
- * the guest runs. Returns the exit reason, which user mode cannot change in between as it can
- * dune_run.exit_reason; -EINVAL or -EBUSY.
- *
- * @resume: the thread has made the call by which the last run ended, and RAX has its result. If
- * nothing else has changed since (can_resume()), the run needs less: the guest's other registers
- * and dune_run.flags are then as the last run left them, whatever another guest has written there.
- *
- * The run takes a reference of its own: a process with one thread enters an ioctl
- * without one, and the guest may close its own vCPU by a hypercall.
- */
-long run_vcpu(struct file *file, struct dune_vcpu *vcpu, bool resume)
-{
-	long ret;
-
-	get_file(file);
-	ret = do_run(vcpu, resume);
-	fput(file);
-	return ret;
 }

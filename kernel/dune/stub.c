@@ -338,12 +338,16 @@ void stub_enter_again(const struct dune_vcpu *vcpu)
 loff_t stub_run(struct file *file, loff_t value, int whence)
 {
 	struct dune_vcpu *vcpu = file->private_data;
+	loff_t ret = -EPERM;
 
+	/* run_vcpu() has the reason. A child's vCPU takes the place of its maker's, too. */
+	get_file(file);
 	if (unlikely(!vcpu_is_mine(vcpu)))
-		return child_enter(file, vcpu);
-	if (!stub_enters(vcpu))
-		return -EPERM;
-	return alone_run(file, vcpu, value, whence);
+		ret = child_enter(file, vcpu);
+	else if (stub_enters(vcpu))
+		ret = alone_run(vcpu, value, whence);
+	fput(file);
+	return ret;
 }
 
 /*

@@ -311,9 +311,9 @@ int vcpu_create(struct dune_vm *vm, u32 flags)
  * has a number; @file has none. Returns 0, and then takes over the reference to @file, or
  * -EBADF if @old is not at @fd.
  *
- * The ioctl or lseek() that calls this may use @old without a reference of its own, as may
- * any system call of a process with one thread. The last reference is dropped on the
- * way to user mode at the earliest (fput()), so @old lives until then.
+ * The system call of a process with one thread has no reference to @old, and here the table's goes.
+ * Any other holder may drop the last one, so a caller that uses @old afterwards needs a reference
+ * of its own (stub_run()).
  */
 int vcpu_replace_file(unsigned int fd, struct file *old, struct file *file)
 {
@@ -366,6 +366,7 @@ static long vcpu_ioctl(struct file *file, unsigned int request,
 {
 	struct dune_vcpu *vcpu = file->private_data;
 	bool mine;
+	long ret;
 
 	if (request == DUNE_GET_INFO)
 		return info_get((void __user *)argument);
@@ -379,7 +380,10 @@ static long vcpu_ioctl(struct file *file, unsigned int request,
 	case DUNE_RUN:
 		if (argument || vcpu->stub)
 			return -EINVAL;
-		return min(run_vcpu(file, vcpu, false), 0L);
+		get_file(file);
+		ret = min(run_vcpu(vcpu, false), 0L);
+		fput(file);
+		return ret;
 	case DUNE_GET_STATE:
 		return vcpu_get_state(vcpu, (void __user *)argument);
 	case DUNE_SET_STATE:

@@ -109,7 +109,7 @@ int vcpu_replace_file(unsigned int fd, struct file *old, struct file *file);
 /* run.c */
 void run_init(void);
 void run_init_vcpu(struct dune_vcpu *vcpu);
-long run_vcpu(struct file *file, struct dune_vcpu *vcpu, bool resume);
+long run_vcpu(struct dune_vcpu *vcpu, bool resume);
 
 /* Returns whether @vcpu belongs to the calling thread, and to the process that it is in. */
 static inline bool vcpu_is_mine(const struct dune_vcpu *vcpu)
