@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A vCPU: a virtual processor of one thread. Its file is in vcpu.c, its run loop in
- * run.c, and the vendor's part is declared in vcpu_ops.h.
+ * A vCPU: a virtual processor of one thread. It is made in vcpu.c; the operations on its file are
+ * in vcpu_file.c, its run loop is in run.c, and the vendor's part is declared in vcpu_ops.h.
  */
 #ifndef DUNE_VCPU_H
 #define DUNE_VCPU_H
@@ -97,12 +97,16 @@ struct dune_vcpu {
 /* The flags of DUNE_CREATE_VCPU and DUNE_RENEW_VCPU that are known. */
 #define DUNE_VCPU_FLAGS	DUNE_VCPU_SMAP
 
+/* vcpu_file.c fills in this table, by which vcpu.c makes and recognizes files. */
+extern const struct file_operations vcpu_fops;
+
 /* vcpu.c */
 int vcpu_create(struct dune_vm *vm, u32 flags);
 struct dune_vcpu *vcpu_alloc(struct dune_vm *vm, bool smap, struct page *run);
 int vcpu_join(struct dune_vcpu *vcpu);
 void vcpu_free(struct dune_vcpu *vcpu);
 struct file *vcpu_file(struct dune_vcpu *vcpu);
+struct file *vcpu_open(struct dune_vm *vm, u32 flags);
 struct dune_vcpu *vcpu_of(const struct file *file);
 int vcpu_replace_file(unsigned int fd, struct file *old, struct file *file);
 
