@@ -40,8 +40,8 @@ static const u16 closed_list[] = {
 static DECLARE_BITMAP(closed_bitmap, NR_syscalls) __ro_after_init;
 
 /*
- * Adds the numbers of which closed_list_refuses() may refuse calls to @calls, a bitmap of NR_syscalls
- * bits. Called once, at load.
+ * Adds the numbers of which closed_list_refuses() may refuse calls to @calls, a bitmap of
+ * NR_syscalls bits. Called once, at load.
  */
 void __init closed_list_add(unsigned long *calls)
 {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * A hypercall is a system call, or has a number from DUNE_HOSTCALL on, which ends the run. If the
- * vCPU is bound to a stub, a number that does not exist has the result -ENOSYS, and the run goes on.
+ * vCPU is bound to a stub, a number that does not exist has the result -ENOSYS, and the run goes
+ * on.
  *
  * A system call is dispatched here, in the kernel, on the fast path, after the thread's seccomp
  * filters, if there are any, have permitted it. On the slow path the run ends, and a real SYSCALL
@@ -208,8 +209,8 @@ static __always_inline bool is_restart(long ret)
 
 /*
  * Has the host half, or the stub, make the call in @vcpu->frame, after trace_dune_hypercall(). On a
- * vCPU that is bound to a stub, a call that closed_list_refuses() has its error as its result. Returns an
- * exit reason, or 0 to enter the guest again.
+ * vCPU that is bound to a stub, a call that closed_list_refuses() has its error as its result.
+ * Returns an exit reason, or 0 to enter the guest again.
  */
 static int leave_for_call(struct dune_vcpu *vcpu)
 {
