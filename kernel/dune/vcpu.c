@@ -8,6 +8,7 @@
 #include <linux/fdtable.h>
 #include <linux/file.h>
 #include <linux/nospec.h>
+#include <linux/preempt.h>
 #include <linux/sched/task.h>
 #include <linux/slab.h>
 
@@ -79,7 +80,8 @@ struct dune_vcpu *vcpu_alloc(struct dune_vm *vm, bool smap, struct page *run)
 	vcpu->vm = vm;
 	vcpu->smap = smap;
 	vcpu->run = page_address(run);
-	run_init_vcpu(vcpu);
+	vcpu->cpu = -1;
+	preempt_notifier_init(&vcpu->notifier, &vcpu_preempt_ops);
 	if (vcpu_ops->create(vcpu)) {
 		vcpu_free(vcpu);
 		return ERR_PTR(-ENOMEM);

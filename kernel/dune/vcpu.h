@@ -97,8 +97,12 @@ struct dune_vcpu {
 /* The flags of DUNE_CREATE_VCPU and DUNE_RENEW_VCPU that are known. */
 #define DUNE_VCPU_FLAGS	DUNE_VCPU_SMAP
 
-/* vcpu_file.c fills in this table, by which vcpu.c makes and recognizes files. */
+/*
+ * What vcpu.c gives the kernel for a vCPU: the operations on its file, by which it also recognizes
+ * such a file (vcpu_file.c), and what is called when @task is switched (run.c).
+ */
 extern const struct file_operations vcpu_fops;
+extern struct preempt_ops vcpu_preempt_ops;
 
 /* vcpu.c */
 int vcpu_create(struct dune_vm *vm, u32 flags);
@@ -112,7 +116,6 @@ int vcpu_replace_file(unsigned int fd, struct file *old, struct file *file);
 
 /* run.c */
 void run_init(void);
-void run_init_vcpu(struct dune_vcpu *vcpu);
 long run_vcpu(struct file *file, struct dune_vcpu *vcpu, bool resume);
 
 /* Returns whether @vcpu belongs to the calling thread, and to the process that it is in. */
