@@ -3,7 +3,7 @@
  * A vCPU whose thread has no host half (struct dune_stub in <linux/dune.h>): the stub is all that
  * the thread executes in user mode. What a host half would do is done by ring 0 of the guest, to
  * which the module passes faults (fault.c) and signals. Ring 0 makes privileged calls: those that
- * ring 3 is refused (stub.c), but execve only of the program that the process executes.
+ * ring 3 is refused (closed_list.c), but execve only of the program that the process executes.
  *
  * A signal's frame is in memory that the program can change. So everything that is taken from it
  * is a value for the guest. What the module itself needs to know, it has in struct dune_vcpu:
@@ -11,6 +11,8 @@
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
+#include <linux/file.h>
+#include <linux/fs.h>
 #include <linux/printk.h>
 #include <linux/ptrace.h>
 #include <linux/ratelimit.h>
@@ -23,8 +25,10 @@
 #include <asm/unistd.h>
 
 #include "dune/alone.h"
+#include "dune/birth.h"
 #include "dune/child.h"
 #include "dune/compat.h"
+#include "dune/hypercall.h"
 #include "dune/stub.h"
 #include "dune/vcpu.h"
 
@@ -135,7 +139,7 @@ static void take_interrupted_call(struct dune_vcpu *vcpu, const struct sigcontex
 	case DUNE_STUB_WRITE:
 		WRITE_ONCE(run->regs.rax, context->ax == __NR_restart_syscall ?
 					  __NR_restart_syscall : vcpu->frame.orig_ax);
-		alone_call_again(vcpu);
+		hypercall_call_again(vcpu);
 		break;
 	case DUNE_STUB_CALL + STUB_CALL_LENGTH:
 	case DUNE_STUB_READ + STUB_READ_LENGTH:
@@ -260,7 +264,7 @@ static bool serve(struct dune_vcpu *vcpu, struct pt_regs *regs)
 	case DUNE_PROBE_WRITE:
 		if (!READ_ONCE(vcpu->run->signal.waiting))
 			return false;
-		alone_call_again(vcpu);
+		hypercall_call_again(vcpu);
 		return true;
 	case DUNE_MAKE_CHILD:
 	case DUNE_MAKE_SHARED_CHILD:
@@ -285,16 +289,8 @@ static bool serve(struct dune_vcpu *vcpu, struct pt_regs *regs)
 	}
 }
 
-/**
- * alone_run() - run a vCPU that is bound to the stub
- * @vcpu:	of current; the caller has a reference to its file
- * @value:	a result or the address of a frame, by @whence
- * @whence:	DUNE_STUB_RESULT, DUNE_STUB_FRAME, or another number
- *
- * Context: as stub_run(), which calls it.
- * Return: the thread's RAX in user mode.
- */
-loff_t alone_run(struct dune_vcpu *vcpu, u64 value, int whence)
+/* Runs @vcpu, of current and entered by the stub. Returns the thread's RAX in user mode. */
+static long run_and_serve(struct dune_vcpu *vcpu, u64 value, int whence)
 {
 	struct pt_regs *regs = task_pt_regs(current);
 	long reason = take_and_run(vcpu, value, whence);
@@ -311,4 +307,28 @@ loff_t alone_run(struct dune_vcpu *vcpu, u64 value, int whence)
 	default:
 		return kill_process(reason);
 	}
+}
+
+/**
+ * alone_run() - lseek() of a vCPU: run it for the stub
+ * @file:	the vCPU's
+ * @value:	a result or the address of a frame, by @whence
+ * @whence:	DUNE_STUB_RESULT, DUNE_STUB_FRAME, or another number
+ *
+ * Context: process, in lseek(); may sleep for as long as the guest runs.
+ * Return: the thread's RAX in user mode; -EPERM without another RIP if the caller is not the stub.
+ */
+loff_t alone_run(struct file *file, loff_t value, int whence)
+{
+	struct dune_vcpu *vcpu = file->private_data;
+	loff_t ret = -EPERM;
+
+	/* run_vcpu() has the reason. A child's vCPU takes the place of its maker's, too. */
+	get_file(file);
+	if (unlikely(!vcpu_is_mine(vcpu)))
+		ret = birth_enter(file, vcpu);
+	else if (stub_enters(vcpu))
+		ret = run_and_serve(vcpu, value, whence);
+	fput(file);
+	return ret;
 }

@@ -2,24 +2,18 @@
 /*
  * The vCPU of a child process or thread, for a guest without a host half (alone.c). The guest makes
  * it by a hypercall, before it makes the child by a call in the stub (<linux/dune.h> has the
- * contract). Until the child has entered it, the vCPU is unborn: it has no thread.
+ * contract). Until the child has entered it (birth.c), the vCPU is unborn: it has no thread.
  *
  * An unborn vCPU has no descriptor, so no process can be given one. This is where it is meanwhile:
  *  - in its maker, as dune_vcpu.child, until the maker's thread has made the child;
  *  - then, if the child has a copy of the memory, in the child's mapping of the stub, where the
  *    fork itself puts it (stub.c), so that no other process can have it. It goes with the mapping
  *    if the child dies before it has entered.
- *
- * The child executes nothing but the stub. Its first lseek() names its maker's vCPU, which is not
- * its own. This makes the unborn vCPU the thread's own, and puts it in the descriptor's place.
- * The child needs no path, no right and no free descriptor.
  */
 #include <linux/err.h>
-#include <linux/fdtable.h>
 #include <linux/file.h>
 #include <linux/mm.h>
 #include <linux/sched.h>
-#include <linux/sched/task.h>
 #include <linux/sched/task_stack.h>
 
 #include "dune/child.h"
@@ -176,7 +170,7 @@ struct file *child_of_template(struct dune_vm *vm)
  * Takes the unborn vCPU from @parent, if it is of the kind: @copy as has_copy(). One of the other
  * kind is lost. Returns its file, to which the caller gets a reference, or NULL.
  */
-static struct file *take(struct dune_vcpu *parent, bool copy)
+struct file *child_take(struct dune_vcpu *parent, bool copy)
 {
 	struct file *file = xchg(&parent->child, NULL);
 
@@ -203,81 +197,7 @@ struct file *child_of_fork(unsigned long stub)
 		return NULL;
 	vcpu = vcpu_of(file);
 	if (vcpu && vcpu->task == current && vcpu->stub == stub)
-		child = take(vcpu, true);
+		child = child_take(vcpu, true);
 	fput(file);
 	return child;
-}
-
-/*
- * Puts @file, of the thread's vCPU, in the place of @old, its maker's. If the maker has the same
- * table of descriptors, @file gets another number, which the stub finds in the thread's registers.
- * Returns 0, and then takes over the reference to @file, or a negative errno.
- */
-static int place(struct file *old, const struct dune_vcpu *parent, struct file *file)
-{
-	struct pt_regs *regs = task_pt_regs(current);
-	int fd;
-
-	if (READ_ONCE(parent->task->files) != current->files)
-		return vcpu_replace_file(regs->bx, old, file);
-	fd = get_unused_fd_flags(O_CLOEXEC);
-	if (fd < 0)
-		return fd;
-	fd_install(fd, file);
-	regs->bx = fd;
-	regs->di = fd;
-	return 0;
-}
-
-/*
- * Makes the calling thread the thread of @child, which it has taken. Returns 0 or a negative errno;
- * with -ERESTARTNOINTR it can be called again.
- */
-int child_bear(struct dune_vcpu *child)
-{
-	int err = 0;
-
-	if (child->vm->unborn)
-		err = vm_settle(child->vm);
-	if (!err && !child->second_level.space)
-		err = vcpu_join(child);
-	if (!err)
-		child->task = get_task_struct(current);
-	return err;
-}
-
-/**
- * child_enter() - the first lseek() of a child
- * @file:	of its maker's vCPU
- * @parent:	this vCPU, which is not of the calling thread
- *
- * The stub then calls lseek() again with the same arguments, for the thread's own vCPU. If a signal
- * or a tracer has interrupted this one, the kernel restarts it. If it fails, the stub ends the
- * child.
- *
- * Context: process, in lseek(); may sleep.
- * Return: 0, and the thread continues at DUNE_STUB_ENTER; a negative errno, -EPERM if there is no
- * unborn vCPU for the caller, or if the caller is not the stub.
- */
-loff_t child_enter(struct file *file, struct dune_vcpu *parent)
-{
-	bool copy = current->mm != parent->vm->mm;
-	struct file *child;
-	int err;
-
-	if (!stub_enters(parent))
-		return -EPERM;
-	child = copy ? stub_take_child(parent->stub) : take(parent, false);
-	if (!child)
-		return -EPERM;
-	err = child_bear(vcpu_of(child));
-	if (!err)
-		err = place(file, parent, child);
-	if (!err) {
-		stub_enter_again(parent);
-		return 0;
-	}
-	if (err != -ERESTARTNOINTR || !stub_put_child(parent->stub, child))
-		fput(child);
-	return err;
 }

@@ -25,6 +25,7 @@
 #include <linux/string.h>
 #include <asm/pkru.h>
 
+#include "dune/birth.h"
 #include "dune/child.h"
 #include "dune/compat.h"
 #include "dune/exec.h"
@@ -85,7 +86,7 @@ static int bear(struct file *file)
 	do {
 		signal |= test_and_clear_thread_flag(TIF_SIGPENDING);
 		work |= test_and_clear_thread_flag(TIF_NOTIFY_SIGNAL);
-		err = child_bear(vcpu_of(file));
+		err = birth_finish(vcpu_of(file));
 	} while (err == -ERESTARTNOINTR && !fatal_signal_pending(current));
 	if (signal)
 		set_thread_flag(TIF_SIGPENDING);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * A hypercall is a system call, or has a number from DUNE_HOSTCALL on, which ends the run. If the
- * vCPU is bound to a stub, a number that does not exist has the result -ENOSYS, and the run goes on.
+ * vCPU is bound to a stub, a number that does not exist has the result -ENOSYS, and the run goes
+ * on.
  *
  * A system call is dispatched here, in the kernel, on the fast path, after the thread's seccomp
  * filters, if there are any, have permitted it. On the slow path the run ends, and a real SYSCALL
@@ -29,10 +30,9 @@
 #include <asm/syscall.h>
 #include <asm/unistd.h>
 
-#include "dune/alone.h"
+#include "dune/closed_list.h"
 #include "dune/compat.h"
 #include "dune/hypercall.h"
-#include "dune/stub.h"
 #include "dune/trace/trace.h"
 #include "dune/vcpu.h"
 #include "virt/symbol.h"
@@ -69,7 +69,7 @@ static const u16 slow_calls[] = {
 /* The numbers of slow_calls[]. */
 static DECLARE_BITMAP(slow_bitmap, NR_syscalls) __ro_after_init;
 
-/* These, and the numbers of which stub_refuses() may refuse calls. */
+/* These, and the numbers of which closed_list_refuses() may refuse calls. */
 static DECLARE_BITMAP(listed_bitmap, NR_syscalls) __ro_after_init;
 
 /*
@@ -100,7 +100,7 @@ void __init hypercall_init(void)
 		if (slow_calls[i] < NR_syscalls)
 			__set_bit(slow_calls[i], slow_bitmap);
 	bitmap_copy(listed_bitmap, slow_bitmap, NR_syscalls);
-	stub_add_refused(listed_bitmap);
+	closed_list_add(listed_bitmap);
 	have_dispatcher = symbol_bind(hypercall_dispatcher, "x64_sys_call");
 	if (!have_dispatcher)
 		pr_info("no system-call dispatcher found: all calls take the slow path\n");
@@ -115,14 +115,14 @@ bool hypercall_is_fast(void)
 
 /*
  * Returns whether a call of listed_bitmap, in @frame, takes the slow path now. A call that
- * stub_refuses() must, since leave_for_call() is the place where it is refused.
+ * closed_list_refuses() must, since leave_for_call() is the place where it is refused.
  */
 static bool is_slow_now(const struct dune_vcpu *vcpu, const struct pt_regs *frame,
 			unsigned long nr)
 {
 	unsigned int type;
 
-	if (vcpu->stub && stub_refuses(vcpu, frame))
+	if (vcpu->stub && closed_list_refuses(vcpu, frame))
 		return true;
 	if (!test_bit(nr, slow_bitmap))
 		return false;
@@ -160,7 +160,7 @@ static __always_inline bool is_slow(const struct dune_vcpu *vcpu, unsigned long 
  * result.
  *
  * An lseek() of a vCPU would put a run on the kernel stack below this one. It begins a run only if
- * the thread's RIP is in the stub (stub_run()), and a run that the stub began has that RIP. So
+ * the thread's RIP is in the stub (alone_run()), and a run that the stub began has that RIP. So
  * RIP is another one meanwhile.
  */
 static noinline long dispatch_listed(const struct pt_regs *frame, unsigned long nr)
@@ -209,15 +209,15 @@ static __always_inline bool is_restart(long ret)
 
 /*
  * Has the host half, or the stub, make the call in @vcpu->frame, after trace_dune_hypercall(). On a
- * vCPU that is bound to a stub, a call that stub_refuses() has its error as its result. Returns an
- * exit reason, or 0 to enter the guest again.
+ * vCPU that is bound to a stub, a call that closed_list_refuses() has its error as its result.
+ * Returns an exit reason, or 0 to enter the guest again.
  */
 static int leave_for_call(struct dune_vcpu *vcpu)
 {
 	unsigned long nr = vcpu->frame.orig_ax;
 	bool listed = nr >= NR_syscalls ||
 		      test_bit(array_index_nospec(nr, NR_syscalls), listed_bitmap);
-	long err = listed && vcpu->stub ? stub_refuses(vcpu, &vcpu->frame) : 0;
+	long err = listed && vcpu->stub ? closed_list_refuses(vcpu, &vcpu->frame) : 0;
 
 	if (unlikely(err)) {
 		vcpu->run->regs.rax = err;
@@ -226,6 +226,21 @@ static int leave_for_call(struct dune_vcpu *vcpu)
 	vcpu->resumable = !listed;
 	vcpu_count(vcpu, DUNE_COUNT_SYSCALL_SLOW);
 	return DUNE_EXIT_SYSCALL;
+}
+
+/* Returns whether hypercall @nr, DUNE_PROBE_READ or more, is one that a guest may make. */
+static bool is_known(unsigned long nr)
+{
+	return nr == DUNE_PROBE_READ || nr == DUNE_PROBE_WRITE || nr == DUNE_STUB_MOVE ||
+	       nr == DUNE_MAKE_CHILD || nr == DUNE_MAKE_SHARED_CHILD || nr == DUNE_ADD_PAGES ||
+	       nr == DUNE_FIND_VDSO ||
+	       nr - DUNE_HOSTCALL_NOW < DUNE_HOSTCALL;
+}
+
+/* Returns whether hypercall @nr is a system call that waits for the guest to take its interrupt. */
+static bool waits_for_guest(unsigned long nr)
+{
+	return nr < DUNE_PROBE_READ;
 }
 
 /*
@@ -237,7 +252,7 @@ static int leave(struct dune_vcpu *vcpu)
 	unsigned long nr = vcpu->frame.orig_ax;
 
 	if (nr >= DUNE_HOSTCALL) {
-		if (vcpu->stub && nr > DUNE_PROBE_READ && !alone_knows(nr)) {
+		if (vcpu->stub && nr > DUNE_PROBE_READ && !is_known(nr)) {
 			vcpu->run->regs.rax = -ENOSYS;
 			return 0;
 		}
@@ -265,8 +280,8 @@ int hypercall_leave(struct dune_vcpu *vcpu)
 	const struct dune_regs *regs = &vcpu->run->regs;
 
 	copy_arguments(&vcpu->frame, regs, READ_ONCE(regs->rax));
-	if (vcpu->stub && alone_is_call(vcpu->frame.orig_ax)) {
-		alone_call_again(vcpu);
+	if (vcpu->stub && waits_for_guest(vcpu->frame.orig_ax)) {
+		hypercall_call_again(vcpu);
 		return 0;
 	}
 	return leave(vcpu);

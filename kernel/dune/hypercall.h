@@ -9,7 +9,7 @@
 #include <linux/compiler.h>
 #include <linux/types.h>
 
-struct dune_vcpu;
+#include "dune/vcpu.h"
 
 void hypercall_init(void);
 bool hypercall_is_fast(void);
@@ -28,6 +28,12 @@ static __always_inline int hypercall_handle(struct dune_vcpu *vcpu, bool interru
 	if (unlikely(interrupt_waits))
 		return hypercall_leave(vcpu);
 	return hypercall_dispatch(vcpu);
+}
+
+/* Tells the guest that the hypercall whose number is in RAX was not made, or must be made again. */
+static inline void hypercall_call_again(struct dune_vcpu *vcpu)
+{
+	WRITE_ONCE(vcpu->run->signal.again, 1);
 }
 
 #endif /* DUNE_HYPERCALL_H */

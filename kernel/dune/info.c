@@ -9,9 +9,9 @@
 
 #include "dune/guest_state.h"
 #include "dune/hypercall.h"
+#include "dune/info.h"
 #include "dune/memory/second_level.h"
 #include "dune/vcpu_ops.h"
-#include "dune/vm.h"
 
 static u64 handled_signals(void)
 {

@@ -3,10 +3,11 @@
  * dune.ko: /dev/dune, through which a process gets ring 0, page tables and
  * exceptions of its own by way of the virtualization hardware.
  *
- * This file starts and stops the parts. The story continues in vm.c (an open file), vcpu.c
- * (its vCPUs), stub.c (the page through which a thread without a host half runs them), alone.c
- * (what the module does in place of that half), child.c (the vCPUs of its children), exec.c (what
- * such a thread executes), run.c (the run loop), and in exit.c, fault.c and hypercall.c (the work
+ * This file starts and stops the parts. The story continues in vm.c and vm_file.c (an address
+ * space, and the open file that is one), vcpu.c and vcpu_file.c (its vCPUs), stub.c (the page
+ * through which a thread without a host half runs them), alone.c (what the module does in place of
+ * that half), child.c and birth.c (the vCPUs of its children), exec.c (what such a thread
+ * executes), run.c (the run loop), and in exit.c, fault.c, hypercall.c and closed_list.c (the work
  * after an exit). The memory that a guest sees is in memory/. vcpu_ops.h declares the vendors'
  * parts, svm/ and vmx/. Below all of this are virt/, which owns the CPUs' virtualization, and x86/.
  *

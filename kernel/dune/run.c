@@ -266,17 +266,10 @@ static void run_sched_in(struct preempt_notifier *notifier, int cpu)
 {
 }
 
-static struct preempt_ops run_preempt_ops = {
+struct preempt_ops vcpu_preempt_ops = {
 	.sched_in = run_sched_in,
 	.sched_out = run_sched_out,
 };
-
-/* Prepares the members of @vcpu that belong to run.c. Called once, before the first run. */
-void run_init_vcpu(struct dune_vcpu *vcpu)
-{
-	vcpu->cpu = -1;
-	preempt_notifier_init(&vcpu->notifier, &run_preempt_ops);
-}
 
 /*
  * Ends a run: the vendor restores what entries left changed. If the next run resumes this one, its

@@ -16,7 +16,10 @@
 #ifndef __ASSEMBLER__
 #include <linux/compiler.h>
 #include <linux/ptrace.h>
+#include <linux/sched.h>
+#include <linux/sched/task_stack.h>
 #include <linux/types.h>
+#include <asm/syscall.h>
 
 #include "dune/vcpu.h"
 
@@ -30,19 +33,30 @@ void stub_cleanup(void);
 int stub_mmap(struct vm_area_struct *vma, struct dune_vm *vm);
 long stub_can_bind(const struct dune_vcpu *vcpu, unsigned long address);
 long stub_calls(void);
-loff_t stub_run(struct file *file, loff_t value, int whence);
-void stub_add_refused(unsigned long *calls);
-long stub_refuses(const struct dune_vcpu *vcpu, const struct pt_regs *call);
 
-/* For child.c. */
-bool stub_enters(const struct dune_vcpu *vcpu);
+/* For alone.c and birth.c: the thread in lseek(), and the vCPU that waits for a child. */
 void stub_enter_again(const struct dune_vcpu *vcpu);
 struct file *stub_take_child(unsigned long address);
 bool stub_put_child(unsigned long address, struct file *child);
 
 /*
+ * Returns whether the calling thread is in the lseek() of the stub to which @vcpu is bound. Only
+ * that instruction gets here with its RIP: not an lseek() elsewhere, and not one that a guest makes
+ * (dispatch_listed() in hypercall.c), which would begin a run within a run. Inline: the path of a
+ * slow call, as both functions below.
+ *
+ * A tracer can set this RIP in a 32-bit call (INT 0x80). Seccomp filters would then take the
+ * guest's calls for 32-bit ones.
+ */
+static __always_inline bool stub_enters(const struct dune_vcpu *vcpu)
+{
+	return vcpu->stub && !in_ia32_syscall() &&
+	       task_pt_regs(current)->ip == vcpu->stub + STUB_ENTERED;
+}
+
+/*
  * Lets the thread, whose registers are @regs, continue at @place of the stub. SYSRET, which is
- * faster than IRET, needs RIP in RCX, too. Inline, as the next function: the path of a slow call.
+ * faster than IRET, needs RIP in RCX, too.
  */
 static __always_inline void stub_go_to(const struct dune_vcpu *vcpu, struct pt_regs *regs,
 				       unsigned long place)

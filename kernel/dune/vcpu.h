@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A vCPU: a virtual processor of one thread. Its file is in vcpu.c, its run loop in
- * run.c, and the vendor's part is declared in vcpu_ops.h.
+ * A vCPU: a virtual processor of one thread. It is made in vcpu.c; the operations on its file are
+ * in vcpu_file.c, its run loop is in run.c, and the vendor's part is declared in vcpu_ops.h.
  */
 #ifndef DUNE_VCPU_H
 #define DUNE_VCPU_H
@@ -97,18 +97,25 @@ struct dune_vcpu {
 /* The flags of DUNE_CREATE_VCPU and DUNE_RENEW_VCPU that are known. */
 #define DUNE_VCPU_FLAGS	DUNE_VCPU_SMAP
 
+/*
+ * What vcpu.c gives the kernel for a vCPU: the operations on its file, by which it also recognizes
+ * such a file (vcpu_file.c), and what is called when @task is switched (run.c).
+ */
+extern const struct file_operations vcpu_fops;
+extern struct preempt_ops vcpu_preempt_ops;
+
 /* vcpu.c */
 int vcpu_create(struct dune_vm *vm, u32 flags);
 struct dune_vcpu *vcpu_alloc(struct dune_vm *vm, bool smap, struct page *run);
 int vcpu_join(struct dune_vcpu *vcpu);
 void vcpu_free(struct dune_vcpu *vcpu);
 struct file *vcpu_file(struct dune_vcpu *vcpu);
+struct file *vcpu_open(struct dune_vm *vm, u32 flags);
 struct dune_vcpu *vcpu_of(const struct file *file);
 int vcpu_replace_file(unsigned int fd, struct file *old, struct file *file);
 
 /* run.c */
 void run_init(void);
-void run_init_vcpu(struct dune_vcpu *vcpu);
 long run_vcpu(struct dune_vcpu *vcpu, bool resume);
 
 /* Returns whether @vcpu belongs to the calling thread, and to the process that it is in. */

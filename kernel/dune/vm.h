@@ -44,6 +44,7 @@ struct dune_vm {
 	struct second_level second_level;
 };
 
+/* vm_file.c */
 extern const struct file_operations vm_fops;
 
 /* vm.c */
@@ -53,8 +54,5 @@ int vm_settle(struct dune_vm *vm);
 int vm_prepare(struct dune_vm *vm);
 void vm_get(struct dune_vm *vm);
 void vm_put(struct dune_vm *vm);
-
-/* info.c: DUNE_GET_INFO */
-long info_get(struct dune_info __user *argument);
 
 #endif /* DUNE_VM_H */

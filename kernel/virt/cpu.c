@@ -27,6 +27,10 @@
  */
 DEFINE_PER_CPU(bool, virt_enabled);
 static DEFINE_PER_CPU(bool, virt_is_ours);
+
+/* Changed by virt_cpus_set_kvm() alone. */
+DEFINE_STATIC_KEY_FALSE(virt_kvm_loaded);
+
 /*
  * Held while a CPU comes up, and while virt_kvm_loaded changes on all CPUs: a CPU that comes up
  * sees the state either before the change or after it. cpus_read_lock() does not order the two:

@@ -26,8 +26,6 @@
 #include "virt/internal.h"
 #include "virt/virt.h"
 
-DEFINE_STATIC_KEY_FALSE(virt_kvm_loaded);
-
 static DEFINE_MUTEX(kvm_lock);
 
 /* Between virt_kvm_start() and virt_kvm_stop(); under kvm_lock. */

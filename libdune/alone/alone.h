@@ -38,14 +38,10 @@ u64 dune_alone_show(const void *p, u64 size);
 void *dune_alone_result(u64 size);
 long dune_alone_action(int sig, const struct ksigaction *real, struct ksigaction *old);
 long dune_alone_mask(int how, u64 set, u64 *old);
+void dune_alone_set_mask(u64 set, u64 *old);
 long dune_alone_forward_mask(u64 set);
 void dune_alone_force_mask(u64 set);
 void dune_alone_print(const char *text, u64 size);
-
-static inline void set_mask(u64 set, u64 *old)
-{
-	dune_alone_mask(SIG_SETMASK, set, old);
-}
 
 /* signal.c */
 bool dune_alone_take(struct dune_thread *t, struct dune_event *e);
@@ -63,6 +59,8 @@ long dune_alone_execute(long fd, long name, long argv, long envp, long flags);
 
 /* special.c */
 long dune_alone_special(struct dune_tf *tf);
+
+/* cpu.c */
 void dune_alone_look_at_cpu(struct dune_thread *t);
 
 /* calls.c: the functions that make hypercalls, of the processor's vendor; child.S has the last */

@@ -62,6 +62,12 @@ long dune_alone_mask(int how, u64 set, u64 *old)
 	return err;
 }
 
+/* Sets the mask, and stores the one of before at @old, if that is not NULL. */
+void dune_alone_set_mask(u64 set, u64 *old)
+{
+	dune_alone_mask(SIG_SETMASK, set, old);
+}
+
 /* Implements @forward_mask of struct dune_services. */
 long dune_alone_forward_mask(u64 set)
 {

@@ -60,12 +60,12 @@ static bool probe_silent(struct dune_thread *t, u64 address, u32 flags)
 	u64 old;
 
 	do {
-		set_mask(~0ULL, &old);
+		dune_alone_set_mask(~0ULL, &old);
 	} while (dune_alone_collect(t));
 	do {
-		set_mask(~PROBE_SIGNALS, NULL);
+		dune_alone_set_mask(~PROBE_SIGNALS, NULL);
 		made = probe(address, flags);
-		set_mask(~0ULL, NULL);
+		dune_alone_set_mask(~0ULL, NULL);
 		done = made;
 		if (dune_alone_take(t, &e)) {
 			if (is_probe_fault(&e.info, address))

@@ -54,7 +54,7 @@ static void without_handler(const struct dune_thread *t, const struct dune_event
 	int sig = e->info.signo;
 
 	if (!t->nsig)
-		set_mask(e->mask, NULL);
+		dune_alone_set_mask(e->mask, NULL);
 	switch (dune_disposition(sig, act, fault)) {
 	case SIGNAL_IGNORED:
 		break;

@@ -83,7 +83,7 @@ static void take_signals(struct dune_thread *t)
 	} stack = { t->frames, 0, t->frames_end - t->frames };
 	long err;
 
-	set_mask(~0ULL, &mask);
+	dune_alone_set_mask(~0ULL, &mask);
 	err = call(__NR_sigaltstack, dune_alone_show(&stack, sizeof(stack)), 0, 0, 0);
 	dune_copies_release(mark);
 	for (i = 0; i < sizeof(probes) / sizeof(probes[0]) && !err; i++) {
@@ -94,7 +94,7 @@ static void take_signals(struct dune_thread *t)
 	if (err)
 		dune_alone_fatal("the kernel refuses a handler of signals", err, SIGABRT);
 	dune_process.imported = 1;
-	set_mask(mask, NULL);
+	dune_alone_set_mask(mask, NULL);
 }
 
 static void init_process(const struct dune_start *s)

@@ -27,7 +27,7 @@ struct dune_piece {
  * Too small to hold an aligned piece of 2 MB, so that the kernel does not clear a
  * huge page for it.
  */
-static u8 first_chunk[5 * BLOCK_SIZE];
+u8 dune_first_chunk[FIRST_CHUNK];
 
 static struct dune_arena *const arena = &dune_process.arena;
 static struct dune_lock *const arena_lock = &dune_process.locks[LOCK_ARENA];
@@ -50,7 +50,7 @@ void dune_page_init(const struct dune_config *cfg)
 	u64 base = (u64)cfg->arena, size = cfg->arena_size;
 
 	if (!base) {
-		set_chunk(&arena->chunk[0], (u64)first_chunk, sizeof(first_chunk) - RESERVE);
+		set_chunk(&arena->chunk[0], (u64)dune_first_chunk, FIRST_CHUNK - RESERVE);
 		return;
 	}
 	arena->limit = cfg->arena_limit;
@@ -73,26 +73,6 @@ static long map(u64 at, u64 size, u64 fixed)
 {
 	return sys_any(__NR_mmap, at, size, PROT_READ | PROT_WRITE,
 		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | fixed, -1);
-}
-
-/*
- * Adds the arena to @root. Page tables come from the arena, and a fault on the way into a
- * page fault would end the program, so each page table that is loaded has the arena.
- * Returns 0 or -ENOMEM.
- */
-int dune_page_touch(dune_pte *root)
-{
-	u32 i;
-
-	for (i = 0; i < 2; i++) {
-		struct dune_chunk *c = &arena->chunk[i];
-
-		if (dune_pt_touch(root, (void *)c->base, c->size))
-			return -ENOMEM;
-	}
-	if (arena->chunk[0].base - (u64)first_chunk < sizeof(first_chunk))
-		return dune_pt_touch(root, first_chunk, sizeof(first_chunk));
-	return 0;
 }
 
 /*

@@ -29,7 +29,7 @@ struct dune_sighand {
 };
 
 /*
- * host/signal.c and host/entry.S: the handler that the kernel calls if there is a host half, and
+ * host/signal.c and host/calls.S: the handler that the kernel calls if there is a host half, and
  * its return. Without a host half the handler is in the stub, and nothing returns from it.
  */
 void dune_host_handler(int sig, struct ksiginfo *info, struct kucontext *uc);

@@ -23,24 +23,6 @@ void dune_syscall_set(dune_syscall_fn fn)
 	__atomic_store_n(&dune_syscall_handler, fn ? fn : dune_syscall_pass, __ATOMIC_RELEASE);
 }
 
-int dune_is_again(void)
-{
-	struct dune_thread *t = dune_self();
-	bool again = t->call_again;
-
-	t->call_again = 0;
-	return again;
-}
-
-/* Not inlined: callers would have to keep the result in a register for it, on the hot path. */
-void dune_syscall_again(struct dune_tf *tf)
-{
-	if (dune_is_again())
-		tf->rip -= DUNE_SYSCALL_LENGTH;	/* rax is still the number */
-	else
-		tf->rax = DUNE_AGAIN;
-}
-
 int dune_syscall_special(uint32_t nr)
 {
 	return nr < SYSCALL_MAX && (dune_special[nr / 64] >> (nr % 64) & 1);

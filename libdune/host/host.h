@@ -18,6 +18,11 @@
 #include "text.h"
 #include "thread.h"
 
+/* end.c */
+void dune_host_fatal(struct dune_thread *t, const char *what, long err, int sig)
+	__noreturn;
+void dune_host_die(int sig) __noreturn;
+
 /* thread.c: blocks and run pages */
 struct dune_thread *dune_thread_new(void);
 void dune_thread_free(struct dune_thread *t);
@@ -34,7 +39,8 @@ long dune_vcpu_renew(struct dune_thread *t);
 
 /* entry.S */
 long dune_host_switch(struct dune_thread *t, struct dune_run *run);
-void dune_host_start(struct dune_thread *t) __noreturn;
+
+/* calls.S */
 long dune_host_syscall(struct dune_thread *t, long nr, long a0, long a1,
 		       long a2, long a3, long a4, long a5);
 long dune_host_clone(struct dune_thread *t, long nr, long a0, long a1, long a2, long a3, long a4);
@@ -46,12 +52,9 @@ extern const char dune_host_clone_begin[], dune_host_clone_insn[];
 extern const char dune_host_probe_read_insn[], dune_host_probe_write_insn[];
 extern const char dune_host_probe_fail[];
 
-/* loop.c; the first is called by entry.S */
+/* loop.c; entry.S calls both */
 void dune_host_enter(struct dune_thread *t) __noreturn;
 void dune_host_loop(struct dune_thread *t) __noreturn;
-void dune_host_fatal(struct dune_thread *t, const char *what, long err, int sig)
-	__noreturn;
-void dune_host_die(int sig) __noreturn;
 
 /* fault.c */
 void dune_host_fault(struct dune_thread *t);
@@ -65,6 +68,7 @@ void dune_host_exec_fault(struct dune_thread *t);
 
 /* process.c */
 long dune_host_fork(struct dune_thread *t, struct dune_clone *c);
-void dune_host_child(struct dune_thread *t) __noreturn;
+/* called by entry.S */
+void dune_host_child(struct dune_thread *t);
 
 #endif /* LIBDUNE_HOST_H */

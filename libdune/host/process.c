@@ -170,7 +170,10 @@ static void start_process(struct dune_thread *t)
 	dune_fork_begin(t);
 }
 
-/* The start of a new process, which may share all memory but the stack with its parent. */
+/*
+ * The start of a new process, which may share all memory but the stack with its parent. Its host
+ * half begins when this returns (dune_host_begin in entry.S).
+ */
 void dune_host_child(struct dune_thread *t)
 {
 	const char *why;
@@ -190,5 +193,4 @@ void dune_host_child(struct dune_thread *t)
 		err = dune_vcpu_renew(t);
 	if (err)
 		dune_host_fatal(t, "a child could not enter guest mode", err, SIGKILL);
-	dune_host_start(t);
 }

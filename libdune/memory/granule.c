@@ -19,23 +19,18 @@
 #include "place.h"
 #include "syscall.h"
 
-#define GIGABYTES	(1U << (USER_BITS - GB_SHIFT))
-
-/* The most that a u16 can count: 64 TB, half of all addresses. */
-#define GRANULES_MAX	(1U << 16)
-
 /*
  * While FEW_GRANULES or fewer are handed out (number 0, which is no granule of the process, counts
  * as one), the granule of a gigabyte is looked for in dune_process.few_gigabytes, and neither table
- * is used. So most programs touch no page of the two. In granule_of each gigabyte would touch a
- * page of its own, if it is far from the others, and twice, as the page is read before it is
+ * is used. So most programs touch no page of the two. In dune_granule_of each gigabyte would touch
+ * a page of its own, if it is far from the others, and twice, as the page is read before it is
  * written.
  */
 
 /* The gigabyte of each granule in use from FEW_GRANULES on: gigabyte(). */
-static u32 gigabyte_of[GRANULES_MAX];
+u32 dune_gigabyte_of[GRANULES_MAX];
 /* The granule of each gigabyte of the process, or 0. */
-static u16 granule_of[GIGABYTES];
+u16 dune_granule_of[GIGABYTES];
 
 /* Protects both tables and dune_process.granules_used. */
 static struct dune_lock *const lock = &dune_process.locks[LOCK_GRANULES];
@@ -52,7 +47,7 @@ void dune_granule_init(u32 granules)
 /* Returns the place of the gigabyte of granule @n. */
 static u32 *gigabyte(u32 n)
 {
-	return n < FEW_GRANULES ? &dune_process.few_gigabytes[n] : &gigabyte_of[n];
+	return n < FEW_GRANULES ? &dune_process.few_gigabytes[n] : &dune_gigabyte_of[n];
 }
 
 /* Returns the granule of gigabyte number @number, or 0. Without the lock it may miss a new one. */
@@ -61,8 +56,8 @@ static u32 find(u64 number)
 	u32 n, used = __atomic_load_n(&dune_process.granules_used, __ATOMIC_ACQUIRE);
 
 	if (used > FEW_GRANULES) {
-		dune_page_need(&granule_of[number]);
-		return READ_ONCE(granule_of[number]);
+		dune_page_need(&dune_granule_of[number]);
+		return READ_ONCE(dune_granule_of[number]);
 	}
 	for (n = 1; n < used; n++) {
 		if (dune_process.few_gigabytes[n] == number)
@@ -71,15 +66,15 @@ static u32 find(u64 number)
 	return 0;
 }
 
-/* Stores the granules up to number @last in granule_of. The lock is held. */
+/* Stores the granules up to number @last in dune_granule_of. The lock is held. */
 static void fill_granule_of(u32 last)
 {
 	u32 n;
 
 	dune_assert_held(lock);
 	for (n = 1; n <= last; n++) {
-		dune_page_need(&granule_of[*gigabyte(n)]);
-		WRITE_ONCE(granule_of[*gigabyte(n)], n);
+		dune_page_need(&dune_granule_of[*gigabyte(n)]);
+		WRITE_ONCE(dune_granule_of[*gigabyte(n)], n);
 	}
 }
 
@@ -90,8 +85,8 @@ static u32 hand_out(u64 number)
 
 	dune_assert_held(lock);
 	if (n >= FEW_GRANULES) {
-		dune_page_need(&gigabyte_of[n]);
-		dune_page_need(&granule_of[number]);
+		dune_page_need(&dune_gigabyte_of[n]);
+		dune_page_need(&dune_granule_of[number]);
 	}
 	*gigabyte(n) = number;
 	if (n == FEW_GRANULES)
@@ -99,7 +94,7 @@ static u32 hand_out(u64 number)
 	/* find(), and the functions that tell the kernel, take no lock. */
 	__atomic_store_n(&dune_process.granules_used, n + 1, __ATOMIC_RELEASE);
 	if (n >= FEW_GRANULES)
-		WRITE_ONCE(granule_of[number], n);
+		WRITE_ONCE(dune_granule_of[number], n);
 	return n;
 }
 
@@ -117,7 +112,7 @@ static u32 assign(u64 number)
 	 * last granule without the second one. Otherwise this changes nothing.
 	 */
 	if (used > FEW_GRANULES)
-		WRITE_ONCE(granule_of[*gigabyte(used - 1)], used - 1);
+		WRITE_ONCE(dune_granule_of[*gigabyte(used - 1)], used - 1);
 	n = find(number);
 	if (!n && used < dune_process.granules)
 		n = hand_out(number);
@@ -215,18 +210,4 @@ long dune_granule_tell(int vcpu, u64 gpa)
 	long err = dune_granule_describe(gpa, &g);
 
 	return err ?: tell(vcpu, &g);
-}
-
-/*
- * Adds both tables to @root, as they are used on the way into a page fault and must not
- * fault there. Returns 0 or -ENOMEM.
- */
-int dune_granule_touch(dune_pte *root)
-{
-	if (!dune_process.granules)
-		return 0;
-	if (dune_pt_touch(root, granule_of, sizeof(granule_of)) ||
-	    dune_pt_touch(root, gigabyte_of, sizeof(gigabyte_of)))
-		return -ENOMEM;
-	return 0;
 }

@@ -21,8 +21,11 @@ void *dune_page_take(unsigned int count, bool *dirty);
 u64 dune_page_bytes(void);
 
 /* arena/page.c alone */
+#define FIRST_CHUNK	(5 * BLOCK_SIZE)
+
 void dune_page_init(const struct dune_config *cfg);
-int dune_page_touch(dune_pte *root);
+/* The first chunk of an arena of the library's own: dune_arena.chunk[0] is in it. */
+extern u8 dune_first_chunk[FIRST_CHUNK];
 /* in the host half, as dune_unlock_and_exit() */
 void dune_page_free_and_exit(void *page, unsigned int count, long status) __noreturn;
 void dune_page_complete(void);
@@ -36,9 +39,6 @@ u64 dune_pt_bytes(void);
 /* in the guest half, on the way into a page fault (guest/entry.S) */
 bool dune_pf_early(u64 va);
 
-/* pgtable.c */
-u64 dune_pt_generation(const dune_pte *root);
-
 /* tlb.c, in the guest half */
 void dune_tlb_is_clean(void);
 
@@ -51,11 +51,17 @@ int dune_pt_touch_core(dune_pte *root);
 
 /* granule.c: guest-physical addresses if they are not the process's own */
 #define NO_GPA		(~0ULL)
+#define GIGABYTES	(1U << (USER_BITS - GB_SHIFT))
+/* The most that a u16 can count: 64 TB, half of all addresses. */
+#define GRANULES_MAX	(1U << 16)
+
+/* Both tables of granule.c, for arena/core.c. */
+extern u32 dune_gigabyte_of[GRANULES_MAX];
+extern u16 dune_granule_of[GIGABYTES];
 
 void dune_granule_init(u32 granules);
 u64 dune_granule_gpa(u64 va);
 u64 dune_granule_va(u64 gpa);
-int dune_granule_touch(dune_pte *root);
 long dune_granule_describe(u64 gpa, struct dune_granule *g);
 /* in the host half */
 long dune_granule_tell_all(int vcpu);

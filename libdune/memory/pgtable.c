@@ -17,13 +17,6 @@
 #include "thread.h"
 #include "tlb.h"
 
-/*
- * The word of a root that holds its generation, for PCIDs that keep their entries
- * (tlb.c). The upper half of a root maps no user address, and the processor ignores all
- * other bits of an entry whose P is clear (APM vol. 2, 5.3).
- */
-#define GENERATION	511
-
 static struct dune_lock *const lock = &dune_process.locks[LOCK_TABLES];
 
 /*
@@ -50,12 +43,6 @@ static void new_generation(dune_pte *root)
 	static u64 last;
 
 	WRITE_ONCE(root[GENERATION], __atomic_add_fetch(&last, 2, __ATOMIC_RELAXED));
-}
-
-/* Returns the present generation of @root, for tlb.c. */
-u64 dune_pt_generation(const dune_pte *root)
-{
-	return READ_ONCE(root[GENERATION]);
 }
 
 /*

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * The tables that page tables consist of, between table.c, which makes them, and
- * pgtable.c, which has the calls on page tables.
+ * The tables that page tables consist of: for table.c, which makes them, and for those that use
+ * them, pgtable.c, which has the calls on page tables, and tlb.c.
  */
 #ifndef LIBDUNE_TABLE_H
 #define LIBDUNE_TABLE_H
@@ -10,6 +10,19 @@
 
 #define PT_ENTRIES		512
 #define PT_TOP		3		/* level of the root; 0: pages of 4 KB */
+
+/*
+ * The word of a root that holds its generation, for PCIDs that keep their entries
+ * (tlb.c). The upper half of a root maps no user address, and the processor ignores all
+ * other bits of an entry whose P is clear (APM vol. 2, 5.3).
+ */
+#define GENERATION	511
+
+/* Returns the present generation of @root, which pgtable.c changes. */
+static inline u64 generation_of(const dune_pte *root)
+{
+	return READ_ONCE(root[GENERATION]);
+}
 
 /* Tables taken in advance, linked by their first word. */
 struct spare {

@@ -5,10 +5,10 @@
  * Entries of a PCID may stay in the TLB while another PCID is loaded, and then
  * INVLPG and a load of CR3 do not reach them (APM vol. 2, 5.5.1). So a thread
  * that uses PCIDs notes for each PCID which generation of which root its entries belong
- * to (dune_pt_generation(), one number for both), and keeps them only for that generation.
+ * to (generation_of(), one number for both), and keeps them only for that generation.
  */
 #include "cpuid.h"
-#include "place.h"
+#include "table.h"
 #include "thread.h"
 #include "tlb.h"
 
@@ -30,7 +30,7 @@ void dune_tlb_is_clean(void)
 	struct dune_thread *t = dune_self();
 
 	if (t->pcid_generations)
-		t->pcid_generations[read_cr3() & CR3_PCID] = dune_pt_generation(t->root);
+		t->pcid_generations[read_cr3() & CR3_PCID] = generation_of(t->root);
 }
 
 /*
@@ -68,7 +68,7 @@ int dune_pt_load(dune_pte *root, unsigned int pcid)
 	cr3 = table_gpa(root) | (pcid & CR3_PCID);
 	flags = dune_irq_save();	/* a handler finds all or nothing */
 	if ((pcid & DUNE_PT_KEEP) &&
-	    t->pcid_generations[pcid & CR3_PCID] == dune_pt_generation(root))
+	    t->pcid_generations[pcid & CR3_PCID] == generation_of(root))
 		cr3 |= CR3_KEEP;
 	t->root = root;
 	write_cr3(cr3);

@@ -130,12 +130,9 @@ static void map_page(dune_pte *e, u64 gpa)
 	WRITE_ONCE(*e, gpa | DUNE_PTE_P | DUNE_PTE_W | DUNE_PTE_A | DUNE_PTE_D | DUNE_PTE_NX);
 }
 
-void dune_private_map(u64 to, u64 from, u64 size)
+void dune_private_map_page(u64 to, u64 gpa)
 {
-	u64 at;
-
-	for (at = 0; at < size; at += PAGE)
-		map_page(image_entry(to + at), to_gpa(from + at));
+	map_page(image_entry(to), gpa);
 }
 
 bool dune_page_upper(u64 va)

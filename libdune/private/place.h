@@ -44,7 +44,9 @@ static inline bool is_ring0s_gigabyte(u64 va)
 	return false;
 }
 
-/* Maps @size bytes of the process's memory at @from to @to, for ring 0; both in whole pages. */
+/* Maps the page at @gpa to @to, an address of the image's gigabyte, for ring 0. */
+void dune_private_map_page(u64 to, u64 gpa);
+/* Maps @size bytes of the process's memory at @from to @to in this way; both in whole pages. */
 void dune_private_map(u64 to, u64 from, u64 size);
 /* Adds the page of .bss around @va, which a page fault has named. Returns whether it is there. */
 bool dune_page_upper(u64 va);

@@ -53,7 +53,7 @@ void svm_host_cleanup(void)
  * reloads LDTR here, and the old table is freed. So the saved LDTR is made null, and
  * enter() reloads LDTR from the GDT, which always has the current table.
  */
-u64 svm_host_save(void)
+static u64 svm_host_save(void)
 {
 	struct vmcb *host = this_cpu_read(host_vmcb);
 	u64 pa = __sme_pa(host);
@@ -61,6 +61,21 @@ u64 svm_host_save(void)
 	lockdep_assert_irqs_disabled();
 	vmsave(pa);
 	memset(&host->save.ldtr, 0, sizeof(host->save.ldtr));
+	return pa;
+}
+
+/* Saves the host's state while KVM is loaded: VMSAVE needs EFER.SVME, and KVM's page is noted. */
+static u64 save_with_kvm(struct vcpu_hw *hw)
+{
+	u64 hsave, efer, pa;
+
+	lockdep_assert_irqs_disabled();
+	hsave = svm_virt_hsave();
+	efer = svm_virt_borrow(hsave);
+	hw->hsave[0] = lower_32_bits(hsave);
+	hw->hsave[1] = upper_32_bits(hsave);
+	pa = svm_host_save();
+	svm_virt_give_back(efer);
 	return pa;
 }
 
@@ -72,6 +87,7 @@ void svm_vcpu_load(struct dune_vcpu *vcpu, bool migrated)
 	lockdep_assert_irqs_disabled();
 	svm_virt_reduce_speculation();
 	if (static_branch_unlikely(&virt_kvm_loaded)) {
+		hw->host_pa = save_with_kvm(hw);
 		svm_kvm_load(hw);
 		return;
 	}

@@ -109,20 +109,12 @@ void svm_kvm_put(void)
 }
 
 /*
- * After a context switch: saves the host's state, and learns what KVM has left in this CPU.
+ * After a context switch, when the host's state was saved: learns what KVM has left in this CPU.
  * Interrupts are off until the entry that follows.
  */
 void svm_kvm_load(struct vcpu_hw *hw)
 {
-	u64 hsave, efer;
-
 	lockdep_assert_irqs_disabled();
-	hsave = svm_virt_hsave();
-	efer = svm_virt_borrow(hsave);
-	hw->hsave[0] = lower_32_bits(hsave);
-	hw->hsave[1] = upper_32_bits(hsave);
-	hw->host_pa = svm_host_save();
-	svm_virt_give_back(efer);
 	hw->has_kvm_tsc_ratio = boot_cpu_has(X86_FEATURE_TSCRATEMSR) &&
 				msr_read(MSR_AMD64_TSC_RATIO) != SVM_TSC_RATIO_DEFAULT;
 	svm_tag_share(hw);

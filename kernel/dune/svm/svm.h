@@ -83,7 +83,6 @@ bool svm_raise_fault(struct dune_vcpu *vcpu, u64 address, u32 error);
 /* host.c: for interrupts off; init and cleanup are called at load and may sleep */
 int svm_host_init(void);
 void svm_host_cleanup(void);
-u64 svm_host_save(void);
 void svm_vcpu_load(struct dune_vcpu *vcpu, bool migrated);
 void svm_vcpu_put(struct dune_vcpu *vcpu);
 /*

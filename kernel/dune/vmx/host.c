@@ -19,13 +19,6 @@
 #include "dune/vmx/vmx.h"
 #include "x86/msr.h"
 
-const u32 vmx_msr_numbers[VMX_MSRS] = {
-	[VMX_MSR_STAR] = MSR_STAR,
-	[VMX_MSR_LSTAR] = MSR_LSTAR,
-	[VMX_MSR_CSTAR] = MSR_CSTAR,
-	[VMX_MSR_SFMASK] = MSR_SYSCALL_MASK,
-};
-
 /* The host's values, which never change and are the same on all CPUs. */
 static u64 host_msrs[VMX_MSRS];
 static bool host_msrs_known;
@@ -105,7 +98,7 @@ static void vmx_host_save(struct vcpu_hw *hw)
  * Fills the lists of those MSRs whose values differ. Called when the guest's values have changed:
  * while the CPU has them, vmx_restore_msrs() must find each that is not the host's. Where the
  * values change without a call of this function, the CPU has the host's until the next @load of
- * struct vcpu_ops, which calls it. So vmx_vmcs_cpu_off(), in an interrupt in between, does not use
+ * struct vcpu_ops, which calls it. So vmx_host_cpu_off(), in an interrupt in between, does not use
  * the old lists, nor does the processor: VMX_PENDING_MSRS is set. Interrupts are off.
  */
 static void list_msrs(struct vcpu_hw *hw)
@@ -289,6 +282,25 @@ void vmx_vcpu_put(struct dune_vcpu *vcpu)
 	/* Also if an earlier @put read them: the exit was handled, perhaps skipped, after it. */
 	if (!(hw->pending & VMX_PENDING_UNREAD))
 		vmx_skip_in_regs(hw);
+}
+
+/*
+ * Implements @cpu_off of struct vcpu_ops.
+ *
+ * Virtualization is about to be turned off on this CPU, and the VMCSs that are active here would
+ * be lost (SDM 25.11.1). If a run is under way here, its guest's system-call MSRs are in the CPU;
+ * KVM, which may be the reason, would save the values that it finds there as the host's.
+ */
+void vmx_host_cpu_off(void)
+{
+	struct vcpu_hw *hw;
+
+	lockdep_assert_irqs_disabled();
+	while ((hw = vmx_active_here())) {
+		if (hw->msrs_loaded)
+			vmx_restore_msrs(hw);
+		vmx_read_and_deactivate(hw);
+	}
 }
 
 /**

@@ -188,6 +188,13 @@ static int choose_controls(void)
 	return 0;
 }
 
+const u32 vmx_msr_numbers[VMX_MSRS] = {
+	[VMX_MSR_STAR] = MSR_STAR,
+	[VMX_MSR_LSTAR] = MSR_LSTAR,
+	[VMX_MSR_CSTAR] = MSR_CSTAR,
+	[VMX_MSR_SFMASK] = MSR_SYSCALL_MASK,
+};
+
 u64 vmx_msr_bitmap __ro_after_init;
 static void *msr_bitmap __ro_after_init;
 

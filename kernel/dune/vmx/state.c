@@ -183,7 +183,7 @@ void vmx_load_regs(struct dune_vcpu *vcpu)
 	hw->keeps_shadow = !(hw->pending & VMX_PENDING_REGS) &&
 			   rip == hw->rip && rflags == hw->rflags;
 	/*
-	 * This precedes the change of the registers, which vmx_vmcs_cpu_off() reads in an
+	 * This precedes the change of the registers, which vmx_host_cpu_off() reads in an
 	 * interrupt.
 	 */
 	hw->pending |= VMX_PENDING_REGS;

@@ -118,23 +118,20 @@ static void deactivate_here(void *argument)
 	hw->cpu = -1;
 }
 
-/*
- * Virtualization is about to be turned off on this CPU, and the VMCSs that are active here would
- * be lost (SDM 25.11.1). If a run is under way here, its guest's system-call MSRs are in the CPU;
- * KVM, which may be the reason, would save the values that it finds there as the host's.
- */
-void vmx_vmcs_cpu_off(void)
+/* Returns a vCPU whose VMCS is active on this CPU, or NULL. Interrupts are off. */
+struct vcpu_hw *vmx_active_here(void)
 {
-	struct vcpu_hw *hw, *next;
-
 	lockdep_assert_irqs_disabled();
-	list_for_each_entry_safe(hw, next, this_cpu_ptr(&active_vmcss), active) {
-		if (hw->msrs_loaded)
-			vmx_restore_msrs(hw);
-		vmptrld(&hw->vmcs_pa);
-		vmx_read_regs(hw);
-		deactivate_here(hw);
-	}
+	return list_first_entry_or_null(this_cpu_ptr(&active_vmcss), struct vcpu_hw, active);
+}
+
+/* Reads the registers from the VMCS, which is active on this CPU. Clears it. Interrupts are off. */
+void vmx_read_and_deactivate(struct vcpu_hw *hw)
+{
+	lockdep_assert_irqs_disabled();
+	vmptrld(&hw->vmcs_pa);
+	vmx_read_regs(hw);
+	deactivate_here(hw);
 }
 
 /*

@@ -238,7 +238,7 @@ struct vmx_loan {
  *
  * Where the guest's RIP, RSP and RFLAGS are: vmx_load_regs() takes them from user mode to @rip,
  * @rsp and @rflags, and sets VMX_PENDING_REGS. The next entry writes them to the VMCS, and from
- * then on the VMCS has them. @put reads them again, or vmx_vmcs_cpu_off() before the VMCS is
+ * then on the VMCS has them. @put reads them again, or vmx_host_cpu_off() before the VMCS is
  * cleared, and vmx_store_regs() gives them to user mode. A run that resumes the last one
  * (can_resume() in run.c) does not take them from there: the VMCS still has them, in its page in
  * memory after it was cleared (SDM 25.11.1). If the guest continues after the instruction of an
@@ -246,7 +246,7 @@ struct vmx_loan {
  * @rip and sets VMX_PENDING_REGS. While VMX_PENDING_UNREAD is set only the VMCS has the registers;
  * if it stays set after @put, the next entry uses them there, or vmx_wait_for_regs() reads them.
  *
- * Only the vCPU's thread changes it, so there is no lock, with one exception: vmx_vmcs_cpu_off()
+ * Only the vCPU's thread changes it, so there is no lock, with one exception: vmx_host_cpu_off()
  * and deactivate_here() run on CPU @cpu with interrupts off, and change @cpu, @active,
  * @msrs_loaded, @rip, @rsp and @rflags. VMX_PENDING_REGS protects the registers
  * (vmx_load_regs()).
@@ -314,7 +314,8 @@ static __always_inline bool vmx_is_ready_with_kvm(const struct vcpu_hw *hw)
 /* vmcs.c: for interrupts off, except for init, deactivate, make_current and wait_for_regs */
 void vmx_vmcs_init(void);
 void vmx_write_setup(const struct vcpu_hw *hw);
-void vmx_vmcs_cpu_off(void);
+struct vcpu_hw *vmx_active_here(void);
+void vmx_read_and_deactivate(struct vcpu_hw *hw);
 void vmx_activate(struct vcpu_hw *hw);
 void vmx_deactivate(struct vcpu_hw *hw);
 bool vmx_make_current(struct vcpu_hw *hw, enum vmx_current *how);
@@ -339,13 +340,13 @@ void vmx_write_pending(struct vcpu_hw *hw);
 void vmx_enter_init(void);
 bool vmx_enter(struct dune_vcpu *vcpu, bool flush);
 
-/* host.c: the functions are for interrupts off, except for vmx_set_msr() */
-extern const u32 vmx_msr_numbers[VMX_MSRS];
+/* host.c: for interrupts off, except for vmx_set_msr() */
 void vmx_host_write_cpu(const struct vmx_host *host);
 void vmx_restore_msrs(struct vcpu_hw *hw);
 void vmx_write_lists(struct vcpu_hw *hw);
 void vmx_vcpu_load(struct dune_vcpu *vcpu, bool migrated);
 void vmx_vcpu_put(struct dune_vcpu *vcpu);
+void vmx_host_cpu_off(void);
 int vmx_set_msr(struct vcpu_hw *hw, u32 msr, u64 value);
 
 /* tag.c: for interrupts off */
@@ -359,6 +360,7 @@ bool vmx_raise_fault(struct dune_vcpu *vcpu, u64 address, u32 error);
 /* intercepts.c: init and cleanup are called at load and may sleep */
 extern u32 vmx_controls[VMX_CONTROLS];	/* the same for each vCPU, but for vcpu_hw.controls */
 extern u32 vmx_timer;			/* of the preemption timer, in its units */
+extern const u32 vmx_msr_numbers[VMX_MSRS];
 extern u64 vmx_msr_bitmap;	/* physical address */
 int vmx_intercepts_init(void);
 void vmx_intercepts_cleanup(void);
