@@ -38,13 +38,11 @@
 /* Returns whether @file is the one that the process executes. */
 static bool is_own_program(const struct file *file)
 {
-	const struct file *own;
-	bool is_own;
+	struct file *own = kernel_exe_file(current->mm);
+	bool is_own = own && file_inode(own) == file_inode(file);
 
-	rcu_read_lock();
-	own = rcu_dereference(current->mm->exe_file);
-	is_own = own && file_inode(own) == file_inode(file);
-	rcu_read_unlock();
+	if (own)
+		fput(own);
 	return is_own;
 }
 
