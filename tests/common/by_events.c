@@ -139,7 +139,7 @@ void event_enter(unsigned int ring, u64 (*fn)(void *arg), void *arg)
 	if (err)
 		child_fails("DUNE_SET_STUB: %s", strerror(-err));
 	private_show(&event_guest, argument.run & -LARGE_PAGE);
-	event_run = (void *)(PRIVATE_AT + argument.run % LARGE_PAGE);
+	event_run = private_at(argument.run);
 	stub_enter(event_stub, event_guest.fd);
 }
 
@@ -149,14 +149,18 @@ void event_start(unsigned int ring, u64 (*fn)(void *arg), void *arg)
 	event_enter(ring, fn, arg);
 }
 
-static void start_and_end(void *arg)
+struct outcome event_in_child(u64 (*fn)(void *arg), void *arg, unsigned int seconds)
 {
-	event_start(0, guest_return, NULL);
+	int pid = checked_fork();
+
+	if (!pid)
+		event_start(0, fn, arg);
+	return wait_child(pid, seconds);
 }
 
 bool event_vcpus(void)
 {
-	if (in_child(start_and_end, NULL, 20).code != CHILD_SKIPS)
+	if (event_in_child(guest_return, NULL, 20).code != CHILD_SKIPS)
 		return true;
 	skip("this processor's guest-physical addresses are too narrow", "run pages");
 	return false;

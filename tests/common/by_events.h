@@ -7,6 +7,7 @@
 #define DUNE_TESTS_BY_EVENTS_H
 
 #include "by_stub.h"
+#include "child.h"
 #include "guest.h"
 
 #include <signal.h>
@@ -74,6 +75,8 @@ int event_second(u64 (*fn)(void *arg), void *arg);
 void event_enter(unsigned int ring, u64 (*fn)(void *arg), void *arg) __attribute__((noreturn));
 /* Both event_open() and event_enter(). */
 void event_start(unsigned int ring, u64 (*fn)(void *arg), void *arg) __attribute__((noreturn));
+/* event_start() in a child, in ring 0. @seconds: as of in_child(). */
+struct outcome event_in_child(u64 (*fn)(void *arg), void *arg, unsigned int seconds);
 
 /* ---- called inside the guest, in ring 0 */
 

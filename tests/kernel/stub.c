@@ -26,13 +26,9 @@
 #include <sys/syscall.h>
 #include <sys/user.h>
 #include <sys/wait.h>
-#include <ucontext.h>
 #include <unistd.h>
 
 #define CALLS	20
-
-/* The offset of the instruction after the stub's lseek(). */
-#define ENTERED	7
 
 /* What children leave for the parent. */
 static volatile struct shared {
@@ -104,27 +100,16 @@ static u64 seek(void *fd)
 	return hypercall3(SYS_lseek, (long)fd, 0, 0);
 }
 
-/* Returns to the caller of entering_syscall()'s instruction, instead of the UD2 after it. */
-static void leave_stub(int sig, siginfo_t *info, void *context)
-{
-	greg_t *r = ((ucontext_t *)context)->uc_mcontext.gregs;
-
-	if (r[REG_RIP] != (greg_t)(event_stub + ENTERED))
-		return;
-	r[REG_RIP] = *(greg_t *)r[REG_RSP];
-	r[REG_RSP] += 8;
-}
-
 /* Makes a system call by the instruction with which the stub enters. Returns its result. */
 static long entering_syscall(long nr, long a, long b, long c)
 {
-	struct sigaction sa = { .sa_sigaction = leave_stub, .sa_flags = SA_SIGINFO }, old;
+	struct sigaction sa = { .sa_sigaction = stub_leave, .sa_flags = SA_SIGINFO }, old;
 	long ret = nr;
 
 	sigaction(SIGILL, &sa, &old);
 	asm volatile("call *%[syscall]"
 		     : "+a"(ret)
-		     : [syscall] "r"(event_stub + ENTERED - 2), "D"(a), "S"(b), "d"(c)
+		     : [syscall] "r"(event_stub + STUB_ENTERED - 2), "D"(a), "S"(b), "d"(c)
 		     : "rcx", "r11", "memory", "cc");
 	sigaction(SIGILL, &old, NULL);
 	return ret;

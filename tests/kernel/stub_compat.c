@@ -114,7 +114,7 @@ static void trace(int pid, const struct attack *a)
 		    ptrace(PTRACE_GETREGS, pid, 0, &regs))
 			bail("the traced process ends");
 	} while (regs.orig_rax != a->nr);
-	ptrace(PTRACE_POKEUSER, pid, offsetof(struct user, regs.rip), shared->stub + 7);
+	ptrace(PTRACE_POKEUSER, pid, offsetof(struct user, regs.rip), shared->stub + STUB_ENTERED);
 	ptrace(PTRACE_DETACH, pid, 0, 0);
 	shared->go = true;
 }
@@ -123,6 +123,8 @@ int main(void)
 {
 	begin(120);
 	shared = shared_alloc(sizeof(*shared));
+	if (!event_vcpus())
+		return done();
 	for (unsigned int i = 0; i < sizeof(attacks) / sizeof(attacks[0]); i++) {
 		const struct attack *a = &attacks[i];
 		struct outcome o;

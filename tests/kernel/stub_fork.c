@@ -20,6 +20,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -45,24 +46,10 @@ static volatile struct shared {
 
 static char *pages;	/* private pages, where the guest has them */
 
-struct start {
-	u64 (*fn)(void *arg);
-	void *arg;
-};
-
-static void start(void *arg)
-{
-	struct start *s = arg;
-
-	event_start(0, s->fn, s->arg);
-}
-
 static struct outcome outcome_of(u64 (*fn)(void *arg), void *arg)
 {
-	struct start s = { fn, arg };
-
 	memset((void *)shared, 0, sizeof(*shared));
-	return in_child(start, &s, 60);
+	return event_in_child(fn, arg, 60);
 }
 
 /* One verdict: fn(arg) in a guest without a host half returns 0. */
@@ -313,7 +300,7 @@ static u64 sealed_interface(void *arg)
 
 static u64 in_shared_child(void *arg)
 {
-	struct dune_run *mine = (void *)(PRIVATE_AT + child_run % (2UL << 20));
+	struct dune_run *mine = private_at(child_run);
 
 	if (mine == event_run || mine->counters[15] || count_secrets(pages) != SECRETS)
 		return 1;
@@ -353,7 +340,7 @@ static u64 share(void *arg)
 /* A child of vfork forks, and its child has a copy. */
 static u64 fork_in_shared(void *arg)
 {
-	struct dune_run *mine = (void *)(PRIVATE_AT + child_run % (2UL << 20)), *run = event_run;
+	struct dune_run *mine = private_at(child_run), *run = event_run;
 	long pid;
 
 	event_run = mine;
@@ -400,7 +387,7 @@ static void open_descriptors(u64 open[2])
 	open[0] = 0;
 	open[1] = 0;
 	for (int fd = 0; fd < 128; fd++)
-		if (hypercall3(SYS_fcntl, fd, 1, 0) >= 0)	/* F_GETFD */
+		if (hypercall3(SYS_fcntl, fd, F_GETFD, 0) >= 0)
 			open[fd / 64] |= 1UL << fd % 64;
 }
 
@@ -423,7 +410,7 @@ static u64 descriptors(void *arg)
 		return child_exit(2), 2;
 	if (!pid)
 		/* The child's own is closed by exec, too. */
-		child_exit(hypercall3(SYS_fcntl, event_guest.fd, 1, 0) != 1);
+		child_exit(hypercall3(SYS_fcntl, event_guest.fd, F_GETFD, 0) != FD_CLOEXEC);
 	return pid < 0 ? 3 : child_wait(pid);
 }
 
@@ -531,16 +518,13 @@ static void enter_stolen(void *arg)
 /* Another process gets the maker's descriptor, and has a stub at the same place. */
 static void stolen(void)
 {
-	struct start s = { be_found, NULL };
 	struct outcome o, maker;
 	int pid;
 
 	memset((void *)shared, 0, sizeof(*shared));
 	pid = checked_fork();
-	if (!pid) {
-		start(&s);
-		_exit(1);
-	}
+	if (!pid)
+		event_start(0, be_found, NULL);
 	ok(WAIT_FOR(shared->pid, 20), "a guest has an unborn vCPU");
 	o = in_child(enter_stolen, NULL, 20);
 	ok(o.signal == SIGILL, "another process with its maker's descriptor does not enter it (%s)",
@@ -578,7 +562,7 @@ static u64 inherited_rights(void *arg)
 static u64 fork_under_signals(void *arg)
 {
 	event_stack();
-	event_catch(SIGUSR1, 0x10000000);	/* SA_RESTART */
+	event_catch(SIGUSR1, SA_RESTART);
 	event_unblock(0);
 	shared->pid = hypercall0(SYS_getpid);
 	for (int i = 0; i < 150 && !shared->bad; i++) {
@@ -615,11 +599,9 @@ static void count_signal(const struct dune_signal *signal)
 
 static void signals_in_group(void *arg)
 {
-	struct start s = { fork_under_signals, NULL };
-
 	setpgid(0, 0);
 	event_on_signal = count_signal;
-	start(&s);
+	event_start(0, fork_under_signals, NULL);
 }
 
 static void signals(void)

@@ -32,25 +32,11 @@ static volatile struct shared {
 	bool ready, done;
 } *shared;
 
-struct start {
-	u64 (*fn)(void *arg);
-	void *arg;
-};
-
-static void start(void *arg)
-{
-	struct start *s = arg;
-
-	event_start(0, s->fn, s->arg);
-}
-
 static struct outcome run(u64 (*fn)(void *arg), const void *arg)
 {
-	struct start s = { fn, (void *)arg };
-
 	memset((void *)shared, 0, sizeof(*shared));
 	shared->lowest = ~0UL;
-	return in_child(start, &s, 60);
+	return event_in_child(fn, (void *)arg, 60);
 }
 
 static u64 note_run_page(void *arg)
@@ -87,7 +73,7 @@ static u64 next_generation_in_shared(void *arg)
 	u64 ret;
 
 	note_run_page(NULL);
-	event_run = (void *)(PRIVATE_AT + child_run % (2UL << 20));
+	event_run = private_at(child_run);
 	ret = next_generation(arg);
 	event_run = parents;
 	return ret;

@@ -109,7 +109,7 @@ static u64 do_store(void *arg)
 
 static void guest_stores(u64 page, u64 value)
 {
-	struct store s = { (u64 *)(PRIVATE_AT + (gpa & ((2UL << 20) - 1)) + page * 4096), value };
+	struct store s = { private_at(gpa + page * 4096), value };
 	enum guest_end end = guest_call(&g, do_store, &s);
 
 	if (end != GUEST_DONE)
@@ -169,14 +169,6 @@ static void contents(void)
 }
 
 /* ---- who can write it */
-
-static int fails_with(long ret, int err, const char *name)
-{
-	if (ret == -1 && errno == err)
-		return 0;
-	diag("%s: %ld, %s", name, ret, strerror(errno));
-	return 1;
-}
 
 static int trace(void)
 {
@@ -289,7 +281,7 @@ static u64 open_window(void)
 	};
 	if (privileged(SYS_ioctl, event_guest.fd, DUNE_ADD_PRIVATE, (long)&p, 0))
 		return 1;
-	alias = (char *)PRIVATE_AT + (p.guest & ((2UL << 20) - 1));
+	alias = private_at(p.guest);
 	window = event_stub + 4096;
 	return 0;
 }
@@ -372,7 +364,7 @@ static u64 add_pages(void *arg)
 	shared->value[1] = second;
 	if (first < 0 || second != first + 2 * 4096)
 		return 1;
-	((volatile char *)PRIVATE_AT)[(second + 2 * 4096) & ((2UL << 20) - 1)] = 1;
+	*(volatile char *)private_at(second + 2 * 4096) = 1;
 	p = (struct dune_private) { .size = sizeof(p), .pages = 1 };
 	if (privileged(SYS_ioctl, event_guest.fd, DUNE_ADD_PRIVATE, (long)&p, 0) ||
 	    p.guest != (u64)second + 3 * 4096)

@@ -148,5 +148,5 @@ char *child_private_add(u64 pages, const void *sealed)
 	};
 	if (privileged(SYS_ioctl, event_guest.fd, DUNE_ADD_PRIVATE, (long)&p, 0))
 		return NULL;
-	return (char *)PRIVATE_AT + (p.guest & ((2UL << 20) - 1));
+	return private_at(p.guest);
 }
