@@ -32,8 +32,12 @@
 #include "dune/vcpu.h"
 #include "dune/vm.h"
 
-/* The kernel leaves 128 MB below the stack at least. */
+/*
+ * How far below the strings on the stack the stub is mapped, and what the kernel keeps free below a
+ * stack (stack_guard_gap, which the command line can change).
+ */
 #define STACK_ROOM	(126UL << 20)
+#define STACK_GAP	(1UL << 20)
 
 /* Returns whether @file is the one that the process executes. */
 static bool is_own_program(const struct file *file)
@@ -94,15 +98,16 @@ static int bear(struct file *file)
 
 /*
  * Maps the stub of @file's vCPU, @stub bytes with the window, and memory of the process after it:
- * @size bytes in all. It is in the room that the kernel leaves for the stack to grow, if that is
- * large enough. Returns the address or a negative errno.
+ * @size bytes in all. If the stack can then still grow to its limit, the mapping is STACK_ROOM
+ * below the strings, where the new memory is empty. Otherwise the kernel chooses an address, below
+ * all that it leaves for the stack (mmap_base()). Returns the address or a negative errno.
  */
 static long map_stub(struct linux_binprm *bprm, struct file *file, unsigned long stub,
 		     unsigned long size)
 {
-	unsigned long at = 0;
+	unsigned long at = 0, room = STACK_ROOM - STACK_GAP;
 
-	if (bprm->rlim_stack.rlim_cur <= STACK_ROOM / 2)
+	if (size <= room && bprm->rlim_stack.rlim_cur <= room - size)
 		at = (bprm->p & PAGE_MASK) - STACK_ROOM;
 	at = vm_mmap(NULL, at, size, PROT_READ | PROT_WRITE,
 		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, 0);
