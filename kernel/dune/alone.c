@@ -57,7 +57,7 @@ void __init alone_init(void)
  */
 long alone_bind(struct dune_vcpu *vcpu, const struct dune_stub *argument, u64 *gpa)
 {
-	struct private_pages run = { .shared = virt_to_page(vcpu->run) };
+	struct private_pages run = { .run_page = virt_to_page(vcpu->run) };
 	u32 vector = argument->irq_vector;
 	int err;
 

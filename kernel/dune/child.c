@@ -93,7 +93,7 @@ static struct dune_vcpu *make_shared(struct dune_vcpu *parent)
 	if (IS_ERR(child))
 		return child;
 	if (!run) {
-		pages.shared = virt_to_page(child->run);
+		pages.run_page = virt_to_page(child->run);
 		err = second_level_add_private(&parent->second_level, &pages, &gpa);
 	}
 	if (!err)
@@ -233,7 +233,7 @@ static int place(struct file *old, const struct dune_vcpu *parent, struct file *
  * Makes the calling thread the thread of @child, which it has taken. Returns 0 or a negative errno;
  * with -ERESTARTNOINTR it can be called again.
  */
-int child_bear(struct dune_vcpu *child)
+int child_attach(struct dune_vcpu *child)
 {
 	int err = 0;
 
@@ -270,7 +270,7 @@ loff_t child_enter(struct file *file, struct dune_vcpu *parent)
 	child = copy ? stub_take_child(parent->stub) : take(parent, false);
 	if (!child)
 		return -EPERM;
-	err = child_bear(vcpu_of(child));
+	err = child_attach(vcpu_of(child));
 	if (!err)
 		err = place(file, parent, child);
 	if (!err) {

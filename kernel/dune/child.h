@@ -15,7 +15,7 @@ void child_serve(struct dune_vcpu *vcpu);
 struct file *child_of_fork(unsigned long stub);
 int child_make_template(struct dune_vcpu *vcpu);
 struct file *child_of_template(struct dune_vm *vm);
-int child_bear(struct dune_vcpu *child);
+int child_attach(struct dune_vcpu *child);
 loff_t child_enter(struct file *file, struct dune_vcpu *parent);
 
 #endif /* DUNE_CHILD_H */

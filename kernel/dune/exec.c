@@ -79,7 +79,7 @@ static int make_memory(struct linux_binprm *bprm, unsigned long old, struct linu
  * Makes @file's vCPU that of the thread. On Intel a pending signal, also work for the thread or a
  * request to freeze, interrupts this (mm_take_all_locks()). The thread does that work later.
  */
-static int bear(struct file *file)
+static int attach(struct file *file)
 {
 	bool signal = false, work = false;
 	int err;
@@ -87,7 +87,7 @@ static int bear(struct file *file)
 	do {
 		signal |= test_and_clear_thread_flag(TIF_SIGPENDING);
 		work |= test_and_clear_thread_flag(TIF_NOTIFY_SIGNAL);
-		err = child_bear(vcpu_of(file));
+		err = child_attach(vcpu_of(file));
 	} while (err == -ERESTARTNOINTR && !fatal_signal_pending(current));
 	if (signal)
 		set_thread_flag(TIF_SIGPENDING);
@@ -202,7 +202,7 @@ static int become(struct linux_binprm *bprm, struct file *old, unsigned long stu
 		return PTR_ERR(file);
 	err = begin(bprm);
 	if (!err)
-		err = bear(file);
+		err = attach(file);
 	if (err)
 		goto drop;
 	at = map_stub(bprm, file, stub, size);
@@ -244,7 +244,7 @@ static int load_own(struct linux_binprm *bprm, unsigned long stub)
  */
 static int load(struct linux_binprm *bprm)
 {
-	long stub = stub_calls();
+	long stub = stub_size_in_call();
 
 	if (likely(!stub))
 		return -ENOEXEC;

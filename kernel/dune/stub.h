@@ -29,7 +29,7 @@ void stub_cleanup(void);
 
 int stub_mmap(struct vm_area_struct *vma, struct dune_vm *vm);
 long stub_can_bind(const struct dune_vcpu *vcpu, unsigned long address);
-long stub_calls(void);
+long stub_size_in_call(void);
 loff_t stub_run(struct file *file, loff_t value, int whence);
 void stub_add_refused(unsigned long *calls);
 long stub_refuses(const struct dune_vcpu *vcpu, const struct pt_regs *call);
