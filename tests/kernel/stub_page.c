@@ -330,8 +330,8 @@ static int remap_pages(void)
 }
 
 /*
- * A process's memory has one stub. The end of a mapping looks at all processes: many of them, unmapped at
- * once, kept a killed process alive for minutes.
+ * A process's memory has one stub. The end of a mapping looks at all processes: many of them,
+ * unmapped at once, kept a killed process alive for minutes.
  */
 static int map_another(void)
 {
