@@ -90,7 +90,10 @@ static inline void vm_flags_clear(struct vm_area_struct *vma, vm_flags_t flags)
 #define kernel_has_rseq(task)		((task)->rseq)
 #endif
 
-/* What security modules know the calling thread as. Since 6.13 each of them has its own member. */
+/*
+ * The identifiers by which security modules know the calling thread. Since 6.13 each of them has
+ * its own member.
+ */
 struct lsm_id {
 #ifdef HAVE_LSM_PROP
 	struct lsm_prop prop;

@@ -5,9 +5,9 @@
  * the kernel asks before its own ones: it sees the file that is really executed, whatever was done
  * to the name, to the descriptor or to an interpreter until then.
  *
- * Of that file nothing is used either, if the process has a template: a vCPU as the first one of
- * the process tree was when it was bound. A copy of it begins in the new memory, in which nothing
- * runs natively but the stub.
+ * If the process has a template, nothing of that file is used. A template is a copy of the first
+ * vCPU of the process tree, made when that vCPU was bound. A copy of the template begins in the new
+ * memory, in which nothing runs natively but the stub.
  */
 #include <linux/binfmts.h>
 #include <linux/cred.h>
@@ -62,7 +62,8 @@ static unsigned long stack_top(void)
 /*
  * Gives the new memory what does not depend on the file, as the kernel's own format for ELF does,
  * and gives up the locks that begin_new_exec() has taken, also if it fails.
- * @old: flags of the task, and @binfmt, from before. Core dumps are made by that format.
+ * @old: the task's flags, and @binfmt, its format, both from before begin_new_exec(). @binfmt makes
+ * core dumps.
  */
 static int make_memory(struct linux_binprm *bprm, unsigned long old, struct linux_binfmt *binfmt)
 {
@@ -134,7 +135,7 @@ static void set_registers(struct linux_binprm *bprm, struct dune_vcpu *vcpu, uns
 	regs->di = fd;
 }
 
-/* Who the thread is for the kernel, before it executes a file. */
+/* The identity of the thread, for the kernel and for security modules. */
 struct subject {
 	const struct cred *cred;
 	struct lsm_id id;
@@ -250,7 +251,10 @@ static int load(struct linux_binprm *bprm)
 		return -ENOEXEC;
 	if (stub < 0)
 		return stub;
-	/* The kernel opens files for an interpreter that the process itself must not open. */
+	/*
+	 * For an interpreter the kernel may open files that the process itself must not open
+	 * (binfmt_misc, flag O).
+	 */
 	if (bprm->interp != bprm->filename || !is_own_program(bprm->file))
 		return -EPERM;
 	return load_own(bprm, stub);

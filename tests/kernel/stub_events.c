@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * A vCPU without a host half (struct dune_stub): nested faults are raised in the guest, calls by
- * the guest's ring 0 that the stub makes for it, the stub's descriptor, processes that the guest
- * makes, what ends the process, and the interface. Fails when one of these rules of dune.h does not
- * hold.
+ * A vCPU without a host half (struct dune_stub). Fails when a rule of dune.h does not hold: about
+ * nested faults, which are raised in the guest; calls that the stub makes for ring 0 of the guest;
+ * the stub's descriptor; processes that the guest makes; what ends the process; or the interface.
  */
 #define _GNU_SOURCE
 #include "by_events.h"
