@@ -150,15 +150,15 @@ static void make_private(void)
 	}, other = {
 		.size = sizeof(other), .pages = sizeof(made) / 4096, .address = (u64)&made,
 	};
-	struct dune_state state = event_guest.state;
-	struct dune_regs *regs = &event_guest.run->regs;
+	struct dune_state state = alone_guest.state;
+	struct dune_regs *regs = &alone_guest.run->regs;
 	u64 at;
 
-	if (ioctl(event_guest.fd, DUNE_ADD_PRIVATE, &code))
+	if (ioctl(alone_guest.fd, DUNE_ADD_PRIVATE, &code))
 		child_fails("DUNE_ADD_PRIVATE: %s", strerror(errno));
 	at = code.guest + 4096;
 	made.data.pattern = PATTERN;
-	made.data.vendor = event_guest.info.vendor;
+	made.data.vendor = alone_guest.info.vendor;
 	made.data.pipe = to_parent;
 	made.data.own_file = own_file;
 	made.data.below = below;
@@ -167,14 +167,14 @@ static void make_private(void)
 	made.pml4[PRIVATE_AT >> 39 & 511] = (at + offsetof(struct made, pdpt)) | PTE_P | PTE_W;
 	made.pdpt[0] = (at + offsetof(struct made, pd)) | PTE_P | PTE_W;
 	made.pd[0] = (code.guest & -LARGE_PAGE) | PTE_P | PTE_W | PTE_PS;
-	if (ioctl(event_guest.fd, DUNE_ADD_PRIVATE, &other) || other.guest != at)
+	if (ioctl(alone_guest.fd, DUNE_ADD_PRIVATE, &other) || other.guest != at)
 		child_fails("DUNE_ADD_PRIVATE: %s", strerror(errno));
-	private_show(&event_guest, code.guest & -LARGE_PAGE);
-	regs->r12 = event_guest.state.cr3;
+	private_show(&alone_guest, code.guest & -LARGE_PAGE);
+	regs->r12 = alone_guest.state.cr3;
 	regs->r13 = regs->rip;
 	regs->rip = (u64)private_at(code.guest);
 	regs->rdi = 0;
-	if (guest_set_state(&event_guest, &state))
+	if (guest_set_state(&alone_guest, &state))
 		child_fails("DUNE_SET_STATE: %s", strerror(errno));
 }
 
@@ -182,9 +182,9 @@ static void start(void *fn)
 {
 	own_file = open("/proc/self/exe", O_PATH);
 	other_file = open("/bin/false", O_RDONLY);
-	event_before_bind = make_private;
-	event_flags = DUNE_STUB_TEMPLATE;
-	event_start(0, (u64 (*)(void *))fn, NULL);
+	alone_before_bind = make_private;
+	alone_flags = DUNE_STUB_TEMPLATE;
+	alone_start(0, (u64 (*)(void *))fn, NULL);
 }
 
 /* ---- a process with another limit of its stack, and more at the stub and after it */
@@ -305,9 +305,9 @@ static void start_as_user(void *fn)
 	pid = clone(take_file, stack + sizeof(stack), CLONE_VM | CLONE_NEWUSER | SIGCHLD, NULL);
 	if (pid < 0 || waitpid(pid, &status, 0) != pid || status)
 		child_fails("PR_SET_MM_MAP: status %x, %s", status, strerror(errno));
-	event_before_bind = make_private;
-	event_flags = DUNE_STUB_TEMPLATE;
-	event_start(0, (u64 (*)(void *))fn, NULL);
+	alone_before_bind = make_private;
+	alone_flags = DUNE_STUB_TEMPLATE;
+	alone_start(0, (u64 (*)(void *))fn, NULL);
 }
 
 /* ---- in the guest */
@@ -323,7 +323,7 @@ static long execute(int fd, u64 room)
 
 static void keep_vcpu(void)
 {
-	hypercall3(SYS_fcntl, event_guest.fd, F_SETFD, 0);
+	hypercall3(SYS_fcntl, alone_guest.fd, F_SETFD, 0);
 }
 
 /* Returns 10 plus the error. */
@@ -352,8 +352,8 @@ static u64 become(void *arg)
 /* Nothing has caught the signal when the guest begins again, so it is ignored then. */
 static u64 become_with_signal(void *arg)
 {
-	event_stack();
-	if (event_catch(SIGWINCH, 0))
+	alone_stack();
+	if (alone_catch(SIGWINCH, 0))
 		return 1;
 	return execute_own(ROOM);
 }
@@ -518,7 +518,7 @@ int main(void)
 
 	begin(120);
 	klog_begin(&log);
-	if (!event_vcpus())
+	if (!alone_vcpus())
 		return done();
 	begins("a guest executes its program twice", start, become, 42);
 	begins("so does a child of a guest", start, become_as_child, 0);

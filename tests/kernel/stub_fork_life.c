@@ -76,7 +76,7 @@ static int begin_life(u64 (*fn)(void *arg), void *arg)
 		return pid;
 	if (cgroups)
 		cgroup_join();
-	event_start(0, fn, arg);
+	alone_start(0, fn, arg);
 }
 
 static void life(const char *name, u64 (*fn)(void *arg), void *arg)
@@ -390,7 +390,7 @@ int main(void)
 	klog_begin(&log);
 	rounds = env_number("TEST_FORKS", MANY);
 	shared = shared_alloc(sizeof(*shared));
-	if (!event_vcpus())
+	if (!alone_vcpus())
 		return done();
 	version = cgroup_mount();
 	cgroups = version != CGROUPS_NONE && cgroup_make(LIMIT);

@@ -12,7 +12,7 @@
  */
 #define _GNU_SOURCE
 #include "child.h"
-#include "by_events.h"
+#include "by_alone.h"
 #include "tap.h"
 #include "timing.h"
 
@@ -61,7 +61,7 @@ static long execute(void)
 /* In the guest. Each call is made in the stub, which is where a page is replaced, too. */
 static u64 execute_always(void *ppid)
 {
-	event_slow(true);
+	alone_slow(true);
 	for (;;) {
 		if (hypercall0(SYS_getppid) != (long)ppid)
 			(*replaced)++;
@@ -74,9 +74,9 @@ static u64 execute_always(void *ppid)
 static void *run_guest(void *room)
 {
 	stub_place = (char *)room + ROOM / 2;
-	event_open();
-	stub = event_stub;
-	event_enter(0, execute_always, (void *)(long)getppid());
+	alone_open();
+	stub = alone_stub;
+	alone_enter(0, execute_always, (void *)(long)getppid());
 }
 
 static void put_other_code(char *page)
@@ -428,7 +428,7 @@ int main(void)
 	int status = 0;
 
 	begin(120);
-	if (!event_vcpus())
+	if (!alone_vcpus())
 		return done();
 	/* The sharer becomes a child of this process when its parent has died. */
 	prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
