@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * A vCPU whose thread has no host half (struct dune_stub in <linux/dune.h>): the stub is all that
- * the thread executes in user mode. What a host half would do is done by ring 0 of the guest, to
- * which the module passes faults (fault.c) and signals. Ring 0 makes privileged calls: those that
- * ring 3 is refused (closed_list.c), but execve only of the program that the process executes.
+ * the thread executes in user mode. Ring 0 of the guest does what a host half would do: the module
+ * passes faults (fault.c) and signals to it. It has privileged calls, for which the closed list
+ * (closed_list.c) is not asked. Only execve is restricted, to the program that the process executes
+ * already (exec.c).
  *
  * A signal's frame is in memory that the program can change. So everything that is taken from it
  * is a value for the guest. What the module itself needs to know, it has in struct dune_vcpu:
@@ -61,7 +62,7 @@ void __init alone_init(void)
  */
 long alone_bind(struct dune_vcpu *vcpu, const struct dune_stub *argument, u64 *gpa)
 {
-	struct private_pages run = { .shared = virt_to_page(vcpu->run) };
+	struct private_pages run = { .run_page = virt_to_page(vcpu->run) };
 	u32 vector = argument->irq_vector;
 	int err;
 
@@ -81,7 +82,10 @@ long alone_bind(struct dune_vcpu *vcpu, const struct dune_stub *argument, u64 *g
 	return 0;
 }
 
-/* Lets the thread continue at @place of the stub. It has no stack there: stub_code.S. */
+/*
+ * Lets the thread continue at @place of the stub. The stub uses no stack. RSP is 0 there, so that
+ * each signal's frame begins at the top of the alternate stack.
+ */
 static void continue_at(const struct dune_vcpu *vcpu, struct pt_regs *regs, unsigned long place)
 {
 	stub_go_to(vcpu, regs, place);
@@ -106,8 +110,9 @@ static loff_t kill_process(long reason)
 /*
  * Sets PKRU to the value that the thread had when its call was interrupted. The call may have
  * changed it (pkey_alloc(), or mprotect() to execute-only memory), so only the frame has the value:
- * among the FPU registers at @fpstate. It is a value of the program, which decides about the
- * program's memory. Where the frame has none, the last value that the module knows stays.
+ * among the FPU registers at @fpstate. The program may have changed the frame, but PKRU restricts
+ * only accesses to its own memory. Where the frame has none, the last value that the module knows
+ * stays.
  */
 static void take_pkru(const void __user *fpstate)
 {
@@ -147,6 +152,7 @@ static void take_interrupted_call(struct dune_vcpu *vcpu, const struct sigcontex
 		WRITE_ONCE(run->regs.rax, context->ax);
 		break;
 	default:
+		/* Between the call and the next lseek() RSI has the result: stub_code.S. */
 		WRITE_ONCE(run->regs.rax, context->si);
 		break;
 	}

@@ -2,13 +2,17 @@
 /*
  * The vCPU of a child process or thread, for a guest without a host half (alone.c). The guest makes
  * it by a hypercall, before it makes the child by a call in the stub (<linux/dune.h> has the
- * contract). Until the child has entered it (birth.c), the vCPU is unborn: it has no thread.
+ * contract). Until the child has entered it (birth.c), the vCPU is unborn: it has no thread. The
+ * module also makes two that no hypercall asks for: the template, from a vCPU that is bound with
+ * DUNE_STUB_TEMPLATE, and a copy of the template at each execve (exec.c).
  *
  * An unborn vCPU has no descriptor, so no process can be given one. This is where it is meanwhile:
  *  - in its maker, as dune_vcpu.child, until the maker's thread has made the child;
  *  - then, if the child has a copy of the memory, in the child's mapping of the stub, where the
  *    fork itself puts it (stub.c), so that no other process can have it. It goes with the mapping
- *    if the child dies before it has entered.
+ *    if the child dies before it has entered;
+ *  - a template: in dune_vm.template of the process that bound the vCPU and of its children. No
+ *    thread enters it.
  */
 #include <linux/err.h>
 #include <linux/file.h>
@@ -48,8 +52,8 @@ static int copy_state(struct dune_vcpu *child, struct dune_vcpu *parent)
 }
 
 /*
- * Returns a vCPU with a copy of @parent's private memory and granules, or an ERR_PTR(). Its run
- * page is where @parent has its own.
+ * Returns a vCPU with a copy of @parent's private memory and, unless @parent is a template, of its
+ * granules, or an ERR_PTR(). Its run page is where @parent has its own.
  */
 static struct dune_vcpu *make_copy(struct dune_vcpu *parent)
 {
@@ -87,7 +91,7 @@ static struct dune_vcpu *make_shared(struct dune_vcpu *parent)
 	if (IS_ERR(child))
 		return child;
 	if (!run) {
-		pages.shared = virt_to_page(child->run);
+		pages.run_page = virt_to_page(child->run);
 		err = second_level_add_private(&parent->second_level, &pages, &gpa);
 	}
 	if (!err)

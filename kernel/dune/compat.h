@@ -8,8 +8,10 @@
 
 #include <linux/bitops.h>
 #include <linux/entry-common.h>
+#include <linux/fs.h>
 #include <linux/mm.h>
 #include <linux/mmu_notifier.h>
+#include <linux/rcupdate.h>
 #include <linux/security.h>
 #include <linux/string.h>
 #include <asm/cpufeature.h>
@@ -88,7 +90,10 @@ static inline void vm_flags_clear(struct vm_area_struct *vma, vm_flags_t flags)
 #define kernel_has_rseq(task)		((task)->rseq)
 #endif
 
-/* What security modules know the calling thread as. Since 6.13 each of them has its own member. */
+/*
+ * The identifiers by which security modules know the calling thread. Since 6.13 each of them has
+ * its own member.
+ */
 struct lsm_id {
 #ifdef HAVE_LSM_PROP
 	struct lsm_prop prop;
@@ -105,6 +110,27 @@ static inline void lsm_current_id(struct lsm_id *id)
 #else
 	security_current_getsecid_subj(&id->secid);
 #endif
+}
+
+/*
+ * Returns the file that the process of @mm executes, with a reference, or NULL. Since 6.7 a struct
+ * file may become another file's within an RCU read section, and get_file_rcu() looks at the
+ * pointer again; before, that was a macro.
+ */
+static inline struct file *kernel_exe_file(struct mm_struct *mm)
+{
+	struct file *file;
+
+	rcu_read_lock();
+#ifdef get_file_rcu
+	file = rcu_dereference(mm->exe_file);
+	if (file && !get_file_rcu(file))
+		file = NULL;
+#else
+	file = get_file_rcu(&mm->exe_file);
+#endif
+	rcu_read_unlock();
+	return file;
 }
 
 /* MM_CONTEXT_HAS_VSYSCALL in mm_context_t.flags; since 6.4 that macro is the number of the bit. */

@@ -5,9 +5,9 @@
  * the kernel asks before its own ones: it sees the file that is really executed, whatever was done
  * to the name, to the descriptor or to an interpreter until then.
  *
- * Of that file nothing is used either, if the process has a template: a vCPU as the first one of
- * the process tree was when it was bound. A copy of it begins in the new memory, in which nothing
- * runs natively but the stub.
+ * If the process has a template, nothing of that file is used. A template is a copy of the first
+ * vCPU of the process tree, made when that vCPU was bound. A copy of the template begins in the new
+ * memory, in which nothing runs natively but the stub.
  */
 #include <linux/binfmts.h>
 #include <linux/cred.h>
@@ -33,19 +33,21 @@
 #include "dune/vcpu.h"
 #include "dune/vm.h"
 
-/* The kernel leaves 128 MB below the stack at least. */
+/*
+ * How far below the strings on the stack the stub is mapped, and what the kernel keeps free below a
+ * stack (stack_guard_gap, which the command line can change).
+ */
 #define STACK_ROOM	(126UL << 20)
+#define STACK_GAP	(1UL << 20)
 
 /* Returns whether @file is the one that the process executes. */
 static bool is_own_program(const struct file *file)
 {
-	const struct file *own;
-	bool is_own;
+	struct file *own = kernel_exe_file(current->mm);
+	bool is_own = own && file_inode(own) == file_inode(file);
 
-	rcu_read_lock();
-	own = rcu_dereference(current->mm->exe_file);
-	is_own = own && file_inode(own) == file_inode(file);
-	rcu_read_unlock();
+	if (own)
+		fput(own);
 	return is_own;
 }
 
@@ -61,7 +63,8 @@ static unsigned long stack_top(void)
 /*
  * Gives the new memory what does not depend on the file, as the kernel's own format for ELF does,
  * and gives up the locks that begin_new_exec() has taken, also if it fails.
- * @old: flags of the task, and @binfmt, from before. Core dumps are made by that format.
+ * @old: the task's flags, and @binfmt, its format, both from before begin_new_exec(). @binfmt makes
+ * core dumps.
  */
 static int make_memory(struct linux_binprm *bprm, unsigned long old, struct linux_binfmt *binfmt)
 {
@@ -78,7 +81,7 @@ static int make_memory(struct linux_binprm *bprm, unsigned long old, struct linu
  * Makes @file's vCPU that of the thread. On Intel a pending signal, also work for the thread or a
  * request to freeze, interrupts this (mm_take_all_locks()). The thread does that work later.
  */
-static int bear(struct file *file)
+static int attach(struct file *file)
 {
 	bool signal = false, work = false;
 	int err;
@@ -97,15 +100,16 @@ static int bear(struct file *file)
 
 /*
  * Maps the stub of @file's vCPU, @stub bytes with the window, and memory of the process after it:
- * @size bytes in all. It is in the room that the kernel leaves for the stack to grow, if that is
- * large enough. Returns the address or a negative errno.
+ * @size bytes in all. If the stack can then still grow to its limit, the mapping is STACK_ROOM
+ * below the strings, where the new memory is empty. Otherwise the kernel chooses an address, below
+ * all that it leaves for the stack (mmap_base()). Returns the address or a negative errno.
  */
 static long map_stub(struct linux_binprm *bprm, struct file *file, unsigned long stub,
 		     unsigned long size)
 {
-	unsigned long at = 0;
+	unsigned long at = 0, room = STACK_ROOM - STACK_GAP;
 
-	if (bprm->rlim_stack.rlim_cur <= STACK_ROOM / 2)
+	if (size <= room && bprm->rlim_stack.rlim_cur <= room - size)
 		at = (bprm->p & PAGE_MASK) - STACK_ROOM;
 	at = vm_mmap(NULL, at, size, PROT_READ | PROT_WRITE,
 		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, 0);
@@ -132,7 +136,7 @@ static void set_registers(struct linux_binprm *bprm, struct dune_vcpu *vcpu, uns
 	regs->di = fd;
 }
 
-/* Who the thread is for the kernel, before it executes a file. */
+/* The identity of the thread, for the kernel and for security modules. */
 struct subject {
 	const struct cred *cred;
 	struct lsm_id id;
@@ -200,7 +204,7 @@ static int become(struct linux_binprm *bprm, struct file *old, unsigned long stu
 		return PTR_ERR(file);
 	err = begin(bprm);
 	if (!err)
-		err = bear(file);
+		err = attach(file);
 	if (err)
 		goto drop;
 	at = map_stub(bprm, file, stub, size);
@@ -242,13 +246,16 @@ static int load_own(struct linux_binprm *bprm, unsigned long stub)
  */
 static int load(struct linux_binprm *bprm)
 {
-	long stub = stub_calls();
+	long stub = stub_size_in_call();
 
 	if (likely(!stub))
 		return -ENOEXEC;
 	if (stub < 0)
 		return stub;
-	/* The kernel opens files for an interpreter that the process itself must not open. */
+	/*
+	 * For an interpreter the kernel may open files that the process itself must not open
+	 * (binfmt_misc, flag O).
+	 */
 	if (bprm->interp != bprm->filename || !is_own_program(bprm->file))
 		return -EPERM;
 	return load_own(bprm, stub);

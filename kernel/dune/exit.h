@@ -21,9 +21,9 @@ struct vcpu_hw;
  * same exit as MONITORX, which it can, and so for MWAIT and MWAITX: such an exit is answered as
  * MONITORX and MWAITX are.
  *
- * Not intercepted, on purpose: MOV CR2, MOV CR3, INVLPG, INVPCID, the descriptor-table and
- * task-register instructions, SWAPGS and IRET act on the guest's own state, and are what a Dune
- * process is for. PAUSE and a guest that spins are ended by the host's timer.
+ * MOV CR2, MOV CR3, INVLPG, INVPCID, the descriptor-table and task-register instructions, SWAPGS
+ * and IRET are not intercepted: they act on the guest's own state, and are what a Dune process is
+ * for. PAUSE is not intercepted either: the host's timer ends a guest that spins.
  *
  * #DB and #AC are intercepted, because their delivery can raise them again without end, inside one
  * instruction that no interrupt ends (CVE-2015-5307, -8104). The handlers inject them one at a

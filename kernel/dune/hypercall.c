@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A hypercall is a system call, or has a number from DUNE_HOSTCALL on, which ends the run. If the
- * vCPU is bound to a stub, a number that does not exist has the result -ENOSYS, and the run goes
- * on.
+ * A hypercall is a system call, or has a number from DUNE_HOSTCALL on, which ends the run. A number
+ * that does not exist has the result -ENOSYS if the vCPU is bound to a stub, and the run continues.
  *
  * A system call is dispatched here, in the kernel, on the fast path, after the thread's seccomp
  * filters, if there are any, have permitted it. On the slow path the run ends, and a real SYSCALL
@@ -252,7 +251,7 @@ static int leave(struct dune_vcpu *vcpu)
 	unsigned long nr = vcpu->frame.orig_ax;
 
 	if (nr >= DUNE_HOSTCALL) {
-		if (vcpu->stub && nr > DUNE_PROBE_READ && !is_known(nr)) {
+		if (vcpu->stub && nr >= DUNE_PROBE_READ && !is_known(nr)) {
 			vcpu->run->regs.rax = -ENOSYS;
 			return 0;
 		}

@@ -341,8 +341,8 @@ static __always_inline long run_begin(struct dune_vcpu *vcpu)
 
 /*
  * Runs @vcpu. For the vCPU's thread, in process context; may sleep for as long as the guest runs.
- * Returns the exit reason, which user mode cannot change in between as it can
- * dune_run.exit_reason; -EINVAL or -EBUSY.
+ * Returns the exit reason, -EINVAL or -EBUSY. Callers use this value, since user mode can change
+ * dune_run.exit_reason.
  *
  * @resume: the thread has made the call by which the last run ended, and RAX has its result. If
  * nothing else has changed since (can_resume()), the run needs less: the guest's other registers

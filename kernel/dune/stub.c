@@ -99,8 +99,8 @@ static void stub_open(struct vm_area_struct *vma)
  * An mmap() of the stub that fails midway and a fork that fails get here, too, and so does an
  * mremap() that has moved it, before it releases the lock.
  *
- * This looks at all processes, and nothing ends it early. So a memory has one stub at most
- * (stub_mmap()): a process cannot have itself looked for again and again.
+ * This looks at all processes, and no signal ends it early. If one munmap() could unmap many stubs,
+ * each would cost such a search. So an mm has at most one stub (stub_mmap()).
  */
 static void stub_close(struct vm_area_struct *vma)
 {
@@ -258,13 +258,13 @@ bool stub_put_child(unsigned long address, struct file *child)
 }
 
 /*
- * Returns the size of the stub's mapping if the thread is in a system call that a stub of the
- * module's has made for a guest, 0 if not, or -EINTR for a fatal signal. May sleep.
+ * Returns the size of the stub's mapping if the thread is in a system call that a stub has made for
+ * a guest, 0 if not, or -EINTR for a fatal signal. May sleep.
  *
  * If the stub is being unmapped, the lock is free again after stub_close(). The process then has a
  * fatal signal, and whatever it executes is not begun.
  */
-long stub_calls(void)
+long stub_size_in_call(void)
 {
 	unsigned long stub = task_pt_regs(current)->ip - DUNE_STUB_CALL - STUB_CALL_LENGTH;
 	struct mm_struct *mm = current->mm;

@@ -32,7 +32,7 @@ void stub_cleanup(void);
 
 int stub_mmap(struct vm_area_struct *vma, struct dune_vm *vm);
 long stub_can_bind(const struct dune_vcpu *vcpu, unsigned long address);
-long stub_calls(void);
+long stub_size_in_call(void);
 
 /* For alone.c and birth.c: the thread in lseek(), and the vCPU that waits for a child. */
 void stub_enter_again(const struct dune_vcpu *vcpu);

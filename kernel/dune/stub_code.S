@@ -3,9 +3,9 @@
  * The code of the stub, which runs in user mode (stub.c, which copies it to a page of its own;
  * <linux/dune.h> has its contract). It is data of the module.
  *
- * What lseek() returns is never used where it falls through: if the descriptor is not a vCPU's,
- * that is a number which the program may have chosen. event_run() moves the thread to one of the
- * places after UD2, or back to the first one.
+ * What lseek() returns is never used here: if the descriptor is not a vCPU's, the program may have
+ * chosen that number. alone_run() and birth_enter() set the thread's RIP to a place after UD2, or
+ * to the first one again.
  */
 #include <linux/dune.h>
 #include <linux/linkage.h>

@@ -27,8 +27,8 @@ struct call_registers {
  * @vm:		its address space
  * @task:	the only thread that may run it; a counted reference, so that no
  *		later task can be mistaken for it. NULL while it is unborn (child.c)
- * @child:	the file of an unborn vCPU, for the next child of @task; or NULL. Exchanged, since
- *		@task and a child that shares its memory may take it
+ * @child:	the file of an unborn vCPU, for the next child of @task; or NULL. Changed by
+ *		xchg(), since @task and a child that shares its memory may take it
  * @run:	the page shared with user mode. Everything in it can change at any
  *		time: read a value once, then check it, then use it.
  * @hw:		the vendor's part

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * An address space: that of the process that opened /dev/dune, or of a child. The open file
- * (vm_file.c) has a reference to it, and its vCPUs (vcpu.c) keep it alive after the file is closed.
+ * An address space: that of the process that opened /dev/dune, of a process that renewed a vCPU, or
+ * of a child (child.c). Its vCPUs (vcpu.c) and its mapping of the stub (stub.c) keep it alive after
+ * the file is closed (vm_file.c).
  */
 #include <linux/file.h>
 #include <linux/sched/mm.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * An open /dev/dune is an address space: vm.c.
+ * An address space, such as an open /dev/dune: vm.c.
  */
 #ifndef DUNE_VM_H
 #define DUNE_VM_H
@@ -15,8 +15,9 @@
 struct mm_struct;
 
 /**
- * struct dune_vm - an address space, that of the process that opened /dev/dune or of a child
- * @kref:	one for the file, one for each vCPU
+ * struct dune_vm - an address space
+ * @kref:	one for the open /dev/dune, if there is one, one for each vCPU, and one for each
+ *		mapping of the stub
  * @mm:		held by mmgrab(): the structure stays, its pages may go. A vCPU
  *		runs only while current->mm is this mm, so the page table that the
  *		processor walks is always the live one.

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /* The stub: see by_stub.h. */
+#define _GNU_SOURCE
 #include "by_stub.h"
 #include "tap.h"
 
 #include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <ucontext.h>
 
 unsigned int stub_pages = 1;
 void *stub_place;
@@ -29,4 +31,14 @@ void stub_enter(const void *stub, int fd)
 		     : : [stub] "r"((const char *)stub + DUNE_STUB_ENTER), "b"(fd), "D"(fd), "d"(0)
 		     : "memory");
 	__builtin_unreachable();
+}
+
+void stub_leave(int sig, siginfo_t *info, void *context)
+{
+	greg_t *r = ((ucontext_t *)context)->uc_mcontext.gregs;
+
+	if (r[REG_RIP] % 4096 != STUB_ENTERED)
+		return;
+	r[REG_RIP] = *(greg_t *)r[REG_RSP];
+	r[REG_RSP] += 8;
 }

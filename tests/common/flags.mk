@@ -30,6 +30,6 @@ KERNEL := $(TAP) $(CHILD) $(foreach part,klog proc cpu msr tracing modules other
 GUEST := $(KERNEL) $(addprefix $(COMMON),guest.c guest.h guest_calls.h trap.S \
 	guest_memory.c guest_memory.h) $(COMMON)../../include/uapi/linux/dune.h
 # A guest that the stub enters, and that has no host half.
-EVENTS := $(foreach part,by_events by_stub private_show,$(addprefix $(COMMON)$(part),.c .h))
+ALONE := $(foreach part,by_alone by_stub private_show,$(addprefix $(COMMON)$(part),.c .h))
 # A KVM machine, and Dune processes that run alongside it.
 VM := $(GUEST) $(addprefix $(COMMON),vm.c vm.h vm_guest.c workers.c workers.h registers.h)

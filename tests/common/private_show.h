@@ -11,4 +11,10 @@
 /* Let the guest's page table have the 2 MB at @gpa at PRIVATE_AT, for every access. */
 void private_show(struct guest *g, u64 gpa);
 
+/* Where the guest then has the byte at @gpa, which is in these 2 MB. */
+static inline void *private_at(u64 gpa)
+{
+	return (void *)(PRIVATE_AT + gpa % (2UL << 20));
+}
+
 #endif

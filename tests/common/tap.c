@@ -2,9 +2,11 @@
 /* Verdict lines: see tap.h. */
 #include "tap.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 unsigned int tap_count, tap_failed;
@@ -73,6 +75,14 @@ void diag(const char *fmt, ...)
 	va_start(ap, fmt);
 	line("# ", fmt, ap, "");
 	va_end(ap);
+}
+
+int fails_with(long ret, int err, const char *name)
+{
+	if (ret == -1 && errno == err)
+		return 0;
+	diag("%s: %ld, %s", name, ret, strerror(errno));
+	return 1;
 }
 
 void bail(const char *fmt, ...)

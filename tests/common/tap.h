@@ -34,6 +34,12 @@ void skip(const char *reason, const char *fmt, ...) PRINTF(2, 3);
 /* A line for the reader. */
 void diag(const char *fmt, ...) PRINTF(1, 2);
 
+/*
+ * 0 if the call @name, which has returned @ret, failed with @err. Otherwise prints what it did, and
+ * returns 1.
+ */
+int fails_with(long ret, int err, const char *name);
+
 /* Nothing further can be tested: print why and exit. */
 void bail(const char *fmt, ...) PRINTF(1, 2) __attribute__((noreturn));
 

@@ -8,7 +8,7 @@
  */
 #define _GNU_SOURCE
 #include "child.h"
-#include "by_events.h"
+#include "by_alone.h"
 #include "filter.h"
 #include "tap.h"
 #include "timing.h"
@@ -26,13 +26,9 @@
 #include <sys/syscall.h>
 #include <sys/user.h>
 #include <sys/wait.h>
-#include <ucontext.h>
 #include <unistd.h>
 
 #define CALLS	20
-
-/* The offset of the instruction after the stub's lseek(). */
-#define ENTERED	7
 
 /* What children leave for the parent. */
 static volatile struct shared {
@@ -53,7 +49,7 @@ static struct outcome in_new_child(void (*fn)(void *arg), void *arg)
 
 static u64 slow_calls(void)
 {
-	return event_run->counters[DUNE_COUNT_SYSCALL_SLOW];
+	return alone_run->counters[DUNE_COUNT_SYSCALL_SLOW];
 }
 
 /* Counts the results that are not @arg. */
@@ -70,13 +66,13 @@ static u64 getppids(void *arg)
 
 static u64 slow_getppids(void *arg)
 {
-	event_slow(true);
+	alone_slow(true);
 	return getppids(arg);
 }
 
 static void calls_in_child(void *slow)
 {
-	event_start(0, slow ? slow_getppids : getppids, (void *)(long)getppid());
+	alone_start(0, slow ? slow_getppids : getppids, (void *)(long)getppid());
 }
 
 static void calls(bool slow)
@@ -104,27 +100,16 @@ static u64 seek(void *fd)
 	return hypercall3(SYS_lseek, (long)fd, 0, 0);
 }
 
-/* Returns to the caller of entering_syscall()'s instruction, instead of the UD2 after it. */
-static void leave_stub(int sig, siginfo_t *info, void *context)
-{
-	greg_t *r = ((ucontext_t *)context)->uc_mcontext.gregs;
-
-	if (r[REG_RIP] != (greg_t)(event_stub + ENTERED))
-		return;
-	r[REG_RIP] = *(greg_t *)r[REG_RSP];
-	r[REG_RSP] += 8;
-}
-
 /* Makes a system call by the instruction with which the stub enters. Returns its result. */
 static long entering_syscall(long nr, long a, long b, long c)
 {
-	struct sigaction sa = { .sa_sigaction = leave_stub, .sa_flags = SA_SIGINFO }, old;
+	struct sigaction sa = { .sa_sigaction = stub_leave, .sa_flags = SA_SIGINFO }, old;
 	long ret = nr;
 
 	sigaction(SIGILL, &sa, &old);
 	asm volatile("call *%[syscall]"
 		     : "+a"(ret)
-		     : [syscall] "r"(event_stub + ENTERED - 2), "D"(a), "S"(b), "d"(c)
+		     : [syscall] "r"(alone_stub + STUB_ENTERED - 2), "D"(a), "S"(b), "d"(c)
 		     : "rcx", "r11", "memory", "cc");
 	sigaction(SIGILL, &old, NULL);
 	return ret;
@@ -133,12 +118,12 @@ static long entering_syscall(long nr, long a, long b, long c)
 static u64 seeks(void *fd)
 {
 	shared->result[0] = seek(fd);
-	shared->result[1] = seek((void *)(long)event_guest.fd);
+	shared->result[1] = seek((void *)(long)alone_guest.fd);
 	shared->slow = slow_calls();
-	event_slow(true);
+	alone_slow(true);
 	shared->result[2] = seek(fd);
 	shared->result[3] = privileged(SYS_lseek, (long)fd, 0, 0, 0);
-	shared->result[4] = seek((void *)(long)event_guest.fd);
+	shared->result[4] = seek((void *)(long)alone_guest.fd);
 	return 0;
 }
 
@@ -146,11 +131,11 @@ static void seeks_in_child(void *filtered)
 {
 	int second;
 
-	event_open();
-	second = event_second(be_nested, NULL);
+	alone_open();
+	second = alone_second(be_nested, NULL);
 	if (filtered)
 		filter_call(SYS_getppid, SECCOMP_RET_ERRNO | 77, 0);
-	event_enter(0, seeks, (void *)(long)second);
+	alone_enter(0, seeks, (void *)(long)second);
 }
 
 /* A guest that runs by DUNE_RUN, in the same thread. */
@@ -159,8 +144,8 @@ static void run_in_child(void *arg)
 	static struct guest other;
 	int second;
 
-	event_open();
-	second = event_second(be_nested, NULL);
+	alone_open();
+	second = alone_second(be_nested, NULL);
 	guest_hides_run = false;
 	guest_open(&other);
 	shared->result[0] = guest_call(&other, seek, (void *)(long)second);
@@ -204,8 +189,8 @@ static void nested(void)
 
 static void enter_by(int fd)
 {
-	event_open();
-	stub_enter(event_stub, fd);
+	alone_open();
+	stub_enter(alone_stub, fd);
 }
 
 static void enter_other_file(void *arg)
@@ -220,8 +205,8 @@ static void enter_no_file(void *arg)
 
 static void enter_unbound(void *arg)
 {
-	event_open();
-	stub_enter(event_stub, event_guest.fd);
+	alone_open();
+	stub_enter(alone_stub, alone_guest.fd);
 }
 
 /* The child of a process with a vCPU inherits the stub and the vCPU's descriptor. */
@@ -229,11 +214,11 @@ static void enter_of_other_process(void *arg)
 {
 	int status, pid, second;
 
-	event_open();
-	second = event_second(be_nested, NULL);
+	alone_open();
+	second = alone_second(be_nested, NULL);
 	pid = checked_fork();
 	if (!pid)
-		stub_enter(event_stub, second);
+		stub_enter(alone_stub, second);
 	if (waitpid(pid, &status, 0) == pid && WIFSIGNALED(status))
 		raise(WTERMSIG(status));
 }
@@ -307,9 +292,9 @@ static long make_attempt(const struct attempt *a)
 	long first = a->arg[0];
 
 	if (a->nr == SYS_ioctl)
-		first = event_guest.fd;
+		first = alone_guest.fd;
 	if (a->nr == SYS_madvise)
-		first = (long)event_stub;
+		first = (long)alone_stub;
 	return hypercall(a->nr, first, a->arg[1], a->arg[2], a->arg[3], 0, 0);
 }
 
@@ -319,22 +304,22 @@ static u64 attempt(void *way)
 
 	shared->result[ATTEMPTS] = hypercall3(SYS_prctl, PR_GET_DUMPABLE, 0, 0);
 	if (how == SLOW)
-		event_slow(true);
+		alone_slow(true);
 	if (how == WAITING) {
-		event_stack();
-		event_catch(SIGUSR1, 0);
+		alone_stack();
+		alone_catch(SIGUSR1, 0);
 		hypercall3(SYS_kill, hypercall0(SYS_getpid), SIGUSR1, 0);
 	}
 	for (int i = 0; i < ATTEMPTS; i++) {
 		shared->result[i] = make_attempt(&attempts[i]);
-		shared->again[i] = event_again();
+		shared->again[i] = alone_again();
 	}
 	return 0;
 }
 
 static void attempt_in_child(void *way)
 {
-	event_start(0, attempt, way);
+	alone_start(0, attempt, way);
 }
 
 static void refused(enum how how)
@@ -390,7 +375,7 @@ static void unbound(void)
 	guest_close(&other);
 }
 
-/* ---- the interface; kernel/stub_events has the rest */
+/* ---- the interface; kernel/stub_alone has the rest */
 
 static void interface(void)
 {
@@ -430,10 +415,10 @@ static void filter_in_child(void *arg)
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
 	};
 
-	event_open();
-	code[3].k = (u32)(u64)(event_stub + DUNE_STUB_CALL + 2);
+	alone_open();
+	code[3].k = (u32)(u64)(alone_stub + DUNE_STUB_CALL + 2);
 	filter_install(code, FILTER_LEN(code), 0);
-	event_enter(0, slow_getppids, (void *)-77L);
+	alone_enter(0, slow_getppids, (void *)-77L);
 }
 
 static void filtered(void)
@@ -454,11 +439,11 @@ static u64 ordered_calls(void *arg)
 
 static void be_traced(void)
 {
-	event_open();
-	shared->stub = event_stub;
+	alone_open();
+	shared->stub = alone_stub;
 	ptrace(PTRACE_TRACEME, 0, 0, 0);
 	raise(SIGSTOP);
-	event_enter(0, ordered_calls, NULL);
+	alone_enter(0, ordered_calls, NULL);
 }
 
 static void traced(bool steps)
@@ -511,7 +496,7 @@ static u64 sleep_long(void *arg)
 {
 	static struct timespec ts = { .tv_sec = 1000 };
 
-	event_slow(true);
+	alone_slow(true);
 	shared->sleeps = true;
 	return hypercall3(SYS_nanosleep, (long)&ts, 0, 0);
 }
@@ -524,7 +509,7 @@ static void killed(void)
 	memset((void *)shared, 0, sizeof(*shared));
 	pid = checked_fork();
 	if (!pid)
-		event_start(0, sleep_long, NULL);
+		alone_start(0, sleep_long, NULL);
 	WAIT_FOR(shared->sleeps, 5);
 	sleep_ms(50);
 	kill(pid, SIGKILL);
@@ -539,7 +524,7 @@ int main(void)
 	shared = shared_alloc(sizeof(*shared));
 	interface();
 	unbound();
-	if (!event_vcpus())
+	if (!alone_vcpus())
 		return done();
 	calls(false);
 	calls(true);

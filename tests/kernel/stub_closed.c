@@ -4,7 +4,7 @@
  * process closes the last one. Fails when the vCPU is freed before the stub's lseek() has ended: the
  * process has one thread, so that lseek() has no reference of the kernel's to the file.
  */
-#include "by_events.h"
+#include "by_alone.h"
 #include "child.h"
 #include "modules.h"
 #include "tap.h"
@@ -26,7 +26,7 @@ static volatile struct shared {
 
 static u64 close_and_add(void *arg)
 {
-	hypercall3(SYS_close, event_guest.fd, 0, 0);
+	hypercall3(SYS_close, alone_guest.fd, 0, 0);
 	shared->adding = true;
 	hypercall3(DUNE_ADD_PAGES, PAGES, 0, 0);
 	shared->added = true;
@@ -40,7 +40,7 @@ static void close_last(void)
 	while (!shared->adding)
 		;
 	before = dune_users_now();
-	close(event_guest.fd);
+	close(alone_guest.fd);
 	after = dune_users_now();
 	shared->in_time = !shared->added;
 	shared->before = before;
@@ -50,11 +50,11 @@ static void close_last(void)
 
 static void start(void *arg)
 {
-	event_open();
-	close(event_guest.dev);
+	alone_open();
+	close(alone_guest.dev);
 	if (!checked_fork())
 		close_last();
-	event_enter(0, close_and_add, NULL);
+	alone_enter(0, close_and_add, NULL);
 }
 
 int main(void)
@@ -63,7 +63,7 @@ int main(void)
 	int rounds = 0;
 
 	begin(300);
-	if (!event_vcpus())
+	if (!alone_vcpus())
 		return done();
 	shared = shared_alloc(sizeof(*shared));
 	while (rounds++ < ROUNDS && !hung && !shared->in_time) {

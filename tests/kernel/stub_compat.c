@@ -6,7 +6,7 @@
  * not, since this test would then prove nothing.
  */
 #define _GNU_SOURCE
-#include "by_events.h"
+#include "by_alone.h"
 #include "child.h"
 #include "filter.h"
 #include "rseq.h"
@@ -89,11 +89,11 @@ static void be_traced(void *arg)
 	const struct attack *a = arg;
 	int fd;
 
-	event_open();
-	fd = event_second(call_when_told, NULL);
+	alone_open();
+	fd = alone_second(call_when_told, NULL);
 	deny_getppid();
 	shared->native = raw_syscall(SYS_getppid, 0, 0, 0, 0, 0, 0);
-	shared->stub = (u64)event_stub;
+	shared->stub = (u64)alone_stub;
 	ptrace(PTRACE_TRACEME, 0, 0, 0);
 	raise(SIGSTOP);
 	a->lseek(fd);
@@ -114,7 +114,7 @@ static void trace(int pid, const struct attack *a)
 		    ptrace(PTRACE_GETREGS, pid, 0, &regs))
 			bail("the traced process ends");
 	} while (regs.orig_rax != a->nr);
-	ptrace(PTRACE_POKEUSER, pid, offsetof(struct user, regs.rip), shared->stub + 7);
+	ptrace(PTRACE_POKEUSER, pid, offsetof(struct user, regs.rip), shared->stub + STUB_ENTERED);
 	ptrace(PTRACE_DETACH, pid, 0, 0);
 	shared->go = true;
 }
@@ -123,6 +123,8 @@ int main(void)
 {
 	begin(120);
 	shared = shared_alloc(sizeof(*shared));
+	if (!alone_vcpus())
+		return done();
 	for (unsigned int i = 0; i < sizeof(attacks) / sizeof(attacks[0]); i++) {
 		const struct attack *a = &attacks[i];
 		struct outcome o;

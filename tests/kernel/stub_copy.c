@@ -35,13 +35,13 @@ static long second_vcpu(void)
 {
 	static struct dune_create_vcpu create = { .size = sizeof(create) };
 	static struct dune_stub argument = {
-		.size = sizeof(argument), .irq_vector = EVENT_VECTOR,
+		.size = sizeof(argument), .irq_vector = ALONE_VECTOR,
 	};
-	long fd = privileged(SYS_ioctl, event_guest.dev, DUNE_CREATE_VCPU, (long)&create, 0), err;
+	long fd = privileged(SYS_ioctl, alone_guest.dev, DUNE_CREATE_VCPU, (long)&create, 0), err;
 
 	if (fd < 0)
 		return fd;
-	argument.address = (u64)event_stub;
+	argument.address = (u64)alone_stub;
 	err = privileged(SYS_ioctl, fd, DUNE_SET_STUB, (long)&argument, 0);
 	return err ? err : fd;
 }
@@ -70,7 +70,7 @@ static u64 copy(void *arg)
 	/* The child has the last descriptor. */
 	shared->error = shared->error ?:
 			hypercall3(SYS_close, vcpu, 0, 0) ?:
-			privileged(SYS_ioctl, event_guest.fd, DUNE_ADD_PRIVATE, (long)&pages, 0) ?:
+			privileged(SYS_ioctl, alone_guest.fd, DUNE_ADD_PRIVATE, (long)&pages, 0) ?:
 			hypercall3(SYS_sched_setscheduler, 0, SCHED_IDLE, (long)&none);
 	shared->copying = true;
 	if (!shared->error)
@@ -101,12 +101,12 @@ int main(void)
 		skip("one CPU only", "a vCPU is closed during a copy");
 		return done();
 	}
-	if (!event_vcpus())
+	if (!alone_vcpus())
 		return done();
 	maker = checked_fork();
 	if (!maker) {
 		pin_to(slow);
-		event_start(0, copy, NULL);
+		alone_start(0, copy, NULL);
 	}
 	if (!WAIT_FOR(shared->closer, 20))
 		bail("no child");

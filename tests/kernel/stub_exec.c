@@ -2,10 +2,11 @@
 /*
  * execve by a guest whose vCPU was bound with DUNE_STUB_TEMPLATE. Fails when the process does not
  * begin in the guest with the private memory and the registers that <linux/dune.h> describes; when
- * it has something else in its memory; when another file is executed, or wrong arguments are
- * accepted; when a child, or a process with a signal, cannot do the same; when a process that
- * cannot begin is not killed, or leaves something, or a lock held; and when a process gets the
- * rights of the file that it says it executes, or what the kernel opens for an interpreter.
+ * it has something else in its memory, or a stack that cannot grow to its limit; when another file
+ * is executed, or wrong arguments are accepted; when a child, or a process with a signal, cannot do
+ * the same; when a process that cannot begin is not killed, or leaves something, or a lock held;
+ * and when a process gets the rights of the file that it says it executes, or what the kernel opens
+ * for an interpreter.
  */
 #define _GNU_SOURCE
 #include "by_fork.h"
@@ -32,6 +33,7 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -41,6 +43,7 @@
 #define LARGE_PAGE	(2UL << 20)
 #define ROOM		(16 * 4096UL)	/* what the process has at the stub and after it */
 #define PATTERN		0x55aa
+#define MB		(1UL << 20)
 
 /*
  * The guest's code, at PRIVATE_AT + code_at. In the first process (RDI is 0) it only changes to the
@@ -82,6 +85,20 @@ asm(".section .rodata\n"
 	"	mov 0x48(%rbp), %rsi\n"
 	"	mov $12, %edx\n"
 	"	call 8f\n"
+	"	mov 0x48(%rbp), %rsi\n"			/* the end of the stack */
+	"	sub 0x20(%rbp), %rsi\n"
+	"	mov 0x40(%rbp), %rax\n"			/* the end of the room */
+	"	add 0x28(%rbp), %rax\n"
+	"	mov $104, %edi\n"
+	"	cmp %rax, %rsi\n"
+	"	jb 9f\n"
+	"	mov $1, %eax\n"				/* write() of a byte there */
+	"	mov 0x10(%rbp), %rdi\n"
+	"	mov $1, %edx\n"
+	"	call 8f\n"
+	"	mov $105, %edi\n"
+	"	cmp $1, %rax\n"
+	"	jne 9f\n"
 	"	mov $72, %eax\n"			/* fcntl(F_SETFD) of the vCPU */
 	"	mov %rbx, %rdi\n"
 	"	mov $2, %esi\n"
@@ -110,15 +127,19 @@ extern const char exec_code[];
 
 static struct made {
 	struct {
-		u64 pattern, vendor, pipe, own_file;
-		u64 zero[508];
+		u64 pattern, vendor, pipe, own_file, below, room;
+		u64 zero[506];
 	} data;
 	u64 pml4[512], pdpt[512], pd[512];
 } made __attribute__((aligned(4096)));
 
-_Static_assert(PATTERN == 0x55aa && ROOM == 0x10000, "exec_code has the same");
+_Static_assert(PATTERN == 0x55aa && ROOM == 0x10000 && DUNE_FIND_VDSO == 0x900000000 &&
+	       (DUNE_HOSTCALL | SYS_execveat) == 0x100000142 && AT_EMPTY_PATH == 0x1000,
+	       "exec_code has the same");
 
 static int own_file, other_file, to_parent;
+static u64 below;	/* the strings: where the guest reads the stack, in bytes */
+static u64 room = ROOM;
 
 /* Puts the code, its data and a page table for them into private memory. */
 static void make_private(void)
@@ -129,29 +150,31 @@ static void make_private(void)
 	}, other = {
 		.size = sizeof(other), .pages = sizeof(made) / 4096, .address = (u64)&made,
 	};
-	struct dune_state state = event_guest.state;
-	struct dune_regs *regs = &event_guest.run->regs;
+	struct dune_state state = alone_guest.state;
+	struct dune_regs *regs = &alone_guest.run->regs;
 	u64 at;
 
-	if (ioctl(event_guest.fd, DUNE_ADD_PRIVATE, &code))
+	if (ioctl(alone_guest.fd, DUNE_ADD_PRIVATE, &code))
 		child_fails("DUNE_ADD_PRIVATE: %s", strerror(errno));
 	at = code.guest + 4096;
 	made.data.pattern = PATTERN;
-	made.data.vendor = event_guest.info.vendor;
+	made.data.vendor = alone_guest.info.vendor;
 	made.data.pipe = to_parent;
 	made.data.own_file = own_file;
+	made.data.below = below;
+	made.data.room = room;
 	state.cr3 = at + offsetof(struct made, pml4);
 	made.pml4[PRIVATE_AT >> 39 & 511] = (at + offsetof(struct made, pdpt)) | PTE_P | PTE_W;
 	made.pdpt[0] = (at + offsetof(struct made, pd)) | PTE_P | PTE_W;
 	made.pd[0] = (code.guest & -LARGE_PAGE) | PTE_P | PTE_W | PTE_PS;
-	if (ioctl(event_guest.fd, DUNE_ADD_PRIVATE, &other) || other.guest != at)
+	if (ioctl(alone_guest.fd, DUNE_ADD_PRIVATE, &other) || other.guest != at)
 		child_fails("DUNE_ADD_PRIVATE: %s", strerror(errno));
-	private_show(&event_guest, code.guest & -LARGE_PAGE);
-	regs->r12 = event_guest.state.cr3;
+	private_show(&alone_guest, code.guest & -LARGE_PAGE);
+	regs->r12 = alone_guest.state.cr3;
 	regs->r13 = regs->rip;
-	regs->rip = PRIVATE_AT + code.guest % LARGE_PAGE;
+	regs->rip = (u64)private_at(code.guest);
 	regs->rdi = 0;
-	if (guest_set_state(&event_guest, &state))
+	if (guest_set_state(&alone_guest, &state))
 		child_fails("DUNE_SET_STATE: %s", strerror(errno));
 }
 
@@ -159,9 +182,32 @@ static void start(void *fn)
 {
 	own_file = open("/proc/self/exe", O_PATH);
 	other_file = open("/bin/false", O_RDONLY);
-	event_before_bind = make_private;
-	event_flags = DUNE_STUB_TEMPLATE;
-	event_start(0, (u64 (*)(void *))fn, NULL);
+	alone_before_bind = make_private;
+	alone_flags = DUNE_STUB_TEMPLATE;
+	alone_start(0, (u64 (*)(void *))fn, NULL);
+}
+
+/* ---- a process with another limit of its stack, and more at the stub and after it */
+
+static const struct stack {
+	u64 limit, room;
+} stacks[] = {
+	/* With the room that exec.c keeps for both and for the gap below a stack, 126 MB. */
+	{ 63 * MB, 62 * MB }, { 62 * MB, 63 * MB }, { 8 * MB, 117 * MB },
+	/* With more. */
+	{ 63 * MB, 63 * MB }, { 8 * MB, 117 * MB + 8192 }, { 63 * MB, 100 * MB },
+	{ 100 * MB, ROOM }, { 8 * MB, 256 * MB },
+};
+
+static void start_with_stack(void *fn)
+{
+	struct rlimit limit;
+
+	getrlimit(RLIMIT_STACK, &limit);
+	limit.rlim_cur = below + 4096;
+	if (setrlimit(RLIMIT_STACK, &limit))
+		child_fails("RLIMIT_STACK: %s", strerror(errno));
+	start(fn);
 }
 
 /* ---- a process with a signal that it gets while the kernel reads its arguments */
@@ -259,9 +305,9 @@ static void start_as_user(void *fn)
 	pid = clone(take_file, stack + sizeof(stack), CLONE_VM | CLONE_NEWUSER | SIGCHLD, NULL);
 	if (pid < 0 || waitpid(pid, &status, 0) != pid || status)
 		child_fails("PR_SET_MM_MAP: status %x, %s", status, strerror(errno));
-	event_before_bind = make_private;
-	event_flags = DUNE_STUB_TEMPLATE;
-	event_start(0, (u64 (*)(void *))fn, NULL);
+	alone_before_bind = make_private;
+	alone_flags = DUNE_STUB_TEMPLATE;
+	alone_start(0, (u64 (*)(void *))fn, NULL);
 }
 
 /* ---- in the guest */
@@ -275,9 +321,21 @@ static long execute(int fd, u64 room)
 			 AT_EMPTY_PATH, room);
 }
 
-static long keep_vcpu(void)
+static void keep_vcpu(void)
 {
-	return hypercall3(SYS_fcntl, event_guest.fd, F_SETFD, 0);
+	hypercall3(SYS_fcntl, alone_guest.fd, F_SETFD, 0);
+}
+
+/* Returns 10 plus the error. */
+static u64 execute_own(u64 size)
+{
+	keep_vcpu();
+	return 10 - execute(own_file, size);
+}
+
+static u64 become_file(void *arg)
+{
+	return execute_own(room);
 }
 
 static u64 become(void *arg)
@@ -288,18 +346,16 @@ static u64 become(void *arg)
 		return 2;
 	/* The changes of the first process are not in the template. */
 	*(volatile u64 *)(PRIVATE_AT + 4096) = 1;
-	keep_vcpu();
-	return 10 - execute(own_file, ROOM);
+	return execute_own(ROOM);
 }
 
 /* Nothing has caught the signal when the guest begins again, so it is ignored then. */
 static u64 become_with_signal(void *arg)
 {
-	event_stack();
-	if (event_catch(SIGWINCH, 0))
+	alone_stack();
+	if (alone_catch(SIGWINCH, 0))
 		return 1;
-	keep_vcpu();
-	return 10 - execute(own_file, ROOM);
+	return execute_own(ROOM);
 }
 
 static u64 become_as_child(void *arg)
@@ -312,8 +368,7 @@ static u64 become_as_child(void *arg)
 /* The kernel cannot map that much. */
 static u64 need_too_much(void *arg)
 {
-	keep_vcpu();
-	return 10 - execute(own_file, 1UL << 47);
+	return execute_own(1UL << 47);
 }
 
 static u64 close_vcpu(void *arg)
@@ -371,6 +426,20 @@ static void begins(const char *name, void (*begin)(void *fn), u64 (*fn)(void *ar
 	is(dune_users_left(), 0, "and leaves no reference to the module");
 }
 
+static void has_stack(const struct stack *s)
+{
+	char name[128];
+
+	/* The strings are in the highest page of the stack. */
+	below = s->limit - 4096;
+	room = s->room;
+	snprintf(name, sizeof(name), "a stack of %lu MB can grow, with %lu KB from the stub on",
+		 s->limit / MB, s->room / 1024);
+	begins(name, start_with_stack, become_file, 42);
+	below = 0;
+	room = ROOM;
+}
+
 static void is_killed(const char *name, u64 (*fn)(void *arg))
 {
 	char strings[12];
@@ -378,12 +447,6 @@ static void is_killed(const char *name, u64 (*fn)(void *arg))
 
 	ok(o.signal == SIGSEGV, "%s (%s)", name, outcome_text(o));
 	is(dune_users_left(), 0, "and leaves no reference to the module");
-}
-
-static u64 become_file(void *arg)
-{
-	keep_vcpu();
-	return 10 - execute(own_file, ROOM);
 }
 
 static u64 become_matched(void *arg)
@@ -455,11 +518,13 @@ int main(void)
 
 	begin(120);
 	klog_begin(&log);
-	if (!event_vcpus())
+	if (!alone_vcpus())
 		return done();
 	begins("a guest executes its program twice", start, become, 42);
 	begins("so does a child of a guest", start, become_as_child, 0);
 	begins("so does one with a signal", start_with_signal, become_with_signal, 42);
+	for (unsigned int i = 0; i < sizeof(stacks) / sizeof(stacks[0]); i++)
+		has_stack(&stacks[i]);
 	is_killed("a process without its memory is killed", need_too_much);
 	is_killed("so is one without its descriptor", close_vcpu);
 	if (chmod("/dev/dune", 0666))

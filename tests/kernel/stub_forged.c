@@ -7,7 +7,7 @@
  * none, or when the process survives a frame that cannot be read.
  */
 #define _GNU_SOURCE
-#include "by_events.h"
+#include "by_alone.h"
 #include "child.h"
 #include "klog.h"
 #include "proc.h"
@@ -27,7 +27,7 @@
 #include <unistd.h>
 
 static volatile struct shared {
-	struct event_frame frame;
+	struct alone_frame frame;
 	bool started;
 	u64 spins;
 	u64 changes;	/* of RAX, or a mark without a call */
@@ -57,13 +57,13 @@ static long number;
 
 static u64 __attribute__((noreturn)) wait_for_calls(void *arg)
 {
-	event_run->flags = DUNE_RUN_SLOW_SYSCALL;
+	alone_run->flags = DUNE_RUN_SLOW_SYSCALL;
 	privileged(SYS_getppid, 0, 0, 0, 0);
 	for (;;) {
 		shared->started = true;
 		shared->result = hypercall3(number, (long)&long_time, 0, 0);
-		shared->again = event_again();
-		event_take();
+		shared->again = alone_again();
+		alone_take();
 		shared->results++;
 	}
 }
@@ -77,7 +77,7 @@ static u64 __attribute__((noreturn)) spin(void *arg)
 
 		asm volatile("sti\n1: cmp %2, %0\n jne 2f\n dec %1\n jnz 1b\n2: cli"
 			     : "+a"(rax), "+c"(n) : "d"(PATTERN) : "memory", "cc");
-		shared->changes += n || rax != PATTERN || event_again();
+		shared->changes += n || rax != PATTERN || alone_again();
 		shared->spins++;
 		shared->started = true;
 	}
@@ -85,9 +85,9 @@ static u64 __attribute__((noreturn)) spin(void *arg)
 
 static void call_in_child(void *arg)
 {
-	event_keeps_fpu = false;
-	event_on_signal = take_signal;
-	event_start(0, arg, NULL);
+	alone_keeps_fpu = false;
+	alone_on_signal = take_signal;
+	alone_start(0, arg, NULL);
 }
 
 /* ---- the tracer */
@@ -112,13 +112,13 @@ static void move(int pid, char *place, u64 rsi, u64 rdx)
 /* To the handler of signals, with the frame at @frame. */
 static void forge(int pid, const void *frame, char *stub)
 {
-	move(pid, stub + DUNE_STUB_SIGNAL, 0, (u64)frame + offsetof(struct event_frame, uc));
+	move(pid, stub + DUNE_STUB_SIGNAL, 0, (u64)frame + offsetof(struct alone_frame, uc));
 }
 
 static void make_frame(u64 ip, u64 ax)
 {
 	static u64 n;
-	volatile struct event_frame *f = &shared->frame;
+	volatile struct alone_frame *f = &shared->frame;
 
 	memset((void *)f, 0, sizeof(*f));
 	n++;
@@ -137,7 +137,7 @@ static void make_frame(u64 ip, u64 ax)
 
 static bool is_copied(void)
 {
-	volatile struct event_frame *f = &shared->frame;
+	volatile struct alone_frame *f = &shared->frame;
 
 	return shared->mask == f->uc.mask && shared->trap == f->uc.trapno &&
 	       shared->error == f->uc.err && shared->cr2 == f->uc.cr2 &&
@@ -155,7 +155,7 @@ static int start(void *body, char **stub)
 		bail("pipe: %m");
 	pid = checked_fork();
 	if (!pid) {
-		event_on_open = ends[1];
+		alone_on_open = ends[1];
 		call_in_child(body);
 	}
 	close(ends[1]);
@@ -277,7 +277,7 @@ int main(void)
 	begin(120);
 	klog_begin(&log);
 	shared = shared_alloc(sizeof(*shared));
-	if (!event_vcpus())
+	if (!alone_vcpus())
 		return done();
 	in_calls(SYS_nanosleep, "call");
 	in_calls(DUNE_HOSTCALL | SYS_nanosleep, "privileged call");

@@ -20,6 +20,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -45,24 +46,10 @@ static volatile struct shared {
 
 static char *pages;	/* private pages, where the guest has them */
 
-struct start {
-	u64 (*fn)(void *arg);
-	void *arg;
-};
-
-static void start(void *arg)
-{
-	struct start *s = arg;
-
-	event_start(0, s->fn, s->arg);
-}
-
 static struct outcome outcome_of(u64 (*fn)(void *arg), void *arg)
 {
-	struct start s = { fn, arg };
-
 	memset((void *)shared, 0, sizeof(*shared));
-	return in_child(start, &s, 60);
+	return alone_in_child(fn, arg, 60);
 }
 
 /* One verdict: fn(arg) in a guest without a host half returns 0. */
@@ -85,7 +72,7 @@ static u64 copy(void *arg)
 		return 1;
 	keep_secrets(pages);
 	pages[4096] = 1;
-	event_run->counters[15] = 77;
+	alone_run->counters[15] = 77;
 	pid = child_fork(SIGCHLD);
 	if (!pid) {
 		u64 same = count_secrets(pages);
@@ -93,7 +80,7 @@ static u64 copy(void *arg)
 		pages[0] ^= 1;
 		pages[4096] = 2;
 		/* A new run page, at the same place. */
-		child_exit(same != SECRETS || event_run->counters[15] ? 2 : 0);
+		child_exit(same != SECRETS || alone_run->counters[15] ? 2 : 0);
 	}
 	if (pid < 0)
 		return shared->result[0] = pid, 3;
@@ -101,7 +88,7 @@ static u64 copy(void *arg)
 	shared->result[0] = status;
 	shared->result[1] = count_secrets(pages);
 	if (status || count_secrets(pages) != SECRETS || pages[4096] != 1 ||
-	    event_run->counters[15] != 77)
+	    alone_run->counters[15] != 77)
 		return 4;
 	/* What the parent writes after its fork is not the child's. */
 	shared->go = false;
@@ -171,7 +158,7 @@ static long map_granule(u64 guest, u64 address)
 	granule = (struct dune_granule) {
 		.size = sizeof(granule), .guest = guest, .address = address,
 	};
-	return privileged(SYS_ioctl, event_guest.fd, DUNE_MAP_GRANULE, (long)&granule, 0);
+	return privileged(SYS_ioctl, alone_guest.fd, DUNE_MAP_GRANULE, (long)&granule, 0);
 }
 
 /* Lets no child run before its parent, the caller, waits. */
@@ -190,11 +177,11 @@ static long run_before_child(long cpu)
 /* A child has its parent's granules, but for one that is mapped before the child has entered. */
 static u64 later_granule(void *arg)
 {
-	u64 last = (event_guest.info.granules - 1) * DUNE_GRANULE_SIZE;
+	u64 last = (alone_guest.info.granules - 1) * DUNE_GRANULE_SIZE;
 	u64 before = last - DUNE_GRANULE_SIZE;
 	long pid;
 
-	if (!event_guest.info.granules)
+	if (!alone_guest.info.granules)
 		return CHILD_SKIPS;
 	if (map_granule(before, FAR) || run_before_child((long)arg))
 		return 1;
@@ -255,7 +242,7 @@ static u64 sealed(void *arg)
 	char *unaligned = contents + 5, *after;
 	long pid;
 
-	event_on_fault = note_fault;
+	alone_on_fault = note_fault;
 	memcpy(unaligned, text, sizeof(text));
 	contents[2 * 4096 + 4] = 9;
 	pages = child_private_add(2, unaligned);
@@ -298,7 +285,7 @@ static u64 sealed_interface(void *arg)
 			.size = sizeof(p), .flags = bad[i].flags, .pages = bad[i].pages,
 			.address = bad[i].address,
 		};
-		shared->result[0] = privileged(SYS_ioctl, event_guest.fd, DUNE_ADD_PRIVATE,
+		shared->result[0] = privileged(SYS_ioctl, alone_guest.fd, DUNE_ADD_PRIVATE,
 					       (long)&p, 0);
 		if (shared->result[0] != (u64)bad[i].wanted)
 			return 10 + i;
@@ -313,9 +300,9 @@ static u64 sealed_interface(void *arg)
 
 static u64 in_shared_child(void *arg)
 {
-	struct dune_run *mine = (void *)(PRIVATE_AT + child_run % (2UL << 20));
+	struct dune_run *mine = private_at(child_run);
 
-	if (mine == event_run || mine->counters[15] || count_secrets(pages) != SECRETS)
+	if (mine == alone_run || mine->counters[15] || count_secrets(pages) != SECRETS)
 		return 1;
 	mine->counters[15] = 5;
 	pages[4096] = 7;
@@ -329,7 +316,7 @@ static u64 share(void *arg)
 
 	pages = child_private_add(PAGES, NULL);
 	keep_secrets(pages);
-	event_run->counters[15] = 77;
+	alone_run->counters[15] = 77;
 	for (u64 n = 0; n < (u64)arg; n++) {
 		long pid, status;
 
@@ -340,7 +327,7 @@ static u64 share(void *arg)
 		status = child_wait(pid);
 		shared->result[0] = status;
 		if (!WIFEXITED(status) || WEXITSTATUS(status) != 9 || pages[4096] != 7 ||
-		    event_run->counters[15] != 77)
+		    alone_run->counters[15] != 77)
 			return 3;
 		first = first ?: shared->result[1];
 		/* The kernel may close a dead child's vCPU a little later. */
@@ -353,16 +340,16 @@ static u64 share(void *arg)
 /* A child of vfork forks, and its child has a copy. */
 static u64 fork_in_shared(void *arg)
 {
-	struct dune_run *mine = (void *)(PRIVATE_AT + child_run % (2UL << 20)), *run = event_run;
+	struct dune_run *mine = private_at(child_run), *run = alone_run;
 	long pid;
 
-	event_run = mine;
+	alone_run = mine;
 	pid = child_fork(SIGCHLD);
 	if (!pid) {
 		pages[4096]++;
 		child_exit(pages[4096] != 1);
 	}
-	event_run = run;
+	alone_run = run;
 	return child_wait(pid) || pages[4096];
 }
 
@@ -400,7 +387,7 @@ static void open_descriptors(u64 open[2])
 	open[0] = 0;
 	open[1] = 0;
 	for (int fd = 0; fd < 128; fd++)
-		if (hypercall3(SYS_fcntl, fd, 1, 0) >= 0)	/* F_GETFD */
+		if (hypercall3(SYS_fcntl, fd, F_GETFD, 0) >= 0)
 			open[fd / 64] |= 1UL << fd % 64;
 }
 
@@ -423,7 +410,7 @@ static u64 descriptors(void *arg)
 		return child_exit(2), 2;
 	if (!pid)
 		/* The child's own is closed by exec, too. */
-		child_exit(hypercall3(SYS_fcntl, event_guest.fd, 1, 0) != 1);
+		child_exit(hypercall3(SYS_fcntl, alone_guest.fd, F_GETFD, 0) != FD_CLOEXEC);
 	return pid < 0 ? 3 : child_wait(pid);
 }
 
@@ -495,7 +482,7 @@ static u64 be_found(void *arg)
 {
 	long pid;
 
-	shared->vcpu = event_guest.fd;
+	shared->vcpu = alone_guest.fd;
 	shared->pid = hypercall0(SYS_getpid);
 	if (child_make(DUNE_MAKE_SHARED_CHILD, child_exit))
 		return 1;
@@ -519,28 +506,25 @@ static void enter_stolen(void *arg)
 
 	if (fd < 0)
 		child_fails("pidfd_getfd: %m");
-	event_open();
-	if (event_bind(&argument, 0, EVENT_VECTOR))
+	alone_open();
+	if (alone_bind(&argument, 0, ALONE_VECTOR))
 		child_fails("no stub");
 	/* This descriptor is the vCPU's. Another file has no such request (ENOTTY). */
 	if (!ioctl(fd, DUNE_RUN, 0) || errno != EPERM)
 		child_fails("DUNE_RUN: %m");
-	stub_enter(event_stub, fd);
+	stub_enter(alone_stub, fd);
 }
 
 /* Another process gets the maker's descriptor, and has a stub at the same place. */
 static void stolen(void)
 {
-	struct start s = { be_found, NULL };
 	struct outcome o, maker;
 	int pid;
 
 	memset((void *)shared, 0, sizeof(*shared));
 	pid = checked_fork();
-	if (!pid) {
-		start(&s);
-		_exit(1);
-	}
+	if (!pid)
+		alone_start(0, be_found, NULL);
 	ok(WAIT_FOR(shared->pid, 20), "a guest has an unborn vCPU");
 	o = in_child(enter_stolen, NULL, 20);
 	ok(o.signal == SIGILL, "another process with its maker's descriptor does not enter it (%s)",
@@ -556,7 +540,7 @@ static u64 unmap_in_child(void *arg)
 	long pid = child_fork(SIGCHLD);
 
 	if (!pid) {
-		hypercall3(SYS_munmap, (long)event_stub, 4096, 0);
+		hypercall3(SYS_munmap, (long)alone_stub, 4096, 0);
 		child_exit(0);
 	}
 	return child_signal(pid) != SIGKILL || hypercall0(SYS_getpid) < 0;
@@ -567,7 +551,7 @@ static u64 inherited_rights(void *arg)
 	long pid = child_fork(SIGCHLD);
 
 	if (!pid)
-		child_exit(hypercall3(SYS_mprotect, (long)event_stub, 4096, 7) != -EACCES ||
+		child_exit(hypercall3(SYS_mprotect, (long)alone_stub, 4096, 7) != -EACCES ||
 			   hypercall3(SYS_rt_sigaction, 100, 0, 0) != -EPERM ||
 			   hypercall3(SYS_fork, 0, 0, 0) != -EPERM);
 	return child_wait(pid);
@@ -577,18 +561,18 @@ static u64 inherited_rights(void *arg)
 
 static u64 fork_under_signals(void *arg)
 {
-	event_stack();
-	event_catch(SIGUSR1, 0x10000000);	/* SA_RESTART */
-	event_unblock(0);
+	alone_stack();
+	alone_catch(SIGUSR1, SA_RESTART);
+	alone_unblock(0);
 	shared->pid = hypercall0(SYS_getpid);
 	for (int i = 0; i < 150 && !shared->bad; i++) {
 		long pid = child_fork(SIGCHLD), status;
 
 		if (!pid) {
 			for (int n = 0; n < 20; n++) {
-				event_take();
+				alone_take();
 				hypercall0(SYS_getppid);
-				event_again();
+				alone_again();
 			}
 			child_exit(0);
 		}
@@ -602,7 +586,7 @@ static u64 fork_under_signals(void *arg)
 			shared->bad++;
 		}
 		shared->count++;
-		event_take();
+		alone_take();
 	}
 	return !!shared->bad;
 }
@@ -610,16 +594,14 @@ static u64 fork_under_signals(void *arg)
 static void count_signal(const struct dune_signal *signal)
 {
 	shared->result[3]++;
-	event_unblock(0);
+	alone_unblock(0);
 }
 
 static void signals_in_group(void *arg)
 {
-	struct start s = { fork_under_signals, NULL };
-
 	setpgid(0, 0);
-	event_on_signal = count_signal;
-	start(&s);
+	alone_on_signal = count_signal;
+	alone_start(0, fork_under_signals, NULL);
 }
 
 static void signals(void)

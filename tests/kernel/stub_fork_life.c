@@ -65,38 +65,30 @@ static void end_case(const char *name, struct outcome o)
 	}
 }
 
-struct start {
-	u64 (*fn)(void *arg);
-	void *arg;
-};
-
-static void start(void *arg)
+/* Begins a case: fn(arg) in a guest without a host half. Returns the process. */
+static int begin_life(u64 (*fn)(void *arg), void *arg)
 {
-	struct start *s = arg;
-
-	if (cgroups)
-		cgroup_join();
-	event_start(0, s->fn, s->arg);
-}
-
-static void life(const char *name, u64 (*fn)(void *arg), void *arg)
-{
-	struct start s = { fn, arg };
-
-	begin_case();
-	end_case(name, in_child(start, &s, 300));
-}
-
-/* The same while the parent does fn() once the guest is ready; nothing else ends the guest. */
-static void life_watched(const char *name, u64 (*fn)(void *arg), void (*watch)(int pid))
-{
-	struct start s = { fn, NULL };
 	int pid;
 
 	begin_case();
 	pid = checked_fork();
-	if (!pid)
-		start(&s);
+	if (pid)
+		return pid;
+	if (cgroups)
+		cgroup_join();
+	alone_start(0, fn, arg);
+}
+
+static void life(const char *name, u64 (*fn)(void *arg), void *arg)
+{
+	end_case(name, wait_child(begin_life(fn, arg), 300));
+}
+
+/* The same while the parent does @watch; nothing else ends the guest. */
+static void life_watched(const char *name, u64 (*fn)(void *arg), void (*watch)(int pid))
+{
+	int pid = begin_life(fn, NULL);
+
 	watch(pid);
 	end_case(name, wait_child(pid, 60));
 }
@@ -391,7 +383,6 @@ static u64 no_memory(void *arg)
 int main(void)
 {
 	enum cgroups version;
-	struct outcome o;
 	struct klog log;
 	long rounds;
 
@@ -399,11 +390,8 @@ int main(void)
 	klog_begin(&log);
 	rounds = env_number("TEST_FORKS", MANY);
 	shared = shared_alloc(sizeof(*shared));
-	o = in_child(start, &(struct start){ return_0, NULL }, 20);
-	if (o.code == CHILD_SKIPS) {
-		skip("this processor's guest-physical addresses are too narrow", "run pages");
+	if (!alone_vcpus())
 		return done();
-	}
 	version = cgroup_mount();
 	cgroups = version != CGROUPS_NONE && cgroup_make(LIMIT);
 	if (!cgroups)

@@ -6,13 +6,13 @@
  * takes its entry out of the page table does no harm. A child inherits it. Fails when a thread
  * executes other code at the stub's address, when such a process lives on, when a child does not
  * execute the stub or ends its parent, or when a call that must fail succeeds, such as a second
- * mapping of a stub in the same memory: without VM_IO, with VM_DONTCOPY, and without .close,
- * .mprotect or .fault of the mapping. (With VM_MAYWRITE nothing fails, since VM_SHARED and
- * .mprotect keep writers out, too.)
+ * mapping of a stub in the same memory. Each of these changes of the module makes it fail: no
+ * VM_IO; VM_DONTCOPY; no .close, .mprotect or .fault. (VM_MAYWRITE makes no difference, since
+ * VM_SHARED and .mprotect keep writers out, too.)
  */
 #define _GNU_SOURCE
 #include "child.h"
-#include "by_events.h"
+#include "by_alone.h"
 #include "tap.h"
 #include "timing.h"
 
@@ -29,7 +29,6 @@
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
-#include <ucontext.h>
 #include <unistd.h>
 
 static char *stub;
@@ -44,20 +43,10 @@ static const unsigned char other_code[] = {
 	0x48, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0xf0, 0x48, 0xff, 0x00, 0xb8, 1, 0, 0, 0, 0xc3,
 };
 
-/* Returns from the stub, instead of its UD2. */
-static void leave_stub(int sig, siginfo_t *info, void *context)
-{
-	greg_t *r = ((ucontext_t *)context)->uc_mcontext.gregs;
-
-	r[REG_RIP] = *(greg_t *)r[REG_RSP];
-	r[REG_RSP] += 8;
-	r[REG_RAX] = r[REG_RAX] != -EBADF;
-}
-
 /* Calls DUNE_STUB_ENTER without a descriptor: returns 0, or 1 if other_code is there. */
 static long execute(void)
 {
-	struct sigaction sa = { .sa_sigaction = leave_stub, .sa_flags = SA_SIGINFO }, old;
+	struct sigaction sa = { .sa_sigaction = stub_leave, .sa_flags = SA_SIGINFO }, old;
 	long ret, rdi = -1;
 
 	sigaction(SIGILL, &sa, &old);
@@ -66,13 +55,13 @@ static long execute(void)
 		     : [stub] "r"(stub + DUNE_STUB_ENTER), "S"(0), "d"(0)
 		     : "rcx", "r11", "memory", "cc");
 	sigaction(SIGILL, &old, NULL);
-	return ret;
+	return ret != -EBADF;
 }
 
 /* In the guest. Each call is made in the stub, which is where a page is replaced, too. */
 static u64 execute_always(void *ppid)
 {
-	event_slow(true);
+	alone_slow(true);
 	for (;;) {
 		if (hypercall0(SYS_getppid) != (long)ppid)
 			(*replaced)++;
@@ -85,9 +74,9 @@ static u64 execute_always(void *ppid)
 static void *run_guest(void *room)
 {
 	stub_place = (char *)room + ROOM / 2;
-	event_open();
-	stub = event_stub;
-	event_enter(0, execute_always, (void *)(long)getppid());
+	alone_open();
+	stub = alone_stub;
+	alone_enter(0, execute_always, (void *)(long)getppid());
 }
 
 static void put_other_code(char *page)
@@ -273,14 +262,6 @@ static void be_killed(void *arg)
 
 /* ---- what must fail, or do no harm: returns 0 if it did so */
 
-static int fails_with(long ret, int err, const char *name)
-{
-	if (ret == -1 && errno == err)
-		return 0;
-	diag("%s: %ld, %s", name, ret, strerror(errno));
-	return 1;
-}
-
 static int protect(void)
 {
 	static const int rights[] = {
@@ -349,8 +330,8 @@ static int remap_pages(void)
 }
 
 /*
- * A memory has one stub. The end of a mapping looks at all processes: many of them, unmapped at
- * once, kept a killed process alive for minutes.
+ * A process's memory has one stub. The end of a mapping looks at all processes: many of them,
+ * unmapped at once, kept a killed process alive for minutes.
  */
 static int map_another(void)
 {
@@ -447,7 +428,7 @@ int main(void)
 	int status = 0;
 
 	begin(120);
-	if (!event_vcpus())
+	if (!alone_vcpus())
 		return done();
 	/* The sharer becomes a child of this process when its parent has died. */
 	prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);

@@ -6,7 +6,7 @@
  * these differs, when a probe changes the byte, or when the guest does not get the signal.
  */
 #define _GNU_SOURCE
-#include "by_events.h"
+#include "by_alone.h"
 #include "child.h"
 #include "klog.h"
 #include "tap.h"
@@ -158,13 +158,13 @@ static void probe(struct guest_frame *frame, u64 cr2)
 		hypercall3(SYS_exit_group, 100 + frame->vector, 0, 0);
 	shared->faults++;
 	result = hypercall3(nr, cr2, 0, 0);
-	if (!event_again()) {
+	if (!alone_again()) {
 		shared->probes++;
 		if (result)
 			hypercall3(SYS_exit_group, 90, 0, 0);
 		return;
 	}
-	event_take();
+	alone_take();
 	hypercall3(SYS_exit_group, shared->signal ? 0 : 91, 0, 0);
 }
 
@@ -172,9 +172,9 @@ static u8 *target;
 
 static u64 access_it(void *arg)
 {
-	event_stack();
-	event_catch(SIGSEGV, 0);
-	event_catch(SIGBUS, 0);
+	alone_stack();
+	alone_catch(SIGSEGV, 0);
+	alone_catch(SIGBUS, 0);
 	make_access(target);
 	return 0;
 }
@@ -182,9 +182,9 @@ static u64 access_it(void *arg)
 static void in_guest(void *arg)
 {
 	target = place->make();
-	event_on_fault = probe;
-	event_on_signal = take_signal;
-	event_start(0, access_it, NULL);
+	alone_on_fault = probe;
+	alone_on_signal = take_signal;
+	alone_start(0, access_it, NULL);
 }
 
 /* No handler: the kernel ends the process. */
@@ -197,8 +197,8 @@ static u64 access_without_handler(void *arg)
 static void in_guest_without_handler(void *arg)
 {
 	target = place->make();
-	event_on_fault = probe;
-	event_start(0, access_without_handler, NULL);
+	alone_on_fault = probe;
+	alone_start(0, access_without_handler, NULL);
 }
 
 /* Both probes of every byte of a page, which they do not change. */
@@ -213,34 +213,34 @@ static u64 probe_page(void *arg)
 		wrong += hypercall3(DUNE_PROBE_WRITE, (long)&page[i], 0, 0) != 0;
 		wrong += page[i] != (u8)(i * 7);
 	}
-	return wrong + event_again() ? 1 : 0;
+	return wrong + alone_again() ? 1 : 0;
 }
 
 static void probe_without_fault(void *arg)
 {
-	event_start(0, probe_page, NULL);
+	alone_start(0, probe_page, NULL);
 }
 
 static u64 probe_stub(void *arg)
 {
-	return hypercall3(DUNE_PROBE_READ, (long)event_stub, 0, 0) ? 1 : 0;
+	return hypercall3(DUNE_PROBE_READ, (long)alone_stub, 0, 0) ? 1 : 0;
 }
 
 /* The address is a program's: it may be the stub's, which can be read, but not written. */
 static void probe_stub_itself(void *arg)
 {
-	event_start(0, probe_stub, NULL);
+	alone_start(0, probe_stub, NULL);
 }
 
 static u64 write_stub(void *arg)
 {
-	hypercall3(DUNE_PROBE_WRITE, (long)event_stub, 0, 0);
+	hypercall3(DUNE_PROBE_WRITE, (long)alone_stub, 0, 0);
 	return 0;
 }
 
 static void probe_stub_for_write(void *arg)
 {
-	event_start(0, write_stub, NULL);
+	alone_start(0, write_stub, NULL);
 }
 
 static void other_probes(void)
@@ -300,7 +300,7 @@ int main(void)
 	begin(60);
 	klog_begin(&log);
 	shared = shared_alloc(sizeof(*shared));
-	if (!event_vcpus())
+	if (!alone_vcpus())
 		return done();
 	for (unsigned int i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
 		place = &places[i];

@@ -6,7 +6,7 @@
  * which there is no handler, ends a call or shortens a sleep.
  */
 #define _GNU_SOURCE
-#include "by_events.h"
+#include "by_alone.h"
 #include "child.h"
 #include "klog.h"
 #include "proc.h"
@@ -109,22 +109,22 @@ static u64 blocked_call(void *arg)
 {
 	const struct request *r = how->request;
 
-	event_stack();
+	alone_stack();
 	if (how->slow)
-		event_run->flags = DUNE_RUN_SLOW_SYSCALL;
-	event_catch(SIGUSR1, how->flags);
+		alone_run->flags = DUNE_RUN_SLOW_SYSCALL;
+	alone_catch(SIGUSR1, how->flags);
 	shared->rax = hypercall(r->nr, r->arg[0], r->arg[1], r->arg[2], r->arg[3], r->arg[4],
 				r->arg[5]);
-	shared->again = event_again();
-	shared->mask = event_run->signal.mask;
-	shared->signal = (int)event_run->signal.info[0];
+	shared->again = alone_again();
+	shared->mask = alone_run->signal.mask;
+	shared->signal = (int)alone_run->signal.info[0];
 	shared->ended = true;
 	return 0;
 }
 
 static void in_guest(void *arg)
 {
-	event_start(0, blocked_call, NULL);
+	alone_start(0, blocked_call, NULL);
 }
 
 /* ---- both */
@@ -224,7 +224,7 @@ int main(void)
 	begin(120);
 	klog_begin(&log);
 	shared = shared_alloc(sizeof(*shared));
-	if (!event_vcpus())
+	if (!alone_vcpus())
 		return done();
 	open_pipe();
 	fd = epoll_create1(0);

@@ -10,7 +10,7 @@
  * the runs that take the guest's registers from the run page, as one that resumes does not.
  */
 #define _GNU_SOURCE
-#include "by_events.h"
+#include "by_alone.h"
 #include "child.h"
 #include "cpu.h"
 #include "tap.h"
@@ -27,7 +27,7 @@
 
 #define CALLS	20
 
-/* Loads of each guest: for its first run, and after event_slow(). */
+/* Loads of each guest: for its first run, and after alone_slow(). */
 #define OTHER_LOADS	2
 
 /* What children leave for the parent. */
@@ -66,7 +66,7 @@ static u64 sleeps(void *arg)
 static void take_signal(const struct dune_signal *signal)
 {
 	shared->handled++;
-	event_unblock(0);
+	alone_unblock(0);
 }
 
 /* The signal comes before the call returns to the stub. */
@@ -75,8 +75,8 @@ static u64 kills(void *arg)
 	long pid = hypercall0(SYS_getpid);
 
 	for (int i = 0; i < CALLS; i++) {
-		shared->wrong += hypercall3(SYS_kill, pid, SIGUSR1, 0) != 0 || event_again();
-		event_take();
+		shared->wrong += hypercall3(SYS_kill, pid, SIGUSR1, 0) != 0 || alone_again();
+		alone_take();
 	}
 	return 0;
 }
@@ -90,8 +90,8 @@ static int first, second;	/* copies of the descriptors of both vCPUs */
 static u64 swaps(void *arg)
 {
 	for (int i = 0; i < CALLS; i++)
-		shared->wrong += hypercall3(SYS_dup2, second, event_guest.fd, 0) !=
-				 event_guest.fd;
+		shared->wrong += hypercall3(SYS_dup2, second, alone_guest.fd, 0) !=
+				 alone_guest.fd;
 	return 0;
 }
 
@@ -99,7 +99,7 @@ static u64 swap_back(void *arg)
 {
 	for (;;) {
 		shared->handled++;
-		privileged(SYS_dup2, first, event_guest.fd, 0, 0);
+		privileged(SYS_dup2, first, alone_guest.fd, 0, 0);
 	}
 	return 0;
 }
@@ -139,10 +139,10 @@ static u64 body(void *subject)
 	const struct subject *s = subject;
 
 	if (s->fn == kills) {
-		event_stack();
-		event_catch(SIGUSR1, 0);
+		alone_stack();
+		alone_catch(SIGUSR1, 0);
 	}
-	event_slow(true);
+	alone_slow(true);
 	return s->fn(s->arg);
 }
 
@@ -155,13 +155,13 @@ static void body_in_child(void *arg)
 		s->arg = (void *)(long)getppid();
 	if (s->fn == prctls)
 		s->arg = (void *)(long)prctl(PR_GET_DUMPABLE);
-	event_on_signal = take_signal;
-	event_open();
+	alone_on_signal = take_signal;
+	alone_open();
 	if (s->fn == swaps) {
-		second = event_second(swap_back, NULL);
-		first = dup(event_guest.fd);
+		second = alone_second(swap_back, NULL);
+		first = dup(alone_guest.fd);
 	}
-	event_enter(0, body, s);
+	alone_enter(0, body, s);
 }
 
 static void loads(struct subject *s)
@@ -177,7 +177,7 @@ static void loads(struct subject *s)
 		trace_clear();
 		o = in_child(body_in_child, s, 20);
 		n = counts ? trace_count("loaded") - OTHER_LOADS : least;
-		/* The two privileged calls before event_slow(). */
+		/* The two privileged calls before alone_slow(). */
 		if (counts && s->fn == kills)
 			n -= 2;
 		good = !o.code && !shared->wrong && n >= least && n <= most;
@@ -207,7 +207,7 @@ int main(void)
 {
 	begin(120);
 	shared = shared_alloc(sizeof(*shared));
-	if (!event_vcpus())
+	if (!alone_vcpus())
 		return done();
 	guest_cpu = usable_cpu(0);
 	pin_to(usable_cpu(1));

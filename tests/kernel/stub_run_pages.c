@@ -32,25 +32,11 @@ static volatile struct shared {
 	bool ready, done;
 } *shared;
 
-struct start {
-	u64 (*fn)(void *arg);
-	void *arg;
-};
-
-static void start(void *arg)
-{
-	struct start *s = arg;
-
-	event_start(0, s->fn, s->arg);
-}
-
 static struct outcome run(u64 (*fn)(void *arg), const void *arg)
 {
-	struct start s = { fn, (void *)arg };
-
 	memset((void *)shared, 0, sizeof(*shared));
 	shared->lowest = ~0UL;
-	return in_child(start, &s, 60);
+	return alone_in_child(fn, (void *)arg, 60);
 }
 
 static u64 note_run_page(void *arg)
@@ -83,13 +69,13 @@ static u64 next_generation(void *arg)
 
 static u64 next_generation_in_shared(void *arg)
 {
-	struct dune_run *parents = event_run;
+	struct dune_run *parents = alone_run;
 	u64 ret;
 
 	note_run_page(NULL);
-	event_run = (void *)(PRIVATE_AT + child_run % (2UL << 20));
+	alone_run = private_at(child_run);
 	ret = next_generation(arg);
-	event_run = parents;
+	alone_run = parents;
 	return ret;
 }
 
@@ -170,8 +156,8 @@ static u64 without_page(void *arg)
 {
 	static struct dune_private p = { .size = sizeof(p) };
 
-	p.pages = event_guest.info.private_pages - 1;
-	shared->result[0] = privileged(SYS_ioctl, event_guest.fd, DUNE_ADD_PRIVATE, (long)&p, 0);
+	p.pages = alone_guest.info.private_pages - 1;
+	shared->result[0] = privileged(SYS_ioctl, alone_guest.fd, DUNE_ADD_PRIVATE, (long)&p, 0);
 	if (shared->result[0])
 		return 1;
 	for (int i = 0; i < 2; i++)
@@ -195,7 +181,7 @@ int main(void)
 	begin(240);
 	klog_begin(&log);
 	shared = shared_alloc(sizeof(*shared));
-	if (!event_vcpus())
+	if (!alone_vcpus())
 		return done();
 	generations();
 	first_page();

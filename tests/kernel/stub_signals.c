@@ -7,7 +7,7 @@
  * a wrong result.
  */
 #define _GNU_SOURCE
-#include "by_events.h"
+#include "by_alone.h"
 #include "child.h"
 #include "cpu.h"
 #include "klog.h"
@@ -51,10 +51,10 @@ static void take_signal(const struct dune_signal *signal)
 {
 	/* The frame is below the FPU registers, at 8 less than a multiple of 16. */
 	if (!shared->frame)
-		shared->frame = (signal->fpstate - sizeof(struct event_frame)) & -16UL;
+		shared->frame = (signal->fpstate - sizeof(struct alone_frame)) & -16UL;
 	shared->mask = signal->mask;
 	shared->taken++;
-	event_unblock(0);
+	alone_unblock(0);
 }
 
 static u64 once(void *arg)
@@ -62,22 +62,22 @@ static u64 once(void *arg)
 	u64 xmm[2], before[2] = { 0x1122334455667788, 0x99aabbccddeeff00 };
 	static u64 mask = 1UL << (SIGUSR2 - 1);
 
-	event_stack();
-	event_catch(SIGNAL, 0);
+	alone_stack();
+	alone_catch(SIGNAL, 0);
 	hypercall(SYS_rt_sigprocmask, SIG_BLOCK, (long)&mask, 0, 8, 0, 0);
 	asm volatile("movdqu %0, %%xmm5" : : "m"(before));
 	shared->result[0] = hypercall3(SYS_kill, hypercall0(SYS_getpid), SIGNAL, 0);
-	shared->result[1] = event_again();
+	shared->result[1] = alone_again();
 	/* The signal came after the call, and waits. */
 	shared->result[2] = hypercall0(SYS_getppid);
-	shared->result[3] = event_again();
+	shared->result[3] = alone_again();
 	shared->result[4] = privileged(SYS_getppid, 0, 0, 0, 0);
-	shared->result[5] = event_again();
+	shared->result[5] = alone_again();
 	shared->result[6] = shared->taken;
-	event_take();
+	alone_take();
 	asm volatile("movdqu %%xmm5, %0" : "=m"(xmm));
 	shared->result[7] = hypercall0(SYS_getppid);
-	shared->wrong = event_again() || memcmp(xmm, before, 16);
+	shared->wrong = alone_again() || memcmp(xmm, before, 16);
 	return 0;
 }
 
@@ -86,19 +86,19 @@ static u64 meanwhile(void *arg)
 {
 	static u8 byte;
 
-	event_stack();
-	event_catch(SIGNAL, 0);
+	alone_stack();
+	alone_catch(SIGNAL, 0);
 	hypercall3(SYS_kill, hypercall0(SYS_getpid), SIGNAL, 0);
 	shared->result[0] = hypercall0(DUNE_HOSTCALL_NOW | SYS_getppid);
-	shared->result[1] = event_again();
+	shared->result[1] = alone_again();
 	shared->result[2] = hypercall3(DUNE_PROBE_WRITE, (long)&byte, 0, 0);
-	shared->result[3] = event_again();
-	__atomic_store_n(&event_run->signal.waiting, 0, __ATOMIC_RELAXED);
+	shared->result[3] = alone_again();
+	__atomic_store_n(&alone_run->signal.waiting, 0, __ATOMIC_RELAXED);
 	shared->result[4] = hypercall3(DUNE_PROBE_WRITE, (long)&byte, 0, 0);
-	shared->result[5] = event_again();
+	shared->result[5] = alone_again();
 	shared->result[6] = hypercall0(SYS_getppid);
-	shared->result[7] = event_again();
-	event_take();
+	shared->result[7] = alone_again();
+	alone_take();
 	return 0;
 }
 
@@ -108,11 +108,11 @@ static u64 meanwhile(void *arg)
  */
 static u64 use_key(void *page)
 {
-	event_stack();
-	event_catch(SIGNAL, 0);
+	alone_stack();
+	alone_catch(SIGNAL, 0);
 	shared->result[0] = hypercall3(SYS_getrandom, (long)page, 8, 0);
 	hypercall3(SYS_kill, hypercall0(SYS_getpid), SIGNAL, 0);
-	event_take();
+	alone_take();
 	shared->result[1] = hypercall3(SYS_getrandom, (long)page, 8, 0);
 	return 0;
 }
@@ -125,9 +125,9 @@ static void key_in_child(void *arg)
 	if (key < 0 || syscall(SYS_pkey_mprotect, page, 4096, PROT_READ | PROT_WRITE, key))
 		_exit(CHILD_SKIPS);
 	/* Loading the FPU registers would load PKRU, too. */
-	event_keeps_fpu = false;
-	event_on_signal = take_signal;
-	event_start(0, use_key, page);
+	alone_keeps_fpu = false;
+	alone_on_signal = take_signal;
+	alone_start(0, use_key, page);
 }
 
 static void keys(void)
@@ -149,11 +149,11 @@ static void keys(void)
 
 static u64 allocate_key(void *page)
 {
-	event_stack();
-	event_catch(SIGNAL, 0);
+	alone_stack();
+	alone_catch(SIGNAL, 0);
 	shared->result[0] = hypercall0(SYS_pkey_alloc);
-	shared->result[1] = event_again();
-	event_take();
+	shared->result[1] = alone_again();
+	alone_take();
 	if (hypercall(SYS_pkey_mprotect, (long)page, 4096, PROT_READ | PROT_WRITE,
 		      shared->result[0], 0, 0))
 		return 1;
@@ -163,11 +163,11 @@ static u64 allocate_key(void *page)
 
 static u64 make_execute_only(void *page)
 {
-	event_stack();
-	event_catch(SIGNAL, 0);
+	alone_stack();
+	alone_catch(SIGNAL, 0);
 	shared->result[0] = hypercall3(SYS_mprotect, (long)page, 4096, PROT_EXEC);
-	shared->result[1] = event_again();
-	event_take();
+	shared->result[1] = alone_again();
+	alone_take();
 	/* The call reads a mask from the page. */
 	shared->result[2] = hypercall(SYS_rt_sigprocmask, SIG_BLOCK, (long)page, 0, 8, 0, 0);
 	return 0;
@@ -200,8 +200,8 @@ static void keyed_child(const struct keyed_call *k)
 	wrpkru(k->permits ? 0 : 0x55555554);
 	ptrace(PTRACE_TRACEME, 0, 0, 0);
 	raise(SIGSTOP);
-	event_on_signal = take_signal;
-	event_start(0, k->fn, page);
+	alone_on_signal = take_signal;
+	alone_start(0, k->fn, page);
 }
 
 /*
@@ -260,14 +260,14 @@ static void keys_in_calls(void)
 
 static void once_in_child(void *arg)
 {
-	event_on_signal = take_signal;
-	event_start(0, once, NULL);
+	alone_on_signal = take_signal;
+	alone_start(0, once, NULL);
 }
 
 static void meanwhile_in_child(void *arg)
 {
-	event_on_signal = take_signal;
-	event_start(0, meanwhile, NULL);
+	alone_on_signal = take_signal;
+	alone_start(0, meanwhile, NULL);
 }
 
 static long until_made(long nr, long argument)
@@ -277,12 +277,12 @@ static long until_made(long nr, long argument)
 	for (;;) {
 		result = hypercall3(nr, argument, 0, 0);
 		shared->calls++;
-		if (!event_again())
+		if (!alone_again())
 			return result;
 		shared->again++;
 		/* Whatever the frame has, the number is that of this call. */
 		shared->lost += result != nr && result != SYS_restart_syscall;
-		event_take();
+		alone_take();
 	}
 }
 
@@ -292,14 +292,14 @@ static u64 storm(void *arg)
 	static u8 byte;
 	u64 seed = 1;
 
-	event_stack();
-	event_catch(SIGNAL, SA_RESTART);
+	alone_stack();
+	alone_catch(SIGNAL, SA_RESTART);
 	shared->pid = hypercall0(SYS_getpid);
 	while (!shared->stop) {
 		u64 spins = 2000, rax;
 
 		seed = next_random(seed);
-		event_run->flags = seed & 1 ? DUNE_RUN_SLOW_SYSCALL : 0;
+		alone_run->flags = seed & 1 ? DUNE_RUN_SLOW_SYSCALL : 0;
 		shared->wrong += until_made(SYS_getpid, 0) != shared->pid;
 		shared->wrong += until_made(DUNE_HOSTCALL | SYS_getpid, 0) != shared->pid;
 		shared->wrong += until_made(DUNE_HOSTCALL_NOW | SYS_getpid, 0) != shared->pid;
@@ -309,7 +309,7 @@ static u64 storm(void *arg)
 		asm volatile("sti\n1: add $3, %%rax\n dec %%rcx\n jnz 1b\n cli"
 			     : "=a"(rax), "+c"(spins) : "0"(0) : "memory", "cc");
 		shared->lost += rax != 6000;
-		shared->lost += event_again();
+		shared->lost += alone_again();
 		shared->spins++;
 	}
 	return 0;
@@ -318,8 +318,8 @@ static u64 storm(void *arg)
 static void storm_in_child(void *arg)
 {
 	pin_to(usable_cpu(0));
-	event_on_signal = take_signal;
-	event_start(0, storm, NULL);
+	alone_on_signal = take_signal;
+	alone_start(0, storm, NULL);
 }
 
 /* ---- other processes */
@@ -351,13 +351,13 @@ static void send_signals(void)
 	_exit(0);
 }
 
-#define WORDS	(sizeof(struct event_frame) / 8)
+#define WORDS	(sizeof(struct alone_frame) / 8)
 
 /* Writes numbers that are likely to do harm over a part of the frame. */
 static void forge_frames(void)
 {
 	static u64 forged[WORDS];
-	u64 seed = 5, stub = (u64)event_stub;
+	u64 seed = 5, stub = (u64)alone_stub;
 
 	pin_to(usable_cpu(1));
 	while (!shared->stop) {
@@ -483,13 +483,13 @@ int main(void)
 	begin(120);
 	klog_begin(&log);
 	shared = shared_alloc(sizeof(*shared));
-	if (!event_vcpus())
+	if (!alone_vcpus())
 		return done();
 	one_signal();
 	keys();
 	keys_in_calls();
 	stormy(NULL, "signals at any place");
-	event_keeps_fpu = false;
+	alone_keeps_fpu = false;
 	stormy(forge_frames, "overwritten frames");
 	klog_end(&log);
 	return done();

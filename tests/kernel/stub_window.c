@@ -109,7 +109,7 @@ static u64 do_store(void *arg)
 
 static void guest_stores(u64 page, u64 value)
 {
-	struct store s = { (u64 *)(PRIVATE_AT + (gpa & ((2UL << 20) - 1)) + page * 4096), value };
+	struct store s = { private_at(gpa + page * 4096), value };
 	enum guest_end end = guest_call(&g, do_store, &s);
 
 	if (end != GUEST_DONE)
@@ -169,14 +169,6 @@ static void contents(void)
 }
 
 /* ---- who can write it */
-
-static int fails_with(long ret, int err, const char *name)
-{
-	if (ret == -1 && errno == err)
-		return 0;
-	diag("%s: %ld, %s", name, ret, strerror(errno));
-	return 1;
-}
 
 static int trace(void)
 {
@@ -279,7 +271,7 @@ static volatile struct shared {
 
 static char *alias;	/* of the window, in the guest */
 
-/* Makes the window of a guest of event_start(), whose stub start() lets have more pages. */
+/* Makes the window of a guest of alone_start(), whose stub start() lets have more pages. */
 static u64 open_window(void)
 {
 	static struct dune_private p;
@@ -287,10 +279,10 @@ static u64 open_window(void)
 	p = (struct dune_private) {
 		.size = sizeof(p), .flags = DUNE_PRIVATE_SHOWN, .pages = PAGES,
 	};
-	if (privileged(SYS_ioctl, event_guest.fd, DUNE_ADD_PRIVATE, (long)&p, 0))
+	if (privileged(SYS_ioctl, alone_guest.fd, DUNE_ADD_PRIVATE, (long)&p, 0))
 		return 1;
-	alias = (char *)PRIVATE_AT + (p.guest & ((2UL << 20) - 1));
-	window = event_stub + 4096;
+	alias = private_at(p.guest);
+	window = alone_stub + 4096;
 	return 0;
 }
 
@@ -372,9 +364,9 @@ static u64 add_pages(void *arg)
 	shared->value[1] = second;
 	if (first < 0 || second != first + 2 * 4096)
 		return 1;
-	((volatile char *)PRIVATE_AT)[(second + 2 * 4096) & ((2UL << 20) - 1)] = 1;
+	*(volatile char *)private_at(second + 2 * 4096) = 1;
 	p = (struct dune_private) { .size = sizeof(p), .pages = 1 };
-	if (privileged(SYS_ioctl, event_guest.fd, DUNE_ADD_PRIVATE, (long)&p, 0) ||
+	if (privileged(SYS_ioctl, alone_guest.fd, DUNE_ADD_PRIVATE, (long)&p, 0) ||
 	    p.guest != (u64)second + 3 * 4096)
 		return 2;
 	if (hypercall3(DUNE_ADD_PAGES, 0, 0, 0) != -EINVAL ||
@@ -407,7 +399,7 @@ static u64 execute_others(void *arg)
 		long error;
 	} files[] = {
 		{ &other_file, -EPERM }, { &script_file, -EPERM }, { &garbage_file, -EPERM },
-		{ &event_guest.fd, -EACCES },
+		{ &alone_guest.fd, -EACCES },
 	};
 
 	for (unsigned int i = 0; i < sizeof(files) / sizeof(files[0]); i++)
@@ -445,8 +437,8 @@ static long keep_from_children(u64 start, u64 bytes)
 /* A child without the stub would continue with what is in its place. */
 static u64 keep_stub(void *arg)
 {
-	u64 mapping = (u64)event_stub, end = mapping + (1 + PAGES) * 4096;
-	struct iovec range = { event_stub, (1 + PAGES) * 4096 };
+	u64 mapping = (u64)alone_stub, end = mapping + (1 + PAGES) * 4096;
+	struct iovec range = { alone_stub, (1 + PAGES) * 4096 };
 	int self = hypercall3(SYS_pidfd_open, hypercall0(SYS_getpid), 0, 0);
 
 	shared->value[0] = keep_from_children(mapping, end - mapping);
@@ -494,7 +486,7 @@ static void start(void *arg)
 	/* A script of this program, whose interpreter would be the program's own file. */
 	script_file = executable("#!/proc/self/exe\n");
 	garbage_file = executable("\1\2\3\4");
-	event_start(0, arg, NULL);
+	alone_start(0, arg, NULL);
 }
 
 static void run_guest(const char *name, u64 (*fn)(void *arg), int code)

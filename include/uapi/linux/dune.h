@@ -216,8 +216,8 @@ struct dune_granule {
  *
  * With DUNE_PRIVATE_SHOWN the pages are the window of the address space: the process can read
  * them, and so can the kernel for it, in the mapping of the stub (struct dune_stub). Nobody but
- * the guests can write them. So what a guest passes to a system call there is what the kernel
- * reads. An address space has one window at most.
+ * the guests can write them. So the kernel reads from the window exactly what the guests have
+ * written there. An address space has one window at most.
  *
  * The ioctl fails with ENOTTY if dune_info.private_pages is 0, with EINVAL for no pages, for both
  * flags and for an @address that does not fit to @flags, with EEXIST for a second window, with
@@ -325,22 +325,34 @@ struct dune_private {
  *    DUNE_ADD_PRIVATE does. The result is the guest-physical address of the first one, or an error
  *    of DUNE_ADD_PRIVATE. Neither is in memory, where the program could change it.
  *  - A privileged execve or execveat executes the file that the process executes already
- *    (/proc/self/exe), by whatever name or descriptor. For another file, and for a file that needs an
- *    interpreter, the result is -EPERM. If the vCPU was bound with DUNE_STUB_TEMPLATE,
- *    nothing of the file is mapped or executed. The module makes a vCPU as the bound one was then,
- *    with its private memory, in place of the thread's, whose descriptor in RBX has to stay open at
- *    execve (EPERM if it is not the thread's vCPU; without it afterwards, the process ends). The
- *    stub has another address, below the stack. The mapping is as long as before, and memory of the
- *    process follows it, up to R9 bytes from the stub on, which are whole pages (EINVAL). There is
- *    no vDSO yet. The thread enters the guest by the stub. The guest begins with the registers of
- *    dune_stub.regs, but for RDI: the address of the stub; RSI: that of the strings of arguments
- *    and then of the environment; RDX: the number of the former and, in the upper half, of the
- *    latter; RCX: the address of the name that AT_EXECFN has; R8: AT_SECURE; R9: the descriptor.
- *    All else that the kernel makes for a new program it has made, but for what it puts below
- *    the strings. The process is killed instead if the file would give it rights that a plain
- *    file does not give: it is set-uid or set-gid for somebody else, has capabilities, or
- *    changes the identifier by which security modules know the process (TOMOYO has none). The
- *    vCPU's children have the same template.
+ *    (/proc/self/exe), by whatever name or descriptor. For another file, and for a file that needs
+ *    an interpreter, the result is -EPERM.
+ *
+ *    If the vCPU was bound with DUNE_STUB_TEMPLATE, nothing of the file is mapped or executed. The
+ *    module makes a vCPU with the state and the private memory that the bound one had then, and
+ *    puts it in the place of the thread's. The thread's descriptor, in RBX, must not be
+ *    close-on-exec: without it the process ends. EPERM if it is not the thread's vCPU. The vCPU's
+ *    children have the same template.
+ *
+ *    The stub is mapped at another address, below the stack, as long as before, with memory of the
+ *    process after it: R9 bytes in all. The stack can still grow to its limit (RLIMIT_STACK).
+ *    EINVAL if R9 is not a number of whole pages or is less than the stub's mapping. There is no
+ *    vDSO yet (arch_prctl(ARCH_MAP_VDSO_64)), and nothing below the strings on the stack: no
+ *    vectors. All else is as after any execve.
+ *
+ *    The thread enters the guest by the stub. The guest has the registers of dune_stub.regs, but
+ *
+ *	RAX	0
+ *	RDI	the address of the stub
+ *	RSI	the address of the strings: the arguments, then the environment
+ *	RDX	the number of arguments, and in the upper half that of strings in the environment
+ *	RCX	the address of the name (AT_EXECFN)
+ *	R8	AT_SECURE
+ *	R9	the descriptor
+ *
+ *    The process is killed instead if the file would give it rights that a plain file does not
+ *    give: it is set-uid or set-gid for somebody else, has capabilities, or changes the identifier
+ *    by which security modules know the process (TOMOYO has none).
  *  - A hypercall with RAX = DUNE_FIND_VDSO has the address of the vDSO as its result, or 0.
  *  - A hypercall with RAX = DUNE_STUB_MOVE makes the stub use the descriptor RDI, which is of the
  *    same vCPU, from now on. The result is 0.
@@ -414,12 +426,12 @@ struct dune_regs {
  *		address space can have dune_info.private_pages of such vCPUs in all
  * @regs:	the registers with which the guest begins
  *
- * EINVAL if no stub begins at @address, EBUSY if the vCPU is bound already or is in a run, or if
- * struct dune_run was mapped before, EINTR if a fatal signal ends the wait for the lock of the
- * process's memory, and the errors of DUNE_ADD_PRIVATE. With DUNE_STUB_TEMPLATE also those of
- * DUNE_MAKE_CHILD, and EEXIST if the address space has a template; the vCPU cannot be bound
- * then. If another thread unmaps the argument during the call, EFAULT can mean that the vCPU was
- * bound and @run was not returned.
+ * EINVAL if no stub begins at @address or @irq_vector is not in its range, EBUSY if the vCPU is
+ * bound already or is in a run, or if struct dune_run was mapped before, EINTR if a fatal signal
+ * ends the wait for the lock of the process's memory, and the errors of DUNE_ADD_PRIVATE. With
+ * DUNE_STUB_TEMPLATE also those of DUNE_MAKE_CHILD, and EEXIST if the address space has a template;
+ * the vCPU cannot be bound then. If another thread unmaps the argument during the call, EFAULT can
+ * mean that the vCPU was bound and @run was not returned.
  */
 struct dune_stub {
 	__u32 size;
@@ -523,9 +535,9 @@ struct dune_state {
  * A hypercall (VMMCALL or VMCALL, ring 0 only; #UD elsewhere) with RAX below
  * 2^32 is a system call: number in RAX, arguments in RDI, RSI, RDX, R10, R8,
  * R9, result in RAX, no other register changed. With a bit of the upper half
- * of RAX set it is a message to the host half: DUNE_EXIT_HOSTCALL. (If the vCPU is
- * bound to a stub, there is no host half, and the module refuses some calls: see struct
- * dune_stub, also for what messages are there.)
+ * of RAX set it is a message to the host half: DUNE_EXIT_HOSTCALL. (If the vCPU is bound to a
+ * stub, there is no host half. The text about the stub above describes which calls the module then
+ * refuses, and which messages exist.)
  */
 #define DUNE_HOSTCALL		(1ULL << 32)
 #define DUNE_PROBE_READ		(2ULL << 32)

@@ -27,8 +27,7 @@
  * A child process gets a copy (private_copy()). Sealed pages are not copied: no guest can write
  * them, so all copies share them, by reference.
  *
- * One exception to what is said above: the process can read the pages of the window, where it has
- * mapped a stub (stub.c).
+ * The pages of the window are in a mapping, too: the process can read them after its stub (stub.c).
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -224,11 +223,11 @@ static int new_pages(struct private_memory *private, struct list_head *list, u64
 	return 0;
 }
 
-/* Adds @page, of which the caller keeps its own reference, to @list. */
-static void share_page(struct private_memory *private, struct list_head *list, struct page *page)
+/* Adds @run, a run page, of which the caller keeps its own reference, to @list. */
+static void add_run_page(struct private_memory *private, struct list_head *list, struct page *run)
 {
-	get_page(page);
-	list_add_tail(&page->lru, list);
+	get_page(run);
+	list_add_tail(&run->lru, list);
 	mm_inc_nr_ptes(private->mm);
 }
 
@@ -331,13 +330,13 @@ static int add_what(struct private_memory *private, const struct private_pages *
 
 	if (what->shown && private->shown)
 		return -EEXIST;
-	err = add_locked(private, pages, what->count + !!what->shared,
+	err = add_locked(private, pages, what->count + !!what->run_page,
 			 what->sealed ? page_bits & ~WRITABLE : page_bits);
 	if (err)
 		return err;
 	*gpa = private_base + (first << PAGE_SHIFT);
-	if (what->shared)
-		set_page_private(what->shared, (*gpa + (what->count << PAGE_SHIFT)) | RUN_PAGE);
+	if (what->run_page)
+		set_page_private(what->run_page, (*gpa + (what->count << PAGE_SHIFT)) | RUN_PAGE);
 	if (what->shown) {
 		private->window = first;
 		/* Pairs with private_shown(). */
@@ -365,14 +364,14 @@ int private_add(struct private_memory *private, const struct private_pages *what
 	LIST_HEAD(pages);
 	int err;
 
-	if (!what->count && !what->shared)
+	if (!what->count && !what->run_page)
 		return -EINVAL;
 	/* add_locked() decides; this saves the work. */
 	if (what->count > private_max - READ_ONCE(private->count))
 		return -ENOSPC;
 	err = new_pages(private, &pages, what->count, what->contents);
-	if (!err && what->shared)
-		share_page(private, &pages, what->shared);
+	if (!err && what->run_page)
+		add_run_page(private, &pages, what->run_page);
 	if (!err)
 		err = mutex_lock_killable(&private->lock);
 	if (!err) {

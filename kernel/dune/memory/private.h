@@ -18,7 +18,7 @@
  * @contents:	of them, in memory of the process; NULL: they are zeroed
  * @sealed:	no guest can write them
  * @shown:	they are the window
- * @shared:	a run page, which gets a further reference and follows them, or NULL. Nobody else
+ * @run_page:	a run page, which gets a further reference and follows them, or NULL. Nobody else
  *		uses its page.lru and page.private
  */
 struct private_pages {
@@ -26,7 +26,7 @@ struct private_pages {
 	const void __user *contents;
 	bool sealed;
 	bool shown;
-	struct page *shared;
+	struct page *run_page;
 };
 
 /**

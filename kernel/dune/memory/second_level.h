@@ -144,9 +144,10 @@ static inline struct page *second_level_shown(const struct second_level *space, 
 
 /*
  * Fills in @to, the address space of a process that does not exist yet. It gets a copy of the
- * private memory of @from, with the page @run in the place of @from_run, and the granules that
- * @from has now. @from must have private memory. May sleep. Returns 0 or an error of
- * private_copy().
+ * private memory of @from, with the page @run in the place of @from_run, and the granules that the
+ * mirror of @from has now. A template has no mirror, so its copies begin without granules, as the
+ * memory after an execve is new. @from must have private memory. May sleep. Returns 0 or an error
+ * of private_copy().
  */
 int second_level_copy(struct second_level *to, const struct second_level *from,
 		      const struct page *from_run, struct page *run);

@@ -64,9 +64,9 @@ long child_fork(u64 flags)
 	for (;;) {
 		long pid = make_and_clone(flags);
 
-		if (!event_again())
+		if (!alone_again())
 			return pid;
-		event_take();
+		alone_take();
 	}
 }
 
@@ -110,7 +110,7 @@ long child_share(u64 flags, u64 (*fn)(void *arg), void *arg)
 void child_exit(u64 status)
 {
 	for (;;) {
-		event_take();
+		alone_take();
 		hypercall3(SYS_exit_group, status, 0, 0);
 	}
 }
@@ -122,8 +122,8 @@ long child_wait(long pid)
 	for (;;) {
 		long ret = hypercall(SYS_wait4, pid, (long)&status, __WALL, 0, 0, 0);
 
-		if (event_again()) {
-			event_take();
+		if (alone_again()) {
+			alone_take();
 			continue;
 		}
 		if (ret != -EINTR)
@@ -146,7 +146,7 @@ char *child_private_add(u64 pages, const void *sealed)
 		.size = sizeof(p), .pages = pages, .address = (u64)sealed,
 		.flags = sealed ? DUNE_PRIVATE_SEALED : 0,
 	};
-	if (privileged(SYS_ioctl, event_guest.fd, DUNE_ADD_PRIVATE, (long)&p, 0))
+	if (privileged(SYS_ioctl, alone_guest.fd, DUNE_ADD_PRIVATE, (long)&p, 0))
 		return NULL;
-	return (char *)PRIVATE_AT + (p.guest & ((2UL << 20) - 1));
+	return private_at(p.guest);
 }

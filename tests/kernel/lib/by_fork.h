@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * For the tests of children without a host half: fork and vfork by a guest of by_events.h
+ * For the tests of children without a host half: fork and vfork by a guest of by_alone.h
  * (DUNE_MAKE_CHILD), private memory of such a guest, and the end of its children.
  */
 #ifndef DUNE_TESTS_BY_FORK_H
 #define DUNE_TESTS_BY_FORK_H
 
-#include "by_events.h"
+#include "by_alone.h"
 
 #define PRIVATE_ROOM	(1UL << 20)	/* what child_private_add() can add: PRIVATE_AT + 1 MB */
 

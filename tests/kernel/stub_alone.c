@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * A vCPU without a host half (struct dune_stub): nested faults are raised in the guest, calls by
- * the guest's ring 0 that the stub makes for it, the stub's descriptor, processes that the guest
- * makes, what ends the process, and the interface. Fails when one of these rules of dune.h does not
- * hold.
+ * A vCPU without a host half (struct dune_stub). Fails when a rule of dune.h does not hold: about
+ * nested faults, which are raised in the guest; calls that the stub makes for ring 0 of the guest;
+ * the stub's descriptor; processes that the guest makes; what ends the process; or the interface.
  */
 #define _GNU_SOURCE
-#include "by_events.h"
+#include "by_alone.h"
 #include "child.h"
 #include "klog.h"
 #include "private.h"
@@ -54,8 +53,8 @@ static void record_fault(struct guest_frame *frame, u64 cr2)
 	shared->error = frame->error;
 	shared->cr2 = cr2;
 	shared->rip = frame->rip;
-	shared->address = event_run->fault_address;
-	shared->flags = event_run->fault_flags;
+	shared->address = alone_run->fault_address;
+	shared->flags = alone_run->fault_flags;
 	frame->rip = (u64)after_fault;
 }
 
@@ -92,8 +91,8 @@ static void access_in_child(void *arg)
 {
 	const struct access *a = arg;
 
-	event_on_fault = record_fault;
-	event_start(a->ring, make_access, arg);
+	alone_on_fault = record_fault;
+	alone_start(a->ring, make_access, arg);
 }
 
 static void faults(void)
@@ -147,7 +146,7 @@ static u64 make_calls(void *arg)
 {
 	for (int i = 0; i < CALLS; i++) {
 		const struct call *c = &calls[i];
-		long first = c->nr == SYS_ioctl ? event_guest.fd : c->arg[0];
+		long first = c->nr == SYS_ioctl ? alone_guest.fd : c->arg[0];
 
 		shared->result[i] = hypercall3(c->nr, first, c->arg[1], c->arg[2]);
 		shared->result[i + 32] = privileged(c->nr, first, c->arg[1], c->arg[2],
@@ -159,13 +158,13 @@ static u64 make_calls(void *arg)
 	shared->result[27] = hypercall0(-1);
 	shared->result[28] = hypercall0(DUNE_HOSTCALL | 0xffffffff);
 	shared->result[29] = hypercall0(5000);
-	shared->count = event_again();
+	shared->count = alone_again();
 	return 0;
 }
 
 static void calls_in_child(void *arg)
 {
-	event_start(0, make_calls, arg);
+	alone_start(0, make_calls, arg);
 }
 
 /* A hypercall is #UD in ring 3, whatever its number is. */
@@ -183,8 +182,8 @@ static void skip_hypercall(struct guest_frame *frame, u64 cr2)
 
 static void ring3_in_child(void *arg)
 {
-	event_on_fault = skip_hypercall;
-	event_start(3, call_in_ring3, arg);
+	alone_on_fault = skip_hypercall;
+	alone_start(3, call_in_ring3, arg);
 }
 
 static void privileged_calls(void)
@@ -213,16 +212,16 @@ static void privileged_calls(void)
 
 static u64 move(void *arg)
 {
-	shared->result[0] = hypercall3(SYS_dup, event_guest.fd, 0, 0);
+	shared->result[0] = hypercall3(SYS_dup, alone_guest.fd, 0, 0);
 	shared->result[1] = hypercall3(DUNE_STUB_MOVE, shared->result[0], 0, 0);
-	shared->result[2] = hypercall3(SYS_close, event_guest.fd, 0, 0);
+	shared->result[2] = hypercall3(SYS_close, alone_guest.fd, 0, 0);
 	shared->result[3] = privileged(SYS_getppid, 0, 0, 0, 0);
 	return 0;
 }
 
 static void move_in_child(void *arg)
 {
-	event_start(0, move, NULL);
+	alone_start(0, move, NULL);
 }
 
 static u64 move_to_other_file(void *arg)
@@ -234,7 +233,7 @@ static u64 move_to_other_file(void *arg)
 
 static void move_away_in_child(void *arg)
 {
-	event_start(0, move_to_other_file, arg);
+	alone_start(0, move_to_other_file, arg);
 }
 
 static void descriptor(void)
@@ -276,22 +275,22 @@ static const struct making {
 static u64 make_process(void *arg)
 {
 	const struct making *m = arg;
-	char *stack = event_stack();
+	char *stack = alone_stack();
 	static int status;
 
 	if (m->catches)
-		event_catch(SIGILL, 0);
+		alone_catch(SIGILL, 0);
 	shared->result[0] = privileged(m->nr, m->flags, 0, 0, 0);
 	shared->result[1] = hypercall(SYS_wait4, -1, (long)&status, __WALL, 0, 0, 0);
 	shared->result[2] = status;
-	for (int i = 0; i < EVENT_STACK_SIZE; i++)
+	for (int i = 0; i < ALONE_STACK_SIZE; i++)
 		shared->count += stack[i] != 0;
 	return 0;
 }
 
 static void make_in_child(void *arg)
 {
-	event_start(0, make_process, arg);
+	alone_start(0, make_process, arg);
 }
 
 static u64 make_thread(void *arg)
@@ -304,7 +303,7 @@ static u64 make_thread(void *arg)
 
 static void thread_in_child(void *arg)
 {
-	event_start(0, make_thread, NULL);
+	alone_start(0, make_thread, NULL);
 }
 
 static void processes(void)
@@ -346,14 +345,14 @@ static u64 shut_down(void *arg)
 /* The stack of the exception is where nothing is. */
 static u64 fault_in_delivery(void *arg)
 {
-	event_guest.mem->tss.ist[0] = (u64)hole + 4096;
+	alone_guest.mem->tss.ist[0] = (u64)hole + 4096;
 	asm volatile("ud2");
 	return 0;
 }
 
 static u64 bad_flags(void *arg)
 {
-	event_run->flags = ~0U;
+	alone_run->flags = ~0U;
 	privileged(SYS_getppid, 0, 0, 0, 0);
 	return 0;
 }
@@ -382,7 +381,7 @@ static void end_in_child(void *arg)
 {
 	const struct ending *e = arg;
 
-	event_start(0, e->fn, NULL);
+	alone_start(0, e->fn, NULL);
 }
 
 static void refused_in_child(void *arg)
@@ -390,14 +389,14 @@ static void refused_in_child(void *arg)
 	struct dune_stub argument;
 	struct dune_state s;
 
-	event_open();
-	guest_prepare(&event_guest, 0, guest_return, NULL);
-	s = event_guest.state;
+	alone_open();
+	guest_prepare(&alone_guest, 0, guest_return, NULL);
+	s = alone_guest.state;
 	s.cs.attributes = CS_LONG_AND_32BIT;
-	if (guest_set_state(&event_guest, &s) ||
-	    event_bind(&argument, 0, EVENT_VECTOR))
+	if (guest_set_state(&alone_guest, &s) ||
+	    alone_bind(&argument, 0, ALONE_VECTOR))
 		child_fails("no guest");
-	stub_enter(event_stub, event_guest.fd);
+	stub_enter(alone_stub, alone_guest.fd);
 }
 
 static void ends(void)
@@ -417,24 +416,24 @@ static void interface_in_child(void *arg)
 	struct dune_stub argument;
 	int at = 0;
 
-	event_open();
-	guest_prepare(&event_guest, 0, guest_return, NULL);
-	shared->result[at++] = event_bind(&argument, 0, 31);
-	shared->result[at++] = event_bind(&argument, 0, 256);
-	shared->result[at++] = event_bind(&argument, 0, 0);
-	shared->result[at++] = event_bind(&argument, DUNE_STUB_TEMPLATE << 1, EVENT_VECTOR);
-	event_stub += 4096;
-	shared->result[at++] = event_bind(&argument, 0, EVENT_VECTOR);
-	event_stub -= 4096;
+	alone_open();
+	guest_prepare(&alone_guest, 0, guest_return, NULL);
+	shared->result[at++] = alone_bind(&argument, 0, 31);
+	shared->result[at++] = alone_bind(&argument, 0, 256);
+	shared->result[at++] = alone_bind(&argument, 0, 0);
+	shared->result[at++] = alone_bind(&argument, DUNE_STUB_TEMPLATE << 1, ALONE_VECTOR);
+	alone_stub += 4096;
+	shared->result[at++] = alone_bind(&argument, 0, ALONE_VECTOR);
+	alone_stub -= 4096;
 	argument.reserved = 1;
-	argument.address = (u64)event_stub;
-	shared->result[at++] = ioctl(event_guest.fd, DUNE_SET_STUB, &argument) ? -errno : 0;
+	argument.address = (u64)alone_stub;
+	shared->result[at++] = ioctl(alone_guest.fd, DUNE_SET_STUB, &argument) ? -errno : 0;
 	/* None of these has bound it. */
-	shared->result[at++] = event_bind(&argument, 0, EVENT_VECTOR);
+	shared->result[at++] = alone_bind(&argument, 0, ALONE_VECTOR);
 	shared->address = argument.run;
-	shared->result[at++] = event_bind(&argument, 0, EVENT_VECTOR);
-	shared->result[at++] = guest_run(&event_guest);
-	shared->result[at++] = mmap(NULL, 4096, PROT_READ, MAP_SHARED, event_guest.fd, 0) ==
+	shared->result[at++] = alone_bind(&argument, 0, ALONE_VECTOR);
+	shared->result[at++] = guest_run(&alone_guest);
+	shared->result[at++] = mmap(NULL, 4096, PROT_READ, MAP_SHARED, alone_guest.fd, 0) ==
 			       MAP_FAILED ? -errno : 0;
 	_exit(0);
 }
@@ -443,12 +442,12 @@ static void mapped_in_child(void *arg)
 {
 	struct dune_stub argument;
 
-	event_open();
-	guest_prepare(&event_guest, 0, guest_return, NULL);
-	mmap(NULL, 4096, PROT_READ, MAP_SHARED, event_guest.fd, 0);
-	shared->result[0] = event_bind(&argument, 0, EVENT_VECTOR);
+	alone_open();
+	guest_prepare(&alone_guest, 0, guest_return, NULL);
+	mmap(NULL, 4096, PROT_READ, MAP_SHARED, alone_guest.fd, 0);
+	shared->result[0] = alone_bind(&argument, 0, ALONE_VECTOR);
 	/* It was not bound at all, so it runs: the first access is a fault. */
-	shared->result[1] = guest_run_to_exit(&event_guest);
+	shared->result[1] = guest_run_to_exit(&alone_guest);
 	_exit(0);
 }
 
@@ -487,7 +486,7 @@ int main(void)
 	klog_begin(&log);
 	shared = shared_alloc(sizeof(*shared));
 	hole = mmap(NULL, 8192, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (!event_vcpus())
+	if (!alone_vcpus())
 		return done();
 	interface();
 	faults();
