@@ -465,6 +465,10 @@ mod tests {
         assert_eq!(judge(Some(5499.0), 100.0, Series::V6_1), Outcome::Missed);
         assert_eq!(judge(Some(5999.0), 100.0, Series::V6_12), Outcome::Missed);
         assert_eq!(judge(None, 100.0, Series::V6_1), Outcome::Missed);
+        let enter = measured("enter_10000", Some(50_123.0), 56_679.0, None);
+        let judge = |series| target("enter_10000", &SVM).judge(&enter, series);
+        assert_eq!(judge(Series::V6_1), Outcome::Accepted);
+        assert_eq!(judge(Series::Newest), Outcome::Missed);
     }
 
     #[test]
