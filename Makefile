@@ -165,12 +165,15 @@ demo: to-test
 	@$(MAKE) $(quiet) --no-print-directory all KERNELS=$(KERNEL)
 	@$(suite) demo --kernel $(KERNEL) --machine $(MACHINE)
 
+# The vmx machine boots 6.1 in both, whatever KERNELS is (tests/suite.toml).
 .PHONY: test-vmx
-test-vmx: to-test all check-header
+test-vmx: to-test check-header
+	@$(MAKE) $(quiet) --no-print-directory all KERNELS="$(sort $(KERNELS) 6.1)"
 	@$(suite) test-vmx $(if $(ONLY),--only $(ONLY))
 
 .PHONY: bench
-bench: to-test all
+bench: to-test
+	@$(MAKE) $(quiet) --no-print-directory all KERNELS="$(sort $(KERNELS) 6.1)"
 	@$(suite) bench $(KERNELS) --machine svm
 	@$(suite) bench --machine vmx
 

@@ -116,7 +116,7 @@ static void on_fault(struct dune_tf *tf)
 	dune_ring3_leave(-EFAULT);
 }
 
-/* Fails if that is not whole pages. */
+/* Fails if @from and @size are not whole pages. */
 static int give(const void *from, uint64_t size, uint64_t rights)
 {
 	return dune_pt_protect(dune_pt_root(), (uint64_t)from, size, rights);

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * The services: what ring 0 cannot do by one hypercall. This table is where the ways of the two
- * kinds of program part. In a program in ring 0 (libdune.a) the host half does this work, and
- * guest/by_host.c asks it. A runtime in private memory (libdune-runtime.a) has no host half: ring 0
- * itself does the work (alone/). Each library has one of the two tables.
+ * The services: what ring 0 cannot do by one hypercall. In a program in ring 0 (libdune.a) the host
+ * half does this work, and guest/by_host.c asks it. A runtime in private memory (libdune-runtime.a)
+ * has no host half: ring 0 itself does the work (alone/). Each library has one of the two tables.
  *
  * @action:	rt_sigaction() of the kernel: sets @real and stores the old action in @old, if they
  *		are not NULL

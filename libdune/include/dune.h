@@ -8,6 +8,10 @@
  * may use what ring 0 offers: exceptions, page tables, the TLB, and ring 3 for
  * code that it does not trust.
  *
+ * To compile a program: "cc hello.c -ldune" where libdune is installed (make install, or the
+ * package dune), and in the source tree "cc -Ilibdune/include hello.c build/lib/libdune.a". The
+ * library is static. This header is for C and for C++.
+ *
  * Conventions. Functions that can fail return 0 or a negative errno number
  * (-ENOMEM); none sets errno. Lengths and sizes are in bytes, addresses are
  * virtual. "Ring 0" as a context means: only after dune_enter() returned 0, on

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * The sandbox without its checks (docs/sandbox.md "How the structure is tested without them"). In a
- * build of dune-run for tests, the runtime passes on each system call of the program as it is.
+ * The sandbox without its checks (docs/sandbox.md "How the structure is tested without the
+ * checks"). In a build of dune-run for tests, the runtime passes on each system call of the program
+ * as it is.
  *
  *	runtime.c	the runtime that does so, and looks at its own memory
  *	control.c	one more, that lets the program break out on request

@@ -124,8 +124,8 @@ pub(crate) fn start(
         commands.into(),
     ];
     let process = Process::start(command, "bochs", console, inherited)?;
-    // It is always busy. QEMU's threads wait for each other, so while one of them waits for a
-    // processor, none of them does anything: the tests beneath took three times as long.
+    // Bochs is always busy. QEMU's threads wait for each other, so while one of them waits for a
+    // processor, none makes progress: at equal priority, tests in QEMU took three times as long.
     process.run_after_others();
     let channel = Channel {
         from_agent: from_agent.into(),

@@ -50,7 +50,9 @@ pub(crate) fn stdout_of(output: Output, failure: impl Display) -> Result<Vec<u8>
 fn not_started(command: &Command, e: std::io::Error) -> Error {
     let name = name(command);
     match e.kind() {
-        ErrorKind::NotFound => Error::Environment(format!("{name} is missing: run ./setup")),
+        ErrorKind::NotFound => Error::Environment(format!(
+            "{name} is missing: install the package that has it (in a source tree, ./setup does)"
+        )),
         _ => Error::Io { action: format!("running {name}"), source: e },
     }
 }
@@ -67,7 +69,7 @@ mod tests {
     fn a_missing_program_is_named() {
         let error = spawn(&mut Command::new("no-such-program")).unwrap_err();
         assert!(error.is_environment());
-        assert_eq!(error.to_string(), "no-such-program is missing: run ./setup");
+        assert!(error.to_string().starts_with("no-such-program is missing: install "), "{error}");
     }
 
     #[test]

@@ -149,10 +149,13 @@ impl Kernel {
             .max();
         match release {
             Some(release) => Ok(Kernel { series, release, root: root.to_owned() }),
-            None => Err(Error::Environment(format!(
-                "no kernel is prepared in {}: run `dunectl machine prepare`",
-                root.display()
-            ))),
+            None => Err(match series {
+                Some(series) => Error::Environment(format!(
+                    "kernel {series} is not prepared in {}: run `dunectl machine prepare {series}`",
+                    root.display()
+                )),
+                None => Error::Usage(format!("{} has no boot/vmlinuz-*", root.display())),
+            }),
         }
     }
 
@@ -166,23 +169,19 @@ impl Kernel {
         if let Ok(kernel) = Self::find(layout, series) {
             return Ok(kernel);
         }
-        fetch(layout, series, say)?;
+        fetch(layout, series, say, || Self::find(layout, series).is_ok())?;
         Self::find(layout, series)
     }
 
-    /// Makes the next [`Kernel::prepare`] fetch the newest.
+    /// Fetches the newest kernel of a series. It replaces a prepared one, which stays if this
+    /// fails. `say` gets progress messages.
     ///
     /// # Errors
     ///
-    /// The kernel's directory cannot be removed.
-    pub fn forget(layout: &Layout, series: Series) -> Result<()> {
-        let root = layout.machines.join(series.name());
-        match fs::remove_dir_all(&root) {
-            Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
-                Err(e).context(format!("removing {}", root.display()))
-            }
-            _ => Ok(()),
-        }
+    /// Those of [`Kernel::prepare`].
+    pub fn update(layout: &Layout, series: Series, say: &mut dyn FnMut(&str)) -> Result<Self> {
+        fetch(layout, series, say, || false)?;
+        Self::find(layout, series)
     }
 
     /// The project's modules for this kernel, in the order of loading.
@@ -228,10 +227,14 @@ impl Kernel {
     }
 }
 
-fn fetch(layout: &Layout, series: Series, say: &mut dyn FnMut(&str)) -> Result<()> {
+fn fetch(
+    layout: &Layout,
+    series: Series,
+    say: &mut dyn FnMut(&str),
+    is_there: impl Fn() -> bool,
+) -> Result<()> {
     let machines = &layout.machines;
     let target = std::path::absolute(machines.join(series.name())).context("finding the cache")?;
-    let is_there = || Kernel::find(layout, series).is_ok();
     prepare::once(machines, &target, NEEDED_SPACE, is_there, |work| {
         let archives = download(layout, series, work, say)?;
         say(&format!("kernel {series}: unpacking"));
@@ -459,8 +462,13 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_kernel_is_the_environments_fault() {
-        let error = Kernel::at(Path::new("/nonexistent"), None).unwrap_err();
+    fn a_missing_kernel_has_a_remedy() {
+        let missing = |series| Kernel::at(Path::new("/nonexistent"), series).unwrap_err();
+        let error = missing(Some(Series::V7_2));
         assert!(error.is_environment(), "{error}");
+        assert!(error.to_string().ends_with("run `dunectl machine prepare 7.2`"), "{error}");
+        let error = missing(None);
+        assert!(matches!(error, Error::Usage(_)), "{error}");
+        assert_eq!(error.to_string(), "/nonexistent has no boot/vmlinuz-*");
     }
 }

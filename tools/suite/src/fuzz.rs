@@ -264,6 +264,7 @@ impl Work<'_> {
 fn how_to_repeat(config: &Config, seed: u64, batches: Range<u64>) -> String {
     let Config { machine_type, kernel, memory, .. } = config;
     let Range { start, end } = batches;
+    let last = end.saturating_sub(1);
     let cpus = config.cpus.count();
     let series = kernel.series.map(|series| format!(" --kernel {series}"));
     let model = config.cpu_model.as_ref().map(|model| format!(" --model {model}"));
@@ -271,7 +272,7 @@ fn how_to_repeat(config: &Config, seed: u64, batches: Range<u64>) -> String {
     let insmod: String = names.map(|name| format!("insmod {} && ", name.display())).collect();
     let factor = machine_type.test_time_factor.map(|factor| format!("TEST_TIME_FACTOR={factor} "));
     format!(
-        "Linux {}. In this directory, all batches from {start} to {end}:\n  \
+        "Linux {}. In this directory, all batches from {start} to {last}:\n  \
          dunectl machine run --machine {machine_type}{}{} --cpus {cpus} --memory {memory} \
          --no-module -- \
          sh -c '{insmod}{}FUZZ_SEED={seed} FUZZ_FIRST={start} FUZZ_CHILDREN={} ./fuzz.t'\n\
@@ -336,6 +337,7 @@ mod tests {
         let command = "  dunectl machine run --machine svm --kernel 6.12 --model EPYC-Milan \
                        --cpus 2 --memory 3072 --no-module -- sh -c 'insmod dune.ko && \
                        FUZZ_SEED=5 FUZZ_FIRST=10 FUZZ_CHILDREN=4 ./fuzz.t'";
-        assert_eq!(text.lines().nth(1), Some(command));
+        let head = "Linux 6.12.9. In this directory, all batches from 10 to 13:";
+        assert_eq!(text.lines().take(2).collect::<Vec<_>>(), [head, command]);
     }
 }

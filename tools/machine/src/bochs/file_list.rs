@@ -138,8 +138,8 @@ impl FileList {
                 self.add(&path)?;
                 if self.size > LIMIT {
                     return Err(Error::Usage(format!(
-                        "{} is too large to be copied into the vmx machine (1 GB): run this in \
-                         a smaller directory",
+                        "with {} more than 1 GB would be copied into the vmx machine: run this \
+                         in a smaller directory",
                         top.display()
                     )));
                 }

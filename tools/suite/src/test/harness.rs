@@ -9,9 +9,13 @@ use std::io::Write;
 use std::process::{Child, Command, Output, Stdio};
 
 use anyhow::Result;
+use dune_machine::Series;
 
 use crate::context::Context;
 use crate::test::tally::Tally;
+
+/// The kernels that its tests boot.
+pub const KERNELS: [Series; 2] = [Series::V6_1, Series::V6_12];
 
 /// A check gives the reason of its failure.
 type Check = std::result::Result<(), String>;

@@ -52,7 +52,10 @@ pub fn make_test(context: &Context, kernels: &[Series], only: Option<&str>) -> V
     }
     let machine_type = context.machine_type();
     if only.is_none() && machine_type.is_default() {
-        let mut jobs = vec![Job::Tools, Job::Harness];
+        let mut jobs = vec![Job::Tools];
+        if harness::KERNELS.iter().all(|series| kernels.contains(series)) {
+            jobs.push(Job::Harness);
+        }
         for (mode, kernels) in context.table.short(kernels) {
             let boot = |&series| Boot {
                 is_short: true,
@@ -306,5 +309,20 @@ mod tests {
         assert_eq!(machine(&["--cpus", "1"]), MachineKey { cpus: 1, ..usual.clone() });
         let model = Some("phenom".to_owned());
         assert_eq!(machine(&["--model", "phenom"]), MachineKey { cpu_model: model, ..usual });
+    }
+
+    /// `make test KERNELS=newest` prepares no other kernel.
+    #[test]
+    fn the_harness_is_tested_where_its_kernels_are() {
+        let build = tempfile::tempdir().unwrap();
+        let context = Context::for_test(build.path(), &[]);
+        let has_harness = |kernels: &[Series]| {
+            let jobs = make_test(&context, kernels, None);
+            jobs.iter().any(|job| matches!(job, Job::Harness))
+        };
+        assert!(has_harness(&[Series::V6_1, Series::V6_12]));
+        assert!(has_harness(&Series::ALL));
+        assert!(!has_harness(&[Series::Newest]));
+        assert!(!has_harness(&[Series::V6_1]));
     }
 }
