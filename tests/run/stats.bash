@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # The counters of --stats. Fails when the output is not one JSON object with the known keys,
-# in the file or on standard error, when a process is not counted, or when --stats changes the
-# exit status.
+# in the file or on standard error, when a process is not counted, when one changes the counters
+# without their lock, or when --stats changes the exit status.
 
 . "$(dirname "$0")/lib/sandbox.bash"
 
@@ -28,5 +28,29 @@ ok $? "--stats keeps the counts of a process that calls vfork() and then fork()"
 one dune "$DUNE_RUN" --stats -- /bin/echo hello
 is "$(cat "$top/dune.out")" hello "--stats keeps to standard error"
 is "$(wc -l <"$top/dune.err")" 1 "--stats prints one line to standard error"
+# The counters are locked, and the program ends while signals come that it handles.
+cat >"$top/lock.pl" <<'X'
+use Fcntl; use IPC::Open2;
+my ($ms, @command) = @ARGV;
+my $lock = pack "s s x4 q q i x4", F_WRLCK, 0, 0, 0, 0;
+my $pid = open2 my $from, my $to, @command;
+my $ready = <$from>;
+my ($counters) = grep { readlink =~ /dune-stats/ } glob "/proc/$pid/fd/*";
+open my $file, "+<", $counters or die "no counters: $!";
+fcntl $file, F_SETLK, $lock or die "no lock: $!";
+close $to;
+select undef, undef, undef, $ms / 1000;
+print waitpid($pid, 1) ? "ends" : "waits", " while the counters are locked, ";
+close $file;
+waitpid $pid, 0;
+print "status ", $? >> 8, "\n";
+X
+one dune perl "$top/lock.pl" $((500 * TEST_TIME_FACTOR)) "$DUNE_RUN" --stats="$top/stats" -- \
+	/usr/bin/perl -MTime::HiRes=setitimer,ITIMER_REAL -e '
+	$SIG{ALRM} = sub { };
+	setitimer(ITIMER_REAL, 0.05, 0.05);
+	$| = 1; print "ready\n"; <STDIN>; exit 7'
+is "$(cat "$top/dune.out")" "waits while the counters are locked, status 7" \
+	"a signal that is handled does not end the wait for the counters"
 
 finish
