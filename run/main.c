@@ -204,16 +204,16 @@ static void set_name(const char *name)
 {
 	const char *last = text_last(name, '/');
 	char mine[16] = "";
-	u64 mark = copies_mark(), room = result_room(sizeof(mine));
+	u64 mark = dune_copies_mark(), room = result_room(sizeof(mine));
 
 	if (text_starts(name, "/dev/fd/") && last == name + 8) {
-		SYS2(__NR_prctl, PR_GET_NAME, room);
-		take_result(mine, room, sizeof(mine));
+		if (SYS2(__NR_prctl, PR_GET_NAME, room) >= 0)
+			take_result(mine, room, sizeof(mine));
 		if (mine[0] > '9')
 			last = text_last(program_name(), '/');
 	}
 	SYS2(__NR_prctl, PR_SET_NAME, shown_string(last));
-	copies_release(mark);
+	dune_copies_release(mark);
 }
 
 /*
