@@ -112,11 +112,11 @@ static void report(const u64 *call, u64 result, u64 page)
 static void look(const u64 *call, u64 result)
 {
 	u8 present[DECOY_SIZE / PAGE_BYTES] = {};
-	u64 mark = copies_mark(), room = result_room(sizeof(present)), i;
+	u64 mark = dune_copies_mark(), room = result_room(sizeof(present)), i;
 	long err = SYS3(__NR_mincore, DECOY_BASE, DECOY_SIZE, room);
 
 	take_result(present, room, sizeof(present));
-	copies_release(mark);
+	dune_copies_release(mark);
 	if (err == -ENOMEM) {
 		report(call, result, 0);
 		return;
