@@ -24,7 +24,7 @@ static struct dune_thread first_block
 static void __noreturn start(u64 stub, u64 strings, u64 counts, u64 name, u64 secure, u64 vcpu);
 
 const struct dune_image_head dune_image_head __attribute__((section("dune_head"), used)) = {
-	.constants = { IMAGE_BASE, (u64)dune_constants_end, DUNE_PTE_NX },
+	.constants = { DUNE_IMAGE_BASE, (u64)dune_constants_end, DUNE_PTE_NX },
 	.code = { (u64)dune_constants_end, (u64)dune_code_end, 0 },
 	.data = { (u64)dune_code_end, (u64)dune_data_end, DUNE_PTE_W | DUNE_PTE_NX },
 	.zero = {
@@ -131,9 +131,9 @@ static void init_thread(struct dune_thread *t, const struct dune_start *s)
 	t->frames_end = s->frames_end;
 	t->copies.window = table_at(s->window);
 	t->copies.window_shown = s->stub + PAGE;
-	t->copies.scratch = (u8 *)SCRATCH_AT;
+	t->copies.scratch = (u8 *)DUNE_SCRATCH_AT;
 	t->copies.scratch_shown = s->scratch;
-	dune_private_map(SCRATCH_AT, s->scratch, DUNE_SCRATCH_SIZE);
+	dune_private_map(DUNE_SCRATCH_AT, s->scratch, DUNE_SCRATCH_SIZE);
 	dune_process.threads = t;
 }
 

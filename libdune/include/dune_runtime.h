@@ -18,6 +18,7 @@
 #define DUNE_RUNTIME_H
 
 #include <dune.h>
+#include <dune_addresses.h>
 #include <linux/dune.h>
 
 /* Returns the number of the calling thread's descriptor, or -1 before it entered. */

@@ -33,7 +33,7 @@ void __wrap_areas_init(u64 name, bool heap);
 void dune_private_map(u64 to, u64 from, u64 size);
 
 /* Where ring 0 finds the log: after the scratch. */
-#define LOG_AT	0xffff8000401c0000UL
+#define LOG_AT	(DUNE_SCRATCH_AT + 0x40000)
 
 static struct decoy_log *record;
 

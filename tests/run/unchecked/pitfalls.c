@@ -14,6 +14,7 @@
 #include "maps.h"
 #include "unchecked.h"
 
+#include <dune_addresses.h>
 #include "base/super_range.h"
 
 #include <asm/ldt.h>
@@ -70,8 +71,8 @@ static int seed;
 #define FRAMES		(SCRATCH + SCRATCH_SIZE)
 
 static const u64 private_memory[] = {
-	0xffff800000000000UL, 0xffff800000005000UL, 0xffff800040000000UL, 0xffff800040014000UL,
-	0xffff800040020000UL, 0xffff800040180000UL,
+	DUNE_PRIVATE_BASE, DUNE_PRIVATE_BASE + 0x5000, DUNE_IMAGE_BASE, DUNE_IMAGE_BASE + 0x14000,
+	DUNE_IMAGE_BASE + 0x20000, DUNE_SCRATCH_AT,
 };
 
 /*
