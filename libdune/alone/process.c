@@ -156,13 +156,12 @@ static long make_copied(struct dune_thread *t, struct dune_child *child)
 }
 
 /* Implements @make_child of struct dune_services. */
-long dune_alone_make_child(const struct dune_tf *tf, struct dune_clone *c)
+long dune_alone_make_child(struct dune_clone *c)
 {
 	struct dune_thread *t = dune_self();
 	struct dune_child child;
 	long ret;
 
-	(void)tf;
 	memset(&child, 0, sizeof(child));
 	child.mark = dune_copies_mark();
 	describe(&child, c);
