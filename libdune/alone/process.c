@@ -148,7 +148,8 @@ static long make_copied(struct dune_thread *t, struct dune_child *child)
 	long ret;
 
 	/* While LOCK_ARENA is held, no page of this stack can be added. */
-	dune_page_need((u8 *)__builtin_frame_address(0) - PAGE);
+	if (!dune_page_need((u8 *)__builtin_frame_address(0) - PAGE))
+		return -EAGAIN;
 	dune_fork_lock(t);
 	ret = dune_alone_clone(MAKE_CHILD, child);
 	dune_fork_unlock(t);

@@ -37,7 +37,10 @@ static inline bool is_ring0s_gigabyte(u64 va)
 void dune_private_map(u64 to, u64 from, u64 size);
 /* Adds the page of .bss around @va, which a page fault has named. Returns whether it is there. */
 bool dune_page_upper(u64 va);
-/* Adds the page around @p, for code that must not fault when it uses it. */
-void dune_page_need(const void *p);
+/*
+ * Adds the page of .bss around @p, for code that must not fault when it uses it. Returns whether
+ * the page exists now.
+ */
+bool dune_page_need(const void *p);
 
 #endif /* LIBDUNE_PLACE_H */
