@@ -1200,16 +1200,6 @@ static const struct {
 	ROW(control_jump), ROW(control_file),
 };
 
-static void find_range(void)
-{
-	FILE *mappings = open_mappings();
-	struct mapping m;
-
-	while (next_mapping(mappings, &m))
-		if (strstr(m.name, "[dune-stub]"))
-			super_base = m.start;
-}
-
 static void make_row(unsigned int i)
 {
 	u64 until = time(NULL) + rows[i].seconds;
@@ -1242,7 +1232,7 @@ int main(int argc, char **argv)
 
 	seed = argc > 1 ? atoi(argv[1]) : 1;
 	counts = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	find_range();
+	super_base = mapping_start("[dune-stub]");
 	if (!super_base || RAW(SYS_getpid, 0, 0, 0) < 0) {
 		fprintf(stderr, "pitfalls: start this by watch --unchecked\n");
 		return 2;
