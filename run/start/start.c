@@ -212,9 +212,9 @@ static void make_tables(u64 tables, u64 private_gpa, bool have_1g)
 }
 
 /*
- * Puts the image into private memory. The runtime's copy of @s is in its data, which is added last,
- * so that everything is known by then: also the page of struct dune_run, which comes after the
- * data.
+ * Puts the image into private memory. The addresses of all parts are computed before the data is
+ * added, since the runtime's copy of @s is in the data: also that of the page of struct dune_run,
+ * which DUNE_SET_STUB adds after the window.
  */
 static void make_memory(struct dune_start *s)
 {
@@ -254,8 +254,8 @@ static void make_memory(struct dune_start *s)
 
 /*
  * Returns where the supervisor range is to be: between the stack and the mappings, in the room of
- * at least 128 MB that the kernel leaves for the stack to grow. There it is in nobody's way. 0, for
- * any place, if the stack may grow as far.
+ * at least 128 MB that the kernel leaves for the stack to grow. Nothing else is placed there.
+ * Returns 0, which means any place, if the stack may grow that far.
  */
 static u64 place(const u64 *stack)
 {

@@ -64,7 +64,7 @@ static char *sled;
 static char buffer[1 << 16];
 static int seed;
 
-/* The parts of the supervisor range, and what is in private memory (libdune/private/place.h). */
+/* The parts of the supervisor range, and what is in private memory. */
 #define STUB		super_base
 #define WINDOW		(super_base + PAGE)
 #define SCRATCH		(super_base + STUB_SIZE)
@@ -844,7 +844,7 @@ static void execute_raw(unsigned int i)
 		RAW(SYS_execve, "/bin/true", argv, argv + 1);
 	else
 		RAW6(SYS_execveat, fd, "", argv, argv + 1, AT_EMPTY_PATH, 0);
-	/* by dune-run, with another file in the place of the vCPU, which its start then takes */
+	/* by dune-run, with another file at the number of the vCPU's descriptor */
 	if (i & 4)
 		RAW(SYS_dup2, i & 1 ? fd : memfd_create("other", 0), vcpu_number(), 0);
 	/* by dune-run, while its own file has another number or none */
