@@ -6,7 +6,8 @@
  * (load/exec.c).
  *
  * All of the runtime is in private memory, at linear addresses where only ring 0 reaches it
- * (dune_runtime.h). The kernel starts a small native program, which puts it there (start/).
+ * (dune_runtime.h). In the first process of a tree a
+ * small native program puts it there (start/). After an execve the module does, from its copy.
  *
  * The folders are layers, the lowest first; start/, which needs base/ alone, is the native program.
  *
@@ -204,20 +205,20 @@ static void set_name(const char *name)
 {
 	const char *last = text_last(name, '/');
 	char mine[16] = "";
-	u64 mark = copies_mark(), room = result_room(sizeof(mine));
+	u64 mark = dune_copies_mark(), room = result_room(sizeof(mine));
 
 	if (text_starts(name, "/dev/fd/") && last == name + 8) {
-		SYS2(__NR_prctl, PR_GET_NAME, room);
-		take_result(mine, room, sizeof(mine));
+		if (SYS2(__NR_prctl, PR_GET_NAME, room) >= 0)
+			take_result(mine, room, sizeof(mine));
 		if (mine[0] > '9')
 			last = text_last(program_name(), '/');
 	}
 	SYS2(__NR_prctl, PR_SET_NAME, shown_string(last));
-	copies_release(mark);
+	dune_copies_release(mark);
 }
 
 /*
- * Everything for which the stack must be as the kernel made it. Sets the program's stack
+ * Does everything that reads the stack with which dune-run itself starts. Sets the program's stack
  * pointer, and returns the descriptor of its file.
  */
 static int prepare(const struct dune_start *start, struct initial_stack *initial,
@@ -267,8 +268,8 @@ static int prepare(const struct dune_start *start, struct initial_stack *initial
 }
 
 /*
- * Load the program from the file @program. From here on nothing reads the stack that the
- * kernel made: the program's image may replace it. stack_describe() alone writes to it.
+ * Load the program from the file @program. From here on nothing reads dune-run's own vectors: the
+ * program's image may replace them. stack_describe() alone writes there.
  */
 static void load(int program, const struct initial_stack *initial, const struct options *options,
 		 struct dune_tf *tf)

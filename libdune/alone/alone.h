@@ -54,7 +54,7 @@ void dune_alone_fault(struct dune_tf *tf);
 bool dune_alone_readable(struct dune_thread *t, u64 address);
 
 /* process.c */
-long dune_alone_make_child(const struct dune_tf *tf, struct dune_clone *c);
+long dune_alone_make_child(struct dune_clone *c);
 long dune_alone_execute(long fd, long name, long argv, long envp, long flags);
 
 /* special.c */

@@ -7,7 +7,8 @@
  * The child starts with the registers that its parent had at the first hypercall: RBX is @child.
  * One with a copy of the memory continues with the frame of its parent's call. One that shares the
  * memory has the guest-physical address of its run page in RDI. The stack from RSP on is its
- * parent's. It changes the block, so the parent stores the address of its own run page there again.
+ * parent's. The child changes the block, which make_shared() puts back afterwards: until then the
+ * parent has the address of its own run page in RBP.
  */
 #include "child.h"
 #include "layout.h"
@@ -40,7 +41,6 @@ dune_alone_clone_\vendor:
 	movq	(CHILD_ARGS + 24)(%rbx), %r10
 	xorl	%r8d, %r8d
 	\hypercall
-	movq	%rbp, %gs:T_RUN
 	cmpl	$0, RUN_AGAIN(%rbp)
 	je	1f
 	movl	$0, RUN_AGAIN(%rbp)

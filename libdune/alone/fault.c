@@ -87,14 +87,6 @@ bool dune_alone_readable(struct dune_thread *t, u64 address)
 	return address < USER_END && probe_silent(t, address, 0);
 }
 
-/* Returns a number that grows with each system call. */
-static u64 calls_made(const struct dune_thread *t)
-{
-	const __u64 *n = t->run->counters;
-
-	return n[DUNE_COUNT_SYSCALL_FAST] + n[DUNE_COUNT_SYSCALL_SLOW] + n[DUNE_COUNT_HOSTCALL];
-}
-
 /* Tells the kernel of a granule that it does not know. */
 static void granule_fault(struct dune_thread *t, u64 gpa)
 {
@@ -153,7 +145,7 @@ void dune_alone_fault(struct dune_tf *tf)
 	struct dune_thread *t = dune_self();
 	u64 address = READ_ONCE(t->run->fault_address);
 	u32 flags = READ_ONCE(t->run->fault_flags);
-	u64 calls = calls_made(t);
+	u64 calls = dune_calls_made(t->run);
 	bool repeats = true;
 
 	tf->vector = VEC_PF;
@@ -168,5 +160,5 @@ void dune_alone_fault(struct dune_tf *tf)
 	if (repeats && !dune_probe_repeat(t, tf->rip, address, calls))
 		dune_alone_fatal("a page fault that does not end", 0, SIGSEGV);
 	/* The calls of this function are no progress of the program. */
-	t->fault_calls = calls_made(t);
+	t->fault_calls = dune_calls_made(t->run);
 }

@@ -55,8 +55,9 @@ static void start(struct dune_thread *t, struct dune_tf *tf, const struct dune_c
 }
 
 /*
- * For a process with memory of its own, whose parent shared the memory of the parent's parent. The
- * ring-0 stack begins at its top again, and the actions are those of dune_process. Returns the
+ * Makes a child with memory of its own independent of its parent's frames. If the parent shared the
+ * memory of its own parent, it ran below that one's frames, perhaps with actions of its own: here
+ * the ring-0 stack begins at its top again, and the actions move to dune_process. Returns the
  * frame, which was at @tf.
  */
 static struct dune_tf *stand_alone(struct dune_thread *t, const struct dune_tf *tf)
@@ -111,7 +112,10 @@ void dune_child_shared(struct dune_child *child, u64 run, struct dune_tf *tf)
 	start(t, tf, child);
 }
 
-/* Puts back what a child that shared memory has changed. It is gone. */
+/*
+ * Puts back what a child that shared memory has changed, when that child has ended or has executed
+ * a program.
+ */
 static void after_shared(struct dune_thread *t, const struct dune_child *child)
 {
 	int i;
@@ -148,7 +152,8 @@ static long make_copied(struct dune_thread *t, struct dune_child *child)
 	long ret;
 
 	/* While LOCK_ARENA is held, no page of this stack can be added. */
-	dune_page_need((u8 *)__builtin_frame_address(0) - PAGE);
+	if (!dune_page_need((u8 *)__builtin_frame_address(0) - PAGE))
+		return -EAGAIN;
 	dune_fork_lock(t);
 	ret = dune_alone_clone(MAKE_CHILD, child);
 	dune_fork_unlock(t);
@@ -156,13 +161,12 @@ static long make_copied(struct dune_thread *t, struct dune_child *child)
 }
 
 /* Implements @make_child of struct dune_services. */
-long dune_alone_make_child(const struct dune_tf *tf, struct dune_clone *c)
+long dune_alone_make_child(struct dune_clone *c)
 {
 	struct dune_thread *t = dune_self();
 	struct dune_child child;
 	long ret;
 
-	(void)tf;
 	memset(&child, 0, sizeof(child));
 	child.mark = dune_copies_mark();
 	describe(&child, c);
@@ -188,6 +192,7 @@ long dune_alone_execute(long fd, long name, long argv, long envp, long flags)
 	long ret;
 
 	dune_actions_ignore_for_exec(t);
+	/* R9: the stub, the scratch and the frames stay mapped (<linux/dune.h>) */
 	ret = dune_syscall_forward(DUNE_HOSTCALL | __NR_execveat, fd, name, argv, envp, flags,
 				   dune_process.super_size);
 	dune_actions_handle_again(t);

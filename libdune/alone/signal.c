@@ -22,8 +22,8 @@ static void restore_fpu(const struct dune_thread *t, u64 at)
 }
 
 /*
- * Reads the signal that waits in the run page, if one does, and loads the FPU registers of before.
- * Returns whether one waited.
+ * Reads the signal that waits in the run page, if one does, and loads the FPU registers that the
+ * thread had before that signal. Returns whether one waited.
  */
 bool dune_alone_take(struct dune_thread *t, struct dune_event *e)
 {

@@ -11,8 +11,9 @@ static const u8 actions[SYSCALL_MAX] = {
 };
 
 /*
- * Makes a call that waits with the signal mask at @at, or with its own if that is NULL or cannot be
- * read. A signal that has interrupted the call found the mask of the call.
+ * Makes a call that waits with the signal mask at @at, or with the thread's own mask if @at is NULL
+ * or cannot be read. A signal that interrupts the call is handled with the call's mask, as on
+ * Linux.
  */
 static long masked_call(struct dune_tf *tf, u64 at)
 {
@@ -30,12 +31,18 @@ static long masked_call(struct dune_tf *tf, u64 at)
 	return ret;
 }
 
-/* Returns the address of the mask, from { address, size } at @pair of the program, or 0. */
-static u64 mask_in(const struct dune_tf *tf, u64 pair)
+/*
+ * Returns the address of the mask, from { address, size } at @pair, or 0. A runtime passes its own
+ * copy of the pair (call_pselect6() of run/), which is in the scratch. So the supervisor range is
+ * not refused here, only memory that is not the process's.
+ */
+static u64 mask_in(u64 pair)
 {
 	u64 p[2];
 
-	return pair && !dune_get_user(tf, p, pair, sizeof(p)) ? p[0] : 0;
+	if (!pair || pair > USER_END - sizeof(p) || dune_copy(p, (const void *)pair, sizeof(p)))
+		return 0;
+	return p[0];
 }
 
 /* Implements @special of struct dune_services. */
@@ -52,7 +59,7 @@ long dune_alone_special(struct dune_tf *tf)
 	case MASK_R10:
 		return masked_call(tf, tf->r10);
 	case MASK_IN_R9:
-		return masked_call(tf, mask_in(tf, tf->r9));
+		return masked_call(tf, mask_in(tf->r9));
 	default:
 		ret = dune_forward_tf(tf, nr);
 		dune_alone_look_at_cpu(dune_self());

@@ -18,13 +18,13 @@ static struct dune_start dune_start __attribute__((section("dune_early.start")))
 static struct dune_thread first_block
 	__attribute__((section(".bss.dune_block"))) __aligned(BLOCK_SIZE);
 
-/* The ring-0 stack that each process uses. */
+/* Pages of the ring-0 stack that each process has from the start. */
 #define STACK_PAGES	2
 
 static void __noreturn start(u64 stub, u64 strings, u64 counts, u64 name, u64 secure, u64 vcpu);
 
 const struct dune_image_head dune_image_head __attribute__((section("dune_head"), used)) = {
-	.constants = { IMAGE_BASE, (u64)dune_constants_end, DUNE_PTE_NX },
+	.constants = { DUNE_IMAGE_BASE, (u64)dune_constants_end, DUNE_PTE_NX },
 	.code = { (u64)dune_constants_end, (u64)dune_code_end, 0 },
 	.data = { (u64)dune_code_end, (u64)dune_data_end, DUNE_PTE_W | DUNE_PTE_NX },
 	.zero = {
@@ -66,8 +66,9 @@ static void init_block(struct dune_thread *t)
 
 /*
  * Gives the kernel the handlers of the signals that probes of memory raise, and the stack for them.
- * A process that has executed a program has no others. Signals are blocked meanwhile: a call would
- * not be made while one waits. Before, none has a handler.
+ * No other signal has a handler when a runtime starts. All signals are blocked meanwhile: the last
+ * call here sets the old mask again, and after it a second signal would overwrite the first one in
+ * the run page.
  */
 static void take_signals(struct dune_thread *t)
 {
@@ -131,9 +132,9 @@ static void init_thread(struct dune_thread *t, const struct dune_start *s)
 	t->frames_end = s->frames_end;
 	t->copies.window = table_at(s->window);
 	t->copies.window_shown = s->stub + PAGE;
-	t->copies.scratch = (u8 *)SCRATCH_AT;
+	t->copies.scratch = (u8 *)DUNE_SCRATCH_AT;
 	t->copies.scratch_shown = s->scratch;
-	dune_private_map(SCRATCH_AT, s->scratch, DUNE_SCRATCH_SIZE);
+	dune_private_map(DUNE_SCRATCH_AT, s->scratch, DUNE_SCRATCH_SIZE);
 	dune_process.threads = t;
 }
 
@@ -161,7 +162,7 @@ static void open_memory(void)
 		__asm__ volatile("stac" : : : "memory", "cc");
 }
 
-/* Sets what is another one than in the first process, after an execve. */
+/* After an execve: sets the members whose values differ from those of the first process. */
 static void begin_again(struct dune_start *s, u64 stub)
 {
 	s->scratch += stub - s->stub;
@@ -194,6 +195,7 @@ static void __noreturn start(u64 stub, u64 strings, u64 counts, u64 name, u64 se
 	init_block(t);
 	init_process(s);
 	init_thread(t, s);
+	/* The native start has checked the vendor. */
 	if (dune_alone_choose_calls(s->info.vendor))
 		__builtin_trap();
 	take_signals(t);

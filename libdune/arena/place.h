@@ -39,9 +39,10 @@ static inline bool dune_page_upper(u64 va)
 }
 
 /* All of the library's memory can be used at any time (dune_pt_touch_core()). */
-static inline void dune_page_need(const void *p)
+static inline bool dune_page_need(const void *p)
 {
 	(void)p;
+	return true;
 }
 
 #endif /* LIBDUNE_PLACE_H */

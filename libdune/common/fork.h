@@ -5,6 +5,17 @@
 
 #include "thread.h"
 
+/* A child that @make_child of services.h is to make, with a host half or without one. */
+struct dune_clone {
+	struct dune_tf *tf;	/* the caller; the child starts with its copy */
+	long nr;		/* clone or clone3 to call, with: */
+	u64 flags;		/* without CLONE_SETTLS */
+	u64 args_size;		/* clone3: bytes used of args */
+	struct kclone_args args;
+	u64 child_rsp;		/* 0: the caller's */
+	u64 fs_base;		/* of the child */
+};
+
 /* Takes all locks that a child of @t will use (lock.h): no other thread changes their data. */
 void dune_fork_lock(struct dune_thread *t);
 

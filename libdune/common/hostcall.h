@@ -11,8 +11,6 @@
 #define LIBDUNE_HOSTCALL_H
 
 #include <linux/dune.h>
-#include "dune_runtime.h"
-#include "linux.h"
 
 #define HC_SYSCALL(nr)	(DUNE_HOSTCALL | (nr))
 
@@ -22,7 +20,7 @@
 #define HC_DIE		(3 * DUNE_HOSTCALL)
 /* Print that a stack in ring 0 cannot be used, then die by SIGSEGV. */
 #define HC_BAD_STACK	(4 * DUNE_HOSTCALL)
-/* Make a process, by struct dune_clone in rdi; the result is that of clone(). */
+/* Make a process, by struct dune_clone (fork.h) in rdi; the result is that of clone(). */
 #define HC_CLONE	(5 * DUNE_HOSTCALL)
 /* clone() asked for a thread: print once that threads are not supported. */
 #define HC_NO_THREADS	(6 * DUNE_HOSTCALL)
@@ -33,16 +31,5 @@
 #define HC_NO_GRANULE	(7 * DUNE_HOSTCALL)
 /* The arena has no page left for a page table for address rdi. Do as for HC_NO_GRANULE. */
 #define HC_NO_PAGES	(8 * DUNE_HOSTCALL)
-
-/* A child that @make_child of services.h is to make, with a host half or without one. */
-struct dune_clone {
-	struct dune_tf *tf;	/* the caller; the child starts with its copy */
-	long nr;		/* clone or clone3 to call, with: */
-	u64 flags;		/* without CLONE_SETTLS */
-	u64 args_size;		/* clone3: bytes used of args */
-	struct kclone_args args;
-	u64 child_rsp;		/* 0: the caller's */
-	u64 fs_base;		/* of the child */
-};
 
 #endif /* LIBDUNE_HOSTCALL_H */

@@ -29,11 +29,18 @@ static inline bool is_probe_fault(const struct ksiginfo *info, u64 address)
  */
 void dune_probe_hold(struct dune_thread *t, const struct ksiginfo *info);
 
+/* Returns a number that grows with each system call of the thread whose run page is @run. */
+static inline u64 dune_calls_made(const struct dune_run *run)
+{
+	return run->counters[DUNE_COUNT_SYSCALL_FAST] + run->counters[DUNE_COUNT_SYSCALL_SLOW] +
+	       run->counters[DUNE_COUNT_HOSTCALL];
+}
+
 /*
  * Counts how often the same fault, at @rip and of @address, comes without a reason that a probe
- * finds. @calls: a number that grows with each system call. One in between is progress: the
- * program's own, or the library's, which sets the signal mask for each handler. Returns false
- * when the process makes no progress.
+ * finds. @calls: dune_calls_made(). A call in between is progress: the program's own, or the
+ * library's, which sets the signal mask for each handler. Returns false when the process makes no
+ * progress.
  */
 bool dune_probe_repeat(struct dune_thread *t, u64 rip, u64 address, u64 calls);
 

@@ -11,8 +11,8 @@
  * @print:	writes to stderr, whatever file that is now
  * @special:	carries out a call of special.h that is neither guest/'s nor one hypercall.
  *		Returns its result, or DUNE_AGAIN
- * @make_child:	makes the process that the second argument describes, for the call in the frame.
- *		Returns clone()'s result, 0 in a child that returns from here, or DUNE_AGAIN
+ * @make_child:	makes the process that the argument describes, for the call in its frame. Returns
+ *		clone()'s result, 0 in a child that returns from here, or DUNE_AGAIN
  * @execute:	the same as @special, for the runtime's execveat() of itself
  * @move:	the vCPU's descriptor is @fd from now on; the old number stays open
  * @settle:	if a signal has come that is not in the queue, puts it there or, if it has no
@@ -42,7 +42,7 @@ struct dune_services {
 	long (*forward_mask)(u64 set);
 	void (*print)(const char *text, u64 size);
 	long (*special)(struct dune_tf *tf);
-	long (*make_child)(const struct dune_tf *tf, struct dune_clone *c);
+	long (*make_child)(struct dune_clone *c);
 	long (*execute)(long fd, long name, long argv, long envp, long flags);
 	void (*move)(int fd);
 	bool (*settle)(struct dune_thread *t);

@@ -2,10 +2,9 @@
 /*
  * The program's actions of signals (struct dune_sighand), and the actions that the
  * library installs in the kernel in their place. It installs them for rt_sigaction()
- * (guest/signal.c); for the actions from before dune_enter() (actions.c; of a runtime
- * the native start does so, and alone/start.c records them); and for SA_RESETHAND when a
- * signal is queued (host/signal.c or alone/signal.c; guest/signal.c for a fault in the
- * guest).
+ * (guest/signal.c); for the actions from before dune_enter() (actions.c) or before a runtime
+ * starts (alone/start.c); and for SA_RESETHAND when a signal is queued (host/signal.c or
+ * alone/signal.c; guest/signal.c for a fault in the guest).
  */
 #ifndef LIBDUNE_SIGACTION_H
 #define LIBDUNE_SIGACTION_H

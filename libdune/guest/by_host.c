@@ -4,6 +4,7 @@
  * a hostcall, which host/loop.c answers.
  */
 #include "guest.h"
+#include "hostcall.h"
 
 static long action(int sig, const struct ksigaction *real, struct ksigaction *old)
 {
@@ -46,9 +47,9 @@ static long special(struct dune_tf *tf)
 	return forward(tf, HC_SYSCALL((u32)tf->rax));
 }
 
-static long make_child(const struct dune_tf *tf, struct dune_clone *c)
+static long make_child(struct dune_clone *c)
 {
-	if (tf->rflags & RFLAGS_IF)
+	if (c->tf->rflags & RFLAGS_IF)
 		return dune_syscall_forward(HC_CLONE, (long)c, 0, 0, 0, 0, 0);
 	return dune_hypercall(HC_CLONE, (long)c, 0, 0, 0, 0, 0);
 }

@@ -8,8 +8,9 @@
 #define LIBDUNE_GUEST_H
 
 #include "copy.h"
+#include "dune_runtime.h"
 #include "entry.h"
-#include "hostcall.h"
+#include "fork.h"
 #include "hypercall.h"
 #include "memory.h"
 #include "msr.h"

@@ -83,7 +83,7 @@ static long parse(struct dune_tf *tf, struct dune_clone *c)
 	return 0;
 }
 
-static long make_child(struct dune_tf *tf, struct dune_clone *c)
+static long make_child(struct dune_clone *c)
 {
 	if (c->flags & CLONE_THREAD) {
 		dune_services->no_threads();
@@ -97,7 +97,7 @@ static long make_child(struct dune_tf *tf, struct dune_clone *c)
 	} else {
 		c->fs_base = rdmsr(MSR_FS_BASE);
 	}
-	return dune_services->make_child(tf, c);
+	return dune_services->make_child(c);
 }
 
 /* Carries out fork(), vfork(), clone() and clone3(). */
@@ -109,7 +109,7 @@ long dune_sys_clone(struct dune_tf *tf)
 	memset(&c, 0, sizeof(c));
 	c.tf = tf;
 	err = parse(tf, &c);
-	return err ? err : make_child(tf, &c);
+	return err ? err : make_child(&c);
 }
 
 long dune_execveat(long fd, u64 name, u64 argv, u64 envp, long flags)
@@ -125,5 +125,5 @@ void dune_syscall_clone3(struct dune_tf *tf, const void *args, size_t size)
 	memset(&c, 0, sizeof(c));
 	c.tf = tf;
 	err = parse_clone3(&c, args, size, false);
-	dune_syscall_result(tf, err ? err : make_child(tf, &c));
+	dune_syscall_result(tf, err ? err : make_child(&c));
 }

@@ -62,10 +62,8 @@ bool dune_host_readable(struct dune_thread *t, const void *p, size_t n)
 static void count_repeats(struct dune_thread *t)
 {
 	const struct dune_run *run = t->run;
-	u64 calls = run->counters[DUNE_COUNT_SYSCALL_FAST] +
-		    run->counters[DUNE_COUNT_SYSCALL_SLOW] + run->counters[DUNE_COUNT_HOSTCALL];
 
-	if (!dune_probe_repeat(t, run->regs.rip, run->fault_address, calls))
+	if (!dune_probe_repeat(t, run->regs.rip, run->fault_address, dune_calls_made(run)))
 		dune_host_fatal(t, "a page fault that does not end", 0, SIGSEGV);
 }
 

@@ -18,6 +18,7 @@
 #define DUNE_RUNTIME_H
 
 #include <dune.h>
+#include <dune_addresses.h>
 #include <linux/dune.h>
 
 /* Returns the number of the calling thread's descriptor, or -1 before it entered. */
@@ -63,8 +64,8 @@ struct dune_image_head {
 
 /*
  * What the native start has made. It is in the image's data. The module keeps a copy of all private
- * memory as it is then (DUNE_STUB_TEMPLATE), with which the process begins after an execve. There
- * is no native start then, and the library sets the members that are other ones.
+ * memory as it is then (DUNE_STUB_TEMPLATE), with which the process begins after an execve. Such
+ * a process has no native start: the library itself sets the members whose values differ.
  */
 struct dune_start {
 	struct dune_info info;

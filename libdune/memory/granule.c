@@ -25,6 +25,9 @@
  * is used. So most programs touch no page of the two. In dune_granule_of each gigabyte would touch
  * a page of its own, if it is far from the others, and twice, as the page is read before it is
  * written.
+ *
+ * If dune_page_need() adds no page, the access to the table faults, and the process ends by
+ * SIGSEGV.
  */
 
 /* The gigabyte of each granule in use from FEW_GRANULES on: gigabyte(). */

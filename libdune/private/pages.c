@@ -169,7 +169,7 @@ void dune_runtime_forget(void *p, size_t size)
 	}
 }
 
-void dune_page_need(const void *p)
+bool dune_page_need(const void *p)
 {
-	dune_page_upper((u64)p);
+	return dune_page_upper((u64)p);
 }

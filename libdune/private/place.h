@@ -2,24 +2,13 @@
 /*
  * Where the library's own memory is, for a runtime in private memory (DUNE_ADD_PRIVATE in
  * <linux/dune.h>): in the upper half of the linear addresses, for ring 0 alone. (arena/place.h is
- * the same for a program in ring 0.)
- *
- *	PRIVATE_BASE	all private memory that the address space can have, in one gigabyte
- *	IMAGE_BASE	the runtime's image: code, which can be executed and not written;
- *			constants; data. The pages of its .bss are added when they are first used,
- *			so those that a process never uses are not copied for its children.
- *	SCRATCH_AT	the scratch (dune_copies.h), which is memory of the process. Here ring 0
- *			accesses it without RFLAGS.AC, which SMAP demands at the other address
+ * the same for a program in ring 0.) dune_addresses.h has the addresses.
  */
 #ifndef LIBDUNE_PLACE_H
 #define LIBDUNE_PLACE_H
 
+#include "dune_addresses.h"
 #include "memory.h"
-
-/* The first address of the upper half, which is that of entry 256 of a root. */
-#define PRIVATE_BASE	0xffff800000000000ULL
-#define IMAGE_BASE	(PRIVATE_BASE + GB)
-#define SCRATCH_AT	(IMAGE_BASE + 0x180000)
 
 /* For dune_print_no_pages(): what has no page left, and what helps. */
 #define PAGES_OF	"private memory"
@@ -28,13 +17,13 @@
 /* Returns the guest-physical address of page table @t. */
 static inline u64 table_gpa(const void *t)
 {
-	return (u64)t - PRIVATE_BASE + dune_process.private_gpa;
+	return (u64)t - DUNE_PRIVATE_BASE + dune_process.private_gpa;
 }
 
 /* Returns the address at which ring 0 finds @gpa of private memory. */
 static inline void *table_at(u64 gpa)
 {
-	return (void *)(gpa - dune_process.private_gpa + PRIVATE_BASE);
+	return (void *)(gpa - dune_process.private_gpa + DUNE_PRIVATE_BASE);
 }
 
 /* The supervisor range is ring 3's, too, like all memory of the process. */
@@ -50,7 +39,10 @@ void dune_private_map_page(u64 to, u64 gpa);
 void dune_private_map(u64 to, u64 from, u64 size);
 /* Adds the page of .bss around @va, which a page fault has named. Returns whether it is there. */
 bool dune_page_upper(u64 va);
-/* Adds the page around @p, for code that must not fault when it uses it. */
-void dune_page_need(const void *p);
+/*
+ * Adds the page of .bss around @p, for code that must not fault when it uses it. Returns whether
+ * the page exists now.
+ */
+bool dune_page_need(const void *p);
 
 #endif /* LIBDUNE_PLACE_H */

@@ -6,16 +6,6 @@
 
 #include <dune.h>
 
-u64 copies_mark(void)
-{
-	return dune_copies_mark();
-}
-
-void copies_release(u64 mark)
-{
-	dune_copies_release(mark);
-}
-
 u64 shown(const void *p, u64 len)
 {
 	return dune_show(p, len) ?: NOWHERE;

@@ -10,10 +10,6 @@
 
 #include <dune_copies.h>
 
-/* dune_copies_mark() and dune_copies_release(). */
-u64 copies_mark(void);
-void copies_release(u64 mark);
-
 /* Where the kernel finds nothing: what the functions below return if there is no room. */
 #define NOWHERE		(~0UL - 0xfff)
 

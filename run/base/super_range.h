@@ -24,7 +24,10 @@
 #define FRAMES_SIZE	0xb000UL
 #define SUPER_SIZE	0x40000UL
 
-/* Where it is, which the native start decides (start/start.c). */
+/*
+ * Where it is: start/start.c chooses the place in the first process of a tree, and the module after
+ * an execve. main.c sets this.
+ */
 extern u64 super_base;
 
 /* Does the object that starts at @p begin in the supervisor range? */

@@ -16,13 +16,13 @@ long sys(long nr, u64 a0, u64 a1, u64 a2, u64 a3, u64 a4, u64 a5)
 /* A call whose argument @name is shown to the kernel, and whose result is at @to, if not NULL. */
 static long sys_named(long nr, int dir, const char *name, void *to, u64 len, u64 a2, u64 a3)
 {
-	u64 mark = copies_mark();
+	u64 mark = dune_copies_mark();
 	u64 room = to ? result_room(len) : a2;
 	long ret = SYS4(nr, dir, shown_string(name), room, a3);
 
 	if (to && ret >= 0)
 		take_result(to, room, len);
-	copies_release(mark);
+	dune_copies_release(mark);
 	return ret;
 }
 
@@ -54,12 +54,12 @@ long sys_readlink(const char *name, void *to, u64 len)
 /* A call whose argument 1 is where it stores up to @len bytes, which go to @to. */
 static long sys_to(long nr, int fd, void *to, u64 len, u64 a2, u64 a3)
 {
-	u64 mark = copies_mark(), room = result_room(len);
+	u64 mark = dune_copies_mark(), room = result_room(len);
 	long ret = SYS4(nr, fd, room, a2, a3);
 
 	if (ret >= 0)
 		take_result(to, room, len);
-	copies_release(mark);
+	dune_copies_release(mark);
 	return ret;
 }
 
@@ -81,10 +81,10 @@ long sys_pread(int fd, void *to, u64 len, u64 at)
 /* A call whose argument 1 is @len bytes that the kernel reads. */
 static long sys_from(long nr, int fd, const void *from, u64 len, u64 a2, u64 a3)
 {
-	u64 mark = copies_mark();
+	u64 mark = dune_copies_mark();
 	long ret = SYS4(nr, fd, scratched(from, len), a2, a3);
 
-	copies_release(mark);
+	dune_copies_release(mark);
 	return ret;
 }
 
@@ -100,21 +100,21 @@ long sys_write(int fd, const void *from, u64 len)
 
 long sys_lock(int fd, const struct flock *lock)
 {
-	u64 mark = copies_mark();
+	u64 mark = dune_copies_mark();
 	long ret = SYS3(__NR_fcntl, fd, F_SETLKW, scratched(lock, sizeof(*lock)));
 
-	copies_release(mark);
+	dune_copies_release(mark);
 	return ret;
 }
 
 long sys_rlimit(int resource, const struct rlimit64 *to, struct rlimit64 *old)
 {
-	u64 mark = copies_mark();
+	u64 mark = dune_copies_mark();
 	u64 room = old ? result_room(sizeof(*old)) : 0;
 	long ret = SYS4(__NR_prlimit64, 0, resource, to ? shown(to, sizeof(*to)) : 0, room);
 
 	if (old && ret >= 0)
 		take_result(old, room, sizeof(*old));
-	copies_release(mark);
+	dune_copies_release(mark);
 	return ret;
 }

@@ -13,10 +13,9 @@
 #include <linux/sched.h>
 
 /*
- * This process runs in its parent's memory (vfork), which still exists when this
- * process ends. A child does not come through make_child(): libdune lets it continue
- * after its call. So the parent sets this before the child runs, and puts its
- * own value back afterwards.
+ * This process runs in its parent's memory (vfork), which still exists when this process ends. A
+ * child does not return from make_child(): libdune lets it continue after its system call. So the
+ * parent sets this before the child runs, and puts its own value back afterwards.
  */
 static bool shares_parents_memory;
 

@@ -5,6 +5,7 @@
  */
 #include "areas.h"
 #include "copies.h"
+#include "message.h"
 #include "page.h"
 #include "sys.h"
 #include "text.h"
@@ -41,16 +42,23 @@ bool areas_are_random(void)
 	return addresses_are_random;
 }
 
+void random_bytes(void *to, u64 size)
+{
+	u64 mark = dune_copies_mark(), room = result_room(size);
+	long ret = SYS3(__NR_getrandom, room, size, 0);
+
+	if (ret != (long)size)
+		die(126, "cannot get random bytes", NULL, ret < 0 ? ret : 0, "permit getrandom()");
+	take_result(to, room, size);
+	dune_copies_release(mark);
+}
+
 u64 random_offset(u64 pages)
 {
-	u64 mark = copies_mark(), random = 0, room;
+	u64 random = 0;
 
-	if (addresses_are_random) {
-		room = result_room(sizeof(random));
-		SYS3(__NR_getrandom, room, sizeof(random), 0);
-		take_result(&random, room, sizeof(random));
-		copies_release(mark);
-	}
+	if (addresses_are_random)
+		random_bytes(&random, sizeof(random));
 	return random % pages * PAGE_BYTES;
 }
 
@@ -84,7 +92,7 @@ long areas_set(const struct initial_stack *s, const struct image *image)
 		.env_end = s->env_end,
 		.exe_fd = -1,
 	};
-	u64 mark = copies_mark();
+	u64 mark = dune_copies_mark();
 	long err;
 
 	map.end_code = at_least(image->end_code, map.start_code + 1);
@@ -92,6 +100,6 @@ long areas_set(const struct initial_stack *s, const struct image *image)
 	map.brk = map.start_brk;
 	err = SYS5(DUNE_HOSTCALL | __NR_prctl, PR_SET_MM, PR_SET_MM_MAP, shown(&map, sizeof(map)),
 		   sizeof(map), 0);
-	copies_release(mark);
+	dune_copies_release(mark);
 	return err;
 }

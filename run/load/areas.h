@@ -7,12 +7,14 @@
 #include "initial_stack.h"
 
 /*
- * Find out whether addresses are random. @name: of AT_EXECFN, or 0; @heap: so is the heap's, if any
- * are. Before stack_arrange().
+ * Find out whether addresses are random. @name: that of AT_EXECFN, or 0. @heap: whether the heap's
+ * place is random, too, if addresses are random. To be called before stack_arrange().
  */
 void areas_init(u64 name, bool heap);
 /* Whether the kernel gives this process random addresses. */
 bool areas_are_random(void);
+/* Get random bytes. Without them the process ends: no program starts with known ones. */
+void random_bytes(void *to, u64 size);
 /*
  * A random number of bytes: a whole number of pages, below @pages. 0 if the kernel gives
  * this process no random addresses.

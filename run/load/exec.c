@@ -5,7 +5,7 @@
  *
  *   dune-run --tree=LIST --name=NAME --
  *
- * LIST is "image,self,stats,report,vcpu,to_file,count": numbers of open descriptors (no
+ * LIST is "image,self,stats,report,to_file,count": numbers of open descriptors (no
  * stats and report without --stats); 1 or 0: whether the report goes to a file; and how many
  * arguments the program has. NAME is the file name that the kernel would use: AT_EXECFN, and the
  * process's name.
@@ -95,7 +95,7 @@ static void set_inherited(int fd, bool yes)
 		SYS3(__NR_fcntl, fd, F_SETFD, yes ? 0 : FD_CLOEXEC);
 }
 
-/* Let execve keep the descriptors of LIST open, or not. */
+/* Let execve keep the descriptors of LIST and the vCPU's open, or not. */
 static void inherit(int image, bool yes)
 {
 	int i;
@@ -119,7 +119,7 @@ static void write_list(char *to, const char *end, int image, long count)
 	int i;
 
 	p = append_fd(p, end, image);
-	for (i = 0; i < HIDDEN_COUNT; i++)
+	for (i = 0; i < HIDDEN_VCPU; i++)
 		p = append_fd(p, end, hidden_fd(i));
 	p = append_fd(p, end, stats_to_file());
 	text_number(p, end, count);
@@ -140,11 +140,12 @@ static int take_number(const char **list)
 
 int exec_resume(const char *list, int *count)
 {
-	int image, fds[HIDDEN_COUNT], i;
+	int image, fds[HIDDEN_VCPU], i;
 	bool to_file;
 
 	image = take_number(&list);
-	for (i = 0; i < HIDDEN_COUNT; i++)
+	/* The vCPU's number comes from the module (struct dune_start). */
+	for (i = 0; i < HIDDEN_VCPU; i++)
 		fds[i] = take_number(&list);
 	to_file = take_number(&list) == 1;
 	*count = take_number(&list);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * The stack on which the program starts: its argument vector and its auxiliary vector.
- * The strings, the environment and the random bytes are those that the kernel made for
- * dune-run; only what describes dune-run itself is rewritten.
+ * The stack on which the program starts: its argument vector and its auxiliary vector. dune-run's
+ * own vectors, which the kernel or new_stack.c has made, become the program's in place: only what
+ * describes dune-run is rewritten.
  */
 #include "initial_stack.h"
 #include "text.h"

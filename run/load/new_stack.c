@@ -5,7 +5,6 @@
  * of the tree holds for this one, too, but for a few values.
  */
 #include "areas.h"
-#include "copies.h"
 #include "memcpy.h"
 #include "new_stack.h"
 #include "page.h"
@@ -92,16 +91,12 @@ static u64 put_words(u64 **to, u64 p, u32 count)
 
 void new_stack(const struct dune_start *start, struct initial_stack *stack)
 {
-	u64 words = 1 + start->argc + 1 + start->envc + 1, mark = copies_mark();
+	u64 words = 1 + start->argc + 1 + start->envc + 1;
 	u64 i, at, *sp, *to;
 	struct below *below;
 	u64 random[3];
 
-	at = result_room(sizeof(random));
-	SYS3(__NR_getrandom, at, sizeof(random), 0);
-	take_result(random, at, sizeof(random));
-	copies_release(mark);
-
+	random_bytes(random, sizeof(random));
 	for (i = 0; start->auxv[i] != AT_NULL; i += 2)
 		;
 	words += i + 2;

@@ -9,7 +9,7 @@
 
 /*
  * Make the vDSO fit for the guest, or hide it from the program. To be called before
- * elf_load(), while the vectors are still the kernel's.
+ * elf_load(), while the vectors are dune-run's own.
  */
 void vdso_patch(const struct dune_start *start, const struct initial_stack *s);
 

@@ -46,11 +46,18 @@ static u64 counted[ARRAY_LEN(keys)];	/* what this process has already added to t
 static u64 saved[ARRAY_LEN(keys)];
 static bool to_file;	/* the report goes to a file */
 
-static void lock(int type)
+/*
+ * Returns whether the lock was taken or given back. A signal may end the wait for it. All signals
+ * are blocked from then on, so the second attempt is not interrupted.
+ */
+static bool lock(int type)
 {
 	struct flock lock = { .l_type = type };
+	long err = sys_lock(hidden_fd(HIDDEN_STATS), &lock);
 
-	sys_lock(hidden_fd(HIDDEN_STATS), &lock);
+	if (err == -EINTR)
+		err = sys_lock(hidden_fd(HIDDEN_STATS), &lock);
+	return !err;
 }
 
 static void write_sums(const struct sums *sums)
@@ -58,12 +65,14 @@ static void write_sums(const struct sums *sums)
 	sys_pwrite(hidden_fd(HIDDEN_STATS), sums, sizeof(*sums), 0);
 }
 
-/* Lock the file, and read it. Returns false, without a lock, if nothing is counted. */
+/*
+ * Lock the file, and read it. Returns false, without a lock, if nothing is counted or the file
+ * cannot be locked.
+ */
 static bool lock_sums(struct sums *sums)
 {
-	if (!is_counting)
+	if (!is_counting || !lock(F_WRLCK))
 		return false;
-	lock(F_WRLCK);
 	if (sys_pread(hidden_fd(HIDDEN_STATS), sums, sizeof(*sums), 0) == sizeof(*sums))
 		return true;
 	lock(F_UNLCK);
@@ -72,12 +81,12 @@ static bool lock_sums(struct sums *sums)
 
 static long make_file(void)
 {
-	u64 mark = copies_mark();
+	u64 mark = dune_copies_mark();
 	long fd = SYS2(__NR_memfd_create, shown_string("dune-stats"),
 		       MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	long err;
 
-	copies_release(mark);
+	dune_copies_release(mark);
 	if (fd < 0)
 		return fd;
 	err = SYS2(__NR_ftruncate, fd, sizeof(struct sums));

@@ -35,10 +35,7 @@
  */
 #define HIGH_FD		60
 
-/* The linear addresses of libdune/private/place.h */
-#define PRIVATE_BASE	0xffff800000000000UL
 #define GB		(1UL << 30)
-#define IMAGE_BASE	(PRIVATE_BASE + GB)
 
 #define ENTRIES		512
 #define TABLE_BITS	(DUNE_PTE_P | DUNE_PTE_W | DUNE_PTE_A)
@@ -62,7 +59,7 @@ extern u8 __executable_start[], _end[];
 /* The pages with contents that are made here, in the order of private memory. */
 static struct made {
 	u64 root[ENTRIES];
-	u64 top[ENTRIES];		/* the 512 GB from PRIVATE_BASE on */
+	u64 top[ENTRIES];		/* the 512 GB from DUNE_PRIVATE_BASE on */
 	u64 middle[ENTRIES];		/* the gigabyte of the image */
 	u64 image[ENTRIES];		/* its first 2 MB */
 	u64 direct[ENTRIES];		/* all private memory, without pages of 1 GB */
@@ -184,7 +181,7 @@ static u64 map_part(const struct dune_image_part *part, u64 gpa)
 	u64 at;
 
 	for (at = part->start; at < part->end; at += PAGE_BYTES, gpa += PAGE_BYTES)
-		made.image[(at - IMAGE_BASE) / PAGE_BYTES] = gpa | PAGE_BITS | part->rights;
+		made.image[(at - DUNE_IMAGE_BASE) / PAGE_BYTES] = gpa | PAGE_BITS | part->rights;
 	return gpa;
 }
 
@@ -205,7 +202,7 @@ static void make_tables(u64 tables, u64 private_gpa, bool have_1g)
 	u64 i;
 
 #define TABLE(name) ((tables + offsetof(struct made, name)) | TABLE_BITS)
-	made.root[PRIVATE_BASE >> 39 & (ENTRIES - 1)] = TABLE(top);
+	made.root[DUNE_PRIVATE_BASE >> 39 & (ENTRIES - 1)] = TABLE(top);
 	made.top[0] = have_1g ? direct : TABLE(direct);
 	made.top[1] = TABLE(middle);
 	made.middle[0] = TABLE(image);
@@ -215,9 +212,9 @@ static void make_tables(u64 tables, u64 private_gpa, bool have_1g)
 }
 
 /*
- * Puts the image into private memory. The runtime's copy of @s is in its data, which is added last,
- * so that everything is known by then: also the page of struct dune_run, which comes after the
- * data.
+ * Puts the image into private memory. The addresses of all parts are computed before the data is
+ * added, since the runtime's copy of @s is in the data: also that of the page of struct dune_run,
+ * which DUNE_SET_STUB adds after the window.
  */
 static void make_memory(struct dune_start *s)
 {
@@ -246,7 +243,7 @@ static void make_memory(struct dune_start *s)
 	s->window = gpa + SPARE_PAGES * PAGE_BYTES;
 	s->run = s->window + DUNE_WINDOW_SIZE;
 
-	memcpy(made_at(contents), runtime_image + (h->data.start - IMAGE_BASE),
+	memcpy(made_at(contents), runtime_image + (h->data.start - DUNE_IMAGE_BASE),
 	       h->data.end - h->data.start);
 	memcpy(made_at(contents + h->start - h->data.start), s, sizeof(*s));
 	contents += h->data.end - h->data.start;
@@ -257,8 +254,8 @@ static void make_memory(struct dune_start *s)
 
 /*
  * Returns where the supervisor range is to be: between the stack and the mappings, in the room of
- * at least 128 MB that the kernel leaves for the stack to grow. There it is in nobody's way. 0, for
- * any place, if the stack may grow as far.
+ * at least 128 MB that the kernel leaves for the stack to grow. Nothing else is placed there.
+ * Returns 0, which means any place, if the stack may grow that far.
  */
 static u64 place(const u64 *stack)
 {

@@ -3,6 +3,8 @@
 #include "maps.h"
 #include "tap.h"
 
+#include <string.h>
+
 FILE *open_mappings(void)
 {
 	FILE *mappings = fopen("/proc/self/maps", "re");
@@ -26,4 +28,16 @@ bool next_mapping(FILE *mappings, struct mapping *m)
 		   m->name) < 3)
 		bail("/proc/self/maps has a line of another form: %s", line);
 	return true;
+}
+
+unsigned long mapping_start(const char *part)
+{
+	FILE *mappings = open_mappings();
+	unsigned long start = 0;
+	struct mapping m;
+
+	while (next_mapping(mappings, &m))
+		if (strstr(m.name, part))
+			start = m.start;
+	return start;
 }

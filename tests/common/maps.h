@@ -22,4 +22,7 @@ FILE *open_mappings(void);
  */
 bool next_mapping(FILE *mappings, struct mapping *m);
 
+/* Returns the start of the mapping whose name has @part, or 0. */
+unsigned long mapping_start(const char *part);
+
 #endif

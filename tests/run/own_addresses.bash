@@ -19,19 +19,21 @@ fi
 trap 'echo 0 >$event/enable; rmdir $instance; rm -rf "$top"
 	[ ! -w /dev/dune ] || chmod "$device_mode" /dev/dune' EXIT
 
-# judge NAME: read the trace. A process passes its own memory natively until it enters.
+# judge.pl FIRST: judge the calls in the trace. The first process of the sandbox passes its own
+# memory natively until it enters. A program that is executed later has no native start.
 cat >"$top/judge.pl" <<'X'
 my ($first) = @ARGV;
 my ($native, $native_end) = (hex("6d7500100000"), hex("6d7500200000"));
 my $size = 5 * 4096 + 48 * 4096;
 my $set_stub = "c0b0de16";
-my (%state, %stubs, %seen, %bad, $calls);
+my (%state, %stubs, %seen, %bad, %executed, $bound, $calls, $after);
 $state{$first} = "native";
 while (<STDIN>) {
 	/-(\d+)\s+\[\d+\]/ or next;
 	my $pid = $1;
 	if (/sys_exit: NR (59|322) = 0/) {
-		$state{$pid} = "native";
+		$executed{$pid} = $bound;
+		$state{$pid} = "native" if !$bound;
 	}
 	/sys_enter: NR (\d+) \(([^)]*)\)/ or next;
 	my ($nr, @args) = ($1, split(/, /, $2));
@@ -39,7 +41,10 @@ while (<STDIN>) {
 		$stubs{hex($args[0])} = 1;
 	}
 	my $state = $state{$pid} // "entered";
-	$state{$pid} = "bound" if $nr == 16 && $args[1] eq $set_stub;
+	if ($nr == 16 && $args[1] eq $set_stub) {
+		$state{$pid} = "bound";
+		$bound = 1;
+	}
 	$state{$pid} = "entered" if $nr == 8 && $state eq "bound";
 	next if $state ne "entered";
 	$calls++;
@@ -47,6 +52,7 @@ while (<STDIN>) {
 	# is the program's (ld.so leaves a negative number). The others name places, of which
 	# nothing is read.
 	next if grep { $nr == $_ } 8, 3, 60, 231, 9, 10, 11, 25, 26, 28;
+	$after++ if $executed{$pid};
 	for (@args) {
 		my $at = hex($_);
 		# private memory, and the runtime's image in the next gigabyte
@@ -61,8 +67,8 @@ while (<STDIN>) {
 		}
 	}
 }
-printf "%d calls, %d addresses in the window, %d in the scratch\n", $calls, $seen{window},
-	$seen{scratch};
+printf "%d calls, %d after an execve, %d addresses in the window, %d in the scratch\n", $calls,
+	$after, $seen{window}, $seen{scratch};
 print "$_: $bad{$_} times\n" for sort keys %bad;
 X
 
@@ -103,9 +109,11 @@ chmod +x "$top/script"
 clean "a shell" bash -c "
 	ls -l / >list; cat list | sort | wc -l; (exit 3); $top/script a b; : >list; echo x >>list
 	perl -e 'exec \"/bin/true\", map { \"x\" x 9 } 1 .. 5000'"
+grep -q ' [1-9][0-9]* after an execve' "$top/verdict"
+ok $? "a shell: calls after an execve are judged"
 clean "signals" "$bin/signals"
 clean "clone3" "$bin/clone3"
-clean "a descriptor that is executed" "$bin/fexecve"
+clean "a descriptor that is executed" "$bin/fexecve" "$bin/args" a
 clean "arrays" "$bin/hostile/arrays"
 clean "ioctls" "$bin/hostile/ioctl"
 clean "files" "$bin/hostile/files"

@@ -8,10 +8,11 @@
  *
  * or a seccomp filter that denies one call with EPERM:
  *
- *	fstatfs, robust	fstatfs, get_robust_list
+ *	fstatfs, robust, random	fstatfs, get_robust_list, getrandom
  *	late-fstatfs, late-fstat	the call for descriptors from LATE on (libc itself calls
  *			newfstatat in place of fstat)
  *	getfl		fcntl(F_GETFL)
+ *	getname		prctl(PR_GET_NAME)
  *	writable	mprotect(PROT_READ | PROT_WRITE)
  *
  * or, for "odd", a filter that answers getppid() with 512, a number that the kernel uses for calls
@@ -119,6 +120,8 @@ static bool restrict_self(const char *how)
 		filter_call(SYS_fstatfs, DENIED, 0);
 	else if (!strcmp(how, "robust"))
 		filter_call(SYS_get_robust_list, DENIED, 0);
+	else if (!strcmp(how, "random"))
+		filter_call(SYS_getrandom, DENIED, 0);
 	else if (!strcmp(how, "odd"))
 		filter_call(SYS_getppid, SECCOMP_RET_ERRNO | 512, 0);
 	else if (!strcmp(how, "long"))
@@ -130,6 +133,9 @@ static bool restrict_self(const char *how)
 	else if (!strcmp(how, "getfl"))
 		deny_if(SYS_fcntl, (struct sock_filter)LOAD(args[1]),
 			(struct sock_filter)IF(F_GETFL, 1));
+	else if (!strcmp(how, "getname"))
+		deny_if(SYS_prctl, (struct sock_filter)LOAD(args[0]),
+			(struct sock_filter)IF(PR_GET_NAME, 1));
 	else if (!strcmp(how, "writable"))
 		deny_if(SYS_mprotect, (struct sock_filter)LOAD(args[2]),
 			(struct sock_filter)IF(PROT_READ | PROT_WRITE, 1));

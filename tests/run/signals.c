@@ -274,6 +274,83 @@ static void interrupted(void)
 		;
 }
 
+static volatile struct {
+	int signal, usr1, usr2;		/* which of the two the handler's mask has */
+} seen[4];
+
+static void see_mask(int sig)
+{
+	sigset_t now;
+	int i = count++;
+
+	sigprocmask(SIG_BLOCK, NULL, &now);
+	seen[i].signal = sig;
+	seen[i].usr1 = sigismember(&now, SIGUSR1);
+	seen[i].usr2 = sigismember(&now, SIGUSR2);
+}
+
+enum waiting { PSELECT, PSELECT_OWN, PPOLL, PPOLL_OWN, SIGSUSPEND, EPOLL_PWAIT, WAITING };
+
+/* Waits with @set, or with the thread's own mask. */
+static int wait_with(enum waiting how, const sigset_t *set)
+{
+	const struct timespec soon = { 0, 10000000 };
+	struct epoll_event event;
+
+	switch (how) {
+	case PSELECT:
+		return pselect(0, NULL, NULL, NULL, NULL, set);
+	case PSELECT_OWN:
+		return pselect(0, NULL, NULL, NULL, &soon, NULL);
+	case PPOLL:
+		return ppoll(NULL, 0, NULL, set);
+	case PPOLL_OWN:
+		return ppoll(NULL, 0, &soon, NULL);
+	case SIGSUSPEND:
+		return sigsuspend(set);
+	case EPOLL_PWAIT:
+		return epoll_pwait(epoll_create1(0), &event, 1, -1, set);
+	default:
+		return 0;
+	}
+}
+
+/*
+ * Two signals that wait for the mask of a call: both handlers run before it returns, the second
+ * one within the first, whose mask is the call's.
+ */
+static void masks_of_calls(void)
+{
+	static const char * const names[WAITING] = {
+		"pselect", "pselect, own mask", "ppoll", "ppoll, own mask", "sigsuspend",
+		"epoll_pwait",
+	};
+	enum waiting how;
+	sigset_t two, none;
+	int i, result;
+
+	handle(SIGUSR1, see_mask, 0);
+	handle(SIGUSR2, see_mask, 0);
+	sigemptyset(&none);
+	sigemptyset(&two);
+	sigaddset(&two, SIGUSR1);
+	sigaddset(&two, SIGUSR2);
+	for (how = 0; how < WAITING; how++) {
+		sigprocmask(SIG_BLOCK, &two, NULL);
+		count = 0;
+		raise(SIGUSR1);
+		raise(SIGUSR2);
+		result = wait_with(how, &none);
+		printf("two signals, %s: %d %d, %d run", names[how], result,
+		       result < 0 && errno == EINTR, count);
+		sigprocmask(SIG_UNBLOCK, &two, NULL);
+		printf(", then %d:", count);
+		for (i = 0; i < count; i++)
+			printf(" %d masks %d%d", seen[i].signal, seen[i].usr1, seen[i].usr2);
+		printf("\n");
+	}
+}
+
 static void timers(void)
 {
 	struct sigevent ev = { .sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGRTMIN + 1 };
@@ -412,6 +489,7 @@ int main(int argc, char **argv)
 	stacks();
 	masks();
 	interrupted();
+	masks_of_calls();
 	timers();
 	contexts();
 	children();

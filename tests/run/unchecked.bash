@@ -3,8 +3,9 @@
 # The structure of the sandbox without its checks (unchecked/unchecked.h). Fails when a process runs
 # natively what is not the stub, when a byte of the runtime changes or is found in the program's
 # memory or files, when ring 0 executes anything else, or when the kernel reports an error or keeps
-# a reference to the module. First, with a runtime that permits each of these, when the oracles do
-# not find it.
+# a reference to the module. First it runs a runtime that permits what control.c lists, and fails
+# when one of these is not found. (Executions, the kernel's log and the references have no such
+# control.)
 
 . "$(dirname "$0")/lib/sandbox.bash"
 

@@ -13,6 +13,7 @@
 #ifndef DUNE_DECOY_H
 #define DUNE_DECOY_H
 
+#include <dune_addresses.h>
 #include <stdbool.h>
 #include <stdint.h>
 

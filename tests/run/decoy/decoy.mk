@@ -10,8 +10,10 @@ control_objects := $(OUT)/decoy/runtime.o $(OUT)/decoy/control.o
 wrap_decoy := -Wl,--wrap=check_syscall -Wl,--wrap=areas_init
 wrap_control := $(wrap_decoy) -Wl,--wrap=call_iovec -Wl,--wrap=is_hidden
 uapi := $(or $(lastword $(sort $(wildcard $(O)/machine/*/usr/src/linux-headers-*-common))),/usr)
-run_headers := ../../run/base/super_range.h ../../run/calls/syscalls.def
-decoy_flags := $(CFLAGS) -Wno-unused-result -Ilib -Idecoy -Iunchecked -I../../run
+run_headers := ../../run/base/super_range.h ../../run/calls/syscalls.def \
+	../../libdune/include/dune_addresses.h
+decoy_flags := $(CFLAGS) -Wno-unused-result -Ilib -Idecoy -Iunchecked -I../../run \
+	-I../../libdune/include
 
 all: $(addprefix $(OUT)/decoy/,dune-run-decoy dune-run-control attack watch)
 

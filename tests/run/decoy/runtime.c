@@ -33,7 +33,7 @@ void __wrap_areas_init(u64 name, bool heap);
 void dune_private_map(u64 to, u64 from, u64 size);
 
 /* Where ring 0 finds the log: after the scratch. */
-#define LOG_AT	0xffff8000401c0000UL
+#define LOG_AT	(DUNE_SCRATCH_AT + 0x40000)
 
 static struct decoy_log *record;
 
@@ -112,11 +112,11 @@ static void report(const u64 *call, u64 result, u64 page)
 static void look(const u64 *call, u64 result)
 {
 	u8 present[DECOY_SIZE / PAGE_BYTES] = {};
-	u64 mark = copies_mark(), room = result_room(sizeof(present)), i;
+	u64 mark = dune_copies_mark(), room = result_room(sizeof(present)), i;
 	long err = SYS3(__NR_mincore, DECOY_BASE, DECOY_SIZE, room);
 
 	take_result(present, room, sizeof(present));
-	copies_release(mark);
+	dune_copies_release(mark);
 	if (err == -ENOMEM) {
 		report(call, result, 0);
 		return;

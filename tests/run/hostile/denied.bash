@@ -30,6 +30,11 @@ advice="a program must be a 64-bit x86 program or #! script, and not on hugetlbf
 is "$(without fstatfs /bin/true)" \
 	"dune-run: cannot run /bin/true: Exec format error: $advice" \
 	"without fstatfs no program starts, which could be on hugetlbfs"
+is "$(without random /bin/true)" \
+	"dune-run: cannot get random bytes: Operation not permitted: permit getrandom()" \
+	"without getrandom no program starts, whose random bytes would be known"
+is "$(without getname "$bin/fexecve" /bin/cat /proc/self/comm)" 3 \
+	"without PR_GET_NAME a program has a name that the kernel could give it"
 is "$(without getfl ./sh -c ': >>./sh && echo opened')" \
 	"./sh: 1: cannot create ./sh: Operation not permitted" \
 	"without F_GETFL the running program is not opened for writing"

@@ -56,9 +56,12 @@ static long getpid_on_stack(unsigned long sp)
 
 static void test_direct(void)
 {
-	/* the beginning of private memory; the runtime; its scratch; the end */
+	/*
+	 * the beginning of private memory; an entry of the root that leads nowhere; the runtime;
+	 * its scratch; the end
+	 */
 	static const unsigned long places[] = {
-		0xffff800000000000, 0xffff900000000000, RUNTIME, RUNTIME + RUNTIME_SCRATCH, ~0UL
+		DUNE_PRIVATE_BASE, 0xffff900000000000, DUNE_IMAGE_BASE, DUNE_SCRATCH_AT, ~0UL
 	};
 	unsigned long at, open = 0;
 	size_t i;
@@ -74,11 +77,11 @@ static void test_direct(void)
 		ok(fault_of(do_exec, p) == SIGSEGV && fault_address == p,
 		   "executing the runtime at %#lx: SIGSEGV", places[i]);
 	}
-	for (at = RUNTIME; at < RUNTIME + RUNTIME_SCRATCH + SCRATCH_SIZE; at += 4096)
+	for (at = DUNE_IMAGE_BASE; at < DUNE_SCRATCH_AT + SCRATCH_SIZE; at += 4096)
 		open += fault_of(read_byte, (void *)at) != SIGSEGV || fault_address != (void *)at;
 	is(open, 0, "reading each page of the runtime and of its scratch: SIGSEGV");
-	ok(fault_of(do_stack, (void *)(RUNTIME + 64)) == SIGSEGV, "a push to the runtime: SIGSEGV");
-	is(getpid_on_stack(RUNTIME + 64), getpid(),
+	ok(fault_of(do_stack, (void *)(DUNE_IMAGE_BASE + 64)) == SIGSEGV, "a push to the runtime: SIGSEGV");
+	is(getpid_on_stack(DUNE_IMAGE_BASE + 64), getpid(),
 	   "getpid() with the stack pointer in the runtime: the process's number");
 	ok(fault_of(do_write, (void *)super_base) == SIGSEGV, "writing the stub: SIGSEGV");
 	ok(fault_of(do_write, (void *)WINDOW) == SIGSEGV, "writing the window: SIGSEGV");

@@ -57,7 +57,7 @@ static void test_processes(void)
 		_exit(call(SYS_open, (long)"/proc/self/mem", O_RDWR, 0, 0, 0, 0) == -EACCES &&
 		      call(SYS_read, 0, WINDOW, 1, 0, 0, 0) == -EFAULT &&
 		      other_mappings() == 0 &&
-		      fault_of(read_byte, (void *)RUNTIME) == SIGSEGV ? 0 : 1);
+		      fault_of(read_byte, (void *)DUNE_IMAGE_BASE) == SIGSEGV ? 0 : 1);
 	waitpid(child, &status, 0);
 	ok(status == 0, "a child is in the sandbox");
 }

@@ -58,12 +58,7 @@ u64 super_base;
 /* Before main(), since tests have addresses of the range in what they initialize. */
 __attribute__((constructor)) static void find_range(void)
 {
-	FILE *mappings = open_mappings();
-	struct mapping m;
-
-	while (next_mapping(mappings, &m))
-		if (strstr(m.name, "[dune-stub]"))
-			super_base = m.start;
+	super_base = mapping_start("[dune-stub]");
 }
 
 int other_mappings(void)

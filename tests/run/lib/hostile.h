@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include <dune_addresses.h>
 #include "base/super_range.h"
 
 /*
@@ -18,13 +19,6 @@
 #define SUPER_BASE	super_base
 #define WINDOW		(super_base + 0x1000)		/* its first page */
 #define SPARE		(super_base + STUB_SIZE)	/* of the scratch */
-
-/*
- * Where the image of the runtime is, in private memory, and how far the scratch is from it, which
- * ring 0 finds there (libdune/private/place.h).
- */
-#define RUNTIME		0xffff800040000000UL
-#define RUNTIME_SCRATCH	0x180000UL
 
 /* A system call: the result, or the negative error number. */
 long call(long nr, long a, long b, long c, long d, long e, long f);

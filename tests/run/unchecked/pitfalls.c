@@ -14,6 +14,7 @@
 #include "maps.h"
 #include "unchecked.h"
 
+#include <dune_addresses.h>
 #include "base/super_range.h"
 
 #include <asm/ldt.h>
@@ -63,15 +64,15 @@ static char *sled;
 static char buffer[1 << 16];
 static int seed;
 
-/* The parts of the supervisor range, and what is in private memory (libdune/private/place.h). */
+/* The parts of the supervisor range, and what is in private memory. */
 #define STUB		super_base
 #define WINDOW		(super_base + PAGE)
 #define SCRATCH		(super_base + STUB_SIZE)
 #define FRAMES		(SCRATCH + SCRATCH_SIZE)
 
 static const u64 private_memory[] = {
-	0xffff800000000000UL, 0xffff800000005000UL, 0xffff800040000000UL, 0xffff800040014000UL,
-	0xffff800040020000UL, 0xffff800040180000UL,
+	DUNE_PRIVATE_BASE, DUNE_PRIVATE_BASE + 0x5000, DUNE_IMAGE_BASE, DUNE_IMAGE_BASE + 0x14000,
+	DUNE_IMAGE_BASE + 0x20000, DUNE_SCRATCH_AT,
 };
 
 /*
@@ -843,7 +844,7 @@ static void execute_raw(unsigned int i)
 		RAW(SYS_execve, "/bin/true", argv, argv + 1);
 	else
 		RAW6(SYS_execveat, fd, "", argv, argv + 1, AT_EMPTY_PATH, 0);
-	/* by dune-run, with another file in the place of the vCPU, which its start then takes */
+	/* by dune-run, with another file at the number of the vCPU's descriptor */
 	if (i & 4)
 		RAW(SYS_dup2, i & 1 ? fd : memfd_create("other", 0), vcpu_number(), 0);
 	/* by dune-run, while its own file has another number or none */
@@ -1199,16 +1200,6 @@ static const struct {
 	ROW(control_jump), ROW(control_file),
 };
 
-static void find_range(void)
-{
-	FILE *mappings = open_mappings();
-	struct mapping m;
-
-	while (next_mapping(mappings, &m))
-		if (strstr(m.name, "[dune-stub]"))
-			super_base = m.start;
-}
-
 static void make_row(unsigned int i)
 {
 	u64 until = time(NULL) + rows[i].seconds;
@@ -1241,7 +1232,7 @@ int main(int argc, char **argv)
 
 	seed = argc > 1 ? atoi(argv[1]) : 1;
 	counts = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	find_range();
+	super_base = mapping_start("[dune-stub]");
 	if (!super_base || RAW(SYS_getpid, 0, 0, 0) < 0) {
 		fprintf(stderr, "pitfalls: start this by watch --unchecked\n");
 		return 2;

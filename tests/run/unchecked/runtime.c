@@ -81,7 +81,10 @@ static u64 timestamp(void)
 	return (u64)high << 32 | low;
 }
 
-/* The secret has never been in memory of the process: no call made it. */
+/*
+ * The secret comes from RDTSC: a result of getrandom() would have been in memory of the process
+ * first.
+ */
 static void start(void)
 {
 	u64 word = secret_next(timestamp());

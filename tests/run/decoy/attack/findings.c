@@ -22,13 +22,9 @@ bool unchecked;
 
 void find_range(void)
 {
-	FILE *mappings = fopen("/proc/self/maps", "r");
-	struct mapping m;
-
 	unchecked = raw(RAW_BIT | SYS_getpid, 0, 0, 0, 0, 0, 0) > 0;
-	while (unchecked && mappings && next_mapping(mappings, &m))
-		if (strstr(m.name, "[dune-stub]"))
-			super_base = m.start;
+	if (unchecked)
+		super_base = mapping_start("[dune-stub]");
 }
 
 void scan_memory(void)

@@ -68,8 +68,8 @@ struct child {
 };
 
 /*
- * A number near those of hidden descriptors. run/own/hidden.c gives them numbers from 1008 on,
- * and libdune/host/vcpu.c gives the vCPU's one from 60 on.
+ * A number near those of hidden descriptors: run/own/hidden.h has the first of theirs, 1008, and
+ * run/start/start.c that of the vCPU, 60.
  */
 static u64 hidden_number(u64 x)
 {

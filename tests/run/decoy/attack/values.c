@@ -39,10 +39,7 @@ bool one_in(u64 n)
 /* An address of the runtime without checks: of the process or of private memory; or any other. */
 static u64 in_runtime(void)
 {
-	/* libdune/private/place.h: private memory, the image, the scratch */
-	static const u64 places[] = {
-		0xffff800000000000UL, 0xffff800040000000UL, 0xffff800040180000UL,
-	};
+	static const u64 places[] = { DUNE_PRIVATE_BASE, DUNE_IMAGE_BASE, DUNE_SCRATCH_AT };
 
 	switch (below(6)) {
 	case 0:
