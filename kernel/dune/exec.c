@@ -22,6 +22,7 @@
 #include <linux/random.h>
 #include <linux/securebits.h>
 #include <linux/sched/signal.h>
+#include <linux/sizes.h>
 #include <linux/string.h>
 #include <asm/pkru.h>
 
@@ -38,7 +39,7 @@
  * stack (stack_guard_gap, which the command line can change).
  */
 #define STACK_ROOM	(126UL << 20)
-#define STACK_GAP	(1UL << 20)
+#define STACK_GAP	SZ_1M
 
 /* Returns whether @file is the one that the process executes. */
 static bool is_own_program(const struct file *file)
