@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Files that are made once and kept. The name of each has a hash of what it was made
-//! from. A date would not identify that: an older source may be installed, or copied, later.
+//! Files that are made from others and kept until those change, such as an initramfs. The name of
+//! each has a hash of what it was made from. A date would not identify that: an older source may
+//! be installed, or copied, later. (prepare.rs is for what stays as it is once it exists.)
 
 use std::ffi::OsStr;
 use std::fs::{self, File};

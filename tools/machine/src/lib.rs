@@ -4,16 +4,19 @@
 //!
 //! - [`Layout`] knows where the parts are, in a build directory or installed.
 //! - [`MachineType`] is one of the emulated computers, `svm` and `vmx`
-//!   (machine_type.rs, which also explains the words); [`Config`] is a machine of
-//!   that type with its kernel, CPUs and so on.
+//!   (machine_type.rs); [`Config`] is a machine of that type with its kernel,
+//!   CPUs and so on.
 //! - [`Kernel`] is a kernel from Debian's packages: [`Kernel::prepare`] fetches
-//!   it (apt.rs), unpacked below the cache directory and never installed.
+//!   it (apt.rs), unpacked below the cache directory and never installed. prepare.rs and kept.rs
+//!   keep what was fetched and made; foreign.rs adapts programs of a newer Debian. debug_kernel.rs
+//!   builds a kernel, and newest_qemu.rs fetches an emulator.
 //! - [`Machine::boot`] makes the initramfs (initramfs.rs, cpio.rs), starts the
 //!   emulator (emulator.rs: qemu.rs, bochs.rs) and waits for the agent in the
 //!   machine (tools/agent), with which it exchanges messages (connection.rs).
 //! - [`Machine::run`] runs a [`Run`], a [`Program`] with its streams (session.rs),
 //!   and returns an [`Outcome`]: exit status, output, duration.
-//! - [`KernelLog`] is the kernel's log, and finds the kernel's errors in it.
+//! - [`KernelLog`] is the kernel's log, and finds the kernel's errors in it. [`Trace`] has the
+//!   instructions that a machine executed.
 //! - [`options`] has the options that choose a machine, for the command lines of dunectl and
 //!   dune-suite.
 //!

@@ -1,17 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The types of machine, one row each: everything that differs between `svm`
-//! and `vmx` and is not the emulator's own command line.
-//!
-//! The words, here, in the options of dunectl and dune-suite, and in the
-//! documents (QEMU's and libvirt's):
-//!
-//! - A *machine type* is an emulated computer: a vendor's virtualization and
-//!   the emulator that has it. `--machine` chooses one.
-//! - A *CPU model* is the processor in it, by the emulator's name for it.
-//!   `--model` chooses another than the type's usual one.
-//! - A *mode* is a way in which the tests boot a machine: kernel arguments, a
-//!   CPU model, a number of CPUs. tests/suite.toml has one row for each mode.
-//! - The *harness* is this library: the host's side of a machine.
+//! and `vmx` and is not the emulator's own command line. docs/glossary.md has
+//! the words: machine type, CPU model, mode, harness.
 
 use std::fmt;
 use std::fs::File;
