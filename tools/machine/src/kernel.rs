@@ -149,10 +149,13 @@ impl Kernel {
             .max();
         match release {
             Some(release) => Ok(Kernel { series, release, root: root.to_owned() }),
-            None => Err(Error::Environment(format!(
-                "no kernel is prepared in {}: run `dunectl machine prepare`",
-                root.display()
-            ))),
+            None => Err(match series {
+                Some(series) => Error::Environment(format!(
+                    "kernel {series} is not prepared in {}: run `dunectl machine prepare {series}`",
+                    root.display()
+                )),
+                None => Error::Usage(format!("{} has no boot/vmlinuz-*", root.display())),
+            }),
         }
     }
 
@@ -459,8 +462,13 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_kernel_is_the_environments_fault() {
-        let error = Kernel::at(Path::new("/nonexistent"), None).unwrap_err();
+    fn a_missing_kernel_has_a_remedy() {
+        let missing = |series| Kernel::at(Path::new("/nonexistent"), series).unwrap_err();
+        let error = missing(Some(Series::V7_2));
         assert!(error.is_environment(), "{error}");
+        assert!(error.to_string().ends_with("run `dunectl machine prepare 7.2`"), "{error}");
+        let error = missing(None);
+        assert!(matches!(error, Error::Usage(_)), "{error}");
+        assert_eq!(error.to_string(), "/nonexistent has no boot/vmlinuz-*");
     }
 }
