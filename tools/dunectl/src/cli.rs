@@ -38,8 +38,8 @@ Where it runs:
   the real ones. Everything else can be written to as well, but only in the machine's
   memory, and is discarded at the end. The machine has no network.
   In the vmx machine (--machine vmx) all files are copies, and all changes are
-  discarded. It has the files of the Debian packages that the tests use and those of
-  the working directory, which may have up to 1 GB.
+  discarded. It has the files of the Debian packages that the tests use, and copies of
+  /etc, Dune's programs and the working directory, which may have 1 GB together.
   --kernel, --model, --memory, --cpus and --write are for the machine. They have no
   effect if the program runs on this computer; --machine svm forces the machine.
 
@@ -168,7 +168,7 @@ pub enum MachineCommand {
     Shell(MachineOptions),
     /// List the kernels that are prepared
     List,
-    /// Fetch kernels from Debian's packages, and make the vmx machine's disk
+    /// Fetch kernels from Debian's packages, and in a build directory make the vmx machine's disk
     ///
     /// Kernels that were fetched already stay.
     Prepare {
@@ -176,7 +176,7 @@ pub enum MachineCommand {
         #[arg(value_name = "SERIES", default_values_t = Series::USUAL,
               value_parser = options::kernel_series())]
         kernels: Vec<Series>,
-        /// Fetch them again, for a newer build of the same series
+        /// Fetch them again, for a newer build of the same series; the old ones stay if that fails
         #[arg(long)]
         update: bool,
     },

@@ -93,21 +93,30 @@ fn list(layout: &Layout) -> Result<End> {
 
 fn prepare(layout: &Layout, kernels: &[Series], update: bool) -> Result<End> {
     for &series in kernels {
-        if update {
-            Kernel::forget(layout, series)?;
-        }
-        let kernel = prepared(layout, series)?;
+        let kernel = if update {
+            Kernel::update(layout, series, &mut say)?
+        } else {
+            prepared(layout, series)?
+        };
         println!("{series:6}  {}", kernel.release);
     }
-    for machine_type in MachineType::ALL {
-        machine_type.prepare(layout, &mut |message| eprintln!("dunectl: {message}"))?;
+    // An installation makes the vmx machine's disk when it first boots one: the programs for that
+    // may be missing (squashfs-tools), and the svm machine needs no disk.
+    if layout.is_build() {
+        for machine_type in MachineType::ALL {
+            machine_type.prepare(layout, &mut say)?;
+        }
     }
     Ok(End::Code(0))
 }
 
 /// The kernel, which is fetched if need be, with messages on stderr.
 pub fn prepared(layout: &Layout, series: Series) -> Result<Kernel> {
-    Kernel::prepare(layout, series, &mut |message| eprintln!("dunectl: {message}"))
+    Kernel::prepare(layout, series, &mut say)
+}
+
+fn say(message: &str) {
+    eprintln!("dunectl: {message}");
 }
 
 fn config(layout: &Layout, options: &MachineOptions) -> Result<Config> {
@@ -151,7 +160,7 @@ pub fn config_of(
         action: "finding the working directory".to_owned(),
         source: e,
     })?];
-    config.say = |message| eprintln!("dunectl: {message}");
+    config.say = say;
     Ok(config)
 }
 

@@ -169,23 +169,19 @@ impl Kernel {
         if let Ok(kernel) = Self::find(layout, series) {
             return Ok(kernel);
         }
-        fetch(layout, series, say)?;
+        fetch(layout, series, say, || Self::find(layout, series).is_ok())?;
         Self::find(layout, series)
     }
 
-    /// Makes the next [`Kernel::prepare`] fetch the newest.
+    /// Fetches the newest kernel of a series. It replaces a prepared one, which stays if this
+    /// fails. `say` gets progress messages.
     ///
     /// # Errors
     ///
-    /// The kernel's directory cannot be removed.
-    pub fn forget(layout: &Layout, series: Series) -> Result<()> {
-        let root = layout.machines.join(series.name());
-        match fs::remove_dir_all(&root) {
-            Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
-                Err(e).context(format!("removing {}", root.display()))
-            }
-            _ => Ok(()),
-        }
+    /// Those of [`Kernel::prepare`].
+    pub fn update(layout: &Layout, series: Series, say: &mut dyn FnMut(&str)) -> Result<Self> {
+        fetch(layout, series, say, || false)?;
+        Self::find(layout, series)
     }
 
     /// The project's modules for this kernel, in the order of loading.
@@ -231,10 +227,14 @@ impl Kernel {
     }
 }
 
-fn fetch(layout: &Layout, series: Series, say: &mut dyn FnMut(&str)) -> Result<()> {
+fn fetch(
+    layout: &Layout,
+    series: Series,
+    say: &mut dyn FnMut(&str),
+    is_there: impl Fn() -> bool,
+) -> Result<()> {
     let machines = &layout.machines;
     let target = std::path::absolute(machines.join(series.name())).context("finding the cache")?;
-    let is_there = || Kernel::find(layout, series).is_ok();
     prepare::once(machines, &target, NEEDED_SPACE, is_there, |work| {
         let archives = download(layout, series, work, say)?;
         say(&format!("kernel {series}: unpacking"));
