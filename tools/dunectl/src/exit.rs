@@ -9,6 +9,9 @@ use nix::sys::resource::{setrlimit, Resource};
 /// dunectl or the machine failed. env(1) and docker run use the same number.
 pub const FAILED: u8 = 125;
 
+/// An option of dunectl is wrong. clap uses the same number.
+const WRONG_OPTION: u8 = 2;
+
 /// A way to end that is not an error of dunectl.
 #[derive(Debug, Clone, Copy)]
 pub enum End {
@@ -20,7 +23,11 @@ pub enum End {
 /// Prints the error, and gives the exit status for it.
 pub fn report(error: &Error) -> ExitCode {
     eprintln!("dunectl: {error}");
-    ExitCode::from(if error.is_environment() { UNAVAILABLE } else { FAILED })
+    ExitCode::from(match error {
+        Error::Usage(_) => WRONG_OPTION,
+        error if error.is_environment() => UNAVAILABLE,
+        _ => FAILED,
+    })
 }
 
 /// The exit status for `end`. Does not return if `end` is a deadly signal.
