@@ -7,7 +7,7 @@
  */
 #define _GNU_SOURCE
 #include "bench.h"
-#include "by_events.h"
+#include "by_alone.h"
 #include "child.h"
 
 #include <sys/syscall.h>
@@ -21,7 +21,7 @@ static struct shared {
 
 static uint64_t exits(void)
 {
-	return event_run->counters[DUNE_COUNT_EXITS] - event_run->counters[DUNE_COUNT_INTERRUPT];
+	return alone_run->counters[DUNE_COUNT_EXITS] - alone_run->counters[DUNE_COUNT_INTERRUPT];
 }
 
 /* In the guest. */
@@ -45,7 +45,7 @@ static void make_calls(void)
 
 static u64 measure(void *unused)
 {
-	event_slow(true);
+	alone_slow(true);
 	/* The first time, pages of the program are read that the guest does not have yet. */
 	make_calls();
 	make_calls();
@@ -54,7 +54,7 @@ static u64 measure(void *unused)
 
 static void measure_in_child(void *unused)
 {
-	event_start(0, measure, NULL);
+	alone_start(0, measure, NULL);
 }
 
 int main(void)
