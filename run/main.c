@@ -6,8 +6,8 @@
  * (load/exec.c).
  *
  * All of the runtime is in private memory, at linear addresses where only ring 0 reaches it
- * (dune_runtime.h). In the first process of a tree a
- * small native program puts it there (start/). After an execve the module does, from its copy.
+ * (dune_runtime.h). In the first process of a tree a small native program puts it there (start/);
+ * after an execve the module does, from its copy.
  *
  * The folders are layers, the lowest first; start/, which needs base/ alone, is the native program.
  *

@@ -80,7 +80,8 @@ static void test_direct(void)
 	for (at = DUNE_IMAGE_BASE; at < DUNE_SCRATCH_AT + SCRATCH_SIZE; at += 4096)
 		open += fault_of(read_byte, (void *)at) != SIGSEGV || fault_address != (void *)at;
 	is(open, 0, "reading each page of the runtime and of its scratch: SIGSEGV");
-	ok(fault_of(do_stack, (void *)(DUNE_IMAGE_BASE + 64)) == SIGSEGV, "a push to the runtime: SIGSEGV");
+	ok(fault_of(do_stack, (void *)(DUNE_IMAGE_BASE + 64)) == SIGSEGV,
+	   "a push to the runtime: SIGSEGV");
 	is(getpid_on_stack(DUNE_IMAGE_BASE + 64), getpid(),
 	   "getpid() with the stack pointer in the runtime: the process's number");
 	ok(fault_of(do_write, (void *)super_base) == SIGSEGV, "writing the stub: SIGSEGV");

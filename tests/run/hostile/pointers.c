@@ -144,7 +144,8 @@ static void test_structures(int null)
 static void test_masks(void)
 {
 	static const unsigned long where[] = {
-		DUNE_PRIVATE_BASE, DUNE_PRIVATE_BASE + 0x100000, 0xffff880000000000, 0xfffffffffffff000,
+		DUNE_PRIVATE_BASE, DUNE_PRIVATE_BASE + 0x100000, 0xffff880000000000,
+		0xfffffffffffff000,
 	};
 	static const struct timespec soon = { 0, 1000000 };
 	int epoll = epoll_create1(0);

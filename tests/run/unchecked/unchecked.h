@@ -6,7 +6,7 @@
  *
  *	runtime.c	the runtime that does so, and looks at its own memory
  *	control.c	one more, that lets the program break out on request
- *	pitfalls.c	the program in the sandbox: known ways out of an isolation in one process
+ *	pitfalls/	the program in the sandbox: known ways out of an isolation in one process
  *
  * ../decoy/attack has the generated calls. ../decoy/watch starts both, natively. By a seccomp
  * filter it sees each system call of native code that is neither the stub nor dune-run's start.

@@ -23,7 +23,8 @@ $(OUT)/decoy/dune-run-unchecked-control: $(unchecked_control) $(O)/lib/libdune-r
 		$(run_objects)
 	$(call link_runtime,$(unchecked_control),$(wrap_unchecked))
 
-$(OUT)/decoy/pitfalls: unchecked/pitfalls.c unchecked/unchecked.h $(run_headers) $(MAPS)
+$(OUT)/decoy/pitfalls: $(wildcard unchecked/pitfalls/*.[ch]) unchecked/unchecked.h \
+		$(run_headers) $(MAPS)
 	@mkdir -p $(@D)
 	$(CC) $(decoy_flags) -Iunchecked -o $@ $(filter %.c,$^)
 

@@ -22,9 +22,11 @@ bool unchecked;
 
 void find_range(void)
 {
-	unchecked = raw(RAW_BIT | SYS_getpid, 0, 0, 0, 0, 0, 0) > 0;
-	if (unchecked)
-		super_base = mapping_start("[dune-stub]");
+	/* No SETcc to memory: see docs/emulators.md. */
+	if (raw(RAW_BIT | SYS_getpid, 0, 0, 0, 0, 0, 0) <= 0)
+		return;
+	unchecked = true;
+	super_base = mapping_start("[dune-stub]");
 }
 
 void scan_memory(void)
