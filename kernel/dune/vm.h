@@ -54,7 +54,8 @@ int vm_prepare(struct dune_vm *vm);
 void vm_get(struct dune_vm *vm);
 void vm_put(struct dune_vm *vm);
 
-/* info.c: DUNE_GET_INFO */
+/* info.c: DUNE_GET_INFO, and the answer to DUNE_IGNORED_SIGNALS */
 long info_get(struct dune_info __user *argument);
+u64 info_ignored_signals(void);
 
 #endif /* DUNE_VM_H */
