@@ -13,6 +13,7 @@
 #include <asm/unistd.h>
 #include <linux/mman.h>
 
+#define ROOM_IN_FILE	(1UL << 30)	/* bytes; file systems limit the size of a file */
 #define DYN_RANDOM_PAGES	(1UL << 28)	/* vm.mmap_rnd_bits' default and least */
 
 static int segment_rights(const Elf64_Phdr *p)
@@ -84,21 +85,42 @@ static long map_segment(int fd, const Elf64_Phdr *p, u64 bias)
 }
 
 /*
- * Map the lowest segment, @p, with room after it for all others, in one piece, as the kernel does;
- * then the room is free for them. @flags has MAP_FIXED_NOREPLACE, or the kernel chooses a place.
- * Returns the beginning, which may be address 0, or -errno, which is -ENOMEM also if something is
- * mapped at @at, for instance the supervisor range.
+ * Find @size free bytes at @at, if @flags has MAP_FIXED_NOREPLACE, or where the kernel chooses.
+ * Returns the address or -errno.
+ */
+static long find_room(u64 at, u64 size, int flags)
+{
+	long room = SYS6(__NR_mmap, at, size, PROT_NONE,
+			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | flags, -1, 0);
+
+	if (room >= 0)
+		SYS2(__NR_munmap, room, size);
+	return room;
+}
+
+/*
+ * Map the lowest segment, @p, where room for all segments is free, @size bytes in one piece: at @at
+ * or where the kernel chooses, as find_room(). As the kernel does, the segment is mapped with the
+ * room, which is then free for the others. That is not done where more of the file may not be
+ * mapped, or would count as memory that can be written. Returns the beginning, which may be
+ * address 0, or -errno, which is -ENOMEM also if something is mapped at @at, for instance the
+ * supervisor range.
  */
 static long map_lowest(int fd, const Elf64_Phdr *p, u64 at, u64 size, int flags)
 {
-	long start = map_from(fd, p, at, size, flags);
 	u64 len = segment_length(p);
+	long start;
 
-	if (start < 0)
-		return start == -EEXIST ? -ENOMEM : start;
-	if (size > len)
-		SYS2(__NR_munmap, start + len, size - len);
-	return start;
+	if (!len || p->p_flags & PF_W || size > ROOM_IN_FILE) {
+		start = find_room(at, size, flags);
+		if (start >= 0 && len)
+			start = map_from(fd, p, start, len, MAP_FIXED_NOREPLACE);
+	} else {
+		start = map_from(fd, p, at, size, flags);
+		if (start >= 0 && size > len)
+			SYS2(__NR_munmap, start + len, size - len);
+	}
+	return start == -EEXIST ? -ENOMEM : start;
 }
 
 /*
@@ -107,14 +129,9 @@ static long map_lowest(int fd, const Elf64_Phdr *p, u64 at, u64 size, int flags)
  */
 static long aligned_place(const struct extent *e)
 {
-	u64 size = e->high - e->low + e->align;
-	long room = SYS6(__NR_mmap, 0, size, PROT_NONE,
-			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	long room = find_room(0, e->high - e->low + e->align, 0);
 
-	if (room < 0)
-		return room;
-	SYS2(__NR_munmap, room, size);
-	return ((u64)room + e->align - 1) & ~(e->align - 1);
+	return room < 0 ? room : (long)(((u64)room + e->align - 1) & ~(e->align - 1));
 }
 
 static const Elf64_Phdr *lowest_segment(const struct elf *elf, const struct extent *e)
