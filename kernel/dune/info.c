@@ -23,7 +23,7 @@ static u64 signals(bool handled)
 	for (i = 0; i < _NSIG; i++) {
 		__sighandler_t handler = current->sighand->action[i].sa.sa_handler;
 
-		if (handler != SIG_DFL && (handler == SIG_IGN) != handled)
+		if (handler == SIG_IGN ? !handled : handler != SIG_DFL && handled)
 			found |= BIT_ULL(i);
 	}
 	spin_unlock_irq(&current->sighand->siglock);

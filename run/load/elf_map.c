@@ -153,14 +153,14 @@ static long map_elf(int fd, struct elf *elf)
 	struct extent extent = extent_of(elf);
 	const Elf64_Phdr *lowest = lowest_segment(elf, &extent);
 	int flags = MAP_FIXED_NOREPLACE, i;
-	long start, err;
+	long start = 0, err;
 
 	if (elf->header.e_type == ET_EXEC)
 		start = extent.low;
 	else if (elf->interpreter[0])
 		start = (DYN_BASE + random_offset(DYN_RANDOM_PAGES)) & ~(extent.align - 1);
 	else if (extent.align == PAGE_BYTES)
-		start = flags = 0;
+		flags = 0;
 	else
 		start = aligned_place(&extent);
 	if (start < 0)

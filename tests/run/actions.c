@@ -116,8 +116,8 @@ static void share(const char *when, int flags, void *arg)
 	change(SIGUSR1, &handler, NULL);
 	change(SIGHUP, &dfl, NULL);
 	change(SIGCHLD, &dfl, NULL);
-	pid = clone(change_in_child, stack + sizeof(stack), CLONE_VM | CLONE_VFORK | flags | SIGCHLD,
-		    arg);
+	pid = clone(change_in_child, stack + sizeof(stack),
+		    CLONE_VM | CLONE_VFORK | SIGCHLD | flags, arg);
 	printf("%s: %d\n", when, pid > 0);
 	waitpid(pid, NULL, 0);
 	print("after", SIGUSR1);
