@@ -14,7 +14,7 @@
 #include "dune/vm.h"
 
 /* Returns the signals that the process ignores, or, if @handled, those that have a handler. */
-static u64 signals(bool handled)
+static __always_inline u64 signals(bool handled)
 {
 	u64 found = 0;
 	int i;
