@@ -255,7 +255,7 @@ static int prepare(const struct dune_start *start, struct initial_stack *initial
 	if (!options->name)
 		options->name = stack_string(initial->argv + options->first);
 
-	err = elf_probe(program);
+	err = elf_read(program);
 	if (err)
 		cannot_run(options->name, err);
 	program_set(program);

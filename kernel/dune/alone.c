@@ -30,8 +30,10 @@
 #include "dune/child.h"
 #include "dune/compat.h"
 #include "dune/hypercall.h"
+#include "dune/info.h"
 #include "dune/stub.h"
 #include "dune/vcpu.h"
+#include "dune/vm.h"
 
 /*
  * The place of PKRU in the FPU registers as XSAVE writes them to memory, not compacted, which the
@@ -285,6 +287,9 @@ static bool serve(struct dune_vcpu *vcpu, struct pt_regs *regs)
 		return true;
 	case DUNE_FIND_VDSO:
 		vcpu->run->regs.rax = (unsigned long)current->mm->context.vdso;
+		return true;
+	case DUNE_IGNORED_SIGNALS:
+		vcpu->run->regs.rax = info_ignored_signals();
 		return true;
 	default:
 		/* The native entry knows more numbers, those of the x32 ABI. */

@@ -232,7 +232,7 @@ static bool is_known(unsigned long nr)
 {
 	return nr == DUNE_PROBE_READ || nr == DUNE_PROBE_WRITE || nr == DUNE_STUB_MOVE ||
 	       nr == DUNE_MAKE_CHILD || nr == DUNE_MAKE_SHARED_CHILD || nr == DUNE_ADD_PAGES ||
-	       nr == DUNE_FIND_VDSO ||
+	       nr == DUNE_FIND_VDSO || nr == DUNE_IGNORED_SIGNALS ||
 	       nr - DUNE_HOSTCALL_NOW < DUNE_HOSTCALL;
 }
 

@@ -13,20 +13,27 @@
 #include "dune/memory/second_level.h"
 #include "dune/vcpu_ops.h"
 
-static u64 handled_signals(void)
+/* Returns the signals that the process ignores, or, if @handled, those that have a handler. */
+static __always_inline u64 signals(bool handled)
 {
-	u64 handled = 0;
+	u64 found = 0;
 	int i;
 
 	spin_lock_irq(&current->sighand->siglock);
 	for (i = 0; i < _NSIG; i++) {
 		__sighandler_t handler = current->sighand->action[i].sa.sa_handler;
 
-		if (handler != SIG_DFL && handler != SIG_IGN)
-			handled |= BIT_ULL(i);
+		if (handler == SIG_IGN ? !handled : handler != SIG_DFL && handled)
+			found |= BIT_ULL(i);
 	}
 	spin_unlock_irq(&current->sighand->siglock);
-	return handled;
+	return found;
+}
+
+/* Returns the signals that the process ignores; bit 0 is signal 1. For process context. */
+u64 info_ignored_signals(void)
+{
+	return signals(false);
 }
 
 /* Carries out DUNE_GET_INFO. Returns 0, -EFAULT or -EINVAL. Called in process context. */
@@ -41,7 +48,7 @@ long info_get(struct dune_info __user *argument)
 		return -EINVAL;
 	info.api_version = DUNE_API_VERSION;
 	info.run_size = PAGE_SIZE;
-	info.handled_signals = handled_signals();
+	info.handled_signals = signals(true);
 	if (hypercall_is_fast())
 		info.features |= DUNE_FEATURE_FAST_SYSCALL;
 	if (boot_cpu_has(X86_FEATURE_SMEP))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The answer to DUNE_GET_INFO: info.c.
+ * The answers to DUNE_GET_INFO and DUNE_IGNORED_SIGNALS: info.c.
  */
 #ifndef DUNE_INFO_H
 #define DUNE_INFO_H
@@ -10,5 +10,6 @@
 struct dune_info;
 
 long info_get(struct dune_info __user *argument);
+u64 info_ignored_signals(void);
 
 #endif /* DUNE_INFO_H */

@@ -40,6 +40,7 @@ static void __noreturn bad_stack(void)
 
 static const struct dune_services alone = {
 	.action = dune_alone_action,
+	.sets_all_actions = true,
 	.mask = dune_alone_mask,
 	.forward_mask = dune_alone_forward_mask,
 	.print = dune_alone_print,

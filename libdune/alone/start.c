@@ -65,10 +65,10 @@ static void init_block(struct dune_thread *t)
 }
 
 /*
- * Gives the kernel the handlers of the signals that probes of memory raise, and the stack for them.
- * No other signal has a handler when a runtime starts. All signals are blocked meanwhile: the last
- * call here sets the old mask again, and after it a second signal would overwrite the first one in
- * the run page.
+ * Records the signals that the process ignores, and gives the kernel the handlers of those that
+ * probes of memory raise, and the stack for them. No other signal has a handler when a runtime
+ * starts. All signals are blocked meanwhile: the last call here sets the old mask again, and after
+ * it a second signal would overwrite the first one in the run page.
  */
 static void take_signals(struct dune_thread *t)
 {
@@ -77,8 +77,7 @@ static void take_signals(struct dune_thread *t)
 		dune_process.handler, SA_SIGINFO | SA_ONSTACK | SA_RESTORER,
 		dune_process.restorer, ~0ULL,
 	};
-	u64 mark = dune_copies_mark(), mask = 0, i;
-	struct ksigaction old;
+	u64 mark = dune_copies_mark(), mask = 0, ignored, i;
 	struct {
 		u64 sp, flags, size;
 	} stack = { t->frames, 0, t->frames_end - t->frames };
@@ -87,11 +86,11 @@ static void take_signals(struct dune_thread *t)
 	dune_alone_set_mask(~0ULL, &mask);
 	err = call(__NR_sigaltstack, dune_alone_show(&stack, sizeof(stack)), 0, 0, 0);
 	dune_copies_release(mark);
-	for (i = 0; i < sizeof(probes) / sizeof(probes[0]) && !err; i++) {
-		err = dune_alone_action(probes[i], &action, &old);
-		if (!err && old.handler == SIG_IGN)
-			dune_set_action(&dune_process.sighand, probes[i], &ign);
-	}
+	ignored = dune_hypercall(DUNE_IGNORED_SIGNALS, 0, 0, 0, 0, 0, 0);
+	for (; ignored; ignored &= ignored - 1)
+		dune_set_action(&dune_process.sighand, __builtin_ctzll(ignored) + 1, &ign);
+	for (i = 0; i < sizeof(probes) / sizeof(probes[0]) && !err; i++)
+		err = dune_alone_action(probes[i], &action, NULL);
 	if (err)
 		dune_alone_fatal("the kernel refuses a handler of signals", err, SIGABRT);
 	dune_process.imported = 1;

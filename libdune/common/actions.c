@@ -45,15 +45,15 @@ void dune_actions_import(void)
 		import(__builtin_ctzll(handled) + 1);
 }
 
-/* Forgets all handlers: the kernel has set them to SIG_DFL (CLONE_CLEAR_SIGHAND). */
+/* Forgets all but what is ignored, as the kernel has done (CLONE_CLEAR_SIGHAND). */
 void dune_actions_clear(struct dune_sighand *sh)
 {
-	const struct ksigaction dfl = { .handler = SIG_DFL };
+	struct ksigaction cleared = { .handler = SIG_DFL };
 	int sig;
 
 	for (sig = 1; sig <= NSIG; sig++) {
-		if (is_handler(&sh->action[sig]))
-			dune_set_action(sh, sig, &dfl);
+		cleared.handler = sh->action[sig].handler == SIG_IGN ? SIG_IGN : SIG_DFL;
+		dune_set_action(sh, sig, &cleared);
 	}
 	install(SIGSEGV, &sh->action[SIGSEGV]);
 	install(SIGBUS, &sh->action[SIGBUS]);
@@ -98,8 +98,8 @@ static void repair_action(struct dune_sighand *sh, int sig)
 	dune_assert_held(&sh->lock);
 	if (dune_kernel_action(sig, NULL, &real) || real.handler == dune_process.handler)
 		return;
-	if (real.handler == SIG_DFL && act.handler != SIG_DFL) {
-		act.handler = SIG_DFL;
+	if (real.handler != act.handler) {
+		act.handler = real.handler;
 		dune_set_action(sh, sig, &act);
 	}
 	if (sigbit(sig) & PROBE_SIGNALS)
@@ -112,14 +112,16 @@ static void repair_action(struct dune_sighand *sh, int sig)
  * now (dune_actions_ignore_for_exec()). If it died by a fault, that signal has its default
  * action there (@die of services.h). Linux does the same if the signal was blocked or
  * ignored (force_sig_info_to_task()), and then the parent has the default action,
- * too. Only the library's handler for probes has to come back.
+ * too. Only the library's handler for probes has to come back. If the child was killed between
+ * its change of an action in the record and in the kernel, the kernel's counts.
  */
 void dune_actions_repair(struct dune_thread *t)
 {
 	struct dune_sighand *sh = t->sighand;
 	u64 flags = dune_lock(&sh->lock), signals;
 
-	for (signals = sh->handled | PROBE_SIGNALS; signals; signals &= signals - 1)
+	signals = sh->handled | PROBE_SIGNALS | (sh->changing ? sigbit(sh->changing) : 0);
+	for (; signals; signals &= signals - 1)
 		repair_action(sh, __builtin_ctzll(signals) + 1);
 	dune_unlock(&sh->lock, flags);
 }

@@ -22,14 +22,20 @@
 .endm
 
 /* long dune_copy(dst, src, n) */
-	.globl	dune_copy, dune_copy_insn, dune_copy_fail
-	.hidden	dune_copy_insn, dune_copy_fail
+	.globl	dune_copy, dune_copy_insn, dune_copy_rest_insn, dune_copy_fail
+	.hidden	dune_copy_insn, dune_copy_rest_insn, dune_copy_fail
 dune_copy:
 	movq	%rdx, %rcx
+	shrq	$3, %rcx
 	USER_ACCESS stac
 dune_copy_insn:
+	rep movsq
+	movl	%edx, %ecx
+	andl	$7, %ecx
+	jz	1f
+dune_copy_rest_insn:
 	rep movsb
-	USER_ACCESS clac
+1:	USER_ACCESS clac
 	xorl	%eax, %eax
 	ret
 dune_copy_fail:
@@ -90,14 +96,26 @@ dune_fxrstor_fail:
 dune_memcpy:
 	movq	%rdi, %rax
 	movq	%rdx, %rcx
+	shrq	$3, %rcx
+	rep movsq
+	movl	%edx, %ecx
+	andl	$7, %ecx
+	jz	1f
 	rep movsb
-	ret
+1:	ret
 dune_memset:
 	movq	%rdi, %r8
-	movl	%esi, %eax
+	movzbl	%sil, %esi
+	movabsq	$0x0101010101010101, %rax
+	imulq	%rsi, %rax
 	movq	%rdx, %rcx
+	shrq	$3, %rcx
+	rep stosq
+	movl	%edx, %ecx
+	andl	$7, %ecx
+	jz	1f
 	rep stosb
-	movq	%r8, %rax
+1:	movq	%r8, %rax
 	ret
 
 	.section .note.GNU-stack, "", @progbits

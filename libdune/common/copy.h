@@ -29,7 +29,7 @@ ALWAYS_INLINE void user_access_end(void)
 long dune_probe_write(void *p);
 long dune_xrstor(const void *p, u64 features);
 long dune_fxrstor(const void *p);
-extern const char dune_copy_insn[], dune_copy_fail[];
+extern const char dune_copy_insn[], dune_copy_rest_insn[], dune_copy_fail[];
 extern const char dune_probe_insn[], dune_probe_fail[];
 extern const char dune_xrstor_insn[], dune_xrstor_fail[];
 extern const char dune_fxrstor_insn[], dune_fxrstor_fail[];

@@ -11,7 +11,7 @@
  */
 u64 dune_fixup(u64 rip)
 {
-	if (rip == (u64)dune_copy_insn)
+	if (rip == (u64)dune_copy_insn || rip == (u64)dune_copy_rest_insn)
 		return (u64)dune_copy_fail;
 	if (rip == (u64)dune_probe_insn)
 		return (u64)dune_probe_fail;

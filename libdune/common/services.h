@@ -6,6 +6,8 @@
  *
  * @action:	rt_sigaction() of the kernel: sets @real and stores the old action in @old, if they
  *		are not NULL
+ * @sets_all_actions: no code but the library's sets the kernel's actions of signals, so that the
+ *		library's record tells what they are
  * @mask:	rt_sigprocmask(), which stores the old mask in @old, if it is not NULL
  * @forward_mask: the same with SIG_SETMASK, as dune_syscall_forward()
  * @print:	writes to stderr, whatever file that is now
@@ -38,6 +40,7 @@ struct dune_thread;
 
 struct dune_services {
 	long (*action)(int sig, const struct ksigaction *real, struct ksigaction *old);
+	bool sets_all_actions;
 	long (*mask)(int how, u64 set, u64 *old);
 	long (*forward_mask)(u64 set);
 	void (*print)(const char *text, u64 size);

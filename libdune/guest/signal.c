@@ -165,6 +165,28 @@ void dune_signal_fault(struct dune_tf *tf, int sig, int code, u64 addr, bool fpu
 }
 
 /*
+ * Returns whether the kernel has nothing to do for @act, of @sig: the library installs the same for
+ * it as for @before, the action in the record. Of a default action the kernel uses nothing else,
+ * but for SIGCHLD. What ignores a signal, as that does, also discards those that wait, so the
+ * kernel is told it in any case.
+ */
+static bool kernel_has(int sig, const struct ksigaction *act, const struct ksigaction *before)
+{
+	struct ksigaction real, now;
+
+	if (!dune_services->sets_all_actions)
+		return false;
+	if (!is_handler(act) && dune_disposition(sig, act, false) == SIGNAL_IGNORED)
+		return false;
+	dune_real_action(sig, act, &real);
+	dune_real_action(sig, before, &now);
+	if (real.handler != now.handler)
+		return false;
+	return real.handler == SIG_DFL || (real.flags == now.flags &&
+					   real.restorer == now.restorer && real.mask == now.mask);
+}
+
+/*
  * Sets the action of @sig to @act, if that is not NULL, in the record and in the kernel, and
  * stores the old one in @old. Returns 0 or an error. @sh's lock is held.
  */
@@ -175,6 +197,11 @@ static long change_action(struct dune_sighand *sh, int sig,
 	long err;
 
 	dune_assert_held(&sh->lock);
+	if (act && kernel_has(sig, act, &before)) {
+		dune_set_action(sh, sig, act);
+		*old = before;
+		return 0;
+	}
 	if (act) {
 		/* Before the kernel is told: a signal that comes at once is queued with this. */
 		dune_set_action(sh, sig, act);
@@ -200,7 +227,7 @@ static long change_action(struct dune_sighand *sh, int sig,
 long dune_sys_sigaction(struct dune_tf *tf)
 {
 	struct dune_sighand *sh = dune_self()->sighand;
-	struct ksigaction act = { 0 }, old;
+	struct ksigaction act, old;
 	int sig = tf->rdi;
 	u64 flags;
 	long err;
@@ -211,12 +238,18 @@ long dune_sys_sigaction(struct dune_tf *tf)
 		return -EFAULT;
 	if (sig < 1 || sig > NSIG || (tf->rsi && (sigbit(sig) & UNBLOCKABLE)))
 		return -EINVAL;
-	act.flags &= SA_KNOWN;
-	act.mask &= ~UNBLOCKABLE;
-	memset(&old, 0, sizeof(old));
-	flags = dune_lock(&sh->lock);
-	err = change_action(sh, sig, tf->rsi ? &act : NULL, &old);
-	dune_unlock(&sh->lock, flags);
+	if (tf->rsi) {
+		act.flags &= SA_KNOWN;
+		act.mask &= ~UNBLOCKABLE;
+	}
+	if (!tf->rsi && dune_services->sets_all_actions) {
+		old = dune_action(sh, sig);
+		err = 0;
+	} else {
+		flags = dune_lock(&sh->lock);
+		err = change_action(sh, sig, tf->rsi ? &act : NULL, &old);
+		dune_unlock(&sh->lock, flags);
+	}
 	if (!err && tf->rdx)
 		err = dune_put_user(tf, tf->rdx, &old, sizeof(old));
 	return err;

@@ -9,8 +9,11 @@
 void *memcpy(void *to, const void *from, size_t n)
 {
 	void *ret = to;
+	size_t words = n / 8, rest = n % 8;
 
-	asm volatile("rep movsb" : "+D" (to), "+S" (from), "+c" (n) : : "memory");
+	asm volatile("rep movsq" : "+D" (to), "+S" (from), "+c" (words) : : "memory");
+	if (rest)
+		asm volatile("rep movsb" : "+D" (to), "+S" (from), "+c" (rest) : : "memory");
 	return ret;
 }
 
@@ -28,8 +31,12 @@ void *memmove(void *to, const void *from, size_t n)
 
 void *memset(void *to, int c, size_t n)
 {
+	unsigned long word = (unsigned char)c * 0x0101010101010101UL;
+	size_t words = n / 8, rest = n % 8;
 	void *ret = to;
 
-	asm volatile("rep stosb" : "+D" (to), "+c" (n) : "a" (c) : "memory");
+	asm volatile("rep stosq" : "+D" (to), "+c" (words) : "a" (word) : "memory");
+	if (rest)
+		asm volatile("rep stosb" : "+D" (to), "+c" (rest) : "a" (word) : "memory");
 	return ret;
 }

@@ -46,9 +46,23 @@ long count_within(long ret, u64 most)
 	return ret > (long)most ? -EIO : ret;
 }
 
+/* Takes what a call has stored, as many bytes as it has returned in @ret. */
+static long take_counted(void *to, u64 room, long ret, u64 most)
+{
+	ret = count_within(ret, most);
+	if (ret > 0)
+		take_result(to, room, ret);
+	return ret;
+}
+
 long sys_readlink(const char *name, void *to, u64 len)
 {
-	return count_within(sys_named(__NR_readlinkat, AT_FDCWD, name, to, len, 0, len), len);
+	u64 mark = copies_mark(), room = result_room(len);
+	long ret = sys_named(__NR_readlinkat, AT_FDCWD, name, NULL, 0, room, len);
+
+	ret = take_counted(to, room, ret, len);
+	copies_release(mark);
+	return ret;
 }
 
 /* A call whose argument 1 is where it stores up to @len bytes, which go to @to. */
@@ -75,7 +89,11 @@ long sys_fstatfs(int fd, struct statfs *fs)
 
 long sys_pread(int fd, void *to, u64 len, u64 at)
 {
-	return count_within(sys_to(__NR_pread64, fd, to, len, len, at), len);
+	u64 mark = copies_mark(), room = result_room(len);
+	long ret = take_counted(to, room, SYS4(__NR_pread64, fd, room, len, at), len);
+
+	copies_release(mark);
+	return ret;
 }
 
 /* A call whose argument 1 is @len bytes that the kernel reads. */

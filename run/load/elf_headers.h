@@ -9,11 +9,13 @@
 
 #define HEADERS_MAX	(65536 / sizeof(Elf64_Phdr))	/* as the kernel */
 
+/* All that is used of one is in its first page, unless there are many headers or a long name. */
 struct elf {
-	Elf64_Ehdr header;
 	u64 bias;
-	Elf64_Phdr headers[HEADERS_MAX];	/* mostly few are used: one page has all */
-	char interpreter[PATH_BYTES];	/* of a program; "": none */
+	char *interpreter;			/* its name, after the headers; "": none */
+	Elf64_Ehdr header;			/* in most files the headers follow it, too */
+	Elf64_Phdr headers[HEADERS_MAX];
+	char room[PATH_BYTES];			/* for the name after all headers */
 } __attribute__((aligned(4096)));
 
 /* The addresses that the segments of an image take up, as they stand in the file. */
@@ -22,16 +24,14 @@ struct extent {
 	u64 align;
 };
 
-/* Of elf_read.c: valid until it reads the next program, or the next loader. */
+/* Of elf_read(): valid until it reads the next program. */
 extern struct elf main_elf, loader_elf;
-/* Give up what they take. */
+/* The open file of the loader, or -1. */
+extern int loader_file;
+/* Give up what these take. */
 void forget_headers(void);
 
-/* Read and check the program's headers into main_elf. 0 or -errno. */
-long read_program(int fd);
 /* The extent of an image that was read. */
 struct extent extent_of(const struct elf *elf);
-/* Open the loader and read its headers into loader_elf. A descriptor or -errno. */
-long open_interpreter(const char *name);
 
 #endif /* DUNE_RUN_ELF_HEADERS_H */

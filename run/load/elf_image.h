@@ -20,7 +20,9 @@ struct image {
 
 /* Whether dune-run can execute the file: 0, or the error that execve() would give. */
 long elf_probe(int fd);
-/* Map the program in @fd and its loader, after elf_probe() returned 0. 0 or -errno. */
+/* The same, and keeps what it has read, and the open file of the loader, for elf_load(). */
+long elf_read(int fd);
+/* Map the program in @fd and its loader, after elf_read() has returned 0. 0 or -errno. */
 long elf_load(int fd, struct image *image);
 
 #endif /* DUNE_RUN_ELF_IMAGE_H */

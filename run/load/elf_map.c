@@ -6,12 +6,14 @@
 #include "areas.h"
 #include "elf_headers.h"
 #include "elf_image.h"
+#include "memcpy.h"
 #include "page.h"
 #include "sys.h"
 
 #include <asm/unistd.h>
 #include <linux/mman.h>
 
+#define ROOM_IN_FILE	(1UL << 30)	/* bytes; file systems limit the size of a file */
 #define DYN_RANDOM_PAGES	(1UL << 28)	/* vm.mmap_rnd_bits' default and least */
 
 static int segment_rights(const Elf64_Phdr *p)
@@ -31,12 +33,8 @@ static long map_rest(const Elf64_Phdr *p, u64 bias)
 
 	if (p->p_memsz == p->p_filesz)
 		return 0;
-	if (p->p_flags & PF_W) {
-		u64 i;
-
-		for (i = file_end; i < start; i++)
-			*(volatile u8 *)i = 0;
-	}
+	if (p->p_flags & PF_W)
+		memset((void *)file_end, 0, start - file_end);
 	if (end <= start)
 		return 0;
 	ret = SYS6(__NR_mmap, start, end - start, segment_rights(p),
@@ -44,100 +42,105 @@ static long map_rest(const Elf64_Phdr *p, u64 bias)
 	return ret < 0 ? ret : 0;
 }
 
-/*
- * Map a part of the file in the reserved room. The room is given up first, so the new mapping
- * replaces nothing. If the kernel would map more than @len, over something else, it returns
- * EEXIST.
- */
-static long map_file(int fd, u64 start, u64 len, int rights, u64 offset)
-{
-	long ret = SYS2(__NR_munmap, start, len);
-
-	if (!ret)
-		ret = SYS6(__NR_mmap, start, len, rights, MAP_PRIVATE | MAP_FIXED_NOREPLACE,
-			   fd, offset);
-	return ret < 0 ? ret : 0;
-}
-
-static long map_segment(int fd, const Elf64_Phdr *p, u64 bias)
+/* The bytes of a segment's pages that come from the file, or, without a file, of its memory. */
+static u64 segment_length(const Elf64_Phdr *p)
 {
 	u64 in_page = p->p_vaddr & (PAGE_BYTES - 1);
-	u64 start = bias + PAGE_DOWN(p->p_vaddr);
-	u64 len = PAGE_UP(p->p_filesz + in_page);
+
+	if (!p->p_memsz)
+		return 0;
+	return PAGE_UP((p->p_filesz ? p->p_filesz : p->p_memsz) + in_page);
+}
+
+/* Map @len bytes at @start, from where segment @p is in the file. Returns the address or -errno. */
+static long map_from(int fd, const Elf64_Phdr *p, u64 start, u64 len, int flags)
+{
+	if (!p->p_filesz)
+		return SYS6(__NR_mmap, start, len, segment_rights(p),
+			    MAP_PRIVATE | MAP_ANONYMOUS | flags, -1, 0);
+	return SYS6(__NR_mmap, start, len, segment_rights(p), MAP_PRIVATE | flags, fd,
+		    PAGE_DOWN(p->p_offset));
+}
+
+/*
+ * Map a segment in the image's room, where nothing is but the segments that were mapped before. If
+ * it shares a page with one of them, it gets the page, as natively.
+ */
+static long map_segment(int fd, const Elf64_Phdr *p, u64 bias)
+{
+	u64 start = bias + PAGE_DOWN(p->p_vaddr), len = segment_length(p);
 	long ret;
 
-	if (p->p_filesz) {
-		ret = map_file(fd, start, len, segment_rights(p), p->p_offset - in_page);
-		if (ret)
-			return ret;
-	} else if (p->p_memsz) {
-		ret = SYS6(__NR_mmap, start, PAGE_UP(p->p_memsz + in_page), segment_rights(p),
-			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
-		return ret < 0 ? ret : 0;
+	if (!p->p_memsz)
+		return 0;
+	ret = map_from(fd, p, start, len, MAP_FIXED_NOREPLACE);
+	if (ret == -EEXIST) {
+		ret = SYS2(__NR_munmap, start, len);
+		if (!ret)
+			ret = map_from(fd, p, start, len, MAP_FIXED_NOREPLACE);
 	}
+	if (ret < 0 || !p->p_filesz)
+		return ret < 0 ? ret : 0;
 	return map_rest(p, bias);
 }
 
 /*
- * Reserve @size bytes for all segments of an image, in one piece. @flags has
- * MAP_FIXED_NOREPLACE, or the kernel chooses a place. Returns the beginning, which may be
- * address 0, or -errno, which is -ENOMEM also if something is mapped at @at, for instance
- * the supervisor range.
+ * Find @size free bytes at @at, if @flags has MAP_FIXED_NOREPLACE, or where the kernel chooses.
+ * Returns the address or -errno.
  */
-static long reserve(u64 at, u64 size, int flags)
+static long find_room(u64 at, u64 size, int flags)
 {
 	long room = SYS6(__NR_mmap, at, size, PROT_NONE,
 			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | flags, -1, 0);
 
-	return room == -EEXIST ? -ENOMEM : room;
-}
-
-static long reserve_at(const struct extent *e, u64 start)
-{
-	return reserve(start, e->high - e->low, MAP_FIXED_NOREPLACE);
-}
-
-/* The kernel aligns to pages only, so an image that wants more is aligned in a larger room. */
-static long reserve_anywhere(const struct extent *e)
-{
-	u64 size = e->high - e->low;
-	u64 more = e->align == PAGE_BYTES ? 0 : e->align;
-	long room = reserve(0, size + more, 0);
-	u64 start;
-
-	if (room < 0 || !more)
-		return room;
-	start = ((u64)room + e->align - 1) & ~(e->align - 1);
-	if (start != (u64)room)
-		SYS2(__NR_munmap, room, start - room);
-	SYS2(__NR_munmap, start + size, room + more - start);
-	return start;
+	if (room >= 0)
+		SYS2(__NR_munmap, room, size);
+	return room;
 }
 
 /*
- * Map each segment into its place in the reserved room, which begins at @start. The gaps
- * between segments are unmapped again, since the kernel does not map them either.
+ * Map the lowest segment, @p, where room for all segments is free, @size bytes in one piece: at @at
+ * or where the kernel chooses, as find_room(). As the kernel does, the segment is mapped with the
+ * room, which is then free for the others. That is not done where more of the file may not be
+ * mapped, or would count as memory that can be written. Returns the beginning, which may be
+ * address 0, or -errno, which is -ENOMEM also if something is mapped at @at, for instance the
+ * supervisor range.
  */
-static long map_segments(int fd, const struct elf *elf, u64 start)
+static long map_lowest(int fd, const Elf64_Phdr *p, u64 at, u64 size, int flags)
 {
-	u64 mapped_to = start;
-	long err;
-	int i;
+	u64 len = segment_length(p);
+	long start;
 
-	for (i = 0; i < elf->header.e_phnum; i++) {
-		const Elf64_Phdr *p = &elf->headers[i];
-		u64 segment = elf->bias + PAGE_DOWN(p->p_vaddr);
-
-		if (p->p_type != PT_LOAD)
-			continue;
-		err = map_segment(fd, p, elf->bias);
-		if (err)
-			return err;
-		if (segment > mapped_to)
-			SYS2(__NR_munmap, mapped_to, segment - mapped_to);
-		mapped_to = PAGE_UP(elf->bias + p->p_vaddr + p->p_memsz);
+	if (!len || p->p_flags & PF_W || size > ROOM_IN_FILE) {
+		start = find_room(at, size, flags);
+		if (start >= 0 && len)
+			start = map_from(fd, p, start, len, MAP_FIXED_NOREPLACE);
+	} else {
+		start = map_from(fd, p, at, size, flags);
+		if (start >= 0 && size > len)
+			SYS2(__NR_munmap, start + len, size - len);
 	}
-	return 0;
+	return start == -EEXIST ? -ENOMEM : start;
+}
+
+/*
+ * Returns an address with @e's alignment, where the kernel would map it, or -errno. The kernel
+ * aligns to pages only, so it is asked for more.
+ */
+static long aligned_place(const struct extent *e)
+{
+	long room = find_room(0, e->high - e->low + e->align, 0);
+
+	return room < 0 ? room : (long)(((u64)room + e->align - 1) & ~(e->align - 1));
+}
+
+static const Elf64_Phdr *lowest_segment(const struct elf *elf, const struct extent *e)
+{
+	const Elf64_Phdr *p = elf->headers;
+
+	while (p->p_type != PT_LOAD || PAGE_DOWN(p->p_vaddr) != e->low)
+		p++;
+	return p;
 }
 
 /*
@@ -148,19 +151,29 @@ static long map_segments(int fd, const struct elf *elf, u64 start)
 static long map_elf(int fd, struct elf *elf)
 {
 	struct extent extent = extent_of(elf);
-	long start;
+	const Elf64_Phdr *lowest = lowest_segment(elf, &extent);
+	int flags = MAP_FIXED_NOREPLACE, i;
+	long start = 0, err;
 
 	if (elf->header.e_type == ET_EXEC)
-		start = reserve_at(&extent, extent.low);
+		start = extent.low;
 	else if (elf->interpreter[0])
-		start = reserve_at(&extent, (DYN_BASE + random_offset(DYN_RANDOM_PAGES)) &
-					    ~(extent.align - 1));
+		start = (DYN_BASE + random_offset(DYN_RANDOM_PAGES)) & ~(extent.align - 1);
+	else if (extent.align == PAGE_BYTES)
+		flags = 0;
 	else
-		start = reserve_anywhere(&extent);
+		start = aligned_place(&extent);
+	if (start < 0)
+		return start;
+	start = map_lowest(fd, lowest, start, extent.high - extent.low, flags);
 	if (start < 0)
 		return start;
 	elf->bias = start - extent.low;
-	return map_segments(fd, elf, start);
+	err = lowest->p_filesz ? map_rest(lowest, elf->bias) : 0;
+	for (i = 0; i < elf->header.e_phnum && !err; i++)
+		if (elf->headers[i].p_type == PT_LOAD && &elf->headers[i] != lowest)
+			err = map_segment(fd, &elf->headers[i], elf->bias);
+	return err;
 }
 
 /* Whether the program wants an executable stack. */
@@ -243,11 +256,8 @@ static void describe(const struct elf *elf, struct image *image)
 
 static long map_all(int fd, struct image *image)
 {
-	long err, loader;
+	long err;
 
-	err = read_program(fd);
-	if (err)
-		return err;
 	image->has_interpreter = main_elf.interpreter[0];
 	err = map_elf(fd, &main_elf);
 	if (err)
@@ -257,11 +267,7 @@ static long map_all(int fd, struct image *image)
 	if (!image->has_interpreter)
 		return 0;
 
-	loader = open_interpreter(main_elf.interpreter);
-	if (loader < 0)
-		return loader;
-	err = map_elf(loader, &loader_elf);
-	SYS1(__NR_close, loader);
+	err = map_elf(loader_file, &loader_elf);
 	if (err)
 		return err;
 	image->interpreter_base = loader_elf.bias;

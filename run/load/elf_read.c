@@ -16,11 +16,23 @@
 #include <linux/fcntl.h>
 #include <linux/magic.h>
 
+/* The bytes that are read first: those of the header, and more. */
+#define READ_AT_ONCE	1024
+
 /* Too large for a stack; a process loads or probes one program at a time. */
 struct elf main_elf, loader_elf;
+int loader_file = -1;
+
+static void close_loader(void)
+{
+	if (loader_file >= 0)
+		SYS1(__NR_close, loader_file);
+	loader_file = -1;
+}
 
 void forget_headers(void)
 {
+	close_loader();
 	dune_runtime_forget(&main_elf, sizeof(main_elf));
 	dune_runtime_forget(&loader_elf, sizeof(loader_elf));
 }
@@ -51,8 +63,12 @@ static long read_elf(int fd, struct elf *elf)
 {
 	const Elf64_Ehdr *h = &elf->header;
 	u64 size;
+	long n;
 
-	if (!maps_as_asked(fd) || read_all(fd, &elf->header, sizeof(elf->header), 0))
+	if (!maps_as_asked(fd))
+		return -ENOEXEC;
+	n = sys_pread(fd, &elf->header, READ_AT_ONCE, 0);
+	if (n < (long)sizeof(*h))
 		return -ENOEXEC;
 	if (*(const u32 *)h->e_ident != *(const u32 *)ELFMAG ||
 	    h->e_ident[EI_CLASS] != ELFCLASS64 || h->e_machine != EM_X86_64 ||
@@ -61,6 +77,9 @@ static long read_elf(int fd, struct elf *elf)
 	size = (u64)h->e_phnum * sizeof(Elf64_Phdr);
 	if (h->e_phentsize != sizeof(Elf64_Phdr) || size == 0 || h->e_phnum > HEADERS_MAX)
 		return -ENOEXEC;
+	elf->interpreter = (char *)&elf->headers[h->e_phnum];
+	if (h->e_phoff == sizeof(*h) && sizeof(*h) + size <= (u64)n)
+		return 0;
 	return read_all(fd, elf->headers, size, h->e_phoff) ? -ENOEXEC : 0;
 }
 
@@ -132,7 +151,7 @@ static long find_interpreter(int fd, struct elf *elf)
 	return 0;
 }
 
-long read_program(int fd)
+static long read_program(int fd)
 {
 	long err = read_elf(fd, &main_elf);
 
@@ -143,32 +162,39 @@ long read_program(int fd)
 	return err;
 }
 
-long open_interpreter(const char *name)
+/* Open the loader and read its headers into loader_elf. Returns 0 or -errno. */
+static long open_loader(const char *name)
 {
-	long fd, err;
+	long fd = executable_open(AT_FDCWD, name, 0), err;
 
-	fd = executable_open(AT_FDCWD, name, 0);
 	if (fd < 0)
 		return fd;
+	loader_file = fd;
 	err = read_elf(fd, &loader_elf);
 	if (!err)
 		err = check_segments(&loader_elf);
 	loader_elf.interpreter[0] = 0;		/* a loader's own is ignored */
-	if (err) {
-		SYS1(__NR_close, fd);
-		return -ELIBBAD;
-	}
-	return fd;
+	if (!err)
+		return 0;
+	close_loader();
+	return -ELIBBAD;
+}
+
+long elf_read(int fd)
+{
+	long err = read_program(fd);
+
+	/* A vfork child that was killed may have left a number, which was in its own table. */
+	loader_file = -1;
+	if (!err && main_elf.interpreter[0])
+		err = open_loader(main_elf.interpreter);
+	return err;
 }
 
 long elf_probe(int fd)
 {
-	long err = read_program(fd);
+	long err = elf_read(fd);
 
-	if (!err && main_elf.interpreter[0]) {
-		err = open_interpreter(main_elf.interpreter);
-		if (err >= 0)
-			err = SYS1(__NR_close, err);
-	}
+	close_loader();
 	return err;
 }

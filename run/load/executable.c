@@ -35,8 +35,9 @@ static long open_beyond_limit(int dir, const char *path, u64 flags)
 
 /*
  * Open a file to execute it, with the errors of the kernel's open_exec(). That it is a regular
- * file and may be executed is tested by name first, since opening a device or a FIFO has
- * effects, and once more by the descriptor, since the name may lead to another file by then.
+ * file is tested by name first, since opening a device or a FIFO has effects, and once more by the
+ * descriptor, since the name may lead to another file by then. That it may be executed is tested
+ * when it is open, or, if it cannot be opened, by name.
  */
 long executable_open(int dir, const char *path, u64 flags)
 {
@@ -49,9 +50,8 @@ long executable_open(int dir, const char *path, u64 flags)
 		return err;
 	if (!S_ISREG(st.st_mode))
 		return S_ISLNK(st.st_mode) ? -ELOOP : -EACCES;
-	err = sys_faccessat2(dir, path, 1, AT_EACCESS | flags);
-	if (err)
-		return err;
+	if (!(st.st_mode & 0111))
+		return -EACCES;
 	if ((flags & AT_EMPTY_PATH) && !path[0]) {
 		char link[32];
 
@@ -61,8 +61,10 @@ long executable_open(int dir, const char *path, u64 flags)
 		fd = open_beyond_limit(dir, path, TO_EXECUTE |
 				       (flags & AT_SYMLINK_NOFOLLOW ? O_NOFOLLOW : 0));
 	}
-	if (fd < 0)
-		return fd;
+	if (fd < 0) {
+		err = sys_faccessat2(dir, path, 1, AT_EACCESS | flags);
+		return err ? err : fd;
+	}
 	err = sys_fstat(fd, &st);
 	if (!err && !S_ISREG(st.st_mode))
 		err = -EACCES;

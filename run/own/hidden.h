@@ -6,11 +6,11 @@
 #include "types.h"
 
 /*
- * The hidden descriptors except the vCPU's get this number or a higher one, while
- * RLIMIT_NOFILE permits. It is low enough that the kernel's table stays small (a fork copies
- * it up to the highest open number), and high enough that few programs open so many files.
+ * The hidden descriptors except the vCPU's get this number or a higher one, while RLIMIT_NOFILE
+ * permits. The kernel's table has 64 places at first, and a fork copies it up to the highest open
+ * number, so four numbers are left for the vCPU's and for these.
  */
-#define HIDDEN_FLOOR	1008
+#define HIDDEN_FLOOR	60
 
 enum hidden {
 	HIDDEN_SELF,	/* dune-run's file, for execve */

@@ -158,12 +158,17 @@ static u64 make_calls(void *arg)
 	shared->result[27] = hypercall0(-1);
 	shared->result[28] = hypercall0(DUNE_HOSTCALL | 0xffffffff);
 	shared->result[29] = hypercall0(5000);
+	shared->result[30] = hypercall0(DUNE_IGNORED_SIGNALS);
 	shared->count = alone_again();
 	return 0;
 }
 
 static void calls_in_child(void *arg)
 {
+	for (int sig = 1; sig <= 64; sig++)
+		signal(sig, SIG_DFL);
+	signal(SIGHUP, SIG_IGN);
+	signal(64, SIG_IGN);
 	alone_start(0, make_calls, arg);
 }
 
@@ -203,6 +208,8 @@ static void privileged_calls(void)
 	   shared->result[29] == -ENOSYS,
 	   "other numbers give ENOSYS (%ld, %ld, %ld, %ld, %ld)", shared->result[25],
 	   shared->result[26], shared->result[27], shared->result[28], shared->result[29]);
+	ok((u64)shared->result[30] == (1ULL << (SIGHUP - 1) | 1ULL << 63),
+	   "the signals that the process ignores (%#lx)", shared->result[30]);
 	o = in_child(ring3_in_child, NULL, 20);
 	ok(o.code == 1 && shared->vector == X86_TRAP_UD,
 	   "a privileged call in ring 3 is #UD (%s, vector %lu)", outcome_text(o), shared->vector);

@@ -8,6 +8,11 @@ export B=$bin
 
 same "signals, timers, waiting: a program's own view" "$bin/signals"
 
+same "actions of signals" "$bin/actions"
+trap '' INT SEGV USR2
+same "actions of signals, some of which are ignored" "$bin/actions"
+trap - INT SEGV USR2
+
 same "segments, flags and FPU state of a frame that its handler has changed" "$bin/frames"
 
 same "FPU registers while two signals come" "$bin/fpu_under_signals"

@@ -354,6 +354,8 @@ struct dune_private {
  *    give: it is set-uid or set-gid for somebody else, has capabilities, or changes the identifier
  *    by which security modules know the process (TOMOYO has none).
  *  - A hypercall with RAX = DUNE_FIND_VDSO has the address of the vDSO as its result, or 0.
+ *  - A hypercall with RAX = DUNE_IGNORED_SIGNALS has as its result a bit for each signal (bit 0 for
+ *    signal 1) whose action is SIG_IGN.
  *  - A hypercall with RAX = DUNE_STUB_MOVE makes the stub use the descriptor RDI, which is of the
  *    same vCPU, from now on. The result is 0.
  *  - The process is killed if the guest halts, shuts down or is left for an unexpected reason
@@ -548,6 +550,7 @@ struct dune_state {
 #define DUNE_STUB_MOVE		(7ULL << 32)
 #define DUNE_ADD_PAGES		(8ULL << 32)
 #define DUNE_FIND_VDSO		(9ULL << 32)
+#define DUNE_IGNORED_SIGNALS	(10ULL << 32)
 
 /* dune_run.flags */
 #define DUNE_RUN_SLOW_SYSCALL	(1U << 0) /* every system call exits */

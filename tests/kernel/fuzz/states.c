@@ -421,7 +421,7 @@ static u64 message(void)
 	static const u64 calls[] = { 0, DUNE_HOSTCALL, DUNE_HOSTCALL_NOW };
 	static const u64 others[] = {
 		DUNE_PROBE_READ, DUNE_PROBE_WRITE, DUNE_MAKE_CHILD, DUNE_MAKE_SHARED_CHILD,
-		DUNE_STUB_MOVE, DUNE_ADD_PAGES,
+		DUNE_STUB_MOVE, DUNE_ADD_PAGES, DUNE_IGNORED_SIGNALS,
 	};
 
 	if (chance(3))
