@@ -57,11 +57,11 @@ static long take_counted(void *to, u64 room, long ret, u64 most)
 
 long sys_readlink(const char *name, void *to, u64 len)
 {
-	u64 mark = copies_mark(), room = result_room(len);
+	u64 mark = dune_copies_mark(), room = result_room(len);
 	long ret = sys_named(__NR_readlinkat, AT_FDCWD, name, NULL, 0, room, len);
 
 	ret = take_counted(to, room, ret, len);
-	copies_release(mark);
+	dune_copies_release(mark);
 	return ret;
 }
 
@@ -89,10 +89,10 @@ long sys_fstatfs(int fd, struct statfs *fs)
 
 long sys_pread(int fd, void *to, u64 len, u64 at)
 {
-	u64 mark = copies_mark(), room = result_room(len);
+	u64 mark = dune_copies_mark(), room = result_room(len);
 	long ret = take_counted(to, room, SYS4(__NR_pread64, fd, room, len, at), len);
 
-	copies_release(mark);
+	dune_copies_release(mark);
 	return ret;
 }
 
