@@ -34,6 +34,10 @@ static inline long call(long nr, long a0, long a1, long a2, long a3)
 }
 
 /* copies.c */
+void *dune_own_window(u64 size);
+void *dune_own_scratch(u64 size);
+
+/* own_calls.c */
 u64 dune_alone_show(const void *p, u64 size);
 void *dune_alone_result(u64 size);
 long dune_alone_action(int sig, const struct ksigaction *real, struct ksigaction *old);

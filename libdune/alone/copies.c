@@ -1,98 +1,91 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-/*
- * Calls of the library's own with arguments and results in memory, which pass through copies
- * (dune_copies.h): the arguments through the window, the results through the scratch.
- */
+/* Copies for the kernel: see dune_copies.h. start.c records where their memory is. */
+#include "dune_copies.h"
 #include "alone.h"
 
-/* Ends the process: the library's part of the copies is large enough for all of its calls. */
-static void __noreturn no_room(void)
+#define ALIGN		16
+#define USED_BITS	32	/* of a mark: the window's are above the scratch's */
+
+/* Takes @size bytes of @place, which has @end in all and @used in use. */
+static void *take(u8 *place, u32 *used, u64 end, u64 size)
 {
-	for (;;)
-		call(__NR_exit_group, 128 + SIGABRT, 0, 0, 0);
+	u8 *p = place + *used;
+
+	if (size > end - *used)
+		return NULL;
+	*used += (size + ALIGN - 1) & ~(u64)(ALIGN - 1);
+	return p;
 }
 
-/* Returns the kernel's address of a copy of @size bytes at @p. The caller releases it. */
-u64 dune_alone_show(const void *p, u64 size)
+/* What is kept for the library is taken by dune_own_window() and dune_own_scratch() alone. */
+static void *take_outside(u8 *place, u32 *used, u64 end, u64 size)
 {
-	void *copy = dune_own_window(size);
+	if (*used > end - DUNE_COPIES_RESERVE)
+		return NULL;
+	return take(place, used, end - DUNE_COPIES_RESERVE, size);
+}
+
+void *dune_window_get(size_t size)
+{
+	struct dune_copies *c = &dune_self()->copies;
+
+	return take_outside(c->window, &c->window_used, DUNE_WINDOW_SIZE, size);
+}
+
+void *dune_scratch_get(size_t size)
+{
+	struct dune_copies *c = &dune_self()->copies;
+
+	return take_outside(c->scratch, &c->scratch_used, DUNE_SCRATCH_SIZE, size);
+}
+
+/* As dune_window_get(), for the library. */
+void *dune_own_window(u64 size)
+{
+	struct dune_copies *c = &dune_self()->copies;
+
+	return take(c->window, &c->window_used, DUNE_WINDOW_SIZE, size);
+}
+
+/* As dune_scratch_get(), for the library. */
+void *dune_own_scratch(u64 size)
+{
+	struct dune_copies *c = &dune_self()->copies;
+
+	return take(c->scratch, &c->scratch_used, DUNE_SCRATCH_SIZE, size);
+}
+
+uint64_t dune_copies_mark(void)
+{
+	const struct dune_copies *c = &dune_self()->copies;
+
+	return (u64)c->window_used << USED_BITS | c->scratch_used;
+}
+
+void dune_copies_release(uint64_t mark)
+{
+	struct dune_copies *c = &dune_self()->copies;
+
+	c->window_used = mark >> USED_BITS;
+	c->scratch_used = mark;
+}
+
+uint64_t dune_kernel_at(const void *copy)
+{
+	const struct dune_copies *c = &dune_self()->copies;
+	u64 in_window = (u64)copy - (u64)c->window, in_scratch = (u64)copy - (u64)c->scratch;
+
+	if (in_scratch < DUNE_SCRATCH_SIZE)
+		return c->scratch_shown + in_scratch;
+	return in_window < DUNE_WINDOW_SIZE ? c->window_shown + in_window : (u64)copy;
+}
+
+uint64_t dune_show(const void *from, size_t size)
+{
+	void *copy = dune_window_get(size);
 
 	if (!copy)
-		no_room();
-	memcpy(copy, p, size);
+		return 0;
+	memcpy(copy, from, size);
 	return dune_kernel_at(copy);
-}
-
-/* Returns @size bytes of zeroed scratch for a result. The caller releases it. */
-void *dune_alone_result(u64 size)
-{
-	void *result = dune_own_scratch(size);
-
-	if (!result)
-		no_room();
-	memset(result, 0, size);
-	return result;
-}
-
-/* Implements @action of struct dune_services. */
-long dune_alone_action(int sig, const struct ksigaction *real, struct ksigaction *old)
-{
-	u64 mark = dune_copies_mark(), shown = real ? dune_alone_show(real, sizeof(*real)) : 0;
-	struct ksigaction *result = old ? dune_alone_result(sizeof(*old)) : NULL;
-	long err = call(__NR_rt_sigaction, sig, shown,
-			result ? dune_kernel_at(result) : 0, SIGSET_SIZE);
-
-	if (old && !err)
-		*old = *result;
-	dune_copies_release(mark);
-	return err;
-}
-
-/* Implements @mask of struct dune_services. */
-long dune_alone_mask(int how, u64 set, u64 *old)
-{
-	u64 mark = dune_copies_mark(), shown = dune_alone_show(&set, sizeof(set));
-	u64 *result = old ? dune_alone_result(sizeof(*old)) : NULL;
-	long err = dune_hypercall(__NR_rt_sigprocmask, how, shown,
-				  result ? dune_kernel_at(result) : 0, SIGSET_SIZE, 0, 0);
-
-	if (old && !err)
-		*old = *result;
-	dune_copies_release(mark);
-	return err;
-}
-
-/* Sets the mask, and stores the one of before at @old, if that is not NULL. */
-void dune_alone_set_mask(u64 set, u64 *old)
-{
-	dune_alone_mask(SIG_SETMASK, set, old);
-}
-
-/* Implements @forward_mask of struct dune_services. */
-long dune_alone_forward_mask(u64 set)
-{
-	u64 mark = dune_copies_mark();
-	long ret = dune_syscall_forward(__NR_rt_sigprocmask, SIG_SETMASK,
-					dune_alone_show(&set, sizeof(set)), 0, SIGSET_SIZE, 0, 0);
-
-	dune_copies_release(mark);
-	return ret;
-}
-
-/* Sets the mask even if a signal has come. */
-void dune_alone_force_mask(u64 set)
-{
-	u64 mark = dune_copies_mark();
-
-	call(__NR_rt_sigprocmask, SIG_SETMASK, dune_alone_show(&set, sizeof(set)), 0, SIGSET_SIZE);
-	dune_copies_release(mark);
-}
-
-/* Implements @print of struct dune_services. */
-void dune_alone_print(const char *text, u64 size)
-{
-	u64 mark = dune_copies_mark();
-
-	dune_hypercall(__NR_write, 2, dune_alone_show(text, size), size, 0, 0, 0);
-	dune_copies_release(mark);
 }

@@ -61,9 +61,6 @@ struct dune_copies {
 	u32 window_used, scratch_used;
 };
 
-void *dune_own_window(u64 size);
-void *dune_own_scratch(u64 size);
-
 struct dune_thread {
 	struct dune_thread *self;
 	u64 ring0_top;
