@@ -76,11 +76,12 @@ struct border_registration registration_step(struct border_registration old,
 		if (old.state != REGISTRATION_HASHED)
 			break;
 		next.state = REGISTRATION_ARMED;
+		next.begun = !old.has_init;
 		border_do(actions, ACT_OPEN, old.privileges);
 		return next;
 
 	case EVENT_SEAL:
-		if (old.state != REGISTRATION_ARMED)
+		if (old.state != REGISTRATION_ARMED || !old.begun)
 			break;
 		next.state = REGISTRATION_SEALED;
 		return next;
@@ -122,9 +123,9 @@ int registration_admits(const struct border_registration *registration, u8 entry
 {
 	switch (registration->state) {
 	case REGISTRATION_ARMED:
-		/* While init runs, what it has registered may be called back. */
+		/* Once: registration_begin(). While init runs, what it registered may be called back. */
 		if (entry == ENTRY_INIT)
-			return !registration->begun;
+			return 1;
 		return entry == ENTRY_CALL && registration->begun;
 	case REGISTRATION_SEALED:
 		return entry == ENTRY_CALL || entry == ENTRY_EXIT;

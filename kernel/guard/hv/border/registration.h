@@ -39,7 +39,8 @@ struct border_registration {
 	u8 state;
 	u8 class;
 	u8 choice;
-	u8 begun;	/* init was entered */
+	u8 has_init;
+	u8 begun;	/* init was entered, or there is none */
 	u8 stopped;	/* for good */
 	u32 generation;
 	u32 privileges;	/* a bit for each name that the administrator bound */
@@ -54,7 +55,7 @@ enum registration_event_kind {
 	EVENT_MATCH,	/* the guard's own verdict on the hash */
 	EVENT_MISMATCH,
 	EVENT_ARM,	/* loader */
-	EVENT_SEAL,	/* init has returned; for a module without init, the loader */
+	EVENT_SEAL,	/* init has returned, or the loader; never before init was entered */
 	EVENT_REVOKE,	/* loader, or the module's exit has returned: @who exist */
 	EVENT_STOP,	/* suspicious activity: @who exist */
 	EVENT_THAW,	/* loader */

@@ -1,0 +1,45 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT OR Apache-2.0
+# The guard's border control, explored: the automata violate no invariant, and each broken
+# automaton (mutants) violates the one that is named. Fails if an automaton is wrong, or if the
+# exploration would not find a mistake that it is made to find. The shortest way to each mistake
+# is in the output. STATES is the number of states of each exploration of the automata.
+cd "${0%/*}" || exit 1
+. ./tap.bash
+
+states=${STATES:-400000}
+
+# explore OPTIONS...: the automata as they are
+explore() {
+	local out status
+	out=$(./explore "$@" --limit "$states" 2>&1)
+	status=$?
+	ok $status "no invariant is violated: $*"
+	sed 's/^/# /' <<<"$out"
+}
+
+# mutant NAME INVARIANT FILE OPTIONS...
+mutant() {
+	local name=$1 invariant=$2 file=$3 out got
+	shift 3
+	out=$("mutants/$name" "$@" --limit 400000 2>&1)
+	got=$(sed -n 's/^violated: \([a-z]*\):.*/\1/p' <<<"$out")
+	is "$got" "$invariant" "$file that $name violates $invariant"
+	sed 's/^/# /' <<<"$out"
+}
+
+for class in D S; do
+	explore --class $class
+	explore --class $class --sealed
+	explore --class $class --sealed --choice 2
+	explore --class $class --choice 3
+	explore --class $class --sealed --modules 2
+done
+explore --class D --no-iommu
+
+while read -r line; do
+	# shellcheck disable=SC2086 # The words of a line are the arguments.
+	mutant $line
+done <mutants.list
+
+finish
