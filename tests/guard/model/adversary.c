@@ -52,9 +52,13 @@ static void all_fetches(struct list *list, int cpu, int module)
 				fetches(list, cpu, module, places[i], rsp, CALLER, 1);
 		}
 	}
-	fetches(list, cpu, module, ENTRY, entry_rsp(0, 0), text_of(module) + WRONG, 1);
-	fetches(list, cpu, module, ENTRY, entry_rsp(0, 0), CALLER, 0);
-	fetches(list, cpu, module, WRONG, entry_rsp(0, 0), CALLER, 1);
+	for (int stack = 0; stack < STACKS; stack++) {
+		u64 rsp = entry_rsp(stack, 0);
+
+		fetches(list, cpu, module, ENTRY, rsp, text_of(module) + WRONG, 1);
+		fetches(list, cpu, module, ENTRY, rsp, CALLER, 0);
+		fetches(list, cpu, module, WRONG, rsp, CALLER, 1);
+	}
 }
 
 #define A_FETCH	(-1)
@@ -112,7 +116,7 @@ static void all_leaves(struct list *list, int cpu)
 	leaves(list, cpu, BORDER_OUT_RET, FUNCTION, activation->exit.rsp - 8, activation->exit.rip,
 	       A_FETCH);
 	if (config.class == CLASS_D)
-		leaves(list, cpu, BORDER_REFUSED, FUNCTION, home + 0x18, text + CALLED, A_FETCH);
+		leaves(list, cpu, BORDER_REFUSED, FUNCTION, home, text + CALLED, A_FETCH);
 }
 
 static void in_k(struct list *list, int cpu)

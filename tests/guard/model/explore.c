@@ -43,49 +43,60 @@ static bool add(const struct key *key, u32 parent)
 	return true;
 }
 
-/* Prints the events that lead from @parent to the state with this key. */
-static void print_step(u32 parent, const struct key *key)
+/* Lets the event happen that leads from this state to one with the key of @state. */
+static void repeat_step(struct world *w, u32 state)
 {
 	struct event events[EVENTS];
-	struct world from, w;
-	struct key next;
-	int events_count;
+	int events_count = adversary_events(w, events);
+	struct world from = *w;
+	struct key key;
 
-	key_unpack(&from, &keys[parent]);
-	events_count = adversary_events(&from, events);
 	for (int i = 0; i < events_count; i++) {
-		w = from;
-		world_apply(&w, &events[i], NULL);
-		key_pack(&next, &w);
-		if (memcmp(&next, key, sizeof(next)))
+		*w = from;
+		world_apply(w, &events[i], NULL);
+		key_pack(&key, w);
+		if (memcmp(&key, &keys[state], sizeof(key)))
 			continue;
-		w = from;
-		world_apply(&w, &events[i], stdout);
+		*w = from;
+		world_apply(w, &events[i], stdout);
 		return;
 	}
 }
 
-static void print_trace(u32 state)
+/* Repeats the way to this state, in which the CPUs and the stacks keep their names. */
+static void repeat(struct world *w, u32 state)
 {
-	if (!state)
+	if (!state) {
+		world_init(w);
 		return;
-	print_trace(parents[state]);
-	print_step(parents[state], &keys[state]);
+	}
+	repeat(w, parents[state]);
+	repeat_step(w, state);
 }
 
-static int violated(u32 state, const struct world *w, const struct event *event, bool is_drain)
+/* Prints the way to a violation after this state: by one more event, or when all is ended. */
+static int violated(u32 state, bool is_drain)
 {
-	struct world again;
+	struct event events[EVENTS];
+	struct world from, w;
+	int events_count;
 
-	print_trace(state);
-	key_unpack(&again, &keys[state]);
-	if (is_drain)
+	repeat(&from, state);
+	events_count = adversary_events(&from, events);
+	w = from;
+	if (is_drain) {
 		printf("the administrator ends everything:\n");
-	if (is_drain)
-		world_drain(&again, stdout);
-	else
-		world_apply(&again, event, stdout);
-	printf("violated: %s: %s\n", w->violated, w->why);
+		world_drain(&w, stdout);
+	}
+	for (int i = 0; i < events_count && !w.violated; i++) {
+		w = from;
+		world_apply(&w, &events[i], NULL);
+		if (!w.violated)
+			continue;
+		w = from;
+		world_apply(&w, &events[i], stdout);
+	}
+	printf("violated: %s: %s\n", w.violated, w.why);
 	return 1;
 }
 
@@ -98,7 +109,6 @@ static int explore(u32 *depth, u64 *steps)
 	u32 end_of_level = 1;
 
 	world_init(&w);
-	w.violated = NULL;
 	key_pack(&key, &w);
 	add(&key, 0);
 	for (u32 state = 0; state < count; state++) {
@@ -112,14 +122,14 @@ static int explore(u32 *depth, u64 *steps)
 		w = from;
 		world_drain(&w, NULL);
 		if (w.violated)
-			return violated(state, &w, NULL, true);
+			return violated(state, true);
 		events_count = adversary_events(&from, events);
 		for (int i = 0; i < events_count; i++) {
 			w = from;
 			world_apply(&w, &events[i], NULL);
 			++*steps;
 			if (w.violated)
-				return violated(state, &w, &events[i], false);
+				return violated(state, false);
 			if (count < limit) {
 				key_pack(&key, &w);
 				add(&key, state);
@@ -132,8 +142,8 @@ static int explore(u32 *depth, u64 *steps)
 
 static void usage(void)
 {
-	fprintf(stderr, "usage: explore [--class S|D] [--choice 0-3] [--modules 1-2] [--sealed]\n"
-		"               [--no-iommu] [--limit STATES]\n");
+	fprintf(stderr, "usage: explore [--class S|D] [--choice 0-3] [--modules 1-2]\n"
+		"               [--from loaded|armed|sealed] [--no-iommu] [--limit STATES]\n");
 	exit(2);
 }
 
@@ -142,14 +152,14 @@ static void parse(int argc, char **argv)
 	for (int i = 1; i < argc; i++) {
 		const char *value = i + 1 < argc ? argv[i + 1] : "";
 
-		if (!strcmp(argv[i], "--sealed")) {
-			config.is_sealed = true;
-			continue;
-		} else if (!strcmp(argv[i], "--no-iommu")) {
+		if (!strcmp(argv[i], "--no-iommu")) {
 			config.has_iommu = false;
 			continue;
 		} else if (!strcmp(argv[i], "--class")) {
 			config.class = *value == 'S' ? CLASS_S : CLASS_D;
+		} else if (!strcmp(argv[i], "--from")) {
+			config.from = *value == 's' ? REGISTRATION_SEALED :
+				      *value == 'a' ? REGISTRATION_ARMED : REGISTRATION_LOADED;
 		} else if (!strcmp(argv[i], "--choice")) {
 			config.choice = atoi(value);
 		} else if (!strcmp(argv[i], "--modules")) {

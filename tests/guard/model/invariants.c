@@ -165,4 +165,9 @@ void world_drain(struct world *w, FILE *log)
 		if (word_state(w->activations[i].word) != ACTIVATION_FREE)
 			world_violate(w, "leak", "activation %d is in use, and no module is", i);
 	}
+	for (int module = 0; module < config.modules; module++) {
+		let(w, CALL, 0, module, EVENT_FREEZE, log);
+		if (w->was_stopped[module] && w->registrations[module].state != REGISTRATION_LOADED)
+			world_violate(w, "choice", "module %d was stopped, but not for good", module);
+	}
 }

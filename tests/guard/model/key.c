@@ -2,7 +2,8 @@
 /*
  * Packed states. Two states that can never be told apart have the same key: counters are only
  * compared for equality with what somebody remembers, so they are replaced by their rank among
- * these; and what nobody reads again is left out.
+ * these; what nobody reads again is left out; and of the states that differ only in the names of
+ * the two CPUs or of the two stacks, one stands for all.
  */
 #include "world.h"
 
@@ -265,18 +266,90 @@ static void forget(struct world *w)
 	}
 }
 
+#define SWAP(a, b) do {			\
+	__typeof__(a) swapped_ = (a);	\
+					\
+	(a) = (b);			\
+	(b) = swapped_;			\
+} while (0)
+
+static void swap_cpus(struct world *w)
+{
+	for (int module = 0; module < config.modules; module++) {
+		u64 *awaited = &w->registrations[module].awaited;
+
+		*awaited = (*awaited & AWAIT_IOMMU) | (*awaited & 1) << 1 | (*awaited >> 1 & 1);
+	}
+	for (int i = 0; i < ACTIVATIONS; i++) {
+		if (word_state(w->activations[i].word) == ACTIVATION_IN)
+			w->activations[i].word ^= 1 << 8;
+	}
+	SWAP(w->cpus[0], w->cpus[1]);
+	SWAP(w->pending[0], w->pending[1]);
+	SWAP(w->raised[0], w->raised[1]);
+	SWAP(w->m_is_stale[0], w->m_is_stale[1]);
+	SWAP(w->must_invalidate[0], w->must_invalidate[1]);
+	for (int frame = 0; frame < FRAMES; frame++) {
+		SWAP(w->tlb[0][IN_K][frame], w->tlb[1][IN_K][frame]);
+		SWAP(w->tlb[0][IN_M][frame], w->tlb[1][IN_M][frame]);
+	}
+}
+
+static void swap_stack(struct border_place *place)
+{
+	if (place->rsp && place->rsp < PRIVATE_STACKS)
+		place->rsp += stack_of(place->rsp) ? -STACK_SIZE : STACK_SIZE;
+}
+
+static void swap_stacks(struct world *w)
+{
+	for (int i = 0; i < ACTIVATIONS; i++) {
+		struct border_activation *a = &w->activations[i];
+		u8 state = word_state(a->word);
+
+		swap_stack(&a->home);
+		swap_stack(&a->exit);
+		swap_stack(&a->back);
+		swap_stack(&a->inside);
+		swap_stack(&w->ghosts[i].back);
+		swap_stack(&w->ghosts[i].inside);
+		if (state != ACTIVATION_FREE && state != ACTIVATION_DEAD)
+			a->stack = !a->stack;
+	}
+	for (int cpu = 0; cpu < CPUS; cpu++) {
+		if (w->pending[cpu].kind == CLAIM)
+			swap_stack(&w->pending[cpu].exit.at);
+	}
+}
+
+/* Packs the state, if it is smaller than what is packed. */
+static void pack_smaller(struct key *key, struct world *w)
+{
+	struct key other = { 0 };
+	struct cursor c = { .bytes = other.bytes, .is_packing = true };
+
+	move_world(&c, w);
+	if (memcmp(&other, key, sizeof(other)) < 0)
+		*key = other;
+}
+
 void key_pack(struct key *key, const struct world *w)
 {
-	struct cursor c = { .bytes = key->bytes, .is_packing = true };
 	struct world copy = *w;
 
-	memset(key, 0, sizeof(*key));
+	memset(key, 0xff, sizeof(*key));
 	for (int module = 0; module < config.modules; module++)
 		rank_generations(&copy, module);
 	for (int i = 0; i < ACTIVATIONS; i++)
 		rank_counts(&copy, i);
 	forget(&copy);
-	move_world(&c, &copy);
+	pack_smaller(key, &copy);
+	swap_cpus(&copy);
+	pack_smaller(key, &copy);
+	swap_stacks(&copy);
+	pack_smaller(key, &copy);
+	swap_cpus(&copy);
+	pack_smaller(key, &copy);
 }
 
 void key_unpack(struct world *w, const struct key *key)

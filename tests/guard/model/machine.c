@@ -270,6 +270,9 @@ static void publish(struct handler *h, u32 index)
 	state = word_state(h->w->activations[index].word);
 	if (state == ACTIVATION_FREE || state == ACTIVATION_DEAD)
 		ghost->state = GONE;
+	if ((state == ACTIVATION_OUT_CALL && ghost->state != CALLING) ||
+	    (state == ACTIVATION_OUT_INT && ghost->state != STOPPED))
+		world_violate(h->w, "entry", "activation %u can be resumed, and must not", index);
 	if ((state == ACTIVATION_OUT_CALL || state == ACTIVATION_OUT_INT) && !ghost->is_saved)
 		world_violate(h->w, "own", "an activation is published before its registers are saved");
 }
@@ -687,12 +690,12 @@ void world_init(struct world *w)
 		set_views(w, module, R | W | X, R | W, 0, 0);
 	}
 	cache(w);
-	if (!config.is_sealed)
-		return;
 	for (int module = 0; module < config.modules; module++) {
-		static const u8 first[] = { EVENT_FREEZE }, then[] = { EVENT_HASH, EVENT_ARM, EVENT_SEAL };
-		struct event call = { .kind = CALL, .module = module, .call = first[0] };
+		static const u8 calls[] = { EVENT_HASH, EVENT_ARM, EVENT_SEAL };
+		struct event call = { .kind = CALL, .module = module, .call = EVENT_FREEZE };
 
+		if (config.from == REGISTRATION_LOADED)
+			break;
 		world_apply(w, &call, NULL);
 		for (int who = 0; who <= CPUS; who++) {
 			struct event ack = { .kind = FLUSH, .cpu = who, .module = module };
@@ -701,9 +704,11 @@ void world_init(struct world *w)
 			ack.kind = COMMIT;
 			world_apply(w, &ack, NULL);
 		}
-		for (unsigned int i = 0; i < sizeof(then); i++) {
-			call.call = then[i];
-			if (then[i] == EVENT_SEAL)
+		for (unsigned int i = 0; i < sizeof(calls); i++) {
+			if (w->registrations[module].state == config.from)
+				break;
+			call.call = calls[i];
+			if (calls[i] == EVENT_SEAL)
 				w->was_begun[module] = w->registrations[module].begun = 1;
 			world_apply(w, &call, NULL);
 		}

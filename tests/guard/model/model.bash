@@ -30,10 +30,11 @@ mutant() {
 
 for class in D S; do
 	explore --class $class
-	explore --class $class --sealed
-	explore --class $class --sealed --choice 2
-	explore --class $class --choice 3
-	explore --class $class --sealed --modules 2
+	explore --class $class --from armed
+	explore --class $class --from sealed
+	explore --class $class --from sealed --choice 2
+	explore --class $class --from armed --choice 3
+	explore --class $class --from sealed --modules 2
 done
 explore --class D --no-iommu
 

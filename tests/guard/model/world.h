@@ -49,10 +49,12 @@ static inline u64 text_of(int module)
 	return 0x10 + module * TEXT_LENGTH;
 }
 
+#define STACK_SIZE	0x60
+
 /* RSP at an entry, and deeper, where M calls the kernel, or where it is interrupted. */
 static inline u64 entry_rsp(int stack, int level)
 {
-	return 8 + stack * 0x60 + 0x50 - level * 0x20;
+	return 8 + stack * STACK_SIZE + 0x50 - level * 0x20;
 }
 
 static inline u64 out_rsp(int stack, int level)
@@ -66,7 +68,7 @@ static inline u64 out_rsp(int stack, int level)
 /* The name of the stack with this RSP. */
 static inline u64 stack_of(u64 rsp)
 {
-	return rsp >= 8 + 0x60 ? 1 : 0;
+	return rsp >= 8 + STACK_SIZE ? 1 : 0;
 }
 
 /* ---- the state ---- */
@@ -126,7 +128,7 @@ struct config {
 	int modules;
 	u8 class, choice;
 	bool has_iommu;
-	bool is_sealed;		/* the exploration starts with sealed modules */
+	u8 from;		/* the state of the registrations in which the exploration starts */
 };
 
 extern struct config config;
@@ -158,7 +160,7 @@ struct event {
 	struct border_exit exit;
 };
 
-#define EVENTS	160
+#define EVENTS	192
 
 /* Lists what may happen in this state, and returns the number. */
 int adversary_events(const struct world *w, struct event *events);
