@@ -354,8 +354,13 @@ void key_pack(struct key *key, const struct world *w)
 
 void key_unpack(struct world *w, const struct key *key)
 {
+	static struct world first;
+	static bool is_made;
 	struct cursor c = { .bytes = (u8 *)key->bytes };
 
-	world_init(w);
+	if (!is_made)
+		world_init(&first);
+	is_made = true;
+	*w = first;
 	move_world(&c, w);
 }

@@ -22,7 +22,7 @@ explore() {
 mutant() {
 	local name=$1 invariant=$2 file=$3 out got
 	shift 3
-	out=$("mutants/$name" "$@" --limit 400000 2>&1)
+	out=$("mutants/$name" "$@" --limit 1000000 2>&1)
 	got=$(sed -n 's/^violated: \([a-z]*\):.*/\1/p' <<<"$out")
 	is "$got" "$invariant" "$file that $name violates $invariant"
 	sed 's/^/# /' <<<"$out"
