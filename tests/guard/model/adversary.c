@@ -149,12 +149,14 @@ int adversary_events(const struct world *w, struct event *events)
 
 	for (int cpu = 0; cpu < CPUS; cpu++) {
 		may_unmap = may_unmap && !w->must_invalidate[cpu];
-		if (w->pending[cpu].kind != NOTHING)
+		if (w->pending[cpu].kind != NOTHING) {
 			add(&list, COMMIT, cpu, 0);
-		else if (w->cpus[cpu].view == VIEW_M)
+		} else if (w->cpus[cpu].view == VIEW_M) {
 			all_leaves(&list, cpu);
-		else
+			add(&list, FLUSH, cpu, w->ghosts[w->cpus[cpu].activation].module);
+		} else {
 			in_k(&list, cpu);
+		}
 	}
 	if (w->pending[CPUS].kind != NOTHING)
 		add(&list, COMMIT, CPUS, 0);

@@ -506,7 +506,10 @@ static void flush(struct handler *h)
 		memcpy(h->w->iotlb, h->w->views[IN_DMA], FRAMES);
 		return;
 	}
-	pending->generation = border_flush(&h->border);
+	if (!border_flush(&h->border, &pending->generation)) {
+		*pending = (struct pending){ 0 };
+		return;
+	}
 	carry_out(h, &h->border.actions);
 }
 
@@ -627,7 +630,7 @@ void world_apply(struct world *w, const struct event *e, FILE *log)
 		h.exit = &pending.exit;
 		if (pending.kind == CLAIM)
 			commit_claim(&h, &pending);
-		else
+		else if (pending.kind == ACKNOWLEDGE)
 			acknowledge(&h, &pending);
 		w->pending[e->cpu] = (struct pending){ 0 };
 		break;

@@ -307,13 +307,15 @@ void border_publish(struct border *border, u32 activation)
 
 /* ---- the rest ---- */
 
-u32 border_flush(struct border *border)
+int border_flush(struct border *border, u32 *generation)
 {
 	struct cpu_event event = { .kind = CPU_FLUSH };
-	u32 generation = __atomic_load_n(&border->registration->generation, __ATOMIC_ACQUIRE);
 
+	if (border->cpu->view != VIEW_K)
+		return 0;
+	*generation = __atomic_load_n(&border->registration->generation, __ATOMIC_ACQUIRE);
 	*border->cpu = cpu_step(*border->cpu, &event, &border->actions);
-	return generation;
+	return 1;
 }
 
 void border_suspect(struct border *border, u8 suspicion)

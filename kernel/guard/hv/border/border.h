@@ -35,16 +35,16 @@ struct border_exit {
 
 /* What one exit of one CPU works on. */
 struct border {
-	struct border_cpu *cpu;			/* this CPU's */
-	struct border_activation *activations;	/* the pool, of all registrations */
+	struct border_cpu *cpu;				/* this CPU's */
+	struct border_activation *activations;		/* the pool, of all registrations */
 	u32 activation_count;
-	struct border_registration *registration;
-	const struct border_module *module;	/* of this registration */
+	struct border_registration *registration;	/* of the text in K, of the activation in M */
+	const struct border_module *module;		/* of this registration */
 	u8 cpu_number;
 	u8 registration_number;
 	/* Results. */
-	struct border_place go;			/* where K continues after a border-out */
-	u8 publish;				/* the event of ACT_PUBLISH */
+	struct border_place go;				/* where K continues after a border-out */
+	u8 publish;					/* the event of ACT_PUBLISH */
 	struct border_actions actions;
 };
 
@@ -71,10 +71,10 @@ u8 border_out(struct border *border, const struct border_exit *exit);
 void border_publish(struct border *border, u32 activation);
 
 /*
- * The first half of an acknowledgement, while this CPU is in K. Returns the generation for
- * EVENT_ACK, which is sent when the actions have been carried out.
+ * The first half of an acknowledgement. Sets the generation for EVENT_ACK, which is sent when the
+ * actions have been carried out. Returns 0 if this CPU is in M: it first has to leave it.
  */
-u32 border_flush(struct border *border);
+int border_flush(struct border *border, u32 *generation);
 
 /* Suspicious activity that is no crossing: a write to frozen frames. */
 void border_suspect(struct border *border, u8 suspicion);

@@ -10,10 +10,11 @@
  * An acknowledgement carries the generation of the flush, which was read before the flush: one
  * that belongs to an earlier freeze does not count.
  *
- * A registration has a lock, which is held for registration_step(). The fields state and begun
- * are also read without the lock, by a CPU in the middle of a crossing. That is safe because
- * this CPU cannot acknowledge a revocation before the crossing has ended: when the revocation
- * is complete, the CPU has left M or has seen the new state.
+ * A registration has a lock, which is held for registration_step(). The new state is stored before
+ * the actions of a revocation are carried out, and after those of any other step. The fields state
+ * and begun are also read without the lock, by a CPU in the middle of a crossing. That is safe
+ * because this CPU cannot acknowledge a revocation before the crossing has ended: when the
+ * revocation is complete, the CPU has left M or has seen the new state.
  */
 #ifndef GUARD_BORDER_REGISTRATION_H
 #define GUARD_BORDER_REGISTRATION_H
