@@ -40,7 +40,7 @@ static void all_fetches(struct list *list, int cpu, int module)
 	const u8 *places = config.class == CLASS_S ? places_of_s : places_of_d;
 	int count = config.class == CLASS_S ? sizeof(places_of_s) : sizeof(places_of_d);
 
-	for (int stack = 0; stack < STACKS; stack++) {
+	for (int stack = 0; stack < config.stacks; stack++) {
 		for (int level = 0; level < LEVELS; level++) {
 			u64 rsp = entry_rsp(stack, level);
 
@@ -52,7 +52,7 @@ static void all_fetches(struct list *list, int cpu, int module)
 				fetches(list, cpu, module, places[i], rsp, CALLER, 1);
 		}
 	}
-	for (int stack = 0; stack < STACKS; stack++) {
+	for (int stack = 0; stack < config.stacks; stack++) {
 		u64 rsp = entry_rsp(stack, 0);
 
 		fetches(list, cpu, module, ENTRY, rsp, text_of(module) + WRONG, 1);
@@ -89,7 +89,7 @@ static void all_leaves(struct list *list, int cpu)
 	int stack = stack_of(home - 8);
 	int level = home - 8 == entry_rsp(stack, 0) ? 0 : 1;
 	u64 rsps[] = { out_rsp(stack, level), out_rsp(stack, 1), out_rsp(!stack, level) };
-	int count = 3;
+	int count = config.stacks < STACKS ? 2 : 3;
 
 	if (config.class == CLASS_S) {
 		rsps[0] = activation->exit.rsp - 8;
@@ -147,7 +147,7 @@ int adversary_events(const struct world *w, struct event *events)
 	struct list list = { w, events, 0 };
 	bool may_unmap = config.class == CLASS_D;
 
-	for (int cpu = 0; cpu < CPUS; cpu++) {
+	for (int cpu = 0; cpu < config.cpus; cpu++) {
 		may_unmap = may_unmap && !w->must_invalidate[cpu];
 		if (w->pending[cpu].kind != NOTHING) {
 			add(&list, COMMIT, cpu, 0);

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <time.h>
 
-struct config config = { .modules = 1, .has_iommu = true };
+struct config config = { .modules = 1, .cpus = CPUS, .stacks = STACKS, .has_iommu = true };
 
 static u32 limit = 1000000;
 static struct key *keys;
@@ -100,7 +100,10 @@ static int violated(u32 state, bool is_drain)
 	return 1;
 }
 
-/* Returns 1 if an invariant is violated. */
+/*
+ * Returns 1 if an invariant is violated. When there is no room for more states, those that there
+ * are still have all of their events.
+ */
 static int explore(u32 *depth, u64 *steps)
 {
 	struct event events[EVENTS];
@@ -135,15 +138,14 @@ static int explore(u32 *depth, u64 *steps)
 				add(&key, state);
 			}
 		}
-		/* States of the last level have no successors here, but all of them are checked. */
 	}
 	return 0;
 }
 
 static void usage(void)
 {
-	fprintf(stderr, "usage: explore [--class S|D] [--choice 0-3] [--modules 1-2]\n"
-		"               [--from loaded|armed|sealed] [--no-iommu] [--limit STATES]\n");
+	fprintf(stderr, "usage: explore [--class S|D] [--choice 0-3] [--modules 1-2] [--cpus 1-2]\n"
+		"               [--stacks 1-2] [--from loaded|armed|sealed] [--no-iommu] [--limit STATES]\n");
 	exit(2);
 }
 
@@ -164,6 +166,10 @@ static void parse(int argc, char **argv)
 			config.choice = atoi(value);
 		} else if (!strcmp(argv[i], "--modules")) {
 			config.modules = atoi(value);
+		} else if (!strcmp(argv[i], "--cpus")) {
+			config.cpus = atoi(value);
+		} else if (!strcmp(argv[i], "--stacks")) {
+			config.stacks = atoi(value);
 		} else if (!strcmp(argv[i], "--limit")) {
 			limit = strtoul(value, NULL, 0);
 		} else {
@@ -171,7 +177,9 @@ static void parse(int argc, char **argv)
 		}
 		i++;
 	}
-	if (config.choice > CHOICE_PANIC || config.modules < 1 || config.modules > MODULES || !limit)
+	if (config.choice > CHOICE_PANIC || config.modules < 1 || config.modules > MODULES ||
+	    config.cpus < 1 || config.cpus > CPUS || config.stacks < 1 ||
+	    config.stacks > STACKS || !limit)
 		usage();
 }
 
@@ -196,7 +204,7 @@ int main(int argc, char **argv)
 	status = explore(&depth, &steps);
 	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &end);
 	printf("explored: %u states%s, to depth %u, %llu steps, %.1f s of the processor\n", count,
-	       count < limit ? ", which are all" : "", depth, steps,
+	       !status && count < limit ? ", which are all" : "", depth, steps,
 	       end.tv_sec - begin.tv_sec + (end.tv_nsec - begin.tv_nsec) / 1e9);
 	return status;
 }

@@ -45,7 +45,7 @@ static void check_frames(struct world *w, int module)
 	int text = text_frame(module);
 	bool is_flushed = w->is_settled[module];
 
-	for (int cpu = 0; cpu < CPUS; cpu++) {
+	for (int cpu = 0; cpu < config.cpus; cpu++) {
 		const u8 *in_k = w->tlb[cpu][IN_K];
 
 		if (w->cpus[cpu].view == VIEW_K && !(registration->awaited & AWAIT_CPU(cpu)) &&
@@ -72,7 +72,7 @@ static void check_frames(struct world *w, int module)
 
 void world_check(struct world *w)
 {
-	for (int cpu = 0; cpu < CPUS; cpu++) {
+	for (int cpu = 0; cpu < config.cpus; cpu++) {
 		const struct border_cpu *c = &w->cpus[cpu];
 
 		if (c->view == VIEW_M && !w->ghosts[c->activation].module &&
@@ -132,7 +132,7 @@ void world_drain(struct world *w, FILE *log)
 			let(w, CALL, 0, module, EVENT_REVOKE, log);
 	}
 	/* Each CPU is interrupted, at the latest by its timer. */
-	for (int cpu = 0; cpu < CPUS; cpu++) {
+	for (int cpu = 0; cpu < config.cpus; cpu++) {
 		int count = w->cpus[cpu].view == VIEW_M ? adversary_events(w, events) : 0;
 
 		for (int i = 0; i < count; i++) {
@@ -151,7 +151,7 @@ void world_drain(struct world *w, FILE *log)
 		if (w->registrations[module].state != REGISTRATION_LOADED)
 			let(w, CALL, 0, module, EVENT_THAW, log);
 	}
-	for (int cpu = 0; cpu < CPUS; cpu++) {
+	for (int cpu = 0; cpu < config.cpus; cpu++) {
 		if (w->cpus[cpu].view != VIEW_K)
 			world_violate(w, "leak", "CPU %d cannot be taken out of M", cpu);
 	}

@@ -343,13 +343,15 @@ void key_pack(struct key *key, const struct world *w)
 	for (int i = 0; i < ACTIVATIONS; i++)
 		rank_counts(&copy, i);
 	forget(&copy);
-	pack_smaller(key, &copy);
-	swap_cpus(&copy);
-	pack_smaller(key, &copy);
-	swap_stacks(&copy);
-	pack_smaller(key, &copy);
-	swap_cpus(&copy);
-	pack_smaller(key, &copy);
+	for (int cpu = 0; cpu < config.cpus; cpu++) {
+		for (int stack = 0; stack < config.stacks; stack++) {
+			pack_smaller(key, &copy);
+			if (config.stacks == STACKS)
+				swap_stacks(&copy);
+		}
+		if (config.cpus == CPUS)
+			swap_cpus(&copy);
+	}
 }
 
 void key_unpack(struct world *w, const struct key *key)

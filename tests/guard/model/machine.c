@@ -39,8 +39,8 @@ static const char *const actions[] = {
 };
 
 static const char *const calls[] = {
-	[EVENT_BIND] = "binds fewer privileges", [EVENT_FREEZE] = "freezes",
-	[EVENT_ACK] = "acknowledges", [EVENT_HASH] = "has it hashed", [EVENT_MATCH] = "match",
+	[EVENT_BIND] = "binds fewer privileges to", [EVENT_FREEZE] = "freezes",
+	[EVENT_ACK] = "acknowledges", [EVENT_HASH] = "asks for the hash of", [EVENT_MATCH] = "match",
 	[EVENT_MISMATCH] = "mismatch", [EVENT_ARM] = "arms", [EVENT_SEAL] = "seals",
 	[EVENT_REVOKE] = "revokes", [EVENT_STOP] = "stop", [EVENT_THAW] = "thaws",
 };
@@ -92,7 +92,7 @@ u64 world_present(void)
 {
 	u64 who = config.has_iommu ? AWAIT_IOMMU : 0;
 
-	for (int cpu = 0; cpu < CPUS; cpu++)
+	for (int cpu = 0; cpu < config.cpus; cpu++)
 		who |= AWAIT_CPU(cpu);
 	return who;
 }
@@ -130,7 +130,7 @@ static void change(struct handler *h, u8 kind);
 static void cache(struct world *w)
 {
 	for (int frame = 0; frame < FRAMES; frame++) {
-		for (int cpu = 0; cpu < CPUS; cpu++) {
+		for (int cpu = 0; cpu < config.cpus; cpu++) {
 			w->tlb[cpu][IN_K][frame] |= w->views[IN_K][frame];
 			w->tlb[cpu][IN_M][frame] |= w->views[IN_M][frame];
 		}
@@ -619,6 +619,8 @@ void world_apply(struct world *w, const struct event *e, FILE *log)
 	struct pending pending = w->pending[e->cpu];
 	struct handler h;
 
+	if (w->violated)
+		return;
 	if (log)
 		print_event(w, e, log);
 	handler_init(&h, w, e->cpu, e->kind == COMMIT ? pending.module : e->module, &e->exit, log);
@@ -655,8 +657,8 @@ void world_apply(struct world *w, const struct event *e, FILE *log)
 		w->is_moved = 1;
 		break;
 	case UNMAP:
-		memset(w->m_is_stale, 1, CPUS);
-		memset(w->must_invalidate, 1, CPUS);
+		memset(w->m_is_stale, 1, config.cpus);
+		memset(w->must_invalidate, 1, config.cpus);
 		break;
 	case INVALIDATE:
 		w->must_invalidate[e->cpu] = 0;

@@ -126,6 +126,7 @@ struct world {
 
 struct config {
 	int modules;
+	int cpus, stacks;	/* those that the adversary uses */
 	u8 class, choice;
 	bool has_iommu;
 	u8 from;		/* the state of the registrations in which the exploration starts */
