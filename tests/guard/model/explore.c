@@ -145,7 +145,8 @@ static int explore(u32 *depth, u64 *steps)
 static void usage(void)
 {
 	fprintf(stderr, "usage: explore [--class S|D] [--choice 0-3] [--modules 1-2] [--cpus 1-2]\n"
-		"               [--stacks 1-2] [--from loaded|armed|sealed] [--no-iommu] [--limit STATES]\n");
+		"               [--stacks 1-2] [--from loaded|armed|sealed] [--no-iommu]\n"
+		"               [--limit STATES]\n");
 	exit(2);
 }
 

@@ -25,17 +25,17 @@ static void check_in_m(struct world *w, int cpu)
 	u64 word = w->activations[c->activation].word;
 
 	if (ghost->state != INSIDE || word_state(word) != ACTIVATION_IN || word_cpu(word) != cpu)
-		world_violate(w, "double", "CPU %d is in M without an activation of its own", cpu);
+		violate(w, "double", "CPU %d is in M without an activation of its own", cpu);
 	if (!may_run(registration) && !(registration->awaited & AWAIT_CPU(cpu)))
-		world_violate(w, "armed", "CPU %d is in M, and module %d may not run", cpu,
-			      ghost->module);
+		violate(w, "armed", "CPU %d is in M, and module %d may not run", cpu,
+			ghost->module);
 	if (w->is_evil[ghost->module])
-		world_violate(w, "armed", "CPU %d executes text that was not hashed", cpu);
+		violate(w, "armed", "CPU %d executes text that was not hashed", cpu);
 	if (may_run(registration) && w->raised[cpu] != w->opened[ghost->module])
-		world_violate(w, "privilege", "CPU %d is in M with other privileges than are bound",
-			      cpu);
+		violate(w, "privilege", "CPU %d is in M with other privileges than are bound",
+			cpu);
 	if (w->m_is_stale[cpu] && !w->must_invalidate[cpu])
-		world_violate(w, "stale", "CPU %d is in M with a translation that was ended", cpu);
+		violate(w, "stale", "CPU %d is in M with a translation that was ended", cpu);
 }
 
 /* What the TLBs and the IOMMU still allow of the frames of a module that is guarded. */
@@ -51,23 +51,23 @@ static void check_frames(struct world *w, int module)
 		if (w->cpus[cpu].view == VIEW_K && !(registration->awaited & AWAIT_CPU(cpu)) &&
 		    (in_k[text] & ~w->views[IN_K][text] ||
 		     w->tlb[cpu][IN_M][text] & ~w->views[IN_M][text]))
-			world_violate(w, "stale", "CPU %d has acknowledged, and not flushed", cpu);
+			violate(w, "stale", "CPU %d has acknowledged, and not flushed", cpu);
 		if (!is_flushed)
 			continue;
 		if (in_k[text] & X)
-			world_violate(w, "golden", "CPU %d can execute the text in K", cpu);
+			violate(w, "golden", "CPU %d can execute the text in K", cpu);
 		if (in_k[text] & W)
-			world_violate(w, "frozen", "CPU %d can write the text", cpu);
+			violate(w, "frozen", "CPU %d can write the text", cpu);
 		if (!module && (in_k[BAR] || w->is_moved))
-			world_violate(w, "bar", "CPU %d can reach the BAR in K", cpu);
+			violate(w, "bar", "CPU %d can reach the BAR in K", cpu);
 	}
 	if (config.has_iommu && !(registration->awaited & AWAIT_IOMMU) &&
 	    has_more(w->iotlb, w->views[IN_DMA]) && config.modules == 1)
-		world_violate(w, "stale", "the IOMMU has acknowledged, and not flushed");
+		violate(w, "stale", "the IOMMU has acknowledged, and not flushed");
 	if (config.has_iommu && is_flushed && w->iotlb[text] & W)
-		world_violate(w, "frozen", "a device can write the text");
+		violate(w, "frozen", "a device can write the text");
 	if (config.has_iommu && is_flushed && !module && w->iotlb[BAR])
-		world_violate(w, "bar", "a device can reach the BAR");
+		violate(w, "bar", "a device can reach the BAR");
 }
 
 void world_check(struct world *w)
@@ -81,12 +81,12 @@ void world_check(struct world *w)
 		if (c->view == VIEW_M)
 			check_in_m(w, cpu);
 		else if (w->raised[cpu])
-			world_violate(w, "privilege", "CPU %d is in K with privileges", cpu);
+			violate(w, "privilege", "CPU %d is in K with privileges", cpu);
 		if (w->has_secret && w->tlb[cpu][IN_K][SECRET])
-			world_violate(w, "secret", "CPU %d can reach the private frame in K", cpu);
+			violate(w, "secret", "CPU %d can reach the private frame in K", cpu);
 	}
 	if (config.has_iommu && w->has_secret && w->iotlb[SECRET])
-		world_violate(w, "secret", "a device can reach the private frame");
+		violate(w, "secret", "a device can reach the private frame");
 	for (int i = 0; i < ACTIVATIONS; i++) {
 		u64 word = w->activations[i].word;
 		u8 state = word_state(word);
@@ -94,19 +94,19 @@ void world_check(struct world *w)
 		if (state == ACTIVATION_IN &&
 		    (w->cpus[word_cpu(word)].view != VIEW_M ||
 		     w->cpus[word_cpu(word)].activation != i))
-			world_violate(w, "leak", "activation %d is in M, and no CPU is", i);
+			violate(w, "leak", "activation %d is in M, and no CPU is", i);
 		if ((state == ACTIVATION_OUT_CALL && w->ghosts[i].state != CALLING) ||
 		    (state == ACTIVATION_OUT_INT && w->ghosts[i].state != STOPPED))
-			world_violate(w, "entry", "activation %d can be resumed, and must not", i);
+			violate(w, "entry", "activation %d can be resumed, and must not", i);
 		if ((state == ACTIVATION_OUT_CALL || state == ACTIVATION_OUT_INT) &&
 		    w->registrations[word_registration(word)].state == REGISTRATION_LOADED)
-			world_violate(w, "leak", "activation %d has outlived its registration", i);
+			violate(w, "leak", "activation %d has outlived its registration", i);
 	}
 	for (int module = 0; module < config.modules; module++) {
 		if (w->registrations[module].state != REGISTRATION_LOADED)
 			check_frames(w, module);
 		else if (w->views[IN_M][text_frame(module)])
-			world_violate(w, "armed", "M can execute a frame that the kernel has again");
+			violate(w, "armed", "M can execute a frame that the kernel has again");
 	}
 }
 
@@ -153,21 +153,21 @@ void world_drain(struct world *w, FILE *log)
 	}
 	for (int cpu = 0; cpu < config.cpus; cpu++) {
 		if (w->cpus[cpu].view != VIEW_K)
-			world_violate(w, "leak", "CPU %d cannot be taken out of M", cpu);
+			violate(w, "leak", "CPU %d cannot be taken out of M", cpu);
 	}
 	for (int module = 0; module < config.modules; module++) {
 		if (w->registrations[module].state != REGISTRATION_LOADED)
-			world_violate(w, "leak", "module %d cannot be revoked", module);
+			violate(w, "leak", "module %d cannot be revoked", module);
 		if (w->views[IN_K][text_frame(module)] != (R | W | X))
-			world_violate(w, "leak", "the kernel does not get module %d back", module);
+			violate(w, "leak", "the kernel does not get module %d back", module);
 	}
 	for (int i = 0; i < ACTIVATIONS; i++) {
 		if (word_state(w->activations[i].word) != ACTIVATION_FREE)
-			world_violate(w, "leak", "activation %d is in use, and no module is", i);
+			violate(w, "leak", "activation %d is in use, and no module is", i);
 	}
 	for (int module = 0; module < config.modules; module++) {
 		let(w, CALL, 0, module, EVENT_FREEZE, log);
 		if (w->was_stopped[module] && w->registrations[module].state != REGISTRATION_LOADED)
-			world_violate(w, "choice", "module %d was stopped, but not for good", module);
+			violate(w, "choice", "module %d was stopped, but not for good", module);
 	}
 }

@@ -40,9 +40,10 @@ static const char *const actions[] = {
 
 static const char *const calls[] = {
 	[EVENT_BIND] = "binds fewer privileges to", [EVENT_FREEZE] = "freezes",
-	[EVENT_ACK] = "acknowledges", [EVENT_HASH] = "asks for the hash of", [EVENT_MATCH] = "match",
-	[EVENT_MISMATCH] = "mismatch", [EVENT_ARM] = "arms", [EVENT_SEAL] = "seals",
-	[EVENT_REVOKE] = "revokes", [EVENT_STOP] = "stop", [EVENT_THAW] = "thaws",
+	[EVENT_ACK] = "acknowledges", [EVENT_HASH] = "asks for the hash of",
+	[EVENT_MATCH] = "match", [EVENT_MISMATCH] = "mismatch", [EVENT_ARM] = "arms",
+	[EVENT_SEAL] = "seals", [EVENT_REVOKE] = "revokes", [EVENT_STOP] = "stop",
+	[EVENT_THAW] = "thaws",
 };
 
 static const char *const states[] = {
@@ -65,7 +66,7 @@ struct handler {
 	u32 fixup;
 };
 
-void world_violate(struct world *w, const char *invariant, const char *why, ...)
+void violate(struct world *w, const char *invariant, const char *why, ...)
 {
 	va_list ap;
 
@@ -177,30 +178,30 @@ static void enter_m(struct handler *h, u32 index)
 	struct border_place inside = activation->inside;
 
 	if (!cpu_is_square(&w->cpus[h->cpu]))
-		world_violate(w, "debt", "M is entered, and a flush of its tag is owed");
+		violate(w, "debt", "M is entered, and a flush of its tag is owed");
 	if (!h->exit->is_proper)
-		world_violate(w, "entry", "M is entered outside of ring 0");
+		violate(w, "entry", "M is entered outside of ring 0");
 	if (w->was_stopped[h->module])
-		world_violate(w, "choice", "M is entered after the module was stopped for good");
+		violate(w, "choice", "M is entered after the module was stopped for good");
 	if (ghost->state == INSIDE)
-		world_violate(w, "double", "activation %u is resumed while it runs", index);
+		violate(w, "double", "activation %u is resumed while it runs", index);
 	if (h->crossing == BORDER_IN_CALL) {
 		if (ghost->state != GONE)
-			world_violate(w, "double", "activation %u is out, and claimed again", index);
+			violate(w, "double", "activation %u is out, and claimed again", index);
 		if (rip != m->text + ENTRY && rip != m->init && rip != m->exit)
-			world_violate(w, "entry", "RIP is no entry point");
+			violate(w, "entry", "RIP is no entry point");
 		if (module_has(m, h->exit->return_address))
-			world_violate(w, "entry", "the caller chose a return into the text");
+			violate(w, "entry", "the caller chose a return into the text");
 		if (rip == m->init && w->was_begun[h->module])
-			world_violate(w, "entry", "init is entered twice");
+			violate(w, "entry", "init is entered twice");
 		if (rip != m->init && !w->was_begun[h->module])
-			world_violate(w, "entry", "the module is entered before its init");
+			violate(w, "entry", "the module is entered before its init");
 		w->was_begun[h->module] = 1;
 		if (inside.rip != rip)
-			world_violate(w, "entry", "M continues elsewhere than where it was entered");
+			violate(w, "entry", "M continues elsewhere than where it was entered");
 		if (config.class == CLASS_S &&
 		    (!h->fresh || inside.rsp != module_stack_top(m, index) - 8))
-			world_violate(w, "own", "class S enters on a stack that is not its own");
+			violate(w, "own", "class S enters on a stack that is not its own");
 	} else {
 		bool moved = h->crossing == BORDER_IN_RTI && config.class == CLASS_D &&
 			     ghost->state == STOPPED && ghost->back.rsp == rsp &&
@@ -210,20 +211,20 @@ static void enter_m(struct handler *h, u32 index)
 			  config.class == CLASS_S ? ALL & ~RESULT : CALLEE_SAVED;
 
 		if (ghost->state != CALLING && ghost->state != STOPPED)
-			world_violate(w, "double", "activation %u was not out", index);
+			violate(w, "double", "activation %u was not out", index);
 		if (ghost->module != h->module)
-			world_violate(w, "entry", "the activation is another module's");
+			violate(w, "entry", "the activation is another module's");
 		if ((ghost->state == CALLING) != (h->crossing == BORDER_IN_RET))
-			world_violate(w, "entry", "a call is resumed like an interrupt, or vice versa");
+			violate(w, "entry", "a call is resumed like an interrupt, or vice versa");
 		if (!moved && (rip != ghost->back.rip || rsp != ghost->back.rsp))
-			world_violate(w, "entry", "the kernel did not return to the recorded place");
+			violate(w, "entry", "the kernel did not return to the recorded place");
 		if (inside.rip != (moved ? rip : ghost->inside.rip) ||
 		    inside.rsp != ghost->inside.rsp)
-			world_violate(w, "entry", "M continues elsewhere than where it left");
+			violate(w, "entry", "M continues elsewhere than where it left");
 		if (need & ~h->own)
-			world_violate(w, "own", "M finds the kernel's values in its registers");
+			violate(w, "own", "M finds the kernel's values in its registers");
 		if (moved && (rip == m->text + FIXUP) != (h->fixup != NO_FIXUP))
-			world_violate(w, "own", "the register that the fixup names is not set");
+			violate(w, "own", "the register that the fixup names is not set");
 	}
 	*ghost = (struct ghost){ .state = INSIDE, .module = h->module };
 	if (!h->module)
@@ -235,27 +236,28 @@ static void enter_m(struct handler *h, u32 index)
 			continue;
 		if (word_state(w->activations[i].word) != ACTIVATION_DEAD &&
 		    stack_of(other->back.rsp) == stack_of(rsp) && other->back.rsp <= rsp)
-			world_violate(w, "leak", "activation %d was unwound, and is not dead", i);
+			violate(w, "leak", "activation %d was unwound, and is not dead", i);
 	}
 }
 
 /* The kernel continues: what of the module does it find? */
 static void enter_k(struct handler *h)
 {
+	const struct border_module *m = world_module(h->module);
 	struct world *w = h->w;
+	u64 rip = h->border.go.rip;
 	u8 allowed = h->crossing == BORDER_OUT_CALL ? ARGUMENTS :
 		     h->crossing == BORDER_OUT_RET ? RESULT : 0;
 
 	if (!cpu_is_square(&w->cpus[h->cpu]))
-		world_violate(w, "debt", "K is entered, and a flush of its tag is owed");
+		violate(w, "debt", "K is entered, and a flush of its tag is owed");
 	if (config.class == CLASS_S) {
 		if (h->secret & ~allowed)
-			world_violate(w, "registers", "K finds values of class S in registers");
+			violate(w, "registers", "K finds values of class S in registers");
 		if (h->border.go.rsp >= PRIVATE_STACKS)
-			world_violate(w, "registers", "K finds the private stack's address in RSP");
-		if (h->border.go.rip != FUNCTION && module_has(world_module(h->module), h->border.go.rip) &&
-		    h->border.go.rip != world_module(h->module)->stub)
-			world_violate(w, "registers", "K finds a place of class S in RIP");
+			violate(w, "registers", "K finds the private stack's address in RSP");
+		if (module_has(m, rip) && rip != m->stub)
+			violate(w, "registers", "K finds a place of class S in RIP");
 	}
 }
 
@@ -272,9 +274,9 @@ static void publish(struct handler *h, u32 index)
 		ghost->state = GONE;
 	if ((state == ACTIVATION_OUT_CALL && ghost->state != CALLING) ||
 	    (state == ACTIVATION_OUT_INT && ghost->state != STOPPED))
-		world_violate(h->w, "entry", "activation %u can be resumed, and must not", index);
+		violate(h->w, "entry", "activation %u can be resumed, and must not", index);
 	if ((state == ACTIVATION_OUT_CALL || state == ACTIVATION_OUT_INT) && !ghost->is_saved)
-		world_violate(h->w, "own", "an activation is published before its registers are saved");
+		violate(h->w, "own", "an activation is published before its registers are saved");
 }
 
 static void act(struct handler *h, u32 kind, u32 argument)
@@ -296,7 +298,7 @@ static void act(struct handler *h, u32 kind, u32 argument)
 		break;
 	case ACT_SAVE:
 		if (h->own != ALL)
-			world_violate(w, "own", "registers are saved after they were cleared");
+			violate(w, "own", "registers are saved after they were cleared");
 		w->ghosts[argument].is_saved = 1;
 		break;
 	case ACT_CLEAR:
@@ -368,7 +370,7 @@ static void act(struct handler *h, u32 kind, u32 argument)
 		w->is_settled[h->module] = 0;
 		w->was_begun[h->module] = 0;
 		if (!h->module && w->has_secret)
-			world_violate(w, "secret", "the kernel gets a frame with secrets");
+			violate(w, "secret", "the kernel gets a frame with secrets");
 		set_views(w, h->module, R | W | X, R | W, w->views[IN_M][text_frame(h->module)],
 			  h->module ? 0 : w->views[IN_M][BAR]);
 		break;
@@ -377,14 +379,14 @@ static void act(struct handler *h, u32 kind, u32 argument)
 		break;
 	case ACT_PANIC:
 		if (w->has_secret)
-			world_violate(w, "secret", "the kernel panics, and secrets are not cleared");
+			violate(w, "secret", "the kernel panics, and secrets are not cleared");
 		break;
 	case ACT_DELIVER:
 	case ACT_FAULT:
 	case ACT_REFUSE:
 		break;
 	default:
-		world_violate(w, "actions", "unknown action %u", kind);
+		violate(w, "actions", "unknown action %u", kind);
 	}
 	cache(w);
 }
@@ -399,10 +401,11 @@ static void end_line(struct handler *h)
 static void carry_out(struct handler *h, const struct border_actions *list)
 {
 	if (list->count > BORDER_ACTIONS)
-		world_violate(h->w, "actions", "%u actions are more than there is room for",
-			      list->count);
+		violate(h->w, "actions", "%u actions are more than there is room for",
+			list->count);
 	for (u32 i = 0; i < list->count && i < BORDER_ACTIONS; i++) {
-		say(h->log, "%s%s", h->is_in_line ? ", " : "      -> ", actions[list->list[i].kind]);
+		say(h->log, "%s%s", h->is_in_line ? ", " : "      -> ",
+		    actions[list->list[i].kind]);
 		h->is_in_line = 1;
 		act(h, list->list[i].kind, list->list[i].argument);
 	}
@@ -458,7 +461,7 @@ static void fetch(struct handler *h)
 		if ((ghost->state == CALLING || ghost->state == STOPPED) && h->exit->is_proper &&
 		    ghost->back.rip == h->exit->at.rip && ghost->back.rsp == h->exit->at.rsp &&
 		    claim.crossing == BORDER_REFUSED)
-			world_violate(h->w, "refused", "activation %d cannot return to its place", i);
+			violate(h->w, "refused", "activation %d cannot return to its place", i);
 	}
 	if (claim.crossing == BORDER_REFUSED) {
 		border_in(&h->border, h->exit, &claim);
@@ -537,17 +540,17 @@ static void leave(struct handler *h, const struct event *event)
 	say(h->log, "      %s\n", crossings[h->crossing]);
 	carry_out(h, &h->border.actions);
 	if (h->crossing == BORDER_OUT_CALL && config.class == CLASS_S && !h->stub)
-		world_violate(w, "entry", "the kernel's function does not return to the stub");
+		violate(w, "entry", "the kernel's function does not return to the stub");
 	if (h->crossing != event->crossing)
-		world_violate(w, event->crossing == BORDER_REFUSED ? "entry" : "refused",
-			      "this was not recognized as a %s", crossings[event->crossing]);
+		violate(w, event->crossing == BORDER_REFUSED ? "entry" : "refused",
+			"this was not recognized as a %s", crossings[event->crossing]);
 	if (event->crossing == BORDER_OUT_RET && kind == ENTRY_INIT &&
 	    registration->state == REGISTRATION_ARMED)
-		world_violate(w, "entry", "init has returned, and the module is not sealed");
+		violate(w, "entry", "init has returned, and the module is not sealed");
 	if (event->crossing == BORDER_OUT_RET && kind == ENTRY_EXIT && may_run(registration))
-		world_violate(w, "entry", "exit has returned, and the module may be entered");
+		violate(w, "entry", "exit has returned, and the module may be entered");
 	if (!h->is_published)
-		world_violate(w, "leak", "activation %u has left M, and is not published", index);
+		violate(w, "leak", "activation %u has left M, and is not published", index);
 }
 
 static void print_event(const struct world *w, const struct event *e, FILE *log)
@@ -582,10 +585,12 @@ static void print_event(const struct world *w, const struct event *e, FILE *log)
 	case LEAVE:
 		if (!e->exit.is_fetch)
 			fprintf(log, "is interrupted in M (cause %d), RSP %#llx%s\n", e->exit.cause,
-				e->exit.at.rsp, rip == FUNCTION ? ", at a jump out of the text" : "");
+				e->exit.at.rsp, rip == FUNCTION ? ", at a jump out" : "");
 		else
-			fprintf(log, "fetches outside of the text in M, RIP %#llx, RSP %#llx, return address %#llx\n",
-				rip, e->exit.at.rsp, e->exit.return_address);
+			fprintf(log,
+				"fetches outside of the text in M, RIP %#llx, RSP %#llx, "
+				"return address %#llx\n", rip, e->exit.at.rsp,
+				e->exit.return_address);
 		break;
 	case WRITE:
 		fprintf(log, "writes to the text of module %d\n", e->module);
@@ -669,7 +674,7 @@ void world_apply(struct world *w, const struct event *e, FILE *log)
 	}
 	if (h.is_reported && config.choice >= CHOICE_STOP &&
 	    may_run(&w->registrations[h.module]))
-		world_violate(w, "choice", "suspicious activity does not stop the module");
+		violate(w, "choice", "suspicious activity does not stop the module");
 	cache(w);
 	/* What died while it was out is gone. */
 	for (int i = 0; i < ACTIVATIONS; i++) {

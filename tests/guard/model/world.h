@@ -115,7 +115,7 @@ struct world {
 	u8 opened[MODULES];		/* the privileges whose pages M has */
 	u8 has_secret;			/* the private frame has the module's data */
 	u8 is_locked, is_moved;		/* configuration space; the BAR lies elsewhere */
-	u8 m_is_stale[CPUS];		/* M's tag may have a translation that the kernel has ended */
+	u8 m_is_stale[CPUS];		/* M's tag may have a translation that was ended */
 	u8 must_invalidate[CPUS];	/* the kernel's shootdown has not reached this CPU */
 	struct ghost ghosts[ACTIVATIONS];
 
@@ -186,7 +186,7 @@ static inline bool may_run(const struct border_registration *registration)
 	       registration->state == REGISTRATION_SEALED;
 }
 
-void world_violate(struct world *w, const char *invariant, const char *why, ...)
+void violate(struct world *w, const char *invariant, const char *why, ...)
 	__attribute__((format(printf, 3, 4)));
 
 const struct border_module *world_module(int module);

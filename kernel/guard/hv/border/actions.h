@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * What a step of an automaton demands of the hypervisor. The actions of a list are carried out
- * in its order and before the guest executes another instruction on this CPU. A step that fails
- * or is refused leaves its automaton as it was.
+ * in its order and before the guest executes another instruction on this CPU. Privileges are bits
+ * of a mask, one for each name; raising and lowering are complete when the action is. A step that
+ * is refused leaves its automaton as it was.
  */
 #ifndef GUARD_BORDER_ACTIONS_H
 #define GUARD_BORDER_ACTIONS_H
@@ -13,31 +14,31 @@ enum border_action_kind {
 	/* On this CPU. */
 	ACT_FLUSH_K,		/* flush the TLB tag of K */
 	ACT_FLUSH_M,		/* flush the TLB tag of M */
-	ACT_LOWER,		/* lower the privileges in the mask @argument, by their names */
-	ACT_RAISE,		/* raise them; both are complete when the callback returns */
-	ACT_SAVE,		/* save the general registers, which belong to this activation */
+	ACT_LOWER,		/* lower the privileges in the mask @argument */
+	ACT_RAISE,		/* raise them */
+	ACT_SAVE,		/* save the general registers of the activation @argument */
 	ACT_CLEAR,		/* clear the set @argument of general registers */
 	ACT_RESTORE,		/* load the set @argument from what was saved */
 	ACT_FIXUP,		/* set the register that the module's fixup @argument names */
-	ACT_FRESH_STACK,	/* class S: the activation's private stack, cleared, with the gate on it */
-	ACT_PUSH_STUB,		/* class S: write the stub's address where the kernel's RSP points */
-	ACT_ENTER_M,		/* go on with M's VMCB and page tables, at the activation's "inside" */
-	ACT_ENTER_K,		/* go on with K's VMCB, at the "go" of the crossing */
-	ACT_PUBLISH,		/* border_publish(): from then on others may have the activation */
+	ACT_FRESH_STACK,	/* class S: clear the private stack, and put the gate on it */
+	ACT_PUSH_STUB,		/* class S: write the stub's address to the kernel's stack */
+	ACT_ENTER_M,		/* continue in M, at the activation's "inside" */
+	ACT_ENTER_K,		/* continue in K, at the "go" of the crossing */
+	ACT_PUBLISH,		/* border_publish(): then others may have the activation */
 	ACT_DELIVER,		/* K takes the interrupt or exception that ended M */
 	ACT_FAULT,		/* raise #GP in K: the fetch is refused */
 
 	/* For everyone. */
-	ACT_REPORT,		/* count the suspicion @argument, and log it by the administrator's choice */
+	ACT_REPORT,		/* count the suspicion @argument; log it if that was chosen */
 	ACT_PANIC,		/* make the kernel panic */
-	ACT_CHANGE,		/* step the registration with the event @argument, under its lock */
+	ACT_CHANGE,		/* step the registration with the event @argument */
 	ACT_REFUSE,		/* the administrator's or the loader's call fails */
 
 	/* Of a registration, for all CPUs and for the IOMMU. */
-	ACT_LOCK_CONFIG,	/* lock the function's configuration space, then read its BARs */
-	ACT_FREEZE,		/* text: nobody writes, K does not execute; private frames and BARs: not in K */
-	ACT_ASK_FLUSH,		/* ask all for a flush, and for its acknowledgement with the generation */
-	ACT_HASH,		/* hash text, constants and relocations, then step with the verdict */
+	ACT_LOCK_CONFIG,	/* lock configuration space, then read the BARs */
+	ACT_FREEZE,		/* nobody writes the text, K has no private frame and no BAR */
+	ACT_ASK_FLUSH,		/* ask all to flush, and to acknowledge this generation */
+	ACT_HASH,		/* hash the content, then step with the verdict */
 	ACT_OPEN,		/* M executes the text and has the privileges' pages */
 	ACT_CLOSE,		/* M has nothing of the module any more */
 	ACT_SWEEP,		/* free all activations of this registration */
@@ -51,7 +52,7 @@ struct border_action {
 	u32 argument;
 };
 
-/* The longest list of a crossing has 8 actions (the exploration verifies that there is room). */
+/* The longest list has 10 actions; the exploration verifies that there is room. */
 #define BORDER_ACTIONS	12
 
 struct border_actions {

@@ -30,7 +30,7 @@ static u8 returns(const struct border_module *module, const struct border_activa
 	case ACTIVATION_OUT_INT:
 		if (activation->back.rsp != at.rsp)
 			return BORDER_REFUSED;
-		/* The kernel's handlers do not know class S: they see the stub, which they leave. */
+		/* The kernel's handlers see the stub of class S, and do not move it. */
 		if (module->class == CLASS_S)
 			return activation->back.rip == at.rip ? BORDER_IN_RTI : BORDER_REFUSED;
 		return module_may_resume(module, activation->cause, activation->back.rip, at.rip,
@@ -93,7 +93,7 @@ struct border_claim border_match(const struct border *border, const struct borde
 	entry = module_entry(border->module, exit->at.rip);
 	if (entry == ENTRY_NONE)
 		return claim;
-	/* A return into the text would cross no border: the caller would choose where M continues. */
+	/* A return into the text would cross no border: the caller would choose the place. */
 	if (module_has(border->module, exit->return_address))
 		return refuse(SUSPECT_RETURN);
 	return match_entry(border, entry);

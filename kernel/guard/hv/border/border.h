@@ -27,7 +27,7 @@
 struct border_exit {
 	struct border_place at;
 	u64 return_address;	/* what is where RSP points: after a call, its return address */
-	u64 stack;		/* names the stack on which RSP is: the same value all over a stack */
+	u64 stack;		/* names the stack on which RSP is */
 	u8 is_proper;		/* ring 0, 64-bit code, this CPU's own GS base */
 	u8 is_fetch;		/* a fetch, or else an interrupt or exception with the cause */
 	u8 cause;		/* enum border_cause */
@@ -38,7 +38,7 @@ struct border {
 	struct border_cpu *cpu;				/* this CPU's */
 	struct border_activation *activations;		/* the pool, of all registrations */
 	u32 activation_count;
-	struct border_registration *registration;	/* of the text in K, of the activation in M */
+	struct border_registration *registration;	/* of the text, or the activation */
 	const struct border_module *module;		/* of this registration */
 	u8 cpu_number;
 	u8 registration_number;

@@ -18,7 +18,7 @@ enum border_entry {
 /* Why M was left by an interrupt or exception: it decides where it may resume. */
 enum border_cause {
 	CAUSE_INTERRUPT,	/* interrupts, NMI, #MC: exactly where it was */
-	CAUSE_BUG,		/* #UD, which WARN uses: also after the instruction, if the table has it */
+	CAUSE_BUG,		/* #UD, as by WARN: also after it, if the table has it */
 	CAUSE_FAULT,		/* other exceptions: also at the fixup of this place */
 };
 

@@ -123,7 +123,7 @@ int registration_admits(const struct border_registration *registration, u8 entry
 {
 	switch (registration->state) {
 	case REGISTRATION_ARMED:
-		/* Once: registration_begin(). While init runs, what it registered may be called back. */
+		/* Once: registration_begin(). While init runs, the module may be called back. */
 		if (entry == ENTRY_INIT)
 			return 1;
 		return entry == ENTRY_CALL && registration->begun;
