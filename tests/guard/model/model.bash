@@ -22,7 +22,7 @@ explore() {
 # explore_all OPTIONS...: the automata as they are, in all states of a smaller world
 explore_all() {
 	local out
-	out=$(./explore "$@" --limit 1000000 2>&1 && echo passed)
+	out=$(./explore "$@" --limit 3000000 2>&1 && echo passed)
 	[[ $out == *"which are all"*passed ]]
 	ok $? "no invariant is violated in any state: $*"
 	sed 's/^/# /' <<<"$out"
@@ -49,6 +49,9 @@ done
 explore --class D --no-iommu
 explore_all --class D --cpus 1 --stacks 1 --from sealed
 explore_all --class S --cpus 1 --from sealed
+if [ "$states" -ge 3000000 ]; then
+	explore_all --class S --stacks 1 --from sealed
+fi
 
 while read -r line; do
 	# shellcheck disable=SC2086 # The words of a line are the arguments.
