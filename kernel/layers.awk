@@ -8,6 +8,8 @@
 # no tasks, no memory to allocate and no messages.
 # x86/linux/ uses the kernel's thunks: it is for code that runs in Linux, and the rest of
 # x86/ does without it.
+# guard/hv/ is resident below the kernel: it includes x86/ without x86/linux/, and itself.
+# guard/hv/border/ also runs in a program of the tests: it includes itself alone.
 
 function layer(file)
 {
@@ -22,6 +24,8 @@ function layer(file)
 		return 5
 	if (file ~ /^dune\//)
 		return 4
+	if (file ~ /^guard\/hv\//)
+		return 2
 	wrong("has no layer: " file)
 }
 
@@ -47,7 +51,14 @@ function wrong(why)
 	if (included ~ /^dune\/memory\// && included != "dune/memory/second_level.h" && \
 	    FILENAME !~ /^dune\/memory\//)
 		wrong("includes past second_level.h: " included)
-	if (included == "virt/internal.h" && layer(FILENAME) != 2)
+	if (FILENAME ~ /^guard\/hv\// && included !~ /^guard\/hv\// && \
+	    (included !~ /^x86\// || included ~ /^x86\/linux\//))
+		wrong("guard/hv/ cannot have " included)
+	if (FILENAME ~ /^guard\/hv\/border\// && included !~ /^guard\/hv\/border\//)
+		wrong("guard/hv/border/ cannot have " included)
+	if (included ~ /^guard\/hv\// && FILENAME !~ /^guard\//)
+		wrong("includes the guard's " included)
+	if (included == "virt/internal.h" && FILENAME !~ /^virt\//)
 		wrong("includes the private header of virt/")
 	if (FILENAME ~ /^x86\// && FILENAME !~ /^x86\/linux\// && included ~ /^x86\/linux\//)
 		wrong("x86/ cannot have the kernel's thunks")
@@ -57,6 +68,10 @@ function wrong(why)
 		$2 !~ /^<linux\/(bits|linkage|objtool|types)\.h>$/ && \
 		$2 !~ /^<asm\/(alternative|cpufeatures|msr-index|nospec-branch|segment|svm|vmx)\.h>$/ {
 	wrong("x86/ cannot have " $2)
+}
+
+/^#include </ && FILENAME ~ /^guard\/hv\/border\// {
+	wrong("guard/hv/border/ cannot have " $2)
 }
 
 END {

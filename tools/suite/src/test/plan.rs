@@ -12,7 +12,7 @@ use crate::context::Context;
 use crate::table::{Mode, Selection, DEFAULT};
 use crate::test::records::MachineKey;
 use crate::test::tally::Tally;
-use crate::test::{debug, harness, programs, tools};
+use crate::test::{debug, harness, model, programs, tools};
 
 /// The name of the harness's own tests, for --only.
 pub const HARNESS: &str = "harness";
@@ -22,6 +22,11 @@ pub enum Job {
     /// The tools' own tests.
     Tools,
     Harness,
+    /// The model of the guard's border control, to the depth of make test-all or to that of
+    /// make test.
+    Model {
+        is_deep: bool,
+    },
     Boot(Box<Boot>),
 }
 
@@ -50,12 +55,16 @@ pub fn make_test(context: &Context, kernels: &[Series], only: Option<&str>) -> V
     if only == Some(HARNESS) {
         return vec![Job::Harness];
     }
+    if only == Some(model::NAME) {
+        return vec![Job::Model { is_deep: false }];
+    }
     let machine_type = context.machine_type();
     if only.is_none() && machine_type.is_default() {
         let mut jobs = vec![Job::Tools];
         if harness::KERNELS.iter().all(|series| kernels.contains(series)) {
             jobs.push(Job::Harness);
         }
+        jobs.push(Job::Model { is_deep: false });
         for (mode, kernels) in context.table.short(kernels) {
             let boot = |&series| Boot {
                 is_short: true,
@@ -96,6 +105,7 @@ pub fn make_test_all(context: &Context, kernels: &[Series]) -> Vec<(String, Job)
         if machine_type.is_default() {
             jobs.push(("tools".to_owned(), Job::Tools));
             jobs.push((HARNESS.to_owned(), Job::Harness));
+            jobs.push((model::PART.to_owned(), Job::Model { is_deep: true }));
         }
         let modes = |series| {
             let modes = context.table.modes(machine_type, series);
@@ -145,6 +155,7 @@ impl Job {
         match self {
             Job::Tools => tools::run(context, tally),
             Job::Harness => harness::run(context, tally),
+            Job::Model { is_deep } => model::run(context, *is_deep, tally),
             Job::Boot(boot) => programs::run(boot, tally),
         }
     }
@@ -153,7 +164,7 @@ impl Job {
     pub fn machine_type(&self) -> Option<&'static MachineType> {
         match self {
             Job::Boot(boot) => Some(boot.mode.machine_type),
-            Job::Tools | Job::Harness => None,
+            Job::Tools | Job::Harness | Job::Model { .. } => None,
         }
     }
 
@@ -161,7 +172,7 @@ impl Job {
     pub fn machine(&self) -> Result<Option<MachineKey>> {
         match self {
             Job::Boot(boot) => boot.machine(),
-            Job::Tools | Job::Harness => Ok(None),
+            Job::Tools | Job::Harness | Job::Model { .. } => Ok(None),
         }
     }
 
@@ -170,6 +181,7 @@ impl Job {
         match self {
             Job::Tools => Ok("tools: cargo test\n".to_owned()),
             Job::Harness => Ok("harness: the tests of the harness\n".to_owned()),
+            Job::Model { .. } => Ok(format!("{}: on this computer\n", model::NAME)),
             Job::Boot(boot) => boot.describe(),
         }
     }

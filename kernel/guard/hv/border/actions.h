@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What a step of an automaton demands of the hypervisor. The actions of a list are carried out
+ * in its order and before the guest executes another instruction on this CPU. Privileges are bits
+ * of a mask, one for each name; raising and lowering are complete when the action is. A step that
+ * is refused leaves its automaton as it was.
+ */
+#ifndef GUARD_BORDER_ACTIONS_H
+#define GUARD_BORDER_ACTIONS_H
+
+#include "guard/hv/border/types.h"
+
+enum border_action_kind {
+	/* On this CPU. */
+	ACT_FLUSH_K,		/* flush the TLB tag of K */
+	ACT_FLUSH_M,		/* flush the TLB tag of M */
+	ACT_LOWER,		/* lower the privileges in the mask @argument */
+	ACT_RAISE,		/* raise them */
+	ACT_SAVE,		/* save the general registers of the activation @argument */
+	ACT_CLEAR,		/* clear the set @argument of general registers */
+	ACT_RESTORE,		/* load the set @argument from what was saved */
+	ACT_FIXUP,		/* set the register that the module's fixup @argument names */
+	ACT_FRESH_STACK,	/* class S: clear the private stack, and put the gate on it */
+	ACT_PUSH_STUB,		/* class S: write the stub's address to the kernel's stack */
+	ACT_ENTER_M,		/* continue in M, at the activation's "inside" */
+	ACT_ENTER_K,		/* continue in K, at the "go" of the crossing */
+	ACT_PUBLISH,		/* border_publish(): then others may have the activation */
+	ACT_DELIVER,		/* K takes the interrupt or exception that ended M */
+	ACT_FAULT,		/* raise #GP in K: the fetch is refused */
+
+	/* For everyone. */
+	ACT_REPORT,		/* count the suspicion @argument; log it if that was chosen */
+	ACT_PANIC,		/* make the kernel panic */
+	ACT_CHANGE,		/* step the registration with the event @argument */
+	ACT_REFUSE,		/* the administrator's or the loader's call fails */
+
+	/* Of a registration, for all CPUs and for the IOMMU. */
+	ACT_LOCK_CONFIG,	/* lock configuration space, then read the BARs */
+	ACT_FREEZE,		/* nobody writes the text, K has no private frame and no BAR */
+	ACT_ASK_FLUSH,		/* ask all to flush, and to acknowledge this generation */
+	ACT_HASH,		/* hash the content, then step with the verdict */
+	ACT_OPEN,		/* M executes the text and has the privileges' pages */
+	ACT_CLOSE,		/* M has nothing of the module any more */
+	ACT_SWEEP,		/* free all activations of this registration */
+	ACT_CLEAR_SECRETS,	/* clear private frames and saved registers */
+	ACT_THAW,		/* K and devices have all frames again */
+	ACT_UNLOCK_CONFIG,
+};
+
+struct border_action {
+	u32 kind;
+	u32 argument;
+};
+
+/* The longest list has 10 actions; the exploration verifies that there is room. */
+#define BORDER_ACTIONS	12
+
+struct border_actions {
+	u32 count;
+	struct border_action list[BORDER_ACTIONS];
+};
+
+static inline void border_do(struct border_actions *actions, u32 kind, u32 argument)
+{
+	if (actions->count < BORDER_ACTIONS) {
+		actions->list[actions->count].kind = kind;
+		actions->list[actions->count].argument = argument;
+	}
+	actions->count++;
+}
+
+#endif /* GUARD_BORDER_ACTIONS_H */

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The automaton of an activation: one entry into a module, from its border-in call to its
+ * border-out ret. It is bound to a stack of the kernel and not to a CPU: it may leave M on one
+ * CPU and return on another one. Activations nest: while one is out, the kernel may call the
+ * module again on the same stack, and interrupts may do so on any stack.
+ *
+ * The state is one word, which changes by compare-and-swap alone. It has a counter that grows
+ * with each change: a CPU that read the word, then the record, and then exchanges the word,
+ * knows that the record was the one that belongs to the word. The record is written only by the
+ * CPU that the state IN names.
+ */
+#ifndef GUARD_BORDER_ACTIVATION_H
+#define GUARD_BORDER_ACTIVATION_H
+
+#include "guard/hv/border/types.h"
+
+enum activation_state {
+	ACTIVATION_NEVER,	/* no state: what the automaton does not allow */
+	ACTIVATION_FREE,
+	ACTIVATION_IN,		/* in M, on the CPU that the word names */
+	ACTIVATION_OUT_CALL,	/* it called the kernel */
+	ACTIVATION_OUT_INT,	/* it was interrupted */
+	ACTIVATION_DEAD,	/* it did not return, and never will */
+	ACTIVATION_STATES
+};
+
+enum activation_event {
+	ACTIVATION_CLAIM,	/* border-in call */
+	ACTIVATION_RESUME,	/* border-in ret, border-in rti */
+	ACTIVATION_CALL,	/* border-out call */
+	ACTIVATION_INTERRUPT,	/* border-out int */
+	ACTIVATION_RETURN,	/* border-out ret */
+	ACTIVATION_DIE,		/* suspicious activity, a revocation, or its stack was unwound */
+	ACTIVATION_SWEEP,	/* the registration is thawed */
+	ACTIVATION_EVENTS
+};
+
+struct border_activation {
+	u64 word;
+	/*
+	 * "home" is where the kernel continues after the border-out ret, and "exit" where M
+	 * then leaves: in class D the same place. "back" is where the kernel must return to
+	 * after a border-out call or int, and "inside" where M then continues: in class D the
+	 * same place, unless a fixup moves it. In class S the kernel sees neither exit nor inside.
+	 */
+	struct border_place home;
+	struct border_place exit;
+	struct border_place back;
+	struct border_place inside;
+	u64 stack;	/* of the kernel; home and back are on it */
+	u8 cause;	/* of a border-out int */
+	u8 entry;	/* the kind of the entry point */
+};
+
+static inline u8 word_state(u64 word)
+{
+	return word & 0xff;
+}
+
+static inline u8 word_cpu(u64 word)
+{
+	return word >> 8 & 0xff;
+}
+
+static inline u8 word_registration(u64 word)
+{
+	return word >> 16 & 0xff;
+}
+
+static inline u32 word_count(u64 word)
+{
+	return word >> 32;
+}
+
+/* The first word of each activation of the pool. */
+#define ACTIVATION_FIRST	((u64)ACTIVATION_FREE)
+
+/* The word after @event on @cpu; 0, which is no word, if the automaton does not allow it. */
+u64 activation_step(u64 word, u8 event, u8 cpu, u8 registration);
+
+static inline u64 activation_read(const struct border_activation *activation)
+{
+	return __atomic_load_n(&activation->word, __ATOMIC_ACQUIRE);
+}
+
+/* The only way in which a word changes. Returns whether it was still @old. */
+static inline int activation_change(struct border_activation *activation, u64 old, u64 next)
+{
+	return next && __atomic_compare_exchange_n(&activation->word, &old, next, 0,
+						   __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+}
+
+#endif /* GUARD_BORDER_ACTIVATION_H */

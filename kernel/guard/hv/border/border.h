@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The six crossings, which step the three automata in the right order.
+ *
+ * A fetch of a module's text in K is a border-in, if it is one: border_match() looks for the
+ * activation that it resumes, or for a free one if it is an entry point, and border_in() takes
+ * that activation by one compare-and-swap and enters M. Between the two, other CPUs may do
+ * anything. If one of them was faster, nothing has happened, and the guest executes its
+ * instruction again.
+ *
+ * A fetch outside of the text in M, an interrupt and an exception in M are border-outs
+ * (border_out()). No other CPU can take an activation that is IN. It can take one that is out,
+ * and so ACT_PUBLISH comes after the activation's registers were saved.
+ *
+ * The caller carries the actions out, and does so before this CPU acknowledges a flush.
+ */
+#ifndef GUARD_BORDER_BORDER_H
+#define GUARD_BORDER_BORDER_H
+
+#include "guard/hv/border/actions.h"
+#include "guard/hv/border/activation.h"
+#include "guard/hv/border/cpu.h"
+#include "guard/hv/border/module.h"
+#include "guard/hv/border/registration.h"
+
+/* What the hypervisor reads of the guest at an exit. */
+struct border_exit {
+	struct border_place at;
+	u64 return_address;	/* what is where RSP points: after a call, its return address */
+	u64 stack;		/* names the stack on which RSP is */
+	u8 is_proper;		/* ring 0, 64-bit code, this CPU's own GS base */
+	u8 is_fetch;		/* a fetch, or else an interrupt or exception with the cause */
+	u8 cause;		/* enum border_cause */
+};
+
+/* What one exit of one CPU works on. */
+struct border {
+	struct border_cpu *cpu;				/* this CPU's */
+	struct border_activation *activations;		/* the pool, of all registrations */
+	u32 activation_count;
+	struct border_registration *registration;	/* of the text, or the activation */
+	const struct border_module *module;		/* of this registration */
+	u8 cpu_number;
+	u8 registration_number;
+	/* Results. */
+	struct border_place go;				/* where K continues after a border-out */
+	u8 publish;					/* the event of ACT_PUBLISH */
+	struct border_actions actions;
+};
+
+/* A border-in that is still to be taken. */
+struct border_claim {
+	u8 crossing;
+	u8 suspicion;	/* of BORDER_REFUSED */
+	u8 entry;	/* of BORDER_IN_CALL */
+	u8 activation;
+	u64 word;	/* of the activation, when it was looked at */
+	u32 fixup;	/* of BORDER_IN_RTI */
+};
+
+struct border_claim border_match(const struct border *border, const struct border_exit *exit);
+
+/* Returns the crossing; BORDER_REFUSED without an action if another CPU was faster. */
+u8 border_in(struct border *border, const struct border_exit *exit,
+	     const struct border_claim *claim);
+
+/* Returns the crossing; BORDER_REFUSED if M was left in another way, which ended the activation. */
+u8 border_out(struct border *border, const struct border_exit *exit);
+
+/* Carries out ACT_PUBLISH for this activation, which this CPU has. */
+void border_publish(struct border *border, u32 activation);
+
+/*
+ * The first half of an acknowledgement. Sets the generation for EVENT_ACK, which is sent when the
+ * actions have been carried out. Returns 0 if this CPU is in M: it first has to leave it.
+ */
+int border_flush(struct border *border, u32 *generation);
+
+/* Suspicious activity that is no crossing: a write to frozen frames. */
+void border_suspect(struct border *border, u8 suspicion);
+
+/* Frees all activations of the registration, none of which is IN (ACT_SWEEP). */
+void border_sweep(struct border *border);
+
+#endif /* GUARD_BORDER_BORDER_H */

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The automaton of a registration: a module, known by its content, that may have privileges.
+ *
+ * Its frames are first frozen in all views. Every CPU and the IOMMU then acknowledge that they
+ * have flushed what they cached of the views before. Only then the content is hashed, and only
+ * then M can execute it. Without all acknowledgements there is no privilege. A revocation goes
+ * the same way: M loses the frames, all acknowledge, and only then the kernel gets them back.
+ *
+ * An acknowledgement carries the generation of the flush, which was read before the flush: one
+ * that belongs to an earlier freeze does not count.
+ *
+ * A registration has a lock, which is held for registration_step(). The new state is stored before
+ * the actions of a revocation are carried out, and after those of any other step. The fields state
+ * and begun are also read without the lock, by a CPU in the middle of a crossing. That is safe
+ * because this CPU cannot acknowledge a revocation before the crossing has ended: when the
+ * revocation is complete, the CPU has left M or has seen the new state.
+ */
+#ifndef GUARD_BORDER_REGISTRATION_H
+#define GUARD_BORDER_REGISTRATION_H
+
+#include "guard/hv/border/actions.h"
+#include "guard/hv/border/module.h"
+
+enum registration_state {
+	REGISTRATION_LOADED,	/* the metadata are bound to privileges; nothing is guarded */
+	REGISTRATION_FROZEN,	/* some have not acknowledged the flush ("awaited") */
+	REGISTRATION_FLUSHED,	/* all have */
+	REGISTRATION_HASHED,	/* and the content is the registered one */
+	REGISTRATION_ARMED,	/* M may be entered: first by init, which then may be called back */
+	REGISTRATION_SEALED,	/* init has returned, and cannot be entered again */
+	REGISTRATION_DYING,	/* M may not be entered; some may not have acknowledged */
+};
+
+/* Bits of "awaited": one for each CPU, and one for the IOMMU, if the guard has it. */
+#define AWAIT_CPU(n)	(1ull << (n))
+#define AWAIT_IOMMU	(1ull << 63)
+
+struct border_registration {
+	u8 state;
+	u8 class;
+	u8 choice;
+	u8 has_init;
+	u8 begun;	/* init was entered, or there is none */
+	u8 stopped;	/* for good */
+	u32 generation;
+	u32 privileges;	/* a bit for each name that the administrator bound */
+	u64 awaited;
+};
+
+enum registration_event_kind {
+	EVENT_BIND,	/* administrator: @privileges, @choice */
+	EVENT_FREEZE,	/* loader: @who exist */
+	EVENT_ACK,	/* @who, also a CPU that goes off line: it caches nothing any more */
+	EVENT_HASH,	/* loader */
+	EVENT_MATCH,	/* the guard's own verdict on the hash */
+	EVENT_MISMATCH,
+	EVENT_ARM,	/* loader */
+	EVENT_SEAL,	/* init has returned, or the loader; never before init was entered */
+	EVENT_REVOKE,	/* loader, or the module's exit has returned: @who exist */
+	EVENT_STOP,	/* suspicious activity: @who exist */
+	EVENT_THAW,	/* loader */
+};
+
+struct registration_event {
+	u8 kind;
+	u8 choice;
+	u32 privileges;
+	u32 generation;
+	u64 who;
+};
+
+struct border_registration registration_step(struct border_registration old,
+					     const struct registration_event *event,
+					     struct border_actions *actions);
+
+/* Returns whether activations of this registration may run in M. */
+int registration_runs(const struct border_registration *registration);
+
+/* Returns whether the module may be entered at an entry point of this kind. */
+int registration_admits(const struct border_registration *registration, u8 entry);
+
+/* Returns whether this is the first entry into init. Of two CPUs, one gets the answer 1. */
+static inline int registration_begin(struct border_registration *registration)
+{
+	return !__atomic_exchange_n(&registration->begun, 1, __ATOMIC_ACQ_REL);
+}
+
+#endif /* GUARD_BORDER_REGISTRATION_H */

@@ -1,0 +1,726 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+/* The machine: carries out the actions of the automata, and knows what really happens. */
+#include "world.h"
+
+#include <stdarg.h>
+#include <string.h>
+
+/* Registers, in the groups that the sets of the automata distinguish. */
+enum { RESULT = 1, ARGUMENTS = 2, CALLEE_SAVED = 4, OTHERS = 8, ALL = 15 };
+
+static const u8 sets[] = {
+	[REGISTERS_ALL] = ALL,
+	[REGISTERS_CALLEE_SAVED] = CALLEE_SAVED,
+	[REGISTERS_BUT_RESULT] = ALL & ~RESULT,
+	[REGISTERS_BUT_ARGUMENTS] = ALL & ~ARGUMENTS,
+};
+
+static const char *const crossings[] = {
+	[BORDER_REFUSED] = "no crossing",
+	[BORDER_IN_CALL] = "border-in call",
+	[BORDER_IN_RET] = "border-in ret",
+	[BORDER_IN_RTI] = "border-in rti",
+	[BORDER_OUT_CALL] = "border-out call",
+	[BORDER_OUT_RET] = "border-out ret",
+	[BORDER_OUT_INT] = "border-out int",
+};
+
+static const char *const actions[] = {
+	[ACT_FLUSH_K] = "flush K", [ACT_FLUSH_M] = "flush M", [ACT_LOWER] = "lower",
+	[ACT_RAISE] = "raise", [ACT_SAVE] = "save", [ACT_CLEAR] = "clear",
+	[ACT_RESTORE] = "restore", [ACT_FIXUP] = "fixup", [ACT_FRESH_STACK] = "fresh stack",
+	[ACT_PUSH_STUB] = "push stub", [ACT_ENTER_M] = "enter M", [ACT_ENTER_K] = "enter K",
+	[ACT_PUBLISH] = "publish", [ACT_DELIVER] = "deliver", [ACT_FAULT] = "#GP",
+	[ACT_REPORT] = "report", [ACT_PANIC] = "panic", [ACT_CHANGE] = "change",
+	[ACT_REFUSE] = "refuse", [ACT_LOCK_CONFIG] = "lock config", [ACT_FREEZE] = "freeze",
+	[ACT_ASK_FLUSH] = "ask for flushes", [ACT_HASH] = "hash", [ACT_OPEN] = "open",
+	[ACT_CLOSE] = "close", [ACT_SWEEP] = "sweep", [ACT_CLEAR_SECRETS] = "clear secrets",
+	[ACT_THAW] = "thaw", [ACT_UNLOCK_CONFIG] = "unlock config",
+};
+
+static const char *const calls[] = {
+	[EVENT_BIND] = "binds fewer privileges to", [EVENT_FREEZE] = "freezes",
+	[EVENT_ACK] = "acknowledges", [EVENT_HASH] = "asks for the hash of",
+	[EVENT_MATCH] = "match", [EVENT_MISMATCH] = "mismatch", [EVENT_ARM] = "arms",
+	[EVENT_SEAL] = "seals", [EVENT_REVOKE] = "revokes", [EVENT_STOP] = "stop",
+	[EVENT_THAW] = "thaws",
+};
+
+static const char *const states[] = {
+	"loaded", "frozen", "flushed", "hashed", "armed", "sealed", "dying",
+};
+
+/* One exit of one CPU, or one call. */
+struct handler {
+	struct world *w;
+	FILE *log;
+	int cpu;
+	int module;
+	struct border border;
+	const struct border_exit *exit;
+	u8 crossing;
+	u8 own;			/* groups of registers with the values that the module had */
+	u8 secret;		/* groups of registers with the module's values */
+	u8 fresh, stub, is_published, is_in_line;
+	u8 is_reported;
+	u32 fixup;
+};
+
+void violate(struct world *w, const char *invariant, const char *why, ...)
+{
+	va_list ap;
+
+	if (w->violated)
+		return;
+	w->violated = invariant;
+	va_start(ap, why);
+	vsnprintf(w->why, sizeof(w->why), why, ap);
+	va_end(ap);
+}
+
+static void say(FILE *log, const char *fmt, ...)
+{
+	va_list ap;
+
+	if (!log)
+		return;
+	va_start(ap, fmt);
+	vfprintf(log, fmt, ap);
+	va_end(ap);
+}
+
+u64 world_present(void)
+{
+	u64 who = config.has_iommu ? AWAIT_IOMMU : 0;
+
+	for (int cpu = 0; cpu < config.cpus; cpu++)
+		who |= AWAIT_CPU(cpu);
+	return who;
+}
+
+const struct border_module *world_module(int module)
+{
+	static struct border_module modules[MODULES];
+	static u64 entries[MODULES], bugs[MODULES];
+	static struct border_fixup fixups[MODULES];
+	struct border_module *m = &modules[module];
+	u64 text = text_of(module);
+
+	if (!m->text) {
+		entries[module] = text + ENTRY;
+		bugs[module] = text + INTERRUPTED;
+		fixups[module] = (struct border_fixup){ text + INTERRUPTED, text + FIXUP };
+		*m = (struct border_module){
+			.class = config.class, .text = text, .text_end = text + TEXT_LENGTH,
+			.init = text + INIT, .exit = text + EXIT,
+			.entries = &entries[module], .entry_count = 1,
+			.bugs = &bugs[module], .bug_count = 1,
+			.fixups = &fixups[module], .fixup_count = 1,
+			.stub = text + STUB, .gate = GATE, .stacks = PRIVATE_STACKS,
+			.stack_size = 0x18,
+		};
+	}
+	return m;
+}
+
+/* ---- actions ---- */
+
+static void change(struct handler *h, u8 kind);
+
+/* Every view is as it is now, and a TLB may have cached any of it. */
+static void cache(struct world *w)
+{
+	for (int frame = 0; frame < FRAMES; frame++) {
+		for (int cpu = 0; cpu < config.cpus; cpu++) {
+			w->tlb[cpu][IN_K][frame] |= w->views[IN_K][frame];
+			w->tlb[cpu][IN_M][frame] |= w->views[IN_M][frame];
+		}
+		w->iotlb[frame] |= w->views[IN_DMA][frame];
+	}
+}
+
+static void set(struct world *w, int frame, u8 in_k, u8 in_m, u8 in_dma)
+{
+	w->views[IN_K][frame] = in_k;
+	w->views[IN_M][frame] = in_m;
+	w->views[IN_DMA][frame] = in_dma;
+}
+
+/* The views of a module's frames. */
+static void set_views(struct world *w, int module, u8 text_in_k, u8 other_in_k, u8 text_in_m,
+		      u8 other_in_m)
+{
+	set(w, text_frame(module), text_in_k, text_in_m, text_in_k & ~X);
+	if (module)
+		return;
+	set(w, SECRET, other_in_k, other_in_m, other_in_k);
+	set(w, BAR, other_in_k, other_in_m, other_in_k);
+}
+
+static void views_changed(struct world *w)
+{
+	struct cpu_event event = { .kind = CPU_VIEWS_CHANGED };
+	struct border_actions none = { 0 };
+
+	for (int cpu = 0; cpu < CPUS; cpu++)
+		w->cpus[cpu] = cpu_step(w->cpus[cpu], &event, &none);
+	cache(w);
+}
+
+/* M is entered: was it right to do so, by what the module and the kernel really did? */
+static void enter_m(struct handler *h, u32 index)
+{
+	struct world *w = h->w;
+	struct ghost *ghost = &w->ghosts[index];
+	const struct border_activation *activation = &w->activations[index];
+	const struct border_module *m = world_module(h->module);
+	u64 rip = h->exit->at.rip, rsp = h->exit->at.rsp;
+	struct border_place inside = activation->inside;
+
+	if (!cpu_is_square(&w->cpus[h->cpu]))
+		violate(w, "debt", "M is entered, and a flush of its tag is owed");
+	if (!h->exit->is_proper)
+		violate(w, "entry", "M is entered outside of ring 0");
+	if (w->was_stopped[h->module])
+		violate(w, "choice", "M is entered after the module was stopped for good");
+	if (ghost->state == INSIDE)
+		violate(w, "double", "activation %u is resumed while it runs", index);
+	if (h->crossing == BORDER_IN_CALL) {
+		if (ghost->state != GONE)
+			violate(w, "double", "activation %u is out, and claimed again", index);
+		if (rip != m->text + ENTRY && rip != m->init && rip != m->exit)
+			violate(w, "entry", "RIP is no entry point");
+		if (module_has(m, h->exit->return_address))
+			violate(w, "entry", "the caller chose a return into the text");
+		if (rip == m->init && w->was_begun[h->module])
+			violate(w, "entry", "init is entered twice");
+		if (rip != m->init && !w->was_begun[h->module])
+			violate(w, "entry", "the module is entered before its init");
+		w->was_begun[h->module] = 1;
+		if (inside.rip != rip)
+			violate(w, "entry", "M continues elsewhere than where it was entered");
+		if (config.class == CLASS_S &&
+		    (!h->fresh || inside.rsp != module_stack_top(m, index) - 8))
+			violate(w, "own", "class S enters on a stack that is not its own");
+	} else {
+		bool moved = h->crossing == BORDER_IN_RTI && config.class == CLASS_D &&
+			     ghost->state == STOPPED && ghost->back.rsp == rsp &&
+			     ((ghost->cause == CAUSE_BUG && rip == m->text + AFTER_BUG) ||
+			      (ghost->cause == CAUSE_FAULT && rip == m->text + FIXUP));
+		u8 need = h->crossing == BORDER_IN_RTI ? ALL :
+			  config.class == CLASS_S ? ALL & ~RESULT : CALLEE_SAVED;
+
+		if (ghost->state != CALLING && ghost->state != STOPPED)
+			violate(w, "double", "activation %u was not out", index);
+		if (ghost->module != h->module)
+			violate(w, "entry", "the activation is another module's");
+		if ((ghost->state == CALLING) != (h->crossing == BORDER_IN_RET))
+			violate(w, "entry", "a call is resumed like an interrupt, or vice versa");
+		if (!moved && (rip != ghost->back.rip || rsp != ghost->back.rsp))
+			violate(w, "entry", "the kernel did not return to the recorded place");
+		if (inside.rip != (moved ? rip : ghost->inside.rip) ||
+		    inside.rsp != ghost->inside.rsp)
+			violate(w, "entry", "M continues elsewhere than where it left");
+		if (need & ~h->own)
+			violate(w, "own", "M finds the kernel's values in its registers");
+		if (moved && (rip == m->text + FIXUP) != (h->fixup != NO_FIXUP))
+			violate(w, "own", "the register that the fixup names is not set");
+	}
+	*ghost = (struct ghost){ .state = INSIDE, .module = h->module };
+	if (!h->module)
+		w->has_secret = 1;
+	for (int i = 0; i < ACTIVATIONS; i++) {
+		const struct ghost *other = &w->ghosts[i];
+
+		if (other->state != CALLING && other->state != STOPPED)
+			continue;
+		if (word_state(w->activations[i].word) != ACTIVATION_DEAD &&
+		    stack_of(other->back.rsp) == stack_of(rsp) && other->back.rsp <= rsp)
+			violate(w, "leak", "activation %d was unwound, and is not dead", i);
+	}
+}
+
+/* The kernel continues: what of the module does it find? */
+static void enter_k(struct handler *h)
+{
+	const struct border_module *m = world_module(h->module);
+	struct world *w = h->w;
+	u64 rip = h->border.go.rip;
+	u8 allowed = h->crossing == BORDER_OUT_CALL ? ARGUMENTS :
+		     h->crossing == BORDER_OUT_RET ? RESULT : 0;
+
+	if (!cpu_is_square(&w->cpus[h->cpu]))
+		violate(w, "debt", "K is entered, and a flush of its tag is owed");
+	if (config.class == CLASS_S) {
+		if (h->secret & ~allowed)
+			violate(w, "registers", "K finds values of class S in registers");
+		if (h->border.go.rsp >= PRIVATE_STACKS)
+			violate(w, "registers", "K finds the private stack's address in RSP");
+		if (module_has(m, rip) && rip != m->stub)
+			violate(w, "registers", "K finds a place of class S in RIP");
+	}
+}
+
+/* After this, another CPU may resume the activation. */
+static void publish(struct handler *h, u32 index)
+{
+	struct ghost *ghost = &h->w->ghosts[index];
+	u8 state;
+
+	border_publish(&h->border, index);
+	h->is_published = 1;
+	state = word_state(h->w->activations[index].word);
+	if (state == ACTIVATION_FREE || state == ACTIVATION_DEAD)
+		ghost->state = GONE;
+	if ((state == ACTIVATION_OUT_CALL && ghost->state != CALLING) ||
+	    (state == ACTIVATION_OUT_INT && ghost->state != STOPPED))
+		violate(h->w, "entry", "activation %u can be resumed, and must not", index);
+	if ((state == ACTIVATION_OUT_CALL || state == ACTIVATION_OUT_INT) && !ghost->is_saved)
+		violate(h->w, "own", "an activation is published before its registers are saved");
+}
+
+static void act(struct handler *h, u32 kind, u32 argument)
+{
+	struct world *w = h->w;
+
+	switch (kind) {
+	case ACT_FLUSH_K:
+	case ACT_FLUSH_M:
+		memcpy(w->tlb[h->cpu][kind == ACT_FLUSH_M], w->views[kind == ACT_FLUSH_M], FRAMES);
+		if (kind == ACT_FLUSH_M)
+			w->m_is_stale[h->cpu] = 0;
+		break;
+	case ACT_LOWER:
+		w->raised[h->cpu] &= ~argument;
+		break;
+	case ACT_RAISE:
+		w->raised[h->cpu] |= argument;
+		break;
+	case ACT_SAVE:
+		if (h->own != ALL)
+			violate(w, "own", "registers are saved after they were cleared");
+		w->ghosts[argument].is_saved = 1;
+		break;
+	case ACT_CLEAR:
+		h->own &= ~sets[argument];
+		h->secret &= ~sets[argument];
+		break;
+	case ACT_RESTORE:
+		h->own |= sets[argument];
+		break;
+	case ACT_FIXUP:
+		h->fixup = argument;
+		break;
+	case ACT_FRESH_STACK:
+		h->fresh = 1;
+		break;
+	case ACT_PUSH_STUB:
+		h->stub = 1;
+		break;
+	case ACT_ENTER_M:
+		enter_m(h, argument);
+		break;
+	case ACT_ENTER_K:
+		enter_k(h);
+		break;
+	case ACT_PUBLISH:
+		publish(h, argument);
+		break;
+	case ACT_CHANGE:
+		change(h, argument);
+		break;
+	case ACT_LOCK_CONFIG:
+		/* The BARs are read after that, wherever they are now. */
+		w->is_locked = 1;
+		w->is_moved = 0;
+		break;
+	case ACT_UNLOCK_CONFIG:
+		w->is_locked = 0;
+		break;
+	case ACT_FREEZE:
+		set_views(w, h->module, R, 0, 0, 0);
+		break;
+	case ACT_ASK_FLUSH:
+		views_changed(w);
+		break;
+	case ACT_HASH:
+		change(h, w->is_evil[h->module] ? EVENT_MISMATCH : EVENT_MATCH);
+		break;
+	case ACT_OPEN:
+		set_views(w, h->module, R, 0, R | X, R | W);
+		w->opened[h->module] = argument;
+		break;
+	case ACT_CLOSE:
+		set_views(w, h->module, R, 0, 0, 0);
+		w->opened[h->module] = 0;
+		break;
+	case ACT_SWEEP:
+		h->border.activations = w->activations;
+		border_sweep(&h->border);
+		for (int i = 0; i < ACTIVATIONS; i++) {
+			if (w->ghosts[i].state != INSIDE && w->ghosts[i].module == h->module)
+				w->ghosts[i].state = GONE;
+		}
+		break;
+	case ACT_CLEAR_SECRETS:
+		if (!h->module)
+			w->has_secret = 0;
+		break;
+	case ACT_THAW:
+		w->is_settled[h->module] = 0;
+		w->was_begun[h->module] = 0;
+		if (!h->module && w->has_secret)
+			violate(w, "secret", "the kernel gets a frame with secrets");
+		set_views(w, h->module, R | W | X, R | W, w->views[IN_M][text_frame(h->module)],
+			  h->module ? 0 : w->views[IN_M][BAR]);
+		break;
+	case ACT_REPORT:
+		h->is_reported = 1;
+		break;
+	case ACT_PANIC:
+		if (w->has_secret)
+			violate(w, "secret", "the kernel panics, and secrets are not cleared");
+		break;
+	case ACT_DELIVER:
+	case ACT_FAULT:
+	case ACT_REFUSE:
+		break;
+	default:
+		violate(w, "actions", "unknown action %u", kind);
+	}
+	cache(w);
+}
+
+static void end_line(struct handler *h)
+{
+	if (h->is_in_line)
+		say(h->log, "\n");
+	h->is_in_line = 0;
+}
+
+static void carry_out(struct handler *h, const struct border_actions *list)
+{
+	if (list->count > BORDER_ACTIONS)
+		violate(h->w, "actions", "%u actions are more than there is room for",
+			list->count);
+	for (u32 i = 0; i < list->count && i < BORDER_ACTIONS; i++) {
+		say(h->log, "%s%s", h->is_in_line ? ", " : "      -> ",
+		    actions[list->list[i].kind]);
+		h->is_in_line = 1;
+		act(h, list->list[i].kind, list->list[i].argument);
+	}
+	end_line(h);
+}
+
+static void change(struct handler *h, u8 kind)
+{
+	struct border_registration *registration = &h->w->registrations[h->module];
+	struct registration_event event = {
+		.kind = kind, .who = world_present(), .privileges = 1, .choice = config.choice,
+	};
+	struct border_actions list = { 0 };
+
+	if (kind == EVENT_STOP)
+		h->w->was_stopped[h->module] = 1;
+	*registration = registration_step(*registration, &event, &list);
+	end_line(h);
+	say(h->log, "      module %d: %s\n", h->module, states[registration->state]);
+	if (registration->state == REGISTRATION_FLUSHED)
+		h->w->is_settled[h->module] = 1;
+	carry_out(h, &list);
+}
+
+/* ---- events ---- */
+
+static void handler_init(struct handler *h, struct world *w, int cpu, int module,
+			 const struct border_exit *exit, FILE *log)
+{
+	*h = (struct handler){
+		.w = w, .log = log, .cpu = cpu, .module = module, .exit = exit, .fixup = NO_FIXUP,
+		.border = {
+			.cpu = &w->cpus[cpu],
+			.activations = w->activations,
+			.activation_count = ACTIVATIONS,
+			.registration = &w->registrations[module],
+			.module = world_module(module),
+			.cpu_number = cpu,
+			.registration_number = module,
+		},
+	};
+}
+
+/* A fetch that is refused needs no second half: it takes nothing. */
+static void fetch(struct handler *h)
+{
+	struct pending *pending = &h->w->pending[h->cpu];
+	struct border_claim claim = border_match(&h->border, h->exit);
+
+	for (int i = 0; i < ACTIVATIONS; i++) {
+		const struct ghost *ghost = &h->w->ghosts[i];
+
+		if ((ghost->state == CALLING || ghost->state == STOPPED) && h->exit->is_proper &&
+		    ghost->back.rip == h->exit->at.rip && ghost->back.rsp == h->exit->at.rsp &&
+		    claim.crossing == BORDER_REFUSED)
+			violate(h->w, "refused", "activation %d cannot return to its place", i);
+	}
+	if (claim.crossing == BORDER_REFUSED) {
+		border_in(&h->border, h->exit, &claim);
+		say(h->log, "      refused\n");
+		carry_out(h, &h->border.actions);
+		return;
+	}
+	say(h->log, "      finds activation %u for a %s\n", claim.activation,
+	    crossings[claim.crossing]);
+	*pending = (struct pending){
+		.kind = CLAIM, .module = h->module, .claim = claim, .exit = *h->exit,
+	};
+}
+
+static void commit_claim(struct handler *h, const struct pending *pending)
+{
+	h->crossing = border_in(&h->border, &pending->exit, &pending->claim);
+	say(h->log, "      %s\n", crossings[h->crossing]);
+	carry_out(h, &h->border.actions);
+}
+
+static void acknowledge(struct handler *h, const struct pending *pending)
+{
+	struct registration_event event = {
+		.kind = EVENT_ACK, .generation = pending->generation,
+		.who = h->cpu == CPUS ? AWAIT_IOMMU : AWAIT_CPU(h->cpu),
+	};
+	struct border_registration *registration = &h->w->registrations[pending->module];
+	struct border_actions list = { 0 };
+
+	*registration = registration_step(*registration, &event, &list);
+	if (registration->state == REGISTRATION_FLUSHED)
+		h->w->is_settled[pending->module] = 1;
+	say(h->log, "      module %d: %s, %d awaited\n", pending->module,
+	    states[registration->state], __builtin_popcountll(registration->awaited));
+}
+
+static void flush(struct handler *h)
+{
+	struct pending *pending = &h->w->pending[h->cpu];
+
+	*pending = (struct pending){ .kind = ACKNOWLEDGE, .module = h->module };
+	if (h->cpu == CPUS) {
+		pending->generation = h->w->registrations[h->module].generation;
+		memcpy(h->w->iotlb, h->w->views[IN_DMA], FRAMES);
+		return;
+	}
+	if (!border_flush(&h->border, &pending->generation)) {
+		*pending = (struct pending){ 0 };
+		return;
+	}
+	carry_out(h, &h->border.actions);
+}
+
+static void leave(struct handler *h, const struct event *event)
+{
+	struct world *w = h->w;
+	u8 index = w->cpus[h->cpu].activation;
+	struct ghost *ghost = &w->ghosts[index];
+	struct border_activation *activation = &w->activations[index];
+	u64 entry = activation->home.rsp - 8;
+	u8 kind = activation->entry;
+	const struct border_registration *registration = h->border.registration;
+
+	ghost->state = event->ghost;
+	ghost->cause = event->exit.cause;
+	ghost->inside = event->exit.at;
+	if (event->ghost == CALLING)
+		ghost->inside = (struct border_place){ event->exit.return_address,
+						       event->exit.at.rsp + 8 };
+	ghost->back = config.class == CLASS_D ? ghost->inside :
+		      (struct border_place){ h->border.module->stub, entry };
+	h->own = ALL;
+	h->secret = ALL;
+	h->crossing = border_out(&h->border, h->exit);
+	say(h->log, "      %s\n", crossings[h->crossing]);
+	carry_out(h, &h->border.actions);
+	if (h->crossing == BORDER_OUT_CALL && config.class == CLASS_S && !h->stub)
+		violate(w, "entry", "the kernel's function does not return to the stub");
+	if (h->crossing != event->crossing)
+		violate(w, event->crossing == BORDER_REFUSED ? "entry" : "refused",
+			"this was not recognized as a %s", crossings[event->crossing]);
+	if (event->crossing == BORDER_OUT_RET && kind == ENTRY_INIT &&
+	    registration->state == REGISTRATION_ARMED)
+		violate(w, "entry", "init has returned, and the module is not sealed");
+	if (event->crossing == BORDER_OUT_RET && kind == ENTRY_EXIT && may_run(registration))
+		violate(w, "entry", "exit has returned, and the module may be entered");
+	if (!h->is_published)
+		violate(w, "leak", "activation %u has left M, and is not published", index);
+}
+
+static void print_event(const struct world *w, const struct event *e, FILE *log)
+{
+	static const char *const places[] = {
+		[INIT] = "init", [ENTRY] = "entry", [EXIT] = "exit", [CALLED] = "after the call",
+		[INTERRUPTED] = "the interrupted instruction", [AFTER_BUG] = "after the bug",
+		[FIXUP] = "the fixup", [STUB] = "the stub", [WRONG] = "an arbitrary place",
+	};
+	u64 rip = e->exit.at.rip;
+	const struct pending *pending = &w->pending[e->cpu];
+
+	if (e->cpu == CPUS)
+		fprintf(log, "IOMMU: ");
+	else if (e->kind != CALL && e->kind != DMA && e->kind != MOVE_BAR && e->kind != RELOAD &&
+		 e->kind != UNMAP)
+		fprintf(log, "CPU %d: ", e->cpu);
+	switch (e->kind) {
+	case FETCH:
+		fprintf(log, "fetches %s of module %d, RSP %#llx%s%s\n",
+			places[rip - text_of(e->module)], e->module, e->exit.at.rsp,
+			e->exit.return_address == CALLER ? "" : ", return address in the text",
+			e->exit.is_proper ? "" : ", in ring 3");
+		break;
+	case COMMIT:
+		fprintf(log, pending->kind == CLAIM ? "takes the activation\n" :
+			"sends its acknowledgement\n");
+		break;
+	case FLUSH:
+		fprintf(log, "flushes, to acknowledge to module %d\n", e->module);
+		break;
+	case LEAVE:
+		if (!e->exit.is_fetch)
+			fprintf(log, "is interrupted in M (cause %d), RSP %#llx%s\n", e->exit.cause,
+				e->exit.at.rsp, rip == FUNCTION ? ", at a jump out" : "");
+		else
+			fprintf(log,
+				"fetches outside of the text in M, RIP %#llx, RSP %#llx, "
+				"return address %#llx\n", rip, e->exit.at.rsp,
+				e->exit.return_address);
+		break;
+	case WRITE:
+		fprintf(log, "writes to the text of module %d\n", e->module);
+		break;
+	case DMA:
+		fprintf(log, "a device writes to the text of module %d\n", e->module);
+		break;
+	case RELOAD:
+		fprintf(log, "the kernel loads module %d again, as it is registered\n", e->module);
+		break;
+	case WRITE_FAULT:
+		fprintf(log, "faults on a write to the text of module %d\n", e->module);
+		break;
+	case MOVE_BAR:
+		fprintf(log, "the kernel moves the BAR\n");
+		break;
+	case UNMAP:
+		fprintf(log, "the kernel ends a translation, and begins a shootdown\n");
+		break;
+	case INVALIDATE:
+		fprintf(log, "invalidates it in K's tag\n");
+		break;
+	case CALL:
+		fprintf(log, "the loader %s module %d\n", calls[e->call], e->module);
+		break;
+	}
+}
+
+void world_apply(struct world *w, const struct event *e, FILE *log)
+{
+	struct pending pending = w->pending[e->cpu];
+	struct handler h;
+
+	if (w->violated)
+		return;
+	if (log)
+		print_event(w, e, log);
+	handler_init(&h, w, e->cpu, e->kind == COMMIT ? pending.module : e->module, &e->exit, log);
+	switch (e->kind) {
+	case FETCH:
+		fetch(&h);
+		break;
+	case COMMIT:
+		h.exit = &pending.exit;
+		if (pending.kind == CLAIM)
+			commit_claim(&h, &pending);
+		else if (pending.kind == ACKNOWLEDGE)
+			acknowledge(&h, &pending);
+		w->pending[e->cpu] = (struct pending){ 0 };
+		break;
+	case FLUSH:
+		flush(&h);
+		break;
+	case LEAVE:
+		leave(&h, e);
+		break;
+	case WRITE:
+	case DMA:
+		w->is_evil[e->module] = 1;
+		break;
+	case RELOAD:
+		w->is_evil[e->module] = 0;
+		break;
+	case WRITE_FAULT:
+		border_suspect(&h.border, SUSPECT_WRITE);
+		carry_out(&h, &h.border.actions);
+		break;
+	case MOVE_BAR:
+		w->is_moved = 1;
+		break;
+	case UNMAP:
+		memset(w->m_is_stale, 1, config.cpus);
+		memset(w->must_invalidate, 1, config.cpus);
+		break;
+	case INVALIDATE:
+		w->must_invalidate[e->cpu] = 0;
+		break;
+	case CALL:
+		change(&h, e->call);
+		break;
+	}
+	if (h.is_reported && config.choice >= CHOICE_STOP &&
+	    may_run(&w->registrations[h.module]))
+		violate(w, "choice", "suspicious activity does not stop the module");
+	cache(w);
+	/* What died while it was out is gone. */
+	for (int i = 0; i < ACTIVATIONS; i++) {
+		u8 state = word_state(w->activations[i].word);
+
+		if ((state == ACTIVATION_DEAD || state == ACTIVATION_FREE) &&
+		    w->ghosts[i].state != INSIDE)
+			w->ghosts[i] = (struct ghost){ 0 };
+	}
+	world_check(w);
+}
+
+void world_init(struct world *w)
+{
+	memset(w, 0, sizeof(*w));
+	for (int i = 0; i < ACTIVATIONS; i++)
+		w->activations[i].word = ACTIVATION_FIRST;
+	for (int module = 0; module < MODULES; module++) {
+		w->registrations[module].class = config.class;
+		w->registrations[module].choice = config.choice;
+		w->registrations[module].privileges = 3;
+		w->registrations[module].has_init = 1;
+		set_views(w, module, R | W | X, R | W, 0, 0);
+	}
+	cache(w);
+	for (int module = 0; module < config.modules; module++) {
+		static const u8 calls[] = { EVENT_HASH, EVENT_ARM, EVENT_SEAL };
+		struct event call = { .kind = CALL, .module = module, .call = EVENT_FREEZE };
+
+		if (config.from == REGISTRATION_LOADED)
+			break;
+		world_apply(w, &call, NULL);
+		for (int who = 0; who <= CPUS; who++) {
+			struct event ack = { .kind = FLUSH, .cpu = who, .module = module };
+
+			world_apply(w, &ack, NULL);
+			ack.kind = COMMIT;
+			world_apply(w, &ack, NULL);
+		}
+		for (unsigned int i = 0; i < sizeof(calls); i++) {
+			if (w->registrations[module].state == config.from)
+				break;
+			call.call = calls[i];
+			if (calls[i] == EVENT_SEAL)
+				w->was_begun[module] = w->registrations[module].begun = 1;
+			world_apply(w, &call, NULL);
+		}
+	}
+}
