@@ -18,7 +18,6 @@
 
 #define LARGE_PAGE	(2UL << 20)
 #define VDSO_ROOM	(8 * PAGE_BYTES) /* more than it has */
-#define STACK_MAPPED	0x10000UL	/* less than the kernel maps below the strings */
 
 /*
  * Returns where the kernel would map the vDSO: above the stack, in the same 2 MB, or, since Linux
@@ -105,14 +104,12 @@ void new_stack(const struct dune_start *start, struct initial_stack *stack)
 		at -= random[2] % (2 * PAGE_BYTES);
 	at &= -16UL;
 	sp = (u64 *)((at - words * sizeof(*sp)) & -16UL);
-	/* The kernel grows a stack for an access in user mode. */
-	if (start->strings - (u64)sp > STACK_MAPPED)
-		SYS1(DUNE_PROBE_WRITE, sp);
 
 	below = (struct below *)at;
 	memcpy(below->random, random, sizeof(below->random));
 	memcpy(below->platform, start->platform, sizeof(below->platform));
 	to = sp;
+	/* If the stack does not reach down to here yet, user mode makes it grow (own_fault()). */
 	*to++ = start->argc;
 	at = put_words(&to, start->strings, start->argc);
 	put_words(&to, at, start->envc);
