@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * dune-guard.ko: a small hypervisor that is launched beneath the running kernel, on all CPUs.
+ *
+ * This file has the device, /dev/dune-guard, and the guard's state. guard.h lists the other files of
+ * this part; guard/hv/ is the hypervisor itself. Loading the module changes nothing: the guard is
+ * launched, sealed and stopped through the device (include/uapi/linux/dune-guard.h).
+ */
+#define pr_fmt(fmt) "dune-guard: " fmt
+
+#include <linux/cpu.h>
+#include <linux/fs.h>
+#include <linux/miscdevice.h>
+#include <linux/module.h>
+#include <linux/mutex.h>
+#include <linux/printk.h>
+#include <linux/uaccess.h>
+
+#include "guard/linux/guard.h"
+
+/* The interface has the image's numbers. */
+static_assert(DUNE_GUARD_EXITS == HV_COUNTS);
+static_assert(DUNE_GUARD_EXIT_INIT == HV_COUNT_INIT);
+static_assert(DUNE_GUARD_LOG_INIT == HV_LOG_INIT);
+
+/* Under the lock; guard_state() reads the state without it. */
+static DEFINE_MUTEX(guard_lock);
+static int state = DUNE_GUARD_OFF;
+static struct guard_memory memory;
+
+int guard_refuse(struct dune_guard_answer *answer, int err, const char *format, ...)
+{
+	va_list arguments;
+
+	va_start(arguments, format);
+	vscnprintf(answer->text, sizeof(answer->text), format, arguments);
+	va_end(arguments);
+	return err;
+}
+
+int guard_state(void)
+{
+	return READ_ONCE(state);
+}
+
+static void set_state(int new)
+{
+	lockdep_assert_held(&guard_lock);
+	WRITE_ONCE(state, new);
+}
+
+static int check(struct dune_guard_answer *answer)
+{
+	if (state != DUNE_GUARD_OFF)
+		return guard_refuse(answer, -EALREADY, "the guard is launched already");
+	return guard_check(answer);
+}
+
+static int launch(struct dune_guard_answer *answer)
+{
+	int err = check(answer);
+
+	if (err)
+		return err;
+	err = guard_load(&memory, answer);
+	if (err)
+		return err;
+	err = guard_cpus_launch(&memory, answer);
+	if (err) {
+		guard_unload(&memory);
+		return err;
+	}
+	set_state(DUNE_GUARD_LAUNCHED);
+	pr_info("launched on %u CPUs\n", guard_cpus_launched());
+	return 0;
+}
+
+static void stop(void)
+{
+	guard_cpus_stop();
+	guard_unload(&memory);
+	set_state(DUNE_GUARD_OFF);
+	pr_info("stopped\n");
+}
+
+static int try_stop(struct dune_guard_answer *answer)
+{
+	switch (state) {
+	case DUNE_GUARD_OFF:
+		return guard_refuse(answer, -EINVAL, "the guard is not launched");
+	case DUNE_GUARD_SEALED:
+		return guard_refuse(answer, -EPERM,
+				    "the guard is sealed: only a reboot removes it");
+	default:
+		stop();
+		return 0;
+	}
+}
+
+static int seal(struct dune_guard_answer *answer)
+{
+	int err;
+
+	if (state == DUNE_GUARD_OFF)
+		return guard_refuse(answer, -EINVAL,
+				    "the guard is not launched: dunectl guard launch");
+	if (state == DUNE_GUARD_SEALED)
+		return guard_refuse(answer, -EALREADY, "the guard is sealed already");
+	err = guard_kexec_disable(answer);
+	if (!err)
+		err = guard_cpus_seal(answer);
+	if (err)
+		return err;
+	/* The module stays, and the block is never freed. */
+	__module_get(THIS_MODULE);
+	set_state(DUNE_GUARD_SEALED);
+	pr_info("sealed\n");
+	return 0;
+}
+
+void guard_stop_for_shutdown(void)
+{
+	mutex_lock(&guard_lock);
+	if (state == DUNE_GUARD_LAUNCHED)
+		stop();
+	mutex_unlock(&guard_lock);
+}
+
+static int get_status(struct dune_guard_status __user *user)
+{
+	struct dune_guard_status status = {
+		.version = DUNE_GUARD_VERSION,
+		.state = state,
+		.cpus = guard_cpus_launched(),
+	};
+
+	if (state != DUNE_GUARD_OFF) {
+		status.memory = PAGE_SIZE << memory.order;
+		guard_cpus_count(status.exits);
+	}
+	return copy_to_user(user, &status, sizeof(status)) ? -EFAULT : 0;
+}
+
+static int get_log(struct dune_guard_entry __user *user)
+{
+	struct dune_guard_entry entry;
+	int err;
+
+	if (state == DUNE_GUARD_OFF)
+		return -EINVAL;
+	if (copy_from_user(&entry, user, sizeof(entry)))
+		return -EFAULT;
+	err = guard_cpus_log(&entry);
+	if (err)
+		return err;
+	return copy_to_user(user, &entry, sizeof(entry)) ? -EFAULT : 0;
+}
+
+static int request(unsigned int command, struct dune_guard_answer __user *user)
+{
+	struct dune_guard_answer answer = {};
+	int err;
+
+	switch (command) {
+	case DUNE_GUARD_CHECK:
+		err = check(&answer);
+		break;
+	case DUNE_GUARD_LAUNCH:
+		err = launch(&answer);
+		break;
+	case DUNE_GUARD_SEAL:
+		err = seal(&answer);
+		break;
+	case DUNE_GUARD_STOP:
+		err = try_stop(&answer);
+		break;
+	default:
+		return -ENOTTY;
+	}
+	if (!err)
+		return 0;
+	if (command != DUNE_GUARD_CHECK)
+		pr_err("%s\n", answer.text);
+	return copy_to_user(user, &answer, sizeof(answer)) ? -EFAULT : err;
+}
+
+static long guard_ioctl(struct file *file, unsigned int command, unsigned long argument)
+{
+	void __user *user = (void __user *)argument;
+	long ret;
+
+	mutex_lock(&guard_lock);
+	if (command == DUNE_GUARD_GET_STATUS)
+		ret = get_status(user);
+	else if (command == DUNE_GUARD_GET_LOG)
+		ret = get_log(user);
+	else
+		ret = request(command, user);
+	mutex_unlock(&guard_lock);
+	return ret;
+}
+
+static const struct file_operations guard_fops = {
+	.owner = THIS_MODULE,
+	.unlocked_ioctl = guard_ioctl,
+};
+
+static struct miscdevice guard_device = {
+	.minor = MISC_DYNAMIC_MINOR,
+	.name = "dune-guard",
+	.fops = &guard_fops,
+	.mode = 0600,
+};
+
+static int __init guard_init(void)
+{
+	int err = guard_lifecycle_init();
+
+	if (err)
+		return err;
+	err = misc_register(&guard_device);
+	if (err)
+		guard_lifecycle_cleanup();
+	return err;
+}
+
+/* A sealed guard has a reference to the module, so it is not sealed here. */
+static void __exit guard_exit(void)
+{
+	misc_deregister(&guard_device);
+	guard_lifecycle_cleanup();
+	guard_stop_for_shutdown();
+}
+
+module_init(guard_init);
+module_exit(guard_exit);
+MODULE_DESCRIPTION("A hypervisor beneath the running kernel that guards kernel modules");
+MODULE_LICENSE("GPL v2");
