@@ -50,8 +50,11 @@ int guard_refuse(struct dune_guard_answer *answer, int err, const char *format, 
 
 /* The guard is launched: stops it. For lifecycle.c. */
 void guard_stop_for_shutdown(void);
-/* For lifecycle.c: DUNE_GUARD_OFF, ..., at this moment. */
-int guard_state(void);
+/*
+ * The computer is about to sleep, or does not any more. Returns the state, DUNE_GUARD_OFF, ...: it
+ * does not change while the computer sleeps, unless the guard is launched already.
+ */
+int guard_set_sleeping(bool sleeps);
 
 /* check.c */
 int guard_check(struct dune_guard_answer *answer);

@@ -25,15 +25,23 @@ static int reboot_event(struct notifier_block *notifier, unsigned long event, vo
 /* Both would leave the guard's memory and every CPU to code that runs without it. */
 static int pm_event(struct notifier_block *notifier, unsigned long event, void *data)
 {
+	int state;
+
 	switch (event) {
 	case PM_SUSPEND_PREPARE:
 	case PM_HIBERNATION_PREPARE:
 	case PM_RESTORE_PREPARE:
-		if (guard_state() == DUNE_GUARD_OFF)
+		state = guard_set_sleeping(true);
+		if (state == DUNE_GUARD_OFF)
 			return NOTIFY_DONE;
-		pr_err("no suspend and no hibernation while the guard is launched%s\n",
-		       guard_state() == DUNE_GUARD_SEALED ? "" : ": dunectl guard stop");
+		pr_err("no suspend and no hibernation while the guard is %s\n",
+		       state == DUNE_GUARD_SEALED ? "sealed" : "launched: dunectl guard stop");
 		return notifier_from_errno(-EBUSY);
+	case PM_POST_SUSPEND:
+	case PM_POST_HIBERNATION:
+	case PM_POST_RESTORE:
+		guard_set_sleeping(false);
+		return NOTIFY_DONE;
 	default:
 		return NOTIFY_DONE;
 	}

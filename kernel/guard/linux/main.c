@@ -23,9 +23,10 @@ static_assert(DUNE_GUARD_EXITS == HV_COUNTS);
 static_assert(DUNE_GUARD_EXIT_INIT == HV_COUNT_INIT);
 static_assert(DUNE_GUARD_LOG_INIT == HV_LOG_INIT);
 
-/* Under the lock; guard_state() reads the state without it. */
+/* All of it under the lock. */
 static DEFINE_MUTEX(guard_lock);
 static int state = DUNE_GUARD_OFF;
+static bool sleeping;
 static struct guard_memory memory;
 
 int guard_refuse(struct dune_guard_answer *answer, int err, const char *format, ...)
@@ -38,21 +39,23 @@ int guard_refuse(struct dune_guard_answer *answer, int err, const char *format, 
 	return err;
 }
 
-int guard_state(void)
+int guard_set_sleeping(bool sleeps)
 {
-	return READ_ONCE(state);
-}
+	int now;
 
-static void set_state(int new)
-{
-	lockdep_assert_held(&guard_lock);
-	WRITE_ONCE(state, new);
+	mutex_lock(&guard_lock);
+	now = state;
+	sleeping = sleeps && now == DUNE_GUARD_OFF;
+	mutex_unlock(&guard_lock);
+	return now;
 }
 
 static int check(struct dune_guard_answer *answer)
 {
 	if (state != DUNE_GUARD_OFF)
 		return guard_refuse(answer, -EALREADY, "the guard is launched already");
+	if (sleeping)
+		return guard_refuse(answer, -EBUSY, "the computer is about to suspend");
 	return guard_check(answer);
 }
 
@@ -70,7 +73,7 @@ static int launch(struct dune_guard_answer *answer)
 		guard_unload(&memory);
 		return err;
 	}
-	set_state(DUNE_GUARD_LAUNCHED);
+	state = DUNE_GUARD_LAUNCHED;
 	pr_info("launched on %u CPUs\n", guard_cpus_launched());
 	return 0;
 }
@@ -79,7 +82,7 @@ static void stop(void)
 {
 	guard_cpus_stop();
 	guard_unload(&memory);
-	set_state(DUNE_GUARD_OFF);
+	state = DUNE_GUARD_OFF;
 	pr_info("stopped\n");
 }
 
@@ -113,7 +116,7 @@ static int seal(struct dune_guard_answer *answer)
 		return err;
 	/* The module stays, and the block is never freed. */
 	__module_get(THIS_MODULE);
-	set_state(DUNE_GUARD_SEALED);
+	state = DUNE_GUARD_SEALED;
 	pr_info("sealed\n");
 	return 0;
 }
