@@ -106,6 +106,8 @@ module-%: kernels
 	@for headers in $(machine)/$*/usr/src/linux-headers-*-amd64; do \
 		echo "  MODULE   $${headers##*/linux-headers-}"; \
 		$(MAKE) $(quiet) --no-print-directory -C kernel O=$(O) KDIR=$$headers \
+			RELEASE=$${headers##*/linux-headers-} || exit 1; \
+		$(MAKE) $(quiet) --no-print-directory -C tests/guard/attack O=$(O) KDIR=$$headers \
 			RELEASE=$${headers##*/linux-headers-} || exit 1; done
 
 .PHONY: module

@@ -40,7 +40,8 @@
  * @state:	DUNE_GUARD_OFF, DUNE_GUARD_LAUNCHED or DUNE_GUARD_SEALED
  * @cpus:	CPUs that run under the guard
  * @reserved:	0
- * @memory:	bytes that belong to the guard
+ * @address:	physical address of the guard's memory, 0 while it is off
+ * @memory:	bytes that belong to the guard, from there on
  * @exits:	by reason, the sum of all CPUs since the launch
  */
 struct dune_guard_status {
@@ -48,6 +49,7 @@ struct dune_guard_status {
 	__u32 state;
 	__u32 cpus;
 	__u32 reserved;
+	__u64 address;
 	__u64 memory;
 	__u64 exits[DUNE_GUARD_EXITS];
 };

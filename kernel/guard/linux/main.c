@@ -138,6 +138,7 @@ static int get_status(struct dune_guard_status __user *user)
 	};
 
 	if (state != DUNE_GUARD_OFF) {
+		status.address = memory.physical;
 		status.memory = PAGE_SIZE << memory.order;
 		guard_cpus_count(status.exits);
 	}
