@@ -40,6 +40,7 @@ static void hotplug(int fd)
 	is(cpu_set_on_line(cpu, false), 0, "CPU %d goes off line", cpu);
 	guard_refuses(fd, DUNE_GUARD_SEAL, EBUSY, "needs all of them",
 		      "the guard cannot be sealed without it");
+	is(file_number("/proc/sys/kernel/kexec_load_disabled"), 0, "kexec is still allowed");
 	is(guard_request(fd, DUNE_GUARD_STOP), 0, "a stop without it");
 	is(guard_request(fd, DUNE_GUARD_LAUNCH), 0, "a launch without it");
 	is(guard_status(fd).cpus, all - 1, "the other CPUs are under the guard");

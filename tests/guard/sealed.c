@@ -7,6 +7,7 @@
  * not stop have to succeed there: otherwise the attack itself is wrong.
  */
 #define _GNU_SOURCE
+#include "attack.h"
 #include "cpu.h"
 #include "guard.h"
 #include "klog.h"
@@ -20,12 +21,8 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <sys/mount.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-
-#define DEBUGFS	"/sys/kernel/debug"
-#define ATTACK	DEBUGFS "/dune-guard-attack"
 
 #define CALL			0x64756e6500000000
 #define CALL_STOP		1
@@ -41,36 +38,6 @@ static const char *const instructions[] = {
 enum { STGI = 3, INVD = 7 };
 
 static const char *const ways[] = { "the direct map", "vmap", "a page-table entry of its own" };
-
-/* What the last attack found. */
-static unsigned long long found;
-
-static long attack(const char *word, unsigned long a, unsigned long b, unsigned long c)
-{
-	char text[120];
-	long error;
-	int err;
-
-	snprintf(text, sizeof(text), "%s %lx %lx %lx", word, a, b, c);
-	err = file_write(ATTACK, text);
-	if (err)
-		bail("the attack %s cannot be made: %s", text, strerror(-err));
-	if (file_read(ATTACK, text, sizeof(text)) < 0 ||
-	    sscanf(text, "%ld %llx", &error, &found) != 2)
-		bail("the attack's result cannot be read");
-	return error;
-}
-
-static void load_attack(void)
-{
-	int err;
-
-	if (access(DEBUGFS "/tracing", F_OK))
-		mount("debugfs", DEBUGFS, "debugfs", 0, NULL);
-	err = module_insert("dune-guard-attack", "");
-	if (err)
-		bail("dune-guard-attack.ko cannot be loaded: %s", strerror(-err));
-}
 
 /* Memory, by each way: the first page (code) is read, and the last page written. */
 static void memory(const struct dune_guard_status *guard, bool sealed)
@@ -222,7 +189,7 @@ int main(void)
 	begin(240);
 	klog_begin(&log);
 	fd = guard_open();
-	load_attack();
+	attack_load();
 	is(guard_request(fd, DUNE_GUARD_LAUNCH), 0, "a launch");
 	guard = guard_status(fd);
 	memory(&guard, false);

@@ -148,18 +148,25 @@ static void seal_cpu(void *unused)
 	call(HV_CALL_SEAL, &b, &c, &d, &si);
 }
 
+/* A sealed guard needs all CPUs: one that comes on line later runs without it at first. */
+int guard_cpus_can_seal(struct dune_guard_answer *answer)
+{
+	unsigned int online = num_online_cpus();
+
+	if (online == num_present_cpus() && guard_cpus_launched() == online)
+		return 0;
+	return guard_refuse(answer, -EBUSY,
+			    "only %u of %u CPUs are on line: a sealed guard needs all of them", online,
+			    num_present_cpus());
+}
+
 int guard_cpus_seal(struct dune_guard_answer *answer)
 {
-	unsigned int online;
-	int err = 0;
+	int err;
 
 	cpus_read_lock();
-	online = num_online_cpus();
-	if (online != num_present_cpus() || guard_cpus_launched() != online) {
-		err = guard_refuse(answer, -EBUSY,
-				   "only %u of %u CPUs are on line: a sealed guard needs all of them",
-				   online, num_present_cpus());
-	} else {
+	err = guard_cpus_can_seal(answer);
+	if (!err) {
 		sealed = true;
 		on_each_cpu(seal_cpu, NULL, 1);
 	}

@@ -66,6 +66,7 @@ void guard_unload(struct guard_memory *memory);
 /* cpu.c: @memory stays valid until guard_cpus_stop() */
 int guard_cpus_launch(const struct guard_memory *memory, struct dune_guard_answer *answer);
 void guard_cpus_stop(void);
+int guard_cpus_can_seal(struct dune_guard_answer *answer);
 int guard_cpus_seal(struct dune_guard_answer *answer);
 unsigned int guard_cpus_launched(void);
 /* The guard is launched. */

@@ -109,7 +109,10 @@ static int seal(struct dune_guard_answer *answer)
 				    "the guard is not launched: dunectl guard launch");
 	if (state == DUNE_GUARD_SEALED)
 		return guard_refuse(answer, -EALREADY, "the guard is sealed already");
-	err = guard_kexec_disable(answer);
+	/* kexec cannot be allowed again: whatever else may refuse is asked first. */
+	err = guard_cpus_can_seal(answer);
+	if (!err)
+		err = guard_kexec_disable(answer);
 	if (!err)
 		err = guard_cpus_seal(answer);
 	if (err)

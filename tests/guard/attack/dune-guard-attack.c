@@ -262,6 +262,25 @@ static long call_many(u64 count)
 	return 0;
 }
 
+/* found: the least time of a VMMCALL that does nothing, in ticks of the TSC. */
+static long call_cost(void)
+{
+	u64 best = ~0ULL, empty = ~0ULL, start, i;
+	unsigned long flags;
+
+	local_irq_save(flags);
+	for (i = 0; i < 100; i++) {
+		start = rdtsc_ordered();
+		empty = min(empty, rdtsc_ordered() - start);
+		start = rdtsc_ordered();
+		asm volatile("vmmcall" : : "a" (GUARD_CALL) : "memory");
+		best = min(best, rdtsc_ordered() - start);
+	}
+	local_irq_restore(flags);
+	found = best - empty;
+	return 0;
+}
+
 static long attack(const char *word, u64 a, u64 b, u64 c)
 {
 	if (!strcmp(word, "read"))
@@ -280,6 +299,8 @@ static long attack(const char *word, u64 a, u64 b, u64 c)
 		return instruction(a, b, c);
 	if (!strcmp(word, "call"))
 		return call(a, b, c);
+	if (!strcmp(word, "cost"))
+		return call_cost();
 	if (!strcmp(word, "calls"))
 		return call_many(a);
 	return -EINVAL;
