@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * `dunectl guard` from a user's side: output, JSON, and exit statuses of each subcommand, except for
- * a seal that succeeds. Fails when an error is not one line with its reason, or a status is wrong.
+ * `dunectl guard` from a user's side: output, JSON, and exit statuses of each subcommand, except
+ * for a seal that succeeds. Fails when an error is not one line with its reason, or a status is
+ * wrong.
  */
 #define _GNU_SOURCE
 #include "cpu.h"

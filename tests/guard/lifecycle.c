@@ -91,7 +91,7 @@ static void rest(int fd)
 		     after.exits[i] - before.exits[i]);
 	for (i = 0; i < DUNE_GUARD_EXITS; i++)
 		if (i != DUNE_GUARD_EXIT_CALL)
-			is(after.exits[i], before.exits[i], "no exit in an idle second, reason %d", i);
+			is(after.exits[i], before.exits[i], "no exit for reason %d", i);
 }
 
 int main(void)

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
  * Who owns virtualization, and what the guard refuses. Fails when the guard is launched while Dune,
- * KVM or anyone else has SVM on; when Dune or KVM get SVM while the guard is launched; when a launch
- * that one CPU refuses is not undone on the others; or when a reason is not given in one line.
+ * KVM or anyone else has SVM on; when Dune or KVM get SVM while the guard is launched; when a
+ * launch that one CPU refuses is not undone on the others; or when a reason is not given in one
+ * line.
  */
 #define _GNU_SOURCE
 #include "cpu.h"

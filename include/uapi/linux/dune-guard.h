@@ -3,8 +3,8 @@
  * The interface of dune-guard.ko: /dev/dune-guard, which root alone may open.
  *
  * The guard is a hypervisor that is launched beneath the running kernel, on all CPUs. It has three
- * states: off, launched, and sealed. A guard that is launched can be stopped. A guard that is sealed
- * cannot, until the computer is reset: its memory is not there for the kernel any more.
+ * states: off, launched, and sealed. A guard that is launched can be stopped. A guard that is
+ * sealed cannot, until the computer is reset: its memory is not there for the kernel any more.
  *
  * All layouts are fixed and little-endian. The ioctls are for 64-bit callers (ENOTTY for others).
  * An argument that cannot be read or written gives EFAULT.
@@ -25,7 +25,7 @@
 
 /* Indices of dune_guard_status.exits: why a CPU left the kernel for the guard. */
 #define DUNE_GUARD_EXIT_CALL		0	/* VMMCALL: the module's own requests */
-#define DUNE_GUARD_EXIT_MSR_READ	1	/* a register that is not the kernel's to read directly */
+#define DUNE_GUARD_EXIT_MSR_READ	1	/* a register that is not the kernel's */
 #define DUNE_GUARD_EXIT_MSR_WRITE	2
 #define DUNE_GUARD_EXIT_SVM		3	/* VMRUN, VMLOAD, ..., SKINIT */
 #define DUNE_GUARD_EXIT_INVD		4
@@ -63,13 +63,13 @@ struct dune_guard_answer {
 	char text[200];
 };
 
-/* dune_guard_entry.kind, with the meaning of dune_guard_entry.value */
+/* dune_guard_entry.kind, with the meaning of dune_guard_entry.value (addresses are physical) */
 #define DUNE_GUARD_LOG_MSR_READ		0	/* refused; the MSR */
 #define DUNE_GUARD_LOG_MSR_WRITE	1	/* refused; the MSR */
 #define DUNE_GUARD_LOG_SVM		2	/* refused; the exit code of the instruction */
-#define DUNE_GUARD_LOG_WRITE		3	/* to the guard's memory, dropped; the physical address */
-#define DUNE_GUARD_LOG_NO_MEMORY	4	/* neither memory nor a device; the physical address */
-#define DUNE_GUARD_LOG_CALL		5	/* a VMMCALL that is refused once sealed; its number */
+#define DUNE_GUARD_LOG_WRITE		3	/* to the guard's memory; the address */
+#define DUNE_GUARD_LOG_NO_MEMORY	4	/* neither memory nor a device; the address */
+#define DUNE_GUARD_LOG_CALL		5	/* a VMMCALL was refused; its number */
 #define DUNE_GUARD_LOG_INIT		6	/* the CPU got INIT, and is parked */
 
 /**
@@ -90,15 +90,16 @@ struct dune_guard_entry {
 };
 
 /*
- * Whether the guard can be launched now. ENODEV, EOPNOTSUPP: not on this computer, or not with these
- * settings of its firmware or kernel; EBUSY: another hypervisor is in use; EALREADY: it is launched.
+ * Whether the guard can be launched now. ENODEV, EOPNOTSUPP: not on this computer, or not with
+ * these settings of its firmware or kernel; EBUSY: another hypervisor is in use; EALREADY: it is
+ * launched.
  */
 #define DUNE_GUARD_CHECK	_IOR('g', 0, struct dune_guard_answer)
-/* As DUNE_GUARD_CHECK; ENOMEM: no contiguous memory. After an error the guard is off on all CPUs. */
+/* As DUNE_GUARD_CHECK; ENOMEM: no contiguous memory. After an error the guard is off everywhere. */
 #define DUNE_GUARD_LAUNCH	_IOR('g', 1, struct dune_guard_answer)
 /*
- * EINVAL: it is not launched; EALREADY: it is sealed; EBUSY: a CPU is off line, or a kernel is loaded
- * for kexec. From now on the guard cannot be stopped, and kexec cannot load another kernel.
+ * EINVAL: it is not launched; EALREADY: it is sealed; EBUSY: a CPU is off line, or a kernel is
+ * loaded for kexec. From now on the guard cannot be stopped, and kexec cannot load another kernel.
  */
 #define DUNE_GUARD_SEAL		_IOR('g', 2, struct dune_guard_answer)
 /* EINVAL: it is not launched; EPERM: it is sealed. */

@@ -150,8 +150,8 @@ static void svm_instruction(struct hv_cpu *cpu, u32 code)
 {
 	cpu->counts[HV_COUNT_SVM]++;
 	/*
-	 * EFER.SVME shows as set, so the kernel's paths for a crash or a reboot execute STGI. GIF is
-	 * always set for the guest: nothing is left to do.
+	 * EFER.SVME shows as set, so the kernel's paths for a crash or a reboot execute STGI. GIF
+	 * is always set for the guest: nothing is left to do.
 	 */
 	if (code == SVM_EXIT_STGI && !hv_vmcb(cpu)->save.cpl) {
 		hv_skip(cpu, STGI_LENGTH);

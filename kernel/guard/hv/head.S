@@ -23,8 +23,8 @@ SYM_CODE_START(hv_entry)
 
 	/*
 	 * VMRUN: RAX is the VMCB. RSP is the host's at the exit, too: struct hv_cpu, which begins
-	 * with the guest's registers. FS, GS, TR, LDTR and the MSRs of system calls stay the guest's
-	 * at an exit (APM 15.5.2); the image uses none of them.
+	 * with the guest's registers. FS, GS, TR, LDTR and the MSRs of system calls stay the
+	 * guest's at an exit (APM 15.5.2); the image uses none of them.
 	 */
 .Lrun:
 	vmrun	%rax

@@ -43,11 +43,12 @@
  */
 #define HV_CALL			0x64756e6500000000	/* "dune" */
 #define HV_CALL_NOTHING		0	/* for measurements */
-#define HV_CALL_STOP		1	/* this CPU; returns without a hypervisor; not once sealed */
-#define HV_CALL_SEAL		2	/* on each CPU; all of them have made it: the guard is sealed */
+#define HV_CALL_STOP		1	/* this CPU, which then has no guard; not once sealed */
+#define HV_CALL_SEAL		2	/* on each CPU: the guard is sealed when all have called */
 #define HV_CALL_COUNT		3	/* RBX: CPU, RCX: enum hv_count; RBX returns the number */
-#define HV_CALL_LOG		4	/* RBX: entry; RBX returns the oldest that there is from it on,
-					 * RCX its time, RDX its CPU and kind, RSI its value */
+#define HV_CALL_LOG		4	/* RBX: entry; RBX returns the oldest one from there
+					 * on, RCX its time, RDX its CPU and kind, RSI its
+					 * value */
 
 #ifndef __ASSEMBLER__
 

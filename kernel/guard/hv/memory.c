@@ -94,7 +94,7 @@ static void step_end(struct hv_cpu *cpu)
 	flush(cpu);
 }
 
-/* The instruction is done: #DB after a single step (APM 13.1.4), which only step_begin() asks for. */
+/* The instruction is done: #DB after a single step (APM 13.1.4), which step_begin() asks for. */
 void hv_memory_stepped(struct hv_cpu *cpu)
 {
 	struct vmcb *vmcb = hv_vmcb(cpu);

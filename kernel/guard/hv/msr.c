@@ -39,19 +39,23 @@ static const struct msr_range allowed[] = {
 	{ 0x6a0, 0x6a8 },		/* CET */
 	{ 0x6e0, 0x6e0 },		/* TSC_DEADLINE */
 	{ 0x800, 0x8ff },		/* x2APIC */
+	{ 0xc80, 0xd8f },		/* quality of service: shares of caches and bandwidth */
 	{ 0xda0, 0xda0 },		/* XSS */
 	{ 0xc0000081, 0xc0000084 },	/* STAR, LSTAR, CSTAR, SFMASK */
 	{ 0xc0000100, 0xc0000104 },	/* FS, GS, KERNEL_GS, TSC_AUX, TSC_RATIO */
+	{ 0xc0000200, 0xc000022f },	/* quality of service */
 	{ 0xc000010e, 0xc000010f },	/* selection of branch records */
 	{ 0xc0000300, 0xc0000303 },	/* performance counters' global control */
 	{ 0xc0000408, 0xc000040a },	/* machine checks: thresholds */
 	{ 0xc0010000, 0xc0010007 },	/* performance counters */
 	{ 0xc0010044, 0xc001004a },	/* masks of machine checks */
 	{ 0xc0010062, 0xc0010062 },	/* the P-state */
+	{ 0xc001011f, 0xc001011f },	/* VIRT_SPEC_CTRL */
 	{ 0xc0010200, 0xc001020b },	/* performance counters of the core, ... */
 	{ 0xc0010230, 0xc001023b },	/* of the cache, */
 	{ 0xc0010240, 0xc0010247 },	/* of the northbridge */
 	{ 0xc00102b1, 0xc00102b3 },	/* CPPC: the wanted performance */
+	{ 0xc0011020, 0xc0011020 },	/* LS_CFG: older processors' SPEC_CTRL */
 	{ 0xc0011030, 0xc001103d },	/* instruction-based sampling */
 };
 

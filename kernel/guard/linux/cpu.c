@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Launch and stop on each CPU. They are callbacks of CPU hotplug: so they run on the CPU itself, one
- * CPU after the other, also when a CPU comes and goes, and the kernel undoes a launch that fails half
- * way on the CPUs that had it.
+ * Launch and stop on each CPU. They are callbacks of CPU hotplug: so they run on the CPU itself,
+ * one CPU after the other, also when a CPU comes and goes, and the kernel undoes a launch that
+ * fails half way on the CPUs that had it.
  */
 #define pr_fmt(fmt) "dune-guard: " fmt
 
@@ -56,8 +56,21 @@ static void svm_off(void)
 	msr_write(MSR_EFER, msr_read(MSR_EFER) & ~EFER_SVME);
 }
 
+/* Returns the CPU's SPEC_CTRL if the guest has its own, else 0. The host's is 0 under the guard. */
+static u64 spec_ctrl(void)
+{
+	return guard_has_v_spec_ctrl() ? msr_read(MSR_IA32_SPEC_CTRL) : 0;
+}
+
+static void set_spec_ctrl(u64 value)
+{
+	if (guard_has_v_spec_ctrl())
+		msr_write(MSR_IA32_SPEC_CTRL, value);
+}
+
 static int launch(unsigned int cpu)
 {
+	u64 predictions = spec_ctrl();
 	u64 offset = memory->cpus + cpu * HV_CPU_SIZE;
 	struct hv_cpu *hv_cpu = memory->block + offset + HV_CPU_SIZE - sizeof(*hv_cpu);
 	struct vmcb *vmcb = cpu_vmcb(cpu);
@@ -73,12 +86,15 @@ static int launch(unsigned int cpu)
 	guard_vmcb_fill(vmcb, memory);
 	if (cpu == fail_on_cpu)
 		vmcb->control.asid = 0;		/* VMRUN refuses it (APM 15.5.1). */
+	set_spec_ctrl(0);
 	err = guard_switch_launch(&vmcb->save, memory->cr3, hv_cpu, cr4,
 				  memory->block + memory->header.entry);
-	if (err)
+	if (err) {
 		svm_off();
-	else
+		set_spec_ctrl(predictions);
+	} else {
 		__this_cpu_write(launched, true);
+	}
 	return err;
 }
 
@@ -101,6 +117,17 @@ static int on_line(unsigned int cpu)
 	return err;
 }
 
+static void stop(void)
+{
+	u64 predictions = spec_ctrl();
+
+	if (guard_switch_stop())
+		return;
+	__this_cpu_write(launched, false);
+	svm_off();
+	set_spec_ctrl(predictions);
+}
+
 static int off_line(unsigned int cpu)
 {
 	unsigned long flags;
@@ -110,10 +137,8 @@ static int off_line(unsigned int cpu)
 		return -EBUSY;
 	}
 	local_irq_save(flags);
-	if (__this_cpu_read(launched) && !guard_switch_stop()) {
-		__this_cpu_write(launched, false);
-		svm_off();
-	}
+	if (__this_cpu_read(launched))
+		stop();
 	local_irq_restore(flags);
 	return 0;
 }

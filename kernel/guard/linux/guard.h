@@ -3,8 +3,8 @@
  * What the files of guard/linux/ share: the part of dune-guard.ko that runs in Linux, as an
  * ordinary module. main.c (the device), check.c (whether this computer can have a guard), load.c
  * (its memory, with all tables), vmcb.c (the state with which a CPU continues as the guest), cpu.c
- * (each CPU's launch and stop), switch.S, and lifecycle.c (reboot, suspend, kexec). image.S contains
- * the resident part, guard/hv/, which is the guard once it is launched.
+ * (each CPU's launch and stop), switch.S, and lifecycle.c (reboot, suspend, kexec). image.S
+ * contains the resident part, guard/hv/, which is the guard once it is launched.
  */
 #ifndef GUARD_LINUX_GUARD_H
 #define GUARD_LINUX_GUARD_H
@@ -74,6 +74,7 @@ void guard_cpus_count(u64 counts[HV_COUNTS]);
 int guard_cpus_log(struct dune_guard_entry *entry);
 
 /* vmcb.c: for interrupts off, on the CPU that continues as the guest; EFER.SVME is set */
+bool guard_has_v_spec_ctrl(void);
 void guard_vmcb_fill(struct vmcb *vmcb, const struct guard_memory *memory);
 
 /* lifecycle.c */

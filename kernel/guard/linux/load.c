@@ -179,7 +179,7 @@ static void build(struct builder *builder)
 
 	memcpy(image, guard_image, guard_image_end - guard_image);
 	memset(msrpm, MSRPM_WRITES, MSRPM_PAGES * PAGE_SIZE);
-	/* Of reads, that of VM_HSAVE_PA alone: bits of the third range begin at 4 KB (APM 15.11). */
+	/* Of reads, that of VM_HSAVE_PA alone: the third range begins at 4 KB (APM 15.11). */
 	__set_bit(PAGE_SIZE * BITS_PER_BYTE + 2 * (MSR_VM_HSAVE_PA & 0x1fff), msrpm);
 	memory->msrpm = physical(memory, msrpm);
 	config->msrpm = msrpm;

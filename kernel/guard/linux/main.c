@@ -2,9 +2,9 @@
 /*
  * dune-guard.ko: a small hypervisor that is launched beneath the running kernel, on all CPUs.
  *
- * This file has the device, /dev/dune-guard, and the guard's state. guard.h lists the other files of
- * this part; guard/hv/ is the hypervisor itself. Loading the module changes nothing: the guard is
- * launched, sealed and stopped through the device (include/uapi/linux/dune-guard.h).
+ * This file has the device, /dev/dune-guard, and the guard's state. guard.h lists the other files
+ * of this part; guard/hv/ is the hypervisor itself. Loading the module changes nothing: the guard
+ * is launched, sealed and stopped through the device (include/uapi/linux/dune-guard.h).
  */
 #define pr_fmt(fmt) "dune-guard: " fmt
 

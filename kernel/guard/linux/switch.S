@@ -34,8 +34,8 @@
  * The image's address space has a copy of the page with these two functions, at the same address.
  * They use no stack.
  *
- * guard_cross_in(): into the image's address space. RSI: its CR3, RCX: its CR4, R8: hv_entry(). PGE is
- * clear in that CR4, so that loading it drops Linux's global translations: they may be for the
+ * guard_cross_in(): into the image's address space. RSI: its CR3, RCX: its CR4, R8: hv_entry(). PGE
+ * is clear in that CR4, so that loading it drops Linux's global translations: they may be for the
  * same addresses.
  *
  * guard_cross_out(): back. RSI: Linux's CR3, RCX: its CR4, RDX: where to go. CR3 is loaded without

@@ -35,6 +35,15 @@ static_assert(offsetof(struct vmcb_save_area, rsp) == 0x1d8);
 	value;								\
 })
 
+/*
+ * Whether the guest has a SPEC_CTRL of its own, in the VMCB, to which the processor adds the host's
+ * bits. Others leave the register alone.
+ */
+bool guard_has_v_spec_ctrl(void)
+{
+	return cpuid_edx(CPUID_SVM) & CPUID_V_SPEC_CTRL;
+}
+
 /* A segment register as it is: CS, DS, ES or SS, whose bases do not count in 64-bit mode. */
 static void fill_segment(struct vmcb_seg *segment, u16 selector)
 {
@@ -80,8 +89,7 @@ static void fill_save(struct vmcb_save_area *save)
 		save->s_cet = msr_read(S_CET);
 		save->isst_addr = msr_read(INT_SSP_TABLE);
 	}
-	/* Such processors add the guest's register to the host's, instead of leaving it alone. */
-	if (cpuid_edx(CPUID_SVM) & CPUID_V_SPEC_CTRL)
+	if (guard_has_v_spec_ctrl())
 		save->spec_ctrl = msr_read(MSR_IA32_SPEC_CTRL);
 }
 

@@ -33,8 +33,8 @@ static long error;
 static u64 found;
 
 /*
- * An instruction that may fault: -EFAULT if it does. An instruction of SVM's gets @rax; VMMCALL also
- * RBX and RCX.
+ * An instruction that may fault: -EFAULT if it does. An instruction of SVM's gets @rax; VMMCALL
+ * also RBX and RCX.
  */
 #define TRY(instruction, rax, b, c) ({						\
 	u64 a_ = (rax), b_ = (b), c_ = (c), d_ = 0, si_ = 0, di_;		\
