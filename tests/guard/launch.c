@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
  * The guard is launched beneath the running kernel and stopped, several times, while processes
- * compute with the FPU, fault and switch on all CPUs, and use breakpoints. Fails when a process
+ * compute with the FPU, fault and switch on all CPUs, and with a breakpoint. Fails when a process
  * loses state, when a CPU is not under the guard (its EFER.SVME is clear) or not free of it
  * afterwards, when the kernel log has an error, or when the machine does not survive.
  */
@@ -16,11 +16,14 @@
 #include "timing.h"
 
 #include <errno.h>
+#include <linux/hw_breakpoint.h>
+#include <linux/perf_event.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #define WORKERS	4
@@ -76,6 +79,41 @@ static bool all_move(void)
 	return good;
 }
 
+static volatile int watched;
+
+/* A counter of writes to @watched, by a debug register; -1 if the kernel has none. */
+static int open_breakpoint(void)
+{
+	struct perf_event_attr attr = {
+		.type = PERF_TYPE_BREAKPOINT,
+		.size = sizeof(attr),
+		.bp_type = HW_BREAKPOINT_W,
+		.bp_addr = (unsigned long)&watched,
+		.bp_len = HW_BREAKPOINT_LEN_4,
+	};
+
+	return syscall(SYS_perf_event_open, &attr, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
+}
+
+/* One verdict: the breakpoint counts three writes. */
+static void breakpoint_counts(int breakpoint, const char *when)
+{
+	unsigned long before, after;
+	int i;
+
+	if (breakpoint < 0) {
+		skip("no perf_event_open()", "a breakpoint %s", when);
+		return;
+	}
+	if (read(breakpoint, &before, 8) != 8)
+		bail("the breakpoint's counter: %m");
+	for (i = 0; i < 3; i++)
+		watched = i;
+	if (read(breakpoint, &after, 8) != 8)
+		bail("the breakpoint's counter: %m");
+	is(after - before, 3, "a breakpoint counts writes %s", when);
+}
+
 /* Whether EFER.SVME is @on on every CPU. */
 static bool svme_everywhere(bool on)
 {
@@ -87,7 +125,7 @@ static bool svme_everywhere(bool on)
 	return true;
 }
 
-static void cycle(int fd, int number)
+static void cycle(int fd, int breakpoint, int number)
 {
 	struct dune_guard_status status;
 	int err = guard_request(fd, DUNE_GUARD_LAUNCH);
@@ -97,17 +135,19 @@ static void cycle(int fd, int number)
 	ok(status.state == DUNE_GUARD_LAUNCHED && status.cpus == (unsigned int)cpus_on_line(),
 	   "all %d CPUs run under the guard", cpus_on_line());
 	ok(all_move(), "all processes keep running");
+	breakpoint_counts(breakpoint, "under the guard");
 	ok(svme_everywhere(true), "EFER.SVME shows as set on all CPUs");
 	err = guard_request(fd, DUNE_GUARD_STOP);
 	ok(!err && guard_status(fd).state == DUNE_GUARD_OFF && !guard_status(fd).cpus,
 	   "stop %d (%s; %s)", number, strerror(-err), guard_answer.text);
 	ok(all_move(), "all processes keep running");
+	breakpoint_counts(breakpoint, "without the guard");
 	ok(svme_everywhere(false), "EFER.SVME is clear on all CPUs");
 }
 
 int main(void)
 {
-	int pids[WORKERS], i, fd, err;
+	int pids[WORKERS], breakpoint, i, fd, err;
 	struct klog log;
 
 	begin(120);
@@ -118,11 +158,12 @@ int main(void)
 		if (!pids[i])
 			work(progress + i * 8);
 	}
+	breakpoint = open_breakpoint();
 	fd = guard_open();
 	ok(all_move(), "%d processes run", WORKERS);
 	is(guard_request(fd, DUNE_GUARD_CHECK), 0, "the guard can be launched");
 	for (i = 0; i < CYCLES; i++)
-		cycle(fd, i);
+		cycle(fd, breakpoint, i);
 
 	guard_refuses(fd, DUNE_GUARD_STOP, EINVAL, "not launched", "a second stop is refused");
 	is(guard_request(fd, DUNE_GUARD_LAUNCH), 0, "a launch");

@@ -8,6 +8,7 @@
  */
 #define _GNU_SOURCE
 #include "attack.h"
+#include "child.h"
 #include "cpu.h"
 #include "guard.h"
 #include "klog.h"
@@ -39,6 +40,22 @@ enum { STGI = 3, INVD = 7 };
 
 static const char *const ways[] = { "the direct map", "vmap", "a page-table entry of its own" };
 
+/* Two CPUs, if there are two, write all of the guard's memory at the same time. */
+static void both_write(const struct dune_guard_status *guard)
+{
+	int pid = checked_fork();
+
+	if (!pid) {
+		pin_to(usable_cpu(1));
+		attack("scan", guard->address, guard->memory, 1);
+		_exit(0);
+	}
+	attack("scan", guard->address, guard->memory, 1);
+	ok(!wait_child(pid, 60).code, "two CPUs write the guard's memory at the same time");
+	attack("scan", guard->address, guard->memory, 0);
+	ok(!found, "%llu pages have contents afterwards", found);
+}
+
 /* Memory, by each way: the first page (code) is read, and the last page written. */
 static void memory(const struct dune_guard_status *guard, bool sealed)
 {
@@ -61,6 +78,7 @@ static void memory(const struct dune_guard_status *guard, bool sealed)
 		return;
 	attack("scan", guard->address, guard->memory, 1);
 	ok(!found, "%llu pages have contents after all were written", found);
+	both_write(guard);
 	attack("fill", guard->address, 0, 0);
 	ok(!found, "a page is zero after REP STOS, LOCK XADD, POP and BTS (%llx)", found);
 }
@@ -103,6 +121,10 @@ static void msrs(bool sealed)
 		ok(attack("flip", 0x1b, 0x1000, 0) == -EIO && !found, "the APIC cannot be moved");
 		is(attack("flip", 0x1b, 0, 0), 0, "the APIC's base may be written as it is");
 	}
+	/* The guard carries this write out, and gets #GP itself. */
+	is(attack("msr", 0x6e1, 1UL << 32, 0), -EIO, "a register that the processor lacks");
+	/* Outside of the permission map: each access exits. */
+	is(attack("flip", 0xc0002000, 0, 0), 0, "a register of a machine-check bank");
 	/* These have the same outcomes before the seal and after it. */
 	ok(!attack("flip", 0xc0000080, 0x1000, 0) && !found,
 	   "EFER.SVME stays set, without an error");
@@ -200,6 +222,8 @@ int main(void)
 	ok(!err, "the seal (%s; %s)", strerror(-err), guard_answer.text);
 	guard = guard_status(fd);
 	memory(&guard, true);
+	ok(guard_status(fd).exits[DUNE_GUARD_EXIT_STEP] >= guard.memory / PAGE,
+	   "each dropped write was a step of the guest");
 	not_free(&guard);
 	svm(&guard);
 	msrs(true);
