@@ -165,7 +165,7 @@ static void svm_instruction(struct hv_cpu *cpu, u32 code)
  * INIT takes the CPU away from its guest. The processor holds INIT back while GIF is clear, so the
  * CPU cannot be given back either: it stops here, for good.
  */
-static void __attribute__((noreturn)) park(struct hv_cpu *cpu)
+static void __noreturn park(struct hv_cpu *cpu)
 {
 	cpu->counts[HV_COUNT_INIT]++;
 	hv_log(cpu, HV_LOG_INIT, 0);

@@ -46,9 +46,8 @@
 #define HV_CALL_STOP		1	/* this CPU, which then has no guard; not once sealed */
 #define HV_CALL_SEAL		2	/* on each CPU: the guard is sealed when all have called */
 #define HV_CALL_COUNT		3	/* RBX: CPU, RCX: enum hv_count; RBX returns the number */
-#define HV_CALL_LOG		4	/* RBX: entry; RBX returns the oldest one from there
-					 * on, RCX its time, RDX its CPU and kind, RSI its
-					 * value */
+/* RBX: an entry; RBX returns the oldest one from there on, RCX, RDX and RSI what it has. */
+#define HV_CALL_LOG		4
 
 #ifndef __ASSEMBLER__
 
@@ -221,7 +220,7 @@ bool hv_rdmsr(u32 msr, u64 *value);
 bool hv_wrmsr(u32 msr, u64 value);
 void hv_gp(void);
 void hv_fatal(void);
-void hv_reset(void) __attribute__((noreturn));
+void __noreturn hv_reset(void);
 
 #endif /* !__ASSEMBLER__ */
 

@@ -84,7 +84,7 @@ void hv_msr_init(void)
 {
 	u32 i, msr;
 
-	for (i = 0; i < sizeof(allowed) / sizeof(allowed[0]); i++)
+	for (i = 0; i < sizeof(allowed) / sizeof(struct msr_range); i++)
 		for (msr = allowed[i].first; msr <= allowed[i].last; msr++)
 			set_write(msr, false);
 }

@@ -28,6 +28,15 @@ static void look_for_svm(void *used)
 		WRITE_ONCE(*(int *)used, smp_processor_id());
 }
 
+static int lacks(struct dune_guard_answer *answer, const char *feature, bool emulated)
+{
+	return emulated ?
+		guard_refuse(answer, -ENODEV,
+			     "the hypervisor beneath this kernel offers no %s: enable it there",
+			     feature) :
+		guard_refuse(answer, -ENODEV, "this CPU has no %s", feature);
+}
+
 /* The kernel's own flags are not used: since 6.6 it clears them if the firmware disables SVM. */
 static int check_processor(struct dune_guard_answer *answer)
 {
@@ -35,16 +44,12 @@ static int check_processor(struct dune_guard_answer *answer)
 
 	if (boot_cpu_data.extended_cpuid_level < CPUID_SVM ||
 	    !(cpuid_ecx(CPUID_FEATURES) & FEATURE_SVM))
-		return guard_refuse(answer, -ENODEV, emulated ?
-				    "the hypervisor beneath this kernel offers no nested SVM: enable it there" :
-				    "this CPU has no AMD SVM");
+		return lacks(answer, "AMD SVM", emulated);
 	if (msr_read(MSR_VM_CR) & BIT(SVM_VM_CR_SVM_DISABLE))
 		return guard_refuse(answer, -EOPNOTSUPP,
 				    "SVM is disabled by the firmware: enable it in the setup (SVM mode)");
 	if (!(cpuid_edx(CPUID_SVM) & FEATURE_NPT))
-		return guard_refuse(answer, -ENODEV, emulated ?
-				    "the hypervisor beneath this kernel offers no nested paging (NPT): enable it there" :
-				    "this CPU has no nested paging (NPT)");
+		return lacks(answer, "nested paging (NPT)", emulated);
 	if (!emulated && !allow_unlocked_smm && !(msr_read(MSR_K7_HWCR) & HWCR_SMM_LOCK))
 		return guard_refuse(answer, -EOPNOTSUPP,
 				    "the firmware has not locked SMM: set the parameter allow_unlocked_smm=1 to launch anyway");
@@ -75,6 +80,7 @@ int guard_check(struct dune_guard_answer *answer)
 	on_each_cpu(look_for_svm, &used, 1);
 	if (used >= 0)
 		return guard_refuse(answer, -EBUSY,
-				    "SVM is in use on CPU %d: unload KVM (kvm_amd) and Dune (dune)", used);
+				    "SVM is in use on CPU %d: unload KVM (kvm_amd) and Dune (dune)",
+				    used);
 	return 0;
 }

@@ -181,8 +181,8 @@ int guard_cpus_can_seal(struct dune_guard_answer *answer)
 	if (online == num_present_cpus() && guard_cpus_launched() == online)
 		return 0;
 	return guard_refuse(answer, -EBUSY,
-			    "only %u of %u CPUs are on line: a sealed guard needs all of them", online,
-			    num_present_cpus());
+			    "only %u of %u CPUs are on line: a sealed guard needs all of them",
+			    online, num_present_cpus());
 }
 
 int guard_cpus_seal(struct dune_guard_answer *answer)
