@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
  * The check of this processor, in the modes whose machines lack something: the lock of SMM, four
- * levels of page tables, 1 GB pages; and, by hand, nested paging. Fails when a launch is not refused with the reason,
- * or when it is refused without one.
+ * levels of page tables, 1 GB pages; and, by hand, nested paging. Fails when a launch is not
+ * refused with the reason, or when it is refused without one.
  */
 #define _GNU_SOURCE
 #include "guard.h"

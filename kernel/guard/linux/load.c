@@ -21,7 +21,7 @@
 
 #define GB_SHIFT	30
 #define LARGE_SHIFT	21
-#define LARGE_SIZE	(1UL << LARGE_SHIFT)
+#define LARGE_SIZE	BIT(LARGE_SHIFT)
 #define ENTRIES		512
 
 #define MOST_BITS	48	/* of a physical address: four levels */
