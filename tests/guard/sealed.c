@@ -40,18 +40,31 @@ enum { STGI = 3, INVD = 7 };
 
 static const char *const ways[] = { "the direct map", "vmap", "a page-table entry of its own" };
 
-/* Two CPUs, if there are two, write all of the guard's memory at the same time. */
+/*
+ * Two CPUs, if there are two, write and read all of the guard's memory at the same time: a dropped
+ * write of one CPU must not let the other one write.
+ */
 static void both_write(const struct dune_guard_status *guard)
 {
-	int pid = checked_fork();
+	unsigned long long bad = 0;
+	int i, pid = checked_fork();
 
 	if (!pid) {
 		pin_to(usable_cpu(1));
-		attack("scan", guard->address, guard->memory, 1);
-		_exit(0);
+		for (i = 0; i < 6; i++) {
+			attack("scan", guard->address, guard->memory, 1);
+			bad += found;
+		}
+		_exit(!!bad);
 	}
-	attack("scan", guard->address, guard->memory, 1);
+	for (i = 0; i < 3; i++) {
+		attack("scan", guard->address, guard->memory, 1);
+		bad += found;
+		attack("scan", guard->address, guard->memory, 0);
+		bad += found;
+	}
 	ok(!wait_child(pid, 60).code, "two CPUs write the guard's memory at the same time");
+	ok(!bad, "%llu pages had contents meanwhile", bad);
 	attack("scan", guard->address, guard->memory, 0);
 	ok(!found, "%llu pages have contents afterwards", found);
 }

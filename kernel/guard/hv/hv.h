@@ -140,7 +140,9 @@ static_assert(offsetof(struct hv_cpu, leave.cross) == HV_CPU_LEAVE_CROSS);
  * @memory_size: a multiple of 2 MB, as @memory is
  * @memory_pdes: the entries of the nested page directory that lead to the block
  * @zero_table:	physical address of a nested page table that leads to a page of zeros, read-only
- * @sink_table:	the same, to @sink, and writable
+ * @nested_cr3:	the guest's nested page table
+ * @step_cr3:	the same, but for the block: there it leads to @sink, and is writable. A CPU has it
+ *		only while it @steps, so that no other CPU's TLB gets such an entry
  * @sink:	the page to which dropped writes go
  */
 struct hv_config {
@@ -153,7 +155,8 @@ struct hv_config {
 	u64 memory_size;
 	u64 *memory_pdes;
 	u64 zero_table;
-	u64 sink_table;
+	u64 nested_cr3;
+	u64 step_cr3;
 	u64 *sink;
 };
 

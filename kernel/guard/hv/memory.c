@@ -5,8 +5,9 @@
  *
  * The nested page directory has an entry for each 2 MB of the block. The seal lets all of them
  * lead to one table whose 512 entries are read-only and lead to one page of zeros. A write faults,
- * and the guest then executes its instruction alone, with a table whose entries lead to the sink,
- * a page that nobody needs: decoding the instruction is thus left to the processor.
+ * and the CPU then executes the guest's instruction alone, with another nested page table, whose
+ * entries lead to the sink, a page that nobody needs: decoding the instruction is thus left to the
+ * processor.
  */
 #include <linux/types.h>
 #include <asm/svm.h>
@@ -25,17 +26,8 @@
 #define DR6_BREAKPOINTS	0xf
 #define DR6_STEP	BIT_ULL(14)
 
-/* CPUs that execute such an instruction; under the lock, as the directory's entries are. */
-static unsigned int steppers;
+/* Of the page directory's entries. */
 static u8 lock;
-
-static void lead_to(u64 table)
-{
-	u64 i;
-
-	for (i = 0; i < hv_config.memory_size / LARGE_PAGE; i++)
-		__atomic_store_n(&hv_config.memory_pdes[i], table, __ATOMIC_RELEASE);
-}
 
 /* The next VMRUN of this CPU drops all translations that it has (APM 15.16). */
 static void flush(struct hv_cpu *cpu)
@@ -49,9 +41,13 @@ static void flush(struct hv_cpu *cpu)
  */
 void hv_memory_hide(struct hv_cpu *cpu)
 {
+	u64 i;
+
 	hv_lock(&lock);
 	if (!hv_sealed) {
-		lead_to(hv_config.zero_table);
+		for (i = 0; i < hv_config.memory_size / LARGE_PAGE; i++)
+			__atomic_store_n(&hv_config.memory_pdes[i], hv_config.zero_table,
+					 __ATOMIC_RELEASE);
 		__atomic_store_n(&hv_sealed, true, __ATOMIC_RELEASE);
 	}
 	hv_unlock(&lock);
@@ -62,12 +58,9 @@ static void step_begin(struct hv_cpu *cpu)
 {
 	struct vmcb *vmcb = hv_vmcb(cpu);
 
-	hv_lock(&lock);
-	if (!steppers++)
-		lead_to(hv_config.sink_table);
-	hv_unlock(&lock);
 	cpu->steps = true;
 	cpu->step_flags = vmcb->save.rflags & (RFLAGS_TF | RFLAGS_IF);
+	vmcb->control.nested_cr3 = hv_config.step_cr3;
 	/* No interrupt comes between the entry and the instruction; #DB comes after it. */
 	vmcb->save.rflags = (vmcb->save.rflags | RFLAGS_TF) & ~RFLAGS_IF;
 	vmcb->control.intercepts[HV_INTERCEPT_EXCEPTIONS] |= BIT(VECTOR_DB);
@@ -80,13 +73,10 @@ static void step_end(struct hv_cpu *cpu)
 	struct vmcb *vmcb = hv_vmcb(cpu);
 	int i;
 
-	hv_lock(&lock);
-	if (!--steppers)
-		lead_to(hv_config.zero_table);
 	for (i = 0; i < PAGE_WORDS; i++)
 		__atomic_store_n(&hv_config.sink[i], 0, __ATOMIC_RELAXED);
-	hv_unlock(&lock);
 	cpu->steps = false;
+	vmcb->control.nested_cr3 = hv_config.nested_cr3;
 	vmcb->save.rflags &= ~(RFLAGS_TF | RFLAGS_IF);
 	vmcb->save.rflags |= cpu->step_flags;
 	vmcb->control.intercepts[HV_INTERCEPT_EXCEPTIONS] &= ~BIT(VECTOR_DB);
@@ -131,12 +121,9 @@ void hv_memory_fault(struct hv_cpu *cpu)
 	if (control->exit_int_info & SVM_EXITINTINFO_VALID)
 		hv_reset();
 	if (is_guards(address) && control->exit_info_1 & SVM_NPF_WRITE &&
-	    !(control->exit_info_1 & SVM_NPF_TABLE)) {
+	    !(control->exit_info_1 & SVM_NPF_TABLE) && !cpu->steps) {
 		hv_log(cpu, HV_LOG_WRITE, address);
-		if (cpu->steps)
-			flush(cpu);	/* Another CPU's step has ended, and this one's has not. */
-		else
-			step_begin(cpu);
+		step_begin(cpu);
 		return;
 	}
 	hv_log(cpu, HV_LOG_NO_MEMORY, address);

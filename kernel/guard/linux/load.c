@@ -167,6 +167,27 @@ static u64 map_all_to(struct builder *builder, void *page, u64 rights)
 	return physical(builder->memory, table) | HV_NPT_WRITE;
 }
 
+/*
+ * A nested page table that differs from @root for the block alone, where its entries lead to @table.
+ * @directory: the page directory of @root for the block. Returns its physical address.
+ */
+static u64 map_step(struct builder *builder, const u64 *root, const u64 *directory, u64 table)
+{
+	struct guard_memory *memory = builder->memory;
+	u64 *upper = take(builder, 1), *middle = take(builder, 1), *lower = take(builder, 1);
+	unsigned int i, first = index_of(memory->physical, LARGE_SHIFT);
+	u64 entry = root[index_of(memory->physical, 39)];
+
+	memcpy(upper, root, PAGE_SIZE);
+	memcpy(middle, memory->block + ((entry & PAGE_MASK) - memory->physical), PAGE_SIZE);
+	memcpy(lower, directory, PAGE_SIZE);
+	upper[index_of(memory->physical, 39)] = physical(memory, middle) | HV_NPT_WRITE;
+	middle[index_of(memory->physical, GB_SHIFT)] = physical(memory, lower) | HV_NPT_WRITE;
+	for (i = 0; i < block_size(memory) / LARGE_SIZE; i++)
+		lower[first + i] = table;
+	return physical(memory, upper);
+}
+
 static void build(struct builder *builder)
 {
 	struct guard_memory *memory = builder->memory;
@@ -175,7 +196,7 @@ static void build(struct builder *builder)
 	void *msrpm = take(builder, MSRPM_PAGES);
 	void *zeros = take(builder, 1);
 	void *sink = take(builder, 1);
-	u64 *root;
+	u64 *root, sink_table;
 
 	memcpy(image, guard_image, guard_image_end - guard_image);
 	memset(msrpm, MSRPM_WRITES, MSRPM_PAGES * PAGE_SIZE);
@@ -189,7 +210,7 @@ static void build(struct builder *builder)
 	config->memory_size = block_size(memory);
 	config->sink = sink;
 	config->zero_table = map_all_to(builder, zeros, HV_NPT_READ);
-	config->sink_table = map_all_to(builder, sink, HV_NPT_WRITE);
+	sink_table = map_all_to(builder, sink, HV_NPT_WRITE);
 
 	root = take(builder, 1);
 	memory->cr3 = physical(memory, root);
@@ -197,6 +218,12 @@ static void build(struct builder *builder)
 	root = take(builder, 1);
 	memory->nested_cr3 = physical(memory, root);
 	config->memory_pdes = map_guest(builder, root);
+	config->nested_cr3 = memory->nested_cr3;
+	/* Not if the block was too small for its own tables. */
+	if (config->memory_pdes && !builder->full)
+		config->step_cr3 = map_step(builder, root,
+					    PTR_ALIGN_DOWN(config->memory_pdes, PAGE_SIZE),
+					    sink_table);
 
 	config->cpus = nr_cpu_ids;
 	memory->cpus = builder->used;
