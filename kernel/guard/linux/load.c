@@ -168,8 +168,8 @@ static u64 map_all_to(struct builder *builder, void *page, u64 rights)
 }
 
 /*
- * A nested page table that differs from @root for the block alone, where its entries lead to @table.
- * @directory: the page directory of @root for the block. Returns its physical address.
+ * A nested page table that differs from @root for the block alone, where its entries lead to
+ * @table. @directory: the page directory of @root for the block. Returns its physical address.
  */
 static u64 map_step(struct builder *builder, const u64 *root, const u64 *directory, u64 table)
 {
