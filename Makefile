@@ -44,7 +44,7 @@ ALL_KERNELS := 6.1 6.12 newest
 # The modules that kernel/ builds, in the order of loading, as in
 # tools/machine/src/layout.rs and packaging/dkms.conf. A test in layout.rs compares the names in
 # all lists, but not their order. packaging/Makefile reads this line.
-MODULES := dune
+MODULES := dune dune-guard
 # Their interfaces for programs.
 UAPI := $(wildcard include/uapi/linux/*.h)
 quiet := $(if $(V),,-s)
@@ -106,6 +106,8 @@ module-%: kernels
 	@for headers in $(machine)/$*/usr/src/linux-headers-*-amd64; do \
 		echo "  MODULE   $${headers##*/linux-headers-}"; \
 		$(MAKE) $(quiet) --no-print-directory -C kernel O=$(O) KDIR=$$headers \
+			RELEASE=$${headers##*/linux-headers-} || exit 1; \
+		$(MAKE) $(quiet) --no-print-directory -C tests/guard/attack O=$(O) KDIR=$$headers \
 			RELEASE=$${headers##*/linux-headers-} || exit 1; done
 
 .PHONY: module

@@ -8,7 +8,9 @@
 # no tasks, no memory to allocate and no messages.
 # x86/linux/ uses the kernel's thunks: it is for code that runs in Linux, and the rest of
 # x86/ does without it.
-# guard/hv/ is resident below the kernel: it includes x86/ without x86/linux/, and itself.
+# The second module is guard/linux/, above guard/hv/. The latter is its resident part, which
+# includes x86/ (without x86/linux/) and itself, and of Linux only constants and types. The two
+# modules include nothing of each other.
 # guard/hv/border/ also runs in a program of the tests: it includes itself alone.
 
 function layer(file)
@@ -17,6 +19,10 @@ function layer(file)
 		return 1
 	if (file ~ /^virt\//)
 		return 2
+	if (file ~ /^guard\/hv\//)
+		return 2
+	if (file ~ /^guard\/linux\//)
+		return 4
 	# memory/ uses compat.h and trace/, which has only tracepoints, too.
 	if (file ~ /^dune\/((trace|memory)\/|compat\.h$)/)
 		return 3
@@ -51,17 +57,25 @@ function wrong(why)
 	if (included ~ /^dune\/memory\// && included != "dune/memory/second_level.h" && \
 	    FILENAME !~ /^dune\/memory\//)
 		wrong("includes past second_level.h: " included)
-	if (FILENAME ~ /^guard\/hv\// && included !~ /^guard\/hv\// && \
-	    (included !~ /^x86\// || included ~ /^x86\/linux\//))
-		wrong("guard/hv/ cannot have " included)
+	if (FILENAME ~ /^guard\/hv\// && included !~ /^(x86|guard\/hv)\//)
+		wrong("the resident part includes only x86/ and itself, not " included)
 	if (FILENAME ~ /^guard\/hv\/border\// && included !~ /^guard\/hv\/border\//)
 		wrong("guard/hv/border/ cannot have " included)
-	if (included ~ /^guard\/hv\// && FILENAME !~ /^guard\//)
-		wrong("includes the guard's " included)
+	if (FILENAME ~ /^guard\// && included ~ /^(dune|virt)\// || \
+	    FILENAME ~ /^(dune|virt)\// && included ~ /^guard\//)
+		wrong("includes the other module\047s " included)
+	if (FILENAME ~ /^guard\/hv\// && included ~ /^x86\/linux\//)
+		wrong("the resident part cannot have the kernel\047s thunks")
 	if (included == "virt/internal.h" && FILENAME !~ /^virt\//)
 		wrong("includes the private header of virt/")
 	if (FILENAME ~ /^x86\// && FILENAME !~ /^x86\/linux\// && included ~ /^x86\/linux\//)
 		wrong("x86/ cannot have the kernel's thunks")
+}
+
+/^#include </ && FILENAME ~ /^guard\/hv\// && \
+		$2 !~ /^<linux\/(bits|build_bug|linkage|types)\.h>$/ && \
+		$2 !~ /^<asm\/(msr-index|svm)\.h>$/ && $2 != "<uapi/asm-generic/errno.h>" {
+	wrong("the resident part cannot have " $2)
 }
 
 /^#include <(asm|linux)\// && layer(FILENAME) == 1 && \

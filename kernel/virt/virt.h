@@ -8,9 +8,8 @@
  * and off on each CPU, kvm.c watches for KVM, tag.c hands out TLB tags, and symbol.c looks
  * up functions that modules cannot link to. This layer knows nothing about guests.
  *
- * Today virt/ is linked into dune.ko and has one user: virt_start() may be called once. A
- * second module makes virt/ a module of its own (docs/decisions/0049); until then only one
- * of the two can be loaded.
+ * virt/ is linked into dune.ko and has one user: virt_start() may be called once
+ * (docs/decisions/0049). The guard (guard/) does not use it.
  */
 #ifndef VIRT_VIRT_H
 #define VIRT_VIRT_H

@@ -27,7 +27,8 @@ Examples:
   dunectl check                          report what this computer lacks
   dunectl run -- ls -l                   ls in the sandbox
   dunectl run --stats -- make            make in the sandbox, with counters at the end
-  dunectl machine shell --kernel 6.12    look around in the emulated machine";
+  dunectl machine shell --kernel 6.12    look around in the emulated machine
+  dunectl guard check                    can the guard be launched beneath this kernel?";
 
 const RUN_NOTES: &str = "\
 Where it runs:
@@ -56,6 +57,25 @@ Examples:
   dunectl run --machine svm --kernel 6.12 --memory 4096 -- ./test-suite
   tar c . | dunectl run -- gzip -9 >../all.tar.gz";
 
+const GUARD_NOTES: &str = "\
+From nothing to a sealed guard (AMD, as root):
+  modprobe dune-guard       loads the module; nothing changes yet
+  dunectl guard check       can it be launched here? If not, the reason
+  dunectl guard launch      Linux now runs as the guard's only guest
+  dunectl guard status      CPUs, memory, and how often a CPU left the kernel
+  dunectl guard seal        from now on until a reboot the guard cannot be stopped,
+                            and its memory is not there for the kernel
+  Before the seal, `dunectl guard stop` takes the guard away again.
+
+Exit status:
+  0    done
+  1    the guard refused; stderr (of check, stdout) has the reason
+  2    an option of dunectl is wrong
+  69   there is no /dev/dune-guard, or it may not be opened
+  125  dunectl failed
+
+The guard cannot protect single kernel modules yet: docs/guard.md tells what it promises.";
+
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Run a program in the sandbox
@@ -65,6 +85,12 @@ pub enum Command {
     Machine {
         #[command(subcommand)]
         command: MachineCommand,
+    },
+    /// Launch a small hypervisor beneath this computer's kernel, look at it, take it away
+    #[command(after_help = GUARD_NOTES)]
+    Guard {
+        #[command(subcommand)]
+        command: GuardCommand,
     },
     /// Report what this computer has and lacks for Dune, and what to do about it
     ///
@@ -238,4 +264,38 @@ pub struct MachineOptions {
     /// Boot a kernel of your own: DIR has boot/vmlinuz-* and lib/modules/*, and gets an initramfs
     #[arg(long, value_name = "DIR")]
     pub kernel_from: Option<PathBuf>,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum GuardCommand {
+    /// Report whether the guard can be launched now, or the reason why not
+    ///
+    /// Reasons are, for instance: the processor has no SVM, or the firmware disables it; SVM is
+    /// in use by KVM or Dune; the firmware has not locked SMM.
+    Check(Json),
+    /// Launch the guard beneath the running kernel, on all CPUs
+    ///
+    /// Programs and devices continue. If one CPU refuses, the launch is undone on the others.
+    Launch,
+    /// Make the guard irrevocable until the next reboot
+    ///
+    /// From then on stop, rmmod, suspend, kexec and taking CPUs off line are refused, and the
+    /// guard's memory reads as zeros. All CPUs must be on line, and no kernel may be loaded for
+    /// kexec.
+    Seal,
+    /// Report the state (off, launched, sealed), the CPUs, the memory, and exits by reason
+    Status(Json),
+    /// Stop a guard that is not sealed, on all CPUs
+    Stop,
+    /// Print what the guard has refused, oldest first: the time (TSC), the CPU, and the object
+    ///
+    /// The guard keeps the last 64 entries.
+    Log(Json),
+}
+
+#[derive(Debug, Args)]
+pub struct Json {
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
 }

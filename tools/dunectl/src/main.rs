@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! dunectl, the command.
 //!
-//! cli.rs has the options. Each command has a file: run.rs, machine.rs, check.rs.
+//! cli.rs has the options. Each command has a file: run.rs, machine.rs, guard.rs, check.rs.
 //! exit.rs is how they end.
 
 mod check;
 mod cli;
 mod exit;
+mod guard;
 mod lookup;
 mod machine;
 mod run;
@@ -21,6 +22,7 @@ fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Run(options) => run::run(&options),
         Command::Machine { command } => machine::run(&command),
+        Command::Guard { command } => guard::run(&command),
         Command::Check => check::run(),
     };
     match result {

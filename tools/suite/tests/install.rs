@@ -6,6 +6,8 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
+use dune_machine::MODULES;
+
 fn write(path: &Path) {
     fs::create_dir_all(path.parent().expect("it is in a directory")).expect("it can be made");
     fs::write(path, "").expect("a file can be written");
@@ -19,7 +21,9 @@ fn modules_of_an_earlier_installation_are_removed() {
         write(&build.join(file));
     }
     write(&build.join("machine/6.1/usr/src/linux-headers-6.1.0-2-amd64/Makefile"));
-    write(&build.join("kernel/6.1.0-2-amd64/dune.ko"));
+    for name in MODULES {
+        write(&build.join(format!("kernel/6.1.0-2-amd64/{name}.ko")));
+    }
     let modules = staged.join("usr/lib/dune/kernel");
     write(&modules.join("6.1.0-1-amd64/dune.ko"));
 
@@ -30,6 +34,8 @@ fn modules_of_an_earlier_installation_are_removed() {
     // The flags of a make that runs this test are not for this one.
     make.env_remove("MAKEFLAGS").env_remove("MAKELEVEL");
     assert!(make.output().expect("make runs").status.success());
-    assert!(modules.join("6.1.0-2-amd64/dune.ko").exists());
+    for name in MODULES {
+        assert!(modules.join(format!("6.1.0-2-amd64/{name}.ko")).exists());
+    }
     assert!(!modules.join("6.1.0-1-amd64").exists());
 }

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: GPL-2.0 WITH Linux-syscall-note */
+/*
+ * The interface of dune-guard.ko: /dev/dune-guard, which root alone may open.
+ *
+ * The guard is a hypervisor that is launched beneath the running kernel, on all CPUs. It has three
+ * states: off, launched, and sealed. A guard that is launched can be stopped. A guard that is
+ * sealed cannot, until the computer is reset: its memory is not there for the kernel any more.
+ *
+ * All layouts are fixed and little-endian. The ioctls are for 64-bit callers (ENOTTY for others).
+ * An argument that cannot be read or written gives EFAULT.
+ */
+#ifndef _UAPI_LINUX_DUNE_GUARD_H
+#define _UAPI_LINUX_DUNE_GUARD_H
+
+#include <linux/ioctl.h>
+#include <linux/types.h>
+
+/* dune_guard_status.version: a change that older programs would not understand counts it up. */
+#define DUNE_GUARD_VERSION	1
+
+/* dune_guard_status.state */
+#define DUNE_GUARD_OFF		0
+#define DUNE_GUARD_LAUNCHED	1
+#define DUNE_GUARD_SEALED	2
+
+/* Indices of dune_guard_status.exits: why a CPU left the kernel for the guard. */
+#define DUNE_GUARD_EXIT_CALL		0	/* VMMCALL: the module's own requests */
+#define DUNE_GUARD_EXIT_MSR_READ	1	/* a register that is not the kernel's */
+#define DUNE_GUARD_EXIT_MSR_WRITE	2
+#define DUNE_GUARD_EXIT_SVM		3	/* VMRUN, VMLOAD, ..., SKINIT */
+#define DUNE_GUARD_EXIT_INVD		4
+#define DUNE_GUARD_EXIT_MEMORY		5	/* an access to memory that is not the kernel's */
+#define DUNE_GUARD_EXIT_STEP		6	/* the end of a write that was dropped */
+#define DUNE_GUARD_EXIT_INIT		7
+#define DUNE_GUARD_EXITS		8
+
+/**
+ * struct dune_guard_status - DUNE_GUARD_GET_STATUS
+ * @version:	DUNE_GUARD_VERSION
+ * @state:	DUNE_GUARD_OFF, DUNE_GUARD_LAUNCHED or DUNE_GUARD_SEALED
+ * @cpus:	CPUs that run under the guard
+ * @reserved:	0
+ * @address:	physical address of the guard's memory, 0 while it is off
+ * @memory:	bytes that belong to the guard, from there on
+ * @exits:	by reason, the sum of all CPUs since the launch
+ */
+struct dune_guard_status {
+	__u32 version;
+	__u32 state;
+	__u32 cpus;
+	__u32 reserved;
+	__u64 address;
+	__u64 memory;
+	__u64 exits[DUNE_GUARD_EXITS];
+};
+
+/**
+ * struct dune_guard_answer - the answer of DUNE_GUARD_CHECK, _LAUNCH, _SEAL and _STOP
+ * @text:	after an error other than EFAULT and ENOTTY, the reason: one line of text with the
+ *		remedy, ended by a 0; the kernel's log has it, too, except for DUNE_GUARD_CHECK
+ */
+struct dune_guard_answer {
+	char text[200];
+};
+
+/* dune_guard_entry.kind, with the meaning of dune_guard_entry.value (addresses are physical) */
+#define DUNE_GUARD_LOG_MSR_READ		0	/* refused; the MSR */
+#define DUNE_GUARD_LOG_MSR_WRITE	1	/* refused; the MSR */
+#define DUNE_GUARD_LOG_SVM		2	/* refused; the exit code of the instruction */
+#define DUNE_GUARD_LOG_WRITE		3	/* to the guard's memory; the address */
+#define DUNE_GUARD_LOG_NO_MEMORY	4	/* neither memory nor a device; the address */
+#define DUNE_GUARD_LOG_CALL		5	/* a VMMCALL was refused; its number */
+#define DUNE_GUARD_LOG_INIT		6	/* the CPU got INIT, and is parked */
+
+/**
+ * struct dune_guard_entry - DUNE_GUARD_GET_LOG: one entry of the guard's log
+ * @index:	on input the wanted entry, from 0; on output the entry that was returned, which is a
+ *		later one if the guard has overwritten the wanted one (it keeps 64)
+ * @time:	the time-stamp counter
+ * @cpu:	the CPU's number
+ * @kind:	DUNE_GUARD_LOG_*
+ * @value:	by the kind
+ */
+struct dune_guard_entry {
+	__u64 index;
+	__u64 time;
+	__u32 cpu;
+	__u32 kind;
+	__u64 value;
+};
+
+/*
+ * Whether the guard can be launched now. ENODEV, EOPNOTSUPP: not on this computer, or not with
+ * these settings of its firmware or kernel; EBUSY: another hypervisor is in use; EALREADY: it is
+ * launched.
+ */
+#define DUNE_GUARD_CHECK	_IOR('g', 0, struct dune_guard_answer)
+/* As DUNE_GUARD_CHECK; ENOMEM: no contiguous memory. After an error the guard is off everywhere. */
+#define DUNE_GUARD_LAUNCH	_IOR('g', 1, struct dune_guard_answer)
+/*
+ * EINVAL: it is not launched; EALREADY: it is sealed; EBUSY: a CPU is off line, or a kernel is
+ * loaded for kexec. From now on the guard cannot be stopped, and kexec cannot load another kernel.
+ */
+#define DUNE_GUARD_SEAL		_IOR('g', 2, struct dune_guard_answer)
+/* EINVAL: it is not launched; EPERM: it is sealed. */
+#define DUNE_GUARD_STOP		_IOR('g', 3, struct dune_guard_answer)
+#define DUNE_GUARD_GET_STATUS	_IOR('g', 4, struct dune_guard_status)
+/* ENOENT: there is no such entry yet; EINVAL: the guard is not launched, and has no log. */
+#define DUNE_GUARD_GET_LOG	_IOWR('g', 5, struct dune_guard_entry)
+
+#endif /* _UAPI_LINUX_DUNE_GUARD_H */

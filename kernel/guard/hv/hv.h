@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The resident part of the guard: a hypervisor with one guest, the Linux that launched it.
+ *
+ * It is an image of its own (hv.lds), not a part of the module's text: the loader
+ * (guard/linux/load.c) copies it into the guard's memory, one physically contiguous block, and
+ * makes all tables. From then on no code of Linux runs with the guard's rights, and the image
+ * calls nothing outside of itself. It is compiled for any address, has no relocations, uses
+ * neither the FPU nor FS and GS, and is never interrupted: GIF is clear from each exit to the next
+ * VMRUN, which holds interrupts, NMIs and SMIs back (APM 15.17).
+ *
+ * The story: head.S enters, leaves, and has the loop around VMRUN; exit.c has one switch over the
+ * reasons for an exit; msr.c decides on MSRs; call.c answers the guest's VMMCALLs; memory.c hides
+ * the guard's memory. What these have in common is in guest.c (injecting, skipping), log.c and
+ * fault.S. APM is the AMD64 Architecture Programmer's Manual, vol. 2 unless another is named.
+ *
+ * The loader includes this header, too: it is the whole contract between the two.
+ */
+#ifndef GUARD_HV_HV_H
+#define GUARD_HV_HV_H
+
+/* Offsets in struct hv_cpu, for head.S. */
+#define HV_CPU_LEAVE_RIP	0x80
+#define HV_CPU_LEAVE_RSP	0x88
+#define HV_CPU_LEAVE_CR0	0x90
+#define HV_CPU_LEAVE_CR3	0x98
+#define HV_CPU_LEAVE_CR4	0xa0
+#define HV_CPU_LEAVE_DR6	0xa8
+#define HV_CPU_LEAVE_DR7	0xb0
+#define HV_CPU_LEAVE_GDT	0xb8
+#define HV_CPU_LEAVE_IDT	0xc8
+#define HV_CPU_LEAVE_RESULT	0xd8
+#define HV_CPU_LEAVE_CROSS	0xe0
+
+/* The pages of a CPU: the VMCB, the host save area, and two with the stack and struct hv_cpu. */
+#define HV_CPU_PAGES		4
+#define HV_CPU_SIZE		(HV_CPU_PAGES << 12)
+
+/*
+ * VMMCALL, from ring 0: RAX is HV_CALL plus the number of a call, RBX and RCX are its arguments.
+ * RAX returns 0 or a negative errno, RBX, RCX, RDX and RSI return results. Any other RAX raises
+ * #UD, as VMMCALL does without a hypervisor.
+ */
+#define HV_CALL			0x64756e6500000000	/* "dune" */
+#define HV_CALL_NOTHING		0	/* for measurements */
+#define HV_CALL_STOP		1	/* this CPU, which then has no guard; not once sealed */
+#define HV_CALL_SEAL		2	/* on each CPU: the guard is sealed when all have called */
+#define HV_CALL_COUNT		3	/* RBX: CPU, RCX: enum hv_count; RBX returns the number */
+/* RBX: an entry; RBX returns the oldest one from there on, RCX, RDX and RSI what it has. */
+#define HV_CALL_LOG		4
+
+#ifndef __ASSEMBLER__
+
+#include <linux/bits.h>
+#include <linux/build_bug.h>
+#include <linux/types.h>
+
+#include "x86/svm/instructions.h"
+
+/* Why a CPU left the guest. DUNE_GUARD_EXIT_* of the interface has the same numbers. */
+enum hv_count {
+	HV_COUNT_CALL,		/* VMMCALL */
+	HV_COUNT_MSR_READ,
+	HV_COUNT_MSR_WRITE,
+	HV_COUNT_SVM,		/* an instruction of SVM's, or SKINIT */
+	HV_COUNT_INVD,
+	HV_COUNT_MEMORY,	/* a nested page fault */
+	HV_COUNT_STEP,		/* the end of an instruction that wrote to the guard's memory */
+	HV_COUNT_INIT,
+	HV_COUNTS,
+};
+
+/* What the log records. DUNE_GUARD_LOG_* of the interface has the same numbers. */
+enum hv_log_kind {
+	HV_LOG_MSR_READ,	/* refused; the value is the MSR */
+	HV_LOG_MSR_WRITE,	/* refused or ignored; the value is the MSR */
+	HV_LOG_SVM,		/* refused; the value is the exit code */
+	HV_LOG_WRITE,		/* to the guard's memory, dropped; the value is the address */
+	HV_LOG_NO_MEMORY,	/* no memory and no device is there; the value is the address */
+	HV_LOG_CALL,		/* a VMMCALL was refused; the value is the number of the call */
+	HV_LOG_INIT,		/* the CPU is parked */
+};
+
+#define HV_LOG_ENTRIES	64
+
+/* The part of a GDTR or an IDTR that LGDT and LIDT read begins at @limit. */
+struct hv_table {
+	u16 unused[3];
+	u16 limit;
+	u64 base;
+};
+
+/**
+ * struct hv_cpu - a CPU's, at the end of its pages; its stack grows down from it
+ * @regs:	the guest's, in the order of the instruction encoding (x86/registers.h); RAX and RSP
+ *		are in the VMCB
+ * @leave:	what the CPU continues with without the guard, @result in RAX; also in head.S
+ * @vmcb_pa:	the VMCB, the first of the CPU's pages
+ * @step_flags:	TF and IF of the guest, while @steps
+ * @steps:	the guest executes one instruction that may write to the guard's memory
+ * @counts:	exits by reason; other CPUs read them
+ *
+ * Used by that CPU alone, except for @counts. The loader makes it, and clears it.
+ */
+struct hv_cpu {
+	u64 regs[16];
+	struct {
+		u64 rip, rsp, cr0, cr3, cr4, dr6, dr7;
+		struct hv_table gdt, idt;
+		s64 result;
+		u64 cross;
+	} leave;
+	u64 vmcb_pa;
+	u64 step_flags;
+	bool steps;
+	u64 counts[HV_COUNTS];
+} __aligned(64);
+
+static_assert(offsetof(struct hv_cpu, leave.rip) == HV_CPU_LEAVE_RIP);
+static_assert(offsetof(struct hv_cpu, leave.rsp) == HV_CPU_LEAVE_RSP);
+static_assert(offsetof(struct hv_cpu, leave.cr0) == HV_CPU_LEAVE_CR0);
+static_assert(offsetof(struct hv_cpu, leave.cr3) == HV_CPU_LEAVE_CR3);
+static_assert(offsetof(struct hv_cpu, leave.cr4) == HV_CPU_LEAVE_CR4);
+static_assert(offsetof(struct hv_cpu, leave.dr6) == HV_CPU_LEAVE_DR6);
+static_assert(offsetof(struct hv_cpu, leave.dr7) == HV_CPU_LEAVE_DR7);
+static_assert(offsetof(struct hv_cpu, leave.gdt.limit) == HV_CPU_LEAVE_GDT + 6);
+static_assert(offsetof(struct hv_cpu, leave.idt.limit) == HV_CPU_LEAVE_IDT + 6);
+static_assert(offsetof(struct hv_cpu, leave.result) == HV_CPU_LEAVE_RESULT);
+static_assert(offsetof(struct hv_cpu, leave.cross) == HV_CPU_LEAVE_CROSS);
+
+/**
+ * struct hv_config - what the loader tells the image, before the first CPU enters it. The image's
+ * own address space has the block at the address at which Linux's direct map has it.
+ * @efer:	EFER of the guest at launch: it cannot set other bits
+ * @cross:	guard_cross_out(), where the image goes to leave
+ * @cpus:	how many struct hv_cpu there are
+ * @cpu_areas:	the first CPU's pages
+ * @msrpm:	the MSR permission map, two pages of ones
+ * @memory:	physical address of the block
+ * @memory_size: a multiple of 2 MB, as @memory is
+ * @memory_pdes: the entries of the nested page directory that lead to the block
+ * @zero_table:	physical address of a nested page table that leads to a page of zeros, read-only
+ * @nested_cr3:	the guest's nested page table
+ * @step_cr3:	the same, but for the block: there it leads to @sink, and is writable. A CPU has it
+ *		only while it @steps, so that no other CPU's TLB gets such an entry
+ * @sink:	the page to which dropped writes go
+ */
+struct hv_config {
+	u64 efer;
+	u64 cross;
+	u64 cpus;
+	u64 cpu_areas;
+	u8 *msrpm;
+	u64 memory;
+	u64 memory_size;
+	u64 *memory_pdes;
+	u64 zero_table;
+	u64 nested_cr3;
+	u64 step_cr3;
+	u64 *sink;
+};
+
+/**
+ * struct hv_header - the beginning of the image; all offsets are from there
+ * @code_size:	whole pages: code and constants, which the image does not write
+ * @size:	whole pages: also data
+ * @entry:	where a CPU enters: hv_entry()
+ * @config:	struct hv_config
+ */
+struct hv_header {
+	u32 code_size;
+	u32 size;
+	u32 entry;
+	u32 config;
+};
+
+/* Entries of the nested page tables. The processor treats accesses as those of ring 3 there. */
+#define HV_NPT_READ	(BIT_ULL(0) | BIT_ULL(2) | BIT_ULL(5))		/* P, U/S, accessed */
+#define HV_NPT_WRITE	(HV_NPT_READ | BIT_ULL(1) | BIT_ULL(6))		/* and R/W, dirty */
+#define HV_NPT_LARGE	BIT_ULL(7)
+
+/* Intercepts that the loader sets, by the bits of each word of the VMCB (APM appendix B). */
+#define HV_INTERCEPT_EXCEPTIONS		2	/* the word of the exceptions */
+
+/*
+ * The rest is the image's alone. All functions run with GIF clear, on the CPU of @cpu.
+ */
+extern struct hv_config hv_config;
+/* The guest has given up the right to stop the guard; never cleared. */
+extern bool hv_sealed;
+
+static inline struct vmcb *hv_vmcb(struct hv_cpu *cpu)
+{
+	return (struct vmcb *)((u64)(cpu + 1) - HV_CPU_SIZE);
+}
+
+/* guest.c */
+void hv_inject(struct hv_cpu *cpu, unsigned int vector, bool has_error);
+void hv_skip(struct hv_cpu *cpu, unsigned int length);
+void __noreturn hv_reset(void);
+
+/* log.c */
+void hv_log(struct hv_cpu *cpu, enum hv_log_kind kind, u64 value);
+/* An entry of the log: see HV_CALL_LOG. Returns whether there is one. */
+bool hv_log_read(u64 *index, u64 *time, u64 *cpu_and_kind, u64 *value);
+
+/* msr.c */
+void hv_msr_init(void);
+void hv_msr_read(struct hv_cpu *cpu);
+void hv_msr_write(struct hv_cpu *cpu);
+
+/* call.c */
+/* Lets the CPU continue without the guard where the guest is, with @result in RAX. */
+void hv_leave(struct hv_cpu *cpu, s64 result);
+/* Returns whether the CPU stays in the guard. */
+bool hv_call(struct hv_cpu *cpu);
+
+/* memory.c */
+void hv_memory_hide(struct hv_cpu *cpu);
+void hv_memory_fault(struct hv_cpu *cpu);
+void hv_memory_stepped(struct hv_cpu *cpu);
+
+/* fault.S */
+/* Access an MSR that may not exist. Returns whether it does, and accepts the value. */
+bool hv_rdmsr(u32 msr, u64 *value);
+bool hv_wrmsr(u32 msr, u64 value);
+void hv_gp(void);
+void hv_fatal(void);
+
+#endif /* !__ASSEMBLER__ */
+
+#endif /* GUARD_HV_HV_H */

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The guard's memory as the guest sees it. Until the seal it is memory like any other. From then
+ * on each of its pages reads as zeros, and what is written there is dropped.
+ *
+ * The nested page directory has an entry for each 2 MB of the block. The seal lets all of them
+ * lead to one table whose 512 entries are read-only and lead to one page of zeros. A write faults,
+ * and the CPU then executes the guest's instruction alone, with another nested page table, whose
+ * entries lead to the sink, a page that nobody needs: decoding the instruction is thus left to the
+ * processor.
+ */
+#include <linux/types.h>
+#include <asm/svm.h>
+
+#include "guard/hv/hv.h"
+#include "guard/hv/lock.h"
+
+#define VECTOR_DB	1
+#define VECTOR_GP	13
+
+#define LARGE_PAGE	0x200000
+#define PAGE_WORDS	512
+
+#define RFLAGS_TF	BIT_ULL(8)
+#define RFLAGS_IF	BIT_ULL(9)
+#define DR6_BREAKPOINTS	0xf
+#define DR6_STEP	BIT_ULL(14)
+
+/* Of the page directory's entries. */
+static u8 lock;
+
+/* The next VMRUN of this CPU drops all translations that it has (APM 15.16). */
+static void flush(struct hv_cpu *cpu)
+{
+	hv_vmcb(cpu)->control.tlb_ctl = TLB_CONTROL_FLUSH_ALL_ASID;
+}
+
+/*
+ * HV_CALL_SEAL: called on every CPU. A CPU that has not called yet may still use translations to
+ * the guard's memory; Linux reports the seal when all have.
+ */
+void hv_memory_hide(struct hv_cpu *cpu)
+{
+	u64 i;
+
+	hv_lock(&lock);
+	if (!hv_sealed) {
+		for (i = 0; i < hv_config.memory_size / LARGE_PAGE; i++)
+			__atomic_store_n(&hv_config.memory_pdes[i], hv_config.zero_table,
+					 __ATOMIC_RELEASE);
+		__atomic_store_n(&hv_sealed, true, __ATOMIC_RELEASE);
+	}
+	hv_unlock(&lock);
+	flush(cpu);
+}
+
+static void step_begin(struct hv_cpu *cpu)
+{
+	struct vmcb *vmcb = hv_vmcb(cpu);
+
+	cpu->steps = true;
+	cpu->step_flags = vmcb->save.rflags & (RFLAGS_TF | RFLAGS_IF);
+	vmcb->control.nested_cr3 = hv_config.step_cr3;
+	/* No interrupt comes between the entry and the instruction; #DB comes after it. */
+	vmcb->save.rflags = (vmcb->save.rflags | RFLAGS_TF) & ~RFLAGS_IF;
+	vmcb->control.intercepts[HV_INTERCEPT_EXCEPTIONS] |= BIT(VECTOR_DB);
+	vmcb->control.clean = 0;
+	flush(cpu);
+}
+
+static void step_end(struct hv_cpu *cpu)
+{
+	struct vmcb *vmcb = hv_vmcb(cpu);
+	int i;
+
+	for (i = 0; i < PAGE_WORDS; i++)
+		__atomic_store_n(&hv_config.sink[i], 0, __ATOMIC_RELAXED);
+	cpu->steps = false;
+	vmcb->control.nested_cr3 = hv_config.nested_cr3;
+	vmcb->save.rflags &= ~(RFLAGS_TF | RFLAGS_IF);
+	vmcb->save.rflags |= cpu->step_flags;
+	vmcb->control.intercepts[HV_INTERCEPT_EXCEPTIONS] &= ~BIT(VECTOR_DB);
+	vmcb->control.clean = 0;
+	flush(cpu);
+}
+
+/* The instruction is done: #DB after a single step (APM 13.1.4), which step_begin() asks for. */
+void hv_memory_stepped(struct hv_cpu *cpu)
+{
+	struct vmcb *vmcb = hv_vmcb(cpu);
+	u64 guests = vmcb->save.dr6 & DR6_BREAKPOINTS;
+
+	cpu->counts[HV_COUNT_STEP]++;
+	if (!cpu->steps)
+		hv_reset();
+	if (cpu->step_flags & RFLAGS_TF)
+		guests |= DR6_STEP;
+	else
+		vmcb->save.dr6 &= ~DR6_STEP;
+	step_end(cpu);
+	/* A step or a breakpoint of the guest's own occurs as well. */
+	if (guests)
+		hv_inject(cpu, VECTOR_DB, false);
+}
+
+static bool is_guards(u64 address)
+{
+	return address - hv_config.memory < hv_config.memory_size;
+}
+
+/*
+ * A nested page fault. EXITINFO2 is the address (APM 15.25.6). The delivery of an event that faults
+ * means that the guest has its stack or its tables in the guard's memory: it can only fail.
+ */
+void hv_memory_fault(struct hv_cpu *cpu)
+{
+	struct vmcb_control_area *control = &hv_vmcb(cpu)->control;
+	u64 address = control->exit_info_2;
+
+	cpu->counts[HV_COUNT_MEMORY]++;
+	if (control->exit_int_info & SVM_EXITINTINFO_VALID)
+		hv_reset();
+	if (is_guards(address) && control->exit_info_1 & SVM_NPF_WRITE &&
+	    !(control->exit_info_1 & SVM_NPF_TABLE) && !cpu->steps) {
+		hv_log(cpu, HV_LOG_WRITE, address);
+		step_begin(cpu);
+		return;
+	}
+	hv_log(cpu, HV_LOG_NO_MEMORY, address);
+	hv_inject(cpu, VECTOR_GP, true);
+}

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * MSRs. Reads are the guest's own business, and so are writes of the registers in allowed[], which
+ * cause no exit. Any other write comes here. Until the seal it is carried out; from then on it
+ * raises #GP, because such registers can lay other memory over the guard's, or change how the
+ * processor executes it. The registers by which SVM is turned on and off are never the guest's.
+ */
+#include <linux/types.h>
+#include <asm/msr-index.h>
+#include <asm/svm.h>
+
+#include "guard/hv/hv.h"
+#include "x86/registers.h"
+
+#define VECTOR_GP	13
+#define MSR_LENGTH	2	/* of RDMSR and WRMSR */
+
+#define APIC_BASE_ADDRESS	(~0xfffULL)
+
+struct msr_range {
+	u32 first, last;
+};
+
+/*
+ * Names are in the kernel's msr-index.h and in the processors' manuals. A register is here if Linux
+ * writes it while it runs, and if it says nothing about physical memory.
+ */
+static const struct msr_range allowed[] = {
+	{ 0x10, 0x10 },			/* TSC */
+	{ 0x3b, 0x3b },			/* TSC_ADJUST */
+	{ 0x48, 0x49 },			/* SPEC_CTRL, PRED_CMD */
+	{ 0xe7, 0xe8 },			/* MPERF, APERF */
+	{ 0x10b, 0x10b },		/* FLUSH_CMD */
+	{ 0x174, 0x176 },		/* SYSENTER */
+	{ 0x179, 0x17b },		/* machine checks: MCG_CAP, MCG_STATUS, MCG_CTL */
+	{ 0x1d9, 0x1d9 },		/* DEBUGCTL */
+	{ 0x277, 0x277 },		/* PAT: the guest's own (APM 15.25.8) */
+	{ 0x400, 0x47f },		/* banks of machine checks */
+	{ 0x6a0, 0x6a8 },		/* CET */
+	{ 0x6e0, 0x6e0 },		/* TSC_DEADLINE */
+	{ 0x800, 0x8ff },		/* x2APIC */
+	{ 0xc80, 0xd8f },		/* quality of service: shares of caches and bandwidth */
+	{ 0xda0, 0xda0 },		/* XSS */
+	{ 0xc0000081, 0xc0000084 },	/* STAR, LSTAR, CSTAR, SFMASK */
+	{ 0xc0000100, 0xc0000104 },	/* FS, GS, KERNEL_GS, TSC_AUX, TSC_RATIO */
+	{ 0xc0000200, 0xc000022f },	/* quality of service */
+	{ 0xc000010e, 0xc000010f },	/* selection of branch records */
+	{ 0xc0000300, 0xc0000303 },	/* performance counters' global control */
+	{ 0xc0000408, 0xc000040a },	/* machine checks: thresholds */
+	{ 0xc0010000, 0xc0010007 },	/* performance counters */
+	{ 0xc0010044, 0xc001004a },	/* masks of machine checks */
+	{ 0xc0010062, 0xc0010062 },	/* the P-state */
+	{ 0xc001011f, 0xc001011f },	/* VIRT_SPEC_CTRL */
+	{ 0xc0010200, 0xc001020b },	/* performance counters of the core, ... */
+	{ 0xc0010230, 0xc001023b },	/* of the cache, */
+	{ 0xc0010240, 0xc0010247 },	/* of the northbridge */
+	{ 0xc00102b1, 0xc00102b3 },	/* CPPC: the wanted performance */
+	{ 0xc0011020, 0xc0011020 },	/* LS_CFG: older processors' SPEC_CTRL */
+	{ 0xc0011030, 0xc001103d },	/* instruction-based sampling */
+};
+
+/*
+ * The permission map has two bits for each MSR of three ranges of 0x2000, the second one for writes
+ * (APM 15.11). MSRs outside of them always exit.
+ */
+static void set_write(u32 msr, bool intercept)
+{
+	u32 bit = 2 * (msr & 0x1fff) + 1;
+	u8 *byte;
+
+	if (msr >= 0xc0010000)
+		bit += 0x1000 * 8;
+	else if (msr >= 0xc0000000)
+		bit += 0x800 * 8;
+	byte = &hv_config.msrpm[bit / 8];
+	if (intercept)
+		*byte |= 1 << bit % 8;
+	else
+		*byte &= ~(1 << bit % 8);
+}
+
+/* The loader has set the bits of all writes, and cleared those of all reads. */
+void hv_msr_init(void)
+{
+	u32 i, msr;
+
+	for (i = 0; i < sizeof(allowed) / sizeof(struct msr_range); i++)
+		for (msr = allowed[i].first; msr <= allowed[i].last; msr++)
+			set_write(msr, false);
+}
+
+static void refuse(struct hv_cpu *cpu, enum hv_log_kind kind, u32 msr)
+{
+	hv_log(cpu, kind, msr);
+	hv_inject(cpu, VECTOR_GP, true);
+}
+
+/* EFER.SVME stays set. Other bits may be cleared, and those that were set at launch set again. */
+static bool write_efer(struct hv_cpu *cpu, u64 value)
+{
+	struct vmcb *vmcb = hv_vmcb(cpu);
+
+	value |= EFER_SVME;
+	if (value & ~hv_config.efer || ~value & (EFER_LME | EFER_LMA))
+		return false;
+	vmcb->save.efer = value;
+	vmcb->control.clean = 0;
+	return true;
+}
+
+/* Machine checks have more registers above the permission map's ranges. */
+static bool is_machine_check(u32 msr)
+{
+	return msr >= 0xc0002000 && msr <= 0xc0002fff;
+}
+
+static bool write_other(u32 msr, u64 value)
+{
+	u64 old;
+
+	if (hv_sealed && !is_machine_check(msr)) {
+		/* The local APIC may change its mode, but not its place. */
+		if (msr != MSR_IA32_APICBASE || !hv_rdmsr(msr, &old) ||
+		    (value ^ old) & APIC_BASE_ADDRESS)
+			return false;
+	}
+	return hv_wrmsr(msr, value);
+}
+
+void hv_msr_write(struct hv_cpu *cpu)
+{
+	u32 msr = cpu->regs[REGS_RCX / 8];
+	u64 value = (u32)hv_vmcb(cpu)->save.rax | cpu->regs[REGS_RDX / 8] << 32;
+	bool done;
+
+	cpu->counts[HV_COUNT_MSR_WRITE]++;
+	switch (msr) {
+	case MSR_EFER:
+		done = write_efer(cpu, value);
+		break;
+	case MSR_VM_HSAVE_PA:
+		/* The kernel's path for a crash writes 0, and must not fault (emergency stop). */
+		done = true;
+		break;
+	case MSR_VM_CR:
+	case MSR_VM_IGNNE:
+		done = false;
+		break;
+	default:
+		done = write_other(msr, value);
+	}
+	if (done)
+		hv_skip(cpu, MSR_LENGTH);
+	else
+		refuse(cpu, HV_LOG_MSR_WRITE, msr);
+}
+
+void hv_msr_read(struct hv_cpu *cpu)
+{
+	u32 msr = cpu->regs[REGS_RCX / 8];
+	u64 value = 0;
+
+	cpu->counts[HV_COUNT_MSR_READ]++;
+	/* The guest has no host save area. */
+	if (msr != MSR_VM_HSAVE_PA && !hv_rdmsr(msr, &value)) {
+		refuse(cpu, HV_LOG_MSR_READ, msr);
+		return;
+	}
+	hv_vmcb(cpu)->save.rax = (u32)value;
+	cpu->regs[REGS_RDX / 8] = value >> 32;
+	hv_skip(cpu, MSR_LENGTH);
+}

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What the files of guard/linux/ share: the part of dune-guard.ko that runs in Linux, as an
+ * ordinary module. main.c (the device), state.c (the requests), check.c (whether this computer can
+ * have a guard), load.c (its memory, with all tables), vmcb.c (the state with which a CPU continues
+ * as the guest), cpu.c (each CPU's launch and stop), switch.S, lifecycle.c (reboot and suspend) and
+ * kexec.c. image.S contains the resident part, guard/hv/, which is the guard once it is launched.
+ */
+#ifndef GUARD_LINUX_GUARD_H
+#define GUARD_LINUX_GUARD_H
+
+#include <linux/dune-guard.h>
+#include <linux/types.h>
+
+#include "guard/hv/hv.h"
+
+struct vmcb_save_area;
+
+/**
+ * struct guard_memory - the guard's memory; load.c makes it, and others only read it
+ * @block:	physically contiguous, in Linux's direct map: not to be touched once sealed. The
+ *		image's address space has it at the same address
+ * @physical:	its physical address
+ * @order:	its size is 2^@order pages
+ * @cr3:	the image's page table
+ * @nested_cr3:	the guest's nested page table
+ * @header:	a copy of the image's
+ * @msrpm:	physical address of the MSR permission map
+ * @cpus:	offset of the first CPU's pages
+ */
+struct guard_memory {
+	void *block;
+	u64 physical;
+	unsigned int order;
+	u64 cr3;
+	u64 nested_cr3;
+	struct hv_header header;
+	u64 msrpm;
+	u64 cpus;
+};
+
+/* All functions are for process context, and may sleep, unless the line here tells otherwise. */
+
+/*
+ * answer.c: writes the reason for @err, a negative errno, to @answer, and returns @err. For any
+ * context.
+ */
+int guard_refuse(struct dune_guard_answer *answer, int err, const char *format, ...)
+	__printf(3, 4);
+
+/* state.c: a request of the device. Returns 0 or a negative errno. */
+long guard_request(unsigned int command, void __user *user);
+/* The guard is launched: stops it. For lifecycle.c and main.c. */
+void guard_stop_for_shutdown(void);
+/*
+ * The computer is about to sleep, or does not any more. Returns the state, DUNE_GUARD_OFF, ...: it
+ * does not change while the computer sleeps, unless the guard is launched already.
+ */
+int guard_set_sleeping(bool sleeps);
+
+/* check.c */
+int guard_check(struct dune_guard_answer *answer);
+
+/* load.c */
+int guard_load(struct guard_memory *memory, struct dune_guard_answer *answer);
+void guard_unload(struct guard_memory *memory);
+
+/* cpu.c: @memory stays valid until guard_cpus_stop() */
+int guard_cpus_launch(const struct guard_memory *memory, struct dune_guard_answer *answer);
+void guard_cpus_stop(void);
+int guard_cpus_can_seal(struct dune_guard_answer *answer);
+int guard_cpus_seal(struct dune_guard_answer *answer);
+unsigned int guard_cpus_launched(void);
+/* The guard is launched. */
+void guard_cpus_count(u64 counts[HV_COUNTS]);
+int guard_cpus_log(struct dune_guard_entry *entry);
+
+/* vmcb.c: for interrupts off, on the CPU that continues as the guest; EFER.SVME is set */
+bool guard_has_v_spec_ctrl(void);
+void guard_vmcb_fill(struct vmcb *vmcb, const struct guard_memory *memory);
+
+/* lifecycle.c */
+int guard_lifecycle_init(void);
+void guard_lifecycle_cleanup(void);
+
+/* kexec.c */
+int guard_kexec_disable(struct dune_guard_answer *answer);
+
+/*
+ * switch.S: for interrupts off. The first two return 0 or a negative errno; the others are no C
+ * functions.
+ */
+long guard_switch_launch(struct vmcb_save_area *save, u64 cr3, void *hv_cpu, u64 cr4, void *entry);
+long guard_switch_stop(void);
+void guard_cross_in(void);
+void guard_cross_out(void);
+
+/* image.S */
+extern const u8 guard_image[], guard_image_end[];
+
+#endif /* GUARD_LINUX_GUARD_H */

@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The guard's memory: one physically contiguous block, aligned to its size of 2 or 4 MB, so that
+ * whole entries of the nested page table lead to it. It has, in this order, the image, what the
+ * image's configuration names, the page tables of both levels, and the pages of each CPU.
+ *
+ * The nested page table maps every physical address to itself, as far as memory and devices reach:
+ * by pages of 1 GB, or of 2 MB where the processor has no larger ones and around the block.
+ */
+#include <linux/cpumask.h>
+#include <linux/gfp.h>
+#include <linux/io.h>
+#include <linux/ioport.h>
+#include <linux/mm.h>
+#include <linux/string.h>
+#include <asm/cpufeature.h>
+#include <asm/msr-index.h>
+
+#include "guard/linux/guard.h"
+#include "x86/msr.h"
+
+#define GB_SHIFT	30
+#define LARGE_SHIFT	21
+#define LARGE_SIZE	BIT(LARGE_SHIFT)
+#define ENTRIES		512
+
+#define MOST_BITS	48	/* of a physical address: four levels */
+#define LARGEST_ORDER	10
+
+#define MSRPM_PAGES	2
+
+/* One pair of bits each for RDMSR and WRMSR: all writes are intercepted. */
+#define MSRPM_WRITES	0xaa
+
+/* Entries of the image's page table. Tables have all rights. */
+#define HV_TABLE	(BIT_ULL(0) | BIT_ULL(1) | BIT_ULL(5))
+#define HV_CODE		(BIT_ULL(0) | BIT_ULL(5))
+#define HV_DATA		(BIT_ULL(0) | BIT_ULL(1) | BIT_ULL(5) | BIT_ULL(6) | BIT_ULL(63))
+
+/* Hands out the block from its beginning. */
+struct builder {
+	struct guard_memory *memory;
+	u64 used;
+	u64 size;
+	bool full;
+};
+
+static u64 block_size(const struct guard_memory *memory)
+{
+	return PAGE_SIZE << memory->order;
+}
+
+/* Returns zeroed pages; if the block has no more, the first page, and sets @full. */
+static void *take(struct builder *builder, unsigned int pages)
+{
+	u64 at = builder->used;
+
+	if (at + pages * PAGE_SIZE > builder->size) {
+		builder->full = true;
+		return builder->memory->block;
+	}
+	builder->used += pages * PAGE_SIZE;
+	return builder->memory->block + at;
+}
+
+static u64 physical(const struct guard_memory *memory, const void *address)
+{
+	return memory->physical + (address - memory->block);
+}
+
+/* The table to which an entry of a table in the block leads; it is made if need be. */
+static u64 *next_table(struct builder *builder, u64 *entry, u64 rights)
+{
+	struct guard_memory *memory = builder->memory;
+
+	if (!*entry)
+		*entry = physical(memory, take(builder, 1)) | rights;
+	return memory->block + ((*entry & PAGE_MASK) - memory->physical);
+}
+
+static unsigned int index_of(u64 address, unsigned int shift)
+{
+	return address >> shift & (ENTRIES - 1);
+}
+
+static void map_image_page(struct builder *builder, u64 *root, u64 address, u64 entry)
+{
+	u64 *table = next_table(builder, &root[index_of(address, 39)], HV_TABLE);
+
+	table = next_table(builder, &table[index_of(address, GB_SHIFT)], HV_TABLE);
+	table = next_table(builder, &table[index_of(address, LARGE_SHIFT)], HV_TABLE);
+	table[index_of(address, PAGE_SHIFT)] = entry;
+}
+
+/*
+ * The image's page table: the block, at the address at which Linux has it, and a copy of the page
+ * with the instructions that change CR3.
+ */
+static void map_image(struct builder *builder, u64 *root)
+{
+	u64 cross = (u64)guard_cross_in & PAGE_MASK;
+	struct guard_memory *memory = builder->memory;
+	void *copy = take(builder, 1);
+	u64 offset;
+
+	memcpy(copy, (void *)cross, PAGE_SIZE);
+	map_image_page(builder, root, cross, physical(memory, copy) | HV_CODE);
+	for (offset = 0; offset < builder->size; offset += PAGE_SIZE)
+		map_image_page(builder, root, (u64)memory->block + offset,
+			       (memory->physical + offset) |
+			       (offset < memory->header.code_size ? HV_CODE : HV_DATA));
+}
+
+/* The end of what the nested page table must map: of all memory and all devices. */
+static u64 highest_address(void)
+{
+	u64 end = 1ULL << 32;
+	struct resource *resource;
+
+	/* Firmware reserves addresses at which nothing is, far above all else. */
+	for (resource = iomem_resource.child; resource; resource = resource->sibling)
+		if (!resource->name || strcmp(resource->name, "Reserved"))
+			end = max_t(u64, end, resource->end + 1);
+	return end;
+}
+
+static u64 rounded_end(void)
+{
+	u64 end = highest_address();
+
+	return boot_cpu_has(X86_FEATURE_GBPAGES) ? round_up(end, 1ULL << 39) :
+						   round_up(end, 1ULL << GB_SHIFT);
+}
+
+/* Returns the entries of the page directory that lead to the block. */
+static u64 *map_guest(struct builder *builder, u64 *root)
+{
+	u64 *table, *directory, *block_entries = NULL, address, end = rounded_end();
+	struct guard_memory *memory = builder->memory;
+	int i;
+
+	for (address = 0; address < end && !builder->full; address += 1ULL << GB_SHIFT) {
+		table = next_table(builder, &root[index_of(address, 39)], HV_NPT_WRITE);
+		table += index_of(address, GB_SHIFT);
+		if (boot_cpu_has(X86_FEATURE_GBPAGES) &&
+		    address >> GB_SHIFT != memory->physical >> GB_SHIFT) {
+			*table = address | HV_NPT_WRITE | HV_NPT_LARGE;
+			continue;
+		}
+		directory = next_table(builder, table, HV_NPT_WRITE);
+		for (i = 0; i < ENTRIES; i++)
+			directory[i] = (address + i * LARGE_SIZE) | HV_NPT_WRITE | HV_NPT_LARGE;
+		if (address >> GB_SHIFT == memory->physical >> GB_SHIFT)
+			block_entries = directory + index_of(memory->physical, LARGE_SHIFT);
+	}
+	return block_entries;
+}
+
+/* A nested page table whose entries all lead to @page. Returns the entry that leads to it. */
+static u64 map_all_to(struct builder *builder, void *page, u64 rights)
+{
+	u64 *table = take(builder, 1);
+	int i;
+
+	for (i = 0; i < ENTRIES; i++)
+		table[i] = physical(builder->memory, page) | rights;
+	return physical(builder->memory, table) | HV_NPT_WRITE;
+}
+
+/*
+ * A nested page table that differs from @root for the block alone, where its entries lead to
+ * @table. @directory: the page directory of @root for the block. Returns its physical address.
+ */
+static u64 map_step(struct builder *builder, const u64 *root, const u64 *directory, u64 table)
+{
+	struct guard_memory *memory = builder->memory;
+	u64 *upper = take(builder, 1), *middle = take(builder, 1), *lower = take(builder, 1);
+	unsigned int i, first = index_of(memory->physical, LARGE_SHIFT);
+	u64 entry = root[index_of(memory->physical, 39)];
+
+	memcpy(upper, root, PAGE_SIZE);
+	memcpy(middle, memory->block + ((entry & PAGE_MASK) - memory->physical), PAGE_SIZE);
+	memcpy(lower, directory, PAGE_SIZE);
+	upper[index_of(memory->physical, 39)] = physical(memory, middle) | HV_NPT_WRITE;
+	middle[index_of(memory->physical, GB_SHIFT)] = physical(memory, lower) | HV_NPT_WRITE;
+	for (i = 0; i < block_size(memory) / LARGE_SIZE; i++)
+		lower[first + i] = table;
+	return physical(memory, upper);
+}
+
+static void build(struct builder *builder)
+{
+	struct guard_memory *memory = builder->memory;
+	void *image = take(builder, memory->header.size / PAGE_SIZE);
+	struct hv_config *config = image + memory->header.config;
+	void *msrpm = take(builder, MSRPM_PAGES);
+	void *zeros = take(builder, 1);
+	void *sink = take(builder, 1);
+	u64 *root, sink_table;
+
+	memcpy(image, guard_image, guard_image_end - guard_image);
+	memset(msrpm, MSRPM_WRITES, MSRPM_PAGES * PAGE_SIZE);
+	/* Of reads, that of VM_HSAVE_PA alone: the third range begins at 4 KB (APM 15.11). */
+	__set_bit(PAGE_SIZE * BITS_PER_BYTE + 2 * (MSR_VM_HSAVE_PA & 0x1fff), msrpm);
+	memory->msrpm = physical(memory, msrpm);
+	config->msrpm = msrpm;
+	config->efer = msr_read(MSR_EFER) | EFER_SVME;
+	config->cross = (u64)guard_cross_out;
+	config->memory = memory->physical;
+	config->memory_size = block_size(memory);
+	config->sink = sink;
+	config->zero_table = map_all_to(builder, zeros, HV_NPT_READ);
+	sink_table = map_all_to(builder, sink, HV_NPT_WRITE);
+
+	root = take(builder, 1);
+	memory->cr3 = physical(memory, root);
+	map_image(builder, root);
+	root = take(builder, 1);
+	memory->nested_cr3 = physical(memory, root);
+	config->memory_pdes = map_guest(builder, root);
+	config->nested_cr3 = memory->nested_cr3;
+	/* Not if the block was too small for its own tables. */
+	if (config->memory_pdes && !builder->full)
+		config->step_cr3 = map_step(builder, root,
+					    PTR_ALIGN_DOWN(config->memory_pdes, PAGE_SIZE),
+					    sink_table);
+
+	config->cpus = nr_cpu_ids;
+	memory->cpus = builder->used;
+	config->cpu_areas = (u64)take(builder, nr_cpu_ids * HV_CPU_PAGES);
+}
+
+/* Allocates a block of 2^@order pages. Returns 0 or -ENOMEM; may sleep. */
+static int allocate(struct guard_memory *memory, unsigned int order)
+{
+	struct page *page = alloc_pages(GFP_KERNEL | __GFP_ZERO | __GFP_NOWARN, order);
+
+	if (!page)
+		return -ENOMEM;
+	memory->order = order;
+	memory->block = page_address(page);
+	memory->physical = page_to_phys(page);
+	return 0;
+}
+
+int guard_load(struct guard_memory *memory, struct dune_guard_answer *answer)
+{
+	unsigned int order;
+
+	if (rounded_end() > 1ULL << MOST_BITS)
+		return guard_refuse(answer, -EOPNOTSUPP,
+				    "memory or devices have physical addresses of more than %d bits",
+				    MOST_BITS);
+	memcpy(&memory->header, guard_image, sizeof(memory->header));
+	for (order = get_order(LARGE_SIZE); order <= LARGEST_ORDER; order++) {
+		struct builder builder = { .memory = memory, .size = PAGE_SIZE << order };
+
+		if (allocate(memory, order))
+			return guard_refuse(answer, -ENOMEM,
+					    "there are no %lu MB of contiguous memory: launch the guard earlier after the boot",
+					    (PAGE_SIZE << order) >> 20);
+		build(&builder);
+		if (!builder.full)
+			return 0;
+		guard_unload(memory);
+	}
+	return guard_refuse(answer, -EOPNOTSUPP,
+			    "this computer has more CPUs or memory than the guard's %lu MB have room for",
+			    (PAGE_SIZE << LARGEST_ORDER) >> 20);
+}
+
+/* The opposite of guard_load(). No CPU runs under the guard; what it knew is cleared. */
+void guard_unload(struct guard_memory *memory)
+{
+	memzero_explicit(memory->block, block_size(memory));
+	free_pages((unsigned long)memory->block, memory->order);
+	memset(memory, 0, sizeof(*memory));
+}

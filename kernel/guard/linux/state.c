@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The guard's state, and the requests that change it or read it.
+ */
+#define pr_fmt(fmt) "dune-guard: " fmt
+
+#include <linux/module.h>
+#include <linux/mutex.h>
+#include <linux/printk.h>
+#include <linux/uaccess.h>
+
+#include "guard/linux/guard.h"
+
+/* The interface has the image's numbers. */
+static_assert(DUNE_GUARD_EXITS == HV_COUNTS);
+static_assert(DUNE_GUARD_EXIT_INIT == HV_COUNT_INIT);
+static_assert(DUNE_GUARD_LOG_INIT == HV_LOG_INIT);
+
+/* All of it under the lock. */
+static DEFINE_MUTEX(guard_lock);
+static int state = DUNE_GUARD_OFF;
+static bool sleeping;
+static struct guard_memory memory;
+
+int guard_set_sleeping(bool sleeps)
+{
+	int now;
+
+	mutex_lock(&guard_lock);
+	now = state;
+	sleeping = sleeps && now == DUNE_GUARD_OFF;
+	mutex_unlock(&guard_lock);
+	return now;
+}
+
+static int check(struct dune_guard_answer *answer)
+{
+	if (state != DUNE_GUARD_OFF)
+		return guard_refuse(answer, -EALREADY, "the guard is launched already");
+	if (sleeping)
+		return guard_refuse(answer, -EBUSY, "the computer is about to suspend");
+	return guard_check(answer);
+}
+
+static int launch(struct dune_guard_answer *answer)
+{
+	int err = check(answer);
+
+	if (err)
+		return err;
+	err = guard_load(&memory, answer);
+	if (err)
+		return err;
+	err = guard_cpus_launch(&memory, answer);
+	if (err) {
+		guard_unload(&memory);
+		return err;
+	}
+	state = DUNE_GUARD_LAUNCHED;
+	pr_info("launched on %u CPUs\n", guard_cpus_launched());
+	return 0;
+}
+
+static void stop(void)
+{
+	guard_cpus_stop();
+	guard_unload(&memory);
+	state = DUNE_GUARD_OFF;
+	pr_info("stopped\n");
+}
+
+static int try_stop(struct dune_guard_answer *answer)
+{
+	switch (state) {
+	case DUNE_GUARD_OFF:
+		return guard_refuse(answer, -EINVAL, "the guard is not launched");
+	case DUNE_GUARD_SEALED:
+		return guard_refuse(answer, -EPERM,
+				    "the guard is sealed: only a reboot removes it");
+	default:
+		stop();
+		return 0;
+	}
+}
+
+static int seal(struct dune_guard_answer *answer)
+{
+	int err;
+
+	if (state == DUNE_GUARD_OFF)
+		return guard_refuse(answer, -EINVAL,
+				    "the guard is not launched: dunectl guard launch");
+	if (state == DUNE_GUARD_SEALED)
+		return guard_refuse(answer, -EALREADY, "the guard is sealed already");
+	/* kexec cannot be allowed again: whatever else may refuse is asked first. */
+	err = guard_cpus_can_seal(answer);
+	if (!err)
+		err = guard_kexec_disable(answer);
+	if (!err)
+		err = guard_cpus_seal(answer);
+	if (err)
+		return err;
+	/* The module stays, and the block is never freed. */
+	__module_get(THIS_MODULE);
+	state = DUNE_GUARD_SEALED;
+	pr_info("sealed\n");
+	return 0;
+}
+
+void guard_stop_for_shutdown(void)
+{
+	mutex_lock(&guard_lock);
+	if (state == DUNE_GUARD_LAUNCHED)
+		stop();
+	mutex_unlock(&guard_lock);
+}
+
+static int get_status(struct dune_guard_status __user *user)
+{
+	struct dune_guard_status status = {
+		.version = DUNE_GUARD_VERSION,
+		.state = state,
+		.cpus = guard_cpus_launched(),
+	};
+
+	if (state != DUNE_GUARD_OFF) {
+		status.address = memory.physical;
+		status.memory = PAGE_SIZE << memory.order;
+		guard_cpus_count(status.exits);
+	}
+	return copy_to_user(user, &status, sizeof(status)) ? -EFAULT : 0;
+}
+
+static int get_log(struct dune_guard_entry __user *user)
+{
+	struct dune_guard_entry entry;
+	int err;
+
+	if (state == DUNE_GUARD_OFF)
+		return -EINVAL;
+	if (copy_from_user(&entry, user, sizeof(entry)))
+		return -EFAULT;
+	err = guard_cpus_log(&entry);
+	if (err)
+		return err;
+	return copy_to_user(user, &entry, sizeof(entry)) ? -EFAULT : 0;
+}
+
+static int request(unsigned int command, struct dune_guard_answer __user *user)
+{
+	struct dune_guard_answer answer = {};
+	int err;
+
+	switch (command) {
+	case DUNE_GUARD_CHECK:
+		err = check(&answer);
+		break;
+	case DUNE_GUARD_LAUNCH:
+		err = launch(&answer);
+		break;
+	case DUNE_GUARD_SEAL:
+		err = seal(&answer);
+		break;
+	case DUNE_GUARD_STOP:
+		err = try_stop(&answer);
+		break;
+	default:
+		return -ENOTTY;
+	}
+	if (!err)
+		return 0;
+	if (command != DUNE_GUARD_CHECK)
+		pr_err("%s\n", answer.text);
+	return copy_to_user(user, &answer, sizeof(answer)) ? -EFAULT : err;
+}
+
+long guard_request(unsigned int command, void __user *user)
+{
+	long ret;
+
+	mutex_lock(&guard_lock);
+	if (command == DUNE_GUARD_GET_STATUS)
+		ret = get_status(user);
+	else if (command == DUNE_GUARD_GET_LOG)
+		ret = get_log(user);
+	else
+		ret = request(command, user);
+	mutex_unlock(&guard_lock);
+	return ret;
+}

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+/*
+ * CPUs go off line and come back under the guard; suspend and hibernation are refused; and a CPU at
+ * rest does not leave the kernel. Fails when a CPU that comes back is not under the guard, when the
+ * computer begins to sleep, or when the kernel of an idle machine exits.
+ */
+#define _GNU_SOURCE
+#include "cpu.h"
+#include "guard.h"
+#include "klog.h"
+#include "msr.h"
+#include "proc.h"
+#include "tap.h"
+#include "timing.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#define ROUNDS	4
+
+static void hotplug(int fd)
+{
+	unsigned int all = cpus_on_line();
+	int i, cpu = all - 1;
+
+	if (all == 1) {
+		skip("one CPU", "hotplug");
+		return;
+	}
+	for (i = 0; i < ROUNDS; i++) {
+		is(cpu_set_on_line(cpu, false), 0, "CPU %d goes off line", cpu);
+		is(guard_status(fd).cpus, all - 1, "it is not under the guard");
+		is(cpu_set_on_line(cpu, true), 0, "CPU %d comes back", cpu);
+		is(guard_status(fd).cpus, all, "it is under the guard");
+		is(virtualization_is_on(cpu), 1, "its EFER.SVME is set");
+	}
+
+	is(cpu_set_on_line(cpu, false), 0, "CPU %d goes off line", cpu);
+	guard_refuses(fd, DUNE_GUARD_SEAL, EBUSY, "needs all of them",
+		      "the guard cannot be sealed without it");
+	is(file_number("/proc/sys/kernel/kexec_load_disabled"), 0, "kexec is still allowed");
+	is(guard_request(fd, DUNE_GUARD_STOP), 0, "a stop without it");
+	is(guard_request(fd, DUNE_GUARD_LAUNCH), 0, "a launch without it");
+	is(guard_status(fd).cpus, all - 1, "the other CPUs are under the guard");
+	is(cpu_set_on_line(cpu, true), 0, "CPU %d comes back", cpu);
+	is(guard_status(fd).cpus, all, "it is under the guard");
+}
+
+static int suspend(void)
+{
+	char states[64] = "";
+
+	file_read("/sys/power/state", states, sizeof(states));
+	return file_write("/sys/power/state", strstr(states, "freeze") ? "freeze" : "mem");
+}
+
+static void sleep_is_refused(int fd)
+{
+	int snapshot;
+
+	if (access("/sys/power/state", W_OK)) {
+		skip("this kernel does not suspend", "suspend and hibernation");
+		return;
+	}
+	is(suspend(), -EBUSY, "no suspend under the guard");
+	snapshot = open("/dev/snapshot", O_RDONLY | O_CLOEXEC);
+	ok(snapshot < 0 && errno == EBUSY, "no hibernation under the guard (%m)");
+	is(guard_request(fd, DUNE_GUARD_STOP), 0, "a stop");
+	snapshot = open("/dev/snapshot", O_RDONLY | O_CLOEXEC);
+	if (snapshot < 0) {
+		skip(strerror(errno), "hibernation without the guard");
+	} else {
+		guard_refuses(fd, DUNE_GUARD_LAUNCH, EBUSY, "about to suspend",
+			      "no launch while the computer hibernates");
+		close(snapshot);
+	}
+	is(guard_request(fd, DUNE_GUARD_LAUNCH), 0, "a launch");
+}
+
+static void rest(int fd)
+{
+	struct dune_guard_status before = guard_status(fd), after;
+	int i;
+
+	sleep(1);
+	after = guard_status(fd);
+	for (i = 0; i < DUNE_GUARD_EXITS; i++)
+		diag("exits in an idle second, reason %d: %llu", i,
+		     after.exits[i] - before.exits[i]);
+	for (i = 0; i < DUNE_GUARD_EXITS; i++)
+		if (i != DUNE_GUARD_EXIT_CALL)
+			is(after.exits[i], before.exits[i], "no exit for reason %d", i);
+}
+
+int main(void)
+{
+	struct klog log;
+	int fd;
+
+	begin(120);
+	klog_begin(&log);
+	fd = guard_open();
+	is(guard_request(fd, DUNE_GUARD_LAUNCH), 0, "a launch");
+	rest(fd);
+	hotplug(fd);
+	sleep_is_refused(fd);
+	rest(fd);
+	is(guard_unload(fd), 0, "unloading the module stops the guard");
+	klog_end(&log);
+	return done();
+}

@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+/*
+ * A hostile module (attack/) against a guard, first unsealed, then sealed: it reads and writes the
+ * guard's memory in three ways, executes SVM's instructions and VMMCALLs, and writes the registers
+ * that can lay other memory over the guard's. Fails when an attack on the sealed guard has another
+ * outcome than docs/guard.md has, or when the machine suffers. Those that the unsealed guard does
+ * not stop have to succeed there: otherwise the attack itself is wrong.
+ */
+#define _GNU_SOURCE
+#include "attack.h"
+#include "child.h"
+#include "cpu.h"
+#include "guard.h"
+#include "klog.h"
+#include "modules.h"
+#include "proc.h"
+#include "tap.h"
+#include "timing.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define CALL			0x64756e6500000000
+#define CALL_STOP		1
+#define PAGE			4096
+
+#define KPAGEFLAGS_FREE		(1ULL << 10)	/* KPF_BUDDY */
+
+/* The instructions, by the module's numbers. */
+static const char *const instructions[] = {
+	"VMRUN", "VMLOAD", "VMSAVE", "STGI", "CLGI", "SKINIT", "INVLPGA", "INVD",
+};
+
+enum { STGI = 3, INVD = 7 };
+
+static const char *const ways[] = { "the direct map", "vmap", "a page-table entry of its own" };
+
+/*
+ * Two CPUs, if there are two, write and read all of the guard's memory at the same time: a dropped
+ * write of one CPU must not let the other one write.
+ */
+static void both_write(const struct dune_guard_status *guard)
+{
+	unsigned long long bad = 0;
+	int i, pid = checked_fork();
+
+	if (!pid) {
+		pin_to(usable_cpu(1));
+		for (i = 0; i < 6; i++) {
+			attack("scan", guard->address, guard->memory, 1);
+			bad += found;
+		}
+		_exit(!!bad);
+	}
+	for (i = 0; i < 3; i++) {
+		attack("scan", guard->address, guard->memory, 1);
+		bad += found;
+		attack("scan", guard->address, guard->memory, 0);
+		bad += found;
+	}
+	ok(!wait_child(pid, 60).code, "two CPUs write the guard's memory at the same time");
+	ok(!bad, "%llu pages had contents meanwhile", bad);
+	attack("scan", guard->address, guard->memory, 0);
+	ok(!found, "%llu pages have contents afterwards", found);
+}
+
+/* Memory, by each way: the first page (code) is read, and the last page written. */
+static void memory(const struct dune_guard_status *guard, bool sealed)
+{
+	unsigned long last = guard->address + guard->memory - PAGE;
+	unsigned int way;
+	long err;
+
+	for (way = 0; way < 3; way++) {
+		err = attack("read", way, guard->address, 0);
+		ok(!err && !found == sealed, "the guard's code by %s reads as %llx", ways[way],
+		   found);
+		err = attack("write", way, last, 0x1234567);
+		ok(!err && found == (sealed ? 0 : 0x1234567ULL), "a write by %s leaves %llx",
+		   ways[way], found);
+	}
+	attack("scan", guard->address, guard->memory, 0);
+	ok(!found == sealed, "%llu pages of the guard's %llu have contents", found,
+	   guard->memory / PAGE);
+	if (!sealed)
+		return;
+	attack("scan", guard->address, guard->memory, 1);
+	ok(!found, "%llu pages have contents after all were written", found);
+	both_write(guard);
+	attack("fill", guard->address, 0, 0);
+	ok(!found, "a page is zero after REP STOS, LOCK XADD, POP and BTS (%llx)", found);
+}
+
+/* Registers that may overlay or change memory, with a bit that TCG accepts. */
+static const struct {
+	const char *name;
+	unsigned int msr;
+	unsigned long bit;
+} registers[] = {
+	{ "MTRRphysBase7", 0x20e, 0x1000 },
+	{ "MTRRfix4K_F8000", 0x26f, 1 },
+	{ "MTRRdefType", 0x2ff, 1 },
+	{ "microcode (Intel's number)", 0x79, 0 },
+	{ "SYSCFG", 0xc0010010, 1 << 18 },
+	{ "IORRBase0", 0xc0010016, 0x1000 },
+	{ "TOP_MEM", 0xc001001a, 1 << 23 },
+	{ "TOP_MEM2", 0xc001001d, 1 << 23 },
+	{ "PATCH_LOADER", 0xc0010020, 0 },
+	{ "MMCONFIG", 0xc0010058, 1 },
+	{ "SMM_ADDR", 0xc0010112, 1 << 17 },
+	{ "SMM_MASK", 0xc0010113, 1 },
+};
+
+static void msrs(bool sealed)
+{
+	unsigned int i;
+
+	for (i = 0; i < sizeof(registers) / sizeof(registers[0]); i++) {
+		long err = attack("flip", registers[i].msr, registers[i].bit, 0);
+
+		if (sealed)
+			ok(err == -EIO && !found, "%s cannot be written (%ld, %llx)",
+			   registers[i].name, err, found);
+		else
+			ok(!err, "%s can be written before the seal (%ld)", registers[i].name,
+			   err);
+	}
+	if (sealed) {
+		ok(attack("flip", 0x1b, 0x1000, 0) == -EIO && !found, "the APIC cannot be moved");
+		is(attack("flip", 0x1b, 0, 0), 0, "the APIC's base may be written as it is");
+	}
+	/* The guard carries this write out, and gets #GP itself. */
+	is(attack("msr", 0x6e1, 1UL << 32, 0), -EIO, "a register that the processor lacks");
+	/* Outside of the permission map: each access exits. */
+	is(attack("flip", 0xc0002000, 0, 0), 0, "a register of a machine-check bank");
+	/* These have the same outcomes before the seal and after it. */
+	ok(!attack("flip", 0xc0000080, 0x1000, 0) && !found,
+	   "EFER.SVME stays set, without an error");
+	ok(attack("flip", 0xc0000080, 0x2000, 0) == -EIO && !found,
+	   "EFER takes no bit that it did not have (LMSLE)");
+	ok(attack("flip", 0xc0000080, 0x100, 0) == -EIO && !found, "EFER.LME stays set");
+	ok(!attack("msr", 0xc0010117, 0x100000, 0) && !found,
+	   "VM_HSAVE_PA ignores writes, and reads as 0");
+	ok(attack("msr", 0xc0010114, 0x10, 0) == -EIO, "VM_CR cannot be written");
+}
+
+static void svm(const struct dune_guard_status *guard)
+{
+	int i;
+
+	for (i = 0; i <= INVD; i++) {
+		bool works = i == STGI || i == INVD;
+
+		is(attack("instruction", i, guard->address, 1), works ? 0 : -EFAULT, "%s %s",
+		   instructions[i], works ? "does no harm" : "raises an exception");
+	}
+	is(attack("calls", 300, 0, 0), 0,
+	   "VMMCALL with all numbers up to 300 returns, and raises an exception without the guard's mark");
+}
+
+static void sealed_state(int fd)
+{
+	int cpus = cpus_on_line();
+
+	is(attack("call", CALL + CALL_STOP, 0, 0), 0, "a VMMCALL that asks to stop");
+	ok(found == (unsigned long long)-EPERM, "is refused (%llx)", found);
+	guard_refuses(fd, DUNE_GUARD_STOP, EPERM, "only a reboot", "a stop is refused");
+	guard_refuses(fd, DUNE_GUARD_SEAL, EALREADY, "sealed already", "a second seal is refused");
+	guard_refuses(fd, DUNE_GUARD_LAUNCH, EALREADY, "launched already", "a launch is refused");
+	ok(guard_status(fd).state == DUNE_GUARD_SEALED &&
+	   guard_status(fd).cpus == (unsigned int)cpus, "all CPUs are under the sealed guard");
+	is(dune_insert(""), -EBUSY, "dune.ko gets no SVM");
+	is(file_number("/proc/sys/kernel/kexec_load_disabled"), 1, "kexec can load no kernel");
+	is(file_write("/sys/power/state", "freeze"), -EBUSY, "no suspend");
+	if (cpus > 1) {
+		is(cpu_set_on_line(cpus - 1, false), -EBUSY, "no CPU can go off line");
+		is(cpus_on_line(), cpus, "all CPUs are on line");
+	}
+}
+
+/* The allocator counts none of the guard's pages as free. */
+static void not_free(const struct dune_guard_status *guard)
+{
+	int fd = open("/proc/kpageflags", O_RDONLY | O_CLOEXEC);
+	unsigned long long flags, at, free = 0;
+
+	if (fd < 0) {
+		skip("no /proc/kpageflags", "the guard's pages are not free");
+		return;
+	}
+	for (at = guard->address / PAGE; at < (guard->address + guard->memory) / PAGE; at++)
+		if (pread(fd, &flags, 8, at * 8) != 8 || flags & KPAGEFLAGS_FREE)
+			free++;
+	close(fd);
+	is(free, 0, "no page of the guard's is free for others");
+}
+
+/* The log has at least one entry of each of these kinds. */
+static void log_of_attacks(int fd)
+{
+	struct dune_guard_entry entry = { 0 };
+	unsigned int kinds = 0, entries = 0;
+
+	for (; !ioctl(fd, DUNE_GUARD_GET_LOG, &entry); entry.index++) {
+		kinds |= 1 << entry.kind;
+		entries++;
+	}
+	ok(errno == ENOENT && entries && entries <= 64, "the log has %u entries", entries);
+	ok(kinds & 1 << DUNE_GUARD_LOG_MSR_WRITE, "one of them is a refused register");
+	ok(kinds & 1 << DUNE_GUARD_LOG_CALL, "and one a refused VMMCALL (kinds %x)", kinds);
+}
+
+int main(void)
+{
+	struct dune_guard_status guard;
+	struct klog log;
+	int fd, err;
+
+	begin(240);
+	klog_begin(&log);
+	fd = guard_open();
+	attack_load();
+	is(guard_request(fd, DUNE_GUARD_LAUNCH), 0, "a launch");
+	guard = guard_status(fd);
+	memory(&guard, false);
+	msrs(false);
+	svm(&guard);
+
+	err = guard_request(fd, DUNE_GUARD_SEAL);
+	ok(!err, "the seal (%s; %s)", strerror(-err), guard_answer.text);
+	guard = guard_status(fd);
+	memory(&guard, true);
+	ok(guard_status(fd).exits[DUNE_GUARD_EXIT_STEP] >= guard.memory / PAGE,
+	   "each dropped write was a step of the guest");
+	attack("cost", guard.address, 0, 0);
+	diag("a dropped write takes %llu ticks (instructions in counting mode)", found);
+	not_free(&guard);
+	svm(&guard);
+	msrs(true);
+	sealed_state(fd);
+	log_of_attacks(fd);
+	close(fd);
+	err = syscall(SYS_delete_module, "dune_guard", O_NONBLOCK) ? -errno : 0;
+	is(err, -EWOULDBLOCK, "the module cannot be unloaded");
+	klog_end(&log);
+	return done();
+}

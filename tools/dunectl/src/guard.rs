@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! dunectl guard: the hypervisor beneath this computer's kernel, through /dev/dune-guard.
+//!
+//! The interface is include/uapi/linux/dune-guard.h; docs/guard.md describes the guard.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd;
+
+use dune_machine::{Error, Result};
+use serde_json::{json, Map, Value};
+
+use crate::cli::{GuardCommand, Json};
+use crate::exit::{restore_sigpipe, End};
+
+const DEVICE: &str = "/dev/dune-guard";
+const VERSION: u32 = 1;
+
+/// The guard refused; its reason was printed.
+const REFUSED: u8 = 1;
+
+/// By `dune_guard_status.state`.
+const STATES: [&str; 3] = ["off", "launched", "sealed"];
+
+/// By the index of `dune_guard_status.exits`.
+const EXITS: [&str; 8] =
+    ["vmmcall", "msr-read", "msr-write", "svm-instruction", "invd", "memory", "step", "init"];
+
+/// By `dune_guard_entry.kind`: a word for --json, what happened, and what the value is.
+const KINDS: [(&str, &str); 7] = [
+    ("msr-read", "a read of a register was refused: MSR"),
+    ("msr-write", "a write of a register was refused: MSR"),
+    ("svm-instruction", "an instruction of SVM's was refused: exit code"),
+    ("write", "a write to the guard's memory was dropped: physical address"),
+    ("no-memory", "an access where neither memory nor a device is: physical address"),
+    ("call", "a VMMCALL was refused: number"),
+    ("init", "the CPU got INIT, and is parked"),
+];
+
+#[repr(C)]
+struct Answer {
+    text: [u8; 200],
+}
+
+#[repr(C)]
+#[derive(Default)]
+struct Status {
+    version: u32,
+    state: u32,
+    cpus: u32,
+    reserved: u32,
+    address: u64,
+    memory: u64,
+    exits: [u64; EXITS.len()],
+}
+
+#[repr(C)]
+#[derive(Default)]
+struct Entry {
+    index: u64,
+    time: u64,
+    cpu: u32,
+    kind: u32,
+    value: u64,
+}
+
+const READ: u64 = 2;
+const WRITE: u64 = 1;
+
+/// `_IOC('g', number)` of the kernel's ioctl.h.
+const fn request<T>(direction: u64, number: u64) -> u64 {
+    direction << 30 | (size_of::<T>() as u64) << 16 | (b'g' as u64) << 8 | number
+}
+
+const CHECK: u64 = request::<Answer>(READ, 0);
+const LAUNCH: u64 = request::<Answer>(READ, 1);
+const SEAL: u64 = request::<Answer>(READ, 2);
+const STOP: u64 = request::<Answer>(READ, 3);
+const GET_STATUS: u64 = request::<Status>(READ, 4);
+const GET_LOG: u64 = request::<Entry>(READ | WRITE, 5);
+
+/// Runs a subcommand of dunectl guard.
+pub fn run(command: &GuardCommand) -> Result<End> {
+    restore_sigpipe();
+    let device = open()?;
+    match command {
+        GuardCommand::Check(options) => check(&device, options),
+        GuardCommand::Launch => ask(&device, LAUNCH, "launched"),
+        GuardCommand::Seal => ask(&device, SEAL, "sealed"),
+        GuardCommand::Stop => ask(&device, STOP, "stopped"),
+        GuardCommand::Status(options) => status(&device, options),
+        GuardCommand::Log(options) => log(&device, options),
+    }
+}
+
+fn open() -> Result<File> {
+    File::options().read(true).write(true).open(DEVICE).map_err(|e| {
+        Error::Environment(match e.kind() {
+            io::ErrorKind::NotFound => format!("no {DEVICE}: modprobe dune-guard"),
+            io::ErrorKind::PermissionDenied => format!("{DEVICE} is for root alone"),
+            _ => format!("{DEVICE}: {e}"),
+        })
+    })
+}
+
+fn ioctl<T>(device: &File, request: u64, argument: &mut T) -> io::Result<()> {
+    // SAFETY: the request's number has the size of T, which has only integers, and the kernel
+    // accesses no more than that.
+    match unsafe { libc::ioctl(device.as_raw_fd(), request as _, std::ptr::from_mut(argument)) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// Makes a request. The inner result is the guard's: Err is its reason.
+fn answer(device: &File, request: u64) -> std::result::Result<(), String> {
+    let mut answer = Answer { text: [0; 200] };
+    ioctl(device, request, &mut answer).map_err(|e| {
+        let text = answer.text.split(|&byte| byte == 0).next().unwrap_or_default();
+        match String::from_utf8_lossy(text).into_owned() {
+            empty if empty.is_empty() => e.to_string(),
+            reason => reason,
+        }
+    })
+}
+
+fn ask(device: &File, request: u64, done: &str) -> Result<End> {
+    Ok(match answer(device, request) {
+        Ok(()) => {
+            println!("the guard is {done}");
+            End::Code(0)
+        }
+        Err(reason) => {
+            eprintln!("dunectl: the guard is not {done}: {reason}");
+            End::Code(REFUSED)
+        }
+    })
+}
+
+fn check(device: &File, options: &Json) -> Result<End> {
+    let result = answer(device, CHECK);
+    if options.json {
+        println!("{}", json!({ "launchable": result.is_ok(), "reason": result.as_ref().err() }));
+    } else {
+        match &result {
+            Ok(()) => println!("the guard can be launched"),
+            Err(reason) => println!("the guard cannot be launched: {reason}"),
+        }
+    }
+    Ok(End::Code(if result.is_ok() { 0 } else { REFUSED }))
+}
+
+fn read_status(device: &File) -> Result<Status> {
+    let mut status = Status::default();
+    ioctl(device, GET_STATUS, &mut status).map_err(|e| Error::Io {
+        action: "asking the guard for its status".to_owned(),
+        source: e,
+    })?;
+    if status.version != VERSION {
+        return Err(Error::Environment(format!(
+            "dune-guard.ko has version {} of the interface, and dunectl {VERSION}: install both \
+             from the same sources",
+            status.version
+        )));
+    }
+    Ok(status)
+}
+
+fn state(status: &Status) -> &'static str {
+    STATES.get(status.state as usize).copied().unwrap_or("unknown")
+}
+
+fn status(device: &File, options: &Json) -> Result<End> {
+    let status = read_status(device)?;
+    if options.json {
+        let exits: Map<String, Value> = EXITS
+            .iter()
+            .zip(status.exits)
+            .map(|(name, n)| ((*name).to_owned(), n.into()))
+            .collect();
+        println!(
+            "{}",
+            json!({
+                "state": state(&status),
+                "cpus": status.cpus,
+                "address": status.address,
+                "memory": status.memory,
+                "exits": exits,
+            })
+        );
+        return Ok(End::Code(0));
+    }
+    println!("state   {}", state(&status));
+    if status.state != 0 {
+        println!("cpus    {}", status.cpus);
+        println!("memory  {} KB at {:#x}", status.memory >> 10, status.address);
+        for (name, number) in EXITS.iter().zip(status.exits) {
+            println!("exits   {name:15} {number}");
+        }
+    }
+    Ok(End::Code(0))
+}
+
+fn log(device: &File, options: &Json) -> Result<End> {
+    let mut entries = Vec::new();
+    let mut entry = Entry::default();
+    loop {
+        match ioctl(device, GET_LOG, &mut entry) {
+            Ok(()) => {}
+            Err(e) if e.raw_os_error() == Some(libc::ENOENT) => break,
+            Err(e) if e.raw_os_error() == Some(libc::EINVAL) => {
+                eprintln!("dunectl: the guard is off, and has no log: dunectl guard launch");
+                return Ok(End::Code(REFUSED));
+            }
+            Err(e) => {
+                let action = "reading the guard's log".to_owned();
+                return Err(Error::Io { action, source: e });
+            }
+        }
+        let (word, text) =
+            KINDS.get(entry.kind as usize).copied().unwrap_or(("unknown", "unknown: value"));
+        if options.json {
+            entries.push(json!({
+                "index": entry.index,
+                "time": entry.time,
+                "cpu": entry.cpu,
+                "kind": word,
+                "value": entry.value,
+            }));
+        } else {
+            println!("{} CPU {} {text} {:#x}", entry.time, entry.cpu, entry.value);
+        }
+        entry.index += 1;
+    }
+    if options.json {
+        println!("{}", Value::Array(entries));
+    }
+    Ok(End::Code(0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The numbers that <linux/dune-guard.h> has, as a C compiler computes them.
+    #[test]
+    fn requests_are_those_of_the_header() {
+        assert_eq!(CHECK, 0x80c8_6700);
+        assert_eq!(STOP, 0x80c8_6703);
+        assert_eq!(GET_STATUS, 0x8060_6704);
+        assert_eq!(GET_LOG, 0xc020_6705);
+    }
+
+    #[test]
+    fn an_unknown_state_has_a_name() {
+        assert_eq!(state(&Status { state: 2, ..Status::default() }), "sealed");
+        assert_eq!(state(&Status { state: 9, ..Status::default() }), "unknown");
+    }
+}
